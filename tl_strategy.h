@@ -4083,6 +4083,42 @@ typedef struct tl_run_event {
     uint64_t host_bytes;    // after it
 } tl_run_event;
 
+// What a range of the caller's memory holds that kernels read or write beside their operands.
+#define TL_STATES(X) \
+    X(TL_STATE_PARAMETER,  "parameter",  "weights: read by kernels, changed between steps")        \
+    X(TL_STATE_GRADIENT,   "gradient",   "of weights: backwards add to it")                         \
+    X(TL_STATE_OPTIMIZER,  "optimizer",  "moments: neither read nor written in a pass")             \
+    X(TL_STATE_STATISTICS, "statistics", "running means: a forward changes them, once a pass")      \
+    X(TL_STATE_RANDOM,     "random",     "state of a generator: a forward changes it, once a pass")
+
+typedef enum tl_state_kind {
+    TL_STATES(TLI_ENUM) TL_STATE_COUNT
+} tl_state_kind;
+
+// A range of the caller's state. Two do not overlap: weights that several nodes share are given once.
+typedef struct tl_state {
+    int32_t       node;   // whose kernels use it, of the desc's graph; -1 = of several, or of none
+    tl_state_kind kind;
+    void         *host;   // of the caller; not NULL unless bytes is 0
+    uint64_t      bytes;
+} tl_state;
+
+// The costs of a node. Planners compare nodes, so any unit does, if it is the same for all.
+typedef struct tl_node_cost {
+    uint64_t fwd_ns, bwd_ns;  // 0 = not known
+} tl_node_cost;
+
+// What a budget is to be compared with, as numbers. All of them include desc.base_bytes and what the backend
+// takes beside an arena, so each of them is a budget.
+typedef struct tl_run_figures {
+    uint64_t keep_all_bytes;        // the least budget with which nothing is made again
+    uint64_t least_bytes;           // the least budget found to work; UINT64_MAX = none of 64 bits
+    uint64_t budget_bytes;          // that was asked for: budget_bytes, or the ratio of keep_all_bytes; 0 = none
+    uint64_t keep_all_peak_bytes;   // live bytes of the plan that keeps everything, without the base
+    uint64_t keep_all_arena_bytes;  // the high-water mark of its offsets
+    uint64_t peak_bytes, arena_bytes;  // the same of the plan that the run has; 0 = the budget does not fit
+} tl_run_figures;
+
 typedef struct tl_run_desc {
     const tl_graph    *graph;         // must outlive the run
     const tl_backend  *backend;       // must outlive the run. Where it has no accounts, others may not claim or
@@ -4197,6 +4233,22 @@ typedef struct tl_run_desc {
                                       // and bf16
     int32_t     may_split;            // 1 = the batch of `graph` may be split, as in tl_compile_desc
     uint64_t    split_cost;           // as in tl_compile_desc
+
+    // What belongs to a node rather than to its op. Kernels get users[origin] in the place of their own user,
+    // where origin is that of the node in the graph from which all others were made (tl_node.origin): ids move
+    // with fusion and conversion, origins do not. A node that comes from none gets its kernel's.
+    void *const    *users;            // [user_count] must outlive the run; 0 = one user for every node of an op
+    int32_t         user_count;
+    const tl_state *states;           // [state_count] ranges of the caller's state; must outlive the run
+    int32_t         state_count;
+
+    // tl_init_op_run only.
+    double              budget_ratio; // > 0: budget_bytes is that part of figures.keep_all_bytes, rounded down
+    const tl_node_cost *costs;        // [op_count] of ops whose own are 0; read during the call; 0 = none
+    tl_run_figures     *figures;      // written whether the budget fits or not; 0 = not wanted
+    struct tl_rehearsal *rehearsal;   // tl_rehearse_run first, whose errors refuse the run and whose costs count
+                                      // where there are no others. Written whether that works or not; release
+                                      // with tl_free_rehearsal. 0 = no rehearsal
 
     // Several steps under way. k = in_flight: step j of a plan may be begun when step j - k is finished; one that
     // reads what another under way writes, or writes what it reads or writes, waits for that one, and so does a
@@ -4410,7 +4462,59 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 TLDEF void tl_measure_run(const tl_run *run, tl_run_report *report);
 TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 
-// -- layer by layer, for those who have no graph --
+// -- a list of operations, for those who have no graph --
+
+#define TL_NO_INPUTS (-1)  // tl_op.input_count: the op reads nothing, not even the op before it
+
+// One operation: a node of the graph with its kernels. Zero is the default everywhere.
+typedef struct tl_op {
+    const char      *name;            // 0 = "n<i>"; names are unique
+    const char      *kind;            // "conv2d"; 0 = "op"; "input" = a graph input: bytes and nothing else
+    tl_kernel_fn     forward;
+    tl_kernel_fn     backward;        // 0 only in a run forward only, or with no_grad
+    void            *user;            // of both
+    const tl_tensor *inputs;          // [input_count] outputs of ops above; 0 = output 0 of the op before it
+    int32_t          input_count;     // 0 = 1, where inputs is 0; TL_NO_INPUTS
+    int32_t          output_count;    // 0 = one, of output_bytes
+    uint64_t         output_bytes;
+    const uint64_t  *outputs;         // [output_count] bytes of each, if there are several
+    const char      *needs;           // what backward reads: "in", "out", "in0,out1", "none"; 0 = "in"
+    uint64_t saved_bytes;             // made by FORWARD_SAVE, read by backward
+    uint64_t fwork_bytes, swork_bytes, bwork_bytes;  // scratch of FORWARD, of FORWARD_SAVE (0 = as fwork,
+                                      // TL_SCRATCH_NONE = none) and of BACKWARD
+    uint64_t param_bytes;             // weights
+    uint64_t fwd_cost, bwd_cost;      // 0 = those of desc.costs; where these are 0, too, 1
+    int32_t  inplace;                 // input that output 0 may overwrite + 1; 0 = none
+    int32_t  no_grad, once, keep, takes_blocks, dynamic;  // as in tl_node_desc
+    int32_t  layer;                   // layer number + 1; 0 = belongs to none
+} tl_op;
+
+// Prepare a run over a list of operations: build graph and kernel table, plan within the budget, take the
+// arena. op i is node i.
+//
+//     ops[0].kind = "input"; ops[0].output_bytes = sizeof x;
+//     ops[1].forward = conv_forward; ops[1].backward = conv_backward; ops[1].user = &conv; ...
+//     desc.backend = &cpu; desc.budget_ratio = 0.3; desc.figures = &figures;
+//     if (tl_init_op_run(&env, &desc, ops, count, &run)) ...
+//
+//   desc   as in tl_init_run; its kernels must be 0. Where it says neither what to run nor how to decide, the
+//          cheapest plan within the budget is made (a lazy strategy, checkpointed with interval 0). With a
+//          graph, which the shape helpers made (tl_add_conv2d and its neighbours), ops[i] gives the kernels of
+//          its node i, and their user; sizes and names are those of the graph, and the ops' own must be 0
+//   ops    read during the call
+//   run    overwritten; release with tl_free_run. It owns its graph (tl_find_run_graph)
+//
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW: a rule of tl_add_node or tl_check_graph, which the text
+//          names; TL_ERROR_INFEASIBLE: desc.figures has the least budget that works; TL_ERROR_MISMATCH: the
+//          rehearsal found errors, the text has the first; and those of tl_init_run and tl_rehearse_run.
+// Cost:    that of tl_init_run; with figures, that of a search for the least budget as well, and with a
+//          rehearsal, that of tl_rehearse_run.
+TLDEF tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl_op *ops, int32_t op_count,
+                               tl_run **run);
+
+TLDEF const char *tl_name_state(tl_state_kind kind);  // "gradient"; "?" if it is out of range
+
+// -- layer by layer: a list of operations that is a chain --
 
 // One layer of a chain: it reads the result of the layer before it.
 typedef struct tl_layer {
@@ -4428,7 +4532,8 @@ typedef struct tl_layer {
 } tl_layer;
 
 // Prepare a run over a chain of layers; desc's graph and kernels are ignored. The run makes and owns the
-// graph: layer i is node i + 1, the input is node 0.
+// graph: layer i is node i + 1, the input is node 0. The same as tl_init_op_run on such a chain, but without a
+// strategy it is online, as tl_init_run says.
 //
 // Errors:  as tl_init_run.
 TLDEF tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
@@ -4462,6 +4567,132 @@ TLDEF const tl_compiled_plan *tl_find_compiled_plan(const tl_run *run);
 // The graph of a run: that of the desc, the fused or compiled one, or the one that a layer run has made. Valid
 // until the run is freed.
 TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
+
+#ifndef TL_NO_PLANNERS
+// -- rehearsal --
+//
+// Wrong declarations leave the loss as it is and make gradients wrong under some plans only. A rehearsal calls
+// the caller's kernels on copies of their operands, each call again and again with one thing changed that must
+// not matter (what is not declared, what is undefined, what lies behind an operand), or that must (what needs
+// names); then it runs a pass that drops every tensor as early as possible, saves as late as possible and works
+// in place wherever that is allowed, and compares to the bit with one that drops nothing: gradients on the
+// way, results, the registered state, and every tensor that was made again.
+
+// What an operand of a finding is.
+#define TL_OPERANDS(X) \
+    X(TL_OPERAND_NONE,            "",                 "the call as a whole")                    \
+    X(TL_OPERAND_INPUT,           "input",            "with its number")                        \
+    X(TL_OPERAND_OUTPUT,          "output",           "with its number")                        \
+    X(TL_OPERAND_OUTPUT_GRADIENT, "output gradient",  "with the number of the output")          \
+    X(TL_OPERAND_INPUT_GRADIENT,  "input gradient",   "with the number of the input")           \
+    X(TL_OPERAND_SAVED,           "saved bytes",      "")                                       \
+    X(TL_OPERAND_SCRATCH,         "scratch",          "")                                       \
+    X(TL_OPERAND_STATE,           "state",            "with the number of its range in states")
+
+typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_operand_kind;
+
+// id, what the call does, what to change. %o is the operand, %b a byte.
+#define TL_FINDINGS(X) \
+    X(TL_FINDING_NEEDS_MISSING, "reads %o, which needs does not name", "add %n to needs") \
+    X(TL_FINDING_NEEDS_UNUSED, "does not read %o, which needs names", "take %n out of needs") \
+    X(TL_FINDING_SCRATCH_READ, "reads its scratch before it writes there", \
+      "clear what is read: the content of scratch is undefined") \
+    X(TL_FINDING_SCRATCH_UNUSED, "does not touch its scratch", "set %w to 0") \
+    X(TL_FINDING_OUTPUT_READ, "reads %o before it writes there", "write first: the content is undefined") \
+    X(TL_FINDING_NOT_WRITTEN, "leaves %o unwritten from byte %b on", "write all of it, or declare fewer bytes") \
+    X(TL_FINDING_BEYOND_WRITTEN, "writes beside %o, behind byte %b", "declare more bytes (%w)") \
+    X(TL_FINDING_BEYOND_READ, "reads beside %o, behind byte %b", "declare more bytes (%w)") \
+    X(TL_FINDING_READ_ONLY_WRITTEN, "writes to %o, which it may only read, at byte %b", \
+      "write to an output, a gradient or scratch; an input is overwritten by inplace alone") \
+    X(TL_FINDING_INPLACE_WRONG, "makes other bytes where output 0 overwrites %o", "take inplace out") \
+    X(TL_FINDING_SIDE_EFFECT, "changes %o when it runs again", \
+      "look at call->recompute, or mark the op once") \
+    X(TL_FINDING_NOT_REPEATABLE, "makes other bytes from the same operands", \
+      "draw random numbers from call->seed, or register their state and give a random hook, or mark it once") \
+    X(TL_FINDING_SAVED_CHANGES_OUTPUT, "makes another %o where nothing is saved", \
+      "compute outputs without call->saved") \
+    X(TL_FINDING_READY_IGNORED, "makes another %o where its outputs are there already", \
+      "with call->outputs_ready read the outputs, and make the saved bytes alone") \
+    X(TL_FINDING_GRADIENT_OVERWRITTEN, "overwrites %o", "add to it: a gradient is a sum") \
+    X(TL_FINDING_GRADIENT_IGNORED, "does not read %o", "multiply by it: a loss may be scaled, a result be read") \
+    X(TL_FINDING_INPUT_UNUSED, "reads %o neither here nor in backward", "take the input out") \
+    X(TL_FINDING_SAVED_UNUSED, "does not read its saved bytes", "set saved_bytes to 0") \
+    X(TL_FINDING_PARAM_BYTES_DIFFER, "has %b bytes of registered parameters", "set param_bytes to that") \
+    X(TL_FINDING_MADE_OTHERWISE, "makes another %o under a plan that drops what it can", \
+      "look for what it reads or keeps beside its operands") \
+    X(TL_FINDING_END_DIFFERS, "leaves another %o after a pass that drops what it can", \
+      "look for what it reads or keeps beside its operands")
+
+typedef enum tl_finding_kind { TL_FINDINGS(TLI_ENUM) TL_FINDING_COUNT } tl_finding_kind;
+
+// One finding: who does what to which operand.
+typedef struct tl_finding {
+    tl_finding_kind kind;
+    int32_t         node;       // of the desc's graph; -1 = of none (state that belongs to no node)
+    tl_step_kind    step;       // of the call
+    tl_operand_kind operand;
+    int32_t         index;      // number of the operand, or of the range in states
+    tl_state_kind   state;      // of that range
+    uint64_t        byte;       // the first that differs, or what the kind says
+    int32_t         is_advice;  // 1 = costs bytes or time, and changes no result
+} tl_finding;
+
+// With what the passes are compared.
+#define TL_REHEARSALS(X) \
+    X(TL_REHEARSAL_KEPT,  "kept",  "a pass in which nothing is dropped before its end") \
+    X(TL_REHEARSAL_PLANS, "plans", "no memory for that: a pass of the run's own plan")
+
+typedef enum tl_rehearsal_kind { TL_REHEARSALS(TLI_ENUM) TL_REHEARSAL_COUNT } tl_rehearsal_kind;
+
+typedef struct tl_rehearsal_desc {
+    int32_t pass_count;         // timed passes; 0 = 5 where the backend has a clock, else none; -1 = none
+} tl_rehearsal_desc;
+
+// What a rehearsal found.
+typedef struct tl_rehearsal {
+    tl_finding   *findings;       // [finding_count] in the order in which they were found
+    int32_t       finding_count;  // advice included
+    int32_t       error_count;    // those that are no advice
+    tl_node_cost *costs;          // [node_count] measured, at least 1, for tl_run_desc.costs; 0 = not measured
+    int32_t       node_count;
+    int32_t       call_count;     // calls of kernels
+    tl_rehearsal_kind kind;
+    int32_t       unprobed_count; // nodes whose calls were not varied: their bytes are known at run time only, or
+                                  // the host cannot call their kernels (another backend than one of the host)
+    int32_t       is_stressed;    // 1 = the pass that drops what it can was run: there was no error before it
+    int32_t       lost_count;     // findings for which there was no memory
+    int32_t       calling_node;   // of the call under way: where a kernel ends the program, a debugger reads
+    tl_step_kind  calling_kind;   // here which one
+} tl_rehearsal;
+
+// Rehearse a run: find wrong declarations of its nodes, and time them.
+//
+// The passes are made by runs of its own, with the run's kernels, users, hooks and seed, from the inputs that
+// the run has now (then load, which gets the run that it is to write to). Kernels of the host work on copies in
+// memory of the env; others on the run's backend, as far as it maps. With a fusion or a compiled plan it is the
+// caller's graph that is rehearsed. What is registered (states) is as it was when the call returns, whatever
+// the kernels did; what is not registered is changed by each call, and seen by none. In a rehearsal scratch and
+// saved bytes of 0 bytes may have an address. needs that name too much are looked for where the gradients of
+// the node's weights are registered.
+//
+//   desc        0 = all defaults
+//   rehearsal   overwritten; release with tl_free_rehearsal. It is filled while kernels are called
+//
+// Errors:  TL_ERROR_INVALID_ARG: a pass is under way; TL_ERROR_UNSUPPORTED: passes are to be timed and the
+//          backend has no clock; TL_ERROR_KERNEL: a kernel or load reported failure; TL_ERROR_NO_MEMORY, and
+//          those of tl_init_run and of the backend. *rehearsal is all zero then, and the state as it was.
+// Cost:    about twenty calls of every kernel, three images of the operands of one call, all tensors and
+//          gradients of a pass at once, and the state twice.
+TLDEF tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, tl_rehearsal *rehearsal);
+TLDEF void      tl_free_rehearsal(tl_env *env, tl_rehearsal *rehearsal);  // accepts zeroed ones
+
+#ifndef TL_NO_TEXT
+// Write a finding as one line: "conv2: backward reads input 0, which needs does not name: add in0 to needs".
+//
+//   graph   the desc's, or that of tl_find_run_graph where the run made it
+TLDEF size_t tl_print_finding(const tl_graph *graph, const tl_finding *finding, char *buf, size_t size);
+#endif
+#endif
 
 #ifdef __cplusplus
 }
@@ -5151,7 +5382,9 @@ static size_t tli_finish(tli_writer *w) {
     X(EXPLAIN_COMPILED, "tl_explain_compiled") \
     X(BACKEND_SHORTEN, "shorten") \
     X(REPORT_BYTES, "tl_report_bytes") \
-    X(FIND_TENSOR_BYTES, "tl_find_tensor_bytes")
+    X(FIND_TENSOR_BYTES, "tl_find_tensor_bytes") \
+    X(INIT_OP_RUN, "tl_init_op_run") \
+    X(REHEARSE_RUN, "tl_rehearse_run")
 
 // -- errors: rules --
 //
@@ -6069,6 +6302,31 @@ static size_t tli_finish(tli_writer *w) {
       "bytes: %0, but %1 where it ran before in this pass: output of node %s", "reported bytes, bytes before") \
     X(FORMATS_CONVERSION_OF_DYNAMIC, \
       "formats: the run converts no tensor whose bytes are known only when it is made, give a kernel", "node") \
+    X(FIGURES_ARE_OF_OP_RUNS, "budget_ratio, costs, figures, rehearsal: are of tl_init_op_run", "") \
+    X(OP_FORWARD_IS_MISSING, "ops: op %s: forward is missing", "op") \
+    X(OP_BACKWARD_IS_MISSING, "ops: op %s: backward is missing; say no_grad if no gradient passes", "op") \
+    X(OP_INPUT_HAS_NO_KERNELS, "ops: op %s: a graph input has bytes and a name, nothing else", "op") \
+    X(OP_OF_GRAPH_HAS_SIZES, \
+      "ops: op %s: its sizes and inputs are those of the graph, give kernels only", "op") \
+    X(OP_INPUT_COUNT_WITHOUT_INPUTS, "ops: op %s: input_count without inputs", "op") \
+    X(OP_OUTPUT_BYTES_OR_OUTPUTS, "ops: op %s: give output_bytes > 0, or output_count and outputs", "op") \
+    X(OP_COUNT_MUST_BE_POSITIVE, "op_count: must be > 0", "") \
+    X(OP_COUNT_IS_NOT_THAT_OF_GRAPH, "op_count: must be that of the graph's nodes, %0", "nodes") \
+    X(OP_KERNELS_STAND_IN_OPS, "kernels: they stand in the ops", "") \
+    X(OPS_NO_MEMORY, "ops", "") \
+    X(BUDGET_RATIO_MUST_BE_0_TO_1, "budget_ratio: must be 0 to 1, without budget_bytes", "") \
+    X(FIGURES_TL_NO_PLANNERS, "budget_ratio, figures, rehearsal: TL_NO_PLANNERS left the planners out", "") \
+    X(USERS_NONE_FOR_ORIGIN, "users: none for node %s, whose origin is %1", "node, origin") \
+    X(STATES_COUNT_WITHOUT_STATES, "states: state_count must be 0, or the number of states", "") \
+    X(STATE_KIND_OR_NODE_UNKNOWN, "states: range %0: unknown kind, or no such node", "range") \
+    X(STATE_NULL_WITH_BYTES, \
+      "states: range %0: NULL has no bytes, and none end beyond the address space", "range") \
+    X(STATE_RANGES_OVERLAP, "states: ranges %0 and %1 overlap", "range, range") \
+    X(STATE_OVERLAPS_ARENA, "states: range %0 overlaps the run's arena", "range") \
+    X(REHEARSAL_FOUND_ERRORS, "rehearsal: %0 errors, the first: %s", "errors, node") \
+    X(REHEARSAL_NO_MEMORY, "rehearsal", "") \
+    X(PASS_COUNT_MUST_BE_TO_1000, "pass_count: must be -1 to 1000", "") \
+    X(PASS_COUNT_NEEDS_CLOCK, "pass_count: the backend has no clock", "") \
     X(RUN_PLAN_IS_UNDER_WAY, "run: tl_run_plan is under way", "") \
     X(RUN_IN_FLIGHT_MUST_BE_NOT_NEGATIVE, "in_flight: must be >= 0", "") \
     X(IN_FLIGHT_NEEDS_A_PLAN, "in_flight: an online run decides one step at a time: give a plan", "") \
@@ -46545,7 +46803,7 @@ struct tl_run {
     tl_backend_limits limits;
     tl_run_desc     desc;            // pointers that need not outlive tl_init_run are NULL
     const tl_graph *graph;
-    tl_graph        layer_graph;     // made from layers
+    tl_graph        op_graph;        // made from operations or layers
     tl_graph        own_graph;       // scaled to a precision, with nodes and outputs of its own
     tl_graph        own_source;      // the same of the caller's graph, where that is another
     tli_members     members;
@@ -46563,7 +46821,9 @@ struct tl_run {
     tl_plan         plan;
     tl_report       planned;         // of the plan
     tli_budget      budget;          // what caller, device and backend allow
-    int32_t owns_layers, owns_nodes;  // 1 = layer_graph, the arrays of own_graph and own_source are the run's
+    int32_t owns_layers, owns_nodes;  // 1 = made from layers; the arrays of own_graph and own_source are the run's
+    int32_t         by_node;         // 1 = kernel i is that of the caller's node i, whatever its op
+    tl_kernel       user_kernel;     // that of the last call, with the user of its node
     int32_t         is_hybrid;       // 1 = strategy.mode says so
     int32_t         in_arena;        // 1 = one arena a tier, taken at init: a plan without places gets them
     uint64_t        live_budget[TL_TIER_COUNT];  // of the online decisions; less than the budgets where the
@@ -50562,6 +50822,15 @@ static void tli_cut_operands(tl_run *run) {
     }
 }
 
+// The kernel of the call at hand, with the user of its node where the desc has users.
+static const tl_kernel *tli_find_call_kernel(tl_run *run, int32_t kernel) {
+    int32_t origin = tli_caller_graph(run)->nodes[run->call.node].origin;
+    if (!run->desc.users || origin < 0) return &run->kernels[kernel];
+    run->user_kernel = run->kernels[kernel];
+    run->user_kernel.user = run->desc.users[origin];
+    return &run->user_kernel;
+}
+
 // Yield the call at hand: its operands are claimed and described.
 static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     tl_result result = TL_OK;
@@ -50578,7 +50847,7 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     }
     tli_describe_call(run, &out->call);
     out->is_compute = 1;
-    out->kernel = &run->kernels[kernel];
+    out->kernel = tli_find_call_kernel(run, kernel);
     run->report.kernel_count++;
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLEAR_FAILED));
     result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
@@ -51634,6 +51903,146 @@ TLI_IMPL tl_result tl_find_tensor_bytes(tl_run *run, tl_tensor tensor, uint64_t 
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
+// -- the caller's state, and users by node --
+//
+// What kernels read and write beside their operands is known by ranges of the caller's memory. They are compared
+// with each other and with the arena once, when a run is made: where two overlapped, what is restored, saved or
+// summed of one would change the other.
+//
+//     states   |== conv weights ==|== their gradient ==|    |== running mean ==|
+//     arena                                                                        |####...####|
+
+#define TLI_STATE_NAME(id, name, what) name,
+static const char *const tli_state_names[] = { TL_STATES(TLI_STATE_NAME) };
+#undef TLI_STATE_NAME
+
+TLI_IMPL const char *tl_name_state(tl_state_kind kind) {
+    return tli_is_below((int64_t)kind, TL_STATE_COUNT) ? tli_state_names[kind] : "?";
+}
+
+// Each node of the caller's graph that comes from one has a user.
+static tl_result tli_check_users(tl_run *run) {
+    const tl_graph *graph = tli_caller_graph(run);
+    tli_sentence s;
+    int32_t id;
+    for (id = 0; id < graph->node_count && run->desc.users; id++) {
+        int32_t origin = graph->nodes[id].origin;
+        if (origin < run->desc.user_count) continue;
+        s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(USERS_NONE_FOR_ORIGIN),
+                            (uint64_t)id, (uint64_t)origin);
+        tli_put_text(&s, tl_name_node(graph, id));
+        return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
+    }
+    return TL_OK;
+}
+
+#ifndef TL_NO_CHECKS
+static uint64_t tli_state_address(const tl_state *state) { return (uint64_t)(uintptr_t)state->host; }
+
+static tli_rule tli_find_state_rule(const tl_run *run, const tl_state *state) {
+    if (state->node < -1 || state->node >= tli_caller_graph(run)->node_count ||
+        !tli_is_below((int64_t)state->kind, TL_STATE_COUNT)) return TLI_RULE(STATE_KIND_OR_NODE_UNKNOWN);
+    if (state->bytes && (!state->host || state->bytes > UINTPTR_MAX - (uintptr_t)state->host))
+        return TLI_RULE(STATE_NULL_WITH_BYTES);
+    return TLI_NO_RULE;
+}
+
+// Compare the ranges in the order of their addresses: of two that overlap, one follows the other, or one that
+// overlaps it does.
+static tl_result tli_compare_states(tl_run *run, int32_t *order, uint64_t *keys) {
+    const tl_state *states = run->desc.states;
+    int32_t count = run->desc.state_count, before = -1, i;
+    for (i = 0; i < count; i++) keys[i] = tli_state_address(&states[i]);
+    tli_sort_numbers(order, count, keys);
+    for (i = 0; i < count; i++) {
+        const tl_state *state = &states[order[i]];
+        if (!state->bytes) continue;
+        if (before >= 0 && tli_state_address(state) - keys[before] < states[before].bytes)
+            return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                                   TLI_RULE(STATE_RANGES_OVERLAP), (uint64_t)before, (uint64_t)order[i]);
+        before = order[i];
+    }
+    return TL_OK;
+}
+
+static tl_result tli_check_states(tl_run *run) {
+    uint64_t count = run->desc.state_count > 0 ? (uint64_t)run->desc.state_count : 0, i, *keys;
+    int32_t *order;
+    tl_result result;
+    if (run->desc.state_count < 0 || !run->desc.states != !count)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(STATES_COUNT_WITHOUT_STATES));
+    for (i = 0; i < count; i++) {
+        tli_rule rule = tli_find_state_rule(run, &run->desc.states[i]);
+        if (rule) return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), rule, i, 0);
+    }
+    if (!count) return TL_OK;
+    keys = (uint64_t *)tli_alloc_array(run->env, count, sizeof *keys);
+    order = (int32_t *)tli_alloc_array(run->env, count, sizeof *order);
+    result = keys && order ? tli_compare_states(run, order, keys)
+                           : tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN),
+                                      TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    tli_release(run->env, keys);
+    tli_release(run->env, order);
+    return result;
+}
+
+static tl_result tli_compare_block(tl_run *run, const char *host, uint64_t bytes) {
+    uint64_t from = (uint64_t)(uintptr_t)host;
+    int32_t i;
+    for (i = 0; i < run->desc.state_count; i++) {
+        const tl_state *state = &run->desc.states[i];
+        uint64_t at = tli_state_address(state);
+        if (!state->bytes || at >= from + bytes || from >= at + state->bytes) continue;
+        return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(STATE_OVERLAPS_ARENA),
+                               (uint64_t)i, 0);
+    }
+    return TL_OK;
+}
+
+// The same with what a claimed range maps to. A checked backend maps copies, which overlap nothing.
+static tl_result tli_compare_range(tl_run *run, tl_range range) {
+    const tl_backend *backend = &run->backend;
+    void *host = NULL;
+    tl_result result;
+    if (backend->map(backend->self, range, TL_MAP_READ, &host)) return TL_OK;
+    result = tli_compare_block(run, (const char *)host, range.bytes);
+    (void)backend->unmap(backend->self, range, TL_MAP_READ, host);
+    return result;
+}
+
+// Compare the ranges with the arena of a backend whose memory is the host's: each block is claimed and mapped
+// for that, before anything else is claimed.
+static tl_result tli_check_state_arena(tl_run *run) {
+    const tl_backend *backend = &run->backend;
+    const tli_run_arena *arena = &run->arenas[TL_TIER_DEVICE];
+    uint64_t account = tli_account_of(&run->store);
+    tl_account_counters counters;
+    tl_result result = TL_OK;
+    int32_t k;
+    if (!run->desc.state_count || !run->limits.host_visible) return TL_OK;
+    for (k = 0; k < arena->block_count && !result; k++) {
+        tl_range range;
+        range.block = arena->handles[k];
+        range.offset = 0;
+        range.bytes = arena->blocks[k].bytes;
+        if (!range.bytes) continue;
+        if (account ? backend->claim_on(backend->self, account, range) : backend->claim(backend->self, range))
+            continue;
+        result = tli_compare_range(run, range);
+        if (account) (void)backend->release_on(backend->self, account, range);
+        else (void)backend->release(backend->self, range);
+    }
+    tli_measure_store(&run->store, 1, &counters);   // what was claimed here belongs to no peak
+    return result;
+}
+#else
+static tl_result tli_check_states(tl_run *run) { (void)run; return TL_OK; }
+static tl_result tli_check_state_arena(tl_run *run) { (void)run; return TL_OK; }
+#endif
+
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
 // -- preparing a run --
 //
 // tl_init_run checks the desc, finds a kernel for every node, makes or checks the plan (online: tries the
@@ -51947,9 +52356,11 @@ static tl_result tli_check_conversion(tl_run *run, int32_t id) {
 }
 #endif
 
-// The first kernel of an op; -1 = there is none.
-static int32_t tli_find_kernel(const tl_run *run, const char *op) {
+// The first kernel of the op of a node of the caller's graph, or its own; -1 = there is none.
+static int32_t tli_find_kernel(const tl_run *run, const tl_graph *graph, int32_t node) {
+    const char *op = tl_name_op(graph, node);
     int32_t k;
+    if (run->by_node) return node;
     for (k = 0; k < run->desc.kernel_count; k++)
         if (tli_same_text(run->kernels[k].op, op)) return k;
     return -1;
@@ -51960,7 +52371,7 @@ static tl_result tli_find_member_kernels(tl_run *run, int32_t id) {
     const tl_graph *graph = run->members.graph;
     int32_t at;
     for (at = 0; at < tli_count_members(run, id); at++) {
-        int32_t member = tli_find_member(run, id, at), k = tli_find_kernel(run, tl_name_op(graph, member));
+        int32_t member = tli_find_member(run, id, at), k = tli_find_kernel(run, graph, member);
         int trains = !run->inference && graph->nodes[member].has_grad;
         run->kernel_of[id] = run->members.kernels[member] = k;
         if (k < 0 || !run->kernels[k].forward || (trains && !run->kernels[k].backward))
@@ -51994,9 +52405,8 @@ static tl_result tli_find_kernels(tl_run *run) {
             if (result) return result;
             continue;
         }
-        if (run->owns_layers && tli_count_members(run, id))  // as tl_init_layer_run made them
-            run->kernel_of[id] = tli_find_member(run, id, 0) - 1;
-        else run->kernel_of[id] = tli_find_kernel(run, tl_name_op(graph, id));
+        if (run->by_node) run->kernel_of[id] = tli_count_members(run, id) ? tli_find_member(run, id, 0) : -1;
+        else run->kernel_of[id] = tli_find_kernel(run, graph, id);
         if (run->kernel_of[id] >= 0 && run->kernels[run->kernel_of[id]].forward &&
             (run->inference || !node->has_grad || run->kernels[run->kernel_of[id]].backward))
             continue;
@@ -52673,6 +53083,7 @@ static tl_result tli_claim_inputs(tl_run *run) {
 
 static tl_result tli_take_memory(tl_run *run) {
     tl_result result = tli_open_run_store(run), taken = result ? TL_OK : tli_take_arenas(run);
+    if (!result && !taken) taken = tli_check_state_arena(run);
     if (taken) return taken;
     if (!result) result = tli_claim_inputs(run);
     return result ? tli_fail(run->env, result, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS))
@@ -52712,6 +53123,8 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_scale_graph(run);
     if (!result) result = tli_alloc_run(run);
     if (!result) result = tli_find_kernels(run);
+    if (!result) result = tli_check_users(run);
+    if (!result) result = tli_check_states(run);
     if (!result) result = tli_check_sizes(run);
 #ifndef TL_NO_PLANNERS
     if (!result) result = tli_open_cache(run, tli_plan_desc);
@@ -52757,8 +53170,16 @@ static void tli_forget_desc(tl_run *run) {
     run->desc.backend = NULL;
 }
 
+// How a run comes to its graph and its kernels.
+typedef enum tli_run_form {
+    TLI_RUN_OF_GRAPH,   // kernels are found by op
+    TLI_RUN_OF_OPS,     // kernel i is that of node i
+    TLI_RUN_OF_LAYERS   // the same, and node i + 1 is a layer
+} tli_run_form;
+
 // graph: NULL = desc's; else the run takes it over.
-static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tl_graph *graph, tl_run **out) {
+static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form form, tl_graph *graph,
+                              tl_run **out) {
     tl_run *run = (tl_run *)tli_alloc_array(env, 1, sizeof *run);
     tl_result result;
     if (!run) {
@@ -52769,10 +53190,11 @@ static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tl_graph *gr
     run->backend = *desc->backend;
     run->desc = *desc;
     run->graph = desc->graph;
+    run->by_node = form != TLI_RUN_OF_GRAPH;
+    run->owns_layers = form == TLI_RUN_OF_LAYERS;
     if (graph) {
-        run->layer_graph = *graph;
-        run->owns_layers = 1;
-        run->graph = &run->layer_graph;
+        run->op_graph = *graph;
+        run->graph = &run->op_graph;
     }
     run->backend.limits(run->backend.self, &run->limits);
     result = tli_prepare_run(run);
@@ -52792,7 +53214,9 @@ static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tl_graph *gr
 TLI_IMPL tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run) {
     TL_ASSERT(desc && desc->graph && desc->backend && run);
     *run = NULL;
-    return tli_init_run(env, desc, NULL, run);
+    if (desc->budget_ratio != 0 || desc->costs || desc->figures || desc->rehearsal)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(FIGURES_ARE_OF_OP_RUNS));
+    return tli_init_run(env, desc, TLI_RUN_OF_GRAPH, NULL, run);
 }
 
 TLI_IMPL void tl_free_run(tl_run *run) {
@@ -52841,96 +53265,8 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tl_free_compiled_plan(env, &run->own_compiled);
 #endif
 #endif
-    if (run->owns_layers) tl_free_graph(env, &run->layer_graph);
+    tl_free_graph(env, &run->op_graph);
     tli_release(env, run);
-}
-
-// -- preparing a run: layer by layer --
-
-static tl_result tli_add_layer_node(tl_env *env, tl_graph *graph, const tl_layer *layer,
-                                    int32_t index, char *op) {
-    tli_writer w = tli_writer_of(op, 24);
-    tl_node_desc node;
-    tl_tensor input;
-    if (!layer->forward)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_LAYER_RUN),
-                        TLI_RULE(LAYERS_FORWARD_IS_MISSING));
-    tli_put(&w, "layer");
-    tli_put_i64(&w, index);
-    tli_finish(&w);
-    input.node = index;
-    input.output = 0;
-    tli_zero(&node, sizeof node);
-    node.name = layer->name ? layer->name : op;
-    node.op = op;
-    node.inputs = &input;
-    node.input_count = 1;
-    node.output_bytes = &layer->output_bytes;
-    node.output_count = 1;
-    node.needs = layer->needs ? layer->needs : "in";
-    node.fwd_cost = layer->fwd_cost ? layer->fwd_cost : 1;
-    node.bwd_cost = layer->bwd_cost ? layer->bwd_cost : 1;
-    node.saved_bytes = layer->saved_bytes;
-    node.fwork_bytes = layer->fwork_bytes;
-    node.bwork_bytes = layer->bwork_bytes;
-    node.param_bytes = layer->param_bytes;
-    node.layer = index + 1;
-    node.keep = layer->keep;
-    node.once = layer->once;
-    node.swork_bytes = layer->swork_bytes;
-    return tl_add_node(env, graph, &node, NULL);
-}
-
-// Make the chain a graph, with an op and a kernel for each layer.
-static tl_result tli_add_layer_nodes(tl_env *env, const tl_layer *layers, int32_t layer_count,
-                                     uint64_t input_bytes, tl_graph *graph, tl_kernel *kernels,
-                                     char *ops) {
-    tl_node_desc input;
-    tl_result result;
-    int32_t i;
-    tli_zero(&input, sizeof input);
-    input.name = "input";
-    input.op = "input";
-    input.output_bytes = &input_bytes;
-    input.output_count = 1;
-    result = tl_add_node(env, graph, &input, NULL);
-    for (i = 0; i < layer_count && !result; i++) {
-        result = tli_add_layer_node(env, graph, &layers[i], i, ops + (size_t)i * 24);
-        kernels[i].op = ops + (size_t)i * 24;
-        kernels[i].forward = layers[i].forward;
-        kernels[i].backward = layers[i].backward;
-        kernels[i].user = layers[i].user;
-    }
-    return result;
-}
-
-TLI_IMPL tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
-                                     int32_t layer_count, uint64_t input_bytes, tl_run **run) {
-    tl_run_desc layered;
-    tl_graph graph;
-    tl_kernel *kernels;
-    char *ops;
-    tl_result result;
-    TL_ASSERT(desc && desc->backend && layers && run);
-    *run = NULL;
-    if (layer_count < 1)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_LAYER_RUN),
-                        TLI_RULE(LAYER_COUNT_MUST_BE_POSITIVE));
-    tl_init_graph(&graph);
-    kernels = (tl_kernel *)tli_alloc_array(env, (uint64_t)layer_count, sizeof *kernels);
-    ops = (char *)tli_alloc_array(env, (uint64_t)layer_count, 24);
-    result = kernels && ops
-                 ? tli_add_layer_nodes(env, layers, layer_count, input_bytes, &graph, kernels, ops)
-                 : tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_LAYER_RUN), TLI_RULE(LAYERS_NO_MEMORY));
-    layered = *desc;
-    layered.graph = NULL;
-    layered.kernels = kernels;
-    layered.kernel_count = layer_count;
-    if (result) tl_free_graph(env, &graph);
-    else result = tli_init_run(env, &layered, &graph, run);
-    tli_release(env, kernels);
-    tli_release(env, ops);
-    return result;
 }
 
 #ifndef TL_NO_ONLINE
@@ -53057,6 +53393,1939 @@ TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on
 
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+#ifndef TL_NO_PLANNERS
+// -- rehearsal: probes of one call --
+//
+// What a kernel reads shows in what it makes: a call is made again and again on copies of its operands, each time
+// with one thing changed that must not matter, or that must. Who reads what is not declared is known by name then.
+//
+//     before  |guard| input 0 |guard| output 0 |guard| scratch |guard|   contents before the call
+//     work    the same, with one change -> kernel
+//     after   what the plain call made of `before`; an effect differs from it, or it does not
+//
+// Changes are chosen so that wrong kernels show, and do not crash where that can be helped: numbers may be used
+// as indices, so an operand is first rotated by an element, then filled with zeroes, then with the integer 1.
+// What is undefined is filled with 1 and with signalling NaN.
+
+enum { TLI_PROBE_NOTHING = -1, TLI_PROBE_UNDEFINED = -2, TLI_PROBE_GUARDS = -3 };  // in the place of an operand
+enum { TLI_PROBE_GUARD = 64, TLI_PROBE_ROOM = 65536 };  // bytes before an operand; most bytes behind it
+enum { TLI_DECLARED_ALL = -1 };
+
+// A rehearsal that is under way.
+typedef struct tli_rehearsing {
+    tl_env       *env;
+    tl_run       *asked;         // the run that is rehearsed
+    tl_rehearsal *out;
+    int32_t       finding_capacity;
+    tl_backend    backend;       // of the passes: in memory of the env, or that of the run
+    int32_t       owns_backend;
+    char         *state;         // as the caller left it
+    uint64_t     *made;          // [tensor_count + node_count + input_count] hashes of outputs, of saved bytes, of
+                                 // input gradients after each backward, as they were made first
+    uint64_t     *ends;          // [state_count + tensor_count] of the state and the results after the pass
+    uint8_t      *is_made;       // [tensor_count + node_count + input_count]
+    uint64_t     *times;         // [2 * node_count * pass_count]
+} tli_rehearsing;
+
+static int tli_is_advice(tl_finding_kind kind) {
+    return kind == TL_FINDING_NEEDS_UNUSED || kind == TL_FINDING_SCRATCH_UNUSED ||
+           kind == TL_FINDING_INPUT_UNUSED || kind == TL_FINDING_SAVED_UNUSED ||
+           kind == TL_FINDING_PARAM_BYTES_DIFFER;
+}
+
+// Note a finding, unless the same is there. Without memory for it the rehearsal says that some are missing.
+static void tli_add_finding(tli_rehearsing *r, const tl_finding *finding) {
+    tl_rehearsal *out = r->out;
+    void *array = out->findings;
+    int32_t i;
+    for (i = 0; i < out->finding_count; i++) {
+        const tl_finding *f = &out->findings[i];
+        if (f->node == finding->node && f->kind == finding->kind && f->operand == finding->operand &&
+            f->index == finding->index && (f->step == TL_STEP_BACKWARD) == (finding->step == TL_STEP_BACKWARD))
+            return;
+    }
+    if (!tli_grow(r->env, &array, &r->finding_capacity, out->finding_count, (int64_t)out->finding_count + 1,
+                  sizeof *out->findings)) {
+        out->lost_count++;
+        return;
+    }
+    out->findings = (tl_finding *)array;
+    out->findings[out->finding_count] = *finding;
+    out->findings[out->finding_count].is_advice = tli_is_advice(finding->kind);
+    out->error_count += !tli_is_advice(finding->kind);
+    out->finding_count++;
+}
+
+static tl_result tli_fail_rehearsed_kernel(tli_rehearsing *r, const tl_kernel_call *call, tl_result code) {
+    tli_rule rule = call->kind == TL_STEP_BACKWARD ? TLI_RULE(BACKWARD_OF_NODE_KERNEL_RETURNED)
+                                                   : TLI_RULE(FORWARD_OF_NODE_KERNEL_RETURNED);
+    tli_sentence s = tli_begin_error(r->env, TL_ERROR_KERNEL, TLI_IN(REHEARSE_RUN), rule, (uint64_t)call->node,
+                                     (uint64_t)code);
+    tli_put_text(&s, tl_name_node(call->graph, call->node));
+    tli_put_text(&s, tl_name_result(code));
+    return tli_end_error(r->env, &s, TL_ERROR_KERNEL);
+}
+
+static int tli_same_bytes(const void *a, const void *b, uint64_t bytes) {
+    const char *x = (const char *)a, *y = (const char *)b;
+    uint64_t i = 0;
+    while (i < bytes && x[i] == y[i]) i++;
+    return i == bytes;
+}
+
+typedef enum tli_fill {
+    TLI_FILL_NOT, TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE, TLI_FILL_SIGNALLING, TLI_FILL_HALVES
+} tli_fill;
+
+typedef enum tli_shadow_access {
+    TLI_SHADOW_NONE,       // not part of the call
+    TLI_SHADOW_READ,
+    TLI_SHADOW_WRITE,      // undefined before
+    TLI_SHADOW_ADD,
+    TLI_SHADOW_SCRATCH,
+    TLI_SHADOW_HIDDEN      // what `needs` does not name, with its true contents
+} tli_shadow_access;
+
+// One operand in the images.
+typedef struct tli_shadow {
+    uint64_t at, bytes;
+    uint64_t room;         // behind it: for what is written although no byte of it is declared
+    tl_operand_kind kind;
+    int32_t index;
+    int32_t same;          // the operand whose bytes it has: itself, or that of the same gradient before it
+    tli_shadow_access access;
+} tli_shadow;
+
+// What differs from the plain call.
+typedef struct tli_change {
+    int32_t  shadow;       // that is filled; TLI_PROBE_NOTHING, or all that is undefined, or the guards
+    tli_fill fill;
+    int32_t  again;        // 1 = the node has run before in this pass: the state is that after it
+    int32_t  ready;        // 1 = outputs_ready
+    int32_t  plain;        // 1 = FORWARD in the place of FORWARD_SAVE
+    int32_t  inplace;      // 1 = output 0 stands where its input stands
+    int32_t  declared;     // i + 1 = operand i is not there, as `needs` says; TLI_DECLARED_ALL
+    int32_t  guard;        // with TLI_PROBE_GUARDS: i + 1 = those of operand i alone
+    int32_t  gradients;    // 1 = the state's gradients are filled as well
+} tli_change;
+
+typedef struct tli_probe {
+    tl_run       *run;             // of the keep-all pass
+    tli_rehearsing *r;
+    const tl_run_step *step;
+    const tl_node *node;
+    tl_kernel_call call;
+    tl_operand   *operands;        // [count]
+    tli_shadow   *shadows;         // [count] inputs, outputs, gradients of both, saved, scratch
+    int32_t       count;
+    uint64_t      image_bytes;
+    char         *memory, *before, *work, *after;
+    char         *state_before, *state_after;   // of the ranges that its kernels use
+    uint64_t      state_bytes;
+} tli_probe;
+
+// -- rehearsal: the state that a node uses --
+
+static int tli_uses_state(const tl_state *state, int32_t node) { return state->node == node || state->node < 0; }
+
+typedef enum tli_state_move { TLI_STATE_TAKE, TLI_STATE_PUT, TLI_STATE_COMPARE } tli_state_move;
+
+// Copy the state of a node to or from an image, or compare. node: -1 = all of it. Returns the first range that
+// differs, -1 = none does.
+static int32_t tli_move_state(const tl_run_desc *desc, int32_t node, char *image, tli_state_move move) {
+    int32_t i;
+    for (i = 0; i < desc->state_count; i++) {
+        const tl_state *state = &desc->states[i];
+        if (node >= 0 && !tli_uses_state(state, node)) continue;
+        if (!state->bytes) continue;
+        if (move == TLI_STATE_TAKE) tli_copy(image, state->host, (size_t)state->bytes);
+        else if (move == TLI_STATE_PUT) tli_copy(state->host, image, (size_t)state->bytes);
+        else if (!tli_same_bytes(state->host, image, state->bytes)) return i;
+        image += state->bytes;
+    }
+    return -1;
+}
+
+static uint64_t tli_count_state(const tl_run_desc *desc, int32_t node) {
+    uint64_t bytes = 0;
+    int32_t i;
+    for (i = 0; i < desc->state_count; i++)
+        if (node < 0 || tli_uses_state(&desc->states[i], node)) bytes += desc->states[i].bytes;
+    return bytes;
+}
+
+static int tli_has_gradient_state(const tl_run_desc *desc, int32_t node) {
+    int32_t i;
+    for (i = 0; i < desc->state_count; i++)
+        if (tli_uses_state(&desc->states[i], node) && desc->states[i].kind == TL_STATE_GRADIENT) return 1;
+    return 0;
+}
+
+// -- rehearsal: images --
+
+static void tli_fill_words(char *at, uint64_t bytes, uint32_t word) {
+    uint64_t i;
+    for (i = 0; i < bytes; i++) at[i] = ((const char *)&word)[i % sizeof word];
+}
+
+static void tli_rotate(char *to, const char *from, uint64_t bytes) {
+    uint64_t step = bytes % 4 ? 1 : 4;
+    tli_copy(to, from + step, (size_t)(bytes - step));
+    tli_copy(to + bytes - step, from, (size_t)step);
+}
+
+static uint32_t tli_fill_word(tli_fill fill) {
+    return fill == TLI_FILL_ONE ? 1u : fill == TLI_FILL_SIGNALLING ? 0x7FA5A5A5u
+         : fill == TLI_FILL_HALVES ? 0x3FC00000u : 0u;
+}
+
+static void tli_fill_shadow(const tli_probe *p, const tli_shadow *shadow, tli_fill fill) {
+    char *at = p->work + shadow->at;
+    if (fill == TLI_FILL_NOT || !shadow->bytes) return;
+    if (fill == TLI_FILL_ROTATED) tli_rotate(at, p->before + shadow->at, shadow->bytes);
+    else tli_fill_words(at, shadow->bytes, tli_fill_word(fill));
+}
+
+static int tli_is_undefined(const tli_shadow *shadow) {
+    return shadow->access == TLI_SHADOW_WRITE || shadow->access == TLI_SHADOW_SCRATCH;
+}
+
+// only: i + 1 = those of operand i; 0 = all.
+static void tli_fill_guards(const tli_probe *p, char *image, int32_t only, uint32_t word) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *shadow = &p->shadows[i];
+        if (only && i != only - 1) continue;
+        tli_fill_words(image + shadow->at - TLI_PROBE_GUARD, TLI_PROBE_GUARD, word);
+        tli_fill_words(image + shadow->at + shadow->bytes, shadow->room, word);
+    }
+}
+
+static int tli_holds_word(const char *at, uint64_t bytes, uint32_t word) {
+    uint64_t i;
+    for (i = 0; i < bytes; i++)
+        if (at[i] != ((const char *)&word)[i % sizeof word]) return 0;
+    return 1;
+}
+
+// Give an operand its place in the images.
+static void tli_add_shadow(tli_probe *p, tl_operand_kind kind, int32_t index, tli_shadow_access access,
+                           uint64_t bytes) {
+    tli_shadow *shadow = &p->shadows[p->count++];
+    shadow->kind = kind;
+    shadow->index = index;
+    shadow->same = p->count - 1;
+    shadow->access = bytes ? access : TLI_SHADOW_NONE;
+    shadow->bytes = bytes;
+    shadow->at = p->image_bytes + TLI_PROBE_GUARD;
+    shadow->room = bytes;
+    if (!bytes && (kind == TL_OPERAND_SAVED || kind == TL_OPERAND_SCRATCH)) shadow->room = 2 * p->image_bytes;
+    if (shadow->room > TLI_PROBE_ROOM) shadow->room = TLI_PROBE_ROOM;
+    shadow->room = (shadow->room + TLI_PROBE_GUARD + 63) & ~(uint64_t)63;
+    p->image_bytes = (shadow->at + bytes + shadow->room + 63) & ~(uint64_t)63;
+}
+
+// List the gradients of the inputs. A tensor that is read twice has one.
+static void tli_list_input_gradients(tli_probe *p) {
+    const tl_node_input *inputs = &p->run->graph->inputs[p->node->first_input];
+    int32_t first = p->count, i, k;
+    for (i = 0; i < p->node->input_count; i++) {
+        for (k = 0; k < i && inputs[k].tensor != inputs[i].tensor;) k++;
+        tli_add_shadow(p, TL_OPERAND_INPUT_GRADIENT, i, TLI_SHADOW_ADD,
+                       k < i ? 0 : p->step->call.input_grads[i].range.bytes);
+        p->shadows[first + i].same = first + k;
+    }
+}
+
+// List the operands of a call. Of a backward those that `needs` does not name have their true bytes.
+static void tli_list_shadows(tli_probe *p) {
+    const tl_graph *graph = p->run->graph;
+    const tl_node *node = p->node;
+    const tl_kernel_call *call = &p->step->call;
+    int backward = call->kind == TL_STEP_BACKWARD;
+    int32_t i;
+    for (i = 0; i < node->input_count; i++) {
+        const tl_node_input *input = &graph->inputs[node->first_input + i];
+        int hidden = backward && !input->needed;
+        tli_add_shadow(p, TL_OPERAND_INPUT, i, hidden ? TLI_SHADOW_HIDDEN : TLI_SHADOW_READ,
+                       hidden ? graph->outputs[input->tensor].bytes : call->inputs[i].range.bytes);
+    }
+    for (i = 0; i < node->output_count; i++) {
+        const tl_node_output *output = &graph->outputs[node->first_output + i];
+        int hidden = backward && !output->needed;
+        tli_add_shadow(p, TL_OPERAND_OUTPUT, i, !backward ? TLI_SHADOW_WRITE : hidden ? TLI_SHADOW_HIDDEN
+                       : TLI_SHADOW_READ, hidden ? output->bytes : call->outputs[i].range.bytes);
+    }
+    for (i = 0; i < node->output_count; i++)
+        tli_add_shadow(p, TL_OPERAND_OUTPUT_GRADIENT, i, TLI_SHADOW_READ, call->output_grads[i].range.bytes);
+    tli_list_input_gradients(p);
+    tli_add_shadow(p, TL_OPERAND_SAVED, 0, backward ? TLI_SHADOW_READ : TLI_SHADOW_WRITE, call->saved.range.bytes);
+    tli_add_shadow(p, TL_OPERAND_SCRATCH, 0, TLI_SHADOW_SCRATCH, call->scratch.range.bytes);
+}
+
+// The address of what an operand holds in the pass; NULL = it is not there.
+static const char *tli_find_truth(const tli_probe *p, int32_t i) {
+    const tli_shadow *shadow = &p->shadows[i];
+    const tl_kernel_call *call = &p->step->call;
+    const tl_operand *operand = shadow->kind == TL_OPERAND_INPUT ? &call->inputs[shadow->index]
+        : shadow->kind == TL_OPERAND_OUTPUT ? &call->outputs[shadow->index]
+        : shadow->kind == TL_OPERAND_OUTPUT_GRADIENT ? &call->output_grads[shadow->index]
+        : shadow->kind == TL_OPERAND_INPUT_GRADIENT ? &call->input_grads[shadow->index]
+        : shadow->kind == TL_OPERAND_SAVED ? &call->saved : &call->scratch;
+    return (const char *)operand->host;
+}
+
+// Copy what `needs` does not name from where it lies in the pass; zeroes, where it is gone.
+static void tli_take_hidden(const tli_probe *p, const tli_shadow *shadow) {
+    const tl_graph *graph = p->run->graph;
+    const tl_backend *backend = &p->run->backend;
+    int32_t tensor = shadow->kind == TL_OPERAND_INPUT
+        ? graph->inputs[p->node->first_input + shadow->index].tensor : p->node->first_output + shadow->index;
+    const tli_buffer *buffer = &p->run->tensors[tensor];
+    void *host = NULL;
+    if (buffer->state != TLI_RESIDENT || buffer->device.range.bytes != shadow->bytes) return;
+    if (backend->map(backend->self, buffer->device.range, TL_MAP_READ, &host)) return;
+    tli_copy(p->before + shadow->at, host, (size_t)shadow->bytes);
+    (void)backend->unmap(backend->self, buffer->device.range, TL_MAP_READ, host);
+}
+
+static void tli_fill_before(const tli_probe *p) {
+    int32_t i;
+    tli_fill_guards(p, p->before, 0, 0);
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *shadow = &p->shadows[i];
+        const char *truth = tli_find_truth(p, i);
+        if (shadow->access == TLI_SHADOW_HIDDEN) tli_take_hidden(p, shadow);
+        else if (!tli_is_undefined(shadow) && truth)
+            tli_copy(p->before + shadow->at, truth, (size_t)shadow->bytes);
+    }
+}
+
+static tl_result tli_open_probe(tli_probe *p, tli_rehearsing *r, tl_run *run, const tl_run_step *step) {
+    tl_env *env = r->env;
+    const tl_node *node = &run->graph->nodes[step->call.node];
+    uint64_t most = 2 * ((uint64_t)node->input_count + (uint64_t)node->output_count) + 2;
+    tli_zero(p, sizeof *p);
+    p->r = r;
+    p->run = run;
+    p->step = step;
+    p->node = node;
+    p->shadows = (tli_shadow *)tli_alloc_array(env, most, sizeof *p->shadows);
+    p->operands = (tl_operand *)tli_alloc_array(env, most, sizeof *p->operands);
+    if (p->shadows && p->operands) {
+        tli_list_shadows(p);
+        p->state_bytes = tli_count_state(&run->desc, step->call.node);
+        p->memory = (char *)tli_alloc_array(env, 1, 3 * p->image_bytes + 2 * p->state_bytes + 64);
+    }
+    if (!p->memory) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+    p->before = p->memory + (64 - ((uintptr_t)p->memory & 63));
+    p->work = p->before + p->image_bytes;
+    p->after = p->work + p->image_bytes;
+    p->state_before = p->after + p->image_bytes;
+    p->state_after = p->state_before + p->state_bytes;
+    tli_fill_before(p);
+    (void)tli_move_state(&run->desc, step->call.node, p->state_before, TLI_STATE_TAKE);
+    return TL_OK;
+}
+
+static void tli_close_probe(tli_probe *p) {
+    tli_release(p->r->env, p->memory);
+    tli_release(p->r->env, p->operands);
+    tli_release(p->r->env, p->shadows);
+}
+
+// -- rehearsal: one call --
+
+static const tli_change tli_no_change = { TLI_PROBE_NOTHING, TLI_FILL_NOT, 0, 0, 0, 0, 0, 0, 0 };
+
+static tli_change tli_change_of(int32_t shadow, tli_fill fill) {
+    tli_change change = tli_no_change;
+    change.shadow = shadow;
+    change.fill = fill;
+    return change;
+}
+
+// Write the contents that a changed call finds.
+static void tli_apply_change(const tli_probe *p, const tli_change *change) {
+    int32_t i;
+    tli_copy(p->work, p->before, (size_t)p->image_bytes);
+    for (i = 0; i < p->count && change->shadow == TLI_PROBE_UNDEFINED; i++)
+        if (tli_is_undefined(&p->shadows[i])) tli_fill_shadow(p, &p->shadows[i], change->fill);
+    if (change->shadow == TLI_PROBE_GUARDS) tli_fill_guards(p, p->work, change->guard, tli_fill_word(change->fill));
+    if (change->shadow >= 0) tli_fill_shadow(p, &p->shadows[change->shadow], change->fill);
+    for (i = 0; i < p->count && change->ready; i++)      // the outputs are there
+        if (p->shadows[i].kind == TL_OPERAND_OUTPUT)
+            tli_copy(p->work + p->shadows[i].at, p->after + p->shadows[i].at, (size_t)p->shadows[i].bytes);
+    (void)tli_move_state(&p->run->desc, p->step->call.node, change->again ? p->state_after : p->state_before,
+                         TLI_STATE_PUT);
+    for (i = 0; i < p->run->desc.state_count && change->gradients; i++) {
+        const tl_state *state = &p->run->desc.states[i];
+        if (tli_uses_state(state, p->step->call.node) && state->kind == TL_STATE_GRADIENT)
+            tli_fill_words((char *)state->host, state->bytes, tli_fill_word(TLI_FILL_HALVES));
+    }
+}
+
+// Scratch, and saved bytes of nodes that declare none, have an address all the same, so that whoever uses them is
+// named and does not crash.
+static int tli_is_lent(const tli_probe *p, const tli_shadow *shadow) {
+    if (shadow->kind == TL_OPERAND_SCRATCH) return 1;
+    return shadow->kind == TL_OPERAND_SAVED && !p->node->saved_bytes;
+}
+
+// Describe the operands of a changed call.
+static void tli_describe_probe(tli_probe *p, const tli_change *change) {
+    const tl_kernel_call *given = &p->step->call;
+    tl_operand *at = p->operands;
+    int32_t i, inputs = p->node->input_count, outputs = p->node->output_count;
+    p->call = *given;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *shadow = &p->shadows[p->shadows[i].same];
+        int gone = shadow->access == TLI_SHADOW_NONE && !tli_is_lent(p, shadow);
+        if (change->declared == i + 1 || (change->declared == TLI_DECLARED_ALL && shadow->access == TLI_SHADOW_HIDDEN)) gone = 1;
+        if (change->plain && shadow->kind == TL_OPERAND_SAVED) gone = 1;
+        tli_zero(&at[i], sizeof at[i]);
+        at[i].format = shadow->kind == TL_OPERAND_INPUT || shadow->kind == TL_OPERAND_INPUT_GRADIENT
+            ? given->inputs[shadow->index].format
+            : shadow->kind == TL_OPERAND_SAVED || shadow->kind == TL_OPERAND_SCRATCH ? TL_FORMAT_F32
+            : given->outputs[shadow->index].format;
+        if (gone) continue;
+        at[i].range.block = 1;
+        at[i].range.offset = shadow->at;
+        at[i].range.bytes = shadow->bytes;
+        at[i].host = p->work + shadow->at;
+    }
+    if (change->plain) {    // a plain forward has scratch of its own, of which there is as much as of the other
+        tl_operand *scratch = &at[p->count - 1];
+        if (p->node->fwork_bytes < scratch->range.bytes) scratch->range.bytes = p->node->fwork_bytes;
+    }
+    if (change->inplace) {
+        tli_copy(at[inputs].host, at[p->node->inplace].host, (size_t)at[inputs].range.bytes);
+        at[p->node->inplace] = at[inputs];
+    }
+    p->call.inputs = at;
+    p->call.outputs = at + inputs;
+    p->call.output_grads = at + inputs + outputs;
+    p->call.input_grads = at + inputs + 2 * outputs;
+    p->call.saved = at[p->count - 2];
+    p->call.scratch = at[p->count - 1];
+    p->call.outputs_ready = change->ready;
+    p->call.recompute = change->again;
+    if (change->plain) p->call.kind = TL_STEP_FORWARD;
+    if (change->inplace) p->call.kind = TL_STEP_FORWARD_INPLACE;
+}
+
+static void tli_probe_random(const tli_probe *p, tl_random_moment moment) {
+    const tl_run_desc *desc = &p->run->desc;
+    if (desc->random && p->step->call.kind != TL_STEP_BACKWARD)
+        desc->random(moment, p->step->call.node, p->step->call.micro_batch, desc->random_user);
+}
+
+// Call the kernel with a change. first: 1 = nothing of the node has run in this pass.
+static tl_result tli_run_probe(tli_probe *p, const tli_change *change, int first) {
+    const tl_kernel *kernel = p->step->kernel;
+    int backward = p->step->call.kind == TL_STEP_BACKWARD;
+    tl_result result;
+    tli_apply_change(p, change);
+    tli_describe_probe(p, change);
+    p->r->out->calling_node = p->call.node;
+    p->r->out->calling_kind = p->call.kind;
+    p->r->out->call_count++;
+    tli_probe_random(p, first ? TL_RANDOM_RECORD : TL_RANDOM_REPLAY);
+    result = (backward ? kernel->backward : kernel->forward)(&p->call, kernel->user);
+    if (!first) tli_probe_random(p, TL_RANDOM_RESUME);
+    return result ? tli_fail_rehearsed_kernel(p->r, &p->call, result) : TL_OK;
+}
+
+// -- rehearsal: effects --
+
+static int tli_is_effect(const tli_shadow *shadow) {
+    return shadow->access == TLI_SHADOW_WRITE || shadow->access == TLI_SHADOW_ADD;
+}
+
+static uint64_t tli_first_difference(const char *a, const char *b, uint64_t bytes) {
+    uint64_t i = 0;
+    while (i < bytes && a[i] == b[i]) i++;
+    return i;
+}
+
+// The first operand whose bytes differ from those of the plain call; -1 = none.
+static int32_t tli_find_effect(const tli_probe *p, int with_saved) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *shadow = &p->shadows[i];
+        if (!tli_is_effect(shadow) || (!with_saved && shadow->kind == TL_OPERAND_SAVED)) continue;
+        if (!tli_same_bytes(p->work + shadow->at, p->after + shadow->at, shadow->bytes)) return i;
+    }
+    return -1;
+}
+
+// Whether anything differs that the call makes: operands, or the state that it leaves.
+static int tli_has_effect(const tli_probe *p) {
+    return tli_find_effect(p, 1) >= 0 ||
+           tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_COMPARE) >= 0;
+}
+
+static void tli_note_finding(tli_probe *p, tl_finding_kind kind, const tli_shadow *shadow, uint64_t byte) {
+    tl_finding finding;
+    tli_zero(&finding, sizeof finding);
+    finding.kind = kind;
+    finding.node = p->step->call.node;
+    finding.step = p->step->call.kind;
+    finding.operand = shadow ? shadow->kind : TL_OPERAND_NONE;
+    finding.index = shadow ? shadow->index : 0;
+    finding.byte = byte;
+    tli_add_finding(p->r, &finding);
+}
+
+static void tli_note_state(tli_probe *p, tl_finding_kind kind, int32_t state) {
+    tl_finding finding;
+    tli_zero(&finding, sizeof finding);
+    finding.kind = kind;
+    finding.node = p->step->call.node;
+    finding.step = p->step->call.kind;
+    finding.operand = TL_OPERAND_STATE;
+    finding.index = state;
+    finding.state = p->run->desc.states[state].kind;
+    tli_add_finding(p->r, &finding);
+}
+
+// Whether so much is made that what is read must show in it.
+static int tli_makes_enough(const tli_probe *p) {
+    uint64_t bytes = 0;
+    int32_t i;
+    for (i = 0; i < p->count; i++)
+        if (tli_is_effect(&p->shadows[i])) bytes += p->shadows[i].bytes;
+    if (p->step->call.kind == TL_STEP_BACKWARD && tli_has_gradient_state(&p->run->desc, p->step->call.node)) return 1;
+    return bytes >= 4;
+}
+
+// Whether a change of one operand shows in the effects, tried with each fill in turn. -1 = no fill changed it.
+static tl_result tli_try_fills(tli_probe *p, int32_t shadow, const tli_fill *fills, int32_t count, int *shows) {
+    const tli_shadow *s = &p->shadows[shadow];
+    int32_t i;
+    *shows = -1;
+    for (i = 0; i < count && *shows < 1; i++) {
+        tli_change change = tli_change_of(shadow, fills[i]);
+        tl_result result;
+        if (fills[i] == TLI_FILL_ROTATED && s->bytes < 2) continue;
+        tli_apply_change(p, &change);
+        if (tli_same_bytes(p->work + s->at, p->before + s->at, s->bytes)) continue;
+        result = tli_run_probe(p, &change, 0);
+        if (result) return result;
+        *shows = tli_has_effect(p);
+    }
+    return TL_OK;
+}
+
+// -- rehearsal: what is undefined --
+
+// Whether the word around a byte still holds what it was filled with.
+static int tli_is_untouched(const tli_probe *p, const tli_shadow *shadow, uint64_t byte, tli_fill fill) {
+    uint64_t from = byte & ~(uint64_t)3, bytes = shadow->bytes - from < 4 ? shadow->bytes - from : 4;
+    return byte < shadow->bytes && tli_holds_word(p->work + shadow->at + from, bytes, tli_fill_word(fill));
+}
+
+// An output differs by what it held before: it was not written, or read. Only what is not written holds one fill
+// as well as another.
+static tl_result tli_name_output(tli_probe *p, int32_t i, tli_fill fill, uint64_t byte) {
+    const tli_shadow *shadow = &p->shadows[i];
+    tli_fill other = fill == TLI_FILL_ONE ? TLI_FILL_SIGNALLING : TLI_FILL_ONE;
+    tli_change change = tli_change_of(i, other);
+    int untouched = tli_is_untouched(p, shadow, byte, fill);
+    tl_result result = tli_run_probe(p, &change, 0);
+    if (result) return result;
+    untouched = untouched && tli_is_untouched(p, shadow, byte, other);
+    tli_note_finding(p, untouched ? TL_FINDING_NOT_WRITTEN : TL_FINDING_OUTPUT_READ, shadow, byte);
+    return TL_OK;
+}
+
+// Name what is read of what is undefined, or not written.
+static tl_result tli_name_undefined(tli_probe *p, tli_fill fill) {
+    int32_t i, found = 0;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *shadow = &p->shadows[i];
+        tli_change change = tli_change_of(i, fill);
+        uint64_t byte;
+        tl_result result;
+        if (!tli_is_undefined(shadow)) continue;
+        result = tli_run_probe(p, &change, 0);
+        if (result) return result;
+        if (!tli_has_effect(p)) continue;
+        found = 1;
+        if (shadow->access == TLI_SHADOW_SCRATCH) {
+            tli_note_finding(p, TL_FINDING_SCRATCH_READ, shadow, 0);
+            continue;
+        }
+        byte = tli_first_difference(p->work + shadow->at, p->after + shadow->at, shadow->bytes);
+        result = tli_name_output(p, i, fill, byte);
+        if (result) return result;
+    }
+    if (!found) tli_note_finding(p, TL_FINDING_NOT_REPEATABLE, NULL, 0);
+    return TL_OK;
+}
+
+// Name beside which operand is read.
+static tl_result tli_name_guards(tli_probe *p, tli_fill fill) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        tli_change change = tli_change_of(TLI_PROBE_GUARDS, fill);
+        tl_result result;
+        change.guard = i + 1;
+        result = tli_run_probe(p, &change, 0);
+        if (result) return result;
+        if (tli_has_effect(p)) tli_note_finding(p, TL_FINDING_BEYOND_READ, &p->shadows[i], p->shadows[i].bytes);
+    }
+    return TL_OK;
+}
+
+// Fill what is undefined, and the guards.
+static tl_result tli_probe_undefined(tli_probe *p) {
+    static const tli_fill fills[] = { TLI_FILL_ONE, TLI_FILL_SIGNALLING };
+    const tli_shadow *scratch = &p->shadows[p->count - 1];
+    int untouched = scratch->bytes > 0;
+    int32_t k;
+    for (k = 0; k < 2; k++) {
+        tli_change change = tli_change_of(TLI_PROBE_UNDEFINED, fills[k]);
+        tl_result result = tli_run_probe(p, &change, 0);
+        if (result) return result;
+        untouched &= tli_holds_word(p->work + scratch->at, scratch->bytes, tli_fill_word(fills[k]));
+        if (tli_has_effect(p)) return tli_name_undefined(p, fills[k]);
+        change = tli_change_of(TLI_PROBE_GUARDS, fills[k]);
+        result = tli_run_probe(p, &change, 0);
+        if (result) return result;
+        if (tli_has_effect(p)) return tli_name_guards(p, fills[k]);
+    }
+    if (untouched) tli_note_finding(p, TL_FINDING_SCRATCH_UNUSED, scratch, 0);
+    return TL_OK;
+}
+
+// What the plain call wrote and may not: operands that it may read only, and beside operands.
+static void tli_check_writes(tli_probe *p) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        if (!tli_holds_word(p->after + s->at - TLI_PROBE_GUARD, TLI_PROBE_GUARD, 0) ||
+            !tli_holds_word(p->after + s->at + s->bytes, s->room, 0))
+            tli_note_finding(p, TL_FINDING_BEYOND_WRITTEN, s, s->bytes);
+        if ((s->access == TLI_SHADOW_READ || s->access == TLI_SHADOW_HIDDEN) &&
+            !tli_same_bytes(p->after + s->at, p->before + s->at, s->bytes))
+            tli_note_finding(p, TL_FINDING_READ_ONLY_WRITTEN, s,
+                             tli_first_difference(p->after + s->at, p->before + s->at, s->bytes));
+    }
+}
+
+// -- rehearsal: forwards --
+
+// A forward that runs again leaves the state alone, and makes the same bytes.
+static tl_result tli_probe_again(tli_probe *p) {
+    tli_change change = tli_no_change;
+    tl_result result;
+    int32_t state;
+    change.again = 1;
+    result = tli_run_probe(p, &change, 0);
+    if (result) return result;
+    state = tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_COMPARE);
+    if (state >= 0) {
+        int32_t i;  // of the ranges that the node uses, the one that changed
+        const char *image = p->state_after;
+        for (i = 0; i < p->run->desc.state_count; i++) {
+            const tl_state *s = &p->run->desc.states[i];
+            if (!tli_uses_state(s, p->step->call.node)) continue;
+            if (!tli_same_bytes(s->host, image, s->bytes)) tli_note_state(p, TL_FINDING_SIDE_EFFECT, i);
+            image += s->bytes;
+        }
+    } else if (tli_find_effect(p, 1) >= 0) {
+        tli_note_finding(p, TL_FINDING_NOT_REPEATABLE, NULL, 0);
+    }
+    return TL_OK;
+}
+
+// The same call without saved bytes, with its outputs there, and in place.
+static tl_result tli_probe_forms(tli_probe *p) {
+    tli_change change = tli_no_change;
+    int saves = p->step->call.kind == TL_STEP_FORWARD_SAVE, repeats = !p->node->once;
+    tl_result result = TL_OK;
+    int32_t i;
+    if (saves && repeats) {
+        change.again = change.ready = 1;
+        result = tli_run_probe(p, &change, 0);
+        if (!result && (i = tli_find_effect(p, 1)) >= 0)
+            tli_note_finding(p, TL_FINDING_READY_IGNORED, &p->shadows[i], 0);
+    }
+    if (!result && saves && repeats) {
+        change = tli_no_change;
+        change.plain = 1;
+        result = tli_run_probe(p, &change, 0);
+        if (!result && (i = tli_find_effect(p, 0)) >= 0)
+            tli_note_finding(p, TL_FINDING_SAVED_CHANGES_OUTPUT, &p->shadows[i], 0);
+    }
+    if (result || p->node->inplace < 0 || (saves && !repeats)) return result;
+    change = tli_no_change;
+    change.plain = saves;
+    change.inplace = 1;
+    result = tli_run_probe(p, &change, 0);
+    if (!result && tli_find_effect(p, 0) >= 0)
+        tli_note_finding(p, TL_FINDING_INPLACE_WRONG, &p->shadows[p->node->inplace], 0);
+    return result;
+}
+
+// Inputs that neither forward nor backward reads.
+static tl_result tli_probe_unread_inputs(tli_probe *p) {
+    static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES };
+    const tl_graph *graph = p->run->graph;
+    int32_t i;
+    for (i = 0; i < p->node->input_count && tli_makes_enough(p); i++) {
+        const tl_node_input *input = &graph->inputs[p->node->first_input + i];
+        int is_given = graph->nodes[graph->outputs[input->tensor].node].is_input, shows;
+        tl_result result;
+        if (input->needed || p->shadows[i].access != TLI_SHADOW_READ) continue;
+        result = tli_try_fills(p, i, fills, is_given ? 1 : 2, &shows);
+        if (result) return result;
+        if (!shows) tli_note_finding(p, TL_FINDING_INPUT_UNUSED, &p->shadows[i], 0);
+    }
+    return TL_OK;
+}
+
+static tl_result tli_probe_forward(tli_probe *p) {
+    tl_result result = p->node->once ? TL_OK : tli_probe_again(p);
+    if (!result) result = tli_probe_unread_inputs(p);
+    return result ? result : tli_probe_forms(p);
+}
+
+// -- rehearsal: backwards --
+
+// What `needs` does not name is not read: neither its contents, nor that it is there.
+static tl_result tli_probe_hidden(tli_probe *p) {
+    static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE };
+    tli_change change = tli_no_change;
+    int32_t i, hidden = 0, found = 0;
+    tl_result result = TL_OK;
+    for (i = 0; i < p->count && !result; i++) {
+        int shows;
+        if (p->shadows[i].access != TLI_SHADOW_HIDDEN) continue;
+        result = tli_try_fills(p, i, fills, 3, &shows);
+        if (!result && shows == 1) tli_note_finding(p, TL_FINDING_NEEDS_MISSING, &p->shadows[i], 0);
+        found |= !result && shows == 1;
+        hidden++;
+    }
+    if (result || !hidden || found) return result;
+    change.declared = TLI_DECLARED_ALL;
+    result = tli_run_probe(p, &change, 0);
+    if (result || !tli_has_effect(p)) return result;
+    for (i = 0; i < p->count && !result; i++) {
+        if (p->shadows[i].access != TLI_SHADOW_HIDDEN) continue;
+        change.declared = i + 1;
+        result = tli_run_probe(p, &change, 0);
+        if (!result && tli_has_effect(p)) tli_note_finding(p, TL_FINDING_NEEDS_MISSING, &p->shadows[i], 0);
+    }
+    return result;
+}
+
+// Whether the effects of the backward are all known: the gradients of its weights stand in the state.
+static int tli_knows_effects(const tli_probe *p) {
+    int32_t i;
+    if (tli_has_gradient_state(&p->run->desc, p->step->call.node)) return 1;
+    if (p->node->param_bytes || !p->run->desc.state_count) return 0;
+    for (i = 0; i < p->count; i++)
+        if (p->shadows[i].access == TLI_SHADOW_ADD) return 1;
+    return 0;
+}
+
+static int tli_gradient_is_zero(const tli_probe *p) {
+    int32_t i;
+    for (i = 0; i < p->count; i++)
+        if (p->shadows[i].kind == TL_OPERAND_OUTPUT_GRADIENT &&
+            !tli_holds_word(p->before + p->shadows[i].at, p->shadows[i].bytes, 0)) return 0;
+    return 1;
+}
+
+// What `needs` names is read, and so are saved bytes and the gradients of the outputs.
+static tl_result tli_probe_declared(tli_probe *p) {
+    static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE };
+    static const tli_fill gradients[] = { TLI_FILL_ROTATED, TLI_FILL_HALVES };
+    const tl_graph *graph = p->run->graph;
+    int32_t i;
+    if (!tli_knows_effects(p) || !tli_makes_enough(p) || tli_gradient_is_zero(p)) return TL_OK;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        int is_gradient = s->kind == TL_OPERAND_OUTPUT_GRADIENT, is_given = 0, shows;
+        tl_result result;
+        if (s->access != TLI_SHADOW_READ) continue;
+        if (s->kind == TL_OPERAND_INPUT)
+            is_given = graph->nodes[graph->outputs[graph->inputs[p->node->first_input + s->index].tensor].node]
+                       .is_input;
+        result = tli_try_fills(p, i, is_gradient ? gradients : fills,
+                               is_given ? 1 : s->kind == TL_OPERAND_SAVED ? 3 : 2, &shows);
+        if (result) return result;
+        if (shows) continue;
+        tli_note_finding(p, is_gradient ? TL_FINDING_GRADIENT_IGNORED
+                         : s->kind == TL_OPERAND_SAVED ? TL_FINDING_SAVED_UNUSED : TL_FINDING_NEEDS_UNUSED, s, 0);
+    }
+    return TL_OK;
+}
+
+// How many contributions the gradient of an input gets.
+static int32_t tli_count_contributions(const tli_probe *p, int32_t tensor) {
+    const tl_graph *graph = p->run->graph;
+    int32_t id, k, count = 0;
+    for (id = graph->outputs[tensor].node + 1; id < graph->node_count; id++)
+        for (k = 0; k < graph->nodes[id].input_count && graph->nodes[id].has_grad; k++)
+            count += graph->inputs[graph->nodes[id].first_input + k].tensor == tensor;
+    return count;
+}
+
+// Gradients are sums: what is there before shows in what is there after.
+static tl_result tli_probe_sums(tli_probe *p) {
+    static const tli_fill fills[] = { TLI_FILL_HALVES, TLI_FILL_ONE };
+    const tl_run_desc *desc = &p->run->desc;
+    tli_change change = tli_no_change;
+    const char *image = p->state_after, *before = p->state_before;
+    int32_t i;
+    tl_result result;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        int shows;
+        if (s->access != TLI_SHADOW_ADD ||
+            tli_count_contributions(p, p->run->graph->inputs[p->node->first_input + s->index].tensor) < 2) continue;
+        result = tli_try_fills(p, i, fills, 2, &shows);
+        if (result) return result;
+        if (!shows) tli_note_finding(p, TL_FINDING_GRADIENT_OVERWRITTEN, s, 0);
+    }
+    if (!tli_has_gradient_state(desc, p->step->call.node)) return TL_OK;
+    change.gradients = 1;
+    result = tli_run_probe(p, &change, 0);
+    for (i = 0; i < desc->state_count && !result; i++) {
+        const tl_state *s = &desc->states[i];
+        if (!tli_uses_state(s, p->step->call.node)) continue;
+        if (s->kind == TL_STATE_GRADIENT && s->bytes && tli_same_bytes(s->host, image, s->bytes) &&
+            !tli_same_bytes(before, image, s->bytes))
+            tli_note_state(p, TL_FINDING_GRADIENT_OVERWRITTEN, i);
+        image += s->bytes;
+        before += s->bytes;
+    }
+    return result;
+}
+
+static tl_result tli_probe_backward(tli_probe *p) {
+    tl_result result = tli_probe_hidden(p);
+    if (!result) result = tli_probe_declared(p);
+    return result ? result : tli_probe_sums(p);
+}
+
+// -- rehearsal: a call and all its probes --
+
+// Give the pass what the plain call made.
+static void tli_put_effects(const tli_probe *p) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        char *to = (char *)(uintptr_t)tli_find_truth(p, i);
+        if (to && tli_is_effect(&p->shadows[i]))
+            tli_copy(to, p->after + p->shadows[i].at, (size_t)p->shadows[i].bytes);
+    }
+    (void)tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_PUT);
+}
+
+// The plain call, and whether it makes the same bytes once more.
+static tl_result tli_probe_plain(tli_probe *p, int *repeats) {
+    tl_result result = tli_run_probe(p, &tli_no_change, 1);
+    *repeats = 0;
+    if (result) return result;
+    tli_copy(p->after, p->work, (size_t)p->image_bytes);
+    (void)tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_TAKE);
+    tli_check_writes(p);
+    result = tli_run_probe(p, &tli_no_change, 0);
+    if (result) return result;
+    *repeats = !tli_has_effect(p);
+    if (!*repeats) tli_note_finding(p, TL_FINDING_NOT_REPEATABLE, NULL, 0);
+    return TL_OK;
+}
+
+static tl_result tli_probe_call(tli_rehearsing *r, tl_run *run, const tl_run_step *step) {
+    tli_probe p;
+    int repeats = 0;
+    tl_result result = tli_open_probe(&p, r, run, step);
+    if (!result) result = tli_probe_plain(&p, &repeats);
+    if (!result && repeats) result = tli_probe_undefined(&p);
+    if (!result && repeats) result = step->call.kind == TL_STEP_BACKWARD ? tli_probe_backward(&p)
+                                                                         : tli_probe_forward(&p);
+    if (!result) tli_put_effects(&p);
+    tli_close_probe(&p);
+    return result;
+}
+#endif
+
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+#ifndef TL_NO_PLANNERS
+// -- rehearsal: passes --
+//
+//     pass 1    nothing is dropped before the end; every call is probed; what it makes is hashed
+//     pass 2    everything is dropped as early as possible and made again, saved late, in place where allowed, on
+//               a backend that poisons what is dead: each hash must be that of pass 1
+//     passes 3  as pass 1, but plain: each step is timed from the end of the one before to its own
+//
+// Pass 2 is run where pass 1 has found no error: what is named already would only show again.
+
+// The graph that is rehearsed: the caller's.
+static const tl_graph *tli_rehearsed_graph(const tli_rehearsing *r) { return tli_caller_graph(r->asked); }
+
+// A run of the rehearsal. It has the kernels, hooks and state of the run that is rehearsed.
+static tl_result tli_init_rehearsed(tli_rehearsing *r, const tl_plan *plan, tl_run **sub) {
+    const tl_run *asked = r->asked;
+    tl_run_desc desc;
+    tl_result result;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = tli_rehearsed_graph(r);
+    desc.backend = &r->backend;
+    desc.kernels = asked->kernels;
+    desc.kernel_count = asked->desc.kernel_count;
+    desc.plan = plan;
+    desc.random = asked->desc.random;
+    desc.random_user = asked->desc.random_user;
+    desc.seed = asked->desc.seed;
+    desc.first_step = asked->next_step;
+    desc.loss_gradient_word = asked->desc.loss_gradient_word;
+    desc.users = asked->desc.users;
+    desc.user_count = asked->desc.user_count;
+    desc.states = asked->desc.states;
+    desc.state_count = asked->desc.state_count;
+    if (!tli_has_members(asked)) {
+        desc.formats = asked->desc.formats;
+        desc.quantizations = asked->desc.quantizations;
+        desc.kernel_precisions = asked->desc.kernel_precisions;
+    }
+    result = tli_init_run(r->env, &desc, asked->by_node ? TLI_RUN_OF_OPS : TLI_RUN_OF_GRAPH, NULL, sub);
+    if (!result && asked->precision != TL_PRECISION_MIXED) (*sub)->precision = asked->precision;
+    return result;
+}
+
+// Copy the graph's inputs of the run that is rehearsed.
+static tl_result tli_copy_rehearsed_inputs(tli_rehearsing *r, tl_run *sub) {
+    const tl_graph *graph = sub->graph;
+    tl_result result = TL_OK;
+    void *data = NULL;
+    uint64_t room = 0;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++)
+        if (graph->nodes[graph->outputs[i].node].is_input) room = tli_larger_u64(room, graph->outputs[i].bytes);
+    if (room) data = tli_alloc_array(r->env, 1, room);
+    if (room && !data)
+        return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+    for (i = 0; i < graph->tensor_count && !result; i++) {
+        tl_tensor tensor;
+        tensor.node = graph->outputs[i].node;
+        tensor.output = graph->outputs[i].output;
+        if (!graph->nodes[tensor.node].is_input || !graph->outputs[i].bytes) continue;
+        if (tl_read_tensor(r->asked, tensor, data, graph->outputs[i].bytes)) continue;  // split or converted
+        result = tl_write_tensor(sub, tensor, data, graph->outputs[i].bytes);
+    }
+    tli_release(r->env, data);
+    return result;
+}
+
+// Begin a pass as the caller would: the state as he left it, and the inputs.
+static tl_result tli_start_rehearsed(tli_rehearsing *r, tl_run *sub) {
+    const tl_run_desc *desc = &r->asked->desc;
+    tli_quiet quiet = tli_begin_quiet(r->env);
+    tl_result result = tli_copy_rehearsed_inputs(r, sub);
+    tli_end_quiet(&quiet, result);
+    (void)tli_move_state(desc, -1, r->state, TLI_STATE_PUT);
+    if (!result && desc->load && desc->load(sub, 0, desc->load_user))
+        result = tli_fail(r->env, TL_ERROR_KERNEL, TLI_IN(REHEARSE_RUN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
+    return result ? result : tl_start_pass(sub, 0);
+}
+
+// -- rehearsal: hashes --
+
+// 0 is the hash of nothing.
+static tl_result tli_hash_range(tl_run *sub, tl_range range, uint64_t *hash) {
+    const tl_backend *backend = &sub->backend;
+    void *host = NULL;
+    uint64_t i, word;
+    tl_result result;
+    *hash = 0;
+    if (!range.bytes) return TL_OK;
+    result = tli_order_range(&sub->store, &range, 0);
+    if (!result) result = backend->map(backend->self, range, TL_MAP_READ, &host);
+    if (result) return result;
+    *hash = range.bytes;
+    for (i = 0; i + sizeof word <= range.bytes; i += sizeof word) {
+        tli_copy(&word, (const char *)host + i, sizeof word);
+        *hash = tl_mix_u64(*hash, word);
+    }
+    for (; i < range.bytes; i++) *hash = tl_mix_u64(*hash, ((const unsigned char *)host)[i]);
+    return backend->unmap(backend->self, range, TL_MAP_READ, host);
+}
+
+// Remember the hash of what a call made, or compare it. Only the first that differs is named: what follows may
+// come from it.
+static tl_result tli_note_made(tli_rehearsing *r, tl_run *sub, const tl_run_step *step, tl_operand_kind kind,
+                               int32_t index, int32_t slot, tl_range range) {
+    uint64_t hash;
+    tl_finding finding;
+    tl_result result = tli_hash_range(sub, range, &hash);
+    if (result || !range.bytes) return result;
+    if (!r->is_made[slot]) {
+        r->is_made[slot] = 1;
+        r->made[slot] = hash;
+        return TL_OK;
+    }
+    if (r->made[slot] == hash || r->out->error_count) return TL_OK;
+    tli_zero(&finding, sizeof finding);
+    finding.kind = step->call.kind == TL_STEP_FORWARD_INPLACE ? TL_FINDING_INPLACE_WRONG
+                                                              : TL_FINDING_MADE_OTHERWISE;
+    finding.node = step->call.node;
+    finding.step = step->call.kind;
+    finding.operand = kind;
+    finding.index = index;
+    if (finding.kind == TL_FINDING_INPLACE_WRONG) {
+        finding.operand = TL_OPERAND_INPUT;
+        finding.index = sub->graph->nodes[finding.node].inplace;
+    }
+    tli_add_finding(r, &finding);
+    return TL_OK;
+}
+
+// What a call made; its ranges are claimed until the next step.
+static tl_result tli_note_call(tli_rehearsing *r, tl_run *sub, const tl_run_step *step) {
+    const tl_graph *graph = sub->graph;
+    const tl_kernel_call *call = &step->call;
+    const tl_node *node = &graph->nodes[call->node];
+    int backward = call->kind == TL_STEP_BACKWARD;
+    tl_result result = TL_OK;
+    int32_t i;
+    if (call->count < call->total) return TL_OK;    // one of several calls for a range
+    for (i = 0; i < node->output_count && !backward && !call->outputs_ready && !result; i++)
+        result = tli_note_made(r, sub, step, TL_OPERAND_OUTPUT, i, node->first_output + i, call->outputs[i].range);
+    if (!backward && !result)
+        result = tli_note_made(r, sub, step, TL_OPERAND_SAVED, 0, graph->tensor_count + call->node,
+                               call->saved.range);
+    for (i = 0; i < node->input_count && backward && !result; i++)
+        result = tli_note_made(r, sub, step, TL_OPERAND_INPUT_GRADIENT, i,
+                               graph->tensor_count + graph->node_count + node->first_input + i,
+                               call->input_grads[i].range);
+    return result;
+}
+
+// The state and the results after a pass: remember them, or compare.
+static tl_result tli_note_end(tli_rehearsing *r, tl_run *sub, int compares) {
+    const tl_run_desc *desc = &r->asked->desc;
+    char *image = r->state + tli_count_state(desc, -1);
+    tl_finding finding;
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < sub->graph->tensor_count && !result; i++) {
+        uint64_t hash;
+        if (!sub->is_result[i] || sub->graph->nodes[sub->graph->outputs[i].node].is_input) continue;
+        result = tli_hash_range(sub, sub->tensors[i].device.range, &hash);
+        if (result || !compares) { r->ends[i] = hash; continue; }
+        if (r->ends[i] == hash || r->out->error_count) continue;
+        tli_zero(&finding, sizeof finding);
+        finding.kind = TL_FINDING_END_DIFFERS;
+        finding.node = sub->graph->outputs[i].node;
+        finding.operand = TL_OPERAND_OUTPUT;
+        finding.index = sub->graph->outputs[i].output;
+        tli_add_finding(r, &finding);
+    }
+    if (!compares) (void)tli_move_state(desc, -1, image, TLI_STATE_TAKE);
+    for (i = 0; i < desc->state_count && compares && !result; i++) {
+        const tl_state *state = &desc->states[i];
+        int same = tli_same_bytes(state->host, image, state->bytes);
+        image += state->bytes;
+        if (same || r->out->error_count) continue;
+        tli_zero(&finding, sizeof finding);
+        finding.kind = TL_FINDING_END_DIFFERS;
+        finding.node = state->node;
+        finding.operand = TL_OPERAND_STATE;
+        finding.index = i;
+        finding.state = state->kind;
+        tli_add_finding(r, &finding);
+    }
+    return result;
+}
+
+// -- rehearsal: kinds of passes --
+
+static int tli_can_probe(const tl_run *sub, const tl_run_step *step) {
+    return sub->limits.host_visible && !sub->graph->nodes[step->call.node].dynamic &&
+           step->call.count == step->call.total;
+}
+
+static tl_result tli_probe_pass(tli_rehearsing *r, tl_run *sub) {
+    tl_run_step step;
+    int32_t done = 0;
+    tl_result result = tli_start_rehearsed(r, sub);
+    while (!result && !done) {
+        result = tl_next_step(sub, &step, &done);
+        if (result || done || !step.is_compute) continue;
+        if (!tli_can_probe(sub, &step)) {
+            r->out->unprobed_count += step.call.kind != TL_STEP_BACKWARD;
+            r->out->call_count++;
+            result = tl_run_step_kernel(sub, &step);
+        } else {
+            result = tli_probe_call(r, sub, &step);
+            if (!result) result = tl_finish_step(sub, &step);
+        }
+        if (!result) result = tli_note_call(r, sub, &step);
+    }
+    return result ? result : tli_note_end(r, sub, 0);
+}
+
+static tl_result tli_stress_pass(tli_rehearsing *r, tl_run *sub) {
+    tl_run_step step;
+    int32_t done = 0;
+    tl_result result = tli_start_rehearsed(r, sub);
+    while (!result && !done) {
+        result = tl_next_step(sub, &step, &done);
+        if (result || done || !step.is_compute) continue;
+        r->out->calling_node = step.call.node;
+        r->out->calling_kind = step.call.kind;
+        r->out->call_count++;
+        result = tl_run_step_kernel(sub, &step);
+        if (!result) result = tli_note_call(r, sub, &step);
+    }
+    return result ? result : tli_note_end(r, sub, 1);
+}
+
+static uint64_t tli_rehearsal_now(const tli_rehearsing *r) {
+    return r->asked->backend.now_ns(r->asked->backend.self);
+}
+
+// Time every step of a pass: from the end of the compute step before to its own, so the times of a pass add up
+// to its length. Work that a device does later is waited for.
+static tl_result tli_time_pass(tli_rehearsing *r, tl_run *sub, int32_t pass, int32_t pass_count) {
+    tl_run_step step;
+    uint64_t before;
+    int32_t done = 0;
+    tl_result result = tli_start_rehearsed(r, sub);
+    before = tli_rehearsal_now(r);
+    sub->by_itself = 1;
+    while (!result && !done) {
+        uint64_t now;
+        int32_t at;
+        result = tl_next_step(sub, &step, &done);
+        if (result || done || !step.is_compute) continue;
+        result = tl_run_step_kernel(sub, &step);
+        r->out->call_count++;
+        if (!result && !sub->limits.host_visible) {
+            sub->store.enqueued = 1;
+            result = tli_submit_store(&sub->store);
+            if (!result) result = sub->backend.wait(sub->backend.self, sub->store.last_ticket);
+        }
+        now = tli_rehearsal_now(r);
+        at = 2 * step.call.node + (step.call.kind == TL_STEP_BACKWARD);
+        r->times[(size_t)at * (size_t)pass_count + (size_t)pass] += now - before;
+        before = now;
+    }
+    sub->by_itself = 0;
+    return result;
+}
+
+// The lower quartile of each time.
+static tl_result tli_take_times(tli_rehearsing *r, int32_t pass_count) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    tl_node_cost *costs = (tl_node_cost *)tli_alloc_array(r->env, (uint64_t)graph->node_count, sizeof *costs);
+    int32_t id, part;
+    if (!costs) return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+    for (id = 0; id < graph->node_count; id++)
+        for (part = 0; part < 2 && !graph->nodes[id].is_input; part++) {
+            uint64_t *times = r->times + (size_t)(2 * id + part) * (size_t)pass_count, time;
+            tli_sort_u64(times, (size_t)pass_count);
+            time = times[(pass_count - 1) / 4];
+            if (!part) costs[id].fwd_ns = time ? time : 1;
+            else if (graph->nodes[id].has_grad) costs[id].bwd_ns = time ? time : 1;
+        }
+    r->out->costs = costs;
+    return TL_OK;
+}
+
+// -- rehearsal: plans --
+
+// Move all drops of a plan behind its last call.
+static void tli_hold_drops(const tl_plan *plan, tl_step *steps) {
+    int32_t k, count = 0, turn;
+    for (turn = 0; turn < 2; turn++)
+        for (k = 0; k < plan->step_count; k++) {
+            tl_step step = tl_find_step(plan, k);
+            if ((step.kind == TL_STEP_DROP) == turn) steps[count++] = step;
+        }
+}
+
+// Whether a tensor is dropped in the drops that follow a step, and where.
+static int32_t tli_find_drop(const tl_plan *plan, int32_t step, const tl_node_output *tensor) {
+    int32_t k;
+    for (k = step + 1; k < plan->step_count && tl_find_step(plan, k).kind == TL_STEP_DROP; k++) {
+        tl_step drop = tl_find_step(plan, k);
+        if (drop.node == tensor->node && (drop.output == tensor->output || drop.output == TL_ALL_OUTPUTS)) return k;
+    }
+    return -1;
+}
+
+// Take every chance to work in place: where the input is dropped right after. Returns the number of steps.
+static int32_t tli_work_in_place(const tl_graph *graph, const tl_plan *plan, tl_step *steps) {
+    int32_t k, count = 0, skip = -1;
+    for (k = 0; k < plan->step_count; k++) {
+        tl_step step = tl_find_step(plan, k);
+        const tl_node *node = &graph->nodes[step.node];
+        int32_t tensor, drop, i, readers = 0;
+        if (k == skip) continue;
+        if (step.kind == TL_STEP_FORWARD && node->inplace >= 0 && skip < k) {
+            tensor = graph->inputs[node->first_input + node->inplace].tensor;
+            for (i = 0; i < node->input_count; i++) readers += graph->inputs[node->first_input + i].tensor == tensor;
+            drop = tli_find_drop(plan, k, &graph->outputs[tensor]);
+            if (drop >= 0 && readers == 1 && graph->nodes[graph->outputs[tensor].node].output_count == 1) {
+                step.kind = TL_STEP_FORWARD_INPLACE;
+                skip = drop;
+            }
+        }
+        steps[count++] = step;
+    }
+    return count;
+}
+
+typedef enum tli_rehearsed_plan { TLI_PLAN_HELD, TLI_PLAN_KEPT, TLI_PLAN_STRESSED, TLI_PLAN_DROPPED } tli_rehearsed_plan;
+
+static tl_result tli_make_rehearsed_plan(tli_rehearsing *r, tli_rehearsed_plan which, tl_plan *plan) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    int drops = (which == TLI_PLAN_STRESSED || which == TLI_PLAN_DROPPED) && !r->asked->inference;
+    uint8_t *keep = NULL;
+    if (!drops) return tl_plan_keep_all(r->env, graph, r->asked->inference, plan);
+    keep = (uint8_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, 1);
+    if (keep) {
+        tl_result result = tl_plan_kept_set(r->env, graph, keep, plan);
+        tli_release(r->env, keep);
+        return result;
+    }
+    return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+}
+
+// Make a run of the rehearsal, with a plan that stays beside it. steps: those of the plan, to be released.
+typedef struct tli_rehearsed {
+    tl_plan  made, plan;
+    tl_step *steps;
+    tl_run  *run;
+} tli_rehearsed;
+
+static void tli_close_rehearsed(tli_rehearsing *r, tli_rehearsed *sub) {
+    tl_free_run(sub->run);
+    tl_free_plan(r->env, &sub->made);
+    tli_release(r->env, sub->steps);
+    tli_zero(sub, sizeof *sub);
+}
+
+static tl_result tli_open_rehearsed(tli_rehearsing *r, tli_rehearsed_plan which, tli_rehearsed *sub) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    tl_result result;
+    tli_zero(sub, sizeof *sub);
+    result = tli_make_rehearsed_plan(r, which, &sub->made);
+    if (result) return result;
+    sub->steps = (tl_step *)tli_alloc_array(r->env, (uint64_t)sub->made.step_count + 1, sizeof *sub->steps);
+    if (!sub->steps) {
+        tli_close_rehearsed(r, sub);
+        return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+    }
+    sub->plan.steps = sub->steps;
+    sub->plan.step_count = sub->made.step_count;
+    sub->plan.inference = sub->made.inference;
+    sub->plan.repeat_count = 1;
+    if (which == TLI_PLAN_HELD) tli_hold_drops(&sub->made, sub->steps);
+    else if (which == TLI_PLAN_STRESSED)
+        sub->plan.step_count = tli_work_in_place(graph, &sub->made, sub->steps);
+    else sub->plan = sub->made;
+    sub->plan.memory = NULL;
+    result = tli_init_rehearsed(r, &sub->plan, &sub->run);
+    if (result) tli_close_rehearsed(r, sub);
+    return result;
+}
+
+// The first of two plans that can be run; nothing is logged of the first.
+static tl_result tli_open_either(tli_rehearsing *r, tli_rehearsed_plan first, tli_rehearsed_plan second,
+                                 tli_rehearsed *sub) {
+    tli_quiet quiet = tli_begin_quiet(r->env);
+    tl_result result = tli_open_rehearsed(r, first, sub);
+    if (result) result = tli_open_rehearsed(r, second, sub);
+    tli_end_quiet(&quiet, result);
+    return result;
+}
+
+// -- rehearsal: backends --
+
+// Kernels of the host work in memory of the env; poisons: 1 = what is dead is filled with a pattern.
+static tl_result tli_open_rehearsal_backend(tli_rehearsing *r, int poisons) {
+    tl_cpu_backend_desc desc;
+    if (!r->asked->limits.host_visible) {
+        r->backend = r->asked->backend;
+        return TL_OK;
+    }
+    tli_zero(&desc, sizeof desc);
+#ifndef TL_NO_CHECKS
+    desc.checked = poisons;
+#else
+    (void)poisons;
+#endif
+    desc.alignment_bytes = r->asked->limits.alignment_bytes;
+    r->owns_backend = 1;
+    return tl_init_cpu_backend(r->env, &desc, &r->backend);
+}
+
+static void tli_close_rehearsal_backend(tli_rehearsing *r) {
+    if (r->owns_backend) (void)tl_free_cpu_backend(r->env, &r->backend);
+    r->owns_backend = 0;
+}
+
+// -- rehearsal: all of it --
+
+// Parameters that are registered tell the bytes of the weights.
+static void tli_compare_parameters(tli_rehearsing *r) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    const tl_run_desc *desc = &r->asked->desc;
+    int32_t i, k;
+    for (i = 0; i < desc->state_count; i++) {
+        const tl_state *state = &desc->states[i];
+        uint64_t bytes = 0;
+        tl_finding finding;
+        if (state->node < 0 || state->kind != TL_STATE_PARAMETER) continue;
+        for (k = 0; k < desc->state_count; k++)
+            if (desc->states[k].node == state->node && desc->states[k].kind == TL_STATE_PARAMETER)
+                bytes += desc->states[k].bytes;
+        if (!graph->nodes[state->node].param_bytes || bytes == graph->nodes[state->node].param_bytes) continue;
+        tli_zero(&finding, sizeof finding);
+        finding.kind = TL_FINDING_PARAM_BYTES_DIFFER;
+        finding.node = state->node;
+        finding.byte = bytes;
+        tli_add_finding(r, &finding);
+    }
+}
+
+static tl_result tli_time_rehearsal(tli_rehearsing *r, tl_run *sub, int32_t pass_count) {
+    uint64_t count = 2 * (uint64_t)tli_rehearsed_graph(r)->node_count * (uint64_t)pass_count;
+    tl_result result = TL_OK;
+    int32_t pass;
+    r->times = (uint64_t *)tli_alloc_array(r->env, count, sizeof *r->times);
+    if (!r->times) return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+    for (pass = 0; pass < pass_count && !result; pass++) result = tli_time_pass(r, sub, pass, pass_count);
+    return result ? result : tli_take_times(r, pass_count);
+}
+
+static tl_result tli_rehearse_kept(tli_rehearsing *r, int32_t pass_count) {
+    tli_rehearsed kept;
+    tl_result result = tli_open_rehearsal_backend(r, 0);
+    if (!result) {
+        result = tli_open_either(r, TLI_PLAN_HELD, TLI_PLAN_KEPT, &kept);
+        if (!result) {
+            result = tli_probe_pass(r, kept.run);
+            if (!result && pass_count && !r->out->error_count) result = tli_time_rehearsal(r, kept.run, pass_count);
+            tli_close_rehearsed(r, &kept);
+        }
+    }
+    tli_close_rehearsal_backend(r);
+    return result;
+}
+
+static tl_result tli_rehearse_stressed(tli_rehearsing *r) {
+    tli_rehearsed stressed;
+    tl_result result = tli_open_rehearsal_backend(r, 1);
+    if (!result) {
+        result = tli_open_either(r, TLI_PLAN_STRESSED, TLI_PLAN_DROPPED, &stressed);
+        if (!result) {
+            result = tli_stress_pass(r, stressed.run);
+            r->out->is_stressed = !result;
+            tli_close_rehearsed(r, &stressed);
+        }
+    }
+    tli_close_rehearsal_backend(r);
+    return result;
+}
+
+static tl_result tli_alloc_rehearsal(tli_rehearsing *r) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    uint64_t made = (uint64_t)graph->tensor_count + (uint64_t)graph->node_count + (uint64_t)graph->input_count;
+    r->made = (uint64_t *)tli_alloc_array(r->env, made, sizeof *r->made);
+    r->is_made = (uint8_t *)tli_alloc_array(r->env, made, 1);
+    r->ends = (uint64_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, sizeof *r->ends);
+    r->state = (char *)tli_alloc_array(r->env, 2, tli_count_state(&r->asked->desc, -1) + 1);
+    if (r->made && r->is_made && r->ends && r->state) {
+        (void)tli_move_state(&r->asked->desc, -1, r->state, TLI_STATE_TAKE);
+        return TL_OK;
+    }
+    tli_release(r->env, r->state);  // there is nothing to put back from
+    r->state = NULL;
+    return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+}
+
+static tl_result tli_check_rehearsal(const tl_run *run, const tl_rehearsal_desc *desc, int32_t *pass_count) {
+    int has_clock = run->backend.now_ns(run->backend.self) != 0;
+    *pass_count = desc ? desc->pass_count : 0;
+    if (run->active)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REHEARSE_RUN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
+    if (*pass_count < -1 || *pass_count > 1000)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REHEARSE_RUN), TLI_RULE(PASS_COUNT_MUST_BE_TO_1000));
+    if (*pass_count > 0 && !has_clock)
+        return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(REHEARSE_RUN), TLI_RULE(PASS_COUNT_NEEDS_CLOCK));
+    if (!*pass_count) *pass_count = has_clock ? 5 : 0;
+    if (*pass_count < 0) *pass_count = 0;
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, tl_rehearsal *rehearsal) {
+    tli_rehearsing r;
+    int32_t pass_count;
+    tl_result result;
+    TL_ASSERT(run && rehearsal);
+    tli_zero(rehearsal, sizeof *rehearsal);
+    result = tli_check_rehearsal(run, desc, &pass_count);
+    if (result) return result;
+    tli_zero(&r, sizeof r);
+    r.env = run->env;
+    r.asked = run;
+    r.out = rehearsal;
+    rehearsal->node_count = tli_rehearsed_graph(&r)->node_count;
+    result = tli_alloc_rehearsal(&r);
+    if (!result) {
+        tli_compare_parameters(&r);
+        result = tli_rehearse_kept(&r, pass_count);
+        if (!result && !rehearsal->error_count) result = tli_rehearse_stressed(&r);
+    }
+    if (r.state) (void)tli_move_state(&run->desc, -1, r.state, TLI_STATE_PUT);
+    tli_release(r.env, r.made);
+    tli_release(r.env, r.is_made);
+    tli_release(r.env, r.ends);
+    tli_release(r.env, r.state);
+    tli_release(r.env, r.times);
+    if (result) tl_free_rehearsal(r.env, rehearsal);
+    return result;
+}
+
+TLI_IMPL void tl_free_rehearsal(tl_env *env, tl_rehearsal *rehearsal) {
+    TL_ASSERT(rehearsal);
+    tli_release(env, rehearsal->findings);
+    tli_release(env, rehearsal->costs);
+    tli_zero(rehearsal, sizeof *rehearsal);
+}
+
+#ifndef TL_NO_TEXT
+// -- rehearsal: text --
+
+#define TLI_FINDING_TEXT(id, what, remedy) { what, remedy },
+#define TLI_OPERAND_NAME(id, name, help) name,
+static const char *const tli_finding_texts[][2] = { TL_FINDINGS(TLI_FINDING_TEXT) };
+static const char *const tli_operand_names[] = { TL_OPERANDS(TLI_OPERAND_NAME) };
+#undef TLI_FINDING_TEXT
+#undef TLI_OPERAND_NAME
+
+// "input 0", "running statistics (range 3)".
+static void tli_put_operand(tli_writer *w, const tl_finding *f) {
+    int is_numbered = f->operand != TL_OPERAND_SAVED && f->operand != TL_OPERAND_SCRATCH;
+    if (f->operand == TL_OPERAND_NONE) { tli_put(w, "its operands"); return; }
+    if (f->operand == TL_OPERAND_STATE) tli_put(w, tl_name_state(f->state));
+    if (f->operand == TL_OPERAND_STATE) tli_put(w, " ");
+    tli_put(w, tli_operand_names[f->operand]);
+    if (is_numbered) tli_put(w, " ");
+    if (is_numbered) tli_put_i64(w, f->index);
+}
+
+// The field that gives an operand its bytes.
+static const char *tli_name_bytes_field(const tl_finding *f) {
+    if (f->operand == TL_OPERAND_SAVED) return "saved_bytes";
+    if (f->operand == TL_OPERAND_OUTPUT) return "output_bytes";
+    if (f->operand != TL_OPERAND_SCRATCH) return "of the op that makes it";
+    return f->step == TL_STEP_BACKWARD ? "bwork_bytes" : f->step == TL_STEP_FORWARD_SAVE ? "swork_bytes"
+                                                                                         : "fwork_bytes";
+}
+
+static void tli_put_finding_text(tli_writer *w, const char *text, const tl_finding *f) {
+    for (; *text; text++) {
+        if (*text != '%') { tli_put_bytes(w, text, 1); continue; }
+        text++;
+        if (*text == 'o') tli_put_operand(w, f);
+        if (*text == 'b') tli_put_u64(w, f->byte);
+        if (*text == 'w') tli_put(w, tli_name_bytes_field(f));
+        if (*text == 'n') {
+            tli_put(w, f->operand == TL_OPERAND_OUTPUT ? "out" : "in");
+            tli_put_i64(w, f->index);
+        }
+    }
+}
+
+TLI_IMPL size_t tl_print_finding(const tl_graph *graph, const tl_finding *finding, char *buf, size_t size) {
+    tli_writer w = tli_writer_of(buf, size);
+    TL_ASSERT(graph && finding);
+    tli_put(&w, finding->node < 0 ? "state of several nodes" : tl_name_node(graph, finding->node));
+    tli_put(&w, finding->step == TL_STEP_BACKWARD ? ": backward " : ": forward ");
+    if (tli_is_below((int64_t)finding->kind, TL_FINDING_COUNT) &&
+        tli_is_below((int64_t)finding->operand, TL_OPERAND_COUNT)) {
+        tli_put_finding_text(&w, tli_finding_texts[finding->kind][0], finding);
+        tli_put(&w, ": ");
+        tli_put_finding_text(&w, tli_finding_texts[finding->kind][1], finding);
+    }
+    return tli_finish(&w);
+}
+#endif
+#endif
+
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- operations --
+//
+// A list of operations becomes a graph whose node i is op i, and a table of kernels whose kernel i is that of
+// node i, with a user of its own. A chain of layers is such a list, too:
+//
+//     ops ----> tl_graph, tl_kernel[] --+--> rehearsal           --> findings, costs
+//                                       +--> keep all, budget 1   --> refused, with the bytes that it needs
+//     layers -> ops                     +--> planned,  budget 1   --> refused, with the least that works
+//                                       +--> planned,  the budget --> run
+//
+// Every figure is what the run's own check of its budget says, so each of them is a budget that works.
+
+// What a list is made with.
+typedef struct tli_op_list {
+    tl_env      *env;
+    tli_function function;
+    const tl_op *ops;            // [count]
+    int32_t      count;
+    const tl_node_cost *costs;   // [count] or NULL
+} tli_op_list;
+
+static tl_result tli_fail_op(const tli_op_list *list, int32_t i, tli_rule rule) {
+    const char *name = list->ops[i].name;
+    char text[64];
+    tli_writer w = tli_writer_of(text, sizeof text);
+    tli_sentence s = tli_begin_error(list->env, TL_ERROR_INVALID_ARG, list->function, rule, (uint64_t)i, 0);
+    tli_put_i64(&w, i);
+    tli_finish(&w);
+    tli_put_text(&s, name ? name : text);
+    return tli_end_error(list->env, &s, TL_ERROR_INVALID_ARG);
+}
+
+static uint64_t tli_op_cost(uint64_t own, uint64_t measured) { return own ? own : measured ? measured : 1; }
+
+// Describe op i, which is no graph input, as a node. before: room for the output that it reads by default.
+static void tli_describe_op(const tli_op_list *list, int32_t i, tl_tensor *before, tl_node_desc *node) {
+    const tl_op *op = &list->ops[i];
+    const tl_node_cost *cost = list->costs ? &list->costs[i] : NULL;
+    before->node = i - 1;
+    before->output = 0;
+    node->inputs = op->inputs ? op->inputs : before;
+    node->input_count = op->inputs ? op->input_count : 1;
+    if (op->input_count == TL_NO_INPUTS) node->input_count = 0;
+    node->fwd_cost = tli_op_cost(op->fwd_cost, cost ? cost->fwd_ns : 0);
+    node->saved_bytes = op->saved_bytes;
+    node->fwork_bytes = op->fwork_bytes;
+    node->swork_bytes = op->swork_bytes;
+    node->bwork_bytes = op->bwork_bytes;
+    node->param_bytes = op->param_bytes;
+    node->inplace = op->inplace;
+    node->no_grad = op->no_grad;
+    node->once = op->once;
+    node->takes_blocks = op->takes_blocks;
+    node->dynamic = op->dynamic;
+    if (op->no_grad) return;
+    node->needs = op->needs ? op->needs : "in";
+    node->bwd_cost = tli_op_cost(op->bwd_cost, cost ? cost->bwd_ns : 0);
+}
+
+static tl_result tli_add_op(const tli_op_list *list, tli_graph_rules *rules, int32_t i, tl_graph *graph) {
+    const tl_op *op = &list->ops[i];
+    int is_input = op->kind && tli_same_text(op->kind, "input");
+    tl_node_desc node;
+    tl_tensor before;
+    if (!is_input && !op->forward) return tli_fail_op(list, i, TLI_RULE(OP_FORWARD_IS_MISSING));
+    if (!op->inputs && op->input_count > 0) return tli_fail_op(list, i, TLI_RULE(OP_INPUT_COUNT_WITHOUT_INPUTS));
+    if (!op->outputs == !op->output_bytes || !op->outputs == !!op->output_count)
+        return tli_fail_op(list, i, TLI_RULE(OP_OUTPUT_BYTES_OR_OUTPUTS));
+    tli_zero(&node, sizeof node);
+    node.name = op->name;
+    node.op = op->kind;
+    node.output_bytes = op->outputs ? op->outputs : &op->output_bytes;
+    node.output_count = op->outputs ? op->output_count : 1;
+    node.keep = op->keep;
+    node.layer = op->layer;
+    if (!is_input) tli_describe_op(list, i, &before, &node);
+    return tli_add_node(rules, graph, &node);
+}
+
+// Make the graph of a list, and its table of kernels: [count], of the env.
+static tl_result tli_make_ops(const tli_op_list *list, tl_graph *graph, tl_kernel **kernels) {
+    tli_graph_rules rules = tli_rules_of(list->env, list->function);
+    tl_result result = TL_OK;
+    int32_t i;
+    *kernels = (tl_kernel *)tli_alloc_array(list->env, (uint64_t)list->count, sizeof **kernels);
+    if (!*kernels) return tli_fail(list->env, TL_ERROR_NO_MEMORY, list->function, TLI_RULE(OPS_NO_MEMORY));
+    for (i = 0; i < list->count && !result; i++) {
+        const tl_op *op = &list->ops[i];
+        (*kernels)[i].op = op->kind ? op->kind : "op";
+        (*kernels)[i].forward = op->forward;
+        (*kernels)[i].backward = op->backward;
+        (*kernels)[i].user = op->user;
+        if (graph) result = tli_add_op(list, &rules, i, graph);
+    }
+    return result;
+}
+
+static void tli_use_ops(tl_run_desc *desc, const tl_kernel *kernels, int32_t count) {
+    desc->kernels = kernels;
+    desc->kernel_count = count;
+    desc->budget_ratio = 0;
+    desc->costs = NULL;
+    desc->figures = NULL;
+    desc->rehearsal = NULL;
+}
+
+// -- operations: layers --
+
+static void tli_fill_layer_op(const tl_layer *layer, int32_t i, char *text, tl_op *op) {
+    tli_writer w = tli_writer_of(text, 24);
+    tli_put(&w, "layer");
+    tli_put_i64(&w, i);
+    tli_finish(&w);
+    op->name = layer->name ? layer->name : text;
+    op->kind = text;
+    op->forward = layer->forward;
+    op->backward = layer->backward;
+    op->user = layer->user;
+    op->output_count = 1;
+    op->outputs = &layer->output_bytes;
+    op->needs = layer->needs;
+    op->saved_bytes = layer->saved_bytes;
+    op->fwork_bytes = layer->fwork_bytes;
+    op->swork_bytes = layer->swork_bytes;
+    op->bwork_bytes = layer->bwork_bytes;
+    op->param_bytes = layer->param_bytes;
+    op->fwd_cost = layer->fwd_cost;
+    op->bwd_cost = layer->bwd_cost;
+    op->keep = layer->keep;
+    op->once = layer->once;
+    op->layer = i + 1;
+}
+
+TLI_IMPL tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
+                                     int32_t layer_count, uint64_t input_bytes, tl_run **run) {
+    tl_run_desc layered;
+    tli_op_list list;
+    tl_graph graph;
+    tl_kernel *kernels = NULL;
+    tl_op *ops;
+    char *texts;
+    tl_result result = TL_OK;
+    int32_t i;
+    TL_ASSERT(desc && desc->backend && layers && run);
+    *run = NULL;
+    tli_zero(&list, sizeof list);
+    list.env = env;
+    list.function = TLI_IN(INIT_LAYER_RUN);
+    list.count = layer_count + 1;
+    if (layer_count < 1 || layer_count == INT32_MAX)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, list.function, TLI_RULE(LAYER_COUNT_MUST_BE_POSITIVE));
+    ops = (tl_op *)tli_alloc_array(env, (uint64_t)list.count, sizeof *ops);
+    texts = (char *)tli_alloc_array(env, (uint64_t)layer_count, 24);
+    if (!ops || !texts) result = tli_fail(env, TL_ERROR_NO_MEMORY, list.function, TLI_RULE(LAYERS_NO_MEMORY));
+    tl_init_graph(&graph);
+    if (!result) {
+        ops[0].name = ops[0].kind = "input";
+        ops[0].output_count = 1;
+        ops[0].outputs = &input_bytes;
+        for (i = 0; i < layer_count; i++) tli_fill_layer_op(&layers[i], i, texts + (size_t)i * 24, &ops[i + 1]);
+        list.ops = ops;
+        result = tli_make_ops(&list, &graph, &kernels);
+    }
+    layered = *desc;
+    layered.graph = NULL;
+    tli_use_ops(&layered, kernels, list.count);
+    if (result) tl_free_graph(env, &graph);
+    else result = tli_init_run(env, &layered, TLI_RUN_OF_LAYERS, &graph, run);
+    tli_release(env, kernels);
+    tli_release(env, ops);
+    tli_release(env, texts);
+    return result;
+}
+
+// -- operations: budgets --
+
+// The desc of a list, and what is made of it on the way to the run.
+typedef struct tli_op_run {
+    tli_op_list    list;
+    const tl_run_desc *asked;    // by the caller
+    tl_run_desc    desc;         // of the run
+    tl_graph       graph;        // owned, where `asked` has none or its costs change
+    tl_kernel     *kernels;
+    tl_strategy    strategy;     // where `asked` says nothing
+    tl_run_figures figures;
+} tli_op_run;
+
+#ifndef TL_NO_PLANNERS
+// Cheapest within the budget, where nothing is asked for.
+static void tli_ask_for_plan(tli_op_run *o) {
+    tl_run_desc *desc = &o->desc;
+    if (desc->strategy || desc->plan || desc->checkpoints || desc->compiled || desc->eviction || desc->evict ||
+        desc->policy.kind != TL_RECOMPUTE_POLICY_ALL) return;
+    o->strategy.mode = TL_MODE_LAZY;
+    o->strategy.memory = TL_MEMORY_POOLED;
+    o->strategy.precision = TL_PRECISION_SINGLE;
+    if (!desc->inference) o->strategy.gradient = tl_gradient_checkpointed(0);
+    desc->strategy = &o->strategy;
+}
+
+static const tl_graph *tli_op_graph(const tli_op_run *o) { return o->desc.graph ? o->desc.graph : &o->graph; }
+
+static int tli_ops_infer(const tli_op_run *o) {
+    return o->desc.strategy ? !o->desc.strategy->gradient.computes : o->desc.inference;
+}
+
+// The desc of a run of a plan of the graph as it is, whatever is asked for.
+static tl_run_desc tli_desc_of_plan(const tli_op_run *o, const tl_plan *plan) {
+    tl_run_desc desc = o->desc;
+    desc.graph = tli_op_graph(o);
+    desc.plan = plan;
+    desc.strategy = NULL;
+    desc.checkpoints = NULL;
+    desc.compiled = NULL;
+    desc.fusion = NULL;
+    desc.precision = NULL;
+    desc.may_split = 0;
+    desc.eviction = (tl_eviction)0;
+    desc.evict = NULL;
+    desc.policy.kind = TL_RECOMPUTE_POLICY_ALL;
+    desc.codec = TL_CODEC_NONE;
+    desc.repeat_count = 0;
+    return desc;
+}
+
+// The bytes that a run of the desc needs: what its refusal of a budget of one byte says.
+static tl_result tli_find_needed(tli_op_run *o, tl_run_desc *desc, uint64_t *bytes) {
+    tl_env env;
+    tl_run *run = NULL;
+    tl_result result;
+    tli_zero(&env, sizeof env);
+    if (o->list.env) env = *o->list.env;
+    env.log = NULL;
+    desc->budget_bytes = 1;
+    desc->graph = tli_op_graph(o);
+    result = tli_init_run(&env, desc, TLI_RUN_OF_OPS, NULL, &run);
+    *bytes = result == TL_ERROR_OVERFLOW ? UINT64_MAX : tl_find_least_budget(&env.error);
+    if (!result) *bytes = 1;
+    tl_free_run(run);
+    if (!result || result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW) return TL_OK;
+    if (o->list.env) {
+        o->list.env->error = env.error;
+        if (TLI_ERROR_TEXT && o->list.env->log) o->list.env->log(o->list.env->user, env.error.text);
+    }
+    return result;
+}
+
+// The figures of the plan that keeps everything, of the graph as it is.
+static tl_result tli_measure_keep_all(tli_op_run *o) {
+    tl_env *env = o->list.env;
+    const tl_graph *graph = tli_op_graph(o);
+    tl_run_desc desc;
+    tl_backend_limits limits;
+    tl_device device;
+    tl_places_desc places;
+    tl_plan plan;
+    tl_result result = tl_plan_keep_all(env, graph, tli_ops_infer(o), &plan);
+    if (result) return result;
+    o->desc.backend->limits(o->desc.backend->self, &limits);
+    tli_zero(&device, sizeof device);
+    device.alignment_bytes = limits.alignment_bytes;
+    tli_zero(&places, sizeof places);
+    places.graph = graph;
+    places.device = &device;
+    result = tl_plan_places(env, &places, &plan, NULL);
+    o->figures.keep_all_peak_bytes = plan.peak_bytes;
+    o->figures.keep_all_arena_bytes = plan.arena_bytes;
+    desc = tli_desc_of_plan(o, &plan);
+    if (!result) result = tli_find_needed(o, &desc, &o->figures.keep_all_bytes);
+    tl_free_plan(env, &plan);
+    return result;
+}
+
+// Find the budget, and what it is to be compared with.
+static tl_result tli_find_figures(tli_op_run *o) {
+    const tl_run_desc *asked = o->asked;
+    tl_run_desc desc = o->desc;
+    tl_result result = TL_OK;
+    if (!(asked->budget_ratio >= 0 && asked->budget_ratio <= 1) || (asked->budget_ratio > 0 && asked->budget_bytes))
+        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
+                        TLI_RULE(BUDGET_RATIO_MUST_BE_0_TO_1));
+    if (asked->budget_ratio > 0 || asked->figures) result = tli_measure_keep_all(o);
+    if (!result && asked->budget_ratio > 0) {
+        double bytes = asked->budget_ratio * (double)o->figures.keep_all_bytes;
+        o->desc.budget_bytes = bytes < 18446744073709551615.0 ? (uint64_t)bytes : UINT64_MAX;
+        if (!o->desc.budget_bytes) o->desc.budget_bytes = 1;
+    }
+    o->figures.budget_bytes = o->desc.budget_bytes;
+    if (!result && asked->figures) result = tli_find_needed(o, &desc, &o->figures.least_bytes);
+    return result;
+}
+
+// Copy the nodes of a graph of the caller's, so that their costs can change.
+static tl_result tli_own_nodes(tli_op_run *o) {
+    const tl_graph *from = o->desc.graph;
+    tl_node *nodes;
+    if (!from) return TL_OK;
+    nodes = (tl_node *)tli_alloc_array(o->list.env, (uint64_t)from->node_count, sizeof *nodes);
+    if (!nodes) return tli_fail(o->list.env, TL_ERROR_NO_MEMORY, o->list.function, TLI_RULE(OPS_NO_MEMORY));
+    tli_copy(nodes, from->nodes, (size_t)from->node_count * sizeof *nodes);
+    o->graph = *from;
+    o->graph.nodes = nodes;
+    o->graph.node_capacity = from->node_count;
+    o->graph.input_capacity = o->graph.tensor_capacity = o->graph.view_capacity = 0;
+    o->graph.text_capacity = 0;
+    o->desc.graph = NULL;
+    return TL_OK;
+}
+
+// Give the nodes these costs, but to those that the list gives some. Graphs of the caller's take all.
+static tl_result tli_use_costs(tli_op_run *o, const tl_node_cost *costs) {
+    tl_node *nodes;
+    tl_result result = tli_own_nodes(o);
+    int32_t i;
+    if (result) return result;
+    nodes = (tl_node *)o->graph.nodes;
+    for (i = 0; i < o->graph.node_count; i++) {
+        if (nodes[i].is_input) continue;
+        nodes[i].fwd_cost = tli_op_cost(o->list.ops[i].fwd_cost, costs[i].fwd_ns);
+        if (nodes[i].has_grad) nodes[i].bwd_cost = tli_op_cost(o->list.ops[i].bwd_cost, costs[i].bwd_ns);
+    }
+    return tl_check_graph(o->list.env, &o->graph);  // the sum of the costs
+}
+
+// -- operations: rehearsal --
+
+static tl_result tli_fail_first_finding(tli_op_run *o, const tl_rehearsal *found) {
+    char text[200];
+    tli_sentence s;
+    int32_t k = 0;
+    while (found->findings[k].is_advice) k++;
+    text[0] = 0;
+#ifndef TL_NO_TEXT
+    (void)tl_print_finding(tli_op_graph(o), &found->findings[k], text, sizeof text);
+#endif
+    s = tli_begin_error(o->list.env, TL_ERROR_MISMATCH, o->list.function, TLI_RULE(REHEARSAL_FOUND_ERRORS),
+                        (uint64_t)found->error_count, (uint64_t)(int64_t)found->findings[k].node);
+    tli_put_text(&s, text);
+    return tli_end_error(o->list.env, &s, TL_ERROR_MISMATCH);
+}
+
+// Rehearse the operations before anything is planned. Those of the host work in memory of the env, so the
+// backend may have too little for that.
+static tl_result tli_rehearse_ops(tli_op_run *o) {
+    tl_env *env = o->list.env;
+    const tl_backend *asked = o->desc.backend;
+    tl_rehearsal *found = o->asked->rehearsal;
+    tl_backend_limits limits;
+    tl_cpu_backend_desc cpu;
+    tl_backend backend;
+    tl_run_desc desc;
+    tl_plan plan;
+    tl_run *run = NULL;
+    tl_result result = tl_plan_keep_all(env, tli_op_graph(o), tli_ops_infer(o), &plan);
+    if (result) return result;
+    asked->limits(asked->self, &limits);
+    tli_zero(&cpu, sizeof cpu);
+    tli_zero(&backend, sizeof backend);
+    cpu.alignment_bytes = limits.alignment_bytes;
+    cpu.now_ns = asked->now_ns;
+    cpu.user = asked->self;
+    desc = tli_desc_of_plan(o, &plan);
+    desc.budget_bytes = desc.host_budget_bytes = desc.base_bytes = 0;
+    desc.device = NULL;
+    if (limits.host_visible) {
+        result = tl_init_cpu_backend(env, &cpu, &backend);
+        desc.backend = &backend;
+    }
+    if (!result) result = tli_init_run(env, &desc, TLI_RUN_OF_OPS, NULL, &run);
+    if (!result) result = tl_rehearse_run(run, NULL, found);
+    tl_free_run(run);
+    (void)tl_free_cpu_backend(env, limits.host_visible ? &backend : NULL);
+    tl_free_plan(env, &plan);
+    if (result) return result;
+    if (found->error_count) return tli_fail_first_finding(o, found);
+    return found->costs && !o->asked->costs ? tli_use_costs(o, found->costs) : TL_OK;
+}
+#else
+static tl_result tli_find_figures(tli_op_run *o) {
+    if (o->asked->budget_ratio == 0 && !o->asked->figures && !o->asked->rehearsal) return TL_OK;
+    return tli_fail(o->list.env, TL_ERROR_UNSUPPORTED, o->list.function, TLI_RULE(FIGURES_TL_NO_PLANNERS));
+}
+#endif
+
+
+// -- operations: runs --
+
+// The list gives kernels alone to a graph of the caller's.
+static tl_result tli_check_graph_ops(const tli_op_run *o) {
+    const tl_graph *graph = o->asked->graph;
+    int32_t i;
+    if (graph->node_count != o->list.count)
+        return tli_fail_values(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
+                               TLI_RULE(OP_COUNT_IS_NOT_THAT_OF_GRAPH), (uint64_t)graph->node_count, 0);
+    for (i = 0; i < o->list.count; i++) {
+        const tl_op *op = &o->list.ops[i];
+        if (op->inputs || op->outputs || op->needs || op->input_count || op->output_count || op->inplace ||
+            (op->output_bytes | op->saved_bytes | op->fwork_bytes | op->swork_bytes | op->bwork_bytes |
+             op->param_bytes | op->fwd_cost | op->bwd_cost))
+            return tli_fail_op(&o->list, i, TLI_RULE(OP_OF_GRAPH_HAS_SIZES));
+    }
+    return TL_OK;
+}
+
+static tl_result tli_open_op_run(tli_op_run *o) {
+    const tl_run_desc *asked = o->asked;
+    tl_result result;
+    if (o->list.count < 1)
+        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, TLI_RULE(OP_COUNT_MUST_BE_POSITIVE));
+    if (asked->kernels || asked->kernel_count)
+        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, TLI_RULE(OP_KERNELS_STAND_IN_OPS));
+    result = asked->graph ? tli_check_graph_ops(o) : TL_OK;
+    if (!result) result = tli_make_ops(&o->list, asked->graph ? NULL : &o->graph, &o->kernels);
+    if (result) return result;
+    tli_use_ops(&o->desc, o->kernels, o->list.count);
+#ifndef TL_NO_PLANNERS
+    tli_ask_for_plan(o);
+    if (asked->graph && asked->costs) result = tli_use_costs(o, asked->costs);
+    if (!result && asked->rehearsal) result = tli_rehearse_ops(o);
+#endif
+    return result;
+}
+
+TLI_IMPL tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl_op *ops, int32_t op_count,
+                                  tl_run **run) {
+    tli_op_run o;
+    tl_result result;
+    TL_ASSERT(desc && desc->backend && ops && run);
+    *run = NULL;
+    tli_zero(&o, sizeof o);
+#ifndef TL_NO_PLANNERS
+    if (desc->rehearsal) tli_zero(desc->rehearsal, sizeof *desc->rehearsal);
+#endif
+    o.list.env = env;
+    o.list.function = TLI_IN(INIT_OP_RUN);
+    o.list.ops = ops;
+    o.list.count = op_count;
+    o.list.costs = desc->costs;
+    o.asked = desc;
+    o.desc = *desc;
+    result = tli_open_op_run(&o);
+    if (!result) result = tli_find_figures(&o);
+    if (!result) {
+        result = tli_init_run(env, &o.desc, TLI_RUN_OF_OPS, o.desc.graph ? NULL : &o.graph, run);
+        if (!o.desc.graph) tl_init_graph(&o.graph);    // the run has taken it over
+    }
+    if (!result) {
+        o.figures.peak_bytes = (*run)->planned.peak_bytes;
+        o.figures.arena_bytes = (*run)->plan.arena_bytes;
+    }
+    if (desc->figures) *desc->figures = o.figures;
+    tl_free_graph(env, &o.graph);
+    tli_release(env, o.kernels);
+    return result;
+}
+
+#endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_TRACE
 

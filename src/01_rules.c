@@ -173,7 +173,9 @@
     X(EXPLAIN_COMPILED, "tl_explain_compiled") \
     X(BACKEND_SHORTEN, "shorten") \
     X(REPORT_BYTES, "tl_report_bytes") \
-    X(FIND_TENSOR_BYTES, "tl_find_tensor_bytes")
+    X(FIND_TENSOR_BYTES, "tl_find_tensor_bytes") \
+    X(INIT_OP_RUN, "tl_init_op_run") \
+    X(REHEARSE_RUN, "tl_rehearse_run")
 
 // -- errors: rules --
 //
@@ -1091,6 +1093,31 @@
       "bytes: %0, but %1 where it ran before in this pass: output of node %s", "reported bytes, bytes before") \
     X(FORMATS_CONVERSION_OF_DYNAMIC, \
       "formats: the run converts no tensor whose bytes are known only when it is made, give a kernel", "node") \
+    X(FIGURES_ARE_OF_OP_RUNS, "budget_ratio, costs, figures, rehearsal: are of tl_init_op_run", "") \
+    X(OP_FORWARD_IS_MISSING, "ops: op %s: forward is missing", "op") \
+    X(OP_BACKWARD_IS_MISSING, "ops: op %s: backward is missing; say no_grad if no gradient passes", "op") \
+    X(OP_INPUT_HAS_NO_KERNELS, "ops: op %s: a graph input has bytes and a name, nothing else", "op") \
+    X(OP_OF_GRAPH_HAS_SIZES, \
+      "ops: op %s: its sizes and inputs are those of the graph, give kernels only", "op") \
+    X(OP_INPUT_COUNT_WITHOUT_INPUTS, "ops: op %s: input_count without inputs", "op") \
+    X(OP_OUTPUT_BYTES_OR_OUTPUTS, "ops: op %s: give output_bytes > 0, or output_count and outputs", "op") \
+    X(OP_COUNT_MUST_BE_POSITIVE, "op_count: must be > 0", "") \
+    X(OP_COUNT_IS_NOT_THAT_OF_GRAPH, "op_count: must be that of the graph's nodes, %0", "nodes") \
+    X(OP_KERNELS_STAND_IN_OPS, "kernels: they stand in the ops", "") \
+    X(OPS_NO_MEMORY, "ops", "") \
+    X(BUDGET_RATIO_MUST_BE_0_TO_1, "budget_ratio: must be 0 to 1, without budget_bytes", "") \
+    X(FIGURES_TL_NO_PLANNERS, "budget_ratio, figures, rehearsal: TL_NO_PLANNERS left the planners out", "") \
+    X(USERS_NONE_FOR_ORIGIN, "users: none for node %s, whose origin is %1", "node, origin") \
+    X(STATES_COUNT_WITHOUT_STATES, "states: state_count must be 0, or the number of states", "") \
+    X(STATE_KIND_OR_NODE_UNKNOWN, "states: range %0: unknown kind, or no such node", "range") \
+    X(STATE_NULL_WITH_BYTES, \
+      "states: range %0: NULL has no bytes, and none end beyond the address space", "range") \
+    X(STATE_RANGES_OVERLAP, "states: ranges %0 and %1 overlap", "range, range") \
+    X(STATE_OVERLAPS_ARENA, "states: range %0 overlaps the run's arena", "range") \
+    X(REHEARSAL_FOUND_ERRORS, "rehearsal: %0 errors, the first: %s", "errors, node") \
+    X(REHEARSAL_NO_MEMORY, "rehearsal", "") \
+    X(PASS_COUNT_MUST_BE_TO_1000, "pass_count: must be -1 to 1000", "") \
+    X(PASS_COUNT_NEEDS_CLOCK, "pass_count: the backend has no clock", "") \
     X(RUN_PLAN_IS_UNDER_WAY, "run: tl_run_plan is under way", "") \
     X(RUN_IN_FLIGHT_MUST_BE_NOT_NEGATIVE, "in_flight: must be >= 0", "") \
     X(IN_FLIGHT_NEEDS_A_PLAN, "in_flight: an online run decides one step at a time: give a plan", "") \

@@ -129,6 +129,7 @@ typedef struct tli_flight {
     tl_run_step   yielded;      // to tl_run_plan
     tli_computing computing;
     uint64_t      high_bytes;
+    tl_kernel     user_kernel;  // of the call that was yielded, where nodes have users; stays here
     tli_held     *freed;        // [freed_count] by the step; given back before step index + in_flight
     int32_t       freed_count;
 } tli_flight;
@@ -199,7 +200,7 @@ struct tl_run {
     tl_backend_limits limits;
     tl_run_desc     desc;            // pointers that need not outlive tl_init_run are NULL
     const tl_graph *graph;
-    tl_graph        layer_graph;     // made from layers
+    tl_graph        op_graph;        // made from operations or layers
     tl_graph        own_graph;       // scaled to a precision, with nodes and outputs of its own
     tl_graph        own_source;      // the same of the caller's graph, where that is another
     tli_members     members;
@@ -217,7 +218,9 @@ struct tl_run {
     tl_plan         plan;
     tl_report       planned;         // of the plan
     tli_budget      budget;          // what caller, device and backend allow
-    int32_t owns_layers, owns_nodes;  // 1 = layer_graph, the arrays of own_graph and own_source are the run's
+    int32_t owns_layers, owns_nodes;  // 1 = made from layers; the arrays of own_graph and own_source are the run's
+    int32_t         by_node;         // 1 = kernel i is that of the caller's node i, whatever its op
+    tl_kernel       user_kernel;     // that of the last call, with the user of its node
     int32_t         is_hybrid;       // 1 = strategy.mode says so
     int32_t         in_arena;        // 1 = one arena a tier, taken at init: a plan without places gets them
     uint64_t        live_budget[TL_TIER_COUNT];  // of the online decisions; less than the budgets where the

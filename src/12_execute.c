@@ -504,6 +504,16 @@ static void tli_cut_operands(tl_run *run) {
     }
 }
 
+// The kernel of the call at hand, with the user of its node where the desc has users.
+static const tl_kernel *tli_find_call_kernel(tl_run *run, int32_t kernel) {
+    int32_t origin = tli_caller_graph(run)->nodes[run->call.node].origin;
+    tl_kernel *own = run->flights ? &run->flights[run->flight].user_kernel : &run->user_kernel;
+    if (!run->desc.users || origin < 0) return &run->kernels[kernel];
+    *own = run->kernels[kernel];
+    own->user = run->desc.users[origin];
+    return own;
+}
+
 // Yield the call at hand: its operands are claimed and described.
 static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     tl_result result = TL_OK;
@@ -520,7 +530,7 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     }
     tli_describe_call(run, &out->call);
     out->is_compute = 1;
-    out->kernel = &run->kernels[kernel];
+    out->kernel = tli_find_call_kernel(run, kernel);
     run->report.kernel_count++;
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLEAR_FAILED));
     result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);

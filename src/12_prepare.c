@@ -313,9 +313,11 @@ static tl_result tli_check_conversion(tl_run *run, int32_t id) {
 }
 #endif
 
-// The first kernel of an op; -1 = there is none.
-static int32_t tli_find_kernel(const tl_run *run, const char *op) {
+// The first kernel of the op of a node of the caller's graph, or its own; -1 = there is none.
+static int32_t tli_find_kernel(const tl_run *run, const tl_graph *graph, int32_t node) {
+    const char *op = tl_name_op(graph, node);
     int32_t k;
+    if (run->by_node) return node;
     for (k = 0; k < run->desc.kernel_count; k++)
         if (tli_same_text(run->kernels[k].op, op)) return k;
     return -1;
@@ -326,7 +328,7 @@ static tl_result tli_find_member_kernels(tl_run *run, int32_t id) {
     const tl_graph *graph = run->members.graph;
     int32_t at;
     for (at = 0; at < tli_count_members(run, id); at++) {
-        int32_t member = tli_find_member(run, id, at), k = tli_find_kernel(run, tl_name_op(graph, member));
+        int32_t member = tli_find_member(run, id, at), k = tli_find_kernel(run, graph, member);
         int trains = !run->inference && graph->nodes[member].has_grad;
         run->kernel_of[id] = run->members.kernels[member] = k;
         if (k < 0 || !run->kernels[k].forward || (trains && !run->kernels[k].backward))
@@ -360,9 +362,8 @@ static tl_result tli_find_kernels(tl_run *run) {
             if (result) return result;
             continue;
         }
-        if (run->owns_layers && tli_count_members(run, id))  // as tl_init_layer_run made them
-            run->kernel_of[id] = tli_find_member(run, id, 0) - 1;
-        else run->kernel_of[id] = tli_find_kernel(run, tl_name_op(graph, id));
+        if (run->by_node) run->kernel_of[id] = tli_count_members(run, id) ? tli_find_member(run, id, 0) : -1;
+        else run->kernel_of[id] = tli_find_kernel(run, graph, id);
         if (run->kernel_of[id] >= 0 && run->kernels[run->kernel_of[id]].forward &&
             (run->inference || !node->has_grad || run->kernels[run->kernel_of[id]].backward))
             continue;
@@ -1039,6 +1040,7 @@ static tl_result tli_claim_inputs(tl_run *run) {
 
 static tl_result tli_take_memory(tl_run *run) {
     tl_result result = tli_open_run_store(run), taken = result ? TL_OK : tli_take_arenas(run);
+    if (!result && !taken) taken = tli_check_state_arena(run);
     if (taken) return taken;
     if (!result) result = tli_claim_inputs(run);
     return result ? tli_fail(run->env, result, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS))
@@ -1078,6 +1080,8 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_scale_graph(run);
     if (!result) result = tli_alloc_run(run);
     if (!result) result = tli_find_kernels(run);
+    if (!result) result = tli_check_users(run);
+    if (!result) result = tli_check_states(run);
     if (!result) result = tli_check_sizes(run);
 #ifndef TL_NO_PLANNERS
     if (!result) result = tli_open_cache(run, tli_plan_desc);
@@ -1123,8 +1127,16 @@ static void tli_forget_desc(tl_run *run) {
     run->desc.backend = NULL;
 }
 
+// How a run comes to its graph and its kernels.
+typedef enum tli_run_form {
+    TLI_RUN_OF_GRAPH,   // kernels are found by op
+    TLI_RUN_OF_OPS,     // kernel i is that of node i
+    TLI_RUN_OF_LAYERS   // the same, and node i + 1 is a layer
+} tli_run_form;
+
 // graph: NULL = desc's; else the run takes it over.
-static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tl_graph *graph, tl_run **out) {
+static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form form, tl_graph *graph,
+                              tl_run **out) {
     tl_run *run = (tl_run *)tli_alloc_array(env, 1, sizeof *run);
     tl_result result;
     if (!run) {
@@ -1135,10 +1147,11 @@ static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tl_graph *gr
     run->backend = *desc->backend;
     run->desc = *desc;
     run->graph = desc->graph;
+    run->by_node = form != TLI_RUN_OF_GRAPH;
+    run->owns_layers = form == TLI_RUN_OF_LAYERS;
     if (graph) {
-        run->layer_graph = *graph;
-        run->owns_layers = 1;
-        run->graph = &run->layer_graph;
+        run->op_graph = *graph;
+        run->graph = &run->op_graph;
     }
     run->backend.limits(run->backend.self, &run->limits);
     result = tli_prepare_run(run);
@@ -1158,7 +1171,9 @@ static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tl_graph *gr
 TLI_IMPL tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run) {
     TL_ASSERT(desc && desc->graph && desc->backend && run);
     *run = NULL;
-    return tli_init_run(env, desc, NULL, run);
+    if (desc->budget_ratio != 0 || desc->costs || desc->figures || desc->rehearsal)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(FIGURES_ARE_OF_OP_RUNS));
+    return tli_init_run(env, desc, TLI_RUN_OF_GRAPH, NULL, run);
 }
 
 TLI_IMPL void tl_free_run(tl_run *run) {
@@ -1207,96 +1222,8 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tl_free_compiled_plan(env, &run->own_compiled);
 #endif
 #endif
-    if (run->owns_layers) tl_free_graph(env, &run->layer_graph);
+    tl_free_graph(env, &run->op_graph);
     tli_release(env, run);
-}
-
-// -- preparing a run: layer by layer --
-
-static tl_result tli_add_layer_node(tl_env *env, tl_graph *graph, const tl_layer *layer,
-                                    int32_t index, char *op) {
-    tli_writer w = tli_writer_of(op, 24);
-    tl_node_desc node;
-    tl_tensor input;
-    if (!layer->forward)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_LAYER_RUN),
-                        TLI_RULE(LAYERS_FORWARD_IS_MISSING));
-    tli_put(&w, "layer");
-    tli_put_i64(&w, index);
-    tli_finish(&w);
-    input.node = index;
-    input.output = 0;
-    tli_zero(&node, sizeof node);
-    node.name = layer->name ? layer->name : op;
-    node.op = op;
-    node.inputs = &input;
-    node.input_count = 1;
-    node.output_bytes = &layer->output_bytes;
-    node.output_count = 1;
-    node.needs = layer->needs ? layer->needs : "in";
-    node.fwd_cost = layer->fwd_cost ? layer->fwd_cost : 1;
-    node.bwd_cost = layer->bwd_cost ? layer->bwd_cost : 1;
-    node.saved_bytes = layer->saved_bytes;
-    node.fwork_bytes = layer->fwork_bytes;
-    node.bwork_bytes = layer->bwork_bytes;
-    node.param_bytes = layer->param_bytes;
-    node.layer = index + 1;
-    node.keep = layer->keep;
-    node.once = layer->once;
-    node.swork_bytes = layer->swork_bytes;
-    return tl_add_node(env, graph, &node, NULL);
-}
-
-// Make the chain a graph, with an op and a kernel for each layer.
-static tl_result tli_add_layer_nodes(tl_env *env, const tl_layer *layers, int32_t layer_count,
-                                     uint64_t input_bytes, tl_graph *graph, tl_kernel *kernels,
-                                     char *ops) {
-    tl_node_desc input;
-    tl_result result;
-    int32_t i;
-    tli_zero(&input, sizeof input);
-    input.name = "input";
-    input.op = "input";
-    input.output_bytes = &input_bytes;
-    input.output_count = 1;
-    result = tl_add_node(env, graph, &input, NULL);
-    for (i = 0; i < layer_count && !result; i++) {
-        result = tli_add_layer_node(env, graph, &layers[i], i, ops + (size_t)i * 24);
-        kernels[i].op = ops + (size_t)i * 24;
-        kernels[i].forward = layers[i].forward;
-        kernels[i].backward = layers[i].backward;
-        kernels[i].user = layers[i].user;
-    }
-    return result;
-}
-
-TLI_IMPL tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
-                                     int32_t layer_count, uint64_t input_bytes, tl_run **run) {
-    tl_run_desc layered;
-    tl_graph graph;
-    tl_kernel *kernels;
-    char *ops;
-    tl_result result;
-    TL_ASSERT(desc && desc->backend && layers && run);
-    *run = NULL;
-    if (layer_count < 1)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_LAYER_RUN),
-                        TLI_RULE(LAYER_COUNT_MUST_BE_POSITIVE));
-    tl_init_graph(&graph);
-    kernels = (tl_kernel *)tli_alloc_array(env, (uint64_t)layer_count, sizeof *kernels);
-    ops = (char *)tli_alloc_array(env, (uint64_t)layer_count, 24);
-    result = kernels && ops
-                 ? tli_add_layer_nodes(env, layers, layer_count, input_bytes, &graph, kernels, ops)
-                 : tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_LAYER_RUN), TLI_RULE(LAYERS_NO_MEMORY));
-    layered = *desc;
-    layered.graph = NULL;
-    layered.kernels = kernels;
-    layered.kernel_count = layer_count;
-    if (result) tl_free_graph(env, &graph);
-    else result = tli_init_run(env, &layered, &graph, run);
-    tli_release(env, kernels);
-    tli_release(env, ops);
-    return result;
 }
 
 #ifndef TL_NO_ONLINE

@@ -147,6 +147,42 @@ typedef struct tl_run_event {
     uint64_t host_bytes;    // after it
 } tl_run_event;
 
+// What a range of the caller's memory holds that kernels read or write beside their operands.
+#define TL_STATES(X) \
+    X(TL_STATE_PARAMETER,  "parameter",  "weights: read by kernels, changed between steps")        \
+    X(TL_STATE_GRADIENT,   "gradient",   "of weights: backwards add to it")                         \
+    X(TL_STATE_OPTIMIZER,  "optimizer",  "moments: neither read nor written in a pass")             \
+    X(TL_STATE_STATISTICS, "statistics", "running means: a forward changes them, once a pass")      \
+    X(TL_STATE_RANDOM,     "random",     "state of a generator: a forward changes it, once a pass")
+
+typedef enum tl_state_kind {
+    TL_STATES(TLI_ENUM) TL_STATE_COUNT
+} tl_state_kind;
+
+// A range of the caller's state. Two do not overlap: weights that several nodes share are given once.
+typedef struct tl_state {
+    int32_t       node;   // whose kernels use it, of the desc's graph; -1 = of several, or of none
+    tl_state_kind kind;
+    void         *host;   // of the caller; not NULL unless bytes is 0
+    uint64_t      bytes;
+} tl_state;
+
+// The costs of a node. Planners compare nodes, so any unit does, if it is the same for all.
+typedef struct tl_node_cost {
+    uint64_t fwd_ns, bwd_ns;  // 0 = not known
+} tl_node_cost;
+
+// What a budget is to be compared with, as numbers. All of them include desc.base_bytes and what the backend
+// takes beside an arena, so each of them is a budget.
+typedef struct tl_run_figures {
+    uint64_t keep_all_bytes;        // the least budget with which nothing is made again
+    uint64_t least_bytes;           // the least budget found to work; UINT64_MAX = none of 64 bits
+    uint64_t budget_bytes;          // that was asked for: budget_bytes, or the ratio of keep_all_bytes; 0 = none
+    uint64_t keep_all_peak_bytes;   // live bytes of the plan that keeps everything, without the base
+    uint64_t keep_all_arena_bytes;  // the high-water mark of its offsets
+    uint64_t peak_bytes, arena_bytes;  // the same of the plan that the run has; 0 = the budget does not fit
+} tl_run_figures;
+
 typedef struct tl_run_desc {
     const tl_graph    *graph;         // must outlive the run
     const tl_backend  *backend;       // must outlive the run. Where it has no accounts, others may not claim or
@@ -261,6 +297,22 @@ typedef struct tl_run_desc {
                                       // and bf16
     int32_t     may_split;            // 1 = the batch of `graph` may be split, as in tl_compile_desc
     uint64_t    split_cost;           // as in tl_compile_desc
+
+    // What belongs to a node rather than to its op. Kernels get users[origin] in the place of their own user,
+    // where origin is that of the node in the graph from which all others were made (tl_node.origin): ids move
+    // with fusion and conversion, origins do not. A node that comes from none gets its kernel's.
+    void *const    *users;            // [user_count] must outlive the run; 0 = one user for every node of an op
+    int32_t         user_count;
+    const tl_state *states;           // [state_count] ranges of the caller's state; must outlive the run
+    int32_t         state_count;
+
+    // tl_init_op_run only.
+    double              budget_ratio; // > 0: budget_bytes is that part of figures.keep_all_bytes, rounded down
+    const tl_node_cost *costs;        // [op_count] of ops whose own are 0; read during the call; 0 = none
+    tl_run_figures     *figures;      // written whether the budget fits or not; 0 = not wanted
+    struct tl_rehearsal *rehearsal;   // tl_rehearse_run first, whose errors refuse the run and whose costs count
+                                      // where there are no others. Written whether that works or not; release
+                                      // with tl_free_rehearsal. 0 = no rehearsal
 
     // Several steps under way. k = in_flight: step j of a plan may be begun when step j - k is finished; one that
     // reads what another under way writes, or writes what it reads or writes, waits for that one, and so does a
@@ -474,7 +526,59 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 TLDEF void tl_measure_run(const tl_run *run, tl_run_report *report);
 TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 
-// -- layer by layer, for those who have no graph --
+// -- a list of operations, for those who have no graph --
+
+#define TL_NO_INPUTS (-1)  // tl_op.input_count: the op reads nothing, not even the op before it
+
+// One operation: a node of the graph with its kernels. Zero is the default everywhere.
+typedef struct tl_op {
+    const char      *name;            // 0 = "n<i>"; names are unique
+    const char      *kind;            // "conv2d"; 0 = "op"; "input" = a graph input: bytes and nothing else
+    tl_kernel_fn     forward;
+    tl_kernel_fn     backward;        // 0 only in a run forward only, or with no_grad
+    void            *user;            // of both
+    const tl_tensor *inputs;          // [input_count] outputs of ops above; 0 = output 0 of the op before it
+    int32_t          input_count;     // 0 = 1, where inputs is 0; TL_NO_INPUTS
+    int32_t          output_count;    // 0 = one, of output_bytes
+    uint64_t         output_bytes;
+    const uint64_t  *outputs;         // [output_count] bytes of each, if there are several
+    const char      *needs;           // what backward reads: "in", "out", "in0,out1", "none"; 0 = "in"
+    uint64_t saved_bytes;             // made by FORWARD_SAVE, read by backward
+    uint64_t fwork_bytes, swork_bytes, bwork_bytes;  // scratch of FORWARD, of FORWARD_SAVE (0 = as fwork,
+                                      // TL_SCRATCH_NONE = none) and of BACKWARD
+    uint64_t param_bytes;             // weights
+    uint64_t fwd_cost, bwd_cost;      // 0 = those of desc.costs; where these are 0, too, 1
+    int32_t  inplace;                 // input that output 0 may overwrite + 1; 0 = none
+    int32_t  no_grad, once, keep, takes_blocks, dynamic;  // as in tl_node_desc
+    int32_t  layer;                   // layer number + 1; 0 = belongs to none
+} tl_op;
+
+// Prepare a run over a list of operations: build graph and kernel table, plan within the budget, take the
+// arena. op i is node i.
+//
+//     ops[0].kind = "input"; ops[0].output_bytes = sizeof x;
+//     ops[1].forward = conv_forward; ops[1].backward = conv_backward; ops[1].user = &conv; ...
+//     desc.backend = &cpu; desc.budget_ratio = 0.3; desc.figures = &figures;
+//     if (tl_init_op_run(&env, &desc, ops, count, &run)) ...
+//
+//   desc   as in tl_init_run; its kernels must be 0. Where it says neither what to run nor how to decide, the
+//          cheapest plan within the budget is made (a lazy strategy, checkpointed with interval 0). With a
+//          graph, which the shape helpers made (tl_add_conv2d and its neighbours), ops[i] gives the kernels of
+//          its node i, and their user; sizes and names are those of the graph, and the ops' own must be 0
+//   ops    read during the call
+//   run    overwritten; release with tl_free_run. It owns its graph (tl_find_run_graph)
+//
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW: a rule of tl_add_node or tl_check_graph, which the text
+//          names; TL_ERROR_INFEASIBLE: desc.figures has the least budget that works; TL_ERROR_MISMATCH: the
+//          rehearsal found errors, the text has the first; and those of tl_init_run and tl_rehearse_run.
+// Cost:    that of tl_init_run; with figures, that of a search for the least budget as well, and with a
+//          rehearsal, that of tl_rehearse_run.
+TLDEF tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl_op *ops, int32_t op_count,
+                               tl_run **run);
+
+TLDEF const char *tl_name_state(tl_state_kind kind);  // "gradient"; "?" if it is out of range
+
+// -- layer by layer: a list of operations that is a chain --
 
 // One layer of a chain: it reads the result of the layer before it.
 typedef struct tl_layer {
@@ -492,7 +596,8 @@ typedef struct tl_layer {
 } tl_layer;
 
 // Prepare a run over a chain of layers; desc's graph and kernels are ignored. The run makes and owns the
-// graph: layer i is node i + 1, the input is node 0.
+// graph: layer i is node i + 1, the input is node 0. The same as tl_init_op_run on such a chain, but without a
+// strategy it is online, as tl_init_run says.
 //
 // Errors:  as tl_init_run.
 TLDEF tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
@@ -526,6 +631,132 @@ TLDEF const tl_compiled_plan *tl_find_compiled_plan(const tl_run *run);
 // The graph of a run: that of the desc, the fused or compiled one, or the one that a layer run has made. Valid
 // until the run is freed.
 TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
+
+#ifndef TL_NO_PLANNERS
+// -- rehearsal --
+//
+// Wrong declarations leave the loss as it is and make gradients wrong under some plans only. A rehearsal calls
+// the caller's kernels on copies of their operands, each call again and again with one thing changed that must
+// not matter (what is not declared, what is undefined, what lies behind an operand), or that must (what needs
+// names); then it runs a pass that drops every tensor as early as possible, saves as late as possible and works
+// in place wherever that is allowed, and compares to the bit with one that drops nothing: gradients on the
+// way, results, the registered state, and every tensor that was made again.
+
+// What an operand of a finding is.
+#define TL_OPERANDS(X) \
+    X(TL_OPERAND_NONE,            "",                 "the call as a whole")                    \
+    X(TL_OPERAND_INPUT,           "input",            "with its number")                        \
+    X(TL_OPERAND_OUTPUT,          "output",           "with its number")                        \
+    X(TL_OPERAND_OUTPUT_GRADIENT, "output gradient",  "with the number of the output")          \
+    X(TL_OPERAND_INPUT_GRADIENT,  "input gradient",   "with the number of the input")           \
+    X(TL_OPERAND_SAVED,           "saved bytes",      "")                                       \
+    X(TL_OPERAND_SCRATCH,         "scratch",          "")                                       \
+    X(TL_OPERAND_STATE,           "state",            "with the number of its range in states")
+
+typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_operand_kind;
+
+// id, what the call does, what to change. %o is the operand, %b a byte.
+#define TL_FINDINGS(X) \
+    X(TL_FINDING_NEEDS_MISSING, "reads %o, which needs does not name", "add %n to needs") \
+    X(TL_FINDING_NEEDS_UNUSED, "does not read %o, which needs names", "take %n out of needs") \
+    X(TL_FINDING_SCRATCH_READ, "reads its scratch before it writes there", \
+      "clear what is read: the content of scratch is undefined") \
+    X(TL_FINDING_SCRATCH_UNUSED, "does not touch its scratch", "set %w to 0") \
+    X(TL_FINDING_OUTPUT_READ, "reads %o before it writes there", "write first: the content is undefined") \
+    X(TL_FINDING_NOT_WRITTEN, "leaves %o unwritten from byte %b on", "write all of it, or declare fewer bytes") \
+    X(TL_FINDING_BEYOND_WRITTEN, "writes beside %o, behind byte %b", "declare more bytes (%w)") \
+    X(TL_FINDING_BEYOND_READ, "reads beside %o, behind byte %b", "declare more bytes (%w)") \
+    X(TL_FINDING_READ_ONLY_WRITTEN, "writes to %o, which it may only read, at byte %b", \
+      "write to an output, a gradient or scratch; an input is overwritten by inplace alone") \
+    X(TL_FINDING_INPLACE_WRONG, "makes other bytes where output 0 overwrites %o", "take inplace out") \
+    X(TL_FINDING_SIDE_EFFECT, "changes %o when it runs again", \
+      "look at call->recompute, or mark the op once") \
+    X(TL_FINDING_NOT_REPEATABLE, "makes other bytes from the same operands", \
+      "draw random numbers from call->seed, or register their state and give a random hook, or mark it once") \
+    X(TL_FINDING_SAVED_CHANGES_OUTPUT, "makes another %o where nothing is saved", \
+      "compute outputs without call->saved") \
+    X(TL_FINDING_READY_IGNORED, "makes another %o where its outputs are there already", \
+      "with call->outputs_ready read the outputs, and make the saved bytes alone") \
+    X(TL_FINDING_GRADIENT_OVERWRITTEN, "overwrites %o", "add to it: a gradient is a sum") \
+    X(TL_FINDING_GRADIENT_IGNORED, "does not read %o", "multiply by it: a loss may be scaled, a result be read") \
+    X(TL_FINDING_INPUT_UNUSED, "reads %o neither here nor in backward", "take the input out") \
+    X(TL_FINDING_SAVED_UNUSED, "does not read its saved bytes", "set saved_bytes to 0") \
+    X(TL_FINDING_PARAM_BYTES_DIFFER, "has %b bytes of registered parameters", "set param_bytes to that") \
+    X(TL_FINDING_MADE_OTHERWISE, "makes another %o under a plan that drops what it can", \
+      "look for what it reads or keeps beside its operands") \
+    X(TL_FINDING_END_DIFFERS, "leaves another %o after a pass that drops what it can", \
+      "look for what it reads or keeps beside its operands")
+
+typedef enum tl_finding_kind { TL_FINDINGS(TLI_ENUM) TL_FINDING_COUNT } tl_finding_kind;
+
+// One finding: who does what to which operand.
+typedef struct tl_finding {
+    tl_finding_kind kind;
+    int32_t         node;       // of the desc's graph; -1 = of none (state that belongs to no node)
+    tl_step_kind    step;       // of the call
+    tl_operand_kind operand;
+    int32_t         index;      // number of the operand, or of the range in states
+    tl_state_kind   state;      // of that range
+    uint64_t        byte;       // the first that differs, or what the kind says
+    int32_t         is_advice;  // 1 = costs bytes or time, and changes no result
+} tl_finding;
+
+// With what the passes are compared.
+#define TL_REHEARSALS(X) \
+    X(TL_REHEARSAL_KEPT,  "kept",  "a pass in which nothing is dropped before its end") \
+    X(TL_REHEARSAL_PLANS, "plans", "no memory for that: a pass of the run's own plan")
+
+typedef enum tl_rehearsal_kind { TL_REHEARSALS(TLI_ENUM) TL_REHEARSAL_COUNT } tl_rehearsal_kind;
+
+typedef struct tl_rehearsal_desc {
+    int32_t pass_count;         // timed passes; 0 = 5 where the backend has a clock, else none; -1 = none
+} tl_rehearsal_desc;
+
+// What a rehearsal found.
+typedef struct tl_rehearsal {
+    tl_finding   *findings;       // [finding_count] in the order in which they were found
+    int32_t       finding_count;  // advice included
+    int32_t       error_count;    // those that are no advice
+    tl_node_cost *costs;          // [node_count] measured, at least 1, for tl_run_desc.costs; 0 = not measured
+    int32_t       node_count;
+    int32_t       call_count;     // calls of kernels
+    tl_rehearsal_kind kind;
+    int32_t       unprobed_count; // nodes whose calls were not varied: their bytes are known at run time only, or
+                                  // the host cannot call their kernels (another backend than one of the host)
+    int32_t       is_stressed;    // 1 = the pass that drops what it can was run: there was no error before it
+    int32_t       lost_count;     // findings for which there was no memory
+    int32_t       calling_node;   // of the call under way: where a kernel ends the program, a debugger reads
+    tl_step_kind  calling_kind;   // here which one
+} tl_rehearsal;
+
+// Rehearse a run: find wrong declarations of its nodes, and time them.
+//
+// The passes are made by runs of its own, with the run's kernels, users, hooks and seed, from the inputs that
+// the run has now (then load, which gets the run that it is to write to). Kernels of the host work on copies in
+// memory of the env; others on the run's backend, as far as it maps. With a fusion or a compiled plan it is the
+// caller's graph that is rehearsed. What is registered (states) is as it was when the call returns, whatever
+// the kernels did; what is not registered is changed by each call, and seen by none. In a rehearsal scratch and
+// saved bytes of 0 bytes may have an address. needs that name too much are looked for where the gradients of
+// the node's weights are registered.
+//
+//   desc        0 = all defaults
+//   rehearsal   overwritten; release with tl_free_rehearsal. It is filled while kernels are called
+//
+// Errors:  TL_ERROR_INVALID_ARG: a pass is under way; TL_ERROR_UNSUPPORTED: passes are to be timed and the
+//          backend has no clock; TL_ERROR_KERNEL: a kernel or load reported failure; TL_ERROR_NO_MEMORY, and
+//          those of tl_init_run and of the backend. *rehearsal is all zero then, and the state as it was.
+// Cost:    about twenty calls of every kernel, three images of the operands of one call, all tensors and
+//          gradients of a pass at once, and the state twice.
+TLDEF tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, tl_rehearsal *rehearsal);
+TLDEF void      tl_free_rehearsal(tl_env *env, tl_rehearsal *rehearsal);  // accepts zeroed ones
+
+#ifndef TL_NO_TEXT
+// Write a finding as one line: "conv2: backward reads input 0, which needs does not name: add in0 to needs".
+//
+//   graph   the desc's, or that of tl_find_run_graph where the run made it
+TLDEF size_t tl_print_finding(const tl_graph *graph, const tl_finding *finding, char *buf, size_t size);
+#endif
+#endif
 
 #ifdef __cplusplus
 }

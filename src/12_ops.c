@@ -1,0 +1,459 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- operations --
+//
+// A list of operations becomes a graph whose node i is op i, and a table of kernels whose kernel i is that of
+// node i, with a user of its own. A chain of layers is such a list, too:
+//
+//     ops ----> tl_graph, tl_kernel[] --+--> rehearsal           --> findings, costs
+//                                       +--> keep all, budget 1   --> refused, with the bytes that it needs
+//     layers -> ops                     +--> planned,  budget 1   --> refused, with the least that works
+//                                       +--> planned,  the budget --> run
+//
+// Every figure is what the run's own check of its budget says, so each of them is a budget that works.
+
+// What a list is made with.
+typedef struct tli_op_list {
+    tl_env      *env;
+    tli_function function;
+    const tl_op *ops;            // [count]
+    int32_t      count;
+    const tl_node_cost *costs;   // [count] or NULL
+} tli_op_list;
+
+static tl_result tli_fail_op(const tli_op_list *list, int32_t i, tli_rule rule) {
+    const char *name = list->ops[i].name;
+    char text[64];
+    tli_writer w = tli_writer_of(text, sizeof text);
+    tli_sentence s = tli_begin_error(list->env, TL_ERROR_INVALID_ARG, list->function, rule, (uint64_t)i, 0);
+    tli_put_i64(&w, i);
+    tli_finish(&w);
+    tli_put_text(&s, name ? name : text);
+    return tli_end_error(list->env, &s, TL_ERROR_INVALID_ARG);
+}
+
+static uint64_t tli_op_cost(uint64_t own, uint64_t measured) { return own ? own : measured ? measured : 1; }
+
+// Describe op i, which is no graph input, as a node. before: room for the output that it reads by default.
+static void tli_describe_op(const tli_op_list *list, int32_t i, tl_tensor *before, tl_node_desc *node) {
+    const tl_op *op = &list->ops[i];
+    const tl_node_cost *cost = list->costs ? &list->costs[i] : NULL;
+    before->node = i - 1;
+    before->output = 0;
+    node->inputs = op->inputs ? op->inputs : before;
+    node->input_count = op->inputs ? op->input_count : 1;
+    if (op->input_count == TL_NO_INPUTS) node->input_count = 0;
+    node->fwd_cost = tli_op_cost(op->fwd_cost, cost ? cost->fwd_ns : 0);
+    node->saved_bytes = op->saved_bytes;
+    node->fwork_bytes = op->fwork_bytes;
+    node->swork_bytes = op->swork_bytes;
+    node->bwork_bytes = op->bwork_bytes;
+    node->param_bytes = op->param_bytes;
+    node->inplace = op->inplace;
+    node->no_grad = op->no_grad;
+    node->once = op->once;
+    node->takes_blocks = op->takes_blocks;
+    node->dynamic = op->dynamic;
+    if (op->no_grad) return;
+    node->needs = op->needs ? op->needs : "in";
+    node->bwd_cost = tli_op_cost(op->bwd_cost, cost ? cost->bwd_ns : 0);
+}
+
+static tl_result tli_add_op(const tli_op_list *list, tli_graph_rules *rules, int32_t i, tl_graph *graph) {
+    const tl_op *op = &list->ops[i];
+    int is_input = op->kind && tli_same_text(op->kind, "input");
+    tl_node_desc node;
+    tl_tensor before;
+    if (!is_input && !op->forward) return tli_fail_op(list, i, TLI_RULE(OP_FORWARD_IS_MISSING));
+    if (!op->inputs && op->input_count > 0) return tli_fail_op(list, i, TLI_RULE(OP_INPUT_COUNT_WITHOUT_INPUTS));
+    if (!op->outputs == !op->output_bytes || !op->outputs == !!op->output_count)
+        return tli_fail_op(list, i, TLI_RULE(OP_OUTPUT_BYTES_OR_OUTPUTS));
+    tli_zero(&node, sizeof node);
+    node.name = op->name;
+    node.op = op->kind;
+    node.output_bytes = op->outputs ? op->outputs : &op->output_bytes;
+    node.output_count = op->outputs ? op->output_count : 1;
+    node.keep = op->keep;
+    node.layer = op->layer;
+    if (!is_input) tli_describe_op(list, i, &before, &node);
+    return tli_add_node(rules, graph, &node);
+}
+
+// Make the graph of a list, and its table of kernels: [count], of the env.
+static tl_result tli_make_ops(const tli_op_list *list, tl_graph *graph, tl_kernel **kernels) {
+    tli_graph_rules rules = tli_rules_of(list->env, list->function);
+    tl_result result = TL_OK;
+    int32_t i;
+    *kernels = (tl_kernel *)tli_alloc_array(list->env, (uint64_t)list->count, sizeof **kernels);
+    if (!*kernels) return tli_fail(list->env, TL_ERROR_NO_MEMORY, list->function, TLI_RULE(OPS_NO_MEMORY));
+    for (i = 0; i < list->count && !result; i++) {
+        const tl_op *op = &list->ops[i];
+        (*kernels)[i].op = op->kind ? op->kind : "op";
+        (*kernels)[i].forward = op->forward;
+        (*kernels)[i].backward = op->backward;
+        (*kernels)[i].user = op->user;
+        if (graph) result = tli_add_op(list, &rules, i, graph);
+    }
+    return result;
+}
+
+static void tli_use_ops(tl_run_desc *desc, const tl_kernel *kernels, int32_t count) {
+    desc->kernels = kernels;
+    desc->kernel_count = count;
+    desc->budget_ratio = 0;
+    desc->costs = NULL;
+    desc->figures = NULL;
+    desc->rehearsal = NULL;
+}
+
+// -- operations: layers --
+
+static void tli_fill_layer_op(const tl_layer *layer, int32_t i, char *text, tl_op *op) {
+    tli_writer w = tli_writer_of(text, 24);
+    tli_put(&w, "layer");
+    tli_put_i64(&w, i);
+    tli_finish(&w);
+    op->name = layer->name ? layer->name : text;
+    op->kind = text;
+    op->forward = layer->forward;
+    op->backward = layer->backward;
+    op->user = layer->user;
+    op->output_count = 1;
+    op->outputs = &layer->output_bytes;
+    op->needs = layer->needs;
+    op->saved_bytes = layer->saved_bytes;
+    op->fwork_bytes = layer->fwork_bytes;
+    op->swork_bytes = layer->swork_bytes;
+    op->bwork_bytes = layer->bwork_bytes;
+    op->param_bytes = layer->param_bytes;
+    op->fwd_cost = layer->fwd_cost;
+    op->bwd_cost = layer->bwd_cost;
+    op->keep = layer->keep;
+    op->once = layer->once;
+    op->layer = i + 1;
+}
+
+TLI_IMPL tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
+                                     int32_t layer_count, uint64_t input_bytes, tl_run **run) {
+    tl_run_desc layered;
+    tli_op_list list;
+    tl_graph graph;
+    tl_kernel *kernels = NULL;
+    tl_op *ops;
+    char *texts;
+    tl_result result = TL_OK;
+    int32_t i;
+    TL_ASSERT(desc && desc->backend && layers && run);
+    *run = NULL;
+    tli_zero(&list, sizeof list);
+    list.env = env;
+    list.function = TLI_IN(INIT_LAYER_RUN);
+    list.count = layer_count + 1;
+    if (layer_count < 1 || layer_count == INT32_MAX)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, list.function, TLI_RULE(LAYER_COUNT_MUST_BE_POSITIVE));
+    ops = (tl_op *)tli_alloc_array(env, (uint64_t)list.count, sizeof *ops);
+    texts = (char *)tli_alloc_array(env, (uint64_t)layer_count, 24);
+    if (!ops || !texts) result = tli_fail(env, TL_ERROR_NO_MEMORY, list.function, TLI_RULE(LAYERS_NO_MEMORY));
+    tl_init_graph(&graph);
+    if (!result) {
+        ops[0].name = ops[0].kind = "input";
+        ops[0].output_count = 1;
+        ops[0].outputs = &input_bytes;
+        for (i = 0; i < layer_count; i++) tli_fill_layer_op(&layers[i], i, texts + (size_t)i * 24, &ops[i + 1]);
+        list.ops = ops;
+        result = tli_make_ops(&list, &graph, &kernels);
+    }
+    layered = *desc;
+    layered.graph = NULL;
+    tli_use_ops(&layered, kernels, list.count);
+    if (result) tl_free_graph(env, &graph);
+    else result = tli_init_run(env, &layered, TLI_RUN_OF_LAYERS, &graph, run);
+    tli_release(env, kernels);
+    tli_release(env, ops);
+    tli_release(env, texts);
+    return result;
+}
+
+// -- operations: budgets --
+
+// The desc of a list, and what is made of it on the way to the run.
+typedef struct tli_op_run {
+    tli_op_list    list;
+    const tl_run_desc *asked;    // by the caller
+    tl_run_desc    desc;         // of the run
+    tl_graph       graph;        // owned, where `asked` has none or its costs change
+    tl_kernel     *kernels;
+    tl_strategy    strategy;     // where `asked` says nothing
+    tl_run_figures figures;
+} tli_op_run;
+
+#ifndef TL_NO_PLANNERS
+// Cheapest within the budget, where nothing is asked for.
+static void tli_ask_for_plan(tli_op_run *o) {
+    tl_run_desc *desc = &o->desc;
+    if (desc->strategy || desc->plan || desc->checkpoints || desc->compiled || desc->eviction || desc->evict ||
+        desc->policy.kind != TL_RECOMPUTE_POLICY_ALL) return;
+    o->strategy.mode = TL_MODE_LAZY;
+    o->strategy.memory = TL_MEMORY_POOLED;
+    o->strategy.precision = TL_PRECISION_SINGLE;
+    if (!desc->inference) o->strategy.gradient = tl_gradient_checkpointed(0);
+    desc->strategy = &o->strategy;
+}
+
+static const tl_graph *tli_op_graph(const tli_op_run *o) { return o->desc.graph ? o->desc.graph : &o->graph; }
+
+static int tli_ops_infer(const tli_op_run *o) {
+    return o->desc.strategy ? !o->desc.strategy->gradient.computes : o->desc.inference;
+}
+
+// The desc of a run of a plan of the graph as it is, whatever is asked for.
+static tl_run_desc tli_desc_of_plan(const tli_op_run *o, const tl_plan *plan) {
+    tl_run_desc desc = o->desc;
+    desc.graph = tli_op_graph(o);
+    desc.plan = plan;
+    desc.strategy = NULL;
+    desc.checkpoints = NULL;
+    desc.compiled = NULL;
+    desc.fusion = NULL;
+    desc.precision = NULL;
+    desc.may_split = 0;
+    desc.eviction = (tl_eviction)0;
+    desc.evict = NULL;
+    desc.policy.kind = TL_RECOMPUTE_POLICY_ALL;
+    desc.codec = TL_CODEC_NONE;
+    desc.repeat_count = 0;
+    return desc;
+}
+
+// The bytes that a run of the desc needs: what its refusal of a budget of one byte says.
+static tl_result tli_find_needed(tli_op_run *o, tl_run_desc *desc, uint64_t *bytes) {
+    tl_env env;
+    tl_run *run = NULL;
+    tl_result result;
+    tli_zero(&env, sizeof env);
+    if (o->list.env) env = *o->list.env;
+    env.log = NULL;
+    desc->budget_bytes = 1;
+    desc->graph = tli_op_graph(o);
+    result = tli_init_run(&env, desc, TLI_RUN_OF_OPS, NULL, &run);
+    *bytes = result == TL_ERROR_OVERFLOW ? UINT64_MAX : tl_find_least_budget(&env.error);
+    if (!result) *bytes = 1;
+    tl_free_run(run);
+    if (!result || result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW) return TL_OK;
+    if (o->list.env) {
+        o->list.env->error = env.error;
+        if (TLI_ERROR_TEXT && o->list.env->log) o->list.env->log(o->list.env->user, env.error.text);
+    }
+    return result;
+}
+
+// The figures of the plan that keeps everything, of the graph as it is.
+static tl_result tli_measure_keep_all(tli_op_run *o) {
+    tl_env *env = o->list.env;
+    const tl_graph *graph = tli_op_graph(o);
+    tl_run_desc desc;
+    tl_backend_limits limits;
+    tl_device device;
+    tl_places_desc places;
+    tl_plan plan;
+    tl_result result = tl_plan_keep_all(env, graph, tli_ops_infer(o), &plan);
+    if (result) return result;
+    o->desc.backend->limits(o->desc.backend->self, &limits);
+    tli_zero(&device, sizeof device);
+    device.alignment_bytes = limits.alignment_bytes;
+    tli_zero(&places, sizeof places);
+    places.graph = graph;
+    places.device = &device;
+    result = tl_plan_places(env, &places, &plan, NULL);
+    o->figures.keep_all_peak_bytes = plan.peak_bytes;
+    o->figures.keep_all_arena_bytes = plan.arena_bytes;
+    desc = tli_desc_of_plan(o, &plan);
+    if (!result) result = tli_find_needed(o, &desc, &o->figures.keep_all_bytes);
+    tl_free_plan(env, &plan);
+    return result;
+}
+
+// Find the budget, and what it is to be compared with.
+static tl_result tli_find_figures(tli_op_run *o) {
+    const tl_run_desc *asked = o->asked;
+    tl_run_desc desc = o->desc;
+    tl_result result = TL_OK;
+    if (!(asked->budget_ratio >= 0 && asked->budget_ratio <= 1) || (asked->budget_ratio > 0 && asked->budget_bytes))
+        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
+                        TLI_RULE(BUDGET_RATIO_MUST_BE_0_TO_1));
+    if (asked->budget_ratio > 0 || asked->figures) result = tli_measure_keep_all(o);
+    if (!result && asked->budget_ratio > 0) {
+        double bytes = asked->budget_ratio * (double)o->figures.keep_all_bytes;
+        o->desc.budget_bytes = bytes < 18446744073709551615.0 ? (uint64_t)bytes : UINT64_MAX;
+        if (!o->desc.budget_bytes) o->desc.budget_bytes = 1;
+    }
+    o->figures.budget_bytes = o->desc.budget_bytes;
+    if (!result && asked->figures) result = tli_find_needed(o, &desc, &o->figures.least_bytes);
+    return result;
+}
+
+// Copy the nodes of a graph of the caller's, so that their costs can change.
+static tl_result tli_own_nodes(tli_op_run *o) {
+    const tl_graph *from = o->desc.graph;
+    tl_node *nodes;
+    if (!from) return TL_OK;
+    nodes = (tl_node *)tli_alloc_array(o->list.env, (uint64_t)from->node_count, sizeof *nodes);
+    if (!nodes) return tli_fail(o->list.env, TL_ERROR_NO_MEMORY, o->list.function, TLI_RULE(OPS_NO_MEMORY));
+    tli_copy(nodes, from->nodes, (size_t)from->node_count * sizeof *nodes);
+    o->graph = *from;
+    o->graph.nodes = nodes;
+    o->graph.node_capacity = from->node_count;
+    o->graph.input_capacity = o->graph.tensor_capacity = o->graph.view_capacity = 0;
+    o->graph.text_capacity = 0;
+    o->desc.graph = NULL;
+    return TL_OK;
+}
+
+// Give the nodes these costs, but to those that the list gives some. Graphs of the caller's take all.
+static tl_result tli_use_costs(tli_op_run *o, const tl_node_cost *costs) {
+    tl_node *nodes;
+    tl_result result = tli_own_nodes(o);
+    int32_t i;
+    if (result) return result;
+    nodes = (tl_node *)o->graph.nodes;
+    for (i = 0; i < o->graph.node_count; i++) {
+        if (nodes[i].is_input) continue;
+        nodes[i].fwd_cost = tli_op_cost(o->list.ops[i].fwd_cost, costs[i].fwd_ns);
+        if (nodes[i].has_grad) nodes[i].bwd_cost = tli_op_cost(o->list.ops[i].bwd_cost, costs[i].bwd_ns);
+    }
+    return tl_check_graph(o->list.env, &o->graph);  // the sum of the costs
+}
+
+// -- operations: rehearsal --
+
+static tl_result tli_fail_first_finding(tli_op_run *o, const tl_rehearsal *found) {
+    char text[200];
+    tli_sentence s;
+    int32_t k = 0;
+    while (found->findings[k].is_advice) k++;
+    text[0] = 0;
+#ifndef TL_NO_TEXT
+    (void)tl_print_finding(tli_op_graph(o), &found->findings[k], text, sizeof text);
+#endif
+    s = tli_begin_error(o->list.env, TL_ERROR_MISMATCH, o->list.function, TLI_RULE(REHEARSAL_FOUND_ERRORS),
+                        (uint64_t)found->error_count, (uint64_t)(int64_t)found->findings[k].node);
+    tli_put_text(&s, text);
+    return tli_end_error(o->list.env, &s, TL_ERROR_MISMATCH);
+}
+
+// Rehearse the operations before anything is planned. Those of the host work in memory of the env, so the
+// backend may have too little for that.
+static tl_result tli_rehearse_ops(tli_op_run *o) {
+    tl_env *env = o->list.env;
+    const tl_backend *asked = o->desc.backend;
+    tl_rehearsal *found = o->asked->rehearsal;
+    tl_backend_limits limits;
+    tl_cpu_backend_desc cpu;
+    tl_backend backend;
+    tl_run_desc desc;
+    tl_plan plan;
+    tl_run *run = NULL;
+    tl_result result = tl_plan_keep_all(env, tli_op_graph(o), tli_ops_infer(o), &plan);
+    if (result) return result;
+    asked->limits(asked->self, &limits);
+    tli_zero(&cpu, sizeof cpu);
+    tli_zero(&backend, sizeof backend);
+    cpu.alignment_bytes = limits.alignment_bytes;
+    cpu.now_ns = asked->now_ns;
+    cpu.user = asked->self;
+    desc = tli_desc_of_plan(o, &plan);
+    desc.budget_bytes = desc.host_budget_bytes = desc.base_bytes = 0;
+    desc.device = NULL;
+    if (limits.host_visible) {
+        result = tl_init_cpu_backend(env, &cpu, &backend);
+        desc.backend = &backend;
+    }
+    if (!result) result = tli_init_run(env, &desc, TLI_RUN_OF_OPS, NULL, &run);
+    if (!result) result = tl_rehearse_run(run, NULL, found);
+    tl_free_run(run);
+    (void)tl_free_cpu_backend(env, limits.host_visible ? &backend : NULL);
+    tl_free_plan(env, &plan);
+    if (result) return result;
+    if (found->error_count) return tli_fail_first_finding(o, found);
+    return found->costs && !o->asked->costs ? tli_use_costs(o, found->costs) : TL_OK;
+}
+#else
+static tl_result tli_find_figures(tli_op_run *o) {
+    if (o->asked->budget_ratio == 0 && !o->asked->figures && !o->asked->rehearsal) return TL_OK;
+    return tli_fail(o->list.env, TL_ERROR_UNSUPPORTED, o->list.function, TLI_RULE(FIGURES_TL_NO_PLANNERS));
+}
+#endif
+
+
+// -- operations: runs --
+
+// The list gives kernels alone to a graph of the caller's.
+static tl_result tli_check_graph_ops(const tli_op_run *o) {
+    const tl_graph *graph = o->asked->graph;
+    int32_t i;
+    if (graph->node_count != o->list.count)
+        return tli_fail_values(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
+                               TLI_RULE(OP_COUNT_IS_NOT_THAT_OF_GRAPH), (uint64_t)graph->node_count, 0);
+    for (i = 0; i < o->list.count; i++) {
+        const tl_op *op = &o->list.ops[i];
+        if (op->inputs || op->outputs || op->needs || op->input_count || op->output_count || op->inplace ||
+            (op->output_bytes | op->saved_bytes | op->fwork_bytes | op->swork_bytes | op->bwork_bytes |
+             op->param_bytes | op->fwd_cost | op->bwd_cost))
+            return tli_fail_op(&o->list, i, TLI_RULE(OP_OF_GRAPH_HAS_SIZES));
+    }
+    return TL_OK;
+}
+
+static tl_result tli_open_op_run(tli_op_run *o) {
+    const tl_run_desc *asked = o->asked;
+    tl_result result;
+    if (o->list.count < 1)
+        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, TLI_RULE(OP_COUNT_MUST_BE_POSITIVE));
+    if (asked->kernels || asked->kernel_count)
+        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, TLI_RULE(OP_KERNELS_STAND_IN_OPS));
+    result = asked->graph ? tli_check_graph_ops(o) : TL_OK;
+    if (!result) result = tli_make_ops(&o->list, asked->graph ? NULL : &o->graph, &o->kernels);
+    if (result) return result;
+    tli_use_ops(&o->desc, o->kernels, o->list.count);
+#ifndef TL_NO_PLANNERS
+    tli_ask_for_plan(o);
+    if (asked->graph && asked->costs) result = tli_use_costs(o, asked->costs);
+    if (!result && asked->rehearsal) result = tli_rehearse_ops(o);
+#endif
+    return result;
+}
+
+TLI_IMPL tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl_op *ops, int32_t op_count,
+                                  tl_run **run) {
+    tli_op_run o;
+    tl_result result;
+    TL_ASSERT(desc && desc->backend && ops && run);
+    *run = NULL;
+    tli_zero(&o, sizeof o);
+#ifndef TL_NO_PLANNERS
+    if (desc->rehearsal) tli_zero(desc->rehearsal, sizeof *desc->rehearsal);
+#endif
+    o.list.env = env;
+    o.list.function = TLI_IN(INIT_OP_RUN);
+    o.list.ops = ops;
+    o.list.count = op_count;
+    o.list.costs = desc->costs;
+    o.asked = desc;
+    o.desc = *desc;
+    result = tli_open_op_run(&o);
+    if (!result) result = tli_find_figures(&o);
+    if (!result) {
+        result = tli_init_run(env, &o.desc, TLI_RUN_OF_OPS, o.desc.graph ? NULL : &o.graph, run);
+        if (!o.desc.graph) tl_init_graph(&o.graph);    // the run has taken it over
+    }
+    if (!result) {
+        o.figures.peak_bytes = (*run)->planned.peak_bytes;
+        o.figures.arena_bytes = (*run)->plan.arena_bytes;
+    }
+    if (desc->figures) *desc->figures = o.figures;
+    tl_free_graph(env, &o.graph);
+    tli_release(env, o.kernels);
+    return result;
+}
+
+#endif  // TL_STRATEGY_IMPLEMENTATION

@@ -1,0 +1,864 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+#ifndef TL_NO_PLANNERS
+// -- rehearsal: probes of one call --
+//
+// What a kernel reads shows in what it makes: a call is made again and again on copies of its operands, each time
+// with one thing changed that must not matter, or that must. Who reads what is not declared is known by name then.
+//
+//     before  |guard| input 0 |guard| output 0 |guard| scratch |guard|   contents before the call
+//     work    the same, with one change -> kernel
+//     after   what the plain call made of `before`; an effect differs from it, or it does not
+//
+// Changes are chosen so that wrong kernels show, and do not crash where that can be helped: numbers may be used
+// as indices, so an operand is first rotated by an element, then filled with zeroes, then with the integer 1.
+// What is undefined is filled with 1 and with signalling NaN.
+
+enum { TLI_PROBE_NOTHING = -1, TLI_PROBE_UNDEFINED = -2, TLI_PROBE_GUARDS = -3 };  // in the place of an operand
+enum { TLI_PROBE_GUARD = 64, TLI_PROBE_ROOM = 65536 };  // bytes before an operand; most bytes behind it
+enum { TLI_DECLARED_ALL = -1 };
+
+// A rehearsal that is under way.
+typedef struct tli_rehearsing {
+    tl_env       *env;
+    tl_run       *asked;         // the run that is rehearsed
+    tl_rehearsal *out;
+    int32_t       finding_capacity;
+    tl_backend    backend;       // of the passes: in memory of the env, or that of the run
+    int32_t       owns_backend;
+    char         *state;         // as the caller left it
+    uint64_t     *made;          // [tensor_count + node_count + input_count] hashes of outputs, of saved bytes, of
+                                 // input gradients after each backward, as they were made first
+    uint64_t     *ends;          // [state_count + tensor_count] of the state and the results after the pass
+    uint8_t      *is_made;       // [tensor_count + node_count + input_count]
+    uint64_t     *times;         // [2 * node_count * pass_count]
+} tli_rehearsing;
+
+static int tli_is_advice(tl_finding_kind kind) {
+    return kind == TL_FINDING_NEEDS_UNUSED || kind == TL_FINDING_SCRATCH_UNUSED ||
+           kind == TL_FINDING_INPUT_UNUSED || kind == TL_FINDING_SAVED_UNUSED ||
+           kind == TL_FINDING_PARAM_BYTES_DIFFER;
+}
+
+// Note a finding, unless the same is there. Without memory for it the rehearsal says that some are missing.
+static void tli_add_finding(tli_rehearsing *r, const tl_finding *finding) {
+    tl_rehearsal *out = r->out;
+    void *array = out->findings;
+    int32_t i;
+    for (i = 0; i < out->finding_count; i++) {
+        const tl_finding *f = &out->findings[i];
+        if (f->node == finding->node && f->kind == finding->kind && f->operand == finding->operand &&
+            f->index == finding->index && (f->step == TL_STEP_BACKWARD) == (finding->step == TL_STEP_BACKWARD))
+            return;
+    }
+    if (!tli_grow(r->env, &array, &r->finding_capacity, out->finding_count, (int64_t)out->finding_count + 1,
+                  sizeof *out->findings)) {
+        out->lost_count++;
+        return;
+    }
+    out->findings = (tl_finding *)array;
+    out->findings[out->finding_count] = *finding;
+    out->findings[out->finding_count].is_advice = tli_is_advice(finding->kind);
+    out->error_count += !tli_is_advice(finding->kind);
+    out->finding_count++;
+}
+
+static tl_result tli_fail_rehearsed_kernel(tli_rehearsing *r, const tl_kernel_call *call, tl_result code) {
+    tli_rule rule = call->kind == TL_STEP_BACKWARD ? TLI_RULE(BACKWARD_OF_NODE_KERNEL_RETURNED)
+                                                   : TLI_RULE(FORWARD_OF_NODE_KERNEL_RETURNED);
+    tli_sentence s = tli_begin_error(r->env, TL_ERROR_KERNEL, TLI_IN(REHEARSE_RUN), rule, (uint64_t)call->node,
+                                     (uint64_t)code);
+    tli_put_text(&s, tl_name_node(call->graph, call->node));
+    tli_put_text(&s, tl_name_result(code));
+    return tli_end_error(r->env, &s, TL_ERROR_KERNEL);
+}
+
+static int tli_same_bytes(const void *a, const void *b, uint64_t bytes) {
+    const char *x = (const char *)a, *y = (const char *)b;
+    uint64_t i = 0;
+    while (i < bytes && x[i] == y[i]) i++;
+    return i == bytes;
+}
+
+typedef enum tli_fill {
+    TLI_FILL_NOT, TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE, TLI_FILL_SIGNALLING, TLI_FILL_HALVES
+} tli_fill;
+
+typedef enum tli_shadow_access {
+    TLI_SHADOW_NONE,       // not part of the call
+    TLI_SHADOW_READ,
+    TLI_SHADOW_WRITE,      // undefined before
+    TLI_SHADOW_ADD,
+    TLI_SHADOW_SCRATCH,
+    TLI_SHADOW_HIDDEN      // what `needs` does not name, with its true contents
+} tli_shadow_access;
+
+// One operand in the images.
+typedef struct tli_shadow {
+    uint64_t at, bytes;
+    uint64_t room;         // behind it: for what is written although no byte of it is declared
+    tl_operand_kind kind;
+    int32_t index;
+    int32_t same;          // the operand whose bytes it has: itself, or that of the same gradient before it
+    tli_shadow_access access;
+} tli_shadow;
+
+// What differs from the plain call.
+typedef struct tli_change {
+    int32_t  shadow;       // that is filled; TLI_PROBE_NOTHING, or all that is undefined, or the guards
+    tli_fill fill;
+    int32_t  again;        // 1 = the node has run before in this pass: the state is that after it
+    int32_t  ready;        // 1 = outputs_ready
+    int32_t  plain;        // 1 = FORWARD in the place of FORWARD_SAVE
+    int32_t  inplace;      // 1 = output 0 stands where its input stands
+    int32_t  declared;     // i + 1 = operand i is not there, as `needs` says; TLI_DECLARED_ALL
+    int32_t  guard;        // with TLI_PROBE_GUARDS: i + 1 = those of operand i alone
+    int32_t  gradients;    // 1 = the state's gradients are filled as well
+} tli_change;
+
+typedef struct tli_probe {
+    tl_run       *run;             // of the keep-all pass
+    tli_rehearsing *r;
+    const tl_run_step *step;
+    const tl_node *node;
+    tl_kernel_call call;
+    tl_operand   *operands;        // [count]
+    tli_shadow   *shadows;         // [count] inputs, outputs, gradients of both, saved, scratch
+    int32_t       count;
+    uint64_t      image_bytes;
+    char         *memory, *before, *work, *after;
+    char         *state_before, *state_after;   // of the ranges that its kernels use
+    uint64_t      state_bytes;
+} tli_probe;
+
+// -- rehearsal: the state that a node uses --
+
+static int tli_uses_state(const tl_state *state, int32_t node) { return state->node == node || state->node < 0; }
+
+typedef enum tli_state_move { TLI_STATE_TAKE, TLI_STATE_PUT, TLI_STATE_COMPARE } tli_state_move;
+
+// Copy the state of a node to or from an image, or compare. node: -1 = all of it. Returns the first range that
+// differs, -1 = none does.
+static int32_t tli_move_state(const tl_run_desc *desc, int32_t node, char *image, tli_state_move move) {
+    int32_t i;
+    for (i = 0; i < desc->state_count; i++) {
+        const tl_state *state = &desc->states[i];
+        if (node >= 0 && !tli_uses_state(state, node)) continue;
+        if (!state->bytes) continue;
+        if (move == TLI_STATE_TAKE) tli_copy(image, state->host, (size_t)state->bytes);
+        else if (move == TLI_STATE_PUT) tli_copy(state->host, image, (size_t)state->bytes);
+        else if (!tli_same_bytes(state->host, image, state->bytes)) return i;
+        image += state->bytes;
+    }
+    return -1;
+}
+
+static uint64_t tli_count_state(const tl_run_desc *desc, int32_t node) {
+    uint64_t bytes = 0;
+    int32_t i;
+    for (i = 0; i < desc->state_count; i++)
+        if (node < 0 || tli_uses_state(&desc->states[i], node)) bytes += desc->states[i].bytes;
+    return bytes;
+}
+
+static int tli_has_gradient_state(const tl_run_desc *desc, int32_t node) {
+    int32_t i;
+    for (i = 0; i < desc->state_count; i++)
+        if (tli_uses_state(&desc->states[i], node) && desc->states[i].kind == TL_STATE_GRADIENT) return 1;
+    return 0;
+}
+
+// -- rehearsal: images --
+
+static void tli_fill_words(char *at, uint64_t bytes, uint32_t word) {
+    uint64_t i;
+    for (i = 0; i < bytes; i++) at[i] = ((const char *)&word)[i % sizeof word];
+}
+
+static void tli_rotate(char *to, const char *from, uint64_t bytes) {
+    uint64_t step = bytes % 4 ? 1 : 4;
+    tli_copy(to, from + step, (size_t)(bytes - step));
+    tli_copy(to + bytes - step, from, (size_t)step);
+}
+
+static uint32_t tli_fill_word(tli_fill fill) {
+    return fill == TLI_FILL_ONE ? 1u : fill == TLI_FILL_SIGNALLING ? 0x7FA5A5A5u
+         : fill == TLI_FILL_HALVES ? 0x3FC00000u : 0u;
+}
+
+static void tli_fill_shadow(const tli_probe *p, const tli_shadow *shadow, tli_fill fill) {
+    char *at = p->work + shadow->at;
+    if (fill == TLI_FILL_NOT || !shadow->bytes) return;
+    if (fill == TLI_FILL_ROTATED) tli_rotate(at, p->before + shadow->at, shadow->bytes);
+    else tli_fill_words(at, shadow->bytes, tli_fill_word(fill));
+}
+
+static int tli_is_undefined(const tli_shadow *shadow) {
+    return shadow->access == TLI_SHADOW_WRITE || shadow->access == TLI_SHADOW_SCRATCH;
+}
+
+// only: i + 1 = those of operand i; 0 = all.
+static void tli_fill_guards(const tli_probe *p, char *image, int32_t only, uint32_t word) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *shadow = &p->shadows[i];
+        if (only && i != only - 1) continue;
+        tli_fill_words(image + shadow->at - TLI_PROBE_GUARD, TLI_PROBE_GUARD, word);
+        tli_fill_words(image + shadow->at + shadow->bytes, shadow->room, word);
+    }
+}
+
+static int tli_holds_word(const char *at, uint64_t bytes, uint32_t word) {
+    uint64_t i;
+    for (i = 0; i < bytes; i++)
+        if (at[i] != ((const char *)&word)[i % sizeof word]) return 0;
+    return 1;
+}
+
+// Give an operand its place in the images.
+static void tli_add_shadow(tli_probe *p, tl_operand_kind kind, int32_t index, tli_shadow_access access,
+                           uint64_t bytes) {
+    tli_shadow *shadow = &p->shadows[p->count++];
+    shadow->kind = kind;
+    shadow->index = index;
+    shadow->same = p->count - 1;
+    shadow->access = bytes ? access : TLI_SHADOW_NONE;
+    shadow->bytes = bytes;
+    shadow->at = p->image_bytes + TLI_PROBE_GUARD;
+    shadow->room = bytes;
+    if (!bytes && (kind == TL_OPERAND_SAVED || kind == TL_OPERAND_SCRATCH)) shadow->room = 2 * p->image_bytes;
+    if (shadow->room > TLI_PROBE_ROOM) shadow->room = TLI_PROBE_ROOM;
+    shadow->room = (shadow->room + TLI_PROBE_GUARD + 63) & ~(uint64_t)63;
+    p->image_bytes = (shadow->at + bytes + shadow->room + 63) & ~(uint64_t)63;
+}
+
+// List the gradients of the inputs. A tensor that is read twice has one.
+static void tli_list_input_gradients(tli_probe *p) {
+    const tl_node_input *inputs = &p->run->graph->inputs[p->node->first_input];
+    int32_t first = p->count, i, k;
+    for (i = 0; i < p->node->input_count; i++) {
+        for (k = 0; k < i && inputs[k].tensor != inputs[i].tensor;) k++;
+        tli_add_shadow(p, TL_OPERAND_INPUT_GRADIENT, i, TLI_SHADOW_ADD,
+                       k < i ? 0 : p->step->call.input_grads[i].range.bytes);
+        p->shadows[first + i].same = first + k;
+    }
+}
+
+// List the operands of a call. Of a backward those that `needs` does not name have their true bytes.
+static void tli_list_shadows(tli_probe *p) {
+    const tl_graph *graph = p->run->graph;
+    const tl_node *node = p->node;
+    const tl_kernel_call *call = &p->step->call;
+    int backward = call->kind == TL_STEP_BACKWARD;
+    int32_t i;
+    for (i = 0; i < node->input_count; i++) {
+        const tl_node_input *input = &graph->inputs[node->first_input + i];
+        int hidden = backward && !input->needed;
+        tli_add_shadow(p, TL_OPERAND_INPUT, i, hidden ? TLI_SHADOW_HIDDEN : TLI_SHADOW_READ,
+                       hidden ? graph->outputs[input->tensor].bytes : call->inputs[i].range.bytes);
+    }
+    for (i = 0; i < node->output_count; i++) {
+        const tl_node_output *output = &graph->outputs[node->first_output + i];
+        int hidden = backward && !output->needed;
+        tli_add_shadow(p, TL_OPERAND_OUTPUT, i, !backward ? TLI_SHADOW_WRITE : hidden ? TLI_SHADOW_HIDDEN
+                       : TLI_SHADOW_READ, hidden ? output->bytes : call->outputs[i].range.bytes);
+    }
+    for (i = 0; i < node->output_count; i++)
+        tli_add_shadow(p, TL_OPERAND_OUTPUT_GRADIENT, i, TLI_SHADOW_READ, call->output_grads[i].range.bytes);
+    tli_list_input_gradients(p);
+    tli_add_shadow(p, TL_OPERAND_SAVED, 0, backward ? TLI_SHADOW_READ : TLI_SHADOW_WRITE, call->saved.range.bytes);
+    tli_add_shadow(p, TL_OPERAND_SCRATCH, 0, TLI_SHADOW_SCRATCH, call->scratch.range.bytes);
+}
+
+// The address of what an operand holds in the pass; NULL = it is not there.
+static const char *tli_find_truth(const tli_probe *p, int32_t i) {
+    const tli_shadow *shadow = &p->shadows[i];
+    const tl_kernel_call *call = &p->step->call;
+    const tl_operand *operand = shadow->kind == TL_OPERAND_INPUT ? &call->inputs[shadow->index]
+        : shadow->kind == TL_OPERAND_OUTPUT ? &call->outputs[shadow->index]
+        : shadow->kind == TL_OPERAND_OUTPUT_GRADIENT ? &call->output_grads[shadow->index]
+        : shadow->kind == TL_OPERAND_INPUT_GRADIENT ? &call->input_grads[shadow->index]
+        : shadow->kind == TL_OPERAND_SAVED ? &call->saved : &call->scratch;
+    return (const char *)operand->host;
+}
+
+// Copy what `needs` does not name from where it lies in the pass; zeroes, where it is gone.
+static void tli_take_hidden(const tli_probe *p, const tli_shadow *shadow) {
+    const tl_graph *graph = p->run->graph;
+    const tl_backend *backend = &p->run->backend;
+    int32_t tensor = shadow->kind == TL_OPERAND_INPUT
+        ? graph->inputs[p->node->first_input + shadow->index].tensor : p->node->first_output + shadow->index;
+    const tli_buffer *buffer = &p->run->tensors[tensor];
+    void *host = NULL;
+    if (buffer->state != TLI_RESIDENT || buffer->device.range.bytes != shadow->bytes) return;
+    if (backend->map(backend->self, buffer->device.range, TL_MAP_READ, &host)) return;
+    tli_copy(p->before + shadow->at, host, (size_t)shadow->bytes);
+    (void)backend->unmap(backend->self, buffer->device.range, TL_MAP_READ, host);
+}
+
+static void tli_fill_before(const tli_probe *p) {
+    int32_t i;
+    tli_fill_guards(p, p->before, 0, 0);
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *shadow = &p->shadows[i];
+        const char *truth = tli_find_truth(p, i);
+        if (shadow->access == TLI_SHADOW_HIDDEN) tli_take_hidden(p, shadow);
+        else if (!tli_is_undefined(shadow) && truth)
+            tli_copy(p->before + shadow->at, truth, (size_t)shadow->bytes);
+    }
+}
+
+static tl_result tli_open_probe(tli_probe *p, tli_rehearsing *r, tl_run *run, const tl_run_step *step) {
+    tl_env *env = r->env;
+    const tl_node *node = &run->graph->nodes[step->call.node];
+    uint64_t most = 2 * ((uint64_t)node->input_count + (uint64_t)node->output_count) + 2;
+    tli_zero(p, sizeof *p);
+    p->r = r;
+    p->run = run;
+    p->step = step;
+    p->node = node;
+    p->shadows = (tli_shadow *)tli_alloc_array(env, most, sizeof *p->shadows);
+    p->operands = (tl_operand *)tli_alloc_array(env, most, sizeof *p->operands);
+    if (p->shadows && p->operands) {
+        tli_list_shadows(p);
+        p->state_bytes = tli_count_state(&run->desc, step->call.node);
+        p->memory = (char *)tli_alloc_array(env, 1, 3 * p->image_bytes + 2 * p->state_bytes + 64);
+    }
+    if (!p->memory) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+    p->before = p->memory + (64 - ((uintptr_t)p->memory & 63));
+    p->work = p->before + p->image_bytes;
+    p->after = p->work + p->image_bytes;
+    p->state_before = p->after + p->image_bytes;
+    p->state_after = p->state_before + p->state_bytes;
+    tli_fill_before(p);
+    (void)tli_move_state(&run->desc, step->call.node, p->state_before, TLI_STATE_TAKE);
+    return TL_OK;
+}
+
+static void tli_close_probe(tli_probe *p) {
+    tli_release(p->r->env, p->memory);
+    tli_release(p->r->env, p->operands);
+    tli_release(p->r->env, p->shadows);
+}
+
+// -- rehearsal: one call --
+
+static const tli_change tli_no_change = { TLI_PROBE_NOTHING, TLI_FILL_NOT, 0, 0, 0, 0, 0, 0, 0 };
+
+static tli_change tli_change_of(int32_t shadow, tli_fill fill) {
+    tli_change change = tli_no_change;
+    change.shadow = shadow;
+    change.fill = fill;
+    return change;
+}
+
+// Write the contents that a changed call finds.
+static void tli_apply_change(const tli_probe *p, const tli_change *change) {
+    int32_t i;
+    tli_copy(p->work, p->before, (size_t)p->image_bytes);
+    for (i = 0; i < p->count && change->shadow == TLI_PROBE_UNDEFINED; i++)
+        if (tli_is_undefined(&p->shadows[i])) tli_fill_shadow(p, &p->shadows[i], change->fill);
+    if (change->shadow == TLI_PROBE_GUARDS) tli_fill_guards(p, p->work, change->guard, tli_fill_word(change->fill));
+    if (change->shadow >= 0) tli_fill_shadow(p, &p->shadows[change->shadow], change->fill);
+    for (i = 0; i < p->count && change->ready; i++)      // the outputs are there
+        if (p->shadows[i].kind == TL_OPERAND_OUTPUT)
+            tli_copy(p->work + p->shadows[i].at, p->after + p->shadows[i].at, (size_t)p->shadows[i].bytes);
+    (void)tli_move_state(&p->run->desc, p->step->call.node, change->again ? p->state_after : p->state_before,
+                         TLI_STATE_PUT);
+    for (i = 0; i < p->run->desc.state_count && change->gradients; i++) {
+        const tl_state *state = &p->run->desc.states[i];
+        if (tli_uses_state(state, p->step->call.node) && state->kind == TL_STATE_GRADIENT)
+            tli_fill_words((char *)state->host, state->bytes, tli_fill_word(TLI_FILL_HALVES));
+    }
+}
+
+// Scratch, and saved bytes of nodes that declare none, have an address all the same, so that whoever uses them is
+// named and does not crash.
+static int tli_is_lent(const tli_probe *p, const tli_shadow *shadow) {
+    if (shadow->kind == TL_OPERAND_SCRATCH) return 1;
+    return shadow->kind == TL_OPERAND_SAVED && !p->node->saved_bytes;
+}
+
+// Describe the operands of a changed call.
+static void tli_describe_probe(tli_probe *p, const tli_change *change) {
+    const tl_kernel_call *given = &p->step->call;
+    tl_operand *at = p->operands;
+    int32_t i, inputs = p->node->input_count, outputs = p->node->output_count;
+    p->call = *given;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *shadow = &p->shadows[p->shadows[i].same];
+        int gone = shadow->access == TLI_SHADOW_NONE && !tli_is_lent(p, shadow);
+        if (change->declared == i + 1 || (change->declared == TLI_DECLARED_ALL && shadow->access == TLI_SHADOW_HIDDEN)) gone = 1;
+        if (change->plain && shadow->kind == TL_OPERAND_SAVED) gone = 1;
+        tli_zero(&at[i], sizeof at[i]);
+        at[i].format = shadow->kind == TL_OPERAND_INPUT || shadow->kind == TL_OPERAND_INPUT_GRADIENT
+            ? given->inputs[shadow->index].format
+            : shadow->kind == TL_OPERAND_SAVED || shadow->kind == TL_OPERAND_SCRATCH ? TL_FORMAT_F32
+            : given->outputs[shadow->index].format;
+        if (gone) continue;
+        at[i].range.block = 1;
+        at[i].range.offset = shadow->at;
+        at[i].range.bytes = shadow->bytes;
+        at[i].host = p->work + shadow->at;
+    }
+    if (change->plain) {    // a plain forward has scratch of its own, of which there is as much as of the other
+        tl_operand *scratch = &at[p->count - 1];
+        if (p->node->fwork_bytes < scratch->range.bytes) scratch->range.bytes = p->node->fwork_bytes;
+    }
+    if (change->inplace) {
+        tli_copy(at[inputs].host, at[p->node->inplace].host, (size_t)at[inputs].range.bytes);
+        at[p->node->inplace] = at[inputs];
+    }
+    p->call.inputs = at;
+    p->call.outputs = at + inputs;
+    p->call.output_grads = at + inputs + outputs;
+    p->call.input_grads = at + inputs + 2 * outputs;
+    p->call.saved = at[p->count - 2];
+    p->call.scratch = at[p->count - 1];
+    p->call.outputs_ready = change->ready;
+    p->call.recompute = change->again;
+    if (change->plain) p->call.kind = TL_STEP_FORWARD;
+    if (change->inplace) p->call.kind = TL_STEP_FORWARD_INPLACE;
+}
+
+static void tli_probe_random(const tli_probe *p, tl_random_moment moment) {
+    const tl_run_desc *desc = &p->run->desc;
+    if (desc->random && p->step->call.kind != TL_STEP_BACKWARD)
+        desc->random(moment, p->step->call.node, p->step->call.micro_batch, desc->random_user);
+}
+
+// Call the kernel with a change. first: 1 = nothing of the node has run in this pass.
+static tl_result tli_run_probe(tli_probe *p, const tli_change *change, int first) {
+    const tl_kernel *kernel = p->step->kernel;
+    int backward = p->step->call.kind == TL_STEP_BACKWARD;
+    tl_result result;
+    tli_apply_change(p, change);
+    tli_describe_probe(p, change);
+    p->r->out->calling_node = p->call.node;
+    p->r->out->calling_kind = p->call.kind;
+    p->r->out->call_count++;
+    tli_probe_random(p, first ? TL_RANDOM_RECORD : TL_RANDOM_REPLAY);
+    result = (backward ? kernel->backward : kernel->forward)(&p->call, kernel->user);
+    if (!first) tli_probe_random(p, TL_RANDOM_RESUME);
+    return result ? tli_fail_rehearsed_kernel(p->r, &p->call, result) : TL_OK;
+}
+
+// -- rehearsal: effects --
+
+static int tli_is_effect(const tli_shadow *shadow) {
+    return shadow->access == TLI_SHADOW_WRITE || shadow->access == TLI_SHADOW_ADD;
+}
+
+static uint64_t tli_first_difference(const char *a, const char *b, uint64_t bytes) {
+    uint64_t i = 0;
+    while (i < bytes && a[i] == b[i]) i++;
+    return i;
+}
+
+// The first operand whose bytes differ from those of the plain call; -1 = none.
+static int32_t tli_find_effect(const tli_probe *p, int with_saved) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *shadow = &p->shadows[i];
+        if (!tli_is_effect(shadow) || (!with_saved && shadow->kind == TL_OPERAND_SAVED)) continue;
+        if (!tli_same_bytes(p->work + shadow->at, p->after + shadow->at, shadow->bytes)) return i;
+    }
+    return -1;
+}
+
+// Whether anything differs that the call makes: operands, or the state that it leaves.
+static int tli_has_effect(const tli_probe *p) {
+    return tli_find_effect(p, 1) >= 0 ||
+           tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_COMPARE) >= 0;
+}
+
+static void tli_note_finding(tli_probe *p, tl_finding_kind kind, const tli_shadow *shadow, uint64_t byte) {
+    tl_finding finding;
+    tli_zero(&finding, sizeof finding);
+    finding.kind = kind;
+    finding.node = p->step->call.node;
+    finding.step = p->step->call.kind;
+    finding.operand = shadow ? shadow->kind : TL_OPERAND_NONE;
+    finding.index = shadow ? shadow->index : 0;
+    finding.byte = byte;
+    tli_add_finding(p->r, &finding);
+}
+
+static void tli_note_state(tli_probe *p, tl_finding_kind kind, int32_t state) {
+    tl_finding finding;
+    tli_zero(&finding, sizeof finding);
+    finding.kind = kind;
+    finding.node = p->step->call.node;
+    finding.step = p->step->call.kind;
+    finding.operand = TL_OPERAND_STATE;
+    finding.index = state;
+    finding.state = p->run->desc.states[state].kind;
+    tli_add_finding(p->r, &finding);
+}
+
+// Whether so much is made that what is read must show in it.
+static int tli_makes_enough(const tli_probe *p) {
+    uint64_t bytes = 0;
+    int32_t i;
+    for (i = 0; i < p->count; i++)
+        if (tli_is_effect(&p->shadows[i])) bytes += p->shadows[i].bytes;
+    if (p->step->call.kind == TL_STEP_BACKWARD && tli_has_gradient_state(&p->run->desc, p->step->call.node)) return 1;
+    return bytes >= 4;
+}
+
+// Whether a change of one operand shows in the effects, tried with each fill in turn. -1 = no fill changed it.
+static tl_result tli_try_fills(tli_probe *p, int32_t shadow, const tli_fill *fills, int32_t count, int *shows) {
+    const tli_shadow *s = &p->shadows[shadow];
+    int32_t i;
+    *shows = -1;
+    for (i = 0; i < count && *shows < 1; i++) {
+        tli_change change = tli_change_of(shadow, fills[i]);
+        tl_result result;
+        if (fills[i] == TLI_FILL_ROTATED && s->bytes < 2) continue;
+        tli_apply_change(p, &change);
+        if (tli_same_bytes(p->work + s->at, p->before + s->at, s->bytes)) continue;
+        result = tli_run_probe(p, &change, 0);
+        if (result) return result;
+        *shows = tli_has_effect(p);
+    }
+    return TL_OK;
+}
+
+// -- rehearsal: what is undefined --
+
+// Whether the word around a byte still holds what it was filled with.
+static int tli_is_untouched(const tli_probe *p, const tli_shadow *shadow, uint64_t byte, tli_fill fill) {
+    uint64_t from = byte & ~(uint64_t)3, bytes = shadow->bytes - from < 4 ? shadow->bytes - from : 4;
+    return byte < shadow->bytes && tli_holds_word(p->work + shadow->at + from, bytes, tli_fill_word(fill));
+}
+
+// An output differs by what it held before: it was not written, or read. Only what is not written holds one fill
+// as well as another.
+static tl_result tli_name_output(tli_probe *p, int32_t i, tli_fill fill, uint64_t byte) {
+    const tli_shadow *shadow = &p->shadows[i];
+    tli_fill other = fill == TLI_FILL_ONE ? TLI_FILL_SIGNALLING : TLI_FILL_ONE;
+    tli_change change = tli_change_of(i, other);
+    int untouched = tli_is_untouched(p, shadow, byte, fill);
+    tl_result result = tli_run_probe(p, &change, 0);
+    if (result) return result;
+    untouched = untouched && tli_is_untouched(p, shadow, byte, other);
+    tli_note_finding(p, untouched ? TL_FINDING_NOT_WRITTEN : TL_FINDING_OUTPUT_READ, shadow, byte);
+    return TL_OK;
+}
+
+// Name what is read of what is undefined, or not written.
+static tl_result tli_name_undefined(tli_probe *p, tli_fill fill) {
+    int32_t i, found = 0;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *shadow = &p->shadows[i];
+        tli_change change = tli_change_of(i, fill);
+        uint64_t byte;
+        tl_result result;
+        if (!tli_is_undefined(shadow)) continue;
+        result = tli_run_probe(p, &change, 0);
+        if (result) return result;
+        if (!tli_has_effect(p)) continue;
+        found = 1;
+        if (shadow->access == TLI_SHADOW_SCRATCH) {
+            tli_note_finding(p, TL_FINDING_SCRATCH_READ, shadow, 0);
+            continue;
+        }
+        byte = tli_first_difference(p->work + shadow->at, p->after + shadow->at, shadow->bytes);
+        result = tli_name_output(p, i, fill, byte);
+        if (result) return result;
+    }
+    if (!found) tli_note_finding(p, TL_FINDING_NOT_REPEATABLE, NULL, 0);
+    return TL_OK;
+}
+
+// Name beside which operand is read.
+static tl_result tli_name_guards(tli_probe *p, tli_fill fill) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        tli_change change = tli_change_of(TLI_PROBE_GUARDS, fill);
+        tl_result result;
+        change.guard = i + 1;
+        result = tli_run_probe(p, &change, 0);
+        if (result) return result;
+        if (tli_has_effect(p)) tli_note_finding(p, TL_FINDING_BEYOND_READ, &p->shadows[i], p->shadows[i].bytes);
+    }
+    return TL_OK;
+}
+
+// Fill what is undefined, and the guards.
+static tl_result tli_probe_undefined(tli_probe *p) {
+    static const tli_fill fills[] = { TLI_FILL_ONE, TLI_FILL_SIGNALLING };
+    const tli_shadow *scratch = &p->shadows[p->count - 1];
+    int untouched = scratch->bytes > 0;
+    int32_t k;
+    for (k = 0; k < 2; k++) {
+        tli_change change = tli_change_of(TLI_PROBE_UNDEFINED, fills[k]);
+        tl_result result = tli_run_probe(p, &change, 0);
+        if (result) return result;
+        untouched &= tli_holds_word(p->work + scratch->at, scratch->bytes, tli_fill_word(fills[k]));
+        if (tli_has_effect(p)) return tli_name_undefined(p, fills[k]);
+        change = tli_change_of(TLI_PROBE_GUARDS, fills[k]);
+        result = tli_run_probe(p, &change, 0);
+        if (result) return result;
+        if (tli_has_effect(p)) return tli_name_guards(p, fills[k]);
+    }
+    if (untouched) tli_note_finding(p, TL_FINDING_SCRATCH_UNUSED, scratch, 0);
+    return TL_OK;
+}
+
+// What the plain call wrote and may not: operands that it may read only, and beside operands.
+static void tli_check_writes(tli_probe *p) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        if (!tli_holds_word(p->after + s->at - TLI_PROBE_GUARD, TLI_PROBE_GUARD, 0) ||
+            !tli_holds_word(p->after + s->at + s->bytes, s->room, 0))
+            tli_note_finding(p, TL_FINDING_BEYOND_WRITTEN, s, s->bytes);
+        if ((s->access == TLI_SHADOW_READ || s->access == TLI_SHADOW_HIDDEN) &&
+            !tli_same_bytes(p->after + s->at, p->before + s->at, s->bytes))
+            tli_note_finding(p, TL_FINDING_READ_ONLY_WRITTEN, s,
+                             tli_first_difference(p->after + s->at, p->before + s->at, s->bytes));
+    }
+}
+
+// -- rehearsal: forwards --
+
+// A forward that runs again leaves the state alone, and makes the same bytes.
+static tl_result tli_probe_again(tli_probe *p) {
+    tli_change change = tli_no_change;
+    tl_result result;
+    int32_t state;
+    change.again = 1;
+    result = tli_run_probe(p, &change, 0);
+    if (result) return result;
+    state = tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_COMPARE);
+    if (state >= 0) {
+        int32_t i;  // of the ranges that the node uses, the one that changed
+        const char *image = p->state_after;
+        for (i = 0; i < p->run->desc.state_count; i++) {
+            const tl_state *s = &p->run->desc.states[i];
+            if (!tli_uses_state(s, p->step->call.node)) continue;
+            if (!tli_same_bytes(s->host, image, s->bytes)) tli_note_state(p, TL_FINDING_SIDE_EFFECT, i);
+            image += s->bytes;
+        }
+    } else if (tli_find_effect(p, 1) >= 0) {
+        tli_note_finding(p, TL_FINDING_NOT_REPEATABLE, NULL, 0);
+    }
+    return TL_OK;
+}
+
+// The same call without saved bytes, with its outputs there, and in place.
+static tl_result tli_probe_forms(tli_probe *p) {
+    tli_change change = tli_no_change;
+    int saves = p->step->call.kind == TL_STEP_FORWARD_SAVE, repeats = !p->node->once;
+    tl_result result = TL_OK;
+    int32_t i;
+    if (saves && repeats) {
+        change.again = change.ready = 1;
+        result = tli_run_probe(p, &change, 0);
+        if (!result && (i = tli_find_effect(p, 1)) >= 0)
+            tli_note_finding(p, TL_FINDING_READY_IGNORED, &p->shadows[i], 0);
+    }
+    if (!result && saves && repeats) {
+        change = tli_no_change;
+        change.plain = 1;
+        result = tli_run_probe(p, &change, 0);
+        if (!result && (i = tli_find_effect(p, 0)) >= 0)
+            tli_note_finding(p, TL_FINDING_SAVED_CHANGES_OUTPUT, &p->shadows[i], 0);
+    }
+    if (result || p->node->inplace < 0 || (saves && !repeats)) return result;
+    change = tli_no_change;
+    change.plain = saves;
+    change.inplace = 1;
+    result = tli_run_probe(p, &change, 0);
+    if (!result && tli_find_effect(p, 0) >= 0)
+        tli_note_finding(p, TL_FINDING_INPLACE_WRONG, &p->shadows[p->node->inplace], 0);
+    return result;
+}
+
+// Inputs that neither forward nor backward reads.
+static tl_result tli_probe_unread_inputs(tli_probe *p) {
+    static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES };
+    const tl_graph *graph = p->run->graph;
+    int32_t i;
+    for (i = 0; i < p->node->input_count && tli_makes_enough(p); i++) {
+        const tl_node_input *input = &graph->inputs[p->node->first_input + i];
+        int is_given = graph->nodes[graph->outputs[input->tensor].node].is_input, shows;
+        tl_result result;
+        if (input->needed || p->shadows[i].access != TLI_SHADOW_READ) continue;
+        result = tli_try_fills(p, i, fills, is_given ? 1 : 2, &shows);
+        if (result) return result;
+        if (!shows) tli_note_finding(p, TL_FINDING_INPUT_UNUSED, &p->shadows[i], 0);
+    }
+    return TL_OK;
+}
+
+static tl_result tli_probe_forward(tli_probe *p) {
+    tl_result result = p->node->once ? TL_OK : tli_probe_again(p);
+    if (!result) result = tli_probe_unread_inputs(p);
+    return result ? result : tli_probe_forms(p);
+}
+
+// -- rehearsal: backwards --
+
+// What `needs` does not name is not read: neither its contents, nor that it is there.
+static tl_result tli_probe_hidden(tli_probe *p) {
+    static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE };
+    tli_change change = tli_no_change;
+    int32_t i, hidden = 0, found = 0;
+    tl_result result = TL_OK;
+    for (i = 0; i < p->count && !result; i++) {
+        int shows;
+        if (p->shadows[i].access != TLI_SHADOW_HIDDEN) continue;
+        result = tli_try_fills(p, i, fills, 3, &shows);
+        if (!result && shows == 1) tli_note_finding(p, TL_FINDING_NEEDS_MISSING, &p->shadows[i], 0);
+        found |= !result && shows == 1;
+        hidden++;
+    }
+    if (result || !hidden || found) return result;
+    change.declared = TLI_DECLARED_ALL;
+    result = tli_run_probe(p, &change, 0);
+    if (result || !tli_has_effect(p)) return result;
+    for (i = 0; i < p->count && !result; i++) {
+        if (p->shadows[i].access != TLI_SHADOW_HIDDEN) continue;
+        change.declared = i + 1;
+        result = tli_run_probe(p, &change, 0);
+        if (!result && tli_has_effect(p)) tli_note_finding(p, TL_FINDING_NEEDS_MISSING, &p->shadows[i], 0);
+    }
+    return result;
+}
+
+// Whether the effects of the backward are all known: the gradients of its weights stand in the state.
+static int tli_knows_effects(const tli_probe *p) {
+    int32_t i;
+    if (tli_has_gradient_state(&p->run->desc, p->step->call.node)) return 1;
+    if (p->node->param_bytes || !p->run->desc.state_count) return 0;
+    for (i = 0; i < p->count; i++)
+        if (p->shadows[i].access == TLI_SHADOW_ADD) return 1;
+    return 0;
+}
+
+static int tli_gradient_is_zero(const tli_probe *p) {
+    int32_t i;
+    for (i = 0; i < p->count; i++)
+        if (p->shadows[i].kind == TL_OPERAND_OUTPUT_GRADIENT &&
+            !tli_holds_word(p->before + p->shadows[i].at, p->shadows[i].bytes, 0)) return 0;
+    return 1;
+}
+
+// What `needs` names is read, and so are saved bytes and the gradients of the outputs.
+static tl_result tli_probe_declared(tli_probe *p) {
+    static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE };
+    static const tli_fill gradients[] = { TLI_FILL_ROTATED, TLI_FILL_HALVES };
+    const tl_graph *graph = p->run->graph;
+    int32_t i;
+    if (!tli_knows_effects(p) || !tli_makes_enough(p) || tli_gradient_is_zero(p)) return TL_OK;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        int is_gradient = s->kind == TL_OPERAND_OUTPUT_GRADIENT, is_given = 0, shows;
+        tl_result result;
+        if (s->access != TLI_SHADOW_READ) continue;
+        if (s->kind == TL_OPERAND_INPUT)
+            is_given = graph->nodes[graph->outputs[graph->inputs[p->node->first_input + s->index].tensor].node]
+                       .is_input;
+        result = tli_try_fills(p, i, is_gradient ? gradients : fills,
+                               is_given ? 1 : s->kind == TL_OPERAND_SAVED ? 3 : 2, &shows);
+        if (result) return result;
+        if (shows) continue;
+        tli_note_finding(p, is_gradient ? TL_FINDING_GRADIENT_IGNORED
+                         : s->kind == TL_OPERAND_SAVED ? TL_FINDING_SAVED_UNUSED : TL_FINDING_NEEDS_UNUSED, s, 0);
+    }
+    return TL_OK;
+}
+
+// How many contributions the gradient of an input gets.
+static int32_t tli_count_contributions(const tli_probe *p, int32_t tensor) {
+    const tl_graph *graph = p->run->graph;
+    int32_t id, k, count = 0;
+    for (id = graph->outputs[tensor].node + 1; id < graph->node_count; id++)
+        for (k = 0; k < graph->nodes[id].input_count && graph->nodes[id].has_grad; k++)
+            count += graph->inputs[graph->nodes[id].first_input + k].tensor == tensor;
+    return count;
+}
+
+// Gradients are sums: what is there before shows in what is there after.
+static tl_result tli_probe_sums(tli_probe *p) {
+    static const tli_fill fills[] = { TLI_FILL_HALVES, TLI_FILL_ONE };
+    const tl_run_desc *desc = &p->run->desc;
+    tli_change change = tli_no_change;
+    const char *image = p->state_after, *before = p->state_before;
+    int32_t i;
+    tl_result result;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        int shows;
+        if (s->access != TLI_SHADOW_ADD ||
+            tli_count_contributions(p, p->run->graph->inputs[p->node->first_input + s->index].tensor) < 2) continue;
+        result = tli_try_fills(p, i, fills, 2, &shows);
+        if (result) return result;
+        if (!shows) tli_note_finding(p, TL_FINDING_GRADIENT_OVERWRITTEN, s, 0);
+    }
+    if (!tli_has_gradient_state(desc, p->step->call.node)) return TL_OK;
+    change.gradients = 1;
+    result = tli_run_probe(p, &change, 0);
+    for (i = 0; i < desc->state_count && !result; i++) {
+        const tl_state *s = &desc->states[i];
+        if (!tli_uses_state(s, p->step->call.node)) continue;
+        if (s->kind == TL_STATE_GRADIENT && s->bytes && tli_same_bytes(s->host, image, s->bytes) &&
+            !tli_same_bytes(before, image, s->bytes))
+            tli_note_state(p, TL_FINDING_GRADIENT_OVERWRITTEN, i);
+        image += s->bytes;
+        before += s->bytes;
+    }
+    return result;
+}
+
+static tl_result tli_probe_backward(tli_probe *p) {
+    tl_result result = tli_probe_hidden(p);
+    if (!result) result = tli_probe_declared(p);
+    return result ? result : tli_probe_sums(p);
+}
+
+// -- rehearsal: a call and all its probes --
+
+// Give the pass what the plain call made.
+static void tli_put_effects(const tli_probe *p) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        char *to = (char *)(uintptr_t)tli_find_truth(p, i);
+        if (to && tli_is_effect(&p->shadows[i]))
+            tli_copy(to, p->after + p->shadows[i].at, (size_t)p->shadows[i].bytes);
+    }
+    (void)tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_PUT);
+}
+
+// The plain call, and whether it makes the same bytes once more.
+static tl_result tli_probe_plain(tli_probe *p, int *repeats) {
+    tl_result result = tli_run_probe(p, &tli_no_change, 1);
+    *repeats = 0;
+    if (result) return result;
+    tli_copy(p->after, p->work, (size_t)p->image_bytes);
+    (void)tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_TAKE);
+    tli_check_writes(p);
+    result = tli_run_probe(p, &tli_no_change, 0);
+    if (result) return result;
+    *repeats = !tli_has_effect(p);
+    if (!*repeats) tli_note_finding(p, TL_FINDING_NOT_REPEATABLE, NULL, 0);
+    return TL_OK;
+}
+
+static tl_result tli_probe_call(tli_rehearsing *r, tl_run *run, const tl_run_step *step) {
+    tli_probe p;
+    int repeats = 0;
+    tl_result result = tli_open_probe(&p, r, run, step);
+    if (!result) result = tli_probe_plain(&p, &repeats);
+    if (!result && repeats) result = tli_probe_undefined(&p);
+    if (!result && repeats) result = step->call.kind == TL_STEP_BACKWARD ? tli_probe_backward(&p)
+                                                                         : tli_probe_forward(&p);
+    if (!result) tli_put_effects(&p);
+    tli_close_probe(&p);
+    return result;
+}
+#endif
+
+#endif  // TL_STRATEGY_IMPLEMENTATION

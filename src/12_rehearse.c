@@ -1,0 +1,610 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+#ifndef TL_NO_PLANNERS
+// -- rehearsal: passes --
+//
+//     pass 1    nothing is dropped before the end; every call is probed; what it makes is hashed
+//     pass 2    everything is dropped as early as possible and made again, saved late, in place where allowed, on
+//               a backend that poisons what is dead: each hash must be that of pass 1
+//     passes 3  as pass 1, but plain: each step is timed from the end of the one before to its own
+//
+// Pass 2 is run where pass 1 has found no error: what is named already would only show again.
+
+// The graph that is rehearsed: the caller's.
+static const tl_graph *tli_rehearsed_graph(const tli_rehearsing *r) { return tli_caller_graph(r->asked); }
+
+// A run of the rehearsal. It has the kernels, hooks and state of the run that is rehearsed.
+static tl_result tli_init_rehearsed(tli_rehearsing *r, const tl_plan *plan, tl_run **sub) {
+    const tl_run *asked = r->asked;
+    tl_run_desc desc;
+    tl_result result;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = tli_rehearsed_graph(r);
+    desc.backend = &r->backend;
+    desc.kernels = asked->kernels;
+    desc.kernel_count = asked->desc.kernel_count;
+    desc.plan = plan;
+    desc.random = asked->desc.random;
+    desc.random_user = asked->desc.random_user;
+    desc.seed = asked->desc.seed;
+    desc.first_step = asked->next_step;
+    desc.loss_gradient_word = asked->desc.loss_gradient_word;
+    desc.users = asked->desc.users;
+    desc.user_count = asked->desc.user_count;
+    desc.states = asked->desc.states;
+    desc.state_count = asked->desc.state_count;
+    if (!tli_has_members(asked)) {
+        desc.formats = asked->desc.formats;
+        desc.quantizations = asked->desc.quantizations;
+        desc.kernel_precisions = asked->desc.kernel_precisions;
+    }
+    result = tli_init_run(r->env, &desc, asked->by_node ? TLI_RUN_OF_OPS : TLI_RUN_OF_GRAPH, NULL, sub);
+    if (!result && asked->precision != TL_PRECISION_MIXED) (*sub)->precision = asked->precision;
+    return result;
+}
+
+// Copy the graph's inputs of the run that is rehearsed.
+static tl_result tli_copy_rehearsed_inputs(tli_rehearsing *r, tl_run *sub) {
+    const tl_graph *graph = sub->graph;
+    tl_result result = TL_OK;
+    void *data = NULL;
+    uint64_t room = 0;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++)
+        if (graph->nodes[graph->outputs[i].node].is_input) room = tli_larger_u64(room, graph->outputs[i].bytes);
+    if (room) data = tli_alloc_array(r->env, 1, room);
+    if (room && !data)
+        return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+    for (i = 0; i < graph->tensor_count && !result; i++) {
+        tl_tensor tensor;
+        tensor.node = graph->outputs[i].node;
+        tensor.output = graph->outputs[i].output;
+        if (!graph->nodes[tensor.node].is_input || !graph->outputs[i].bytes) continue;
+        if (tl_read_tensor(r->asked, tensor, data, graph->outputs[i].bytes)) continue;  // split or converted
+        result = tl_write_tensor(sub, tensor, data, graph->outputs[i].bytes);
+    }
+    tli_release(r->env, data);
+    return result;
+}
+
+// Begin a pass as the caller would: the state as he left it, and the inputs.
+static tl_result tli_start_rehearsed(tli_rehearsing *r, tl_run *sub) {
+    const tl_run_desc *desc = &r->asked->desc;
+    tli_quiet quiet = tli_begin_quiet(r->env);
+    tl_result result = tli_copy_rehearsed_inputs(r, sub);
+    tli_end_quiet(&quiet, result);
+    (void)tli_move_state(desc, -1, r->state, TLI_STATE_PUT);
+    if (!result && desc->load && desc->load(sub, 0, desc->load_user))
+        result = tli_fail(r->env, TL_ERROR_KERNEL, TLI_IN(REHEARSE_RUN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
+    return result ? result : tl_start_pass(sub, 0);
+}
+
+// -- rehearsal: hashes --
+
+// 0 is the hash of nothing.
+static tl_result tli_hash_range(tl_run *sub, tl_range range, uint64_t *hash) {
+    const tl_backend *backend = &sub->backend;
+    void *host = NULL;
+    uint64_t i, word;
+    tl_result result;
+    *hash = 0;
+    if (!range.bytes) return TL_OK;
+    result = tli_order_range(&sub->store, &range, 0);
+    if (!result) result = backend->map(backend->self, range, TL_MAP_READ, &host);
+    if (result) return result;
+    *hash = range.bytes;
+    for (i = 0; i + sizeof word <= range.bytes; i += sizeof word) {
+        tli_copy(&word, (const char *)host + i, sizeof word);
+        *hash = tl_mix_u64(*hash, word);
+    }
+    for (; i < range.bytes; i++) *hash = tl_mix_u64(*hash, ((const unsigned char *)host)[i]);
+    return backend->unmap(backend->self, range, TL_MAP_READ, host);
+}
+
+// Remember the hash of what a call made, or compare it. Only the first that differs is named: what follows may
+// come from it.
+static tl_result tli_note_made(tli_rehearsing *r, tl_run *sub, const tl_run_step *step, tl_operand_kind kind,
+                               int32_t index, int32_t slot, tl_range range) {
+    uint64_t hash;
+    tl_finding finding;
+    tl_result result = tli_hash_range(sub, range, &hash);
+    if (result || !range.bytes) return result;
+    if (!r->is_made[slot]) {
+        r->is_made[slot] = 1;
+        r->made[slot] = hash;
+        return TL_OK;
+    }
+    if (r->made[slot] == hash || r->out->error_count) return TL_OK;
+    tli_zero(&finding, sizeof finding);
+    finding.kind = step->call.kind == TL_STEP_FORWARD_INPLACE ? TL_FINDING_INPLACE_WRONG
+                                                              : TL_FINDING_MADE_OTHERWISE;
+    finding.node = step->call.node;
+    finding.step = step->call.kind;
+    finding.operand = kind;
+    finding.index = index;
+    if (finding.kind == TL_FINDING_INPLACE_WRONG) {
+        finding.operand = TL_OPERAND_INPUT;
+        finding.index = sub->graph->nodes[finding.node].inplace;
+    }
+    tli_add_finding(r, &finding);
+    return TL_OK;
+}
+
+// What a call made; its ranges are claimed until the next step.
+static tl_result tli_note_call(tli_rehearsing *r, tl_run *sub, const tl_run_step *step) {
+    const tl_graph *graph = sub->graph;
+    const tl_kernel_call *call = &step->call;
+    const tl_node *node = &graph->nodes[call->node];
+    int backward = call->kind == TL_STEP_BACKWARD;
+    tl_result result = TL_OK;
+    int32_t i;
+    if (call->count < call->total) return TL_OK;    // one of several calls for a range
+    for (i = 0; i < node->output_count && !backward && !call->outputs_ready && !result; i++)
+        result = tli_note_made(r, sub, step, TL_OPERAND_OUTPUT, i, node->first_output + i, call->outputs[i].range);
+    if (!backward && !result)
+        result = tli_note_made(r, sub, step, TL_OPERAND_SAVED, 0, graph->tensor_count + call->node,
+                               call->saved.range);
+    for (i = 0; i < node->input_count && backward && !result; i++)
+        result = tli_note_made(r, sub, step, TL_OPERAND_INPUT_GRADIENT, i,
+                               graph->tensor_count + graph->node_count + node->first_input + i,
+                               call->input_grads[i].range);
+    return result;
+}
+
+// The state and the results after a pass: remember them, or compare.
+static tl_result tli_note_end(tli_rehearsing *r, tl_run *sub, int compares) {
+    const tl_run_desc *desc = &r->asked->desc;
+    char *image = r->state + tli_count_state(desc, -1);
+    tl_finding finding;
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < sub->graph->tensor_count && !result; i++) {
+        uint64_t hash;
+        if (!sub->is_result[i] || sub->graph->nodes[sub->graph->outputs[i].node].is_input) continue;
+        result = tli_hash_range(sub, sub->tensors[i].device.range, &hash);
+        if (result || !compares) { r->ends[i] = hash; continue; }
+        if (r->ends[i] == hash || r->out->error_count) continue;
+        tli_zero(&finding, sizeof finding);
+        finding.kind = TL_FINDING_END_DIFFERS;
+        finding.node = sub->graph->outputs[i].node;
+        finding.operand = TL_OPERAND_OUTPUT;
+        finding.index = sub->graph->outputs[i].output;
+        tli_add_finding(r, &finding);
+    }
+    if (!compares) (void)tli_move_state(desc, -1, image, TLI_STATE_TAKE);
+    for (i = 0; i < desc->state_count && compares && !result; i++) {
+        const tl_state *state = &desc->states[i];
+        int same = tli_same_bytes(state->host, image, state->bytes);
+        image += state->bytes;
+        if (same || r->out->error_count) continue;
+        tli_zero(&finding, sizeof finding);
+        finding.kind = TL_FINDING_END_DIFFERS;
+        finding.node = state->node;
+        finding.operand = TL_OPERAND_STATE;
+        finding.index = i;
+        finding.state = state->kind;
+        tli_add_finding(r, &finding);
+    }
+    return result;
+}
+
+// -- rehearsal: kinds of passes --
+
+static int tli_can_probe(const tl_run *sub, const tl_run_step *step) {
+    return sub->limits.host_visible && !sub->graph->nodes[step->call.node].dynamic &&
+           step->call.count == step->call.total;
+}
+
+static tl_result tli_probe_pass(tli_rehearsing *r, tl_run *sub) {
+    tl_run_step step;
+    int32_t done = 0;
+    tl_result result = tli_start_rehearsed(r, sub);
+    while (!result && !done) {
+        result = tl_next_step(sub, &step, &done);
+        if (result || done || !step.is_compute) continue;
+        if (!tli_can_probe(sub, &step)) {
+            r->out->unprobed_count += step.call.kind != TL_STEP_BACKWARD;
+            r->out->call_count++;
+            result = tl_run_step_kernel(sub, &step);
+        } else {
+            result = tli_probe_call(r, sub, &step);
+            if (!result) result = tl_finish_step(sub, &step);
+        }
+        if (!result) result = tli_note_call(r, sub, &step);
+    }
+    return result ? result : tli_note_end(r, sub, 0);
+}
+
+static tl_result tli_stress_pass(tli_rehearsing *r, tl_run *sub) {
+    tl_run_step step;
+    int32_t done = 0;
+    tl_result result = tli_start_rehearsed(r, sub);
+    while (!result && !done) {
+        result = tl_next_step(sub, &step, &done);
+        if (result || done || !step.is_compute) continue;
+        r->out->calling_node = step.call.node;
+        r->out->calling_kind = step.call.kind;
+        r->out->call_count++;
+        result = tl_run_step_kernel(sub, &step);
+        if (!result) result = tli_note_call(r, sub, &step);
+    }
+    return result ? result : tli_note_end(r, sub, 1);
+}
+
+static uint64_t tli_rehearsal_now(const tli_rehearsing *r) {
+    return r->asked->backend.now_ns(r->asked->backend.self);
+}
+
+// Time every step of a pass: from the end of the compute step before to its own, so the times of a pass add up
+// to its length. Work that a device does later is waited for.
+static tl_result tli_time_pass(tli_rehearsing *r, tl_run *sub, int32_t pass, int32_t pass_count) {
+    tl_run_step step;
+    uint64_t before;
+    int32_t done = 0;
+    tl_result result = tli_start_rehearsed(r, sub);
+    before = tli_rehearsal_now(r);
+    sub->by_itself = 1;
+    while (!result && !done) {
+        uint64_t now;
+        int32_t at;
+        result = tl_next_step(sub, &step, &done);
+        if (result || done || !step.is_compute) continue;
+        result = tl_run_step_kernel(sub, &step);
+        r->out->call_count++;
+        if (!result && !sub->limits.host_visible) {
+            sub->store.enqueued = 1;
+            result = tli_submit_store(&sub->store);
+            if (!result) result = sub->backend.wait(sub->backend.self, sub->store.last_ticket);
+        }
+        now = tli_rehearsal_now(r);
+        at = 2 * step.call.node + (step.call.kind == TL_STEP_BACKWARD);
+        r->times[(size_t)at * (size_t)pass_count + (size_t)pass] += now - before;
+        before = now;
+    }
+    sub->by_itself = 0;
+    return result;
+}
+
+// The lower quartile of each time.
+static tl_result tli_take_times(tli_rehearsing *r, int32_t pass_count) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    tl_node_cost *costs = (tl_node_cost *)tli_alloc_array(r->env, (uint64_t)graph->node_count, sizeof *costs);
+    int32_t id, part;
+    if (!costs) return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+    for (id = 0; id < graph->node_count; id++)
+        for (part = 0; part < 2 && !graph->nodes[id].is_input; part++) {
+            uint64_t *times = r->times + (size_t)(2 * id + part) * (size_t)pass_count, time;
+            tli_sort_u64(times, (size_t)pass_count);
+            time = times[(pass_count - 1) / 4];
+            if (!part) costs[id].fwd_ns = time ? time : 1;
+            else if (graph->nodes[id].has_grad) costs[id].bwd_ns = time ? time : 1;
+        }
+    r->out->costs = costs;
+    return TL_OK;
+}
+
+// -- rehearsal: plans --
+
+// Move all drops of a plan behind its last call.
+static void tli_hold_drops(const tl_plan *plan, tl_step *steps) {
+    int32_t k, count = 0, turn;
+    for (turn = 0; turn < 2; turn++)
+        for (k = 0; k < plan->step_count; k++) {
+            tl_step step = tl_find_step(plan, k);
+            if ((step.kind == TL_STEP_DROP) == turn) steps[count++] = step;
+        }
+}
+
+// Whether a tensor is dropped in the drops that follow a step, and where.
+static int32_t tli_find_drop(const tl_plan *plan, int32_t step, const tl_node_output *tensor) {
+    int32_t k;
+    for (k = step + 1; k < plan->step_count && tl_find_step(plan, k).kind == TL_STEP_DROP; k++) {
+        tl_step drop = tl_find_step(plan, k);
+        if (drop.node == tensor->node && (drop.output == tensor->output || drop.output == TL_ALL_OUTPUTS)) return k;
+    }
+    return -1;
+}
+
+// Take every chance to work in place: where the input is dropped right after. Returns the number of steps.
+static int32_t tli_work_in_place(const tl_graph *graph, const tl_plan *plan, tl_step *steps) {
+    int32_t k, count = 0, skip = -1;
+    for (k = 0; k < plan->step_count; k++) {
+        tl_step step = tl_find_step(plan, k);
+        const tl_node *node = &graph->nodes[step.node];
+        int32_t tensor, drop, i, readers = 0;
+        if (k == skip) continue;
+        if (step.kind == TL_STEP_FORWARD && node->inplace >= 0 && skip < k) {
+            tensor = graph->inputs[node->first_input + node->inplace].tensor;
+            for (i = 0; i < node->input_count; i++) readers += graph->inputs[node->first_input + i].tensor == tensor;
+            drop = tli_find_drop(plan, k, &graph->outputs[tensor]);
+            if (drop >= 0 && readers == 1 && graph->nodes[graph->outputs[tensor].node].output_count == 1) {
+                step.kind = TL_STEP_FORWARD_INPLACE;
+                skip = drop;
+            }
+        }
+        steps[count++] = step;
+    }
+    return count;
+}
+
+typedef enum tli_rehearsed_plan { TLI_PLAN_HELD, TLI_PLAN_KEPT, TLI_PLAN_STRESSED, TLI_PLAN_DROPPED } tli_rehearsed_plan;
+
+static tl_result tli_make_rehearsed_plan(tli_rehearsing *r, tli_rehearsed_plan which, tl_plan *plan) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    int drops = (which == TLI_PLAN_STRESSED || which == TLI_PLAN_DROPPED) && !r->asked->inference;
+    uint8_t *keep = NULL;
+    if (!drops) return tl_plan_keep_all(r->env, graph, r->asked->inference, plan);
+    keep = (uint8_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, 1);
+    if (keep) {
+        tl_result result = tl_plan_kept_set(r->env, graph, keep, plan);
+        tli_release(r->env, keep);
+        return result;
+    }
+    return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+}
+
+// Make a run of the rehearsal, with a plan that stays beside it. steps: those of the plan, to be released.
+typedef struct tli_rehearsed {
+    tl_plan  made, plan;
+    tl_step *steps;
+    tl_run  *run;
+} tli_rehearsed;
+
+static void tli_close_rehearsed(tli_rehearsing *r, tli_rehearsed *sub) {
+    tl_free_run(sub->run);
+    tl_free_plan(r->env, &sub->made);
+    tli_release(r->env, sub->steps);
+    tli_zero(sub, sizeof *sub);
+}
+
+static tl_result tli_open_rehearsed(tli_rehearsing *r, tli_rehearsed_plan which, tli_rehearsed *sub) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    tl_result result;
+    tli_zero(sub, sizeof *sub);
+    result = tli_make_rehearsed_plan(r, which, &sub->made);
+    if (result) return result;
+    sub->steps = (tl_step *)tli_alloc_array(r->env, (uint64_t)sub->made.step_count + 1, sizeof *sub->steps);
+    if (!sub->steps) {
+        tli_close_rehearsed(r, sub);
+        return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+    }
+    sub->plan.steps = sub->steps;
+    sub->plan.step_count = sub->made.step_count;
+    sub->plan.inference = sub->made.inference;
+    sub->plan.repeat_count = 1;
+    if (which == TLI_PLAN_HELD) tli_hold_drops(&sub->made, sub->steps);
+    else if (which == TLI_PLAN_STRESSED)
+        sub->plan.step_count = tli_work_in_place(graph, &sub->made, sub->steps);
+    else sub->plan = sub->made;
+    sub->plan.memory = NULL;
+    result = tli_init_rehearsed(r, &sub->plan, &sub->run);
+    if (result) tli_close_rehearsed(r, sub);
+    return result;
+}
+
+// The first of two plans that can be run; nothing is logged of the first.
+static tl_result tli_open_either(tli_rehearsing *r, tli_rehearsed_plan first, tli_rehearsed_plan second,
+                                 tli_rehearsed *sub) {
+    tli_quiet quiet = tli_begin_quiet(r->env);
+    tl_result result = tli_open_rehearsed(r, first, sub);
+    if (result) result = tli_open_rehearsed(r, second, sub);
+    tli_end_quiet(&quiet, result);
+    return result;
+}
+
+// -- rehearsal: backends --
+
+// Kernels of the host work in memory of the env; poisons: 1 = what is dead is filled with a pattern.
+static tl_result tli_open_rehearsal_backend(tli_rehearsing *r, int poisons) {
+    tl_cpu_backend_desc desc;
+    if (!r->asked->limits.host_visible) {
+        r->backend = r->asked->backend;
+        return TL_OK;
+    }
+    tli_zero(&desc, sizeof desc);
+#ifndef TL_NO_CHECKS
+    desc.checked = poisons;
+#else
+    (void)poisons;
+#endif
+    desc.alignment_bytes = r->asked->limits.alignment_bytes;
+    r->owns_backend = 1;
+    return tl_init_cpu_backend(r->env, &desc, &r->backend);
+}
+
+static void tli_close_rehearsal_backend(tli_rehearsing *r) {
+    if (r->owns_backend) (void)tl_free_cpu_backend(r->env, &r->backend);
+    r->owns_backend = 0;
+}
+
+// -- rehearsal: all of it --
+
+// Parameters that are registered tell the bytes of the weights.
+static void tli_compare_parameters(tli_rehearsing *r) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    const tl_run_desc *desc = &r->asked->desc;
+    int32_t i, k;
+    for (i = 0; i < desc->state_count; i++) {
+        const tl_state *state = &desc->states[i];
+        uint64_t bytes = 0;
+        tl_finding finding;
+        if (state->node < 0 || state->kind != TL_STATE_PARAMETER) continue;
+        for (k = 0; k < desc->state_count; k++)
+            if (desc->states[k].node == state->node && desc->states[k].kind == TL_STATE_PARAMETER)
+                bytes += desc->states[k].bytes;
+        if (!graph->nodes[state->node].param_bytes || bytes == graph->nodes[state->node].param_bytes) continue;
+        tli_zero(&finding, sizeof finding);
+        finding.kind = TL_FINDING_PARAM_BYTES_DIFFER;
+        finding.node = state->node;
+        finding.byte = bytes;
+        tli_add_finding(r, &finding);
+    }
+}
+
+static tl_result tli_time_rehearsal(tli_rehearsing *r, tl_run *sub, int32_t pass_count) {
+    uint64_t count = 2 * (uint64_t)tli_rehearsed_graph(r)->node_count * (uint64_t)pass_count;
+    tl_result result = TL_OK;
+    int32_t pass;
+    r->times = (uint64_t *)tli_alloc_array(r->env, count, sizeof *r->times);
+    if (!r->times) return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+    for (pass = 0; pass < pass_count && !result; pass++) result = tli_time_pass(r, sub, pass, pass_count);
+    return result ? result : tli_take_times(r, pass_count);
+}
+
+static tl_result tli_rehearse_kept(tli_rehearsing *r, int32_t pass_count) {
+    tli_rehearsed kept;
+    tl_result result = tli_open_rehearsal_backend(r, 0);
+    if (!result) {
+        result = tli_open_either(r, TLI_PLAN_HELD, TLI_PLAN_KEPT, &kept);
+        if (!result) {
+            result = tli_probe_pass(r, kept.run);
+            if (!result && pass_count && !r->out->error_count) result = tli_time_rehearsal(r, kept.run, pass_count);
+            tli_close_rehearsed(r, &kept);
+        }
+    }
+    tli_close_rehearsal_backend(r);
+    return result;
+}
+
+static tl_result tli_rehearse_stressed(tli_rehearsing *r) {
+    tli_rehearsed stressed;
+    tl_result result = tli_open_rehearsal_backend(r, 1);
+    if (!result) {
+        result = tli_open_either(r, TLI_PLAN_STRESSED, TLI_PLAN_DROPPED, &stressed);
+        if (!result) {
+            result = tli_stress_pass(r, stressed.run);
+            r->out->is_stressed = !result;
+            tli_close_rehearsed(r, &stressed);
+        }
+    }
+    tli_close_rehearsal_backend(r);
+    return result;
+}
+
+static tl_result tli_alloc_rehearsal(tli_rehearsing *r) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    uint64_t made = (uint64_t)graph->tensor_count + (uint64_t)graph->node_count + (uint64_t)graph->input_count;
+    r->made = (uint64_t *)tli_alloc_array(r->env, made, sizeof *r->made);
+    r->is_made = (uint8_t *)tli_alloc_array(r->env, made, 1);
+    r->ends = (uint64_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, sizeof *r->ends);
+    r->state = (char *)tli_alloc_array(r->env, 2, tli_count_state(&r->asked->desc, -1) + 1);
+    if (r->made && r->is_made && r->ends && r->state) {
+        (void)tli_move_state(&r->asked->desc, -1, r->state, TLI_STATE_TAKE);
+        return TL_OK;
+    }
+    tli_release(r->env, r->state);  // there is nothing to put back from
+    r->state = NULL;
+    return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+}
+
+static tl_result tli_check_rehearsal(const tl_run *run, const tl_rehearsal_desc *desc, int32_t *pass_count) {
+    int has_clock = run->backend.now_ns(run->backend.self) != 0;
+    *pass_count = desc ? desc->pass_count : 0;
+    if (run->active)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REHEARSE_RUN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
+    if (*pass_count < -1 || *pass_count > 1000)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REHEARSE_RUN), TLI_RULE(PASS_COUNT_MUST_BE_TO_1000));
+    if (*pass_count > 0 && !has_clock)
+        return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(REHEARSE_RUN), TLI_RULE(PASS_COUNT_NEEDS_CLOCK));
+    if (!*pass_count) *pass_count = has_clock ? 5 : 0;
+    if (*pass_count < 0) *pass_count = 0;
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, tl_rehearsal *rehearsal) {
+    tli_rehearsing r;
+    int32_t pass_count;
+    tl_result result;
+    TL_ASSERT(run && rehearsal);
+    tli_zero(rehearsal, sizeof *rehearsal);
+    result = tli_check_rehearsal(run, desc, &pass_count);
+    if (result) return result;
+    tli_zero(&r, sizeof r);
+    r.env = run->env;
+    r.asked = run;
+    r.out = rehearsal;
+    rehearsal->node_count = tli_rehearsed_graph(&r)->node_count;
+    result = tli_alloc_rehearsal(&r);
+    if (!result) {
+        tli_compare_parameters(&r);
+        result = tli_rehearse_kept(&r, pass_count);
+        if (!result && !rehearsal->error_count) result = tli_rehearse_stressed(&r);
+    }
+    if (r.state) (void)tli_move_state(&run->desc, -1, r.state, TLI_STATE_PUT);
+    tli_release(r.env, r.made);
+    tli_release(r.env, r.is_made);
+    tli_release(r.env, r.ends);
+    tli_release(r.env, r.state);
+    tli_release(r.env, r.times);
+    if (result) tl_free_rehearsal(r.env, rehearsal);
+    return result;
+}
+
+TLI_IMPL void tl_free_rehearsal(tl_env *env, tl_rehearsal *rehearsal) {
+    TL_ASSERT(rehearsal);
+    tli_release(env, rehearsal->findings);
+    tli_release(env, rehearsal->costs);
+    tli_zero(rehearsal, sizeof *rehearsal);
+}
+
+#ifndef TL_NO_TEXT
+// -- rehearsal: text --
+
+#define TLI_FINDING_TEXT(id, what, remedy) { what, remedy },
+#define TLI_OPERAND_NAME(id, name, help) name,
+static const char *const tli_finding_texts[][2] = { TL_FINDINGS(TLI_FINDING_TEXT) };
+static const char *const tli_operand_names[] = { TL_OPERANDS(TLI_OPERAND_NAME) };
+#undef TLI_FINDING_TEXT
+#undef TLI_OPERAND_NAME
+
+// "input 0", "running statistics (range 3)".
+static void tli_put_operand(tli_writer *w, const tl_finding *f) {
+    int is_numbered = f->operand != TL_OPERAND_SAVED && f->operand != TL_OPERAND_SCRATCH;
+    if (f->operand == TL_OPERAND_NONE) { tli_put(w, "its operands"); return; }
+    if (f->operand == TL_OPERAND_STATE) tli_put(w, tl_name_state(f->state));
+    if (f->operand == TL_OPERAND_STATE) tli_put(w, " ");
+    tli_put(w, tli_operand_names[f->operand]);
+    if (is_numbered) tli_put(w, " ");
+    if (is_numbered) tli_put_i64(w, f->index);
+}
+
+// The field that gives an operand its bytes.
+static const char *tli_name_bytes_field(const tl_finding *f) {
+    if (f->operand == TL_OPERAND_SAVED) return "saved_bytes";
+    if (f->operand == TL_OPERAND_OUTPUT) return "output_bytes";
+    if (f->operand != TL_OPERAND_SCRATCH) return "of the op that makes it";
+    return f->step == TL_STEP_BACKWARD ? "bwork_bytes" : f->step == TL_STEP_FORWARD_SAVE ? "swork_bytes"
+                                                                                         : "fwork_bytes";
+}
+
+static void tli_put_finding_text(tli_writer *w, const char *text, const tl_finding *f) {
+    for (; *text; text++) {
+        if (*text != '%') { tli_put_bytes(w, text, 1); continue; }
+        text++;
+        if (*text == 'o') tli_put_operand(w, f);
+        if (*text == 'b') tli_put_u64(w, f->byte);
+        if (*text == 'w') tli_put(w, tli_name_bytes_field(f));
+        if (*text == 'n') {
+            tli_put(w, f->operand == TL_OPERAND_OUTPUT ? "out" : "in");
+            tli_put_i64(w, f->index);
+        }
+    }
+}
+
+TLI_IMPL size_t tl_print_finding(const tl_graph *graph, const tl_finding *finding, char *buf, size_t size) {
+    tli_writer w = tli_writer_of(buf, size);
+    TL_ASSERT(graph && finding);
+    tli_put(&w, finding->node < 0 ? "state of several nodes" : tl_name_node(graph, finding->node));
+    tli_put(&w, finding->step == TL_STEP_BACKWARD ? ": backward " : ": forward ");
+    if (tli_is_below((int64_t)finding->kind, TL_FINDING_COUNT) &&
+        tli_is_below((int64_t)finding->operand, TL_OPERAND_COUNT)) {
+        tli_put_finding_text(&w, tli_finding_texts[finding->kind][0], finding);
+        tli_put(&w, ": ");
+        tli_put_finding_text(&w, tli_finding_texts[finding->kind][1], finding);
+    }
+    return tli_finish(&w);
+}
+#endif
+#endif
+
+#endif  // TL_STRATEGY_IMPLEMENTATION

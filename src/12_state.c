@@ -1,0 +1,140 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- the caller's state, and users by node --
+//
+// What kernels read and write beside their operands is known by ranges of the caller's memory. They are compared
+// with each other and with the arena once, when a run is made: where two overlapped, what is restored, saved or
+// summed of one would change the other.
+//
+//     states   |== conv weights ==|== their gradient ==|    |== running mean ==|
+//     arena                                                                        |####...####|
+
+#define TLI_STATE_NAME(id, name, what) name,
+static const char *const tli_state_names[] = { TL_STATES(TLI_STATE_NAME) };
+#undef TLI_STATE_NAME
+
+TLI_IMPL const char *tl_name_state(tl_state_kind kind) {
+    return tli_is_below((int64_t)kind, TL_STATE_COUNT) ? tli_state_names[kind] : "?";
+}
+
+// Each node of the caller's graph that comes from one has a user.
+static tl_result tli_check_users(tl_run *run) {
+    const tl_graph *graph = tli_caller_graph(run);
+    tli_sentence s;
+    int32_t id;
+    for (id = 0; id < graph->node_count && run->desc.users; id++) {
+        int32_t origin = graph->nodes[id].origin;
+        if (origin < run->desc.user_count) continue;
+        s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(USERS_NONE_FOR_ORIGIN),
+                            (uint64_t)id, (uint64_t)origin);
+        tli_put_text(&s, tl_name_node(graph, id));
+        return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
+    }
+    return TL_OK;
+}
+
+#ifndef TL_NO_CHECKS
+static uint64_t tli_state_address(const tl_state *state) { return (uint64_t)(uintptr_t)state->host; }
+
+static tli_rule tli_find_state_rule(const tl_run *run, const tl_state *state) {
+    if (state->node < -1 || state->node >= tli_caller_graph(run)->node_count ||
+        !tli_is_below((int64_t)state->kind, TL_STATE_COUNT)) return TLI_RULE(STATE_KIND_OR_NODE_UNKNOWN);
+    if (state->bytes && (!state->host || state->bytes > UINTPTR_MAX - (uintptr_t)state->host))
+        return TLI_RULE(STATE_NULL_WITH_BYTES);
+    return TLI_NO_RULE;
+}
+
+// Compare the ranges in the order of their addresses: of two that overlap, one follows the other, or one that
+// overlaps it does.
+static tl_result tli_compare_states(tl_run *run, int32_t *order, uint64_t *keys) {
+    const tl_state *states = run->desc.states;
+    int32_t count = run->desc.state_count, before = -1, i;
+    for (i = 0; i < count; i++) keys[i] = tli_state_address(&states[i]);
+    tli_sort_numbers(order, count, keys);
+    for (i = 0; i < count; i++) {
+        const tl_state *state = &states[order[i]];
+        if (!state->bytes) continue;
+        if (before >= 0 && tli_state_address(state) - keys[before] < states[before].bytes)
+            return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                                   TLI_RULE(STATE_RANGES_OVERLAP), (uint64_t)before, (uint64_t)order[i]);
+        before = order[i];
+    }
+    return TL_OK;
+}
+
+static tl_result tli_check_states(tl_run *run) {
+    uint64_t count = run->desc.state_count > 0 ? (uint64_t)run->desc.state_count : 0, i, *keys;
+    int32_t *order;
+    tl_result result;
+    if (run->desc.state_count < 0 || !run->desc.states != !count)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(STATES_COUNT_WITHOUT_STATES));
+    for (i = 0; i < count; i++) {
+        tli_rule rule = tli_find_state_rule(run, &run->desc.states[i]);
+        if (rule) return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), rule, i, 0);
+    }
+    if (!count) return TL_OK;
+    keys = (uint64_t *)tli_alloc_array(run->env, count, sizeof *keys);
+    order = (int32_t *)tli_alloc_array(run->env, count, sizeof *order);
+    result = keys && order ? tli_compare_states(run, order, keys)
+                           : tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN),
+                                      TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    tli_release(run->env, keys);
+    tli_release(run->env, order);
+    return result;
+}
+
+static tl_result tli_compare_block(tl_run *run, const char *host, uint64_t bytes) {
+    uint64_t from = (uint64_t)(uintptr_t)host;
+    int32_t i;
+    for (i = 0; i < run->desc.state_count; i++) {
+        const tl_state *state = &run->desc.states[i];
+        uint64_t at = tli_state_address(state);
+        if (!state->bytes || at >= from + bytes || from >= at + state->bytes) continue;
+        return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(STATE_OVERLAPS_ARENA),
+                               (uint64_t)i, 0);
+    }
+    return TL_OK;
+}
+
+// The same with what a claimed range maps to. A checked backend maps copies, which overlap nothing.
+static tl_result tli_compare_range(tl_run *run, tl_range range) {
+    const tl_backend *backend = &run->backend;
+    void *host = NULL;
+    tl_result result;
+    if (backend->map(backend->self, range, TL_MAP_READ, &host)) return TL_OK;
+    result = tli_compare_block(run, (const char *)host, range.bytes);
+    (void)backend->unmap(backend->self, range, TL_MAP_READ, host);
+    return result;
+}
+
+// Compare the ranges with the arena of a backend whose memory is the host's: each block is claimed and mapped
+// for that, before anything else is claimed.
+static tl_result tli_check_state_arena(tl_run *run) {
+    const tl_backend *backend = &run->backend;
+    const tli_run_arena *arena = &run->arenas[TL_TIER_DEVICE];
+    uint64_t account = tli_account_of(&run->store);
+    tl_account_counters counters;
+    tl_result result = TL_OK;
+    int32_t k;
+    if (!run->desc.state_count || !run->limits.host_visible) return TL_OK;
+    for (k = 0; k < arena->block_count && !result; k++) {
+        tl_range range;
+        range.block = arena->handles[k];
+        range.offset = 0;
+        range.bytes = arena->blocks[k].bytes;
+        if (!range.bytes) continue;
+        if (account ? backend->claim_on(backend->self, account, range) : backend->claim(backend->self, range))
+            continue;
+        result = tli_compare_range(run, range);
+        if (account) (void)backend->release_on(backend->self, account, range);
+        else (void)backend->release(backend->self, range);
+    }
+    tli_measure_store(&run->store, 1, &counters);   // what was claimed here belongs to no peak
+    return result;
+}
+#else
+static tl_result tli_check_states(tl_run *run) { (void)run; return TL_OK; }
+static tl_result tli_check_state_arena(tl_run *run) { (void)run; return TL_OK; }
+#endif
+
+#endif  // TL_STRATEGY_IMPLEMENTATION
