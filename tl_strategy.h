@@ -48408,6 +48408,7 @@ typedef struct tli_flight {
     tl_run_step   yielded;      // to tl_run_plan
     tli_computing computing;
     uint64_t      high_bytes;
+    tl_kernel     user_kernel;  // of the call that was yielded, where nodes have users; stays here
     tli_held     *freed;        // [freed_count] by the step; given back before step index + in_flight
     int32_t       freed_count;
 } tli_flight;
@@ -52501,10 +52502,11 @@ static void tli_cut_operands(tl_run *run) {
 // The kernel of the call at hand, with the user of its node where the desc has users.
 static const tl_kernel *tli_find_call_kernel(tl_run *run, int32_t kernel) {
     int32_t origin = tli_caller_graph(run)->nodes[run->call.node].origin;
+    tl_kernel *own = run->flights ? &run->flights[run->flight].user_kernel : &run->user_kernel;
     if (!run->desc.users || origin < 0) return &run->kernels[kernel];
-    run->user_kernel = run->kernels[kernel];
-    run->user_kernel.user = run->desc.users[origin];
-    return &run->user_kernel;
+    *own = run->kernels[kernel];
+    own->user = run->desc.users[origin];
+    return own;
 }
 
 // Yield the call at hand: its operands are claimed and described.

@@ -268,6 +268,7 @@ static void *work(void *user) {
     job_system *jobs = (job_system *)user;
     pthread_mutex_lock(&jobs->lock);
     for (;;) {
+        const tl_kernel *kernel;
         job at;
         int32_t i;
         while (!jobs->waiting_count && !jobs->ends) pthread_cond_wait(&jobs->changed, &jobs->lock);
@@ -276,8 +277,9 @@ static void *work(void *user) {
         jobs->waiting_count--;
         for (i = 0; i < jobs->waiting_count; i++) jobs->waiting[i] = jobs->waiting[i + 1];
         pthread_mutex_unlock(&jobs->lock);
-        at.result = (at.step.call.kind == TL_STEP_BACKWARD ? backward : forward)(&at.step.call,
-                                                                                  at.step.kernel->user);
+        kernel = at.step.kernel;
+        at.result = at.step.call.kind == TL_STEP_BACKWARD ? kernel->backward(&at.step.call, kernel->user)
+                                                          : kernel->forward(&at.step.call, kernel->user);
         pthread_mutex_lock(&jobs->lock);
         jobs->ended[jobs->ended_count++] = at;
         pthread_cond_broadcast(&jobs->changed);
@@ -684,22 +686,29 @@ static int run(program *p, const char *path) {
     return table ? table : pictures;
 }
 
-int main(int count, char **argv) {
-    static program p;  // zero
-    int done, code;
+static void free_program(program *p) {
     int32_t i;
-    p.progress.shown_ns = training_wall_ns();
-    p.progress.terminal = isatty(STDERR_FILENO);
-    code = parse_options(&p.o, count, argv, &done);
-    if (code || done) return code;
-    training_set_signals();
-    code = run(&p, argv[0]);
-    if (p.jobs.thread_count) end_jobs(&p.jobs);
-    for (i = 0; i < p.run_count; i++) free_training(&p.env, &p.runs[i]);
-    tl_free_trace(p.trace);
-    tl_free_plan(&p.env, &p.one);
-    free((tl_step *)p.plan.steps);
-    training_free_model(&p.env, &p.m);
-    free(p.text.ids);
-    return training_finish(code);
+    if (p->jobs.thread_count) end_jobs(&p->jobs);
+    for (i = 0; i < p->run_count; i++) free_training(&p->env, &p->runs[i]);
+    tl_free_trace(p->trace);
+    tl_free_plan(&p->env, &p->one);
+    free((tl_step *)p->plan.steps);
+    training_free_model(&p->env, &p->m);
+    free(p->text.ids);
+    free(p);
+}
+
+int main(int count, char **argv) {
+    program *p = (program *)calloc(1, sizeof *p);
+    int done, code;
+    if (!p) return training_fail(TRAINING_INPUT, "no memory");
+    p->progress.shown_ns = training_wall_ns();
+    p->progress.terminal = isatty(STDERR_FILENO);
+    code = parse_options(&p->o, count, argv, &done);
+    if (!code && !done) {
+        training_set_signals();
+        code = run(p, argv[0]);
+    }
+    free_program(p);
+    return done ? code : training_finish(code);
 }

@@ -129,6 +129,7 @@ typedef struct tli_flight {
     tl_run_step   yielded;      // to tl_run_plan
     tli_computing computing;
     uint64_t      high_bytes;
+    tl_kernel     user_kernel;  // of the call that was yielded, where nodes have users; stays here
     tli_held     *freed;        // [freed_count] by the step; given back before step index + in_flight
     int32_t       freed_count;
 } tli_flight;

@@ -507,10 +507,11 @@ static void tli_cut_operands(tl_run *run) {
 // The kernel of the call at hand, with the user of its node where the desc has users.
 static const tl_kernel *tli_find_call_kernel(tl_run *run, int32_t kernel) {
     int32_t origin = tli_caller_graph(run)->nodes[run->call.node].origin;
+    tl_kernel *own = run->flights ? &run->flights[run->flight].user_kernel : &run->user_kernel;
     if (!run->desc.users || origin < 0) return &run->kernels[kernel];
-    run->user_kernel = run->kernels[kernel];
-    run->user_kernel.user = run->desc.users[origin];
-    return &run->user_kernel;
+    *own = run->kernels[kernel];
+    own->user = run->desc.users[origin];
+    return own;
 }
 
 // Yield the call at hand: its operands are claimed and described.

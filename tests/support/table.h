@@ -175,4 +175,5 @@ static const tl_plan table_plan = {
     0,  // slot_count
     NULL, 0,
     NULL,  // narrow
+    0,  // in_flight
 };

@@ -177,4 +177,5 @@ static const tl_plan narrow_plan = {
     0,  // slot_count
     NULL, 0,
     &narrow_narrow,  // narrow
+    0,  // in_flight
 };

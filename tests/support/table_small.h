@@ -161,4 +161,5 @@ static const tl_plan small_plan = {
     0,  // slot_count
     NULL, 0,
     NULL,  // narrow
+    0,  // in_flight
 };
