@@ -3533,6 +3533,7 @@ static int place_plan(program *p) {
     tl_places_desc desc;
     tl_device device = p->device;
     tl_result result;
+    uint64_t before = p->plan.offset_count ? p->plan.arena_bytes : UINT64_MAX;
     if (!p->host_bytes) memset(&device, 0, sizeof device);
     device.alignment_bytes = p->alignment;
     memset(&desc, 0, sizeof desc);
@@ -3543,6 +3544,10 @@ static int place_plan(program *p) {
     desc.bank_count = p->o.bank_count;
     desc.block_bytes = p->block_bytes;
     result = tl_plan_places(&p->env, &desc, &p->plan, &p->places);
+    if (!result && p->budget_bytes && p->plan.arena_bytes > before) {   // as when it was to be refused
+        desc.work_limit *= 16;
+        result = tl_plan_places(&p->env, &desc, &p->plan, &p->places);
+    }
     if (result == TL_ERROR_INFEASIBLE) return fail(CODE_INFEASIBLE, "%s: %s", path_of(p), reason_of(&p->env));
     if (result) return fail_result(p, path_of(p));
     p->work += p->places.work;

@@ -13,6 +13,7 @@
 // plan of the rounded graph.
 
 #define TLI_ARENA_TURNS 6      // plans that are made at most, the last one beside
+#define TLI_ARENA_EFFORT 16    // times the caller's work, for the places of the last one before it is refused
 
 typedef struct tli_arena_plan tli_arena_plan;
 
@@ -45,6 +46,7 @@ struct tli_arena_plan {
     uint64_t  place_work;       // of the places of each plan; 0 = the default
     uint64_t  block_bytes;      // of the blocks that cut the arenas; 0 = they are whole
     int       is_unplaced;      // 1 = no places in the banks were found for the plan
+    uint64_t  live_bytes;       // of the plan, its sizes rounded up
     uint64_t  work, most_work;  // of the plans before; of the next one by default
     tl_plan  *plan;
     tl_remat_report *report;    // of the first plan: its bounds hold for all
@@ -126,6 +128,7 @@ static tl_result tli_arena_try(tli_arena_plan *a, const tli_budget *budget, tl_r
     a->turns++;
     a->work += report->work;
     if (result) return result;
+    a->live_bytes = a->plan->peak_bytes;
     result = tli_arena_place(a, 1);
     if (result) tl_free_plan(a->env, a->plan);
     return result;
@@ -144,17 +147,19 @@ static void tli_arena_lower_host(tli_arena_plan *a, tli_budget *within, uint64_t
 }
 
 // By what the arena of the device is too large: an eighth of the live bytes, where there are no places.
-static uint64_t tli_arena_excess_of(const tli_arena_plan *a, const tli_budget *budget, tli_budget *within) {
+static uint64_t tli_arena_excess_of(const tli_arena_plan *a, const tli_budget *budget) {
     uint64_t bytes = a->plan->arena_bytes;
-    if (!a->is_unplaced) return bytes > budget->bytes ? bytes - budget->bytes : 0;
-    if (within->bytes > a->plan->peak_bytes) within->bytes = a->plan->peak_bytes;
-    return within->bytes / 8 + 1;
+    if (a->is_unplaced) return a->live_bytes / 8 + 1;
+    return bytes > budget->bytes ? bytes - budget->bytes : 0;
 }
 
-// Less for the next plan, by what the arenas exceed. 0 = nothing would be left.
+// Less for the next plan, by what the arenas exceed. Of the device a 16th of that at first, then a fourth: a
+// plan of a little less is another one, whose allocations mostly leave no gaps. 0 = nothing would be left.
 static int tli_arena_lower(tli_arena_plan *a, const tli_budget *budget, tli_budget *within) {
-    uint64_t device = tli_arena_excess_of(a, budget, within), host = a->plan->host_arena_bytes;
+    uint64_t device = tli_arena_excess_of(a, budget), host = a->plan->host_arena_bytes;
     host -= host < budget->host_bytes ? host : budget->host_bytes;
+    if (device && within->bytes > a->live_bytes) within->bytes = a->live_bytes;
+    if (device && a->turns < 3 && !a->is_unplaced) device = (device >> (a->turns == 1 ? 4 : 2)) + 1;
     if (device >= within->bytes) return 0;
     within->bytes -= device;
     tli_arena_lower_host(a, within, host < within->host_bytes ? within->host_bytes - host : 0);
@@ -209,9 +214,14 @@ static tl_result tli_arena_end(tli_arena_plan *a, const tli_budget *budget, tl_r
     }
     if (result) return result;
     if (a->is_unplaced) {
-        int holds = a->plan->peak_bytes <= budget->bytes && !budget->is_over;
+        int holds = a->live_bytes <= budget->bytes && !budget->is_over;
         result = tli_arena_place(a, holds);     // the error of the banks, or the bytes that one would do with
         if (holds || result) return tli_arena_drop(a, holds ? TL_ERROR_INFEASIBLE : result);
+    }
+    if (a->plan->arena_bytes > budget->bytes && a->live_bytes <= budget->bytes && a->place_work) {
+        if (!tli_mul_u64(a->place_work, TLI_ARENA_EFFORT, &a->place_work)) a->place_work = 0;
+        result = tli_arena_place(a, 1);
+        if (result) return tli_arena_drop(a, result);
     }
     return a->plan->arena_bytes > budget->bytes || budget->is_over ? tli_arena_refuse(a, budget, found) : TL_OK;
 }

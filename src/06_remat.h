@@ -134,8 +134,9 @@ typedef struct tl_remat_report {
 //
 // The plan comes with places (tl_plan_places), unless desc->live says otherwise, and the budget binds their
 // arena: the bytes that a run takes. The sizes of allocations are rounded up to the alignment. Where an arena
-// exceeds the budget, up to five more plans are made within less, each with a quarter of the work limit,
-// then that of the least budget. Host copies have an arena of their own, which the host budget binds; where
+// exceeds the budget, up to five more plans are made within less, a little less at first, each with a quarter
+// of the work limit, then that of the least budget; before its arena is refused it is placed with 16 times
+// the work limit. Host copies have an arena of their own, which the host budget binds; where
 // that of the least budget's plan exceeds it, the plan of the least budget without copies is the last one.
 // The bound is that of the live bytes, rounded up, so it holds for every arena. The error names the arena
 // of the plan at the least budget: with so many bytes there is a plan. With banks, what is taken of all of

@@ -48,6 +48,9 @@ static void one_budget(const char *name, const tl_graph *graph, const tl_graph *
     result = tl_plan_remat(NULL, &desc, &placed, NULL);
     t->ms += processor_ms() - start;
     t->refused += result && !other;
+    if (result && !other)
+        printf("%-18s %12llu (%3.0f %%) align %4llu: refused, live bytes fit\n", name, (ull)budget,
+               100.0 * (double)budget / (double)all, (ull)alignment);
     if (!result && !other) {
         uint64_t peak = live_peak(rounded, &placed);
         arena = (double)placed.arena_bytes / (double)peak;
