@@ -63,6 +63,8 @@ static void add_random_node(tl_env *env, tl_random *random, small_case *s, uint6
     node.output_bytes = &bytes;
     node.output_count = 1;
     node.keep = !pick(random, 8);
+    node.once = random->state % 6 == 0;
+    if (node.saved_bytes) node.swork_bytes = random->state / 6 % 2 ? TL_SCRATCH_NONE : 4 * (random->state / 16 % 4);
     assert_int_equal(tl_add_node(env, &s->graph, &node, NULL), TL_OK);
 }
 
@@ -172,6 +174,7 @@ static int make_part(search *x, uint64_t parts) {
             node->saved_bytes = up_to_4(up(node->saved_bytes, p));
             node->fwork_bytes = up_to_4(up(node->fwork_bytes, p));
             node->bwork_bytes = up_to_4(up(node->bwork_bytes, p));
+            node->swork_bytes = up_to_4(up(node->swork_bytes, p));
         }
         if (x->outputs[i].bytes % (4 * p)) return 0;
         x->outputs[i].bytes /= p;

@@ -56,6 +56,7 @@ static inline void case_describe(const case_op *op, tl_random *random, uint64_t 
     if (op->saved_part) node->saved_bytes = bytes / op->saved_part;
     else if (!op->takes_blocks && !case_pick(random, 3)) node->saved_bytes = batch * 8;
     if (!case_pick(random, 4)) node->fwork_bytes = 32;
+    node->once = random->state % 6 == 0;
 }
 
 // The first op of the list that reads one tensor and takes blocks.
