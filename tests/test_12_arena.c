@@ -164,9 +164,10 @@ static void a_block_of_the_budget_runs_every_plan_made_for_it(void **state) {
             remat.budget_bytes = report.least_budget_bytes;
             if (tl_plan_remat(&env, &remat, &plan, &report)) fail_msg("round %ld: %s", round, env.error.text);
         }
-        block = take_block((size_t)remat.budget_bytes, 0);
-        desc.memory = block.start;
         desc.memory_bytes = remat.budget_bytes;
+        if (desc.memory_bytes < remat.alignment_bytes) desc.memory_bytes = remat.alignment_bytes;  // the least of a backend
+        block = take_block((size_t)desc.memory_bytes, 0);
+        desc.memory = block.start;
         desc.alignment_bytes = remat.alignment_bytes;
         arena_open(&a, &graph, ONLINE, &desc);
         a.b.desc.plan = &plan;
