@@ -32644,9 +32644,9 @@ TLI_IMPL int tl_parse_remat_form(const char *text, tl_remat_form *form) {
 // same, a plan is made again within as much less, a few times; the last try is the plan of the least
 // budget, which depends on no budget of the device: if its arena is refused, it is what does. Host copies
 // have an arena of their own; where even the least plan's exceeds the budget of the host, the last try is
-// the least plan without copies. In banks, what is taken of all of them together is the arena, and places that
-// no bank holds count as an arena that is too large. All planners with a budget go this way: each gives a function that makes one
-// plan of the rounded graph.
+// the least plan without copies. In banks, what is taken of all of them together is the arena, and places
+// that no bank holds count as an arena that is too large. All planners with a budget go this way: each gives
+// a function that makes one plan of the rounded graph.
 
 #define TLI_ARENA_TURNS 6      // plans that are made at most, the last one beside
 #define TLI_ARENA_EFFORT 16    // times the caller's work, for the places of the last one before it is refused
