@@ -49,7 +49,8 @@
        TL_ASSERT(x)                 default assert; only a NULL where none is allowed asserts
        TL_NO_STDIO                  drops functions that open files; nothing else uses stdio
        TL_NO_THREADS                no built-in lock; the caller may still give one
-       TL_NO_CHECKS                 drops the checked and the deferred CPU backend, which are for tests
+       TL_NO_CHECKS                 drops the checked and the deferred CPU backend, which are for tests, and
+                                    the comparison of the ranges of tl_run_desc.states
        TL_NO_PLANNERS               drops what makes plans: checkpoint configs, kept sets, Revolve,
                                     [6], [9], [7] except quantisation and loss scales, and their inputs:
                                     layers, statistics, fusion, measured devices; plans made
@@ -4263,7 +4264,7 @@ typedef struct tl_node_cost {
 typedef struct tl_run_figures {
     uint64_t keep_all_bytes;        // the least budget with which nothing is made again
     uint64_t least_bytes;           // the least budget found to work; UINT64_MAX = none of 64 bits
-    uint64_t budget_bytes;          // that was asked for: budget_bytes, or the ratio of keep_all_bytes; 0 = none
+    uint64_t budget_bytes;          // that was asked for, in bytes or as a ratio of keep_all_bytes; 0 = none
     uint64_t keep_all_peak_bytes;   // live bytes of the plan that keeps everything, without the base
     uint64_t keep_all_arena_bytes;  // the high-water mark of its offsets
     uint64_t peak_bytes, arena_bytes;  // the same of the plan that the run has; 0 = the budget does not fit
@@ -4406,9 +4407,9 @@ typedef struct tl_run_desc {
     double              budget_ratio; // > 0: budget_bytes is that part of figures.keep_all_bytes, rounded down
     const tl_node_cost *costs;        // [op_count] of ops whose own are 0; read during the call; 0 = none
     tl_run_figures     *figures;      // written whether the budget fits or not; 0 = not wanted
-    struct tl_rehearsal *rehearsal;   // tl_rehearse_run first, whose errors refuse the run and whose costs count
-                                      // where there are no others. Written whether that works or not; release
-                                      // with tl_free_rehearsal. 0 = no rehearsal
+    struct tl_rehearsal *rehearsal;   // tl_rehearse_run first, whose errors refuse the run, and whose costs
+                                      // count where there are no others. Written whether that works or not;
+                                      // release with tl_free_rehearsal. 0 = no rehearsal
 } tl_run_desc;
 
 // What the last pass did.
@@ -4750,7 +4751,8 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
       "clear what is read: the content of scratch is undefined") \
     X(TL_FINDING_SCRATCH_UNUSED, "does not touch its scratch", "set %w to 0") \
     X(TL_FINDING_OUTPUT_READ, "reads %o before it writes there", "write first: the content is undefined") \
-    X(TL_FINDING_NOT_WRITTEN, "leaves %o unwritten from byte %b on", "write all of it, or declare fewer bytes") \
+    X(TL_FINDING_NOT_WRITTEN, "leaves %o unwritten from byte %b on", \
+      "write all of it, or declare fewer bytes") \
     X(TL_FINDING_BEYOND_WRITTEN, "writes beside %o, behind byte %b", "declare more bytes (%w)") \
     X(TL_FINDING_BEYOND_READ, "reads beside %o, behind byte %b", "declare more bytes (%w)") \
     X(TL_FINDING_READ_ONLY_WRITTEN, "writes to %o, which it may only read, at byte %b", \
@@ -4765,7 +4767,8 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
     X(TL_FINDING_READY_IGNORED, "makes another %o where its outputs are there already", \
       "with call->outputs_ready read the outputs, and make the saved bytes alone") \
     X(TL_FINDING_GRADIENT_OVERWRITTEN, "overwrites %o", "add to it: a gradient is a sum") \
-    X(TL_FINDING_GRADIENT_IGNORED, "does not read %o", "multiply by it: a loss may be scaled, a result be read") \
+    X(TL_FINDING_GRADIENT_IGNORED, "does not read %o", \
+      "multiply by it: a loss may be scaled, a result be read") \
     X(TL_FINDING_INPUT_UNUSED, "reads %o neither here nor in backward", "take the input out") \
     X(TL_FINDING_SAVED_UNUSED, "does not read its saved bytes", "set saved_bytes to 0") \
     X(TL_FINDING_PARAM_BYTES_DIFFER, "has %b bytes of registered parameters", "set param_bytes to that") \
@@ -4791,7 +4794,7 @@ typedef struct tl_finding {
 // With what the passes are compared.
 #define TL_REHEARSALS(X) \
     X(TL_REHEARSAL_KEPT,  "kept",  "a pass in which nothing is dropped before its end") \
-    X(TL_REHEARSAL_PLANS, "plans", "no memory for that: a pass of the run's own plan")
+    X(TL_REHEARSAL_PLANS, "plans", "no memory for that: a pass that keeps what is read, or the run's own plan")
 
 typedef enum tl_rehearsal_kind { TL_REHEARSALS(TLI_ENUM) TL_REHEARSAL_COUNT } tl_rehearsal_kind;
 
@@ -4808,8 +4811,8 @@ typedef struct tl_rehearsal {
     int32_t       node_count;
     int32_t       call_count;     // calls of kernels
     tl_rehearsal_kind kind;
-    int32_t       unprobed_count; // nodes whose calls were not varied: their bytes are known at run time only, or
-                                  // the host cannot call their kernels (another backend than one of the host)
+    int32_t       unprobed_count; // nodes whose calls were not varied: their bytes are known at run time only,
+                                  // or the host cannot call their kernels (another backend than its own)
     int32_t       is_stressed;    // 1 = the pass that drops what it can was run: there was no error before it
     int32_t       lost_count;     // findings for which there was no memory
     int32_t       calling_node;   // of the call under way: where a kernel ends the program, a debugger reads
@@ -48508,7 +48511,8 @@ struct tl_run {
     tl_plan         plan;
     tl_report       planned;         // of the plan
     tli_budget      budget;          // what caller, device and backend allow
-    int32_t owns_layers, owns_nodes;  // 1 = made from layers; the arrays of own_graph and own_source are the run's
+    int32_t owns_layers;             // 1 = made from layers
+    int32_t owns_nodes;              // 1 = the arrays of own_graph and own_source are the run's
     int32_t         by_node;         // 1 = kernel i is that of the caller's node i, whatever its op
     tl_kernel       user_kernel;     // that of the last call, with the user of its node
     int32_t         is_hybrid;       // 1 = strategy.mode says so
@@ -53594,9 +53598,9 @@ TLI_IMPL tl_result tl_find_tensor_bytes(tl_run *run, tl_tensor tensor, uint64_t 
 
 // -- the caller's state, and users by node --
 //
-// What kernels read and write beside their operands is known by ranges of the caller's memory. They are compared
-// with each other and with the arena once, when a run is made: where two overlapped, what is restored, saved or
-// summed of one would change the other.
+// What kernels read and write beside their operands is known by ranges of the caller's memory. They are
+// compared with each other and with the arena once, when a run is made: where two overlapped, what is restored,
+// saved or summed of one would change the other.
 //
 //     states   |== conv weights ==|== their gradient ==|    |== running mean ==|
 //     arena                                                                        |####...####|
@@ -53659,7 +53663,8 @@ static tl_result tli_check_states(tl_run *run) {
     int32_t *order;
     tl_result result;
     if (run->desc.state_count < 0 || !run->desc.states != !count)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(STATES_COUNT_WITHOUT_STATES));
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                        TLI_RULE(STATES_COUNT_WITHOUT_STATES));
     for (i = 0; i < count; i++) {
         tli_rule rule = tli_find_state_rule(run, &run->desc.states[i]);
         if (rule) return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), rule, i, 0);
@@ -55087,8 +55092,9 @@ TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on
 #ifndef TL_NO_PLANNERS
 // -- rehearsal: probes of one call --
 //
-// What a kernel reads shows in what it makes: a call is made again and again on copies of its operands, each time
-// with one thing changed that must not matter, or that must. Who reads what is not declared is known by name then.
+// What a kernel reads shows in what it makes: a call is made again and again on copies of its operands, each
+// time with one thing changed that must not matter, or that must. Who reads what is not declared is known by
+// name then.
 //
 //     before  |guard| input 0 |guard| output 0 |guard| scratch |guard|   contents before the call
 //     work    the same, with one change -> kernel
@@ -55111,8 +55117,8 @@ typedef struct tli_rehearsing {
     tl_backend    backend;       // of the passes: in memory of the env, or that of the run
     int32_t       owns_backend;
     char         *state;         // as the caller left it
-    uint64_t     *made;          // [tensor_count + node_count + input_count] hashes of outputs, of saved bytes, of
-                                 // input gradients after each backward, as they were made first
+    uint64_t     *made;          // [tensor_count + node_count + input_count] hashes of outputs, of saved bytes,
+                                 // of input gradients after each backward, as they were made first
     uint64_t     *ends;          // [state_count + tensor_count] of the state and the results after the pass
     uint8_t      *is_made;       // [tensor_count + node_count + input_count]
     uint64_t     *times;         // [2 * node_count * pass_count]
@@ -55217,7 +55223,9 @@ typedef struct tli_probe {
 
 // -- rehearsal: the state that a node uses --
 
-static int tli_uses_state(const tl_state *state, int32_t node) { return state->node == node || state->node < 0; }
+static int tli_uses_state(const tl_state *state, int32_t node) {
+    return state->node == node || state->node < 0;
+}
 
 typedef enum tli_state_move { TLI_STATE_TAKE, TLI_STATE_PUT, TLI_STATE_COMPARE } tli_state_move;
 
@@ -55350,7 +55358,8 @@ static void tli_list_shadows(tli_probe *p) {
     for (i = 0; i < node->output_count; i++)
         tli_add_shadow(p, TL_OPERAND_OUTPUT_GRADIENT, i, TLI_SHADOW_READ, call->output_grads[i].range.bytes);
     tli_list_input_gradients(p);
-    tli_add_shadow(p, TL_OPERAND_SAVED, 0, backward ? TLI_SHADOW_READ : TLI_SHADOW_WRITE, call->saved.range.bytes);
+    tli_add_shadow(p, TL_OPERAND_SAVED, 0, backward ? TLI_SHADOW_READ : TLI_SHADOW_WRITE,
+                   call->saved.range.bytes);
     tli_add_shadow(p, TL_OPERAND_SCRATCH, 0, TLI_SHADOW_SCRATCH, call->scratch.range.bytes);
 }
 
@@ -55408,7 +55417,8 @@ static tl_result tli_open_probe(tli_probe *p, tli_rehearsing *r, tl_run *run, co
         p->state_bytes = tli_count_state(&run->desc, step->call.node);
         p->memory = (char *)tli_alloc_array(env, 1, 3 * p->image_bytes + 2 * p->state_bytes + 64);
     }
-    if (!p->memory) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+    if (!p->memory)
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
     p->before = p->memory + (64 - ((uintptr_t)p->memory & 63));
     p->work = p->before + p->image_bytes;
     p->after = p->work + p->image_bytes;
@@ -55442,7 +55452,8 @@ static void tli_apply_change(const tli_probe *p, const tli_change *change) {
     tli_copy(p->work, p->before, (size_t)p->image_bytes);
     for (i = 0; i < p->count && change->shadow == TLI_PROBE_UNDEFINED; i++)
         if (tli_is_undefined(&p->shadows[i])) tli_fill_shadow(p, &p->shadows[i], change->fill);
-    if (change->shadow == TLI_PROBE_GUARDS) tli_fill_guards(p, p->work, change->guard, tli_fill_word(change->fill));
+    if (change->shadow == TLI_PROBE_GUARDS)
+        tli_fill_guards(p, p->work, change->guard, tli_fill_word(change->fill));
     if (change->shadow >= 0) tli_fill_shadow(p, &p->shadows[change->shadow], change->fill);
     for (i = 0; i < p->count && change->ready; i++)      // the outputs are there
         if (p->shadows[i].kind == TL_OPERAND_OUTPUT)
@@ -55456,8 +55467,8 @@ static void tli_apply_change(const tli_probe *p, const tli_change *change) {
     }
 }
 
-// Scratch, and saved bytes of nodes that declare none, have an address all the same, so that whoever uses them is
-// named and does not crash.
+// Scratch, and saved bytes of nodes that declare none, have an address all the same, so that whoever uses them
+// is named and does not crash.
 static int tli_is_lent(const tli_probe *p, const tli_shadow *shadow) {
     if (shadow->kind == TL_OPERAND_SCRATCH) return 1;
     return shadow->kind == TL_OPERAND_SAVED && !p->node->saved_bytes;
@@ -55472,7 +55483,8 @@ static void tli_describe_probe(tli_probe *p, const tli_change *change) {
     for (i = 0; i < p->count; i++) {
         const tli_shadow *shadow = &p->shadows[p->shadows[i].same];
         int gone = shadow->access == TLI_SHADOW_NONE && !tli_is_lent(p, shadow);
-        if (change->declared == i + 1 || (change->declared == TLI_DECLARED_ALL && shadow->access == TLI_SHADOW_HIDDEN)) gone = 1;
+        if (change->declared == i + 1) gone = 1;
+        if (change->declared == TLI_DECLARED_ALL && shadow->access == TLI_SHADOW_HIDDEN) gone = 1;
         if (change->plain && shadow->kind == TL_OPERAND_SAVED) gone = 1;
         tli_zero(&at[i], sizeof at[i]);
         at[i].format = shadow->kind == TL_OPERAND_INPUT || shadow->kind == TL_OPERAND_INPUT_GRADIENT
@@ -55511,8 +55523,8 @@ static void tli_probe_random(const tli_probe *p, tl_random_moment moment) {
         desc->random(moment, p->step->call.node, p->step->call.micro_batch, desc->random_user);
 }
 
-// Call the kernel with a change. first: 1 = nothing of the node has run in this pass. A call that stands for the
-// first one draws the same random numbers, and leaves their state as that did.
+// Call the kernel with a change. first: 1 = nothing of the node has run in this pass. A call that stands for
+// the first one draws the same random numbers, and leaves their state as that did.
 static tl_result tli_run_probe(tli_probe *p, const tli_change *change, int first) {
     const tl_kernel *kernel = p->step->kernel;
     int backward = p->step->call.kind == TL_STEP_BACKWARD;
@@ -55587,8 +55599,8 @@ static int tli_makes_enough(const tli_probe *p) {
     int32_t i;
     for (i = 0; i < p->count; i++)
         if (tli_is_effect(&p->shadows[i])) bytes += p->shadows[i].bytes;
-    if (p->step->call.kind == TL_STEP_BACKWARD && tli_has_gradient_state(&p->run->desc, p->step->call.node)) return 1;
-    return bytes >= 4;
+    if (p->step->call.kind != TL_STEP_BACKWARD) return bytes >= 4;
+    return bytes >= 4 || tli_has_gradient_state(&p->run->desc, p->step->call.node);
 }
 
 // Whether a change of one operand shows in the effects, tried with each fill in turn. -1 = no fill changed it.
@@ -55617,8 +55629,8 @@ static int tli_is_untouched(const tli_probe *p, const tli_shadow *shadow, uint64
     return byte < shadow->bytes && tli_holds_word(p->work + shadow->at + from, bytes, tli_fill_word(fill));
 }
 
-// An output differs by what it held before: it was not written, or read. Only what is not written holds one fill
-// as well as another.
+// An output differs by what it held before: it was not written, or read. Only what is not written holds one
+// fill as well as another.
 static tl_result tli_name_output(tli_probe *p, int32_t i, tli_fill fill, uint64_t byte) {
     const tli_shadow *shadow = &p->shadows[i];
     tli_fill other = fill == TLI_FILL_ONE ? TLI_FILL_SIGNALLING : TLI_FILL_ONE;
@@ -55836,7 +55848,8 @@ static int tli_adds_nothing(const tli_probe *p) {
     int32_t i;
     for (i = 0; i < p->count; i++) {
         const tli_shadow *s = &p->shadows[i];
-        if (s->access == TLI_SHADOW_ADD && !tli_same_bytes(p->after + s->at, p->before + s->at, s->bytes)) return 0;
+        if (s->access != TLI_SHADOW_ADD) continue;
+        if (!tli_same_bytes(p->after + s->at, p->before + s->at, s->bytes)) return 0;
     }
     return tli_same_bytes(p->state_after, p->state_before, p->state_bytes);
 }
@@ -55862,15 +55875,16 @@ static tl_result tli_probe_declared(tli_probe *p) {
         if (result) return result;
         if (shows) continue;
         tli_note_finding(p, is_gradient ? TL_FINDING_GRADIENT_IGNORED
-                         : s->kind == TL_OPERAND_SAVED ? TL_FINDING_SAVED_UNUSED : TL_FINDING_NEEDS_UNUSED, s, 0);
+                         : s->kind == TL_OPERAND_SAVED ? TL_FINDING_SAVED_UNUSED
+                         : TL_FINDING_NEEDS_UNUSED, s, 0);
     }
     return TL_OK;
 }
 
 // How many contributions the gradient of an input gets.
-static int32_t tli_count_contributions(const tli_probe *p, int32_t tensor) {
+static int32_t tli_count_contributions(const tli_probe *p, int32_t input) {
     const tl_graph *graph = p->run->graph;
-    int32_t id, k, count = 0;
+    int32_t tensor = graph->inputs[p->node->first_input + input].tensor, id, k, count = 0;
     for (id = graph->outputs[tensor].node + 1; id < graph->node_count; id++)
         for (k = 0; k < graph->nodes[id].input_count && graph->nodes[id].has_grad; k++)
             count += graph->inputs[graph->nodes[id].first_input + k].tensor == tensor;
@@ -55888,8 +55902,7 @@ static tl_result tli_probe_sums(tli_probe *p) {
     for (i = 0; i < p->count; i++) {
         const tli_shadow *s = &p->shadows[i];
         int shows;
-        if (s->access != TLI_SHADOW_ADD ||
-            tli_count_contributions(p, p->run->graph->inputs[p->node->first_input + s->index].tensor) < 2) continue;
+        if (s->access != TLI_SHADOW_ADD || tli_count_contributions(p, s->index) < 2) continue;
         result = tli_try_fills(p, i, fills, 2, &shows);
         if (result) return result;
         if (!shows) tli_note_finding(p, TL_FINDING_GRADIENT_OVERWRITTEN, s, 0);
@@ -55964,11 +55977,12 @@ static tl_result tli_probe_call(tli_rehearsing *r, tl_run *run, const tl_run_ste
 // -- rehearsal: passes --
 //
 //     pass 1    nothing is dropped before the end; every call is probed; what it makes is hashed
-//     pass 2    everything is dropped as early as possible and made again, saved late, in place where allowed, on
-//               a backend that poisons what is dead: each hash must be that of pass 1
-//     passes 3  as pass 1, but plain: each step is timed from the end of the one before to its own
+//     pass 2    everything is dropped as early as possible and made again, saved late, in place where allowed,
+//               on a backend that poisons what is dead: each hash must be that of pass 1
+//     passes 3  nothing is made twice, nothing probed: each step is timed from the end of the one before to its
+//               own end
 //
-// Pass 2 is run where pass 1 has found no error: what is named already would only show again.
+// Passes 2 and 3 are run where no error was found before: what is named already would only show again.
 
 // The graph that is rehearsed: the caller's.
 static const tl_graph *tli_rehearsed_graph(const tli_rehearsing *r) { return tli_caller_graph(r->asked); }
@@ -56100,7 +56114,8 @@ static tl_result tli_note_call(tli_rehearsing *r, tl_run *sub, const tl_run_step
     int32_t i;
     if (call->count < call->total) return TL_OK;    // one of several calls for a range
     for (i = 0; i < node->output_count && !backward && !call->outputs_ready && !result; i++)
-        result = tli_note_made(r, sub, step, TL_OPERAND_OUTPUT, i, node->first_output + i, call->outputs[i].range);
+        result = tli_note_made(r, sub, step, TL_OPERAND_OUTPUT, i, node->first_output + i,
+                               call->outputs[i].range);
     if (!backward && !result)
         result = tli_note_made(r, sub, step, TL_OPERAND_SAVED, 0, graph->tensor_count + call->node,
                                call->saved.range);
@@ -56230,7 +56245,8 @@ static tl_result tli_take_times(tli_rehearsing *r, int32_t pass_count) {
     const tl_graph *graph = tli_rehearsed_graph(r);
     tl_node_cost *costs = (tl_node_cost *)tli_alloc_array(r->env, (uint64_t)graph->node_count, sizeof *costs);
     int32_t id, part;
-    if (!costs) return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+    if (!costs)
+        return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
     for (id = 0; id < graph->node_count; id++)
         for (part = 0; part < 2 && !graph->nodes[id].is_input; part++) {
             uint64_t *times = r->times + (size_t)(2 * id + part) * (size_t)pass_count, time;
@@ -56260,7 +56276,8 @@ static int32_t tli_find_drop(const tl_plan *plan, int32_t step, const tl_node_ou
     int32_t k;
     for (k = step + 1; k < plan->step_count && tl_find_step(plan, k).kind == TL_STEP_DROP; k++) {
         tl_step drop = tl_find_step(plan, k);
-        if (drop.node == tensor->node && (drop.output == tensor->output || drop.output == TL_ALL_OUTPUTS)) return k;
+        if (drop.node != tensor->node) continue;
+        if (drop.output == tensor->output || drop.output == TL_ALL_OUTPUTS) return k;
     }
     return -1;
 }
@@ -56271,11 +56288,12 @@ static int32_t tli_work_in_place(const tl_graph *graph, const tl_plan *plan, tl_
     for (k = 0; k < plan->step_count; k++) {
         tl_step step = tl_find_step(plan, k);
         const tl_node *node = &graph->nodes[step.node];
+        const tl_node_input *inputs = &graph->inputs[node->first_input];
         int32_t tensor, drop, i, readers = 0;
         if (k == skip) continue;
         if (step.kind == TL_STEP_FORWARD && node->inplace >= 0 && skip < k) {
-            tensor = graph->inputs[node->first_input + node->inplace].tensor;
-            for (i = 0; i < node->input_count; i++) readers += graph->inputs[node->first_input + i].tensor == tensor;
+            tensor = inputs[node->inplace].tensor;
+            for (i = 0; i < node->input_count; i++) readers += inputs[i].tensor == tensor;
             drop = tli_find_drop(plan, k, &graph->outputs[tensor]);
             if (drop >= 0 && readers == 1 && graph->nodes[graph->outputs[tensor].node].output_count == 1) {
                 step.kind = TL_STEP_FORWARD_INPLACE;
@@ -56287,7 +56305,12 @@ static int32_t tli_work_in_place(const tl_graph *graph, const tl_plan *plan, tl_
     return count;
 }
 
-typedef enum tli_rehearsed_plan { TLI_PLAN_HELD, TLI_PLAN_KEPT, TLI_PLAN_STRESSED, TLI_PLAN_DROPPED } tli_rehearsed_plan;
+typedef enum tli_rehearsed_plan {
+    TLI_PLAN_HELD,       // nothing is dropped before the end
+    TLI_PLAN_KEPT,       // nothing is made twice
+    TLI_PLAN_STRESSED,   // everything is dropped as early as possible, and overwritten where it may be
+    TLI_PLAN_DROPPED     // the same without working in place
+} tli_rehearsed_plan;
 
 static tl_result tli_make_rehearsed_plan(tli_rehearsing *r, tli_rehearsed_plan which, tl_plan *plan) {
     const tl_graph *graph = tli_rehearsed_graph(r);
@@ -56342,7 +56365,8 @@ static tl_result tli_open_rehearsed(tli_rehearsing *r, tli_rehearsed_plan which,
     return result;
 }
 
-// The first of two plans that can be run; nothing is logged of the first.
+// The first of two plans that can be run, for want of memory or of a chance to work in place; nothing is logged
+// of the first.
 static tl_result tli_open_either(tli_rehearsing *r, tli_rehearsed_plan first, tli_rehearsed_plan second,
                                  tli_rehearsed *sub) {
     tli_quiet quiet = tli_begin_quiet(r->env);
@@ -56406,20 +56430,36 @@ static tl_result tli_time_rehearsal(tli_rehearsing *r, tl_run *sub, int32_t pass
     tl_result result = TL_OK;
     int32_t pass;
     r->times = (uint64_t *)tli_alloc_array(r->env, count, sizeof *r->times);
-    if (!r->times) return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+    if (!r->times)
+        return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
     for (pass = 0; pass < pass_count && !result; pass++) result = tli_time_pass(r, sub, pass, pass_count);
     return result ? result : tli_take_times(r, pass_count);
 }
 
-static tl_result tli_rehearse_kept(tli_rehearsing *r, int32_t pass_count) {
+static tl_result tli_rehearse_kept(tli_rehearsing *r) {
     tli_rehearsed kept;
     tl_result result = tli_open_rehearsal_backend(r, 0);
     if (!result) {
         result = tli_open_either(r, TLI_PLAN_HELD, TLI_PLAN_KEPT, &kept);
         if (!result) {
             result = tli_probe_pass(r, kept.run);
-            if (!result && pass_count && !r->out->error_count) result = tli_time_rehearsal(r, kept.run, pass_count);
             tli_close_rehearsed(r, &kept);
+        }
+    }
+    tli_close_rehearsal_backend(r);
+    return result;
+}
+
+// Time the operations where they would run if nothing limited them: a pass that holds more than it needs is
+// slower, because caches are small.
+static tl_result tli_rehearse_times(tli_rehearsing *r, int32_t pass_count) {
+    tli_rehearsed timed;
+    tl_result result = tli_open_rehearsal_backend(r, 0);
+    if (!result) {
+        result = tli_open_rehearsed(r, TLI_PLAN_KEPT, &timed);
+        if (!result) {
+            result = tli_time_rehearsal(r, timed.run, pass_count);
+            tli_close_rehearsed(r, &timed);
         }
     }
     tli_close_rehearsal_backend(r);
@@ -56463,7 +56503,8 @@ static tl_result tli_check_rehearsal(const tl_run *run, const tl_rehearsal_desc 
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REHEARSE_RUN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
     if (*pass_count < -1 || *pass_count > 1000)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REHEARSE_RUN), TLI_RULE(PASS_COUNT_MUST_BE_TO_1000));
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REHEARSE_RUN),
+                        TLI_RULE(PASS_COUNT_MUST_BE_TO_1000));
     if (*pass_count > 0 && !has_clock)
         return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(REHEARSE_RUN), TLI_RULE(PASS_COUNT_NEEDS_CLOCK));
     if (!*pass_count) *pass_count = has_clock ? 5 : 0;
@@ -56487,8 +56528,9 @@ TLI_IMPL tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, t
     result = tli_alloc_rehearsal(&r);
     if (!result) {
         tli_compare_parameters(&r);
-        result = tli_rehearse_kept(&r, pass_count);
+        result = tli_rehearse_kept(&r);
         if (!result && !rehearsal->error_count) result = tli_rehearse_stressed(&r);
+        if (!result && !rehearsal->error_count && pass_count) result = tli_rehearse_times(&r, pass_count);
     }
     if (r.state) (void)tli_move_state(&run->desc, -1, r.state, TLI_STATE_PUT);
     tli_release(r.env, r.made);
@@ -56635,7 +56677,8 @@ static tl_result tli_add_op(const tli_op_list *list, tli_graph_rules *rules, int
     tl_node_desc node;
     tl_tensor before;
     if (!is_input && !op->forward) return tli_fail_op(list, i, TLI_RULE(OP_FORWARD_IS_MISSING));
-    if (!op->inputs && op->input_count > 0) return tli_fail_op(list, i, TLI_RULE(OP_INPUT_COUNT_WITHOUT_INPUTS));
+    if (!op->inputs && op->input_count > 0)
+        return tli_fail_op(list, i, TLI_RULE(OP_INPUT_COUNT_WITHOUT_INPUTS));
     if (!op->outputs == !op->output_bytes || !op->outputs == !!op->output_count)
         return tli_fail_op(list, i, TLI_RULE(OP_OUTPUT_BYTES_OR_OUTPUTS));
     tli_zero(&node, sizeof node);
@@ -56848,7 +56891,8 @@ static tl_result tli_find_figures(tli_op_run *o) {
     const tl_run_desc *asked = o->asked;
     tl_run_desc desc = o->desc;
     tl_result result = TL_OK;
-    if (!(asked->budget_ratio >= 0 && asked->budget_ratio <= 1) || (asked->budget_ratio > 0 && asked->budget_bytes))
+    if (!(asked->budget_ratio >= 0 && asked->budget_ratio <= 1) ||
+        (asked->budget_ratio > 0 && asked->budget_bytes))
         return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
                         TLI_RULE(BUDGET_RATIO_MUST_BE_0_TO_1));
     if (asked->budget_ratio > 0 || asked->figures) result = tli_measure_keep_all(o);
@@ -56978,7 +57022,8 @@ static tl_result tli_open_op_run(tli_op_run *o) {
     const tl_run_desc *asked = o->asked;
     tl_result result;
     if (o->list.count < 1)
-        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, TLI_RULE(OP_COUNT_MUST_BE_POSITIVE));
+        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
+                        TLI_RULE(OP_COUNT_MUST_BE_POSITIVE));
     if (asked->kernels || asked->kernel_count)
         return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, TLI_RULE(OP_KERNELS_STAND_IN_OPS));
     result = asked->graph ? tli_check_graph_ops(o) : TL_OK;

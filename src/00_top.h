@@ -49,7 +49,8 @@
        TL_ASSERT(x)                 default assert; only a NULL where none is allowed asserts
        TL_NO_STDIO                  drops functions that open files; nothing else uses stdio
        TL_NO_THREADS                no built-in lock; the caller may still give one
-       TL_NO_CHECKS                 drops the checked and the deferred CPU backend, which are for tests
+       TL_NO_CHECKS                 drops the checked and the deferred CPU backend, which are for tests, and
+                                    the comparison of the ranges of tl_run_desc.states
        TL_NO_PLANNERS               drops what makes plans: checkpoint configs, kept sets, Revolve,
                                     [6], [9], [7] except quantisation and loss scales, and their inputs:
                                     layers, statistics, fusion, measured devices; plans made

@@ -218,7 +218,8 @@ struct tl_run {
     tl_plan         plan;
     tl_report       planned;         // of the plan
     tli_budget      budget;          // what caller, device and backend allow
-    int32_t owns_layers, owns_nodes;  // 1 = made from layers; the arrays of own_graph and own_source are the run's
+    int32_t owns_layers;             // 1 = made from layers
+    int32_t owns_nodes;              // 1 = the arrays of own_graph and own_source are the run's
     int32_t         by_node;         // 1 = kernel i is that of the caller's node i, whatever its op
     tl_kernel       user_kernel;     // that of the last call, with the user of its node
     int32_t         is_hybrid;       // 1 = strategy.mode says so

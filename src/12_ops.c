@@ -65,7 +65,8 @@ static tl_result tli_add_op(const tli_op_list *list, tli_graph_rules *rules, int
     tl_node_desc node;
     tl_tensor before;
     if (!is_input && !op->forward) return tli_fail_op(list, i, TLI_RULE(OP_FORWARD_IS_MISSING));
-    if (!op->inputs && op->input_count > 0) return tli_fail_op(list, i, TLI_RULE(OP_INPUT_COUNT_WITHOUT_INPUTS));
+    if (!op->inputs && op->input_count > 0)
+        return tli_fail_op(list, i, TLI_RULE(OP_INPUT_COUNT_WITHOUT_INPUTS));
     if (!op->outputs == !op->output_bytes || !op->outputs == !!op->output_count)
         return tli_fail_op(list, i, TLI_RULE(OP_OUTPUT_BYTES_OR_OUTPUTS));
     tli_zero(&node, sizeof node);
@@ -278,7 +279,8 @@ static tl_result tli_find_figures(tli_op_run *o) {
     const tl_run_desc *asked = o->asked;
     tl_run_desc desc = o->desc;
     tl_result result = TL_OK;
-    if (!(asked->budget_ratio >= 0 && asked->budget_ratio <= 1) || (asked->budget_ratio > 0 && asked->budget_bytes))
+    if (!(asked->budget_ratio >= 0 && asked->budget_ratio <= 1) ||
+        (asked->budget_ratio > 0 && asked->budget_bytes))
         return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
                         TLI_RULE(BUDGET_RATIO_MUST_BE_0_TO_1));
     if (asked->budget_ratio > 0 || asked->figures) result = tli_measure_keep_all(o);
@@ -408,7 +410,8 @@ static tl_result tli_open_op_run(tli_op_run *o) {
     const tl_run_desc *asked = o->asked;
     tl_result result;
     if (o->list.count < 1)
-        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, TLI_RULE(OP_COUNT_MUST_BE_POSITIVE));
+        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
+                        TLI_RULE(OP_COUNT_MUST_BE_POSITIVE));
     if (asked->kernels || asked->kernel_count)
         return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, TLI_RULE(OP_KERNELS_STAND_IN_OPS));
     result = asked->graph ? tli_check_graph_ops(o) : TL_OK;

@@ -3,8 +3,9 @@
 #ifndef TL_NO_PLANNERS
 // -- rehearsal: probes of one call --
 //
-// What a kernel reads shows in what it makes: a call is made again and again on copies of its operands, each time
-// with one thing changed that must not matter, or that must. Who reads what is not declared is known by name then.
+// What a kernel reads shows in what it makes: a call is made again and again on copies of its operands, each
+// time with one thing changed that must not matter, or that must. Who reads what is not declared is known by
+// name then.
 //
 //     before  |guard| input 0 |guard| output 0 |guard| scratch |guard|   contents before the call
 //     work    the same, with one change -> kernel
@@ -27,8 +28,8 @@ typedef struct tli_rehearsing {
     tl_backend    backend;       // of the passes: in memory of the env, or that of the run
     int32_t       owns_backend;
     char         *state;         // as the caller left it
-    uint64_t     *made;          // [tensor_count + node_count + input_count] hashes of outputs, of saved bytes, of
-                                 // input gradients after each backward, as they were made first
+    uint64_t     *made;          // [tensor_count + node_count + input_count] hashes of outputs, of saved bytes,
+                                 // of input gradients after each backward, as they were made first
     uint64_t     *ends;          // [state_count + tensor_count] of the state and the results after the pass
     uint8_t      *is_made;       // [tensor_count + node_count + input_count]
     uint64_t     *times;         // [2 * node_count * pass_count]
@@ -133,7 +134,9 @@ typedef struct tli_probe {
 
 // -- rehearsal: the state that a node uses --
 
-static int tli_uses_state(const tl_state *state, int32_t node) { return state->node == node || state->node < 0; }
+static int tli_uses_state(const tl_state *state, int32_t node) {
+    return state->node == node || state->node < 0;
+}
 
 typedef enum tli_state_move { TLI_STATE_TAKE, TLI_STATE_PUT, TLI_STATE_COMPARE } tli_state_move;
 
@@ -266,7 +269,8 @@ static void tli_list_shadows(tli_probe *p) {
     for (i = 0; i < node->output_count; i++)
         tli_add_shadow(p, TL_OPERAND_OUTPUT_GRADIENT, i, TLI_SHADOW_READ, call->output_grads[i].range.bytes);
     tli_list_input_gradients(p);
-    tli_add_shadow(p, TL_OPERAND_SAVED, 0, backward ? TLI_SHADOW_READ : TLI_SHADOW_WRITE, call->saved.range.bytes);
+    tli_add_shadow(p, TL_OPERAND_SAVED, 0, backward ? TLI_SHADOW_READ : TLI_SHADOW_WRITE,
+                   call->saved.range.bytes);
     tli_add_shadow(p, TL_OPERAND_SCRATCH, 0, TLI_SHADOW_SCRATCH, call->scratch.range.bytes);
 }
 
@@ -324,7 +328,8 @@ static tl_result tli_open_probe(tli_probe *p, tli_rehearsing *r, tl_run *run, co
         p->state_bytes = tli_count_state(&run->desc, step->call.node);
         p->memory = (char *)tli_alloc_array(env, 1, 3 * p->image_bytes + 2 * p->state_bytes + 64);
     }
-    if (!p->memory) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+    if (!p->memory)
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
     p->before = p->memory + (64 - ((uintptr_t)p->memory & 63));
     p->work = p->before + p->image_bytes;
     p->after = p->work + p->image_bytes;
@@ -358,7 +363,8 @@ static void tli_apply_change(const tli_probe *p, const tli_change *change) {
     tli_copy(p->work, p->before, (size_t)p->image_bytes);
     for (i = 0; i < p->count && change->shadow == TLI_PROBE_UNDEFINED; i++)
         if (tli_is_undefined(&p->shadows[i])) tli_fill_shadow(p, &p->shadows[i], change->fill);
-    if (change->shadow == TLI_PROBE_GUARDS) tli_fill_guards(p, p->work, change->guard, tli_fill_word(change->fill));
+    if (change->shadow == TLI_PROBE_GUARDS)
+        tli_fill_guards(p, p->work, change->guard, tli_fill_word(change->fill));
     if (change->shadow >= 0) tli_fill_shadow(p, &p->shadows[change->shadow], change->fill);
     for (i = 0; i < p->count && change->ready; i++)      // the outputs are there
         if (p->shadows[i].kind == TL_OPERAND_OUTPUT)
@@ -372,8 +378,8 @@ static void tli_apply_change(const tli_probe *p, const tli_change *change) {
     }
 }
 
-// Scratch, and saved bytes of nodes that declare none, have an address all the same, so that whoever uses them is
-// named and does not crash.
+// Scratch, and saved bytes of nodes that declare none, have an address all the same, so that whoever uses them
+// is named and does not crash.
 static int tli_is_lent(const tli_probe *p, const tli_shadow *shadow) {
     if (shadow->kind == TL_OPERAND_SCRATCH) return 1;
     return shadow->kind == TL_OPERAND_SAVED && !p->node->saved_bytes;
@@ -388,7 +394,8 @@ static void tli_describe_probe(tli_probe *p, const tli_change *change) {
     for (i = 0; i < p->count; i++) {
         const tli_shadow *shadow = &p->shadows[p->shadows[i].same];
         int gone = shadow->access == TLI_SHADOW_NONE && !tli_is_lent(p, shadow);
-        if (change->declared == i + 1 || (change->declared == TLI_DECLARED_ALL && shadow->access == TLI_SHADOW_HIDDEN)) gone = 1;
+        if (change->declared == i + 1) gone = 1;
+        if (change->declared == TLI_DECLARED_ALL && shadow->access == TLI_SHADOW_HIDDEN) gone = 1;
         if (change->plain && shadow->kind == TL_OPERAND_SAVED) gone = 1;
         tli_zero(&at[i], sizeof at[i]);
         at[i].format = shadow->kind == TL_OPERAND_INPUT || shadow->kind == TL_OPERAND_INPUT_GRADIENT
@@ -427,8 +434,8 @@ static void tli_probe_random(const tli_probe *p, tl_random_moment moment) {
         desc->random(moment, p->step->call.node, p->step->call.micro_batch, desc->random_user);
 }
 
-// Call the kernel with a change. first: 1 = nothing of the node has run in this pass. A call that stands for the
-// first one draws the same random numbers, and leaves their state as that did.
+// Call the kernel with a change. first: 1 = nothing of the node has run in this pass. A call that stands for
+// the first one draws the same random numbers, and leaves their state as that did.
 static tl_result tli_run_probe(tli_probe *p, const tli_change *change, int first) {
     const tl_kernel *kernel = p->step->kernel;
     int backward = p->step->call.kind == TL_STEP_BACKWARD;
@@ -503,8 +510,8 @@ static int tli_makes_enough(const tli_probe *p) {
     int32_t i;
     for (i = 0; i < p->count; i++)
         if (tli_is_effect(&p->shadows[i])) bytes += p->shadows[i].bytes;
-    if (p->step->call.kind == TL_STEP_BACKWARD && tli_has_gradient_state(&p->run->desc, p->step->call.node)) return 1;
-    return bytes >= 4;
+    if (p->step->call.kind != TL_STEP_BACKWARD) return bytes >= 4;
+    return bytes >= 4 || tli_has_gradient_state(&p->run->desc, p->step->call.node);
 }
 
 // Whether a change of one operand shows in the effects, tried with each fill in turn. -1 = no fill changed it.
@@ -533,8 +540,8 @@ static int tli_is_untouched(const tli_probe *p, const tli_shadow *shadow, uint64
     return byte < shadow->bytes && tli_holds_word(p->work + shadow->at + from, bytes, tli_fill_word(fill));
 }
 
-// An output differs by what it held before: it was not written, or read. Only what is not written holds one fill
-// as well as another.
+// An output differs by what it held before: it was not written, or read. Only what is not written holds one
+// fill as well as another.
 static tl_result tli_name_output(tli_probe *p, int32_t i, tli_fill fill, uint64_t byte) {
     const tli_shadow *shadow = &p->shadows[i];
     tli_fill other = fill == TLI_FILL_ONE ? TLI_FILL_SIGNALLING : TLI_FILL_ONE;
@@ -752,7 +759,8 @@ static int tli_adds_nothing(const tli_probe *p) {
     int32_t i;
     for (i = 0; i < p->count; i++) {
         const tli_shadow *s = &p->shadows[i];
-        if (s->access == TLI_SHADOW_ADD && !tli_same_bytes(p->after + s->at, p->before + s->at, s->bytes)) return 0;
+        if (s->access != TLI_SHADOW_ADD) continue;
+        if (!tli_same_bytes(p->after + s->at, p->before + s->at, s->bytes)) return 0;
     }
     return tli_same_bytes(p->state_after, p->state_before, p->state_bytes);
 }
@@ -778,15 +786,16 @@ static tl_result tli_probe_declared(tli_probe *p) {
         if (result) return result;
         if (shows) continue;
         tli_note_finding(p, is_gradient ? TL_FINDING_GRADIENT_IGNORED
-                         : s->kind == TL_OPERAND_SAVED ? TL_FINDING_SAVED_UNUSED : TL_FINDING_NEEDS_UNUSED, s, 0);
+                         : s->kind == TL_OPERAND_SAVED ? TL_FINDING_SAVED_UNUSED
+                         : TL_FINDING_NEEDS_UNUSED, s, 0);
     }
     return TL_OK;
 }
 
 // How many contributions the gradient of an input gets.
-static int32_t tli_count_contributions(const tli_probe *p, int32_t tensor) {
+static int32_t tli_count_contributions(const tli_probe *p, int32_t input) {
     const tl_graph *graph = p->run->graph;
-    int32_t id, k, count = 0;
+    int32_t tensor = graph->inputs[p->node->first_input + input].tensor, id, k, count = 0;
     for (id = graph->outputs[tensor].node + 1; id < graph->node_count; id++)
         for (k = 0; k < graph->nodes[id].input_count && graph->nodes[id].has_grad; k++)
             count += graph->inputs[graph->nodes[id].first_input + k].tensor == tensor;
@@ -804,8 +813,7 @@ static tl_result tli_probe_sums(tli_probe *p) {
     for (i = 0; i < p->count; i++) {
         const tli_shadow *s = &p->shadows[i];
         int shows;
-        if (s->access != TLI_SHADOW_ADD ||
-            tli_count_contributions(p, p->run->graph->inputs[p->node->first_input + s->index].tensor) < 2) continue;
+        if (s->access != TLI_SHADOW_ADD || tli_count_contributions(p, s->index) < 2) continue;
         result = tli_try_fills(p, i, fills, 2, &shows);
         if (result) return result;
         if (!shows) tli_note_finding(p, TL_FINDING_GRADIENT_OVERWRITTEN, s, 0);

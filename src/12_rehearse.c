@@ -4,11 +4,12 @@
 // -- rehearsal: passes --
 //
 //     pass 1    nothing is dropped before the end; every call is probed; what it makes is hashed
-//     pass 2    everything is dropped as early as possible and made again, saved late, in place where allowed, on
-//               a backend that poisons what is dead: each hash must be that of pass 1
-//     passes 3  as pass 1, but plain: each step is timed from the end of the one before to its own
+//     pass 2    everything is dropped as early as possible and made again, saved late, in place where allowed,
+//               on a backend that poisons what is dead: each hash must be that of pass 1
+//     passes 3  nothing is made twice, nothing probed: each step is timed from the end of the one before to its
+//               own end
 //
-// Pass 2 is run where pass 1 has found no error: what is named already would only show again.
+// Passes 2 and 3 are run where no error was found before: what is named already would only show again.
 
 // The graph that is rehearsed: the caller's.
 static const tl_graph *tli_rehearsed_graph(const tli_rehearsing *r) { return tli_caller_graph(r->asked); }
@@ -140,7 +141,8 @@ static tl_result tli_note_call(tli_rehearsing *r, tl_run *sub, const tl_run_step
     int32_t i;
     if (call->count < call->total) return TL_OK;    // one of several calls for a range
     for (i = 0; i < node->output_count && !backward && !call->outputs_ready && !result; i++)
-        result = tli_note_made(r, sub, step, TL_OPERAND_OUTPUT, i, node->first_output + i, call->outputs[i].range);
+        result = tli_note_made(r, sub, step, TL_OPERAND_OUTPUT, i, node->first_output + i,
+                               call->outputs[i].range);
     if (!backward && !result)
         result = tli_note_made(r, sub, step, TL_OPERAND_SAVED, 0, graph->tensor_count + call->node,
                                call->saved.range);
@@ -270,7 +272,8 @@ static tl_result tli_take_times(tli_rehearsing *r, int32_t pass_count) {
     const tl_graph *graph = tli_rehearsed_graph(r);
     tl_node_cost *costs = (tl_node_cost *)tli_alloc_array(r->env, (uint64_t)graph->node_count, sizeof *costs);
     int32_t id, part;
-    if (!costs) return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+    if (!costs)
+        return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
     for (id = 0; id < graph->node_count; id++)
         for (part = 0; part < 2 && !graph->nodes[id].is_input; part++) {
             uint64_t *times = r->times + (size_t)(2 * id + part) * (size_t)pass_count, time;
@@ -300,7 +303,8 @@ static int32_t tli_find_drop(const tl_plan *plan, int32_t step, const tl_node_ou
     int32_t k;
     for (k = step + 1; k < plan->step_count && tl_find_step(plan, k).kind == TL_STEP_DROP; k++) {
         tl_step drop = tl_find_step(plan, k);
-        if (drop.node == tensor->node && (drop.output == tensor->output || drop.output == TL_ALL_OUTPUTS)) return k;
+        if (drop.node != tensor->node) continue;
+        if (drop.output == tensor->output || drop.output == TL_ALL_OUTPUTS) return k;
     }
     return -1;
 }
@@ -311,11 +315,12 @@ static int32_t tli_work_in_place(const tl_graph *graph, const tl_plan *plan, tl_
     for (k = 0; k < plan->step_count; k++) {
         tl_step step = tl_find_step(plan, k);
         const tl_node *node = &graph->nodes[step.node];
+        const tl_node_input *inputs = &graph->inputs[node->first_input];
         int32_t tensor, drop, i, readers = 0;
         if (k == skip) continue;
         if (step.kind == TL_STEP_FORWARD && node->inplace >= 0 && skip < k) {
-            tensor = graph->inputs[node->first_input + node->inplace].tensor;
-            for (i = 0; i < node->input_count; i++) readers += graph->inputs[node->first_input + i].tensor == tensor;
+            tensor = inputs[node->inplace].tensor;
+            for (i = 0; i < node->input_count; i++) readers += inputs[i].tensor == tensor;
             drop = tli_find_drop(plan, k, &graph->outputs[tensor]);
             if (drop >= 0 && readers == 1 && graph->nodes[graph->outputs[tensor].node].output_count == 1) {
                 step.kind = TL_STEP_FORWARD_INPLACE;
@@ -327,7 +332,12 @@ static int32_t tli_work_in_place(const tl_graph *graph, const tl_plan *plan, tl_
     return count;
 }
 
-typedef enum tli_rehearsed_plan { TLI_PLAN_HELD, TLI_PLAN_KEPT, TLI_PLAN_STRESSED, TLI_PLAN_DROPPED } tli_rehearsed_plan;
+typedef enum tli_rehearsed_plan {
+    TLI_PLAN_HELD,       // nothing is dropped before the end
+    TLI_PLAN_KEPT,       // nothing is made twice
+    TLI_PLAN_STRESSED,   // everything is dropped as early as possible, and overwritten where it may be
+    TLI_PLAN_DROPPED     // the same without working in place
+} tli_rehearsed_plan;
 
 static tl_result tli_make_rehearsed_plan(tli_rehearsing *r, tli_rehearsed_plan which, tl_plan *plan) {
     const tl_graph *graph = tli_rehearsed_graph(r);
@@ -382,7 +392,8 @@ static tl_result tli_open_rehearsed(tli_rehearsing *r, tli_rehearsed_plan which,
     return result;
 }
 
-// The first of two plans that can be run; nothing is logged of the first.
+// The first of two plans that can be run, for want of memory or of a chance to work in place; nothing is logged
+// of the first.
 static tl_result tli_open_either(tli_rehearsing *r, tli_rehearsed_plan first, tli_rehearsed_plan second,
                                  tli_rehearsed *sub) {
     tli_quiet quiet = tli_begin_quiet(r->env);
@@ -446,20 +457,36 @@ static tl_result tli_time_rehearsal(tli_rehearsing *r, tl_run *sub, int32_t pass
     tl_result result = TL_OK;
     int32_t pass;
     r->times = (uint64_t *)tli_alloc_array(r->env, count, sizeof *r->times);
-    if (!r->times) return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+    if (!r->times)
+        return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
     for (pass = 0; pass < pass_count && !result; pass++) result = tli_time_pass(r, sub, pass, pass_count);
     return result ? result : tli_take_times(r, pass_count);
 }
 
-static tl_result tli_rehearse_kept(tli_rehearsing *r, int32_t pass_count) {
+static tl_result tli_rehearse_kept(tli_rehearsing *r) {
     tli_rehearsed kept;
     tl_result result = tli_open_rehearsal_backend(r, 0);
     if (!result) {
         result = tli_open_either(r, TLI_PLAN_HELD, TLI_PLAN_KEPT, &kept);
         if (!result) {
             result = tli_probe_pass(r, kept.run);
-            if (!result && pass_count && !r->out->error_count) result = tli_time_rehearsal(r, kept.run, pass_count);
             tli_close_rehearsed(r, &kept);
+        }
+    }
+    tli_close_rehearsal_backend(r);
+    return result;
+}
+
+// Time the operations where they would run if nothing limited them: a pass that holds more than it needs is
+// slower, because caches are small.
+static tl_result tli_rehearse_times(tli_rehearsing *r, int32_t pass_count) {
+    tli_rehearsed timed;
+    tl_result result = tli_open_rehearsal_backend(r, 0);
+    if (!result) {
+        result = tli_open_rehearsed(r, TLI_PLAN_KEPT, &timed);
+        if (!result) {
+            result = tli_time_rehearsal(r, timed.run, pass_count);
+            tli_close_rehearsed(r, &timed);
         }
     }
     tli_close_rehearsal_backend(r);
@@ -503,7 +530,8 @@ static tl_result tli_check_rehearsal(const tl_run *run, const tl_rehearsal_desc 
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REHEARSE_RUN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
     if (*pass_count < -1 || *pass_count > 1000)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REHEARSE_RUN), TLI_RULE(PASS_COUNT_MUST_BE_TO_1000));
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REHEARSE_RUN),
+                        TLI_RULE(PASS_COUNT_MUST_BE_TO_1000));
     if (*pass_count > 0 && !has_clock)
         return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(REHEARSE_RUN), TLI_RULE(PASS_COUNT_NEEDS_CLOCK));
     if (!*pass_count) *pass_count = has_clock ? 5 : 0;
@@ -527,8 +555,9 @@ TLI_IMPL tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, t
     result = tli_alloc_rehearsal(&r);
     if (!result) {
         tli_compare_parameters(&r);
-        result = tli_rehearse_kept(&r, pass_count);
+        result = tli_rehearse_kept(&r);
         if (!result && !rehearsal->error_count) result = tli_rehearse_stressed(&r);
+        if (!result && !rehearsal->error_count && pass_count) result = tli_rehearse_times(&r, pass_count);
     }
     if (r.state) (void)tli_move_state(&run->desc, -1, r.state, TLI_STATE_PUT);
     tli_release(r.env, r.made);

@@ -177,7 +177,7 @@ typedef struct tl_node_cost {
 typedef struct tl_run_figures {
     uint64_t keep_all_bytes;        // the least budget with which nothing is made again
     uint64_t least_bytes;           // the least budget found to work; UINT64_MAX = none of 64 bits
-    uint64_t budget_bytes;          // that was asked for: budget_bytes, or the ratio of keep_all_bytes; 0 = none
+    uint64_t budget_bytes;          // that was asked for, in bytes or as a ratio of keep_all_bytes; 0 = none
     uint64_t keep_all_peak_bytes;   // live bytes of the plan that keeps everything, without the base
     uint64_t keep_all_arena_bytes;  // the high-water mark of its offsets
     uint64_t peak_bytes, arena_bytes;  // the same of the plan that the run has; 0 = the budget does not fit
@@ -320,9 +320,9 @@ typedef struct tl_run_desc {
     double              budget_ratio; // > 0: budget_bytes is that part of figures.keep_all_bytes, rounded down
     const tl_node_cost *costs;        // [op_count] of ops whose own are 0; read during the call; 0 = none
     tl_run_figures     *figures;      // written whether the budget fits or not; 0 = not wanted
-    struct tl_rehearsal *rehearsal;   // tl_rehearse_run first, whose errors refuse the run and whose costs count
-                                      // where there are no others. Written whether that works or not; release
-                                      // with tl_free_rehearsal. 0 = no rehearsal
+    struct tl_rehearsal *rehearsal;   // tl_rehearse_run first, whose errors refuse the run, and whose costs
+                                      // count where there are no others. Written whether that works or not;
+                                      // release with tl_free_rehearsal. 0 = no rehearsal
 } tl_run_desc;
 
 // What the last pass did.
@@ -664,7 +664,8 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
       "clear what is read: the content of scratch is undefined") \
     X(TL_FINDING_SCRATCH_UNUSED, "does not touch its scratch", "set %w to 0") \
     X(TL_FINDING_OUTPUT_READ, "reads %o before it writes there", "write first: the content is undefined") \
-    X(TL_FINDING_NOT_WRITTEN, "leaves %o unwritten from byte %b on", "write all of it, or declare fewer bytes") \
+    X(TL_FINDING_NOT_WRITTEN, "leaves %o unwritten from byte %b on", \
+      "write all of it, or declare fewer bytes") \
     X(TL_FINDING_BEYOND_WRITTEN, "writes beside %o, behind byte %b", "declare more bytes (%w)") \
     X(TL_FINDING_BEYOND_READ, "reads beside %o, behind byte %b", "declare more bytes (%w)") \
     X(TL_FINDING_READ_ONLY_WRITTEN, "writes to %o, which it may only read, at byte %b", \
@@ -679,7 +680,8 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
     X(TL_FINDING_READY_IGNORED, "makes another %o where its outputs are there already", \
       "with call->outputs_ready read the outputs, and make the saved bytes alone") \
     X(TL_FINDING_GRADIENT_OVERWRITTEN, "overwrites %o", "add to it: a gradient is a sum") \
-    X(TL_FINDING_GRADIENT_IGNORED, "does not read %o", "multiply by it: a loss may be scaled, a result be read") \
+    X(TL_FINDING_GRADIENT_IGNORED, "does not read %o", \
+      "multiply by it: a loss may be scaled, a result be read") \
     X(TL_FINDING_INPUT_UNUSED, "reads %o neither here nor in backward", "take the input out") \
     X(TL_FINDING_SAVED_UNUSED, "does not read its saved bytes", "set saved_bytes to 0") \
     X(TL_FINDING_PARAM_BYTES_DIFFER, "has %b bytes of registered parameters", "set param_bytes to that") \
@@ -705,7 +707,7 @@ typedef struct tl_finding {
 // With what the passes are compared.
 #define TL_REHEARSALS(X) \
     X(TL_REHEARSAL_KEPT,  "kept",  "a pass in which nothing is dropped before its end") \
-    X(TL_REHEARSAL_PLANS, "plans", "no memory for that: a pass of the run's own plan")
+    X(TL_REHEARSAL_PLANS, "plans", "no memory for that: a pass that keeps what is read, or the run's own plan")
 
 typedef enum tl_rehearsal_kind { TL_REHEARSALS(TLI_ENUM) TL_REHEARSAL_COUNT } tl_rehearsal_kind;
 
@@ -722,8 +724,8 @@ typedef struct tl_rehearsal {
     int32_t       node_count;
     int32_t       call_count;     // calls of kernels
     tl_rehearsal_kind kind;
-    int32_t       unprobed_count; // nodes whose calls were not varied: their bytes are known at run time only, or
-                                  // the host cannot call their kernels (another backend than one of the host)
+    int32_t       unprobed_count; // nodes whose calls were not varied: their bytes are known at run time only,
+                                  // or the host cannot call their kernels (another backend than its own)
     int32_t       is_stressed;    // 1 = the pass that drops what it can was run: there was no error before it
     int32_t       lost_count;     // findings for which there was no memory
     int32_t       calling_node;   // of the call under way: where a kernel ends the program, a debugger reads

@@ -2,9 +2,9 @@
 
 // -- the caller's state, and users by node --
 //
-// What kernels read and write beside their operands is known by ranges of the caller's memory. They are compared
-// with each other and with the arena once, when a run is made: where two overlapped, what is restored, saved or
-// summed of one would change the other.
+// What kernels read and write beside their operands is known by ranges of the caller's memory. They are
+// compared with each other and with the arena once, when a run is made: where two overlapped, what is restored,
+// saved or summed of one would change the other.
 //
 //     states   |== conv weights ==|== their gradient ==|    |== running mean ==|
 //     arena                                                                        |####...####|
@@ -67,7 +67,8 @@ static tl_result tli_check_states(tl_run *run) {
     int32_t *order;
     tl_result result;
     if (run->desc.state_count < 0 || !run->desc.states != !count)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(STATES_COUNT_WITHOUT_STATES));
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                        TLI_RULE(STATES_COUNT_WITHOUT_STATES));
     for (i = 0; i < count; i++) {
         tli_rule rule = tli_find_state_rule(run, &run->desc.states[i]);
         if (rule) return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), rule, i, 0);

@@ -2434,7 +2434,7 @@ static void layers_that_break_a_rule_are_refused(void **state) {
     assert_string_equal(b.env.error.text, "tl_init_layer_run: layer_count: must be > 0");
     layers[2].forward = NULL;
     assert_int_equal(tl_init_layer_run(&b.env, &b.desc, layers, 4, 1, &b.run), TL_ERROR_INVALID_ARG);
-    assert_string_equal(b.env.error.text, "tl_init_layer_run: layers: forward is missing");
+    assert_string_equal(b.env.error.text, "tl_init_layer_run: ops: op layer2: forward is missing");
     layers[2].forward = mixer_forward;
     layers[2].backward = NULL;
     assert_int_equal(tl_init_layer_run(&b.env, &b.desc, layers, 4, 1, &b.run), TL_ERROR_INVALID_ARG);
