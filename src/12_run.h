@@ -518,6 +518,35 @@ TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
 // Give up a pass: all ranges but the inputs are released. The next pass repeats its training step.
 TLDEF tl_result tl_reset_run(tl_run *run);
 
+// Save what a run has to go on with, and load it into another run, of this or another process.
+//
+//   sink     gets the data, in parts; what it got before an error is worth nothing
+//   data     [length] all of it; hostile data is refused
+//
+// Between passes that is the number of the next training step, the caller's state (tl_run_desc.states) and loss
+// scaler, the graph's inputs, and the plan's entry or the results that are kept from pass to pass. It goes into any
+// run of the same graph, precision, seed, slots and states, whatever its plan: results that this one would not keep,
+// or that are not there, are made again; a plan with an entry of its own needs that entry. In a pass it is all that
+// is live as well, and goes into a run of the same plan alone, with the same places and in_flight: it goes on with
+// the step that comes next. What follows is the same to the bit as without. Whatever else the caller has, such as
+// weights that are no state, and generators of random numbers, is the caller's to save.
+//
+// The form: numbers of 4 or 8 bytes, the lowest byte first; 8 bytes that say what it is, a version, the hashes of graph
+// and plan, states, tensors as they lie in memory, and 8 bytes of checksum. Tensors are not converted: machines of
+// the other byte order cannot exchange them.
+//
+// tl_load_run is called between passes. Until all of the data was checked nothing is changed, so a run that refuses
+// data is as it was. In a pass, tl_save_run closes the step that was carried out last.
+//
+// Errors:  TL_ERROR_INVALID_ARG: a step or a copy is under way, also where tl_run_plan answered TL_NOT_READY; the
+//          data is of another graph, plan, seed, or of other states; load: in a pass. TL_ERROR_UNSUPPORTED: in a pass,
+//          what is decided online, reported by dynamic nodes of a hybrid run, kept from pass to pass, or without an
+//          arena; data of another version. TL_ERROR_PARSE: damaged data. TL_ERROR_NO_MEMORY; what the sink
+//          returned; those of the backend: load has lost the inputs then, and no pass is under way.
+// Cost:    the bytes, and in a pass a replay of the plan.
+TLDEF tl_result tl_save_run(tl_run *run, tl_sink sink);
+TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
+
 // Report the last pass; and the plan of a run: the one given or made, or the record of the last online pass
 // (before the first, of the one that tl_init_run tried out), which is valid until the next pass. So is that
 // of a hybrid run with dynamic nodes: the steps of the last pass, in a graph (tl_find_run_graph) whose
