@@ -1374,9 +1374,9 @@ typedef struct tl_step {
 // sees and changes its own slot alone, and each slot keeps every rule by itself, also the order of backwards.
 //
 // Where k = in_flight steps may be under way together, what step i frees is free for what step i + k and later
-// ones allocate, whenever step i ends: while step j runs, nothing of what steps j - k + 1 to j use is given away.
-// Steps of every kind count. In the table above that is k = 1, but that C and X on several outputs free one after
-// the other; with k > 1 they, too, free nothing before step i + k. At the end nothing is under way.
+// ones allocate, whenever step i ends: while step j runs, nothing of what steps j - k + 1 to j use is given
+// away. Steps of every kind count. In the table above that is k = 1, but that C and X on several outputs free
+// one after the other; with k > 1 they, too, free nothing before step i + k. At the end nothing is under way.
 //
 //     k = 2     F 1    F 2    D 1    F 3    F 4
 //     of 1      ###########################                  D 1 is step 2: free for step 4
@@ -1569,8 +1569,8 @@ typedef struct tl_lifetimes {
 //   lifetimes   overwritten; release with tl_free_lifetimes
 //
 // What a step frees before it allocates, or frees and nothing else, does not live in that step; what it frees
-// at the end of its call, or after a conversion, does. With k = plan->in_flight > 1 what step i frees lives up to
-// step i + k. What is never freed, or not before the end, ends at step_count.
+// at the end of its call, or after a conversion, does. With k = plan->in_flight > 1 what step i frees lives up
+// to step i + k. What is never freed, or not before the end, ends at step_count.
 //
 // Errors:  those of tl_simulate_plan; *lifetimes is all zero then.
 // Cost:    one replay; 72 bytes an allocation, and as much again while the list grows.
@@ -1789,8 +1789,8 @@ TLDEF int tl_parse_step(const char *text, tl_step_kind *kind);
 TLDEF int tl_parse_codec(const char *text, tl_codec *codec);
 
 // Write steps as a schedule, one per line: "F 1\nD 1.0\nC 3 q8\nF 1@2\n". A step of another slot than 0 ends
-// in @ and its slot. The entry stands before the steps: "E 3.0\nE 3.1@2\n". Before all, where in_flight is above
-// 1, stands that: "K 4\n".
+// in @ and its slot. The entry stands before the steps: "E 3.0\nE 3.1@2\n". Before all, where in_flight is
+// above 1, stands that: "K 4\n".
 TLDEF size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size);
 
 // Parse a schedule; # starts a comment. Kinds and forms of steps are checked here, the rules of
@@ -4029,9 +4029,9 @@ typedef struct tl_kernel_call {
     int32_t           polled;          // how often this call was answered TL_NOT_READY before; 0 = it is new
 } tl_kernel_call;
 
-// Compute one call. Any result but TL_OK and TL_NOT_READY stops the pass with TL_ERROR_KERNEL. A gradient is the sum of
-// its contributions in call order: a backward adds to input_grads, which start as zeroes, in the order
-// of its inputs, and to the parameter gradients, which belong to the caller.
+// Compute one call. Any result but TL_OK and TL_NOT_READY stops the pass with TL_ERROR_KERNEL. A gradient is
+// the sum of its contributions in call order: a backward adds to input_grads, which start as zeroes, in the
+// order of its inputs, and to the parameter gradients, which belong to the caller.
 //
 // A node that says takes_blocks is called for a range of elements at a time where one of its operands exceeds
 // the backend's largest binding (tl_backend_limits.binding_bytes), from the first elements on. Operands that
@@ -4046,11 +4046,12 @@ typedef struct tl_kernel_call {
 //
 // TL_NOT_READY: the call has begun and its work is not finished: it was given to a thread, or a part of it was
 // done. The same call is made again, polled, until it answers otherwise: same node, kind, micro_batch, operands
-// at the same addresses with the bytes as the kernel left them, scratch included; call->polled counts the answers
-// before. Until then nobody else touches what it writes, and nobody overwrites what it reads. The tl_kernel_call
-// itself lives for the length of one call only: a thread that goes on with the work needs a copy of it and of the
-// operands it uses. If the pass is given up between two polls, the kernel is not called again: its caller has to
-// end work of its own before tl_reset_run, tl_free_run, or an error of another kernel, take the operands away.
+// at the same addresses with the bytes as the kernel left them, scratch included; call->polled counts the
+// answers before. Until then nobody else touches what it writes, and nobody overwrites what it reads. The
+// tl_kernel_call itself lives for the length of one call only: a thread that goes on with the work needs a copy
+// of it and of the operands it uses. If the pass is given up between two polls, the kernel is not called again:
+// its caller has to end work of its own before tl_reset_run, tl_free_run, or an error of another kernel, take
+// the operands away.
 typedef tl_result (*tl_kernel_fn)(const tl_kernel_call *call, void *user);
 
 typedef struct tl_kernel {
@@ -4250,13 +4251,13 @@ typedef struct tl_run_desc {
                                       // where there are no others. Written whether that works or not; release
                                       // with tl_free_rehearsal. 0 = no rehearsal
 
-    // Several steps under way. k = in_flight: step j of a plan may be begun when step j - k is finished; one that
-    // reads what another under way writes, or writes what it reads or writes, waits for that one, and so does a
-    // call of the same node. So no result depends on k, or on the order in which steps end. What a kernel changes
-    // beside its operands, such as parameter gradients, is safe where it belongs to one node; where several nodes
-    // add to the same, in_flight must be 1. Memory steps count as steps, and take no time. Peaks, places and the
-    // budget are those of k steps; a plan that was placed for fewer is placed again. For runs of a plan, without
-    // random hook and dynamic nodes.
+    // Several steps under way. k = in_flight: step j of a plan may be begun when step j - k is finished; one
+    // that reads what another under way writes, or writes what it reads or writes, waits for that one, and so
+    // does a call of the same node. So no result depends on k, or on the order in which steps end. What a
+    // kernel changes beside its operands, such as parameter gradients, is safe where it belongs to one node;
+    // where several nodes add to the same, in_flight must be 1. Memory steps count as steps, and take no time.
+    // Peaks, places and the budget are those of k steps; a plan that was placed for fewer is placed again. For
+    // runs of a plan, without random hook and dynamic nodes.
     int32_t     in_flight;            // most steps under way together; 0 and 1 = one after the other
 } tl_run_desc;
 
@@ -4346,10 +4347,10 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 // every micro-batch of it, one a slot.
 // On a backend with limits.in_order a pass is submitted once, at its end, and waits for nothing.
 //
-// Returns TL_NOT_READY, with nothing lost, where no step can go on: kernels of all steps under way are not ready,
-// each asked once; or the pass has to wait and the backend cannot; or a load hook answered so. The next call goes
-// on there, or after a load hook calls that of the pass again. Between the two the pass is under way; tl_reset_run
-// gives it up, and no other call yields its steps.
+// Returns TL_NOT_READY, with nothing lost, where no step can go on: kernels of all steps under way are not
+// ready, each asked once; or the pass has to wait and the backend cannot; or a load hook answered so. The next
+// call goes on there, or after a load hook calls that of the pass again. Between the two the pass is under way;
+// tl_reset_run gives it up, and no other call yields its steps.
 // Errors:  TL_ERROR_KERNEL; TL_ERROR_OVER_BUDGET: online, if the decisions differ from those that
 //          tl_init_run tried out; TL_ERROR_MISMATCH; and those of the backend. On error all ranges but the
 //          inputs are released, and the next call runs the same training step again.
@@ -4367,9 +4368,10 @@ typedef struct tl_run_step {
     int32_t          index;          // in the pass, from 0; the same for all calls of a step
     int32_t          is_compute;     // 1 = kernel and call are set
     int32_t          depends_on;     // latest earlier step whose ranges it must wait for; -1 = none;
-                                     // index = the call before of this step, whose scratch it uses. With steps in
-                                     // flight all of these are finished, or enqueued by the run itself, when the
-                                     // step is yielded; with TL_NOT_READY it is the step that must be finished
+                                     // index = the call before of this step, whose scratch it uses. With steps
+                                     // in flight all of these are finished, or enqueued by the run itself, when
+                                     // the step is yielded; with TL_NOT_READY it is the step that must be
+                                     // finished
     const tl_kernel *kernel;
     tl_kernel_call   call;
     const tl_access *accesses;       // [access_count] ranges of the step
@@ -4386,19 +4388,19 @@ TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 // Yield the next step. After the last one *done is 1 and *step is empty, and the pass has been checked and
 // closed.
 //
-// One at a time, a compute step must be carried out before the next call. With tl_run_desc.in_flight = k several
-// may be under way: yielded, and not finished. They may be finished in any order. What a step points to is valid
-// until it is finished. Kernels of steps under way may run on threads, called by the caller; the functions of the
-// run itself, tl_finish_step and tl_run_step_kernel too, are called by one thread at a time.
+// One at a time, a compute step must be carried out before the next call. With tl_run_desc.in_flight = k
+// several may be under way: yielded, and not finished. They may be finished in any order. What a step points to
+// is valid until it is finished. Kernels of steps under way may run on threads, called by the caller; the
+// functions of the run itself, tl_finish_step and tl_run_step_kernel too, are called by one thread at a time.
 //
 // The operands of a compute step are mapped (host is their address) on a host-visible backend whose
 // work on them is finished or can be waited for. On others they are ranges for kernels of the device, until
 // tl_map_step maps them. The mapping ends with tl_finish_step or tl_run_step_kernel.
 //
 // Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way (never on a backend with
-// limits.in_order), or if the backend cannot submit at present: call again later. With steps in flight also where
-// the next one, or the end of the pass, must wait for one of them: step->depends_on is that one's index then, and
-// else -1.
+// limits.in_order), or if the backend cannot submit at present: call again later. With steps in flight also
+// where the next one, or the end of the pass, must wait for one of them: step->depends_on is that one's index
+// then, and else -1.
 // Errors:  TL_ERROR_INVALID_ARG: no pass is under way; or the compute step before, which the text names, was
 //          not carried out: *step is left as it is, the pass goes on once it is. As tl_run_plan, and the pass
 //          is given up then.
@@ -4407,9 +4409,9 @@ TLDEF tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done);
 // Say that a compute step was carried out: its kernel was called, or recorded, by the caller. Ends the
 // mapping of its operands. A step that is no compute step is passed over.
 //
-// Errors:  TL_ERROR_STALE: not a compute step under way (without steps in flight: that yielded last), or carried
-//          out already; TL_ERROR_INVALID_ARG: a
-//          report was refused, see tl_report_bytes; those of the backend, and the pass is given up then.
+// Errors:  TL_ERROR_STALE: not a compute step under way (one at a time: not that yielded last), or carried out
+//          already; TL_ERROR_INVALID_ARG: a report was refused, see tl_report_bytes; those of the backend, and
+//          the pass is given up then.
 TLDEF tl_result tl_finish_step(tl_run *run, const tl_run_step *step);
 
 #ifndef TL_NO_ONLINE
@@ -4460,25 +4462,27 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 //   data     [length] all of it; hostile data is refused
 //
 // Between passes that is the number of the next training step, the caller's state (tl_run_desc.states) and loss
-// scaler, the graph's inputs, and the plan's entry or the results that are kept from pass to pass. It goes into any
-// run of the same graph, precision, seed, slots and states, whatever its plan: results that this one would not keep,
-// or that are not there, are made again; a plan with an entry of its own needs that entry. In a pass it is all that
-// is live as well, and goes into a run of the same plan alone, with the same places and in_flight: it goes on with
-// the step that comes next. What follows is the same to the bit as without. Whatever else the caller has, such as
-// weights that are no state, and generators of random numbers, is the caller's to save.
+// scaler, the graph's inputs, and the plan's entry or the results that are kept from pass to pass. It goes into
+// any run of the same graph, precision, seed, slots and states, whatever its plan: results that this one would
+// not keep, or that are not there, are made again; a plan with an entry of its own needs that entry. In a pass
+// it is all that is live as well, and goes into a run of the same plan alone, with the same places and
+// in_flight: it goes on with the step that comes next. What follows is the same to the bit as without. Whatever
+// else the caller has, such as weights that are no state, and generators of random numbers, is the caller's to
+// save.
 //
-// The form: numbers of 4 or 8 bytes, the lowest byte first; 8 bytes that say what it is, a version, the hashes of graph
-// and plan, states, tensors as they lie in memory, and 8 bytes of checksum. Tensors are not converted: machines of
-// the other byte order cannot exchange them.
+// The form: numbers of 4 or 8 bytes, the lowest byte first; 8 bytes that say what it is, a version, the hashes
+// of graph and plan, states, tensors as they lie in memory, and 8 bytes of checksum. Tensors are not converted:
+// machines of the other byte order cannot exchange them.
 //
-// tl_load_run is called between passes. Until all of the data was checked nothing is changed, so a run that refuses
-// data is as it was. In a pass, tl_save_run closes the step that was carried out last.
+// tl_load_run is called between passes. Until all of the data was checked nothing is changed, so a run that
+// refuses data is as it was. In a pass, tl_save_run closes the step that was carried out last.
 //
-// Errors:  TL_ERROR_INVALID_ARG: a step or a copy is under way, also where tl_run_plan answered TL_NOT_READY; the
-//          data is of another graph, plan, seed, or of other states; load: in a pass. TL_ERROR_UNSUPPORTED: in a pass,
-//          what is decided online, reported by dynamic nodes of a hybrid run, kept from pass to pass, or without an
-//          arena; data of another version. TL_ERROR_PARSE: damaged data. TL_ERROR_NO_MEMORY; what the sink
-//          returned; those of the backend: load has lost the inputs then, and no pass is under way.
+// Errors:  TL_ERROR_INVALID_ARG: a step or a copy is under way, also where tl_run_plan answered TL_NOT_READY;
+//          the data is of another graph, plan, seed, byte order, or of other states; load: in a pass.
+//          TL_ERROR_UNSUPPORTED: in a pass, what is decided online, reported by dynamic nodes of a hybrid run,
+//          kept from pass to pass, or without an arena; data of another version. TL_ERROR_PARSE: damaged data.
+//          TL_ERROR_NO_MEMORY; what the sink returned; those of the backend: load has lost the inputs then, and
+//          no pass is under way.
 // Cost:    the bytes, and in a pass a replay of the plan.
 TLDEF tl_result tl_save_run(tl_run *run, tl_sink sink);
 TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
@@ -6372,11 +6376,13 @@ static size_t tli_finish(tli_writer *w) {
     X(SAVED_IS_OF_ANOTHER_GRAPH, "data: of another graph, precision or number of slots", "") \
     X(SAVED_HAS_ANOTHER_SEED, "data: of another seed", "") \
     X(SAVED_IN_A_PASS_OF_ANOTHER_PLAN, "data: saved in a pass of another plan", "") \
+    X(SAVED_HAS_ANOTHER_BYTE_ORDER, "data: of a machine of the other byte order", "") \
     X(SAVED_STATES_ARE_OTHERS, "data: other states of the caller than this run has", "") \
     X(SAVED_ENTRY_IS_ANOTHER, "data: another entry than the plan has", "") \
     X(SAVED_RUN_IS_NOT_AS_PLANNED, "run: holds other bytes than its plan says", "") \
     X(SAVED_STEP_OR_COPY_IS_UNDER_WAY, "run: a step or a copy is under way", "") \
-    X(SAVED_PASS_NEEDS_A_PLAN_WITH_PLACES, "run: in a pass, only a plan with places that is run as it is can be saved", "")
+    X(SAVED_PASS_NEEDS_A_PLAN_WITH_PLACES, \
+      "run: in a pass, only a plan with places that is run as it is can be saved", "")
 
 // -- errors: rules of [13] TRACE --
 
@@ -15650,8 +15656,8 @@ static tl_result tli_sim_check_forward(tli_sim *sim, const tl_node *node, tl_ste
 }
 
 // Run a forward. It allocates, in this order: missing outputs; second copies of outputs that are
-// resident; saved; fwork, or swork with saved. In place, output 0 takes over the input's allocation. FORWARD_SAVE with
-// all outputs resident makes the saved bytes only, and no second copies.
+// resident; saved; fwork, or swork with saved. In place, output 0 takes over the input's allocation.
+// FORWARD_SAVE with all outputs resident makes the saved bytes only, and no second copies.
 static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
     const tl_node *node = &sim->graph->nodes[id];
     int32_t i, end = node->first_output + node->output_count, missing;
@@ -17768,7 +17774,8 @@ typedef struct tli_schedule {
     int32_t   in_flight;     // 0 = not given
 } tli_schedule;
 
-// Read how many steps may be under way together, after K. Returns the rule that the line breaks, or TLI_NO_RULE.
+// Read how many steps may be under way together, after K. Returns the rule that the line breaks, or
+// TLI_NO_RULE.
 static tli_rule tli_read_in_flight(tli_reader *reader, tli_schedule *schedule) {
     tli_word word;
     if (schedule->list.count || schedule->entry_count || schedule->in_flight)
@@ -46923,7 +46930,7 @@ struct tl_run {
     uint64_t        training_step, next_step;
     int32_t         input_count;     // offsets that the graph's inputs take
     int32_t         first_count;     // these, and offsets that the plan's entry takes
-    uint64_t        before_bytes[3];  // of a pass that was loaded: peaks of both tiers and arena, measured before
+    uint64_t        before_bytes[3];  // of a pass that was loaded: peaks of both tiers and arena until then
     uint64_t        input_arena_bytes;  // end of the last of all these in the arena
     tl_run_report   report;
 #ifndef TL_NO_PLANNERS
@@ -47384,8 +47391,8 @@ static int tli_has_more_ranges(const tl_run *run) {
 //                                              F 4 is opened when F 2 has ended, and yielded when
 //                                              all that write what it reads have
 //
-// Two calls of one node are never under way together, whatever their ranges: so sums of parameter gradients, and
-// whatever else belongs to a node, are made in the order of the steps.
+// Two calls of one node are never under way together, whatever their ranges: so sums of parameter gradients,
+// and whatever else belongs to a node, are made in the order of the steps.
 
 // Go on with the state of the flight at this place.
 static void tli_choose_flight(tl_run *run, int32_t place) {
@@ -47493,8 +47500,8 @@ static int32_t tli_find_latest_flight(const tl_run *run) {
     return latest;
 }
 
-// Take the place of the step that comes next, when the one that had it is finished, and any that calls its node:
-// what belongs to a node, its saved bytes too, changes hands when a call has ended.
+// Take the place of the step that comes next, when the one that had it is finished, and any that calls its
+// node: what belongs to a node, its saved bytes too, changes hands when a call has ended.
 static tl_result tli_enter_flight(tl_run *run, const tl_step *step) {
     int32_t before = -1;
     if (!run->flights) return TL_OK;
@@ -47527,8 +47534,8 @@ static int tli_alloc_call(tl_env *env, uint64_t operands, uint64_t outputs, tli_
     call->twice = (tli_held *)tli_alloc_array(env, outputs, sizeof *call->twice);
     call->made = (uint8_t *)tli_alloc_array(env, outputs, 1);
     call->twice_count = (int32_t)outputs;
-    return call->operands && call->access_of && call->accesses && call->writable && call->hosts && call->twice &&
-           call->made;
+    return call->operands && call->access_of && call->accesses && call->writable && call->hosts &&
+           call->twice && call->made;
 }
 
 static void tli_free_flights(tl_run *run) {
@@ -47556,8 +47563,8 @@ static tl_result tli_check_in_flight(tl_run *run) {
     return why ? tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why) : TL_OK;
 }
 
-// Room for as many steps as can be under way together, of a plan with so many steps. operands, outputs: most of a
-// node. What step i frees is at most its outputs, or their gradients, or second copies, and two more.
+// Room for as many steps as can be under way together, of a plan with so many steps. operands, outputs: most of
+// a node. What step i frees is at most its outputs, or their gradients, or second copies, and two more.
 static tl_result tli_open_flights(tl_run *run, int32_t step_count, uint64_t operands, uint64_t outputs) {
     int32_t count = run->in_flight < step_count ? run->in_flight : step_count, i;
     int is_there;
@@ -51202,8 +51209,8 @@ static void tli_report_pass(tl_run *run, const tl_account_counters *counters) {
     report->measured_host_peak_bytes = tli_larger_u64(counters->peak_bytes[TL_TIER_HOST], run->before_bytes[1]);
     report->measured_arena_bytes = 0;
     if (run->arenas[TL_TIER_DEVICE].block_count)
-        report->measured_arena_bytes = tli_larger_u64(tli_larger_u64(counters->arena_bytes, run->before_bytes[2]),
-                                                      run->input_arena_bytes);
+        report->measured_arena_bytes =
+            tli_larger_u64(tli_larger_u64(counters->arena_bytes, run->before_bytes[2]), run->input_arena_bytes);
     report->taken_bytes = counters->peak_taken_bytes[TL_TIER_DEVICE];
     report->planned_taken_bytes = tli_planned_taken_bytes(run, TL_TIER_DEVICE);
     report->host_taken_bytes = counters->peak_taken_bytes[TL_TIER_HOST];
@@ -51534,7 +51541,8 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     *done = 0;
     if (run->in_plan && !run->by_itself)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP), TLI_RULE(RUN_PLAN_IS_UNDER_WAY));
-    if (run->active && !run->flights && run->computing == TLI_COMPUTING_YIELDED) return tli_fail_unfinished(run);
+    if (run->active && !run->flights && run->computing == TLI_COMPUTING_YIELDED)
+        return tli_fail_unfinished(run);
     tli_zero(step, sizeof *step);
     if (!run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP),
@@ -52977,7 +52985,8 @@ static tl_result tli_alloc_run(tl_run *run) {
     run->kernels =
         (tl_kernel *)tli_alloc_array(env, (uint64_t)run->desc.kernel_count, sizeof *run->kernels);
     if (!tli_alloc_call(env, widest, outputs, &run->call) || !run->all_tensors || !run->all_gradients ||
-        !run->all_saved || !run->all_ran || !run->is_read || !run->is_result || !run->kernel_of || !run->kernels)
+        !run->all_saved || !run->all_ran || !run->is_read || !run->is_result || !run->kernel_of ||
+        !run->kernels)
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 #ifndef TL_NO_ONLINE
     if (tli_has_dynamic(graph) && !tli_alloc_reports(run, slots * tensors, outputs))
@@ -53450,8 +53459,8 @@ TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on
 // differ. A first walk over the data changes nothing and refuses whatever does not belong to this run; then a
 // second takes it over.
 //
-//     head | the caller's states | inputs | between passes: the entry, or results that are kept
-//                                         | in a pass: what is live, in the order of tensors and nodes | checksum
+//     head | the caller's states | inputs | between passes: the entry, or results that are kept | checksum
+//                                         | in a pass: what is live, by tensors and nodes        |
 //
 // Where something lies, and what is live at a step, is not in the data: the simulator tells it, from the plan.
 
@@ -53515,7 +53524,8 @@ static void tli_save_bytes(tli_saving *s, void *bytes, uint64_t count) {
     }
 }
 
-// Write a number of so many bytes, the lowest first, or read one. Returns what is in the data; 0 after an error.
+// Write a number of so many bytes, the lowest first, or read one. Returns what is in the data; 0 after an
+// error.
 static uint64_t tli_save_number(tli_saving *s, uint64_t value, int bytes) {
     uint8_t text[8];
     uint64_t read = 0;
@@ -53594,7 +53604,8 @@ static uint64_t tli_hash_plan(const tl_run *run) {
     for (i = 0; i < plan->host_offset_count; i++) hash = tl_mix_u64(hash, tl_find_offset(plan, i, 1));
     for (i = 0; i < plan->block_count; i++) hash = tl_mix_u64(hash, plan->blocks[i].offset);
     for (i = 0; i < plan->entry_count; i++)
-        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)plan->entry[i].node << 32 | (uint32_t)plan->entry[i].output);
+        hash = tl_mix_u64(hash,
+                          (uint64_t)(uint32_t)plan->entry[i].node << 32 | (uint32_t)plan->entry[i].output);
     return hash;
 }
 
@@ -53602,7 +53613,8 @@ static uint64_t tli_hash_plan(const tl_run *run) {
 
 static void tli_save_head(tli_saving *s) {
     static const uint8_t magic[8] = { 'T', 'L', 'R', 'U', 'N', '\r', '\n', 26 };
-    uint8_t read[8];
+    const uint16_t one = 1;
+    uint8_t read[8], first;
     tl_run *run = s->run;
     uint64_t next;
     size_t i;
@@ -53612,6 +53624,8 @@ static void tli_save_head(tli_saving *s) {
         if (read[i] != magic[i]) tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_IS_NOT_A_RUN));
     if (tli_save_number(s, TLI_SAVE_VERSION, 4) != TLI_SAVE_VERSION)
         tli_refuse_saving(s, TL_ERROR_UNSUPPORTED, TLI_RULE(SAVED_IS_OF_ANOTHER_VERSION));
+    tli_copy(&first, &one, 1);
+    tli_save_same(s, first, 4, TLI_RULE(SAVED_HAS_ANOTHER_BYTE_ORDER));
     s->in_pass = (int32_t)tli_save_limited(s, (uint64_t)s->in_pass, 4, 1);
     tli_save_same(s, tli_hash_graph(tli_caller_graph(run)), 8, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
     tli_save_same(s, (uint64_t)run->precision, 4, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
@@ -53665,7 +53679,8 @@ static void tli_save_inputs(tli_saving *s) {
                 tensor.node = id;
                 tensor.output = i;
                 if (tli_find_caller_tensor(run, s->function, &tensor)) return;   // an input is no member
-                buffer = tli_caller_buffer(run, slot, run->graph->nodes[tensor.node].first_output + tensor.output);
+                buffer = tli_caller_buffer(run, slot,
+                                           run->graph->nodes[tensor.node].first_output + tensor.output);
                 tli_save_same(s, buffer->device.range.bytes, 8, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
                 tli_save_range(s, buffer->device.range);
             }
@@ -53701,7 +53716,8 @@ static void tli_save_entry_tensor(tli_saving *s, const tl_entry *entry, uint64_t
     tli_zero(&none, sizeof none);
     none.bytes = bytes;
     if (entry)
-        buffer = tli_caller_buffer(run, entry->slot, run->graph->nodes[entry->node].first_output + entry->output);
+        buffer = tli_caller_buffer(run, entry->slot,
+                                   run->graph->nodes[entry->node].first_output + entry->output);
     is_there = tli_save_limited(s, buffer ? buffer->is_entry : 0, 4, 1);
     if (!is_there || s->result) return;
     if (s->sink || (s->applies && s->takes_entry)) tli_save_range(s, buffer->device.range);
@@ -53743,8 +53759,8 @@ static void tli_open_entry(tli_saving *s) {
     tli_refuse_saving(s, TL_ERROR_BACKEND, TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
 }
 
-// The entry of the plan, or the results that are kept. Those of another plan than the run's are passed over: what
-// is kept is made again then, and a plan with an entry of its own is refused.
+// The entry of the plan, or the results that are kept. Those of another plan than the run's are passed over:
+// what is kept is made again then, and a plan with an entry of its own is refused.
 static void tli_save_entry(tli_saving *s) {
     tl_run *run = s->run;
     const tl_plan *plan = tli_entry_plan(run);
@@ -53866,7 +53882,8 @@ static void tli_save_tensor(tli_saving *s, int32_t i) {
         tli_save_held(s, &buffer->device, TL_TIER_DEVICE, sim->arena.places[owner],
                       is_packed ? t->packed_bytes : bytes);
     if (t->on_host && bytes)
-        tli_save_held(s, &buffer->host, TL_TIER_HOST, sim->host_arena.places[tli_sim_host_owner(sim, i)], bytes);
+        tli_save_held(s, &buffer->host, TL_TIER_HOST, sim->host_arena.places[tli_sim_host_owner(sim, i)],
+                      bytes);
     if (t->has_gradient)
         tli_save_held(s, &run->gradients[i].device, TL_TIER_DEVICE,
                       sim->arena.places[tli_sim_owner(sim, TLI_USE_GRADIENT, i)], bytes);
@@ -53882,7 +53899,8 @@ static void tli_save_slot(tli_saving *s) {
         if (!sim->nodes[i].has_saved) continue;
         if (s->applies) run->saved[i].state = TLI_RESIDENT;
         tli_save_held(s, &run->saved[i].device, TL_TIER_DEVICE,
-                      sim->arena.places[tli_sim_owner(sim, TLI_USE_SAVED, i)], run->graph->nodes[i].saved_bytes);
+                      sim->arena.places[tli_sim_owner(sim, TLI_USE_SAVED, i)],
+                      run->graph->nodes[i].saved_bytes);
     }
 }
 

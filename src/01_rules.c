@@ -1134,11 +1134,13 @@
     X(SAVED_IS_OF_ANOTHER_GRAPH, "data: of another graph, precision or number of slots", "") \
     X(SAVED_HAS_ANOTHER_SEED, "data: of another seed", "") \
     X(SAVED_IN_A_PASS_OF_ANOTHER_PLAN, "data: saved in a pass of another plan", "") \
+    X(SAVED_HAS_ANOTHER_BYTE_ORDER, "data: of a machine of the other byte order", "") \
     X(SAVED_STATES_ARE_OTHERS, "data: other states of the caller than this run has", "") \
     X(SAVED_ENTRY_IS_ANOTHER, "data: another entry than the plan has", "") \
     X(SAVED_RUN_IS_NOT_AS_PLANNED, "run: holds other bytes than its plan says", "") \
     X(SAVED_STEP_OR_COPY_IS_UNDER_WAY, "run: a step or a copy is under way", "") \
-    X(SAVED_PASS_NEEDS_A_PLAN_WITH_PLACES, "run: in a pass, only a plan with places that is run as it is can be saved", "")
+    X(SAVED_PASS_NEEDS_A_PLAN_WITH_PLACES, \
+      "run: in a pass, only a plan with places that is run as it is can be saved", "")
 
 // -- errors: rules of [13] TRACE --
 

@@ -748,8 +748,8 @@ static tl_result tli_sim_check_forward(tli_sim *sim, const tl_node *node, tl_ste
 }
 
 // Run a forward. It allocates, in this order: missing outputs; second copies of outputs that are
-// resident; saved; fwork, or swork with saved. In place, output 0 takes over the input's allocation. FORWARD_SAVE with
-// all outputs resident makes the saved bytes only, and no second copies.
+// resident; saved; fwork, or swork with saved. In place, output 0 takes over the input's allocation.
+// FORWARD_SAVE with all outputs resident makes the saved bytes only, and no second copies.
 static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
     const tl_node *node = &sim->graph->nodes[id];
     int32_t i, end = node->first_output + node->output_count, missing;

@@ -6,8 +6,8 @@
 // differ. A first walk over the data changes nothing and refuses whatever does not belong to this run; then a
 // second takes it over.
 //
-//     head | the caller's states | inputs | between passes: the entry, or results that are kept
-//                                         | in a pass: what is live, in the order of tensors and nodes | checksum
+//     head | the caller's states | inputs | between passes: the entry, or results that are kept | checksum
+//                                         | in a pass: what is live, by tensors and nodes        |
 //
 // Where something lies, and what is live at a step, is not in the data: the simulator tells it, from the plan.
 
@@ -71,7 +71,8 @@ static void tli_save_bytes(tli_saving *s, void *bytes, uint64_t count) {
     }
 }
 
-// Write a number of so many bytes, the lowest first, or read one. Returns what is in the data; 0 after an error.
+// Write a number of so many bytes, the lowest first, or read one. Returns what is in the data; 0 after an
+// error.
 static uint64_t tli_save_number(tli_saving *s, uint64_t value, int bytes) {
     uint8_t text[8];
     uint64_t read = 0;
@@ -150,7 +151,8 @@ static uint64_t tli_hash_plan(const tl_run *run) {
     for (i = 0; i < plan->host_offset_count; i++) hash = tl_mix_u64(hash, tl_find_offset(plan, i, 1));
     for (i = 0; i < plan->block_count; i++) hash = tl_mix_u64(hash, plan->blocks[i].offset);
     for (i = 0; i < plan->entry_count; i++)
-        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)plan->entry[i].node << 32 | (uint32_t)plan->entry[i].output);
+        hash = tl_mix_u64(hash,
+                          (uint64_t)(uint32_t)plan->entry[i].node << 32 | (uint32_t)plan->entry[i].output);
     return hash;
 }
 
@@ -158,7 +160,8 @@ static uint64_t tli_hash_plan(const tl_run *run) {
 
 static void tli_save_head(tli_saving *s) {
     static const uint8_t magic[8] = { 'T', 'L', 'R', 'U', 'N', '\r', '\n', 26 };
-    uint8_t read[8];
+    const uint16_t one = 1;
+    uint8_t read[8], first;
     tl_run *run = s->run;
     uint64_t next;
     size_t i;
@@ -168,6 +171,8 @@ static void tli_save_head(tli_saving *s) {
         if (read[i] != magic[i]) tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_IS_NOT_A_RUN));
     if (tli_save_number(s, TLI_SAVE_VERSION, 4) != TLI_SAVE_VERSION)
         tli_refuse_saving(s, TL_ERROR_UNSUPPORTED, TLI_RULE(SAVED_IS_OF_ANOTHER_VERSION));
+    tli_copy(&first, &one, 1);
+    tli_save_same(s, first, 4, TLI_RULE(SAVED_HAS_ANOTHER_BYTE_ORDER));
     s->in_pass = (int32_t)tli_save_limited(s, (uint64_t)s->in_pass, 4, 1);
     tli_save_same(s, tli_hash_graph(tli_caller_graph(run)), 8, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
     tli_save_same(s, (uint64_t)run->precision, 4, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
@@ -221,7 +226,8 @@ static void tli_save_inputs(tli_saving *s) {
                 tensor.node = id;
                 tensor.output = i;
                 if (tli_find_caller_tensor(run, s->function, &tensor)) return;   // an input is no member
-                buffer = tli_caller_buffer(run, slot, run->graph->nodes[tensor.node].first_output + tensor.output);
+                buffer = tli_caller_buffer(run, slot,
+                                           run->graph->nodes[tensor.node].first_output + tensor.output);
                 tli_save_same(s, buffer->device.range.bytes, 8, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
                 tli_save_range(s, buffer->device.range);
             }
@@ -257,7 +263,8 @@ static void tli_save_entry_tensor(tli_saving *s, const tl_entry *entry, uint64_t
     tli_zero(&none, sizeof none);
     none.bytes = bytes;
     if (entry)
-        buffer = tli_caller_buffer(run, entry->slot, run->graph->nodes[entry->node].first_output + entry->output);
+        buffer = tli_caller_buffer(run, entry->slot,
+                                   run->graph->nodes[entry->node].first_output + entry->output);
     is_there = tli_save_limited(s, buffer ? buffer->is_entry : 0, 4, 1);
     if (!is_there || s->result) return;
     if (s->sink || (s->applies && s->takes_entry)) tli_save_range(s, buffer->device.range);
@@ -299,8 +306,8 @@ static void tli_open_entry(tli_saving *s) {
     tli_refuse_saving(s, TL_ERROR_BACKEND, TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
 }
 
-// The entry of the plan, or the results that are kept. Those of another plan than the run's are passed over: what
-// is kept is made again then, and a plan with an entry of its own is refused.
+// The entry of the plan, or the results that are kept. Those of another plan than the run's are passed over:
+// what is kept is made again then, and a plan with an entry of its own is refused.
 static void tli_save_entry(tli_saving *s) {
     tl_run *run = s->run;
     const tl_plan *plan = tli_entry_plan(run);
@@ -422,7 +429,8 @@ static void tli_save_tensor(tli_saving *s, int32_t i) {
         tli_save_held(s, &buffer->device, TL_TIER_DEVICE, sim->arena.places[owner],
                       is_packed ? t->packed_bytes : bytes);
     if (t->on_host && bytes)
-        tli_save_held(s, &buffer->host, TL_TIER_HOST, sim->host_arena.places[tli_sim_host_owner(sim, i)], bytes);
+        tli_save_held(s, &buffer->host, TL_TIER_HOST, sim->host_arena.places[tli_sim_host_owner(sim, i)],
+                      bytes);
     if (t->has_gradient)
         tli_save_held(s, &run->gradients[i].device, TL_TIER_DEVICE,
                       sim->arena.places[tli_sim_owner(sim, TLI_USE_GRADIENT, i)], bytes);
@@ -438,7 +446,8 @@ static void tli_save_slot(tli_saving *s) {
         if (!sim->nodes[i].has_saved) continue;
         if (s->applies) run->saved[i].state = TLI_RESIDENT;
         tli_save_held(s, &run->saved[i].device, TL_TIER_DEVICE,
-                      sim->arena.places[tli_sim_owner(sim, TLI_USE_SAVED, i)], run->graph->nodes[i].saved_bytes);
+                      sim->arena.places[tli_sim_owner(sim, TLI_USE_SAVED, i)],
+                      run->graph->nodes[i].saved_bytes);
     }
 }
 
