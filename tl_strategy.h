@@ -1376,9 +1376,9 @@ typedef struct tl_step {
 // sees and changes its own slot alone, and each slot keeps every rule by itself, also the order of backwards.
 //
 // Where k = in_flight steps may be under way together, what step i frees is free for what step i + k and later
-// ones allocate, whenever step i ends: while step j runs, nothing of what steps j - k + 1 to j use is given away.
-// Steps of every kind count. In the table above that is k = 1, but that C and X on several outputs free one after
-// the other; with k > 1 they, too, free nothing before step i + k. At the end nothing is under way.
+// ones allocate, whenever step i ends: while step j runs, nothing of what steps j - k + 1 to j use is given
+// away. Steps of every kind count. In the table above that is k = 1, but that C and X on several outputs free
+// one after the other; with k > 1 they, too, free nothing before step i + k. At the end nothing is under way.
 //
 //     k = 2     F 1    F 2    D 1    F 3    F 4
 //     of 1      ###########################                  D 1 is step 2: free for step 4
@@ -1572,8 +1572,8 @@ typedef struct tl_lifetimes {
 //   lifetimes   overwritten; release with tl_free_lifetimes
 //
 // What a step frees before it allocates, or frees and nothing else, does not live in that step; what it frees
-// at the end of its call, or after a conversion, does. With k = plan->in_flight > 1 what step i frees lives up to
-// step i + k. What is never freed, or not before the end, ends at step_count.
+// at the end of its call, or after a conversion, does. With k = plan->in_flight > 1 what step i frees lives up
+// to step i + k. What is never freed, or not before the end, ends at step_count.
 //
 // Errors:  those of tl_simulate_plan; *lifetimes is all zero then.
 // Cost:    one replay; 72 bytes an allocation, and as much again while the list grows.
@@ -1873,8 +1873,8 @@ TLDEF int tl_parse_step(const char *text, tl_step_kind *kind);
 TLDEF int tl_parse_codec(const char *text, tl_codec *codec);
 
 // Write steps as a schedule, one per line: "F 1\nD 1.0\nC 3 q8\nF 1@2\n". A step of another slot than 0 ends
-// in @ and its slot. The entry stands before the steps: "E 3.0\nE 3.1@2\n". Before all, where in_flight is above
-// 1, stands that: "K 4\n".
+// in @ and its slot. The entry stands before the steps: "E 3.0\nE 3.1@2\n". Before all, where in_flight is
+// above 1, stands that: "K 4\n".
 TLDEF size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size);
 
 // Parse a schedule; # starts a comment. Kinds and forms of steps are checked here, the rules of
@@ -4180,9 +4180,9 @@ typedef struct tl_kernel_call {
     int32_t           polled;          // how often this call was answered TL_NOT_READY before; 0 = it is new
 } tl_kernel_call;
 
-// Compute one call. Any result but TL_OK and TL_NOT_READY stops the pass with TL_ERROR_KERNEL. A gradient is the sum of
-// its contributions in call order: a backward adds to input_grads, which start as zeroes, in the order
-// of its inputs, and to the parameter gradients, which belong to the caller.
+// Compute one call. Any result but TL_OK and TL_NOT_READY stops the pass with TL_ERROR_KERNEL. A gradient is
+// the sum of its contributions in call order: a backward adds to input_grads, which start as zeroes, in the
+// order of its inputs, and to the parameter gradients, which belong to the caller.
 //
 // A node that says takes_blocks is called for a range of elements at a time where one of its operands exceeds
 // the backend's largest binding (tl_backend_limits.binding_bytes), from the first elements on. Operands that
@@ -4197,11 +4197,12 @@ typedef struct tl_kernel_call {
 //
 // TL_NOT_READY: the call has begun and its work is not finished: it was given to a thread, or a part of it was
 // done. The same call is made again, polled, until it answers otherwise: same node, kind, micro_batch, operands
-// at the same addresses with the bytes as the kernel left them, scratch included; call->polled counts the answers
-// before. Until then nobody else touches what it writes, and nobody overwrites what it reads. The tl_kernel_call
-// itself lives for the length of one call only: a thread that goes on with the work needs a copy of it and of the
-// operands it uses. If the pass is given up between two polls, the kernel is not called again: its caller has to
-// end work of its own before tl_reset_run, tl_free_run, or an error of another kernel, take the operands away.
+// at the same addresses with the bytes as the kernel left them, scratch included; call->polled counts the
+// answers before. Until then nobody else touches what it writes, and nobody overwrites what it reads. The
+// tl_kernel_call itself lives for the length of one call only: a thread that goes on with the work needs a copy
+// of it and of the operands it uses. If the pass is given up between two polls, the kernel is not called again:
+// its caller has to end work of its own before tl_reset_run, tl_free_run, or an error of another kernel, take
+// the operands away.
 typedef tl_result (*tl_kernel_fn)(const tl_kernel_call *call, void *user);
 
 typedef struct tl_kernel {
@@ -4394,13 +4395,13 @@ typedef struct tl_run_desc {
     const tl_state *states;           // [state_count] ranges of the caller's state; must outlive the run
     int32_t         state_count;
 
-    // Several steps under way. k = in_flight: step j of a plan may be begun when step j - k is finished; one that
-    // reads what another under way writes, or writes what it reads or writes, waits for that one, and so does a
-    // call of the same node. So no result depends on k, or on the order in which steps end. What a kernel changes
-    // beside its operands, such as parameter gradients, is safe where it belongs to one node; where several nodes
-    // add to the same, in_flight must be 1. Memory steps count as steps, and take no time. Peaks, places and the
-    // budget are those of k steps; a plan that was placed for fewer is placed again. For runs of a plan, without
-    // random hook and dynamic nodes.
+    // Several steps under way. k = in_flight: step j of a plan may be begun when step j - k is finished; one
+    // that reads what another under way writes, or writes what it reads or writes, waits for that one, and so
+    // does a call of the same node. So no result depends on k, or on the order in which steps end. What a
+    // kernel changes beside its operands, such as parameter gradients, is safe where it belongs to one node;
+    // where several nodes add to the same, in_flight must be 1. Memory steps count as steps, and take no time.
+    // Peaks, places and the budget are those of k steps; a plan that was placed for fewer is placed again. For
+    // runs of a plan, without random hook and dynamic nodes.
     int32_t     in_flight;            // most steps under way together; 0 and 1 = one after the other
 
     // tl_init_op_run only.
@@ -4498,10 +4499,10 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 // every micro-batch of it, one a slot.
 // On a backend with limits.in_order a pass is submitted once, at its end, and waits for nothing.
 //
-// Returns TL_NOT_READY, with nothing lost, where no step can go on: kernels of all steps under way are not ready,
-// each asked once; or the pass has to wait and the backend cannot; or a load hook answered so. The next call goes
-// on there, or after a load hook calls that of the pass again. Between the two the pass is under way; tl_reset_run
-// gives it up, and no other call yields its steps.
+// Returns TL_NOT_READY, with nothing lost, where no step can go on: kernels of all steps under way are not
+// ready, each asked once; or the pass has to wait and the backend cannot; or a load hook answered so. The next
+// call goes on there, or after a load hook calls that of the pass again. Between the two the pass is under way;
+// tl_reset_run gives it up, and no other call yields its steps.
 // Errors:  TL_ERROR_KERNEL; TL_ERROR_OVER_BUDGET: online, if the decisions differ from those that
 //          tl_init_run tried out; TL_ERROR_MISMATCH; and those of the backend. On error all ranges but the
 //          inputs are released, and the next call runs the same training step again.
@@ -4519,9 +4520,10 @@ typedef struct tl_run_step {
     int32_t          index;          // in the pass, from 0; the same for all calls of a step
     int32_t          is_compute;     // 1 = kernel and call are set
     int32_t          depends_on;     // latest earlier step whose ranges it must wait for; -1 = none;
-                                     // index = the call before of this step, whose scratch it uses. With steps in
-                                     // flight all of these are finished, or enqueued by the run itself, when the
-                                     // step is yielded; with TL_NOT_READY it is the step that must be finished
+                                     // index = the call before of this step, whose scratch it uses. With steps
+                                     // in flight all of these are finished, or enqueued by the run itself, when
+                                     // the step is yielded; with TL_NOT_READY it is the step that must be
+                                     // finished
     const tl_kernel *kernel;
     tl_kernel_call   call;
     const tl_access *accesses;       // [access_count] ranges of the step
@@ -4538,19 +4540,19 @@ TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 // Yield the next step. After the last one *done is 1 and *step is empty, and the pass has been checked and
 // closed.
 //
-// One at a time, a compute step must be carried out before the next call. With tl_run_desc.in_flight = k several
-// may be under way: yielded, and not finished. They may be finished in any order. What a step points to is valid
-// until it is finished. Kernels of steps under way may run on threads, called by the caller; the functions of the
-// run itself, tl_finish_step and tl_run_step_kernel too, are called by one thread at a time.
+// One at a time, a compute step must be carried out before the next call. With tl_run_desc.in_flight = k
+// several may be under way: yielded, and not finished. They may be finished in any order. What a step points to
+// is valid until it is finished. Kernels of steps under way may run on threads, called by the caller; the
+// functions of the run itself, tl_finish_step and tl_run_step_kernel too, are called by one thread at a time.
 //
 // The operands of a compute step are mapped (host is their address) on a host-visible backend whose
 // work on them is finished or can be waited for. On others they are ranges for kernels of the device, until
 // tl_map_step maps them. The mapping ends with tl_finish_step or tl_run_step_kernel.
 //
 // Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way (never on a backend with
-// limits.in_order), or if the backend cannot submit at present: call again later. With steps in flight also where
-// the next one, or the end of the pass, must wait for one of them: step->depends_on is that one's index then, and
-// else -1.
+// limits.in_order), or if the backend cannot submit at present: call again later. With steps in flight also
+// where the next one, or the end of the pass, must wait for one of them: step->depends_on is that one's index
+// then, and else -1.
 // Errors:  TL_ERROR_INVALID_ARG: no pass is under way; or the compute step before, which the text names, was
 //          not carried out: *step is left as it is, the pass goes on once it is. As tl_run_plan, and the pass
 //          is given up then.
@@ -4559,9 +4561,9 @@ TLDEF tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done);
 // Say that a compute step was carried out: its kernel was called, or recorded, by the caller. Ends the
 // mapping of its operands. A step that is no compute step is passed over.
 //
-// Errors:  TL_ERROR_STALE: not a compute step under way (without steps in flight: that yielded last), or carried
-//          out already; TL_ERROR_INVALID_ARG: a
-//          report was refused, see tl_report_bytes; those of the backend, and the pass is given up then.
+// Errors:  TL_ERROR_STALE: not a compute step under way (one at a time: not that yielded last), or carried out
+//          already; TL_ERROR_INVALID_ARG: a report was refused, see tl_report_bytes; those of the backend, and
+//          the pass is given up then.
 TLDEF tl_result tl_finish_step(tl_run *run, const tl_run_step *step);
 
 #ifndef TL_NO_ONLINE
@@ -4605,6 +4607,37 @@ TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
 
 // Give up a pass: all ranges but the inputs are released. The next pass repeats its training step.
 TLDEF tl_result tl_reset_run(tl_run *run);
+
+// Save what a run has to go on with, and load it into another run, of this or another process.
+//
+//   sink     gets the data, in parts; what it got before an error is worth nothing
+//   data     [length] all of it; hostile data is refused
+//
+// Between passes that is the number of the next training step, the caller's state (tl_run_desc.states) and loss
+// scaler, the graph's inputs, and the plan's entry or the results that are kept from pass to pass. It goes into
+// any run of the same graph, precision, seed, slots and states, whatever its plan: results that this one would
+// not keep, or that are not there, are made again; a plan with an entry of its own needs that entry. In a pass
+// it is all that is live as well, and goes into a run of the same plan alone, with the same places and
+// in_flight: it goes on with the step that comes next. What follows is the same to the bit as without. Whatever
+// else the caller has, such as weights that are no state, and generators of random numbers, is the caller's to
+// save.
+//
+// The form: numbers of 4 or 8 bytes, the lowest byte first; 8 bytes that say what it is, a version, the hashes
+// of graph and plan, states, tensors as they lie in memory, and 8 bytes of checksum. Tensors are not converted:
+// machines of the other byte order cannot exchange them.
+//
+// tl_load_run is called between passes. Until all of the data was checked nothing is changed, so a run that
+// refuses data is as it was. In a pass, tl_save_run closes the step that was carried out last.
+//
+// Errors:  TL_ERROR_INVALID_ARG: a step or a copy is under way, also where tl_run_plan answered TL_NOT_READY;
+//          the data is of another graph, plan, seed, byte order, or of other states; load: in a pass.
+//          TL_ERROR_UNSUPPORTED: in a pass, what is decided online, reported by dynamic nodes of a hybrid run,
+//          kept from pass to pass, or without an arena; data of another version. TL_ERROR_PARSE: damaged data.
+//          TL_ERROR_NO_MEMORY; what the sink returned; those of the backend: load has lost the inputs then, and
+//          no pass is under way.
+// Cost:    the bytes, and in a pass a replay of the plan.
+TLDEF tl_result tl_save_run(tl_run *run, tl_sink sink);
+TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
 
 // Report the last pass; and the plan of a run: the one given or made, or the record of the last online pass
 // (before the first, of the one that tl_init_run tried out), which is valid until the next pass. So is that
@@ -5541,7 +5574,9 @@ static size_t tli_finish(tli_writer *w) {
     X(INIT_OP_RUN, "tl_init_op_run") \
     X(REHEARSE_RUN, "tl_rehearse_run") \
     X(REPLAY_PLAN, "tl_replay_plan") \
-    X(WRITE_PLAN_CODE, "tl_write_plan_code")
+    X(WRITE_PLAN_CODE, "tl_write_plan_code") \
+    X(SAVE_RUN, "tl_save_run") \
+    X(LOAD_RUN, "tl_load_run")
 
 // -- errors: rules --
 //
@@ -6496,7 +6531,23 @@ static size_t tli_finish(tli_writer *w) {
     X(RUN_IN_FLIGHT_MUST_BE_NOT_NEGATIVE, "in_flight: must be >= 0", "") \
     X(IN_FLIGHT_NEEDS_A_PLAN, "in_flight: an online run decides one step at a time: give a plan", "") \
     X(IN_FLIGHT_RANDOM_HOOK, "in_flight: the random hook is for one step at a time", "") \
-    X(IN_FLIGHT_DYNAMIC_NODES, "in_flight: dynamic nodes report one step at a time", "")
+    X(IN_FLIGHT_DYNAMIC_NODES, "in_flight: dynamic nodes report one step at a time", "") \
+    X(SAVED_ENDS_OR_HOLDS_WHAT_IT_MAY_NOT, "data: ends too early, or holds what no run has", "") \
+    X(SAVED_BACKEND_COULD_NOT_MAP, "backend: could not map a range", "") \
+    X(SAVED_BACKEND_COULD_NOT_CLAIM, "backend: could not take a range", "") \
+    X(SAVED_IS_NOT_A_RUN, "data: not what tl_save_run writes", "") \
+    X(SAVED_IS_DAMAGED, "data: damaged, the checksum is not that of the content", "") \
+    X(SAVED_IS_OF_ANOTHER_VERSION, "data: of another version of the format", "") \
+    X(SAVED_IS_OF_ANOTHER_GRAPH, "data: of another graph, precision or number of slots", "") \
+    X(SAVED_HAS_ANOTHER_SEED, "data: of another seed", "") \
+    X(SAVED_IN_A_PASS_OF_ANOTHER_PLAN, "data: saved in a pass of another plan", "") \
+    X(SAVED_HAS_ANOTHER_BYTE_ORDER, "data: of a machine of the other byte order", "") \
+    X(SAVED_STATES_ARE_OTHERS, "data: other states of the caller than this run has", "") \
+    X(SAVED_ENTRY_IS_ANOTHER, "data: another entry than the plan has", "") \
+    X(SAVED_RUN_IS_NOT_AS_PLANNED, "run: holds other bytes than its plan says", "") \
+    X(SAVED_STEP_OR_COPY_IS_UNDER_WAY, "run: a step or a copy is under way", "") \
+    X(SAVED_PASS_NEEDS_A_PLAN_WITH_PLACES, \
+      "run: in a pass, only a plan with places that is run as it is can be saved", "")
 
 // -- errors: rules of [13] TRACE --
 
@@ -18287,7 +18338,8 @@ typedef struct tli_schedule {
     int32_t   in_flight;     // 0 = not given
 } tli_schedule;
 
-// Read how many steps may be under way together, after K. Returns the rule that the line breaks, or TLI_NO_RULE.
+// Read how many steps may be under way together, after K. Returns the rule that the line breaks, or
+// TLI_NO_RULE.
 static tli_rule tli_read_in_flight(tli_reader *reader, tli_schedule *schedule) {
     tli_word word;
     if (schedule->list.count || schedule->entry_count || schedule->in_flight)
@@ -48568,6 +48620,7 @@ struct tl_run {
     uint64_t        training_step, next_step;
     int32_t         input_count;     // offsets that the graph's inputs take
     int32_t         first_count;     // these, and offsets that the plan's entry takes
+    uint64_t        before_bytes[3];  // of a pass that was loaded: peaks of both tiers and arena until then
     uint64_t        input_arena_bytes;  // end of the last of all these in the arena
     tl_run_report   report;
 #ifndef TL_NO_PLANNERS
@@ -49028,8 +49081,8 @@ static int tli_has_more_ranges(const tl_run *run) {
 //                                              F 4 is opened when F 2 has ended, and yielded when
 //                                              all that write what it reads have
 //
-// Two calls of one node are never under way together, whatever their ranges: so sums of parameter gradients, and
-// whatever else belongs to a node, are made in the order of the steps.
+// Two calls of one node are never under way together, whatever their ranges: so sums of parameter gradients,
+// and whatever else belongs to a node, are made in the order of the steps.
 
 // Go on with the state of the flight at this place.
 static void tli_choose_flight(tl_run *run, int32_t place) {
@@ -49137,8 +49190,8 @@ static int32_t tli_find_latest_flight(const tl_run *run) {
     return latest;
 }
 
-// Take the place of the step that comes next, when the one that had it is finished, and any that calls its node:
-// what belongs to a node, its saved bytes too, changes hands when a call has ended.
+// Take the place of the step that comes next, when the one that had it is finished, and any that calls its
+// node: what belongs to a node, its saved bytes too, changes hands when a call has ended.
 static tl_result tli_enter_flight(tl_run *run, const tl_step *step) {
     int32_t before = -1;
     if (!run->flights) return TL_OK;
@@ -49171,8 +49224,8 @@ static int tli_alloc_call(tl_env *env, uint64_t operands, uint64_t outputs, tli_
     call->twice = (tli_held *)tli_alloc_array(env, outputs, sizeof *call->twice);
     call->made = (uint8_t *)tli_alloc_array(env, outputs, 1);
     call->twice_count = (int32_t)outputs;
-    return call->operands && call->access_of && call->accesses && call->writable && call->hosts && call->twice &&
-           call->made;
+    return call->operands && call->access_of && call->accesses && call->writable && call->hosts &&
+           call->twice && call->made;
 }
 
 static void tli_free_flights(tl_run *run) {
@@ -49200,8 +49253,8 @@ static tl_result tli_check_in_flight(tl_run *run) {
     return why ? tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why) : TL_OK;
 }
 
-// Room for as many steps as can be under way together, of a plan with so many steps. operands, outputs: most of a
-// node. What step i frees is at most its outputs, or their gradients, or second copies, and two more.
+// Room for as many steps as can be under way together, of a plan with so many steps. operands, outputs: most of
+// a node. What step i frees is at most its outputs, or their gradients, or second copies, and two more.
 static tl_result tli_open_flights(tl_run *run, int32_t step_count, uint64_t operands, uint64_t outputs) {
     int32_t count = run->in_flight < step_count ? run->in_flight : step_count, i;
     int is_there;
@@ -52843,12 +52896,12 @@ static void tli_report_pass(tl_run *run, const tl_account_counters *counters) {
     report->planned_host_peak_bytes = planned->host_peak_bytes;
     report->planned_cost = planned->cost;
     report->base_cost = planned->base_cost;
-    report->measured_peak_bytes = counters->peak_bytes[TL_TIER_DEVICE];
-    report->measured_host_peak_bytes = counters->peak_bytes[TL_TIER_HOST];
+    report->measured_peak_bytes = tli_larger_u64(counters->peak_bytes[TL_TIER_DEVICE], run->before_bytes[0]);
+    report->measured_host_peak_bytes = tli_larger_u64(counters->peak_bytes[TL_TIER_HOST], run->before_bytes[1]);
     report->measured_arena_bytes = 0;
     if (run->arenas[TL_TIER_DEVICE].block_count)
-        report->measured_arena_bytes = counters->arena_bytes > run->input_arena_bytes
-                                     ? counters->arena_bytes : run->input_arena_bytes;
+        report->measured_arena_bytes =
+            tli_larger_u64(tli_larger_u64(counters->arena_bytes, run->before_bytes[2]), run->input_arena_bytes);
     report->taken_bytes = counters->peak_taken_bytes[TL_TIER_DEVICE];
     report->planned_taken_bytes = tli_planned_taken_bytes(run, TL_TIER_DEVICE);
     report->host_taken_bytes = counters->peak_taken_bytes[TL_TIER_HOST];
@@ -52970,6 +53023,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     if (run->cache.is_warm) run->report.cached_count = run->cache.skipped_count;
 #endif
     run->report.fused_count = run->members.fused_count;
+    tli_zero(run->before_bytes, sizeof run->before_bytes);
     tli_measure_store(&run->store, 1, &counters);
 #ifndef TL_NO_ONLINE
     if (run->is_online) {
@@ -53178,7 +53232,8 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     *done = 0;
     if (run->in_plan && !run->by_itself)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP), TLI_RULE(RUN_PLAN_IS_UNDER_WAY));
-    if (run->active && !run->flights && run->computing == TLI_COMPUTING_YIELDED) return tli_fail_unfinished(run);
+    if (run->active && !run->flights && run->computing == TLI_COMPUTING_YIELDED)
+        return tli_fail_unfinished(run);
     tli_zero(step, sizeof *step);
     if (!run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP),
@@ -54622,7 +54677,8 @@ static tl_result tli_alloc_run(tl_run *run) {
     run->kernels =
         (tl_kernel *)tli_alloc_array(env, (uint64_t)run->desc.kernel_count, sizeof *run->kernels);
     if (!tli_alloc_call(env, widest, outputs, &run->call) || !run->all_tensors || !run->all_gradients ||
-        !run->all_saved || !run->all_ran || !run->is_read || !run->is_result || !run->kernel_of || !run->kernels)
+        !run->all_saved || !run->all_ran || !run->is_read || !run->is_result || !run->kernel_of ||
+        !run->kernels)
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 #ifndef TL_NO_ONLINE
     if (tli_has_dynamic(graph) && !tli_alloc_reports(run, slots * tensors, outputs))
@@ -55087,6 +55143,658 @@ TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on
 
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- saving a run --
+//
+// One walk over what a run is made of writes it, checks what was read, and takes it over: so the three cannot
+// differ. A first walk over the data changes nothing and refuses whatever does not belong to this run; then a
+// second takes it over.
+//
+//     head | the caller's states | inputs | between passes: the entry, or results that are kept | checksum
+//                                         | in a pass: what is live, by tensors and nodes        |
+//
+// Where something lies, and what is live at a step, is not in the data: the simulator tells it, from the plan.
+
+#define TLI_SAVE_BLOCK 512     // bytes that are handed to the sink at a time, at least
+
+typedef struct tli_saving {
+    tl_run      *run;
+    tli_function function;
+    const tl_sink *sink;      // NULL = reads
+    const uint8_t *data;      // [length] without the checksum
+    size_t       length, at;
+    int          applies;     // reading: 1 = takes over what was checked
+    uint64_t     checksum;
+    tl_result    result;      // the first error
+    int32_t      in_pass;
+    int32_t      takes_entry; // 1 = the data's entry, or kept results, are those of this run
+    tli_sim      sim;         // in a pass: after the steps that were carried out
+    uint8_t      block[TLI_SAVE_BLOCK];
+    size_t       used;
+} tli_saving;
+
+static void tli_refuse_saving(tli_saving *s, tl_result code, tli_rule rule) {
+    if (!s->result) s->result = tli_fail(s->run->env, code, s->function, rule);
+}
+
+// -- saving a run: bytes --
+
+static uint64_t tli_checksum_bytes(uint64_t sum, const uint8_t *bytes, size_t length) {
+    size_t i;
+    for (i = 0; i < length; i++) sum = (sum ^ bytes[i]) * UINT64_C(0x100000001b3);
+    return sum;
+}
+
+static void tli_flush_saving(tli_saving *s) {
+    if (!s->result && s->used) s->result = s->sink->write(s->sink->user, (const char *)s->block, s->used);
+    s->used = 0;
+}
+
+// Write bytes, or read them: to NULL = go past them.
+static void tli_save_bytes(tli_saving *s, void *bytes, uint64_t count) {
+    uint8_t *at = (uint8_t *)bytes;
+    if (s->result) return;
+    if (!s->sink) {
+        if (count > s->length - s->at) {
+            tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_ENDS_OR_HOLDS_WHAT_IT_MAY_NOT));
+            return;
+        }
+        if (at) tli_copy(at, s->data + s->at, (size_t)count);
+        s->at += (size_t)count;
+        return;
+    }
+    s->checksum = tli_checksum_bytes(s->checksum, at, (size_t)count);
+    while (count && !s->result) {
+        size_t part = sizeof s->block - s->used;
+        if (part > count) part = (size_t)count;
+        tli_copy(s->block + s->used, at, part);
+        s->used += part;
+        at += part;
+        count -= part;
+        if (s->used == sizeof s->block) tli_flush_saving(s);
+    }
+}
+
+// Write a number of so many bytes, the lowest first, or read one. Returns what is in the data; 0 after an
+// error.
+static uint64_t tli_save_number(tli_saving *s, uint64_t value, int bytes) {
+    uint8_t text[8];
+    uint64_t read = 0;
+    int i;
+    for (i = 0; i < bytes; i++) text[i] = (uint8_t)(value >> (8 * i));
+    tli_save_bytes(s, text, (uint64_t)bytes);
+    for (i = 0; i < bytes && !s->result; i++) read |= (uint64_t)text[i] << (8 * i);
+    return read;
+}
+
+// A number that must be this one.
+static void tli_save_same(tli_saving *s, uint64_t value, int bytes, tli_rule rule) {
+    if (tli_save_number(s, value, bytes) != value) tli_refuse_saving(s, TL_ERROR_INVALID_ARG, rule);
+}
+
+// A number that is not above a limit.
+static uint64_t tli_save_limited(tli_saving *s, uint64_t value, int bytes, uint64_t most) {
+    uint64_t read = tli_save_number(s, value, bytes);
+    if (read <= most) return read;
+    tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_ENDS_OR_HOLDS_WHAT_IT_MAY_NOT));
+    return 0;
+}
+
+// The bytes of a range of the backend.
+static void tli_save_range(tli_saving *s, tl_range range) {
+    const tl_backend *backend = &s->run->backend;
+    tl_map_mode mode = s->sink ? TL_MAP_READ : TL_MAP_WRITE;
+    void *host = NULL;
+    tl_result result, unmapped;
+    if (!range.bytes || s->result) return;
+    if (!s->sink && !s->applies) { tli_save_bytes(s, NULL, range.bytes); return; }
+    result = tli_order_range(&s->run->store, &range, !s->sink);
+    if (!result) result = backend->map(backend->self, range, mode, &host);
+    if (!result) {
+        tli_save_bytes(s, host, range.bytes);
+        unmapped = backend->unmap(backend->self, range, mode, host);
+        result = unmapped;
+    }
+    if (result) tli_refuse_saving(s, result, TLI_RULE(SAVED_BACKEND_COULD_NOT_MAP));
+}
+
+// -- saving a run: what it belongs to --
+
+static uint64_t tli_hash_graph(const tl_graph *graph) {
+    uint64_t hash = tl_mix_u64((uint64_t)graph->node_count, (uint64_t)graph->tensor_count);
+    int32_t id, i;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        const char *op = tl_name_op(graph, id);
+        hash = tl_mix_u64(hash, tli_checksum_bytes(0, (const uint8_t *)op, tli_text_length(op)));
+        hash = tl_mix_u64(hash, (uint64_t)node->input_count << 32 | (uint64_t)(uint32_t)node->output_count);
+        hash = tl_mix_u64(hash, node->saved_bytes);
+        hash = tl_mix_u64(hash, (uint64_t)(node->is_input + 2 * node->has_grad + 4 * node->keep));
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            hash = tl_mix_u64(hash, (uint64_t)graph->inputs[i].tensor * 2 + (uint64_t)graph->inputs[i].needed);
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            hash = tl_mix_u64(hash, graph->outputs[i].bytes * 2 + graph->outputs[i].needed);
+    }
+    return hash;
+}
+
+// Everything of a plan by which a pass goes.
+static uint64_t tli_hash_plan(const tl_run *run) {
+    const tl_plan *plan = &run->plan;
+    uint64_t hash = tl_mix_u64((uint64_t)plan->step_count, (uint64_t)tli_count_slots(plan));
+    int32_t i;
+    hash = tl_mix_u64(hash, (uint64_t)(plan->inference + 2 * plan->any_order));
+    hash = tl_mix_u64(hash, (uint64_t)run->in_flight);
+    hash = tl_mix_u64(hash, plan->alignment_bytes);
+    for (i = 0; i < plan->step_count; i++) {
+        tl_step step = tl_find_step(plan, i);
+        hash = tl_mix_u64(hash, (uint64_t)step.kind << 48 | (uint64_t)step.codec << 40 | step.slot);
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)step.node << 32 | (uint32_t)step.output);
+    }
+    for (i = 0; i < plan->offset_count; i++) hash = tl_mix_u64(hash, tl_find_offset(plan, i, 0));
+    for (i = 0; i < plan->host_offset_count; i++) hash = tl_mix_u64(hash, tl_find_offset(plan, i, 1));
+    for (i = 0; i < plan->block_count; i++) hash = tl_mix_u64(hash, plan->blocks[i].offset);
+    for (i = 0; i < plan->entry_count; i++)
+        hash = tl_mix_u64(hash,
+                          (uint64_t)(uint32_t)plan->entry[i].node << 32 | (uint32_t)plan->entry[i].output);
+    return hash;
+}
+
+#define TLI_SAVE_VERSION 1
+
+static void tli_save_head(tli_saving *s) {
+    static const uint8_t magic[8] = { 'T', 'L', 'R', 'U', 'N', '\r', '\n', 26 };
+    const uint16_t one = 1;
+    uint8_t read[8], first;
+    tl_run *run = s->run;
+    uint64_t next;
+    size_t i;
+    tli_copy(read, magic, sizeof read);
+    tli_save_bytes(s, read, sizeof read);
+    for (i = 0; i < sizeof read; i++)
+        if (read[i] != magic[i]) tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_IS_NOT_A_RUN));
+    if (tli_save_number(s, TLI_SAVE_VERSION, 4) != TLI_SAVE_VERSION)
+        tli_refuse_saving(s, TL_ERROR_UNSUPPORTED, TLI_RULE(SAVED_IS_OF_ANOTHER_VERSION));
+    tli_copy(&first, &one, 1);
+    tli_save_same(s, first, 4, TLI_RULE(SAVED_HAS_ANOTHER_BYTE_ORDER));
+    s->in_pass = (int32_t)tli_save_limited(s, (uint64_t)s->in_pass, 4, 1);
+    tli_save_same(s, tli_hash_graph(tli_caller_graph(run)), 8, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
+    tli_save_same(s, (uint64_t)run->precision, 4, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
+    tli_save_same(s, (uint64_t)run->slot_count, 4, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
+    tli_save_same(s, run->desc.seed, 8, TLI_RULE(SAVED_HAS_ANOTHER_SEED));
+    next = tli_save_number(s, run->next_step, 8);
+    if (s->applies && !s->result) run->next_step = next;
+    if (s->in_pass) tli_save_same(s, tli_hash_plan(run), 8, TLI_RULE(SAVED_IN_A_PASS_OF_ANOTHER_PLAN));
+}
+
+// Ranges of the caller's state, and the loss scaler, which is the caller's as well.
+static void tli_save_states(tli_saving *s) {
+    const tl_run_desc *desc = &s->run->desc;
+    const tli_rule rule = TLI_RULE(SAVED_STATES_ARE_OTHERS);
+    int32_t i;
+    tli_save_same(s, (uint64_t)desc->state_count, 4, rule);
+    for (i = 0; i < desc->state_count && !s->result; i++) {
+        const tl_state *state = &desc->states[i];
+        tli_save_same(s, (uint32_t)state->node, 4, rule);
+        tli_save_same(s, (uint64_t)state->kind, 4, rule);
+        tli_save_same(s, state->bytes, 8, rule);
+        tli_save_bytes(s, s->sink || s->applies ? state->host : NULL, state->bytes);
+    }
+    tli_save_same(s, desc->loss_scaler != NULL, 4, rule);
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (desc->loss_scaler) {
+        tl_loss_scaler scaler = *desc->loss_scaler;
+        uint32_t bits;
+        tli_copy(&bits, &scaler.scale, sizeof bits);
+        bits = (uint32_t)tli_save_number(s, bits, 4);
+        tli_copy(&scaler.scale, &bits, sizeof bits);
+        scaler.clean_count = (uint32_t)tli_save_number(s, scaler.clean_count, 4);
+        scaler.skipped_count = tli_save_number(s, scaler.skipped_count, 8);
+        if (!(scaler.scale >= 0.0f && scaler.scale <= 3.4e38f))
+            tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_ENDS_OR_HOLDS_WHAT_IT_MAY_NOT));
+        if (s->applies && !s->result) *desc->loss_scaler = scaler;
+    }
+#endif
+}
+
+// What the caller has written into the graph's inputs.
+static void tli_save_inputs(tli_saving *s) {
+    tl_run *run = s->run;
+    const tl_graph *graph = tli_caller_graph(run);
+    int32_t slot, id, i;
+    for (slot = 0; slot < run->slot_count; slot++)
+        for (id = 0; id < graph->node_count && !s->result; id++)
+            for (i = 0; graph->nodes[id].is_input && i < graph->nodes[id].output_count; i++) {
+                tl_tensor tensor;
+                const tli_buffer *buffer;
+                tensor.node = id;
+                tensor.output = i;
+                if (tli_find_caller_tensor(run, s->function, &tensor)) return;   // an input is no member
+                buffer = tli_caller_buffer(run, slot,
+                                           run->graph->nodes[tensor.node].first_output + tensor.output);
+                tli_save_same(s, buffer->device.range.bytes, 8, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
+                tli_save_range(s, buffer->device.range);
+            }
+}
+
+// -- saving a run: between passes --
+
+static const tl_plan *tli_entry_plan(const tl_run *run) {
+#ifndef TL_NO_PLANNERS
+    if (run->cache.is_on) return &run->cache.plans[1];
+#endif
+    return &run->plan;
+}
+
+// Whether the entry's tensors are there: of results that are kept, when a pass has made them.
+static int tli_has_entry(const tl_run *run) {
+#ifndef TL_NO_PLANNERS
+    if (run->cache.is_on) return run->cache.is_kept;
+#endif
+    return run->plan.entry_count > 0;
+}
+
+static uint64_t tli_entry_bytes(const tl_run *run, const tl_entry *entry) {
+    return run->graph->outputs[run->graph->nodes[entry->node].first_output + entry->output].bytes;
+}
+
+// One tensor of the entry. A flag tells whether it is there: what the last pass freed is zeroes again.
+static void tli_save_entry_tensor(tli_saving *s, const tl_entry *entry, uint64_t bytes) {
+    tl_run *run = s->run;
+    tl_range none;
+    tli_buffer *buffer = NULL;
+    uint64_t is_there;
+    tli_zero(&none, sizeof none);
+    none.bytes = bytes;
+    if (entry)
+        buffer = tli_caller_buffer(run, entry->slot,
+                                   run->graph->nodes[entry->node].first_output + entry->output);
+    is_there = tli_save_limited(s, buffer ? buffer->is_entry : 0, 4, 1);
+    if (!is_there || s->result) return;
+    if (s->sink || (s->applies && s->takes_entry)) tli_save_range(s, buffer->device.range);
+    else tli_save_bytes(s, NULL, bytes);
+}
+
+// The versions of kept results, by which the next pass finds that nothing has changed.
+static void tli_save_versions(tli_saving *s, int has_entry) {
+    uint64_t count = 0, i;
+    uint64_t *versions = NULL;
+    tl_run *run = s->run;
+#ifndef TL_NO_PLANNERS
+    if (run->cache.is_on) versions = run->cache.versions;
+#endif
+    if (s->sink && has_entry && versions) count = (uint64_t)run->graph->node_count;
+    count = tli_save_number(s, count, 4);
+    if (!s->sink && s->takes_entry && count != (versions ? (uint64_t)run->graph->node_count : 0))
+        tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_ENDS_OR_HOLDS_WHAT_IT_MAY_NOT));
+    for (i = 0; i < count && !s->result; i++) {
+        uint64_t version = tli_save_number(s, s->sink ? versions[i] : 0, 8);
+        if (s->applies && s->takes_entry && versions && !s->result) versions[i] = version;
+    }
+}
+
+// Make room for the entry that is to be read.
+static void tli_open_entry(tli_saving *s) {
+    tl_run *run = s->run;
+    int32_t i;
+#ifndef TL_NO_PLANNERS
+    if (run->cache.is_on) tli_take_cached_plan(run, 1);
+#endif
+    for (i = 0; i < run->plan.entry_count; i++) {
+        const tl_entry *entry = &run->plan.entry[i];
+        int32_t tensor = run->graph->nodes[entry->node].first_output + entry->output;
+        tli_caller_buffer(run, entry->slot, tensor)->is_entry = 0;  // it is zeroes but for what is read
+    }
+    tli_release_buffers(run, 0);
+    if (!tli_claim_entry(run)) return;
+    tli_refuse_saving(s, TL_ERROR_BACKEND, TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
+}
+
+// The entry of the plan, or the results that are kept. Those of another plan than the run's are passed over:
+// what is kept is made again then, and a plan with an entry of its own is refused.
+static void tli_save_entry(tli_saving *s) {
+    tl_run *run = s->run;
+    const tl_plan *plan = tli_entry_plan(run);
+    int has_entry = tli_has_entry(run);
+    uint64_t hash = tli_hash_graph(run->graph), count, i;
+    int is_same = tli_save_number(s, hash, 8) == hash;
+    count = tli_save_number(s, has_entry ? (uint64_t)plan->entry_count : 0, 4);
+    if (!s->sink && !s->applies) s->takes_entry = is_same && count && count == (uint64_t)plan->entry_count;
+    if (s->applies && s->takes_entry) tli_open_entry(s);
+    for (i = 0; i < count && !s->result; i++) {
+        const tl_entry *entry = i < (uint64_t)plan->entry_count ? &plan->entry[i] : NULL;
+        uint64_t own = entry ? tli_entry_bytes(run, entry) : 0, bytes;
+        uint64_t node = tli_save_number(s, entry ? (uint32_t)entry->node : 0, 4);
+        uint64_t output = tli_save_number(s, entry ? (uint32_t)entry->output : 0, 4);
+        uint64_t slot = tli_save_number(s, entry ? (uint32_t)entry->slot : 0, 4);
+        bytes = tli_save_number(s, own, 8);
+        if (!entry || node != (uint32_t)entry->node || output != (uint32_t)entry->output ||
+            slot != (uint32_t)entry->slot || bytes != own) s->takes_entry = 0;
+        tli_save_entry_tensor(s, s->sink || s->takes_entry ? entry : NULL, bytes);
+    }
+    tli_save_versions(s, has_entry);
+    if (s->sink || s->result) return;
+    if (!s->takes_entry && !tli_keeps_results(run) && plan->entry_count)
+        tli_refuse_saving(s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_ENTRY_IS_ANOTHER));
+#ifndef TL_NO_PLANNERS
+    if (!s->applies || !run->cache.is_on) return;
+    run->cache.is_kept = s->takes_entry;
+    tli_mark_kept(run, s->takes_entry);
+#endif
+}
+
+// -- saving a run: in a pass --
+
+// The counts of the pass so far.
+static void tli_save_counts(tli_saving *s) {
+    tl_run_report *report = &s->run->report;
+    int32_t *counts[11], k;
+    counts[0] = &report->forward_count;  counts[1] = &report->recompute_count;
+    counts[2] = &report->backward_count; counts[3] = &report->spill_count;
+    counts[4] = &report->fetch_count;    counts[5] = &report->compress_count;
+    counts[6] = &report->expand_count;   counts[7] = &report->drop_count;
+    counts[8] = &report->step_count;     counts[9] = &report->convert_count;
+    counts[10] = &report->kernel_count;
+    for (k = 0; k < 11; k++) {
+        int32_t read = (int32_t)tli_save_limited(s, (uint64_t)*counts[k], 4, INT32_MAX);
+        if (s->applies) *counts[k] = read;
+    }
+}
+
+// What the backend has measured of the pass so far.
+static void tli_save_peaks(tli_saving *s) {
+    tl_account_counters counters;
+    uint64_t *before = s->run->before_bytes;
+    uint64_t now[3];
+    int k;
+    tli_measure_store(&s->run->store, 0, &counters);
+    now[0] = counters.peak_bytes[TL_TIER_DEVICE];
+    now[1] = counters.peak_bytes[TL_TIER_HOST];
+    now[2] = counters.arena_bytes;
+    for (k = 0; k < 3; k++) {
+        uint64_t read = tli_save_number(s, tli_larger_u64(now[k], before[k]), 8);
+        if (s->applies) before[k] = read;
+    }
+}
+
+static void tli_save_reports(tli_saving *s) {
+#ifndef TL_NO_ONLINE
+    tl_run *run = s->run;
+    int32_t count = run->slot_count * run->graph->tensor_count, i;
+    for (i = 0; i < count && run->real_bytes && !s->result; i++) {
+        uint64_t bound = run->graph->outputs[i % run->graph->tensor_count].bytes;
+        uint64_t read = tli_save_number(s, run->real_bytes[i], 8);
+        if (read > bound && read != TLI_UNREPORTED)
+            tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_ENDS_OR_HOLDS_WHAT_IT_MAY_NOT));
+        if (s->applies && !s->result) run->real_bytes[i] = read;
+    }
+#else
+    (void)s;
+#endif
+}
+
+// Held bytes that are live by the simulation, as its allocation of this number. To take them over, they are
+// claimed there.
+static void tli_save_held(tli_saving *s, tli_held *held, tl_tier tier, int32_t number, uint64_t bytes) {
+    tl_run *run = s->run;
+    tl_range range;
+    if (!bytes || s->result) return;
+    if (s->applies && !held->range.bytes) {
+        tl_result result;
+        run->arenas[tier].next_offset = number;
+        result = tli_claim_planned(run, tier, bytes, held);
+        if (result) tli_refuse_saving(s, result, TLI_RULE(SAVED_BACKEND_COULD_NOT_CLAIM));
+    }
+    range = held->range;
+    if (s->sink && range.bytes != bytes) {
+        tli_refuse_saving(s, TL_ERROR_MISMATCH, TLI_RULE(SAVED_RUN_IS_NOT_AS_PLANNED));
+        return;
+    }
+    range.bytes = bytes;
+    tli_save_range(s, range);
+}
+
+// One tensor of the present slot: device, host, gradient.
+static void tli_save_tensor(tli_saving *s, int32_t i) {
+    tli_sim *sim = &s->sim;
+    tl_run *run = s->run;
+    const tli_sim_tensor *t = &sim->tensors[i];
+    tli_buffer *buffer = &run->tensors[i];
+    uint64_t bytes = run->graph->outputs[i].bytes;
+    int is_input = run->graph->nodes[run->graph->outputs[i].node].is_input, is_packed = t->state == TLI_PACKED;
+    int32_t owner = tli_sim_owner(sim, is_packed ? TLI_USE_PACKED : TLI_USE_TENSOR, i);
+    if (s->applies && !is_input) {
+        buffer->state = t->state;
+        buffer->codec = is_packed ? t->codec : (uint8_t)TL_CODEC_NONE;
+        buffer->on_host = t->on_host;
+        run->gradients[i].state = t->has_gradient ? TLI_RESIDENT : TLI_ABSENT;
+    }
+    if (t->state != TLI_ABSENT && !is_input)
+        tli_save_held(s, &buffer->device, TL_TIER_DEVICE, sim->arena.places[owner],
+                      is_packed ? t->packed_bytes : bytes);
+    if (t->on_host && bytes)
+        tli_save_held(s, &buffer->host, TL_TIER_HOST, sim->host_arena.places[tli_sim_host_owner(sim, i)],
+                      bytes);
+    if (t->has_gradient)
+        tli_save_held(s, &run->gradients[i].device, TL_TIER_DEVICE,
+                      sim->arena.places[tli_sim_owner(sim, TLI_USE_GRADIENT, i)], bytes);
+}
+
+static void tli_save_slot(tli_saving *s) {
+    tli_sim *sim = &s->sim;
+    tl_run *run = s->run;
+    int32_t i;
+    for (i = 0; i < run->graph->tensor_count && !s->result; i++) tli_save_tensor(s, i);
+    for (i = 0; i < run->graph->node_count && !s->result; i++) {
+        if (s->applies) run->ran[i] = sim->nodes[i].ran;
+        if (!sim->nodes[i].has_saved) continue;
+        if (s->applies) run->saved[i].state = TLI_RESIDENT;
+        tli_save_held(s, &run->saved[i].device, TL_TIER_DEVICE,
+                      sim->arena.places[tli_sim_owner(sim, TLI_USE_SAVED, i)],
+                      run->graph->nodes[i].saved_bytes);
+    }
+}
+
+// What the steps before have freed, and is not free yet: claimed again, with nothing in it.
+static void tli_claim_late(tli_saving *s) {
+    tl_run *run = s->run;
+    int32_t k;
+    for (k = s->sim.late_first; k < s->sim.late_count && !s->result; k++) {
+        const tli_late *late = &s->sim.late[k];
+        tl_tier tier = late->is_host ? TL_TIER_HOST : TL_TIER_DEVICE;
+        tli_held held;
+        tl_result result;
+        tli_choose_step(run, late->until == INT32_MAX ? run->position - 1 : late->until - run->in_flight);
+        run->arenas[tier].next_offset = late->number;
+        result = tli_claim_planned(run, tier, late->made.bytes, &held);
+        if (result) tli_refuse_saving(s, result, TLI_RULE(SAVED_BACKEND_COULD_NOT_CLAIM));
+        else run->freed[run->freed_count++] = held;
+    }
+}
+
+// Let go of what the entry has at the start of a pass, where a step has freed it, or put it elsewhere.
+static void tli_drop_entry(tli_saving *s) {
+    tl_run *run = s->run;
+    int32_t number = run->input_count, i;
+    for (i = 0; i < run->plan.entry_count; i++) {
+        const tl_entry *entry = &run->plan.entry[i];
+        int32_t tensor = run->graph->nodes[entry->node].first_output + entry->output;
+        uint64_t bytes = run->graph->outputs[tensor].bytes;
+        tli_sim_choose_slot(&s->sim, entry->slot);
+        if (s->sim.arena.places[tli_sim_owner(&s->sim, TLI_USE_TENSOR, tensor)] != number || !bytes)
+            (void)tli_buffer_drop(run, tli_caller_buffer(run, entry->slot, tensor));
+        number += bytes > 0;
+    }
+}
+
+// Begin the pass that is to be taken over.
+static void tli_open_saved_pass(tli_saving *s) {
+    tl_run *run = s->run;
+    tl_account_counters counters;
+    tli_release_buffers(run, 0);
+    if (tli_claim_entry(run)) tli_refuse_saving(s, TL_ERROR_BACKEND, TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
+    run->active = 1;
+    run->touched_count = 0;
+    tli_zero(&run->report, sizeof run->report);
+    run->report.limiting_node = -1;
+    run->report.worker_count = 1;
+    run->report.fused_count = run->members.fused_count;
+    tli_zero(&run->last, sizeof run->last);
+    tli_zero(&run->event, sizeof run->event);
+    tli_measure_store(&run->store, 1, &counters);
+    tli_drop_entry(s);
+}
+
+// Replay the steps that were carried out.
+static void tli_replay_saved(tli_saving *s, int32_t position) {
+    tl_run *run = s->run;
+    tl_device device = tli_run_device(run);
+    int32_t i;
+    tl_result result = tli_init_sim(run->env, &s->sim, s->function, run->graph, &device, &run->plan, NULL);
+    for (i = 0; i < position && !result; i++) {
+        tl_step step = tl_find_step(&run->plan, i);
+        result = tli_sim_step(&s->sim, &step);
+    }
+    if (!s->result) s->result = result;
+    for (i = 0; i < run->slot_count * run->graph->tensor_count && !s->result; i++) {
+        uint8_t state = s->sim.all_tensors[i].state;
+        if (state == TLI_LEAVING || state == TLI_COMING)
+            tli_refuse_saving(s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_STEP_OR_COPY_IS_UNDER_WAY));
+    }
+}
+
+// Whether a pass of this run can be saved at all.
+static int tli_can_save_pass(const tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on) return 0;
+#endif
+    return !run->is_online && !tli_keeps_results(run) && run->arenas[TL_TIER_DEVICE].block_count > 0;
+}
+
+static void tli_save_pass(tli_saving *s) {
+    tl_run *run = s->run;
+    uint64_t step = tli_save_number(s, run->training_step, 8), micro_batch;
+    int32_t position, slot;
+    uint32_t scale;
+    if (!tli_can_save_pass(run))
+        tli_refuse_saving(s, TL_ERROR_UNSUPPORTED, TLI_RULE(SAVED_PASS_NEEDS_A_PLAN_WITH_PLACES));
+    position = (int32_t)tli_save_limited(s, (uint64_t)run->position, 4, (uint64_t)run->plan.step_count);
+    micro_batch = tli_save_limited(s, (uint64_t)run->micro_batch, 4, (uint64_t)(INT32_MAX - run->slot_count));
+    tli_copy(&scale, &run->loss_scale, sizeof scale);
+    scale = (uint32_t)tli_save_number(s, scale, 4);
+    if (s->result) return;
+    tli_replay_saved(s, position);
+    if (s->applies && !s->result) {
+        tli_open_saved_pass(s);
+        run->training_step = step;
+        run->position = position;
+        run->micro_batch = (int32_t)micro_batch;
+        tli_copy(&run->loss_scale, &scale, sizeof scale);
+    }
+    tli_save_counts(s);
+    tli_save_peaks(s);
+    tli_save_reports(s);
+    for (slot = 0; slot < run->slot_count && !s->result; slot++) {
+        tli_run_choose_slot(run, slot);
+        tli_sim_choose_slot(&s->sim, slot);
+        tli_save_slot(s);
+    }
+    tli_run_choose_slot(run, 0);
+    if (!s->applies || s->result) return;
+    tli_claim_late(s);
+    run->arenas[TL_TIER_DEVICE].next_offset = s->sim.report.allocation_count;
+    run->arenas[TL_TIER_HOST].next_offset = s->sim.report.host_allocation_count;
+    run->defers = run->flights != NULL;
+}
+
+// -- saving a run: both ways --
+
+static void tli_walk_run(tli_saving *s) {
+    tli_save_head(s);
+    tli_save_states(s);
+    tli_save_inputs(s);
+    if (s->result) return;
+    if (s->in_pass) tli_save_pass(s);
+    else tli_save_entry(s);
+    if (s->sim.graph) tli_free_sim(&s->sim);
+    tli_zero(&s->sim, sizeof s->sim);
+}
+
+// Close the step that was carried out last. 0 = one is under way.
+static int tli_settle_run(tli_saving *s) {
+    tl_run *run = s->run;
+    int32_t f;
+    if (run->in_plan) return 0;
+    if (!run->active) return 1;
+    if (!run->flights && run->computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run))
+        s->result = tli_close_compute(run);
+    for (f = 0; f < tli_count_flights(run); f++) {
+        tli_choose_flight(run, f);
+        if (run->computing) return 0;
+    }
+    return 1;
+}
+
+TLI_IMPL tl_result tl_save_run(tl_run *run, tl_sink sink) {
+    tli_saving s;
+    uint64_t checksum;
+    TL_ASSERT(run && sink.write);
+    tli_zero(&s, sizeof s);
+    s.run = run;
+    s.function = TLI_IN(SAVE_RUN);
+    s.sink = &sink;
+    s.in_pass = run->active;
+    if (!tli_settle_run(&s))
+        tli_refuse_saving(&s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_STEP_OR_COPY_IS_UNDER_WAY));
+    else if (s.result) return tli_abort_pass(run, s.result);
+    if (run->active && !tli_can_save_pass(run))
+        tli_refuse_saving(&s, TL_ERROR_UNSUPPORTED, TLI_RULE(SAVED_PASS_NEEDS_A_PLAN_WITH_PLACES));
+    if (!s.result && run->active) {     // nothing is written of what will be refused
+        tli_replay_saved(&s, run->position);
+        tli_free_sim(&s.sim);
+        tli_zero(&s.sim, sizeof s.sim);
+    }
+    if (!s.result) tli_walk_run(&s);
+    checksum = s.checksum;
+    (void)tli_save_number(&s, checksum, 8);
+    tli_flush_saving(&s);
+    return s.result;
+}
+
+// The checksum of data, and whether it is that at its end.
+static int tli_is_whole(const uint8_t *data, size_t length) {
+    uint64_t sum = length < 8 ? 0 : tli_checksum_bytes(0, data, length - 8), read = 0;
+    int i;
+    for (i = 0; i < 8 && length >= 8; i++) read |= (uint64_t)data[length - 8 + (size_t)i] << (8 * i);
+    return length >= 8 && read == sum;
+}
+
+TLI_IMPL tl_result tl_load_run(tl_run *run, const void *data, size_t length) {
+    tli_saving s;
+    TL_ASSERT(run && (data || !length));
+    if (run->active || run->in_plan)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_RUN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
+    if (!tli_is_whole((const uint8_t *)data, length))
+        return tli_fail(run->env, TL_ERROR_PARSE, TLI_IN(LOAD_RUN), TLI_RULE(SAVED_IS_DAMAGED));
+    tli_zero(&s, sizeof s);
+    s.run = run;
+    s.function = TLI_IN(LOAD_RUN);
+    s.data = (const uint8_t *)data;
+    s.length = length - 8;
+    tli_walk_run(&s);
+    if (!s.result && s.at != s.length)
+        tli_refuse_saving(&s, TL_ERROR_PARSE, TLI_RULE(SAVED_ENDS_OR_HOLDS_WHAT_IT_MAY_NOT));
+    if (s.result) return s.result;
+#ifndef TL_NO_PLANNERS
+    tli_forget_cache(run);
+#endif
+    s.at = 0;
+    s.applies = 1;
+    tli_walk_run(&s);
+    return s.result ? tli_abort_pass(run, s.result) : TL_OK;
+}
+#endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 #ifndef TL_NO_PLANNERS

@@ -177,7 +177,9 @@
     X(INIT_OP_RUN, "tl_init_op_run") \
     X(REHEARSE_RUN, "tl_rehearse_run") \
     X(REPLAY_PLAN, "tl_replay_plan") \
-    X(WRITE_PLAN_CODE, "tl_write_plan_code")
+    X(WRITE_PLAN_CODE, "tl_write_plan_code") \
+    X(SAVE_RUN, "tl_save_run") \
+    X(LOAD_RUN, "tl_load_run")
 
 // -- errors: rules --
 //
@@ -1132,7 +1134,23 @@
     X(RUN_IN_FLIGHT_MUST_BE_NOT_NEGATIVE, "in_flight: must be >= 0", "") \
     X(IN_FLIGHT_NEEDS_A_PLAN, "in_flight: an online run decides one step at a time: give a plan", "") \
     X(IN_FLIGHT_RANDOM_HOOK, "in_flight: the random hook is for one step at a time", "") \
-    X(IN_FLIGHT_DYNAMIC_NODES, "in_flight: dynamic nodes report one step at a time", "")
+    X(IN_FLIGHT_DYNAMIC_NODES, "in_flight: dynamic nodes report one step at a time", "") \
+    X(SAVED_ENDS_OR_HOLDS_WHAT_IT_MAY_NOT, "data: ends too early, or holds what no run has", "") \
+    X(SAVED_BACKEND_COULD_NOT_MAP, "backend: could not map a range", "") \
+    X(SAVED_BACKEND_COULD_NOT_CLAIM, "backend: could not take a range", "") \
+    X(SAVED_IS_NOT_A_RUN, "data: not what tl_save_run writes", "") \
+    X(SAVED_IS_DAMAGED, "data: damaged, the checksum is not that of the content", "") \
+    X(SAVED_IS_OF_ANOTHER_VERSION, "data: of another version of the format", "") \
+    X(SAVED_IS_OF_ANOTHER_GRAPH, "data: of another graph, precision or number of slots", "") \
+    X(SAVED_HAS_ANOTHER_SEED, "data: of another seed", "") \
+    X(SAVED_IN_A_PASS_OF_ANOTHER_PLAN, "data: saved in a pass of another plan", "") \
+    X(SAVED_HAS_ANOTHER_BYTE_ORDER, "data: of a machine of the other byte order", "") \
+    X(SAVED_STATES_ARE_OTHERS, "data: other states of the caller than this run has", "") \
+    X(SAVED_ENTRY_IS_ANOTHER, "data: another entry than the plan has", "") \
+    X(SAVED_RUN_IS_NOT_AS_PLANNED, "run: holds other bytes than its plan says", "") \
+    X(SAVED_STEP_OR_COPY_IS_UNDER_WAY, "run: a step or a copy is under way", "") \
+    X(SAVED_PASS_NEEDS_A_PLAN_WITH_PLACES, \
+      "run: in a pass, only a plan with places that is run as it is can be saved", "")
 
 // -- errors: rules of [13] TRACE --
 

@@ -589,7 +589,8 @@ typedef struct tli_schedule {
     int32_t   in_flight;     // 0 = not given
 } tli_schedule;
 
-// Read how many steps may be under way together, after K. Returns the rule that the line breaks, or TLI_NO_RULE.
+// Read how many steps may be under way together, after K. Returns the rule that the line breaks, or
+// TLI_NO_RULE.
 static tli_rule tli_read_in_flight(tli_reader *reader, tli_schedule *schedule) {
     tli_word word;
     if (schedule->list.count || schedule->entry_count || schedule->in_flight)

@@ -106,9 +106,9 @@ typedef struct tl_step {
 // sees and changes its own slot alone, and each slot keeps every rule by itself, also the order of backwards.
 //
 // Where k = in_flight steps may be under way together, what step i frees is free for what step i + k and later
-// ones allocate, whenever step i ends: while step j runs, nothing of what steps j - k + 1 to j use is given away.
-// Steps of every kind count. In the table above that is k = 1, but that C and X on several outputs free one after
-// the other; with k > 1 they, too, free nothing before step i + k. At the end nothing is under way.
+// ones allocate, whenever step i ends: while step j runs, nothing of what steps j - k + 1 to j use is given
+// away. Steps of every kind count. In the table above that is k = 1, but that C and X on several outputs free
+// one after the other; with k > 1 they, too, free nothing before step i + k. At the end nothing is under way.
 //
 //     k = 2     F 1    F 2    D 1    F 3    F 4
 //     of 1      ###########################                  D 1 is step 2: free for step 4
@@ -302,8 +302,8 @@ typedef struct tl_lifetimes {
 //   lifetimes   overwritten; release with tl_free_lifetimes
 //
 // What a step frees before it allocates, or frees and nothing else, does not live in that step; what it frees
-// at the end of its call, or after a conversion, does. With k = plan->in_flight > 1 what step i frees lives up to
-// step i + k. What is never freed, or not before the end, ends at step_count.
+// at the end of its call, or after a conversion, does. With k = plan->in_flight > 1 what step i frees lives up
+// to step i + k. What is never freed, or not before the end, ends at step_count.
 //
 // Errors:  those of tl_simulate_plan; *lifetimes is all zero then.
 // Cost:    one replay; 72 bytes an allocation, and as much again while the list grows.
@@ -603,8 +603,8 @@ TLDEF int tl_parse_step(const char *text, tl_step_kind *kind);
 TLDEF int tl_parse_codec(const char *text, tl_codec *codec);
 
 // Write steps as a schedule, one per line: "F 1\nD 1.0\nC 3 q8\nF 1@2\n". A step of another slot than 0 ends
-// in @ and its slot. The entry stands before the steps: "E 3.0\nE 3.1@2\n". Before all, where in_flight is above
-// 1, stands that: "K 4\n".
+// in @ and its slot. The entry stands before the steps: "E 3.0\nE 3.1@2\n". Before all, where in_flight is
+// above 1, stands that: "K 4\n".
 TLDEF size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size);
 
 // Parse a schedule; # starts a comment. Kinds and forms of steps are checked here, the rules of

@@ -275,6 +275,7 @@ struct tl_run {
     uint64_t        training_step, next_step;
     int32_t         input_count;     // offsets that the graph's inputs take
     int32_t         first_count;     // these, and offsets that the plan's entry takes
+    uint64_t        before_bytes[3];  // of a pass that was loaded: peaks of both tiers and arena until then
     uint64_t        input_arena_bytes;  // end of the last of all these in the arena
     tl_run_report   report;
 #ifndef TL_NO_PLANNERS

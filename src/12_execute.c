@@ -833,12 +833,12 @@ static void tli_report_pass(tl_run *run, const tl_account_counters *counters) {
     report->planned_host_peak_bytes = planned->host_peak_bytes;
     report->planned_cost = planned->cost;
     report->base_cost = planned->base_cost;
-    report->measured_peak_bytes = counters->peak_bytes[TL_TIER_DEVICE];
-    report->measured_host_peak_bytes = counters->peak_bytes[TL_TIER_HOST];
+    report->measured_peak_bytes = tli_larger_u64(counters->peak_bytes[TL_TIER_DEVICE], run->before_bytes[0]);
+    report->measured_host_peak_bytes = tli_larger_u64(counters->peak_bytes[TL_TIER_HOST], run->before_bytes[1]);
     report->measured_arena_bytes = 0;
     if (run->arenas[TL_TIER_DEVICE].block_count)
-        report->measured_arena_bytes = counters->arena_bytes > run->input_arena_bytes
-                                     ? counters->arena_bytes : run->input_arena_bytes;
+        report->measured_arena_bytes =
+            tli_larger_u64(tli_larger_u64(counters->arena_bytes, run->before_bytes[2]), run->input_arena_bytes);
     report->taken_bytes = counters->peak_taken_bytes[TL_TIER_DEVICE];
     report->planned_taken_bytes = tli_planned_taken_bytes(run, TL_TIER_DEVICE);
     report->host_taken_bytes = counters->peak_taken_bytes[TL_TIER_HOST];
@@ -960,6 +960,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     if (run->cache.is_warm) run->report.cached_count = run->cache.skipped_count;
 #endif
     run->report.fused_count = run->members.fused_count;
+    tli_zero(run->before_bytes, sizeof run->before_bytes);
     tli_measure_store(&run->store, 1, &counters);
 #ifndef TL_NO_ONLINE
     if (run->is_online) {
@@ -1168,7 +1169,8 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     *done = 0;
     if (run->in_plan && !run->by_itself)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP), TLI_RULE(RUN_PLAN_IS_UNDER_WAY));
-    if (run->active && !run->flights && run->computing == TLI_COMPUTING_YIELDED) return tli_fail_unfinished(run);
+    if (run->active && !run->flights && run->computing == TLI_COMPUTING_YIELDED)
+        return tli_fail_unfinished(run);
     tli_zero(step, sizeof *step);
     if (!run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP),

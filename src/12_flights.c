@@ -13,8 +13,8 @@
 //                                              F 4 is opened when F 2 has ended, and yielded when
 //                                              all that write what it reads have
 //
-// Two calls of one node are never under way together, whatever their ranges: so sums of parameter gradients, and
-// whatever else belongs to a node, are made in the order of the steps.
+// Two calls of one node are never under way together, whatever their ranges: so sums of parameter gradients,
+// and whatever else belongs to a node, are made in the order of the steps.
 
 // Go on with the state of the flight at this place.
 static void tli_choose_flight(tl_run *run, int32_t place) {
@@ -122,8 +122,8 @@ static int32_t tli_find_latest_flight(const tl_run *run) {
     return latest;
 }
 
-// Take the place of the step that comes next, when the one that had it is finished, and any that calls its node:
-// what belongs to a node, its saved bytes too, changes hands when a call has ended.
+// Take the place of the step that comes next, when the one that had it is finished, and any that calls its
+// node: what belongs to a node, its saved bytes too, changes hands when a call has ended.
 static tl_result tli_enter_flight(tl_run *run, const tl_step *step) {
     int32_t before = -1;
     if (!run->flights) return TL_OK;
@@ -156,8 +156,8 @@ static int tli_alloc_call(tl_env *env, uint64_t operands, uint64_t outputs, tli_
     call->twice = (tli_held *)tli_alloc_array(env, outputs, sizeof *call->twice);
     call->made = (uint8_t *)tli_alloc_array(env, outputs, 1);
     call->twice_count = (int32_t)outputs;
-    return call->operands && call->access_of && call->accesses && call->writable && call->hosts && call->twice &&
-           call->made;
+    return call->operands && call->access_of && call->accesses && call->writable && call->hosts &&
+           call->twice && call->made;
 }
 
 static void tli_free_flights(tl_run *run) {
@@ -185,8 +185,8 @@ static tl_result tli_check_in_flight(tl_run *run) {
     return why ? tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why) : TL_OK;
 }
 
-// Room for as many steps as can be under way together, of a plan with so many steps. operands, outputs: most of a
-// node. What step i frees is at most its outputs, or their gradients, or second copies, and two more.
+// Room for as many steps as can be under way together, of a plan with so many steps. operands, outputs: most of
+// a node. What step i frees is at most its outputs, or their gradients, or second copies, and two more.
 static tl_result tli_open_flights(tl_run *run, int32_t step_count, uint64_t operands, uint64_t outputs) {
     int32_t count = run->in_flight < step_count ? run->in_flight : step_count, i;
     int is_there;

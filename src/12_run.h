@@ -93,9 +93,9 @@ typedef struct tl_kernel_call {
     int32_t           polled;          // how often this call was answered TL_NOT_READY before; 0 = it is new
 } tl_kernel_call;
 
-// Compute one call. Any result but TL_OK and TL_NOT_READY stops the pass with TL_ERROR_KERNEL. A gradient is the sum of
-// its contributions in call order: a backward adds to input_grads, which start as zeroes, in the order
-// of its inputs, and to the parameter gradients, which belong to the caller.
+// Compute one call. Any result but TL_OK and TL_NOT_READY stops the pass with TL_ERROR_KERNEL. A gradient is
+// the sum of its contributions in call order: a backward adds to input_grads, which start as zeroes, in the
+// order of its inputs, and to the parameter gradients, which belong to the caller.
 //
 // A node that says takes_blocks is called for a range of elements at a time where one of its operands exceeds
 // the backend's largest binding (tl_backend_limits.binding_bytes), from the first elements on. Operands that
@@ -110,11 +110,12 @@ typedef struct tl_kernel_call {
 //
 // TL_NOT_READY: the call has begun and its work is not finished: it was given to a thread, or a part of it was
 // done. The same call is made again, polled, until it answers otherwise: same node, kind, micro_batch, operands
-// at the same addresses with the bytes as the kernel left them, scratch included; call->polled counts the answers
-// before. Until then nobody else touches what it writes, and nobody overwrites what it reads. The tl_kernel_call
-// itself lives for the length of one call only: a thread that goes on with the work needs a copy of it and of the
-// operands it uses. If the pass is given up between two polls, the kernel is not called again: its caller has to
-// end work of its own before tl_reset_run, tl_free_run, or an error of another kernel, take the operands away.
+// at the same addresses with the bytes as the kernel left them, scratch included; call->polled counts the
+// answers before. Until then nobody else touches what it writes, and nobody overwrites what it reads. The
+// tl_kernel_call itself lives for the length of one call only: a thread that goes on with the work needs a copy
+// of it and of the operands it uses. If the pass is given up between two polls, the kernel is not called again:
+// its caller has to end work of its own before tl_reset_run, tl_free_run, or an error of another kernel, take
+// the operands away.
 typedef tl_result (*tl_kernel_fn)(const tl_kernel_call *call, void *user);
 
 typedef struct tl_kernel {
@@ -307,13 +308,13 @@ typedef struct tl_run_desc {
     const tl_state *states;           // [state_count] ranges of the caller's state; must outlive the run
     int32_t         state_count;
 
-    // Several steps under way. k = in_flight: step j of a plan may be begun when step j - k is finished; one that
-    // reads what another under way writes, or writes what it reads or writes, waits for that one, and so does a
-    // call of the same node. So no result depends on k, or on the order in which steps end. What a kernel changes
-    // beside its operands, such as parameter gradients, is safe where it belongs to one node; where several nodes
-    // add to the same, in_flight must be 1. Memory steps count as steps, and take no time. Peaks, places and the
-    // budget are those of k steps; a plan that was placed for fewer is placed again. For runs of a plan, without
-    // random hook and dynamic nodes.
+    // Several steps under way. k = in_flight: step j of a plan may be begun when step j - k is finished; one
+    // that reads what another under way writes, or writes what it reads or writes, waits for that one, and so
+    // does a call of the same node. So no result depends on k, or on the order in which steps end. What a
+    // kernel changes beside its operands, such as parameter gradients, is safe where it belongs to one node;
+    // where several nodes add to the same, in_flight must be 1. Memory steps count as steps, and take no time.
+    // Peaks, places and the budget are those of k steps; a plan that was placed for fewer is placed again. For
+    // runs of a plan, without random hook and dynamic nodes.
     int32_t     in_flight;            // most steps under way together; 0 and 1 = one after the other
 
     // tl_init_op_run only.
@@ -411,10 +412,10 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 // every micro-batch of it, one a slot.
 // On a backend with limits.in_order a pass is submitted once, at its end, and waits for nothing.
 //
-// Returns TL_NOT_READY, with nothing lost, where no step can go on: kernels of all steps under way are not ready,
-// each asked once; or the pass has to wait and the backend cannot; or a load hook answered so. The next call goes
-// on there, or after a load hook calls that of the pass again. Between the two the pass is under way; tl_reset_run
-// gives it up, and no other call yields its steps.
+// Returns TL_NOT_READY, with nothing lost, where no step can go on: kernels of all steps under way are not
+// ready, each asked once; or the pass has to wait and the backend cannot; or a load hook answered so. The next
+// call goes on there, or after a load hook calls that of the pass again. Between the two the pass is under way;
+// tl_reset_run gives it up, and no other call yields its steps.
 // Errors:  TL_ERROR_KERNEL; TL_ERROR_OVER_BUDGET: online, if the decisions differ from those that
 //          tl_init_run tried out; TL_ERROR_MISMATCH; and those of the backend. On error all ranges but the
 //          inputs are released, and the next call runs the same training step again.
@@ -432,9 +433,10 @@ typedef struct tl_run_step {
     int32_t          index;          // in the pass, from 0; the same for all calls of a step
     int32_t          is_compute;     // 1 = kernel and call are set
     int32_t          depends_on;     // latest earlier step whose ranges it must wait for; -1 = none;
-                                     // index = the call before of this step, whose scratch it uses. With steps in
-                                     // flight all of these are finished, or enqueued by the run itself, when the
-                                     // step is yielded; with TL_NOT_READY it is the step that must be finished
+                                     // index = the call before of this step, whose scratch it uses. With steps
+                                     // in flight all of these are finished, or enqueued by the run itself, when
+                                     // the step is yielded; with TL_NOT_READY it is the step that must be
+                                     // finished
     const tl_kernel *kernel;
     tl_kernel_call   call;
     const tl_access *accesses;       // [access_count] ranges of the step
@@ -451,19 +453,19 @@ TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 // Yield the next step. After the last one *done is 1 and *step is empty, and the pass has been checked and
 // closed.
 //
-// One at a time, a compute step must be carried out before the next call. With tl_run_desc.in_flight = k several
-// may be under way: yielded, and not finished. They may be finished in any order. What a step points to is valid
-// until it is finished. Kernels of steps under way may run on threads, called by the caller; the functions of the
-// run itself, tl_finish_step and tl_run_step_kernel too, are called by one thread at a time.
+// One at a time, a compute step must be carried out before the next call. With tl_run_desc.in_flight = k
+// several may be under way: yielded, and not finished. They may be finished in any order. What a step points to
+// is valid until it is finished. Kernels of steps under way may run on threads, called by the caller; the
+// functions of the run itself, tl_finish_step and tl_run_step_kernel too, are called by one thread at a time.
 //
 // The operands of a compute step are mapped (host is their address) on a host-visible backend whose
 // work on them is finished or can be waited for. On others they are ranges for kernels of the device, until
 // tl_map_step maps them. The mapping ends with tl_finish_step or tl_run_step_kernel.
 //
 // Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way (never on a backend with
-// limits.in_order), or if the backend cannot submit at present: call again later. With steps in flight also where
-// the next one, or the end of the pass, must wait for one of them: step->depends_on is that one's index then, and
-// else -1.
+// limits.in_order), or if the backend cannot submit at present: call again later. With steps in flight also
+// where the next one, or the end of the pass, must wait for one of them: step->depends_on is that one's index
+// then, and else -1.
 // Errors:  TL_ERROR_INVALID_ARG: no pass is under way; or the compute step before, which the text names, was
 //          not carried out: *step is left as it is, the pass goes on once it is. As tl_run_plan, and the pass
 //          is given up then.
@@ -472,9 +474,9 @@ TLDEF tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done);
 // Say that a compute step was carried out: its kernel was called, or recorded, by the caller. Ends the
 // mapping of its operands. A step that is no compute step is passed over.
 //
-// Errors:  TL_ERROR_STALE: not a compute step under way (without steps in flight: that yielded last), or carried
-//          out already; TL_ERROR_INVALID_ARG: a
-//          report was refused, see tl_report_bytes; those of the backend, and the pass is given up then.
+// Errors:  TL_ERROR_STALE: not a compute step under way (one at a time: not that yielded last), or carried out
+//          already; TL_ERROR_INVALID_ARG: a report was refused, see tl_report_bytes; those of the backend, and
+//          the pass is given up then.
 TLDEF tl_result tl_finish_step(tl_run *run, const tl_run_step *step);
 
 #ifndef TL_NO_ONLINE
@@ -518,6 +520,37 @@ TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
 
 // Give up a pass: all ranges but the inputs are released. The next pass repeats its training step.
 TLDEF tl_result tl_reset_run(tl_run *run);
+
+// Save what a run has to go on with, and load it into another run, of this or another process.
+//
+//   sink     gets the data, in parts; what it got before an error is worth nothing
+//   data     [length] all of it; hostile data is refused
+//
+// Between passes that is the number of the next training step, the caller's state (tl_run_desc.states) and loss
+// scaler, the graph's inputs, and the plan's entry or the results that are kept from pass to pass. It goes into
+// any run of the same graph, precision, seed, slots and states, whatever its plan: results that this one would
+// not keep, or that are not there, are made again; a plan with an entry of its own needs that entry. In a pass
+// it is all that is live as well, and goes into a run of the same plan alone, with the same places and
+// in_flight: it goes on with the step that comes next. What follows is the same to the bit as without. Whatever
+// else the caller has, such as weights that are no state, and generators of random numbers, is the caller's to
+// save.
+//
+// The form: numbers of 4 or 8 bytes, the lowest byte first; 8 bytes that say what it is, a version, the hashes
+// of graph and plan, states, tensors as they lie in memory, and 8 bytes of checksum. Tensors are not converted:
+// machines of the other byte order cannot exchange them.
+//
+// tl_load_run is called between passes. Until all of the data was checked nothing is changed, so a run that
+// refuses data is as it was. In a pass, tl_save_run closes the step that was carried out last.
+//
+// Errors:  TL_ERROR_INVALID_ARG: a step or a copy is under way, also where tl_run_plan answered TL_NOT_READY;
+//          the data is of another graph, plan, seed, byte order, or of other states; load: in a pass.
+//          TL_ERROR_UNSUPPORTED: in a pass, what is decided online, reported by dynamic nodes of a hybrid run,
+//          kept from pass to pass, or without an arena; data of another version. TL_ERROR_PARSE: damaged data.
+//          TL_ERROR_NO_MEMORY; what the sink returned; those of the backend: load has lost the inputs then, and
+//          no pass is under way.
+// Cost:    the bytes, and in a pass a replay of the plan.
+TLDEF tl_result tl_save_run(tl_run *run, tl_sink sink);
+TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
 
 // Report the last pass; and the plan of a run: the one given or made, or the record of the last online pass
 // (before the first, of the one that tl_init_run tried out), which is valid until the next pass. So is that

@@ -1,11 +1,12 @@
-// Steps under way together: what they take and what they buy. First kernels that wait a known time on four threads, in
-// a graph of branches and in the chain of a training that drops what it can; then the transformer of
+// Steps under way together: what they take and what they buy. First kernels that wait a known time on eight threads, in
+// a graph of branches, with everything kept and within half of its bytes (the fastest of five passes: others on the
+// machine can only add); then the transformer of
 // examples/01_train_text.c on the job system of examples/16_jobs.c, whose kernels compute.
 #define main jobs_main
 #include "../../examples/16_jobs.c"
 #undef main
 
-enum { BENCH_PASSES = 9, BENCH_THREADS = 4, BENCH_WAIT_US = 1000 };
+enum { BENCH_PASSES = 5, BENCH_THREADS = 8, BENCH_WAIT_US = 5000 };
 
 static void must(const tl_env *env, tl_result result) {
     if (result) { fprintf(stderr, "bench_jobs: %s\n", env->error.text); exit(1); }
@@ -48,7 +49,7 @@ static void make_branches(tl_env *env, int branches, int length, tl_graph *graph
 
 static double run_waiting(tl_env *env, const tl_graph *graph, const tl_plan *plan, int32_t k, job_system *jobs,
                           tl_run_report *report) {
-    static uint64_t passes[BENCH_PASSES];
+    uint64_t fastest = UINT64_MAX;
     uint64_t wait = BENCH_WAIT_US * 1000;
     tl_cpu_backend_desc cpu;
     tl_backend backend;
@@ -82,12 +83,13 @@ static double run_waiting(tl_env *env, const tl_graph *graph, const tl_plan *pla
             } else if (!result && step.is_compute) add_job(jobs, &step);
             must(env, result);
         }
-        passes[i] = training_wall_ns() - start;
+        start = training_wall_ns() - start;
+        if (start < fastest) fastest = start;
     }
     tl_measure_run(run, report);
     tl_free_run(run);
     must(env, tl_free_cpu_backend(env, &backend));
-    return training_find_median(passes, BENCH_PASSES) * 1e-6;
+    return (double)fastest * 1e-6;
 }
 
 static void print_waiting(tl_env *env, const char *what, const tl_graph *graph, const tl_plan *plan, job_system *jobs) {
@@ -130,7 +132,7 @@ static void bench_waiting(tl_env *env, job_system *jobs) {
 
 int main(void) {
     static job_system jobs;
-    static char program[] = "bench_jobs", steps[] = "--steps", count[] = "30", out[] = "--out", where[] = "build/bench_jobs";
+    static char program[] = "bench_jobs", steps[] = "--steps", count[] = "30", out[] = "--out", where[] = "build/jobs";
     static char batches[] = "--micro-batches", one[] = "1", two[] = "2", budget[] = "--budget", half[] = "50";
     char *alone[] = { program, steps, count, out, where, batches, one }, *pair[] = { program, steps, count, out, where, batches, two };
     char *tight[] = { program, steps, count, out, where, batches, two, budget, half };

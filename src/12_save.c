@@ -1,0 +1,652 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- saving a run --
+//
+// One walk over what a run is made of writes it, checks what was read, and takes it over: so the three cannot
+// differ. A first walk over the data changes nothing and refuses whatever does not belong to this run; then a
+// second takes it over.
+//
+//     head | the caller's states | inputs | between passes: the entry, or results that are kept | checksum
+//                                         | in a pass: what is live, by tensors and nodes        |
+//
+// Where something lies, and what is live at a step, is not in the data: the simulator tells it, from the plan.
+
+#define TLI_SAVE_BLOCK 512     // bytes that are handed to the sink at a time, at least
+
+typedef struct tli_saving {
+    tl_run      *run;
+    tli_function function;
+    const tl_sink *sink;      // NULL = reads
+    const uint8_t *data;      // [length] without the checksum
+    size_t       length, at;
+    int          applies;     // reading: 1 = takes over what was checked
+    uint64_t     checksum;
+    tl_result    result;      // the first error
+    int32_t      in_pass;
+    int32_t      takes_entry; // 1 = the data's entry, or kept results, are those of this run
+    tli_sim      sim;         // in a pass: after the steps that were carried out
+    uint8_t      block[TLI_SAVE_BLOCK];
+    size_t       used;
+} tli_saving;
+
+static void tli_refuse_saving(tli_saving *s, tl_result code, tli_rule rule) {
+    if (!s->result) s->result = tli_fail(s->run->env, code, s->function, rule);
+}
+
+// -- saving a run: bytes --
+
+static uint64_t tli_checksum_bytes(uint64_t sum, const uint8_t *bytes, size_t length) {
+    size_t i;
+    for (i = 0; i < length; i++) sum = (sum ^ bytes[i]) * UINT64_C(0x100000001b3);
+    return sum;
+}
+
+static void tli_flush_saving(tli_saving *s) {
+    if (!s->result && s->used) s->result = s->sink->write(s->sink->user, (const char *)s->block, s->used);
+    s->used = 0;
+}
+
+// Write bytes, or read them: to NULL = go past them.
+static void tli_save_bytes(tli_saving *s, void *bytes, uint64_t count) {
+    uint8_t *at = (uint8_t *)bytes;
+    if (s->result) return;
+    if (!s->sink) {
+        if (count > s->length - s->at) {
+            tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_ENDS_OR_HOLDS_WHAT_IT_MAY_NOT));
+            return;
+        }
+        if (at) tli_copy(at, s->data + s->at, (size_t)count);
+        s->at += (size_t)count;
+        return;
+    }
+    s->checksum = tli_checksum_bytes(s->checksum, at, (size_t)count);
+    while (count && !s->result) {
+        size_t part = sizeof s->block - s->used;
+        if (part > count) part = (size_t)count;
+        tli_copy(s->block + s->used, at, part);
+        s->used += part;
+        at += part;
+        count -= part;
+        if (s->used == sizeof s->block) tli_flush_saving(s);
+    }
+}
+
+// Write a number of so many bytes, the lowest first, or read one. Returns what is in the data; 0 after an
+// error.
+static uint64_t tli_save_number(tli_saving *s, uint64_t value, int bytes) {
+    uint8_t text[8];
+    uint64_t read = 0;
+    int i;
+    for (i = 0; i < bytes; i++) text[i] = (uint8_t)(value >> (8 * i));
+    tli_save_bytes(s, text, (uint64_t)bytes);
+    for (i = 0; i < bytes && !s->result; i++) read |= (uint64_t)text[i] << (8 * i);
+    return read;
+}
+
+// A number that must be this one.
+static void tli_save_same(tli_saving *s, uint64_t value, int bytes, tli_rule rule) {
+    if (tli_save_number(s, value, bytes) != value) tli_refuse_saving(s, TL_ERROR_INVALID_ARG, rule);
+}
+
+// A number that is not above a limit.
+static uint64_t tli_save_limited(tli_saving *s, uint64_t value, int bytes, uint64_t most) {
+    uint64_t read = tli_save_number(s, value, bytes);
+    if (read <= most) return read;
+    tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_ENDS_OR_HOLDS_WHAT_IT_MAY_NOT));
+    return 0;
+}
+
+// The bytes of a range of the backend.
+static void tli_save_range(tli_saving *s, tl_range range) {
+    const tl_backend *backend = &s->run->backend;
+    tl_map_mode mode = s->sink ? TL_MAP_READ : TL_MAP_WRITE;
+    void *host = NULL;
+    tl_result result, unmapped;
+    if (!range.bytes || s->result) return;
+    if (!s->sink && !s->applies) { tli_save_bytes(s, NULL, range.bytes); return; }
+    result = tli_order_range(&s->run->store, &range, !s->sink);
+    if (!result) result = backend->map(backend->self, range, mode, &host);
+    if (!result) {
+        tli_save_bytes(s, host, range.bytes);
+        unmapped = backend->unmap(backend->self, range, mode, host);
+        result = unmapped;
+    }
+    if (result) tli_refuse_saving(s, result, TLI_RULE(SAVED_BACKEND_COULD_NOT_MAP));
+}
+
+// -- saving a run: what it belongs to --
+
+static uint64_t tli_hash_graph(const tl_graph *graph) {
+    uint64_t hash = tl_mix_u64((uint64_t)graph->node_count, (uint64_t)graph->tensor_count);
+    int32_t id, i;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        const char *op = tl_name_op(graph, id);
+        hash = tl_mix_u64(hash, tli_checksum_bytes(0, (const uint8_t *)op, tli_text_length(op)));
+        hash = tl_mix_u64(hash, (uint64_t)node->input_count << 32 | (uint64_t)(uint32_t)node->output_count);
+        hash = tl_mix_u64(hash, node->saved_bytes);
+        hash = tl_mix_u64(hash, (uint64_t)(node->is_input + 2 * node->has_grad + 4 * node->keep));
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            hash = tl_mix_u64(hash, (uint64_t)graph->inputs[i].tensor * 2 + (uint64_t)graph->inputs[i].needed);
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            hash = tl_mix_u64(hash, graph->outputs[i].bytes * 2 + graph->outputs[i].needed);
+    }
+    return hash;
+}
+
+// Everything of a plan by which a pass goes.
+static uint64_t tli_hash_plan(const tl_run *run) {
+    const tl_plan *plan = &run->plan;
+    uint64_t hash = tl_mix_u64((uint64_t)plan->step_count, (uint64_t)tli_count_slots(plan));
+    int32_t i;
+    hash = tl_mix_u64(hash, (uint64_t)(plan->inference + 2 * plan->any_order));
+    hash = tl_mix_u64(hash, (uint64_t)run->in_flight);
+    hash = tl_mix_u64(hash, plan->alignment_bytes);
+    for (i = 0; i < plan->step_count; i++) {
+        tl_step step = tl_find_step(plan, i);
+        hash = tl_mix_u64(hash, (uint64_t)step.kind << 48 | (uint64_t)step.codec << 40 | step.slot);
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)step.node << 32 | (uint32_t)step.output);
+    }
+    for (i = 0; i < plan->offset_count; i++) hash = tl_mix_u64(hash, tl_find_offset(plan, i, 0));
+    for (i = 0; i < plan->host_offset_count; i++) hash = tl_mix_u64(hash, tl_find_offset(plan, i, 1));
+    for (i = 0; i < plan->block_count; i++) hash = tl_mix_u64(hash, plan->blocks[i].offset);
+    for (i = 0; i < plan->entry_count; i++)
+        hash = tl_mix_u64(hash,
+                          (uint64_t)(uint32_t)plan->entry[i].node << 32 | (uint32_t)plan->entry[i].output);
+    return hash;
+}
+
+#define TLI_SAVE_VERSION 1
+
+static void tli_save_head(tli_saving *s) {
+    static const uint8_t magic[8] = { 'T', 'L', 'R', 'U', 'N', '\r', '\n', 26 };
+    const uint16_t one = 1;
+    uint8_t read[8], first;
+    tl_run *run = s->run;
+    uint64_t next;
+    size_t i;
+    tli_copy(read, magic, sizeof read);
+    tli_save_bytes(s, read, sizeof read);
+    for (i = 0; i < sizeof read; i++)
+        if (read[i] != magic[i]) tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_IS_NOT_A_RUN));
+    if (tli_save_number(s, TLI_SAVE_VERSION, 4) != TLI_SAVE_VERSION)
+        tli_refuse_saving(s, TL_ERROR_UNSUPPORTED, TLI_RULE(SAVED_IS_OF_ANOTHER_VERSION));
+    tli_copy(&first, &one, 1);
+    tli_save_same(s, first, 4, TLI_RULE(SAVED_HAS_ANOTHER_BYTE_ORDER));
+    s->in_pass = (int32_t)tli_save_limited(s, (uint64_t)s->in_pass, 4, 1);
+    tli_save_same(s, tli_hash_graph(tli_caller_graph(run)), 8, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
+    tli_save_same(s, (uint64_t)run->precision, 4, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
+    tli_save_same(s, (uint64_t)run->slot_count, 4, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
+    tli_save_same(s, run->desc.seed, 8, TLI_RULE(SAVED_HAS_ANOTHER_SEED));
+    next = tli_save_number(s, run->next_step, 8);
+    if (s->applies && !s->result) run->next_step = next;
+    if (s->in_pass) tli_save_same(s, tli_hash_plan(run), 8, TLI_RULE(SAVED_IN_A_PASS_OF_ANOTHER_PLAN));
+}
+
+// Ranges of the caller's state, and the loss scaler, which is the caller's as well.
+static void tli_save_states(tli_saving *s) {
+    const tl_run_desc *desc = &s->run->desc;
+    const tli_rule rule = TLI_RULE(SAVED_STATES_ARE_OTHERS);
+    int32_t i;
+    tli_save_same(s, (uint64_t)desc->state_count, 4, rule);
+    for (i = 0; i < desc->state_count && !s->result; i++) {
+        const tl_state *state = &desc->states[i];
+        tli_save_same(s, (uint32_t)state->node, 4, rule);
+        tli_save_same(s, (uint64_t)state->kind, 4, rule);
+        tli_save_same(s, state->bytes, 8, rule);
+        tli_save_bytes(s, s->sink || s->applies ? state->host : NULL, state->bytes);
+    }
+    tli_save_same(s, desc->loss_scaler != NULL, 4, rule);
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (desc->loss_scaler) {
+        tl_loss_scaler scaler = *desc->loss_scaler;
+        uint32_t bits;
+        tli_copy(&bits, &scaler.scale, sizeof bits);
+        bits = (uint32_t)tli_save_number(s, bits, 4);
+        tli_copy(&scaler.scale, &bits, sizeof bits);
+        scaler.clean_count = (uint32_t)tli_save_number(s, scaler.clean_count, 4);
+        scaler.skipped_count = tli_save_number(s, scaler.skipped_count, 8);
+        if (!(scaler.scale >= 0.0f && scaler.scale <= 3.4e38f))
+            tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_ENDS_OR_HOLDS_WHAT_IT_MAY_NOT));
+        if (s->applies && !s->result) *desc->loss_scaler = scaler;
+    }
+#endif
+}
+
+// What the caller has written into the graph's inputs.
+static void tli_save_inputs(tli_saving *s) {
+    tl_run *run = s->run;
+    const tl_graph *graph = tli_caller_graph(run);
+    int32_t slot, id, i;
+    for (slot = 0; slot < run->slot_count; slot++)
+        for (id = 0; id < graph->node_count && !s->result; id++)
+            for (i = 0; graph->nodes[id].is_input && i < graph->nodes[id].output_count; i++) {
+                tl_tensor tensor;
+                const tli_buffer *buffer;
+                tensor.node = id;
+                tensor.output = i;
+                if (tli_find_caller_tensor(run, s->function, &tensor)) return;   // an input is no member
+                buffer = tli_caller_buffer(run, slot,
+                                           run->graph->nodes[tensor.node].first_output + tensor.output);
+                tli_save_same(s, buffer->device.range.bytes, 8, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
+                tli_save_range(s, buffer->device.range);
+            }
+}
+
+// -- saving a run: between passes --
+
+static const tl_plan *tli_entry_plan(const tl_run *run) {
+#ifndef TL_NO_PLANNERS
+    if (run->cache.is_on) return &run->cache.plans[1];
+#endif
+    return &run->plan;
+}
+
+// Whether the entry's tensors are there: of results that are kept, when a pass has made them.
+static int tli_has_entry(const tl_run *run) {
+#ifndef TL_NO_PLANNERS
+    if (run->cache.is_on) return run->cache.is_kept;
+#endif
+    return run->plan.entry_count > 0;
+}
+
+static uint64_t tli_entry_bytes(const tl_run *run, const tl_entry *entry) {
+    return run->graph->outputs[run->graph->nodes[entry->node].first_output + entry->output].bytes;
+}
+
+// One tensor of the entry. A flag tells whether it is there: what the last pass freed is zeroes again.
+static void tli_save_entry_tensor(tli_saving *s, const tl_entry *entry, uint64_t bytes) {
+    tl_run *run = s->run;
+    tl_range none;
+    tli_buffer *buffer = NULL;
+    uint64_t is_there;
+    tli_zero(&none, sizeof none);
+    none.bytes = bytes;
+    if (entry)
+        buffer = tli_caller_buffer(run, entry->slot,
+                                   run->graph->nodes[entry->node].first_output + entry->output);
+    is_there = tli_save_limited(s, buffer ? buffer->is_entry : 0, 4, 1);
+    if (!is_there || s->result) return;
+    if (s->sink || (s->applies && s->takes_entry)) tli_save_range(s, buffer->device.range);
+    else tli_save_bytes(s, NULL, bytes);
+}
+
+// The versions of kept results, by which the next pass finds that nothing has changed.
+static void tli_save_versions(tli_saving *s, int has_entry) {
+    uint64_t count = 0, i;
+    uint64_t *versions = NULL;
+    tl_run *run = s->run;
+#ifndef TL_NO_PLANNERS
+    if (run->cache.is_on) versions = run->cache.versions;
+#endif
+    if (s->sink && has_entry && versions) count = (uint64_t)run->graph->node_count;
+    count = tli_save_number(s, count, 4);
+    if (!s->sink && s->takes_entry && count != (versions ? (uint64_t)run->graph->node_count : 0))
+        tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_ENDS_OR_HOLDS_WHAT_IT_MAY_NOT));
+    for (i = 0; i < count && !s->result; i++) {
+        uint64_t version = tli_save_number(s, s->sink ? versions[i] : 0, 8);
+        if (s->applies && s->takes_entry && versions && !s->result) versions[i] = version;
+    }
+}
+
+// Make room for the entry that is to be read.
+static void tli_open_entry(tli_saving *s) {
+    tl_run *run = s->run;
+    int32_t i;
+#ifndef TL_NO_PLANNERS
+    if (run->cache.is_on) tli_take_cached_plan(run, 1);
+#endif
+    for (i = 0; i < run->plan.entry_count; i++) {
+        const tl_entry *entry = &run->plan.entry[i];
+        int32_t tensor = run->graph->nodes[entry->node].first_output + entry->output;
+        tli_caller_buffer(run, entry->slot, tensor)->is_entry = 0;  // it is zeroes but for what is read
+    }
+    tli_release_buffers(run, 0);
+    if (!tli_claim_entry(run)) return;
+    tli_refuse_saving(s, TL_ERROR_BACKEND, TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
+}
+
+// The entry of the plan, or the results that are kept. Those of another plan than the run's are passed over:
+// what is kept is made again then, and a plan with an entry of its own is refused.
+static void tli_save_entry(tli_saving *s) {
+    tl_run *run = s->run;
+    const tl_plan *plan = tli_entry_plan(run);
+    int has_entry = tli_has_entry(run);
+    uint64_t hash = tli_hash_graph(run->graph), count, i;
+    int is_same = tli_save_number(s, hash, 8) == hash;
+    count = tli_save_number(s, has_entry ? (uint64_t)plan->entry_count : 0, 4);
+    if (!s->sink && !s->applies) s->takes_entry = is_same && count && count == (uint64_t)plan->entry_count;
+    if (s->applies && s->takes_entry) tli_open_entry(s);
+    for (i = 0; i < count && !s->result; i++) {
+        const tl_entry *entry = i < (uint64_t)plan->entry_count ? &plan->entry[i] : NULL;
+        uint64_t own = entry ? tli_entry_bytes(run, entry) : 0, bytes;
+        uint64_t node = tli_save_number(s, entry ? (uint32_t)entry->node : 0, 4);
+        uint64_t output = tli_save_number(s, entry ? (uint32_t)entry->output : 0, 4);
+        uint64_t slot = tli_save_number(s, entry ? (uint32_t)entry->slot : 0, 4);
+        bytes = tli_save_number(s, own, 8);
+        if (!entry || node != (uint32_t)entry->node || output != (uint32_t)entry->output ||
+            slot != (uint32_t)entry->slot || bytes != own) s->takes_entry = 0;
+        tli_save_entry_tensor(s, s->sink || s->takes_entry ? entry : NULL, bytes);
+    }
+    tli_save_versions(s, has_entry);
+    if (s->sink || s->result) return;
+    if (!s->takes_entry && !tli_keeps_results(run) && plan->entry_count)
+        tli_refuse_saving(s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_ENTRY_IS_ANOTHER));
+#ifndef TL_NO_PLANNERS
+    if (!s->applies || !run->cache.is_on) return;
+    run->cache.is_kept = s->takes_entry;
+    tli_mark_kept(run, s->takes_entry);
+#endif
+}
+
+// -- saving a run: in a pass --
+
+// The counts of the pass so far.
+static void tli_save_counts(tli_saving *s) {
+    tl_run_report *report = &s->run->report;
+    int32_t *counts[11], k;
+    counts[0] = &report->forward_count;  counts[1] = &report->recompute_count;
+    counts[2] = &report->backward_count; counts[3] = &report->spill_count;
+    counts[4] = &report->fetch_count;    counts[5] = &report->compress_count;
+    counts[6] = &report->expand_count;   counts[7] = &report->drop_count;
+    counts[8] = &report->step_count;     counts[9] = &report->convert_count;
+    counts[10] = &report->kernel_count;
+    for (k = 0; k < 11; k++) {
+        int32_t read = (int32_t)tli_save_limited(s, (uint64_t)*counts[k], 4, INT32_MAX);
+        if (s->applies) *counts[k] = read;
+    }
+}
+
+// What the backend has measured of the pass so far.
+static void tli_save_peaks(tli_saving *s) {
+    tl_account_counters counters;
+    uint64_t *before = s->run->before_bytes;
+    uint64_t now[3];
+    int k;
+    tli_measure_store(&s->run->store, 0, &counters);
+    now[0] = counters.peak_bytes[TL_TIER_DEVICE];
+    now[1] = counters.peak_bytes[TL_TIER_HOST];
+    now[2] = counters.arena_bytes;
+    for (k = 0; k < 3; k++) {
+        uint64_t read = tli_save_number(s, tli_larger_u64(now[k], before[k]), 8);
+        if (s->applies) before[k] = read;
+    }
+}
+
+static void tli_save_reports(tli_saving *s) {
+#ifndef TL_NO_ONLINE
+    tl_run *run = s->run;
+    int32_t count = run->slot_count * run->graph->tensor_count, i;
+    for (i = 0; i < count && run->real_bytes && !s->result; i++) {
+        uint64_t bound = run->graph->outputs[i % run->graph->tensor_count].bytes;
+        uint64_t read = tli_save_number(s, run->real_bytes[i], 8);
+        if (read > bound && read != TLI_UNREPORTED)
+            tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_ENDS_OR_HOLDS_WHAT_IT_MAY_NOT));
+        if (s->applies && !s->result) run->real_bytes[i] = read;
+    }
+#else
+    (void)s;
+#endif
+}
+
+// Held bytes that are live by the simulation, as its allocation of this number. To take them over, they are
+// claimed there.
+static void tli_save_held(tli_saving *s, tli_held *held, tl_tier tier, int32_t number, uint64_t bytes) {
+    tl_run *run = s->run;
+    tl_range range;
+    if (!bytes || s->result) return;
+    if (s->applies && !held->range.bytes) {
+        tl_result result;
+        run->arenas[tier].next_offset = number;
+        result = tli_claim_planned(run, tier, bytes, held);
+        if (result) tli_refuse_saving(s, result, TLI_RULE(SAVED_BACKEND_COULD_NOT_CLAIM));
+    }
+    range = held->range;
+    if (s->sink && range.bytes != bytes) {
+        tli_refuse_saving(s, TL_ERROR_MISMATCH, TLI_RULE(SAVED_RUN_IS_NOT_AS_PLANNED));
+        return;
+    }
+    range.bytes = bytes;
+    tli_save_range(s, range);
+}
+
+// One tensor of the present slot: device, host, gradient.
+static void tli_save_tensor(tli_saving *s, int32_t i) {
+    tli_sim *sim = &s->sim;
+    tl_run *run = s->run;
+    const tli_sim_tensor *t = &sim->tensors[i];
+    tli_buffer *buffer = &run->tensors[i];
+    uint64_t bytes = run->graph->outputs[i].bytes;
+    int is_input = run->graph->nodes[run->graph->outputs[i].node].is_input, is_packed = t->state == TLI_PACKED;
+    int32_t owner = tli_sim_owner(sim, is_packed ? TLI_USE_PACKED : TLI_USE_TENSOR, i);
+    if (s->applies && !is_input) {
+        buffer->state = t->state;
+        buffer->codec = is_packed ? t->codec : (uint8_t)TL_CODEC_NONE;
+        buffer->on_host = t->on_host;
+        run->gradients[i].state = t->has_gradient ? TLI_RESIDENT : TLI_ABSENT;
+    }
+    if (t->state != TLI_ABSENT && !is_input)
+        tli_save_held(s, &buffer->device, TL_TIER_DEVICE, sim->arena.places[owner],
+                      is_packed ? t->packed_bytes : bytes);
+    if (t->on_host && bytes)
+        tli_save_held(s, &buffer->host, TL_TIER_HOST, sim->host_arena.places[tli_sim_host_owner(sim, i)],
+                      bytes);
+    if (t->has_gradient)
+        tli_save_held(s, &run->gradients[i].device, TL_TIER_DEVICE,
+                      sim->arena.places[tli_sim_owner(sim, TLI_USE_GRADIENT, i)], bytes);
+}
+
+static void tli_save_slot(tli_saving *s) {
+    tli_sim *sim = &s->sim;
+    tl_run *run = s->run;
+    int32_t i;
+    for (i = 0; i < run->graph->tensor_count && !s->result; i++) tli_save_tensor(s, i);
+    for (i = 0; i < run->graph->node_count && !s->result; i++) {
+        if (s->applies) run->ran[i] = sim->nodes[i].ran;
+        if (!sim->nodes[i].has_saved) continue;
+        if (s->applies) run->saved[i].state = TLI_RESIDENT;
+        tli_save_held(s, &run->saved[i].device, TL_TIER_DEVICE,
+                      sim->arena.places[tli_sim_owner(sim, TLI_USE_SAVED, i)],
+                      run->graph->nodes[i].saved_bytes);
+    }
+}
+
+// What the steps before have freed, and is not free yet: claimed again, with nothing in it.
+static void tli_claim_late(tli_saving *s) {
+    tl_run *run = s->run;
+    int32_t k;
+    for (k = s->sim.late_first; k < s->sim.late_count && !s->result; k++) {
+        const tli_late *late = &s->sim.late[k];
+        tl_tier tier = late->is_host ? TL_TIER_HOST : TL_TIER_DEVICE;
+        tli_held held;
+        tl_result result;
+        tli_choose_step(run, late->until == INT32_MAX ? run->position - 1 : late->until - run->in_flight);
+        run->arenas[tier].next_offset = late->number;
+        result = tli_claim_planned(run, tier, late->made.bytes, &held);
+        if (result) tli_refuse_saving(s, result, TLI_RULE(SAVED_BACKEND_COULD_NOT_CLAIM));
+        else run->freed[run->freed_count++] = held;
+    }
+}
+
+// Let go of what the entry has at the start of a pass, where a step has freed it, or put it elsewhere.
+static void tli_drop_entry(tli_saving *s) {
+    tl_run *run = s->run;
+    int32_t number = run->input_count, i;
+    for (i = 0; i < run->plan.entry_count; i++) {
+        const tl_entry *entry = &run->plan.entry[i];
+        int32_t tensor = run->graph->nodes[entry->node].first_output + entry->output;
+        uint64_t bytes = run->graph->outputs[tensor].bytes;
+        tli_sim_choose_slot(&s->sim, entry->slot);
+        if (s->sim.arena.places[tli_sim_owner(&s->sim, TLI_USE_TENSOR, tensor)] != number || !bytes)
+            (void)tli_buffer_drop(run, tli_caller_buffer(run, entry->slot, tensor));
+        number += bytes > 0;
+    }
+}
+
+// Begin the pass that is to be taken over.
+static void tli_open_saved_pass(tli_saving *s) {
+    tl_run *run = s->run;
+    tl_account_counters counters;
+    tli_release_buffers(run, 0);
+    if (tli_claim_entry(run)) tli_refuse_saving(s, TL_ERROR_BACKEND, TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
+    run->active = 1;
+    run->touched_count = 0;
+    tli_zero(&run->report, sizeof run->report);
+    run->report.limiting_node = -1;
+    run->report.worker_count = 1;
+    run->report.fused_count = run->members.fused_count;
+    tli_zero(&run->last, sizeof run->last);
+    tli_zero(&run->event, sizeof run->event);
+    tli_measure_store(&run->store, 1, &counters);
+    tli_drop_entry(s);
+}
+
+// Replay the steps that were carried out.
+static void tli_replay_saved(tli_saving *s, int32_t position) {
+    tl_run *run = s->run;
+    tl_device device = tli_run_device(run);
+    int32_t i;
+    tl_result result = tli_init_sim(run->env, &s->sim, s->function, run->graph, &device, &run->plan, NULL);
+    for (i = 0; i < position && !result; i++) {
+        tl_step step = tl_find_step(&run->plan, i);
+        result = tli_sim_step(&s->sim, &step);
+    }
+    if (!s->result) s->result = result;
+    for (i = 0; i < run->slot_count * run->graph->tensor_count && !s->result; i++) {
+        uint8_t state = s->sim.all_tensors[i].state;
+        if (state == TLI_LEAVING || state == TLI_COMING)
+            tli_refuse_saving(s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_STEP_OR_COPY_IS_UNDER_WAY));
+    }
+}
+
+// Whether a pass of this run can be saved at all.
+static int tli_can_save_pass(const tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on) return 0;
+#endif
+    return !run->is_online && !tli_keeps_results(run) && run->arenas[TL_TIER_DEVICE].block_count > 0;
+}
+
+static void tli_save_pass(tli_saving *s) {
+    tl_run *run = s->run;
+    uint64_t step = tli_save_number(s, run->training_step, 8), micro_batch;
+    int32_t position, slot;
+    uint32_t scale;
+    if (!tli_can_save_pass(run))
+        tli_refuse_saving(s, TL_ERROR_UNSUPPORTED, TLI_RULE(SAVED_PASS_NEEDS_A_PLAN_WITH_PLACES));
+    position = (int32_t)tli_save_limited(s, (uint64_t)run->position, 4, (uint64_t)run->plan.step_count);
+    micro_batch = tli_save_limited(s, (uint64_t)run->micro_batch, 4, (uint64_t)(INT32_MAX - run->slot_count));
+    tli_copy(&scale, &run->loss_scale, sizeof scale);
+    scale = (uint32_t)tli_save_number(s, scale, 4);
+    if (s->result) return;
+    tli_replay_saved(s, position);
+    if (s->applies && !s->result) {
+        tli_open_saved_pass(s);
+        run->training_step = step;
+        run->position = position;
+        run->micro_batch = (int32_t)micro_batch;
+        tli_copy(&run->loss_scale, &scale, sizeof scale);
+    }
+    tli_save_counts(s);
+    tli_save_peaks(s);
+    tli_save_reports(s);
+    for (slot = 0; slot < run->slot_count && !s->result; slot++) {
+        tli_run_choose_slot(run, slot);
+        tli_sim_choose_slot(&s->sim, slot);
+        tli_save_slot(s);
+    }
+    tli_run_choose_slot(run, 0);
+    if (!s->applies || s->result) return;
+    tli_claim_late(s);
+    run->arenas[TL_TIER_DEVICE].next_offset = s->sim.report.allocation_count;
+    run->arenas[TL_TIER_HOST].next_offset = s->sim.report.host_allocation_count;
+    run->defers = run->flights != NULL;
+}
+
+// -- saving a run: both ways --
+
+static void tli_walk_run(tli_saving *s) {
+    tli_save_head(s);
+    tli_save_states(s);
+    tli_save_inputs(s);
+    if (s->result) return;
+    if (s->in_pass) tli_save_pass(s);
+    else tli_save_entry(s);
+    if (s->sim.graph) tli_free_sim(&s->sim);
+    tli_zero(&s->sim, sizeof s->sim);
+}
+
+// Close the step that was carried out last. 0 = one is under way.
+static int tli_settle_run(tli_saving *s) {
+    tl_run *run = s->run;
+    int32_t f;
+    if (run->in_plan) return 0;
+    if (!run->active) return 1;
+    if (!run->flights && run->computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run))
+        s->result = tli_close_compute(run);
+    for (f = 0; f < tli_count_flights(run); f++) {
+        tli_choose_flight(run, f);
+        if (run->computing) return 0;
+    }
+    return 1;
+}
+
+TLI_IMPL tl_result tl_save_run(tl_run *run, tl_sink sink) {
+    tli_saving s;
+    uint64_t checksum;
+    TL_ASSERT(run && sink.write);
+    tli_zero(&s, sizeof s);
+    s.run = run;
+    s.function = TLI_IN(SAVE_RUN);
+    s.sink = &sink;
+    s.in_pass = run->active;
+    if (!tli_settle_run(&s))
+        tli_refuse_saving(&s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_STEP_OR_COPY_IS_UNDER_WAY));
+    else if (s.result) return tli_abort_pass(run, s.result);
+    if (run->active && !tli_can_save_pass(run))
+        tli_refuse_saving(&s, TL_ERROR_UNSUPPORTED, TLI_RULE(SAVED_PASS_NEEDS_A_PLAN_WITH_PLACES));
+    if (!s.result && run->active) {     // nothing is written of what will be refused
+        tli_replay_saved(&s, run->position);
+        tli_free_sim(&s.sim);
+        tli_zero(&s.sim, sizeof s.sim);
+    }
+    if (!s.result) tli_walk_run(&s);
+    checksum = s.checksum;
+    (void)tli_save_number(&s, checksum, 8);
+    tli_flush_saving(&s);
+    return s.result;
+}
+
+// The checksum of data, and whether it is that at its end.
+static int tli_is_whole(const uint8_t *data, size_t length) {
+    uint64_t sum = length < 8 ? 0 : tli_checksum_bytes(0, data, length - 8), read = 0;
+    int i;
+    for (i = 0; i < 8 && length >= 8; i++) read |= (uint64_t)data[length - 8 + (size_t)i] << (8 * i);
+    return length >= 8 && read == sum;
+}
+
+TLI_IMPL tl_result tl_load_run(tl_run *run, const void *data, size_t length) {
+    tli_saving s;
+    TL_ASSERT(run && (data || !length));
+    if (run->active || run->in_plan)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_RUN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
+    if (!tli_is_whole((const uint8_t *)data, length))
+        return tli_fail(run->env, TL_ERROR_PARSE, TLI_IN(LOAD_RUN), TLI_RULE(SAVED_IS_DAMAGED));
+    tli_zero(&s, sizeof s);
+    s.run = run;
+    s.function = TLI_IN(LOAD_RUN);
+    s.data = (const uint8_t *)data;
+    s.length = length - 8;
+    tli_walk_run(&s);
+    if (!s.result && s.at != s.length)
+        tli_refuse_saving(&s, TL_ERROR_PARSE, TLI_RULE(SAVED_ENDS_OR_HOLDS_WHAT_IT_MAY_NOT));
+    if (s.result) return s.result;
+#ifndef TL_NO_PLANNERS
+    tli_forget_cache(run);
+#endif
+    s.at = 0;
+    s.applies = 1;
+    tli_walk_run(&s);
+    return s.result ? tli_abort_pass(run, s.result) : TL_OK;
+}
+#endif  // TL_STRATEGY_IMPLEMENTATION

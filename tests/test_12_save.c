@@ -1,0 +1,422 @@
+// [12] RUN: saving and loading, between passes and at every step of a pass with nothing under way; and hostile data.
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#define TL_STRATEGY_IMPLEMENTATION
+#include "../tl_strategy.h"
+#include "support/support.h"
+#include "support/random_graph.h"
+#include "support/random_steps.h"
+#include "support/run_support.h"
+#include "support/run_bed.h"
+
+#define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 100 : 1))
+
+typedef struct saved { unsigned char *bytes; size_t count, capacity; long fails_after; } saved;
+
+static tl_result keep_bytes(void *user, const char *text, size_t length) {
+    saved *s = (saved *)user;
+    if (s->fails_after >= 0 && s->fails_after-- == 0) return TL_ERROR_IO;
+    while (s->count + length > s->capacity) {
+        s->capacity = 2 * s->capacity + 4096;
+        s->bytes = (unsigned char *)realloc(s->bytes, s->capacity);
+        assert_non_null(s->bytes);
+    }
+    memcpy(s->bytes + s->count, text, length);
+    s->count += length;
+    return TL_OK;
+}
+
+static tl_result save(tl_run *run, saved *s) {
+    tl_sink sink;
+    s->count = 0;
+    s->fails_after = -1;
+    sink.write = keep_bytes;
+    sink.user = s;
+    return tl_save_run(run, sink);
+}
+
+// What the kernels of the bed keep from call to call is state of the caller.
+static void open_bed(bed *b, tl_state *states, const tl_graph *graph, const tl_plan *plan, int kind, int32_t k) {
+    bed_open(b, graph, kind, 6, 4);
+    memset(states, 0, 3 * sizeof *states);
+    states[0].node = states[1].node = states[2].node = -1;
+    states[0].kind = TL_STATE_GRADIENT;
+    states[0].host = b->mixer.gradients;
+    states[0].bytes = (uint64_t)graph->node_count * sizeof *b->mixer.gradients;
+    states[1].kind = TL_STATE_STATISTICS;
+    states[1].host = b->mixer.seeds;
+    states[1].bytes = (uint64_t)graph->node_count * sizeof *b->mixer.seeds;
+    states[2].kind = TL_STATE_RANDOM;
+    states[2].host = b->mixer.ran;
+    states[2].bytes = (uint64_t)graph->node_count * sizeof *b->mixer.ran;
+    b->desc.states = states;
+    b->desc.state_count = 3;
+    b->desc.plan = plan;
+    b->desc.in_flight = k;
+    bed_must_init(b);
+}
+
+// Run up to a step, or to the end; one step at a time.
+static int32_t run_steps(bed *b, int32_t until) {
+    int32_t done = 0, index = 0;
+    while (!done && index < until) {
+        tl_run_step step;
+        tl_result result;
+        do result = tl_next_step(b->run, &step, &done); while (result == TL_NOT_READY);
+        if (result) fail_msg("%s", b->env.error.text);
+        if (!done && step.is_compute && tl_run_step_kernel(b->run, &step)) fail_msg("%s", b->env.error.text);
+        if (!done) index = step.index + 1;
+    }
+    return done;
+}
+
+static void start(bed *b) {
+    if (bed_load(b->run, 0, b) || tl_start_pass(b->run, 0)) fail_msg("%s", b->env.error.text);
+}
+
+static int is_valid(const tl_graph *graph, const tl_plan *plan, int *copies) {
+    tl_env env;
+    tl_simulate_desc desc;
+    tl_report report;
+    memset(&env, 0, sizeof env);
+    memset(&desc, 0, sizeof desc);
+    desc.graph = graph;
+    desc.plan = plan;
+    if (tl_simulate_plan(&env, &desc, &report)) return 0;
+    *copies = report.copy_count > 0;
+    return 1;
+}
+
+// Load into a new run, go on there to the end of the pass, and run one more.
+static uint64_t go_on(const tl_graph *graph, const tl_plan *plan, int kind, int32_t k, const saved *s) {
+    static bed b;
+    static tl_state states[3];
+    uint64_t sum;
+    open_bed(&b, states, graph, plan, kind, k);
+    if (tl_load_run(b.run, s->bytes, s->count)) fail_msg("%s", b.env.error.text);
+    assert_int_equal(tl_load_run(b.run, s->bytes, s->count), TL_ERROR_INVALID_ARG);
+    (void)run_steps(&b, INT32_MAX);
+    sum = bed_outcome(&b, plan->inference);
+    start(&b);
+    (void)run_steps(&b, INT32_MAX);
+    sum = tl_mix_u64(sum, bed_outcome(&b, plan->inference));
+    bed_close(&b);
+    return sum;
+}
+
+static void a_pass_goes_on_where_it_was_saved(void **state) {
+    static bed b;
+    static tl_state states[3];
+    tl_random random;
+    saved s = { NULL, 0, 0, -1 };
+    long runs = 0, saves = 0, refused = 0, with_copies = 0;
+    (void)state;
+    random.state = 21;
+    while (runs < SOAK_TIMES(100)) {
+        tl_env env;
+        tl_graph graph;
+        tl_plan plan;
+        int copies = 0, kind = (int)(runs % BACKEND_KINDS);
+        memset(&env, 0, sizeof env);
+        if (random_graph(&env, &random, 12, &graph)) fail_msg("%s", env.error.text);
+        if (random_plan(&env, &random, &graph, &plan)) fail_msg("%s", "out of memory");
+        if (is_valid(&graph, &plan, &copies)) {
+            int32_t k = random_count(&random, 1, 4), at;
+            uint64_t expected, sum;
+            open_bed(&b, states, &graph, &plan, kind, k);
+            start(&b);
+            (void)run_steps(&b, INT32_MAX);
+            start(&b);
+            (void)run_steps(&b, INT32_MAX);
+            expected = bed_outcome(&b, plan.inference);
+            start(&b);
+            (void)run_steps(&b, INT32_MAX);
+            expected = tl_mix_u64(expected, bed_outcome(&b, plan.inference));
+            bed_close(&b);
+            for (at = 0; at <= plan.step_count; at++) {
+                tl_result result;
+                open_bed(&b, states, &graph, &plan, kind, k);
+                start(&b);
+                (void)run_steps(&b, INT32_MAX);
+                start(&b);
+                (void)run_steps(&b, at);
+                result = save(b.run, &s);
+                if (result == TL_ERROR_INVALID_ARG) {
+                    assert_true(copies);
+                    assert_string_equal(b.env.error.text, "tl_save_run: run: a step or a copy is under way");
+                    assert_int_equal(s.count, 0);
+                    refused++;
+                } else if (result == TL_ERROR_UNSUPPORTED) {    // nothing has bytes: there is no arena
+                    refused++;
+                } else {
+                    if (result) fail_msg("%s", b.env.error.text);
+                    sum = go_on(&graph, &plan, (kind + at) % BACKEND_KINDS, k, &s);
+                    if (sum != expected) fail_msg("run %ld: another outcome after step %d", runs, (int)at);
+                    saves++;
+                }
+                (void)run_steps(&b, INT32_MAX);     // saving has changed nothing
+                sum = bed_outcome(&b, plan.inference);
+                start(&b);
+                (void)run_steps(&b, INT32_MAX);
+                assert_int_equal(tl_mix_u64(sum, bed_outcome(&b, plan.inference)), expected);
+                bed_close(&b);
+            }
+            runs++;
+            with_copies += copies;
+        }
+        random_free_plan(&env, &plan);
+        tl_free_graph(&env, &graph);
+    }
+    free(s.bytes);
+    printf("%ld runs, %ld saves in a pass, %ld refused; %ld runs with copies\n", runs, saves, refused, with_copies);
+    assert_true(saves > 5 * runs && refused > 0 && with_copies > 5);
+}
+
+// Between passes the plan does not matter.
+static void a_training_goes_on_under_another_plan(void **state) {
+    static bed b, other;
+    static tl_state states[3], others[3];
+    tl_random random;
+    saved s = { NULL, 0, 0, -1 };
+    long runs = 0;
+    (void)state;
+    random.state = 22;
+    while (runs < SOAK_TIMES(100)) {
+        tl_env env;
+        tl_graph graph;
+        tl_plan all, kept;
+        uint8_t keep[256];
+        int32_t i;
+        uint64_t expected;
+        memset(&env, 0, sizeof env);
+        if (random_graph(&env, &random, 16, &graph)) fail_msg("%s", env.error.text);
+        for (i = 0; i < graph.tensor_count; i++) keep[i] = (uint8_t)random_chance(&random, 50);
+        if (tl_plan_keep_all(&env, &graph, 0, &all) || tl_plan_kept_set(&env, &graph, keep, &kept)) fail_msg("%s", env.error.text);
+        open_bed(&b, states, &graph, &all, (int)(runs % BACKEND_KINDS), 1);
+        start(&b);
+        (void)run_steps(&b, INT32_MAX);
+        if (save(b.run, &s)) fail_msg("%s", b.env.error.text);
+        if (tl_start_pass(b.run, 0)) fail_msg("%s", b.env.error.text);     // with the inputs that are there
+        mixer_start_pass(&b.mixer);
+        (void)run_steps(&b, INT32_MAX);
+        expected = bed_outcome(&b, 0);
+        open_bed(&other, others, &graph, &kept, (int)((runs + 1) % BACKEND_KINDS), random_count(&random, 1, 3));
+        if (tl_load_run(other.run, s.bytes, s.count)) fail_msg("%s", other.env.error.text);
+        if (tl_start_pass(other.run, 0)) fail_msg("%s", other.env.error.text);
+        mixer_start_pass(&other.mixer);
+        (void)run_steps(&other, INT32_MAX);
+        assert_int_equal(bed_outcome(&other, 0), expected);
+        bed_close(&b);
+        bed_close(&other);
+        tl_free_plan(&env, &all);
+        tl_free_plan(&env, &kept);
+        tl_free_graph(&env, &graph);
+        runs++;
+    }
+    free(s.bytes);
+}
+
+static const char graph_text[] =
+    "tlg 1\nnode 0 x input fwd=0 bwd=0 out=8,4 needs=none in=-\nnode 1 a conv fwd=3 bwd=5 out=12 needs=in in=0 saved=4 fwork=2 bwork=6\n"
+    "node 2 b relu fwd=1 bwd=2 out=12 needs=out in=1 inplace=0\nnode 3 s split fwd=4 bwd=3 out=3,5 needs=out1 in=2,0.1\n"
+    "node 4 c add fwd=2 bwd=2 out=4 needs=in0 in=3.0,3.1,1 keep\n";
+static const char steps_text[] = "S 1\nO 1\nF 2\nW 1\nF 3\nL 1\nD 2\nW 1\nF 4\nB 4\nF 2\nB 3\nB 2\nB 1\n";
+
+// What a step is under way for is refused, and a sink that fails says so.
+static void what_is_under_way_is_not_saved(void **state) {
+    static bed b;
+    static tl_state states[3];
+    tl_env env;
+    tl_graph graph;
+    tl_plan plan;
+    tl_run_step step;
+    tl_sink sink;
+    saved s = { NULL, 0, 0, -1 };
+    int32_t done = 0, k;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    if (tl_parse_graph(&env, graph_text, strlen(graph_text), &graph)) fail_msg("%s", env.error.text);
+    if (tl_parse_schedule(&env, steps_text, strlen(steps_text), &plan)) fail_msg("%s", env.error.text);
+    for (k = 1; k <= 2; k++) {
+        open_bed(&b, states, &graph, &plan, 0, k);
+        start(&b);
+        if (tl_next_step(b.run, &step, &done)) fail_msg("%s", b.env.error.text);
+        assert_int_equal(save(b.run, &s), TL_ERROR_INVALID_ARG);
+        assert_int_equal(s.count, 0);
+        if (tl_run_step_kernel(b.run, &step)) fail_msg("%s", b.env.error.text);
+        if (save(b.run, &s)) fail_msg("%s", b.env.error.text);
+        if (tl_next_step(b.run, &step, &done)) fail_msg("%s", b.env.error.text);
+        assert_int_equal(step.step.kind, TL_STEP_SPILL);
+        assert_int_equal(save(b.run, &s), TL_ERROR_INVALID_ARG);
+        if (tl_reset_run(b.run)) fail_msg("%s", b.env.error.text);
+        s.count = 0;
+        s.fails_after = 0;
+        sink.write = keep_bytes;
+        sink.user = &s;
+        assert_int_equal(tl_save_run(b.run, sink), TL_ERROR_IO);
+        bed_close(&b);
+    }
+    free(s.bytes);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(&env, &graph);
+}
+
+static void set_checksum(unsigned char *bytes, size_t count) {
+    uint64_t sum = tli_checksum_bytes(0, bytes, count - 8);
+    int i;
+    for (i = 0; i < 8; i++) bytes[count - 8 + (size_t)i] = (unsigned char)(sum >> (8 * i));
+}
+
+// The run that refused data runs a pass as if there had been none.
+static void check_undisturbed(bed *b, uint64_t expected) {
+    memset(&b->mixer, 0, sizeof b->mixer);
+    b->mixer.fail_at = -1;
+    if (tl_start_pass(b->run, 0)) fail_msg("%s", b->env.error.text);
+    (void)run_steps(b, INT32_MAX);
+    assert_int_equal(bed_outcome(b, 0), expected);
+    if (tl_load_run(b->run, NULL, 0) != TL_ERROR_PARSE) fail_msg("%s", "nothing was loaded");
+}
+
+static void hostile_data_is_refused_and_nothing_lost(void **state) {
+    static bed b;
+    static tl_state states[3];
+    tl_env env;
+    tl_graph graph;
+    tl_plan plan;
+    tl_random random;
+    saved s = { NULL, 0, 0, -1 };
+    unsigned char *bytes;
+    uint64_t expected;
+    long round, taken = 0, refused = 0;
+    int in_pass;
+    size_t cut;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    random.state = 23;
+    if (tl_parse_graph(&env, graph_text, strlen(graph_text), &graph)) fail_msg("%s", env.error.text);
+    if (tl_parse_schedule(&env, steps_text, strlen(steps_text), &plan)) fail_msg("%s", env.error.text);
+    for (in_pass = 0; in_pass < 2; in_pass++) {
+        open_bed(&b, states, &graph, &plan, BACKEND_CHECKED, 2);
+        if (bed_load(b.run, 0, &b)) fail_msg("%s", b.env.error.text);
+        if (in_pass) { start(&b); (void)run_steps(&b, 9); }
+        if (save(b.run, &s)) fail_msg("%s", b.env.error.text);
+        bytes = (unsigned char *)malloc(s.count + 16);
+        bed_close(&b);
+        open_bed(&b, states, &graph, &plan, BACKEND_CHECKED, 2);
+        start(&b);
+        (void)run_steps(&b, INT32_MAX);
+        b.desc.seed = 0;
+        memset(&b.mixer, 0, sizeof b.mixer);
+        b.mixer.fail_at = -1;
+        bed_close(&b);
+        open_bed(&b, states, &graph, &plan, BACKEND_CHECKED, 2);
+        start(&b);
+        (void)run_steps(&b, INT32_MAX);
+        expected = bed_outcome(&b, 0);      // of training step 0; later ones have other seeds
+        bed_close(&b);
+        for (cut = 0; cut < s.count; cut += cut < 200 || cut + 64 > s.count ? 1 : 97) {
+            unsigned char *short_copy = (unsigned char *)malloc(cut + 1);
+            open_bed(&b, states, &graph, &plan, BACKEND_CHECKED, 2);
+            if (bed_load(b.run, 0, &b)) fail_msg("%s", b.env.error.text);
+            memcpy(short_copy, s.bytes, cut);
+            assert_int_equal(tl_load_run(b.run, short_copy, cut), TL_ERROR_PARSE);
+            if (cut >= 8) {
+                set_checksum(short_copy, cut);
+                assert_true(tl_load_run(b.run, short_copy, cut) != TL_OK);
+            }
+            check_undisturbed(&b, expected);
+            bed_close(&b);
+            free(short_copy);
+        }
+        for (round = 0; round < SOAK_TIMES(2000); round++) {
+            size_t at = (size_t)tl_next_random_below(&random, random_chance(&random, 60) ? 200 : s.count);
+            tl_result result;
+            if (at >= s.count) continue;
+            open_bed(&b, states, &graph, &plan, BACKEND_CHECKED, 2);
+            if (bed_load(b.run, 0, &b)) fail_msg("%s", b.env.error.text);
+            memcpy(bytes, s.bytes, s.count);
+            bytes[at] ^= (unsigned char)(1 + tl_next_random_below(&random, 255));
+            assert_int_equal(tl_load_run(b.run, bytes, s.count), TL_ERROR_PARSE);
+            if (at < s.count - 8) set_checksum(bytes, s.count);
+            result = tl_load_run(b.run, bytes, s.count);    // of a number in a tensor nobody can say that it is wrong
+            if (result) { check_undisturbed(&b, expected); refused++; }
+            else {
+                if (tl_reset_run(b.run)) fail_msg("%s", b.env.error.text);
+                taken++;
+            }
+            bed_close(&b);
+        }
+        free(bytes);
+    }
+    printf("%ld altered ones refused, %ld taken\n", refused, taken);
+    assert_true(refused > 500 && taken > 100);
+    free(s.bytes);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(&env, &graph);
+}
+
+// Data of another graph, seed, plan or state is told apart.
+static void data_of_another_run_is_refused(void **state) {
+    static bed b;
+    static tl_state states[3];
+    tl_env env;
+    tl_graph graph, other;
+    tl_plan plan, all;
+    saved s = { NULL, 0, 0, -1 }, in_pass = { NULL, 0, 0, -1 };
+    static const char other_text[] = "tlg 1\nnode 0 x input fwd=0 bwd=0 out=8 needs=none in=-\nnode 1 a conv fwd=1 bwd=1 out=8 needs=in in=0\n";
+    (void)state;
+    memset(&env, 0, sizeof env);
+    if (tl_parse_graph(&env, graph_text, strlen(graph_text), &graph)) fail_msg("%s", env.error.text);
+    if (tl_parse_graph(&env, other_text, strlen(other_text), &other)) fail_msg("%s", env.error.text);
+    if (tl_parse_schedule(&env, steps_text, strlen(steps_text), &plan)) fail_msg("%s", env.error.text);
+    if (tl_plan_keep_all(&env, &graph, 0, &all)) fail_msg("%s", env.error.text);
+    open_bed(&b, states, &graph, &plan, 0, 1);
+    if (save(b.run, &s)) fail_msg("%s", b.env.error.text);
+    start(&b);
+    (void)run_steps(&b, 1);
+    if (save(b.run, &in_pass)) fail_msg("%s", b.env.error.text);
+    bed_close(&b);
+    open_bed(&b, states, &graph, &all, 0, 1);
+    assert_int_equal(tl_load_run(b.run, in_pass.bytes, in_pass.count), TL_ERROR_INVALID_ARG);
+    assert_string_equal(b.env.error.text, "tl_load_run: data: saved in a pass of another plan");
+    assert_int_equal(tl_load_run(b.run, s.bytes, s.count), TL_OK);
+    bed_close(&b);
+    open_bed(&b, states, &graph, &plan, 0, 2);
+    assert_int_equal(tl_load_run(b.run, in_pass.bytes, in_pass.count), TL_ERROR_INVALID_ARG);
+    bed_close(&b);
+    bed_open(&b, &other, 0, 0, 4);
+    bed_must_init(&b);
+    assert_int_equal(tl_load_run(b.run, s.bytes, s.count), TL_ERROR_INVALID_ARG);
+    assert_string_equal(b.env.error.text, "tl_load_run: data: of another graph, precision or number of slots");
+    bed_close(&b);
+    bed_open(&b, &graph, 0, 0, 4);
+    bed_must_init(&b);
+    assert_int_equal(tl_load_run(b.run, s.bytes, s.count), TL_ERROR_INVALID_ARG);
+    assert_string_equal(b.env.error.text, "tl_load_run: data: other states of the caller than this run has");
+    tl_free_run(b.run);
+    b.desc.seed = 5;
+    bed_must_init(&b);
+    assert_int_equal(tl_load_run(b.run, s.bytes, s.count), TL_ERROR_INVALID_ARG);
+    assert_string_equal(b.env.error.text, "tl_load_run: data: of another seed");
+    bed_close(&b);
+    free(s.bytes);
+    free(in_pass.bytes);
+    tl_free_plan(&env, &plan);
+    tl_free_plan(&env, &all);
+    tl_free_graph(&env, &graph);
+    tl_free_graph(&env, &other);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pass_goes_on_where_it_was_saved),
+        cmocka_unit_test(a_training_goes_on_under_another_plan),
+        cmocka_unit_test(what_is_under_way_is_not_saved),
+        cmocka_unit_test(hostile_data_is_refused_and_nothing_lost),
+        cmocka_unit_test(data_of_another_run_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
