@@ -475,9 +475,10 @@ extern "C" {
 // A graph is a list of nodes in topological order: a node reads only nodes above
 // it. Sizes are bytes, costs are nanoseconds or FLOP (never mixed in one graph).
 // `needs` says what the backward call of a node reads; `saved` is extra state that
-// forward makes for backward alone (attention weights, masks, statistics); `fwork`
-// and `bwork` are scratch that lives during one forward or backward call. A layer
-// chain is the graph whose node i reads node i-1.
+// forward makes for backward alone (attention weights, masks, statistics); `fwork`,
+// `swork` and `bwork` are scratch that lives during one forward call, one that makes
+// the saved state, or one backward call. A layer chain is the graph whose node i
+// reads node i-1.
 //
 // Graphs are read from text, built node by node (tl_add_node), or layer by layer from shapes
 // (tl_add_conv2d and its neighbours). tl_measure_graph computes statistics, among them the floor, a
@@ -505,6 +506,8 @@ typedef struct tl_device {
     uint32_t supported;                        // bits 1 << tl_precision: computes in it, and faster
 } tl_device;
 
+#define TL_SCRATCH_NONE UINT64_MAX  // tl_node_desc.swork_bytes: 0 bytes, though a plain forward takes some
+
 // A node to add. Zero is the default everywhere; arrays are read during the call only.
 typedef struct tl_node_desc {
     const char      *name;          // 0 = "n<id>"; UTF-8 without spaces; names are unique
@@ -526,6 +529,9 @@ typedef struct tl_node_desc {
     int32_t  fixed;                 // 1 = bytes and costs do not scale with the batch
     int32_t  takes_blocks;          // 1 = its kernels may be called for a range of elements, see tl_kernel_call
     int32_t  dynamic;               // 1 = output_bytes are an upper bound, its forward reports the bytes
+    int32_t  once;                  // 1 = forward has an effect and never runs again in a pass
+    int32_t  origin;                // the caller's node from which it comes + 1; 0 = its own id; -1 = from none
+    uint64_t swork_bytes;           // scratch of FORWARD_SAVE; 0 = fwork_bytes; TL_SCRATCH_NONE = none
 } tl_node_desc;
 
 // A node of a graph; tl_add_node makes it, users read it.
@@ -539,6 +545,9 @@ typedef struct tl_node {
     uint64_t fwd_cost, bwd_cost, saved_bytes, fwork_bytes, bwork_bytes, param_bytes;
     uint8_t takes_blocks;           // its kernels may be called for a range of elements
     uint8_t dynamic;                // the bytes of its outputs are an upper bound
+    uint8_t once;                   // its forward has an effect and never runs again in a pass
+    int32_t origin;                 // the caller's node, see tl_add_node; -1 = the library made it by itself
+    uint64_t swork_bytes;           // scratch of FORWARD_SAVE
 } tl_node;
 
 typedef struct tl_node_input {
@@ -582,6 +591,17 @@ TLDEF void tl_free_graph(tl_env *env, tl_graph *graph);
 //
 //   desc   not changed; its arrays and texts are copied
 //   id     may be NULL; receives the id of the new node
+//
+// once is for a forward with an effect: it updates statistics, draws from a generator that cannot be set
+// back, reads a stream. It runs at most once in a pass; so what it makes is kept, spilled or compressed
+// until its last use, and where it has saved bytes and a backward, its only run is the FORWARD_SAVE.
+//
+// origin names the node of the caller's graph from which a node of the planned graph comes: what a client
+// keeps for each node, weights among them, is found by it, whatever fusion (tl_plan_fusion), other formats
+// (tl_apply_precision) and a compiled plan have made of the graph. Such a graph keeps the origins of the graph
+// from which it is made. A fused node has that of its first member that has one; a conversion has -1: it has no
+// weights, and its producer is another node. In a graph that was built by tl_add_node without origins, each
+// node's is its own id. Text (.tlg) does not hold it.
 //
 // Names, ops and units are 1 to 255 bytes of UTF-8 without control characters, spaces, # and =. With TL_NO_TEXT
 // bytes beyond ASCII are not checked.
@@ -680,12 +700,12 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 //     tlg 1
 //     batch 32
 //     node <id> <name> <op> fwd=<cost> bwd=<cost> out=<bytes[,bytes..]> needs=<..> in=<tensors or ->
-//          [saved=] [fwork=] [bwork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>] [grad=no] [keep]
-//          [dynamic] [takes_blocks] [fixed]
+//          [saved=] [fwork=] [bwork=] [swork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>]
+//          [grad=no] [keep] [once] [dynamic] [takes_blocks] [fixed]
 //
 // with one node per line, ids 0, 1, 2, ..., attributes in any order, # comments; batch may be left
-// out. A byte order mark of UTF-8 at the start is skipped. Any text is safe to read: every number is
-// checked before it is used.
+// out, and swork, which is fwork then. A byte order mark of UTF-8 at the start is skipped. Any text is
+// safe to read: every number is checked before it is used.
 //
 //   graph   overwritten (not freed); release with tl_free_graph
 //
@@ -795,11 +815,12 @@ typedef struct tl_layer_desc {
     uint64_t vocabulary;        // rows of an embedding's table; > 0 there
     uint64_t saved_bytes, fwork_bytes, bwork_bytes;  // of your kernels, added to those of the layer
     int32_t  takes_blocks;      // 1 = your kernels go by call->first and call->count (tl_node_desc)
+    int32_t  once;              // as in tl_node_desc: where your kernels update statistics, say
 } tl_layer_desc;
 
 // The calls below add one node each (attention: one or three). The comment names the op of the
 // node, its cost, what its backward needs, and the fields of the desc that it uses. All of them use
-// name, unit, layer, no_grad, keep, precision, saved_bytes, fwork_bytes and bwork_bytes as well.
+// name, unit, layer, no_grad, keep, once, precision, saved_bytes, fwork_bytes and bwork_bytes as well.
 //
 //   desc     0 = all defaults
 //   output   overwritten with the result; may point to the input
@@ -1037,12 +1058,12 @@ typedef struct tl_fusion_plan {
 // tensor again. Scratch is counted in blocks of block_bytes, or of a whole tensor if that is
 // smaller, or as scratch_parts asks, rounded up to alignment_bytes: forward one block for 2 members,
 // two for more; backward one for each member computed again and one or two for gradients; in both
-// plus the largest scratch of a member. Costs are added up, in backward with the forwards that run
-// again. With a device, the time to write and read inner
-// tensors is subtracted, but the cost stays at least that of the largest member and the time to
-// move the outer bytes. In place, the output may overwrite the input that the first member might
-// overwrite, unless the last member reads it, too. It takes blocks if all members do. Views of inner
-// tensors are removed. One backward call holds the gradients of all outer inputs at once, so a fused
+// plus the largest scratch of a member. Nodes that run once are not fused: a backward may compute
+// members again. Costs are added up, in backward with the forwards that run again. With a device, the
+// time to write and read inner tensors is subtracted, but the cost stays at least that of the largest
+// member and the time to move the outer bytes. In place, the output may overwrite the input that the
+// first member might overwrite, unless the last member reads it, too. It takes blocks if all members do.
+// Views of inner tensors are removed. One backward call holds the gradients of all outer inputs at once, so a fused
 // node with many of them can have a larger working set than any of its members had.
 //
 //   fusion   overwritten; release with tl_free_fusion_plan
@@ -1328,8 +1349,9 @@ typedef struct tl_step {
 //              3. fwork
 //   I v        as F, but output 0 takes over the bytes     as F; the input is absent, its bytes are
 //              of input `inplace`, and has no second copy  output 0
-//   S v        as F, and saved(v) before fwork; if all     as F; saved(v) stays until B v or DS v
-//              outputs are resident, no second copies
+//   S v        as F, and saved(v) before the scratch,      as F; saved(v) stays until B v or DS v
+//              which is swork; if all outputs are
+//              resident, no second copies
 //   B v        1. the gradient of each output of v         at the end of the call: bwork, the gradient
 //              2. the gradient of each input of v whose    of EVERY output of v, and saved(v)
 //                 node has a backward
@@ -1462,8 +1484,8 @@ typedef struct tl_simulate_desc {
 //
 // The allocations of a plan are numbered from 0: first every output of every graph input, slot by slot, then
 // those of the entry, then those of each step in this order. F, I, S: each missing output; outputs made twice;
-// saved; fwork. B: the gradients of its outputs that no other backward has made, the gradients of its inputs
-// that it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
+// saved; fwork (S: swork). B: the gradients of its outputs that no other backward has made, the gradients
+// of its inputs that it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
 // allocation k; no two live allocations may overlap, and each lies inside of one block. In place,
 // output 0 takes over its input's allocation. 0 bytes are no allocation. C and X convert several outputs one
 // after the other: both copies of one tensor live until its own conversion ends. Host copies are numbered by
@@ -1505,7 +1527,7 @@ TLDEF void        tl_free_plan(tl_env *env, tl_plan *plan);  // accepts zeroed p
     X(TL_USE_SECOND,     "second",     "an output that is resident and made again, for the call") \
     X(TL_USE_GRADIENT,   "gradient",   "the gradient of an output")                              \
     X(TL_USE_SAVED,      "saved",      "the saved bytes of a node")                              \
-    X(TL_USE_SCRATCH,    "scratch",    "fwork or bwork of a node, for the call")                 \
+    X(TL_USE_SCRATCH,    "scratch",    "fwork, swork or bwork of a node, for the call")          \
     X(TL_USE_COMPRESSED, "compressed", "the compressed copy of an output")                       \
     X(TL_USE_HOST,       "host",       "the host copy of an output")
 
@@ -1692,6 +1714,7 @@ TLDEF tl_result tl_plan_keep_all(tl_env *env, const tl_graph *graph, int inferen
 
 // Make the plan that keeps the given tensors for backward, drops the others after their last use in
 // the forward pass, and computes them again when backward first needs them: each node at most once.
+// What a node makes that may run once only is kept as well.
 //
 //   keep   [tensor_count] 1 = kept; saved bytes of a node are kept if all its outputs are
 //
@@ -1703,7 +1726,8 @@ TLDEF tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const uint8
 //
 //   graph   a chain, as tl_add_chain makes it; its needs may be "in", and saved bytes are allowed
 //
-// Errors:  TL_ERROR_INVALID_ARG: not a chain, slot_count < 1; TL_ERROR_NO_MEMORY.
+// Errors:  TL_ERROR_INVALID_ARG: not a chain, a node that may run once only, slot_count < 1;
+//          TL_ERROR_NO_MEMORY.
 // Cost:    O(forwards).
 // Reference: Griewank, Walther, 2000, section 2.
 TLDEF tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t slot_count, tl_plan *plan);
@@ -1948,7 +1972,7 @@ typedef struct tl_code_desc {
 //     in0, .. out0, ..     read; in place out0 is in0. Backward: those that some node of the op needs
 //     weight, dweight      the weights of the node; backward of a trained node: their gradient, add (+=)
 //     saved                written by a forward, or NULL; read by the backward
-//     scratch              fwork or bwork bytes, content undefined
+//     scratch              fwork, swork (with saved) or bwork bytes, content undefined
 //
 // Gradients that begin are filled before the call: with zeroes; where no node reads the tensor with f32 of
 // NET_LOSS_GRADIENT, 1 unless it is defined. The user clears net_gradients before a training step, and applies
@@ -4124,7 +4148,7 @@ typedef struct tl_kernel_call {
     const tl_operand *output_grads;    // [output_count] backward: read only
     const tl_operand *input_grads;     // [input_count] backward: add (+=); bytes 0 = not wanted
     tl_operand        saved;           // FORWARD_SAVE: written; BACKWARD: read only
-    tl_operand        scratch;         // fwork or bwork bytes, content undefined
+    tl_operand        scratch;         // fwork, swork or bwork bytes, content undefined
     uint64_t          first, count;    // the call is for the elements first .. first + count - 1 of `total`;
                                        // 0 and total, unless the node takes blocks, see tl_kernel_fn
     uint64_t          total;           // elements of output 0: its bytes / those of an element of its format
@@ -4261,7 +4285,8 @@ typedef struct tl_run_desc {
     // its kernel depends on; 0 = it differs in every pass, as random numbers do. Versions are compared, never
     // ordered. tl_init_run asks for every node, micro-batch 0, but not for conversions that the run carries out
     // itself. A node is constant if its version and those of all that it is made from are not 0 and, in
-    // training, none of these has a backward: a constant prefix, frozen layers. What others read of constant
+    // training, none of these has a backward: a constant prefix, frozen layers; but not one that may run once
+    // only, whose effect is wanted in every pass. What others read of constant
     // nodes, and results among them, is kept, as much of it as the budget holds: both the plan of a pass that
     // makes it and that of one that begins with it, the same arenas for both. A pass runs the shorter plan if
     // all that was asked for has the versions of the pass before, no input among it was written since
@@ -4497,6 +4522,8 @@ typedef struct tl_layer {
     uint64_t     fwd_cost, bwd_cost;  // 0 = 1
     const char  *needs;           // what backward reads: "in", "out", "in,out", "none"; 0 = "in"
     int32_t      keep;            // 1 = its output is a result: tl_read_tensor after the pass
+    int32_t      once;            // 1 = forward has an effect and never runs again in a pass
+    uint64_t     swork_bytes;     // as in tl_node_desc
 } tl_layer;
 
 // Prepare a run over a chain of layers; desc's graph and kernels are ignored. The run makes and owns the
@@ -5336,7 +5363,7 @@ static size_t tli_finish(tli_writer *w) {
     X(OUT_SUM_OF_ALL_BYTES_GRADIENTS, \
       "out: the sum of all bytes, gradients included, must fit 64 bits", "node, line") \
     X(SAVED_FWORK_BWORK_SUM_OF_ALL_BYTES, \
-      "saved, fwork, bwork: the sum of all bytes, gradients included, must fit 64 bits", "node, line") \
+      "saved, fwork, swork, bwork: the sum of all bytes, gradients included, must fit 64 bits", "node, line") \
     X(FWD_BWD_SUM_OF_ALL_COSTS_MUST_FIT_64, "fwd, bwd: the sum of all costs must fit 64 bits", "node, line") \
     X(PARAM_SUM_OF_ALL_WEIGHTS_MUST_FIT_64, "param: the sum of all weights must fit 64 bits", "node, line") \
     X(NO_MEMORY_TO_COMPARE_NAMES, "no memory to compare names", "") \
@@ -5355,7 +5382,7 @@ static size_t tli_finish(tli_writer *w) {
     X(NO_MEMORY_FOR_LARGER_GRAPH, "no memory for a larger graph", "") \
     X(LAYER_MUST_NOT_BE_NEGATIVE, "layer: must not be negative", "node, line") \
     X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, \
-      "no_grad, keep, fixed, takes_blocks, dynamic: must be 0 or 1", "node, line") \
+      "no_grad, keep, fixed, takes_blocks, dynamic, once: must be 0 or 1", "node, line") \
     X(INPUTS_IS_NOT_MADE_BY_NODE_ABOVE_IT, "inputs: %s is not made by a node above it", "node, line") \
     X(NEEDS_MUST_BE_NONE_OR_LIST, \
       "needs: must be none, or a list of in, in<k>, out, out<k> that exist", "node, line") \
@@ -5469,7 +5496,10 @@ static size_t tli_finish(tli_writer *w) {
     X(DYNAMIC_READ_IN_NO_BLOCKS, \
       "takes_blocks: nobody knows how many elements an input of a dynamic node has", "node, line") \
     X(DYNAMIC_NOTHING_IN_PLACE, \
-      "inplace: neither a dynamic node nor what one made is run in place", "node, line")
+      "inplace: neither a dynamic node nor what one made is run in place", "node, line") \
+    X(SWORK_MUST_BE_0_FOR_INPUT, "swork: must be 0 for an input", "node, line") \
+    X(ONCE_INPUT_HAS_NO_FORWARD, "once: an input has no forward", "node, line") \
+    X(ORIGIN_MUST_BE_NODE_OR_NONE, "origin: must name a node, or be -1", "node, line")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -5659,6 +5689,8 @@ static size_t tli_finish(tli_writer *w) {
     X(NARROW_TABLE_HAS_TOO_LARGE_ARENA, \
       "is_narrow: in no unit that offsets have in common do all fit 32 bits", "") \
     X(NARROW_OMIT_NAMES_MUST_BE_0_OR_1, "is_narrow, omit_names: must be 0 or 1", "") \
+    X(MAY_RUN_ONCE_ONLY, "may run once only", "step, node") \
+    X(REVOLVE_RUNS_NODES_AGAIN, "graph: a node may run once only, and this schedule runs nodes again", "") \
     X(NO_MEMORY_TO_REPLAY, "no memory to replay the plan", "") \
     X(COPY_MUST_NOT_BE_NULL, "copy: must not be NULL: step %0 copies or converts", "step, node") \
     X(CALLER_STOPPED_REPLAY, "%s: returned an error before the first step or at step %0", "step, node") \
@@ -8437,16 +8469,19 @@ static tli_rule tli_check_inplace(const tl_graph *graph, int32_t id) {
 static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     if (node->is_input > 1 || node->has_grad > 1 || node->keep > 1 || node->fixed > 1 ||
-        node->takes_blocks > 1 || node->dynamic > 1)
+        node->takes_blocks > 1 || node->dynamic > 1 || node->once > 1)
         return TLI_RULE(FLAGS_MUST_BE_0_OR_1);
     if (node->is_input != tli_same_text(tl_name_op(graph, id), "input"))
         return TLI_RULE(OP_MUST_BE_INPUT_EXACTLY_FOR_INPUTS);
     if (node->layer < -1 || node->layer == INT32_MAX) return TLI_RULE(LAYER_MUST_BE_NUMBER_BELOW_2_31_1);
+    if (node->origin < -1 || node->origin == INT32_MAX) return TLI_RULE(ORIGIN_MUST_BE_NODE_OR_NONE);
     if (node->is_input) {
         if (node->has_grad) return TLI_RULE(GRAD_INPUT_MUST_HAVE_NONE);
         if (node->input_count) return TLI_RULE(INPUTS_INPUT_MUST_HAVE_NONE_OF_ITS_OWN);
         if (node->fwd_cost) return TLI_RULE(FWD_MUST_BE_0_FOR_INPUT);
         if (node->fwork_bytes) return TLI_RULE(FWORK_MUST_BE_0_FOR_INPUT);
+        if (node->swork_bytes) return TLI_RULE(SWORK_MUST_BE_0_FOR_INPUT);
+        if (node->once) return TLI_RULE(ONCE_INPUT_HAS_NO_FORWARD);
         if (node->param_bytes) return TLI_RULE(PARAM_MUST_BE_0_FOR_INPUT);
     }
     if (!node->has_grad) {
@@ -8500,7 +8535,7 @@ static tli_rule tli_add_sums(tli_graph_rules *rules, const tl_graph *graph, cons
             return TLI_RULE(OUT_SUM_OF_ALL_BYTES_GRADIENTS);
     }
     if (!tli_add_u64(rules->bytes, node->saved_bytes, &rules->bytes) ||
-        !tli_add_u64(rules->bytes, node->fwork_bytes, &rules->bytes) ||
+        !tli_add_u64(rules->bytes, tli_larger_u64(node->fwork_bytes, node->swork_bytes), &rules->bytes) ||
         !tli_add_u64(rules->bytes, node->bwork_bytes, &rules->bytes))
         return TLI_RULE(SAVED_FWORK_BWORK_SUM_OF_ALL_BYTES);
     if (!tli_add_u64(rules->cost, node->fwd_cost, &rules->cost) ||
@@ -8773,10 +8808,14 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
     if (desc->output_count < 1 || !desc->output_bytes) return TLI_RULE(OUTPUTS_THERE_MUST_BE_AT_LEAST_ONE);
     if (desc->inplace < 0 || desc->inplace > desc->input_count) return TLI_RULE(INPLACE_THERE_IS_NO_SUCH_INPUT);
     if (desc->layer < 0) return TLI_RULE(LAYER_MUST_NOT_BE_NEGATIVE);
-    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic) & ~1)
+    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic | desc->once) & ~1)
         return TLI_RULE(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1);
+    if (desc->origin < -1) return TLI_RULE(ORIGIN_MUST_BE_NODE_OR_NONE);
     return TLI_NO_RULE;
 }
+
+// As a tl_node_desc has it: where a node of a graph that is made from this one comes from.
+static int32_t tli_pass_origin(int32_t origin) { return origin < 0 ? -1 : origin + 1; }
 
 // Append a node with the fields and outputs of a desc; its inputs are added by tli_add_inputs.
 static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const char *name, const char *op) {
@@ -8798,11 +8837,15 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
     node->fixed = (uint8_t)desc->fixed;
     node->takes_blocks = (uint8_t)desc->takes_blocks;
     node->dynamic = (uint8_t)desc->dynamic;
+    node->once = (uint8_t)desc->once;
+    node->origin = desc->origin > 0 ? desc->origin - 1 : desc->origin < 0 ? -1 : id;
     node->fwd_cost = desc->fwd_cost;
     node->bwd_cost = desc->bwd_cost;
     node->saved_bytes = desc->saved_bytes;
     node->fwork_bytes = desc->fwork_bytes;
     node->bwork_bytes = desc->bwork_bytes;
+    node->swork_bytes = !desc->swork_bytes ? desc->fwork_bytes
+                        : desc->swork_bytes == TL_SCRATCH_NONE ? 0 : desc->swork_bytes;
     node->param_bytes = desc->param_bytes;
     for (k = 0; k < desc->output_count; k++) {
         tl_node_output *output = (tl_node_output *)graph->outputs + graph->tensor_count++;
@@ -9079,12 +9122,14 @@ static void tli_put_node(tli_writer *w, const tl_graph *graph, int32_t id) {
     tli_put_attribute(w, " saved=", node->saved_bytes);
     tli_put_attribute(w, " fwork=", node->fwork_bytes);
     tli_put_attribute(w, " bwork=", node->bwork_bytes);
+    if (node->swork_bytes != node->fwork_bytes) { tli_put(w, " swork="); tli_put_u64(w, node->swork_bytes); }
     tli_put_attribute(w, " param=", node->param_bytes);
     if (node->inplace >= 0) { tli_put(w, " inplace="); tli_put_i64(w, node->inplace); }
     if (node->layer >= 0) { tli_put(w, " layer="); tli_put_i64(w, node->layer); }
     if (*tl_name_unit(graph, id)) { tli_put(w, " unit="); tli_put(w, tl_name_unit(graph, id)); }
     if (!node->has_grad && !node->is_input) tli_put(w, " grad=no");
     if (node->keep) tli_put(w, " keep");
+    if (node->once) tli_put(w, " once");
     if (node->dynamic) tli_put(w, " dynamic");
     if (node->takes_blocks) tli_put(w, " takes_blocks");
     if (node->fixed) tli_put(w, " fixed");
@@ -9107,14 +9152,15 @@ TLI_IMPL size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size) {
 // caller.
 
 enum {  // attributes; those whose value is a 64-bit number first, those without a value last
-    TLI_TLG_FWD, TLI_TLG_BWD, TLI_TLG_SAVED, TLI_TLG_FWORK, TLI_TLG_BWORK, TLI_TLG_PARAM, TLI_TLG_NUMBER_COUNT,
-    TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT, TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE, TLI_TLG_LAYER, TLI_TLG_UNIT,
-    TLI_TLG_GRAD, TLI_TLG_KEEP, TLI_TLG_DYNAMIC, TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_COUNT
+    TLI_TLG_FWD, TLI_TLG_BWD, TLI_TLG_SAVED, TLI_TLG_FWORK, TLI_TLG_BWORK, TLI_TLG_SWORK, TLI_TLG_PARAM,
+    TLI_TLG_NUMBER_COUNT, TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT, TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE,
+    TLI_TLG_LAYER, TLI_TLG_UNIT, TLI_TLG_GRAD, TLI_TLG_KEEP, TLI_TLG_ONCE, TLI_TLG_DYNAMIC,
+    TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_COUNT
 };
 
 static const char *const tli_tlg_keys[] = {
-    "fwd", "bwd", "saved", "fwork", "bwork", "param", "out", "needs", "in", "inplace", "layer", "unit", "grad",
-    "keep", "dynamic", "takes_blocks", "fixed"
+    "fwd", "bwd", "saved", "fwork", "bwork", "swork", "param", "out", "needs", "in", "inplace", "layer", "unit",
+    "grad", "keep", "once", "dynamic", "takes_blocks", "fixed"
 };
 
 typedef struct tli_tlg {
@@ -9187,10 +9233,16 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
     int32_t k;
     numbers[TLI_TLG_FWD] = &desc->fwd_cost;      numbers[TLI_TLG_BWD] = &desc->bwd_cost;
     numbers[TLI_TLG_SAVED] = &desc->saved_bytes; numbers[TLI_TLG_FWORK] = &desc->fwork_bytes;
-    numbers[TLI_TLG_BWORK] = &desc->bwork_bytes; numbers[TLI_TLG_PARAM] = &desc->param_bytes;
+    numbers[TLI_TLG_BWORK] = &desc->bwork_bytes; numbers[TLI_TLG_SWORK] = &desc->swork_bytes;
+    numbers[TLI_TLG_PARAM] = &desc->param_bytes;
     for (k = 0; k < TLI_TLG_NUMBER_COUNT; k++)
         if (t->values[k].text && !tli_read_u64(t->values[k], numbers[k]))
             return tli_fail_key(t, k, TLI_RULE(MUST_BE_NUMBER_BELOW_2_64));
+    if (t->values[TLI_TLG_SWORK].text) {
+        if (desc->swork_bytes == TL_SCRATCH_NONE)
+            return tli_fail_key(t, TLI_TLG_SWORK, TLI_RULE(MUST_BE_NUMBER_BELOW_2_64));
+        if (!desc->swork_bytes) desc->swork_bytes = TL_SCRATCH_NONE;
+    }
     for (k = TLI_TLG_INPLACE; k <= TLI_TLG_LAYER; k++) {  // a desc stores the value + 1, with 0 = none
         int32_t *number = k == TLI_TLG_LAYER ? &desc->layer : &desc->inplace;
         if (!t->values[k].text) continue;
@@ -9203,6 +9255,7 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
     desc->no_grad = t->values[TLI_TLG_GRAD].text != NULL;
     desc->keep = t->values[TLI_TLG_KEEP].text != NULL;
     desc->dynamic = t->values[TLI_TLG_DYNAMIC].text != NULL;
+    desc->once = t->values[TLI_TLG_ONCE].text != NULL;
     desc->takes_blocks = t->values[TLI_TLG_TAKES_BLOCKS].text != NULL;
     desc->fixed = t->values[TLI_TLG_FIXED].text != NULL;
     return TL_OK;
@@ -9670,7 +9723,7 @@ static tl_result tli_finish_layer(tli_layer *layer, const tl_tensor *inputs, int
     node.fwork_bytes = tli_layer_add(layer, node.fwork_bytes, layer->desc.fwork_bytes);
     node.bwork_bytes = tli_layer_add(layer, node.bwork_bytes, layer->desc.bwork_bytes);
     node.unit = layer->desc.unit; node.layer = layer->desc.layer;
-    node.no_grad = layer->desc.no_grad; node.keep = layer->desc.keep;
+    node.no_grad = layer->desc.no_grad; node.keep = layer->desc.keep; node.once = layer->desc.once;
     node.inplace = layer->desc.inplace;
     node.inputs = inputs; node.input_count = input_count;
     if (!node.output_count) { node.output_bytes = &bytes; node.output_count = 1; }
@@ -10443,8 +10496,8 @@ static uint64_t tli_find_keep_all_peak(tli_census *c) {
             c->grows[c->first_grads[k]] += graph->outputs[k].bytes;
             c->shrinks[back] += graph->outputs[k].bytes;
         }
-        c->grows[i] += node->saved_bytes + node->fwork_bytes;
-        c->shrinks[i] += node->fwork_bytes;
+        c->grows[i] += node->saved_bytes + (node->saved_bytes ? node->swork_bytes : node->fwork_bytes);
+        c->shrinks[i] += node->saved_bytes ? node->swork_bytes : node->fwork_bytes;
         c->grows[back] += node->bwork_bytes;
         c->shrinks[back] += node->bwork_bytes + node->saved_bytes;
     }
@@ -10484,7 +10537,7 @@ static void tli_find_working_sets(tli_census *c, int32_t id, uint64_t *forward, 
     }
     *forward = inputs + outputs + node->fwork_bytes;
     if (node->inplace >= 0) *forward -= graph->outputs[node->first_output].bytes;
-    *save = node->saved_bytes ? inputs + outputs + node->fwork_bytes + node->saved_bytes : 0;
+    *save = node->saved_bytes ? inputs + outputs + node->swork_bytes + node->saved_bytes : 0;
     *backward = node->has_grad ? kept + outputs + gradients + node->saved_bytes + node->bwork_bytes : 0;
 }
 
@@ -10513,7 +10566,8 @@ static void tli_find_floor(tli_census *c, tl_graph_statistics *s) {
         tli_find_working_sets(c, i, &forward, &save, &backward);
         if (c->levels[i] & 2)
             s->inference_floor_bytes = tli_larger_u64(s->inference_floor_bytes, c->input_bytes + forward);
-        forward = c->levels[i] & 1 ? tli_larger_u64(forward, save) : 0;
+        if (save) forward = save;  // without saving it need not run
+        if (!(c->levels[i] & 1)) forward = 0;
         if (c->input_bytes + tli_larger_u64(forward, backward) <= s->floor_bytes) continue;
         s->floor_bytes = c->input_bytes + tli_larger_u64(forward, backward);
         s->floor_node = i;
@@ -10750,7 +10804,7 @@ static int tli_is_fusible(const tli_fusion *f, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t bytes = graph->outputs[node->first_output].bytes;
     int32_t k;
-    if ((f->desc->blocks_only && !node->takes_blocks) || node->dynamic) return 0;
+    if ((f->desc->blocks_only && !node->takes_blocks) || node->dynamic || node->once) return 0;
     if (f->desc->apart && f->desc->apart[id]) return 0;
     if (node->is_input || node->output_count != 1 || node->input_count < 1 || node->param_bytes ||
         node->saved_bytes || !bytes) return 0;
@@ -11049,7 +11103,8 @@ static int32_t tli_fuse_inplace(const tli_fusion *f, int32_t last) {
 static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *graph, int32_t last) {
     const tl_graph *old = f->graph;
     const tl_node *end = &old->nodes[last];
-    int32_t id = f->heads[last], count = f->counts[last], input_count = 0, takes_blocks = 1, input, at, k;
+    int32_t id = f->heads[last], count = f->counts[last], input_count = 0, takes_blocks = 1, origin = -1;
+    int32_t input, at, k;
     tli_fused sum;
     tl_node_desc desc;
     tl_node_input *inputs;
@@ -11057,6 +11112,7 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     tli_zero(&desc, sizeof desc);
     for (at = 0; at < count; at++, id = f->next[id]) {
         takes_blocks &= old->nodes[id].takes_blocks;
+        if (origin < 0) origin = old->nodes[id].origin;
         for (k = old->nodes[id].first_input; k < old->nodes[id].first_input + old->nodes[id].input_count; k++) {
             const tl_node_output *from = &old->outputs[old->inputs[k].tensor];
             if (at > 0 && from->node == f->previous[id]) continue;
@@ -11077,11 +11133,12 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     desc.inplace = (count == 1 ? end->inplace : tli_fuse_inplace(f, last)) + 1;
     desc.no_grad = !end->is_input && !end->has_grad;
     desc.keep = end->keep; desc.fixed = end->fixed; desc.takes_blocks = takes_blocks;
-    desc.dynamic = end->dynamic;
+    desc.dynamic = end->dynamic; desc.once = end->once; desc.origin = tli_pass_origin(origin);
+    desc.swork_bytes = end->swork_bytes ? end->swork_bytes : TL_SCRATCH_NONE;
     if (count > 1) {
         sum = tli_sum_members(f, last);
         desc.fwd_cost = sum.fwd_cost; desc.bwd_cost = sum.bwd_cost;
-        desc.fwork_bytes = sum.fwork_bytes; desc.bwork_bytes = sum.bwork_bytes;
+        desc.fwork_bytes = desc.swork_bytes = sum.fwork_bytes; desc.bwork_bytes = sum.bwork_bytes;
     }
     result = tli_add_node(rules, graph, &desc);
     if (result) return result;
@@ -14807,7 +14864,7 @@ typedef enum tli_use {
     TLI_USE_GRADIENT,  // index: tensor
     TLI_USE_SAVED,     // index: node
     TLI_USE_TWICE,     // index: tensor; second copy of an output that is resident, during the call
-    TLI_USE_WORK       // index: node; fwork or bwork, during the call
+    TLI_USE_WORK       // index: node; fwork, swork or bwork, during the call
 } tli_use;
 
 // An allocation of a step.
@@ -15309,6 +15366,8 @@ static tl_result tli_sim_check_forward(tli_sim *sim, const tl_node *node, tl_ste
     const tl_node_input *inputs = tli_inputs_of(sim->graph, node);
     int32_t i;
     *missing = 0;
+    if (node->once && sim->nodes[sim->step->node].ran)
+        return tli_sim_broken(sim, TLI_RULE(MAY_RUN_ONCE_ONLY));
     for (i = 0; i < node->input_count; i++)
         if (!tli_sim_readable(sim, inputs[i].tensor))
             return tli_sim_broken_tensor(sim, TLI_RULE(INPUT_IS_NOT_RESIDENT), inputs[i].tensor);
@@ -15329,8 +15388,8 @@ static tl_result tli_sim_check_forward(tli_sim *sim, const tl_node *node, tl_ste
 }
 
 // Run a forward. It allocates, in this order: missing outputs; second copies of outputs that are
-// resident; saved; fwork. In place, output 0 takes over the input's allocation. FORWARD_SAVE with
-// all outputs resident makes the saved bytes only, and no second copies.
+// resident; saved; fwork, or swork with saved. In place, output 0 takes over the input's allocation.
+// FORWARD_SAVE with all outputs resident makes the saved bytes only, and no second copies.
 static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
     const tl_node *node = &sim->graph->nodes[id];
     int32_t i, end = node->first_output + node->output_count, missing;
@@ -15358,7 +15417,8 @@ static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
         if (result) return result;
         sim->nodes[id].has_saved = 1;
     }
-    result = tli_sim_alloc(sim, TLI_USE_WORK, id, node->fwork_bytes);
+    result = tli_sim_alloc(sim, TLI_USE_WORK, id,
+                           kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes : node->fwork_bytes);
     if (result) return result;
     tli_sim_release_call(sim);
     sim->report.forward_count++;
@@ -16227,6 +16287,7 @@ static uint64_t tli_largest_allocation(const tl_graph *graph, int32_t id, int in
     const tl_node *node = &graph->nodes[id];
     uint64_t largest = node->fwork_bytes;
     int32_t i;
+    if (node->saved_bytes && node->swork_bytes > largest && !inference) largest = node->swork_bytes;
     if (node->saved_bytes > largest && !inference) largest = node->saved_bytes;
     if (node->bwork_bytes > largest && !inference) largest = node->bwork_bytes;
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
@@ -17501,7 +17562,7 @@ static int32_t tli_call_all(tli_remake *r, const uint8_t *keep) {
         const tl_node *node = &graph->nodes[id];
         int all = 1;
         for (i = node->first_output; i < node->first_output + node->output_count; i++) {
-            r->stays[i] = r->here[i] = keep[i] || node->keep || node->is_input;
+            r->stays[i] = r->here[i] = keep[i] || node->keep || node->is_input || node->once;
             all &= r->stays[i];
         }
         if (!node->is_input) tli_call_forward(r, id, all);
@@ -17662,12 +17723,16 @@ static tl_result tli_check_chain(tl_env *env, tli_function function, const tl_gr
 
 TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t slot_count, tl_plan *plan) {
     tli_unit_chain chain;
-    int32_t *slots, most;
+    int32_t *slots, most, id;
     tl_result result;
     TL_ASSERT(graph && plan);
     tli_zero(plan, sizeof *plan);
     result = tl_check_graph(env, graph);
     if (!result) result = tli_check_chain(env, TLI_IN(PLAN_REVOLVE), graph);
+    for (id = 0; id < graph->node_count && !result; id++)
+        if (graph->nodes[id].once)
+            return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REVOLVE),
+                            TLI_RULE(REVOLVE_RUNS_NODES_AGAIN));
     if (result) return result;
     if (slot_count < 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REVOLVE), TLI_RULE(SLOT_COUNT_MUST_BE_POSITIVE));
@@ -18512,7 +18577,7 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
 static void tli_send_node(tli_stream *s, const tl_graph *graph, const tl_graph *named, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t amounts[6];
-    int32_t numbers[13], k;
+    int32_t numbers[13], more[4], k;
     numbers[0] = (int32_t)node->name; numbers[1] = (int32_t)node->op; numbers[2] = (int32_t)node->unit;
     numbers[3] = node->first_input; numbers[4] = node->input_count;
     numbers[5] = node->first_output; numbers[6] = node->output_count;
@@ -18521,11 +18586,15 @@ static void tli_send_node(tli_stream *s, const tl_graph *graph, const tl_graph *
     numbers[11] = node->keep; numbers[12] = node->fixed;
     amounts[0] = node->fwd_cost; amounts[1] = node->bwd_cost; amounts[2] = node->saved_bytes;
     amounts[3] = node->fwork_bytes; amounts[4] = node->bwork_bytes; amounts[5] = node->param_bytes;
+    more[0] = node->takes_blocks; more[1] = node->dynamic; more[2] = node->once; more[3] = node->origin;
     tli_send(s, "    { ");
     tli_send_list(s, numbers, 13);
     for (k = 0; k < 6; k++) { tli_send(s, ", "); tli_send_constant(s, amounts[k]); }
-    tli_send(s, node->takes_blocks ? ", 1" : ", 0");
-    tli_send(s, node->dynamic ? ", 1 },  // " : ", 0 },  // ");
+    tli_send(s, ", ");
+    tli_send_list(s, more, 4);
+    tli_send(s, ", ");
+    tli_send_constant(s, node->swork_bytes);
+    tli_send(s, " },  // ");
     tli_send_ascii(s, tl_name_node(named, id));
     tli_send(s, ": node ");  // a name must not end the line: a backslash in it would join the next line
     tli_send_i32(s, id);
@@ -19097,7 +19166,9 @@ static int tli_node_has_part(const tli_code *c, const tl_node *node, tli_role pa
     case TLI_ROLE_WEIGHT: return !i && node->param_bytes > 0;
     case TLI_ROLE_WEIGHT_GRAD: return !i && backward && node->param_bytes > 0;
     case TLI_ROLE_SAVED: return !i && node->saved_bytes > 0 && trains;
-    case TLI_ROLE_SCRATCH: return !i && (backward ? node->bwork_bytes : node->fwork_bytes) > 0;
+    case TLI_ROLE_SCRATCH:
+        if (backward) return !i && node->bwork_bytes > 0;
+        return !i && (node->fwork_bytes > 0 || (trains && node->saved_bytes > 0 && node->swork_bytes > 0));
     case TLI_ROLE_COUNT: break;
     }
     return 0;
@@ -21276,7 +21347,11 @@ static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
 //   - a node runs again while one of its outputs is resident only if that output is dropped before,
 //     because the call makes it anyway. FORWARD_SAVE with all outputs resident has the same peak as
 //     dropping them and running with save, so it is not tried;
-//   - a call runs in place whenever the rest does not want the input: the same state for fewer bytes.
+//   - a call runs in place whenever the rest does not want the input: the same state for fewer bytes;
+//   - a forward that saves nothing that is wanted is FORWARD_SAVE all the same where its backward is still
+//     to come and that takes fewer bytes (swork far below fwork): what it saves is dropped at once.
+// A node that may run once only has one more item, "it runs later": wanted before its forward, it says that no
+// earlier call makes what the node makes, so no state wants both.
 // A state is dominated by another of the same position that wants a subset of its items and costs no more.
 // The estimate (a lower bound of the cost before a state) has two terms. The first is every forward that
 // some earlier backward or some wanted item needs, once. The second is taken at one earlier backward:
@@ -21301,7 +21376,8 @@ typedef struct tli_exact_call {
     int32_t  node, turn;                // turn: position of its backward, -1 = none
     tli_set  inputs, made, saved;       // items: read by forward; made by any forward; made by S alone
     tli_set  source;                    // the input that v.0 may overwrite; empty = none
-    uint64_t fwd_cost, out_bytes, fwork_bytes, saved_bytes, source_bytes;
+    tli_set  spent;                     // item of a node that may run once only; empty = may run again
+    uint64_t fwd_cost, out_bytes, fwork_bytes, swork_bytes, saved_bytes, source_bytes;
 } tli_exact_call;
 
 // One element of the knapsack: the items of a call, to be kept across a backward or made again after it.
@@ -21323,6 +21399,7 @@ typedef struct tli_exact_position {
     uint64_t spare_bytes;               // budget less during_bytes and the items that it reads
     int32_t  first_load, end_load;      // in order of cost per byte, the cheapest first
     tli_set  load_items;                // of all its loads
+    tli_set  fixed_items;               // made before it by calls that may run once only: they stay
     tli_exact_settled *settled;         // states that were expanded
     int32_t  settled_count, settled_capacity;
 } tli_exact_position;
@@ -21344,6 +21421,8 @@ typedef struct tli_exact {
     uint64_t            budget, pinned_bytes;
     int32_t             inference, peaks, found;  // peaks: 1 = minimise the peak, not the cost
     int32_t             item_count, call_count, position_count, load_count;
+    int32_t             first_spent;        // item; those of nodes that may run once only stand last
+    int32_t             spent_count;
     int32_t            *item_of;            // [tensor_count] -1 = none
     int32_t            *call_of;            // [node_count] -1 = none
     int32_t            *saved_of;           // [node_count] item of saved bytes or of "it ran"; -1 = none
@@ -21354,7 +21433,7 @@ typedef struct tli_exact {
     uint64_t           *weights;            // [8 * TLI_EXACT_WORDS][256] sums of item_bytes, by byte of a set
     uint64_t            item_bytes[TLI_EXACT_ITEMS];
     int32_t             first, last;        // positions at which the plan begins, 0, and ends
-    tli_set             given, target;      // wanted at these: nothing, and the results
+    tli_set             given, target;      // wanted at these: nothing but "it runs later", and the results
     int32_t             width;              // most states that are expanded at a position; 0 = all, best first
     uint64_t            most_total;         // with a width: only states of less are looked at
     tli_remat_watch    *watch;
@@ -21498,6 +21577,9 @@ static void tli_exact_number(tli_exact *x, uint8_t *read_by_grad) {
         x->position_count++;
     }
     x->position_count++;
+    x->first_spent = x->item_count;
+    for (id = 0; id < graph->node_count; id++)
+        if (x->call_of[id] >= 0 && graph->nodes[id].once) tli_exact_add_item(x, 0);
 }
 
 static tl_result tli_exact_alloc(tli_exact *x) {
@@ -21545,6 +21627,9 @@ static void tli_exact_read_call(tli_exact *x, int32_t id, int32_t *position) {
     call->turn = -1;
     call->fwd_cost = node->fwd_cost;
     call->fwork_bytes = node->fwork_bytes;
+    call->swork_bytes = node->swork_bytes;
+    if (node->once) call->spent = tli_set_of(x->first_spent + x->spent_count++);
+    x->given = tli_set_join(x->given, call->spent);
     call->inputs = tli_exact_items_read(x, node, 0);
     tli_exact_find_source(x, node, call);
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
@@ -21679,6 +21764,10 @@ static void tli_exact_add_load(tli_exact *x, tli_exact_position *p,
     // The call counts here only if the first term of the estimate has it before this backward, or never.
     if (tli_set_is_empty(tli_set_meet(items, p[1].before)) && !tli_set_is_within(items, x->given)) return;
     load.items = tli_set_less(items, p->reads);
+    if (!tli_set_is_empty(call->spent)) {
+        p->fixed_items = tli_set_join(p->fixed_items, load.items);
+        return;
+    }
     load.bytes = tli_exact_weigh(x, load.items);
     load.cost = call->fwd_cost;
     if (!load.bytes || !load.cost) return;
@@ -21702,7 +21791,7 @@ static int tli_exact_read_budget(tli_exact *x) {
         if (bytes > x->budget) return 0;
         p->spare_bytes = x->budget - bytes;
         p->first_load = x->load_count;
-        p->load_items = tli_no_items();
+        p->load_items = p->fixed_items = tli_no_items();
         for (i = 0; i < x->call_count; i++) tli_exact_add_load(x, p, &x->calls[i]);
         p->end_load = x->load_count;
     }
@@ -21723,9 +21812,10 @@ static uint64_t tli_exact_share(uint64_t cost, uint64_t part, uint64_t whole) {
 // order of the loads, stays the same.
 static uint64_t tli_exact_overflow(tli_exact *x, const tli_exact_position *p, tli_set wanted) {
     const tli_exact_load *load = x->loads + p->first_load;
-    uint64_t bytes = tli_exact_weigh(x, tli_set_meet(wanted, p->load_items)), cost = 0, part;
+    tli_set held = tli_set_join(p->load_items, p->fixed_items);
+    uint64_t bytes = tli_exact_weigh(x, tli_set_meet(wanted, held)), cost = 0, part;
     x->work += 4;
-    for (; bytes > p->spare_bytes; load++) {
+    for (; bytes > p->spare_bytes && load < x->loads + p->end_load; load++) {
         tli_set items = tli_set_meet(load->items, wanted);
         x->work++;
         if (tli_set_is_empty(items)) continue;
@@ -21859,11 +21949,25 @@ static int32_t tli_exact_add_state(tli_exact *x, tli_set wanted, int32_t positio
     return at;
 }
 
+// Whether a state wants what a node makes that may run once only, and runs later.
+static int tli_exact_is_too_late(const tli_exact *x, tli_set wanted) {
+    int32_t k, left = x->spent_count;
+    for (k = 0; k < x->call_count && left > 0; k++) {
+        const tli_exact_call *call = &x->calls[k];
+        if (tli_set_is_empty(call->spent)) continue;
+        left--;
+        if (tli_set_is_within(call->spent, wanted) &&
+            !tli_set_is_empty(tli_set_meet(wanted, tli_set_join(call->made, call->saved)))) return 1;
+    }
+    return 0;
+}
+
 // Record that the step `kind` of x->call leads from this state to x->after, at this cost and peak.
 static void tli_exact_reach(tli_exact *x, tli_set wanted, int32_t position, tl_step_kind kind,
                             uint64_t cost, uint64_t peak) {
     tli_exact_state *s;
     int32_t at;
+    if (x->spent_count && tli_exact_is_too_late(x, wanted)) return;
     if (x->peaks) cost = peak > x->paid ? peak : x->paid;
     else if (peak > x->budget) return;
     else if (!tli_add_u64(cost, x->paid, &cost)) x->full = 1;
@@ -21883,19 +21987,36 @@ static void tli_exact_reach(tli_exact *x, tli_set wanted, int32_t position, tl_s
 
 // -- exact: edges, backwards in time --
 
+// How a forward runs that does not save what is wanted afterwards, and the bytes of it that depend on that.
+static tl_step_kind tli_exact_find_form(const tli_exact_call *call, tli_set wanted_after, int32_t position,
+                                        uint64_t *bytes) {
+    int inplace = !tli_set_is_empty(tli_set_less(call->source, wanted_after));
+    int may_save = call->turn >= position && tli_set_is_empty(tli_set_meet(wanted_after, call->saved));
+    uint64_t over = inplace ? call->source_bytes : 0, saving = call->saved_bytes + call->swork_bytes;
+    *bytes = call->out_bytes + call->fwork_bytes - over;
+    if (!call->saved_bytes || !may_save || saving + over >= call->fwork_bytes)
+        return inplace ? TL_STEP_FORWARD_INPLACE : TL_STEP_FORWARD;
+    *bytes = call->out_bytes + saving;
+    return TL_STEP_FORWARD_SAVE;
+}
+
 static void tli_exact_undo_forward(tli_exact *x, const tli_exact_call *call) {
     tli_set before = tli_set_join(tli_set_less(x->wanted_after, call->made), call->inputs);
-    uint64_t bytes = x->positions[x->position].between_bytes + call->out_bytes + call->fwork_bytes;
+    uint64_t between = x->positions[x->position].between_bytes, bytes;
     int makes = !tli_set_is_empty(tli_set_meet(x->wanted_after, call->made));
     int saves = !tli_set_is_empty(tli_set_meet(x->wanted_after, call->saved));
-    int inplace = !tli_set_is_empty(tli_set_less(call->source, x->wanted_after));
+    tl_step_kind kind;
+    before = tli_set_join(before, call->spent);
+    if (!tli_set_is_empty(tli_set_meet(x->wanted_after, call->spent))) return;
+    if (!tli_set_is_within(call->spent, x->given)) return;
     if (saves)  // `before` still has the saved item, so its bytes count during the call
         tli_exact_reach(x, tli_set_less(before, call->saved), x->position, TL_STEP_FORWARD_SAVE,
-                        call->fwd_cost, bytes + tli_exact_weigh(x, before));
+                        call->fwd_cost,
+                        between + call->out_bytes + call->swork_bytes + tli_exact_weigh(x, before));
     if (!makes) return;
-    bytes += tli_exact_weigh(x, before) - (inplace ? call->source_bytes : 0);
-    tli_exact_reach(x, before, x->position, inplace ? TL_STEP_FORWARD_INPLACE : TL_STEP_FORWARD,
-                    call->fwd_cost, bytes);
+    kind = tli_exact_find_form(call, x->wanted_after, x->position, &bytes);
+    tli_exact_reach(x, before, x->position, kind, call->fwd_cost,
+                    between + bytes + tli_exact_weigh(x, before));
 }
 
 static void tli_exact_undo_backward(tli_exact *x) {
@@ -21988,6 +22109,7 @@ static void tli_exact_add_steps(const tli_exact *x, int32_t state, tli_steps *st
         tli_add_step(steps, tli_step_of((tl_step_kind)s->kind, call->node, TL_ALL_OUTPUTS));
         if (s->kind == TL_STEP_FORWARD_INPLACE) gone = tli_set_less(gone, call->source);
         if (s->kind == TL_STEP_BACKWARD) gone = tli_set_less(gone, call->saved);
+        if (s->kind == TL_STEP_FORWARD_SAVE) gone = tli_set_join(gone, tli_set_less(call->saved, t->wanted));
         tli_exact_add_drops(x, gone, steps);
         for (i = node->first_output; i < end; i++)
             if (x->item_of[i] < 0 || !tli_set_has(t->wanted, x->item_of[i]))
@@ -22093,6 +22215,13 @@ static tl_result tli_remat_exact(tl_env *env, const tl_graph *graph, uint64_t bu
     return result;
 }
 
+// The fewest bytes of a forward beside its inputs.
+static uint64_t tli_exact_least_call(const tli_exact_call *call) {
+    uint64_t bytes = call->out_bytes - call->source_bytes + call->fwork_bytes;
+    uint64_t saving = call->out_bytes + call->saved_bytes + call->swork_bytes;
+    return !call->saved_bytes || bytes < saving ? bytes : saving;
+}
+
 // The largest working set of a single call among those that must run: a lower bound of every budget.
 static uint64_t tli_exact_least(const tli_exact *x) {
     uint64_t least = x->pinned_bytes, bytes;
@@ -22102,8 +22231,7 @@ static uint64_t tli_exact_least(const tli_exact *x) {
     for (k = 0; k < x->call_count; k++) {
         const tli_exact_call *call = &x->calls[k];
         if (tli_set_is_empty(tli_set_meet(wanted, tli_set_join(call->made, call->saved)))) continue;
-        bytes = x->pinned_bytes + tli_exact_weigh(x, call->inputs) + call->out_bytes + call->fwork_bytes;
-        bytes -= call->source_bytes;
+        bytes = x->pinned_bytes + tli_exact_weigh(x, call->inputs) + tli_exact_least_call(call);
         if (bytes > least) least = bytes;
     }
     for (k = 0; k < x->position_count - 1; k++) {
@@ -22178,6 +22306,7 @@ static void tli_beam_append(tli_beam *b, int32_t call, int is_backward) {
     const tli_exact_state *after = &b->path[b->count - 1];
     tli_exact_state *s = &b->path[b->count];
     tli_set items = tli_set_join(c->made, c->saved);
+    uint64_t bytes;
     *s = *after;
     s->after = b->count - 1;
     s->call = call;
@@ -22188,10 +22317,10 @@ static void tli_beam_append(tli_beam *b, int32_t call, int is_backward) {
         s->cost += p->bwd_cost;
     } else {
         if (tli_set_is_empty(tli_set_meet(items, s->wanted))) return;
-        s->kind = !tli_set_is_empty(tli_set_meet(s->wanted, c->saved)) ? TL_STEP_FORWARD_SAVE
-                : !tli_set_is_empty(tli_set_less(c->source, s->wanted)) ? TL_STEP_FORWARD_INPLACE
-                                                                        : TL_STEP_FORWARD;
-        s->wanted = tli_set_join(tli_set_less(s->wanted, items), c->inputs);
+        s->kind = TL_STEP_FORWARD_SAVE;
+        if (tli_set_is_empty(tli_set_meet(s->wanted, c->saved)))
+            s->kind = (int32_t)tli_exact_find_form(c, s->wanted, s->position, &bytes);
+        s->wanted = tli_set_join(tli_set_less(s->wanted, items), tli_set_join(c->inputs, c->spent));
         s->cost += c->fwd_cost;
     }
     b->count++;
@@ -22413,7 +22542,7 @@ typedef struct tli_bound {
     int64_t  *cost;              // [node_count] scaled fwd
     uint64_t *sets, *between;    // [order_count] see tli_bound_find_sets
     uint64_t *room;              // [order_count] budget less the working set of that backward
-    uint64_t *calls;             // [node_count] bytes of a forward call: see tli_bound_call_bytes
+    uint64_t *calls;             // [node_count] bytes of a forward call but scratch: see tli_bound_call_bytes
     uint64_t *reused;            // [node_count] of these, the input that it may overwrite; 0 = none
     uint64_t *calls_above;       // [node_count] the largest call over the node and all that it depends on
     int32_t  *stack, *stamps;    // [node_count] scratch: tli_bound_exceeds_in_gap
@@ -23565,13 +23694,14 @@ static void tli_bound_find_calls(tli_bound *model) {
             if (model->thing_of[tensor] >= 0) model->reads_mark[model->thing_of[tensor]] = 1;
             if (model->calls_above[maker] > above) above = model->calls_above[maker];
         }
-        model->calls[id] = node->fwork_bytes;
+        model->calls[id] = 0;
         for (i = node->first_input; i < end; i++)
             model->calls[id] += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor]);
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             model->calls[id] += graph->outputs[i].bytes;
         model->reused[id] = reads == 1 ? graph->outputs[over].bytes : 0;
-        model->calls_above[id] = model->calls[id] + node->saved_bytes;
+        model->calls_above[id] = model->calls[id] +
+                                 tli_larger_u64(node->fwork_bytes, node->saved_bytes + node->swork_bytes);
         if (model->calls_above[id] < above) model->calls_above[id] = above;
     }
 }
@@ -23706,10 +23836,13 @@ static uint64_t tli_bound_set_up_work(const tli_bound *model) {
 }
 
 // The bytes of the smallest forward call of a node: each input once, outputs and scratch, in place where that
-// is allowed. A call that makes saved bytes holds them beside all outputs. Graph inputs do not count.
+// is allowed. A call that makes saved bytes holds them beside all outputs; where it has them, one that need not
+// make them may. Graph inputs do not count.
 static uint64_t tli_bound_call_bytes(const tli_bound *model, int32_t id, int saves) {
-    if (saves) return model->calls[id] + model->graph->nodes[id].saved_bytes;
-    return model->calls[id] - model->reused[id];
+    const tl_node *node = &model->graph->nodes[id];
+    uint64_t saving = model->calls[id] + node->saved_bytes + node->swork_bytes;
+    uint64_t bytes = model->calls[id] - model->reused[id] + node->fwork_bytes;
+    return saves || (node->saved_bytes && saving < bytes) ? saving : bytes;
 }
 
 // Push the maker of a thing, once, if the thing is marked `mark` and does not fit the room, and if a call
@@ -24040,10 +24173,21 @@ static uint64_t tli_search_call_cost(const tli_search_problem *p, int32_t call) 
     return call % 2 || call >= tli_search_end_call(p) ? 0 : p->graph->nodes[call / 2].fwd_cost;
 }
 
+// The bytes of a forward that saves beyond those of one that does not: below 0 where swork is far below fwork.
+static int64_t tli_search_save_bytes(const tli_search_problem *p, int32_t id) {
+    const tl_node *node = &p->graph->nodes[id];
+    return (int64_t)node->saved_bytes + (int64_t)node->swork_bytes - (int64_t)node->fwork_bytes;
+}
+
 // The node whose forward makes an item.
 static int32_t tli_search_maker(const tli_search_problem *p, int32_t item) {
     if (item < p->graph->tensor_count) return p->graph->outputs[item].node;
     return (item - p->graph->tensor_count) % p->node_count;
+}
+
+// Whether an item is made once only in a sequence: its node may not run again.
+static int tli_search_is_made_once(const tli_search_problem *p, int32_t item) {
+    return p->graph->nodes[tli_search_maker(p, item)].once;
 }
 
 static void tli_search_free_problem(tli_search_problem *p) {
@@ -24206,7 +24350,8 @@ static int tli_search_is_countable(const tl_graph *graph) {
     int32_t i;
     for (i = 0; i < graph->tensor_count; i++) sum += 2 * graph->outputs[i].bytes;
     for (i = 0; i < graph->node_count; i++) {
-        sum += graph->nodes[i].saved_bytes + graph->nodes[i].fwork_bytes + graph->nodes[i].bwork_bytes;
+        sum += graph->nodes[i].saved_bytes + graph->nodes[i].bwork_bytes;
+        sum += tli_larger_u64(graph->nodes[i].fwork_bytes, graph->nodes[i].swork_bytes);
         cost += graph->nodes[i].fwd_cost;
     }
     return sum < (uint64_t)TLI_SEARCH_MOST_BYTES && cost < TLI_SEARCH_MOST_COST >> 6;
@@ -24305,6 +24450,8 @@ typedef struct tli_search_greedy {
     int32_t      *order;         // [nodes] of tli_search_demand_in_order
     uint32_t     *stamp;         // [nodes] equals stamped where a node is in the queue
     uint32_t      stamped;
+    int32_t      *until;         // [items] see below; NULL = all nodes may run again
+    int32_t      *ends, *next_end;  // [program + 1] [items] lists of items by `until`; -1 = the end of a list
     tli_search_calls  calls;
     int64_t       most_calls;
     uint64_t      cost, work, most_work;
@@ -24327,6 +24474,9 @@ static void tli_search_free_greedy(tli_search_greedy *g) {
     tli_release(env, g->queue);
     tli_release(env, g->order);
     tli_release(env, g->stamp);
+    tli_release(env, g->until);
+    tli_release(env, g->ends);
+    tli_release(env, g->next_end);
     tli_release(env, g->calls.calls);
 }
 
@@ -24346,6 +24496,57 @@ static void tli_search_list_uses(tli_search_greedy *g) {
     for (i = 0; i < g->program.count; i++)
         for (k = p->first_touch[calls[i]]; k < p->first_touch[calls[i] + 1]; k++)
             if (p->touches[k].is_use) g->uses[g->next_use[p->touches[k].item]++] = i;
+}
+
+// -- search: greedy: what nodes make that may run once only --
+//
+// It cannot be made again, so it stays until nothing can need it: neither a call of the program nor a call that
+// makes something again for one. `until` is the last such position of the program. After it the item is dead.
+
+static int tli_search_runs_once(const tl_graph *graph) {
+    int32_t id;
+    for (id = 0; id < graph->node_count; id++) if (graph->nodes[id].once) return 1;
+    return 0;
+}
+
+static void tli_search_find_ends(tli_search_greedy *g) {
+    const tli_search_problem *p = g->p;
+    const tl_graph *graph = p->graph;
+    int32_t id, i;
+    for (i = 0; i < p->item_count; i++)
+        g->until[i] = g->first_use[i] < g->first_use[i + 1] ? g->uses[g->first_use[i + 1] - 1] : -1;
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        int32_t last = g->until[tli_search_saved_item(p, id)];
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (g->until[i] > last) last = g->until[i];
+        for (i = node->first_input; i < node->first_input + node->input_count && !node->once; i++)
+            if (last > g->until[graph->inputs[i].tensor]) g->until[graph->inputs[i].tensor] = last;
+    }
+    for (i = 0; i <= g->program.count; i++) g->ends[i] = -1;
+    for (i = 0; i < graph->tensor_count + p->node_count; i++) {
+        if (g->until[i] < 0 || !tli_search_is_made_once(p, i)) continue;
+        g->next_end[i] = g->ends[g->until[i]];
+        g->ends[g->until[i]] = i;
+    }
+}
+
+// 0 = no memory.
+static int tli_search_init_ends(tli_search_greedy *g) {
+    tl_env *env = g->p->env;
+    uint64_t items = (uint64_t)g->p->item_count;
+    if (!tli_search_runs_once(g->p->graph)) return 1;
+    g->until = (int32_t *)tli_alloc_array(env, items, sizeof *g->until);
+    g->next_end = (int32_t *)tli_alloc_array(env, items, sizeof *g->next_end);
+    g->ends = (int32_t *)tli_alloc_array(env, (uint64_t)g->program.count + 1, sizeof *g->ends);
+    if (!g->until || !g->next_end || !g->ends) return 0;
+    tli_search_find_ends(g);
+    return 1;
+}
+
+// Whether an item must stay at the present position of the program.
+static int tli_search_stays(const tli_search_greedy *g, int32_t item) {
+    return g->until && g->until[item] >= g->now && tli_search_is_made_once(g->p, item);
 }
 
 static tl_result tli_search_init_greedy(const tli_search_problem *p, tli_search_greedy *g) {
@@ -24370,13 +24571,14 @@ static tl_result tli_search_init_greedy(const tli_search_problem *p, tli_search_
     if (g->here && g->pins && g->first_use && g->uses && g->next_use && g->heap && g->place && g->key &&
         g->stack && g->queue && g->order && g->stamp && tli_search_list_program(p, &g->program)) {
         tli_search_list_uses(g);
-        return TL_OK;
+        if (tli_search_init_ends(g)) return TL_OK;
     }
     tli_search_free_greedy(g);
     return TL_ERROR_NO_MEMORY;
 }
 
 #define TLI_SEARCH_CLOSURE_LIMIT 200  // nodes visited to price an eviction
+#define TLI_SEARCH_STAYS INT64_MAX    // score of what must not be evicted
 
 // The cost of making an item again from the resident items.
 static uint64_t tli_search_price(tli_search_greedy *g, int32_t item) {
@@ -24403,6 +24605,7 @@ static uint64_t tli_search_price(tli_search_greedy *g, int32_t item) {
 static int64_t tli_search_score(tli_search_greedy *g, int32_t item) {
     int32_t next = g->next_use[item] < g->first_use[item + 1] ? g->uses[g->next_use[item]] : -1;
     int64_t distance = next < 0 ? 2 * (int64_t)g->program.count : (int64_t)next - g->now + 1, score;
+    if (tli_search_stays(g, item)) return TLI_SEARCH_STAYS;
     score = g->rule.cost * tli_search_log(tli_search_price(g, item)) -
             g->rule.bytes * tli_search_log((uint64_t)g->p->item_bytes[item]) -
             g->rule.distance * tli_search_log((uint64_t)distance);
@@ -24483,6 +24686,7 @@ static int tli_search_make_room(tli_search_greedy *g, int64_t bytes) {
             tli_search_sift(g, 0);
             if (g->heap[0] != item) continue;
         }
+        if (score == TLI_SEARCH_STAYS) return 0;
         tli_search_evict(g, item);
     }
     return 1;
@@ -24507,6 +24711,7 @@ static int64_t tli_search_overwrite(tli_search_greedy *g, int32_t id) {
     if (node->inplace < 0 || g->here[node->first_output]) return 0;
     input = g->p->graph->inputs[node->first_input + node->inplace].tensor;
     if (g->pins[input] > 1 || g->next_use[input] < g->first_use[input + 1]) return 0;
+    if (tli_search_stays(g, input) && g->until[input] > g->now) return 0;
     return g->p->item_bytes[input];
 }
 
@@ -24533,10 +24738,10 @@ static int tli_search_run_call(tli_search_greedy *g, int32_t call) {
             if (item < p->graph->tensor_count) { if (g->here[item]) bytes -= p->item_bytes[item]; }
             else if (item < p->graph->tensor_count + p->node_count && !g->here[item]) saved = item;
         }
-        if (saved >= 0 && tli_search_make_room(g, bytes + p->item_bytes[saved])) {
+        if (saved >= 0 && tli_search_make_room(g, bytes + tli_search_save_bytes(p, id))) {
             tli_search_make_resident(g, saved);
         } else {
-            if (saved >= 0 && g->pins[saved]) return 0;
+            if (saved >= 0 && (g->pins[saved] || tli_search_is_made_once(p, saved))) return 0;
             over = tli_search_overwrite(g, id);
             if (over && g->live + g->gradients + bytes > g->budget)
                 tli_search_evict(g, p->graph->inputs[p->graph->nodes[id].first_input +
@@ -24658,6 +24863,8 @@ static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *ru
         for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
             if (p->touches[k].is_use) g->next_use[p->touches[k].item]++;
         if (!(rule->in_order ? tli_search_demand_in_order(g, call) : tli_search_demand(g, call))) return 0;
+        for (k = g->until ? g->ends[g->now] : -1; k >= 0; k = g->next_end[k])
+            if (g->here[k]) tli_search_evict(g, k);
     }
     return 1;
 }
@@ -24824,7 +25031,7 @@ static int64_t tli_search_own(const tli_search_seq *s, const tli_search_place *p
     const tl_graph *graph = s->p->graph;
     int64_t bytes = s->p->call_bytes[place->call] + place->packs;
     if (place->call % 2) return bytes;  // a backward: gradients are among them
-    if (place->saves) bytes += (int64_t)graph->nodes[place->call / 2].saved_bytes;
+    if (place->saves) bytes += tli_search_save_bytes(s->p, place->call / 2);
     if (place->overwrites) bytes -= (int64_t)graph->outputs[graph->nodes[place->call / 2].first_output].bytes;
     return bytes + place->gradients;
 }
@@ -24947,7 +25154,7 @@ static int64_t tli_search_freed(const tli_search_seq *s, const tli_search_place 
     int64_t freed = 0;
     if (place->call < tli_search_end_call(s->p))
         freed = place->call % 2 ? s->p->call_bytes[place->call] - s->p->gradient_bytes[id]
-                                : (int64_t)graph->nodes[id].fwork_bytes;
+                : (int64_t)(place->saves ? graph->nodes[id].swork_bytes : graph->nodes[id].fwork_bytes);
     for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
         int32_t item = s->events[e].item;
         if (tli_search_is_kept(s, s->events[e].behind)) continue;
@@ -25398,7 +25605,7 @@ static void tli_replay_call(tli_replay *r, int32_t call) {
         r->cost += graph->nodes[id].fwd_cost;
         if (r->is_held[tli_search_saved_item(p, id)]) {
             kind = TL_STEP_FORWARD_SAVE;
-            own += (int64_t)graph->nodes[id].saved_bytes;
+            own += tli_search_save_bytes(p, id);
         } else if ((over = tli_replay_overwritten(r, id)) >= 0) {
             kind = TL_STEP_FORWARD_INPLACE;
             own -= p->item_bytes[graph->nodes[id].first_output];
@@ -25489,6 +25696,7 @@ typedef struct tli_divide {
     int64_t  budget;
     int32_t *last_read;           // [tensors] the last wanted node that reads it; -1 = none, or a graph input
     int64_t *kept_bytes;          // [nodes] of what it makes and others or its backward read
+    uint8_t *has_run;             // [nodes] what may run once only is not listed again: what it makes stays
     tli_divide_segment *stack;    // [nodes + 1]
     int64_t *frontier;            // [nodes] scratch: of the segment's tensors that are read from there on
     int32_t  count;               // of the stack
@@ -25530,7 +25738,11 @@ static int tli_divide_add_call(tli_divide *d, int32_t call) {
 
 static int tli_divide_add_forwards(tli_divide *d, int32_t first, int32_t end) {
     int32_t id, ok = 1;
-    for (id = first; id < end && ok; id++) if (d->p->is_wanted[id]) ok = tli_divide_add_call(d, 2 * id);
+    for (id = first; id < end && ok; id++) {
+        if (!d->p->is_wanted[id] || (d->has_run[id] && d->p->graph->nodes[id].once)) continue;
+        d->has_run[id] = 1;
+        ok = tli_divide_add_call(d, 2 * id);
+    }
     return ok;
 }
 
@@ -25630,12 +25842,14 @@ static int tli_search_divide(const tli_search_problem *p, int64_t budget, tli_se
     d.last_read = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->graph->tensor_count, sizeof *d.last_read);
     d.kept_bytes = (int64_t *)tli_alloc_array(p->env, nodes, sizeof *d.kept_bytes);
     d.frontier = (int64_t *)tli_alloc_array(p->env, nodes, sizeof *d.frontier);
+    d.has_run = (uint8_t *)tli_alloc_array(p->env, nodes, 1);
     d.stack = (tli_divide_segment *)tli_alloc_array(p->env, nodes + 1, sizeof *d.stack);
-    ok = d.last_read && d.kept_bytes && d.frontier && d.stack;
+    ok = d.last_read && d.kept_bytes && d.has_run && d.frontier && d.stack;
     if (ok) tli_divide_read_graph(&d);
     ok = ok && tli_divide_run(&d);
     tli_release(p->env, d.last_read);
     tli_release(p->env, d.kept_bytes);
+    tli_release(p->env, d.has_run);
     tli_release(p->env, d.frontier);
     tli_release(p->env, d.stack);
     *work += d.work;
@@ -25699,7 +25913,8 @@ static uint64_t tli_search_copy_price(const tli_search_state *r, int32_t tensor)
 static int tli_search_weigh_copy(tli_search_state *r, int32_t tensor, int32_t e, int64_t full, uint64_t *cost,
                                  int64_t *freed, int32_t *count) {
     const tli_search_seq *s = &r->seq;
-    uint64_t price = r->p->graph->nodes[r->p->graph->outputs[tensor].node].fwd_cost;
+    const tl_node *maker = &r->p->graph->nodes[r->p->graph->outputs[tensor].node];
+    uint64_t price = maker->once ? TLI_SEARCH_MOST_COST : maker->fwd_cost;
     int64_t packed = 0, holds;
     int32_t i, copy = -1;
     if (!TLI_SEARCH_COPIES || !r->p->copies) return 0;
@@ -25751,6 +25966,12 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
             if (e < 0) { *count = 0; return 0; }
             if (tli_search_is_use(s, s->events[e].behind)) continue;
             if (tli_search_when(s, e) >= full) continue;
+            if (graph->nodes[id].once) {  // held across the full call, or it comes back from a copy
+                if (tli_search_weigh_copy(r, tensor, e, full, &cost, &freed, count)) continue;
+                if (bytes >= freed) { *count = 0; return 0; }
+                freed -= bytes;
+                continue;
+            }
             if (bytes < freed && tli_search_log(graph->nodes[id].fwd_cost) - tli_search_log((uint64_t)bytes) >
                                      tli_search_log(cost) - tli_search_log((uint64_t)freed) + 16384) {
                 freed -= bytes;
@@ -25843,6 +26064,7 @@ static int tli_search_compare(tli_search_state *r, int32_t item, int32_t full, i
     s->work += 6;
     if (TLI_SEARCH_COPIES && gone < 0 && r->p->copies && item < r->p->graph->tensor_count)
         tli_search_compare_copies(r, item, x, y, least);
+    if (tli_search_is_made_once(r->p, item)) return 1;
     if (r->chosen_count) {  // skip it if its own forward alone, a lower bound of the cost, scores no better
         score = tli_search_when(s, y) - tli_search_when(s, x);
         score = r->ratio[item] - r->distance * tli_search_log((uint64_t)score >> 12);
@@ -26274,6 +26496,16 @@ static int tli_search_load_program(tli_search_seq *s) {
     return ok;
 }
 
+// The fewest bytes of a forward that takes so many without saving. One that has something to save may run as
+// FORWARD_SAVE, which takes fewer where swork is far below fwork, and must if it runs only once.
+static int64_t tli_search_least_bytes(const tli_search_problem *p, int32_t id, int64_t bytes) {
+    const tl_node *node = &p->graph->nodes[id];
+    int64_t more = tli_search_save_bytes(p, id);
+    if (!node->saved_bytes || p->inference) return bytes;
+    if (node->inplace >= 0) more += p->item_bytes[node->first_output];
+    return node->once || more < 0 ? bytes + more : bytes;
+}
+
 // The largest working set of one call: a lower bound of every budget.
 static int64_t tli_search_find_floor(const tli_search_problem *p) {
     int64_t most = p->input_bytes;
@@ -26285,6 +26517,7 @@ static int64_t tli_search_find_floor(const tli_search_problem *p) {
         for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
             if (p->touches[k].is_use) bytes += p->item_bytes[p->touches[k].item];
         if (is_inplace) bytes -= p->item_bytes[p->graph->nodes[call / 2].first_output];
+        if (call % 2 == 0) bytes = tli_search_least_bytes(p, call / 2, bytes);
         if (p->input_bytes + bytes > most) most = p->input_bytes + bytes;
     }
     return most;
@@ -26958,6 +27191,7 @@ static tl_result tli_remat_window(const tli_remat_input *in, const tl_plan *star
 // Each of these is simulated once for each stage, call by call, so that all bytes are exact. The cost of
 // reversing a segment is a step function of the bytes that it may hold; a curve is the list of its steps. It
 // is the minimum over sums of shifted curves of shorter segments; memory is not rounded to slots.
+// A stage with a node that may run once only is never advanced: it is saved when it runs, or is the last leaf.
 // Two departures from the paper: a leaf makes again only what its backwards read, and outputs of a stage that
 // its own backwards do not read are dropped before these.
 
@@ -26992,6 +27226,7 @@ typedef struct tli_chain_stage {
     tli_chain_absence absences[TLI_CHAIN_LEAVES];
     uint64_t leaf_least;            // the fewest of these bytes
     int32_t  leaf_count;
+    int32_t  once;                  // 1 = a node may run once only
 } tli_chain_stage;
 
 // Bytes ascend, costs descend. No points: the segment does not fit.
@@ -27260,7 +27495,7 @@ static void tli_chain_forward(tli_chain_play *play, int32_t id) {
         chain->here[i] = 1;
     }
     if (saves) play->live += node->saved_bytes;
-    tli_chain_reach(play, node->fwork_bytes);
+    tli_chain_reach(play, saves ? node->swork_bytes : node->fwork_bytes);
     play->cost += node->fwd_cost;
     if (play->steps) tli_add_step(play->steps, tli_step_of(kind, id, TL_ALL_OUTPUTS));
 }
@@ -27350,8 +27585,10 @@ static void tli_chain_read_stage(tli_chain *chain, int32_t stage) {
     tli_chain_stage *s = &chain->stages[stage];
     tli_chain_play play;
     int32_t i, end = graph->nodes[s->last].first_output + graph->nodes[s->last].output_count;
-    for (i = s->first; i <= s->last; i++)
+    for (i = s->first; i <= s->last; i++) {
         if (graph->nodes[i].has_grad) s->kept_bytes += graph->nodes[i].saved_bytes;
+        s->once |= graph->nodes[i].once;
+    }
     for (i = graph->nodes[s->first].first_output; i < end; i++) {
         uint64_t bytes = graph->nodes[graph->outputs[i].node].is_input ? 0 : graph->outputs[i].bytes;
         int32_t kind = chain->kinds[i], at;
@@ -27484,7 +27721,8 @@ static int tli_chain_has_leaves(const tli_chain *chain, int32_t stage) {
     if (chain->work >= chain->work_limit) return 0;
     for (id = s->first; id <= s->last; id++) {
         const tl_node *node = &chain->graph->nodes[id];
-        if (node->is_input || node->keep || node->saved_bytes || node->output_count != 1) return 0;
+        if (node->is_input || node->keep || node->once || node->saved_bytes || node->output_count != 1)
+            return 0;
     }
     return 1;
 }
@@ -27590,6 +27828,7 @@ static int tli_chain_equals_stage(const tli_chain_stage *a, const tli_chain_stag
     if (a->leaf_count != b->leaf_count) return 0;
     for (i = 0; i < a->leaf_count; i++)
         if (a->leaves[i].bytes != b->leaves[i].bytes || a->leaves[i].cost != b->leaves[i].cost) return 0;
+    if (a->once != b->once) return 0;
     return a->in_bytes == b->in_bytes && a->held_bytes == b->held_bytes && a->kept_bytes == b->kept_bytes &&
            a->advance_cost == b->advance_cost && a->save_cost == b->save_cost && a->back_cost == b->back_cost &&
            a->stay_bytes == b->stay_bytes && a->go_bytes == b->go_bytes &&
@@ -27711,7 +27950,7 @@ static uint64_t tli_chain_cost_at(const tli_chain_curve *curve, uint64_t bytes) 
 
 // The way of a segment that `split` stands for: first = save, else advance to that stage. To be called with
 // ascending splits; *advanced and *peak carry the sum and the peak of the advance. Returns 0 if a part of the
-// way is not planned.
+// way is not planned, or may not run again.
 static int tli_chain_next_way(const tli_chain *chain, int32_t first, int32_t last, int32_t split,
                               uint64_t *advanced, uint64_t *peak, tli_chain_way *way) {
     const tli_chain_stage *s = &chain->stages[first], *t = &chain->stages[last];
@@ -27729,11 +27968,13 @@ static int tli_chain_next_way(const tli_chain *chain, int32_t first, int32_t las
     *advanced += s->advance_cost;
     if (split - 1 == first) *peak = s->stay_bytes;
     else if (s->go_bytes > *peak) *peak = s->go_bytes;
+    if (s->once) *peak = UINT64_MAX;
     way->a = tli_chain_curve_of(chain, split, last);
     way->b = tli_chain_curve_of(chain, first, split - 1);
     way->shift = chain->stages[split].in_bytes;
-    way->least = *peak + t->held_bytes;
+    way->least = *peak == UINT64_MAX ? *peak : *peak + t->held_bytes;
     way->cost = *advanced;
+    if (*peak == UINT64_MAX) return 0;
     return tli_chain_is_planned(chain, first, split - 1) && tli_chain_is_planned(chain, split, last);
 }
 
@@ -28300,7 +28541,7 @@ static int tli_is_revolve_chain(const tl_graph *graph) {
     for (id = first; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         const tl_node_output *out = &graph->outputs[node->first_output];
-        if (!node->has_grad || node->keep || node->is_input || node->output_count != 1) return 0;
+        if (!node->has_grad || node->keep || node->is_input || node->once || node->output_count != 1) return 0;
         if (out->needed || node->inplace >= 0) return 0;
         if (node->saved_bytes || node->fwork_bytes != one->fwork_bytes) return 0;
         if (node->bwork_bytes != one->fwork_bytes || !out->bytes) return 0;
@@ -28391,12 +28632,19 @@ static int tli_chain_try_binomial(tli_chain *chain, tli_steps *steps, tli_chain_
     return found->cost != UINT64_MAX;
 }
 
+static int tli_chain_has_once(const tli_chain *chain) {
+    int32_t i;
+    for (i = 0; i < chain->stage_count; i++) if (chain->stages[i].once) return 1;
+    return 0;
+}
+
 // Write the steps that the curves describe, or those of the least budget if nothing fits.
 static tl_result tli_chain_finish(tli_chain *chain, int feasible, uint64_t work_limit, tli_steps *steps,
                                   tli_chain_result *found) {
     const tli_chain_curve *curve = tli_chain_curve_of(chain, 0, chain->stage_count - 1);
     tl_result result;
-    if (!chain->failed && feasible && !found->exact && tli_chain_try_binomial(chain, steps, found))
+    if (!chain->failed && feasible && !found->exact && !tli_chain_has_once(chain) &&
+        tli_chain_try_binomial(chain, steps, found))
         return chain->failed ? TL_ERROR_NO_MEMORY : TL_OK;
     feasible = feasible && curve->count;
     if (tli_chain_stops(chain) && !feasible && !chain->failed) return TL_ERROR_INFEASIBLE;
@@ -29298,14 +29546,16 @@ static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, tl_r
     int32_t i;
     for (i = 0; i < graph->node_count; i++) {
         const tl_node *node = &graph->nodes[i];
-        uint64_t flags = (uint64_t)node->is_input + 2 * (uint64_t)node->has_grad + 4 * (uint64_t)node->keep;
+        uint64_t flags = (uint64_t)node->is_input + 2 * (uint64_t)node->has_grad + 4 * (uint64_t)node->keep +
+                         8 * (uint64_t)node->once;
         tli_pool_mix(&key, (uint64_t)(uint32_t)node->input_count << 32 | (uint32_t)node->output_count);
-        tli_pool_mix(&key, flags + 8 * (uint64_t)(node->inplace + 1));
+        tli_pool_mix(&key, flags + 16 * (uint64_t)(node->inplace + 1));
         tli_pool_mix(&key, node->fwd_cost);
         tli_pool_mix(&key, node->bwd_cost);
         tli_pool_mix(&key, node->saved_bytes);
         tli_pool_mix(&key, node->fwork_bytes);
         tli_pool_mix(&key, node->bwork_bytes);
+        tli_pool_mix(&key, node->saved_bytes ? node->swork_bytes : 0);
     }
     for (i = 0; i < graph->tensor_count; i++)
         tli_pool_mix(&key, graph->outputs[i].bytes << 1 ^ (uint64_t)(graph->outputs[i].needed != 0));
@@ -29384,6 +29634,7 @@ typedef struct tli_once {
     uint64_t *item_bytes;            // [items]
     uint8_t  *is_read;               // [items] by some backward
     uint8_t  *is_result;             // [items] resident at the end
+    uint8_t  *is_fixed;              // [items] kept by every set: results, and what is made once only
     uint8_t  *runs;                  // [nodes] 1 = in the first pass
     uint64_t *gradients, *left;      // [nodes] gradients and scratch during a backward, gradients after it
     uint8_t  *here, *wanted;         // [items] scratch of a measurement
@@ -29430,7 +29681,7 @@ static tl_result tli_once_alloc(tli_once *o) {
              tli_once_new_set(o, &o->least);
     for (i = 0; i < TLI_ONCE_STARTS && ok; i++) ok = tli_once_new_set(o, &o->starts[i]);
     o->item_bytes = (uint64_t *)tli_alloc_array(o->env, items, sizeof *o->item_bytes);
-    o->is_read = (uint8_t *)tli_alloc_array(o->env, 4 * items, 1);
+    o->is_read = (uint8_t *)tli_alloc_array(o->env, 5 * items, 1);
     o->runs = (uint8_t *)tli_alloc_array(o->env, 2 * nodes, 1);
     o->gradients = (uint64_t *)tli_alloc_array(o->env, 2 * nodes, sizeof *o->gradients);
     o->stack = (int32_t *)tli_alloc_array(o->env, 5 * nodes + 1, sizeof *o->stack);
@@ -29441,6 +29692,7 @@ static tl_result tli_once_alloc(tli_once *o) {
     o->is_result = o->is_read + items;
     o->here = o->is_result + items;
     o->wanted = o->here + items;
+    o->is_fixed = o->wanted + items;
     o->again = o->runs + nodes;
     o->left = o->gradients + nodes;
     o->cursors = o->stack + nodes + 1;
@@ -29525,6 +29777,12 @@ static int32_t tli_once_maker(const tli_once *o, int32_t item) {
     return item < o->graph->tensor_count ? o->graph->outputs[item].node : item - o->graph->tensor_count;
 }
 
+static void tli_once_find_fixed(tli_once *o) {
+    int32_t i;
+    for (i = 0; i < o->item_count; i++)
+        o->is_fixed[i] = o->is_result[i] || o->graph->nodes[tli_once_maker(o, i)].once;
+}
+
 // The cost of making an item again alone, per byte, in 256ths of a bit.
 static int64_t tli_once_worth(const tli_once *o, int32_t item) {
     return (tli_search_log(o->graph->nodes[tli_once_maker(o, item)].fwd_cost) -
@@ -29537,7 +29795,7 @@ static void tli_once_rank_items(tli_once *o) {
     for (item = 0; item < o->item_count; item++) {
         int32_t id = tli_once_maker(o, item);
         int is_tensor = item < o->graph->tensor_count;
-        if (!o->runs[id] || o->is_result[item] || (!is_tensor && !o->is_read[item])) continue;
+        if (!o->runs[id] || o->is_fixed[item] || (!is_tensor && !o->is_read[item])) continue;
         o->rank[o->rank_count++] = item;
     }
     for (gap = o->rank_count / 2; gap > 0; gap /= 2)
@@ -29601,7 +29859,7 @@ static void tli_once_list_calls(tli_once *o, const uint8_t *keep) {
     o->call_count = 0;
     o->cost = o->base_cost;
     tli_zero(o->again, (size_t)o->node_count);
-    for (i = 0; i < o->item_count; i++) o->here[i] = (uint8_t)(keep[i] || o->is_result[i]);
+    for (i = 0; i < o->item_count; i++) o->here[i] = (uint8_t)(keep[i] || o->is_fixed[i]);
     for (id = 0; id < o->node_count; id++) {
         int32_t saved = tli_once_saved_item(o, id);
         const tl_node *node = &o->graph->nodes[id];
@@ -29641,9 +29899,9 @@ static void tli_once_find_lives(tli_once *o, const uint8_t *keep) {
         const tl_node *node = &graph->nodes[id];
         int are_here = at >= o->first_count && kind == TLI_ONCE_SAVE;  // then the call makes saved bytes alone
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            are_here &= (keep[i] || o->is_result[i]) && o->wanted[i];
+            are_here &= (keep[i] || o->is_fixed[i]) && o->wanted[i];
         for (i = node->first_output; i < node->first_output + node->output_count; i++) {
-            int stays = at >= o->first_count && (keep[i] || o->is_result[i]);
+            int stays = at >= o->first_count && (keep[i] || o->is_fixed[i]);
             if (kind == TLI_ONCE_BACKWARD) { if (graph->outputs[i].needed) tli_once_use(o, i, at); }
             else if (!are_here) tli_once_make(o, i, at, stays);
         }
@@ -29656,6 +29914,11 @@ static void tli_once_find_lives(tli_once *o, const uint8_t *keep) {
         }
         o->work += 4 + 2 * (uint64_t)(node->input_count + node->output_count);
     }
+}
+
+static uint64_t tli_once_scratch(const tli_once *o, int32_t call) {
+    const tl_node *node = &o->graph->nodes[call / 4];
+    return call % 4 == TLI_ONCE_SAVE ? node->swork_bytes : node->fwork_bytes;
 }
 
 // Find cost and peak of the plan of a set.
@@ -29671,7 +29934,7 @@ static void tli_once_measure(tli_once *o, const uint8_t *keep) {
         int backward = o->calls[at] % 4 == TLI_ONCE_BACKWARD;
         live += o->made[at];
         sum = live + o->beside[at];
-        sum += backward ? o->gradients[id] : gradients + o->graph->nodes[id].fwork_bytes;
+        sum += backward ? o->gradients[id] : gradients + tli_once_scratch(o, o->calls[at]);
         if (sum > o->peak) { o->peak = sum; o->peak_node = id; }
         if (backward) gradients = o->left[id];
         live -= o->freed[at];
@@ -29916,7 +30179,7 @@ static tl_result tli_once_make_plan(tli_once *o, const tli_once_set *set, tl_pla
     int32_t at;
     tli_once_list_calls(o, set->keep);
     for (at = 0; at < o->graph->tensor_count; at++)
-        o->trial.keep[at] = set->keep[at] || o->is_result[at] ||
+        o->trial.keep[at] = set->keep[at] || o->is_fixed[at] ||
                             o->graph->nodes[o->graph->outputs[at].node].is_input;
     for (at = 0; at < o->call_count; at++)
         tli_add_step(&calls, tli_step_of(kinds[o->calls[at] % 4], o->calls[at] / 4, TL_ALL_OUTPUTS));
@@ -29944,6 +30207,7 @@ static tl_result tli_remat_once(const tli_remat_input *in, tli_once_result *foun
     result = tli_once_alloc(&o);
     if (!result) {
         tli_once_read_items(&o);
+        tli_once_find_fixed(&o);
         tli_once_find_runs(&o);
         tli_once_count_gradients(&o);
         tli_once_rank_items(&o);
@@ -30260,9 +30524,13 @@ static uint64_t tli_policy_price(tli_policy *p, uint64_t *bytes) {
 }
 
 static tl_result tli_policy_try(tli_policy *p) {
-    uint64_t bytes, cost = tli_policy_price(p, &bytes);
+    uint64_t bytes, cost;
     tl_plan plan;
     tl_result made;
+    int32_t id;
+    for (id = 0; id < p->graph->node_count; id++)
+        if (p->graph->nodes[id].once) tli_policy_keep(p, id, 1);
+    cost = tli_policy_price(p, &bytes);
     if (cost != UINT64_MAX && !tli_policy_may_help(p, bytes, cost)) return TL_OK;
     made = tl_plan_kept_set(&p->quiet, p->graph, p->keep, &plan);
     return tli_policy_offer(p, made, &plan);
@@ -30521,9 +30789,9 @@ static void tli_find_carriers(tli_stages *s) {
 
 static void tli_stage_forward(tli_stages *s, int32_t id, int saves) {
     const tl_node *node = &s->policy->graph->nodes[id];
-    if (node->is_input) return;
+    if (node->is_input || (node->once && s->ran[id])) return;  // what runs once only stays to its last use
     s->ran[id] = 1;
-    tli_add_step(&s->calls, tli_step_of(tli_forward_kind(node, saves), id, TL_ALL_OUTPUTS));
+    tli_add_step(&s->calls, tli_step_of(tli_forward_kind(node, saves || node->once), id, TL_ALL_OUTPUTS));
 }
 
 static void tli_stages_advance(tli_stages *s, int32_t from, int32_t to) {
@@ -31960,6 +32228,7 @@ static int tli_arena_round(tli_arena_plan *a) {
         a->nodes[i].saved_bytes = tli_round_bytes(a->nodes[i].saved_bytes, a->alignment);
         a->nodes[i].fwork_bytes = tli_round_bytes(a->nodes[i].fwork_bytes, a->alignment);
         a->nodes[i].bwork_bytes = tli_round_bytes(a->nodes[i].bwork_bytes, a->alignment);
+        a->nodes[i].swork_bytes = tli_round_bytes(a->nodes[i].swork_bytes, a->alignment);
     }
     for (i = 0; i < graph->tensor_count; i++)
         a->outputs[i].bytes = tli_round_bytes(a->outputs[i].bytes, a->alignment);
@@ -32389,10 +32658,11 @@ static int32_t tli_order_find_over(const tli_order *o, const tl_node *node, int 
 static void tli_order_add_forward(tli_order *o, int32_t id) {
     const tl_graph *graph = o->graph;
     const tl_node *node = &graph->nodes[id];
-    int32_t call = tli_order_add_call(o, id, 0, node->fwork_bytes), i;
+    int saves = node->saved_bytes && !o->desc->inference;
+    int32_t call = tli_order_add_call(o, id, 0, saves ? node->swork_bytes : node->fwork_bytes), i;
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         o->item_of[i] = tli_order_add_item(o, call, graph->outputs[i].bytes, i, o->results[i]);
-    if (node->saved_bytes && !o->desc->inference)
+    if (saves)
         o->saved_of[id] = tli_order_add_item(o, call, node->saved_bytes, -1, 0);
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
         tli_order_add_read(o, call, o->item_of[graph->inputs[i].tensor]);
@@ -40203,7 +40473,7 @@ static tl_result tli_add_conversion(tli_apply *a, tli_graph_rules *rules, int32_
     desc.bwd_cost = has_grad ? desc.fwd_cost : 0;
     desc.no_grad = !has_grad;
     desc.keep = (wants & TLI_WANT_RESULT) != 0;
-    desc.fixed = producer->fixed;
+    desc.fixed = producer->fixed; desc.origin = -1;
     result = tli_add_node(rules, &a->applied.graph, &desc);
     if (result) return result;
     a->applied.conversion_count++;
@@ -40250,12 +40520,14 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
                              TLI_RULE(SPEEDUP_COST_MUST_FIT_64_BITS));
     desc.saved_bytes = tl_find_format_bytes(format, node->saved_bytes);
     desc.fwork_bytes = node->fwork_bytes; desc.bwork_bytes = node->bwork_bytes;
+    desc.swork_bytes = node->swork_bytes ? node->swork_bytes : TL_SCRATCH_NONE;
     desc.param_bytes = tli_find_weight_bytes(scheme, node->param_bytes);
     desc.layer = node->layer + 1;
     desc.no_grad = !node->is_input && !node->has_grad;
     desc.keep = node->keep && (format == TL_FORMAT_F32 || a->desc->any_result);
     desc.fixed = node->fixed; desc.takes_blocks = node->takes_blocks;
-    desc.dynamic = node->dynamic;
+    desc.dynamic = node->dynamic; desc.once = node->once;
+    desc.origin = tli_pass_origin(node->origin);
     desc.inplace = node->inplace + 1;  // equal bytes in f32 are equal in any other format
     a->new_nodes[id] = graph->node_count;
     result = tli_add_node(rules, graph, &desc);
@@ -41829,15 +42101,16 @@ static int tli_part_bytes(uint64_t bytes, uint64_t parts, uint64_t *part) {
 
 // Scale a node of source. Scratch and saved bytes are rounded up to whole elements.
 static void tli_scale_node(const tli_compile *c, tl_node *node, uint64_t parts) {
-    uint64_t *work[3];
+    uint64_t *work[4];
     int k;
     work[0] = &node->saved_bytes;
     work[1] = &node->fwork_bytes;
     work[2] = &node->bwork_bytes;
+    work[3] = &node->swork_bytes;
     if (node->fixed) parts = 1;
     node->fwd_cost = tli_divide_up(node->fwd_cost, parts);
     node->bwd_cost = tli_divide_up(node->bwd_cost, parts);
-    for (k = 0; k < 3; k++) {
+    for (k = 0; k < 4; k++) {
         uint64_t bytes = parts > 1 ? tli_round_bytes(tli_divide_up(*work[k], parts), 4) : *work[k];
         *work[k] = tli_scale_bytes(bytes, c->precision);
     }
@@ -42872,6 +43145,7 @@ static void tli_relax(const tli_compile *c, tli_relaxed *r) {
         node->saved_bytes = tli_round_bytes(node->saved_bytes, alignment);
         node->fwork_bytes = tli_round_bytes(node->fwork_bytes, alignment);
         node->bwork_bytes = tli_round_bytes(node->bwork_bytes, alignment);
+        node->swork_bytes = tli_round_bytes(node->swork_bytes, alignment);
     }
     for (k = 0; k < graph->tensor_count; k++)
         r->outputs[k].bytes = tli_round_bytes(r->outputs[k].bytes, alignment);
@@ -47535,6 +47809,9 @@ typedef struct tli_online {
     int32_t  *forward_uses;    // [tensor_count] later forwards that read it
     int32_t  *backward_uses;   // [tensor_count] later backwards that read it
     int32_t  *pins;            // [item_count] > 0 = must not be evicted
+    int32_t  *until;           // [tensor_count] the last goal that can need it; NULL = all nodes may run again
+    int32_t  *ends, *next_end; // [2 nodes] [tensor_count] lists of tensors by `until`; -1 = the end of a list
+    int32_t   now;             // number of the goal: forward of node v: v, backward: 2 nodes - 1 - v
     uint64_t *made_at;         // [item_count] value of clock when it was made
     uint64_t *used_at;         // [item_count] value of clock when it was last used
     // The closure of a goal: the nodes to run again for it.
@@ -48654,20 +48931,112 @@ static tl_result tli_online_drop(tl_run *run, int32_t tensor) {
     return result;
 }
 
+// -- online decisions: what nodes make that may run once only --
+//
+// It is owed to the goals that can need it, directly or to make something else again: until the last of them it
+// is held on either tier, or compressed.
+
+static int tli_online_is_once(const tl_run *run, int32_t tensor) {
+    return run->graph->nodes[run->graph->outputs[tensor].node].once;
+}
+
+static int tli_online_is_owed(const tl_run *run, int32_t tensor) {
+    const tli_online *o = &run->online;
+    return o->until && o->until[tensor] >= o->now && tli_online_is_once(run, tensor);
+}
+
+static void tli_online_find_until(tl_run *run) {
+    int32_t *until = run->online.until;
+    const tl_graph *graph = run->graph;
+    int32_t id, i;
+    for (i = 0; i < graph->tensor_count; i++) until[i] = -1;
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        int32_t backward = run->inference || !node->has_grad ? -1 : 2 * graph->node_count - 1 - id, again = id;
+        if (node->saved_bytes && backward > again) again = backward;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            if (graph->outputs[i].needed && backward > until[i]) until[i] = backward;
+            if (until[i] > again) again = until[i];
+        }
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor, last = node->once ? id : again;
+            if (graph->inputs[i].needed && backward > last) last = backward;
+            if (last > until[tensor]) until[tensor] = last;
+        }
+    }
+}
+
+static void tli_online_list_ends(tl_run *run) {
+    tli_online *o = &run->online;
+    int32_t i;
+    for (i = 0; i < 2 * run->graph->node_count; i++) o->ends[i] = -1;
+    for (i = 0; i < run->graph->tensor_count; i++) {
+        if (o->until[i] < 0 || !tli_online_is_once(run, i)) continue;
+        o->next_end[i] = o->ends[o->until[i]];
+        o->ends[o->until[i]] = i;
+    }
+}
+
+// 0 = no memory.
+static int tli_online_init_until(tl_run *run) {
+    tli_online *o = &run->online;
+    uint64_t nodes = (uint64_t)run->graph->node_count, tensors = (uint64_t)run->graph->tensor_count;
+    int32_t id, any = 0;
+    for (id = 0; id < run->graph->node_count; id++) any |= run->graph->nodes[id].once;
+    if (!any) return 1;
+    o->until = (int32_t *)tli_alloc_array(run->env, tensors, sizeof *o->until);
+    o->next_end = (int32_t *)tli_alloc_array(run->env, tensors, sizeof *o->next_end);
+    o->ends = (int32_t *)tli_alloc_array(run->env, 2 * nodes, sizeof *o->ends);
+    if (!o->until || !o->next_end || !o->ends) return 0;
+    tli_online_find_until(run);
+    tli_online_list_ends(run);
+    return 1;
+}
+
 static tl_result tli_online_let_go(tl_run *run, int32_t tensor) {
-    return tli_online_stays(run, tensor) ? TL_OK : tli_online_drop(run, tensor);
+    if (tli_online_stays(run, tensor) || tli_online_is_owed(run, tensor)) return TL_OK;
+    return tli_online_drop(run, tensor);
+}
+
+// Drop what was owed to the goal that is reached, and to none after it.
+static tl_result tli_online_end_goal(tl_run *run) {
+    tli_online *o = &run->online;
+    int32_t tensor = o->until ? o->ends[o->now] : -1;
+    tl_result result = TL_OK;
+    o->now++;
+    for (; tensor >= 0 && !result; tensor = o->next_end[tensor])
+        if (!tli_online_has_uses(run, tensor)) result = tli_online_let_go(run, tensor);
+    return result;
 }
 
 // -- online decisions: eviction --
+
+// The ways in which a tensor may leave the device.
+static tli_exits tli_online_find_exits(const tl_run *run, int32_t tensor) {
+    const tli_online *o = &run->online;
+    const tli_sim_tensor *t = &o->sim.tensors[tensor];
+    tli_exits exits;
+    exits.codec = t->state == TLI_RESIDENT && tli_is_f32(run, tensor) ? run->desc.codec : TL_CODEC_NONE;
+    exits.may_spill = t->state == TLI_RESIDENT && !t->on_host;
+    exits.may_drop = t->on_host || !tli_online_is_owed(run, tensor);
+    exits.bytes = exits.held_bytes = run->graph->outputs[tensor].bytes;
+    exits.device_room = tli_room(o->budget, o->sim.live_bytes);
+    exits.host_room = tli_room(run->live_budget[TL_TIER_HOST], o->sim.host_bytes);
+    return exits;
+}
 
 static int tli_online_may_evict(const tl_run *run, int32_t item) {
     const tli_online *o = &run->online;
     const tl_graph *graph = run->graph;
     int32_t node = item - graph->tensor_count;
+    tli_exits exits;
     if (o->pins[item] || !run->checkpoints_on) return 0;
-    if (node >= 0) return o->sim.nodes[node].has_saved;
+    if (node >= 0) return o->sim.nodes[node].has_saved && !graph->nodes[node].once;
     if (!graph->outputs[item].bytes || tli_online_stays(run, item)) return 0;
-    return o->sim.tensors[item].state == TLI_RESIDENT || o->sim.tensors[item].state == TLI_PACKED;
+    if (o->sim.tensors[item].state != TLI_RESIDENT && o->sim.tensors[item].state != TLI_PACKED) return 0;
+    if (!tli_online_is_owed(run, item)) return 1;
+    exits = tli_online_find_exits(run, item);
+    return tli_choose_exit(&exits) != TLI_EXIT_NONE;
 }
 
 // The cost to recompute the outputs of a node: its own, and that of its ancestors along the first input
@@ -48740,22 +49109,14 @@ static int32_t tli_online_pick(tl_run *run) {
 
 // Compress an item if that is allowed and both copies fit, else spill it if the host has room, else drop it.
 static tl_result tli_online_evict(tl_run *run, int32_t item) {
-    tli_online *o = &run->online;
-    const tli_sim_tensor *t = &o->sim.tensors[item];
     tli_exits exits;
     tli_exit way;
     tl_result result;
-    o->eviction_count++;
+    run->online.eviction_count++;
     if (item >= run->graph->tensor_count)
         return tli_online_emit(run, TL_STEP_DROP_SAVED, item - run->graph->tensor_count,
                                TL_ALL_OUTPUTS, TL_CODEC_NONE);
-    exits.codec = t->state == TLI_RESIDENT && tli_is_f32(run, item) ? run->desc.codec
-                                                                                        : TL_CODEC_NONE;
-    exits.may_spill = t->state == TLI_RESIDENT && !t->on_host;
-    exits.may_drop = 1;
-    exits.bytes = exits.held_bytes = run->graph->outputs[item].bytes;
-    exits.device_room = tli_room(o->budget, o->sim.live_bytes);
-    exits.host_room = tli_room(run->live_budget[TL_TIER_HOST], o->sim.host_bytes);
+    exits = tli_online_find_exits(run, item);
     way = tli_choose_exit(&exits);
     if (way == TLI_EXIT_COMPRESS) return tli_online_emit_tensor(run, TL_STEP_COMPRESS, item, run->desc.codec);
     if (way == TLI_EXIT_DROP) return tli_online_emit_tensor(run, TL_STEP_DROP, item, TL_CODEC_NONE);
@@ -48849,7 +49210,7 @@ static void tli_online_collect(tl_run *run, int32_t from) {
 
 static uint64_t tli_online_forward_bytes(const tl_run *run, int32_t id, int with_saved) {
     const tl_node *node = &run->graph->nodes[id];
-    uint64_t bytes = node->fwork_bytes + (with_saved ? node->saved_bytes : 0);
+    uint64_t bytes = with_saved ? node->saved_bytes + node->swork_bytes : node->fwork_bytes;
     int32_t i, missing = 0;
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         missing += run->online.sim.tensors[i].state == TLI_ABSENT;
@@ -48897,7 +49258,8 @@ static tli_closure_bytes tli_online_measure_closure(tl_run *run) {
             if (o->wanted[i] == TLI_WANT_MADE) cut += graph->outputs[i].bytes;
         }
         if (cut + node->fwork_bytes > sum.most) sum.most = cut + node->fwork_bytes;
-        if (node->fwork_bytes > sum.work) sum.work = node->fwork_bytes;
+        sum.work = tli_larger_u64(sum.work, node->fwork_bytes);
+        if (node->saved_bytes) sum.work = tli_larger_u64(sum.work, node->swork_bytes);
         if (node->has_grad && !o->sim.nodes[o->closure[k]].has_saved)
             sum.saved += node->saved_bytes;
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
@@ -49049,7 +49411,7 @@ static tl_result tli_online_forward(tl_run *run, int32_t id) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[id];
     int keeps = tli_policy_keeps(run, id);
-    int with_saved = !run->inference && node->has_grad && node->saved_bytes && keeps;
+    int with_saved = !run->inference && node->has_grad && node->saved_bytes && (keeps || node->once);
     tl_result result;
     int32_t i;
     tli_online_want_inputs(run, id);
@@ -49145,7 +49507,7 @@ static tl_result tli_online_clear(tl_run *run) {
         result = tli_online_let_go(run, i);
     for (i = 0; i < graph->node_count && !result; i++) {
         o->pins[tli_item_of_saved(run, i)] = 0;
-        if (o->sim.nodes[i].has_saved && run->checkpoints_on)
+        if (o->sim.nodes[i].has_saved && run->checkpoints_on && !graph->nodes[i].once)
             result = tli_online_emit(run, TL_STEP_DROP_SAVED, i, TL_ALL_OUTPUTS, TL_CODEC_NONE);
     }
     return result;
@@ -49156,13 +49518,16 @@ static tl_result tli_online_clear(tl_run *run) {
 // goal needs do not depend on the budget: so if a budget works with bare goals alone, every larger one
 // works, too, and the least budget can be found by bisection.
 static tl_result tli_online_reach_goal(tl_run *run, int32_t id, int backward) {
-    tl_result result = backward ? tli_online_backward(run, id) : tli_online_forward(run, id);
-    if (result != TL_ERROR_OVER_BUDGET) return result;
-    result = tli_online_clear(run);
-    run->online.is_bare = 1;
-    if (!result) result = backward ? tli_online_backward(run, id) : tli_online_forward(run, id);
-    run->online.is_bare = 0;
-    return result;
+    tl_result result;
+    run->online.now = backward ? 2 * run->graph->node_count - 1 - id : id;
+    result = backward ? tli_online_backward(run, id) : tli_online_forward(run, id);
+    if (result == TL_ERROR_OVER_BUDGET) {
+        result = tli_online_clear(run);
+        run->online.is_bare = 1;
+        if (!result) result = backward ? tli_online_backward(run, id) : tli_online_forward(run, id);
+        run->online.is_bare = 0;
+    }
+    return result ? result : tli_online_end_goal(run);
 }
 
 // Drop what is left at the end: tensors that no backward read, host copies, saved bytes.
@@ -49171,6 +49536,7 @@ static tl_result tli_online_close(tl_run *run) {
     const tl_graph *graph = run->graph;
     tl_result result = TL_OK;
     int32_t i;
+    o->now = 2 * graph->node_count;
     for (i = 0; i < graph->tensor_count && !result; i++) result = tli_online_let_go(run, i);
     for (i = 0; i < graph->node_count && !result; i++)
         if (o->sim.nodes[i].has_saved)
@@ -49208,6 +49574,9 @@ static void tli_free_online(tl_run *run) {
     tli_release(env, o->forward_uses);
     tli_release(env, o->backward_uses);
     tli_release(env, o->pins);
+    tli_release(env, o->until);
+    tli_release(env, o->ends);
+    tli_release(env, o->next_end);
     tli_release(env, o->made_at);
     tli_release(env, o->used_at);
     tli_release(env, o->closure);
@@ -49246,7 +49615,7 @@ static tl_result tli_init_online(tl_run *run) {
         asks ? (int32_t *)tli_alloc_array(env, items, sizeof *o->candidate_items) : NULL;
     if (!o->forward_uses || !o->backward_uses || !o->pins || !o->made_at || !o->used_at ||
         !o->closure || !o->wanted || !o->wanted_uses || !o->left || !o->cuts || !has_spans ||
-        (asks && (!o->candidates || !o->candidate_items)))
+        !tli_online_init_until(run) || (asks && (!o->candidates || !o->candidate_items)))
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(ONLINE_STATE_NO_MEMORY));
     tli_zero(&flags, sizeof flags);
     flags.inference = run->inference;
@@ -49283,7 +49652,7 @@ static tl_result tli_start_online(tl_run *run, uint64_t budget) {
     tli_zero(o->used_at, items * sizeof *o->used_at);
     o->record.count = 0;
     o->record.failed = 0;
-    o->next_forward = 0;
+    o->next_forward = o->now = 0;
     o->next_backward = run->graph->node_count - 1;
     o->closed = 0;
     o->clock = 0;
@@ -49644,14 +50013,15 @@ static int32_t tli_input_node(const tl_graph *graph, int32_t input) {
     return graph->outputs[graph->inputs[input].tensor].node;
 }
 
-// Constant nodes, and those of them that others read, or whose outputs are results.
+// Constant nodes, and those of them that others read, or whose outputs are results. A forward with an
+// effect (once) runs in every pass.
 static void tli_find_constants(tli_caching *c) {
     const tl_run *run = c->run;
     const tl_graph *graph = run->graph;
     int32_t id, i;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
-        int is_constant = tli_ask_version(run, id, 0) && (run->inference || !node->has_grad);
+        int is_constant = tli_ask_version(run, id, 0) && (run->inference || !node->has_grad) && !node->once;
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
             is_constant &= c->is_constant[tli_input_node(graph, i)];
         c->is_constant[id] = (uint8_t)is_constant;
@@ -49789,6 +50159,7 @@ static void tli_add_part(const tl_graph *from, tli_part *part, int32_t id, int a
         node->is_input = 1;
         node->inplace = -1;
         node->layer = part->highest_layer;
+        node->origin = given->origin;
     }
     node->keep = (uint8_t)keep;
     node->first_input = graph->input_count;
@@ -50919,6 +51290,7 @@ static tl_result tli_begin_forward(tl_run *run) {
     const tl_node_output *outputs = &run->graph->outputs[node->first_output];
     tli_buffer *buffers = &run->tensors[node->first_output], *saved = &run->saved[run->last.node];
     int32_t i, missing = 0, inplace = run->last.kind == TL_STEP_FORWARD_INPLACE;
+    uint64_t bytes;
     tl_result result = TL_OK;
     if (inplace) tli_hand_over(run, node);
     for (i = 0; i < node->output_count && !result; i++) {
@@ -50937,7 +51309,8 @@ static tl_result tli_begin_forward(tl_run *run) {
         result = tli_claim_device(run, node->saved_bytes, &saved->device);
         saved->state = TLI_RESIDENT;
     }
-    return result ? result : tli_claim_device(run, node->fwork_bytes, &run->call.scratch);
+    bytes = run->last.kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes : node->fwork_bytes;
+    return result ? result : tli_claim_device(run, bytes, &run->call.scratch);
 }
 
 static void tli_describe_forward(tl_run *run) {
@@ -52438,6 +52811,7 @@ static tl_result tli_scale_copy(tl_run *run, const tl_graph *graph, tl_graph *sc
         node->saved_bytes = tli_scale_bytes(node->saved_bytes, run->precision);
         node->fwork_bytes = tli_scale_bytes(node->fwork_bytes, run->precision);
         node->bwork_bytes = tli_scale_bytes(node->bwork_bytes, run->precision);
+        node->swork_bytes = tli_scale_bytes(node->swork_bytes, run->precision);
     }
     for (i = 0; i < graph->tensor_count; i++) {
         tl_node_output *output = &outputs[i];
@@ -53479,6 +53853,8 @@ static tl_result tli_add_layer_node(tl_env *env, tl_graph *graph, const tl_layer
     node.param_bytes = layer->param_bytes;
     node.layer = index + 1;
     node.keep = layer->keep;
+    node.once = layer->once;
+    node.swork_bytes = layer->swork_bytes;
     return tl_add_node(env, graph, &node, NULL);
 }
 

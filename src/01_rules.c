@@ -287,7 +287,7 @@
     X(OUT_SUM_OF_ALL_BYTES_GRADIENTS, \
       "out: the sum of all bytes, gradients included, must fit 64 bits", "node, line") \
     X(SAVED_FWORK_BWORK_SUM_OF_ALL_BYTES, \
-      "saved, fwork, bwork: the sum of all bytes, gradients included, must fit 64 bits", "node, line") \
+      "saved, fwork, swork, bwork: the sum of all bytes, gradients included, must fit 64 bits", "node, line") \
     X(FWD_BWD_SUM_OF_ALL_COSTS_MUST_FIT_64, "fwd, bwd: the sum of all costs must fit 64 bits", "node, line") \
     X(PARAM_SUM_OF_ALL_WEIGHTS_MUST_FIT_64, "param: the sum of all weights must fit 64 bits", "node, line") \
     X(NO_MEMORY_TO_COMPARE_NAMES, "no memory to compare names", "") \
@@ -306,7 +306,7 @@
     X(NO_MEMORY_FOR_LARGER_GRAPH, "no memory for a larger graph", "") \
     X(LAYER_MUST_NOT_BE_NEGATIVE, "layer: must not be negative", "node, line") \
     X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, \
-      "no_grad, keep, fixed, takes_blocks, dynamic: must be 0 or 1", "node, line") \
+      "no_grad, keep, fixed, takes_blocks, dynamic, once: must be 0 or 1", "node, line") \
     X(INPUTS_IS_NOT_MADE_BY_NODE_ABOVE_IT, "inputs: %s is not made by a node above it", "node, line") \
     X(NEEDS_MUST_BE_NONE_OR_LIST, \
       "needs: must be none, or a list of in, in<k>, out, out<k> that exist", "node, line") \
@@ -420,7 +420,10 @@
     X(DYNAMIC_READ_IN_NO_BLOCKS, \
       "takes_blocks: nobody knows how many elements an input of a dynamic node has", "node, line") \
     X(DYNAMIC_NOTHING_IN_PLACE, \
-      "inplace: neither a dynamic node nor what one made is run in place", "node, line")
+      "inplace: neither a dynamic node nor what one made is run in place", "node, line") \
+    X(SWORK_MUST_BE_0_FOR_INPUT, "swork: must be 0 for an input", "node, line") \
+    X(ONCE_INPUT_HAS_NO_FORWARD, "once: an input has no forward", "node, line") \
+    X(ORIGIN_MUST_BE_NODE_OR_NONE, "origin: must name a node, or be -1", "node, line")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -610,6 +613,8 @@
     X(NARROW_TABLE_HAS_TOO_LARGE_ARENA, \
       "is_narrow: in no unit that offsets have in common do all fit 32 bits", "") \
     X(NARROW_OMIT_NAMES_MUST_BE_0_OR_1, "is_narrow, omit_names: must be 0 or 1", "") \
+    X(MAY_RUN_ONCE_ONLY, "may run once only", "step, node") \
+    X(REVOLVE_RUNS_NODES_AGAIN, "graph: a node may run once only, and this schedule runs nodes again", "") \
     X(NO_MEMORY_TO_REPLAY, "no memory to replay the plan", "") \
     X(COPY_MUST_NOT_BE_NULL, "copy: must not be NULL: step %0 copies or converts", "step, node") \
     X(CALLER_STOPPED_REPLAY, "%s: returned an error before the first step or at step %0", "step, node") \

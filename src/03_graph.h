@@ -15,9 +15,10 @@ extern "C" {
 // A graph is a list of nodes in topological order: a node reads only nodes above
 // it. Sizes are bytes, costs are nanoseconds or FLOP (never mixed in one graph).
 // `needs` says what the backward call of a node reads; `saved` is extra state that
-// forward makes for backward alone (attention weights, masks, statistics); `fwork`
-// and `bwork` are scratch that lives during one forward or backward call. A layer
-// chain is the graph whose node i reads node i-1.
+// forward makes for backward alone (attention weights, masks, statistics); `fwork`,
+// `swork` and `bwork` are scratch that lives during one forward call, one that makes
+// the saved state, or one backward call. A layer chain is the graph whose node i
+// reads node i-1.
 //
 // Graphs are read from text, built node by node (tl_add_node), or layer by layer from shapes
 // (tl_add_conv2d and its neighbours). tl_measure_graph computes statistics, among them the floor, a
@@ -45,6 +46,8 @@ typedef struct tl_device {
     uint32_t supported;                        // bits 1 << tl_precision: computes in it, and faster
 } tl_device;
 
+#define TL_SCRATCH_NONE UINT64_MAX  // tl_node_desc.swork_bytes: 0 bytes, though a plain forward takes some
+
 // A node to add. Zero is the default everywhere; arrays are read during the call only.
 typedef struct tl_node_desc {
     const char      *name;          // 0 = "n<id>"; UTF-8 without spaces; names are unique
@@ -66,6 +69,9 @@ typedef struct tl_node_desc {
     int32_t  fixed;                 // 1 = bytes and costs do not scale with the batch
     int32_t  takes_blocks;          // 1 = its kernels may be called for a range of elements, see tl_kernel_call
     int32_t  dynamic;               // 1 = output_bytes are an upper bound, its forward reports the bytes
+    int32_t  once;                  // 1 = forward has an effect and never runs again in a pass
+    int32_t  origin;                // the caller's node from which it comes + 1; 0 = its own id; -1 = from none
+    uint64_t swork_bytes;           // scratch of FORWARD_SAVE; 0 = fwork_bytes; TL_SCRATCH_NONE = none
 } tl_node_desc;
 
 // A node of a graph; tl_add_node makes it, users read it.
@@ -79,6 +85,9 @@ typedef struct tl_node {
     uint64_t fwd_cost, bwd_cost, saved_bytes, fwork_bytes, bwork_bytes, param_bytes;
     uint8_t takes_blocks;           // its kernels may be called for a range of elements
     uint8_t dynamic;                // the bytes of its outputs are an upper bound
+    uint8_t once;                   // its forward has an effect and never runs again in a pass
+    int32_t origin;                 // the caller's node, see tl_add_node; -1 = the library made it by itself
+    uint64_t swork_bytes;           // scratch of FORWARD_SAVE
 } tl_node;
 
 typedef struct tl_node_input {
@@ -122,6 +131,17 @@ TLDEF void tl_free_graph(tl_env *env, tl_graph *graph);
 //
 //   desc   not changed; its arrays and texts are copied
 //   id     may be NULL; receives the id of the new node
+//
+// once is for a forward with an effect: it updates statistics, draws from a generator that cannot be set
+// back, reads a stream. It runs at most once in a pass; so what it makes is kept, spilled or compressed
+// until its last use, and where it has saved bytes and a backward, its only run is the FORWARD_SAVE.
+//
+// origin names the node of the caller's graph from which a node of the planned graph comes: what a client
+// keeps for each node, weights among them, is found by it, whatever fusion (tl_plan_fusion), other formats
+// (tl_apply_precision) and a compiled plan have made of the graph. Such a graph keeps the origins of the graph
+// from which it is made. A fused node has that of its first member that has one; a conversion has -1: it has no
+// weights, and its producer is another node. In a graph that was built by tl_add_node without origins, each
+// node's is its own id. Text (.tlg) does not hold it.
 //
 // Names, ops and units are 1 to 255 bytes of UTF-8 without control characters, spaces, # and =. With TL_NO_TEXT
 // bytes beyond ASCII are not checked.
@@ -220,12 +240,12 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 //     tlg 1
 //     batch 32
 //     node <id> <name> <op> fwd=<cost> bwd=<cost> out=<bytes[,bytes..]> needs=<..> in=<tensors or ->
-//          [saved=] [fwork=] [bwork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>] [grad=no] [keep]
-//          [dynamic] [takes_blocks] [fixed]
+//          [saved=] [fwork=] [bwork=] [swork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>]
+//          [grad=no] [keep] [once] [dynamic] [takes_blocks] [fixed]
 //
 // with one node per line, ids 0, 1, 2, ..., attributes in any order, # comments; batch may be left
-// out. A byte order mark of UTF-8 at the start is skipped. Any text is safe to read: every number is
-// checked before it is used.
+// out, and swork, which is fwork then. A byte order mark of UTF-8 at the start is skipped. Any text is
+// safe to read: every number is checked before it is used.
 //
 //   graph   overwritten (not freed); release with tl_free_graph
 //
@@ -335,11 +355,12 @@ typedef struct tl_layer_desc {
     uint64_t vocabulary;        // rows of an embedding's table; > 0 there
     uint64_t saved_bytes, fwork_bytes, bwork_bytes;  // of your kernels, added to those of the layer
     int32_t  takes_blocks;      // 1 = your kernels go by call->first and call->count (tl_node_desc)
+    int32_t  once;              // as in tl_node_desc: where your kernels update statistics, say
 } tl_layer_desc;
 
 // The calls below add one node each (attention: one or three). The comment names the op of the
 // node, its cost, what its backward needs, and the fields of the desc that it uses. All of them use
-// name, unit, layer, no_grad, keep, precision, saved_bytes, fwork_bytes and bwork_bytes as well.
+// name, unit, layer, no_grad, keep, once, precision, saved_bytes, fwork_bytes and bwork_bytes as well.
 //
 //   desc     0 = all defaults
 //   output   overwritten with the result; may point to the input
@@ -577,12 +598,12 @@ typedef struct tl_fusion_plan {
 // tensor again. Scratch is counted in blocks of block_bytes, or of a whole tensor if that is
 // smaller, or as scratch_parts asks, rounded up to alignment_bytes: forward one block for 2 members,
 // two for more; backward one for each member computed again and one or two for gradients; in both
-// plus the largest scratch of a member. Costs are added up, in backward with the forwards that run
-// again. With a device, the time to write and read inner
-// tensors is subtracted, but the cost stays at least that of the largest member and the time to
-// move the outer bytes. In place, the output may overwrite the input that the first member might
-// overwrite, unless the last member reads it, too. It takes blocks if all members do. Views of inner
-// tensors are removed. One backward call holds the gradients of all outer inputs at once, so a fused
+// plus the largest scratch of a member. Nodes that run once are not fused: a backward may compute
+// members again. Costs are added up, in backward with the forwards that run again. With a device, the
+// time to write and read inner tensors is subtracted, but the cost stays at least that of the largest
+// member and the time to move the outer bytes. In place, the output may overwrite the input that the
+// first member might overwrite, unless the last member reads it, too. It takes blocks if all members do.
+// Views of inner tensors are removed. One backward call holds the gradients of all outer inputs at once, so a fused
 // node with many of them can have a larger working set than any of its members had.
 //
 //   fusion   overwritten; release with tl_free_fusion_plan

@@ -198,7 +198,7 @@ static tl_result tli_finish_layer(tli_layer *layer, const tl_tensor *inputs, int
     node.fwork_bytes = tli_layer_add(layer, node.fwork_bytes, layer->desc.fwork_bytes);
     node.bwork_bytes = tli_layer_add(layer, node.bwork_bytes, layer->desc.bwork_bytes);
     node.unit = layer->desc.unit; node.layer = layer->desc.layer;
-    node.no_grad = layer->desc.no_grad; node.keep = layer->desc.keep;
+    node.no_grad = layer->desc.no_grad; node.keep = layer->desc.keep; node.once = layer->desc.once;
     node.inplace = layer->desc.inplace;
     node.inputs = inputs; node.input_count = input_count;
     if (!node.output_count) { node.output_bytes = &bytes; node.output_count = 1; }

@@ -106,8 +106,8 @@ static uint64_t tli_find_keep_all_peak(tli_census *c) {
             c->grows[c->first_grads[k]] += graph->outputs[k].bytes;
             c->shrinks[back] += graph->outputs[k].bytes;
         }
-        c->grows[i] += node->saved_bytes + node->fwork_bytes;
-        c->shrinks[i] += node->fwork_bytes;
+        c->grows[i] += node->saved_bytes + (node->saved_bytes ? node->swork_bytes : node->fwork_bytes);
+        c->shrinks[i] += node->saved_bytes ? node->swork_bytes : node->fwork_bytes;
         c->grows[back] += node->bwork_bytes;
         c->shrinks[back] += node->bwork_bytes + node->saved_bytes;
     }
@@ -147,7 +147,7 @@ static void tli_find_working_sets(tli_census *c, int32_t id, uint64_t *forward, 
     }
     *forward = inputs + outputs + node->fwork_bytes;
     if (node->inplace >= 0) *forward -= graph->outputs[node->first_output].bytes;
-    *save = node->saved_bytes ? inputs + outputs + node->fwork_bytes + node->saved_bytes : 0;
+    *save = node->saved_bytes ? inputs + outputs + node->swork_bytes + node->saved_bytes : 0;
     *backward = node->has_grad ? kept + outputs + gradients + node->saved_bytes + node->bwork_bytes : 0;
 }
 
@@ -176,7 +176,8 @@ static void tli_find_floor(tli_census *c, tl_graph_statistics *s) {
         tli_find_working_sets(c, i, &forward, &save, &backward);
         if (c->levels[i] & 2)
             s->inference_floor_bytes = tli_larger_u64(s->inference_floor_bytes, c->input_bytes + forward);
-        forward = c->levels[i] & 1 ? tli_larger_u64(forward, save) : 0;
+        if (save) forward = save;  // without saving it need not run
+        if (!(c->levels[i] & 1)) forward = 0;
         if (c->input_bytes + tli_larger_u64(forward, backward) <= s->floor_bytes) continue;
         s->floor_bytes = c->input_bytes + tli_larger_u64(forward, backward);
         s->floor_node = i;

@@ -289,7 +289,7 @@ static int32_t tli_call_all(tli_remake *r, const uint8_t *keep) {
         const tl_node *node = &graph->nodes[id];
         int all = 1;
         for (i = node->first_output; i < node->first_output + node->output_count; i++) {
-            r->stays[i] = r->here[i] = keep[i] || node->keep || node->is_input;
+            r->stays[i] = r->here[i] = keep[i] || node->keep || node->is_input || node->once;
             all &= r->stays[i];
         }
         if (!node->is_input) tli_call_forward(r, id, all);
@@ -450,12 +450,16 @@ static tl_result tli_check_chain(tl_env *env, tli_function function, const tl_gr
 
 TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t slot_count, tl_plan *plan) {
     tli_unit_chain chain;
-    int32_t *slots, most;
+    int32_t *slots, most, id;
     tl_result result;
     TL_ASSERT(graph && plan);
     tli_zero(plan, sizeof *plan);
     result = tl_check_graph(env, graph);
     if (!result) result = tli_check_chain(env, TLI_IN(PLAN_REVOLVE), graph);
+    for (id = 0; id < graph->node_count && !result; id++)
+        if (graph->nodes[id].once)
+            return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REVOLVE),
+                            TLI_RULE(REVOLVE_RUNS_NODES_AGAIN));
     if (result) return result;
     if (slot_count < 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REVOLVE), TLI_RULE(SLOT_COUNT_MUST_BE_POSITIVE));

@@ -121,6 +121,7 @@ static uint64_t tli_largest_allocation(const tl_graph *graph, int32_t id, int in
     const tl_node *node = &graph->nodes[id];
     uint64_t largest = node->fwork_bytes;
     int32_t i;
+    if (node->saved_bytes && node->swork_bytes > largest && !inference) largest = node->swork_bytes;
     if (node->saved_bytes > largest && !inference) largest = node->saved_bytes;
     if (node->bwork_bytes > largest && !inference) largest = node->bwork_bytes;
     for (i = node->first_output; i < node->first_output + node->output_count; i++)

@@ -80,8 +80,9 @@ typedef struct tl_step {
 //              3. fwork
 //   I v        as F, but output 0 takes over the bytes     as F; the input is absent, its bytes are
 //              of input `inplace`, and has no second copy  output 0
-//   S v        as F, and saved(v) before fwork; if all     as F; saved(v) stays until B v or DS v
-//              outputs are resident, no second copies
+//   S v        as F, and saved(v) before the scratch,      as F; saved(v) stays until B v or DS v
+//              which is swork; if all outputs are
+//              resident, no second copies
 //   B v        1. the gradient of each output of v         at the end of the call: bwork, the gradient
 //              2. the gradient of each input of v whose    of EVERY output of v, and saved(v)
 //                 node has a backward
@@ -214,8 +215,8 @@ typedef struct tl_simulate_desc {
 //
 // The allocations of a plan are numbered from 0: first every output of every graph input, slot by slot, then
 // those of the entry, then those of each step in this order. F, I, S: each missing output; outputs made twice;
-// saved; fwork. B: the gradients of its outputs that no other backward has made, the gradients of its inputs
-// that it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
+// saved; fwork (S: swork). B: the gradients of its outputs that no other backward has made, the gradients
+// of its inputs that it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
 // allocation k; no two live allocations may overlap, and each lies inside of one block. In place,
 // output 0 takes over its input's allocation. 0 bytes are no allocation. C and X convert several outputs one
 // after the other: both copies of one tensor live until its own conversion ends. Host copies are numbered by
@@ -257,7 +258,7 @@ TLDEF void        tl_free_plan(tl_env *env, tl_plan *plan);  // accepts zeroed p
     X(TL_USE_SECOND,     "second",     "an output that is resident and made again, for the call") \
     X(TL_USE_GRADIENT,   "gradient",   "the gradient of an output")                              \
     X(TL_USE_SAVED,      "saved",      "the saved bytes of a node")                              \
-    X(TL_USE_SCRATCH,    "scratch",    "fwork or bwork of a node, for the call")                 \
+    X(TL_USE_SCRATCH,    "scratch",    "fwork, swork or bwork of a node, for the call")          \
     X(TL_USE_COMPRESSED, "compressed", "the compressed copy of an output")                       \
     X(TL_USE_HOST,       "host",       "the host copy of an output")
 
@@ -444,6 +445,7 @@ TLDEF tl_result tl_plan_keep_all(tl_env *env, const tl_graph *graph, int inferen
 
 // Make the plan that keeps the given tensors for backward, drops the others after their last use in
 // the forward pass, and computes them again when backward first needs them: each node at most once.
+// What a node makes that may run once only is kept as well.
 //
 //   keep   [tensor_count] 1 = kept; saved bytes of a node are kept if all its outputs are
 //
@@ -455,7 +457,8 @@ TLDEF tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const uint8
 //
 //   graph   a chain, as tl_add_chain makes it; its needs may be "in", and saved bytes are allowed
 //
-// Errors:  TL_ERROR_INVALID_ARG: not a chain, slot_count < 1; TL_ERROR_NO_MEMORY.
+// Errors:  TL_ERROR_INVALID_ARG: not a chain, a node that may run once only, slot_count < 1;
+//          TL_ERROR_NO_MEMORY.
 // Cost:    O(forwards).
 // Reference: Griewank, Walther, 2000, section 2.
 TLDEF tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t slot_count, tl_plan *plan);
@@ -700,7 +703,7 @@ typedef struct tl_code_desc {
 //     in0, .. out0, ..     read; in place out0 is in0. Backward: those that some node of the op needs
 //     weight, dweight      the weights of the node; backward of a trained node: their gradient, add (+=)
 //     saved                written by a forward, or NULL; read by the backward
-//     scratch              fwork or bwork bytes, content undefined
+//     scratch              fwork, swork (with saved) or bwork bytes, content undefined
 //
 // Gradients that begin are filled before the call: with zeroes; where no node reads the tensor with f32 of
 // NET_LOSS_GRADIENT, 1 unless it is defined. The user clears net_gradients before a training step, and applies

@@ -165,7 +165,7 @@ typedef enum tli_use {
     TLI_USE_GRADIENT,  // index: tensor
     TLI_USE_SAVED,     // index: node
     TLI_USE_TWICE,     // index: tensor; second copy of an output that is resident, during the call
-    TLI_USE_WORK       // index: node; fwork or bwork, during the call
+    TLI_USE_WORK       // index: node; fwork, swork or bwork, during the call
 } tli_use;
 
 // An allocation of a step.
@@ -667,6 +667,8 @@ static tl_result tli_sim_check_forward(tli_sim *sim, const tl_node *node, tl_ste
     const tl_node_input *inputs = tli_inputs_of(sim->graph, node);
     int32_t i;
     *missing = 0;
+    if (node->once && sim->nodes[sim->step->node].ran)
+        return tli_sim_broken(sim, TLI_RULE(MAY_RUN_ONCE_ONLY));
     for (i = 0; i < node->input_count; i++)
         if (!tli_sim_readable(sim, inputs[i].tensor))
             return tli_sim_broken_tensor(sim, TLI_RULE(INPUT_IS_NOT_RESIDENT), inputs[i].tensor);
@@ -687,8 +689,8 @@ static tl_result tli_sim_check_forward(tli_sim *sim, const tl_node *node, tl_ste
 }
 
 // Run a forward. It allocates, in this order: missing outputs; second copies of outputs that are
-// resident; saved; fwork. In place, output 0 takes over the input's allocation. FORWARD_SAVE with
-// all outputs resident makes the saved bytes only, and no second copies.
+// resident; saved; fwork, or swork with saved. In place, output 0 takes over the input's allocation.
+// FORWARD_SAVE with all outputs resident makes the saved bytes only, and no second copies.
 static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
     const tl_node *node = &sim->graph->nodes[id];
     int32_t i, end = node->first_output + node->output_count, missing;
@@ -716,7 +718,8 @@ static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
         if (result) return result;
         sim->nodes[id].has_saved = 1;
     }
-    result = tli_sim_alloc(sim, TLI_USE_WORK, id, node->fwork_bytes);
+    result = tli_sim_alloc(sim, TLI_USE_WORK, id,
+                           kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes : node->fwork_bytes);
     if (result) return result;
     tli_sim_release_call(sim);
     sim->report.forward_count++;

@@ -33,6 +33,7 @@ static void tli_beam_append(tli_beam *b, int32_t call, int is_backward) {
     const tli_exact_state *after = &b->path[b->count - 1];
     tli_exact_state *s = &b->path[b->count];
     tli_set items = tli_set_join(c->made, c->saved);
+    uint64_t bytes;
     *s = *after;
     s->after = b->count - 1;
     s->call = call;
@@ -43,10 +44,10 @@ static void tli_beam_append(tli_beam *b, int32_t call, int is_backward) {
         s->cost += p->bwd_cost;
     } else {
         if (tli_set_is_empty(tli_set_meet(items, s->wanted))) return;
-        s->kind = !tli_set_is_empty(tli_set_meet(s->wanted, c->saved)) ? TL_STEP_FORWARD_SAVE
-                : !tli_set_is_empty(tli_set_less(c->source, s->wanted)) ? TL_STEP_FORWARD_INPLACE
-                                                                        : TL_STEP_FORWARD;
-        s->wanted = tli_set_join(tli_set_less(s->wanted, items), c->inputs);
+        s->kind = TL_STEP_FORWARD_SAVE;
+        if (tli_set_is_empty(tli_set_meet(s->wanted, c->saved)))
+            s->kind = (int32_t)tli_exact_find_form(c, s->wanted, s->position, &bytes);
+        s->wanted = tli_set_join(tli_set_less(s->wanted, items), tli_set_join(c->inputs, c->spent));
         s->cost += c->fwd_cost;
     }
     b->count++;

@@ -75,7 +75,7 @@ typedef struct tli_bound {
     int64_t  *cost;              // [node_count] scaled fwd
     uint64_t *sets, *between;    // [order_count] see tli_bound_find_sets
     uint64_t *room;              // [order_count] budget less the working set of that backward
-    uint64_t *calls;             // [node_count] bytes of a forward call: see tli_bound_call_bytes
+    uint64_t *calls;             // [node_count] bytes of a forward call but scratch: see tli_bound_call_bytes
     uint64_t *reused;            // [node_count] of these, the input that it may overwrite; 0 = none
     uint64_t *calls_above;       // [node_count] the largest call over the node and all that it depends on
     int32_t  *stack, *stamps;    // [node_count] scratch: tli_bound_exceeds_in_gap
@@ -1227,13 +1227,14 @@ static void tli_bound_find_calls(tli_bound *model) {
             if (model->thing_of[tensor] >= 0) model->reads_mark[model->thing_of[tensor]] = 1;
             if (model->calls_above[maker] > above) above = model->calls_above[maker];
         }
-        model->calls[id] = node->fwork_bytes;
+        model->calls[id] = 0;
         for (i = node->first_input; i < end; i++)
             model->calls[id] += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor]);
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             model->calls[id] += graph->outputs[i].bytes;
         model->reused[id] = reads == 1 ? graph->outputs[over].bytes : 0;
-        model->calls_above[id] = model->calls[id] + node->saved_bytes;
+        model->calls_above[id] = model->calls[id] +
+                                 tli_larger_u64(node->fwork_bytes, node->saved_bytes + node->swork_bytes);
         if (model->calls_above[id] < above) model->calls_above[id] = above;
     }
 }
@@ -1368,10 +1369,13 @@ static uint64_t tli_bound_set_up_work(const tli_bound *model) {
 }
 
 // The bytes of the smallest forward call of a node: each input once, outputs and scratch, in place where that
-// is allowed. A call that makes saved bytes holds them beside all outputs. Graph inputs do not count.
+// is allowed. A call that makes saved bytes holds them beside all outputs; where it has them, one that need not
+// make them may. Graph inputs do not count.
 static uint64_t tli_bound_call_bytes(const tli_bound *model, int32_t id, int saves) {
-    if (saves) return model->calls[id] + model->graph->nodes[id].saved_bytes;
-    return model->calls[id] - model->reused[id];
+    const tl_node *node = &model->graph->nodes[id];
+    uint64_t saving = model->calls[id] + node->saved_bytes + node->swork_bytes;
+    uint64_t bytes = model->calls[id] - model->reused[id] + node->fwork_bytes;
+    return saves || (node->saved_bytes && saving < bytes) ? saving : bytes;
 }
 
 // Push the maker of a thing, once, if the thing is marked `mark` and does not fit the room, and if a call

@@ -13,6 +13,7 @@
 // Each of these is simulated once for each stage, call by call, so that all bytes are exact. The cost of
 // reversing a segment is a step function of the bytes that it may hold; a curve is the list of its steps. It
 // is the minimum over sums of shifted curves of shorter segments; memory is not rounded to slots.
+// A stage with a node that may run once only is never advanced: it is saved when it runs, or is the last leaf.
 // Two departures from the paper: a leaf makes again only what its backwards read, and outputs of a stage that
 // its own backwards do not read are dropped before these.
 
@@ -47,6 +48,7 @@ typedef struct tli_chain_stage {
     tli_chain_absence absences[TLI_CHAIN_LEAVES];
     uint64_t leaf_least;            // the fewest of these bytes
     int32_t  leaf_count;
+    int32_t  once;                  // 1 = a node may run once only
 } tli_chain_stage;
 
 // Bytes ascend, costs descend. No points: the segment does not fit.
@@ -315,7 +317,7 @@ static void tli_chain_forward(tli_chain_play *play, int32_t id) {
         chain->here[i] = 1;
     }
     if (saves) play->live += node->saved_bytes;
-    tli_chain_reach(play, node->fwork_bytes);
+    tli_chain_reach(play, saves ? node->swork_bytes : node->fwork_bytes);
     play->cost += node->fwd_cost;
     if (play->steps) tli_add_step(play->steps, tli_step_of(kind, id, TL_ALL_OUTPUTS));
 }
@@ -405,8 +407,10 @@ static void tli_chain_read_stage(tli_chain *chain, int32_t stage) {
     tli_chain_stage *s = &chain->stages[stage];
     tli_chain_play play;
     int32_t i, end = graph->nodes[s->last].first_output + graph->nodes[s->last].output_count;
-    for (i = s->first; i <= s->last; i++)
+    for (i = s->first; i <= s->last; i++) {
         if (graph->nodes[i].has_grad) s->kept_bytes += graph->nodes[i].saved_bytes;
+        s->once |= graph->nodes[i].once;
+    }
     for (i = graph->nodes[s->first].first_output; i < end; i++) {
         uint64_t bytes = graph->nodes[graph->outputs[i].node].is_input ? 0 : graph->outputs[i].bytes;
         int32_t kind = chain->kinds[i], at;
@@ -539,7 +543,8 @@ static int tli_chain_has_leaves(const tli_chain *chain, int32_t stage) {
     if (chain->work >= chain->work_limit) return 0;
     for (id = s->first; id <= s->last; id++) {
         const tl_node *node = &chain->graph->nodes[id];
-        if (node->is_input || node->keep || node->saved_bytes || node->output_count != 1) return 0;
+        if (node->is_input || node->keep || node->once || node->saved_bytes || node->output_count != 1)
+            return 0;
     }
     return 1;
 }
@@ -645,6 +650,7 @@ static int tli_chain_equals_stage(const tli_chain_stage *a, const tli_chain_stag
     if (a->leaf_count != b->leaf_count) return 0;
     for (i = 0; i < a->leaf_count; i++)
         if (a->leaves[i].bytes != b->leaves[i].bytes || a->leaves[i].cost != b->leaves[i].cost) return 0;
+    if (a->once != b->once) return 0;
     return a->in_bytes == b->in_bytes && a->held_bytes == b->held_bytes && a->kept_bytes == b->kept_bytes &&
            a->advance_cost == b->advance_cost && a->save_cost == b->save_cost && a->back_cost == b->back_cost &&
            a->stay_bytes == b->stay_bytes && a->go_bytes == b->go_bytes &&
@@ -766,7 +772,7 @@ static uint64_t tli_chain_cost_at(const tli_chain_curve *curve, uint64_t bytes) 
 
 // The way of a segment that `split` stands for: first = save, else advance to that stage. To be called with
 // ascending splits; *advanced and *peak carry the sum and the peak of the advance. Returns 0 if a part of the
-// way is not planned.
+// way is not planned, or may not run again.
 static int tli_chain_next_way(const tli_chain *chain, int32_t first, int32_t last, int32_t split,
                               uint64_t *advanced, uint64_t *peak, tli_chain_way *way) {
     const tli_chain_stage *s = &chain->stages[first], *t = &chain->stages[last];
@@ -784,11 +790,13 @@ static int tli_chain_next_way(const tli_chain *chain, int32_t first, int32_t las
     *advanced += s->advance_cost;
     if (split - 1 == first) *peak = s->stay_bytes;
     else if (s->go_bytes > *peak) *peak = s->go_bytes;
+    if (s->once) *peak = UINT64_MAX;
     way->a = tli_chain_curve_of(chain, split, last);
     way->b = tli_chain_curve_of(chain, first, split - 1);
     way->shift = chain->stages[split].in_bytes;
-    way->least = *peak + t->held_bytes;
+    way->least = *peak == UINT64_MAX ? *peak : *peak + t->held_bytes;
     way->cost = *advanced;
+    if (*peak == UINT64_MAX) return 0;
     return tli_chain_is_planned(chain, first, split - 1) && tli_chain_is_planned(chain, split, last);
 }
 
@@ -1355,7 +1363,7 @@ static int tli_is_revolve_chain(const tl_graph *graph) {
     for (id = first; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         const tl_node_output *out = &graph->outputs[node->first_output];
-        if (!node->has_grad || node->keep || node->is_input || node->output_count != 1) return 0;
+        if (!node->has_grad || node->keep || node->is_input || node->once || node->output_count != 1) return 0;
         if (out->needed || node->inplace >= 0) return 0;
         if (node->saved_bytes || node->fwork_bytes != one->fwork_bytes) return 0;
         if (node->bwork_bytes != one->fwork_bytes || !out->bytes) return 0;
@@ -1446,12 +1454,19 @@ static int tli_chain_try_binomial(tli_chain *chain, tli_steps *steps, tli_chain_
     return found->cost != UINT64_MAX;
 }
 
+static int tli_chain_has_once(const tli_chain *chain) {
+    int32_t i;
+    for (i = 0; i < chain->stage_count; i++) if (chain->stages[i].once) return 1;
+    return 0;
+}
+
 // Write the steps that the curves describe, or those of the least budget if nothing fits.
 static tl_result tli_chain_finish(tli_chain *chain, int feasible, uint64_t work_limit, tli_steps *steps,
                                   tli_chain_result *found) {
     const tli_chain_curve *curve = tli_chain_curve_of(chain, 0, chain->stage_count - 1);
     tl_result result;
-    if (!chain->failed && feasible && !found->exact && tli_chain_try_binomial(chain, steps, found))
+    if (!chain->failed && feasible && !found->exact && !tli_chain_has_once(chain) &&
+        tli_chain_try_binomial(chain, steps, found))
         return chain->failed ? TL_ERROR_NO_MEMORY : TL_OK;
     feasible = feasible && curve->count;
     if (tli_chain_stops(chain) && !feasible && !chain->failed) return TL_ERROR_INFEASIBLE;

@@ -25,6 +25,7 @@ typedef struct tli_divide {
     int64_t  budget;
     int32_t *last_read;           // [tensors] the last wanted node that reads it; -1 = none, or a graph input
     int64_t *kept_bytes;          // [nodes] of what it makes and others or its backward read
+    uint8_t *has_run;             // [nodes] what may run once only is not listed again: what it makes stays
     tli_divide_segment *stack;    // [nodes + 1]
     int64_t *frontier;            // [nodes] scratch: of the segment's tensors that are read from there on
     int32_t  count;               // of the stack
@@ -66,7 +67,11 @@ static int tli_divide_add_call(tli_divide *d, int32_t call) {
 
 static int tli_divide_add_forwards(tli_divide *d, int32_t first, int32_t end) {
     int32_t id, ok = 1;
-    for (id = first; id < end && ok; id++) if (d->p->is_wanted[id]) ok = tli_divide_add_call(d, 2 * id);
+    for (id = first; id < end && ok; id++) {
+        if (!d->p->is_wanted[id] || (d->has_run[id] && d->p->graph->nodes[id].once)) continue;
+        d->has_run[id] = 1;
+        ok = tli_divide_add_call(d, 2 * id);
+    }
     return ok;
 }
 
@@ -166,12 +171,14 @@ static int tli_search_divide(const tli_search_problem *p, int64_t budget, tli_se
     d.last_read = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->graph->tensor_count, sizeof *d.last_read);
     d.kept_bytes = (int64_t *)tli_alloc_array(p->env, nodes, sizeof *d.kept_bytes);
     d.frontier = (int64_t *)tli_alloc_array(p->env, nodes, sizeof *d.frontier);
+    d.has_run = (uint8_t *)tli_alloc_array(p->env, nodes, 1);
     d.stack = (tli_divide_segment *)tli_alloc_array(p->env, nodes + 1, sizeof *d.stack);
-    ok = d.last_read && d.kept_bytes && d.frontier && d.stack;
+    ok = d.last_read && d.kept_bytes && d.has_run && d.frontier && d.stack;
     if (ok) tli_divide_read_graph(&d);
     ok = ok && tli_divide_run(&d);
     tli_release(p->env, d.last_read);
     tli_release(p->env, d.kept_bytes);
+    tli_release(p->env, d.has_run);
     tli_release(p->env, d.frontier);
     tli_release(p->env, d.stack);
     *work += d.work;

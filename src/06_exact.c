@@ -45,7 +45,11 @@ static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
 //   - a node runs again while one of its outputs is resident only if that output is dropped before,
 //     because the call makes it anyway. FORWARD_SAVE with all outputs resident has the same peak as
 //     dropping them and running with save, so it is not tried;
-//   - a call runs in place whenever the rest does not want the input: the same state for fewer bytes.
+//   - a call runs in place whenever the rest does not want the input: the same state for fewer bytes;
+//   - a forward that saves nothing that is wanted is FORWARD_SAVE all the same where its backward is still
+//     to come and that takes fewer bytes (swork far below fwork): what it saves is dropped at once.
+// A node that may run once only has one more item, "it runs later": wanted before its forward, it says that no
+// earlier call makes what the node makes, so no state wants both.
 // A state is dominated by another of the same position that wants a subset of its items and costs no more.
 // The estimate (a lower bound of the cost before a state) has two terms. The first is every forward that
 // some earlier backward or some wanted item needs, once. The second is taken at one earlier backward:
@@ -70,7 +74,8 @@ typedef struct tli_exact_call {
     int32_t  node, turn;                // turn: position of its backward, -1 = none
     tli_set  inputs, made, saved;       // items: read by forward; made by any forward; made by S alone
     tli_set  source;                    // the input that v.0 may overwrite; empty = none
-    uint64_t fwd_cost, out_bytes, fwork_bytes, saved_bytes, source_bytes;
+    tli_set  spent;                     // item of a node that may run once only; empty = may run again
+    uint64_t fwd_cost, out_bytes, fwork_bytes, swork_bytes, saved_bytes, source_bytes;
 } tli_exact_call;
 
 // One element of the knapsack: the items of a call, to be kept across a backward or made again after it.
@@ -92,6 +97,7 @@ typedef struct tli_exact_position {
     uint64_t spare_bytes;               // budget less during_bytes and the items that it reads
     int32_t  first_load, end_load;      // in order of cost per byte, the cheapest first
     tli_set  load_items;                // of all its loads
+    tli_set  fixed_items;               // made before it by calls that may run once only: they stay
     tli_exact_settled *settled;         // states that were expanded
     int32_t  settled_count, settled_capacity;
 } tli_exact_position;
@@ -113,6 +119,8 @@ typedef struct tli_exact {
     uint64_t            budget, pinned_bytes;
     int32_t             inference, peaks, found;  // peaks: 1 = minimise the peak, not the cost
     int32_t             item_count, call_count, position_count, load_count;
+    int32_t             first_spent;        // item; those of nodes that may run once only stand last
+    int32_t             spent_count;
     int32_t            *item_of;            // [tensor_count] -1 = none
     int32_t            *call_of;            // [node_count] -1 = none
     int32_t            *saved_of;           // [node_count] item of saved bytes or of "it ran"; -1 = none
@@ -123,7 +131,7 @@ typedef struct tli_exact {
     uint64_t           *weights;            // [8 * TLI_EXACT_WORDS][256] sums of item_bytes, by byte of a set
     uint64_t            item_bytes[TLI_EXACT_ITEMS];
     int32_t             first, last;        // positions at which the plan begins, 0, and ends
-    tli_set             given, target;      // wanted at these: nothing, and the results
+    tli_set             given, target;      // wanted at these: nothing but "it runs later", and the results
     int32_t             width;              // most states that are expanded at a position; 0 = all, best first
     uint64_t            most_total;         // with a width: only states of less are looked at
     tli_remat_watch    *watch;
@@ -267,6 +275,9 @@ static void tli_exact_number(tli_exact *x, uint8_t *read_by_grad) {
         x->position_count++;
     }
     x->position_count++;
+    x->first_spent = x->item_count;
+    for (id = 0; id < graph->node_count; id++)
+        if (x->call_of[id] >= 0 && graph->nodes[id].once) tli_exact_add_item(x, 0);
 }
 
 static tl_result tli_exact_alloc(tli_exact *x) {
@@ -314,6 +325,9 @@ static void tli_exact_read_call(tli_exact *x, int32_t id, int32_t *position) {
     call->turn = -1;
     call->fwd_cost = node->fwd_cost;
     call->fwork_bytes = node->fwork_bytes;
+    call->swork_bytes = node->swork_bytes;
+    if (node->once) call->spent = tli_set_of(x->first_spent + x->spent_count++);
+    x->given = tli_set_join(x->given, call->spent);
     call->inputs = tli_exact_items_read(x, node, 0);
     tli_exact_find_source(x, node, call);
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
@@ -448,6 +462,10 @@ static void tli_exact_add_load(tli_exact *x, tli_exact_position *p,
     // The call counts here only if the first term of the estimate has it before this backward, or never.
     if (tli_set_is_empty(tli_set_meet(items, p[1].before)) && !tli_set_is_within(items, x->given)) return;
     load.items = tli_set_less(items, p->reads);
+    if (!tli_set_is_empty(call->spent)) {
+        p->fixed_items = tli_set_join(p->fixed_items, load.items);
+        return;
+    }
     load.bytes = tli_exact_weigh(x, load.items);
     load.cost = call->fwd_cost;
     if (!load.bytes || !load.cost) return;
@@ -471,7 +489,7 @@ static int tli_exact_read_budget(tli_exact *x) {
         if (bytes > x->budget) return 0;
         p->spare_bytes = x->budget - bytes;
         p->first_load = x->load_count;
-        p->load_items = tli_no_items();
+        p->load_items = p->fixed_items = tli_no_items();
         for (i = 0; i < x->call_count; i++) tli_exact_add_load(x, p, &x->calls[i]);
         p->end_load = x->load_count;
     }
@@ -492,9 +510,10 @@ static uint64_t tli_exact_share(uint64_t cost, uint64_t part, uint64_t whole) {
 // order of the loads, stays the same.
 static uint64_t tli_exact_overflow(tli_exact *x, const tli_exact_position *p, tli_set wanted) {
     const tli_exact_load *load = x->loads + p->first_load;
-    uint64_t bytes = tli_exact_weigh(x, tli_set_meet(wanted, p->load_items)), cost = 0, part;
+    tli_set held = tli_set_join(p->load_items, p->fixed_items);
+    uint64_t bytes = tli_exact_weigh(x, tli_set_meet(wanted, held)), cost = 0, part;
     x->work += 4;
-    for (; bytes > p->spare_bytes; load++) {
+    for (; bytes > p->spare_bytes && load < x->loads + p->end_load; load++) {
         tli_set items = tli_set_meet(load->items, wanted);
         x->work++;
         if (tli_set_is_empty(items)) continue;
@@ -628,11 +647,25 @@ static int32_t tli_exact_add_state(tli_exact *x, tli_set wanted, int32_t positio
     return at;
 }
 
+// Whether a state wants what a node makes that may run once only, and runs later.
+static int tli_exact_is_too_late(const tli_exact *x, tli_set wanted) {
+    int32_t k, left = x->spent_count;
+    for (k = 0; k < x->call_count && left > 0; k++) {
+        const tli_exact_call *call = &x->calls[k];
+        if (tli_set_is_empty(call->spent)) continue;
+        left--;
+        if (tli_set_is_within(call->spent, wanted) &&
+            !tli_set_is_empty(tli_set_meet(wanted, tli_set_join(call->made, call->saved)))) return 1;
+    }
+    return 0;
+}
+
 // Record that the step `kind` of x->call leads from this state to x->after, at this cost and peak.
 static void tli_exact_reach(tli_exact *x, tli_set wanted, int32_t position, tl_step_kind kind,
                             uint64_t cost, uint64_t peak) {
     tli_exact_state *s;
     int32_t at;
+    if (x->spent_count && tli_exact_is_too_late(x, wanted)) return;
     if (x->peaks) cost = peak > x->paid ? peak : x->paid;
     else if (peak > x->budget) return;
     else if (!tli_add_u64(cost, x->paid, &cost)) x->full = 1;
@@ -652,19 +685,36 @@ static void tli_exact_reach(tli_exact *x, tli_set wanted, int32_t position, tl_s
 
 // -- exact: edges, backwards in time --
 
+// How a forward runs that does not save what is wanted afterwards, and the bytes of it that depend on that.
+static tl_step_kind tli_exact_find_form(const tli_exact_call *call, tli_set wanted_after, int32_t position,
+                                        uint64_t *bytes) {
+    int inplace = !tli_set_is_empty(tli_set_less(call->source, wanted_after));
+    int may_save = call->turn >= position && tli_set_is_empty(tli_set_meet(wanted_after, call->saved));
+    uint64_t over = inplace ? call->source_bytes : 0, saving = call->saved_bytes + call->swork_bytes;
+    *bytes = call->out_bytes + call->fwork_bytes - over;
+    if (!call->saved_bytes || !may_save || saving + over >= call->fwork_bytes)
+        return inplace ? TL_STEP_FORWARD_INPLACE : TL_STEP_FORWARD;
+    *bytes = call->out_bytes + saving;
+    return TL_STEP_FORWARD_SAVE;
+}
+
 static void tli_exact_undo_forward(tli_exact *x, const tli_exact_call *call) {
     tli_set before = tli_set_join(tli_set_less(x->wanted_after, call->made), call->inputs);
-    uint64_t bytes = x->positions[x->position].between_bytes + call->out_bytes + call->fwork_bytes;
+    uint64_t between = x->positions[x->position].between_bytes, bytes;
     int makes = !tli_set_is_empty(tli_set_meet(x->wanted_after, call->made));
     int saves = !tli_set_is_empty(tli_set_meet(x->wanted_after, call->saved));
-    int inplace = !tli_set_is_empty(tli_set_less(call->source, x->wanted_after));
+    tl_step_kind kind;
+    before = tli_set_join(before, call->spent);
+    if (!tli_set_is_empty(tli_set_meet(x->wanted_after, call->spent))) return;
+    if (!tli_set_is_within(call->spent, x->given)) return;
     if (saves)  // `before` still has the saved item, so its bytes count during the call
         tli_exact_reach(x, tli_set_less(before, call->saved), x->position, TL_STEP_FORWARD_SAVE,
-                        call->fwd_cost, bytes + tli_exact_weigh(x, before));
+                        call->fwd_cost,
+                        between + call->out_bytes + call->swork_bytes + tli_exact_weigh(x, before));
     if (!makes) return;
-    bytes += tli_exact_weigh(x, before) - (inplace ? call->source_bytes : 0);
-    tli_exact_reach(x, before, x->position, inplace ? TL_STEP_FORWARD_INPLACE : TL_STEP_FORWARD,
-                    call->fwd_cost, bytes);
+    kind = tli_exact_find_form(call, x->wanted_after, x->position, &bytes);
+    tli_exact_reach(x, before, x->position, kind, call->fwd_cost,
+                    between + bytes + tli_exact_weigh(x, before));
 }
 
 static void tli_exact_undo_backward(tli_exact *x) {
@@ -757,6 +807,7 @@ static void tli_exact_add_steps(const tli_exact *x, int32_t state, tli_steps *st
         tli_add_step(steps, tli_step_of((tl_step_kind)s->kind, call->node, TL_ALL_OUTPUTS));
         if (s->kind == TL_STEP_FORWARD_INPLACE) gone = tli_set_less(gone, call->source);
         if (s->kind == TL_STEP_BACKWARD) gone = tli_set_less(gone, call->saved);
+        if (s->kind == TL_STEP_FORWARD_SAVE) gone = tli_set_join(gone, tli_set_less(call->saved, t->wanted));
         tli_exact_add_drops(x, gone, steps);
         for (i = node->first_output; i < end; i++)
             if (x->item_of[i] < 0 || !tli_set_has(t->wanted, x->item_of[i]))
@@ -862,6 +913,13 @@ static tl_result tli_remat_exact(tl_env *env, const tl_graph *graph, uint64_t bu
     return result;
 }
 
+// The fewest bytes of a forward beside its inputs.
+static uint64_t tli_exact_least_call(const tli_exact_call *call) {
+    uint64_t bytes = call->out_bytes - call->source_bytes + call->fwork_bytes;
+    uint64_t saving = call->out_bytes + call->saved_bytes + call->swork_bytes;
+    return !call->saved_bytes || bytes < saving ? bytes : saving;
+}
+
 // The largest working set of a single call among those that must run: a lower bound of every budget.
 static uint64_t tli_exact_least(const tli_exact *x) {
     uint64_t least = x->pinned_bytes, bytes;
@@ -871,8 +929,7 @@ static uint64_t tli_exact_least(const tli_exact *x) {
     for (k = 0; k < x->call_count; k++) {
         const tli_exact_call *call = &x->calls[k];
         if (tli_set_is_empty(tli_set_meet(wanted, tli_set_join(call->made, call->saved)))) continue;
-        bytes = x->pinned_bytes + tli_exact_weigh(x, call->inputs) + call->out_bytes + call->fwork_bytes;
-        bytes -= call->source_bytes;
+        bytes = x->pinned_bytes + tli_exact_weigh(x, call->inputs) + tli_exact_least_call(call);
         if (bytes > least) least = bytes;
     }
     for (k = 0; k < x->position_count - 1; k++) {

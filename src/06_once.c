@@ -34,6 +34,7 @@ typedef struct tli_once {
     uint64_t *item_bytes;            // [items]
     uint8_t  *is_read;               // [items] by some backward
     uint8_t  *is_result;             // [items] resident at the end
+    uint8_t  *is_fixed;              // [items] kept by every set: results, and what is made once only
     uint8_t  *runs;                  // [nodes] 1 = in the first pass
     uint64_t *gradients, *left;      // [nodes] gradients and scratch during a backward, gradients after it
     uint8_t  *here, *wanted;         // [items] scratch of a measurement
@@ -80,7 +81,7 @@ static tl_result tli_once_alloc(tli_once *o) {
              tli_once_new_set(o, &o->least);
     for (i = 0; i < TLI_ONCE_STARTS && ok; i++) ok = tli_once_new_set(o, &o->starts[i]);
     o->item_bytes = (uint64_t *)tli_alloc_array(o->env, items, sizeof *o->item_bytes);
-    o->is_read = (uint8_t *)tli_alloc_array(o->env, 4 * items, 1);
+    o->is_read = (uint8_t *)tli_alloc_array(o->env, 5 * items, 1);
     o->runs = (uint8_t *)tli_alloc_array(o->env, 2 * nodes, 1);
     o->gradients = (uint64_t *)tli_alloc_array(o->env, 2 * nodes, sizeof *o->gradients);
     o->stack = (int32_t *)tli_alloc_array(o->env, 5 * nodes + 1, sizeof *o->stack);
@@ -91,6 +92,7 @@ static tl_result tli_once_alloc(tli_once *o) {
     o->is_result = o->is_read + items;
     o->here = o->is_result + items;
     o->wanted = o->here + items;
+    o->is_fixed = o->wanted + items;
     o->again = o->runs + nodes;
     o->left = o->gradients + nodes;
     o->cursors = o->stack + nodes + 1;
@@ -175,6 +177,12 @@ static int32_t tli_once_maker(const tli_once *o, int32_t item) {
     return item < o->graph->tensor_count ? o->graph->outputs[item].node : item - o->graph->tensor_count;
 }
 
+static void tli_once_find_fixed(tli_once *o) {
+    int32_t i;
+    for (i = 0; i < o->item_count; i++)
+        o->is_fixed[i] = o->is_result[i] || o->graph->nodes[tli_once_maker(o, i)].once;
+}
+
 // The cost of making an item again alone, per byte, in 256ths of a bit.
 static int64_t tli_once_worth(const tli_once *o, int32_t item) {
     return (tli_search_log(o->graph->nodes[tli_once_maker(o, item)].fwd_cost) -
@@ -187,7 +195,7 @@ static void tli_once_rank_items(tli_once *o) {
     for (item = 0; item < o->item_count; item++) {
         int32_t id = tli_once_maker(o, item);
         int is_tensor = item < o->graph->tensor_count;
-        if (!o->runs[id] || o->is_result[item] || (!is_tensor && !o->is_read[item])) continue;
+        if (!o->runs[id] || o->is_fixed[item] || (!is_tensor && !o->is_read[item])) continue;
         o->rank[o->rank_count++] = item;
     }
     for (gap = o->rank_count / 2; gap > 0; gap /= 2)
@@ -251,7 +259,7 @@ static void tli_once_list_calls(tli_once *o, const uint8_t *keep) {
     o->call_count = 0;
     o->cost = o->base_cost;
     tli_zero(o->again, (size_t)o->node_count);
-    for (i = 0; i < o->item_count; i++) o->here[i] = (uint8_t)(keep[i] || o->is_result[i]);
+    for (i = 0; i < o->item_count; i++) o->here[i] = (uint8_t)(keep[i] || o->is_fixed[i]);
     for (id = 0; id < o->node_count; id++) {
         int32_t saved = tli_once_saved_item(o, id);
         const tl_node *node = &o->graph->nodes[id];
@@ -291,9 +299,9 @@ static void tli_once_find_lives(tli_once *o, const uint8_t *keep) {
         const tl_node *node = &graph->nodes[id];
         int are_here = at >= o->first_count && kind == TLI_ONCE_SAVE;  // then the call makes saved bytes alone
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            are_here &= (keep[i] || o->is_result[i]) && o->wanted[i];
+            are_here &= (keep[i] || o->is_fixed[i]) && o->wanted[i];
         for (i = node->first_output; i < node->first_output + node->output_count; i++) {
-            int stays = at >= o->first_count && (keep[i] || o->is_result[i]);
+            int stays = at >= o->first_count && (keep[i] || o->is_fixed[i]);
             if (kind == TLI_ONCE_BACKWARD) { if (graph->outputs[i].needed) tli_once_use(o, i, at); }
             else if (!are_here) tli_once_make(o, i, at, stays);
         }
@@ -306,6 +314,11 @@ static void tli_once_find_lives(tli_once *o, const uint8_t *keep) {
         }
         o->work += 4 + 2 * (uint64_t)(node->input_count + node->output_count);
     }
+}
+
+static uint64_t tli_once_scratch(const tli_once *o, int32_t call) {
+    const tl_node *node = &o->graph->nodes[call / 4];
+    return call % 4 == TLI_ONCE_SAVE ? node->swork_bytes : node->fwork_bytes;
 }
 
 // Find cost and peak of the plan of a set.
@@ -321,7 +334,7 @@ static void tli_once_measure(tli_once *o, const uint8_t *keep) {
         int backward = o->calls[at] % 4 == TLI_ONCE_BACKWARD;
         live += o->made[at];
         sum = live + o->beside[at];
-        sum += backward ? o->gradients[id] : gradients + o->graph->nodes[id].fwork_bytes;
+        sum += backward ? o->gradients[id] : gradients + tli_once_scratch(o, o->calls[at]);
         if (sum > o->peak) { o->peak = sum; o->peak_node = id; }
         if (backward) gradients = o->left[id];
         live -= o->freed[at];
@@ -566,7 +579,7 @@ static tl_result tli_once_make_plan(tli_once *o, const tli_once_set *set, tl_pla
     int32_t at;
     tli_once_list_calls(o, set->keep);
     for (at = 0; at < o->graph->tensor_count; at++)
-        o->trial.keep[at] = set->keep[at] || o->is_result[at] ||
+        o->trial.keep[at] = set->keep[at] || o->is_fixed[at] ||
                             o->graph->nodes[o->graph->outputs[at].node].is_input;
     for (at = 0; at < o->call_count; at++)
         tli_add_step(&calls, tli_step_of(kinds[o->calls[at] % 4], o->calls[at] / 4, TL_ALL_OUTPUTS));
@@ -594,6 +607,7 @@ static tl_result tli_remat_once(const tli_remat_input *in, tli_once_result *foun
     result = tli_once_alloc(&o);
     if (!result) {
         tli_once_read_items(&o);
+        tli_once_find_fixed(&o);
         tli_once_find_runs(&o);
         tli_once_count_gradients(&o);
         tli_once_rank_items(&o);

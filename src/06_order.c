@@ -94,10 +94,11 @@ static int32_t tli_order_find_over(const tli_order *o, const tl_node *node, int 
 static void tli_order_add_forward(tli_order *o, int32_t id) {
     const tl_graph *graph = o->graph;
     const tl_node *node = &graph->nodes[id];
-    int32_t call = tli_order_add_call(o, id, 0, node->fwork_bytes), i;
+    int saves = node->saved_bytes && !o->desc->inference;
+    int32_t call = tli_order_add_call(o, id, 0, saves ? node->swork_bytes : node->fwork_bytes), i;
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         o->item_of[i] = tli_order_add_item(o, call, graph->outputs[i].bytes, i, o->results[i]);
-    if (node->saved_bytes && !o->desc->inference)
+    if (saves)
         o->saved_of[id] = tli_order_add_item(o, call, node->saved_bytes, -1, 0);
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
         tli_order_add_read(o, call, o->item_of[graph->inputs[i].tensor]);

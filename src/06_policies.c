@@ -297,9 +297,13 @@ static uint64_t tli_policy_price(tli_policy *p, uint64_t *bytes) {
 }
 
 static tl_result tli_policy_try(tli_policy *p) {
-    uint64_t bytes, cost = tli_policy_price(p, &bytes);
+    uint64_t bytes, cost;
     tl_plan plan;
     tl_result made;
+    int32_t id;
+    for (id = 0; id < p->graph->node_count; id++)
+        if (p->graph->nodes[id].once) tli_policy_keep(p, id, 1);
+    cost = tli_policy_price(p, &bytes);
     if (cost != UINT64_MAX && !tli_policy_may_help(p, bytes, cost)) return TL_OK;
     made = tl_plan_kept_set(&p->quiet, p->graph, p->keep, &plan);
     return tli_policy_offer(p, made, &plan);
@@ -558,9 +562,9 @@ static void tli_find_carriers(tli_stages *s) {
 
 static void tli_stage_forward(tli_stages *s, int32_t id, int saves) {
     const tl_node *node = &s->policy->graph->nodes[id];
-    if (node->is_input) return;
+    if (node->is_input || (node->once && s->ran[id])) return;  // what runs once only stays to its last use
     s->ran[id] = 1;
-    tli_add_step(&s->calls, tli_step_of(tli_forward_kind(node, saves), id, TL_ALL_OUTPUTS));
+    tli_add_step(&s->calls, tli_step_of(tli_forward_kind(node, saves || node->once), id, TL_ALL_OUTPUTS));
 }
 
 static void tli_stages_advance(tli_stages *s, int32_t from, int32_t to) {

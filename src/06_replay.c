@@ -68,7 +68,7 @@ static void tli_replay_call(tli_replay *r, int32_t call) {
         r->cost += graph->nodes[id].fwd_cost;
         if (r->is_held[tli_search_saved_item(p, id)]) {
             kind = TL_STEP_FORWARD_SAVE;
-            own += (int64_t)graph->nodes[id].saved_bytes;
+            own += tli_search_save_bytes(p, id);
         } else if ((over = tli_replay_overwritten(r, id)) >= 0) {
             kind = TL_STEP_FORWARD_INPLACE;
             own -= p->item_bytes[graph->nodes[id].first_output];

@@ -54,7 +54,8 @@ static uint64_t tli_search_copy_price(const tli_search_state *r, int32_t tensor)
 static int tli_search_weigh_copy(tli_search_state *r, int32_t tensor, int32_t e, int64_t full, uint64_t *cost,
                                  int64_t *freed, int32_t *count) {
     const tli_search_seq *s = &r->seq;
-    uint64_t price = r->p->graph->nodes[r->p->graph->outputs[tensor].node].fwd_cost;
+    const tl_node *maker = &r->p->graph->nodes[r->p->graph->outputs[tensor].node];
+    uint64_t price = maker->once ? TLI_SEARCH_MOST_COST : maker->fwd_cost;
     int64_t packed = 0, holds;
     int32_t i, copy = -1;
     if (!TLI_SEARCH_COPIES || !r->p->copies) return 0;
@@ -106,6 +107,12 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
             if (e < 0) { *count = 0; return 0; }
             if (tli_search_is_use(s, s->events[e].behind)) continue;
             if (tli_search_when(s, e) >= full) continue;
+            if (graph->nodes[id].once) {  // held across the full call, or it comes back from a copy
+                if (tli_search_weigh_copy(r, tensor, e, full, &cost, &freed, count)) continue;
+                if (bytes >= freed) { *count = 0; return 0; }
+                freed -= bytes;
+                continue;
+            }
             if (bytes < freed && tli_search_log(graph->nodes[id].fwd_cost) - tli_search_log((uint64_t)bytes) >
                                      tli_search_log(cost) - tli_search_log((uint64_t)freed) + 16384) {
                 freed -= bytes;
@@ -198,6 +205,7 @@ static int tli_search_compare(tli_search_state *r, int32_t item, int32_t full, i
     s->work += 6;
     if (TLI_SEARCH_COPIES && gone < 0 && r->p->copies && item < r->p->graph->tensor_count)
         tli_search_compare_copies(r, item, x, y, least);
+    if (tli_search_is_made_once(r->p, item)) return 1;
     if (r->chosen_count) {  // skip it if its own forward alone, a lower bound of the cost, scores no better
         score = tli_search_when(s, y) - tli_search_when(s, x);
         score = r->ratio[item] - r->distance * tli_search_log((uint64_t)score >> 12);
@@ -629,6 +637,16 @@ static int tli_search_load_program(tli_search_seq *s) {
     return ok;
 }
 
+// The fewest bytes of a forward that takes so many without saving. One that has something to save may run as
+// FORWARD_SAVE, which takes fewer where swork is far below fwork, and must if it runs only once.
+static int64_t tli_search_least_bytes(const tli_search_problem *p, int32_t id, int64_t bytes) {
+    const tl_node *node = &p->graph->nodes[id];
+    int64_t more = tli_search_save_bytes(p, id);
+    if (!node->saved_bytes || p->inference) return bytes;
+    if (node->inplace >= 0) more += p->item_bytes[node->first_output];
+    return node->once || more < 0 ? bytes + more : bytes;
+}
+
 // The largest working set of one call: a lower bound of every budget.
 static int64_t tli_search_find_floor(const tli_search_problem *p) {
     int64_t most = p->input_bytes;
@@ -640,6 +658,7 @@ static int64_t tli_search_find_floor(const tli_search_problem *p) {
         for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
             if (p->touches[k].is_use) bytes += p->item_bytes[p->touches[k].item];
         if (is_inplace) bytes -= p->item_bytes[p->graph->nodes[call / 2].first_output];
+        if (call % 2 == 0) bytes = tli_search_least_bytes(p, call / 2, bytes);
         if (p->input_bytes + bytes > most) most = p->input_bytes + bytes;
     }
     return most;

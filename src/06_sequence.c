@@ -124,10 +124,21 @@ static uint64_t tli_search_call_cost(const tli_search_problem *p, int32_t call) 
     return call % 2 || call >= tli_search_end_call(p) ? 0 : p->graph->nodes[call / 2].fwd_cost;
 }
 
+// The bytes of a forward that saves beyond those of one that does not: below 0 where swork is far below fwork.
+static int64_t tli_search_save_bytes(const tli_search_problem *p, int32_t id) {
+    const tl_node *node = &p->graph->nodes[id];
+    return (int64_t)node->saved_bytes + (int64_t)node->swork_bytes - (int64_t)node->fwork_bytes;
+}
+
 // The node whose forward makes an item.
 static int32_t tli_search_maker(const tli_search_problem *p, int32_t item) {
     if (item < p->graph->tensor_count) return p->graph->outputs[item].node;
     return (item - p->graph->tensor_count) % p->node_count;
+}
+
+// Whether an item is made once only in a sequence: its node may not run again.
+static int tli_search_is_made_once(const tli_search_problem *p, int32_t item) {
+    return p->graph->nodes[tli_search_maker(p, item)].once;
 }
 
 static void tli_search_free_problem(tli_search_problem *p) {
@@ -290,7 +301,8 @@ static int tli_search_is_countable(const tl_graph *graph) {
     int32_t i;
     for (i = 0; i < graph->tensor_count; i++) sum += 2 * graph->outputs[i].bytes;
     for (i = 0; i < graph->node_count; i++) {
-        sum += graph->nodes[i].saved_bytes + graph->nodes[i].fwork_bytes + graph->nodes[i].bwork_bytes;
+        sum += graph->nodes[i].saved_bytes + graph->nodes[i].bwork_bytes;
+        sum += tli_larger_u64(graph->nodes[i].fwork_bytes, graph->nodes[i].swork_bytes);
         cost += graph->nodes[i].fwd_cost;
     }
     return sum < (uint64_t)TLI_SEARCH_MOST_BYTES && cost < TLI_SEARCH_MOST_COST >> 6;
@@ -389,6 +401,8 @@ typedef struct tli_search_greedy {
     int32_t      *order;         // [nodes] of tli_search_demand_in_order
     uint32_t     *stamp;         // [nodes] equals stamped where a node is in the queue
     uint32_t      stamped;
+    int32_t      *until;         // [items] see below; NULL = all nodes may run again
+    int32_t      *ends, *next_end;  // [program + 1] [items] lists of items by `until`; -1 = the end of a list
     tli_search_calls  calls;
     int64_t       most_calls;
     uint64_t      cost, work, most_work;
@@ -411,6 +425,9 @@ static void tli_search_free_greedy(tli_search_greedy *g) {
     tli_release(env, g->queue);
     tli_release(env, g->order);
     tli_release(env, g->stamp);
+    tli_release(env, g->until);
+    tli_release(env, g->ends);
+    tli_release(env, g->next_end);
     tli_release(env, g->calls.calls);
 }
 
@@ -430,6 +447,57 @@ static void tli_search_list_uses(tli_search_greedy *g) {
     for (i = 0; i < g->program.count; i++)
         for (k = p->first_touch[calls[i]]; k < p->first_touch[calls[i] + 1]; k++)
             if (p->touches[k].is_use) g->uses[g->next_use[p->touches[k].item]++] = i;
+}
+
+// -- search: greedy: what nodes make that may run once only --
+//
+// It cannot be made again, so it stays until nothing can need it: neither a call of the program nor a call that
+// makes something again for one. `until` is the last such position of the program. After it the item is dead.
+
+static int tli_search_runs_once(const tl_graph *graph) {
+    int32_t id;
+    for (id = 0; id < graph->node_count; id++) if (graph->nodes[id].once) return 1;
+    return 0;
+}
+
+static void tli_search_find_ends(tli_search_greedy *g) {
+    const tli_search_problem *p = g->p;
+    const tl_graph *graph = p->graph;
+    int32_t id, i;
+    for (i = 0; i < p->item_count; i++)
+        g->until[i] = g->first_use[i] < g->first_use[i + 1] ? g->uses[g->first_use[i + 1] - 1] : -1;
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        int32_t last = g->until[tli_search_saved_item(p, id)];
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (g->until[i] > last) last = g->until[i];
+        for (i = node->first_input; i < node->first_input + node->input_count && !node->once; i++)
+            if (last > g->until[graph->inputs[i].tensor]) g->until[graph->inputs[i].tensor] = last;
+    }
+    for (i = 0; i <= g->program.count; i++) g->ends[i] = -1;
+    for (i = 0; i < graph->tensor_count + p->node_count; i++) {
+        if (g->until[i] < 0 || !tli_search_is_made_once(p, i)) continue;
+        g->next_end[i] = g->ends[g->until[i]];
+        g->ends[g->until[i]] = i;
+    }
+}
+
+// 0 = no memory.
+static int tli_search_init_ends(tli_search_greedy *g) {
+    tl_env *env = g->p->env;
+    uint64_t items = (uint64_t)g->p->item_count;
+    if (!tli_search_runs_once(g->p->graph)) return 1;
+    g->until = (int32_t *)tli_alloc_array(env, items, sizeof *g->until);
+    g->next_end = (int32_t *)tli_alloc_array(env, items, sizeof *g->next_end);
+    g->ends = (int32_t *)tli_alloc_array(env, (uint64_t)g->program.count + 1, sizeof *g->ends);
+    if (!g->until || !g->next_end || !g->ends) return 0;
+    tli_search_find_ends(g);
+    return 1;
+}
+
+// Whether an item must stay at the present position of the program.
+static int tli_search_stays(const tli_search_greedy *g, int32_t item) {
+    return g->until && g->until[item] >= g->now && tli_search_is_made_once(g->p, item);
 }
 
 static tl_result tli_search_init_greedy(const tli_search_problem *p, tli_search_greedy *g) {
@@ -454,13 +522,14 @@ static tl_result tli_search_init_greedy(const tli_search_problem *p, tli_search_
     if (g->here && g->pins && g->first_use && g->uses && g->next_use && g->heap && g->place && g->key &&
         g->stack && g->queue && g->order && g->stamp && tli_search_list_program(p, &g->program)) {
         tli_search_list_uses(g);
-        return TL_OK;
+        if (tli_search_init_ends(g)) return TL_OK;
     }
     tli_search_free_greedy(g);
     return TL_ERROR_NO_MEMORY;
 }
 
 #define TLI_SEARCH_CLOSURE_LIMIT 200  // nodes visited to price an eviction
+#define TLI_SEARCH_STAYS INT64_MAX    // score of what must not be evicted
 
 // The cost of making an item again from the resident items.
 static uint64_t tli_search_price(tli_search_greedy *g, int32_t item) {
@@ -487,6 +556,7 @@ static uint64_t tli_search_price(tli_search_greedy *g, int32_t item) {
 static int64_t tli_search_score(tli_search_greedy *g, int32_t item) {
     int32_t next = g->next_use[item] < g->first_use[item + 1] ? g->uses[g->next_use[item]] : -1;
     int64_t distance = next < 0 ? 2 * (int64_t)g->program.count : (int64_t)next - g->now + 1, score;
+    if (tli_search_stays(g, item)) return TLI_SEARCH_STAYS;
     score = g->rule.cost * tli_search_log(tli_search_price(g, item)) -
             g->rule.bytes * tli_search_log((uint64_t)g->p->item_bytes[item]) -
             g->rule.distance * tli_search_log((uint64_t)distance);
@@ -567,6 +637,7 @@ static int tli_search_make_room(tli_search_greedy *g, int64_t bytes) {
             tli_search_sift(g, 0);
             if (g->heap[0] != item) continue;
         }
+        if (score == TLI_SEARCH_STAYS) return 0;
         tli_search_evict(g, item);
     }
     return 1;
@@ -591,6 +662,7 @@ static int64_t tli_search_overwrite(tli_search_greedy *g, int32_t id) {
     if (node->inplace < 0 || g->here[node->first_output]) return 0;
     input = g->p->graph->inputs[node->first_input + node->inplace].tensor;
     if (g->pins[input] > 1 || g->next_use[input] < g->first_use[input + 1]) return 0;
+    if (tli_search_stays(g, input) && g->until[input] > g->now) return 0;
     return g->p->item_bytes[input];
 }
 
@@ -617,10 +689,10 @@ static int tli_search_run_call(tli_search_greedy *g, int32_t call) {
             if (item < p->graph->tensor_count) { if (g->here[item]) bytes -= p->item_bytes[item]; }
             else if (item < p->graph->tensor_count + p->node_count && !g->here[item]) saved = item;
         }
-        if (saved >= 0 && tli_search_make_room(g, bytes + p->item_bytes[saved])) {
+        if (saved >= 0 && tli_search_make_room(g, bytes + tli_search_save_bytes(p, id))) {
             tli_search_make_resident(g, saved);
         } else {
-            if (saved >= 0 && g->pins[saved]) return 0;
+            if (saved >= 0 && (g->pins[saved] || tli_search_is_made_once(p, saved))) return 0;
             over = tli_search_overwrite(g, id);
             if (over && g->live + g->gradients + bytes > g->budget)
                 tli_search_evict(g, p->graph->inputs[p->graph->nodes[id].first_input +
@@ -742,6 +814,8 @@ static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *ru
         for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
             if (p->touches[k].is_use) g->next_use[p->touches[k].item]++;
         if (!(rule->in_order ? tli_search_demand_in_order(g, call) : tli_search_demand(g, call))) return 0;
+        for (k = g->until ? g->ends[g->now] : -1; k >= 0; k = g->next_end[k])
+            if (g->here[k]) tli_search_evict(g, k);
     }
     return 1;
 }
@@ -908,7 +982,7 @@ static int64_t tli_search_own(const tli_search_seq *s, const tli_search_place *p
     const tl_graph *graph = s->p->graph;
     int64_t bytes = s->p->call_bytes[place->call] + place->packs;
     if (place->call % 2) return bytes;  // a backward: gradients are among them
-    if (place->saves) bytes += (int64_t)graph->nodes[place->call / 2].saved_bytes;
+    if (place->saves) bytes += tli_search_save_bytes(s->p, place->call / 2);
     if (place->overwrites) bytes -= (int64_t)graph->outputs[graph->nodes[place->call / 2].first_output].bytes;
     return bytes + place->gradients;
 }
@@ -1031,7 +1105,7 @@ static int64_t tli_search_freed(const tli_search_seq *s, const tli_search_place 
     int64_t freed = 0;
     if (place->call < tli_search_end_call(s->p))
         freed = place->call % 2 ? s->p->call_bytes[place->call] - s->p->gradient_bytes[id]
-                                : (int64_t)graph->nodes[id].fwork_bytes;
+                : (int64_t)(place->saves ? graph->nodes[id].swork_bytes : graph->nodes[id].fwork_bytes);
     for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
         int32_t item = s->events[e].item;
         if (tli_search_is_kept(s, s->events[e].behind)) continue;

@@ -185,15 +185,16 @@ static int tli_part_bytes(uint64_t bytes, uint64_t parts, uint64_t *part) {
 
 // Scale a node of source. Scratch and saved bytes are rounded up to whole elements.
 static void tli_scale_node(const tli_compile *c, tl_node *node, uint64_t parts) {
-    uint64_t *work[3];
+    uint64_t *work[4];
     int k;
     work[0] = &node->saved_bytes;
     work[1] = &node->fwork_bytes;
     work[2] = &node->bwork_bytes;
+    work[3] = &node->swork_bytes;
     if (node->fixed) parts = 1;
     node->fwd_cost = tli_divide_up(node->fwd_cost, parts);
     node->bwd_cost = tli_divide_up(node->bwd_cost, parts);
-    for (k = 0; k < 3; k++) {
+    for (k = 0; k < 4; k++) {
         uint64_t bytes = parts > 1 ? tli_round_bytes(tli_divide_up(*work[k], parts), 4) : *work[k];
         *work[k] = tli_scale_bytes(bytes, c->precision);
     }

@@ -194,6 +194,7 @@ static void tli_relax(const tli_compile *c, tli_relaxed *r) {
         node->saved_bytes = tli_round_bytes(node->saved_bytes, alignment);
         node->fwork_bytes = tli_round_bytes(node->fwork_bytes, alignment);
         node->bwork_bytes = tli_round_bytes(node->bwork_bytes, alignment);
+        node->swork_bytes = tli_round_bytes(node->swork_bytes, alignment);
     }
     for (k = 0; k < graph->tensor_count; k++)
         r->outputs[k].bytes = tli_round_bytes(r->outputs[k].bytes, alignment);

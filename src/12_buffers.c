@@ -79,6 +79,9 @@ typedef struct tli_online {
     int32_t  *forward_uses;    // [tensor_count] later forwards that read it
     int32_t  *backward_uses;   // [tensor_count] later backwards that read it
     int32_t  *pins;            // [item_count] > 0 = must not be evicted
+    int32_t  *until;           // [tensor_count] the last goal that can need it; NULL = all nodes may run again
+    int32_t  *ends, *next_end; // [2 nodes] [tensor_count] lists of tensors by `until`; -1 = the end of a list
+    int32_t   now;             // number of the goal: forward of node v: v, backward: 2 nodes - 1 - v
     uint64_t *made_at;         // [item_count] value of clock when it was made
     uint64_t *used_at;         // [item_count] value of clock when it was last used
     // The closure of a goal: the nodes to run again for it.

@@ -99,14 +99,15 @@ static int32_t tli_input_node(const tl_graph *graph, int32_t input) {
     return graph->outputs[graph->inputs[input].tensor].node;
 }
 
-// Constant nodes, and those of them that others read, or whose outputs are results.
+// Constant nodes, and those of them that others read, or whose outputs are results. A forward with an
+// effect (once) runs in every pass.
 static void tli_find_constants(tli_caching *c) {
     const tl_run *run = c->run;
     const tl_graph *graph = run->graph;
     int32_t id, i;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
-        int is_constant = tli_ask_version(run, id, 0) && (run->inference || !node->has_grad);
+        int is_constant = tli_ask_version(run, id, 0) && (run->inference || !node->has_grad) && !node->once;
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
             is_constant &= c->is_constant[tli_input_node(graph, i)];
         c->is_constant[id] = (uint8_t)is_constant;
@@ -244,6 +245,7 @@ static void tli_add_part(const tl_graph *from, tli_part *part, int32_t id, int a
         node->is_input = 1;
         node->inplace = -1;
         node->layer = part->highest_layer;
+        node->origin = given->origin;
     }
     node->keep = (uint8_t)keep;
     node->first_input = graph->input_count;

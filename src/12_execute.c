@@ -112,6 +112,7 @@ static tl_result tli_begin_forward(tl_run *run) {
     const tl_node_output *outputs = &run->graph->outputs[node->first_output];
     tli_buffer *buffers = &run->tensors[node->first_output], *saved = &run->saved[run->last.node];
     int32_t i, missing = 0, inplace = run->last.kind == TL_STEP_FORWARD_INPLACE;
+    uint64_t bytes;
     tl_result result = TL_OK;
     if (inplace) tli_hand_over(run, node);
     for (i = 0; i < node->output_count && !result; i++) {
@@ -130,7 +131,8 @@ static tl_result tli_begin_forward(tl_run *run) {
         result = tli_claim_device(run, node->saved_bytes, &saved->device);
         saved->state = TLI_RESIDENT;
     }
-    return result ? result : tli_claim_device(run, node->fwork_bytes, &run->call.scratch);
+    bytes = run->last.kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes : node->fwork_bytes;
+    return result ? result : tli_claim_device(run, bytes, &run->call.scratch);
 }
 
 static void tli_describe_forward(tl_run *run) {

@@ -85,20 +85,112 @@ static tl_result tli_online_drop(tl_run *run, int32_t tensor) {
     return result;
 }
 
+// -- online decisions: what nodes make that may run once only --
+//
+// It is owed to the goals that can need it, directly or to make something else again: until the last of them it
+// is held on either tier, or compressed.
+
+static int tli_online_is_once(const tl_run *run, int32_t tensor) {
+    return run->graph->nodes[run->graph->outputs[tensor].node].once;
+}
+
+static int tli_online_is_owed(const tl_run *run, int32_t tensor) {
+    const tli_online *o = &run->online;
+    return o->until && o->until[tensor] >= o->now && tli_online_is_once(run, tensor);
+}
+
+static void tli_online_find_until(tl_run *run) {
+    int32_t *until = run->online.until;
+    const tl_graph *graph = run->graph;
+    int32_t id, i;
+    for (i = 0; i < graph->tensor_count; i++) until[i] = -1;
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        int32_t backward = run->inference || !node->has_grad ? -1 : 2 * graph->node_count - 1 - id, again = id;
+        if (node->saved_bytes && backward > again) again = backward;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            if (graph->outputs[i].needed && backward > until[i]) until[i] = backward;
+            if (until[i] > again) again = until[i];
+        }
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor, last = node->once ? id : again;
+            if (graph->inputs[i].needed && backward > last) last = backward;
+            if (last > until[tensor]) until[tensor] = last;
+        }
+    }
+}
+
+static void tli_online_list_ends(tl_run *run) {
+    tli_online *o = &run->online;
+    int32_t i;
+    for (i = 0; i < 2 * run->graph->node_count; i++) o->ends[i] = -1;
+    for (i = 0; i < run->graph->tensor_count; i++) {
+        if (o->until[i] < 0 || !tli_online_is_once(run, i)) continue;
+        o->next_end[i] = o->ends[o->until[i]];
+        o->ends[o->until[i]] = i;
+    }
+}
+
+// 0 = no memory.
+static int tli_online_init_until(tl_run *run) {
+    tli_online *o = &run->online;
+    uint64_t nodes = (uint64_t)run->graph->node_count, tensors = (uint64_t)run->graph->tensor_count;
+    int32_t id, any = 0;
+    for (id = 0; id < run->graph->node_count; id++) any |= run->graph->nodes[id].once;
+    if (!any) return 1;
+    o->until = (int32_t *)tli_alloc_array(run->env, tensors, sizeof *o->until);
+    o->next_end = (int32_t *)tli_alloc_array(run->env, tensors, sizeof *o->next_end);
+    o->ends = (int32_t *)tli_alloc_array(run->env, 2 * nodes, sizeof *o->ends);
+    if (!o->until || !o->next_end || !o->ends) return 0;
+    tli_online_find_until(run);
+    tli_online_list_ends(run);
+    return 1;
+}
+
 static tl_result tli_online_let_go(tl_run *run, int32_t tensor) {
-    return tli_online_stays(run, tensor) ? TL_OK : tli_online_drop(run, tensor);
+    if (tli_online_stays(run, tensor) || tli_online_is_owed(run, tensor)) return TL_OK;
+    return tli_online_drop(run, tensor);
+}
+
+// Drop what was owed to the goal that is reached, and to none after it.
+static tl_result tli_online_end_goal(tl_run *run) {
+    tli_online *o = &run->online;
+    int32_t tensor = o->until ? o->ends[o->now] : -1;
+    tl_result result = TL_OK;
+    o->now++;
+    for (; tensor >= 0 && !result; tensor = o->next_end[tensor])
+        if (!tli_online_has_uses(run, tensor)) result = tli_online_let_go(run, tensor);
+    return result;
 }
 
 // -- online decisions: eviction --
+
+// The ways in which a tensor may leave the device.
+static tli_exits tli_online_find_exits(const tl_run *run, int32_t tensor) {
+    const tli_online *o = &run->online;
+    const tli_sim_tensor *t = &o->sim.tensors[tensor];
+    tli_exits exits;
+    exits.codec = t->state == TLI_RESIDENT && tli_is_f32(run, tensor) ? run->desc.codec : TL_CODEC_NONE;
+    exits.may_spill = t->state == TLI_RESIDENT && !t->on_host;
+    exits.may_drop = t->on_host || !tli_online_is_owed(run, tensor);
+    exits.bytes = exits.held_bytes = run->graph->outputs[tensor].bytes;
+    exits.device_room = tli_room(o->budget, o->sim.live_bytes);
+    exits.host_room = tli_room(run->live_budget[TL_TIER_HOST], o->sim.host_bytes);
+    return exits;
+}
 
 static int tli_online_may_evict(const tl_run *run, int32_t item) {
     const tli_online *o = &run->online;
     const tl_graph *graph = run->graph;
     int32_t node = item - graph->tensor_count;
+    tli_exits exits;
     if (o->pins[item] || !run->checkpoints_on) return 0;
-    if (node >= 0) return o->sim.nodes[node].has_saved;
+    if (node >= 0) return o->sim.nodes[node].has_saved && !graph->nodes[node].once;
     if (!graph->outputs[item].bytes || tli_online_stays(run, item)) return 0;
-    return o->sim.tensors[item].state == TLI_RESIDENT || o->sim.tensors[item].state == TLI_PACKED;
+    if (o->sim.tensors[item].state != TLI_RESIDENT && o->sim.tensors[item].state != TLI_PACKED) return 0;
+    if (!tli_online_is_owed(run, item)) return 1;
+    exits = tli_online_find_exits(run, item);
+    return tli_choose_exit(&exits) != TLI_EXIT_NONE;
 }
 
 // The cost to recompute the outputs of a node: its own, and that of its ancestors along the first input
@@ -171,22 +263,14 @@ static int32_t tli_online_pick(tl_run *run) {
 
 // Compress an item if that is allowed and both copies fit, else spill it if the host has room, else drop it.
 static tl_result tli_online_evict(tl_run *run, int32_t item) {
-    tli_online *o = &run->online;
-    const tli_sim_tensor *t = &o->sim.tensors[item];
     tli_exits exits;
     tli_exit way;
     tl_result result;
-    o->eviction_count++;
+    run->online.eviction_count++;
     if (item >= run->graph->tensor_count)
         return tli_online_emit(run, TL_STEP_DROP_SAVED, item - run->graph->tensor_count,
                                TL_ALL_OUTPUTS, TL_CODEC_NONE);
-    exits.codec = t->state == TLI_RESIDENT && tli_is_f32(run, item) ? run->desc.codec
-                                                                                        : TL_CODEC_NONE;
-    exits.may_spill = t->state == TLI_RESIDENT && !t->on_host;
-    exits.may_drop = 1;
-    exits.bytes = exits.held_bytes = run->graph->outputs[item].bytes;
-    exits.device_room = tli_room(o->budget, o->sim.live_bytes);
-    exits.host_room = tli_room(run->live_budget[TL_TIER_HOST], o->sim.host_bytes);
+    exits = tli_online_find_exits(run, item);
     way = tli_choose_exit(&exits);
     if (way == TLI_EXIT_COMPRESS) return tli_online_emit_tensor(run, TL_STEP_COMPRESS, item, run->desc.codec);
     if (way == TLI_EXIT_DROP) return tli_online_emit_tensor(run, TL_STEP_DROP, item, TL_CODEC_NONE);
@@ -280,7 +364,7 @@ static void tli_online_collect(tl_run *run, int32_t from) {
 
 static uint64_t tli_online_forward_bytes(const tl_run *run, int32_t id, int with_saved) {
     const tl_node *node = &run->graph->nodes[id];
-    uint64_t bytes = node->fwork_bytes + (with_saved ? node->saved_bytes : 0);
+    uint64_t bytes = with_saved ? node->saved_bytes + node->swork_bytes : node->fwork_bytes;
     int32_t i, missing = 0;
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         missing += run->online.sim.tensors[i].state == TLI_ABSENT;
@@ -328,7 +412,8 @@ static tli_closure_bytes tli_online_measure_closure(tl_run *run) {
             if (o->wanted[i] == TLI_WANT_MADE) cut += graph->outputs[i].bytes;
         }
         if (cut + node->fwork_bytes > sum.most) sum.most = cut + node->fwork_bytes;
-        if (node->fwork_bytes > sum.work) sum.work = node->fwork_bytes;
+        sum.work = tli_larger_u64(sum.work, node->fwork_bytes);
+        if (node->saved_bytes) sum.work = tli_larger_u64(sum.work, node->swork_bytes);
         if (node->has_grad && !o->sim.nodes[o->closure[k]].has_saved)
             sum.saved += node->saved_bytes;
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
@@ -480,7 +565,7 @@ static tl_result tli_online_forward(tl_run *run, int32_t id) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[id];
     int keeps = tli_policy_keeps(run, id);
-    int with_saved = !run->inference && node->has_grad && node->saved_bytes && keeps;
+    int with_saved = !run->inference && node->has_grad && node->saved_bytes && (keeps || node->once);
     tl_result result;
     int32_t i;
     tli_online_want_inputs(run, id);
@@ -576,7 +661,7 @@ static tl_result tli_online_clear(tl_run *run) {
         result = tli_online_let_go(run, i);
     for (i = 0; i < graph->node_count && !result; i++) {
         o->pins[tli_item_of_saved(run, i)] = 0;
-        if (o->sim.nodes[i].has_saved && run->checkpoints_on)
+        if (o->sim.nodes[i].has_saved && run->checkpoints_on && !graph->nodes[i].once)
             result = tli_online_emit(run, TL_STEP_DROP_SAVED, i, TL_ALL_OUTPUTS, TL_CODEC_NONE);
     }
     return result;
@@ -587,13 +672,16 @@ static tl_result tli_online_clear(tl_run *run) {
 // goal needs do not depend on the budget: so if a budget works with bare goals alone, every larger one
 // works, too, and the least budget can be found by bisection.
 static tl_result tli_online_reach_goal(tl_run *run, int32_t id, int backward) {
-    tl_result result = backward ? tli_online_backward(run, id) : tli_online_forward(run, id);
-    if (result != TL_ERROR_OVER_BUDGET) return result;
-    result = tli_online_clear(run);
-    run->online.is_bare = 1;
-    if (!result) result = backward ? tli_online_backward(run, id) : tli_online_forward(run, id);
-    run->online.is_bare = 0;
-    return result;
+    tl_result result;
+    run->online.now = backward ? 2 * run->graph->node_count - 1 - id : id;
+    result = backward ? tli_online_backward(run, id) : tli_online_forward(run, id);
+    if (result == TL_ERROR_OVER_BUDGET) {
+        result = tli_online_clear(run);
+        run->online.is_bare = 1;
+        if (!result) result = backward ? tli_online_backward(run, id) : tli_online_forward(run, id);
+        run->online.is_bare = 0;
+    }
+    return result ? result : tli_online_end_goal(run);
 }
 
 // Drop what is left at the end: tensors that no backward read, host copies, saved bytes.
@@ -602,6 +690,7 @@ static tl_result tli_online_close(tl_run *run) {
     const tl_graph *graph = run->graph;
     tl_result result = TL_OK;
     int32_t i;
+    o->now = 2 * graph->node_count;
     for (i = 0; i < graph->tensor_count && !result; i++) result = tli_online_let_go(run, i);
     for (i = 0; i < graph->node_count && !result; i++)
         if (o->sim.nodes[i].has_saved)
@@ -639,6 +728,9 @@ static void tli_free_online(tl_run *run) {
     tli_release(env, o->forward_uses);
     tli_release(env, o->backward_uses);
     tli_release(env, o->pins);
+    tli_release(env, o->until);
+    tli_release(env, o->ends);
+    tli_release(env, o->next_end);
     tli_release(env, o->made_at);
     tli_release(env, o->used_at);
     tli_release(env, o->closure);
@@ -677,7 +769,7 @@ static tl_result tli_init_online(tl_run *run) {
         asks ? (int32_t *)tli_alloc_array(env, items, sizeof *o->candidate_items) : NULL;
     if (!o->forward_uses || !o->backward_uses || !o->pins || !o->made_at || !o->used_at ||
         !o->closure || !o->wanted || !o->wanted_uses || !o->left || !o->cuts || !has_spans ||
-        (asks && (!o->candidates || !o->candidate_items)))
+        !tli_online_init_until(run) || (asks && (!o->candidates || !o->candidate_items)))
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(ONLINE_STATE_NO_MEMORY));
     tli_zero(&flags, sizeof flags);
     flags.inference = run->inference;
@@ -714,7 +806,7 @@ static tl_result tli_start_online(tl_run *run, uint64_t budget) {
     tli_zero(o->used_at, items * sizeof *o->used_at);
     o->record.count = 0;
     o->record.failed = 0;
-    o->next_forward = 0;
+    o->next_forward = o->now = 0;
     o->next_backward = run->graph->node_count - 1;
     o->closed = 0;
     o->clock = 0;

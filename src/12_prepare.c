@@ -189,6 +189,7 @@ static tl_result tli_scale_copy(tl_run *run, const tl_graph *graph, tl_graph *sc
         node->saved_bytes = tli_scale_bytes(node->saved_bytes, run->precision);
         node->fwork_bytes = tli_scale_bytes(node->fwork_bytes, run->precision);
         node->bwork_bytes = tli_scale_bytes(node->bwork_bytes, run->precision);
+        node->swork_bytes = tli_scale_bytes(node->swork_bytes, run->precision);
     }
     for (i = 0; i < graph->tensor_count; i++) {
         tl_node_output *output = &outputs[i];
@@ -1230,6 +1231,8 @@ static tl_result tli_add_layer_node(tl_env *env, tl_graph *graph, const tl_layer
     node.param_bytes = layer->param_bytes;
     node.layer = index + 1;
     node.keep = layer->keep;
+    node.once = layer->once;
+    node.swork_bytes = layer->swork_bytes;
     return tl_add_node(env, graph, &node, NULL);
 }
 

@@ -84,7 +84,7 @@ typedef struct tl_kernel_call {
     const tl_operand *output_grads;    // [output_count] backward: read only
     const tl_operand *input_grads;     // [input_count] backward: add (+=); bytes 0 = not wanted
     tl_operand        saved;           // FORWARD_SAVE: written; BACKWARD: read only
-    tl_operand        scratch;         // fwork or bwork bytes, content undefined
+    tl_operand        scratch;         // fwork, swork or bwork bytes, content undefined
     uint64_t          first, count;    // the call is for the elements first .. first + count - 1 of `total`;
                                        // 0 and total, unless the node takes blocks, see tl_kernel_fn
     uint64_t          total;           // elements of output 0: its bytes / those of an element of its format
@@ -221,7 +221,8 @@ typedef struct tl_run_desc {
     // its kernel depends on; 0 = it differs in every pass, as random numbers do. Versions are compared, never
     // ordered. tl_init_run asks for every node, micro-batch 0, but not for conversions that the run carries out
     // itself. A node is constant if its version and those of all that it is made from are not 0 and, in
-    // training, none of these has a backward: a constant prefix, frozen layers. What others read of constant
+    // training, none of these has a backward: a constant prefix, frozen layers; but not one that may run once
+    // only, whose effect is wanted in every pass. What others read of constant
     // nodes, and results among them, is kept, as much of it as the budget holds: both the plan of a pass that
     // makes it and that of one that begins with it, the same arenas for both. A pass runs the shorter plan if
     // all that was asked for has the versions of the pass before, no input among it was written since
@@ -457,6 +458,8 @@ typedef struct tl_layer {
     uint64_t     fwd_cost, bwd_cost;  // 0 = 1
     const char  *needs;           // what backward reads: "in", "out", "in,out", "none"; 0 = "in"
     int32_t      keep;            // 1 = its output is a result: tl_read_tensor after the pass
+    int32_t      once;            // 1 = forward has an effect and never runs again in a pass
+    uint64_t     swork_bytes;     // as in tl_node_desc
 } tl_layer;
 
 // Prepare a run over a chain of layers; desc's graph and kernels are ignored. The run makes and owns the

@@ -19,6 +19,6 @@ for path in sys.argv[2:]:
         check_schedule.open = lambda _: io.StringIO(text, newline=None)
         print('graph', os.path.basename(path))
         for n in check_schedule.load(path):
-            print('%d %s %s fwd=%d bwd=%d out=%s saved=%d fwork=%d bwork=%d grad=%d keep=%d inplace=%d in=%s reads=%s' % (
-                n.id, n.name, n.op, n.fwd, n.bwd, ','.join(map(str, n.out)), n.saved, n.fwork, n.bwork, n.grad, n.keep,
-                -1 if n.inplace is None else n.inplace, tensors(n.ins), tensors(sorted(n.reads))))
+            print('%d %s %s fwd=%d bwd=%d out=%s saved=%d fwork=%d bwork=%d swork=%d grad=%d keep=%d once=%d inplace=%d in=%s reads=%s' % (
+                n.id, n.name, n.op, n.fwd, n.bwd, ','.join(map(str, n.out)), n.saved, n.fwork, n.bwork, n.swork,
+                n.grad, n.keep, n.once, -1 if n.inplace is None else n.inplace, tensors(n.ins), tensors(sorted(n.reads))))

@@ -242,6 +242,18 @@ static void constant_prefix_of_inference_runs_once(void **state) {
         }
 }
 
+// A forward with an effect is run in every pass, and what it makes is not constant.
+static void what_may_run_once_only_runs_in_every_pass(void **state) {
+    static pair p;
+    int k;
+    (void)state;
+    pair_open(&p, prefix, TL_MODE_LAZY, tl_gradient_none(), 0, 0);
+    ((tl_node *)p.graph.nodes)[A].once = 1;
+    pair_start(&p);
+    for (k = 0; k < 3; k++) assert_int_equal(pair_pass(&p, 0), 4);
+    pair_close(&p);
+}
+
 static void what_changes_runs_again(void **state) {
     static pair p;
     int32_t id;
@@ -762,6 +774,7 @@ static void random_changes_never_leave_stale_results(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(constant_prefix_of_inference_runs_once),
+        cmocka_unit_test(what_may_run_once_only_runs_in_every_pass),
         cmocka_unit_test(what_changes_runs_again),
         cmocka_unit_test(write_without_new_version_counts_as_change),
         cmocka_unit_test(version_that_becomes_unknown_runs_in_every_pass),

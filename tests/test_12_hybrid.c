@@ -339,7 +339,7 @@ static void outcomes_stay_and_nothing_takes_more_than_was_planned(void **state) 
         tl_run_report lazy, hybrid;
         tl_plan plan;
         int mode;
-        if (random_graph(NULL, &random, round % 3 ? 24 : 60, &graph)) fail_msg("%s", "no graph");
+        if (random_effect_graph(NULL, &random, round % 3 ? 24 : 60, round % 4 * 8, &graph)) fail_msg("%s", "no graph");
         make_dynamic(&random, &graph, 40);
         expected = hybrid_keep_all(&graph, (uint64_t)round, shares, 3, &arena);
         memset(&lazy, 0, sizeof lazy);

@@ -195,6 +195,71 @@ static void run_online(const tl_graph *graph, tl_random *random, int inference, 
     if (random_chance(random, 20)) (void)run_plan_twice(graph, &plan, kind ^ 3, 7, repeat, &expected);
 }
 
+// -- nodes that run once only --
+
+#define EFFECT_TEXT(attributes)                                                         \
+    "tlg 1\n"                                                                           \
+    "node 0 x input fwd=0 bwd=0 out=32 needs=none in=-\n"                               \
+    "node 1 a op fwd=1 bwd=1 out=32 needs=in in=0" attributes "\n"                      \
+    "node 2 b op fwd=9 bwd=1 out=32 needs=in in=1\n"                                    \
+    "node 3 c op fwd=9 bwd=1 out=32 needs=in in=2\n"                                    \
+    "node 4 d op fwd=9 bwd=1 out=32 needs=in in=3\n"                                    \
+    "node 5 e op fwd=9 bwd=1 out=32 needs=in in=4\n"
+
+// Steps of a kind on a node in an online pass; the outcome is that of keeping all.
+static int32_t count_online(const char *text, uint64_t budget, uint64_t host, tl_step_kind kind, int32_t node) {
+    static bed b;
+    tl_graph graph = graph_of(text);
+    uint64_t peak, expected = keep_all_outcome(&graph, 0, 1, &peak);
+    tl_plan plan;
+    int32_t i, count = 0;
+    bed_open(&b, &graph, 0, 5, 1);
+    b.desc.budget_bytes = budget;
+    b.desc.host_budget_bytes = host;
+    bed_must_init(&b);
+    (void)bed_step(&b, 0);
+    assert_int_equal(bed_step(&b, 0), expected);
+    tl_find_run_plan(b.run, &plan);
+    for (i = 0; i < plan.step_count; i++) count += plan.steps[i].kind == kind && plan.steps[i].node == node;
+    bed_close(&b);
+    tl_free_graph(NULL, &graph);
+    return count;
+}
+
+// The cheapest to make again is a. Where it may not be, it stays; with room on the host it goes there.
+static void an_online_run_makes_once_what_may_run_once_only(void **state) {
+    (void)state;
+    assert_true(count_online(EFFECT_TEXT(""), 192, 0, TL_STEP_FORWARD, 1) > 1);
+    assert_int_equal(count_online(EFFECT_TEXT(" once"), 192, 0, TL_STEP_FORWARD, 1), 1);
+    assert_int_equal(count_online(EFFECT_TEXT(" once"), 192, 0, TL_STEP_SPILL, 1), 0);
+    assert_int_equal(count_online(EFFECT_TEXT(" once"), 192, 320, TL_STEP_FORWARD, 1), 1);
+    assert_int_equal(count_online(EFFECT_TEXT(" once"), 192, 320, TL_STEP_SPILL, 1), 1);
+    // policy none keeps nothing, so it would save late: its only run is the one that saves
+    assert_int_equal(count_online(EFFECT_TEXT(" saved=8 fwork=64 swork=16 once"), 192, 0, TL_STEP_FORWARD_SAVE, 1), 1);
+}
+
+// What an online run needs at least with everything else evicted is named; scratch of a save counts as swork.
+static void swork_is_what_an_online_run_needs(void **state) {
+    static const char *const texts[] = { EFFECT_TEXT(" saved=8 fwork=2000 swork=16 once"), EFFECT_TEXT(" saved=8 fwork=16 swork=2000 once") };
+    uint64_t named[2];
+    int i;
+    (void)state;
+    for (i = 0; i < 2; i++) {
+        static bed b;
+        tl_graph graph = graph_of(texts[i]);
+        bed_open(&b, &graph, 0, 5, 1);
+        b.desc.budget_bytes = 1;
+        assert_int_equal(bed_init(&b), TL_ERROR_INFEASIBLE);
+        named[i] = named_bytes(b.env.error.text);
+        b.desc.budget_bytes = named[i];
+        bed_must_init(&b);
+        (void)bed_step(&b, 0);
+        bed_close(&b);
+        tl_free_graph(NULL, &graph);
+    }
+    assert_true(named[0] < 500 && named[1] == 32 + 32 + 8 + 2000);
+}
+
 static void random_graphs_give_the_gradients_of_keep_all(void **state) {
     tl_random random;
     long round, rounds = SOAK_TIMES(1000), recomputes = 0, lossless = 0, lossy = 0;
@@ -210,7 +275,7 @@ static void random_graphs_give_the_gradients_of_keep_all(void **state) {
         int32_t i, repeat = random_count(&random, 1, random_chance(&random, 30) ? 3 : 1);
         int inference = random_chance(&random, 25);
         memset(&env, 0, sizeof env);
-        if (random_graph(&env, &random, 24, &graph)) fail_msg("%s", env.error.text);
+        if (random_effect_graph(&env, &random, 24, round % 3 * 15, &graph)) fail_msg("%s", env.error.text);
         expected = keep_all_outcome(&graph, inference, repeat, &peak);
         for (i = 0; i < graph.tensor_count; i++) keep[i] = (uint8_t)random_chance(&random, 50);
         if (!inference) {
@@ -1384,7 +1449,7 @@ static void dependencies_are_those_of_the_ranges(void **state) {
         memset(&env, 0, sizeof env);
         memset(&device, 0, sizeof device);
         device.alignment_bytes = 4;
-        if (random_graph(&env, &random, 14, &graph)) fail_msg("%s", env.error.text);
+        if (random_effect_graph(&env, &random, 14, round % 3 * 20, &graph)) fail_msg("%s", env.error.text);
         if (random_plan(&env, &random, &graph, &plan)) fail_msg("%s", "out of memory");
         if (random_offsets(&env, &random, &graph, &device, &plan)) fail_msg("%s", "out of memory");
         if (simulate(&graph, &plan, 4, &report)) plan.offset_count = 0;
@@ -3615,6 +3680,8 @@ static void what_succeeds_is_silent(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_succeeds_is_silent),
+        cmocka_unit_test(an_online_run_makes_once_what_may_run_once_only),
+        cmocka_unit_test(swork_is_what_an_online_run_needs),
         cmocka_unit_test(random_graphs_give_the_gradients_of_keep_all),
         cmocka_unit_test(plans_with_offsets_measure_the_arena_that_was_planned),
         cmocka_unit_test(chains_run_as_many_forwards_as_revolve_says),

@@ -293,11 +293,45 @@ static void what_is_not_fused_is_copied(void **state) {
         "tlg 1\n"
         "batch 32\n"
         "node 0 x input fwd=0 bwd=0 out=8,1 needs=none in=- keep fixed\n"
-        "node 1 frozen conv fwd=3 bwd=0 out=8 needs=none in=0.1 fwork=2 param=7 grad=no\n"
-        "node 2 split relu fwd=4 bwd=5 out=8,0,3 needs=in0,out2 in=1,0.0 saved=5 bwork=6 inplace=0 layer=0 unit=ffn\n"
+        "node 1 frozen conv fwd=3 bwd=0 out=8 needs=none in=0.1 fwork=2 param=7 grad=no once\n"
+        "node 2 split relu fwd=4 bwd=5 out=8,0,3 needs=in0,out2 in=1,0.0 saved=5 bwork=6 swork=4 inplace=0 layer=0 unit=ffn\n"
         "node 3 y ce fwd=1 bwd=2 out=9 needs=in,out in=2.0,2.2,2.2 layer=11 unit=attention keep\n";
     (void)state;
     assert_fuses(plain(), text, text);
+}
+
+// The backward of a fused node may make its members again.
+static void what_runs_once_is_not_fused(void **state) {
+    (void)state;
+    assert_fuses(plain(),
+        HEAD "node 2 b add fwd=5 bwd=6 out=640 needs=none in=1,0\n"
+             "node 3 c gelu fwd=7 bwd=8 out=640 needs=in in=2 once\n"
+             "node 4 d tanh fwd=9 bwd=9 out=640 needs=out in=3\n",
+        HEAD "node 2 b add fwd=5 bwd=6 out=640 needs=none in=1,0\n"
+             "node 3 c gelu fwd=7 bwd=8 out=640 needs=in in=2 once\n"
+             "node 4 d tanh fwd=9 bwd=9 out=640 needs=out in=3\n");
+}
+
+// A client finds what it keeps for a node by its origin: through fusion, and through fusion once more.
+static void origins_survive(void **state) {
+    tl_graph graph = graph_of(HEAD "node 2 b add fwd=5 bwd=6 out=640 needs=none in=1,0\n"
+                                   "node 3 c relu fwd=7 bwd=8 out=640 needs=out in=2\n"
+                                   "node 4 d conv fwd=9 bwd=9 out=640 needs=none in=3\n");
+    tl_fusion_desc desc = fusion_desc(&graph);
+    tl_fusion_plan once, twice;
+    (void)state;
+    ((tl_node *)graph.nodes)[2].origin = -1;  // made by the library: the first member of the caller's counts
+    ((tl_node *)graph.nodes)[4].origin = 40;
+    fused(&desc, &once);
+    assert_int_equal(once.graph.node_count, 4);
+    assert_true(once.graph.nodes[0].origin == 0 && once.graph.nodes[1].origin == 1);
+    assert_true(once.graph.nodes[2].origin == 3 && once.graph.nodes[3].origin == 40);
+    desc.graph = &once.graph;
+    fused(&desc, &twice);
+    assert_true(twice.graph.nodes[2].origin == 3 && twice.graph.nodes[3].origin == 40);
+    tl_free_fusion_plan(NULL, &twice);
+    tl_free_fusion_plan(NULL, &once);
+    tl_free_graph(NULL, &graph);
 }
 
 // Ranges of elements go through a chain if they go through each of its nodes.
@@ -993,6 +1027,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(with_a_device_memory_traffic_is_saved),
         cmocka_unit_test(ops_of_the_caller_replace_the_list),
         cmocka_unit_test(what_is_not_fused_is_copied),
+        cmocka_unit_test(what_runs_once_is_not_fused),
+        cmocka_unit_test(origins_survive),
         cmocka_unit_test(a_fused_node_takes_blocks_if_all_members_do),
         cmocka_unit_test(views_of_inner_tensors_are_gone),
         cmocka_unit_test(long_chains_are_cut_at_256),

@@ -39,8 +39,8 @@ static const char sample_text[] =
     "tlg 1\n"
     "batch 32\n"
     "node 0 x input fwd=0 bwd=0 out=8,1 needs=none in=- keep fixed\n"
-    "node 1 frozen conv fwd=3 bwd=0 out=8 needs=none in=0.1 fwork=2 param=7 grad=no\n"
-    "node 2 split relu fwd=4 bwd=5 out=8,0,3 needs=in0,out2 in=1,0.0 saved=5 bwork=6 inplace=0 layer=0 unit=ffn\n"
+    "node 1 frozen conv fwd=3 bwd=0 out=8 needs=none in=0.1 fwork=2 param=7 grad=no once\n"
+    "node 2 split relu fwd=4 bwd=5 out=8,0,3 needs=in0,out2 in=1,0.0 saved=5 bwork=6 swork=4 inplace=0 layer=0 unit=ffn\n"
     "node 3 y ce fwd=1 bwd=2 out=9 needs=in,out in=2.0,2.2,2.2 layer=11 unit=attention keep\n";
 
 static char *printed(const tl_graph *graph) {
@@ -115,12 +115,14 @@ static void add_node_fills_every_field(void **state) {
     assert_int_equal(id, 1);
     assert_true(!graph.nodes[1].is_input && !graph.nodes[1].has_grad);
     assert_int_equal(graph.nodes[1].input_count, 0);
+    assert_true(graph.nodes[1].origin == 1 && !graph.nodes[1].once && !graph.nodes[1].swork_bytes);
 
     inputs[0] = tensor_of(0, 1); inputs[1] = tensor_of(1, 0);
     desc.name = "b"; desc.op = "relu"; desc.unit = "ffn"; desc.needs = "in0,out2";
     desc.inputs = inputs; desc.input_count = 2; desc.output_bytes = bytes; desc.output_count = 3;
     desc.fwd_cost = 11; desc.bwd_cost = 12; desc.saved_bytes = 13; desc.fwork_bytes = 14; desc.bwork_bytes = 15;
     desc.param_bytes = 16; desc.layer = 1; desc.inplace = 2; desc.no_grad = 0; desc.keep = 1; desc.fixed = 1;
+    desc.once = 1; desc.origin = 8; desc.swork_bytes = 17;
     assert_int_equal(tl_add_node(&env, &graph, &desc, &id), TL_OK);
     node = &graph.nodes[2];
     assert_false(node->takes_blocks);
@@ -132,6 +134,7 @@ static void add_node_fills_every_field(void **state) {
     assert_true(node->fwd_cost == 11 && node->bwd_cost == 12 && node->saved_bytes == 13 && node->fwork_bytes == 14 &&
                 node->bwork_bytes == 15 && node->param_bytes == 16);
     assert_true(node->layer == 0 && node->inplace == 1 && node->has_grad && node->keep && node->fixed && !node->is_input);
+    assert_true(node->once && node->origin == 7 && node->swork_bytes == 17);
     assert_true(graph.inputs[0].tensor == 1 && graph.inputs[0].needed == 1);
     assert_true(graph.inputs[1].tensor == 2 && graph.inputs[1].needed == 0);
     assert_true(graph.outputs[3].node == 2 && graph.outputs[3].output == 0 && graph.outputs[3].bytes == 8 && !graph.outputs[3].needed);
@@ -140,6 +143,25 @@ static void add_node_fills_every_field(void **state) {
     assert_int_equal(tl_check_graph(&env, &graph), TL_OK);
     tl_free_graph(&env, &graph);
     assert_empty(&graph);
+}
+
+// 0 is the scratch of a plain forward; that there is none has a name of its own.
+static void swork_is_fwork_unless_given(void **state) {
+    static const uint64_t given[] = { 0, 3, TL_SCRATCH_NONE }, expected[] = { 14, 3, 0 };
+    tl_graph graph;
+    tl_node_desc desc = node_desc();
+    int i;
+    (void)state;
+    tl_init_graph(&graph);
+    desc.saved_bytes = 1; desc.fwork_bytes = 14;
+    for (i = 0; i < 3; i++) {
+        desc.swork_bytes = given[i];
+        desc.origin = 1 - i;
+        assert_int_equal(tl_add_node(NULL, &graph, &desc, NULL), TL_OK);
+        assert_true(graph.nodes[i].swork_bytes == expected[i]);
+    }
+    assert_true(graph.nodes[0].origin == 0 && graph.nodes[1].origin == 1 && graph.nodes[2].origin == -1);
+    tl_free_graph(NULL, &graph);
 }
 
 static void add_node_zero_means_default(void **state) {
@@ -217,10 +239,10 @@ static void add_node_refuses_wrong_descs(void **state) {
     REFUSES(desc.inplace = 1, TL_ERROR_INVALID_ARG, "inplace: the input must have the bytes of output 0");
     REFUSES(desc.inplace = 2, TL_ERROR_INVALID_ARG, "inplace: a graph input must not be overwritten");
     REFUSES(desc.layer = -1, TL_ERROR_INVALID_ARG, "layer: must not be negative");
-    REFUSES(desc.keep = 2, TL_ERROR_INVALID_ARG, "no_grad, keep, fixed, takes_blocks, dynamic: must be 0 or 1");
+    REFUSES(desc.keep = 2, TL_ERROR_INVALID_ARG, "no_grad, keep, fixed, takes_blocks, dynamic, once: must be 0 or 1");
     REFUSES(desc.fixed = -1, TL_ERROR_INVALID_ARG, "must be 0 or 1");
-    REFUSES(desc.takes_blocks = 2, TL_ERROR_INVALID_ARG, "takes_blocks, dynamic: must be 0 or 1");
-    REFUSES(desc.dynamic = 2, TL_ERROR_INVALID_ARG, "takes_blocks, dynamic: must be 0 or 1");
+    REFUSES(desc.takes_blocks = 2, TL_ERROR_INVALID_ARG, "takes_blocks, dynamic, once: must be 0 or 1");
+    REFUSES(desc.dynamic = 2, TL_ERROR_INVALID_ARG, "takes_blocks, dynamic, once: must be 0 or 1");
     REFUSES(desc.no_grad = 256, TL_ERROR_INVALID_ARG, "must be 0 or 1");
     REFUSES(desc.no_grad = 1, TL_ERROR_INVALID_ARG, "needs: must be none where there is no gradient");
     REFUSES((desc.no_grad = 1, desc.needs = "out"), TL_ERROR_INVALID_ARG, "needs: must be none where there is no gradient");
@@ -239,9 +261,14 @@ static void add_node_refuses_wrong_descs(void **state) {
     REFUSES((desc.op = "input", desc.bwd_cost = 1), TL_ERROR_INVALID_ARG, "bwd: must be 0");
     REFUSES((desc.op = "input", desc.fwork_bytes = 1), TL_ERROR_INVALID_ARG, "fwork: must be 0 for an input");
     REFUSES((desc.op = "input", desc.param_bytes = 1), TL_ERROR_INVALID_ARG, "param: must be 0 for an input");
+    REFUSES((desc.op = "input", desc.swork_bytes = 1), TL_ERROR_INVALID_ARG, "swork: must be 0 for an input");
+    REFUSES((desc.op = "input", desc.once = 1), TL_ERROR_INVALID_ARG, "once: an input has no forward");
+    REFUSES(desc.once = 2, TL_ERROR_INVALID_ARG, "no_grad, keep, fixed, takes_blocks, dynamic, once: must be 0 or 1");
+    REFUSES(desc.origin = -2, TL_ERROR_INVALID_ARG, "origin: must name a node, or be -1");
     REFUSES((desc.op = "input", desc.needs = "out"), TL_ERROR_INVALID_ARG, "needs: must be none");
     REFUSES(desc.output_bytes = &large, TL_ERROR_OVERFLOW, "out: the sum of all bytes, gradients included");
-    REFUSES((desc.saved_bytes = large), TL_ERROR_OVERFLOW, "saved, fwork, bwork: the sum of all bytes");
+    REFUSES((desc.saved_bytes = large), TL_ERROR_OVERFLOW, "saved, fwork, swork, bwork: the sum of all bytes");
+    REFUSES((desc.swork_bytes = large - 1), TL_ERROR_OVERFLOW, "saved, fwork, swork, bwork: the sum of all bytes");
     REFUSES((desc.fwd_cost = large, desc.bwd_cost = 1), TL_ERROR_OVERFLOW, "fwd, bwd: the sum of all costs");
 #undef REFUSES
     tl_free_graph(&env, &graph);
@@ -508,6 +535,11 @@ static void breaks(void (*change)(tl_graph *graph), tl_result code, const char *
     X(NODES(g)[2].fixed = 2, "flags: must be 0 or 1") \
     X(NODES(g)[2].takes_blocks = 2, "flags: must be 0 or 1") \
     X(NODES(g)[2].dynamic = 2, "flags: must be 0 or 1") \
+    X(NODES(g)[2].once = 2, "flags: must be 0 or 1") \
+    X(NODES(g)[2].origin = -2, "origin: must name a node, or be -1") \
+    X(NODES(g)[2].origin = INT32_MAX, "origin: must name a node, or be -1") \
+    X(NODES(g)[0].swork_bytes = 1, "swork: must be 0 for an input") \
+    X(NODES(g)[0].once = 1, "once: an input has no forward") \
     X(NODES(g)[1].is_input = 1, "op: must be input exactly for inputs") \
     X(NODES(g)[0].is_input = 0, "op: must be input exactly for inputs") \
     X(NODES(g)[2].layer = -2, "layer: must be a number below") \
@@ -547,9 +579,10 @@ static void breaks(void (*change)(tl_graph *graph), tl_result code, const char *
 #define OVERFLOWS(X) \
     X(OUTPUTS(g)[6].bytes = UINT64_MAX / 2 + 1, "node 3 (y): out: the sum of all bytes") \
     X((OUTPUTS(g)[5].bytes = UINT64_MAX / 4, OUTPUTS(g)[6].bytes = UINT64_MAX / 4), "node 3 (y): out: the sum of all bytes") \
-    X(NODES(g)[3].saved_bytes = UINT64_MAX - 70, "node 3 (y): saved, fwork, bwork: the sum of all bytes") \
-    X(NODES(g)[3].fwork_bytes = UINT64_MAX - 70, "node 3 (y): saved, fwork, bwork: the sum of all bytes") \
-    X(NODES(g)[3].bwork_bytes = UINT64_MAX - 70, "node 3 (y): saved, fwork, bwork: the sum of all bytes") \
+    X(NODES(g)[3].saved_bytes = UINT64_MAX - 74, "node 3 (y): saved, fwork, swork, bwork: the sum of all bytes") \
+    X(NODES(g)[3].fwork_bytes = UINT64_MAX - 74, "node 3 (y): saved, fwork, swork, bwork: the sum of all bytes") \
+    X(NODES(g)[3].swork_bytes = UINT64_MAX - 74, "node 3 (y): saved, fwork, swork, bwork: the sum of all bytes") \
+    X(NODES(g)[3].bwork_bytes = UINT64_MAX - 74, "node 3 (y): saved, fwork, swork, bwork: the sum of all bytes") \
     X(NODES(g)[3].fwd_cost = UINT64_MAX - 11, "node 3 (y): fwd, bwd: the sum of all costs") \
     X(NODES(g)[3].bwd_cost = UINT64_MAX - 12, "node 3 (y): fwd, bwd: the sum of all costs") \
     X(NODES(g)[3].param_bytes = UINT64_MAX - 6, "node 3 (y): param: the sum of all weights")
@@ -578,8 +611,8 @@ static void check_graph_holds_every_rule(void **state) {
 static void check_graph_sums_fit_to_the_last_unit(void **state) {
     tl_graph graph = graph_of(sample_text);
     (void)state;
-    // bytes: outputs 37 twice, saved 5, fwork 2, bwork 6 = 87; costs 15; weights 7
-    NODES(&graph)[3].saved_bytes = UINT64_MAX - 87;
+    // bytes: outputs 37 twice, saved 5, fwork 2, swork 4, bwork 6 = 91; costs 15; weights 7
+    NODES(&graph)[3].saved_bytes = UINT64_MAX - 91;
     NODES(&graph)[3].fwd_cost += UINT64_MAX - 15;
     NODES(&graph)[3].param_bytes = UINT64_MAX - 7;
     assert_int_equal(tl_check_graph(NULL, &graph), TL_OK);
@@ -1021,8 +1054,8 @@ static void parse_graph_accepts_other_spellings(void **state) {
         "\n  # a comment\r\n\ttlg  1 # with a comment \xe2\x82\xac\r\n\r\n"
         "batch\t032\r\n"
         "  node 0 x input fixed in=- out=8,1 keep bwd=0 needs=none fwd=000 saved=0\r\n"
-        "node 1 frozen conv grad=no fwork=2 param=7 in=0.1 fwd=3 bwd=0 out=8 needs=none#comment\n"
-        "node 2 split relu inplace=0 bwork=6 fwd=4 bwd=5 saved=5 out=8,0,3 in=1.0,0 layer=0 needs=out2,in0,in0 unit=ffn \n\n"
+        "node 1 frozen conv grad=no once fwork=2 param=7 in=0.1 fwd=3 bwd=0 out=8 needs=none#comment\n"
+        "node 2 split relu inplace=0 bwork=6 swork=4 fwd=4 bwd=5 saved=5 out=8,0,3 in=1.0,0 layer=0 needs=out2,in0,in0 unit=ffn \n\n"
         "node 3 y ce keep unit=attention layer=11 fwd=1 bwd=2 out=9 needs=out0,in2,in0,in1 in=2,2.2,2.2");
     (void)state;
     assert_prints(&graph, sample_text);
@@ -1074,6 +1107,11 @@ static void parse_graph_refuses_wrong_text(void **state) {
         { NODE " takes_blocks takes_blocks", TL_ERROR_PARSE, "line 3: takes_blocks: is given twice" },
         { NODE " dynamic dynamic", TL_ERROR_PARSE, "line 3: dynamic: is given twice" },
         { NODE " dynamic=1", TL_ERROR_PARSE, "line 3: dynamic: takes no value" },
+        { NODE " once once", TL_ERROR_PARSE, "line 3: once: is given twice" },
+        { NODE " once=1", TL_ERROR_PARSE, "line 3: once: takes no value" },
+        { NODE " swork", TL_ERROR_PARSE, "line 3: swork: needs a value" },
+        { NODE " swork=x", TL_ERROR_PARSE, "line 3: swork: must be a number below 2^64" },
+        { NODE " swork=18446744073709551615", TL_ERROR_PARSE, "line 3: swork: must be a number below 2^64" },
         { NODE " takes_blocks=1", TL_ERROR_PARSE, "line 3: takes_blocks: takes no value" },
         { NODE " takes_blocks saved=1", TL_ERROR_INVALID_ARG, "line 3: node 1 (a): takes_blocks: saved must be 0, nobody knows which part of it belongs to a range" },
         { NODE " keep=1", TL_ERROR_PARSE, "line 3: keep: takes no value" },
@@ -1248,7 +1286,8 @@ static void assert_same_graph(const tl_graph *a, const tl_graph *b) {
         assert_true(x.first_input == y.first_input && x.input_count == y.input_count && x.first_output == y.first_output &&
                     x.output_count == y.output_count && x.inplace == y.inplace && x.layer == y.layer);
         assert_true(x.is_input == y.is_input && x.has_grad == y.has_grad && x.keep == y.keep && x.fixed == y.fixed &&
-                    x.takes_blocks == y.takes_blocks && x.dynamic == y.dynamic);
+                    x.takes_blocks == y.takes_blocks && x.dynamic == y.dynamic && x.once == y.once && x.origin == y.origin &&
+                    x.swork_bytes == y.swork_bytes);
         assert_true(x.fwd_cost == y.fwd_cost && x.bwd_cost == y.bwd_cost && x.saved_bytes == y.saved_bytes &&
                     x.fwork_bytes == y.fwork_bytes && x.bwork_bytes == y.bwork_bytes && x.param_bytes == y.param_bytes);
     }
@@ -1385,8 +1424,9 @@ static void list_graph(FILE *file, const char *name, const tl_graph *graph) {
                 (unsigned long long)n->fwd_cost, (unsigned long long)n->bwd_cost);
         for (k = 0; k < n->output_count; k++)
             fprintf(file, "%s%llu", k ? "," : " out=", (unsigned long long)graph->outputs[n->first_output + k].bytes);
-        fprintf(file, " saved=%llu fwork=%llu bwork=%llu grad=%d keep=%d inplace=%d", (unsigned long long)n->saved_bytes,
-                (unsigned long long)n->fwork_bytes, (unsigned long long)n->bwork_bytes, n->has_grad, n->keep, n->inplace);
+        fprintf(file, " saved=%llu fwork=%llu bwork=%llu swork=%llu grad=%d keep=%d once=%d inplace=%d",
+                (unsigned long long)n->saved_bytes, (unsigned long long)n->fwork_bytes, (unsigned long long)n->bwork_bytes,
+                (unsigned long long)n->swork_bytes, n->has_grad, n->keep, n->once, n->inplace);
         for (k = 0; k < n->input_count; k++) {
             const tl_node_output *from = &graph->outputs[graph->inputs[n->first_input + k].tensor];
             fprintf(file, "%s%d.%d", k ? "," : " in=", from->node, from->output);
@@ -1632,6 +1672,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(init_makes_an_empty_graph_and_free_accepts_it),
         cmocka_unit_test(add_node_fills_every_field),
+            cmocka_unit_test(swork_is_fwork_unless_given),
         cmocka_unit_test(add_node_zero_means_default),
         cmocka_unit_test(names_out_of_range_are_question_marks),
         cmocka_unit_test(add_node_refuses_wrong_descs),

@@ -53,7 +53,7 @@ static void hostile_lines_get_one_sentence_each(void **state) {
           "line 3: node 1 (a): fwd, bwd: the sum of all costs" },
         { HEAD "node 1 a op fwd=1 bwd=1 out=9223372036854775808 needs=in in=0", TL_ERROR_OVERFLOW,
           "line 3: node 1 (a): out: the sum of all bytes" },
-        { HEAD NODE " saved=18446744073709551615", TL_ERROR_OVERFLOW, "line 3: node 1 (a): saved, fwork, bwork: the sum of all bytes" },
+        { HEAD NODE " saved=18446744073709551615", TL_ERROR_OVERFLOW, "line 3: node 1 (a): saved, fwork, swork, bwork: the sum of all bytes" },
         { HEAD NODE " param=18446744073709551615\nnode 2 b op fwd=1 bwd=1 out=4 needs=in in=1 param=1", TL_ERROR_OVERFLOW,
           "line 4: node 2 (b): param: the sum of all weights" },
         { "tlg 1\nbatch 18446744073709551616\n" NODE, TL_ERROR_PARSE, "line 2: batch: must be one number" },

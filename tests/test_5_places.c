@@ -139,7 +139,7 @@ static void budgets_bind_the_arenas(void **state) {
         tl_plan plan;
         uint64_t peak;
         tl_result result;
-        assert_int_equal(random_graph(&env, &random, 30, &graph), TL_OK);
+        assert_int_equal(random_effect_graph(&env, &random, 30, 20, &graph), TL_OK);
         memset(&desc, 0, sizeof desc);
         desc.inference = random_chance(&random, 25);
         peak = keep_all_peak(&graph, desc.inference);

@@ -111,6 +111,101 @@ static void forward_in_place_rules_are_held(void **state) {
     ASSERT_RULES(rules, 1);
 }
 
+#define ONCE_TEXT                                                                                  \
+    "tlg 1\n"                                                                                     \
+    "node 0 x input fwd=0 bwd=0 out=8 needs=none in=-\n"                                          \
+    "node 1 a op fwd=3 bwd=5 out=8,4 needs=in in=0 saved=4 fwork=100 swork=10 once\n"             \
+    "node 2 b op fwd=1 bwd=2 out=8 needs=in in=1 inplace=0 once\n"
+
+// A second forward of any kind is refused, also one that would make saved bytes alone, or an output that is gone.
+static void what_may_run_once_only_does(void **state) {
+    static const rule rules[] = {
+        { "F 1\nS 1", 1, "step 1 (S 1 a): may run once only" },
+        { "S 1\nDS 1\nS 1", 2, "step 2 (S 1 a): may run once only" },
+        { "F 1\nD 1.1\nF 1", 2, "step 2 (F 1 a): may run once only" },
+        { "F 1\nF 2\nD 2\nI 2", 3, "step 3 (I 2 b): may run once only" },
+        { "F 1\nF 1", 1, "step 1 (F 1 a): may run once only" },
+    };
+    tl_graph graph = graph_of(ONCE_TEXT);
+    tl_report report;
+    tl_env env;
+    size_t i;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    for (i = 0; i < sizeof rules / sizeof *rules; i++) {
+        tl_plan plan = plan_of(rules[i].schedule, 1);
+        assert_int_equal(simulate(&env, &graph, &plan, NULL, &report), TL_ERROR_INVALID_PLAN);
+        assert_int_equal(report.broken_step, rules[i].step);
+        assert_string_equal(env.error.text + 18, rules[i].sentence);
+        tl_free_plan(NULL, &plan);
+    }
+    report = report_of(&graph, "S 1\nO 1.0\nC 1.1 f16\nW 1.0\nL 1.0\nW 1.0\nX 1.1\nF 2\nB 2\nB 1", 0, NULL);
+    assert_int_equal(report.recompute_count, 0);
+    tl_free_graph(NULL, &graph);
+}
+
+// Each micro-batch runs it for itself.
+static void once_counts_in_each_slot(void **state) {
+    tl_graph graph = graph_of(ONCE_TEXT);
+    tl_plan plan = plan_of("F 1\nF 1@1\nF 2@1\nF 2\nF 2@1", 1);
+    tl_report report;
+    tl_env env;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    assert_int_equal(simulate(&env, &graph, &plan, NULL, &report), TL_ERROR_INVALID_PLAN);
+    assert_string_equal(env.error.text, "tl_simulate_plan: step 4 (F 2@1 b): may run once only");
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// swork in the place of fwork, in peaks and in the places that the library finds.
+static void scratch_of_a_save_is_swork(void **state) {
+    tl_graph graph = graph_of(ONCE_TEXT);
+    tl_places_desc places;
+    tl_places_report found;
+    tl_plan plan = plan_of("S 1", 1);
+    (void)state;
+    NODES(&graph)[1].keep = 1;      // node 2 is no result then
+    assert_int_equal(report_of(&graph, "F 1", 1, NULL).peak_bytes, 8 + 12 + 100);
+    assert_int_equal(report_of(&graph, "S 1", 1, NULL).peak_bytes, 8 + 12 + 4 + 10);
+    memset(&places, 0, sizeof places);
+    places.graph = &graph;
+    assert_int_equal(tl_plan_places(NULL, &places, &plan, &found), TL_OK);
+    assert_int_equal(found.arena_bytes, 8 + 12 + 4 + 10);
+    tl_free_plan(NULL, &plan);
+    NODES(&graph)[1].swork_bytes = 200;
+    assert_int_equal(report_of(&graph, "S 1", 1, NULL).peak_bytes, 8 + 12 + 4 + 200);
+    tl_free_graph(NULL, &graph);
+}
+
+// Plans of one pass: a kept set that lacks what a node made that runs once keeps it; Revolve, which makes everything again, is
+// refused.
+static void plans_of_one_pass_run_it_once(void **state) {
+    tl_graph graph = graph_of("tlg 1\n"
+                              "node 0 x input fwd=0 bwd=0 out=8 needs=none in=-\n"
+                              "node 1 a op fwd=1 bwd=1 out=8 needs=in in=0 saved=2 once\n"
+                              "node 2 b op fwd=1 bwd=1 out=8 needs=in in=1\n"
+                              "node 3 c op fwd=1 bwd=1 out=8 needs=in in=2\n");
+    static const uint8_t none[4] = { 0 };
+    tl_plan plan;
+    tl_env env;
+    char text[256];
+    (void)state;
+    memset(&env, 0, sizeof env);
+    assert_int_equal(tl_plan_kept_set(&env, &graph, none, &plan), TL_OK);
+    tl_print_schedule(&plan, text, sizeof text);
+    assert_string_equal(text, "S 1\nF 2\nF 3\nD 2.0\nD 3.0\nF 2\nB 3\nD 2.0\nB 2\nD 1.0\nB 1\n");
+    tl_free_plan(&env, &plan);
+    assert_int_equal(tl_plan_revolve(&env, &graph, 2, &plan), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_plan_revolve: graph: a node may run once only, and this schedule runs nodes again");
+    NODES(&graph)[1].once = 0;
+    assert_int_equal(tl_plan_kept_set(&env, &graph, none, &plan), TL_OK);
+    tl_print_schedule(&plan, text, sizeof text);
+    assert_non_null(strstr(text, "F 1\n"));     // without the attribute it runs again, and saves then
+    tl_free_plan(&env, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
 static void in_place_needs_one_reader_slot_and_a_missing_output(void **state) {
     tl_graph graph = graph_of("tlg 1\n"
                               "node 0 x input fwd=0 bwd=0 out=4 needs=none in=-\n"
@@ -1112,7 +1207,7 @@ static void every_kept_set_of_every_graph_is_a_valid_plan(void **state) {
         uint64_t results = 0;
         random.state = seed;
         memset(&env, 0, sizeof env);
-        if (random_graph(&env, &random, 14, &graph)) fail_msg("seed %d: %s", (int)seed, env.error.text);
+        if (random_effect_graph(&env, &random, 14, (int)(seed % 3) * 20, &graph)) fail_msg("seed %d: %s", (int)seed, env.error.text);
         percent = random_chance(&random, 20) ? 0 : random_count(&random, 0, 100);
         for (i = 0; i < graph.tensor_count; i++) keep[i] = random_chance(&random, percent);
         if (tl_plan_kept_set(&env, &graph, keep, &plan)) fail_msg("seed %d: %s", (int)seed, env.error.text);
@@ -1252,7 +1347,7 @@ static void replay_forward(replay *r, const tl_step *step) {
         if (was[i - node->first_output] != ABSENT && !(in_place && i == node->first_output))
             take(&r->device, &second[count++], r->graph->outputs[i].bytes);
     if (step->kind == TL_STEP_FORWARD_SAVE) take(&r->device, &r->saved[step->node], node->saved_bytes);
-    take(&r->device, &work, node->fwork_bytes);
+    take(&r->device, &work, step->kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes : node->fwork_bytes);
     give(&r->device, &work);
     while (count > 0) give(&r->device, &second[--count]);
 }
@@ -1387,7 +1482,7 @@ static void a_replay_by_the_table_of_the_header_leaks_nothing_and_has_the_same_p
         tl_report report;
         tl_graph graph;
         tl_plan plan;
-        assert_int_equal(random_graph(&env, &random, 12, &graph), TL_OK);
+        assert_int_equal(random_effect_graph(&env, &random, 12, round % 3 * 15, &graph), TL_OK);
         assert_int_equal(random_plan(&env, &random, &graph, &plan), TL_OK);
         memset(&desc, 0, sizeof desc);
         desc.graph = &graph;
@@ -1729,6 +1824,10 @@ int main(int argc, char **argv) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(forward_rules_are_held),
         cmocka_unit_test(forward_in_place_rules_are_held),
+        cmocka_unit_test(what_may_run_once_only_does),
+        cmocka_unit_test(once_counts_in_each_slot),
+        cmocka_unit_test(scratch_of_a_save_is_swork),
+        cmocka_unit_test(plans_of_one_pass_run_it_once),
         cmocka_unit_test(in_place_needs_one_reader_slot_and_a_missing_output),
         cmocka_unit_test(save_rules_are_held),
         cmocka_unit_test(backward_rules_are_held),

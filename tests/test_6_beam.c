@@ -87,7 +87,7 @@ static void a_beam_only_makes_plans_cheaper(void **state) {
     (void)state;
     for (i = 0; i < (getenv("SAMPLE") ? 12 : 120); i++) {
         tl_graph graph;
-        tl_result made = i % 2 ? random_graph(NULL, &random, 40, &graph) : layered_graph(NULL, &random, 20 + i % 40, &graph);
+        tl_result made = i % 2 ? random_effect_graph(NULL, &random, 40, i % 4 * 8, &graph) : layered_graph(NULL, &random, 20 + i % 40, &graph);
         tl_plan start;
         question q;
         answer a;
@@ -129,7 +129,7 @@ static void small_graphs_reach_the_optimum(void **state) {
         memset(&start, 0, sizeof start);
         memset(&q, 0, sizeof q);
         watch.desc = &desc;
-        assert_int_equal(random_graph(NULL, &random, 14, &graph), TL_OK);
+        assert_int_equal(random_effect_graph(NULL, &random, 14, i % 3 * 15, &graph), TL_OK);
         assert_int_equal(tli_remat_exact_floor(NULL, &graph, 0, &watch, 20000000, &steps, &floor, &proven, &work), TL_OK);
         assert_true(proven);
         assert_int_equal(tli_finish_plan(&steps, TLI_IN(PLAN_REMAT), &graph, 0, &start), TL_OK);

@@ -139,6 +139,10 @@ static void tiny_graph_of(tl_random *random, int32_t count, uint64_t unit, tl_gr
         }
         if (tl_add_node(NULL, graph, &node, NULL)) fail_msg("%s", "no node");
     }
+    for (i = 1; i <= count && random->state % 3 == 0; i++) {  // in every third graph some run once only
+        NODES(graph)[i].once = (uint8_t)(random->state >> (2 * i) & 1);
+        if (NODES(graph)[i].saved_bytes) NODES(graph)[i].swork_bytes = random->state >> (2 * i + 1) & 3;
+    }
 }
 
 static void tiny_graph(tl_random *random, int32_t count, tl_graph *graph) { tiny_graph_of(random, count, 1, graph); }
@@ -531,7 +535,7 @@ static void larger_random_graphs_are_valid_and_repeatable(void **state) {
         tl_remat_desc desc;
         tl_result result, without;
         int inference = random_chance(&random, 15);
-        if (random_graph(NULL, &random, i % 2 ? 100 : 25, &graph) || tl_plan_keep_all(NULL, &graph, inference, &all))
+        if (random_effect_graph(NULL, &random, i % 2 ? 100 : 25, i % 3 * 10, &graph) || tl_plan_keep_all(NULL, &graph, inference, &all))
             fail_msg("%s", "no graph");
         random_device(&random, &device);
         desc = desc_of(&graph, 1 + all.peak_bytes - tl_next_random_below(&random, all.peak_bytes * 2 / 3 + 1), &device,
@@ -819,7 +823,7 @@ static void plans_with_copies_run_with_the_same_gradients(void **state) {
         tl_remat_desc desc;
         uint64_t peak, expected;
         int id, grads = 0;
-        if (random_graph(NULL, &random, 30, &graph) || tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no graph");
+        if (random_effect_graph(NULL, &random, 30, ran % 2 * 20, &graph) || tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no graph");
         for (id = 0; id < graph.node_count; id++) grads += graph.nodes[id].has_grad;
         desc = desc_of(&graph, all.peak_bytes * 4 / 5 + 1, &device, TL_UNLIMITED);
         if (grads && plan_checked(&desc, &env, &plan, &report) == TL_OK) {

@@ -94,10 +94,10 @@ static void begin_brute(brute_once *b, const tl_graph *g) {
         }
         for (k = n->first_output; k < n->first_output + n->output_count; k++) {
             b->bytes[k] = g->outputs[k].bytes;
-            if (b->runs[v] && !n->keep && (read[k] || g->outputs[k].needed)) b->item_of[b->bits++] = k;
+            if (b->runs[v] && !n->keep && !n->once && (read[k] || g->outputs[k].needed)) b->item_of[b->bits++] = k;
         }
         b->bytes[g->tensor_count + v] = n->saved_bytes;
-        if (n->has_grad && n->saved_bytes) b->item_of[b->bits++] = g->tensor_count + v;
+        if (n->has_grad && n->saved_bytes && !n->once) b->item_of[b->bits++] = g->tensor_count + v;
     }
 }
 
@@ -149,7 +149,8 @@ static uint64_t weigh_set(brute_once *b, uint64_t set, uint64_t *peak) {
     memset(b->used, -1, sizeof b->used);
     b->count = 0;
     for (k = 0; k < b->bits; k++) keep[b->item_of[k]] = set >> k & 1;
-    for (k = 0; k < g->tensor_count; k++) if (g->nodes[g->outputs[k].node].keep) keep[k] = 1;
+    for (k = 0; k < g->tensor_count; k++) keep[k] |= g->nodes[g->outputs[k].node].keep | g->nodes[g->outputs[k].node].once;
+    for (v = 0; v < g->node_count; v++) keep[g->tensor_count + v] |= g->nodes[v].once && g->nodes[v].saved_bytes;
     for (k = 0; k < b->items; k++) b->here[k] = k < g->tensor_count && g->nodes[g->outputs[k].node].is_input;
     for (v = 0; v < g->node_count; v++)
         if (b->runs[v]) call(b, v, g->nodes[v].has_grad && keep[g->tensor_count + v] && g->nodes[v].saved_bytes ? 4 : 0, keep);
@@ -184,7 +185,7 @@ static uint64_t weigh_set(brute_once *b, uint64_t set, uint64_t *peak) {
             int t = g->inputs[k].tensor;
             if (!live_gradient[t] && has_grad(b, g->outputs[t].node)) { live_gradient[t] = 1; gradients += b->bytes[t]; }
         }
-        sum += gradients + (kind == 2 ? n->bwork_bytes : n->fwork_bytes);
+        sum += gradients + (kind == 2 ? n->bwork_bytes : b->kinds[at] & 4 ? n->swork_bytes : n->fwork_bytes);
         cost += kind == 2 ? n->bwd_cost : n->fwd_cost;
         if (sum > *peak) *peak = sum;
         for (k = n->first_output; k < n->first_output + n->output_count && kind == 2; k++) gradients -= b->bytes[k];
@@ -217,7 +218,7 @@ static void every_set_of_small_graphs_is_compared(void **state) {
         tl_env env;
         tl_result result;
         uint64_t least, cost;
-        if (random_graph(NULL, &random, 3 + i % 6, &graph) || tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no graph");
+        if (random_effect_graph(NULL, &random, 3 + i % 6, i % 3 * 20, &graph) || tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no graph");
         begin_brute(&b, &graph);
         if (graph.node_count > 9 || b.bits > 13) { tl_free_plan(NULL, &all); tl_free_graph(NULL, &graph); continue; }
         desc = desc_of(&graph, 1 + all.peak_bytes * (uint64_t)random_count(&random, 3, 10) / 10, TL_REMAT_FORM_ONCE, 0);
@@ -260,7 +261,7 @@ static void larger_graphs_keep_the_budget_and_the_form(void **state) {
         tl_remat_desc desc;
         tl_env env;
         tl_result result;
-        if (random_graph(NULL, &random, 60, &graph) || tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no graph");
+        if (random_effect_graph(NULL, &random, 60, i % 3 * 10, &graph) || tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no graph");
         desc = desc_of(&graph, 1 + all.peak_bytes * (uint64_t)random_count(&random, 4, 10) / 10, TL_REMAT_FORM_ONCE, 3000000);
         desc.base_bytes = 0;
         result = plan_checked(&desc, &env, &plan, &report);

@@ -247,7 +247,7 @@ static void every_order_of_small_graphs_takes_as_much(void **state) {
         tl_graph graph;
         char what[64];
         assert_int_equal(i % 3 ? wide_graph(NULL, &random, random_count(&random, 2, 10), &graph)
-                               : random_graph(NULL, &random, 10, &graph), TL_OK);
+                               : random_effect_graph(NULL, &random, 10, i % 2 * 30, &graph), TL_OK);
         for (inference = 0; inference < 2; inference++) {
             uint64_t least = brute_least_peak(&graph, inference, &orders);
             snprintf(what, sizeof what, "graph %d, %s", i, inference ? "forward only" : "training");

@@ -64,7 +64,7 @@ static tl_result plan_checked(const tl_policy_desc *desc, tl_env *env, tl_plan *
 // With every attribute, or layered: small byte counts, so that all of Algorithm 3's budgets can be tried.
 static void any_graph(tl_random *random, int is_wild, int32_t most, tl_graph *graph) {
     int32_t i;
-    tl_result result = is_wild ? random_graph(NULL, random, most, graph)
+    tl_result result = is_wild ? random_effect_graph(NULL, random, most, (int)(random->state % 3) * 15, graph)
                                : layered_graph(NULL, random, random_count(random, 2, most), graph);
     if (result) fail_msg("%s", "no graph");
     if (is_wild) return;

@@ -45,7 +45,7 @@ static void any_graph(tl_random *random, int kind, int32_t count, tl_graph *grap
     case 0: result = layered_graph(NULL, random, count, graph); break;
     case 1: residual_graph(random, count, 0, graph); break;
     case 2: residual_graph(random, count, 1, graph); break;
-    default: result = random_graph(NULL, random, count, graph); break;
+    default: result = random_effect_graph(NULL, random, count, kind / 4 % 2 * 20, graph); break;
     }
     if (result) fail_msg("%s", "no graph");
 }

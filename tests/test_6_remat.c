@@ -229,6 +229,62 @@ static void equal_layers_cost_what_revolve_says(void **state) {
         }
 }
 
+// -- nodes that run once only, and scratch of forwards that save --
+
+static tl_plan plan_of_text(const char *text, uint64_t budget, tl_remat_report *report) {
+    tl_graph graph = graph_of(text);
+    tl_remat_desc desc = desc_of(&graph, budget, 0, 0);
+    tl_env env;
+    tl_plan plan;
+    if (plan_checked(&desc, &env, &plan, report)) memset(&plan, 0, sizeof plan);
+    tl_free_graph(NULL, &graph);
+    return plan;
+}
+
+#define CHAIN_HEAD "tlg 1\nnode 0 x input fwd=0 bwd=0 out=8 needs=none in=-\nnode 1 a op fwd=1 bwd=1 out=8 needs=in in=0"
+#define CHAIN_TAIL "node 2 b op fwd=9 bwd=1 out=8 needs=in in=1\nnode 3 c op fwd=1 bwd=1 out=8 needs=in in=2\n"
+#define CHAIN_END "node 4 d op fwd=1 bwd=1 out=8 needs=in in=3\n"
+
+// What is cheapest to make again is a; where that may not be, b is.
+static void once_moves_the_recomputation_to_another_node(void **state) {
+    tl_remat_report report;
+    tl_plan plan = plan_of_text(CHAIN_HEAD "\n" CHAIN_TAIL CHAIN_END, 40, &report);
+    char steps[256];
+    (void)state;
+    tl_print_schedule(&plan, steps, sizeof steps);
+    assert_non_null(strstr(strstr(steps, "B 4"), "F 1\n"));
+    assert_int_equal(plan.cost, 17);
+    tl_free_plan(NULL, &plan);
+    plan = plan_of_text(CHAIN_HEAD " once\n" CHAIN_TAIL CHAIN_END, 40, &report);
+    tl_print_schedule(&plan, steps, sizeof steps);
+    assert_null(strstr(strstr(steps, "B 4"), "F 1\n"));
+    assert_non_null(strstr(strstr(steps, "B 4"), "F 2\n"));
+    assert_int_equal(plan.cost, 25);
+    tl_free_plan(NULL, &plan);
+    plan = plan_of_text(CHAIN_HEAD " once\n" CHAIN_TAIL CHAIN_END, 39, &report);   // without `once` 32 bytes do
+    assert_int_equal(report.least_budget_bytes, 40);
+    assert_true(report.proven && !plan.step_count);
+}
+
+static void swork_is_what_the_least_budget_counts(void **state) {
+    static const char *const ends[] = { " saved=4 fwork=60 swork=0", " saved=4 fwork=60 swork=50", " saved=4 fwork=60", " saved=4 swork=70" };
+    static const uint64_t least[] = { 32, 70, 80, 90 };
+    int i;
+    (void)state;
+    for (i = 0; i < 4; i++) {
+        char text[512];
+        tl_remat_report report;
+        tl_plan plan;
+        snprintf(text, sizeof text, "%s%s\n%s", CHAIN_HEAD, ends[i], CHAIN_TAIL);
+        plan = plan_of_text(text, 30, &report);
+        assert_int_equal(report.least_budget_bytes, least[i]);
+        assert_true(report.proven && !plan.step_count);
+        plan = plan_of_text(text, least[i], &report);
+        assert_int_equal(plan.peak_bytes, least[i]);
+        tl_free_plan(NULL, &plan);
+    }
+}
+
 // -- random graphs --
 
 static void random_graphs_reach_the_optimum_of_brute_force(void **state) {
@@ -243,8 +299,8 @@ static void random_graphs_reach_the_optimum_of_brute_force(void **state) {
         tl_plan all;
         uint64_t cost, peak;
         int inference = random_chance(&random, 15), k;
-        if (random_graph(NULL, &random, 7, &graph)) fail_msg("%s", "no graph");
-        if (brute_init(&b, &graph, inference) > 13) { tl_free_graph(NULL, &graph); continue; }
+        if (random_effect_graph(NULL, &random, 7, tried % 2 * 40, &graph)) fail_msg("%s", "no graph");
+        if (brute_init(&b, &graph, inference) > 13 + 2 * (tried % 2)) { tl_free_graph(NULL, &graph); continue; }
         b.states = states; b.capacity = 1 << 17;
         b.heap = heap; b.heap_capacity = 1 << 20;
         if (tl_plan_keep_all(NULL, &graph, inference, &all)) fail_msg("%s", "no plan");
@@ -311,7 +367,7 @@ static void search_and_bound_enclose_the_optimum(void **state) {
         tli_remat_input in;
         uint64_t cost, bound, work = 0;
         tl_result result;
-        if (random_graph(NULL, &random, 14, &graph) || tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no graph");
+        if (random_effect_graph(NULL, &random, 14, i % 3 * 15, &graph) || tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no graph");
         desc = desc_of(&graph, all.peak_bytes - tl_next_random_below(&random, all.peak_bytes / 2 + 1), 0, 0);
         if (!desc.budget_bytes) desc.budget_bytes = 1;
         result = plan_checked(&desc, &env, &plan, &report);
@@ -355,7 +411,7 @@ static void larger_random_graphs_are_valid_and_bounded(void **state) {
         tl_remat_report report, same;
         tl_remat_desc desc;
         int inference = random_chance(&random, 15);
-        if (random_graph(NULL, &random, 150, &graph) || tl_plan_keep_all(NULL, &graph, inference, &all)) fail_msg("%s", "no graph");
+        if (random_effect_graph(NULL, &random, 150, i % 3 * 10, &graph) || tl_plan_keep_all(NULL, &graph, inference, &all)) fail_msg("%s", "no graph");
         desc = desc_of(&graph, 1 + all.peak_bytes - tl_next_random_below(&random, all.peak_bytes * 2 / 3 + 1), inference, FEW);
         desc.base_bytes = tl_next_random_below(&random, 1000);
         desc.budget_bytes += desc.base_bytes;
@@ -718,6 +774,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(public_models_are_not_above_the_best_known),
         cmocka_unit_test(work_that_finds_nothing_goes_into_the_bound),
         cmocka_unit_test(equal_layers_cost_what_revolve_says),
+        cmocka_unit_test(once_moves_the_recomputation_to_another_node),
+        cmocka_unit_test(swork_is_what_the_least_budget_counts),
         cmocka_unit_test(random_graphs_reach_the_optimum_of_brute_force),
         cmocka_unit_test(search_and_bound_enclose_the_optimum),
         cmocka_unit_test(larger_random_graphs_are_valid_and_bounded),

@@ -70,7 +70,7 @@ static void a_window_never_makes_a_sequence_dearer_or_its_peak_higher(void **sta
     for (i = 0; i < (getenv("SAMPLE") ? 8 : 60); i++) {
         tl_graph graph;
         tl_plan all;
-        tl_result made = i % 2 ? random_graph(NULL, &random, 40, &graph) : layered_graph(NULL, &random, 40 + i, &graph);
+        tl_result made = i % 2 ? random_effect_graph(NULL, &random, 40, i % 4 * 6, &graph) : layered_graph(NULL, &random, 40 + i, &graph);
         int inference = i % 6 == 5;
         assert_int_equal(made, TL_OK);
         assert_int_equal(tl_plan_keep_all(NULL, &graph, inference, &all), TL_OK);

@@ -104,7 +104,7 @@ static void each_format_is_converted_to_once(void **state) {
 #define TRAINED                                                             \
     "tlg 1\n"                                                               \
     "node 0 x input fwd=0 bwd=0 out=40 needs=none in=-\n"                   \
-    "node 1 a conv fwd=9 bwd=19 out=41,8 needs=in,out in=0 saved=7 fwork=3 bwork=5 param=6 layer=2 unit=ffn\n" \
+    "node 1 a conv fwd=9 bwd=19 out=41,8 needs=in,out in=0 saved=7 fwork=3 bwork=5 swork=0 param=6 layer=2 unit=ffn once\n" \
     "node 2 b conv fwd=9 bwd=19 out=16 needs=in0 in=1.0,1.1\n"              \
     "node 3 c relu fwd=2 bwd=3 out=41 needs=out in=1 inplace=0\n"           \
     "node 4 d probe fwd=2 bwd=0 out=8 needs=none in=1 grad=no\n"            \
@@ -120,7 +120,7 @@ static void a_conversion_has_a_gradient_where_one_leads_on(void **state) {
         "tlg 1\n"
         "node 0 x input fwd=0 bwd=0 out=40 needs=none in=-\n"
         "node 1 x_f16 convert fwd=10 bwd=0 out=20 needs=none in=0 grad=no\n"
-        "node 2 a conv fwd=9 bwd=19 out=22,4 needs=in,out in=1 saved=4 fwork=3 bwork=5 param=4 layer=2 unit=ffn\n"
+        "node 2 a conv fwd=9 bwd=19 out=22,4 needs=in,out in=1 saved=4 fwork=3 bwork=5 swork=0 param=4 layer=2 unit=ffn once\n"
         "node 3 a.0_f32 convert fwd=11 bwd=11 out=41 needs=none in=2.0 layer=2 unit=ffn\n"
         "node 4 a.1_f32 convert fwd=2 bwd=2 out=8 needs=none in=2.1 layer=2 unit=ffn\n"
         "node 5 b conv fwd=9 bwd=19 out=16 needs=in0 in=3,4\n"
@@ -141,7 +141,7 @@ static void without_training_gradients_end_at_conversions(void **state) {
     assert_applies(TRAINED, schemes, desc,
         "tlg 1\n"
         "node 0 x input fwd=0 bwd=0 out=40 needs=none in=-\n"
-        "node 1 a conv fwd=9 bwd=19 out=41,8 needs=in,out in=0 saved=7 fwork=3 bwork=5 param=6 layer=2 unit=ffn\n"
+        "node 1 a conv fwd=9 bwd=19 out=41,8 needs=in,out in=0 saved=7 fwork=3 bwork=5 swork=0 param=6 layer=2 unit=ffn once\n"
         "node 2 b conv fwd=9 bwd=19 out=16 needs=in0 in=1.0,1.1\n"
         "node 3 a.0_f16 convert fwd=11 bwd=0 out=22 needs=none in=1.0 layer=2 unit=ffn grad=no\n"
         "node 4 c relu fwd=2 bwd=3 out=22 needs=out in=3 inplace=0\n"
@@ -394,6 +394,9 @@ static void check_kept(const tl_apply_desc *desc, const tl_precision_graph *appl
     assert_int_equal(now->param_bytes, scaled(node->param_bytes, weight_of[chosen->scheme]));
     assert_int_equal(now->fwork_bytes, node->fwork_bytes);
     assert_int_equal(now->bwork_bytes, node->bwork_bytes);
+    assert_int_equal(now->swork_bytes, node->swork_bytes);
+    assert_int_equal(now->once, node->once);
+    assert_int_equal(now->origin, node->origin);
     for (k = 0; k < node->output_count; k++) {
         int32_t tensor = now->first_output + k;
         assert_int_equal(applied->formats[tensor], format);
@@ -441,7 +444,8 @@ static void check_copy(const tl_apply_desc *desc, const tl_precision_graph *appl
     assert_int_equal(graph->inputs[now->first_input].needed + graph->outputs[now->first_output].needed, 0);
     assert_int_equal(now->fwd_cost, elements);
     assert_int_equal(now->bwd_cost, now->has_grad ? elements : 0);
-    assert_int_equal(now->saved_bytes + now->fwork_bytes + now->bwork_bytes + now->param_bytes, 0);
+    assert_int_equal(now->saved_bytes + now->fwork_bytes + now->bwork_bytes + now->swork_bytes + now->param_bytes, 0);
+    assert_true(!now->once && now->origin == -1);
     assert_int_equal(graph->outputs[now->first_output].bytes, scaled(old->outputs[tensor].bytes, bytes_of[format]));
     assert_int_equal(applied->schemes[id], F32);
     // Between it and its first reader stand conversions for that reader alone; those that nobody reads stand last.

@@ -8,7 +8,7 @@ typedef struct brute_state { uint64_t key, cost, peak; int settled; } brute_stat
 typedef struct brute_entry { uint64_t cost, peak, slot; } brute_entry;
 typedef struct brute {
     const tl_graph *graph;
-    int inference, bits, order_count, ran_of[64], saved_of[64], order[64], turn[64];
+    int inference, bits, order_count, ran_of[64], saved_of[64], spent_of[64], order[64], turn[64];
     uint64_t pinned, between[65], during[65], bytes[64], outs[64], ins[64], reads[64], results;
     brute_state *states; size_t capacity, count;
     brute_entry *heap; size_t heap_count, heap_capacity;
@@ -65,7 +65,8 @@ static inline int brute_init(brute *b, const tl_graph *g, int inference) {
     for (i = 0; i < g->node_count; i++) {
         const tl_node *n = &g->nodes[i];
         any_keep |= n->keep;
-        b->turn[i] = b->ran_of[i] = b->saved_of[i] = -1;
+        b->turn[i] = b->ran_of[i] = b->saved_of[i] = b->spent_of[i] = -1;
+        if (n->once && !n->is_input) b->spent_of[i] = b->bits++;    // it may run once only, and has
         for (k = n->first_output; k < n->first_output + n->output_count; k++) {
             bit[k] = -1;
             if (n->is_input) { b->pinned += g->outputs[k].bytes; continue; }
@@ -121,8 +122,8 @@ static inline void brute_forwards(brute *b, const brute_state *s, int done, uint
         const tl_node *n = &b->graph->nodes[i];
         int waiting = b->turn[i] >= done;
         uint64_t outs = b->outs[i], after, peak, again;
-        if (n->is_input || (low & b->ins[i]) != b->ins[i]) continue;
-        after = low | outs | (waiting ? (uint64_t)1 << b->ran_of[i] : 0);
+        if (n->is_input || (low & b->ins[i]) != b->ins[i] || (b->spent_of[i] >= 0 && low >> b->spent_of[i] & 1)) continue;
+        after = low | outs | (waiting ? (uint64_t)1 << b->ran_of[i] : 0) | (b->spent_of[i] >= 0 ? (uint64_t)1 << b->spent_of[i] : 0);
         again = brute_weigh(b, outs & low);
         peak = now + brute_weigh(b, outs & ~low) + again + n->fwork_bytes;
         if (outs & ~low) {
@@ -140,7 +141,7 @@ static inline void brute_forwards(brute *b, const brute_state *s, int done, uint
         }
         if (waiting && n->saved_bytes && !(low >> b->saved_of[i] & 1))
             brute_edge(b, s, high | after | (uint64_t)1 << b->saved_of[i], n->fwd_cost,
-                       peak + n->saved_bytes - (outs & ~low ? 0 : again), budget);
+                       peak + n->swork_bytes - n->fwork_bytes + n->saved_bytes - (outs & ~low ? 0 : again), budget);
     }
 }
 
@@ -172,7 +173,7 @@ static inline int brute_solve(brute *b, uint64_t budget, uint64_t *cost, uint64_
         }
         for (k = 0; k < b->bits; k++) {
             int mark = 0, v;
-            for (v = 0; v < b->graph->node_count; v++) mark |= b->ran_of[v] == k;
+            for (v = 0; v < b->graph->node_count; v++) mark |= b->ran_of[v] == k || b->spent_of[v] == k;
             if (!mark && low >> k & 1) brute_edge(b, s, s->key ^ (uint64_t)1 << k, 0, 0, budget);
         }
     }

@@ -14,7 +14,8 @@ typedef struct bo_state {
     uint16_t left[BO_TENSORS];       // time until the copy under way has ended
     uint32_t saved, ran;             // bits of nodes; ran only where the backward is to come
     uint32_t began;                  // bits of nodes that ran at any time; with a codec
-    int32_t  turn, reserved;         // backwards done
+    uint32_t spent;                  // bits of nodes that may run once only, and have
+    int32_t  turn;                   // backwards done
 } bo_state;
 
 typedef struct bo_entry { uint64_t total; uint32_t state; } bo_entry;
@@ -158,6 +159,8 @@ static inline void bo_forward(brute_offload *b, const bo_state *s, uint64_t now,
     if (lossy && (result || !(s->began >> v & 1))) return;
     if (b->codec) to.began |= 1u << v;
     if (!saves && !missing) return;
+    if (n->once && s->spent >> v & 1) return;
+    if (n->once) to.spent |= 1u << v;
     if (saves && s->saved >> v & 1) return;
     if (missing) peak += again;
     if (in_place) {
@@ -169,7 +172,7 @@ static inline void bo_forward(brute_offload *b, const bo_state *s, uint64_t now,
     if (saves) { peak += n->saved_bytes; to.saved |= 1u << v; }
     if (b->turn[v] >= s->turn) to.ran |= 1u << v;
     bo_pass(&to, n->fwd_cost);
-    bo_edge(b, &to, now + n->fwd_cost, peak + n->fwork_bytes);
+    bo_edge(b, &to, now + n->fwd_cost, peak + (saves ? n->swork_bytes : n->fwork_bytes));
 }
 
 static inline void bo_backward(brute_offload *b, const bo_state *s, uint64_t now) {

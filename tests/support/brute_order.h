@@ -71,7 +71,7 @@ static inline uint64_t brute_live(const brute_order *b) {
 static inline uint64_t brute_forward(const brute_order *b, int32_t id) {
     const tl_graph *graph = b->graph;
     const tl_node *node = &graph->nodes[id];
-    uint64_t bytes = brute_live(b) + node->fwork_bytes;
+    uint64_t bytes = brute_live(b) + (node->saved_bytes && !b->inference ? node->swork_bytes : node->fwork_bytes);
     int32_t i, over;
     for (i = node->first_output; i < node->first_output + node->output_count; i++) bytes += graph->outputs[i].bytes;
     if (!b->inference) bytes += node->saved_bytes;

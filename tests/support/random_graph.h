@@ -106,4 +106,20 @@ static inline tl_result random_graph(tl_env *env, tl_random *random, int32_t max
     return result;
 }
 
+// The same graph, in which so many percent of the nodes run once only, and forwards that save have a scratch of their own;
+// 0 = none. The caller's numbers go on as without.
+static inline tl_result random_effect_graph(tl_env *env, tl_random *random, int32_t max_nodes, int percent, tl_graph *graph) {
+    tl_result result = random_graph(env, random, max_nodes, graph);
+    tl_node *nodes = (tl_node *)graph->nodes;
+    tl_random own = *random;
+    int32_t id;
+    for (id = 0; id < graph->node_count && !result && percent; id++) {
+        if (nodes[id].is_input) continue;
+        nodes[id].once = (uint8_t)random_chance(&own, percent);
+        if (nodes[id].saved_bytes && random_chance(&own, 60))
+            nodes[id].swork_bytes = random_chance(&own, 30) ? 0 : tl_next_random_below(&own, 2 * nodes[id].fwork_bytes + 20);
+    }
+    return result;
+}
+
 #endif

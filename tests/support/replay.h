@@ -36,6 +36,7 @@ static inline void replay_reach(replay *r, uint64_t during) { if (r->live + duri
 static inline void replay_forward(replay *r, const tl_node *node, replay_node *state, tl_step_kind kind) {
     uint64_t again = 0;
     int32_t i, missing = 0, last = node->first_output + node->output_count;
+    replay_need(r, !node->once || !state->ran, "may run once only");
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
         replay_need(r, replay_readable(r, r->graph->inputs[i].tensor), "an input is not resident");
     for (i = node->first_output; i < last; i++) {
@@ -66,7 +67,7 @@ static inline void replay_forward(replay *r, const tl_node *node, replay_node *s
     }
     if (kind == TL_STEP_FORWARD_SAVE) { state->has_saved = 1; r->live += node->saved_bytes; }
     state->ran = 1;
-    replay_reach(r, again + node->fwork_bytes);
+    replay_reach(r, again + (kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes : node->fwork_bytes));
     r->now += node->fwd_cost;
 }
 

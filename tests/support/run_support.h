@@ -379,12 +379,14 @@ static void mixer_check(const mixer *m, const tl_kernel_call *call) {
         assert_int_equal(call->output_grads[i].range.bytes, backward ? output->bytes : 0);
     }
     assert_int_equal(call->saved.range.bytes, backward || call->kind == TL_STEP_FORWARD_SAVE ? node->saved_bytes : 0);
-    assert_int_equal(call->scratch.range.bytes, backward ? node->bwork_bytes : node->fwork_bytes);
+    assert_int_equal(call->scratch.range.bytes,
+                     backward ? node->bwork_bytes : call->kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes : node->fwork_bytes);
     assert_int_equal(!call->saved.host, !call->saved.range.bytes);
     if (call->kind == TL_STEP_FORWARD_INPLACE)
         assert_ptr_equal(call->inputs[node->inplace].host, call->outputs[0].host);
     if (m->ran[call->node]) assert_int_equal(call->seed, m->seeds[call->node]);
     if (!backward) assert_int_equal(call->recompute, m->ran[call->node] > 0);
+    if (!backward && node->once) assert_int_equal(m->ran[call->node], 0);
 }
 
 static void mixer_misbehave(const mixer *m, const tl_kernel_call *call) {

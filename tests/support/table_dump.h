@@ -64,12 +64,14 @@ static void dump_graph(FILE *file, const tl_graph *graph) {
     dump_numbers(file, &graph->batch, 1);
     for (i = 0; i < graph->node_count; i++) {
         const tl_node *n = &graph->nodes[i];
-        fprintf(file, "node %lu %lu %lu %ld %ld %ld %ld %ld %ld %d %d %d %d", (unsigned long)n->name, (unsigned long)n->op,
+        fprintf(file, "node %lu %lu %lu %ld %ld %ld %ld %ld %ld %d %d %d %d %d %d %d %ld", (unsigned long)n->name, (unsigned long)n->op,
                 (unsigned long)n->unit, (long)n->first_input, (long)n->input_count, (long)n->first_output, (long)n->output_count,
-                (long)n->inplace, (long)n->layer, n->is_input, n->has_grad, n->keep, n->fixed);
+                (long)n->inplace, (long)n->layer, n->is_input, n->has_grad, n->keep, n->fixed,
+                n->takes_blocks, n->dynamic, n->once, (long)n->origin);
         amounts[0] = n->fwd_cost; amounts[1] = n->bwd_cost; amounts[2] = n->saved_bytes;
         amounts[3] = n->fwork_bytes; amounts[4] = n->bwork_bytes; amounts[5] = n->param_bytes;
-        dump_numbers(file, amounts, 6);
+        amounts[6] = n->swork_bytes;
+        dump_numbers(file, amounts, 7);
     }
     for (i = 0; i < graph->input_count; i++) fprintf(file, "input %ld %d\n", (long)graph->inputs[i].tensor, graph->inputs[i].needed);
     for (i = 0; i < graph->tensor_count; i++) {
