@@ -1063,8 +1063,8 @@ typedef struct tl_fusion_plan {
 // time to write and read inner tensors is subtracted, but the cost stays at least that of the largest
 // member and the time to move the outer bytes. In place, the output may overwrite the input that the
 // first member might overwrite, unless the last member reads it, too. It takes blocks if all members do.
-// Views of inner tensors are removed. One backward call holds the gradients of all outer inputs at once, so a fused
-// node with many of them can have a larger working set than any of its members had.
+// Views of inner tensors are removed. One backward call holds the gradients of all outer inputs at
+// once, so a fused node with many of them can have a larger working set than any of its members had.
 //
 //   fusion   overwritten; release with tl_free_fusion_plan
 //
@@ -1485,11 +1485,11 @@ typedef struct tl_simulate_desc {
 // The allocations of a plan are numbered from 0: first every output of every graph input, slot by slot, then
 // those of the entry, then those of each step in this order. F, I, S: each missing output; outputs made twice;
 // saved; fwork (S: swork). B: the gradients of its outputs that no other backward has made, the gradients
-// of its inputs that it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
-// allocation k; no two live allocations may overlap, and each lies inside of one block. In place,
-// output 0 takes over its input's allocation. 0 bytes are no allocation. C and X convert several outputs one
-// after the other: both copies of one tensor live until its own conversion ends. Host copies are numbered by
-// themselves, in the order in which O makes them: plan->host_offsets[k] places copy k.
+// of its inputs that it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor.
+// plan->offsets[k] places allocation k; no two live allocations may overlap, and each lies inside of one block.
+// In place, output 0 takes over its input's allocation. 0 bytes are no allocation. C and X convert several
+// outputs one after the other: both copies of one tensor live until its own conversion ends. Host copies are
+// numbered by themselves, in the order in which O makes them: plan->host_offsets[k] places copy k.
 //
 // Errors:  TL_ERROR_INVALID_PLAN with the first broken rule (report->broken_step is set, the rest
 //          of *report is zero), TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW, and those of tl_check_graph.

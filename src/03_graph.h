@@ -603,8 +603,8 @@ typedef struct tl_fusion_plan {
 // time to write and read inner tensors is subtracted, but the cost stays at least that of the largest
 // member and the time to move the outer bytes. In place, the output may overwrite the input that the
 // first member might overwrite, unless the last member reads it, too. It takes blocks if all members do.
-// Views of inner tensors are removed. One backward call holds the gradients of all outer inputs at once, so a fused
-// node with many of them can have a larger working set than any of its members had.
+// Views of inner tensors are removed. One backward call holds the gradients of all outer inputs at
+// once, so a fused node with many of them can have a larger working set than any of its members had.
 //
 //   fusion   overwritten; release with tl_free_fusion_plan
 //

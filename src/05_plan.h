@@ -216,11 +216,11 @@ typedef struct tl_simulate_desc {
 // The allocations of a plan are numbered from 0: first every output of every graph input, slot by slot, then
 // those of the entry, then those of each step in this order. F, I, S: each missing output; outputs made twice;
 // saved; fwork (S: swork). B: the gradients of its outputs that no other backward has made, the gradients
-// of its inputs that it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
-// allocation k; no two live allocations may overlap, and each lies inside of one block. In place,
-// output 0 takes over its input's allocation. 0 bytes are no allocation. C and X convert several outputs one
-// after the other: both copies of one tensor live until its own conversion ends. Host copies are numbered by
-// themselves, in the order in which O makes them: plan->host_offsets[k] places copy k.
+// of its inputs that it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor.
+// plan->offsets[k] places allocation k; no two live allocations may overlap, and each lies inside of one block.
+// In place, output 0 takes over its input's allocation. 0 bytes are no allocation. C and X convert several
+// outputs one after the other: both copies of one tensor live until its own conversion ends. Host copies are
+// numbered by themselves, in the order in which O makes them: plan->host_offsets[k] places copy k.
 //
 // Errors:  TL_ERROR_INVALID_PLAN with the first broken rule (report->broken_step is set, the rest
 //          of *report is zero), TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW, and those of tl_check_graph.
