@@ -1985,7 +1985,7 @@ typedef struct tl_code_desc {
 //     in0, .. out0, ..     read; in place out0 is in0. Backward: those that some node of the op needs
 //     weight, dweight      the weights of the node; backward of a trained node: their gradient, add (+=)
 //     saved                written by a forward, or NULL; read by the backward
-//     scratch              fwork or bwork bytes, content undefined
+//     scratch              fwork, swork (with saved) or bwork bytes, content undefined
 //
 // Gradients that begin are filled before the call: with zeroes; where no node reads the tensor with f32 of
 // NET_LOSS_GRADIENT, 1 unless it is defined. The user clears net_gradients before a training step, and applies
@@ -19689,7 +19689,9 @@ static int tli_node_has_part(const tli_code *c, const tl_node *node, tli_role pa
     case TLI_ROLE_WEIGHT: return !i && node->param_bytes > 0;
     case TLI_ROLE_WEIGHT_GRAD: return !i && backward && node->param_bytes > 0;
     case TLI_ROLE_SAVED: return !i && node->saved_bytes > 0 && trains;
-    case TLI_ROLE_SCRATCH: return !i && (backward ? node->bwork_bytes : node->fwork_bytes) > 0;
+    case TLI_ROLE_SCRATCH:
+        if (backward) return !i && node->bwork_bytes > 0;
+        return !i && (node->fwork_bytes > 0 || (trains && node->saved_bytes > 0 && node->swork_bytes > 0));
     case TLI_ROLE_COUNT: break;
     }
     return 0;

@@ -113,7 +113,9 @@ static int tli_node_has_part(const tli_code *c, const tl_node *node, tli_role pa
     case TLI_ROLE_WEIGHT: return !i && node->param_bytes > 0;
     case TLI_ROLE_WEIGHT_GRAD: return !i && backward && node->param_bytes > 0;
     case TLI_ROLE_SAVED: return !i && node->saved_bytes > 0 && trains;
-    case TLI_ROLE_SCRATCH: return !i && (backward ? node->bwork_bytes : node->fwork_bytes) > 0;
+    case TLI_ROLE_SCRATCH:
+        if (backward) return !i && node->bwork_bytes > 0;
+        return !i && (node->fwork_bytes > 0 || (trains && node->saved_bytes > 0 && node->swork_bytes > 0));
     case TLI_ROLE_COUNT: break;
     }
     return 0;

@@ -715,7 +715,7 @@ typedef struct tl_code_desc {
 //     in0, .. out0, ..     read; in place out0 is in0. Backward: those that some node of the op needs
 //     weight, dweight      the weights of the node; backward of a trained node: their gradient, add (+=)
 //     saved                written by a forward, or NULL; read by the backward
-//     scratch              fwork or bwork bytes, content undefined
+//     scratch              fwork, swork (with saved) or bwork bytes, content undefined
 //
 // Gradients that begin are filled before the call: with zeroes; where no node reads the tensor with f32 of
 // NET_LOSS_GRADIENT, 1 unless it is defined. The user clears net_gradients before a training step, and applies

@@ -286,7 +286,7 @@ static void add_user(text_of *t, const char *name, const char *header, const tl_
         for (i = 0; i < 8; i++) add(t, " %d,", i < node->input_count ? (int)graph->outputs[graph->inputs[node->first_input + i].tensor].bytes : 0);
         add(t, " }, {");
         for (i = 0; i < 8; i++) add(t, " %d,", i < node->output_count ? (int)graph->outputs[node->first_output + i].bytes : 0);
-        add(t, " }, %d, %d, %d, %d },\n", (int)node->saved_bytes, (int)node->fwork_bytes, (int)node->bwork_bytes, (int)node->param_bytes);
+        add(t, " }, %d, %d, %d, %d, %d },\n", (int)node->saved_bytes, (int)node->fwork_bytes, (int)node->swork_bytes, (int)node->bwork_bytes, (int)node->param_bytes);
     }
     add(t, "};\n");
     add_tensors(t, name, "inputs", header, graph, plan, 0);

@@ -178,6 +178,38 @@ def tables_compile():
         assert ("'i','m','a','g','e',0" in table) == ('--no-names' not in options)
     assert narrow == [False, True, True]
 
+def generated_code_compiles_and_links():
+    os.mkdir(path('code'))
+    read = lambda name: open(path(os.path.join('code', name))).read()
+    cc = [os.environ.get('CC', 'cc'), '-std=c99', '-Wall', '-Wextra', '-Wpedantic', '-Wconversion', '-Werror', '-ffreestanding', '-c']
+    texts = {}
+    for form in '--c-code', '--c-code=calls', '--c-code=table', '--c-code=smallest':
+        for more in [], ['--inference'], ['--bank', '8MiB', '--bank', 'any'], ['--host-budget', '50%', '--link', '900GB/s', '--states', '2', '--micro-batches', '3']:
+            planned(MODEL, '--budget', '100%' if '--inference' in more else '55%', '--work', '100000', form, 'net', '-o', path('code'), *more)
+            subprocess.run([*cc, '-o', path('net.o'), path('code/net.c')], check=True, timeout=300)
+            names = subprocess.run(['nm', '-u', path('net.o')], capture_output=True, check=True, text=True).stdout.split()
+            own = re.compile(r'memset|_GLOBAL_OFFSET_TABLE_|U|w|net_(load|copy|wait|weights|\w+_(forward|backward))')
+            assert all(own.fullmatch(name) for name in names), names
+            texts[form, *more[:1]] = read('net.c')
+            if '--inference' in more: assert '_backward' not in read('net.h')
+            if '--bank' in more: assert 'net_bank_1[NET_BANK_1_BYTES]' in read('net.h')
+            if '--micro-batches' in more: assert '#define NET_MICRO_BATCHES 3\n' in read('net.h')
+    for more in [(), ('--inference',), ('--bank',), ('--host-budget',)]:
+        assert 'net_rows' not in texts['--c-code=calls', *more] and 'net_rows' in texts['--c-code=table', *more]
+        assert texts['--c-code', *more] in (texts['--c-code=calls', *more], texts['--c-code=table', *more])
+    assert '// stem_norm: step 1\n' in texts['--c-code=calls',]
+    assert sorted(os.listdir(path('code'))) == ['net.c', 'net.h']
+    work = [MODEL, '--budget', '55%', '--work', '1000']
+    for args, words in [(['--c-code', 'net'], ['--c-code', '-o']), (['-o', folder], ['-o', '--c-code']), (['--states', '1'], ['--states', '--c-code']),
+                        (['--micro-batches', '2'], ['--micro-batches', '--c-code']), (['--c-code', '2net', '-o', folder], ['2net', '1 to 48 letters']),
+                        (['--c-code', '../net', '-o', folder], ['1 to 48 letters']), (['--c-code=rows', 'net', '-o', folder], ['rows', 'calls, table']),
+                        (['--c-code', 'net', '--c-code=table', 'net', '-o', folder], ['twice']), (['--c-code', 'net', '-o', path('none')], ['none', 'cannot be written']),
+                        (['--c-code', 'net', '-o', folder, '--states', '17'], ['--states', '0 to 16']), (['--c-code', 'net', '-o', folder, '--micro-batches', '0'], ['--micro-batches']),
+                        (['--c-code', 'net', '-o', MODEL], ['cannot be written'])]:
+        refused(1, words, *work, *args)
+    refused(1, ['--c-code'], MODEL, '--pareto', '--c-code', 'net', '-o', folder)
+    assert not glob.glob(path('net.[ch]*'))     # nothing half-written
+
 class Link:
     """A speed that gives whole units of cost, rounded up, as the library counts them: bytes in 10^9 units."""
     def __init__(self, rate): self.rate = rate
@@ -1155,14 +1187,14 @@ def an_error_is_explained_by_its_numbers():
 def help_names_every_option():
     out = planned('--help')
     for option in ('--budget', '--inference', '--host-budget', '--link', '--codec', '--codec-rate', '--cost-unit', '--policy', '--order', '--form', '--work', '--schedule', '--json', '--lifetimes', '--places', '--c-table', '--compact', '--no-names', '--name', '--svg', '--html', '--pareto', '--explain', '--bank', '--block',
-                   '--precision', '--front', '--profiles', '--default-profiles', '--compile', '--loss', '--split', '--recommend', '--explain-error', '--help'):
+                   '--c-code', '-o', '--states', '--micro-batches', '--precision', '--front', '--profiles', '--default-profiles', '--compile', '--loss', '--split', '--recommend', '--explain-error', '--help'):
         assert '  ' + option + ' ' in out, option
     assert max(map(len, out.splitlines())) <= 100
 
 FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_shown_without_a_budget,
          an_infeasible_budget_names_the_least_and_the_node, budgets_are_exact, one_work_limit_gives_one_plan,
          standard_input_is_a_model, policies_plan_or_say_what_they_need,
-         tables_compile, host_copies_take_what_the_link_takes, compressed_copies_are_exact_and_pay, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
+         tables_compile, generated_code_compiles_and_links, host_copies_take_what_the_link_takes, compressed_copies_are_exact_and_pay, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
          choices_are_what_they_say, small_choices_are_the_best, measured_nodes_replace_their_profile, machines_say_where_their_speeds_come_from, no_rounding_exceeds_a_limit, choices_are_planned_in_memory, shares_are_of_the_model_as_it_was_read, steps_are_counted_from_0, places_pass_the_independent_checker, banks_and_blocks_pass_the_independent_checker, an_order_takes_the_least_bytes,
          limits_that_cannot_be_held_are_named, fronts_are_shown, hostile_precisions_are_refused,
          compiled_plans_are_what_they_say, compiled_reports_and_files_are_whole, a_compiled_budget_that_is_too_small_names_the_least, compiled_curves_fall,

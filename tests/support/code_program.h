@@ -13,7 +13,7 @@ enum { CODE_OPERANDS = 8, CODE_SLOTS = 4, CODE_NODES = 64 };
 
 typedef struct code_node {
     int      input_count, output_count;
-    uint32_t in[CODE_OPERANDS], out[CODE_OPERANDS], saved, fwork, bwork, param;   // bytes
+    uint32_t in[CODE_OPERANDS], out[CODE_OPERANDS], saved, fwork, swork, bwork, param;   // bytes
 } code_node;
 
 typedef struct code_tensor { int slot, index; unsigned char *at; uint32_t bytes; } code_tensor;
@@ -93,7 +93,7 @@ static void code_forward(code_net *net, const code_call *c) {
     int i;
     code_use_weights(net, node, c);
     for (i = 0; i < node->input_count; i++) sum = code_read(sum, c->in[i], node->in[i]);
-    code_write(sum + 1000, c->scratch, node->fwork, 1);
+    code_write(sum + 1000, c->scratch, c->saved ? node->swork : node->fwork, 1);
     for (i = 0; i < node->output_count; i++) code_write(sum + (uint64_t)i, c->out[i], node->out[i], 0);
     code_write(sum + 77, c->saved, node->saved, 0);
 }
