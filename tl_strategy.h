@@ -22530,7 +22530,6 @@ static void tli_exact_undo_forward(tli_exact *x, const tli_exact_call *call) {
     int saves = !tli_set_is_empty(tli_set_meet(x->wanted_after, call->saved));
     tl_step_kind kind;
     before = tli_set_join(before, call->spent);
-    if (!tli_set_is_empty(tli_set_meet(x->wanted_after, call->spent))) return;
     if (!tli_set_is_within(call->spent, x->given)) return;
     if (saves)  // `before` still has the saved item, so its bytes count during the call
         tli_exact_reach(x, tli_set_less(before, call->saved), x->position, TL_STEP_FORWARD_SAVE,

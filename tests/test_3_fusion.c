@@ -316,12 +316,13 @@ static void what_runs_once_is_not_fused(void **state) {
 static void origins_survive(void **state) {
     tl_graph graph = graph_of(HEAD "node 2 b add fwd=5 bwd=6 out=640 needs=none in=1,0\n"
                                    "node 3 c relu fwd=7 bwd=8 out=640 needs=out in=2\n"
-                                   "node 4 d conv fwd=9 bwd=9 out=640 needs=none in=3\n");
+                                   "node 4 d tanh fwd=7 bwd=8 out=640 needs=out in=3\n"
+                                   "node 5 e conv fwd=9 bwd=9 out=640 needs=none in=4\n");
     tl_fusion_desc desc = fusion_desc(&graph);
     tl_fusion_plan once, twice;
     (void)state;
     ((tl_node *)graph.nodes)[2].origin = -1;  // made by the library: the first member of the caller's counts
-    ((tl_node *)graph.nodes)[4].origin = 40;
+    ((tl_node *)graph.nodes)[5].origin = 40;
     fused(&desc, &once);
     assert_int_equal(once.graph.node_count, 4);
     assert_true(once.graph.nodes[0].origin == 0 && once.graph.nodes[1].origin == 1);
