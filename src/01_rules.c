@@ -1131,7 +1131,6 @@
     X(PASS_COUNT_MUST_BE_TO_1000, "pass_count: must be -1 to 1000", "") \
     X(PASS_COUNT_NEEDS_CLOCK, "pass_count: the backend has no clock", "") \
     X(RUN_PLAN_IS_UNDER_WAY, "run: tl_run_plan is under way", "") \
-    X(RUN_IN_FLIGHT_MUST_BE_NOT_NEGATIVE, "in_flight: must be >= 0", "") \
     X(IN_FLIGHT_NEEDS_A_PLAN, "in_flight: an online run decides one step at a time: give a plan", "") \
     X(IN_FLIGHT_RANDOM_HOOK, "in_flight: the random hook is for one step at a time", "") \
     X(IN_FLIGHT_DYNAMIC_NODES, "in_flight: dynamic nodes report one step at a time", "") \

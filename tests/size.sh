@@ -8,7 +8,7 @@
 # sections dropped, its size on the Cortex-M4 (Thumb-2, -Os, freestanding) has a limit.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-limit=89088  # 87 KiB
+limit=95232  # 93 KiB
 out=build/size
 prefix=arm-none-eabi-
 arm=(${prefix}gcc -mcpu=cortex-m4 -mthumb -ffreestanding)
