@@ -36,7 +36,7 @@ typedef struct tli_walk {
     tli_walk_state       *states;     // [slots x tensors]
     uint8_t              *ran;        // [slots x nodes]
     uint8_t              *is_read;    // [tensors]
-    tl_replay_operand    *operands;   // [2 most inputs + 2 most outputs] of a call
+    tl_replay_operand    *operands;   // [2 inputs + 2 tensors of the graph] more than those of a call
     int32_t               opened, freed;  // lifetimes so far, freed in the order of by_free
     int32_t               index;      // of the step; -1 = before the first
     tl_step               step;
@@ -334,7 +334,7 @@ static tl_result tli_walk_alloc(tli_walk *w) {
     w->states = (tli_walk_state *)tli_alloc_array(w->env, slots * tensors, sizeof *w->states);
     w->ran = (uint8_t *)tli_alloc_array(w->env, slots * (uint64_t)graph->node_count, 1);
     w->is_read = (uint8_t *)tli_alloc_array(w->env, tensors, 1);
-    w->operands = (tl_replay_operand *)tli_alloc_array(w->env, 2 * tli_sim_most_made(graph),
+    w->operands = (tl_replay_operand *)tli_alloc_array(w->env, 2 * (tensors + (uint64_t)graph->input_count),
                                                        sizeof *w->operands);
     if (!free_steps || !w->memory || !w->by_free || !w->live || !w->states || !w->ran || !w->is_read ||
         !w->operands) {
