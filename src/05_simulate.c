@@ -548,8 +548,8 @@ static void tli_sim_free_late(tli_sim *sim, int32_t step) {
         *tli_sim_bytes(sim, arena) -= late->made.bytes;
         if (late->number >= 0) tli_sim_mark(arena, late->number, 0);
     }
+    if (!sim->late_first || sim->late_count - sim->late_first > sim->late_first) return;    // moved later
     sim->late_count -= sim->late_first;
-    if (sim->late_count > sim->late_first) { sim->late_count += sim->late_first; return; }  // moved later
     tli_copy(sim->late, sim->late + sim->late_first, (size_t)sim->late_count * sizeof *sim->late);
     sim->late_first = 0;
 }
