@@ -423,7 +423,7 @@ static void tli_describe_probe(tli_probe *p, const tli_change *change) {
     p->call.saved = at[p->count - 2];
     p->call.scratch = at[p->count - 1];
     p->call.outputs_ready = change->ready;
-    p->call.recompute = change->again;
+    p->call.recompute = change->again || given->recompute;
     if (change->plain) p->call.kind = TL_STEP_FORWARD;
     if (change->inplace) p->call.kind = TL_STEP_FORWARD_INPLACE;
 }

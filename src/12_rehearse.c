@@ -335,6 +335,7 @@ static int32_t tli_work_in_place(const tl_graph *graph, const tl_plan *plan, tl_
 typedef enum tli_rehearsed_plan {
     TLI_PLAN_HELD,       // nothing is dropped before the end
     TLI_PLAN_KEPT,       // nothing is made twice
+    TLI_PLAN_OWN,        // that of the run
     TLI_PLAN_STRESSED,   // everything is dropped as early as possible, and overwritten where it may be
     TLI_PLAN_DROPPED     // the same without working in place
 } tli_rehearsed_plan;
@@ -343,6 +344,11 @@ static tl_result tli_make_rehearsed_plan(tli_rehearsing *r, tli_rehearsed_plan w
     const tl_graph *graph = tli_rehearsed_graph(r);
     int drops = (which == TLI_PLAN_STRESSED || which == TLI_PLAN_DROPPED) && !r->asked->inference;
     uint8_t *keep = NULL;
+    if (which == TLI_PLAN_OWN) {
+        tl_plan own;
+        tl_find_run_plan(r->asked, &own);
+        return tl_copy_plan(r->env, &own, plan);
+    }
     if (!drops) return tl_plan_keep_all(r->env, graph, r->asked->inference, plan);
     keep = (uint8_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, 1);
     if (keep) {
@@ -392,13 +398,11 @@ static tl_result tli_open_rehearsed(tli_rehearsing *r, tli_rehearsed_plan which,
     return result;
 }
 
-// The first of two plans that can be run, for want of memory or of a chance to work in place; nothing is logged
-// of the first.
-static tl_result tli_open_either(tli_rehearsing *r, tli_rehearsed_plan first, tli_rehearsed_plan second,
-                                 tli_rehearsed *sub) {
+// What is compared: in place wherever that is possible, if such a plan is.
+static tl_result tli_open_stressed(tli_rehearsing *r, tli_rehearsed *sub) {
     tli_quiet quiet = tli_begin_quiet(r->env);
-    tl_result result = tli_open_rehearsed(r, first, sub);
-    if (result) result = tli_open_rehearsed(r, second, sub);
+    tl_result result = tli_open_rehearsed(r, TLI_PLAN_STRESSED, sub);
+    if (result == TL_ERROR_INVALID_PLAN) result = tli_open_rehearsed(r, TLI_PLAN_DROPPED, sub);
     tli_end_quiet(&quiet, result);
     return result;
 }
@@ -463,17 +467,33 @@ static tl_result tli_time_rehearsal(tli_rehearsing *r, tl_run *sub, int32_t pass
     return result ? result : tli_take_times(r, pass_count);
 }
 
-static tl_result tli_rehearse_kept(tli_rehearsing *r) {
-    tli_rehearsed kept;
+// Probe the calls of a pass of one plan. What a pass before it noted is forgotten.
+static tl_result tli_rehearse_plan(tli_rehearsing *r, tli_rehearsed_plan which) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    size_t made = (size_t)graph->tensor_count + (size_t)graph->node_count + (size_t)graph->input_count;
+    tli_rehearsed sub;
     tl_result result = tli_open_rehearsal_backend(r, 0);
+    tli_zero(r->is_made, made);
+    r->out->unprobed_count = 0;
     if (!result) {
-        result = tli_open_either(r, TLI_PLAN_HELD, TLI_PLAN_KEPT, &kept);
-        if (!result) {
-            result = tli_probe_pass(r, kept.run);
-            tli_close_rehearsed(r, &kept);
-        }
+        result = tli_open_rehearsed(r, which, &sub);
+        if (!result) result = tli_probe_pass(r, sub.run);
+        if (sub.run) tli_close_rehearsed(r, &sub);
     }
     tli_close_rehearsal_backend(r);
+    return result;
+}
+
+// What is compared with: the pass that drops the least for which there is memory.
+static tl_result tli_rehearse_kept(tli_rehearsing *r) {
+    tli_quiet quiet = tli_begin_quiet(r->env);
+    tl_result result = tli_rehearse_plan(r, TLI_PLAN_HELD);
+    if (result == TL_ERROR_NO_MEMORY || result == TL_ERROR_INVALID_PLAN) {
+        r->out->kind = TL_REHEARSAL_PLANS;
+        result = tli_rehearse_plan(r, TLI_PLAN_KEPT);
+    }
+    if (result == TL_ERROR_NO_MEMORY && !tli_has_members(r->asked)) result = tli_rehearse_plan(r, TLI_PLAN_OWN);
+    tli_end_quiet(&quiet, result);
     return result;
 }
 
@@ -483,7 +503,8 @@ static tl_result tli_rehearse_times(tli_rehearsing *r, int32_t pass_count) {
     tli_rehearsed timed;
     tl_result result = tli_open_rehearsal_backend(r, 0);
     if (!result) {
-        result = tli_open_rehearsed(r, TLI_PLAN_KEPT, &timed);
+        int has_room = r->out->kind == TL_REHEARSAL_KEPT || tli_has_members(r->asked);
+        result = tli_open_rehearsed(r, has_room ? TLI_PLAN_KEPT : TLI_PLAN_OWN, &timed);
         if (!result) {
             result = tli_time_rehearsal(r, timed.run, pass_count);
             tli_close_rehearsed(r, &timed);
@@ -497,7 +518,7 @@ static tl_result tli_rehearse_stressed(tli_rehearsing *r) {
     tli_rehearsed stressed;
     tl_result result = tli_open_rehearsal_backend(r, 1);
     if (!result) {
-        result = tli_open_either(r, TLI_PLAN_STRESSED, TLI_PLAN_DROPPED, &stressed);
+        result = tli_open_stressed(r, &stressed);
         if (!result) {
             result = tli_stress_pass(r, stressed.run);
             r->out->is_stressed = !result;

@@ -687,6 +687,105 @@ static void a_failing_allocator_leaves_nothing_of_a_rehearsal(void **state) {
     (void)n;
 }
 
+// Without memory for a pass that keeps all, passes of other plans are compared, and the rehearsal says so.
+static void little_memory_is_enough_for_two_plans(void **state) {
+    enum { ROOM = 1 << 22 };
+    char text[8000];
+    int length = snprintf(text, sizeof text, "tlg 1\nnode 0 x input fwd=0 bwd=0 needs=none out=12000 in=-\n"), i;
+    int kept = 0, plans = 0, none = 0;
+    size_t room;
+    tl_graph graph;
+    (void)state;
+    for (i = 1; i <= 60; i++)
+        length += snprintf(text + length, sizeof text - (size_t)length, "node %d n%d op fwd=1 bwd=1 out=12000 needs=%s in=%d\n", i, i,
+                           i % 3 ? "none" : "in", i - 1);
+    if (tl_parse_graph(NULL, text, (size_t)length, &graph)) fail();
+    for (room = ROOM; room > 400000; room -= room / 24) {
+        static char memory[ROOM];
+        static bed b;
+        static hash_bed h;
+        tl_rehearsal found;
+        tl_rehearsal_desc desc = {2};
+        tl_result result;
+        hash_open(&b, &h, &graph, 1);
+        b.desc.load = NULL;
+        if (tl_init_arena(&b.env, memory, room)) fail();
+        b.desc.budget_bytes = 120000;
+        if (bed_init(&b)) { bed_close(&b); break; }
+        result = tl_rehearse_run(b.run, &desc, &found);
+        if (result) assert_int_equal(result, TL_ERROR_NO_MEMORY);
+        if (!result) assert_int_equal(found.finding_count, 0);
+        if (!result) assert_non_null(found.costs);
+        kept += !result && found.kind == TL_REHEARSAL_KEPT;
+        plans += !result && found.kind == TL_REHEARSAL_PLANS;
+        none += result != TL_OK;
+        tl_free_rehearsal(&b.env, &found);
+        bed_close(&b);
+    }
+    if (!kept || !plans || !none) fail_msg("%d %d %d", kept, plans, none);
+    tl_free_graph(NULL, &graph);
+}
+
+// -- kernels that are not the host's --
+
+typedef struct remote_user { const tl_backend *backend; long runs; int32_t strange; } remote_user;
+
+// A device would do this later: each range is read and written through the backend.
+static tl_result remote_kernel(const tl_kernel_call *call, void *user) {
+    remote_user *u = (remote_user *)user;
+    const tl_node *node = &call->graph->nodes[call->node];
+    const tl_operand *to = call->kind == TL_STEP_BACKWARD ? call->input_grads : call->outputs;
+    const tl_operand *from = call->kind == TL_STEP_BACKWARD ? call->output_grads : call->inputs;
+    unsigned char sum = (unsigned char)call->node;
+    void *host;
+    uint64_t i;
+    assert_null(to->host);
+    if (call->kind != TL_STEP_BACKWARD && call->node == u->strange) sum = (unsigned char)(sum + u->runs++);
+    if (u->backend->map(u->backend->self, from->range, TL_MAP_READ, &host)) return TL_ERROR_BACKEND;
+    for (i = 0; i < from->range.bytes; i++) sum = (unsigned char)(sum * 31 + ((unsigned char *)host)[i]);
+    if (u->backend->unmap(u->backend->self, from->range, TL_MAP_READ, host)) return TL_ERROR_BACKEND;
+    if (!to->range.bytes) return TL_OK;
+    if (u->backend->map(u->backend->self, to->range, TL_MAP_CHANGE, &host)) return TL_ERROR_BACKEND;
+    for (i = 0; i < to->range.bytes; i++)
+        ((unsigned char *)host)[i] = (unsigned char)(sum + i + (call->kind == TL_STEP_BACKWARD ? ((unsigned char *)host)[i] : 0));
+    (void)node;
+    return u->backend->unmap(u->backend->self, to->range, TL_MAP_CHANGE, host);
+}
+
+static void on_other_backends_passes_are_compared_and_calls_are_not_varied(void **state) {
+    static const char text[] =
+        "tlg 1\nnode 0 x input fwd=0 bwd=0 needs=none out=8 in=-\nnode 1 a op fwd=3 bwd=6 out=24 needs=in in=0\n"
+        "node 2 b op fwd=1 bwd=1 out=24 needs=out in=1\nnode 3 c op fwd=3 bwd=6 out=24 needs=in in=2\n";
+    int strange;
+    (void)state;
+    for (strange = 0; strange < 2; strange++) {
+        static bed b;
+        tl_kernel kernel = {"op", remote_kernel, remote_kernel, NULL};
+        remote_user user = {NULL, 0, 0};
+        tl_rehearsal found;
+        tl_graph graph;
+        if (tl_parse_graph(NULL, text, sizeof text - 1, &graph)) fail();
+        bed_open(&b, &graph, 0, 0, 1);
+        b.spy.is_remote = 1;
+        user.backend = &b.backend;
+        user.strange = strange ? 2 : -1;
+        kernel.user = &user;
+        b.desc.kernels = &kernel;
+        b.desc.kernel_count = 1;
+        bed_must_init(&b);
+        if (tl_rehearse_run(b.run, NULL, &found)) fail_msg("%s", b.env.error.text);
+        assert_int_equal(found.unprobed_count, 3);
+        assert_int_equal(found.is_stressed, 1);
+        assert_int_equal(found.error_count, strange);
+        if (strange) assert_int_equal(found.findings[0].kind, TL_FINDING_MADE_OTHERWISE);
+        if (strange) assert_int_equal(found.findings[0].node, 2);
+        if (!strange) assert_true(found.costs[3].bwd_ns > 0);
+        tl_free_rehearsal(&b.env, &found);
+        bed_close(&b);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
 // One call builds, verifies, times and plans; the costs that come back give the same plan again.
 static void operations_are_rehearsed_before_they_are_planned(void **state) {
     static net n;
@@ -765,6 +864,8 @@ int main(void) {
         cmocka_unit_test(a_load_hook_that_fails_ends_the_rehearsal),
         cmocka_unit_test(a_rehearsal_that_breaks_a_rule_is_refused),
         cmocka_unit_test(a_failing_allocator_leaves_nothing_of_a_rehearsal),
+        cmocka_unit_test(little_memory_is_enough_for_two_plans),
+        cmocka_unit_test(on_other_backends_passes_are_compared_and_calls_are_not_varied),
         cmocka_unit_test(operations_are_rehearsed_before_they_are_planned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
