@@ -9188,8 +9188,10 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
     return TLI_NO_RULE;
 }
 
+#ifndef TL_NO_PLANNERS
 // As a tl_node_desc has it: where a node of a graph that is made from this one comes from.
 static int32_t tli_pass_origin(int32_t origin) { return origin < 0 ? -1 : origin + 1; }
+#endif
 
 // Append a node with the fields and outputs of a desc; its inputs are added by tli_add_inputs.
 static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const char *name, const char *op) {
