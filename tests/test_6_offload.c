@@ -140,8 +140,9 @@ static void tiny_graph_of(tl_random *random, int32_t count, uint64_t unit, tl_gr
         if (tl_add_node(NULL, graph, &node, NULL)) fail_msg("%s", "no node");
     }
     for (i = 1; i <= count && random->state % 3 == 0; i++) {  // in every third graph some run once only
-        NODES(graph)[i].once = (uint8_t)(random->state >> (2 * i) & 1);
-        if (NODES(graph)[i].saved_bytes) NODES(graph)[i].swork_bytes = random->state >> (2 * i + 1) & 3;
+        uint64_t bits = random->state >> 3 * (i % 20);
+        NODES(graph)[i].once = (uint8_t)(bits & 1);
+        if (NODES(graph)[i].saved_bytes) NODES(graph)[i].swork_bytes = bits >> 1 & 3;
     }
 }
 
