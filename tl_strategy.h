@@ -1448,10 +1448,10 @@ typedef struct tl_plan {
                                      // 65536; 0 = 1
     const tl_plan_block *blocks;     // [block_count] the device's first, each tier's by offset
     int32_t         block_count;     // a tier without blocks is one, from offset 0, of bank 0
-    const tl_narrow_plan *narrow;    // what is read where steps, offsets or host_offsets are 0 and their count
-                                     // is not; 0 = nothing
     int32_t         in_flight;       // steps that may be under way together, from 1 on; 0 = 1. Peaks and places
                                      // are those of so many; the places hold for fewer, too
+    const tl_narrow_plan *narrow;    // what is read where steps, offsets or host_offsets are 0 and their count
+                                     // is not; 0 = nothing
 } tl_plan;
 
 // Read one step, or the offset of one allocation (is_host: of one host copy), of any plan, narrow or not. The
@@ -19412,11 +19412,12 @@ static void tli_send_plan_table(tli_stream *s, const tli_table *t) {
     tli_send(s, "\n");
     tli_send_field(s, (uint64_t)plan->slot_count, "slot_count");
     tli_send_array(s, name, "_blocks", plan->block_count);
-    tli_send(s, "\n    ");
+    tli_send(s, "\n");
+    tli_send_field(s, (uint64_t)plan->in_flight, "in_flight");
+    tli_send(s, "    ");
     tli_send(s, t->is_narrow ? "&" : "NULL");
     if (t->is_narrow) { tli_send(s, name); tli_send(s, "_narrow"); }
     tli_send(s, ",  // narrow\n");
-    tli_send_field(s, (uint64_t)plan->in_flight, "in_flight");
     tli_send(s, "};\n");
 }
 
@@ -20286,7 +20287,7 @@ static int tli_is_table_smaller(const tli_code *c, const tli_code_table *t, cons
     int32_t i;
     if (!t->word_bytes) return 0;
     for (i = 0; i < c->row_count; i++) {
-        uint64_t operands = (uint64_t)(tli_leading(c, c->rows[i].kind) + c->rows[i].count);
+        uint64_t operands = (uint64_t)tli_leading(c, c->rows[i].kind) + (uint64_t)c->rows[i].count;
         calls += 4 + 5 * operands + (operands > 4 ? 2 * (operands - 4) : 0);
         table += (uint64_t)t->word_bytes * (1 + operands);
     }
@@ -55286,7 +55287,7 @@ static uint64_t tli_hash_plan(const tl_run *run) {
     const tl_plan *plan = &run->plan;
     uint64_t hash = tl_mix_u64((uint64_t)plan->step_count, (uint64_t)tli_count_slots(plan));
     int32_t i;
-    hash = tl_mix_u64(hash, (uint64_t)(plan->inference + 2 * plan->any_order));
+    hash = tl_mix_u64(hash, (uint64_t)plan->inference + 2 * (uint64_t)plan->any_order);
     hash = tl_mix_u64(hash, (uint64_t)run->in_flight);
     hash = tl_mix_u64(hash, plan->alignment_bytes);
     for (i = 0; i < plan->step_count; i++) {

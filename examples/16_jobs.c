@@ -104,6 +104,7 @@ static void wait_ns(uint64_t ns) {
 static tl_result forward(const tl_kernel_call *call, void *user) {
     const net *network = (const net *)user;
     args a = args_of(call, network);
+    if (!a.in2 && (a.n->op == TRAINING_ADD || a.n->op == TRAINING_LOSS)) return TL_ERROR_INVALID_ARG;
     switch (a.n->op) {
     case TRAINING_EMBED: nn_embed_forward(a.out, (const int32_t *)(void *)a.in, a.weight, a.bias, a.B, a.T, a.C); break;
     case TRAINING_NORM: nn_norm_forward(a.out, a.saved, a.in, a.weight, a.bias, a.R, a.C); break;
@@ -129,6 +130,7 @@ static tl_result forward(const tl_kernel_call *call, void *user) {
 static tl_result backward(const tl_kernel_call *call, void *user) {
     const net *network = (const net *)user;
     args a = args_of(call, network);
+    if (!a.in2 && a.n->op == TRAINING_LOSS) return TL_ERROR_INVALID_ARG;
     switch (a.n->op) {
     case TRAINING_EMBED:
         nn_embed_backward(a.dweight, a.dbias, a.dout, (const int32_t *)(void *)a.in, a.B, a.T, a.C);

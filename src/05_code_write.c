@@ -338,7 +338,7 @@ static int tli_is_table_smaller(const tli_code *c, const tli_code_table *t, cons
     int32_t i;
     if (!t->word_bytes) return 0;
     for (i = 0; i < c->row_count; i++) {
-        uint64_t operands = (uint64_t)(tli_leading(c, c->rows[i].kind) + c->rows[i].count);
+        uint64_t operands = (uint64_t)tli_leading(c, c->rows[i].kind) + (uint64_t)c->rows[i].count;
         calls += 4 + 5 * operands + (operands > 4 ? 2 * (operands - 4) : 0);
         table += (uint64_t)t->word_bytes * (1 + operands);
     }

@@ -981,11 +981,12 @@ static void tli_send_plan_table(tli_stream *s, const tli_table *t) {
     tli_send(s, "\n");
     tli_send_field(s, (uint64_t)plan->slot_count, "slot_count");
     tli_send_array(s, name, "_blocks", plan->block_count);
-    tli_send(s, "\n    ");
+    tli_send(s, "\n");
+    tli_send_field(s, (uint64_t)plan->in_flight, "in_flight");
+    tli_send(s, "    ");
     tli_send(s, t->is_narrow ? "&" : "NULL");
     if (t->is_narrow) { tli_send(s, name); tli_send(s, "_narrow"); }
     tli_send(s, ",  // narrow\n");
-    tli_send_field(s, (uint64_t)plan->in_flight, "in_flight");
     tli_send(s, "};\n");
 }
 

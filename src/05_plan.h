@@ -178,10 +178,10 @@ typedef struct tl_plan {
                                      // 65536; 0 = 1
     const tl_plan_block *blocks;     // [block_count] the device's first, each tier's by offset
     int32_t         block_count;     // a tier without blocks is one, from offset 0, of bank 0
-    const tl_narrow_plan *narrow;    // what is read where steps, offsets or host_offsets are 0 and their count
-                                     // is not; 0 = nothing
     int32_t         in_flight;       // steps that may be under way together, from 1 on; 0 = 1. Peaks and places
                                      // are those of so many; the places hold for fewer, too
+    const tl_narrow_plan *narrow;    // what is read where steps, offsets or host_offsets are 0 and their count
+                                     // is not; 0 = nothing
 } tl_plan;
 
 // Read one step, or the offset of one allocation (is_host: of one host copy), of any plan, narrow or not. The

@@ -139,7 +139,7 @@ static uint64_t tli_hash_plan(const tl_run *run) {
     const tl_plan *plan = &run->plan;
     uint64_t hash = tl_mix_u64((uint64_t)plan->step_count, (uint64_t)tli_count_slots(plan));
     int32_t i;
-    hash = tl_mix_u64(hash, (uint64_t)(plan->inference + 2 * plan->any_order));
+    hash = tl_mix_u64(hash, (uint64_t)plan->inference + 2 * (uint64_t)plan->any_order);
     hash = tl_mix_u64(hash, (uint64_t)run->in_flight);
     hash = tl_mix_u64(hash, plan->alignment_bytes);
     for (i = 0; i < plan->step_count; i++) {

@@ -99,7 +99,7 @@ static void table_is_what_it_should_be(void **state) {
         "    UINT64_C(12884901908),  // peak_bytes\n    0,  // arena_bytes\n    0,  // host_peak_bytes\n    0,  // host_arena_bytes\n"
         "    UINT64_C(18446744073709551615),  // base_bytes\n    UINT64_C(18446744073709551010),  // cost\n"
         "    UINT64_C(18446744073709551010),  // base_cost\n    7,  // bound_cost\n"
-        "    NULL,  // memory: tl_free_plan leaves it alone\n    0,  // alignment_bytes\n    NULL, 0,\n    0,  // slot_count\n    NULL, 0,\n    NULL,  // narrow\n    0,  // in_flight\n};\n");
+        "    NULL,  // memory: tl_free_plan leaves it alone\n    0,  // alignment_bytes\n    NULL, 0,\n    0,  // slot_count\n    NULL, 0,\n    0,  // in_flight\n    NULL,  // narrow\n};\n");
     free(text);
     tl_free_plan(NULL, &plan);
     tl_free_graph(NULL, &graph);

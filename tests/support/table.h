@@ -174,6 +174,6 @@ static const tl_plan table_plan = {
     NULL, 0,
     0,  // slot_count
     NULL, 0,
-    NULL,  // narrow
     0,  // in_flight
+    NULL,  // narrow
 };

@@ -176,6 +176,6 @@ static const tl_plan narrow_plan = {
     NULL, 0,
     0,  // slot_count
     NULL, 0,
-    &narrow_narrow,  // narrow
     0,  // in_flight
+    &narrow_narrow,  // narrow
 };

@@ -160,6 +160,6 @@ static const tl_plan small_plan = {
     NULL, 0,
     0,  // slot_count
     NULL, 0,
-    NULL,  // narrow
     0,  // in_flight
+    NULL,  // narrow
 };
