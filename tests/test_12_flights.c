@@ -111,7 +111,7 @@ static void replay_tensor(replay *r, const tl_step *step, int32_t tensor, int32_
         freed(r, &r->device[at]);
         break;
     case TL_STEP_EXPAND: if (packed) { r->device[at] = born(r, bytes, 0); freed(r, &r->packed[at]); } break;
-    default: fail_msg("no step on a tensor");
+    default: fail_msg("%s", "no step on a tensor");
     }
 }
 
