@@ -674,7 +674,7 @@ TLI_IMPL tl_result tl_write_plan_code(tl_env *env, const tl_graph *graph, const 
     tli_rule rule;
     TL_ASSERT(graph && plan && desc && desc->name && header.write && source.write);
     rule = tli_check_identifier(desc->name);
-    if ((int)desc->form < 0 || desc->form >= TL_CODE_FORM_COUNT) rule = TLI_RULE(CODE_FORM_UNKNOWN_VALUE);
+    if ((uint32_t)desc->form >= TL_CODE_FORM_COUNT) rule = TLI_RULE(CODE_FORM_UNKNOWN_VALUE);
     if (desc->state_count < 0 || desc->state_count > 16) rule = TLI_RULE(CODE_STATE_COUNT_MUST_BE_0_TO_16);
     if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_PLAN_CODE), rule);
     tli_zero(&c, sizeof c);
