@@ -155,20 +155,6 @@ static void limits_with_largest(void *self, tl_backend_limits *limits) {
 
 enum { ONLINE, LAZY, ORDERED, GIVEN, GIVEN_PLACES, SOURCE_COUNT };
 
-static uint64_t largest_of(const tl_graph *graph) {
-    uint64_t largest = 1;
-    int32_t i;
-    for (i = 0; i < graph->tensor_count; i++)
-        if (graph->outputs[i].bytes > largest) largest = graph->outputs[i].bytes;
-    for (i = 0; i < graph->node_count; i++) {
-        const tl_node *node = &graph->nodes[i];
-        if (node->fwork_bytes > largest) largest = node->fwork_bytes;
-        if (node->bwork_bytes > largest) largest = node->bwork_bytes;
-        if (node->saved_bytes > largest) largest = node->saved_bytes;
-    }
-    return largest;
-}
-
 static void arenas_are_cut_where_the_backend_asks_for_it(void **state) {
     static bed b;
     tl_random random = { 62 };
@@ -197,7 +183,7 @@ static void arenas_are_cut_where_the_backend_asks_for_it(void **state) {
         if (tl_init_cpu_backend(&env, &desc, &inner)) fail_msg("%s", env.error.text);
         backend = inner;
         backend.limits = limits_with_largest;
-        largest_block = (largest_of(&graph) + alignment - 1) / alignment * alignment + alignment + tl_next_random_below(&random, peak / 4 + 1);
+        largest_block = (random_largest(&graph) + alignment - 1) / alignment * alignment + alignment + tl_next_random_below(&random, peak / 4 + 1);
         bed_open(&b, &graph, 0, 0, 4);
         b.desc.backend = &backend;
         lazy = tl_with_precision(tl_with_gradient(tl_strategy_new(), tl_gradient_checkpointed(0)), TL_PRECISION_SINGLE);
@@ -278,7 +264,7 @@ static void an_order_that_fits_in_one_piece_only_is_planned_again(void **state) 
         memset(&order, 0, sizeof order);
         if (random_graph(NULL, &random, 20, &graph)) fail_msg("%s", "no graph");
         (void)keep_all_outcome(&graph, 0, 1, &peak);
-        largest_block = (largest_of(&graph) + 7) / 8 * 8 + tl_next_random_below(&random, 4) * 8;
+        largest_block = (random_largest(&graph) + 7) / 8 * 8 + tl_next_random_below(&random, 4) * 8;
         order.graph = &graph;
         order.alignment_bytes = 8;
         order.work_limit = 2000000;

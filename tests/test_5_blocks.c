@@ -534,7 +534,7 @@ static void copies_and_tables_have_the_blocks(void **state) {
         "#define NET_INPUT_X_OFFSET 0\n#define NET_INPUT_X_BLOCK 0\n#define NET_INPUT_X_BYTES 16\n",
         "#define NET_RESULT_C_OFFSET 0\n#define NET_RESULT_C_BLOCK 1\n",
         "static const tl_plan_block net_blocks[3] = {\n    { 0, 64, 0, 0, 0 },\n    { 64, 48, 0, 3, 0 },\n    { 112, 16, 0, 3, 0 },\n};\n",
-        "    16,  // alignment_bytes\n    NULL, 0,\n    0,  // slot_count\n    net_blocks, 3,\n    NULL,  // narrow\n    0,  // in_flight\n};\n",
+        "    16,  // alignment_bytes\n    NULL, 0,\n    0,  // slot_count\n    net_blocks, 3,\n    0,  // in_flight\n    NULL,  // narrow\n};\n",
     };
     tl_graph graph = graph_of(three);
     tl_plan plan = placed(offsets, blocks, 3), copy;

@@ -7,6 +7,7 @@
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 #include "support/support.h"
+#include "support/random_graph.h"
 #include "support/planner_graphs.h"
 #include "support/brute_order.h"
 #include "support/replay.h"
@@ -471,21 +472,6 @@ static void progress_stops_with_the_best_so_far(void **state) {
 
 // -- blocks --
 
-// The largest allocation of a graph.
-static uint64_t largest_of(const tl_graph *graph) {
-    uint64_t largest = 1;
-    int32_t i;
-    for (i = 0; i < graph->tensor_count; i++)
-        if (graph->outputs[i].bytes > largest) largest = graph->outputs[i].bytes;
-    for (i = 0; i < graph->node_count; i++) {
-        const tl_node *node = &graph->nodes[i];
-        if (node->fwork_bytes > largest) largest = node->fwork_bytes;
-        if (node->bwork_bytes > largest) largest = node->bwork_bytes;
-        if (node->saved_bytes > largest) largest = node->saved_bytes;
-    }
-    return largest;
-}
-
 static void no_allocation_of_an_order_is_in_two_blocks(void **state) {
     tl_random random = { 619 };
     int round, rounds = 60, cut = 0;
@@ -500,7 +486,7 @@ static void no_allocation_of_an_order_is_in_two_blocks(void **state) {
         uint64_t largest;
         int32_t k;
         assert_int_equal(round % 2 ? wide_graph(NULL, &random, 30, &graph) : random_graph(NULL, &random, 20, &graph), TL_OK);
-        largest = largest_of(&graph);
+        largest = random_largest(&graph);
         desc = desc_of(&graph, round % 3 == 0);
         desc.live = 0;
         desc.work_limit = 200000;

@@ -427,20 +427,6 @@ static void limits_with_largest(void *self, tl_backend_limits *limits) {
     limits->block_bytes = largest_block;
 }
 
-static uint64_t largest_of(const tl_graph *graph) {
-    uint64_t largest = 1;
-    int32_t i;
-    for (i = 0; i < graph->tensor_count; i++)
-        if (graph->outputs[i].bytes > largest) largest = graph->outputs[i].bytes;
-    for (i = 0; i < graph->node_count; i++) {
-        const tl_node *node = &graph->nodes[i];
-        if (node->saved_bytes > largest) largest = node->saved_bytes;
-        if (node->fwork_bytes > largest) largest = node->fwork_bytes;
-        if (node->bwork_bytes > largest) largest = node->bwork_bytes;
-    }
-    return largest;
-}
-
 static void random_graphs_run_in_blocks_with_the_gradients_of_keep_all(void **state) {
     static outcome expected, got;
     tl_random random = { 132 };
@@ -458,7 +444,7 @@ static void random_graphs_run_in_blocks_with_the_gradients_of_keep_all(void **st
         if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no plan");
         make_plan(&random, &graph, &all, &budget, &plan);
         run_plan(&graph, &all, 0, NULL, &expected);
-        largest_block = (largest_of(&graph) + unit - 1) / unit * unit + limits.block_overhead_bytes[TL_TIER_DEVICE] +
+        largest_block = (random_largest(&graph) + unit - 1) / unit * unit + limits.block_overhead_bytes[TL_TIER_DEVICE] +
                         unit * tl_next_random_below(&random, 3);
         g.device.backend.limits = limits_with_largest;
         run_plan(&graph, &plan, 0, NULL, &got);

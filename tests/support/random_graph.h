@@ -122,4 +122,20 @@ static inline tl_result random_effect_graph(tl_env *env, tl_random *random, int3
     return result;
 }
 
+// The largest allocation that a step of any plan of a graph makes; 1 where there is none.
+static inline uint64_t random_largest(const tl_graph *graph) {
+    uint64_t largest = 1;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++)
+        if (graph->outputs[i].bytes > largest) largest = graph->outputs[i].bytes;
+    for (i = 0; i < graph->node_count; i++) {
+        const tl_node *node = &graph->nodes[i];
+        if (node->saved_bytes > largest) largest = node->saved_bytes;
+        if (node->fwork_bytes > largest) largest = node->fwork_bytes;
+        if (node->swork_bytes > largest) largest = node->swork_bytes;
+        if (node->bwork_bytes > largest) largest = node->bwork_bytes;
+    }
+    return largest;
+}
+
 #endif
