@@ -1327,7 +1327,7 @@ typedef struct tl_step {
     uint16_t slot;      // the micro-batch that it acts on, below tl_plan.slot_count
     int32_t  node;
     int32_t  output;    // D, O, L, W, DH, C, X: -1 = every output it can act on; other kinds: always -1
-    int32_t  peer;      // 0: for steps between ranks, of which this version has none
+    int32_t  begins;    // 1 = F or B begins a call, and a later W of the node ends it; else 0
 } tl_step;
 
 #define TL_ALL_OUTPUTS (-1)
@@ -1353,11 +1353,17 @@ typedef struct tl_step {
 //   S v        as F, and saved(v) before the scratch,      as F; saved(v) stays until B v or DS v
 //              which is swork; if all outputs are
 //              resident, no second copies
+//   F v begin  the outputs of v, all absent; v has no      nothing: they are coming until W v
+//              scratch and no saved bytes
 //   B v        1. the gradient of each output of v         at the end of the call: bwork, the gradient
 //              2. the gradient of each input of v whose    of EVERY output of v, and saved(v)
 //                 node has a backward
 //              both only where there is none yet
 //              3. bwork
+//   B v begin  1. and 2. of B v, which has no scratch      nothing before W v
+//              and no saved bytes
+//   W v        nothing                                     ends the call that was begun: what F made is
+//                                                          resident; of B, the gradient of every output
 //   D T        nothing                                     resident T: its bytes; compressed T: its
 //                                                          compressed copy
 //   DS v       nothing                                     saved(v)
@@ -1382,6 +1388,11 @@ typedef struct tl_step {
 //
 //     k = 2     F 1    F 2    D 1    F 3    F 4
 //     of 1      ###########################                  D 1 is step 2: free for step 4
+//
+// Between F v begin, or B v begin, and W v the call is under way beside other steps, as a message or work of
+// another processor is: what it reads stays readable, but is not dropped, moved or overwritten; nobody reads,
+// adds to or drops what it writes; v takes no other step. in_flight is 1 then. B v begin has its place in the
+// order of the backwards, and W v lets those of the nodes that v reads run.
 //
 // So a gradient lives from the first backward that contributes to it to the backward of the node that made
 // its tensor, no step names it, and none is left at the end of a training plan. Weights and their gradients
@@ -1873,8 +1884,8 @@ TLDEF int tl_parse_step(const char *text, tl_step_kind *kind);
 TLDEF int tl_parse_codec(const char *text, tl_codec *codec);
 
 // Write steps as a schedule, one per line: "F 1\nD 1.0\nC 3 q8\nF 1@2\n". A step of another slot than 0 ends
-// in @ and its slot. The entry stands before the steps: "E 3.0\nE 3.1@2\n". Before all, where in_flight is
-// above 1, stands that: "K 4\n".
+// in @ and its slot; one that begins a call in begin: "F 3@1 begin\nW 3@1\n". The entry stands before the steps:
+// "E 3.0\nE 3.1@2\n". Before all, where in_flight is above 1, stands that: "K 4\n".
 TLDEF size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size);
 
 // Parse a schedule; # starts a comment. Kinds and forms of steps are checked here, the rules of
@@ -5919,7 +5930,7 @@ static size_t tli_finish(tli_writer *w) {
     X(TENSOR_IS_COMPRESSED, "the tensor is compressed", "step, node") \
     X(NO_OUTPUT_IS_IN_STATE_TO_ACT_ON, "no output is in a state to act on", "step, node") \
     X(NO_SUCH_KIND_OF_STEP, "no such kind of step", "step, node") \
-    X(PEER_MUST_BE_0, "peer: must be 0", "step, node") \
+    X(BEGINS_MUST_BE_0, "begins: must be 0, or 1 of F and B", "step, node") \
     X(NO_SUCH_NODE, "no such node", "step, node") \
     X(INPUT_NODES_TAKE_NO_STEPS, "input nodes take no steps", "step, node") \
     X(ACTS_ON_NODE_OUTPUT, "acts on a node: output must be TL_ALL_OUTPUTS", "step, node") \
@@ -6026,7 +6037,16 @@ static size_t tli_finish(tli_writer *w) {
     X(CODE_STATE_COUNT_MUST_BE_0_TO_16, "state_count: must be 0 to 16", "") \
     X(CODE_PLAN_HAS_NO_OFFSETS, "plan: has no offsets; tl_plan_places gives it some", "") \
     X(CODE_TABLE_NEEDS_WIDER_WORDS, "form: the words of a table of this plan do not fit 32 bits", "") \
-    X(NO_MEMORY_TO_WRITE_CODE, "no memory to write the code", "")
+    X(NO_MEMORY_TO_WRITE_CODE, "no memory to write the code", "") \
+    X(BEGINS_ONE_STEP_UNDER_WAY, "begins: in_flight must be 0 or 1", "step, node") \
+    X(BEGINS_ALL_OUTPUTS, "a call that is begun makes all outputs, and none of them again", "step, node") \
+    X(BEGINS_NO_SCRATCH, "a call that is begun has no scratch, and no saved bytes", "step, node") \
+    X(CALL_IS_UNDER_WAY, "a call of this node is under way", "step, node") \
+    X(CALL_UNDER_WAY_READS, "a call under way reads %s", "step, tensor") \
+    X(CALL_UNDER_WAY_WRITES_GRADIENT, "a call under way writes the gradient of %s", "step, tensor") \
+    X(WAIT_FOR_A_CALL_IS_OF_THE_NODE, "output: a call ends for the whole node", "step, node") \
+    X(BEGINS_LAST_WORD, "the last word of F and B may be begin", "line, column") \
+    X(PLAN_BEGINS_CALLS, "plan: begins calls that other steps end", "step, node")
 
 // -- errors: rules of [6] REMAT --
 
@@ -15131,7 +15151,7 @@ static tl_step tli_step_of(tl_step_kind kind, int32_t node, int32_t output) {
     step.slot = 0;
     step.node = node;
     step.output = output;
-    step.peer = 0;
+    step.begins = 0;
     return step;
 }
 
@@ -15186,10 +15206,11 @@ TLI_IMPL tl_step tl_find_step(const tl_plan *plan, int32_t index) {
     words = plan->narrow->steps + (size_t)index * (size_t)plan->narrow->step_words;
     step.kind = (uint8_t)(words[0] & 15);
     step.codec = (uint8_t)(words[0] >> 4 & 15);
+    step.begins = step.kind <= TL_STEP_BACKWARD && step.codec;
+    if (step.begins) step.codec = TL_CODEC_NONE;
     step.slot = plan->narrow->step_words > 2 ? words[2] : 0;
     step.node = words[1];
     step.output = (words[0] >> 8) - 1;
-    step.peer = 0;
     return step;
 }
 
@@ -15293,14 +15314,19 @@ typedef struct tli_sim_tensor {
     uint8_t  state;         // tli_state
     uint8_t  on_host, has_gradient;
     uint8_t  codec;         // while packed
+    uint16_t readers;       // calls under way that read it
+    uint8_t  is_summed;     // 1 = a call under way writes its gradient
     uint64_t packed_bytes;  // while packed
     uint64_t ready;         // time at which the copy under way ends
 } tli_sim_tensor;
+
+enum { TLI_BEGUN_NOT, TLI_BEGUN_FORWARD, TLI_BEGUN_BACKWARD };
 
 typedef struct tli_sim_node {
     uint8_t ran, done, has_saved;
     uint8_t is_read;   // 1 = some node reads one of its outputs
     uint8_t enters;    // 1 = all its outputs are in the entry: it has run, before this plan
+    uint8_t under_way; // TLI_BEGUN_ of a call that was begun, until the W that ends it
     int32_t waits_for; // number of inputs of nodes with a gradient that read it and have not run backward
 } tli_sim_node;
 
@@ -15544,9 +15570,11 @@ static void tli_ledger_hand_over(const tli_sim *sim, int32_t from, int32_t to) {
     if (sim->ledger->count > count) sim->ledger->items[count].over = old;
 }
 
-// Whether what a step frees lives until its call, or its conversion, has ended.
-static int tli_frees_after(tl_step_kind kind) {
-    return kind == TL_STEP_BACKWARD || kind == TL_STEP_COMPRESS || kind == TL_STEP_EXPAND;
+// Whether what the present step frees lives until its call, or its conversion, has ended.
+static int tli_frees_after(const tli_sim *sim) {
+    const tl_step *step = sim->step;
+    if (step->kind == TL_STEP_WAIT) return sim->nodes[step->node].under_way != TLI_BEGUN_NOT;
+    return step->kind == TL_STEP_BACKWARD || step->kind == TL_STEP_COMPRESS || step->kind == TL_STEP_EXPAND;
 }
 
 // The step from which on something is free that the present one frees: after what it does, or before it.
@@ -15714,7 +15742,7 @@ static void tli_sim_release(tli_sim *sim, tli_use use, int32_t index, uint64_t b
     if (!bytes) return;
     if (sim->ledger)
         tli_ledger_close(sim, tli_sim_use(sim, use, index), index,
-                         tli_sim_free_step(sim, tli_frees_after((tl_step_kind)sim->step->kind)));
+                         tli_sim_free_step(sim, tli_frees_after(sim)));
     tli_sim_leave(sim, &sim->arena, tli_sim_owner(sim, use, index), use, index, bytes);
 }
 
@@ -15796,6 +15824,7 @@ static tl_result tli_sim_check_inplace(tli_sim *sim, const tl_node *node) {
     from = inputs[node->inplace].tensor;  // no graph input, and of the same bytes: tl_check_graph
     if (sim->tensors[from].state != TLI_RESIDENT)
         return tli_sim_broken_tensor(sim, TLI_RULE(INPUT_CANNOT_BE_OVERWRITTEN_IT), from);
+    if (sim->tensors[from].readers) return tli_sim_broken_tensor(sim, TLI_RULE(CALL_UNDER_WAY_READS), from);
     if (sim->tensors[node->first_output].state != TLI_ABSENT)
         return tli_sim_broken(sim, TLI_RULE(OUTPUT_0_IS_ALREADY_RESIDENT));
     for (i = 0; i < node->input_count; i++) reads += inputs[i].tensor == from;
@@ -15825,12 +15854,36 @@ static tl_result tli_sim_check_forward(tli_sim *sim, const tl_node *node, tl_ste
         return tli_sim_broken(sim, TLI_RULE(SAVED_BYTES_ARE_ALREADY_RESIDENT));
     }
     if (!*missing) return tli_sim_broken(sim, TLI_RULE(ALL_OUTPUTS_ARE_ALREADY_RESIDENT));
+    if (sim->step->begins && (*missing < node->output_count))
+        return tli_sim_broken(sim, TLI_RULE(BEGINS_ALL_OUTPUTS));
+    if (sim->step->begins && node->fwork_bytes) return tli_sim_broken(sim, TLI_RULE(BEGINS_NO_SCRATCH));
     return kind == TL_STEP_FORWARD_INPLACE ? tli_sim_check_inplace(sim, node) : TL_OK;
+}
+
+// A call reads these until it ends, or not any more: change is 1 or -1.
+static void tli_sim_hold_operands(tli_sim *sim, int32_t id, int backward, int change) {
+    const tl_graph *graph = sim->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t i;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+        tli_sim_tensor *t = &sim->tensors[graph->inputs[i].tensor];
+        if (!backward || graph->inputs[i].needed) t->readers = (uint16_t)(t->readers + change);
+        if (backward && t->has_gradient) t->is_summed = change > 0;
+    }
+    for (i = node->first_output; i < node->first_output + node->output_count && backward; i++)
+        if (graph->outputs[i].needed) sim->tensors[i].readers = (uint16_t)(sim->tensors[i].readers + change);
+}
+
+// The call of the present step goes on until a W ends it.
+static void tli_sim_begin_call(tli_sim *sim, int32_t id, uint8_t begun) {
+    sim->nodes[id].under_way = begun;
+    tli_sim_hold_operands(sim, id, begun == TLI_BEGUN_BACKWARD, 1);
 }
 
 // Run a forward. It allocates, in this order: missing outputs; second copies of outputs that are
 // resident; saved; fwork, or swork with saved. In place, output 0 takes over the input's allocation.
-// FORWARD_SAVE with all outputs resident makes the saved bytes only, and no second copies.
+// FORWARD_SAVE with all outputs resident makes the saved bytes only, and no second copies. What a call that is
+// begun makes is coming until it ends.
 static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
     const tl_node *node = &sim->graph->nodes[id];
     int32_t i, end = node->first_output + node->output_count, missing;
@@ -15849,7 +15902,7 @@ static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
     for (i = node->first_output; i < end; i++) {
         int again = tli_sim_readable(sim, i) && missing;
         if (kind == TL_STEP_FORWARD_INPLACE && i == node->first_output) again = 0;
-        if (sim->tensors[i].state == TLI_COMING) sim->tensors[i].state = TLI_RESIDENT;
+        if (sim->tensors[i].state == TLI_COMING && !sim->step->begins) sim->tensors[i].state = TLI_RESIDENT;
         result = again ? tli_sim_alloc(sim, TLI_USE_TWICE, i, sim->graph->outputs[i].bytes) : TL_OK;
         if (result) return result;
     }
@@ -15862,6 +15915,7 @@ static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
                            kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes : node->fwork_bytes);
     if (result) return result;
     tli_sim_release_call(sim);
+    if (sim->step->begins) tli_sim_begin_call(sim, id, TLI_BEGUN_FORWARD);
     sim->report.forward_count++;
     sim->report.recompute_count += sim->nodes[id].ran;
     sim->nodes[id].ran = 1;
@@ -15874,7 +15928,7 @@ static int32_t tli_sim_find_waiting(const tli_sim *sim, int32_t id) {
     int32_t reader, i;
     for (reader = id + 1; reader < graph->node_count; reader++) {
         const tl_node *node = &graph->nodes[reader];
-        if (!node->has_grad || sim->nodes[reader].done) continue;
+        if (!node->has_grad || (sim->nodes[reader].done && !sim->nodes[reader].under_way)) continue;
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
             if (graph->outputs[graph->inputs[i].tensor].node == id) return reader;
     }
@@ -15902,6 +15956,8 @@ static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
             return tli_sim_broken_tensor(sim, TLI_RULE(NEEDS_WHICH_IS_NOT_RESIDENT), i);
     if (node->saved_bytes && !sim->nodes[id].has_saved)
         return tli_sim_broken(sim, TLI_RULE(NEEDS_ITS_SAVED_BYTES));
+    if (sim->step->begins && (node->saved_bytes || node->bwork_bytes))
+        return tli_sim_broken(sim, TLI_RULE(BEGINS_NO_SCRATCH));
     return TL_OK;
 }
 
@@ -15909,6 +15965,8 @@ static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
 static tl_result tli_sim_make_gradient(tli_sim *sim, int32_t tensor, int adds) {
     const tl_node_output *output = &sim->graph->outputs[tensor];
     if (!sim->graph->nodes[output->node].has_grad) return TL_OK;
+    if (sim->tensors[tensor].is_summed)
+        return tli_sim_broken_tensor(sim, TLI_RULE(CALL_UNDER_WAY_WRITES_GRADIENT), tensor);
     if (sim->tensors[tensor].has_gradient) {
         if (adds) tli_ledger_move(sim, TL_USE_GRADIENT, tensor, 2);
         return TL_OK;
@@ -15931,9 +15989,38 @@ static void tli_sim_read_backward(const tli_sim *sim, int32_t id) {
     tli_ledger_move(sim, TL_USE_SAVED, id, 1);
 }
 
+// A backward has ended: free the gradients of its outputs and its saved bytes.
+static void tli_sim_end_backward(tli_sim *sim, int32_t id) {
+    const tl_graph *graph = sim->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t i;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        tli_sim_release(sim, TLI_USE_GRADIENT, i, graph->outputs[i].bytes);
+        sim->tensors[i].has_gradient = 0;
+    }
+    if (sim->nodes[id].has_saved) tli_sim_release(sim, TLI_USE_SAVED, id, node->saved_bytes);
+    sim->nodes[id].has_saved = 0;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        sim->nodes[graph->outputs[graph->inputs[i].tensor].node].waits_for--;
+}
+
+// End the call of a node that was begun.
+static tl_result tli_sim_end_call(tli_sim *sim, const tl_step *step) {
+    const tl_node *node = &sim->graph->nodes[step->node];
+    int backward = sim->nodes[step->node].under_way == TLI_BEGUN_BACKWARD;
+    int32_t i;
+    if (step->output != TL_ALL_OUTPUTS) return tli_sim_broken(sim, TLI_RULE(WAIT_FOR_A_CALL_IS_OF_THE_NODE));
+    tli_sim_hold_operands(sim, step->node, backward, -1);
+    for (i = node->first_output; i < node->first_output + node->output_count && !backward; i++)
+        sim->tensors[i].state = TLI_RESIDENT;
+    if (backward) tli_sim_end_backward(sim, step->node);
+    sim->nodes[step->node].under_way = TLI_BEGUN_NOT;
+    return TL_OK;
+}
+
 // Run a backward. It allocates, in this order: gradients of outputs, gradients of inputs, bwork,
-// where a gradient is allocated only if no other backward has done so. Then it frees bwork, the
-// gradients of its outputs and its saved bytes.
+// where a gradient is allocated only if no other backward has done so. Then it frees bwork, and what
+// tli_sim_end_backward says.
 static tl_result tli_sim_backward(tli_sim *sim, int32_t id) {
     const tl_graph *graph = sim->graph;
     const tl_node *node = &graph->nodes[id];
@@ -15948,15 +16035,9 @@ static tl_result tli_sim_backward(tli_sim *sim, int32_t id) {
     if (result) return result;
     if (sim->ledger) tli_sim_read_backward(sim, id);
     tli_sim_release_call(sim);
-    for (i = node->first_output; i < out_end; i++) {
-        tli_sim_release(sim, TLI_USE_GRADIENT, i, graph->outputs[i].bytes);
-        sim->tensors[i].has_gradient = 0;
-    }
-    if (sim->nodes[id].has_saved) tli_sim_release(sim, TLI_USE_SAVED, id, node->saved_bytes);
-    sim->nodes[id].has_saved = 0;
+    if (sim->step->begins) tli_sim_begin_call(sim, id, TLI_BEGUN_BACKWARD);
+    else tli_sim_end_backward(sim, id);
     sim->nodes[id].done = 1;
-    for (i = node->first_input; i < in_end; i++)
-        sim->nodes[graph->outputs[graph->inputs[i].tensor].node].waits_for--;
     while (*next >= 0 && (sim->nodes[*next].done || !graph->nodes[*next].has_grad)) --*next;
     sim->report.backward_count++;
     return TL_OK;
@@ -16087,6 +16168,8 @@ static int tli_sim_acts_on(const tli_sim *sim, tl_step_kind kind, int32_t tensor
 }
 
 static tl_result tli_sim_act(tli_sim *sim, tl_step_kind kind, int32_t tensor) {
+    if (sim->tensors[tensor].readers && kind != TL_STEP_DROP_HOST)
+        return tli_sim_broken_tensor(sim, TLI_RULE(CALL_UNDER_WAY_READS), tensor);
     switch (kind) {
     case TL_STEP_DROP: tli_sim_drop(sim, tensor); break;
     case TL_STEP_SPILL: return tli_sim_spill(sim, tensor);
@@ -16136,7 +16219,9 @@ static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
     int packs = step->kind == TL_STEP_COMPRESS;
     if (step->kind >= TL_STEP_COUNT) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_KIND_OF_STEP));
     if (step->slot >= sim->slot_count) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_SLOT));
-    if (step->peer) return tli_sim_broken(sim, TLI_RULE(PEER_MUST_BE_0));
+    if (step->begins && (step->begins != 1 || (step->kind != TL_STEP_FORWARD && step->kind != TL_STEP_BACKWARD)))
+        return tli_sim_broken(sim, TLI_RULE(BEGINS_MUST_BE_0));
+    if (step->begins && sim->in_flight > 1) return tli_sim_broken(sim, TLI_RULE(BEGINS_ONE_STEP_UNDER_WAY));
     if (step->node < 0 || step->node >= graph->node_count) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_NODE));
     if (graph->nodes[step->node].is_input) return tli_sim_broken(sim, TLI_RULE(INPUT_NODES_TAKE_NO_STEPS));
     if (tli_acts_on_node((tl_step_kind)step->kind)) {
@@ -16158,6 +16243,10 @@ static tl_result tli_sim_run_step(tli_sim *sim, const tl_step *step) {
     if (result) return result;
     tli_sim_choose_slot(sim, step->slot);
     node = &sim->nodes[step->node];
+    if (node->under_way) {
+        if (step->kind == TL_STEP_WAIT) return tli_sim_end_call(sim, step);
+        return tli_sim_broken(sim, TLI_RULE(CALL_IS_UNDER_WAY));
+    }
     switch ((tl_step_kind)step->kind) {
     case TL_STEP_FORWARD:
     case TL_STEP_FORWARD_INPLACE:
@@ -16210,6 +16299,7 @@ static tl_result tli_sim_end_slot(tli_sim *sim, int any_keep) {
         const tl_node *node = &graph->nodes[id];
         if (!sim->inference && node->has_grad && !sim->nodes[id].done)
             return tli_sim_broken_node(sim, TLI_RULE(NODE_NEVER_RAN_BACKWARD), id);
+        if (sim->nodes[id].under_way) return tli_sim_broken(sim, TLI_RULE(CALL_IS_UNDER_WAY));
         if (!tli_sim_is_result(sim, id, any_keep)) continue;
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             if (!tli_sim_readable(sim, i))
@@ -17645,6 +17735,18 @@ static tl_result tli_walk_alloc(tli_walk *w) {
     return TL_OK;
 }
 
+// A replay has no W that ends a call.
+static tl_result tli_refuse_begun_calls(tl_env *env, tli_function function, const tl_plan *plan) {
+    int32_t i;
+    for (i = 0; i < plan->step_count; i++) {
+        const tl_step step = tl_find_step(plan, i);
+        if (step.begins)
+            return tli_fail_values(env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(PLAN_BEGINS_CALLS), (uint64_t)i,
+                                   (uint64_t)(int64_t)step.node);
+    }
+    return TL_OK;
+}
+
 static tl_result tli_replay_plan(tl_env *env, tli_function function, const tl_replay_desc *desc) {
     tl_simulate_desc simulate;
     tl_report report;
@@ -17659,6 +17761,7 @@ static tl_result tli_replay_plan(tl_env *env, tli_function function, const tl_re
     simulate.graph = desc->graph;
     simulate.plan = desc->plan;
     result = tli_find_lifetimes(env, function, &simulate, &w.lifetimes, &report);
+    if (!result) result = tli_refuse_begun_calls(env, function, desc->plan);
     if (!result) result = tli_walk_alloc(&w);
     if (!result) result = tli_walk_steps(&w);
     tl_free_lifetimes(env, &w.lifetimes);
@@ -18269,7 +18372,7 @@ TLI_IMPL size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size) {
             tli_put(&w, tli_name(tli_codec_names, TL_CODEC_COUNT, step->codec));
         }
         if (step->slot) { tli_put(&w, "@"); tli_put_i64(&w, step->slot); }
-        tli_put(&w, "\n");
+        tli_put(&w, step->begins ? " begin\n" : "\n");
     }
     return tli_finish(&w);
 }
@@ -18327,7 +18430,13 @@ static tli_rule tli_read_step(tli_reader *reader, tli_word word, tl_step *step) 
             return TLI_RULE(CODEC_MUST_BE_F16_BF16_OR_Q8);
         step->codec = (uint8_t)value;
     }
-    return tli_next_word(reader, &word) ? TLI_RULE(MORE_WORDS_THAN_STEP_TAKES) : TLI_NO_RULE;
+    if (!tli_next_word(reader, &word)) return TLI_NO_RULE;
+    if (step->kind == TL_STEP_FORWARD || step->kind == TL_STEP_BACKWARD) {
+        if (!tli_word_is(word, "begin")) return TLI_RULE(BEGINS_LAST_WORD);
+        step->begins = 1;
+        if (!tli_next_word(reader, &word)) return TLI_NO_RULE;
+    }
+    return TLI_RULE(MORE_WORDS_THAN_STEP_TAKES);
 }
 
 // What has been read of a schedule.
@@ -19218,7 +19327,7 @@ static void tli_send_step(tli_stream *s, const tl_graph *graph, const tl_step *s
     tli_send(s, tli_step_ids[step->kind]);
     tli_send(s, ", ");
     tli_send(s, step->codec ? tli_codec_ids[step->codec] : "0");
-    numbers[0] = step->slot; numbers[1] = step->node; numbers[2] = step->output; numbers[3] = step->peer;
+    numbers[0] = step->slot; numbers[1] = step->node; numbers[2] = step->output; numbers[3] = step->begins;
     tli_send(s, ", ");
     tli_send_list(s, numbers, 4);
     tli_send(s, " },  // ");
@@ -19324,7 +19433,7 @@ static void tli_send_narrow_arrays(tli_stream *s, const tl_graph *graph, const t
     for (i = 0; i < plan->step_count; i++) {
         const tl_step step = tl_find_step(plan, i);
         tli_send(s, "    ");
-        tli_send_i32(s, step.kind + 16 * step.codec + 256 * (step.output + 1));
+        tli_send_i32(s, step.kind + 16 * (step.codec + step.begins) + 256 * (step.output + 1));
         tli_send(s, ", ");
         tli_send_i32(s, step.node);
         if (narrow.step_words == 3) { tli_send(s, ", "); tli_send_i32(s, step.slot); }
@@ -48400,6 +48509,7 @@ typedef struct tli_call {
 #endif
     int32_t     replays;     // 1 = the random hook is to put the present state back after the last call
     int32_t     polled;      // how often its kernel has answered TL_NOT_READY
+    int32_t     request;     // of the message that its kernel has begun
     int32_t     is_asked;    // 1 = one of these answers was for the present call of tl_run_plan
 #ifndef TL_NO_ONLINE
     uint64_t   *reported;    // [output_count] what a dynamic node made, right or wrong, or TLI_UNREPORTED
@@ -48605,6 +48715,8 @@ struct tl_run {
     int32_t         flight_count, flight;   // flight: that of the step at hand
     int32_t         defers;          // 1 = what is freed is given back later
     int32_t         waits_for;       // after TL_NOT_READY: index of the step that must be finished; -1 = none
+    struct tli_begun *begun;         // [begun_count] calls that were set aside (tli_set_aside)
+    int32_t         begun_count;
     tli_touched    *touched;
     int32_t         touched_count, touched_capacity;
 
@@ -49274,6 +49386,115 @@ static tl_result tli_open_flights(tl_run *run, int32_t step_count, uint64_t oper
     }
     tli_choose_flight(run, 0);
     if (is_there) return TL_OK;
+    return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+}
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- calls that one step begins and another ends --
+//
+//     steps          F 7 begin   F 2   B 5   W 7   F 8
+//     call of F 7    |-----------------------|
+//
+// When the kernel has been called once, the call is set aside with its operands, mapped as they are. The W of its
+// node calls the kernel again until it is ready, and closes the step as others are closed at once.
+
+// A call that was set aside. calls are swapped with the run's, so that each keeps its arrays.
+typedef struct tli_begun {
+    tli_call     call;
+    tl_step      last;
+    tl_run_event event;
+    tl_run_step  yielded;
+    tl_kernel    kernel;       // of it
+    uint64_t     high_bytes;
+    int32_t      is_used;      // 0 = the place is free
+    int32_t      is_ready;     // 1 = the kernel has carried it out
+} tli_begun;
+
+static void tli_swap_begun(tl_run *run, tli_begun *begun) {
+    tli_call call = run->call;
+    tl_step last = run->last;
+    tl_run_event event = run->event;
+    uint64_t high_bytes = run->high_bytes;
+    run->call = begun->call;
+    run->last = begun->last;
+    run->event = begun->event;
+    run->high_bytes = begun->high_bytes;
+    begun->call = call;
+    begun->last = last;
+    begun->event = event;
+    begun->high_bytes = high_bytes;
+    tli_run_choose_slot(run, run->last.slot);
+}
+
+// The call that a step ends; NULL = none.
+static tli_begun *tli_find_begun(const tl_run *run, const tl_step *step) {
+    int32_t i;
+    if (step->kind != TL_STEP_WAIT) return NULL;
+    for (i = 0; i < run->begun_count; i++) {
+        tli_begun *begun = &run->begun[i];
+        if (begun->is_used && begun->last.node == step->node && begun->last.slot == step->slot) return begun;
+    }
+    return NULL;
+}
+
+// Set the call at hand aside: its kernel was called, and is_ready or not.
+static void tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
+    tli_begun *begun = run->begun;
+    while (begun->is_used) begun++;     // there is a place for each call that the plan begins
+    begun->yielded = *step;
+    begun->kernel = *step->kernel;
+    begun->yielded.kernel = &begun->kernel;
+    begun->last = run->last;
+    begun->is_used = 1;
+    begun->is_ready = is_ready;
+    tli_swap_begun(run, begun);
+    run->computing = TLI_COMPUTING_NOT;
+}
+
+// Whether a call that was begun is not ready.
+static int tli_has_begun(const tl_run *run) {
+    int32_t i;
+    for (i = 0; i < run->begun_count; i++)
+        if (run->begun[i].is_used && !run->begun[i].is_ready) return 1;
+    return 0;
+}
+
+// Most calls under way of a plan that was simulated.
+static int32_t tli_count_begun(const tl_plan *plan) {
+    int32_t most = 0, count = 0, i, k;
+    for (i = 0; i < plan->step_count; i++) {
+        const tl_step step = tl_find_step(plan, i);
+        if (step.begins && ++count > most) most = count;
+        if (step.kind != TL_STEP_WAIT || step.output != TL_ALL_OUTPUTS || !count) continue;
+        for (k = i - 1; k >= 0; k--) {    // the step before it on the same node
+            const tl_step before = tl_find_step(plan, k);
+            if (before.node != step.node || before.slot != step.slot) continue;
+            count -= before.begins;
+            break;
+        }
+    }
+    return most;
+}
+
+static void tli_free_begun(tl_run *run) {
+    int32_t i;
+    for (i = 0; i < run->begun_count; i++) tli_free_call(run->env, &run->begun[i].call);
+    tli_release(run->env, run->begun);
+    run->begun = NULL;
+    run->begun_count = 0;
+}
+
+// Room for the calls that are begun. operands, outputs: most of a node.
+static tl_result tli_open_begun(tl_run *run, uint64_t operands, uint64_t outputs) {
+    int32_t count = tli_count_begun(&run->plan), i;
+    int is_there = 1;
+    if (!count) return TL_OK;
+    run->begun = (tli_begun *)tli_alloc_array(run->env, (uint64_t)count, sizeof *run->begun);
+    run->begun_count = run->begun ? count : 0;
+    for (i = 0; i < run->begun_count && is_there; i++)
+        is_there = tli_alloc_call(run->env, operands, outputs, &run->begun[i].call);
+    if (run->begun && is_there) return TL_OK;
     return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -52572,7 +52793,8 @@ static void tli_cut_operands(tl_run *run) {
 
 // The kernel of the call at hand, with the user of its node where the desc has users.
 static const tl_kernel *tli_find_call_kernel(tl_run *run, int32_t kernel) {
-    int32_t origin = tli_caller_graph(run)->nodes[run->call.node].origin;
+    int is_own = !tli_count_members(run, run->last.node);   // the caller's graph has no such node
+    int32_t origin = is_own ? -1 : tli_caller_graph(run)->nodes[run->call.node].origin;
     tl_kernel *own = run->flights ? &run->flights[run->flight].user_kernel : &run->user_kernel;
     if (!run->desc.users || origin < 0) return &run->kernels[kernel];
     *own = run->kernels[kernel];
@@ -52767,6 +52989,51 @@ static void tli_end_random(tl_run *run) {
     run->call.replays = 0;
 }
 
+// -- the executor: kernels --
+
+static tl_result tli_fail_kernel(tl_run *run, tl_result code) {
+    tli_rule rule = run->call.kind == TL_STEP_BACKWARD
+        ? TLI_RULE(BACKWARD_OF_NODE_KERNEL_RETURNED)
+        : TLI_RULE(FORWARD_OF_NODE_KERNEL_RETURNED);
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_KERNEL, TLI_IN(RUN_PLAN), rule,
+                                     (uint64_t)run->call.node,
+                                     (uint64_t)code);
+    tli_put_text(&s, tl_name_node(tli_caller_graph(run), run->call.node));
+    tli_put_text(&s, tl_name_result(code));
+    return tli_end_error(run->env, &s, TL_ERROR_KERNEL);
+}
+
+static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
+    int backward = run->call.kind == TL_STEP_BACKWARD;
+    tl_kernel_fn function = backward ? step->kernel->backward : step->kernel->forward;
+    tl_kernel_call call = step->call;
+    uint64_t start, end;
+    tl_result result;
+    tli_update_call(run, &call);
+    call.polled = run->call.polled;
+    if (!backward && !call.first && !call.polled) tli_start_random(run);
+    start = tli_run_now(run);
+#ifndef TL_NO_ONLINE
+    run->call.is_inside = 1;
+#endif
+    result = function(&call, step->kernel->user);
+#ifndef TL_NO_ONLINE
+    run->call.is_inside = 0;
+#endif
+    end = tli_run_now(run);
+    run->event.end_ns = end;
+    run->report.compute_ns += end - start;
+    if (result == TL_NOT_READY) {
+        if (run->call.polled < INT32_MAX) run->call.polled++;
+        return result;
+    }
+    if (result || !tli_has_more_ranges(run)) tli_end_random(run);
+#ifndef TL_NO_ONLINE
+    if (tli_check_reports(run)) return TL_ERROR_INVALID_ARG;
+#endif
+    return result ? tli_fail_kernel(run, result) : TL_OK;
+}
+
 // -- the executor: a pass --
 
 // The buffer of a tensor in a slot.
@@ -52833,6 +53100,16 @@ static tl_result tli_claim_entry(tl_run *run) {
     return result;
 }
 
+// Give up a call that was set aside.
+static void tli_drop_begun(tl_run *run, tli_begun *begun) {
+    if (!begun->is_used) return;
+    tli_swap_begun(run, begun);
+    if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
+    run->store.enqueued = 1;
+    tli_swap_begun(run, begun);
+    begun->is_used = 0;
+}
+
 // Submit what was enqueued and release everything, at any point of a pass.
 static void tli_clear_run(tl_run *run, int with_inputs) {
     tli_quiet quiet = tli_begin_quiet(run->limits.env);
@@ -52844,6 +53121,7 @@ static void tli_clear_run(tl_run *run, int with_inputs) {
         tli_end_random(run);
         run->computing = TLI_COMPUTING_NOT;
     }
+    for (f = 0; f < run->begun_count; f++) tli_drop_begun(run, &run->begun[f]);
     (void)tli_submit_store(&run->store);
     tli_release_buffers(run, with_inputs);
     tli_end_quiet(&quiet, TL_OK);
@@ -53058,6 +53336,17 @@ static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
     return TL_OK;
 }
 
+// Ask the kernel of a call that was set aside whether it is ready.
+static tl_result tli_poll_begun(tl_run *run, tli_begun *begun) {
+    tl_result result;
+    if (begun->is_ready) return TL_OK;
+    tli_swap_begun(run, begun);
+    result = tli_call_kernel(run, &begun->yielded);
+    tli_swap_begun(run, begun);
+    begun->is_ready = !result;
+    return result;
+}
+
 // Wait for the copies that a WAIT ends. If the caller pulls the steps this does not block, but returns
 // TL_NOT_READY.
 static tl_result tli_poll_step(tl_run *run, const tl_step *step) {
@@ -53134,6 +53423,18 @@ static tl_result tli_close_compute(tl_run *run) {
     return TL_OK;
 }
 
+// Close the step that began a call, at the W that ends it.
+static tl_result tli_end_begun(tl_run *run, tli_begun *begun) {
+    tl_result result = TL_OK, closed;
+    tli_swap_begun(run, begun);
+    if (run->call.is_mapped) result = tli_unmap_accesses(run, run->call.access_count);
+    if (result) result = tli_run_fail_backend(run, result, TLI_RULE(UNMAP_FAILED));
+    closed = tli_close_compute(run);
+    tli_swap_begun(run, begun);
+    begun->is_used = 0;
+    return result ? result : closed;
+}
+
 static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
     run->last = step;
     tli_run_choose_slot(run, step.slot);
@@ -53153,6 +53454,7 @@ static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
 
 // Pull a step, and carry it out or prepare its first call.
 static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done) {
+    tli_begun *begun;
     tl_step step;
     tl_result result;
     tli_zero(&step, sizeof step);
@@ -53169,8 +53471,9 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(RELEASE_FAILED));
     tli_open_step(run, step, out);
     result = tli_order_memory_step(run);
-    if (!result) result = tli_poll_step(run, &step);
-    if (result == TL_NOT_READY) return result;
+    begun = tli_find_begun(run, &step);
+    if (!result) result = begun ? tli_poll_begun(run, begun) : tli_poll_step(run, &step);
+    if (result == TL_NOT_READY || (result && begun)) return result;
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(POLL_FAILED));
     run->position++;
     run->report.step_count++;
@@ -53182,7 +53485,7 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
         tli_count_compute(run);
         result = tli_begin_compute(run, out);
     } else {
-        result = tli_memory_step(run);
+        result = begun ? tli_end_begun(run, begun) : tli_memory_step(run);
         run->event.end_ns = tli_run_now(run);
         if (!result) tli_observe_step(run);
         if (!result && !run->by_itself) result = tli_find_dependency(run, &out->depends_on);
@@ -53257,50 +53560,7 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     return result;
 }
 
-// -- the executor: kernels --
-
-static tl_result tli_fail_kernel(tl_run *run, tl_result code) {
-    tli_rule rule = run->call.kind == TL_STEP_BACKWARD
-        ? TLI_RULE(BACKWARD_OF_NODE_KERNEL_RETURNED)
-        : TLI_RULE(FORWARD_OF_NODE_KERNEL_RETURNED);
-    tli_sentence s = tli_begin_error(run->env, TL_ERROR_KERNEL, TLI_IN(RUN_PLAN), rule,
-                                     (uint64_t)run->call.node,
-                                     (uint64_t)code);
-    tli_put_text(&s, tl_name_node(tli_caller_graph(run), run->call.node));
-    tli_put_text(&s, tl_name_result(code));
-    return tli_end_error(run->env, &s, TL_ERROR_KERNEL);
-}
-
-static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
-    int backward = run->call.kind == TL_STEP_BACKWARD;
-    tl_kernel_fn function = backward ? step->kernel->backward : step->kernel->forward;
-    tl_kernel_call call = step->call;
-    uint64_t start, end;
-    tl_result result;
-    tli_update_call(run, &call);
-    call.polled = run->call.polled;
-    if (!backward && !call.first && !call.polled) tli_start_random(run);
-    start = tli_run_now(run);
-#ifndef TL_NO_ONLINE
-    run->call.is_inside = 1;
-#endif
-    result = function(&call, step->kernel->user);
-#ifndef TL_NO_ONLINE
-    run->call.is_inside = 0;
-#endif
-    end = tli_run_now(run);
-    run->event.end_ns = end;
-    run->report.compute_ns += end - start;
-    if (result == TL_NOT_READY) {
-        if (run->call.polled < INT32_MAX) run->call.polled++;
-        return result;
-    }
-    if (result || !tli_has_more_ranges(run)) tli_end_random(run);
-#ifndef TL_NO_ONLINE
-    if (tli_check_reports(run)) return TL_ERROR_INVALID_ARG;
-#endif
-    return result ? tli_fail_kernel(run, result) : TL_OK;
-}
+// -- the executor: calls of the caller --
 
 // Whether it is a compute step that was yielded and not carried out yet. It is the one at hand then.
 static int tli_is_current(tl_run *run, const tl_run_step *step) {
@@ -53365,6 +53625,10 @@ TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
     if (result) return result;
     run->computing = TLI_COMPUTING_DONE;
     result = tli_call_kernel(run, step);
+    if (run->last.begins && (!result || result == TL_NOT_READY)) {
+        tli_set_aside(run, step, !result);
+        return TL_OK;
+    }
     if (result != TL_NOT_READY) return tli_leave_kernel(run, result);
     run->computing = TLI_COMPUTING_YIELDED;
     return result;
@@ -53378,6 +53642,10 @@ TLI_IMPL tl_result tl_finish_step(tl_run *run, const tl_run_step *step) {
     if (tli_check_reports(run)) return TL_ERROR_INVALID_ARG;
 #endif
     run->event.end_ns = tli_run_now(run);
+    if (run->last.begins) {
+        tli_set_aside(run, step, 1);
+        return TL_OK;
+    }
     return tli_leave_kernel(run, TL_OK);
 }
 
@@ -53414,7 +53682,7 @@ static tl_result tli_move_pass(tl_run *run, int32_t *done) {
 
 // Whether a kernel has answered that it is not ready.
 static int tli_has_polled(const tl_run *run) {
-    int is_polled = run->computing == TLI_COMPUTING_YIELDED && run->call.polled;
+    int is_polled = (run->computing == TLI_COMPUTING_YIELDED && run->call.polled) || tli_has_begun(run);
     int32_t f;
     for (f = 0; run->flights && f < run->flight_count; f++)
         is_polled |= tli_is_under_way(run, &run->flights[f]) && run->flights[f].call.polled;
@@ -54862,6 +55130,10 @@ static tl_result tli_prepare_flights(tl_run *run) {
     for (k = 0; k < 2 && run->cache.is_on; k++)
         if (run->cache.plans[k].step_count > steps) steps = run->cache.plans[k].step_count;
 #endif
+    if (!run->is_online) {
+        tl_result result = tli_open_begun(run, widest, outputs);
+        if (result) return result;
+    }
     return tli_open_flights(run, steps, widest, outputs);
 }
 
@@ -55002,6 +55274,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_release(env, run->is_result);
     tli_release(env, run->kernel_of);
     tli_release(env, run->kernels);
+    tli_free_begun(run);
     tli_free_flights(run);
     tli_release(env, run->touched);
     tli_release(env, run->own_blocks);
@@ -55736,6 +56009,8 @@ static int tli_settle_run(tli_saving *s) {
         tli_choose_flight(run, f);
         if (run->computing) return 0;
     }
+    for (f = 0; f < run->begun_count; f++)
+        if (run->begun[f].is_used) return 0;
     return 1;
 }
 

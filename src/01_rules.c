@@ -522,7 +522,7 @@
     X(TENSOR_IS_COMPRESSED, "the tensor is compressed", "step, node") \
     X(NO_OUTPUT_IS_IN_STATE_TO_ACT_ON, "no output is in a state to act on", "step, node") \
     X(NO_SUCH_KIND_OF_STEP, "no such kind of step", "step, node") \
-    X(PEER_MUST_BE_0, "peer: must be 0", "step, node") \
+    X(BEGINS_MUST_BE_0, "begins: must be 0, or 1 of F and B", "step, node") \
     X(NO_SUCH_NODE, "no such node", "step, node") \
     X(INPUT_NODES_TAKE_NO_STEPS, "input nodes take no steps", "step, node") \
     X(ACTS_ON_NODE_OUTPUT, "acts on a node: output must be TL_ALL_OUTPUTS", "step, node") \
@@ -629,7 +629,16 @@
     X(CODE_STATE_COUNT_MUST_BE_0_TO_16, "state_count: must be 0 to 16", "") \
     X(CODE_PLAN_HAS_NO_OFFSETS, "plan: has no offsets; tl_plan_places gives it some", "") \
     X(CODE_TABLE_NEEDS_WIDER_WORDS, "form: the words of a table of this plan do not fit 32 bits", "") \
-    X(NO_MEMORY_TO_WRITE_CODE, "no memory to write the code", "")
+    X(NO_MEMORY_TO_WRITE_CODE, "no memory to write the code", "") \
+    X(BEGINS_ONE_STEP_UNDER_WAY, "begins: in_flight must be 0 or 1", "step, node") \
+    X(BEGINS_ALL_OUTPUTS, "a call that is begun makes all outputs, and none of them again", "step, node") \
+    X(BEGINS_NO_SCRATCH, "a call that is begun has no scratch, and no saved bytes", "step, node") \
+    X(CALL_IS_UNDER_WAY, "a call of this node is under way", "step, node") \
+    X(CALL_UNDER_WAY_READS, "a call under way reads %s", "step, tensor") \
+    X(CALL_UNDER_WAY_WRITES_GRADIENT, "a call under way writes the gradient of %s", "step, tensor") \
+    X(WAIT_FOR_A_CALL_IS_OF_THE_NODE, "output: a call ends for the whole node", "step, node") \
+    X(BEGINS_LAST_WORD, "the last word of F and B may be begin", "line, column") \
+    X(PLAN_BEGINS_CALLS, "plan: begins calls that other steps end", "step, node")
 
 // -- errors: rules of [6] REMAT --
 

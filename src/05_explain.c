@@ -787,7 +787,7 @@ static void tli_send_step(tli_stream *s, const tl_graph *graph, const tl_step *s
     tli_send(s, tli_step_ids[step->kind]);
     tli_send(s, ", ");
     tli_send(s, step->codec ? tli_codec_ids[step->codec] : "0");
-    numbers[0] = step->slot; numbers[1] = step->node; numbers[2] = step->output; numbers[3] = step->peer;
+    numbers[0] = step->slot; numbers[1] = step->node; numbers[2] = step->output; numbers[3] = step->begins;
     tli_send(s, ", ");
     tli_send_list(s, numbers, 4);
     tli_send(s, " },  // ");
@@ -893,7 +893,7 @@ static void tli_send_narrow_arrays(tli_stream *s, const tl_graph *graph, const t
     for (i = 0; i < plan->step_count; i++) {
         const tl_step step = tl_find_step(plan, i);
         tli_send(s, "    ");
-        tli_send_i32(s, step.kind + 16 * step.codec + 256 * (step.output + 1));
+        tli_send_i32(s, step.kind + 16 * (step.codec + step.begins) + 256 * (step.output + 1));
         tli_send(s, ", ");
         tli_send_i32(s, step.node);
         if (narrow.step_words == 3) { tli_send(s, ", "); tli_send_i32(s, step.slot); }

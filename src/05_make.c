@@ -519,7 +519,7 @@ TLI_IMPL size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size) {
             tli_put(&w, tli_name(tli_codec_names, TL_CODEC_COUNT, step->codec));
         }
         if (step->slot) { tli_put(&w, "@"); tli_put_i64(&w, step->slot); }
-        tli_put(&w, "\n");
+        tli_put(&w, step->begins ? " begin\n" : "\n");
     }
     return tli_finish(&w);
 }
@@ -577,7 +577,13 @@ static tli_rule tli_read_step(tli_reader *reader, tli_word word, tl_step *step) 
             return TLI_RULE(CODEC_MUST_BE_F16_BF16_OR_Q8);
         step->codec = (uint8_t)value;
     }
-    return tli_next_word(reader, &word) ? TLI_RULE(MORE_WORDS_THAN_STEP_TAKES) : TLI_NO_RULE;
+    if (!tli_next_word(reader, &word)) return TLI_NO_RULE;
+    if (step->kind == TL_STEP_FORWARD || step->kind == TL_STEP_BACKWARD) {
+        if (!tli_word_is(word, "begin")) return TLI_RULE(BEGINS_LAST_WORD);
+        step->begins = 1;
+        if (!tli_next_word(reader, &word)) return TLI_NO_RULE;
+    }
+    return TLI_RULE(MORE_WORDS_THAN_STEP_TAKES);
 }
 
 // What has been read of a schedule.

@@ -57,7 +57,7 @@ typedef struct tl_step {
     uint16_t slot;      // the micro-batch that it acts on, below tl_plan.slot_count
     int32_t  node;
     int32_t  output;    // D, O, L, W, DH, C, X: -1 = every output it can act on; other kinds: always -1
-    int32_t  peer;      // 0: for steps between ranks, of which this version has none
+    int32_t  begins;    // 1 = F or B begins a call, and a later W of the node ends it; else 0
 } tl_step;
 
 #define TL_ALL_OUTPUTS (-1)
@@ -83,11 +83,17 @@ typedef struct tl_step {
 //   S v        as F, and saved(v) before the scratch,      as F; saved(v) stays until B v or DS v
 //              which is swork; if all outputs are
 //              resident, no second copies
+//   F v begin  the outputs of v, all absent; v has no      nothing: they are coming until W v
+//              scratch and no saved bytes
 //   B v        1. the gradient of each output of v         at the end of the call: bwork, the gradient
 //              2. the gradient of each input of v whose    of EVERY output of v, and saved(v)
 //                 node has a backward
 //              both only where there is none yet
 //              3. bwork
+//   B v begin  1. and 2. of B v, which has no scratch      nothing before W v
+//              and no saved bytes
+//   W v        nothing                                     ends the call that was begun: what F made is
+//                                                          resident; of B, the gradient of every output
 //   D T        nothing                                     resident T: its bytes; compressed T: its
 //                                                          compressed copy
 //   DS v       nothing                                     saved(v)
@@ -112,6 +118,11 @@ typedef struct tl_step {
 //
 //     k = 2     F 1    F 2    D 1    F 3    F 4
 //     of 1      ###########################                  D 1 is step 2: free for step 4
+//
+// Between F v begin, or B v begin, and W v the call is under way beside other steps, as a message or work of
+// another processor is: what it reads stays readable, but is not dropped, moved or overwritten; nobody reads,
+// adds to or drops what it writes; v takes no other step. in_flight is 1 then. B v begin has its place in the
+// order of the backwards, and W v lets those of the nodes that v reads run.
 //
 // So a gradient lives from the first backward that contributes to it to the backward of the node that made
 // its tensor, no step names it, and none is left at the end of a training plan. Weights and their gradients
@@ -603,8 +614,8 @@ TLDEF int tl_parse_step(const char *text, tl_step_kind *kind);
 TLDEF int tl_parse_codec(const char *text, tl_codec *codec);
 
 // Write steps as a schedule, one per line: "F 1\nD 1.0\nC 3 q8\nF 1@2\n". A step of another slot than 0 ends
-// in @ and its slot. The entry stands before the steps: "E 3.0\nE 3.1@2\n". Before all, where in_flight is
-// above 1, stands that: "K 4\n".
+// in @ and its slot; one that begins a call in begin: "F 3@1 begin\nW 3@1\n". The entry stands before the steps:
+// "E 3.0\nE 3.1@2\n". Before all, where in_flight is above 1, stands that: "K 4\n".
 TLDEF size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size);
 
 // Parse a schedule; # starts a comment. Kinds and forms of steps are checked here, the rules of

@@ -349,6 +349,18 @@ static tl_result tli_walk_alloc(tli_walk *w) {
     return TL_OK;
 }
 
+// A replay has no W that ends a call.
+static tl_result tli_refuse_begun_calls(tl_env *env, tli_function function, const tl_plan *plan) {
+    int32_t i;
+    for (i = 0; i < plan->step_count; i++) {
+        const tl_step step = tl_find_step(plan, i);
+        if (step.begins)
+            return tli_fail_values(env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(PLAN_BEGINS_CALLS), (uint64_t)i,
+                                   (uint64_t)(int64_t)step.node);
+    }
+    return TL_OK;
+}
+
 static tl_result tli_replay_plan(tl_env *env, tli_function function, const tl_replay_desc *desc) {
     tl_simulate_desc simulate;
     tl_report report;
@@ -363,6 +375,7 @@ static tl_result tli_replay_plan(tl_env *env, tli_function function, const tl_re
     simulate.graph = desc->graph;
     simulate.plan = desc->plan;
     result = tli_find_lifetimes(env, function, &simulate, &w.lifetimes, &report);
+    if (!result) result = tli_refuse_begun_calls(env, function, desc->plan);
     if (!result) result = tli_walk_alloc(&w);
     if (!result) result = tli_walk_steps(&w);
     tl_free_lifetimes(env, &w.lifetimes);

@@ -56,7 +56,7 @@ static tl_step tli_step_of(tl_step_kind kind, int32_t node, int32_t output) {
     step.slot = 0;
     step.node = node;
     step.output = output;
-    step.peer = 0;
+    step.begins = 0;
     return step;
 }
 
@@ -111,10 +111,11 @@ TLI_IMPL tl_step tl_find_step(const tl_plan *plan, int32_t index) {
     words = plan->narrow->steps + (size_t)index * (size_t)plan->narrow->step_words;
     step.kind = (uint8_t)(words[0] & 15);
     step.codec = (uint8_t)(words[0] >> 4 & 15);
+    step.begins = step.kind <= TL_STEP_BACKWARD && step.codec;
+    if (step.begins) step.codec = TL_CODEC_NONE;
     step.slot = plan->narrow->step_words > 2 ? words[2] : 0;
     step.node = words[1];
     step.output = (words[0] >> 8) - 1;
-    step.peer = 0;
     return step;
 }
 
@@ -218,14 +219,19 @@ typedef struct tli_sim_tensor {
     uint8_t  state;         // tli_state
     uint8_t  on_host, has_gradient;
     uint8_t  codec;         // while packed
+    uint16_t readers;       // calls under way that read it
+    uint8_t  is_summed;     // 1 = a call under way writes its gradient
     uint64_t packed_bytes;  // while packed
     uint64_t ready;         // time at which the copy under way ends
 } tli_sim_tensor;
+
+enum { TLI_BEGUN_NOT, TLI_BEGUN_FORWARD, TLI_BEGUN_BACKWARD };
 
 typedef struct tli_sim_node {
     uint8_t ran, done, has_saved;
     uint8_t is_read;   // 1 = some node reads one of its outputs
     uint8_t enters;    // 1 = all its outputs are in the entry: it has run, before this plan
+    uint8_t under_way; // TLI_BEGUN_ of a call that was begun, until the W that ends it
     int32_t waits_for; // number of inputs of nodes with a gradient that read it and have not run backward
 } tli_sim_node;
 
@@ -469,9 +475,11 @@ static void tli_ledger_hand_over(const tli_sim *sim, int32_t from, int32_t to) {
     if (sim->ledger->count > count) sim->ledger->items[count].over = old;
 }
 
-// Whether what a step frees lives until its call, or its conversion, has ended.
-static int tli_frees_after(tl_step_kind kind) {
-    return kind == TL_STEP_BACKWARD || kind == TL_STEP_COMPRESS || kind == TL_STEP_EXPAND;
+// Whether what the present step frees lives until its call, or its conversion, has ended.
+static int tli_frees_after(const tli_sim *sim) {
+    const tl_step *step = sim->step;
+    if (step->kind == TL_STEP_WAIT) return sim->nodes[step->node].under_way != TLI_BEGUN_NOT;
+    return step->kind == TL_STEP_BACKWARD || step->kind == TL_STEP_COMPRESS || step->kind == TL_STEP_EXPAND;
 }
 
 // The step from which on something is free that the present one frees: after what it does, or before it.
@@ -639,7 +647,7 @@ static void tli_sim_release(tli_sim *sim, tli_use use, int32_t index, uint64_t b
     if (!bytes) return;
     if (sim->ledger)
         tli_ledger_close(sim, tli_sim_use(sim, use, index), index,
-                         tli_sim_free_step(sim, tli_frees_after((tl_step_kind)sim->step->kind)));
+                         tli_sim_free_step(sim, tli_frees_after(sim)));
     tli_sim_leave(sim, &sim->arena, tli_sim_owner(sim, use, index), use, index, bytes);
 }
 
@@ -721,6 +729,7 @@ static tl_result tli_sim_check_inplace(tli_sim *sim, const tl_node *node) {
     from = inputs[node->inplace].tensor;  // no graph input, and of the same bytes: tl_check_graph
     if (sim->tensors[from].state != TLI_RESIDENT)
         return tli_sim_broken_tensor(sim, TLI_RULE(INPUT_CANNOT_BE_OVERWRITTEN_IT), from);
+    if (sim->tensors[from].readers) return tli_sim_broken_tensor(sim, TLI_RULE(CALL_UNDER_WAY_READS), from);
     if (sim->tensors[node->first_output].state != TLI_ABSENT)
         return tli_sim_broken(sim, TLI_RULE(OUTPUT_0_IS_ALREADY_RESIDENT));
     for (i = 0; i < node->input_count; i++) reads += inputs[i].tensor == from;
@@ -750,12 +759,36 @@ static tl_result tli_sim_check_forward(tli_sim *sim, const tl_node *node, tl_ste
         return tli_sim_broken(sim, TLI_RULE(SAVED_BYTES_ARE_ALREADY_RESIDENT));
     }
     if (!*missing) return tli_sim_broken(sim, TLI_RULE(ALL_OUTPUTS_ARE_ALREADY_RESIDENT));
+    if (sim->step->begins && (*missing < node->output_count))
+        return tli_sim_broken(sim, TLI_RULE(BEGINS_ALL_OUTPUTS));
+    if (sim->step->begins && node->fwork_bytes) return tli_sim_broken(sim, TLI_RULE(BEGINS_NO_SCRATCH));
     return kind == TL_STEP_FORWARD_INPLACE ? tli_sim_check_inplace(sim, node) : TL_OK;
+}
+
+// A call reads these until it ends, or not any more: change is 1 or -1.
+static void tli_sim_hold_operands(tli_sim *sim, int32_t id, int backward, int change) {
+    const tl_graph *graph = sim->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t i;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+        tli_sim_tensor *t = &sim->tensors[graph->inputs[i].tensor];
+        if (!backward || graph->inputs[i].needed) t->readers = (uint16_t)(t->readers + change);
+        if (backward && t->has_gradient) t->is_summed = change > 0;
+    }
+    for (i = node->first_output; i < node->first_output + node->output_count && backward; i++)
+        if (graph->outputs[i].needed) sim->tensors[i].readers = (uint16_t)(sim->tensors[i].readers + change);
+}
+
+// The call of the present step goes on until a W ends it.
+static void tli_sim_begin_call(tli_sim *sim, int32_t id, uint8_t begun) {
+    sim->nodes[id].under_way = begun;
+    tli_sim_hold_operands(sim, id, begun == TLI_BEGUN_BACKWARD, 1);
 }
 
 // Run a forward. It allocates, in this order: missing outputs; second copies of outputs that are
 // resident; saved; fwork, or swork with saved. In place, output 0 takes over the input's allocation.
-// FORWARD_SAVE with all outputs resident makes the saved bytes only, and no second copies.
+// FORWARD_SAVE with all outputs resident makes the saved bytes only, and no second copies. What a call that is
+// begun makes is coming until it ends.
 static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
     const tl_node *node = &sim->graph->nodes[id];
     int32_t i, end = node->first_output + node->output_count, missing;
@@ -774,7 +807,7 @@ static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
     for (i = node->first_output; i < end; i++) {
         int again = tli_sim_readable(sim, i) && missing;
         if (kind == TL_STEP_FORWARD_INPLACE && i == node->first_output) again = 0;
-        if (sim->tensors[i].state == TLI_COMING) sim->tensors[i].state = TLI_RESIDENT;
+        if (sim->tensors[i].state == TLI_COMING && !sim->step->begins) sim->tensors[i].state = TLI_RESIDENT;
         result = again ? tli_sim_alloc(sim, TLI_USE_TWICE, i, sim->graph->outputs[i].bytes) : TL_OK;
         if (result) return result;
     }
@@ -787,6 +820,7 @@ static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
                            kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes : node->fwork_bytes);
     if (result) return result;
     tli_sim_release_call(sim);
+    if (sim->step->begins) tli_sim_begin_call(sim, id, TLI_BEGUN_FORWARD);
     sim->report.forward_count++;
     sim->report.recompute_count += sim->nodes[id].ran;
     sim->nodes[id].ran = 1;
@@ -799,7 +833,7 @@ static int32_t tli_sim_find_waiting(const tli_sim *sim, int32_t id) {
     int32_t reader, i;
     for (reader = id + 1; reader < graph->node_count; reader++) {
         const tl_node *node = &graph->nodes[reader];
-        if (!node->has_grad || sim->nodes[reader].done) continue;
+        if (!node->has_grad || (sim->nodes[reader].done && !sim->nodes[reader].under_way)) continue;
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
             if (graph->outputs[graph->inputs[i].tensor].node == id) return reader;
     }
@@ -827,6 +861,8 @@ static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
             return tli_sim_broken_tensor(sim, TLI_RULE(NEEDS_WHICH_IS_NOT_RESIDENT), i);
     if (node->saved_bytes && !sim->nodes[id].has_saved)
         return tli_sim_broken(sim, TLI_RULE(NEEDS_ITS_SAVED_BYTES));
+    if (sim->step->begins && (node->saved_bytes || node->bwork_bytes))
+        return tli_sim_broken(sim, TLI_RULE(BEGINS_NO_SCRATCH));
     return TL_OK;
 }
 
@@ -834,6 +870,8 @@ static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
 static tl_result tli_sim_make_gradient(tli_sim *sim, int32_t tensor, int adds) {
     const tl_node_output *output = &sim->graph->outputs[tensor];
     if (!sim->graph->nodes[output->node].has_grad) return TL_OK;
+    if (sim->tensors[tensor].is_summed)
+        return tli_sim_broken_tensor(sim, TLI_RULE(CALL_UNDER_WAY_WRITES_GRADIENT), tensor);
     if (sim->tensors[tensor].has_gradient) {
         if (adds) tli_ledger_move(sim, TL_USE_GRADIENT, tensor, 2);
         return TL_OK;
@@ -856,9 +894,38 @@ static void tli_sim_read_backward(const tli_sim *sim, int32_t id) {
     tli_ledger_move(sim, TL_USE_SAVED, id, 1);
 }
 
+// A backward has ended: free the gradients of its outputs and its saved bytes.
+static void tli_sim_end_backward(tli_sim *sim, int32_t id) {
+    const tl_graph *graph = sim->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t i;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        tli_sim_release(sim, TLI_USE_GRADIENT, i, graph->outputs[i].bytes);
+        sim->tensors[i].has_gradient = 0;
+    }
+    if (sim->nodes[id].has_saved) tli_sim_release(sim, TLI_USE_SAVED, id, node->saved_bytes);
+    sim->nodes[id].has_saved = 0;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        sim->nodes[graph->outputs[graph->inputs[i].tensor].node].waits_for--;
+}
+
+// End the call of a node that was begun.
+static tl_result tli_sim_end_call(tli_sim *sim, const tl_step *step) {
+    const tl_node *node = &sim->graph->nodes[step->node];
+    int backward = sim->nodes[step->node].under_way == TLI_BEGUN_BACKWARD;
+    int32_t i;
+    if (step->output != TL_ALL_OUTPUTS) return tli_sim_broken(sim, TLI_RULE(WAIT_FOR_A_CALL_IS_OF_THE_NODE));
+    tli_sim_hold_operands(sim, step->node, backward, -1);
+    for (i = node->first_output; i < node->first_output + node->output_count && !backward; i++)
+        sim->tensors[i].state = TLI_RESIDENT;
+    if (backward) tli_sim_end_backward(sim, step->node);
+    sim->nodes[step->node].under_way = TLI_BEGUN_NOT;
+    return TL_OK;
+}
+
 // Run a backward. It allocates, in this order: gradients of outputs, gradients of inputs, bwork,
-// where a gradient is allocated only if no other backward has done so. Then it frees bwork, the
-// gradients of its outputs and its saved bytes.
+// where a gradient is allocated only if no other backward has done so. Then it frees bwork, and what
+// tli_sim_end_backward says.
 static tl_result tli_sim_backward(tli_sim *sim, int32_t id) {
     const tl_graph *graph = sim->graph;
     const tl_node *node = &graph->nodes[id];
@@ -873,15 +940,9 @@ static tl_result tli_sim_backward(tli_sim *sim, int32_t id) {
     if (result) return result;
     if (sim->ledger) tli_sim_read_backward(sim, id);
     tli_sim_release_call(sim);
-    for (i = node->first_output; i < out_end; i++) {
-        tli_sim_release(sim, TLI_USE_GRADIENT, i, graph->outputs[i].bytes);
-        sim->tensors[i].has_gradient = 0;
-    }
-    if (sim->nodes[id].has_saved) tli_sim_release(sim, TLI_USE_SAVED, id, node->saved_bytes);
-    sim->nodes[id].has_saved = 0;
+    if (sim->step->begins) tli_sim_begin_call(sim, id, TLI_BEGUN_BACKWARD);
+    else tli_sim_end_backward(sim, id);
     sim->nodes[id].done = 1;
-    for (i = node->first_input; i < in_end; i++)
-        sim->nodes[graph->outputs[graph->inputs[i].tensor].node].waits_for--;
     while (*next >= 0 && (sim->nodes[*next].done || !graph->nodes[*next].has_grad)) --*next;
     sim->report.backward_count++;
     return TL_OK;
@@ -1012,6 +1073,8 @@ static int tli_sim_acts_on(const tli_sim *sim, tl_step_kind kind, int32_t tensor
 }
 
 static tl_result tli_sim_act(tli_sim *sim, tl_step_kind kind, int32_t tensor) {
+    if (sim->tensors[tensor].readers && kind != TL_STEP_DROP_HOST)
+        return tli_sim_broken_tensor(sim, TLI_RULE(CALL_UNDER_WAY_READS), tensor);
     switch (kind) {
     case TL_STEP_DROP: tli_sim_drop(sim, tensor); break;
     case TL_STEP_SPILL: return tli_sim_spill(sim, tensor);
@@ -1061,7 +1124,9 @@ static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
     int packs = step->kind == TL_STEP_COMPRESS;
     if (step->kind >= TL_STEP_COUNT) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_KIND_OF_STEP));
     if (step->slot >= sim->slot_count) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_SLOT));
-    if (step->peer) return tli_sim_broken(sim, TLI_RULE(PEER_MUST_BE_0));
+    if (step->begins && (step->begins != 1 || (step->kind != TL_STEP_FORWARD && step->kind != TL_STEP_BACKWARD)))
+        return tli_sim_broken(sim, TLI_RULE(BEGINS_MUST_BE_0));
+    if (step->begins && sim->in_flight > 1) return tli_sim_broken(sim, TLI_RULE(BEGINS_ONE_STEP_UNDER_WAY));
     if (step->node < 0 || step->node >= graph->node_count) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_NODE));
     if (graph->nodes[step->node].is_input) return tli_sim_broken(sim, TLI_RULE(INPUT_NODES_TAKE_NO_STEPS));
     if (tli_acts_on_node((tl_step_kind)step->kind)) {
@@ -1083,6 +1148,10 @@ static tl_result tli_sim_run_step(tli_sim *sim, const tl_step *step) {
     if (result) return result;
     tli_sim_choose_slot(sim, step->slot);
     node = &sim->nodes[step->node];
+    if (node->under_way) {
+        if (step->kind == TL_STEP_WAIT) return tli_sim_end_call(sim, step);
+        return tli_sim_broken(sim, TLI_RULE(CALL_IS_UNDER_WAY));
+    }
     switch ((tl_step_kind)step->kind) {
     case TL_STEP_FORWARD:
     case TL_STEP_FORWARD_INPLACE:
@@ -1135,6 +1204,7 @@ static tl_result tli_sim_end_slot(tli_sim *sim, int any_keep) {
         const tl_node *node = &graph->nodes[id];
         if (!sim->inference && node->has_grad && !sim->nodes[id].done)
             return tli_sim_broken_node(sim, TLI_RULE(NODE_NEVER_RAN_BACKWARD), id);
+        if (sim->nodes[id].under_way) return tli_sim_broken(sim, TLI_RULE(CALL_IS_UNDER_WAY));
         if (!tli_sim_is_result(sim, id, any_keep)) continue;
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             if (!tli_sim_readable(sim, i))

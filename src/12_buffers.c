@@ -52,6 +52,7 @@ typedef struct tli_call {
 #endif
     int32_t     replays;     // 1 = the random hook is to put the present state back after the last call
     int32_t     polled;      // how often its kernel has answered TL_NOT_READY
+    int32_t     request;     // of the message that its kernel has begun
     int32_t     is_asked;    // 1 = one of these answers was for the present call of tl_run_plan
 #ifndef TL_NO_ONLINE
     uint64_t   *reported;    // [output_count] what a dynamic node made, right or wrong, or TLI_UNREPORTED
@@ -257,6 +258,8 @@ struct tl_run {
     int32_t         flight_count, flight;   // flight: that of the step at hand
     int32_t         defers;          // 1 = what is freed is given back later
     int32_t         waits_for;       // after TL_NOT_READY: index of the step that must be finished; -1 = none
+    struct tli_begun *begun;         // [begun_count] calls that were set aside (tli_set_aside)
+    int32_t         begun_count;
     tli_touched    *touched;
     int32_t         touched_count, touched_capacity;
 

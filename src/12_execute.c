@@ -506,7 +506,8 @@ static void tli_cut_operands(tl_run *run) {
 
 // The kernel of the call at hand, with the user of its node where the desc has users.
 static const tl_kernel *tli_find_call_kernel(tl_run *run, int32_t kernel) {
-    int32_t origin = tli_caller_graph(run)->nodes[run->call.node].origin;
+    int is_own = !tli_count_members(run, run->last.node);   // the caller's graph has no such node
+    int32_t origin = is_own ? -1 : tli_caller_graph(run)->nodes[run->call.node].origin;
     tl_kernel *own = run->flights ? &run->flights[run->flight].user_kernel : &run->user_kernel;
     if (!run->desc.users || origin < 0) return &run->kernels[kernel];
     *own = run->kernels[kernel];
@@ -701,6 +702,51 @@ static void tli_end_random(tl_run *run) {
     run->call.replays = 0;
 }
 
+// -- the executor: kernels --
+
+static tl_result tli_fail_kernel(tl_run *run, tl_result code) {
+    tli_rule rule = run->call.kind == TL_STEP_BACKWARD
+        ? TLI_RULE(BACKWARD_OF_NODE_KERNEL_RETURNED)
+        : TLI_RULE(FORWARD_OF_NODE_KERNEL_RETURNED);
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_KERNEL, TLI_IN(RUN_PLAN), rule,
+                                     (uint64_t)run->call.node,
+                                     (uint64_t)code);
+    tli_put_text(&s, tl_name_node(tli_caller_graph(run), run->call.node));
+    tli_put_text(&s, tl_name_result(code));
+    return tli_end_error(run->env, &s, TL_ERROR_KERNEL);
+}
+
+static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
+    int backward = run->call.kind == TL_STEP_BACKWARD;
+    tl_kernel_fn function = backward ? step->kernel->backward : step->kernel->forward;
+    tl_kernel_call call = step->call;
+    uint64_t start, end;
+    tl_result result;
+    tli_update_call(run, &call);
+    call.polled = run->call.polled;
+    if (!backward && !call.first && !call.polled) tli_start_random(run);
+    start = tli_run_now(run);
+#ifndef TL_NO_ONLINE
+    run->call.is_inside = 1;
+#endif
+    result = function(&call, step->kernel->user);
+#ifndef TL_NO_ONLINE
+    run->call.is_inside = 0;
+#endif
+    end = tli_run_now(run);
+    run->event.end_ns = end;
+    run->report.compute_ns += end - start;
+    if (result == TL_NOT_READY) {
+        if (run->call.polled < INT32_MAX) run->call.polled++;
+        return result;
+    }
+    if (result || !tli_has_more_ranges(run)) tli_end_random(run);
+#ifndef TL_NO_ONLINE
+    if (tli_check_reports(run)) return TL_ERROR_INVALID_ARG;
+#endif
+    return result ? tli_fail_kernel(run, result) : TL_OK;
+}
+
 // -- the executor: a pass --
 
 // The buffer of a tensor in a slot.
@@ -767,6 +813,16 @@ static tl_result tli_claim_entry(tl_run *run) {
     return result;
 }
 
+// Give up a call that was set aside.
+static void tli_drop_begun(tl_run *run, tli_begun *begun) {
+    if (!begun->is_used) return;
+    tli_swap_begun(run, begun);
+    if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
+    run->store.enqueued = 1;
+    tli_swap_begun(run, begun);
+    begun->is_used = 0;
+}
+
 // Submit what was enqueued and release everything, at any point of a pass.
 static void tli_clear_run(tl_run *run, int with_inputs) {
     tli_quiet quiet = tli_begin_quiet(run->limits.env);
@@ -778,6 +834,7 @@ static void tli_clear_run(tl_run *run, int with_inputs) {
         tli_end_random(run);
         run->computing = TLI_COMPUTING_NOT;
     }
+    for (f = 0; f < run->begun_count; f++) tli_drop_begun(run, &run->begun[f]);
     (void)tli_submit_store(&run->store);
     tli_release_buffers(run, with_inputs);
     tli_end_quiet(&quiet, TL_OK);
@@ -992,6 +1049,17 @@ static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
     return TL_OK;
 }
 
+// Ask the kernel of a call that was set aside whether it is ready.
+static tl_result tli_poll_begun(tl_run *run, tli_begun *begun) {
+    tl_result result;
+    if (begun->is_ready) return TL_OK;
+    tli_swap_begun(run, begun);
+    result = tli_call_kernel(run, &begun->yielded);
+    tli_swap_begun(run, begun);
+    begun->is_ready = !result;
+    return result;
+}
+
 // Wait for the copies that a WAIT ends. If the caller pulls the steps this does not block, but returns
 // TL_NOT_READY.
 static tl_result tli_poll_step(tl_run *run, const tl_step *step) {
@@ -1068,6 +1136,18 @@ static tl_result tli_close_compute(tl_run *run) {
     return TL_OK;
 }
 
+// Close the step that began a call, at the W that ends it.
+static tl_result tli_end_begun(tl_run *run, tli_begun *begun) {
+    tl_result result = TL_OK, closed;
+    tli_swap_begun(run, begun);
+    if (run->call.is_mapped) result = tli_unmap_accesses(run, run->call.access_count);
+    if (result) result = tli_run_fail_backend(run, result, TLI_RULE(UNMAP_FAILED));
+    closed = tli_close_compute(run);
+    tli_swap_begun(run, begun);
+    begun->is_used = 0;
+    return result ? result : closed;
+}
+
 static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
     run->last = step;
     tli_run_choose_slot(run, step.slot);
@@ -1087,6 +1167,7 @@ static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
 
 // Pull a step, and carry it out or prepare its first call.
 static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done) {
+    tli_begun *begun;
     tl_step step;
     tl_result result;
     tli_zero(&step, sizeof step);
@@ -1103,8 +1184,9 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(RELEASE_FAILED));
     tli_open_step(run, step, out);
     result = tli_order_memory_step(run);
-    if (!result) result = tli_poll_step(run, &step);
-    if (result == TL_NOT_READY) return result;
+    begun = tli_find_begun(run, &step);
+    if (!result) result = begun ? tli_poll_begun(run, begun) : tli_poll_step(run, &step);
+    if (result == TL_NOT_READY || (result && begun)) return result;
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(POLL_FAILED));
     run->position++;
     run->report.step_count++;
@@ -1116,7 +1198,7 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
         tli_count_compute(run);
         result = tli_begin_compute(run, out);
     } else {
-        result = tli_memory_step(run);
+        result = begun ? tli_end_begun(run, begun) : tli_memory_step(run);
         run->event.end_ns = tli_run_now(run);
         if (!result) tli_observe_step(run);
         if (!result && !run->by_itself) result = tli_find_dependency(run, &out->depends_on);
@@ -1191,50 +1273,7 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     return result;
 }
 
-// -- the executor: kernels --
-
-static tl_result tli_fail_kernel(tl_run *run, tl_result code) {
-    tli_rule rule = run->call.kind == TL_STEP_BACKWARD
-        ? TLI_RULE(BACKWARD_OF_NODE_KERNEL_RETURNED)
-        : TLI_RULE(FORWARD_OF_NODE_KERNEL_RETURNED);
-    tli_sentence s = tli_begin_error(run->env, TL_ERROR_KERNEL, TLI_IN(RUN_PLAN), rule,
-                                     (uint64_t)run->call.node,
-                                     (uint64_t)code);
-    tli_put_text(&s, tl_name_node(tli_caller_graph(run), run->call.node));
-    tli_put_text(&s, tl_name_result(code));
-    return tli_end_error(run->env, &s, TL_ERROR_KERNEL);
-}
-
-static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
-    int backward = run->call.kind == TL_STEP_BACKWARD;
-    tl_kernel_fn function = backward ? step->kernel->backward : step->kernel->forward;
-    tl_kernel_call call = step->call;
-    uint64_t start, end;
-    tl_result result;
-    tli_update_call(run, &call);
-    call.polled = run->call.polled;
-    if (!backward && !call.first && !call.polled) tli_start_random(run);
-    start = tli_run_now(run);
-#ifndef TL_NO_ONLINE
-    run->call.is_inside = 1;
-#endif
-    result = function(&call, step->kernel->user);
-#ifndef TL_NO_ONLINE
-    run->call.is_inside = 0;
-#endif
-    end = tli_run_now(run);
-    run->event.end_ns = end;
-    run->report.compute_ns += end - start;
-    if (result == TL_NOT_READY) {
-        if (run->call.polled < INT32_MAX) run->call.polled++;
-        return result;
-    }
-    if (result || !tli_has_more_ranges(run)) tli_end_random(run);
-#ifndef TL_NO_ONLINE
-    if (tli_check_reports(run)) return TL_ERROR_INVALID_ARG;
-#endif
-    return result ? tli_fail_kernel(run, result) : TL_OK;
-}
+// -- the executor: calls of the caller --
 
 // Whether it is a compute step that was yielded and not carried out yet. It is the one at hand then.
 static int tli_is_current(tl_run *run, const tl_run_step *step) {
@@ -1299,6 +1338,10 @@ TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
     if (result) return result;
     run->computing = TLI_COMPUTING_DONE;
     result = tli_call_kernel(run, step);
+    if (run->last.begins && (!result || result == TL_NOT_READY)) {
+        tli_set_aside(run, step, !result);
+        return TL_OK;
+    }
     if (result != TL_NOT_READY) return tli_leave_kernel(run, result);
     run->computing = TLI_COMPUTING_YIELDED;
     return result;
@@ -1312,6 +1355,10 @@ TLI_IMPL tl_result tl_finish_step(tl_run *run, const tl_run_step *step) {
     if (tli_check_reports(run)) return TL_ERROR_INVALID_ARG;
 #endif
     run->event.end_ns = tli_run_now(run);
+    if (run->last.begins) {
+        tli_set_aside(run, step, 1);
+        return TL_OK;
+    }
     return tli_leave_kernel(run, TL_OK);
 }
 
@@ -1348,7 +1395,7 @@ static tl_result tli_move_pass(tl_run *run, int32_t *done) {
 
 // Whether a kernel has answered that it is not ready.
 static int tli_has_polled(const tl_run *run) {
-    int is_polled = run->computing == TLI_COMPUTING_YIELDED && run->call.polled;
+    int is_polled = (run->computing == TLI_COMPUTING_YIELDED && run->call.polled) || tli_has_begun(run);
     int32_t f;
     for (f = 0; run->flights && f < run->flight_count; f++)
         is_polled |= tli_is_under_way(run, &run->flights[f]) && run->flights[f].call.polled;

@@ -1067,6 +1067,10 @@ static tl_result tli_prepare_flights(tl_run *run) {
     for (k = 0; k < 2 && run->cache.is_on; k++)
         if (run->cache.plans[k].step_count > steps) steps = run->cache.plans[k].step_count;
 #endif
+    if (!run->is_online) {
+        tl_result result = tli_open_begun(run, widest, outputs);
+        if (result) return result;
+    }
     return tli_open_flights(run, steps, widest, outputs);
 }
 
@@ -1207,6 +1211,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_release(env, run->is_result);
     tli_release(env, run->kernel_of);
     tli_release(env, run->kernels);
+    tli_free_begun(run);
     tli_free_flights(run);
     tli_release(env, run->touched);
     tli_release(env, run->own_blocks);

@@ -588,6 +588,8 @@ static int tli_settle_run(tli_saving *s) {
         tli_choose_flight(run, f);
         if (run->computing) return 0;
     }
+    for (f = 0; f < run->begun_count; f++)
+        if (run->begun[f].is_used) return 0;
     return 1;
 }
 

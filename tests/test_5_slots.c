@@ -319,7 +319,7 @@ static void schedules_name_slots_as_they_were_read(void **state) {
         { "C 3@1 q8", "line 1: target: must be a node number or an output, as in D 3.1" },
         { "C 3 @1", "line 1: codec: must be f16, bf16 or q8" },
         { "F @1", "line 1: target: must be a node number, as in F 3" },
-        { "F 3 @1", "line 1: more words than the step takes" },
+        { "F 3 @1", "line 1: the last word of F and B may be begin" },
         { "F@1 3", "line 1: step: must be F, I, S, B, D, DS, O, L, W, DH, C or X" },
     };
     tl_plan plan = schedule_of(text);
