@@ -53,7 +53,7 @@ static tl_result tli_copy_rehearsed_inputs(tli_rehearsing *r, tl_run *sub) {
     int32_t i;
     for (i = 0; i < graph->tensor_count; i++)
         if (graph->nodes[graph->outputs[i].node].is_input) room = tli_larger_u64(room, graph->outputs[i].bytes);
-    if (room) data = tli_alloc_array(r->env, 1, room);
+    if (room) data = tli_alloc_array(r->env, room, 1);
     if (room && !data)
         return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
     for (i = 0; i < graph->tensor_count && !result; i++) {
@@ -535,7 +535,7 @@ static tl_result tli_alloc_rehearsal(tli_rehearsing *r) {
     r->made = (uint64_t *)tli_alloc_array(r->env, made, sizeof *r->made);
     r->is_made = (uint8_t *)tli_alloc_array(r->env, made, 1);
     r->ends = (uint64_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, sizeof *r->ends);
-    r->state = (char *)tli_alloc_array(r->env, 2, tli_count_state(&r->asked->desc, -1) + 1);
+    r->state = (char *)tli_alloc_array(r->env, tli_count_state(&r->asked->desc, -1) + 1, 2);
     if (r->made && r->is_made && r->ends && r->state) {
         (void)tli_move_state(&r->asked->desc, -1, r->state, TLI_STATE_TAKE);
         return TL_OK;
