@@ -827,7 +827,11 @@
     X(MICRO_BATCHES_NOT_MULTIPLE_OF_RANKS, \
       "micro_batch_count: %0 is not a multiple of %1 ranks, as interleaved needs", "micro-batches, ranks") \
     X(PIPELINE_EVENTS_MUST_FIT_31_BITS, "micro_batch_count: the calls of all ranks must fit 31 bits", "") \
-    X(RANK_IS_NOT_BELOW_COUNT, "rank: there is no such one", "")
+    X(RANK_IS_NOT_BELOW_COUNT, "rank: there is no such one", "") \
+    X(PIPELINE_SUMS_MUST_FIT_62_BITS, \
+      "forward_ns, backward_ns, output_bytes, activation_bytes: times and bytes of all calls must fit 62 bits", \
+      "") \
+    X(NO_MEMORY_FOR_PIPELINE, "no memory for the pipeline", "")
 
 // -- errors: rules of [9] COMPILE --
 

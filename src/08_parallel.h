@@ -217,6 +217,42 @@ TLDEF int32_t tl_count_pipeline_events(const tl_pipeline_desc *desc);
 TLDEF tl_result tl_list_pipeline(tl_env *env, const tl_pipeline_desc *desc, int32_t rank,
                                  tl_pipeline_event *events);
 
+// What one rank does and holds.
+typedef struct tl_pipeline_rank {
+    uint64_t busy_ns;               // in calls; the rest of total_ns it waits
+    uint64_t end_ns;                // of its last call
+    uint64_t peak_bytes;            // activation_bytes of what is in flight, at most
+    uint64_t sent_bytes;            // outputs and gradients
+    int32_t  in_flight_count;       // at most: a micro-batch counts in each chunk from the start of its
+                                    // forward to the end of its backward
+} tl_pipeline_rank;
+
+typedef struct tl_pipeline_report {
+    uint64_t total_ns;              // from the first call to the end of the last one
+    uint64_t bubble_ns;             // in which ranks wait, summed over them
+    double   bubble_ratio;          // of total_ns; (S - 1) / (m + S - 1) with equal stages and no transfers
+    tl_pipeline_rank *ranks;        // [rank_count]
+    tl_pipeline_event *events;      // [rank_count * event_count] the calls of rank 0, then of rank 1, ..
+    int32_t  event_count;           // calls of each rank; events is NULL unless keep_events
+} tl_pipeline_report;
+
+// Simulate the schedule of a pipeline, call by call.
+//
+//   report   overwritten; release with tl_free_pipeline_report
+//
+// A rank makes its calls in the order of tl_list_pipeline, each as soon as the call before has ended and what
+// it reads has arrived: the output of the stage before, or the gradient of the one after. Between a rank and
+// the next one, and between the last and the first, there is one channel for outputs and one for gradients.
+// Transfers take their channel in the order in which they were issued, latency + bytes / link each, while calls
+// go on. What stays on one rank is there at once.
+//
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY. *report is all zero then.
+// Cost:    O(events of all ranks). Memory: 16 bytes for each micro-batch and stage, 32 for each
+//          event that is kept.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_simulate_pipeline(tl_env *env, const tl_pipeline_desc *desc, tl_pipeline_report *report);
+TLDEF void      tl_free_pipeline_report(tl_env *env, tl_pipeline_report *report);  // accepts zeroed ones
+
 TLDEF const char *tl_name_pipeline(tl_pipeline pipeline);                           // "1f1b"; "?" out of range
 TLDEF const char *tl_name_partition_objective(tl_partition_objective objective);    // "total"
 TLDEF const char *tl_name_replication(tl_replication replication);                  // "ring"
