@@ -34,6 +34,7 @@
        [5] PLAN          steps, the simulator, checkpoint configs; plans as text and C tables
        [6] REMAT         recomputation under a byte budget, with a certified distance to the optimum
        [7] PRECISION     observers, quantisation parameters, an exact choice of schemes
+       [8] PARALLEL      pipeline partition, schedules, data-parallel degree, placement on devices
        [9] COMPILE       one strategy, one graph, one number of bytes: one plan
        [10] BACKEND      blocks, ranges, tickets; the CPU backend; what a device can do
        [11] MANAGER      the store and the online checkpoint manager
@@ -3274,6 +3275,276 @@ extern "C" {
 #endif
 
 // ============================================================================
+// [8] PARALLEL -- pipeline partition, schedules, data-parallel degree, placement on devices
+// ============================================================================
+//
+// How work is split over several ranks: devices, processes or threads with memory of their own, and a link
+// between them.
+//
+//     chain of units   [0 1 2 3][4 5][6 7 8 9]     a stage is a range of units, on one rank or replicated
+//     rank                 0      1      2
+//
+//     rank 0   F0 F1 F2 B0 F3 B1 .. B2 B3          m micro-batches pass through the stages, forward (F) and
+//     rank 1      F0 F1 B0 F2 B1 F3 B2 B3          backward (B). The time in which a rank waits is the bubble
+//     rank 2         F0 B0 F1 B1 F2 B2 ..
+//
+//   tl_plan_partition    cuts the chain: least time within the bytes of every rank, exact
+//   tl_list_pipeline     what one rank does, in order: GPipe, 1F1B, interleaved 1F1B
+//   tl_simulate_pipeline when it does it: times, transfers, bubble, what is in flight
+//
+// The bytes of a stage depend on how many micro-batches are in flight, and with 1F1B that depends on how many
+// stages follow it. So stages are counted from the end, which makes the bytes a test of each stage by itself,
+// and the dynamic programs below exact.
+//
+// All arithmetic is in integers, times are nanoseconds, rounded up. The same desc gives the same answer on
+// every machine.
+//
+// References: Harlap et al., PipeDream, SOSP 2019, arXiv:1806.03377, section 3.1. Huang et al., GPipe, 2019,
+// arXiv:1811.06965. Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters, SC 2021,
+// arXiv:2104.04473, section 2.2. Zheng et al., Alpa, OSDI 2022, arXiv:2201.12023, section 5.
+
+#ifndef TL_NO_PLANNERS
+// id, name, what a rank does
+#define TL_PIPELINES(X) \
+    X(TL_PIPELINE_1F1B,        "1f1b",        "one forward, one backward: stage s of S keeps min(m, S - s)")  \
+    X(TL_PIPELINE_GPIPE,       "gpipe",       "all forwards, then all backwards: every stage keeps m")        \
+    X(TL_PIPELINE_INTERLEAVED, "interleaved", "1f1b over several chunks of units on every rank")
+
+typedef enum tl_pipeline { TL_PIPELINES(TLI_ENUM) TL_PIPELINE_COUNT } tl_pipeline;
+
+// A link between two ranks, the same in both directions; both are used at the same time.
+typedef struct tl_link {
+    uint64_t bytes_per_second;  // one way; > 0
+    uint64_t latency_ns;        // of each transfer
+} tl_link;
+
+// A device of a given order.
+typedef struct tl_rank {
+    uint64_t budget_bytes;      // of all that a stage holds; 0 = no limit
+    uint32_t cost_numerator;    // what costs c takes c * numerator / denominator here, rounded up:
+    uint32_t cost_denominator;  // 3 / 2 = needs half as long again; 0 = 1
+} tl_rank;
+
+// -- partition --
+
+// A part of the network that stays on one rank. Costs and activations are those of one micro-batch.
+typedef struct tl_unit {
+    uint64_t forward_ns, backward_ns;
+    uint64_t activation_bytes;  // that one micro-batch in flight holds, from its forward to its backward
+    uint64_t parameter_bytes;   // weights; their gradients have as many bytes
+    uint64_t output_bytes;      // to the next unit if that is on another rank; as many come back as gradient
+} tl_unit;
+
+// id, name, what is least
+#define TL_PARTITION_OBJECTIVES(X) \
+    X(TL_PARTITION_BOTTLENECK, "bottleneck", "the time of the slowest stage or transfer")                      \
+    X(TL_PARTITION_TOTAL,      "total",      "sum of times + (m - 1) times the largest: of all micro-batches")
+
+typedef enum tl_partition_objective {
+    TL_PARTITION_OBJECTIVES(TLI_ENUM) TL_PARTITION_COUNT
+} tl_partition_objective;
+
+// id, name, the time of a stage of cost c and W bytes of weights on r ranks
+#define TL_REPLICATIONS(X) \
+    X(TL_REPLICATION_NONE,      "none",      "c: every stage is on one rank")                     \
+    X(TL_REPLICATION_PIPEDREAM, "pipedream", "(c + 4 (r - 1) W / (r link)) / r, as in PipeDream") \
+    X(TL_REPLICATION_RING,      "ring",      "c / r + 2 (r - 1) W / (r link) + 2 (r - 1) latency")
+
+typedef enum tl_replication { TL_REPLICATIONS(TLI_ENUM) TL_REPLICATION_COUNT } tl_replication;
+
+// What tl_partition_desc.measure is asked.
+typedef struct tl_stage_query {
+    int32_t  first_unit, end_unit;  // the stage is first_unit .. end_unit - 1
+    int32_t  stages_after;          // 0 = it is the last stage
+    int32_t  in_flight_count;       // micro-batches that it keeps at a time
+    int32_t  replica_count;         // ranks that share it; 1 = one
+    int32_t  rank;                  // the slowest of them
+    uint64_t budget_bytes;          // of each of them; 0 = no limit
+} tl_stage_query;
+
+typedef struct tl_stage_cell {
+    uint64_t time_ns;   // of one micro-batch, there and back, on that rank; not divided by replica_count
+    uint64_t bytes;     // that each rank takes; if it does not fit, what would do; UINT64_MAX = not known
+    int32_t  fits;      // 1 = within budget_bytes
+} tl_stage_cell;
+
+typedef struct tl_partition_desc {
+    const tl_unit *units;           // [unit_count]
+    int32_t  unit_count;            // > 0
+    int32_t  rank_count;            // > 0; not more than units, unless stages may be replicated
+    const tl_rank *ranks;           // [rank_count] the first stage is on the first ones; 0 = equal ranks
+    uint64_t budget_bytes;          // of every rank, where ranks is 0; 0 = no limit
+    int32_t  stage_count;           // 0 = any number up to rank_count; else exactly so many
+    int32_t  micro_batch_count;     // m > 0
+    tl_pipeline pipeline;           // how many are in flight: 1f1b or gpipe
+    tl_partition_objective objective;
+    tl_replication replication;     // pipedream and ring need a link
+    int32_t  replica_limit;         // ranks of one stage; 0 = rank_count
+    uint64_t parameter_multiplier;  // bytes of a rank for each byte of its weights, gradients and optimizer
+                                    // included; 0 = 1
+    uint64_t rank_bytes;            // that every stage takes besides: scratch, message buffers
+    const tl_link *link;            // 0 = transfers take no time
+    uint64_t work_limit;            // stages looked at, of a few ns; 0 = 1000 million. See tl_plan_partition
+    // 0 = sums over units. Else time and bytes of a stage come from the caller, from a planner of
+    // recomputation, for instance; an error of it ends planning. Asked once for each combination of range,
+    // stages_after, replica_count, and speed and budget of ranks.
+    tl_result (*measure)(const tl_stage_query *query, tl_stage_cell *cell, void *user);
+    void    *user;                  // passed to measure
+} tl_partition_desc;
+
+typedef struct tl_stage {
+    int32_t  first_unit, end_unit;  // first_unit .. end_unit - 1
+    int32_t  first_rank, replica_count;
+    int32_t  in_flight_count;       // micro-batches that it keeps at a time
+    uint64_t time_ns;               // of one micro-batch, with what its replicas exchange
+    uint64_t transfer_ns;           // of one micro-batch to the next stage and back; 0 for the last stage
+    uint64_t bytes;                 // of each of its ranks
+} tl_stage;
+
+typedef struct tl_partition {
+    tl_stage *stages;               // [stage_count] in the order of the chain
+    int32_t  stage_count;
+    int32_t  is_proven;             // 1 = value_ns is bound_ns: no partition has less
+    uint64_t value_ns, bound_ns;    // of the objective; a lower bound of every partition
+    uint64_t bottleneck_ns;         // the largest of all times and transfers
+    uint64_t sum_ns;                // of the times and transfers of all stages
+    uint64_t peak_bytes;            // the largest of bytes
+    uint64_t work;                  // stages looked at
+} tl_partition;
+
+// Cut a chain of units into stages, one after the other on the ranks.
+//
+//   partition   overwritten; release with tl_free_partition
+//
+// A stage is on replica_count ranks next to each other. Ranks may stay idle where fewer are better; equal
+// ranks are taken from the first one. The bytes of a stage are
+//
+//     parameter_multiplier * parameter_bytes + in_flight_count * activation_bytes / replica_count + rank_bytes
+//
+// and in_flight_count is m with gpipe, and with 1f1b min(m, stages from it to the end). A transfer takes
+// 2 * output_bytes / link + 2 * latency, both directions one after the other; beside replicas it is divided
+// by the lesser number of them. In the sum of the objective total, replicas of the sender alone count. That
+// objective is the time of a flow line, whose stations are stages and transfers: a schedule with few
+// micro-batches in flight may take longer, see tl_simulate_pipeline.
+//
+// The answer is the optimum of this model. Where that would take more than work_limit, cuts are allowed at
+// fewer places, evenly spaced by cost; then, or where the search for total ends early, is_proven is 0 unless
+// the bound happens to be reached.
+//
+// Errors:  TL_ERROR_INFEASIBLE: no cut keeps all budgets. The error names the least number of bytes that would
+//          do if every rank had them (tl_find_least_budget), and the units of the stage that takes them.
+//          TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY, those of measure. *partition is all
+//          zero then.
+// Cost:    S stages, n units, D ranks: O(S n^2) time, with ranks that differ or replicas O(S n^2 D^2) at most;
+//          for total so much for each pair of sum and largest time that is not worse than another. Memory: 16
+//          bytes for each stage and unit, and rank where they differ; n^2 for measure.
+// Threads: safe with one env per thread.
+// Source:  Harlap et al., PipeDream, 2019, section 3.1 (one level); Zheng et al., Alpa, 2022, section 5.2, with
+//          the largest time lowered from optimum to optimum.
+TLDEF tl_result tl_plan_partition(tl_env *env, const tl_partition_desc *desc, tl_partition *partition);
+TLDEF void      tl_free_partition(tl_env *env, tl_partition *partition);  // accepts zeroed ones
+
+// -- schedules --
+
+// One call of a rank: forward or backward of one micro-batch through one chunk.
+typedef struct tl_pipeline_event {
+    int32_t  is_backward;
+    int32_t  micro_batch;
+    int32_t  chunk;                 // of the rank; 0 unless interleaved
+    uint64_t start_ns, end_ns;      // of tl_simulate_pipeline; else 0
+} tl_pipeline_event;
+
+// A chain of rank_count * chunk_count stages; stage i is chunk i / rank_count of rank i % rank_count.
+typedef struct tl_pipeline_desc {
+    tl_pipeline kind;
+    int32_t  rank_count;            // S > 0
+    int32_t  chunk_count;           // v; 0 = 1; more than 1 only with interleaved
+    int32_t  micro_batch_count;     // m > 0; with interleaved a multiple of rank_count
+    const uint64_t *forward_ns;     // [rank_count * chunk_count] of one micro-batch; 0 = all 0
+    const uint64_t *backward_ns;    // [rank_count * chunk_count]
+    const uint64_t *output_bytes;   // [rank_count * chunk_count] that a forward sends on, and that its gradient
+                                    // takes back; the last is not sent. 0 = none
+    const uint64_t *activation_bytes;  // [rank_count * chunk_count] of a micro-batch in flight; 0 = not counted
+    const tl_link  *link;           // 0 = transfers take no time
+    int32_t  keep_events;           // 1 = tl_pipeline_report.events
+} tl_pipeline_desc;
+
+// Count the calls of a rank: 2 * micro_batch_count * chunk_count. 0 if they do not fit 31 bits.
+TLDEF int32_t tl_count_pipeline_events(const tl_pipeline_desc *desc);
+
+// Find what a rank does, in order.
+//
+//   rank     from 0; rank 0 has the first stage
+//   events   [tl_count_pipeline_events] overwritten; times are 0
+//
+// Backwards of one chunk take the micro-batches in rising order in every schedule, so that sums of gradients
+// are taken as in one process. With 1f1b rank s begins with min(m, S - 1 - s) forwards, then one forward and
+// one backward take turns. Interleaved ranks take S micro-batches through one chunk, then through the next, and
+// begin with min(v m, 2 (S - 1 - s) + (v - 1) S) forwards.
+//
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW. No event is written then.
+// Cost:    O(events).
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_list_pipeline(tl_env *env, const tl_pipeline_desc *desc, int32_t rank,
+                                 tl_pipeline_event *events);
+
+// What one rank does and holds.
+typedef struct tl_pipeline_rank {
+    uint64_t busy_ns;               // in calls; the rest of total_ns it waits
+    uint64_t end_ns;                // of its last call
+    uint64_t peak_bytes;            // activation_bytes of what is in flight, at most
+    uint64_t sent_bytes;            // outputs and gradients
+    int32_t  in_flight_count;       // at most: a micro-batch counts in each chunk from the start of its
+                                    // forward to the end of its backward
+} tl_pipeline_rank;
+
+typedef struct tl_pipeline_report {
+    uint64_t total_ns;              // from the first call to the end of the last one
+    uint64_t bubble_ns;             // in which ranks wait, summed over them
+    double   bubble_ratio;          // of total_ns; (S - 1) / (m + S - 1) with equal stages and no transfers
+    tl_pipeline_rank *ranks;        // [rank_count]
+    tl_pipeline_event *events;      // [rank_count * event_count] the calls of rank 0, then of rank 1, ..
+    int32_t  event_count;           // calls of each rank; events is NULL unless keep_events
+} tl_pipeline_report;
+
+// Simulate the schedule of a pipeline, call by call.
+//
+//   report   overwritten; release with tl_free_pipeline_report
+//
+// A rank makes its calls in the order of tl_list_pipeline, each as soon as the call before has ended and what
+// it reads has arrived: the output of the stage before, or the gradient of the one after. Between a rank and
+// the next one, and between the last and the first, there is one channel for outputs and one for gradients.
+// Transfers take their channel in the order in which they were issued, latency + bytes / link each, while calls
+// go on. What stays on one rank is there at once.
+//
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY. *report is all zero then.
+// Cost:    O(events of all ranks). Memory: 16 bytes for each micro-batch and stage, 32 for each
+//          event that is kept.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_simulate_pipeline(tl_env *env, const tl_pipeline_desc *desc, tl_pipeline_report *report);
+TLDEF void      tl_free_pipeline_report(tl_env *env, tl_pipeline_report *report);  // accepts zeroed ones
+
+TLDEF const char *tl_name_pipeline(tl_pipeline pipeline);                           // "1f1b"; "?" out of range
+TLDEF const char *tl_name_partition_objective(tl_partition_objective objective);    // "total"
+TLDEF const char *tl_name_replication(tl_replication replication);                  // "ring"
+#ifndef TL_NO_TEXT
+TLDEF int tl_parse_pipeline(const char *text, tl_pipeline *pipeline);
+TLDEF int tl_parse_partition_objective(const char *text, tl_partition_objective *objective);
+TLDEF int tl_parse_replication(const char *text, tl_replication *replication);
+#endif
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H
+
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ============================================================================
 // [9] COMPILE -- one strategy, one graph, one number of bytes: one plan
 //
 //     graph -> split the batch -> fuse chains -> choose formats -> drop, run again, spill -> places
@@ -5587,7 +5858,13 @@ static size_t tli_finish(tli_writer *w) {
     X(REPLAY_PLAN, "tl_replay_plan") \
     X(WRITE_PLAN_CODE, "tl_write_plan_code") \
     X(SAVE_RUN, "tl_save_run") \
-    X(LOAD_RUN, "tl_load_run")
+    X(LOAD_RUN, "tl_load_run") \
+    X(PLAN_PARTITION, "tl_plan_partition") \
+    X(LIST_PIPELINE, "tl_list_pipeline") \
+    X(SIMULATE_PIPELINE, "tl_simulate_pipeline") \
+    X(CHOOSE_REPLICAS, "tl_choose_replicas") \
+    X(PLAN_PLACEMENT, "tl_plan_placement") \
+    X(PLAN_PARALLEL, "tl_plan_parallel")
 
 // -- errors: rules --
 //
@@ -6211,6 +6488,39 @@ static size_t tli_finish(tli_writer *w) {
     X(RUN_FAILED, "run: failed: %s", "result") \
     X(NO_MEMORY_FOR_SUMS, "no memory for the sums", "")
 
+// -- errors: rules of [8] PARALLEL --
+
+#define TLI_PARALLEL_RULES(X) \
+    X(UNIT_COUNT_MUST_BE_POSITIVE, "units, unit_count: there must be at least one", "") \
+    X(RANK_COUNT_MUST_BE_POSITIVE, "rank_count: must be > 0", "") \
+    X(RANK_COUNT_EXCEEDS_UNITS, \
+      "rank_count: %0 ranks, but %1 units; only stages that may be replicated use more ranks than units", \
+      "ranks, units") \
+    X(STAGE_COUNT_NOT_UP_TO_RANKS, "stage_count: must be 0 to %0, the lesser of ranks and units", "most") \
+    X(MICRO_BATCH_COUNT_MUST_BE_POSITIVE, "micro_batch_count: must be > 0", "") \
+    X(PIPELINE_KIND_OF_PARTITION, "pipeline: must be 1f1b or gpipe", "") \
+    X(PARTITION_OBJECTIVE_UNKNOWN, "objective: unknown kind", "") \
+    X(REPLICATION_UNKNOWN, "replication: unknown kind", "") \
+    X(REPLICATION_NEEDS_LINK, "replication: needs a link", "") \
+    X(REPLICA_LIMIT_MUST_BE_NOT_NEGATIVE, "replica_limit: must be >= 0", "") \
+    X(LINK_RATE_MUST_BE_POSITIVE, "link: bytes_per_second must be > 0", "") \
+    X(UNITS_SUMS_MUST_FIT_62_BITS, "units: bytes and times of all of them must fit 62 bits", "") \
+    X(NO_MEMORY_TO_PARTITION, "no memory to partition", "") \
+    X(NO_CUT_FITS, "%s: no cut into stages fits; %1 bytes on every rank would do, which units %s take", \
+      "budget, least budget") \
+    X(NO_CUT_FITS_AT_ALL, "no cut into stages fits, and for no units it is known how many bytes would do", "") \
+    X(MEASURE_FAILED, "measure: %s", "first unit, end unit") \
+    X(PIPELINE_UNKNOWN, "kind: unknown kind", "") \
+    X(CHUNK_COUNT_ONLY_INTERLEAVED, "chunk_count: interleaved needs 2 or more, other kinds 0 or 1", "") \
+    X(MICRO_BATCHES_NOT_MULTIPLE_OF_RANKS, \
+      "micro_batch_count: %0 is not a multiple of %1 ranks, as interleaved needs", "micro-batches, ranks") \
+    X(PIPELINE_EVENTS_MUST_FIT_31_BITS, "micro_batch_count: the calls of all ranks must fit 31 bits", "") \
+    X(RANK_IS_NOT_BELOW_COUNT, "rank: there is no such one", "") \
+    X(PIPELINE_SUMS_MUST_FIT_62_BITS, \
+      "forward_ns, backward_ns, output_bytes, activation_bytes: times and bytes of all calls must fit 62 bits", \
+      "") \
+    X(NO_MEMORY_FOR_PIPELINE, "no memory for the pipeline", "")
+
 // -- errors: rules of [9] COMPILE --
 
 #define TLI_COMPILE_RULES(X) \
@@ -6597,6 +6907,7 @@ static size_t tli_finish(tli_writer *w) {
     TLI_PLAN_RULES(X) \
     TLI_REMAT_RULES(X) \
     TLI_PRECISION_RULES(X) \
+    TLI_PARALLEL_RULES(X) \
     TLI_COMPILE_RULES(X) \
     TLI_BACKEND_RULES(X) \
     TLI_MANAGER_RULES(X) \
@@ -6618,6 +6929,7 @@ enum {
     TLI_PLAN_RULES_FROM = 0x0500, TLI_PLAN_RULES(TLI_RULE_NUMBER) TLI_PLAN_RULES_END,
     TLI_REMAT_RULES_FROM = 0x0600, TLI_REMAT_RULES(TLI_RULE_NUMBER) TLI_REMAT_RULES_END,
     TLI_PRECISION_RULES_FROM = 0x0700, TLI_PRECISION_RULES(TLI_RULE_NUMBER) TLI_PRECISION_RULES_END,
+    TLI_PARALLEL_RULES_FROM = 0x0800, TLI_PARALLEL_RULES(TLI_RULE_NUMBER) TLI_PARALLEL_RULES_END,
     TLI_COMPILE_RULES_FROM = 0x0900, TLI_COMPILE_RULES(TLI_RULE_NUMBER) TLI_COMPILE_RULES_END,
     TLI_BACKEND_RULES_FROM = 0x0A00, TLI_BACKEND_RULES(TLI_RULE_NUMBER) TLI_BACKEND_RULES_END,
     TLI_MANAGER_RULES_FROM = 0x0B00, TLI_MANAGER_RULES(TLI_RULE_NUMBER) TLI_MANAGER_RULES_END,
@@ -6633,6 +6945,7 @@ typedef char tli_rules_fit[TLI_CORE_RULES_END <= 0x0200 &&
                            TLI_PLAN_RULES_END <= 0x0600 &&
                            TLI_REMAT_RULES_END <= 0x0700 &&
                            TLI_PRECISION_RULES_END <= 0x0800 &&
+                           TLI_PARALLEL_RULES_END <= 0x0900 &&
                            TLI_COMPILE_RULES_END <= 0x0A00 &&
                            TLI_BACKEND_RULES_END <= 0x0B00 &&
                            TLI_MANAGER_RULES_END <= 0x0C00 &&
@@ -6806,6 +7119,7 @@ static int tli_names_budget(uint32_t rule) {
            rule == TLI_RULE_NO_PLAN_WAS_FOUND_FOR_BYTES ||
            rule == TLI_RULE_NO_COMBINATION_FITS ||
            rule == TLI_RULE_NO_STRATEGY_FITS ||
+           rule == TLI_RULE_NO_CUT_FITS ||
            rule == TLI_RULE_PLAN_TAKES_BYTES;
 }
 
@@ -42493,6 +42807,929 @@ TLI_IMPL size_t tl_explain_precision_node(const tl_graph *graph, const tl_precis
 #endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// ============================================================================
+// [8] PARALLEL (implementation)
+// ============================================================================
+
+#ifndef TL_NO_PLANNERS
+// -- partition: stages, counted from the end --
+//
+//     place    0      1      2      3      4        a place is where a cut is allowed: before a unit, or
+//     units    |  a   |  b   |  c   |  d   |        the end. A stage is what stands between two places
+//                            [ 1 after  ][ 0 after ]
+//
+// states[k, d, i] is the best that k stages on the last d ranks make of all units from place i on. Its first
+// stage begins at i, ends at some place j, and has k - 1 stages after it, so it is known how many micro-batches
+// it keeps. Where ranks are equal and stages are on one rank each, d is always k, and the states have no d.
+
+typedef struct tli_cut_state {
+    uint64_t value;                 // UINT64_MAX = there is no way
+    int32_t  end;                   // place where the first stage ends
+    int32_t  replicas;              // its ranks; 0 = the first of the d ranks stays idle
+} tli_cut_state;
+
+// What is the same for all stages that have as many stages after them and the same ranks.
+typedef struct tli_cut_level {
+    int32_t  stages_after, first_rank, replicas, in_flight;
+    int32_t  slowest;               // of its ranks
+    uint64_t numerator, denominator, budget;    // of the slowest; the least of its ranks, UINT64_MAX = no limit
+    int32_t  memo;                  // of tli_partition.memos; -1 = none
+} tli_cut_level;
+
+typedef struct tli_cut_cell { uint64_t time, arrive, leave, bytes; } tli_cut_cell;
+
+typedef struct tli_cut_memo {
+    int32_t  stages_after, replicas;
+    uint64_t numerator, denominator, budget;
+    tl_stage_cell *cells;           // [places * places]
+    uint8_t *known;                 // [places * places]
+} tli_cut_memo;
+
+typedef enum tli_cut_goal { TLI_CUT_BOTTLENECK, TLI_CUT_SUM, TLI_CUT_BYTES } tli_cut_goal;
+
+typedef struct tli_partition {
+    tl_env *env;
+    const tl_partition_desc *desc;
+    int32_t  rank_count, stage_limit, replica_limit;
+    int32_t  is_wide;               // 1 = states have a d
+    int32_t  place_count;           // places are 0 .. place_count; places[place_count] is unit_count
+    int32_t *places;                // [place_count + 1] first unit after each
+    int32_t  ranks_differ, slowest, fastest;    // of the ranks, which may be 0
+    uint64_t multiplier;
+    uint64_t *cost, *activation, *parameters;   // [unit_count + 1] sums of the units before
+    uint64_t *transfer;             // [unit_count + 1] what crosses before a unit takes
+    uint64_t *exchange;             // [pairs] what twice the weights between two places take; may be 0
+    tli_cut_state *states;
+    tli_cut_memo *memos;            // grown
+    int32_t  memo_count, memo_capacity;
+    uint64_t time_limit;            // no time of measure is above: sums then fit 64 bits
+    uint64_t work, work_limit;
+    tl_result result;               // of measure, or no memory: planning has ended
+} tli_partition;
+
+static size_t tli_cut_index(const tli_partition *p, int32_t k, int32_t d, int32_t place) {
+    size_t row = p->is_wide ? (size_t)k * ((size_t)p->rank_count + 1) + (size_t)d : (size_t)k;
+    return row * ((size_t)p->place_count + 1) + (size_t)place;
+}
+
+static size_t tli_cut_pair(const tli_partition *p, int32_t i, int32_t j) {
+    return (size_t)i * ((size_t)p->place_count + 1) + (size_t)j;
+}
+
+// ceil(c * numerator / denominator); the product fits, which tli_partition_check_sums saw to.
+static uint64_t tli_scale_cost(uint64_t cost, uint64_t numerator, uint64_t denominator) {
+    return numerator == denominator ? cost : (cost * numerator + denominator - 1) / denominator;
+}
+
+static uint64_t tli_rank_numerator(const tl_rank *rank) {
+    return rank->cost_numerator ? rank->cost_numerator : 1;
+}
+
+static uint64_t tli_rank_denominator(const tl_rank *rank) {
+    return rank->cost_denominator ? rank->cost_denominator : 1;
+}
+
+// Whether costs are higher on rank a than on b.
+static int tli_is_slower(const tl_rank *a, const tl_rank *b) {
+    return tli_rank_numerator(a) * tli_rank_denominator(b) > tli_rank_numerator(b) * tli_rank_denominator(a);
+}
+
+// -- partition: one stage --
+
+static tl_result tli_cut_fail(tli_partition *p, tl_result code, tli_rule rule) {
+    if (!p->result) p->result = tli_fail(p->env, code, TLI_IN(PLAN_PARTITION), rule);
+    return p->result;
+}
+
+// The memo of a level; all levels of which measure is asked the same share one. -1 = no memory.
+static int32_t tli_cut_find_memo(tli_partition *p, const tli_cut_level *level) {
+    uint64_t pairs = ((uint64_t)p->place_count + 1) * ((uint64_t)p->place_count + 1);
+    tli_cut_memo *memo;
+    int32_t i;
+    for (i = 0; i < p->memo_count; i++) {
+        memo = &p->memos[i];
+        if (memo->stages_after == level->stages_after && memo->replicas == level->replicas &&
+            memo->numerator == level->numerator && memo->denominator == level->denominator &&
+            memo->budget == level->budget) return i;
+    }
+    if (!tli_grow(p->env, (void **)&p->memos, &p->memo_capacity, p->memo_count, p->memo_count + (int64_t)1,
+                  sizeof *p->memos)) return -1;
+    memo = &p->memos[p->memo_count++];
+    memo->stages_after = level->stages_after;
+    memo->replicas = level->replicas;
+    memo->numerator = level->numerator;
+    memo->denominator = level->denominator;
+    memo->budget = level->budget;
+    memo->cells = (tl_stage_cell *)tli_alloc_array(p->env, pairs, sizeof *memo->cells);
+    memo->known = (uint8_t *)tli_alloc_array(p->env, pairs, 1);
+    return memo->cells && memo->known ? p->memo_count - 1 : -1;
+}
+
+// The level of a stage of r ranks, with k - 1 stages after it, that begins at the first of the last d ranks.
+static tli_cut_level tli_cut_level_of(tli_partition *p, int32_t k, int32_t d, int32_t r) {
+    const tl_partition_desc *desc = p->desc;
+    tli_cut_level level;
+    int32_t i;
+    level.stages_after = k - 1;
+    level.first_rank = level.slowest = p->rank_count - d;
+    level.replicas = r;
+    level.in_flight = desc->micro_batch_count;
+    if (desc->pipeline == TL_PIPELINE_1F1B && k < level.in_flight) level.in_flight = k;
+    level.numerator = level.denominator = 1;
+    level.budget = desc->budget_bytes ? desc->budget_bytes : UINT64_MAX;
+    for (i = level.first_rank; desc->ranks && i < level.first_rank + r; i++) {
+        const tl_rank *rank = &desc->ranks[i];
+        uint64_t budget = rank->budget_bytes ? rank->budget_bytes : UINT64_MAX;
+        if (i == level.first_rank || budget < level.budget) level.budget = budget;
+        if (i > level.first_rank && !tli_is_slower(rank, &desc->ranks[level.slowest])) continue;
+        level.slowest = i;
+        level.numerator = tli_rank_numerator(rank);
+        level.denominator = tli_rank_denominator(rank);
+    }
+    level.memo = desc->measure ? tli_cut_find_memo(p, &level) : -1;
+    if (desc->measure && level.memo < 0) tli_cut_fail(p, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_TO_PARTITION));
+    return level;
+}
+
+// Ask the caller for time and bytes of a stage.
+static void tli_cut_measure(tli_partition *p, const tli_cut_level *level, int32_t i, int32_t j,
+                            tl_stage_cell *cell) {
+    tl_stage_query query;
+    tl_result result;
+    query.first_unit = p->places[i];
+    query.end_unit = p->places[j];
+    query.stages_after = level->stages_after;
+    query.in_flight_count = level->in_flight;
+    query.replica_count = level->replicas;
+    query.rank = level->slowest;
+    query.budget_bytes = level->budget == UINT64_MAX ? 0 : level->budget;
+    result = p->desc->measure(&query, cell, p->desc->user);
+    if (result && !p->result) {
+        tli_sentence s = tli_begin_error(p->env, result, TLI_IN(PLAN_PARTITION), TLI_RULE(MEASURE_FAILED),
+                                         (uint64_t)query.first_unit, (uint64_t)query.end_unit);
+        tli_put_text(&s, tl_name_result(result));
+        p->result = tli_end_error(p->env, &s, result);
+    }
+    if (cell->time_ns > p->time_limit)
+        tli_cut_fail(p, TL_ERROR_OVERFLOW, TLI_RULE(UNITS_SUMS_MUST_FIT_62_BITS));
+}
+
+// Time on one rank and bytes of each. 0 = they exceed the budget.
+static int tli_cut_load(tli_partition *p, const tli_cut_level *level, int32_t i, int32_t j,
+                        tli_cut_cell *cell) {
+    int32_t first = p->places[i], end = p->places[j];
+    if (level->memo >= 0) {
+        tli_cut_memo *memo = &p->memos[level->memo];
+        size_t pair = tli_cut_pair(p, i, j);
+        if (!memo->known[pair]) tli_cut_measure(p, level, i, j, &memo->cells[pair]);
+        memo->known[pair] = 1;
+        cell->time = memo->cells[pair].time_ns;
+        cell->bytes = memo->cells[pair].bytes;
+        return memo->cells[pair].fits;
+    }
+    cell->time = tli_scale_cost(p->cost[end] - p->cost[first], level->numerator, level->denominator);
+    cell->bytes = p->desc->rank_bytes + p->multiplier * (p->parameters[end] - p->parameters[first]) +
+                  tli_divide_up((uint64_t)level->in_flight * (p->activation[end] - p->activation[first]),
+                                (uint64_t)level->replicas);
+    return cell->bytes <= level->budget;
+}
+
+// What tl_replication says that a stage takes on its ranks.
+static void tli_cut_replicate(const tli_partition *p, const tli_cut_level *level, int32_t i, int32_t j,
+                              tli_cut_cell *cell) {
+    uint64_t r = (uint64_t)level->replicas, latency = 2 * (r - 1) * p->desc->link->latency_ns;
+    uint64_t exchange = tli_divide_up(p->exchange[tli_cut_pair(p, i, j)] * (r - 1), r);     // of 2 W bytes
+    if (p->desc->replication == TL_REPLICATION_PIPEDREAM)
+        cell->time = tli_divide_up(cell->time + 2 * exchange, r);
+    else
+        cell->time = tli_divide_up(cell->time, r) + exchange + latency;
+}
+
+// The stage from place i to j. 0 = it exceeds the budget.
+static int tli_cut_cell_of(tli_partition *p, const tli_cut_level *level, int32_t i, int32_t j,
+                           tli_cut_cell *cell) {
+    uint64_t r = (uint64_t)level->replicas;
+    int fits = tli_cut_load(p, level, i, j, cell);
+    p->work++;
+    if (r > 1) tli_cut_replicate(p, level, i, j, cell);
+    cell->arrive = p->transfer[p->places[i]];
+    cell->leave = p->transfer[p->places[j]];
+    if (r > 1) {
+        cell->arrive = tli_divide_up(cell->arrive, r);
+        cell->leave = tli_divide_up(cell->leave, r);
+    }
+    return fits;
+}
+
+// -- partition: all stages --
+
+// What a partition is worth whose first stage is this one; UINT64_MAX = nothing: it may not be used.
+static uint64_t tli_cut_value(tli_cut_goal goal, const tli_cut_cell *cell, uint64_t rest, uint64_t limit) {
+    uint64_t largest = tli_larger_u64(cell->time, tli_larger_u64(cell->arrive, cell->leave));
+    if (goal == TLI_CUT_BYTES) return tli_larger_u64(cell->bytes, rest);
+    if (goal == TLI_CUT_BOTTLENECK) return tli_larger_u64(largest, rest);
+    return largest > limit ? UINT64_MAX : cell->time + cell->leave + rest;
+}
+
+// Find the best end of a first stage on the ranks of a level. Sums grow with the end, so those beyond one that
+// is too large need no look; what measure says may not.
+static void tli_cut_first_stage(tli_partition *p, const tli_cut_level *level, tli_cut_goal goal, uint64_t limit,
+                                int32_t i, const tli_cut_state *rests, tli_cut_state *best) {
+    int32_t j;
+    for (j = i + 1; j <= p->place_count && !p->result; j++) {
+        tli_cut_cell cell;
+        uint64_t value, own;
+        int fits = tli_cut_cell_of(p, level, i, j, &cell);
+        own = goal == TLI_CUT_BYTES ? cell.bytes : cell.time;
+        if (!p->desc->measure && (own >= best->value || (goal == TLI_CUT_SUM && own > limit))) return;
+        if (!fits && goal != TLI_CUT_BYTES) {
+            if (!p->desc->measure) return;
+            continue;
+        }
+        if (rests[j].value == UINT64_MAX) continue;
+        value = tli_cut_value(goal, &cell, rests[j].value, limit);
+        if (value >= best->value) continue;
+        best->value = value;
+        best->end = j;
+        best->replicas = level->replicas;
+    }
+}
+
+// Fill the states of k stages on the last d ranks.
+static void tli_cut_fill(tli_partition *p, tli_cut_goal goal, uint64_t limit, int32_t k, int32_t d) {
+    int32_t most = p->is_wide ? d - k + 1 : 1, r, i;
+    tli_cut_state *states = &p->states[tli_cut_index(p, k, d, 0)];
+    for (i = 0; i <= p->place_count; i++) {
+        states[i].value = UINT64_MAX;
+        if (!p->is_wide || d <= k) continue;
+        states[i] = p->states[tli_cut_index(p, k, d - 1, i)];
+        states[i].replicas = 0;
+    }
+    if (most > p->replica_limit) most = p->replica_limit;
+    for (r = 1; r <= most && !p->result; r++) {
+        tli_cut_level level = tli_cut_level_of(p, k, d, r);
+        const tli_cut_state *rests = &p->states[tli_cut_index(p, k - 1, d - r, 0)];
+        for (i = 0; i < p->place_count && !p->result; i++)
+            tli_cut_first_stage(p, &level, goal, limit, i, rests, &states[i]);
+    }
+}
+
+// Solve for one goal; limit is the largest time or transfer of the goal sum. Says which number of stages is
+// best.
+static uint64_t tli_cut_solve(tli_partition *p, tli_cut_goal goal, uint64_t limit, int32_t *best_k) {
+    int32_t k, d, i;
+    uint64_t best = UINT64_MAX, value;
+    for (d = 0; d <= (p->is_wide ? p->rank_count : 0); d++)
+        for (i = 0; i <= p->place_count; i++)
+            p->states[tli_cut_index(p, 0, d, i)].value = i == p->place_count ? 0 : UINT64_MAX;
+    for (k = 1; k <= p->stage_limit && !p->result; k++) {
+        if (!p->is_wide) tli_cut_fill(p, goal, limit, k, k);
+        for (d = k; p->is_wide && d <= p->rank_count; d++) tli_cut_fill(p, goal, limit, k, d);
+        value = p->states[tli_cut_index(p, k, p->rank_count, 0)].value;
+        if (value >= best || (p->desc->stage_count && k < p->desc->stage_count)) continue;
+        best = value;
+        *best_k = k;
+    }
+    return p->result ? UINT64_MAX : best;
+}
+
+// -- partition: the answer --
+
+// Write the stages of a solution.
+static void tli_cut_trace(tli_partition *p, int32_t k, tl_partition *partition) {
+    int32_t d = p->is_wide ? p->rank_count : k, i = 0, n = 0, next_rank = 0;
+    partition->stage_count = k;
+    partition->bottleneck_ns = partition->sum_ns = partition->peak_bytes = 0;
+    while (k > 0) {
+        const tli_cut_state *state = &p->states[tli_cut_index(p, k, d, i)];
+        tl_stage *stage = &partition->stages[n];
+        tli_cut_level level;
+        tli_cut_cell cell;
+        if (!state->replicas) { d--; continue; }
+        level = tli_cut_level_of(p, k, d, state->replicas);
+        tli_cut_cell_of(p, &level, i, state->end, &cell);
+        stage->first_unit = p->places[i];
+        stage->end_unit = p->places[state->end];
+        stage->first_rank = p->ranks_differ ? level.first_rank : next_rank;
+        stage->replica_count = level.replicas;
+        stage->in_flight_count = level.in_flight;
+        stage->time_ns = cell.time;
+        stage->transfer_ns = cell.leave;
+        stage->bytes = cell.bytes;
+        partition->sum_ns += cell.time + cell.leave;
+        if (n) partition->stages[n - 1].transfer_ns =
+            tli_larger_u64(partition->stages[n - 1].transfer_ns, cell.arrive);
+        partition->bottleneck_ns = tli_larger_u64(tli_larger_u64(partition->bottleneck_ns, cell.time),
+                                                  tli_larger_u64(cell.arrive, cell.leave));
+        partition->peak_bytes = tli_larger_u64(partition->peak_bytes, cell.bytes);
+        next_rank += level.replicas;
+        d -= level.replicas;
+        i = state->end;
+        k--;
+        n++;
+    }
+}
+
+// No cut keeps the budgets: find the least bytes, and the stage that takes them.
+static tl_result tli_cut_refuse(tli_partition *p, tl_partition *partition) {
+    uint64_t least, budget = p->desc->budget_bytes;
+    int32_t k = 0, i;
+    tli_sentence s;
+    for (i = 0; p->desc->ranks && i < p->rank_count; i++)
+        if (!budget || (p->desc->ranks[i].budget_bytes && p->desc->ranks[i].budget_bytes < budget))
+            budget = p->desc->ranks[i].budget_bytes;
+    least = tli_cut_solve(p, TLI_CUT_BYTES, 0, &k);
+    if (p->result) return p->result;
+    if (least == UINT64_MAX)
+        return tli_cut_fail(p, TL_ERROR_INFEASIBLE, TLI_RULE(NO_CUT_FITS_AT_ALL));
+    tli_cut_trace(p, k, partition);
+    for (i = 0; partition->stages[i].bytes < least; i++) {}
+    s = tli_begin_error(p->env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_PARTITION), TLI_RULE(NO_CUT_FITS), budget,
+                        least);
+    tli_put_limit(p->env, &s, TL_LIMIT_BUDGET);
+    tli_put_rule(&s);
+    tli_put_i64(&s.text, partition->stages[i].first_unit);
+    tli_put(&s.text, " to ");
+    tli_put_i64(&s.text, partition->stages[i].end_unit - 1);
+    return tli_end_error(p->env, &s, TL_ERROR_INFEASIBLE);
+}
+
+static uint64_t tli_cut_total_of(const tli_partition *p, const tl_partition *partition) {
+    return partition->sum_ns + (uint64_t)(p->desc->micro_batch_count - 1) * partition->bottleneck_ns;
+}
+
+// Keep the last solution if its total is less than that of the best one.
+static void tli_cut_offer(const tli_partition *p, tl_partition *found, tl_partition *best) {
+    tl_partition swap;
+    if (best->stage_count && tli_cut_total_of(p, found) >= tli_cut_total_of(p, best)) return;
+    swap = *best;
+    *best = *found;
+    *found = swap;
+}
+
+// The least sum + (m - 1) * largest. Least sums are found for lower and lower limits of the largest time. Each
+// is the least of all partitions below its limit, so once it is too large with the least bottleneck, no further
+// partition is better. bound is raised to what is proven.
+static tl_result tli_cut_find_total(tli_partition *p, uint64_t bottleneck, tl_partition *best,
+                                    uint64_t *bound) {
+    uint64_t limit = bottleneck, sum, rest = (uint64_t)(p->desc->micro_batch_count - 1) * bottleneck;
+    int32_t k = 0;
+    tl_partition found;
+    tli_zero(&found, sizeof found);
+    found.stages = (tl_stage *)tli_alloc_array(p->env, (uint64_t)p->stage_limit, sizeof *found.stages);
+    if (!found.stages) return tli_cut_fail(p, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_TO_PARTITION));
+    tli_cut_solve(p, TLI_CUT_SUM, limit, &k);
+    if (!p->result) tli_cut_trace(p, k, best);
+    for (limit = UINT64_MAX; !p->result;) {
+        sum = tli_cut_solve(p, TLI_CUT_SUM, limit, &k);
+        if (p->result) break;
+        tli_cut_trace(p, k, &found);
+        limit = found.bottleneck_ns - 1;    // not below the least one: there the sum and rest end the search
+        tli_cut_offer(p, &found, best);
+        *bound = sum + rest < tli_cut_total_of(p, best) ? sum + rest : tli_cut_total_of(p, best);
+        if (*bound == tli_cut_total_of(p, best) || p->work > p->work_limit) break;
+    }
+    tli_release(p->env, found.stages);
+    return p->result;
+}
+
+// A bound that holds for cuts at every unit, and for sums over units.
+static void tli_cut_relax(const tli_partition *p, tl_partition *partition) {
+    const tl_partition_desc *desc = p->desc;
+    const tl_rank *fastest = desc->ranks ? &desc->ranks[p->fastest] : NULL;
+    uint64_t numerator = fastest ? tli_rank_numerator(fastest) : 1;
+    uint64_t denominator = fastest ? tli_rank_denominator(fastest) : 1;
+    uint64_t replicas = (uint64_t)p->replica_limit, heaviest = 0, all;
+    int32_t i;
+    partition->bound_ns = 0;
+    if (desc->measure) return;
+    for (i = 0; i < desc->unit_count; i++) heaviest = tli_larger_u64(heaviest, p->cost[i + 1] - p->cost[i]);
+    heaviest = tli_scale_cost(heaviest, numerator, denominator) / replicas;
+    all = tli_scale_cost(p->cost[desc->unit_count], numerator, denominator);
+    heaviest = tli_larger_u64(heaviest, all / (uint64_t)p->rank_count);
+    partition->bound_ns = heaviest;
+    if (desc->objective == TL_PARTITION_TOTAL)
+        partition->bound_ns = all / replicas + (uint64_t)(desc->micro_batch_count - 1) * heaviest;
+}
+
+static tl_result tli_cut_run(tli_partition *p, tl_partition *partition) {
+    int32_t k = 0;
+    uint64_t bottleneck = tli_cut_solve(p, TLI_CUT_BOTTLENECK, 0, &k);
+    if (p->result) return p->result;
+    if (bottleneck == UINT64_MAX) return tli_cut_refuse(p, partition);
+    if (p->desc->objective == TL_PARTITION_BOTTLENECK) {
+        tli_cut_trace(p, k, partition);
+        partition->value_ns = partition->bound_ns = bottleneck;
+    } else {
+        if (tli_cut_find_total(p, bottleneck, partition, &partition->bound_ns)) return p->result;
+        partition->value_ns = tli_cut_total_of(p, partition);
+    }
+    if (p->place_count < p->desc->unit_count) tli_cut_relax(p, partition);
+    partition->is_proven = partition->bound_ns == partition->value_ns;
+    partition->work = p->work;
+    return TL_OK;
+}
+
+// -- partition: what it takes --
+
+static tl_result tli_partition_check(tl_env *env, const tl_partition_desc *desc) {
+    tli_function in = TLI_IN(PLAN_PARTITION);
+    int32_t most = desc->rank_count < desc->unit_count ? desc->rank_count : desc->unit_count;
+    if (!desc->units || desc->unit_count < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(UNIT_COUNT_MUST_BE_POSITIVE));
+    if (desc->rank_count < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(RANK_COUNT_MUST_BE_POSITIVE));
+    if (!tli_is_below((int64_t)desc->replication, TL_REPLICATION_COUNT))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(REPLICATION_UNKNOWN));
+    if (!desc->replication && desc->rank_count > desc->unit_count)
+        return tli_fail_values(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(RANK_COUNT_EXCEEDS_UNITS),
+                               (uint64_t)desc->rank_count, (uint64_t)desc->unit_count);
+    if (desc->stage_count < 0 || desc->stage_count > most)
+        return tli_fail_values(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(STAGE_COUNT_NOT_UP_TO_RANKS),
+                               (uint64_t)most, 0);
+    if (desc->micro_batch_count < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(MICRO_BATCH_COUNT_MUST_BE_POSITIVE));
+    if (desc->pipeline != TL_PIPELINE_1F1B && desc->pipeline != TL_PIPELINE_GPIPE)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(PIPELINE_KIND_OF_PARTITION));
+    if (!tli_is_below((int64_t)desc->objective, TL_PARTITION_COUNT))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(PARTITION_OBJECTIVE_UNKNOWN));
+    if (desc->replication && !desc->link)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(REPLICATION_NEEDS_LINK));
+    if (desc->replica_limit < 0)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(REPLICA_LIMIT_MUST_BE_NOT_NEGATIVE));
+    if (desc->link && !desc->link->bytes_per_second)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(LINK_RATE_MUST_BE_POSITIVE));
+    return TL_OK;
+}
+
+// The time in which bytes pass a link `times` times, each with its latency. 0 = it does not fit 64 bits.
+static int tli_find_link_time(const tl_link *link, uint64_t bytes, uint64_t times, uint64_t *ns) {
+    uint64_t latency, all;
+    *ns = 0;
+    if (!link) return 1;
+    return tli_mul_u64(bytes, times, &all) && tli_find_time(all, link->bytes_per_second, ns) &&
+           tli_mul_u64(link->latency_ns, times, &latency) && tli_add_u64(*ns, latency, ns);
+}
+
+// Fill the sums over units. 0 = one does not fit 64 bits.
+static int tli_partition_sum(tli_partition *p) {
+    int32_t i;
+    for (i = 0; i < p->desc->unit_count; i++) {
+        const tl_unit *unit = &p->desc->units[i];
+        uint64_t cost;
+        if (!tli_add_u64(unit->forward_ns, unit->backward_ns, &cost) ||
+            !tli_add_u64(p->cost[i], cost, &p->cost[i + 1]) ||
+            !tli_add_u64(p->activation[i], unit->activation_bytes, &p->activation[i + 1]) ||
+            !tli_add_u64(p->parameters[i], unit->parameter_bytes, &p->parameters[i + 1])) return 0;
+        if (i + 1 < p->desc->unit_count &&
+            !tli_find_link_time(p->desc->link, unit->output_bytes, 2, &p->transfer[i + 1])) return 0;
+    }
+    return 1;
+}
+
+// Whether whatever is added up later fits 62 bits: bytes of one stage, times of all.
+static int tli_partition_fits(tli_partition *p) {
+    const tl_partition_desc *desc = p->desc;
+    uint64_t most = UINT64_C(1) << 62, n = (uint64_t)desc->unit_count, count, sum, part, ring, i;
+    if (!tli_mul_u64(p->parameters[n], p->multiplier, &sum) || !tli_add_u64(sum, desc->rank_bytes, &sum) ||
+        !tli_mul_u64(p->activation[n], (uint64_t)desc->micro_batch_count, &part) ||
+        !tli_add_u64(sum, part, &sum) || sum > most) return 0;
+    for (sum = i = 0; i < (uint64_t)(desc->ranks ? p->rank_count : 1); i++) {
+        if (!tli_mul_u64(p->cost[n], desc->ranks ? tli_rank_numerator(&desc->ranks[i]) : 1, &part) ||
+            part > most) return 0;
+        sum = tli_larger_u64(sum, part);
+    }
+    count = (uint64_t)desc->micro_batch_count + 2 * (uint64_t)p->rank_count;
+    p->time_limit = most / count / 4;
+    if (desc->replication && (!tli_find_link_time(desc->link, p->parameters[n], 2, &ring) ||
+                              !tli_mul_u64(ring, 2 * (uint64_t)p->rank_count, &ring) ||
+                              ring > p->time_limit)) return 0;
+    for (i = 1; i < n; i++) if (p->transfer[i] > p->time_limit) return 0;
+    return sum <= p->time_limit || desc->measure;
+}
+
+// How many stages a program looks at where cuts are at so many places.
+static uint64_t tli_partition_guess(const tli_partition *p, uint64_t places) {
+    uint64_t ranks = p->is_wide ? (uint64_t)p->rank_count : 1;
+    uint64_t work = places * places / 2 + 1, times = (uint64_t)p->stage_limit * ranks;
+    times *= (uint64_t)p->replica_limit;
+    return tli_mul_u64(work, times, &work) ? work : UINT64_MAX;
+}
+
+// Choose the places of cuts: all, or as many as the work allows, evenly spaced by cost.
+static void tli_partition_choose_places(tli_partition *p) {
+    int32_t n = p->desc->unit_count, count = p->place_count, taken = 0, i;
+    uint64_t total = p->cost[n], each = total / (uint64_t)count, rest = total % (uint64_t)count, next;
+    p->places[0] = 0;
+    for (i = 1; i < n; i++) {
+        if (taken + 1 == count) break;
+        next = each * ((uint64_t)taken + 1) + rest * ((uint64_t)taken + 1) / (uint64_t)count;
+        if (p->cost[i] >= next || n - i == count - 1 - taken) p->places[++taken] = i;
+    }
+    p->places[count] = n;
+}
+
+// Fill the times in which weights pass the link. They fit: those of all units do.
+static void tli_partition_fill_exchange(tli_partition *p) {
+    const tl_link *link = p->desc->link;
+    int32_t i, j;
+    for (i = 0; i < p->place_count; i++)
+        for (j = i + 1; j <= p->place_count; j++) {
+            uint64_t bytes = 2 * (p->parameters[p->places[j]] - p->parameters[p->places[i]]);
+            tli_find_time(bytes, link->bytes_per_second, &p->exchange[tli_cut_pair(p, i, j)]);
+        }
+}
+
+static void tli_partition_find_ranks(tli_partition *p) {
+    const tl_partition_desc *desc = p->desc;
+    int32_t i;
+    p->rank_count = desc->rank_count;
+    p->stage_limit = desc->stage_count ? desc->stage_count : desc->rank_count;
+    if (p->stage_limit > desc->unit_count) p->stage_limit = desc->unit_count;
+    p->replica_limit = desc->replica_limit && desc->replica_limit < desc->rank_count ? desc->replica_limit
+                                                                                       : desc->rank_count;
+    if (!desc->replication) p->replica_limit = 1;
+    for (i = 1; desc->ranks && i < desc->rank_count; i++) {
+        const tl_rank *rank = &desc->ranks[i], *first = &desc->ranks[0];
+        if (tli_is_slower(rank, &desc->ranks[p->slowest])) p->slowest = i;
+        if (tli_is_slower(&desc->ranks[p->fastest], rank)) p->fastest = i;
+        p->ranks_differ |= rank->budget_bytes != first->budget_bytes;
+    }
+    p->ranks_differ |= p->slowest != p->fastest;
+    p->is_wide = p->ranks_differ || p->replica_limit > 1;
+}
+
+#define TLI_PARTITION_WORK 1000000000   // stages looked at, where the desc has no limit
+
+// Get all arrays. 0 = no memory.
+static int tli_partition_alloc(tli_partition *p) {
+    tl_env *env = p->env;
+    uint64_t units = (uint64_t)p->desc->unit_count + 1, places, rows = (uint64_t)p->stage_limit + 1;
+    p->place_count = p->desc->unit_count;
+    while (p->place_count > p->stage_limit && tli_partition_guess(p, (uint64_t)p->place_count) > p->work_limit)
+        p->place_count -= p->place_count > 16 ? p->place_count / 16 : 1;
+    if (p->place_count < p->stage_limit) p->place_count = p->stage_limit;
+    places = (uint64_t)p->place_count + 1;
+    if (p->is_wide) rows *= (uint64_t)p->rank_count + 1;
+    p->places = (int32_t *)tli_alloc_array(env, places, sizeof *p->places);
+    p->cost = (uint64_t *)tli_alloc_array(env, units, sizeof *p->cost);
+    p->activation = (uint64_t *)tli_alloc_array(env, units, sizeof *p->activation);
+    p->parameters = (uint64_t *)tli_alloc_array(env, units, sizeof *p->parameters);
+    p->transfer = (uint64_t *)tli_alloc_array(env, units, sizeof *p->transfer);
+    if (p->replica_limit > 1)
+        p->exchange = (uint64_t *)tli_alloc_array(env, places * places, sizeof *p->exchange);
+    p->states = (tli_cut_state *)tli_alloc_array(env, rows * places, sizeof *p->states);
+    return p->places && p->cost && p->activation && p->parameters && p->transfer && p->states &&
+           (p->replica_limit == 1 || p->exchange);
+}
+
+static void tli_partition_release(tli_partition *p) {
+    int32_t i;
+    for (i = 0; i < p->memo_count; i++) {
+        tli_release(p->env, p->memos[i].cells);
+        tli_release(p->env, p->memos[i].known);
+    }
+    tli_release(p->env, p->memos);
+    tli_release(p->env, p->places);
+    tli_release(p->env, p->cost);
+    tli_release(p->env, p->activation);
+    tli_release(p->env, p->parameters);
+    tli_release(p->env, p->transfer);
+    tli_release(p->env, p->exchange);
+    tli_release(p->env, p->states);
+}
+
+static tl_result tli_partition_plan(tli_partition *p, tl_partition *partition) {
+    if (!tli_partition_alloc(p)) return tli_cut_fail(p, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_TO_PARTITION));
+    if (!tli_partition_sum(p) || !tli_partition_fits(p))
+        return tli_cut_fail(p, TL_ERROR_OVERFLOW, TLI_RULE(UNITS_SUMS_MUST_FIT_62_BITS));
+    tli_partition_choose_places(p);
+    if (p->exchange) tli_partition_fill_exchange(p);
+    partition->stages = (tl_stage *)tli_alloc_array(p->env, (uint64_t)p->stage_limit, sizeof(tl_stage));
+    if (!partition->stages) return tli_cut_fail(p, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_TO_PARTITION));
+    return tli_cut_run(p, partition);
+}
+
+TLI_IMPL tl_result tl_plan_partition(tl_env *env, const tl_partition_desc *desc, tl_partition *partition) {
+    tli_partition p;
+    tl_result result;
+    TL_ASSERT(desc && partition);
+    tli_zero(partition, sizeof *partition);
+    tli_zero(&p, sizeof p);
+    result = tli_partition_check(env, desc);
+    if (result) return result;
+    p.env = env;
+    p.desc = desc;
+    p.multiplier = desc->parameter_multiplier ? desc->parameter_multiplier : 1;
+    p.work_limit = desc->work_limit ? desc->work_limit : TLI_PARTITION_WORK;
+    tli_partition_find_ranks(&p);
+    result = tli_partition_plan(&p, partition);
+    if (result) tl_free_partition(env, partition);
+    tli_partition_release(&p);
+    return result;
+}
+
+TLI_IMPL void tl_free_partition(tl_env *env, tl_partition *partition) {
+    TL_ASSERT(partition);
+    tli_release(env, partition->stages);
+    tli_zero(partition, sizeof *partition);
+}
+
+static const char *const tli_partition_objective_names[] = { TL_PARTITION_OBJECTIVES(TLI_NAME) };
+static const char *const tli_replication_names[] = { TL_REPLICATIONS(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_partition_objective(tl_partition_objective objective) {
+    return tli_name(tli_partition_objective_names, TL_PARTITION_COUNT, (int64_t)objective);
+}
+
+TLI_IMPL const char *tl_name_replication(tl_replication replication) {
+    return tli_name(tli_replication_names, TL_REPLICATION_COUNT, (int64_t)replication);
+}
+
+#ifndef TL_NO_TEXT
+TLI_IMPL int tl_parse_partition_objective(const char *text, tl_partition_objective *objective) {
+    const char *const *names = tli_partition_objective_names;
+    int32_t value;
+    int ok = tli_parse_name(names, TL_PARTITION_COUNT, text, tli_text_length(text), &value);
+    *objective = (tl_partition_objective)value;
+    return ok;
+}
+
+TLI_IMPL int tl_parse_replication(const char *text, tl_replication *replication) {
+    int32_t value;
+    int ok = tli_parse_name(tli_replication_names, TL_REPLICATION_COUNT, text, tli_text_length(text), &value);
+    *replication = (tl_replication)value;
+    return ok;
+}
+#endif
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- schedules: the order of one rank --
+//
+// A rank makes as many forwards as backwards, one of each for every micro-batch and chunk. The k-th forward and
+// the k-th backward are known by number, so an order is the number of forwards that come first: then one
+// forward and one backward take turns, until only backwards are left.
+
+static int32_t tli_chunks_of(const tl_pipeline_desc *desc) { return desc->chunk_count ? desc->chunk_count : 1; }
+
+TLI_IMPL int32_t tl_count_pipeline_events(const tl_pipeline_desc *desc) {
+    int64_t count;
+    TL_ASSERT(desc);
+    count = 2 * (int64_t)desc->micro_batch_count * tli_chunks_of(desc);
+    return desc->micro_batch_count > 0 && count > 0 && count <= INT32_MAX ? (int32_t)count : 0;
+}
+
+static tl_result tli_pipeline_check(tl_env *env, tli_function in, const tl_pipeline_desc *desc) {
+    int32_t chunks = tli_chunks_of(desc);
+    if (!tli_is_below((int64_t)desc->kind, TL_PIPELINE_COUNT))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(PIPELINE_UNKNOWN));
+    if (desc->rank_count < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(RANK_COUNT_MUST_BE_POSITIVE));
+    if (chunks < 1 || (chunks > 1) != (desc->kind == TL_PIPELINE_INTERLEAVED))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(CHUNK_COUNT_ONLY_INTERLEAVED));
+    if (desc->micro_batch_count < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(MICRO_BATCH_COUNT_MUST_BE_POSITIVE));
+    if (chunks > 1 && desc->micro_batch_count % desc->rank_count)
+        return tli_fail_values(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(MICRO_BATCHES_NOT_MULTIPLE_OF_RANKS),
+                               (uint64_t)desc->micro_batch_count, (uint64_t)desc->rank_count);
+    if (desc->link && !desc->link->bytes_per_second)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(LINK_RATE_MUST_BE_POSITIVE));
+    if (!tl_count_pipeline_events(desc) || tl_count_pipeline_events(desc) > INT32_MAX / desc->rank_count)
+        return tli_fail(env, TL_ERROR_OVERFLOW, in, TLI_RULE(PIPELINE_EVENTS_MUST_FIT_31_BITS));
+    return TL_OK;
+}
+
+// How many forwards come before the first backward takes turns with them.
+static int32_t tli_pipeline_lead(const tl_pipeline_desc *desc, int32_t rank) {
+    int64_t ranks = desc->rank_count, chunks = tli_chunks_of(desc), all = desc->micro_batch_count * chunks;
+    int64_t lead = ranks - 1 - rank;
+    if (desc->kind == TL_PIPELINE_GPIPE) lead = all;
+    if (desc->kind == TL_PIPELINE_INTERLEAVED) lead = 2 * lead + (chunks - 1) * ranks;
+    return (int32_t)(lead < all ? lead : all);
+}
+
+// The number-th forward or backward of a rank.
+static tl_pipeline_event tli_pipeline_call(const tl_pipeline_desc *desc, int is_backward, int32_t number) {
+    int32_t ranks = desc->rank_count, chunks = tli_chunks_of(desc), group, within;
+    tl_pipeline_event event;
+    tli_zero(&event, sizeof event);
+    event.is_backward = is_backward;
+    event.micro_batch = number;
+    if (chunks == 1) return event;
+    group = number / ranks / chunks;            // rank_count micro-batches go through all chunks, then the next
+    within = number - group * ranks * chunks;
+    event.micro_batch = group * ranks + within % ranks;
+    event.chunk = is_backward ? chunks - 1 - within / ranks : within / ranks;
+    return event;
+}
+
+// The index-th call of a rank.
+static tl_pipeline_event tli_pipeline_event_at(const tl_pipeline_desc *desc, int32_t rank, int32_t index) {
+    int32_t all = desc->micro_batch_count * tli_chunks_of(desc), lead = tli_pipeline_lead(desc, rank);
+    int32_t turn = index - lead;                // forward and backward in turn: all - lead of each
+    if (turn < 0) return tli_pipeline_call(desc, 0, index);
+    if (turn >= 2 * (all - lead)) return tli_pipeline_call(desc, 1, index - all);
+    return turn % 2 ? tli_pipeline_call(desc, 1, turn / 2) : tli_pipeline_call(desc, 0, lead + turn / 2);
+}
+
+TLI_IMPL tl_result tl_list_pipeline(tl_env *env, const tl_pipeline_desc *desc, int32_t rank,
+                                    tl_pipeline_event *events) {
+    int32_t i, count;
+    tl_result result;
+    TL_ASSERT(desc && events);
+    result = tli_pipeline_check(env, TLI_IN(LIST_PIPELINE), desc);
+    if (result) return result;
+    if (!tli_is_below(rank, desc->rank_count))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(LIST_PIPELINE), TLI_RULE(RANK_IS_NOT_BELOW_COUNT));
+    count = tl_count_pipeline_events(desc);
+    for (i = 0; i < count; i++) events[i] = tli_pipeline_event_at(desc, rank, i);
+    return TL_OK;
+}
+
+// -- schedules: simulation --
+//
+//     rank 0  [F0][F1]        [B0]        ready[stage, micro-batch] is when what a call reads has arrived;
+//                \  channel  /            not known yet for calls that wait. Ranks take turns to make all
+//     rank 1      [F0][B0][F1]            calls that they can, until none is left. No order waits for
+//                                         itself, so some rank always can.
+
+typedef struct tli_pipeline {
+    const tl_pipeline_desc *desc;
+    tl_pipeline_report *report;
+    int32_t   stage_count;
+    uint64_t *ready[2];         // [stage_count * micro_batch_count] forwards, backwards; UINT64_MAX = waits
+    uint64_t *transfer;         // [stage_count] of the output of a stage, if it goes to another rank
+    uint64_t *free_at[2];       // [rank_count] when the channel to the next rank, or the one before, is free
+    uint64_t *now;              // [rank_count] when its last call ended
+    uint64_t *bytes;            // [rank_count] in flight
+    int32_t  *next, *flying;    // [rank_count] index of the next call; micro-batches in flight
+} tli_pipeline;
+
+static size_t tli_pipeline_place(const tli_pipeline *p, int32_t stage, int32_t micro_batch) {
+    return (size_t)stage * (size_t)p->desc->micro_batch_count + (size_t)micro_batch;
+}
+
+// Hand on what a call made: the output to the stage after, the gradient to the one before.
+static void tli_pipeline_send(tli_pipeline *p, int32_t stage, const tl_pipeline_event *event) {
+    int32_t ranks = p->desc->rank_count, rank = stage % ranks, to = event->is_backward ? stage - 1 : stage + 1;
+    int32_t boundary = event->is_backward ? to : stage;
+    uint64_t *channel = &p->free_at[event->is_backward][rank], at = event->end_ns;
+    if (!event->is_backward && to == p->stage_count)        // the gradient of the last output is there at once
+        p->ready[1][tli_pipeline_place(p, stage, event->micro_batch)] = at;
+    if (to < 0 || to == p->stage_count) return;
+    if (ranks > 1) {
+        *channel = tli_larger_u64(*channel, at) + p->transfer[boundary];
+        at = *channel;
+        if (p->desc->output_bytes) p->report->ranks[rank].sent_bytes += p->desc->output_bytes[boundary];
+    }
+    p->ready[event->is_backward][tli_pipeline_place(p, to, event->micro_batch)] = at;
+}
+
+// Make the next call of a rank. 0 = it has to wait, or has none left.
+static int tli_pipeline_call_next(tli_pipeline *p, int32_t rank) {
+    const tl_pipeline_desc *desc = p->desc;
+    tl_pipeline_rank *r = &p->report->ranks[rank];
+    const uint64_t *times;
+    tl_pipeline_event event;
+    uint64_t ready, bytes;
+    int32_t stage;
+    if (p->next[rank] == p->report->event_count) return 0;
+    event = tli_pipeline_event_at(desc, rank, p->next[rank]);
+    stage = event.chunk * desc->rank_count + rank;
+    ready = p->ready[event.is_backward][tli_pipeline_place(p, stage, event.micro_batch)];
+    if (ready == UINT64_MAX) return 0;
+    times = event.is_backward ? desc->backward_ns : desc->forward_ns;
+    bytes = desc->activation_bytes ? desc->activation_bytes[stage] : 0;
+    event.start_ns = tli_larger_u64(ready, p->now[rank]);
+    event.end_ns = p->now[rank] = r->end_ns = event.start_ns + (times ? times[stage] : 0);
+    r->busy_ns += event.end_ns - event.start_ns;
+    p->flying[rank] += event.is_backward ? -1 : 1;
+    if (event.is_backward) p->bytes[rank] -= bytes;
+    else p->bytes[rank] += bytes;
+    if (p->flying[rank] > r->in_flight_count) r->in_flight_count = p->flying[rank];
+    r->peak_bytes = tli_larger_u64(r->peak_bytes, p->bytes[rank]);
+    if (p->report->events)
+        p->report->events[(size_t)rank * (size_t)p->report->event_count + (size_t)p->next[rank]] = event;
+    p->next[rank]++;
+    tli_pipeline_send(p, stage, &event);
+    return 1;
+}
+
+static void tli_pipeline_run(tli_pipeline *p) {
+    tl_pipeline_report *report = p->report;
+    int32_t ranks = p->desc->rank_count, rank;
+    int moves = 1;
+    while (moves)
+        for (moves = 0, rank = 0; rank < ranks; rank++)
+            while (tli_pipeline_call_next(p, rank)) moves = 1;
+    for (rank = 0; rank < ranks; rank++)
+        report->total_ns = tli_larger_u64(report->total_ns, report->ranks[rank].end_ns);
+    for (rank = 0; rank < ranks; rank++) report->bubble_ns += report->total_ns - report->ranks[rank].busy_ns;
+    if (report->total_ns)
+        report->bubble_ratio = (double)report->bubble_ns / ((double)report->total_ns * (double)ranks);
+}
+
+// Find the times of transfers. 0 = the times or the bytes of all calls together do not fit 62 bits.
+static int tli_pipeline_sum(tli_pipeline *p) {
+    const tl_pipeline_desc *desc = p->desc;
+    uint64_t m = (uint64_t)desc->micro_batch_count, most = (UINT64_C(1) << 62) / m, time = 0, bytes = 0;
+    uint64_t ranks = (uint64_t)desc->rank_count;
+    int32_t i, q;
+    for (i = 0; i < p->stage_count; i++) {
+        uint64_t out = desc->output_bytes && i + 1 < p->stage_count ? desc->output_bytes[i] : 0, part[6];
+        if (!tli_find_link_time(desc->link, out, 1, &p->transfer[i])) return 0;
+        part[0] = desc->forward_ns ? desc->forward_ns[i] : 0;
+        part[1] = desc->backward_ns ? desc->backward_ns[i] : 0;
+        part[2] = part[3] = p->transfer[i];
+        part[4] = out;
+        part[5] = desc->activation_bytes ? desc->activation_bytes[i] : 0;
+        for (q = 0; q < 6; q++) {
+            uint64_t *sum = q < 4 ? &time : &bytes;
+            if (!tli_add_u64(*sum, part[q], sum) || *sum > most) return 0;
+        }
+    }
+    return time <= most / ranks;    // bubbles of all ranks are summed, too
+}
+
+// Get all arrays. 0 = no memory.
+static int tli_pipeline_alloc(tli_pipeline *p, tl_env *env) {
+    uint64_t ranks = (uint64_t)p->desc->rank_count, stages = (uint64_t)p->stage_count, i;
+    uint64_t places = stages * (uint64_t)p->desc->micro_batch_count;
+    tl_pipeline_report *report = p->report;
+    report->event_count = tl_count_pipeline_events(p->desc);
+    p->ready[0] = (uint64_t *)tli_alloc_array(env, 2 * places, sizeof(uint64_t));
+    p->transfer = (uint64_t *)tli_alloc_array(env, stages, sizeof(uint64_t));
+    p->free_at[0] = (uint64_t *)tli_alloc_array(env, 4 * ranks, sizeof(uint64_t));
+    p->next = (int32_t *)tli_alloc_array(env, 2 * ranks, sizeof(int32_t));
+    report->ranks = (tl_pipeline_rank *)tli_alloc_array(env, ranks, sizeof *report->ranks);
+    if (p->desc->keep_events)
+        report->events = (tl_pipeline_event *)tli_alloc_array(env, ranks * (uint64_t)report->event_count,
+                                                              sizeof *report->events);
+    if (!p->ready[0] || !p->transfer || !p->free_at[0] || !p->next || !report->ranks) return 0;
+    if (p->desc->keep_events && !report->events) return 0;
+    p->ready[1] = p->ready[0] + places;
+    p->free_at[1] = p->free_at[0] + ranks;
+    p->now = p->free_at[1] + ranks;
+    p->bytes = p->now + ranks;
+    p->flying = p->next + ranks;
+    for (i = 0; i < 2 * places; i++)                        // the first stage waits for nothing
+        p->ready[0][i] = i < (uint64_t)p->desc->micro_batch_count ? 0 : UINT64_MAX;
+    return 1;
+}
+
+TLI_IMPL tl_result tl_simulate_pipeline(tl_env *env, const tl_pipeline_desc *desc, tl_pipeline_report *report) {
+    tli_function in = TLI_IN(SIMULATE_PIPELINE);
+    tli_pipeline p;
+    tl_result result;
+    TL_ASSERT(desc && report);
+    tli_zero(report, sizeof *report);
+    result = tli_pipeline_check(env, in, desc);
+    if (result) return result;
+    tli_zero(&p, sizeof p);
+    p.desc = desc;
+    p.report = report;
+    p.stage_count = desc->rank_count * tli_chunks_of(desc);
+    if (!tli_pipeline_alloc(&p, env))
+        result = tli_fail(env, TL_ERROR_NO_MEMORY, in, TLI_RULE(NO_MEMORY_FOR_PIPELINE));
+    else if (!tli_pipeline_sum(&p))
+        result = tli_fail(env, TL_ERROR_OVERFLOW, in, TLI_RULE(PIPELINE_SUMS_MUST_FIT_62_BITS));
+    if (!result) tli_pipeline_run(&p);
+    else tl_free_pipeline_report(env, report);
+    tli_release(env, p.ready[0]);
+    tli_release(env, p.transfer);
+    tli_release(env, p.free_at[0]);
+    tli_release(env, p.next);
+    return result;
+}
+
+TLI_IMPL void tl_free_pipeline_report(tl_env *env, tl_pipeline_report *report) {
+    TL_ASSERT(report);
+    tli_release(env, report->ranks);
+    tli_release(env, report->events);
+    tli_zero(report, sizeof *report);
+}
+
+static const char *const tli_pipeline_names[] = { TL_PIPELINES(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_pipeline(tl_pipeline pipeline) {
+    return tli_name(tli_pipeline_names, TL_PIPELINE_COUNT, (int64_t)pipeline);
+}
+
+#ifndef TL_NO_TEXT
+TLI_IMPL int tl_parse_pipeline(const char *text, tl_pipeline *pipeline) {
+    int32_t value;
+    int ok = tli_parse_name(tli_pipeline_names, TL_PIPELINE_COUNT, text, tli_text_length(text), &value);
+    *pipeline = (tl_pipeline)value;
+    return ok;
+}
+#endif
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 

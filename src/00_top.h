@@ -34,6 +34,7 @@
        [5] PLAN          steps, the simulator, checkpoint configs; plans as text and C tables
        [6] REMAT         recomputation under a byte budget, with a certified distance to the optimum
        [7] PRECISION     observers, quantisation parameters, an exact choice of schemes
+       [8] PARALLEL      pipeline partition, schedules, data-parallel degree, placement on devices
        [9] COMPILE       one strategy, one graph, one number of bytes: one plan
        [10] BACKEND      blocks, ranges, tickets; the CPU backend; what a device can do
        [11] MANAGER      the store and the online checkpoint manager

@@ -118,6 +118,7 @@ static int tli_names_budget(uint32_t rule) {
            rule == TLI_RULE_NO_PLAN_WAS_FOUND_FOR_BYTES ||
            rule == TLI_RULE_NO_COMBINATION_FITS ||
            rule == TLI_RULE_NO_STRATEGY_FITS ||
+           rule == TLI_RULE_NO_CUT_FITS ||
            rule == TLI_RULE_PLAN_TAKES_BYTES;
 }
 

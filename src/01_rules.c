@@ -179,7 +179,13 @@
     X(REPLAY_PLAN, "tl_replay_plan") \
     X(WRITE_PLAN_CODE, "tl_write_plan_code") \
     X(SAVE_RUN, "tl_save_run") \
-    X(LOAD_RUN, "tl_load_run")
+    X(LOAD_RUN, "tl_load_run") \
+    X(PLAN_PARTITION, "tl_plan_partition") \
+    X(LIST_PIPELINE, "tl_list_pipeline") \
+    X(SIMULATE_PIPELINE, "tl_simulate_pipeline") \
+    X(CHOOSE_REPLICAS, "tl_choose_replicas") \
+    X(PLAN_PLACEMENT, "tl_plan_placement") \
+    X(PLAN_PARALLEL, "tl_plan_parallel")
 
 // -- errors: rules --
 //
@@ -803,6 +809,39 @@
     X(RUN_FAILED, "run: failed: %s", "result") \
     X(NO_MEMORY_FOR_SUMS, "no memory for the sums", "")
 
+// -- errors: rules of [8] PARALLEL --
+
+#define TLI_PARALLEL_RULES(X) \
+    X(UNIT_COUNT_MUST_BE_POSITIVE, "units, unit_count: there must be at least one", "") \
+    X(RANK_COUNT_MUST_BE_POSITIVE, "rank_count: must be > 0", "") \
+    X(RANK_COUNT_EXCEEDS_UNITS, \
+      "rank_count: %0 ranks, but %1 units; only stages that may be replicated use more ranks than units", \
+      "ranks, units") \
+    X(STAGE_COUNT_NOT_UP_TO_RANKS, "stage_count: must be 0 to %0, the lesser of ranks and units", "most") \
+    X(MICRO_BATCH_COUNT_MUST_BE_POSITIVE, "micro_batch_count: must be > 0", "") \
+    X(PIPELINE_KIND_OF_PARTITION, "pipeline: must be 1f1b or gpipe", "") \
+    X(PARTITION_OBJECTIVE_UNKNOWN, "objective: unknown kind", "") \
+    X(REPLICATION_UNKNOWN, "replication: unknown kind", "") \
+    X(REPLICATION_NEEDS_LINK, "replication: needs a link", "") \
+    X(REPLICA_LIMIT_MUST_BE_NOT_NEGATIVE, "replica_limit: must be >= 0", "") \
+    X(LINK_RATE_MUST_BE_POSITIVE, "link: bytes_per_second must be > 0", "") \
+    X(UNITS_SUMS_MUST_FIT_62_BITS, "units: bytes and times of all of them must fit 62 bits", "") \
+    X(NO_MEMORY_TO_PARTITION, "no memory to partition", "") \
+    X(NO_CUT_FITS, "%s: no cut into stages fits; %1 bytes on every rank would do, which units %s take", \
+      "budget, least budget") \
+    X(NO_CUT_FITS_AT_ALL, "no cut into stages fits, and for no units it is known how many bytes would do", "") \
+    X(MEASURE_FAILED, "measure: %s", "first unit, end unit") \
+    X(PIPELINE_UNKNOWN, "kind: unknown kind", "") \
+    X(CHUNK_COUNT_ONLY_INTERLEAVED, "chunk_count: interleaved needs 2 or more, other kinds 0 or 1", "") \
+    X(MICRO_BATCHES_NOT_MULTIPLE_OF_RANKS, \
+      "micro_batch_count: %0 is not a multiple of %1 ranks, as interleaved needs", "micro-batches, ranks") \
+    X(PIPELINE_EVENTS_MUST_FIT_31_BITS, "micro_batch_count: the calls of all ranks must fit 31 bits", "") \
+    X(RANK_IS_NOT_BELOW_COUNT, "rank: there is no such one", "") \
+    X(PIPELINE_SUMS_MUST_FIT_62_BITS, \
+      "forward_ns, backward_ns, output_bytes, activation_bytes: times and bytes of all calls must fit 62 bits", \
+      "") \
+    X(NO_MEMORY_FOR_PIPELINE, "no memory for the pipeline", "")
+
 // -- errors: rules of [9] COMPILE --
 
 #define TLI_COMPILE_RULES(X) \
@@ -1189,6 +1228,7 @@
     TLI_PLAN_RULES(X) \
     TLI_REMAT_RULES(X) \
     TLI_PRECISION_RULES(X) \
+    TLI_PARALLEL_RULES(X) \
     TLI_COMPILE_RULES(X) \
     TLI_BACKEND_RULES(X) \
     TLI_MANAGER_RULES(X) \
@@ -1210,6 +1250,7 @@ enum {
     TLI_PLAN_RULES_FROM = 0x0500, TLI_PLAN_RULES(TLI_RULE_NUMBER) TLI_PLAN_RULES_END,
     TLI_REMAT_RULES_FROM = 0x0600, TLI_REMAT_RULES(TLI_RULE_NUMBER) TLI_REMAT_RULES_END,
     TLI_PRECISION_RULES_FROM = 0x0700, TLI_PRECISION_RULES(TLI_RULE_NUMBER) TLI_PRECISION_RULES_END,
+    TLI_PARALLEL_RULES_FROM = 0x0800, TLI_PARALLEL_RULES(TLI_RULE_NUMBER) TLI_PARALLEL_RULES_END,
     TLI_COMPILE_RULES_FROM = 0x0900, TLI_COMPILE_RULES(TLI_RULE_NUMBER) TLI_COMPILE_RULES_END,
     TLI_BACKEND_RULES_FROM = 0x0A00, TLI_BACKEND_RULES(TLI_RULE_NUMBER) TLI_BACKEND_RULES_END,
     TLI_MANAGER_RULES_FROM = 0x0B00, TLI_MANAGER_RULES(TLI_RULE_NUMBER) TLI_MANAGER_RULES_END,
@@ -1225,6 +1266,7 @@ typedef char tli_rules_fit[TLI_CORE_RULES_END <= 0x0200 &&
                            TLI_PLAN_RULES_END <= 0x0600 &&
                            TLI_REMAT_RULES_END <= 0x0700 &&
                            TLI_PRECISION_RULES_END <= 0x0800 &&
+                           TLI_PARALLEL_RULES_END <= 0x0900 &&
                            TLI_COMPILE_RULES_END <= 0x0A00 &&
                            TLI_BACKEND_RULES_END <= 0x0B00 &&
                            TLI_MANAGER_RULES_END <= 0x0C00 &&
