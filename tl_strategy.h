@@ -3802,6 +3802,95 @@ TLDEF size_t tl_print_recommendation(const tl_recommendation *recommendation, ch
 extern "C" {
 #endif
 
+// -- ranks: the plan of each worker of a pipeline --
+//
+//     nodes      0 .. 11 | 12 .. 20 | 21 .. 34        each rank has a stage: nodes that follow each other
+//     rank 0     [0 .. 11, send a]
+//     rank 1     [receive a, 12 .. 20, send b]        what crosses into the next stage is sent, its gradient
+//     rank 2     [receive b, 21 .. 34]                comes back
+//
+//     rank 1     F receive@0 begin, F receive@1 begin, W receive@0, F 12@0, .. F send@0 begin, ..
+//                B send@0 begin, W receive@1, F 12@1, .. W send@0, B 20@0, .. B receive@0 begin, ..
+//
+// The graph of a stage has nodes of op "receive" and "send", without cost; everything else is as in the caller's
+// graph, whose kernels, tensors and origins a run keeps (tl_run_desc.compiled). A tensor that is read two stages
+// on goes through the stage between. The forward of a receive takes a tensor from the rank before, its backward
+// sends the gradient back; the forward of a send sends the tensor on, and its backward receives the gradient,
+// which is the sum of what all later stages have added, so that sums are taken in the order of one process and
+// have the same bits. All four are begun by one step and ended by a W, and messages travel beside the calls.
+//
+// Every rank plans all ranks, from the same desc, and takes its own: plans are the same on every machine.
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+typedef struct tl_ranks_desc {
+    const tl_graph *graph;         // not NULL; of one micro-batch
+    int32_t  rank_count;           // stages > 0
+    int32_t  micro_batch_count;    // of a training step > 0, at most 65535
+    tl_pipeline pipeline;          // 1f1b or gpipe
+    const int32_t *ends;           // [rank_count] for each stage the node after its last, rising, the last one
+                                   // node_count; 0 = chosen by tl_plan_partition
+    int32_t  inference;            // 1 = forward only
+    uint64_t budget_bytes;         // of each rank: its arena and its part of the base; 0 = no limit
+    double   gradient_ratio;       // the base of a rank is the weights of its nodes times
+    double   optimizer_ratio;      // 1 + gradient_ratio + optimizer_ratio (tl_find_base_bytes)
+    uint64_t alignment_bytes;      // of the places, a power of two; 0 = 1
+    uint64_t block_bytes;          // arenas are cut as in tl_places_desc; 0 = not
+    const tl_link *link;           // between neighbours; 0 = messages take no time
+    uint64_t work_limit;           // elementary steps of all ranks together; 0 = 700 million
+} tl_ranks_desc;
+
+// What one rank runs.
+typedef struct tl_rank_plan {
+    tl_compiled_plan compiled;     // of the stage; its plan has a slot for each micro-batch
+    int32_t  first_node, end_node; // of the desc's graph
+    int32_t  in_flight_count;      // micro-batches whose activations it holds at a time, at most
+    uint64_t base_bytes;           // weights, gradients and optimizer of its nodes
+    uint64_t held_bytes;           // that a micro-batch leaves between its forward and its backward
+    uint64_t sent_bytes;           // in a training step, to both neighbours together
+    uint64_t busy_cost;            // of its calls
+    uint64_t end_cost;             // at which its last call ends
+} tl_rank_plan;
+
+typedef struct tl_compiled_ranks {
+    tl_rank_plan *ranks;           // [rank_count]
+    int32_t  rank_count, micro_batch_count;
+    uint64_t hash;                 // of all plans; runs compare it with that of their neighbours
+    uint64_t cost;                 // of a training step: the largest end_cost, with messages on the link
+    uint64_t bound_cost;           // no plans of these stages cost less
+    double   bubble_ratio;         // part of all ranks' time in which they wait
+    void    *memory;               // released by tl_free_compiled_ranks, with all of the above
+} tl_compiled_ranks;
+
+// Plan a pipeline: cut the graph, plan each stage for its micro-batches in flight, and simulate all ranks with
+// their messages.
+//
+//   ranks   overwritten; release with tl_free_compiled_ranks; desc->graph must outlive it
+//
+// What a stage holds of a micro-batch until its backward counts once for each that is in flight, so plans that
+// keep everything, plans of tl_plan_remat at several budgets and plans that drop what costs little for each byte
+// are all woven into the rank's order, placed, and the cheapest that fits is taken.
+//
+// Errors:  those of tl_check_graph, tl_plan_remat, tl_plan_partition; TL_ERROR_INVALID_ARG: more ranks than
+//          nodes, ends that do not rise; TL_ERROR_INFEASIBLE names a stage and the least budget found for it;
+//          TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. *ranks is all zero then.
+// Cost:    work_limit. Memory: that of tl_plan_remat, and for each rank a copy of its part of the graph and 16
+//          bytes a step.
+// Threads: safe with one env per thread.
+// Source:  Huang et al., GPipe, 2019, arXiv:1811.06965; Narayanan et al., 2021, arXiv:2104.04473, section 2.2;
+//          Korthikanti et al., Reducing Activation Recomputation, 2022, arXiv:2205.05198, section 5.
+TLDEF tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks);
+TLDEF void      tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks);  // accepts zeroed ones
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // ============================================================================
 // [10] BACKEND -- blocks, ranges, tickets; the CPU backend; what a device can do
 //
@@ -5864,7 +5953,8 @@ static size_t tli_finish(tli_writer *w) {
     X(SIMULATE_PIPELINE, "tl_simulate_pipeline") \
     X(CHOOSE_REPLICAS, "tl_choose_replicas") \
     X(PLAN_PLACEMENT, "tl_plan_placement") \
-    X(PLAN_PARALLEL, "tl_plan_parallel")
+    X(PLAN_PARALLEL, "tl_plan_parallel") \
+    X(COMPILE_RANKS, "tl_compile_ranks")
 
 // -- errors: rules --
 //
@@ -6547,7 +6637,17 @@ static size_t tli_finish(tli_writer *w) {
     X(NO_STRATEGY_IS_SO_FAST, "cost_limit: no strategy costs %0 or less; the least found is %1", \
       "cost limit, least cost") \
     X(NO_STRATEGY_FITS, "compile.budget_bytes: no strategy fits %0 bytes; the least found is %1", \
-      "budget, least budget")
+      "budget, least budget") \
+    X(NO_MEMORY_FOR_RANKS, "no memory to plan ranks", "") \
+    X(MICRO_BATCH_COUNT_OF_RANKS, "micro_batch_count: must be from 1 to 65535", "") \
+    X(PIPELINE_OF_RANKS, "pipeline: must be 1f1b or gpipe", "") \
+    X(INFERENCE_MUST_BE_0_OR_1_OF_RANKS, "inference: must be 0 or 1 for ranks", "") \
+    X(RANKS_MORE_THAN_NODES, "rank_count: more ranks than nodes", "") \
+    X(ENDS_MUST_RISE, "ends: must rise to node_count, with a node that is no input in every stage", "") \
+    X(STAGE_DOES_NOT_FIT, "budget_bytes: no plan of a stage fits %0 bytes; the least found is %1", \
+      "budget, least budget") \
+    X(COST_OF_RANKS_DOES_NOT_FIT_64, "the time of a training step does not fit 64 bits", "") \
+    X(RANKS_WAIT_FOR_EACH_OTHER, "ranks: wait for messages of each other", "")
 
 // -- errors: rules of [10] BACKEND --
 
@@ -9525,6 +9625,45 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
 #ifndef TL_NO_PLANNERS
 // As a tl_node_desc has it: where a node of a graph that is made from this one comes from.
 static int32_t tli_pass_origin(int32_t origin) { return origin < 0 ? -1 : origin + 1; }
+
+// Describe a node for a graph that is made from this one. Its inputs and the bytes of its outputs are the
+// caller's to set; what its backward needs is copied by tli_copy_needs.
+static void tli_describe_node(const tl_graph *graph, int32_t id, tl_node_desc *desc) {
+    const tl_node *node = &graph->nodes[id];
+    tli_zero(desc, sizeof *desc);
+    desc->name = tl_name_node(graph, id);
+    desc->op = tl_name_op(graph, id);
+    desc->unit = node->unit ? tl_name_unit(graph, id) : NULL;
+    desc->input_count = node->input_count;
+    desc->output_count = node->output_count;
+    desc->fwd_cost = node->fwd_cost;
+    desc->bwd_cost = node->bwd_cost;
+    desc->saved_bytes = node->saved_bytes;
+    desc->fwork_bytes = node->fwork_bytes;
+    desc->bwork_bytes = node->bwork_bytes;
+    desc->swork_bytes = node->swork_bytes ? node->swork_bytes : TL_SCRATCH_NONE;
+    desc->param_bytes = node->param_bytes;
+    desc->layer = node->layer + 1;
+    desc->inplace = node->inplace + 1;
+    desc->no_grad = !node->is_input && !node->has_grad;
+    desc->keep = node->keep;
+    desc->fixed = node->fixed;
+    desc->takes_blocks = node->takes_blocks;
+    desc->dynamic = node->dynamic;
+    desc->once = node->once;
+    desc->origin = tli_pass_origin(node->origin);
+}
+
+// The last node of a graph that was made from a node of another: its backward needs the same.
+static void tli_copy_needs(const tl_graph *from, int32_t id, tl_graph *to) {
+    const tl_node *node = &from->nodes[id], *made = &to->nodes[to->node_count - 1];
+    int32_t k;
+    for (k = 0; k < node->input_count; k++)
+        ((tl_node_input *)to->inputs)[made->first_input + k].needed = from->inputs[node->first_input + k].needed;
+    for (k = 0; k < node->output_count; k++)
+        ((tl_node_output *)to->outputs)[made->first_output + k].needed =
+            from->outputs[node->first_output + k].needed;
+}
 #endif
 
 // Append a node with the fields and outputs of a desc; its inputs are added by tli_add_inputs.
@@ -11819,7 +11958,7 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     tl_node_desc desc;
     tl_node_input *inputs;
     tl_result result;
-    tli_zero(&desc, sizeof desc);
+    tli_describe_node(old, last, &desc);
     for (at = 0; at < count; at++, id = f->next[id]) {
         takes_blocks &= old->nodes[id].takes_blocks;
         if (origin < 0) origin = old->nodes[id].origin;
@@ -11831,21 +11970,13 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
         }
     }
     for (k = 0; k < end->output_count; k++) f->bytes[k] = old->outputs[end->first_output + k].bytes;
-    desc.name = tl_name_node(old, last);
-    desc.op = count == 1 ? tl_name_op(old, last) : f->desc->op ? f->desc->op : "fused";
-    desc.unit = old->nodes[last].unit ? tl_name_unit(old, last) : NULL;
     desc.inputs = f->inputs; desc.input_count = input_count;
-    desc.output_bytes = f->bytes; desc.output_count = end->output_count;
-    desc.fwd_cost = end->fwd_cost; desc.bwd_cost = end->bwd_cost;
-    desc.fwork_bytes = end->fwork_bytes; desc.bwork_bytes = end->bwork_bytes;
-    desc.saved_bytes = end->saved_bytes; desc.param_bytes = end->param_bytes;
-    desc.layer = end->layer + 1;
-    desc.inplace = (count == 1 ? end->inplace : tli_fuse_inplace(f, last)) + 1;
-    desc.no_grad = !end->is_input && !end->has_grad;
-    desc.keep = end->keep; desc.fixed = end->fixed; desc.takes_blocks = takes_blocks;
-    desc.dynamic = end->dynamic; desc.once = end->once; desc.origin = tli_pass_origin(origin);
-    desc.swork_bytes = end->swork_bytes ? end->swork_bytes : TL_SCRATCH_NONE;
+    desc.output_bytes = f->bytes;
+    desc.takes_blocks = takes_blocks;
+    desc.origin = tli_pass_origin(origin);
     if (count > 1) {
+        desc.op = f->desc->op ? f->desc->op : "fused";
+        desc.inplace = tli_fuse_inplace(f, last) + 1;
         sum = tli_sum_members(f, last);
         desc.fwd_cost = sum.fwd_cost; desc.bwd_cost = sum.bwd_cost;
         desc.fwork_bytes = desc.swork_bytes = sum.fwork_bytes; desc.bwork_bytes = sum.bwork_bytes;
@@ -41515,7 +41646,7 @@ static tl_result tli_find_applied_inputs(tli_apply *a, tli_graph_rules *rules, i
 
 static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t id) {
     const tl_graph *old = a->old;
-    const tl_node *node = &old->nodes[id], *made;
+    const tl_node *node = &old->nodes[id];
     tl_graph *graph = &a->applied.graph;
     tl_format format = tli_apply_format(a, id);
     tl_scheme scheme = tli_apply_scheme(a, id);
@@ -41523,38 +41654,21 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
     tl_result result = tli_find_applied_inputs(a, rules, id);
     int32_t k;
     if (result) return result;
-    tli_zero(&desc, sizeof desc);
+    tli_describe_node(old, id, &desc);
     for (k = 0; k < node->output_count; k++)
         a->bytes[k] = tl_find_format_bytes(format, old->outputs[node->first_output + k].bytes);
-    desc.name = tl_name_node(old, id);
-    desc.op = tl_name_op(old, id);
-    desc.unit = node->unit ? tl_name_unit(old, id) : NULL;
-    desc.inputs = a->inputs; desc.input_count = node->input_count;
-    desc.output_bytes = a->bytes; desc.output_count = node->output_count;
+    desc.inputs = a->inputs;
+    desc.output_bytes = a->bytes;
     if (!tli_apply_costs(a, id, &desc))
         return tli_fail_item(rules, TL_ERROR_OVERFLOW, "node", id, desc.name,
                              TLI_RULE(SPEEDUP_COST_MUST_FIT_64_BITS));
     desc.saved_bytes = tl_find_format_bytes(format, node->saved_bytes);
-    desc.fwork_bytes = node->fwork_bytes; desc.bwork_bytes = node->bwork_bytes;
-    desc.swork_bytes = node->swork_bytes ? node->swork_bytes : TL_SCRATCH_NONE;
     desc.param_bytes = tli_find_weight_bytes(scheme, node->param_bytes);
-    desc.layer = node->layer + 1;
-    desc.no_grad = !node->is_input && !node->has_grad;
     desc.keep = node->keep && (format == TL_FORMAT_F32 || a->desc->any_result);
-    desc.fixed = node->fixed; desc.takes_blocks = node->takes_blocks;
-    desc.dynamic = node->dynamic; desc.once = node->once;
-    desc.origin = tli_pass_origin(node->origin);
-    desc.inplace = node->inplace + 1;  // equal bytes in f32 are equal in any other format
     a->new_nodes[id] = graph->node_count;
     result = tli_add_node(rules, graph, &desc);
     if (result) return result;
-    made = &graph->nodes[graph->node_count - 1];
-    for (k = 0; k < node->input_count; k++)
-        ((tl_node_input *)graph->inputs)[made->first_input + k].needed =
-            old->inputs[node->first_input + k].needed;
-    for (k = 0; k < node->output_count; k++)
-        ((tl_node_output *)graph->outputs)[made->first_output + k].needed =
-            old->outputs[node->first_output + k].needed;
+    tli_copy_needs(old, id, graph);
     return tli_note_applied(a, rules, id, node->first_output, scheme, format);
 }
 
@@ -46202,6 +46316,1148 @@ TLI_IMPL tl_result tl_explain_compiled(tl_env *env, const tl_compile_desc *desc,
     return tli_close_stream(&stream, env, TLI_IN(EXPLAIN_COMPILED));
 }
 #endif
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// ============================================================================
+// [9] COMPILE (implementation): the graphs of stages
+// ============================================================================
+//
+//     caller's graph    x  a  b | c  d          a is read by b and d: it is received, and read by d
+//     stage 1           receive b, receive a, c, d
+//
+// Inputs that a stage reads come first, then what it receives, its nodes, and what it sends. Sends come last, so
+// that their backwards come first: the gradient that a later stage has summed up is there before the nodes of
+// this stage add to it, in the order of one process.
+
+static tl_result tli_fail_ranks(tl_env *env) {
+    return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(COMPILE_RANKS), TLI_RULE(NO_MEMORY_FOR_RANKS));
+}
+
+typedef struct tli_stage_cut {
+    tl_env         *env;
+    const tl_graph *old;
+    int32_t         first, end;      // nodes of the stage
+    int32_t         inference, has_results;  // has_results: some node of the whole graph says keep
+    int32_t        *last_readers;    // [old tensors] the last node that reads it; -1 = none
+    int32_t        *tensors;         // [old tensors] of the new graph; -1 = is not there
+    int32_t        *nodes;           // [old nodes]
+    int32_t        *members;         // [new nodes] of the old graph; -1 = a message
+    tl_tensor      *inputs;          // [old inputs] of the node being made
+    uint64_t       *bytes;           // [old tensors] of its outputs
+    tl_graph        graph;
+} tli_stage_cut;
+
+// Find the last reader of each tensor.
+static void tli_find_last_readers(const tl_graph *graph, int32_t *last_readers) {
+    int32_t id, k;
+    for (k = 0; k < graph->tensor_count; k++) last_readers[k] = -1;
+    for (id = 0; id < graph->node_count; id++)
+        for (k = 0; k < graph->nodes[id].input_count; k++)
+            last_readers[graph->inputs[graph->nodes[id].first_input + k].tensor] = id;
+}
+
+// Whether a tensor is made before a node of the listing, and read from there on. Inputs are where they are read.
+static int tli_crosses(const tl_graph *graph, const int32_t *last_readers, int32_t tensor, int32_t node) {
+    int32_t maker = graph->outputs[tensor].node;
+    return !graph->nodes[maker].is_input && maker < node && last_readers[tensor] >= node;
+}
+
+static void tli_map_stage_node(tli_stage_cut *c, int32_t old_node) {
+    int32_t id = c->graph.node_count - 1, k;
+    c->members[id] = old_node;
+    c->nodes[old_node] = id;
+    for (k = 0; k < c->old->nodes[old_node].output_count; k++)
+        c->tensors[c->old->nodes[old_node].first_output + k] = c->graph.nodes[id].first_output + k;
+}
+
+static tl_tensor tli_stage_tensor(const tli_stage_cut *c, int32_t old_tensor) {
+    const tl_node_output *output = &c->graph.outputs[c->tensors[old_tensor]];
+    tl_tensor tensor;
+    tensor.node = output->node;
+    tensor.output = output->output;
+    return tensor;
+}
+
+// Add a node of the caller's graph.
+static tl_result tli_add_stage_node(tli_stage_cut *c, tli_graph_rules *rules, int32_t id) {
+    const tl_graph *old = c->old;
+    const tl_node *node = &old->nodes[id];
+    tl_node_desc desc;
+    tl_result result;
+    int32_t k;
+    tli_describe_node(old, id, &desc);
+    for (k = 0; k < node->input_count; k++)
+        c->inputs[k] = tli_stage_tensor(c, old->inputs[node->first_input + k].tensor);
+    for (k = 0; k < node->output_count; k++) c->bytes[k] = old->outputs[node->first_output + k].bytes;
+    desc.inputs = c->inputs;
+    desc.output_bytes = c->bytes;
+    result = tli_add_node(rules, &c->graph, &desc);
+    if (result) return result;
+    tli_copy_needs(old, id, &c->graph);
+    tli_map_stage_node(c, id);
+    return TL_OK;
+}
+
+// Add the receive, or the send, of a tensor.
+static tl_result tli_add_message(tli_stage_cut *c, tli_graph_rules *rules, int32_t tensor, int is_receive) {
+    const tl_node_output *output = &c->old->outputs[tensor];
+    const tl_node *maker = &c->old->nodes[output->node];
+    tl_tensor input = { 0, 0 };
+    uint64_t bytes = is_receive ? output->bytes : 0;
+    char name[64];
+    tli_writer w = tli_writer_of(name, sizeof name);
+    tl_node_desc desc;
+    tl_result result;
+    tli_zero(&desc, sizeof desc);
+    tli_put(&w, is_receive ? "receive:" : "send:");
+    tli_put_i64(&w, output->node);
+    tli_put(&w, ".");
+    tli_put_i64(&w, output->output);
+    tli_finish(&w);
+    desc.name = name;
+    desc.op = is_receive ? "receive" : "send";
+    if (!is_receive) {
+        input = tli_stage_tensor(c, tensor);
+        desc.inputs = &input;
+        desc.input_count = 1;
+        desc.keep = !c->inference || c->has_results;
+    }
+    desc.output_bytes = &bytes;
+    desc.output_count = 1;
+    desc.no_grad = !maker->has_grad;
+    desc.fixed = maker->fixed;
+    desc.layer = maker->layer + 1;
+    desc.once = 1;
+    desc.origin = -1;
+    result = tli_add_node(rules, &c->graph, &desc);
+    if (result) return result;
+    c->members[c->graph.node_count - 1] = -1;
+    if (is_receive) c->tensors[tensor] = c->graph.nodes[c->graph.node_count - 1].first_output;
+    return TL_OK;
+}
+
+// Whether a node of the stage reads an input.
+static int tli_reads_input(const tli_stage_cut *c, int32_t input) {
+    const tl_graph *old = c->old;
+    int32_t id, k;
+    for (id = c->first; id < c->end; id++)
+        for (k = 0; k < old->nodes[id].input_count; k++)
+            if (old->outputs[old->inputs[old->nodes[id].first_input + k].tensor].node == input) return 1;
+    return 0;
+}
+
+static tl_result tli_build_stage(tli_stage_cut *c) {
+    tli_graph_rules rules = tli_rules_of(c->env, TLI_IN(COMPILE_RANKS));
+    const tl_graph *old = c->old;
+    tl_result result = TL_OK;
+    int32_t i;
+    c->graph.batch = old->batch;
+    for (i = 0; i < old->tensor_count; i++) c->tensors[i] = -1;
+    for (i = 0; i < old->node_count; i++) c->nodes[i] = -1;
+    for (i = 0; i < old->node_count && !result; i++)
+        if (old->nodes[i].is_input && tli_reads_input(c, i)) result = tli_add_stage_node(c, &rules, i);
+    for (i = 0; i < old->tensor_count && !result; i++)
+        if (tli_crosses(old, c->last_readers, i, c->first)) result = tli_add_message(c, &rules, i, 1);
+    for (i = c->first; i < c->end && !result; i++)
+        if (!old->nodes[i].is_input) result = tli_add_stage_node(c, &rules, i);
+    for (i = 0; i < old->tensor_count && !result; i++)
+        if (tli_crosses(old, c->last_readers, i, c->end)) result = tli_add_message(c, &rules, i, 0);
+    return result ? result : tl_check_graph(c->env, &c->graph);
+}
+
+// What a rank owns: a stage's graph, and the map from it to the caller's.
+typedef struct tli_rank_stage {
+    tl_graph graph;
+    int32_t *map;
+} tli_rank_stage;
+
+// Make the map of a run from what building the stage has noted.
+static tl_result tli_map_stage(const tli_stage_cut *c, tli_rank_stage *stage, tl_compiled_plan *compiled) {
+    uint64_t old_nodes = (uint64_t)c->old->node_count, nodes = (uint64_t)c->graph.node_count;
+    uint64_t tensors = (uint64_t)c->old->tensor_count, count = 2 * old_nodes + 2 * nodes + 1 + tensors;
+    int32_t *map = (int32_t *)tli_alloc_array(c->env, count, sizeof *map), *at = map, id, found = 0;
+    stage->map = map;
+    if (!map) return tli_fail_ranks(c->env);
+    compiled->nodes = at;          tli_copy(at, c->nodes, (size_t)old_nodes * sizeof *at);      at += old_nodes;
+    compiled->tensors = at;        tli_copy(at, c->tensors, (size_t)tensors * sizeof *at);      at += tensors;
+    compiled->members = at;
+    for (id = 0; id < c->graph.node_count; id++) {
+        at[old_nodes + (uint64_t)id] = found;
+        if (c->members[id] >= 0) at[found++] = c->members[id];
+    }
+    at[old_nodes + nodes] = found;
+    compiled->first_members = at + old_nodes;
+    compiled->remade_counts = at + old_nodes + nodes + 1;    // no node is fused: all 0
+    return TL_OK;
+}
+
+// Make the graph of the stage first .. end - 1, and its map.
+static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t first, int32_t end,
+                               tli_rank_stage *stage, tl_compiled_plan *compiled) {
+    const tl_graph *old = desc->graph;
+    uint64_t tensors = (uint64_t)old->tensor_count, nodes = (uint64_t)old->node_count;
+    tli_stage_cut c;
+    int32_t *numbers, id;
+    tl_result result;
+    tli_zero(&c, sizeof c);
+    c.env = env;
+    c.old = old;
+    c.first = first;
+    c.end = end;
+    c.inference = desc->inference;
+    for (id = 0; id < old->node_count; id++) c.has_results |= old->nodes[id].keep;
+    numbers = (int32_t *)tli_alloc_array(env, 4 * tensors + 2 * nodes, sizeof *numbers);
+    c.inputs = (tl_tensor *)tli_alloc_array(env, (uint64_t)old->input_count + 1, sizeof *c.inputs);
+    c.bytes = (uint64_t *)tli_alloc_array(env, tensors, sizeof *c.bytes);
+    result = numbers && c.inputs && c.bytes
+        ? TL_OK : tli_fail_ranks(env);
+    if (!result) {
+        c.last_readers = numbers;
+        c.tensors = numbers + tensors;
+        c.nodes = c.tensors + tensors;
+        c.members = c.nodes + nodes;     // a node, a receive and a send of each tensor at most
+        tli_find_last_readers(old, c.last_readers);
+        result = tli_build_stage(&c);
+    }
+    if (!result) result = tli_map_stage(&c, stage, compiled);
+    if (result) tl_free_graph(env, &c.graph);
+    stage->graph = c.graph;
+    tli_release(env, numbers);
+    tli_release(env, c.inputs);
+    tli_release(env, c.bytes);
+    return result;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- the plan of a rank, woven from that of one micro-batch --
+//
+//     body     F receive  F 1  F 2  F send  D 1 | B send  F 1  B 2  B 1  B receive         | turn
+//     events   F@0  F@1  B@0  F@2  ..
+//
+// Each event carries out one part of the body in the slot of its micro-batch. What it receives is begun before
+// the calls of the event before it, if that is another micro-batch's, and ended where the body has the call. A
+// send is ended before its tensor is dropped or its gradient asked for, or at the end; a gradient that is sent
+// back, at the end of the event after. So no rank waits for a message that another rank sends only after it has
+// got one from the first (tli_simulate_ranks looks).
+
+enum { TLI_MESSAGE_NOT, TLI_MESSAGE_RECEIVE, TLI_MESSAGE_SEND };
+
+// What a node of a stage is.
+static uint8_t tli_find_message(const tl_compiled_plan *compiled, int32_t id) {
+    const tl_graph *graph = compiled->graph;
+    if (graph->nodes[id].is_input || compiled->first_members[id] < compiled->first_members[id + 1]) return TLI_MESSAGE_NOT;
+    return graph->nodes[id].input_count ? TLI_MESSAGE_SEND : TLI_MESSAGE_RECEIVE;
+}
+
+// A plan of one micro-batch in two parts.
+typedef struct tli_body {
+    tl_step *steps;        // [step_count]
+    int32_t  step_count;
+    int32_t  turn;         // steps of the forward part
+} tli_body;
+
+typedef struct tli_weave {
+    tl_env         *env;
+    const tl_graph *graph;
+    const tli_body *body;
+    const tl_pipeline_event *events;   // [event_count]
+    int32_t         event_count;
+    const uint8_t  *messages;          // [nodes] TLI_MESSAGE_
+    uint8_t        *sending;           // [slots x nodes] 1 = the forward of a send is under way
+    uint8_t        *has_begun;         // [events] 1 = what it receives has been begun
+    tli_steps       steps;
+} tli_weave;
+
+static void tli_weave_step(tli_weave *w, tl_step_kind kind, int32_t node, int32_t slot, int32_t begins) {
+    tl_step step = tli_step_of(kind, node, TL_ALL_OUTPUTS);
+    step.slot = (uint16_t)slot;
+    step.begins = begins;
+    tli_add_step(&w->steps, step);
+}
+
+static uint8_t *tli_weave_sending(const tli_weave *w, int32_t node, int32_t slot) {
+    return &w->sending[(size_t)slot * (size_t)w->graph->node_count + (size_t)node];
+}
+
+// End the forward of a send, if it is under way.
+static void tli_end_send(tli_weave *w, int32_t node, int32_t slot) {
+    uint8_t *sending = tli_weave_sending(w, node, slot);
+    if (*sending) tli_weave_step(w, TL_STEP_WAIT, node, slot, 0);
+    *sending = 0;
+}
+
+// Begin what an event receives: tensors before a forward, gradients before a backward, in reverse order.
+static void tli_begin_event(tli_weave *w, int32_t index) {
+    const tl_pipeline_event *event = &w->events[index];
+    int32_t count = w->graph->node_count, at, node;
+    if (w->has_begun[index]) return;
+    w->has_begun[index] = 1;
+    for (at = 0; at < count; at++) {
+        node = event->is_backward ? count - 1 - at : at;
+        if (!event->is_backward && w->messages[node] == TLI_MESSAGE_RECEIVE)
+            tli_weave_step(w, TL_STEP_FORWARD, node, event->micro_batch, 1);
+        if (!event->is_backward || w->messages[node] != TLI_MESSAGE_SEND || !w->graph->nodes[node].has_grad) continue;
+        tli_end_send(w, node, event->micro_batch);
+        tli_weave_step(w, TL_STEP_BACKWARD, node, event->micro_batch, 1);
+    }
+}
+
+// End the sends of a tensor before a step changes it or frees it.
+static void tli_free_sent(tli_weave *w, const tl_step *step, int32_t slot) {
+    const tl_graph *graph = w->graph;
+    const tl_node *node = &graph->nodes[step->node];
+    int32_t from = node->first_output, end = from + node->output_count, id;
+    if (step->kind == TL_STEP_FORWARD_INPLACE) {
+        from = graph->inputs[node->first_input + node->inplace].tensor;
+        end = from + 1;
+    } else if (tli_acts_on_node((tl_step_kind)step->kind)) return;
+    else if (step->output != TL_ALL_OUTPUTS) {
+        from += step->output;
+        end = from + 1;
+    }
+    for (id = 0; id < graph->node_count; id++) {
+        int32_t tensor = w->messages[id] == TLI_MESSAGE_SEND ? graph->inputs[graph->nodes[id].first_input].tensor : -1;
+        if (tensor >= from && tensor < end) tli_end_send(w, id, slot);
+    }
+}
+
+static void tli_weave_body_step(tli_weave *w, tl_step step, int32_t slot) {
+    int message = w->messages[step.node], backward = step.kind == TL_STEP_BACKWARD;
+    tli_free_sent(w, &step, slot);
+    step.slot = (uint16_t)slot;
+    if (!message || step.kind > TL_STEP_BACKWARD) {
+        tli_add_step(&w->steps, step);
+    } else if ((message == TLI_MESSAGE_RECEIVE) != backward) {   // begun before: tli_begin_event
+        tli_weave_step(w, TL_STEP_WAIT, step.node, slot, 0);
+    } else {
+        step.begins = 1;
+        tli_add_step(&w->steps, step);
+        if (!backward) *tli_weave_sending(w, step.node, slot) = 1;
+    }
+}
+
+// End the gradients that an event has sent back.
+static void tli_end_gradients(tli_weave *w, int32_t index) {
+    int32_t node;
+    if (index < 0 || !w->events[index].is_backward) return;
+    for (node = w->graph->node_count - 1; node >= 0; node--)
+        if (w->messages[node] == TLI_MESSAGE_RECEIVE && w->graph->nodes[node].has_grad)
+            tli_weave_step(w, TL_STEP_WAIT, node, w->events[index].micro_batch, 0);
+}
+
+static void tli_weave_event(tli_weave *w, int32_t index) {
+    const tl_pipeline_event *event = &w->events[index];
+    int32_t at = event->is_backward ? w->body->turn : 0;
+    int32_t end = event->is_backward ? w->body->step_count : w->body->turn;
+    tli_begin_event(w, index);
+    if (index + 1 < w->event_count && w->events[index + 1].micro_batch != event->micro_batch)
+        tli_begin_event(w, index + 1);
+    for (; at < end; at++) tli_weave_body_step(w, w->body->steps[at], event->micro_batch);
+    tli_end_gradients(w, index - 1);
+}
+
+// Weave the plan of a rank. messages: [nodes] TLI_MESSAGE_.
+static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_body *body, const uint8_t *messages,
+                                const tl_pipeline_event *events, int32_t event_count, int32_t micro_batches,
+                                int32_t inference, tl_plan *plan) {
+    uint64_t places = (uint64_t)micro_batches * (uint64_t)graph->node_count;
+    int32_t i, slot;
+    tli_weave w;
+    tl_result result;
+    tli_zero(&w, sizeof w);
+    tli_zero(plan, sizeof *plan);
+    w.env = env;
+    w.graph = graph;
+    w.body = body;
+    w.events = events;
+    w.event_count = event_count;
+    w.messages = messages;
+    w.steps = tli_steps_of(env);
+    w.sending = (uint8_t *)tli_alloc_array(env, places + (uint64_t)event_count, 1);
+    if (!w.sending) return tli_fail_ranks(env);
+    w.has_begun = w.sending + places;
+    for (i = 0; i < event_count; i++) tli_weave_event(&w, i);
+    tli_end_gradients(&w, event_count - 1);
+    for (slot = 0; slot < micro_batches; slot++)
+        for (i = 0; i < graph->node_count; i++) tli_end_send(&w, i, slot);
+    tli_release(env, w.sending);
+    result = tli_take_steps(&w.steps, TLI_IN(COMPILE_RANKS), plan);
+    plan->slot_count = micro_batches;
+    plan->repeat_count = 1;
+    plan->inference = inference;
+    return result;
+}
+
+// -- bodies --
+//
+// Sends stand right behind what makes their tensor, wherever the plan has them.
+
+// Where the forward part of a plan ends: after the last forward that runs for the first time before the first
+// backward, and what is dropped behind it.
+static int32_t tli_find_turn(const tl_plan *plan, uint8_t *ran) {
+    int32_t turn = 0, i;
+    for (i = 0; i < plan->step_count && plan->steps[i].kind != TL_STEP_BACKWARD; i++) {
+        const tl_step *step = &plan->steps[i];
+        if (step->kind < TL_STEP_BACKWARD && !ran[step->node]) {
+            ran[step->node] = 1;
+            turn = i + 1;
+        } else if (turn == i && (step->kind == TL_STEP_DROP || step->kind == TL_STEP_DROP_SAVED)) turn = i + 1;
+    }
+    return turn;
+}
+
+// What is resident while a body is joined.
+typedef struct tli_join {
+    const tl_graph *graph;
+    const uint8_t *messages;
+    uint8_t *there;        // [tensors]
+    uint8_t *has_saved;    // [nodes]
+    tli_steps steps;
+} tli_join;
+
+static int tli_is_all_there(const tli_join *j, int32_t id) {
+    const tl_node *node = &j->graph->nodes[id];
+    int32_t k = 0;
+    while (k < node->output_count && j->there[node->first_output + k]) k++;
+    return k == node->output_count;
+}
+
+static void tli_join_outputs(tli_join *j, int32_t id, int32_t output, uint8_t there) {
+    const tl_node *node = &j->graph->nodes[id];
+    int32_t k;
+    for (k = 0; k < node->output_count; k++)
+        if (output == TL_ALL_OUTPUTS || output == k) j->there[node->first_output + k] = there;
+}
+
+// Send what a node has made, if that was not done.
+static void tli_join_sends(tli_join *j, int32_t maker) {
+    const tl_graph *graph = j->graph;
+    int32_t id;
+    for (id = maker + 1; id < graph->node_count; id++) {
+        if (j->messages[id] != TLI_MESSAGE_SEND || j->there[graph->nodes[id].first_output]) continue;
+        if (graph->outputs[graph->inputs[graph->nodes[id].first_input].tensor].node != maker) continue;
+        tli_add_step(&j->steps, tli_step_of(TL_STEP_FORWARD, id, TL_ALL_OUTPUTS));
+        j->there[graph->nodes[id].first_output] = 1;
+    }
+}
+
+// Add a step, unless what it makes is there or what it drops is not.
+static void tli_join_step(tli_join *j, tl_step step) {
+    const tl_node *node = &j->graph->nodes[step.node];
+    int is_there = tli_is_all_there(j, step.node), runs = step.kind < TL_STEP_BACKWARD;
+    if (step.kind == TL_STEP_FORWARD_SAVE && !j->has_saved[step.node]) is_there = 0;
+    if (runs && (is_there || j->messages[step.node] == TLI_MESSAGE_SEND)) return;
+    if (step.kind == TL_STEP_DROP && step.output == TL_ALL_OUTPUTS && node->output_count == 1 &&
+        !j->there[node->first_output]) return;
+    tli_add_step(&j->steps, step);
+    if (step.kind == TL_STEP_FORWARD_SAVE) j->has_saved[step.node] = 1;
+    if (step.kind == TL_STEP_DROP_SAVED || step.kind == TL_STEP_BACKWARD) j->has_saved[step.node] = 0;
+    if (step.kind == TL_STEP_FORWARD_INPLACE)
+        j->there[j->graph->inputs[node->first_input + node->inplace].tensor] = 0;
+    if (runs) tli_join_outputs(j, step.node, TL_ALL_OUTPUTS, 1);
+    if (runs) tli_join_sends(j, step.node);
+    if (step.kind == TL_STEP_DROP) tli_join_outputs(j, step.node, step.output, 0);
+}
+
+// The forward part of one plan, and then all of another, whose forwards make again what the first has dropped.
+static tl_result tli_join_bodies(tl_env *env, const tl_graph *graph, const uint8_t *messages,
+                                 const tl_plan *first, int32_t turn, const tl_plan *second, tli_body *body) {
+    uint64_t count = (uint64_t)graph->tensor_count + (uint64_t)graph->node_count;
+    tli_join j;
+    int32_t i;
+    tli_zero(&j, sizeof j);
+    tli_zero(body, sizeof *body);
+    j.graph = graph;
+    j.messages = messages;
+    j.steps = tli_steps_of(env);
+    j.there = (uint8_t *)tli_alloc_array(env, count, 1);
+    if (!j.there) return tli_fail_ranks(env);
+    j.has_saved = j.there + graph->tensor_count;
+    for (i = 0; i < turn; i++) tli_join_step(&j, first->steps[i]);
+    body->turn = j.steps.count;
+    for (i = second ? 0 : turn; i < (second ? second->step_count : first->step_count); i++)
+        tli_join_step(&j, second ? second->steps[i] : first->steps[i]);
+    tli_release(env, j.there);
+    if (j.steps.failed) {
+        tli_release(env, j.steps.steps);
+        return tli_fail_ranks(env);
+    }
+    body->steps = j.steps.steps;
+    body->step_count = j.steps.count;
+    return TL_OK;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- ranks: the time of a training step --
+//
+// All ranks are replayed together. A message can travel when both sides have begun it; messages of one direction
+// between two ranks travel one after the other, in the order of the sender. A rank goes on until a W whose
+// message has not arrived; when none goes on, all have ended, or they wait for each other for good.
+
+typedef struct tli_travel {
+    uint64_t sent_at, asked_at;     // when the sender, and the receiver, have begun it
+    uint64_t arrives_at;
+    uint64_t bytes;
+    uint8_t  is_sent, is_asked, has_arrived;
+} tli_travel;
+
+// Messages of one direction between rank i and rank i + 1.
+typedef struct tli_road {
+    tli_travel *travels;            // [count x micro-batches]
+    int32_t    *order;              // [sent_count] travels, in the order of the sender
+    int32_t     count;              // tensors that cross
+    int32_t     sent_count, arrived_count;
+    uint64_t    free_at;
+} tli_road;
+
+typedef struct tli_clock {
+    const tl_rank_plan *rank;
+    int32_t  *numbers;              // [nodes] of a message among those received, or sent; -1 = none
+    uint8_t  *begun;                // [slots x nodes] 1 = F is under way, 2 = B
+    int32_t   position;
+    uint64_t  now, busy;
+} tli_clock;
+
+typedef struct tli_ranks_time {
+    const tl_ranks_desc *desc;
+    int32_t      rank_count, micro_batches;
+    tli_clock   *clocks;            // [rank_count]
+    tli_road *channels;          // [2 x (rank_count - 1)] there and back
+} tli_ranks_time;
+
+// Let messages travel as far as both sides are known.
+static tl_result tli_move_road(tli_ranks_time *t, tli_road *channel) {
+    const tl_link *link = t->desc->link;
+    while (channel->arrived_count < channel->sent_count) {
+        tli_travel *travel = &channel->travels[channel->order[channel->arrived_count]];
+        uint64_t ns = 0;
+        if (!travel->is_asked) return TL_OK;
+        if (link && (!tli_find_time(travel->bytes, link->bytes_per_second, &ns) ||
+                     !tli_add_u64(ns, link->latency_ns, &ns))) return TL_ERROR_OVERFLOW;
+        travel->arrives_at = tli_larger_u64(tli_larger_u64(travel->sent_at, travel->asked_at), channel->free_at);
+        if (!tli_add_u64(travel->arrives_at, ns, &travel->arrives_at)) return TL_ERROR_OVERFLOW;
+        channel->free_at = travel->arrives_at;
+        travel->has_arrived = 1;
+        channel->arrived_count++;
+    }
+    return TL_OK;
+}
+
+// The message of a node in a slot, there or back. sends: whether this rank sends it.
+static tli_travel *tli_find_travel(tli_ranks_time *t, int32_t rank, int32_t node, int32_t slot, int backward,
+                                   tli_road **channel, int *sends) {
+    const tli_clock *clock = &t->clocks[rank];
+    int is_receive = tli_find_message(&clock->rank->compiled, node) == TLI_MESSAGE_RECEIVE;
+    int32_t boundary = is_receive ? rank - 1 : rank;
+    *channel = &t->channels[2 * boundary + backward];
+    *sends = is_receive == backward;
+    return &(*channel)->travels[(size_t)slot * (size_t)(*channel)->count + (size_t)clock->numbers[node]];
+}
+
+static tl_result tli_begin_travel(tli_ranks_time *t, int32_t rank, const tl_step *step) {
+    const tl_graph *graph = t->clocks[rank].rank->compiled.graph;
+    const tl_node *node = &graph->nodes[step->node];
+    tli_road *channel;
+    int sends;
+    tli_travel *travel = tli_find_travel(t, rank, step->node, step->slot, step->kind == TL_STEP_BACKWARD, &channel,
+                                         &sends);
+    travel->bytes = node->input_count ? graph->outputs[graph->inputs[node->first_input].tensor].bytes
+                                      : graph->outputs[node->first_output].bytes;
+    if (sends) {
+        travel->is_sent = 1;
+        travel->sent_at = t->clocks[rank].now;
+        channel->order[channel->sent_count++] = (int32_t)(travel - channel->travels);
+    } else {
+        travel->is_asked = 1;
+        travel->asked_at = t->clocks[rank].now;
+    }
+    return tli_move_road(t, channel);
+}
+
+// Carry out steps of a rank until a message is missing.
+static tl_result tli_move_rank(tli_ranks_time *t, int32_t rank, int *moved) {
+    tli_clock *clock = &t->clocks[rank];
+    const tl_compiled_plan *compiled = &clock->rank->compiled;
+    size_t nodes = (size_t)compiled->graph->node_count;
+    tl_result result = TL_OK;
+    for (; clock->position < compiled->plan.step_count && !result; clock->position++, *moved = 1) {
+        const tl_step *step = &compiled->plan.steps[clock->position];
+        const tl_node *node = &compiled->graph->nodes[step->node];
+        uint8_t *begun = &clock->begun[(size_t)step->slot * nodes + (size_t)step->node];
+        uint64_t cost = 0;
+        if (step->begins) {
+            *begun = step->kind == TL_STEP_BACKWARD ? 2 : 1;
+            result = tli_begin_travel(t, rank, step);
+        } else if (step->kind == TL_STEP_WAIT && *begun) {
+            tli_road *channel;
+            int sends;
+            const tli_travel *travel = tli_find_travel(t, rank, step->node, step->slot, *begun == 2, &channel, &sends);
+            if (!travel->has_arrived) return TL_OK;
+            clock->now = tli_larger_u64(clock->now, travel->arrives_at);
+            *begun = 0;
+        } else if (step->kind <= TL_STEP_BACKWARD) {
+            cost = step->kind == TL_STEP_BACKWARD ? node->bwd_cost : node->fwd_cost;
+        }
+        if (!tli_add_u64(clock->now, cost, &clock->now) || !tli_add_u64(clock->busy, cost, &clock->busy))
+            result = TL_ERROR_OVERFLOW;
+    }
+    return result;
+}
+
+static tl_result tli_open_clock(tl_env *env, tli_ranks_time *t, int32_t rank, const tl_rank_plan *plan) {
+    const tl_graph *graph = plan->compiled.graph;
+    uint64_t nodes = (uint64_t)graph->node_count, slots = (uint64_t)t->micro_batches;
+    tli_clock *clock = &t->clocks[rank];
+    int32_t id, counts[2] = { 0, 0 }, k;
+    clock->rank = plan;
+    clock->numbers = (int32_t *)tli_alloc_array(env, nodes, sizeof *clock->numbers);
+    clock->begun = (uint8_t *)tli_alloc_array(env, nodes * slots, 1);
+    if (!clock->numbers || !clock->begun) return tli_fail_ranks(env);
+    for (id = 0; id < graph->node_count; id++) {
+        uint8_t message = tli_find_message(&plan->compiled, id);
+        clock->numbers[id] = message ? counts[message == TLI_MESSAGE_SEND]++ : -1;
+    }
+    for (k = 0; k < 2 && rank + 1 < t->rank_count; k++) {
+        tli_road *channel = &t->channels[2 * rank + k];
+        channel->count = counts[1];
+        channel->travels = (tli_travel *)tli_alloc_array(env, slots * (uint64_t)counts[1] + 1, sizeof *channel->travels);
+        channel->order = (int32_t *)tli_alloc_array(env, slots * (uint64_t)counts[1] + 1, sizeof *channel->order);
+        if (!channel->travels || !channel->order) return tli_fail_ranks(env);
+    }
+    return TL_OK;
+}
+
+static void tli_close_clocks(tl_env *env, tli_ranks_time *t) {
+    int32_t rank;
+    for (rank = 0; t->clocks && rank < t->rank_count; rank++) {
+        tli_release(env, t->clocks[rank].numbers);
+        tli_release(env, t->clocks[rank].begun);
+    }
+    for (rank = 0; t->channels && rank < 2 * (t->rank_count - 1); rank++) {
+        tli_release(env, t->channels[rank].travels);
+        tli_release(env, t->channels[rank].order);
+    }
+    tli_release(env, t->clocks);
+    tli_release(env, t->channels);
+}
+
+// Write the times down.
+static void tli_take_rank_times(const tli_ranks_time *t, tl_compiled_ranks *ranks) {
+    double busy = 0;
+    int32_t rank;
+    ranks->cost = ranks->bound_cost = 0;
+    for (rank = 0; rank < t->rank_count; rank++) {
+        tl_rank_plan *plan = &ranks->ranks[rank];
+        plan->end_cost = t->clocks[rank].now;
+        ranks->cost = tli_larger_u64(ranks->cost, plan->end_cost);
+        ranks->bound_cost = tli_larger_u64(ranks->bound_cost, plan->compiled.bound_cost);
+        busy += (double)t->clocks[rank].busy;
+    }
+    if (ranks->cost) ranks->bubble_ratio = 1 - busy / ((double)ranks->cost * t->rank_count);
+}
+
+// Find how long a training step takes, and that no ranks wait for each other for good.
+static tl_result tli_simulate_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks) {
+    tli_ranks_time t;
+    int32_t rank, ended = 0;
+    int moved = 1;
+    tl_result result = TL_OK;
+    tli_zero(&t, sizeof t);
+    t.desc = desc;
+    t.rank_count = ranks->rank_count;
+    t.micro_batches = ranks->micro_batch_count;
+    t.clocks = (tli_clock *)tli_alloc_array(env, (uint64_t)t.rank_count, sizeof *t.clocks);
+    t.channels = (tli_road *)tli_alloc_array(env, 2 * (uint64_t)t.rank_count, sizeof *t.channels);
+    if (!t.clocks || !t.channels) result = tli_fail_ranks(env);
+    for (rank = 0; rank < t.rank_count && !result; rank++)
+        result = tli_open_clock(env, &t, rank, &ranks->ranks[rank]);
+    while (moved && !result) {
+        moved = 0;
+        for (rank = 0; rank < t.rank_count && !result; rank++) result = tli_move_rank(&t, rank, &moved);
+    }
+    if (result == TL_ERROR_OVERFLOW)
+        result = tli_fail(env, result, TLI_IN(COMPILE_RANKS), TLI_RULE(COST_OF_RANKS_DOES_NOT_FIT_64));
+    for (rank = 0; rank < t.rank_count && !result; rank++)
+        ended += t.clocks[rank].position == ranks->ranks[rank].compiled.plan.step_count;
+    if (!result && ended < t.rank_count)
+        result = tli_fail(env, TL_ERROR_INVALID_PLAN, TLI_IN(COMPILE_RANKS), TLI_RULE(RANKS_WAIT_FOR_EACH_OTHER));
+    if (!result) tli_take_rank_times(&t, ranks);
+    tli_close_clocks(env, &t);
+    return result;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- ranks: the plan of each --
+//
+// f micro-batches are in flight at a rank, so what one of them holds at the turn between its forward and its
+// backward counts f times, and what it takes beyond that once. Candidates for the body:
+//
+//     keep all                             least cost, most held
+//     tl_plan_remat at several budgets     what is held follows from the peak
+//     drop all + the same                  the forward part holds what it received and what may not run again,
+//                                          all else runs again
+//
+// Each is woven and measured; those that fit are placed in the order of their cost until one fits with places.
+
+#define TLI_RANK_TRIES 8    // budgets of tl_plan_remat
+
+typedef struct tli_rank_search {
+    tl_env                *env;
+    const tl_ranks_desc   *desc;
+    const tl_graph        *graph;       // of the stage
+    const tl_pipeline_event *events;
+    int32_t                event_count;
+    uint8_t               *messages;    // [nodes] TLI_MESSAGE_
+    uint8_t               *ran;         // [nodes] scratch of tli_find_turn
+    uint8_t               *keep;        // [tensors] scratch
+    tl_device              device;      // the alignment
+    uint64_t               room;        // bytes of the arena; UINT64_MAX = no limit
+    uint64_t               work_limit;  // of one plan
+    tl_plan                best;        // with places; no steps: none
+    uint64_t               best_cost, best_held;
+    uint64_t               least;       // arena of the candidate that takes the fewest bytes
+    uint64_t               bound_cost;  // of the calls of one micro-batch
+} tli_rank_search;
+
+static void tli_free_body(tl_env *env, tli_body *body) {
+    tli_release(env, body->steps);
+    tli_zero(body, sizeof *body);
+}
+
+// Bytes that are live where the forward part of a body ends, graph inputs left out.
+static tl_result tli_measure_held(const tli_rank_search *s, const tli_body *body, uint64_t *held) {
+    tl_plan plan;
+    tli_sim sim;
+    tl_result result;
+    int32_t i;
+    tli_zero(&plan, sizeof plan);
+    plan.inference = s->desc->inference;
+    result = tli_init_sim(s->env, &sim, TLI_IN(COMPILE_RANKS), s->graph, NULL, &plan, NULL);
+    *held = 0;
+    if (!result) *held = sim.live_bytes;
+    for (i = 0; i < body->turn && !result; i++) result = tli_sim_step(&sim, &body->steps[i]);
+    if (!result) *held = sim.live_bytes - *held;
+    tli_free_sim(&sim);
+    return result;
+}
+
+// Place a plan that fits by its live bytes, and take it if it fits with places and costs less.
+static tl_result tli_place_rank_plan(tli_rank_search *s, tl_plan *plan, uint64_t cost, uint64_t held) {
+    tl_places_desc places;
+    tl_result result;
+    tli_zero(&places, sizeof places);
+    places.graph = s->graph;
+    places.device = &s->device;
+    places.block_bytes = s->desc->block_bytes;
+    places.work_limit = s->work_limit;
+    result = tl_plan_places(s->env, &places, plan, NULL);
+    if (result) return result;
+    if (plan->arena_bytes < s->least) s->least = plan->arena_bytes;
+    if (plan->arena_bytes > s->room) return TL_OK;
+    tl_free_plan(s->env, &s->best);
+    s->best = *plan;
+    tli_zero(plan, sizeof *plan);
+    s->best_cost = cost;
+    s->best_held = held;
+    return TL_OK;
+}
+
+// Weave a body, and take its plan if it is cheaper than the best and fits. A body whose backwards begin before
+// all is sent cannot be woven: it is none.
+static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
+    tli_quiet quiet = tli_begin_quiet(s->env);
+    tl_plan plan;
+    uint64_t held = 0;
+    tl_result result = tli_weave_plan(s->env, s->graph, body, s->messages, s->events, s->event_count,
+                                      s->desc->micro_batch_count, s->desc->inference, &plan);
+    if (!result) result = tl_measure_plan(s->env, s->graph, NULL, &plan);
+    if (!result) result = tli_measure_held(s, body, &held);
+    tli_end_quiet(&quiet, result == TL_ERROR_INVALID_PLAN ? TL_OK : result);
+    if (!result && (!s->best.step_count || plan.cost < s->best_cost)) {
+        if (plan.peak_bytes <= s->room || plan.peak_bytes < s->least)
+            result = tli_place_rank_plan(s, &plan, plan.cost, held);
+    }
+    tl_free_plan(s->env, &plan);
+    return result == TL_ERROR_INVALID_PLAN ? TL_OK : result;
+}
+
+// Try a plan of one micro-batch as it is, and with a forward part that drops everything.
+static tl_result tli_try_rank_plan(tli_rank_search *s, const tl_plan *plan, const tl_plan *dropped, int32_t dropped_turn) {
+    tli_body body;
+    tl_result result;
+    tli_zero(s->ran, (size_t)s->graph->node_count);
+    result = tli_join_bodies(s->env, s->graph, s->messages, plan, tli_find_turn(plan, s->ran), NULL, &body);
+    if (!result) result = tli_try_body(s, &body);
+    tli_free_body(s->env, &body);
+    if (result || !dropped) return result;
+    result = tli_join_bodies(s->env, s->graph, s->messages, dropped, dropped_turn, plan, &body);
+    if (!result) result = tli_try_body(s, &body);
+    tli_free_body(s->env, &body);
+    return result;
+}
+
+// Plan one micro-batch within live bytes, and try it. *peak: of the plan; where none fits, the least budget.
+static tl_result tli_try_budget(tli_rank_search *s, uint64_t live, const tl_plan *dropped, int32_t turn,
+                                uint64_t *peak) {
+    tl_remat_desc remat;
+    tl_remat_report report;
+    tl_plan plan;
+    tl_result result;
+    tli_quiet quiet = tli_begin_quiet(s->env);
+    tli_zero(&remat, sizeof remat);
+    remat.graph = s->graph;
+    remat.inference = s->desc->inference;
+    remat.budget_bytes = live;
+    remat.live = 1;
+    remat.work_limit = s->work_limit;
+    result = tl_plan_remat(s->env, &remat, &plan, &report);
+    *peak = result == TL_ERROR_INFEASIBLE ? report.least_budget_bytes : plan.peak_bytes;
+    tli_end_quiet(&quiet, result == TL_ERROR_INFEASIBLE ? TL_OK : result);
+    if (result == TL_ERROR_INFEASIBLE) return TL_OK;
+    if (!result) result = tli_try_rank_plan(s, &plan, dropped, turn);
+    tl_free_plan(s->env, &plan);
+    return result;
+}
+
+// The plan of one micro-batch that drops whatever may run again.
+static tl_result tli_plan_dropped(tli_rank_search *s, tl_plan *plan, int32_t *turn) {
+    tl_result result;
+    tli_zero(s->keep, (size_t)s->graph->tensor_count);
+    result = tl_plan_kept_set(s->env, s->graph, s->keep, plan);
+    if (result) return result;
+    tli_zero(s->ran, (size_t)s->graph->node_count);
+    *turn = tli_find_turn(plan, s->ran);
+    return TL_OK;
+}
+
+// Try budgets between the least and the peak of keeping everything.
+static tl_result tli_try_budgets(tli_rank_search *s, uint64_t most) {
+    tl_plan dropped;
+    int32_t turn = 0, k;
+    uint64_t least = 0, peak;
+    tl_result result;
+    tli_zero(&dropped, sizeof dropped);
+    result = s->desc->inference ? TL_OK : tli_plan_dropped(s, &dropped, &turn);
+    if (!result) result = tli_try_budget(s, 1, NULL, 0, &least);
+    if (!result && !s->desc->inference) result = tli_try_rank_plan(s, &dropped, NULL, 0);
+    for (k = 0; k < TLI_RANK_TRIES && !result && most > least; k++) {
+        uint64_t step = (most - least) / TLI_RANK_TRIES;
+        result = tli_try_budget(s, least + step * (uint64_t)k, dropped.step_count ? &dropped : NULL, turn, &peak);
+    }
+    tl_free_plan(s->env, &dropped);
+    return result;
+}
+
+// What a plan of one micro-batch costs at least within the room.
+static tl_result tli_bound_rank(tli_rank_search *s) {
+    int32_t id;
+    s->bound_cost = 0;
+    for (id = 0; id < s->graph->node_count; id++) {
+        const tl_node *node = &s->graph->nodes[id];
+        s->bound_cost += node->fwd_cost + (!s->desc->inference && node->has_grad ? node->bwd_cost : 0);
+    }
+    return TL_OK;
+}
+
+static tl_result tli_refuse_rank(const tli_rank_search *s, int32_t rank, uint64_t base) {
+    uint64_t least;
+    tli_sentence e;
+    if (!tli_add_u64(s->least, base, &least)) least = UINT64_MAX;
+    e = tli_begin_error(s->env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE_RANKS), TLI_RULE(STAGE_DOES_NOT_FIT),
+                        s->desc->budget_bytes, least);
+    tli_put_rule(&e);
+    if (TLI_ERROR_TEXT) {
+        tli_put(&e.text, ", because of rank ");
+        tli_put_i64(&e.text, rank);
+    }
+    return tli_end_error(s->env, &e, TL_ERROR_INFEASIBLE);
+}
+
+static tl_result tli_search_rank(tli_rank_search *s) {
+    tl_plan plan;
+    uint64_t most = 0;
+    tl_result result = tl_plan_keep_all(s->env, s->graph, s->desc->inference, &plan);
+    if (!result) result = tl_measure_plan(s->env, s->graph, NULL, &plan);
+    if (!result) {
+        most = plan.peak_bytes;
+        result = tli_try_rank_plan(s, &plan, NULL, 0);
+    }
+    tl_free_plan(s->env, &plan);
+    if (!result && !s->best.step_count) result = tli_try_budgets(s, most);
+    return result;
+}
+
+// -- ranks: all of them --
+
+typedef struct tli_ranks {
+    tli_rank_stage *stages;        // [rank_count]
+    tl_rank_plan   *ranks;
+} tli_ranks;
+
+static uint64_t tli_hash_rank_plan(uint64_t hash, const tl_graph *graph, const tl_plan *plan) {
+    int32_t i;
+    hash = tl_mix_u64(hash, (uint64_t)graph->node_count << 32 | (uint64_t)(uint32_t)plan->step_count);
+    for (i = 0; i < graph->tensor_count; i++) hash = tl_mix_u64(hash, graph->outputs[i].bytes);
+    for (i = 0; i < plan->step_count; i++) {
+        const tl_step *step = &plan->steps[i];
+        hash = tl_mix_u64(hash, (uint64_t)step->kind << 48 | (uint64_t)step->codec << 40 |
+                                    (uint64_t)(step->begins != 0) << 32 | step->slot);
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)step->node << 32 | (uint32_t)step->output);
+    }
+    return hash;
+}
+
+// The events of a rank; forward only: the micro-batches, one after the other.
+static tl_result tli_list_events(tl_env *env, const tl_ranks_desc *desc, int32_t rank, tl_pipeline_event **events,
+                                 int32_t *count) {
+    tl_pipeline_desc pipeline;
+    int32_t i, kept = 0;
+    tl_result result;
+    tli_zero(&pipeline, sizeof pipeline);
+    pipeline.kind = desc->pipeline;
+    pipeline.rank_count = desc->rank_count;
+    pipeline.micro_batch_count = desc->micro_batch_count;
+    *count = tl_count_pipeline_events(&pipeline);
+    *events = (tl_pipeline_event *)tli_alloc_array(env, (uint64_t)*count, sizeof **events);
+    if (!*events) return tli_fail_ranks(env);
+    result = tl_list_pipeline(env, &pipeline, rank, *events);
+    for (i = 0; i < *count && desc->inference; i++)
+        if (!(*events)[i].is_backward) (*events)[kept++] = (*events)[i];
+    if (desc->inference) *count = kept;
+    return result;
+}
+
+static int32_t tli_count_held_batches(const tl_pipeline_event *events, int32_t count) {
+    int32_t held = 0, most = 0, i;
+    for (i = 0; i < count; i++) {
+        held += events[i].is_backward ? -1 : 1;
+        if (held > most) most = held;
+    }
+    return most;
+}
+
+// Bytes that a rank sends in a training step: each tensor forward, each gradient back.
+static uint64_t tli_count_sent(const tli_rank_search *s) {
+    const tl_graph *graph = s->graph;
+    uint64_t sum = 0;
+    int32_t id;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        if (s->messages[id] == TLI_MESSAGE_SEND) sum += graph->outputs[graph->inputs[node->first_input].tensor].bytes;
+        if (s->messages[id] == TLI_MESSAGE_RECEIVE && node->has_grad && !s->desc->inference)
+            sum += graph->outputs[node->first_output].bytes;
+    }
+    return sum * (uint64_t)s->desc->micro_batch_count;
+}
+
+static tl_result tli_find_rank_base(tl_env *env, const tl_ranks_desc *desc, const tl_graph *graph, uint64_t *base) {
+    return tl_find_base_bytes(env, graph, desc->gradient_ratio, desc->optimizer_ratio, base);
+}
+
+// Fill in what a search has found.
+static void tli_fill_rank(tli_rank_search *s, tl_rank_plan *rank) {
+    tl_compiled_plan *compiled = &rank->compiled;
+    compiled->plan = s->best;
+    compiled->plan.base_bytes = rank->base_bytes;
+    tli_zero(&s->best, sizeof s->best);
+    compiled->inference = s->desc->inference;
+    compiled->precision = TL_PRECISION_SINGLE;
+    compiled->choice.part_count = 1;
+    compiled->choice.cost = s->best_cost;
+    compiled->choice.arena_bytes = compiled->plan.arena_bytes;
+    compiled->base_cost = compiled->bound_cost = s->bound_cost * (uint64_t)s->desc->micro_batch_count;
+    compiled->proven = s->best_cost == compiled->bound_cost;
+    compiled->gap_ratio = tli_find_gap(s->best_cost, compiled->bound_cost);
+    rank->held_bytes = s->best_held;
+    rank->busy_cost = s->best_cost;
+    rank->in_flight_count = s->desc->inference ? 1 : tli_count_held_batches(s->events, s->event_count);
+    rank->sent_bytes = tli_count_sent(s);
+}
+
+// Plan one rank, whose stage is cut.
+static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t index, tl_rank_plan *rank) {
+    const tl_graph *graph = rank->compiled.graph;
+    tl_pipeline_event *events = NULL;
+    tli_rank_search s;
+    int32_t id;
+    tl_result result;
+    tli_zero(&s, sizeof s);
+    s.env = env;
+    s.desc = desc;
+    s.graph = graph;
+    s.least = s.room = UINT64_MAX;
+    s.device.alignment_bytes = desc->alignment_bytes;
+    s.work_limit = (desc->work_limit ? desc->work_limit : 700000000) / (uint64_t)desc->rank_count / 24 + 1;
+    s.messages = (uint8_t *)tli_alloc_array(env, 2 * (uint64_t)graph->node_count + (uint64_t)graph->tensor_count, 1);
+    result = s.messages ? tli_find_rank_base(env, desc, graph, &rank->base_bytes) : tli_fail_ranks(env);
+    if (!result) result = tli_list_events(env, desc, index, &events, &s.event_count);
+    if (!result) {
+        s.events = events;
+        s.ran = s.messages + graph->node_count;
+        s.keep = s.ran + graph->node_count;
+        for (id = 0; id < graph->node_count; id++)
+            s.messages[id] = tli_find_message(&rank->compiled, id);
+        if (desc->budget_bytes) s.room = desc->budget_bytes;
+        if (desc->budget_bytes) s.room -= rank->base_bytes < s.room ? rank->base_bytes : s.room;
+        result = tli_bound_rank(&s);
+    }
+    if (!result) result = tli_search_rank(&s);
+    if (!result && !s.best.step_count) result = tli_refuse_rank(&s, index, rank->base_bytes);
+    if (!result) tli_fill_rank(&s, rank);
+    tl_free_plan(env, &s.best);
+    tli_release(env, events);
+    tli_release(env, s.messages);
+    return result;
+}
+
+// -- ranks: where to cut --
+
+// Cut into stages of even cost, by the exact partition of the nodes.
+static tl_result tli_find_ends(tl_env *env, const tl_ranks_desc *desc, int32_t *ends) {
+    const tl_graph *graph = desc->graph;
+    uint64_t tensors = (uint64_t)graph->tensor_count;
+    tl_unit *units = (tl_unit *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *units);
+    int32_t *last_readers = (int32_t *)tli_alloc_array(env, tensors + (uint64_t)graph->node_count, sizeof *last_readers);
+    tl_partition_desc ask;
+    tl_partition partition;
+    int32_t id, k, count = 0, *unit_ends = last_readers ? last_readers + tensors : NULL;
+    tl_result result = units && last_readers ? TL_OK : tli_fail_ranks(env);
+    tli_zero(&ask, sizeof ask);
+    tli_zero(&partition, sizeof partition);
+    if (!result) tli_find_last_readers(graph, last_readers);
+    for (id = 0; id < graph->node_count && !result; id++) {
+        const tl_node *node = &graph->nodes[id];
+        tl_unit *unit = &units[count];
+        if (node->is_input) continue;
+        unit->forward_ns = node->fwd_cost;
+        unit->backward_ns = node->has_grad && !desc->inference ? node->bwd_cost : 0;
+        unit->parameter_bytes = node->param_bytes;
+        for (k = 0; k < graph->tensor_count; k++)
+            if (tli_crosses(graph, last_readers, k, id + 1)) unit->output_bytes += graph->outputs[k].bytes;
+        unit_ends[count++] = id + 1;
+    }
+    ask.units = units;
+    ask.unit_count = count;
+    ask.rank_count = ask.stage_count = desc->rank_count;
+    ask.micro_batch_count = desc->micro_batch_count;
+    ask.pipeline = desc->pipeline;
+    ask.link = desc->link;
+    ask.objective = TL_PARTITION_TOTAL;
+    if (!result) result = tl_plan_partition(env, &ask, &partition);
+    for (k = 0; k < desc->rank_count && !result; k++) ends[k] = unit_ends[partition.stages[k].end_unit - 1];
+    if (!result) ends[desc->rank_count - 1] = graph->node_count;
+    tl_free_partition(env, &partition);
+    tli_release(env, units);
+    tli_release(env, last_readers);
+    return result;
+}
+
+// Whether each stage has a node that is no input.
+static int tli_are_ends(const tl_ranks_desc *desc, const int32_t *ends) {
+    int32_t rank, id, first = 0;
+    for (rank = 0; rank < desc->rank_count; rank++) {
+        int has_node = 0;
+        if (ends[rank] <= first || ends[rank] > desc->graph->node_count) return 0;
+        for (id = first; id < ends[rank]; id++) has_node |= !desc->graph->nodes[id].is_input;
+        if (!has_node) return 0;
+        first = ends[rank];
+    }
+    return first == desc->graph->node_count;
+}
+
+static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
+    tli_rule why = TLI_NO_RULE;
+    tl_result result;
+    if (desc->rank_count < 1) why = TLI_RULE(RANK_COUNT_MUST_BE_POSITIVE);
+    else if (desc->micro_batch_count < 1 || desc->micro_batch_count >= TLI_MOST_SLOTS)
+        why = TLI_RULE(MICRO_BATCH_COUNT_OF_RANKS);
+    else if (desc->pipeline != TL_PIPELINE_1F1B && desc->pipeline != TL_PIPELINE_GPIPE)
+        why = TLI_RULE(PIPELINE_OF_RANKS);
+    else if (desc->inference & ~1) why = TLI_RULE(INFERENCE_MUST_BE_0_OR_1_OF_RANKS);
+    else if (desc->rank_count > desc->graph->node_count) why = TLI_RULE(RANKS_MORE_THAN_NODES);
+    if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), why);
+    result = tl_check_graph(env, desc->graph);
+    if (!result && desc->ends && !tli_are_ends(desc, desc->ends))
+        result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(ENDS_MUST_RISE));
+    return result;
+}
+
+// Cut and plan every rank.
+static tl_result tli_plan_ranks(tl_env *env, const tl_ranks_desc *desc, const int32_t *ends, tli_ranks *own,
+                                tl_compiled_ranks *ranks) {
+    tl_result result = TL_OK;
+    int32_t rank;
+    for (rank = 0; rank < desc->rank_count && !result; rank++) {
+        tl_rank_plan *plan = &own->ranks[rank];
+        plan->first_node = rank ? ends[rank - 1] : 0;
+        plan->end_node = ends[rank];
+        result = tli_cut_stage(env, desc, plan->first_node, plan->end_node, &own->stages[rank], &plan->compiled);
+        if (result) return result;
+        plan->compiled.graph = &own->stages[rank].graph;
+        plan->compiled.source = desc->graph;
+        plan->compiled.memory = own;
+        result = tli_plan_rank(env, desc, rank, plan);
+        if (!result) ranks->hash = tli_hash_rank_plan(ranks->hash, plan->compiled.graph, &plan->compiled.plan);
+    }
+    return result;
+}
+
+TLI_IMPL void tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks) {
+    tli_ranks *own;
+    int32_t rank;
+    TL_ASSERT(ranks);
+    own = (tli_ranks *)ranks->memory;
+    for (rank = 0; own && rank < ranks->rank_count; rank++) {
+        tl_free_plan(env, &own->ranks[rank].compiled.plan);
+        tl_free_graph(env, &own->stages[rank].graph);
+        tli_release(env, own->stages[rank].map);
+    }
+    if (own) {
+        tli_release(env, own->stages);
+        tli_release(env, own->ranks);
+    }
+    tli_release(env, own);
+    tli_zero(ranks, sizeof *ranks);
+}
+
+TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks) {
+    int32_t *ends = NULL;
+    tli_ranks *own;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && ranks);
+    tli_zero(ranks, sizeof *ranks);
+    result = tli_check_ranks_desc(env, desc);
+    if (result) return result;
+    own = (tli_ranks *)tli_alloc_array(env, 1, sizeof *own);
+    if (!own) return tli_fail_ranks(env);
+    ranks->memory = own;
+    ranks->micro_batch_count = desc->micro_batch_count;
+    own->stages = (tli_rank_stage *)tli_alloc_array(env, (uint64_t)desc->rank_count, sizeof *own->stages);
+    own->ranks = (tl_rank_plan *)tli_alloc_array(env, (uint64_t)desc->rank_count, sizeof *own->ranks);
+    ends = (int32_t *)tli_alloc_array(env, (uint64_t)desc->rank_count, sizeof *ends);
+    if (own->stages && own->ranks) ranks->rank_count = desc->rank_count;
+    if (!ranks->rank_count || !ends) result = tli_fail_ranks(env);
+    ranks->ranks = own->ranks;
+    if (!result && desc->ends) tli_copy(ends, desc->ends, (size_t)desc->rank_count * sizeof *ends);
+    else if (!result) result = tli_find_ends(env, desc, ends);
+    if (!result) result = tli_plan_ranks(env, desc, ends, own, ranks);
+    if (!result) result = tli_simulate_ranks(env, desc, ranks);
+    tli_release(env, ends);
+    if (result) tl_free_compiled_ranks(env, ranks);
+    return result;
+}
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -56802,7 +58058,8 @@ static uint64_t tli_hash_plan(const tl_run *run) {
     hash = tl_mix_u64(hash, plan->alignment_bytes);
     for (i = 0; i < plan->step_count; i++) {
         tl_step step = tl_find_step(plan, i);
-        hash = tl_mix_u64(hash, (uint64_t)step.kind << 48 | (uint64_t)step.codec << 40 | step.slot);
+        hash = tl_mix_u64(hash, (uint64_t)step.kind << 48 | (uint64_t)step.codec << 40 |
+                                    (uint64_t)(step.begins != 0) << 32 | step.slot);
         hash = tl_mix_u64(hash, (uint64_t)(uint32_t)step.node << 32 | (uint32_t)step.output);
     }
     for (i = 0; i < plan->offset_count; i++) hash = tl_mix_u64(hash, tl_find_offset(plan, i, 0));
@@ -57638,7 +58895,7 @@ static tl_result tli_open_probe(tli_probe *p, tli_rehearsing *r, tl_run *run, co
     if (p->shadows && p->operands) {
         tli_list_shadows(p);
         p->state_bytes = tli_count_state(&run->desc, step->call.node);
-        p->memory = (char *)tli_alloc_array(env, 1, 3 * p->image_bytes + 2 * p->state_bytes + 64);
+        p->memory = (char *)tli_alloc_array(env, 3 * p->image_bytes + 2 * p->state_bytes + 64, 1);
     }
     if (!p->memory)
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
@@ -58249,7 +59506,7 @@ static tl_result tli_copy_rehearsed_inputs(tli_rehearsing *r, tl_run *sub) {
     int32_t i;
     for (i = 0; i < graph->tensor_count; i++)
         if (graph->nodes[graph->outputs[i].node].is_input) room = tli_larger_u64(room, graph->outputs[i].bytes);
-    if (room) data = tli_alloc_array(r->env, 1, room);
+    if (room) data = tli_alloc_array(r->env, room, 1);
     if (room && !data)
         return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
     for (i = 0; i < graph->tensor_count && !result; i++) {
@@ -58731,7 +59988,7 @@ static tl_result tli_alloc_rehearsal(tli_rehearsing *r) {
     r->made = (uint64_t *)tli_alloc_array(r->env, made, sizeof *r->made);
     r->is_made = (uint8_t *)tli_alloc_array(r->env, made, 1);
     r->ends = (uint64_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, sizeof *r->ends);
-    r->state = (char *)tli_alloc_array(r->env, 2, tli_count_state(&r->asked->desc, -1) + 1);
+    r->state = (char *)tli_alloc_array(r->env, tli_count_state(&r->asked->desc, -1) + 1, 2);
     if (r->made && r->is_made && r->ends && r->state) {
         (void)tli_move_state(&r->asked->desc, -1, r->state, TLI_STATE_TAKE);
         return TL_OK;

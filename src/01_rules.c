@@ -185,7 +185,8 @@
     X(SIMULATE_PIPELINE, "tl_simulate_pipeline") \
     X(CHOOSE_REPLICAS, "tl_choose_replicas") \
     X(PLAN_PLACEMENT, "tl_plan_placement") \
-    X(PLAN_PARALLEL, "tl_plan_parallel")
+    X(PLAN_PARALLEL, "tl_plan_parallel") \
+    X(COMPILE_RANKS, "tl_compile_ranks")
 
 // -- errors: rules --
 //
@@ -868,7 +869,17 @@
     X(NO_STRATEGY_IS_SO_FAST, "cost_limit: no strategy costs %0 or less; the least found is %1", \
       "cost limit, least cost") \
     X(NO_STRATEGY_FITS, "compile.budget_bytes: no strategy fits %0 bytes; the least found is %1", \
-      "budget, least budget")
+      "budget, least budget") \
+    X(NO_MEMORY_FOR_RANKS, "no memory to plan ranks", "") \
+    X(MICRO_BATCH_COUNT_OF_RANKS, "micro_batch_count: must be from 1 to 65535", "") \
+    X(PIPELINE_OF_RANKS, "pipeline: must be 1f1b or gpipe", "") \
+    X(INFERENCE_MUST_BE_0_OR_1_OF_RANKS, "inference: must be 0 or 1 for ranks", "") \
+    X(RANKS_MORE_THAN_NODES, "rank_count: more ranks than nodes", "") \
+    X(ENDS_MUST_RISE, "ends: must rise to node_count, with a node that is no input in every stage", "") \
+    X(STAGE_DOES_NOT_FIT, "budget_bytes: no plan of a stage fits %0 bytes; the least found is %1", \
+      "budget, least budget") \
+    X(COST_OF_RANKS_DOES_NOT_FIT_64, "the time of a training step does not fit 64 bits", "") \
+    X(RANKS_WAIT_FOR_EACH_OTHER, "ranks: wait for messages of each other", "")
 
 // -- errors: rules of [10] BACKEND --
 

@@ -76,32 +76,35 @@ static tl_result tli_place_rank_plan(tli_rank_search *s, tl_plan *plan, uint64_t
     return TL_OK;
 }
 
-// Weave a body, and take its plan if it is cheaper than the best and fits.
+// Weave a body, and take its plan if it is cheaper than the best and fits. A body whose backwards begin before
+// all is sent cannot be woven: it is none.
 static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
+    tli_quiet quiet = tli_begin_quiet(s->env);
     tl_plan plan;
     uint64_t held = 0;
     tl_result result = tli_weave_plan(s->env, s->graph, body, s->messages, s->events, s->event_count,
                                       s->desc->micro_batch_count, s->desc->inference, &plan);
     if (!result) result = tl_measure_plan(s->env, s->graph, NULL, &plan);
     if (!result) result = tli_measure_held(s, body, &held);
+    tli_end_quiet(&quiet, result == TL_ERROR_INVALID_PLAN ? TL_OK : result);
     if (!result && (!s->best.step_count || plan.cost < s->best_cost)) {
         if (plan.peak_bytes <= s->room || plan.peak_bytes < s->least)
             result = tli_place_rank_plan(s, &plan, plan.cost, held);
     }
     tl_free_plan(s->env, &plan);
-    return result;
+    return result == TL_ERROR_INVALID_PLAN ? TL_OK : result;
 }
 
 // Try a plan of one micro-batch as it is, and with a forward part that drops everything.
-static tl_result tli_try_plan(tli_rank_search *s, const tl_plan *plan, const tl_plan *dropped, int32_t dropped_turn) {
+static tl_result tli_try_rank_plan(tli_rank_search *s, const tl_plan *plan, const tl_plan *dropped, int32_t dropped_turn) {
     tli_body body;
     tl_result result;
     tli_zero(s->ran, (size_t)s->graph->node_count);
-    result = tli_join_bodies(s->env, s->graph, plan, tli_find_turn(plan, s->ran), NULL, &body);
+    result = tli_join_bodies(s->env, s->graph, s->messages, plan, tli_find_turn(plan, s->ran), NULL, &body);
     if (!result) result = tli_try_body(s, &body);
     tli_free_body(s->env, &body);
     if (result || !dropped) return result;
-    result = tli_join_bodies(s->env, s->graph, dropped, dropped_turn, plan, &body);
+    result = tli_join_bodies(s->env, s->graph, s->messages, dropped, dropped_turn, plan, &body);
     if (!result) result = tli_try_body(s, &body);
     tli_free_body(s->env, &body);
     return result;
@@ -125,7 +128,7 @@ static tl_result tli_try_budget(tli_rank_search *s, uint64_t live, const tl_plan
     *peak = result == TL_ERROR_INFEASIBLE ? report.least_budget_bytes : plan.peak_bytes;
     tli_end_quiet(&quiet, result == TL_ERROR_INFEASIBLE ? TL_OK : result);
     if (result == TL_ERROR_INFEASIBLE) return TL_OK;
-    if (!result) result = tli_try_plan(s, &plan, dropped, turn);
+    if (!result) result = tli_try_rank_plan(s, &plan, dropped, turn);
     tl_free_plan(s->env, &plan);
     return result;
 }
@@ -150,7 +153,7 @@ static tl_result tli_try_budgets(tli_rank_search *s, uint64_t most) {
     tli_zero(&dropped, sizeof dropped);
     result = s->desc->inference ? TL_OK : tli_plan_dropped(s, &dropped, &turn);
     if (!result) result = tli_try_budget(s, 1, NULL, 0, &least);
-    if (!result && !s->desc->inference) result = tli_try_plan(s, &dropped, NULL, 0);
+    if (!result && !s->desc->inference) result = tli_try_rank_plan(s, &dropped, NULL, 0);
     for (k = 0; k < TLI_RANK_TRIES && !result && most > least; k++) {
         uint64_t step = (most - least) / TLI_RANK_TRIES;
         result = tli_try_budget(s, least + step * (uint64_t)k, dropped.step_count ? &dropped : NULL, turn, &peak);
@@ -191,7 +194,7 @@ static tl_result tli_search_rank(tli_rank_search *s) {
     if (!result) result = tl_measure_plan(s->env, s->graph, NULL, &plan);
     if (!result) {
         most = plan.peak_bytes;
-        result = tli_try_plan(s, &plan, NULL, 0);
+        result = tli_try_rank_plan(s, &plan, NULL, 0);
     }
     tl_free_plan(s->env, &plan);
     if (!result && !s->best.step_count) result = tli_try_budgets(s, most);
@@ -238,7 +241,7 @@ static tl_result tli_list_events(tl_env *env, const tl_ranks_desc *desc, int32_t
     return result;
 }
 
-static int32_t tli_count_held(const tl_pipeline_event *events, int32_t count) {
+static int32_t tli_count_held_batches(const tl_pipeline_event *events, int32_t count) {
     int32_t held = 0, most = 0, i;
     for (i = 0; i < count; i++) {
         held += events[i].is_backward ? -1 : 1;
@@ -281,7 +284,7 @@ static void tli_fill_rank(tli_rank_search *s, tl_rank_plan *rank) {
     compiled->gap_ratio = tli_find_gap(s->best_cost, compiled->bound_cost);
     rank->held_bytes = s->best_held;
     rank->busy_cost = s->best_cost;
-    rank->in_flight_count = s->desc->inference ? 1 : tli_count_held(s->events, s->event_count);
+    rank->in_flight_count = s->desc->inference ? 1 : tli_count_held_batches(s->events, s->event_count);
     rank->sent_bytes = tli_count_sent(s);
 }
 

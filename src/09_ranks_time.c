@@ -15,13 +15,13 @@ typedef struct tli_travel {
 } tli_travel;
 
 // Messages of one direction between rank i and rank i + 1.
-typedef struct tli_channel {
+typedef struct tli_road {
     tli_travel *travels;            // [count x micro-batches]
     int32_t    *order;              // [sent_count] travels, in the order of the sender
     int32_t     count;              // tensors that cross
     int32_t     sent_count, arrived_count;
     uint64_t    free_at;
-} tli_channel;
+} tli_road;
 
 typedef struct tli_clock {
     const tl_rank_plan *rank;
@@ -35,11 +35,11 @@ typedef struct tli_ranks_time {
     const tl_ranks_desc *desc;
     int32_t      rank_count, micro_batches;
     tli_clock   *clocks;            // [rank_count]
-    tli_channel *channels;          // [2 x (rank_count - 1)] there and back
+    tli_road *channels;          // [2 x (rank_count - 1)] there and back
 } tli_ranks_time;
 
 // Let messages travel as far as both sides are known.
-static tl_result tli_move_channel(tli_ranks_time *t, tli_channel *channel) {
+static tl_result tli_move_road(tli_ranks_time *t, tli_road *channel) {
     const tl_link *link = t->desc->link;
     while (channel->arrived_count < channel->sent_count) {
         tli_travel *travel = &channel->travels[channel->order[channel->arrived_count]];
@@ -58,7 +58,7 @@ static tl_result tli_move_channel(tli_ranks_time *t, tli_channel *channel) {
 
 // The message of a node in a slot, there or back. sends: whether this rank sends it.
 static tli_travel *tli_find_travel(tli_ranks_time *t, int32_t rank, int32_t node, int32_t slot, int backward,
-                                   tli_channel **channel, int *sends) {
+                                   tli_road **channel, int *sends) {
     const tli_clock *clock = &t->clocks[rank];
     int is_receive = tli_find_message(&clock->rank->compiled, node) == TLI_MESSAGE_RECEIVE;
     int32_t boundary = is_receive ? rank - 1 : rank;
@@ -70,7 +70,7 @@ static tli_travel *tli_find_travel(tli_ranks_time *t, int32_t rank, int32_t node
 static tl_result tli_begin_travel(tli_ranks_time *t, int32_t rank, const tl_step *step) {
     const tl_graph *graph = t->clocks[rank].rank->compiled.graph;
     const tl_node *node = &graph->nodes[step->node];
-    tli_channel *channel;
+    tli_road *channel;
     int sends;
     tli_travel *travel = tli_find_travel(t, rank, step->node, step->slot, step->kind == TL_STEP_BACKWARD, &channel,
                                          &sends);
@@ -84,7 +84,7 @@ static tl_result tli_begin_travel(tli_ranks_time *t, int32_t rank, const tl_step
         travel->is_asked = 1;
         travel->asked_at = t->clocks[rank].now;
     }
-    return tli_move_channel(t, channel);
+    return tli_move_road(t, channel);
 }
 
 // Carry out steps of a rank until a message is missing.
@@ -102,7 +102,7 @@ static tl_result tli_move_rank(tli_ranks_time *t, int32_t rank, int *moved) {
             *begun = step->kind == TL_STEP_BACKWARD ? 2 : 1;
             result = tli_begin_travel(t, rank, step);
         } else if (step->kind == TL_STEP_WAIT && *begun) {
-            tli_channel *channel;
+            tli_road *channel;
             int sends;
             const tli_travel *travel = tli_find_travel(t, rank, step->node, step->slot, *begun == 2, &channel, &sends);
             if (!travel->has_arrived) return TL_OK;
@@ -131,7 +131,7 @@ static tl_result tli_open_clock(tl_env *env, tli_ranks_time *t, int32_t rank, co
         clock->numbers[id] = message ? counts[message == TLI_MESSAGE_SEND]++ : -1;
     }
     for (k = 0; k < 2 && rank + 1 < t->rank_count; k++) {
-        tli_channel *channel = &t->channels[2 * rank + k];
+        tli_road *channel = &t->channels[2 * rank + k];
         channel->count = counts[1];
         channel->travels = (tli_travel *)tli_alloc_array(env, slots * (uint64_t)counts[1] + 1, sizeof *channel->travels);
         channel->order = (int32_t *)tli_alloc_array(env, slots * (uint64_t)counts[1] + 1, sizeof *channel->order);
@@ -155,7 +155,7 @@ static void tli_close_clocks(tl_env *env, tli_ranks_time *t) {
 }
 
 // Write the times down.
-static void tli_take_times(const tli_ranks_time *t, tl_compiled_ranks *ranks) {
+static void tli_take_rank_times(const tli_ranks_time *t, tl_compiled_ranks *ranks) {
     double busy = 0;
     int32_t rank;
     ranks->cost = ranks->bound_cost = 0;
@@ -180,7 +180,7 @@ static tl_result tli_simulate_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
     t.rank_count = ranks->rank_count;
     t.micro_batches = ranks->micro_batch_count;
     t.clocks = (tli_clock *)tli_alloc_array(env, (uint64_t)t.rank_count, sizeof *t.clocks);
-    t.channels = (tli_channel *)tli_alloc_array(env, 2 * (uint64_t)t.rank_count, sizeof *t.channels);
+    t.channels = (tli_road *)tli_alloc_array(env, 2 * (uint64_t)t.rank_count, sizeof *t.channels);
     if (!t.clocks || !t.channels) result = tli_fail_ranks(env);
     for (rank = 0; rank < t.rank_count && !result; rank++)
         result = tli_open_clock(env, &t, rank, &ranks->ranks[rank]);
@@ -194,7 +194,7 @@ static tl_result tli_simulate_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
         ended += t.clocks[rank].position == ranks->ranks[rank].compiled.plan.step_count;
     if (!result && ended < t.rank_count)
         result = tli_fail(env, TL_ERROR_INVALID_PLAN, TLI_IN(COMPILE_RANKS), TLI_RULE(RANKS_WAIT_FOR_EACH_OTHER));
-    if (!result) tli_take_times(&t, ranks);
+    if (!result) tli_take_rank_times(&t, ranks);
     tli_close_clocks(env, &t);
     return result;
 }

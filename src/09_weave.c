@@ -161,6 +161,8 @@ static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_bo
 }
 
 // -- bodies --
+//
+// Sends stand right behind what makes their tensor, wherever the plan has them.
 
 // Where the forward part of a plan ends: after the last forward that runs for the first time before the first
 // backward, and what is dropped behind it.
@@ -179,6 +181,7 @@ static int32_t tli_find_turn(const tl_plan *plan, uint8_t *ran) {
 // What is resident while a body is joined.
 typedef struct tli_join {
     const tl_graph *graph;
+    const uint8_t *messages;
     uint8_t *there;        // [tensors]
     uint8_t *has_saved;    // [nodes]
     tli_steps steps;
@@ -198,12 +201,24 @@ static void tli_join_outputs(tli_join *j, int32_t id, int32_t output, uint8_t th
         if (output == TL_ALL_OUTPUTS || output == k) j->there[node->first_output + k] = there;
 }
 
+// Send what a node has made, if that was not done.
+static void tli_join_sends(tli_join *j, int32_t maker) {
+    const tl_graph *graph = j->graph;
+    int32_t id;
+    for (id = maker + 1; id < graph->node_count; id++) {
+        if (j->messages[id] != TLI_MESSAGE_SEND || j->there[graph->nodes[id].first_output]) continue;
+        if (graph->outputs[graph->inputs[graph->nodes[id].first_input].tensor].node != maker) continue;
+        tli_add_step(&j->steps, tli_step_of(TL_STEP_FORWARD, id, TL_ALL_OUTPUTS));
+        j->there[graph->nodes[id].first_output] = 1;
+    }
+}
+
 // Add a step, unless what it makes is there or what it drops is not.
 static void tli_join_step(tli_join *j, tl_step step) {
     const tl_node *node = &j->graph->nodes[step.node];
     int is_there = tli_is_all_there(j, step.node), runs = step.kind < TL_STEP_BACKWARD;
     if (step.kind == TL_STEP_FORWARD_SAVE && !j->has_saved[step.node]) is_there = 0;
-    if (runs && is_there) return;
+    if (runs && (is_there || j->messages[step.node] == TLI_MESSAGE_SEND)) return;
     if (step.kind == TL_STEP_DROP && step.output == TL_ALL_OUTPUTS && node->output_count == 1 &&
         !j->there[node->first_output]) return;
     tli_add_step(&j->steps, step);
@@ -212,18 +227,20 @@ static void tli_join_step(tli_join *j, tl_step step) {
     if (step.kind == TL_STEP_FORWARD_INPLACE)
         j->there[j->graph->inputs[node->first_input + node->inplace].tensor] = 0;
     if (runs) tli_join_outputs(j, step.node, TL_ALL_OUTPUTS, 1);
+    if (runs) tli_join_sends(j, step.node);
     if (step.kind == TL_STEP_DROP) tli_join_outputs(j, step.node, step.output, 0);
 }
 
 // The forward part of one plan, and then all of another, whose forwards make again what the first has dropped.
-static tl_result tli_join_bodies(tl_env *env, const tl_graph *graph, const tl_plan *first, int32_t turn,
-                                 const tl_plan *second, tli_body *body) {
+static tl_result tli_join_bodies(tl_env *env, const tl_graph *graph, const uint8_t *messages,
+                                 const tl_plan *first, int32_t turn, const tl_plan *second, tli_body *body) {
     uint64_t count = (uint64_t)graph->tensor_count + (uint64_t)graph->node_count;
     tli_join j;
     int32_t i;
     tli_zero(&j, sizeof j);
     tli_zero(body, sizeof *body);
     j.graph = graph;
+    j.messages = messages;
     j.steps = tli_steps_of(env);
     j.there = (uint8_t *)tli_alloc_array(env, count, 1);
     if (!j.there) return tli_fail_ranks(env);
