@@ -152,7 +152,8 @@ extern "C" {
     X(TL_ERROR_DEVICE_LOST,    "device lost",    "sticky: every later call on the backend says so") \
     X(TL_ERROR_CORRUPT,        "corrupt",        "bytes changed that nobody may change")           \
     X(TL_ERROR_MISMATCH,       "mismatch",       "what was measured differs from what was planned") \
-    X(TL_ERROR_IO,             "i/o error",      "a sink or a file did not take the bytes")
+    X(TL_ERROR_IO,             "i/o error",      "a sink or a file did not take the bytes")        \
+    X(TL_ERROR_PEER_LOST,      "peer lost",      "another rank has ended, or does not answer")
 
 #define TLI_ENUM(id, name, help) id,  // undefined again at the end of this half
 typedef enum tl_result { TL_RESULTS(TLI_ENUM) TL_RESULT_COUNT } tl_result;
@@ -3653,7 +3654,10 @@ typedef struct tl_compiled_plan {
     double   gap_ratio;            // (cost - bound_cost) / bound_cost; 0 = proven
     int32_t  tried_count;          // combinations planned
     uint64_t work;                 // elementary steps done
-    void    *memory;               // released by tl_free_compiled_plan, with all of the above
+    int32_t  rank, rank_count;     // of tl_compile_ranks: whose stage it is, of how many; else 0
+    uint64_t ranks_hash;           // of the plans of all ranks; else 0
+    void    *memory;               // released by tl_free_compiled_plan, with all of the above; of a rank by
+                                   // tl_free_compiled_ranks
 } tl_compiled_plan;
 
 // Compile a strategy for a graph: choose how the batch is split, which chains are fused, which format each node
@@ -4642,6 +4646,22 @@ typedef struct tl_run_figures {
     uint64_t peak_bytes, arena_bytes;  // the same of the plan that the run has; 0 = the budget does not fit
 } tl_run_figures;
 
+// Messages between ranks, which may be threads, processes or machines. The functions are called by the thread of
+// the run and do not block. Examples have one for threads and one for MPI.
+typedef struct tl_transport {
+    void   *self;                 // first argument of all
+    int32_t rank, rank_count;     // 0 <= rank < rank_count
+    // Begin to send, or to receive, so many bytes. The memory stays as it is until the request ends. A message is
+    // received by the receive of that peer with its tag and as many bytes; messages of one peer and tag arrive in
+    // their order. *request is a number >= 0 for the calls below.
+    tl_result (*send)(void *self, int32_t peer, uint32_t tag, const void *data, uint64_t bytes, int32_t *request);
+    tl_result (*receive)(void *self, int32_t peer, uint32_t tag, void *data, uint64_t bytes, int32_t *request);
+    // TL_OK: the message has been sent or has arrived, and the number is free; TL_NOT_READY; another result: it has
+    // failed, and the number is free. TL_ERROR_PEER_LOST: the peer has ended, or has not answered so many polls.
+    tl_result (*poll)(void *self, int32_t request);
+    void      (*cancel)(void *self, int32_t request);  // give a message up; the number is free
+} tl_transport;
+
 typedef struct tl_run_desc {
     const tl_graph    *graph;         // must outlive the run
     const tl_backend  *backend;       // must outlive the run. Where it has no accounts, others may not claim or
@@ -4755,6 +4775,9 @@ typedef struct tl_run_desc {
     const struct tl_precision_desc *precision;  // of precision mixed, as in tl_compile_desc; read during the
                                       // call; schemes for which the backend has no codec are left out. 0 = f32
                                       // and bf16
+    const tl_transport *transport;    // of the plan of a rank (tl_compile_ranks), and of tl_reduce_run;
+                                      // must outlive the run. Rank r of it has stage r % rank_count. For
+                                      // backends whose memory the host sees. 0 = one rank
     int32_t     may_split;            // 1 = the batch of `graph` may be split, as in tl_compile_desc
     uint64_t    split_cost;           // as in tl_compile_desc
 
@@ -4814,6 +4837,7 @@ typedef struct tl_run_report {
     int32_t  cached_count;        // nodes not run in this pass, because results were kept from one before
     int32_t  fused_count;         // nodes of the run's graph that stand for several of the caller's
     int32_t  spared_count;        // hybrid: forwards that the plan by bounds runs again, and this pass did not
+    uint64_t sent_bytes, received_bytes;  // in messages to and from other ranks, in this pass
     uint64_t spared_bytes;        // hybrid: sum over dynamic tensors of what their bounds have too much
 } tl_run_report;
 
@@ -6976,7 +7000,14 @@ static size_t tli_finish(tli_writer *w) {
     X(SAVED_RUN_IS_NOT_AS_PLANNED, "run: holds other bytes than its plan says", "") \
     X(SAVED_STEP_OR_COPY_IS_UNDER_WAY, "run: a step or a copy is under way", "") \
     X(SAVED_PASS_NEEDS_A_PLAN_WITH_PLACES, \
-      "run: in a pass, only a plan with places that is run as it is can be saved", "")
+      "run: in a pass, only a plan with places that is run as it is can be saved", "") \
+    X(MESSAGE_OF_PEER, "message with rank %0 at step %1: %s", "rank, step") \
+    X(PEER_HAS_OTHER_PLANS, "rank %0 has other plans: graph, descs and versions must be the same", "rank, hash") \
+    X(TRANSPORT_RANKS_NEED_ONE, "transport: the plan of a rank needs one", "") \
+    X(TRANSPORT_FUNCTIONS_MISSING, "transport: a function is missing", "") \
+    X(TRANSPORT_RANK_OUT_OF_RANGE, "transport: rank must be from 0 to rank_count - 1", "") \
+    X(TRANSPORT_RANK_HAS_ANOTHER_STAGE, "transport: this rank has another stage than the compiled plan", "") \
+    X(TRANSPORT_NEEDS_HOST_VISIBLE, "transport: the host must see the memory of the backend", "")
 
 // -- errors: rules of [13] TRACE --
 
@@ -47414,6 +47445,17 @@ static tl_result tli_plan_ranks(tl_env *env, const tl_ranks_desc *desc, const in
     return result;
 }
 
+// Write into each plan whose it is.
+static void tli_name_ranks(tl_compiled_ranks *ranks) {
+    int32_t rank;
+    for (rank = 0; rank < ranks->rank_count; rank++) {
+        tl_compiled_plan *compiled = &ranks->ranks[rank].compiled;
+        compiled->rank = rank;
+        compiled->rank_count = ranks->rank_count;
+        compiled->ranks_hash = ranks->hash;
+    }
+}
+
 TLI_IMPL void tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks) {
     tli_ranks *own;
     int32_t rank;
@@ -47454,6 +47496,7 @@ TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
     else if (!result) result = tli_find_ends(env, desc, ends);
     if (!result) result = tli_plan_ranks(env, desc, ends, own, ranks);
     if (!result) result = tli_simulate_ranks(env, desc, ranks);
+    if (!result) tli_name_ranks(ranks);
     tli_release(env, ends);
     if (result) tl_free_compiled_ranks(env, ranks);
     return result;
@@ -51208,6 +51251,7 @@ struct tl_run {
     int32_t         flight_count, flight;   // flight: that of the step at hand
     int32_t         defers;          // 1 = what is freed is given back later
     int32_t         waits_for;       // after TL_NOT_READY: index of the step that must be finished; -1 = none
+    struct tli_messages *messages;   // with other ranks; NULL = none
     struct tli_begun *begun;         // [begun_count] calls that were set aside (tli_set_aside)
     int32_t         begun_count;
     tli_touched    *touched;
@@ -51990,6 +52034,190 @@ static tl_result tli_open_begun(tl_run *run, uint64_t operands, uint64_t outputs
     if (run->begun && is_there) return TL_OK;
     return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 }
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- messages between ranks --
+//
+// The nodes "receive" and "send" of a stage have kernels of the run's own, which go through the caller's
+// transport and are polled as any kernel is. Message k between two ranks, there or back, of slot s has the tag
+// 1 + (2 k + back) x slots + s on both sides, because both list what crosses in the same order. Tag 0 is the
+// greeting, before the first pass: each neighbour sends the hash of the plans of all ranks, and compares.
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+enum { TLI_BEFORE, TLI_AFTER, TLI_NEIGHBOURS };  // rank - 1, rank + 1
+
+typedef struct tli_messages {
+    const tl_transport *transport;
+    int32_t *numbers;                        // [nodes] k of a message; -1 = none
+    int32_t  peers[TLI_NEIGHBOURS];          // -1 = none
+    uint64_t hash, hashes[TLI_NEIGHBOURS];   // of the plans; as the neighbours have them
+    int32_t  requests[TLI_NEIGHBOURS][2];    // of the greeting, sent and received; TLI_NO_REQUEST
+    int32_t  is_greeting, is_greeted;
+    int32_t  failed_peer;                    // of the last message that failed
+} tli_messages;
+
+enum { TLI_NO_REQUEST = -1 };
+
+static tl_result tli_poll_request(const tl_transport *transport, int32_t *request) {
+    tl_result result;
+    if (*request == TLI_NO_REQUEST) return TL_OK;
+    result = transport->poll(transport->self, *request);
+    if (result != TL_NOT_READY) *request = TLI_NO_REQUEST;
+    return result;
+}
+
+static void tli_cancel_request(const tl_transport *transport, int32_t *request) {
+    if (*request != TLI_NO_REQUEST) transport->cancel(transport->self, *request);
+    *request = TLI_NO_REQUEST;
+}
+
+// Cancel the message of the call at hand.
+static void tli_cancel_message(tl_run *run) {
+    if (run->messages) tli_cancel_request(run->messages->transport, &run->call.request);
+}
+
+static uint32_t tli_message_tag(const tl_run *run, int32_t number, int backward, int32_t slot) {
+    return 1 + (uint32_t)(2 * number + backward) * (uint32_t)run->slot_count + (uint32_t)slot;
+}
+
+// The kernel of all messages: the first call begins one, the others ask for it.
+static tl_result tli_carry_message(const tl_kernel_call *call, void *user) {
+    tl_run *run = (tl_run *)user;
+    tli_messages *messages = run->messages;
+    const tl_transport *transport = messages->transport;
+    int backward = call->kind == TL_STEP_BACKWARD, is_receive = !call->graph->nodes[call->node].input_count;
+    int sends = is_receive == backward;
+    const tl_operand *operand = is_receive ? (backward ? call->output_grads : call->outputs)
+                                           : (backward ? call->input_grads : call->inputs);
+    uint32_t tag = tli_message_tag(run, messages->numbers[call->node], backward, run->slot);
+    int32_t peer = messages->peers[is_receive ? TLI_BEFORE : TLI_AFTER];
+    tl_result result = TL_OK;
+    if (!operand->range.bytes) return TL_OK;
+    if (!call->polled) {
+        result = sends ? transport->send(transport->self, peer, tag, operand->host, operand->range.bytes,
+                                         &run->call.request)
+                       : transport->receive(transport->self, peer, tag, operand->host, operand->range.bytes,
+                                            &run->call.request);
+        if (sends) run->report.sent_bytes += operand->range.bytes;
+        else run->report.received_bytes += operand->range.bytes;
+    }
+    if (!result) result = tli_poll_request(transport, &run->call.request);
+    if (result && result != TL_NOT_READY) messages->failed_peer = peer;
+    return result;
+}
+
+static tl_result tli_fail_peer(tl_run *run, tl_result why, int32_t peer, int32_t step) {
+    tli_sentence s = tli_begin_error(run->env, why, TLI_IN(RUN_PLAN), TLI_RULE(MESSAGE_OF_PEER), (uint64_t)peer,
+                                     (uint64_t)(int64_t)step);
+    tli_put_text(&s, tl_name_result(why));
+    return tli_end_error(run->env, &s, why);
+}
+
+// -- the greeting --
+
+static tl_result tli_begin_greeting(tli_messages *m) {
+    const tl_transport *transport = m->transport;
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < TLI_NEIGHBOURS && !result; i++) {
+        if (m->peers[i] < 0) continue;
+        m->failed_peer = m->peers[i];
+        result = transport->receive(transport->self, m->peers[i], 0, &m->hashes[i], sizeof m->hashes[i],
+                                    &m->requests[i][1]);
+        if (!result)
+            result = transport->send(transport->self, m->peers[i], 0, &m->hash, sizeof m->hash, &m->requests[i][0]);
+    }
+    m->is_greeting = 1;
+    return result;
+}
+
+static void tli_end_greeting(tli_messages *m) {
+    int32_t i;
+    for (i = 0; i < 2 * TLI_NEIGHBOURS; i++) tli_cancel_request(m->transport, &m->requests[i / 2][i % 2]);
+    m->is_greeting = 0;
+}
+
+// Greet the neighbours before the first pass. TL_NOT_READY: the next call goes on.
+static tl_result tli_greet_ranks(tl_run *run) {
+    tli_messages *m = run->messages;
+    tl_result result = TL_OK;
+    int32_t i, waits = 0;
+    if (!m || m->is_greeted) return TL_OK;
+    if (!m->is_greeting) result = tli_begin_greeting(m);
+    for (i = 0; i < 2 * TLI_NEIGHBOURS && !result; i++) {
+        result = tli_poll_request(m->transport, &m->requests[i / 2][i % 2]);
+        if (result == TL_NOT_READY) {
+            result = TL_OK;
+            waits = 1;
+        } else m->failed_peer = result ? m->peers[i / 2] : m->failed_peer;
+    }
+    if (result) {
+        tli_end_greeting(m);
+        return tli_fail_peer(run, result, m->failed_peer, -1);
+    }
+    if (waits) return TL_NOT_READY;
+    m->is_greeting = 0;
+    for (i = 0; i < TLI_NEIGHBOURS; i++)
+        if (m->peers[i] >= 0 && m->hashes[i] != m->hash)
+            return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN), TLI_RULE(PEER_HAS_OTHER_PLANS),
+                                   (uint64_t)m->peers[i], m->hashes[i]);
+    m->is_greeted = 1;
+    return TL_OK;
+}
+
+// -- preparing and ending --
+
+// Number what is received, and what is sent.
+static tl_result tli_number_messages(tl_run *run, tli_messages *m) {
+    const tl_graph *graph = run->graph;
+    int32_t id, received = 0, sent = 0;
+    m->numbers = (int32_t *)tli_alloc_array(run->env, (uint64_t)graph->node_count, sizeof *m->numbers);
+    if (!m->numbers) return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    for (id = 0; id < graph->node_count; id++) {
+        int message = tli_find_message(run->compiled, id);
+        m->numbers[id] = message == TLI_MESSAGE_RECEIVE ? received++ : message == TLI_MESSAGE_SEND ? sent++ : -1;
+    }
+    return TL_OK;
+}
+
+// Get ready for the transport of the desc.
+static tl_result tli_open_messages(tl_run *run) {
+    const tl_transport *transport = run->desc.transport;
+    const tl_compiled_plan *compiled = run->compiled;
+    tli_rule why = TLI_NO_RULE;
+    tli_messages *m;
+    int32_t i;
+    if (!transport && (!compiled || compiled->rank_count <= 1)) return TL_OK;
+    if (!transport) why = TLI_RULE(TRANSPORT_RANKS_NEED_ONE);
+    else if (!transport->send || !transport->receive || !transport->poll || !transport->cancel)
+        why = TLI_RULE(TRANSPORT_FUNCTIONS_MISSING);
+    else if (!tli_is_below(transport->rank, transport->rank_count)) why = TLI_RULE(TRANSPORT_RANK_OUT_OF_RANGE);
+    else if (compiled && compiled->rank_count > 1 &&
+             (transport->rank_count % compiled->rank_count || transport->rank % compiled->rank_count != compiled->rank))
+        why = TLI_RULE(TRANSPORT_RANK_HAS_ANOTHER_STAGE);
+    if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), why);
+    if (!run->limits.host_visible)
+        return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), TLI_RULE(TRANSPORT_NEEDS_HOST_VISIBLE));
+    m = (tli_messages *)tli_alloc_array(run->env, 1, sizeof *m);
+    if (!m) return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    run->messages = m;
+    m->transport = transport;
+    for (i = 0; i < 2 * TLI_NEIGHBOURS; i++) m->requests[i / 2][i % 2] = TLI_NO_REQUEST;
+    m->peers[TLI_BEFORE] = compiled && compiled->rank > 0 ? transport->rank - 1 : -1;
+    m->peers[TLI_AFTER] = compiled && compiled->rank + 1 < compiled->rank_count ? transport->rank + 1 : -1;
+    m->hash = compiled ? compiled->ranks_hash : 0;
+    return compiled && compiled->rank_count > 1 ? tli_number_messages(run, m) : TL_OK;
+}
+
+static void tli_close_messages(tl_run *run) {
+    if (!run->messages) return;
+    tli_end_greeting(run->messages);
+    tli_release(run->env, run->messages->numbers);
+    tli_release(run->env, run->messages);
+    run->messages = NULL;
+}
+#endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
@@ -55301,6 +55529,7 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     int32_t kernel = run->kernel_of[run->last.node];
     run->computing = TLI_COMPUTING_YIELDED;
     run->call.polled = run->call.is_asked = 0;
+    run->call.request = -1;
     if (tli_has_turns(run)) {
         run->call.operand_count = run->call.access_count = 0;
         tli_describe_member(run);
@@ -55524,7 +55753,12 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
 #ifndef TL_NO_ONLINE
     if (tli_check_reports(run)) return TL_ERROR_INVALID_ARG;
 #endif
-    return result ? tli_fail_kernel(run, result) : TL_OK;
+    if (!result) return TL_OK;
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (function == tli_carry_message)
+        return tli_fail_peer(run, result, run->messages->failed_peer, run->event.index);
+#endif
+    return tli_fail_kernel(run, result);
 }
 
 // -- the executor: a pass --
@@ -55593,12 +55827,22 @@ static tl_result tli_claim_entry(tl_run *run) {
     return result;
 }
 
+// The pass is given up: the message of the call at hand, too.
+static void tli_cancel_call(tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (run->messages) tli_cancel_message(run);
+#else
+    (void)run;
+#endif
+}
+
 // Give up a call that was set aside.
 static void tli_drop_begun(tl_run *run, tli_begun *begun) {
     if (!begun->is_used) return;
     tli_swap_begun(run, begun);
     if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
     run->store.enqueued = 1;
+    tli_cancel_call(run);
     tli_swap_begun(run, begun);
     begun->is_used = 0;
 }
@@ -55611,6 +55855,7 @@ static void tli_clear_run(tl_run *run, int with_inputs) {
         tli_choose_flight(run, f);
         if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
         if (run->computing) run->store.enqueued = 1;  // the kernel may have been recorded
+        if (run->computing) tli_cancel_call(run);
         tli_end_random(run);
         run->computing = TLI_COMPUTING_NOT;
     }
@@ -55760,6 +56005,9 @@ static void tli_start_training_step(tl_run *run) {
 
 TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tl_account_counters counters;
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    tl_result greeted;
+#endif
     TL_ASSERT(run);
     if (run->active || (run->in_plan && !run->by_itself))
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS),
@@ -55768,6 +56016,10 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), micro_batch < 0
                             ? TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE)
                             : TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    greeted = tli_greet_ranks(run);
+    if (greeted) return greeted;
+#endif
 #ifndef TL_NO_PLANNERS
     if (run->cache.is_on) tli_choose_cached_plan(run, micro_batch);
 #endif
@@ -56215,7 +56467,11 @@ static tl_result tli_load_slots(tl_run *run, int32_t micro_batch) {
 // Begin the next pass of tl_run_plan.
 static tl_result tli_begin_plan_pass(tl_run *run) {
     int32_t micro_batch = run->plan_pass * run->slot_count;
-    tl_result result = tli_load_slots(run, micro_batch);
+    tl_result result = TL_OK;
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    result = tli_greet_ranks(run);
+#endif
+    if (!result) result = tli_load_slots(run, micro_batch);
     run->by_itself = 1;
     if (!result) result = tl_start_pass(run, micro_batch);
     run->by_itself = 0;
@@ -56906,6 +57162,13 @@ static void tli_keep_kernel_names(tl_run *run) {
         }
 }
 
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+// Whether a node is carried out by the run's own kernel of messages.
+static int tli_is_message(const tl_run *run, int32_t id) {
+    return run->messages && run->messages->numbers && run->messages->numbers[id] >= 0;
+}
+#endif
+
 static tl_result tli_find_kernels(tl_run *run) {
     const tl_graph *graph = run->graph;
     int32_t id;
@@ -56924,6 +57187,10 @@ static tl_result tli_find_kernels(tl_run *run) {
             (run->inference || !node->has_grad || run->kernels[run->kernel_of[id]].backward))
             continue;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+        if (run->kernel_of[id] < 0 && tli_is_message(run, id)) {
+            run->kernel_of[id] = run->desc.kernel_count;    // behind the caller's
+            continue;
+        }
         if (run->kernel_of[id] < 0 && run->desc.formats && tli_same_text(tl_name_op(graph, id), "convert")) {
             tl_result result = tli_check_conversion(run, id);
             if (result) return result;
@@ -57430,6 +57697,9 @@ static tl_result tli_alloc_run(tl_run *run) {
     uint64_t outputs, widest = tli_find_widest_call(run, &outputs), slots;
     int32_t id;
     run->slot_count = run->desc.plan ? tli_count_slots(run->desc.plan) : 1;
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (run->compiled) run->slot_count = tli_count_slots(&run->compiled->plan);
+#endif
     slots = (uint64_t)run->slot_count;
     run->all_tensors = (tli_buffer *)tli_alloc_array(env, slots * tensors, sizeof *run->tensors);
     run->all_gradients = (tli_buffer *)tli_alloc_array(env, slots * tensors, sizeof *run->gradients);
@@ -57439,7 +57709,7 @@ static tl_result tli_alloc_run(tl_run *run) {
     run->is_result = (uint8_t *)tli_alloc_array(env, tensors, 1);
     run->kernel_of = (int32_t *)tli_alloc_array(env, nodes, sizeof *run->kernel_of);
     run->kernels =
-        (tl_kernel *)tli_alloc_array(env, (uint64_t)run->desc.kernel_count, sizeof *run->kernels);
+        (tl_kernel *)tli_alloc_array(env, (uint64_t)run->desc.kernel_count + 1, sizeof *run->kernels);
     if (!tli_alloc_call(env, widest, outputs, &run->call) || !run->all_tensors || !run->all_gradients ||
         !run->all_saved || !run->all_ran || !run->is_read || !run->is_result || !run->kernel_of ||
         !run->kernels)
@@ -57451,6 +57721,12 @@ static tl_result tli_alloc_run(tl_run *run) {
     tli_run_choose_slot(run, 0);
     tli_copy(run->kernels, run->desc.kernels,
              (size_t)run->desc.kernel_count * sizeof *run->kernels);
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    run->kernels[run->desc.kernel_count].op = "";
+    run->kernels[run->desc.kernel_count].forward = tli_carry_message;
+    run->kernels[run->desc.kernel_count].backward = tli_carry_message;
+    run->kernels[run->desc.kernel_count].user = run;
+#endif
     for (id = 0; id < graph->input_count; id++) run->is_read[graph->inputs[id].tensor] = 1;
     tli_mark_results(graph, run->inference, run->is_result);
     return TL_OK;
@@ -57640,6 +57916,9 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_take_fusion(run);
     if (!result) result = tli_scale_graph(run);
     if (!result) result = tli_alloc_run(run);
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (!result) result = tli_open_messages(run);
+#endif
     if (!result) result = tli_find_kernels(run);
     if (!result) result = tli_check_users(run);
     if (!result) result = tli_check_states(run);
@@ -57768,6 +58047,9 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_release(env, run->kernel_of);
     tli_release(env, run->kernels);
     tli_free_begun(run);
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    tli_close_messages(run);
+#endif
     tli_free_flights(run);
     tli_release(env, run->touched);
     tli_release(env, run->own_blocks);

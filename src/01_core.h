@@ -32,7 +32,8 @@ extern "C" {
     X(TL_ERROR_DEVICE_LOST,    "device lost",    "sticky: every later call on the backend says so") \
     X(TL_ERROR_CORRUPT,        "corrupt",        "bytes changed that nobody may change")           \
     X(TL_ERROR_MISMATCH,       "mismatch",       "what was measured differs from what was planned") \
-    X(TL_ERROR_IO,             "i/o error",      "a sink or a file did not take the bytes")
+    X(TL_ERROR_IO,             "i/o error",      "a sink or a file did not take the bytes")        \
+    X(TL_ERROR_PEER_LOST,      "peer lost",      "another rank has ended, or does not answer")
 
 #define TLI_ENUM(id, name, help) id,  // undefined again at the end of this half
 typedef enum tl_result { TL_RESULTS(TLI_ENUM) TL_RESULT_COUNT } tl_result;

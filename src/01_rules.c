@@ -1208,7 +1208,14 @@
     X(SAVED_RUN_IS_NOT_AS_PLANNED, "run: holds other bytes than its plan says", "") \
     X(SAVED_STEP_OR_COPY_IS_UNDER_WAY, "run: a step or a copy is under way", "") \
     X(SAVED_PASS_NEEDS_A_PLAN_WITH_PLACES, \
-      "run: in a pass, only a plan with places that is run as it is can be saved", "")
+      "run: in a pass, only a plan with places that is run as it is can be saved", "") \
+    X(MESSAGE_OF_PEER, "message with rank %0 at step %1: %s", "rank, step") \
+    X(PEER_HAS_OTHER_PLANS, "rank %0 has other plans: graph, descs and versions must be the same", "rank, hash") \
+    X(TRANSPORT_RANKS_NEED_ONE, "transport: the plan of a rank needs one", "") \
+    X(TRANSPORT_FUNCTIONS_MISSING, "transport: a function is missing", "") \
+    X(TRANSPORT_RANK_OUT_OF_RANGE, "transport: rank must be from 0 to rank_count - 1", "") \
+    X(TRANSPORT_RANK_HAS_ANOTHER_STAGE, "transport: this rank has another stage than the compiled plan", "") \
+    X(TRANSPORT_NEEDS_HOST_VISIBLE, "transport: the host must see the memory of the backend", "")
 
 // -- errors: rules of [13] TRACE --
 

@@ -416,6 +416,17 @@ static tl_result tli_plan_ranks(tl_env *env, const tl_ranks_desc *desc, const in
     return result;
 }
 
+// Write into each plan whose it is.
+static void tli_name_ranks(tl_compiled_ranks *ranks) {
+    int32_t rank;
+    for (rank = 0; rank < ranks->rank_count; rank++) {
+        tl_compiled_plan *compiled = &ranks->ranks[rank].compiled;
+        compiled->rank = rank;
+        compiled->rank_count = ranks->rank_count;
+        compiled->ranks_hash = ranks->hash;
+    }
+}
+
 TLI_IMPL void tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks) {
     tli_ranks *own;
     int32_t rank;
@@ -456,6 +467,7 @@ TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
     else if (!result) result = tli_find_ends(env, desc, ends);
     if (!result) result = tli_plan_ranks(env, desc, ends, own, ranks);
     if (!result) result = tli_simulate_ranks(env, desc, ranks);
+    if (!result) tli_name_ranks(ranks);
     tli_release(env, ends);
     if (result) tl_free_compiled_ranks(env, ranks);
     return result;

@@ -521,6 +521,7 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     int32_t kernel = run->kernel_of[run->last.node];
     run->computing = TLI_COMPUTING_YIELDED;
     run->call.polled = run->call.is_asked = 0;
+    run->call.request = -1;
     if (tli_has_turns(run)) {
         run->call.operand_count = run->call.access_count = 0;
         tli_describe_member(run);
@@ -744,7 +745,12 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
 #ifndef TL_NO_ONLINE
     if (tli_check_reports(run)) return TL_ERROR_INVALID_ARG;
 #endif
-    return result ? tli_fail_kernel(run, result) : TL_OK;
+    if (!result) return TL_OK;
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (function == tli_carry_message)
+        return tli_fail_peer(run, result, run->messages->failed_peer, run->event.index);
+#endif
+    return tli_fail_kernel(run, result);
 }
 
 // -- the executor: a pass --
@@ -813,12 +819,22 @@ static tl_result tli_claim_entry(tl_run *run) {
     return result;
 }
 
+// The pass is given up: the message of the call at hand, too.
+static void tli_cancel_call(tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (run->messages) tli_cancel_message(run);
+#else
+    (void)run;
+#endif
+}
+
 // Give up a call that was set aside.
 static void tli_drop_begun(tl_run *run, tli_begun *begun) {
     if (!begun->is_used) return;
     tli_swap_begun(run, begun);
     if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
     run->store.enqueued = 1;
+    tli_cancel_call(run);
     tli_swap_begun(run, begun);
     begun->is_used = 0;
 }
@@ -831,6 +847,7 @@ static void tli_clear_run(tl_run *run, int with_inputs) {
         tli_choose_flight(run, f);
         if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
         if (run->computing) run->store.enqueued = 1;  // the kernel may have been recorded
+        if (run->computing) tli_cancel_call(run);
         tli_end_random(run);
         run->computing = TLI_COMPUTING_NOT;
     }
@@ -980,6 +997,9 @@ static void tli_start_training_step(tl_run *run) {
 
 TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tl_account_counters counters;
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    tl_result greeted;
+#endif
     TL_ASSERT(run);
     if (run->active || (run->in_plan && !run->by_itself))
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS),
@@ -988,6 +1008,10 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), micro_batch < 0
                             ? TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE)
                             : TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    greeted = tli_greet_ranks(run);
+    if (greeted) return greeted;
+#endif
 #ifndef TL_NO_PLANNERS
     if (run->cache.is_on) tli_choose_cached_plan(run, micro_batch);
 #endif
@@ -1435,7 +1459,11 @@ static tl_result tli_load_slots(tl_run *run, int32_t micro_batch) {
 // Begin the next pass of tl_run_plan.
 static tl_result tli_begin_plan_pass(tl_run *run) {
     int32_t micro_batch = run->plan_pass * run->slot_count;
-    tl_result result = tli_load_slots(run, micro_batch);
+    tl_result result = TL_OK;
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    result = tli_greet_ranks(run);
+#endif
+    if (!result) result = tli_load_slots(run, micro_batch);
     run->by_itself = 1;
     if (!result) result = tl_start_pass(run, micro_batch);
     run->by_itself = 0;

@@ -350,6 +350,13 @@ static void tli_keep_kernel_names(tl_run *run) {
         }
 }
 
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+// Whether a node is carried out by the run's own kernel of messages.
+static int tli_is_message(const tl_run *run, int32_t id) {
+    return run->messages && run->messages->numbers && run->messages->numbers[id] >= 0;
+}
+#endif
+
 static tl_result tli_find_kernels(tl_run *run) {
     const tl_graph *graph = run->graph;
     int32_t id;
@@ -368,6 +375,10 @@ static tl_result tli_find_kernels(tl_run *run) {
             (run->inference || !node->has_grad || run->kernels[run->kernel_of[id]].backward))
             continue;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+        if (run->kernel_of[id] < 0 && tli_is_message(run, id)) {
+            run->kernel_of[id] = run->desc.kernel_count;    // behind the caller's
+            continue;
+        }
         if (run->kernel_of[id] < 0 && run->desc.formats && tli_same_text(tl_name_op(graph, id), "convert")) {
             tl_result result = tli_check_conversion(run, id);
             if (result) return result;
@@ -874,6 +885,9 @@ static tl_result tli_alloc_run(tl_run *run) {
     uint64_t outputs, widest = tli_find_widest_call(run, &outputs), slots;
     int32_t id;
     run->slot_count = run->desc.plan ? tli_count_slots(run->desc.plan) : 1;
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (run->compiled) run->slot_count = tli_count_slots(&run->compiled->plan);
+#endif
     slots = (uint64_t)run->slot_count;
     run->all_tensors = (tli_buffer *)tli_alloc_array(env, slots * tensors, sizeof *run->tensors);
     run->all_gradients = (tli_buffer *)tli_alloc_array(env, slots * tensors, sizeof *run->gradients);
@@ -883,7 +897,7 @@ static tl_result tli_alloc_run(tl_run *run) {
     run->is_result = (uint8_t *)tli_alloc_array(env, tensors, 1);
     run->kernel_of = (int32_t *)tli_alloc_array(env, nodes, sizeof *run->kernel_of);
     run->kernels =
-        (tl_kernel *)tli_alloc_array(env, (uint64_t)run->desc.kernel_count, sizeof *run->kernels);
+        (tl_kernel *)tli_alloc_array(env, (uint64_t)run->desc.kernel_count + 1, sizeof *run->kernels);
     if (!tli_alloc_call(env, widest, outputs, &run->call) || !run->all_tensors || !run->all_gradients ||
         !run->all_saved || !run->all_ran || !run->is_read || !run->is_result || !run->kernel_of ||
         !run->kernels)
@@ -895,6 +909,12 @@ static tl_result tli_alloc_run(tl_run *run) {
     tli_run_choose_slot(run, 0);
     tli_copy(run->kernels, run->desc.kernels,
              (size_t)run->desc.kernel_count * sizeof *run->kernels);
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    run->kernels[run->desc.kernel_count].op = "";
+    run->kernels[run->desc.kernel_count].forward = tli_carry_message;
+    run->kernels[run->desc.kernel_count].backward = tli_carry_message;
+    run->kernels[run->desc.kernel_count].user = run;
+#endif
     for (id = 0; id < graph->input_count; id++) run->is_read[graph->inputs[id].tensor] = 1;
     tli_mark_results(graph, run->inference, run->is_result);
     return TL_OK;
@@ -1084,6 +1104,9 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_take_fusion(run);
     if (!result) result = tli_scale_graph(run);
     if (!result) result = tli_alloc_run(run);
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (!result) result = tli_open_messages(run);
+#endif
     if (!result) result = tli_find_kernels(run);
     if (!result) result = tli_check_users(run);
     if (!result) result = tli_check_states(run);
@@ -1212,6 +1235,9 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_release(env, run->kernel_of);
     tli_release(env, run->kernels);
     tli_free_begun(run);
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    tli_close_messages(run);
+#endif
     tli_free_flights(run);
     tli_release(env, run->touched);
     tli_release(env, run->own_blocks);

@@ -184,6 +184,22 @@ typedef struct tl_run_figures {
     uint64_t peak_bytes, arena_bytes;  // the same of the plan that the run has; 0 = the budget does not fit
 } tl_run_figures;
 
+// Messages between ranks, which may be threads, processes or machines. The functions are called by the thread of
+// the run and do not block. Examples have one for threads and one for MPI.
+typedef struct tl_transport {
+    void   *self;                 // first argument of all
+    int32_t rank, rank_count;     // 0 <= rank < rank_count
+    // Begin to send, or to receive, so many bytes. The memory stays as it is until the request ends. A message is
+    // received by the receive of that peer with its tag and as many bytes; messages of one peer and tag arrive in
+    // their order. *request is a number >= 0 for the calls below.
+    tl_result (*send)(void *self, int32_t peer, uint32_t tag, const void *data, uint64_t bytes, int32_t *request);
+    tl_result (*receive)(void *self, int32_t peer, uint32_t tag, void *data, uint64_t bytes, int32_t *request);
+    // TL_OK: the message has been sent or has arrived, and the number is free; TL_NOT_READY; another result: it has
+    // failed, and the number is free. TL_ERROR_PEER_LOST: the peer has ended, or has not answered so many polls.
+    tl_result (*poll)(void *self, int32_t request);
+    void      (*cancel)(void *self, int32_t request);  // give a message up; the number is free
+} tl_transport;
+
 typedef struct tl_run_desc {
     const tl_graph    *graph;         // must outlive the run
     const tl_backend  *backend;       // must outlive the run. Where it has no accounts, others may not claim or
@@ -297,6 +313,9 @@ typedef struct tl_run_desc {
     const struct tl_precision_desc *precision;  // of precision mixed, as in tl_compile_desc; read during the
                                       // call; schemes for which the backend has no codec are left out. 0 = f32
                                       // and bf16
+    const tl_transport *transport;    // of the plan of a rank (tl_compile_ranks), and of tl_reduce_run;
+                                      // must outlive the run. Rank r of it has stage r % rank_count. For
+                                      // backends whose memory the host sees. 0 = one rank
     int32_t     may_split;            // 1 = the batch of `graph` may be split, as in tl_compile_desc
     uint64_t    split_cost;           // as in tl_compile_desc
 
@@ -356,6 +375,7 @@ typedef struct tl_run_report {
     int32_t  cached_count;        // nodes not run in this pass, because results were kept from one before
     int32_t  fused_count;         // nodes of the run's graph that stand for several of the caller's
     int32_t  spared_count;        // hybrid: forwards that the plan by bounds runs again, and this pass did not
+    uint64_t sent_bytes, received_bytes;  // in messages to and from other ranks, in this pass
     uint64_t spared_bytes;        // hybrid: sum over dynamic tensors of what their bounds have too much
 } tl_run_report;
 
