@@ -4537,7 +4537,8 @@ typedef struct tl_kernel_call {
     tl_step_kind      kind;            // FORWARD, FORWARD_INPLACE, FORWARD_SAVE, BACKWARD
     int32_t           recompute;       // 1 = this forward ran before in this pass
     int32_t           outputs_ready;   // FORWARD_SAVE: 1 = the outputs are resident: make saved only
-    int32_t           micro_batch;     // from 0; in slot s of pass k of a plan with n slots: k x n + s
+    int32_t           micro_batch;     // in slot s of pass k of a plan with n slots: first + k x n + s,
+                                       // first as in tl_run_desc.first_micro_batch
     uint64_t          step;            // training step
     uint64_t          seed;            // the same in all calls of this node in this pass
     tl_precision      precision;       // element size of the buffers; mixed: see their formats
@@ -4778,6 +4779,8 @@ typedef struct tl_run_desc {
     const tl_transport *transport;    // of the plan of a rank (tl_compile_ranks), and of tl_reduce_run;
                                       // must outlive the run. Rank r of it has stage r % rank_count. For
                                       // backends whose memory the host sees. 0 = one rank
+    int32_t     first_micro_batch;    // >= 0: number of the first one of a training step; replica g of those that
+                                      // share a batch has g times as many as one takes (tl_reduce_run)
     int32_t     may_split;            // 1 = the batch of `graph` may be split, as in tl_compile_desc
     uint64_t    split_cost;           // as in tl_compile_desc
 
@@ -4929,7 +4932,8 @@ typedef struct tl_run_step {
 
 // Begin a pass: drop the results of the last one, reset the peaks.
 //
-//   micro_batch   that of slot 0; the other slots have the next ones. With 0 a new training step begins
+//   micro_batch   that of slot 0; the other slots have the next ones. With desc.first_micro_batch a new training
+//                 step begins
 TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 
 // Yield the next step. After the last one *done is 1 and *step is empty, and the pass has been checked and
@@ -5033,6 +5037,45 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 // Cost:    the bytes, and in a pass a replay of the plan.
 TLDEF tl_result tl_save_run(tl_run *run, tl_sink sink);
 TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+// -- sums over ranks --
+//
+// Ranks of a transport that have the same stage are replicas: rank = replica x stages + stage, and without
+// tl_compile_ranks each rank is one. They run the same plan on other micro-batches; after a training step
+//
+//     tl_run_plan                                   gradients of the micro-batches of this rank
+//     tl_reduce_run(run, TL_STATE_GRADIENT)         the sum over all replicas, on each
+//     your optimizer, on all weights, with the sum divided by what the loss divides by
+//
+// or, so that each replica keeps the optimizer's state of a shard only (ZeRO 1):
+//
+//     tl_scatter_run(run, TL_STATE_GRADIENT)        the sum, in the shard of this replica (tl_find_run_shard)
+//     your optimizer, on that shard of the weights
+//     tl_gather_run(run, TL_STATE_PARAMETER)        the shards of the others
+//
+// The ranges are those of desc.states, of f32, the same on all replicas. Each is cut in as many shards as there are
+// replicas, the first ones longer by an element where that leaves a rest; replica g has shard g + 1, the last one
+// shard 0. An element of shard c is ((s[c] + s[c + 1]) + s[c + 2]) + .., from replica c on around the ring: the same
+// bits on every replica, in every run, over every transport, but not those of one process, which adds micro-batch
+// after micro-batch.
+//
+// All of them answer TL_NOT_READY and are called again until they do not; between passes only. After an error the
+// ranges hold sums of some of the replicas.
+//
+// Errors:  TL_ERROR_INVALID_ARG: no transport, a pass or another sum is under way, ranges that are no f32;
+//          TL_ERROR_PEER_LOST and what else the transport answers; TL_ERROR_NO_MEMORY.
+// Cost:    each replica sends (p - 1) / p of the bytes in tl_scatter_run and in tl_gather_run, twice that in
+//          tl_reduce_run. 16 KiB of memory while it lasts.
+// Source:  Patarasuk, Yuan, Bandwidth optimal all-reduce algorithms, 2009; Rajbhandari et al., ZeRO, 2020,
+//          arXiv:1910.02054, section 5.
+TLDEF tl_result tl_reduce_run(tl_run *run, tl_state_kind kind);
+TLDEF tl_result tl_scatter_run(tl_run *run, tl_state_kind kind);
+TLDEF tl_result tl_gather_run(tl_run *run, tl_state_kind kind);
+
+// Find the shard of desc.states[state] that this replica has after tl_scatter_run; all of it with one replica.
+TLDEF void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes);
+#endif
 
 // Report the last pass; and the plan of a run: the one given or made, or the record of the last online pass
 // (before the first, of the one that tl_init_run tried out), which is valid until the next pass. So is that
@@ -5978,7 +6021,10 @@ static size_t tli_finish(tli_writer *w) {
     X(CHOOSE_REPLICAS, "tl_choose_replicas") \
     X(PLAN_PLACEMENT, "tl_plan_placement") \
     X(PLAN_PARALLEL, "tl_plan_parallel") \
-    X(COMPILE_RANKS, "tl_compile_ranks")
+    X(COMPILE_RANKS, "tl_compile_ranks") \
+    X(REDUCE_RUN, "tl_reduce_run") \
+    X(SCATTER_RUN, "tl_scatter_run") \
+    X(GATHER_RUN, "tl_gather_run")
 
 // -- errors: rules --
 //
@@ -7007,7 +7053,11 @@ static size_t tli_finish(tli_writer *w) {
     X(TRANSPORT_FUNCTIONS_MISSING, "transport: a function is missing", "") \
     X(TRANSPORT_RANK_OUT_OF_RANGE, "transport: rank must be from 0 to rank_count - 1", "") \
     X(TRANSPORT_RANK_HAS_ANOTHER_STAGE, "transport: this rank has another stage than the compiled plan", "") \
-    X(TRANSPORT_NEEDS_HOST_VISIBLE, "transport: the host must see the memory of the backend", "")
+    X(TRANSPORT_NEEDS_HOST_VISIBLE, "transport: the host must see the memory of the backend", "") \
+    X(REDUCED_KIND_UNKNOWN, "kind: unknown state kind", "") \
+    X(REDUCTION_NEEDS_TRANSPORT, "run: has no transport", "") \
+    X(REDUCED_RANGES_ARE_F32, "states: ranges that are summed hold f32: 4 bytes each", "") \
+    X(REDUCTION_IS_UNDER_WAY, "run: another sum over ranks is under way", "")
 
 // -- errors: rules of [13] TRACE --
 
@@ -51252,6 +51302,7 @@ struct tl_run {
     int32_t         defers;          // 1 = what is freed is given back later
     int32_t         waits_for;       // after TL_NOT_READY: index of the step that must be finished; -1 = none
     struct tli_messages *messages;   // with other ranks; NULL = none
+    struct tli_reduction *reduction; // under way; NULL = none
     struct tli_begun *begun;         // [begun_count] calls that were set aside (tli_set_aside)
     int32_t         begun_count;
     tli_touched    *touched;
@@ -52059,6 +52110,21 @@ typedef struct tli_messages {
 
 enum { TLI_NO_REQUEST = -1 };
 
+// A sum over ranks under way (12_reduce.c).
+enum { TLI_PIECE_COUNT = 4096 };  // elements
+enum { TLI_REDUCE_SCATTER = 1, TLI_REDUCE_GATHER = 2 };
+
+typedef struct tli_reduction {
+    int32_t  parts;                 // TLI_REDUCE_ bits that are left; 0 = none is under way
+    int32_t  asked;                 // the bits it began with
+    tl_state_kind kind;
+    int32_t  state, turn;
+    uint64_t piece;
+    int32_t  is_begun;              // 1 = the messages of this piece are under way
+    int32_t  requests[2];           // sent, received
+    float    values[TLI_PIECE_COUNT];
+} tli_reduction;
+
 static tl_result tli_poll_request(const tl_transport *transport, int32_t *request) {
     tl_result result;
     if (*request == TLI_NO_REQUEST) return TL_OK;
@@ -52210,8 +52276,17 @@ static tl_result tli_open_messages(tl_run *run) {
     return compiled && compiled->rank_count > 1 ? tli_number_messages(run, m) : TL_OK;
 }
 
+static void tli_stop_reduction(tl_run *run) {
+    tli_reduction *r = run->reduction;
+    int32_t i;
+    for (i = 0; r && i < 2; i++) tli_cancel_request(run->messages->transport, &r->requests[i]);
+    tli_release(run->env, r);
+    run->reduction = NULL;
+}
+
 static void tli_close_messages(tl_run *run) {
     if (!run->messages) return;
+    tli_stop_reduction(run);
     tli_end_greeting(run->messages);
     tli_release(run->env, run->messages->numbers);
     tli_release(run->env, run->messages);
@@ -56033,7 +56108,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
 #endif
     if (tli_claim_entry(run))
         return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
-    if (micro_batch == 0) tli_start_training_step(run);
+    if (micro_batch == run->desc.first_micro_batch) tli_start_training_step(run);
     run->micro_batch = micro_batch;
     run->position = 0;
     run->computing = TLI_COMPUTING_NOT;
@@ -56466,7 +56541,7 @@ static tl_result tli_load_slots(tl_run *run, int32_t micro_batch) {
 
 // Begin the next pass of tl_run_plan.
 static tl_result tli_begin_plan_pass(tl_run *run) {
-    int32_t micro_batch = run->plan_pass * run->slot_count;
+    int32_t micro_batch = run->desc.first_micro_batch + run->plan_pass * run->slot_count;
     tl_result result = TL_OK;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     result = tli_greet_ranks(run);
@@ -56932,6 +57007,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
     if (desc->kernel_count < 0 || (desc->kernel_count && !desc->kernels) || desc->repeat_count < 0)
         why = TLI_RULE(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT);
     if (desc->in_flight < 0) why = TLI_RULE(IN_FLIGHT_MUST_BE_NOT_NEGATIVE);
+    if (desc->first_micro_batch < 0) why = TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE);
     if (desc->inference != 0 && desc->inference != 1) why = TLI_RULE(INFERENCE_MUST_BE_0_OR_1);
     if (desc->checkpoints && desc->inference) why = TLI_RULE(CHECKPOINTS_FORWARD_ONLY_RUN_HAS_NONE);
     if ((desc->plan || desc->checkpoints) &&
@@ -57946,7 +58022,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (result) return result;
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;
-    if (run->repeat_count > INT32_MAX / run->slot_count)
+    if (run->repeat_count > (INT32_MAX - desc->first_micro_batch) / run->slot_count)
         return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN),
                         TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
     run->next_step = desc->first_step;
@@ -58848,6 +58924,197 @@ TLI_IMPL tl_result tl_load_run(tl_run *run, const void *data, size_t length) {
     tli_walk_run(&s);
     return s.result ? tli_abort_pass(run, s.result) : TL_OK;
 }
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- sums over ranks --
+//
+// A ring of p replicas; each range is cut in p shards. In turn t of the scatter replica g sends shard g - t on and
+// adds what it has to the shard g - t - 1 that arrives, modulo p; in turn t of the gather it sends shard g + 1 - t:
+//
+//     p = 3          scatter: 0     1                 gather: 0     1
+//     replica 0      s0 ->        s2 + g2 ->  s1 done     s1 ->   s0 ->
+//     replica 1      s1 ->        s0 + g0 ->  s2 done     s2 ->   s1 ->
+//     replica 2      s2 ->        s1 + g1 ->  s0 done     s0 ->   s2 ->
+//
+// Shards travel in pieces, and what arrives to be added waits in a buffer of one piece.
+
+// Some of a range.
+typedef struct tli_shard_piece {
+    float   *at;
+    uint64_t count;
+} tli_shard_piece;
+
+static int32_t tli_count_stages(const tl_run *run) {
+    return run->compiled && run->compiled->rank_count > 1 ? run->compiled->rank_count : 1;
+}
+
+static int32_t tli_count_replicas(const tl_run *run) {
+    return run->messages ? run->messages->transport->rank_count / tli_count_stages(run) : 1;
+}
+
+static int32_t tli_find_replica(const tl_run *run) {
+    return run->messages ? run->messages->transport->rank / tli_count_stages(run) : 0;
+}
+
+// The rank of the replica `by` places further in the ring.
+static int32_t tli_find_ring_rank(const tl_run *run, int32_t by) {
+    int32_t count = tli_count_replicas(run), stages = tli_count_stages(run);
+    int32_t replica = (tli_find_replica(run) + by + count) % count;
+    return replica * stages + run->messages->transport->rank % stages;
+}
+
+// Where a shard of so many elements begins.
+static uint64_t tli_shard_start(uint64_t count, uint64_t replicas, uint64_t shard) {
+    uint64_t rest = count % replicas;
+    return count / replicas * shard + (shard < rest ? shard : rest);
+}
+
+static tli_shard_piece tli_find_piece(const tl_run *run, const tl_state *state, int32_t shard, uint64_t piece) {
+    uint64_t replicas = (uint64_t)tli_count_replicas(run), count = state->bytes / 4;
+    uint64_t at = (uint64_t)((shard % (int32_t)replicas + (int32_t)replicas) % (int32_t)replicas);
+    uint64_t first = tli_shard_start(count, replicas, at) + piece * TLI_PIECE_COUNT;
+    uint64_t end = tli_shard_start(count, replicas, at + 1);
+    tli_shard_piece found;
+    found.at = (float *)state->host + (first < end ? first : end);
+    found.count = first < end ? end - first : 0;
+    if (found.count > TLI_PIECE_COUNT) found.count = TLI_PIECE_COUNT;
+    return found;
+}
+
+// The pieces that the present turn sends and receives.
+static void tli_find_turn_pieces(const tl_run *run, const tli_reduction *r, tli_shard_piece *sent,
+                                 tli_shard_piece *received) {
+    const tl_state *state = &run->desc.states[r->state];
+    int32_t shard = tli_find_replica(run) - r->turn + (r->parts & TLI_REDUCE_SCATTER ? 0 : 1);
+    *sent = tli_find_piece(run, state, shard, r->piece);
+    *received = tli_find_piece(run, state, shard - 1, r->piece);
+}
+
+static tl_result tli_begin_piece(tl_run *run, tli_reduction *r, tli_shard_piece sent, tli_shard_piece received) {
+    const tl_transport *transport = run->messages->transport;
+    void *to = r->parts & TLI_REDUCE_SCATTER ? r->values : received.at;
+    tl_result result = TL_OK;
+    r->is_begun = 1;
+    if (received.count)
+        result = transport->receive(transport->self, tli_find_ring_rank(run, -1), 0, to, 4 * received.count,
+                                    &r->requests[1]);
+    if (!result && sent.count)
+        result = transport->send(transport->self, tli_find_ring_rank(run, 1), 0, sent.at, 4 * sent.count,
+                                 &r->requests[0]);
+    if (!result) run->report.sent_bytes += 4 * sent.count;
+    if (!result) run->report.received_bytes += 4 * received.count;
+    return result;
+}
+
+static tl_result tli_poll_piece(tl_run *run, tli_reduction *r) {
+    const tl_transport *transport = run->messages->transport;
+    tl_result sent = tli_poll_request(transport, &r->requests[0]);
+    tl_result received = tli_poll_request(transport, &r->requests[1]);
+    if (sent && sent != TL_NOT_READY) return sent;
+    return received ? received : sent;
+}
+
+// Go on to the next piece, turn, part or range; r->parts is 0 at the end.
+static void tli_pass_piece(tl_run *run, tli_reduction *r) {
+    uint64_t replicas = (uint64_t)tli_count_replicas(run), count;
+    r->is_begun = 0;
+    r->piece++;
+    if (r->state < run->desc.state_count) {
+        count = run->desc.states[r->state].bytes / 4;
+        if (r->piece * TLI_PIECE_COUNT < count / replicas + 1) return;
+    }
+    r->piece = 0;
+    if (++r->turn < (int32_t)replicas - 1) return;
+    r->turn = 0;
+    if (r->parts == (TLI_REDUCE_SCATTER | TLI_REDUCE_GATHER)) {
+        r->parts = TLI_REDUCE_GATHER;
+        return;
+    }
+    r->parts = r->asked;
+    r->state++;
+}
+
+// Go to the next range of the kind; 0 = there is none.
+static int tli_find_next_state(const tl_run *run, tli_reduction *r) {
+    while (r->state < run->desc.state_count && run->desc.states[r->state].kind != r->kind) r->state++;
+    return r->state < run->desc.state_count;
+}
+
+static tl_result tli_move_reduction(tl_run *run, tli_reduction *r) {
+    tl_result result = TL_OK;
+    uint64_t i;
+    while (!result && tli_find_next_state(run, r)) {
+        tli_shard_piece sent, received;
+        tli_find_turn_pieces(run, r, &sent, &received);
+        if (!r->is_begun) result = tli_begin_piece(run, r, sent, received);
+        if (!result) result = tli_poll_piece(run, r);
+        if (result) break;
+        for (i = 0; i < received.count && r->parts & TLI_REDUCE_SCATTER; i++)
+            received.at[i] = r->values[i] + received.at[i];
+        tli_pass_piece(run, r);
+    }
+    return result;
+}
+
+static tl_result tli_check_reduction(tl_run *run, tli_function function, tl_state_kind kind) {
+    tli_rule why = TLI_NO_RULE;
+    int32_t i;
+    if (!tli_is_below((int64_t)kind, TL_STATE_COUNT)) why = TLI_RULE(REDUCED_KIND_UNKNOWN);
+    else if (run->active || run->in_plan) why = TLI_RULE(RUN_PASS_IS_UNDER_WAY);
+    else if (!run->messages) why = TLI_RULE(REDUCTION_NEEDS_TRANSPORT);
+    for (i = 0; i < run->desc.state_count && !why; i++)
+        if (run->desc.states[i].kind == kind && run->desc.states[i].bytes % 4) why = TLI_RULE(REDUCED_RANGES_ARE_F32);
+    return why ? tli_fail(run->env, TL_ERROR_INVALID_ARG, function, why) : TL_OK;
+}
+
+// Begin, or go on with, a reduction of these parts.
+static tl_result tli_reduce(tl_run *run, tli_function function, tl_state_kind kind, int32_t parts) {
+    tli_reduction *r = run->reduction;
+    tl_result result = tli_check_reduction(run, function, kind);
+    if (result) return result;
+    if (r && (r->kind != kind || r->asked != parts))
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(REDUCTION_IS_UNDER_WAY));
+    if (tli_count_replicas(run) == 1) return TL_OK;
+    if (!r) {
+        r = run->reduction = (tli_reduction *)tli_alloc_array(run->env, 1, sizeof *r);
+        if (!r) return tli_fail(run->env, TL_ERROR_NO_MEMORY, function, TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+        r->kind = kind;
+        r->parts = r->asked = parts;
+        r->requests[0] = r->requests[1] = TLI_NO_REQUEST;
+    }
+    result = tli_move_reduction(run, r);
+    if (result == TL_NOT_READY) return result;
+    tli_stop_reduction(run);
+    return result ? tli_fail_peer(run, result, tli_find_ring_rank(run, -1), -1) : TL_OK;
+}
+
+TLI_IMPL tl_result tl_reduce_run(tl_run *run, tl_state_kind kind) {
+    TL_ASSERT(run);
+    return tli_reduce(run, TLI_IN(REDUCE_RUN), kind, TLI_REDUCE_SCATTER | TLI_REDUCE_GATHER);
+}
+
+TLI_IMPL tl_result tl_scatter_run(tl_run *run, tl_state_kind kind) {
+    TL_ASSERT(run);
+    return tli_reduce(run, TLI_IN(SCATTER_RUN), kind, TLI_REDUCE_SCATTER);
+}
+
+TLI_IMPL tl_result tl_gather_run(tl_run *run, tl_state_kind kind) {
+    TL_ASSERT(run);
+    return tli_reduce(run, TLI_IN(GATHER_RUN), kind, TLI_REDUCE_GATHER);
+}
+
+TLI_IMPL void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes) {
+    uint64_t replicas, shard, count;
+    TL_ASSERT(run && offset && bytes && state >= 0 && state < run->desc.state_count);
+    replicas = (uint64_t)tli_count_replicas(run);
+    shard = ((uint64_t)tli_find_replica(run) + 1) % replicas;
+    count = run->desc.states[state].bytes / 4;
+    *offset = 4 * tli_shard_start(count, replicas, shard);
+    *bytes = 4 * tli_shard_start(count, replicas, shard + 1) - *offset;
+}
+#endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 

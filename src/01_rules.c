@@ -186,7 +186,10 @@
     X(CHOOSE_REPLICAS, "tl_choose_replicas") \
     X(PLAN_PLACEMENT, "tl_plan_placement") \
     X(PLAN_PARALLEL, "tl_plan_parallel") \
-    X(COMPILE_RANKS, "tl_compile_ranks")
+    X(COMPILE_RANKS, "tl_compile_ranks") \
+    X(REDUCE_RUN, "tl_reduce_run") \
+    X(SCATTER_RUN, "tl_scatter_run") \
+    X(GATHER_RUN, "tl_gather_run")
 
 // -- errors: rules --
 //
@@ -1215,7 +1218,11 @@
     X(TRANSPORT_FUNCTIONS_MISSING, "transport: a function is missing", "") \
     X(TRANSPORT_RANK_OUT_OF_RANGE, "transport: rank must be from 0 to rank_count - 1", "") \
     X(TRANSPORT_RANK_HAS_ANOTHER_STAGE, "transport: this rank has another stage than the compiled plan", "") \
-    X(TRANSPORT_NEEDS_HOST_VISIBLE, "transport: the host must see the memory of the backend", "")
+    X(TRANSPORT_NEEDS_HOST_VISIBLE, "transport: the host must see the memory of the backend", "") \
+    X(REDUCED_KIND_UNKNOWN, "kind: unknown state kind", "") \
+    X(REDUCTION_NEEDS_TRANSPORT, "run: has no transport", "") \
+    X(REDUCED_RANGES_ARE_F32, "states: ranges that are summed hold f32: 4 bytes each", "") \
+    X(REDUCTION_IS_UNDER_WAY, "run: another sum over ranks is under way", "")
 
 // -- errors: rules of [13] TRACE --
 

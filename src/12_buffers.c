@@ -259,6 +259,7 @@ struct tl_run {
     int32_t         defers;          // 1 = what is freed is given back later
     int32_t         waits_for;       // after TL_NOT_READY: index of the step that must be finished; -1 = none
     struct tli_messages *messages;   // with other ranks; NULL = none
+    struct tli_reduction *reduction; // under way; NULL = none
     struct tli_begun *begun;         // [begun_count] calls that were set aside (tli_set_aside)
     int32_t         begun_count;
     tli_touched    *touched;

@@ -22,6 +22,21 @@ typedef struct tli_messages {
 
 enum { TLI_NO_REQUEST = -1 };
 
+// A sum over ranks under way (12_reduce.c).
+enum { TLI_PIECE_COUNT = 4096 };  // elements
+enum { TLI_REDUCE_SCATTER = 1, TLI_REDUCE_GATHER = 2 };
+
+typedef struct tli_reduction {
+    int32_t  parts;                 // TLI_REDUCE_ bits that are left; 0 = none is under way
+    int32_t  asked;                 // the bits it began with
+    tl_state_kind kind;
+    int32_t  state, turn;
+    uint64_t piece;
+    int32_t  is_begun;              // 1 = the messages of this piece are under way
+    int32_t  requests[2];           // sent, received
+    float    values[TLI_PIECE_COUNT];
+} tli_reduction;
+
 static tl_result tli_poll_request(const tl_transport *transport, int32_t *request) {
     tl_result result;
     if (*request == TLI_NO_REQUEST) return TL_OK;
@@ -173,8 +188,17 @@ static tl_result tli_open_messages(tl_run *run) {
     return compiled && compiled->rank_count > 1 ? tli_number_messages(run, m) : TL_OK;
 }
 
+static void tli_stop_reduction(tl_run *run) {
+    tli_reduction *r = run->reduction;
+    int32_t i;
+    for (i = 0; r && i < 2; i++) tli_cancel_request(run->messages->transport, &r->requests[i]);
+    tli_release(run->env, r);
+    run->reduction = NULL;
+}
+
 static void tli_close_messages(tl_run *run) {
     if (!run->messages) return;
+    tli_stop_reduction(run);
     tli_end_greeting(run->messages);
     tli_release(run->env, run->messages->numbers);
     tli_release(run->env, run->messages);

@@ -120,6 +120,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
     if (desc->kernel_count < 0 || (desc->kernel_count && !desc->kernels) || desc->repeat_count < 0)
         why = TLI_RULE(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT);
     if (desc->in_flight < 0) why = TLI_RULE(IN_FLIGHT_MUST_BE_NOT_NEGATIVE);
+    if (desc->first_micro_batch < 0) why = TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE);
     if (desc->inference != 0 && desc->inference != 1) why = TLI_RULE(INFERENCE_MUST_BE_0_OR_1);
     if (desc->checkpoints && desc->inference) why = TLI_RULE(CHECKPOINTS_FORWARD_ONLY_RUN_HAS_NONE);
     if ((desc->plan || desc->checkpoints) &&
@@ -1134,7 +1135,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (result) return result;
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;
-    if (run->repeat_count > INT32_MAX / run->slot_count)
+    if (run->repeat_count > (INT32_MAX - desc->first_micro_batch) / run->slot_count)
         return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN),
                         TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
     run->next_step = desc->first_step;

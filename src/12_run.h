@@ -75,7 +75,8 @@ typedef struct tl_kernel_call {
     tl_step_kind      kind;            // FORWARD, FORWARD_INPLACE, FORWARD_SAVE, BACKWARD
     int32_t           recompute;       // 1 = this forward ran before in this pass
     int32_t           outputs_ready;   // FORWARD_SAVE: 1 = the outputs are resident: make saved only
-    int32_t           micro_batch;     // from 0; in slot s of pass k of a plan with n slots: k x n + s
+    int32_t           micro_batch;     // in slot s of pass k of a plan with n slots: first + k x n + s,
+                                       // first as in tl_run_desc.first_micro_batch
     uint64_t          step;            // training step
     uint64_t          seed;            // the same in all calls of this node in this pass
     tl_precision      precision;       // element size of the buffers; mixed: see their formats
@@ -316,6 +317,8 @@ typedef struct tl_run_desc {
     const tl_transport *transport;    // of the plan of a rank (tl_compile_ranks), and of tl_reduce_run;
                                       // must outlive the run. Rank r of it has stage r % rank_count. For
                                       // backends whose memory the host sees. 0 = one rank
+    int32_t     first_micro_batch;    // >= 0: number of the first one of a training step; replica g of those that
+                                      // share a batch has g times as many as one takes (tl_reduce_run)
     int32_t     may_split;            // 1 = the batch of `graph` may be split, as in tl_compile_desc
     uint64_t    split_cost;           // as in tl_compile_desc
 
@@ -467,7 +470,8 @@ typedef struct tl_run_step {
 
 // Begin a pass: drop the results of the last one, reset the peaks.
 //
-//   micro_batch   that of slot 0; the other slots have the next ones. With 0 a new training step begins
+//   micro_batch   that of slot 0; the other slots have the next ones. With desc.first_micro_batch a new training
+//                 step begins
 TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 
 // Yield the next step. After the last one *done is 1 and *step is empty, and the pass has been checked and
@@ -571,6 +575,45 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 // Cost:    the bytes, and in a pass a replay of the plan.
 TLDEF tl_result tl_save_run(tl_run *run, tl_sink sink);
 TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+// -- sums over ranks --
+//
+// Ranks of a transport that have the same stage are replicas: rank = replica x stages + stage, and without
+// tl_compile_ranks each rank is one. They run the same plan on other micro-batches; after a training step
+//
+//     tl_run_plan                                   gradients of the micro-batches of this rank
+//     tl_reduce_run(run, TL_STATE_GRADIENT)         the sum over all replicas, on each
+//     your optimizer, on all weights, with the sum divided by what the loss divides by
+//
+// or, so that each replica keeps the optimizer's state of a shard only (ZeRO 1):
+//
+//     tl_scatter_run(run, TL_STATE_GRADIENT)        the sum, in the shard of this replica (tl_find_run_shard)
+//     your optimizer, on that shard of the weights
+//     tl_gather_run(run, TL_STATE_PARAMETER)        the shards of the others
+//
+// The ranges are those of desc.states, of f32, the same on all replicas. Each is cut in as many shards as there are
+// replicas, the first ones longer by an element where that leaves a rest; replica g has shard g + 1, the last one
+// shard 0. An element of shard c is ((s[c] + s[c + 1]) + s[c + 2]) + .., from replica c on around the ring: the same
+// bits on every replica, in every run, over every transport, but not those of one process, which adds micro-batch
+// after micro-batch.
+//
+// All of them answer TL_NOT_READY and are called again until they do not; between passes only. After an error the
+// ranges hold sums of some of the replicas.
+//
+// Errors:  TL_ERROR_INVALID_ARG: no transport, a pass or another sum is under way, ranges that are no f32;
+//          TL_ERROR_PEER_LOST and what else the transport answers; TL_ERROR_NO_MEMORY.
+// Cost:    each replica sends (p - 1) / p of the bytes in tl_scatter_run and in tl_gather_run, twice that in
+//          tl_reduce_run. 16 KiB of memory while it lasts.
+// Source:  Patarasuk, Yuan, Bandwidth optimal all-reduce algorithms, 2009; Rajbhandari et al., ZeRO, 2020,
+//          arXiv:1910.02054, section 5.
+TLDEF tl_result tl_reduce_run(tl_run *run, tl_state_kind kind);
+TLDEF tl_result tl_scatter_run(tl_run *run, tl_state_kind kind);
+TLDEF tl_result tl_gather_run(tl_run *run, tl_state_kind kind);
+
+// Find the shard of desc.states[state] that this replica has after tl_scatter_run; all of it with one replica.
+TLDEF void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes);
+#endif
 
 // Report the last pass; and the plan of a run: the one given or made, or the record of the last online pass
 // (before the first, of the one that tl_init_run tried out), which is valid until the next pass. So is that

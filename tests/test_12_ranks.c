@@ -10,6 +10,7 @@
 #include "../tl_strategy.h"
 #include "../examples/transport_threads.h"
 #include "support/support.h"
+#include "support/texts.h"
 #include "support/random_graph.h"
 #include "support/run_support.h"
 #include "support/run_bed.h"
@@ -174,7 +175,7 @@ static void gradients_are_those_of_one_process(void **state) {
     static crew c;
     static uint64_t expected[MIXER_NODES];
     tl_random random;
-    long round, rounds = SOAK_TIMES(150), ran = 0, tight = 0, relayed = 0, remade = 0;
+    long round, rounds = SOAK_TIMES(400), ran = 0, tight = 0, relayed = 0, remade = 0;
     (void)state;
     random.state = 1;
     for (round = 0; round < rounds; round++) {
@@ -225,9 +226,316 @@ static void gradients_are_those_of_one_process(void **state) {
     assert_true(ran > rounds / 3 && tight > ran / 10 && remade > tight / 4);
 }
 
+// -- sums over ranks --
+
+enum { MOST_REPLICAS = 4, MOST_FLOATS = 20000 };
+
+typedef struct circle {
+    threads_hub  hub;
+    tl_transport transports[2 * MOST_REPLICAS];
+    bed          beds[2 * MOST_REPLICAS];
+    tl_state     states[2 * MOST_REPLICAS][3];
+    float       *values[2 * MOST_REPLICAS][3];
+    int32_t      count, stages;
+} circle;
+
+static const char *const pair =
+    "tlg 1\n"
+    "node 0 x input fwd=0 bwd=0 out=16 needs=none in=-\n"
+    "node 1 a op fwd=1 bwd=1 out=16 needs=none in=0\n"
+    "node 2 b op fwd=1 bwd=1 out=16 needs=none in=1 keep\n";
+
+static float some_value(int32_t rank, int32_t state, uint64_t i) {
+    return (float)((tl_mix_u64((uint64_t)rank * 10 + (uint64_t)state, i) >> 40) % 20011) / 97.0f - 100.0f;
+}
+
+// Ranks of `stages` stages, each with two ranges of gradients and one of weights. ranks: with several stages.
+static void circle_open(circle *c, const tl_graph *graph, const tl_compiled_ranks *ranks, int32_t replicas, int32_t stages,
+                        const uint64_t *counts, uint64_t poll_limit) {
+    threads_hub_desc desc;
+    int32_t r, s;
+    uint64_t i;
+    memset(&desc, 0, sizeof desc);
+    c->stages = stages;
+    desc.rank_count = c->count = replicas * stages;
+    desc.poll_limit = poll_limit;
+    assert_true(threads_hub_open(&c->hub, &desc));
+    for (r = 0; r < c->count; r++) {
+        bed *b = &c->beds[r];
+        c->transports[r] = threads_hub_join(&c->hub, r);
+        bed_open(b, graph, 0, 0, 1);
+        for (s = 0; s < 3; s++) {
+            c->values[r][s] = (float *)malloc((size_t)counts[s] * sizeof(float) + 4);
+            for (i = 0; i < counts[s]; i++) c->values[r][s][i] = some_value(r, s, i);
+            c->states[r][s].node = -1;
+            c->states[r][s].kind = s == 1 ? TL_STATE_PARAMETER : TL_STATE_GRADIENT;
+            c->states[r][s].host = c->values[r][s];
+            c->states[r][s].bytes = counts[s] * sizeof(float);
+        }
+        b->desc.states = c->states[r];
+        b->desc.state_count = 3;
+        b->desc.transport = &c->transports[r];
+        b->desc.load = load;
+        if (ranks) b->desc.compiled = &ranks->ranks[r % stages].compiled;
+        bed_must_init(b);
+    }
+}
+
+static void circle_close(circle *c) {
+    int32_t r, s;
+    for (r = 0; r < c->count; r++) {
+        bed_close(&c->beds[r]);
+        for (s = 0; s < 3; s++) free(c->values[r][s]);
+    }
+    threads_hub_close(&c->hub);
+}
+
+static void circle_turn(circle *c, tl_random *random, tl_result (*call)(tl_run *, tl_state_kind), tl_state_kind kind) {
+    int32_t done[2 * MOST_REPLICAS] = { 0 }, left = c->count;
+    while (left) {
+        int32_t r = random_count(random, 0, c->count - 1);
+        tl_result result;
+        if (done[r]) continue;
+        result = call(c->beds[r].run, kind);
+        if (result == TL_NOT_READY) continue;
+        if (result) fail_msg("rank %d: %s", (int)r, c->beds[r].env.error.text);
+        done[r] = 1;
+        left--;
+    }
+}
+
+// The sum of an element in the order that is documented.
+static float ring_sum(const circle *c, int32_t stage, int32_t state, uint64_t count, uint64_t i) {
+    int32_t replicas = c->count / c->stages, shard = 0, k;
+    uint64_t first = 0;
+    float sum;
+    for (; shard < replicas; shard++) {
+        uint64_t length = count / (uint64_t)replicas + ((uint64_t)shard < count % (uint64_t)replicas);
+        if (i < first + length) break;
+        first += length;
+    }
+    sum = some_value(shard * c->stages + stage, state, i);
+    for (k = 1; k < replicas; k++) sum = sum + some_value((shard + k) % replicas * c->stages + stage, state, i);
+    return sum;
+}
+
+static void sums_have_the_bits_of_the_documented_order(void **state) {
+    static circle c;
+    tl_random random;
+    tl_graph graph = graph_of(pair);
+    int round;
+    (void)state;
+    random.state = 3;
+    for (round = 0; round < 40; round++) {
+        tl_env env;
+        tl_ranks_desc desc;
+        tl_compiled_ranks ranks;
+        int32_t replicas = random_count(&random, 1, MOST_REPLICAS), stages = random_count(&random, 1, 2), r, s;
+        uint64_t counts[3], i, scattered[2 * MOST_REPLICAS][2];
+        memset(&env, 0, sizeof env);
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.rank_count = stages;
+        desc.micro_batch_count = 1;
+        if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
+        for (s = 0; s < 3; s++) counts[s] = random_chance(&random, 40) ? (uint64_t)random_count(&random, 0, 9) : (uint64_t)random_count(&random, 1, MOST_FLOATS);
+        circle_open(&c, &graph, &ranks, replicas, stages, counts, 0);
+        if (round % 2) circle_turn(&c, &random, tl_reduce_run, TL_STATE_GRADIENT);
+        else circle_turn(&c, &random, tl_scatter_run, TL_STATE_GRADIENT);
+        for (r = 0; r < c.count; r++)
+            for (s = 0; s < 3; s++) {
+                uint64_t offset = 0, bytes = counts[s] * sizeof(float);
+                if (round % 2 == 0) tl_find_run_shard(c.beds[r].run, s, &offset, &bytes);
+                if (s == 1) {
+                    scattered[r][0] = offset / 4;
+                    scattered[r][1] = bytes / 4;
+                    for (i = 0; i < counts[s]; i++) assert_true(c.values[r][s][i] == some_value(r, s, i));
+                    continue;
+                }
+                for (i = offset / 4; i < (offset + bytes) / 4; i++) {
+                    float sum = ring_sum(&c, r % stages, s, counts[s], i);
+                    assert_memory_equal(&sum, &c.values[r][s][i], sizeof sum);
+                }
+            }
+        if (round % 2 == 0) {   // each changes its shard of the weights; then all have all of them
+            for (r = 0; r < c.count; r++)
+                for (i = 0; i < scattered[r][1]; i++) c.values[r][1][scattered[r][0] + i] = (float)(r % stages) + (float)i / 64;
+            circle_turn(&c, &random, tl_gather_run, TL_STATE_PARAMETER);
+            for (r = 0; r < c.count; r++)
+                assert_memory_equal(c.values[r][1], c.values[r % stages][1], (size_t)counts[1] * sizeof(float));
+        }
+        circle_close(&c);
+        tl_free_compiled_ranks(&env, &ranks);
+    }
+    tl_free_graph(NULL, &graph);
+}
+
+// -- lost peers, and what cannot be --
+
+// Ranks stop at random moments: every other one gets "peer lost" or ends, none waits for good, nothing is lost.
+static void a_lost_rank_is_told_to_all(void **state) {
+    static crew c;
+    tl_random random;
+    long round, rounds = SOAK_TIMES(50), told = 0;
+    (void)state;
+    random.state = 9;
+    for (round = 0; round < rounds; round++) {
+        tl_env env;
+        tl_graph graph;
+        tl_ranks_desc desc;
+        tl_compiled_ranks ranks;
+        int32_t victim, ended[MOST_RANKS] = { 0 }, left, r;
+        long until = random_count(&random, 0, 60), turns = 0;
+        memset(&env, 0, sizeof env);
+        memset(&desc, 0, sizeof desc);
+        if (random_graph(&env, &random, 20, &graph)) fail_msg("%s", env.error.text);
+        desc.graph = &graph;
+        desc.rank_count = 3;
+        desc.micro_batch_count = 4;
+        desc.work_limit = 1000000;
+        if (count_nodes(&graph) < 3) { tl_free_graph(&env, &graph); continue; }
+        if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
+        crew_open(&c, &graph, &ranks, round % 2 ? 5000 : 0);
+        victim = random_count(&random, 0, c.count - 1);
+        for (r = 0; r < c.count; r++) hands_start_step(&c.hands[r]);
+        left = c.count;
+        while (left) {
+            tl_result result;
+            r = random_count(&random, 0, c.count - 1);
+            if (ended[r]) continue;
+            if (++turns > 200000) fail_msg("%s", "a rank waits for good");
+            if (r == victim && turns > until) {     // it ends; with odd rounds without a word
+                tl_reset_run(c.beds[r].run);
+                if (round % 2 == 0) threads_hub_leave(&c.hub, r);
+                ended[r] = 1;
+                left--;
+                continue;
+            }
+            result = tl_run_plan(c.beds[r].run);
+            if (result == TL_NOT_READY) continue;
+            if (result) {
+                assert_int_equal(result, TL_ERROR_PEER_LOST);
+                assert_non_null(strstr(c.beds[r].env.error.text, "peer lost"));
+                if (round % 2 == 0) threads_hub_leave(&c.hub, r);
+                told++;
+            }
+            ended[r] = 1;
+            left--;
+        }
+        crew_close(&c);
+        tl_free_compiled_ranks(&env, &ranks);
+        tl_free_graph(&env, &graph);
+    }
+    printf("%ld ranks were told that a peer is lost\n", told);
+    assert_true(told > rounds / 2);
+}
+
+static void ranks_with_other_plans_are_told_so(void **state) {
+    static crew c;
+    tl_env env;
+    tl_graph graph = graph_of(pair);
+    tl_ranks_desc desc;
+    tl_compiled_ranks ranks, others;
+    tl_result results[2] = { TL_NOT_READY, TL_NOT_READY };
+    int32_t r;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &graph;
+    desc.rank_count = 2;
+    desc.micro_batch_count = 2;
+    assert_int_equal(tl_compile_ranks(&env, &desc, &ranks), TL_OK);
+    desc.pipeline = TL_PIPELINE_GPIPE;
+    desc.micro_batch_count = 3;
+    assert_int_equal(tl_compile_ranks(&env, &desc, &others), TL_OK);
+    assert_true(ranks.hash != others.hash);
+    crew_open(&c, &graph, &ranks, 0);
+    bed_close(&c.beds[1]);
+    bed_open(&c.beds[1], &graph, 0, 0, 1);
+    hands_open(&c.hands[1], &c.beds[1], &graph);
+    c.beds[1].desc.compiled = &others.ranks[1].compiled;
+    c.beds[1].desc.transport = &c.transports[1];
+    c.beds[1].desc.load = load;
+    bed_must_init(&c.beds[1]);
+    while (results[0] == TL_NOT_READY || results[1] == TL_NOT_READY)
+        for (r = 0; r < 2; r++)
+            if (results[r] == TL_NOT_READY) results[r] = tl_run_plan(c.beds[r].run);
+    for (r = 0; r < 2; r++) {
+        assert_int_equal(results[r], TL_ERROR_MISMATCH);
+        assert_non_null(strstr(c.beds[r].env.error.text, "has other plans"));
+    }
+    crew_close(&c);
+    tl_free_compiled_ranks(&env, &ranks);
+    tl_free_compiled_ranks(&env, &others);
+    tl_free_graph(NULL, &graph);
+}
+
+static void bad_descs_are_refused(void **state) {
+    static const int32_t falling[2] = { 3, 2 }, short_ends[2] = { 1, 3 }, outside[2] = { 2, 4 };
+    static const struct { int32_t ranks, batches; const int32_t *ends; int pipeline; const char *says; } rows[] = {
+        { 0, 1, NULL, 0, "rank_count: must be > 0" },      { 4, 1, NULL, 0, "rank_count: more ranks than nodes" },
+        { 2, 0, NULL, 0, "micro_batch_count: must be" },   { 2, 65536, NULL, 0, "micro_batch_count: must be" },
+        { 2, 1, falling, 0, "ends: must rise" },           { 2, 1, short_ends, 0, "ends: must rise" },
+        { 2, 1, outside, 0, "ends: must rise" },           { 2, 1, NULL, TL_PIPELINE_INTERLEAVED, "pipeline: must be" },
+        { 2, 1, NULL, 77, "pipeline: must be" },
+    };
+    tl_graph graph = graph_of(pair);
+    size_t i;
+    (void)state;
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        tl_env env = silent_env();
+        tl_ranks_desc desc;
+        tl_compiled_ranks ranks;
+        memset(&desc, 0, sizeof desc);
+        memset(&ranks, 1, sizeof ranks);
+        desc.graph = &graph;
+        desc.rank_count = rows[i].ranks;
+        desc.micro_batch_count = rows[i].batches;
+        desc.ends = rows[i].ends;
+        desc.pipeline = (tl_pipeline)rows[i].pipeline;
+        assert_int_equal(tl_compile_ranks(&env, &desc, &ranks), TL_ERROR_INVALID_ARG);
+        if (!strstr(env.error.text, rows[i].says)) fail_msg("row %d: %s", (int)i, env.error.text);
+        assert_true(is_zero(&ranks, sizeof ranks));
+    }
+    tl_free_graph(NULL, &graph);
+}
+
+// Whatever allocation fails, the answer is "no memory" or the same plans, and nothing leaks.
+static void failing_memory_loses_nothing(void **state) {
+    tl_graph graph = graph_of(pair);
+    long at, failures = 0;
+    (void)state;
+    for (at = 0;; at++) {
+        failing_alloc f = { 0, 0, 0, 0 };
+        tl_env env = failing_env(&f, at);
+        tl_ranks_desc desc;
+        tl_compiled_ranks ranks;
+        tl_result result;
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.rank_count = 2;
+        desc.micro_batch_count = 2;
+        desc.budget_bytes = 70;
+        result = tl_compile_ranks(&env, &desc, &ranks);
+        if (result) assert_int_equal(result, TL_ERROR_NO_MEMORY);
+        tl_free_compiled_ranks(&env, &ranks);
+        assert_int_equal(f.live, 0);
+        if (!result) break;
+        failures++;
+    }
+    printf("%ld failures\n", failures);
+    assert_true(failures > 20);
+    tl_free_graph(NULL, &graph);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_those_of_one_process),
+        cmocka_unit_test(sums_have_the_bits_of_the_documented_order),
+        cmocka_unit_test(a_lost_rank_is_told_to_all),
+        cmocka_unit_test(ranks_with_other_plans_are_told_so),
+        cmocka_unit_test(bad_descs_are_refused),
+        cmocka_unit_test(failing_memory_loses_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
