@@ -3835,8 +3835,11 @@ typedef struct tl_ranks_desc {
                                    // node_count; 0 = chosen by tl_plan_partition
     int32_t  inference;            // 1 = forward only
     uint64_t budget_bytes;         // of each rank: its arena and its part of the base; 0 = no limit
-    double   gradient_ratio;       // the base of a rank is the weights of its nodes times
+    double   gradient_ratio;       // the base of a rank is base_bytes and the weights of its nodes times
     double   optimizer_ratio;      // 1 + gradient_ratio + optimizer_ratio (tl_find_base_bytes)
+    uint64_t base_bytes;           // of every rank
+    int32_t  weights_apart;        // 1 = the base is base_bytes alone: the budget is without weights
+    int32_t  keep_all;             // 1 = nothing runs again
     uint64_t alignment_bytes;      // of the places, a power of two; 0 = 1
     uint64_t block_bytes;          // arenas are cut as in tl_places_desc; 0 = not
     const tl_link *link;           // between neighbours; 0 = messages take no time
@@ -4831,7 +4834,7 @@ typedef struct tl_run_report {
     int32_t  limiting_node;       // TL_ERROR_OVER_BUDGET: the node that needs needed_bytes; else -1
     uint64_t needed_bytes;        // least budget with which that step fits
     int32_t  convert_count;       // forwards and backwards of nodes that the run converted itself
-    int32_t  worker_count;        // that ran: 1, whatever the strategy asks for
+    int32_t  worker_count;        // ranks of the transport; 1 without one, whatever the strategy asks for
     int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges,
                                   // one a member and block of a fused node
     uint64_t planned_bank_bytes[TL_MOST_BANKS];  // as planned_taken_bytes, in each bank of the device
@@ -6687,7 +6690,7 @@ static size_t tli_finish(tli_writer *w) {
     X(STRATEGY_MODE_EAGER_HAS_NO_PLAN, \
       "strategy.mode: eager decides in the run; lazy and hybrid have a plan", "") \
     X(STRATEGY_PARALLELISM_ONE_WORKER, \
-      "strategy.parallelism: model and pipeline need several workers; this version plans for one", "") \
+      "strategy.parallelism: model and pipeline are planned by tl_compile_ranks", "") \
     X(PRECISION_FIELD_IS_NOT_READ, \
       "precision: criterion, objective and evaluate must be 0, the schemes f32, f16 and bf16", "") \
     X(MAY_SPLIT_MUST_BE_0_OR_1, "may_split: must be 0 or 1", "") \
@@ -6711,7 +6714,8 @@ static size_t tli_finish(tli_writer *w) {
     X(NO_MEMORY_FOR_RANKS, "no memory to plan ranks", "") \
     X(MICRO_BATCH_COUNT_OF_RANKS, "micro_batch_count: must be from 1 to 65535", "") \
     X(PIPELINE_OF_RANKS, "pipeline: must be 1f1b or gpipe", "") \
-    X(INFERENCE_MUST_BE_0_OR_1_OF_RANKS, "inference: must be 0 or 1 for ranks", "") \
+    X(FLAGS_OF_RANKS_MUST_BE_0_OR_1, "inference, weights_apart, keep_all: must be 0 or 1", "") \
+    X(BASE_OF_RANK_DOES_NOT_FIT_64, "base_bytes: with the weights of a rank it must fit 64 bits", "") \
     X(RANKS_MORE_THAN_NODES, "rank_count: more ranks than nodes", "") \
     X(ENDS_MUST_RISE, "ends: must rise to node_count, with a node that is no input in every stage", "") \
     X(STAGE_DOES_NOT_FIT, "budget_bytes: no plan of a stage fits %0 bytes; the least found is %1", \
@@ -6870,7 +6874,7 @@ static size_t tli_finish(tli_writer *w) {
       "strategy.memory: this version runs standard, pooled and minimal-peak", "") \
     X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \
     X(STRATEGY_PARALLELISM_THIS_VERSION_RUNS, \
-      "strategy.parallelism: model, pipeline: this version runs one worker", "") \
+      "strategy.parallelism: model and pipeline need a transport", "") \
     X(STRATEGY_ENABLE_FUSION_THIS_VERSION, "strategy.enable_fusion: this version fuses nothing", "") \
     X(STRATEGY_MODE_EAGER_DECIDES_ONLINE, \
       "strategy.mode: eager decides online, leave plan and checkpoints out", "") \
@@ -7057,7 +7061,12 @@ static size_t tli_finish(tli_writer *w) {
     X(REDUCED_KIND_UNKNOWN, "kind: unknown state kind", "") \
     X(REDUCTION_NEEDS_TRANSPORT, "run: has no transport", "") \
     X(REDUCED_RANGES_ARE_F32, "states: ranges that are summed hold f32: 4 bytes each", "") \
-    X(REDUCTION_IS_UNDER_WAY, "run: another sum over ranks is under way", "")
+    X(REDUCTION_IS_UNDER_WAY, "run: another sum over ranks is under way", "") \
+    X(STRATEGY_PARALLELISM_IS_NOT_THAT_OF_THE_TRANSPORT, \
+      "strategy.parallelism: %0 does not divide the %1 ranks of the transport", "workers, ranks") \
+    X(STRATEGY_OF_RANKS_IS_LAZY, \
+      "strategy: model and pipeline are for mode lazy, precision single or full, memory pooled or minimal-peak, no fusion", \
+      "")
 
 // -- errors: rules of [13] TRACE --
 
@@ -47276,7 +47285,7 @@ static tl_result tli_search_rank(tli_rank_search *s) {
         result = tli_try_rank_plan(s, &plan, NULL, 0);
     }
     tl_free_plan(s->env, &plan);
-    if (!result && !s->best.step_count) result = tli_try_budgets(s, most);
+    if (!result && !s->best.step_count && !s->desc->keep_all) result = tli_try_budgets(s, most);
     return result;
 }
 
@@ -47344,7 +47353,13 @@ static uint64_t tli_count_sent(const tli_rank_search *s) {
 }
 
 static tl_result tli_find_rank_base(tl_env *env, const tl_ranks_desc *desc, const tl_graph *graph, uint64_t *base) {
-    return tl_find_base_bytes(env, graph, desc->gradient_ratio, desc->optimizer_ratio, base);
+    tl_result result = TL_OK;
+    *base = 0;
+    if (!desc->weights_apart)
+        result = tl_find_base_bytes(env, graph, desc->gradient_ratio, desc->optimizer_ratio, base);
+    if (!result && !tli_add_u64(*base, desc->base_bytes, base))
+        result = tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(COMPILE_RANKS), TLI_RULE(BASE_OF_RANK_DOES_NOT_FIT_64));
+    return result;
 }
 
 // Fill in what a search has found.
@@ -47466,7 +47481,8 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
         why = TLI_RULE(MICRO_BATCH_COUNT_OF_RANKS);
     else if (desc->pipeline != TL_PIPELINE_1F1B && desc->pipeline != TL_PIPELINE_GPIPE)
         why = TLI_RULE(PIPELINE_OF_RANKS);
-    else if (desc->inference & ~1) why = TLI_RULE(INFERENCE_MUST_BE_0_OR_1_OF_RANKS);
+    else if ((desc->inference | desc->weights_apart | desc->keep_all) & ~1)
+        why = TLI_RULE(FLAGS_OF_RANKS_MUST_BE_0_OR_1);
     else if (desc->rank_count > desc->graph->node_count) why = TLI_RULE(RANKS_MORE_THAN_NODES);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), why);
     result = tl_check_graph(env, desc->graph);
@@ -51253,6 +51269,7 @@ struct tl_run {
 #ifndef TL_NO_PRECISION
     const tl_compiled_plan *compiled;  // whose graph the run has; NULL = none
     tl_compiled_plan own_compiled;   // of the strategy
+    tl_compiled_ranks own_ranks;     // of a strategy with stages
 #endif
 #endif
     tl_kernel      *kernels;
@@ -53768,14 +53785,56 @@ static tl_result tli_use_compiled(tl_run *run, const tl_compiled_plan *compiled)
 }
 
 // Take the compiled plan that was given, or compile what the strategy leaves open.
+// How many stages the strategy cuts the graph into; 1 = it is not cut.
+static int32_t tli_find_stage_count(const tl_run *run) {
+    const tl_parallelism *parallelism = run->desc.strategy ? &run->desc.strategy->parallelism : NULL;
+    if (!parallelism || !run->desc.transport || run->desc.compiled) return 1;
+    if (parallelism->kind == TL_PARALLELISM_MODEL) return (int32_t)parallelism->as.model.device_count;
+    if (parallelism->kind == TL_PARALLELISM_PIPELINE) return (int32_t)parallelism->as.pipeline.stage_count;
+    return 1;
+}
+
+// Plan the stages of a strategy and take that of this rank. A pipeline has all micro-batches of a training step
+// under way, model parallelism one after the other.
+static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
+    const tl_strategy *strategy = run->desc.strategy;
+    uint64_t steps = strategy->gradient.accumulation_steps;
+    tli_budget budget = tli_arena_budget(run);
+    tl_ranks_desc desc;
+    tl_result result;
+    int is_plain = strategy->mode == TL_MODE_LAZY && !strategy->enable_fusion && !run->desc.may_split &&
+                   (strategy->precision == TL_PRECISION_FULL || strategy->precision == TL_PRECISION_SINGLE) &&
+                   (strategy->memory == TL_MEMORY_POOLED || strategy->memory == TL_MEMORY_MINIMAL_PEAK);
+    if (!is_plain || run->desc.plan || run->desc.checkpoints || run->desc.formats || run->owns_layers)
+        return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), TLI_RULE(STRATEGY_OF_RANKS_IS_LAZY));
+    tli_zero(&desc, sizeof desc);
+    desc.graph = run->graph;
+    desc.rank_count = stages;
+    desc.micro_batch_count = 1;
+    if (strategy->parallelism.kind == TL_PARALLELISM_PIPELINE && steps)
+        desc.micro_batch_count = steps < TLI_MOST_SLOTS ? (int32_t)steps : TLI_MOST_SLOTS;
+    desc.inference = run->inference;
+    desc.weights_apart = 1;
+    desc.keep_all = !strategy->gradient.checkpointed && !run->inference;
+    if (budget.is_limited) desc.budget_bytes = budget.bytes && !budget.is_over ? budget.bytes : 1;
+    desc.alignment_bytes = run->limits.alignment_bytes;
+    desc.block_bytes = tli_run_cut(run);
+    result = tl_compile_ranks(run->env, &desc, &run->own_ranks);
+    if (result) return result;
+    if (desc.micro_batch_count > 1) run->desc.repeat_count = 1;
+    return tli_use_compiled(run, &run->own_ranks.ranks[run->desc.transport->rank % stages].compiled);
+}
+
 static tl_result tli_take_compiled(tl_run *run) {
     tl_run_desc *desc = &run->desc;
     const tl_compiled_plan *compiled = desc->compiled;
+    int32_t stages = tli_find_stage_count(run);
     tli_rule why = compiled ? tli_find_compiled_rule(run) : TLI_NO_RULE;
     tl_result result = TL_OK;
     if (desc->precision && (!desc->strategy || desc->strategy->precision != TL_PRECISION_MIXED))
         why = TLI_RULE(PRECISION_BUT_STRATEGY_IS_NOT_MIXED);
     if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), why);
+    if (stages > 1) return tli_compile_stages(run, stages);
     if (!compiled && !tli_is_open(run)) return TL_OK;
     if (!compiled) {
         result = tli_compile_strategy(run);
@@ -56118,7 +56177,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tli_zero(run->all_ran, (size_t)run->slot_count * (size_t)run->graph->node_count);
     tli_zero(&run->report, sizeof run->report);
     run->report.limiting_node = -1;
-    run->report.worker_count = 1;
+    run->report.worker_count = run->desc.transport ? run->desc.transport->rank_count : 1;
 #ifndef TL_NO_PLANNERS
     run->report.cached_bytes = run->cache.kept_bytes;
     if (run->cache.is_warm) run->report.cached_count = run->cache.skipped_count;
@@ -56905,6 +56964,21 @@ static int tli_decides_online(const tl_run_desc *desc, const tl_strategy *strate
     return strategy->mode == TL_MODE_EAGER || (strategy->mode == TL_MODE_HYBRID && desc->evict);
 }
 
+// Several workers need a transport, and as many ranks as they share evenly.
+static tl_result tli_support_parallelism(tl_run *run, const tl_strategy *strategy) {
+    const tl_transport *transport = run->desc.transport;
+    uint64_t workers = tl_find_worker_count(strategy, 1);
+    int has_stages = strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
+                     strategy->parallelism.kind == TL_PARALLELISM_PIPELINE;
+    if (has_stages && !transport) return tli_unsupported(run, TLI_RULE(STRATEGY_PARALLELISM_THIS_VERSION_RUNS));
+    if (strategy->parallelism.kind == TL_PARALLELISM_AUTOMATIC || !transport || transport->rank_count < 1) return TL_OK;
+    if (strategy->parallelism.kind == TL_PARALLELISM_DATA && workers == (uint64_t)transport->rank_count) return TL_OK;
+    if (strategy->parallelism.kind != TL_PARALLELISM_DATA && (uint64_t)transport->rank_count % workers == 0) return TL_OK;
+    return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                           TLI_RULE(STRATEGY_PARALLELISM_IS_NOT_THAT_OF_THE_TRANSPORT), workers,
+                           (uint64_t)transport->rank_count);
+}
+
 static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) {
     const tl_run_desc *desc = &run->desc;
     int placed = desc->plan && desc->plan->offset_count > 0;
@@ -56924,10 +56998,7 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
     if (strategy->memory == TL_MEMORY_STANDARD && placed)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
                         TLI_RULE(STRATEGY_MEMORY_STANDARD_BUT_PLAN));
-    if (strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
-        strategy->parallelism.kind == TL_PARALLELISM_PIPELINE)
-        return tli_unsupported(run, TLI_RULE(STRATEGY_PARALLELISM_THIS_VERSION_RUNS));
-    return TL_OK;
+    return tli_support_parallelism(run, strategy);
 }
 
 // The strategy must not contradict the rest of the desc.
@@ -58140,6 +58211,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tl_free_fusion_plan(env, &run->own_fusion);
 #ifndef TL_NO_PRECISION
     tl_free_compiled_plan(env, &run->own_compiled);
+    tl_free_compiled_ranks(env, &run->own_ranks);
 #endif
 #endif
     tl_free_graph(env, &run->op_graph);
@@ -58766,7 +58838,7 @@ static void tli_open_saved_pass(tli_saving *s) {
     run->touched_count = 0;
     tli_zero(&run->report, sizeof run->report);
     run->report.limiting_node = -1;
-    run->report.worker_count = 1;
+    run->report.worker_count = run->desc.transport ? run->desc.transport->rank_count : 1;
     run->report.fused_count = run->members.fused_count;
     tli_zero(&run->last, sizeof run->last);
     tli_zero(&run->event, sizeof run->event);

@@ -197,7 +197,7 @@ static tl_result tli_search_rank(tli_rank_search *s) {
         result = tli_try_rank_plan(s, &plan, NULL, 0);
     }
     tl_free_plan(s->env, &plan);
-    if (!result && !s->best.step_count) result = tli_try_budgets(s, most);
+    if (!result && !s->best.step_count && !s->desc->keep_all) result = tli_try_budgets(s, most);
     return result;
 }
 
@@ -265,7 +265,13 @@ static uint64_t tli_count_sent(const tli_rank_search *s) {
 }
 
 static tl_result tli_find_rank_base(tl_env *env, const tl_ranks_desc *desc, const tl_graph *graph, uint64_t *base) {
-    return tl_find_base_bytes(env, graph, desc->gradient_ratio, desc->optimizer_ratio, base);
+    tl_result result = TL_OK;
+    *base = 0;
+    if (!desc->weights_apart)
+        result = tl_find_base_bytes(env, graph, desc->gradient_ratio, desc->optimizer_ratio, base);
+    if (!result && !tli_add_u64(*base, desc->base_bytes, base))
+        result = tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(COMPILE_RANKS), TLI_RULE(BASE_OF_RANK_DOES_NOT_FIT_64));
+    return result;
 }
 
 // Fill in what a search has found.
@@ -387,7 +393,8 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
         why = TLI_RULE(MICRO_BATCH_COUNT_OF_RANKS);
     else if (desc->pipeline != TL_PIPELINE_1F1B && desc->pipeline != TL_PIPELINE_GPIPE)
         why = TLI_RULE(PIPELINE_OF_RANKS);
-    else if (desc->inference & ~1) why = TLI_RULE(INFERENCE_MUST_BE_0_OR_1_OF_RANKS);
+    else if ((desc->inference | desc->weights_apart | desc->keep_all) & ~1)
+        why = TLI_RULE(FLAGS_OF_RANKS_MUST_BE_0_OR_1);
     else if (desc->rank_count > desc->graph->node_count) why = TLI_RULE(RANKS_MORE_THAN_NODES);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), why);
     result = tl_check_graph(env, desc->graph);

@@ -210,6 +210,7 @@ struct tl_run {
 #ifndef TL_NO_PRECISION
     const tl_compiled_plan *compiled;  // whose graph the run has; NULL = none
     tl_compiled_plan own_compiled;   // of the strategy
+    tl_compiled_ranks own_ranks;     // of a strategy with stages
 #endif
 #endif
     tl_kernel      *kernels;

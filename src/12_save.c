@@ -494,7 +494,7 @@ static void tli_open_saved_pass(tli_saving *s) {
     run->touched_count = 0;
     tli_zero(&run->report, sizeof run->report);
     run->report.limiting_node = -1;
-    run->report.worker_count = 1;
+    run->report.worker_count = run->desc.transport ? run->desc.transport->rank_count : 1;
     run->report.fused_count = run->members.fused_count;
     tli_zero(&run->last, sizeof run->last);
     tli_zero(&run->event, sizeof run->event);

@@ -528,6 +528,109 @@ static void failing_memory_loses_nothing(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// -- strategies --
+
+// A strategy with stages, and a transport: each run plans all ranks and takes its own.
+static void strategies_cut_the_graph(void **state) {
+    static crew c;
+    static uint64_t expected[MIXER_NODES];
+    static const struct { tl_parallelism_kind kind; uint64_t workers, steps; int checkpointed; } rows[] = {
+        { TL_PARALLELISM_PIPELINE, 2, 4, 0 }, { TL_PARALLELISM_PIPELINE, 3, 5, 1 }, { TL_PARALLELISM_MODEL, 2, 3, 0 },
+        { TL_PARALLELISM_MODEL, 3, 1, 1 },    { TL_PARALLELISM_PIPELINE, 1, 2, 0 },
+    };
+    tl_random random;
+    tl_env env;
+    tl_graph graph;
+    size_t row;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    random.state = 12;
+    do {
+        if (random_graph(&env, &random, 26, &graph)) fail_msg("%s", env.error.text);
+        if (count_nodes(&graph) >= 8) break;
+        tl_free_graph(&env, &graph);
+    } while (1);
+    for (row = 0; row < sizeof rows / sizeof rows[0]; row++) {
+        tl_strategy strategy = tl_strategy_training();
+        threads_hub_desc desc;
+        int32_t r, id;
+        memset(&desc, 0, sizeof desc);
+        strategy.mode = TL_MODE_LAZY;
+        strategy.precision = TL_PRECISION_SINGLE;
+        strategy.memory = TL_MEMORY_POOLED;
+        strategy.enable_fusion = 0;
+        strategy.gradient.checkpointed = rows[row].checkpointed;
+        strategy.gradient.checkpoint_interval = 0;
+        strategy.gradient.accumulation_steps = rows[row].steps;
+        strategy.parallelism = rows[row].kind == TL_PARALLELISM_MODEL ? tl_parallelism_model(rows[row].workers)
+                                                                      : tl_parallelism_pipeline(rows[row].workers);
+        desc.rank_count = c.count = (int32_t)rows[row].workers;
+        assert_true(threads_hub_open(&c.hub, &desc));
+        one_process(&graph, (int32_t)rows[row].steps, expected);
+        for (r = 0; r < c.count; r++) {
+            bed *b = &c.beds[r];
+            c.transports[r] = threads_hub_join(&c.hub, r);
+            bed_open(b, &graph, BACKEND_CHECKED, (uint64_t)r, 1);
+            hands_open(&c.hands[r], b, &graph);
+            b->desc.load = load;
+            b->desc.strategy = &strategy;
+            b->desc.transport = &c.transports[r];
+            bed_must_init(b);
+        }
+        crew_step(&c, &random);
+        crew_step(&c, &random);
+        for (id = 0; id < graph.node_count; id++) {
+            uint64_t found = 0;
+            for (r = 0; r < c.count; r++) found |= c.hands[r].gradients[id];
+            if (!graph.nodes[id].is_input) assert_int_equal(found, expected[id]);
+        }
+        for (r = 0; r < c.count; r++) {
+            tl_run_report report = bed_report(&c.beds[r]);
+            assert_int_equal(report.worker_count, c.count);
+            assert_int_equal(report.measured_peak_bytes, report.planned_peak_bytes);
+            assert_true(c.count == 1 || report.sent_bytes > 0);
+        }
+        crew_close(&c);
+    }
+    tl_free_graph(&env, &graph);
+}
+
+static void strategies_that_no_transport_carries_are_refused(void **state) {
+    static const struct { tl_parallelism_kind kind; uint64_t workers; int mode, ranks; tl_result result; const char *says; } rows[] = {
+        { TL_PARALLELISM_PIPELINE, 2, TL_MODE_LAZY, 0, TL_ERROR_UNSUPPORTED, "model and pipeline need a transport" },
+        { TL_PARALLELISM_MODEL, 2, TL_MODE_LAZY, 0, TL_ERROR_UNSUPPORTED, "model and pipeline need a transport" },
+        { TL_PARALLELISM_PIPELINE, 2, TL_MODE_LAZY, 3, TL_ERROR_INVALID_ARG, "2 does not divide the 3 ranks" },
+        { TL_PARALLELISM_DATA, 2, TL_MODE_LAZY, 4, TL_ERROR_INVALID_ARG, "2 does not divide the 4 ranks" },
+        { TL_PARALLELISM_PIPELINE, 2, TL_MODE_EAGER, 2, TL_ERROR_UNSUPPORTED, "are for mode lazy" },
+    };
+    tl_graph graph = graph_of(pair);
+    size_t row;
+    (void)state;
+    for (row = 0; row < sizeof rows / sizeof rows[0]; row++) {
+        static bed b;
+        tl_strategy strategy = tl_strategy_training();
+        threads_hub_desc desc;
+        threads_hub hub;
+        tl_transport transport;
+        memset(&desc, 0, sizeof desc);
+        desc.rank_count = rows[row].ranks ? rows[row].ranks : 1;
+        assert_true(threads_hub_open(&hub, &desc));
+        transport = threads_hub_join(&hub, 0);
+        strategy.mode = (tl_mode)rows[row].mode;
+        strategy.precision = TL_PRECISION_SINGLE;
+        strategy.parallelism.kind = rows[row].kind;
+        strategy.parallelism.as.data.worker_count = rows[row].workers;
+        bed_open(&b, &graph, 0, 0, 1);
+        b.desc.strategy = &strategy;
+        b.desc.transport = rows[row].ranks ? &transport : NULL;
+        assert_int_equal(bed_init(&b), rows[row].result);
+        if (!strstr(b.env.error.text, rows[row].says)) fail_msg("row %d: %s", (int)row, b.env.error.text);
+        bed_close(&b);
+        threads_hub_close(&hub);
+    }
+    tl_free_graph(NULL, &graph);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_those_of_one_process),
@@ -536,6 +639,8 @@ int main(void) {
         cmocka_unit_test(ranks_with_other_plans_are_told_so),
         cmocka_unit_test(bad_descs_are_refused),
         cmocka_unit_test(failing_memory_loses_nothing),
+        cmocka_unit_test(strategies_cut_the_graph),
+        cmocka_unit_test(strategies_that_no_transport_carries_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
