@@ -280,9 +280,9 @@ extern "C" {
 //
 // A strategy is a plain struct: all-zero is the default, presets are functions
 // that return a filled one, and everything a preset does can be printed. Each
-// value changes a step, a byte or a counter of the plan or of the run, but for those
-// that ask for workers: data and automatic run on one, model and pipeline answer
-// TL_ERROR_UNSUPPORTED with a sentence that names them.
+// value changes a step, a byte or a counter of the plan or of the run. Several workers need a
+// transport (tl_run_desc.transport): without one data and automatic run on one worker, model and
+// pipeline answer TL_ERROR_UNSUPPORTED with a sentence that names them.
 //
 // The functions whose names end in _quick are rules of thumb that know no graph. The seed is the
 // Rust crate that this library began as; its strategies, texts and rules of thumb are kept.
@@ -366,7 +366,7 @@ TLDEF tl_parallelism tl_parallelism_pipeline(uint64_t stage_count);
 TLDEF tl_parallelism tl_parallelism_automatic(void);
 
 // Return a preset: a filled strategy. All of them run, with kernels of any precision; where they ask for more
-// workers than one, this version runs one (tl_run_report.worker_count).
+// workers than one, one runs unless there is a transport (tl_run_report.worker_count).
 TLDEF tl_strategy tl_strategy_new(void);               // all zero
 TLDEF tl_strategy tl_strategy_training(void);          // lazy, gradients, f32, pooled, automatic, fused, timed
 TLDEF tl_strategy tl_strategy_inference(void);         // eager, forward only, f32, cached, automatic, fused
@@ -1886,8 +1886,8 @@ TLDEF int tl_parse_step(const char *text, tl_step_kind *kind);
 TLDEF int tl_parse_codec(const char *text, tl_codec *codec);
 
 // Write steps as a schedule, one per line: "F 1\nD 1.0\nC 3 q8\nF 1@2\n". A step of another slot than 0 ends
-// in @ and its slot; one that begins a call in begin: "F 3@1 begin\nW 3@1\n". The entry stands before the steps:
-// "E 3.0\nE 3.1@2\n". Before all, where in_flight is above 1, stands that: "K 4\n".
+// in @ and its slot; one that begins a call in begin: "F 3@1 begin\nW 3@1\n". The entry stands before the
+// steps: "E 3.0\nE 3.1@2\n". Before all, where in_flight is above 1, stands that: "K 4\n".
 TLDEF size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size);
 
 // Parse a schedule; # starts a comment. Kinds and forms of steps are checked here, the rules of
@@ -3816,12 +3816,13 @@ extern "C" {
 //     rank 1     F receive@0 begin, F receive@1 begin, W receive@0, F 12@0, .. F send@0 begin, ..
 //                B send@0 begin, W receive@1, F 12@1, .. W send@0, B 20@0, .. B receive@0 begin, ..
 //
-// The graph of a stage has nodes of op "receive" and "send", without cost; everything else is as in the caller's
-// graph, whose kernels, tensors and origins a run keeps (tl_run_desc.compiled). A tensor that is read two stages
-// on goes through the stage between. The forward of a receive takes a tensor from the rank before, its backward
-// sends the gradient back; the forward of a send sends the tensor on, and its backward receives the gradient,
-// which is the sum of what all later stages have added, so that sums are taken in the order of one process and
-// have the same bits. All four are begun by one step and ended by a W, and messages travel beside the calls.
+// The graph of a stage has nodes of op "receive" and "send", without cost; everything else is as in the
+// caller's graph, whose kernels, tensors and origins a run keeps (tl_run_desc.compiled). A tensor that is read
+// two stages on goes through the stage between. The forward of a receive takes a tensor from the rank before,
+// its backward sends the gradient back; the forward of a send sends the tensor on, and its backward receives
+// the gradient, which is the sum of what all later stages have added, so that sums are taken in the order of
+// one process and have the same bits. All four are begun by one step and ended by a W, and messages travel
+// beside the calls.
 //
 // Every rank plans all ranks, from the same desc, and takes its own: plans are the same on every machine.
 
@@ -3874,8 +3875,8 @@ typedef struct tl_compiled_ranks {
 //   ranks   overwritten; release with tl_free_compiled_ranks; desc->graph must outlive it
 //
 // What a stage holds of a micro-batch until its backward counts once for each that is in flight, so plans that
-// keep everything, plans of tl_plan_remat at several budgets and plans that drop what costs little for each byte
-// are all woven into the rank's order, placed, and the cheapest that fits is taken.
+// keep everything, plans of tl_plan_remat at several budgets and plans that drop what costs little for each
+// byte are all woven into the rank's order, placed, and the cheapest that fits is taken.
 //
 // Errors:  those of tl_check_graph, tl_plan_remat, tl_plan_partition; TL_ERROR_INVALID_ARG: more ranks than
 //          nodes, ends that do not rise; TL_ERROR_INFEASIBLE names a stage and the least budget found for it;
@@ -4650,18 +4651,20 @@ typedef struct tl_run_figures {
     uint64_t peak_bytes, arena_bytes;  // the same of the plan that the run has; 0 = the budget does not fit
 } tl_run_figures;
 
-// Messages between ranks, which may be threads, processes or machines. The functions are called by the thread of
-// the run and do not block. Examples have one for threads and one for MPI.
+// Messages between ranks, which may be threads, processes or machines. The functions are called by the thread
+// of the run and do not block. Examples have one for threads and one for MPI.
 typedef struct tl_transport {
     void   *self;                 // first argument of all
     int32_t rank, rank_count;     // 0 <= rank < rank_count
-    // Begin to send, or to receive, so many bytes. The memory stays as it is until the request ends. A message is
-    // received by the receive of that peer with its tag and as many bytes; messages of one peer and tag arrive in
-    // their order. *request is a number >= 0 for the calls below.
-    tl_result (*send)(void *self, int32_t peer, uint32_t tag, const void *data, uint64_t bytes, int32_t *request);
+    // Begin to send, or to receive, so many bytes. The memory stays as it is until the request ends. A message
+    // is received by the receive of that peer with its tag and as many bytes; messages of one peer and tag
+    // arrive in their order. *request is a number >= 0 for the calls below.
+    tl_result (*send)(void *self, int32_t peer, uint32_t tag, const void *data, uint64_t bytes,
+                      int32_t *request);
     tl_result (*receive)(void *self, int32_t peer, uint32_t tag, void *data, uint64_t bytes, int32_t *request);
-    // TL_OK: the message has been sent or has arrived, and the number is free; TL_NOT_READY; another result: it has
-    // failed, and the number is free. TL_ERROR_PEER_LOST: the peer has ended, or has not answered so many polls.
+    // TL_OK: the message has been sent or has arrived, and the number is free; TL_NOT_READY; another result: it
+    // has failed, and the number is free. TL_ERROR_PEER_LOST: the peer has ended, or has not answered so many
+    // polls.
     tl_result (*poll)(void *self, int32_t request);
     void      (*cancel)(void *self, int32_t request);  // give a message up; the number is free
 } tl_transport;
@@ -4782,8 +4785,8 @@ typedef struct tl_run_desc {
     const tl_transport *transport;    // of the plan of a rank (tl_compile_ranks), and of tl_reduce_run;
                                       // must outlive the run. Rank r of it has stage r % rank_count. For
                                       // backends whose memory the host sees. 0 = one rank
-    int32_t     first_micro_batch;    // >= 0: number of the first one of a training step; replica g of those that
-                                      // share a batch has g times as many as one takes (tl_reduce_run)
+    int32_t     first_micro_batch;    // >= 0: number of the first one of a training step; replica g of those
+                                      // that share a batch has g times as many as one takes (tl_reduce_run)
     int32_t     may_split;            // 1 = the batch of `graph` may be split, as in tl_compile_desc
     uint64_t    split_cost;           // as in tl_compile_desc
 
@@ -4935,8 +4938,8 @@ typedef struct tl_run_step {
 
 // Begin a pass: drop the results of the last one, reset the peaks.
 //
-//   micro_batch   that of slot 0; the other slots have the next ones. With desc.first_micro_batch a new training
-//                 step begins
+//   micro_batch   that of slot 0; the other slots have the next ones. With desc.first_micro_batch a new
+//                 training step begins
 TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 
 // Yield the next step. After the last one *done is 1 and *step is empty, and the pass has been checked and
@@ -5057,14 +5060,14 @@ TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
 //     your optimizer, on that shard of the weights
 //     tl_gather_run(run, TL_STATE_PARAMETER)        the shards of the others
 //
-// The ranges are those of desc.states, of f32, the same on all replicas. Each is cut in as many shards as there are
-// replicas, the first ones longer by an element where that leaves a rest; replica g has shard g + 1, the last one
-// shard 0. An element of shard c is ((s[c] + s[c + 1]) + s[c + 2]) + .., from replica c on around the ring: the same
-// bits on every replica, in every run, over every transport, but not those of one process, which adds micro-batch
-// after micro-batch.
+// The ranges are those of desc.states, of f32, the same on all replicas. Each is cut in as many shards as there
+// are replicas, the first ones longer by an element where that leaves a rest; replica g has shard g + 1, the
+// last one shard 0. An element of shard c is ((s[c] + s[c + 1]) + s[c + 2]) + .., from replica c on around the
+// ring: the same bits on every replica, in every run, over every transport, but not those of one process, which
+// adds micro-batch after micro-batch.
 //
-// All of them answer TL_NOT_READY and are called again until they do not; between passes only. After an error the
-// ranges hold sums of some of the replicas.
+// All of them answer TL_NOT_READY and are called again until they do not; between passes only. After an error
+// the ranges hold sums of some of the replicas.
 //
 // Errors:  TL_ERROR_INVALID_ARG: no transport, a pass or another sum is under way, ranges that are no f32;
 //          TL_ERROR_PEER_LOST and what else the transport answers; TL_ERROR_NO_MEMORY.
@@ -7052,7 +7055,8 @@ static size_t tli_finish(tli_writer *w) {
     X(SAVED_PASS_NEEDS_A_PLAN_WITH_PLACES, \
       "run: in a pass, only a plan with places that is run as it is can be saved", "") \
     X(MESSAGE_OF_PEER, "message with rank %0 at step %1: %s", "rank, step") \
-    X(PEER_HAS_OTHER_PLANS, "rank %0 has other plans: graph, descs and versions must be the same", "rank, hash") \
+    X(PEER_HAS_OTHER_PLANS, "rank %0 has other plans: graph, descs and versions must be the same", \
+      "rank, hash") \
     X(TRANSPORT_RANKS_NEED_ONE, "transport: the plan of a rank needs one", "") \
     X(TRANSPORT_FUNCTIONS_MISSING, "transport: a function is missing", "") \
     X(TRANSPORT_RANK_OUT_OF_RANGE, "transport: rank must be from 0 to rank_count - 1", "") \
@@ -7065,7 +7069,7 @@ static size_t tli_finish(tli_writer *w) {
     X(STRATEGY_PARALLELISM_IS_NOT_THAT_OF_THE_TRANSPORT, \
       "strategy.parallelism: %0 does not divide the %1 ranks of the transport", "workers, ranks") \
     X(STRATEGY_OF_RANKS_IS_LAZY, \
-      "strategy: model and pipeline are for mode lazy, precision single or full, memory pooled or minimal-peak, no fusion", \
+      "strategy: model and pipeline are for mode lazy, f32, memory pooled or minimal-peak, no fusion", \
       "")
 
 // -- errors: rules of [13] TRACE --
@@ -9747,12 +9751,13 @@ static void tli_describe_node(const tl_graph *graph, int32_t id, tl_node_desc *d
 // The last node of a graph that was made from a node of another: its backward needs the same.
 static void tli_copy_needs(const tl_graph *from, int32_t id, tl_graph *to) {
     const tl_node *node = &from->nodes[id], *made = &to->nodes[to->node_count - 1];
+    tl_node_input *inputs = (tl_node_input *)to->inputs;
+    tl_node_output *outputs = (tl_node_output *)to->outputs;
     int32_t k;
     for (k = 0; k < node->input_count; k++)
-        ((tl_node_input *)to->inputs)[made->first_input + k].needed = from->inputs[node->first_input + k].needed;
+        inputs[made->first_input + k].needed = from->inputs[node->first_input + k].needed;
     for (k = 0; k < node->output_count; k++)
-        ((tl_node_output *)to->outputs)[made->first_output + k].needed =
-            from->outputs[node->first_output + k].needed;
+        outputs[made->first_output + k].needed = from->outputs[node->first_output + k].needed;
 }
 #endif
 
@@ -16754,7 +16759,8 @@ static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
     int packs = step->kind == TL_STEP_COMPRESS;
     if (step->kind >= TL_STEP_COUNT) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_KIND_OF_STEP));
     if (step->slot >= sim->slot_count) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_SLOT));
-    if (step->begins && (step->begins != 1 || (step->kind != TL_STEP_FORWARD && step->kind != TL_STEP_BACKWARD)))
+    if (step->begins &&
+        (step->begins != 1 || (step->kind != TL_STEP_FORWARD && step->kind != TL_STEP_BACKWARD)))
         return tli_sim_broken(sim, TLI_RULE(BEGINS_MUST_BE_0));
     if (step->begins && sim->in_flight > 1) return tli_sim_broken(sim, TLI_RULE(BEGINS_ONE_STEP_UNDER_WAY));
     if (step->node < 0 || step->node >= graph->node_count) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_NODE));
@@ -18276,8 +18282,8 @@ static tl_result tli_refuse_begun_calls(tl_env *env, tli_function function, cons
     for (i = 0; i < plan->step_count; i++) {
         const tl_step step = tl_find_step(plan, i);
         if (step.begins)
-            return tli_fail_values(env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(PLAN_BEGINS_CALLS), (uint64_t)i,
-                                   (uint64_t)(int64_t)step.node);
+            return tli_fail_values(env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(PLAN_BEGINS_CALLS),
+                                   (uint64_t)i, (uint64_t)(int64_t)step.node);
     }
     return TL_OK;
 }
@@ -46418,9 +46424,9 @@ TLI_IMPL tl_result tl_explain_compiled(tl_env *env, const tl_compile_desc *desc,
 //     caller's graph    x  a  b | c  d          a is read by b and d: it is received, and read by d
 //     stage 1           receive b, receive a, c, d
 //
-// Inputs that a stage reads come first, then what it receives, its nodes, and what it sends. Sends come last, so
-// that their backwards come first: the gradient that a later stage has summed up is there before the nodes of
-// this stage add to it, in the order of one process.
+// Inputs that a stage reads come first, then what it receives, its nodes, and what it sends. Sends come last,
+// so that their backwards come first: the gradient that a later stage has summed up is there before the nodes
+// of this stage add to it, in the order of one process.
 
 static tl_result tli_fail_ranks(tl_env *env) {
     return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(COMPILE_RANKS), TLI_RULE(NO_MEMORY_FOR_RANKS));
@@ -46449,7 +46455,8 @@ static void tli_find_last_readers(const tl_graph *graph, int32_t *last_readers) 
             last_readers[graph->inputs[graph->nodes[id].first_input + k].tensor] = id;
 }
 
-// Whether a tensor is made before a node of the listing, and read from there on. Inputs are where they are read.
+// Whether a tensor is made before a node of the listing, and read from there on. Inputs are where they are
+// read.
 static int tli_crosses(const tl_graph *graph, const int32_t *last_readers, int32_t tensor, int32_t node) {
     int32_t maker = graph->outputs[tensor].node;
     return !graph->nodes[maker].is_input && maker < node && last_readers[tensor] >= node;
@@ -46641,7 +46648,8 @@ enum { TLI_MESSAGE_NOT, TLI_MESSAGE_RECEIVE, TLI_MESSAGE_SEND };
 // What a node of a stage is.
 static uint8_t tli_find_message(const tl_compiled_plan *compiled, int32_t id) {
     const tl_graph *graph = compiled->graph;
-    if (graph->nodes[id].is_input || compiled->first_members[id] < compiled->first_members[id + 1]) return TLI_MESSAGE_NOT;
+    if (graph->nodes[id].is_input || compiled->first_members[id] < compiled->first_members[id + 1])
+        return TLI_MESSAGE_NOT;
     return graph->nodes[id].input_count ? TLI_MESSAGE_SEND : TLI_MESSAGE_RECEIVE;
 }
 
@@ -46692,7 +46700,8 @@ static void tli_begin_event(tli_weave *w, int32_t index) {
         node = event->is_backward ? count - 1 - at : at;
         if (!event->is_backward && w->messages[node] == TLI_MESSAGE_RECEIVE)
             tli_weave_step(w, TL_STEP_FORWARD, node, event->micro_batch, 1);
-        if (!event->is_backward || w->messages[node] != TLI_MESSAGE_SEND || !w->graph->nodes[node].has_grad) continue;
+        if (!event->is_backward || w->messages[node] != TLI_MESSAGE_SEND) continue;
+        if (!w->graph->nodes[node].has_grad) continue;
         tli_end_send(w, node, event->micro_batch);
         tli_weave_step(w, TL_STEP_BACKWARD, node, event->micro_batch, 1);
     }
@@ -46712,7 +46721,9 @@ static void tli_free_sent(tli_weave *w, const tl_step *step, int32_t slot) {
         end = from + 1;
     }
     for (id = 0; id < graph->node_count; id++) {
-        int32_t tensor = w->messages[id] == TLI_MESSAGE_SEND ? graph->inputs[graph->nodes[id].first_input].tensor : -1;
+        int32_t tensor;
+        if (w->messages[id] != TLI_MESSAGE_SEND) continue;
+        tensor = graph->inputs[graph->nodes[id].first_input].tensor;
         if (tensor >= from && tensor < end) tli_end_send(w, id, slot);
     }
 }
@@ -46753,9 +46764,9 @@ static void tli_weave_event(tli_weave *w, int32_t index) {
 }
 
 // Weave the plan of a rank. messages: [nodes] TLI_MESSAGE_.
-static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_body *body, const uint8_t *messages,
-                                const tl_pipeline_event *events, int32_t event_count, int32_t micro_batches,
-                                int32_t inference, tl_plan *plan) {
+static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_body *body,
+                                const uint8_t *messages, const tl_pipeline_event *events, int32_t event_count,
+                                int32_t micro_batches, int32_t inference, tl_plan *plan) {
     uint64_t places = (uint64_t)micro_batches * (uint64_t)graph->node_count;
     int32_t i, slot;
     tli_weave w;
@@ -46889,9 +46900,9 @@ static tl_result tli_join_bodies(tl_env *env, const tl_graph *graph, const uint8
 
 // -- ranks: the time of a training step --
 //
-// All ranks are replayed together. A message can travel when both sides have begun it; messages of one direction
-// between two ranks travel one after the other, in the order of the sender. A rank goes on until a W whose
-// message has not arrived; when none goes on, all have ended, or they wait for each other for good.
+// All ranks are replayed together. A message can travel when both sides have begun it; messages of one
+// direction between two ranks travel one after the other, in the order of the sender. A rank goes on until a W
+// whose message has not arrived; when none goes on, all have ended, or they wait for each other for good.
 
 typedef struct tli_travel {
     uint64_t sent_at, asked_at;     // when the sender, and the receiver, have begun it
@@ -46933,7 +46944,8 @@ static tl_result tli_move_road(tli_ranks_time *t, tli_road *channel) {
         if (!travel->is_asked) return TL_OK;
         if (link && (!tli_find_time(travel->bytes, link->bytes_per_second, &ns) ||
                      !tli_add_u64(ns, link->latency_ns, &ns))) return TL_ERROR_OVERFLOW;
-        travel->arrives_at = tli_larger_u64(tli_larger_u64(travel->sent_at, travel->asked_at), channel->free_at);
+        travel->arrives_at = tli_larger_u64(travel->sent_at, travel->asked_at);
+        travel->arrives_at = tli_larger_u64(travel->arrives_at, channel->free_at);
         if (!tli_add_u64(travel->arrives_at, ns, &travel->arrives_at)) return TL_ERROR_OVERFLOW;
         channel->free_at = travel->arrives_at;
         travel->has_arrived = 1;
@@ -46958,8 +46970,8 @@ static tl_result tli_begin_travel(tli_ranks_time *t, int32_t rank, const tl_step
     const tl_node *node = &graph->nodes[step->node];
     tli_road *channel;
     int sends;
-    tli_travel *travel = tli_find_travel(t, rank, step->node, step->slot, step->kind == TL_STEP_BACKWARD, &channel,
-                                         &sends);
+    tli_travel *travel = tli_find_travel(t, rank, step->node, step->slot, step->kind == TL_STEP_BACKWARD,
+                                         &channel, &sends);
     travel->bytes = node->input_count ? graph->outputs[graph->inputs[node->first_input].tensor].bytes
                                       : graph->outputs[node->first_output].bytes;
     if (sends) {
@@ -46990,7 +47002,8 @@ static tl_result tli_move_rank(tli_ranks_time *t, int32_t rank, int *moved) {
         } else if (step->kind == TL_STEP_WAIT && *begun) {
             tli_road *channel;
             int sends;
-            const tli_travel *travel = tli_find_travel(t, rank, step->node, step->slot, *begun == 2, &channel, &sends);
+            const tli_travel *travel = tli_find_travel(t, rank, step->node, step->slot, *begun == 2,
+                                                       &channel, &sends);
             if (!travel->has_arrived) return TL_OK;
             clock->now = tli_larger_u64(clock->now, travel->arrives_at);
             *begun = 0;
@@ -47018,9 +47031,10 @@ static tl_result tli_open_clock(tl_env *env, tli_ranks_time *t, int32_t rank, co
     }
     for (k = 0; k < 2 && rank + 1 < t->rank_count; k++) {
         tli_road *channel = &t->channels[2 * rank + k];
+        uint64_t most = slots * (uint64_t)counts[1] + 1;
         channel->count = counts[1];
-        channel->travels = (tli_travel *)tli_alloc_array(env, slots * (uint64_t)counts[1] + 1, sizeof *channel->travels);
-        channel->order = (int32_t *)tli_alloc_array(env, slots * (uint64_t)counts[1] + 1, sizeof *channel->order);
+        channel->travels = (tli_travel *)tli_alloc_array(env, most, sizeof *channel->travels);
+        channel->order = (int32_t *)tli_alloc_array(env, most, sizeof *channel->order);
         if (!channel->travels || !channel->order) return tli_fail_ranks(env);
     }
     return TL_OK;
@@ -47079,7 +47093,8 @@ static tl_result tli_simulate_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
     for (rank = 0; rank < t.rank_count && !result; rank++)
         ended += t.clocks[rank].position == ranks->ranks[rank].compiled.plan.step_count;
     if (!result && ended < t.rank_count)
-        result = tli_fail(env, TL_ERROR_INVALID_PLAN, TLI_IN(COMPILE_RANKS), TLI_RULE(RANKS_WAIT_FOR_EACH_OTHER));
+        result = tli_fail(env, TL_ERROR_INVALID_PLAN, TLI_IN(COMPILE_RANKS),
+                          TLI_RULE(RANKS_WAIT_FOR_EACH_OTHER));
     if (!result) tli_take_rank_times(&t, ranks);
     tli_close_clocks(env, &t);
     return result;
@@ -47184,7 +47199,8 @@ static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
 }
 
 // Try a plan of one micro-batch as it is, and with a forward part that drops everything.
-static tl_result tli_try_rank_plan(tli_rank_search *s, const tl_plan *plan, const tl_plan *dropped, int32_t dropped_turn) {
+static tl_result tli_try_rank_plan(tli_rank_search *s, const tl_plan *plan, const tl_plan *dropped,
+                                   int32_t dropped_turn) {
     tli_body body;
     tl_result result;
     tli_zero(s->ran, (size_t)s->graph->node_count);
@@ -47243,8 +47259,8 @@ static tl_result tli_try_budgets(tli_rank_search *s, uint64_t most) {
     if (!result) result = tli_try_budget(s, 1, NULL, 0, &least);
     if (!result && !s->desc->inference) result = tli_try_rank_plan(s, &dropped, NULL, 0);
     for (k = 0; k < TLI_RANK_TRIES && !result && most > least; k++) {
-        uint64_t step = (most - least) / TLI_RANK_TRIES;
-        result = tli_try_budget(s, least + step * (uint64_t)k, dropped.step_count ? &dropped : NULL, turn, &peak);
+        uint64_t live = least + (most - least) / TLI_RANK_TRIES * (uint64_t)k;
+        result = tli_try_budget(s, live, dropped.step_count ? &dropped : NULL, turn, &peak);
     }
     tl_free_plan(s->env, &dropped);
     return result;
@@ -47310,8 +47326,8 @@ static uint64_t tli_hash_rank_plan(uint64_t hash, const tl_graph *graph, const t
 }
 
 // The events of a rank; forward only: the micro-batches, one after the other.
-static tl_result tli_list_events(tl_env *env, const tl_ranks_desc *desc, int32_t rank, tl_pipeline_event **events,
-                                 int32_t *count) {
+static tl_result tli_list_events(tl_env *env, const tl_ranks_desc *desc, int32_t rank,
+                                 tl_pipeline_event **events, int32_t *count) {
     tl_pipeline_desc pipeline;
     int32_t i, kept = 0;
     tl_result result;
@@ -47345,20 +47361,23 @@ static uint64_t tli_count_sent(const tli_rank_search *s) {
     int32_t id;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
-        if (s->messages[id] == TLI_MESSAGE_SEND) sum += graph->outputs[graph->inputs[node->first_input].tensor].bytes;
+        if (s->messages[id] == TLI_MESSAGE_SEND)
+            sum += graph->outputs[graph->inputs[node->first_input].tensor].bytes;
         if (s->messages[id] == TLI_MESSAGE_RECEIVE && node->has_grad && !s->desc->inference)
             sum += graph->outputs[node->first_output].bytes;
     }
     return sum * (uint64_t)s->desc->micro_batch_count;
 }
 
-static tl_result tli_find_rank_base(tl_env *env, const tl_ranks_desc *desc, const tl_graph *graph, uint64_t *base) {
+static tl_result tli_find_rank_base(tl_env *env, const tl_ranks_desc *desc, const tl_graph *graph,
+                                    uint64_t *base) {
     tl_result result = TL_OK;
     *base = 0;
     if (!desc->weights_apart)
         result = tl_find_base_bytes(env, graph, desc->gradient_ratio, desc->optimizer_ratio, base);
     if (!result && !tli_add_u64(*base, desc->base_bytes, base))
-        result = tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(COMPILE_RANKS), TLI_RULE(BASE_OF_RANK_DOES_NOT_FIT_64));
+        result = tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(COMPILE_RANKS),
+                          TLI_RULE(BASE_OF_RANK_DOES_NOT_FIT_64));
     return result;
 }
 
@@ -47385,6 +47404,7 @@ static void tli_fill_rank(tli_rank_search *s, tl_rank_plan *rank) {
 // Plan one rank, whose stage is cut.
 static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t index, tl_rank_plan *rank) {
     const tl_graph *graph = rank->compiled.graph;
+    uint64_t nodes = (uint64_t)graph->node_count;
     tl_pipeline_event *events = NULL;
     tli_rank_search s;
     int32_t id;
@@ -47396,7 +47416,7 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
     s.least = s.room = UINT64_MAX;
     s.device.alignment_bytes = desc->alignment_bytes;
     s.work_limit = (desc->work_limit ? desc->work_limit : 700000000) / (uint64_t)desc->rank_count / 24 + 1;
-    s.messages = (uint8_t *)tli_alloc_array(env, 2 * (uint64_t)graph->node_count + (uint64_t)graph->tensor_count, 1);
+    s.messages = (uint8_t *)tli_alloc_array(env, 2 * nodes + (uint64_t)graph->tensor_count, 1);
     result = s.messages ? tli_find_rank_base(env, desc, graph, &rank->base_bytes) : tli_fail_ranks(env);
     if (!result) result = tli_list_events(env, desc, index, &events, &s.event_count);
     if (!result) {
@@ -47423,9 +47443,9 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
 // Cut into stages of even cost, by the exact partition of the nodes.
 static tl_result tli_find_ends(tl_env *env, const tl_ranks_desc *desc, int32_t *ends) {
     const tl_graph *graph = desc->graph;
-    uint64_t tensors = (uint64_t)graph->tensor_count;
+    uint64_t tensors = (uint64_t)graph->tensor_count, places = tensors + (uint64_t)graph->node_count;
     tl_unit *units = (tl_unit *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *units);
-    int32_t *last_readers = (int32_t *)tli_alloc_array(env, tensors + (uint64_t)graph->node_count, sizeof *last_readers);
+    int32_t *last_readers = (int32_t *)tli_alloc_array(env, places, sizeof *last_readers);
     tl_partition_desc ask;
     tl_partition partition;
     int32_t id, k, count = 0, *unit_ends = last_readers ? last_readers + tensors : NULL;
@@ -47500,7 +47520,8 @@ static tl_result tli_plan_ranks(tl_env *env, const tl_ranks_desc *desc, const in
         tl_rank_plan *plan = &own->ranks[rank];
         plan->first_node = rank ? ends[rank - 1] : 0;
         plan->end_node = ends[rank];
-        result = tli_cut_stage(env, desc, plan->first_node, plan->end_node, &own->stages[rank], &plan->compiled);
+        result = tli_cut_stage(env, desc, plan->first_node, plan->end_node, &own->stages[rank],
+                               &plan->compiled);
         if (result) return result;
         plan->compiled.graph = &own->stages[rank].graph;
         plan->compiled.source = desc->graph;
@@ -52001,8 +52022,8 @@ static tl_result tli_open_flights(tl_run *run, int32_t step_count, uint64_t oper
 //     steps          F 7 begin   F 2   B 5   W 7   F 8
 //     call of F 7    |-----------------------|
 //
-// When the kernel has been called once, the call is set aside with its operands, mapped as they are. The W of its
-// node calls the kernel again until it is ready, and closes the step as others are closed at once.
+// When the kernel has been called once, the call is set aside with its operands, mapped as they are. The W of
+// its node calls the kernel again until it is ready, and closes the step as others are closed at once.
 
 // A call that was set aside. calls are swapped with the run's, so that each keeps its arrays.
 typedef struct tli_begun {
@@ -52209,7 +52230,8 @@ static tl_result tli_begin_greeting(tli_messages *m) {
         result = transport->receive(transport->self, m->peers[i], 0, &m->hashes[i], sizeof m->hashes[i],
                                     &m->requests[i][1]);
         if (!result)
-            result = transport->send(transport->self, m->peers[i], 0, &m->hash, sizeof m->hash, &m->requests[i][0]);
+            result = transport->send(transport->self, m->peers[i], 0, &m->hash, sizeof m->hash,
+                                     &m->requests[i][0]);
     }
     m->is_greeting = 1;
     return result;
@@ -52243,8 +52265,8 @@ static tl_result tli_greet_ranks(tl_run *run) {
     m->is_greeting = 0;
     for (i = 0; i < TLI_NEIGHBOURS; i++)
         if (m->peers[i] >= 0 && m->hashes[i] != m->hash)
-            return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN), TLI_RULE(PEER_HAS_OTHER_PLANS),
-                                   (uint64_t)m->peers[i], m->hashes[i]);
+            return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN),
+                                   TLI_RULE(PEER_HAS_OTHER_PLANS), (uint64_t)m->peers[i], m->hashes[i]);
     m->is_greeted = 1;
     return TL_OK;
 }
@@ -52256,10 +52278,12 @@ static tl_result tli_number_messages(tl_run *run, tli_messages *m) {
     const tl_graph *graph = run->graph;
     int32_t id, received = 0, sent = 0;
     m->numbers = (int32_t *)tli_alloc_array(run->env, (uint64_t)graph->node_count, sizeof *m->numbers);
-    if (!m->numbers) return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    if (!m->numbers)
+        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
     for (id = 0; id < graph->node_count; id++) {
         int message = tli_find_message(run->compiled, id);
-        m->numbers[id] = message == TLI_MESSAGE_RECEIVE ? received++ : message == TLI_MESSAGE_SEND ? sent++ : -1;
+        m->numbers[id] = -1;
+        if (message) m->numbers[id] = message == TLI_MESSAGE_RECEIVE ? received++ : sent++;
     }
     return TL_OK;
 }
@@ -52277,11 +52301,13 @@ static tl_result tli_open_messages(tl_run *run) {
         why = TLI_RULE(TRANSPORT_FUNCTIONS_MISSING);
     else if (!tli_is_below(transport->rank, transport->rank_count)) why = TLI_RULE(TRANSPORT_RANK_OUT_OF_RANGE);
     else if (compiled && compiled->rank_count > 1 &&
-             (transport->rank_count % compiled->rank_count || transport->rank % compiled->rank_count != compiled->rank))
+             (transport->rank_count % compiled->rank_count ||
+              transport->rank % compiled->rank_count != compiled->rank))
         why = TLI_RULE(TRANSPORT_RANK_HAS_ANOTHER_STAGE);
     if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), why);
     if (!run->limits.host_visible)
-        return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), TLI_RULE(TRANSPORT_NEEDS_HOST_VISIBLE));
+        return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
+                        TLI_RULE(TRANSPORT_NEEDS_HOST_VISIBLE));
     m = (tli_messages *)tli_alloc_array(run->env, 1, sizeof *m);
     if (!m) return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
     run->messages = m;
@@ -56967,16 +56993,16 @@ static int tli_decides_online(const tl_run_desc *desc, const tl_strategy *strate
 // Several workers need a transport, and as many ranks as they share evenly.
 static tl_result tli_support_parallelism(tl_run *run, const tl_strategy *strategy) {
     const tl_transport *transport = run->desc.transport;
-    uint64_t workers = tl_find_worker_count(strategy, 1);
+    uint64_t workers = tl_find_worker_count(strategy, 1), ranks;
     int has_stages = strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
                      strategy->parallelism.kind == TL_PARALLELISM_PIPELINE;
     if (has_stages && !transport) return tli_unsupported(run, TLI_RULE(STRATEGY_PARALLELISM_THIS_VERSION_RUNS));
-    if (strategy->parallelism.kind == TL_PARALLELISM_AUTOMATIC || !transport || transport->rank_count < 1) return TL_OK;
-    if (strategy->parallelism.kind == TL_PARALLELISM_DATA && workers == (uint64_t)transport->rank_count) return TL_OK;
-    if (strategy->parallelism.kind != TL_PARALLELISM_DATA && (uint64_t)transport->rank_count % workers == 0) return TL_OK;
+    if (strategy->parallelism.kind == TL_PARALLELISM_AUTOMATIC || !transport || transport->rank_count < 1)
+        return TL_OK;
+    ranks = (uint64_t)transport->rank_count;
+    if (has_stages ? ranks % workers == 0 : workers == 1 || workers == ranks) return TL_OK;
     return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
-                           TLI_RULE(STRATEGY_PARALLELISM_IS_NOT_THAT_OF_THE_TRANSPORT), workers,
-                           (uint64_t)transport->rank_count);
+                           TLI_RULE(STRATEGY_PARALLELISM_IS_NOT_THAT_OF_THE_TRANSPORT), workers, ranks);
 }
 
 static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) {
@@ -59002,8 +59028,9 @@ TLI_IMPL tl_result tl_load_run(tl_run *run, const void *data, size_t length) {
 
 // -- sums over ranks --
 //
-// A ring of p replicas; each range is cut in p shards. In turn t of the scatter replica g sends shard g - t on and
-// adds what it has to the shard g - t - 1 that arrives, modulo p; in turn t of the gather it sends shard g + 1 - t:
+// A ring of p replicas; each range is cut in p shards. In turn t of the scatter replica g sends shard g - t on
+// and adds what it has to the shard g - t - 1 that arrives, modulo p; in turn t of the gather it sends shard g
+// + 1 - t:
 //
 //     p = 3          scatter: 0     1                 gather: 0     1
 //     replica 0      s0 ->        s2 + g2 ->  s1 done     s1 ->   s0 ->
@@ -59064,7 +59091,8 @@ static void tli_find_turn_pieces(const tl_run *run, const tli_reduction *r, tli_
     *received = tli_find_piece(run, state, shard - 1, r->piece);
 }
 
-static tl_result tli_begin_piece(tl_run *run, tli_reduction *r, tli_shard_piece sent, tli_shard_piece received) {
+static tl_result tli_begin_piece(tl_run *run, tli_reduction *r, tli_shard_piece sent,
+                                 tli_shard_piece received) {
     const tl_transport *transport = run->messages->transport;
     void *to = r->parts & TLI_REDUCE_SCATTER ? r->values : received.at;
     tl_result result = TL_OK;
@@ -59137,7 +59165,8 @@ static tl_result tli_check_reduction(tl_run *run, tli_function function, tl_stat
     else if (run->active || run->in_plan) why = TLI_RULE(RUN_PASS_IS_UNDER_WAY);
     else if (!run->messages) why = TLI_RULE(REDUCTION_NEEDS_TRANSPORT);
     for (i = 0; i < run->desc.state_count && !why; i++)
-        if (run->desc.states[i].kind == kind && run->desc.states[i].bytes % 4) why = TLI_RULE(REDUCED_RANGES_ARE_F32);
+        if (run->desc.states[i].kind == kind && run->desc.states[i].bytes % 4)
+            why = TLI_RULE(REDUCED_RANGES_ARE_F32);
     return why ? tli_fail(run->env, TL_ERROR_INVALID_ARG, function, why) : TL_OK;
 }
 

@@ -5,8 +5,8 @@
 //     steps          F 7 begin   F 2   B 5   W 7   F 8
 //     call of F 7    |-----------------------|
 //
-// When the kernel has been called once, the call is set aside with its operands, mapped as they are. The W of its
-// node calls the kernel again until it is ready, and closes the step as others are closed at once.
+// When the kernel has been called once, the call is set aside with its operands, mapped as they are. The W of
+// its node calls the kernel again until it is ready, and closes the step as others are closed at once.
 
 // A call that was set aside. calls are swapped with the run's, so that each keeps its arrays.
 typedef struct tli_begun {

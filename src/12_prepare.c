@@ -21,16 +21,16 @@ static int tli_decides_online(const tl_run_desc *desc, const tl_strategy *strate
 // Several workers need a transport, and as many ranks as they share evenly.
 static tl_result tli_support_parallelism(tl_run *run, const tl_strategy *strategy) {
     const tl_transport *transport = run->desc.transport;
-    uint64_t workers = tl_find_worker_count(strategy, 1);
+    uint64_t workers = tl_find_worker_count(strategy, 1), ranks;
     int has_stages = strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
                      strategy->parallelism.kind == TL_PARALLELISM_PIPELINE;
     if (has_stages && !transport) return tli_unsupported(run, TLI_RULE(STRATEGY_PARALLELISM_THIS_VERSION_RUNS));
-    if (strategy->parallelism.kind == TL_PARALLELISM_AUTOMATIC || !transport || transport->rank_count < 1) return TL_OK;
-    if (strategy->parallelism.kind == TL_PARALLELISM_DATA && workers == (uint64_t)transport->rank_count) return TL_OK;
-    if (strategy->parallelism.kind != TL_PARALLELISM_DATA && (uint64_t)transport->rank_count % workers == 0) return TL_OK;
+    if (strategy->parallelism.kind == TL_PARALLELISM_AUTOMATIC || !transport || transport->rank_count < 1)
+        return TL_OK;
+    ranks = (uint64_t)transport->rank_count;
+    if (has_stages ? ranks % workers == 0 : workers == 1 || workers == ranks) return TL_OK;
     return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
-                           TLI_RULE(STRATEGY_PARALLELISM_IS_NOT_THAT_OF_THE_TRANSPORT), workers,
-                           (uint64_t)transport->rank_count);
+                           TLI_RULE(STRATEGY_PARALLELISM_IS_NOT_THAT_OF_THE_TRANSPORT), workers, ranks);
 }
 
 static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) {

@@ -3,8 +3,9 @@
 
 // -- sums over ranks --
 //
-// A ring of p replicas; each range is cut in p shards. In turn t of the scatter replica g sends shard g - t on and
-// adds what it has to the shard g - t - 1 that arrives, modulo p; in turn t of the gather it sends shard g + 1 - t:
+// A ring of p replicas; each range is cut in p shards. In turn t of the scatter replica g sends shard g - t on
+// and adds what it has to the shard g - t - 1 that arrives, modulo p; in turn t of the gather it sends shard g
+// + 1 - t:
 //
 //     p = 3          scatter: 0     1                 gather: 0     1
 //     replica 0      s0 ->        s2 + g2 ->  s1 done     s1 ->   s0 ->
@@ -65,7 +66,8 @@ static void tli_find_turn_pieces(const tl_run *run, const tli_reduction *r, tli_
     *received = tli_find_piece(run, state, shard - 1, r->piece);
 }
 
-static tl_result tli_begin_piece(tl_run *run, tli_reduction *r, tli_shard_piece sent, tli_shard_piece received) {
+static tl_result tli_begin_piece(tl_run *run, tli_reduction *r, tli_shard_piece sent,
+                                 tli_shard_piece received) {
     const tl_transport *transport = run->messages->transport;
     void *to = r->parts & TLI_REDUCE_SCATTER ? r->values : received.at;
     tl_result result = TL_OK;
@@ -138,7 +140,8 @@ static tl_result tli_check_reduction(tl_run *run, tli_function function, tl_stat
     else if (run->active || run->in_plan) why = TLI_RULE(RUN_PASS_IS_UNDER_WAY);
     else if (!run->messages) why = TLI_RULE(REDUCTION_NEEDS_TRANSPORT);
     for (i = 0; i < run->desc.state_count && !why; i++)
-        if (run->desc.states[i].kind == kind && run->desc.states[i].bytes % 4) why = TLI_RULE(REDUCED_RANGES_ARE_F32);
+        if (run->desc.states[i].kind == kind && run->desc.states[i].bytes % 4)
+            why = TLI_RULE(REDUCED_RANGES_ARE_F32);
     return why ? tli_fail(run->env, TL_ERROR_INVALID_ARG, function, why) : TL_OK;
 }
 

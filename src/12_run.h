@@ -185,18 +185,20 @@ typedef struct tl_run_figures {
     uint64_t peak_bytes, arena_bytes;  // the same of the plan that the run has; 0 = the budget does not fit
 } tl_run_figures;
 
-// Messages between ranks, which may be threads, processes or machines. The functions are called by the thread of
-// the run and do not block. Examples have one for threads and one for MPI.
+// Messages between ranks, which may be threads, processes or machines. The functions are called by the thread
+// of the run and do not block. Examples have one for threads and one for MPI.
 typedef struct tl_transport {
     void   *self;                 // first argument of all
     int32_t rank, rank_count;     // 0 <= rank < rank_count
-    // Begin to send, or to receive, so many bytes. The memory stays as it is until the request ends. A message is
-    // received by the receive of that peer with its tag and as many bytes; messages of one peer and tag arrive in
-    // their order. *request is a number >= 0 for the calls below.
-    tl_result (*send)(void *self, int32_t peer, uint32_t tag, const void *data, uint64_t bytes, int32_t *request);
+    // Begin to send, or to receive, so many bytes. The memory stays as it is until the request ends. A message
+    // is received by the receive of that peer with its tag and as many bytes; messages of one peer and tag
+    // arrive in their order. *request is a number >= 0 for the calls below.
+    tl_result (*send)(void *self, int32_t peer, uint32_t tag, const void *data, uint64_t bytes,
+                      int32_t *request);
     tl_result (*receive)(void *self, int32_t peer, uint32_t tag, void *data, uint64_t bytes, int32_t *request);
-    // TL_OK: the message has been sent or has arrived, and the number is free; TL_NOT_READY; another result: it has
-    // failed, and the number is free. TL_ERROR_PEER_LOST: the peer has ended, or has not answered so many polls.
+    // TL_OK: the message has been sent or has arrived, and the number is free; TL_NOT_READY; another result: it
+    // has failed, and the number is free. TL_ERROR_PEER_LOST: the peer has ended, or has not answered so many
+    // polls.
     tl_result (*poll)(void *self, int32_t request);
     void      (*cancel)(void *self, int32_t request);  // give a message up; the number is free
 } tl_transport;
@@ -317,8 +319,8 @@ typedef struct tl_run_desc {
     const tl_transport *transport;    // of the plan of a rank (tl_compile_ranks), and of tl_reduce_run;
                                       // must outlive the run. Rank r of it has stage r % rank_count. For
                                       // backends whose memory the host sees. 0 = one rank
-    int32_t     first_micro_batch;    // >= 0: number of the first one of a training step; replica g of those that
-                                      // share a batch has g times as many as one takes (tl_reduce_run)
+    int32_t     first_micro_batch;    // >= 0: number of the first one of a training step; replica g of those
+                                      // that share a batch has g times as many as one takes (tl_reduce_run)
     int32_t     may_split;            // 1 = the batch of `graph` may be split, as in tl_compile_desc
     uint64_t    split_cost;           // as in tl_compile_desc
 
@@ -470,8 +472,8 @@ typedef struct tl_run_step {
 
 // Begin a pass: drop the results of the last one, reset the peaks.
 //
-//   micro_batch   that of slot 0; the other slots have the next ones. With desc.first_micro_batch a new training
-//                 step begins
+//   micro_batch   that of slot 0; the other slots have the next ones. With desc.first_micro_batch a new
+//                 training step begins
 TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 
 // Yield the next step. After the last one *done is 1 and *step is empty, and the pass has been checked and
@@ -592,14 +594,14 @@ TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
 //     your optimizer, on that shard of the weights
 //     tl_gather_run(run, TL_STATE_PARAMETER)        the shards of the others
 //
-// The ranges are those of desc.states, of f32, the same on all replicas. Each is cut in as many shards as there are
-// replicas, the first ones longer by an element where that leaves a rest; replica g has shard g + 1, the last one
-// shard 0. An element of shard c is ((s[c] + s[c + 1]) + s[c + 2]) + .., from replica c on around the ring: the same
-// bits on every replica, in every run, over every transport, but not those of one process, which adds micro-batch
-// after micro-batch.
+// The ranges are those of desc.states, of f32, the same on all replicas. Each is cut in as many shards as there
+// are replicas, the first ones longer by an element where that leaves a rest; replica g has shard g + 1, the
+// last one shard 0. An element of shard c is ((s[c] + s[c + 1]) + s[c + 2]) + .., from replica c on around the
+// ring: the same bits on every replica, in every run, over every transport, but not those of one process, which
+// adds micro-batch after micro-batch.
 //
-// All of them answer TL_NOT_READY and are called again until they do not; between passes only. After an error the
-// ranges hold sums of some of the replicas.
+// All of them answer TL_NOT_READY and are called again until they do not; between passes only. After an error
+// the ranges hold sums of some of the replicas.
 //
 // Errors:  TL_ERROR_INVALID_ARG: no transport, a pass or another sum is under way, ranges that are no f32;
 //          TL_ERROR_PEER_LOST and what else the transport answers; TL_ERROR_NO_MEMORY.
