@@ -155,7 +155,7 @@ typedef struct tl_plan_block {
 // Steps and offsets in narrow numbers, as tables for small memories hold them. They are read where they are.
 typedef struct tl_narrow_plan {
     const uint16_t *steps;          // [step_count][step_words] kind + 16 x codec + 256 x (output + 1), node,
-                                    // and with 3 words slot
+                                    // and with 3 words slot; of F and B begins in the place of codec
     const void     *offsets;        // [offset_count] of uint16_t or uint32_t, in units; 0 = none
     const void     *host_offsets;   // [host_offset_count] the same
     uint64_t        unit_bytes;     // of all offsets; > 0

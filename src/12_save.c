@@ -144,7 +144,8 @@ static uint64_t tli_hash_plan(const tl_run *run) {
     hash = tl_mix_u64(hash, plan->alignment_bytes);
     for (i = 0; i < plan->step_count; i++) {
         tl_step step = tl_find_step(plan, i);
-        hash = tl_mix_u64(hash, (uint64_t)step.kind << 48 | (uint64_t)step.codec << 40 | step.slot);
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)step.begins << 56 | (uint64_t)step.kind << 48 |
+                                 (uint64_t)step.codec << 40 | step.slot);
         hash = tl_mix_u64(hash, (uint64_t)(uint32_t)step.node << 32 | (uint32_t)step.output);
     }
     for (i = 0; i < plan->offset_count; i++) hash = tl_mix_u64(hash, tl_find_offset(plan, i, 0));
