@@ -1,0 +1,398 @@
+// [5], [12]: calls that one step begins and another ends. What the simulator allows is compared with a replay of its own
+// and, rule by rule, with schedules by hand; what a run computes, with the same plan in which every call ends at once.
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#define TL_STRATEGY_IMPLEMENTATION
+#include "../tl_strategy.h"
+#include "support/support.h"
+#include "support/random_graph.h"
+#include "support/random_steps.h"
+#include "support/run_support.h"
+#include "support/run_bed.h"
+#include "support/begun_replay.h"
+
+#define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 100 : 1))
+
+static tl_result simulate(tl_env *env, const tl_graph *graph, const tl_plan *plan, tl_report *report) {
+    tl_simulate_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = graph;
+    desc.plan = plan;
+    return tl_simulate_plan(env, &desc, report);
+}
+
+// -- the rules, by hand --
+
+static const char *const rules_text =
+    "tlg 1\n"
+    "node 0 x input fwd=0 bwd=0 out=8 needs=none in=-\n"
+    "node 1 a conv fwd=3 bwd=5 out=16 needs=in in=0\n"
+    "node 2 b relu fwd=1 bwd=2 out=16 needs=out in=1 inplace=0\n"
+    "node 3 s split fwd=4 bwd=3 out=4,8 needs=in0 in=1\n"
+    "node 4 w work fwd=2 bwd=2 out=8 needs=none in=1 fwork=4 bwork=4\n"
+    "node 5 v save fwd=2 bwd=2 out=8 needs=none in=1 saved=4\n"
+    "node 6 g relu fwd=1 bwd=1 out=16 needs=none in=2 inplace=0\n"
+    "node 7 f work fwd=1 bwd=1 out=4 needs=none in=1 bwork=4\n";
+
+// All forwards, and backwards down to the node.
+#define FORWARDS "F 1\nF 2\nF 3\nF 4\nS 5\nF 6\nF 7\n"
+
+typedef struct rule_case { const char *schedule, *text; int any_order; } rule_case;
+
+static const rule_case broken_rules[] = {
+    { "F 1\nF 3 begin\nD 1\n", "step 2 (D 1 a): a call under way reads 1.0", 0 },
+    { "F 1\nF 3 begin\nO 1.0\n", "step 2 (O 1.0 a): a call under way reads 1.0", 0 },
+    { "F 1\nF 3 begin\nC 1 f16\n", "step 2 (C 1 a): a call under way reads 1.0", 0 },
+    { "F 1\nF 3 begin\nI 2\n", "step 2 (I 2 b): a call under way reads 1.0", 0 },
+    { "F 1\nO 1\nF 3 begin\nW 1\n", "step 3 (W 1 a): a call under way reads 1.0", 0 },
+    { "F 1\nF 3 begin\nF 2 begin\nW 3\nD 1\n", "step 4 (D 1 a): a call under way reads 1.0", 0 },
+    { "F 1 begin\nF 2\n", "step 1 (F 2 b): input 1.0 is not resident", 0 },
+    { "F 1 begin\nI 2\n", "step 1 (I 2 b): input 1.0 is not resident", 0 },
+    { "F 1 begin\nF 2 begin\n", "step 1 (F 2 b): input 1.0 is not resident", 0 },
+    { "F 1 begin\nD 1\n", "step 1 (D 1 a): a call of this node is under way", 0 },
+    { "F 1 begin\nF 1\n", "step 1 (F 1 a): a call of this node is under way", 0 },
+    { "F 1 begin\nB 1\n", "step 1 (B 1 a): a call of this node is under way", 0 },
+    { "F 1 begin\nL 1\n", "step 1 (L 1 a): a call of this node is under way", 0 },
+    { "F 1 begin\nF 1 begin\n", "step 1 (F 1 a): a call of this node is under way", 0 },
+    { "F 1\nO 1\nW 1\nF 1 begin\nDH 1\n", "step 4 (DH 1 a): a call of this node is under way", 0 },
+    { "F 1\nF 3 begin\nW 3.0\n", "step 2 (W 3.0 s): output: a call ends for the whole node", 0 },
+    { "F 1\nF 3 begin\nW 3.1\n", "step 2 (W 3.1 s): output: a call ends for the whole node", 0 },
+    { "W 1\n", "step 0 (W 1 a): no output is in a state to act on", 0 },
+    { "F 1 begin\nW 1\nW 1\n", "step 2 (W 1 a): no output is in a state to act on", 0 },
+    { "F 1@1 begin\nW 1\n", "step 1 (W 1 a): no output is in a state to act on", 0 },
+    { "F 1\nF 4 begin\n", "step 1 (F 4 w): a call that is begun has no scratch, and no saved bytes", 0 },
+    { "F 1\nF 5 begin\n", "step 1 (F 5 v): a call that is begun has no scratch, and no saved bytes", 0 },
+    { "F 1\nF 3\nD 3.0\nF 3 begin\n", "step 3 (F 3 s): a call that is begun makes all outputs, and none of them again", 0 },
+    { "F 1\nF 3\nF 3 begin\n", "step 2 (F 3 s): all outputs are already resident", 0 },
+    { "F 1\nF 3\nO 3.0\nF 3 begin\n", "step 3 (F 3 s): all outputs are already resident", 0 },
+    { "K 2\nF 1 begin\nW 1\n", "step 0 (F 1 a): begins: in_flight must be 0 or 1", 0 },
+    { FORWARDS "B 7 begin\n", "step 7 (B 7 f): a call that is begun has no scratch, and no saved bytes", 0 },
+    { FORWARDS "B 7\nB 6\nB 5 begin\n", "step 9 (B 5 v): a call that is begun has no scratch, and no saved bytes", 0 },
+    { FORWARDS "B 7\nB 6\nB 5\nB 4\nB 3 begin\nB 2\n", "step 12 (B 2 b): a call under way writes the gradient of 1.0", 0 },
+    { FORWARDS "B 7\nB 6\nB 5\nB 4\nB 3 begin\nB 2 begin\n", "step 12 (B 2 b): a call under way writes the gradient of 1.0", 0 },
+    { FORWARDS "B 7\nB 6\nB 5\nB 4\nB 3 begin\nD 1\n", "step 12 (D 1 a): a call under way reads 1.0", 0 },
+    { FORWARDS "B 7\nB 6\nB 5\nB 4\nB 3\nD 6\nB 2 begin\nI 6\n", "step 14 (I 6 g): a call under way reads 2.0", 0 },
+    { FORWARDS "B 7\nB 6\nB 5\nB 4\nB 3\nB 2 begin\nB 1\n", "step 13 (B 1 a): consumer 2 (b) has not run backward", 0 },
+    { FORWARDS "B 7\nB 6\nB 5\nB 4\nB 3\nB 2 begin\nB 1 begin\n", "step 13 (B 1 a): consumer 2 (b) has not run backward", 0 },
+    { FORWARDS "B 6\nB 2\nD 2\nF 2 begin\nB 1\n", "step 11 (B 1 a): consumer 3 (s) has not run backward", 1 },
+    { FORWARDS "B 7\nB 6 begin\nB 4\n", "step 9 (B 4 w): backward out of order: node 5 (v) is next", 0 },
+    { FORWARDS "B 7\nB 6 begin\nB 6\n", "step 9 (B 6 g): a call of this node is under way", 0 },
+    { FORWARDS "B 7\nB 6 begin\nW 6\nB 6\n", "step 10 (B 6 g): backward already ran", 0 },
+    { FORWARDS "B 7\nB 6\nB 5\nB 4\nB 3\nB 2\nB 1 begin\n", "after the last step: no W ends the call of 1 (a)", 0 },
+};
+
+static const char *const kept_rules[] = {
+    FORWARDS "B 7\nB 6 begin\nB 5\nB 4\nW 6\nB 3 begin\nW 3\nB 2 begin\nW 2\nB 1 begin\nW 1\n",
+    "F 1 begin\nW 1\nF 2 begin\nF 3 begin\nF 4\nW 3\nS 5\nF 7\nW 2\nF 6\nB 7\nB 6\nB 5\nB 4\nB 3\nB 2\nB 1\n",
+    "F 1\nF 3 begin\nF 2\nI 6\nS 5\nF 4\nF 7\nW 3\nB 7\nB 6\nB 5\nB 4\nB 3\nF 2\nB 2\nB 1\n",     // 2.0 is read by none
+    FORWARDS "O 1\nW 1\nL 1\nW 1\nB 7\nB 6\nB 5\nB 4\nB 3 begin\nDH 1\nW 3\nB 2\nD 1\nB 1\n",       // the copy on the host
+    FORWARDS "O 1\nB 7\nB 6\nB 5\nB 4\nB 3 begin\nW 3\nW 1\nB 2\nB 1\n",                              // reads what leaves
+};
+
+static void each_rule_is_named(void **state) {
+    tl_env env;
+    tl_graph graph;
+    tl_plan plan;
+    tl_report report;
+    size_t i;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    if (tl_parse_graph(&env, rules_text, strlen(rules_text), &graph)) fail_msg("%s", env.error.text);
+    for (i = 0; i < sizeof broken_rules / sizeof *broken_rules; i++) {
+        const rule_case *c = &broken_rules[i];
+        if (tl_parse_schedule(&env, c->schedule, strlen(c->schedule), &plan)) fail_msg("%s", env.error.text);
+        plan.any_order = c->any_order;
+        if (simulate(&env, &graph, &plan, &report) != TL_ERROR_INVALID_PLAN) fail_msg("valid: %s", c->schedule);
+        assert_memory_equal(env.error.text, "tl_simulate_plan: ", 18);
+        if (strcmp(env.error.text + 18, c->text)) fail_msg("%s for\n%s", env.error.text, c->schedule);
+        tl_free_plan(&env, &plan);
+    }
+    for (i = 0; i < sizeof kept_rules / sizeof *kept_rules; i++) {
+        if (tl_parse_schedule(&env, kept_rules[i], strlen(kept_rules[i]), &plan)) fail_msg("%s", env.error.text);
+        if (simulate(&env, &graph, &plan, &report)) fail_msg("%s: %s", env.error.text, kept_rules[i]);
+        tl_free_plan(&env, &plan);
+    }
+    tl_free_graph(&env, &graph);
+}
+
+// What a text cannot say.
+static void begins_is_1_and_of_two_kinds(void **state) {
+    tl_env env;
+    tl_graph graph;
+    int32_t kind, begins;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    if (tl_parse_graph(&env, rules_text, strlen(rules_text), &graph)) fail_msg("%s", env.error.text);
+    for (kind = 0; kind < TL_STEP_COUNT; kind++)
+        for (begins = -1; begins <= 2; begins++) {
+            static const char *const text = ": begins: must be 0, or 1 of F and B";
+            tl_plan plan;
+            tl_report report;
+            tl_step step;
+            int may = begins == 0 || (begins == 1 && (kind == TL_STEP_FORWARD || kind == TL_STEP_BACKWARD));
+            size_t length;
+            memset(&plan, 0, sizeof plan);
+            memset(&step, 0, sizeof step);
+            step.kind = (uint8_t)kind;
+            step.node = 1;
+            step.output = TL_ALL_OUTPUTS;
+            step.codec = kind == TL_STEP_COMPRESS ? TL_CODEC_F16 : TL_CODEC_NONE;
+            step.begins = begins;
+            plan.steps = &step;
+            plan.step_count = 1;
+            assert_int_equal(simulate(&env, &graph, &plan, &report), TL_ERROR_INVALID_PLAN);    // no plan is that short
+            length = strlen(env.error.text);
+            assert_int_equal(length > strlen(text) && !strcmp(env.error.text + length - strlen(text), text), !may);
+        }
+    tl_free_graph(&env, &graph);
+}
+
+// More readers than 16 bits count: each of them holds the tensor.
+static void a_call_reads_a_tensor_as_often_as_it_likes(void **state) {
+    static tl_tensor inputs[65536];
+    tl_env env;
+    tl_graph graph;
+    tl_node_desc desc;
+    tl_plan plan;
+    tl_report report;
+    uint64_t bytes = 4;
+    int32_t count;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    memset(inputs, 0, sizeof inputs);
+    for (count = 65535; count <= 65536; count++) {
+        static const char text[] = "F 1\nF 2 begin\nD 1\nW 2\n";
+        int32_t i;
+        tl_init_graph(&graph);
+        memset(&desc, 0, sizeof desc);
+        desc.op = "input";
+        desc.output_bytes = &bytes;
+        desc.output_count = 1;
+        if (tl_add_node(&env, &graph, &desc, NULL)) fail_msg("%s", env.error.text);
+        desc.op = "conv";
+        desc.needs = "none";
+        desc.inputs = inputs;
+        desc.input_count = 1;
+        if (tl_add_node(&env, &graph, &desc, NULL)) fail_msg("%s", env.error.text);
+        for (i = 0; i < count; i++) inputs[i].node = 1;
+        desc.input_count = count;
+        if (tl_add_node(&env, &graph, &desc, NULL)) fail_msg("%s", env.error.text);
+        memset(inputs, 0, sizeof inputs);
+        if (tl_parse_schedule(&env, text, strlen(text), &plan)) fail_msg("%s", env.error.text);
+        plan.inference = 1;
+        assert_int_equal(simulate(&env, &graph, &plan, &report), TL_ERROR_INVALID_PLAN);
+        assert_string_equal(env.error.text, "tl_simulate_plan: step 2 (D 1 n1): a call under way reads 1.0");
+        tl_free_plan(&env, &plan);
+        tl_free_graph(&env, &graph);
+    }
+}
+
+// -- random plans --
+
+enum { MOST_STEPS = 4000 };
+
+typedef struct begun_plan {
+    tl_plan plan;               // steps are these
+    tl_step steps[MOST_STEPS];
+    int32_t begins;             // how many
+} begun_plan;
+
+static void copy_plan(const tl_plan *plan, begun_plan *b) {
+    assert_true(plan->step_count < MOST_STEPS);
+    b->plan = *plan;
+    b->plan.memory = NULL;
+    if (plan->step_count) memcpy(b->steps, plan->steps, (size_t)plan->step_count * sizeof *b->steps);
+    b->plan.steps = b->steps;
+    b->begins = 0;
+}
+
+static void insert_wait(begun_plan *b, int32_t at, const tl_step *of) {
+    tl_step step = *of;
+    assert_true(b->plan.step_count < MOST_STEPS - 1);
+    step.kind = TL_STEP_WAIT;
+    step.begins = 0;
+    memmove(b->steps + at + 1, b->steps + at, (size_t)(b->plan.step_count - at) * sizeof *b->steps);
+    b->steps[at] = step;
+    b->plan.step_count++;
+}
+
+static void remove_step(begun_plan *b, int32_t at) {
+    b->plan.step_count--;
+    memmove(b->steps + at, b->steps + at + 1, (size_t)(b->plan.step_count - at) * sizeof *b->steps);
+}
+
+// Let a step begin its call, and end it at a random later place at which the plan is still valid, the last one now and
+// then. Where there is none, the plan stays as it was.
+static void begin_at(tl_random *random, begun_replay *r, const tl_graph *graph, begun_plan *b, int32_t at) {
+    int32_t places[MOST_STEPS], count = 0, w;
+    b->steps[at].begins = 1;
+    for (w = at + 1; w <= b->plan.step_count; w++) {
+        int32_t broken;
+        insert_wait(b, w, &b->steps[at]);
+        broken = begun_replay_plan(r, graph, &b->plan);
+        remove_step(b, w);
+        if (broken < 0) places[count++] = w;
+        else if (broken <= w) break;        // it stays broken where W is later
+    }
+    if (!count) { b->steps[at].begins = 0; return; }
+    insert_wait(b, random_chance(random, 30) ? places[count - 1] : places[random_count(random, 0, count - 1)], &b->steps[at]);
+    b->begins++;
+}
+
+// Let some steps of a valid plan begin their calls; it stays valid.
+static void begin_some(tl_random *random, begun_replay *r, const tl_graph *graph, int percent, begun_plan *b) {
+    int32_t at;
+    for (at = 0; at < b->plan.step_count; at++)
+        if ((b->steps[at].kind == TL_STEP_FORWARD || b->steps[at].kind == TL_STEP_BACKWARD) && random_chance(random, percent))
+            begin_at(random, r, graph, b, at);
+}
+
+static void print_plan(const tl_graph *graph, const tl_plan *plan) {
+    static char text[100000];
+    (void)tl_print_graph(graph, text, sizeof text);
+    printf("%s", text);
+    (void)tl_print_schedule(plan, text, sizeof text);
+    printf("%s", text);
+}
+
+// What [5] finds is what the replay finds. Returns whether the plan is valid.
+static int compare(const tl_graph *graph, const tl_plan *plan, begun_replay *r) {
+    tl_env env;
+    tl_report report;
+    tl_lifetimes lifetimes;
+    int32_t broken = begun_replay_plan(r, graph, plan), i, allocations = 0;
+    tl_result result;
+    memset(&env, 0, sizeof env);
+    result = simulate(&env, graph, plan, &report);
+    if ((result == TL_OK) != (broken < 0)) {
+        print_plan(graph, plan);
+        fail_msg("step %d, but %s", (int)broken, result ? env.error.text : "the simulator takes it");
+    }
+    assert_int_equal(report.broken_step, broken);
+    assert_int_equal(tl_find_lifetimes(&env, graph, plan, &lifetimes), result);
+    if (result) { assert_int_equal(result, TL_ERROR_INVALID_PLAN); return 0; }
+    assert_int_equal(report.peak_bytes, r->peak[0]);
+    assert_int_equal(report.host_peak_bytes, r->peak[1]);
+    assert_int_equal(report.end_bytes, r->live[0]);
+    assert_int_equal(report.end_host_bytes, r->live[1]);
+    assert_int_equal(report.forward_count, r->forwards);
+    assert_int_equal(report.backward_count, r->backwards);
+    assert_int_equal(report.recompute_count, r->recomputed);
+    assert_int_equal(lifetimes.count, r->count);
+    for (i = 0; i < lifetimes.count; i++) {
+        const tl_lifetime *l = &lifetimes.items[i];
+        const begun_life *own = &r->lives[i];
+        assert_int_equal(l->use, own->use);
+        assert_int_equal(l->bytes, own->bytes);
+        assert_int_equal(l->node, own->node);
+        assert_int_equal(l->output, own->output);
+        assert_int_equal(l->slot, own->slot);
+        assert_int_equal(l->first_step, own->first);
+        if (l->end_step != own->end) fail_msg("lifetime %d ends at %d, not %d", (int)i, (int)l->end_step, (int)own->end);
+        allocations += l->use != TL_USE_HOST && l->over < 0;
+    }
+    assert_int_equal(report.allocation_count, allocations);
+    tl_free_lifetimes(&env, &lifetimes);
+    return 1;
+}
+
+static int32_t some_slots(tl_random *random) { return random_chance(random, 30) ? random_count(random, 2, 3) : 0; }
+
+// Without scratch and saved bytes, so that a call can be begun, most of the time.
+static void make_bare(tl_random *random, tl_graph *graph) {
+    tl_node *nodes = (tl_node *)(uintptr_t)graph->nodes;
+    int32_t i;
+    for (i = 0; i < graph->node_count; i++)
+        if (random_chance(random, 70)) nodes[i].fwork_bytes = nodes[i].swork_bytes = nodes[i].bwork_bytes = nodes[i].saved_bytes = 0;
+}
+
+static void make_graph(tl_env *env, tl_random *random, int32_t most, tl_graph *graph) {
+    memset(env, 0, sizeof *env);
+    if (random_graph(env, random, most, graph)) fail_msg("%s", env->error.text);
+    make_bare(random, graph);
+    if (tl_check_graph(env, graph)) fail_msg("%s", env->error.text);
+}
+
+static void valid_plans_are_those_of_the_replay(void **state) {
+    static begun_replay r;
+    static begun_plan b;
+    tl_random random;
+    long round, rounds = SOAK_TIMES(400), valid = 0, begun = 0, higher = 0, together = 0;
+    (void)state;
+    random.state = 21;
+    for (round = 0; round < rounds; round++) {
+        tl_env env;
+        tl_graph graph;
+        tl_plan plan;
+        make_graph(&env, &random, 16, &graph);
+        if (random_slot_plan(&env, &random, &graph, some_slots(&random), &plan)) fail_msg("%s", "out of memory");
+        copy_plan(&plan, &b);
+        if (compare(&graph, &b.plan, &r)) {
+            uint64_t peak = r.peak[0];
+            begin_some(&random, &r, &graph, random_count(&random, 10, 90), &b);
+            assert_true(compare(&graph, &b.plan, &r));
+            valid++;
+            begun += b.begins;
+            higher += r.peak[0] > peak;
+            together += r.most_calls > 1;
+            assert_true(r.peak[0] >= peak);
+        }
+        random_free_plan(&env, &plan);
+        tl_free_graph(&env, &graph);
+    }
+    printf("%ld graphs, %ld valid plans, %ld calls begun, several in %ld, %ld peaks rise\n", rounds, valid, begun, together, higher);
+    assert_true(valid > rounds / 4 && begun > 3 * valid && together > valid / 4 && higher > 0);
+}
+
+// Calls begin and W stands anywhere, most of the time where it may not; valid ones are broken on purpose.
+static void verdicts_are_those_of_the_replay(void **state) {
+    static begun_replay r;
+    static begun_plan b;
+    tl_random random;
+    long round, rounds = SOAK_TIMES(6000), valid = 0, broken = 0, by_calls = 0;
+    (void)state;
+    random.state = 22;
+    for (round = 0; round < rounds; round++) {
+        tl_env env;
+        tl_graph graph;
+        tl_plan plan;
+        int32_t changes = random_count(&random, 1, 4);
+        int was_valid;
+        make_graph(&env, &random, 12, &graph);
+        if (random_slot_plan(&env, &random, &graph, some_slots(&random), &plan)) fail_msg("%s", "out of memory");
+        copy_plan(&plan, &b);
+        was_valid = compare(&graph, &b.plan, &r);
+        while (changes-- > 0 && b.plan.step_count) {
+            int32_t at = random_count(&random, 0, b.plan.step_count - 1), left = b.plan.step_count - at - 1;
+            tl_step *step = &b.steps[at];
+            int computes = step->kind == TL_STEP_FORWARD || step->kind == TL_STEP_BACKWARD;
+            if (!computes && random_chance(&random, 90)) continue;
+            step->begins = random_chance(&random, 2) ? random_count(&random, -1, 2) : 1;
+            if (random_chance(&random, 3)) step->output = 0;
+            if (random_chance(&random, 95))
+                insert_wait(&b, at + 1 + random_count(&random, 0, random_chance(&random, 50) && left > 3 ? 3 : left), step);
+            if (random_chance(&random, 5)) random_mutate(&random, &graph, plan.slot_count, b.steps, &b.plan.step_count);
+        }
+        if (compare(&graph, &b.plan, &r)) valid++;
+        else broken++;
+        by_calls += was_valid && r.is_broken;
+        random_free_plan(&env, &plan);
+        tl_free_graph(&env, &graph);
+    }
+    printf("%ld valid, %ld broken, %ld of these only by calls that are begun\n", valid, broken, by_calls);
+    assert_true(valid > rounds / 10 && by_calls > rounds / 10);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_rule_is_named),
+        cmocka_unit_test(begins_is_1_and_of_two_kinds),
+        cmocka_unit_test(a_call_reads_a_tensor_as_often_as_it_likes),
+        cmocka_unit_test(valid_plans_are_those_of_the_replay),
+        cmocka_unit_test(verdicts_are_those_of_the_replay),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
