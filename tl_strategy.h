@@ -1391,8 +1391,10 @@ typedef struct tl_step {
 //
 // Between F v begin, or B v begin, and W v the call is under way beside other steps, as a message or work of
 // another processor is: what it reads stays readable, but is not dropped, moved or overwritten; nobody reads,
-// adds to or drops what it writes; v takes no other step. in_flight is 1 then. B v begin has its place in the
-// order of the backwards, and W v lets those of the nodes that v reads run.
+// adds to or drops what it writes; v takes no other step in its slot. in_flight is 0 or 1 then. B v begin has
+// its place in the order of the backwards, and W v, always of the whole node, lets those of the nodes that v
+// reads run. Every call has ended at the end. What a kernel sums beside its operands over several slots, it
+// sums in the order in which its calls do their work.
 //
 // So a gradient lives from the first backward that contributes to it to the backward of the node that made
 // its tensor, no step names it, and none is left at the end of a training plan. Weights and their gradients
@@ -1884,8 +1886,8 @@ TLDEF int tl_parse_step(const char *text, tl_step_kind *kind);
 TLDEF int tl_parse_codec(const char *text, tl_codec *codec);
 
 // Write steps as a schedule, one per line: "F 1\nD 1.0\nC 3 q8\nF 1@2\n". A step of another slot than 0 ends
-// in @ and its slot; one that begins a call in begin: "F 3@1 begin\nW 3@1\n". The entry stands before the steps:
-// "E 3.0\nE 3.1@2\n". Before all, where in_flight is above 1, stands that: "K 4\n".
+// in @ and its slot; one that begins a call in begin: "F 3@1 begin\nW 3@1\n". The entry stands before the
+// steps: "E 3.0\nE 3.1@2\n". Before all, where in_flight is above 1, stands that: "K 4\n".
 TLDEF size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size);
 
 // Parse a schedule; # starts a comment. Kinds and forms of steps are checked here, the rules of
@@ -4560,10 +4562,15 @@ TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 // work on them is finished or can be waited for. On others they are ranges for kernels of the device, until
 // tl_map_step maps them. The mapping ends with tl_finish_step or tl_run_step_kernel.
 //
+// Where a step begins a call (tl_step.begins), tl_run_step_kernel calls the kernel once and returns TL_OK, also
+// if it is not ready; its operands stay mapped. The WAIT of its node asks the kernel again, once for each call
+// of tl_next_step, and closes the step when it is ready: its event is observed then. tl_finish_step says that
+// the call is carried out already. Such a call is one of one kernel: no range, fusion or conversion.
+//
 // Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way (never on a backend with
-// limits.in_order), or if the backend cannot submit at present: call again later. With steps in flight also
-// where the next one, or the end of the pass, must wait for one of them: step->depends_on is that one's index
-// then, and else -1.
+// limits.in_order) or whose call is not ready, or if the backend cannot submit at present: call again later.
+// With steps in flight also where the next one, or the end of the pass, must wait for one of them:
+// step->depends_on is that one's index then, and else -1.
 // Errors:  TL_ERROR_INVALID_ARG: no pass is under way; or the compute step before, which the text names, was
 //          not carried out: *step is left as it is, the pass goes on once it is. As tl_run_plan, and the pass
 //          is given up then.
@@ -6567,7 +6574,10 @@ static size_t tli_finish(tli_writer *w) {
     X(SAVED_RUN_IS_NOT_AS_PLANNED, "run: holds other bytes than its plan says", "") \
     X(SAVED_STEP_OR_COPY_IS_UNDER_WAY, "run: a step or a copy is under way", "") \
     X(SAVED_PASS_NEEDS_A_PLAN_WITH_PLACES, \
-      "run: in a pass, only a plan with places that is run as it is can be saved", "")
+      "run: in a pass, only a plan with places that is run as it is can be saved", "") \
+    X(BEGINS_ONE_KERNEL_CALL, "plan: step %0 begins what is not one call of one kernel", "step, node") \
+    X(BEGINS_RANDOM_HOOK, "plan: begins calls, but the random hook is for one call at a time", "step, node") \
+    X(BEGINS_DYNAMIC_NODES, "plan: begins calls, but dynamic nodes report one call at a time", "step, node")
 
 // -- errors: rules of [13] TRACE --
 
@@ -16225,7 +16235,8 @@ static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
     int packs = step->kind == TL_STEP_COMPRESS;
     if (step->kind >= TL_STEP_COUNT) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_KIND_OF_STEP));
     if (step->slot >= sim->slot_count) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_SLOT));
-    if (step->begins && (step->begins != 1 || (step->kind != TL_STEP_FORWARD && step->kind != TL_STEP_BACKWARD)))
+    if (step->begins &&
+        (step->begins != 1 || (step->kind != TL_STEP_FORWARD && step->kind != TL_STEP_BACKWARD)))
         return tli_sim_broken(sim, TLI_RULE(BEGINS_MUST_BE_0));
     if (step->begins && sim->in_flight > 1) return tli_sim_broken(sim, TLI_RULE(BEGINS_ONE_STEP_UNDER_WAY));
     if (step->node < 0 || step->node >= graph->node_count) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_NODE));
@@ -17747,8 +17758,8 @@ static tl_result tli_refuse_begun_calls(tl_env *env, tli_function function, cons
     for (i = 0; i < plan->step_count; i++) {
         const tl_step step = tl_find_step(plan, i);
         if (step.begins)
-            return tli_fail_values(env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(PLAN_BEGINS_CALLS), (uint64_t)i,
-                                   (uint64_t)(int64_t)step.node);
+            return tli_fail_values(env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(PLAN_BEGINS_CALLS),
+                                   (uint64_t)i, (uint64_t)(int64_t)step.node);
     }
     return TL_OK;
 }
@@ -49397,115 +49408,6 @@ static tl_result tli_open_flights(tl_run *run, int32_t step_count, uint64_t oper
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// -- calls that one step begins and another ends --
-//
-//     steps          F 7 begin   F 2   B 5   W 7   F 8
-//     call of F 7    |-----------------------|
-//
-// When the kernel has been called once, the call is set aside with its operands, mapped as they are. The W of its
-// node calls the kernel again until it is ready, and closes the step as others are closed at once.
-
-// A call that was set aside. calls are swapped with the run's, so that each keeps its arrays.
-typedef struct tli_begun {
-    tli_call     call;
-    tl_step      last;
-    tl_run_event event;
-    tl_run_step  yielded;
-    tl_kernel    kernel;       // of it
-    uint64_t     high_bytes;
-    int32_t      is_used;      // 0 = the place is free
-    int32_t      is_ready;     // 1 = the kernel has carried it out
-} tli_begun;
-
-static void tli_swap_begun(tl_run *run, tli_begun *begun) {
-    tli_call call = run->call;
-    tl_step last = run->last;
-    tl_run_event event = run->event;
-    uint64_t high_bytes = run->high_bytes;
-    run->call = begun->call;
-    run->last = begun->last;
-    run->event = begun->event;
-    run->high_bytes = begun->high_bytes;
-    begun->call = call;
-    begun->last = last;
-    begun->event = event;
-    begun->high_bytes = high_bytes;
-    tli_run_choose_slot(run, run->last.slot);
-}
-
-// The call that a step ends; NULL = none.
-static tli_begun *tli_find_begun(const tl_run *run, const tl_step *step) {
-    int32_t i;
-    if (step->kind != TL_STEP_WAIT) return NULL;
-    for (i = 0; i < run->begun_count; i++) {
-        tli_begun *begun = &run->begun[i];
-        if (begun->is_used && begun->last.node == step->node && begun->last.slot == step->slot) return begun;
-    }
-    return NULL;
-}
-
-// Set the call at hand aside: its kernel was called, and is_ready or not.
-static void tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
-    tli_begun *begun = run->begun;
-    while (begun->is_used) begun++;     // there is a place for each call that the plan begins
-    begun->yielded = *step;
-    begun->kernel = *step->kernel;
-    begun->yielded.kernel = &begun->kernel;
-    begun->last = run->last;
-    begun->is_used = 1;
-    begun->is_ready = is_ready;
-    tli_swap_begun(run, begun);
-    run->computing = TLI_COMPUTING_NOT;
-}
-
-// Whether a call that was begun is not ready.
-static int tli_has_begun(const tl_run *run) {
-    int32_t i;
-    for (i = 0; i < run->begun_count; i++)
-        if (run->begun[i].is_used && !run->begun[i].is_ready) return 1;
-    return 0;
-}
-
-// Most calls under way of a plan that was simulated.
-static int32_t tli_count_begun(const tl_plan *plan) {
-    int32_t most = 0, count = 0, i, k;
-    for (i = 0; i < plan->step_count; i++) {
-        const tl_step step = tl_find_step(plan, i);
-        if (step.begins && ++count > most) most = count;
-        if (step.kind != TL_STEP_WAIT || step.output != TL_ALL_OUTPUTS || !count) continue;
-        for (k = i - 1; k >= 0; k--) {    // the step before it on the same node
-            const tl_step before = tl_find_step(plan, k);
-            if (before.node != step.node || before.slot != step.slot) continue;
-            count -= before.begins;
-            break;
-        }
-    }
-    return most;
-}
-
-static void tli_free_begun(tl_run *run) {
-    int32_t i;
-    for (i = 0; i < run->begun_count; i++) tli_free_call(run->env, &run->begun[i].call);
-    tli_release(run->env, run->begun);
-    run->begun = NULL;
-    run->begun_count = 0;
-}
-
-// Room for the calls that are begun. operands, outputs: most of a node.
-static tl_result tli_open_begun(tl_run *run, uint64_t operands, uint64_t outputs) {
-    int32_t count = tli_count_begun(&run->plan), i;
-    int is_there = 1;
-    if (!count) return TL_OK;
-    run->begun = (tli_begun *)tli_alloc_array(run->env, (uint64_t)count, sizeof *run->begun);
-    run->begun_count = run->begun ? count : 0;
-    for (i = 0; i < run->begun_count && is_there; i++)
-        is_there = tli_alloc_call(run->env, operands, outputs, &run->begun[i].call);
-    if (run->begun && is_there) return TL_OK;
-    return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
-}
-#endif  // TL_STRATEGY_IMPLEMENTATION
-#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
-
 // -- fused nodes --
 //
 // A node of the run's graph with several members is carried out block by block of elements. The members take
@@ -49956,6 +49858,135 @@ static tl_result tli_find_caller_tensor(const tl_run *run, tli_function function
     return TL_OK;
 }
 
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- calls that one step begins and another ends --
+//
+//     steps          F 7 begin   F 2   B 5   W 7   F 8
+//     call of F 7    |-----------------------|
+//
+// When the kernel has been called once, the call is set aside with its operands, mapped as they are. The W of
+// its node calls the kernel again until it is ready, and closes the step as others are closed at once.
+
+// A call that was set aside. calls are swapped with the run's, so that each keeps its arrays.
+typedef struct tli_begun {
+    tli_call     call;
+    tl_step      last;
+    tl_run_event event;
+    tl_run_step  yielded;
+    tl_kernel    kernel;       // of it
+    uint64_t     high_bytes;
+    int32_t      is_used;      // 0 = the place is free
+    int32_t      is_ready;     // 1 = the kernel has carried it out
+} tli_begun;
+
+static void tli_swap_begun(tl_run *run, tli_begun *begun) {
+    tli_call call = run->call;
+    tl_step last = run->last;
+    tl_run_event event = run->event;
+    uint64_t high_bytes = run->high_bytes;
+    run->call = begun->call;
+    run->last = begun->last;
+    run->event = begun->event;
+    run->high_bytes = begun->high_bytes;
+    begun->call = call;
+    begun->last = last;
+    begun->event = event;
+    begun->high_bytes = high_bytes;
+    tli_run_choose_slot(run, run->last.slot);
+}
+
+// The call that a step ends; NULL = none.
+static tli_begun *tli_find_begun(const tl_run *run, const tl_step *step) {
+    int32_t i;
+    if (step->kind != TL_STEP_WAIT) return NULL;
+    for (i = 0; i < run->begun_count; i++) {
+        tli_begun *begun = &run->begun[i];
+        if (begun->is_used && begun->last.node == step->node && begun->last.slot == step->slot) return begun;
+    }
+    return NULL;
+}
+
+// Set the call at hand aside: its kernel was called, and is_ready or not.
+static void tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
+    tli_begun *begun = run->begun;
+    while (begun->is_used) begun++;     // there is a place for each call that the plan begins
+    begun->yielded = *step;
+    begun->kernel = *step->kernel;
+    begun->yielded.kernel = &begun->kernel;
+    begun->last = run->last;
+    begun->is_used = 1;
+    begun->is_ready = is_ready;
+    tli_swap_begun(run, begun);
+    run->computing = TLI_COMPUTING_NOT;
+}
+
+// Whether a call that was begun is not ready.
+static int tli_has_begun(const tl_run *run) {
+    int32_t i;
+    for (i = 0; i < run->begun_count; i++)
+        if (run->begun[i].is_used && !run->begun[i].is_ready) return 1;
+    return 0;
+}
+
+// Most calls under way together of a plan that was simulated.
+static int32_t tli_count_begun(const tl_run *run) {
+    uint8_t *is_begun = run->all_ran;   // zeroes, before the first pass, and again when all calls have ended
+    int32_t most = 0, count = 0, i;
+    for (i = 0; i < run->plan.step_count; i++) {
+        const tl_step step = tl_find_step(&run->plan, i);
+        size_t at = (size_t)step.slot * (size_t)run->graph->node_count + (size_t)step.node;
+        if (step.begins) count++;
+        else if (step.kind == TL_STEP_WAIT && is_begun[at]) count--;
+        else continue;
+        is_begun[at] = (uint8_t)step.begins;
+        if (count > most) most = count;
+    }
+    return most;
+}
+
+// Refuse calls that are not one call of one kernel, and what goes by one call at a time.
+static tl_result tli_check_begun(tl_run *run) {
+    int32_t i;
+    for (i = 0; i < run->plan.step_count; i++) {
+        const tl_step step = tl_find_step(&run->plan, i);
+        tli_cut cut = tli_find_cut(run, step.node);
+        tli_rule rule = TLI_NO_RULE;
+        if (!step.begins) continue;
+        if (run->kernel_of[step.node] < 0 || tli_is_fused(run, step.node) || cut.count < cut.total)
+            rule = TLI_RULE(BEGINS_ONE_KERNEL_CALL);
+        if (run->desc.random) rule = TLI_RULE(BEGINS_RANDOM_HOOK);
+#ifndef TL_NO_ONLINE
+        if (run->real_bytes) rule = TLI_RULE(BEGINS_DYNAMIC_NODES);
+#endif
+        if (rule)
+            return tli_fail_values(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), rule, (uint64_t)i,
+                                   (uint64_t)step.node);
+    }
+    return TL_OK;
+}
+
+static void tli_free_begun(tl_run *run) {
+    int32_t i;
+    for (i = 0; i < run->begun_count; i++) tli_free_call(run->env, &run->begun[i].call);
+    tli_release(run->env, run->begun);
+    run->begun = NULL;
+    run->begun_count = 0;
+}
+
+// Room for the calls that are begun. operands, outputs: most of a node.
+static tl_result tli_open_begun(tl_run *run, uint64_t operands, uint64_t outputs) {
+    int32_t count = tli_count_begun(run), i;
+    int is_there = 1;
+    if (!count) return TL_OK;
+    run->begun = (tli_begun *)tli_alloc_array(run->env, (uint64_t)count, sizeof *run->begun);
+    run->begun_count = run->begun ? count : 0;
+    for (i = 0; i < run->begun_count && is_there; i++)
+        is_there = tli_alloc_call(run->env, operands, outputs, &run->begun[i].call);
+    if (run->begun && is_there) return tli_check_begun(run);
+    return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+}
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_ONLINE
@@ -55940,6 +55971,9 @@ static void tli_replay_saved(tli_saving *s, int32_t position) {
         result = tli_sim_step(&s->sim, &step);
     }
     if (!s->result) s->result = result;
+    for (i = 0; i < run->slot_count * run->graph->node_count && !s->result; i++)
+        if (s->sim.all_nodes[i].under_way)
+            tli_refuse_saving(s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_STEP_OR_COPY_IS_UNDER_WAY));
     for (i = 0; i < run->slot_count * run->graph->tensor_count && !s->result; i++) {
         uint8_t state = s->sim.all_tensors[i].state;
         if (state == TLI_LEAVING || state == TLI_COMING)

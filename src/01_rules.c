@@ -1159,7 +1159,10 @@
     X(SAVED_RUN_IS_NOT_AS_PLANNED, "run: holds other bytes than its plan says", "") \
     X(SAVED_STEP_OR_COPY_IS_UNDER_WAY, "run: a step or a copy is under way", "") \
     X(SAVED_PASS_NEEDS_A_PLAN_WITH_PLACES, \
-      "run: in a pass, only a plan with places that is run as it is can be saved", "")
+      "run: in a pass, only a plan with places that is run as it is can be saved", "") \
+    X(BEGINS_ONE_KERNEL_CALL, "plan: step %0 begins what is not one call of one kernel", "step, node") \
+    X(BEGINS_RANDOM_HOOK, "plan: begins calls, but the random hook is for one call at a time", "step, node") \
+    X(BEGINS_DYNAMIC_NODES, "plan: begins calls, but dynamic nodes report one call at a time", "step, node")
 
 // -- errors: rules of [13] TRACE --
 

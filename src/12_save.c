@@ -513,6 +513,9 @@ static void tli_replay_saved(tli_saving *s, int32_t position) {
         result = tli_sim_step(&s->sim, &step);
     }
     if (!s->result) s->result = result;
+    for (i = 0; i < run->slot_count * run->graph->node_count && !s->result; i++)
+        if (s->sim.all_nodes[i].under_way)
+            tli_refuse_saving(s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_STEP_OR_COPY_IS_UNDER_WAY));
     for (i = 0; i < run->slot_count * run->graph->tensor_count && !s->result; i++) {
         uint8_t state = s->sim.all_tensors[i].state;
         if (state == TLI_LEAVING || state == TLI_COMING)
