@@ -386,6 +386,300 @@ static void verdicts_are_those_of_the_replay(void **state) {
     assert_true(valid > rounds / 10 && by_calls > rounds / 10);
 }
 
+// -- kernels that take their time --
+
+enum { SLOW_CALLS = 256 };
+
+// A call that has answered that it is not ready.
+typedef struct slow_call {
+    int32_t     node, micro_batch, times, works_at;     // polls until it is ready, and that in which it does its work
+    const void *hosts[64];
+    tl_range    ranges[64];
+    int32_t     operands;
+    uint64_t    reads, writes;      // what they held at the last poll
+} slow_call;
+
+// What a kernel sums over calls is added, so that it does not depend on their order.
+typedef struct slow {
+    tl_random random;
+    int       percent;              // of the calls that are not ready at once
+    int32_t   fail_node;            // its kernel fails, -1 = none ..
+    int32_t   fail_polled;          // .. when it is asked for that time
+    uint64_t  gradients[MIXER_NODES];
+    slow_call calls[SLOW_CALLS];
+    int32_t   count;                // of these
+    long      polled, worked_late;
+} slow;
+
+static slow_call *slow_find(slow *s, const tl_kernel_call *call) {
+    int32_t i;
+    for (i = 0; i < s->count; i++)
+        if (s->calls[i].node == call->node && s->calls[i].micro_batch == call->micro_batch) return &s->calls[i];
+    return NULL;
+}
+
+static void slow_note(slow_call *c, const tl_operand *operand, int is_new) {
+    assert_true(c->operands < 64);
+    if (is_new) {
+        c->hosts[c->operands] = operand->host;
+        c->ranges[c->operands] = operand->range;
+    }
+    assert_ptr_equal(c->hosts[c->operands], operand->host);
+    assert_memory_equal(&c->ranges[c->operands], &operand->range, sizeof operand->range);
+    assert_int_equal(!operand->host, !operand->range.bytes);
+    c->operands++;
+}
+
+// All operands are where they were. reads, writes: hashes of what the call reads and of what it writes.
+static void slow_look(slow_call *c, const tl_kernel_call *call, int is_new, uint64_t *reads, uint64_t *writes) {
+    const tl_node *node = &call->graph->nodes[call->node];
+    int backward = call->kind == TL_STEP_BACKWARD;
+    int32_t i;
+    c->operands = 0;
+    *reads = *writes = 1;
+    for (i = 0; i < node->input_count; i++) {
+        slow_note(c, &call->inputs[i], is_new);
+        *reads = mix_bytes(*reads, &call->inputs[i]);
+        if (backward) slow_note(c, &call->input_grads[i], is_new);
+        if (backward) *writes = mix_bytes(*writes, &call->input_grads[i]);
+    }
+    for (i = 0; i < node->output_count; i++) {
+        slow_note(c, &call->outputs[i], is_new);
+        if (backward) slow_note(c, &call->output_grads[i], is_new);
+        if (backward) *reads = mix_bytes(mix_bytes(*reads, &call->outputs[i]), &call->output_grads[i]);
+        else *writes = mix_bytes(*writes, &call->outputs[i]);
+    }
+    if (backward) *reads = mix_bytes(*reads, &call->saved);
+    else *writes = mix_bytes(*writes, &call->saved);
+}
+
+static void slow_work(slow *s, const tl_kernel_call *call) {
+    const tl_node *node = &call->graph->nodes[call->node];
+    int backward = call->kind == TL_STEP_BACKWARD;
+    uint64_t sum = tl_mix_u64(call->seed, (uint64_t)call->node);
+    int32_t i;
+    for (i = 0; i < node->input_count; i++) sum = mix_bytes(sum, &call->inputs[i]);
+    for (i = 0; i < node->output_count && backward; i++) sum = mix_bytes(mix_bytes(sum, &call->outputs[i]), &call->output_grads[i]);
+    if (backward) sum = mix_bytes(sum, &call->saved);
+    mix_into(sum, &call->scratch, 1);
+    if (backward) s->gradients[call->node] += sum;
+    for (i = 0; i < node->input_count && backward; i++) mix_into(sum + (uint64_t)i, &call->input_grads[i], 1);
+    for (i = 0; i < node->output_count && !backward && !call->outputs_ready; i++) mix_into(sum + (uint64_t)i, &call->outputs[i], 0);
+    if (!backward) mix_into(sum + 77, &call->saved, 0);
+}
+
+static tl_result slow_kernel(const tl_kernel_call *call, void *user) {
+    slow *s = (slow *)user;
+    slow_call *c = slow_find(s, call), fresh;
+    int is_new = !call->polled, is_ready;
+    uint64_t reads, writes;
+    assert_true(is_new == !c);
+    if (call->node == s->fail_node && call->polled == s->fail_polled) return TL_ERROR_CORRUPT;
+    if (is_new) {
+        memset(&fresh, 0, sizeof fresh);
+        fresh.node = call->node;
+        fresh.micro_batch = call->micro_batch;
+        if (call->kind != TL_STEP_FORWARD_INPLACE && random_chance(&s->random, s->percent)) fresh.times = random_count(&s->random, 1, 4);
+        if (call->node == s->fail_node) fresh.times = s->fail_polled;
+        fresh.works_at = random_count(&s->random, 0, fresh.times);
+        c = &fresh;
+    }
+    slow_look(c, call, is_new, &reads, &writes);
+    if (!is_new) assert_true(reads == c->reads && writes == c->writes);
+    if (call->polled == c->works_at) {
+        slow_work(s, call);
+        s->worked_late += c->works_at > 0;
+    } else if (call->polled < c->works_at && call->kind != TL_STEP_BACKWARD && !call->outputs_ready) {
+        int32_t i;      // what it has of its work so far
+        for (i = 0; i < call->graph->nodes[call->node].output_count; i++) mix_into((uint64_t)call->polled, &call->outputs[i], 0);
+    }
+    is_ready = call->polled >= c->times;
+    slow_look(c, call, is_new, &c->reads, &c->writes);
+    if (is_new && !is_ready) {
+        assert_true(s->count < SLOW_CALLS);
+        s->calls[s->count++] = fresh;
+    } else if (!is_new && is_ready) {
+        *c = s->calls[--s->count];
+    }
+    s->polled += !is_ready;
+    return is_ready ? TL_OK : TL_NOT_READY;
+}
+
+static void make_slow(bed *b, slow *s, uint64_t seed, int percent) {
+    int32_t k;
+    memset(s, 0, sizeof *s);
+    s->random.state = seed;
+    s->percent = percent;
+    s->fail_node = -1;
+    for (k = 0; k < b->desc.kernel_count; k++) {
+        b->kernels[k].forward = b->kernels[k].backward = slow_kernel;
+        b->kernels[k].user = s;
+    }
+}
+
+// -- runs --
+
+static uint64_t slow_outcome(bed *b, slow *s, const tl_plan *plan) {
+    int32_t slots = plan->slot_count ? plan->slot_count : 1, slot;
+    uint64_t sum = 0;
+    memcpy(b->mixer.gradients, s->gradients, sizeof s->gradients);
+    for (slot = 0; slot < slots; slot++) {
+        if (tl_choose_slot(b->run, slot)) fail_msg("%s", b->env.error.text);
+        sum = tl_mix_u64(sum, bed_outcome(b, plan->inference));
+    }
+    (void)tl_choose_slot(b->run, 0);
+    return sum;
+}
+
+static void load_slots(bed *b, const tl_plan *plan) {
+    int32_t slots = plan->slot_count ? plan->slot_count : 1, slot;
+    for (slot = 0; slot < slots; slot++)
+        if (tl_choose_slot(b->run, slot) || bed_load(b->run, slot, b)) fail_msg("%s", b->env.error.text);
+    (void)tl_choose_slot(b->run, 0);
+}
+
+// The next step by hand. Where it cannot be had yet, at most the step before is closed, and asked again nothing changes.
+static tl_result pull_step(bed *b, slow *s, tl_run_step *step, int32_t *done, long *waits) {
+    tl_backend_counters before, after;
+    long polled = s->polled;
+    tl_result result = tl_next_step(b->run, step, done);
+    if (result != TL_NOT_READY) return result;
+    before = spy_count(&b->spy);
+    *waits += s->polled > polled;
+    result = tl_next_step(b->run, step, done);
+    if (result != TL_NOT_READY) return result;
+    after = spy_count(&b->spy);
+    assert_int_equal(before.live_bytes[TL_TIER_DEVICE], after.live_bytes[TL_TIER_DEVICE]);
+    assert_int_equal(before.claim_count[TL_TIER_DEVICE], after.claim_count[TL_TIER_DEVICE]);
+    assert_int_equal(step->is_compute, 0);
+    return result;
+}
+
+// Carry out a compute step: by the run, or by the caller up to its end.
+static void carry_out(bed *b, slow *s, const tl_run_step *step) {
+    tl_result result;
+    if (random_chance(&s->random, 70)) {
+        while ((result = tl_run_step_kernel(b->run, step)) == TL_NOT_READY) assert_int_equal(step->step.begins, 0);
+    } else {
+        tl_run_step own = *step;
+        while ((result = slow_kernel(&own.call, s)) == TL_NOT_READY) own.call.polled++;
+        if (!result) result = tl_finish_step(b->run, step);
+    }
+    if (result) fail_msg("%s", b->env.error.text);
+    assert_int_equal(tl_finish_step(b->run, step), TL_ERROR_STALE);
+}
+
+static void run_by_hand(bed *b, slow *s, const tl_plan *plan, long *waits) {
+    tl_run_step step;
+    int32_t done = 0, index = 0;
+    load_slots(b, plan);
+    if (tl_start_pass(b->run, 0)) fail_msg("%s", b->env.error.text);
+    while (!done) {
+        tl_result result = pull_step(b, s, &step, &done, waits);
+        if (result == TL_NOT_READY) continue;
+        if (result) fail_msg("%s", b->env.error.text);
+        if (done) break;
+        assert_int_equal(step.index, index++);
+        if (step.is_compute) carry_out(b, s, &step);
+    }
+    assert_int_equal(index, plan->step_count);
+}
+
+static void run_by_itself(bed *b, slow *s, long *waits) {
+    tl_result result;
+    while ((result = tl_run_plan(b->run)) == TL_NOT_READY) {
+        assert_true(s->count > 0);
+        ++*waits;
+    }
+    if (result) fail_msg("%s", b->env.error.text);
+}
+
+typedef enum how { BY_ITSELF, BY_HAND } how;
+
+static void check_report(bed *b, const tl_graph *graph, const tl_plan *plan) {
+    tl_run_report report = bed_report(b);
+    tl_report simulated;
+    tl_plan bare = *plan;
+    tl_env env;
+    memset(&env, 0, sizeof env);
+    bare.offsets = bare.host_offsets = NULL;
+    bare.offset_count = bare.host_offset_count = 0;
+    if (simulate(&env, graph, &bare, &simulated)) fail_msg("%s", env.error.text);
+    assert_int_equal(report.planned_peak_bytes, simulated.peak_bytes);
+    assert_int_equal(report.measured_peak_bytes, simulated.peak_bytes);
+    assert_int_equal(report.measured_host_peak_bytes, simulated.host_peak_bytes);
+    assert_int_equal(report.measured_arena_bytes, report.planned_arena_bytes);
+    assert_int_equal(report.forward_count, simulated.forward_count);
+    assert_int_equal(report.recompute_count, simulated.recompute_count);
+    assert_int_equal(report.backward_count, simulated.backward_count);
+    assert_int_equal(report.step_count, plan->step_count);
+    assert_int_equal(report.end_bytes, simulated.end_bytes);
+}
+
+// Two training steps; the outcome of both.
+static uint64_t run_plan(const tl_graph *graph, const tl_plan *plan, int kind, how way, int percent, uint64_t seed, long *waits) {
+    static bed b;
+    static slow s;
+    uint64_t sum = 0;
+    int32_t step;
+    bed_open(&b, graph, kind, seed, 4);
+    make_slow(&b, &s, seed, percent);
+    b.desc.plan = plan;
+    bed_must_init(&b);
+    for (step = 0; step < 2; step++) {
+        if (way == BY_HAND) run_by_hand(&b, &s, plan, waits);
+        else run_by_itself(&b, &s, waits);
+        assert_int_equal(s.count, 0);
+        check_report(&b, graph, plan);
+        sum = tl_mix_u64(sum, slow_outcome(&b, &s, plan));
+    }
+    bed_close(&b);
+    return sum;
+}
+
+// A valid plan in which calls begin, and the one it was before. 0 = the random one is not valid.
+static int make_begun(tl_env *env, tl_random *random, const tl_graph *graph, int32_t slots, begun_replay *r, tl_plan *plan, begun_plan *b) {
+    if (random_slot_plan(env, random, graph, slots, plan)) fail_msg("%s", "out of memory");
+    copy_plan(plan, b);
+    if (begun_replay_plan(r, graph, &b->plan) < 0) {
+        begin_some(random, r, graph, random_count(random, 20, 90), b);
+        if (b->begins) return 1;
+    }
+    random_free_plan(env, plan);
+    return 0;
+}
+
+static void runs_compute_what_they_compute_without(void **state) {
+    static begun_replay r;
+    static begun_plan b;
+    tl_random random;
+    long round, rounds = SOAK_TIMES(500), ran = 0, slots = 0, waits[2] = { 0, 0 }, none = 0;
+    (void)state;
+    random.state = 23;
+    for (round = 0; round < rounds; round++) {
+        tl_env env;
+        tl_graph graph;
+        tl_plan plan;
+        make_graph(&env, &random, 20, &graph);
+        if (make_begun(&env, &random, &graph, some_slots(&random), &r, &plan, &b)) {
+            uint64_t expected = run_plan(&graph, &plan, 0, BY_ITSELF, 0, 1, &none);
+            int k;
+            for (k = 0; k < 2; k++) {
+                int percent = random_count(&random, 20, 100), kind = (int)tl_next_random_below(&random, BACKEND_KINDS);
+                if (run_plan(&graph, &b.plan, kind, k ? BY_HAND : BY_ITSELF, percent, tl_next_random(&random), &waits[k]) != expected)
+                    fail_msg("round %ld: another outcome, backend %d, %s", round, kind, k ? "by hand" : "by itself");
+            }
+            ran++;
+            slots += plan.slot_count > 1;
+            random_free_plan(&env, &plan);
+        }
+        tl_free_graph(&env, &graph);
+    }
+    printf("%ld plans, %ld with slots, %ld waits by itself, %ld by hand\n", ran, slots, waits[BY_ITSELF], waits[BY_HAND]);
+    assert_int_equal(none, 0);
+    assert_true(ran > rounds / 5 && slots > ran / 10 && waits[0] > ran && waits[1] > ran);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_rule_is_named),
@@ -393,6 +687,7 @@ int main(void) {
         cmocka_unit_test(a_call_reads_a_tensor_as_often_as_it_likes),
         cmocka_unit_test(valid_plans_are_those_of_the_replay),
         cmocka_unit_test(verdicts_are_those_of_the_replay),
+        cmocka_unit_test(runs_compute_what_they_compute_without),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
