@@ -680,6 +680,318 @@ static void runs_compute_what_they_compute_without(void **state) {
     assert_true(ran > rounds / 5 && slots > ran / 10 && waits[0] > ran && waits[1] > ran);
 }
 
+// -- what goes wrong --
+
+// Begin a pass by hand and go on until a call of the node, or of any if it is -1, is under way. 0 = none was.
+static int go_until_begun(bed *b, slow *s, const tl_plan *plan, int32_t node, int32_t skips) {
+    int32_t done = 0;
+    load_slots(b, plan);
+    if (tl_start_pass(b->run, 0)) fail_msg("%s", b->env.error.text);
+    while (!done) {
+        tl_run_step step;
+        tl_result result = tl_next_step(b->run, &step, &done);
+        if (result == TL_NOT_READY) continue;
+        if (result) fail_msg("%s", b->env.error.text);
+        if (done || !step.is_compute) continue;
+        while ((result = tl_run_step_kernel(b->run, &step)) == TL_NOT_READY) { }
+        if (result) fail_msg("%s", b->env.error.text);
+        if (!step.step.begins || (node >= 0 && step.step.node != node)) continue;
+        if (s->count && skips-- <= 0) return 1;
+    }
+    return 0;
+}
+
+static void forget_calls(slow *s) {
+    s->count = 0;
+    s->fail_node = -1;
+    memset(s->gradients, 0, sizeof s->gradients);
+}
+
+// The pass was given up: nothing but inputs is held, and the next one is as if it had never been.
+static void check_next_pass(bed *b, slow *s, const tl_plan *plan, uint64_t expected) {
+    tl_result result;
+    assert_int_equal(spy_count(&b->spy).live_bytes[TL_TIER_DEVICE], input_bytes(b->graph));
+    assert_int_equal(spy_count(&b->spy).live_bytes[TL_TIER_HOST], 0);
+    forget_calls(s);
+    while ((result = tl_run_plan(b->run)) == TL_NOT_READY) { }
+    if (result) fail_msg("%s", b->env.error.text);
+    assert_int_equal(slow_outcome(b, s, plan), expected);
+}
+
+typedef enum end_of_pass { RESET, FREED, OWN_KERNEL, OTHER_KERNEL, ENDS } end_of_pass;
+
+static uint64_t first_pass(const tl_graph *graph, const tl_plan *plan) {
+    static bed b;
+    static slow s;
+    uint64_t sum;
+    bed_open(&b, graph, 0, 1, 4);
+    make_slow(&b, &s, 1, 0);
+    b.desc.plan = plan;
+    bed_must_init(&b);
+    if (tl_run_plan(b.run)) fail_msg("%s", b.env.error.text);
+    sum = slow_outcome(&b, &s, plan);
+    bed_close(&b);
+    return sum;
+}
+
+// Let the kernel of the call that began last fail when it is asked again, or any other that is called before. Returns the
+// node; -1 = none was called, the pass has ended.
+static int32_t fail_pass(bed *b, slow *s, int is_own) {
+    tl_result result = TL_NOT_READY;
+    int32_t done = 0;
+    s->fail_node = is_own ? s->calls[s->count - 1].node : -1;
+    s->fail_polled = is_own;
+    while (result == TL_NOT_READY || (!result && !done)) {
+        tl_run_step step;
+        result = tl_next_step(b->run, &step, &done);
+        if (result || done || !step.is_compute) continue;
+        if (!is_own) s->fail_node = step.step.node;
+        while ((result = tl_run_step_kernel(b->run, &step)) == TL_NOT_READY) { }
+    }
+    if (done) { assert_int_equal(is_own, 0); return -1; }
+    assert_int_equal(result, TL_ERROR_KERNEL);
+    assert_int_equal(b->env.error.values[0], s->fail_node);
+    return s->fail_node;
+}
+
+static void a_pass_with_calls_under_way_can_be_given_up(void **state) {
+    static begun_replay r;
+    static begun_plan p;
+    static bed b;
+    static slow s;
+    tl_random random;
+    long round, rounds = SOAK_TIMES(600), ends[ENDS] = { 0 };
+    (void)state;
+    random.state = 24;
+    for (round = 0; round < rounds; round++) {
+        tl_env env;
+        tl_graph graph;
+        tl_plan plan;
+        end_of_pass end = (end_of_pass)(round % ENDS);
+        make_graph(&env, &random, 16, &graph);
+        if (!make_begun(&env, &random, &graph, 0, &r, &plan, &p)) { tl_free_graph(&env, &graph); continue; }
+        bed_open(&b, &graph, (int)tl_next_random_below(&random, BACKEND_KINDS), 3, 4);
+        make_slow(&b, &s, tl_next_random(&random), 100);
+        b.desc.plan = &p.plan;
+        bed_must_init(&b);
+        if (!go_until_begun(&b, &s, &p.plan, -1, random_count(&random, 0, 3))) {
+            end = ENDS;
+        } else if (end == RESET) {
+            if (tl_reset_run(b.run)) fail_msg("%s", b.env.error.text);
+        } else if (end != FREED) {
+            char text[64];
+            int32_t node = fail_pass(&b, &s, end == OWN_KERNEL);
+            snprintf(text, sizeof text, "ward of node %d (%s): the kernel returned ", (int)node, tl_name_node(&graph, node));
+            if (node < 0) end = ENDS;       // no other kernel was called any more
+            else if (!strstr(b.env.error.text, text)) fail_msg("%s", b.env.error.text);
+        }
+        if (end != ENDS) ends[end]++;
+        if (end < ENDS && end != FREED) check_next_pass(&b, &s, &p.plan, first_pass(&graph, &plan));
+        bed_close(&b);      // checks that nothing is held, with a call under way as well
+        random_free_plan(&env, &plan);
+        tl_free_graph(&env, &graph);
+    }
+    printf("given up: %ld, freed: %ld, by the kernel under way: %ld, by another: %ld\n", ends[RESET], ends[FREED], ends[OWN_KERNEL],
+           ends[OTHER_KERNEL]);
+    assert_true(ends[RESET] > 30 && ends[FREED] > 30 && ends[OWN_KERNEL] > 30 && ends[OTHER_KERNEL] > 20);
+}
+
+static const char *const chain_text =
+    "tlg 1\n"
+    "node 0 x input fwd=0 bwd=0 out=16 needs=none in=-\n"
+    "node 1 a conv fwd=3 bwd=5 out=16 needs=in in=0\n"
+    "node 2 b conv fwd=1 bwd=2 out=16 needs=in in=1\n"
+    "node 3 c conv fwd=4 bwd=3 out=16 needs=in in=2\n"
+    "node 4 d conv fwd=4 bwd=3 out=16 needs=in in=1\n";
+
+// Two under way together, in both directions. DH changes nothing: a place to stand.
+static const char *const chain_steps =
+    "F 1\nDH 1\nDH 1\nF 2 begin\nF 4 begin\nDH 1\nW 2\nF 3\nW 4\nB 4\nDH 1\nB 3 begin\nDH 1\nW 3\nB 2\nB 1\n";
+
+static void open_chain(tl_env *env, tl_graph *graph, tl_plan *plan) {
+    memset(env, 0, sizeof *env);
+    if (tl_parse_graph(env, chain_text, strlen(chain_text), graph)) fail_msg("%s", env->error.text);
+    if (tl_parse_schedule(env, chain_steps, strlen(chain_steps), plan)) fail_msg("%s", env->error.text);
+}
+
+static void each_allocation_of_init_may_fail(void **state) {
+    static bed b;
+    static slow s;
+    tl_env env;
+    tl_graph graph;
+    tl_plan plan;
+    long at, failures = 0;
+    tl_result result;
+    (void)state;
+    open_chain(&env, &graph, &plan);
+    for (at = 0; ; at++) {
+        failing_alloc f;
+        memset(&f, 0, sizeof f);
+        bed_open(&b, &graph, 1, 0, 4);
+        make_slow(&b, &s, 5, 100);
+        b.env = failing_env(&f, at);
+        b.desc.plan = &plan;
+        result = bed_init(&b);
+        failures += result == TL_ERROR_NO_MEMORY;
+        if (result) {
+            assert_int_equal(result, TL_ERROR_NO_MEMORY);
+            assert_null(b.run);
+            assert_int_equal(f.live, 0);
+        } else {        // by itself it needs no more
+            long count = f.count;
+            f.fail_at = count;
+            while ((result = tl_run_plan(b.run)) == TL_NOT_READY) { }
+            assert_int_equal(result, TL_OK);
+            assert_int_equal(f.count, count);
+        }
+        bed_close(&b);
+        assert_int_equal(f.live, 0);
+        if (!result) break;
+    }
+    assert_true(failures > 30);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(&env, &graph);
+}
+
+// -- saved runs --
+
+typedef struct data { unsigned char bytes[20000]; size_t length; } data;
+
+static tl_result keep_data(void *user, const char *text, size_t length) {
+    data *d = (data *)user;
+    assert_true(d->length + length <= sizeof d->bytes);
+    memcpy(d->bytes + d->length, text, length);
+    d->length += length;
+    return TL_OK;
+}
+
+static tl_result save(bed *b, data *d) {
+    tl_sink sink;
+    memset(d, 0, sizeof *d);
+    sink.write = keep_data;
+    sink.user = d;
+    return tl_save_run(b->run, sink);
+}
+
+static void open_saved(bed *b, slow *s, const tl_graph *graph, const tl_plan *plan) {
+    bed_open(b, graph, 1, 0, 4);
+    make_slow(b, s, 5, 100);
+    b->desc.plan = plan;
+    bed_must_init(b);
+}
+
+// Carry out so many steps; a W that is not ready is asked again.
+static void carry_out_steps(bed *b, int32_t count) {
+    int32_t done = 0;
+    while (count > 0 && !done) {
+        tl_run_step step;
+        tl_result result = tl_next_step(b->run, &step, &done);
+        if (result == TL_NOT_READY) continue;
+        if (result) fail_msg("%s", b->env.error.text);
+        count--;
+        if (!step.is_compute) continue;
+        while ((result = tl_run_step_kernel(b->run, &step)) == TL_NOT_READY) { }
+        if (result) fail_msg("%s", b->env.error.text);
+    }
+}
+
+// Between calls a pass can be saved and loaded; with one under way neither.
+static void a_pass_is_saved_between_calls(void **state) {
+    static bed b, other;
+    static slow s, own;
+    static data d, next;
+    tl_env env;
+    tl_graph graph;
+    tl_plan plan;
+    uint64_t expected;
+    size_t at = 0, i;
+    int32_t steps;
+    (void)state;
+    open_chain(&env, &graph, &plan);
+    expected = first_pass(&graph, &plan);
+    for (steps = 0; steps < plan.step_count; steps++) {
+        int is_under_way = (steps > 3 && steps < 9) || (steps > 11 && steps < 14);
+        open_saved(&b, &s, &graph, &plan);
+        load_slots(&b, &plan);
+        if (tl_start_pass(b.run, 0)) fail_msg("%s", b.env.error.text);
+        carry_out_steps(&b, steps);
+        if (is_under_way) {
+            assert_int_equal(save(&b, &d), TL_ERROR_INVALID_ARG);
+            assert_string_equal(b.env.error.text, "tl_save_run: run: a step or a copy is under way");
+        } else {
+            if (save(&b, &d)) fail_msg("%s", b.env.error.text);
+            open_saved(&other, &own, &graph, &plan);
+            if (tl_load_run(other.run, d.bytes, d.length)) fail_msg("%s", other.env.error.text);
+            memcpy(own.gradients, s.gradients, sizeof own.gradients);
+            carry_out_steps(&other, 1000);
+            assert_int_equal(slow_outcome(&other, &own, &plan), expected);
+            bed_close(&other);
+        }
+        carry_out_steps(&b, 1000);      // what was refused has not hurt
+        assert_int_equal(slow_outcome(&b, &s, &plan), expected);
+        bed_close(&b);
+    }
+
+    open_saved(&b, &s, &graph, &plan);      // the position is the first byte in which two places differ
+    load_slots(&b, &plan);
+    if (tl_start_pass(b.run, 0)) fail_msg("%s", b.env.error.text);
+    carry_out_steps(&b, 1);
+    if (save(&b, &d)) fail_msg("%s", b.env.error.text);
+    carry_out_steps(&b, 1);
+    if (save(&b, &next)) fail_msg("%s", b.env.error.text);
+    while (d.bytes[at] == next.bytes[at]) at++;
+    assert_int_equal(d.bytes[at], 1);
+    assert_int_equal(next.bytes[at], 2);
+    for (steps = 0; steps < plan.step_count; steps++) {
+        uint64_t sum;
+        int is_under_way = (steps > 3 && steps < 9) || (steps > 11 && steps < 14);
+        if (!is_under_way) continue;
+        d.bytes[at] = (unsigned char)steps;
+        sum = tli_checksum_bytes(0, d.bytes, d.length - 8);
+        for (i = 0; i < 8; i++) d.bytes[d.length - 8 + i] = (unsigned char)(sum >> (8 * i));
+        open_saved(&other, &own, &graph, &plan);
+        assert_int_equal(tl_load_run(other.run, d.bytes, d.length), TL_ERROR_INVALID_ARG);
+        assert_string_equal(other.env.error.text, "tl_load_run: run: a step or a copy is under way");
+        bed_close(&other);
+    }
+    bed_close(&b);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(&env, &graph);
+}
+
+// Two plans of the same steps: in one of them W ends the call, and in the other the copy.
+static void a_pass_is_loaded_where_the_same_calls_begin(void **state) {
+    static const char *const texts[] = { "F 1\nF 2\nF 3\nF 4\nO 4\nB 4 begin\nW 4\nB 3\nB 2\nB 1\n",
+                                         "F 1\nF 2\nF 3\nF 4\nO 4\nB 4\nW 4\nB 3\nB 2\nB 1\n" };
+    static bed b, other;
+    static slow s, own;
+    static data d;
+    tl_env env;
+    tl_graph graph;
+    tl_plan plans[2], chain;
+    int from, to;
+    (void)state;
+    open_chain(&env, &graph, &chain);
+    for (to = 0; to < 2; to++)
+        if (tl_parse_schedule(&env, texts[to], strlen(texts[to]), &plans[to])) fail_msg("%s", env.error.text);
+    for (from = 0; from < 2; from++)
+        for (to = 0; to < 2; to++) {
+            open_saved(&b, &s, &graph, &plans[from]);
+            open_saved(&other, &own, &graph, &plans[to]);
+            load_slots(&b, &plans[from]);
+            if (tl_start_pass(b.run, 0)) fail_msg("%s", b.env.error.text);
+            carry_out_steps(&b, 3);
+            if (save(&b, &d)) fail_msg("%s", b.env.error.text);
+            assert_int_equal(tl_load_run(other.run, d.bytes, d.length), from == to ? TL_OK : TL_ERROR_INVALID_ARG);
+            if (from != to) assert_string_equal(other.env.error.text, "tl_load_run: data: saved in a pass of another plan");
+            bed_close(&other);
+            bed_close(&b);
+        }
+    for (to = 0; to < 2; to++) tl_free_plan(&env, &plans[to]);
+    tl_free_plan(&env, &chain);
+    tl_free_graph(&env, &graph);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_rule_is_named),
@@ -688,6 +1000,10 @@ int main(void) {
         cmocka_unit_test(valid_plans_are_those_of_the_replay),
         cmocka_unit_test(verdicts_are_those_of_the_replay),
         cmocka_unit_test(runs_compute_what_they_compute_without),
+        cmocka_unit_test(a_pass_with_calls_under_way_can_be_given_up),
+        cmocka_unit_test(each_allocation_of_init_may_fail),
+        cmocka_unit_test(a_pass_is_saved_between_calls),
+        cmocka_unit_test(a_pass_is_loaded_where_the_same_calls_begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
