@@ -4565,7 +4565,8 @@ TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 // Where a step begins a call (tl_step.begins), tl_run_step_kernel calls the kernel once and returns TL_OK, also
 // if it is not ready; its operands stay mapped. The WAIT of its node asks the kernel again, once for each call
 // of tl_next_step, and closes the step when it is ready: its event is observed then. tl_finish_step says that
-// the call is carried out already. Such a call is one of one kernel: no range, fusion or conversion.
+// the call is carried out already. tl_init_run refuses plans that begin what is not one call of one kernel
+// (ranges of elements, conversions), and with a random hook or dynamic nodes all of these plans.
 //
 // Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way (never on a backend with
 // limits.in_order) or whose call is not ready, or if the backend cannot submit at present: call again later.
@@ -6053,7 +6054,7 @@ static size_t tli_finish(tli_writer *w) {
     X(CALL_UNDER_WAY_READS, "a call under way reads %s", "step, tensor") \
     X(CALL_UNDER_WAY_WRITES_GRADIENT, "a call under way writes the gradient of %s", "step, tensor") \
     X(WAIT_FOR_A_CALL_IS_OF_THE_NODE, "output: a call ends for the whole node", "step, node") \
-    X(BEGINS_LAST_WORD, "the last word of F and B may be begin", "line, column") \
+    X(BEGINS_LAST_WORD, "the last word of F and B may be begin", "line") \
     X(PLAN_BEGINS_CALLS, "plan: begins calls that other steps end", "step, node") \
     X(CALL_HAS_NOT_ENDED, "no W ends the call of %s", "step, node")
 
@@ -49409,6 +49410,135 @@ static tl_result tli_open_flights(tl_run *run, int32_t step_count, uint64_t oper
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
+// -- calls that one step begins and another ends --
+//
+//     steps          F 7 begin   F 2   B 5   W 7   F 8
+//     call of F 7    |-----------------------|
+//
+// When the kernel has been called once, the call is set aside with its operands, mapped as they are. The W of
+// its node calls the kernel again until it is ready, and closes the step as others are closed at once.
+
+// A call that was set aside. calls are swapped with the run's, so that each keeps its arrays.
+typedef struct tli_begun {
+    tli_call     call;
+    tl_step      last;
+    tl_run_event event;
+    tl_run_step  yielded;
+    tl_kernel    kernel;       // of it
+    uint64_t     high_bytes;
+    int32_t      is_used;      // 0 = the place is free
+    int32_t      is_ready;     // 1 = the kernel has carried it out
+} tli_begun;
+
+static void tli_swap_begun(tl_run *run, tli_begun *begun) {
+    tli_call call = run->call;
+    tl_step last = run->last;
+    tl_run_event event = run->event;
+    uint64_t high_bytes = run->high_bytes;
+    run->call = begun->call;
+    run->last = begun->last;
+    run->event = begun->event;
+    run->high_bytes = begun->high_bytes;
+    begun->call = call;
+    begun->last = last;
+    begun->event = event;
+    begun->high_bytes = high_bytes;
+    tli_run_choose_slot(run, run->last.slot);
+}
+
+// The call that a step ends; NULL = none.
+static tli_begun *tli_find_begun(const tl_run *run, const tl_step *step) {
+    int32_t i;
+    if (step->kind != TL_STEP_WAIT) return NULL;
+    for (i = 0; i < run->begun_count; i++) {
+        tli_begun *begun = &run->begun[i];
+        if (begun->is_used && begun->last.node == step->node && begun->last.slot == step->slot) return begun;
+    }
+    return NULL;
+}
+
+// Set the call at hand aside: its kernel was called, and is_ready or not.
+static void tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
+    tli_begun *begun = run->begun;
+    while (begun->is_used) begun++;     // there is a place for each call that the plan begins
+    begun->yielded = *step;
+    begun->kernel = *step->kernel;
+    begun->yielded.kernel = &begun->kernel;
+    begun->last = run->last;
+    begun->is_used = 1;
+    begun->is_ready = is_ready;
+    tli_swap_begun(run, begun);
+    run->computing = TLI_COMPUTING_NOT;
+}
+
+// Whether a call that was begun is not ready.
+static int tli_has_begun(const tl_run *run) {
+    int32_t i;
+    for (i = 0; i < run->begun_count; i++)
+        if (run->begun[i].is_used && !run->begun[i].is_ready) return 1;
+    return 0;
+}
+
+// Most calls under way together of a plan that was simulated.
+static int32_t tli_count_begun(const tl_run *run) {
+    uint8_t *is_begun = run->all_ran;   // zeroes, before the first pass, and again when all calls have ended
+    int32_t most = 0, count = 0, i;
+    for (i = 0; i < run->plan.step_count; i++) {
+        const tl_step step = tl_find_step(&run->plan, i);
+        size_t at = (size_t)step.slot * (size_t)run->graph->node_count + (size_t)step.node;
+        if (step.begins) count++;
+        else if (step.kind == TL_STEP_WAIT && is_begun[at]) count--;
+        else continue;
+        is_begun[at] = (uint8_t)step.begins;
+        if (count > most) most = count;
+    }
+    return most;
+}
+
+// Refuse calls that are not one call of one kernel, and what goes by one call at a time. Fused nodes have
+// scratch, so they begin none.
+static tl_result tli_check_begun(tl_run *run) {
+    int32_t i;
+    for (i = 0; i < run->plan.step_count; i++) {
+        const tl_step step = tl_find_step(&run->plan, i);
+        tli_cut cut = tli_find_cut(run, step.node);
+        tli_rule rule = TLI_NO_RULE;
+        if (!step.begins) continue;
+        if (run->kernel_of[step.node] < 0 || cut.count < cut.total) rule = TLI_RULE(BEGINS_ONE_KERNEL_CALL);
+        if (run->desc.random) rule = TLI_RULE(BEGINS_RANDOM_HOOK);
+#ifndef TL_NO_ONLINE
+        if (run->real_bytes) rule = TLI_RULE(BEGINS_DYNAMIC_NODES);
+#endif
+        if (rule)
+            return tli_fail_values(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), rule, (uint64_t)i,
+                                   (uint64_t)step.node);
+    }
+    return TL_OK;
+}
+
+static void tli_free_begun(tl_run *run) {
+    int32_t i;
+    for (i = 0; i < run->begun_count; i++) tli_free_call(run->env, &run->begun[i].call);
+    tli_release(run->env, run->begun);
+    run->begun = NULL;
+    run->begun_count = 0;
+}
+
+// Room for the calls that are begun. operands, outputs: most of a node.
+static tl_result tli_open_begun(tl_run *run, uint64_t operands, uint64_t outputs) {
+    int32_t count = tli_count_begun(run), i;
+    int is_there = 1;
+    if (!count) return TL_OK;
+    run->begun = (tli_begun *)tli_alloc_array(run->env, (uint64_t)count, sizeof *run->begun);
+    run->begun_count = run->begun ? count : 0;
+    for (i = 0; i < run->begun_count && is_there; i++)
+        is_there = tli_alloc_call(run->env, operands, outputs, &run->begun[i].call);
+    if (run->begun && is_there) return tli_check_begun(run);
+    return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+}
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
 // -- fused nodes --
 //
 // A node of the run's graph with several members is carried out block by block of elements. The members take
@@ -49859,135 +49989,6 @@ static tl_result tli_find_caller_tensor(const tl_run *run, tli_function function
     return TL_OK;
 }
 
-#endif  // TL_STRATEGY_IMPLEMENTATION
-#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
-
-// -- calls that one step begins and another ends --
-//
-//     steps          F 7 begin   F 2   B 5   W 7   F 8
-//     call of F 7    |-----------------------|
-//
-// When the kernel has been called once, the call is set aside with its operands, mapped as they are. The W of
-// its node calls the kernel again until it is ready, and closes the step as others are closed at once.
-
-// A call that was set aside. calls are swapped with the run's, so that each keeps its arrays.
-typedef struct tli_begun {
-    tli_call     call;
-    tl_step      last;
-    tl_run_event event;
-    tl_run_step  yielded;
-    tl_kernel    kernel;       // of it
-    uint64_t     high_bytes;
-    int32_t      is_used;      // 0 = the place is free
-    int32_t      is_ready;     // 1 = the kernel has carried it out
-} tli_begun;
-
-static void tli_swap_begun(tl_run *run, tli_begun *begun) {
-    tli_call call = run->call;
-    tl_step last = run->last;
-    tl_run_event event = run->event;
-    uint64_t high_bytes = run->high_bytes;
-    run->call = begun->call;
-    run->last = begun->last;
-    run->event = begun->event;
-    run->high_bytes = begun->high_bytes;
-    begun->call = call;
-    begun->last = last;
-    begun->event = event;
-    begun->high_bytes = high_bytes;
-    tli_run_choose_slot(run, run->last.slot);
-}
-
-// The call that a step ends; NULL = none.
-static tli_begun *tli_find_begun(const tl_run *run, const tl_step *step) {
-    int32_t i;
-    if (step->kind != TL_STEP_WAIT) return NULL;
-    for (i = 0; i < run->begun_count; i++) {
-        tli_begun *begun = &run->begun[i];
-        if (begun->is_used && begun->last.node == step->node && begun->last.slot == step->slot) return begun;
-    }
-    return NULL;
-}
-
-// Set the call at hand aside: its kernel was called, and is_ready or not.
-static void tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
-    tli_begun *begun = run->begun;
-    while (begun->is_used) begun++;     // there is a place for each call that the plan begins
-    begun->yielded = *step;
-    begun->kernel = *step->kernel;
-    begun->yielded.kernel = &begun->kernel;
-    begun->last = run->last;
-    begun->is_used = 1;
-    begun->is_ready = is_ready;
-    tli_swap_begun(run, begun);
-    run->computing = TLI_COMPUTING_NOT;
-}
-
-// Whether a call that was begun is not ready.
-static int tli_has_begun(const tl_run *run) {
-    int32_t i;
-    for (i = 0; i < run->begun_count; i++)
-        if (run->begun[i].is_used && !run->begun[i].is_ready) return 1;
-    return 0;
-}
-
-// Most calls under way together of a plan that was simulated.
-static int32_t tli_count_begun(const tl_run *run) {
-    uint8_t *is_begun = run->all_ran;   // zeroes, before the first pass, and again when all calls have ended
-    int32_t most = 0, count = 0, i;
-    for (i = 0; i < run->plan.step_count; i++) {
-        const tl_step step = tl_find_step(&run->plan, i);
-        size_t at = (size_t)step.slot * (size_t)run->graph->node_count + (size_t)step.node;
-        if (step.begins) count++;
-        else if (step.kind == TL_STEP_WAIT && is_begun[at]) count--;
-        else continue;
-        is_begun[at] = (uint8_t)step.begins;
-        if (count > most) most = count;
-    }
-    return most;
-}
-
-// Refuse calls that are not one call of one kernel, and what goes by one call at a time.
-static tl_result tli_check_begun(tl_run *run) {
-    int32_t i;
-    for (i = 0; i < run->plan.step_count; i++) {
-        const tl_step step = tl_find_step(&run->plan, i);
-        tli_cut cut = tli_find_cut(run, step.node);
-        tli_rule rule = TLI_NO_RULE;
-        if (!step.begins) continue;
-        if (run->kernel_of[step.node] < 0 || tli_is_fused(run, step.node) || cut.count < cut.total)
-            rule = TLI_RULE(BEGINS_ONE_KERNEL_CALL);
-        if (run->desc.random) rule = TLI_RULE(BEGINS_RANDOM_HOOK);
-#ifndef TL_NO_ONLINE
-        if (run->real_bytes) rule = TLI_RULE(BEGINS_DYNAMIC_NODES);
-#endif
-        if (rule)
-            return tli_fail_values(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), rule, (uint64_t)i,
-                                   (uint64_t)step.node);
-    }
-    return TL_OK;
-}
-
-static void tli_free_begun(tl_run *run) {
-    int32_t i;
-    for (i = 0; i < run->begun_count; i++) tli_free_call(run->env, &run->begun[i].call);
-    tli_release(run->env, run->begun);
-    run->begun = NULL;
-    run->begun_count = 0;
-}
-
-// Room for the calls that are begun. operands, outputs: most of a node.
-static tl_result tli_open_begun(tl_run *run, uint64_t operands, uint64_t outputs) {
-    int32_t count = tli_count_begun(run), i;
-    int is_there = 1;
-    if (!count) return TL_OK;
-    run->begun = (tli_begun *)tli_alloc_array(run->env, (uint64_t)count, sizeof *run->begun);
-    run->begun_count = run->begun ? count : 0;
-    for (i = 0; i < run->begun_count && is_there; i++)
-        is_there = tli_alloc_call(run->env, operands, outputs, &run->begun[i].call);
-    if (run->begun && is_there) return tli_check_begun(run);
-    return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
-}
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_ONLINE

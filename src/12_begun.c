@@ -85,7 +85,8 @@ static int32_t tli_count_begun(const tl_run *run) {
     return most;
 }
 
-// Refuse calls that are not one call of one kernel, and what goes by one call at a time.
+// Refuse calls that are not one call of one kernel, and what goes by one call at a time. Fused nodes have
+// scratch, so they begin none.
 static tl_result tli_check_begun(tl_run *run) {
     int32_t i;
     for (i = 0; i < run->plan.step_count; i++) {
@@ -93,8 +94,7 @@ static tl_result tli_check_begun(tl_run *run) {
         tli_cut cut = tli_find_cut(run, step.node);
         tli_rule rule = TLI_NO_RULE;
         if (!step.begins) continue;
-        if (run->kernel_of[step.node] < 0 || tli_is_fused(run, step.node) || cut.count < cut.total)
-            rule = TLI_RULE(BEGINS_ONE_KERNEL_CALL);
+        if (run->kernel_of[step.node] < 0 || cut.count < cut.total) rule = TLI_RULE(BEGINS_ONE_KERNEL_CALL);
         if (run->desc.random) rule = TLI_RULE(BEGINS_RANDOM_HOOK);
 #ifndef TL_NO_ONLINE
         if (run->real_bytes) rule = TLI_RULE(BEGINS_DYNAMIC_NODES);

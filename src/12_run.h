@@ -465,7 +465,8 @@ TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 // Where a step begins a call (tl_step.begins), tl_run_step_kernel calls the kernel once and returns TL_OK, also
 // if it is not ready; its operands stay mapped. The WAIT of its node asks the kernel again, once for each call
 // of tl_next_step, and closes the step when it is ready: its event is observed then. tl_finish_step says that
-// the call is carried out already. Such a call is one of one kernel: no range, fusion or conversion.
+// the call is carried out already. tl_init_run refuses plans that begin what is not one call of one kernel
+// (ranges of elements, conversions), and with a random hook or dynamic nodes all of these plans.
 //
 // Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way (never on a backend with
 // limits.in_order) or whose call is not ready, or if the backend cannot submit at present: call again later.

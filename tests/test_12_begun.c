@@ -13,6 +13,8 @@
 #include "support/run_support.h"
 #include "support/run_bed.h"
 #include "support/begun_replay.h"
+#include "support/sink_support.h"
+#include "support/narrow.h"
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 100 : 1))
 
@@ -992,6 +994,268 @@ static void a_pass_is_loaded_where_the_same_calls_begin(void **state) {
     tl_free_graph(&env, &graph);
 }
 
+// -- what a run refuses --
+
+static void refuse(bed *b, const char *schedule, tl_result code, const char *text) {
+    tl_env env;
+    tl_plan plan;
+    memset(&env, 0, sizeof env);
+    if (tl_parse_schedule(&env, schedule, strlen(schedule), &plan)) fail_msg("%s", env.error.text);
+    plan.inference = 1;
+    b->desc.plan = &plan;
+    if (bed_init(b) != code) fail_msg("%s", b->env.error.text);
+    if (code) assert_string_equal(b->env.error.text, text);
+    if (code == TL_ERROR_UNSUPPORTED) assert_int_equal(b->env.error.values[0], 1);
+    bed_close(b);
+    tl_free_plan(&env, &plan);
+}
+
+static void a_run_refuses_what_is_not_one_call_of_one_kernel(void **state) {
+    static const char text[] =
+        "tlg 1\nnode 0 x input fwd=0 bwd=0 out=1024 needs=none in=-\n"
+        "node 1 a conv fwd=1 bwd=0 out=1024 needs=none in=0 grad=no takes_blocks\n"
+        "node 2 b relu fwd=1 bwd=0 out=1024 needs=none in=1 grad=no takes_blocks\n"
+        "node 3 c copy fwd=1 bwd=0 out=512 needs=none in=2 grad=no keep\n";
+    static const char begins[] = "F 1\nF 2 begin\nW 2\nF 3\n", plain[] = "F 1\nF 2\nF 3\n";
+    static const char converts[] =
+        "tlg 1\nnode 0 x input fwd=0 bwd=0 out=1024 needs=none in=-\n"
+        "node 1 a conv fwd=1 bwd=0 out=1024 needs=none in=0 grad=no\n"
+        "node 2 b convert fwd=1 bwd=0 out=512 needs=none in=1 grad=no keep\n";
+    static const uint8_t formats[] = { TL_FORMAT_F32, TL_FORMAT_F32, TL_FORMAT_F16 };
+    static const char *const none = "";
+    static bed b;
+    tl_env env;
+    tl_graph graph;
+    tl_node *nodes;
+    int k;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
+    nodes = (tl_node *)(uintptr_t)graph.nodes;
+    for (k = 0; k < 2; k++) {
+        const char *schedule = k ? begins : plain;
+        bed_open(&b, &graph, 0, 0, 4);
+        refuse(&b, schedule, TL_OK, none);
+        bed_open(&b, &graph, 0, 0, 4);
+        b.spy.binding = 256;
+        nodes[3].takes_blocks = 1;
+        ((tl_node_output *)(uintptr_t)graph.outputs)[3].bytes = 1024;
+        refuse(&b, schedule, k ? TL_ERROR_UNSUPPORTED : TL_OK, "tl_init_run: plan: step 1 begins what is not one call of one kernel");
+        nodes[3].takes_blocks = 0;
+        ((tl_node_output *)(uintptr_t)graph.outputs)[3].bytes = 512;
+        bed_open(&b, &graph, 0, 0, 4);
+        b.desc.random = mixer_random_hook;
+        b.desc.random_user = &b.mixer;
+        refuse(&b, schedule, k ? TL_ERROR_UNSUPPORTED : TL_OK,
+               "tl_init_run: plan: begins calls, but the random hook is for one call at a time");
+        bed_open(&b, &graph, 0, 0, 4);
+        b.desc.in_flight = 2;
+        refuse(&b, schedule, k ? TL_ERROR_INVALID_PLAN : TL_OK, "tl_init_run: plan: step 1 (F 2 b): begins: in_flight must be 0 or 1");
+        for (nodes[1].takes_blocks = nodes[2].takes_blocks = 0, nodes[3].dynamic = 1; nodes[3].dynamic; nodes[3].dynamic = 0) {
+            bed_open(&b, &graph, 0, 0, 4);
+            refuse(&b, schedule, k ? TL_ERROR_UNSUPPORTED : TL_OK,
+                   "tl_init_run: plan: begins calls, but dynamic nodes report one call at a time");
+        }
+        nodes[1].takes_blocks = nodes[2].takes_blocks = 1;
+    }
+    tl_free_graph(&env, &graph);
+    if (tl_parse_graph(&env, converts, strlen(converts), &graph)) fail_msg("%s", env.error.text);
+    for (k = 0; k < 2; k++) {       // the run converts by itself: no kernel has this op
+        bed_open(&b, &graph, 0, 0, 4);
+        b.desc.kernel_count = 1;
+        b.desc.formats = formats;
+        b.desc.kernel_precisions = 1u << TL_PRECISION_MIXED;
+        if (!k) refuse(&b, "F 1\nF 2\n", TL_OK, none);
+        else refuse(&b, "F 1\nF 2 begin\nW 2\n", TL_ERROR_UNSUPPORTED, "tl_init_run: plan: step 1 begins what is not one call of one kernel");
+    }
+    tl_free_graph(&env, &graph);
+}
+
+// -- texts and tables --
+
+static void a_schedule_says_which_calls_begin(void **state) {
+    static const char text[] = "E 3.0\nF 1@2 begin\nW 1@2\nB 2 begin\nW 2\nF 7\n";
+    static const struct { const char *text, *why; } bad[] = {
+        { "F 1 begins\n", "line 1: the last word of F and B may be begin" },
+        { "F 1\nB 1 1\n", "line 2: the last word of F and B may be begin" },
+        { "F 1 Begin\n", "line 1: the last word of F and B may be begin" },
+        { "F 1 begin begin\n", "line 1: more words than the step takes" },
+        { "S 1 begin\n", "line 1: more words than the step takes" },
+        { "I 1 begin\n", "line 1: more words than the step takes" },
+        { "D 1 begin\n", "line 1: more words than the step takes" },
+        { "W 1 begin\n", "line 1: more words than the step takes" },
+        { "C 1 f16 begin\n", "line 1: more words than the step takes" },
+        { "F begin\n", "line 1: target: must be a node number, as in F 3" },
+    };
+    tl_env env;
+    tl_plan plan;
+    char printed[100];
+    size_t i;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    if (tl_parse_schedule(&env, text, strlen(text), &plan)) fail_msg("%s", env.error.text);
+    assert_int_equal(plan.step_count, 5);
+    for (i = 0; i < 5; i++) assert_int_equal(plan.steps[i].begins, i == 0 || i == 2);
+    assert_int_equal(plan.steps[0].slot, 2);
+    assert_int_equal(tl_print_schedule(&plan, printed, sizeof printed), strlen(text));
+    assert_string_equal(printed, text);
+    tl_free_plan(&env, &plan);
+    for (i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(tl_parse_schedule(&env, bad[i].text, strlen(bad[i].text), &plan), TL_ERROR_PARSE);
+        if (!strstr(env.error.text, bad[i].why)) fail_msg("%s for %s", env.error.text, bad[i].text);
+    }
+}
+
+// Narrow steps have begins in the place of the codec: any other value there is refused, not taken for 1.
+static void narrow_plans_begin_the_same_calls(void **state) {
+    static begun_replay r;
+    static begun_plan b;
+    tl_random random;
+    long round, rounds = SOAK_TIMES(200), narrow = 0, wrong = 0;
+    (void)state;
+    random.state = 25;
+    for (round = 0; round < rounds; round++) {
+        tl_env env;
+        tl_graph graph;
+        tl_plan plan, copy;
+        tl_report report, same;
+        int32_t slots = some_slots(&random), k;
+        narrow_form n;
+        make_graph(&env, &random, 12, &graph);
+        if (make_begun(&env, &random, &graph, slots, &r, &plan, &b)) {
+            if (simulate(&env, &graph, &b.plan, &report)) fail_msg("%s", env.error.text);
+            narrow_from(&b.plan, 1, slots > 1 ? 3 : 2, 0, &n);
+            if (simulate(&env, &graph, &n.plan, &same)) fail_msg("%s", env.error.text);
+            assert_memory_equal(&report, &same, sizeof report);
+            if (tl_copy_plan(&env, &n.plan, &copy)) fail_msg("%s", env.error.text);
+            for (k = 0; k < copy.step_count; k++) {
+                const tl_step step = tl_find_step(&copy, k), found = tl_find_step(&n.plan, k);
+                assert_memory_equal(&step, &b.steps[k], sizeof step);
+                assert_memory_equal(&found, &b.steps[k], sizeof found);
+            }
+            tl_free_plan(&env, &copy);
+            narrow++;
+            k = random_count(&random, 0, b.plan.step_count - 1);
+            if (b.steps[k].kind <= TL_STEP_BACKWARD) {
+                uint16_t *word = &n.steps[k * (slots > 1 ? 3 : 2)];
+                *word = (uint16_t)((*word & ~0xF0) | random_count(&random, 2, 15) << 4);
+                assert_int_equal(simulate(&env, &graph, &n.plan, &same), TL_ERROR_INVALID_PLAN);
+                assert_int_equal(same.broken_step, k);
+                if (!strstr(env.error.text, "begins: must be 0, or 1 of F and B")) fail_msg("%s", env.error.text);
+                wrong++;
+            }
+            narrow_free(&n);
+            random_free_plan(&env, &plan);
+        }
+        tl_free_graph(&env, &graph);
+    }
+    assert_true(narrow > rounds / 5 && wrong > narrow / 4);
+}
+
+static tl_result no_memory_for(const tl_lifetime *life, void **memory, void *user) {
+    (void)life;
+    (void)memory;
+    ++*(int *)user;
+    return TL_ERROR_NO_MEMORY;
+}
+
+static void no_release(const tl_lifetime *life, void *memory, void *user) { (void)life; (void)memory; (void)user; }
+static tl_result no_call(const tl_replay_call *call, void *user) { (void)call; (void)user; return TL_OK; }
+
+static void what_has_no_calls_under_way_refuses_them(void **state) {
+    tl_env env;
+    tl_graph graph;
+    tl_plan plan;
+    tl_replay_desc replay;
+    tl_code_desc code;
+    tl_places_desc places;
+    memory_sink header, source;
+    tl_sink sinks[2];
+    int calls = 0;
+    (void)state;
+    open_chain(&env, &graph, &plan);
+    memset(&replay, 0, sizeof replay);
+    replay.graph = &graph;
+    replay.plan = &plan;
+    replay.allocate = no_memory_for;
+    replay.release = no_release;
+    replay.call = no_call;
+    replay.user = &calls;
+    assert_int_equal(tl_replay_plan(&env, &replay), TL_ERROR_UNSUPPORTED);
+    assert_string_equal(env.error.text, "tl_replay_plan: plan: begins calls that other steps end");
+    assert_int_equal(env.error.values[0], 3);
+    assert_int_equal(env.error.values[1], 2);
+    assert_int_equal(calls, 0);
+    memset(&places, 0, sizeof places);
+    places.graph = &graph;
+    if (tl_plan_places(&env, &places, &plan, NULL)) fail_msg("%s", env.error.text);
+    memset(&code, 0, sizeof code);
+    code.name = "net";
+    sinks[0] = sink_of(&header, -1);
+    sinks[1] = sink_of(&source, -1);
+    assert_int_equal(tl_write_plan_code(&env, &graph, &plan, &code, sinks[0], sinks[1]), TL_ERROR_UNSUPPORTED);
+    assert_string_equal(env.error.text, "tl_write_plan_code: plan: begins calls that other steps end");
+    assert_int_equal(header.count + source.count, 0);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(&env, &graph);
+}
+
+// -- what a run tells --
+
+typedef struct events { tl_run_event items[64]; int32_t count; } events;
+
+static void keep_event(const tl_run_event *event, void *user) {
+    events *e = (events *)user;
+    assert_true(e->count < 64);
+    e->items[e->count++] = *event;
+}
+
+// A call is observed when its W closes it, from the time at which it began to the end of its work.
+static void a_call_is_observed_when_it_ends(void **state) {
+    static bed b;
+    static slow s;
+    static events e;
+    tl_env env;
+    tl_graph graph;
+    tl_plan plan;
+    int32_t i, k, steps = 0;
+    (void)state;
+    open_chain(&env, &graph, &plan);
+    bed_open(&b, &graph, 1, 0, 4);
+    make_slow(&b, &s, 6, 100);
+    b.desc.plan = &plan;
+    b.desc.observe = keep_event;
+    b.desc.observe_user = &e;
+    b.desc.profiling = 1;
+    bed_must_init(&b);
+    e.count = 0;
+    while (tl_run_plan(b.run) == TL_NOT_READY) { }
+    assert_int_equal(e.count, plan.step_count);
+    for (i = 0; i < e.count; i++) {
+        const tl_run_event *event = &e.items[i];
+        assert_memory_equal(&event->step, &plan.steps[event->index], sizeof event->step);
+        assert_true(event->start_ns < event->end_ns);
+        if (!event->step.begins) {
+            assert_true(event->index >= steps);
+            steps = event->index;
+            continue;
+        }
+        assert_int_equal(e.items[i + 1].step.kind, TL_STEP_WAIT);
+        assert_int_equal(e.items[i + 1].step.node, event->step.node);
+        for (k = 0; k < e.count; k++) {
+            const tl_run_event *other = &e.items[k];
+            if (other->index < event->index && !other->step.begins) assert_true(other->end_ns <= event->start_ns);
+            if (other->index > event->index && other->index < e.items[i + 1].index) assert_true(other->start_ns > event->start_ns);
+            if (other->index > event->index && other->index < e.items[i + 1].index && !other->step.begins)
+                assert_true(other->end_ns <= event->end_ns);
+            if (other->index > e.items[i + 1].index) assert_true(other->start_ns >= event->end_ns);
+        }
+    }
+    bed_close(&b);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(&env, &graph);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_rule_is_named),
@@ -1004,6 +1268,11 @@ int main(void) {
         cmocka_unit_test(each_allocation_of_init_may_fail),
         cmocka_unit_test(a_pass_is_saved_between_calls),
         cmocka_unit_test(a_pass_is_loaded_where_the_same_calls_begin),
+        cmocka_unit_test(a_run_refuses_what_is_not_one_call_of_one_kernel),
+        cmocka_unit_test(a_schedule_says_which_calls_begin),
+        cmocka_unit_test(narrow_plans_begin_the_same_calls),
+        cmocka_unit_test(what_has_no_calls_under_way_refuses_them),
+        cmocka_unit_test(a_call_is_observed_when_it_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
