@@ -1393,8 +1393,10 @@ typedef struct tl_step {
 //
 // Between F v begin, or B v begin, and W v the call is under way beside other steps, as a message or work of
 // another processor is: what it reads stays readable, but is not dropped, moved or overwritten; nobody reads,
-// adds to or drops what it writes; v takes no other step. in_flight is 1 then. B v begin has its place in the
-// order of the backwards, and W v lets those of the nodes that v reads run.
+// adds to or drops what it writes; v takes no other step in its slot. in_flight is 0 or 1 then. B v begin has
+// its place in the order of the backwards, and W v, always of the whole node, lets those of the nodes that v
+// reads run. Every call has ended at the end. What a kernel sums beside its operands over several slots, it
+// sums in the order in which its calls do their work.
 //
 // So a gradient lives from the first backward that contributes to it to the backward of the node that made
 // its tensor, no step names it, and none is left at the end of a training plan. Weights and their gradients
@@ -1427,7 +1429,7 @@ typedef struct tl_plan_block {
 // Steps and offsets in narrow numbers, as tables for small memories hold them. They are read where they are.
 typedef struct tl_narrow_plan {
     const uint16_t *steps;          // [step_count][step_words] kind + 16 x codec + 256 x (output + 1), node,
-                                    // and with 3 words slot
+                                    // and with 3 words slot; of F and B begins in the place of codec
     const void     *offsets;        // [offset_count] of uint16_t or uint32_t, in units; 0 = none
     const void     *host_offsets;   // [host_offset_count] the same
     uint64_t        unit_bytes;     // of all offsets; > 0
@@ -4954,10 +4956,16 @@ TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 // work on them is finished or can be waited for. On others they are ranges for kernels of the device, until
 // tl_map_step maps them. The mapping ends with tl_finish_step or tl_run_step_kernel.
 //
+// Where a step begins a call (tl_step.begins), tl_run_step_kernel calls the kernel once and returns TL_OK, also
+// if it is not ready; its operands stay mapped. The WAIT of its node asks the kernel again, once for each call
+// of tl_next_step, and closes the step when it is ready: its event is observed then. tl_finish_step says that
+// the call is carried out already. tl_init_run refuses plans that begin what is not one call of one kernel
+// (ranges of elements, conversions), and with a random hook or dynamic nodes all of these plans.
+//
 // Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way (never on a backend with
-// limits.in_order), or if the backend cannot submit at present: call again later. With steps in flight also
-// where the next one, or the end of the pass, must wait for one of them: step->depends_on is that one's index
-// then, and else -1.
+// limits.in_order) or whose call is not ready, or if the backend cannot submit at present: call again later.
+// With steps in flight also where the next one, or the end of the pass, must wait for one of them:
+// step->depends_on is that one's index then, and else -1.
 // Errors:  TL_ERROR_INVALID_ARG: no pass is under way; or the compute step before, which the text names, was
 //          not carried out: *step is left as it is, the pass goes on once it is. As tl_run_plan, and the pass
 //          is given up then.
@@ -5371,7 +5379,8 @@ TLDEF void tl_measure_trace(const tl_trace *trace, int32_t *kept, int32_t *dropp
 // Write the trace as Chrome trace-event JSON: compute and copies as complete events on two
 // threads, memory of both tiers as counters; the names of nodes come from the graph. Times count from
 // the earliest start; without a clock each step is drawn 1 us long. A copy is one event: it begins when
-// it was issued, or when the copy before it ended if that is later, and ends with its WAIT.
+// it was issued, or when the copy before it ended if that is later, and ends with its WAIT. A call that was
+// begun is an asynchronous event from the step that begins it to the end of its work.
 //
 // Errors:  what the sink returned; the text tells after how many bytes.
 // Cost:    O(events), and for each WAIT the events back to where its copy was issued.
@@ -6488,8 +6497,9 @@ static size_t tli_finish(tli_writer *w) {
     X(CALL_UNDER_WAY_READS, "a call under way reads %s", "step, tensor") \
     X(CALL_UNDER_WAY_WRITES_GRADIENT, "a call under way writes the gradient of %s", "step, tensor") \
     X(WAIT_FOR_A_CALL_IS_OF_THE_NODE, "output: a call ends for the whole node", "step, node") \
-    X(BEGINS_LAST_WORD, "the last word of F and B may be begin", "line, column") \
-    X(PLAN_BEGINS_CALLS, "plan: begins calls that other steps end", "step, node")
+    X(BEGINS_LAST_WORD, "the last word of F and B may be begin", "line") \
+    X(PLAN_BEGINS_CALLS, "plan: begins calls that other steps end", "step, node") \
+    X(CALL_HAS_NOT_ENDED, "no W ends the call of %s", "step, node")
 
 // -- errors: rules of [6] REMAT --
 
@@ -7070,7 +7080,10 @@ static size_t tli_finish(tli_writer *w) {
       "strategy.parallelism: %0 does not divide the %1 ranks of the transport", "workers, ranks") \
     X(STRATEGY_OF_RANKS_IS_LAZY, \
       "strategy: model and pipeline are for mode lazy, f32, memory pooled or minimal-peak, no fusion", \
-      "")
+      "") \
+    X(BEGINS_ONE_KERNEL_CALL, "plan: step %0 begins what is not one call of one kernel", "step, node") \
+    X(BEGINS_RANDOM_HOOK, "plan: begins calls, but the random hook is for one call at a time", "step, node") \
+    X(BEGINS_DYNAMIC_NODES, "plan: begins calls, but dynamic nodes report one call at a time", "step, node")
 
 // -- errors: rules of [13] TRACE --
 
@@ -15746,7 +15759,7 @@ TLI_IMPL tl_step tl_find_step(const tl_plan *plan, int32_t index) {
     words = plan->narrow->steps + (size_t)index * (size_t)plan->narrow->step_words;
     step.kind = (uint8_t)(words[0] & 15);
     step.codec = (uint8_t)(words[0] >> 4 & 15);
-    step.begins = step.kind <= TL_STEP_BACKWARD && step.codec;
+    step.begins = step.kind <= TL_STEP_BACKWARD ? step.codec : 0;
     if (step.begins) step.codec = TL_CODEC_NONE;
     step.slot = plan->narrow->step_words > 2 ? words[2] : 0;
     step.node = words[1];
@@ -15850,12 +15863,14 @@ typedef struct tli_late {
     int32_t  until;
 } tli_late;
 
+enum { TLI_SUMMED = 2 };
+
 typedef struct tli_sim_tensor {
     uint8_t  state;         // tli_state
-    uint8_t  on_host, has_gradient;
+    uint8_t  on_host;
+    uint8_t  has_gradient;  // TLI_SUMMED = a call under way writes it
     uint8_t  codec;         // while packed
-    uint16_t readers;       // calls under way that read it
-    uint8_t  is_summed;     // 1 = a call under way writes its gradient
+    uint32_t readers;       // operands of calls under way that it is
     uint64_t packed_bytes;  // while packed
     uint64_t ready;         // time at which the copy under way ends
 } tli_sim_tensor;
@@ -16396,22 +16411,24 @@ static tl_result tli_sim_check_forward(tli_sim *sim, const tl_node *node, tl_ste
     if (!*missing) return tli_sim_broken(sim, TLI_RULE(ALL_OUTPUTS_ARE_ALREADY_RESIDENT));
     if (sim->step->begins && (*missing < node->output_count))
         return tli_sim_broken(sim, TLI_RULE(BEGINS_ALL_OUTPUTS));
-    if (sim->step->begins && node->fwork_bytes) return tli_sim_broken(sim, TLI_RULE(BEGINS_NO_SCRATCH));
+    if (sim->step->begins && (node->fwork_bytes || node->saved_bytes))
+        return tli_sim_broken(sim, TLI_RULE(BEGINS_NO_SCRATCH));
     return kind == TL_STEP_FORWARD_INPLACE ? tli_sim_check_inplace(sim, node) : TL_OK;
 }
 
-// A call reads these until it ends, or not any more: change is 1 or -1.
-static void tli_sim_hold_operands(tli_sim *sim, int32_t id, int backward, int change) {
+// What a call under way reads and adds to is held until it ends. holds: 1 = from now on; 0 = not any more.
+static void tli_sim_hold_operands(tli_sim *sim, int32_t id, int backward, int holds) {
     const tl_graph *graph = sim->graph;
     const tl_node *node = &graph->nodes[id];
+    uint32_t change = holds ? 1 : UINT32_MAX;   // modulo 2^32 the latter is -1
     int32_t i;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
         tli_sim_tensor *t = &sim->tensors[graph->inputs[i].tensor];
-        if (!backward || graph->inputs[i].needed) t->readers = (uint16_t)(t->readers + change);
-        if (backward && t->has_gradient) t->is_summed = change > 0;
+        if (!backward || graph->inputs[i].needed) t->readers += change;
+        if (backward && t->has_gradient) t->has_gradient = holds ? TLI_SUMMED : 1;
     }
     for (i = node->first_output; i < node->first_output + node->output_count && backward; i++)
-        if (graph->outputs[i].needed) sim->tensors[i].readers = (uint16_t)(sim->tensors[i].readers + change);
+        if (graph->outputs[i].needed) sim->tensors[i].readers += change;
 }
 
 // The call of the present step goes on until a W ends it.
@@ -16468,7 +16485,8 @@ static int32_t tli_sim_find_waiting(const tli_sim *sim, int32_t id) {
     int32_t reader, i;
     for (reader = id + 1; reader < graph->node_count; reader++) {
         const tl_node *node = &graph->nodes[reader];
-        if (!node->has_grad || (sim->nodes[reader].done && !sim->nodes[reader].under_way)) continue;
+        if (!node->has_grad || (sim->nodes[reader].done && sim->nodes[reader].under_way != TLI_BEGUN_BACKWARD))
+            continue;
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
             if (graph->outputs[graph->inputs[i].tensor].node == id) return reader;
     }
@@ -16505,7 +16523,7 @@ static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
 static tl_result tli_sim_make_gradient(tli_sim *sim, int32_t tensor, int adds) {
     const tl_node_output *output = &sim->graph->outputs[tensor];
     if (!sim->graph->nodes[output->node].has_grad) return TL_OK;
-    if (sim->tensors[tensor].is_summed)
+    if (sim->tensors[tensor].has_gradient == TLI_SUMMED)
         return tli_sim_broken_tensor(sim, TLI_RULE(CALL_UNDER_WAY_WRITES_GRADIENT), tensor);
     if (sim->tensors[tensor].has_gradient) {
         if (adds) tli_ledger_move(sim, TL_USE_GRADIENT, tensor, 2);
@@ -16550,7 +16568,7 @@ static tl_result tli_sim_end_call(tli_sim *sim, const tl_step *step) {
     int backward = sim->nodes[step->node].under_way == TLI_BEGUN_BACKWARD;
     int32_t i;
     if (step->output != TL_ALL_OUTPUTS) return tli_sim_broken(sim, TLI_RULE(WAIT_FOR_A_CALL_IS_OF_THE_NODE));
-    tli_sim_hold_operands(sim, step->node, backward, -1);
+    tli_sim_hold_operands(sim, step->node, backward, 0);
     for (i = node->first_output; i < node->first_output + node->output_count && !backward; i++)
         sim->tensors[i].state = TLI_RESIDENT;
     if (backward) tli_sim_end_backward(sim, step->node);
@@ -16840,7 +16858,7 @@ static tl_result tli_sim_end_slot(tli_sim *sim, int any_keep) {
         const tl_node *node = &graph->nodes[id];
         if (!sim->inference && node->has_grad && !sim->nodes[id].done)
             return tli_sim_broken_node(sim, TLI_RULE(NODE_NEVER_RAN_BACKWARD), id);
-        if (sim->nodes[id].under_way) return tli_sim_broken(sim, TLI_RULE(CALL_IS_UNDER_WAY));
+        if (sim->nodes[id].under_way) return tli_sim_broken_node(sim, TLI_RULE(CALL_HAS_NOT_ENDED), id);
         if (!tli_sim_is_result(sim, id, any_keep)) continue;
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             if (!tli_sim_readable(sim, i))
@@ -52086,21 +52104,41 @@ static int tli_has_begun(const tl_run *run) {
     return 0;
 }
 
-// Most calls under way of a plan that was simulated.
-static int32_t tli_count_begun(const tl_plan *plan) {
-    int32_t most = 0, count = 0, i, k;
-    for (i = 0; i < plan->step_count; i++) {
-        const tl_step step = tl_find_step(plan, i);
-        if (step.begins && ++count > most) most = count;
-        if (step.kind != TL_STEP_WAIT || step.output != TL_ALL_OUTPUTS || !count) continue;
-        for (k = i - 1; k >= 0; k--) {    // the step before it on the same node
-            const tl_step before = tl_find_step(plan, k);
-            if (before.node != step.node || before.slot != step.slot) continue;
-            count -= before.begins;
-            break;
-        }
+// Most calls under way together of a plan that was simulated.
+static int32_t tli_count_begun(const tl_run *run) {
+    uint8_t *is_begun = run->all_ran;   // zeroes, before the first pass, and again when all calls have ended
+    int32_t most = 0, count = 0, i;
+    for (i = 0; i < run->plan.step_count; i++) {
+        const tl_step step = tl_find_step(&run->plan, i);
+        size_t at = (size_t)step.slot * (size_t)run->graph->node_count + (size_t)step.node;
+        if (step.begins) count++;
+        else if (step.kind == TL_STEP_WAIT && is_begun[at]) count--;
+        else continue;
+        is_begun[at] = (uint8_t)step.begins;
+        if (count > most) most = count;
     }
     return most;
+}
+
+// Refuse calls that are not one call of one kernel, and what goes by one call at a time. Fused nodes have
+// scratch, so they begin none.
+static tl_result tli_check_begun(tl_run *run) {
+    int32_t i;
+    for (i = 0; i < run->plan.step_count; i++) {
+        const tl_step step = tl_find_step(&run->plan, i);
+        tli_cut cut = tli_find_cut(run, step.node);
+        tli_rule rule = TLI_NO_RULE;
+        if (!step.begins) continue;
+        if (run->kernel_of[step.node] < 0 || cut.count < cut.total) rule = TLI_RULE(BEGINS_ONE_KERNEL_CALL);
+        if (run->desc.random) rule = TLI_RULE(BEGINS_RANDOM_HOOK);
+#ifndef TL_NO_ONLINE
+        if (run->real_bytes) rule = TLI_RULE(BEGINS_DYNAMIC_NODES);
+#endif
+        if (rule)
+            return tli_fail_values(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), rule, (uint64_t)i,
+                                   (uint64_t)step.node);
+    }
+    return TL_OK;
 }
 
 static void tli_free_begun(tl_run *run) {
@@ -52113,14 +52151,14 @@ static void tli_free_begun(tl_run *run) {
 
 // Room for the calls that are begun. operands, outputs: most of a node.
 static tl_result tli_open_begun(tl_run *run, uint64_t operands, uint64_t outputs) {
-    int32_t count = tli_count_begun(&run->plan), i;
+    int32_t count = tli_count_begun(run), i;
     int is_there = 1;
     if (!count) return TL_OK;
     run->begun = (tli_begun *)tli_alloc_array(run->env, (uint64_t)count, sizeof *run->begun);
     run->begun_count = run->begun ? count : 0;
     for (i = 0; i < run->begun_count && is_there; i++)
         is_there = tli_alloc_call(run->env, operands, outputs, &run->begun[i].call);
-    if (run->begun && is_there) return TL_OK;
+    if (run->begun && is_there) return tli_check_begun(run);
     return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -58514,8 +58552,8 @@ static uint64_t tli_hash_plan(const tl_run *run) {
     hash = tl_mix_u64(hash, plan->alignment_bytes);
     for (i = 0; i < plan->step_count; i++) {
         tl_step step = tl_find_step(plan, i);
-        hash = tl_mix_u64(hash, (uint64_t)step.kind << 48 | (uint64_t)step.codec << 40 |
-                                    (uint64_t)(step.begins != 0) << 32 | step.slot);
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)step.begins << 56 | (uint64_t)step.kind << 48 |
+                                 (uint64_t)step.codec << 40 | step.slot);
         hash = tl_mix_u64(hash, (uint64_t)(uint32_t)step.node << 32 | (uint32_t)step.output);
     }
     for (i = 0; i < plan->offset_count; i++) hash = tl_mix_u64(hash, tl_find_offset(plan, i, 0));
@@ -58883,6 +58921,9 @@ static void tli_replay_saved(tli_saving *s, int32_t position) {
         result = tli_sim_step(&s->sim, &step);
     }
     if (!s->result) s->result = result;
+    for (i = 0; i < run->slot_count * run->graph->node_count && !s->result; i++)
+        if (s->sim.all_nodes[i].under_way)
+            tli_refuse_saving(s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_STEP_OR_COPY_IS_UNDER_WAY));
     for (i = 0; i < run->slot_count * run->graph->tensor_count && !s->result; i++) {
         uint8_t state = s->sim.all_tensors[i].state;
         if (state == TLI_LEAVING || state == TLI_COMING)
@@ -61295,10 +61336,18 @@ typedef struct tli_trace_writer {
     uint64_t        bytes[2];       // last written of device, of host
 } tli_trace_writer;
 
-// The event that issued the copy which this WAIT ends; -1 = not in the trace.
+// Whether a WAIT ends a call that was begun: the event of that call is observed right before it.
+static int tli_ends_call(const tl_trace *trace, int32_t wait) {
+    const tl_run_event *end = &trace->events[wait], *begun = end - 1;
+    return wait > 0 && begun->step.begins && begun->step.node == end->step.node &&
+           begun->micro_batch == end->micro_batch && begun->training_step == end->training_step;
+}
+
+// The event that issued the copy, or began the call, which this WAIT ends; -1 = not in the trace.
 static int32_t tli_find_issue(const tl_trace *trace, int32_t wait) {
     const tl_run_event *end = &trace->events[wait];
     int32_t i;
+    if (tli_ends_call(trace, wait)) return wait - 1;
     for (i = wait - 1; i >= 0; i--) {
         const tl_run_event *event = &trace->events[i];
         const tl_step *step = &event->step;
@@ -61312,7 +61361,7 @@ static int32_t tli_find_issue(const tl_trace *trace, int32_t wait) {
     return -1;
 }
 
-// What a step does, in words. A WAIT is named after the copy that it ends and `issue` began.
+// What a step does, in words. A WAIT is named after the copy, or the call, that it ends and `issue` began.
 static const char *tli_explain_event(const tl_run_event *event, const tl_run_event *issue) {
     switch ((tl_step_kind)event->step.kind) {
     case TL_STEP_FORWARD:
@@ -61323,7 +61372,9 @@ static const char *tli_explain_event(const tl_run_event *event, const tl_run_eve
     case TL_STEP_DROP_SAVED: return "drop saved ";
     case TL_STEP_SPILL: return "start spill ";
     case TL_STEP_FETCH: return "start fetch ";
-    case TL_STEP_WAIT: return !issue ? "copy " : issue->step.kind == TL_STEP_SPILL ? "spill " : "fetch ";
+    case TL_STEP_WAIT:
+        if (issue && issue->step.begins) return "wait for ";
+        return !issue ? "copy " : issue->step.kind == TL_STEP_SPILL ? "spill " : "fetch ";
     case TL_STEP_DROP_HOST: return "drop host copy ";
     case TL_STEP_COMPRESS: return "compress ";
     case TL_STEP_EXPAND: return "expand ";
@@ -61363,18 +61414,53 @@ static void tli_send_counter(tli_trace_writer *t, const char *name, tl_tier tier
     tli_send(&t->out, "}}");
 }
 
+static void tli_send_event_args(tli_trace_writer *t, const tl_run_event *event) {
+    tli_stream *out = &t->out;
+    tli_send(out, ",\"args\":{\"step\":");
+    tli_send_i32(out, event->index);
+    tli_send(out, ",\"micro_batch\":");
+    tli_send_i32(out, event->micro_batch);
+    tli_send(out, ",\"training_step\":");
+    tli_send_u64(out, event->training_step);
+    tli_send(out, ",\"device_bytes\":");
+    tli_send_u64(out, event->device_bytes);
+    tli_send(out, "}}");
+}
+
+// Send one end of a call that was begun: of an asynchronous event, which may overlap others.
+static void tli_send_begun_end(tli_trace_writer *t, int32_t index, const char *phase, uint64_t ns) {
+    tli_send(&t->out, ",\n{\"name\":");
+    tli_send_event_name(t, &t->trace->events[index], NULL);
+    tli_send(&t->out, ",\"cat\":\"call\",\"ph\":\"");
+    tli_send(&t->out, phase);
+    tli_send(&t->out, "\",\"id\":");
+    tli_send_i32(&t->out, index);
+    tli_send(&t->out, ",\"pid\":1,\"tid\":1,\"ts\":");
+    tli_send_decimal(&t->out, ns, 3);
+    tli_send_event_args(t, &t->trace->events[index]);
+}
+
+// Send a call that was begun. Its counter is of an earlier time than those before it.
+static void tli_send_begun(tli_trace_writer *t, int32_t index, uint64_t start, uint64_t end) {
+    tli_send_begun_end(t, index, "b", start);
+    tli_send_begun_end(t, index, "e", end < start ? start : end);
+    tli_send_counter(t, "device memory", TL_TIER_DEVICE, t->trace->events[index].device_bytes, start);
+    t->bytes[TL_TIER_DEVICE] = UINT64_MAX;
+}
+
 // Send one complete event. Events of one thread must not overlap, so a copy begins when it was issued, or when
 // the copy before it ended if that is later.
 static void tli_send_event(tli_trace_writer *t, int32_t index) {
     const tl_run_event *event = &t->trace->events[index];
-    int copies = event->step.kind == TL_STEP_WAIT;
-    int32_t issued = copies ? tli_find_issue(t->trace, index) : -1;
+    int32_t issued = event->step.kind == TL_STEP_WAIT ? tli_find_issue(t->trace, index) : -1;
+    int copies = event->step.kind == TL_STEP_WAIT && !tli_ends_call(t->trace, index);
     uint64_t start = event->start_ns - t->origin_ns, end = event->end_ns - t->origin_ns;
     tli_stream *out = &t->out;
     if (!t->has_clock) {
-        start = (uint64_t)(issued < 0 ? index : issued) * 1000;
+        start = (uint64_t)(copies && issued >= 0 ? issued : index) * 1000;
         end = (uint64_t)index * 1000 + 1000;
     }
+    if (event->step.begins) { tli_send_begun(t, index, start, end); return; }
     if (start < t->lane_end_ns[copies]) start = t->lane_end_ns[copies];
     if (event->end_ns < event->start_ns || end < start) end = start;
     t->lane_end_ns[copies] = end;
@@ -61385,15 +61471,7 @@ static void tli_send_event(tli_trace_writer *t, int32_t index) {
     tli_send_decimal(out, start, 3);
     tli_send(out, ",\"dur\":");
     tli_send_decimal(out, end - start, 3);
-    tli_send(out, ",\"args\":{\"step\":");
-    tli_send_i32(out, event->index);
-    tli_send(out, ",\"micro_batch\":");
-    tli_send_i32(out, event->micro_batch);
-    tli_send(out, ",\"training_step\":");
-    tli_send_u64(out, event->training_step);
-    tli_send(out, ",\"device_bytes\":");
-    tli_send_u64(out, event->device_bytes);
-    tli_send(out, "}}");
+    tli_send_event_args(t, event);
     tli_send_counter(t, "device memory", TL_TIER_DEVICE, event->device_bytes, copies ? end : start);
     tli_send_counter(t, "host memory", TL_TIER_HOST, event->host_bytes, end);
 }

@@ -647,8 +647,9 @@
     X(CALL_UNDER_WAY_READS, "a call under way reads %s", "step, tensor") \
     X(CALL_UNDER_WAY_WRITES_GRADIENT, "a call under way writes the gradient of %s", "step, tensor") \
     X(WAIT_FOR_A_CALL_IS_OF_THE_NODE, "output: a call ends for the whole node", "step, node") \
-    X(BEGINS_LAST_WORD, "the last word of F and B may be begin", "line, column") \
-    X(PLAN_BEGINS_CALLS, "plan: begins calls that other steps end", "step, node")
+    X(BEGINS_LAST_WORD, "the last word of F and B may be begin", "line") \
+    X(PLAN_BEGINS_CALLS, "plan: begins calls that other steps end", "step, node") \
+    X(CALL_HAS_NOT_ENDED, "no W ends the call of %s", "step, node")
 
 // -- errors: rules of [6] REMAT --
 
@@ -1229,7 +1230,10 @@
       "strategy.parallelism: %0 does not divide the %1 ranks of the transport", "workers, ranks") \
     X(STRATEGY_OF_RANKS_IS_LAZY, \
       "strategy: model and pipeline are for mode lazy, f32, memory pooled or minimal-peak, no fusion", \
-      "")
+      "") \
+    X(BEGINS_ONE_KERNEL_CALL, "plan: step %0 begins what is not one call of one kernel", "step, node") \
+    X(BEGINS_RANDOM_HOOK, "plan: begins calls, but the random hook is for one call at a time", "step, node") \
+    X(BEGINS_DYNAMIC_NODES, "plan: begins calls, but dynamic nodes report one call at a time", "step, node")
 
 // -- errors: rules of [13] TRACE --
 

@@ -488,10 +488,16 @@ TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 // work on them is finished or can be waited for. On others they are ranges for kernels of the device, until
 // tl_map_step maps them. The mapping ends with tl_finish_step or tl_run_step_kernel.
 //
+// Where a step begins a call (tl_step.begins), tl_run_step_kernel calls the kernel once and returns TL_OK, also
+// if it is not ready; its operands stay mapped. The WAIT of its node asks the kernel again, once for each call
+// of tl_next_step, and closes the step when it is ready: its event is observed then. tl_finish_step says that
+// the call is carried out already. tl_init_run refuses plans that begin what is not one call of one kernel
+// (ranges of elements, conversions), and with a random hook or dynamic nodes all of these plans.
+//
 // Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way (never on a backend with
-// limits.in_order), or if the backend cannot submit at present: call again later. With steps in flight also
-// where the next one, or the end of the pass, must wait for one of them: step->depends_on is that one's index
-// then, and else -1.
+// limits.in_order) or whose call is not ready, or if the backend cannot submit at present: call again later.
+// With steps in flight also where the next one, or the end of the pass, must wait for one of them:
+// step->depends_on is that one's index then, and else -1.
 // Errors:  TL_ERROR_INVALID_ARG: no pass is under way; or the compute step before, which the text names, was
 //          not carried out: *step is left as it is, the pass goes on once it is. As tl_run_plan, and the pass
 //          is given up then.
