@@ -3413,8 +3413,9 @@ typedef struct tl_partition {
 // and in_flight_count is m with gpipe, and with 1f1b min(m, stages from it to the end). A transfer takes
 // 2 * output_bytes / link + 2 * latency, both directions one after the other; beside replicas it is divided
 // by the lesser number of them. In the sum of the objective total, replicas of the sender alone count. That
-// objective is the time of a flow line, whose stations are stages and transfers: a schedule with few
-// micro-batches in flight may take longer, see tl_simulate_pipeline.
+// objective is the time of a flow line, whose stations are stages and transfers, and each is passed once. In a
+// pipeline each is passed forward and again backward: with few micro-batches in flight that takes longer, and
+// where an early stage is the slowest it may take less time, see tl_simulate_pipeline.
 //
 // The answer is the optimum of this model. Where that would take more than work_limit, cuts are allowed at
 // fewer places, evenly spaced by cost; then, or where the search for total ends early, is_proven is 0 unless
