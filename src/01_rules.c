@@ -818,6 +818,7 @@
     X(LINK_RATE_MUST_BE_POSITIVE, "link: bytes_per_second must be > 0", "") \
     X(UNITS_SUMS_MUST_FIT_62_BITS, "units: bytes and times of all of them must fit 62 bits", "") \
     X(NO_MEMORY_TO_PARTITION, "no memory to partition", "") \
+    X(WORK_LIMIT_IS_TOO_LOW_FOR_STAGES, "work_limit: too low for so many stages and ranks", "") \
     X(NO_CUT_FITS, "%s: no cut into stages fits; %1 bytes on every rank would do, which units %s take", \
       "budget, least budget") \
     X(NO_CUT_FITS_AT_ALL, "no cut into stages fits, and for no units it is known how many bytes would do", "") \

@@ -157,17 +157,20 @@ typedef struct tl_partition {
 // pipeline each is passed forward and again backward: with few micro-batches in flight that takes longer, and
 // where an early stage is the slowest it may take less time, see tl_simulate_pipeline.
 //
-// The answer is the optimum of this model. Where that would take more than work_limit, cuts are allowed at
-// fewer places, evenly spaced by cost; then, or where the search for total ends early, is_proven is 0 unless
-// the bound happens to be reached.
+// The answer is the optimum of this model. Where that takes more than work_limit, planning begins again with
+// cuts at half the places, evenly spaced by cost, as often as necessary; then, or where the search for total
+// ends early, is_proven is 0 unless the bound happens to be reached.
 //
 // Errors:  TL_ERROR_INFEASIBLE: no cut keeps all budgets. The error names the least number of bytes that would
 //          do if every rank had them (tl_find_least_budget), and the units of the stage that takes them.
+//          TL_ERROR_UNSUPPORTED: work_limit is too low even with as few places as stage_count asks for.
 //          TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY, those of measure. *partition is all
 //          zero then.
-// Cost:    S stages, n units, D ranks: O(S n^2) time, with ranks that differ or replicas O(S n^2 D^2) at most;
-//          for total so much for each pair of sum and largest time that is not worse than another. Memory: 16
-//          bytes for each stage and unit, and rank where they differ; n^2 for measure.
+// Cost:    S stages, n units, D ranks: O(S n^2) time, with ranks that differ O(S D n^2), with replicas
+//          O(S D^2 n^2) at most; for total so much for each pair of sum and largest time that is not worse than
+//          another; work_limit stages for each number of places. Memory: 16 bytes for each stage and unit, and
+//          for each rank where they differ or there are replicas; 25 n^2 for each kind of stage that measure is
+//          asked of.
 // Threads: safe with one env per thread.
 // Source:  Harlap et al., PipeDream, 2019, section 3.1 (one level); Zheng et al., Alpa, 2022, section 5.2, with
 //          the largest time lowered from optimum to optimum.
