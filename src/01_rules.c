@@ -846,7 +846,16 @@
     X(PLACEMENT_EDGES_DIFFER, "edges: edge %0 has other bytes than another with the same output", "edge") \
     X(PLACEMENT_SUMS_MUST_FIT_62_BITS, "nodes, edges: costs, transfers and bytes must fit 62 bits", "") \
     X(NO_MEMORY_FOR_PLACEMENT, "no memory for the placement", "") \
-    X(NO_PLACEMENT_FITS, "%s: no placement was found; %1 bytes on every rank would do", "budget, least budget")
+    X(NO_PLACEMENT_FITS, "%s: no placement was found; %1 bytes on every rank would do", \
+      "budget, least budget") \
+    X(KINDS_UNKNOWN_OR_NONE, "kinds: must be bits of none, data, model and pipeline; model needs a graph", "") \
+    X(CHUNK_LIMIT_MUST_BE_NOT_NEGATIVE, "chunk_limit: must be >= 0", "") \
+    X(GRAPH_OF_OTHER_RANKS, \
+      "graph: rank_count, budget_bytes and link must be those of the desc, and ranks 0", "") \
+    X(GRAPH_OF_OTHER_COST, "graph: the costs of its nodes are %0, those of the units %1", "graph, units") \
+    X(NO_MEMORY_FOR_CHOICES, "no memory for the choices", "") \
+    X(NO_CHOICE_FITS, "%s: no way to split the work fits; the least bytes found for a rank are %1", \
+      "budget, least budget")
 
 // -- errors: rules of [9] COMPILE --
 

@@ -368,6 +368,86 @@ typedef struct tl_placement {
 TLDEF tl_result tl_plan_placement(tl_env *env, const tl_placement_desc *desc, tl_placement *placement);
 TLDEF void      tl_free_placement(tl_env *env, tl_placement *placement);  // accepts zeroed ones
 
+// -- automatic --
+
+// id, name, why a way to split the work was chosen, or not
+#define TL_PARALLEL_REASONS(X) \
+    X(TL_PARALLEL_CHOSEN,        "chosen",        "the least time of all that fit")                           \
+    X(TL_PARALLEL_MEMORY,        "memory",        "a rank would take more than its budget")                   \
+    X(TL_PARALLEL_COMMUNICATION, "communication", "slower, most of all for what the ranks send")              \
+    X(TL_PARALLEL_BUBBLE,        "bubble",        "slower, most of all for ranks that wait for others")       \
+    X(TL_PARALLEL_IDLE,          "idle",          "slower, most of all for ranks that it does not use")       \
+    X(TL_PARALLEL_EQUAL,         "equal",         "as fast as the one chosen, which was looked at before it")
+
+typedef enum tl_parallel_reason { TL_PARALLEL_REASONS(TLI_ENUM) TL_PARALLEL_REASON_COUNT } tl_parallel_reason;
+
+typedef struct tl_parallel_desc {
+    const tl_unit *units;           // [unit_count] of one micro-batch
+    int32_t  unit_count;            // > 0
+    int32_t  rank_count;            // > 0; equal ranks
+    uint64_t budget_bytes;          // of every rank; 0 = no limit
+    int32_t  micro_batch_count;     // of one step, m > 0
+    uint64_t optimizer_multiplier;  // bytes of the optimizer's state for each byte of weights; 0 = none
+    uint64_t rank_bytes;            // that every rank takes besides
+    const tl_link *link;            // 0 = transfers take no time
+    int32_t  chunk_limit;           // of interleaved; 0 = 4, 1 = without
+    uint32_t kinds;                 // bits 1 << tl_parallelism_kind of what may be chosen; 0 = all
+    const tl_placement_desc *graph; // the network as nodes, there and back of one micro-batch; 0 = model is not
+                                    // looked at
+    uint64_t work_limit;            // calls simulated and stages looked at; 0 = 500 million
+} tl_parallel_desc;
+
+// One way to split the work: replica_count copies of a pipeline of stage_count ranks.
+typedef struct tl_parallel_choice {
+    tl_parallelism_kind kind;       // none, data: one stage; pipeline: several, replicated or not; model
+    tl_parallel_reason  reason;
+    int32_t  replica_count, stage_count;    // model: 1, ranks that are used
+    tl_pipeline pipeline;
+    int32_t  chunk_count;           // of interleaved; else 1
+    int32_t  zero_stage;            // 0 to 2: the first that fits
+    uint64_t time_ns;               // of one step; with reason memory 0, as are the next four
+    uint64_t communication_ns;      // that it is longer for transfers and exchange
+    uint64_t bubble_ns;             // that it is longer because ranks wait for others
+    uint64_t idle_ns;               // that it is longer for ranks that are not used
+    uint64_t sent_bytes;            // by all ranks
+    uint64_t bytes;                 // of the rank that takes most; with reason memory the least that was found
+} tl_parallel_choice;
+
+typedef struct tl_parallel_plan {
+    tl_parallel_choice *choices;    // [choice_count] in the order in which they were looked at
+    int32_t  choice_count;
+    int32_t  best;                  // index of the one chosen
+    int32_t  is_complete;           // 1 = work_limit left none out
+    uint64_t bound_ns;              // all work on all ranks: no way takes less
+    uint64_t work;
+} tl_parallel_plan;
+
+// Choose how to split the work over ranks: not at all, data parallel, pipelines, both, or model parallel.
+//
+//   plan   overwritten; release with tl_free_parallel_plan
+//
+// Looks at every number p of replicas and S of stages with p * S ranks, all schedules, and 2 to chunk_limit
+// chunks where they can be interleaved. A replica takes ceil(m / p) micro-batches. Stages are those of
+// tl_plan_partition with the better of its two objectives, times those of tl_simulate_pipeline. When a rank has
+// made its last call, the gradients of its stage are exchanged as in tl_estimate_replicas. A rank takes
+//
+//     weights + gradients + optimizer, sharded over p by zero_stage, + activations in flight + rank_bytes
+//
+// Model parallel takes m times what tl_plan_placement finds for one micro-batch; what waits for inputs counts
+// as bubble there. time_ns is bound_ns + idle_ns + bubble_ns + communication_ns.
+//
+// Errors:  TL_ERROR_INFEASIBLE: nothing fits; the error names the least bytes. TL_ERROR_INVALID_ARG,
+//          TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY. *plan is all zero then.
+// Cost:    for all p and S: a partition and 2 m S / p calls, a few times.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_plan_parallel(tl_env *env, const tl_parallel_desc *desc, tl_parallel_plan *plan);
+TLDEF void      tl_free_parallel_plan(tl_env *env, tl_parallel_plan *plan);  // accepts zeroed ones
+
+#ifndef TL_NO_TEXT
+// Write the choices as a table, a line each, the one chosen first.
+TLDEF size_t tl_print_parallel_plan(const tl_parallel_plan *plan, char *buf, size_t size);
+#endif
+TLDEF const char *tl_name_parallel_reason(tl_parallel_reason reason);               // "bubble"
 TLDEF const char *tl_name_pipeline(tl_pipeline pipeline);                           // "1f1b"; "?" out of range
 TLDEF const char *tl_name_partition_objective(tl_partition_objective objective);    // "total"
 TLDEF const char *tl_name_replication(tl_replication replication);                  // "ring"
