@@ -183,6 +183,7 @@
     X(PLAN_PARTITION, "tl_plan_partition") \
     X(LIST_PIPELINE, "tl_list_pipeline") \
     X(SIMULATE_PIPELINE, "tl_simulate_pipeline") \
+    X(ESTIMATE_REPLICAS, "tl_estimate_replicas") \
     X(CHOOSE_REPLICAS, "tl_choose_replicas") \
     X(PLAN_PLACEMENT, "tl_plan_placement") \
     X(PLAN_PARALLEL, "tl_plan_parallel") \
@@ -832,6 +833,7 @@
     X(LINK_RATE_MUST_BE_POSITIVE, "link: bytes_per_second must be > 0", "") \
     X(UNITS_SUMS_MUST_FIT_62_BITS, "units: bytes and times of all of them must fit 62 bits", "") \
     X(NO_MEMORY_TO_PARTITION, "no memory to partition", "") \
+    X(WORK_LIMIT_IS_TOO_LOW_FOR_STAGES, "work_limit: too low for so many stages and ranks", "") \
     X(NO_CUT_FITS, "%s: no cut into stages fits; %1 bytes on every rank would do, which units %s take", \
       "budget, least budget") \
     X(NO_CUT_FITS_AT_ALL, "no cut into stages fits, and for no units it is known how many bytes would do", "") \
@@ -843,9 +845,31 @@
     X(PIPELINE_EVENTS_MUST_FIT_31_BITS, "micro_batch_count: the calls of all ranks must fit 31 bits", "") \
     X(RANK_IS_NOT_BELOW_COUNT, "rank: there is no such one", "") \
     X(PIPELINE_SUMS_MUST_FIT_62_BITS, \
-      "forward_ns, backward_ns, output_bytes, activation_bytes: times and bytes of all calls must fit 62 bits", \
+      "forward_ns, backward_ns, output_bytes, activation_bytes: of all calls together must fit 62 bits", \
       "") \
-    X(NO_MEMORY_FOR_PIPELINE, "no memory for the pipeline", "")
+    X(NO_MEMORY_FOR_PIPELINE, "no memory for the pipeline", "") \
+    X(REPLICA_COUNT_MUST_BE_POSITIVE, "replica_limit, replica_count: must be > 0", "") \
+    X(ZERO_STAGE_MUST_BE_0_TO_2, "zero_stage: must be 0, 1 or 2", "") \
+    X(SAMPLE_COUNT_OF_REPLICAS, "sample_count: must be 0, or at least the number of replicas", "") \
+    X(WEAK_MUST_BE_0_OR_1, "is_weak: must be 0 or 1", "") \
+    X(REPLICA_SUMS_MUST_FIT_62_BITS, "times and bytes of a step must fit 62 bits", "") \
+    X(NO_REPLICAS_FIT, "%s: no number of replicas fits; the least bytes of a rank are %1, with %s replicas", \
+      "budget, least budget") \
+    X(PLACEMENT_NODES_MISSING, "nodes, node_count: there must be at least one", "") \
+    X(PLACEMENT_EDGE_IS_WRONG, "edges: edge %0 must lead from a node to a later one", "edge") \
+    X(PLACEMENT_EDGES_DIFFER, "edges: edge %0 has other bytes than another with the same output", "edge") \
+    X(PLACEMENT_SUMS_MUST_FIT_62_BITS, "nodes, edges: costs, transfers and bytes must fit 62 bits", "") \
+    X(NO_MEMORY_FOR_PLACEMENT, "no memory for the placement", "") \
+    X(NO_PLACEMENT_FITS, "%s: no placement was found; %1 bytes on every rank would do", \
+      "budget, least budget") \
+    X(KINDS_UNKNOWN_OR_NONE, "kinds: must be bits of none, data, model and pipeline; model needs a graph", "") \
+    X(CHUNK_LIMIT_MUST_BE_NOT_NEGATIVE, "chunk_limit: must be >= 0", "") \
+    X(GRAPH_OF_OTHER_RANKS, \
+      "graph: rank_count, budget_bytes and link must be those of the desc, and ranks 0", "") \
+    X(GRAPH_OF_OTHER_COST, "graph: the costs of its nodes are %0, those of the units %1", "graph, units") \
+    X(NO_MEMORY_FOR_CHOICES, "no memory for the choices", "") \
+    X(NO_CHOICE_FITS, "%s: no way to split the work fits; the least bytes found for a rank are %1", \
+      "budget, least budget")
 
 // -- errors: rules of [9] COMPILE --
 
