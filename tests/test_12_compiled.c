@@ -343,7 +343,12 @@ static void users_belong_to_nodes_whatever_a_compiled_plan_makes_of_them(void **
         desc.budget_bytes = budgets[k];
         assert_int_equal(tl_compile(&env, &desc, &compiled), TL_OK);
         assert_int_equal(compiled.choice.part_count, 2);
-        for (id = 0; id < compiled.graph->node_count; id++) converted += compiled.graph->nodes[id].origin < 0;
+        for (id = 0; id < compiled.graph->node_count; id++) {
+            int32_t first = compiled.first_members[id], origin = compiled.graph->nodes[id].origin;
+            if (first == compiled.first_members[id + 1]) assert_int_equal(origin, -1);
+            else assert_int_equal(origin, graph.node_count - 1 - compiled.members[first]);
+            converted += origin < 0;
+        }
         fused += compiled.choice.fused_count;
         open_bench(&e, &graph, 64);
         for (id = 0; id < graph.node_count; id++) e.users[graph.node_count - 1 - id] = &e.owners[id];
