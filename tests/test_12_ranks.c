@@ -12,6 +12,7 @@
 #include "support/support.h"
 #include "support/texts.h"
 #include "support/random_graph.h"
+#include "support/sink_support.h"
 #include "support/run_support.h"
 #include "support/run_bed.h"
 
@@ -24,9 +25,24 @@ typedef struct hands {
     mixer     mixers[MOST_BATCHES];
     uint64_t  gradients[MIXER_NODES];
     tl_kernel kernels[MIXER_NODES];
+    int32_t   calls[MOST_BATCHES];   // forwards less backwards, recomputations left out
+    int32_t   held, most_held;       // micro-batches that have begun and whose last backward has not run
+    int32_t   trained;               // backwards of a micro-batch on this rank
 } hands;
 
+// Count by the kernels alone how many micro-batches are in flight.
+static void hands_count(hands *h, const tl_kernel_call *call) {
+    int32_t *calls = &h->calls[call->micro_batch];
+    if (call->kind == TL_STEP_BACKWARD) {
+        if (++*calls == h->trained) { h->held--; *calls = -1000000; }
+    } else if (*calls == -1) {
+        *calls = 0;
+        if (++h->held > h->most_held) h->most_held = h->held;
+    }
+}
+
 static tl_result hands_forward(const tl_kernel_call *call, void *user) {
+    hands_count((hands *)user, call);
     return mixer_forward(call, &((hands *)user)->mixers[call->micro_batch]);
 }
 
@@ -34,6 +50,7 @@ static tl_result hands_backward(const tl_kernel_call *call, void *user) {
     hands *h = (hands *)user;
     mixer *m = &h->mixers[call->micro_batch];
     tl_result result;
+    hands_count(h, call);
     m->gradients[call->node] = h->gradients[call->node];
     result = mixer_backward(call, m);
     h->gradients[call->node] = m->gradients[call->node];
@@ -42,7 +59,11 @@ static tl_result hands_backward(const tl_kernel_call *call, void *user) {
 
 static void hands_start_step(hands *h) {
     int i;
-    for (i = 0; i < MOST_BATCHES; i++) mixer_start_pass(&h->mixers[i]);
+    for (i = 0; i < MOST_BATCHES; i++) {
+        mixer_start_pass(&h->mixers[i]);
+        h->calls[i] = -1;
+    }
+    h->held = h->most_held = 0;
 }
 
 static void hands_open(hands *h, bed *b, const tl_graph *graph) {
@@ -88,7 +109,7 @@ static tl_result load(tl_run *run, int32_t micro_batch, void *user) {
 
 static void crew_open(crew *c, const tl_graph *graph, const tl_compiled_ranks *ranks, uint64_t poll_limit) {
     threads_hub_desc desc;
-    int32_t r;
+    int32_t r, id;
     memset(&desc, 0, sizeof desc);
     desc.rank_count = c->count = ranks->rank_count;
     desc.poll_limit = poll_limit;
@@ -98,6 +119,8 @@ static void crew_open(crew *c, const tl_graph *graph, const tl_compiled_ranks *r
         c->transports[r] = threads_hub_join(&c->hub, r);
         bed_open(b, graph, BACKEND_CHECKED, (uint64_t)r, 1);
         hands_open(&c->hands[r], b, graph);
+        for (id = ranks->ranks[r].first_node; id < ranks->ranks[r].end_node; id++)
+            c->hands[r].trained += !graph->nodes[id].is_input && graph->nodes[id].has_grad;
         b->desc.load = load;
         b->desc.compiled = &ranks->ranks[r].compiled;
         b->desc.transport = &c->transports[r];
@@ -156,7 +179,8 @@ static void one_process(const tl_graph *graph, int32_t micro_batches, uint64_t *
     tl_free_plan(&b.env, &plan);
 }
 
-static void check_crew(const crew *c, const tl_graph *graph, const tl_compiled_ranks *ranks, const uint64_t *expected) {
+static void check_crew(const crew *c, const tl_graph *graph, const tl_compiled_ranks *ranks, tl_pipeline pipeline,
+                       const uint64_t *expected) {
     int32_t r, id;
     for (r = 0; r < c->count; r++) {
         const tl_rank_plan *rank = &ranks->ranks[r];
@@ -165,6 +189,12 @@ static void check_crew(const crew *c, const tl_graph *graph, const tl_compiled_r
         assert_int_equal(report.measured_arena_bytes, rank->compiled.plan.arena_bytes);
         bed_check_taken(&report);
         assert_int_equal(report.sent_bytes, rank->sent_bytes);
+        if (c->hands[r].trained) {
+            int32_t after = ranks->rank_count - r, m = ranks->micro_batch_count;
+            int32_t most = pipeline == TL_PIPELINE_GPIPE || m < after ? m : after;
+            assert_true(c->hands[r].most_held <= most && rank->in_flight_count == most);
+            assert_int_equal(c->hands[r].most_held, most);
+        }
         for (id = rank->first_node; id < rank->end_node; id++)
             if (!graph->nodes[id].is_input && c->hands[r].gradients[id] != expected[id])
                 fail_msg("rank %d: node %d has another gradient", (int)r, (int)id);
@@ -215,7 +245,7 @@ static void gradients_are_those_of_one_process(void **state) {
         crew_open(&c, &graph, &ranks, 0);
         crew_step(&c, &random);
         crew_step(&c, &random);
-        check_crew(&c, &graph, &ranks, expected);
+        check_crew(&c, &graph, &ranks, desc.pipeline, expected);
         crew_close(&c);
         ran++;
         tl_free_compiled_ranks(&env, &ranks);
@@ -528,6 +558,95 @@ static void failing_memory_loses_nothing(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// A message that has not the bytes that the other side expects ends both ranks.
+static void short_messages_are_told(void **state) {
+    threads_hub_desc desc;
+    threads_hub hub;
+    tl_transport a, b;
+    char from[16], to[16];
+    int32_t sent, received;
+    (void)state;
+    memset(&desc, 0, sizeof desc);
+    memset(from, 1, sizeof from);
+    desc.rank_count = 2;
+    desc.message_limit = 2;
+    assert_true(threads_hub_open(&hub, &desc));
+    a = threads_hub_join(&hub, 0);
+    b = threads_hub_join(&hub, 1);
+    assert_int_equal(a.send(a.self, 1, 5, from, 12, &sent), TL_OK);
+    assert_int_equal(a.poll(a.self, sent), TL_NOT_READY);
+    assert_int_equal(b.receive(b.self, 0, 5, to, 16, &received), TL_OK);
+    assert_int_equal(a.send(a.self, 1, 6, from, 1, &sent), TL_ERROR_NO_MEMORY);
+    assert_int_equal(a.poll(a.self, 0), TL_ERROR_MISMATCH);
+    assert_int_equal(b.poll(b.self, received), TL_ERROR_MISMATCH);
+    threads_hub_close(&hub);
+}
+
+// Training goes on after a rank is lost: each rank has saved itself before the step, a new crew loads that, and what
+// follows is as if nothing had happened.
+static void training_goes_on_from_what_was_saved(void **state) {
+    static crew c, again;
+    tl_random random;
+    int round, resumed = 0;
+    (void)state;
+    random.state = 31;
+    for (round = 0; round < 30; round++) {
+        tl_env env;
+        tl_graph graph;
+        tl_ranks_desc desc;
+        tl_compiled_ranks ranks;
+        memory_sink saved[MOST_RANKS];
+        uint64_t before[MOST_RANKS][MIXER_NODES];
+        int32_t r, victim, id;
+        long turns;
+        memset(&env, 0, sizeof env);
+        memset(&desc, 0, sizeof desc);
+        if (random_graph(&env, &random, 26, &graph)) fail_msg("%s", env.error.text);
+        desc.graph = &graph;
+        desc.rank_count = 2;
+        desc.micro_batch_count = 3;
+        desc.work_limit = 1000000;
+        if (count_nodes(&graph) < 2) { tl_free_graph(&env, &graph); continue; }
+        if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
+        crew_open(&c, &graph, &ranks, 0);
+        crew_step(&c, &random);
+        for (r = 0; r < 2; r++) {
+            if (tl_save_run(c.beds[r].run, sink_of(&saved[r], -1))) fail_msg("%s", c.beds[r].env.error.text);
+            memcpy(before[r], c.hands[r].gradients, sizeof before[r]);
+        }
+        // the step that is lost
+        victim = random_count(&random, 0, 1);
+        for (turns = random_count(&random, 0, 10); turns; turns--)
+            for (r = 0; r < 2; r++) {
+                hands_start_step(&c.hands[r]);
+                (void)tl_run_plan(c.beds[r].run);
+            }
+        tl_reset_run(c.beds[victim].run);
+        threads_hub_leave(&c.hub, victim);
+        crew_close(&c);
+        // all over again, without a loss, and from what was saved
+        crew_open(&c, &graph, &ranks, 0);
+        crew_step(&c, &random);
+        crew_step(&c, &random);
+        crew_open(&again, &graph, &ranks, 0);
+        for (r = 0; r < 2; r++) {
+            if (tl_load_run(again.beds[r].run, saved[r].text, saved[r].length)) fail_msg("%s", again.beds[r].env.error.text);
+            memcpy(again.hands[r].gradients, before[r], sizeof before[r]);
+            free(saved[r].text);
+        }
+        crew_step(&again, &random);
+        for (r = 0; r < 2; r++)
+            for (id = 0; id < graph.node_count; id++)
+                assert_int_equal(again.hands[r].gradients[id], c.hands[r].gradients[id]);
+        resumed++;
+        crew_close(&again);
+        crew_close(&c);
+        tl_free_compiled_ranks(&env, &ranks);
+        tl_free_graph(&env, &graph);
+    }
+    assert_true(resumed > 10);
+}
+
 // -- strategies --
 
 // A strategy with stages, and a transport: each run plans all ranks and takes its own.
@@ -639,6 +758,8 @@ int main(void) {
         cmocka_unit_test(ranks_with_other_plans_are_told_so),
         cmocka_unit_test(bad_descs_are_refused),
         cmocka_unit_test(failing_memory_loses_nothing),
+        cmocka_unit_test(short_messages_are_told),
+        cmocka_unit_test(training_goes_on_from_what_was_saved),
         cmocka_unit_test(strategies_cut_the_graph),
         cmocka_unit_test(strategies_that_no_transport_carries_are_refused),
     };
