@@ -48157,6 +48157,8 @@ typedef struct tli_join {
     const uint8_t *messages;
     uint8_t *there;        // [tensors]
     uint8_t *has_saved;    // [nodes]
+    uint8_t *held;         // [tensors + nodes] what of these was there at the turn, and the second plan makes
+                           // again behind its own: it is not dropped before; NULL = no second plan, or behind it
     tli_steps steps;
 } tli_join;
 
@@ -48172,6 +48174,25 @@ static void tli_join_outputs(tli_join *j, int32_t id, int32_t output, uint8_t th
     int32_t k;
     for (k = 0; k < node->output_count; k++)
         if (output == TL_ALL_OUTPUTS || output == k) j->there[node->first_output + k] = there;
+}
+
+// Drop what is left of the outputs of a node.
+static void tli_join_drop(tli_join *j, int32_t id) {
+    const tl_node *node = &j->graph->nodes[id];
+    int32_t k;
+    for (k = 0; k < node->output_count && !node->keep; k++) {
+        if (!j->there[node->first_output + k]) continue;
+        tli_add_step(&j->steps, tli_step_of(TL_STEP_DROP, id, k));
+        j->there[node->first_output + k] = 0;
+    }
+}
+
+// Whether a step would drop what is held for the backward.
+static int tli_holds(const tli_join *j, const tl_step *step) {
+    int32_t tensor = j->graph->nodes[step->node].first_output + (step->output > 0 ? step->output : 0);
+    if (!j->held) return 0;
+    if (step->kind == TL_STEP_DROP) return j->held[tensor];
+    return step->kind == TL_STEP_DROP_SAVED && j->held[j->graph->tensor_count + step->node];
 }
 
 // Send what a node has made, if that was not done.
@@ -48194,6 +48215,9 @@ static void tli_join_step(tli_join *j, tl_step step) {
     if (runs && (is_there || j->messages[step.node] == TLI_MESSAGE_SEND)) return;
     if (step.kind == TL_STEP_DROP && step.output == TL_ALL_OUTPUTS && node->output_count == 1 &&
         !j->there[node->first_output]) return;
+    if (tli_holds(j, &step)) return;
+    if (step.kind == TL_STEP_BACKWARD && j->messages[step.node] == TLI_MESSAGE_RECEIVE)
+        tli_join_drop(j, step.node);
     tli_add_step(&j->steps, step);
     if (step.kind == TL_STEP_FORWARD_SAVE) j->has_saved[step.node] = 1;
     if (step.kind == TL_STEP_DROP_SAVED || step.kind == TL_STEP_BACKWARD) j->has_saved[step.node] = 0;
@@ -48204,9 +48228,44 @@ static void tli_join_step(tli_join *j, tl_step step) {
     if (step.kind == TL_STEP_DROP) tli_join_outputs(j, step.node, step.output, 0);
 }
 
-// The forward part of one plan, and then all of another, whose forwards make again what the first has dropped.
+// Hold nothing that a plan does not make again behind its turn.
+static void tli_hold_remade(tli_join *j, const tl_plan *plan, int32_t turn) {
+    const tl_graph *graph = j->graph;
+    int32_t id, k, i;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = turn; i < plan->step_count; i++)
+            if (plan->steps[i].node == id && plan->steps[i].kind < TL_STEP_BACKWARD) break;
+        if (i < plan->step_count) continue;
+        for (k = 0; k < node->output_count; k++) j->held[node->first_output + k] = 0;
+        j->held[graph->tensor_count + id] = 0;
+    }
+}
+
+// The rest of a plan after its forward part, or all of a second plan, whose forwards make again what the first
+// has dropped.
+static void tli_join_backward(tli_join *j, const tl_plan *first, int32_t turn, const tl_plan *second,
+                              int32_t second_turn, uint8_t *held) {
+    size_t count = (size_t)j->graph->tensor_count + (size_t)j->graph->node_count;
+    int32_t i;
+    for (i = turn; i < first->step_count && !second; i++) tli_join_step(j, first->steps[i]);
+    if (second) {
+        tli_copy(held, j->there, count);
+        j->held = held;
+        tli_hold_remade(j, second, second_turn);
+    }
+    for (i = 0; second && i < second->step_count; i++) {
+        if (i == second_turn) j->held = NULL;
+        tli_join_step(j, second->steps[i]);
+    }
+    for (i = 0; i < j->graph->node_count; i++)
+        if (!j->messages[i] && !j->graph->nodes[i].is_input) tli_join_drop(j, i);
+}
+
+// The forward part of one plan, and the backward part of the same or of a second one.
 static tl_result tli_join_bodies(tl_env *env, const tl_graph *graph, const uint8_t *messages,
-                                 const tl_plan *first, int32_t turn, const tl_plan *second, tli_body *body) {
+                                 const tl_plan *first, int32_t turn, const tl_plan *second, int32_t second_turn,
+                                 tli_body *body) {
     uint64_t count = (uint64_t)graph->tensor_count + (uint64_t)graph->node_count;
     tli_join j;
     int32_t i;
@@ -48215,13 +48274,12 @@ static tl_result tli_join_bodies(tl_env *env, const tl_graph *graph, const uint8
     j.graph = graph;
     j.messages = messages;
     j.steps = tli_steps_of(env);
-    j.there = (uint8_t *)tli_alloc_array(env, count, 1);
+    j.there = (uint8_t *)tli_alloc_array(env, 2 * count, 1);    // and held
     if (!j.there) return tli_fail_ranks(env);
     j.has_saved = j.there + graph->tensor_count;
     for (i = 0; i < turn; i++) tli_join_step(&j, first->steps[i]);
     body->turn = j.steps.count;
-    for (i = second ? 0 : turn; i < (second ? second->step_count : first->step_count); i++)
-        tli_join_step(&j, second ? second->steps[i] : first->steps[i]);
+    tli_join_backward(&j, first, turn, second, second_turn, j.there + count);
     tli_release(env, j.there);
     if (j.steps.failed) {
         tli_release(env, j.steps.steps);
@@ -48447,29 +48505,41 @@ static tl_result tli_simulate_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
 // f micro-batches are in flight at a rank, so what one of them holds at the turn between its forward and its
 // backward counts f times, and what it takes beyond that once. Candidates for the body:
 //
-//     keep all                             least cost, most held
-//     tl_plan_remat at several budgets     what is held follows from the peak
-//     drop all + the same                  the forward part holds what it received and what may not run again,
-//                                          all else runs again
+//     keep all                              least cost, most held
+//     tl_plan_remat at several budgets      what is held follows from the peak
+//     a kept set, as it is                  the tensors that cost most for each byte to make again stay, more
+//                                           and more of them
+//     a kept set, then one of the plans     the forward part holds the set; backward, the plan runs again what
+//                                           is missing, in the way that its budget allows
 //
-// Each is woven and measured; those that fit are placed in the order of their cost until one fits with places.
+// Each is woven for a few micro-batches, which repeat themselves, and measured. What is cheaper than the best
+// and fits is woven for all of them and placed.
 
-#define TLI_RANK_TRIES 8    // budgets of tl_plan_remat
+#define TLI_RANK_BUDGETS 8    // of tl_plan_remat
+#define TLI_RANK_SETS 16      // kept sets between none and all
+
+typedef struct tli_rank_events {
+    tl_pipeline_event *events;          // [count]
+    int32_t            count, micro_batches;
+} tli_rank_events;
 
 typedef struct tli_rank_search {
     tl_env                *env;
     const tl_ranks_desc   *desc;
     const tl_graph        *graph;       // of the stage
-    const tl_pipeline_event *events;
-    int32_t                event_count;
+    tli_rank_events        all, probe;  // of a training step; of as many micro-batches as repeat themselves
+    int32_t                in_flight;   // micro-batches
     uint8_t               *messages;    // [nodes] TLI_MESSAGE_
     uint8_t               *ran;         // [nodes] scratch of tli_find_turn
     uint8_t               *keep;        // [tensors] scratch
+    tl_plan                plans[TLI_RANK_BUDGETS];  // [plan_count] of tl_plan_remat
+    int32_t                plan_count;
     tl_device              device;      // the alignment
     uint64_t               room;        // bytes of the arena; UINT64_MAX = no limit
     uint64_t               work_limit;  // of one plan
     tl_plan                best;        // with places; no steps: none
-    uint64_t               best_cost, best_held;
+    uint64_t               best_cost;   // of a micro-batch
+    uint64_t               best_held;
     uint64_t               least;       // arena of the candidate that takes the fewest bytes
     uint64_t               bound_cost;  // of the calls of one micro-batch
 } tli_rank_search;
@@ -48496,68 +48566,106 @@ static tl_result tli_measure_held(const tli_rank_search *s, const tli_body *body
     return result;
 }
 
-// Place a plan that fits by its live bytes, and take it if it fits with places and costs less.
-static tl_result tli_place_rank_plan(tli_rank_search *s, tl_plan *plan, uint64_t cost, uint64_t held) {
+// What the calls of a body cost.
+static uint64_t tli_sum_body(const tl_graph *graph, const tli_body *body) {
+    uint64_t sum = 0;
+    int32_t i;
+    for (i = 0; i < body->step_count; i++) {
+        const tl_node *node = &graph->nodes[body->steps[i].node];
+        uint64_t cost = body->steps[i].kind == TL_STEP_BACKWARD ? node->bwd_cost : node->fwd_cost;
+        if (body->steps[i].kind <= TL_STEP_BACKWARD && !tli_add_u64(sum, cost, &sum)) return UINT64_MAX;
+    }
+    return sum;
+}
+
+// Weave a body for these events and measure the plan.
+static tl_result tli_weave_measured(const tli_rank_search *s, const tli_body *body,
+                                    const tli_rank_events *events, tl_plan *plan) {
+    tl_result result = tli_weave_plan(s->env, s->graph, body, s->messages, events->events, events->count,
+                                      events->micro_batches, s->desc->inference, plan);
+    return result ? result : tl_measure_plan(s->env, s->graph, NULL, plan);
+}
+
+// Place the plan of a body, and take it if it fits with places.
+static tl_result tli_place_body(tli_rank_search *s, const tli_body *body, uint64_t cost, uint64_t held) {
     tl_places_desc places;
-    tl_result result;
+    tl_plan plan;
+    tl_result result = tli_weave_measured(s, body, &s->all, &plan);
     tli_zero(&places, sizeof places);
     places.graph = s->graph;
     places.device = &s->device;
     places.block_bytes = s->desc->block_bytes;
     places.work_limit = s->work_limit;
-    result = tl_plan_places(s->env, &places, plan, NULL);
-    if (result) return result;
-    if (plan->arena_bytes < s->least) s->least = plan->arena_bytes;
-    if (plan->arena_bytes > s->room) return TL_OK;
-    tl_free_plan(s->env, &s->best);
-    s->best = *plan;
-    tli_zero(plan, sizeof *plan);
-    s->best_cost = cost;
-    s->best_held = held;
-    return TL_OK;
-}
-
-// Weave a body, and take its plan if it is cheaper than the best and fits. A body whose backwards begin before
-// all is sent cannot be woven: it is none.
-static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
-    tli_quiet quiet = tli_begin_quiet(s->env);
-    tl_plan plan;
-    uint64_t held = 0;
-    tl_result result = tli_weave_plan(s->env, s->graph, body, s->messages, s->events, s->event_count,
-                                      s->desc->micro_batch_count, s->desc->inference, &plan);
-    if (!result) result = tl_measure_plan(s->env, s->graph, NULL, &plan);
-    if (!result) result = tli_measure_held(s, body, &held);
-    tli_end_quiet(&quiet, result == TL_ERROR_INVALID_PLAN ? TL_OK : result);
-    if (!result && (!s->best.step_count || plan.cost < s->best_cost)) {
-        if (plan.peak_bytes <= s->room || plan.peak_bytes < s->least)
-            result = tli_place_rank_plan(s, &plan, plan.cost, held);
+    if (!result) result = tl_plan_places(s->env, &places, &plan, NULL);
+    if (!result && plan.arena_bytes < s->least) s->least = plan.arena_bytes;
+    if (!result && plan.arena_bytes <= s->room) {
+        tl_free_plan(s->env, &s->best);
+        s->best = plan;
+        tli_zero(&plan, sizeof plan);
+        s->best_cost = cost;
+        s->best_held = held;
     }
     tl_free_plan(s->env, &plan);
-    return result == TL_ERROR_INVALID_PLAN ? TL_OK : result;
+    return result;
 }
 
-// Try a plan of one micro-batch as it is, and with a forward part that drops everything.
-static tl_result tli_try_rank_plan(tli_rank_search *s, const tl_plan *plan, const tl_plan *dropped,
-                                   int32_t dropped_turn) {
+// What every micro-batch takes from the start of a training step to its end: its inputs, and results.
+static uint64_t tli_count_fixed(const tl_graph *graph) {
+    uint64_t sum = 0;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++) {
+        const tl_node *node = &graph->nodes[graph->outputs[i].node];
+        if (node->is_input || node->keep) sum += graph->outputs[i].bytes;
+    }
+    return sum;
+}
+
+// The live bytes of all micro-batches, from those of a few.
+static uint64_t tli_extend_peak(const tli_rank_search *s, uint64_t peak) {
+    uint64_t more = (uint64_t)(s->all.micro_batches - s->probe.micro_batches), bytes;
+    if (!tli_mul_u64(more, tli_count_fixed(s->graph), &bytes) || !tli_add_u64(peak, bytes, &peak)) return UINT64_MAX;
+    return peak;
+}
+
+// Take a body if it is cheaper than the best and fits. One whose backwards begin before all is sent cannot be
+// woven: it is none.
+static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
+    tli_quiet quiet;
+    tl_plan plan;
+    uint64_t held = 0, cost = tli_sum_body(s->graph, body), peak;
+    tl_result result;
+    if (s->best.step_count && cost >= s->best_cost) return TL_OK;
+    quiet = tli_begin_quiet(s->env);
+    result = tli_weave_measured(s, body, &s->probe, &plan);
+    if (!result) result = tli_measure_held(s, body, &held);
+    peak = result ? 0 : tli_extend_peak(s, plan.peak_bytes);
+    if (!result && (peak <= s->room || peak < s->least))
+        result = tli_place_body(s, body, cost, held);
+    tl_free_plan(s->env, &plan);
+    if (result == TL_ERROR_INVALID_PLAN) result = TL_OK;
+    tli_end_quiet(&quiet, result);
+    return result;
+}
+
+// Try a plan of one micro-batch; with second, its forward part and then that plan.
+static tl_result tli_try_rank_plan(tli_rank_search *s, const tl_plan *plan, const tl_plan *second) {
     tli_body body;
+    int32_t turn, second_turn = 0;
     tl_result result;
     tli_zero(s->ran, (size_t)s->graph->node_count);
-    result = tli_join_bodies(s->env, s->graph, s->messages, plan, tli_find_turn(plan, s->ran), NULL, &body);
-    if (!result) result = tli_try_body(s, &body);
-    tli_free_body(s->env, &body);
-    if (result || !dropped) return result;
-    result = tli_join_bodies(s->env, s->graph, s->messages, dropped, dropped_turn, plan, &body);
+    turn = tli_find_turn(plan, s->ran);
+    tli_zero(s->ran, (size_t)s->graph->node_count);
+    if (second) second_turn = tli_find_turn(second, s->ran);
+    result = tli_join_bodies(s->env, s->graph, s->messages, plan, turn, second, second_turn, &body);
     if (!result) result = tli_try_body(s, &body);
     tli_free_body(s->env, &body);
     return result;
 }
 
-// Plan one micro-batch within live bytes, and try it. *peak: of the plan; where none fits, the least budget.
-static tl_result tli_try_budget(tli_rank_search *s, uint64_t live, const tl_plan *dropped, int32_t turn,
-                                uint64_t *peak) {
+// Plan one micro-batch within live bytes. *least: where none fits, the least budget.
+static tl_result tli_plan_rank_budget(tli_rank_search *s, uint64_t live, uint64_t *least) {
     tl_remat_desc remat;
     tl_remat_report report;
-    tl_plan plan;
     tl_result result;
     tli_quiet quiet = tli_begin_quiet(s->env);
     tli_zero(&remat, sizeof remat);
@@ -48566,53 +48674,75 @@ static tl_result tli_try_budget(tli_rank_search *s, uint64_t live, const tl_plan
     remat.budget_bytes = live;
     remat.live = 1;
     remat.work_limit = s->work_limit;
-    result = tl_plan_remat(s->env, &remat, &plan, &report);
-    *peak = result == TL_ERROR_INFEASIBLE ? report.least_budget_bytes : plan.peak_bytes;
-    tli_end_quiet(&quiet, result == TL_ERROR_INFEASIBLE ? TL_OK : result);
-    if (result == TL_ERROR_INFEASIBLE) return TL_OK;
-    if (!result) result = tli_try_rank_plan(s, &plan, dropped, turn);
-    tl_free_plan(s->env, &plan);
+    result = tl_plan_remat(s->env, &remat, &s->plans[s->plan_count], &report);
+    if (!result) s->plan_count++;
+    *least = report.least_budget_bytes;
+    if (result == TL_ERROR_INFEASIBLE) result = TL_OK;
+    tli_end_quiet(&quiet, result);
     return result;
 }
 
-// The plan of one micro-batch that drops whatever may run again.
-static tl_result tli_plan_dropped(tli_rank_search *s, tl_plan *plan, int32_t *turn) {
-    tl_result result;
-    tli_zero(s->keep, (size_t)s->graph->tensor_count);
-    result = tl_plan_kept_set(s->env, s->graph, s->keep, plan);
-    if (result) return result;
-    tli_zero(s->ran, (size_t)s->graph->node_count);
-    *turn = tli_find_turn(plan, s->ran);
-    return TL_OK;
-}
-
-// Try budgets between the least and the peak of keeping everything.
+// Make plans at budgets from the least to near the peak of keeping everything, and try each as it is.
 static tl_result tli_try_budgets(tli_rank_search *s, uint64_t most) {
-    tl_plan dropped;
-    int32_t turn = 0, k;
-    uint64_t least = 0, peak;
-    tl_result result;
-    tli_zero(&dropped, sizeof dropped);
-    result = s->desc->inference ? TL_OK : tli_plan_dropped(s, &dropped, &turn);
-    if (!result) result = tli_try_budget(s, 1, NULL, 0, &least);
-    if (!result && !s->desc->inference) result = tli_try_rank_plan(s, &dropped, NULL, 0);
-    for (k = 0; k < TLI_RANK_TRIES && !result && most > least; k++) {
-        uint64_t live = least + (most - least) / TLI_RANK_TRIES * (uint64_t)k;
-        result = tli_try_budget(s, live, dropped.step_count ? &dropped : NULL, turn, &peak);
+    uint64_t least = 0, none;
+    int32_t k;
+    tl_result result = tli_plan_rank_budget(s, 1, &least);
+    for (k = s->plan_count; k < TLI_RANK_BUDGETS && !result && most > least; k++) {
+        uint64_t live = least + (most - least) / TLI_RANK_BUDGETS * (uint64_t)k;
+        result = tli_plan_rank_budget(s, live ? live : 1, &none);
     }
-    tl_free_plan(s->env, &dropped);
+    for (k = 0; k < s->plan_count && !result; k++) result = tli_try_rank_plan(s, &s->plans[k], NULL);
     return result;
 }
 
-// What a plan of one micro-batch costs at least within the room.
-static tl_result tli_bound_rank(tli_rank_search *s) {
+// The tensors that may be kept, those that cost most for each byte first.
+static int32_t tli_rank_tensors(const tl_graph *graph, const uint8_t *messages, int32_t *order,
+                                uint64_t *keys) {
+    int32_t i, count = 0;
+    for (i = 0; i < graph->tensor_count; i++) {
+        const tl_node *node = &graph->nodes[graph->outputs[i].node];
+        uint64_t bytes = graph->outputs[i].bytes + node->saved_bytes, per;
+        if (node->is_input || node->keep || messages[graph->outputs[i].node] || !bytes) continue;
+        per = node->fwd_cost ? bytes / (node->fwd_cost / 1024 + 1) : UINT64_MAX;
+        keys[count] = per;
+        order[count++] = i;
+    }
+    return count;
+}
+
+// Try kept sets, more and more of the tensors, as they are and before each of the plans.
+static tl_result tli_try_kept_sets(tli_rank_search *s) {
+    uint64_t tensors = (uint64_t)s->graph->tensor_count;
+    uint64_t *keys = (uint64_t *)tli_alloc_array(s->env, tensors, sizeof *keys);
+    int32_t *order = (int32_t *)tli_alloc_array(s->env, 2 * tensors, sizeof *order), count, k, i;
+    tl_result result = keys && order ? TL_OK : tli_fail_ranks(s->env);
+    if (!result) {
+        count = tli_rank_tensors(s->graph, s->messages, order, keys);
+        tli_sort_numbers(order + tensors, count, keys);
+        for (k = 0; k < TLI_RANK_SETS && !result; k++) {
+            tl_plan kept;
+            tli_zero(s->keep, (size_t)tensors);
+            for (i = 0; i < (int32_t)((int64_t)count * k / TLI_RANK_SETS); i++)
+                s->keep[order[order[tensors + (uint64_t)i]]] = 1;
+            result = tl_plan_kept_set(s->env, s->graph, s->keep, &kept);
+            if (!result) result = tli_try_rank_plan(s, &kept, NULL);
+            for (i = 0; i < s->plan_count && !result; i++) result = tli_try_rank_plan(s, &kept, &s->plans[i]);
+            tl_free_plan(s->env, &kept);
+        }
+    }
+    tli_release(s->env, keys);
+    tli_release(s->env, order);
+    return result;
+}
+
+// What a plan of one micro-batch costs at least.
+static void tli_bound_rank(tli_rank_search *s) {
     int32_t id;
     s->bound_cost = 0;
     for (id = 0; id < s->graph->node_count; id++) {
         const tl_node *node = &s->graph->nodes[id];
         s->bound_cost += node->fwd_cost + (!s->desc->inference && node->has_grad ? node->bwd_cost : 0);
     }
-    return TL_OK;
 }
 
 static tl_result tli_refuse_rank(const tli_rank_search *s, int32_t rank, uint64_t base) {
@@ -48636,12 +48766,17 @@ static tl_result tli_search_rank(tli_rank_search *s) {
     if (!result) result = tl_measure_plan(s->env, s->graph, NULL, &plan);
     if (!result) {
         most = plan.peak_bytes;
-        result = tli_try_rank_plan(s, &plan, NULL, 0);
+        result = tli_try_rank_plan(s, &plan, NULL);
     }
     tl_free_plan(s->env, &plan);
-    if (!result && !s->best.step_count && !s->desc->keep_all) result = tli_try_budgets(s, most);
-    return result;
+    if (result || s->best.step_count || s->desc->keep_all) return result;
+    result = tli_try_budgets(s, most);
+    return result || s->desc->inference ? result : tli_try_kept_sets(s);
 }
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 
 // -- ranks: all of them --
 
@@ -48664,29 +48799,30 @@ static uint64_t tli_hash_rank_plan(uint64_t hash, const tl_graph *graph, const t
 }
 
 // The events of a rank; forward only: the micro-batches, one after the other.
-static tl_result tli_list_events(tl_env *env, const tl_ranks_desc *desc, int32_t rank,
-                                 tl_pipeline_event **events, int32_t *count) {
+static tl_result tli_list_events(tl_env *env, const tl_ranks_desc *desc, int32_t rank, int32_t micro_batches,
+                                 tli_rank_events *list) {
     tl_pipeline_desc pipeline;
     int32_t i, kept = 0;
     tl_result result;
     tli_zero(&pipeline, sizeof pipeline);
     pipeline.kind = desc->pipeline;
     pipeline.rank_count = desc->rank_count;
-    pipeline.micro_batch_count = desc->micro_batch_count;
-    *count = tl_count_pipeline_events(&pipeline);
-    *events = (tl_pipeline_event *)tli_alloc_array(env, (uint64_t)*count, sizeof **events);
-    if (!*events) return tli_fail_ranks(env);
-    result = tl_list_pipeline(env, &pipeline, rank, *events);
-    for (i = 0; i < *count && desc->inference; i++)
-        if (!(*events)[i].is_backward) (*events)[kept++] = (*events)[i];
-    if (desc->inference) *count = kept;
+    pipeline.micro_batch_count = list->micro_batches = micro_batches;
+    list->count = tl_count_pipeline_events(&pipeline);
+    list->events = (tl_pipeline_event *)tli_alloc_array(env, (uint64_t)list->count, sizeof *list->events);
+    if (!list->events) return tli_fail_ranks(env);
+    result = tl_list_pipeline(env, &pipeline, rank, list->events);
+    for (i = 0; i < list->count && desc->inference; i++)
+        if (!list->events[i].is_backward) list->events[kept++] = list->events[i];
+    if (desc->inference) list->count = kept;
     return result;
 }
 
-static int32_t tli_count_held_batches(const tl_pipeline_event *events, int32_t count) {
+// Most micro-batches between their forward and their backward.
+static int32_t tli_count_held_batches(const tli_rank_events *list) {
     int32_t held = 0, most = 0, i;
-    for (i = 0; i < count; i++) {
-        held += events[i].is_backward ? -1 : 1;
+    for (i = 0; i < list->count; i++) {
+        held += list->events[i].is_backward ? -1 : 1;
         if (held > most) most = held;
     }
     return most;
@@ -48722,20 +48858,21 @@ static tl_result tli_find_rank_base(tl_env *env, const tl_ranks_desc *desc, cons
 // Fill in what a search has found.
 static void tli_fill_rank(tli_rank_search *s, tl_rank_plan *rank) {
     tl_compiled_plan *compiled = &rank->compiled;
+    uint64_t batches = (uint64_t)s->desc->micro_batch_count;
     compiled->plan = s->best;
     compiled->plan.base_bytes = rank->base_bytes;
     tli_zero(&s->best, sizeof s->best);
     compiled->inference = s->desc->inference;
     compiled->precision = TL_PRECISION_SINGLE;
     compiled->choice.part_count = 1;
-    compiled->choice.cost = s->best_cost;
+    compiled->choice.cost = s->best_cost * batches;
     compiled->choice.arena_bytes = compiled->plan.arena_bytes;
-    compiled->base_cost = compiled->bound_cost = s->bound_cost * (uint64_t)s->desc->micro_batch_count;
-    compiled->proven = s->best_cost == compiled->bound_cost;
-    compiled->gap_ratio = tli_find_gap(s->best_cost, compiled->bound_cost);
+    compiled->base_cost = compiled->bound_cost = s->bound_cost * batches;
+    compiled->proven = s->best_cost == s->bound_cost;
+    compiled->gap_ratio = tli_find_gap(s->best_cost, s->bound_cost);
     rank->held_bytes = s->best_held;
-    rank->busy_cost = s->best_cost;
-    rank->in_flight_count = s->desc->inference ? 1 : tli_count_held_batches(s->events, s->event_count);
+    rank->busy_cost = s->best_cost * batches;
+    rank->in_flight_count = s->in_flight;
     rank->sent_bytes = tli_count_sent(s);
 }
 
@@ -48743,9 +48880,8 @@ static void tli_fill_rank(tli_rank_search *s, tl_rank_plan *rank) {
 static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t index, tl_rank_plan *rank) {
     const tl_graph *graph = rank->compiled.graph;
     uint64_t nodes = (uint64_t)graph->node_count;
-    tl_pipeline_event *events = NULL;
     tli_rank_search s;
-    int32_t id;
+    int32_t id, few;
     tl_result result;
     tli_zero(&s, sizeof s);
     s.env = env;
@@ -48753,25 +48889,33 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
     s.graph = graph;
     s.least = s.room = UINT64_MAX;
     s.device.alignment_bytes = desc->alignment_bytes;
-    s.work_limit = (desc->work_limit ? desc->work_limit : 700000000) / (uint64_t)desc->rank_count / 24 + 1;
+    s.work_limit = (desc->work_limit ? desc->work_limit : 700000000) / (uint64_t)desc->rank_count /
+                   (2 * TLI_RANK_BUDGETS) + 1;
     s.messages = (uint8_t *)tli_alloc_array(env, 2 * nodes + (uint64_t)graph->tensor_count, 1);
     result = s.messages ? tli_find_rank_base(env, desc, graph, &rank->base_bytes) : tli_fail_ranks(env);
-    if (!result) result = tli_list_events(env, desc, index, &events, &s.event_count);
+    if (!result) result = tli_list_events(env, desc, index, desc->micro_batch_count, &s.all);
     if (!result) {
-        s.events = events;
+        s.in_flight = desc->inference ? 1 : tli_count_held_batches(&s.all);
+        few = s.in_flight + 4;      // begun one ahead, ended one behind, and one more of both
+        if (few > desc->micro_batch_count) few = desc->micro_batch_count;
+        result = tli_list_events(env, desc, index, few, &s.probe);
+    }
+    if (!result) {
         s.ran = s.messages + graph->node_count;
         s.keep = s.ran + graph->node_count;
         for (id = 0; id < graph->node_count; id++)
             s.messages[id] = tli_find_message(&rank->compiled, id);
         if (desc->budget_bytes) s.room = desc->budget_bytes;
         if (desc->budget_bytes) s.room -= rank->base_bytes < s.room ? rank->base_bytes : s.room;
-        result = tli_bound_rank(&s);
+        tli_bound_rank(&s);
+        result = tli_search_rank(&s);
     }
-    if (!result) result = tli_search_rank(&s);
     if (!result && !s.best.step_count) result = tli_refuse_rank(&s, index, rank->base_bytes);
     if (!result) tli_fill_rank(&s, rank);
     tl_free_plan(env, &s.best);
-    tli_release(env, events);
+    for (id = 0; id < s.plan_count; id++) tl_free_plan(env, &s.plans[id]);
+    tli_release(env, s.all.events);
+    tli_release(env, s.probe.events);
     tli_release(env, s.messages);
     return result;
 }
