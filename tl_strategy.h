@@ -48158,7 +48158,7 @@ typedef struct tli_join {
     uint8_t *there;        // [tensors]
     uint8_t *has_saved;    // [nodes]
     uint8_t *held;         // [tensors + nodes] what of these was there at the turn, and the second plan makes
-                           // again behind its own: it is not dropped before; NULL = no second plan, or behind it
+                           // again behind its own turn: it is not dropped before; NULL = none, or behind it
     tli_steps steps;
 } tli_join;
 
@@ -48623,7 +48623,8 @@ static uint64_t tli_count_fixed(const tl_graph *graph) {
 // The live bytes of all micro-batches, from those of a few.
 static uint64_t tli_extend_peak(const tli_rank_search *s, uint64_t peak) {
     uint64_t more = (uint64_t)(s->all.micro_batches - s->probe.micro_batches), bytes;
-    if (!tli_mul_u64(more, tli_count_fixed(s->graph), &bytes) || !tli_add_u64(peak, bytes, &peak)) return UINT64_MAX;
+    if (!tli_mul_u64(more, tli_count_fixed(s->graph), &bytes) || !tli_add_u64(peak, bytes, &peak))
+        return UINT64_MAX;
     return peak;
 }
 

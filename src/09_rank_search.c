@@ -124,7 +124,8 @@ static uint64_t tli_count_fixed(const tl_graph *graph) {
 // The live bytes of all micro-batches, from those of a few.
 static uint64_t tli_extend_peak(const tli_rank_search *s, uint64_t peak) {
     uint64_t more = (uint64_t)(s->all.micro_batches - s->probe.micro_batches), bytes;
-    if (!tli_mul_u64(more, tli_count_fixed(s->graph), &bytes) || !tli_add_u64(peak, bytes, &peak)) return UINT64_MAX;
+    if (!tli_mul_u64(more, tli_count_fixed(s->graph), &bytes) || !tli_add_u64(peak, bytes, &peak))
+        return UINT64_MAX;
     return peak;
 }
 

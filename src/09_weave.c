@@ -189,7 +189,7 @@ typedef struct tli_join {
     uint8_t *there;        // [tensors]
     uint8_t *has_saved;    // [nodes]
     uint8_t *held;         // [tensors + nodes] what of these was there at the turn, and the second plan makes
-                           // again behind its own: it is not dropped before; NULL = no second plan, or behind it
+                           // again behind its own turn: it is not dropped before; NULL = none, or behind it
     tli_steps steps;
 } tli_join;
 
