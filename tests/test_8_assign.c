@@ -114,6 +114,16 @@ static void random_steps_get_the_best_number(void **state) {
     assert_true(alone > round / 50 && refused > round / 50);
 }
 
+// A step of 7 ns with a batch on each replica: 7 / 6 for each is less than 7 / 5, though both are 1 and something.
+static void fractions_of_a_nanosecond_count(void **state) {
+    tl_replicas_desc desc = replicas_of(7, 0, 6, NULL);
+    tl_replicas r;
+    (void)state;
+    desc.is_weak = 1;
+    assert_int_equal(tl_choose_replicas(NULL, &desc, &r), TL_OK);
+    assert_int_equal(r.replica_count, 6);
+}
+
 static void wrong_replicas_are_named(void **state) {
     tl_link link = { 1, 0 };
     int i;
@@ -409,6 +419,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_ring_by_hand),
         cmocka_unit_test(sharding_divides_bytes_and_sends_as_much),
         cmocka_unit_test(random_steps_get_the_best_number),
+        cmocka_unit_test(fractions_of_a_nanosecond_count),
         cmocka_unit_test(wrong_replicas_are_named),
         cmocka_unit_test(independent_chains_go_apart),
         cmocka_unit_test(small_graphs_are_placed_as_enumeration_says),

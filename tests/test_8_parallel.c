@@ -120,7 +120,7 @@ static void a_graph_is_placed_as_one_more_choice(void **state) {
     graph.rank_count = 2;
     w.desc.graph = &graph;
     plan = planned(&w);
-    c = &plan.choices[plan.choice_count - 1];
+    c = &plan.choices[plan.best];
     assert_true(c->kind == TL_PARALLELISM_MODEL && c->reason == TL_PARALLEL_CHOSEN && c->time_ns == 180 && c->stage_count == 2);
     tl_free_parallel_plan(NULL, &plan);
     w.desc.kinds = 1u << TL_PARALLELISM_MODEL;
