@@ -598,6 +598,22 @@ static tl_result no_kernel(const tl_stage_query *q, tl_stage_cell *cell, void *u
     return TL_ERROR_UNSUPPORTED;
 }
 static void measured(random_chain *c) { c->desc.measure = no_kernel; }
+static tl_result fits_nowhere(const tl_stage_query *q, tl_stage_cell *cell, void *user) {
+    (void)q; (void)user;
+    cell->time_ns = 0;
+    cell->fits = 0;
+    cell->bytes = NONE;
+    return TL_OK;
+}
+static void never(random_chain *c) { c->desc.measure = fits_nowhere; }
+static tl_result takes_forever(const tl_stage_query *q, tl_stage_cell *cell, void *user) {
+    (void)q; (void)user;
+    cell->time_ns = NONE / 4;
+    cell->bytes = 0;
+    cell->fits = 1;
+    return TL_OK;
+}
+static void forever(random_chain *c) { c->desc.measure = takes_forever; }
 
 static void small_chain(random_chain *c) {
     int i;
@@ -620,6 +636,7 @@ static void wrong_fields_are_named(void **state) {
         { "bytes_per_second", TL_ERROR_INVALID_ARG, no_rate },  { "62 bits", TL_ERROR_OVERFLOW, huge_cost },
         { "62 bits", TL_ERROR_OVERFLOW, huge_bytes },           { "62 bits", TL_ERROR_OVERFLOW, huge_output },
         { "measure: unsupported", TL_ERROR_UNSUPPORTED, measured },
+        { "for no units it is known", TL_ERROR_INFEASIBLE, never }, { "62 bits", TL_ERROR_OVERFLOW, forever },
         { "budget_bytes: no cut into stages fits; 20 bytes on every rank would do, which units 0 to 0 take", TL_ERROR_INFEASIBLE,
           small_budget },
     };
@@ -635,6 +652,23 @@ static void wrong_fields_are_named(void **state) {
         if (!strstr(env.error.text, rows[i].text)) fail_msg("%s", env.error.text);
         assert_true(is_zero(&partition, sizeof partition));
     }
+}
+
+// 40 GB over 1 GB/s: half of the time of a unit of 1000 s, and 20 s for the ring of two.
+static void weights_of_any_size_are_exchanged(void **state) {
+    random_chain c;
+    tl_partition partition;
+    tl_env env = silent_env();
+    (void)state;
+    small_chain(&c);
+    c.desc.unit_count = 1;
+    c.desc.rank_count = 2;
+    c.units[0].forward_ns = 1000000000000u;
+    c.units[0].parameter_bytes = 20000000000u;
+    c.desc.replication = TL_REPLICATION_RING;
+    if (tl_plan_partition(&env, &c.desc, &partition)) fail_msg("%s", env.error.text);
+    assert_true(partition.value_ns == 520000000000u && partition.stages[0].replica_count == 2);
+    tl_free_partition(NULL, &partition);
 }
 
 static void an_allocation_that_fails_is_an_error(void **state) {
@@ -685,6 +719,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(stages_may_be_planned_by_the_planner_of_recomputation),
         cmocka_unit_test(a_thousand_ranks_are_planned),
         cmocka_unit_test(wrong_fields_are_named),
+        cmocka_unit_test(weights_of_any_size_are_exchanged),
         cmocka_unit_test(an_allocation_that_fails_is_an_error),
         cmocka_unit_test(every_kind_has_a_name_that_parses),
     };
