@@ -3668,7 +3668,7 @@ typedef struct tl_parallel_desc {
     uint32_t kinds;                 // bits 1 << tl_parallelism_kind of what may be chosen; 0 = all
     const tl_placement_desc *graph; // the network as nodes, there and back of one micro-batch; 0 = model is not
                                     // looked at
-    uint64_t work_limit;            // calls simulated and stages looked at; 0 = 500 million
+    uint64_t work_limit;            // calls simulated, stages looked at, 1000 for each choice; 0 = 500 million
 } tl_parallel_desc;
 
 // One way to split the work: replica_count copies of a pipeline of stage_count ranks.
@@ -43796,14 +43796,15 @@ static void tli_partition_find_ranks(tli_partition *p) {
 // Get all arrays. 0 = no memory.
 static int tli_partition_alloc(tli_partition *p) {
     tl_env *env = p->env;
-    uint64_t units = (uint64_t)p->desc->unit_count + 1, rows = (uint64_t)p->stage_limit + 1;
+    uint64_t units = (uint64_t)p->desc->unit_count + 1, rows = (uint64_t)p->stage_limit + 1, count;
     if (p->is_wide) rows *= (uint64_t)p->rank_count + 1;
+    if (!tli_mul_u64(rows, units, &count)) return 0;
     p->places = (int32_t *)tli_alloc_array(env, units, sizeof *p->places);
     p->cost = (uint64_t *)tli_alloc_array(env, units, sizeof *p->cost);
     p->activation = (uint64_t *)tli_alloc_array(env, units, sizeof *p->activation);
     p->parameters = (uint64_t *)tli_alloc_array(env, units, sizeof *p->parameters);
     p->transfer = (uint64_t *)tli_alloc_array(env, units, sizeof *p->transfer);
-    p->states = (tli_cut_state *)tli_alloc_array(env, rows * units, sizeof *p->states);
+    p->states = (tli_cut_state *)tli_alloc_array(env, count, sizeof *p->states);
     return p->places && p->cost && p->activation && p->parameters && p->transfer && p->states;
 }
 
@@ -44666,9 +44667,10 @@ static void tli_place_fill(tli_assign *p) {
 static int tli_place_alloc(tli_assign *p, uint64_t **words, int32_t **numbers) {
     uint64_t n = (uint64_t)p->node_count, ranks = (uint64_t)p->rank_count;
     uint64_t edges = (uint64_t)p->desc->edge_count;
-    uint64_t word_count = edges * (2 + ranks) + n * (4 + ranks) + 1 + ranks * (4 + ranks);
+    uint64_t word_count;
     uint64_t *w;
     int32_t *m;
+    if (!tli_mul_u64(edges + n + ranks + 1, ranks + 4, &word_count)) return 0;
     *words = w = (uint64_t *)tli_alloc_array(p->env, word_count, sizeof **words);
     *numbers = m = (int32_t *)tli_alloc_array(p->env, 5 * n + 2 + 3 * edges + ranks, sizeof **numbers);
     p->undo = (tli_undo *)tli_alloc_array(p->env, 3 * n + 2 * edges + 3, sizeof *p->undo);
@@ -45035,6 +45037,8 @@ static tl_result tli_auto_add(tli_automatic *a, const tl_parallel_choice *choice
     return TL_OK;
 }
 
+#define TLI_WAY_WORK 1000            // that a choice counts for, besides what it cuts and simulates
+
 // Look at one number of replicas and stages with one schedule.
 static tl_result tli_auto_look(tli_automatic *a, int32_t replicas, int32_t stages, tl_pipeline pipeline,
                                int32_t chunks) {
@@ -45050,6 +45054,7 @@ static tl_result tli_auto_look(tli_automatic *a, int32_t replicas, int32_t stage
     choice.chunk_count = chunks;
     if (a->desc->kinds && !(a->desc->kinds >> choice.kind & 1)) return TL_OK;
     if (a->plan->work >= a->work_limit) { a->plan->is_complete = 0; return TL_OK; }
+    a->plan->work += TLI_WAY_WORK;
     result = tli_auto_price(a, &choice);
     if (result == TL_ERROR_UNSUPPORTED) { a->plan->is_complete = 0; return TL_OK; }
     return result ? result : tli_auto_add(a, &choice);
@@ -45168,10 +45173,11 @@ static tl_result tli_auto_run(tli_automatic *a) {
     if (most > desc->micro_batch_count) most = desc->micro_batch_count;
     a->plan->bound_ns = tli_auto_ideal(a, (uint64_t)desc->rank_count);
     a->plan->is_complete = 1;
-    for (p = 1; p <= most && !result; p++)
-        for (s = 1; s <= desc->rank_count / p && s <= desc->unit_count && !result; s++)
-            result = tli_auto_look_at_stages(a, p, s);
+    for (p = 1; p <= most && !result && a->plan->is_complete; p++) result = tli_auto_look_at_stages(a, p, 1);
     if (!result) result = tli_auto_look_at_graph(a);
+    for (s = 2; s <= desc->rank_count && s <= desc->unit_count && !result && a->plan->is_complete; s++)
+        for (p = 1; p <= most && p <= desc->rank_count / s && !result && a->plan->is_complete; p++)
+            result = tli_auto_look_at_stages(a, p, s);
     tli_auto_judge(a);
     return result;
 }
