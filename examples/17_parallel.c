@@ -10,9 +10,10 @@
 // check: --quick --estimate --trace build/check/parallel.json
 //
 //     mkdir -p build && cc -O3 -ffp-contract=off -o build/17_parallel examples/17_parallel.c -lm -lpthread
-//     build/17_parallel --stages 4 --budget 700
-//     mpicc -DWITH_MPI -O3 -ffp-contract=off -o build/17_mpi examples/17_parallel.c -lm
-//     mpirun --oversubscribe -n 2 build/17_mpi --quick
+//     build/17_parallel --stages 4 --budget 1392 --steps 5
+//
+// One process takes four times these 1392 KiB. Over MPI, with a rank for each process (make run-mpi):
+// mpicc -DWITH_MPI -O3 -ffp-contract=off -o build/17_mpi examples/17_parallel.c -lm && mpirun -n 2 build/17_mpi
 //
 // HOW IT WORKS   Rank = replica x stages + stage. The micro-batches of a training step are divided among the replicas:
 //
@@ -566,8 +567,41 @@ static tl_result find_figures(worker *w) {
     return build_model(w);        // the same, with measured costs
 }
 
+static uint64_t hash_bytes(const void *data, size_t bytes) {
+    const unsigned char *at = (const unsigned char *)data;
+    uint64_t hash = bytes;
+    size_t i;
+    for (i = 0; i < bytes; i++) hash = tl_mix_u64(hash, at[i]);
+    return hash;
+}
+
+// What all ranks have to be started with, beside the plans, which the run compares by itself.
+static uint64_t hash_options(const worker *w) {
+    const options *o = w->o;
+    const uint64_t numbers[] = {
+        o->layers, o->width, o->context, o->batch, o->micro_batches, o->stages, o->steps, o->seed, o->budget,
+        (uint64_t)o->estimates, (uint64_t)o->is_gpipe, o->trace != NULL
+    };
+    return tl_mix_u64(hash_bytes(numbers, sizeof numbers), hash_bytes(w->text->ids, w->text->length));
+}
+
+// Rank 0 hears the hashes of all, and tells them whether they are one.
+static tl_result compare_options(worker *w) {
+    uint64_t own = hash_options(w), other;
+    int32_t equal = 1, r;
+    tl_result result = w->rank ? tell(w, 0, &own, sizeof own) : TL_OK;
+    for (r = 1; r < w->rank_count && !w->rank && !result; r++) {
+        result = hear(w, r, &other, sizeof other);
+        if (!result && other != own) equal = 0;
+    }
+    if (!result) result = tell_all(w, &equal, sizeof equal);
+    if (result) return fail(w, "first words", result);
+    return equal ? TL_OK : fail(w, "ranks were started with other options or another text", TL_ERROR_MISMATCH);
+}
+
 static tl_result prepare_rank(worker *w) {
-    tl_result result = build_model(w);
+    tl_result result = compare_options(w);
+    if (!result) result = build_model(w);
     if (!result) result = find_figures(w);
     if (!result) result = fail(w, "plan", plan_ranks(w, (int32_t)w->o->stages, w->o->budget * 1024, &w->ranks));
     return result ? result : init_training(w);
@@ -875,14 +909,6 @@ static int print_rows(const program *p, const alone *a) {
     return equal ? TRAINING_OK : training_fail(TRAINING_MISMATCH, "a rank did not take what was planned");
 }
 
-static uint64_t hash_bytes(const void *data, size_t bytes) {
-    const unsigned char *at = (const unsigned char *)data;
-    uint64_t hash = bytes;
-    size_t i;
-    for (i = 0; i < bytes; i++) hash = tl_mix_u64(hash, at[i]);
-    return hash;
-}
-
 static int compare_bits(const program *p, const alone *a) {
     const gathered *all = &p->all;
     size_t count = (size_t)a->w.m.param_count, i, differ = 0;
@@ -1082,6 +1108,7 @@ int main(int count, char **argv) {
     MPI_Init(&count, &argv);
 #endif
     if (!p) return training_fail(TRAINING_INPUT, "no memory");
+    setvbuf(stderr, NULL, _IOLBF, BUFSIZ);        // sentences of several processes stay whole
     p->progress.shown_ns = training_wall_ns();
     p->progress.terminal = isatty(STDERR_FILENO);
     code = parse_options(&p->o, count, argv, &done);
