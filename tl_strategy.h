@@ -280,9 +280,9 @@ extern "C" {
 //
 // A strategy is a plain struct: all-zero is the default, presets are functions
 // that return a filled one, and everything a preset does can be printed. Each
-// value changes a step, a byte or a counter of the plan or of the run, but for those
-// that ask for workers: data and automatic run on one, model and pipeline answer
-// TL_ERROR_UNSUPPORTED with a sentence that names them.
+// value changes a step, a byte or a counter of the plan or of the run. Several workers need a
+// transport (tl_run_desc.transport): without one data and automatic run on one worker, model and
+// pipeline answer TL_ERROR_UNSUPPORTED with a sentence that names them.
 //
 // The functions whose names end in _quick are rules of thumb that know no graph. The seed is the
 // Rust crate that this library began as; its strategies, texts and rules of thumb are kept.
@@ -366,7 +366,7 @@ TLDEF tl_parallelism tl_parallelism_pipeline(uint64_t stage_count);
 TLDEF tl_parallelism tl_parallelism_automatic(void);
 
 // Return a preset: a filled strategy. All of them run, with kernels of any precision; where they ask for more
-// workers than one, this version runs one (tl_run_report.worker_count).
+// workers than one, one runs unless there is a transport (tl_run_report.worker_count).
 TLDEF tl_strategy tl_strategy_new(void);               // all zero
 TLDEF tl_strategy tl_strategy_training(void);          // lazy, gradients, f32, pooled, automatic, fused, timed
 TLDEF tl_strategy tl_strategy_inference(void);         // eager, forward only, f32, cached, automatic, fused
@@ -1393,8 +1393,10 @@ typedef struct tl_step {
 //
 // Between F v begin, or B v begin, and W v the call is under way beside other steps, as a message or work of
 // another processor is: what it reads stays readable, but is not dropped, moved or overwritten; nobody reads,
-// adds to or drops what it writes; v takes no other step. in_flight is 1 then. B v begin has its place in the
-// order of the backwards, and W v lets those of the nodes that v reads run.
+// adds to or drops what it writes; v takes no other step in its slot. in_flight is 0 or 1 then. B v begin has
+// its place in the order of the backwards, and W v, always of the whole node, lets those of the nodes that v
+// reads run. Every call has ended at the end. What a kernel sums beside its operands over several slots, it
+// sums in the order in which its calls do their work.
 //
 // So a gradient lives from the first backward that contributes to it to the backward of the node that made
 // its tensor, no step names it, and none is left at the end of a training plan. Weights and their gradients
@@ -1427,7 +1429,7 @@ typedef struct tl_plan_block {
 // Steps and offsets in narrow numbers, as tables for small memories hold them. They are read where they are.
 typedef struct tl_narrow_plan {
     const uint16_t *steps;          // [step_count][step_words] kind + 16 x codec + 256 x (output + 1), node,
-                                    // and with 3 words slot
+                                    // and with 3 words slot; of F and B begins in the place of codec
     const void     *offsets;        // [offset_count] of uint16_t or uint32_t, in units; 0 = none
     const void     *host_offsets;   // [host_offset_count] the same
     uint64_t        unit_bytes;     // of all offsets; > 0
@@ -1886,8 +1888,8 @@ TLDEF int tl_parse_step(const char *text, tl_step_kind *kind);
 TLDEF int tl_parse_codec(const char *text, tl_codec *codec);
 
 // Write steps as a schedule, one per line: "F 1\nD 1.0\nC 3 q8\nF 1@2\n". A step of another slot than 0 ends
-// in @ and its slot; one that begins a call in begin: "F 3@1 begin\nW 3@1\n". The entry stands before the steps:
-// "E 3.0\nE 3.1@2\n". Before all, where in_flight is above 1, stands that: "K 4\n".
+// in @ and its slot; one that begins a call in begin: "F 3@1 begin\nW 3@1\n". The entry stands before the
+// steps: "E 3.0\nE 3.1@2\n". Before all, where in_flight is above 1, stands that: "K 4\n".
 TLDEF size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size);
 
 // Parse a schedule; # starts a comment. Kinds and forms of steps are checked here, the rules of
@@ -3292,6 +3294,9 @@ extern "C" {
 //   tl_plan_partition    cuts the chain: least time within the bytes of every rank, exact
 //   tl_list_pipeline     what one rank does, in order: GPipe, 1F1B, interleaved 1F1B
 //   tl_simulate_pipeline when it does it: times, transfers, bubble, what is in flight
+//   tl_choose_replicas   data parallel: how many copies of the whole network pay, with a sharded optimizer, too
+//   tl_plan_placement    nodes of a graph on ranks of limited bytes, least time of one pass, with a bound
+//   tl_plan_parallel     all of it with one cost model: the best, and why not the others
 //
 // The bytes of a stage depend on how many micro-batches are in flight, and with 1F1B that depends on how many
 // stages follow it. So stages are counted from the end, which makes the bytes a test of each stage by itself,
@@ -3302,7 +3307,8 @@ extern "C" {
 //
 // References: Harlap et al., PipeDream, SOSP 2019, arXiv:1806.03377, section 3.1. Huang et al., GPipe, 2019,
 // arXiv:1811.06965. Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters, SC 2021,
-// arXiv:2104.04473, section 2.2. Zheng et al., Alpa, OSDI 2022, arXiv:2201.12023, section 5.
+// arXiv:2104.04473, section 2.2. Zheng et al., Alpa, OSDI 2022, arXiv:2201.12023, section 5. Rajbhandari et
+// al., ZeRO, SC 2020, arXiv:1910.02054, section 5.
 
 #ifndef TL_NO_PLANNERS
 // id, name, what a rank does
@@ -3425,20 +3431,24 @@ typedef struct tl_partition {
 // and in_flight_count is m with gpipe, and with 1f1b min(m, stages from it to the end). A transfer takes
 // 2 * output_bytes / link + 2 * latency, both directions one after the other; beside replicas it is divided
 // by the lesser number of them. In the sum of the objective total, replicas of the sender alone count. That
-// objective is the time of a flow line, whose stations are stages and transfers: a schedule with few
-// micro-batches in flight may take longer, see tl_simulate_pipeline.
+// objective is the time of a flow line, whose stations are stages and transfers, and each is passed once. In a
+// pipeline each is passed forward and again backward: with few micro-batches in flight that takes longer, and
+// where an early stage is the slowest it may take less time, see tl_simulate_pipeline.
 //
-// The answer is the optimum of this model. Where that would take more than work_limit, cuts are allowed at
-// fewer places, evenly spaced by cost; then, or where the search for total ends early, is_proven is 0 unless
-// the bound happens to be reached.
+// The answer is the optimum of this model. Where that takes more than work_limit, planning begins again with
+// cuts at half the places, evenly spaced by cost, as often as necessary; then, or where the search for total
+// ends early, is_proven is 0 unless the bound happens to be reached.
 //
 // Errors:  TL_ERROR_INFEASIBLE: no cut keeps all budgets. The error names the least number of bytes that would
 //          do if every rank had them (tl_find_least_budget), and the units of the stage that takes them.
+//          TL_ERROR_UNSUPPORTED: work_limit is too low even with as few places as stage_count asks for.
 //          TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY, those of measure. *partition is all
 //          zero then.
-// Cost:    S stages, n units, D ranks: O(S n^2) time, with ranks that differ or replicas O(S n^2 D^2) at most;
-//          for total so much for each pair of sum and largest time that is not worse than another. Memory: 16
-//          bytes for each stage and unit, and rank where they differ; n^2 for measure.
+// Cost:    S stages, n units, D ranks: O(S n^2) time, with ranks that differ O(S D n^2), with replicas
+//          O(S D^2 n^2) at most; for total so much for each pair of sum and largest time that is not worse than
+//          another; work_limit stages for each number of places. Memory: 16 bytes for each stage and unit, and
+//          for each rank where they differ or there are replicas; 25 n^2 for each kind of stage that measure is
+//          asked of.
 // Threads: safe with one env per thread.
 // Source:  Harlap et al., PipeDream, 2019, section 3.1 (one level); Zheng et al., Alpa, 2022, section 5.2, with
 //          the largest time lowered from optimum to optimum.
@@ -3525,6 +3535,193 @@ typedef struct tl_pipeline_report {
 TLDEF tl_result tl_simulate_pipeline(tl_env *env, const tl_pipeline_desc *desc, tl_pipeline_report *report);
 TLDEF void      tl_free_pipeline_report(tl_env *env, tl_pipeline_report *report);  // accepts zeroed ones
 
+// -- data parallel --
+
+typedef struct tl_replicas_desc {
+    uint64_t compute_ns;            // of one step on one rank: forward and backward of the whole batch
+    uint64_t parameter_bytes;       // weights
+    uint64_t gradient_bytes;        // summed over all replicas in each step
+    uint64_t optimizer_bytes;       // state of the optimizer
+    uint64_t activation_bytes;      // of the whole batch on one rank, and all else that it scales
+    uint64_t rank_bytes;            // that every rank takes besides
+    uint64_t budget_bytes;          // of each rank; 0 = no limit
+    int32_t  sample_count;          // of the batch: the largest share is one of whole samples; 0 = any share
+    int32_t  replica_limit;         // > 0
+    int32_t  zero_stage;            // 0 = whole copies; 1 = the optimizer's state is sharded; 2 = gradients too
+    int32_t  is_weak;               // 1 = each replica takes a whole batch, so a step does the work of several
+    const tl_link *link;            // 0 = transfers take no time
+} tl_replicas_desc;
+
+// What p replicas take.
+typedef struct tl_replicas {
+    int32_t  replica_count;         // p
+    int32_t  fits;                  // 1 = within the budget
+    uint64_t time_ns;               // of a step: compute and exchange one after the other
+    uint64_t compute_ns, exchange_ns;
+    uint64_t sent_bytes;            // by each rank in a step
+    uint64_t bytes;                 // of each rank
+} tl_replicas;
+
+// Estimate what a number of replicas takes. With G bytes of gradients and W of weights,
+//
+//     exchange    zero_stage 0: a ring that adds and then hands round: 2 (p - 1) transfers of G / p bytes;
+//                 1, 2: p - 1 transfers of G / p add, the owner of a part updates it, p - 1 of W / p hand round
+//     bytes       weights + gradients + optimizer + activations / p + rank_bytes, where zero_stage 1 divides
+//                 the optimizer's by p, and 2 those of gradients, too
+//
+// Shares are rounded up. Errors: TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW; *replicas is all zero then.
+TLDEF tl_result tl_estimate_replicas(tl_env *env, const tl_replicas_desc *desc, int32_t replica_count,
+                                     tl_replicas *replicas);
+
+// Choose the number of replicas with the least time (weak: the least time for each batch) of those that fit; of
+// equal ones the least. One replica is always looked at.
+//
+// Errors:  TL_ERROR_INFEASIBLE: no number fits; the error names the least bytes of all. TL_ERROR_INVALID_ARG,
+//          TL_ERROR_OVERFLOW. *replicas is all zero then.
+// Cost:    O(replica_limit).
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_choose_replicas(tl_env *env, const tl_replicas_desc *desc, tl_replicas *replicas);
+
+// -- placement --
+
+typedef struct tl_placement_node {
+    uint64_t cost_ns;               // on a rank of cost 1 / 1
+    uint64_t bytes;                 // that its rank holds for it throughout
+} tl_placement_node;
+
+typedef struct tl_placement_edge {
+    int32_t  from, to;              // nodes; from < to
+    int32_t  output;                // which output of from; edges with the same one carry the same tensor
+    uint64_t bytes;
+} tl_placement_edge;
+
+typedef struct tl_placement_desc {
+    const tl_placement_node *nodes; // [node_count] in topological order
+    int32_t  node_count;            // > 0
+    const tl_placement_edge *edges; // [edge_count]
+    int32_t  edge_count;
+    int32_t  rank_count;            // > 0
+    const tl_rank *ranks;           // [rank_count] 0 = equal ranks
+    uint64_t budget_bytes;          // of every rank, where ranks is 0; 0 = no limit
+    const tl_link *link;            // between any two ranks, one for each direction; 0 = no time
+    uint64_t work_limit;            // nodes placed, of some 50 ns; 0 = 20 million
+} tl_placement_desc;
+
+typedef struct tl_placement {
+    int32_t  *rank_of;              // [node_count]
+    uint64_t *rank_bytes;           // [rank_count] that its nodes take
+    uint64_t *busy_ns;              // [rank_count] costs of its nodes
+    int32_t   is_proven;            // 1 = total_ns is the least of all placements
+    uint64_t  total_ns, bound_ns;   // the end of the last node; a lower bound of every placement, in any order
+    uint64_t  sent_bytes;           // by all ranks
+    uint64_t  work;                 // nodes placed
+} tl_placement;
+
+// Put the nodes of a graph on ranks so that one pass ends early.
+//
+//     a -> c      rank 0  [ a ][ c ]    Every rank runs its nodes in the order of the listing, each as soon as
+//     b ---^      rank 1  [b]\_^        the rank is free and its inputs are there.
+//
+//   placement   overwritten; release with tl_free_placement
+//
+// A tensor goes once to each rank that reads it, over the channel between the two ranks, when its node has
+// ended and the channel is free: transfers take it in the order in which the listing reads them, and take
+// latency + bytes / link each. The bytes of the nodes on a rank keep its budget.
+//
+// Graphs of up to 24 nodes are searched by branch and bound, node by node in the order of the listing: proven
+// unless work_limit ends it. Larger ones get the best of greedy placements and of contiguous parts of two
+// topological orders, improved by moving single nodes. bound_ns is the larger of total cost / ranks and the
+// critical path (so of the heaviest node, too), with each node on the fastest rank, or what the search proved.
+//
+// Errors:  TL_ERROR_INFEASIBLE: no placement was found within the budgets; the error names bytes that would do
+//          if every rank had them. TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY. *placement is
+//          all zero then.
+// Cost:    work_limit, twice at most; before that nodes * ranks, and tl_plan_partition four times with an
+//          eighth of work_limit. Memory: 8 bytes for each edge and rank, node and rank, pair of ranks.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_plan_placement(tl_env *env, const tl_placement_desc *desc, tl_placement *placement);
+TLDEF void      tl_free_placement(tl_env *env, tl_placement *placement);  // accepts zeroed ones
+
+// -- automatic --
+
+// id, name, why a way to split the work was chosen, or not
+#define TL_PARALLEL_REASONS(X) \
+    X(TL_PARALLEL_CHOSEN,        "chosen",        "the least time of all that fit")                           \
+    X(TL_PARALLEL_MEMORY,        "memory",        "a rank would take more than its budget")                   \
+    X(TL_PARALLEL_COMMUNICATION, "communication", "slower, most of all for what the ranks send")              \
+    X(TL_PARALLEL_BUBBLE,        "bubble",        "slower, most of all for ranks that wait for others")       \
+    X(TL_PARALLEL_IDLE,          "idle",          "slower, most of all for ranks that it does not use")       \
+    X(TL_PARALLEL_EQUAL,         "equal",         "as fast as the one chosen, which was looked at before it")
+
+typedef enum tl_parallel_reason { TL_PARALLEL_REASONS(TLI_ENUM) TL_PARALLEL_REASON_COUNT } tl_parallel_reason;
+
+typedef struct tl_parallel_desc {
+    const tl_unit *units;           // [unit_count] of one micro-batch
+    int32_t  unit_count;            // > 0
+    int32_t  rank_count;            // > 0; equal ranks
+    uint64_t budget_bytes;          // of every rank; 0 = no limit
+    int32_t  micro_batch_count;     // of one step, m > 0
+    uint64_t optimizer_multiplier;  // bytes of the optimizer's state for each byte of weights; 0 = none
+    uint64_t rank_bytes;            // that every rank takes besides
+    const tl_link *link;            // 0 = transfers take no time
+    int32_t  chunk_limit;           // of interleaved; 0 = 4, 1 = without
+    uint32_t kinds;                 // bits 1 << tl_parallelism_kind of what may be chosen; 0 = all
+    const tl_placement_desc *graph; // the network as nodes, there and back of one micro-batch; 0 = model is not
+                                    // looked at
+    uint64_t work_limit;            // calls simulated and stages looked at; 0 = 500 million
+} tl_parallel_desc;
+
+// One way to split the work: replica_count copies of a pipeline of stage_count ranks.
+typedef struct tl_parallel_choice {
+    tl_parallelism_kind kind;       // none, data: one stage; pipeline: several, replicated or not; model
+    tl_parallel_reason  reason;
+    int32_t  replica_count, stage_count;    // model: 1, ranks that are used
+    tl_pipeline pipeline;
+    int32_t  chunk_count;           // of interleaved; else 1
+    int32_t  zero_stage;            // 0 to 2: the first that fits
+    uint64_t time_ns;               // of one step; with reason memory 0, as are the next four
+    uint64_t communication_ns;      // that it is longer for transfers and exchange
+    uint64_t bubble_ns;             // that it is longer because ranks wait for others
+    uint64_t idle_ns;               // that it is longer for ranks that are not used
+    uint64_t sent_bytes;            // by all ranks
+    uint64_t bytes;                 // of the rank that takes most; with reason memory the least that was found
+} tl_parallel_choice;
+
+typedef struct tl_parallel_plan {
+    tl_parallel_choice *choices;    // [choice_count] in the order in which they were looked at
+    int32_t  choice_count;
+    int32_t  best;                  // index of the one chosen
+    int32_t  is_complete;           // 1 = work_limit left none out
+    uint64_t bound_ns;              // all work on all ranks: no way takes less
+    uint64_t work;
+} tl_parallel_plan;
+
+// Choose how to split the work over ranks: not at all, data parallel, pipelines, both, or model parallel.
+//
+//   plan   overwritten; release with tl_free_parallel_plan
+//
+// Looks at every number p of replicas and S of stages with p * S ranks, all schedules, and 2 to chunk_limit
+// chunks where they can be interleaved. A replica takes ceil(m / p) micro-batches. Stages are those of
+// tl_plan_partition with the better of its two objectives, times those of tl_simulate_pipeline. When a rank has
+// made its last call, the gradients of its stage are exchanged as in tl_estimate_replicas. A rank takes
+//
+//     weights + gradients + optimizer, sharded over p by zero_stage, + activations in flight + rank_bytes
+//
+// Model parallel takes m times what tl_plan_placement finds for one micro-batch; what waits for inputs counts
+// as bubble there. time_ns is bound_ns + idle_ns + bubble_ns + communication_ns.
+//
+// Errors:  TL_ERROR_INFEASIBLE: nothing fits; the error names the least bytes. TL_ERROR_INVALID_ARG,
+//          TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY. *plan is all zero then.
+// Cost:    for all p and S: a partition and 2 m S / p calls, a few times.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_plan_parallel(tl_env *env, const tl_parallel_desc *desc, tl_parallel_plan *plan);
+TLDEF void      tl_free_parallel_plan(tl_env *env, tl_parallel_plan *plan);  // accepts zeroed ones
+
+#ifndef TL_NO_TEXT
+// Write the choices as a table, a line each, the one chosen first.
+TLDEF size_t tl_print_parallel_plan(const tl_parallel_plan *plan, char *buf, size_t size);
+#endif
+TLDEF const char *tl_name_parallel_reason(tl_parallel_reason reason);               // "bubble"
 TLDEF const char *tl_name_pipeline(tl_pipeline pipeline);                           // "1f1b"; "?" out of range
 TLDEF const char *tl_name_partition_objective(tl_partition_objective objective);    // "total"
 TLDEF const char *tl_name_replication(tl_replication replication);                  // "ring"
@@ -3816,12 +4013,13 @@ extern "C" {
 //     rank 1     F receive@0 begin, F receive@1 begin, W receive@0, F 12@0, .. F send@0 begin, ..
 //                B send@0 begin, W receive@1, F 12@1, .. W send@0, B 20@0, .. B receive@0 begin, ..
 //
-// The graph of a stage has nodes of op "receive" and "send", without cost; everything else is as in the caller's
-// graph, whose kernels, tensors and origins a run keeps (tl_run_desc.compiled). A tensor that is read two stages
-// on goes through the stage between. The forward of a receive takes a tensor from the rank before, its backward
-// sends the gradient back; the forward of a send sends the tensor on, and its backward receives the gradient,
-// which is the sum of what all later stages have added, so that sums are taken in the order of one process and
-// have the same bits. All four are begun by one step and ended by a W, and messages travel beside the calls.
+// The graph of a stage has nodes of op "receive" and "send", without cost; everything else is as in the
+// caller's graph, whose kernels, tensors and origins a run keeps (tl_run_desc.compiled). A tensor that is read
+// two stages on goes through the stage between. The forward of a receive takes a tensor from the rank before,
+// its backward sends the gradient back; the forward of a send sends the tensor on, and its backward receives
+// the gradient, which is the sum of what all later stages have added, so that sums are taken in the order of
+// one process and have the same bits. All four are begun by one step and ended by a W, and messages travel
+// beside the calls.
 //
 // Every rank plans all ranks, from the same desc, and takes its own: plans are the same on every machine.
 
@@ -3835,8 +4033,11 @@ typedef struct tl_ranks_desc {
                                    // node_count; 0 = chosen by tl_plan_partition
     int32_t  inference;            // 1 = forward only
     uint64_t budget_bytes;         // of each rank: its arena and its part of the base; 0 = no limit
-    double   gradient_ratio;       // the base of a rank is the weights of its nodes times
+    double   gradient_ratio;       // the base of a rank is base_bytes and the weights of its nodes times
     double   optimizer_ratio;      // 1 + gradient_ratio + optimizer_ratio (tl_find_base_bytes)
+    uint64_t base_bytes;           // of every rank
+    int32_t  weights_apart;        // 1 = the base is base_bytes alone: the budget is without weights
+    int32_t  keep_all;             // 1 = nothing runs again
     uint64_t alignment_bytes;      // of the places, a power of two; 0 = 1
     uint64_t block_bytes;          // arenas are cut as in tl_places_desc; 0 = not
     const tl_link *link;           // between neighbours; 0 = messages take no time
@@ -3871,8 +4072,8 @@ typedef struct tl_compiled_ranks {
 //   ranks   overwritten; release with tl_free_compiled_ranks; desc->graph must outlive it
 //
 // What a stage holds of a micro-batch until its backward counts once for each that is in flight, so plans that
-// keep everything, plans of tl_plan_remat at several budgets and plans that drop what costs little for each byte
-// are all woven into the rank's order, placed, and the cheapest that fits is taken.
+// keep everything, plans of tl_plan_remat at several budgets and plans that drop what costs little for each
+// byte are all woven into the rank's order, placed, and the cheapest that fits is taken.
 //
 // Errors:  those of tl_check_graph, tl_plan_remat, tl_plan_partition; TL_ERROR_INVALID_ARG: more ranks than
 //          nodes, ends that do not rise; TL_ERROR_INFEASIBLE names a stage and the least budget found for it;
@@ -4537,7 +4738,8 @@ typedef struct tl_kernel_call {
     tl_step_kind      kind;            // FORWARD, FORWARD_INPLACE, FORWARD_SAVE, BACKWARD
     int32_t           recompute;       // 1 = this forward ran before in this pass
     int32_t           outputs_ready;   // FORWARD_SAVE: 1 = the outputs are resident: make saved only
-    int32_t           micro_batch;     // from 0; in slot s of pass k of a plan with n slots: k x n + s
+    int32_t           micro_batch;     // in slot s of pass k of a plan with n slots: first + k x n + s,
+                                       // first as in tl_run_desc.first_micro_batch
     uint64_t          step;            // training step
     uint64_t          seed;            // the same in all calls of this node in this pass
     tl_precision      precision;       // element size of the buffers; mixed: see their formats
@@ -4646,18 +4848,20 @@ typedef struct tl_run_figures {
     uint64_t peak_bytes, arena_bytes;  // the same of the plan that the run has; 0 = the budget does not fit
 } tl_run_figures;
 
-// Messages between ranks, which may be threads, processes or machines. The functions are called by the thread of
-// the run and do not block. Examples have one for threads and one for MPI.
+// Messages between ranks, which may be threads, processes or machines. The functions are called by the thread
+// of the run and do not block. Examples have one for threads and one for MPI.
 typedef struct tl_transport {
     void   *self;                 // first argument of all
     int32_t rank, rank_count;     // 0 <= rank < rank_count
-    // Begin to send, or to receive, so many bytes. The memory stays as it is until the request ends. A message is
-    // received by the receive of that peer with its tag and as many bytes; messages of one peer and tag arrive in
-    // their order. *request is a number >= 0 for the calls below.
-    tl_result (*send)(void *self, int32_t peer, uint32_t tag, const void *data, uint64_t bytes, int32_t *request);
+    // Begin to send, or to receive, so many bytes. The memory stays as it is until the request ends. A message
+    // is received by the receive of that peer with its tag and as many bytes; messages of one peer and tag
+    // arrive in their order. *request is a number >= 0 for the calls below.
+    tl_result (*send)(void *self, int32_t peer, uint32_t tag, const void *data, uint64_t bytes,
+                      int32_t *request);
     tl_result (*receive)(void *self, int32_t peer, uint32_t tag, void *data, uint64_t bytes, int32_t *request);
-    // TL_OK: the message has been sent or has arrived, and the number is free; TL_NOT_READY; another result: it has
-    // failed, and the number is free. TL_ERROR_PEER_LOST: the peer has ended, or has not answered so many polls.
+    // TL_OK: the message has been sent or has arrived, and the number is free; TL_NOT_READY; another result: it
+    // has failed, and the number is free. TL_ERROR_PEER_LOST: the peer has ended, or has not answered so many
+    // polls.
     tl_result (*poll)(void *self, int32_t request);
     void      (*cancel)(void *self, int32_t request);  // give a message up; the number is free
 } tl_transport;
@@ -4778,6 +4982,8 @@ typedef struct tl_run_desc {
     const tl_transport *transport;    // of the plan of a rank (tl_compile_ranks), and of tl_reduce_run;
                                       // must outlive the run. Rank r of it has stage r % rank_count. For
                                       // backends whose memory the host sees. 0 = one rank
+    int32_t     first_micro_batch;    // >= 0: number of the first one of a training step; replica g of those
+                                      // that share a batch has g times as many as one takes (tl_reduce_run)
     int32_t     may_split;            // 1 = the batch of `graph` may be split, as in tl_compile_desc
     uint64_t    split_cost;           // as in tl_compile_desc
 
@@ -4828,7 +5034,7 @@ typedef struct tl_run_report {
     int32_t  limiting_node;       // TL_ERROR_OVER_BUDGET: the node that needs needed_bytes; else -1
     uint64_t needed_bytes;        // least budget with which that step fits
     int32_t  convert_count;       // forwards and backwards of nodes that the run converted itself
-    int32_t  worker_count;        // that ran: 1, whatever the strategy asks for
+    int32_t  worker_count;        // ranks of the transport; 1 without one, whatever the strategy asks for
     int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges,
                                   // one a member and block of a fused node
     uint64_t planned_bank_bytes[TL_MOST_BANKS];  // as planned_taken_bytes, in each bank of the device
@@ -4929,7 +5135,8 @@ typedef struct tl_run_step {
 
 // Begin a pass: drop the results of the last one, reset the peaks.
 //
-//   micro_batch   that of slot 0; the other slots have the next ones. With 0 a new training step begins
+//   micro_batch   that of slot 0; the other slots have the next ones. With desc.first_micro_batch a new
+//                 training step begins
 TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 
 // Yield the next step. After the last one *done is 1 and *step is empty, and the pass has been checked and
@@ -4944,10 +5151,16 @@ TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 // work on them is finished or can be waited for. On others they are ranges for kernels of the device, until
 // tl_map_step maps them. The mapping ends with tl_finish_step or tl_run_step_kernel.
 //
+// Where a step begins a call (tl_step.begins), tl_run_step_kernel calls the kernel once and returns TL_OK, also
+// if it is not ready; its operands stay mapped. The WAIT of its node asks the kernel again, once for each call
+// of tl_next_step, and closes the step when it is ready: its event is observed then. tl_finish_step says that
+// the call is carried out already. tl_init_run refuses plans that begin what is not one call of one kernel
+// (ranges of elements, conversions), and with a random hook or dynamic nodes all of these plans.
+//
 // Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way (never on a backend with
-// limits.in_order), or if the backend cannot submit at present: call again later. With steps in flight also
-// where the next one, or the end of the pass, must wait for one of them: step->depends_on is that one's index
-// then, and else -1.
+// limits.in_order) or whose call is not ready, or if the backend cannot submit at present: call again later.
+// With steps in flight also where the next one, or the end of the pass, must wait for one of them:
+// step->depends_on is that one's index then, and else -1.
 // Errors:  TL_ERROR_INVALID_ARG: no pass is under way; or the compute step before, which the text names, was
 //          not carried out: *step is left as it is, the pass goes on once it is. As tl_run_plan, and the pass
 //          is given up then.
@@ -5033,6 +5246,45 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 // Cost:    the bytes, and in a pass a replay of the plan.
 TLDEF tl_result tl_save_run(tl_run *run, tl_sink sink);
 TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+// -- sums over ranks --
+//
+// Ranks of a transport that have the same stage are replicas: rank = replica x stages + stage, and without
+// tl_compile_ranks each rank is one. They run the same plan on other micro-batches; after a training step
+//
+//     tl_run_plan                                   gradients of the micro-batches of this rank
+//     tl_reduce_run(run, TL_STATE_GRADIENT)         the sum over all replicas, on each
+//     your optimizer, on all weights, with the sum divided by what the loss divides by
+//
+// or, so that each replica keeps the optimizer's state of a shard only (ZeRO 1):
+//
+//     tl_scatter_run(run, TL_STATE_GRADIENT)        the sum, in the shard of this replica (tl_find_run_shard)
+//     your optimizer, on that shard of the weights
+//     tl_gather_run(run, TL_STATE_PARAMETER)        the shards of the others
+//
+// The ranges are those of desc.states, of f32, the same on all replicas. Each is cut in as many shards as there
+// are replicas, the first ones longer by an element where that leaves a rest; replica g has shard g + 1, the
+// last one shard 0. An element of shard c is ((s[c] + s[c + 1]) + s[c + 2]) + .., from replica c on around the
+// ring: the same bits on every replica, in every run, over every transport, but not those of one process, which
+// adds micro-batch after micro-batch.
+//
+// All of them answer TL_NOT_READY and are called again until they do not; between passes only. After an error
+// the ranges hold sums of some of the replicas.
+//
+// Errors:  TL_ERROR_INVALID_ARG: no transport, a pass or another sum is under way, ranges that are no f32;
+//          TL_ERROR_PEER_LOST and what else the transport answers; TL_ERROR_NO_MEMORY.
+// Cost:    each replica sends (p - 1) / p of the bytes in tl_scatter_run and in tl_gather_run, twice that in
+//          tl_reduce_run. 16 KiB of memory while it lasts.
+// Source:  Patarasuk, Yuan, Bandwidth optimal all-reduce algorithms, 2009; Rajbhandari et al., ZeRO, 2020,
+//          arXiv:1910.02054, section 5.
+TLDEF tl_result tl_reduce_run(tl_run *run, tl_state_kind kind);
+TLDEF tl_result tl_scatter_run(tl_run *run, tl_state_kind kind);
+TLDEF tl_result tl_gather_run(tl_run *run, tl_state_kind kind);
+
+// Find the shard of desc.states[state] that this replica has after tl_scatter_run; all of it with one replica.
+TLDEF void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes);
+#endif
 
 // Report the last pass; and the plan of a run: the one given or made, or the record of the last online pass
 // (before the first, of the one that tl_init_run tried out), which is valid until the next pass. So is that
@@ -5322,7 +5574,8 @@ TLDEF void tl_measure_trace(const tl_trace *trace, int32_t *kept, int32_t *dropp
 // Write the trace as Chrome trace-event JSON: compute and copies as complete events on two
 // threads, memory of both tiers as counters; the names of nodes come from the graph. Times count from
 // the earliest start; without a clock each step is drawn 1 us long. A copy is one event: it begins when
-// it was issued, or when the copy before it ended if that is later, and ends with its WAIT.
+// it was issued, or when the copy before it ended if that is later, and ends with its WAIT. A call that was
+// begun is an asynchronous event from the step that begins it to the end of its work.
 //
 // Errors:  what the sink returned; the text tells after how many bytes.
 // Cost:    O(events), and for each WAIT the events back to where its copy was issued.
@@ -5975,10 +6228,14 @@ static size_t tli_finish(tli_writer *w) {
     X(PLAN_PARTITION, "tl_plan_partition") \
     X(LIST_PIPELINE, "tl_list_pipeline") \
     X(SIMULATE_PIPELINE, "tl_simulate_pipeline") \
+    X(ESTIMATE_REPLICAS, "tl_estimate_replicas") \
     X(CHOOSE_REPLICAS, "tl_choose_replicas") \
     X(PLAN_PLACEMENT, "tl_plan_placement") \
     X(PLAN_PARALLEL, "tl_plan_parallel") \
-    X(COMPILE_RANKS, "tl_compile_ranks")
+    X(COMPILE_RANKS, "tl_compile_ranks") \
+    X(REDUCE_RUN, "tl_reduce_run") \
+    X(SCATTER_RUN, "tl_scatter_run") \
+    X(GATHER_RUN, "tl_gather_run")
 
 // -- errors: rules --
 //
@@ -6436,8 +6693,9 @@ static size_t tli_finish(tli_writer *w) {
     X(CALL_UNDER_WAY_READS, "a call under way reads %s", "step, tensor") \
     X(CALL_UNDER_WAY_WRITES_GRADIENT, "a call under way writes the gradient of %s", "step, tensor") \
     X(WAIT_FOR_A_CALL_IS_OF_THE_NODE, "output: a call ends for the whole node", "step, node") \
-    X(BEGINS_LAST_WORD, "the last word of F and B may be begin", "line, column") \
-    X(PLAN_BEGINS_CALLS, "plan: begins calls that other steps end", "step, node")
+    X(BEGINS_LAST_WORD, "the last word of F and B may be begin", "line") \
+    X(PLAN_BEGINS_CALLS, "plan: begins calls that other steps end", "step, node") \
+    X(CALL_HAS_NOT_ENDED, "no W ends the call of %s", "step, node")
 
 // -- errors: rules of [6] REMAT --
 
@@ -6620,6 +6878,7 @@ static size_t tli_finish(tli_writer *w) {
     X(LINK_RATE_MUST_BE_POSITIVE, "link: bytes_per_second must be > 0", "") \
     X(UNITS_SUMS_MUST_FIT_62_BITS, "units: bytes and times of all of them must fit 62 bits", "") \
     X(NO_MEMORY_TO_PARTITION, "no memory to partition", "") \
+    X(WORK_LIMIT_IS_TOO_LOW_FOR_STAGES, "work_limit: too low for so many stages and ranks", "") \
     X(NO_CUT_FITS, "%s: no cut into stages fits; %1 bytes on every rank would do, which units %s take", \
       "budget, least budget") \
     X(NO_CUT_FITS_AT_ALL, "no cut into stages fits, and for no units it is known how many bytes would do", "") \
@@ -6631,9 +6890,31 @@ static size_t tli_finish(tli_writer *w) {
     X(PIPELINE_EVENTS_MUST_FIT_31_BITS, "micro_batch_count: the calls of all ranks must fit 31 bits", "") \
     X(RANK_IS_NOT_BELOW_COUNT, "rank: there is no such one", "") \
     X(PIPELINE_SUMS_MUST_FIT_62_BITS, \
-      "forward_ns, backward_ns, output_bytes, activation_bytes: times and bytes of all calls must fit 62 bits", \
+      "forward_ns, backward_ns, output_bytes, activation_bytes: of all calls together must fit 62 bits", \
       "") \
-    X(NO_MEMORY_FOR_PIPELINE, "no memory for the pipeline", "")
+    X(NO_MEMORY_FOR_PIPELINE, "no memory for the pipeline", "") \
+    X(REPLICA_COUNT_MUST_BE_POSITIVE, "replica_limit, replica_count: must be > 0", "") \
+    X(ZERO_STAGE_MUST_BE_0_TO_2, "zero_stage: must be 0, 1 or 2", "") \
+    X(SAMPLE_COUNT_OF_REPLICAS, "sample_count: must be 0, or at least the number of replicas", "") \
+    X(WEAK_MUST_BE_0_OR_1, "is_weak: must be 0 or 1", "") \
+    X(REPLICA_SUMS_MUST_FIT_62_BITS, "times and bytes of a step must fit 62 bits", "") \
+    X(NO_REPLICAS_FIT, "%s: no number of replicas fits; the least bytes of a rank are %1, with %s replicas", \
+      "budget, least budget") \
+    X(PLACEMENT_NODES_MISSING, "nodes, node_count: there must be at least one", "") \
+    X(PLACEMENT_EDGE_IS_WRONG, "edges: edge %0 must lead from a node to a later one", "edge") \
+    X(PLACEMENT_EDGES_DIFFER, "edges: edge %0 has other bytes than another with the same output", "edge") \
+    X(PLACEMENT_SUMS_MUST_FIT_62_BITS, "nodes, edges: costs, transfers and bytes must fit 62 bits", "") \
+    X(NO_MEMORY_FOR_PLACEMENT, "no memory for the placement", "") \
+    X(NO_PLACEMENT_FITS, "%s: no placement was found; %1 bytes on every rank would do", \
+      "budget, least budget") \
+    X(KINDS_UNKNOWN_OR_NONE, "kinds: must be bits of none, data, model and pipeline; model needs a graph", "") \
+    X(CHUNK_LIMIT_MUST_BE_NOT_NEGATIVE, "chunk_limit: must be >= 0", "") \
+    X(GRAPH_OF_OTHER_RANKS, \
+      "graph: rank_count, budget_bytes and link must be those of the desc, and ranks 0", "") \
+    X(GRAPH_OF_OTHER_COST, "graph: the costs of its nodes are %0, those of the units %1", "graph, units") \
+    X(NO_MEMORY_FOR_CHOICES, "no memory for the choices", "") \
+    X(NO_CHOICE_FITS, "%s: no way to split the work fits; the least bytes found for a rank are %1", \
+      "budget, least budget")
 
 // -- errors: rules of [9] COMPILE --
 
@@ -6641,7 +6922,7 @@ static size_t tli_finish(tli_writer *w) {
     X(STRATEGY_MODE_EAGER_HAS_NO_PLAN, \
       "strategy.mode: eager decides in the run; lazy and hybrid have a plan", "") \
     X(STRATEGY_PARALLELISM_ONE_WORKER, \
-      "strategy.parallelism: model and pipeline need several workers; this version plans for one", "") \
+      "strategy.parallelism: model and pipeline are planned by tl_compile_ranks", "") \
     X(PRECISION_FIELD_IS_NOT_READ, \
       "precision: criterion, objective and evaluate must be 0, the schemes f32, f16 and bf16", "") \
     X(MAY_SPLIT_MUST_BE_0_OR_1, "may_split: must be 0 or 1", "") \
@@ -6665,7 +6946,8 @@ static size_t tli_finish(tli_writer *w) {
     X(NO_MEMORY_FOR_RANKS, "no memory to plan ranks", "") \
     X(MICRO_BATCH_COUNT_OF_RANKS, "micro_batch_count: must be from 1 to 65535", "") \
     X(PIPELINE_OF_RANKS, "pipeline: must be 1f1b or gpipe", "") \
-    X(INFERENCE_MUST_BE_0_OR_1_OF_RANKS, "inference: must be 0 or 1 for ranks", "") \
+    X(FLAGS_OF_RANKS_MUST_BE_0_OR_1, "inference, weights_apart, keep_all: must be 0 or 1", "") \
+    X(BASE_OF_RANK_DOES_NOT_FIT_64, "base_bytes: with the weights of a rank it must fit 64 bits", "") \
     X(RANKS_MORE_THAN_NODES, "rank_count: more ranks than nodes", "") \
     X(ENDS_MUST_RISE, "ends: must rise to node_count, with a node that is no input in every stage", "") \
     X(STAGE_DOES_NOT_FIT, "budget_bytes: no plan of a stage fits %0 bytes; the least found is %1", \
@@ -6824,7 +7106,7 @@ static size_t tli_finish(tli_writer *w) {
       "strategy.memory: this version runs standard, pooled and minimal-peak", "") \
     X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \
     X(STRATEGY_PARALLELISM_THIS_VERSION_RUNS, \
-      "strategy.parallelism: model, pipeline: this version runs one worker", "") \
+      "strategy.parallelism: model and pipeline need a transport", "") \
     X(STRATEGY_ENABLE_FUSION_THIS_VERSION, "strategy.enable_fusion: this version fuses nothing", "") \
     X(STRATEGY_MODE_EAGER_DECIDES_ONLINE, \
       "strategy.mode: eager decides online, leave plan and checkpoints out", "") \
@@ -7002,12 +7284,25 @@ static size_t tli_finish(tli_writer *w) {
     X(SAVED_PASS_NEEDS_A_PLAN_WITH_PLACES, \
       "run: in a pass, only a plan with places that is run as it is can be saved", "") \
     X(MESSAGE_OF_PEER, "message with rank %0 at step %1: %s", "rank, step") \
-    X(PEER_HAS_OTHER_PLANS, "rank %0 has other plans: graph, descs and versions must be the same", "rank, hash") \
+    X(PEER_HAS_OTHER_PLANS, "rank %0 has other plans: graph, descs and versions must be the same", \
+      "rank, hash") \
     X(TRANSPORT_RANKS_NEED_ONE, "transport: the plan of a rank needs one", "") \
     X(TRANSPORT_FUNCTIONS_MISSING, "transport: a function is missing", "") \
     X(TRANSPORT_RANK_OUT_OF_RANGE, "transport: rank must be from 0 to rank_count - 1", "") \
     X(TRANSPORT_RANK_HAS_ANOTHER_STAGE, "transport: this rank has another stage than the compiled plan", "") \
-    X(TRANSPORT_NEEDS_HOST_VISIBLE, "transport: the host must see the memory of the backend", "")
+    X(TRANSPORT_NEEDS_HOST_VISIBLE, "transport: the host must see the memory of the backend", "") \
+    X(REDUCED_KIND_UNKNOWN, "kind: unknown state kind", "") \
+    X(REDUCTION_NEEDS_TRANSPORT, "run: has no transport", "") \
+    X(REDUCED_RANGES_ARE_F32, "states: ranges that are summed hold f32: 4 bytes each", "") \
+    X(REDUCTION_IS_UNDER_WAY, "run: another sum over ranks is under way", "") \
+    X(STRATEGY_PARALLELISM_IS_NOT_THAT_OF_THE_TRANSPORT, \
+      "strategy.parallelism: %0 does not divide the %1 ranks of the transport", "workers, ranks") \
+    X(STRATEGY_OF_RANKS_IS_LAZY, \
+      "strategy: model and pipeline are for mode lazy, f32, memory pooled or minimal-peak, no fusion", \
+      "") \
+    X(BEGINS_ONE_KERNEL_CALL, "plan: step %0 begins what is not one call of one kernel", "step, node") \
+    X(BEGINS_RANDOM_HOOK, "plan: begins calls, but the random hook is for one call at a time", "step, node") \
+    X(BEGINS_DYNAMIC_NODES, "plan: begins calls, but dynamic nodes report one call at a time", "step, node")
 
 // -- errors: rules of [13] TRACE --
 
@@ -7251,6 +7546,9 @@ static int tli_names_budget(uint32_t rule) {
            rule == TLI_RULE_NO_COMBINATION_FITS ||
            rule == TLI_RULE_NO_STRATEGY_FITS ||
            rule == TLI_RULE_NO_CUT_FITS ||
+           rule == TLI_RULE_NO_REPLICAS_FIT ||
+           rule == TLI_RULE_NO_PLACEMENT_FITS ||
+           rule == TLI_RULE_NO_CHOICE_FITS ||
            rule == TLI_RULE_PLAN_TAKES_BYTES;
 }
 
@@ -9688,12 +9986,13 @@ static void tli_describe_node(const tl_graph *graph, int32_t id, tl_node_desc *d
 // The last node of a graph that was made from a node of another: its backward needs the same.
 static void tli_copy_needs(const tl_graph *from, int32_t id, tl_graph *to) {
     const tl_node *node = &from->nodes[id], *made = &to->nodes[to->node_count - 1];
+    tl_node_input *inputs = (tl_node_input *)to->inputs;
+    tl_node_output *outputs = (tl_node_output *)to->outputs;
     int32_t k;
     for (k = 0; k < node->input_count; k++)
-        ((tl_node_input *)to->inputs)[made->first_input + k].needed = from->inputs[node->first_input + k].needed;
+        inputs[made->first_input + k].needed = from->inputs[node->first_input + k].needed;
     for (k = 0; k < node->output_count; k++)
-        ((tl_node_output *)to->outputs)[made->first_output + k].needed =
-            from->outputs[node->first_output + k].needed;
+        outputs[made->first_output + k].needed = from->outputs[node->first_output + k].needed;
 }
 #endif
 
@@ -15682,7 +15981,7 @@ TLI_IMPL tl_step tl_find_step(const tl_plan *plan, int32_t index) {
     words = plan->narrow->steps + (size_t)index * (size_t)plan->narrow->step_words;
     step.kind = (uint8_t)(words[0] & 15);
     step.codec = (uint8_t)(words[0] >> 4 & 15);
-    step.begins = step.kind <= TL_STEP_BACKWARD && step.codec;
+    step.begins = step.kind <= TL_STEP_BACKWARD ? step.codec : 0;
     if (step.begins) step.codec = TL_CODEC_NONE;
     step.slot = plan->narrow->step_words > 2 ? words[2] : 0;
     step.node = words[1];
@@ -15786,12 +16085,14 @@ typedef struct tli_late {
     int32_t  until;
 } tli_late;
 
+enum { TLI_SUMMED = 2 };
+
 typedef struct tli_sim_tensor {
     uint8_t  state;         // tli_state
-    uint8_t  on_host, has_gradient;
+    uint8_t  on_host;
+    uint8_t  has_gradient;  // TLI_SUMMED = a call under way writes it
     uint8_t  codec;         // while packed
-    uint16_t readers;       // calls under way that read it
-    uint8_t  is_summed;     // 1 = a call under way writes its gradient
+    uint32_t readers;       // operands of calls under way that it is
     uint64_t packed_bytes;  // while packed
     uint64_t ready;         // time at which the copy under way ends
 } tli_sim_tensor;
@@ -16332,22 +16633,24 @@ static tl_result tli_sim_check_forward(tli_sim *sim, const tl_node *node, tl_ste
     if (!*missing) return tli_sim_broken(sim, TLI_RULE(ALL_OUTPUTS_ARE_ALREADY_RESIDENT));
     if (sim->step->begins && (*missing < node->output_count))
         return tli_sim_broken(sim, TLI_RULE(BEGINS_ALL_OUTPUTS));
-    if (sim->step->begins && node->fwork_bytes) return tli_sim_broken(sim, TLI_RULE(BEGINS_NO_SCRATCH));
+    if (sim->step->begins && (node->fwork_bytes || node->saved_bytes))
+        return tli_sim_broken(sim, TLI_RULE(BEGINS_NO_SCRATCH));
     return kind == TL_STEP_FORWARD_INPLACE ? tli_sim_check_inplace(sim, node) : TL_OK;
 }
 
-// A call reads these until it ends, or not any more: change is 1 or -1.
-static void tli_sim_hold_operands(tli_sim *sim, int32_t id, int backward, int change) {
+// What a call under way reads and adds to is held until it ends. holds: 1 = from now on; 0 = not any more.
+static void tli_sim_hold_operands(tli_sim *sim, int32_t id, int backward, int holds) {
     const tl_graph *graph = sim->graph;
     const tl_node *node = &graph->nodes[id];
+    uint32_t change = holds ? 1 : UINT32_MAX;   // modulo 2^32 the latter is -1
     int32_t i;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
         tli_sim_tensor *t = &sim->tensors[graph->inputs[i].tensor];
-        if (!backward || graph->inputs[i].needed) t->readers = (uint16_t)(t->readers + change);
-        if (backward && t->has_gradient) t->is_summed = change > 0;
+        if (!backward || graph->inputs[i].needed) t->readers += change;
+        if (backward && t->has_gradient) t->has_gradient = holds ? TLI_SUMMED : 1;
     }
     for (i = node->first_output; i < node->first_output + node->output_count && backward; i++)
-        if (graph->outputs[i].needed) sim->tensors[i].readers = (uint16_t)(sim->tensors[i].readers + change);
+        if (graph->outputs[i].needed) sim->tensors[i].readers += change;
 }
 
 // The call of the present step goes on until a W ends it.
@@ -16404,7 +16707,8 @@ static int32_t tli_sim_find_waiting(const tli_sim *sim, int32_t id) {
     int32_t reader, i;
     for (reader = id + 1; reader < graph->node_count; reader++) {
         const tl_node *node = &graph->nodes[reader];
-        if (!node->has_grad || (sim->nodes[reader].done && !sim->nodes[reader].under_way)) continue;
+        if (!node->has_grad || (sim->nodes[reader].done && sim->nodes[reader].under_way != TLI_BEGUN_BACKWARD))
+            continue;
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
             if (graph->outputs[graph->inputs[i].tensor].node == id) return reader;
     }
@@ -16441,7 +16745,7 @@ static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
 static tl_result tli_sim_make_gradient(tli_sim *sim, int32_t tensor, int adds) {
     const tl_node_output *output = &sim->graph->outputs[tensor];
     if (!sim->graph->nodes[output->node].has_grad) return TL_OK;
-    if (sim->tensors[tensor].is_summed)
+    if (sim->tensors[tensor].has_gradient == TLI_SUMMED)
         return tli_sim_broken_tensor(sim, TLI_RULE(CALL_UNDER_WAY_WRITES_GRADIENT), tensor);
     if (sim->tensors[tensor].has_gradient) {
         if (adds) tli_ledger_move(sim, TL_USE_GRADIENT, tensor, 2);
@@ -16486,7 +16790,7 @@ static tl_result tli_sim_end_call(tli_sim *sim, const tl_step *step) {
     int backward = sim->nodes[step->node].under_way == TLI_BEGUN_BACKWARD;
     int32_t i;
     if (step->output != TL_ALL_OUTPUTS) return tli_sim_broken(sim, TLI_RULE(WAIT_FOR_A_CALL_IS_OF_THE_NODE));
-    tli_sim_hold_operands(sim, step->node, backward, -1);
+    tli_sim_hold_operands(sim, step->node, backward, 0);
     for (i = node->first_output; i < node->first_output + node->output_count && !backward; i++)
         sim->tensors[i].state = TLI_RESIDENT;
     if (backward) tli_sim_end_backward(sim, step->node);
@@ -16695,7 +16999,8 @@ static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
     int packs = step->kind == TL_STEP_COMPRESS;
     if (step->kind >= TL_STEP_COUNT) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_KIND_OF_STEP));
     if (step->slot >= sim->slot_count) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_SLOT));
-    if (step->begins && (step->begins != 1 || (step->kind != TL_STEP_FORWARD && step->kind != TL_STEP_BACKWARD)))
+    if (step->begins &&
+        (step->begins != 1 || (step->kind != TL_STEP_FORWARD && step->kind != TL_STEP_BACKWARD)))
         return tli_sim_broken(sim, TLI_RULE(BEGINS_MUST_BE_0));
     if (step->begins && sim->in_flight > 1) return tli_sim_broken(sim, TLI_RULE(BEGINS_ONE_STEP_UNDER_WAY));
     if (step->node < 0 || step->node >= graph->node_count) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_NODE));
@@ -16775,7 +17080,7 @@ static tl_result tli_sim_end_slot(tli_sim *sim, int any_keep) {
         const tl_node *node = &graph->nodes[id];
         if (!sim->inference && node->has_grad && !sim->nodes[id].done)
             return tli_sim_broken_node(sim, TLI_RULE(NODE_NEVER_RAN_BACKWARD), id);
-        if (sim->nodes[id].under_way) return tli_sim_broken(sim, TLI_RULE(CALL_IS_UNDER_WAY));
+        if (sim->nodes[id].under_way) return tli_sim_broken_node(sim, TLI_RULE(CALL_HAS_NOT_ENDED), id);
         if (!tli_sim_is_result(sim, id, any_keep)) continue;
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             if (!tli_sim_readable(sim, i))
@@ -18217,8 +18522,8 @@ static tl_result tli_refuse_begun_calls(tl_env *env, tli_function function, cons
     for (i = 0; i < plan->step_count; i++) {
         const tl_step step = tl_find_step(plan, i);
         if (step.begins)
-            return tli_fail_values(env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(PLAN_BEGINS_CALLS), (uint64_t)i,
-                                   (uint64_t)(int64_t)step.node);
+            return tli_fail_values(env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(PLAN_BEGINS_CALLS),
+                                   (uint64_t)i, (uint64_t)(int64_t)step.node);
     }
     return TL_OK;
 }
@@ -42988,8 +43293,8 @@ typedef struct tli_cut_cell { uint64_t time, arrive, leave, bytes; } tli_cut_cel
 typedef struct tli_cut_memo {
     int32_t  stages_after, replicas;
     uint64_t numerator, denominator, budget;
-    tl_stage_cell *cells;           // [places * places]
-    uint8_t *known;                 // [places * places]
+    tl_stage_cell *cells;           // [pairs of units]
+    uint8_t *known;                 // [pairs of units]
 } tli_cut_memo;
 
 typedef enum tli_cut_goal { TLI_CUT_BOTTLENECK, TLI_CUT_SUM, TLI_CUT_BYTES } tli_cut_goal;
@@ -43005,12 +43310,12 @@ typedef struct tli_partition {
     uint64_t multiplier;
     uint64_t *cost, *activation, *parameters;   // [unit_count + 1] sums of the units before
     uint64_t *transfer;             // [unit_count + 1] what crosses before a unit takes
-    uint64_t *exchange;             // [pairs] what twice the weights between two places take; may be 0
     tli_cut_state *states;
     tli_cut_memo *memos;            // grown
     int32_t  memo_count, memo_capacity;
     uint64_t time_limit;            // no time of measure is above: sums then fit 64 bits
-    uint64_t work, work_limit;
+    uint64_t work, work_end;        // stages looked at; where that is too much
+    int      is_over;               // 1 = it was
     tl_result result;               // of measure, or no memory: planning has ended
 } tli_partition;
 
@@ -43019,9 +43324,7 @@ static size_t tli_cut_index(const tli_partition *p, int32_t k, int32_t d, int32_
     return row * ((size_t)p->place_count + 1) + (size_t)place;
 }
 
-static size_t tli_cut_pair(const tli_partition *p, int32_t i, int32_t j) {
-    return (size_t)i * ((size_t)p->place_count + 1) + (size_t)j;
-}
+static int tli_cut_has_ended(const tli_partition *p) { return p->result || p->is_over; }
 
 // ceil(c * numerator / denominator); the product fits, which tli_partition_check_sums saw to.
 static uint64_t tli_scale_cost(uint64_t cost, uint64_t numerator, uint64_t denominator) {
@@ -43050,7 +43353,7 @@ static tl_result tli_cut_fail(tli_partition *p, tl_result code, tli_rule rule) {
 
 // The memo of a level; all levels of which measure is asked the same share one. -1 = no memory.
 static int32_t tli_cut_find_memo(tli_partition *p, const tli_cut_level *level) {
-    uint64_t pairs = ((uint64_t)p->place_count + 1) * ((uint64_t)p->place_count + 1);
+    uint64_t units = (uint64_t)p->desc->unit_count + 1, pairs = units * units;
     tli_cut_memo *memo;
     int32_t i;
     for (i = 0; i < p->memo_count; i++) {
@@ -43127,7 +43430,7 @@ static int tli_cut_load(tli_partition *p, const tli_cut_level *level, int32_t i,
     int32_t first = p->places[i], end = p->places[j];
     if (level->memo >= 0) {
         tli_cut_memo *memo = &p->memos[level->memo];
-        size_t pair = tli_cut_pair(p, i, j);
+        size_t pair = (size_t)first * ((size_t)p->desc->unit_count + 1) + (size_t)end;
         if (!memo->known[pair]) tli_cut_measure(p, level, i, j, &memo->cells[pair]);
         memo->known[pair] = 1;
         cell->time = memo->cells[pair].time_ns;
@@ -43141,11 +43444,16 @@ static int tli_cut_load(tli_partition *p, const tli_cut_level *level, int32_t i,
     return cell->bytes <= level->budget;
 }
 
-// What tl_replication says that a stage takes on its ranks.
+// What tl_replication says that a stage takes on its ranks. The time of all weights fits, which
+// tli_partition_fits saw to; most products need no long division.
 static void tli_cut_replicate(const tli_partition *p, const tli_cut_level *level, int32_t i, int32_t j,
                               tli_cut_cell *cell) {
     uint64_t r = (uint64_t)level->replicas, latency = 2 * (r - 1) * p->desc->link->latency_ns;
-    uint64_t exchange = tli_divide_up(p->exchange[tli_cut_pair(p, i, j)] * (r - 1), r);     // of 2 W bytes
+    uint64_t rate = p->desc->link->bytes_per_second, exchange = 0;
+    uint64_t bytes = 2 * (p->parameters[p->places[j]] - p->parameters[p->places[i]]);
+    if (bytes <= UINT64_MAX / 1000000000) exchange = tli_divide_up(bytes * 1000000000, rate);
+    else tli_find_time(bytes, rate, &exchange);
+    exchange = tli_divide_up(exchange * (r - 1), r);
     if (p->desc->replication == TL_REPLICATION_PIPEDREAM)
         cell->time = tli_divide_up(cell->time + 2 * exchange, r);
     else
@@ -43157,7 +43465,7 @@ static int tli_cut_cell_of(tli_partition *p, const tli_cut_level *level, int32_t
                            tli_cut_cell *cell) {
     uint64_t r = (uint64_t)level->replicas;
     int fits = tli_cut_load(p, level, i, j, cell);
-    p->work++;
+    if (++p->work > p->work_end) p->is_over = 1;
     if (r > 1) tli_cut_replicate(p, level, i, j, cell);
     cell->arrive = p->transfer[p->places[i]];
     cell->leave = p->transfer[p->places[j]];
@@ -43183,7 +43491,7 @@ static uint64_t tli_cut_value(tli_cut_goal goal, const tli_cut_cell *cell, uint6
 static void tli_cut_first_stage(tli_partition *p, const tli_cut_level *level, tli_cut_goal goal, uint64_t limit,
                                 int32_t i, const tli_cut_state *rests, tli_cut_state *best) {
     int32_t j;
-    for (j = i + 1; j <= p->place_count && !p->result; j++) {
+    for (j = i + 1; j <= p->place_count && !tli_cut_has_ended(p); j++) {
         tli_cut_cell cell;
         uint64_t value, own;
         int fits = tli_cut_cell_of(p, level, i, j, &cell);
@@ -43213,23 +43521,23 @@ static void tli_cut_fill(tli_partition *p, tli_cut_goal goal, uint64_t limit, in
         states[i].replicas = 0;
     }
     if (most > p->replica_limit) most = p->replica_limit;
-    for (r = 1; r <= most && !p->result; r++) {
+    for (r = 1; r <= most && !tli_cut_has_ended(p); r++) {
         tli_cut_level level = tli_cut_level_of(p, k, d, r);
         const tli_cut_state *rests = &p->states[tli_cut_index(p, k - 1, d - r, 0)];
-        for (i = 0; i < p->place_count && !p->result; i++)
+        for (i = 0; i < p->place_count && !tli_cut_has_ended(p); i++)
             tli_cut_first_stage(p, &level, goal, limit, i, rests, &states[i]);
     }
 }
 
 // Solve for one goal; limit is the largest time or transfer of the goal sum. Says which number of stages is
-// best.
+// best. UINT64_MAX = there is no way, or planning or the work has ended.
 static uint64_t tli_cut_solve(tli_partition *p, tli_cut_goal goal, uint64_t limit, int32_t *best_k) {
     int32_t k, d, i;
     uint64_t best = UINT64_MAX, value;
     for (d = 0; d <= (p->is_wide ? p->rank_count : 0); d++)
         for (i = 0; i <= p->place_count; i++)
             p->states[tli_cut_index(p, 0, d, i)].value = i == p->place_count ? 0 : UINT64_MAX;
-    for (k = 1; k <= p->stage_limit && !p->result; k++) {
+    for (k = 1; k <= p->stage_limit && k <= p->place_count && !tli_cut_has_ended(p); k++) {
         if (!p->is_wide) tli_cut_fill(p, goal, limit, k, k);
         for (d = k; p->is_wide && d <= p->rank_count; d++) tli_cut_fill(p, goal, limit, k, d);
         value = p->states[tli_cut_index(p, k, p->rank_count, 0)].value;
@@ -43237,7 +43545,7 @@ static uint64_t tli_cut_solve(tli_partition *p, tli_cut_goal goal, uint64_t limi
         best = value;
         *best_k = k;
     }
-    return p->result ? UINT64_MAX : best;
+    return tli_cut_has_ended(p) ? UINT64_MAX : best;
 }
 
 // -- partition: the answer --
@@ -43286,7 +43594,7 @@ static tl_result tli_cut_refuse(tli_partition *p, tl_partition *partition) {
         if (!budget || (p->desc->ranks[i].budget_bytes && p->desc->ranks[i].budget_bytes < budget))
             budget = p->desc->ranks[i].budget_bytes;
     least = tli_cut_solve(p, TLI_CUT_BYTES, 0, &k);
-    if (p->result) return p->result;
+    if (tli_cut_has_ended(p)) return p->result;
     if (least == UINT64_MAX)
         return tli_cut_fail(p, TL_ERROR_INFEASIBLE, TLI_RULE(NO_CUT_FITS_AT_ALL));
     tli_cut_trace(p, k, partition);
@@ -43298,7 +43606,7 @@ static tl_result tli_cut_refuse(tli_partition *p, tl_partition *partition) {
     tli_put_i64(&s.text, partition->stages[i].first_unit);
     tli_put(&s.text, " to ");
     tli_put_i64(&s.text, partition->stages[i].end_unit - 1);
-    return tli_end_error(p->env, &s, TL_ERROR_INFEASIBLE);
+    return p->result = tli_end_error(p->env, &s, TL_ERROR_INFEASIBLE);
 }
 
 static uint64_t tli_cut_total_of(const tli_partition *p, const tl_partition *partition) {
@@ -43308,36 +43616,35 @@ static uint64_t tli_cut_total_of(const tli_partition *p, const tl_partition *par
 // Keep the last solution if its total is less than that of the best one.
 static void tli_cut_offer(const tli_partition *p, tl_partition *found, tl_partition *best) {
     tl_partition swap;
-    if (best->stage_count && tli_cut_total_of(p, found) >= tli_cut_total_of(p, best)) return;
+    if (tli_cut_total_of(p, found) >= tli_cut_total_of(p, best)) return;
     swap = *best;
     *best = *found;
     *found = swap;
 }
 
-// The least sum + (m - 1) * largest. Least sums are found for lower and lower limits of the largest time. Each
-// is the least of all partitions below its limit, so once it is too large with the least bottleneck, no further
-// partition is better. bound is raised to what is proven.
-static tl_result tli_cut_find_total(tli_partition *p, uint64_t bottleneck, tl_partition *best,
-                                    uint64_t *bound) {
-    uint64_t limit = bottleneck, sum, rest = (uint64_t)(p->desc->micro_batch_count - 1) * bottleneck;
+// The least sum + (m - 1) * largest; best has the least bottleneck. Least sums are found for lower and lower
+// limits of the largest time. Each is the least of all partitions below its limit, so once it is too large with
+// the least bottleneck, no further partition is better. The bound of best is raised to what is proven.
+static void tli_cut_find_total(tli_partition *p, tl_partition *found, tl_partition *best) {
+    uint64_t limit = best->bottleneck_ns, rest = (uint64_t)(p->desc->micro_batch_count - 1) * limit;
+    uint64_t sum, bound = limit + rest;
     int32_t k = 0;
-    tl_partition found;
-    tli_zero(&found, sizeof found);
-    found.stages = (tl_stage *)tli_alloc_array(p->env, (uint64_t)p->stage_limit, sizeof *found.stages);
-    if (!found.stages) return tli_cut_fail(p, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_TO_PARTITION));
     tli_cut_solve(p, TLI_CUT_SUM, limit, &k);
-    if (!p->result) tli_cut_trace(p, k, best);
-    for (limit = UINT64_MAX; !p->result;) {
+    if (tli_cut_has_ended(p)) k = 0;
+    if (k) tli_cut_trace(p, k, found);
+    if (k) tli_cut_offer(p, found, best);
+    limit = UINT64_MAX;
+    while (!tli_cut_has_ended(p) && bound < tli_cut_total_of(p, best)) {
         sum = tli_cut_solve(p, TLI_CUT_SUM, limit, &k);
-        if (p->result) break;
-        tli_cut_trace(p, k, &found);
-        limit = found.bottleneck_ns - 1;    // not below the least one: there the sum and rest end the search
-        tli_cut_offer(p, &found, best);
-        *bound = sum + rest < tli_cut_total_of(p, best) ? sum + rest : tli_cut_total_of(p, best);
-        if (*bound == tli_cut_total_of(p, best) || p->work > p->work_limit) break;
+        if (tli_cut_has_ended(p)) break;
+        tli_cut_trace(p, k, found);
+        limit = found->bottleneck_ns - 1;   // not below the least one: there the sum and rest end the search
+        bound = sum + rest;
+        tli_cut_offer(p, found, best);
     }
-    tli_release(p->env, found.stages);
-    return p->result;
+    p->is_over = 0;                         // the best so far is an answer
+    best->value_ns = tli_cut_total_of(p, best);
+    best->bound_ns = bound < best->value_ns ? bound : best->value_ns;
 }
 
 // A bound that holds for cuts at every unit, and for sums over units.
@@ -43359,22 +43666,19 @@ static void tli_cut_relax(const tli_partition *p, tl_partition *partition) {
         partition->bound_ns = all / replicas + (uint64_t)(desc->micro_batch_count - 1) * heaviest;
 }
 
-static tl_result tli_cut_run(tli_partition *p, tl_partition *partition) {
+// Plan with the places that there are. is_over = the work was too much to find anything.
+static tl_result tli_cut_run(tli_partition *p, tl_partition *found, tl_partition *best) {
     int32_t k = 0;
     uint64_t bottleneck = tli_cut_solve(p, TLI_CUT_BOTTLENECK, 0, &k);
-    if (p->result) return p->result;
-    if (bottleneck == UINT64_MAX) return tli_cut_refuse(p, partition);
-    if (p->desc->objective == TL_PARTITION_BOTTLENECK) {
-        tli_cut_trace(p, k, partition);
-        partition->value_ns = partition->bound_ns = bottleneck;
-    } else {
-        if (tli_cut_find_total(p, bottleneck, partition, &partition->bound_ns)) return p->result;
-        partition->value_ns = tli_cut_total_of(p, partition);
-    }
-    if (p->place_count < p->desc->unit_count) tli_cut_relax(p, partition);
-    partition->is_proven = partition->bound_ns == partition->value_ns;
-    partition->work = p->work;
-    return TL_OK;
+    if (tli_cut_has_ended(p)) return p->result;
+    if (bottleneck == UINT64_MAX) return tli_cut_refuse(p, best);
+    tli_cut_trace(p, k, best);
+    best->value_ns = best->bound_ns = bottleneck;
+    if (p->desc->objective == TL_PARTITION_TOTAL) tli_cut_find_total(p, found, best);
+    if (p->place_count < p->desc->unit_count) tli_cut_relax(p, best);
+    best->is_proven = best->bound_ns == best->value_ns;
+    best->work = p->work;
+    return p->result;
 }
 
 // -- partition: what it takes --
@@ -43455,15 +43759,7 @@ static int tli_partition_fits(tli_partition *p) {
     return sum <= p->time_limit || desc->measure;
 }
 
-// How many stages a program looks at where cuts are at so many places.
-static uint64_t tli_partition_guess(const tli_partition *p, uint64_t places) {
-    uint64_t ranks = p->is_wide ? (uint64_t)p->rank_count : 1;
-    uint64_t work = places * places / 2 + 1, times = (uint64_t)p->stage_limit * ranks;
-    times *= (uint64_t)p->replica_limit;
-    return tli_mul_u64(work, times, &work) ? work : UINT64_MAX;
-}
-
-// Choose the places of cuts: all, or as many as the work allows, evenly spaced by cost.
+// Choose the places of cuts: all, or fewer of them, evenly spaced by cost.
 static void tli_partition_choose_places(tli_partition *p) {
     int32_t n = p->desc->unit_count, count = p->place_count, taken = 0, i;
     uint64_t total = p->cost[n], each = total / (uint64_t)count, rest = total % (uint64_t)count, next;
@@ -43474,17 +43770,6 @@ static void tli_partition_choose_places(tli_partition *p) {
         if (p->cost[i] >= next || n - i == count - 1 - taken) p->places[++taken] = i;
     }
     p->places[count] = n;
-}
-
-// Fill the times in which weights pass the link. They fit: those of all units do.
-static void tli_partition_fill_exchange(tli_partition *p) {
-    const tl_link *link = p->desc->link;
-    int32_t i, j;
-    for (i = 0; i < p->place_count; i++)
-        for (j = i + 1; j <= p->place_count; j++) {
-            uint64_t bytes = 2 * (p->parameters[p->places[j]] - p->parameters[p->places[i]]);
-            tli_find_time(bytes, link->bytes_per_second, &p->exchange[tli_cut_pair(p, i, j)]);
-        }
 }
 
 static void tli_partition_find_ranks(tli_partition *p) {
@@ -43511,23 +43796,15 @@ static void tli_partition_find_ranks(tli_partition *p) {
 // Get all arrays. 0 = no memory.
 static int tli_partition_alloc(tli_partition *p) {
     tl_env *env = p->env;
-    uint64_t units = (uint64_t)p->desc->unit_count + 1, places, rows = (uint64_t)p->stage_limit + 1;
-    p->place_count = p->desc->unit_count;
-    while (p->place_count > p->stage_limit && tli_partition_guess(p, (uint64_t)p->place_count) > p->work_limit)
-        p->place_count -= p->place_count > 16 ? p->place_count / 16 : 1;
-    if (p->place_count < p->stage_limit) p->place_count = p->stage_limit;
-    places = (uint64_t)p->place_count + 1;
+    uint64_t units = (uint64_t)p->desc->unit_count + 1, rows = (uint64_t)p->stage_limit + 1;
     if (p->is_wide) rows *= (uint64_t)p->rank_count + 1;
-    p->places = (int32_t *)tli_alloc_array(env, places, sizeof *p->places);
+    p->places = (int32_t *)tli_alloc_array(env, units, sizeof *p->places);
     p->cost = (uint64_t *)tli_alloc_array(env, units, sizeof *p->cost);
     p->activation = (uint64_t *)tli_alloc_array(env, units, sizeof *p->activation);
     p->parameters = (uint64_t *)tli_alloc_array(env, units, sizeof *p->parameters);
     p->transfer = (uint64_t *)tli_alloc_array(env, units, sizeof *p->transfer);
-    if (p->replica_limit > 1)
-        p->exchange = (uint64_t *)tli_alloc_array(env, places * places, sizeof *p->exchange);
-    p->states = (tli_cut_state *)tli_alloc_array(env, rows * places, sizeof *p->states);
-    return p->places && p->cost && p->activation && p->parameters && p->transfer && p->states &&
-           (p->replica_limit == 1 || p->exchange);
+    p->states = (tli_cut_state *)tli_alloc_array(env, rows * units, sizeof *p->states);
+    return p->places && p->cost && p->activation && p->parameters && p->transfer && p->states;
 }
 
 static void tli_partition_release(tli_partition *p) {
@@ -43542,25 +43819,38 @@ static void tli_partition_release(tli_partition *p) {
     tli_release(p->env, p->activation);
     tli_release(p->env, p->parameters);
     tli_release(p->env, p->transfer);
-    tli_release(p->env, p->exchange);
     tli_release(p->env, p->states);
 }
 
-static tl_result tli_partition_plan(tli_partition *p, tl_partition *partition) {
+// Plan with all places; with half of them wherever that takes too much work.
+static tl_result tli_partition_plan(tli_partition *p, tl_partition *found, tl_partition *best) {
+    uint64_t limit = p->desc->work_limit ? p->desc->work_limit : TLI_PARTITION_WORK;
+    int32_t fewest = p->desc->stage_count ? p->desc->stage_count : 1;
     if (!tli_partition_alloc(p)) return tli_cut_fail(p, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_TO_PARTITION));
     if (!tli_partition_sum(p) || !tli_partition_fits(p))
         return tli_cut_fail(p, TL_ERROR_OVERFLOW, TLI_RULE(UNITS_SUMS_MUST_FIT_62_BITS));
-    tli_partition_choose_places(p);
-    if (p->exchange) tli_partition_fill_exchange(p);
-    partition->stages = (tl_stage *)tli_alloc_array(p->env, (uint64_t)p->stage_limit, sizeof(tl_stage));
-    if (!partition->stages) return tli_cut_fail(p, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_TO_PARTITION));
-    return tli_cut_run(p, partition);
+    found->stages = (tl_stage *)tli_alloc_array(p->env, (uint64_t)p->stage_limit, sizeof(tl_stage));
+    best->stages = (tl_stage *)tli_alloc_array(p->env, (uint64_t)p->stage_limit, sizeof(tl_stage));
+    if (!found->stages || !best->stages)
+        return tli_cut_fail(p, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_TO_PARTITION));
+    for (p->place_count = p->desc->unit_count; ; p->place_count /= 2) {
+        if (p->place_count < fewest) p->place_count = fewest;
+        p->is_over = 0;
+        p->work_end = limit < UINT64_MAX - p->work ? p->work + limit : UINT64_MAX;
+        tli_partition_choose_places(p);
+        tli_cut_run(p, found, best);
+        if (!p->is_over || p->result) return p->result;
+        if (p->place_count == fewest)
+            return tli_cut_fail(p, TL_ERROR_UNSUPPORTED, TLI_RULE(WORK_LIMIT_IS_TOO_LOW_FOR_STAGES));
+    }
 }
 
 TLI_IMPL tl_result tl_plan_partition(tl_env *env, const tl_partition_desc *desc, tl_partition *partition) {
     tli_partition p;
+    tl_partition found;
     tl_result result;
     TL_ASSERT(desc && partition);
+    tli_zero(&found, sizeof found);
     tli_zero(partition, sizeof *partition);
     tli_zero(&p, sizeof p);
     result = tli_partition_check(env, desc);
@@ -43568,9 +43858,9 @@ TLI_IMPL tl_result tl_plan_partition(tl_env *env, const tl_partition_desc *desc,
     p.env = env;
     p.desc = desc;
     p.multiplier = desc->parameter_multiplier ? desc->parameter_multiplier : 1;
-    p.work_limit = desc->work_limit ? desc->work_limit : TLI_PARTITION_WORK;
     tli_partition_find_ranks(&p);
-    result = tli_partition_plan(&p, partition);
+    result = tli_partition_plan(&p, &found, partition);
+    tl_free_partition(env, &found);
     if (result) tl_free_partition(env, partition);
     tli_partition_release(&p);
     return result;
@@ -43871,6 +44161,1119 @@ TLI_IMPL int tl_parse_pipeline(const char *text, tl_pipeline *pipeline) {
     int ok = tli_parse_name(tli_pipeline_names, TL_PIPELINE_COUNT, text, tli_text_length(text), &value);
     *pipeline = (tl_pipeline)value;
     return ok;
+}
+#endif
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- data parallel --
+
+static tl_result tli_replicas_check(tl_env *env, tli_function in, const tl_replicas_desc *desc, int32_t count) {
+    if (count < 1) return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(REPLICA_COUNT_MUST_BE_POSITIVE));
+    if (!tli_is_below(desc->zero_stage, 3))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(ZERO_STAGE_MUST_BE_0_TO_2));
+    if (desc->sample_count < 0 || (desc->sample_count && desc->sample_count < count))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(SAMPLE_COUNT_OF_REPLICAS));
+    if (!tli_is_below(desc->is_weak, 2))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(WEAK_MUST_BE_0_OR_1));
+    if (desc->link && !desc->link->bytes_per_second)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(LINK_RATE_MUST_BE_POSITIVE));
+    return TL_OK;
+}
+
+// What the replica with the largest share has of an amount that the whole batch takes. 0 = overflow.
+static int tli_replica_share(const tl_replicas_desc *desc, uint64_t count, uint64_t amount, uint64_t *share) {
+    uint64_t samples = (uint64_t)desc->sample_count, most, product;
+    *share = amount;
+    if (desc->is_weak) return 1;
+    *share = tli_divide_up(amount, count);
+    if (!samples) return 1;
+    most = tli_divide_up(samples, count);
+    if (!tli_mul_u64(amount, most, &product)) return 0;
+    *share = tli_divide_up(product, samples);
+    return 1;
+}
+
+// What replicas exchange in a step: the time, and the bytes that each sends. 0 = overflow.
+static int tli_find_exchange(const tl_link *link, int32_t zero_stage, uint64_t gradients, uint64_t parameters,
+                             uint64_t count, uint64_t *ns, uint64_t *sent) {
+    uint64_t add = tli_divide_up(gradients, count), hand = zero_stage ? tli_divide_up(parameters, count) : add;
+    uint64_t second, bytes;
+    return tli_find_link_time(link, add, count - 1, ns) && tli_find_link_time(link, hand, count - 1, &second) &&
+           tli_add_u64(*ns, second, ns) && tli_add_u64(add, hand, &bytes) &&
+           tli_mul_u64(bytes, count - 1, sent);
+}
+
+// 0 = a sum does not fit 62 bits.
+static int tli_replicas_fill(const tl_replicas_desc *desc, uint64_t count, tl_replicas *r) {
+    uint64_t optimizer = desc->optimizer_bytes, gradients = desc->gradient_bytes, most = UINT64_C(1) << 62;
+    r->replica_count = (int32_t)count;
+    if (desc->zero_stage > 0) optimizer = tli_divide_up(optimizer, count);
+    if (desc->zero_stage > 1) gradients = tli_divide_up(gradients, count);
+    if (!tli_replica_share(desc, count, desc->activation_bytes, &r->bytes) ||
+        !tli_add_u64(r->bytes, desc->rank_bytes, &r->bytes) ||
+        !tli_add_u64(r->bytes, desc->parameter_bytes, &r->bytes) ||
+        !tli_add_u64(r->bytes, gradients, &r->bytes) || !tli_add_u64(r->bytes, optimizer, &r->bytes)) return 0;
+    if (!tli_replica_share(desc, count, desc->compute_ns, &r->compute_ns) ||
+        !tli_find_exchange(desc->link, desc->zero_stage, desc->gradient_bytes, desc->parameter_bytes, count,
+                           &r->exchange_ns, &r->sent_bytes) ||
+        !tli_add_u64(r->compute_ns, r->exchange_ns, &r->time_ns)) return 0;
+    r->fits = !desc->budget_bytes || r->bytes <= desc->budget_bytes;
+    return r->bytes <= most && r->time_ns <= most;
+}
+
+static tl_result tli_replicas_overflow(tl_env *env, tli_function in, tl_replicas *replicas) {
+    tli_zero(replicas, sizeof *replicas);
+    return tli_fail(env, TL_ERROR_OVERFLOW, in, TLI_RULE(REPLICA_SUMS_MUST_FIT_62_BITS));
+}
+
+TLI_IMPL tl_result tl_estimate_replicas(tl_env *env, const tl_replicas_desc *desc, int32_t replica_count,
+                                        tl_replicas *replicas) {
+    tl_result result;
+    TL_ASSERT(desc && replicas);
+    tli_zero(replicas, sizeof *replicas);
+    result = tli_replicas_check(env, TLI_IN(ESTIMATE_REPLICAS), desc, replica_count);
+    if (result) return result;
+    if (tli_replicas_fill(desc, (uint64_t)replica_count, replicas)) return TL_OK;
+    return tli_replicas_overflow(env, TLI_IN(ESTIMATE_REPLICAS), replicas);
+}
+
+// Whether a takes less time for a batch than b.
+static int tli_is_faster(const tl_replicas_desc *desc, const tl_replicas *a, const tl_replicas *b) {
+    uint64_t p = (uint64_t)a->replica_count, q = (uint64_t)b->replica_count;
+    if (!desc->is_weak) return a->time_ns < b->time_ns;
+    if (a->time_ns / p != b->time_ns / q) return a->time_ns / p < b->time_ns / q;
+    return (a->time_ns % p) * q < (b->time_ns % q) * p;
+}
+
+TLI_IMPL tl_result tl_choose_replicas(tl_env *env, const tl_replicas_desc *desc, tl_replicas *replicas) {
+    tli_function in = TLI_IN(CHOOSE_REPLICAS);
+    tl_replicas one, least;
+    tl_result result;
+    tli_sentence s;
+    int32_t count, most = desc->replica_limit;
+    TL_ASSERT(replicas);
+    tli_zero(replicas, sizeof *replicas);
+    tli_zero(&least, sizeof least);
+    result = tli_replicas_check(env, in, desc, most > 0 ? 1 : 0);
+    if (result) return result;
+    if (desc->sample_count && desc->sample_count < most) most = desc->sample_count;
+    for (count = 1; count <= most; count++) {
+        tli_zero(&one, sizeof one);
+        if (!tli_replicas_fill(desc, (uint64_t)count, &one)) return tli_replicas_overflow(env, in, replicas);
+        if (!least.replica_count || one.bytes < least.bytes) least = one;
+        if (one.fits && (!replicas->replica_count || tli_is_faster(desc, &one, replicas))) *replicas = one;
+    }
+    if (replicas->replica_count) return TL_OK;
+    s = tli_begin_error(env, TL_ERROR_INFEASIBLE, in, TLI_RULE(NO_REPLICAS_FIT), desc->budget_bytes,
+                        least.bytes);
+    tli_put_limit(env, &s, TL_LIMIT_BUDGET);
+    tli_put_rule(&s);
+    tli_put_i64(&s.text, least.replica_count);
+    return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
+}
+
+// -- placement: the clock of a pass --
+//
+// Nodes are placed in the order of the listing, each on a rank. When a node ends depends on what was placed
+// before it alone, so the placement of the first nodes can be priced, and undone, step by step.
+
+typedef struct tli_undo { uint64_t *where, value; } tli_undo;
+
+typedef struct tli_assign {
+    tl_env *env;
+    const tl_placement_desc *desc;
+    int32_t   node_count, rank_count, tensor_count;
+    int32_t  *first_in, *in_edges;      // [node_count + 1], [edge_count] edges into each node, in order
+    int32_t  *first_out, *out_edges;    // the same, out of each node
+    int32_t  *tensor_of;                // [edge_count]
+    uint64_t *transfer, *tensor_bytes;  // [tensor_count]
+    uint64_t *cost;                     // [node_count * rank_count]
+    uint64_t *fastest, *tail;           // [node_count] least cost; longest path of least costs after the node
+    uint64_t *rest;                     // [node_count + 1] sum of fastest from a node on
+    uint64_t *budget;                   // [rank_count] UINT64_MAX = no limit
+    int32_t  *class_of;                 // [rank_count] the first rank with the same figures
+    uint64_t *end;                      // [node_count]
+    uint64_t *free_at, *load, *placed;  // [rank_count] when it is free; bytes and number of its nodes
+    uint64_t *channel;                  // [rank_count * rank_count] from, to: when it is free
+    uint64_t *arrival;                  // [tensor_count * rank_count] UINT64_MAX = not sent there
+    tli_undo *undo;      int32_t undo_count;
+    int32_t  *rank_of, *trial, *best;   // [node_count]
+    uint64_t  best_ns, bound_ns;        // UINT64_MAX = none yet; what is proven
+    uint64_t  work, work_limit;
+    tl_result result;
+} tli_assign;
+
+static void tli_place_set(tli_assign *p, uint64_t *where, uint64_t value) {
+    p->undo[p->undo_count].where = where;
+    p->undo[p->undo_count++].value = *where;
+    *where = value;
+}
+
+static void tli_place_undo(tli_assign *p, int32_t count) {
+    while (p->undo_count > count) {
+        p->undo_count--;
+        *p->undo[p->undo_count].where = p->undo[p->undo_count].value;
+    }
+}
+
+// Put the next node on a rank.
+static void tli_place_node(tli_assign *p, int32_t node, int32_t rank) {
+    uint64_t start = p->free_at[rank];
+    int32_t i;
+    for (i = p->first_in[node]; i < p->first_in[node + 1]; i++) {
+        int32_t edge = p->in_edges[i], from = p->desc->edges[edge].from, source = p->rank_of[from];
+        uint64_t at = p->end[from];
+        if (source != rank) {
+            uint64_t *arrival = &p->arrival[(size_t)p->tensor_of[edge] * (size_t)p->rank_count + (size_t)rank];
+            uint64_t *channel = &p->channel[(size_t)source * (size_t)p->rank_count + (size_t)rank];
+            if (*arrival == UINT64_MAX) {
+                at = tli_larger_u64(at, *channel) + p->transfer[p->tensor_of[edge]];
+                tli_place_set(p, channel, at);
+                tli_place_set(p, arrival, at);
+            }
+            at = *arrival;
+        }
+        start = tli_larger_u64(start, at);
+    }
+    p->rank_of[node] = rank;
+    p->end[node] = start + p->cost[(size_t)node * (size_t)p->rank_count + (size_t)rank];
+    tli_place_set(p, &p->free_at[rank], p->end[node]);
+    tli_place_set(p, &p->load[rank], p->load[rank] + p->desc->nodes[node].bytes);
+    tli_place_set(p, &p->placed[rank], p->placed[rank] + 1);
+    p->work++;
+}
+
+static int tli_place_fits(const tli_assign *p, int32_t node, int32_t rank) {
+    return p->desc->nodes[node].bytes <= p->budget[rank] - p->load[rank];
+}
+
+// The end of a pass of a whole placement; UINT64_MAX = it exceeds a budget, or is no better than the best.
+static uint64_t tli_place_price(tli_assign *p, const int32_t *rank_of) {
+    uint64_t total = 0;
+    int32_t node, mark = p->undo_count;
+    for (node = 0; node < p->node_count && total != UINT64_MAX; node++) {
+        if (!tli_place_fits(p, node, rank_of[node])) { total = UINT64_MAX; break; }
+        tli_place_node(p, node, rank_of[node]);
+        total = tli_larger_u64(total, p->end[node]);
+        if (p->end[node] + p->tail[node] >= p->best_ns) total = UINT64_MAX;
+    }
+    tli_place_undo(p, mark);
+    return total;
+}
+
+static int tli_place_offer(tli_assign *p, const int32_t *rank_of) {
+    uint64_t total = tli_place_price(p, rank_of);
+    if (total >= p->best_ns) return 0;
+    p->best_ns = total;
+    if (p->best != rank_of) tli_copy(p->best, rank_of, (size_t)p->node_count * sizeof *rank_of);
+    return 1;
+}
+
+// -- placement: first ones --
+
+// All nodes on one rank, for each kind of rank.
+static void tli_place_together(tli_assign *p) {
+    int32_t rank, node;
+    for (rank = 0; rank < p->rank_count; rank++) {
+        if (p->class_of[rank] != rank) continue;
+        for (node = 0; node < p->node_count; node++) p->trial[node] = rank;
+        tli_place_offer(p, p->trial);
+    }
+}
+
+// Each node where it ends first, of the ranks that have room.
+static void tli_place_greedily(tli_assign *p) {
+    int32_t node, rank, mark = p->undo_count;
+    for (node = 0; node < p->node_count; node++) {
+        int32_t best = -1;
+        uint64_t best_end = UINT64_MAX;
+        for (rank = 0; rank < p->rank_count; rank++) {
+            int32_t before = p->undo_count;
+            if (!tli_place_fits(p, node, rank)) continue;
+            tli_place_node(p, node, rank);
+            if (p->end[node] < best_end) { best_end = p->end[node]; best = rank; }
+            tli_place_undo(p, before);
+        }
+        if (best < 0) break;
+        p->trial[node] = best;
+        tli_place_node(p, node, best);
+    }
+    tli_place_undo(p, mark);
+    if (node == p->node_count) tli_place_offer(p, p->trial);
+}
+
+// The largest nodes first, each to the rank with the least bytes, by budgets in the first round, then as if
+// there were none. Returns the bytes that every rank needs for the second.
+static uint64_t tli_place_by_bytes(tli_assign *p, int32_t *order, uint64_t *bytes) {
+    uint64_t largest = 0;
+    int32_t round, i, rank;
+    for (i = 0; i < p->node_count; i++) bytes[i] = p->desc->nodes[i].bytes;
+    tli_sort_numbers(order, p->node_count, bytes);
+    for (round = 0; round < 2; round++) {
+        for (i = p->node_count; i-- > 0;) {
+            int32_t best = 0;
+            for (rank = 1; rank < p->rank_count; rank++) {
+                uint64_t here = round ? UINT64_MAX - p->load[rank] : p->budget[rank] - p->load[rank];
+                uint64_t there = round ? UINT64_MAX - p->load[best] : p->budget[best] - p->load[best];
+                if (here > there) best = rank;
+            }
+            p->trial[order[i]] = best;
+            if (!round && !tli_place_fits(p, order[i], best)) break;
+            p->load[best] += bytes[order[i]];
+            largest = round ? tli_larger_u64(largest, p->load[best]) : 0;
+        }
+        tli_zero(p->load, (size_t)p->rank_count * sizeof *p->load);
+        if (i < 0) tli_place_offer(p, p->trial);
+    }
+    return largest;
+}
+
+// List the nodes so that each comes right after the last of its inputs, where possible: the deepest first.
+static void tli_place_dive(const tli_assign *p, int32_t *order, int32_t *waiting, int32_t *stack) {
+    int32_t depth = 0, count = 0, node, i;
+    for (node = p->node_count; node-- > 0;) {
+        waiting[node] = p->first_in[node + 1] - p->first_in[node];
+        if (!waiting[node]) stack[depth++] = node;
+    }
+    while (depth) {
+        node = stack[--depth];
+        order[count++] = node;
+        for (i = p->first_out[node + 1]; i-- > p->first_out[node];) {
+            int32_t to = p->desc->edges[p->out_edges[i]].to;
+            if (!--waiting[to]) stack[depth++] = to;
+        }
+    }
+}
+
+// What crosses each place between two nodes of an order, if both sides are on ranks of their own; halved, since
+// a partition counts it there and back.
+static void tli_place_cross(const tli_assign *p, const int32_t *order, int32_t *place, tl_unit *units) {
+    int32_t i, k;
+    for (i = 0; i < p->node_count; i++) place[order[i]] = i;
+    for (i = 0; i < p->node_count; i++) {
+        int32_t node = order[i];
+        for (k = p->first_out[node]; k < p->first_out[node + 1]; k++) {
+            const tl_placement_edge *edge = &p->desc->edges[p->out_edges[k]];
+            units[i].output_bytes += edge->bytes / 2;
+            units[place[edge->to]].forward_ns += edge->bytes / 2;
+        }
+    }
+    for (i = 1; i < p->node_count; i++)         // forward_ns holds what ends there, until all is counted
+        units[i].output_bytes += units[i - 1].output_bytes - units[i].forward_ns;
+}
+
+// Contiguous parts of an order, balanced by cost, with and without what crosses the cuts.
+static void tli_place_parts(tli_assign *p, const int32_t *order, int32_t *place, tl_unit *units) {
+    tl_partition_desc desc;
+    tl_partition parts;
+    int32_t round, i, s;
+    tli_zero(&desc, sizeof desc);
+    desc.units = units;
+    desc.unit_count = p->node_count;
+    desc.rank_count = p->rank_count < p->node_count ? p->rank_count : p->node_count;
+    desc.ranks = p->desc->ranks;
+    desc.budget_bytes = p->desc->budget_bytes;
+    desc.micro_batch_count = 1;
+    desc.work_limit = p->work_limit / 8 + 1;
+    tli_zero(units, (size_t)p->node_count * sizeof *units);
+    tli_place_cross(p, order, place, units);
+    for (i = 0; i < p->node_count; i++) {
+        units[i].forward_ns = p->desc->nodes[order[i]].cost_ns;
+        units[i].parameter_bytes = p->desc->nodes[order[i]].bytes;
+    }
+    for (round = 0; round < (p->desc->link ? 2 : 1); round++) {
+        tli_quiet quiet = tli_begin_quiet(p->env);
+        tl_result result;
+        desc.link = round ? p->desc->link : NULL;
+        result = tl_plan_partition(p->env, &desc, &parts);
+        tli_end_quiet(&quiet, TL_OK);
+        if (result == TL_ERROR_NO_MEMORY) p->result = result;
+        if (result) continue;
+        for (s = 0; s < parts.stage_count; s++)
+            for (i = parts.stages[s].first_unit; i < parts.stages[s].end_unit; i++)
+                p->trial[order[i]] = parts.stages[s].first_rank;
+        p->work += parts.work / 8;
+        tl_free_partition(p->env, &parts);
+        tli_place_offer(p, p->trial);
+    }
+}
+
+// -- placement: search --
+
+// Ranks with the same figures are used from the first one on.
+static int tli_place_is_new(const tli_assign *p, int32_t rank) {
+    int32_t i;
+    for (i = p->class_of[rank]; i < rank; i++)
+        if (p->class_of[i] == p->class_of[rank] && !p->placed[i]) return 0;
+    return 1;
+}
+
+// No way to place the rest after `node` ends before this.
+static uint64_t tli_place_bound(const tli_assign *p, int32_t node, uint64_t path) {
+    uint64_t sum = p->rest[node + 1];
+    int32_t rank;
+    for (rank = 0; rank < p->rank_count; rank++) sum += p->free_at[rank];
+    return tli_larger_u64(path, tli_divide_up(sum, (uint64_t)p->rank_count));
+}
+
+// Branch and bound over all placements, the nodes in the order of the listing. 1 = the best is proven.
+static int tli_place_search(tli_assign *p, int32_t *next, int32_t *marks, uint64_t *paths) {
+    int32_t node = 0, mark = p->undo_count;
+    uint64_t end = p->work + p->work_limit;
+    next[0] = 0;
+    marks[0] = mark;
+    while (node >= 0 && p->work < end && p->best_ns > p->bound_ns) {
+        int32_t rank = next[node]++;
+        uint64_t bound;
+        tli_place_undo(p, marks[node]);
+        if (rank == p->rank_count) { node--; continue; }
+        if (!tli_place_fits(p, node, rank) || !tli_place_is_new(p, rank)) continue;
+        tli_place_node(p, node, rank);
+        paths[node] = tli_larger_u64(node ? paths[node - 1] : 0, p->end[node] + p->tail[node]);
+        bound = tli_place_bound(p, node, paths[node]);
+        if (bound >= p->best_ns) continue;
+        if (node + 1 < p->node_count) {
+            next[++node] = 0;
+            marks[node] = p->undo_count;
+            continue;
+        }
+        p->best_ns = paths[node];
+        tli_copy(p->best, p->rank_of, (size_t)p->node_count * sizeof *p->best);
+    }
+    tli_place_undo(p, mark);
+    return node < 0 || p->best_ns <= p->bound_ns;
+}
+
+// Move single nodes to other ranks while that helps.
+static void tli_place_improve(tli_assign *p) {
+    uint64_t end = p->work + p->work_limit;
+    int32_t node, rank, moves = p->best_ns != UINT64_MAX;
+    while (moves && p->work < end)
+        for (moves = 0, node = 0; node < p->node_count && p->work < end; node++)
+            for (rank = 0; rank < p->rank_count && p->work < end; rank++) {
+                int32_t from = p->best[node];
+                if (rank == from) continue;
+                p->best[node] = rank;
+                if (tli_place_offer(p, p->best)) moves = 1;
+                else p->best[node] = from;
+            }
+}
+
+// -- placement: what it takes --
+
+static tl_result tli_placement_check(tl_env *env, const tl_placement_desc *desc) {
+    tli_function in = TLI_IN(PLAN_PLACEMENT);
+    int32_t i;
+    if (!desc->nodes || desc->node_count < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(PLACEMENT_NODES_MISSING));
+    if (desc->rank_count < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(RANK_COUNT_MUST_BE_POSITIVE));
+    if (desc->link && !desc->link->bytes_per_second)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(LINK_RATE_MUST_BE_POSITIVE));
+    if (desc->edge_count < 0 || (desc->edge_count && !desc->edges))
+        return tli_fail_values(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(PLACEMENT_EDGE_IS_WRONG), 0, 0);
+    for (i = 0; i < desc->edge_count; i++) {
+        const tl_placement_edge *edge = &desc->edges[i];
+        if (edge->from < 0 || edge->to <= edge->from || edge->to >= desc->node_count)
+            return tli_fail_values(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(PLACEMENT_EDGE_IS_WRONG),
+                                   (uint64_t)i, 0);
+    }
+    return TL_OK;
+}
+
+// List the edges of each node, in their order: by `to` or by `from`.
+static void tli_place_list_edges(const tl_placement_desc *desc, int by_to, int32_t *first, int32_t *list) {
+    int32_t i, node;
+    for (i = 0; i < desc->edge_count; i++) first[by_to ? desc->edges[i].to : desc->edges[i].from]++;
+    for (node = 1; node <= desc->node_count; node++) first[node] += first[node - 1];
+    for (i = desc->edge_count; i-- > 0;) list[--first[by_to ? desc->edges[i].to : desc->edges[i].from]] = i;
+}
+
+// Number the tensors. -1 = none is wrong; else an edge whose bytes are not those of its tensor.
+static int32_t tli_place_number_tensors(tli_assign *p) {
+    const tl_placement_edge *edges = p->desc->edges;
+    int32_t node, i, k;
+    for (node = 0; node < p->node_count; node++)
+        for (i = p->first_out[node]; i < p->first_out[node + 1]; i++) {
+            int32_t edge = p->out_edges[i];
+            for (k = p->first_out[node]; k < i && edges[p->out_edges[k]].output != edges[edge].output;) k++;
+            p->tensor_of[edge] = k < i ? p->tensor_of[p->out_edges[k]] : p->tensor_count++;
+            if (k == i) p->tensor_bytes[p->tensor_of[edge]] = edges[edge].bytes;
+            if (p->tensor_bytes[p->tensor_of[edge]] != edges[edge].bytes) return edge;
+        }
+    return -1;
+}
+
+// Fill costs and transfers. 0 = a sum does not fit 62 bits.
+static int tli_place_sum(tli_assign *p) {
+    const tl_placement_desc *desc = p->desc;
+    uint64_t most = UINT64_C(1) << 62, bytes = 0, sent = 0, time = 0, cost = 0, part;
+    int32_t i, rank;
+    for (i = 0; i < p->tensor_count; i++) {
+        if (!tli_find_link_time(desc->link, p->tensor_bytes[i], 1, &p->transfer[i]) ||
+            !tli_add_u64(time, p->transfer[i], &time) ||
+            !tli_add_u64(sent, p->tensor_bytes[i], &sent)) return 0;
+    }
+    for (i = 0; i < p->node_count; i++)
+        if (!tli_add_u64(cost, desc->nodes[i].cost_ns, &cost) ||
+            !tli_add_u64(bytes, desc->nodes[i].bytes, &bytes)) return 0;
+    for (rank = 0; rank < (desc->ranks ? p->rank_count : 1); rank++) {
+        uint64_t over = desc->ranks ? tli_rank_numerator(&desc->ranks[rank]) : 1;
+        if (!tli_mul_u64(cost, over, &part) || part > most / (uint64_t)p->rank_count / 2) return 0;
+    }
+    return tli_mul_u64(time, (uint64_t)p->rank_count, &time) && time <= most / (uint64_t)p->rank_count / 2 &&
+           tli_mul_u64(sent, (uint64_t)p->rank_count, &sent) && sent <= most && bytes <= most;
+}
+
+static void tli_place_fill(tli_assign *p) {
+    const tl_placement_desc *desc = p->desc;
+    size_t ranks = (size_t)p->rank_count, i;
+    int32_t node, rank, k;
+    for (rank = 0; rank < p->rank_count; rank++) {
+        const tl_rank *r = desc->ranks ? &desc->ranks[rank] : NULL;
+        uint64_t over = r ? tli_rank_numerator(r) : 1, under = r ? tli_rank_denominator(r) : 1;
+        uint64_t budget = r ? r->budget_bytes : desc->budget_bytes;
+        p->budget[rank] = budget ? budget : UINT64_MAX;
+        for (k = 0; k < rank && r; k++)
+            if (tli_rank_numerator(&desc->ranks[k]) == over && tli_rank_denominator(&desc->ranks[k]) == under &&
+                desc->ranks[k].budget_bytes == r->budget_bytes) break;
+        p->class_of[rank] = r ? k : 0;
+        for (node = 0; node < p->node_count; node++) {
+            i = (size_t)node * ranks + (size_t)rank;
+            p->cost[i] = tli_scale_cost(desc->nodes[node].cost_ns, over, under);
+        }
+    }
+    for (i = 0; i < (size_t)p->tensor_count * ranks; i++) p->arrival[i] = UINT64_MAX;
+    for (node = p->node_count; node-- > 0;) {
+        p->fastest[node] = p->cost[(size_t)node * ranks];
+        for (rank = 1; rank < p->rank_count; rank++)
+            if (p->cost[(size_t)node * ranks + (size_t)rank] < p->fastest[node])
+                p->fastest[node] = p->cost[(size_t)node * ranks + (size_t)rank];
+        p->rest[node] = p->rest[node + 1] + p->fastest[node];
+        for (k = p->first_out[node]; k < p->first_out[node + 1]; k++) {
+            int32_t to = desc->edges[p->out_edges[k]].to;
+            p->tail[node] = tli_larger_u64(p->tail[node], p->fastest[to] + p->tail[to]);
+        }
+        p->bound_ns = tli_larger_u64(p->bound_ns, p->fastest[node] + p->tail[node]);
+    }
+    p->bound_ns = tli_larger_u64(p->bound_ns, tli_divide_up(p->rest[0], (uint64_t)p->rank_count));
+}
+
+// Get all arrays, as three blocks: words of 8 bytes, words of 4, the record of changes. 0 = no memory.
+static int tli_place_alloc(tli_assign *p, uint64_t **words, int32_t **numbers) {
+    uint64_t n = (uint64_t)p->node_count, ranks = (uint64_t)p->rank_count;
+    uint64_t edges = (uint64_t)p->desc->edge_count;
+    uint64_t word_count = edges * (2 + ranks) + n * (4 + ranks) + 1 + ranks * (4 + ranks);
+    uint64_t *w;
+    int32_t *m;
+    *words = w = (uint64_t *)tli_alloc_array(p->env, word_count, sizeof **words);
+    *numbers = m = (int32_t *)tli_alloc_array(p->env, 5 * n + 2 + 3 * edges + ranks, sizeof **numbers);
+    p->undo = (tli_undo *)tli_alloc_array(p->env, 3 * n + 2 * edges + 3, sizeof *p->undo);
+    if (!w || !m || !p->undo) return 0;
+    p->transfer = w;        w += edges;
+    p->tensor_bytes = w;    w += edges;
+    p->arrival = w;         w += edges * ranks;
+    p->cost = w;            w += n * ranks;
+    p->fastest = w;         w += n;
+    p->tail = w;            w += n;
+    p->end = w;             w += n;
+    p->rest = w;            w += n + 1;
+    p->budget = w;          w += ranks;
+    p->free_at = w;         w += ranks;
+    p->load = w;            w += ranks;
+    p->placed = w;          w += ranks;
+    p->channel = w;
+    p->first_in = m;        m += n + 1;
+    p->first_out = m;       m += n + 1;
+    p->in_edges = m;        m += edges;
+    p->out_edges = m;       m += edges;
+    p->tensor_of = m;       m += edges;
+    p->class_of = m;        m += ranks;
+    p->rank_of = m;         m += n;
+    p->trial = m;           m += n;
+    p->best = m;
+    return 1;
+}
+
+// Fill the answer from the best placement.
+static int tli_place_finish(tli_assign *p, tl_placement *placement) {
+    size_t n = (size_t)p->node_count, ranks = (size_t)p->rank_count, i;
+    int32_t node;
+    placement->rank_of = (int32_t *)tli_alloc_array(p->env, n, sizeof(int32_t));
+    placement->rank_bytes = (uint64_t *)tli_alloc_array(p->env, ranks, sizeof(uint64_t));
+    placement->busy_ns = (uint64_t *)tli_alloc_array(p->env, ranks, sizeof(uint64_t));
+    if (!placement->rank_of || !placement->rank_bytes || !placement->busy_ns) return 0;
+    tli_copy(placement->rank_of, p->best, n * sizeof(int32_t));
+    for (node = 0; node < p->node_count; node++) {
+        int32_t rank = p->best[node];
+        tli_place_node(p, node, rank);
+        placement->rank_bytes[rank] += p->desc->nodes[node].bytes;
+        placement->busy_ns[rank] += p->cost[(size_t)node * ranks + (size_t)rank];
+    }
+    for (i = 0; i < (size_t)p->tensor_count * ranks; i++)
+        if (p->arrival[i] != UINT64_MAX) placement->sent_bytes += p->tensor_bytes[i / ranks];
+    placement->total_ns = p->best_ns;
+    placement->bound_ns = p->bound_ns;
+    placement->is_proven = p->bound_ns == p->best_ns;
+    placement->work = p->work;
+    return 1;
+}
+
+#define TLI_PLACEMENT_WORK 20000000     // nodes placed, where the desc has no limit
+#define TLI_PLACEMENT_EXACT 24          // nodes up to which all placements are searched
+
+static tl_result tli_place_fail(tli_assign *p, tl_result code, tli_rule rule) {
+    return tli_fail(p->env, code, TLI_IN(PLAN_PLACEMENT), rule);
+}
+
+// Scratch of the parts: three arrays of numbers, one of words, one of units.
+typedef struct tli_place_scratch { int32_t *a, *b, *c; uint64_t *words; tl_unit *units; } tli_place_scratch;
+
+// Try everything. Returns bytes that would do on every rank.
+static uint64_t tli_place_run(tli_assign *p, const tli_place_scratch *scratch) {
+    uint64_t least = tli_place_by_bytes(p, scratch->a, scratch->words);
+    int32_t i;
+    int is_proven = 0;
+    tli_place_together(p);
+    tli_place_greedily(p);
+    for (i = 0; i < p->node_count; i++) scratch->a[i] = i;
+    tli_place_parts(p, scratch->a, scratch->b, scratch->units);
+    tli_place_dive(p, scratch->a, scratch->b, scratch->c);
+    if (!p->result) tli_place_parts(p, scratch->a, scratch->b, scratch->units);
+    if (p->result) return least;
+    p->work = 0;
+    if (p->node_count <= TLI_PLACEMENT_EXACT)
+        is_proven = tli_place_search(p, scratch->a, scratch->b, scratch->words);
+    if (!is_proven) tli_place_improve(p);
+    if (is_proven) p->bound_ns = p->best_ns;
+    return least;
+}
+
+static tl_result tli_place_plan(tli_assign *p, const tli_place_scratch *scratch, tl_placement *placement) {
+    uint64_t least, budget;
+    tli_sentence s;
+    int32_t edge, i;
+    if (!scratch->a || !scratch->b || !scratch->c || !scratch->words || !scratch->units)
+        return tli_place_fail(p, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_FOR_PLACEMENT));
+    tli_place_list_edges(p->desc, 1, p->first_in, p->in_edges);
+    tli_place_list_edges(p->desc, 0, p->first_out, p->out_edges);
+    edge = tli_place_number_tensors(p);
+    if (edge >= 0)
+        return tli_fail_values(p->env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_PLACEMENT),
+                               TLI_RULE(PLACEMENT_EDGES_DIFFER), (uint64_t)edge, 0);
+    if (!tli_place_sum(p))
+        return tli_place_fail(p, TL_ERROR_OVERFLOW, TLI_RULE(PLACEMENT_SUMS_MUST_FIT_62_BITS));
+    tli_place_fill(p);
+    least = tli_place_run(p, scratch);
+    if (p->result || (p->best_ns != UINT64_MAX && !tli_place_finish(p, placement)))
+        return tli_place_fail(p, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_FOR_PLACEMENT));
+    if (p->best_ns != UINT64_MAX) return TL_OK;
+    for (i = 0, budget = UINT64_MAX; i < p->rank_count; i++)
+        if (p->budget[i] < budget) budget = p->budget[i];
+    s = tli_begin_error(p->env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_PLACEMENT), TLI_RULE(NO_PLACEMENT_FITS),
+                        budget, least);
+    tli_put_limit(p->env, &s, TL_LIMIT_BUDGET);
+    return tli_end_error(p->env, &s, TL_ERROR_INFEASIBLE);
+}
+
+TLI_IMPL tl_result tl_plan_placement(tl_env *env, const tl_placement_desc *desc, tl_placement *placement) {
+    tli_assign p;
+    tli_place_scratch scratch;
+    uint64_t *words = NULL;
+    int32_t *numbers = NULL;
+    tl_result result;
+    TL_ASSERT(desc && placement);
+    tli_zero(placement, sizeof *placement);
+    result = tli_placement_check(env, desc);
+    if (result) return result;
+    tli_zero(&p, sizeof p);
+    tli_zero(&scratch, sizeof scratch);
+    p.env = env;
+    p.desc = desc;
+    p.node_count = desc->node_count;
+    p.rank_count = desc->rank_count;
+    p.best_ns = UINT64_MAX;
+    p.work_limit = desc->work_limit ? desc->work_limit : TLI_PLACEMENT_WORK;
+    if (tli_place_alloc(&p, &words, &numbers)) {
+        scratch.a = (int32_t *)tli_alloc_array(env, (uint64_t)p.node_count, sizeof(int32_t));
+        scratch.b = (int32_t *)tli_alloc_array(env, (uint64_t)p.node_count, sizeof(int32_t));
+        scratch.c = (int32_t *)tli_alloc_array(env, (uint64_t)p.node_count, sizeof(int32_t));
+        scratch.words = (uint64_t *)tli_alloc_array(env, (uint64_t)p.node_count, sizeof(uint64_t));
+        scratch.units = (tl_unit *)tli_alloc_array(env, (uint64_t)p.node_count, sizeof(tl_unit));
+    }
+    result = tli_place_plan(&p, &scratch, placement);
+    if (result) tl_free_placement(env, placement);
+    tli_release(env, scratch.a);
+    tli_release(env, scratch.b);
+    tli_release(env, scratch.c);
+    tli_release(env, scratch.words);
+    tli_release(env, scratch.units);
+    tli_release(env, words);
+    tli_release(env, numbers);
+    tli_release(env, p.undo);
+    return result;
+}
+
+TLI_IMPL void tl_free_placement(tl_env *env, tl_placement *placement) {
+    TL_ASSERT(placement);
+    tli_release(env, placement->rank_of);
+    tli_release(env, placement->rank_bytes);
+    tli_release(env, placement->busy_ns);
+    tli_zero(placement, sizeof *placement);
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- automatic: one way to split the work --
+//
+//     time   |..... bound .....|. idle .|. bubble .|. communication .|
+//
+// bound: all work on all ranks. idle: the same work on those that are used. bubble: the schedule without a link
+// is longer than that. communication: with it, and with the exchange of gradients, it is longer again.
+
+typedef struct tli_automatic {
+    tl_env   env;                   // the caller's, but silent
+    const tl_parallel_desc *desc;
+    tl_parallel_plan *plan;
+    int32_t  capacity;              // of plan->choices
+    tl_unit *units;                 // [unit_count] with parameter_bytes as a rank holds them
+    uint64_t *forward, *backward, *output, *activation;     // [unit_count] of the stages that are simulated
+    uint64_t *weights, *held;       // [unit_count] by rank: bytes of weights; of all that weights bring
+    uint64_t cost, least_bytes;     // of all units; of all choices
+    uint64_t work_limit;
+} tli_automatic;
+
+static uint64_t tli_auto_ideal(const tli_automatic *a, uint64_t ranks) {
+    return tli_divide_up(a->cost * (uint64_t)a->desc->micro_batch_count, ranks);
+}
+
+static int32_t tli_auto_share(const tli_automatic *a, int32_t replicas) {
+    return (int32_t)tli_divide_up((uint64_t)a->desc->micro_batch_count, (uint64_t)replicas);
+}
+
+// Bytes that weights bring to a rank: themselves, gradients, the optimizer's state.
+static uint64_t tli_auto_bytes(const tli_automatic *a, const tl_parallel_choice *choice, uint64_t weights) {
+    uint64_t optimizer = weights * a->desc->optimizer_multiplier, gradients = weights;
+    uint64_t p = (uint64_t)choice->replica_count;
+    if (choice->zero_stage > 0) optimizer = tli_divide_up(optimizer, p);
+    if (choice->zero_stage > 1) gradients = tli_divide_up(gradients, p);
+    return weights + gradients + optimizer;
+}
+
+static int tli_auto_fits(const tli_automatic *a, const tl_parallel_choice *choice) {
+    return !a->desc->budget_bytes || choice->bytes <= a->desc->budget_bytes;
+}
+
+// Divide a time into its parts. free_ns: what it is without a link.
+static void tli_auto_divide(const tli_automatic *a, tl_parallel_choice *choice, uint64_t ranks,
+                            uint64_t free_ns) {
+    uint64_t used = tli_auto_ideal(a, ranks);
+    choice->idle_ns = used - a->plan->bound_ns;
+    choice->bubble_ns = free_ns - used;
+    choice->communication_ns = choice->time_ns - free_ns;
+}
+
+// One stage: the whole network on each rank. 0 = overflow.
+static int tli_auto_price_whole(tli_automatic *a, tl_parallel_choice *choice) {
+    uint64_t activation = 0, weights = 0, exchange, sent, p = (uint64_t)choice->replica_count;
+    uint64_t free_ns = a->cost * (uint64_t)tli_auto_share(a, choice->replica_count);
+    int32_t i;
+    choice->bytes = a->desc->rank_bytes;
+    for (i = 0; i < a->desc->unit_count; i++) {
+        weights += a->desc->units[i].parameter_bytes;
+        activation += a->desc->units[i].activation_bytes;
+        choice->bytes += tli_auto_bytes(a, choice, a->desc->units[i].parameter_bytes);
+    }
+    choice->bytes += activation;
+    if (!tli_auto_fits(a, choice)) return 1;
+    if (!tli_find_exchange(a->desc->link, choice->zero_stage, weights, weights, p, &exchange, &sent) ||
+        !tli_add_u64(free_ns, exchange, &choice->time_ns) ||
+        !tli_mul_u64(sent, p, &choice->sent_bytes)) return 0;
+    tli_auto_divide(a, choice, p, free_ns);
+    return 1;
+}
+
+// Sum what the stages of a partition do, and what their ranks hold.
+static void tli_auto_fill_stages(tli_automatic *a, const tl_parallel_choice *choice,
+                                 const tl_partition *parts) {
+    int32_t s, i;
+    size_t bytes = (size_t)a->desc->unit_count * sizeof(uint64_t);
+    tli_zero(a->forward, bytes);
+    tli_zero(a->backward, bytes);
+    tli_zero(a->activation, bytes);
+    tli_zero(a->weights, bytes);
+    tli_zero(a->held, bytes);
+    for (s = 0; s < parts->stage_count; s++) {
+        int32_t rank = s % choice->stage_count;
+        a->output[s] = a->units[parts->stages[s].end_unit - 1].output_bytes;
+        for (i = parts->stages[s].first_unit; i < parts->stages[s].end_unit; i++) {
+            a->forward[s] += a->units[i].forward_ns;
+            a->backward[s] += a->units[i].backward_ns;
+            a->activation[s] += a->units[i].activation_bytes;
+            a->weights[rank] += a->desc->units[i].parameter_bytes;
+            a->held[rank] += a->units[i].parameter_bytes;
+        }
+    }
+}
+
+// Add the exchange of gradients, which begins on each rank after its last call. 0 = overflow.
+static int tli_auto_exchange(const tli_automatic *a, const tl_pipeline_report *report,
+                             tl_parallel_choice *choice) {
+    uint64_t p = (uint64_t)choice->replica_count, m = (uint64_t)a->desc->micro_batch_count, calls = 0, ring = 0;
+    uint64_t share = (uint64_t)tli_auto_share(a, choice->replica_count), exchange, sent, bytes;
+    int32_t rank;
+    choice->time_ns = choice->bytes = 0;
+    for (rank = 0; rank < choice->stage_count; rank++) {
+        uint64_t weights = a->weights[rank], end = report->ranks[rank].end_ns;
+        if (!tli_find_exchange(a->desc->link, choice->zero_stage, weights, weights, p, &exchange, &sent) ||
+            !tli_add_u64(exchange, end, &exchange) || !tli_add_u64(ring, sent, &ring)) return 0;
+        choice->time_ns = tli_larger_u64(choice->time_ns, exchange);
+        calls += report->ranks[rank].sent_bytes / share;
+        bytes = a->desc->rank_bytes + a->held[rank] + report->ranks[rank].peak_bytes;
+        choice->bytes = tli_larger_u64(choice->bytes, bytes);
+    }
+    return tli_mul_u64(ring, p, &ring) && tli_mul_u64(calls, m, &calls) &&
+           tli_add_u64(ring, calls, &choice->sent_bytes);
+}
+
+// Simulate the stages of a partition with and without a link. The choice is replaced if it has no time yet, or
+// a longer one.
+static tl_result tli_auto_simulate(tli_automatic *a, const tl_partition *parts, tl_parallel_choice *choice) {
+    tl_parallel_choice found = *choice;
+    tl_pipeline_report report;
+    tl_pipeline_desc desc;
+    tl_result result;
+    int is_first;
+    tli_auto_fill_stages(a, choice, parts);
+    tli_zero(&desc, sizeof desc);
+    desc.kind = choice->pipeline;
+    desc.rank_count = choice->stage_count;
+    desc.chunk_count = choice->chunk_count;
+    desc.micro_batch_count = tli_auto_share(a, choice->replica_count);
+    desc.forward_ns = a->forward;
+    desc.backward_ns = a->backward;
+    desc.output_bytes = a->output;
+    desc.activation_bytes = a->activation;
+    desc.link = a->desc->link;
+    result = tl_simulate_pipeline(&a->env, &desc, &report);
+    if (result) return result;
+    if (!tli_auto_exchange(a, &report, &found)) result = TL_ERROR_OVERFLOW;
+    a->plan->work += 2 * (uint64_t)report.event_count * (uint64_t)desc.rank_count;
+    tl_free_pipeline_report(&a->env, &report);
+    is_first = choice->reason == TL_PARALLEL_MEMORY;
+    if (result || (!is_first && found.time_ns >= choice->time_ns)) return result;
+    if (!tli_auto_fits(a, &found)) {
+        if (is_first) choice->bytes = found.bytes;
+        return TL_OK;
+    }
+    desc.link = NULL;
+    result = tl_simulate_pipeline(&a->env, &desc, &report);
+    if (result) return result;
+    tli_auto_divide(a, &found, (uint64_t)found.replica_count * (uint64_t)found.stage_count, report.total_ns);
+    tl_free_pipeline_report(&a->env, &report);
+    *choice = found;
+    choice->reason = TL_PARALLEL_CHOSEN;
+    return TL_OK;
+}
+
+// Several stages: with both objectives, what the simulation finds better. Of interleaved chunks the bytes are
+// known only when they are simulated.
+static tl_result tli_auto_price_stages(tli_automatic *a, tl_parallel_choice *choice) {
+    int interleaved = choice->pipeline == TL_PIPELINE_INTERLEAVED, round;
+    tl_partition_desc desc;
+    tl_partition parts;
+    tl_result result = TL_OK;
+    tli_zero(&desc, sizeof desc);
+    desc.units = a->units;
+    desc.unit_count = a->desc->unit_count;
+    desc.rank_count = desc.stage_count = choice->stage_count * choice->chunk_count;
+    desc.budget_bytes = interleaved ? 0 : a->desc->budget_bytes;
+    desc.micro_batch_count = tli_auto_share(a, choice->replica_count);
+    desc.pipeline = interleaved ? TL_PIPELINE_1F1B : choice->pipeline;
+    desc.rank_bytes = a->desc->rank_bytes;
+    desc.link = a->desc->link;
+    desc.work_limit = a->work_limit > a->plan->work ? a->work_limit - a->plan->work : 1;
+    for (round = 0; round < TL_PARTITION_COUNT && !result; round++) {
+        desc.objective = (tl_partition_objective)round;
+        result = tl_plan_partition(&a->env, &desc, &parts);
+        if (result == TL_ERROR_INFEASIBLE) choice->bytes = tl_find_least_budget(&a->env.error);
+        if (result) break;
+        a->plan->work += parts.work;
+        result = tli_auto_simulate(a, &parts, choice);
+        tl_free_partition(&a->env, &parts);
+    }
+    return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
+}
+
+// Price a choice with the first zero_stage that fits. One that does not fit has no time.
+static tl_result tli_auto_price(tli_automatic *a, tl_parallel_choice *choice) {
+    int32_t most = choice->replica_count > 1 ? 2 : 0, i;
+    tl_result result = TL_OK;
+    for (choice->zero_stage = 0; ; choice->zero_stage++) {
+        for (i = 0; i < a->desc->unit_count; i++)
+            a->units[i].parameter_bytes = tli_auto_bytes(a, choice, a->desc->units[i].parameter_bytes);
+        if (choice->stage_count > 1) result = tli_auto_price_stages(a, choice);
+        else if (!tli_auto_price_whole(a, choice)) result = TL_ERROR_OVERFLOW;
+        if (result || tli_auto_fits(a, choice) || choice->zero_stage == most) return result;
+    }
+}
+
+// -- automatic: all ways --
+
+static tl_result tli_auto_add(tli_automatic *a, const tl_parallel_choice *choice) {
+    tl_parallel_plan *plan = a->plan;
+    int32_t count = plan->choice_count;
+    if (!tli_grow(&a->env, (void **)&plan->choices, &a->capacity, count, count + (int64_t)1,
+                  sizeof *plan->choices)) return TL_ERROR_NO_MEMORY;
+    plan->choices[plan->choice_count++] = *choice;
+    if (choice->bytes < a->least_bytes) a->least_bytes = choice->bytes;
+    return TL_OK;
+}
+
+// Look at one number of replicas and stages with one schedule.
+static tl_result tli_auto_look(tli_automatic *a, int32_t replicas, int32_t stages, tl_pipeline pipeline,
+                               int32_t chunks) {
+    tl_parallel_choice choice;
+    tl_result result;
+    tli_zero(&choice, sizeof choice);
+    if (replicas > 1) choice.kind = TL_PARALLELISM_DATA;
+    if (stages > 1) choice.kind = TL_PARALLELISM_PIPELINE;
+    choice.reason = TL_PARALLEL_MEMORY;         // until it has a time
+    choice.replica_count = replicas;
+    choice.stage_count = stages;
+    choice.pipeline = pipeline;
+    choice.chunk_count = chunks;
+    if (a->desc->kinds && !(a->desc->kinds >> choice.kind & 1)) return TL_OK;
+    if (a->plan->work >= a->work_limit) { a->plan->is_complete = 0; return TL_OK; }
+    result = tli_auto_price(a, &choice);
+    if (result == TL_ERROR_UNSUPPORTED) { a->plan->is_complete = 0; return TL_OK; }
+    return result ? result : tli_auto_add(a, &choice);
+}
+
+static tl_result tli_auto_look_at_stages(tli_automatic *a, int32_t replicas, int32_t stages) {
+    int32_t share = tli_auto_share(a, replicas), most = a->desc->chunk_limit ? a->desc->chunk_limit : 4, chunks;
+    tl_result result = tli_auto_look(a, replicas, stages, TL_PIPELINE_1F1B, 1);
+    if (stages == 1 || result) return result;
+    result = tli_auto_look(a, replicas, stages, TL_PIPELINE_GPIPE, 1);
+    for (chunks = 2; chunks <= most && chunks <= a->desc->unit_count / stages && !result; chunks++)
+        if (share % stages == 0) result = tli_auto_look(a, replicas, stages, TL_PIPELINE_INTERLEAVED, chunks);
+    return result;
+}
+
+static tl_result tli_auto_look_at_graph(tli_automatic *a) {
+    const tl_parallel_desc *desc = a->desc;
+    tl_parallel_choice choice;
+    tl_placement placement;
+    uint64_t m = (uint64_t)desc->micro_batch_count, used = 0;
+    int32_t i;
+    tl_result result;
+    if (!desc->graph || (desc->kinds && !(desc->kinds >> TL_PARALLELISM_MODEL & 1))) return TL_OK;
+    tli_zero(&choice, sizeof choice);
+    choice.kind = TL_PARALLELISM_MODEL;
+    choice.replica_count = choice.chunk_count = 1;
+    result = tl_plan_placement(&a->env, desc->graph, &placement);
+    if (result == TL_ERROR_INFEASIBLE) {
+        choice.bytes = tl_find_least_budget(&a->env.error);
+        return tli_auto_add(a, &choice);
+    }
+    if (result) return result;
+    for (i = 0; i < desc->rank_count; i++) {
+        used += placement.busy_ns[i] > 0;
+        choice.bytes = tli_larger_u64(choice.bytes, placement.rank_bytes[i]);
+    }
+    choice.stage_count = (int32_t)used;
+    if (!tli_mul_u64(placement.total_ns, m, &choice.time_ns) ||
+        !tli_mul_u64(placement.sent_bytes, m, &choice.sent_bytes)) result = TL_ERROR_OVERFLOW;
+    tli_auto_divide(a, &choice, used ? used : 1, choice.time_ns);
+    tl_free_placement(&a->env, &placement);
+    return result ? result : tli_auto_add(a, &choice);
+}
+
+// Say of each choice why it is not the best one.
+static void tli_auto_judge(tli_automatic *a) {
+    tl_parallel_plan *plan = a->plan;
+    int32_t i;
+    plan->best = -1;
+    for (i = 0; i < plan->choice_count; i++) {
+        tl_parallel_choice *c = &plan->choices[i];
+        uint64_t most = tli_larger_u64(c->idle_ns, tli_larger_u64(c->bubble_ns, c->communication_ns));
+        c->reason = TL_PARALLEL_IDLE;
+        if (c->bubble_ns == most) c->reason = TL_PARALLEL_BUBBLE;
+        if (c->communication_ns == most) c->reason = TL_PARALLEL_COMMUNICATION;
+        if (!tli_auto_fits(a, c)) c->reason = TL_PARALLEL_MEMORY;
+        else if (plan->best < 0 || c->time_ns < plan->choices[plan->best].time_ns) plan->best = i;
+    }
+    for (i = 0; i < plan->choice_count && plan->best >= 0; i++) {
+        tl_parallel_choice *c = &plan->choices[i];
+        if (c->reason == TL_PARALLEL_MEMORY || c->time_ns > plan->choices[plan->best].time_ns) continue;
+        c->reason = i == plan->best ? TL_PARALLEL_CHOSEN : TL_PARALLEL_EQUAL;
+    }
+}
+
+// -- automatic: what it takes --
+
+static tl_result tli_parallel_check(tl_env *env, const tl_parallel_desc *desc) {
+    tli_function in = TLI_IN(PLAN_PARALLEL);
+    uint32_t known = 1u << TL_PARALLELISM_NONE | 1u << TL_PARALLELISM_DATA | 1u << TL_PARALLELISM_PIPELINE;
+    if (desc->graph) known |= 1u << TL_PARALLELISM_MODEL;
+    if (!desc->units || desc->unit_count < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(UNIT_COUNT_MUST_BE_POSITIVE));
+    if (desc->rank_count < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(RANK_COUNT_MUST_BE_POSITIVE));
+    if (desc->micro_batch_count < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(MICRO_BATCH_COUNT_MUST_BE_POSITIVE));
+    if (desc->link && !desc->link->bytes_per_second)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(LINK_RATE_MUST_BE_POSITIVE));
+    if (desc->kinds & ~known) return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(KINDS_UNKNOWN_OR_NONE));
+    if (desc->chunk_limit < 0)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(CHUNK_LIMIT_MUST_BE_NOT_NEGATIVE));
+    if (desc->graph && (desc->graph->rank_count != desc->rank_count || desc->graph->ranks ||
+                        desc->graph->budget_bytes != desc->budget_bytes || desc->graph->link != desc->link))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(GRAPH_OF_OTHER_RANKS));
+    return TL_OK;
+}
+
+// Whether what is added up later fits 62 bits. The graph does the same work.
+static tl_result tli_auto_sum(tli_automatic *a, tl_env *env) {
+    const tl_parallel_desc *desc = a->desc;
+    uint64_t most = UINT64_C(1) << 62, bytes = desc->rank_bytes, share, graph = 0;
+    int32_t i, fits = desc->optimizer_multiplier < most;
+    for (i = 0; i < desc->unit_count && fits; i++) {
+        const tl_unit *unit = &desc->units[i];
+        fits = tli_add_u64(a->cost, unit->forward_ns, &a->cost) &&
+               tli_add_u64(a->cost, unit->backward_ns, &a->cost) &&
+               tli_mul_u64(unit->parameter_bytes, desc->optimizer_multiplier + 2, &share) &&
+               tli_add_u64(bytes, share, &bytes) && tli_add_u64(bytes, unit->activation_bytes, &bytes) &&
+               bytes <= most;
+    }
+    if (!fits || !tli_mul_u64(a->cost, (uint64_t)desc->micro_batch_count, &share) || share > most)
+        return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(PLAN_PARALLEL), TLI_RULE(REPLICA_SUMS_MUST_FIT_62_BITS));
+    for (i = 0; desc->graph && desc->graph->nodes && i < desc->graph->node_count; i++)
+        graph += desc->graph->nodes[i].cost_ns;
+    if (desc->graph && graph != a->cost)
+        return tli_fail_values(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_PARALLEL), TLI_RULE(GRAPH_OF_OTHER_COST),
+                               graph, a->cost);
+    return TL_OK;
+}
+
+static tl_result tli_auto_run(tli_automatic *a) {
+    const tl_parallel_desc *desc = a->desc;
+    int32_t most = desc->rank_count, p, s;
+    tl_result result = TL_OK;
+    if (most > desc->micro_batch_count) most = desc->micro_batch_count;
+    a->plan->bound_ns = tli_auto_ideal(a, (uint64_t)desc->rank_count);
+    a->plan->is_complete = 1;
+    for (p = 1; p <= most && !result; p++)
+        for (s = 1; s <= desc->rank_count / p && s <= desc->unit_count && !result; s++)
+            result = tli_auto_look_at_stages(a, p, s);
+    if (!result) result = tli_auto_look_at_graph(a);
+    tli_auto_judge(a);
+    return result;
+}
+
+static tl_result tli_auto_plan(tli_automatic *a, tl_env *env) {
+    size_t count = (size_t)a->desc->unit_count;
+    tl_result result;
+    tli_sentence s;
+    a->units = (tl_unit *)tli_alloc_array(env, count, sizeof *a->units);
+    a->forward = (uint64_t *)tli_alloc_array(env, 6 * (uint64_t)count, sizeof(uint64_t));
+    if (!a->units || !a->forward)
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PARALLEL), TLI_RULE(NO_MEMORY_FOR_CHOICES));
+    a->backward = a->forward + count;
+    a->output = a->backward + count;
+    a->activation = a->output + count;
+    a->weights = a->activation + count;
+    a->held = a->weights + count;
+    result = tli_auto_sum(a, env);
+    if (result) return result;
+    tli_copy(a->units, a->desc->units, count * sizeof *a->units);
+    result = tli_auto_run(a);
+    if (result == TL_ERROR_NO_MEMORY)
+        return tli_fail(env, result, TLI_IN(PLAN_PARALLEL), TLI_RULE(NO_MEMORY_FOR_CHOICES));
+    if (result == TL_ERROR_OVERFLOW)
+        return tli_fail(env, result, TLI_IN(PLAN_PARALLEL), TLI_RULE(REPLICA_SUMS_MUST_FIT_62_BITS));
+    if (result && env) env->error = a->env.error;       // of the graph
+    if (result || a->plan->best >= 0) return result;
+    s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_PARALLEL), TLI_RULE(NO_CHOICE_FITS),
+                        a->desc->budget_bytes, a->least_bytes);
+    tli_put_limit(env, &s, TL_LIMIT_BUDGET);
+    return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
+}
+
+#define TLI_PARALLEL_WORK 500000000     // calls and stages, where the desc has no limit
+
+TLI_IMPL tl_result tl_plan_parallel(tl_env *env, const tl_parallel_desc *desc, tl_parallel_plan *plan) {
+    tli_automatic a;
+    tl_result result;
+    TL_ASSERT(desc && plan);
+    tli_zero(plan, sizeof *plan);
+    result = tli_parallel_check(env, desc);
+    if (result) return result;
+    tli_zero(&a, sizeof a);
+    if (env) a.env = *env;
+    a.env.log = NULL;
+    a.desc = desc;
+    a.plan = plan;
+    a.least_bytes = UINT64_MAX;
+    a.work_limit = desc->work_limit ? desc->work_limit : TLI_PARALLEL_WORK;
+    result = tli_auto_plan(&a, env);
+    if (result) tl_free_parallel_plan(env, plan);
+    tli_release(env, a.units);
+    tli_release(env, a.forward);
+    return result;
+}
+
+TLI_IMPL void tl_free_parallel_plan(tl_env *env, tl_parallel_plan *plan) {
+    TL_ASSERT(plan);
+    tli_release(env, plan->choices);
+    tli_zero(plan, sizeof *plan);
+}
+
+static const char *const tli_parallel_reason_names[] = { TL_PARALLEL_REASONS(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_parallel_reason(tl_parallel_reason reason) {
+    return tli_name(tli_parallel_reason_names, TL_PARALLEL_REASON_COUNT, (int64_t)reason);
+}
+
+#ifndef TL_NO_TEXT
+static void tli_put_way_name(tli_writer *w, const char *word, size_t width) {
+    size_t length = tli_text_length(word);
+    tli_put(w, word);
+    for (; length < width; length++) tli_put(w, " ");
+}
+
+static void tli_put_way(tli_writer *w, const tl_parallel_choice *c) {
+    tli_put_way_name(w, tl_name_parallelism(c->kind), 9);
+    tli_put_way_name(w, c->kind == TL_PARALLELISM_PIPELINE ? tl_name_pipeline(c->pipeline) : "-", 12);
+    tli_put_column(w, (uint64_t)c->replica_count, 4);
+    tli_put_column(w, (uint64_t)c->stage_count, 5);
+    tli_put_column(w, (uint64_t)c->chunk_count, 3);
+    tli_put_column(w, (uint64_t)c->zero_stage, 3);
+    tli_put_column(w, c->time_ns, 15);
+    tli_put_column(w, c->communication_ns, 15);
+    tli_put_column(w, c->bubble_ns, 15);
+    tli_put_column(w, c->idle_ns, 15);
+    tli_put_column(w, c->sent_bytes, 15);
+    tli_put_column(w, c->bytes, 15);
+    tli_put(w, "  ");
+    tli_put(w, tl_name_parallel_reason(c->reason));
+    tli_put(w, "\n");
+}
+
+TLI_IMPL size_t tl_print_parallel_plan(const tl_parallel_plan *plan, char *buf, size_t size) {
+    tli_writer w = tli_writer_of(buf, size);
+    int32_t i;
+    TL_ASSERT(plan);
+    tli_put(&w, "kind     schedule       p    S  v  z        time_ns  communication         bubble");
+    tli_put(&w, "           idle     sent_bytes     rank_bytes  reason\n");
+    if (plan->choice_count) tli_put_way(&w, &plan->choices[plan->best]);
+    for (i = 0; i < plan->choice_count; i++) if (i != plan->best) tli_put_way(&w, &plan->choices[i]);
+    return tli_finish(&w);
 }
 #endif
 #endif  // TL_NO_PLANNERS
@@ -46359,9 +47762,9 @@ TLI_IMPL tl_result tl_explain_compiled(tl_env *env, const tl_compile_desc *desc,
 //     caller's graph    x  a  b | c  d          a is read by b and d: it is received, and read by d
 //     stage 1           receive b, receive a, c, d
 //
-// Inputs that a stage reads come first, then what it receives, its nodes, and what it sends. Sends come last, so
-// that their backwards come first: the gradient that a later stage has summed up is there before the nodes of
-// this stage add to it, in the order of one process.
+// Inputs that a stage reads come first, then what it receives, its nodes, and what it sends. Sends come last,
+// so that their backwards come first: the gradient that a later stage has summed up is there before the nodes
+// of this stage add to it, in the order of one process.
 
 static tl_result tli_fail_ranks(tl_env *env) {
     return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(COMPILE_RANKS), TLI_RULE(NO_MEMORY_FOR_RANKS));
@@ -46390,7 +47793,8 @@ static void tli_find_last_readers(const tl_graph *graph, int32_t *last_readers) 
             last_readers[graph->inputs[graph->nodes[id].first_input + k].tensor] = id;
 }
 
-// Whether a tensor is made before a node of the listing, and read from there on. Inputs are where they are read.
+// Whether a tensor is made before a node of the listing, and read from there on. Inputs are where they are
+// read.
 static int tli_crosses(const tl_graph *graph, const int32_t *last_readers, int32_t tensor, int32_t node) {
     int32_t maker = graph->outputs[tensor].node;
     return !graph->nodes[maker].is_input && maker < node && last_readers[tensor] >= node;
@@ -46582,7 +47986,8 @@ enum { TLI_MESSAGE_NOT, TLI_MESSAGE_RECEIVE, TLI_MESSAGE_SEND };
 // What a node of a stage is.
 static uint8_t tli_find_message(const tl_compiled_plan *compiled, int32_t id) {
     const tl_graph *graph = compiled->graph;
-    if (graph->nodes[id].is_input || compiled->first_members[id] < compiled->first_members[id + 1]) return TLI_MESSAGE_NOT;
+    if (graph->nodes[id].is_input || compiled->first_members[id] < compiled->first_members[id + 1])
+        return TLI_MESSAGE_NOT;
     return graph->nodes[id].input_count ? TLI_MESSAGE_SEND : TLI_MESSAGE_RECEIVE;
 }
 
@@ -46633,7 +48038,8 @@ static void tli_begin_event(tli_weave *w, int32_t index) {
         node = event->is_backward ? count - 1 - at : at;
         if (!event->is_backward && w->messages[node] == TLI_MESSAGE_RECEIVE)
             tli_weave_step(w, TL_STEP_FORWARD, node, event->micro_batch, 1);
-        if (!event->is_backward || w->messages[node] != TLI_MESSAGE_SEND || !w->graph->nodes[node].has_grad) continue;
+        if (!event->is_backward || w->messages[node] != TLI_MESSAGE_SEND) continue;
+        if (!w->graph->nodes[node].has_grad) continue;
         tli_end_send(w, node, event->micro_batch);
         tli_weave_step(w, TL_STEP_BACKWARD, node, event->micro_batch, 1);
     }
@@ -46653,7 +48059,9 @@ static void tli_free_sent(tli_weave *w, const tl_step *step, int32_t slot) {
         end = from + 1;
     }
     for (id = 0; id < graph->node_count; id++) {
-        int32_t tensor = w->messages[id] == TLI_MESSAGE_SEND ? graph->inputs[graph->nodes[id].first_input].tensor : -1;
+        int32_t tensor;
+        if (w->messages[id] != TLI_MESSAGE_SEND) continue;
+        tensor = graph->inputs[graph->nodes[id].first_input].tensor;
         if (tensor >= from && tensor < end) tli_end_send(w, id, slot);
     }
 }
@@ -46694,9 +48102,9 @@ static void tli_weave_event(tli_weave *w, int32_t index) {
 }
 
 // Weave the plan of a rank. messages: [nodes] TLI_MESSAGE_.
-static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_body *body, const uint8_t *messages,
-                                const tl_pipeline_event *events, int32_t event_count, int32_t micro_batches,
-                                int32_t inference, tl_plan *plan) {
+static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_body *body,
+                                const uint8_t *messages, const tl_pipeline_event *events, int32_t event_count,
+                                int32_t micro_batches, int32_t inference, tl_plan *plan) {
     uint64_t places = (uint64_t)micro_batches * (uint64_t)graph->node_count;
     int32_t i, slot;
     tli_weave w;
@@ -46830,9 +48238,9 @@ static tl_result tli_join_bodies(tl_env *env, const tl_graph *graph, const uint8
 
 // -- ranks: the time of a training step --
 //
-// All ranks are replayed together. A message can travel when both sides have begun it; messages of one direction
-// between two ranks travel one after the other, in the order of the sender. A rank goes on until a W whose
-// message has not arrived; when none goes on, all have ended, or they wait for each other for good.
+// All ranks are replayed together. A message can travel when both sides have begun it; messages of one
+// direction between two ranks travel one after the other, in the order of the sender. A rank goes on until a W
+// whose message has not arrived; when none goes on, all have ended, or they wait for each other for good.
 
 typedef struct tli_travel {
     uint64_t sent_at, asked_at;     // when the sender, and the receiver, have begun it
@@ -46874,7 +48282,8 @@ static tl_result tli_move_road(tli_ranks_time *t, tli_road *channel) {
         if (!travel->is_asked) return TL_OK;
         if (link && (!tli_find_time(travel->bytes, link->bytes_per_second, &ns) ||
                      !tli_add_u64(ns, link->latency_ns, &ns))) return TL_ERROR_OVERFLOW;
-        travel->arrives_at = tli_larger_u64(tli_larger_u64(travel->sent_at, travel->asked_at), channel->free_at);
+        travel->arrives_at = tli_larger_u64(travel->sent_at, travel->asked_at);
+        travel->arrives_at = tli_larger_u64(travel->arrives_at, channel->free_at);
         if (!tli_add_u64(travel->arrives_at, ns, &travel->arrives_at)) return TL_ERROR_OVERFLOW;
         channel->free_at = travel->arrives_at;
         travel->has_arrived = 1;
@@ -46899,8 +48308,8 @@ static tl_result tli_begin_travel(tli_ranks_time *t, int32_t rank, const tl_step
     const tl_node *node = &graph->nodes[step->node];
     tli_road *channel;
     int sends;
-    tli_travel *travel = tli_find_travel(t, rank, step->node, step->slot, step->kind == TL_STEP_BACKWARD, &channel,
-                                         &sends);
+    tli_travel *travel = tli_find_travel(t, rank, step->node, step->slot, step->kind == TL_STEP_BACKWARD,
+                                         &channel, &sends);
     travel->bytes = node->input_count ? graph->outputs[graph->inputs[node->first_input].tensor].bytes
                                       : graph->outputs[node->first_output].bytes;
     if (sends) {
@@ -46931,7 +48340,8 @@ static tl_result tli_move_rank(tli_ranks_time *t, int32_t rank, int *moved) {
         } else if (step->kind == TL_STEP_WAIT && *begun) {
             tli_road *channel;
             int sends;
-            const tli_travel *travel = tli_find_travel(t, rank, step->node, step->slot, *begun == 2, &channel, &sends);
+            const tli_travel *travel = tli_find_travel(t, rank, step->node, step->slot, *begun == 2,
+                                                       &channel, &sends);
             if (!travel->has_arrived) return TL_OK;
             clock->now = tli_larger_u64(clock->now, travel->arrives_at);
             *begun = 0;
@@ -46959,9 +48369,10 @@ static tl_result tli_open_clock(tl_env *env, tli_ranks_time *t, int32_t rank, co
     }
     for (k = 0; k < 2 && rank + 1 < t->rank_count; k++) {
         tli_road *channel = &t->channels[2 * rank + k];
+        uint64_t most = slots * (uint64_t)counts[1] + 1;
         channel->count = counts[1];
-        channel->travels = (tli_travel *)tli_alloc_array(env, slots * (uint64_t)counts[1] + 1, sizeof *channel->travels);
-        channel->order = (int32_t *)tli_alloc_array(env, slots * (uint64_t)counts[1] + 1, sizeof *channel->order);
+        channel->travels = (tli_travel *)tli_alloc_array(env, most, sizeof *channel->travels);
+        channel->order = (int32_t *)tli_alloc_array(env, most, sizeof *channel->order);
         if (!channel->travels || !channel->order) return tli_fail_ranks(env);
     }
     return TL_OK;
@@ -47020,7 +48431,8 @@ static tl_result tli_simulate_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
     for (rank = 0; rank < t.rank_count && !result; rank++)
         ended += t.clocks[rank].position == ranks->ranks[rank].compiled.plan.step_count;
     if (!result && ended < t.rank_count)
-        result = tli_fail(env, TL_ERROR_INVALID_PLAN, TLI_IN(COMPILE_RANKS), TLI_RULE(RANKS_WAIT_FOR_EACH_OTHER));
+        result = tli_fail(env, TL_ERROR_INVALID_PLAN, TLI_IN(COMPILE_RANKS),
+                          TLI_RULE(RANKS_WAIT_FOR_EACH_OTHER));
     if (!result) tli_take_rank_times(&t, ranks);
     tli_close_clocks(env, &t);
     return result;
@@ -47125,7 +48537,8 @@ static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
 }
 
 // Try a plan of one micro-batch as it is, and with a forward part that drops everything.
-static tl_result tli_try_rank_plan(tli_rank_search *s, const tl_plan *plan, const tl_plan *dropped, int32_t dropped_turn) {
+static tl_result tli_try_rank_plan(tli_rank_search *s, const tl_plan *plan, const tl_plan *dropped,
+                                   int32_t dropped_turn) {
     tli_body body;
     tl_result result;
     tli_zero(s->ran, (size_t)s->graph->node_count);
@@ -47184,8 +48597,8 @@ static tl_result tli_try_budgets(tli_rank_search *s, uint64_t most) {
     if (!result) result = tli_try_budget(s, 1, NULL, 0, &least);
     if (!result && !s->desc->inference) result = tli_try_rank_plan(s, &dropped, NULL, 0);
     for (k = 0; k < TLI_RANK_TRIES && !result && most > least; k++) {
-        uint64_t step = (most - least) / TLI_RANK_TRIES;
-        result = tli_try_budget(s, least + step * (uint64_t)k, dropped.step_count ? &dropped : NULL, turn, &peak);
+        uint64_t live = least + (most - least) / TLI_RANK_TRIES * (uint64_t)k;
+        result = tli_try_budget(s, live, dropped.step_count ? &dropped : NULL, turn, &peak);
     }
     tl_free_plan(s->env, &dropped);
     return result;
@@ -47226,7 +48639,7 @@ static tl_result tli_search_rank(tli_rank_search *s) {
         result = tli_try_rank_plan(s, &plan, NULL, 0);
     }
     tl_free_plan(s->env, &plan);
-    if (!result && !s->best.step_count) result = tli_try_budgets(s, most);
+    if (!result && !s->best.step_count && !s->desc->keep_all) result = tli_try_budgets(s, most);
     return result;
 }
 
@@ -47251,8 +48664,8 @@ static uint64_t tli_hash_rank_plan(uint64_t hash, const tl_graph *graph, const t
 }
 
 // The events of a rank; forward only: the micro-batches, one after the other.
-static tl_result tli_list_events(tl_env *env, const tl_ranks_desc *desc, int32_t rank, tl_pipeline_event **events,
-                                 int32_t *count) {
+static tl_result tli_list_events(tl_env *env, const tl_ranks_desc *desc, int32_t rank,
+                                 tl_pipeline_event **events, int32_t *count) {
     tl_pipeline_desc pipeline;
     int32_t i, kept = 0;
     tl_result result;
@@ -47286,15 +48699,24 @@ static uint64_t tli_count_sent(const tli_rank_search *s) {
     int32_t id;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
-        if (s->messages[id] == TLI_MESSAGE_SEND) sum += graph->outputs[graph->inputs[node->first_input].tensor].bytes;
+        if (s->messages[id] == TLI_MESSAGE_SEND)
+            sum += graph->outputs[graph->inputs[node->first_input].tensor].bytes;
         if (s->messages[id] == TLI_MESSAGE_RECEIVE && node->has_grad && !s->desc->inference)
             sum += graph->outputs[node->first_output].bytes;
     }
     return sum * (uint64_t)s->desc->micro_batch_count;
 }
 
-static tl_result tli_find_rank_base(tl_env *env, const tl_ranks_desc *desc, const tl_graph *graph, uint64_t *base) {
-    return tl_find_base_bytes(env, graph, desc->gradient_ratio, desc->optimizer_ratio, base);
+static tl_result tli_find_rank_base(tl_env *env, const tl_ranks_desc *desc, const tl_graph *graph,
+                                    uint64_t *base) {
+    tl_result result = TL_OK;
+    *base = 0;
+    if (!desc->weights_apart)
+        result = tl_find_base_bytes(env, graph, desc->gradient_ratio, desc->optimizer_ratio, base);
+    if (!result && !tli_add_u64(*base, desc->base_bytes, base))
+        result = tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(COMPILE_RANKS),
+                          TLI_RULE(BASE_OF_RANK_DOES_NOT_FIT_64));
+    return result;
 }
 
 // Fill in what a search has found.
@@ -47320,6 +48742,7 @@ static void tli_fill_rank(tli_rank_search *s, tl_rank_plan *rank) {
 // Plan one rank, whose stage is cut.
 static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t index, tl_rank_plan *rank) {
     const tl_graph *graph = rank->compiled.graph;
+    uint64_t nodes = (uint64_t)graph->node_count;
     tl_pipeline_event *events = NULL;
     tli_rank_search s;
     int32_t id;
@@ -47331,7 +48754,7 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
     s.least = s.room = UINT64_MAX;
     s.device.alignment_bytes = desc->alignment_bytes;
     s.work_limit = (desc->work_limit ? desc->work_limit : 700000000) / (uint64_t)desc->rank_count / 24 + 1;
-    s.messages = (uint8_t *)tli_alloc_array(env, 2 * (uint64_t)graph->node_count + (uint64_t)graph->tensor_count, 1);
+    s.messages = (uint8_t *)tli_alloc_array(env, 2 * nodes + (uint64_t)graph->tensor_count, 1);
     result = s.messages ? tli_find_rank_base(env, desc, graph, &rank->base_bytes) : tli_fail_ranks(env);
     if (!result) result = tli_list_events(env, desc, index, &events, &s.event_count);
     if (!result) {
@@ -47358,9 +48781,9 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
 // Cut into stages of even cost, by the exact partition of the nodes.
 static tl_result tli_find_ends(tl_env *env, const tl_ranks_desc *desc, int32_t *ends) {
     const tl_graph *graph = desc->graph;
-    uint64_t tensors = (uint64_t)graph->tensor_count;
+    uint64_t tensors = (uint64_t)graph->tensor_count, places = tensors + (uint64_t)graph->node_count;
     tl_unit *units = (tl_unit *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *units);
-    int32_t *last_readers = (int32_t *)tli_alloc_array(env, tensors + (uint64_t)graph->node_count, sizeof *last_readers);
+    int32_t *last_readers = (int32_t *)tli_alloc_array(env, places, sizeof *last_readers);
     tl_partition_desc ask;
     tl_partition partition;
     int32_t id, k, count = 0, *unit_ends = last_readers ? last_readers + tensors : NULL;
@@ -47416,7 +48839,8 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
         why = TLI_RULE(MICRO_BATCH_COUNT_OF_RANKS);
     else if (desc->pipeline != TL_PIPELINE_1F1B && desc->pipeline != TL_PIPELINE_GPIPE)
         why = TLI_RULE(PIPELINE_OF_RANKS);
-    else if (desc->inference & ~1) why = TLI_RULE(INFERENCE_MUST_BE_0_OR_1_OF_RANKS);
+    else if ((desc->inference | desc->weights_apart | desc->keep_all) & ~1)
+        why = TLI_RULE(FLAGS_OF_RANKS_MUST_BE_0_OR_1);
     else if (desc->rank_count > desc->graph->node_count) why = TLI_RULE(RANKS_MORE_THAN_NODES);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), why);
     result = tl_check_graph(env, desc->graph);
@@ -47434,7 +48858,8 @@ static tl_result tli_plan_ranks(tl_env *env, const tl_ranks_desc *desc, const in
         tl_rank_plan *plan = &own->ranks[rank];
         plan->first_node = rank ? ends[rank - 1] : 0;
         plan->end_node = ends[rank];
-        result = tli_cut_stage(env, desc, plan->first_node, plan->end_node, &own->stages[rank], &plan->compiled);
+        result = tli_cut_stage(env, desc, plan->first_node, plan->end_node, &own->stages[rank],
+                               &plan->compiled);
         if (result) return result;
         plan->compiled.graph = &own->stages[rank].graph;
         plan->compiled.source = desc->graph;
@@ -51203,6 +52628,7 @@ struct tl_run {
 #ifndef TL_NO_PRECISION
     const tl_compiled_plan *compiled;  // whose graph the run has; NULL = none
     tl_compiled_plan own_compiled;   // of the strategy
+    tl_compiled_ranks own_ranks;     // of a strategy with stages
 #endif
 #endif
     tl_kernel      *kernels;
@@ -51252,6 +52678,7 @@ struct tl_run {
     int32_t         defers;          // 1 = what is freed is given back later
     int32_t         waits_for;       // after TL_NOT_READY: index of the step that must be finished; -1 = none
     struct tli_messages *messages;   // with other ranks; NULL = none
+    struct tli_reduction *reduction; // under way; NULL = none
     struct tli_begun *begun;         // [begun_count] calls that were set aside (tli_set_aside)
     int32_t         begun_count;
     tli_touched    *touched;
@@ -51933,8 +53360,8 @@ static tl_result tli_open_flights(tl_run *run, int32_t step_count, uint64_t oper
 //     steps          F 7 begin   F 2   B 5   W 7   F 8
 //     call of F 7    |-----------------------|
 //
-// When the kernel has been called once, the call is set aside with its operands, mapped as they are. The W of its
-// node calls the kernel again until it is ready, and closes the step as others are closed at once.
+// When the kernel has been called once, the call is set aside with its operands, mapped as they are. The W of
+// its node calls the kernel again until it is ready, and closes the step as others are closed at once.
 
 // A call that was set aside. calls are swapped with the run's, so that each keeps its arrays.
 typedef struct tli_begun {
@@ -51997,21 +53424,41 @@ static int tli_has_begun(const tl_run *run) {
     return 0;
 }
 
-// Most calls under way of a plan that was simulated.
-static int32_t tli_count_begun(const tl_plan *plan) {
-    int32_t most = 0, count = 0, i, k;
-    for (i = 0; i < plan->step_count; i++) {
-        const tl_step step = tl_find_step(plan, i);
-        if (step.begins && ++count > most) most = count;
-        if (step.kind != TL_STEP_WAIT || step.output != TL_ALL_OUTPUTS || !count) continue;
-        for (k = i - 1; k >= 0; k--) {    // the step before it on the same node
-            const tl_step before = tl_find_step(plan, k);
-            if (before.node != step.node || before.slot != step.slot) continue;
-            count -= before.begins;
-            break;
-        }
+// Most calls under way together of a plan that was simulated.
+static int32_t tli_count_begun(const tl_run *run) {
+    uint8_t *is_begun = run->all_ran;   // zeroes, before the first pass, and again when all calls have ended
+    int32_t most = 0, count = 0, i;
+    for (i = 0; i < run->plan.step_count; i++) {
+        const tl_step step = tl_find_step(&run->plan, i);
+        size_t at = (size_t)step.slot * (size_t)run->graph->node_count + (size_t)step.node;
+        if (step.begins) count++;
+        else if (step.kind == TL_STEP_WAIT && is_begun[at]) count--;
+        else continue;
+        is_begun[at] = (uint8_t)step.begins;
+        if (count > most) most = count;
     }
     return most;
+}
+
+// Refuse calls that are not one call of one kernel, and what goes by one call at a time. Fused nodes have
+// scratch, so they begin none.
+static tl_result tli_check_begun(tl_run *run) {
+    int32_t i;
+    for (i = 0; i < run->plan.step_count; i++) {
+        const tl_step step = tl_find_step(&run->plan, i);
+        tli_cut cut = tli_find_cut(run, step.node);
+        tli_rule rule = TLI_NO_RULE;
+        if (!step.begins) continue;
+        if (run->kernel_of[step.node] < 0 || cut.count < cut.total) rule = TLI_RULE(BEGINS_ONE_KERNEL_CALL);
+        if (run->desc.random) rule = TLI_RULE(BEGINS_RANDOM_HOOK);
+#ifndef TL_NO_ONLINE
+        if (run->real_bytes) rule = TLI_RULE(BEGINS_DYNAMIC_NODES);
+#endif
+        if (rule)
+            return tli_fail_values(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), rule, (uint64_t)i,
+                                   (uint64_t)step.node);
+    }
+    return TL_OK;
 }
 
 static void tli_free_begun(tl_run *run) {
@@ -52024,14 +53471,14 @@ static void tli_free_begun(tl_run *run) {
 
 // Room for the calls that are begun. operands, outputs: most of a node.
 static tl_result tli_open_begun(tl_run *run, uint64_t operands, uint64_t outputs) {
-    int32_t count = tli_count_begun(&run->plan), i;
+    int32_t count = tli_count_begun(run), i;
     int is_there = 1;
     if (!count) return TL_OK;
     run->begun = (tli_begun *)tli_alloc_array(run->env, (uint64_t)count, sizeof *run->begun);
     run->begun_count = run->begun ? count : 0;
     for (i = 0; i < run->begun_count && is_there; i++)
         is_there = tli_alloc_call(run->env, operands, outputs, &run->begun[i].call);
-    if (run->begun && is_there) return TL_OK;
+    if (run->begun && is_there) return tli_check_begun(run);
     return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -52058,6 +53505,21 @@ typedef struct tli_messages {
 } tli_messages;
 
 enum { TLI_NO_REQUEST = -1 };
+
+// A sum over ranks under way (12_reduce.c).
+enum { TLI_PIECE_COUNT = 4096 };  // elements
+enum { TLI_REDUCE_SCATTER = 1, TLI_REDUCE_GATHER = 2 };
+
+typedef struct tli_reduction {
+    int32_t  parts;                 // TLI_REDUCE_ bits that are left; 0 = none is under way
+    int32_t  asked;                 // the bits it began with
+    tl_state_kind kind;
+    int32_t  state, turn;
+    uint64_t piece;
+    int32_t  is_begun;              // 1 = the messages of this piece are under way
+    int32_t  requests[2];           // sent, received
+    float    values[TLI_PIECE_COUNT];
+} tli_reduction;
 
 static tl_result tli_poll_request(const tl_transport *transport, int32_t *request) {
     tl_result result;
@@ -52126,7 +53588,8 @@ static tl_result tli_begin_greeting(tli_messages *m) {
         result = transport->receive(transport->self, m->peers[i], 0, &m->hashes[i], sizeof m->hashes[i],
                                     &m->requests[i][1]);
         if (!result)
-            result = transport->send(transport->self, m->peers[i], 0, &m->hash, sizeof m->hash, &m->requests[i][0]);
+            result = transport->send(transport->self, m->peers[i], 0, &m->hash, sizeof m->hash,
+                                     &m->requests[i][0]);
     }
     m->is_greeting = 1;
     return result;
@@ -52160,8 +53623,8 @@ static tl_result tli_greet_ranks(tl_run *run) {
     m->is_greeting = 0;
     for (i = 0; i < TLI_NEIGHBOURS; i++)
         if (m->peers[i] >= 0 && m->hashes[i] != m->hash)
-            return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN), TLI_RULE(PEER_HAS_OTHER_PLANS),
-                                   (uint64_t)m->peers[i], m->hashes[i]);
+            return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN),
+                                   TLI_RULE(PEER_HAS_OTHER_PLANS), (uint64_t)m->peers[i], m->hashes[i]);
     m->is_greeted = 1;
     return TL_OK;
 }
@@ -52173,10 +53636,12 @@ static tl_result tli_number_messages(tl_run *run, tli_messages *m) {
     const tl_graph *graph = run->graph;
     int32_t id, received = 0, sent = 0;
     m->numbers = (int32_t *)tli_alloc_array(run->env, (uint64_t)graph->node_count, sizeof *m->numbers);
-    if (!m->numbers) return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    if (!m->numbers)
+        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
     for (id = 0; id < graph->node_count; id++) {
         int message = tli_find_message(run->compiled, id);
-        m->numbers[id] = message == TLI_MESSAGE_RECEIVE ? received++ : message == TLI_MESSAGE_SEND ? sent++ : -1;
+        m->numbers[id] = -1;
+        if (message) m->numbers[id] = message == TLI_MESSAGE_RECEIVE ? received++ : sent++;
     }
     return TL_OK;
 }
@@ -52194,11 +53659,13 @@ static tl_result tli_open_messages(tl_run *run) {
         why = TLI_RULE(TRANSPORT_FUNCTIONS_MISSING);
     else if (!tli_is_below(transport->rank, transport->rank_count)) why = TLI_RULE(TRANSPORT_RANK_OUT_OF_RANGE);
     else if (compiled && compiled->rank_count > 1 &&
-             (transport->rank_count % compiled->rank_count || transport->rank % compiled->rank_count != compiled->rank))
+             (transport->rank_count % compiled->rank_count ||
+              transport->rank % compiled->rank_count != compiled->rank))
         why = TLI_RULE(TRANSPORT_RANK_HAS_ANOTHER_STAGE);
     if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), why);
     if (!run->limits.host_visible)
-        return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), TLI_RULE(TRANSPORT_NEEDS_HOST_VISIBLE));
+        return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
+                        TLI_RULE(TRANSPORT_NEEDS_HOST_VISIBLE));
     m = (tli_messages *)tli_alloc_array(run->env, 1, sizeof *m);
     if (!m) return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
     run->messages = m;
@@ -52210,8 +53677,17 @@ static tl_result tli_open_messages(tl_run *run) {
     return compiled && compiled->rank_count > 1 ? tli_number_messages(run, m) : TL_OK;
 }
 
+static void tli_stop_reduction(tl_run *run) {
+    tli_reduction *r = run->reduction;
+    int32_t i;
+    for (i = 0; r && i < 2; i++) tli_cancel_request(run->messages->transport, &r->requests[i]);
+    tli_release(run->env, r);
+    run->reduction = NULL;
+}
+
 static void tli_close_messages(tl_run *run) {
     if (!run->messages) return;
+    tli_stop_reduction(run);
     tli_end_greeting(run->messages);
     tli_release(run->env, run->messages->numbers);
     tli_release(run->env, run->messages);
@@ -53693,14 +55169,56 @@ static tl_result tli_use_compiled(tl_run *run, const tl_compiled_plan *compiled)
 }
 
 // Take the compiled plan that was given, or compile what the strategy leaves open.
+// How many stages the strategy cuts the graph into; 1 = it is not cut.
+static int32_t tli_find_stage_count(const tl_run *run) {
+    const tl_parallelism *parallelism = run->desc.strategy ? &run->desc.strategy->parallelism : NULL;
+    if (!parallelism || !run->desc.transport || run->desc.compiled) return 1;
+    if (parallelism->kind == TL_PARALLELISM_MODEL) return (int32_t)parallelism->as.model.device_count;
+    if (parallelism->kind == TL_PARALLELISM_PIPELINE) return (int32_t)parallelism->as.pipeline.stage_count;
+    return 1;
+}
+
+// Plan the stages of a strategy and take that of this rank. A pipeline has all micro-batches of a training step
+// under way, model parallelism one after the other.
+static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
+    const tl_strategy *strategy = run->desc.strategy;
+    uint64_t steps = strategy->gradient.accumulation_steps;
+    tli_budget budget = tli_arena_budget(run);
+    tl_ranks_desc desc;
+    tl_result result;
+    int is_plain = strategy->mode == TL_MODE_LAZY && !strategy->enable_fusion && !run->desc.may_split &&
+                   (strategy->precision == TL_PRECISION_FULL || strategy->precision == TL_PRECISION_SINGLE) &&
+                   (strategy->memory == TL_MEMORY_POOLED || strategy->memory == TL_MEMORY_MINIMAL_PEAK);
+    if (!is_plain || run->desc.plan || run->desc.checkpoints || run->desc.formats || run->owns_layers)
+        return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), TLI_RULE(STRATEGY_OF_RANKS_IS_LAZY));
+    tli_zero(&desc, sizeof desc);
+    desc.graph = run->graph;
+    desc.rank_count = stages;
+    desc.micro_batch_count = 1;
+    if (strategy->parallelism.kind == TL_PARALLELISM_PIPELINE && steps)
+        desc.micro_batch_count = steps < TLI_MOST_SLOTS ? (int32_t)steps : TLI_MOST_SLOTS;
+    desc.inference = run->inference;
+    desc.weights_apart = 1;
+    desc.keep_all = !strategy->gradient.checkpointed && !run->inference;
+    if (budget.is_limited) desc.budget_bytes = budget.bytes && !budget.is_over ? budget.bytes : 1;
+    desc.alignment_bytes = run->limits.alignment_bytes;
+    desc.block_bytes = tli_run_cut(run);
+    result = tl_compile_ranks(run->env, &desc, &run->own_ranks);
+    if (result) return result;
+    if (desc.micro_batch_count > 1) run->desc.repeat_count = 1;
+    return tli_use_compiled(run, &run->own_ranks.ranks[run->desc.transport->rank % stages].compiled);
+}
+
 static tl_result tli_take_compiled(tl_run *run) {
     tl_run_desc *desc = &run->desc;
     const tl_compiled_plan *compiled = desc->compiled;
+    int32_t stages = tli_find_stage_count(run);
     tli_rule why = compiled ? tli_find_compiled_rule(run) : TLI_NO_RULE;
     tl_result result = TL_OK;
     if (desc->precision && (!desc->strategy || desc->strategy->precision != TL_PRECISION_MIXED))
         why = TLI_RULE(PRECISION_BUT_STRATEGY_IS_NOT_MIXED);
     if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), why);
+    if (stages > 1) return tli_compile_stages(run, stages);
     if (!compiled && !tli_is_open(run)) return TL_OK;
     if (!compiled) {
         result = tli_compile_strategy(run);
@@ -56033,7 +57551,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
 #endif
     if (tli_claim_entry(run))
         return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
-    if (micro_batch == 0) tli_start_training_step(run);
+    if (micro_batch == run->desc.first_micro_batch) tli_start_training_step(run);
     run->micro_batch = micro_batch;
     run->position = 0;
     run->computing = TLI_COMPUTING_NOT;
@@ -56043,7 +57561,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tli_zero(run->all_ran, (size_t)run->slot_count * (size_t)run->graph->node_count);
     tli_zero(&run->report, sizeof run->report);
     run->report.limiting_node = -1;
-    run->report.worker_count = 1;
+    run->report.worker_count = run->desc.transport ? run->desc.transport->rank_count : 1;
 #ifndef TL_NO_PLANNERS
     run->report.cached_bytes = run->cache.kept_bytes;
     if (run->cache.is_warm) run->report.cached_count = run->cache.skipped_count;
@@ -56466,7 +57984,7 @@ static tl_result tli_load_slots(tl_run *run, int32_t micro_batch) {
 
 // Begin the next pass of tl_run_plan.
 static tl_result tli_begin_plan_pass(tl_run *run) {
-    int32_t micro_batch = run->plan_pass * run->slot_count;
+    int32_t micro_batch = run->desc.first_micro_batch + run->plan_pass * run->slot_count;
     tl_result result = TL_OK;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     result = tli_greet_ranks(run);
@@ -56830,6 +58348,21 @@ static int tli_decides_online(const tl_run_desc *desc, const tl_strategy *strate
     return strategy->mode == TL_MODE_EAGER || (strategy->mode == TL_MODE_HYBRID && desc->evict);
 }
 
+// Several workers need a transport, and as many ranks as they share evenly.
+static tl_result tli_support_parallelism(tl_run *run, const tl_strategy *strategy) {
+    const tl_transport *transport = run->desc.transport;
+    uint64_t workers = tl_find_worker_count(strategy, 1), ranks;
+    int has_stages = strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
+                     strategy->parallelism.kind == TL_PARALLELISM_PIPELINE;
+    if (has_stages && !transport) return tli_unsupported(run, TLI_RULE(STRATEGY_PARALLELISM_THIS_VERSION_RUNS));
+    if (strategy->parallelism.kind == TL_PARALLELISM_AUTOMATIC || !transport || transport->rank_count < 1)
+        return TL_OK;
+    ranks = (uint64_t)transport->rank_count;
+    if (has_stages ? ranks % workers == 0 : workers == 1 || workers == ranks) return TL_OK;
+    return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                           TLI_RULE(STRATEGY_PARALLELISM_IS_NOT_THAT_OF_THE_TRANSPORT), workers, ranks);
+}
+
 static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) {
     const tl_run_desc *desc = &run->desc;
     int placed = desc->plan && desc->plan->offset_count > 0;
@@ -56849,10 +58382,7 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
     if (strategy->memory == TL_MEMORY_STANDARD && placed)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
                         TLI_RULE(STRATEGY_MEMORY_STANDARD_BUT_PLAN));
-    if (strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
-        strategy->parallelism.kind == TL_PARALLELISM_PIPELINE)
-        return tli_unsupported(run, TLI_RULE(STRATEGY_PARALLELISM_THIS_VERSION_RUNS));
-    return TL_OK;
+    return tli_support_parallelism(run, strategy);
 }
 
 // The strategy must not contradict the rest of the desc.
@@ -56932,6 +58462,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
     if (desc->kernel_count < 0 || (desc->kernel_count && !desc->kernels) || desc->repeat_count < 0)
         why = TLI_RULE(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT);
     if (desc->in_flight < 0) why = TLI_RULE(IN_FLIGHT_MUST_BE_NOT_NEGATIVE);
+    if (desc->first_micro_batch < 0) why = TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE);
     if (desc->inference != 0 && desc->inference != 1) why = TLI_RULE(INFERENCE_MUST_BE_0_OR_1);
     if (desc->checkpoints && desc->inference) why = TLI_RULE(CHECKPOINTS_FORWARD_ONLY_RUN_HAS_NONE);
     if ((desc->plan || desc->checkpoints) &&
@@ -57946,7 +59477,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (result) return result;
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;
-    if (run->repeat_count > INT32_MAX / run->slot_count)
+    if (run->repeat_count > (INT32_MAX - desc->first_micro_batch) / run->slot_count)
         return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN),
                         TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
     run->next_step = desc->first_step;
@@ -58064,6 +59595,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tl_free_fusion_plan(env, &run->own_fusion);
 #ifndef TL_NO_PRECISION
     tl_free_compiled_plan(env, &run->own_compiled);
+    tl_free_compiled_ranks(env, &run->own_ranks);
 #endif
 #endif
     tl_free_graph(env, &run->op_graph);
@@ -58340,8 +59872,8 @@ static uint64_t tli_hash_plan(const tl_run *run) {
     hash = tl_mix_u64(hash, plan->alignment_bytes);
     for (i = 0; i < plan->step_count; i++) {
         tl_step step = tl_find_step(plan, i);
-        hash = tl_mix_u64(hash, (uint64_t)step.kind << 48 | (uint64_t)step.codec << 40 |
-                                    (uint64_t)(step.begins != 0) << 32 | step.slot);
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)step.begins << 56 | (uint64_t)step.kind << 48 |
+                                 (uint64_t)step.codec << 40 | step.slot);
         hash = tl_mix_u64(hash, (uint64_t)(uint32_t)step.node << 32 | (uint32_t)step.output);
     }
     for (i = 0; i < plan->offset_count; i++) hash = tl_mix_u64(hash, tl_find_offset(plan, i, 0));
@@ -58690,7 +60222,7 @@ static void tli_open_saved_pass(tli_saving *s) {
     run->touched_count = 0;
     tli_zero(&run->report, sizeof run->report);
     run->report.limiting_node = -1;
-    run->report.worker_count = 1;
+    run->report.worker_count = run->desc.transport ? run->desc.transport->rank_count : 1;
     run->report.fused_count = run->members.fused_count;
     tli_zero(&run->last, sizeof run->last);
     tli_zero(&run->event, sizeof run->event);
@@ -58709,6 +60241,9 @@ static void tli_replay_saved(tli_saving *s, int32_t position) {
         result = tli_sim_step(&s->sim, &step);
     }
     if (!s->result) s->result = result;
+    for (i = 0; i < run->slot_count * run->graph->node_count && !s->result; i++)
+        if (s->sim.all_nodes[i].under_way)
+            tli_refuse_saving(s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_STEP_OR_COPY_IS_UNDER_WAY));
     for (i = 0; i < run->slot_count * run->graph->tensor_count && !s->result; i++) {
         uint8_t state = s->sim.all_tensors[i].state;
         if (state == TLI_LEAVING || state == TLI_COMING)
@@ -58848,6 +60383,200 @@ TLI_IMPL tl_result tl_load_run(tl_run *run, const void *data, size_t length) {
     tli_walk_run(&s);
     return s.result ? tli_abort_pass(run, s.result) : TL_OK;
 }
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- sums over ranks --
+//
+// A ring of p replicas; each range is cut in p shards. In turn t of the scatter replica g sends shard g - t on
+// and adds what it has to the shard g - t - 1 that arrives, modulo p; in turn t of the gather it sends shard g
+// + 1 - t:
+//
+//     p = 3          scatter: 0     1                 gather: 0     1
+//     replica 0      s0 ->        s2 + g2 ->  s1 done     s1 ->   s0 ->
+//     replica 1      s1 ->        s0 + g0 ->  s2 done     s2 ->   s1 ->
+//     replica 2      s2 ->        s1 + g1 ->  s0 done     s0 ->   s2 ->
+//
+// Shards travel in pieces, and what arrives to be added waits in a buffer of one piece.
+
+// Some of a range.
+typedef struct tli_shard_piece {
+    float   *at;
+    uint64_t count;
+} tli_shard_piece;
+
+static int32_t tli_count_stages(const tl_run *run) {
+    return run->compiled && run->compiled->rank_count > 1 ? run->compiled->rank_count : 1;
+}
+
+static int32_t tli_count_replicas(const tl_run *run) {
+    return run->messages ? run->messages->transport->rank_count / tli_count_stages(run) : 1;
+}
+
+static int32_t tli_find_replica(const tl_run *run) {
+    return run->messages ? run->messages->transport->rank / tli_count_stages(run) : 0;
+}
+
+// The rank of the replica `by` places further in the ring.
+static int32_t tli_find_ring_rank(const tl_run *run, int32_t by) {
+    int32_t count = tli_count_replicas(run), stages = tli_count_stages(run);
+    int32_t replica = (tli_find_replica(run) + by + count) % count;
+    return replica * stages + run->messages->transport->rank % stages;
+}
+
+// Where a shard of so many elements begins.
+static uint64_t tli_shard_start(uint64_t count, uint64_t replicas, uint64_t shard) {
+    uint64_t rest = count % replicas;
+    return count / replicas * shard + (shard < rest ? shard : rest);
+}
+
+static tli_shard_piece tli_find_piece(const tl_run *run, const tl_state *state, int32_t shard, uint64_t piece) {
+    uint64_t replicas = (uint64_t)tli_count_replicas(run), count = state->bytes / 4;
+    uint64_t at = (uint64_t)((shard % (int32_t)replicas + (int32_t)replicas) % (int32_t)replicas);
+    uint64_t first = tli_shard_start(count, replicas, at) + piece * TLI_PIECE_COUNT;
+    uint64_t end = tli_shard_start(count, replicas, at + 1);
+    tli_shard_piece found;
+    found.at = (float *)state->host + (first < end ? first : end);
+    found.count = first < end ? end - first : 0;
+    if (found.count > TLI_PIECE_COUNT) found.count = TLI_PIECE_COUNT;
+    return found;
+}
+
+// The pieces that the present turn sends and receives.
+static void tli_find_turn_pieces(const tl_run *run, const tli_reduction *r, tli_shard_piece *sent,
+                                 tli_shard_piece *received) {
+    const tl_state *state = &run->desc.states[r->state];
+    int32_t shard = tli_find_replica(run) - r->turn + (r->parts & TLI_REDUCE_SCATTER ? 0 : 1);
+    *sent = tli_find_piece(run, state, shard, r->piece);
+    *received = tli_find_piece(run, state, shard - 1, r->piece);
+}
+
+static tl_result tli_begin_piece(tl_run *run, tli_reduction *r, tli_shard_piece sent,
+                                 tli_shard_piece received) {
+    const tl_transport *transport = run->messages->transport;
+    void *to = r->parts & TLI_REDUCE_SCATTER ? r->values : received.at;
+    tl_result result = TL_OK;
+    r->is_begun = 1;
+    if (received.count)
+        result = transport->receive(transport->self, tli_find_ring_rank(run, -1), 0, to, 4 * received.count,
+                                    &r->requests[1]);
+    if (!result && sent.count)
+        result = transport->send(transport->self, tli_find_ring_rank(run, 1), 0, sent.at, 4 * sent.count,
+                                 &r->requests[0]);
+    if (!result) run->report.sent_bytes += 4 * sent.count;
+    if (!result) run->report.received_bytes += 4 * received.count;
+    return result;
+}
+
+static tl_result tli_poll_piece(tl_run *run, tli_reduction *r) {
+    const tl_transport *transport = run->messages->transport;
+    tl_result sent = tli_poll_request(transport, &r->requests[0]);
+    tl_result received = tli_poll_request(transport, &r->requests[1]);
+    if (sent && sent != TL_NOT_READY) return sent;
+    return received ? received : sent;
+}
+
+// Go on to the next piece, turn, part or range; r->parts is 0 at the end.
+static void tli_pass_piece(tl_run *run, tli_reduction *r) {
+    uint64_t replicas = (uint64_t)tli_count_replicas(run), count;
+    r->is_begun = 0;
+    r->piece++;
+    if (r->state < run->desc.state_count) {
+        count = run->desc.states[r->state].bytes / 4;
+        if (r->piece * TLI_PIECE_COUNT < count / replicas + 1) return;
+    }
+    r->piece = 0;
+    if (++r->turn < (int32_t)replicas - 1) return;
+    r->turn = 0;
+    if (r->parts == (TLI_REDUCE_SCATTER | TLI_REDUCE_GATHER)) {
+        r->parts = TLI_REDUCE_GATHER;
+        return;
+    }
+    r->parts = r->asked;
+    r->state++;
+}
+
+// Go to the next range of the kind; 0 = there is none.
+static int tli_find_next_state(const tl_run *run, tli_reduction *r) {
+    while (r->state < run->desc.state_count && run->desc.states[r->state].kind != r->kind) r->state++;
+    return r->state < run->desc.state_count;
+}
+
+static tl_result tli_move_reduction(tl_run *run, tli_reduction *r) {
+    tl_result result = TL_OK;
+    uint64_t i;
+    while (!result && tli_find_next_state(run, r)) {
+        tli_shard_piece sent, received;
+        tli_find_turn_pieces(run, r, &sent, &received);
+        if (!r->is_begun) result = tli_begin_piece(run, r, sent, received);
+        if (!result) result = tli_poll_piece(run, r);
+        if (result) break;
+        for (i = 0; i < received.count && r->parts & TLI_REDUCE_SCATTER; i++)
+            received.at[i] = r->values[i] + received.at[i];
+        tli_pass_piece(run, r);
+    }
+    return result;
+}
+
+static tl_result tli_check_reduction(tl_run *run, tli_function function, tl_state_kind kind) {
+    tli_rule why = TLI_NO_RULE;
+    int32_t i;
+    if (!tli_is_below((int64_t)kind, TL_STATE_COUNT)) why = TLI_RULE(REDUCED_KIND_UNKNOWN);
+    else if (run->active || run->in_plan) why = TLI_RULE(RUN_PASS_IS_UNDER_WAY);
+    else if (!run->messages) why = TLI_RULE(REDUCTION_NEEDS_TRANSPORT);
+    for (i = 0; i < run->desc.state_count && !why; i++)
+        if (run->desc.states[i].kind == kind && run->desc.states[i].bytes % 4)
+            why = TLI_RULE(REDUCED_RANGES_ARE_F32);
+    return why ? tli_fail(run->env, TL_ERROR_INVALID_ARG, function, why) : TL_OK;
+}
+
+// Begin, or go on with, a reduction of these parts.
+static tl_result tli_reduce(tl_run *run, tli_function function, tl_state_kind kind, int32_t parts) {
+    tli_reduction *r = run->reduction;
+    tl_result result = tli_check_reduction(run, function, kind);
+    if (result) return result;
+    if (r && (r->kind != kind || r->asked != parts))
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(REDUCTION_IS_UNDER_WAY));
+    if (tli_count_replicas(run) == 1) return TL_OK;
+    if (!r) {
+        r = run->reduction = (tli_reduction *)tli_alloc_array(run->env, 1, sizeof *r);
+        if (!r) return tli_fail(run->env, TL_ERROR_NO_MEMORY, function, TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+        r->kind = kind;
+        r->parts = r->asked = parts;
+        r->requests[0] = r->requests[1] = TLI_NO_REQUEST;
+    }
+    result = tli_move_reduction(run, r);
+    if (result == TL_NOT_READY) return result;
+    tli_stop_reduction(run);
+    return result ? tli_fail_peer(run, result, tli_find_ring_rank(run, -1), -1) : TL_OK;
+}
+
+TLI_IMPL tl_result tl_reduce_run(tl_run *run, tl_state_kind kind) {
+    TL_ASSERT(run);
+    return tli_reduce(run, TLI_IN(REDUCE_RUN), kind, TLI_REDUCE_SCATTER | TLI_REDUCE_GATHER);
+}
+
+TLI_IMPL tl_result tl_scatter_run(tl_run *run, tl_state_kind kind) {
+    TL_ASSERT(run);
+    return tli_reduce(run, TLI_IN(SCATTER_RUN), kind, TLI_REDUCE_SCATTER);
+}
+
+TLI_IMPL tl_result tl_gather_run(tl_run *run, tl_state_kind kind) {
+    TL_ASSERT(run);
+    return tli_reduce(run, TLI_IN(GATHER_RUN), kind, TLI_REDUCE_GATHER);
+}
+
+TLI_IMPL void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes) {
+    uint64_t replicas, shard, count;
+    TL_ASSERT(run && offset && bytes && state >= 0 && state < run->desc.state_count);
+    replicas = (uint64_t)tli_count_replicas(run);
+    shard = ((uint64_t)tli_find_replica(run) + 1) % replicas;
+    count = run->desc.states[state].bytes / 4;
+    *offset = 4 * tli_shard_start(count, replicas, shard);
+    *bytes = 4 * tli_shard_start(count, replicas, shard + 1) - *offset;
+}
+#endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
@@ -60927,10 +62656,18 @@ typedef struct tli_trace_writer {
     uint64_t        bytes[2];       // last written of device, of host
 } tli_trace_writer;
 
-// The event that issued the copy which this WAIT ends; -1 = not in the trace.
+// Whether a WAIT ends a call that was begun: the event of that call is observed right before it.
+static int tli_ends_call(const tl_trace *trace, int32_t wait) {
+    const tl_run_event *end = &trace->events[wait], *begun = end - 1;
+    return wait > 0 && begun->step.begins && begun->step.node == end->step.node &&
+           begun->micro_batch == end->micro_batch && begun->training_step == end->training_step;
+}
+
+// The event that issued the copy, or began the call, which this WAIT ends; -1 = not in the trace.
 static int32_t tli_find_issue(const tl_trace *trace, int32_t wait) {
     const tl_run_event *end = &trace->events[wait];
     int32_t i;
+    if (tli_ends_call(trace, wait)) return wait - 1;
     for (i = wait - 1; i >= 0; i--) {
         const tl_run_event *event = &trace->events[i];
         const tl_step *step = &event->step;
@@ -60944,7 +62681,7 @@ static int32_t tli_find_issue(const tl_trace *trace, int32_t wait) {
     return -1;
 }
 
-// What a step does, in words. A WAIT is named after the copy that it ends and `issue` began.
+// What a step does, in words. A WAIT is named after the copy, or the call, that it ends and `issue` began.
 static const char *tli_explain_event(const tl_run_event *event, const tl_run_event *issue) {
     switch ((tl_step_kind)event->step.kind) {
     case TL_STEP_FORWARD:
@@ -60955,7 +62692,9 @@ static const char *tli_explain_event(const tl_run_event *event, const tl_run_eve
     case TL_STEP_DROP_SAVED: return "drop saved ";
     case TL_STEP_SPILL: return "start spill ";
     case TL_STEP_FETCH: return "start fetch ";
-    case TL_STEP_WAIT: return !issue ? "copy " : issue->step.kind == TL_STEP_SPILL ? "spill " : "fetch ";
+    case TL_STEP_WAIT:
+        if (issue && issue->step.begins) return "wait for ";
+        return !issue ? "copy " : issue->step.kind == TL_STEP_SPILL ? "spill " : "fetch ";
     case TL_STEP_DROP_HOST: return "drop host copy ";
     case TL_STEP_COMPRESS: return "compress ";
     case TL_STEP_EXPAND: return "expand ";
@@ -60995,18 +62734,53 @@ static void tli_send_counter(tli_trace_writer *t, const char *name, tl_tier tier
     tli_send(&t->out, "}}");
 }
 
+static void tli_send_event_args(tli_trace_writer *t, const tl_run_event *event) {
+    tli_stream *out = &t->out;
+    tli_send(out, ",\"args\":{\"step\":");
+    tli_send_i32(out, event->index);
+    tli_send(out, ",\"micro_batch\":");
+    tli_send_i32(out, event->micro_batch);
+    tli_send(out, ",\"training_step\":");
+    tli_send_u64(out, event->training_step);
+    tli_send(out, ",\"device_bytes\":");
+    tli_send_u64(out, event->device_bytes);
+    tli_send(out, "}}");
+}
+
+// Send one end of a call that was begun: of an asynchronous event, which may overlap others.
+static void tli_send_begun_end(tli_trace_writer *t, int32_t index, const char *phase, uint64_t ns) {
+    tli_send(&t->out, ",\n{\"name\":");
+    tli_send_event_name(t, &t->trace->events[index], NULL);
+    tli_send(&t->out, ",\"cat\":\"call\",\"ph\":\"");
+    tli_send(&t->out, phase);
+    tli_send(&t->out, "\",\"id\":");
+    tli_send_i32(&t->out, index);
+    tli_send(&t->out, ",\"pid\":1,\"tid\":1,\"ts\":");
+    tli_send_decimal(&t->out, ns, 3);
+    tli_send_event_args(t, &t->trace->events[index]);
+}
+
+// Send a call that was begun. Its counter is of an earlier time than those before it.
+static void tli_send_begun(tli_trace_writer *t, int32_t index, uint64_t start, uint64_t end) {
+    tli_send_begun_end(t, index, "b", start);
+    tli_send_begun_end(t, index, "e", end < start ? start : end);
+    tli_send_counter(t, "device memory", TL_TIER_DEVICE, t->trace->events[index].device_bytes, start);
+    t->bytes[TL_TIER_DEVICE] = UINT64_MAX;
+}
+
 // Send one complete event. Events of one thread must not overlap, so a copy begins when it was issued, or when
 // the copy before it ended if that is later.
 static void tli_send_event(tli_trace_writer *t, int32_t index) {
     const tl_run_event *event = &t->trace->events[index];
-    int copies = event->step.kind == TL_STEP_WAIT;
-    int32_t issued = copies ? tli_find_issue(t->trace, index) : -1;
+    int32_t issued = event->step.kind == TL_STEP_WAIT ? tli_find_issue(t->trace, index) : -1;
+    int copies = event->step.kind == TL_STEP_WAIT && !tli_ends_call(t->trace, index);
     uint64_t start = event->start_ns - t->origin_ns, end = event->end_ns - t->origin_ns;
     tli_stream *out = &t->out;
     if (!t->has_clock) {
-        start = (uint64_t)(issued < 0 ? index : issued) * 1000;
+        start = (uint64_t)(copies && issued >= 0 ? issued : index) * 1000;
         end = (uint64_t)index * 1000 + 1000;
     }
+    if (event->step.begins) { tli_send_begun(t, index, start, end); return; }
     if (start < t->lane_end_ns[copies]) start = t->lane_end_ns[copies];
     if (event->end_ns < event->start_ns || end < start) end = start;
     t->lane_end_ns[copies] = end;
@@ -61017,15 +62791,7 @@ static void tli_send_event(tli_trace_writer *t, int32_t index) {
     tli_send_decimal(out, start, 3);
     tli_send(out, ",\"dur\":");
     tli_send_decimal(out, end - start, 3);
-    tli_send(out, ",\"args\":{\"step\":");
-    tli_send_i32(out, event->index);
-    tli_send(out, ",\"micro_batch\":");
-    tli_send_i32(out, event->micro_batch);
-    tli_send(out, ",\"training_step\":");
-    tli_send_u64(out, event->training_step);
-    tli_send(out, ",\"device_bytes\":");
-    tli_send_u64(out, event->device_bytes);
-    tli_send(out, "}}");
+    tli_send_event_args(t, event);
     tli_send_counter(t, "device memory", TL_TIER_DEVICE, event->device_bytes, copies ? end : start);
     tli_send_counter(t, "host memory", TL_TIER_HOST, event->host_bytes, end);
 }

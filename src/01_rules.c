@@ -183,10 +183,14 @@
     X(PLAN_PARTITION, "tl_plan_partition") \
     X(LIST_PIPELINE, "tl_list_pipeline") \
     X(SIMULATE_PIPELINE, "tl_simulate_pipeline") \
+    X(ESTIMATE_REPLICAS, "tl_estimate_replicas") \
     X(CHOOSE_REPLICAS, "tl_choose_replicas") \
     X(PLAN_PLACEMENT, "tl_plan_placement") \
     X(PLAN_PARALLEL, "tl_plan_parallel") \
-    X(COMPILE_RANKS, "tl_compile_ranks")
+    X(COMPILE_RANKS, "tl_compile_ranks") \
+    X(REDUCE_RUN, "tl_reduce_run") \
+    X(SCATTER_RUN, "tl_scatter_run") \
+    X(GATHER_RUN, "tl_gather_run")
 
 // -- errors: rules --
 //
@@ -644,8 +648,9 @@
     X(CALL_UNDER_WAY_READS, "a call under way reads %s", "step, tensor") \
     X(CALL_UNDER_WAY_WRITES_GRADIENT, "a call under way writes the gradient of %s", "step, tensor") \
     X(WAIT_FOR_A_CALL_IS_OF_THE_NODE, "output: a call ends for the whole node", "step, node") \
-    X(BEGINS_LAST_WORD, "the last word of F and B may be begin", "line, column") \
-    X(PLAN_BEGINS_CALLS, "plan: begins calls that other steps end", "step, node")
+    X(BEGINS_LAST_WORD, "the last word of F and B may be begin", "line") \
+    X(PLAN_BEGINS_CALLS, "plan: begins calls that other steps end", "step, node") \
+    X(CALL_HAS_NOT_ENDED, "no W ends the call of %s", "step, node")
 
 // -- errors: rules of [6] REMAT --
 
@@ -828,6 +833,7 @@
     X(LINK_RATE_MUST_BE_POSITIVE, "link: bytes_per_second must be > 0", "") \
     X(UNITS_SUMS_MUST_FIT_62_BITS, "units: bytes and times of all of them must fit 62 bits", "") \
     X(NO_MEMORY_TO_PARTITION, "no memory to partition", "") \
+    X(WORK_LIMIT_IS_TOO_LOW_FOR_STAGES, "work_limit: too low for so many stages and ranks", "") \
     X(NO_CUT_FITS, "%s: no cut into stages fits; %1 bytes on every rank would do, which units %s take", \
       "budget, least budget") \
     X(NO_CUT_FITS_AT_ALL, "no cut into stages fits, and for no units it is known how many bytes would do", "") \
@@ -839,9 +845,31 @@
     X(PIPELINE_EVENTS_MUST_FIT_31_BITS, "micro_batch_count: the calls of all ranks must fit 31 bits", "") \
     X(RANK_IS_NOT_BELOW_COUNT, "rank: there is no such one", "") \
     X(PIPELINE_SUMS_MUST_FIT_62_BITS, \
-      "forward_ns, backward_ns, output_bytes, activation_bytes: times and bytes of all calls must fit 62 bits", \
+      "forward_ns, backward_ns, output_bytes, activation_bytes: of all calls together must fit 62 bits", \
       "") \
-    X(NO_MEMORY_FOR_PIPELINE, "no memory for the pipeline", "")
+    X(NO_MEMORY_FOR_PIPELINE, "no memory for the pipeline", "") \
+    X(REPLICA_COUNT_MUST_BE_POSITIVE, "replica_limit, replica_count: must be > 0", "") \
+    X(ZERO_STAGE_MUST_BE_0_TO_2, "zero_stage: must be 0, 1 or 2", "") \
+    X(SAMPLE_COUNT_OF_REPLICAS, "sample_count: must be 0, or at least the number of replicas", "") \
+    X(WEAK_MUST_BE_0_OR_1, "is_weak: must be 0 or 1", "") \
+    X(REPLICA_SUMS_MUST_FIT_62_BITS, "times and bytes of a step must fit 62 bits", "") \
+    X(NO_REPLICAS_FIT, "%s: no number of replicas fits; the least bytes of a rank are %1, with %s replicas", \
+      "budget, least budget") \
+    X(PLACEMENT_NODES_MISSING, "nodes, node_count: there must be at least one", "") \
+    X(PLACEMENT_EDGE_IS_WRONG, "edges: edge %0 must lead from a node to a later one", "edge") \
+    X(PLACEMENT_EDGES_DIFFER, "edges: edge %0 has other bytes than another with the same output", "edge") \
+    X(PLACEMENT_SUMS_MUST_FIT_62_BITS, "nodes, edges: costs, transfers and bytes must fit 62 bits", "") \
+    X(NO_MEMORY_FOR_PLACEMENT, "no memory for the placement", "") \
+    X(NO_PLACEMENT_FITS, "%s: no placement was found; %1 bytes on every rank would do", \
+      "budget, least budget") \
+    X(KINDS_UNKNOWN_OR_NONE, "kinds: must be bits of none, data, model and pipeline; model needs a graph", "") \
+    X(CHUNK_LIMIT_MUST_BE_NOT_NEGATIVE, "chunk_limit: must be >= 0", "") \
+    X(GRAPH_OF_OTHER_RANKS, \
+      "graph: rank_count, budget_bytes and link must be those of the desc, and ranks 0", "") \
+    X(GRAPH_OF_OTHER_COST, "graph: the costs of its nodes are %0, those of the units %1", "graph, units") \
+    X(NO_MEMORY_FOR_CHOICES, "no memory for the choices", "") \
+    X(NO_CHOICE_FITS, "%s: no way to split the work fits; the least bytes found for a rank are %1", \
+      "budget, least budget")
 
 // -- errors: rules of [9] COMPILE --
 
@@ -849,7 +877,7 @@
     X(STRATEGY_MODE_EAGER_HAS_NO_PLAN, \
       "strategy.mode: eager decides in the run; lazy and hybrid have a plan", "") \
     X(STRATEGY_PARALLELISM_ONE_WORKER, \
-      "strategy.parallelism: model and pipeline need several workers; this version plans for one", "") \
+      "strategy.parallelism: model and pipeline are planned by tl_compile_ranks", "") \
     X(PRECISION_FIELD_IS_NOT_READ, \
       "precision: criterion, objective and evaluate must be 0, the schemes f32, f16 and bf16", "") \
     X(MAY_SPLIT_MUST_BE_0_OR_1, "may_split: must be 0 or 1", "") \
@@ -873,7 +901,8 @@
     X(NO_MEMORY_FOR_RANKS, "no memory to plan ranks", "") \
     X(MICRO_BATCH_COUNT_OF_RANKS, "micro_batch_count: must be from 1 to 65535", "") \
     X(PIPELINE_OF_RANKS, "pipeline: must be 1f1b or gpipe", "") \
-    X(INFERENCE_MUST_BE_0_OR_1_OF_RANKS, "inference: must be 0 or 1 for ranks", "") \
+    X(FLAGS_OF_RANKS_MUST_BE_0_OR_1, "inference, weights_apart, keep_all: must be 0 or 1", "") \
+    X(BASE_OF_RANK_DOES_NOT_FIT_64, "base_bytes: with the weights of a rank it must fit 64 bits", "") \
     X(RANKS_MORE_THAN_NODES, "rank_count: more ranks than nodes", "") \
     X(ENDS_MUST_RISE, "ends: must rise to node_count, with a node that is no input in every stage", "") \
     X(STAGE_DOES_NOT_FIT, "budget_bytes: no plan of a stage fits %0 bytes; the least found is %1", \
@@ -1032,7 +1061,7 @@
       "strategy.memory: this version runs standard, pooled and minimal-peak", "") \
     X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \
     X(STRATEGY_PARALLELISM_THIS_VERSION_RUNS, \
-      "strategy.parallelism: model, pipeline: this version runs one worker", "") \
+      "strategy.parallelism: model and pipeline need a transport", "") \
     X(STRATEGY_ENABLE_FUSION_THIS_VERSION, "strategy.enable_fusion: this version fuses nothing", "") \
     X(STRATEGY_MODE_EAGER_DECIDES_ONLINE, \
       "strategy.mode: eager decides online, leave plan and checkpoints out", "") \
@@ -1210,12 +1239,25 @@
     X(SAVED_PASS_NEEDS_A_PLAN_WITH_PLACES, \
       "run: in a pass, only a plan with places that is run as it is can be saved", "") \
     X(MESSAGE_OF_PEER, "message with rank %0 at step %1: %s", "rank, step") \
-    X(PEER_HAS_OTHER_PLANS, "rank %0 has other plans: graph, descs and versions must be the same", "rank, hash") \
+    X(PEER_HAS_OTHER_PLANS, "rank %0 has other plans: graph, descs and versions must be the same", \
+      "rank, hash") \
     X(TRANSPORT_RANKS_NEED_ONE, "transport: the plan of a rank needs one", "") \
     X(TRANSPORT_FUNCTIONS_MISSING, "transport: a function is missing", "") \
     X(TRANSPORT_RANK_OUT_OF_RANGE, "transport: rank must be from 0 to rank_count - 1", "") \
     X(TRANSPORT_RANK_HAS_ANOTHER_STAGE, "transport: this rank has another stage than the compiled plan", "") \
-    X(TRANSPORT_NEEDS_HOST_VISIBLE, "transport: the host must see the memory of the backend", "")
+    X(TRANSPORT_NEEDS_HOST_VISIBLE, "transport: the host must see the memory of the backend", "") \
+    X(REDUCED_KIND_UNKNOWN, "kind: unknown state kind", "") \
+    X(REDUCTION_NEEDS_TRANSPORT, "run: has no transport", "") \
+    X(REDUCED_RANGES_ARE_F32, "states: ranges that are summed hold f32: 4 bytes each", "") \
+    X(REDUCTION_IS_UNDER_WAY, "run: another sum over ranks is under way", "") \
+    X(STRATEGY_PARALLELISM_IS_NOT_THAT_OF_THE_TRANSPORT, \
+      "strategy.parallelism: %0 does not divide the %1 ranks of the transport", "workers, ranks") \
+    X(STRATEGY_OF_RANKS_IS_LAZY, \
+      "strategy: model and pipeline are for mode lazy, f32, memory pooled or minimal-peak, no fusion", \
+      "") \
+    X(BEGINS_ONE_KERNEL_CALL, "plan: step %0 begins what is not one call of one kernel", "step, node") \
+    X(BEGINS_RANDOM_HOOK, "plan: begins calls, but the random hook is for one call at a time", "step, node") \
+    X(BEGINS_DYNAMIC_NODES, "plan: begins calls, but dynamic nodes report one call at a time", "step, node")
 
 // -- errors: rules of [13] TRACE --
 

@@ -571,12 +571,13 @@ static void tli_describe_node(const tl_graph *graph, int32_t id, tl_node_desc *d
 // The last node of a graph that was made from a node of another: its backward needs the same.
 static void tli_copy_needs(const tl_graph *from, int32_t id, tl_graph *to) {
     const tl_node *node = &from->nodes[id], *made = &to->nodes[to->node_count - 1];
+    tl_node_input *inputs = (tl_node_input *)to->inputs;
+    tl_node_output *outputs = (tl_node_output *)to->outputs;
     int32_t k;
     for (k = 0; k < node->input_count; k++)
-        ((tl_node_input *)to->inputs)[made->first_input + k].needed = from->inputs[node->first_input + k].needed;
+        inputs[made->first_input + k].needed = from->inputs[node->first_input + k].needed;
     for (k = 0; k < node->output_count; k++)
-        ((tl_node_output *)to->outputs)[made->first_output + k].needed =
-            from->outputs[node->first_output + k].needed;
+        outputs[made->first_output + k].needed = from->outputs[node->first_output + k].needed;
 }
 #endif
 

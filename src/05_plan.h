@@ -121,8 +121,10 @@ typedef struct tl_step {
 //
 // Between F v begin, or B v begin, and W v the call is under way beside other steps, as a message or work of
 // another processor is: what it reads stays readable, but is not dropped, moved or overwritten; nobody reads,
-// adds to or drops what it writes; v takes no other step. in_flight is 1 then. B v begin has its place in the
-// order of the backwards, and W v lets those of the nodes that v reads run.
+// adds to or drops what it writes; v takes no other step in its slot. in_flight is 0 or 1 then. B v begin has
+// its place in the order of the backwards, and W v, always of the whole node, lets those of the nodes that v
+// reads run. Every call has ended at the end. What a kernel sums beside its operands over several slots, it
+// sums in the order in which its calls do their work.
 //
 // So a gradient lives from the first backward that contributes to it to the backward of the node that made
 // its tensor, no step names it, and none is left at the end of a training plan. Weights and their gradients
@@ -155,7 +157,7 @@ typedef struct tl_plan_block {
 // Steps and offsets in narrow numbers, as tables for small memories hold them. They are read where they are.
 typedef struct tl_narrow_plan {
     const uint16_t *steps;          // [step_count][step_words] kind + 16 x codec + 256 x (output + 1), node,
-                                    // and with 3 words slot
+                                    // and with 3 words slot; of F and B begins in the place of codec
     const void     *offsets;        // [offset_count] of uint16_t or uint32_t, in units; 0 = none
     const void     *host_offsets;   // [host_offset_count] the same
     uint64_t        unit_bytes;     // of all offsets; > 0
@@ -614,8 +616,8 @@ TLDEF int tl_parse_step(const char *text, tl_step_kind *kind);
 TLDEF int tl_parse_codec(const char *text, tl_codec *codec);
 
 // Write steps as a schedule, one per line: "F 1\nD 1.0\nC 3 q8\nF 1@2\n". A step of another slot than 0 ends
-// in @ and its slot; one that begins a call in begin: "F 3@1 begin\nW 3@1\n". The entry stands before the steps:
-// "E 3.0\nE 3.1@2\n". Before all, where in_flight is above 1, stands that: "K 4\n".
+// in @ and its slot; one that begins a call in begin: "F 3@1 begin\nW 3@1\n". The entry stands before the
+// steps: "E 3.0\nE 3.1@2\n". Before all, where in_flight is above 1, stands that: "K 4\n".
 TLDEF size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size);
 
 // Parse a schedule; # starts a comment. Kinds and forms of steps are checked here, the rules of

@@ -355,8 +355,8 @@ static tl_result tli_refuse_begun_calls(tl_env *env, tli_function function, cons
     for (i = 0; i < plan->step_count; i++) {
         const tl_step step = tl_find_step(plan, i);
         if (step.begins)
-            return tli_fail_values(env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(PLAN_BEGINS_CALLS), (uint64_t)i,
-                                   (uint64_t)(int64_t)step.node);
+            return tli_fail_values(env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(PLAN_BEGINS_CALLS),
+                                   (uint64_t)i, (uint64_t)(int64_t)step.node);
     }
     return TL_OK;
 }

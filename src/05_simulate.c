@@ -111,7 +111,7 @@ TLI_IMPL tl_step tl_find_step(const tl_plan *plan, int32_t index) {
     words = plan->narrow->steps + (size_t)index * (size_t)plan->narrow->step_words;
     step.kind = (uint8_t)(words[0] & 15);
     step.codec = (uint8_t)(words[0] >> 4 & 15);
-    step.begins = step.kind <= TL_STEP_BACKWARD && step.codec;
+    step.begins = step.kind <= TL_STEP_BACKWARD ? step.codec : 0;
     if (step.begins) step.codec = TL_CODEC_NONE;
     step.slot = plan->narrow->step_words > 2 ? words[2] : 0;
     step.node = words[1];
@@ -215,12 +215,14 @@ typedef struct tli_late {
     int32_t  until;
 } tli_late;
 
+enum { TLI_SUMMED = 2 };
+
 typedef struct tli_sim_tensor {
     uint8_t  state;         // tli_state
-    uint8_t  on_host, has_gradient;
+    uint8_t  on_host;
+    uint8_t  has_gradient;  // TLI_SUMMED = a call under way writes it
     uint8_t  codec;         // while packed
-    uint16_t readers;       // calls under way that read it
-    uint8_t  is_summed;     // 1 = a call under way writes its gradient
+    uint32_t readers;       // operands of calls under way that it is
     uint64_t packed_bytes;  // while packed
     uint64_t ready;         // time at which the copy under way ends
 } tli_sim_tensor;
@@ -761,22 +763,24 @@ static tl_result tli_sim_check_forward(tli_sim *sim, const tl_node *node, tl_ste
     if (!*missing) return tli_sim_broken(sim, TLI_RULE(ALL_OUTPUTS_ARE_ALREADY_RESIDENT));
     if (sim->step->begins && (*missing < node->output_count))
         return tli_sim_broken(sim, TLI_RULE(BEGINS_ALL_OUTPUTS));
-    if (sim->step->begins && node->fwork_bytes) return tli_sim_broken(sim, TLI_RULE(BEGINS_NO_SCRATCH));
+    if (sim->step->begins && (node->fwork_bytes || node->saved_bytes))
+        return tli_sim_broken(sim, TLI_RULE(BEGINS_NO_SCRATCH));
     return kind == TL_STEP_FORWARD_INPLACE ? tli_sim_check_inplace(sim, node) : TL_OK;
 }
 
-// A call reads these until it ends, or not any more: change is 1 or -1.
-static void tli_sim_hold_operands(tli_sim *sim, int32_t id, int backward, int change) {
+// What a call under way reads and adds to is held until it ends. holds: 1 = from now on; 0 = not any more.
+static void tli_sim_hold_operands(tli_sim *sim, int32_t id, int backward, int holds) {
     const tl_graph *graph = sim->graph;
     const tl_node *node = &graph->nodes[id];
+    uint32_t change = holds ? 1 : UINT32_MAX;   // modulo 2^32 the latter is -1
     int32_t i;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
         tli_sim_tensor *t = &sim->tensors[graph->inputs[i].tensor];
-        if (!backward || graph->inputs[i].needed) t->readers = (uint16_t)(t->readers + change);
-        if (backward && t->has_gradient) t->is_summed = change > 0;
+        if (!backward || graph->inputs[i].needed) t->readers += change;
+        if (backward && t->has_gradient) t->has_gradient = holds ? TLI_SUMMED : 1;
     }
     for (i = node->first_output; i < node->first_output + node->output_count && backward; i++)
-        if (graph->outputs[i].needed) sim->tensors[i].readers = (uint16_t)(sim->tensors[i].readers + change);
+        if (graph->outputs[i].needed) sim->tensors[i].readers += change;
 }
 
 // The call of the present step goes on until a W ends it.
@@ -833,7 +837,8 @@ static int32_t tli_sim_find_waiting(const tli_sim *sim, int32_t id) {
     int32_t reader, i;
     for (reader = id + 1; reader < graph->node_count; reader++) {
         const tl_node *node = &graph->nodes[reader];
-        if (!node->has_grad || (sim->nodes[reader].done && !sim->nodes[reader].under_way)) continue;
+        if (!node->has_grad || (sim->nodes[reader].done && sim->nodes[reader].under_way != TLI_BEGUN_BACKWARD))
+            continue;
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
             if (graph->outputs[graph->inputs[i].tensor].node == id) return reader;
     }
@@ -870,7 +875,7 @@ static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
 static tl_result tli_sim_make_gradient(tli_sim *sim, int32_t tensor, int adds) {
     const tl_node_output *output = &sim->graph->outputs[tensor];
     if (!sim->graph->nodes[output->node].has_grad) return TL_OK;
-    if (sim->tensors[tensor].is_summed)
+    if (sim->tensors[tensor].has_gradient == TLI_SUMMED)
         return tli_sim_broken_tensor(sim, TLI_RULE(CALL_UNDER_WAY_WRITES_GRADIENT), tensor);
     if (sim->tensors[tensor].has_gradient) {
         if (adds) tli_ledger_move(sim, TL_USE_GRADIENT, tensor, 2);
@@ -915,7 +920,7 @@ static tl_result tli_sim_end_call(tli_sim *sim, const tl_step *step) {
     int backward = sim->nodes[step->node].under_way == TLI_BEGUN_BACKWARD;
     int32_t i;
     if (step->output != TL_ALL_OUTPUTS) return tli_sim_broken(sim, TLI_RULE(WAIT_FOR_A_CALL_IS_OF_THE_NODE));
-    tli_sim_hold_operands(sim, step->node, backward, -1);
+    tli_sim_hold_operands(sim, step->node, backward, 0);
     for (i = node->first_output; i < node->first_output + node->output_count && !backward; i++)
         sim->tensors[i].state = TLI_RESIDENT;
     if (backward) tli_sim_end_backward(sim, step->node);
@@ -1124,7 +1129,8 @@ static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
     int packs = step->kind == TL_STEP_COMPRESS;
     if (step->kind >= TL_STEP_COUNT) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_KIND_OF_STEP));
     if (step->slot >= sim->slot_count) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_SLOT));
-    if (step->begins && (step->begins != 1 || (step->kind != TL_STEP_FORWARD && step->kind != TL_STEP_BACKWARD)))
+    if (step->begins &&
+        (step->begins != 1 || (step->kind != TL_STEP_FORWARD && step->kind != TL_STEP_BACKWARD)))
         return tli_sim_broken(sim, TLI_RULE(BEGINS_MUST_BE_0));
     if (step->begins && sim->in_flight > 1) return tli_sim_broken(sim, TLI_RULE(BEGINS_ONE_STEP_UNDER_WAY));
     if (step->node < 0 || step->node >= graph->node_count) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_NODE));
@@ -1204,7 +1210,7 @@ static tl_result tli_sim_end_slot(tli_sim *sim, int any_keep) {
         const tl_node *node = &graph->nodes[id];
         if (!sim->inference && node->has_grad && !sim->nodes[id].done)
             return tli_sim_broken_node(sim, TLI_RULE(NODE_NEVER_RAN_BACKWARD), id);
-        if (sim->nodes[id].under_way) return tli_sim_broken(sim, TLI_RULE(CALL_IS_UNDER_WAY));
+        if (sim->nodes[id].under_way) return tli_sim_broken_node(sim, TLI_RULE(CALL_HAS_NOT_ENDED), id);
         if (!tli_sim_is_result(sim, id, any_keep)) continue;
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             if (!tli_sim_readable(sim, i))

@@ -20,6 +20,9 @@ extern "C" {
 //   tl_plan_partition    cuts the chain: least time within the bytes of every rank, exact
 //   tl_list_pipeline     what one rank does, in order: GPipe, 1F1B, interleaved 1F1B
 //   tl_simulate_pipeline when it does it: times, transfers, bubble, what is in flight
+//   tl_choose_replicas   data parallel: how many copies of the whole network pay, with a sharded optimizer, too
+//   tl_plan_placement    nodes of a graph on ranks of limited bytes, least time of one pass, with a bound
+//   tl_plan_parallel     all of it with one cost model: the best, and why not the others
 //
 // The bytes of a stage depend on how many micro-batches are in flight, and with 1F1B that depends on how many
 // stages follow it. So stages are counted from the end, which makes the bytes a test of each stage by itself,
@@ -30,7 +33,8 @@ extern "C" {
 //
 // References: Harlap et al., PipeDream, SOSP 2019, arXiv:1806.03377, section 3.1. Huang et al., GPipe, 2019,
 // arXiv:1811.06965. Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters, SC 2021,
-// arXiv:2104.04473, section 2.2. Zheng et al., Alpa, OSDI 2022, arXiv:2201.12023, section 5.
+// arXiv:2104.04473, section 2.2. Zheng et al., Alpa, OSDI 2022, arXiv:2201.12023, section 5. Rajbhandari et
+// al., ZeRO, SC 2020, arXiv:1910.02054, section 5.
 
 #ifndef TL_NO_PLANNERS
 // id, name, what a rank does
@@ -153,20 +157,24 @@ typedef struct tl_partition {
 // and in_flight_count is m with gpipe, and with 1f1b min(m, stages from it to the end). A transfer takes
 // 2 * output_bytes / link + 2 * latency, both directions one after the other; beside replicas it is divided
 // by the lesser number of them. In the sum of the objective total, replicas of the sender alone count. That
-// objective is the time of a flow line, whose stations are stages and transfers: a schedule with few
-// micro-batches in flight may take longer, see tl_simulate_pipeline.
+// objective is the time of a flow line, whose stations are stages and transfers, and each is passed once. In a
+// pipeline each is passed forward and again backward: with few micro-batches in flight that takes longer, and
+// where an early stage is the slowest it may take less time, see tl_simulate_pipeline.
 //
-// The answer is the optimum of this model. Where that would take more than work_limit, cuts are allowed at
-// fewer places, evenly spaced by cost; then, or where the search for total ends early, is_proven is 0 unless
-// the bound happens to be reached.
+// The answer is the optimum of this model. Where that takes more than work_limit, planning begins again with
+// cuts at half the places, evenly spaced by cost, as often as necessary; then, or where the search for total
+// ends early, is_proven is 0 unless the bound happens to be reached.
 //
 // Errors:  TL_ERROR_INFEASIBLE: no cut keeps all budgets. The error names the least number of bytes that would
 //          do if every rank had them (tl_find_least_budget), and the units of the stage that takes them.
+//          TL_ERROR_UNSUPPORTED: work_limit is too low even with as few places as stage_count asks for.
 //          TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY, those of measure. *partition is all
 //          zero then.
-// Cost:    S stages, n units, D ranks: O(S n^2) time, with ranks that differ or replicas O(S n^2 D^2) at most;
-//          for total so much for each pair of sum and largest time that is not worse than another. Memory: 16
-//          bytes for each stage and unit, and rank where they differ; n^2 for measure.
+// Cost:    S stages, n units, D ranks: O(S n^2) time, with ranks that differ O(S D n^2), with replicas
+//          O(S D^2 n^2) at most; for total so much for each pair of sum and largest time that is not worse than
+//          another; work_limit stages for each number of places. Memory: 16 bytes for each stage and unit, and
+//          for each rank where they differ or there are replicas; 25 n^2 for each kind of stage that measure is
+//          asked of.
 // Threads: safe with one env per thread.
 // Source:  Harlap et al., PipeDream, 2019, section 3.1 (one level); Zheng et al., Alpa, 2022, section 5.2, with
 //          the largest time lowered from optimum to optimum.
@@ -253,6 +261,193 @@ typedef struct tl_pipeline_report {
 TLDEF tl_result tl_simulate_pipeline(tl_env *env, const tl_pipeline_desc *desc, tl_pipeline_report *report);
 TLDEF void      tl_free_pipeline_report(tl_env *env, tl_pipeline_report *report);  // accepts zeroed ones
 
+// -- data parallel --
+
+typedef struct tl_replicas_desc {
+    uint64_t compute_ns;            // of one step on one rank: forward and backward of the whole batch
+    uint64_t parameter_bytes;       // weights
+    uint64_t gradient_bytes;        // summed over all replicas in each step
+    uint64_t optimizer_bytes;       // state of the optimizer
+    uint64_t activation_bytes;      // of the whole batch on one rank, and all else that it scales
+    uint64_t rank_bytes;            // that every rank takes besides
+    uint64_t budget_bytes;          // of each rank; 0 = no limit
+    int32_t  sample_count;          // of the batch: the largest share is one of whole samples; 0 = any share
+    int32_t  replica_limit;         // > 0
+    int32_t  zero_stage;            // 0 = whole copies; 1 = the optimizer's state is sharded; 2 = gradients too
+    int32_t  is_weak;               // 1 = each replica takes a whole batch, so a step does the work of several
+    const tl_link *link;            // 0 = transfers take no time
+} tl_replicas_desc;
+
+// What p replicas take.
+typedef struct tl_replicas {
+    int32_t  replica_count;         // p
+    int32_t  fits;                  // 1 = within the budget
+    uint64_t time_ns;               // of a step: compute and exchange one after the other
+    uint64_t compute_ns, exchange_ns;
+    uint64_t sent_bytes;            // by each rank in a step
+    uint64_t bytes;                 // of each rank
+} tl_replicas;
+
+// Estimate what a number of replicas takes. With G bytes of gradients and W of weights,
+//
+//     exchange    zero_stage 0: a ring that adds and then hands round: 2 (p - 1) transfers of G / p bytes;
+//                 1, 2: p - 1 transfers of G / p add, the owner of a part updates it, p - 1 of W / p hand round
+//     bytes       weights + gradients + optimizer + activations / p + rank_bytes, where zero_stage 1 divides
+//                 the optimizer's by p, and 2 those of gradients, too
+//
+// Shares are rounded up. Errors: TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW; *replicas is all zero then.
+TLDEF tl_result tl_estimate_replicas(tl_env *env, const tl_replicas_desc *desc, int32_t replica_count,
+                                     tl_replicas *replicas);
+
+// Choose the number of replicas with the least time (weak: the least time for each batch) of those that fit; of
+// equal ones the least. One replica is always looked at.
+//
+// Errors:  TL_ERROR_INFEASIBLE: no number fits; the error names the least bytes of all. TL_ERROR_INVALID_ARG,
+//          TL_ERROR_OVERFLOW. *replicas is all zero then.
+// Cost:    O(replica_limit).
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_choose_replicas(tl_env *env, const tl_replicas_desc *desc, tl_replicas *replicas);
+
+// -- placement --
+
+typedef struct tl_placement_node {
+    uint64_t cost_ns;               // on a rank of cost 1 / 1
+    uint64_t bytes;                 // that its rank holds for it throughout
+} tl_placement_node;
+
+typedef struct tl_placement_edge {
+    int32_t  from, to;              // nodes; from < to
+    int32_t  output;                // which output of from; edges with the same one carry the same tensor
+    uint64_t bytes;
+} tl_placement_edge;
+
+typedef struct tl_placement_desc {
+    const tl_placement_node *nodes; // [node_count] in topological order
+    int32_t  node_count;            // > 0
+    const tl_placement_edge *edges; // [edge_count]
+    int32_t  edge_count;
+    int32_t  rank_count;            // > 0
+    const tl_rank *ranks;           // [rank_count] 0 = equal ranks
+    uint64_t budget_bytes;          // of every rank, where ranks is 0; 0 = no limit
+    const tl_link *link;            // between any two ranks, one for each direction; 0 = no time
+    uint64_t work_limit;            // nodes placed, of some 50 ns; 0 = 20 million
+} tl_placement_desc;
+
+typedef struct tl_placement {
+    int32_t  *rank_of;              // [node_count]
+    uint64_t *rank_bytes;           // [rank_count] that its nodes take
+    uint64_t *busy_ns;              // [rank_count] costs of its nodes
+    int32_t   is_proven;            // 1 = total_ns is the least of all placements
+    uint64_t  total_ns, bound_ns;   // the end of the last node; a lower bound of every placement, in any order
+    uint64_t  sent_bytes;           // by all ranks
+    uint64_t  work;                 // nodes placed
+} tl_placement;
+
+// Put the nodes of a graph on ranks so that one pass ends early.
+//
+//     a -> c      rank 0  [ a ][ c ]    Every rank runs its nodes in the order of the listing, each as soon as
+//     b ---^      rank 1  [b]\_^        the rank is free and its inputs are there.
+//
+//   placement   overwritten; release with tl_free_placement
+//
+// A tensor goes once to each rank that reads it, over the channel between the two ranks, when its node has
+// ended and the channel is free: transfers take it in the order in which the listing reads them, and take
+// latency + bytes / link each. The bytes of the nodes on a rank keep its budget.
+//
+// Graphs of up to 24 nodes are searched by branch and bound, node by node in the order of the listing: proven
+// unless work_limit ends it. Larger ones get the best of greedy placements and of contiguous parts of two
+// topological orders, improved by moving single nodes. bound_ns is the larger of total cost / ranks and the
+// critical path (so of the heaviest node, too), with each node on the fastest rank, or what the search proved.
+//
+// Errors:  TL_ERROR_INFEASIBLE: no placement was found within the budgets; the error names bytes that would do
+//          if every rank had them. TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY. *placement is
+//          all zero then.
+// Cost:    work_limit, twice at most; before that nodes * ranks, and tl_plan_partition four times with an
+//          eighth of work_limit. Memory: 8 bytes for each edge and rank, node and rank, pair of ranks.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_plan_placement(tl_env *env, const tl_placement_desc *desc, tl_placement *placement);
+TLDEF void      tl_free_placement(tl_env *env, tl_placement *placement);  // accepts zeroed ones
+
+// -- automatic --
+
+// id, name, why a way to split the work was chosen, or not
+#define TL_PARALLEL_REASONS(X) \
+    X(TL_PARALLEL_CHOSEN,        "chosen",        "the least time of all that fit")                           \
+    X(TL_PARALLEL_MEMORY,        "memory",        "a rank would take more than its budget")                   \
+    X(TL_PARALLEL_COMMUNICATION, "communication", "slower, most of all for what the ranks send")              \
+    X(TL_PARALLEL_BUBBLE,        "bubble",        "slower, most of all for ranks that wait for others")       \
+    X(TL_PARALLEL_IDLE,          "idle",          "slower, most of all for ranks that it does not use")       \
+    X(TL_PARALLEL_EQUAL,         "equal",         "as fast as the one chosen, which was looked at before it")
+
+typedef enum tl_parallel_reason { TL_PARALLEL_REASONS(TLI_ENUM) TL_PARALLEL_REASON_COUNT } tl_parallel_reason;
+
+typedef struct tl_parallel_desc {
+    const tl_unit *units;           // [unit_count] of one micro-batch
+    int32_t  unit_count;            // > 0
+    int32_t  rank_count;            // > 0; equal ranks
+    uint64_t budget_bytes;          // of every rank; 0 = no limit
+    int32_t  micro_batch_count;     // of one step, m > 0
+    uint64_t optimizer_multiplier;  // bytes of the optimizer's state for each byte of weights; 0 = none
+    uint64_t rank_bytes;            // that every rank takes besides
+    const tl_link *link;            // 0 = transfers take no time
+    int32_t  chunk_limit;           // of interleaved; 0 = 4, 1 = without
+    uint32_t kinds;                 // bits 1 << tl_parallelism_kind of what may be chosen; 0 = all
+    const tl_placement_desc *graph; // the network as nodes, there and back of one micro-batch; 0 = model is not
+                                    // looked at
+    uint64_t work_limit;            // calls simulated and stages looked at; 0 = 500 million
+} tl_parallel_desc;
+
+// One way to split the work: replica_count copies of a pipeline of stage_count ranks.
+typedef struct tl_parallel_choice {
+    tl_parallelism_kind kind;       // none, data: one stage; pipeline: several, replicated or not; model
+    tl_parallel_reason  reason;
+    int32_t  replica_count, stage_count;    // model: 1, ranks that are used
+    tl_pipeline pipeline;
+    int32_t  chunk_count;           // of interleaved; else 1
+    int32_t  zero_stage;            // 0 to 2: the first that fits
+    uint64_t time_ns;               // of one step; with reason memory 0, as are the next four
+    uint64_t communication_ns;      // that it is longer for transfers and exchange
+    uint64_t bubble_ns;             // that it is longer because ranks wait for others
+    uint64_t idle_ns;               // that it is longer for ranks that are not used
+    uint64_t sent_bytes;            // by all ranks
+    uint64_t bytes;                 // of the rank that takes most; with reason memory the least that was found
+} tl_parallel_choice;
+
+typedef struct tl_parallel_plan {
+    tl_parallel_choice *choices;    // [choice_count] in the order in which they were looked at
+    int32_t  choice_count;
+    int32_t  best;                  // index of the one chosen
+    int32_t  is_complete;           // 1 = work_limit left none out
+    uint64_t bound_ns;              // all work on all ranks: no way takes less
+    uint64_t work;
+} tl_parallel_plan;
+
+// Choose how to split the work over ranks: not at all, data parallel, pipelines, both, or model parallel.
+//
+//   plan   overwritten; release with tl_free_parallel_plan
+//
+// Looks at every number p of replicas and S of stages with p * S ranks, all schedules, and 2 to chunk_limit
+// chunks where they can be interleaved. A replica takes ceil(m / p) micro-batches. Stages are those of
+// tl_plan_partition with the better of its two objectives, times those of tl_simulate_pipeline. When a rank has
+// made its last call, the gradients of its stage are exchanged as in tl_estimate_replicas. A rank takes
+//
+//     weights + gradients + optimizer, sharded over p by zero_stage, + activations in flight + rank_bytes
+//
+// Model parallel takes m times what tl_plan_placement finds for one micro-batch; what waits for inputs counts
+// as bubble there. time_ns is bound_ns + idle_ns + bubble_ns + communication_ns.
+//
+// Errors:  TL_ERROR_INFEASIBLE: nothing fits; the error names the least bytes. TL_ERROR_INVALID_ARG,
+//          TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY. *plan is all zero then.
+// Cost:    for all p and S: a partition and 2 m S / p calls, a few times.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_plan_parallel(tl_env *env, const tl_parallel_desc *desc, tl_parallel_plan *plan);
+TLDEF void      tl_free_parallel_plan(tl_env *env, tl_parallel_plan *plan);  // accepts zeroed ones
+
+#ifndef TL_NO_TEXT
+// Write the choices as a table, a line each, the one chosen first.
+TLDEF size_t tl_print_parallel_plan(const tl_parallel_plan *plan, char *buf, size_t size);
+#endif
+TLDEF const char *tl_name_parallel_reason(tl_parallel_reason reason);               // "bubble"
 TLDEF const char *tl_name_pipeline(tl_pipeline pipeline);                           // "1f1b"; "?" out of range
 TLDEF const char *tl_name_partition_objective(tl_partition_objective objective);    // "total"
 TLDEF const char *tl_name_replication(tl_replication replication);                  // "ring"

@@ -34,8 +34,8 @@ typedef struct tli_cut_cell { uint64_t time, arrive, leave, bytes; } tli_cut_cel
 typedef struct tli_cut_memo {
     int32_t  stages_after, replicas;
     uint64_t numerator, denominator, budget;
-    tl_stage_cell *cells;           // [places * places]
-    uint8_t *known;                 // [places * places]
+    tl_stage_cell *cells;           // [pairs of units]
+    uint8_t *known;                 // [pairs of units]
 } tli_cut_memo;
 
 typedef enum tli_cut_goal { TLI_CUT_BOTTLENECK, TLI_CUT_SUM, TLI_CUT_BYTES } tli_cut_goal;
@@ -51,12 +51,12 @@ typedef struct tli_partition {
     uint64_t multiplier;
     uint64_t *cost, *activation, *parameters;   // [unit_count + 1] sums of the units before
     uint64_t *transfer;             // [unit_count + 1] what crosses before a unit takes
-    uint64_t *exchange;             // [pairs] what twice the weights between two places take; may be 0
     tli_cut_state *states;
     tli_cut_memo *memos;            // grown
     int32_t  memo_count, memo_capacity;
     uint64_t time_limit;            // no time of measure is above: sums then fit 64 bits
-    uint64_t work, work_limit;
+    uint64_t work, work_end;        // stages looked at; where that is too much
+    int      is_over;               // 1 = it was
     tl_result result;               // of measure, or no memory: planning has ended
 } tli_partition;
 
@@ -65,9 +65,7 @@ static size_t tli_cut_index(const tli_partition *p, int32_t k, int32_t d, int32_
     return row * ((size_t)p->place_count + 1) + (size_t)place;
 }
 
-static size_t tli_cut_pair(const tli_partition *p, int32_t i, int32_t j) {
-    return (size_t)i * ((size_t)p->place_count + 1) + (size_t)j;
-}
+static int tli_cut_has_ended(const tli_partition *p) { return p->result || p->is_over; }
 
 // ceil(c * numerator / denominator); the product fits, which tli_partition_check_sums saw to.
 static uint64_t tli_scale_cost(uint64_t cost, uint64_t numerator, uint64_t denominator) {
@@ -96,7 +94,7 @@ static tl_result tli_cut_fail(tli_partition *p, tl_result code, tli_rule rule) {
 
 // The memo of a level; all levels of which measure is asked the same share one. -1 = no memory.
 static int32_t tli_cut_find_memo(tli_partition *p, const tli_cut_level *level) {
-    uint64_t pairs = ((uint64_t)p->place_count + 1) * ((uint64_t)p->place_count + 1);
+    uint64_t units = (uint64_t)p->desc->unit_count + 1, pairs = units * units;
     tli_cut_memo *memo;
     int32_t i;
     for (i = 0; i < p->memo_count; i++) {
@@ -173,7 +171,7 @@ static int tli_cut_load(tli_partition *p, const tli_cut_level *level, int32_t i,
     int32_t first = p->places[i], end = p->places[j];
     if (level->memo >= 0) {
         tli_cut_memo *memo = &p->memos[level->memo];
-        size_t pair = tli_cut_pair(p, i, j);
+        size_t pair = (size_t)first * ((size_t)p->desc->unit_count + 1) + (size_t)end;
         if (!memo->known[pair]) tli_cut_measure(p, level, i, j, &memo->cells[pair]);
         memo->known[pair] = 1;
         cell->time = memo->cells[pair].time_ns;
@@ -187,11 +185,16 @@ static int tli_cut_load(tli_partition *p, const tli_cut_level *level, int32_t i,
     return cell->bytes <= level->budget;
 }
 
-// What tl_replication says that a stage takes on its ranks.
+// What tl_replication says that a stage takes on its ranks. The time of all weights fits, which
+// tli_partition_fits saw to; most products need no long division.
 static void tli_cut_replicate(const tli_partition *p, const tli_cut_level *level, int32_t i, int32_t j,
                               tli_cut_cell *cell) {
     uint64_t r = (uint64_t)level->replicas, latency = 2 * (r - 1) * p->desc->link->latency_ns;
-    uint64_t exchange = tli_divide_up(p->exchange[tli_cut_pair(p, i, j)] * (r - 1), r);     // of 2 W bytes
+    uint64_t rate = p->desc->link->bytes_per_second, exchange = 0;
+    uint64_t bytes = 2 * (p->parameters[p->places[j]] - p->parameters[p->places[i]]);
+    if (bytes <= UINT64_MAX / 1000000000) exchange = tli_divide_up(bytes * 1000000000, rate);
+    else tli_find_time(bytes, rate, &exchange);
+    exchange = tli_divide_up(exchange * (r - 1), r);
     if (p->desc->replication == TL_REPLICATION_PIPEDREAM)
         cell->time = tli_divide_up(cell->time + 2 * exchange, r);
     else
@@ -203,7 +206,7 @@ static int tli_cut_cell_of(tli_partition *p, const tli_cut_level *level, int32_t
                            tli_cut_cell *cell) {
     uint64_t r = (uint64_t)level->replicas;
     int fits = tli_cut_load(p, level, i, j, cell);
-    p->work++;
+    if (++p->work > p->work_end) p->is_over = 1;
     if (r > 1) tli_cut_replicate(p, level, i, j, cell);
     cell->arrive = p->transfer[p->places[i]];
     cell->leave = p->transfer[p->places[j]];
@@ -229,7 +232,7 @@ static uint64_t tli_cut_value(tli_cut_goal goal, const tli_cut_cell *cell, uint6
 static void tli_cut_first_stage(tli_partition *p, const tli_cut_level *level, tli_cut_goal goal, uint64_t limit,
                                 int32_t i, const tli_cut_state *rests, tli_cut_state *best) {
     int32_t j;
-    for (j = i + 1; j <= p->place_count && !p->result; j++) {
+    for (j = i + 1; j <= p->place_count && !tli_cut_has_ended(p); j++) {
         tli_cut_cell cell;
         uint64_t value, own;
         int fits = tli_cut_cell_of(p, level, i, j, &cell);
@@ -259,23 +262,23 @@ static void tli_cut_fill(tli_partition *p, tli_cut_goal goal, uint64_t limit, in
         states[i].replicas = 0;
     }
     if (most > p->replica_limit) most = p->replica_limit;
-    for (r = 1; r <= most && !p->result; r++) {
+    for (r = 1; r <= most && !tli_cut_has_ended(p); r++) {
         tli_cut_level level = tli_cut_level_of(p, k, d, r);
         const tli_cut_state *rests = &p->states[tli_cut_index(p, k - 1, d - r, 0)];
-        for (i = 0; i < p->place_count && !p->result; i++)
+        for (i = 0; i < p->place_count && !tli_cut_has_ended(p); i++)
             tli_cut_first_stage(p, &level, goal, limit, i, rests, &states[i]);
     }
 }
 
 // Solve for one goal; limit is the largest time or transfer of the goal sum. Says which number of stages is
-// best.
+// best. UINT64_MAX = there is no way, or planning or the work has ended.
 static uint64_t tli_cut_solve(tli_partition *p, tli_cut_goal goal, uint64_t limit, int32_t *best_k) {
     int32_t k, d, i;
     uint64_t best = UINT64_MAX, value;
     for (d = 0; d <= (p->is_wide ? p->rank_count : 0); d++)
         for (i = 0; i <= p->place_count; i++)
             p->states[tli_cut_index(p, 0, d, i)].value = i == p->place_count ? 0 : UINT64_MAX;
-    for (k = 1; k <= p->stage_limit && !p->result; k++) {
+    for (k = 1; k <= p->stage_limit && k <= p->place_count && !tli_cut_has_ended(p); k++) {
         if (!p->is_wide) tli_cut_fill(p, goal, limit, k, k);
         for (d = k; p->is_wide && d <= p->rank_count; d++) tli_cut_fill(p, goal, limit, k, d);
         value = p->states[tli_cut_index(p, k, p->rank_count, 0)].value;
@@ -283,7 +286,7 @@ static uint64_t tli_cut_solve(tli_partition *p, tli_cut_goal goal, uint64_t limi
         best = value;
         *best_k = k;
     }
-    return p->result ? UINT64_MAX : best;
+    return tli_cut_has_ended(p) ? UINT64_MAX : best;
 }
 
 // -- partition: the answer --
@@ -332,7 +335,7 @@ static tl_result tli_cut_refuse(tli_partition *p, tl_partition *partition) {
         if (!budget || (p->desc->ranks[i].budget_bytes && p->desc->ranks[i].budget_bytes < budget))
             budget = p->desc->ranks[i].budget_bytes;
     least = tli_cut_solve(p, TLI_CUT_BYTES, 0, &k);
-    if (p->result) return p->result;
+    if (tli_cut_has_ended(p)) return p->result;
     if (least == UINT64_MAX)
         return tli_cut_fail(p, TL_ERROR_INFEASIBLE, TLI_RULE(NO_CUT_FITS_AT_ALL));
     tli_cut_trace(p, k, partition);
@@ -344,7 +347,7 @@ static tl_result tli_cut_refuse(tli_partition *p, tl_partition *partition) {
     tli_put_i64(&s.text, partition->stages[i].first_unit);
     tli_put(&s.text, " to ");
     tli_put_i64(&s.text, partition->stages[i].end_unit - 1);
-    return tli_end_error(p->env, &s, TL_ERROR_INFEASIBLE);
+    return p->result = tli_end_error(p->env, &s, TL_ERROR_INFEASIBLE);
 }
 
 static uint64_t tli_cut_total_of(const tli_partition *p, const tl_partition *partition) {
@@ -354,36 +357,35 @@ static uint64_t tli_cut_total_of(const tli_partition *p, const tl_partition *par
 // Keep the last solution if its total is less than that of the best one.
 static void tli_cut_offer(const tli_partition *p, tl_partition *found, tl_partition *best) {
     tl_partition swap;
-    if (best->stage_count && tli_cut_total_of(p, found) >= tli_cut_total_of(p, best)) return;
+    if (tli_cut_total_of(p, found) >= tli_cut_total_of(p, best)) return;
     swap = *best;
     *best = *found;
     *found = swap;
 }
 
-// The least sum + (m - 1) * largest. Least sums are found for lower and lower limits of the largest time. Each
-// is the least of all partitions below its limit, so once it is too large with the least bottleneck, no further
-// partition is better. bound is raised to what is proven.
-static tl_result tli_cut_find_total(tli_partition *p, uint64_t bottleneck, tl_partition *best,
-                                    uint64_t *bound) {
-    uint64_t limit = bottleneck, sum, rest = (uint64_t)(p->desc->micro_batch_count - 1) * bottleneck;
+// The least sum + (m - 1) * largest; best has the least bottleneck. Least sums are found for lower and lower
+// limits of the largest time. Each is the least of all partitions below its limit, so once it is too large with
+// the least bottleneck, no further partition is better. The bound of best is raised to what is proven.
+static void tli_cut_find_total(tli_partition *p, tl_partition *found, tl_partition *best) {
+    uint64_t limit = best->bottleneck_ns, rest = (uint64_t)(p->desc->micro_batch_count - 1) * limit;
+    uint64_t sum, bound = limit + rest;
     int32_t k = 0;
-    tl_partition found;
-    tli_zero(&found, sizeof found);
-    found.stages = (tl_stage *)tli_alloc_array(p->env, (uint64_t)p->stage_limit, sizeof *found.stages);
-    if (!found.stages) return tli_cut_fail(p, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_TO_PARTITION));
     tli_cut_solve(p, TLI_CUT_SUM, limit, &k);
-    if (!p->result) tli_cut_trace(p, k, best);
-    for (limit = UINT64_MAX; !p->result;) {
+    if (tli_cut_has_ended(p)) k = 0;
+    if (k) tli_cut_trace(p, k, found);
+    if (k) tli_cut_offer(p, found, best);
+    limit = UINT64_MAX;
+    while (!tli_cut_has_ended(p) && bound < tli_cut_total_of(p, best)) {
         sum = tli_cut_solve(p, TLI_CUT_SUM, limit, &k);
-        if (p->result) break;
-        tli_cut_trace(p, k, &found);
-        limit = found.bottleneck_ns - 1;    // not below the least one: there the sum and rest end the search
-        tli_cut_offer(p, &found, best);
-        *bound = sum + rest < tli_cut_total_of(p, best) ? sum + rest : tli_cut_total_of(p, best);
-        if (*bound == tli_cut_total_of(p, best) || p->work > p->work_limit) break;
+        if (tli_cut_has_ended(p)) break;
+        tli_cut_trace(p, k, found);
+        limit = found->bottleneck_ns - 1;   // not below the least one: there the sum and rest end the search
+        bound = sum + rest;
+        tli_cut_offer(p, found, best);
     }
-    tli_release(p->env, found.stages);
-    return p->result;
+    p->is_over = 0;                         // the best so far is an answer
+    best->value_ns = tli_cut_total_of(p, best);
+    best->bound_ns = bound < best->value_ns ? bound : best->value_ns;
 }
 
 // A bound that holds for cuts at every unit, and for sums over units.
@@ -405,22 +407,19 @@ static void tli_cut_relax(const tli_partition *p, tl_partition *partition) {
         partition->bound_ns = all / replicas + (uint64_t)(desc->micro_batch_count - 1) * heaviest;
 }
 
-static tl_result tli_cut_run(tli_partition *p, tl_partition *partition) {
+// Plan with the places that there are. is_over = the work was too much to find anything.
+static tl_result tli_cut_run(tli_partition *p, tl_partition *found, tl_partition *best) {
     int32_t k = 0;
     uint64_t bottleneck = tli_cut_solve(p, TLI_CUT_BOTTLENECK, 0, &k);
-    if (p->result) return p->result;
-    if (bottleneck == UINT64_MAX) return tli_cut_refuse(p, partition);
-    if (p->desc->objective == TL_PARTITION_BOTTLENECK) {
-        tli_cut_trace(p, k, partition);
-        partition->value_ns = partition->bound_ns = bottleneck;
-    } else {
-        if (tli_cut_find_total(p, bottleneck, partition, &partition->bound_ns)) return p->result;
-        partition->value_ns = tli_cut_total_of(p, partition);
-    }
-    if (p->place_count < p->desc->unit_count) tli_cut_relax(p, partition);
-    partition->is_proven = partition->bound_ns == partition->value_ns;
-    partition->work = p->work;
-    return TL_OK;
+    if (tli_cut_has_ended(p)) return p->result;
+    if (bottleneck == UINT64_MAX) return tli_cut_refuse(p, best);
+    tli_cut_trace(p, k, best);
+    best->value_ns = best->bound_ns = bottleneck;
+    if (p->desc->objective == TL_PARTITION_TOTAL) tli_cut_find_total(p, found, best);
+    if (p->place_count < p->desc->unit_count) tli_cut_relax(p, best);
+    best->is_proven = best->bound_ns == best->value_ns;
+    best->work = p->work;
+    return p->result;
 }
 
 // -- partition: what it takes --
@@ -501,15 +500,7 @@ static int tli_partition_fits(tli_partition *p) {
     return sum <= p->time_limit || desc->measure;
 }
 
-// How many stages a program looks at where cuts are at so many places.
-static uint64_t tli_partition_guess(const tli_partition *p, uint64_t places) {
-    uint64_t ranks = p->is_wide ? (uint64_t)p->rank_count : 1;
-    uint64_t work = places * places / 2 + 1, times = (uint64_t)p->stage_limit * ranks;
-    times *= (uint64_t)p->replica_limit;
-    return tli_mul_u64(work, times, &work) ? work : UINT64_MAX;
-}
-
-// Choose the places of cuts: all, or as many as the work allows, evenly spaced by cost.
+// Choose the places of cuts: all, or fewer of them, evenly spaced by cost.
 static void tli_partition_choose_places(tli_partition *p) {
     int32_t n = p->desc->unit_count, count = p->place_count, taken = 0, i;
     uint64_t total = p->cost[n], each = total / (uint64_t)count, rest = total % (uint64_t)count, next;
@@ -520,17 +511,6 @@ static void tli_partition_choose_places(tli_partition *p) {
         if (p->cost[i] >= next || n - i == count - 1 - taken) p->places[++taken] = i;
     }
     p->places[count] = n;
-}
-
-// Fill the times in which weights pass the link. They fit: those of all units do.
-static void tli_partition_fill_exchange(tli_partition *p) {
-    const tl_link *link = p->desc->link;
-    int32_t i, j;
-    for (i = 0; i < p->place_count; i++)
-        for (j = i + 1; j <= p->place_count; j++) {
-            uint64_t bytes = 2 * (p->parameters[p->places[j]] - p->parameters[p->places[i]]);
-            tli_find_time(bytes, link->bytes_per_second, &p->exchange[tli_cut_pair(p, i, j)]);
-        }
 }
 
 static void tli_partition_find_ranks(tli_partition *p) {
@@ -557,23 +537,15 @@ static void tli_partition_find_ranks(tli_partition *p) {
 // Get all arrays. 0 = no memory.
 static int tli_partition_alloc(tli_partition *p) {
     tl_env *env = p->env;
-    uint64_t units = (uint64_t)p->desc->unit_count + 1, places, rows = (uint64_t)p->stage_limit + 1;
-    p->place_count = p->desc->unit_count;
-    while (p->place_count > p->stage_limit && tli_partition_guess(p, (uint64_t)p->place_count) > p->work_limit)
-        p->place_count -= p->place_count > 16 ? p->place_count / 16 : 1;
-    if (p->place_count < p->stage_limit) p->place_count = p->stage_limit;
-    places = (uint64_t)p->place_count + 1;
+    uint64_t units = (uint64_t)p->desc->unit_count + 1, rows = (uint64_t)p->stage_limit + 1;
     if (p->is_wide) rows *= (uint64_t)p->rank_count + 1;
-    p->places = (int32_t *)tli_alloc_array(env, places, sizeof *p->places);
+    p->places = (int32_t *)tli_alloc_array(env, units, sizeof *p->places);
     p->cost = (uint64_t *)tli_alloc_array(env, units, sizeof *p->cost);
     p->activation = (uint64_t *)tli_alloc_array(env, units, sizeof *p->activation);
     p->parameters = (uint64_t *)tli_alloc_array(env, units, sizeof *p->parameters);
     p->transfer = (uint64_t *)tli_alloc_array(env, units, sizeof *p->transfer);
-    if (p->replica_limit > 1)
-        p->exchange = (uint64_t *)tli_alloc_array(env, places * places, sizeof *p->exchange);
-    p->states = (tli_cut_state *)tli_alloc_array(env, rows * places, sizeof *p->states);
-    return p->places && p->cost && p->activation && p->parameters && p->transfer && p->states &&
-           (p->replica_limit == 1 || p->exchange);
+    p->states = (tli_cut_state *)tli_alloc_array(env, rows * units, sizeof *p->states);
+    return p->places && p->cost && p->activation && p->parameters && p->transfer && p->states;
 }
 
 static void tli_partition_release(tli_partition *p) {
@@ -588,25 +560,38 @@ static void tli_partition_release(tli_partition *p) {
     tli_release(p->env, p->activation);
     tli_release(p->env, p->parameters);
     tli_release(p->env, p->transfer);
-    tli_release(p->env, p->exchange);
     tli_release(p->env, p->states);
 }
 
-static tl_result tli_partition_plan(tli_partition *p, tl_partition *partition) {
+// Plan with all places; with half of them wherever that takes too much work.
+static tl_result tli_partition_plan(tli_partition *p, tl_partition *found, tl_partition *best) {
+    uint64_t limit = p->desc->work_limit ? p->desc->work_limit : TLI_PARTITION_WORK;
+    int32_t fewest = p->desc->stage_count ? p->desc->stage_count : 1;
     if (!tli_partition_alloc(p)) return tli_cut_fail(p, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_TO_PARTITION));
     if (!tli_partition_sum(p) || !tli_partition_fits(p))
         return tli_cut_fail(p, TL_ERROR_OVERFLOW, TLI_RULE(UNITS_SUMS_MUST_FIT_62_BITS));
-    tli_partition_choose_places(p);
-    if (p->exchange) tli_partition_fill_exchange(p);
-    partition->stages = (tl_stage *)tli_alloc_array(p->env, (uint64_t)p->stage_limit, sizeof(tl_stage));
-    if (!partition->stages) return tli_cut_fail(p, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_TO_PARTITION));
-    return tli_cut_run(p, partition);
+    found->stages = (tl_stage *)tli_alloc_array(p->env, (uint64_t)p->stage_limit, sizeof(tl_stage));
+    best->stages = (tl_stage *)tli_alloc_array(p->env, (uint64_t)p->stage_limit, sizeof(tl_stage));
+    if (!found->stages || !best->stages)
+        return tli_cut_fail(p, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_TO_PARTITION));
+    for (p->place_count = p->desc->unit_count; ; p->place_count /= 2) {
+        if (p->place_count < fewest) p->place_count = fewest;
+        p->is_over = 0;
+        p->work_end = limit < UINT64_MAX - p->work ? p->work + limit : UINT64_MAX;
+        tli_partition_choose_places(p);
+        tli_cut_run(p, found, best);
+        if (!p->is_over || p->result) return p->result;
+        if (p->place_count == fewest)
+            return tli_cut_fail(p, TL_ERROR_UNSUPPORTED, TLI_RULE(WORK_LIMIT_IS_TOO_LOW_FOR_STAGES));
+    }
 }
 
 TLI_IMPL tl_result tl_plan_partition(tl_env *env, const tl_partition_desc *desc, tl_partition *partition) {
     tli_partition p;
+    tl_partition found;
     tl_result result;
     TL_ASSERT(desc && partition);
+    tli_zero(&found, sizeof found);
     tli_zero(partition, sizeof *partition);
     tli_zero(&p, sizeof p);
     result = tli_partition_check(env, desc);
@@ -614,9 +599,9 @@ TLI_IMPL tl_result tl_plan_partition(tl_env *env, const tl_partition_desc *desc,
     p.env = env;
     p.desc = desc;
     p.multiplier = desc->parameter_multiplier ? desc->parameter_multiplier : 1;
-    p.work_limit = desc->work_limit ? desc->work_limit : TLI_PARTITION_WORK;
     tli_partition_find_ranks(&p);
-    result = tli_partition_plan(&p, partition);
+    result = tli_partition_plan(&p, &found, partition);
+    tl_free_partition(env, &found);
     if (result) tl_free_partition(env, partition);
     tli_partition_release(&p);
     return result;

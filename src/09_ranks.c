@@ -96,7 +96,8 @@ static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
 }
 
 // Try a plan of one micro-batch as it is, and with a forward part that drops everything.
-static tl_result tli_try_rank_plan(tli_rank_search *s, const tl_plan *plan, const tl_plan *dropped, int32_t dropped_turn) {
+static tl_result tli_try_rank_plan(tli_rank_search *s, const tl_plan *plan, const tl_plan *dropped,
+                                   int32_t dropped_turn) {
     tli_body body;
     tl_result result;
     tli_zero(s->ran, (size_t)s->graph->node_count);
@@ -155,8 +156,8 @@ static tl_result tli_try_budgets(tli_rank_search *s, uint64_t most) {
     if (!result) result = tli_try_budget(s, 1, NULL, 0, &least);
     if (!result && !s->desc->inference) result = tli_try_rank_plan(s, &dropped, NULL, 0);
     for (k = 0; k < TLI_RANK_TRIES && !result && most > least; k++) {
-        uint64_t step = (most - least) / TLI_RANK_TRIES;
-        result = tli_try_budget(s, least + step * (uint64_t)k, dropped.step_count ? &dropped : NULL, turn, &peak);
+        uint64_t live = least + (most - least) / TLI_RANK_TRIES * (uint64_t)k;
+        result = tli_try_budget(s, live, dropped.step_count ? &dropped : NULL, turn, &peak);
     }
     tl_free_plan(s->env, &dropped);
     return result;
@@ -197,7 +198,7 @@ static tl_result tli_search_rank(tli_rank_search *s) {
         result = tli_try_rank_plan(s, &plan, NULL, 0);
     }
     tl_free_plan(s->env, &plan);
-    if (!result && !s->best.step_count) result = tli_try_budgets(s, most);
+    if (!result && !s->best.step_count && !s->desc->keep_all) result = tli_try_budgets(s, most);
     return result;
 }
 
@@ -222,8 +223,8 @@ static uint64_t tli_hash_rank_plan(uint64_t hash, const tl_graph *graph, const t
 }
 
 // The events of a rank; forward only: the micro-batches, one after the other.
-static tl_result tli_list_events(tl_env *env, const tl_ranks_desc *desc, int32_t rank, tl_pipeline_event **events,
-                                 int32_t *count) {
+static tl_result tli_list_events(tl_env *env, const tl_ranks_desc *desc, int32_t rank,
+                                 tl_pipeline_event **events, int32_t *count) {
     tl_pipeline_desc pipeline;
     int32_t i, kept = 0;
     tl_result result;
@@ -257,15 +258,24 @@ static uint64_t tli_count_sent(const tli_rank_search *s) {
     int32_t id;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
-        if (s->messages[id] == TLI_MESSAGE_SEND) sum += graph->outputs[graph->inputs[node->first_input].tensor].bytes;
+        if (s->messages[id] == TLI_MESSAGE_SEND)
+            sum += graph->outputs[graph->inputs[node->first_input].tensor].bytes;
         if (s->messages[id] == TLI_MESSAGE_RECEIVE && node->has_grad && !s->desc->inference)
             sum += graph->outputs[node->first_output].bytes;
     }
     return sum * (uint64_t)s->desc->micro_batch_count;
 }
 
-static tl_result tli_find_rank_base(tl_env *env, const tl_ranks_desc *desc, const tl_graph *graph, uint64_t *base) {
-    return tl_find_base_bytes(env, graph, desc->gradient_ratio, desc->optimizer_ratio, base);
+static tl_result tli_find_rank_base(tl_env *env, const tl_ranks_desc *desc, const tl_graph *graph,
+                                    uint64_t *base) {
+    tl_result result = TL_OK;
+    *base = 0;
+    if (!desc->weights_apart)
+        result = tl_find_base_bytes(env, graph, desc->gradient_ratio, desc->optimizer_ratio, base);
+    if (!result && !tli_add_u64(*base, desc->base_bytes, base))
+        result = tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(COMPILE_RANKS),
+                          TLI_RULE(BASE_OF_RANK_DOES_NOT_FIT_64));
+    return result;
 }
 
 // Fill in what a search has found.
@@ -291,6 +301,7 @@ static void tli_fill_rank(tli_rank_search *s, tl_rank_plan *rank) {
 // Plan one rank, whose stage is cut.
 static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t index, tl_rank_plan *rank) {
     const tl_graph *graph = rank->compiled.graph;
+    uint64_t nodes = (uint64_t)graph->node_count;
     tl_pipeline_event *events = NULL;
     tli_rank_search s;
     int32_t id;
@@ -302,7 +313,7 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
     s.least = s.room = UINT64_MAX;
     s.device.alignment_bytes = desc->alignment_bytes;
     s.work_limit = (desc->work_limit ? desc->work_limit : 700000000) / (uint64_t)desc->rank_count / 24 + 1;
-    s.messages = (uint8_t *)tli_alloc_array(env, 2 * (uint64_t)graph->node_count + (uint64_t)graph->tensor_count, 1);
+    s.messages = (uint8_t *)tli_alloc_array(env, 2 * nodes + (uint64_t)graph->tensor_count, 1);
     result = s.messages ? tli_find_rank_base(env, desc, graph, &rank->base_bytes) : tli_fail_ranks(env);
     if (!result) result = tli_list_events(env, desc, index, &events, &s.event_count);
     if (!result) {
@@ -329,9 +340,9 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
 // Cut into stages of even cost, by the exact partition of the nodes.
 static tl_result tli_find_ends(tl_env *env, const tl_ranks_desc *desc, int32_t *ends) {
     const tl_graph *graph = desc->graph;
-    uint64_t tensors = (uint64_t)graph->tensor_count;
+    uint64_t tensors = (uint64_t)graph->tensor_count, places = tensors + (uint64_t)graph->node_count;
     tl_unit *units = (tl_unit *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *units);
-    int32_t *last_readers = (int32_t *)tli_alloc_array(env, tensors + (uint64_t)graph->node_count, sizeof *last_readers);
+    int32_t *last_readers = (int32_t *)tli_alloc_array(env, places, sizeof *last_readers);
     tl_partition_desc ask;
     tl_partition partition;
     int32_t id, k, count = 0, *unit_ends = last_readers ? last_readers + tensors : NULL;
@@ -387,7 +398,8 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
         why = TLI_RULE(MICRO_BATCH_COUNT_OF_RANKS);
     else if (desc->pipeline != TL_PIPELINE_1F1B && desc->pipeline != TL_PIPELINE_GPIPE)
         why = TLI_RULE(PIPELINE_OF_RANKS);
-    else if (desc->inference & ~1) why = TLI_RULE(INFERENCE_MUST_BE_0_OR_1_OF_RANKS);
+    else if ((desc->inference | desc->weights_apart | desc->keep_all) & ~1)
+        why = TLI_RULE(FLAGS_OF_RANKS_MUST_BE_0_OR_1);
     else if (desc->rank_count > desc->graph->node_count) why = TLI_RULE(RANKS_MORE_THAN_NODES);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), why);
     result = tl_check_graph(env, desc->graph);
@@ -405,7 +417,8 @@ static tl_result tli_plan_ranks(tl_env *env, const tl_ranks_desc *desc, const in
         tl_rank_plan *plan = &own->ranks[rank];
         plan->first_node = rank ? ends[rank - 1] : 0;
         plan->end_node = ends[rank];
-        result = tli_cut_stage(env, desc, plan->first_node, plan->end_node, &own->stages[rank], &plan->compiled);
+        result = tli_cut_stage(env, desc, plan->first_node, plan->end_node, &own->stages[rank],
+                               &plan->compiled);
         if (result) return result;
         plan->compiled.graph = &own->stages[rank].graph;
         plan->compiled.source = desc->graph;

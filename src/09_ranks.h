@@ -13,12 +13,13 @@ extern "C" {
 //     rank 1     F receive@0 begin, F receive@1 begin, W receive@0, F 12@0, .. F send@0 begin, ..
 //                B send@0 begin, W receive@1, F 12@1, .. W send@0, B 20@0, .. B receive@0 begin, ..
 //
-// The graph of a stage has nodes of op "receive" and "send", without cost; everything else is as in the caller's
-// graph, whose kernels, tensors and origins a run keeps (tl_run_desc.compiled). A tensor that is read two stages
-// on goes through the stage between. The forward of a receive takes a tensor from the rank before, its backward
-// sends the gradient back; the forward of a send sends the tensor on, and its backward receives the gradient,
-// which is the sum of what all later stages have added, so that sums are taken in the order of one process and
-// have the same bits. All four are begun by one step and ended by a W, and messages travel beside the calls.
+// The graph of a stage has nodes of op "receive" and "send", without cost; everything else is as in the
+// caller's graph, whose kernels, tensors and origins a run keeps (tl_run_desc.compiled). A tensor that is read
+// two stages on goes through the stage between. The forward of a receive takes a tensor from the rank before,
+// its backward sends the gradient back; the forward of a send sends the tensor on, and its backward receives
+// the gradient, which is the sum of what all later stages have added, so that sums are taken in the order of
+// one process and have the same bits. All four are begun by one step and ended by a W, and messages travel
+// beside the calls.
 //
 // Every rank plans all ranks, from the same desc, and takes its own: plans are the same on every machine.
 
@@ -32,8 +33,11 @@ typedef struct tl_ranks_desc {
                                    // node_count; 0 = chosen by tl_plan_partition
     int32_t  inference;            // 1 = forward only
     uint64_t budget_bytes;         // of each rank: its arena and its part of the base; 0 = no limit
-    double   gradient_ratio;       // the base of a rank is the weights of its nodes times
+    double   gradient_ratio;       // the base of a rank is base_bytes and the weights of its nodes times
     double   optimizer_ratio;      // 1 + gradient_ratio + optimizer_ratio (tl_find_base_bytes)
+    uint64_t base_bytes;           // of every rank
+    int32_t  weights_apart;        // 1 = the base is base_bytes alone: the budget is without weights
+    int32_t  keep_all;             // 1 = nothing runs again
     uint64_t alignment_bytes;      // of the places, a power of two; 0 = 1
     uint64_t block_bytes;          // arenas are cut as in tl_places_desc; 0 = not
     const tl_link *link;           // between neighbours; 0 = messages take no time
@@ -68,8 +72,8 @@ typedef struct tl_compiled_ranks {
 //   ranks   overwritten; release with tl_free_compiled_ranks; desc->graph must outlive it
 //
 // What a stage holds of a micro-batch until its backward counts once for each that is in flight, so plans that
-// keep everything, plans of tl_plan_remat at several budgets and plans that drop what costs little for each byte
-// are all woven into the rank's order, placed, and the cheapest that fits is taken.
+// keep everything, plans of tl_plan_remat at several budgets and plans that drop what costs little for each
+// byte are all woven into the rank's order, placed, and the cheapest that fits is taken.
 //
 // Errors:  those of tl_check_graph, tl_plan_remat, tl_plan_partition; TL_ERROR_INVALID_ARG: more ranks than
 //          nodes, ends that do not rise; TL_ERROR_INFEASIBLE names a stage and the least budget found for it;

@@ -3,9 +3,9 @@
 
 // -- ranks: the time of a training step --
 //
-// All ranks are replayed together. A message can travel when both sides have begun it; messages of one direction
-// between two ranks travel one after the other, in the order of the sender. A rank goes on until a W whose
-// message has not arrived; when none goes on, all have ended, or they wait for each other for good.
+// All ranks are replayed together. A message can travel when both sides have begun it; messages of one
+// direction between two ranks travel one after the other, in the order of the sender. A rank goes on until a W
+// whose message has not arrived; when none goes on, all have ended, or they wait for each other for good.
 
 typedef struct tli_travel {
     uint64_t sent_at, asked_at;     // when the sender, and the receiver, have begun it
@@ -47,7 +47,8 @@ static tl_result tli_move_road(tli_ranks_time *t, tli_road *channel) {
         if (!travel->is_asked) return TL_OK;
         if (link && (!tli_find_time(travel->bytes, link->bytes_per_second, &ns) ||
                      !tli_add_u64(ns, link->latency_ns, &ns))) return TL_ERROR_OVERFLOW;
-        travel->arrives_at = tli_larger_u64(tli_larger_u64(travel->sent_at, travel->asked_at), channel->free_at);
+        travel->arrives_at = tli_larger_u64(travel->sent_at, travel->asked_at);
+        travel->arrives_at = tli_larger_u64(travel->arrives_at, channel->free_at);
         if (!tli_add_u64(travel->arrives_at, ns, &travel->arrives_at)) return TL_ERROR_OVERFLOW;
         channel->free_at = travel->arrives_at;
         travel->has_arrived = 1;
@@ -72,8 +73,8 @@ static tl_result tli_begin_travel(tli_ranks_time *t, int32_t rank, const tl_step
     const tl_node *node = &graph->nodes[step->node];
     tli_road *channel;
     int sends;
-    tli_travel *travel = tli_find_travel(t, rank, step->node, step->slot, step->kind == TL_STEP_BACKWARD, &channel,
-                                         &sends);
+    tli_travel *travel = tli_find_travel(t, rank, step->node, step->slot, step->kind == TL_STEP_BACKWARD,
+                                         &channel, &sends);
     travel->bytes = node->input_count ? graph->outputs[graph->inputs[node->first_input].tensor].bytes
                                       : graph->outputs[node->first_output].bytes;
     if (sends) {
@@ -104,7 +105,8 @@ static tl_result tli_move_rank(tli_ranks_time *t, int32_t rank, int *moved) {
         } else if (step->kind == TL_STEP_WAIT && *begun) {
             tli_road *channel;
             int sends;
-            const tli_travel *travel = tli_find_travel(t, rank, step->node, step->slot, *begun == 2, &channel, &sends);
+            const tli_travel *travel = tli_find_travel(t, rank, step->node, step->slot, *begun == 2,
+                                                       &channel, &sends);
             if (!travel->has_arrived) return TL_OK;
             clock->now = tli_larger_u64(clock->now, travel->arrives_at);
             *begun = 0;
@@ -132,9 +134,10 @@ static tl_result tli_open_clock(tl_env *env, tli_ranks_time *t, int32_t rank, co
     }
     for (k = 0; k < 2 && rank + 1 < t->rank_count; k++) {
         tli_road *channel = &t->channels[2 * rank + k];
+        uint64_t most = slots * (uint64_t)counts[1] + 1;
         channel->count = counts[1];
-        channel->travels = (tli_travel *)tli_alloc_array(env, slots * (uint64_t)counts[1] + 1, sizeof *channel->travels);
-        channel->order = (int32_t *)tli_alloc_array(env, slots * (uint64_t)counts[1] + 1, sizeof *channel->order);
+        channel->travels = (tli_travel *)tli_alloc_array(env, most, sizeof *channel->travels);
+        channel->order = (int32_t *)tli_alloc_array(env, most, sizeof *channel->order);
         if (!channel->travels || !channel->order) return tli_fail_ranks(env);
     }
     return TL_OK;
@@ -193,7 +196,8 @@ static tl_result tli_simulate_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
     for (rank = 0; rank < t.rank_count && !result; rank++)
         ended += t.clocks[rank].position == ranks->ranks[rank].compiled.plan.step_count;
     if (!result && ended < t.rank_count)
-        result = tli_fail(env, TL_ERROR_INVALID_PLAN, TLI_IN(COMPILE_RANKS), TLI_RULE(RANKS_WAIT_FOR_EACH_OTHER));
+        result = tli_fail(env, TL_ERROR_INVALID_PLAN, TLI_IN(COMPILE_RANKS),
+                          TLI_RULE(RANKS_WAIT_FOR_EACH_OTHER));
     if (!result) tli_take_rank_times(&t, ranks);
     tli_close_clocks(env, &t);
     return result;

@@ -8,9 +8,9 @@
 //     caller's graph    x  a  b | c  d          a is read by b and d: it is received, and read by d
 //     stage 1           receive b, receive a, c, d
 //
-// Inputs that a stage reads come first, then what it receives, its nodes, and what it sends. Sends come last, so
-// that their backwards come first: the gradient that a later stage has summed up is there before the nodes of
-// this stage add to it, in the order of one process.
+// Inputs that a stage reads come first, then what it receives, its nodes, and what it sends. Sends come last,
+// so that their backwards come first: the gradient that a later stage has summed up is there before the nodes
+// of this stage add to it, in the order of one process.
 
 static tl_result tli_fail_ranks(tl_env *env) {
     return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(COMPILE_RANKS), TLI_RULE(NO_MEMORY_FOR_RANKS));
@@ -39,7 +39,8 @@ static void tli_find_last_readers(const tl_graph *graph, int32_t *last_readers) 
             last_readers[graph->inputs[graph->nodes[id].first_input + k].tensor] = id;
 }
 
-// Whether a tensor is made before a node of the listing, and read from there on. Inputs are where they are read.
+// Whether a tensor is made before a node of the listing, and read from there on. Inputs are where they are
+// read.
 static int tli_crosses(const tl_graph *graph, const int32_t *last_readers, int32_t tensor, int32_t node) {
     int32_t maker = graph->outputs[tensor].node;
     return !graph->nodes[maker].is_input && maker < node && last_readers[tensor] >= node;

@@ -17,7 +17,8 @@ enum { TLI_MESSAGE_NOT, TLI_MESSAGE_RECEIVE, TLI_MESSAGE_SEND };
 // What a node of a stage is.
 static uint8_t tli_find_message(const tl_compiled_plan *compiled, int32_t id) {
     const tl_graph *graph = compiled->graph;
-    if (graph->nodes[id].is_input || compiled->first_members[id] < compiled->first_members[id + 1]) return TLI_MESSAGE_NOT;
+    if (graph->nodes[id].is_input || compiled->first_members[id] < compiled->first_members[id + 1])
+        return TLI_MESSAGE_NOT;
     return graph->nodes[id].input_count ? TLI_MESSAGE_SEND : TLI_MESSAGE_RECEIVE;
 }
 
@@ -68,7 +69,8 @@ static void tli_begin_event(tli_weave *w, int32_t index) {
         node = event->is_backward ? count - 1 - at : at;
         if (!event->is_backward && w->messages[node] == TLI_MESSAGE_RECEIVE)
             tli_weave_step(w, TL_STEP_FORWARD, node, event->micro_batch, 1);
-        if (!event->is_backward || w->messages[node] != TLI_MESSAGE_SEND || !w->graph->nodes[node].has_grad) continue;
+        if (!event->is_backward || w->messages[node] != TLI_MESSAGE_SEND) continue;
+        if (!w->graph->nodes[node].has_grad) continue;
         tli_end_send(w, node, event->micro_batch);
         tli_weave_step(w, TL_STEP_BACKWARD, node, event->micro_batch, 1);
     }
@@ -88,7 +90,9 @@ static void tli_free_sent(tli_weave *w, const tl_step *step, int32_t slot) {
         end = from + 1;
     }
     for (id = 0; id < graph->node_count; id++) {
-        int32_t tensor = w->messages[id] == TLI_MESSAGE_SEND ? graph->inputs[graph->nodes[id].first_input].tensor : -1;
+        int32_t tensor;
+        if (w->messages[id] != TLI_MESSAGE_SEND) continue;
+        tensor = graph->inputs[graph->nodes[id].first_input].tensor;
         if (tensor >= from && tensor < end) tli_end_send(w, id, slot);
     }
 }
@@ -129,9 +133,9 @@ static void tli_weave_event(tli_weave *w, int32_t index) {
 }
 
 // Weave the plan of a rank. messages: [nodes] TLI_MESSAGE_.
-static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_body *body, const uint8_t *messages,
-                                const tl_pipeline_event *events, int32_t event_count, int32_t micro_batches,
-                                int32_t inference, tl_plan *plan) {
+static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_body *body,
+                                const uint8_t *messages, const tl_pipeline_event *events, int32_t event_count,
+                                int32_t micro_batches, int32_t inference, tl_plan *plan) {
     uint64_t places = (uint64_t)micro_batches * (uint64_t)graph->node_count;
     int32_t i, slot;
     tli_weave w;

@@ -5,8 +5,8 @@
 //     steps          F 7 begin   F 2   B 5   W 7   F 8
 //     call of F 7    |-----------------------|
 //
-// When the kernel has been called once, the call is set aside with its operands, mapped as they are. The W of its
-// node calls the kernel again until it is ready, and closes the step as others are closed at once.
+// When the kernel has been called once, the call is set aside with its operands, mapped as they are. The W of
+// its node calls the kernel again until it is ready, and closes the step as others are closed at once.
 
 // A call that was set aside. calls are swapped with the run's, so that each keeps its arrays.
 typedef struct tli_begun {
@@ -69,21 +69,41 @@ static int tli_has_begun(const tl_run *run) {
     return 0;
 }
 
-// Most calls under way of a plan that was simulated.
-static int32_t tli_count_begun(const tl_plan *plan) {
-    int32_t most = 0, count = 0, i, k;
-    for (i = 0; i < plan->step_count; i++) {
-        const tl_step step = tl_find_step(plan, i);
-        if (step.begins && ++count > most) most = count;
-        if (step.kind != TL_STEP_WAIT || step.output != TL_ALL_OUTPUTS || !count) continue;
-        for (k = i - 1; k >= 0; k--) {    // the step before it on the same node
-            const tl_step before = tl_find_step(plan, k);
-            if (before.node != step.node || before.slot != step.slot) continue;
-            count -= before.begins;
-            break;
-        }
+// Most calls under way together of a plan that was simulated.
+static int32_t tli_count_begun(const tl_run *run) {
+    uint8_t *is_begun = run->all_ran;   // zeroes, before the first pass, and again when all calls have ended
+    int32_t most = 0, count = 0, i;
+    for (i = 0; i < run->plan.step_count; i++) {
+        const tl_step step = tl_find_step(&run->plan, i);
+        size_t at = (size_t)step.slot * (size_t)run->graph->node_count + (size_t)step.node;
+        if (step.begins) count++;
+        else if (step.kind == TL_STEP_WAIT && is_begun[at]) count--;
+        else continue;
+        is_begun[at] = (uint8_t)step.begins;
+        if (count > most) most = count;
     }
     return most;
+}
+
+// Refuse calls that are not one call of one kernel, and what goes by one call at a time. Fused nodes have
+// scratch, so they begin none.
+static tl_result tli_check_begun(tl_run *run) {
+    int32_t i;
+    for (i = 0; i < run->plan.step_count; i++) {
+        const tl_step step = tl_find_step(&run->plan, i);
+        tli_cut cut = tli_find_cut(run, step.node);
+        tli_rule rule = TLI_NO_RULE;
+        if (!step.begins) continue;
+        if (run->kernel_of[step.node] < 0 || cut.count < cut.total) rule = TLI_RULE(BEGINS_ONE_KERNEL_CALL);
+        if (run->desc.random) rule = TLI_RULE(BEGINS_RANDOM_HOOK);
+#ifndef TL_NO_ONLINE
+        if (run->real_bytes) rule = TLI_RULE(BEGINS_DYNAMIC_NODES);
+#endif
+        if (rule)
+            return tli_fail_values(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), rule, (uint64_t)i,
+                                   (uint64_t)step.node);
+    }
+    return TL_OK;
 }
 
 static void tli_free_begun(tl_run *run) {
@@ -96,14 +116,14 @@ static void tli_free_begun(tl_run *run) {
 
 // Room for the calls that are begun. operands, outputs: most of a node.
 static tl_result tli_open_begun(tl_run *run, uint64_t operands, uint64_t outputs) {
-    int32_t count = tli_count_begun(&run->plan), i;
+    int32_t count = tli_count_begun(run), i;
     int is_there = 1;
     if (!count) return TL_OK;
     run->begun = (tli_begun *)tli_alloc_array(run->env, (uint64_t)count, sizeof *run->begun);
     run->begun_count = run->begun ? count : 0;
     for (i = 0; i < run->begun_count && is_there; i++)
         is_there = tli_alloc_call(run->env, operands, outputs, &run->begun[i].call);
-    if (run->begun && is_there) return TL_OK;
+    if (run->begun && is_there) return tli_check_begun(run);
     return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION

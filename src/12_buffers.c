@@ -210,6 +210,7 @@ struct tl_run {
 #ifndef TL_NO_PRECISION
     const tl_compiled_plan *compiled;  // whose graph the run has; NULL = none
     tl_compiled_plan own_compiled;   // of the strategy
+    tl_compiled_ranks own_ranks;     // of a strategy with stages
 #endif
 #endif
     tl_kernel      *kernels;
@@ -259,6 +260,7 @@ struct tl_run {
     int32_t         defers;          // 1 = what is freed is given back later
     int32_t         waits_for;       // after TL_NOT_READY: index of the step that must be finished; -1 = none
     struct tli_messages *messages;   // with other ranks; NULL = none
+    struct tli_reduction *reduction; // under way; NULL = none
     struct tli_begun *begun;         // [begun_count] calls that were set aside (tli_set_aside)
     int32_t         begun_count;
     tli_touched    *touched;

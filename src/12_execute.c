@@ -1025,7 +1025,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
 #endif
     if (tli_claim_entry(run))
         return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
-    if (micro_batch == 0) tli_start_training_step(run);
+    if (micro_batch == run->desc.first_micro_batch) tli_start_training_step(run);
     run->micro_batch = micro_batch;
     run->position = 0;
     run->computing = TLI_COMPUTING_NOT;
@@ -1035,7 +1035,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tli_zero(run->all_ran, (size_t)run->slot_count * (size_t)run->graph->node_count);
     tli_zero(&run->report, sizeof run->report);
     run->report.limiting_node = -1;
-    run->report.worker_count = 1;
+    run->report.worker_count = run->desc.transport ? run->desc.transport->rank_count : 1;
 #ifndef TL_NO_PLANNERS
     run->report.cached_bytes = run->cache.kept_bytes;
     if (run->cache.is_warm) run->report.cached_count = run->cache.skipped_count;
@@ -1458,7 +1458,7 @@ static tl_result tli_load_slots(tl_run *run, int32_t micro_batch) {
 
 // Begin the next pass of tl_run_plan.
 static tl_result tli_begin_plan_pass(tl_run *run) {
-    int32_t micro_batch = run->plan_pass * run->slot_count;
+    int32_t micro_batch = run->desc.first_micro_batch + run->plan_pass * run->slot_count;
     tl_result result = TL_OK;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     result = tli_greet_ranks(run);

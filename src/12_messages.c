@@ -22,6 +22,21 @@ typedef struct tli_messages {
 
 enum { TLI_NO_REQUEST = -1 };
 
+// A sum over ranks under way (12_reduce.c).
+enum { TLI_PIECE_COUNT = 4096 };  // elements
+enum { TLI_REDUCE_SCATTER = 1, TLI_REDUCE_GATHER = 2 };
+
+typedef struct tli_reduction {
+    int32_t  parts;                 // TLI_REDUCE_ bits that are left; 0 = none is under way
+    int32_t  asked;                 // the bits it began with
+    tl_state_kind kind;
+    int32_t  state, turn;
+    uint64_t piece;
+    int32_t  is_begun;              // 1 = the messages of this piece are under way
+    int32_t  requests[2];           // sent, received
+    float    values[TLI_PIECE_COUNT];
+} tli_reduction;
+
 static tl_result tli_poll_request(const tl_transport *transport, int32_t *request) {
     tl_result result;
     if (*request == TLI_NO_REQUEST) return TL_OK;
@@ -89,7 +104,8 @@ static tl_result tli_begin_greeting(tli_messages *m) {
         result = transport->receive(transport->self, m->peers[i], 0, &m->hashes[i], sizeof m->hashes[i],
                                     &m->requests[i][1]);
         if (!result)
-            result = transport->send(transport->self, m->peers[i], 0, &m->hash, sizeof m->hash, &m->requests[i][0]);
+            result = transport->send(transport->self, m->peers[i], 0, &m->hash, sizeof m->hash,
+                                     &m->requests[i][0]);
     }
     m->is_greeting = 1;
     return result;
@@ -123,8 +139,8 @@ static tl_result tli_greet_ranks(tl_run *run) {
     m->is_greeting = 0;
     for (i = 0; i < TLI_NEIGHBOURS; i++)
         if (m->peers[i] >= 0 && m->hashes[i] != m->hash)
-            return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN), TLI_RULE(PEER_HAS_OTHER_PLANS),
-                                   (uint64_t)m->peers[i], m->hashes[i]);
+            return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN),
+                                   TLI_RULE(PEER_HAS_OTHER_PLANS), (uint64_t)m->peers[i], m->hashes[i]);
     m->is_greeted = 1;
     return TL_OK;
 }
@@ -136,10 +152,12 @@ static tl_result tli_number_messages(tl_run *run, tli_messages *m) {
     const tl_graph *graph = run->graph;
     int32_t id, received = 0, sent = 0;
     m->numbers = (int32_t *)tli_alloc_array(run->env, (uint64_t)graph->node_count, sizeof *m->numbers);
-    if (!m->numbers) return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    if (!m->numbers)
+        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
     for (id = 0; id < graph->node_count; id++) {
         int message = tli_find_message(run->compiled, id);
-        m->numbers[id] = message == TLI_MESSAGE_RECEIVE ? received++ : message == TLI_MESSAGE_SEND ? sent++ : -1;
+        m->numbers[id] = -1;
+        if (message) m->numbers[id] = message == TLI_MESSAGE_RECEIVE ? received++ : sent++;
     }
     return TL_OK;
 }
@@ -157,11 +175,13 @@ static tl_result tli_open_messages(tl_run *run) {
         why = TLI_RULE(TRANSPORT_FUNCTIONS_MISSING);
     else if (!tli_is_below(transport->rank, transport->rank_count)) why = TLI_RULE(TRANSPORT_RANK_OUT_OF_RANGE);
     else if (compiled && compiled->rank_count > 1 &&
-             (transport->rank_count % compiled->rank_count || transport->rank % compiled->rank_count != compiled->rank))
+             (transport->rank_count % compiled->rank_count ||
+              transport->rank % compiled->rank_count != compiled->rank))
         why = TLI_RULE(TRANSPORT_RANK_HAS_ANOTHER_STAGE);
     if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), why);
     if (!run->limits.host_visible)
-        return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), TLI_RULE(TRANSPORT_NEEDS_HOST_VISIBLE));
+        return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
+                        TLI_RULE(TRANSPORT_NEEDS_HOST_VISIBLE));
     m = (tli_messages *)tli_alloc_array(run->env, 1, sizeof *m);
     if (!m) return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
     run->messages = m;
@@ -173,8 +193,17 @@ static tl_result tli_open_messages(tl_run *run) {
     return compiled && compiled->rank_count > 1 ? tli_number_messages(run, m) : TL_OK;
 }
 
+static void tli_stop_reduction(tl_run *run) {
+    tli_reduction *r = run->reduction;
+    int32_t i;
+    for (i = 0; r && i < 2; i++) tli_cancel_request(run->messages->transport, &r->requests[i]);
+    tli_release(run->env, r);
+    run->reduction = NULL;
+}
+
 static void tli_close_messages(tl_run *run) {
     if (!run->messages) return;
+    tli_stop_reduction(run);
     tli_end_greeting(run->messages);
     tli_release(run->env, run->messages->numbers);
     tli_release(run->env, run->messages);

@@ -18,6 +18,21 @@ static int tli_decides_online(const tl_run_desc *desc, const tl_strategy *strate
     return strategy->mode == TL_MODE_EAGER || (strategy->mode == TL_MODE_HYBRID && desc->evict);
 }
 
+// Several workers need a transport, and as many ranks as they share evenly.
+static tl_result tli_support_parallelism(tl_run *run, const tl_strategy *strategy) {
+    const tl_transport *transport = run->desc.transport;
+    uint64_t workers = tl_find_worker_count(strategy, 1), ranks;
+    int has_stages = strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
+                     strategy->parallelism.kind == TL_PARALLELISM_PIPELINE;
+    if (has_stages && !transport) return tli_unsupported(run, TLI_RULE(STRATEGY_PARALLELISM_THIS_VERSION_RUNS));
+    if (strategy->parallelism.kind == TL_PARALLELISM_AUTOMATIC || !transport || transport->rank_count < 1)
+        return TL_OK;
+    ranks = (uint64_t)transport->rank_count;
+    if (has_stages ? ranks % workers == 0 : workers == 1 || workers == ranks) return TL_OK;
+    return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                           TLI_RULE(STRATEGY_PARALLELISM_IS_NOT_THAT_OF_THE_TRANSPORT), workers, ranks);
+}
+
 static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) {
     const tl_run_desc *desc = &run->desc;
     int placed = desc->plan && desc->plan->offset_count > 0;
@@ -37,10 +52,7 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
     if (strategy->memory == TL_MEMORY_STANDARD && placed)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
                         TLI_RULE(STRATEGY_MEMORY_STANDARD_BUT_PLAN));
-    if (strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
-        strategy->parallelism.kind == TL_PARALLELISM_PIPELINE)
-        return tli_unsupported(run, TLI_RULE(STRATEGY_PARALLELISM_THIS_VERSION_RUNS));
-    return TL_OK;
+    return tli_support_parallelism(run, strategy);
 }
 
 // The strategy must not contradict the rest of the desc.
@@ -120,6 +132,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
     if (desc->kernel_count < 0 || (desc->kernel_count && !desc->kernels) || desc->repeat_count < 0)
         why = TLI_RULE(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT);
     if (desc->in_flight < 0) why = TLI_RULE(IN_FLIGHT_MUST_BE_NOT_NEGATIVE);
+    if (desc->first_micro_batch < 0) why = TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE);
     if (desc->inference != 0 && desc->inference != 1) why = TLI_RULE(INFERENCE_MUST_BE_0_OR_1);
     if (desc->checkpoints && desc->inference) why = TLI_RULE(CHECKPOINTS_FORWARD_ONLY_RUN_HAS_NONE);
     if ((desc->plan || desc->checkpoints) &&
@@ -1134,7 +1147,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (result) return result;
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;
-    if (run->repeat_count > INT32_MAX / run->slot_count)
+    if (run->repeat_count > (INT32_MAX - desc->first_micro_batch) / run->slot_count)
         return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN),
                         TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
     run->next_step = desc->first_step;
@@ -1252,6 +1265,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tl_free_fusion_plan(env, &run->own_fusion);
 #ifndef TL_NO_PRECISION
     tl_free_compiled_plan(env, &run->own_compiled);
+    tl_free_compiled_ranks(env, &run->own_ranks);
 #endif
 #endif
     tl_free_graph(env, &run->op_graph);

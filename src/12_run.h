@@ -75,7 +75,8 @@ typedef struct tl_kernel_call {
     tl_step_kind      kind;            // FORWARD, FORWARD_INPLACE, FORWARD_SAVE, BACKWARD
     int32_t           recompute;       // 1 = this forward ran before in this pass
     int32_t           outputs_ready;   // FORWARD_SAVE: 1 = the outputs are resident: make saved only
-    int32_t           micro_batch;     // from 0; in slot s of pass k of a plan with n slots: k x n + s
+    int32_t           micro_batch;     // in slot s of pass k of a plan with n slots: first + k x n + s,
+                                       // first as in tl_run_desc.first_micro_batch
     uint64_t          step;            // training step
     uint64_t          seed;            // the same in all calls of this node in this pass
     tl_precision      precision;       // element size of the buffers; mixed: see their formats
@@ -184,18 +185,20 @@ typedef struct tl_run_figures {
     uint64_t peak_bytes, arena_bytes;  // the same of the plan that the run has; 0 = the budget does not fit
 } tl_run_figures;
 
-// Messages between ranks, which may be threads, processes or machines. The functions are called by the thread of
-// the run and do not block. Examples have one for threads and one for MPI.
+// Messages between ranks, which may be threads, processes or machines. The functions are called by the thread
+// of the run and do not block. Examples have one for threads and one for MPI.
 typedef struct tl_transport {
     void   *self;                 // first argument of all
     int32_t rank, rank_count;     // 0 <= rank < rank_count
-    // Begin to send, or to receive, so many bytes. The memory stays as it is until the request ends. A message is
-    // received by the receive of that peer with its tag and as many bytes; messages of one peer and tag arrive in
-    // their order. *request is a number >= 0 for the calls below.
-    tl_result (*send)(void *self, int32_t peer, uint32_t tag, const void *data, uint64_t bytes, int32_t *request);
+    // Begin to send, or to receive, so many bytes. The memory stays as it is until the request ends. A message
+    // is received by the receive of that peer with its tag and as many bytes; messages of one peer and tag
+    // arrive in their order. *request is a number >= 0 for the calls below.
+    tl_result (*send)(void *self, int32_t peer, uint32_t tag, const void *data, uint64_t bytes,
+                      int32_t *request);
     tl_result (*receive)(void *self, int32_t peer, uint32_t tag, void *data, uint64_t bytes, int32_t *request);
-    // TL_OK: the message has been sent or has arrived, and the number is free; TL_NOT_READY; another result: it has
-    // failed, and the number is free. TL_ERROR_PEER_LOST: the peer has ended, or has not answered so many polls.
+    // TL_OK: the message has been sent or has arrived, and the number is free; TL_NOT_READY; another result: it
+    // has failed, and the number is free. TL_ERROR_PEER_LOST: the peer has ended, or has not answered so many
+    // polls.
     tl_result (*poll)(void *self, int32_t request);
     void      (*cancel)(void *self, int32_t request);  // give a message up; the number is free
 } tl_transport;
@@ -316,6 +319,8 @@ typedef struct tl_run_desc {
     const tl_transport *transport;    // of the plan of a rank (tl_compile_ranks), and of tl_reduce_run;
                                       // must outlive the run. Rank r of it has stage r % rank_count. For
                                       // backends whose memory the host sees. 0 = one rank
+    int32_t     first_micro_batch;    // >= 0: number of the first one of a training step; replica g of those
+                                      // that share a batch has g times as many as one takes (tl_reduce_run)
     int32_t     may_split;            // 1 = the batch of `graph` may be split, as in tl_compile_desc
     uint64_t    split_cost;           // as in tl_compile_desc
 
@@ -366,7 +371,7 @@ typedef struct tl_run_report {
     int32_t  limiting_node;       // TL_ERROR_OVER_BUDGET: the node that needs needed_bytes; else -1
     uint64_t needed_bytes;        // least budget with which that step fits
     int32_t  convert_count;       // forwards and backwards of nodes that the run converted itself
-    int32_t  worker_count;        // that ran: 1, whatever the strategy asks for
+    int32_t  worker_count;        // ranks of the transport; 1 without one, whatever the strategy asks for
     int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges,
                                   // one a member and block of a fused node
     uint64_t planned_bank_bytes[TL_MOST_BANKS];  // as planned_taken_bytes, in each bank of the device
@@ -467,7 +472,8 @@ typedef struct tl_run_step {
 
 // Begin a pass: drop the results of the last one, reset the peaks.
 //
-//   micro_batch   that of slot 0; the other slots have the next ones. With 0 a new training step begins
+//   micro_batch   that of slot 0; the other slots have the next ones. With desc.first_micro_batch a new
+//                 training step begins
 TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 
 // Yield the next step. After the last one *done is 1 and *step is empty, and the pass has been checked and
@@ -482,10 +488,16 @@ TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 // work on them is finished or can be waited for. On others they are ranges for kernels of the device, until
 // tl_map_step maps them. The mapping ends with tl_finish_step or tl_run_step_kernel.
 //
+// Where a step begins a call (tl_step.begins), tl_run_step_kernel calls the kernel once and returns TL_OK, also
+// if it is not ready; its operands stay mapped. The WAIT of its node asks the kernel again, once for each call
+// of tl_next_step, and closes the step when it is ready: its event is observed then. tl_finish_step says that
+// the call is carried out already. tl_init_run refuses plans that begin what is not one call of one kernel
+// (ranges of elements, conversions), and with a random hook or dynamic nodes all of these plans.
+//
 // Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way (never on a backend with
-// limits.in_order), or if the backend cannot submit at present: call again later. With steps in flight also
-// where the next one, or the end of the pass, must wait for one of them: step->depends_on is that one's index
-// then, and else -1.
+// limits.in_order) or whose call is not ready, or if the backend cannot submit at present: call again later.
+// With steps in flight also where the next one, or the end of the pass, must wait for one of them:
+// step->depends_on is that one's index then, and else -1.
 // Errors:  TL_ERROR_INVALID_ARG: no pass is under way; or the compute step before, which the text names, was
 //          not carried out: *step is left as it is, the pass goes on once it is. As tl_run_plan, and the pass
 //          is given up then.
@@ -571,6 +583,45 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 // Cost:    the bytes, and in a pass a replay of the plan.
 TLDEF tl_result tl_save_run(tl_run *run, tl_sink sink);
 TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+// -- sums over ranks --
+//
+// Ranks of a transport that have the same stage are replicas: rank = replica x stages + stage, and without
+// tl_compile_ranks each rank is one. They run the same plan on other micro-batches; after a training step
+//
+//     tl_run_plan                                   gradients of the micro-batches of this rank
+//     tl_reduce_run(run, TL_STATE_GRADIENT)         the sum over all replicas, on each
+//     your optimizer, on all weights, with the sum divided by what the loss divides by
+//
+// or, so that each replica keeps the optimizer's state of a shard only (ZeRO 1):
+//
+//     tl_scatter_run(run, TL_STATE_GRADIENT)        the sum, in the shard of this replica (tl_find_run_shard)
+//     your optimizer, on that shard of the weights
+//     tl_gather_run(run, TL_STATE_PARAMETER)        the shards of the others
+//
+// The ranges are those of desc.states, of f32, the same on all replicas. Each is cut in as many shards as there
+// are replicas, the first ones longer by an element where that leaves a rest; replica g has shard g + 1, the
+// last one shard 0. An element of shard c is ((s[c] + s[c + 1]) + s[c + 2]) + .., from replica c on around the
+// ring: the same bits on every replica, in every run, over every transport, but not those of one process, which
+// adds micro-batch after micro-batch.
+//
+// All of them answer TL_NOT_READY and are called again until they do not; between passes only. After an error
+// the ranges hold sums of some of the replicas.
+//
+// Errors:  TL_ERROR_INVALID_ARG: no transport, a pass or another sum is under way, ranges that are no f32;
+//          TL_ERROR_PEER_LOST and what else the transport answers; TL_ERROR_NO_MEMORY.
+// Cost:    each replica sends (p - 1) / p of the bytes in tl_scatter_run and in tl_gather_run, twice that in
+//          tl_reduce_run. 16 KiB of memory while it lasts.
+// Source:  Patarasuk, Yuan, Bandwidth optimal all-reduce algorithms, 2009; Rajbhandari et al., ZeRO, 2020,
+//          arXiv:1910.02054, section 5.
+TLDEF tl_result tl_reduce_run(tl_run *run, tl_state_kind kind);
+TLDEF tl_result tl_scatter_run(tl_run *run, tl_state_kind kind);
+TLDEF tl_result tl_gather_run(tl_run *run, tl_state_kind kind);
+
+// Find the shard of desc.states[state] that this replica has after tl_scatter_run; all of it with one replica.
+TLDEF void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes);
+#endif
 
 // Report the last pass; and the plan of a run: the one given or made, or the record of the last online pass
 // (before the first, of the one that tl_init_run tried out), which is valid until the next pass. So is that

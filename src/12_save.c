@@ -144,8 +144,8 @@ static uint64_t tli_hash_plan(const tl_run *run) {
     hash = tl_mix_u64(hash, plan->alignment_bytes);
     for (i = 0; i < plan->step_count; i++) {
         tl_step step = tl_find_step(plan, i);
-        hash = tl_mix_u64(hash, (uint64_t)step.kind << 48 | (uint64_t)step.codec << 40 |
-                                    (uint64_t)(step.begins != 0) << 32 | step.slot);
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)step.begins << 56 | (uint64_t)step.kind << 48 |
+                                 (uint64_t)step.codec << 40 | step.slot);
         hash = tl_mix_u64(hash, (uint64_t)(uint32_t)step.node << 32 | (uint32_t)step.output);
     }
     for (i = 0; i < plan->offset_count; i++) hash = tl_mix_u64(hash, tl_find_offset(plan, i, 0));
@@ -494,7 +494,7 @@ static void tli_open_saved_pass(tli_saving *s) {
     run->touched_count = 0;
     tli_zero(&run->report, sizeof run->report);
     run->report.limiting_node = -1;
-    run->report.worker_count = 1;
+    run->report.worker_count = run->desc.transport ? run->desc.transport->rank_count : 1;
     run->report.fused_count = run->members.fused_count;
     tli_zero(&run->last, sizeof run->last);
     tli_zero(&run->event, sizeof run->event);
@@ -513,6 +513,9 @@ static void tli_replay_saved(tli_saving *s, int32_t position) {
         result = tli_sim_step(&s->sim, &step);
     }
     if (!s->result) s->result = result;
+    for (i = 0; i < run->slot_count * run->graph->node_count && !s->result; i++)
+        if (s->sim.all_nodes[i].under_way)
+            tli_refuse_saving(s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_STEP_OR_COPY_IS_UNDER_WAY));
     for (i = 0; i < run->slot_count * run->graph->tensor_count && !s->result; i++) {
         uint8_t state = s->sim.all_tensors[i].state;
         if (state == TLI_LEAVING || state == TLI_COMING)

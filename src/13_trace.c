@@ -70,10 +70,18 @@ typedef struct tli_trace_writer {
     uint64_t        bytes[2];       // last written of device, of host
 } tli_trace_writer;
 
-// The event that issued the copy which this WAIT ends; -1 = not in the trace.
+// Whether a WAIT ends a call that was begun: the event of that call is observed right before it.
+static int tli_ends_call(const tl_trace *trace, int32_t wait) {
+    const tl_run_event *end = &trace->events[wait], *begun = end - 1;
+    return wait > 0 && begun->step.begins && begun->step.node == end->step.node &&
+           begun->micro_batch == end->micro_batch && begun->training_step == end->training_step;
+}
+
+// The event that issued the copy, or began the call, which this WAIT ends; -1 = not in the trace.
 static int32_t tli_find_issue(const tl_trace *trace, int32_t wait) {
     const tl_run_event *end = &trace->events[wait];
     int32_t i;
+    if (tli_ends_call(trace, wait)) return wait - 1;
     for (i = wait - 1; i >= 0; i--) {
         const tl_run_event *event = &trace->events[i];
         const tl_step *step = &event->step;
@@ -87,7 +95,7 @@ static int32_t tli_find_issue(const tl_trace *trace, int32_t wait) {
     return -1;
 }
 
-// What a step does, in words. A WAIT is named after the copy that it ends and `issue` began.
+// What a step does, in words. A WAIT is named after the copy, or the call, that it ends and `issue` began.
 static const char *tli_explain_event(const tl_run_event *event, const tl_run_event *issue) {
     switch ((tl_step_kind)event->step.kind) {
     case TL_STEP_FORWARD:
@@ -98,7 +106,9 @@ static const char *tli_explain_event(const tl_run_event *event, const tl_run_eve
     case TL_STEP_DROP_SAVED: return "drop saved ";
     case TL_STEP_SPILL: return "start spill ";
     case TL_STEP_FETCH: return "start fetch ";
-    case TL_STEP_WAIT: return !issue ? "copy " : issue->step.kind == TL_STEP_SPILL ? "spill " : "fetch ";
+    case TL_STEP_WAIT:
+        if (issue && issue->step.begins) return "wait for ";
+        return !issue ? "copy " : issue->step.kind == TL_STEP_SPILL ? "spill " : "fetch ";
     case TL_STEP_DROP_HOST: return "drop host copy ";
     case TL_STEP_COMPRESS: return "compress ";
     case TL_STEP_EXPAND: return "expand ";
@@ -138,18 +148,53 @@ static void tli_send_counter(tli_trace_writer *t, const char *name, tl_tier tier
     tli_send(&t->out, "}}");
 }
 
+static void tli_send_event_args(tli_trace_writer *t, const tl_run_event *event) {
+    tli_stream *out = &t->out;
+    tli_send(out, ",\"args\":{\"step\":");
+    tli_send_i32(out, event->index);
+    tli_send(out, ",\"micro_batch\":");
+    tli_send_i32(out, event->micro_batch);
+    tli_send(out, ",\"training_step\":");
+    tli_send_u64(out, event->training_step);
+    tli_send(out, ",\"device_bytes\":");
+    tli_send_u64(out, event->device_bytes);
+    tli_send(out, "}}");
+}
+
+// Send one end of a call that was begun: of an asynchronous event, which may overlap others.
+static void tli_send_begun_end(tli_trace_writer *t, int32_t index, const char *phase, uint64_t ns) {
+    tli_send(&t->out, ",\n{\"name\":");
+    tli_send_event_name(t, &t->trace->events[index], NULL);
+    tli_send(&t->out, ",\"cat\":\"call\",\"ph\":\"");
+    tli_send(&t->out, phase);
+    tli_send(&t->out, "\",\"id\":");
+    tli_send_i32(&t->out, index);
+    tli_send(&t->out, ",\"pid\":1,\"tid\":1,\"ts\":");
+    tli_send_decimal(&t->out, ns, 3);
+    tli_send_event_args(t, &t->trace->events[index]);
+}
+
+// Send a call that was begun. Its counter is of an earlier time than those before it.
+static void tli_send_begun(tli_trace_writer *t, int32_t index, uint64_t start, uint64_t end) {
+    tli_send_begun_end(t, index, "b", start);
+    tli_send_begun_end(t, index, "e", end < start ? start : end);
+    tli_send_counter(t, "device memory", TL_TIER_DEVICE, t->trace->events[index].device_bytes, start);
+    t->bytes[TL_TIER_DEVICE] = UINT64_MAX;
+}
+
 // Send one complete event. Events of one thread must not overlap, so a copy begins when it was issued, or when
 // the copy before it ended if that is later.
 static void tli_send_event(tli_trace_writer *t, int32_t index) {
     const tl_run_event *event = &t->trace->events[index];
-    int copies = event->step.kind == TL_STEP_WAIT;
-    int32_t issued = copies ? tli_find_issue(t->trace, index) : -1;
+    int32_t issued = event->step.kind == TL_STEP_WAIT ? tli_find_issue(t->trace, index) : -1;
+    int copies = event->step.kind == TL_STEP_WAIT && !tli_ends_call(t->trace, index);
     uint64_t start = event->start_ns - t->origin_ns, end = event->end_ns - t->origin_ns;
     tli_stream *out = &t->out;
     if (!t->has_clock) {
-        start = (uint64_t)(issued < 0 ? index : issued) * 1000;
+        start = (uint64_t)(copies && issued >= 0 ? issued : index) * 1000;
         end = (uint64_t)index * 1000 + 1000;
     }
+    if (event->step.begins) { tli_send_begun(t, index, start, end); return; }
     if (start < t->lane_end_ns[copies]) start = t->lane_end_ns[copies];
     if (event->end_ns < event->start_ns || end < start) end = start;
     t->lane_end_ns[copies] = end;
@@ -160,15 +205,7 @@ static void tli_send_event(tli_trace_writer *t, int32_t index) {
     tli_send_decimal(out, start, 3);
     tli_send(out, ",\"dur\":");
     tli_send_decimal(out, end - start, 3);
-    tli_send(out, ",\"args\":{\"step\":");
-    tli_send_i32(out, event->index);
-    tli_send(out, ",\"micro_batch\":");
-    tli_send_i32(out, event->micro_batch);
-    tli_send(out, ",\"training_step\":");
-    tli_send_u64(out, event->training_step);
-    tli_send(out, ",\"device_bytes\":");
-    tli_send_u64(out, event->device_bytes);
-    tli_send(out, "}}");
+    tli_send_event_args(t, event);
     tli_send_counter(t, "device memory", TL_TIER_DEVICE, event->device_bytes, copies ? end : start);
     tli_send_counter(t, "host memory", TL_TIER_HOST, event->host_bytes, end);
 }

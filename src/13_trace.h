@@ -38,7 +38,8 @@ TLDEF void tl_measure_trace(const tl_trace *trace, int32_t *kept, int32_t *dropp
 // Write the trace as Chrome trace-event JSON: compute and copies as complete events on two
 // threads, memory of both tiers as counters; the names of nodes come from the graph. Times count from
 // the earliest start; without a clock each step is drawn 1 us long. A copy is one event: it begins when
-// it was issued, or when the copy before it ended if that is later, and ends with its WAIT.
+// it was issued, or when the copy before it ended if that is later, and ends with its WAIT. A call that was
+// begun is an asynchronous event from the step that begins it to the end of its work.
 //
 // Errors:  what the sink returned; the text tells after how many bytes.
 // Cost:    O(events), and for each WAIT the events back to where its copy was issued.

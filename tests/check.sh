@@ -438,7 +438,10 @@ step_torch() {      # the exporter, where some python3 has PyTorch, and the libr
     done
     skip "tests/test_export_torch.py, tests/torch_check.py: no PyTorch (Debian: python3-torch)"
 }
-step_differential() { python3 tests/differential_plan.py 3000; }  # the simulator against the independent checker; 10000: make soak
+step_differential() {     # simulator and planner against independent ones; 10000 each: make soak
+    python3 tests/differential_plan.py 3000
+    python3 tests/differential_once.py 400
+}
 
 case ${1:-} in
 --list) printf '%s\n' "${steps[@]}"; exit ;;

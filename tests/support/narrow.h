@@ -30,7 +30,7 @@ static inline void narrow_from(const tl_plan *plan, uint64_t unit, int words, in
     n->steps = (uint16_t *)calloc((size_t)plan->step_count * 3 + 1, sizeof *n->steps);
     for (i = 0; i < plan->step_count; i++) {
         const tl_step *step = &plan->steps[i];
-        n->steps[words * i] = (uint16_t)(step->kind | step->codec << 4 | (step->output + 1) << 8);
+        n->steps[words * i] = (uint16_t)(step->kind | (step->codec + step->begins) << 4 | (step->output + 1) << 8);
         n->steps[words * i + 1] = (uint16_t)step->node;
         if (words == 3) n->steps[words * i + 2] = step->slot;
     }

@@ -21,7 +21,8 @@ static tl_step dump_step_of(const tl_plan *plan, int32_t i) {
     step.output = words[0] / 256 - 1;
     step.node = words[1];
     step.slot = plan->narrow->step_words == 3 ? words[2] : (uint16_t)0;
-    step.peer = 0;
+    step.begins = step.kind <= TL_STEP_BACKWARD ? step.codec : 0;
+    if (step.begins) step.codec = 0;
     return step;
 }
 
@@ -41,7 +42,7 @@ static void dump_plan(FILE *file, const tl_plan *plan) {
     dump_numbers(file, amounts, 9);
     for (i = 0; i < plan->step_count; i++) {
         const tl_step s = dump_step_of(plan, i);
-        fprintf(file, "step %d %d %d %ld %ld %ld\n", s.kind, s.codec, s.slot, (long)s.node, (long)s.output, (long)s.peer);
+        fprintf(file, "step %d %d %d %ld %ld %ld\n", s.kind, s.codec, s.slot, (long)s.node, (long)s.output, (long)s.begins);
     }
     for (i = 0; i < plan->entry_count; i++)
         fprintf(file, "entry %ld %ld %ld\n", (long)plan->entry[i].node, (long)plan->entry[i].output, (long)plan->entry[i].slot);
