@@ -373,7 +373,6 @@ static tl_result init_training(tl_env *env, training *t, const training_model *m
     t->network.m = m;
     t->network.params = t->floats;
     t->network.grads = t->floats + 3 * count;
-    t->network.seed = o->seed;
     t->network.wait_ns = o->wait * 1000;
     cpu.now_ns = clock_ns;
     result = tl_init_cpu_backend(env, &cpu, &t->backend);

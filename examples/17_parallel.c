@@ -55,7 +55,8 @@
 
 typedef struct options {
     const char *text, *trace, *schedule;  // text NULL = that of the examples; trace NULL = none
-    uint64_t layers, width, context, batch, micro_batches, stages, steps, seed, budget, wait, link, latency, patience;
+    uint64_t layers, width, context, batch, micro_batches, stages, replicas, steps, seed, budget, wait, link, latency,
+             patience;
     int      has_stages, estimates, is_gpipe;
 } options;
 
@@ -63,6 +64,7 @@ static const char *const usage =
     "17_parallel: train a character-level transformer on several ranks\n"
     "\n"
     "  --stages N         parts that the network is cut into, a rank each (2)\n"
+    "  --replicas N       of the network, which divide the micro-batches among them (1)\n"
     "  --micro-batches N  of a training step (4)\n"
     "  --schedule NAME    1f1b: backwards begin as soon as they can; gpipe: after all forwards (1f1b)\n"
     "  --budget KIB       of each rank: its arena, weights, gradients, optimizer (no limit)\n"
@@ -87,6 +89,7 @@ static const char *const usage =
 static int parse_value_option(options *o, const char *name, const char *value, int *code) {
     const training_option table[] = {
         { "--stages", 1, 1024, &o->stages, NULL, &o->has_stages },
+        { "--replicas", 1, 1024, &o->replicas, NULL, NULL },
         { "--micro-batches", 1, 4096, &o->micro_batches, NULL, NULL },
         { "--budget", 1, UINT64_MAX >> 10, &o->budget, NULL, NULL },
         { "--steps", 1, 1000000, &o->steps, NULL, NULL },
@@ -112,6 +115,9 @@ static int check_options(options *o) {
     o->is_gpipe = strcmp(o->schedule, "gpipe") == 0;
     if (!o->is_gpipe && strcmp(o->schedule, "1f1b") != 0)
         return training_fail(TRAINING_INPUT, "--schedule %s: must be 1f1b or gpipe", o->schedule);
+    if (o->micro_batches % o->replicas)
+        return training_fail(TRAINING_INPUT, "--micro-batches %d: %d replicas cannot have as many of them each",
+                             (int)o->micro_batches, (int)o->replicas);
     return TRAINING_OK;
 }
 
@@ -128,6 +134,7 @@ static int parse_options(options *o, int count, char **argv, int *done) {
     o->batch = quick ? 2 : 4;
     o->micro_batches = 4;
     o->stages = 2;
+    o->replicas = 1;
     o->steps = quick ? 4 : 30;
     o->seed = 1;
     o->patience = 60;
@@ -154,16 +161,15 @@ static int parse_options(options *o, int count, char **argv, int *done) {
 
 // After a step.
 typedef struct word {
-    uint64_t step_ns;
-    float    loss;                // sum over the micro-batches; 0 but in the last stage
-    int32_t  wants_stop;
+    uint64_t step_ns, wants_stop;
+    double   loss;                // sum over the micro-batches, exact in any order; 0 but in the last stage
 } word;
 
 // At the end.
 typedef struct row {
     int32_t  first_node, end_node, in_flight, event_count;
     uint64_t base_bytes, planned_peak, measured_peak, planned_arena, measured_arena, planned_taken, taken;
-    uint64_t planned_sent, sent;   // of a step
+    uint64_t planned_sent, sent, ring;   // of a step; ring: to the next replica
     uint64_t first_float, float_count;      // of the weights that it has
     uint64_t busy_cost;
 } row;
@@ -190,12 +196,14 @@ typedef struct worker {
     net      network;
     float   *floats;              // [4][count]: parameters, both states of AdamW, gradients
     size_t   first, count;        // floats of all parameters that this rank has
+    tl_state gradients;           // what replicas sum up
     int32_t *window;              // [2][B T]
     tl_backend backend;
     tl_run  *run;
     tl_run_report report;         // of the last step
+    uint64_t sent_bytes;          // of it, to the neighbours of the pipeline; the rest went round the ring
     uint64_t step, step_ns, start_ns;
-    float    loss;                // sum over the micro-batches of the last step
+    double   loss;                // sum over the micro-batches of the last step
     moment  *moments;             // [moment_room]; NULL = no trace
     int32_t  moment_count, moment_room;
     uint64_t *sums_ns;            // [nodes][2] a rehearsal: of one step; NULL = none
@@ -339,7 +347,7 @@ static tl_result load(tl_run *run, int32_t micro_batch, void *user) {
     worker *w = (worker *)user;
     const training_model *m = &w->m;
     uint64_t rows = m->size.B * m->size.T, bytes = rows * sizeof(int32_t);
-    uint64_t number = w->step * w->o->micro_batches + w->network.first_micro_batch + (uint64_t)micro_batch;
+    uint64_t number = w->step * w->o->micro_batches + (uint64_t)micro_batch;
     tl_tensor tokens = { 0, 0 }, targets = { 0, 0 };
     tl_result result;
     tokens.node = m->tokens;
@@ -404,6 +412,9 @@ static tl_result init_run(worker *w) {
     desc.kernel_count = TRAINING_OP_COUNT - 1;
     desc.compiled = &w->plan->compiled;
     desc.transport = w->rank_count > 1 ? &w->transport : NULL;
+    desc.first_micro_batch = w->replica * w->micro_batches;
+    desc.states = &w->gradients;
+    desc.state_count = 1;
     desc.base_bytes = w->plan->base_bytes;
     desc.budget_bytes = w->o->budget * 1024;
     desc.load = load;
@@ -433,8 +444,10 @@ static tl_result init_training(worker *w) {
     w->network.params = w->floats;
     w->network.grads = w->floats + 3 * w->count;
     w->network.first = w->first;
-    w->network.seed = w->o->seed;
-    w->network.first_micro_batch = (uint64_t)w->replica * (uint64_t)w->micro_batches;
+    w->gradients.node = -1;
+    w->gradients.kind = TL_STATE_GRADIENT;
+    w->gradients.host = w->network.grads;
+    w->gradients.bytes = w->count * sizeof(float);
     w->network.wait_ns = w->o->wait * 1000;
     return fail(w, "run", init_run(w));
 }
@@ -454,14 +467,14 @@ static tl_result read_losses(worker *w) {
     tl_tensor loss = { 0, 0 };
     int32_t slot;
     tl_result result = TL_OK;
-    w->loss = 0.0f;
+    w->loss = 0.0;
     loss.node = w->m.loss;
     if (w->m.loss < w->plan->first_node || w->m.loss >= w->plan->end_node) return TL_OK;
     for (slot = 0; slot < w->micro_batches && !result; slot++) {
         float one = 0.0f;
         result = tl_choose_slot(w->run, slot);
         if (!result) result = tl_read_tensor(w->run, loss, &one, sizeof one);
-        w->loss += one;
+        w->loss += (double)one;
     }
     return result;
 }
@@ -480,7 +493,16 @@ static void update_weights(worker *w) {
     }
 }
 
-// The pass of a training step: other ranks are asked for their messages until all are there.
+// The sums over all replicas, on each of them.
+static tl_result sum_gradients(worker *w) {
+    tl_result result;
+    int polls = 0;
+    if (w->replicas <= 1) return TL_OK;
+    while ((result = tl_reduce_run(w->run, TL_STATE_GRADIENT)) == TL_NOT_READY) rest(&polls);
+    return result;
+}
+
+// The pass of a training step, and the sums over replicas: other ranks are asked for their messages until all are there.
 static tl_result run_step(worker *w) {
     tl_result result;
     int polls = 0;
@@ -488,6 +510,9 @@ static tl_result run_step(worker *w) {
     w->moment_count = 0;
     w->start_ns = training_wall_ns();
     while ((result = tl_run_plan(w->run)) == TL_NOT_READY) rest(&polls);
+    tl_measure_run(w->run, &w->report);
+    w->sent_bytes = w->report.sent_bytes;
+    if (!result) result = sum_gradients(w);
     w->step_ns = training_wall_ns() - w->start_ns;
     tl_measure_run(w->run, &w->report);
     return result ? result : read_losses(w);
@@ -579,8 +604,8 @@ static uint64_t hash_bytes(const void *data, size_t bytes) {
 static uint64_t hash_options(const worker *w) {
     const options *o = w->o;
     const uint64_t numbers[] = {
-        o->layers, o->width, o->context, o->batch, o->micro_batches, o->stages, o->steps, o->seed, o->budget,
-        (uint64_t)o->estimates, (uint64_t)o->is_gpipe, o->trace != NULL
+        o->layers, o->width, o->context, o->batch, o->micro_batches, o->stages, o->replicas, o->steps, o->seed,
+        o->budget, (uint64_t)o->estimates, (uint64_t)o->is_gpipe, o->trace != NULL
     };
     return tl_mix_u64(hash_bytes(numbers, sizeof numbers), hash_bytes(w->text->ids, w->text->length));
 }
@@ -635,7 +660,7 @@ static tl_result report_step(program *p, worker *w) {
     int32_t r;
     own.step_ns = w->step_ns;
     own.loss = w->loss;
-    own.wants_stop = training_interrupted;
+    own.wants_stop = (uint64_t)training_interrupted;
     if (w->rank) return tell(w, 0, &own, sizeof own);
     for (r = 1; r < w->rank_count && !result; r++) {
         result = hear(w, r, &other, sizeof other);
@@ -645,7 +670,7 @@ static tl_result report_step(program *p, worker *w) {
         if (other.wants_stop) training_interrupted = 1;
     }
     all->steps_ns[w->step] = own.step_ns;
-    all->losses[w->step] = own.loss / (float)p->o.micro_batches;
+    all->losses[w->step] = (float)(own.loss / (double)p->o.micro_batches);
     all->steps = w->step + 1;
     return TL_OK;
 }
@@ -691,7 +716,8 @@ static row row_of(const worker *w) {
     at.planned_taken = r->planned_taken_bytes;
     at.taken = r->taken_bytes;
     at.planned_sent = w->plan->sent_bytes;
-    at.sent = r->sent_bytes;
+    at.sent = w->sent_bytes;
+    at.ring = r->sent_bytes - w->sent_bytes;
     at.first_float = w->first;
     at.float_count = w->count;
     at.busy_cost = w->plan->busy_cost;
@@ -842,12 +868,12 @@ typedef struct alone {
     worker   w;
     options  o;                   // without a budget
     float   *losses, *grads;      // grads of step 0
+    float   *sums;                // those that the ranks should have: in the order of the ring
     double   step_ms;
 } alone;
 
-static tl_result train_alone(const program *p, const worker *rank0, alone *a) {
-    worker *w = &a->w;
-    uint64_t steps = p->all.steps, *steps_ns = (uint64_t *)calloc(steps + 1, sizeof *steps_ns);
+// Get one process ready that takes the micro-batches of a replica; of one replica: all.
+static tl_result open_alone(const program *p, const worker *rank0, alone *a, worker *w, int32_t replicas, int32_t replica) {
     tl_result result;
     a->o = p->o;
     a->o.budget = 0;
@@ -856,23 +882,32 @@ static tl_result train_alone(const program *p, const worker *rank0, alone *a) {
     init_worker(p, w, 0);
     w->o = &a->o;
     w->rank_count = w->replicas = 1;
-    w->micro_batches = (int32_t)p->o.micro_batches;
+    w->replica = replica;
+    w->micro_batches = (int32_t)p->o.micro_batches / replicas;
     if (rank0->node_ns) {
         size_t bytes = 2 * (size_t)rank0->m.graph.node_count * sizeof *w->node_ns;
         w->node_ns = (uint64_t *)malloc(bytes);
-        if (w->node_ns) memcpy(w->node_ns, rank0->node_ns, bytes);
+        if (!w->node_ns) return fail(w, "one process", TL_ERROR_NO_MEMORY);
+        memcpy(w->node_ns, rank0->node_ns, bytes);
     }
     result = build_model(w);
     if (!result) result = fail(w, "plan", plan_ranks(w, 1, 0, &w->ranks));
-    if (!result) result = init_training(w);
+    return result ? result : init_training(w);
+}
+
+static tl_result train_alone(const program *p, const worker *rank0, alone *a) {
+    worker *w = &a->w;
+    uint64_t steps = p->all.steps, *steps_ns = (uint64_t *)calloc(steps + 1, sizeof *steps_ns);
+    tl_result result = open_alone(p, rank0, a, w, 1, 0);
     a->losses = (float *)calloc(steps + 1, sizeof *a->losses);
     a->grads = (float *)calloc(w->count + 1, sizeof *a->grads);
-    if (!steps_ns || !a->losses || !a->grads) result = fail(w, "one process", TL_ERROR_NO_MEMORY);
+    a->sums = (float *)calloc(w->count + 1, sizeof *a->sums);
+    if (!steps_ns || !a->losses || !a->grads || !a->sums) result = fail(w, "one process", TL_ERROR_NO_MEMORY);
     for (; w->step < steps && !result; w->step++) {
         result = fail(w, "one process", run_step(w));
         if (result) break;
         if (!w->step) memcpy(a->grads, w->floats + 3 * w->count, w->count * sizeof *a->grads);
-        a->losses[w->step] = w->loss / (float)p->o.micro_batches;
+        a->losses[w->step] = (float)(w->loss / (double)p->o.micro_batches);
         steps_ns[w->step] = w->step_ns;
         update_weights(w);
     }
@@ -881,11 +916,44 @@ static tl_result train_alone(const program *p, const worker *rank0, alone *a) {
     return result;
 }
 
+// Sum up what replicas have, of a stage, in the order that tl_reduce_run says. parts: [replicas][all]
+static void sum_in_ring(const float *parts, size_t all, size_t replicas, size_t first, size_t count, float *sums) {
+    size_t c, i, k, at = first;
+    for (c = 0; c < replicas; c++) {
+        size_t end = at + count / replicas + (c < count % replicas);
+        for (i = at; i < end; i++) {
+            sums[i] = parts[c * all + i];
+            for (k = 1; k < replicas; k++) sums[i] = sums[i] + parts[(c + k) % replicas * all + i];
+        }
+        at = end;
+    }
+}
+
+// The gradients of the first step that the ranks should have.
+static tl_result find_sums(const program *p, const worker *rank0, alone *a) {
+    size_t all = (size_t)rank0->m.param_count, replicas = (size_t)p->o.replicas, r;
+    float *parts = (float *)calloc(all * replicas, sizeof *parts);
+    tl_result result = parts ? TL_OK : fail(&a->w, "one process", TL_ERROR_NO_MEMORY);
+    for (r = 0; r < replicas && !result; r++) {
+        worker w;
+        result = open_alone(p, rank0, a, &w, (int32_t)replicas, (int32_t)r);
+        if (!result) result = run_step(&w);
+        if (!result) memcpy(parts + r * all, w.floats + 3 * w.count, all * sizeof *parts);
+        else (void)fail(&a->w, "a replica alone", result);
+        free_worker(&w);
+    }
+    for (r = 0; r < (size_t)p->o.stages && !result; r++)
+        sum_in_ring(parts, all, replicas, (size_t)p->all.rows[r].first_float, (size_t)p->all.rows[r].float_count,
+                    a->sums);
+    free(parts);
+    return result;
+}
+
 static void print_row(const char *name, const row *r) {
-    printf("  %-12s  %3d .. %-3d  %9d  %9llu  %9llu  %9llu  %9llu  %9llu  %9llu  %s\n", name, (int)r->first_node,
+    printf("  %-12s  %3d .. %-3d  %9d  %9llu  %9llu  %9llu  %9llu  %9llu  %9llu  %9llu  %s\n", name, (int)r->first_node,
            (int)r->end_node - 1, (int)r->in_flight, (unsigned long long)r->base_bytes,
            (unsigned long long)r->planned_peak, (unsigned long long)r->measured_arena, (unsigned long long)r->taken,
-           (unsigned long long)(r->base_bytes + r->taken), (unsigned long long)r->sent,
+           (unsigned long long)(r->base_bytes + r->taken), (unsigned long long)r->sent, (unsigned long long)r->ring,
            r->planned_peak == r->measured_peak && r->planned_arena == r->measured_arena &&
                    r->taken <= r->planned_taken && r->planned_sent == r->sent ? "yes" : "NO");
 }
@@ -897,7 +965,7 @@ static int print_rows(const program *p, const alone *a) {
     printf("\n%llu steps of %d micro-batches, bytes of each rank (sent: in a step)\n\n",
            (unsigned long long)p->all.steps, (int)p->o.micro_batches);
     printf("                   nodes  in flight       base  live peak      arena      taken   in total       sent"
-           "  as planned\n");
+           "  ring sent  as planned\n");
     print_row("one process", &one);
     for (r = 0; r < p->rank_count; r++) {
         const row *at = &p->all.rows[r];
@@ -909,22 +977,54 @@ static int print_rows(const program *p, const alone *a) {
     return equal ? TRAINING_OK : training_fail(TRAINING_MISMATCH, "a rank did not take what was planned");
 }
 
+// How far apart two gradients are: floats that lie between.
+static uint64_t count_ulps(float a, float b) {
+    int32_t x, y;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    if (x < 0) x = INT32_MIN - x;
+    if (y < 0) y = INT32_MIN - y;
+    return (uint64_t)(x > y ? (int64_t)x - y : (int64_t)y - x);
+}
+
+static void print_distance(const program *p, const alone *a) {
+    size_t count = (size_t)a->w.m.param_count, i, differ = 0;
+    double largest = 0.0, furthest = 0.0;
+    uint64_t *ulps = (uint64_t *)calloc(count, sizeof *ulps);
+    for (i = 0; i < count; i++) {
+        double off = fabs((double)p->all.grads[i] - (double)a->grads[i]), size = fabs((double)a->grads[i]);
+        differ += off > 0.0;
+        if (off > furthest) furthest = off;
+        if (size > largest) largest = size;
+        if (ulps) ulps[i] = count_ulps(p->all.grads[i], a->grads[i]);
+    }
+    printf("against one process: %llu of %llu gradients of the first step differ", (unsigned long long)differ,
+           (unsigned long long)count);
+    if (differ && ulps)
+        printf(", at most by %.2g where the largest is %.2g;\n                     99 of 100 by %llu ulps or less",
+               furthest, largest, (unsigned long long)training_find_quantile(ulps, count, 99, 100));
+    printf("; loss of the last step %.9g, %.9g\n", (double)p->all.losses[p->all.steps - 1],
+           (double)a->losses[p->all.steps - 1]);
+    free(ulps);
+}
+
+// Without replicas everything is that of one process; with them gradients are sums in the order of the ring, and the
+// first losses, which no sum has touched, are equal.
 static int compare_bits(const program *p, const alone *a) {
     const gathered *all = &p->all;
-    size_t count = (size_t)a->w.m.param_count, i, differ = 0;
-    int losses_equal = memcmp(all->losses, a->losses, (size_t)all->steps * sizeof *a->losses) == 0;
-    int weights_equal = memcmp(all->params, a->w.floats, count * sizeof *all->params) == 0;
-    for (i = 0; i < count; i++) differ += memcmp(&all->grads[i], &a->grads[i], sizeof *a->grads) != 0;
-    printf("\nagainst one process: %llu of %llu gradients of the first step differ, losses of all steps are %s,\n"
-           "weights after the last step are %s; loss %.9g\n", (unsigned long long)differ, (unsigned long long)count,
-           losses_equal ? "equal" : "not equal", weights_equal ? "equal" : "not equal",
-           (double)all->losses[all->steps - 1]);
+    size_t count = (size_t)a->w.m.param_count, floats = count * sizeof(float);
+    size_t steps = p->o.replicas > 1 ? 1 : (size_t)all->steps;
+    int grads = memcmp(all->grads, a->sums, floats) == 0, losses = memcmp(all->losses, a->losses, steps * sizeof(float)) == 0;
+    int weights = !all->replicas_differ && (p->o.replicas > 1 || memcmp(all->params, a->w.floats, floats) == 0);
+    printf("\nto the bit: gradients of the first step %s, losses %s, weights %s%s\n", grads ? "yes" : "NO",
+           losses ? "yes" : "NO", weights ? "yes" : "NO", p->o.replicas > 1 ? " (sums in the order of the ring; the first"
+           " loss; weights of all replicas)" : "");
+    print_distance(p, a);
     printf("bits: losses %016llx, gradients %016llx, weights %016llx\n",
-           (unsigned long long)hash_bytes(all->losses, (size_t)all->steps * sizeof *all->losses),
-           (unsigned long long)hash_bytes(all->grads, count * sizeof *all->grads),
-           (unsigned long long)hash_bytes(all->params, count * sizeof *all->params));
-    return !differ && losses_equal && weights_equal
-        ? TRAINING_OK : training_fail(TRAINING_MISMATCH, "gradients or losses are not those of one process");
+           (unsigned long long)hash_bytes(all->losses, (size_t)all->steps * sizeof(float)),
+           (unsigned long long)hash_bytes(all->grads, floats), (unsigned long long)hash_bytes(all->params, floats));
+    return grads && losses && weights
+        ? TRAINING_OK : training_fail(TRAINING_MISMATCH, "gradients, losses or weights are not what they must be");
 }
 
 static void print_times(const program *p, const worker *w, const alone *a) {
@@ -932,8 +1032,8 @@ static void print_times(const program *p, const worker *w, const alone *a) {
     double unit = p->o.estimates ? a->step_ms / (double)a->w.ranks.cost : 1e-6;   // ms of a cost of 1
     printf("time of a step: simulated %.3f ms, measured %.3f ms; one process simulated %.3f ms, measured %.3f ms\n",
            (double)w->ranks.cost * unit, measured, (double)a->w.ranks.cost * unit, a->step_ms);
-    printf("ranks wait %.1f %% of the simulated time; no plan of these stages takes less than %.3f ms\n",
-           100.0 * w->ranks.bubble_ratio, (double)w->ranks.bound_cost * unit);
+    printf("%sranks wait %.1f %% of the simulated time; no plan of these stages takes less than %.3f ms\n",
+           p->o.replicas > 1 ? "simulated without the sums over replicas; " : "", 100.0 * w->ranks.bubble_ratio, (double)w->ranks.bound_cost * unit);
 }
 
 // One process within the bytes of a rank: what the library says.
@@ -941,7 +1041,7 @@ static void print_budget(const program *p, alone *a) {
     tl_compiled_ranks ranks;
     tl_result result;
     if (!p->o.budget) return;
-    result = plan_ranks(&a->w, 1, p->o.budget * 1024, &ranks);
+    result = plan_ranks(&a->w, 1, p->o.budget * 1024, &ranks);   // of all micro-batches, one after the other
     if (!result) printf("one process with %llu bytes: trains as well\n", (unsigned long long)p->o.budget * 1024);
     else printf("one process with %llu bytes: %s\n", (unsigned long long)p->o.budget * 1024, a->w.env.error.text);
     tl_free_compiled_ranks(&a->w.env, &ranks);
@@ -954,7 +1054,7 @@ static int print_all(const program *p, const worker *w) {
     if (!a) return training_fail(TRAINING_INPUT, "no memory");
     training_clear_progress(&p->progress);
     if (!p->all.steps) code = training_fail(TRAINING_INPUT, "interrupted before the first step");
-    else if (train_alone(p, w, a)) code = print_failure(&a->w);
+    else if (train_alone(p, w, a) || find_sums(p, w, a)) code = print_failure(&a->w);
     else {
         code = print_rows(p, a);
         bits = compare_bits(p, a);
@@ -965,6 +1065,7 @@ static int print_all(const program *p, const worker *w) {
     free_worker(&a->w);
     free(a->losses);
     free(a->grads);
+    free(a->sums);
     free(a);
     return code ? code : bits;
 }
@@ -989,8 +1090,8 @@ static int prepare(program *p, const char *path, int prints) {
     int code = training_read_text(p->o.text, path, p->o.context, NULL, &p->text);
     if (code || !prints) return code;
     training_print_text(&p->text);
-    printf("ranks      %d: %d stages, %d micro-batches, %s\n", (int)p->rank_count, (int)p->o.stages,
-           (int)p->o.micro_batches, p->o.schedule);
+    printf("ranks      %d: %d stages x %d replicas, %d micro-batches, %s\n", (int)p->rank_count, (int)p->o.stages,
+           (int)p->o.replicas, (int)p->o.micro_batches, p->o.schedule);
     fflush(stdout);
     return TRAINING_OK;
 }
@@ -1020,10 +1121,11 @@ static int run(program *p, const char *path) {
         return training_fail(TRAINING_INPUT, "no memory, or MPI refused");
     }
     p->rank_count = hub.rank_count;
-    if (!p->o.has_stages) p->o.stages = (uint64_t)hub.rank_count;
+    if (!p->o.has_stages && hub.rank_count >= (int)p->o.replicas) p->o.stages = (uint64_t)hub.rank_count / p->o.replicas;
     code = prepare(p, path, !hub.rank);
-    if (!code && (uint64_t)p->rank_count != p->o.stages)
-        code = training_fail(TRAINING_INPUT, "--stages %d: MPI started %d ranks", (int)p->o.stages, hub.rank_count);
+    if (!code && (uint64_t)p->rank_count != p->o.stages * p->o.replicas)
+        code = training_fail(TRAINING_INPUT, "--stages %d --replicas %d: MPI started %d ranks", (int)p->o.stages,
+                             (int)p->o.replicas, hub.rank_count);
     if (!code) {
         init_worker(p, w, hub.rank);
         w->transport = mpi_hub_join(&hub);
@@ -1077,7 +1179,7 @@ static int run(program *p, const char *path) {
     worker *workers = NULL;
     int32_t r;
     int code;
-    p->rank_count = (int32_t)p->o.stages;
+    p->rank_count = (int32_t)(p->o.stages * p->o.replicas);
     code = prepare(p, path, 1);
     if (code) return code;
     memset(&desc, 0, sizeof desc);

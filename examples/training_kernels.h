@@ -12,8 +12,6 @@ typedef struct net {
     const float *params;          // from float `first` of all params on
     float       *grads;           // likewise
     uint64_t     first;           // 0 unless only a part of them is here
-    uint64_t     seed;            // of the run
-    uint64_t     first_micro_batch;  // of the replica, in a training step
     uint64_t     wait_ns;         // that each kernel waits beside its work
 } net;
 
@@ -66,13 +64,6 @@ static void wait_ns(uint64_t ns) {
     if (ns) nanosleep(&time, NULL);
 }
 
-// The seed of a dropout: call->seed, but for a number of the micro-batch that counts those of all replicas.
-static uint64_t seed_of(const tl_kernel_call *call, const net *network) {
-    uint64_t micro_batch = network->first_micro_batch + (uint64_t)call->micro_batch;
-    return tl_mix_u64(tl_mix_u64(network->seed, call->step),
-                      micro_batch * (uint64_t)call->graph->node_count + (uint64_t)call->node);
-}
-
 static tl_result forward(const tl_kernel_call *call, void *user) {
     const net *network = (const net *)user;
     args a = args_of(call, network);
@@ -86,7 +77,7 @@ static tl_result forward(const tl_kernel_call *call, void *user) {
         break;
     case TRAINING_GELU: nn_gelu_forward(a.out, a.in, a.elements); break;
     case TRAINING_DROPOUT:
-        nn_dropout_forward(a.out, a.in, a.elements, network->m->dropout, seed_of(call, network), 0);
+        nn_dropout_forward(a.out, a.in, a.elements, network->m->dropout, call->seed, 0);
         break;
     case TRAINING_ADD: nn_add_forward(a.out, a.in, a.in2, a.elements); break;
     case TRAINING_LOSS:
@@ -118,7 +109,7 @@ static tl_result backward(const tl_kernel_call *call, void *user) {
         break;
     case TRAINING_GELU: nn_gelu_backward(a.din, a.dout, a.in, a.elements); break;
     case TRAINING_DROPOUT:
-        nn_dropout_backward(a.din, a.dout, a.elements, network->m->dropout, seed_of(call, network), 0);
+        nn_dropout_backward(a.din, a.dout, a.elements, network->m->dropout, call->seed, 0);
         break;
     case TRAINING_ADD: nn_add_backward(a.din, a.din2, a.dout, a.elements); break;
     case TRAINING_LOSS:

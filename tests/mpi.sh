@@ -23,7 +23,8 @@ start -n 2 $out/transport || fail "tests/mpi/transport.c: exit $?"
 # What both print of ranks and bits.
 same() { grep -E '^(bits:|  rank |  one process  )' "$1"; }
 compare() {     # RANKS ARGUMENTS...
-    local name=$out/$1
+    local name=$out/${*:2}
+    name=${name// /}
     timeout 300 build/17_parallel --quick --estimate "${@:2}" > "$name.threads" 2> "$name.err" ||
         fail "threads, ${*:2}: exit $?: $(cat "$name.err")"
     start -n "$1" build/17_mpi --quick --estimate "${@:2}" > "$name.mpi" 2> "$name.err" ||
@@ -33,10 +34,11 @@ compare() {     # RANKS ARGUMENTS...
     echo "$1 ranks ${*:2}: $(grep '^bits:' "$name.mpi")"
 }
 compare 2 --stages 2
+compare 2 --stages 1 --replicas 2
 
 # With measured costs and a measured link each start plans otherwise, and bits stay.
 start -n 2 build/17_mpi --quick > $out/measured.mpi 2> $out/measured.err || fail "measured: exit $?: $(cat $out/measured.err)"
-diff <(grep '^bits:' $out/2.mpi) <(grep '^bits:' $out/measured.mpi) || fail "measured costs change losses or gradients"
+diff <(grep '^bits:' $out/--stages2.mpi) <(grep '^bits:' $out/measured.mpi) || fail "measured costs change losses or gradients"
 
 # Bad input: a sentence, and no rank hangs.
 refuse() {      # CODE SENTENCE ARGUMENTS OF mpirun...
