@@ -62,8 +62,8 @@ skipped = $(if $(VULKAN)$(if $(call on_vulkan,$1),,none),:,echo "SKIPPED $(notdi
     <vulkan/vulkan_core.h> (Debian: libvulkan-dev)"; [ "$${STRICT:-0}" != 1 ])
 build = $(if $(call present,$@),$1,@:)
 
-.PHONY: all header examples tests lib install run run-quantize run-vulkan run-device test bench fuzz soak shaders mutate coverage \
-        size check deps format help clean cmocka
+.PHONY: all header examples tests lib install run run-quantize run-vulkan run-device run-parallel run-mpi test bench fuzz soak \
+        shaders mutate coverage size check deps format help clean cmocka
 .DELETE_ON_ERROR:
 
 all: examples
@@ -174,6 +174,24 @@ run: $(B)/01_train_text
 run-quantize: $(B)/05_quantize
 	$(RUNNER) ./$<
 
+# Ranks that are threads, and ranks that are processes of Open MPI: RANKS=2 ARGS=--quick. As root, too, and on one machine
+# with fewer processors than ranks.
+RANKS  = 2
+ARGS   =
+MPIRUN = OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe --mca btl self,vader
+no_mpi = echo "SKIPPED $@: no mpicc (Debian: openmpi-bin libopenmpi-dev)"; [ "$${STRICT:-0}" != 1 ]
+has_mpi = $(shell command -v mpicc)
+
+run-parallel: $(B)/17_parallel
+	$(RUNNER) ./$< $(ARGS)
+
+run-mpi: $(B)/17_mpi
+	@$(if $(has_mpi),$(MPIRUN) -n $(RANKS) ./$< $(ARGS),:)
+
+$(B)/17_mpi: examples/17_parallel.c $(HEADERS)
+	@mkdir -p $(@D)
+	@$(if $(has_mpi),OMPI_CC='$(CC)' mpicc -DWITH_MPI -O3 $(STD) $(WARN) $(WERROR) $(UNUSED) -o $@ $< $(LDLIBS),$(no_mpi))
+
 # On a Cortex-M4 that QEMU simulates.
 run-device: $(B)/tl_plan
 	@B='$(B)' bash examples/04_device/run.sh
@@ -251,6 +269,7 @@ help:
 	@echo 'make run-vulkan  the same on a Vulkan device      make shaders   compile *.comp into the headers'
 	@echo 'make run-device  train on a simulated Cortex-M4: generated code, by hand, executor; a table of bytes'
 	@echo 'make run-quantize  quantise two networks within loss budgets, run them with integer kernels'
+	@echo 'make run-parallel  train on ranks that are threads; make run-mpi  RANKS=2 ARGS=: that are processes of MPI'
 	@echo 'make test        all tests, F=name filters        make mutate    break the header: tests must fail'
 	@echo 'make bench       tables of times, as ratios       make check     everything: compilers, languages, options,'
 	@echo 'make fuzz        each parser, FUZZ_SECONDS=60                    sanitizers, 32-bit, big endian, examples'

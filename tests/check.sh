@@ -23,7 +23,7 @@ unset F     # a filter is no bar
 
 steps=(parts names contents surface test differential torch shaders headers options freestanding calls mingw
        asan_gcc asan_clang tsan short_enums reduced m32 s390x plans
-       cppcheck tidy readme examples commands install mixed client tl_plan fuzz size device)
+       cppcheck tidy readme examples commands install mixed client mpi tl_plan fuzz size device)
 
 fail() { echo "$*" >&2; exit 1; }
 skip() { echo "SKIPPED $*"; [ "${STRICT:-0}" != 1 ] || fail "a skip is a failure here"; }
@@ -422,6 +422,7 @@ step_fuzz() {
 step_commands() { bash tests/commands.sh; }
 step_install()  { bash tests/install.sh; }
 step_mixed()    { bash tests/mixed.sh; }
+step_mpi()      { bash tests/mpi.sh; }
 step_client()   { bash tests/client/run.sh 3; }
 step_size()     { bash tests/size.sh; }
 step_device()   { make -s run-device B=$out/device; }
