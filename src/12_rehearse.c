@@ -627,6 +627,10 @@ static const char *tli_name_bytes_field(const tl_finding *f) {
                                                                                          : "fwork_bytes";
 }
 
+static int tli_is_of_outputs(tl_operand_kind kind) {
+    return kind == TL_OPERAND_OUTPUT || kind == TL_OPERAND_OUTPUT_GRADIENT;
+}
+
 static void tli_put_finding_text(tli_writer *w, const char *text, const tl_finding *f) {
     for (; *text; text++) {
         if (*text != '%') { tli_put_bytes(w, text, 1); continue; }
@@ -634,6 +638,8 @@ static void tli_put_finding_text(tli_writer *w, const char *text, const tl_findi
         if (*text == 'o') tli_put_operand(w, f);
         if (*text == 'b') tli_put_u64(w, f->byte);
         if (*text == 'w') tli_put(w, tli_name_bytes_field(f));
+        if (*text == 'z') tli_put(w, f->step == TL_STEP_FORWARD_SAVE ? "TL_SCRATCH_NONE" : "0");
+        if (*text == 'l') tli_put(w, tli_is_of_outputs(f->operand) ? "outputs" : "inputs");
         if (*text == 'n') {
             tli_put(w, f->operand == TL_OPERAND_OUTPUT ? "out" : "in");
             tli_put_i64(w, f->index);

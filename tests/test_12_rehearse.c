@@ -137,7 +137,7 @@ typedef enum plant {
     RIGHT, ASSIGNS_GRADIENT, ASSIGNS_WEIGHT_GRADIENT, STALE_SCRATCH, STALE_SCRATCH_BACK, ALWAYS_COUNTS, DRAWS_REGISTERED,
     DRAWS_HIDDEN, DECAYS, WRITES_INPUT, WRITES_GRADIENT, WRITES_SAVED, WRITES_NEEDED, SKIPS_LAST, ADDS_TO_OUTPUT,
     IGNORES_GRADIENT, SAVES_WRONG_WHEN_READY, SAVED_MATTERS, READS_BEYOND, READS_COUNTER, WRITES_BEYOND,
-    BACKWARD_DRAWS
+    BACKWARD_DRAWS, WRITES_FAR_BEHIND, WRITES_FAR_BEFORE, WRITES_BEYOND_UNSAVED, SCRATCH_UNSAVED
 } plant;
 
 typedef struct net_layer {
@@ -168,7 +168,8 @@ static tl_result net_forward(const tl_kernel_call *call, void *user) {
     if (!strcmp(l->kind, "norm")) nn_norm_forward(y, lent, x, l->w, l->b, NR, NC);
     if (!strcmp(l->kind, "linear")) nn_linear_forward(y, x, l->w, l->b, NR, l->K, l->N);
     if (!strcmp(l->kind, "attention")) {
-        nn_attention_forward(y, lent, x, AT(call->scratch), NB, NT, NC, NHEADS);
+        int spares = l->bug == SCRATCH_UNSAVED && saved;
+        nn_attention_forward(y, lent, x, spares ? unwanted : AT(call->scratch), NB, NT, NC, NHEADS);
         if (l->bug == SAVED_MATTERS && saved) y[0] += 1.0f;
     }
     if (!strcmp(l->kind, "add")) nn_add_forward(y, x, AT(call->inputs[1]), NE);
@@ -188,7 +189,9 @@ static tl_result net_forward(const tl_kernel_call *call, void *user) {
     if (l->bug == DRAWS_HIDDEN) { net_hidden = tl_mix_u64(net_hidden, 1); y[0] *= 1.0f + (float)(net_hidden >> 40); }
     if (l->bug == READS_COUNTER) y[0] += (float)net_runs;
     if (l->bug == READS_BEYOND) y[0] += x[NE];
-    if (l->bug == WRITES_BEYOND) y[NE] = 1.0f;
+    if (l->bug == WRITES_BEYOND || (l->bug == WRITES_BEYOND_UNSAVED && !saved)) y[NE] = 1.0f;
+    if (l->bug == WRITES_FAR_BEHIND) y[NE + 1020] = 1.0f;
+    if (l->bug == WRITES_FAR_BEFORE) y[-1020] = 1.0f;
     return TL_OK;
 }
 
@@ -423,10 +426,10 @@ static const planted all_planted[] = {
     {CE, "in,out", RIGHT, 0, 0, 0, 0, 0, 0, 0, 0, "ce: backward does not read output 0, which needs names: take out0 out of needs"},
     // saved bytes
     {NORM, NULL, RIGHT, -32, 0, 0, 0, 0, 0, 0, 0, "norm: forward writes beside saved bytes, behind byte 32: declare more bytes (saved_bytes)"},
-    {NORM, NULL, RIGHT, NONE, 0, 0, 0, 0, 0, 0, 0, "norm: forward writes beside saved bytes, behind byte 0: declare more bytes (saved_bytes)"},
+    {NORM, NULL, RIGHT, NONE, 0, 0, 0, 0, 0, 0, 0, "norm: forward uses saved bytes, of which no byte is declared: set saved_bytes"},
     {NORM, NULL, RIGHT, 16, 0, 0, 0, 0, 0, 0, 0, "norm: forward leaves saved bytes unwritten from byte 64 on: write all of it, or declare fewer bytes"},
     {ATTENTION, NULL, RIGHT, -64, 0, 0, 0, 0, 0, 0, 0, "attention: forward writes beside saved bytes, behind byte 192: declare more bytes (saved_bytes)"},
-    {ATTENTION, NULL, RIGHT, NONE, 0, 0, 0, 0, 0, 0, 0, "attention: forward writes beside saved bytes, behind byte 0: declare more bytes (saved_bytes)"},
+    {ATTENTION, NULL, RIGHT, NONE, 0, 0, 0, 0, 0, 0, 0, "attention: forward uses saved bytes, of which no byte is declared: set saved_bytes"},
     {ATTENTION, NULL, RIGHT, 64, 0, 0, 0, 0, 0, 0, 0, "attention: forward leaves saved bytes unwritten from byte 256 on: write all of it, or declare fewer bytes"},
     {BN, NULL, RIGHT, -16, 0, 0, 0, 0, 0, 0, 0, "bn: forward writes beside saved bytes, behind byte 16: declare more bytes (saved_bytes)"},
     {BN, NULL, RIGHT, 8, 0, 0, 0, 0, 0, 0, 0, "bn: forward leaves saved bytes unwritten from byte 32 on: write all of it, or declare fewer bytes"},
@@ -434,10 +437,17 @@ static const planted all_planted[] = {
     {GELU, NULL, RIGHT, 64, 0, 0, 0, 0, 0, 0, 0, "gelu: backward does not read its saved bytes: set saved_bytes to 0"},
     // scratch
     {ATTENTION, NULL, RIGHT, 0, -32, 0, 0, 0, 0, 0, 0, "attention: forward writes beside scratch, behind byte 32: declare more bytes (swork_bytes)"},
-    {ATTENTION, NULL, RIGHT, 0, NONE, 0, 0, 0, 0, 0, 0, "attention: forward writes beside scratch, behind byte 0: declare more bytes (swork_bytes)"},
-    {ATTENTION, NULL, RIGHT, 0, 0, NONE, 0, 0, 0, 0, 0, "attention: forward writes beside scratch, behind byte 0: declare more bytes (swork_bytes)"},
+    {ATTENTION, NULL, RIGHT, 0, NONE, 0, 0, 0, 0, 0, 0, "attention: forward uses scratch, of which no byte is declared: set swork_bytes"},
+    {ATTENTION, NULL, RIGHT, 0, 0, NONE, 0, 0, 0, 0, 0, "attention: forward uses scratch, of which no byte is declared: set swork_bytes"},
     {ATTENTION, NULL, RIGHT, 0, 0, 0, -32, 0, 0, 0, 0, "attention: backward writes beside scratch, behind byte 32: declare more bytes (bwork_bytes)"},
-    {ATTENTION, NULL, RIGHT, 0, 0, 0, NONE, 0, 0, 0, 0, "attention: backward writes beside scratch, behind byte 0: declare more bytes (bwork_bytes)"},
+    {ATTENTION, NULL, RIGHT, 0, 0, 0, NONE, 0, 0, 0, 0, "attention: backward uses scratch, of which no byte is declared: set bwork_bytes"},
+    {ATTENTION, NULL, RIGHT, 0, -32, 64, 0, 0, 0, 0, 0, "attention: forward writes beside scratch, behind byte 32: declare more bytes (fwork_bytes)"},
+    {ATTENTION, NULL, RIGHT, 0, NONE, 64, 0, 0, 0, 0, 0, "attention: forward uses scratch, of which no byte is declared: set fwork_bytes"},
+    {ATTENTION, NULL, SCRATCH_UNSAVED, 0, NONE, 0, 0, 0, 0, 0, 0, "attention: forward uses scratch, of which no byte is declared: set fwork_bytes"},
+    {ATTENTION, NULL, SCRATCH_UNSAVED, 0, -60, NONE, 0, 0, 0, 0, 0, "attention: forward writes beside scratch, behind byte 4: declare more bytes (fwork_bytes)"},
+    {ATTENTION, NULL, SCRATCH_UNSAVED, 0, 0, 0, 0, 0, 0, 0, 0, "attention: forward does not touch its scratch: set swork_bytes to TL_SCRATCH_NONE"},
+    {NORM, NULL, RIGHT, 0, 64, 0, 0, 0, 0, 0, 0, "norm: forward does not touch its scratch: set fwork_bytes to 0"},
+    {NORM, NULL, RIGHT, 0, 0, 64, 0, 0, 0, 0, 0, "norm: forward does not touch its scratch: set swork_bytes to TL_SCRATCH_NONE"},
     {GELU, NULL, RIGHT, 0, 64, 0, 0, 0, 0, 0, 0, "gelu: forward does not touch its scratch: set fwork_bytes to 0"},
     {HEAD, NULL, RIGHT, 0, 0, 0, 64, 0, 0, 0, 0, "head: backward does not touch its scratch: set bwork_bytes to 0"},
     {GELU, NULL, STALE_SCRATCH, 0, 64, 0, 0, 0, 0, 0, 0, "gelu: forward reads its scratch before it writes there: clear what is read: the content of scratch is undefined"},
@@ -448,6 +458,13 @@ static const planted all_planted[] = {
     {GELU, NULL, RIGHT, 0, 0, 0, 0, 32, 0, 0, 0, "gelu: forward leaves output 0 unwritten from byte 256 on: write all of it, or declare fewer bytes"},
     {RELU, NULL, READS_BEYOND, 0, 0, 0, 0, 0, 0, 0, 0, "relu: forward reads beside input 0, behind byte 256: declare more bytes (of the op that makes it)"},
     {RELU, NULL, WRITES_BEYOND, 0, 0, 0, 0, 0, 0, 0, 0, "relu: forward writes beside output 0, behind byte 256: declare more bytes (output_bytes)"},
+    {GELU, NULL, WRITES_FAR_BEHIND, 0, 0, 0, 0, 0, 0, 0, 0, "gelu: forward writes beside output 0, behind byte 256: declare more bytes (output_bytes)"},
+    {GELU, NULL, WRITES_FAR_BEFORE, 0, 0, 0, 0, 0, 0, 0, 0, "gelu: forward writes beside output 0, behind byte 256: declare more bytes (output_bytes)"},
+    {NORM, NULL, WRITES_BEYOND_UNSAVED, 0, 0, 0, 0, 0, 0, 0, 0, "norm: forward writes beside output 0, behind byte 256: declare more bytes (output_bytes)"},
+    {CE, "in", RIGHT, 0, 0, 0, 0, 0, 0, 0, -1, "ce: forward uses input 1, which the op does not have: list it in inputs, or leave it alone"},
+    {CE, "in", RIGHT, 0, 0, 0, 0, 0, 0, 0, -1, "ce: backward uses input 1, which the op does not have: list it in inputs, or leave it alone"},
+    {ADD, "none", RIGHT, 0, 0, 0, 0, 0, 0, NONE, -1, "add: forward uses input 1, which the op does not have: list it in inputs, or leave it alone"},
+    {ADD, "none", RIGHT, 0, 0, 0, 0, 0, 0, NONE, -1, "add: backward uses input gradient 1, which the op does not have: list it in inputs, or leave it alone"},
     {PROJ, NULL, RIGHT, 0, 0, 0, 0, 0, 0, 1, 0, "proj: forward makes other bytes where output 0 overwrites input 0: take inplace out"},
     {GELU, NULL, RIGHT, 0, 0, 0, 0, 0, 0, 0, 1, "gelu: forward reads input 1 neither here nor in backward: take the input out"},
     {HEAD, NULL, RIGHT, 0, 0, 0, 0, 0, 100, 0, 0, "head: forward has 432 bytes of registered parameters: set param_bytes to that"},
@@ -485,8 +502,9 @@ static void net_plant(net *n, const planted *p) {
     if (p->swork) op->swork_bytes = p->swork == NONE ? TL_SCRATCH_NONE : (uint64_t)p->swork;
     op->output_bytes += (uint64_t)(int64_t)p->outputs;
     op->param_bytes += (uint64_t)p->params;
-    if (p->inplace) op->inplace = p->inplace;
-    if (p->extra) {
+    if (p->inplace) op->inplace = p->inplace == NONE ? 0 : p->inplace;
+    if (p->extra < 0) op->input_count = 1;
+    if (p->extra > 0) {
         n->reads[p->op][1].node = BN;
         op->input_count = 2;
         op->needs = "in0";
