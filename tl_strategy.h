@@ -4803,8 +4803,9 @@ typedef struct tl_run_desc {
     const tl_node_cost *costs;        // [op_count] of ops whose own are 0; read during the call; 0 = none
     tl_run_figures     *figures;      // written whether the budget fits or not; 0 = not wanted
     struct tl_rehearsal *rehearsal;   // tl_rehearse_run first, whose errors refuse the run, and whose costs
-                                      // count where there are no others. Written whether that works or not;
-                                      // release with tl_free_rehearsal. 0 = no rehearsal
+                                      // count where there are no others. Inputs are what the load hook writes;
+                                      // without one they are zeroes, of which less follows. Written whether
+                                      // that works or not; release with tl_free_rehearsal. 0 = no rehearsal
 } tl_run_desc;
 
 // What the last pass did.
@@ -5258,8 +5259,8 @@ typedef struct tl_rehearsal {
 // memory of the env; others on the run's backend, as far as it maps. With a fusion or a compiled plan it is the
 // caller's graph that is rehearsed. What is registered (states) is as it was when the call returns, whatever
 // the kernels did; what is not registered is changed by each call, and seen by none. In a rehearsal scratch and
-// saved bytes of 0 bytes may have an address. needs that name too much are looked for where the gradients of
-// the node's weights are registered.
+// saved bytes of 0 bytes may have an address, and so may what needs does not name. needs that name too much are
+// looked for where the gradients of the node's weights are registered.
 //
 //   desc        0 = all defaults
 //   rehearsal   overwritten; release with tl_free_rehearsal. It is filled while kernels are called
@@ -58968,7 +58969,7 @@ typedef struct tli_change {
     int32_t  again;        // 1 = the node has run before in this pass: the state is that after it
     int32_t  ready;        // 1 = outputs_ready
     int32_t  inplace;      // 1 = output 0 stands where its input stands
-    int32_t  declared;     // i + 1 = operand i is not there, as `needs` says; TLI_DECLARED_ALL
+    int32_t  declared;     // i + 1 = operand i has 0 bytes, as `needs` says; TLI_DECLARED_ALL
     int32_t  guard;        // with TLI_PROBE_GUARDS: i + 1 = those of operand i alone
     int32_t  gradients;    // 1 = the state's gradients are filled as well
 } tli_change;
@@ -59246,6 +59247,13 @@ static tli_change tli_change_of(int32_t shadow, tli_fill fill) {
     return change;
 }
 
+// Whether an operand has 0 bytes because `needs` does not name it. It has an address all the same, so that a kernel
+// that reads it does not crash.
+static int tli_is_hidden(const tli_probe *p, const tli_change *change, int32_t i) {
+    if (p->shadows[i].access != TLI_SHADOW_HIDDEN) return 0;
+    return change->declared == TLI_DECLARED_ALL || change->declared == i + 1;
+}
+
 // Write the contents that a changed call finds.
 static void tli_apply_change(const tli_probe *p, const tli_change *change) {
     int32_t i;
@@ -59255,6 +59263,8 @@ static void tli_apply_change(const tli_probe *p, const tli_change *change) {
     if (change->shadow == TLI_PROBE_GUARDS)
         tli_fill_guards(p, p->work, change->guard, tli_fill_word(change->fill));
     if (change->shadow >= 0) tli_fill_shadow(p, &p->shadows[change->shadow], change->fill);
+    for (i = 0; i < p->count && change->declared; i++)
+        if (tli_is_hidden(p, change, i)) tli_fill_shadow(p, &p->shadows[i], TLI_FILL_ONE);
     for (i = 0; i < p->count && change->ready; i++)      // the outputs are there
         if (p->shadows[i].kind == TL_OPERAND_OUTPUT)
             tli_copy(p->work + p->shadows[i].at, p->after + p->shadows[i].at, (size_t)p->shadows[i].bytes);
@@ -59289,16 +59299,14 @@ static void tli_describe_probe(tli_probe *p, const tli_change *change) {
     p->call = *given;
     for (i = 0; i < p->count; i++) {
         const tli_shadow *shadow = &p->shadows[p->shadows[i].same];
-        int gone = shadow->access == TLI_SHADOW_NONE && !tli_is_lent(p, shadow);
-        if (change->declared == i + 1) gone = 1;
-        if (change->declared == TLI_DECLARED_ALL && shadow->access == TLI_SHADOW_HIDDEN) gone = 1;
         tli_zero(&at[i], sizeof at[i]);
         at[i].format = tli_format_of(given, shadow);
-        if (gone) continue;
+        if (shadow->access == TLI_SHADOW_NONE && !tli_is_lent(p, shadow)) continue;
+        at[i].host = p->work + shadow->at;
+        if (tli_is_hidden(p, change, i)) continue;
         at[i].range.block = 1;
         at[i].range.offset = shadow->at;
         at[i].range.bytes = shadow->missing ? p->room : shadow->bytes;
-        at[i].host = p->work + shadow->at;
     }
     p->call.inputs = at;
     p->call.outputs = at + inputs + 1;
@@ -59648,16 +59656,24 @@ static tl_result tli_probe_forward(tli_probe *p, int untouched) {
 
 // -- rehearsal: backwards --
 
-// What `needs` does not name is not read: neither its contents, nor that it is there.
+// Whether an input or output is a graph input, which may hold numbers of elements.
+static int tli_is_given(const tli_probe *p, const tli_shadow *s) {
+    const tl_graph *graph = p->run->graph;
+    if (s->kind != TL_OPERAND_INPUT) return 0;
+    return graph->nodes[graph->outputs[graph->inputs[p->node->first_input + s->index].tensor].node].is_input;
+}
+
+// What `needs` does not name is not read: neither its contents, nor that it is there. Of what nobody wrote, which
+// is zeroes, the last fill shows that it is read.
 static tl_result tli_probe_hidden(tli_probe *p) {
-    static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE };
+    static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE, TLI_FILL_HALVES };
     tli_change change = tli_no_change;
     int32_t i, hidden = 0, found = 0;
     tl_result result = TL_OK;
     for (i = 0; i < p->count && !result; i++) {
         int shows;
         if (p->shadows[i].access != TLI_SHADOW_HIDDEN) continue;
-        result = tli_try_fills(p, i, fills, 3, &shows);
+        result = tli_try_fills(p, i, fills, tli_is_given(p, &p->shadows[i]) ? 3 : 4, &shows);
         if (!result && shows == 1) tli_note_finding(p, TL_FINDING_NEEDS_MISSING, &p->shadows[i], 0);
         found |= !result && shows == 1;
         hidden++;
@@ -59708,20 +59724,16 @@ static int tli_adds_nothing(const tli_probe *p) {
 static tl_result tli_probe_declared(tli_probe *p) {
     static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE };
     static const tli_fill gradients[] = { TLI_FILL_ROTATED, TLI_FILL_HALVES };
-    const tl_graph *graph = p->run->graph;
     int32_t i;
     if (!tli_knows_effects(p) || !tli_makes_enough(p) || tli_gradient_is_zero(p) || tli_adds_nothing(p))
         return TL_OK;
     for (i = 0; i < p->count; i++) {
         const tli_shadow *s = &p->shadows[i];
-        int is_gradient = s->kind == TL_OPERAND_OUTPUT_GRADIENT, is_given = 0, shows;
+        int is_gradient = s->kind == TL_OPERAND_OUTPUT_GRADIENT, shows;
         tl_result result;
         if (s->access != TLI_SHADOW_READ) continue;
-        if (s->kind == TL_OPERAND_INPUT)
-            is_given = graph->nodes[graph->outputs[graph->inputs[p->node->first_input + s->index].tensor].node]
-                       .is_input;
         result = tli_try_fills(p, i, is_gradient ? gradients : fills,
-                               is_given ? 1 : s->kind == TL_OPERAND_SAVED ? 3 : 2, &shows);
+                               tli_is_given(p, s) ? 1 : s->kind == TL_OPERAND_SAVED ? 3 : 2, &shows);
         if (result) return result;
         if (shows) continue;
         tli_note_finding(p, is_gradient ? TL_FINDING_GRADIENT_IGNORED

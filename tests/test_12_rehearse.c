@@ -804,6 +804,37 @@ static void on_other_backends_passes_are_compared_and_calls_are_not_varied(void 
     }
 }
 
+// Without a load hook inputs are zeroes, and the gradient that reaches an op may be all of the loss: what needs does
+// not name is found all the same, also where no other bytes show, by a kernel that finds none of it.
+static void wrong_needs_are_found_without_inputs(void **state) {
+    tl_cpu_backend_desc cpu = {0};
+    tl_backend backend;
+    tl_env env = silent_env();
+    tl_run_desc desc = {0};
+    tl_rehearsal found;
+    tl_run *run;
+    tl_op ops[3];
+    net_layer gelu = {"gelu", 0, 0, NULL, NULL, NULL, NULL, NULL, RIGHT};
+    (void)state;
+    if (tl_init_cpu_backend(&env, &cpu, &backend)) fail();
+    memset(ops, 0, sizeof ops);
+    ops[0].kind = "input";
+    ops[0].output_bytes = ops[1].output_bytes = ops[2].output_bytes = NE * sizeof(float);
+    ops[1].name = "first";
+    ops[2].name = "second";
+    ops[1].forward = ops[2].forward = net_forward;
+    ops[1].backward = ops[2].backward = net_backward;
+    ops[1].user = ops[2].user = &gelu;
+    ops[2].needs = "none";
+    desc.backend = &backend;
+    desc.rehearsal = &found;
+    assert_int_equal(tl_init_op_run(&env, &desc, ops, 3, &run), TL_ERROR_MISMATCH);
+    assert_string_equal(env.error.text, "tl_init_op_run: rehearsal: 1 errors, the first: second: backward reads input 0, "
+                                        "which needs does not name: add in0 to needs");
+    tl_free_rehearsal(&env, &found);
+    assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
+}
+
 // One call builds, verifies, times and plans; the costs that come back give the same plan again.
 static void operations_are_rehearsed_before_they_are_planned(void **state) {
     static net n;
@@ -885,6 +916,7 @@ int main(void) {
         cmocka_unit_test(little_memory_is_enough_for_two_plans),
         cmocka_unit_test(on_other_backends_passes_are_compared_and_calls_are_not_varied),
         cmocka_unit_test(operations_are_rehearsed_before_they_are_planned),
+        cmocka_unit_test(wrong_needs_are_found_without_inputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
