@@ -5221,6 +5221,7 @@ typedef struct tl_finding {
     tl_state_kind   state;      // of that range
     uint64_t        byte;       // the first that differs, or what the kind says
     int32_t         is_advice;  // 1 = costs bytes or time, and changes no result
+    char            name[48];   // of the node, its first 47 bytes; "" = of none
 } tl_finding;
 
 // With what the passes are compared.
@@ -5276,7 +5277,8 @@ TLDEF void      tl_free_rehearsal(tl_env *env, tl_rehearsal *rehearsal);  // acc
 #ifndef TL_NO_TEXT
 // Write a finding as one line: "conv2: backward reads input 0, which needs does not name: add in0 to needs".
 //
-//   graph   the desc's, or that of tl_find_run_graph where the run made it
+//   graph   for names of more than 47 bytes: the desc's, or that of tl_find_run_graph where the run made it; NULL =
+//           the finding's own, as where tl_init_op_run refused to make a run
 TLDEF size_t tl_print_finding(const tl_graph *graph, const tl_finding *finding, char *buf, size_t size);
 #endif
 #endif
@@ -58901,6 +58903,12 @@ static int tli_is_advice(tl_finding_kind kind) {
            kind == TL_FINDING_PARAM_BYTES_DIFFER;
 }
 
+static void tli_copy_finding_name(const tl_graph *graph, tl_finding *finding) {
+    tli_writer w = tli_writer_of(finding->name, sizeof finding->name);
+    if (finding->node >= 0) tli_put(&w, tl_name_node(graph, finding->node));
+    tli_finish(&w);
+}
+
 // Note a finding, unless the same is there. Without memory for it the rehearsal says that some are missing.
 static void tli_add_finding(tli_rehearsing *r, const tl_finding *finding) {
     tl_rehearsal *out = r->out;
@@ -58920,6 +58928,7 @@ static void tli_add_finding(tli_rehearsing *r, const tl_finding *finding) {
     out->findings = (tl_finding *)array;
     out->findings[out->finding_count] = *finding;
     out->findings[out->finding_count].is_advice = tli_is_advice(finding->kind);
+    tli_copy_finding_name(tli_caller_graph(r->asked), &out->findings[out->finding_count]);
     out->error_count += !tli_is_advice(finding->kind);
     out->finding_count++;
 }
@@ -60484,8 +60493,9 @@ static void tli_put_finding_text(tli_writer *w, const char *text, const tl_findi
 
 TLI_IMPL size_t tl_print_finding(const tl_graph *graph, const tl_finding *finding, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
-    TL_ASSERT(graph && finding);
-    tli_put(&w, finding->node < 0 ? "state of several nodes" : tl_name_node(graph, finding->node));
+    TL_ASSERT(finding);
+    tli_put(&w, finding->node < 0 ? "state of several nodes"
+                : graph ? tl_name_node(graph, finding->node) : finding->name);
     tli_put(&w, finding->step == TL_STEP_BACKWARD ? ": backward " : ": forward ");
     if (tli_is_below((int64_t)finding->kind, TL_FINDING_COUNT) &&
         tli_is_below((int64_t)finding->operand, TL_OPERAND_COUNT)) {
@@ -60836,7 +60846,7 @@ static tl_result tli_fail_first_finding(tli_op_run *o, const tl_rehearsal *found
     while (found->findings[k].is_advice) k++;
     text[0] = 0;
 #ifndef TL_NO_TEXT
-    (void)tl_print_finding(tli_op_graph(o), &found->findings[k], text, sizeof text);
+    (void)tl_print_finding(NULL, &found->findings[k], text, sizeof text);
 #endif
     s = tli_begin_error(o->list.env, TL_ERROR_MISMATCH, o->list.function, TLI_RULE(REHEARSAL_FOUND_ERRORS),
                         (uint64_t)found->error_count, (uint64_t)(int64_t)found->findings[k].node);

@@ -46,6 +46,12 @@ static int tli_is_advice(tl_finding_kind kind) {
            kind == TL_FINDING_PARAM_BYTES_DIFFER;
 }
 
+static void tli_copy_finding_name(const tl_graph *graph, tl_finding *finding) {
+    tli_writer w = tli_writer_of(finding->name, sizeof finding->name);
+    if (finding->node >= 0) tli_put(&w, tl_name_node(graph, finding->node));
+    tli_finish(&w);
+}
+
 // Note a finding, unless the same is there. Without memory for it the rehearsal says that some are missing.
 static void tli_add_finding(tli_rehearsing *r, const tl_finding *finding) {
     tl_rehearsal *out = r->out;
@@ -65,6 +71,7 @@ static void tli_add_finding(tli_rehearsing *r, const tl_finding *finding) {
     out->findings = (tl_finding *)array;
     out->findings[out->finding_count] = *finding;
     out->findings[out->finding_count].is_advice = tli_is_advice(finding->kind);
+    tli_copy_finding_name(tli_caller_graph(r->asked), &out->findings[out->finding_count]);
     out->error_count += !tli_is_advice(finding->kind);
     out->finding_count++;
 }

@@ -804,6 +804,19 @@ static void on_other_backends_passes_are_compared_and_calls_are_not_varied(void 
     }
 }
 
+static tl_result square_forward(const tl_kernel_call *call, void *user) {
+    (void)user;
+    AT(call->outputs[0])[0] = AT(call->inputs[0])[0] * AT(call->inputs[0])[0];
+    return TL_OK;
+}
+
+static tl_result square_backward(const tl_kernel_call *call, void *user) {
+    (void)user;
+    if (!call->input_grads[0].host) return TL_OK;
+    AT(call->input_grads[0])[0] += 2.0f * AT(call->inputs[0])[0] * AT(call->output_grads[0])[0];
+    return TL_OK;
+}
+
 // Without a load hook inputs are zeroes, and the gradient that reaches an op may be all of the loss: what needs does
 // not name is found all the same, also where no other bytes show, by a kernel that finds none of it.
 static void wrong_needs_are_found_without_inputs(void **state) {
@@ -814,17 +827,15 @@ static void wrong_needs_are_found_without_inputs(void **state) {
     tl_rehearsal found;
     tl_run *run;
     tl_op ops[3];
-    net_layer gelu = {"gelu", 0, 0, NULL, NULL, NULL, NULL, NULL, RIGHT};
     (void)state;
     if (tl_init_cpu_backend(&env, &cpu, &backend)) fail();
     memset(ops, 0, sizeof ops);
     ops[0].kind = "input";
-    ops[0].output_bytes = ops[1].output_bytes = ops[2].output_bytes = NE * sizeof(float);
+    ops[0].output_bytes = ops[1].output_bytes = ops[2].output_bytes = sizeof(float);
     ops[1].name = "first";
     ops[2].name = "second";
-    ops[1].forward = ops[2].forward = net_forward;
-    ops[1].backward = ops[2].backward = net_backward;
-    ops[1].user = ops[2].user = &gelu;
+    ops[1].forward = ops[2].forward = square_forward;
+    ops[1].backward = ops[2].backward = square_backward;
     ops[2].needs = "none";
     desc.backend = &backend;
     desc.rehearsal = &found;
@@ -892,14 +903,24 @@ static void operations_are_rehearsed_before_they_are_planned(void **state) {
     }
     tl_free_rehearsal(&env, &found);
     // an error refuses the run, and the findings are there
-    n.ops[GELU].needs = "none";
+    n.ops[GELU].needs = n.ops[HEAD].needs = "none";
+    n.ops[HEAD].name = "a_head_whose_name_is_much_longer_than_what_is_wanted_here";
     desc.costs = NULL;
     desc.rehearsal = &found;
     assert_int_equal(tl_init_op_run(&env, &desc, n.ops, NET_OPS, &run), TL_ERROR_MISMATCH);
     assert_null(run);
-    assert_string_equal(env.error.text, "tl_init_op_run: rehearsal: 1 errors, the first: gelu: backward reads input 0, "
-                                        "which needs does not name: add in0 to needs");
-    assert_int_equal(found.error_count, 1);
+    assert_int_equal(found.error_count, 2);
+    for (i = 0; i < 2; i++) {   // by name, without a run
+        char line[400];
+        static const char *const names[] = {"a_head_whose_name_is_much_longer_than_what_is_w", "gelu"};
+        char expected[400];
+        snprintf(expected, sizeof expected, "%s: backward reads input 0, which needs does not name: add in0 to needs", names[i]);
+        tl_print_finding(NULL, &found.findings[i], line, sizeof line);
+        assert_string_equal(line, expected);
+        if (i) continue;
+        assert_true(strstr(env.error.text, "tl_init_op_run: rehearsal: 2 errors, the first: ") == env.error.text);
+        assert_non_null(strstr(env.error.text, expected));
+    }
     tl_free_rehearsal(&env, &found);
     assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
 }
