@@ -5207,7 +5207,9 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
     X(TL_FINDING_END_DIFFERS, "leaves another %o after a pass that drops what it can", \
       "look for what it reads or keeps beside its operands") \
     X(TL_FINDING_UNDECLARED, "uses %o, of which no byte is declared", "set %w") \
-    X(TL_FINDING_OPERAND_MISSING, "uses %o, which the op does not have", "list it in %l, or leave it alone")
+    X(TL_FINDING_OPERAND_MISSING, "uses %o, which the op does not have", "list it in %l, or leave it alone") \
+    X(TL_FINDING_GRADIENT_UNKNOWN, "has weights, and states has no gradient of them", \
+      "register it, or clear it and what else is not registered after the rehearsal")
 
 typedef enum tl_finding_kind { TL_FINDINGS(TLI_ENUM) TL_FINDING_COUNT } tl_finding_kind;
 
@@ -5220,7 +5222,7 @@ typedef struct tl_finding {
     int32_t         index;      // number of the operand, or of the range in states
     tl_state_kind   state;      // of that range
     uint64_t        byte;       // the first that differs, or what the kind says
-    int32_t         is_advice;  // 1 = costs bytes or time, and changes no result
+    int32_t         is_advice;  // 1 = no error: costs bytes or time, or keeps the rehearsal from looking
     char            name[48];   // of the node, its first 47 bytes; "" = of none
 } tl_finding;
 
@@ -58900,7 +58902,7 @@ typedef struct tli_rehearsing {
 static int tli_is_advice(tl_finding_kind kind) {
     return kind == TL_FINDING_NEEDS_UNUSED || kind == TL_FINDING_SCRATCH_UNUSED ||
            kind == TL_FINDING_INPUT_UNUSED || kind == TL_FINDING_SAVED_UNUSED ||
-           kind == TL_FINDING_PARAM_BYTES_DIFFER;
+           kind == TL_FINDING_PARAM_BYTES_DIFFER || kind == TL_FINDING_GRADIENT_UNKNOWN;
 }
 
 static void tli_copy_finding_name(const tl_graph *graph, tl_finding *finding) {
@@ -60300,6 +60302,23 @@ static void tli_compare_parameters(tli_rehearsing *r) {
     }
 }
 
+// Gradients of weights that are not registered are not put back: the rehearsal leaves its own sums in them. Those of
+// kernels of another device cannot be registered.
+static void tli_look_for_gradients(tli_rehearsing *r) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    int32_t id;
+    for (id = 0; id < graph->node_count && !r->asked->inference && r->asked->limits.host_visible; id++) {
+        const tl_node *node = &graph->nodes[id];
+        tl_finding finding;
+        if (!node->param_bytes || !node->has_grad || tli_has_gradient_state(&r->asked->desc, id)) continue;
+        tli_zero(&finding, sizeof finding);
+        finding.kind = TL_FINDING_GRADIENT_UNKNOWN;
+        finding.node = id;
+        finding.step = TL_STEP_BACKWARD;
+        tli_add_finding(r, &finding);
+    }
+}
+
 static tl_result tli_time_rehearsal(tli_rehearsing *r, tl_run *sub, int32_t pass_count) {
     uint64_t count = 2 * (uint64_t)tli_rehearsed_graph(r)->node_count * (uint64_t)pass_count;
     tl_result result = TL_OK;
@@ -60420,6 +60439,7 @@ TLI_IMPL tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, t
     result = tli_alloc_rehearsal(&r);
     if (!result) {
         tli_compare_parameters(&r);
+        tli_look_for_gradients(&r);
         result = tli_rehearse_kept(&r);
         if (!result && !rehearsal->error_count) result = tli_rehearse_stressed(&r);
         if (!result && !rehearsal->error_count && pass_count) result = tli_rehearse_times(&r, pass_count);

@@ -43,7 +43,7 @@ typedef struct tli_rehearsing {
 static int tli_is_advice(tl_finding_kind kind) {
     return kind == TL_FINDING_NEEDS_UNUSED || kind == TL_FINDING_SCRATCH_UNUSED ||
            kind == TL_FINDING_INPUT_UNUSED || kind == TL_FINDING_SAVED_UNUSED ||
-           kind == TL_FINDING_PARAM_BYTES_DIFFER;
+           kind == TL_FINDING_PARAM_BYTES_DIFFER || kind == TL_FINDING_GRADIENT_UNKNOWN;
 }
 
 static void tli_copy_finding_name(const tl_graph *graph, tl_finding *finding) {

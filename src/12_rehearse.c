@@ -456,6 +456,23 @@ static void tli_compare_parameters(tli_rehearsing *r) {
     }
 }
 
+// Gradients of weights that are not registered are not put back: the rehearsal leaves its own sums in them. Those of
+// kernels of another device cannot be registered.
+static void tli_look_for_gradients(tli_rehearsing *r) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    int32_t id;
+    for (id = 0; id < graph->node_count && !r->asked->inference && r->asked->limits.host_visible; id++) {
+        const tl_node *node = &graph->nodes[id];
+        tl_finding finding;
+        if (!node->param_bytes || !node->has_grad || tli_has_gradient_state(&r->asked->desc, id)) continue;
+        tli_zero(&finding, sizeof finding);
+        finding.kind = TL_FINDING_GRADIENT_UNKNOWN;
+        finding.node = id;
+        finding.step = TL_STEP_BACKWARD;
+        tli_add_finding(r, &finding);
+    }
+}
+
 static tl_result tli_time_rehearsal(tli_rehearsing *r, tl_run *sub, int32_t pass_count) {
     uint64_t count = 2 * (uint64_t)tli_rehearsed_graph(r)->node_count * (uint64_t)pass_count;
     tl_result result = TL_OK;
@@ -576,6 +593,7 @@ TLI_IMPL tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, t
     result = tli_alloc_rehearsal(&r);
     if (!result) {
         tli_compare_parameters(&r);
+        tli_look_for_gradients(&r);
         result = tli_rehearse_kept(&r);
         if (!result && !rehearsal->error_count) result = tli_rehearse_stressed(&r);
         if (!result && !rehearsal->error_count && pass_count) result = tli_rehearse_times(&r, pass_count);

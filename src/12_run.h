@@ -745,7 +745,9 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
     X(TL_FINDING_END_DIFFERS, "leaves another %o after a pass that drops what it can", \
       "look for what it reads or keeps beside its operands") \
     X(TL_FINDING_UNDECLARED, "uses %o, of which no byte is declared", "set %w") \
-    X(TL_FINDING_OPERAND_MISSING, "uses %o, which the op does not have", "list it in %l, or leave it alone")
+    X(TL_FINDING_OPERAND_MISSING, "uses %o, which the op does not have", "list it in %l, or leave it alone") \
+    X(TL_FINDING_GRADIENT_UNKNOWN, "has weights, and states has no gradient of them", \
+      "register it, or clear it and what else is not registered after the rehearsal")
 
 typedef enum tl_finding_kind { TL_FINDINGS(TLI_ENUM) TL_FINDING_COUNT } tl_finding_kind;
 
@@ -758,7 +760,7 @@ typedef struct tl_finding {
     int32_t         index;      // number of the operand, or of the range in states
     tl_state_kind   state;      // of that range
     uint64_t        byte;       // the first that differs, or what the kind says
-    int32_t         is_advice;  // 1 = costs bytes or time, and changes no result
+    int32_t         is_advice;  // 1 = no error: costs bytes or time, or keeps the rehearsal from looking
     char            name[48];   // of the node, its first 47 bytes; "" = of none
 } tl_finding;
 
