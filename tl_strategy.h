@@ -7015,7 +7015,8 @@ static size_t tli_finish(tli_writer *w) {
     X(TRANSPORT_FUNCTIONS_MISSING, "transport: a function is missing", "") \
     X(TRANSPORT_RANK_OUT_OF_RANGE, "transport: rank must be from 0 to rank_count - 1", "") \
     X(TRANSPORT_RANK_HAS_ANOTHER_STAGE, "transport: this rank has another stage than the compiled plan", "") \
-    X(TRANSPORT_NEEDS_HOST_VISIBLE, "transport: the host must see the memory of the backend", "")
+    X(TRANSPORT_NEEDS_HOST_VISIBLE, "transport: the host must see the memory of the backend", "") \
+    X(BACKEND_HAS_NO_FUNCTIONS, "backend: a function is missing: make it with tl_init_cpu_backend or another", "")
 
 // -- errors: rules of [13] TRACE --
 
@@ -57982,15 +57983,23 @@ typedef enum tli_run_form {
     TLI_RUN_OF_LAYERS   // the same, and node i + 1 is a layer
 } tli_run_form;
 
+// Whether a backend has all functions that are not optional: one of zeroes was never made.
+static int tli_is_complete_backend(const tl_backend *b) {
+    return b->add_block && b->free_block && b->claim && b->release && b->copy && b->fill && b->order &&
+           b->submit && b->poll && b->wait && b->map && b->unmap && b->check && b->now_ns && b->limits &&
+           b->counters && b->reset_peaks;
+}
+
 // graph: NULL = desc's; else the run takes it over.
 static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form form, tl_graph *graph,
                               tl_run **out) {
-    tl_run *run = (tl_run *)tli_alloc_array(env, 1, sizeof *run);
+    int is_complete = tli_is_complete_backend(desc->backend);
+    tl_run *run = is_complete ? (tl_run *)tli_alloc_array(env, 1, sizeof *run) : NULL;
     tl_result result;
-    if (!run) {
-        if (graph) tl_free_graph(env, graph);
-        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(RUN_NO_MEMORY));
-    }
+    if (!run && graph) tl_free_graph(env, graph);
+    if (!is_complete)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_HAS_NO_FUNCTIONS));
+    if (!run) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(RUN_NO_MEMORY));
     run->env = env;
     run->backend = *desc->backend;
     run->desc = *desc;
@@ -60943,6 +60952,8 @@ static tl_result tli_open_op_run(tli_op_run *o) {
     if (o->list.count < 1)
         return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
                         TLI_RULE(OP_COUNT_MUST_BE_POSITIVE));
+    if (!tli_is_complete_backend(asked->backend))
+        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, TLI_RULE(BACKEND_HAS_NO_FUNCTIONS));
     if (asked->kernels || asked->kernel_count)
         return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, TLI_RULE(OP_KERNELS_STAND_IN_OPS));
     result = asked->graph ? tli_check_graph_ops(o) : TL_OK;

@@ -1215,7 +1215,8 @@
     X(TRANSPORT_FUNCTIONS_MISSING, "transport: a function is missing", "") \
     X(TRANSPORT_RANK_OUT_OF_RANGE, "transport: rank must be from 0 to rank_count - 1", "") \
     X(TRANSPORT_RANK_HAS_ANOTHER_STAGE, "transport: this rank has another stage than the compiled plan", "") \
-    X(TRANSPORT_NEEDS_HOST_VISIBLE, "transport: the host must see the memory of the backend", "")
+    X(TRANSPORT_NEEDS_HOST_VISIBLE, "transport: the host must see the memory of the backend", "") \
+    X(BACKEND_HAS_NO_FUNCTIONS, "backend: a function is missing: make it with tl_init_cpu_backend or another", "")
 
 // -- errors: rules of [13] TRACE --
 

@@ -350,6 +350,48 @@ static void a_graph_of_shapes_gets_kernels_and_costs(void **state) {
     assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
 }
 
+// A backend of zeroes was never made: every way to a run says so, and so does a manager.
+static void a_backend_without_functions_is_refused(void **state) {
+    static const char sentence[] = "backend: a function is missing: make it with tl_init_cpu_backend or another";
+    tl_env env = silent_env();
+    tl_run_desc desc = {0};
+    tl_backend backend;
+    tl_graph graph;
+    tl_op ops[4];
+    tl_layer layer = {0};
+    tl_run *run;
+    tl_run_figures figures;
+    int counts[4] = {0}, turn;
+    (void)state;
+    memset(&backend, 0, sizeof backend);
+    chain_ops(ops, counts);
+    layer.forward = layer.backward = count_and_copy;
+    layer.output_bytes = 4;
+    tl_init_graph(&graph);
+    for (turn = 0; turn < 2; turn++) {
+        desc.backend = &backend;
+        desc.graph = NULL;
+        desc.figures = turn ? &figures : NULL;
+        assert_int_equal(tl_init_op_run(&env, &desc, ops, 4, &run), TL_ERROR_INVALID_ARG);
+        assert_null(run);
+        assert_non_null(strstr(env.error.text, sentence));
+        assert_int_equal(tl_init_layer_run(&env, &desc, &layer, 1, 4, &run), TL_ERROR_INVALID_ARG);
+        assert_non_null(strstr(env.error.text, sentence));
+        desc.graph = &graph;
+        desc.figures = NULL;
+        assert_int_equal(tl_init_run(&env, &desc, &run), TL_ERROR_INVALID_ARG);
+        assert_non_null(strstr(env.error.text, sentence));
+        {   // one function is not enough
+            tl_cpu_backend_desc cpu = {0};
+            tl_backend whole;
+            if (tl_init_cpu_backend(&env, &cpu, &whole)) fail();
+            backend = whole;
+            backend.reset_peaks = NULL;
+            assert_int_equal(tl_free_cpu_backend(&env, &whole), TL_OK);
+        }
+    }
+}
+
 // -- the caller's state --
 
 static void ranges_of_the_state_are_checked(void **state) {
@@ -464,6 +506,7 @@ int main(void) {
         cmocka_unit_test(other_runs_have_no_figures),
         cmocka_unit_test(users_belong_to_the_nodes_they_come_from),
         cmocka_unit_test(a_graph_of_shapes_gets_kernels_and_costs),
+        cmocka_unit_test(a_backend_without_functions_is_refused),
         cmocka_unit_test(ranges_of_the_state_are_checked),
         cmocka_unit_test(a_failing_allocator_leaves_nothing_behind),
     };
