@@ -6819,7 +6819,8 @@ static size_t tli_finish(tli_writer *w) {
     X(LOAD_HOOK_REPORTED_FAILURE, "load: the hook reported a failure", "") \
     X(TENSOR_NOT_OF_THIS_GRAPH, "tensor: not of this graph", "") \
     X(BYTES_NOT_THOSE_OF_TENSOR, "bytes: not those of the tensor", "") \
-    X(TENSOR_NEITHER_INPUT_NOR_RESULT, "tensor: neither an input nor a result of the last pass", "") \
+    X(TENSOR_NEITHER_INPUT_NOR_RESULT, \
+      "tensor: neither an input nor a result of the last pass: set keep on its node to read it after a pass", "") \
     X(TENSOR_BACKEND_COULD_NOT_MAP_IT, "tensor: the backend could not map it", "") \
     X(TENSOR_NOT_GRAPH_INPUT, "tensor: not a graph input", "") \
     X(STRATEGY_MODE_HYBRID_CANNOT_BE_RUN, \
