@@ -6847,7 +6847,7 @@ static size_t tli_finish(tli_writer *w) {
     X(PLAN_CHECKPOINTS_GIVE_ONE_OF_THEM, "plan, checkpoints: give one of them", "") \
     X(EVICTION_CODEC_UNKNOWN_KIND, "eviction, codec: unknown kind", "") \
     X(EVICT_GOES_WITH_TL_EVICTION_CALLER, "evict: goes with TL_EVICTION_CALLER", "") \
-    X(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT, "kernel_count, repeat_count: must be >= 0, with kernels", "") \
+    X(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT, "kernel_count: must be >= 0, with kernels", "") \
     X(CHECKPOINTS_FORWARD_ONLY_RUN_HAS_NONE, "checkpoints: a forward-only run has none", "") \
     X(POLICY_EVICTION_CODEC_ARE_FOR_ONLINE, \
       "policy, eviction, codec: are for online runs, not for plans", "") \
@@ -6864,7 +6864,8 @@ static size_t tli_finish(tli_writer *w) {
     X(GRAPH_OF_PRECISION_NO_MEMORY, "graph of another precision", "") \
     X(KERNELS_NONE_FOR_OP_OF_NODE, "kernels: none for op %s of node %0", "node") \
     X(KERNELS_FORWARD_OR_BACKWARD_MISSING, \
-      "kernels: forward or backward missing for op %s of node %0", "node") \
+      "kernels: forward or backward missing for op %s of node %0 (%s); inference and no_grad need no backward", \
+      "node") \
     X(FORMATS_TL_NO_CODECS_LEFT_CONVERSIONS, \
       "formats: TL_NO_CODECS left conversions to f16 and bf16 out, give a kernel", "node") \
     X(FORMATS_BACKEND_HAS_NO_SUCH_CODEC_GIVE, \
@@ -6980,7 +6981,7 @@ static size_t tli_finish(tli_writer *w) {
     X(BUDGET_RATIO_MUST_BE_0_TO_1, "budget_ratio: must be 0 to 1, without budget_bytes", "") \
     X(FIGURES_TL_NO_PLANNERS, "budget_ratio, figures, rehearsal: TL_NO_PLANNERS left the planners out", "") \
     X(USERS_NONE_FOR_ORIGIN, "users: none for node %s, whose origin is %1", "node, origin") \
-    X(STATES_COUNT_WITHOUT_STATES, "states: state_count must be 0, or the number of states", "") \
+    X(STATES_COUNT_WITHOUT_STATES, "states, state_count: give both or neither", "") \
     X(STATE_KIND_OR_NODE_UNKNOWN, "states: range %0: unknown kind, or no such node", "range") \
     X(STATE_NULL_WITH_BYTES, \
       "states: range %0: NULL has no bytes, and none end beyond the address space", "range") \
@@ -45711,6 +45712,8 @@ static tl_result tli_refuse_compile(const tli_compile *c) {
         tli_put(&s.text, ", because of node ");
         tli_put_named(&s.text, c->least_node, tl_name_node(c->desc->graph, c->least_node));
     }
+    if (TLI_ERROR_TEXT && c->strategy->gradient.computes && !c->strategy->gradient.checkpointed)
+        tli_put(&s.text, "; gradient full runs nothing again, checkpointed may");
     return tli_end_error(c->env, &s, TL_ERROR_INFEASIBLE);
 }
 
@@ -56939,8 +56942,9 @@ static tl_result tli_check_run_desc(tl_run *run) {
         why = TLI_RULE(EVICTION_CODEC_UNKNOWN_KIND);
     if ((desc->eviction == TL_EVICTION_CALLER) != (desc->evict != NULL))
         why = TLI_RULE(EVICT_GOES_WITH_TL_EVICTION_CALLER);
-    if (desc->kernel_count < 0 || (desc->kernel_count && !desc->kernels) || desc->repeat_count < 0)
+    if (desc->kernel_count < 0 || (desc->kernel_count && !desc->kernels))
         why = TLI_RULE(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT);
+    if (desc->repeat_count < 0) why = TLI_RULE(REPEAT_COUNT_MUST_BE_NOT_NEGATIVE);
     if (desc->in_flight < 0) why = TLI_RULE(IN_FLIGHT_MUST_BE_NOT_NEGATIVE);
     if (desc->inference != 0 && desc->inference != 1) why = TLI_RULE(INFERENCE_MUST_BE_0_OR_1);
     if (desc->checkpoints && desc->inference) why = TLI_RULE(CHECKPOINTS_FORWARD_ONLY_RUN_HAS_NONE);
@@ -57050,6 +57054,7 @@ static tl_result tli_fail_kernels(tl_run *run, int32_t id, const tl_graph *graph
         ? TLI_RULE(KERNELS_NONE_FOR_OP_OF_NODE)
         : TLI_RULE(KERNELS_FORWARD_OR_BACKWARD_MISSING), (uint64_t)node, 0);
     tli_put_text(&s, tl_name_op(graph, node));
+    if (run->kernel_of[id] >= 0) tli_put_text(&s, tl_name_node(graph, node));
     return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
 }
 
@@ -58373,17 +58378,18 @@ static uint64_t tli_hash_plan(const tl_run *run) {
 
 #define TLI_SAVE_VERSION 1
 
+static const uint8_t tli_save_magic[8] = { 'T', 'L', 'R', 'U', 'N', '\r', '\n', 26 };
+
 static void tli_save_head(tli_saving *s) {
-    static const uint8_t magic[8] = { 'T', 'L', 'R', 'U', 'N', '\r', '\n', 26 };
     const uint16_t one = 1;
     uint8_t read[8], first;
     tl_run *run = s->run;
     uint64_t next;
     size_t i;
-    tli_copy(read, magic, sizeof read);
+    tli_copy(read, tli_save_magic, sizeof read);
     tli_save_bytes(s, read, sizeof read);
     for (i = 0; i < sizeof read; i++)
-        if (read[i] != magic[i]) tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_IS_NOT_A_RUN));
+        if (read[i] != tli_save_magic[i]) tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_IS_NOT_A_RUN));
     if (tli_save_number(s, TLI_SAVE_VERSION, 4) != TLI_SAVE_VERSION)
         tli_refuse_saving(s, TL_ERROR_UNSUPPORTED, TLI_RULE(SAVED_IS_OF_ANOTHER_VERSION));
     tli_copy(&first, &one, 1);
@@ -58847,6 +58853,8 @@ TLI_IMPL tl_result tl_load_run(tl_run *run, const void *data, size_t length) {
     TL_ASSERT(run && (data || !length));
     if (run->active || run->in_plan)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_RUN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
+    if (length < sizeof tli_save_magic || TLI_MEMCMP(data, tli_save_magic, sizeof tli_save_magic) != 0)
+        return tli_fail(run->env, TL_ERROR_PARSE, TLI_IN(LOAD_RUN), TLI_RULE(SAVED_IS_NOT_A_RUN));
     if (!tli_is_whole((const uint8_t *)data, length))
         return tli_fail(run->env, TL_ERROR_PARSE, TLI_IN(LOAD_RUN), TLI_RULE(SAVED_IS_DAMAGED));
     tli_zero(&s, sizeof s);

@@ -117,8 +117,9 @@ static tl_result tli_check_run_desc(tl_run *run) {
         why = TLI_RULE(EVICTION_CODEC_UNKNOWN_KIND);
     if ((desc->eviction == TL_EVICTION_CALLER) != (desc->evict != NULL))
         why = TLI_RULE(EVICT_GOES_WITH_TL_EVICTION_CALLER);
-    if (desc->kernel_count < 0 || (desc->kernel_count && !desc->kernels) || desc->repeat_count < 0)
+    if (desc->kernel_count < 0 || (desc->kernel_count && !desc->kernels))
         why = TLI_RULE(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT);
+    if (desc->repeat_count < 0) why = TLI_RULE(REPEAT_COUNT_MUST_BE_NOT_NEGATIVE);
     if (desc->in_flight < 0) why = TLI_RULE(IN_FLIGHT_MUST_BE_NOT_NEGATIVE);
     if (desc->inference != 0 && desc->inference != 1) why = TLI_RULE(INFERENCE_MUST_BE_0_OR_1);
     if (desc->checkpoints && desc->inference) why = TLI_RULE(CHECKPOINTS_FORWARD_ONLY_RUN_HAS_NONE);
@@ -228,6 +229,7 @@ static tl_result tli_fail_kernels(tl_run *run, int32_t id, const tl_graph *graph
         ? TLI_RULE(KERNELS_NONE_FOR_OP_OF_NODE)
         : TLI_RULE(KERNELS_FORWARD_OR_BACKWARD_MISSING), (uint64_t)node, 0);
     tli_put_text(&s, tl_name_op(graph, node));
+    if (run->kernel_of[id] >= 0) tli_put_text(&s, tl_name_node(graph, node));
     return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
 }
 

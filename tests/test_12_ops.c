@@ -163,7 +163,7 @@ static void operations_that_break_a_rule_are_refused(void **state) {
         "tl_init_op_run: op_count: must be > 0",
         "tl_init_op_run: kernels: they stand in the ops",
         "tl_init_op_run: ops: op 2: forward is missing",
-        "tl_init_run: kernels: forward or backward missing for op op of node 3",
+        "tl_init_run: kernels: forward or backward missing for op op of node 3 (n3); inference and no_grad need no backward",
         "tl_init_op_run: node 2 (n2): inputs: 3.0 is not made by a node above it",
         "tl_init_op_run: node 2 (n2): inputs: 2.0 is not made by a node above it",
         "tl_init_op_run: ops: op 2: input_count without inputs",
@@ -396,7 +396,7 @@ static void a_backend_without_functions_is_refused(void **state) {
 
 static void ranges_of_the_state_are_checked(void **state) {
     static const char *const sentences[] = {
-        "tl_init_run: states: state_count must be 0, or the number of states",
+        "tl_init_run: states, state_count: give both or neither",
         "tl_init_run: states: range 1: unknown kind, or no such node",
         "tl_init_run: states: range 1: unknown kind, or no such node",
         "tl_init_run: states: range 1: NULL has no bytes, and none end beyond the address space",
