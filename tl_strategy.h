@@ -1910,7 +1910,8 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //
 //     #include "tl_strategy.h"
 //     #include "net.h"               // written with the name "net"
-//     static uint64_t arena[NET_ARENA_BYTES / 8];  // the memory of its backend: all that a run takes
+//     static uint64_t arena[(NET_ARENA_BYTES + NET_ALIGNMENT) / 8];  // the memory of its backend: all that a run
+//                                    // takes, and room to align it; NET_ARENA_BYTES / 8 where it is aligned
 //     desc.graph = &net_graph;       // tl_graph
 //     desc.plan  = &net_plan;        // tl_plan over net_steps; tl_free_plan does nothing to it
 //
@@ -57434,6 +57435,16 @@ static tl_result tli_make_run_plan(tl_run *run) {
 
 // -- preparing a run: budgets --
 
+// How many of the bytes that a backend lacks its memory lost to be aligned.
+static void tli_put_alignment(const tl_run *run, tl_limit limit, tli_sentence *s) {
+    uint64_t unusable = run->limits.unusable_bytes[TL_TIER_DEVICE];
+    if (!TLI_ERROR_TEXT || limit != TL_LIMIT_BACKEND || !unusable) return;
+    tli_put(&s->text, "; ");
+    tli_put_u64(&s->text, unusable);
+    tli_put(&s->text, " of them, because its memory is not aligned to ");
+    tli_put_u64(&s->text, run->limits.alignment_bytes);
+}
+
 static tl_result tli_infeasible(tl_run *run, tl_limit limit, tli_rule rule, uint64_t budget, uint64_t bytes,
                                 int32_t node) {
     tli_sentence s;
@@ -57447,6 +57458,7 @@ static tl_result tli_infeasible(tl_run *run, tl_limit limit, tli_rule rule, uint
         tli_put(&s.text, ", because of node ");
         tli_put_named(&s.text, node, tl_name_node(run->graph, node));
     }
+    tli_put_alignment(run, limit, &s);
     return tli_end_error(run->env, &s, TL_ERROR_INFEASIBLE);
 }
 

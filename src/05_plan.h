@@ -638,7 +638,8 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //
 //     #include "tl_strategy.h"
 //     #include "net.h"               // written with the name "net"
-//     static uint64_t arena[NET_ARENA_BYTES / 8];  // the memory of its backend: all that a run takes
+//     static uint64_t arena[(NET_ARENA_BYTES + NET_ALIGNMENT) / 8];  // the memory of its backend: all that a run
+//                                    // takes, and room to align it; NET_ARENA_BYTES / 8 where it is aligned
 //     desc.graph = &net_graph;       // tl_graph
 //     desc.plan  = &net_plan;        // tl_plan over net_steps; tl_free_plan does nothing to it
 //

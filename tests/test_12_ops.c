@@ -392,6 +392,55 @@ static void a_backend_without_functions_is_refused(void **state) {
     }
 }
 
+// Memory that is not aligned lacks some bytes: what is refused for them says so.
+static void a_refusal_names_the_bytes_that_alignment_takes(void **state) {
+    static uint64_t memory[64];
+    char *aligned = (char *)memory + (64 - ((uintptr_t)memory & 63)) % 64;
+    tl_env env = silent_env();
+    tl_cpu_backend_desc cpu = {0};
+    tl_backend backend;
+    tl_run_desc desc = {0};
+    tl_graph graph;
+    tl_op ops[4];
+    tl_plan plan;
+    tl_run *run, *first;
+    uint64_t needed;
+    int counts[4] = {0}, shift;
+    (void)state;
+    chain_ops(ops, counts);
+    if (tl_init_cpu_backend(&env, &cpu, &backend)) fail();
+    desc.backend = &backend;
+    if (tl_init_op_run(&env, &desc, ops, 4, &first)) fail_msg("%s", env.error.text);
+    graph = *tl_find_run_graph(first);
+    if (tl_plan_keep_all(&env, &graph, 0, &plan)) fail();
+    {
+        tl_kernel kernel = {"op", count_and_copy, count_and_copy, counts};
+        tl_backend tight;
+        desc.graph = &graph;
+        desc.plan = &plan;
+        desc.kernels = &kernel;
+        desc.kernel_count = 1;
+        desc.budget_bytes = 1;
+        assert_int_equal(tl_init_run(&env, &desc, &run), TL_ERROR_INFEASIBLE);
+        needed = tl_find_least_budget(&env.error);
+        desc.budget_bytes = 0;
+        assert_true(needed > 64 && needed + 8 <= sizeof memory - 64);
+        for (shift = 0; shift < 2; shift++) {
+            cpu.memory = aligned + 8 * shift;
+            cpu.memory_bytes = needed;
+            if (tl_init_cpu_backend(&env, &cpu, &tight)) fail_msg("%s", env.error.text);
+            desc.backend = &tight;
+            assert_int_equal(tl_init_run(&env, &desc, &run), shift ? TL_ERROR_INFEASIBLE : TL_OK);
+            if (shift) assert_non_null(strstr(env.error.text, "; 56 of them, because its memory is not aligned to 64"));
+            tl_free_run(run);
+            assert_int_equal(tl_free_cpu_backend(&env, &tight), TL_OK);
+        }
+    }
+    tl_free_plan(&env, &plan);
+    tl_free_run(first);
+    assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
+}
+
 // -- the caller's state --
 
 static void ranges_of_the_state_are_checked(void **state) {
@@ -507,6 +556,7 @@ int main(void) {
         cmocka_unit_test(users_belong_to_the_nodes_they_come_from),
         cmocka_unit_test(a_graph_of_shapes_gets_kernels_and_costs),
         cmocka_unit_test(a_backend_without_functions_is_refused),
+        cmocka_unit_test(a_refusal_names_the_bytes_that_alignment_takes),
         cmocka_unit_test(ranges_of_the_state_are_checked),
         cmocka_unit_test(a_failing_allocator_leaves_nothing_behind),
     };
