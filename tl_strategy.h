@@ -2007,6 +2007,11 @@ typedef struct tl_code_desc {
 // net_gradients, the rest of the weights behind them. Forward only, net_weights is a const array of the user.
 // Host copies and compressed copies call net_copy, net_wait, net_compress and net_expand, also of the user.
 //
+// Calls do not say whether a forward runs again (call->recompute of a run), nor which training step it is. A forward
+// that changes something beside its operands, such as a running mean, must do so once a pass: mark its node once,
+// or let it look at what it has done since net_load. Random numbers are a function of node, micro-batch and a
+// step that the user counts, which stay the same where a forward runs again.
+//
 // The arrays are aligned to 8 bytes at least, where the compiler can; NET_BANK_1_PLACE, if it is defined,
 // stands in front of that of bank 1, say as a section. The numbers for the preprocessor are those of
 // tl_write_plan_table but for offsets, for which there are addresses: NET_INPUT_X, NET_RESULT_Y. C99, no
