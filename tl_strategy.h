@@ -1910,8 +1910,8 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //
 //     #include "tl_strategy.h"
 //     #include "net.h"               // written with the name "net"
-//     static uint64_t arena[(NET_ARENA_BYTES + NET_ALIGNMENT) / 8];  // the memory of its backend: all that a run
-//                                    // takes, and room to align it; NET_ARENA_BYTES / 8 where it is aligned
+//     static uint64_t arena[(NET_ARENA_BYTES + NET_ALIGNMENT) / 8];  // the memory of its backend: all that
+//                                    // a run takes, and room to align it
 //     desc.graph = &net_graph;       // tl_graph
 //     desc.plan  = &net_plan;        // tl_plan over net_steps; tl_free_plan does nothing to it
 //
@@ -2007,10 +2007,10 @@ typedef struct tl_code_desc {
 // net_gradients, the rest of the weights behind them. Forward only, net_weights is a const array of the user.
 // Host copies and compressed copies call net_copy, net_wait, net_compress and net_expand, also of the user.
 //
-// Calls do not say whether a forward runs again (call->recompute of a run), nor which training step it is. A forward
-// that changes something beside its operands, such as a running mean, must do so once a pass: mark its node once,
-// or let it look at what it has done since net_load. Random numbers are a function of node, micro-batch and a
-// step that the user counts, which stay the same where a forward runs again.
+// Calls do not say whether a forward runs again (call->recompute of a run), nor which training step it is. A
+// forward that changes something beside its operands, such as a running mean, must do so once a pass: mark its
+// node once, or let it look at what it has done since net_load. Random numbers are a function of node,
+// micro-batch and a step that the user counts, which stay the same where a forward runs again.
 //
 // The arrays are aligned to 8 bytes at least, where the compiler can; NET_BANK_1_PLACE, if it is defined,
 // stands in front of that of bank 1, say as a section. The numbers for the preprocessor are those of
@@ -4908,8 +4908,8 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 // Errors:  TL_ERROR_KERNEL; TL_ERROR_OVER_BUDGET: online, if the decisions differ from those that
 //          tl_init_run tried out; TL_ERROR_MISMATCH; and those of the backend. On error all ranges but the
 //          inputs are released, and the next call runs the same training step again, from its first pass on.
-//          What kernels changed beside their operands stays as it is, registered or not: gradients hold what ran
-//          until the error, statistics and random state were changed, and recompute begins with 0 again. So
+//          What kernels changed beside their operands stays as it is, registered or not: gradients hold what
+//          ran until the error, statistics and random state were changed, and recompute begins with 0 again. So
 //          before the next call clear the gradients, and put back a copy of statistics and random state.
 TLDEF tl_result tl_run_plan(tl_run *run);
 
@@ -5010,8 +5010,8 @@ TLDEF tl_result tl_map_step(tl_run *run, tl_run_step *step);
 // Errors:  TL_ERROR_STALE: as tl_finish_step; as tl_run_plan, and the pass is given up then.
 TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
 
-// Give up a pass: all ranges but the inputs are released. The next pass repeats its training step: before it clear
-// gradients and put statistics and random state back, as after an error of tl_run_plan.
+// Give up a pass: all ranges but the inputs are released. The next pass repeats its training step: before it
+// clear gradients and put statistics and random state back, as after an error of tl_run_plan.
 TLDEF tl_result tl_reset_run(tl_run *run);
 
 // Save what a run has to go on with, and load it into another run, of this or another process.
@@ -5289,8 +5289,8 @@ TLDEF void      tl_free_rehearsal(tl_env *env, tl_rehearsal *rehearsal);  // acc
 #ifndef TL_NO_TEXT
 // Write a finding as one line: "conv2: backward reads input 0, which needs does not name: add in0 to needs".
 //
-//   graph   for names of more than 47 bytes: the desc's, or that of tl_find_run_graph where the run made it; NULL =
-//           the finding's own, as where tl_init_op_run refused to make a run
+//   graph   for names of more than 47 bytes: the desc's, or that of tl_find_run_graph where the run made it;
+//           NULL = the finding's own, as where tl_init_op_run refused to make a run
 TLDEF size_t tl_print_finding(const tl_graph *graph, const tl_finding *finding, char *buf, size_t size);
 #endif
 #endif
@@ -6830,7 +6830,8 @@ static size_t tli_finish(tli_writer *w) {
     X(TENSOR_NOT_OF_THIS_GRAPH, "tensor: not of this graph", "") \
     X(BYTES_NOT_THOSE_OF_TENSOR, "bytes: not those of the tensor", "") \
     X(TENSOR_NEITHER_INPUT_NOR_RESULT, \
-      "tensor: neither an input nor a result of the last pass: set keep on its node to read it after a pass", "") \
+      "tensor: neither an input nor a result of the last pass: set keep on its node to read it after a pass", \
+      "") \
     X(TENSOR_BACKEND_COULD_NOT_MAP_IT, "tensor: the backend could not map it", "") \
     X(TENSOR_NOT_GRAPH_INPUT, "tensor: not a graph input", "") \
     X(STRATEGY_MODE_HYBRID_CANNOT_BE_RUN, \
@@ -6874,7 +6875,7 @@ static size_t tli_finish(tli_writer *w) {
     X(GRAPH_OF_PRECISION_NO_MEMORY, "graph of another precision", "") \
     X(KERNELS_NONE_FOR_OP_OF_NODE, "kernels: none for op %s of node %0", "node") \
     X(KERNELS_FORWARD_OR_BACKWARD_MISSING, \
-      "kernels: forward or backward missing for op %s of node %0 (%s); inference and no_grad need no backward", \
+      "kernels: forward or backward missing for op %s of node %0 (%s); inference, no_grad: no backward", \
       "node") \
     X(FORMATS_TL_NO_CODECS_LEFT_CONVERSIONS, \
       "formats: TL_NO_CODECS left conversions to f16 and bf16 out, give a kernel", "node") \
@@ -7028,7 +7029,8 @@ static size_t tli_finish(tli_writer *w) {
     X(TRANSPORT_RANK_OUT_OF_RANGE, "transport: rank must be from 0 to rank_count - 1", "") \
     X(TRANSPORT_RANK_HAS_ANOTHER_STAGE, "transport: this rank has another stage than the compiled plan", "") \
     X(TRANSPORT_NEEDS_HOST_VISIBLE, "transport: the host must see the memory of the backend", "") \
-    X(BACKEND_HAS_NO_FUNCTIONS, "backend: a function is missing: make it with tl_init_cpu_backend or another", "")
+    X(BACKEND_HAS_NO_FUNCTIONS, \
+      "backend: a function is missing: make it with tl_init_cpu_backend or another", "")
 
 // -- errors: rules of [13] TRACE --
 
@@ -59297,8 +59299,8 @@ static tli_change tli_change_of(int32_t shadow, tli_fill fill) {
     return change;
 }
 
-// Whether an operand has 0 bytes because `needs` does not name it. It has an address all the same, so that a kernel
-// that reads it does not crash.
+// Whether an operand has 0 bytes because `needs` does not name it. It has an address all the same, so that a
+// kernel that reads it does not crash.
 static int tli_is_hidden(const tli_probe *p, const tli_change *change, int32_t i) {
     if (p->shadows[i].access != TLI_SHADOW_HIDDEN) return 0;
     return change->declared == TLI_DECLARED_ALL || change->declared == i + 1;
@@ -59447,9 +59449,9 @@ static int tli_is_guarded(const tli_probe *p, const tli_shadow *s, uint32_t word
 
 // The kind of an access beside an operand: there may be none.
 static tl_finding_kind tli_find_beyond(const tli_shadow *s, tl_finding_kind beyond) {
+    int is_optional = s->kind == TL_OPERAND_SAVED || s->kind == TL_OPERAND_SCRATCH;
     if (s->missing) return TL_FINDING_OPERAND_MISSING;
-    if (!s->bytes && (s->kind == TL_OPERAND_SAVED || s->kind == TL_OPERAND_SCRATCH)) return TL_FINDING_UNDECLARED;
-    return beyond;
+    return is_optional && !s->bytes ? TL_FINDING_UNDECLARED : beyond;
 }
 
 // What a call wrote and may not: operands that it may read only, and beside operands.
@@ -59658,8 +59660,8 @@ static tl_result tli_probe_inplace(tli_probe *p) {
     return result;
 }
 
-// The same call with its outputs there, without saved bytes, and in place. untouched: 1 = the call itself leaves
-// its scratch alone.
+// The same call with its outputs there, without saved bytes, and in place. untouched: 1 = the call itself
+// leaves its scratch alone.
 static tl_result tli_probe_forms(tli_probe *p, int untouched) {
     int saves = p->step->call.kind == TL_STEP_FORWARD_SAVE, repeats = !p->node->once, unsaved_untouched = 0;
     tl_result result = TL_OK;
@@ -59713,8 +59715,8 @@ static int tli_is_given(const tli_probe *p, const tli_shadow *s) {
     return graph->nodes[graph->outputs[graph->inputs[p->node->first_input + s->index].tensor].node].is_input;
 }
 
-// What `needs` does not name is not read: neither its contents, nor that it is there. Of what nobody wrote, which
-// is zeroes, the last fill shows that it is read.
+// What `needs` does not name is not read: neither its contents, nor that it is there. Of what nobody wrote,
+// which is zeroes, the last fill shows that it is read.
 static tl_result tli_probe_hidden(tli_probe *p) {
     static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE, TLI_FILL_HALVES };
     tli_change change = tli_no_change;
@@ -60341,8 +60343,8 @@ static void tli_compare_parameters(tli_rehearsing *r) {
     }
 }
 
-// Gradients of weights that are not registered are not put back: the rehearsal leaves its own sums in them. Those of
-// kernels of another device cannot be registered.
+// Gradients of weights that are not registered are not put back: the rehearsal leaves its own sums in them.
+// Those of kernels of another device cannot be registered.
 static void tli_look_for_gradients(tli_rehearsing *r) {
     const tl_graph *graph = tli_rehearsed_graph(r);
     int32_t id;
@@ -60983,7 +60985,8 @@ static tl_result tli_open_op_run(tli_op_run *o) {
         return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
                         TLI_RULE(OP_COUNT_MUST_BE_POSITIVE));
     if (!tli_is_complete_backend(asked->backend))
-        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, TLI_RULE(BACKEND_HAS_NO_FUNCTIONS));
+        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
+                        TLI_RULE(BACKEND_HAS_NO_FUNCTIONS));
     if (asked->kernels || asked->kernel_count)
         return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, TLI_RULE(OP_KERNELS_STAND_IN_OPS));
     result = asked->graph ? tli_check_graph_ops(o) : TL_OK;

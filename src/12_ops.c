@@ -413,7 +413,8 @@ static tl_result tli_open_op_run(tli_op_run *o) {
         return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
                         TLI_RULE(OP_COUNT_MUST_BE_POSITIVE));
     if (!tli_is_complete_backend(asked->backend))
-        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, TLI_RULE(BACKEND_HAS_NO_FUNCTIONS));
+        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
+                        TLI_RULE(BACKEND_HAS_NO_FUNCTIONS));
     if (asked->kernels || asked->kernel_count)
         return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, TLI_RULE(OP_KERNELS_STAND_IN_OPS));
     result = asked->graph ? tli_check_graph_ops(o) : TL_OK;

@@ -399,8 +399,8 @@ static tli_change tli_change_of(int32_t shadow, tli_fill fill) {
     return change;
 }
 
-// Whether an operand has 0 bytes because `needs` does not name it. It has an address all the same, so that a kernel
-// that reads it does not crash.
+// Whether an operand has 0 bytes because `needs` does not name it. It has an address all the same, so that a
+// kernel that reads it does not crash.
 static int tli_is_hidden(const tli_probe *p, const tli_change *change, int32_t i) {
     if (p->shadows[i].access != TLI_SHADOW_HIDDEN) return 0;
     return change->declared == TLI_DECLARED_ALL || change->declared == i + 1;
@@ -549,9 +549,9 @@ static int tli_is_guarded(const tli_probe *p, const tli_shadow *s, uint32_t word
 
 // The kind of an access beside an operand: there may be none.
 static tl_finding_kind tli_find_beyond(const tli_shadow *s, tl_finding_kind beyond) {
+    int is_optional = s->kind == TL_OPERAND_SAVED || s->kind == TL_OPERAND_SCRATCH;
     if (s->missing) return TL_FINDING_OPERAND_MISSING;
-    if (!s->bytes && (s->kind == TL_OPERAND_SAVED || s->kind == TL_OPERAND_SCRATCH)) return TL_FINDING_UNDECLARED;
-    return beyond;
+    return is_optional && !s->bytes ? TL_FINDING_UNDECLARED : beyond;
 }
 
 // What a call wrote and may not: operands that it may read only, and beside operands.
@@ -760,8 +760,8 @@ static tl_result tli_probe_inplace(tli_probe *p) {
     return result;
 }
 
-// The same call with its outputs there, without saved bytes, and in place. untouched: 1 = the call itself leaves
-// its scratch alone.
+// The same call with its outputs there, without saved bytes, and in place. untouched: 1 = the call itself
+// leaves its scratch alone.
 static tl_result tli_probe_forms(tli_probe *p, int untouched) {
     int saves = p->step->call.kind == TL_STEP_FORWARD_SAVE, repeats = !p->node->once, unsaved_untouched = 0;
     tl_result result = TL_OK;
@@ -815,8 +815,8 @@ static int tli_is_given(const tli_probe *p, const tli_shadow *s) {
     return graph->nodes[graph->outputs[graph->inputs[p->node->first_input + s->index].tensor].node].is_input;
 }
 
-// What `needs` does not name is not read: neither its contents, nor that it is there. Of what nobody wrote, which
-// is zeroes, the last fill shows that it is read.
+// What `needs` does not name is not read: neither its contents, nor that it is there. Of what nobody wrote,
+// which is zeroes, the last fill shows that it is read.
 static tl_result tli_probe_hidden(tli_probe *p) {
     static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE, TLI_FILL_HALVES };
     tli_change change = tli_no_change;

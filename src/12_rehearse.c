@@ -456,8 +456,8 @@ static void tli_compare_parameters(tli_rehearsing *r) {
     }
 }
 
-// Gradients of weights that are not registered are not put back: the rehearsal leaves its own sums in them. Those of
-// kernels of another device cannot be registered.
+// Gradients of weights that are not registered are not put back: the rehearsal leaves its own sums in them.
+// Those of kernels of another device cannot be registered.
 static void tli_look_for_gradients(tli_rehearsing *r) {
     const tl_graph *graph = tli_rehearsed_graph(r);
     int32_t id;

@@ -2439,7 +2439,7 @@ static void layers_that_break_a_rule_are_refused(void **state) {
     layers[2].backward = NULL;
     assert_int_equal(tl_init_layer_run(&b.env, &b.desc, layers, 4, 1, &b.run), TL_ERROR_INVALID_ARG);
     assert_string_equal(b.env.error.text, "tl_init_run: kernels: forward or backward missing for op layer2 of node 3 (layer2); "
-                                          "inference and no_grad need no backward");
+                                          "inference, no_grad: no backward");
     layers[2].backward = mixer_backward;
     layers[1].name = layers[3].name = "twin";
     assert_int_equal(tl_init_layer_run(&b.env, &b.desc, layers, 4, 1, &b.run), TL_ERROR_INVALID_ARG);
