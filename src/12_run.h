@@ -346,8 +346,9 @@ typedef struct tl_run_desc {
     const tl_node_cost *costs;        // [op_count] of ops whose own are 0; read during the call; 0 = none
     tl_run_figures     *figures;      // written whether the budget fits or not; 0 = not wanted
     struct tl_rehearsal *rehearsal;   // tl_rehearse_run first, whose errors refuse the run, and whose costs
-                                      // count where there are no others. Written whether that works or not;
-                                      // release with tl_free_rehearsal. 0 = no rehearsal
+                                      // count where there are no others. Inputs are what the load hook writes;
+                                      // without one they are zeroes, of which less follows. Written whether
+                                      // that works or not; release with tl_free_rehearsal. 0 = no rehearsal
 } tl_run_desc;
 
 // What the last pass did.
@@ -443,7 +444,10 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 // tl_reset_run gives it up, and no other call yields its steps.
 // Errors:  TL_ERROR_KERNEL; TL_ERROR_OVER_BUDGET: online, if the decisions differ from those that
 //          tl_init_run tried out; TL_ERROR_MISMATCH; and those of the backend. On error all ranges but the
-//          inputs are released, and the next call runs the same training step again.
+//          inputs are released, and the next call runs the same training step again, from its first pass on.
+//          What kernels changed beside their operands stays as it is, registered or not: gradients hold what
+//          ran until the error, statistics and random state were changed, and recompute begins with 0 again. So
+//          before the next call clear the gradients, and put back a copy of statistics and random state.
 TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
@@ -550,7 +554,8 @@ TLDEF tl_result tl_map_step(tl_run *run, tl_run_step *step);
 // Errors:  TL_ERROR_STALE: as tl_finish_step; as tl_run_plan, and the pass is given up then.
 TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
 
-// Give up a pass: all ranges but the inputs are released. The next pass repeats its training step.
+// Give up a pass: all ranges but the inputs are released. The next pass repeats its training step: before it
+// clear gradients and put statistics and random state back, as after an error of tl_run_plan.
 TLDEF tl_result tl_reset_run(tl_run *run);
 
 // Save what a run has to go on with, and load it into another run, of this or another process.
@@ -760,13 +765,14 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 
 typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_operand_kind;
 
-// id, what the call does, what to change. %o is the operand, %b a byte.
+// id, what the call does, what to change. %o is the operand, %b a byte, %n its name in needs, %w the field that
+// has its bytes, %z the value of that field for none, %l the list that it belongs to.
 #define TL_FINDINGS(X) \
     X(TL_FINDING_NEEDS_MISSING, "reads %o, which needs does not name", "add %n to needs") \
     X(TL_FINDING_NEEDS_UNUSED, "does not read %o, which needs names", "take %n out of needs") \
     X(TL_FINDING_SCRATCH_READ, "reads its scratch before it writes there", \
       "clear what is read: the content of scratch is undefined") \
-    X(TL_FINDING_SCRATCH_UNUSED, "does not touch its scratch", "set %w to 0") \
+    X(TL_FINDING_SCRATCH_UNUSED, "does not touch its scratch", "set %w to %z") \
     X(TL_FINDING_OUTPUT_READ, "reads %o before it writes there", "write first: the content is undefined") \
     X(TL_FINDING_NOT_WRITTEN, "leaves %o unwritten from byte %b on", \
       "write all of it, or declare fewer bytes") \
@@ -792,7 +798,11 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
     X(TL_FINDING_MADE_OTHERWISE, "makes another %o under a plan that drops what it can", \
       "look for what it reads or keeps beside its operands") \
     X(TL_FINDING_END_DIFFERS, "leaves another %o after a pass that drops what it can", \
-      "look for what it reads or keeps beside its operands")
+      "look for what it reads or keeps beside its operands") \
+    X(TL_FINDING_UNDECLARED, "uses %o, of which no byte is declared", "set %w") \
+    X(TL_FINDING_OPERAND_MISSING, "uses %o, which the op does not have", "list it in %l, or leave it alone") \
+    X(TL_FINDING_GRADIENT_UNKNOWN, "has weights, and states has no gradient of them", \
+      "register it, or clear it and what else is not registered after the rehearsal")
 
 typedef enum tl_finding_kind { TL_FINDINGS(TLI_ENUM) TL_FINDING_COUNT } tl_finding_kind;
 
@@ -805,7 +815,8 @@ typedef struct tl_finding {
     int32_t         index;      // number of the operand, or of the range in states
     tl_state_kind   state;      // of that range
     uint64_t        byte;       // the first that differs, or what the kind says
-    int32_t         is_advice;  // 1 = costs bytes or time, and changes no result
+    int32_t         is_advice;  // 1 = no error: costs bytes or time, or keeps the rehearsal from looking
+    char            name[48];   // of the node, its first 47 bytes; "" = of none
 } tl_finding;
 
 // With what the passes are compared.
@@ -844,8 +855,8 @@ typedef struct tl_rehearsal {
 // memory of the env; others on the run's backend, as far as it maps. With a fusion or a compiled plan it is the
 // caller's graph that is rehearsed. What is registered (states) is as it was when the call returns, whatever
 // the kernels did; what is not registered is changed by each call, and seen by none. In a rehearsal scratch and
-// saved bytes of 0 bytes may have an address. needs that name too much are looked for where the gradients of
-// the node's weights are registered.
+// saved bytes of 0 bytes may have an address, and so may what needs does not name. needs that name too much are
+// looked for where the gradients of the node's weights are registered.
 //
 //   desc        0 = all defaults
 //   rehearsal   overwritten; release with tl_free_rehearsal. It is filled while kernels are called
@@ -861,7 +872,8 @@ TLDEF void      tl_free_rehearsal(tl_env *env, tl_rehearsal *rehearsal);  // acc
 #ifndef TL_NO_TEXT
 // Write a finding as one line: "conv2: backward reads input 0, which needs does not name: add in0 to needs".
 //
-//   graph   the desc's, or that of tl_find_run_graph where the run made it
+//   graph   for names of more than 47 bytes: the desc's, or that of tl_find_run_graph where the run made it;
+//           NULL = the finding's own, as where tl_init_op_run refused to make a run
 TLDEF size_t tl_print_finding(const tl_graph *graph, const tl_finding *finding, char *buf, size_t size);
 #endif
 #endif
