@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // ============================================================================
 // [12] RUN (implementation)
@@ -492,7 +493,48 @@ static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tli_held *held) {
     return result;
 }
 
+// -- buffers: what the executor asks them --
+
+static const tl_plan *tli_plan_of(const tl_run *run) { return &run->plan; }
+static tl_precision tli_precision_of(const tl_run *run) { return run->precision; }
+static int tli_has_flights(const tl_run *run) { return run->flights != NULL; }
+static int tli_is_by_hand(const tl_run *run) { return run->by_hand; }
+static int tli_is_host_visible(const tl_run *run) { return run->limits.host_visible; }
+
+// Where the kernel of the call at hand is kept with the user of its node.
+static tl_kernel *tli_own_kernel(tl_run *run) {
+    return run->flights ? &run->flights[run->flight].user_kernel : &run->user_kernel;
+}
+
+static int tli_is_present(const tli_buffer *buffer) { return buffer->state != TLI_ABSENT; }
+static int tli_is_readable(const tli_buffer *buffer) {
+    return buffer->state == TLI_RESIDENT || buffer->state == TLI_LEAVING;
+}
+
+static tl_range tli_held_range(const tl_run *run, const tli_held *held) { (void)run; return held->range; }
+static tl_range tli_tensor_range(const tl_run *run, int32_t tensor) { return run->tensors[tensor].device.range; }
+static tl_range tli_gradient_range(const tl_run *run, int32_t tensor) {
+    return run->gradients[tensor].device.range;
+}
+static tli_buffer *tli_saved_buffer(const tl_run *run, int32_t id) { return &run->saved[id]; }
+static tl_range tli_saved_range(const tl_run *run, int32_t id) { return run->saved[id].device.range; }
+
 // -- buffers: the steps on one tensor --
+
+static tl_result tli_buffer_claim(tl_run *run, uint64_t bytes, tli_buffer *buffer) {
+    tl_result result = tli_claim_device(run, bytes, &buffer->device);
+    if (!result) buffer->state = TLI_RESIDENT;
+    return result;
+}
+
+// What is held of one becomes that of another.
+static void tli_buffer_hand_over(tli_buffer *to, tli_buffer *from) {
+    to->device = from->device;
+    to->state = TLI_RESIDENT;
+    tli_zero(&from->device, sizeof from->device);
+    from->state = TLI_ABSENT;
+    from->is_entry = 0;
+}
 
 // Give held bytes back: at once, or where others may be under way, in_flight steps later.
 static tl_result tli_free_held(tl_run *run, tli_held *held) {
@@ -573,5 +615,6 @@ static tl_result tli_buffer_convert(tl_run *run, tli_buffer *buffer, uint64_t by
     buffer->state = codec == TL_CODEC_NONE ? TLI_RESIDENT : TLI_PACKED;
     return result;
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
