@@ -52653,7 +52653,7 @@ static tl_result tli_run_fail_backend(tl_run *run, tl_result why, tli_rule rule)
         tli_put_last_step(run, &s.text);
         tli_put(&s.text, ": ");
     }
-    tli_put_text(&s, tl_explain_result(why));
+    tli_put_text(&s, TLI_ERROR_TEXT ? tl_explain_result(why) : "");
     return tli_end_error(run->env, &s, code);
 }
 
@@ -54401,10 +54401,12 @@ static tl_result tli_fail_run(tl_run *run, tl_result code, tli_rule rule) {
 }
 
 static int tli_asks_for_more(const tl_run_desc *desc) {
+    uint64_t ratio;     // its bits: no machine needs arithmetic of f64 for this
+    tli_copy(&ratio, &desc->budget_ratio, sizeof ratio);
     return desc->strategy || desc->checkpoints || desc->policy.kind || desc->eviction || desc->evict ||
            desc->codec || desc->observe || desc->profiling || desc->formats || desc->quantizations ||
            desc->loss_scaler || desc->version || desc->fusion || desc->compiled || desc->precision ||
-           desc->may_split || desc->states || desc->in_flight > 1 || desc->budget_ratio > 0 || desc->costs ||
+           desc->may_split || desc->states || desc->in_flight > 1 || ratio || desc->costs ||
            desc->figures || desc->rehearsal ||
            (desc->kernel_precisions && !(desc->kernel_precisions & 1u << TL_PRECISION_SINGLE));
 }
@@ -54435,8 +54437,9 @@ static tl_result tli_check_small_sizes(tl_run *run) {
         most = tli_larger_u64(tli_larger_u64(most, node->saved_bytes), node->fwork_bytes);
         most = tli_larger_u64(tli_larger_u64(most, node->swork_bytes), node->bwork_bytes);
     }
-    return most < UINT32_MAX ? TL_OK
-        : tli_fail_values(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN), TLI_RULE(SIZES_DO_NOT_FIT_32_BITS), most, 0);
+    if (most < UINT32_MAX) return TL_OK;
+    return tli_fail_values(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN), TLI_RULE(SIZES_DO_NOT_FIT_32_BITS), most,
+                           0);
 }
 #else
 static tl_result tli_check_small_sizes(tl_run *run) { (void)run; return TL_OK; }

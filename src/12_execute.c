@@ -29,7 +29,7 @@ static tl_result tli_run_fail_backend(tl_run *run, tl_result why, tli_rule rule)
         tli_put_last_step(run, &s.text);
         tli_put(&s.text, ": ");
     }
-    tli_put_text(&s, tl_explain_result(why));
+    tli_put_text(&s, TLI_ERROR_TEXT ? tl_explain_result(why) : "");
     return tli_end_error(run->env, &s, code);
 }
 

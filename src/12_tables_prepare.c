@@ -11,10 +11,12 @@ static tl_result tli_fail_run(tl_run *run, tl_result code, tli_rule rule) {
 }
 
 static int tli_asks_for_more(const tl_run_desc *desc) {
+    uint64_t ratio;     // its bits: no machine needs arithmetic of f64 for this
+    tli_copy(&ratio, &desc->budget_ratio, sizeof ratio);
     return desc->strategy || desc->checkpoints || desc->policy.kind || desc->eviction || desc->evict ||
            desc->codec || desc->observe || desc->profiling || desc->formats || desc->quantizations ||
            desc->loss_scaler || desc->version || desc->fusion || desc->compiled || desc->precision ||
-           desc->may_split || desc->states || desc->in_flight > 1 || desc->budget_ratio > 0 || desc->costs ||
+           desc->may_split || desc->states || desc->in_flight > 1 || ratio || desc->costs ||
            desc->figures || desc->rehearsal ||
            (desc->kernel_precisions && !(desc->kernel_precisions & 1u << TL_PRECISION_SINGLE));
 }
@@ -45,8 +47,9 @@ static tl_result tli_check_small_sizes(tl_run *run) {
         most = tli_larger_u64(tli_larger_u64(most, node->saved_bytes), node->fwork_bytes);
         most = tli_larger_u64(tli_larger_u64(most, node->swork_bytes), node->bwork_bytes);
     }
-    return most < UINT32_MAX ? TL_OK
-        : tli_fail_values(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN), TLI_RULE(SIZES_DO_NOT_FIT_32_BITS), most, 0);
+    if (most < UINT32_MAX) return TL_OK;
+    return tli_fail_values(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN), TLI_RULE(SIZES_DO_NOT_FIT_32_BITS), most,
+                           0);
 }
 #else
 static tl_result tli_check_small_sizes(tl_run *run) { (void)run; return TL_OK; }
