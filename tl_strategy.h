@@ -54479,15 +54479,21 @@ static tl_result tli_fail_kernels(tl_run *run, int32_t id) {
     return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
 }
 
+static tl_result tli_fail_users(tl_run *run, int32_t id) {
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                                     TLI_RULE(USERS_NONE_FOR_ORIGIN), (uint64_t)id,
+                                     (uint64_t)run->graph->nodes[id].origin);
+    tli_put_text(&s, tl_name_node(run->graph, id));
+    return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
+}
+
 static tl_result tli_find_kernels(tl_run *run, const tl_run_desc *desc) {
     int32_t id, k;
     for (id = 0; id < run->graph->node_count; id++) {
         const tl_node *node = &run->graph->nodes[id];
         const char *op = tl_name_op(run->graph, id);
         if (node->is_input) continue;
-        if (desc->users && node->origin >= desc->user_count)
-            return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
-                                   TLI_RULE(USERS_NONE_FOR_ORIGIN), (uint64_t)id, (uint64_t)node->origin);
+        if (desc->users && node->origin >= desc->user_count) return tli_fail_users(run, id);
         run->kernel_of[id] = -1;
         for (k = 0; k < desc->kernel_count && run->kernel_of[id] < 0; k++)
             if (tli_same_text(run->kernels[k].op, op)) run->kernel_of[id] = (int16_t)k;
