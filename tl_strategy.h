@@ -6626,9 +6626,10 @@ static size_t tli_finish(tli_writer *w) {
       "run: in a pass, only a plan with places that is run as it is can be saved", "") \
     X(TABLES_TAKE_A_PLACED_PLAN, \
       "plan: TL_ONLY_TABLES takes one with places, without copies, entry or steps in flight", "") \
-    X(TABLES_LEFT_IT_OUT, "desc: TL_ONLY_TABLES left out what is no graph, plan, backend, kernel, user, budget, " \
-      "repeat_count, load, random, seed, first_step or loss_gradient_word", "") \
-    X(TABLES_MEMORY_IS_NOT_ALIGNED, "backend: a block of the plan is not aligned to its %0 bytes", "alignment") \
+    X(TABLES_LEFT_IT_OUT, "desc: TL_ONLY_TABLES left out all but graph, plan, backend, kernels, users, " \
+      "repeat_count, budget, load, random, seed, first_step and loss_gradient_word", "") \
+    X(TABLES_MEMORY_IS_NOT_ALIGNED, \
+      "backend: a block of the plan is not aligned to its %0 bytes", "alignment") \
     X(SIZES_DO_NOT_FIT_32_BITS, "plan: %0 bytes do not fit the 32 bits of TL_SMALL_SIZES", "bytes")
 
 // -- errors: rules of [13] TRACE --
@@ -46540,7 +46541,7 @@ TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
 
 // -- the CPU backend of TL_ONLY_TABLES: memory, and nothing else --
 //
-// Each bank is one block: memory of the caller, of which a run takes the beginning, or for bank 0 an allocation.
+// Each bank is one block: memory of the caller, of which a run takes the beginning; or bank 0 an allocation.
 //
 //     bank 0 |=== arena ===|........|    bank 1 |== arena ==|....|
 //
@@ -49104,13 +49105,26 @@ static int tli_is_readable(const tli_buffer *buffer) {
     return buffer->state == TLI_RESIDENT || buffer->state == TLI_LEAVING;
 }
 
-static tl_range tli_held_range(const tl_run *run, const tli_held *held) { (void)run; return held->range; }
-static tl_range tli_tensor_range(const tl_run *run, int32_t tensor) { return run->tensors[tensor].device.range; }
-static tl_range tli_gradient_range(const tl_run *run, int32_t tensor) {
-    return run->gradients[tensor].device.range;
+// Ranges of what is held. room: for one that stands nowhere, as in runs of TL_ONLY_TABLES.
+static const tl_range *tli_held_range(const tl_run *run, const tli_held *held, tl_range *room) {
+    (void)run;
+    (void)room;
+    return &held->range;
 }
+
+static const tl_range *tli_tensor_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    return tli_held_range(run, &run->tensors[tensor].device, room);
+}
+
+static const tl_range *tli_gradient_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    return tli_held_range(run, &run->gradients[tensor].device, room);
+}
+
+static const tl_range *tli_saved_range(const tl_run *run, int32_t id, tl_range *room) {
+    return tli_held_range(run, &run->saved[id].device, room);
+}
+
 static tli_buffer *tli_saved_buffer(const tl_run *run, int32_t id) { return &run->saved[id]; }
-static tl_range tli_saved_range(const tl_run *run, int32_t id) { return run->saved[id].device.range; }
 
 // -- buffers: the steps on one tensor --
 
@@ -49336,11 +49350,11 @@ static int32_t tli_call_access(tli_call *call, const tl_range *range, int writes
     return i;
 }
 
-static void tli_call_operand(tl_run *run, tl_range range, int writes) {
+static void tli_call_operand(tl_run *run, const tl_range *range, int writes) {
     tli_call *call = &run->call;
     tl_operand *operand = &call->operands[call->operand_count];
-    int32_t access = tli_call_access(call, &range, writes);
-    operand->range = range;
+    int32_t access = tli_call_access(call, range, writes);
+    operand->range = *range;
     operand->host = NULL;
     operand->format = TL_FORMAT_F32;
     call->access_of[call->operand_count++] = access;
@@ -49348,12 +49362,13 @@ static void tli_call_operand(tl_run *run, tl_range range, int writes) {
 }
 
 // The same for a tensor, or its gradient: what is known of it.
-static void tli_call_tensor(tl_run *run, int32_t tensor, tl_range whole, int writes) {
-    tli_call_operand(run, tli_known_range(run, tensor, whole), writes);
+static void tli_call_tensor(tl_run *run, int32_t tensor, const tl_range *whole, int writes) {
+    tl_range range = tli_known_range(run, tensor, *whole);
+    tli_call_operand(run, &range, writes);
 }
 
 // The run itself writes a range before the call.
-static void tli_note_write(tl_run *run, tl_range range) { (void)tli_call_access(&run->call, &range, 1); }
+static void tli_note_write(tl_run *run, const tl_range *range) { (void)tli_call_access(&run->call, range, 1); }
 
 // Whether calls of the same step follow the one at hand: of further members, or for further elements.
 static int tli_has_more_ranges(const tl_run *run) {
@@ -49752,7 +49767,7 @@ static void tli_take_turn(tl_run *run) {
 // -- fused nodes: operands --
 
 static void tli_member_operand(tl_run *run, tl_range range, int32_t tensor, int writes) {
-    tli_call_operand(run, range, writes);
+    tli_call_operand(run, &range, writes);
     run->call.operands[run->call.operand_count - 1].format = tli_run_format(run, tensor);
 }
 
@@ -49811,7 +49826,7 @@ static void tli_describe_member(tl_run *run) {
     blocks = tli_count_blocks(run, id, run->last.kind == TL_STEP_BACKWARD);
     range.offset += (uint64_t)blocks * run->call.block_bytes;
     range.bytes = backward ? member->bwork_bytes : member->fwork_bytes;
-    tli_call_operand(run, range.bytes ? range : none, 1);
+    tli_call_operand(run, range.bytes ? &range : &none, 1);
 }
 
 // The gradient that a member passes to the one before begins as zeroes, block by block.
@@ -52451,7 +52466,7 @@ static int tli_has_more_ranges(const tl_run *run) { (void)run; return 0; }
 static int32_t tli_count_members(const tl_run *run, int32_t id) { (void)run; (void)id; return 1; }
 static tl_kernel *tli_own_kernel(tl_run *run) { return &run->user_kernel; }
 static void tli_choose_step(tl_run *run, int32_t index) { (void)run; (void)index; }
-static void tli_note_write(tl_run *run, tl_range range) { (void)run; (void)range; }
+static void tli_note_write(tl_run *run, const tl_range *range) { (void)run; (void)range; }
 
 static tl_range tli_known_range(const tl_run *run, int32_t tensor, tl_range whole) {
     (void)run;
@@ -52496,43 +52511,44 @@ static tl_result tli_free_held(tl_run *run, tli_held *held) {
     return TL_OK;
 }
 
-// The range of so many bytes at a place; empty where it is absent.
-static tl_range tli_place_range(const tl_run *run, tl_size place, uint64_t bytes) {
+// The range of so many bytes at a place, in *range; empty where it is absent.
+static const tl_range *tli_place_range(const tl_run *run, tl_size place, uint64_t bytes, tl_range *range) {
     const tl_plan *plan = run->plan;
-    tl_range range;
-    tli_zero(&range, sizeof range);
+    tli_zero(range, sizeof *range);
     if (!place || !bytes) return range;
-    range.bytes = (tl_size)bytes;
-    range.offset = place - 1;
-    range.block = 1;
+    range->bytes = (tl_size)bytes;
+    range->offset = place - 1;
+    range->block = 1;
     if (plan->block_count) {
-        int32_t k = tli_find_plan_block(plan->blocks, plan->block_count, range.offset);
-        range.block = (tl_size)(k < 0 ? 0 : k) + 1;
-        range.offset -= (tl_size)plan->blocks[range.block - 1].offset;
+        int32_t k = tli_find_plan_block(plan->blocks, plan->block_count, range->offset);
+        range->block = (tl_size)(k < 0 ? 0 : k) + 1;
+        range->offset -= (tl_size)plan->blocks[range->block - 1].offset;
     }
     return range;
 }
 
-static char *tli_range_host(const tl_run *run, tl_range range) {
-    return run->blocks[range.block - 1].host + range.offset;
+static char *tli_range_host(const tl_run *run, const tl_range *range) {
+    return run->blocks[range->block - 1].host + range->offset;
 }
 
-static tl_range tli_held_range(const tl_run *run, const tli_held *held) {
-    return tli_place_range(run, held->place, held->bytes);
+static const tl_range *tli_held_range(const tl_run *run, const tli_held *held, tl_range *room) {
+    return tli_place_range(run, held->place, held->bytes, room);
 }
 
-static tl_range tli_tensor_range(const tl_run *run, int32_t tensor) {
-    return tli_place_range(run, run->tensors[tensor].place, run->graph->outputs[tensor].bytes);
+static const tl_range *tli_tensor_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    return tli_place_range(run, run->tensors[tensor].place, run->graph->outputs[tensor].bytes, room);
 }
 
-static tl_range tli_gradient_range(const tl_run *run, int32_t tensor) {
-    return tli_place_range(run, run->gradients[tensor].place, run->graph->outputs[tensor].bytes);
+static const tl_range *tli_gradient_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    return tli_place_range(run, run->gradients[tensor].place, run->graph->outputs[tensor].bytes, room);
 }
 
-static tli_buffer *tli_saved_buffer(const tl_run *run, int32_t id) { return run->saved ? &run->saved[id] : NULL; }
+static tli_buffer *tli_saved_buffer(const tl_run *run, int32_t id) {
+    return run->saved ? &run->saved[id] : NULL;
+}
 
-static tl_range tli_saved_range(const tl_run *run, int32_t id) {
-    return tli_place_range(run, run->saved ? run->saved[id].place : 0, run->graph->nodes[id].saved_bytes);
+static const tl_range *tli_saved_range(const tl_run *run, int32_t id, tl_range *room) {
+    return tli_place_range(run, run->saved ? run->saved[id].place : 0, run->graph->nodes[id].saved_bytes, room);
 }
 
 // -- buffers --
@@ -52555,39 +52571,35 @@ static void tli_buffer_hand_over(tli_buffer *to, tli_buffer *from) {
     from->place = 0;
 }
 
-static void tli_fill_words(const tl_run *run, tl_range range, uint32_t word) {
-    char *to;
-    tl_size i;
-    if (!range.bytes) return;
-    to = tli_range_host(run, range);
-    for (i = 0; range.bytes - i >= 4; i += 4) TLI_MEMCPY(to + i, &word, 4);
-    TLI_MEMCPY(to + i, &word, (size_t)(range.bytes - i));
-}
-
-static tl_result tli_clear_range(tl_run *run, tl_range range) {
-    if (range.bytes) tli_zero(tli_range_host(run, range), (size_t)range.bytes);
+static tl_result tli_clear_range(tl_run *run, const tl_range *range) {
+    if (range->bytes) tli_zero(tli_range_host(run, range), (size_t)range->bytes);
     return TL_OK;
 }
 
 // Fill the gradient of a loss.
-static tl_result tli_fill_first(tl_run *run, int32_t tensor, tl_range range) {
-    uint32_t word = run->desc.loss_gradient_word;
+static tl_result tli_fill_first(tl_run *run, int32_t tensor, const tl_range *range) {
+    uint32_t word = run->desc.loss_gradient_word ? run->desc.loss_gradient_word : 0x3F800000u;  // 1.0f
+    char *to;
+    tl_size i;
     (void)tensor;
-    tli_fill_words(run, range, word ? word : 0x3F800000u);  // 1.0f
+    if (!range->bytes) return TL_OK;
+    to = tli_range_host(run, range);
+    for (i = 0; range->bytes - i >= 4; i += 4) TLI_MEMCPY(to + i, &word, 4);
+    TLI_MEMCPY(to + i, &word, (size_t)(range->bytes - i));
     return TL_OK;
 }
 
 // -- calls --
 
-static void tli_call_operand(tl_run *run, tl_range range, int writes) {
+static void tli_call_operand(tl_run *run, const tl_range *range, int writes) {
     tl_operand *operand = &run->call.operands[run->call.operand_count++];
     (void)writes;
-    operand->range = range;
-    operand->host = range.bytes ? tli_range_host(run, range) : NULL;
+    operand->range = *range;
+    operand->host = range->bytes ? tli_range_host(run, range) : NULL;
     operand->format = TL_FORMAT_F32;
 }
 
-static void tli_call_tensor(tl_run *run, int32_t tensor, tl_range whole, int writes) {
+static void tli_call_tensor(tl_run *run, int32_t tensor, const tl_range *whole, int writes) {
     (void)tensor;
     tli_call_operand(run, whole, writes);
 }
@@ -52617,7 +52629,8 @@ static tl_result tli_find_caller_tensor(const tl_run *run, tli_function function
 }
 
 static void *tli_place_address(const tl_run *run, tl_size place) {
-    return tli_range_host(run, tli_place_range(run, place, 1));
+    tl_range room;
+    return tli_range_host(run, tli_place_range(run, place, 1, &room));
 }
 
 #endif  // TL_ONLY_TABLES
@@ -52777,21 +52790,23 @@ static void tli_describe_forward(tl_run *run) {
     const tl_node *node = &graph->nodes[run->last.node];
     int inplace = run->last.kind == TL_STEP_FORWARD_INPLACE;
     tli_call *call = &run->call;
-    tl_range none;
+    tl_range none, room, other;
     int32_t i;
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
         if (inplace && i == node->inplace) tensor = node->first_output;
-        tli_call_tensor(run, tensor, tli_tensor_range(run, tensor), 0);
+        tli_call_tensor(run, tensor, tli_tensor_range(run, tensor, &room), 0);
     }
     for (i = 0; i < node->output_count; i++) {
-        tl_range own = tli_tensor_range(run, node->first_output + i), twice = tli_held_range(run, &call->twice[i]);
-        tli_call_tensor(run, node->first_output + i, twice.bytes ? twice : own, !call->outputs_ready);
+        const tl_range *own = tli_tensor_range(run, node->first_output + i, &room);
+        const tl_range *twice = tli_held_range(run, &call->twice[i], &other);
+        tli_call_tensor(run, node->first_output + i, twice->bytes ? twice : own, !call->outputs_ready);
     }
-    for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(run, none, 0);
-    tli_call_operand(run, run->last.kind == TL_STEP_FORWARD_SAVE ? tli_saved_range(run, run->last.node) : none, 1);
-    tli_call_operand(run, tli_held_range(run, &call->scratch), 1);
+    for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(run, &none, 0);
+    tli_call_operand(
+        run, run->last.kind == TL_STEP_FORWARD_SAVE ? tli_saved_range(run, run->last.node, &room) : &none, 1);
+    tli_call_operand(run, tli_held_range(run, &call->scratch, &room), 1);
 }
 
 #ifndef TL_ONLY_TABLES
@@ -52842,12 +52857,14 @@ static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
 }
 
 // Fill the gradient of a loss.
-static tl_result tli_fill_first(tl_run *run, int32_t tensor, tl_range range) {
-    if (run->precision == TL_PRECISION_DOUBLE && !tli_takes_word(run)) return tli_fill_doubles(run, range);
-    return tli_fill_range(&run->store, &range, tli_first_word(run, tensor));
+static tl_result tli_fill_first(tl_run *run, int32_t tensor, const tl_range *range) {
+    if (run->precision == TL_PRECISION_DOUBLE && !tli_takes_word(run)) return tli_fill_doubles(run, *range);
+    return tli_fill_range(&run->store, range, tli_first_word(run, tensor));
 }
 
-static tl_result tli_clear_range(tl_run *run, tl_range range) { return tli_fill_range(&run->store, &range, 0); }
+static tl_result tli_clear_range(tl_run *run, const tl_range *range) {
+    return tli_fill_range(&run->store, range, 0);
+}
 #endif
 
 // Make the gradient of a tensor if there is none. If no node reads the tensor it is a loss, whose gradient
@@ -52860,9 +52877,9 @@ static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     if (tli_is_present(gradient) || !run->graph->nodes[output->node].has_grad) return TL_OK;
     result = tli_buffer_claim(run, output->bytes, gradient);
     if (result) return result;
-    range = tli_known_range(run, tensor, tli_gradient_range(run, tensor));
-    tli_note_write(run, range);
-    return run->is_read[tensor] ? tli_clear_range(run, range) : tli_fill_first(run, tensor, range);
+    range = tli_known_range(run, tensor, *tli_gradient_range(run, tensor, &range));
+    tli_note_write(run, &range);
+    return run->is_read[tensor] ? tli_clear_range(run, &range) : tli_fill_first(run, tensor, &range);
 }
 
 static tl_result tli_begin_backward(tl_run *run) {
@@ -52881,23 +52898,24 @@ static tl_result tli_begin_backward(tl_run *run) {
 static void tli_describe_backward(tl_run *run) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[run->last.node];
-    tl_range none;
+    tl_range none, room;
     int32_t i;
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         const tl_node_input *input = &graph->inputs[node->first_input + i];
-        tli_call_tensor(run, input->tensor, input->needed ? tli_tensor_range(run, input->tensor) : none, 0);
+        tli_call_tensor(run, input->tensor, input->needed ? tli_tensor_range(run, input->tensor, &room) : &none,
+                        0);
     }
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_tensor(run, i, graph->outputs[i].needed ? tli_tensor_range(run, i) : none, 0);
+        tli_call_tensor(run, i, graph->outputs[i].needed ? tli_tensor_range(run, i, &room) : &none, 0);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_tensor(run, i, tli_gradient_range(run, i), 0);
+        tli_call_tensor(run, i, tli_gradient_range(run, i, &room), 0);
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
-        tli_call_tensor(run, tensor, tli_gradient_range(run, tensor), 1);
+        tli_call_tensor(run, tensor, tli_gradient_range(run, tensor, &room), 1);
     }
-    tli_call_operand(run, tli_saved_range(run, run->last.node), 0);
-    tli_call_operand(run, tli_held_range(run, &run->call.scratch), 1);
+    tli_call_operand(run, tli_saved_range(run, run->last.node, &room), 0);
+    tli_call_operand(run, tli_held_range(run, &run->call.scratch, &room), 1);
 }
 
 #ifndef TL_ONLY_TABLES
@@ -53359,7 +53377,8 @@ static tl_result tli_memory_step(tl_run *run) {
 static tl_result tli_memory_step(tl_run *run) {
     int32_t i, end;
     run->report.drop_count++;
-    if (run->last.kind == TL_STEP_DROP_SAVED) return tli_buffer_drop(run, tli_saved_buffer(run, run->last.node));
+    if (run->last.kind == TL_STEP_DROP_SAVED)
+        return tli_buffer_drop(run, tli_saved_buffer(run, run->last.node));
     tli_step_outputs(run, &run->last, &i, &end);
     for (; i < end; i++) (void)tli_buffer_drop(run, &run->tensors[i]);
     return TL_OK;
@@ -54438,8 +54457,8 @@ static tl_result tli_check_small_sizes(tl_run *run) {
         most = tli_larger_u64(tli_larger_u64(most, node->swork_bytes), node->bwork_bytes);
     }
     if (most < UINT32_MAX) return TL_OK;
-    return tli_fail_values(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN), TLI_RULE(SIZES_DO_NOT_FIT_32_BITS), most,
-                           0);
+    return tli_fail_values(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN), TLI_RULE(SIZES_DO_NOT_FIT_32_BITS),
+                           most, 0);
 }
 #else
 static tl_result tli_check_small_sizes(tl_run *run) { (void)run; return TL_OK; }
@@ -54599,13 +54618,14 @@ static tl_result tli_take_blocks(tl_run *run) {
 static tl_result tli_claim_inputs(tl_run *run) {
     const tl_graph *graph = run->graph;
     tl_result result = TL_OK;
+    tl_range room;
     int32_t slot, i;
     for (slot = 0; slot < run->slot_count; slot++) {
         tli_run_choose_slot(run, slot);
         for (i = 0; i < graph->tensor_count && !result; i++) {
             if (!graph->nodes[graph->outputs[i].node].is_input) continue;
             result = tli_buffer_claim(run, graph->outputs[i].bytes, &run->tensors[i]);
-            if (!result) result = tli_clear_range(run, tli_tensor_range(run, i));
+            if (!result) result = tli_clear_range(run, tli_tensor_range(run, i, &room));
         }
     }
     tli_run_choose_slot(run, 0);

@@ -1152,9 +1152,10 @@
       "run: in a pass, only a plan with places that is run as it is can be saved", "") \
     X(TABLES_TAKE_A_PLACED_PLAN, \
       "plan: TL_ONLY_TABLES takes one with places, without copies, entry or steps in flight", "") \
-    X(TABLES_LEFT_IT_OUT, "desc: TL_ONLY_TABLES left out what is no graph, plan, backend, kernel, user, budget, " \
-      "repeat_count, load, random, seed, first_step or loss_gradient_word", "") \
-    X(TABLES_MEMORY_IS_NOT_ALIGNED, "backend: a block of the plan is not aligned to its %0 bytes", "alignment") \
+    X(TABLES_LEFT_IT_OUT, "desc: TL_ONLY_TABLES left out all but graph, plan, backend, kernels, users, " \
+      "repeat_count, budget, load, random, seed, first_step and loss_gradient_word", "") \
+    X(TABLES_MEMORY_IS_NOT_ALIGNED, \
+      "backend: a block of the plan is not aligned to its %0 bytes", "alignment") \
     X(SIZES_DO_NOT_FIT_32_BITS, "plan: %0 bytes do not fit the 32 bits of TL_SMALL_SIZES", "bytes")
 
 // -- errors: rules of [13] TRACE --

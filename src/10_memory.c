@@ -3,7 +3,7 @@
 
 // -- the CPU backend of TL_ONLY_TABLES: memory, and nothing else --
 //
-// Each bank is one block: memory of the caller, of which a run takes the beginning, or for bank 0 an allocation.
+// Each bank is one block: memory of the caller, of which a run takes the beginning; or bank 0 an allocation.
 //
 //     bank 0 |=== arena ===|........|    bank 1 |== arena ==|....|
 //

@@ -511,13 +511,26 @@ static int tli_is_readable(const tli_buffer *buffer) {
     return buffer->state == TLI_RESIDENT || buffer->state == TLI_LEAVING;
 }
 
-static tl_range tli_held_range(const tl_run *run, const tli_held *held) { (void)run; return held->range; }
-static tl_range tli_tensor_range(const tl_run *run, int32_t tensor) { return run->tensors[tensor].device.range; }
-static tl_range tli_gradient_range(const tl_run *run, int32_t tensor) {
-    return run->gradients[tensor].device.range;
+// Ranges of what is held. room: for one that stands nowhere, as in runs of TL_ONLY_TABLES.
+static const tl_range *tli_held_range(const tl_run *run, const tli_held *held, tl_range *room) {
+    (void)run;
+    (void)room;
+    return &held->range;
 }
+
+static const tl_range *tli_tensor_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    return tli_held_range(run, &run->tensors[tensor].device, room);
+}
+
+static const tl_range *tli_gradient_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    return tli_held_range(run, &run->gradients[tensor].device, room);
+}
+
+static const tl_range *tli_saved_range(const tl_run *run, int32_t id, tl_range *room) {
+    return tli_held_range(run, &run->saved[id].device, room);
+}
+
 static tli_buffer *tli_saved_buffer(const tl_run *run, int32_t id) { return &run->saved[id]; }
-static tl_range tli_saved_range(const tl_run *run, int32_t id) { return run->saved[id].device.range; }
 
 // -- buffers: the steps on one tensor --
 

@@ -153,21 +153,23 @@ static void tli_describe_forward(tl_run *run) {
     const tl_node *node = &graph->nodes[run->last.node];
     int inplace = run->last.kind == TL_STEP_FORWARD_INPLACE;
     tli_call *call = &run->call;
-    tl_range none;
+    tl_range none, room, other;
     int32_t i;
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
         if (inplace && i == node->inplace) tensor = node->first_output;
-        tli_call_tensor(run, tensor, tli_tensor_range(run, tensor), 0);
+        tli_call_tensor(run, tensor, tli_tensor_range(run, tensor, &room), 0);
     }
     for (i = 0; i < node->output_count; i++) {
-        tl_range own = tli_tensor_range(run, node->first_output + i), twice = tli_held_range(run, &call->twice[i]);
-        tli_call_tensor(run, node->first_output + i, twice.bytes ? twice : own, !call->outputs_ready);
+        const tl_range *own = tli_tensor_range(run, node->first_output + i, &room);
+        const tl_range *twice = tli_held_range(run, &call->twice[i], &other);
+        tli_call_tensor(run, node->first_output + i, twice->bytes ? twice : own, !call->outputs_ready);
     }
-    for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(run, none, 0);
-    tli_call_operand(run, run->last.kind == TL_STEP_FORWARD_SAVE ? tli_saved_range(run, run->last.node) : none, 1);
-    tli_call_operand(run, tli_held_range(run, &call->scratch), 1);
+    for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(run, &none, 0);
+    tli_call_operand(
+        run, run->last.kind == TL_STEP_FORWARD_SAVE ? tli_saved_range(run, run->last.node, &room) : &none, 1);
+    tli_call_operand(run, tli_held_range(run, &call->scratch, &room), 1);
 }
 
 #ifndef TL_ONLY_TABLES
@@ -218,12 +220,14 @@ static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
 }
 
 // Fill the gradient of a loss.
-static tl_result tli_fill_first(tl_run *run, int32_t tensor, tl_range range) {
-    if (run->precision == TL_PRECISION_DOUBLE && !tli_takes_word(run)) return tli_fill_doubles(run, range);
-    return tli_fill_range(&run->store, &range, tli_first_word(run, tensor));
+static tl_result tli_fill_first(tl_run *run, int32_t tensor, const tl_range *range) {
+    if (run->precision == TL_PRECISION_DOUBLE && !tli_takes_word(run)) return tli_fill_doubles(run, *range);
+    return tli_fill_range(&run->store, range, tli_first_word(run, tensor));
 }
 
-static tl_result tli_clear_range(tl_run *run, tl_range range) { return tli_fill_range(&run->store, &range, 0); }
+static tl_result tli_clear_range(tl_run *run, const tl_range *range) {
+    return tli_fill_range(&run->store, range, 0);
+}
 #endif
 
 // Make the gradient of a tensor if there is none. If no node reads the tensor it is a loss, whose gradient
@@ -236,9 +240,9 @@ static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     if (tli_is_present(gradient) || !run->graph->nodes[output->node].has_grad) return TL_OK;
     result = tli_buffer_claim(run, output->bytes, gradient);
     if (result) return result;
-    range = tli_known_range(run, tensor, tli_gradient_range(run, tensor));
-    tli_note_write(run, range);
-    return run->is_read[tensor] ? tli_clear_range(run, range) : tli_fill_first(run, tensor, range);
+    range = tli_known_range(run, tensor, *tli_gradient_range(run, tensor, &range));
+    tli_note_write(run, &range);
+    return run->is_read[tensor] ? tli_clear_range(run, &range) : tli_fill_first(run, tensor, &range);
 }
 
 static tl_result tli_begin_backward(tl_run *run) {
@@ -257,23 +261,24 @@ static tl_result tli_begin_backward(tl_run *run) {
 static void tli_describe_backward(tl_run *run) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[run->last.node];
-    tl_range none;
+    tl_range none, room;
     int32_t i;
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         const tl_node_input *input = &graph->inputs[node->first_input + i];
-        tli_call_tensor(run, input->tensor, input->needed ? tli_tensor_range(run, input->tensor) : none, 0);
+        tli_call_tensor(run, input->tensor, input->needed ? tli_tensor_range(run, input->tensor, &room) : &none,
+                        0);
     }
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_tensor(run, i, graph->outputs[i].needed ? tli_tensor_range(run, i) : none, 0);
+        tli_call_tensor(run, i, graph->outputs[i].needed ? tli_tensor_range(run, i, &room) : &none, 0);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_tensor(run, i, tli_gradient_range(run, i), 0);
+        tli_call_tensor(run, i, tli_gradient_range(run, i, &room), 0);
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
-        tli_call_tensor(run, tensor, tli_gradient_range(run, tensor), 1);
+        tli_call_tensor(run, tensor, tli_gradient_range(run, tensor, &room), 1);
     }
-    tli_call_operand(run, tli_saved_range(run, run->last.node), 0);
-    tli_call_operand(run, tli_held_range(run, &run->call.scratch), 1);
+    tli_call_operand(run, tli_saved_range(run, run->last.node, &room), 0);
+    tli_call_operand(run, tli_held_range(run, &run->call.scratch, &room), 1);
 }
 
 #ifndef TL_ONLY_TABLES
@@ -735,7 +740,8 @@ static tl_result tli_memory_step(tl_run *run) {
 static tl_result tli_memory_step(tl_run *run) {
     int32_t i, end;
     run->report.drop_count++;
-    if (run->last.kind == TL_STEP_DROP_SAVED) return tli_buffer_drop(run, tli_saved_buffer(run, run->last.node));
+    if (run->last.kind == TL_STEP_DROP_SAVED)
+        return tli_buffer_drop(run, tli_saved_buffer(run, run->last.node));
     tli_step_outputs(run, &run->last, &i, &end);
     for (; i < end; i++) (void)tli_buffer_drop(run, &run->tensors[i]);
     return TL_OK;

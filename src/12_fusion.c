@@ -178,7 +178,7 @@ static void tli_take_turn(tl_run *run) {
 // -- fused nodes: operands --
 
 static void tli_member_operand(tl_run *run, tl_range range, int32_t tensor, int writes) {
-    tli_call_operand(run, range, writes);
+    tli_call_operand(run, &range, writes);
     run->call.operands[run->call.operand_count - 1].format = tli_run_format(run, tensor);
 }
 
@@ -237,7 +237,7 @@ static void tli_describe_member(tl_run *run) {
     blocks = tli_count_blocks(run, id, run->last.kind == TL_STEP_BACKWARD);
     range.offset += (uint64_t)blocks * run->call.block_bytes;
     range.bytes = backward ? member->bwork_bytes : member->fwork_bytes;
-    tli_call_operand(run, range.bytes ? range : none, 1);
+    tli_call_operand(run, range.bytes ? &range : &none, 1);
 }
 
 // The gradient that a member passes to the one before begins as zeroes, block by block.

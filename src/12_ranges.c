@@ -123,11 +123,11 @@ static int32_t tli_call_access(tli_call *call, const tl_range *range, int writes
     return i;
 }
 
-static void tli_call_operand(tl_run *run, tl_range range, int writes) {
+static void tli_call_operand(tl_run *run, const tl_range *range, int writes) {
     tli_call *call = &run->call;
     tl_operand *operand = &call->operands[call->operand_count];
-    int32_t access = tli_call_access(call, &range, writes);
-    operand->range = range;
+    int32_t access = tli_call_access(call, range, writes);
+    operand->range = *range;
     operand->host = NULL;
     operand->format = TL_FORMAT_F32;
     call->access_of[call->operand_count++] = access;
@@ -135,12 +135,13 @@ static void tli_call_operand(tl_run *run, tl_range range, int writes) {
 }
 
 // The same for a tensor, or its gradient: what is known of it.
-static void tli_call_tensor(tl_run *run, int32_t tensor, tl_range whole, int writes) {
-    tli_call_operand(run, tli_known_range(run, tensor, whole), writes);
+static void tli_call_tensor(tl_run *run, int32_t tensor, const tl_range *whole, int writes) {
+    tl_range range = tli_known_range(run, tensor, *whole);
+    tli_call_operand(run, &range, writes);
 }
 
 // The run itself writes a range before the call.
-static void tli_note_write(tl_run *run, tl_range range) { (void)tli_call_access(&run->call, &range, 1); }
+static void tli_note_write(tl_run *run, const tl_range *range) { (void)tli_call_access(&run->call, range, 1); }
 
 // Whether calls of the same step follow the one at hand: of further members, or for further elements.
 static int tli_has_more_ranges(const tl_run *run) {

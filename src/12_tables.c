@@ -88,7 +88,7 @@ static int tli_has_more_ranges(const tl_run *run) { (void)run; return 0; }
 static int32_t tli_count_members(const tl_run *run, int32_t id) { (void)run; (void)id; return 1; }
 static tl_kernel *tli_own_kernel(tl_run *run) { return &run->user_kernel; }
 static void tli_choose_step(tl_run *run, int32_t index) { (void)run; (void)index; }
-static void tli_note_write(tl_run *run, tl_range range) { (void)run; (void)range; }
+static void tli_note_write(tl_run *run, const tl_range *range) { (void)run; (void)range; }
 
 static tl_range tli_known_range(const tl_run *run, int32_t tensor, tl_range whole) {
     (void)run;
@@ -133,43 +133,44 @@ static tl_result tli_free_held(tl_run *run, tli_held *held) {
     return TL_OK;
 }
 
-// The range of so many bytes at a place; empty where it is absent.
-static tl_range tli_place_range(const tl_run *run, tl_size place, uint64_t bytes) {
+// The range of so many bytes at a place, in *range; empty where it is absent.
+static const tl_range *tli_place_range(const tl_run *run, tl_size place, uint64_t bytes, tl_range *range) {
     const tl_plan *plan = run->plan;
-    tl_range range;
-    tli_zero(&range, sizeof range);
+    tli_zero(range, sizeof *range);
     if (!place || !bytes) return range;
-    range.bytes = (tl_size)bytes;
-    range.offset = place - 1;
-    range.block = 1;
+    range->bytes = (tl_size)bytes;
+    range->offset = place - 1;
+    range->block = 1;
     if (plan->block_count) {
-        int32_t k = tli_find_plan_block(plan->blocks, plan->block_count, range.offset);
-        range.block = (tl_size)(k < 0 ? 0 : k) + 1;
-        range.offset -= (tl_size)plan->blocks[range.block - 1].offset;
+        int32_t k = tli_find_plan_block(plan->blocks, plan->block_count, range->offset);
+        range->block = (tl_size)(k < 0 ? 0 : k) + 1;
+        range->offset -= (tl_size)plan->blocks[range->block - 1].offset;
     }
     return range;
 }
 
-static char *tli_range_host(const tl_run *run, tl_range range) {
-    return run->blocks[range.block - 1].host + range.offset;
+static char *tli_range_host(const tl_run *run, const tl_range *range) {
+    return run->blocks[range->block - 1].host + range->offset;
 }
 
-static tl_range tli_held_range(const tl_run *run, const tli_held *held) {
-    return tli_place_range(run, held->place, held->bytes);
+static const tl_range *tli_held_range(const tl_run *run, const tli_held *held, tl_range *room) {
+    return tli_place_range(run, held->place, held->bytes, room);
 }
 
-static tl_range tli_tensor_range(const tl_run *run, int32_t tensor) {
-    return tli_place_range(run, run->tensors[tensor].place, run->graph->outputs[tensor].bytes);
+static const tl_range *tli_tensor_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    return tli_place_range(run, run->tensors[tensor].place, run->graph->outputs[tensor].bytes, room);
 }
 
-static tl_range tli_gradient_range(const tl_run *run, int32_t tensor) {
-    return tli_place_range(run, run->gradients[tensor].place, run->graph->outputs[tensor].bytes);
+static const tl_range *tli_gradient_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    return tli_place_range(run, run->gradients[tensor].place, run->graph->outputs[tensor].bytes, room);
 }
 
-static tli_buffer *tli_saved_buffer(const tl_run *run, int32_t id) { return run->saved ? &run->saved[id] : NULL; }
+static tli_buffer *tli_saved_buffer(const tl_run *run, int32_t id) {
+    return run->saved ? &run->saved[id] : NULL;
+}
 
-static tl_range tli_saved_range(const tl_run *run, int32_t id) {
-    return tli_place_range(run, run->saved ? run->saved[id].place : 0, run->graph->nodes[id].saved_bytes);
+static const tl_range *tli_saved_range(const tl_run *run, int32_t id, tl_range *room) {
+    return tli_place_range(run, run->saved ? run->saved[id].place : 0, run->graph->nodes[id].saved_bytes, room);
 }
 
 // -- buffers --
@@ -192,39 +193,35 @@ static void tli_buffer_hand_over(tli_buffer *to, tli_buffer *from) {
     from->place = 0;
 }
 
-static void tli_fill_words(const tl_run *run, tl_range range, uint32_t word) {
-    char *to;
-    tl_size i;
-    if (!range.bytes) return;
-    to = tli_range_host(run, range);
-    for (i = 0; range.bytes - i >= 4; i += 4) TLI_MEMCPY(to + i, &word, 4);
-    TLI_MEMCPY(to + i, &word, (size_t)(range.bytes - i));
-}
-
-static tl_result tli_clear_range(tl_run *run, tl_range range) {
-    if (range.bytes) tli_zero(tli_range_host(run, range), (size_t)range.bytes);
+static tl_result tli_clear_range(tl_run *run, const tl_range *range) {
+    if (range->bytes) tli_zero(tli_range_host(run, range), (size_t)range->bytes);
     return TL_OK;
 }
 
 // Fill the gradient of a loss.
-static tl_result tli_fill_first(tl_run *run, int32_t tensor, tl_range range) {
-    uint32_t word = run->desc.loss_gradient_word;
+static tl_result tli_fill_first(tl_run *run, int32_t tensor, const tl_range *range) {
+    uint32_t word = run->desc.loss_gradient_word ? run->desc.loss_gradient_word : 0x3F800000u;  // 1.0f
+    char *to;
+    tl_size i;
     (void)tensor;
-    tli_fill_words(run, range, word ? word : 0x3F800000u);  // 1.0f
+    if (!range->bytes) return TL_OK;
+    to = tli_range_host(run, range);
+    for (i = 0; range->bytes - i >= 4; i += 4) TLI_MEMCPY(to + i, &word, 4);
+    TLI_MEMCPY(to + i, &word, (size_t)(range->bytes - i));
     return TL_OK;
 }
 
 // -- calls --
 
-static void tli_call_operand(tl_run *run, tl_range range, int writes) {
+static void tli_call_operand(tl_run *run, const tl_range *range, int writes) {
     tl_operand *operand = &run->call.operands[run->call.operand_count++];
     (void)writes;
-    operand->range = range;
-    operand->host = range.bytes ? tli_range_host(run, range) : NULL;
+    operand->range = *range;
+    operand->host = range->bytes ? tli_range_host(run, range) : NULL;
     operand->format = TL_FORMAT_F32;
 }
 
-static void tli_call_tensor(tl_run *run, int32_t tensor, tl_range whole, int writes) {
+static void tli_call_tensor(tl_run *run, int32_t tensor, const tl_range *whole, int writes) {
     (void)tensor;
     tli_call_operand(run, whole, writes);
 }
@@ -254,7 +251,8 @@ static tl_result tli_find_caller_tensor(const tl_run *run, tli_function function
 }
 
 static void *tli_place_address(const tl_run *run, tl_size place) {
-    return tli_range_host(run, tli_place_range(run, place, 1));
+    tl_range room;
+    return tli_range_host(run, tli_place_range(run, place, 1, &room));
 }
 
 #endif  // TL_ONLY_TABLES

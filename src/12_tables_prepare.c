@@ -48,8 +48,8 @@ static tl_result tli_check_small_sizes(tl_run *run) {
         most = tli_larger_u64(tli_larger_u64(most, node->swork_bytes), node->bwork_bytes);
     }
     if (most < UINT32_MAX) return TL_OK;
-    return tli_fail_values(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN), TLI_RULE(SIZES_DO_NOT_FIT_32_BITS), most,
-                           0);
+    return tli_fail_values(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN), TLI_RULE(SIZES_DO_NOT_FIT_32_BITS),
+                           most, 0);
 }
 #else
 static tl_result tli_check_small_sizes(tl_run *run) { (void)run; return TL_OK; }
@@ -209,13 +209,14 @@ static tl_result tli_take_blocks(tl_run *run) {
 static tl_result tli_claim_inputs(tl_run *run) {
     const tl_graph *graph = run->graph;
     tl_result result = TL_OK;
+    tl_range room;
     int32_t slot, i;
     for (slot = 0; slot < run->slot_count; slot++) {
         tli_run_choose_slot(run, slot);
         for (i = 0; i < graph->tensor_count && !result; i++) {
             if (!graph->nodes[graph->outputs[i].node].is_input) continue;
             result = tli_buffer_claim(run, graph->outputs[i].bytes, &run->tensors[i]);
-            if (!result) result = tli_clear_range(run, tli_tensor_range(run, i));
+            if (!result) result = tli_clear_range(run, tli_tensor_range(run, i, &room));
         }
     }
     tli_run_choose_slot(run, 0);
