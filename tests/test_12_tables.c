@@ -291,6 +291,9 @@ static void kernels_users_and_memory_are_asked_for(void **state) {
     }
     assert_int_equal(allocations, 2);   // a backend and a run, nothing else
     c.allocations = 0;
+    c.less_bytes = 8;
+    expect_refusal(&c, TL_ERROR_NO_MEMORY, "tl_init_run: backend: could not take the arena of 40 bytes");
+    c.less_bytes = 0;
     c.plan = &other;
     other = plan;
     memset(blocks, 0, sizeof blocks);

@@ -26,6 +26,7 @@ typedef struct table_case {
     int32_t  user_count;    // only so many users; 0 = all
     int32_t  no_backward;   // 1 = kernels have none
     long     allocations;   // that succeed; 0 = all
+    uint64_t less_bytes;    // by which bank 0 is too small
 } table_case;
 
 typedef struct table_outcome {
@@ -156,6 +157,7 @@ static inline tl_result table_open(table_bed *b) {
     for (k = 0; k < count; k++) {
         uint64_t whole = (bytes[k] + b->c->alignment - 1) / b->c->alignment * b->c->alignment;
         if (!whole) whole = b->c->alignment;
+        if (!k) whole -= b->c->less_bytes;
         b->memory[k] = malloc((size_t)whole);
         if (k) banks[k - 1].memory = b->memory[k];
         if (k) banks[k - 1].memory_bytes = whole;

@@ -1,6 +1,8 @@
 // test_12_tables: runs in a build without simulator.
 #define TL_ONLY_TABLES
+#ifndef TL_STRATEGY_STATIC
 #define TL_STRATEGY_STATIC
+#endif
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../../tl_strategy.h"
 #include <stdarg.h>
