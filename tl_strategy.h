@@ -3810,7 +3810,8 @@ typedef struct tl_cpu_backend_desc {
 // work late, so that a missing wait in its caller shows as wrong bytes. The checked one gives kernels
 // copies of their ranges, so that an address sanitizer sees every access outside; it reports
 // TL_ERROR_CORRUPT when a kernel wrote to a range that it may only read, to a dead range or beside a
-// block. With TL_NO_CHECKS asking for one of them is TL_ERROR_UNSUPPORTED.
+// block. With TL_NO_CHECKS asking for one of them is TL_ERROR_UNSUPPORTED. With TL_ONLY_TABLES each memory is
+// one block, of one run at a time, and capacities and clock are not read.
 //
 //   env       must outlive the backend, and gets the error text when one of its functions fails
 //   backend   overwritten; release with tl_free_cpu_backend
@@ -4479,7 +4480,7 @@ typedef struct tl_run_desc {
                                       // release with tl_free_rehearsal. 0 = no rehearsal
 } tl_run_desc;
 
-// What the last pass did.
+// What the last pass did. With TL_ONLY_TABLES what was carried out is counted, and nothing else.
 typedef struct tl_run_report {
 #ifndef TL_ONLY_TABLES
     uint64_t planned_peak_bytes, measured_peak_bytes;    // equal, or the pass failed
@@ -4522,13 +4523,20 @@ typedef struct tl_run_report {
 //   desc   read during the call, except for pointers whose comment says "must outlive the run"
 //   run    overwritten; release with tl_free_run
 //
+// With TL_ONLY_TABLES the plan is one with places, without copies and entry, of this graph, and both are taken as
+// they are: a plan that the simulator would refuse may write anywhere. Kernels are not copied and must outlive
+// the run. Of desc are read graph, backend, kernels, plan, repeat_count, budget_bytes, base_bytes, load, random,
+// seed, first_step, loss_gradient_word and users; what asks for more is refused. The env gives one piece of
+// memory. A run step has no accesses, and depends on the step before it.
+//
 // Errors:  TL_ERROR_UNSUPPORTED: this version cannot carry out a value of the strategy, or kernels and
 //          backend cannot do the conversions of the formats, or an option left out what is asked for, or an
 //          operand exceeds the backend's largest binding and its node does not take blocks;
 //          TL_ERROR_INFEASIBLE: the budget is below the plan's peak, or too small for the online
 //          decisions; the text names a budget that works and the node that needs it: for a plan the least,
 //          for decisions the bytes of those within the fewest live bytes, below which others may fit;
-//          TL_ERROR_OVERFLOW: no budget of 64 bits would do; TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and
+//          TL_ERROR_OVERFLOW: no budget of 64 bits would do, or TL_SMALL_SIZES and sizes of the graph or
+//          places of the plan that 32 bits do not hold; TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and
 //          those of the backend; TL_ERROR_NO_MEMORY, also if a pass takes more bytes than the backend reports
 //          as free at present. *run is NULL then.
 // Cost:    online, the decisions of one pass are simulated, and placed; if their arena exceeds the budget,
@@ -54422,11 +54430,11 @@ static tl_result tli_fail_run(tl_run *run, tl_result code, tli_rule rule) {
 static int tli_asks_for_more(const tl_run_desc *desc) {
     uint64_t ratio;     // its bits: no machine needs arithmetic of f64 for this
     tli_copy(&ratio, &desc->budget_ratio, sizeof ratio);
-    return desc->strategy || desc->checkpoints || desc->policy.kind || desc->eviction || desc->evict ||
-           desc->codec || desc->observe || desc->profiling || desc->formats || desc->quantizations ||
-           desc->loss_scaler || desc->version || desc->fusion || desc->compiled || desc->precision ||
-           desc->may_split || desc->states || desc->in_flight > 1 || ratio || desc->costs ||
-           desc->figures || desc->rehearsal ||
+    return desc->strategy || desc->checkpoints || desc->device || desc->host_budget_bytes ||
+           desc->policy.kind || desc->eviction || desc->evict || desc->codec || desc->observe ||
+           desc->profiling || desc->formats || desc->quantizations || desc->loss_scaler || desc->version ||
+           desc->fusion || desc->compiled || desc->precision || desc->may_split || desc->states ||
+           desc->in_flight > 1 || ratio || desc->costs || desc->figures || desc->rehearsal ||
            (desc->kernel_precisions && !(desc->kernel_precisions & 1u << TL_PRECISION_SINGLE));
 }
 

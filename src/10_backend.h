@@ -237,7 +237,8 @@ typedef struct tl_cpu_backend_desc {
 // work late, so that a missing wait in its caller shows as wrong bytes. The checked one gives kernels
 // copies of their ranges, so that an address sanitizer sees every access outside; it reports
 // TL_ERROR_CORRUPT when a kernel wrote to a range that it may only read, to a dead range or beside a
-// block. With TL_NO_CHECKS asking for one of them is TL_ERROR_UNSUPPORTED.
+// block. With TL_NO_CHECKS asking for one of them is TL_ERROR_UNSUPPORTED. With TL_ONLY_TABLES each memory is
+// one block, of one run at a time, and capacities and clock are not read.
 //
 //   env       must outlive the backend, and gets the error text when one of its functions fails
 //   backend   overwritten; release with tl_free_cpu_backend

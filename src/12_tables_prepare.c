@@ -13,11 +13,11 @@ static tl_result tli_fail_run(tl_run *run, tl_result code, tli_rule rule) {
 static int tli_asks_for_more(const tl_run_desc *desc) {
     uint64_t ratio;     // its bits: no machine needs arithmetic of f64 for this
     tli_copy(&ratio, &desc->budget_ratio, sizeof ratio);
-    return desc->strategy || desc->checkpoints || desc->policy.kind || desc->eviction || desc->evict ||
-           desc->codec || desc->observe || desc->profiling || desc->formats || desc->quantizations ||
-           desc->loss_scaler || desc->version || desc->fusion || desc->compiled || desc->precision ||
-           desc->may_split || desc->states || desc->in_flight > 1 || ratio || desc->costs ||
-           desc->figures || desc->rehearsal ||
+    return desc->strategy || desc->checkpoints || desc->device || desc->host_budget_bytes ||
+           desc->policy.kind || desc->eviction || desc->evict || desc->codec || desc->observe ||
+           desc->profiling || desc->formats || desc->quantizations || desc->loss_scaler || desc->version ||
+           desc->fusion || desc->compiled || desc->precision || desc->may_split || desc->states ||
+           desc->in_flight > 1 || ratio || desc->costs || desc->figures || desc->rehearsal ||
            (desc->kernel_precisions && !(desc->kernel_precisions & 1u << TL_PRECISION_SINGLE));
 }
 

@@ -207,6 +207,8 @@ static void what_was_left_out_is_refused(void **state) {
     asks.field = value; \
     expect_unsupported(&c, left_out)
     ASKS(strategy, &strategy);
+    ASKS(device, (const tl_device *)&plan);
+    ASKS(host_budget_bytes, 1);
     ASKS(eviction, TL_EVICTION_OLDEST);
     ASKS(codec, TL_CODEC_BF16);
     ASKS(policy.kind, TL_RECOMPUTE_POLICY_NONE);
