@@ -4523,11 +4523,11 @@ typedef struct tl_run_report {
 //   desc   read during the call, except for pointers whose comment says "must outlive the run"
 //   run    overwritten; release with tl_free_run
 //
-// With TL_ONLY_TABLES the plan is one with places, without copies and entry, of this graph, and both are taken as
-// they are: a plan that the simulator would refuse may write anywhere. Kernels are not copied and must outlive
-// the run. Of desc are read graph, backend, kernels, plan, repeat_count, budget_bytes, base_bytes, load, random,
-// seed, first_step, loss_gradient_word and users; what asks for more is refused. The env gives one piece of
-// memory. A run step has no accesses, and depends on the step before it.
+// With TL_ONLY_TABLES the plan is one with places, without copies and entry, of this graph, and both are
+// taken as they are: a plan that the simulator would refuse may write anywhere. Kernels are not copied and
+// must outlive the run. Of desc are read graph, backend, kernels, plan, repeat_count, budget_bytes,
+// base_bytes, load, random, seed, first_step, loss_gradient_word and users; what asks for more is refused.
+// The env gives one piece of memory. A run step has no accesses, and depends on the step before it.
 //
 // Errors:  TL_ERROR_UNSUPPORTED: this version cannot carry out a value of the strategy, or kernels and
 //          backend cannot do the conversions of the formats, or an option left out what is asked for, or an
