@@ -71,6 +71,13 @@
        TL_NO_TRACE                  drops [13]
        TL_NO_ERROR_TEXT             drops the sentences of errors: code, site and values of tl_error stay,
                                     its text is "", and log is not called
+       TL_ONLY_TABLES               leaves runs of plans that are const tables (tl_write_plan_table), in memory
+                                    of the host, one step at a time, without copies: nothing is checked,
+                                    simulated, counted or placed. Sets TL_NO_PLANNERS, TL_NO_ONLINE,
+                                    TL_NO_PRECISION, TL_NO_CODECS, TL_NO_ACCOUNTS, TL_NO_CHECKS, TL_NO_TEXT and
+                                    TL_NO_TRACE; see [12]
+       TL_SMALL_SIZES               TL_ONLY_TABLES with sizes and offsets of 32 bits; a run of what does not fit
+                                    them is refused
 
    RULES
        Every fallible function returns a tl_result, TL_OK is 0, and env.error.text says which rule
@@ -97,6 +104,37 @@
        that asks for what this version cannot do gets TL_ERROR_UNSUPPORTED.
 */
 #ifndef TL_STRATEGY_H
+
+// Options that options set. They are the same in every file that includes this one, as types depend on these.
+#if defined(TL_SMALL_SIZES) && !defined(TL_ONLY_TABLES)
+#define TL_ONLY_TABLES
+#endif
+#ifdef TL_ONLY_TABLES
+#ifndef TL_NO_PLANNERS
+#define TL_NO_PLANNERS
+#endif
+#ifndef TL_NO_ONLINE
+#define TL_NO_ONLINE
+#endif
+#ifndef TL_NO_PRECISION
+#define TL_NO_PRECISION
+#endif
+#ifndef TL_NO_CODECS
+#define TL_NO_CODECS
+#endif
+#ifndef TL_NO_ACCOUNTS
+#define TL_NO_ACCOUNTS
+#endif
+#ifndef TL_NO_CHECKS
+#define TL_NO_CHECKS
+#endif
+#ifndef TL_NO_TEXT
+#define TL_NO_TEXT
+#endif
+#ifndef TL_NO_TRACE
+#define TL_NO_TRACE
+#endif
+#endif
 
 #include <stddef.h>
 #include <stdint.h>
@@ -170,14 +208,26 @@ typedef enum tl_result { TL_RESULTS(TLI_ENUM) TL_RESULT_COUNT } tl_result;
 
 typedef enum tl_limit { TL_LIMITS(TLI_ENUM) TL_LIMIT_COUNT } tl_limit;
 
-// Why a call failed. The layout is the same with and without text, and so are code, site and values.
+// Bytes and offsets inside of a run, and the ranges that its kernels see.
+#ifdef TL_SMALL_SIZES
+typedef uint32_t tl_size;
+#else
+typedef uint64_t tl_size;
+#endif
+
+// Why a call failed. Code, site and values are the same with and without text, and so is the layout, but where
+// TL_SMALL_SIZES leaves out the room for a text that is not there.
 typedef struct tl_error {
     tl_result code;
     uint32_t  site;       // a number for where it failed and why: limit << 24 | function << 16 | rule, which
                           // tl_explain_error turns into words; it never changes its meaning
     uint64_t  values[2];  // numbers of that rule, 0 where it has none; tl_explain_error names them. Of a
                           // budget that was refused: the budget, and the least that would do
+#if defined(TL_SMALL_SIZES) && defined(TL_NO_ERROR_TEXT)
+    char      text[8];    // ""
+#else
     char      text[248];  // "tl_check_graph: node 3 (conv1): inputs: ..."; "" with TL_NO_ERROR_TEXT
+#endif
 } tl_error;
 
 // What a call may use besides its arguments. All-zero is valid.
@@ -1122,6 +1172,7 @@ extern "C" {
 // 2020, arXiv:2001.03288 (greedy by size).
 // ============================================================================
 
+#ifndef TL_ONLY_TABLES
 // Steps at which a buffer takes fewer of its bytes.
 typedef struct tl_layout_gap {
     int64_t  first_step, last_step;  // of its lifetime; first_step <= last_step
@@ -1264,6 +1315,7 @@ typedef struct tl_bank_plan {
 TLDEF tl_result tl_plan_banks(tl_env *env, const tl_bank_desc *desc, tl_bank_plan *plan);
 TLDEF void      tl_free_bank_plan(tl_env *env, tl_bank_plan *plan);  // accepts a zeroed plan
 #endif
+#endif  // TL_ONLY_TABLES
 
 #ifdef __cplusplus
 }
@@ -1494,6 +1546,7 @@ typedef struct tl_report {
                                 // the entry); else -1
 } tl_report;
 
+#ifndef TL_ONLY_TABLES
 typedef struct tl_simulate_desc {
     const tl_graph  *graph;       // not NULL
     const tl_plan   *plan;        // not NULL; steps, entry, places, blocks, slots and flags are read
@@ -1528,6 +1581,7 @@ TLDEF tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_r
 //
 // Errors:  as tl_simulate_plan; peaks and costs are 0 then.
 TLDEF tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_device *device, tl_plan *plan);
+#endif  // TL_ONLY_TABLES
 
 #ifndef TL_NO_PLANNERS
 // Copy a plan with its steps, entry, offsets and blocks, for example a const table, whose narrow numbers become
@@ -1544,6 +1598,7 @@ TLDEF tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy);
 
 TLDEF void        tl_free_plan(tl_env *env, tl_plan *plan);  // accepts zeroed plans and const tables
 
+#ifndef TL_ONLY_TABLES
 // -- lifetimes and places --
 
 // id, name, what is allocated
@@ -1720,6 +1775,7 @@ typedef struct tl_places_report {
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_places(tl_env *env, const tl_places_desc *desc, tl_plan *plan,
                                tl_places_report *report);
+#endif  // TL_ONLY_TABLES
 
 // Name or explain a kind; "?" if it is out of range.
 TLDEF const char *tl_name_step(tl_step_kind kind);    // "F"
@@ -4143,9 +4199,9 @@ typedef enum tl_map_mode { TL_MAP_MODES(TLI_ENUM) TL_MAP_MODE_COUNT } tl_map_mod
 #define TL_UNLIMITED UINT64_MAX  // a budget or a capacity without a limit
 
 typedef struct tl_range {
-    uint64_t block;   // handle from add_block; 0 = no memory, bytes is 0 too
-    uint64_t offset;  // bytes from the start of the block
-    uint64_t bytes;
+    tl_size block;    // handle from add_block; 0 = no memory, bytes is 0 too
+    tl_size offset;   // bytes from the start of the block
+    tl_size bytes;
 } tl_range;
 
 typedef struct tl_ticket {
@@ -4217,17 +4273,22 @@ typedef struct tl_account_counters {
 //
 // Work on a range may overwrite the bytes between its end and the next multiple of the alignment:
 // they must not be part of another range.
+//
+// With TL_ONLY_TABLES a backend gives memory of the host, and nothing else: free_block, map and add_arena.
 typedef struct tl_backend {
     void *self;
 
+#ifndef TL_ONLY_TABLES
     // Make a block. TL_ERROR_NO_MEMORY, with *block 0, if there is no memory for it. A backend that can
     // wait first waits for the work that still uses freed blocks.
     tl_result (*add_block)(void *self, tl_tier tier, uint64_t bytes, uint64_t *block);
+#endif
     // Free a block in which no range is claimed any more. Work on it may be under way, or not even be
     // submitted: the backend keeps the bytes until that work has finished. TL_ERROR_CORRUPT if bytes
     // that were not claimed were written; the block is freed all the same.
     tl_result (*free_block)(void *self, uint64_t block);
 
+#ifndef TL_ONLY_TABLES
     // Begin and end the lifetime of a range: its bytes count as live, their content is undefined. A range
     // may be released while work on it is under way. TL_ERROR_NO_MEMORY beyond the tier's capacity.
     tl_result (*claim)(void *self, tl_range range);
@@ -4247,6 +4308,7 @@ typedef struct tl_backend {
                                                          // submits it if the backend cannot
     tl_result (*poll)(void *self, tl_ticket ticket);     // TL_OK or TL_NOT_READY; never blocks
     tl_result (*wait)(void *self, tl_ticket ticket);     // submits the ticket's work and blocks
+#endif
 
     // Give the host a pointer to a range, after `order` on it: waits until the work on it is finished, or
     // returns TL_NOT_READY if the backend cannot wait. unmap takes the same mode; the pointer is invalid
@@ -4255,6 +4317,7 @@ typedef struct tl_backend {
     // TL_NOT_READY and that is not wanted any more. One that nobody fetches is cancelled when its room is
     // needed.
     tl_result (*map)(void *self, tl_range range, tl_map_mode mode, void **host);
+#ifndef TL_ONLY_TABLES
     tl_result (*unmap)(void *self, tl_range range, tl_map_mode mode, void *host);
 
     // Verify guard bytes and dead bytes, if the backend has such checks: TL_ERROR_CORRUPT if some changed.
@@ -4284,16 +4347,19 @@ typedef struct tl_backend {
     tl_result (*release_on)(void *self, uint64_t account, tl_range range);
     // Report what an account holds. With resets = 1, before: peaks = present bytes, arena_bytes = 0.
     tl_result (*measure_account)(void *self, uint64_t account, int32_t resets, tl_account_counters *counters);
+#endif
 
     // Make a block for a run, as add_block does in bank 0: memory of its own of these bytes, rounded up to
     // granularity_bytes, and block_overhead_bytes, which goes back when the block is freed. 0 = add_block does
     // that for every block. Another backend may cut small blocks from memory that it keeps.
     tl_result (*add_arena)(void *self, tl_tier tier, int32_t bank, uint64_t bytes, uint64_t *block);
 
+#ifndef TL_ONLY_TABLES
     // End the lifetime of what lies behind the first `bytes` bytes of a claimed range: these stay claimed, with
     // their content. account: on which the range was claimed, 0 = none; bytes: > 0, at most those of the range,
     // which is not mapped. 0 = the backend cannot: what turns out to be smaller than its bound stays whole.
     tl_result (*shorten)(void *self, uint64_t account, tl_range range, uint64_t bytes);
+#endif
 } tl_backend;
 
 // One more memory of the device tier.
@@ -4326,7 +4392,8 @@ typedef struct tl_cpu_backend_desc {
 // work late, so that a missing wait in its caller shows as wrong bytes. The checked one gives kernels
 // copies of their ranges, so that an address sanitizer sees every access outside; it reports
 // TL_ERROR_CORRUPT when a kernel wrote to a range that it may only read, to a dead range or beside a
-// block. With TL_NO_CHECKS asking for one of them is TL_ERROR_UNSUPPORTED.
+// block. With TL_NO_CHECKS asking for one of them is TL_ERROR_UNSUPPORTED. With TL_ONLY_TABLES each memory is
+// one block, of one run at a time, and capacities and clock are not read.
 //
 //   env       must outlive the backend, and gets the error text when one of its functions fails
 //   backend   overwritten; release with tl_free_cpu_backend
@@ -5020,8 +5087,9 @@ typedef struct tl_run_desc {
                                       // that works or not; release with tl_free_rehearsal. 0 = no rehearsal
 } tl_run_desc;
 
-// What the last pass did.
+// What the last pass did. With TL_ONLY_TABLES what was carried out is counted, and nothing else.
 typedef struct tl_run_report {
+#ifndef TL_ONLY_TABLES
     uint64_t planned_peak_bytes, measured_peak_bytes;    // equal, or the pass failed
     uint64_t planned_arena_bytes, measured_arena_bytes;  // 0 without an arena; with blocks the highest of them
     uint64_t planned_taken_bytes; // arena, rounded up as the backend says, and overhead; 0 without an arena
@@ -5032,18 +5100,21 @@ typedef struct tl_run_report {
     uint64_t end_bytes;           // in use after the pass: inputs and results
     uint64_t planned_cost, base_cost;  // simulated, of one pass
     uint64_t compute_ns;          // profiling: time inside kernels
+#endif
     int32_t  forward_count;       // forwards carried out, each counted once
     int32_t  recompute_count;     // of these, those of a node that had run before in the pass
     int32_t  backward_count;
-    int32_t  spill_count, fetch_count, compress_count, expand_count, drop_count;
-    int32_t  eviction_count;      // online: tensors evicted to stay within the budget
+    int32_t  drop_count;
     int32_t  step_count;          // steps carried out
+    int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges,
+                                  // one a member and block of a fused node
+#ifndef TL_ONLY_TABLES
+    int32_t  spill_count, fetch_count, compress_count, expand_count;
+    int32_t  eviction_count;      // online: tensors evicted to stay within the budget
     int32_t  limiting_node;       // TL_ERROR_OVER_BUDGET: the node that needs needed_bytes; else -1
     uint64_t needed_bytes;        // least budget with which that step fits
     int32_t  convert_count;       // forwards and backwards of nodes that the run converted itself
     int32_t  worker_count;        // ranks of the transport; 1 without one, whatever the strategy asks for
-    int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges,
-                                  // one a member and block of a fused node
     uint64_t planned_bank_bytes[TL_MOST_BANKS];  // as planned_taken_bytes, in each bank of the device
     uint64_t taken_bank_bytes[TL_MOST_BANKS];    // by the count of the backend, as taken_bytes
     uint64_t cached_bytes;        // cached: of the results that are kept from pass to pass
@@ -5052,6 +5123,7 @@ typedef struct tl_run_report {
     int32_t  spared_count;        // hybrid: forwards that the plan by bounds runs again, and this pass did not
     uint64_t sent_bytes, received_bytes;  // in messages to and from other ranks, in this pass
     uint64_t spared_bytes;        // hybrid: sum over dynamic tensors of what their bounds have too much
+#endif
 } tl_run_report;
 
 // Prepare a run.
@@ -5059,13 +5131,20 @@ typedef struct tl_run_report {
 //   desc   read during the call, except for pointers whose comment says "must outlive the run"
 //   run    overwritten; release with tl_free_run
 //
+// With TL_ONLY_TABLES the plan is one with places, without copies and entry, of this graph, and both are
+// taken as they are: a plan that the simulator would refuse may write anywhere. Kernels are not copied and
+// must outlive the run. Of desc are read graph, backend, kernels, plan, repeat_count, budget_bytes,
+// base_bytes, load, random, seed, first_step, loss_gradient_word and users; what asks for more is refused.
+// The env gives one piece of memory. A run step has no accesses, and depends on the step before it.
+//
 // Errors:  TL_ERROR_UNSUPPORTED: this version cannot carry out a value of the strategy, or kernels and
 //          backend cannot do the conversions of the formats, or an option left out what is asked for, or an
 //          operand exceeds the backend's largest binding and its node does not take blocks;
 //          TL_ERROR_INFEASIBLE: the budget is below the plan's peak, or too small for the online
 //          decisions; the text names a budget that works and the node that needs it: for a plan the least,
 //          for decisions the bytes of those within the fewest live bytes, below which others may fit;
-//          TL_ERROR_OVERFLOW: no budget of 64 bits would do; TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and
+//          TL_ERROR_OVERFLOW: no budget of 64 bits would do, or TL_SMALL_SIZES and sizes of the graph or
+//          places of the plan that 32 bits do not hold; TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and
 //          those of the backend; TL_ERROR_NO_MEMORY, also if a pass takes more bytes than the backend reports
 //          as free at present. *run is NULL then.
 // Cost:    online, the decisions of one pass are simulated, and placed; if their arena exceeds the budget,
@@ -5227,6 +5306,7 @@ TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
 // clear gradients and put statistics and random state back, as after an error of tl_run_plan.
 TLDEF tl_result tl_reset_run(tl_run *run);
 
+#ifndef TL_ONLY_TABLES
 // Save what a run has to go on with, and load it into another run, of this or another process.
 //
 //   sink     gets the data, in parts; what it got before an error is worth nothing
@@ -5257,6 +5337,7 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 // Cost:    the bytes, and in a pass a replay of the plan.
 TLDEF tl_result tl_save_run(tl_run *run, tl_sink sink);
 TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
+#endif  // TL_ONLY_TABLES
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // -- sums over ranks --
@@ -5305,6 +5386,7 @@ TLDEF void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset,
 TLDEF void tl_measure_run(const tl_run *run, tl_run_report *report);
 TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 
+#ifndef TL_ONLY_TABLES
 // -- a list of operations, for those who have no graph --
 
 #define TL_NO_INPUTS (-1)  // tl_op.input_count: the op reads nothing, not even the op before it
@@ -5381,6 +5463,7 @@ typedef struct tl_layer {
 // Errors:  as tl_init_run.
 TLDEF tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
                                   int32_t layer_count, uint64_t input_bytes, tl_run **run);
+#endif  // TL_ONLY_TABLES
 
 #ifndef TL_NO_ONLINE
 // Run one layer of an online pass: forward of layer 0, 1, ... to the last, then backward of the last down
@@ -5873,6 +5956,7 @@ static int tli_is_finite_f32(float value) { return (tli_bits_of_f32(value) & 0x7
 // Conversions are integer arithmetic on the bits, so every compiler and machine gives the same
 // result.
 
+#ifndef TL_ONLY_TABLES
 // value / 2^shift, rounded to nearest, ties to even; shift >= 1. sticky = 1 says that bits below
 // value were not 0.
 static uint32_t tli_round_shift(uint32_t value, int32_t shift, int sticky) {
@@ -5908,6 +5992,7 @@ static uint16_t tli_bf16_of(uint32_t bits) {
     if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return (uint16_t)(bits >> 16 | 0x40u);
     return (uint16_t)((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
 }
+#endif
 
 #if !defined(TL_NO_CODECS) || (!defined(TL_NO_PRECISION) && !defined(TL_NO_PLANNERS))
 static uint32_t tli_f32_of_bf16(uint16_t half) {
@@ -7325,7 +7410,14 @@ static size_t tli_finish(tli_writer *w) {
     X(BEGINS_RANDOM_HOOK, "plan: begins calls, but the random hook is for one call at a time", "step, node") \
     X(BEGINS_DYNAMIC_NODES, "plan: begins calls, but dynamic nodes report one call at a time", "step, node") \
     X(BACKEND_HAS_NO_FUNCTIONS, \
-      "backend: a function is missing: make it with tl_init_cpu_backend or another", "")
+      "backend: a function is missing: make it with tl_init_cpu_backend or another", "") \
+    X(TABLES_TAKE_A_PLACED_PLAN, \
+      "plan: TL_ONLY_TABLES takes one with places, without copies, entry or steps in flight", "") \
+    X(TABLES_LEFT_IT_OUT, "desc: TL_ONLY_TABLES left out all but graph, plan, backend, kernels, users, " \
+      "repeat_count, budget, load, random, seed, first_step and loss_gradient_word", "") \
+    X(TABLES_MEMORY_IS_NOT_ALIGNED, \
+      "backend: a block of the plan is not aligned to its %0 bytes", "alignment") \
+    X(SIZES_DO_NOT_FIT_32_BITS, "plan: %0 bytes do not fit the 32 bits of TL_SMALL_SIZES", "bytes")
 
 // -- errors: rules of [13] TRACE --
 
@@ -7538,6 +7630,7 @@ static tl_result tli_fail(tl_env *env, tl_result code, tli_function function, tl
     return tli_fail_values(env, code, function, rule, 0, 0);
 }
 
+#ifndef TL_ONLY_TABLES
 // Write "3 (conv1)".
 static void tli_put_named(tli_writer *w, int64_t number, const char *name) {
     tli_put_i64(w, number);
@@ -7545,6 +7638,7 @@ static void tli_put_named(tli_writer *w, int64_t number, const char *name) {
     tli_put(w, name);
     tli_put(w, ")");
 }
+#endif
 
 TLI_IMPL tl_result tl_record_error(tl_env *env, tl_result code, const char *function, const char *rule) {
     tli_sentence s;
@@ -7659,6 +7753,7 @@ typedef struct tli_quiet {
     void   (*log)(void *user, const char *text);
 } tli_quiet;
 
+#ifndef TL_ONLY_TABLES
 static tli_quiet tli_begin_quiet(tl_env *env) {
     tli_quiet quiet;
     quiet.env = env;
@@ -7678,6 +7773,7 @@ static void tli_end_quiet(const tli_quiet *quiet, tl_result result) {
     if (!result || !env->error.code) env->error = quiet->error;
     else if (TLI_ERROR_TEXT && env->log) env->log(env->user, env->error.text);
 }
+#endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -7727,6 +7823,7 @@ static int tli_grow(tl_env *env, void **array, int32_t *capacity, int32_t used, 
 
 // -- sorting --
 
+#ifndef TL_ONLY_TABLES
 // Move the item at root down a binary heap until none of its children is larger.
 static void tli_sink_u64(uint64_t *items, size_t root, size_t count) {
     uint64_t item = items[root];
@@ -7750,6 +7847,7 @@ static void tli_sort_u64(uint64_t *items, size_t count) {
         tli_sink_u64(items, 0, i);
     }
 }
+#endif
 
 #ifndef TL_NO_PLANNERS
 // a / b with 32 bits behind the point, as far as 63 bits go.
@@ -7762,6 +7860,7 @@ static uint64_t tli_fixed_ratio(uint64_t a, uint64_t b) {
 }
 #endif
 
+#ifndef TL_ONLY_TABLES
 static int tli_key_is_above(const uint64_t *keys, int32_t a, int32_t b) {
     return keys[a] != keys[b] ? keys[a] > keys[b] : a > b;
 }
@@ -7782,6 +7881,7 @@ static void tli_sort_numbers(int32_t *items, int32_t count, const uint64_t *keys
         items[at] = item;
     }
 }
+#endif
 
 // -- services for backends --
 
@@ -10700,6 +10800,7 @@ TLI_IMPL tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char
 
 // -- graph: other precisions --
 
+#ifndef TL_ONLY_TABLES
 // The widest of the precisions that kernels compute: what full means.
 static tl_precision tli_find_widest(uint32_t can) {
     static const tl_precision widest[] = { TL_PRECISION_DOUBLE, TL_PRECISION_SINGLE, TL_PRECISION_BF16,
@@ -10723,6 +10824,7 @@ static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
     }
     return bytes;
 }
+#endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -12481,6 +12583,7 @@ TLI_IMPL void tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion) {
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // ============================================================================
 // [4] LAYOUT (implementation)
@@ -12789,8 +12892,10 @@ static void tli_fit_run(tli_fit *f, int32_t order) {
     f->best_height = height;
     tli_copy(f->best, f->offsets, (size_t)f->count * sizeof *f->best);
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- layout: a sweep through time --
 //
@@ -13134,6 +13239,7 @@ static void tli_fit_sweep(tli_fit *f, uint64_t bound) {
     f->failed = g.failed;
     tli_release(f->env, g.gaps);
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
@@ -13951,6 +14057,7 @@ static void tli_pack_lower(tli_pack *p, uint64_t goal, uint64_t wanted, uint64_t
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- layout: from buffers to boxes --
 //
@@ -14614,6 +14721,7 @@ TLI_IMPL void tl_free_layout_plan(tl_env *env, tl_layout_plan *plan) {
     tli_release(env, plan->offsets);
     tli_zero(plan, sizeof *plan);
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
@@ -15935,11 +16043,13 @@ TLI_IMPL uint64_t tl_find_codec_bytes(tl_codec codec, uint64_t bytes) {
 
 // -- steps --
 
+#ifndef TL_ONLY_TABLES
 // Whether a kind acts on a node (F, I, S, B, DS), with output TL_ALL_OUTPUTS, rather than on
 // tensors.
 static int tli_acts_on_node(tl_step_kind kind) {
     return kind <= TL_STEP_BACKWARD || kind == TL_STEP_DROP_SAVED;
 }
+#endif
 
 #if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS) || !defined(TL_NO_ONLINE)
 static tl_step tli_step_of(tl_step_kind kind, int32_t node, int32_t output) {
@@ -16027,8 +16137,10 @@ TLI_IMPL uint64_t tl_find_offset(const tl_plan *plan, int32_t number, int is_hos
     return tli_narrow_offset(plan->narrow, number, is_host) * plan->narrow->unit_bytes;
 }
 
+#ifndef TL_ONLY_TABLES
 // Steps of a plan that may be under way together.
 static int32_t tli_count_in_flight(const tl_plan *plan) { return plan->in_flight > 1 ? plan->in_flight : 1; }
+#endif
 
 #define TLI_MOST_SLOTS 65536
 
@@ -16040,6 +16152,18 @@ TLI_IMPL void tl_free_plan(tl_env *env, tl_plan *plan) {
     tli_zero(plan, sizeof *plan);
 }
 
+// The block of its tier that an offset is in; -1 = none.
+static int32_t tli_find_plan_block(const tl_plan_block *blocks, int32_t count, uint64_t offset) {
+    int32_t low = 0, high = count;
+    while (low < high) {    // blocks below low begin at the offset or before it
+        int32_t middle = low + (high - low) / 2;
+        if (blocks[middle].offset <= offset) low = middle + 1;
+        else high = middle;
+    }
+    return low && offset - blocks[low - 1].offset < blocks[low - 1].bytes ? low - 1 : -1;
+}
+
+#ifndef TL_ONLY_TABLES
 // -- state of a simulation --
 //
 // A step costs O(1) and O(tensors of its node).
@@ -16292,17 +16416,6 @@ static tl_use tli_sim_use(const tli_sim *sim, tli_use use, int32_t index) {
     case TLI_USE_WORK: return TL_USE_SCRATCH;
     }
     return sim->graph->nodes[sim->graph->outputs[index].node].is_input ? TL_USE_INPUT : TL_USE_OUTPUT;
-}
-
-// The block of its tier that an offset is in; -1 = none.
-static int32_t tli_find_plan_block(const tl_plan_block *blocks, int32_t count, uint64_t offset) {
-    int32_t low = 0, high = count;
-    while (low < high) {    // blocks below low begin at the offset or before it
-        int32_t middle = low + (high - low) / 2;
-        if (blocks[middle].offset <= offset) low = middle + 1;
-        else high = middle;
-    }
-    return low && offset - blocks[low - 1].offset < blocks[low - 1].bytes ? low - 1 : -1;
 }
 
 // Write down that a step reads or writes an allocation so many times.
@@ -17507,9 +17620,11 @@ TLI_IMPL tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_
     TL_ASSERT(graph && plan);
     return tli_measure(env, TLI_IN(MEASURE_PLAN), graph, device, 0, plan);
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // Lifetimes are a replay with a ledger; places are a layout of those on the device, and one of those on the
 // host. What is written in place has the number of its input, so the two are one buffer.
@@ -18187,8 +18302,10 @@ static tl_result tli_plan_shared_places(tl_env *env, tli_function function, cons
     return result;
 }
 #endif
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- replay with functions of the caller --
 //
@@ -18583,8 +18700,10 @@ TLI_IMPL tl_result tl_replay_plan(tl_env *env, const tl_replay_desc *desc) {
     TL_ASSERT(desc && desc->graph && desc->plan && desc->allocate && desc->release && desc->call);
     return tli_replay_plan(env, TLI_IN(REPLAY_PLAN), desc);
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- budgets --
 //
@@ -18654,6 +18773,7 @@ static uint64_t tli_add_base(const tli_budget *budget, uint64_t bytes) {
     uint64_t sum;
     return tli_add_u64(bytes, budget->base_bytes, &sum) ? sum : UINT64_MAX;
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
@@ -18741,6 +18861,7 @@ static int tli_init_spans(tl_env *env, const tl_graph *graph, uint64_t interval,
 }
 #endif
 
+#ifndef TL_ONLY_TABLES
 // Mark the outputs that must be resident at the end: those of nodes marked keep; in inference, if
 // no node is marked, those of nodes that no node reads.
 static void tli_mark_results(const tl_graph *graph, int inference, uint8_t *wanted) {
@@ -18759,6 +18880,7 @@ static void tli_mark_results(const tl_graph *graph, int inference, uint8_t *want
         tli_zero(wanted + maker->first_output, (size_t)maker->output_count);
     }
 }
+#endif
 
 #ifndef TL_NO_PLANNERS
 static void tli_add_tensor_step(tli_steps *list, const tl_graph *graph, tl_step_kind kind, int32_t tensor) {
@@ -49118,7 +49240,9 @@ static const char *const tli_tier_names[] = { TL_TIERS(TLI_NAME) };
 
 // -- codecs: integer arithmetic on the bits only, so that every backend and compiler gives the same --
 
+#ifndef TL_ONLY_TABLES
 static uint32_t tli_load_u32(const void *from) { uint32_t word; TLI_MEMCPY(&word, from, 4); return word; }
+#endif
 
 #ifndef TL_NO_CODECS
 static uint16_t tli_load_u16(const void *from) { uint16_t half; TLI_MEMCPY(&half, from, 2); return half; }
@@ -49471,6 +49595,7 @@ TLI_IMPL void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *l
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- the CPU backend --
 //
@@ -50662,9 +50787,136 @@ TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     tli_zero(backend, sizeof *backend);
     return TL_OK;
 }
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifdef TL_ONLY_TABLES
+
+// -- the CPU backend of TL_ONLY_TABLES: memory, and nothing else --
+//
+// Each bank is one block: memory of the caller, of which a run takes the beginning; or bank 0 an allocation.
+//
+//     bank 0 |=== arena ===|........|    bank 1 |== arena ==|....|
+//
+// Handles are numbers of banks, from 1 on. Names that begin with tli_cpu_ are functions of its table.
+
+typedef struct tli_cpu_bank {
+    char  *memory;      // aligned; NULL = none yet: an allocation of the env, when a block is added
+    size_t bytes;       // of the caller's memory, from there on
+    void  *allocation;  // to be released with the block
+    int    is_taken;
+} tli_cpu_bank;
+
+typedef struct tli_cpu {
+    tl_env *env;
+    size_t alignment;
+    int32_t bank_count;
+    tli_cpu_bank banks[1];  // [bank_count]
+} tli_cpu;
+
+static size_t tli_cpu_shift(const tli_cpu *cpu, const void *memory) {
+    return (0 - (size_t)(uintptr_t)memory) & (cpu->alignment - 1);
+}
+
+// Find memory for a block in a bank that is not taken; 0 = there is none.
+static int tli_cpu_fill_bank(tli_cpu *cpu, tli_cpu_bank *bank, uint64_t bytes) {
+    if (bank->is_taken) return 0;
+    if (bank->memory) return bytes <= bank->bytes;
+    if (bytes > SIZE_MAX / 4) return 0;
+    bank->allocation = tli_alloc(cpu->env, (size_t)bytes + cpu->alignment);
+    if (!bank->allocation) return 0;
+    bank->memory = (char *)bank->allocation + tli_cpu_shift(cpu, bank->allocation);
+    return 1;
+}
+
+static tl_result tli_cpu_add_arena(void *self, tl_tier tier, int32_t bank, uint64_t bytes, uint64_t *handle) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    *handle = 0;
+    if (tier != TL_TIER_DEVICE)
+        return tli_fail(cpu->env, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_ADD_BLOCK), TLI_RULE(TIER_UNKNOWN));
+    if (!tli_is_below(bank, cpu->bank_count))
+        return tli_fail(cpu->env, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_ADD_BLOCK), TLI_RULE(BANK_UNKNOWN));
+    if (!tli_cpu_fill_bank(cpu, &cpu->banks[bank], bytes))
+        return tli_fail(cpu->env, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_ADD_BLOCK), TLI_RULE(NO_ROOM_FOR_BLOCK));
+    cpu->banks[bank].is_taken = 1;
+    *handle = (uint64_t)bank + 1;
+    return TL_OK;
+}
+
+static tl_result tli_cpu_free_block(void *self, uint64_t handle) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    tli_cpu_bank *bank = &cpu->banks[handle - 1];
+    if (bank->allocation) bank->memory = NULL;
+    tli_release(cpu->env, bank->allocation);
+    bank->allocation = NULL;
+    bank->is_taken = 0;
+    return TL_OK;
+}
+
+static tl_result tli_cpu_map(void *self, tl_range range, tl_map_mode mode, void **host) {
+    (void)mode;
+    *host = ((tli_cpu *)self)->banks[range.block - 1].memory + range.offset;
+    return TL_OK;
+}
+
+static tl_result tli_cpu_open_bank(tli_cpu *cpu, void *memory, uint64_t bytes, tli_cpu_bank *bank) {
+    size_t shift = tli_cpu_shift(cpu, memory);
+    if (!memory || bytes > SIZE_MAX / 4 || bytes < shift + cpu->alignment)
+        return tli_fail(cpu->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_CPU_BACKEND),
+                        TLI_RULE(MEMORY_BYTES_TOO_FEW_FOR_ONE_ALIGNED));
+    bank->memory = (char *)memory + shift;
+    bank->bytes = (size_t)bytes - shift;
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *desc, tl_backend *backend) {
+    const tli_function function = TLI_IN(INIT_CPU_BACKEND);
+    uint64_t alignment = desc->alignment_bytes ? desc->alignment_bytes : 64;
+    tl_result result = TL_OK;
+    tli_cpu *cpu;
+    int32_t k;
+    TL_ASSERT(desc && backend);
+    tli_zero(backend, sizeof *backend);
+    if (alignment & (alignment - 1) || alignment > SIZE_MAX / 16)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ALIGNMENT_BYTES_NOT_POWER_OF_TWO));
+    if (!desc->memory && desc->memory_bytes)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(MEMORY_BYTES_WITHOUT_MEMORY));
+    if (desc->bank_count < 0 || desc->bank_count >= TL_MOST_BANKS || (desc->bank_count && !desc->banks))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(CPU_BANK_COUNT_MUST_BE_0_TO_7));
+    if (desc->checked || desc->deferred)
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(CHECKED_DEFERRED_LEFT_OUT));
+    cpu = (tli_cpu *)tli_alloc_array(env, 1, sizeof *cpu + (size_t)desc->bank_count * sizeof(tli_cpu_bank));
+    if (!cpu) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY));
+    cpu->env = env;
+    cpu->alignment = (size_t)alignment;
+    cpu->bank_count = 1 + desc->bank_count;
+    if (desc->memory) result = tli_cpu_open_bank(cpu, desc->memory, desc->memory_bytes, &cpu->banks[0]);
+    for (k = 0; k < desc->bank_count && !result; k++)
+        result = tli_cpu_open_bank(cpu, desc->banks[k].memory, desc->banks[k].memory_bytes, &cpu->banks[1 + k]);
+    if (result) {
+        tli_release(env, cpu);
+        return result;
+    }
+    backend->self = cpu;
+    backend->add_arena = tli_cpu_add_arena;
+    backend->free_block = tli_cpu_free_block;
+    backend->map = tli_cpu_map;
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
+    tli_cpu *cpu;
+    if (!backend || !backend->self) return TL_OK;
+    cpu = (tli_cpu *)backend->self;
+    tli_release(env, cpu->banks[0].allocation);
+    tli_release(env, cpu);
+    tli_zero(backend, sizeof *backend);
+    return TL_OK;
+}
+
+#endif  // TL_ONLY_TABLES
+#endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
@@ -50994,6 +51246,7 @@ TLI_IMPL tl_result tl_measure_device(tl_env *env, const tl_backend *backend,
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // ============================================================================
 // [11] MANAGER (implementation)
@@ -51480,6 +51733,7 @@ static tli_exit tli_choose_exit(const tli_exits *exits) {
     return exits->may_drop ? TLI_EXIT_DROP : TLI_EXIT_NONE;
 }
 #endif  // TL_NO_ONLINE
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_ONLINE
@@ -52593,6 +52847,7 @@ TLI_IMPL void tl_free_manager(tl_manager *manager) {
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // ============================================================================
 // [12] RUN (implementation)
@@ -52889,6 +53144,8 @@ struct tl_run {
 #endif
 };
 
+static int32_t tli_first_micro_batch(const tl_run *run) { return run->desc.first_micro_batch; }
+
 // Go on with the buffers of a slot.
 static void tli_run_choose_slot(tl_run *run, int32_t slot) {
     size_t tensors = (size_t)slot * (size_t)run->graph->tensor_count;
@@ -53092,7 +53349,61 @@ static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tli_held *held) {
     return result;
 }
 
+// -- buffers: what the executor asks them --
+
+static const tl_plan *tli_plan_of(const tl_run *run) { return &run->plan; }
+static tl_precision tli_precision_of(const tl_run *run) { return run->precision; }
+static int tli_has_flights(const tl_run *run) { return run->flights != NULL; }
+static int tli_is_by_hand(const tl_run *run) { return run->by_hand; }
+static int tli_is_host_visible(const tl_run *run) { return run->limits.host_visible; }
+
+// Where the kernel of the call at hand is kept with the user of its node.
+static tl_kernel *tli_own_kernel(tl_run *run) {
+    return run->flights ? &run->flights[run->flight].user_kernel : &run->user_kernel;
+}
+
+static int tli_is_present(const tli_buffer *buffer) { return buffer->state != TLI_ABSENT; }
+static int tli_is_readable(const tli_buffer *buffer) {
+    return buffer->state == TLI_RESIDENT || buffer->state == TLI_LEAVING;
+}
+
+// Ranges of what is held. room: for one that stands nowhere, as in runs of TL_ONLY_TABLES.
+static const tl_range *tli_held_range(const tl_run *run, const tli_held *held, tl_range *room) {
+    (void)run;
+    (void)room;
+    return &held->range;
+}
+
+static const tl_range *tli_tensor_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    return tli_held_range(run, &run->tensors[tensor].device, room);
+}
+
+static const tl_range *tli_gradient_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    return tli_held_range(run, &run->gradients[tensor].device, room);
+}
+
+static const tl_range *tli_saved_range(const tl_run *run, int32_t id, tl_range *room) {
+    return tli_held_range(run, &run->saved[id].device, room);
+}
+
+static tli_buffer *tli_saved_buffer(const tl_run *run, int32_t id) { return &run->saved[id]; }
+
 // -- buffers: the steps on one tensor --
+
+static tl_result tli_buffer_claim(tl_run *run, uint64_t bytes, tli_buffer *buffer) {
+    tl_result result = tli_claim_device(run, bytes, &buffer->device);
+    if (!result) buffer->state = TLI_RESIDENT;
+    return result;
+}
+
+// What is held of one becomes that of another.
+static void tli_buffer_hand_over(tli_buffer *to, tli_buffer *from) {
+    to->device = from->device;
+    to->state = TLI_RESIDENT;
+    tli_zero(&from->device, sizeof from->device);
+    from->state = TLI_ABSENT;
+    from->is_entry = 0;
+}
 
 // Give held bytes back: at once, or where others may be under way, in_flight steps later.
 static tl_result tli_free_held(tl_run *run, tli_held *held) {
@@ -53173,9 +53484,11 @@ static tl_result tli_buffer_convert(tl_run *run, tli_buffer *buffer, uint64_t by
     buffer->state = codec == TL_CODEC_NONE ? TLI_RESIDENT : TLI_PACKED;
     return result;
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- ranges of elements --
 //
@@ -53299,7 +53612,8 @@ static int32_t tli_call_access(tli_call *call, const tl_range *range, int writes
     return i;
 }
 
-static void tli_call_operand(tli_call *call, const tl_range *range, int writes) {
+static void tli_call_operand(tl_run *run, const tl_range *range, int writes) {
+    tli_call *call = &run->call;
     tl_operand *operand = &call->operands[call->operand_count];
     int32_t access = tli_call_access(call, range, writes);
     operand->range = *range;
@@ -53312,16 +53626,21 @@ static void tli_call_operand(tli_call *call, const tl_range *range, int writes) 
 // The same for a tensor, or its gradient: what is known of it.
 static void tli_call_tensor(tl_run *run, int32_t tensor, const tl_range *whole, int writes) {
     tl_range range = tli_known_range(run, tensor, *whole);
-    tli_call_operand(&run->call, &range, writes);
+    tli_call_operand(run, &range, writes);
 }
+
+// The run itself writes a range before the call.
+static void tli_note_write(tl_run *run, const tl_range *range) { (void)tli_call_access(&run->call, range, 1); }
 
 // Whether calls of the same step follow the one at hand: of further members, or for further elements.
 static int tli_has_more_ranges(const tl_run *run) {
     if (tli_has_turns(run) && run->call.turn + 1 < run->call.turns) return 1;
     return run->call.total - run->call.first > run->call.count;
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- several steps under way --
 //
@@ -53528,8 +53847,10 @@ static tl_result tli_open_flights(tl_run *run, int32_t step_count, uint64_t oper
     if (is_there) return TL_OK;
     return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- calls that one step begins and another ends --
 //
@@ -53578,9 +53899,11 @@ static tli_begun *tli_find_begun(const tl_run *run, const tl_step *step) {
     return NULL;
 }
 
-// Set the call at hand aside: its kernel was called, and is_ready or not.
-static void tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
+// Set the call at hand aside, if its step begins one: its kernel was called, and is_ready or not. Returns whether
+// it did.
+static int tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
     tli_begun *begun = run->begun;
+    if (!run->last.begins) return 0;
     while (begun->is_used) begun++;     // there is a place for each call that the plan begins
     begun->yielded = *step;
     begun->kernel = *step->kernel;
@@ -53590,6 +53913,7 @@ static void tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
     begun->is_ready = is_ready;
     tli_swap_begun(run, begun);
     run->computing = TLI_COMPUTING_NOT;
+    return 1;
 }
 
 // Whether a call that was begun is not ready.
@@ -53657,6 +53981,7 @@ static tl_result tli_open_begun(tl_run *run, uint64_t operands, uint64_t outputs
     if (run->begun && is_there) return tli_check_begun(run);
     return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
@@ -53872,6 +54197,7 @@ static void tli_close_messages(tl_run *run) {
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- fused nodes --
 //
@@ -54050,7 +54376,7 @@ static void tli_take_turn(tl_run *run) {
 // -- fused nodes: operands --
 
 static void tli_member_operand(tl_run *run, tl_range range, int32_t tensor, int writes) {
-    tli_call_operand(&run->call, &range, writes);
+    tli_call_operand(run, &range, writes);
     run->call.operands[run->call.operand_count - 1].format = tli_run_format(run, tensor);
 }
 
@@ -54109,7 +54435,7 @@ static void tli_describe_member(tl_run *run) {
     blocks = tli_count_blocks(run, id, run->last.kind == TL_STEP_BACKWARD);
     range.offset += (uint64_t)blocks * run->call.block_bytes;
     range.bytes = backward ? member->bwork_bytes : member->fwork_bytes;
-    tli_call_operand(&run->call, range.bytes ? &range : &none, 1);
+    tli_call_operand(run, range.bytes ? &range : &none, 1);
 }
 
 // The gradient that a member passes to the one before begins as zeroes, block by block.
@@ -54322,7 +54648,7 @@ static tl_result tli_find_caller_tensor(const tl_run *run, tli_function function
     tensor->node = id;
     return TL_OK;
 }
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_ONLINE
@@ -55155,6 +55481,7 @@ static tl_result tli_rehearse(tl_run *run, uint64_t budget) {
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- runs of a compiled plan --
 //
@@ -55433,7 +55760,7 @@ static tl_result tli_take_compiled(tl_run *run) {
     return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), TLI_RULE(COMPILED_WAS_LEFT_OUT));
 }
 #endif
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
@@ -56701,6 +57028,270 @@ static void tli_forget_reports(tl_run *run) {
 #endif  // TL_NO_ONLINE
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifdef TL_ONLY_TABLES
+
+// -- runs of TL_ONLY_TABLES: state --
+//
+// What a step allocates lies where the table says, in blocks whose addresses are known when the run is made. So
+// what is held is no more than a place, and nothing is claimed, mapped, counted or given back:
+//
+//     place     offset in the tier + 1; 0 = absent; 1 = present, without bytes, too
+//     address   that of its block + offset - that of the block in the tier
+//
+// This part has what the executor asks of its buffers, under the names that the full run has; what else it
+// asks of a full run has one answer here.
+
+// Scratch, and second copies of outputs.
+typedef struct tli_held { tl_size place, bytes; } tli_held;
+
+typedef struct tli_buffer { tl_size place; } tli_buffer;
+
+typedef struct tli_call {
+    tl_operand  *operands;      // as in the full run; at the host from the beginning
+    tli_held    *twice;
+    uint8_t     *made;
+    tli_held     scratch;
+    tl_size      first, count, total;
+    int32_t      operand_count, outputs_ready, depends_on, polled;
+    int32_t      node;
+    tl_step_kind kind;
+    uint8_t      replays, is_asked;
+} tli_call;
+
+typedef enum tli_computing {
+    TLI_COMPUTING_NOT, TLI_COMPUTING_OPENED, TLI_COMPUTING_YIELDED, TLI_COMPUTING_DONE
+} tli_computing;
+
+// What is read of the desc after tl_init_run.
+typedef struct tli_table_desc {
+    tl_result  (*load)(tl_run *run, int32_t micro_batch, void *user);
+    void        *load_user;
+    void       (*random)(tl_random_moment moment, int32_t node, int32_t micro_batch, void *user);
+    void        *random_user;
+    void *const *users;
+    uint32_t     loss_gradient_word;
+    uint64_t     seed;
+} tli_table_desc;
+
+typedef struct tli_table_event { int32_t index, micro_batch; uint8_t recompute; } tli_table_event;
+
+typedef struct tli_table_block {
+    char    *host;
+    tl_size  handle;    // of the backend; 0 = not taken
+} tli_table_block;
+
+struct tl_run {
+    tl_env           *env;
+    const tl_backend *backend;
+    const tl_graph   *graph;
+    const tl_plan    *plan;
+    const tl_kernel  *kernels;      // of the caller
+    tli_table_desc    desc;
+    int16_t          *kernel_of;    // [node_count]
+    tli_table_block  *blocks;       // [block_count of the plan, at least 1]
+    tli_buffer       *tensors, *gradients, *saved;  // of the slot at hand; saved: NULL = nothing ever is
+    uint8_t          *ran;
+    uint8_t          *is_read;      // [tensor_count]
+    tli_call          call;
+    tl_kernel         user_kernel;
+    tl_step           last;
+    tli_table_event   event;
+    int32_t           slot_count, slot, caller_slot, repeat_count;
+    int32_t           next_offset, first_count;
+    int32_t           position, micro_batch, plan_pass;
+    uint64_t          training_step, next_step, plan_step;
+    tli_computing     computing;
+    uint8_t           active, by_itself, in_plan, inference;
+    tl_run_report     report;
+};
+
+// -- what has one answer --
+
+static const tl_graph *tli_caller_graph(const tl_run *run) { return run->graph; }
+static const tl_plan *tli_plan_of(const tl_run *run) { return run->plan; }
+static int32_t tli_first_micro_batch(const tl_run *run) { (void)run; return 0; }
+static int tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
+    (void)run; (void)step; (void)is_ready;
+    return 0;   // no table begins a call
+}
+static tl_precision tli_precision_of(const tl_run *run) { (void)run; return TL_PRECISION_SINGLE; }
+static int tli_has_flights(const tl_run *run) { (void)run; return 0; }
+static int tli_is_by_hand(const tl_run *run) { (void)run; return 0; }
+static int tli_is_host_visible(const tl_run *run) { (void)run; return 1; }
+static int tli_has_more_ranges(const tl_run *run) { (void)run; return 0; }
+static int32_t tli_count_members(const tl_run *run, int32_t id) { (void)run; (void)id; return 1; }
+static tl_kernel *tli_own_kernel(tl_run *run) { return &run->user_kernel; }
+static void tli_choose_step(tl_run *run, int32_t index) { (void)run; (void)index; }
+static void tli_note_write(tl_run *run, const tl_range *range) { (void)run; (void)range; }
+
+static tl_range tli_known_range(const tl_run *run, int32_t tensor, tl_range whole) {
+    (void)run;
+    (void)tensor;
+    return whole;
+}
+
+static uint64_t tli_known_bytes(const tl_run *run, int32_t slot, int32_t tensor) {
+    (void)slot;
+    return run->graph->outputs[tensor].bytes;
+}
+
+// -- places --
+
+// Go on with the buffers of a slot; those of all slots are one after the other.
+static void tli_run_choose_slot(tl_run *run, int32_t slot) {
+    int32_t by = slot - run->slot;
+    run->slot = slot;
+    run->tensors += by * run->graph->tensor_count;
+    run->gradients += by * run->graph->tensor_count;
+    run->ran += by * run->graph->node_count;
+    if (run->saved) run->saved += by * run->graph->node_count;
+}
+
+// The next place of the table.
+static tl_result tli_take_place(tl_run *run, uint64_t bytes, tl_size *place) {
+    *place = 1;
+    if (!bytes) return TL_OK;
+    if (run->next_offset >= run->plan->offset_count) return TL_ERROR_INVALID_PLAN;
+    *place = (tl_size)tl_find_offset(run->plan, run->next_offset++, 0) + 1;
+    return TL_OK;
+}
+
+static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tli_held *held) {
+    held->bytes = (tl_size)bytes;
+    return tli_take_place(run, bytes, &held->place);
+}
+
+static tl_result tli_free_held(tl_run *run, tli_held *held) {
+    (void)run;
+    held->bytes = held->place = 0;
+    return TL_OK;
+}
+
+// The range of so many bytes at a place, in *range; empty where it is absent.
+static const tl_range *tli_place_range(const tl_run *run, tl_size place, uint64_t bytes, tl_range *range) {
+    const tl_plan *plan = run->plan;
+    tli_zero(range, sizeof *range);
+    if (!place || !bytes) return range;
+    range->bytes = (tl_size)bytes;
+    range->offset = place - 1;
+    range->block = 1;
+    if (plan->block_count) {
+        int32_t k = tli_find_plan_block(plan->blocks, plan->block_count, range->offset);
+        range->block = (tl_size)(k < 0 ? 0 : k) + 1;
+        range->offset -= (tl_size)plan->blocks[range->block - 1].offset;
+    }
+    return range;
+}
+
+static char *tli_range_host(const tl_run *run, const tl_range *range) {
+    return run->blocks[range->block - 1].host + range->offset;
+}
+
+static const tl_range *tli_held_range(const tl_run *run, const tli_held *held, tl_range *room) {
+    return tli_place_range(run, held->place, held->bytes, room);
+}
+
+static const tl_range *tli_tensor_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    return tli_place_range(run, run->tensors[tensor].place, run->graph->outputs[tensor].bytes, room);
+}
+
+static const tl_range *tli_gradient_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    return tli_place_range(run, run->gradients[tensor].place, run->graph->outputs[tensor].bytes, room);
+}
+
+static tli_buffer *tli_saved_buffer(const tl_run *run, int32_t id) {
+    return run->saved ? &run->saved[id] : NULL;
+}
+
+static const tl_range *tli_saved_range(const tl_run *run, int32_t id, tl_range *room) {
+    return tli_place_range(run, run->saved ? run->saved[id].place : 0, run->graph->nodes[id].saved_bytes, room);
+}
+
+// -- buffers --
+
+static int tli_is_present(const tli_buffer *buffer) { return buffer->place != 0; }
+static int tli_is_readable(const tli_buffer *buffer) { return buffer->place != 0; }
+
+static tl_result tli_buffer_claim(tl_run *run, uint64_t bytes, tli_buffer *buffer) {
+    return buffer ? tli_take_place(run, bytes, &buffer->place) : TL_OK;
+}
+
+static tl_result tli_buffer_drop(tl_run *run, tli_buffer *buffer) {
+    (void)run;
+    if (buffer) buffer->place = 0;
+    return TL_OK;
+}
+
+static void tli_buffer_hand_over(tli_buffer *to, tli_buffer *from) {
+    to->place = from->place;
+    from->place = 0;
+}
+
+static tl_result tli_clear_range(tl_run *run, const tl_range *range) {
+    if (range->bytes) tli_zero(tli_range_host(run, range), (size_t)range->bytes);
+    return TL_OK;
+}
+
+// Fill the gradient of a loss.
+static tl_result tli_fill_first(tl_run *run, int32_t tensor, const tl_range *range) {
+    uint32_t word = run->desc.loss_gradient_word ? run->desc.loss_gradient_word : 0x3F800000u;  // 1.0f
+    char *to;
+    tl_size i;
+    (void)tensor;
+    if (!range->bytes) return TL_OK;
+    to = tli_range_host(run, range);
+    for (i = 0; range->bytes - i >= 4; i += 4) TLI_MEMCPY(to + i, &word, 4);
+    TLI_MEMCPY(to + i, &word, (size_t)(range->bytes - i));
+    return TL_OK;
+}
+
+// -- calls --
+
+static void tli_call_operand(tl_run *run, const tl_range *range, int writes) {
+    tl_operand *operand = &run->call.operands[run->call.operand_count++];
+    (void)writes;
+    operand->range = *range;
+    operand->host = range->bytes ? tli_range_host(run, range) : NULL;
+    operand->format = TL_FORMAT_F32;
+}
+
+static void tli_call_tensor(tl_run *run, int32_t tensor, const tl_range *whole, int writes) {
+    (void)tensor;
+    tli_call_operand(run, whole, writes);
+}
+
+// The elements of output 0 of a node, which is called once for all of them.
+typedef struct tli_cut { uint64_t total; } tli_cut;
+
+static tli_cut tli_find_cut(const tl_run *run, int32_t id) {
+    tli_cut cut;
+    cut.total = (run->graph->outputs[run->graph->nodes[id].first_output].bytes + 3) / 4;
+    return cut;
+}
+
+static void tli_start_turns(tl_run *run, const tli_cut *cut) {
+    run->call.first = 0;
+    run->call.count = run->call.total = (tl_size)cut->total;
+    run->call.node = run->last.node;
+    run->call.kind = (tl_step_kind)run->last.kind;
+}
+
+// The tensor of the caller's graph must be there.
+static tl_result tli_find_caller_tensor(const tl_run *run, tli_function function, const tl_tensor *tensor) {
+    const tl_graph *graph = run->graph;
+    if (tensor->node >= 0 && tensor->node < graph->node_count && tensor->output >= 0 &&
+        tensor->output < graph->nodes[tensor->node].output_count) return TL_OK;
+    return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(TENSOR_NOT_OF_THIS_GRAPH));
+}
+
+static void *tli_place_address(const tl_run *run, tl_size place) {
+    tl_range room;
+    return tli_range_host(run, tli_place_range(run, place, 1, &room));
+}
+
+#endif  // TL_ONLY_TABLES
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // -- the executor --
 //
@@ -56731,13 +57322,33 @@ static tl_result tli_run_fail_backend(tl_run *run, tl_result why, tli_rule rule)
         tli_put_last_step(run, &s.text);
         tli_put(&s.text, ": ");
     }
-    tli_put_text(&s, tl_explain_result(why));
+    tli_put_text(&s, TLI_ERROR_TEXT ? tl_explain_result(why) : "");
     return tli_end_error(run->env, &s, code);
 }
 
+#ifndef TL_ONLY_TABLES
 static uint64_t tli_run_now(const tl_run *run) {
     return run->profiling ? run->backend.now_ns(run->backend.self) : 0;
 }
+
+static void tli_start_event(tl_run *run) {
+    run->event.start_ns = tli_run_now(run);
+    if (run->profiling) run->high_bytes = tli_run_live_bytes(run, TL_TIER_DEVICE);
+}
+
+static void tli_end_event(tl_run *run) { run->event.end_ns = tli_run_now(run); }
+
+static void tli_observe_step(tl_run *run) {
+    if (!run->profiling) return;
+    run->event.device_bytes = run->high_bytes;
+    run->event.host_bytes = tli_run_live_bytes(run, TL_TIER_HOST);
+    if (run->desc.observe) run->desc.observe(&run->event, run->desc.observe_user);
+}
+#else
+static void tli_start_event(tl_run *run) { (void)run; }
+static void tli_end_event(tl_run *run) { (void)run; }
+static void tli_observe_step(tl_run *run) { (void)run; }
+#endif
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // Set the formats of the operands. A gradient has the format of its tensor.
@@ -56774,7 +57385,7 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     out->seed = tl_mix_u64(tl_mix_u64(run->desc.seed, run->training_step),
                            (uint64_t)run->event.micro_batch * (uint64_t)graph->node_count +
                                (uint64_t)call->node);
-    out->precision = run->precision;
+    out->precision = tli_precision_of(run);
     out->inputs = at;                         at += node->input_count;
     out->outputs = at;                        at += node->output_count;
     out->output_grads = at;                   at += node->output_count;
@@ -56799,11 +57410,7 @@ static void tli_update_call(const tl_run *run, tl_kernel_call *out) {
 static void tli_hand_over(tl_run *run, const tl_node *node) {
     tli_buffer *from = &run->tensors[run->graph->inputs[node->first_input + node->inplace].tensor];
     tli_buffer *to = &run->tensors[node->first_output];
-    to->device = from->device;
-    to->state = TLI_RESIDENT;
-    tli_zero(&from->device, sizeof from->device);
-    from->state = TLI_ABSENT;
-    from->is_entry = 0;
+    tli_buffer_hand_over(to, from);
 }
 
 // Claim the ranges that a forward writes, in the order of the simulator. Outputs that are resident already
@@ -56812,16 +57419,15 @@ static void tli_hand_over(tl_run *run, const tl_node *node) {
 static tl_result tli_begin_forward(tl_run *run) {
     const tl_node *node = &run->graph->nodes[run->last.node];
     const tl_node_output *outputs = &run->graph->outputs[node->first_output];
-    tli_buffer *buffers = &run->tensors[node->first_output], *saved = &run->saved[run->last.node];
+    tli_buffer *buffers = &run->tensors[node->first_output], *saved = tli_saved_buffer(run, run->last.node);
     int32_t i, missing = 0, inplace = run->last.kind == TL_STEP_FORWARD_INPLACE;
     uint64_t bytes;
     tl_result result = TL_OK;
     if (inplace) tli_hand_over(run, node);
     for (i = 0; i < node->output_count && !result; i++) {
         run->call.made[i] = inplace && i == 0;
-        if (buffers[i].state != TLI_ABSENT) continue;
-        result = tli_claim_device(run, outputs[i].bytes, &buffers[i].device);
-        buffers[i].state = TLI_RESIDENT;
+        if (tli_is_present(&buffers[i])) continue;
+        result = tli_buffer_claim(run, outputs[i].bytes, &buffers[i]);
         run->call.made[i] = 1;
         missing++;
     }
@@ -56829,10 +57435,8 @@ static tl_result tli_begin_forward(tl_run *run) {
     for (i = 0; i < node->output_count && !result && !run->call.outputs_ready; i++)
         if (!run->call.made[i])
             result = tli_claim_device(run, outputs[i].bytes, &run->call.twice[i]);
-    if (!result && run->last.kind == TL_STEP_FORWARD_SAVE) {
-        result = tli_claim_device(run, node->saved_bytes, &saved->device);
-        saved->state = TLI_RESIDENT;
-    }
+    if (!result && run->last.kind == TL_STEP_FORWARD_SAVE)
+        result = tli_buffer_claim(run, node->saved_bytes, saved);
     bytes = run->last.kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes : node->fwork_bytes;
     return result ? result : tli_claim_device(run, bytes, &run->call.scratch);
 }
@@ -56842,25 +57446,26 @@ static void tli_describe_forward(tl_run *run) {
     const tl_node *node = &graph->nodes[run->last.node];
     int inplace = run->last.kind == TL_STEP_FORWARD_INPLACE;
     tli_call *call = &run->call;
-    tl_range none;
+    tl_range none, room, other;
     int32_t i;
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
         if (inplace && i == node->inplace) tensor = node->first_output;
-        tli_call_tensor(run, tensor, &run->tensors[tensor].device.range, 0);
+        tli_call_tensor(run, tensor, tli_tensor_range(run, tensor, &room), 0);
     }
     for (i = 0; i < node->output_count; i++) {
-        const tl_range *own = &run->tensors[node->first_output + i].device.range;
-        const tl_range *twice = &call->twice[i].range;
+        const tl_range *own = tli_tensor_range(run, node->first_output + i, &room);
+        const tl_range *twice = tli_held_range(run, &call->twice[i], &other);
         tli_call_tensor(run, node->first_output + i, twice->bytes ? twice : own, !call->outputs_ready);
     }
-    for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(call, &none, 0);
+    for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(run, &none, 0);
     tli_call_operand(
-        call, run->last.kind == TL_STEP_FORWARD_SAVE ? &run->saved[run->last.node].device.range : &none, 1);
-    tli_call_operand(call, &call->scratch.range, 1);
+        run, run->last.kind == TL_STEP_FORWARD_SAVE ? tli_saved_range(run, run->last.node, &room) : &none, 1);
+    tli_call_operand(run, tli_held_range(run, &call->scratch, &room), 1);
 }
 
+#ifndef TL_ONLY_TABLES
 // The gradient of one element of a loss, before it is converted to its format.
 static float tli_first_gradient(const tl_run *run) {
     float value = 1.0f;
@@ -56907,23 +57512,30 @@ static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
     return run->backend.unmap(run->backend.self, range, TL_MAP_WRITE, host);
 }
 
+// Fill the gradient of a loss.
+static tl_result tli_fill_first(tl_run *run, int32_t tensor, const tl_range *range) {
+    if (run->precision == TL_PRECISION_DOUBLE && !tli_takes_word(run)) return tli_fill_doubles(run, *range);
+    return tli_fill_range(&run->store, range, tli_first_word(run, tensor));
+}
+
+static tl_result tli_clear_range(tl_run *run, const tl_range *range) {
+    return tli_fill_range(&run->store, range, 0);
+}
+#endif
+
 // Make the gradient of a tensor if there is none. If no node reads the tensor it is a loss, whose gradient
 // is 1 x the loss scale; all others start at 0.
 static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     const tl_node_output *output = &run->graph->outputs[tensor];
     tli_buffer *gradient = &run->gradients[tensor];
-    int doubles = run->precision == TL_PRECISION_DOUBLE && !tli_takes_word(run);
     tl_range range;
     tl_result result;
-    if (gradient->state != TLI_ABSENT || !run->graph->nodes[output->node].has_grad) return TL_OK;
-    result = tli_claim_device(run, output->bytes, &gradient->device);
+    if (tli_is_present(gradient) || !run->graph->nodes[output->node].has_grad) return TL_OK;
+    result = tli_buffer_claim(run, output->bytes, gradient);
     if (result) return result;
-    gradient->state = TLI_RESIDENT;
-    range = tli_known_range(run, tensor, gradient->device.range);
-    (void)tli_call_access(&run->call, &range, 1);
-    if (run->is_read[tensor]) return tli_fill_range(&run->store, &range, 0);
-    if (doubles) return tli_fill_doubles(run, range);
-    return tli_fill_range(&run->store, &range, tli_first_word(run, tensor));
+    range = tli_known_range(run, tensor, *tli_gradient_range(run, tensor, &range));
+    tli_note_write(run, &range);
+    return run->is_read[tensor] ? tli_clear_range(run, &range) : tli_fill_first(run, tensor, &range);
 }
 
 static tl_result tli_begin_backward(tl_run *run) {
@@ -56942,27 +57554,27 @@ static tl_result tli_begin_backward(tl_run *run) {
 static void tli_describe_backward(tl_run *run) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[run->last.node];
-    tli_call *call = &run->call;
-    tl_range none;
+    tl_range none, room;
     int32_t i;
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         const tl_node_input *input = &graph->inputs[node->first_input + i];
-        tli_call_tensor(run, input->tensor, input->needed ? &run->tensors[input->tensor].device.range : &none,
+        tli_call_tensor(run, input->tensor, input->needed ? tli_tensor_range(run, input->tensor, &room) : &none,
                         0);
     }
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_tensor(run, i, graph->outputs[i].needed ? &run->tensors[i].device.range : &none, 0);
+        tli_call_tensor(run, i, graph->outputs[i].needed ? tli_tensor_range(run, i, &room) : &none, 0);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_tensor(run, i, &run->gradients[i].device.range, 0);
+        tli_call_tensor(run, i, tli_gradient_range(run, i, &room), 0);
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
-        tli_call_tensor(run, tensor, &run->gradients[tensor].device.range, 1);
+        tli_call_tensor(run, tensor, tli_gradient_range(run, tensor, &room), 1);
     }
-    tli_call_operand(call, &run->saved[run->last.node].device.range, 0);
-    tli_call_operand(call, &call->scratch.range, 1);
+    tli_call_operand(run, tli_saved_range(run, run->last.node, &room), 0);
+    tli_call_operand(run, tli_held_range(run, &run->call.scratch, &room), 1);
 }
 
+#ifndef TL_ONLY_TABLES
 // -- the executor: operands on the host --
 
 // TL_MAP_CHANGE, because a kernel need not write every byte of a range.
@@ -57001,6 +57613,7 @@ static tl_result tli_map_accesses(tl_run *run) {
     call->is_mapped = 1;
     return TL_OK;
 }
+#endif  // TL_ONLY_TABLES
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // -- the executor: conversions without a kernel --
@@ -57131,6 +57744,7 @@ static tl_result tli_convert(tl_run *run, int adds) {
 }
 #endif
 
+#ifndef TL_ONLY_TABLES
 // -- the executor: dependencies of a step --
 
 // Find the latest earlier step that wrote a range which the access touches, or read one which it writes.
@@ -57180,6 +57794,13 @@ static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
     }
     return TL_OK;
 }
+#else
+// All steps before are finished.
+static tl_result tli_find_dependency(const tl_run *run, int32_t *depends_on) {
+    *depends_on = run->event.index - 1;
+    return TL_OK;
+}
+#endif
 
 // -- the executor: compute steps --
 
@@ -57189,6 +57810,7 @@ static void tli_describe_operands(tl_run *run) {
     else tli_describe_forward(run);
 }
 
+#ifndef TL_ONLY_TABLES
 // Cut the operands of a call that is for a range. Each access belongs to one tensor, so operands that share one
 // are cut alike.
 static void tli_cut_operands(tl_run *run) {
@@ -57205,16 +57827,24 @@ static void tli_cut_operands(tl_run *run) {
         call->accesses[access].range = *range;
     }
 }
+#endif
 
 // The kernel of the call at hand, with the user of its node where the desc has users.
 static const tl_kernel *tli_find_call_kernel(tl_run *run, int32_t kernel) {
     int is_own = !tli_count_members(run, run->last.node);   // the caller's graph has no such node
     int32_t origin = is_own ? -1 : tli_caller_graph(run)->nodes[run->call.node].origin;
-    tl_kernel *own = run->flights ? &run->flights[run->flight].user_kernel : &run->user_kernel;
+    tl_kernel *own = tli_own_kernel(run);
     if (!run->desc.users || origin < 0) return &run->kernels[kernel];
     *own = run->kernels[kernel];
     own->user = run->desc.users[origin];
     return own;
+}
+
+// Describe the call at hand and name its kernel.
+static void tli_name_call(tl_run *run, int32_t kernel, tl_run_step *out) {
+    tli_describe_call(run, &out->call);
+    out->is_compute = 1;
+    out->kernel = tli_find_call_kernel(run, kernel);
 }
 
 // Yield the call at hand: its operands are claimed and described.
@@ -57222,7 +57852,9 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     tl_result result = TL_OK;
     int32_t kernel = run->kernel_of[run->last.node];
     run->computing = TLI_COMPUTING_YIELDED;
-    run->call.polled = run->call.is_asked = 0;
+    run->call.polled = 0;
+    run->call.is_asked = 0;
+#ifndef TL_ONLY_TABLES
     run->call.request = -1;
     if (tli_has_turns(run)) {
         run->call.operand_count = run->call.access_count = 0;
@@ -57232,19 +57864,22 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     } else if (run->call.count < run->call.total) {
         tli_cut_operands(run);
     }
-    tli_describe_call(run, &out->call);
-    out->is_compute = 1;
-    out->kernel = tli_find_call_kernel(run, kernel);
+#endif
+    tli_name_call(run, kernel, out);
     run->report.kernel_count++;
+#ifndef TL_ONLY_TABLES
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLEAR_FAILED));
     result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(ORDER_FAILED));
     result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
     if (result && result != TL_NOT_READY) return tli_run_fail_backend(run, result, TLI_RULE(MAP_FAILED));
+    result = TL_OK;
     tli_update_call(run, &out->call);
-    return TL_OK;  // what could not be mapped yet is mapped by tl_map_step or tl_run_step_kernel
+#endif
+    return result;  // what could not be mapped yet is mapped by tl_map_step or tl_run_step_kernel
 }
 
+#ifndef TL_ONLY_TABLES
 // The call for the next elements of the step yielded last, or of the next member of a fused node. It waits for
 // what the first call waits for; where there is scratch, for the call before, too.
 static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
@@ -57257,15 +57892,19 @@ static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
     out->depends_on = call->scratch.range.bytes && !run->by_itself ? run->event.index : call->depends_on;
     return tli_yield_call(run, out);
 }
+#endif
 
 // The operands of a compute step are claimed and described: yield its first call, or carry it out where it has
 // no kernel, once every step under way that it depends on is finished.
 static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
+#ifndef TL_ONLY_TABLES
     int32_t before = run->flights ? tli_find_conflict(run, run->call.accesses, run->call.access_count) : -1;
+#endif
     run->computing = TLI_COMPUTING_OPENED;
     out->step = run->last;
     out->index = run->event.index;
     out->depends_on = run->call.depends_on;
+#ifndef TL_ONLY_TABLES
     if (before >= 0) return tli_wait_for(run, before);
     if (run->flights) run->event.start_ns = tli_run_now(run);
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
@@ -57281,6 +57920,7 @@ static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
         run->computing = TLI_COMPUTING_DONE;
         return TL_OK;
     }
+#endif
     return tli_yield_call(run, out);
 }
 
@@ -57309,6 +57949,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     return result ? result : tli_go_on_compute(run, out);
 }
 
+#ifndef TL_ONLY_TABLES
 static int tli_acts_on_buffer(const tli_buffer *buffer, tl_step_kind kind) {
     return tli_acts_in_state(kind, (tli_state)buffer->state, buffer->on_host);
 }
@@ -57361,6 +58002,8 @@ static void tli_note_buffer(tl_run *run, int32_t tensor) {
         (void)tli_call_access(&run->call, &buffer->host.range, !fetch);
 }
 
+#endif
+
 // The tensors that a step names: from *from up to, but without, *end.
 static void tli_step_outputs(const tl_run *run, const tl_step *step, int32_t *from, int32_t *end) {
     const tl_node *node = &run->graph->nodes[step->node];
@@ -57368,6 +58011,7 @@ static void tli_step_outputs(const tl_run *run, const tl_step *step, int32_t *fr
     *end = step->output == TL_ALL_OUTPUTS ? node->first_output + node->output_count : *from + 1;
 }
 
+#ifndef TL_ONLY_TABLES
 static tl_result tli_memory_step(tl_run *run) {
     tli_buffer *saved = &run->saved[run->last.node];
     tl_result result = TL_OK;
@@ -57387,6 +58031,17 @@ static tl_result tli_memory_step(tl_run *run) {
     }
     return result ? tli_run_fail_backend(run, result, TLI_RULE(MEMORY_FAILED)) : TL_OK;
 }
+#else
+static tl_result tli_memory_step(tl_run *run) {
+    int32_t i, end;
+    run->report.drop_count++;
+    if (run->last.kind == TL_STEP_DROP_SAVED)
+        return tli_buffer_drop(run, tli_saved_buffer(run, run->last.node));
+    tli_step_outputs(run, &run->last, &i, &end);
+    for (; i < end; i++) (void)tli_buffer_drop(run, &run->tensors[i]);
+    return TL_OK;
+}
+#endif
 
 // -- the executor: the random hook, around all calls of a forward --
 
@@ -57423,12 +58078,16 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     int backward = run->call.kind == TL_STEP_BACKWARD;
     tl_kernel_fn function = backward ? step->kernel->backward : step->kernel->forward;
     tl_kernel_call call = step->call;
-    uint64_t start, end;
+#ifndef TL_ONLY_TABLES
+    uint64_t start;
+#endif
     tl_result result;
     tli_update_call(run, &call);
     call.polled = run->call.polled;
     if (!backward && !call.first && !call.polled) tli_start_random(run);
+#ifndef TL_ONLY_TABLES
     start = tli_run_now(run);
+#endif
 #ifndef TL_NO_ONLINE
     run->call.is_inside = 1;
 #endif
@@ -57436,9 +58095,10 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
 #ifndef TL_NO_ONLINE
     run->call.is_inside = 0;
 #endif
-    end = tli_run_now(run);
-    run->event.end_ns = end;
-    run->report.compute_ns += end - start;
+    tli_end_event(run);
+#ifndef TL_ONLY_TABLES
+    run->report.compute_ns += run->event.end_ns - start;
+#endif
     if (result == TL_NOT_READY) {
         if (run->call.polled < INT32_MAX) run->call.polled++;
         return result;
@@ -57457,6 +58117,7 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
 
 // -- the executor: a pass --
 
+#ifndef TL_ONLY_TABLES
 // The buffer of a tensor in a slot.
 static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t tensor) {
     return &run->all_tensors[(size_t)slot * (size_t)run->graph->tensor_count + (size_t)tensor];
@@ -57558,6 +58219,34 @@ static void tli_clear_run(tl_run *run, int with_inputs) {
     tli_release_buffers(run, with_inputs);
     tli_end_quiet(&quiet, TL_OK);
 }
+#else
+// The buffer of a tensor in a slot.
+static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t tensor) {
+    return run->tensors + (slot - run->slot) * run->graph->tensor_count + tensor;
+}
+
+// Forget all buffers but inputs, which stay as long as the run.
+static void tli_release_buffers(tl_run *run, int with_inputs) {
+    const tl_graph *graph = run->graph;
+    int32_t slot, i;
+    (void)with_inputs;
+    for (slot = 0; slot < run->slot_count; slot++) {
+        tli_run_choose_slot(run, slot);
+        for (i = 0; i < graph->tensor_count; i++) {
+            (void)tli_buffer_drop(run, &run->gradients[i]);
+            if (!graph->nodes[graph->outputs[i].node].is_input) (void)tli_buffer_drop(run, &run->tensors[i]);
+        }
+        for (i = 0; i < graph->node_count && run->saved; i++) (void)tli_buffer_drop(run, &run->saved[i]);
+    }
+    tli_run_choose_slot(run, 0);
+}
+
+static void tli_clear_run(tl_run *run, int with_inputs) {
+    tli_end_random(run);
+    run->computing = TLI_COMPUTING_NOT;
+    tli_release_buffers(run, with_inputs);
+}
+#endif
 
 static tl_result tli_abort_pass(tl_run *run, tl_result why) {
     tl_error error;  // keep the reason: the clean-up may overwrite it
@@ -57569,11 +58258,15 @@ static tl_result tli_abort_pass(tl_run *run, tl_result why) {
     tli_clear_run(run, 0);
     if (run->active) run->next_step = run->training_step;  // the same step is run again
     if (run->in_plan) run->next_step = run->plan_step;
-    run->active = run->in_plan = run->goal_waits = 0;
+    run->active = run->in_plan = 0;
+#ifndef TL_NO_ONLINE
+    run->goal_waits = 0;
+#endif
     if (run->env) run->env->error = error;
     return why;
 }
 
+#ifndef TL_ONLY_TABLES
 static tl_result tli_run_mismatch(tl_run *run, tli_rule rule, uint64_t measured,
                                   uint64_t planned) {
     return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN), rule, measured, planned);
@@ -57686,10 +58379,15 @@ static tl_result tli_end_pass(tl_run *run) {
 #endif
     return result ? result : tli_check_pass(run);
 }
+#else
+static tl_result tli_end_pass(tl_run *run) { (void)run; return TL_OK; }
+#endif
 
 static void tli_start_training_step(tl_run *run) {
     run->training_step = run->next_step++;
+#ifndef TL_ONLY_TABLES
     run->loss_scale = 1.0f;
+#endif
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (!run->desc.loss_scaler) return;
     *run->desc.loss_scaler = tl_default_loss_scaler(run->desc.loss_scaler);
@@ -57698,7 +58396,9 @@ static void tli_start_training_step(tl_run *run) {
 }
 
 TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
+#ifndef TL_ONLY_TABLES
     tl_account_counters counters;
+#endif
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     tl_result greeted;
 #endif
@@ -57725,17 +58425,23 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     if (run->hybrid.is_on && tli_start_hybrid(run))
         return tli_fail(run->env, TL_ERROR_INVALID_PLAN, TLI_IN(START_PASS), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 #endif
+#ifndef TL_ONLY_TABLES
     if (tli_claim_entry(run))
         return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
-    if (micro_batch == run->desc.first_micro_batch) tli_start_training_step(run);
+#endif
+    if (micro_batch == tli_first_micro_batch(run)) tli_start_training_step(run);
     run->micro_batch = micro_batch;
     run->position = 0;
     run->computing = TLI_COMPUTING_NOT;
+    tli_zero(&run->report, sizeof run->report);
+#ifdef TL_ONLY_TABLES
+    run->next_offset = run->first_count;
+    tli_zero(run->ran, (size_t)run->slot_count * (size_t)run->graph->node_count);    // slot 0 is chosen
+#else
     run->touched_count = 0;
     run->arenas[TL_TIER_DEVICE].next_offset = run->first_count;  // the offsets before are taken already
     run->arenas[TL_TIER_HOST].next_offset = 0;
     tli_zero(run->all_ran, (size_t)run->slot_count * (size_t)run->graph->node_count);
-    tli_zero(&run->report, sizeof run->report);
     run->report.limiting_node = -1;
     run->report.worker_count = run->desc.transport ? run->desc.transport->rank_count : 1;
 #ifndef TL_NO_PLANNERS
@@ -57745,6 +58451,8 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     run->report.fused_count = run->members.fused_count;
     tli_zero(run->before_bytes, sizeof run->before_bytes);
     tli_measure_store(&run->store, 1, &counters);
+    run->defers = run->flights != NULL;
+#endif
 #ifndef TL_NO_ONLINE
     if (run->is_online) {
         tl_result result = tli_start_online(run, run->live_budget[TL_TIER_DEVICE]);
@@ -57752,7 +58460,6 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     }
 #endif
     run->active = 1;
-    run->defers = run->flights != NULL;
     return TL_OK;
 }
 
@@ -57770,11 +58477,12 @@ static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
         return TL_OK;
     }
 #endif
-    *done = run->position >= run->plan.step_count;
-    if (!*done) *step = tl_find_step(&run->plan, run->position);
+    *done = run->position >= tli_plan_of(run)->step_count;
+    if (!*done) *step = tl_find_step(tli_plan_of(run), run->position);
     return TL_OK;
 }
 
+#ifndef TL_ONLY_TABLES
 // Ask the kernel of a call that was set aside whether it is ready.
 static tl_result tli_poll_begun(tl_run *run, tli_begun *begun) {
     tl_result result;
@@ -57818,13 +58526,7 @@ static tl_result tli_order_memory_step(tl_run *run) {
     }
     return latest >= 0 ? tli_wait_for(run, latest) : TL_OK;
 }
-
-static void tli_observe_step(tl_run *run) {
-    if (!run->profiling) return;
-    run->event.device_bytes = run->high_bytes;
-    run->event.host_bytes = tli_run_live_bytes(run, TL_TIER_HOST);
-    if (run->desc.observe) run->desc.observe(&run->event, run->desc.observe_user);
-}
+#endif
 
 static void tli_count_compute(tl_run *run) {
     int32_t id = run->last.node;
@@ -57844,7 +58546,9 @@ static tl_result tli_close_compute(tl_run *run) {
     int32_t i, end = node->first_output + node->output_count;
     tl_result first;
     run->computing = TLI_COMPUTING_NOT;
+#ifndef TL_ONLY_TABLES
     run->store.enqueued = 1;
+#endif
     tli_end_random(run);  // where the caller called the last kernel itself
     first = tli_free_held(run, &run->call.scratch);
     for (i = 0; i < node->output_count; i++)
@@ -57852,16 +58556,19 @@ static tl_result tli_close_compute(tl_run *run) {
     for (i = node->first_output; i < end && run->last.kind == TL_STEP_BACKWARD; i++)
         tli_keep_first(&first, tli_buffer_drop(run, &run->gradients[i]));
     if (run->last.kind == TL_STEP_BACKWARD)
-        tli_keep_first(&first, tli_buffer_drop(run, &run->saved[run->last.node]));
+        tli_keep_first(&first, tli_buffer_drop(run, tli_saved_buffer(run, run->last.node)));
 #ifndef TL_NO_ONLINE
     tli_keep_first(&first, tli_take_reports(run));
 #endif
     if (first) return tli_run_fail_backend(run, first, TLI_RULE(RELEASE_FAILED));
-    if (!run->event.end_ns) run->event.end_ns = tli_run_now(run);
+#ifndef TL_ONLY_TABLES
+    if (!run->event.end_ns) tli_end_event(run);
+#endif
     tli_observe_step(run);
     return TL_OK;
 }
 
+#ifndef TL_ONLY_TABLES
 // Close the step that began a call, at the W that ends it.
 static tl_result tli_end_begun(tl_run *run, tli_begun *begun) {
     tl_result result = TL_OK, closed;
@@ -57873,19 +58580,21 @@ static tl_result tli_end_begun(tl_run *run, tli_begun *begun) {
     begun->is_used = 0;
     return result ? result : closed;
 }
+#endif
 
 static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
     run->last = step;
     tli_run_choose_slot(run, step.slot);
     tli_zero(&run->event, sizeof run->event);
-    run->event.step = step;
     run->event.index = run->position;
     run->event.micro_batch = run->micro_batch + step.slot;
-    run->event.training_step = run->training_step;
-    run->event.start_ns = tli_run_now(run);
-    if (run->profiling) run->high_bytes = tli_run_live_bytes(run, TL_TIER_DEVICE);
+    tli_start_event(run);
     run->call.operand_count = 0;
+#ifndef TL_ONLY_TABLES
+    run->event.step = step;
+    run->event.training_step = run->training_step;
     run->call.access_count = 0;
+#endif
     out->step = step;
     out->index = run->event.index;
     out->depends_on = -1;
@@ -57893,12 +58602,18 @@ static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
 
 // Pull a step, and carry it out or prepare its first call.
 static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done) {
+#ifndef TL_ONLY_TABLES
     tli_begun *begun;
+#endif
     tl_step step;
     tl_result result;
     tli_zero(&step, sizeof step);
     result = tli_pull_step(run, &step, done);
     if (result) return result;
+#ifdef TL_ONLY_TABLES
+    if (*done) return TL_OK;
+    tli_open_step(run, step, out);
+#else
     if (*done) {
         int32_t latest = tli_find_latest_flight(run);
         if (latest < 0) return TL_OK;
@@ -57914,6 +58629,7 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
     if (!result) result = begun ? tli_poll_begun(run, begun) : tli_poll_step(run, &step);
     if (result == TL_NOT_READY || (result && begun)) return result;
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(POLL_FAILED));
+#endif
     run->position++;
     run->report.step_count++;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
@@ -57924,8 +58640,12 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
         tli_count_compute(run);
         result = tli_begin_compute(run, out);
     } else {
+#ifndef TL_ONLY_TABLES
         result = begun ? tli_end_begun(run, begun) : tli_memory_step(run);
-        run->event.end_ns = tli_run_now(run);
+#else
+        result = tli_memory_step(run);
+#endif
+        tli_end_event(run);
         if (!result) tli_observe_step(run);
         if (!result && !run->by_itself) result = tli_find_dependency(run, &out->depends_on);
     }
@@ -57934,13 +58654,16 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
 
 // Close a step that was carried out for all elements. One at a time, that is left to the next call.
 static tl_result tli_close_flight(tl_run *run) {
-    int is_done = run->flights && run->computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run);
+    int is_done = tli_has_flights(run) && run->computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run);
     return is_done ? tli_close_compute(run) : TL_OK;
 }
 
 // Go on with the step before, for its next elements, or close it and open the next one.
 static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
     tl_result result = TL_OK;
+#ifdef TL_ONLY_TABLES
+    {
+#else
     run->waits_for = -1;
     tli_choose_step(run, run->position - 1);
     if (run->computing == TLI_COMPUTING_OPENED) {
@@ -57949,15 +58672,18 @@ static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
         if (run->computing == TLI_COMPUTING_YIELDED) return tli_wait_for(run, run->event.index);
         result = tli_yield_next_range(run, out);
     } else {
+#endif
         if (run->computing == TLI_COMPUTING_DONE) result = tli_close_compute(run);
         if (!result) result = tli_open_next_step(run, out, done);
     }
     if (!result && !*done) result = tli_close_flight(run);
+#ifndef TL_ONLY_TABLES
     if (result || *done) return result;
     out->accesses = run->call.accesses;
     out->access_count = run->call.access_count;
     if (!run->limits.in_order) out->ticket = run->store.last_ticket;
-    return TL_OK;
+#endif
+    return result;
 }
 
 static tl_result tli_fail_unfinished(tl_run *run) {
@@ -57977,14 +58703,14 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     *done = 0;
     if (run->in_plan && !run->by_itself)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP), TLI_RULE(RUN_PLAN_IS_UNDER_WAY));
-    if (run->active && !run->flights && run->computing == TLI_COMPUTING_YIELDED)
+    if (run->active && !tli_has_flights(run) && run->computing == TLI_COMPUTING_YIELDED)
         return tli_fail_unfinished(run);
     tli_zero(step, sizeof *step);
     if (!run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP),
                         TLI_RULE(RUN_NO_PASS_IS_UNDER_WAY));
     result = tli_take_step(run, step, done);
-    if (!result && *done && !run->by_hand) {
+    if (!result && *done && !tli_is_by_hand(run)) {
         result = tli_end_pass(run);
         if (!result) run->active = 0;
 #ifndef TL_NO_PLANNERS
@@ -57995,7 +58721,9 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     tli_zero(step, sizeof *step);
     *done = 0;
     if (result != TL_NOT_READY) return tli_abort_pass(run, result);
+#ifndef TL_ONLY_TABLES
     if (run->flights) step->depends_on = run->waits_for;
+#endif
     return result;
 }
 
@@ -58015,6 +58743,7 @@ static tl_result tli_fail_stale_step(tl_run *run, tli_function function) {
                     TLI_RULE(STEP_NOT_COMPUTE_STEP_THAT_WAS_YIELDED));
 }
 
+#ifndef TL_ONLY_TABLES
 static tl_result tli_map_last_step(tl_run *run, tli_function function) {
     tl_result result = run->call.is_mapped ? TL_OK : tli_map_accesses(run);
     if (result == TL_NOT_READY)
@@ -58022,11 +58751,22 @@ static tl_result tli_map_last_step(tl_run *run, tli_function function) {
     return result ? tli_abort_pass(run, tli_run_fail_backend(run, result, TLI_RULE(MAP_FAILED))) : TL_OK;
 }
 
+#else
+// On the host operands have their addresses from the beginning.
+static tl_result tli_map_last_step(tl_run *run, tli_function function) {
+    (void)run;
+    (void)function;
+    return TL_OK;
+}
+#endif
+
 // The step yielded last was carried out, with this result.
 static tl_result tli_leave_kernel(tl_run *run, tl_result result) {
+#ifndef TL_ONLY_TABLES
     tl_result unmapped = run->call.is_mapped ? tli_unmap_accesses(run, run->call.access_count) : TL_OK;
-    run->computing = TLI_COMPUTING_DONE;
     if (!result && unmapped) result = tli_run_fail_backend(run, unmapped, TLI_RULE(UNMAP_FAILED));
+#endif
+    run->computing = TLI_COMPUTING_DONE;
     if (!result) result = tli_close_flight(run);
     return result ? tli_abort_pass(run, result) : TL_OK;
 }
@@ -58060,14 +58800,11 @@ TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
     tl_result result;
     TL_ASSERT(run && step);
     if (!tli_is_current(run, step)) return tli_fail_stale_step(run, function);
-    result = run->limits.host_visible ? tli_map_last_step(run, function) : TL_OK;
+    result = tli_is_host_visible(run) ? tli_map_last_step(run, function) : TL_OK;
     if (result) return result;
     run->computing = TLI_COMPUTING_DONE;
     result = tli_call_kernel(run, step);
-    if (run->last.begins && (!result || result == TL_NOT_READY)) {
-        tli_set_aside(run, step, !result);
-        return TL_OK;
-    }
+    if ((!result || result == TL_NOT_READY) && tli_set_aside(run, step, !result)) return TL_OK;
     if (result != TL_NOT_READY) return tli_leave_kernel(run, result);
     run->computing = TLI_COMPUTING_YIELDED;
     return result;
@@ -58080,14 +58817,12 @@ TLI_IMPL tl_result tl_finish_step(tl_run *run, const tl_run_step *step) {
 #ifndef TL_NO_ONLINE
     if (tli_check_reports(run)) return TL_ERROR_INVALID_ARG;
 #endif
-    run->event.end_ns = tli_run_now(run);
-    if (run->last.begins) {
-        tli_set_aside(run, step, 1);
-        return TL_OK;
-    }
+    tli_end_event(run);
+    if (tli_set_aside(run, step, 1)) return TL_OK;
     return tli_leave_kernel(run, TL_OK);
 }
 
+#ifndef TL_ONLY_TABLES
 // Call the kernels of the steps under way that were not asked in this turn. *moved: 1 = one of them was carried
 // out; else as it was.
 static tl_result tli_poll_kernels(tl_run *run, int *moved) {
@@ -58143,6 +58878,32 @@ static tl_result tli_run_steps(tl_run *run) {
     if (result != TL_NOT_READY || tli_has_polled(run)) return result;
     return tli_fail(run->env, result, TLI_IN(RUN_PLAN), TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT));
 }
+#else
+// Pull a step and call its kernel, or call once more one that was not ready.
+static tl_result tli_move_pass(tl_run *run, int32_t *done) {
+    tl_run_step step;
+    tl_result result = TL_OK;
+    tli_zero(&step, sizeof step);
+    if (run->computing == TLI_COMPUTING_YIELDED) {
+        step.step = run->last;
+        step.index = run->event.index;
+        tli_name_call(run, run->kernel_of[run->last.node], &step);
+    } else {
+        result = tl_next_step(run, &step, done);
+    }
+    return result || !step.is_compute ? result : tl_run_step_kernel(run, &step);
+}
+
+// Carry out the rest of the pass. TL_NOT_READY: up to a kernel that is not ready.
+static tl_result tli_run_steps(tl_run *run) {
+    int32_t done = 0;
+    tl_result result = TL_OK;
+    run->by_itself = 1;
+    while (!result && !done) result = tli_move_pass(run, &done);
+    run->by_itself = 0;
+    return result;
+}
+#endif
 
 // Let the caller write the inputs of each slot before a pass.
 static tl_result tli_load_slots(tl_run *run, int32_t micro_batch) {
@@ -58160,7 +58921,7 @@ static tl_result tli_load_slots(tl_run *run, int32_t micro_batch) {
 
 // Begin the next pass of tl_run_plan.
 static tl_result tli_begin_plan_pass(tl_run *run) {
-    int32_t micro_batch = run->desc.first_micro_batch + run->plan_pass * run->slot_count;
+    int32_t micro_batch = tli_first_micro_batch(run) + run->plan_pass * run->slot_count;
     tl_result result = TL_OK;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     result = tli_greet_ranks(run);
@@ -58225,13 +58986,15 @@ static void tli_copy_record(const tl_run *run, tl_plan *plan) {
 
 TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
     TL_ASSERT(run && plan);
-    *plan = run->plan;
+    *plan = *tli_plan_of(run);
     plan->memory = NULL;
+#ifndef TL_ONLY_TABLES
     plan->base_bytes = run->desc.base_bytes;
     if (tli_keeps_results(run)) {   // the run's own bytes are those of both plans
         plan->arena_bytes = run->planned.arena_bytes;
         plan->host_arena_bytes = run->planned.host_arena_bytes;
     }
+#endif
 #ifndef TL_NO_ONLINE
     if (run->is_online) tli_copy_record(run, plan);
 #endif
@@ -58268,13 +59031,14 @@ static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_PASS_IS_UNDER_WAY));
     found = tli_caller_buffer(run, run->caller_slot, index);
-    if (found->state != TLI_RESIDENT && found->state != TLI_LEAVING)
+    if (!tli_is_readable(found))
         return tli_fail(run->env, TL_ERROR_NOT_FOUND, function,
                         TLI_RULE(TENSOR_NEITHER_INPUT_NOR_RESULT));
     *buffer = found;
     return TL_OK;
 }
 
+#ifndef TL_ONLY_TABLES
 static tl_result tli_move_tensor(tl_run *run, tli_function function, tl_range range, uint64_t bytes,
                                  tl_map_mode mode, void *to, const void *from) {
     tl_access access;
@@ -58317,17 +59081,20 @@ static tl_result tli_prepare_entry(tl_run *run) {
     if (!tli_claim_entry(run)) return TL_OK;
     return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(WRITE_TENSOR), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
 }
+#endif
 
 TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data,
                                    uint64_t bytes) {
     tli_buffer *buffer;
-    int enters;
+    int enters = 0;
     tl_result result = TL_OK;
     TL_ASSERT(run && (data || !bytes));
     result = tli_find_caller_tensor(run, TLI_IN(WRITE_TENSOR), &tensor);
     if (result) return result;
+#ifndef TL_ONLY_TABLES
     enters = tli_enters(run, tensor);
     if (enters) result = tli_prepare_entry(run);
+#endif
     if (!result) result = tli_access_tensor(run, TLI_IN(WRITE_TENSOR), tensor, bytes, &buffer);
     if (!result && !enters && !run->graph->nodes[tensor.node].is_input)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_TENSOR),
@@ -58336,8 +59103,13 @@ TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *da
 #ifndef TL_NO_PLANNERS
     if (run->cache.is_on && run->cache.is_watched[tensor.node]) tli_forget_cache(run);
 #endif
+#ifdef TL_ONLY_TABLES
+    tli_copy(tli_place_address(run, buffer->place), data, (size_t)bytes);
+    return TL_OK;
+#else
     return tli_move_tensor(run, TLI_IN(WRITE_TENSOR), buffer->device.range, bytes, TL_MAP_WRITE, NULL,
                            data);
+#endif
 }
 
 TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes) {
@@ -58347,8 +59119,13 @@ TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uin
     result = tli_find_caller_tensor(run, TLI_IN(READ_TENSOR), &tensor);
     if (!result) result = tli_access_tensor(run, TLI_IN(READ_TENSOR), tensor, bytes, &buffer);
     if (result) return result;
+#ifdef TL_ONLY_TABLES
+    tli_copy(data, tli_place_address(run, buffer->place), (size_t)bytes);
+    return TL_OK;
+#else
     return tli_move_tensor(run, TLI_IN(READ_TENSOR), buffer->device.range, bytes, TL_MAP_READ, data,
                            NULL);
+#endif
 }
 
 TLI_IMPL tl_result tl_find_tensor_bytes(tl_run *run, tl_tensor tensor, uint64_t *bytes) {
@@ -58364,6 +59141,287 @@ TLI_IMPL tl_result tl_find_tensor_bytes(tl_run *run, tl_tensor tensor, uint64_t 
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifdef TL_ONLY_TABLES
+
+// -- runs of TL_ONLY_TABLES: preparing one --
+//
+// The plan and the graph are taken as they are. Checked is what the caller chooses beside them: that nothing is
+// asked for that was left out, that there are kernels, and that memory is there and aligned.
+
+static tl_result tli_fail_run(tl_run *run, tl_result code, tli_rule rule) {
+    return tli_fail(run->env, code, TLI_IN(INIT_RUN), rule);
+}
+
+static int tli_asks_for_more(const tl_run_desc *desc) {
+    uint64_t ratio;     // its bits: no machine needs arithmetic of f64 for this
+    tli_copy(&ratio, &desc->budget_ratio, sizeof ratio);
+    return desc->strategy || desc->checkpoints || desc->device || desc->host_budget_bytes ||
+           desc->policy.kind || desc->eviction || desc->evict || desc->codec || desc->observe ||
+           desc->profiling || desc->formats || desc->quantizations || desc->loss_scaler || desc->version ||
+           desc->fusion || desc->compiled || desc->precision || desc->may_split || desc->states ||
+           desc->in_flight > 1 || ratio || desc->costs || desc->figures || desc->rehearsal ||
+           desc->transport || desc->first_micro_batch ||
+           (desc->kernel_precisions && !(desc->kernel_precisions & 1u << TL_PRECISION_SINGLE));
+}
+
+static tl_result tli_check_table(tl_run *run) {
+    const tl_plan *plan = run->plan;
+    int is_table = plan && plan->offset_count && !plan->host_offset_count && !plan->entry_count &&
+                   plan->in_flight <= 1;
+    int32_t k;
+    for (k = 0; is_table && k < plan->step_count; k++)
+        is_table = tl_find_step(plan, k).kind <= TL_STEP_DROP_SAVED;
+    return is_table ? TL_OK : tli_fail_run(run, TL_ERROR_UNSUPPORTED, TLI_RULE(TABLES_TAKE_A_PLACED_PLAN));
+}
+
+#ifdef TL_SMALL_SIZES
+// Every offset ends before its block does, so no place exceeds 32 bits where these do not.
+static tl_result tli_check_small_sizes(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    const tl_plan *plan = run->plan;
+    uint64_t most = plan->arena_bytes;
+    int32_t i;
+    for (i = 0; i < plan->block_count; i++)
+        if (plan->blocks[i].offset + plan->blocks[i].bytes > most)
+            most = plan->blocks[i].offset + plan->blocks[i].bytes;
+    for (i = 0; i < graph->tensor_count; i++) most = tli_larger_u64(most, graph->outputs[i].bytes);
+    for (i = 0; i < graph->node_count; i++) {
+        const tl_node *node = &graph->nodes[i];
+        most = tli_larger_u64(tli_larger_u64(most, node->saved_bytes), node->fwork_bytes);
+        most = tli_larger_u64(tli_larger_u64(most, node->swork_bytes), node->bwork_bytes);
+    }
+    if (most < UINT32_MAX) return TL_OK;
+    return tli_fail_values(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN), TLI_RULE(SIZES_DO_NOT_FIT_32_BITS),
+                           most, 0);
+}
+#else
+static tl_result tli_check_small_sizes(tl_run *run) { (void)run; return TL_OK; }
+#endif
+
+static tl_result tli_check_budget(tl_run *run, const tl_run_desc *desc) {
+    uint64_t bytes;
+    tli_sentence s;
+    if (!desc->budget_bytes) return TL_OK;
+    if (tli_add_u64(run->plan->arena_bytes, desc->base_bytes, &bytes) && bytes <= desc->budget_bytes)
+        return TL_OK;
+    s = tli_begin_error(run->env, TL_ERROR_INFEASIBLE, TLI_IN(INIT_RUN), TLI_RULE(PLAN_TAKES_BYTES),
+                        desc->budget_bytes, bytes);
+    tli_put_limit(run->env, &s, TL_LIMIT_BUDGET);
+    tli_put_text(&s, "");
+    return tli_end_error(run->env, &s, TL_ERROR_INFEASIBLE);
+}
+
+static tl_result tli_check_run_desc(tl_run *run, const tl_run_desc *desc) {
+    tl_result result;
+    if (tli_asks_for_more(desc)) return tli_fail_run(run, TL_ERROR_UNSUPPORTED, TLI_RULE(TABLES_LEFT_IT_OUT));
+    if (desc->kernel_count < 0 || desc->kernel_count > INT16_MAX || (desc->kernel_count && !desc->kernels) ||
+        desc->repeat_count < 0)
+        return tli_fail_run(run, TL_ERROR_INVALID_ARG, TLI_RULE(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT));
+    result = tli_check_table(run);
+    if (!result) result = tli_check_small_sizes(run);
+    return result ? result : tli_check_budget(run, desc);
+}
+
+// -- runs of TL_ONLY_TABLES: kernels --
+
+static tl_result tli_fail_kernels(tl_run *run, int32_t id) {
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), run->kernel_of[id] < 0
+        ? TLI_RULE(KERNELS_NONE_FOR_OP_OF_NODE)
+        : TLI_RULE(KERNELS_FORWARD_OR_BACKWARD_MISSING), (uint64_t)id, 0);
+    tli_put_text(&s, tl_name_op(run->graph, id));
+    return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
+}
+
+static tl_result tli_fail_users(tl_run *run, int32_t id) {
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                                     TLI_RULE(USERS_NONE_FOR_ORIGIN), (uint64_t)id,
+                                     (uint64_t)run->graph->nodes[id].origin);
+    tli_put_text(&s, tl_name_node(run->graph, id));
+    return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
+}
+
+static tl_result tli_find_kernels(tl_run *run, const tl_run_desc *desc) {
+    int32_t id, k;
+    for (id = 0; id < run->graph->node_count; id++) {
+        const tl_node *node = &run->graph->nodes[id];
+        const char *op = tl_name_op(run->graph, id);
+        if (node->is_input) continue;
+        if (desc->users && node->origin >= desc->user_count) return tli_fail_users(run, id);
+        run->kernel_of[id] = -1;
+        for (k = 0; k < desc->kernel_count && run->kernel_of[id] < 0; k++)
+            if (tli_same_text(run->kernels[k].op, op)) run->kernel_of[id] = (int16_t)k;
+        k = run->kernel_of[id];
+        if (k < 0 || !run->kernels[k].forward ||
+            (!run->inference && node->has_grad && !run->kernels[k].backward)) return tli_fail_kernels(run, id);
+    }
+    return TL_OK;
+}
+
+// -- runs of TL_ONLY_TABLES: memory --
+
+// The offset of an array behind those before it. Arrays come in the order of their alignments.
+static size_t tli_add_part(uint64_t *at, uint64_t count, size_t item_bytes) {
+    size_t from = (size_t)*at;
+    *at += count * item_bytes;
+    return from;
+}
+
+// Run and arrays in one piece of memory.
+static tl_run *tli_alloc_run(tl_env *env, const tl_graph *graph, const tl_plan *plan) {
+    uint64_t slots = (uint64_t)tli_count_slots(plan), nodes = (uint64_t)graph->node_count, at = 0;
+    uint64_t tensors = (uint64_t)graph->tensor_count, inputs = 0, outputs = 0, saved = 0;
+    size_t parts[10];
+    tl_run *run;
+    char *memory;
+    int32_t i;
+    for (i = 0; i < graph->node_count; i++) {
+        inputs = tli_larger_u64(inputs, (uint64_t)graph->nodes[i].input_count);
+        outputs = tli_larger_u64(outputs, (uint64_t)graph->nodes[i].output_count);
+        if (graph->nodes[i].saved_bytes) saved = slots * nodes;
+    }
+    (void)tli_add_part(&at, 1, sizeof *run);
+    parts[0] = tli_add_part(&at, plan->block_count ? (uint64_t)plan->block_count : 1, sizeof *run->blocks);
+    parts[1] = tli_add_part(&at, 2 * inputs + 2 * outputs + 2, sizeof *run->call.operands);
+    parts[2] = tli_add_part(&at, slots * tensors, sizeof *run->tensors);
+    parts[3] = tli_add_part(&at, slots * tensors, sizeof *run->gradients);
+    parts[4] = tli_add_part(&at, saved, sizeof *run->saved);
+    parts[5] = tli_add_part(&at, outputs, sizeof *run->call.twice);
+    parts[6] = tli_add_part(&at, nodes, sizeof *run->kernel_of);
+    parts[7] = tli_add_part(&at, slots * nodes, 1);
+    parts[8] = tli_add_part(&at, tensors, 1);
+    parts[9] = tli_add_part(&at, outputs, 1);
+    if (at > SIZE_MAX / 2) return NULL;
+    memory = (char *)tli_alloc_array(env, at, 1);
+    if (!memory) return NULL;
+    run = (tl_run *)(void *)memory;
+    run->blocks = (tli_table_block *)(void *)(memory + parts[0]);
+    run->call.operands = (tl_operand *)(void *)(memory + parts[1]);
+    run->tensors = (tli_buffer *)(void *)(memory + parts[2]);
+    run->gradients = (tli_buffer *)(void *)(memory + parts[3]);
+    if (saved) run->saved = (tli_buffer *)(void *)(memory + parts[4]);
+    run->call.twice = (tli_held *)(void *)(memory + parts[5]);
+    run->kernel_of = (int16_t *)(void *)(memory + parts[6]);
+    run->ran = (uint8_t *)memory + parts[7];
+    run->is_read = (uint8_t *)memory + parts[8];
+    run->call.made = (uint8_t *)memory + parts[9];
+    run->slot_count = (int32_t)slots;
+    for (i = 0; i < graph->input_count; i++) run->is_read[graph->inputs[i].tensor] = 1;
+    return run;
+}
+
+static void tli_free_blocks(tl_run *run) {
+    int32_t k, count = run->plan->block_count ? run->plan->block_count : 1;
+    for (k = 0; k < count; k++)
+        if (run->blocks[k].handle) (void)run->backend->free_block(run->backend->self, run->blocks[k].handle);
+}
+
+static tl_result tli_take_block(tl_run *run, int32_t bank, uint64_t bytes, tli_table_block *block) {
+    const tl_backend *backend = run->backend;
+    uint64_t alignment = run->plan->alignment_bytes ? run->plan->alignment_bytes : 1, handle;
+    void *host = NULL;
+    tl_range whole;
+    tl_result result = backend->add_arena(backend->self, TL_TIER_DEVICE, bank, bytes, &handle);
+    if (result) {
+        tli_sentence s = tli_begin_error(run->env, result, TLI_IN(INIT_RUN),
+                                         TLI_RULE(BACKEND_COULD_NOT_TAKE_ARENA), bytes, 0);
+        tli_put_text(&s, "");
+        return tli_end_error(run->env, &s, result);
+    }
+    whole.block = block->handle = (tl_size)handle;
+    whole.offset = 0;
+    whole.bytes = (tl_size)bytes;
+    result = backend->map(backend->self, whole, TL_MAP_CHANGE, &host);
+    block->host = (char *)host;
+    if (!result && (uintptr_t)host & (alignment - 1))
+        result = tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                                 TLI_RULE(TABLES_MEMORY_IS_NOT_ALIGNED), alignment, 0);
+    return result;
+}
+
+static tl_result tli_take_blocks(tl_run *run) {
+    const tl_plan *plan = run->plan;
+    tl_result result = TL_OK;
+    int32_t k;
+    if (!plan->block_count) return tli_take_block(run, 0, plan->arena_bytes, &run->blocks[0]);
+    for (k = 0; k < plan->block_count && !result; k++)
+        result = tli_take_block(run, plan->blocks[k].bank, plan->blocks[k].bytes, &run->blocks[k]);
+    return result;
+}
+
+// The graph's inputs have the first places, and zeroes in them.
+static tl_result tli_claim_inputs(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    tl_result result = TL_OK;
+    tl_range room;
+    int32_t slot, i;
+    for (slot = 0; slot < run->slot_count; slot++) {
+        tli_run_choose_slot(run, slot);
+        for (i = 0; i < graph->tensor_count && !result; i++) {
+            if (!graph->nodes[graph->outputs[i].node].is_input) continue;
+            result = tli_buffer_claim(run, graph->outputs[i].bytes, &run->tensors[i]);
+            if (!result) result = tli_clear_range(run, tli_tensor_range(run, i, &room));
+        }
+    }
+    tli_run_choose_slot(run, 0);
+    run->first_count = run->next_offset;
+    return result ? tli_fail_run(run, result, TLI_RULE(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS)) : TL_OK;
+}
+
+static tl_result tli_prepare_run(tl_run *run, const tl_run_desc *desc) {
+    tl_result result = tli_find_kernels(run, desc);
+    run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan->repeat_count;
+    if (!run->repeat_count) run->repeat_count = 1;
+    if (!result && run->repeat_count > INT32_MAX / run->slot_count)
+        result = tli_fail_run(run, TL_ERROR_OVERFLOW, TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
+    if (!result) result = tli_take_blocks(run);
+    return result ? result : tli_claim_inputs(run);
+}
+
+static void tli_set_run(tl_run *run, tl_env *env, const tl_run_desc *desc) {
+    run->env = env;
+    run->backend = desc->backend;
+    run->graph = desc->graph;
+    run->plan = desc->plan;
+    run->kernels = desc->kernels;
+    run->inference = (uint8_t)(desc->plan && desc->plan->inference);
+    run->next_step = desc->first_step;
+    run->desc.load = desc->load;
+    run->desc.load_user = desc->load_user;
+    run->desc.random = desc->random;
+    run->desc.random_user = desc->random_user;
+    run->desc.users = desc->users;
+    run->desc.loss_gradient_word = desc->loss_gradient_word;
+    run->desc.seed = desc->seed;
+}
+
+TLI_IMPL tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **out) {
+    tl_run checked, *run;   // without arrays, until it is known what it needs
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && desc->backend && out);
+    *out = NULL;
+    tli_zero(&checked, sizeof checked);
+    tli_set_run(&checked, env, desc);
+    result = tli_check_run_desc(&checked, desc);
+    if (result) return result;
+    run = tli_alloc_run(env, desc->graph, desc->plan);
+    if (!run) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(RUN_NO_MEMORY));
+    tli_set_run(run, env, desc);
+    result = tli_prepare_run(run, desc);
+    if (result) tl_free_run(run);
+    else *out = run;
+    return result;
+}
+
+TLI_IMPL void tl_free_run(tl_run *run) {
+    if (!run) return;
+    tli_free_blocks(run);
+    tli_release(run->env, run);
+}
+
+#endif  // TL_ONLY_TABLES
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- the caller's state, and users by node --
 //
@@ -58502,9 +59560,10 @@ static tl_result tli_check_state_arena(tl_run *run) {
 static tl_result tli_check_states(tl_run *run) { (void)run; return TL_OK; }
 static tl_result tli_check_state_arena(tl_run *run) { (void)run; return TL_OK; }
 #endif
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- preparing a run --
 //
@@ -59920,10 +60979,11 @@ TLI_IMPL tl_result tl_enable_checkpoints(tl_run *run, int32_t on) {
 
 TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on; }
 #endif  // TL_NO_ONLINE
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- saving a run --
 //
@@ -60583,6 +61643,7 @@ TLI_IMPL tl_result tl_load_run(tl_run *run, const void *data, size_t length) {
     tli_walk_run(&s);
     return s.result ? tli_abort_pass(run, s.result) : TL_OK;
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
@@ -62451,6 +63512,7 @@ TLI_IMPL size_t tl_print_finding(const tl_graph *graph, const tl_finding *findin
 
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- operations --
 //
@@ -62913,7 +63975,7 @@ TLI_IMPL tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl
     tli_release(env, o.kernels);
     return result;
 }
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_TRACE

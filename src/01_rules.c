@@ -1262,7 +1262,14 @@
     X(BEGINS_RANDOM_HOOK, "plan: begins calls, but the random hook is for one call at a time", "step, node") \
     X(BEGINS_DYNAMIC_NODES, "plan: begins calls, but dynamic nodes report one call at a time", "step, node") \
     X(BACKEND_HAS_NO_FUNCTIONS, \
-      "backend: a function is missing: make it with tl_init_cpu_backend or another", "")
+      "backend: a function is missing: make it with tl_init_cpu_backend or another", "") \
+    X(TABLES_TAKE_A_PLACED_PLAN, \
+      "plan: TL_ONLY_TABLES takes one with places, without copies, entry or steps in flight", "") \
+    X(TABLES_LEFT_IT_OUT, "desc: TL_ONLY_TABLES left out all but graph, plan, backend, kernels, users, " \
+      "repeat_count, budget, load, random, seed, first_step and loss_gradient_word", "") \
+    X(TABLES_MEMORY_IS_NOT_ALIGNED, \
+      "backend: a block of the plan is not aligned to its %0 bytes", "alignment") \
+    X(SIZES_DO_NOT_FIT_32_BITS, "plan: %0 bytes do not fit the 32 bits of TL_SMALL_SIZES", "bytes")
 
 // -- errors: rules of [13] TRACE --
 

@@ -222,6 +222,7 @@ typedef struct tl_report {
                                 // the entry); else -1
 } tl_report;
 
+#ifndef TL_ONLY_TABLES
 typedef struct tl_simulate_desc {
     const tl_graph  *graph;       // not NULL
     const tl_plan   *plan;        // not NULL; steps, entry, places, blocks, slots and flags are read
@@ -256,6 +257,7 @@ TLDEF tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_r
 //
 // Errors:  as tl_simulate_plan; peaks and costs are 0 then.
 TLDEF tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_device *device, tl_plan *plan);
+#endif  // TL_ONLY_TABLES
 
 #ifndef TL_NO_PLANNERS
 // Copy a plan with its steps, entry, offsets and blocks, for example a const table, whose narrow numbers become
@@ -272,6 +274,7 @@ TLDEF tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy);
 
 TLDEF void        tl_free_plan(tl_env *env, tl_plan *plan);  // accepts zeroed plans and const tables
 
+#ifndef TL_ONLY_TABLES
 // -- lifetimes and places --
 
 // id, name, what is allocated
@@ -448,6 +451,7 @@ typedef struct tl_places_report {
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_places(tl_env *env, const tl_places_desc *desc, tl_plan *plan,
                                tl_places_report *report);
+#endif  // TL_ONLY_TABLES
 
 // Name or explain a kind; "?" if it is out of range.
 TLDEF const char *tl_name_step(tl_step_kind kind);    // "F"

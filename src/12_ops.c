@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- operations --
 //
@@ -461,5 +462,5 @@ TLI_IMPL tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl
     tli_release(env, o.kernels);
     return result;
 }
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- preparing a run --
 //
@@ -1414,6 +1415,6 @@ TLI_IMPL tl_result tl_enable_checkpoints(tl_run *run, int32_t on) {
 
 TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on; }
 #endif  // TL_NO_ONLINE
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -351,8 +351,9 @@ typedef struct tl_run_desc {
                                       // that works or not; release with tl_free_rehearsal. 0 = no rehearsal
 } tl_run_desc;
 
-// What the last pass did.
+// What the last pass did. With TL_ONLY_TABLES what was carried out is counted, and nothing else.
 typedef struct tl_run_report {
+#ifndef TL_ONLY_TABLES
     uint64_t planned_peak_bytes, measured_peak_bytes;    // equal, or the pass failed
     uint64_t planned_arena_bytes, measured_arena_bytes;  // 0 without an arena; with blocks the highest of them
     uint64_t planned_taken_bytes; // arena, rounded up as the backend says, and overhead; 0 without an arena
@@ -363,18 +364,21 @@ typedef struct tl_run_report {
     uint64_t end_bytes;           // in use after the pass: inputs and results
     uint64_t planned_cost, base_cost;  // simulated, of one pass
     uint64_t compute_ns;          // profiling: time inside kernels
+#endif
     int32_t  forward_count;       // forwards carried out, each counted once
     int32_t  recompute_count;     // of these, those of a node that had run before in the pass
     int32_t  backward_count;
-    int32_t  spill_count, fetch_count, compress_count, expand_count, drop_count;
-    int32_t  eviction_count;      // online: tensors evicted to stay within the budget
+    int32_t  drop_count;
     int32_t  step_count;          // steps carried out
+    int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges,
+                                  // one a member and block of a fused node
+#ifndef TL_ONLY_TABLES
+    int32_t  spill_count, fetch_count, compress_count, expand_count;
+    int32_t  eviction_count;      // online: tensors evicted to stay within the budget
     int32_t  limiting_node;       // TL_ERROR_OVER_BUDGET: the node that needs needed_bytes; else -1
     uint64_t needed_bytes;        // least budget with which that step fits
     int32_t  convert_count;       // forwards and backwards of nodes that the run converted itself
     int32_t  worker_count;        // ranks of the transport; 1 without one, whatever the strategy asks for
-    int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges,
-                                  // one a member and block of a fused node
     uint64_t planned_bank_bytes[TL_MOST_BANKS];  // as planned_taken_bytes, in each bank of the device
     uint64_t taken_bank_bytes[TL_MOST_BANKS];    // by the count of the backend, as taken_bytes
     uint64_t cached_bytes;        // cached: of the results that are kept from pass to pass
@@ -383,6 +387,7 @@ typedef struct tl_run_report {
     int32_t  spared_count;        // hybrid: forwards that the plan by bounds runs again, and this pass did not
     uint64_t sent_bytes, received_bytes;  // in messages to and from other ranks, in this pass
     uint64_t spared_bytes;        // hybrid: sum over dynamic tensors of what their bounds have too much
+#endif
 } tl_run_report;
 
 // Prepare a run.
@@ -390,13 +395,20 @@ typedef struct tl_run_report {
 //   desc   read during the call, except for pointers whose comment says "must outlive the run"
 //   run    overwritten; release with tl_free_run
 //
+// With TL_ONLY_TABLES the plan is one with places, without copies and entry, of this graph, and both are
+// taken as they are: a plan that the simulator would refuse may write anywhere. Kernels are not copied and
+// must outlive the run. Of desc are read graph, backend, kernels, plan, repeat_count, budget_bytes,
+// base_bytes, load, random, seed, first_step, loss_gradient_word and users; what asks for more is refused.
+// The env gives one piece of memory. A run step has no accesses, and depends on the step before it.
+//
 // Errors:  TL_ERROR_UNSUPPORTED: this version cannot carry out a value of the strategy, or kernels and
 //          backend cannot do the conversions of the formats, or an option left out what is asked for, or an
 //          operand exceeds the backend's largest binding and its node does not take blocks;
 //          TL_ERROR_INFEASIBLE: the budget is below the plan's peak, or too small for the online
 //          decisions; the text names a budget that works and the node that needs it: for a plan the least,
 //          for decisions the bytes of those within the fewest live bytes, below which others may fit;
-//          TL_ERROR_OVERFLOW: no budget of 64 bits would do; TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and
+//          TL_ERROR_OVERFLOW: no budget of 64 bits would do, or TL_SMALL_SIZES and sizes of the graph or
+//          places of the plan that 32 bits do not hold; TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and
 //          those of the backend; TL_ERROR_NO_MEMORY, also if a pass takes more bytes than the backend reports
 //          as free at present. *run is NULL then.
 // Cost:    online, the decisions of one pass are simulated, and placed; if their arena exceeds the budget,
@@ -558,6 +570,7 @@ TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
 // clear gradients and put statistics and random state back, as after an error of tl_run_plan.
 TLDEF tl_result tl_reset_run(tl_run *run);
 
+#ifndef TL_ONLY_TABLES
 // Save what a run has to go on with, and load it into another run, of this or another process.
 //
 //   sink     gets the data, in parts; what it got before an error is worth nothing
@@ -588,6 +601,7 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 // Cost:    the bytes, and in a pass a replay of the plan.
 TLDEF tl_result tl_save_run(tl_run *run, tl_sink sink);
 TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
+#endif  // TL_ONLY_TABLES
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // -- sums over ranks --
@@ -636,6 +650,7 @@ TLDEF void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset,
 TLDEF void tl_measure_run(const tl_run *run, tl_run_report *report);
 TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 
+#ifndef TL_ONLY_TABLES
 // -- a list of operations, for those who have no graph --
 
 #define TL_NO_INPUTS (-1)  // tl_op.input_count: the op reads nothing, not even the op before it
@@ -712,6 +727,7 @@ typedef struct tl_layer {
 // Errors:  as tl_init_run.
 TLDEF tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
                                   int32_t layer_count, uint64_t input_bytes, tl_run **run);
+#endif  // TL_ONLY_TABLES
 
 #ifndef TL_NO_ONLINE
 // Run one layer of an online pass: forward of layer 0, 1, ... to the last, then backward of the last down

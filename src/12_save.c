@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- saving a run --
 //
@@ -658,4 +659,5 @@ TLI_IMPL tl_result tl_load_run(tl_run *run, const void *data, size_t length) {
     tli_walk_run(&s);
     return s.result ? tli_abort_pass(run, s.result) : TL_OK;
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
