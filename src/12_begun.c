@@ -48,8 +48,8 @@ static tli_begun *tli_find_begun(const tl_run *run, const tl_step *step) {
     return NULL;
 }
 
-// Set the call at hand aside, if its step begins one: its kernel was called, and is_ready or not. Returns whether
-// it did.
+// Set the call at hand aside, if its step begins one: its kernel was called, and is_ready or not. Returns
+// whether it did.
 static int tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
     tli_begun *begun = run->begun;
     if (!run->last.begins) return 0;
