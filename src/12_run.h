@@ -671,10 +671,11 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 //
 // Wrong declarations leave the loss as it is and make gradients wrong under some plans only. A rehearsal calls
 // the caller's kernels on copies of their operands, each call again and again with one thing changed that must
-// not matter (what is not declared, what is undefined, what lies behind an operand), or that must (what needs
-// names); then it runs a pass that drops every tensor as early as possible, saves as late as possible and works
-// in place wherever that is allowed, and compares to the bit with one that drops nothing: gradients on the
-// way, results, the registered state, and every tensor that was made again.
+// not matter (what is not declared, what is undefined, what lies behind an operand; where a node takes blocks,
+// into which ranges its elements are cut), or that must (what needs names); then it runs a pass that drops
+// every tensor as early as possible, saves as late as possible and works in place wherever that is allowed,
+// and compares to the bit with one that drops nothing: gradients on the way, results, the registered state,
+// and every tensor that was made again.
 
 // What an operand of a finding is.
 #define TL_OPERANDS(X) \
@@ -721,7 +722,9 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
     X(TL_FINDING_MADE_OTHERWISE, "makes another %o under a plan that drops what it can", \
       "look for what it reads or keeps beside its operands") \
     X(TL_FINDING_END_DIFFERS, "leaves another %o after a pass that drops what it can", \
-      "look for what it reads or keeps beside its operands")
+      "look for what it reads or keeps beside its operands") \
+    X(TL_FINDING_RANGE_IGNORED, "makes another %o when it is called for a range of elements", \
+      "go by call->first and call->count, or take takes_blocks out")
 
 typedef enum tl_finding_kind { TL_FINDINGS(TLI_ENUM) TL_FINDING_COUNT } tl_finding_kind;
 
