@@ -4861,7 +4861,9 @@ typedef struct tl_rehearsal {
 // the run has now (then load, which gets the run that it is to write to): give data as in training, of zeroes
 // not much can be learnt. Kernels of the host work on copies in
 // memory of the env; others on the run's backend, as far as it maps. With a fusion or a compiled plan it is the
-// caller's graph that is rehearsed. What is registered (states) is as it was when the call returns, whatever
+// caller's graph that is rehearsed, of a split batch one part. No smaller batch is tried beside that: kernels
+// keep shapes behind their user pointers, and only may_split says that they go by the bytes of a call.
+// What is registered (states) is as it was when the call returns, whatever
 // the kernels did; what is not registered is changed by each call, and seen by none. In a rehearsal scratch and
 // saved bytes of 0 bytes may have an address. needs that name too much are looked for where the gradients of
 // the node's weights are registered.
