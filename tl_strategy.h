@@ -5499,10 +5499,11 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 //
 // Wrong declarations leave the loss as it is and make gradients wrong under some plans only. A rehearsal calls
 // the caller's kernels on copies of their operands, each call again and again with one thing changed that must
-// not matter (what is not declared, what is undefined, what lies behind an operand), or that must (what needs
-// names); then it runs a pass that drops every tensor as early as possible, saves as late as possible and works
-// in place wherever that is allowed, and compares to the bit with one that drops nothing: gradients on the
-// way, results, the registered state, and every tensor that was made again.
+// not matter (what is not declared, what is undefined, what lies behind an operand; where a node takes blocks,
+// into which ranges its elements are cut), or that must (what needs names); then it runs a pass that drops
+// every tensor as early as possible, saves as late as possible and works in place wherever that is allowed,
+// and compares to the bit with one that drops nothing: gradients on the way, results, the registered state,
+// and every tensor that was made again.
 
 // What an operand of a finding is.
 #define TL_OPERANDS(X) \
@@ -5554,7 +5555,9 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
     X(TL_FINDING_UNDECLARED, "uses %o, of which no byte is declared", "set %w") \
     X(TL_FINDING_OPERAND_MISSING, "uses %o, which the op does not have", "list it in %l, or leave it alone") \
     X(TL_FINDING_GRADIENT_UNKNOWN, "has weights, and states has no gradient of them", \
-      "register it, or clear it and what else is not registered after the rehearsal")
+      "register it, or clear it and what else is not registered after the rehearsal") \
+    X(TL_FINDING_RANGE_IGNORED, "makes another %o when it is called for a range of elements", \
+      "go by call->first and call->count, or take takes_blocks out")
 
 typedef enum tl_finding_kind { TL_FINDINGS(TLI_ENUM) TL_FINDING_COUNT } tl_finding_kind;
 
@@ -5605,7 +5608,9 @@ typedef struct tl_rehearsal {
 // the run has now (then load, which gets the run that it is to write to): give data as in training, of zeroes
 // not much can be learnt. Kernels of the host work on copies in
 // memory of the env; others on the run's backend, as far as it maps. With a fusion or a compiled plan it is the
-// caller's graph that is rehearsed. What is registered (states) is as it was when the call returns, whatever
+// caller's graph that is rehearsed, of a split batch one part. No smaller batch is tried beside that: kernels
+// keep shapes behind their user pointers, and only may_split says that they go by the bytes of a call.
+// What is registered (states) is as it was when the call returns, whatever
 // the kernels did; what is not registered is changed by each call, and seen by none. In a rehearsal scratch and
 // saved bytes of 0 bytes may have an address, and so may what needs does not name. needs that name too much are
 // looked for where the gradients of the node's weights are registered.
@@ -24043,7 +24048,8 @@ static tl_result tli_remat_beam(tl_env *env, const tl_graph *graph, uint64_t bud
 //     (3) d[a][n] <= w[a][s] for each input s of n       a forward reads its inputs
 //     (4) x[a+1][t] <= w[a][t]
 //     (5) sum of bytes(t) x[a][t] <= budget - graph inputs - gradients alive during B v_a - bwork
-//     (6) x[a][t] = 1 where B v_a reads t
+//     (6) x[a][t] = 1 where B v_a reads t; where the maker of t may run once only and has run before B v_a,
+//         also where a later backward reads t, or t is kept
 // Each node that some backward up to B v_a depends on ran in some span before a, so a forward of it in span
 // a is a repetition. The schedule therefore costs at least its base cost (each backward, and each forward
 // that must run, once) plus
@@ -24100,6 +24106,10 @@ typedef struct tli_bound {
     int32_t  *runs_by;           // [node_count] position of the first backward that needs it; INT32_MAX
     int64_t  *cost;              // [node_count] scaled fwd
     uint64_t *sets, *between;    // [order_count] see tli_bound_find_sets
+    uint64_t *held;              // [order_count] bytes that stay beside the set of that backward, because
+                                 // what made them cannot run again: see tli_bound_find_held
+    int32_t  *last_read;         // [thing_count] position of the last backward that reads it; order_count = it
+                                 // stays to the end; -1 = none does
     uint64_t *room;              // [order_count] budget less the working set of that backward
     uint64_t *calls;             // [node_count] bytes of a forward call but scratch: see tli_bound_call_bytes
     uint64_t *reused;            // [node_count] of these, the input that it may overwrite; 0 = none
@@ -24115,7 +24125,7 @@ typedef struct tli_bound {
     int32_t   cost_up, cost_down;  // scaled = cost << up >> down
     int64_t   typical;           // mean bytes of a thing in units, for the length of steps
     tli_bound_net net;
-    void     *memory[24];         // allocations of tli_bound_take
+    void     *memory[25];         // allocations of tli_bound_take
     int32_t   memory_count, failed;
 } tli_bound;
 
@@ -24213,25 +24223,41 @@ static void tli_bound_mark_reads(const tli_bound *model, int32_t id, uint8_t *ma
     if (thing >= 0) mark[thing] = value;
 }
 
-// Unmark a thing and return its bytes; 0 = it was not marked.
-static uint64_t tli_bound_take_mark(const tli_bound *model, int32_t thing) {
+// Whether a thing is resident at the backward of a position because its maker has run and cannot run again.
+static int tli_bound_is_held(const tli_bound *model, int32_t thing, int32_t position) {
+    int32_t maker = model->maker[thing];
+    return model->graph->nodes[maker].once && model->runs_by[maker] <= position &&
+           model->last_read[thing] >= position;
+}
+
+// Set mark[] to `value` for every thing that is resident at a backward whatever the schedule does.
+static void tli_bound_mark_fixed(const tli_bound *model, int32_t position, uint8_t *mark, uint8_t value) {
+    int32_t t;
+    tli_bound_mark_reads(model, model->order[position], mark, value);
+    for (t = 0; t < model->thing_count; t++) if (tli_bound_is_held(model, t, position)) mark[t] = value;
+}
+
+// Unmark a thing and return its bytes; 0 = it was not marked. held_at: -1, or only what is held at this
+// position counts.
+static uint64_t tli_bound_take_mark(const tli_bound *model, int32_t thing, int32_t held_at) {
     if (thing < 0 || !model->reads_mark[thing]) return 0;
     model->reads_mark[thing] = 0;
-    return model->exact[thing];
+    return held_at < 0 || tli_bound_is_held(model, thing, held_at) ? model->exact[thing] : 0;
 }
 
 // The bytes of all things that the backward of a node reads, each once; reads_mark[] is zero before and after.
-static uint64_t tli_bound_sum_reads(const tli_bound *model, int32_t id) {
+// held_at: as in tli_bound_take_mark.
+static uint64_t tli_bound_sum_reads(const tli_bound *model, int32_t id, int32_t held_at) {
     const tl_graph *graph = model->graph;
     const tl_node *node = &graph->nodes[id];
     uint64_t sum = 0;
     int32_t i;
     tli_bound_mark_reads(model, id, model->reads_mark, 1);
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
-        sum += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor]);
+        sum += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor], held_at);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        sum += tli_bound_take_mark(model, model->thing_of[i]);
-    return sum + tli_bound_take_mark(model, model->thing_of[graph->tensor_count + id]);
+        sum += tli_bound_take_mark(model, model->thing_of[i], held_at);
+    return sum + tli_bound_take_mark(model, model->thing_of[graph->tensor_count + id], held_at);
 }
 
 static uint64_t tli_bound_input_bytes(const tl_graph *graph) {
@@ -24260,9 +24286,48 @@ static void tli_bound_find_sets(tli_bound *model, uint8_t *has_gradient) {
             has_gradient[tensor] = 1;
             live += graph->outputs[tensor].bytes;
         }
-        model->sets[p] = live + node->bwork_bytes + tli_bound_sum_reads(model, model->order[p]);
+        model->sets[p] = live + node->bwork_bytes + tli_bound_sum_reads(model, model->order[p], -1);
         for (i = node->first_output; i < end; i++) live -= graph->outputs[i].bytes;
         model->between[p] = live;
+    }
+}
+
+static void tli_bound_note_read(const tli_bound *model, int32_t thing, int32_t position) {
+    if (thing >= 0 && model->last_read[thing] < position) model->last_read[thing] = position;
+}
+
+// Find last_read[].
+static void tli_bound_find_reads(tli_bound *model) {
+    const tl_graph *graph = model->graph;
+    int32_t p, t, i;
+    for (t = 0; t < model->thing_count; t++) model->last_read[t] = model->at_end[t] ? model->order_count : -1;
+    for (p = 0; p < model->order_count; p++) {
+        const tl_node *node = &graph->nodes[model->order[p]];
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            const tl_node_input *input = &graph->inputs[i];
+            if (input->needed) tli_bound_note_read(model, model->thing_of[input->tensor], p);
+        }
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (graph->outputs[i].needed) tli_bound_note_read(model, model->thing_of[i], p);
+        tli_bound_note_read(model, model->thing_of[graph->tensor_count + model->order[p]], p);
+    }
+}
+
+// Find held[]: of what is held at a backward (tli_bound_is_held), the bytes that it does not read itself, which
+// are in its set. Bytes come with the first backward that needs the maker, and go behind the last that reads.
+static void tli_bound_find_held(tli_bound *model) {
+    uint64_t live = 0;
+    int32_t p, t;
+    tli_bound_find_reads(model);
+    for (t = 0; t < model->thing_count; t++) {
+        int32_t from = model->runs_by[model->maker[t]], to = model->last_read[t] + 1;
+        if (!model->graph->nodes[model->maker[t]].once || from >= to || from >= model->order_count) continue;
+        model->held[from] += model->exact[t];                           // modulo 2^64: the sums are right
+        if (to < model->order_count) model->held[to] -= model->exact[t];
+    }
+    for (p = 0; p < model->order_count; p++) {
+        live += model->held[p];
+        model->held[p] = live - tli_bound_sum_reads(model, model->order[p], p);
     }
 }
 
@@ -24816,7 +24881,7 @@ static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t 
     s->lambda[a] = 0;
     s->room[a] = room < (uint64_t)model->units ? (int64_t)room : model->units;
     tli_zero(s->fixed + (size_t)a * (size_t)things, (size_t)things);
-    tli_bound_mark_reads(model, model->order[position], s->fixed + (size_t)a * (size_t)things, TLI_BOUND_KEPT);
+    tli_bound_mark_fixed(model, position, s->fixed + (size_t)a * (size_t)things, TLI_BOUND_KEPT);
     for (t = 0; t < things; t++) {
         int64_t price = a ? tli_bound_price(model, s, a - 1, t) : 0, forward = model->cost[model->maker[t]];
         s->mu[a * things + t] = (price < forward ? price : forward) / 4;
@@ -24949,7 +25014,7 @@ static int tli_bound_is_slack(tli_bound *model, int32_t position) {
     tli_copy(model->reads_mark, model->at_end, (size_t)model->thing_count);
     for (p = position + 1; p < model->order_count; p++)
         tli_bound_mark_reads(model, model->order[p], model->reads_mark, 1);
-    tli_bound_mark_reads(model, model->order[position], model->reads_mark, 0);
+    tli_bound_mark_fixed(model, position, model->reads_mark, 0);
     for (t = 0; t < model->thing_count; t++) if (model->reads_mark[t]) need += model->exact[t];
     tli_zero(model->reads_mark, (size_t)model->thing_count);
     *model->work += (uint64_t)model->thing_count;
@@ -25255,7 +25320,7 @@ static void tli_bound_find_calls(tli_bound *model) {
         }
         model->calls[id] = 0;
         for (i = node->first_input; i < end; i++)
-            model->calls[id] += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor]);
+            model->calls[id] += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor], -1);
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             model->calls[id] += graph->outputs[i].bytes;
         model->reused[id] = reads == 1 ? graph->outputs[over].bytes : 0;
@@ -25276,18 +25341,20 @@ static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
     model->bytes = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
     model->at_end = (uint8_t *)tli_bound_take(model, 2 * things, 1);
     model->enter = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
-    model->last_use = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
+    model->last_use = (int32_t *)tli_bound_take(model, 2 * things, sizeof(int32_t));
     model->order = (int32_t *)tli_bound_take(model, 4 * nodes, sizeof(int32_t));
     model->cost = (int64_t *)tli_bound_take(model, nodes, sizeof(int64_t));
-    model->room = (uint64_t *)tli_bound_take(model, 6 * nodes, sizeof(uint64_t));
+    model->room = (uint64_t *)tli_bound_take(model, 7 * nodes, sizeof(uint64_t));
     if (model->failed) return TL_ERROR_NO_MEMORY;
     model->reads_mark = model->at_end + things;
+    model->last_read = model->last_use + things;
     model->runs_by = model->order + nodes;
     model->sets = model->room + nodes;
     model->between = model->sets + nodes;
     model->calls = model->between + nodes;
     model->reused = model->calls + nodes;
     model->calls_above = model->reused + nodes;
+    model->held = model->calls_above + nodes;
     model->stack = model->runs_by + nodes;
     model->stamps = model->stack + nodes;
     model->steps_left = TLI_BOUND_WALK;
@@ -25296,6 +25363,7 @@ static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
     tli_bound_find_runs(model, inference, scratch);
     tli_zero(scratch, (size_t)tensors);
     tli_bound_find_sets(model, scratch);
+    tli_bound_find_held(model);
     tli_bound_find_calls(model);
     tli_bound_scale_bytes(model);
     tli_bound_scale_costs(model);
@@ -25460,8 +25528,8 @@ static int tli_bound_fits_gaps(tli_bound *model, uint64_t budget, int32_t *node)
 }
 
 // The largest working set of the calls that every schedule makes, and its node; -1 = graph inputs and results
-// together are larger than any of them.
-static uint64_t tli_bound_find_floor(tli_bound *model, int32_t inference, int32_t *node) {
+// together are larger than any of them. has_host: what is held may be on the host.
+static uint64_t tli_bound_find_floor(tli_bound *model, int32_t inference, int32_t has_host, int32_t *node) {
     const tl_graph *graph = model->graph;
     uint64_t inputs = tli_bound_input_bytes(graph), most = inputs;
     int32_t i;
@@ -25474,8 +25542,10 @@ static uint64_t tli_bound_find_floor(tli_bound *model, int32_t inference, int32_
         call = inputs + tli_bound_call_bytes(model, i, saves);
         if (call > most) { most = call; *node = i; }
     }
-    for (i = 0; i < model->order_count; i++)
-        if (model->sets[i] > most) { most = model->sets[i]; *node = model->order[i]; }
+    for (i = 0; i < model->order_count; i++) {
+        uint64_t set = model->sets[i] + (has_host ? 0 : model->held[i]);
+        if (set > most) { most = set; *node = model->order[i]; }
+    }
     return most;
 }
 
@@ -25493,7 +25563,7 @@ static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inf
     *node = -1;
     result = tli_bound_open(&model, inference);
     if (!result) {
-        low = high = tli_bound_find_floor(&model, inference, node);
+        low = high = tli_bound_find_floor(&model, inference, has_host, node);
         while (!has_host && !tli_bound_fits_gaps(&model, high, node)) {  // double, then bisect low to high
             low = high + 1;
             high = high > UINT64_MAX / 2 ? UINT64_MAX : 2 * high + 1;
@@ -25583,7 +25653,7 @@ static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64
     model.env = env; model.graph = graph; model.watch = watch; model.work = work; model.work_limit = work_limit;
     *bound_cost = 0;
     result = tli_bound_open(&model, inference);
-    if (!result && (budget < tli_bound_find_floor(&model, inference, &node) ||
+    if (!result && (budget < tli_bound_find_floor(&model, inference, host != NULL, &node) ||
                     (!host && !tli_bound_fits_gaps(&model, budget, &node))))
         value = TLI_BOUND_INFINITE;
     *work += tli_bound_set_up_work(&model);
@@ -25591,6 +25661,10 @@ static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64
 #ifndef TL_NO_OFFLOAD
     if (!result && !value && host) tli_bound_add_host(&model, host);
 #endif
+    for (p = 0; p < model.order_count && !result && !value; p++) {
+        if (model.room[p] < model.held[p]) value = TLI_BOUND_INFINITE;
+        else model.room[p] -= model.held[p];
+    }
     if (!result && !value && model.order_count) result = tli_bound_search_bound(&model, &value);
     if (!result && value >= TLI_BOUND_INFINITE) { result = TL_ERROR_INFEASIBLE; *bound_cost = UINT64_MAX; }
     else if (!result) *bound_cost = tli_bound_round_up(&model, value);
@@ -62337,11 +62411,11 @@ static uint64_t tli_first_difference(const char *a, const char *b, uint64_t byte
 }
 
 // The first operand whose bytes differ from those of the plain call; -1 = none.
-static int32_t tli_find_effect(const tli_probe *p) {
+static int32_t tli_find_effect(const tli_probe *p, int with_saved) {
     int32_t i;
     for (i = 0; i < p->count; i++) {
         const tli_shadow *shadow = &p->shadows[i];
-        if (!tli_is_effect(shadow)) continue;
+        if (!tli_is_effect(shadow) || (!with_saved && shadow->kind == TL_OPERAND_SAVED)) continue;
         if (!tli_same_bytes(p->work + shadow->at, p->after + shadow->at, shadow->bytes)) return i;
     }
     return -1;
@@ -62349,7 +62423,7 @@ static int32_t tli_find_effect(const tli_probe *p) {
 
 // Whether anything differs that the call makes: operands, or the state that it leaves.
 static int tli_has_effect(const tli_probe *p) {
-    return tli_find_effect(p) >= 0 ||
+    return tli_find_effect(p, 1) >= 0 ||
            tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_COMPARE) >= 0;
 }
 
@@ -62410,23 +62484,29 @@ static void tli_check_writes(tli_probe *p, const tli_change *change) {
     }
 }
 
-// Call the kernel with a change. first: 1 = nothing of the node has run in this pass. A call that stands for
-// the first one draws the same random numbers, and leaves their state as that did.
-static tl_result tli_run_probe(tli_probe *p, const tli_change *change, int first) {
+// Call the kernel as p->call says.
+static tl_result tli_call_probed(tli_probe *p) {
     const tl_kernel *kernel = p->step->kernel;
     int backward = p->step->call.kind == TL_STEP_BACKWARD;
     tl_result result;
-    tli_apply_change(p, change);
-    tli_describe_probe(p, change);
     p->r->out->calling_node = p->call.node;
     p->r->out->calling_kind = p->call.kind;
     p->r->out->call_count++;
-    tli_probe_random(p, first ? TL_RANDOM_RECORD : TL_RANDOM_REPLAY);
     result = (backward ? kernel->backward : kernel->forward)(&p->call, kernel->user);
+    return result ? tli_fail_rehearsed_kernel(p->r, &p->call, result) : TL_OK;
+}
+
+// Call the kernel with a change. first: 1 = nothing of the node has run in this pass. A call that stands for
+// the first one draws the same random numbers, and leaves their state as that did.
+static tl_result tli_run_probe(tli_probe *p, const tli_change *change, int first) {
+    tl_result result;
+    tli_apply_change(p, change);
+    tli_describe_probe(p, change);
+    tli_probe_random(p, first ? TL_RANDOM_RECORD : TL_RANDOM_REPLAY);
+    result = tli_call_probed(p);
     if (change->again) tli_probe_random(p, TL_RANDOM_RESUME);
-    if (result) return tli_fail_rehearsed_kernel(p->r, &p->call, result);
-    if (!tli_varies_contents(p, change)) tli_check_writes(p, change);
-    return TL_OK;
+    if (!result && !tli_varies_contents(p, change)) tli_check_writes(p, change);
+    return result;
 }
 
 // Whether so much is made that what is read must show in it.
@@ -62562,7 +62642,7 @@ static tl_result tli_probe_again(tli_probe *p) {
             if (!tli_same_bytes(s->host, image, s->bytes)) tli_note_state(p, TL_FINDING_SIDE_EFFECT, i);
             image += s->bytes;
         }
-    } else if (tli_find_effect(p) >= 0) {
+    } else if (tli_find_effect(p, 1) >= 0) {
         tli_note_finding(p, TL_FINDING_NOT_REPEATABLE, NULL, 0);
     }
     return TL_OK;
@@ -62585,7 +62665,7 @@ static tl_result tli_probe_unsaved(tli_probe *p, int *untouched) {
     int32_t i;
     *untouched = 0;
     if (result) return result;
-    i = tli_find_effect(p);
+    i = tli_find_effect(p, 1);
     if (i >= 0) tli_note_finding(p, TL_FINDING_SAVED_CHANGES_OUTPUT, &p->shadows[i], 0);
     return tli_has_effect(p) ? TL_OK : tli_probe_undefined(p, untouched);
 }
@@ -62596,7 +62676,7 @@ static tl_result tli_probe_inplace(tli_probe *p) {
     tl_result result;
     change.inplace = 1;
     result = tli_run_probe(p, &change, 0);
-    if (!result && tli_find_effect(p) >= 0)
+    if (!result && tli_find_effect(p, 1) >= 0)
         tli_note_finding(p, TL_FINDING_INPLACE_WRONG, &p->shadows[p->node->inplace], 0);
     return result;
 }
@@ -62611,7 +62691,7 @@ static tl_result tli_probe_forms(tli_probe *p, int untouched) {
         int32_t i;
         change.again = change.ready = 1;
         result = tli_run_probe(p, &change, 0);
-        i = tli_find_effect(p);
+        i = tli_find_effect(p, 1);
         if (!result && i >= 0) tli_note_finding(p, TL_FINDING_READY_IGNORED, &p->shadows[i], 0);
         tli_enter_plain(p, 1);
         if (!result) result = tli_probe_unsaved(p, &unsaved_untouched);
@@ -62784,6 +62864,102 @@ static tl_result tli_probe_backward(tli_probe *p, int untouched) {
     return result ? result : tli_probe_sums(p);
 }
 
+// -- rehearsal: ranges of elements --
+//
+// A node that takes blocks is called for two ranges, one after the other. Whoever does not go by the first
+// element of a call, or by their count, makes other bytes, or writes behind the range:
+//
+//     first call     |== count ==|sssssssssssssss|ssss      s: must stay what it was
+//     second call                |== the rest ===|ssss
+
+// The bytes of an element of an operand that is cut with the call; 0 = it is whole in every call.
+static uint64_t tli_cut_element(const tli_probe *p, const tli_shadow *shadow) {
+    int is_output = shadow->kind == TL_OPERAND_OUTPUT || shadow->kind == TL_OPERAND_OUTPUT_GRADIENT;
+    int32_t tensor;
+    if (shadow->missing || shadow->kind == TL_OPERAND_SAVED || shadow->kind == TL_OPERAND_SCRATCH) return 0;
+    tensor = tli_operand_tensor(p->run, p->node, shadow->index + (is_output ? p->node->input_count : 0));
+    if (tli_tensor_elements(p->run, tensor) != p->step->call.total) return 0;
+    return tli_element_bytes(p->run, tensor);
+}
+
+// The elements of the first range, aligned as those of a run; 0 = they cannot be cut. So few that who writes
+// all elements from the second range on stays in the room behind an operand.
+static uint64_t tli_choose_range(const tli_probe *p) {
+    uint64_t alignment = tli_larger_u64(4, p->run->limits.alignment_bytes), total = p->step->call.total;
+    uint64_t least = UINT64_MAX, most = 1, unit, count;
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        uint64_t size = tli_cut_element(p, &p->shadows[i]);
+        most = tli_larger_u64(most, size);
+        if (size && size < least) least = size;
+    }
+    unit = alignment > least ? alignment / least : 1;
+    count = total / 3 < TLI_PROBE_ROOM / most ? total / 3 : TLI_PROBE_ROOM / most;
+    count = count > unit ? count - count % unit : unit;
+    return count < total ? count : 0;
+}
+
+// Cut the operands of the call to a range of elements.
+static void tli_cut_probe(tli_probe *p, uint64_t first, uint64_t count) {
+    int32_t i;
+    p->call.first = first;
+    p->call.count = count;
+    for (i = 0; i < p->count; i++) {
+        uint64_t size = tli_cut_element(p, &p->shadows[i]);
+        tl_operand *operand = &p->operands[i];
+        if (!size || !operand->host) continue;
+        operand->host = (char *)operand->host + first * size;
+        operand->range.offset += first * size;
+        operand->range.bytes -= first * size;
+        if (first + count < p->call.total) operand->range.bytes = count * size;
+    }
+}
+
+// What lies behind the elements up to `end` of what the calls make must be what it was: the fill, or the
+// gradients before the call. Returns the first operand of which that is not so; -1 = none.
+static int32_t tli_find_beyond_range(const tli_probe *p, uint64_t end, uint32_t word) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        uint64_t from = end * tli_cut_element(p, s);
+        const char *at = p->work + s->at;
+        int same = 1;
+        if (!tli_is_effect(s) || !from) continue;
+        if (from > s->bytes) from = s->bytes;   // the last element is incomplete
+        if (s->access == TLI_SHADOW_WRITE) same = tli_holds_word(at + from, s->bytes - from, word);
+        else same = tli_same_bytes(at + from, p->before + s->at + from, s->bytes - from);
+        if (!same || !tli_holds_word(at + s->bytes, s->end - s->at - s->bytes, word)) return i;
+    }
+    return -1;
+}
+
+// The same bytes come of calls for two ranges as of one call for all elements.
+static tl_result tli_probe_ranges(tli_probe *p) {
+    tli_change change = tli_change_of(TLI_PROBE_UNDEFINED, TLI_FILL_SIGNALLING);
+    uint64_t total = p->step->call.total, count = tli_choose_range(p), first = 0;
+    uint32_t word = tli_fill_word(change.fill);
+    int32_t operand = -1, state;
+    tl_result result = TL_OK;
+    if (!p->node->takes_blocks || !count) return TL_OK;
+    tli_apply_change(p, &change);
+    tli_fill_guards(p, p->work, 0, word);
+    tli_probe_random(p, TL_RANDOM_REPLAY);
+    for (; first < total && operand < 0 && !result; first += count, count = total - first) {
+        tli_describe_probe(p, &change);
+        tli_cut_probe(p, first, count);
+        tli_fill_shadow(p, &p->shadows[p->count - 1], change.fill);     // scratch is undefined again
+        result = tli_call_probed(p);
+        if (!result) operand = tli_find_beyond_range(p, first + count, word);
+    }
+    if (result) return result;
+    if (operand < 0) operand = tli_find_effect(p, 1);
+    if (operand >= 0) tli_note_finding(p, TL_FINDING_RANGE_IGNORED, &p->shadows[operand], 0);
+    if (operand >= 0) return TL_OK;
+    state = tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_COMPARE);
+    if (state >= 0) tli_note_state(p, TL_FINDING_RANGE_IGNORED, state);
+    return TL_OK;
+}
+
 // -- rehearsal: a call and all its probes --
 
 // Give the pass what the plain call made.
@@ -62819,6 +62995,7 @@ static tl_result tli_probe_call(tli_rehearsing *r, tl_run *run, const tl_run_ste
     if (!result && repeats) result = tli_probe_undefined(&p, &untouched);
     if (!result && repeats) result = step->call.kind == TL_STEP_BACKWARD ? tli_probe_backward(&p, untouched)
                                                                          : tli_probe_forward(&p, untouched);
+    if (!result && repeats) result = tli_probe_ranges(&p);
     if (!result) tli_put_effects(&p);
     tli_close_probe(&p);
     return result;

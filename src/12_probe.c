@@ -496,11 +496,11 @@ static uint64_t tli_first_difference(const char *a, const char *b, uint64_t byte
 }
 
 // The first operand whose bytes differ from those of the plain call; -1 = none.
-static int32_t tli_find_effect(const tli_probe *p) {
+static int32_t tli_find_effect(const tli_probe *p, int with_saved) {
     int32_t i;
     for (i = 0; i < p->count; i++) {
         const tli_shadow *shadow = &p->shadows[i];
-        if (!tli_is_effect(shadow)) continue;
+        if (!tli_is_effect(shadow) || (!with_saved && shadow->kind == TL_OPERAND_SAVED)) continue;
         if (!tli_same_bytes(p->work + shadow->at, p->after + shadow->at, shadow->bytes)) return i;
     }
     return -1;
@@ -508,7 +508,7 @@ static int32_t tli_find_effect(const tli_probe *p) {
 
 // Whether anything differs that the call makes: operands, or the state that it leaves.
 static int tli_has_effect(const tli_probe *p) {
-    return tli_find_effect(p) >= 0 ||
+    return tli_find_effect(p, 1) >= 0 ||
            tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_COMPARE) >= 0;
 }
 
@@ -569,23 +569,29 @@ static void tli_check_writes(tli_probe *p, const tli_change *change) {
     }
 }
 
-// Call the kernel with a change. first: 1 = nothing of the node has run in this pass. A call that stands for
-// the first one draws the same random numbers, and leaves their state as that did.
-static tl_result tli_run_probe(tli_probe *p, const tli_change *change, int first) {
+// Call the kernel as p->call says.
+static tl_result tli_call_probed(tli_probe *p) {
     const tl_kernel *kernel = p->step->kernel;
     int backward = p->step->call.kind == TL_STEP_BACKWARD;
     tl_result result;
-    tli_apply_change(p, change);
-    tli_describe_probe(p, change);
     p->r->out->calling_node = p->call.node;
     p->r->out->calling_kind = p->call.kind;
     p->r->out->call_count++;
-    tli_probe_random(p, first ? TL_RANDOM_RECORD : TL_RANDOM_REPLAY);
     result = (backward ? kernel->backward : kernel->forward)(&p->call, kernel->user);
+    return result ? tli_fail_rehearsed_kernel(p->r, &p->call, result) : TL_OK;
+}
+
+// Call the kernel with a change. first: 1 = nothing of the node has run in this pass. A call that stands for
+// the first one draws the same random numbers, and leaves their state as that did.
+static tl_result tli_run_probe(tli_probe *p, const tli_change *change, int first) {
+    tl_result result;
+    tli_apply_change(p, change);
+    tli_describe_probe(p, change);
+    tli_probe_random(p, first ? TL_RANDOM_RECORD : TL_RANDOM_REPLAY);
+    result = tli_call_probed(p);
     if (change->again) tli_probe_random(p, TL_RANDOM_RESUME);
-    if (result) return tli_fail_rehearsed_kernel(p->r, &p->call, result);
-    if (!tli_varies_contents(p, change)) tli_check_writes(p, change);
-    return TL_OK;
+    if (!result && !tli_varies_contents(p, change)) tli_check_writes(p, change);
+    return result;
 }
 
 // Whether so much is made that what is read must show in it.
@@ -721,7 +727,7 @@ static tl_result tli_probe_again(tli_probe *p) {
             if (!tli_same_bytes(s->host, image, s->bytes)) tli_note_state(p, TL_FINDING_SIDE_EFFECT, i);
             image += s->bytes;
         }
-    } else if (tli_find_effect(p) >= 0) {
+    } else if (tli_find_effect(p, 1) >= 0) {
         tli_note_finding(p, TL_FINDING_NOT_REPEATABLE, NULL, 0);
     }
     return TL_OK;
@@ -744,7 +750,7 @@ static tl_result tli_probe_unsaved(tli_probe *p, int *untouched) {
     int32_t i;
     *untouched = 0;
     if (result) return result;
-    i = tli_find_effect(p);
+    i = tli_find_effect(p, 1);
     if (i >= 0) tli_note_finding(p, TL_FINDING_SAVED_CHANGES_OUTPUT, &p->shadows[i], 0);
     return tli_has_effect(p) ? TL_OK : tli_probe_undefined(p, untouched);
 }
@@ -755,7 +761,7 @@ static tl_result tli_probe_inplace(tli_probe *p) {
     tl_result result;
     change.inplace = 1;
     result = tli_run_probe(p, &change, 0);
-    if (!result && tli_find_effect(p) >= 0)
+    if (!result && tli_find_effect(p, 1) >= 0)
         tli_note_finding(p, TL_FINDING_INPLACE_WRONG, &p->shadows[p->node->inplace], 0);
     return result;
 }
@@ -770,7 +776,7 @@ static tl_result tli_probe_forms(tli_probe *p, int untouched) {
         int32_t i;
         change.again = change.ready = 1;
         result = tli_run_probe(p, &change, 0);
-        i = tli_find_effect(p);
+        i = tli_find_effect(p, 1);
         if (!result && i >= 0) tli_note_finding(p, TL_FINDING_READY_IGNORED, &p->shadows[i], 0);
         tli_enter_plain(p, 1);
         if (!result) result = tli_probe_unsaved(p, &unsaved_untouched);
@@ -943,6 +949,102 @@ static tl_result tli_probe_backward(tli_probe *p, int untouched) {
     return result ? result : tli_probe_sums(p);
 }
 
+// -- rehearsal: ranges of elements --
+//
+// A node that takes blocks is called for two ranges, one after the other. Whoever does not go by the first
+// element of a call, or by their count, makes other bytes, or writes behind the range:
+//
+//     first call     |== count ==|sssssssssssssss|ssss      s: must stay what it was
+//     second call                |== the rest ===|ssss
+
+// The bytes of an element of an operand that is cut with the call; 0 = it is whole in every call.
+static uint64_t tli_cut_element(const tli_probe *p, const tli_shadow *shadow) {
+    int is_output = shadow->kind == TL_OPERAND_OUTPUT || shadow->kind == TL_OPERAND_OUTPUT_GRADIENT;
+    int32_t tensor;
+    if (shadow->missing || shadow->kind == TL_OPERAND_SAVED || shadow->kind == TL_OPERAND_SCRATCH) return 0;
+    tensor = tli_operand_tensor(p->run, p->node, shadow->index + (is_output ? p->node->input_count : 0));
+    if (tli_tensor_elements(p->run, tensor) != p->step->call.total) return 0;
+    return tli_element_bytes(p->run, tensor);
+}
+
+// The elements of the first range, aligned as those of a run; 0 = they cannot be cut. So few that who writes
+// all elements from the second range on stays in the room behind an operand.
+static uint64_t tli_choose_range(const tli_probe *p) {
+    uint64_t alignment = tli_larger_u64(4, p->run->limits.alignment_bytes), total = p->step->call.total;
+    uint64_t least = UINT64_MAX, most = 1, unit, count;
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        uint64_t size = tli_cut_element(p, &p->shadows[i]);
+        most = tli_larger_u64(most, size);
+        if (size && size < least) least = size;
+    }
+    unit = alignment > least ? alignment / least : 1;
+    count = total / 3 < TLI_PROBE_ROOM / most ? total / 3 : TLI_PROBE_ROOM / most;
+    count = count > unit ? count - count % unit : unit;
+    return count < total ? count : 0;
+}
+
+// Cut the operands of the call to a range of elements.
+static void tli_cut_probe(tli_probe *p, uint64_t first, uint64_t count) {
+    int32_t i;
+    p->call.first = first;
+    p->call.count = count;
+    for (i = 0; i < p->count; i++) {
+        uint64_t size = tli_cut_element(p, &p->shadows[i]);
+        tl_operand *operand = &p->operands[i];
+        if (!size || !operand->host) continue;
+        operand->host = (char *)operand->host + first * size;
+        operand->range.offset += first * size;
+        operand->range.bytes -= first * size;
+        if (first + count < p->call.total) operand->range.bytes = count * size;
+    }
+}
+
+// What lies behind the elements up to `end` of what the calls make must be what it was: the fill, or the
+// gradients before the call. Returns the first operand of which that is not so; -1 = none.
+static int32_t tli_find_beyond_range(const tli_probe *p, uint64_t end, uint32_t word) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        uint64_t from = end * tli_cut_element(p, s);
+        const char *at = p->work + s->at;
+        int same = 1;
+        if (!tli_is_effect(s) || !from) continue;
+        if (from > s->bytes) from = s->bytes;   // the last element is incomplete
+        if (s->access == TLI_SHADOW_WRITE) same = tli_holds_word(at + from, s->bytes - from, word);
+        else same = tli_same_bytes(at + from, p->before + s->at + from, s->bytes - from);
+        if (!same || !tli_holds_word(at + s->bytes, s->end - s->at - s->bytes, word)) return i;
+    }
+    return -1;
+}
+
+// The same bytes come of calls for two ranges as of one call for all elements.
+static tl_result tli_probe_ranges(tli_probe *p) {
+    tli_change change = tli_change_of(TLI_PROBE_UNDEFINED, TLI_FILL_SIGNALLING);
+    uint64_t total = p->step->call.total, count = tli_choose_range(p), first = 0;
+    uint32_t word = tli_fill_word(change.fill);
+    int32_t operand = -1, state;
+    tl_result result = TL_OK;
+    if (!p->node->takes_blocks || !count) return TL_OK;
+    tli_apply_change(p, &change);
+    tli_fill_guards(p, p->work, 0, word);
+    tli_probe_random(p, TL_RANDOM_REPLAY);
+    for (; first < total && operand < 0 && !result; first += count, count = total - first) {
+        tli_describe_probe(p, &change);
+        tli_cut_probe(p, first, count);
+        tli_fill_shadow(p, &p->shadows[p->count - 1], change.fill);     // scratch is undefined again
+        result = tli_call_probed(p);
+        if (!result) operand = tli_find_beyond_range(p, first + count, word);
+    }
+    if (result) return result;
+    if (operand < 0) operand = tli_find_effect(p, 1);
+    if (operand >= 0) tli_note_finding(p, TL_FINDING_RANGE_IGNORED, &p->shadows[operand], 0);
+    if (operand >= 0) return TL_OK;
+    state = tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_COMPARE);
+    if (state >= 0) tli_note_state(p, TL_FINDING_RANGE_IGNORED, state);
+    return TL_OK;
+}
+
 // -- rehearsal: a call and all its probes --
 
 // Give the pass what the plain call made.
@@ -978,6 +1080,7 @@ static tl_result tli_probe_call(tli_rehearsing *r, tl_run *run, const tl_run_ste
     if (!result && repeats) result = tli_probe_undefined(&p, &untouched);
     if (!result && repeats) result = step->call.kind == TL_STEP_BACKWARD ? tli_probe_backward(&p, untouched)
                                                                          : tli_probe_forward(&p, untouched);
+    if (!result && repeats) result = tli_probe_ranges(&p);
     if (!result) tli_put_effects(&p);
     tli_close_probe(&p);
     return result;

@@ -763,10 +763,11 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 //
 // Wrong declarations leave the loss as it is and make gradients wrong under some plans only. A rehearsal calls
 // the caller's kernels on copies of their operands, each call again and again with one thing changed that must
-// not matter (what is not declared, what is undefined, what lies behind an operand), or that must (what needs
-// names); then it runs a pass that drops every tensor as early as possible, saves as late as possible and works
-// in place wherever that is allowed, and compares to the bit with one that drops nothing: gradients on the
-// way, results, the registered state, and every tensor that was made again.
+// not matter (what is not declared, what is undefined, what lies behind an operand; where a node takes blocks,
+// into which ranges its elements are cut), or that must (what needs names); then it runs a pass that drops
+// every tensor as early as possible, saves as late as possible and works in place wherever that is allowed,
+// and compares to the bit with one that drops nothing: gradients on the way, results, the registered state,
+// and every tensor that was made again.
 
 // What an operand of a finding is.
 #define TL_OPERANDS(X) \
@@ -818,7 +819,9 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
     X(TL_FINDING_UNDECLARED, "uses %o, of which no byte is declared", "set %w") \
     X(TL_FINDING_OPERAND_MISSING, "uses %o, which the op does not have", "list it in %l, or leave it alone") \
     X(TL_FINDING_GRADIENT_UNKNOWN, "has weights, and states has no gradient of them", \
-      "register it, or clear it and what else is not registered after the rehearsal")
+      "register it, or clear it and what else is not registered after the rehearsal") \
+    X(TL_FINDING_RANGE_IGNORED, "makes another %o when it is called for a range of elements", \
+      "go by call->first and call->count, or take takes_blocks out")
 
 typedef enum tl_finding_kind { TL_FINDINGS(TLI_ENUM) TL_FINDING_COUNT } tl_finding_kind;
 
@@ -869,7 +872,9 @@ typedef struct tl_rehearsal {
 // the run has now (then load, which gets the run that it is to write to): give data as in training, of zeroes
 // not much can be learnt. Kernels of the host work on copies in
 // memory of the env; others on the run's backend, as far as it maps. With a fusion or a compiled plan it is the
-// caller's graph that is rehearsed. What is registered (states) is as it was when the call returns, whatever
+// caller's graph that is rehearsed, of a split batch one part. No smaller batch is tried beside that: kernels
+// keep shapes behind their user pointers, and only may_split says that they go by the bytes of a call.
+// What is registered (states) is as it was when the call returns, whatever
 // the kernels did; what is not registered is changed by each call, and seen by none. In a rehearsal scratch and
 // saved bytes of 0 bytes may have an address, and so may what needs does not name. needs that name too much are
 // looked for where the gradients of the node's weights are registered.

@@ -21,13 +21,70 @@ typedef struct hasher {
     long     calls, fail_at;          // call that fails; -1 = none
 } hasher;
 
+// One element of an operand of a node that takes blocks, or all of one that has another number of elements.
+static tl_operand hash_part(const tl_kernel_call *call, const tl_operand *operand, uint64_t whole_bytes, uint64_t at) {
+    tl_operand part = *operand;
+    if (!part.range.bytes || whole_bytes / 4 + (whole_bytes % 4 > 0) != call->total) return part;
+    part.host = (char *)part.host + 4 * at;
+    part.range.bytes = part.range.bytes - 4 * at < 4 ? part.range.bytes - 4 * at : 4;
+    return part;
+}
+
+static uint64_t tensor_bytes(const tl_kernel_call *call, int32_t tensor) { return call->graph->outputs[tensor].bytes; }
+
+// The same sums element by element: what comes of one depends on its number, not on the range in which it is.
+static void hash_forward_blocks(const tl_kernel_call *call) {
+    const tl_graph *graph = call->graph;
+    const tl_node *node = &graph->nodes[call->node];
+    uint64_t at;
+    int32_t i;
+    for (at = 0; at < call->count; at++) {
+        uint64_t sum = tl_mix_u64(call->seed, call->first + at);
+        for (i = 0; i < node->input_count; i++) {
+            tl_operand part = hash_part(call, &call->inputs[i], tensor_bytes(call, graph->inputs[node->first_input + i].tensor), at);
+            sum = mix_bytes(sum, &part);
+        }
+        for (i = 0; i < node->output_count; i++) {
+            tl_operand part = hash_part(call, &call->outputs[i], tensor_bytes(call, node->first_output + i), at);
+            mix_into(sum + (uint64_t)i, &part, 0);
+        }
+    }
+}
+
+static void hash_backward_blocks(const tl_kernel_call *call, uint64_t *gradient) {
+    const tl_graph *graph = call->graph;
+    const tl_node *node = &graph->nodes[call->node];
+    uint64_t at;
+    int32_t i;
+    for (at = 0; at < call->count; at++) {
+        uint64_t sum = tl_mix_u64(call->seed, call->first + at);
+        for (i = 0; i < node->input_count; i++) {
+            int32_t tensor = graph->inputs[node->first_input + i].tensor;
+            tl_operand part = hash_part(call, &call->inputs[i], tensor_bytes(call, tensor), at);
+            if (graph->inputs[node->first_input + i].needed) sum = mix_bytes(sum, &part);
+        }
+        for (i = 0; i < node->output_count; i++) {
+            tl_operand part = hash_part(call, &call->outputs[i], tensor_bytes(call, node->first_output + i), at);
+            tl_operand grad = hash_part(call, &call->output_grads[i], tensor_bytes(call, node->first_output + i), at);
+            if (graph->outputs[node->first_output + i].needed) sum = mix_bytes(sum, &part);
+            sum = mix_bytes(sum, &grad);
+        }
+        *gradient += sum;
+        for (i = 0; i < node->input_count; i++) {
+            tl_operand part = hash_part(call, &call->input_grads[i], tensor_bytes(call, graph->inputs[node->first_input + i].tensor), at);
+            mix_into(sum + (uint64_t)i, &part, 1);
+        }
+    }
+}
+
 static tl_result hash_forward(const tl_kernel_call *call, void *user) {
     hasher *h = (hasher *)user;
     const tl_node *node = &call->graph->nodes[call->node];
     uint64_t sum = tl_mix_u64(call->seed, (uint64_t)call->node);
     int32_t i;
     if (h->calls++ == h->fail_at) return TL_ERROR_CORRUPT;
-    h->steps[call->node] += !call->recompute;
+    h->steps[call->node] += !call->recompute && !call->first;
+    if (node->takes_blocks) { mix_into(1000, &call->scratch, 0); hash_forward_blocks(call); return TL_OK; }
     for (i = 0; i < node->input_count; i++) sum = mix_bytes(sum, &call->inputs[i]);
     mix_into(sum + 1000, &call->scratch, 0);
     if (!call->outputs_ready)
@@ -43,6 +100,7 @@ static tl_result hash_backward(const tl_kernel_call *call, void *user) {
     uint64_t sum = tl_mix_u64(call->seed, (uint64_t)call->node);
     int32_t i;
     if (h->calls++ == h->fail_at) return TL_ERROR_CORRUPT;
+    if (node->takes_blocks) { mix_into(1000, &call->scratch, 0); hash_backward_blocks(call, &h->gradients[call->node]); return TL_OK; }
     for (i = 0; i < node->input_count; i++)
         if (graph->inputs[node->first_input + i].needed) sum = mix_bytes(sum, &call->inputs[i]);
     for (i = 0; i < node->output_count; i++) {
@@ -136,7 +194,8 @@ typedef enum plant {
     RIGHT, ASSIGNS_GRADIENT, ASSIGNS_WEIGHT_GRADIENT, STALE_SCRATCH, STALE_SCRATCH_BACK, ALWAYS_COUNTS, DRAWS_REGISTERED,
     DRAWS_HIDDEN, DECAYS, WRITES_INPUT, WRITES_GRADIENT, WRITES_SAVED, WRITES_NEEDED, SKIPS_LAST, ADDS_TO_OUTPUT,
     IGNORES_GRADIENT, SAVES_WRONG_WHEN_READY, SAVED_MATTERS, READS_BEYOND, READS_COUNTER, WRITES_BEYOND,
-    BACKWARD_DRAWS, WRITES_FAR_BEHIND, WRITES_FAR_BEFORE, WRITES_BEYOND_UNSAVED, SCRATCH_UNSAVED
+    BACKWARD_DRAWS, WRITES_FAR_BEHIND, WRITES_FAR_BEFORE, WRITES_BEYOND_UNSAVED, SCRATCH_UNSAVED,
+    IGNORES_FIRST, IGNORES_COUNT, IGNORES_FIRST_BACK, IGNORES_COUNT_BACK, TAKES_NO_BLOCKS
 } plant;
 
 typedef struct net_layer {
@@ -155,7 +214,8 @@ static tl_result net_forward(const tl_kernel_call *call, void *user) {
     const float *x = AT(call->inputs[0]);
     float *y = AT(call->outputs[0]), *saved = call->saved.range.bytes ? AT(call->saved) : NULL;
     float *lent = call->saved.host ? AT(call->saved) : NULL, unwanted[NE];
-    size_t i, c;
+    size_t n = l->bug == IGNORES_COUNT || call->count == call->total ? NE : (size_t)call->count, i, c;
+    uint64_t first = l->bug == IGNORES_FIRST ? 0 : call->first;
     if (!strcmp(l->kind, "count")) net_runs++;
     if (call->outputs_ready && saved) {     // outputs are there: what is made of them goes nowhere
         y = unwanted;
@@ -171,10 +231,10 @@ static tl_result net_forward(const tl_kernel_call *call, void *user) {
         nn_attention_forward(y, lent, x, spares ? unwanted : AT(call->scratch), NB, NT, NC, NHEADS);
         if (l->bug == SAVED_MATTERS && saved) y[0] += 1.0f;
     }
-    if (!strcmp(l->kind, "add")) nn_add_forward(y, x, AT(call->inputs[1]), NE);
-    if (!strcmp(l->kind, "dropout")) nn_dropout_forward(y, x, NE, 0.3f, call->seed, 0);
-    if (!strcmp(l->kind, "gelu") || !strcmp(l->kind, "count")) nn_gelu_forward(y, x, NE);
-    if (!strcmp(l->kind, "relu")) for (i = 0; i < NE; i++) y[i] = x[i] > 0.0f ? x[i] : 0.0f;
+    if (!strcmp(l->kind, "add")) nn_add_forward(y, x, AT(call->inputs[1]), n);
+    if (!strcmp(l->kind, "dropout")) nn_dropout_forward(y, x, n, 0.3f, call->seed, first);
+    if (!strcmp(l->kind, "gelu") || !strcmp(l->kind, "count")) nn_gelu_forward(y, x, n);
+    if (!strcmp(l->kind, "relu")) for (i = 0; i < n; i++) y[i] = x[i] > 0.0f ? x[i] : 0.0f;
     if (!strcmp(l->kind, "ce")) nn_cross_entropy_forward(y, NULL, x, (const int32_t *)call->inputs[1].host, NR, NV);
     for (c = 0; c < NC && !strcmp(l->kind, "bn"); c++) {    // of the batch, and a running mean
         float mean = 0.0f;
@@ -216,7 +276,8 @@ static tl_result net_backward(const tl_kernel_call *call, void *user) {
     net_layer *l = (net_layer *)user;
     const float *x = AT(call->inputs[0]), *y = AT(call->outputs[0]), *saved = AT(call->saved);
     float *d = AT(call->output_grads[0]), *dx = AT(call->input_grads[0]), ones[NE];
-    size_t i, c;
+    size_t n = l->bug == IGNORES_COUNT_BACK || call->count == call->total ? NE : (size_t)call->count, i, c;
+    uint64_t first = l->bug == IGNORES_FIRST_BACK ? 0 : call->first;
     for (i = 0; i < NE; i++) ones[i] = 1.0f;
     if (l->bug == IGNORES_GRADIENT) d = ones;
     if (l->bug == ASSIGNS_GRADIENT) net_assign_gradients(call);
@@ -228,10 +289,10 @@ static tl_result net_backward(const tl_kernel_call *call, void *user) {
     if (!strcmp(l->kind, "linear")) nn_linear_backward(dx, l->dw, l->db, d, x, l->w, NR, l->K, l->N);
     if (!strcmp(l->kind, "attention"))
         nn_attention_backward(dx, d, saved, x, AT(call->scratch), NB, NT, NC, NHEADS);
-    if (!strcmp(l->kind, "add")) nn_add_backward(dx, AT(call->input_grads[1]), d, NE);
-    if (!strcmp(l->kind, "dropout")) nn_dropout_backward(dx, d, NE, 0.3f, call->seed, 0);
-    if (!strcmp(l->kind, "gelu") || !strcmp(l->kind, "count")) nn_gelu_backward(dx, d, x, NE);
-    if (!strcmp(l->kind, "relu")) for (i = 0; i < NE; i++) dx[i] += y[i] > 0.0f ? d[i] : 0.0f;
+    if (!strcmp(l->kind, "add")) nn_add_backward(dx, AT(call->input_grads[1]), d, n);
+    if (!strcmp(l->kind, "dropout")) nn_dropout_backward(dx, d, n, 0.3f, call->seed, first);
+    if (!strcmp(l->kind, "gelu") || !strcmp(l->kind, "count")) nn_gelu_backward(dx, d, x, n);
+    if (!strcmp(l->kind, "relu")) for (i = 0; i < n; i++) dx[i] += y[i] > 0.0f ? d[i] : 0.0f;
     if (!strcmp(l->kind, "ce"))
         nn_cross_entropy_backward(dx, d[0], x, (const int32_t *)call->inputs[1].host, NR, NV);
     for (c = 0; c < NC && !strcmp(l->kind, "bn"); c++) {
@@ -368,16 +429,21 @@ static void nothing_is_found_in_a_network_that_is_right(void **state) {
     tl_cpu_backend_desc cpu = {0};
     tl_backend backend;
     tl_env env = silent_env();
-    int32_t i;
+    int32_t i, calls[2], turn;
     (void)state;
     if (tl_init_cpu_backend(&env, &cpu, &backend)) fail();
-    net_make(&n);
-    if (net_rehearse(&n, &env, &backend)) fail_msg("%s", env.error.text);
-    for (i = 0; i < n.found.finding_count; i++)
-        printf("%d %d %d\n", (int)n.found.findings[i].kind, (int)n.found.findings[i].node, (int)n.found.findings[i].operand);
-    assert_int_equal(n.found.finding_count, 0);
-    assert_int_equal(n.found.is_stressed, 1);
-    tl_free_rehearsal(&env, &n.found);
+    for (turn = 0; turn < 2; turn++) {      // the second time elementwise ops take blocks
+        net_make(&n);
+        n.ops[ADD].takes_blocks = n.ops[DROPOUT].takes_blocks = n.ops[RELU].takes_blocks = n.ops[GELU].takes_blocks = turn;
+        if (net_rehearse(&n, &env, &backend)) fail_msg("%s", env.error.text);
+        for (i = 0; i < n.found.finding_count; i++)
+            printf("%d %d %d\n", (int)n.found.findings[i].kind, (int)n.found.findings[i].node, (int)n.found.findings[i].operand);
+        assert_int_equal(n.found.finding_count, 0);
+        assert_int_equal(n.found.is_stressed, 1);
+        calls[turn] = n.found.call_count;
+        tl_free_rehearsal(&env, &n.found);
+    }
+    assert_int_equal(calls[1] - calls[0], 2 * 2 * 4);   // two ranges, forward and backward, of four ops
     assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
 }
 
@@ -485,6 +551,14 @@ static const planted all_planted[] = {
     {CE, NULL, IGNORES_GRADIENT, 0, 0, 0, 0, 0, 0, 0, 0, "ce: backward does not read output gradient 0: multiply by it: a loss may be scaled, a result be read"},
     {NORM, NULL, SAVES_WRONG_WHEN_READY, 0, 0, 0, 0, 0, 0, 0, 0, "norm: forward makes another saved bytes where its outputs are there already: with call->outputs_ready read the outputs, and make the saved bytes alone"},
     {ATTENTION, NULL, SAVED_MATTERS, 0, 0, 0, 0, 0, 0, 0, 0, "attention: forward makes another output 0 where nothing is saved: compute outputs without call->saved"},
+    // ranges of elements
+    {DROPOUT, NULL, IGNORES_FIRST, 0, 0, 0, 0, 0, 0, 0, 0, "dropout: forward makes another output 0 when it is called for a range of elements: go by call->first and call->count, or take takes_blocks out"},
+    {DROPOUT, NULL, IGNORES_FIRST_BACK, 0, 0, 0, 0, 0, 0, 0, 0, "dropout: backward makes another input gradient 0 when it is called for a range of elements: go by call->first and call->count, or take takes_blocks out"},
+    {GELU, NULL, IGNORES_COUNT, 0, 0, 0, 0, 0, 0, 0, 0, "gelu: forward makes another output 0 when it is called for a range of elements: go by call->first and call->count, or take takes_blocks out"},
+    {GELU, NULL, IGNORES_COUNT_BACK, 0, 0, 0, 0, 0, 0, 0, 0, "gelu: backward makes another input gradient 0 when it is called for a range of elements: go by call->first and call->count, or take takes_blocks out"},
+    {ADD, NULL, IGNORES_COUNT, 0, 0, 0, 0, 0, 0, 0, 0, "add: forward makes another output 0 when it is called for a range of elements: go by call->first and call->count, or take takes_blocks out"},
+    {RELU, NULL, IGNORES_COUNT, 0, 0, 0, 0, 0, 0, 0, 0, "relu: forward makes another output 0 when it is called for a range of elements: go by call->first and call->count, or take takes_blocks out"},
+    {PROJ, NULL, TAKES_NO_BLOCKS, 0, 0, 0, 0, 0, 0, 0, 0, "proj: forward makes another output 0 when it is called for a range of elements: go by call->first and call->count, or take takes_blocks out"},
     {GELU, NULL, READS_COUNTER, 0, 0, 0, 0, 0, 0, 0, 0, "gelu: forward makes another output 0 under a plan that drops what it can: look for what it reads or keeps beside its operands"},
 };
 
@@ -508,6 +582,7 @@ static void net_plant(net *n, const planted *p) {
         op->input_count = 2;
         op->needs = "in0";
     }
+    op->takes_blocks = p->bug >= IGNORES_FIRST;
     if (p->bug == DRAWS_REGISTERED) {
         tl_state *state = &n->states[n->state_count++];
         state->node = p->op;
