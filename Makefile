@@ -62,8 +62,8 @@ skipped = $(if $(VULKAN)$(if $(call on_vulkan,$1),,none),:,echo "SKIPPED $(notdi
     <vulkan/vulkan_core.h> (Debian: libvulkan-dev)"; [ "$${STRICT:-0}" != 1 ])
 build = $(if $(call present,$@),$1,@:)
 
-.PHONY: all header examples tests lib install run run-quantize run-vulkan run-device test bench fuzz soak shaders mutate coverage \
-        size check deps format help clean cmocka
+.PHONY: all header examples tests lib install run run-quantize run-vulkan run-device run-parallel run-mpi test bench fuzz soak \
+        shaders mutate coverage size check deps format help clean cmocka
 .DELETE_ON_ERROR:
 
 all: examples
@@ -116,6 +116,11 @@ $(B)/inside/%.h: %.h tests/inside.awk
 	@awk -v declarations=1 -f tests/inside.awk $< > $@
 $(B)/inside/tl_strategy.o: $(B)/inside/tl_strategy.c
 	$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -DTL_STRATEGY_IMPLEMENTATION -c -o $@ $<
+# Builds of other options beside that one, each private to its file.
+$(B)/test_12_tables: $(B)/inside/tables_run.o $(B)/inside/small_run.o
+$(B)/inside/%_run.o: tests/support/%_run.c tests/support/table_run.h tests/support/mixer.h tl_strategy.h | cmocka
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -c -o $@ $<
 $(B)/inside/tl_vk_backend.o: $(B)/inside/tl_vk_backend.c tl_strategy.h
 	$(call build,$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -DTL_VK_BACKEND_IMPLEMENTATION -I. -c -o $@ $<)
 
@@ -174,6 +179,24 @@ run: $(B)/01_train_text
 run-quantize: $(B)/05_quantize
 	$(RUNNER) ./$<
 
+# Ranks that are threads, and ranks that are processes of Open MPI: RANKS=2 ARGS=--quick. As root, too, and on one machine
+# with fewer processors than ranks.
+RANKS  = 2
+ARGS   =
+MPIRUN = OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe --mca btl self,vader
+no_mpi = echo "SKIPPED $@: no mpicc (Debian: openmpi-bin libopenmpi-dev)"; [ "$${STRICT:-0}" != 1 ]
+has_mpi = $(shell command -v mpicc)
+
+run-parallel: $(B)/17_parallel
+	$(RUNNER) ./$< $(ARGS)
+
+run-mpi: $(B)/17_mpi
+	@$(if $(has_mpi),$(MPIRUN) -n $(RANKS) ./$< $(ARGS),:)
+
+$(B)/17_mpi: examples/17_parallel.c $(HEADERS)
+	@mkdir -p $(@D)
+	@$(if $(has_mpi),OMPI_CC='$(CC)' mpicc -DWITH_MPI -O3 $(STD) $(WARN) $(WERROR) $(UNUSED) -o $@ $< $(LDLIBS),$(no_mpi))
+
 # On a Cortex-M4 that QEMU simulates.
 run-device: $(B)/tl_plan
 	@B='$(B)' bash examples/04_device/run.sh
@@ -220,6 +243,7 @@ soak: $(B)/tl_plan $(B)/tl_pack
 	python3 tests/tl_pack.py $(B)/tl_pack
 	python3 tests/reference.py $(B)/tl_plan
 	python3 tests/differential_plan.py 10000
+	python3 tests/differential_once.py 10000
 	$(MAKE) fuzz FUZZ_SECONDS=600
 	@grep -v '^\[' $(B)/test_6_properties.log
 
@@ -250,6 +274,7 @@ help:
 	@echo 'make run-vulkan  the same on a Vulkan device      make shaders   compile *.comp into the headers'
 	@echo 'make run-device  train on a simulated Cortex-M4: generated code, by hand, executor; a table of bytes'
 	@echo 'make run-quantize  quantise two networks within loss budgets, run them with integer kernels'
+	@echo 'make run-parallel  train on ranks that are threads; make run-mpi  RANKS=2 ARGS=: that are processes of MPI'
 	@echo 'make test        all tests, F=name filters        make mutate    break the header: tests must fail'
 	@echo 'make bench       tables of times, as ratios       make check     everything: compilers, languages, options,'
 	@echo 'make fuzz        each parser, FUZZ_SECONDS=60                    sanitizers, 32-bit, big endian, examples'

@@ -34,6 +34,7 @@
        [5] PLAN          steps, the simulator, checkpoint configs; plans as text and C tables
        [6] REMAT         recomputation under a byte budget, with a certified distance to the optimum
        [7] PRECISION     observers, quantisation parameters, an exact choice of schemes
+       [8] PARALLEL      pipeline partition, schedules, data-parallel degree, placement on devices
        [9] COMPILE       one strategy, one graph, one number of bytes: one plan
        [10] BACKEND      blocks, ranges, tickets; the CPU backend; what a device can do
        [11] MANAGER      the store and the online checkpoint manager
@@ -70,6 +71,13 @@
        TL_NO_TRACE                  drops [13]
        TL_NO_ERROR_TEXT             drops the sentences of errors: code, site and values of tl_error stay,
                                     its text is "", and log is not called
+       TL_ONLY_TABLES               leaves runs of plans that are const tables (tl_write_plan_table), in memory
+                                    of the host, one step at a time, without copies: nothing is checked,
+                                    simulated, counted or placed. Sets TL_NO_PLANNERS, TL_NO_ONLINE,
+                                    TL_NO_PRECISION, TL_NO_CODECS, TL_NO_ACCOUNTS, TL_NO_CHECKS, TL_NO_TEXT and
+                                    TL_NO_TRACE; see [12]
+       TL_SMALL_SIZES               TL_ONLY_TABLES with sizes and offsets of 32 bits; a run of what does not fit
+                                    them is refused
 
    RULES
        Every fallible function returns a tl_result, TL_OK is 0, and env.error.text says which rule
@@ -96,6 +104,37 @@
        that asks for what this version cannot do gets TL_ERROR_UNSUPPORTED.
 */
 #ifndef TL_STRATEGY_H
+
+// Options that options set. They are the same in every file that includes this one, as types depend on these.
+#if defined(TL_SMALL_SIZES) && !defined(TL_ONLY_TABLES)
+#define TL_ONLY_TABLES
+#endif
+#ifdef TL_ONLY_TABLES
+#ifndef TL_NO_PLANNERS
+#define TL_NO_PLANNERS
+#endif
+#ifndef TL_NO_ONLINE
+#define TL_NO_ONLINE
+#endif
+#ifndef TL_NO_PRECISION
+#define TL_NO_PRECISION
+#endif
+#ifndef TL_NO_CODECS
+#define TL_NO_CODECS
+#endif
+#ifndef TL_NO_ACCOUNTS
+#define TL_NO_ACCOUNTS
+#endif
+#ifndef TL_NO_CHECKS
+#define TL_NO_CHECKS
+#endif
+#ifndef TL_NO_TEXT
+#define TL_NO_TEXT
+#endif
+#ifndef TL_NO_TRACE
+#define TL_NO_TRACE
+#endif
+#endif
 
 #include <stddef.h>
 #include <stdint.h>
@@ -151,7 +190,8 @@ extern "C" {
     X(TL_ERROR_DEVICE_LOST,    "device lost",    "sticky: every later call on the backend says so") \
     X(TL_ERROR_CORRUPT,        "corrupt",        "bytes changed that nobody may change")           \
     X(TL_ERROR_MISMATCH,       "mismatch",       "what was measured differs from what was planned") \
-    X(TL_ERROR_IO,             "i/o error",      "a sink or a file did not take the bytes")
+    X(TL_ERROR_IO,             "i/o error",      "a sink or a file did not take the bytes")        \
+    X(TL_ERROR_PEER_LOST,      "peer lost",      "another rank has ended, or does not answer")
 
 #define TLI_ENUM(id, name, help) id,  // undefined again at the end of this half
 typedef enum tl_result { TL_RESULTS(TLI_ENUM) TL_RESULT_COUNT } tl_result;
@@ -168,14 +208,26 @@ typedef enum tl_result { TL_RESULTS(TLI_ENUM) TL_RESULT_COUNT } tl_result;
 
 typedef enum tl_limit { TL_LIMITS(TLI_ENUM) TL_LIMIT_COUNT } tl_limit;
 
-// Why a call failed. The layout is the same with and without text, and so are code, site and values.
+// Bytes and offsets inside of a run, and the ranges that its kernels see.
+#ifdef TL_SMALL_SIZES
+typedef uint32_t tl_size;
+#else
+typedef uint64_t tl_size;
+#endif
+
+// Why a call failed. Code, site and values are the same with and without text, and so is the layout, but where
+// TL_SMALL_SIZES leaves out the room for a text that is not there.
 typedef struct tl_error {
     tl_result code;
     uint32_t  site;       // a number for where it failed and why: limit << 24 | function << 16 | rule, which
                           // tl_explain_error turns into words; it never changes its meaning
     uint64_t  values[2];  // numbers of that rule, 0 where it has none; tl_explain_error names them. Of a
                           // budget that was refused: the budget, and the least that would do
+#if defined(TL_SMALL_SIZES) && defined(TL_NO_ERROR_TEXT)
+    char      text[8];    // ""
+#else
     char      text[248];  // "tl_check_graph: node 3 (conv1): inputs: ..."; "" with TL_NO_ERROR_TEXT
+#endif
 } tl_error;
 
 // What a call may use besides its arguments. All-zero is valid.
@@ -278,9 +330,9 @@ extern "C" {
 //
 // A strategy is a plain struct: all-zero is the default, presets are functions
 // that return a filled one, and everything a preset does can be printed. Each
-// value changes a step, a byte or a counter of the plan or of the run, but for those
-// that ask for workers: data and automatic run on one, model and pipeline answer
-// TL_ERROR_UNSUPPORTED with a sentence that names them.
+// value changes a step, a byte or a counter of the plan or of the run. Several workers need a
+// transport (tl_run_desc.transport): without one data and automatic run on one worker, model and
+// pipeline answer TL_ERROR_UNSUPPORTED with a sentence that names them.
 //
 // The functions whose names end in _quick are rules of thumb that know no graph. The seed is the
 // Rust crate that this library began as; its strategies, texts and rules of thumb are kept.
@@ -364,7 +416,7 @@ TLDEF tl_parallelism tl_parallelism_pipeline(uint64_t stage_count);
 TLDEF tl_parallelism tl_parallelism_automatic(void);
 
 // Return a preset: a filled strategy. All of them run, with kernels of any precision; where they ask for more
-// workers than one, this version runs one (tl_run_report.worker_count).
+// workers than one, one runs unless there is a transport (tl_run_report.worker_count).
 TLDEF tl_strategy tl_strategy_new(void);               // all zero
 TLDEF tl_strategy tl_strategy_training(void);          // lazy, gradients, f32, pooled, automatic, fused, timed
 TLDEF tl_strategy tl_strategy_inference(void);         // eager, forward only, f32, cached, automatic, fused
@@ -1120,6 +1172,7 @@ extern "C" {
 // 2020, arXiv:2001.03288 (greedy by size).
 // ============================================================================
 
+#ifndef TL_ONLY_TABLES
 // Steps at which a buffer takes fewer of its bytes.
 typedef struct tl_layout_gap {
     int64_t  first_step, last_step;  // of its lifetime; first_step <= last_step
@@ -1262,6 +1315,7 @@ typedef struct tl_bank_plan {
 TLDEF tl_result tl_plan_banks(tl_env *env, const tl_bank_desc *desc, tl_bank_plan *plan);
 TLDEF void      tl_free_bank_plan(tl_env *env, tl_bank_plan *plan);  // accepts a zeroed plan
 #endif
+#endif  // TL_ONLY_TABLES
 
 #ifdef __cplusplus
 }
@@ -1492,6 +1546,7 @@ typedef struct tl_report {
                                 // the entry); else -1
 } tl_report;
 
+#ifndef TL_ONLY_TABLES
 typedef struct tl_simulate_desc {
     const tl_graph  *graph;       // not NULL
     const tl_plan   *plan;        // not NULL; steps, entry, places, blocks, slots and flags are read
@@ -1526,6 +1581,7 @@ TLDEF tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_r
 //
 // Errors:  as tl_simulate_plan; peaks and costs are 0 then.
 TLDEF tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_device *device, tl_plan *plan);
+#endif  // TL_ONLY_TABLES
 
 #ifndef TL_NO_PLANNERS
 // Copy a plan with its steps, entry, offsets and blocks, for example a const table, whose narrow numbers become
@@ -1542,6 +1598,7 @@ TLDEF tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy);
 
 TLDEF void        tl_free_plan(tl_env *env, tl_plan *plan);  // accepts zeroed plans and const tables
 
+#ifndef TL_ONLY_TABLES
 // -- lifetimes and places --
 
 // id, name, what is allocated
@@ -1718,6 +1775,7 @@ typedef struct tl_places_report {
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_places(tl_env *env, const tl_places_desc *desc, tl_plan *plan,
                                tl_places_report *report);
+#endif  // TL_ONLY_TABLES
 
 // Name or explain a kind; "?" if it is out of range.
 TLDEF const char *tl_name_step(tl_step_kind kind);    // "F"
@@ -1910,7 +1968,8 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //
 //     #include "tl_strategy.h"
 //     #include "net.h"               // written with the name "net"
-//     static uint64_t arena[NET_ARENA_BYTES / 8];  // the memory of its backend: all that a run takes
+//     static uint64_t arena[(NET_ARENA_BYTES + NET_ALIGNMENT) / 8];  // the memory of its backend: all that
+//                                    // a run takes, and room to align it
 //     desc.graph = &net_graph;       // tl_graph
 //     desc.plan  = &net_plan;        // tl_plan over net_steps; tl_free_plan does nothing to it
 //
@@ -2005,6 +2064,11 @@ typedef struct tl_code_desc {
 // the optimizer behind it; trained weights and their gradients lie at the same offsets of net_weights and
 // net_gradients, the rest of the weights behind them. Forward only, net_weights is a const array of the user.
 // Host copies and compressed copies call net_copy, net_wait, net_compress and net_expand, also of the user.
+//
+// Calls do not say whether a forward runs again (call->recompute of a run), nor which training step it is. A
+// forward that changes something beside its operands, such as a running mean, must do so once a pass: mark its
+// node once, or let it look at what it has done since net_load. Random numbers are a function of node,
+// micro-batch and a step that the user counts, which stay the same where a forward runs again.
 //
 // The arrays are aligned to 8 bytes at least, where the compiler can; NET_BANK_1_PLACE, if it is defined,
 // stands in front of that of bank 1, say as a section. The numbers for the preprocessor are those of
@@ -3276,6 +3340,471 @@ extern "C" {
 #endif
 
 // ============================================================================
+// [8] PARALLEL -- pipeline partition, schedules, data-parallel degree, placement on devices
+// ============================================================================
+//
+// How work is split over several ranks: devices, processes or threads with memory of their own, and a link
+// between them.
+//
+//     chain of units   [0 1 2 3][4 5][6 7 8 9]     a stage is a range of units, on one rank or replicated
+//     rank                 0      1      2
+//
+//     rank 0   F0 F1 F2 B0 F3 B1 .. B2 B3          m micro-batches pass through the stages, forward (F) and
+//     rank 1      F0 F1 B0 F2 B1 F3 B2 B3          backward (B). The time in which a rank waits is the bubble
+//     rank 2         F0 B0 F1 B1 F2 B2 ..
+//
+//   tl_plan_partition    cuts the chain: least time within the bytes of every rank, exact
+//   tl_list_pipeline     what one rank does, in order: GPipe, 1F1B, interleaved 1F1B
+//   tl_simulate_pipeline when it does it: times, transfers, bubble, what is in flight
+//   tl_choose_replicas   data parallel: how many copies of the whole network pay, with a sharded optimizer, too
+//   tl_plan_placement    nodes of a graph on ranks of limited bytes, least time of one pass, with a bound
+//   tl_plan_parallel     all of it with one cost model: the best, and why not the others
+//
+// The bytes of a stage depend on how many micro-batches are in flight, and with 1F1B that depends on how many
+// stages follow it. So stages are counted from the end, which makes the bytes a test of each stage by itself,
+// and the dynamic programs below exact.
+//
+// All arithmetic is in integers, times are nanoseconds, rounded up. The same desc gives the same answer on
+// every machine.
+//
+// References: Harlap et al., PipeDream, SOSP 2019, arXiv:1806.03377, section 3.1. Huang et al., GPipe, 2019,
+// arXiv:1811.06965. Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters, SC 2021,
+// arXiv:2104.04473, section 2.2. Zheng et al., Alpa, OSDI 2022, arXiv:2201.12023, section 5. Rajbhandari et
+// al., ZeRO, SC 2020, arXiv:1910.02054, section 5.
+
+#ifndef TL_NO_PLANNERS
+// id, name, what a rank does
+#define TL_PIPELINES(X) \
+    X(TL_PIPELINE_1F1B,        "1f1b",        "one forward, one backward: stage s of S keeps min(m, S - s)")  \
+    X(TL_PIPELINE_GPIPE,       "gpipe",       "all forwards, then all backwards: every stage keeps m")        \
+    X(TL_PIPELINE_INTERLEAVED, "interleaved", "1f1b over several chunks of units on every rank")
+
+typedef enum tl_pipeline { TL_PIPELINES(TLI_ENUM) TL_PIPELINE_COUNT } tl_pipeline;
+
+// A link between two ranks, the same in both directions; both are used at the same time.
+typedef struct tl_link {
+    uint64_t bytes_per_second;  // one way; > 0
+    uint64_t latency_ns;        // of each transfer
+} tl_link;
+
+// A device of a given order.
+typedef struct tl_rank {
+    uint64_t budget_bytes;      // of all that a stage holds; 0 = no limit
+    uint32_t cost_numerator;    // what costs c takes c * numerator / denominator here, rounded up:
+    uint32_t cost_denominator;  // 3 / 2 = needs half as long again; 0 = 1
+} tl_rank;
+
+// -- partition --
+
+// A part of the network that stays on one rank. Costs and activations are those of one micro-batch.
+typedef struct tl_unit {
+    uint64_t forward_ns, backward_ns;
+    uint64_t activation_bytes;  // that one micro-batch in flight holds, from its forward to its backward
+    uint64_t parameter_bytes;   // weights; their gradients have as many bytes
+    uint64_t output_bytes;      // to the next unit if that is on another rank; as many come back as gradient
+} tl_unit;
+
+// id, name, what is least
+#define TL_PARTITION_OBJECTIVES(X) \
+    X(TL_PARTITION_BOTTLENECK, "bottleneck", "the time of the slowest stage or transfer")                      \
+    X(TL_PARTITION_TOTAL,      "total",      "sum of times + (m - 1) times the largest: of all micro-batches")
+
+typedef enum tl_partition_objective {
+    TL_PARTITION_OBJECTIVES(TLI_ENUM) TL_PARTITION_COUNT
+} tl_partition_objective;
+
+// id, name, the time of a stage of cost c and W bytes of weights on r ranks
+#define TL_REPLICATIONS(X) \
+    X(TL_REPLICATION_NONE,      "none",      "c: every stage is on one rank")                     \
+    X(TL_REPLICATION_PIPEDREAM, "pipedream", "(c + 4 (r - 1) W / (r link)) / r, as in PipeDream") \
+    X(TL_REPLICATION_RING,      "ring",      "c / r + 2 (r - 1) W / (r link) + 2 (r - 1) latency")
+
+typedef enum tl_replication { TL_REPLICATIONS(TLI_ENUM) TL_REPLICATION_COUNT } tl_replication;
+
+// What tl_partition_desc.measure is asked.
+typedef struct tl_stage_query {
+    int32_t  first_unit, end_unit;  // the stage is first_unit .. end_unit - 1
+    int32_t  stages_after;          // 0 = it is the last stage
+    int32_t  in_flight_count;       // micro-batches that it keeps at a time
+    int32_t  replica_count;         // ranks that share it; 1 = one
+    int32_t  rank;                  // the slowest of them
+    uint64_t budget_bytes;          // of each of them; 0 = no limit
+} tl_stage_query;
+
+typedef struct tl_stage_cell {
+    uint64_t time_ns;   // of one micro-batch, there and back, on that rank; not divided by replica_count
+    uint64_t bytes;     // that each rank takes; if it does not fit, what would do; UINT64_MAX = not known
+    int32_t  fits;      // 1 = within budget_bytes
+} tl_stage_cell;
+
+typedef struct tl_partition_desc {
+    const tl_unit *units;           // [unit_count]
+    int32_t  unit_count;            // > 0
+    int32_t  rank_count;            // > 0; not more than units, unless stages may be replicated
+    const tl_rank *ranks;           // [rank_count] the first stage is on the first ones; 0 = equal ranks
+    uint64_t budget_bytes;          // of every rank, where ranks is 0; 0 = no limit
+    int32_t  stage_count;           // 0 = any number up to rank_count; else exactly so many
+    int32_t  micro_batch_count;     // m > 0
+    tl_pipeline pipeline;           // how many are in flight: 1f1b or gpipe
+    tl_partition_objective objective;
+    tl_replication replication;     // pipedream and ring need a link
+    int32_t  replica_limit;         // ranks of one stage; 0 = rank_count
+    uint64_t parameter_multiplier;  // bytes of a rank for each byte of its weights, gradients and optimizer
+                                    // included; 0 = 1
+    uint64_t rank_bytes;            // that every stage takes besides: scratch, message buffers
+    const tl_link *link;            // 0 = transfers take no time
+    uint64_t work_limit;            // stages looked at, of a few ns; 0 = 1000 million. See tl_plan_partition
+    // 0 = sums over units. Else time and bytes of a stage come from the caller, from a planner of
+    // recomputation, for instance; an error of it ends planning. Asked once for each combination of range,
+    // stages_after, replica_count, and speed and budget of ranks.
+    tl_result (*measure)(const tl_stage_query *query, tl_stage_cell *cell, void *user);
+    void    *user;                  // passed to measure
+} tl_partition_desc;
+
+typedef struct tl_stage {
+    int32_t  first_unit, end_unit;  // first_unit .. end_unit - 1
+    int32_t  first_rank, replica_count;
+    int32_t  in_flight_count;       // micro-batches that it keeps at a time
+    uint64_t time_ns;               // of one micro-batch, with what its replicas exchange
+    uint64_t transfer_ns;           // of one micro-batch to the next stage and back; 0 for the last stage
+    uint64_t bytes;                 // of each of its ranks
+} tl_stage;
+
+typedef struct tl_partition {
+    tl_stage *stages;               // [stage_count] in the order of the chain
+    int32_t  stage_count;
+    int32_t  is_proven;             // 1 = value_ns is bound_ns: no partition has less
+    uint64_t value_ns, bound_ns;    // of the objective; a lower bound of every partition
+    uint64_t bottleneck_ns;         // the largest of all times and transfers
+    uint64_t sum_ns;                // of the times and transfers of all stages
+    uint64_t peak_bytes;            // the largest of bytes
+    uint64_t work;                  // stages looked at
+} tl_partition;
+
+// Cut a chain of units into stages, one after the other on the ranks.
+//
+//   partition   overwritten; release with tl_free_partition
+//
+// A stage is on replica_count ranks next to each other. Ranks may stay idle where fewer are better; equal
+// ranks are taken from the first one. The bytes of a stage are
+//
+//     parameter_multiplier * parameter_bytes + in_flight_count * activation_bytes / replica_count + rank_bytes
+//
+// and in_flight_count is m with gpipe, and with 1f1b min(m, stages from it to the end). A transfer takes
+// 2 * output_bytes / link + 2 * latency, both directions one after the other; beside replicas it is divided
+// by the lesser number of them. In the sum of the objective total, replicas of the sender alone count. That
+// objective is the time of a flow line, whose stations are stages and transfers, and each is passed once. In a
+// pipeline each is passed forward and again backward: with few micro-batches in flight that takes longer, and
+// where an early stage is the slowest it may take less time, see tl_simulate_pipeline.
+//
+// The answer is the optimum of this model. Where that takes more than work_limit, planning begins again with
+// cuts at half the places, evenly spaced by cost, as often as necessary; then, or where the search for total
+// ends early, is_proven is 0 unless the bound happens to be reached.
+//
+// Errors:  TL_ERROR_INFEASIBLE: no cut keeps all budgets. The error names the least number of bytes that would
+//          do if every rank had them (tl_find_least_budget), and the units of the stage that takes them.
+//          TL_ERROR_UNSUPPORTED: work_limit is too low even with as few places as stage_count asks for.
+//          TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY, those of measure. *partition is all
+//          zero then.
+// Cost:    S stages, n units, D ranks: O(S n^2) time, with ranks that differ O(S D n^2), with replicas
+//          O(S D^2 n^2) at most; for total so much for each pair of sum and largest time that is not worse than
+//          another; work_limit stages for each number of places. Memory: 16 bytes for each stage and unit, and
+//          for each rank where they differ or there are replicas; 25 n^2 for each kind of stage that measure is
+//          asked of.
+// Threads: safe with one env per thread.
+// Source:  Harlap et al., PipeDream, 2019, section 3.1 (one level); Zheng et al., Alpa, 2022, section 5.2, with
+//          the largest time lowered from optimum to optimum.
+TLDEF tl_result tl_plan_partition(tl_env *env, const tl_partition_desc *desc, tl_partition *partition);
+TLDEF void      tl_free_partition(tl_env *env, tl_partition *partition);  // accepts zeroed ones
+
+// -- schedules --
+
+// One call of a rank: forward or backward of one micro-batch through one chunk.
+typedef struct tl_pipeline_event {
+    int32_t  is_backward;
+    int32_t  micro_batch;
+    int32_t  chunk;                 // of the rank; 0 unless interleaved
+    uint64_t start_ns, end_ns;      // of tl_simulate_pipeline; else 0
+} tl_pipeline_event;
+
+// A chain of rank_count * chunk_count stages; stage i is chunk i / rank_count of rank i % rank_count.
+typedef struct tl_pipeline_desc {
+    tl_pipeline kind;
+    int32_t  rank_count;            // S > 0
+    int32_t  chunk_count;           // v; 0 = 1; more than 1 only with interleaved
+    int32_t  micro_batch_count;     // m > 0; with interleaved a multiple of rank_count
+    const uint64_t *forward_ns;     // [rank_count * chunk_count] of one micro-batch; 0 = all 0
+    const uint64_t *backward_ns;    // [rank_count * chunk_count]
+    const uint64_t *output_bytes;   // [rank_count * chunk_count] that a forward sends on, and that its gradient
+                                    // takes back; the last is not sent. 0 = none
+    const uint64_t *activation_bytes;  // [rank_count * chunk_count] of a micro-batch in flight; 0 = not counted
+    const tl_link  *link;           // 0 = transfers take no time
+    int32_t  keep_events;           // 1 = tl_pipeline_report.events
+} tl_pipeline_desc;
+
+// Count the calls of a rank: 2 * micro_batch_count * chunk_count. 0 if they do not fit 31 bits.
+TLDEF int32_t tl_count_pipeline_events(const tl_pipeline_desc *desc);
+
+// Find what a rank does, in order.
+//
+//   rank     from 0; rank 0 has the first stage
+//   events   [tl_count_pipeline_events] overwritten; times are 0
+//
+// Backwards of one chunk take the micro-batches in rising order in every schedule, so that sums of gradients
+// are taken as in one process. With 1f1b rank s begins with min(m, S - 1 - s) forwards, then one forward and
+// one backward take turns. Interleaved ranks take S micro-batches through one chunk, then through the next, and
+// begin with min(v m, 2 (S - 1 - s) + (v - 1) S) forwards.
+//
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW. No event is written then.
+// Cost:    O(events).
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_list_pipeline(tl_env *env, const tl_pipeline_desc *desc, int32_t rank,
+                                 tl_pipeline_event *events);
+
+// What one rank does and holds.
+typedef struct tl_pipeline_rank {
+    uint64_t busy_ns;               // in calls; the rest of total_ns it waits
+    uint64_t end_ns;                // of its last call
+    uint64_t peak_bytes;            // activation_bytes of what is in flight, at most
+    uint64_t sent_bytes;            // outputs and gradients
+    int32_t  in_flight_count;       // at most: a micro-batch counts in each chunk from the start of its
+                                    // forward to the end of its backward
+} tl_pipeline_rank;
+
+typedef struct tl_pipeline_report {
+    uint64_t total_ns;              // from the first call to the end of the last one
+    uint64_t bubble_ns;             // in which ranks wait, summed over them
+    double   bubble_ratio;          // of total_ns; (S - 1) / (m + S - 1) with equal stages and no transfers
+    tl_pipeline_rank *ranks;        // [rank_count]
+    tl_pipeline_event *events;      // [rank_count * event_count] the calls of rank 0, then of rank 1, ..
+    int32_t  event_count;           // calls of each rank; events is NULL unless keep_events
+} tl_pipeline_report;
+
+// Simulate the schedule of a pipeline, call by call.
+//
+//   report   overwritten; release with tl_free_pipeline_report
+//
+// A rank makes its calls in the order of tl_list_pipeline, each as soon as the call before has ended and what
+// it reads has arrived: the output of the stage before, or the gradient of the one after. Between a rank and
+// the next one, and between the last and the first, there is one channel for outputs and one for gradients.
+// Transfers take their channel in the order in which they were issued, latency + bytes / link each, while calls
+// go on. What stays on one rank is there at once.
+//
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY. *report is all zero then.
+// Cost:    O(events of all ranks). Memory: 16 bytes for each micro-batch and stage, 32 for each
+//          event that is kept.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_simulate_pipeline(tl_env *env, const tl_pipeline_desc *desc, tl_pipeline_report *report);
+TLDEF void      tl_free_pipeline_report(tl_env *env, tl_pipeline_report *report);  // accepts zeroed ones
+
+// -- data parallel --
+
+typedef struct tl_replicas_desc {
+    uint64_t compute_ns;            // of one step on one rank: forward and backward of the whole batch
+    uint64_t parameter_bytes;       // weights
+    uint64_t gradient_bytes;        // summed over all replicas in each step
+    uint64_t optimizer_bytes;       // state of the optimizer
+    uint64_t activation_bytes;      // of the whole batch on one rank, and all else that it scales
+    uint64_t rank_bytes;            // that every rank takes besides
+    uint64_t budget_bytes;          // of each rank; 0 = no limit
+    int32_t  sample_count;          // of the batch: the largest share is one of whole samples; 0 = any share
+    int32_t  replica_limit;         // > 0
+    int32_t  zero_stage;            // 0 = whole copies; 1 = the optimizer's state is sharded; 2 = gradients too
+    int32_t  is_weak;               // 1 = each replica takes a whole batch, so a step does the work of several
+    const tl_link *link;            // 0 = transfers take no time
+} tl_replicas_desc;
+
+// What p replicas take.
+typedef struct tl_replicas {
+    int32_t  replica_count;         // p
+    int32_t  fits;                  // 1 = within the budget
+    uint64_t time_ns;               // of a step: compute and exchange one after the other
+    uint64_t compute_ns, exchange_ns;
+    uint64_t sent_bytes;            // by each rank in a step
+    uint64_t bytes;                 // of each rank
+} tl_replicas;
+
+// Estimate what a number of replicas takes. With G bytes of gradients and W of weights,
+//
+//     exchange    zero_stage 0: a ring that adds and then hands round: 2 (p - 1) transfers of G / p bytes;
+//                 1, 2: p - 1 transfers of G / p add, the owner of a part updates it, p - 1 of W / p hand round
+//     bytes       weights + gradients + optimizer + activations / p + rank_bytes, where zero_stage 1 divides
+//                 the optimizer's by p, and 2 those of gradients, too
+//
+// Shares are rounded up. Errors: TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW; *replicas is all zero then.
+TLDEF tl_result tl_estimate_replicas(tl_env *env, const tl_replicas_desc *desc, int32_t replica_count,
+                                     tl_replicas *replicas);
+
+// Choose the number of replicas with the least time (weak: the least time for each batch) of those that fit; of
+// equal ones the least. One replica is always looked at.
+//
+// Errors:  TL_ERROR_INFEASIBLE: no number fits; the error names the least bytes of all. TL_ERROR_INVALID_ARG,
+//          TL_ERROR_OVERFLOW. *replicas is all zero then.
+// Cost:    O(replica_limit).
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_choose_replicas(tl_env *env, const tl_replicas_desc *desc, tl_replicas *replicas);
+
+// -- placement --
+
+typedef struct tl_placement_node {
+    uint64_t cost_ns;               // on a rank of cost 1 / 1
+    uint64_t bytes;                 // that its rank holds for it throughout
+} tl_placement_node;
+
+typedef struct tl_placement_edge {
+    int32_t  from, to;              // nodes; from < to
+    int32_t  output;                // which output of from; edges with the same one carry the same tensor
+    uint64_t bytes;
+} tl_placement_edge;
+
+typedef struct tl_placement_desc {
+    const tl_placement_node *nodes; // [node_count] in topological order
+    int32_t  node_count;            // > 0
+    const tl_placement_edge *edges; // [edge_count]
+    int32_t  edge_count;
+    int32_t  rank_count;            // > 0
+    const tl_rank *ranks;           // [rank_count] 0 = equal ranks
+    uint64_t budget_bytes;          // of every rank, where ranks is 0; 0 = no limit
+    const tl_link *link;            // between any two ranks, one for each direction; 0 = no time
+    uint64_t work_limit;            // nodes placed, of some 50 ns; 0 = 20 million
+} tl_placement_desc;
+
+typedef struct tl_placement {
+    int32_t  *rank_of;              // [node_count]
+    uint64_t *rank_bytes;           // [rank_count] that its nodes take
+    uint64_t *busy_ns;              // [rank_count] costs of its nodes
+    int32_t   is_proven;            // 1 = total_ns is the least of all placements
+    uint64_t  total_ns, bound_ns;   // the end of the last node; a lower bound of every placement, in any order
+    uint64_t  sent_bytes;           // by all ranks
+    uint64_t  work;                 // nodes placed
+} tl_placement;
+
+// Put the nodes of a graph on ranks so that one pass ends early.
+//
+//     a -> c      rank 0  [ a ][ c ]    Every rank runs its nodes in the order of the listing, each as soon as
+//     b ---^      rank 1  [b]\_^        the rank is free and its inputs are there.
+//
+//   placement   overwritten; release with tl_free_placement
+//
+// A tensor goes once to each rank that reads it, over the channel between the two ranks, when its node has
+// ended and the channel is free: transfers take it in the order in which the listing reads them, and take
+// latency + bytes / link each. The bytes of the nodes on a rank keep its budget.
+//
+// Graphs of up to 24 nodes are searched by branch and bound, node by node in the order of the listing: proven
+// unless work_limit ends it. Larger ones get the best of greedy placements and of contiguous parts of two
+// topological orders, improved by moving single nodes. bound_ns is the larger of total cost / ranks and the
+// critical path (so of the heaviest node, too), with each node on the fastest rank, or what the search proved.
+//
+// Errors:  TL_ERROR_INFEASIBLE: no placement was found within the budgets; the error names bytes that would do
+//          if every rank had them. TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY. *placement is
+//          all zero then.
+// Cost:    work_limit, twice at most; before that nodes * ranks, and tl_plan_partition four times with an
+//          eighth of work_limit. Memory: 8 bytes for each edge and rank, node and rank, pair of ranks.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_plan_placement(tl_env *env, const tl_placement_desc *desc, tl_placement *placement);
+TLDEF void      tl_free_placement(tl_env *env, tl_placement *placement);  // accepts zeroed ones
+
+// -- automatic --
+
+// id, name, why a way to split the work was chosen, or not
+#define TL_PARALLEL_REASONS(X) \
+    X(TL_PARALLEL_CHOSEN,        "chosen",        "the least time of all that fit")                           \
+    X(TL_PARALLEL_MEMORY,        "memory",        "a rank would take more than its budget")                   \
+    X(TL_PARALLEL_COMMUNICATION, "communication", "slower, most of all for what the ranks send")              \
+    X(TL_PARALLEL_BUBBLE,        "bubble",        "slower, most of all for ranks that wait for others")       \
+    X(TL_PARALLEL_IDLE,          "idle",          "slower, most of all for ranks that it does not use")       \
+    X(TL_PARALLEL_EQUAL,         "equal",         "as fast as the one chosen, which was looked at before it")
+
+typedef enum tl_parallel_reason { TL_PARALLEL_REASONS(TLI_ENUM) TL_PARALLEL_REASON_COUNT } tl_parallel_reason;
+
+typedef struct tl_parallel_desc {
+    const tl_unit *units;           // [unit_count] of one micro-batch
+    int32_t  unit_count;            // > 0
+    int32_t  rank_count;            // > 0; equal ranks
+    uint64_t budget_bytes;          // of every rank; 0 = no limit
+    int32_t  micro_batch_count;     // of one step, m > 0
+    uint64_t optimizer_multiplier;  // bytes of the optimizer's state for each byte of weights; 0 = none
+    uint64_t rank_bytes;            // that every rank takes besides
+    const tl_link *link;            // 0 = transfers take no time
+    int32_t  chunk_limit;           // of interleaved; 0 = 4, 1 = without
+    uint32_t kinds;                 // bits 1 << tl_parallelism_kind of what may be chosen; 0 = all
+    const tl_placement_desc *graph; // the network as nodes, there and back of one micro-batch; 0 = model is not
+                                    // looked at
+    uint64_t work_limit;            // calls simulated, stages looked at, 1000 for each choice; 0 = 500 million
+} tl_parallel_desc;
+
+// One way to split the work: replica_count copies of a pipeline of stage_count ranks.
+typedef struct tl_parallel_choice {
+    tl_parallelism_kind kind;       // none, data: one stage; pipeline: several, replicated or not; model
+    tl_parallel_reason  reason;
+    int32_t  replica_count, stage_count;    // model: 1, ranks that are used
+    tl_pipeline pipeline;
+    int32_t  chunk_count;           // of interleaved; else 1
+    int32_t  zero_stage;            // 0 to 2: the first that fits
+    uint64_t time_ns;               // of one step; with reason memory 0, as are the next four
+    uint64_t communication_ns;      // that it is longer for transfers and exchange
+    uint64_t bubble_ns;             // that it is longer because ranks wait for others
+    uint64_t idle_ns;               // that it is longer for ranks that are not used
+    uint64_t sent_bytes;            // by all ranks
+    uint64_t bytes;                 // of the rank that takes most; with reason memory the least that was found
+} tl_parallel_choice;
+
+typedef struct tl_parallel_plan {
+    tl_parallel_choice *choices;    // [choice_count] in the order in which they were looked at
+    int32_t  choice_count;
+    int32_t  best;                  // index of the one chosen
+    int32_t  is_complete;           // 1 = work_limit left none out
+    uint64_t bound_ns;              // all work on all ranks: no way takes less
+    uint64_t work;
+} tl_parallel_plan;
+
+// Choose how to split the work over ranks: not at all, data parallel, pipelines, both, or model parallel.
+//
+//   plan   overwritten; release with tl_free_parallel_plan
+//
+// Looks at every number p of replicas and S of stages with p * S ranks, all schedules, and 2 to chunk_limit
+// chunks where they can be interleaved. A replica takes ceil(m / p) micro-batches. Stages are those of
+// tl_plan_partition with the better of its two objectives, times those of tl_simulate_pipeline. When a rank has
+// made its last call, the gradients of its stage are exchanged as in tl_estimate_replicas. A rank takes
+//
+//     weights + gradients + optimizer, sharded over p by zero_stage, + activations in flight + rank_bytes
+//
+// Model parallel takes m times what tl_plan_placement finds for one micro-batch; what waits for inputs counts
+// as bubble there. time_ns is bound_ns + idle_ns + bubble_ns + communication_ns.
+//
+// Errors:  TL_ERROR_INFEASIBLE: nothing fits; the error names the least bytes. TL_ERROR_INVALID_ARG,
+//          TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY. *plan is all zero then.
+// Cost:    for all p and S: a partition and 2 m S / p calls, a few times.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_plan_parallel(tl_env *env, const tl_parallel_desc *desc, tl_parallel_plan *plan);
+TLDEF void      tl_free_parallel_plan(tl_env *env, tl_parallel_plan *plan);  // accepts zeroed ones
+
+#ifndef TL_NO_TEXT
+// Write the choices as a table, a line each, the one chosen first.
+TLDEF size_t tl_print_parallel_plan(const tl_parallel_plan *plan, char *buf, size_t size);
+#endif
+TLDEF const char *tl_name_parallel_reason(tl_parallel_reason reason);               // "bubble"
+TLDEF const char *tl_name_pipeline(tl_pipeline pipeline);                           // "1f1b"; "?" out of range
+TLDEF const char *tl_name_partition_objective(tl_partition_objective objective);    // "total"
+TLDEF const char *tl_name_replication(tl_replication replication);                  // "ring"
+#ifndef TL_NO_TEXT
+TLDEF int tl_parse_pipeline(const char *text, tl_pipeline *pipeline);
+TLDEF int tl_parse_partition_objective(const char *text, tl_partition_objective *objective);
+TLDEF int tl_parse_replication(const char *text, tl_replication *replication);
+#endif
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H
+
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ============================================================================
 // [9] COMPILE -- one strategy, one graph, one number of bytes: one plan
 //
 //     graph -> split the batch -> fuse chains -> choose formats -> drop, run again, spill -> places
@@ -3384,7 +3913,10 @@ typedef struct tl_compiled_plan {
     double   gap_ratio;            // (cost - bound_cost) / bound_cost; 0 = proven
     int32_t  tried_count;          // combinations planned
     uint64_t work;                 // elementary steps done
-    void    *memory;               // released by tl_free_compiled_plan, with all of the above
+    int32_t  rank, rank_count;     // of tl_compile_ranks: whose stage it is, of how many; else 0
+    uint64_t ranks_hash;           // of the plans of all ranks; else 0
+    void    *memory;               // released by tl_free_compiled_plan, with all of the above; of a rank by
+                                   // tl_free_compiled_ranks
 } tl_compiled_plan;
 
 // Compile a strategy for a graph: choose how the batch is split, which chains are fused, which format each node
@@ -3533,6 +4065,99 @@ TLDEF size_t tl_print_recommendation(const tl_recommendation *recommendation, ch
 extern "C" {
 #endif
 
+// -- ranks: the plan of each worker of a pipeline --
+//
+//     nodes      0 .. 11 | 12 .. 20 | 21 .. 34        each rank has a stage: nodes that follow each other
+//     rank 0     [0 .. 11, send a]
+//     rank 1     [receive a, 12 .. 20, send b]        what crosses into the next stage is sent, its gradient
+//     rank 2     [receive b, 21 .. 34]                comes back
+//
+//     rank 1     F receive@0 begin, F receive@1 begin, W receive@0, F 12@0, .. F send@0 begin, ..
+//                B send@0 begin, W receive@1, F 12@1, .. W send@0, B 20@0, .. B receive@0 begin, ..
+//
+// The graph of a stage has nodes of op "receive" and "send", without cost; everything else is as in the
+// caller's graph, whose kernels, tensors and origins a run keeps (tl_run_desc.compiled). A tensor that is read
+// two stages on goes through the stage between. The forward of a receive takes a tensor from the rank before,
+// its backward sends the gradient back; the forward of a send sends the tensor on, and its backward receives
+// the gradient, which is the sum of what all later stages have added, so that sums are taken in the order of
+// one process and have the same bits. All four are begun by one step and ended by a W, and messages travel
+// beside the calls.
+//
+// Every rank plans all ranks, from the same desc, and takes its own: plans are the same on every machine.
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+typedef struct tl_ranks_desc {
+    const tl_graph *graph;         // not NULL; of one micro-batch
+    int32_t  rank_count;           // stages > 0
+    int32_t  micro_batch_count;    // of a training step > 0, at most 65535
+    tl_pipeline pipeline;          // 1f1b or gpipe
+    const int32_t *ends;           // [rank_count] for each stage the node after its last, rising, the last one
+                                   // node_count; 0 = chosen by tl_plan_partition
+    int32_t  inference;            // 1 = forward only
+    uint64_t budget_bytes;         // of each rank: its arena and its part of the base; 0 = no limit
+    double   gradient_ratio;       // the base of a rank is base_bytes and the weights of its nodes times
+    double   optimizer_ratio;      // 1 + gradient_ratio + optimizer_ratio (tl_find_base_bytes)
+    uint64_t base_bytes;           // of every rank
+    int32_t  weights_apart;        // 1 = the base is base_bytes alone: the budget is without weights
+    int32_t  keep_all;             // 1 = nothing runs again
+    uint64_t alignment_bytes;      // of the places, a power of two; 0 = 1
+    uint64_t block_bytes;          // arenas are cut as in tl_places_desc; 0 = not
+    const tl_link *link;           // between neighbours; 0 = messages take no time
+    uint64_t work_limit;           // elementary steps of all ranks together; 0 = 700 million
+} tl_ranks_desc;
+
+// What one rank runs.
+typedef struct tl_rank_plan {
+    tl_compiled_plan compiled;     // of the stage; its plan has a slot for each micro-batch
+    int32_t  first_node, end_node; // of the desc's graph
+    int32_t  in_flight_count;      // micro-batches whose activations it holds at a time, at most
+    uint64_t base_bytes;           // weights, gradients and optimizer of its nodes
+    uint64_t held_bytes;           // that a micro-batch leaves between its forward and its backward
+    uint64_t sent_bytes;           // in a training step, to both neighbours together
+    uint64_t busy_cost;            // of its calls
+    uint64_t end_cost;             // at which its last call ends
+} tl_rank_plan;
+
+typedef struct tl_compiled_ranks {
+    tl_rank_plan *ranks;           // [rank_count]
+    int32_t  rank_count, micro_batch_count;
+    uint64_t hash;                 // of all plans; runs compare it with that of their neighbours
+    uint64_t cost;                 // of a training step: the largest end_cost, with messages on the link
+    uint64_t bound_cost;           // no plans of these stages cost less
+    double   bubble_ratio;         // part of all ranks' time in which they wait
+    void    *memory;               // released by tl_free_compiled_ranks, with all of the above
+} tl_compiled_ranks;
+
+// Plan a pipeline: cut the graph, plan each stage for its micro-batches in flight, and simulate all ranks with
+// their messages.
+//
+//   ranks   overwritten; release with tl_free_compiled_ranks; desc->graph must outlive it
+//
+// What a stage holds of a micro-batch until its backward counts once for each that is in flight, so plans that
+// keep everything, plans of tl_plan_remat at several budgets and plans that drop what costs little for each
+// byte are all woven into the rank's order, placed, and the cheapest that fits is taken.
+//
+// Errors:  those of tl_check_graph, tl_plan_remat, tl_plan_partition; TL_ERROR_INVALID_ARG: more ranks than
+//          nodes, ends that do not rise; TL_ERROR_INFEASIBLE names a stage and the least budget found for it;
+//          TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. *ranks is all zero then.
+// Cost:    work_limit. Memory: that of tl_plan_remat, and for each rank a copy of its part of the graph and 16
+//          bytes a step.
+// Threads: safe with one env per thread.
+// Source:  Huang et al., GPipe, 2019, arXiv:1811.06965; Narayanan et al., 2021, arXiv:2104.04473, section 2.2;
+//          Korthikanti et al., Reducing Activation Recomputation, 2022, arXiv:2205.05198, section 5.
+TLDEF tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks);
+TLDEF void      tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks);  // accepts zeroed ones
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // ============================================================================
 // [10] BACKEND -- blocks, ranges, tickets; the CPU backend; what a device can do
 //
@@ -3574,9 +4199,9 @@ typedef enum tl_map_mode { TL_MAP_MODES(TLI_ENUM) TL_MAP_MODE_COUNT } tl_map_mod
 #define TL_UNLIMITED UINT64_MAX  // a budget or a capacity without a limit
 
 typedef struct tl_range {
-    uint64_t block;   // handle from add_block; 0 = no memory, bytes is 0 too
-    uint64_t offset;  // bytes from the start of the block
-    uint64_t bytes;
+    tl_size block;    // handle from add_block; 0 = no memory, bytes is 0 too
+    tl_size offset;   // bytes from the start of the block
+    tl_size bytes;
 } tl_range;
 
 typedef struct tl_ticket {
@@ -3648,17 +4273,22 @@ typedef struct tl_account_counters {
 //
 // Work on a range may overwrite the bytes between its end and the next multiple of the alignment:
 // they must not be part of another range.
+//
+// With TL_ONLY_TABLES a backend gives memory of the host, and nothing else: free_block, map and add_arena.
 typedef struct tl_backend {
     void *self;
 
+#ifndef TL_ONLY_TABLES
     // Make a block. TL_ERROR_NO_MEMORY, with *block 0, if there is no memory for it. A backend that can
     // wait first waits for the work that still uses freed blocks.
     tl_result (*add_block)(void *self, tl_tier tier, uint64_t bytes, uint64_t *block);
+#endif
     // Free a block in which no range is claimed any more. Work on it may be under way, or not even be
     // submitted: the backend keeps the bytes until that work has finished. TL_ERROR_CORRUPT if bytes
     // that were not claimed were written; the block is freed all the same.
     tl_result (*free_block)(void *self, uint64_t block);
 
+#ifndef TL_ONLY_TABLES
     // Begin and end the lifetime of a range: its bytes count as live, their content is undefined. A range
     // may be released while work on it is under way. TL_ERROR_NO_MEMORY beyond the tier's capacity.
     tl_result (*claim)(void *self, tl_range range);
@@ -3678,6 +4308,7 @@ typedef struct tl_backend {
                                                          // submits it if the backend cannot
     tl_result (*poll)(void *self, tl_ticket ticket);     // TL_OK or TL_NOT_READY; never blocks
     tl_result (*wait)(void *self, tl_ticket ticket);     // submits the ticket's work and blocks
+#endif
 
     // Give the host a pointer to a range, after `order` on it: waits until the work on it is finished, or
     // returns TL_NOT_READY if the backend cannot wait. unmap takes the same mode; the pointer is invalid
@@ -3686,6 +4317,7 @@ typedef struct tl_backend {
     // TL_NOT_READY and that is not wanted any more. One that nobody fetches is cancelled when its room is
     // needed.
     tl_result (*map)(void *self, tl_range range, tl_map_mode mode, void **host);
+#ifndef TL_ONLY_TABLES
     tl_result (*unmap)(void *self, tl_range range, tl_map_mode mode, void *host);
 
     // Verify guard bytes and dead bytes, if the backend has such checks: TL_ERROR_CORRUPT if some changed.
@@ -3715,16 +4347,19 @@ typedef struct tl_backend {
     tl_result (*release_on)(void *self, uint64_t account, tl_range range);
     // Report what an account holds. With resets = 1, before: peaks = present bytes, arena_bytes = 0.
     tl_result (*measure_account)(void *self, uint64_t account, int32_t resets, tl_account_counters *counters);
+#endif
 
     // Make a block for a run, as add_block does in bank 0: memory of its own of these bytes, rounded up to
     // granularity_bytes, and block_overhead_bytes, which goes back when the block is freed. 0 = add_block does
     // that for every block. Another backend may cut small blocks from memory that it keeps.
     tl_result (*add_arena)(void *self, tl_tier tier, int32_t bank, uint64_t bytes, uint64_t *block);
 
+#ifndef TL_ONLY_TABLES
     // End the lifetime of what lies behind the first `bytes` bytes of a claimed range: these stay claimed, with
     // their content. account: on which the range was claimed, 0 = none; bytes: > 0, at most those of the range,
     // which is not mapped. 0 = the backend cannot: what turns out to be smaller than its bound stays whole.
     tl_result (*shorten)(void *self, uint64_t account, tl_range range, uint64_t bytes);
+#endif
 } tl_backend;
 
 // One more memory of the device tier.
@@ -3757,7 +4392,8 @@ typedef struct tl_cpu_backend_desc {
 // work late, so that a missing wait in its caller shows as wrong bytes. The checked one gives kernels
 // copies of their ranges, so that an address sanitizer sees every access outside; it reports
 // TL_ERROR_CORRUPT when a kernel wrote to a range that it may only read, to a dead range or beside a
-// block. With TL_NO_CHECKS asking for one of them is TL_ERROR_UNSUPPORTED.
+// block. With TL_NO_CHECKS asking for one of them is TL_ERROR_UNSUPPORTED. With TL_ONLY_TABLES each memory is
+// one block, of one run at a time, and capacities and clock are not read.
 //
 //   env       must outlive the backend, and gets the error text when one of its functions fails
 //   backend   overwritten; release with tl_free_cpu_backend
@@ -4175,7 +4811,8 @@ typedef struct tl_kernel_call {
     tl_step_kind      kind;            // FORWARD, FORWARD_INPLACE, FORWARD_SAVE, BACKWARD
     int32_t           recompute;       // 1 = this forward ran before in this pass
     int32_t           outputs_ready;   // FORWARD_SAVE: 1 = the outputs are resident: make saved only
-    int32_t           micro_batch;     // from 0; in slot s of pass k of a plan with n slots: k x n + s
+    int32_t           micro_batch;     // in slot s of pass k of a plan with n slots: first + k x n + s,
+                                       // first as in tl_run_desc.first_micro_batch
     uint64_t          step;            // training step
     uint64_t          seed;            // the same in all calls of this node in this pass
     tl_precision      precision;       // element size of the buffers; mixed: see their formats
@@ -4283,6 +4920,24 @@ typedef struct tl_run_figures {
     uint64_t keep_all_arena_bytes;  // the high-water mark of its offsets
     uint64_t peak_bytes, arena_bytes;  // the same of the plan that the run has; 0 = the budget does not fit
 } tl_run_figures;
+
+// Messages between ranks, which may be threads, processes or machines. The functions are called by the thread
+// of the run and do not block. Examples have one for threads and one for MPI.
+typedef struct tl_transport {
+    void   *self;                 // first argument of all
+    int32_t rank, rank_count;     // 0 <= rank < rank_count
+    // Begin to send, or to receive, so many bytes. The memory stays as it is until the request ends. A message
+    // is received by the receive of that peer with its tag and as many bytes; messages of one peer and tag
+    // arrive in their order. *request is a number >= 0 for the calls below.
+    tl_result (*send)(void *self, int32_t peer, uint32_t tag, const void *data, uint64_t bytes,
+                      int32_t *request);
+    tl_result (*receive)(void *self, int32_t peer, uint32_t tag, void *data, uint64_t bytes, int32_t *request);
+    // TL_OK: the message has been sent or has arrived, and the number is free; TL_NOT_READY; another result: it
+    // has failed, and the number is free. TL_ERROR_PEER_LOST: the peer has ended, or has not answered so many
+    // polls.
+    tl_result (*poll)(void *self, int32_t request);
+    void      (*cancel)(void *self, int32_t request);  // give a message up; the number is free
+} tl_transport;
 
 typedef struct tl_run_desc {
     const tl_graph    *graph;         // must outlive the run
@@ -4397,6 +5052,11 @@ typedef struct tl_run_desc {
     const struct tl_precision_desc *precision;  // of precision mixed, as in tl_compile_desc; read during the
                                       // call; schemes for which the backend has no codec are left out. 0 = f32
                                       // and bf16
+    const tl_transport *transport;    // of the plan of a rank (tl_compile_ranks), and of tl_reduce_run;
+                                      // must outlive the run. Rank r of it has stage r % rank_count. For
+                                      // backends whose memory the host sees. 0 = one rank
+    int32_t     first_micro_batch;    // >= 0: number of the first one of a training step; replica g of those
+                                      // that share a batch has g times as many as one takes (tl_reduce_run)
     int32_t     may_split;            // 1 = the batch of `graph` may be split, as in tl_compile_desc
     uint64_t    split_cost;           // as in tl_compile_desc
 
@@ -4422,12 +5082,14 @@ typedef struct tl_run_desc {
     const tl_node_cost *costs;        // [op_count] of ops whose own are 0; read during the call; 0 = none
     tl_run_figures     *figures;      // written whether the budget fits or not; 0 = not wanted
     struct tl_rehearsal *rehearsal;   // tl_rehearse_run first, whose errors refuse the run, and whose costs
-                                      // count where there are no others. Written whether that works or not;
-                                      // release with tl_free_rehearsal. 0 = no rehearsal
+                                      // count where there are no others. Inputs are what the load hook writes;
+                                      // without one they are zeroes, of which less follows. Written whether
+                                      // that works or not; release with tl_free_rehearsal. 0 = no rehearsal
 } tl_run_desc;
 
-// What the last pass did.
+// What the last pass did. With TL_ONLY_TABLES what was carried out is counted, and nothing else.
 typedef struct tl_run_report {
+#ifndef TL_ONLY_TABLES
     uint64_t planned_peak_bytes, measured_peak_bytes;    // equal, or the pass failed
     uint64_t planned_arena_bytes, measured_arena_bytes;  // 0 without an arena; with blocks the highest of them
     uint64_t planned_taken_bytes; // arena, rounded up as the backend says, and overhead; 0 without an arena
@@ -4438,25 +5100,30 @@ typedef struct tl_run_report {
     uint64_t end_bytes;           // in use after the pass: inputs and results
     uint64_t planned_cost, base_cost;  // simulated, of one pass
     uint64_t compute_ns;          // profiling: time inside kernels
+#endif
     int32_t  forward_count;       // forwards carried out, each counted once
     int32_t  recompute_count;     // of these, those of a node that had run before in the pass
     int32_t  backward_count;
-    int32_t  spill_count, fetch_count, compress_count, expand_count, drop_count;
-    int32_t  eviction_count;      // online: tensors evicted to stay within the budget
+    int32_t  drop_count;
     int32_t  step_count;          // steps carried out
+    int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges,
+                                  // one a member and block of a fused node
+#ifndef TL_ONLY_TABLES
+    int32_t  spill_count, fetch_count, compress_count, expand_count;
+    int32_t  eviction_count;      // online: tensors evicted to stay within the budget
     int32_t  limiting_node;       // TL_ERROR_OVER_BUDGET: the node that needs needed_bytes; else -1
     uint64_t needed_bytes;        // least budget with which that step fits
     int32_t  convert_count;       // forwards and backwards of nodes that the run converted itself
-    int32_t  worker_count;        // that ran: 1, whatever the strategy asks for
-    int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges,
-                                  // one a member and block of a fused node
+    int32_t  worker_count;        // ranks of the transport; 1 without one, whatever the strategy asks for
     uint64_t planned_bank_bytes[TL_MOST_BANKS];  // as planned_taken_bytes, in each bank of the device
     uint64_t taken_bank_bytes[TL_MOST_BANKS];    // by the count of the backend, as taken_bytes
     uint64_t cached_bytes;        // cached: of the results that are kept from pass to pass
     int32_t  cached_count;        // nodes not run in this pass, because results were kept from one before
     int32_t  fused_count;         // nodes of the run's graph that stand for several of the caller's
     int32_t  spared_count;        // hybrid: forwards that the plan by bounds runs again, and this pass did not
+    uint64_t sent_bytes, received_bytes;  // in messages to and from other ranks, in this pass
     uint64_t spared_bytes;        // hybrid: sum over dynamic tensors of what their bounds have too much
+#endif
 } tl_run_report;
 
 // Prepare a run.
@@ -4464,13 +5131,20 @@ typedef struct tl_run_report {
 //   desc   read during the call, except for pointers whose comment says "must outlive the run"
 //   run    overwritten; release with tl_free_run
 //
+// With TL_ONLY_TABLES the plan is one with places, without copies and entry, of this graph, and both are
+// taken as they are: a plan that the simulator would refuse may write anywhere. Kernels are not copied and
+// must outlive the run. Of desc are read graph, backend, kernels, plan, repeat_count, budget_bytes,
+// base_bytes, load, random, seed, first_step, loss_gradient_word and users; what asks for more is refused.
+// The env gives one piece of memory. A run step has no accesses, and depends on the step before it.
+//
 // Errors:  TL_ERROR_UNSUPPORTED: this version cannot carry out a value of the strategy, or kernels and
 //          backend cannot do the conversions of the formats, or an option left out what is asked for, or an
 //          operand exceeds the backend's largest binding and its node does not take blocks;
 //          TL_ERROR_INFEASIBLE: the budget is below the plan's peak, or too small for the online
 //          decisions; the text names a budget that works and the node that needs it: for a plan the least,
 //          for decisions the bytes of those within the fewest live bytes, below which others may fit;
-//          TL_ERROR_OVERFLOW: no budget of 64 bits would do; TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and
+//          TL_ERROR_OVERFLOW: no budget of 64 bits would do, or TL_SMALL_SIZES and sizes of the graph or
+//          places of the plan that 32 bits do not hold; TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and
 //          those of the backend; TL_ERROR_NO_MEMORY, also if a pass takes more bytes than the backend reports
 //          as free at present. *run is NULL then.
 // Cost:    online, the decisions of one pass are simulated, and placed; if their arena exceeds the budget,
@@ -4518,7 +5192,10 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 // tl_reset_run gives it up, and no other call yields its steps.
 // Errors:  TL_ERROR_KERNEL; TL_ERROR_OVER_BUDGET: online, if the decisions differ from those that
 //          tl_init_run tried out; TL_ERROR_MISMATCH; and those of the backend. On error all ranges but the
-//          inputs are released, and the next call runs the same training step again.
+//          inputs are released, and the next call runs the same training step again, from its first pass on.
+//          What kernels changed beside their operands stays as it is, registered or not: gradients hold what
+//          ran until the error, statistics and random state were changed, and recompute begins with 0 again. So
+//          before the next call clear the gradients, and put back a copy of statistics and random state.
 TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
@@ -4547,7 +5224,8 @@ typedef struct tl_run_step {
 
 // Begin a pass: drop the results of the last one, reset the peaks.
 //
-//   micro_batch   that of slot 0; the other slots have the next ones. With 0 a new training step begins
+//   micro_batch   that of slot 0; the other slots have the next ones. With desc.first_micro_batch a new
+//                 training step begins
 TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 
 // Yield the next step. After the last one *done is 1 and *step is empty, and the pass has been checked and
@@ -4624,9 +5302,11 @@ TLDEF tl_result tl_map_step(tl_run *run, tl_run_step *step);
 // Errors:  TL_ERROR_STALE: as tl_finish_step; as tl_run_plan, and the pass is given up then.
 TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
 
-// Give up a pass: all ranges but the inputs are released. The next pass repeats its training step.
+// Give up a pass: all ranges but the inputs are released. The next pass repeats its training step: before it
+// clear gradients and put statistics and random state back, as after an error of tl_run_plan.
 TLDEF tl_result tl_reset_run(tl_run *run);
 
+#ifndef TL_ONLY_TABLES
 // Save what a run has to go on with, and load it into another run, of this or another process.
 //
 //   sink     gets the data, in parts; what it got before an error is worth nothing
@@ -4657,6 +5337,46 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 // Cost:    the bytes, and in a pass a replay of the plan.
 TLDEF tl_result tl_save_run(tl_run *run, tl_sink sink);
 TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
+#endif  // TL_ONLY_TABLES
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+// -- sums over ranks --
+//
+// Ranks of a transport that have the same stage are replicas: rank = replica x stages + stage, and without
+// tl_compile_ranks each rank is one. They run the same plan on other micro-batches; after a training step
+//
+//     tl_run_plan                                   gradients of the micro-batches of this rank
+//     tl_reduce_run(run, TL_STATE_GRADIENT)         the sum over all replicas, on each
+//     your optimizer, on all weights, with the sum divided by what the loss divides by
+//
+// or, so that each replica keeps the optimizer's state of a shard only (ZeRO 1):
+//
+//     tl_scatter_run(run, TL_STATE_GRADIENT)        the sum, in the shard of this replica (tl_find_run_shard)
+//     your optimizer, on that shard of the weights
+//     tl_gather_run(run, TL_STATE_PARAMETER)        the shards of the others
+//
+// The ranges are those of desc.states, of f32, the same on all replicas. Each is cut in as many shards as there
+// are replicas, the first ones longer by an element where that leaves a rest; replica g has shard g + 1, the
+// last one shard 0. An element of shard c is ((s[c] + s[c + 1]) + s[c + 2]) + .., from replica c on around the
+// ring: the same bits on every replica, in every run, over every transport, but not those of one process, which
+// adds micro-batch after micro-batch.
+//
+// All of them answer TL_NOT_READY and are called again until they do not; between passes only. After an error
+// the ranges hold sums of some of the replicas.
+//
+// Errors:  TL_ERROR_INVALID_ARG: no transport, a pass or another sum is under way, ranges that are no f32;
+//          TL_ERROR_PEER_LOST and what else the transport answers; TL_ERROR_NO_MEMORY.
+// Cost:    each replica sends (p - 1) / p of the bytes in tl_scatter_run and in tl_gather_run, twice that in
+//          tl_reduce_run. 16 KiB of memory while it lasts.
+// Source:  Patarasuk, Yuan, Bandwidth optimal all-reduce algorithms, 2009; Rajbhandari et al., ZeRO, 2020,
+//          arXiv:1910.02054, section 5.
+TLDEF tl_result tl_reduce_run(tl_run *run, tl_state_kind kind);
+TLDEF tl_result tl_scatter_run(tl_run *run, tl_state_kind kind);
+TLDEF tl_result tl_gather_run(tl_run *run, tl_state_kind kind);
+
+// Find the shard of desc.states[state] that this replica has after tl_scatter_run; all of it with one replica.
+TLDEF void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes);
+#endif
 
 // Report the last pass; and the plan of a run: the one given or made, or the record of the last online pass
 // (before the first, of the one that tl_init_run tried out), which is valid until the next pass. So is that
@@ -4666,6 +5386,7 @@ TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
 TLDEF void tl_measure_run(const tl_run *run, tl_run_report *report);
 TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 
+#ifndef TL_ONLY_TABLES
 // -- a list of operations, for those who have no graph --
 
 #define TL_NO_INPUTS (-1)  // tl_op.input_count: the op reads nothing, not even the op before it
@@ -4742,6 +5463,7 @@ typedef struct tl_layer {
 // Errors:  as tl_init_run.
 TLDEF tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
                                   int32_t layer_count, uint64_t input_bytes, tl_run **run);
+#endif  // TL_ONLY_TABLES
 
 #ifndef TL_NO_ONLINE
 // Run one layer of an online pass: forward of layer 0, 1, ... to the last, then backward of the last down
@@ -4795,13 +5517,14 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 
 typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_operand_kind;
 
-// id, what the call does, what to change. %o is the operand, %b a byte.
+// id, what the call does, what to change. %o is the operand, %b a byte, %n its name in needs, %w the field that
+// has its bytes, %z the value of that field for none, %l the list that it belongs to.
 #define TL_FINDINGS(X) \
     X(TL_FINDING_NEEDS_MISSING, "reads %o, which needs does not name", "add %n to needs") \
     X(TL_FINDING_NEEDS_UNUSED, "does not read %o, which needs names", "take %n out of needs") \
     X(TL_FINDING_SCRATCH_READ, "reads its scratch before it writes there", \
       "clear what is read: the content of scratch is undefined") \
-    X(TL_FINDING_SCRATCH_UNUSED, "does not touch its scratch", "set %w to 0") \
+    X(TL_FINDING_SCRATCH_UNUSED, "does not touch its scratch", "set %w to %z") \
     X(TL_FINDING_OUTPUT_READ, "reads %o before it writes there", "write first: the content is undefined") \
     X(TL_FINDING_NOT_WRITTEN, "leaves %o unwritten from byte %b on", \
       "write all of it, or declare fewer bytes") \
@@ -4827,7 +5550,11 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
     X(TL_FINDING_MADE_OTHERWISE, "makes another %o under a plan that drops what it can", \
       "look for what it reads or keeps beside its operands") \
     X(TL_FINDING_END_DIFFERS, "leaves another %o after a pass that drops what it can", \
-      "look for what it reads or keeps beside its operands")
+      "look for what it reads or keeps beside its operands") \
+    X(TL_FINDING_UNDECLARED, "uses %o, of which no byte is declared", "set %w") \
+    X(TL_FINDING_OPERAND_MISSING, "uses %o, which the op does not have", "list it in %l, or leave it alone") \
+    X(TL_FINDING_GRADIENT_UNKNOWN, "has weights, and states has no gradient of them", \
+      "register it, or clear it and what else is not registered after the rehearsal")
 
 typedef enum tl_finding_kind { TL_FINDINGS(TLI_ENUM) TL_FINDING_COUNT } tl_finding_kind;
 
@@ -4840,7 +5567,8 @@ typedef struct tl_finding {
     int32_t         index;      // number of the operand, or of the range in states
     tl_state_kind   state;      // of that range
     uint64_t        byte;       // the first that differs, or what the kind says
-    int32_t         is_advice;  // 1 = costs bytes or time, and changes no result
+    int32_t         is_advice;  // 1 = no error: costs bytes or time, or keeps the rehearsal from looking
+    char            name[48];   // of the node, its first 47 bytes; "" = of none
 } tl_finding;
 
 // With what the passes are compared.
@@ -4879,8 +5607,8 @@ typedef struct tl_rehearsal {
 // memory of the env; others on the run's backend, as far as it maps. With a fusion or a compiled plan it is the
 // caller's graph that is rehearsed. What is registered (states) is as it was when the call returns, whatever
 // the kernels did; what is not registered is changed by each call, and seen by none. In a rehearsal scratch and
-// saved bytes of 0 bytes may have an address. needs that name too much are looked for where the gradients of
-// the node's weights are registered.
+// saved bytes of 0 bytes may have an address, and so may what needs does not name. needs that name too much are
+// looked for where the gradients of the node's weights are registered.
 //
 //   desc        0 = all defaults
 //   rehearsal   overwritten; release with tl_free_rehearsal. It is filled while kernels are called
@@ -4896,7 +5624,8 @@ TLDEF void      tl_free_rehearsal(tl_env *env, tl_rehearsal *rehearsal);  // acc
 #ifndef TL_NO_TEXT
 // Write a finding as one line: "conv2: backward reads input 0, which needs does not name: add in0 to needs".
 //
-//   graph   the desc's, or that of tl_find_run_graph where the run made it
+//   graph   for names of more than 47 bytes: the desc's, or that of tl_find_run_graph where the run made it;
+//           NULL = the finding's own, as where tl_init_op_run refused to make a run
 TLDEF size_t tl_print_finding(const tl_graph *graph, const tl_finding *finding, char *buf, size_t size);
 #endif
 #endif
@@ -5227,6 +5956,7 @@ static int tli_is_finite_f32(float value) { return (tli_bits_of_f32(value) & 0x7
 // Conversions are integer arithmetic on the bits, so every compiler and machine gives the same
 // result.
 
+#ifndef TL_ONLY_TABLES
 // value / 2^shift, rounded to nearest, ties to even; shift >= 1. sticky = 1 says that bits below
 // value were not 0.
 static uint32_t tli_round_shift(uint32_t value, int32_t shift, int sticky) {
@@ -5262,6 +5992,7 @@ static uint16_t tli_bf16_of(uint32_t bits) {
     if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return (uint16_t)(bits >> 16 | 0x40u);
     return (uint16_t)((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
 }
+#endif
 
 #if !defined(TL_NO_CODECS) || (!defined(TL_NO_PRECISION) && !defined(TL_NO_PLANNERS))
 static uint32_t tli_f32_of_bf16(uint16_t half) {
@@ -5596,7 +6327,18 @@ static size_t tli_finish(tli_writer *w) {
     X(REPLAY_PLAN, "tl_replay_plan") \
     X(WRITE_PLAN_CODE, "tl_write_plan_code") \
     X(SAVE_RUN, "tl_save_run") \
-    X(LOAD_RUN, "tl_load_run")
+    X(LOAD_RUN, "tl_load_run") \
+    X(PLAN_PARTITION, "tl_plan_partition") \
+    X(LIST_PIPELINE, "tl_list_pipeline") \
+    X(SIMULATE_PIPELINE, "tl_simulate_pipeline") \
+    X(ESTIMATE_REPLICAS, "tl_estimate_replicas") \
+    X(CHOOSE_REPLICAS, "tl_choose_replicas") \
+    X(PLAN_PLACEMENT, "tl_plan_placement") \
+    X(PLAN_PARALLEL, "tl_plan_parallel") \
+    X(COMPILE_RANKS, "tl_compile_ranks") \
+    X(REDUCE_RUN, "tl_reduce_run") \
+    X(SCATTER_RUN, "tl_scatter_run") \
+    X(GATHER_RUN, "tl_gather_run")
 
 // -- errors: rules --
 //
@@ -6221,13 +6963,69 @@ static size_t tli_finish(tli_writer *w) {
     X(RUN_FAILED, "run: failed: %s", "result") \
     X(NO_MEMORY_FOR_SUMS, "no memory for the sums", "")
 
+// -- errors: rules of [8] PARALLEL --
+
+#define TLI_PARALLEL_RULES(X) \
+    X(UNIT_COUNT_MUST_BE_POSITIVE, "units, unit_count: there must be at least one", "") \
+    X(RANK_COUNT_MUST_BE_POSITIVE, "rank_count: must be > 0", "") \
+    X(RANK_COUNT_EXCEEDS_UNITS, \
+      "rank_count: %0 ranks, but %1 units; only stages that may be replicated use more ranks than units", \
+      "ranks, units") \
+    X(STAGE_COUNT_NOT_UP_TO_RANKS, "stage_count: must be 0 to %0, the lesser of ranks and units", "most") \
+    X(MICRO_BATCH_COUNT_MUST_BE_POSITIVE, "micro_batch_count: must be > 0", "") \
+    X(PIPELINE_KIND_OF_PARTITION, "pipeline: must be 1f1b or gpipe", "") \
+    X(PARTITION_OBJECTIVE_UNKNOWN, "objective: unknown kind", "") \
+    X(REPLICATION_UNKNOWN, "replication: unknown kind", "") \
+    X(REPLICATION_NEEDS_LINK, "replication: needs a link", "") \
+    X(REPLICA_LIMIT_MUST_BE_NOT_NEGATIVE, "replica_limit: must be >= 0", "") \
+    X(LINK_RATE_MUST_BE_POSITIVE, "link: bytes_per_second must be > 0", "") \
+    X(UNITS_SUMS_MUST_FIT_62_BITS, "units: bytes and times of all of them must fit 62 bits", "") \
+    X(NO_MEMORY_TO_PARTITION, "no memory to partition", "") \
+    X(WORK_LIMIT_IS_TOO_LOW_FOR_STAGES, "work_limit: too low for so many stages and ranks", "") \
+    X(NO_CUT_FITS, "%s: no cut into stages fits; %1 bytes on every rank would do, which units %s take", \
+      "budget, least budget") \
+    X(NO_CUT_FITS_AT_ALL, "no cut into stages fits, and for no units it is known how many bytes would do", "") \
+    X(MEASURE_FAILED, "measure: %s", "first unit, end unit") \
+    X(PIPELINE_UNKNOWN, "kind: unknown kind", "") \
+    X(CHUNK_COUNT_ONLY_INTERLEAVED, "chunk_count: interleaved needs 2 or more, other kinds 0 or 1", "") \
+    X(MICRO_BATCHES_NOT_MULTIPLE_OF_RANKS, \
+      "micro_batch_count: %0 is not a multiple of %1 ranks, as interleaved needs", "micro-batches, ranks") \
+    X(PIPELINE_EVENTS_MUST_FIT_31_BITS, "micro_batch_count: the calls of all ranks must fit 31 bits", "") \
+    X(RANK_IS_NOT_BELOW_COUNT, "rank: there is no such one", "") \
+    X(PIPELINE_SUMS_MUST_FIT_62_BITS, \
+      "forward_ns, backward_ns, output_bytes, activation_bytes: of all calls together must fit 62 bits", \
+      "") \
+    X(NO_MEMORY_FOR_PIPELINE, "no memory for the pipeline", "") \
+    X(REPLICA_COUNT_MUST_BE_POSITIVE, "replica_limit, replica_count: must be > 0", "") \
+    X(ZERO_STAGE_MUST_BE_0_TO_2, "zero_stage: must be 0, 1 or 2", "") \
+    X(SAMPLE_COUNT_OF_REPLICAS, "sample_count: must be 0, or at least the number of replicas", "") \
+    X(WEAK_MUST_BE_0_OR_1, "is_weak: must be 0 or 1", "") \
+    X(REPLICA_SUMS_MUST_FIT_62_BITS, "times and bytes of a step must fit 62 bits", "") \
+    X(NO_REPLICAS_FIT, "%s: no number of replicas fits; the least bytes of a rank are %1, with %s replicas", \
+      "budget, least budget") \
+    X(PLACEMENT_NODES_MISSING, "nodes, node_count: there must be at least one", "") \
+    X(PLACEMENT_EDGE_IS_WRONG, "edges: edge %0 must lead from a node to a later one", "edge") \
+    X(PLACEMENT_EDGES_DIFFER, "edges: edge %0 has other bytes than another with the same output", "edge") \
+    X(PLACEMENT_SUMS_MUST_FIT_62_BITS, "nodes, edges: costs, transfers and bytes must fit 62 bits", "") \
+    X(NO_MEMORY_FOR_PLACEMENT, "no memory for the placement", "") \
+    X(NO_PLACEMENT_FITS, "%s: no placement was found; %1 bytes on every rank would do", \
+      "budget, least budget") \
+    X(KINDS_UNKNOWN_OR_NONE, "kinds: must be bits of none, data, model and pipeline; model needs a graph", "") \
+    X(CHUNK_LIMIT_MUST_BE_NOT_NEGATIVE, "chunk_limit: must be >= 0", "") \
+    X(GRAPH_OF_OTHER_RANKS, \
+      "graph: rank_count, budget_bytes and link must be those of the desc, and ranks 0", "") \
+    X(GRAPH_OF_OTHER_COST, "graph: the costs of its nodes are %0, those of the units %1", "graph, units") \
+    X(NO_MEMORY_FOR_CHOICES, "no memory for the choices", "") \
+    X(NO_CHOICE_FITS, "%s: no way to split the work fits; the least bytes found for a rank are %1", \
+      "budget, least budget")
+
 // -- errors: rules of [9] COMPILE --
 
 #define TLI_COMPILE_RULES(X) \
     X(STRATEGY_MODE_EAGER_HAS_NO_PLAN, \
       "strategy.mode: eager decides in the run; lazy and hybrid have a plan", "") \
     X(STRATEGY_PARALLELISM_ONE_WORKER, \
-      "strategy.parallelism: model and pipeline need several workers; this version plans for one", "") \
+      "strategy.parallelism: model and pipeline are planned by tl_compile_ranks", "") \
     X(PRECISION_FIELD_IS_NOT_READ, \
       "precision: criterion, objective and evaluate must be 0, the schemes f32, f16 and bf16", "") \
     X(MAY_SPLIT_MUST_BE_0_OR_1, "may_split: must be 0 or 1", "") \
@@ -6247,7 +7045,18 @@ static size_t tli_finish(tli_writer *w) {
     X(NO_STRATEGY_IS_SO_FAST, "cost_limit: no strategy costs %0 or less; the least found is %1", \
       "cost limit, least cost") \
     X(NO_STRATEGY_FITS, "compile.budget_bytes: no strategy fits %0 bytes; the least found is %1", \
-      "budget, least budget")
+      "budget, least budget") \
+    X(NO_MEMORY_FOR_RANKS, "no memory to plan ranks", "") \
+    X(MICRO_BATCH_COUNT_OF_RANKS, "micro_batch_count: must be from 1 to 65535", "") \
+    X(PIPELINE_OF_RANKS, "pipeline: must be 1f1b or gpipe", "") \
+    X(FLAGS_OF_RANKS_MUST_BE_0_OR_1, "inference, weights_apart, keep_all: must be 0 or 1", "") \
+    X(BASE_OF_RANK_DOES_NOT_FIT_64, "base_bytes: with the weights of a rank it must fit 64 bits", "") \
+    X(RANKS_MORE_THAN_NODES, "rank_count: more ranks than nodes", "") \
+    X(ENDS_MUST_RISE, "ends: must rise to node_count, with a node that is no input in every stage", "") \
+    X(STAGE_DOES_NOT_FIT, "budget_bytes: no plan of a stage fits %0 bytes; the least found is %1", \
+      "budget, least budget") \
+    X(COST_OF_RANKS_DOES_NOT_FIT_64, "the time of a training step does not fit 64 bits", "") \
+    X(RANKS_WAIT_FOR_EACH_OTHER, "ranks: wait for messages of each other", "")
 
 // -- errors: rules of [10] BACKEND --
 
@@ -6387,7 +7196,9 @@ static size_t tli_finish(tli_writer *w) {
     X(LOAD_HOOK_REPORTED_FAILURE, "load: the hook reported a failure", "") \
     X(TENSOR_NOT_OF_THIS_GRAPH, "tensor: not of this graph", "") \
     X(BYTES_NOT_THOSE_OF_TENSOR, "bytes: not those of the tensor", "") \
-    X(TENSOR_NEITHER_INPUT_NOR_RESULT, "tensor: neither an input nor a result of the last pass", "") \
+    X(TENSOR_NEITHER_INPUT_NOR_RESULT, \
+      "tensor: neither an input nor a result of the last pass: set keep on its node to read it after a pass", \
+      "") \
     X(TENSOR_BACKEND_COULD_NOT_MAP_IT, "tensor: the backend could not map it", "") \
     X(TENSOR_NOT_GRAPH_INPUT, "tensor: not a graph input", "") \
     X(STRATEGY_MODE_HYBRID_CANNOT_BE_RUN, \
@@ -6400,7 +7211,7 @@ static size_t tli_finish(tli_writer *w) {
       "strategy.memory: this version runs standard, pooled and minimal-peak", "") \
     X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \
     X(STRATEGY_PARALLELISM_THIS_VERSION_RUNS, \
-      "strategy.parallelism: model, pipeline: this version runs one worker", "") \
+      "strategy.parallelism: model and pipeline need a transport", "") \
     X(STRATEGY_ENABLE_FUSION_THIS_VERSION, "strategy.enable_fusion: this version fuses nothing", "") \
     X(STRATEGY_MODE_EAGER_DECIDES_ONLINE, \
       "strategy.mode: eager decides online, leave plan and checkpoints out", "") \
@@ -6414,7 +7225,7 @@ static size_t tli_finish(tli_writer *w) {
     X(PLAN_CHECKPOINTS_GIVE_ONE_OF_THEM, "plan, checkpoints: give one of them", "") \
     X(EVICTION_CODEC_UNKNOWN_KIND, "eviction, codec: unknown kind", "") \
     X(EVICT_GOES_WITH_TL_EVICTION_CALLER, "evict: goes with TL_EVICTION_CALLER", "") \
-    X(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT, "kernel_count, repeat_count: must be >= 0, with kernels", "") \
+    X(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT, "kernel_count: must be >= 0, with kernels", "") \
     X(CHECKPOINTS_FORWARD_ONLY_RUN_HAS_NONE, "checkpoints: a forward-only run has none", "") \
     X(POLICY_EVICTION_CODEC_ARE_FOR_ONLINE, \
       "policy, eviction, codec: are for online runs, not for plans", "") \
@@ -6431,7 +7242,8 @@ static size_t tli_finish(tli_writer *w) {
     X(GRAPH_OF_PRECISION_NO_MEMORY, "graph of another precision", "") \
     X(KERNELS_NONE_FOR_OP_OF_NODE, "kernels: none for op %s of node %0", "node") \
     X(KERNELS_FORWARD_OR_BACKWARD_MISSING, \
-      "kernels: forward or backward missing for op %s of node %0", "node") \
+      "kernels: forward or backward missing for op %s of node %0 (%s); inference, no_grad: no backward", \
+      "node") \
     X(FORMATS_TL_NO_CODECS_LEFT_CONVERSIONS, \
       "formats: TL_NO_CODECS left conversions to f16 and bf16 out, give a kernel", "node") \
     X(FORMATS_BACKEND_HAS_NO_SUCH_CODEC_GIVE, \
@@ -6547,7 +7359,7 @@ static size_t tli_finish(tli_writer *w) {
     X(BUDGET_RATIO_MUST_BE_0_TO_1, "budget_ratio: must be 0 to 1, without budget_bytes", "") \
     X(FIGURES_TL_NO_PLANNERS, "budget_ratio, figures, rehearsal: TL_NO_PLANNERS left the planners out", "") \
     X(USERS_NONE_FOR_ORIGIN, "users: none for node %s, whose origin is %1", "node, origin") \
-    X(STATES_COUNT_WITHOUT_STATES, "states: state_count must be 0, or the number of states", "") \
+    X(STATES_COUNT_WITHOUT_STATES, "states, state_count: give both or neither", "") \
     X(STATE_KIND_OR_NODE_UNKNOWN, "states: range %0: unknown kind, or no such node", "range") \
     X(STATE_NULL_WITH_BYTES, \
       "states: range %0: NULL has no bytes, and none end beyond the address space", "range") \
@@ -6577,9 +7389,35 @@ static size_t tli_finish(tli_writer *w) {
     X(SAVED_STEP_OR_COPY_IS_UNDER_WAY, "run: a step or a copy is under way", "") \
     X(SAVED_PASS_NEEDS_A_PLAN_WITH_PLACES, \
       "run: in a pass, only a plan with places that is run as it is can be saved", "") \
+    X(MESSAGE_OF_PEER, "message with rank %0 at step %1: %s", "rank, step") \
+    X(PEER_HAS_OTHER_PLANS, "rank %0 has other plans: graph, descs and versions must be the same", \
+      "rank, hash") \
+    X(TRANSPORT_RANKS_NEED_ONE, "transport: the plan of a rank needs one", "") \
+    X(TRANSPORT_FUNCTIONS_MISSING, "transport: a function is missing", "") \
+    X(TRANSPORT_RANK_OUT_OF_RANGE, "transport: rank must be from 0 to rank_count - 1", "") \
+    X(TRANSPORT_RANK_HAS_ANOTHER_STAGE, "transport: this rank has another stage than the compiled plan", "") \
+    X(TRANSPORT_NEEDS_HOST_VISIBLE, "transport: the host must see the memory of the backend", "") \
+    X(REDUCED_KIND_UNKNOWN, "kind: unknown state kind", "") \
+    X(REDUCTION_NEEDS_TRANSPORT, "run: has no transport", "") \
+    X(REDUCED_RANGES_ARE_F32, "states: ranges that are summed hold f32: 4 bytes each", "") \
+    X(REDUCTION_IS_UNDER_WAY, "run: another sum over ranks is under way", "") \
+    X(STRATEGY_PARALLELISM_IS_NOT_THAT_OF_THE_TRANSPORT, \
+      "strategy.parallelism: %0 does not divide the %1 ranks of the transport", "workers, ranks") \
+    X(STRATEGY_OF_RANKS_IS_LAZY, \
+      "strategy: model and pipeline are for mode lazy, f32, memory pooled or minimal-peak, no fusion", \
+      "") \
     X(BEGINS_ONE_KERNEL_CALL, "plan: step %0 begins what is not one call of one kernel", "step, node") \
     X(BEGINS_RANDOM_HOOK, "plan: begins calls, but the random hook is for one call at a time", "step, node") \
-    X(BEGINS_DYNAMIC_NODES, "plan: begins calls, but dynamic nodes report one call at a time", "step, node")
+    X(BEGINS_DYNAMIC_NODES, "plan: begins calls, but dynamic nodes report one call at a time", "step, node") \
+    X(BACKEND_HAS_NO_FUNCTIONS, \
+      "backend: a function is missing: make it with tl_init_cpu_backend or another", "") \
+    X(TABLES_TAKE_A_PLACED_PLAN, \
+      "plan: TL_ONLY_TABLES takes one with places, without copies, entry or steps in flight", "") \
+    X(TABLES_LEFT_IT_OUT, "desc: TL_ONLY_TABLES left out all but graph, plan, backend, kernels, users, " \
+      "repeat_count, budget, load, random, seed, first_step and loss_gradient_word", "") \
+    X(TABLES_MEMORY_IS_NOT_ALIGNED, \
+      "backend: a block of the plan is not aligned to its %0 bytes", "alignment") \
+    X(SIZES_DO_NOT_FIT_32_BITS, "plan: %0 bytes do not fit the 32 bits of TL_SMALL_SIZES", "bytes")
 
 // -- errors: rules of [13] TRACE --
 
@@ -6610,6 +7448,7 @@ static size_t tli_finish(tli_writer *w) {
     TLI_PLAN_RULES(X) \
     TLI_REMAT_RULES(X) \
     TLI_PRECISION_RULES(X) \
+    TLI_PARALLEL_RULES(X) \
     TLI_COMPILE_RULES(X) \
     TLI_BACKEND_RULES(X) \
     TLI_MANAGER_RULES(X) \
@@ -6631,6 +7470,7 @@ enum {
     TLI_PLAN_RULES_FROM = 0x0500, TLI_PLAN_RULES(TLI_RULE_NUMBER) TLI_PLAN_RULES_END,
     TLI_REMAT_RULES_FROM = 0x0600, TLI_REMAT_RULES(TLI_RULE_NUMBER) TLI_REMAT_RULES_END,
     TLI_PRECISION_RULES_FROM = 0x0700, TLI_PRECISION_RULES(TLI_RULE_NUMBER) TLI_PRECISION_RULES_END,
+    TLI_PARALLEL_RULES_FROM = 0x0800, TLI_PARALLEL_RULES(TLI_RULE_NUMBER) TLI_PARALLEL_RULES_END,
     TLI_COMPILE_RULES_FROM = 0x0900, TLI_COMPILE_RULES(TLI_RULE_NUMBER) TLI_COMPILE_RULES_END,
     TLI_BACKEND_RULES_FROM = 0x0A00, TLI_BACKEND_RULES(TLI_RULE_NUMBER) TLI_BACKEND_RULES_END,
     TLI_MANAGER_RULES_FROM = 0x0B00, TLI_MANAGER_RULES(TLI_RULE_NUMBER) TLI_MANAGER_RULES_END,
@@ -6646,6 +7486,7 @@ typedef char tli_rules_fit[TLI_CORE_RULES_END <= 0x0200 &&
                            TLI_PLAN_RULES_END <= 0x0600 &&
                            TLI_REMAT_RULES_END <= 0x0700 &&
                            TLI_PRECISION_RULES_END <= 0x0800 &&
+                           TLI_PARALLEL_RULES_END <= 0x0900 &&
                            TLI_COMPILE_RULES_END <= 0x0A00 &&
                            TLI_BACKEND_RULES_END <= 0x0B00 &&
                            TLI_MANAGER_RULES_END <= 0x0C00 &&
@@ -6789,6 +7630,7 @@ static tl_result tli_fail(tl_env *env, tl_result code, tli_function function, tl
     return tli_fail_values(env, code, function, rule, 0, 0);
 }
 
+#ifndef TL_ONLY_TABLES
 // Write "3 (conv1)".
 static void tli_put_named(tli_writer *w, int64_t number, const char *name) {
     tli_put_i64(w, number);
@@ -6796,6 +7638,7 @@ static void tli_put_named(tli_writer *w, int64_t number, const char *name) {
     tli_put(w, name);
     tli_put(w, ")");
 }
+#endif
 
 TLI_IMPL tl_result tl_record_error(tl_env *env, tl_result code, const char *function, const char *rule) {
     tli_sentence s;
@@ -6819,6 +7662,10 @@ static int tli_names_budget(uint32_t rule) {
            rule == TLI_RULE_NO_PLAN_WAS_FOUND_FOR_BYTES ||
            rule == TLI_RULE_NO_COMBINATION_FITS ||
            rule == TLI_RULE_NO_STRATEGY_FITS ||
+           rule == TLI_RULE_NO_CUT_FITS ||
+           rule == TLI_RULE_NO_REPLICAS_FIT ||
+           rule == TLI_RULE_NO_PLACEMENT_FITS ||
+           rule == TLI_RULE_NO_CHOICE_FITS ||
            rule == TLI_RULE_PLAN_TAKES_BYTES;
 }
 
@@ -6906,6 +7753,7 @@ typedef struct tli_quiet {
     void   (*log)(void *user, const char *text);
 } tli_quiet;
 
+#ifndef TL_ONLY_TABLES
 static tli_quiet tli_begin_quiet(tl_env *env) {
     tli_quiet quiet;
     quiet.env = env;
@@ -6925,6 +7773,7 @@ static void tli_end_quiet(const tli_quiet *quiet, tl_result result) {
     if (!result || !env->error.code) env->error = quiet->error;
     else if (TLI_ERROR_TEXT && env->log) env->log(env->user, env->error.text);
 }
+#endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -6974,6 +7823,7 @@ static int tli_grow(tl_env *env, void **array, int32_t *capacity, int32_t used, 
 
 // -- sorting --
 
+#ifndef TL_ONLY_TABLES
 // Move the item at root down a binary heap until none of its children is larger.
 static void tli_sink_u64(uint64_t *items, size_t root, size_t count) {
     uint64_t item = items[root];
@@ -6997,6 +7847,7 @@ static void tli_sort_u64(uint64_t *items, size_t count) {
         tli_sink_u64(items, 0, i);
     }
 }
+#endif
 
 #ifndef TL_NO_PLANNERS
 // a / b with 32 bits behind the point, as far as 63 bits go.
@@ -7009,6 +7860,7 @@ static uint64_t tli_fixed_ratio(uint64_t a, uint64_t b) {
 }
 #endif
 
+#ifndef TL_ONLY_TABLES
 static int tli_key_is_above(const uint64_t *keys, int32_t a, int32_t b) {
     return keys[a] != keys[b] ? keys[a] > keys[b] : a > b;
 }
@@ -7029,6 +7881,7 @@ static void tli_sort_numbers(int32_t *items, int32_t count, const uint64_t *keys
         items[at] = item;
     }
 }
+#endif
 
 // -- services for backends --
 
@@ -9224,6 +10077,46 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
 #ifndef TL_NO_PLANNERS
 // As a tl_node_desc has it: where a node of a graph that is made from this one comes from.
 static int32_t tli_pass_origin(int32_t origin) { return origin < 0 ? -1 : origin + 1; }
+
+// Describe a node for a graph that is made from this one. Its inputs and the bytes of its outputs are the
+// caller's to set; what its backward needs is copied by tli_copy_needs.
+static void tli_describe_node(const tl_graph *graph, int32_t id, tl_node_desc *desc) {
+    const tl_node *node = &graph->nodes[id];
+    tli_zero(desc, sizeof *desc);
+    desc->name = tl_name_node(graph, id);
+    desc->op = tl_name_op(graph, id);
+    desc->unit = node->unit ? tl_name_unit(graph, id) : NULL;
+    desc->input_count = node->input_count;
+    desc->output_count = node->output_count;
+    desc->fwd_cost = node->fwd_cost;
+    desc->bwd_cost = node->bwd_cost;
+    desc->saved_bytes = node->saved_bytes;
+    desc->fwork_bytes = node->fwork_bytes;
+    desc->bwork_bytes = node->bwork_bytes;
+    desc->swork_bytes = node->swork_bytes ? node->swork_bytes : TL_SCRATCH_NONE;
+    desc->param_bytes = node->param_bytes;
+    desc->layer = node->layer + 1;
+    desc->inplace = node->inplace + 1;
+    desc->no_grad = !node->is_input && !node->has_grad;
+    desc->keep = node->keep;
+    desc->fixed = node->fixed;
+    desc->takes_blocks = node->takes_blocks;
+    desc->dynamic = node->dynamic;
+    desc->once = node->once;
+    desc->origin = tli_pass_origin(node->origin);
+}
+
+// The last node of a graph that was made from a node of another: its backward needs the same.
+static void tli_copy_needs(const tl_graph *from, int32_t id, tl_graph *to) {
+    const tl_node *node = &from->nodes[id], *made = &to->nodes[to->node_count - 1];
+    tl_node_input *inputs = (tl_node_input *)to->inputs;
+    tl_node_output *outputs = (tl_node_output *)to->outputs;
+    int32_t k;
+    for (k = 0; k < node->input_count; k++)
+        inputs[made->first_input + k].needed = from->inputs[node->first_input + k].needed;
+    for (k = 0; k < node->output_count; k++)
+        outputs[made->first_output + k].needed = from->outputs[node->first_output + k].needed;
+}
 #endif
 
 // Append a node with the fields and outputs of a desc; its inputs are added by tli_add_inputs.
@@ -9907,6 +10800,7 @@ TLI_IMPL tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char
 
 // -- graph: other precisions --
 
+#ifndef TL_ONLY_TABLES
 // The widest of the precisions that kernels compute: what full means.
 static tl_precision tli_find_widest(uint32_t can) {
     static const tl_precision widest[] = { TL_PRECISION_DOUBLE, TL_PRECISION_SINGLE, TL_PRECISION_BF16,
@@ -9930,6 +10824,7 @@ static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
     }
     return bytes;
 }
+#endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -11518,7 +12413,7 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     tl_node_desc desc;
     tl_node_input *inputs;
     tl_result result;
-    tli_zero(&desc, sizeof desc);
+    tli_describe_node(old, last, &desc);
     for (at = 0; at < count; at++, id = f->next[id]) {
         takes_blocks &= old->nodes[id].takes_blocks;
         if (origin < 0) origin = old->nodes[id].origin;
@@ -11530,21 +12425,13 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
         }
     }
     for (k = 0; k < end->output_count; k++) f->bytes[k] = old->outputs[end->first_output + k].bytes;
-    desc.name = tl_name_node(old, last);
-    desc.op = count == 1 ? tl_name_op(old, last) : f->desc->op ? f->desc->op : "fused";
-    desc.unit = old->nodes[last].unit ? tl_name_unit(old, last) : NULL;
     desc.inputs = f->inputs; desc.input_count = input_count;
-    desc.output_bytes = f->bytes; desc.output_count = end->output_count;
-    desc.fwd_cost = end->fwd_cost; desc.bwd_cost = end->bwd_cost;
-    desc.fwork_bytes = end->fwork_bytes; desc.bwork_bytes = end->bwork_bytes;
-    desc.saved_bytes = end->saved_bytes; desc.param_bytes = end->param_bytes;
-    desc.layer = end->layer + 1;
-    desc.inplace = (count == 1 ? end->inplace : tli_fuse_inplace(f, last)) + 1;
-    desc.no_grad = !end->is_input && !end->has_grad;
-    desc.keep = end->keep; desc.fixed = end->fixed; desc.takes_blocks = takes_blocks;
-    desc.dynamic = end->dynamic; desc.once = end->once; desc.origin = tli_pass_origin(origin);
-    desc.swork_bytes = end->swork_bytes ? end->swork_bytes : TL_SCRATCH_NONE;
+    desc.output_bytes = f->bytes;
+    desc.takes_blocks = takes_blocks;
+    desc.origin = tli_pass_origin(origin);
     if (count > 1) {
+        desc.op = f->desc->op ? f->desc->op : "fused";
+        desc.inplace = tli_fuse_inplace(f, last) + 1;
         sum = tli_sum_members(f, last);
         desc.fwd_cost = sum.fwd_cost; desc.bwd_cost = sum.bwd_cost;
         desc.fwork_bytes = desc.swork_bytes = sum.fwork_bytes; desc.bwork_bytes = sum.bwork_bytes;
@@ -11696,6 +12583,7 @@ TLI_IMPL void tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion) {
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // ============================================================================
 // [4] LAYOUT (implementation)
@@ -12004,8 +12892,10 @@ static void tli_fit_run(tli_fit *f, int32_t order) {
     f->best_height = height;
     tli_copy(f->best, f->offsets, (size_t)f->count * sizeof *f->best);
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- layout: a sweep through time --
 //
@@ -12349,6 +13239,7 @@ static void tli_fit_sweep(tli_fit *f, uint64_t bound) {
     f->failed = g.failed;
     tli_release(f->env, g.gaps);
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
@@ -13166,6 +14057,7 @@ static void tli_pack_lower(tli_pack *p, uint64_t goal, uint64_t wanted, uint64_t
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- layout: from buffers to boxes --
 //
@@ -13829,6 +14721,7 @@ TLI_IMPL void tl_free_layout_plan(tl_env *env, tl_layout_plan *plan) {
     tli_release(env, plan->offsets);
     tli_zero(plan, sizeof *plan);
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
@@ -15150,11 +16043,13 @@ TLI_IMPL uint64_t tl_find_codec_bytes(tl_codec codec, uint64_t bytes) {
 
 // -- steps --
 
+#ifndef TL_ONLY_TABLES
 // Whether a kind acts on a node (F, I, S, B, DS), with output TL_ALL_OUTPUTS, rather than on
 // tensors.
 static int tli_acts_on_node(tl_step_kind kind) {
     return kind <= TL_STEP_BACKWARD || kind == TL_STEP_DROP_SAVED;
 }
+#endif
 
 #if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS) || !defined(TL_NO_ONLINE)
 static tl_step tli_step_of(tl_step_kind kind, int32_t node, int32_t output) {
@@ -15242,8 +16137,10 @@ TLI_IMPL uint64_t tl_find_offset(const tl_plan *plan, int32_t number, int is_hos
     return tli_narrow_offset(plan->narrow, number, is_host) * plan->narrow->unit_bytes;
 }
 
+#ifndef TL_ONLY_TABLES
 // Steps of a plan that may be under way together.
 static int32_t tli_count_in_flight(const tl_plan *plan) { return plan->in_flight > 1 ? plan->in_flight : 1; }
+#endif
 
 #define TLI_MOST_SLOTS 65536
 
@@ -15255,6 +16152,18 @@ TLI_IMPL void tl_free_plan(tl_env *env, tl_plan *plan) {
     tli_zero(plan, sizeof *plan);
 }
 
+// The block of its tier that an offset is in; -1 = none.
+static int32_t tli_find_plan_block(const tl_plan_block *blocks, int32_t count, uint64_t offset) {
+    int32_t low = 0, high = count;
+    while (low < high) {    // blocks below low begin at the offset or before it
+        int32_t middle = low + (high - low) / 2;
+        if (blocks[middle].offset <= offset) low = middle + 1;
+        else high = middle;
+    }
+    return low && offset - blocks[low - 1].offset < blocks[low - 1].bytes ? low - 1 : -1;
+}
+
+#ifndef TL_ONLY_TABLES
 // -- state of a simulation --
 //
 // A step costs O(1) and O(tensors of its node).
@@ -15507,17 +16416,6 @@ static tl_use tli_sim_use(const tli_sim *sim, tli_use use, int32_t index) {
     case TLI_USE_WORK: return TL_USE_SCRATCH;
     }
     return sim->graph->nodes[sim->graph->outputs[index].node].is_input ? TL_USE_INPUT : TL_USE_OUTPUT;
-}
-
-// The block of its tier that an offset is in; -1 = none.
-static int32_t tli_find_plan_block(const tl_plan_block *blocks, int32_t count, uint64_t offset) {
-    int32_t low = 0, high = count;
-    while (low < high) {    // blocks below low begin at the offset or before it
-        int32_t middle = low + (high - low) / 2;
-        if (blocks[middle].offset <= offset) low = middle + 1;
-        else high = middle;
-    }
-    return low && offset - blocks[low - 1].offset < blocks[low - 1].bytes ? low - 1 : -1;
 }
 
 // Write down that a step reads or writes an allocation so many times.
@@ -16722,9 +17620,11 @@ TLI_IMPL tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_
     TL_ASSERT(graph && plan);
     return tli_measure(env, TLI_IN(MEASURE_PLAN), graph, device, 0, plan);
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // Lifetimes are a replay with a ledger; places are a layout of those on the device, and one of those on the
 // host. What is written in place has the number of its input, so the two are one buffer.
@@ -17402,8 +18302,10 @@ static tl_result tli_plan_shared_places(tl_env *env, tli_function function, cons
     return result;
 }
 #endif
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- replay with functions of the caller --
 //
@@ -17798,8 +18700,10 @@ TLI_IMPL tl_result tl_replay_plan(tl_env *env, const tl_replay_desc *desc) {
     TL_ASSERT(desc && desc->graph && desc->plan && desc->allocate && desc->release && desc->call);
     return tli_replay_plan(env, TLI_IN(REPLAY_PLAN), desc);
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- budgets --
 //
@@ -17869,6 +18773,7 @@ static uint64_t tli_add_base(const tli_budget *budget, uint64_t bytes) {
     uint64_t sum;
     return tli_add_u64(bytes, budget->base_bytes, &sum) ? sum : UINT64_MAX;
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
@@ -17956,6 +18861,7 @@ static int tli_init_spans(tl_env *env, const tl_graph *graph, uint64_t interval,
 }
 #endif
 
+#ifndef TL_ONLY_TABLES
 // Mark the outputs that must be resident at the end: those of nodes marked keep; in inference, if
 // no node is marked, those of nodes that no node reads.
 static void tli_mark_results(const tl_graph *graph, int inference, uint8_t *wanted) {
@@ -17974,6 +18880,7 @@ static void tli_mark_results(const tl_graph *graph, int inference, uint8_t *want
         tli_zero(wanted + maker->first_output, (size_t)maker->output_count);
     }
 }
+#endif
 
 #ifndef TL_NO_PLANNERS
 static void tli_add_tensor_step(tli_steps *list, const tl_graph *graph, tl_step_kind kind, int32_t tensor) {
@@ -41220,7 +42127,7 @@ static tl_result tli_find_applied_inputs(tli_apply *a, tli_graph_rules *rules, i
 
 static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t id) {
     const tl_graph *old = a->old;
-    const tl_node *node = &old->nodes[id], *made;
+    const tl_node *node = &old->nodes[id];
     tl_graph *graph = &a->applied.graph;
     tl_format format = tli_apply_format(a, id);
     tl_scheme scheme = tli_apply_scheme(a, id);
@@ -41228,38 +42135,21 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
     tl_result result = tli_find_applied_inputs(a, rules, id);
     int32_t k;
     if (result) return result;
-    tli_zero(&desc, sizeof desc);
+    tli_describe_node(old, id, &desc);
     for (k = 0; k < node->output_count; k++)
         a->bytes[k] = tl_find_format_bytes(format, old->outputs[node->first_output + k].bytes);
-    desc.name = tl_name_node(old, id);
-    desc.op = tl_name_op(old, id);
-    desc.unit = node->unit ? tl_name_unit(old, id) : NULL;
-    desc.inputs = a->inputs; desc.input_count = node->input_count;
-    desc.output_bytes = a->bytes; desc.output_count = node->output_count;
+    desc.inputs = a->inputs;
+    desc.output_bytes = a->bytes;
     if (!tli_apply_costs(a, id, &desc))
         return tli_fail_item(rules, TL_ERROR_OVERFLOW, "node", id, desc.name,
                              TLI_RULE(SPEEDUP_COST_MUST_FIT_64_BITS));
     desc.saved_bytes = tl_find_format_bytes(format, node->saved_bytes);
-    desc.fwork_bytes = node->fwork_bytes; desc.bwork_bytes = node->bwork_bytes;
-    desc.swork_bytes = node->swork_bytes ? node->swork_bytes : TL_SCRATCH_NONE;
     desc.param_bytes = tli_find_weight_bytes(scheme, node->param_bytes);
-    desc.layer = node->layer + 1;
-    desc.no_grad = !node->is_input && !node->has_grad;
     desc.keep = node->keep && (format == TL_FORMAT_F32 || a->desc->any_result);
-    desc.fixed = node->fixed; desc.takes_blocks = node->takes_blocks;
-    desc.dynamic = node->dynamic; desc.once = node->once;
-    desc.origin = tli_pass_origin(node->origin);
-    desc.inplace = node->inplace + 1;  // equal bytes in f32 are equal in any other format
     a->new_nodes[id] = graph->node_count;
     result = tli_add_node(rules, graph, &desc);
     if (result) return result;
-    made = &graph->nodes[graph->node_count - 1];
-    for (k = 0; k < node->input_count; k++)
-        ((tl_node_input *)graph->inputs)[made->first_input + k].needed =
-            old->inputs[node->first_input + k].needed;
-    for (k = 0; k < node->output_count; k++)
-        ((tl_node_output *)graph->outputs)[made->first_output + k].needed =
-            old->outputs[node->first_output + k].needed;
+    tli_copy_needs(old, id, graph);
     return tli_note_applied(a, rules, id, node->first_output, scheme, format);
 }
 
@@ -42512,6 +43402,2033 @@ TLI_IMPL size_t tl_explain_precision_node(const tl_graph *graph, const tl_precis
 #endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// ============================================================================
+// [8] PARALLEL (implementation)
+// ============================================================================
+
+#ifndef TL_NO_PLANNERS
+// -- partition: stages, counted from the end --
+//
+//     place    0      1      2      3      4        a place is where a cut is allowed: before a unit, or
+//     units    |  a   |  b   |  c   |  d   |        the end. A stage is what stands between two places
+//                            [ 1 after  ][ 0 after ]
+//
+// states[k, d, i] is the best that k stages on the last d ranks make of all units from place i on. Its first
+// stage begins at i, ends at some place j, and has k - 1 stages after it, so it is known how many micro-batches
+// it keeps. Where ranks are equal and stages are on one rank each, d is always k, and the states have no d.
+
+typedef struct tli_cut_state {
+    uint64_t value;                 // UINT64_MAX = there is no way
+    int32_t  end;                   // place where the first stage ends
+    int32_t  replicas;              // its ranks; 0 = the first of the d ranks stays idle
+} tli_cut_state;
+
+// What is the same for all stages that have as many stages after them and the same ranks.
+typedef struct tli_cut_level {
+    int32_t  stages_after, first_rank, replicas, in_flight;
+    int32_t  slowest;               // of its ranks
+    uint64_t numerator, denominator, budget;    // of the slowest; the least of its ranks, UINT64_MAX = no limit
+    int32_t  memo;                  // of tli_partition.memos; -1 = none
+} tli_cut_level;
+
+typedef struct tli_cut_cell { uint64_t time, arrive, leave, bytes; } tli_cut_cell;
+
+typedef struct tli_cut_memo {
+    int32_t  stages_after, replicas;
+    uint64_t numerator, denominator, budget;
+    tl_stage_cell *cells;           // [pairs of units]
+    uint8_t *known;                 // [pairs of units]
+} tli_cut_memo;
+
+typedef enum tli_cut_goal { TLI_CUT_BOTTLENECK, TLI_CUT_SUM, TLI_CUT_BYTES } tli_cut_goal;
+
+typedef struct tli_partition {
+    tl_env *env;
+    const tl_partition_desc *desc;
+    int32_t  rank_count, stage_limit, replica_limit;
+    int32_t  is_wide;               // 1 = states have a d
+    int32_t  place_count;           // places are 0 .. place_count; places[place_count] is unit_count
+    int32_t *places;                // [place_count + 1] first unit after each
+    int32_t  ranks_differ, slowest, fastest;    // of the ranks, which may be 0
+    uint64_t multiplier;
+    uint64_t *cost, *activation, *parameters;   // [unit_count + 1] sums of the units before
+    uint64_t *transfer;             // [unit_count + 1] what crosses before a unit takes
+    tli_cut_state *states;
+    tli_cut_memo *memos;            // grown
+    int32_t  memo_count, memo_capacity;
+    uint64_t time_limit;            // no time of measure is above: sums then fit 64 bits
+    uint64_t work, work_end;        // stages looked at; where that is too much
+    int      is_over;               // 1 = it was
+    tl_result result;               // of measure, or no memory: planning has ended
+} tli_partition;
+
+static size_t tli_cut_index(const tli_partition *p, int32_t k, int32_t d, int32_t place) {
+    size_t row = p->is_wide ? (size_t)k * ((size_t)p->rank_count + 1) + (size_t)d : (size_t)k;
+    return row * ((size_t)p->place_count + 1) + (size_t)place;
+}
+
+static int tli_cut_has_ended(const tli_partition *p) { return p->result || p->is_over; }
+
+// ceil(c * numerator / denominator); the product fits, which tli_partition_check_sums saw to.
+static uint64_t tli_scale_cost(uint64_t cost, uint64_t numerator, uint64_t denominator) {
+    return numerator == denominator ? cost : (cost * numerator + denominator - 1) / denominator;
+}
+
+static uint64_t tli_rank_numerator(const tl_rank *rank) {
+    return rank->cost_numerator ? rank->cost_numerator : 1;
+}
+
+static uint64_t tli_rank_denominator(const tl_rank *rank) {
+    return rank->cost_denominator ? rank->cost_denominator : 1;
+}
+
+// Whether costs are higher on rank a than on b.
+static int tli_is_slower(const tl_rank *a, const tl_rank *b) {
+    return tli_rank_numerator(a) * tli_rank_denominator(b) > tli_rank_numerator(b) * tli_rank_denominator(a);
+}
+
+// -- partition: one stage --
+
+static tl_result tli_cut_fail(tli_partition *p, tl_result code, tli_rule rule) {
+    if (!p->result) p->result = tli_fail(p->env, code, TLI_IN(PLAN_PARTITION), rule);
+    return p->result;
+}
+
+// The memo of a level; all levels of which measure is asked the same share one. -1 = no memory.
+static int32_t tli_cut_find_memo(tli_partition *p, const tli_cut_level *level) {
+    uint64_t units = (uint64_t)p->desc->unit_count + 1, pairs = units * units;
+    tli_cut_memo *memo;
+    int32_t i;
+    for (i = 0; i < p->memo_count; i++) {
+        memo = &p->memos[i];
+        if (memo->stages_after == level->stages_after && memo->replicas == level->replicas &&
+            memo->numerator == level->numerator && memo->denominator == level->denominator &&
+            memo->budget == level->budget) return i;
+    }
+    if (!tli_grow(p->env, (void **)&p->memos, &p->memo_capacity, p->memo_count, p->memo_count + (int64_t)1,
+                  sizeof *p->memos)) return -1;
+    memo = &p->memos[p->memo_count++];
+    memo->stages_after = level->stages_after;
+    memo->replicas = level->replicas;
+    memo->numerator = level->numerator;
+    memo->denominator = level->denominator;
+    memo->budget = level->budget;
+    memo->cells = (tl_stage_cell *)tli_alloc_array(p->env, pairs, sizeof *memo->cells);
+    memo->known = (uint8_t *)tli_alloc_array(p->env, pairs, 1);
+    return memo->cells && memo->known ? p->memo_count - 1 : -1;
+}
+
+// The level of a stage of r ranks, with k - 1 stages after it, that begins at the first of the last d ranks.
+static tli_cut_level tli_cut_level_of(tli_partition *p, int32_t k, int32_t d, int32_t r) {
+    const tl_partition_desc *desc = p->desc;
+    tli_cut_level level;
+    int32_t i;
+    level.stages_after = k - 1;
+    level.first_rank = level.slowest = p->rank_count - d;
+    level.replicas = r;
+    level.in_flight = desc->micro_batch_count;
+    if (desc->pipeline == TL_PIPELINE_1F1B && k < level.in_flight) level.in_flight = k;
+    level.numerator = level.denominator = 1;
+    level.budget = desc->budget_bytes ? desc->budget_bytes : UINT64_MAX;
+    for (i = level.first_rank; desc->ranks && i < level.first_rank + r; i++) {
+        const tl_rank *rank = &desc->ranks[i];
+        uint64_t budget = rank->budget_bytes ? rank->budget_bytes : UINT64_MAX;
+        if (i == level.first_rank || budget < level.budget) level.budget = budget;
+        if (i > level.first_rank && !tli_is_slower(rank, &desc->ranks[level.slowest])) continue;
+        level.slowest = i;
+        level.numerator = tli_rank_numerator(rank);
+        level.denominator = tli_rank_denominator(rank);
+    }
+    level.memo = desc->measure ? tli_cut_find_memo(p, &level) : -1;
+    if (desc->measure && level.memo < 0) tli_cut_fail(p, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_TO_PARTITION));
+    return level;
+}
+
+// Ask the caller for time and bytes of a stage.
+static void tli_cut_measure(tli_partition *p, const tli_cut_level *level, int32_t i, int32_t j,
+                            tl_stage_cell *cell) {
+    tl_stage_query query;
+    tl_result result;
+    query.first_unit = p->places[i];
+    query.end_unit = p->places[j];
+    query.stages_after = level->stages_after;
+    query.in_flight_count = level->in_flight;
+    query.replica_count = level->replicas;
+    query.rank = level->slowest;
+    query.budget_bytes = level->budget == UINT64_MAX ? 0 : level->budget;
+    result = p->desc->measure(&query, cell, p->desc->user);
+    if (result && !p->result) {
+        tli_sentence s = tli_begin_error(p->env, result, TLI_IN(PLAN_PARTITION), TLI_RULE(MEASURE_FAILED),
+                                         (uint64_t)query.first_unit, (uint64_t)query.end_unit);
+        tli_put_text(&s, tl_name_result(result));
+        p->result = tli_end_error(p->env, &s, result);
+    }
+    if (cell->time_ns > p->time_limit)
+        tli_cut_fail(p, TL_ERROR_OVERFLOW, TLI_RULE(UNITS_SUMS_MUST_FIT_62_BITS));
+}
+
+// Time on one rank and bytes of each. 0 = they exceed the budget.
+static int tli_cut_load(tli_partition *p, const tli_cut_level *level, int32_t i, int32_t j,
+                        tli_cut_cell *cell) {
+    int32_t first = p->places[i], end = p->places[j];
+    if (level->memo >= 0) {
+        tli_cut_memo *memo = &p->memos[level->memo];
+        size_t pair = (size_t)first * ((size_t)p->desc->unit_count + 1) + (size_t)end;
+        if (!memo->known[pair]) tli_cut_measure(p, level, i, j, &memo->cells[pair]);
+        memo->known[pair] = 1;
+        cell->time = memo->cells[pair].time_ns;
+        cell->bytes = memo->cells[pair].bytes;
+        return memo->cells[pair].fits;
+    }
+    cell->time = tli_scale_cost(p->cost[end] - p->cost[first], level->numerator, level->denominator);
+    cell->bytes = p->desc->rank_bytes + p->multiplier * (p->parameters[end] - p->parameters[first]) +
+                  tli_divide_up((uint64_t)level->in_flight * (p->activation[end] - p->activation[first]),
+                                (uint64_t)level->replicas);
+    return cell->bytes <= level->budget;
+}
+
+// What tl_replication says that a stage takes on its ranks. The time of all weights fits, which
+// tli_partition_fits saw to; most products need no long division.
+static void tli_cut_replicate(const tli_partition *p, const tli_cut_level *level, int32_t i, int32_t j,
+                              tli_cut_cell *cell) {
+    uint64_t r = (uint64_t)level->replicas, latency = 2 * (r - 1) * p->desc->link->latency_ns;
+    uint64_t rate = p->desc->link->bytes_per_second, exchange = 0;
+    uint64_t bytes = 2 * (p->parameters[p->places[j]] - p->parameters[p->places[i]]);
+    if (bytes <= UINT64_MAX / 1000000000) exchange = tli_divide_up(bytes * 1000000000, rate);
+    else tli_find_time(bytes, rate, &exchange);
+    exchange = tli_divide_up(exchange * (r - 1), r);
+    if (p->desc->replication == TL_REPLICATION_PIPEDREAM)
+        cell->time = tli_divide_up(cell->time + 2 * exchange, r);
+    else
+        cell->time = tli_divide_up(cell->time, r) + exchange + latency;
+}
+
+// The stage from place i to j. 0 = it exceeds the budget.
+static int tli_cut_cell_of(tli_partition *p, const tli_cut_level *level, int32_t i, int32_t j,
+                           tli_cut_cell *cell) {
+    uint64_t r = (uint64_t)level->replicas;
+    int fits = tli_cut_load(p, level, i, j, cell);
+    if (++p->work > p->work_end) p->is_over = 1;
+    if (r > 1) tli_cut_replicate(p, level, i, j, cell);
+    cell->arrive = p->transfer[p->places[i]];
+    cell->leave = p->transfer[p->places[j]];
+    if (r > 1) {
+        cell->arrive = tli_divide_up(cell->arrive, r);
+        cell->leave = tli_divide_up(cell->leave, r);
+    }
+    return fits;
+}
+
+// -- partition: all stages --
+
+// What a partition is worth whose first stage is this one; UINT64_MAX = nothing: it may not be used.
+static uint64_t tli_cut_value(tli_cut_goal goal, const tli_cut_cell *cell, uint64_t rest, uint64_t limit) {
+    uint64_t largest = tli_larger_u64(cell->time, tli_larger_u64(cell->arrive, cell->leave));
+    if (goal == TLI_CUT_BYTES) return tli_larger_u64(cell->bytes, rest);
+    if (goal == TLI_CUT_BOTTLENECK) return tli_larger_u64(largest, rest);
+    return largest > limit ? UINT64_MAX : cell->time + cell->leave + rest;
+}
+
+// Find the best end of a first stage on the ranks of a level. Sums grow with the end, so those beyond one that
+// is too large need no look; what measure says may not.
+static void tli_cut_first_stage(tli_partition *p, const tli_cut_level *level, tli_cut_goal goal, uint64_t limit,
+                                int32_t i, const tli_cut_state *rests, tli_cut_state *best) {
+    int32_t j;
+    for (j = i + 1; j <= p->place_count && !tli_cut_has_ended(p); j++) {
+        tli_cut_cell cell;
+        uint64_t value, own;
+        int fits = tli_cut_cell_of(p, level, i, j, &cell);
+        own = goal == TLI_CUT_BYTES ? cell.bytes : cell.time;
+        if (!p->desc->measure && (own >= best->value || (goal == TLI_CUT_SUM && own > limit))) return;
+        if (!fits && goal != TLI_CUT_BYTES) {
+            if (!p->desc->measure) return;
+            continue;
+        }
+        if (rests[j].value == UINT64_MAX) continue;
+        value = tli_cut_value(goal, &cell, rests[j].value, limit);
+        if (value >= best->value) continue;
+        best->value = value;
+        best->end = j;
+        best->replicas = level->replicas;
+    }
+}
+
+// Fill the states of k stages on the last d ranks.
+static void tli_cut_fill(tli_partition *p, tli_cut_goal goal, uint64_t limit, int32_t k, int32_t d) {
+    int32_t most = p->is_wide ? d - k + 1 : 1, r, i;
+    tli_cut_state *states = &p->states[tli_cut_index(p, k, d, 0)];
+    for (i = 0; i <= p->place_count; i++) {
+        states[i].value = UINT64_MAX;
+        if (!p->is_wide || d <= k) continue;
+        states[i] = p->states[tli_cut_index(p, k, d - 1, i)];
+        states[i].replicas = 0;
+    }
+    if (most > p->replica_limit) most = p->replica_limit;
+    for (r = 1; r <= most && !tli_cut_has_ended(p); r++) {
+        tli_cut_level level = tli_cut_level_of(p, k, d, r);
+        const tli_cut_state *rests = &p->states[tli_cut_index(p, k - 1, d - r, 0)];
+        for (i = 0; i < p->place_count && !tli_cut_has_ended(p); i++)
+            tli_cut_first_stage(p, &level, goal, limit, i, rests, &states[i]);
+    }
+}
+
+// Solve for one goal; limit is the largest time or transfer of the goal sum. Says which number of stages is
+// best. UINT64_MAX = there is no way, or planning or the work has ended.
+static uint64_t tli_cut_solve(tli_partition *p, tli_cut_goal goal, uint64_t limit, int32_t *best_k) {
+    int32_t k, d, i;
+    uint64_t best = UINT64_MAX, value;
+    for (d = 0; d <= (p->is_wide ? p->rank_count : 0); d++)
+        for (i = 0; i <= p->place_count; i++)
+            p->states[tli_cut_index(p, 0, d, i)].value = i == p->place_count ? 0 : UINT64_MAX;
+    for (k = 1; k <= p->stage_limit && k <= p->place_count && !tli_cut_has_ended(p); k++) {
+        if (!p->is_wide) tli_cut_fill(p, goal, limit, k, k);
+        for (d = k; p->is_wide && d <= p->rank_count; d++) tli_cut_fill(p, goal, limit, k, d);
+        value = p->states[tli_cut_index(p, k, p->rank_count, 0)].value;
+        if (value >= best || (p->desc->stage_count && k < p->desc->stage_count)) continue;
+        best = value;
+        *best_k = k;
+    }
+    return tli_cut_has_ended(p) ? UINT64_MAX : best;
+}
+
+// -- partition: the answer --
+
+// Write the stages of a solution.
+static void tli_cut_trace(tli_partition *p, int32_t k, tl_partition *partition) {
+    int32_t d = p->is_wide ? p->rank_count : k, i = 0, n = 0, next_rank = 0;
+    partition->stage_count = k;
+    partition->bottleneck_ns = partition->sum_ns = partition->peak_bytes = 0;
+    while (k > 0) {
+        const tli_cut_state *state = &p->states[tli_cut_index(p, k, d, i)];
+        tl_stage *stage = &partition->stages[n];
+        tli_cut_level level;
+        tli_cut_cell cell;
+        if (!state->replicas) { d--; continue; }
+        level = tli_cut_level_of(p, k, d, state->replicas);
+        tli_cut_cell_of(p, &level, i, state->end, &cell);
+        stage->first_unit = p->places[i];
+        stage->end_unit = p->places[state->end];
+        stage->first_rank = p->ranks_differ ? level.first_rank : next_rank;
+        stage->replica_count = level.replicas;
+        stage->in_flight_count = level.in_flight;
+        stage->time_ns = cell.time;
+        stage->transfer_ns = cell.leave;
+        stage->bytes = cell.bytes;
+        partition->sum_ns += cell.time + cell.leave;
+        if (n) partition->stages[n - 1].transfer_ns =
+            tli_larger_u64(partition->stages[n - 1].transfer_ns, cell.arrive);
+        partition->bottleneck_ns = tli_larger_u64(tli_larger_u64(partition->bottleneck_ns, cell.time),
+                                                  tli_larger_u64(cell.arrive, cell.leave));
+        partition->peak_bytes = tli_larger_u64(partition->peak_bytes, cell.bytes);
+        next_rank += level.replicas;
+        d -= level.replicas;
+        i = state->end;
+        k--;
+        n++;
+    }
+}
+
+// No cut keeps the budgets: find the least bytes, and the stage that takes them.
+static tl_result tli_cut_refuse(tli_partition *p, tl_partition *partition) {
+    uint64_t least, budget = p->desc->budget_bytes;
+    int32_t k = 0, i;
+    tli_sentence s;
+    for (i = 0; p->desc->ranks && i < p->rank_count; i++)
+        if (!budget || (p->desc->ranks[i].budget_bytes && p->desc->ranks[i].budget_bytes < budget))
+            budget = p->desc->ranks[i].budget_bytes;
+    least = tli_cut_solve(p, TLI_CUT_BYTES, 0, &k);
+    if (tli_cut_has_ended(p)) return p->result;
+    if (least == UINT64_MAX)
+        return tli_cut_fail(p, TL_ERROR_INFEASIBLE, TLI_RULE(NO_CUT_FITS_AT_ALL));
+    tli_cut_trace(p, k, partition);
+    for (i = 0; partition->stages[i].bytes < least; i++) {}
+    s = tli_begin_error(p->env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_PARTITION), TLI_RULE(NO_CUT_FITS), budget,
+                        least);
+    tli_put_limit(p->env, &s, TL_LIMIT_BUDGET);
+    tli_put_rule(&s);
+    tli_put_i64(&s.text, partition->stages[i].first_unit);
+    tli_put(&s.text, " to ");
+    tli_put_i64(&s.text, partition->stages[i].end_unit - 1);
+    return p->result = tli_end_error(p->env, &s, TL_ERROR_INFEASIBLE);
+}
+
+static uint64_t tli_cut_total_of(const tli_partition *p, const tl_partition *partition) {
+    return partition->sum_ns + (uint64_t)(p->desc->micro_batch_count - 1) * partition->bottleneck_ns;
+}
+
+// Keep the last solution if its total is less than that of the best one.
+static void tli_cut_offer(const tli_partition *p, tl_partition *found, tl_partition *best) {
+    tl_partition swap;
+    if (tli_cut_total_of(p, found) >= tli_cut_total_of(p, best)) return;
+    swap = *best;
+    *best = *found;
+    *found = swap;
+}
+
+// The least sum + (m - 1) * largest; best has the least bottleneck. Least sums are found for lower and lower
+// limits of the largest time. Each is the least of all partitions below its limit, so once it is too large with
+// the least bottleneck, no further partition is better. The bound of best is raised to what is proven.
+static void tli_cut_find_total(tli_partition *p, tl_partition *found, tl_partition *best) {
+    uint64_t limit = best->bottleneck_ns, rest = (uint64_t)(p->desc->micro_batch_count - 1) * limit;
+    uint64_t sum, bound = limit + rest;
+    int32_t k = 0;
+    tli_cut_solve(p, TLI_CUT_SUM, limit, &k);
+    if (tli_cut_has_ended(p)) k = 0;
+    if (k) tli_cut_trace(p, k, found);
+    if (k) tli_cut_offer(p, found, best);
+    limit = UINT64_MAX;
+    while (!tli_cut_has_ended(p) && bound < tli_cut_total_of(p, best)) {
+        sum = tli_cut_solve(p, TLI_CUT_SUM, limit, &k);
+        if (tli_cut_has_ended(p)) break;
+        tli_cut_trace(p, k, found);
+        limit = found->bottleneck_ns - 1;   // not below the least one: there the sum and rest end the search
+        bound = sum + rest;
+        tli_cut_offer(p, found, best);
+    }
+    p->is_over = 0;                         // the best so far is an answer
+    best->value_ns = tli_cut_total_of(p, best);
+    best->bound_ns = bound < best->value_ns ? bound : best->value_ns;
+}
+
+// A bound that holds for cuts at every unit, and for sums over units.
+static void tli_cut_relax(const tli_partition *p, tl_partition *partition) {
+    const tl_partition_desc *desc = p->desc;
+    const tl_rank *fastest = desc->ranks ? &desc->ranks[p->fastest] : NULL;
+    uint64_t numerator = fastest ? tli_rank_numerator(fastest) : 1;
+    uint64_t denominator = fastest ? tli_rank_denominator(fastest) : 1;
+    uint64_t replicas = (uint64_t)p->replica_limit, heaviest = 0, all;
+    int32_t i;
+    partition->bound_ns = 0;
+    if (desc->measure) return;
+    for (i = 0; i < desc->unit_count; i++) heaviest = tli_larger_u64(heaviest, p->cost[i + 1] - p->cost[i]);
+    heaviest = tli_scale_cost(heaviest, numerator, denominator) / replicas;
+    all = tli_scale_cost(p->cost[desc->unit_count], numerator, denominator);
+    heaviest = tli_larger_u64(heaviest, all / (uint64_t)p->rank_count);
+    partition->bound_ns = heaviest;
+    if (desc->objective == TL_PARTITION_TOTAL)
+        partition->bound_ns = all / replicas + (uint64_t)(desc->micro_batch_count - 1) * heaviest;
+}
+
+// Plan with the places that there are. is_over = the work was too much to find anything.
+static tl_result tli_cut_run(tli_partition *p, tl_partition *found, tl_partition *best) {
+    int32_t k = 0;
+    uint64_t bottleneck = tli_cut_solve(p, TLI_CUT_BOTTLENECK, 0, &k);
+    if (tli_cut_has_ended(p)) return p->result;
+    if (bottleneck == UINT64_MAX) return tli_cut_refuse(p, best);
+    tli_cut_trace(p, k, best);
+    best->value_ns = best->bound_ns = bottleneck;
+    if (p->desc->objective == TL_PARTITION_TOTAL) tli_cut_find_total(p, found, best);
+    if (p->place_count < p->desc->unit_count) tli_cut_relax(p, best);
+    best->is_proven = best->bound_ns == best->value_ns;
+    best->work = p->work;
+    return p->result;
+}
+
+// -- partition: what it takes --
+
+static tl_result tli_partition_check(tl_env *env, const tl_partition_desc *desc) {
+    tli_function in = TLI_IN(PLAN_PARTITION);
+    int32_t most = desc->rank_count < desc->unit_count ? desc->rank_count : desc->unit_count;
+    if (!desc->units || desc->unit_count < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(UNIT_COUNT_MUST_BE_POSITIVE));
+    if (desc->rank_count < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(RANK_COUNT_MUST_BE_POSITIVE));
+    if (!tli_is_below((int64_t)desc->replication, TL_REPLICATION_COUNT))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(REPLICATION_UNKNOWN));
+    if (!desc->replication && desc->rank_count > desc->unit_count)
+        return tli_fail_values(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(RANK_COUNT_EXCEEDS_UNITS),
+                               (uint64_t)desc->rank_count, (uint64_t)desc->unit_count);
+    if (desc->stage_count < 0 || desc->stage_count > most)
+        return tli_fail_values(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(STAGE_COUNT_NOT_UP_TO_RANKS),
+                               (uint64_t)most, 0);
+    if (desc->micro_batch_count < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(MICRO_BATCH_COUNT_MUST_BE_POSITIVE));
+    if (desc->pipeline != TL_PIPELINE_1F1B && desc->pipeline != TL_PIPELINE_GPIPE)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(PIPELINE_KIND_OF_PARTITION));
+    if (!tli_is_below((int64_t)desc->objective, TL_PARTITION_COUNT))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(PARTITION_OBJECTIVE_UNKNOWN));
+    if (desc->replication && !desc->link)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(REPLICATION_NEEDS_LINK));
+    if (desc->replica_limit < 0)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(REPLICA_LIMIT_MUST_BE_NOT_NEGATIVE));
+    if (desc->link && !desc->link->bytes_per_second)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(LINK_RATE_MUST_BE_POSITIVE));
+    return TL_OK;
+}
+
+// The time in which bytes pass a link `times` times, each with its latency. 0 = it does not fit 64 bits.
+static int tli_find_link_time(const tl_link *link, uint64_t bytes, uint64_t times, uint64_t *ns) {
+    uint64_t latency, all;
+    *ns = 0;
+    if (!link) return 1;
+    return tli_mul_u64(bytes, times, &all) && tli_find_time(all, link->bytes_per_second, ns) &&
+           tli_mul_u64(link->latency_ns, times, &latency) && tli_add_u64(*ns, latency, ns);
+}
+
+// Fill the sums over units. 0 = one does not fit 64 bits.
+static int tli_partition_sum(tli_partition *p) {
+    int32_t i;
+    for (i = 0; i < p->desc->unit_count; i++) {
+        const tl_unit *unit = &p->desc->units[i];
+        uint64_t cost;
+        if (!tli_add_u64(unit->forward_ns, unit->backward_ns, &cost) ||
+            !tli_add_u64(p->cost[i], cost, &p->cost[i + 1]) ||
+            !tli_add_u64(p->activation[i], unit->activation_bytes, &p->activation[i + 1]) ||
+            !tli_add_u64(p->parameters[i], unit->parameter_bytes, &p->parameters[i + 1])) return 0;
+        if (i + 1 < p->desc->unit_count &&
+            !tli_find_link_time(p->desc->link, unit->output_bytes, 2, &p->transfer[i + 1])) return 0;
+    }
+    return 1;
+}
+
+// Whether whatever is added up later fits 62 bits: bytes of one stage, times of all.
+static int tli_partition_fits(tli_partition *p) {
+    const tl_partition_desc *desc = p->desc;
+    uint64_t most = UINT64_C(1) << 62, n = (uint64_t)desc->unit_count, count, sum, part, ring, i;
+    if (!tli_mul_u64(p->parameters[n], p->multiplier, &sum) || !tli_add_u64(sum, desc->rank_bytes, &sum) ||
+        !tli_mul_u64(p->activation[n], (uint64_t)desc->micro_batch_count, &part) ||
+        !tli_add_u64(sum, part, &sum) || sum > most) return 0;
+    for (sum = i = 0; i < (uint64_t)(desc->ranks ? p->rank_count : 1); i++) {
+        if (!tli_mul_u64(p->cost[n], desc->ranks ? tli_rank_numerator(&desc->ranks[i]) : 1, &part) ||
+            part > most) return 0;
+        sum = tli_larger_u64(sum, part);
+    }
+    count = (uint64_t)desc->micro_batch_count + 2 * (uint64_t)p->rank_count;
+    p->time_limit = most / count / 4;
+    if (desc->replication && (!tli_find_link_time(desc->link, p->parameters[n], 2, &ring) ||
+                              !tli_mul_u64(ring, 2 * (uint64_t)p->rank_count, &ring) ||
+                              ring > p->time_limit)) return 0;
+    for (i = 1; i < n; i++) if (p->transfer[i] > p->time_limit) return 0;
+    return sum <= p->time_limit || desc->measure;
+}
+
+// Choose the places of cuts: all, or fewer of them, evenly spaced by cost.
+static void tli_partition_choose_places(tli_partition *p) {
+    int32_t n = p->desc->unit_count, count = p->place_count, taken = 0, i;
+    uint64_t total = p->cost[n], each = total / (uint64_t)count, rest = total % (uint64_t)count, next;
+    p->places[0] = 0;
+    for (i = 1; i < n; i++) {
+        if (taken + 1 == count) break;
+        next = each * ((uint64_t)taken + 1) + rest * ((uint64_t)taken + 1) / (uint64_t)count;
+        if (p->cost[i] >= next || n - i == count - 1 - taken) p->places[++taken] = i;
+    }
+    p->places[count] = n;
+}
+
+static void tli_partition_find_ranks(tli_partition *p) {
+    const tl_partition_desc *desc = p->desc;
+    int32_t i;
+    p->rank_count = desc->rank_count;
+    p->stage_limit = desc->stage_count ? desc->stage_count : desc->rank_count;
+    if (p->stage_limit > desc->unit_count) p->stage_limit = desc->unit_count;
+    p->replica_limit = desc->replica_limit && desc->replica_limit < desc->rank_count ? desc->replica_limit
+                                                                                       : desc->rank_count;
+    if (!desc->replication) p->replica_limit = 1;
+    for (i = 1; desc->ranks && i < desc->rank_count; i++) {
+        const tl_rank *rank = &desc->ranks[i], *first = &desc->ranks[0];
+        if (tli_is_slower(rank, &desc->ranks[p->slowest])) p->slowest = i;
+        if (tli_is_slower(&desc->ranks[p->fastest], rank)) p->fastest = i;
+        p->ranks_differ |= rank->budget_bytes != first->budget_bytes;
+    }
+    p->ranks_differ |= p->slowest != p->fastest;
+    p->is_wide = p->ranks_differ || p->replica_limit > 1;
+}
+
+#define TLI_PARTITION_WORK 1000000000   // stages looked at, where the desc has no limit
+
+// Get all arrays. 0 = no memory.
+static int tli_partition_alloc(tli_partition *p) {
+    tl_env *env = p->env;
+    uint64_t units = (uint64_t)p->desc->unit_count + 1, rows = (uint64_t)p->stage_limit + 1, count;
+    if (p->is_wide) rows *= (uint64_t)p->rank_count + 1;
+    if (!tli_mul_u64(rows, units, &count)) return 0;
+    p->places = (int32_t *)tli_alloc_array(env, units, sizeof *p->places);
+    p->cost = (uint64_t *)tli_alloc_array(env, units, sizeof *p->cost);
+    p->activation = (uint64_t *)tli_alloc_array(env, units, sizeof *p->activation);
+    p->parameters = (uint64_t *)tli_alloc_array(env, units, sizeof *p->parameters);
+    p->transfer = (uint64_t *)tli_alloc_array(env, units, sizeof *p->transfer);
+    p->states = (tli_cut_state *)tli_alloc_array(env, count, sizeof *p->states);
+    return p->places && p->cost && p->activation && p->parameters && p->transfer && p->states;
+}
+
+static void tli_partition_release(tli_partition *p) {
+    int32_t i;
+    for (i = 0; i < p->memo_count; i++) {
+        tli_release(p->env, p->memos[i].cells);
+        tli_release(p->env, p->memos[i].known);
+    }
+    tli_release(p->env, p->memos);
+    tli_release(p->env, p->places);
+    tli_release(p->env, p->cost);
+    tli_release(p->env, p->activation);
+    tli_release(p->env, p->parameters);
+    tli_release(p->env, p->transfer);
+    tli_release(p->env, p->states);
+}
+
+// Plan with all places; with half of them wherever that takes too much work.
+static tl_result tli_partition_plan(tli_partition *p, tl_partition *found, tl_partition *best) {
+    uint64_t limit = p->desc->work_limit ? p->desc->work_limit : TLI_PARTITION_WORK;
+    int32_t fewest = p->desc->stage_count ? p->desc->stage_count : 1;
+    if (!tli_partition_alloc(p)) return tli_cut_fail(p, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_TO_PARTITION));
+    if (!tli_partition_sum(p) || !tli_partition_fits(p))
+        return tli_cut_fail(p, TL_ERROR_OVERFLOW, TLI_RULE(UNITS_SUMS_MUST_FIT_62_BITS));
+    found->stages = (tl_stage *)tli_alloc_array(p->env, (uint64_t)p->stage_limit, sizeof(tl_stage));
+    best->stages = (tl_stage *)tli_alloc_array(p->env, (uint64_t)p->stage_limit, sizeof(tl_stage));
+    if (!found->stages || !best->stages)
+        return tli_cut_fail(p, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_TO_PARTITION));
+    for (p->place_count = p->desc->unit_count; ; p->place_count /= 2) {
+        if (p->place_count < fewest) p->place_count = fewest;
+        p->is_over = 0;
+        p->work_end = limit < UINT64_MAX - p->work ? p->work + limit : UINT64_MAX;
+        tli_partition_choose_places(p);
+        tli_cut_run(p, found, best);
+        if (!p->is_over || p->result) return p->result;
+        if (p->place_count == fewest)
+            return tli_cut_fail(p, TL_ERROR_UNSUPPORTED, TLI_RULE(WORK_LIMIT_IS_TOO_LOW_FOR_STAGES));
+    }
+}
+
+TLI_IMPL tl_result tl_plan_partition(tl_env *env, const tl_partition_desc *desc, tl_partition *partition) {
+    tli_partition p;
+    tl_partition found;
+    tl_result result;
+    TL_ASSERT(desc && partition);
+    tli_zero(&found, sizeof found);
+    tli_zero(partition, sizeof *partition);
+    tli_zero(&p, sizeof p);
+    result = tli_partition_check(env, desc);
+    if (result) return result;
+    p.env = env;
+    p.desc = desc;
+    p.multiplier = desc->parameter_multiplier ? desc->parameter_multiplier : 1;
+    tli_partition_find_ranks(&p);
+    result = tli_partition_plan(&p, &found, partition);
+    tl_free_partition(env, &found);
+    if (result) tl_free_partition(env, partition);
+    tli_partition_release(&p);
+    return result;
+}
+
+TLI_IMPL void tl_free_partition(tl_env *env, tl_partition *partition) {
+    TL_ASSERT(partition);
+    tli_release(env, partition->stages);
+    tli_zero(partition, sizeof *partition);
+}
+
+static const char *const tli_partition_objective_names[] = { TL_PARTITION_OBJECTIVES(TLI_NAME) };
+static const char *const tli_replication_names[] = { TL_REPLICATIONS(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_partition_objective(tl_partition_objective objective) {
+    return tli_name(tli_partition_objective_names, TL_PARTITION_COUNT, (int64_t)objective);
+}
+
+TLI_IMPL const char *tl_name_replication(tl_replication replication) {
+    return tli_name(tli_replication_names, TL_REPLICATION_COUNT, (int64_t)replication);
+}
+
+#ifndef TL_NO_TEXT
+TLI_IMPL int tl_parse_partition_objective(const char *text, tl_partition_objective *objective) {
+    const char *const *names = tli_partition_objective_names;
+    int32_t value;
+    int ok = tli_parse_name(names, TL_PARTITION_COUNT, text, tli_text_length(text), &value);
+    *objective = (tl_partition_objective)value;
+    return ok;
+}
+
+TLI_IMPL int tl_parse_replication(const char *text, tl_replication *replication) {
+    int32_t value;
+    int ok = tli_parse_name(tli_replication_names, TL_REPLICATION_COUNT, text, tli_text_length(text), &value);
+    *replication = (tl_replication)value;
+    return ok;
+}
+#endif
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- schedules: the order of one rank --
+//
+// A rank makes as many forwards as backwards, one of each for every micro-batch and chunk. The k-th forward and
+// the k-th backward are known by number, so an order is the number of forwards that come first: then one
+// forward and one backward take turns, until only backwards are left.
+
+static int32_t tli_chunks_of(const tl_pipeline_desc *desc) { return desc->chunk_count ? desc->chunk_count : 1; }
+
+TLI_IMPL int32_t tl_count_pipeline_events(const tl_pipeline_desc *desc) {
+    int64_t count;
+    TL_ASSERT(desc);
+    count = 2 * (int64_t)desc->micro_batch_count * tli_chunks_of(desc);
+    return desc->micro_batch_count > 0 && count > 0 && count <= INT32_MAX ? (int32_t)count : 0;
+}
+
+static tl_result tli_pipeline_check(tl_env *env, tli_function in, const tl_pipeline_desc *desc) {
+    int32_t chunks = tli_chunks_of(desc);
+    if (!tli_is_below((int64_t)desc->kind, TL_PIPELINE_COUNT))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(PIPELINE_UNKNOWN));
+    if (desc->rank_count < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(RANK_COUNT_MUST_BE_POSITIVE));
+    if (chunks < 1 || (chunks > 1) != (desc->kind == TL_PIPELINE_INTERLEAVED))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(CHUNK_COUNT_ONLY_INTERLEAVED));
+    if (desc->micro_batch_count < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(MICRO_BATCH_COUNT_MUST_BE_POSITIVE));
+    if (chunks > 1 && desc->micro_batch_count % desc->rank_count)
+        return tli_fail_values(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(MICRO_BATCHES_NOT_MULTIPLE_OF_RANKS),
+                               (uint64_t)desc->micro_batch_count, (uint64_t)desc->rank_count);
+    if (desc->link && !desc->link->bytes_per_second)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(LINK_RATE_MUST_BE_POSITIVE));
+    if (!tl_count_pipeline_events(desc) || tl_count_pipeline_events(desc) > INT32_MAX / desc->rank_count)
+        return tli_fail(env, TL_ERROR_OVERFLOW, in, TLI_RULE(PIPELINE_EVENTS_MUST_FIT_31_BITS));
+    return TL_OK;
+}
+
+// How many forwards come before the first backward takes turns with them.
+static int32_t tli_pipeline_lead(const tl_pipeline_desc *desc, int32_t rank) {
+    int64_t ranks = desc->rank_count, chunks = tli_chunks_of(desc), all = desc->micro_batch_count * chunks;
+    int64_t lead = ranks - 1 - rank;
+    if (desc->kind == TL_PIPELINE_GPIPE) lead = all;
+    if (desc->kind == TL_PIPELINE_INTERLEAVED) lead = 2 * lead + (chunks - 1) * ranks;
+    return (int32_t)(lead < all ? lead : all);
+}
+
+// The number-th forward or backward of a rank.
+static tl_pipeline_event tli_pipeline_call(const tl_pipeline_desc *desc, int is_backward, int32_t number) {
+    int32_t ranks = desc->rank_count, chunks = tli_chunks_of(desc), group, within;
+    tl_pipeline_event event;
+    tli_zero(&event, sizeof event);
+    event.is_backward = is_backward;
+    event.micro_batch = number;
+    if (chunks == 1) return event;
+    group = number / ranks / chunks;            // rank_count micro-batches go through all chunks, then the next
+    within = number - group * ranks * chunks;
+    event.micro_batch = group * ranks + within % ranks;
+    event.chunk = is_backward ? chunks - 1 - within / ranks : within / ranks;
+    return event;
+}
+
+// The index-th call of a rank.
+static tl_pipeline_event tli_pipeline_event_at(const tl_pipeline_desc *desc, int32_t rank, int32_t index) {
+    int32_t all = desc->micro_batch_count * tli_chunks_of(desc), lead = tli_pipeline_lead(desc, rank);
+    int32_t turn = index - lead;                // forward and backward in turn: all - lead of each
+    if (turn < 0) return tli_pipeline_call(desc, 0, index);
+    if (turn >= 2 * (all - lead)) return tli_pipeline_call(desc, 1, index - all);
+    return turn % 2 ? tli_pipeline_call(desc, 1, turn / 2) : tli_pipeline_call(desc, 0, lead + turn / 2);
+}
+
+TLI_IMPL tl_result tl_list_pipeline(tl_env *env, const tl_pipeline_desc *desc, int32_t rank,
+                                    tl_pipeline_event *events) {
+    int32_t i, count;
+    tl_result result;
+    TL_ASSERT(desc && events);
+    result = tli_pipeline_check(env, TLI_IN(LIST_PIPELINE), desc);
+    if (result) return result;
+    if (!tli_is_below(rank, desc->rank_count))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(LIST_PIPELINE), TLI_RULE(RANK_IS_NOT_BELOW_COUNT));
+    count = tl_count_pipeline_events(desc);
+    for (i = 0; i < count; i++) events[i] = tli_pipeline_event_at(desc, rank, i);
+    return TL_OK;
+}
+
+// -- schedules: simulation --
+//
+//     rank 0  [F0][F1]        [B0]        ready[stage, micro-batch] is when what a call reads has arrived;
+//                \  channel  /            not known yet for calls that wait. Ranks take turns to make all
+//     rank 1      [F0][B0][F1]            calls that they can, until none is left. No order waits for
+//                                         itself, so some rank always can.
+
+typedef struct tli_pipeline {
+    const tl_pipeline_desc *desc;
+    tl_pipeline_report *report;
+    int32_t   stage_count;
+    uint64_t *ready[2];         // [stage_count * micro_batch_count] forwards, backwards; UINT64_MAX = waits
+    uint64_t *transfer;         // [stage_count] of the output of a stage, if it goes to another rank
+    uint64_t *free_at[2];       // [rank_count] when the channel to the next rank, or the one before, is free
+    uint64_t *now;              // [rank_count] when its last call ended
+    uint64_t *bytes;            // [rank_count] in flight
+    int32_t  *next, *flying;    // [rank_count] index of the next call; micro-batches in flight
+} tli_pipeline;
+
+static size_t tli_pipeline_place(const tli_pipeline *p, int32_t stage, int32_t micro_batch) {
+    return (size_t)stage * (size_t)p->desc->micro_batch_count + (size_t)micro_batch;
+}
+
+// Hand on what a call made: the output to the stage after, the gradient to the one before.
+static void tli_pipeline_send(tli_pipeline *p, int32_t stage, const tl_pipeline_event *event) {
+    int32_t ranks = p->desc->rank_count, rank = stage % ranks, to = event->is_backward ? stage - 1 : stage + 1;
+    int32_t boundary = event->is_backward ? to : stage;
+    uint64_t *channel = &p->free_at[event->is_backward][rank], at = event->end_ns;
+    if (!event->is_backward && to == p->stage_count)        // the gradient of the last output is there at once
+        p->ready[1][tli_pipeline_place(p, stage, event->micro_batch)] = at;
+    if (to < 0 || to == p->stage_count) return;
+    if (ranks > 1) {
+        *channel = tli_larger_u64(*channel, at) + p->transfer[boundary];
+        at = *channel;
+        if (p->desc->output_bytes) p->report->ranks[rank].sent_bytes += p->desc->output_bytes[boundary];
+    }
+    p->ready[event->is_backward][tli_pipeline_place(p, to, event->micro_batch)] = at;
+}
+
+// Make the next call of a rank. 0 = it has to wait, or has none left.
+static int tli_pipeline_call_next(tli_pipeline *p, int32_t rank) {
+    const tl_pipeline_desc *desc = p->desc;
+    tl_pipeline_rank *r = &p->report->ranks[rank];
+    const uint64_t *times;
+    tl_pipeline_event event;
+    uint64_t ready, bytes;
+    int32_t stage;
+    if (p->next[rank] == p->report->event_count) return 0;
+    event = tli_pipeline_event_at(desc, rank, p->next[rank]);
+    stage = event.chunk * desc->rank_count + rank;
+    ready = p->ready[event.is_backward][tli_pipeline_place(p, stage, event.micro_batch)];
+    if (ready == UINT64_MAX) return 0;
+    times = event.is_backward ? desc->backward_ns : desc->forward_ns;
+    bytes = desc->activation_bytes ? desc->activation_bytes[stage] : 0;
+    event.start_ns = tli_larger_u64(ready, p->now[rank]);
+    event.end_ns = p->now[rank] = r->end_ns = event.start_ns + (times ? times[stage] : 0);
+    r->busy_ns += event.end_ns - event.start_ns;
+    p->flying[rank] += event.is_backward ? -1 : 1;
+    if (event.is_backward) p->bytes[rank] -= bytes;
+    else p->bytes[rank] += bytes;
+    if (p->flying[rank] > r->in_flight_count) r->in_flight_count = p->flying[rank];
+    r->peak_bytes = tli_larger_u64(r->peak_bytes, p->bytes[rank]);
+    if (p->report->events)
+        p->report->events[(size_t)rank * (size_t)p->report->event_count + (size_t)p->next[rank]] = event;
+    p->next[rank]++;
+    tli_pipeline_send(p, stage, &event);
+    return 1;
+}
+
+static void tli_pipeline_run(tli_pipeline *p) {
+    tl_pipeline_report *report = p->report;
+    int32_t ranks = p->desc->rank_count, rank;
+    int moves = 1;
+    while (moves)
+        for (moves = 0, rank = 0; rank < ranks; rank++)
+            while (tli_pipeline_call_next(p, rank)) moves = 1;
+    for (rank = 0; rank < ranks; rank++)
+        report->total_ns = tli_larger_u64(report->total_ns, report->ranks[rank].end_ns);
+    for (rank = 0; rank < ranks; rank++) report->bubble_ns += report->total_ns - report->ranks[rank].busy_ns;
+    if (report->total_ns)
+        report->bubble_ratio = (double)report->bubble_ns / ((double)report->total_ns * (double)ranks);
+}
+
+// Find the times of transfers. 0 = the times or the bytes of all calls together do not fit 62 bits.
+static int tli_pipeline_sum(tli_pipeline *p) {
+    const tl_pipeline_desc *desc = p->desc;
+    uint64_t m = (uint64_t)desc->micro_batch_count, most = (UINT64_C(1) << 62) / m, time = 0, bytes = 0;
+    uint64_t ranks = (uint64_t)desc->rank_count;
+    int32_t i, q;
+    for (i = 0; i < p->stage_count; i++) {
+        uint64_t out = desc->output_bytes && i + 1 < p->stage_count ? desc->output_bytes[i] : 0, part[6];
+        if (!tli_find_link_time(desc->link, out, 1, &p->transfer[i])) return 0;
+        part[0] = desc->forward_ns ? desc->forward_ns[i] : 0;
+        part[1] = desc->backward_ns ? desc->backward_ns[i] : 0;
+        part[2] = part[3] = p->transfer[i];
+        part[4] = out;
+        part[5] = desc->activation_bytes ? desc->activation_bytes[i] : 0;
+        for (q = 0; q < 6; q++) {
+            uint64_t *sum = q < 4 ? &time : &bytes;
+            if (!tli_add_u64(*sum, part[q], sum) || *sum > most) return 0;
+        }
+    }
+    return time <= most / ranks;    // bubbles of all ranks are summed, too
+}
+
+// Get all arrays. 0 = no memory.
+static int tli_pipeline_alloc(tli_pipeline *p, tl_env *env) {
+    uint64_t ranks = (uint64_t)p->desc->rank_count, stages = (uint64_t)p->stage_count, i;
+    uint64_t places = stages * (uint64_t)p->desc->micro_batch_count;
+    tl_pipeline_report *report = p->report;
+    report->event_count = tl_count_pipeline_events(p->desc);
+    p->ready[0] = (uint64_t *)tli_alloc_array(env, 2 * places, sizeof(uint64_t));
+    p->transfer = (uint64_t *)tli_alloc_array(env, stages, sizeof(uint64_t));
+    p->free_at[0] = (uint64_t *)tli_alloc_array(env, 4 * ranks, sizeof(uint64_t));
+    p->next = (int32_t *)tli_alloc_array(env, 2 * ranks, sizeof(int32_t));
+    report->ranks = (tl_pipeline_rank *)tli_alloc_array(env, ranks, sizeof *report->ranks);
+    if (p->desc->keep_events)
+        report->events = (tl_pipeline_event *)tli_alloc_array(env, ranks * (uint64_t)report->event_count,
+                                                              sizeof *report->events);
+    if (!p->ready[0] || !p->transfer || !p->free_at[0] || !p->next || !report->ranks) return 0;
+    if (p->desc->keep_events && !report->events) return 0;
+    p->ready[1] = p->ready[0] + places;
+    p->free_at[1] = p->free_at[0] + ranks;
+    p->now = p->free_at[1] + ranks;
+    p->bytes = p->now + ranks;
+    p->flying = p->next + ranks;
+    for (i = 0; i < 2 * places; i++)                        // the first stage waits for nothing
+        p->ready[0][i] = i < (uint64_t)p->desc->micro_batch_count ? 0 : UINT64_MAX;
+    return 1;
+}
+
+TLI_IMPL tl_result tl_simulate_pipeline(tl_env *env, const tl_pipeline_desc *desc, tl_pipeline_report *report) {
+    tli_function in = TLI_IN(SIMULATE_PIPELINE);
+    tli_pipeline p;
+    tl_result result;
+    TL_ASSERT(desc && report);
+    tli_zero(report, sizeof *report);
+    result = tli_pipeline_check(env, in, desc);
+    if (result) return result;
+    tli_zero(&p, sizeof p);
+    p.desc = desc;
+    p.report = report;
+    p.stage_count = desc->rank_count * tli_chunks_of(desc);
+    if (!tli_pipeline_alloc(&p, env))
+        result = tli_fail(env, TL_ERROR_NO_MEMORY, in, TLI_RULE(NO_MEMORY_FOR_PIPELINE));
+    else if (!tli_pipeline_sum(&p))
+        result = tli_fail(env, TL_ERROR_OVERFLOW, in, TLI_RULE(PIPELINE_SUMS_MUST_FIT_62_BITS));
+    if (!result) tli_pipeline_run(&p);
+    else tl_free_pipeline_report(env, report);
+    tli_release(env, p.ready[0]);
+    tli_release(env, p.transfer);
+    tli_release(env, p.free_at[0]);
+    tli_release(env, p.next);
+    return result;
+}
+
+TLI_IMPL void tl_free_pipeline_report(tl_env *env, tl_pipeline_report *report) {
+    TL_ASSERT(report);
+    tli_release(env, report->ranks);
+    tli_release(env, report->events);
+    tli_zero(report, sizeof *report);
+}
+
+static const char *const tli_pipeline_names[] = { TL_PIPELINES(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_pipeline(tl_pipeline pipeline) {
+    return tli_name(tli_pipeline_names, TL_PIPELINE_COUNT, (int64_t)pipeline);
+}
+
+#ifndef TL_NO_TEXT
+TLI_IMPL int tl_parse_pipeline(const char *text, tl_pipeline *pipeline) {
+    int32_t value;
+    int ok = tli_parse_name(tli_pipeline_names, TL_PIPELINE_COUNT, text, tli_text_length(text), &value);
+    *pipeline = (tl_pipeline)value;
+    return ok;
+}
+#endif
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- data parallel --
+
+static tl_result tli_replicas_check(tl_env *env, tli_function in, const tl_replicas_desc *desc, int32_t count) {
+    if (count < 1) return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(REPLICA_COUNT_MUST_BE_POSITIVE));
+    if (!tli_is_below(desc->zero_stage, 3))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(ZERO_STAGE_MUST_BE_0_TO_2));
+    if (desc->sample_count < 0 || (desc->sample_count && desc->sample_count < count))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(SAMPLE_COUNT_OF_REPLICAS));
+    if (!tli_is_below(desc->is_weak, 2))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(WEAK_MUST_BE_0_OR_1));
+    if (desc->link && !desc->link->bytes_per_second)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(LINK_RATE_MUST_BE_POSITIVE));
+    return TL_OK;
+}
+
+// What the replica with the largest share has of an amount that the whole batch takes. 0 = overflow.
+static int tli_replica_share(const tl_replicas_desc *desc, uint64_t count, uint64_t amount, uint64_t *share) {
+    uint64_t samples = (uint64_t)desc->sample_count, most, product;
+    *share = amount;
+    if (desc->is_weak) return 1;
+    *share = tli_divide_up(amount, count);
+    if (!samples) return 1;
+    most = tli_divide_up(samples, count);
+    if (!tli_mul_u64(amount, most, &product)) return 0;
+    *share = tli_divide_up(product, samples);
+    return 1;
+}
+
+// What replicas exchange in a step: the time, and the bytes that each sends. 0 = overflow.
+static int tli_find_exchange(const tl_link *link, int32_t zero_stage, uint64_t gradients, uint64_t parameters,
+                             uint64_t count, uint64_t *ns, uint64_t *sent) {
+    uint64_t add = tli_divide_up(gradients, count), hand = zero_stage ? tli_divide_up(parameters, count) : add;
+    uint64_t second, bytes;
+    return tli_find_link_time(link, add, count - 1, ns) && tli_find_link_time(link, hand, count - 1, &second) &&
+           tli_add_u64(*ns, second, ns) && tli_add_u64(add, hand, &bytes) &&
+           tli_mul_u64(bytes, count - 1, sent);
+}
+
+// 0 = a sum does not fit 62 bits.
+static int tli_replicas_fill(const tl_replicas_desc *desc, uint64_t count, tl_replicas *r) {
+    uint64_t optimizer = desc->optimizer_bytes, gradients = desc->gradient_bytes, most = UINT64_C(1) << 62;
+    r->replica_count = (int32_t)count;
+    if (desc->zero_stage > 0) optimizer = tli_divide_up(optimizer, count);
+    if (desc->zero_stage > 1) gradients = tli_divide_up(gradients, count);
+    if (!tli_replica_share(desc, count, desc->activation_bytes, &r->bytes) ||
+        !tli_add_u64(r->bytes, desc->rank_bytes, &r->bytes) ||
+        !tli_add_u64(r->bytes, desc->parameter_bytes, &r->bytes) ||
+        !tli_add_u64(r->bytes, gradients, &r->bytes) || !tli_add_u64(r->bytes, optimizer, &r->bytes)) return 0;
+    if (!tli_replica_share(desc, count, desc->compute_ns, &r->compute_ns) ||
+        !tli_find_exchange(desc->link, desc->zero_stage, desc->gradient_bytes, desc->parameter_bytes, count,
+                           &r->exchange_ns, &r->sent_bytes) ||
+        !tli_add_u64(r->compute_ns, r->exchange_ns, &r->time_ns)) return 0;
+    r->fits = !desc->budget_bytes || r->bytes <= desc->budget_bytes;
+    return r->bytes <= most && r->time_ns <= most;
+}
+
+static tl_result tli_replicas_overflow(tl_env *env, tli_function in, tl_replicas *replicas) {
+    tli_zero(replicas, sizeof *replicas);
+    return tli_fail(env, TL_ERROR_OVERFLOW, in, TLI_RULE(REPLICA_SUMS_MUST_FIT_62_BITS));
+}
+
+TLI_IMPL tl_result tl_estimate_replicas(tl_env *env, const tl_replicas_desc *desc, int32_t replica_count,
+                                        tl_replicas *replicas) {
+    tl_result result;
+    TL_ASSERT(desc && replicas);
+    tli_zero(replicas, sizeof *replicas);
+    result = tli_replicas_check(env, TLI_IN(ESTIMATE_REPLICAS), desc, replica_count);
+    if (result) return result;
+    if (tli_replicas_fill(desc, (uint64_t)replica_count, replicas)) return TL_OK;
+    return tli_replicas_overflow(env, TLI_IN(ESTIMATE_REPLICAS), replicas);
+}
+
+// Whether a takes less time for a batch than b.
+static int tli_is_faster(const tl_replicas_desc *desc, const tl_replicas *a, const tl_replicas *b) {
+    uint64_t p = (uint64_t)a->replica_count, q = (uint64_t)b->replica_count;
+    if (!desc->is_weak) return a->time_ns < b->time_ns;
+    if (a->time_ns / p != b->time_ns / q) return a->time_ns / p < b->time_ns / q;
+    return (a->time_ns % p) * q < (b->time_ns % q) * p;
+}
+
+TLI_IMPL tl_result tl_choose_replicas(tl_env *env, const tl_replicas_desc *desc, tl_replicas *replicas) {
+    tli_function in = TLI_IN(CHOOSE_REPLICAS);
+    tl_replicas one, least;
+    tl_result result;
+    tli_sentence s;
+    int32_t count, most = desc->replica_limit;
+    TL_ASSERT(replicas);
+    tli_zero(replicas, sizeof *replicas);
+    tli_zero(&least, sizeof least);
+    result = tli_replicas_check(env, in, desc, most > 0 ? 1 : 0);
+    if (result) return result;
+    if (desc->sample_count && desc->sample_count < most) most = desc->sample_count;
+    for (count = 1; count <= most; count++) {
+        tli_zero(&one, sizeof one);
+        if (!tli_replicas_fill(desc, (uint64_t)count, &one)) return tli_replicas_overflow(env, in, replicas);
+        if (!least.replica_count || one.bytes < least.bytes) least = one;
+        if (one.fits && (!replicas->replica_count || tli_is_faster(desc, &one, replicas))) *replicas = one;
+    }
+    if (replicas->replica_count) return TL_OK;
+    s = tli_begin_error(env, TL_ERROR_INFEASIBLE, in, TLI_RULE(NO_REPLICAS_FIT), desc->budget_bytes,
+                        least.bytes);
+    tli_put_limit(env, &s, TL_LIMIT_BUDGET);
+    tli_put_rule(&s);
+    tli_put_i64(&s.text, least.replica_count);
+    return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
+}
+
+// -- placement: the clock of a pass --
+//
+// Nodes are placed in the order of the listing, each on a rank. When a node ends depends on what was placed
+// before it alone, so the placement of the first nodes can be priced, and undone, step by step.
+
+typedef struct tli_undo { uint64_t *where, value; } tli_undo;
+
+typedef struct tli_assign {
+    tl_env *env;
+    const tl_placement_desc *desc;
+    int32_t   node_count, rank_count, tensor_count;
+    int32_t  *first_in, *in_edges;      // [node_count + 1], [edge_count] edges into each node, in order
+    int32_t  *first_out, *out_edges;    // the same, out of each node
+    int32_t  *tensor_of;                // [edge_count]
+    uint64_t *transfer, *tensor_bytes;  // [tensor_count]
+    uint64_t *cost;                     // [node_count * rank_count]
+    uint64_t *fastest, *tail;           // [node_count] least cost; longest path of least costs after the node
+    uint64_t *rest;                     // [node_count + 1] sum of fastest from a node on
+    uint64_t *budget;                   // [rank_count] UINT64_MAX = no limit
+    int32_t  *class_of;                 // [rank_count] the first rank with the same figures
+    uint64_t *end;                      // [node_count]
+    uint64_t *free_at, *load, *placed;  // [rank_count] when it is free; bytes and number of its nodes
+    uint64_t *channel;                  // [rank_count * rank_count] from, to: when it is free
+    uint64_t *arrival;                  // [tensor_count * rank_count] UINT64_MAX = not sent there
+    tli_undo *undo;      int32_t undo_count;
+    int32_t  *rank_of, *trial, *best;   // [node_count]
+    uint64_t  best_ns, bound_ns;        // UINT64_MAX = none yet; what is proven
+    uint64_t  work, work_limit;
+    tl_result result;
+} tli_assign;
+
+static void tli_place_set(tli_assign *p, uint64_t *where, uint64_t value) {
+    p->undo[p->undo_count].where = where;
+    p->undo[p->undo_count++].value = *where;
+    *where = value;
+}
+
+static void tli_place_undo(tli_assign *p, int32_t count) {
+    while (p->undo_count > count) {
+        p->undo_count--;
+        *p->undo[p->undo_count].where = p->undo[p->undo_count].value;
+    }
+}
+
+// Put the next node on a rank.
+static void tli_place_node(tli_assign *p, int32_t node, int32_t rank) {
+    uint64_t start = p->free_at[rank];
+    int32_t i;
+    for (i = p->first_in[node]; i < p->first_in[node + 1]; i++) {
+        int32_t edge = p->in_edges[i], from = p->desc->edges[edge].from, source = p->rank_of[from];
+        uint64_t at = p->end[from];
+        if (source != rank) {
+            uint64_t *arrival = &p->arrival[(size_t)p->tensor_of[edge] * (size_t)p->rank_count + (size_t)rank];
+            uint64_t *channel = &p->channel[(size_t)source * (size_t)p->rank_count + (size_t)rank];
+            if (*arrival == UINT64_MAX) {
+                at = tli_larger_u64(at, *channel) + p->transfer[p->tensor_of[edge]];
+                tli_place_set(p, channel, at);
+                tli_place_set(p, arrival, at);
+            }
+            at = *arrival;
+        }
+        start = tli_larger_u64(start, at);
+    }
+    p->rank_of[node] = rank;
+    p->end[node] = start + p->cost[(size_t)node * (size_t)p->rank_count + (size_t)rank];
+    tli_place_set(p, &p->free_at[rank], p->end[node]);
+    tli_place_set(p, &p->load[rank], p->load[rank] + p->desc->nodes[node].bytes);
+    tli_place_set(p, &p->placed[rank], p->placed[rank] + 1);
+    p->work++;
+}
+
+static int tli_place_fits(const tli_assign *p, int32_t node, int32_t rank) {
+    return p->desc->nodes[node].bytes <= p->budget[rank] - p->load[rank];
+}
+
+// The end of a pass of a whole placement; UINT64_MAX = it exceeds a budget, or is no better than the best.
+static uint64_t tli_place_price(tli_assign *p, const int32_t *rank_of) {
+    uint64_t total = 0;
+    int32_t node, mark = p->undo_count;
+    for (node = 0; node < p->node_count && total != UINT64_MAX; node++) {
+        if (!tli_place_fits(p, node, rank_of[node])) { total = UINT64_MAX; break; }
+        tli_place_node(p, node, rank_of[node]);
+        total = tli_larger_u64(total, p->end[node]);
+        if (p->end[node] + p->tail[node] >= p->best_ns) total = UINT64_MAX;
+    }
+    tli_place_undo(p, mark);
+    return total;
+}
+
+static int tli_place_offer(tli_assign *p, const int32_t *rank_of) {
+    uint64_t total = tli_place_price(p, rank_of);
+    if (total >= p->best_ns) return 0;
+    p->best_ns = total;
+    if (p->best != rank_of) tli_copy(p->best, rank_of, (size_t)p->node_count * sizeof *rank_of);
+    return 1;
+}
+
+// -- placement: first ones --
+
+// All nodes on one rank, for each kind of rank.
+static void tli_place_together(tli_assign *p) {
+    int32_t rank, node;
+    for (rank = 0; rank < p->rank_count; rank++) {
+        if (p->class_of[rank] != rank) continue;
+        for (node = 0; node < p->node_count; node++) p->trial[node] = rank;
+        tli_place_offer(p, p->trial);
+    }
+}
+
+// Each node where it ends first, of the ranks that have room.
+static void tli_place_greedily(tli_assign *p) {
+    int32_t node, rank, mark = p->undo_count;
+    for (node = 0; node < p->node_count; node++) {
+        int32_t best = -1;
+        uint64_t best_end = UINT64_MAX;
+        for (rank = 0; rank < p->rank_count; rank++) {
+            int32_t before = p->undo_count;
+            if (!tli_place_fits(p, node, rank)) continue;
+            tli_place_node(p, node, rank);
+            if (p->end[node] < best_end) { best_end = p->end[node]; best = rank; }
+            tli_place_undo(p, before);
+        }
+        if (best < 0) break;
+        p->trial[node] = best;
+        tli_place_node(p, node, best);
+    }
+    tli_place_undo(p, mark);
+    if (node == p->node_count) tli_place_offer(p, p->trial);
+}
+
+// The largest nodes first, each to the rank with the least bytes, by budgets in the first round, then as if
+// there were none. Returns the bytes that every rank needs for the second.
+static uint64_t tli_place_by_bytes(tli_assign *p, int32_t *order, uint64_t *bytes) {
+    uint64_t largest = 0;
+    int32_t round, i, rank;
+    for (i = 0; i < p->node_count; i++) bytes[i] = p->desc->nodes[i].bytes;
+    tli_sort_numbers(order, p->node_count, bytes);
+    for (round = 0; round < 2; round++) {
+        for (i = p->node_count; i-- > 0;) {
+            int32_t best = 0;
+            for (rank = 1; rank < p->rank_count; rank++) {
+                uint64_t here = round ? UINT64_MAX - p->load[rank] : p->budget[rank] - p->load[rank];
+                uint64_t there = round ? UINT64_MAX - p->load[best] : p->budget[best] - p->load[best];
+                if (here > there) best = rank;
+            }
+            p->trial[order[i]] = best;
+            if (!round && !tli_place_fits(p, order[i], best)) break;
+            p->load[best] += bytes[order[i]];
+            largest = round ? tli_larger_u64(largest, p->load[best]) : 0;
+        }
+        tli_zero(p->load, (size_t)p->rank_count * sizeof *p->load);
+        if (i < 0) tli_place_offer(p, p->trial);
+    }
+    return largest;
+}
+
+// List the nodes so that each comes right after the last of its inputs, where possible: the deepest first.
+static void tli_place_dive(const tli_assign *p, int32_t *order, int32_t *waiting, int32_t *stack) {
+    int32_t depth = 0, count = 0, node, i;
+    for (node = p->node_count; node-- > 0;) {
+        waiting[node] = p->first_in[node + 1] - p->first_in[node];
+        if (!waiting[node]) stack[depth++] = node;
+    }
+    while (depth) {
+        node = stack[--depth];
+        order[count++] = node;
+        for (i = p->first_out[node + 1]; i-- > p->first_out[node];) {
+            int32_t to = p->desc->edges[p->out_edges[i]].to;
+            if (!--waiting[to]) stack[depth++] = to;
+        }
+    }
+}
+
+// What crosses each place between two nodes of an order, if both sides are on ranks of their own; halved, since
+// a partition counts it there and back.
+static void tli_place_cross(const tli_assign *p, const int32_t *order, int32_t *place, tl_unit *units) {
+    int32_t i, k;
+    for (i = 0; i < p->node_count; i++) place[order[i]] = i;
+    for (i = 0; i < p->node_count; i++) {
+        int32_t node = order[i];
+        for (k = p->first_out[node]; k < p->first_out[node + 1]; k++) {
+            const tl_placement_edge *edge = &p->desc->edges[p->out_edges[k]];
+            units[i].output_bytes += edge->bytes / 2;
+            units[place[edge->to]].forward_ns += edge->bytes / 2;
+        }
+    }
+    for (i = 1; i < p->node_count; i++)         // forward_ns holds what ends there, until all is counted
+        units[i].output_bytes += units[i - 1].output_bytes - units[i].forward_ns;
+}
+
+// Contiguous parts of an order, balanced by cost, with and without what crosses the cuts.
+static void tli_place_parts(tli_assign *p, const int32_t *order, int32_t *place, tl_unit *units) {
+    tl_partition_desc desc;
+    tl_partition parts;
+    int32_t round, i, s;
+    tli_zero(&desc, sizeof desc);
+    desc.units = units;
+    desc.unit_count = p->node_count;
+    desc.rank_count = p->rank_count < p->node_count ? p->rank_count : p->node_count;
+    desc.ranks = p->desc->ranks;
+    desc.budget_bytes = p->desc->budget_bytes;
+    desc.micro_batch_count = 1;
+    desc.work_limit = p->work_limit / 8 + 1;
+    tli_zero(units, (size_t)p->node_count * sizeof *units);
+    tli_place_cross(p, order, place, units);
+    for (i = 0; i < p->node_count; i++) {
+        units[i].forward_ns = p->desc->nodes[order[i]].cost_ns;
+        units[i].parameter_bytes = p->desc->nodes[order[i]].bytes;
+    }
+    for (round = 0; round < (p->desc->link ? 2 : 1); round++) {
+        tli_quiet quiet = tli_begin_quiet(p->env);
+        tl_result result;
+        desc.link = round ? p->desc->link : NULL;
+        result = tl_plan_partition(p->env, &desc, &parts);
+        tli_end_quiet(&quiet, TL_OK);
+        if (result == TL_ERROR_NO_MEMORY) p->result = result;
+        if (result) continue;
+        for (s = 0; s < parts.stage_count; s++)
+            for (i = parts.stages[s].first_unit; i < parts.stages[s].end_unit; i++)
+                p->trial[order[i]] = parts.stages[s].first_rank;
+        p->work += parts.work / 8;
+        tl_free_partition(p->env, &parts);
+        tli_place_offer(p, p->trial);
+    }
+}
+
+// -- placement: search --
+
+// Ranks with the same figures are used from the first one on.
+static int tli_place_is_new(const tli_assign *p, int32_t rank) {
+    int32_t i;
+    for (i = p->class_of[rank]; i < rank; i++)
+        if (p->class_of[i] == p->class_of[rank] && !p->placed[i]) return 0;
+    return 1;
+}
+
+// No way to place the rest after `node` ends before this.
+static uint64_t tli_place_bound(const tli_assign *p, int32_t node, uint64_t path) {
+    uint64_t sum = p->rest[node + 1];
+    int32_t rank;
+    for (rank = 0; rank < p->rank_count; rank++) sum += p->free_at[rank];
+    return tli_larger_u64(path, tli_divide_up(sum, (uint64_t)p->rank_count));
+}
+
+// Branch and bound over all placements, the nodes in the order of the listing. 1 = the best is proven.
+static int tli_place_search(tli_assign *p, int32_t *next, int32_t *marks, uint64_t *paths) {
+    int32_t node = 0, mark = p->undo_count;
+    uint64_t end = p->work + p->work_limit;
+    next[0] = 0;
+    marks[0] = mark;
+    while (node >= 0 && p->work < end && p->best_ns > p->bound_ns) {
+        int32_t rank = next[node]++;
+        uint64_t bound;
+        tli_place_undo(p, marks[node]);
+        if (rank == p->rank_count) { node--; continue; }
+        if (!tli_place_fits(p, node, rank) || !tli_place_is_new(p, rank)) continue;
+        tli_place_node(p, node, rank);
+        paths[node] = tli_larger_u64(node ? paths[node - 1] : 0, p->end[node] + p->tail[node]);
+        bound = tli_place_bound(p, node, paths[node]);
+        if (bound >= p->best_ns) continue;
+        if (node + 1 < p->node_count) {
+            next[++node] = 0;
+            marks[node] = p->undo_count;
+            continue;
+        }
+        p->best_ns = paths[node];
+        tli_copy(p->best, p->rank_of, (size_t)p->node_count * sizeof *p->best);
+    }
+    tli_place_undo(p, mark);
+    return node < 0 || p->best_ns <= p->bound_ns;
+}
+
+// Move single nodes to other ranks while that helps.
+static void tli_place_improve(tli_assign *p) {
+    uint64_t end = p->work + p->work_limit;
+    int32_t node, rank, moves = p->best_ns != UINT64_MAX;
+    while (moves && p->work < end)
+        for (moves = 0, node = 0; node < p->node_count && p->work < end; node++)
+            for (rank = 0; rank < p->rank_count && p->work < end; rank++) {
+                int32_t from = p->best[node];
+                if (rank == from) continue;
+                p->best[node] = rank;
+                if (tli_place_offer(p, p->best)) moves = 1;
+                else p->best[node] = from;
+            }
+}
+
+// -- placement: what it takes --
+
+static tl_result tli_placement_check(tl_env *env, const tl_placement_desc *desc) {
+    tli_function in = TLI_IN(PLAN_PLACEMENT);
+    int32_t i;
+    if (!desc->nodes || desc->node_count < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(PLACEMENT_NODES_MISSING));
+    if (desc->rank_count < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(RANK_COUNT_MUST_BE_POSITIVE));
+    if (desc->link && !desc->link->bytes_per_second)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(LINK_RATE_MUST_BE_POSITIVE));
+    if (desc->edge_count < 0 || (desc->edge_count && !desc->edges))
+        return tli_fail_values(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(PLACEMENT_EDGE_IS_WRONG), 0, 0);
+    for (i = 0; i < desc->edge_count; i++) {
+        const tl_placement_edge *edge = &desc->edges[i];
+        if (edge->from < 0 || edge->to <= edge->from || edge->to >= desc->node_count)
+            return tli_fail_values(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(PLACEMENT_EDGE_IS_WRONG),
+                                   (uint64_t)i, 0);
+    }
+    return TL_OK;
+}
+
+// List the edges of each node, in their order: by `to` or by `from`.
+static void tli_place_list_edges(const tl_placement_desc *desc, int by_to, int32_t *first, int32_t *list) {
+    int32_t i, node;
+    for (i = 0; i < desc->edge_count; i++) first[by_to ? desc->edges[i].to : desc->edges[i].from]++;
+    for (node = 1; node <= desc->node_count; node++) first[node] += first[node - 1];
+    for (i = desc->edge_count; i-- > 0;) list[--first[by_to ? desc->edges[i].to : desc->edges[i].from]] = i;
+}
+
+// Number the tensors. -1 = none is wrong; else an edge whose bytes are not those of its tensor.
+static int32_t tli_place_number_tensors(tli_assign *p) {
+    const tl_placement_edge *edges = p->desc->edges;
+    int32_t node, i, k;
+    for (node = 0; node < p->node_count; node++)
+        for (i = p->first_out[node]; i < p->first_out[node + 1]; i++) {
+            int32_t edge = p->out_edges[i];
+            for (k = p->first_out[node]; k < i && edges[p->out_edges[k]].output != edges[edge].output;) k++;
+            p->tensor_of[edge] = k < i ? p->tensor_of[p->out_edges[k]] : p->tensor_count++;
+            if (k == i) p->tensor_bytes[p->tensor_of[edge]] = edges[edge].bytes;
+            if (p->tensor_bytes[p->tensor_of[edge]] != edges[edge].bytes) return edge;
+        }
+    return -1;
+}
+
+// Fill costs and transfers. 0 = a sum does not fit 62 bits.
+static int tli_place_sum(tli_assign *p) {
+    const tl_placement_desc *desc = p->desc;
+    uint64_t most = UINT64_C(1) << 62, bytes = 0, sent = 0, time = 0, cost = 0, part;
+    int32_t i, rank;
+    for (i = 0; i < p->tensor_count; i++) {
+        if (!tli_find_link_time(desc->link, p->tensor_bytes[i], 1, &p->transfer[i]) ||
+            !tli_add_u64(time, p->transfer[i], &time) ||
+            !tli_add_u64(sent, p->tensor_bytes[i], &sent)) return 0;
+    }
+    for (i = 0; i < p->node_count; i++)
+        if (!tli_add_u64(cost, desc->nodes[i].cost_ns, &cost) ||
+            !tli_add_u64(bytes, desc->nodes[i].bytes, &bytes)) return 0;
+    for (rank = 0; rank < (desc->ranks ? p->rank_count : 1); rank++) {
+        uint64_t over = desc->ranks ? tli_rank_numerator(&desc->ranks[rank]) : 1;
+        if (!tli_mul_u64(cost, over, &part) || part > most / (uint64_t)p->rank_count / 2) return 0;
+    }
+    return tli_mul_u64(time, (uint64_t)p->rank_count, &time) && time <= most / (uint64_t)p->rank_count / 2 &&
+           tli_mul_u64(sent, (uint64_t)p->rank_count, &sent) && sent <= most && bytes <= most;
+}
+
+static void tli_place_fill(tli_assign *p) {
+    const tl_placement_desc *desc = p->desc;
+    size_t ranks = (size_t)p->rank_count, i;
+    int32_t node, rank, k;
+    for (rank = 0; rank < p->rank_count; rank++) {
+        const tl_rank *r = desc->ranks ? &desc->ranks[rank] : NULL;
+        uint64_t over = r ? tli_rank_numerator(r) : 1, under = r ? tli_rank_denominator(r) : 1;
+        uint64_t budget = r ? r->budget_bytes : desc->budget_bytes;
+        p->budget[rank] = budget ? budget : UINT64_MAX;
+        for (k = 0; k < rank && r; k++)
+            if (tli_rank_numerator(&desc->ranks[k]) == over && tli_rank_denominator(&desc->ranks[k]) == under &&
+                desc->ranks[k].budget_bytes == r->budget_bytes) break;
+        p->class_of[rank] = r ? k : 0;
+        for (node = 0; node < p->node_count; node++) {
+            i = (size_t)node * ranks + (size_t)rank;
+            p->cost[i] = tli_scale_cost(desc->nodes[node].cost_ns, over, under);
+        }
+    }
+    for (i = 0; i < (size_t)p->tensor_count * ranks; i++) p->arrival[i] = UINT64_MAX;
+    for (node = p->node_count; node-- > 0;) {
+        p->fastest[node] = p->cost[(size_t)node * ranks];
+        for (rank = 1; rank < p->rank_count; rank++)
+            if (p->cost[(size_t)node * ranks + (size_t)rank] < p->fastest[node])
+                p->fastest[node] = p->cost[(size_t)node * ranks + (size_t)rank];
+        p->rest[node] = p->rest[node + 1] + p->fastest[node];
+        for (k = p->first_out[node]; k < p->first_out[node + 1]; k++) {
+            int32_t to = desc->edges[p->out_edges[k]].to;
+            p->tail[node] = tli_larger_u64(p->tail[node], p->fastest[to] + p->tail[to]);
+        }
+        p->bound_ns = tli_larger_u64(p->bound_ns, p->fastest[node] + p->tail[node]);
+    }
+    p->bound_ns = tli_larger_u64(p->bound_ns, tli_divide_up(p->rest[0], (uint64_t)p->rank_count));
+}
+
+// Get all arrays, as three blocks: words of 8 bytes, words of 4, the record of changes. 0 = no memory.
+static int tli_place_alloc(tli_assign *p, uint64_t **words, int32_t **numbers) {
+    uint64_t n = (uint64_t)p->node_count, ranks = (uint64_t)p->rank_count;
+    uint64_t edges = (uint64_t)p->desc->edge_count;
+    uint64_t word_count;
+    uint64_t *w;
+    int32_t *m;
+    if (!tli_mul_u64(edges + n + ranks + 1, ranks + 4, &word_count)) return 0;
+    *words = w = (uint64_t *)tli_alloc_array(p->env, word_count, sizeof **words);
+    *numbers = m = (int32_t *)tli_alloc_array(p->env, 5 * n + 2 + 3 * edges + ranks, sizeof **numbers);
+    p->undo = (tli_undo *)tli_alloc_array(p->env, 3 * n + 2 * edges + 3, sizeof *p->undo);
+    if (!w || !m || !p->undo) return 0;
+    p->transfer = w;        w += edges;
+    p->tensor_bytes = w;    w += edges;
+    p->arrival = w;         w += edges * ranks;
+    p->cost = w;            w += n * ranks;
+    p->fastest = w;         w += n;
+    p->tail = w;            w += n;
+    p->end = w;             w += n;
+    p->rest = w;            w += n + 1;
+    p->budget = w;          w += ranks;
+    p->free_at = w;         w += ranks;
+    p->load = w;            w += ranks;
+    p->placed = w;          w += ranks;
+    p->channel = w;
+    p->first_in = m;        m += n + 1;
+    p->first_out = m;       m += n + 1;
+    p->in_edges = m;        m += edges;
+    p->out_edges = m;       m += edges;
+    p->tensor_of = m;       m += edges;
+    p->class_of = m;        m += ranks;
+    p->rank_of = m;         m += n;
+    p->trial = m;           m += n;
+    p->best = m;
+    return 1;
+}
+
+// Fill the answer from the best placement.
+static int tli_place_finish(tli_assign *p, tl_placement *placement) {
+    size_t n = (size_t)p->node_count, ranks = (size_t)p->rank_count, i;
+    int32_t node;
+    placement->rank_of = (int32_t *)tli_alloc_array(p->env, n, sizeof(int32_t));
+    placement->rank_bytes = (uint64_t *)tli_alloc_array(p->env, ranks, sizeof(uint64_t));
+    placement->busy_ns = (uint64_t *)tli_alloc_array(p->env, ranks, sizeof(uint64_t));
+    if (!placement->rank_of || !placement->rank_bytes || !placement->busy_ns) return 0;
+    tli_copy(placement->rank_of, p->best, n * sizeof(int32_t));
+    for (node = 0; node < p->node_count; node++) {
+        int32_t rank = p->best[node];
+        tli_place_node(p, node, rank);
+        placement->rank_bytes[rank] += p->desc->nodes[node].bytes;
+        placement->busy_ns[rank] += p->cost[(size_t)node * ranks + (size_t)rank];
+    }
+    for (i = 0; i < (size_t)p->tensor_count * ranks; i++)
+        if (p->arrival[i] != UINT64_MAX) placement->sent_bytes += p->tensor_bytes[i / ranks];
+    placement->total_ns = p->best_ns;
+    placement->bound_ns = p->bound_ns;
+    placement->is_proven = p->bound_ns == p->best_ns;
+    placement->work = p->work;
+    return 1;
+}
+
+#define TLI_PLACEMENT_WORK 20000000     // nodes placed, where the desc has no limit
+#define TLI_PLACEMENT_EXACT 24          // nodes up to which all placements are searched
+
+static tl_result tli_place_fail(tli_assign *p, tl_result code, tli_rule rule) {
+    return tli_fail(p->env, code, TLI_IN(PLAN_PLACEMENT), rule);
+}
+
+// Scratch of the parts: three arrays of numbers, one of words, one of units.
+typedef struct tli_place_scratch { int32_t *a, *b, *c; uint64_t *words; tl_unit *units; } tli_place_scratch;
+
+// Try everything. Returns bytes that would do on every rank.
+static uint64_t tli_place_run(tli_assign *p, const tli_place_scratch *scratch) {
+    uint64_t least = tli_place_by_bytes(p, scratch->a, scratch->words);
+    int32_t i;
+    int is_proven = 0;
+    tli_place_together(p);
+    tli_place_greedily(p);
+    for (i = 0; i < p->node_count; i++) scratch->a[i] = i;
+    tli_place_parts(p, scratch->a, scratch->b, scratch->units);
+    tli_place_dive(p, scratch->a, scratch->b, scratch->c);
+    if (!p->result) tli_place_parts(p, scratch->a, scratch->b, scratch->units);
+    if (p->result) return least;
+    p->work = 0;
+    if (p->node_count <= TLI_PLACEMENT_EXACT)
+        is_proven = tli_place_search(p, scratch->a, scratch->b, scratch->words);
+    if (!is_proven) tli_place_improve(p);
+    if (is_proven) p->bound_ns = p->best_ns;
+    return least;
+}
+
+static tl_result tli_place_plan(tli_assign *p, const tli_place_scratch *scratch, tl_placement *placement) {
+    uint64_t least, budget;
+    tli_sentence s;
+    int32_t edge, i;
+    if (!scratch->a || !scratch->b || !scratch->c || !scratch->words || !scratch->units)
+        return tli_place_fail(p, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_FOR_PLACEMENT));
+    tli_place_list_edges(p->desc, 1, p->first_in, p->in_edges);
+    tli_place_list_edges(p->desc, 0, p->first_out, p->out_edges);
+    edge = tli_place_number_tensors(p);
+    if (edge >= 0)
+        return tli_fail_values(p->env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_PLACEMENT),
+                               TLI_RULE(PLACEMENT_EDGES_DIFFER), (uint64_t)edge, 0);
+    if (!tli_place_sum(p))
+        return tli_place_fail(p, TL_ERROR_OVERFLOW, TLI_RULE(PLACEMENT_SUMS_MUST_FIT_62_BITS));
+    tli_place_fill(p);
+    least = tli_place_run(p, scratch);
+    if (p->result || (p->best_ns != UINT64_MAX && !tli_place_finish(p, placement)))
+        return tli_place_fail(p, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_FOR_PLACEMENT));
+    if (p->best_ns != UINT64_MAX) return TL_OK;
+    for (i = 0, budget = UINT64_MAX; i < p->rank_count; i++)
+        if (p->budget[i] < budget) budget = p->budget[i];
+    s = tli_begin_error(p->env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_PLACEMENT), TLI_RULE(NO_PLACEMENT_FITS),
+                        budget, least);
+    tli_put_limit(p->env, &s, TL_LIMIT_BUDGET);
+    return tli_end_error(p->env, &s, TL_ERROR_INFEASIBLE);
+}
+
+TLI_IMPL tl_result tl_plan_placement(tl_env *env, const tl_placement_desc *desc, tl_placement *placement) {
+    tli_assign p;
+    tli_place_scratch scratch;
+    uint64_t *words = NULL;
+    int32_t *numbers = NULL;
+    tl_result result;
+    TL_ASSERT(desc && placement);
+    tli_zero(placement, sizeof *placement);
+    result = tli_placement_check(env, desc);
+    if (result) return result;
+    tli_zero(&p, sizeof p);
+    tli_zero(&scratch, sizeof scratch);
+    p.env = env;
+    p.desc = desc;
+    p.node_count = desc->node_count;
+    p.rank_count = desc->rank_count;
+    p.best_ns = UINT64_MAX;
+    p.work_limit = desc->work_limit ? desc->work_limit : TLI_PLACEMENT_WORK;
+    if (tli_place_alloc(&p, &words, &numbers)) {
+        scratch.a = (int32_t *)tli_alloc_array(env, (uint64_t)p.node_count, sizeof(int32_t));
+        scratch.b = (int32_t *)tli_alloc_array(env, (uint64_t)p.node_count, sizeof(int32_t));
+        scratch.c = (int32_t *)tli_alloc_array(env, (uint64_t)p.node_count, sizeof(int32_t));
+        scratch.words = (uint64_t *)tli_alloc_array(env, (uint64_t)p.node_count, sizeof(uint64_t));
+        scratch.units = (tl_unit *)tli_alloc_array(env, (uint64_t)p.node_count, sizeof(tl_unit));
+    }
+    result = tli_place_plan(&p, &scratch, placement);
+    if (result) tl_free_placement(env, placement);
+    tli_release(env, scratch.a);
+    tli_release(env, scratch.b);
+    tli_release(env, scratch.c);
+    tli_release(env, scratch.words);
+    tli_release(env, scratch.units);
+    tli_release(env, words);
+    tli_release(env, numbers);
+    tli_release(env, p.undo);
+    return result;
+}
+
+TLI_IMPL void tl_free_placement(tl_env *env, tl_placement *placement) {
+    TL_ASSERT(placement);
+    tli_release(env, placement->rank_of);
+    tli_release(env, placement->rank_bytes);
+    tli_release(env, placement->busy_ns);
+    tli_zero(placement, sizeof *placement);
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- automatic: one way to split the work --
+//
+//     time   |..... bound .....|. idle .|. bubble .|. communication .|
+//
+// bound: all work on all ranks. idle: the same work on those that are used. bubble: the schedule without a link
+// is longer than that. communication: with it, and with the exchange of gradients, it is longer again.
+
+typedef struct tli_automatic {
+    tl_env   env;                   // the caller's, but silent
+    const tl_parallel_desc *desc;
+    tl_parallel_plan *plan;
+    int32_t  capacity;              // of plan->choices
+    tl_unit *units;                 // [unit_count] with parameter_bytes as a rank holds them
+    uint64_t *forward, *backward, *output, *activation;     // [unit_count] of the stages that are simulated
+    uint64_t *weights, *held;       // [unit_count] by rank: bytes of weights; of all that weights bring
+    uint64_t cost, least_bytes;     // of all units; of all choices
+    uint64_t work_limit;
+} tli_automatic;
+
+static uint64_t tli_auto_ideal(const tli_automatic *a, uint64_t ranks) {
+    return tli_divide_up(a->cost * (uint64_t)a->desc->micro_batch_count, ranks);
+}
+
+static int32_t tli_auto_share(const tli_automatic *a, int32_t replicas) {
+    return (int32_t)tli_divide_up((uint64_t)a->desc->micro_batch_count, (uint64_t)replicas);
+}
+
+// Bytes that weights bring to a rank: themselves, gradients, the optimizer's state.
+static uint64_t tli_auto_bytes(const tli_automatic *a, const tl_parallel_choice *choice, uint64_t weights) {
+    uint64_t optimizer = weights * a->desc->optimizer_multiplier, gradients = weights;
+    uint64_t p = (uint64_t)choice->replica_count;
+    if (choice->zero_stage > 0) optimizer = tli_divide_up(optimizer, p);
+    if (choice->zero_stage > 1) gradients = tli_divide_up(gradients, p);
+    return weights + gradients + optimizer;
+}
+
+static int tli_auto_fits(const tli_automatic *a, const tl_parallel_choice *choice) {
+    return !a->desc->budget_bytes || choice->bytes <= a->desc->budget_bytes;
+}
+
+// Divide a time into its parts. free_ns: what it is without a link.
+static void tli_auto_divide(const tli_automatic *a, tl_parallel_choice *choice, uint64_t ranks,
+                            uint64_t free_ns) {
+    uint64_t used = tli_auto_ideal(a, ranks);
+    choice->idle_ns = used - a->plan->bound_ns;
+    choice->bubble_ns = free_ns - used;
+    choice->communication_ns = choice->time_ns - free_ns;
+}
+
+// One stage: the whole network on each rank. 0 = overflow.
+static int tli_auto_price_whole(tli_automatic *a, tl_parallel_choice *choice) {
+    uint64_t activation = 0, weights = 0, exchange, sent, p = (uint64_t)choice->replica_count;
+    uint64_t free_ns = a->cost * (uint64_t)tli_auto_share(a, choice->replica_count);
+    int32_t i;
+    choice->bytes = a->desc->rank_bytes;
+    for (i = 0; i < a->desc->unit_count; i++) {
+        weights += a->desc->units[i].parameter_bytes;
+        activation += a->desc->units[i].activation_bytes;
+        choice->bytes += tli_auto_bytes(a, choice, a->desc->units[i].parameter_bytes);
+    }
+    choice->bytes += activation;
+    if (!tli_auto_fits(a, choice)) return 1;
+    if (!tli_find_exchange(a->desc->link, choice->zero_stage, weights, weights, p, &exchange, &sent) ||
+        !tli_add_u64(free_ns, exchange, &choice->time_ns) ||
+        !tli_mul_u64(sent, p, &choice->sent_bytes)) return 0;
+    tli_auto_divide(a, choice, p, free_ns);
+    return 1;
+}
+
+// Sum what the stages of a partition do, and what their ranks hold.
+static void tli_auto_fill_stages(tli_automatic *a, const tl_parallel_choice *choice,
+                                 const tl_partition *parts) {
+    int32_t s, i;
+    size_t bytes = (size_t)a->desc->unit_count * sizeof(uint64_t);
+    tli_zero(a->forward, bytes);
+    tli_zero(a->backward, bytes);
+    tli_zero(a->activation, bytes);
+    tli_zero(a->weights, bytes);
+    tli_zero(a->held, bytes);
+    for (s = 0; s < parts->stage_count; s++) {
+        int32_t rank = s % choice->stage_count;
+        a->output[s] = a->units[parts->stages[s].end_unit - 1].output_bytes;
+        for (i = parts->stages[s].first_unit; i < parts->stages[s].end_unit; i++) {
+            a->forward[s] += a->units[i].forward_ns;
+            a->backward[s] += a->units[i].backward_ns;
+            a->activation[s] += a->units[i].activation_bytes;
+            a->weights[rank] += a->desc->units[i].parameter_bytes;
+            a->held[rank] += a->units[i].parameter_bytes;
+        }
+    }
+}
+
+// Add the exchange of gradients, which begins on each rank after its last call. 0 = overflow.
+static int tli_auto_exchange(const tli_automatic *a, const tl_pipeline_report *report,
+                             tl_parallel_choice *choice) {
+    uint64_t p = (uint64_t)choice->replica_count, m = (uint64_t)a->desc->micro_batch_count, calls = 0, ring = 0;
+    uint64_t share = (uint64_t)tli_auto_share(a, choice->replica_count), exchange, sent, bytes;
+    int32_t rank;
+    choice->time_ns = choice->bytes = 0;
+    for (rank = 0; rank < choice->stage_count; rank++) {
+        uint64_t weights = a->weights[rank], end = report->ranks[rank].end_ns;
+        if (!tli_find_exchange(a->desc->link, choice->zero_stage, weights, weights, p, &exchange, &sent) ||
+            !tli_add_u64(exchange, end, &exchange) || !tli_add_u64(ring, sent, &ring)) return 0;
+        choice->time_ns = tli_larger_u64(choice->time_ns, exchange);
+        calls += report->ranks[rank].sent_bytes / share;
+        bytes = a->desc->rank_bytes + a->held[rank] + report->ranks[rank].peak_bytes;
+        choice->bytes = tli_larger_u64(choice->bytes, bytes);
+    }
+    return tli_mul_u64(ring, p, &ring) && tli_mul_u64(calls, m, &calls) &&
+           tli_add_u64(ring, calls, &choice->sent_bytes);
+}
+
+// Simulate the stages of a partition with and without a link. The choice is replaced if it has no time yet, or
+// a longer one.
+static tl_result tli_auto_simulate(tli_automatic *a, const tl_partition *parts, tl_parallel_choice *choice) {
+    tl_parallel_choice found = *choice;
+    tl_pipeline_report report;
+    tl_pipeline_desc desc;
+    tl_result result;
+    int is_first;
+    tli_auto_fill_stages(a, choice, parts);
+    tli_zero(&desc, sizeof desc);
+    desc.kind = choice->pipeline;
+    desc.rank_count = choice->stage_count;
+    desc.chunk_count = choice->chunk_count;
+    desc.micro_batch_count = tli_auto_share(a, choice->replica_count);
+    desc.forward_ns = a->forward;
+    desc.backward_ns = a->backward;
+    desc.output_bytes = a->output;
+    desc.activation_bytes = a->activation;
+    desc.link = a->desc->link;
+    result = tl_simulate_pipeline(&a->env, &desc, &report);
+    if (result) return result;
+    if (!tli_auto_exchange(a, &report, &found)) result = TL_ERROR_OVERFLOW;
+    a->plan->work += 2 * (uint64_t)report.event_count * (uint64_t)desc.rank_count;
+    tl_free_pipeline_report(&a->env, &report);
+    is_first = choice->reason == TL_PARALLEL_MEMORY;
+    if (result || (!is_first && found.time_ns >= choice->time_ns)) return result;
+    if (!tli_auto_fits(a, &found)) {
+        if (is_first) choice->bytes = found.bytes;
+        return TL_OK;
+    }
+    desc.link = NULL;
+    result = tl_simulate_pipeline(&a->env, &desc, &report);
+    if (result) return result;
+    tli_auto_divide(a, &found, (uint64_t)found.replica_count * (uint64_t)found.stage_count, report.total_ns);
+    tl_free_pipeline_report(&a->env, &report);
+    *choice = found;
+    choice->reason = TL_PARALLEL_CHOSEN;
+    return TL_OK;
+}
+
+// Several stages: with both objectives, what the simulation finds better. Of interleaved chunks the bytes are
+// known only when they are simulated.
+static tl_result tli_auto_price_stages(tli_automatic *a, tl_parallel_choice *choice) {
+    int interleaved = choice->pipeline == TL_PIPELINE_INTERLEAVED, round;
+    tl_partition_desc desc;
+    tl_partition parts;
+    tl_result result = TL_OK;
+    tli_zero(&desc, sizeof desc);
+    desc.units = a->units;
+    desc.unit_count = a->desc->unit_count;
+    desc.rank_count = desc.stage_count = choice->stage_count * choice->chunk_count;
+    desc.budget_bytes = interleaved ? 0 : a->desc->budget_bytes;
+    desc.micro_batch_count = tli_auto_share(a, choice->replica_count);
+    desc.pipeline = interleaved ? TL_PIPELINE_1F1B : choice->pipeline;
+    desc.rank_bytes = a->desc->rank_bytes;
+    desc.link = a->desc->link;
+    desc.work_limit = a->work_limit > a->plan->work ? a->work_limit - a->plan->work : 1;
+    for (round = 0; round < TL_PARTITION_COUNT && !result; round++) {
+        desc.objective = (tl_partition_objective)round;
+        result = tl_plan_partition(&a->env, &desc, &parts);
+        if (result == TL_ERROR_INFEASIBLE) choice->bytes = tl_find_least_budget(&a->env.error);
+        if (result) break;
+        a->plan->work += parts.work;
+        result = tli_auto_simulate(a, &parts, choice);
+        tl_free_partition(&a->env, &parts);
+    }
+    return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
+}
+
+// Price a choice with the first zero_stage that fits. One that does not fit has no time.
+static tl_result tli_auto_price(tli_automatic *a, tl_parallel_choice *choice) {
+    int32_t most = choice->replica_count > 1 ? 2 : 0, i;
+    tl_result result = TL_OK;
+    for (choice->zero_stage = 0; ; choice->zero_stage++) {
+        for (i = 0; i < a->desc->unit_count; i++)
+            a->units[i].parameter_bytes = tli_auto_bytes(a, choice, a->desc->units[i].parameter_bytes);
+        if (choice->stage_count > 1) result = tli_auto_price_stages(a, choice);
+        else if (!tli_auto_price_whole(a, choice)) result = TL_ERROR_OVERFLOW;
+        if (result || tli_auto_fits(a, choice) || choice->zero_stage == most) return result;
+    }
+}
+
+// -- automatic: all ways --
+
+static tl_result tli_auto_add(tli_automatic *a, const tl_parallel_choice *choice) {
+    tl_parallel_plan *plan = a->plan;
+    int32_t count = plan->choice_count;
+    if (!tli_grow(&a->env, (void **)&plan->choices, &a->capacity, count, count + (int64_t)1,
+                  sizeof *plan->choices)) return TL_ERROR_NO_MEMORY;
+    plan->choices[plan->choice_count++] = *choice;
+    if (choice->bytes < a->least_bytes) a->least_bytes = choice->bytes;
+    return TL_OK;
+}
+
+#define TLI_WAY_WORK 1000            // that a choice counts for, besides what it cuts and simulates
+
+// Look at one number of replicas and stages with one schedule.
+static tl_result tli_auto_look(tli_automatic *a, int32_t replicas, int32_t stages, tl_pipeline pipeline,
+                               int32_t chunks) {
+    tl_parallel_choice choice;
+    tl_result result;
+    tli_zero(&choice, sizeof choice);
+    if (replicas > 1) choice.kind = TL_PARALLELISM_DATA;
+    if (stages > 1) choice.kind = TL_PARALLELISM_PIPELINE;
+    choice.reason = TL_PARALLEL_MEMORY;         // until it has a time
+    choice.replica_count = replicas;
+    choice.stage_count = stages;
+    choice.pipeline = pipeline;
+    choice.chunk_count = chunks;
+    if (a->desc->kinds && !(a->desc->kinds >> choice.kind & 1)) return TL_OK;
+    if (a->plan->work >= a->work_limit) { a->plan->is_complete = 0; return TL_OK; }
+    a->plan->work += TLI_WAY_WORK;
+    result = tli_auto_price(a, &choice);
+    if (result == TL_ERROR_UNSUPPORTED) { a->plan->is_complete = 0; return TL_OK; }
+    return result ? result : tli_auto_add(a, &choice);
+}
+
+static tl_result tli_auto_look_at_stages(tli_automatic *a, int32_t replicas, int32_t stages) {
+    int32_t share = tli_auto_share(a, replicas), most = a->desc->chunk_limit ? a->desc->chunk_limit : 4, chunks;
+    tl_result result = tli_auto_look(a, replicas, stages, TL_PIPELINE_1F1B, 1);
+    if (stages == 1 || result) return result;
+    result = tli_auto_look(a, replicas, stages, TL_PIPELINE_GPIPE, 1);
+    for (chunks = 2; chunks <= most && chunks <= a->desc->unit_count / stages && !result; chunks++)
+        if (share % stages == 0) result = tli_auto_look(a, replicas, stages, TL_PIPELINE_INTERLEAVED, chunks);
+    return result;
+}
+
+static tl_result tli_auto_look_at_graph(tli_automatic *a) {
+    const tl_parallel_desc *desc = a->desc;
+    tl_parallel_choice choice;
+    tl_placement placement;
+    uint64_t m = (uint64_t)desc->micro_batch_count, used = 0;
+    int32_t i;
+    tl_result result;
+    if (!desc->graph || (desc->kinds && !(desc->kinds >> TL_PARALLELISM_MODEL & 1))) return TL_OK;
+    tli_zero(&choice, sizeof choice);
+    choice.kind = TL_PARALLELISM_MODEL;
+    choice.replica_count = choice.chunk_count = 1;
+    result = tl_plan_placement(&a->env, desc->graph, &placement);
+    if (result == TL_ERROR_INFEASIBLE) {
+        choice.bytes = tl_find_least_budget(&a->env.error);
+        return tli_auto_add(a, &choice);
+    }
+    if (result) return result;
+    for (i = 0; i < desc->rank_count; i++) {
+        used += placement.busy_ns[i] > 0;
+        choice.bytes = tli_larger_u64(choice.bytes, placement.rank_bytes[i]);
+    }
+    choice.stage_count = (int32_t)used;
+    if (!tli_mul_u64(placement.total_ns, m, &choice.time_ns) ||
+        !tli_mul_u64(placement.sent_bytes, m, &choice.sent_bytes)) result = TL_ERROR_OVERFLOW;
+    tli_auto_divide(a, &choice, used ? used : 1, choice.time_ns);
+    tl_free_placement(&a->env, &placement);
+    return result ? result : tli_auto_add(a, &choice);
+}
+
+// Say of each choice why it is not the best one.
+static void tli_auto_judge(tli_automatic *a) {
+    tl_parallel_plan *plan = a->plan;
+    int32_t i;
+    plan->best = -1;
+    for (i = 0; i < plan->choice_count; i++) {
+        tl_parallel_choice *c = &plan->choices[i];
+        uint64_t most = tli_larger_u64(c->idle_ns, tli_larger_u64(c->bubble_ns, c->communication_ns));
+        c->reason = TL_PARALLEL_IDLE;
+        if (c->bubble_ns == most) c->reason = TL_PARALLEL_BUBBLE;
+        if (c->communication_ns == most) c->reason = TL_PARALLEL_COMMUNICATION;
+        if (!tli_auto_fits(a, c)) c->reason = TL_PARALLEL_MEMORY;
+        else if (plan->best < 0 || c->time_ns < plan->choices[plan->best].time_ns) plan->best = i;
+    }
+    for (i = 0; i < plan->choice_count && plan->best >= 0; i++) {
+        tl_parallel_choice *c = &plan->choices[i];
+        if (c->reason == TL_PARALLEL_MEMORY || c->time_ns > plan->choices[plan->best].time_ns) continue;
+        c->reason = i == plan->best ? TL_PARALLEL_CHOSEN : TL_PARALLEL_EQUAL;
+    }
+}
+
+// -- automatic: what it takes --
+
+static tl_result tli_parallel_check(tl_env *env, const tl_parallel_desc *desc) {
+    tli_function in = TLI_IN(PLAN_PARALLEL);
+    uint32_t known = 1u << TL_PARALLELISM_NONE | 1u << TL_PARALLELISM_DATA | 1u << TL_PARALLELISM_PIPELINE;
+    if (desc->graph) known |= 1u << TL_PARALLELISM_MODEL;
+    if (!desc->units || desc->unit_count < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(UNIT_COUNT_MUST_BE_POSITIVE));
+    if (desc->rank_count < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(RANK_COUNT_MUST_BE_POSITIVE));
+    if (desc->micro_batch_count < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(MICRO_BATCH_COUNT_MUST_BE_POSITIVE));
+    if (desc->link && !desc->link->bytes_per_second)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(LINK_RATE_MUST_BE_POSITIVE));
+    if (desc->kinds & ~known) return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(KINDS_UNKNOWN_OR_NONE));
+    if (desc->chunk_limit < 0)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(CHUNK_LIMIT_MUST_BE_NOT_NEGATIVE));
+    if (desc->graph && (desc->graph->rank_count != desc->rank_count || desc->graph->ranks ||
+                        desc->graph->budget_bytes != desc->budget_bytes || desc->graph->link != desc->link))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, in, TLI_RULE(GRAPH_OF_OTHER_RANKS));
+    return TL_OK;
+}
+
+// Whether what is added up later fits 62 bits. The graph does the same work.
+static tl_result tli_auto_sum(tli_automatic *a, tl_env *env) {
+    const tl_parallel_desc *desc = a->desc;
+    uint64_t most = UINT64_C(1) << 62, bytes = desc->rank_bytes, share, graph = 0;
+    int32_t i, fits = desc->optimizer_multiplier < most;
+    for (i = 0; i < desc->unit_count && fits; i++) {
+        const tl_unit *unit = &desc->units[i];
+        fits = tli_add_u64(a->cost, unit->forward_ns, &a->cost) &&
+               tli_add_u64(a->cost, unit->backward_ns, &a->cost) &&
+               tli_mul_u64(unit->parameter_bytes, desc->optimizer_multiplier + 2, &share) &&
+               tli_add_u64(bytes, share, &bytes) && tli_add_u64(bytes, unit->activation_bytes, &bytes) &&
+               bytes <= most;
+    }
+    if (!fits || !tli_mul_u64(a->cost, (uint64_t)desc->micro_batch_count, &share) || share > most)
+        return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(PLAN_PARALLEL), TLI_RULE(REPLICA_SUMS_MUST_FIT_62_BITS));
+    for (i = 0; desc->graph && desc->graph->nodes && i < desc->graph->node_count; i++)
+        graph += desc->graph->nodes[i].cost_ns;
+    if (desc->graph && graph != a->cost)
+        return tli_fail_values(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_PARALLEL), TLI_RULE(GRAPH_OF_OTHER_COST),
+                               graph, a->cost);
+    return TL_OK;
+}
+
+static tl_result tli_auto_run(tli_automatic *a) {
+    const tl_parallel_desc *desc = a->desc;
+    int32_t most = desc->rank_count, p, s;
+    tl_result result = TL_OK;
+    if (most > desc->micro_batch_count) most = desc->micro_batch_count;
+    a->plan->bound_ns = tli_auto_ideal(a, (uint64_t)desc->rank_count);
+    a->plan->is_complete = 1;
+    for (p = 1; p <= most && !result && a->plan->is_complete; p++) result = tli_auto_look_at_stages(a, p, 1);
+    if (!result) result = tli_auto_look_at_graph(a);
+    for (s = 2; s <= desc->rank_count && s <= desc->unit_count && !result && a->plan->is_complete; s++)
+        for (p = 1; p <= most && p <= desc->rank_count / s && !result && a->plan->is_complete; p++)
+            result = tli_auto_look_at_stages(a, p, s);
+    tli_auto_judge(a);
+    return result;
+}
+
+static tl_result tli_auto_plan(tli_automatic *a, tl_env *env) {
+    size_t count = (size_t)a->desc->unit_count;
+    tl_result result;
+    tli_sentence s;
+    a->units = (tl_unit *)tli_alloc_array(env, count, sizeof *a->units);
+    a->forward = (uint64_t *)tli_alloc_array(env, 6 * (uint64_t)count, sizeof(uint64_t));
+    if (!a->units || !a->forward)
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PARALLEL), TLI_RULE(NO_MEMORY_FOR_CHOICES));
+    a->backward = a->forward + count;
+    a->output = a->backward + count;
+    a->activation = a->output + count;
+    a->weights = a->activation + count;
+    a->held = a->weights + count;
+    result = tli_auto_sum(a, env);
+    if (result) return result;
+    tli_copy(a->units, a->desc->units, count * sizeof *a->units);
+    result = tli_auto_run(a);
+    if (result == TL_ERROR_NO_MEMORY)
+        return tli_fail(env, result, TLI_IN(PLAN_PARALLEL), TLI_RULE(NO_MEMORY_FOR_CHOICES));
+    if (result == TL_ERROR_OVERFLOW)
+        return tli_fail(env, result, TLI_IN(PLAN_PARALLEL), TLI_RULE(REPLICA_SUMS_MUST_FIT_62_BITS));
+    if (result && env) env->error = a->env.error;       // of the graph
+    if (result || a->plan->best >= 0) return result;
+    s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_PARALLEL), TLI_RULE(NO_CHOICE_FITS),
+                        a->desc->budget_bytes, a->least_bytes);
+    tli_put_limit(env, &s, TL_LIMIT_BUDGET);
+    return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
+}
+
+#define TLI_PARALLEL_WORK 500000000     // calls and stages, where the desc has no limit
+
+TLI_IMPL tl_result tl_plan_parallel(tl_env *env, const tl_parallel_desc *desc, tl_parallel_plan *plan) {
+    tli_automatic a;
+    tl_result result;
+    TL_ASSERT(desc && plan);
+    tli_zero(plan, sizeof *plan);
+    result = tli_parallel_check(env, desc);
+    if (result) return result;
+    tli_zero(&a, sizeof a);
+    if (env) a.env = *env;
+    a.env.log = NULL;
+    a.desc = desc;
+    a.plan = plan;
+    a.least_bytes = UINT64_MAX;
+    a.work_limit = desc->work_limit ? desc->work_limit : TLI_PARALLEL_WORK;
+    result = tli_auto_plan(&a, env);
+    if (result) tl_free_parallel_plan(env, plan);
+    tli_release(env, a.units);
+    tli_release(env, a.forward);
+    return result;
+}
+
+TLI_IMPL void tl_free_parallel_plan(tl_env *env, tl_parallel_plan *plan) {
+    TL_ASSERT(plan);
+    tli_release(env, plan->choices);
+    tli_zero(plan, sizeof *plan);
+}
+
+static const char *const tli_parallel_reason_names[] = { TL_PARALLEL_REASONS(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_parallel_reason(tl_parallel_reason reason) {
+    return tli_name(tli_parallel_reason_names, TL_PARALLEL_REASON_COUNT, (int64_t)reason);
+}
+
+#ifndef TL_NO_TEXT
+static void tli_put_way_name(tli_writer *w, const char *word, size_t width) {
+    size_t length = tli_text_length(word);
+    tli_put(w, word);
+    for (; length < width; length++) tli_put(w, " ");
+}
+
+static void tli_put_way(tli_writer *w, const tl_parallel_choice *c) {
+    tli_put_way_name(w, tl_name_parallelism(c->kind), 9);
+    tli_put_way_name(w, c->kind == TL_PARALLELISM_PIPELINE ? tl_name_pipeline(c->pipeline) : "-", 12);
+    tli_put_column(w, (uint64_t)c->replica_count, 4);
+    tli_put_column(w, (uint64_t)c->stage_count, 5);
+    tli_put_column(w, (uint64_t)c->chunk_count, 3);
+    tli_put_column(w, (uint64_t)c->zero_stage, 3);
+    tli_put_column(w, c->time_ns, 15);
+    tli_put_column(w, c->communication_ns, 15);
+    tli_put_column(w, c->bubble_ns, 15);
+    tli_put_column(w, c->idle_ns, 15);
+    tli_put_column(w, c->sent_bytes, 15);
+    tli_put_column(w, c->bytes, 15);
+    tli_put(w, "  ");
+    tli_put(w, tl_name_parallel_reason(c->reason));
+    tli_put(w, "\n");
+}
+
+TLI_IMPL size_t tl_print_parallel_plan(const tl_parallel_plan *plan, char *buf, size_t size) {
+    tli_writer w = tli_writer_of(buf, size);
+    int32_t i;
+    TL_ASSERT(plan);
+    tli_put(&w, "kind     schedule       p    S  v  z        time_ns  communication         bubble");
+    tli_put(&w, "           idle     sent_bytes     rank_bytes  reason\n");
+    if (plan->choice_count) tli_put_way(&w, &plan->choices[plan->best]);
+    for (i = 0; i < plan->choice_count; i++) if (i != plan->best) tli_put_way(&w, &plan->choices[i]);
+    return tli_finish(&w);
+}
+#endif
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
@@ -44338,6 +47255,8 @@ static tl_result tli_refuse_compile(const tli_compile *c) {
         tli_put(&s.text, ", because of node ");
         tli_put_named(&s.text, c->least_node, tl_name_node(c->desc->graph, c->least_node));
     }
+    if (TLI_ERROR_TEXT && c->strategy->gradient.computes && !c->strategy->gradient.checkpointed)
+        tli_put(&s.text, "; gradient full runs nothing again, checkpointed may");
     return tli_end_error(c->env, &s, TL_ERROR_INFEASIBLE);
 }
 
@@ -44987,6 +47906,1327 @@ TLI_IMPL tl_result tl_explain_compiled(tl_env *env, const tl_compile_desc *desc,
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// ============================================================================
+// [9] COMPILE (implementation): the graphs of stages
+// ============================================================================
+//
+//     caller's graph    x  a  b | c  d          a is read by b and d: it is received, and read by d
+//     stage 1           receive b, receive a, c, d
+//
+// Inputs that a stage reads come first, then what it receives, its nodes, and what it sends. Sends come last,
+// so that their backwards come first: the gradient that a later stage has summed up is there before the nodes
+// of this stage add to it, in the order of one process.
+
+static tl_result tli_fail_ranks(tl_env *env) {
+    return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(COMPILE_RANKS), TLI_RULE(NO_MEMORY_FOR_RANKS));
+}
+
+typedef struct tli_stage_cut {
+    tl_env         *env;
+    const tl_graph *old;
+    int32_t         first, end;      // nodes of the stage
+    int32_t         inference, has_results;  // has_results: some node of the whole graph says keep
+    int32_t        *last_readers;    // [old tensors] the last node that reads it; -1 = none
+    int32_t        *tensors;         // [old tensors] of the new graph; -1 = is not there
+    int32_t        *nodes;           // [old nodes]
+    int32_t        *members;         // [new nodes] of the old graph; -1 = a message
+    tl_tensor      *inputs;          // [old inputs] of the node being made
+    uint64_t       *bytes;           // [old tensors] of its outputs
+    tl_graph        graph;
+} tli_stage_cut;
+
+// Find the last reader of each tensor.
+static void tli_find_last_readers(const tl_graph *graph, int32_t *last_readers) {
+    int32_t id, k;
+    for (k = 0; k < graph->tensor_count; k++) last_readers[k] = -1;
+    for (id = 0; id < graph->node_count; id++)
+        for (k = 0; k < graph->nodes[id].input_count; k++)
+            last_readers[graph->inputs[graph->nodes[id].first_input + k].tensor] = id;
+}
+
+// Whether a tensor is made before a node of the listing, and read from there on. Inputs are where they are
+// read.
+static int tli_crosses(const tl_graph *graph, const int32_t *last_readers, int32_t tensor, int32_t node) {
+    int32_t maker = graph->outputs[tensor].node;
+    return !graph->nodes[maker].is_input && maker < node && last_readers[tensor] >= node;
+}
+
+static void tli_map_stage_node(tli_stage_cut *c, int32_t old_node) {
+    int32_t id = c->graph.node_count - 1, k;
+    c->members[id] = old_node;
+    c->nodes[old_node] = id;
+    for (k = 0; k < c->old->nodes[old_node].output_count; k++)
+        c->tensors[c->old->nodes[old_node].first_output + k] = c->graph.nodes[id].first_output + k;
+}
+
+static tl_tensor tli_stage_tensor(const tli_stage_cut *c, int32_t old_tensor) {
+    const tl_node_output *output = &c->graph.outputs[c->tensors[old_tensor]];
+    tl_tensor tensor;
+    tensor.node = output->node;
+    tensor.output = output->output;
+    return tensor;
+}
+
+// Add a node of the caller's graph.
+static tl_result tli_add_stage_node(tli_stage_cut *c, tli_graph_rules *rules, int32_t id) {
+    const tl_graph *old = c->old;
+    const tl_node *node = &old->nodes[id];
+    tl_node_desc desc;
+    tl_result result;
+    int32_t k;
+    tli_describe_node(old, id, &desc);
+    for (k = 0; k < node->input_count; k++)
+        c->inputs[k] = tli_stage_tensor(c, old->inputs[node->first_input + k].tensor);
+    for (k = 0; k < node->output_count; k++) c->bytes[k] = old->outputs[node->first_output + k].bytes;
+    desc.inputs = c->inputs;
+    desc.output_bytes = c->bytes;
+    result = tli_add_node(rules, &c->graph, &desc);
+    if (result) return result;
+    tli_copy_needs(old, id, &c->graph);
+    tli_map_stage_node(c, id);
+    return TL_OK;
+}
+
+// Add the receive, or the send, of a tensor.
+static tl_result tli_add_message(tli_stage_cut *c, tli_graph_rules *rules, int32_t tensor, int is_receive) {
+    const tl_node_output *output = &c->old->outputs[tensor];
+    const tl_node *maker = &c->old->nodes[output->node];
+    tl_tensor input = { 0, 0 };
+    uint64_t bytes = is_receive ? output->bytes : 0;
+    char name[64];
+    tli_writer w = tli_writer_of(name, sizeof name);
+    tl_node_desc desc;
+    tl_result result;
+    tli_zero(&desc, sizeof desc);
+    tli_put(&w, is_receive ? "receive:" : "send:");
+    tli_put_i64(&w, output->node);
+    tli_put(&w, ".");
+    tli_put_i64(&w, output->output);
+    tli_finish(&w);
+    desc.name = name;
+    desc.op = is_receive ? "receive" : "send";
+    if (!is_receive) {
+        input = tli_stage_tensor(c, tensor);
+        desc.inputs = &input;
+        desc.input_count = 1;
+        desc.keep = !c->inference || c->has_results;
+    }
+    desc.output_bytes = &bytes;
+    desc.output_count = 1;
+    desc.no_grad = !maker->has_grad;
+    desc.fixed = maker->fixed;
+    desc.layer = maker->layer + 1;
+    desc.once = 1;
+    desc.origin = -1;
+    result = tli_add_node(rules, &c->graph, &desc);
+    if (result) return result;
+    c->members[c->graph.node_count - 1] = -1;
+    if (is_receive) c->tensors[tensor] = c->graph.nodes[c->graph.node_count - 1].first_output;
+    return TL_OK;
+}
+
+// Whether a node of the stage reads an input.
+static int tli_reads_input(const tli_stage_cut *c, int32_t input) {
+    const tl_graph *old = c->old;
+    int32_t id, k;
+    for (id = c->first; id < c->end; id++)
+        for (k = 0; k < old->nodes[id].input_count; k++)
+            if (old->outputs[old->inputs[old->nodes[id].first_input + k].tensor].node == input) return 1;
+    return 0;
+}
+
+static tl_result tli_build_stage(tli_stage_cut *c) {
+    tli_graph_rules rules = tli_rules_of(c->env, TLI_IN(COMPILE_RANKS));
+    const tl_graph *old = c->old;
+    tl_result result = TL_OK;
+    int32_t i;
+    c->graph.batch = old->batch;
+    for (i = 0; i < old->tensor_count; i++) c->tensors[i] = -1;
+    for (i = 0; i < old->node_count; i++) c->nodes[i] = -1;
+    for (i = 0; i < old->node_count && !result; i++)
+        if (old->nodes[i].is_input && tli_reads_input(c, i)) result = tli_add_stage_node(c, &rules, i);
+    for (i = 0; i < old->tensor_count && !result; i++)
+        if (tli_crosses(old, c->last_readers, i, c->first)) result = tli_add_message(c, &rules, i, 1);
+    for (i = c->first; i < c->end && !result; i++)
+        if (!old->nodes[i].is_input) result = tli_add_stage_node(c, &rules, i);
+    for (i = 0; i < old->tensor_count && !result; i++)
+        if (tli_crosses(old, c->last_readers, i, c->end)) result = tli_add_message(c, &rules, i, 0);
+    return result ? result : tl_check_graph(c->env, &c->graph);
+}
+
+// What a rank owns: a stage's graph, and the map from it to the caller's.
+typedef struct tli_rank_stage {
+    tl_graph graph;
+    int32_t *map;
+} tli_rank_stage;
+
+// Make the map of a run from what building the stage has noted.
+static tl_result tli_map_stage(const tli_stage_cut *c, tli_rank_stage *stage, tl_compiled_plan *compiled) {
+    uint64_t old_nodes = (uint64_t)c->old->node_count, nodes = (uint64_t)c->graph.node_count;
+    uint64_t tensors = (uint64_t)c->old->tensor_count, count = 2 * old_nodes + 2 * nodes + 1 + tensors;
+    int32_t *map = (int32_t *)tli_alloc_array(c->env, count, sizeof *map), *at = map, id, found = 0;
+    stage->map = map;
+    if (!map) return tli_fail_ranks(c->env);
+    compiled->nodes = at;          tli_copy(at, c->nodes, (size_t)old_nodes * sizeof *at);      at += old_nodes;
+    compiled->tensors = at;        tli_copy(at, c->tensors, (size_t)tensors * sizeof *at);      at += tensors;
+    compiled->members = at;
+    for (id = 0; id < c->graph.node_count; id++) {
+        at[old_nodes + (uint64_t)id] = found;
+        if (c->members[id] >= 0) at[found++] = c->members[id];
+    }
+    at[old_nodes + nodes] = found;
+    compiled->first_members = at + old_nodes;
+    compiled->remade_counts = at + old_nodes + nodes + 1;    // no node is fused: all 0
+    return TL_OK;
+}
+
+// Make the graph of the stage first .. end - 1, and its map.
+static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t first, int32_t end,
+                               tli_rank_stage *stage, tl_compiled_plan *compiled) {
+    const tl_graph *old = desc->graph;
+    uint64_t tensors = (uint64_t)old->tensor_count, nodes = (uint64_t)old->node_count;
+    tli_stage_cut c;
+    int32_t *numbers, id;
+    tl_result result;
+    tli_zero(&c, sizeof c);
+    c.env = env;
+    c.old = old;
+    c.first = first;
+    c.end = end;
+    c.inference = desc->inference;
+    for (id = 0; id < old->node_count; id++) c.has_results |= old->nodes[id].keep;
+    numbers = (int32_t *)tli_alloc_array(env, 4 * tensors + 2 * nodes, sizeof *numbers);
+    c.inputs = (tl_tensor *)tli_alloc_array(env, (uint64_t)old->input_count + 1, sizeof *c.inputs);
+    c.bytes = (uint64_t *)tli_alloc_array(env, tensors, sizeof *c.bytes);
+    result = numbers && c.inputs && c.bytes
+        ? TL_OK : tli_fail_ranks(env);
+    if (!result) {
+        c.last_readers = numbers;
+        c.tensors = numbers + tensors;
+        c.nodes = c.tensors + tensors;
+        c.members = c.nodes + nodes;     // a node, a receive and a send of each tensor at most
+        tli_find_last_readers(old, c.last_readers);
+        result = tli_build_stage(&c);
+    }
+    if (!result) result = tli_map_stage(&c, stage, compiled);
+    if (result) tl_free_graph(env, &c.graph);
+    stage->graph = c.graph;
+    tli_release(env, numbers);
+    tli_release(env, c.inputs);
+    tli_release(env, c.bytes);
+    return result;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- the plan of a rank, woven from that of one micro-batch --
+//
+//     body     F receive  F 1  F 2  F send  D 1 | B send  F 1  B 2  B 1  B receive         | turn
+//     events   F@0  F@1  B@0  F@2  ..
+//
+// Each event carries out one part of the body in the slot of its micro-batch. What it receives is begun before
+// the calls of the event before it, if that is another micro-batch's, and ended where the body has the call. A
+// send is ended before its tensor is dropped or its gradient asked for, or at the end; a gradient that is sent
+// back, at the end of the event after. So no rank waits for a message that another rank sends only after it has
+// got one from the first (tli_simulate_ranks looks).
+
+enum { TLI_MESSAGE_NOT, TLI_MESSAGE_RECEIVE, TLI_MESSAGE_SEND };
+
+// What a node of a stage is.
+static uint8_t tli_find_message(const tl_compiled_plan *compiled, int32_t id) {
+    const tl_graph *graph = compiled->graph;
+    if (graph->nodes[id].is_input || compiled->first_members[id] < compiled->first_members[id + 1])
+        return TLI_MESSAGE_NOT;
+    return graph->nodes[id].input_count ? TLI_MESSAGE_SEND : TLI_MESSAGE_RECEIVE;
+}
+
+// A plan of one micro-batch in two parts.
+typedef struct tli_body {
+    tl_step *steps;        // [step_count]
+    int32_t  step_count;
+    int32_t  turn;         // steps of the forward part
+} tli_body;
+
+typedef struct tli_weave {
+    tl_env         *env;
+    const tl_graph *graph;
+    const tli_body *body;
+    const tl_pipeline_event *events;   // [event_count]
+    int32_t         event_count;
+    const uint8_t  *messages;          // [nodes] TLI_MESSAGE_
+    uint8_t        *sending;           // [slots x nodes] 1 = the forward of a send is under way
+    uint8_t        *has_begun;         // [events] 1 = what it receives has been begun
+    tli_steps       steps;
+} tli_weave;
+
+static void tli_weave_step(tli_weave *w, tl_step_kind kind, int32_t node, int32_t slot, int32_t begins) {
+    tl_step step = tli_step_of(kind, node, TL_ALL_OUTPUTS);
+    step.slot = (uint16_t)slot;
+    step.begins = begins;
+    tli_add_step(&w->steps, step);
+}
+
+static uint8_t *tli_weave_sending(const tli_weave *w, int32_t node, int32_t slot) {
+    return &w->sending[(size_t)slot * (size_t)w->graph->node_count + (size_t)node];
+}
+
+// End the forward of a send, if it is under way.
+static void tli_end_send(tli_weave *w, int32_t node, int32_t slot) {
+    uint8_t *sending = tli_weave_sending(w, node, slot);
+    if (*sending) tli_weave_step(w, TL_STEP_WAIT, node, slot, 0);
+    *sending = 0;
+}
+
+// Begin what an event receives: tensors before a forward, gradients before a backward, in reverse order.
+static void tli_begin_event(tli_weave *w, int32_t index) {
+    const tl_pipeline_event *event = &w->events[index];
+    int32_t count = w->graph->node_count, at, node;
+    if (w->has_begun[index]) return;
+    w->has_begun[index] = 1;
+    for (at = 0; at < count; at++) {
+        node = event->is_backward ? count - 1 - at : at;
+        if (!event->is_backward && w->messages[node] == TLI_MESSAGE_RECEIVE)
+            tli_weave_step(w, TL_STEP_FORWARD, node, event->micro_batch, 1);
+        if (!event->is_backward || w->messages[node] != TLI_MESSAGE_SEND) continue;
+        if (!w->graph->nodes[node].has_grad) continue;
+        tli_end_send(w, node, event->micro_batch);
+        tli_weave_step(w, TL_STEP_BACKWARD, node, event->micro_batch, 1);
+    }
+}
+
+// End the sends of a tensor before a step changes it or frees it.
+static void tli_free_sent(tli_weave *w, const tl_step *step, int32_t slot) {
+    const tl_graph *graph = w->graph;
+    const tl_node *node = &graph->nodes[step->node];
+    int32_t from = node->first_output, end = from + node->output_count, id;
+    if (step->kind == TL_STEP_FORWARD_INPLACE) {
+        from = graph->inputs[node->first_input + node->inplace].tensor;
+        end = from + 1;
+    } else if (tli_acts_on_node((tl_step_kind)step->kind)) return;
+    else if (step->output != TL_ALL_OUTPUTS) {
+        from += step->output;
+        end = from + 1;
+    }
+    for (id = 0; id < graph->node_count; id++) {
+        int32_t tensor;
+        if (w->messages[id] != TLI_MESSAGE_SEND) continue;
+        tensor = graph->inputs[graph->nodes[id].first_input].tensor;
+        if (tensor >= from && tensor < end) tli_end_send(w, id, slot);
+    }
+}
+
+static void tli_weave_body_step(tli_weave *w, tl_step step, int32_t slot) {
+    int message = w->messages[step.node], backward = step.kind == TL_STEP_BACKWARD;
+    tli_free_sent(w, &step, slot);
+    step.slot = (uint16_t)slot;
+    if (!message || step.kind > TL_STEP_BACKWARD) {
+        tli_add_step(&w->steps, step);
+    } else if ((message == TLI_MESSAGE_RECEIVE) != backward) {   // begun before: tli_begin_event
+        tli_weave_step(w, TL_STEP_WAIT, step.node, slot, 0);
+    } else {
+        step.begins = 1;
+        tli_add_step(&w->steps, step);
+        if (!backward) *tli_weave_sending(w, step.node, slot) = 1;
+    }
+}
+
+// End the gradients that an event has sent back.
+static void tli_end_gradients(tli_weave *w, int32_t index) {
+    int32_t node;
+    if (index < 0 || !w->events[index].is_backward) return;
+    for (node = w->graph->node_count - 1; node >= 0; node--)
+        if (w->messages[node] == TLI_MESSAGE_RECEIVE && w->graph->nodes[node].has_grad)
+            tli_weave_step(w, TL_STEP_WAIT, node, w->events[index].micro_batch, 0);
+}
+
+static void tli_weave_event(tli_weave *w, int32_t index) {
+    const tl_pipeline_event *event = &w->events[index];
+    int32_t at = event->is_backward ? w->body->turn : 0;
+    int32_t end = event->is_backward ? w->body->step_count : w->body->turn;
+    tli_begin_event(w, index);
+    if (index + 1 < w->event_count && w->events[index + 1].micro_batch != event->micro_batch)
+        tli_begin_event(w, index + 1);
+    for (; at < end; at++) tli_weave_body_step(w, w->body->steps[at], event->micro_batch);
+    tli_end_gradients(w, index - 1);
+}
+
+// Weave the plan of a rank. messages: [nodes] TLI_MESSAGE_.
+static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_body *body,
+                                const uint8_t *messages, const tl_pipeline_event *events, int32_t event_count,
+                                int32_t micro_batches, int32_t inference, tl_plan *plan) {
+    uint64_t places = (uint64_t)micro_batches * (uint64_t)graph->node_count;
+    int32_t i, slot;
+    tli_weave w;
+    tl_result result;
+    tli_zero(&w, sizeof w);
+    tli_zero(plan, sizeof *plan);
+    w.env = env;
+    w.graph = graph;
+    w.body = body;
+    w.events = events;
+    w.event_count = event_count;
+    w.messages = messages;
+    w.steps = tli_steps_of(env);
+    w.sending = (uint8_t *)tli_alloc_array(env, places + (uint64_t)event_count, 1);
+    if (!w.sending) return tli_fail_ranks(env);
+    w.has_begun = w.sending + places;
+    for (i = 0; i < event_count; i++) tli_weave_event(&w, i);
+    tli_end_gradients(&w, event_count - 1);
+    for (slot = 0; slot < micro_batches; slot++)
+        for (i = 0; i < graph->node_count; i++) tli_end_send(&w, i, slot);
+    tli_release(env, w.sending);
+    result = tli_take_steps(&w.steps, TLI_IN(COMPILE_RANKS), plan);
+    plan->slot_count = micro_batches;
+    plan->repeat_count = 1;
+    plan->inference = inference;
+    return result;
+}
+
+// -- bodies --
+//
+// Sends stand right behind what makes their tensor, wherever the plan has them.
+
+// Where the forward part of a plan ends: after the last forward that runs for the first time before the first
+// backward, and what is dropped behind it.
+static int32_t tli_find_turn(const tl_plan *plan, uint8_t *ran) {
+    int32_t turn = 0, i;
+    for (i = 0; i < plan->step_count && plan->steps[i].kind != TL_STEP_BACKWARD; i++) {
+        const tl_step *step = &plan->steps[i];
+        if (step->kind < TL_STEP_BACKWARD && !ran[step->node]) {
+            ran[step->node] = 1;
+            turn = i + 1;
+        } else if (turn == i && (step->kind == TL_STEP_DROP || step->kind == TL_STEP_DROP_SAVED)) turn = i + 1;
+    }
+    return turn;
+}
+
+// What is resident while a body is joined.
+typedef struct tli_join {
+    const tl_graph *graph;
+    const uint8_t *messages;
+    uint8_t *there;        // [tensors]
+    uint8_t *has_saved;    // [nodes]
+    uint8_t *held;         // [tensors + nodes] what of these was there at the turn, and the second plan makes
+                           // again behind its own turn: it is not dropped before; NULL = none, or behind it
+    tli_steps steps;
+} tli_join;
+
+static int tli_is_all_there(const tli_join *j, int32_t id) {
+    const tl_node *node = &j->graph->nodes[id];
+    int32_t k = 0;
+    while (k < node->output_count && j->there[node->first_output + k]) k++;
+    return k == node->output_count;
+}
+
+static void tli_join_outputs(tli_join *j, int32_t id, int32_t output, uint8_t there) {
+    const tl_node *node = &j->graph->nodes[id];
+    int32_t k;
+    for (k = 0; k < node->output_count; k++)
+        if (output == TL_ALL_OUTPUTS || output == k) j->there[node->first_output + k] = there;
+}
+
+// Drop what is left of the outputs of a node.
+static void tli_join_drop(tli_join *j, int32_t id) {
+    const tl_node *node = &j->graph->nodes[id];
+    int32_t k;
+    for (k = 0; k < node->output_count && !node->keep; k++) {
+        if (!j->there[node->first_output + k]) continue;
+        tli_add_step(&j->steps, tli_step_of(TL_STEP_DROP, id, k));
+        j->there[node->first_output + k] = 0;
+    }
+}
+
+// Whether a step would drop what is held for the backward.
+static int tli_holds(const tli_join *j, const tl_step *step) {
+    int32_t tensor = j->graph->nodes[step->node].first_output + (step->output > 0 ? step->output : 0);
+    if (!j->held) return 0;
+    if (step->kind == TL_STEP_DROP) return j->held[tensor];
+    return step->kind == TL_STEP_DROP_SAVED && j->held[j->graph->tensor_count + step->node];
+}
+
+// Send what a node has made, if that was not done.
+static void tli_join_sends(tli_join *j, int32_t maker) {
+    const tl_graph *graph = j->graph;
+    int32_t id;
+    for (id = maker + 1; id < graph->node_count; id++) {
+        if (j->messages[id] != TLI_MESSAGE_SEND || j->there[graph->nodes[id].first_output]) continue;
+        if (graph->outputs[graph->inputs[graph->nodes[id].first_input].tensor].node != maker) continue;
+        tli_add_step(&j->steps, tli_step_of(TL_STEP_FORWARD, id, TL_ALL_OUTPUTS));
+        j->there[graph->nodes[id].first_output] = 1;
+    }
+}
+
+// Add a step, unless what it makes is there or what it drops is not.
+static void tli_join_step(tli_join *j, tl_step step) {
+    const tl_node *node = &j->graph->nodes[step.node];
+    int is_there = tli_is_all_there(j, step.node), runs = step.kind < TL_STEP_BACKWARD;
+    if (step.kind == TL_STEP_FORWARD_SAVE && !j->has_saved[step.node]) is_there = 0;
+    if (runs && (is_there || j->messages[step.node] == TLI_MESSAGE_SEND)) return;
+    if (step.kind == TL_STEP_DROP && step.output == TL_ALL_OUTPUTS && node->output_count == 1 &&
+        !j->there[node->first_output]) return;
+    if (tli_holds(j, &step)) return;
+    if (step.kind == TL_STEP_BACKWARD && j->messages[step.node] == TLI_MESSAGE_RECEIVE)
+        tli_join_drop(j, step.node);
+    tli_add_step(&j->steps, step);
+    if (step.kind == TL_STEP_FORWARD_SAVE) j->has_saved[step.node] = 1;
+    if (step.kind == TL_STEP_DROP_SAVED || step.kind == TL_STEP_BACKWARD) j->has_saved[step.node] = 0;
+    if (step.kind == TL_STEP_FORWARD_INPLACE)
+        j->there[j->graph->inputs[node->first_input + node->inplace].tensor] = 0;
+    if (runs) tli_join_outputs(j, step.node, TL_ALL_OUTPUTS, 1);
+    if (runs) tli_join_sends(j, step.node);
+    if (step.kind == TL_STEP_DROP) tli_join_outputs(j, step.node, step.output, 0);
+}
+
+// Hold nothing that a plan does not make again behind its turn.
+static void tli_hold_remade(tli_join *j, const tl_plan *plan, int32_t turn) {
+    const tl_graph *graph = j->graph;
+    int32_t id, k, i;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = turn; i < plan->step_count; i++)
+            if (plan->steps[i].node == id && plan->steps[i].kind < TL_STEP_BACKWARD) break;
+        if (i < plan->step_count) continue;
+        for (k = 0; k < node->output_count; k++) j->held[node->first_output + k] = 0;
+        j->held[graph->tensor_count + id] = 0;
+    }
+}
+
+// The rest of a plan after its forward part, or all of a second plan, whose forwards make again what the first
+// has dropped.
+static void tli_join_backward(tli_join *j, const tl_plan *first, int32_t turn, const tl_plan *second,
+                              int32_t second_turn, uint8_t *held) {
+    size_t count = (size_t)j->graph->tensor_count + (size_t)j->graph->node_count;
+    int32_t i;
+    for (i = turn; i < first->step_count && !second; i++) tli_join_step(j, first->steps[i]);
+    if (second) {
+        tli_copy(held, j->there, count);
+        j->held = held;
+        tli_hold_remade(j, second, second_turn);
+    }
+    for (i = 0; second && i < second->step_count; i++) {
+        if (i == second_turn) j->held = NULL;
+        tli_join_step(j, second->steps[i]);
+    }
+    for (i = 0; i < j->graph->node_count; i++)
+        if (!j->messages[i] && !j->graph->nodes[i].is_input) tli_join_drop(j, i);
+}
+
+// The forward part of one plan, and the backward part of the same or of a second one.
+static tl_result tli_join_bodies(tl_env *env, const tl_graph *graph, const uint8_t *messages,
+                                 const tl_plan *first, int32_t turn, const tl_plan *second, int32_t second_turn,
+                                 tli_body *body) {
+    uint64_t count = (uint64_t)graph->tensor_count + (uint64_t)graph->node_count;
+    tli_join j;
+    int32_t i;
+    tli_zero(&j, sizeof j);
+    tli_zero(body, sizeof *body);
+    j.graph = graph;
+    j.messages = messages;
+    j.steps = tli_steps_of(env);
+    j.there = (uint8_t *)tli_alloc_array(env, 2 * count, 1);    // and held
+    if (!j.there) return tli_fail_ranks(env);
+    j.has_saved = j.there + graph->tensor_count;
+    for (i = 0; i < turn; i++) tli_join_step(&j, first->steps[i]);
+    body->turn = j.steps.count;
+    tli_join_backward(&j, first, turn, second, second_turn, j.there + count);
+    tli_release(env, j.there);
+    if (j.steps.failed) {
+        tli_release(env, j.steps.steps);
+        return tli_fail_ranks(env);
+    }
+    body->steps = j.steps.steps;
+    body->step_count = j.steps.count;
+    return TL_OK;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- ranks: the time of a training step --
+//
+// All ranks are replayed together. A message can travel when both sides have begun it; messages of one
+// direction between two ranks travel one after the other, in the order of the sender. A rank goes on until a W
+// whose message has not arrived; when none goes on, all have ended, or they wait for each other for good.
+
+typedef struct tli_travel {
+    uint64_t sent_at, asked_at;     // when the sender, and the receiver, have begun it
+    uint64_t arrives_at;
+    uint64_t bytes;
+    uint8_t  is_sent, is_asked, has_arrived;
+} tli_travel;
+
+// Messages of one direction between rank i and rank i + 1.
+typedef struct tli_road {
+    tli_travel *travels;            // [count x micro-batches]
+    int32_t    *order;              // [sent_count] travels, in the order of the sender
+    int32_t     count;              // tensors that cross
+    int32_t     sent_count, arrived_count;
+    uint64_t    free_at;
+} tli_road;
+
+typedef struct tli_clock {
+    const tl_rank_plan *rank;
+    int32_t  *numbers;              // [nodes] of a message among those received, or sent; -1 = none
+    uint8_t  *begun;                // [slots x nodes] 1 = F is under way, 2 = B
+    int32_t   position;
+    uint64_t  now, busy;
+} tli_clock;
+
+typedef struct tli_ranks_time {
+    const tl_ranks_desc *desc;
+    int32_t      rank_count, micro_batches;
+    tli_clock   *clocks;            // [rank_count]
+    tli_road *channels;          // [2 x (rank_count - 1)] there and back
+} tli_ranks_time;
+
+// Let messages travel as far as both sides are known.
+static tl_result tli_move_road(tli_ranks_time *t, tli_road *channel) {
+    const tl_link *link = t->desc->link;
+    while (channel->arrived_count < channel->sent_count) {
+        tli_travel *travel = &channel->travels[channel->order[channel->arrived_count]];
+        uint64_t ns = 0;
+        if (!travel->is_asked) return TL_OK;
+        if (link && (!tli_find_time(travel->bytes, link->bytes_per_second, &ns) ||
+                     !tli_add_u64(ns, link->latency_ns, &ns))) return TL_ERROR_OVERFLOW;
+        travel->arrives_at = tli_larger_u64(travel->sent_at, travel->asked_at);
+        travel->arrives_at = tli_larger_u64(travel->arrives_at, channel->free_at);
+        if (!tli_add_u64(travel->arrives_at, ns, &travel->arrives_at)) return TL_ERROR_OVERFLOW;
+        channel->free_at = travel->arrives_at;
+        travel->has_arrived = 1;
+        channel->arrived_count++;
+    }
+    return TL_OK;
+}
+
+// The message of a node in a slot, there or back. sends: whether this rank sends it.
+static tli_travel *tli_find_travel(tli_ranks_time *t, int32_t rank, int32_t node, int32_t slot, int backward,
+                                   tli_road **channel, int *sends) {
+    const tli_clock *clock = &t->clocks[rank];
+    int is_receive = tli_find_message(&clock->rank->compiled, node) == TLI_MESSAGE_RECEIVE;
+    int32_t boundary = is_receive ? rank - 1 : rank;
+    *channel = &t->channels[2 * boundary + backward];
+    *sends = is_receive == backward;
+    return &(*channel)->travels[(size_t)slot * (size_t)(*channel)->count + (size_t)clock->numbers[node]];
+}
+
+static tl_result tli_begin_travel(tli_ranks_time *t, int32_t rank, const tl_step *step) {
+    const tl_graph *graph = t->clocks[rank].rank->compiled.graph;
+    const tl_node *node = &graph->nodes[step->node];
+    tli_road *channel;
+    int sends;
+    tli_travel *travel = tli_find_travel(t, rank, step->node, step->slot, step->kind == TL_STEP_BACKWARD,
+                                         &channel, &sends);
+    travel->bytes = node->input_count ? graph->outputs[graph->inputs[node->first_input].tensor].bytes
+                                      : graph->outputs[node->first_output].bytes;
+    if (sends) {
+        travel->is_sent = 1;
+        travel->sent_at = t->clocks[rank].now;
+        channel->order[channel->sent_count++] = (int32_t)(travel - channel->travels);
+    } else {
+        travel->is_asked = 1;
+        travel->asked_at = t->clocks[rank].now;
+    }
+    return tli_move_road(t, channel);
+}
+
+// Carry out steps of a rank until a message is missing.
+static tl_result tli_move_rank(tli_ranks_time *t, int32_t rank, int *moved) {
+    tli_clock *clock = &t->clocks[rank];
+    const tl_compiled_plan *compiled = &clock->rank->compiled;
+    size_t nodes = (size_t)compiled->graph->node_count;
+    tl_result result = TL_OK;
+    for (; clock->position < compiled->plan.step_count && !result; clock->position++, *moved = 1) {
+        const tl_step *step = &compiled->plan.steps[clock->position];
+        const tl_node *node = &compiled->graph->nodes[step->node];
+        uint8_t *begun = &clock->begun[(size_t)step->slot * nodes + (size_t)step->node];
+        uint64_t cost = 0;
+        if (step->begins) {
+            *begun = step->kind == TL_STEP_BACKWARD ? 2 : 1;
+            result = tli_begin_travel(t, rank, step);
+        } else if (step->kind == TL_STEP_WAIT && *begun) {
+            tli_road *channel;
+            int sends;
+            const tli_travel *travel = tli_find_travel(t, rank, step->node, step->slot, *begun == 2,
+                                                       &channel, &sends);
+            if (!travel->has_arrived) return TL_OK;
+            clock->now = tli_larger_u64(clock->now, travel->arrives_at);
+            *begun = 0;
+        } else if (step->kind <= TL_STEP_BACKWARD) {
+            cost = step->kind == TL_STEP_BACKWARD ? node->bwd_cost : node->fwd_cost;
+        }
+        if (!tli_add_u64(clock->now, cost, &clock->now) || !tli_add_u64(clock->busy, cost, &clock->busy))
+            result = TL_ERROR_OVERFLOW;
+    }
+    return result;
+}
+
+static tl_result tli_open_clock(tl_env *env, tli_ranks_time *t, int32_t rank, const tl_rank_plan *plan) {
+    const tl_graph *graph = plan->compiled.graph;
+    uint64_t nodes = (uint64_t)graph->node_count, slots = (uint64_t)t->micro_batches;
+    tli_clock *clock = &t->clocks[rank];
+    int32_t id, counts[2] = { 0, 0 }, k;
+    clock->rank = plan;
+    clock->numbers = (int32_t *)tli_alloc_array(env, nodes, sizeof *clock->numbers);
+    clock->begun = (uint8_t *)tli_alloc_array(env, nodes * slots, 1);
+    if (!clock->numbers || !clock->begun) return tli_fail_ranks(env);
+    for (id = 0; id < graph->node_count; id++) {
+        uint8_t message = tli_find_message(&plan->compiled, id);
+        clock->numbers[id] = message ? counts[message == TLI_MESSAGE_SEND]++ : -1;
+    }
+    for (k = 0; k < 2 && rank + 1 < t->rank_count; k++) {
+        tli_road *channel = &t->channels[2 * rank + k];
+        uint64_t most = slots * (uint64_t)counts[1] + 1;
+        channel->count = counts[1];
+        channel->travels = (tli_travel *)tli_alloc_array(env, most, sizeof *channel->travels);
+        channel->order = (int32_t *)tli_alloc_array(env, most, sizeof *channel->order);
+        if (!channel->travels || !channel->order) return tli_fail_ranks(env);
+    }
+    return TL_OK;
+}
+
+static void tli_close_clocks(tl_env *env, tli_ranks_time *t) {
+    int32_t rank;
+    for (rank = 0; t->clocks && rank < t->rank_count; rank++) {
+        tli_release(env, t->clocks[rank].numbers);
+        tli_release(env, t->clocks[rank].begun);
+    }
+    for (rank = 0; t->channels && rank < 2 * (t->rank_count - 1); rank++) {
+        tli_release(env, t->channels[rank].travels);
+        tli_release(env, t->channels[rank].order);
+    }
+    tli_release(env, t->clocks);
+    tli_release(env, t->channels);
+}
+
+// Write the times down.
+static void tli_take_rank_times(const tli_ranks_time *t, tl_compiled_ranks *ranks) {
+    double busy = 0;
+    int32_t rank;
+    ranks->cost = ranks->bound_cost = 0;
+    for (rank = 0; rank < t->rank_count; rank++) {
+        tl_rank_plan *plan = &ranks->ranks[rank];
+        plan->end_cost = t->clocks[rank].now;
+        ranks->cost = tli_larger_u64(ranks->cost, plan->end_cost);
+        ranks->bound_cost = tli_larger_u64(ranks->bound_cost, plan->compiled.bound_cost);
+        busy += (double)t->clocks[rank].busy;
+    }
+    if (ranks->cost) ranks->bubble_ratio = 1 - busy / ((double)ranks->cost * t->rank_count);
+}
+
+// Find how long a training step takes, and that no ranks wait for each other for good.
+static tl_result tli_simulate_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks) {
+    tli_ranks_time t;
+    int32_t rank, ended = 0;
+    int moved = 1;
+    tl_result result = TL_OK;
+    tli_zero(&t, sizeof t);
+    t.desc = desc;
+    t.rank_count = ranks->rank_count;
+    t.micro_batches = ranks->micro_batch_count;
+    t.clocks = (tli_clock *)tli_alloc_array(env, (uint64_t)t.rank_count, sizeof *t.clocks);
+    t.channels = (tli_road *)tli_alloc_array(env, 2 * (uint64_t)t.rank_count, sizeof *t.channels);
+    if (!t.clocks || !t.channels) result = tli_fail_ranks(env);
+    for (rank = 0; rank < t.rank_count && !result; rank++)
+        result = tli_open_clock(env, &t, rank, &ranks->ranks[rank]);
+    while (moved && !result) {
+        moved = 0;
+        for (rank = 0; rank < t.rank_count && !result; rank++) result = tli_move_rank(&t, rank, &moved);
+    }
+    if (result == TL_ERROR_OVERFLOW)
+        result = tli_fail(env, result, TLI_IN(COMPILE_RANKS), TLI_RULE(COST_OF_RANKS_DOES_NOT_FIT_64));
+    for (rank = 0; rank < t.rank_count && !result; rank++)
+        ended += t.clocks[rank].position == ranks->ranks[rank].compiled.plan.step_count;
+    if (!result && ended < t.rank_count)
+        result = tli_fail(env, TL_ERROR_INVALID_PLAN, TLI_IN(COMPILE_RANKS),
+                          TLI_RULE(RANKS_WAIT_FOR_EACH_OTHER));
+    if (!result) tli_take_rank_times(&t, ranks);
+    tli_close_clocks(env, &t);
+    return result;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- ranks: the plan of each --
+//
+// f micro-batches are in flight at a rank, so what one of them holds at the turn between its forward and its
+// backward counts f times, and what it takes beyond that once. Candidates for the body:
+//
+//     keep all                              least cost, most held
+//     tl_plan_remat at several budgets      what is held follows from the peak
+//     a kept set, as it is                  the tensors that cost most for each byte to make again stay, more
+//                                           and more of them
+//     a kept set, then one of the plans     the forward part holds the set; backward, the plan runs again what
+//                                           is missing, in the way that its budget allows
+//
+// Each is woven for a few micro-batches, which repeat themselves, and measured. What is cheaper than the best
+// and fits is woven for all of them and placed.
+
+#define TLI_RANK_BUDGETS 8    // of tl_plan_remat
+#define TLI_RANK_SETS 16      // kept sets between none and all
+
+typedef struct tli_rank_events {
+    tl_pipeline_event *events;          // [count]
+    int32_t            count, micro_batches;
+} tli_rank_events;
+
+typedef struct tli_rank_search {
+    tl_env                *env;
+    const tl_ranks_desc   *desc;
+    const tl_graph        *graph;       // of the stage
+    tli_rank_events        all, probe;  // of a training step; of as many micro-batches as repeat themselves
+    int32_t                in_flight;   // micro-batches
+    uint8_t               *messages;    // [nodes] TLI_MESSAGE_
+    uint8_t               *ran;         // [nodes] scratch of tli_find_turn
+    uint8_t               *keep;        // [tensors] scratch
+    tl_plan                plans[TLI_RANK_BUDGETS];  // [plan_count] of tl_plan_remat
+    int32_t                plan_count;
+    tl_device              device;      // the alignment
+    uint64_t               room;        // bytes of the arena; UINT64_MAX = no limit
+    uint64_t               work_limit;  // of one plan
+    tl_plan                best;        // with places; no steps: none
+    uint64_t               best_cost;   // of a micro-batch
+    uint64_t               best_held;
+    uint64_t               least;       // arena of the candidate that takes the fewest bytes
+    uint64_t               bound_cost;  // of the calls of one micro-batch
+} tli_rank_search;
+
+static void tli_free_body(tl_env *env, tli_body *body) {
+    tli_release(env, body->steps);
+    tli_zero(body, sizeof *body);
+}
+
+// Bytes that are live where the forward part of a body ends, graph inputs left out.
+static tl_result tli_measure_held(const tli_rank_search *s, const tli_body *body, uint64_t *held) {
+    tl_plan plan;
+    tli_sim sim;
+    tl_result result;
+    int32_t i;
+    tli_zero(&plan, sizeof plan);
+    plan.inference = s->desc->inference;
+    result = tli_init_sim(s->env, &sim, TLI_IN(COMPILE_RANKS), s->graph, NULL, &plan, NULL);
+    *held = 0;
+    if (!result) *held = sim.live_bytes;
+    for (i = 0; i < body->turn && !result; i++) result = tli_sim_step(&sim, &body->steps[i]);
+    if (!result) *held = sim.live_bytes - *held;
+    tli_free_sim(&sim);
+    return result;
+}
+
+// What the calls of a body cost.
+static uint64_t tli_sum_body(const tl_graph *graph, const tli_body *body) {
+    uint64_t sum = 0;
+    int32_t i;
+    for (i = 0; i < body->step_count; i++) {
+        const tl_node *node = &graph->nodes[body->steps[i].node];
+        uint64_t cost = body->steps[i].kind == TL_STEP_BACKWARD ? node->bwd_cost : node->fwd_cost;
+        if (body->steps[i].kind <= TL_STEP_BACKWARD && !tli_add_u64(sum, cost, &sum)) return UINT64_MAX;
+    }
+    return sum;
+}
+
+// Weave a body for these events and measure the plan.
+static tl_result tli_weave_measured(const tli_rank_search *s, const tli_body *body,
+                                    const tli_rank_events *events, tl_plan *plan) {
+    tl_result result = tli_weave_plan(s->env, s->graph, body, s->messages, events->events, events->count,
+                                      events->micro_batches, s->desc->inference, plan);
+    return result ? result : tl_measure_plan(s->env, s->graph, NULL, plan);
+}
+
+// Place the plan of a body, and take it if it fits with places.
+static tl_result tli_place_body(tli_rank_search *s, const tli_body *body, uint64_t cost, uint64_t held) {
+    tl_places_desc places;
+    tl_plan plan;
+    tl_result result = tli_weave_measured(s, body, &s->all, &plan);
+    tli_zero(&places, sizeof places);
+    places.graph = s->graph;
+    places.device = &s->device;
+    places.block_bytes = s->desc->block_bytes;
+    places.work_limit = s->work_limit;
+    if (!result) result = tl_plan_places(s->env, &places, &plan, NULL);
+    if (!result && plan.arena_bytes < s->least) s->least = plan.arena_bytes;
+    if (!result && plan.arena_bytes <= s->room) {
+        tl_free_plan(s->env, &s->best);
+        s->best = plan;
+        tli_zero(&plan, sizeof plan);
+        s->best_cost = cost;
+        s->best_held = held;
+    }
+    tl_free_plan(s->env, &plan);
+    return result;
+}
+
+// What every micro-batch takes from the start of a training step to its end: its inputs, and results.
+static uint64_t tli_count_fixed(const tl_graph *graph) {
+    uint64_t sum = 0;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++) {
+        const tl_node *node = &graph->nodes[graph->outputs[i].node];
+        if (node->is_input || node->keep) sum += graph->outputs[i].bytes;
+    }
+    return sum;
+}
+
+// The live bytes of all micro-batches, from those of a few.
+static uint64_t tli_extend_peak(const tli_rank_search *s, uint64_t peak) {
+    uint64_t more = (uint64_t)(s->all.micro_batches - s->probe.micro_batches), bytes;
+    if (!tli_mul_u64(more, tli_count_fixed(s->graph), &bytes) || !tli_add_u64(peak, bytes, &peak))
+        return UINT64_MAX;
+    return peak;
+}
+
+// Take a body if it is cheaper than the best and fits. One whose backwards begin before all is sent cannot be
+// woven: it is none.
+static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
+    tli_quiet quiet;
+    tl_plan plan;
+    uint64_t held = 0, cost = tli_sum_body(s->graph, body), peak;
+    tl_result result;
+    if (s->best.step_count && cost >= s->best_cost) return TL_OK;
+    quiet = tli_begin_quiet(s->env);
+    result = tli_weave_measured(s, body, &s->probe, &plan);
+    if (!result) result = tli_measure_held(s, body, &held);
+    peak = result ? 0 : tli_extend_peak(s, plan.peak_bytes);
+    if (!result && (peak <= s->room || peak < s->least))
+        result = tli_place_body(s, body, cost, held);
+    tl_free_plan(s->env, &plan);
+    if (result == TL_ERROR_INVALID_PLAN) result = TL_OK;
+    tli_end_quiet(&quiet, result);
+    return result;
+}
+
+// Try a plan of one micro-batch; with second, its forward part and then that plan.
+static tl_result tli_try_rank_plan(tli_rank_search *s, const tl_plan *plan, const tl_plan *second) {
+    tli_body body;
+    int32_t turn, second_turn = 0;
+    tl_result result;
+    tli_zero(s->ran, (size_t)s->graph->node_count);
+    turn = tli_find_turn(plan, s->ran);
+    tli_zero(s->ran, (size_t)s->graph->node_count);
+    if (second) second_turn = tli_find_turn(second, s->ran);
+    result = tli_join_bodies(s->env, s->graph, s->messages, plan, turn, second, second_turn, &body);
+    if (!result) result = tli_try_body(s, &body);
+    tli_free_body(s->env, &body);
+    return result;
+}
+
+// Plan one micro-batch within live bytes. *least: where none fits, the least budget.
+static tl_result tli_plan_rank_budget(tli_rank_search *s, uint64_t live, uint64_t *least) {
+    tl_remat_desc remat;
+    tl_remat_report report;
+    tl_result result;
+    tli_quiet quiet = tli_begin_quiet(s->env);
+    tli_zero(&remat, sizeof remat);
+    remat.graph = s->graph;
+    remat.inference = s->desc->inference;
+    remat.budget_bytes = live;
+    remat.live = 1;
+    remat.work_limit = s->work_limit;
+    result = tl_plan_remat(s->env, &remat, &s->plans[s->plan_count], &report);
+    if (!result) s->plan_count++;
+    *least = report.least_budget_bytes;
+    if (result == TL_ERROR_INFEASIBLE) result = TL_OK;
+    tli_end_quiet(&quiet, result);
+    return result;
+}
+
+// Make plans at budgets from the least to near the peak of keeping everything, and try each as it is.
+static tl_result tli_try_budgets(tli_rank_search *s, uint64_t most) {
+    uint64_t least = 0, none;
+    int32_t k;
+    tl_result result = tli_plan_rank_budget(s, 1, &least);
+    for (k = s->plan_count; k < TLI_RANK_BUDGETS && !result && most > least; k++) {
+        uint64_t live = least + (most - least) / TLI_RANK_BUDGETS * (uint64_t)k;
+        result = tli_plan_rank_budget(s, live ? live : 1, &none);
+    }
+    for (k = 0; k < s->plan_count && !result; k++) result = tli_try_rank_plan(s, &s->plans[k], NULL);
+    return result;
+}
+
+// The tensors that may be kept, those that cost most for each byte first.
+static int32_t tli_rank_tensors(const tl_graph *graph, const uint8_t *messages, int32_t *order,
+                                uint64_t *keys) {
+    int32_t i, count = 0;
+    for (i = 0; i < graph->tensor_count; i++) {
+        const tl_node *node = &graph->nodes[graph->outputs[i].node];
+        uint64_t bytes = graph->outputs[i].bytes + node->saved_bytes, per;
+        if (node->is_input || node->keep || messages[graph->outputs[i].node] || !bytes) continue;
+        per = node->fwd_cost ? bytes / (node->fwd_cost / 1024 + 1) : UINT64_MAX;
+        keys[count] = per;
+        order[count++] = i;
+    }
+    return count;
+}
+
+// Try kept sets, more and more of the tensors, as they are and before each of the plans.
+static tl_result tli_try_kept_sets(tli_rank_search *s) {
+    uint64_t tensors = (uint64_t)s->graph->tensor_count;
+    uint64_t *keys = (uint64_t *)tli_alloc_array(s->env, tensors, sizeof *keys);
+    int32_t *order = (int32_t *)tli_alloc_array(s->env, 2 * tensors, sizeof *order), count, k, i;
+    tl_result result = keys && order ? TL_OK : tli_fail_ranks(s->env);
+    if (!result) {
+        count = tli_rank_tensors(s->graph, s->messages, order, keys);
+        tli_sort_numbers(order + tensors, count, keys);
+        for (k = 0; k < TLI_RANK_SETS && !result; k++) {
+            tl_plan kept;
+            tli_zero(s->keep, (size_t)tensors);
+            for (i = 0; i < (int32_t)((int64_t)count * k / TLI_RANK_SETS); i++)
+                s->keep[order[order[tensors + (uint64_t)i]]] = 1;
+            result = tl_plan_kept_set(s->env, s->graph, s->keep, &kept);
+            if (!result) result = tli_try_rank_plan(s, &kept, NULL);
+            for (i = 0; i < s->plan_count && !result; i++) result = tli_try_rank_plan(s, &kept, &s->plans[i]);
+            tl_free_plan(s->env, &kept);
+        }
+    }
+    tli_release(s->env, keys);
+    tli_release(s->env, order);
+    return result;
+}
+
+// What a plan of one micro-batch costs at least.
+static void tli_bound_rank(tli_rank_search *s) {
+    int32_t id;
+    s->bound_cost = 0;
+    for (id = 0; id < s->graph->node_count; id++) {
+        const tl_node *node = &s->graph->nodes[id];
+        s->bound_cost += node->fwd_cost + (!s->desc->inference && node->has_grad ? node->bwd_cost : 0);
+    }
+}
+
+static tl_result tli_refuse_rank(const tli_rank_search *s, int32_t rank, uint64_t base) {
+    uint64_t least;
+    tli_sentence e;
+    if (!tli_add_u64(s->least, base, &least)) least = UINT64_MAX;
+    e = tli_begin_error(s->env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE_RANKS), TLI_RULE(STAGE_DOES_NOT_FIT),
+                        s->desc->budget_bytes, least);
+    tli_put_rule(&e);
+    if (TLI_ERROR_TEXT) {
+        tli_put(&e.text, ", because of rank ");
+        tli_put_i64(&e.text, rank);
+    }
+    return tli_end_error(s->env, &e, TL_ERROR_INFEASIBLE);
+}
+
+static tl_result tli_search_rank(tli_rank_search *s) {
+    tl_plan plan;
+    uint64_t most = 0;
+    tl_result result = tl_plan_keep_all(s->env, s->graph, s->desc->inference, &plan);
+    if (!result) result = tl_measure_plan(s->env, s->graph, NULL, &plan);
+    if (!result) {
+        most = plan.peak_bytes;
+        result = tli_try_rank_plan(s, &plan, NULL);
+    }
+    tl_free_plan(s->env, &plan);
+    if (result || s->best.step_count || s->desc->keep_all) return result;
+    result = tli_try_budgets(s, most);
+    return result || s->desc->inference ? result : tli_try_kept_sets(s);
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- ranks: all of them --
+
+typedef struct tli_ranks {
+    tli_rank_stage *stages;        // [rank_count]
+    tl_rank_plan   *ranks;
+} tli_ranks;
+
+static uint64_t tli_hash_rank_plan(uint64_t hash, const tl_graph *graph, const tl_plan *plan) {
+    int32_t i;
+    hash = tl_mix_u64(hash, (uint64_t)graph->node_count << 32 | (uint64_t)(uint32_t)plan->step_count);
+    for (i = 0; i < graph->tensor_count; i++) hash = tl_mix_u64(hash, graph->outputs[i].bytes);
+    for (i = 0; i < plan->step_count; i++) {
+        const tl_step *step = &plan->steps[i];
+        hash = tl_mix_u64(hash, (uint64_t)step->kind << 48 | (uint64_t)step->codec << 40 |
+                                    (uint64_t)(step->begins != 0) << 32 | step->slot);
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)step->node << 32 | (uint32_t)step->output);
+    }
+    return hash;
+}
+
+// The events of a rank; forward only: the micro-batches, one after the other.
+static tl_result tli_list_events(tl_env *env, const tl_ranks_desc *desc, int32_t rank, int32_t micro_batches,
+                                 tli_rank_events *list) {
+    tl_pipeline_desc pipeline;
+    int32_t i, kept = 0;
+    tl_result result;
+    tli_zero(&pipeline, sizeof pipeline);
+    pipeline.kind = desc->pipeline;
+    pipeline.rank_count = desc->rank_count;
+    pipeline.micro_batch_count = list->micro_batches = micro_batches;
+    list->count = tl_count_pipeline_events(&pipeline);
+    list->events = (tl_pipeline_event *)tli_alloc_array(env, (uint64_t)list->count, sizeof *list->events);
+    if (!list->events) return tli_fail_ranks(env);
+    result = tl_list_pipeline(env, &pipeline, rank, list->events);
+    for (i = 0; i < list->count && desc->inference; i++)
+        if (!list->events[i].is_backward) list->events[kept++] = list->events[i];
+    if (desc->inference) list->count = kept;
+    return result;
+}
+
+// Most micro-batches between their forward and their backward.
+static int32_t tli_count_held_batches(const tli_rank_events *list) {
+    int32_t held = 0, most = 0, i;
+    for (i = 0; i < list->count; i++) {
+        held += list->events[i].is_backward ? -1 : 1;
+        if (held > most) most = held;
+    }
+    return most;
+}
+
+// Bytes that a rank sends in a training step: each tensor forward, each gradient back.
+static uint64_t tli_count_sent(const tli_rank_search *s) {
+    const tl_graph *graph = s->graph;
+    uint64_t sum = 0;
+    int32_t id;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        if (s->messages[id] == TLI_MESSAGE_SEND)
+            sum += graph->outputs[graph->inputs[node->first_input].tensor].bytes;
+        if (s->messages[id] == TLI_MESSAGE_RECEIVE && node->has_grad && !s->desc->inference)
+            sum += graph->outputs[node->first_output].bytes;
+    }
+    return sum * (uint64_t)s->desc->micro_batch_count;
+}
+
+static tl_result tli_find_rank_base(tl_env *env, const tl_ranks_desc *desc, const tl_graph *graph,
+                                    uint64_t *base) {
+    tl_result result = TL_OK;
+    *base = 0;
+    if (!desc->weights_apart)
+        result = tl_find_base_bytes(env, graph, desc->gradient_ratio, desc->optimizer_ratio, base);
+    if (!result && !tli_add_u64(*base, desc->base_bytes, base))
+        result = tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(COMPILE_RANKS),
+                          TLI_RULE(BASE_OF_RANK_DOES_NOT_FIT_64));
+    return result;
+}
+
+// Fill in what a search has found.
+static void tli_fill_rank(tli_rank_search *s, tl_rank_plan *rank) {
+    tl_compiled_plan *compiled = &rank->compiled;
+    uint64_t batches = (uint64_t)s->desc->micro_batch_count;
+    compiled->plan = s->best;
+    compiled->plan.base_bytes = rank->base_bytes;
+    tli_zero(&s->best, sizeof s->best);
+    compiled->inference = s->desc->inference;
+    compiled->precision = TL_PRECISION_SINGLE;
+    compiled->choice.part_count = 1;
+    compiled->choice.cost = s->best_cost * batches;
+    compiled->choice.arena_bytes = compiled->plan.arena_bytes;
+    compiled->base_cost = compiled->bound_cost = s->bound_cost * batches;
+    compiled->proven = s->best_cost == s->bound_cost;
+    compiled->gap_ratio = tli_find_gap(s->best_cost, s->bound_cost);
+    rank->held_bytes = s->best_held;
+    rank->busy_cost = s->best_cost * batches;
+    rank->in_flight_count = s->in_flight;
+    rank->sent_bytes = tli_count_sent(s);
+}
+
+// Plan one rank, whose stage is cut.
+static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t index, tl_rank_plan *rank) {
+    const tl_graph *graph = rank->compiled.graph;
+    uint64_t nodes = (uint64_t)graph->node_count;
+    tli_rank_search s;
+    int32_t id, few;
+    tl_result result;
+    tli_zero(&s, sizeof s);
+    s.env = env;
+    s.desc = desc;
+    s.graph = graph;
+    s.least = s.room = UINT64_MAX;
+    s.device.alignment_bytes = desc->alignment_bytes;
+    s.work_limit = (desc->work_limit ? desc->work_limit : 700000000) / (uint64_t)desc->rank_count /
+                   (2 * TLI_RANK_BUDGETS) + 1;
+    s.messages = (uint8_t *)tli_alloc_array(env, 2 * nodes + (uint64_t)graph->tensor_count, 1);
+    result = s.messages ? tli_find_rank_base(env, desc, graph, &rank->base_bytes) : tli_fail_ranks(env);
+    if (!result) result = tli_list_events(env, desc, index, desc->micro_batch_count, &s.all);
+    if (!result) {
+        s.in_flight = desc->inference ? 1 : tli_count_held_batches(&s.all);
+        few = s.in_flight + 4;      // begun one ahead, ended one behind, and one more of both
+        if (few > desc->micro_batch_count) few = desc->micro_batch_count;
+        result = tli_list_events(env, desc, index, few, &s.probe);
+    }
+    if (!result) {
+        s.ran = s.messages + graph->node_count;
+        s.keep = s.ran + graph->node_count;
+        for (id = 0; id < graph->node_count; id++)
+            s.messages[id] = tli_find_message(&rank->compiled, id);
+        if (desc->budget_bytes) s.room = desc->budget_bytes;
+        if (desc->budget_bytes) s.room -= rank->base_bytes < s.room ? rank->base_bytes : s.room;
+        tli_bound_rank(&s);
+        result = tli_search_rank(&s);
+    }
+    if (!result && !s.best.step_count) result = tli_refuse_rank(&s, index, rank->base_bytes);
+    if (!result) tli_fill_rank(&s, rank);
+    tl_free_plan(env, &s.best);
+    for (id = 0; id < s.plan_count; id++) tl_free_plan(env, &s.plans[id]);
+    tli_release(env, s.all.events);
+    tli_release(env, s.probe.events);
+    tli_release(env, s.messages);
+    return result;
+}
+
+// -- ranks: where to cut --
+
+// Cut into stages of even cost, by the exact partition of the nodes.
+static tl_result tli_find_ends(tl_env *env, const tl_ranks_desc *desc, int32_t *ends) {
+    const tl_graph *graph = desc->graph;
+    uint64_t tensors = (uint64_t)graph->tensor_count, places = tensors + (uint64_t)graph->node_count;
+    tl_unit *units = (tl_unit *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *units);
+    int32_t *last_readers = (int32_t *)tli_alloc_array(env, places, sizeof *last_readers);
+    tl_partition_desc ask;
+    tl_partition partition;
+    int32_t id, k, count = 0, *unit_ends = last_readers ? last_readers + tensors : NULL;
+    tl_result result = units && last_readers ? TL_OK : tli_fail_ranks(env);
+    tli_zero(&ask, sizeof ask);
+    tli_zero(&partition, sizeof partition);
+    if (!result) tli_find_last_readers(graph, last_readers);
+    for (id = 0; id < graph->node_count && !result; id++) {
+        const tl_node *node = &graph->nodes[id];
+        tl_unit *unit = &units[count];
+        if (node->is_input) continue;
+        unit->forward_ns = node->fwd_cost;
+        unit->backward_ns = node->has_grad && !desc->inference ? node->bwd_cost : 0;
+        unit->parameter_bytes = node->param_bytes;
+        for (k = 0; k < graph->tensor_count; k++)
+            if (tli_crosses(graph, last_readers, k, id + 1)) unit->output_bytes += graph->outputs[k].bytes;
+        unit_ends[count++] = id + 1;
+    }
+    ask.units = units;
+    ask.unit_count = count;
+    ask.rank_count = ask.stage_count = desc->rank_count;
+    ask.micro_batch_count = desc->micro_batch_count;
+    ask.pipeline = desc->pipeline;
+    ask.link = desc->link;
+    ask.objective = TL_PARTITION_TOTAL;
+    if (!result) result = tl_plan_partition(env, &ask, &partition);
+    for (k = 0; k < desc->rank_count && !result; k++) ends[k] = unit_ends[partition.stages[k].end_unit - 1];
+    if (!result) ends[desc->rank_count - 1] = graph->node_count;
+    tl_free_partition(env, &partition);
+    tli_release(env, units);
+    tli_release(env, last_readers);
+    return result;
+}
+
+// Whether each stage has a node that is no input.
+static int tli_are_ends(const tl_ranks_desc *desc, const int32_t *ends) {
+    int32_t rank, id, first = 0;
+    for (rank = 0; rank < desc->rank_count; rank++) {
+        int has_node = 0;
+        if (ends[rank] <= first || ends[rank] > desc->graph->node_count) return 0;
+        for (id = first; id < ends[rank]; id++) has_node |= !desc->graph->nodes[id].is_input;
+        if (!has_node) return 0;
+        first = ends[rank];
+    }
+    return first == desc->graph->node_count;
+}
+
+static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
+    tli_rule why = TLI_NO_RULE;
+    tl_result result;
+    if (desc->rank_count < 1) why = TLI_RULE(RANK_COUNT_MUST_BE_POSITIVE);
+    else if (desc->micro_batch_count < 1 || desc->micro_batch_count >= TLI_MOST_SLOTS)
+        why = TLI_RULE(MICRO_BATCH_COUNT_OF_RANKS);
+    else if (desc->pipeline != TL_PIPELINE_1F1B && desc->pipeline != TL_PIPELINE_GPIPE)
+        why = TLI_RULE(PIPELINE_OF_RANKS);
+    else if ((desc->inference | desc->weights_apart | desc->keep_all) & ~1)
+        why = TLI_RULE(FLAGS_OF_RANKS_MUST_BE_0_OR_1);
+    else if (desc->rank_count > desc->graph->node_count) why = TLI_RULE(RANKS_MORE_THAN_NODES);
+    if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), why);
+    result = tl_check_graph(env, desc->graph);
+    if (!result && desc->ends && !tli_are_ends(desc, desc->ends))
+        result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(ENDS_MUST_RISE));
+    return result;
+}
+
+// Cut and plan every rank.
+static tl_result tli_plan_ranks(tl_env *env, const tl_ranks_desc *desc, const int32_t *ends, tli_ranks *own,
+                                tl_compiled_ranks *ranks) {
+    tl_result result = TL_OK;
+    int32_t rank;
+    for (rank = 0; rank < desc->rank_count && !result; rank++) {
+        tl_rank_plan *plan = &own->ranks[rank];
+        plan->first_node = rank ? ends[rank - 1] : 0;
+        plan->end_node = ends[rank];
+        result = tli_cut_stage(env, desc, plan->first_node, plan->end_node, &own->stages[rank],
+                               &plan->compiled);
+        if (result) return result;
+        plan->compiled.graph = &own->stages[rank].graph;
+        plan->compiled.source = desc->graph;
+        plan->compiled.memory = own;
+        result = tli_plan_rank(env, desc, rank, plan);
+        if (!result) ranks->hash = tli_hash_rank_plan(ranks->hash, plan->compiled.graph, &plan->compiled.plan);
+    }
+    return result;
+}
+
+// Write into each plan whose it is.
+static void tli_name_ranks(tl_compiled_ranks *ranks) {
+    int32_t rank;
+    for (rank = 0; rank < ranks->rank_count; rank++) {
+        tl_compiled_plan *compiled = &ranks->ranks[rank].compiled;
+        compiled->rank = rank;
+        compiled->rank_count = ranks->rank_count;
+        compiled->ranks_hash = ranks->hash;
+    }
+}
+
+TLI_IMPL void tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks) {
+    tli_ranks *own;
+    int32_t rank;
+    TL_ASSERT(ranks);
+    own = (tli_ranks *)ranks->memory;
+    for (rank = 0; own && rank < ranks->rank_count; rank++) {
+        tl_free_plan(env, &own->ranks[rank].compiled.plan);
+        tl_free_graph(env, &own->stages[rank].graph);
+        tli_release(env, own->stages[rank].map);
+    }
+    if (own) {
+        tli_release(env, own->stages);
+        tli_release(env, own->ranks);
+    }
+    tli_release(env, own);
+    tli_zero(ranks, sizeof *ranks);
+}
+
+TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks) {
+    int32_t *ends = NULL;
+    tli_ranks *own;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && ranks);
+    tli_zero(ranks, sizeof *ranks);
+    result = tli_check_ranks_desc(env, desc);
+    if (result) return result;
+    own = (tli_ranks *)tli_alloc_array(env, 1, sizeof *own);
+    if (!own) return tli_fail_ranks(env);
+    ranks->memory = own;
+    ranks->micro_batch_count = desc->micro_batch_count;
+    own->stages = (tli_rank_stage *)tli_alloc_array(env, (uint64_t)desc->rank_count, sizeof *own->stages);
+    own->ranks = (tl_rank_plan *)tli_alloc_array(env, (uint64_t)desc->rank_count, sizeof *own->ranks);
+    ends = (int32_t *)tli_alloc_array(env, (uint64_t)desc->rank_count, sizeof *ends);
+    if (own->stages && own->ranks) ranks->rank_count = desc->rank_count;
+    if (!ranks->rank_count || !ends) result = tli_fail_ranks(env);
+    ranks->ranks = own->ranks;
+    if (!result && desc->ends) tli_copy(ends, desc->ends, (size_t)desc->rank_count * sizeof *ends);
+    else if (!result) result = tli_find_ends(env, desc, ends);
+    if (!result) result = tli_plan_ranks(env, desc, ends, own, ranks);
+    if (!result) result = tli_simulate_ranks(env, desc, ranks);
+    if (!result) tli_name_ranks(ranks);
+    tli_release(env, ends);
+    if (result) tl_free_compiled_ranks(env, ranks);
+    return result;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // ============================================================================
 // [10] BACKEND (implementation)
@@ -45000,7 +49240,9 @@ static const char *const tli_tier_names[] = { TL_TIERS(TLI_NAME) };
 
 // -- codecs: integer arithmetic on the bits only, so that every backend and compiler gives the same --
 
+#ifndef TL_ONLY_TABLES
 static uint32_t tli_load_u32(const void *from) { uint32_t word; TLI_MEMCPY(&word, from, 4); return word; }
+#endif
 
 #ifndef TL_NO_CODECS
 static uint16_t tli_load_u16(const void *from) { uint16_t half; TLI_MEMCPY(&half, from, 2); return half; }
@@ -45353,6 +49595,7 @@ TLI_IMPL void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *l
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- the CPU backend --
 //
@@ -46544,9 +50787,136 @@ TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     tli_zero(backend, sizeof *backend);
     return TL_OK;
 }
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifdef TL_ONLY_TABLES
+
+// -- the CPU backend of TL_ONLY_TABLES: memory, and nothing else --
+//
+// Each bank is one block: memory of the caller, of which a run takes the beginning; or bank 0 an allocation.
+//
+//     bank 0 |=== arena ===|........|    bank 1 |== arena ==|....|
+//
+// Handles are numbers of banks, from 1 on. Names that begin with tli_cpu_ are functions of its table.
+
+typedef struct tli_cpu_bank {
+    char  *memory;      // aligned; NULL = none yet: an allocation of the env, when a block is added
+    size_t bytes;       // of the caller's memory, from there on
+    void  *allocation;  // to be released with the block
+    int    is_taken;
+} tli_cpu_bank;
+
+typedef struct tli_cpu {
+    tl_env *env;
+    size_t alignment;
+    int32_t bank_count;
+    tli_cpu_bank banks[1];  // [bank_count]
+} tli_cpu;
+
+static size_t tli_cpu_shift(const tli_cpu *cpu, const void *memory) {
+    return (0 - (size_t)(uintptr_t)memory) & (cpu->alignment - 1);
+}
+
+// Find memory for a block in a bank that is not taken; 0 = there is none.
+static int tli_cpu_fill_bank(tli_cpu *cpu, tli_cpu_bank *bank, uint64_t bytes) {
+    if (bank->is_taken) return 0;
+    if (bank->memory) return bytes <= bank->bytes;
+    if (bytes > SIZE_MAX / 4) return 0;
+    bank->allocation = tli_alloc(cpu->env, (size_t)bytes + cpu->alignment);
+    if (!bank->allocation) return 0;
+    bank->memory = (char *)bank->allocation + tli_cpu_shift(cpu, bank->allocation);
+    return 1;
+}
+
+static tl_result tli_cpu_add_arena(void *self, tl_tier tier, int32_t bank, uint64_t bytes, uint64_t *handle) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    *handle = 0;
+    if (tier != TL_TIER_DEVICE)
+        return tli_fail(cpu->env, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_ADD_BLOCK), TLI_RULE(TIER_UNKNOWN));
+    if (!tli_is_below(bank, cpu->bank_count))
+        return tli_fail(cpu->env, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_ADD_BLOCK), TLI_RULE(BANK_UNKNOWN));
+    if (!tli_cpu_fill_bank(cpu, &cpu->banks[bank], bytes))
+        return tli_fail(cpu->env, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_ADD_BLOCK), TLI_RULE(NO_ROOM_FOR_BLOCK));
+    cpu->banks[bank].is_taken = 1;
+    *handle = (uint64_t)bank + 1;
+    return TL_OK;
+}
+
+static tl_result tli_cpu_free_block(void *self, uint64_t handle) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    tli_cpu_bank *bank = &cpu->banks[handle - 1];
+    if (bank->allocation) bank->memory = NULL;
+    tli_release(cpu->env, bank->allocation);
+    bank->allocation = NULL;
+    bank->is_taken = 0;
+    return TL_OK;
+}
+
+static tl_result tli_cpu_map(void *self, tl_range range, tl_map_mode mode, void **host) {
+    (void)mode;
+    *host = ((tli_cpu *)self)->banks[range.block - 1].memory + range.offset;
+    return TL_OK;
+}
+
+static tl_result tli_cpu_open_bank(tli_cpu *cpu, void *memory, uint64_t bytes, tli_cpu_bank *bank) {
+    size_t shift = tli_cpu_shift(cpu, memory);
+    if (!memory || bytes > SIZE_MAX / 4 || bytes < shift + cpu->alignment)
+        return tli_fail(cpu->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_CPU_BACKEND),
+                        TLI_RULE(MEMORY_BYTES_TOO_FEW_FOR_ONE_ALIGNED));
+    bank->memory = (char *)memory + shift;
+    bank->bytes = (size_t)bytes - shift;
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *desc, tl_backend *backend) {
+    const tli_function function = TLI_IN(INIT_CPU_BACKEND);
+    uint64_t alignment = desc->alignment_bytes ? desc->alignment_bytes : 64;
+    tl_result result = TL_OK;
+    tli_cpu *cpu;
+    int32_t k;
+    TL_ASSERT(desc && backend);
+    tli_zero(backend, sizeof *backend);
+    if (alignment & (alignment - 1) || alignment > SIZE_MAX / 16)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ALIGNMENT_BYTES_NOT_POWER_OF_TWO));
+    if (!desc->memory && desc->memory_bytes)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(MEMORY_BYTES_WITHOUT_MEMORY));
+    if (desc->bank_count < 0 || desc->bank_count >= TL_MOST_BANKS || (desc->bank_count && !desc->banks))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(CPU_BANK_COUNT_MUST_BE_0_TO_7));
+    if (desc->checked || desc->deferred)
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(CHECKED_DEFERRED_LEFT_OUT));
+    cpu = (tli_cpu *)tli_alloc_array(env, 1, sizeof *cpu + (size_t)desc->bank_count * sizeof(tli_cpu_bank));
+    if (!cpu) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY));
+    cpu->env = env;
+    cpu->alignment = (size_t)alignment;
+    cpu->bank_count = 1 + desc->bank_count;
+    if (desc->memory) result = tli_cpu_open_bank(cpu, desc->memory, desc->memory_bytes, &cpu->banks[0]);
+    for (k = 0; k < desc->bank_count && !result; k++)
+        result = tli_cpu_open_bank(cpu, desc->banks[k].memory, desc->banks[k].memory_bytes, &cpu->banks[1 + k]);
+    if (result) {
+        tli_release(env, cpu);
+        return result;
+    }
+    backend->self = cpu;
+    backend->add_arena = tli_cpu_add_arena;
+    backend->free_block = tli_cpu_free_block;
+    backend->map = tli_cpu_map;
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
+    tli_cpu *cpu;
+    if (!backend || !backend->self) return TL_OK;
+    cpu = (tli_cpu *)backend->self;
+    tli_release(env, cpu->banks[0].allocation);
+    tli_release(env, cpu);
+    tli_zero(backend, sizeof *backend);
+    return TL_OK;
+}
+
+#endif  // TL_ONLY_TABLES
+#endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
@@ -46876,6 +51246,7 @@ TLI_IMPL tl_result tl_measure_device(tl_env *env, const tl_backend *backend,
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // ============================================================================
 // [11] MANAGER (implementation)
@@ -47362,6 +51733,7 @@ static tli_exit tli_choose_exit(const tli_exits *exits) {
     return exits->may_drop ? TLI_EXIT_DROP : TLI_EXIT_NONE;
 }
 #endif  // TL_NO_ONLINE
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_ONLINE
@@ -48475,6 +52847,7 @@ TLI_IMPL void tl_free_manager(tl_manager *manager) {
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // ============================================================================
 // [12] RUN (implementation)
@@ -48686,6 +53059,7 @@ struct tl_run {
 #ifndef TL_NO_PRECISION
     const tl_compiled_plan *compiled;  // whose graph the run has; NULL = none
     tl_compiled_plan own_compiled;   // of the strategy
+    tl_compiled_ranks own_ranks;     // of a strategy with stages
 #endif
 #endif
     tl_kernel      *kernels;
@@ -48734,6 +53108,8 @@ struct tl_run {
     int32_t         flight_count, flight;   // flight: that of the step at hand
     int32_t         defers;          // 1 = what is freed is given back later
     int32_t         waits_for;       // after TL_NOT_READY: index of the step that must be finished; -1 = none
+    struct tli_messages *messages;   // with other ranks; NULL = none
+    struct tli_reduction *reduction; // under way; NULL = none
     struct tli_begun *begun;         // [begun_count] calls that were set aside (tli_set_aside)
     int32_t         begun_count;
     tli_touched    *touched;
@@ -48767,6 +53143,8 @@ struct tl_run {
     tli_hybrid      hybrid;
 #endif
 };
+
+static int32_t tli_first_micro_batch(const tl_run *run) { return run->desc.first_micro_batch; }
 
 // Go on with the buffers of a slot.
 static void tli_run_choose_slot(tl_run *run, int32_t slot) {
@@ -48971,7 +53349,61 @@ static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tli_held *held) {
     return result;
 }
 
+// -- buffers: what the executor asks them --
+
+static const tl_plan *tli_plan_of(const tl_run *run) { return &run->plan; }
+static tl_precision tli_precision_of(const tl_run *run) { return run->precision; }
+static int tli_has_flights(const tl_run *run) { return run->flights != NULL; }
+static int tli_is_by_hand(const tl_run *run) { return run->by_hand; }
+static int tli_is_host_visible(const tl_run *run) { return run->limits.host_visible; }
+
+// Where the kernel of the call at hand is kept with the user of its node.
+static tl_kernel *tli_own_kernel(tl_run *run) {
+    return run->flights ? &run->flights[run->flight].user_kernel : &run->user_kernel;
+}
+
+static int tli_is_present(const tli_buffer *buffer) { return buffer->state != TLI_ABSENT; }
+static int tli_is_readable(const tli_buffer *buffer) {
+    return buffer->state == TLI_RESIDENT || buffer->state == TLI_LEAVING;
+}
+
+// Ranges of what is held. room: for one that stands nowhere, as in runs of TL_ONLY_TABLES.
+static const tl_range *tli_held_range(const tl_run *run, const tli_held *held, tl_range *room) {
+    (void)run;
+    (void)room;
+    return &held->range;
+}
+
+static const tl_range *tli_tensor_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    return tli_held_range(run, &run->tensors[tensor].device, room);
+}
+
+static const tl_range *tli_gradient_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    return tli_held_range(run, &run->gradients[tensor].device, room);
+}
+
+static const tl_range *tli_saved_range(const tl_run *run, int32_t id, tl_range *room) {
+    return tli_held_range(run, &run->saved[id].device, room);
+}
+
+static tli_buffer *tli_saved_buffer(const tl_run *run, int32_t id) { return &run->saved[id]; }
+
 // -- buffers: the steps on one tensor --
+
+static tl_result tli_buffer_claim(tl_run *run, uint64_t bytes, tli_buffer *buffer) {
+    tl_result result = tli_claim_device(run, bytes, &buffer->device);
+    if (!result) buffer->state = TLI_RESIDENT;
+    return result;
+}
+
+// What is held of one becomes that of another.
+static void tli_buffer_hand_over(tli_buffer *to, tli_buffer *from) {
+    to->device = from->device;
+    to->state = TLI_RESIDENT;
+    tli_zero(&from->device, sizeof from->device);
+    from->state = TLI_ABSENT;
+    from->is_entry = 0;
+}
 
 // Give held bytes back: at once, or where others may be under way, in_flight steps later.
 static tl_result tli_free_held(tl_run *run, tli_held *held) {
@@ -49052,9 +53484,11 @@ static tl_result tli_buffer_convert(tl_run *run, tli_buffer *buffer, uint64_t by
     buffer->state = codec == TL_CODEC_NONE ? TLI_RESIDENT : TLI_PACKED;
     return result;
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- ranges of elements --
 //
@@ -49178,7 +53612,8 @@ static int32_t tli_call_access(tli_call *call, const tl_range *range, int writes
     return i;
 }
 
-static void tli_call_operand(tli_call *call, const tl_range *range, int writes) {
+static void tli_call_operand(tl_run *run, const tl_range *range, int writes) {
+    tli_call *call = &run->call;
     tl_operand *operand = &call->operands[call->operand_count];
     int32_t access = tli_call_access(call, range, writes);
     operand->range = *range;
@@ -49191,16 +53626,21 @@ static void tli_call_operand(tli_call *call, const tl_range *range, int writes) 
 // The same for a tensor, or its gradient: what is known of it.
 static void tli_call_tensor(tl_run *run, int32_t tensor, const tl_range *whole, int writes) {
     tl_range range = tli_known_range(run, tensor, *whole);
-    tli_call_operand(&run->call, &range, writes);
+    tli_call_operand(run, &range, writes);
 }
+
+// The run itself writes a range before the call.
+static void tli_note_write(tl_run *run, const tl_range *range) { (void)tli_call_access(&run->call, range, 1); }
 
 // Whether calls of the same step follow the one at hand: of further members, or for further elements.
 static int tli_has_more_ranges(const tl_run *run) {
     if (tli_has_turns(run) && run->call.turn + 1 < run->call.turns) return 1;
     return run->call.total - run->call.first > run->call.count;
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- several steps under way --
 //
@@ -49407,8 +53847,10 @@ static tl_result tli_open_flights(tl_run *run, int32_t step_count, uint64_t oper
     if (is_there) return TL_OK;
     return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- calls that one step begins and another ends --
 //
@@ -49457,9 +53899,11 @@ static tli_begun *tli_find_begun(const tl_run *run, const tl_step *step) {
     return NULL;
 }
 
-// Set the call at hand aside: its kernel was called, and is_ready or not.
-static void tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
+// Set the call at hand aside, if its step begins one: its kernel was called, and is_ready or not. Returns
+// whether it did.
+static int tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
     tli_begun *begun = run->begun;
+    if (!run->last.begins) return 0;
     while (begun->is_used) begun++;     // there is a place for each call that the plan begins
     begun->yielded = *step;
     begun->kernel = *step->kernel;
@@ -49469,6 +53913,7 @@ static void tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
     begun->is_ready = is_ready;
     tli_swap_begun(run, begun);
     run->computing = TLI_COMPUTING_NOT;
+    return 1;
 }
 
 // Whether a call that was begun is not ready.
@@ -49536,8 +53981,223 @@ static tl_result tli_open_begun(tl_run *run, uint64_t operands, uint64_t outputs
     if (run->begun && is_there) return tli_check_begun(run);
     return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- messages between ranks --
+//
+// The nodes "receive" and "send" of a stage have kernels of the run's own, which go through the caller's
+// transport and are polled as any kernel is. Message k between two ranks, there or back, of slot s has the tag
+// 1 + (2 k + back) x slots + s on both sides, because both list what crosses in the same order. Tag 0 is the
+// greeting, before the first pass: each neighbour sends the hash of the plans of all ranks, and compares.
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+enum { TLI_BEFORE, TLI_AFTER, TLI_NEIGHBOURS };  // rank - 1, rank + 1
+
+typedef struct tli_messages {
+    const tl_transport *transport;
+    int32_t *numbers;                        // [nodes] k of a message; -1 = none
+    int32_t  peers[TLI_NEIGHBOURS];          // -1 = none
+    uint64_t hash, hashes[TLI_NEIGHBOURS];   // of the plans; as the neighbours have them
+    int32_t  requests[TLI_NEIGHBOURS][2];    // of the greeting, sent and received; TLI_NO_REQUEST
+    int32_t  is_greeting, is_greeted;
+    int32_t  failed_peer;                    // of the last message that failed
+} tli_messages;
+
+enum { TLI_NO_REQUEST = -1 };
+
+// A sum over ranks under way (12_reduce.c).
+enum { TLI_PIECE_COUNT = 4096 };  // elements
+enum { TLI_REDUCE_SCATTER = 1, TLI_REDUCE_GATHER = 2 };
+
+typedef struct tli_reduction {
+    int32_t  parts;                 // TLI_REDUCE_ bits that are left; 0 = none is under way
+    int32_t  asked;                 // the bits it began with
+    tl_state_kind kind;
+    int32_t  state, turn;
+    uint64_t piece;
+    int32_t  is_begun;              // 1 = the messages of this piece are under way
+    int32_t  requests[2];           // sent, received
+    float    values[TLI_PIECE_COUNT];
+} tli_reduction;
+
+static tl_result tli_poll_request(const tl_transport *transport, int32_t *request) {
+    tl_result result;
+    if (*request == TLI_NO_REQUEST) return TL_OK;
+    result = transport->poll(transport->self, *request);
+    if (result != TL_NOT_READY) *request = TLI_NO_REQUEST;
+    return result;
+}
+
+static void tli_cancel_request(const tl_transport *transport, int32_t *request) {
+    if (*request != TLI_NO_REQUEST) transport->cancel(transport->self, *request);
+    *request = TLI_NO_REQUEST;
+}
+
+// Cancel the message of the call at hand.
+static void tli_cancel_message(tl_run *run) {
+    if (run->messages) tli_cancel_request(run->messages->transport, &run->call.request);
+}
+
+static uint32_t tli_message_tag(const tl_run *run, int32_t number, int backward, int32_t slot) {
+    return 1 + (uint32_t)(2 * number + backward) * (uint32_t)run->slot_count + (uint32_t)slot;
+}
+
+// The kernel of all messages: the first call begins one, the others ask for it.
+static tl_result tli_carry_message(const tl_kernel_call *call, void *user) {
+    tl_run *run = (tl_run *)user;
+    tli_messages *messages = run->messages;
+    const tl_transport *transport = messages->transport;
+    int backward = call->kind == TL_STEP_BACKWARD, is_receive = !call->graph->nodes[call->node].input_count;
+    int sends = is_receive == backward;
+    const tl_operand *operand = is_receive ? (backward ? call->output_grads : call->outputs)
+                                           : (backward ? call->input_grads : call->inputs);
+    uint32_t tag = tli_message_tag(run, messages->numbers[call->node], backward, run->slot);
+    int32_t peer = messages->peers[is_receive ? TLI_BEFORE : TLI_AFTER];
+    tl_result result = TL_OK;
+    if (!operand->range.bytes) return TL_OK;
+    if (!call->polled) {
+        result = sends ? transport->send(transport->self, peer, tag, operand->host, operand->range.bytes,
+                                         &run->call.request)
+                       : transport->receive(transport->self, peer, tag, operand->host, operand->range.bytes,
+                                            &run->call.request);
+        if (sends) run->report.sent_bytes += operand->range.bytes;
+        else run->report.received_bytes += operand->range.bytes;
+    }
+    if (!result) result = tli_poll_request(transport, &run->call.request);
+    if (result && result != TL_NOT_READY) messages->failed_peer = peer;
+    return result;
+}
+
+static tl_result tli_fail_peer(tl_run *run, tl_result why, int32_t peer, int32_t step) {
+    tli_sentence s = tli_begin_error(run->env, why, TLI_IN(RUN_PLAN), TLI_RULE(MESSAGE_OF_PEER), (uint64_t)peer,
+                                     (uint64_t)(int64_t)step);
+    tli_put_text(&s, tl_name_result(why));
+    return tli_end_error(run->env, &s, why);
+}
+
+// -- the greeting --
+
+static tl_result tli_begin_greeting(tli_messages *m) {
+    const tl_transport *transport = m->transport;
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < TLI_NEIGHBOURS && !result; i++) {
+        if (m->peers[i] < 0) continue;
+        m->failed_peer = m->peers[i];
+        result = transport->receive(transport->self, m->peers[i], 0, &m->hashes[i], sizeof m->hashes[i],
+                                    &m->requests[i][1]);
+        if (!result)
+            result = transport->send(transport->self, m->peers[i], 0, &m->hash, sizeof m->hash,
+                                     &m->requests[i][0]);
+    }
+    m->is_greeting = 1;
+    return result;
+}
+
+static void tli_end_greeting(tli_messages *m) {
+    int32_t i;
+    for (i = 0; i < 2 * TLI_NEIGHBOURS; i++) tli_cancel_request(m->transport, &m->requests[i / 2][i % 2]);
+    m->is_greeting = 0;
+}
+
+// Greet the neighbours before the first pass. TL_NOT_READY: the next call goes on.
+static tl_result tli_greet_ranks(tl_run *run) {
+    tli_messages *m = run->messages;
+    tl_result result = TL_OK;
+    int32_t i, waits = 0;
+    if (!m || m->is_greeted) return TL_OK;
+    if (!m->is_greeting) result = tli_begin_greeting(m);
+    for (i = 0; i < 2 * TLI_NEIGHBOURS && !result; i++) {
+        result = tli_poll_request(m->transport, &m->requests[i / 2][i % 2]);
+        if (result == TL_NOT_READY) {
+            result = TL_OK;
+            waits = 1;
+        } else m->failed_peer = result ? m->peers[i / 2] : m->failed_peer;
+    }
+    if (result) {
+        tli_end_greeting(m);
+        return tli_fail_peer(run, result, m->failed_peer, -1);
+    }
+    if (waits) return TL_NOT_READY;
+    m->is_greeting = 0;
+    for (i = 0; i < TLI_NEIGHBOURS; i++)
+        if (m->peers[i] >= 0 && m->hashes[i] != m->hash)
+            return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN),
+                                   TLI_RULE(PEER_HAS_OTHER_PLANS), (uint64_t)m->peers[i], m->hashes[i]);
+    m->is_greeted = 1;
+    return TL_OK;
+}
+
+// -- preparing and ending --
+
+// Number what is received, and what is sent.
+static tl_result tli_number_messages(tl_run *run, tli_messages *m) {
+    const tl_graph *graph = run->graph;
+    int32_t id, received = 0, sent = 0;
+    m->numbers = (int32_t *)tli_alloc_array(run->env, (uint64_t)graph->node_count, sizeof *m->numbers);
+    if (!m->numbers)
+        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    for (id = 0; id < graph->node_count; id++) {
+        int message = tli_find_message(run->compiled, id);
+        m->numbers[id] = -1;
+        if (message) m->numbers[id] = message == TLI_MESSAGE_RECEIVE ? received++ : sent++;
+    }
+    return TL_OK;
+}
+
+// Get ready for the transport of the desc.
+static tl_result tli_open_messages(tl_run *run) {
+    const tl_transport *transport = run->desc.transport;
+    const tl_compiled_plan *compiled = run->compiled;
+    tli_rule why = TLI_NO_RULE;
+    tli_messages *m;
+    int32_t i;
+    if (!transport && (!compiled || compiled->rank_count <= 1)) return TL_OK;
+    if (!transport) why = TLI_RULE(TRANSPORT_RANKS_NEED_ONE);
+    else if (!transport->send || !transport->receive || !transport->poll || !transport->cancel)
+        why = TLI_RULE(TRANSPORT_FUNCTIONS_MISSING);
+    else if (!tli_is_below(transport->rank, transport->rank_count)) why = TLI_RULE(TRANSPORT_RANK_OUT_OF_RANGE);
+    else if (compiled && compiled->rank_count > 1 &&
+             (transport->rank_count % compiled->rank_count ||
+              transport->rank % compiled->rank_count != compiled->rank))
+        why = TLI_RULE(TRANSPORT_RANK_HAS_ANOTHER_STAGE);
+    if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), why);
+    if (!run->limits.host_visible)
+        return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
+                        TLI_RULE(TRANSPORT_NEEDS_HOST_VISIBLE));
+    m = (tli_messages *)tli_alloc_array(run->env, 1, sizeof *m);
+    if (!m) return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    run->messages = m;
+    m->transport = transport;
+    for (i = 0; i < 2 * TLI_NEIGHBOURS; i++) m->requests[i / 2][i % 2] = TLI_NO_REQUEST;
+    m->peers[TLI_BEFORE] = compiled && compiled->rank > 0 ? transport->rank - 1 : -1;
+    m->peers[TLI_AFTER] = compiled && compiled->rank + 1 < compiled->rank_count ? transport->rank + 1 : -1;
+    m->hash = compiled ? compiled->ranks_hash : 0;
+    return compiled && compiled->rank_count > 1 ? tli_number_messages(run, m) : TL_OK;
+}
+
+static void tli_stop_reduction(tl_run *run) {
+    tli_reduction *r = run->reduction;
+    int32_t i;
+    for (i = 0; r && i < 2; i++) tli_cancel_request(run->messages->transport, &r->requests[i]);
+    tli_release(run->env, r);
+    run->reduction = NULL;
+}
+
+static void tli_close_messages(tl_run *run) {
+    if (!run->messages) return;
+    tli_stop_reduction(run);
+    tli_end_greeting(run->messages);
+    tli_release(run->env, run->messages->numbers);
+    tli_release(run->env, run->messages);
+    run->messages = NULL;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- fused nodes --
 //
@@ -49716,7 +54376,7 @@ static void tli_take_turn(tl_run *run) {
 // -- fused nodes: operands --
 
 static void tli_member_operand(tl_run *run, tl_range range, int32_t tensor, int writes) {
-    tli_call_operand(&run->call, &range, writes);
+    tli_call_operand(run, &range, writes);
     run->call.operands[run->call.operand_count - 1].format = tli_run_format(run, tensor);
 }
 
@@ -49775,7 +54435,7 @@ static void tli_describe_member(tl_run *run) {
     blocks = tli_count_blocks(run, id, run->last.kind == TL_STEP_BACKWARD);
     range.offset += (uint64_t)blocks * run->call.block_bytes;
     range.bytes = backward ? member->bwork_bytes : member->fwork_bytes;
-    tli_call_operand(&run->call, range.bytes ? &range : &none, 1);
+    tli_call_operand(run, range.bytes ? &range : &none, 1);
 }
 
 // The gradient that a member passes to the one before begins as zeroes, block by block.
@@ -49988,7 +54648,7 @@ static tl_result tli_find_caller_tensor(const tl_run *run, tli_function function
     tensor->node = id;
     return TL_OK;
 }
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_ONLINE
@@ -50821,6 +55481,7 @@ static tl_result tli_rehearse(tl_run *run, uint64_t budget) {
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- runs of a compiled plan --
 //
@@ -51011,14 +55672,56 @@ static tl_result tli_use_compiled(tl_run *run, const tl_compiled_plan *compiled)
 }
 
 // Take the compiled plan that was given, or compile what the strategy leaves open.
+// How many stages the strategy cuts the graph into; 1 = it is not cut.
+static int32_t tli_find_stage_count(const tl_run *run) {
+    const tl_parallelism *parallelism = run->desc.strategy ? &run->desc.strategy->parallelism : NULL;
+    if (!parallelism || !run->desc.transport || run->desc.compiled) return 1;
+    if (parallelism->kind == TL_PARALLELISM_MODEL) return (int32_t)parallelism->as.model.device_count;
+    if (parallelism->kind == TL_PARALLELISM_PIPELINE) return (int32_t)parallelism->as.pipeline.stage_count;
+    return 1;
+}
+
+// Plan the stages of a strategy and take that of this rank. A pipeline has all micro-batches of a training step
+// under way, model parallelism one after the other.
+static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
+    const tl_strategy *strategy = run->desc.strategy;
+    uint64_t steps = strategy->gradient.accumulation_steps;
+    tli_budget budget = tli_arena_budget(run);
+    tl_ranks_desc desc;
+    tl_result result;
+    int is_plain = strategy->mode == TL_MODE_LAZY && !strategy->enable_fusion && !run->desc.may_split &&
+                   (strategy->precision == TL_PRECISION_FULL || strategy->precision == TL_PRECISION_SINGLE) &&
+                   (strategy->memory == TL_MEMORY_POOLED || strategy->memory == TL_MEMORY_MINIMAL_PEAK);
+    if (!is_plain || run->desc.plan || run->desc.checkpoints || run->desc.formats || run->owns_layers)
+        return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), TLI_RULE(STRATEGY_OF_RANKS_IS_LAZY));
+    tli_zero(&desc, sizeof desc);
+    desc.graph = run->graph;
+    desc.rank_count = stages;
+    desc.micro_batch_count = 1;
+    if (strategy->parallelism.kind == TL_PARALLELISM_PIPELINE && steps)
+        desc.micro_batch_count = steps < TLI_MOST_SLOTS ? (int32_t)steps : TLI_MOST_SLOTS;
+    desc.inference = run->inference;
+    desc.weights_apart = 1;
+    desc.keep_all = !strategy->gradient.checkpointed && !run->inference;
+    if (budget.is_limited) desc.budget_bytes = budget.bytes && !budget.is_over ? budget.bytes : 1;
+    desc.alignment_bytes = run->limits.alignment_bytes;
+    desc.block_bytes = tli_run_cut(run);
+    result = tl_compile_ranks(run->env, &desc, &run->own_ranks);
+    if (result) return result;
+    if (desc.micro_batch_count > 1) run->desc.repeat_count = 1;
+    return tli_use_compiled(run, &run->own_ranks.ranks[run->desc.transport->rank % stages].compiled);
+}
+
 static tl_result tli_take_compiled(tl_run *run) {
     tl_run_desc *desc = &run->desc;
     const tl_compiled_plan *compiled = desc->compiled;
+    int32_t stages = tli_find_stage_count(run);
     tli_rule why = compiled ? tli_find_compiled_rule(run) : TLI_NO_RULE;
     tl_result result = TL_OK;
     if (desc->precision && (!desc->strategy || desc->strategy->precision != TL_PRECISION_MIXED))
         why = TLI_RULE(PRECISION_BUT_STRATEGY_IS_NOT_MIXED);
     if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), why);
+    if (stages > 1) return tli_compile_stages(run, stages);
     if (!compiled && !tli_is_open(run)) return TL_OK;
     if (!compiled) {
         result = tli_compile_strategy(run);
@@ -51057,7 +55760,7 @@ static tl_result tli_take_compiled(tl_run *run) {
     return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), TLI_RULE(COMPILED_WAS_LEFT_OUT));
 }
 #endif
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
@@ -52325,6 +57028,270 @@ static void tli_forget_reports(tl_run *run) {
 #endif  // TL_NO_ONLINE
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifdef TL_ONLY_TABLES
+
+// -- runs of TL_ONLY_TABLES: state --
+//
+// What a step allocates lies where the table says, in blocks whose addresses are known when the run is made. So
+// what is held is no more than a place, and nothing is claimed, mapped, counted or given back:
+//
+//     place     offset in the tier + 1; 0 = absent; 1 = present, without bytes, too
+//     address   that of its block + offset - that of the block in the tier
+//
+// This part has what the executor asks of its buffers, under the names that the full run has; what else it
+// asks of a full run has one answer here.
+
+// Scratch, and second copies of outputs.
+typedef struct tli_held { tl_size place, bytes; } tli_held;
+
+typedef struct tli_buffer { tl_size place; } tli_buffer;
+
+typedef struct tli_call {
+    tl_operand  *operands;      // as in the full run; at the host from the beginning
+    tli_held    *twice;
+    uint8_t     *made;
+    tli_held     scratch;
+    tl_size      first, count, total;
+    int32_t      operand_count, outputs_ready, depends_on, polled;
+    int32_t      node;
+    tl_step_kind kind;
+    uint8_t      replays, is_asked;
+} tli_call;
+
+typedef enum tli_computing {
+    TLI_COMPUTING_NOT, TLI_COMPUTING_OPENED, TLI_COMPUTING_YIELDED, TLI_COMPUTING_DONE
+} tli_computing;
+
+// What is read of the desc after tl_init_run.
+typedef struct tli_table_desc {
+    tl_result  (*load)(tl_run *run, int32_t micro_batch, void *user);
+    void        *load_user;
+    void       (*random)(tl_random_moment moment, int32_t node, int32_t micro_batch, void *user);
+    void        *random_user;
+    void *const *users;
+    uint32_t     loss_gradient_word;
+    uint64_t     seed;
+} tli_table_desc;
+
+typedef struct tli_table_event { int32_t index, micro_batch; uint8_t recompute; } tli_table_event;
+
+typedef struct tli_table_block {
+    char    *host;
+    tl_size  handle;    // of the backend; 0 = not taken
+} tli_table_block;
+
+struct tl_run {
+    tl_env           *env;
+    const tl_backend *backend;
+    const tl_graph   *graph;
+    const tl_plan    *plan;
+    const tl_kernel  *kernels;      // of the caller
+    tli_table_desc    desc;
+    int16_t          *kernel_of;    // [node_count]
+    tli_table_block  *blocks;       // [block_count of the plan, at least 1]
+    tli_buffer       *tensors, *gradients, *saved;  // of the slot at hand; saved: NULL = nothing ever is
+    uint8_t          *ran;
+    uint8_t          *is_read;      // [tensor_count]
+    tli_call          call;
+    tl_kernel         user_kernel;
+    tl_step           last;
+    tli_table_event   event;
+    int32_t           slot_count, slot, caller_slot, repeat_count;
+    int32_t           next_offset, first_count;
+    int32_t           position, micro_batch, plan_pass;
+    uint64_t          training_step, next_step, plan_step;
+    tli_computing     computing;
+    uint8_t           active, by_itself, in_plan, inference;
+    tl_run_report     report;
+};
+
+// -- what has one answer --
+
+static const tl_graph *tli_caller_graph(const tl_run *run) { return run->graph; }
+static const tl_plan *tli_plan_of(const tl_run *run) { return run->plan; }
+static int32_t tli_first_micro_batch(const tl_run *run) { (void)run; return 0; }
+static int tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
+    (void)run; (void)step; (void)is_ready;
+    return 0;   // no table begins a call
+}
+static tl_precision tli_precision_of(const tl_run *run) { (void)run; return TL_PRECISION_SINGLE; }
+static int tli_has_flights(const tl_run *run) { (void)run; return 0; }
+static int tli_is_by_hand(const tl_run *run) { (void)run; return 0; }
+static int tli_is_host_visible(const tl_run *run) { (void)run; return 1; }
+static int tli_has_more_ranges(const tl_run *run) { (void)run; return 0; }
+static int32_t tli_count_members(const tl_run *run, int32_t id) { (void)run; (void)id; return 1; }
+static tl_kernel *tli_own_kernel(tl_run *run) { return &run->user_kernel; }
+static void tli_choose_step(tl_run *run, int32_t index) { (void)run; (void)index; }
+static void tli_note_write(tl_run *run, const tl_range *range) { (void)run; (void)range; }
+
+static tl_range tli_known_range(const tl_run *run, int32_t tensor, tl_range whole) {
+    (void)run;
+    (void)tensor;
+    return whole;
+}
+
+static uint64_t tli_known_bytes(const tl_run *run, int32_t slot, int32_t tensor) {
+    (void)slot;
+    return run->graph->outputs[tensor].bytes;
+}
+
+// -- places --
+
+// Go on with the buffers of a slot; those of all slots are one after the other.
+static void tli_run_choose_slot(tl_run *run, int32_t slot) {
+    int32_t by = slot - run->slot;
+    run->slot = slot;
+    run->tensors += by * run->graph->tensor_count;
+    run->gradients += by * run->graph->tensor_count;
+    run->ran += by * run->graph->node_count;
+    if (run->saved) run->saved += by * run->graph->node_count;
+}
+
+// The next place of the table.
+static tl_result tli_take_place(tl_run *run, uint64_t bytes, tl_size *place) {
+    *place = 1;
+    if (!bytes) return TL_OK;
+    if (run->next_offset >= run->plan->offset_count) return TL_ERROR_INVALID_PLAN;
+    *place = (tl_size)tl_find_offset(run->plan, run->next_offset++, 0) + 1;
+    return TL_OK;
+}
+
+static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tli_held *held) {
+    held->bytes = (tl_size)bytes;
+    return tli_take_place(run, bytes, &held->place);
+}
+
+static tl_result tli_free_held(tl_run *run, tli_held *held) {
+    (void)run;
+    held->bytes = held->place = 0;
+    return TL_OK;
+}
+
+// The range of so many bytes at a place, in *range; empty where it is absent.
+static const tl_range *tli_place_range(const tl_run *run, tl_size place, uint64_t bytes, tl_range *range) {
+    const tl_plan *plan = run->plan;
+    tli_zero(range, sizeof *range);
+    if (!place || !bytes) return range;
+    range->bytes = (tl_size)bytes;
+    range->offset = place - 1;
+    range->block = 1;
+    if (plan->block_count) {
+        int32_t k = tli_find_plan_block(plan->blocks, plan->block_count, range->offset);
+        range->block = (tl_size)(k < 0 ? 0 : k) + 1;
+        range->offset -= (tl_size)plan->blocks[range->block - 1].offset;
+    }
+    return range;
+}
+
+static char *tli_range_host(const tl_run *run, const tl_range *range) {
+    return run->blocks[range->block - 1].host + range->offset;
+}
+
+static const tl_range *tli_held_range(const tl_run *run, const tli_held *held, tl_range *room) {
+    return tli_place_range(run, held->place, held->bytes, room);
+}
+
+static const tl_range *tli_tensor_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    return tli_place_range(run, run->tensors[tensor].place, run->graph->outputs[tensor].bytes, room);
+}
+
+static const tl_range *tli_gradient_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    return tli_place_range(run, run->gradients[tensor].place, run->graph->outputs[tensor].bytes, room);
+}
+
+static tli_buffer *tli_saved_buffer(const tl_run *run, int32_t id) {
+    return run->saved ? &run->saved[id] : NULL;
+}
+
+static const tl_range *tli_saved_range(const tl_run *run, int32_t id, tl_range *room) {
+    return tli_place_range(run, run->saved ? run->saved[id].place : 0, run->graph->nodes[id].saved_bytes, room);
+}
+
+// -- buffers --
+
+static int tli_is_present(const tli_buffer *buffer) { return buffer->place != 0; }
+static int tli_is_readable(const tli_buffer *buffer) { return buffer->place != 0; }
+
+static tl_result tli_buffer_claim(tl_run *run, uint64_t bytes, tli_buffer *buffer) {
+    return buffer ? tli_take_place(run, bytes, &buffer->place) : TL_OK;
+}
+
+static tl_result tli_buffer_drop(tl_run *run, tli_buffer *buffer) {
+    (void)run;
+    if (buffer) buffer->place = 0;
+    return TL_OK;
+}
+
+static void tli_buffer_hand_over(tli_buffer *to, tli_buffer *from) {
+    to->place = from->place;
+    from->place = 0;
+}
+
+static tl_result tli_clear_range(tl_run *run, const tl_range *range) {
+    if (range->bytes) tli_zero(tli_range_host(run, range), (size_t)range->bytes);
+    return TL_OK;
+}
+
+// Fill the gradient of a loss.
+static tl_result tli_fill_first(tl_run *run, int32_t tensor, const tl_range *range) {
+    uint32_t word = run->desc.loss_gradient_word ? run->desc.loss_gradient_word : 0x3F800000u;  // 1.0f
+    char *to;
+    tl_size i;
+    (void)tensor;
+    if (!range->bytes) return TL_OK;
+    to = tli_range_host(run, range);
+    for (i = 0; range->bytes - i >= 4; i += 4) TLI_MEMCPY(to + i, &word, 4);
+    TLI_MEMCPY(to + i, &word, (size_t)(range->bytes - i));
+    return TL_OK;
+}
+
+// -- calls --
+
+static void tli_call_operand(tl_run *run, const tl_range *range, int writes) {
+    tl_operand *operand = &run->call.operands[run->call.operand_count++];
+    (void)writes;
+    operand->range = *range;
+    operand->host = range->bytes ? tli_range_host(run, range) : NULL;
+    operand->format = TL_FORMAT_F32;
+}
+
+static void tli_call_tensor(tl_run *run, int32_t tensor, const tl_range *whole, int writes) {
+    (void)tensor;
+    tli_call_operand(run, whole, writes);
+}
+
+// The elements of output 0 of a node, which is called once for all of them.
+typedef struct tli_cut { uint64_t total; } tli_cut;
+
+static tli_cut tli_find_cut(const tl_run *run, int32_t id) {
+    tli_cut cut;
+    cut.total = (run->graph->outputs[run->graph->nodes[id].first_output].bytes + 3) / 4;
+    return cut;
+}
+
+static void tli_start_turns(tl_run *run, const tli_cut *cut) {
+    run->call.first = 0;
+    run->call.count = run->call.total = (tl_size)cut->total;
+    run->call.node = run->last.node;
+    run->call.kind = (tl_step_kind)run->last.kind;
+}
+
+// The tensor of the caller's graph must be there.
+static tl_result tli_find_caller_tensor(const tl_run *run, tli_function function, const tl_tensor *tensor) {
+    const tl_graph *graph = run->graph;
+    if (tensor->node >= 0 && tensor->node < graph->node_count && tensor->output >= 0 &&
+        tensor->output < graph->nodes[tensor->node].output_count) return TL_OK;
+    return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(TENSOR_NOT_OF_THIS_GRAPH));
+}
+
+static void *tli_place_address(const tl_run *run, tl_size place) {
+    tl_range room;
+    return tli_range_host(run, tli_place_range(run, place, 1, &room));
+}
+
+#endif  // TL_ONLY_TABLES
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // -- the executor --
 //
@@ -52355,13 +57322,33 @@ static tl_result tli_run_fail_backend(tl_run *run, tl_result why, tli_rule rule)
         tli_put_last_step(run, &s.text);
         tli_put(&s.text, ": ");
     }
-    tli_put_text(&s, tl_explain_result(why));
+    tli_put_text(&s, TLI_ERROR_TEXT ? tl_explain_result(why) : "");
     return tli_end_error(run->env, &s, code);
 }
 
+#ifndef TL_ONLY_TABLES
 static uint64_t tli_run_now(const tl_run *run) {
     return run->profiling ? run->backend.now_ns(run->backend.self) : 0;
 }
+
+static void tli_start_event(tl_run *run) {
+    run->event.start_ns = tli_run_now(run);
+    if (run->profiling) run->high_bytes = tli_run_live_bytes(run, TL_TIER_DEVICE);
+}
+
+static void tli_end_event(tl_run *run) { run->event.end_ns = tli_run_now(run); }
+
+static void tli_observe_step(tl_run *run) {
+    if (!run->profiling) return;
+    run->event.device_bytes = run->high_bytes;
+    run->event.host_bytes = tli_run_live_bytes(run, TL_TIER_HOST);
+    if (run->desc.observe) run->desc.observe(&run->event, run->desc.observe_user);
+}
+#else
+static void tli_start_event(tl_run *run) { (void)run; }
+static void tli_end_event(tl_run *run) { (void)run; }
+static void tli_observe_step(tl_run *run) { (void)run; }
+#endif
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // Set the formats of the operands. A gradient has the format of its tensor.
@@ -52398,7 +57385,7 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     out->seed = tl_mix_u64(tl_mix_u64(run->desc.seed, run->training_step),
                            (uint64_t)run->event.micro_batch * (uint64_t)graph->node_count +
                                (uint64_t)call->node);
-    out->precision = run->precision;
+    out->precision = tli_precision_of(run);
     out->inputs = at;                         at += node->input_count;
     out->outputs = at;                        at += node->output_count;
     out->output_grads = at;                   at += node->output_count;
@@ -52423,11 +57410,7 @@ static void tli_update_call(const tl_run *run, tl_kernel_call *out) {
 static void tli_hand_over(tl_run *run, const tl_node *node) {
     tli_buffer *from = &run->tensors[run->graph->inputs[node->first_input + node->inplace].tensor];
     tli_buffer *to = &run->tensors[node->first_output];
-    to->device = from->device;
-    to->state = TLI_RESIDENT;
-    tli_zero(&from->device, sizeof from->device);
-    from->state = TLI_ABSENT;
-    from->is_entry = 0;
+    tli_buffer_hand_over(to, from);
 }
 
 // Claim the ranges that a forward writes, in the order of the simulator. Outputs that are resident already
@@ -52436,16 +57419,15 @@ static void tli_hand_over(tl_run *run, const tl_node *node) {
 static tl_result tli_begin_forward(tl_run *run) {
     const tl_node *node = &run->graph->nodes[run->last.node];
     const tl_node_output *outputs = &run->graph->outputs[node->first_output];
-    tli_buffer *buffers = &run->tensors[node->first_output], *saved = &run->saved[run->last.node];
+    tli_buffer *buffers = &run->tensors[node->first_output], *saved = tli_saved_buffer(run, run->last.node);
     int32_t i, missing = 0, inplace = run->last.kind == TL_STEP_FORWARD_INPLACE;
     uint64_t bytes;
     tl_result result = TL_OK;
     if (inplace) tli_hand_over(run, node);
     for (i = 0; i < node->output_count && !result; i++) {
         run->call.made[i] = inplace && i == 0;
-        if (buffers[i].state != TLI_ABSENT) continue;
-        result = tli_claim_device(run, outputs[i].bytes, &buffers[i].device);
-        buffers[i].state = TLI_RESIDENT;
+        if (tli_is_present(&buffers[i])) continue;
+        result = tli_buffer_claim(run, outputs[i].bytes, &buffers[i]);
         run->call.made[i] = 1;
         missing++;
     }
@@ -52453,10 +57435,8 @@ static tl_result tli_begin_forward(tl_run *run) {
     for (i = 0; i < node->output_count && !result && !run->call.outputs_ready; i++)
         if (!run->call.made[i])
             result = tli_claim_device(run, outputs[i].bytes, &run->call.twice[i]);
-    if (!result && run->last.kind == TL_STEP_FORWARD_SAVE) {
-        result = tli_claim_device(run, node->saved_bytes, &saved->device);
-        saved->state = TLI_RESIDENT;
-    }
+    if (!result && run->last.kind == TL_STEP_FORWARD_SAVE)
+        result = tli_buffer_claim(run, node->saved_bytes, saved);
     bytes = run->last.kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes : node->fwork_bytes;
     return result ? result : tli_claim_device(run, bytes, &run->call.scratch);
 }
@@ -52466,25 +57446,26 @@ static void tli_describe_forward(tl_run *run) {
     const tl_node *node = &graph->nodes[run->last.node];
     int inplace = run->last.kind == TL_STEP_FORWARD_INPLACE;
     tli_call *call = &run->call;
-    tl_range none;
+    tl_range none, room, other;
     int32_t i;
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
         if (inplace && i == node->inplace) tensor = node->first_output;
-        tli_call_tensor(run, tensor, &run->tensors[tensor].device.range, 0);
+        tli_call_tensor(run, tensor, tli_tensor_range(run, tensor, &room), 0);
     }
     for (i = 0; i < node->output_count; i++) {
-        const tl_range *own = &run->tensors[node->first_output + i].device.range;
-        const tl_range *twice = &call->twice[i].range;
+        const tl_range *own = tli_tensor_range(run, node->first_output + i, &room);
+        const tl_range *twice = tli_held_range(run, &call->twice[i], &other);
         tli_call_tensor(run, node->first_output + i, twice->bytes ? twice : own, !call->outputs_ready);
     }
-    for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(call, &none, 0);
+    for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(run, &none, 0);
     tli_call_operand(
-        call, run->last.kind == TL_STEP_FORWARD_SAVE ? &run->saved[run->last.node].device.range : &none, 1);
-    tli_call_operand(call, &call->scratch.range, 1);
+        run, run->last.kind == TL_STEP_FORWARD_SAVE ? tli_saved_range(run, run->last.node, &room) : &none, 1);
+    tli_call_operand(run, tli_held_range(run, &call->scratch, &room), 1);
 }
 
+#ifndef TL_ONLY_TABLES
 // The gradient of one element of a loss, before it is converted to its format.
 static float tli_first_gradient(const tl_run *run) {
     float value = 1.0f;
@@ -52531,23 +57512,30 @@ static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
     return run->backend.unmap(run->backend.self, range, TL_MAP_WRITE, host);
 }
 
+// Fill the gradient of a loss.
+static tl_result tli_fill_first(tl_run *run, int32_t tensor, const tl_range *range) {
+    if (run->precision == TL_PRECISION_DOUBLE && !tli_takes_word(run)) return tli_fill_doubles(run, *range);
+    return tli_fill_range(&run->store, range, tli_first_word(run, tensor));
+}
+
+static tl_result tli_clear_range(tl_run *run, const tl_range *range) {
+    return tli_fill_range(&run->store, range, 0);
+}
+#endif
+
 // Make the gradient of a tensor if there is none. If no node reads the tensor it is a loss, whose gradient
 // is 1 x the loss scale; all others start at 0.
 static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     const tl_node_output *output = &run->graph->outputs[tensor];
     tli_buffer *gradient = &run->gradients[tensor];
-    int doubles = run->precision == TL_PRECISION_DOUBLE && !tli_takes_word(run);
     tl_range range;
     tl_result result;
-    if (gradient->state != TLI_ABSENT || !run->graph->nodes[output->node].has_grad) return TL_OK;
-    result = tli_claim_device(run, output->bytes, &gradient->device);
+    if (tli_is_present(gradient) || !run->graph->nodes[output->node].has_grad) return TL_OK;
+    result = tli_buffer_claim(run, output->bytes, gradient);
     if (result) return result;
-    gradient->state = TLI_RESIDENT;
-    range = tli_known_range(run, tensor, gradient->device.range);
-    (void)tli_call_access(&run->call, &range, 1);
-    if (run->is_read[tensor]) return tli_fill_range(&run->store, &range, 0);
-    if (doubles) return tli_fill_doubles(run, range);
-    return tli_fill_range(&run->store, &range, tli_first_word(run, tensor));
+    range = tli_known_range(run, tensor, *tli_gradient_range(run, tensor, &range));
+    tli_note_write(run, &range);
+    return run->is_read[tensor] ? tli_clear_range(run, &range) : tli_fill_first(run, tensor, &range);
 }
 
 static tl_result tli_begin_backward(tl_run *run) {
@@ -52566,27 +57554,27 @@ static tl_result tli_begin_backward(tl_run *run) {
 static void tli_describe_backward(tl_run *run) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[run->last.node];
-    tli_call *call = &run->call;
-    tl_range none;
+    tl_range none, room;
     int32_t i;
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         const tl_node_input *input = &graph->inputs[node->first_input + i];
-        tli_call_tensor(run, input->tensor, input->needed ? &run->tensors[input->tensor].device.range : &none,
+        tli_call_tensor(run, input->tensor, input->needed ? tli_tensor_range(run, input->tensor, &room) : &none,
                         0);
     }
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_tensor(run, i, graph->outputs[i].needed ? &run->tensors[i].device.range : &none, 0);
+        tli_call_tensor(run, i, graph->outputs[i].needed ? tli_tensor_range(run, i, &room) : &none, 0);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_tensor(run, i, &run->gradients[i].device.range, 0);
+        tli_call_tensor(run, i, tli_gradient_range(run, i, &room), 0);
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
-        tli_call_tensor(run, tensor, &run->gradients[tensor].device.range, 1);
+        tli_call_tensor(run, tensor, tli_gradient_range(run, tensor, &room), 1);
     }
-    tli_call_operand(call, &run->saved[run->last.node].device.range, 0);
-    tli_call_operand(call, &call->scratch.range, 1);
+    tli_call_operand(run, tli_saved_range(run, run->last.node, &room), 0);
+    tli_call_operand(run, tli_held_range(run, &run->call.scratch, &room), 1);
 }
 
+#ifndef TL_ONLY_TABLES
 // -- the executor: operands on the host --
 
 // TL_MAP_CHANGE, because a kernel need not write every byte of a range.
@@ -52625,6 +57613,7 @@ static tl_result tli_map_accesses(tl_run *run) {
     call->is_mapped = 1;
     return TL_OK;
 }
+#endif  // TL_ONLY_TABLES
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // -- the executor: conversions without a kernel --
@@ -52755,6 +57744,7 @@ static tl_result tli_convert(tl_run *run, int adds) {
 }
 #endif
 
+#ifndef TL_ONLY_TABLES
 // -- the executor: dependencies of a step --
 
 // Find the latest earlier step that wrote a range which the access touches, or read one which it writes.
@@ -52804,6 +57794,13 @@ static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
     }
     return TL_OK;
 }
+#else
+// All steps before are finished.
+static tl_result tli_find_dependency(const tl_run *run, int32_t *depends_on) {
+    *depends_on = run->event.index - 1;
+    return TL_OK;
+}
+#endif
 
 // -- the executor: compute steps --
 
@@ -52813,6 +57810,7 @@ static void tli_describe_operands(tl_run *run) {
     else tli_describe_forward(run);
 }
 
+#ifndef TL_ONLY_TABLES
 // Cut the operands of a call that is for a range. Each access belongs to one tensor, so operands that share one
 // are cut alike.
 static void tli_cut_operands(tl_run *run) {
@@ -52829,16 +57827,24 @@ static void tli_cut_operands(tl_run *run) {
         call->accesses[access].range = *range;
     }
 }
+#endif
 
 // The kernel of the call at hand, with the user of its node where the desc has users.
 static const tl_kernel *tli_find_call_kernel(tl_run *run, int32_t kernel) {
     int is_own = !tli_count_members(run, run->last.node);   // the caller's graph has no such node
     int32_t origin = is_own ? -1 : tli_caller_graph(run)->nodes[run->call.node].origin;
-    tl_kernel *own = run->flights ? &run->flights[run->flight].user_kernel : &run->user_kernel;
+    tl_kernel *own = tli_own_kernel(run);
     if (!run->desc.users || origin < 0) return &run->kernels[kernel];
     *own = run->kernels[kernel];
     own->user = run->desc.users[origin];
     return own;
+}
+
+// Describe the call at hand and name its kernel.
+static void tli_name_call(tl_run *run, int32_t kernel, tl_run_step *out) {
+    tli_describe_call(run, &out->call);
+    out->is_compute = 1;
+    out->kernel = tli_find_call_kernel(run, kernel);
 }
 
 // Yield the call at hand: its operands are claimed and described.
@@ -52846,7 +57852,10 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     tl_result result = TL_OK;
     int32_t kernel = run->kernel_of[run->last.node];
     run->computing = TLI_COMPUTING_YIELDED;
-    run->call.polled = run->call.is_asked = 0;
+    run->call.polled = 0;
+    run->call.is_asked = 0;
+#ifndef TL_ONLY_TABLES
+    run->call.request = -1;
     if (tli_has_turns(run)) {
         run->call.operand_count = run->call.access_count = 0;
         tli_describe_member(run);
@@ -52855,19 +57864,22 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     } else if (run->call.count < run->call.total) {
         tli_cut_operands(run);
     }
-    tli_describe_call(run, &out->call);
-    out->is_compute = 1;
-    out->kernel = tli_find_call_kernel(run, kernel);
+#endif
+    tli_name_call(run, kernel, out);
     run->report.kernel_count++;
+#ifndef TL_ONLY_TABLES
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLEAR_FAILED));
     result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(ORDER_FAILED));
     result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
     if (result && result != TL_NOT_READY) return tli_run_fail_backend(run, result, TLI_RULE(MAP_FAILED));
+    result = TL_OK;
     tli_update_call(run, &out->call);
-    return TL_OK;  // what could not be mapped yet is mapped by tl_map_step or tl_run_step_kernel
+#endif
+    return result;  // what could not be mapped yet is mapped by tl_map_step or tl_run_step_kernel
 }
 
+#ifndef TL_ONLY_TABLES
 // The call for the next elements of the step yielded last, or of the next member of a fused node. It waits for
 // what the first call waits for; where there is scratch, for the call before, too.
 static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
@@ -52880,15 +57892,19 @@ static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
     out->depends_on = call->scratch.range.bytes && !run->by_itself ? run->event.index : call->depends_on;
     return tli_yield_call(run, out);
 }
+#endif
 
 // The operands of a compute step are claimed and described: yield its first call, or carry it out where it has
 // no kernel, once every step under way that it depends on is finished.
 static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
+#ifndef TL_ONLY_TABLES
     int32_t before = run->flights ? tli_find_conflict(run, run->call.accesses, run->call.access_count) : -1;
+#endif
     run->computing = TLI_COMPUTING_OPENED;
     out->step = run->last;
     out->index = run->event.index;
     out->depends_on = run->call.depends_on;
+#ifndef TL_ONLY_TABLES
     if (before >= 0) return tli_wait_for(run, before);
     if (run->flights) run->event.start_ns = tli_run_now(run);
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
@@ -52904,6 +57920,7 @@ static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
         run->computing = TLI_COMPUTING_DONE;
         return TL_OK;
     }
+#endif
     return tli_yield_call(run, out);
 }
 
@@ -52932,6 +57949,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     return result ? result : tli_go_on_compute(run, out);
 }
 
+#ifndef TL_ONLY_TABLES
 static int tli_acts_on_buffer(const tli_buffer *buffer, tl_step_kind kind) {
     return tli_acts_in_state(kind, (tli_state)buffer->state, buffer->on_host);
 }
@@ -52984,6 +58002,8 @@ static void tli_note_buffer(tl_run *run, int32_t tensor) {
         (void)tli_call_access(&run->call, &buffer->host.range, !fetch);
 }
 
+#endif
+
 // The tensors that a step names: from *from up to, but without, *end.
 static void tli_step_outputs(const tl_run *run, const tl_step *step, int32_t *from, int32_t *end) {
     const tl_node *node = &run->graph->nodes[step->node];
@@ -52991,6 +58011,7 @@ static void tli_step_outputs(const tl_run *run, const tl_step *step, int32_t *fr
     *end = step->output == TL_ALL_OUTPUTS ? node->first_output + node->output_count : *from + 1;
 }
 
+#ifndef TL_ONLY_TABLES
 static tl_result tli_memory_step(tl_run *run) {
     tli_buffer *saved = &run->saved[run->last.node];
     tl_result result = TL_OK;
@@ -53010,6 +58031,17 @@ static tl_result tli_memory_step(tl_run *run) {
     }
     return result ? tli_run_fail_backend(run, result, TLI_RULE(MEMORY_FAILED)) : TL_OK;
 }
+#else
+static tl_result tli_memory_step(tl_run *run) {
+    int32_t i, end;
+    run->report.drop_count++;
+    if (run->last.kind == TL_STEP_DROP_SAVED)
+        return tli_buffer_drop(run, tli_saved_buffer(run, run->last.node));
+    tli_step_outputs(run, &run->last, &i, &end);
+    for (; i < end; i++) (void)tli_buffer_drop(run, &run->tensors[i]);
+    return TL_OK;
+}
+#endif
 
 // -- the executor: the random hook, around all calls of a forward --
 
@@ -53046,12 +58078,16 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     int backward = run->call.kind == TL_STEP_BACKWARD;
     tl_kernel_fn function = backward ? step->kernel->backward : step->kernel->forward;
     tl_kernel_call call = step->call;
-    uint64_t start, end;
+#ifndef TL_ONLY_TABLES
+    uint64_t start;
+#endif
     tl_result result;
     tli_update_call(run, &call);
     call.polled = run->call.polled;
     if (!backward && !call.first && !call.polled) tli_start_random(run);
+#ifndef TL_ONLY_TABLES
     start = tli_run_now(run);
+#endif
 #ifndef TL_NO_ONLINE
     run->call.is_inside = 1;
 #endif
@@ -53059,9 +58095,10 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
 #ifndef TL_NO_ONLINE
     run->call.is_inside = 0;
 #endif
-    end = tli_run_now(run);
-    run->event.end_ns = end;
-    run->report.compute_ns += end - start;
+    tli_end_event(run);
+#ifndef TL_ONLY_TABLES
+    run->report.compute_ns += run->event.end_ns - start;
+#endif
     if (result == TL_NOT_READY) {
         if (run->call.polled < INT32_MAX) run->call.polled++;
         return result;
@@ -53070,11 +58107,17 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
 #ifndef TL_NO_ONLINE
     if (tli_check_reports(run)) return TL_ERROR_INVALID_ARG;
 #endif
-    return result ? tli_fail_kernel(run, result) : TL_OK;
+    if (!result) return TL_OK;
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (function == tli_carry_message)
+        return tli_fail_peer(run, result, run->messages->failed_peer, run->event.index);
+#endif
+    return tli_fail_kernel(run, result);
 }
 
 // -- the executor: a pass --
 
+#ifndef TL_ONLY_TABLES
 // The buffer of a tensor in a slot.
 static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t tensor) {
     return &run->all_tensors[(size_t)slot * (size_t)run->graph->tensor_count + (size_t)tensor];
@@ -53139,12 +58182,22 @@ static tl_result tli_claim_entry(tl_run *run) {
     return result;
 }
 
+// The pass is given up: the message of the call at hand, too.
+static void tli_cancel_call(tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (run->messages) tli_cancel_message(run);
+#else
+    (void)run;
+#endif
+}
+
 // Give up a call that was set aside.
 static void tli_drop_begun(tl_run *run, tli_begun *begun) {
     if (!begun->is_used) return;
     tli_swap_begun(run, begun);
     if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
     run->store.enqueued = 1;
+    tli_cancel_call(run);
     tli_swap_begun(run, begun);
     begun->is_used = 0;
 }
@@ -53157,6 +58210,7 @@ static void tli_clear_run(tl_run *run, int with_inputs) {
         tli_choose_flight(run, f);
         if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
         if (run->computing) run->store.enqueued = 1;  // the kernel may have been recorded
+        if (run->computing) tli_cancel_call(run);
         tli_end_random(run);
         run->computing = TLI_COMPUTING_NOT;
     }
@@ -53165,6 +58219,34 @@ static void tli_clear_run(tl_run *run, int with_inputs) {
     tli_release_buffers(run, with_inputs);
     tli_end_quiet(&quiet, TL_OK);
 }
+#else
+// The buffer of a tensor in a slot.
+static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t tensor) {
+    return run->tensors + (slot - run->slot) * run->graph->tensor_count + tensor;
+}
+
+// Forget all buffers but inputs, which stay as long as the run.
+static void tli_release_buffers(tl_run *run, int with_inputs) {
+    const tl_graph *graph = run->graph;
+    int32_t slot, i;
+    (void)with_inputs;
+    for (slot = 0; slot < run->slot_count; slot++) {
+        tli_run_choose_slot(run, slot);
+        for (i = 0; i < graph->tensor_count; i++) {
+            (void)tli_buffer_drop(run, &run->gradients[i]);
+            if (!graph->nodes[graph->outputs[i].node].is_input) (void)tli_buffer_drop(run, &run->tensors[i]);
+        }
+        for (i = 0; i < graph->node_count && run->saved; i++) (void)tli_buffer_drop(run, &run->saved[i]);
+    }
+    tli_run_choose_slot(run, 0);
+}
+
+static void tli_clear_run(tl_run *run, int with_inputs) {
+    tli_end_random(run);
+    run->computing = TLI_COMPUTING_NOT;
+    tli_release_buffers(run, with_inputs);
+}
+#endif
 
 static tl_result tli_abort_pass(tl_run *run, tl_result why) {
     tl_error error;  // keep the reason: the clean-up may overwrite it
@@ -53176,11 +58258,15 @@ static tl_result tli_abort_pass(tl_run *run, tl_result why) {
     tli_clear_run(run, 0);
     if (run->active) run->next_step = run->training_step;  // the same step is run again
     if (run->in_plan) run->next_step = run->plan_step;
-    run->active = run->in_plan = run->goal_waits = 0;
+    run->active = run->in_plan = 0;
+#ifndef TL_NO_ONLINE
+    run->goal_waits = 0;
+#endif
     if (run->env) run->env->error = error;
     return why;
 }
 
+#ifndef TL_ONLY_TABLES
 static tl_result tli_run_mismatch(tl_run *run, tli_rule rule, uint64_t measured,
                                   uint64_t planned) {
     return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN), rule, measured, planned);
@@ -53293,10 +58379,15 @@ static tl_result tli_end_pass(tl_run *run) {
 #endif
     return result ? result : tli_check_pass(run);
 }
+#else
+static tl_result tli_end_pass(tl_run *run) { (void)run; return TL_OK; }
+#endif
 
 static void tli_start_training_step(tl_run *run) {
     run->training_step = run->next_step++;
+#ifndef TL_ONLY_TABLES
     run->loss_scale = 1.0f;
+#endif
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (!run->desc.loss_scaler) return;
     *run->desc.loss_scaler = tl_default_loss_scaler(run->desc.loss_scaler);
@@ -53305,7 +58396,12 @@ static void tli_start_training_step(tl_run *run) {
 }
 
 TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
+#ifndef TL_ONLY_TABLES
     tl_account_counters counters;
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    tl_result greeted;
+#endif
     TL_ASSERT(run);
     if (run->active || (run->in_plan && !run->by_itself))
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS),
@@ -53314,6 +58410,10 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), micro_batch < 0
                             ? TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE)
                             : TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    greeted = tli_greet_ranks(run);
+    if (greeted) return greeted;
+#endif
 #ifndef TL_NO_PLANNERS
     if (run->cache.is_on) tli_choose_cached_plan(run, micro_batch);
 #endif
@@ -53325,19 +58425,25 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     if (run->hybrid.is_on && tli_start_hybrid(run))
         return tli_fail(run->env, TL_ERROR_INVALID_PLAN, TLI_IN(START_PASS), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 #endif
+#ifndef TL_ONLY_TABLES
     if (tli_claim_entry(run))
         return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
-    if (micro_batch == 0) tli_start_training_step(run);
+#endif
+    if (micro_batch == tli_first_micro_batch(run)) tli_start_training_step(run);
     run->micro_batch = micro_batch;
     run->position = 0;
     run->computing = TLI_COMPUTING_NOT;
+    tli_zero(&run->report, sizeof run->report);
+#ifdef TL_ONLY_TABLES
+    run->next_offset = run->first_count;
+    tli_zero(run->ran, (size_t)run->slot_count * (size_t)run->graph->node_count);    // slot 0 is chosen
+#else
     run->touched_count = 0;
     run->arenas[TL_TIER_DEVICE].next_offset = run->first_count;  // the offsets before are taken already
     run->arenas[TL_TIER_HOST].next_offset = 0;
     tli_zero(run->all_ran, (size_t)run->slot_count * (size_t)run->graph->node_count);
-    tli_zero(&run->report, sizeof run->report);
     run->report.limiting_node = -1;
-    run->report.worker_count = 1;
+    run->report.worker_count = run->desc.transport ? run->desc.transport->rank_count : 1;
 #ifndef TL_NO_PLANNERS
     run->report.cached_bytes = run->cache.kept_bytes;
     if (run->cache.is_warm) run->report.cached_count = run->cache.skipped_count;
@@ -53345,6 +58451,8 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     run->report.fused_count = run->members.fused_count;
     tli_zero(run->before_bytes, sizeof run->before_bytes);
     tli_measure_store(&run->store, 1, &counters);
+    run->defers = run->flights != NULL;
+#endif
 #ifndef TL_NO_ONLINE
     if (run->is_online) {
         tl_result result = tli_start_online(run, run->live_budget[TL_TIER_DEVICE]);
@@ -53352,7 +58460,6 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     }
 #endif
     run->active = 1;
-    run->defers = run->flights != NULL;
     return TL_OK;
 }
 
@@ -53370,11 +58477,12 @@ static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
         return TL_OK;
     }
 #endif
-    *done = run->position >= run->plan.step_count;
-    if (!*done) *step = tl_find_step(&run->plan, run->position);
+    *done = run->position >= tli_plan_of(run)->step_count;
+    if (!*done) *step = tl_find_step(tli_plan_of(run), run->position);
     return TL_OK;
 }
 
+#ifndef TL_ONLY_TABLES
 // Ask the kernel of a call that was set aside whether it is ready.
 static tl_result tli_poll_begun(tl_run *run, tli_begun *begun) {
     tl_result result;
@@ -53418,13 +58526,7 @@ static tl_result tli_order_memory_step(tl_run *run) {
     }
     return latest >= 0 ? tli_wait_for(run, latest) : TL_OK;
 }
-
-static void tli_observe_step(tl_run *run) {
-    if (!run->profiling) return;
-    run->event.device_bytes = run->high_bytes;
-    run->event.host_bytes = tli_run_live_bytes(run, TL_TIER_HOST);
-    if (run->desc.observe) run->desc.observe(&run->event, run->desc.observe_user);
-}
+#endif
 
 static void tli_count_compute(tl_run *run) {
     int32_t id = run->last.node;
@@ -53444,7 +58546,9 @@ static tl_result tli_close_compute(tl_run *run) {
     int32_t i, end = node->first_output + node->output_count;
     tl_result first;
     run->computing = TLI_COMPUTING_NOT;
+#ifndef TL_ONLY_TABLES
     run->store.enqueued = 1;
+#endif
     tli_end_random(run);  // where the caller called the last kernel itself
     first = tli_free_held(run, &run->call.scratch);
     for (i = 0; i < node->output_count; i++)
@@ -53452,16 +58556,19 @@ static tl_result tli_close_compute(tl_run *run) {
     for (i = node->first_output; i < end && run->last.kind == TL_STEP_BACKWARD; i++)
         tli_keep_first(&first, tli_buffer_drop(run, &run->gradients[i]));
     if (run->last.kind == TL_STEP_BACKWARD)
-        tli_keep_first(&first, tli_buffer_drop(run, &run->saved[run->last.node]));
+        tli_keep_first(&first, tli_buffer_drop(run, tli_saved_buffer(run, run->last.node)));
 #ifndef TL_NO_ONLINE
     tli_keep_first(&first, tli_take_reports(run));
 #endif
     if (first) return tli_run_fail_backend(run, first, TLI_RULE(RELEASE_FAILED));
-    if (!run->event.end_ns) run->event.end_ns = tli_run_now(run);
+#ifndef TL_ONLY_TABLES
+    if (!run->event.end_ns) tli_end_event(run);
+#endif
     tli_observe_step(run);
     return TL_OK;
 }
 
+#ifndef TL_ONLY_TABLES
 // Close the step that began a call, at the W that ends it.
 static tl_result tli_end_begun(tl_run *run, tli_begun *begun) {
     tl_result result = TL_OK, closed;
@@ -53473,19 +58580,21 @@ static tl_result tli_end_begun(tl_run *run, tli_begun *begun) {
     begun->is_used = 0;
     return result ? result : closed;
 }
+#endif
 
 static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
     run->last = step;
     tli_run_choose_slot(run, step.slot);
     tli_zero(&run->event, sizeof run->event);
-    run->event.step = step;
     run->event.index = run->position;
     run->event.micro_batch = run->micro_batch + step.slot;
-    run->event.training_step = run->training_step;
-    run->event.start_ns = tli_run_now(run);
-    if (run->profiling) run->high_bytes = tli_run_live_bytes(run, TL_TIER_DEVICE);
+    tli_start_event(run);
     run->call.operand_count = 0;
+#ifndef TL_ONLY_TABLES
+    run->event.step = step;
+    run->event.training_step = run->training_step;
     run->call.access_count = 0;
+#endif
     out->step = step;
     out->index = run->event.index;
     out->depends_on = -1;
@@ -53493,12 +58602,18 @@ static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
 
 // Pull a step, and carry it out or prepare its first call.
 static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done) {
+#ifndef TL_ONLY_TABLES
     tli_begun *begun;
+#endif
     tl_step step;
     tl_result result;
     tli_zero(&step, sizeof step);
     result = tli_pull_step(run, &step, done);
     if (result) return result;
+#ifdef TL_ONLY_TABLES
+    if (*done) return TL_OK;
+    tli_open_step(run, step, out);
+#else
     if (*done) {
         int32_t latest = tli_find_latest_flight(run);
         if (latest < 0) return TL_OK;
@@ -53514,6 +58629,7 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
     if (!result) result = begun ? tli_poll_begun(run, begun) : tli_poll_step(run, &step);
     if (result == TL_NOT_READY || (result && begun)) return result;
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(POLL_FAILED));
+#endif
     run->position++;
     run->report.step_count++;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
@@ -53524,8 +58640,12 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
         tli_count_compute(run);
         result = tli_begin_compute(run, out);
     } else {
+#ifndef TL_ONLY_TABLES
         result = begun ? tli_end_begun(run, begun) : tli_memory_step(run);
-        run->event.end_ns = tli_run_now(run);
+#else
+        result = tli_memory_step(run);
+#endif
+        tli_end_event(run);
         if (!result) tli_observe_step(run);
         if (!result && !run->by_itself) result = tli_find_dependency(run, &out->depends_on);
     }
@@ -53534,13 +58654,16 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
 
 // Close a step that was carried out for all elements. One at a time, that is left to the next call.
 static tl_result tli_close_flight(tl_run *run) {
-    int is_done = run->flights && run->computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run);
+    int is_done = tli_has_flights(run) && run->computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run);
     return is_done ? tli_close_compute(run) : TL_OK;
 }
 
 // Go on with the step before, for its next elements, or close it and open the next one.
 static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
     tl_result result = TL_OK;
+#ifdef TL_ONLY_TABLES
+    {
+#else
     run->waits_for = -1;
     tli_choose_step(run, run->position - 1);
     if (run->computing == TLI_COMPUTING_OPENED) {
@@ -53549,15 +58672,18 @@ static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
         if (run->computing == TLI_COMPUTING_YIELDED) return tli_wait_for(run, run->event.index);
         result = tli_yield_next_range(run, out);
     } else {
+#endif
         if (run->computing == TLI_COMPUTING_DONE) result = tli_close_compute(run);
         if (!result) result = tli_open_next_step(run, out, done);
     }
     if (!result && !*done) result = tli_close_flight(run);
+#ifndef TL_ONLY_TABLES
     if (result || *done) return result;
     out->accesses = run->call.accesses;
     out->access_count = run->call.access_count;
     if (!run->limits.in_order) out->ticket = run->store.last_ticket;
-    return TL_OK;
+#endif
+    return result;
 }
 
 static tl_result tli_fail_unfinished(tl_run *run) {
@@ -53577,14 +58703,14 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     *done = 0;
     if (run->in_plan && !run->by_itself)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP), TLI_RULE(RUN_PLAN_IS_UNDER_WAY));
-    if (run->active && !run->flights && run->computing == TLI_COMPUTING_YIELDED)
+    if (run->active && !tli_has_flights(run) && run->computing == TLI_COMPUTING_YIELDED)
         return tli_fail_unfinished(run);
     tli_zero(step, sizeof *step);
     if (!run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP),
                         TLI_RULE(RUN_NO_PASS_IS_UNDER_WAY));
     result = tli_take_step(run, step, done);
-    if (!result && *done && !run->by_hand) {
+    if (!result && *done && !tli_is_by_hand(run)) {
         result = tli_end_pass(run);
         if (!result) run->active = 0;
 #ifndef TL_NO_PLANNERS
@@ -53595,7 +58721,9 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     tli_zero(step, sizeof *step);
     *done = 0;
     if (result != TL_NOT_READY) return tli_abort_pass(run, result);
+#ifndef TL_ONLY_TABLES
     if (run->flights) step->depends_on = run->waits_for;
+#endif
     return result;
 }
 
@@ -53615,6 +58743,7 @@ static tl_result tli_fail_stale_step(tl_run *run, tli_function function) {
                     TLI_RULE(STEP_NOT_COMPUTE_STEP_THAT_WAS_YIELDED));
 }
 
+#ifndef TL_ONLY_TABLES
 static tl_result tli_map_last_step(tl_run *run, tli_function function) {
     tl_result result = run->call.is_mapped ? TL_OK : tli_map_accesses(run);
     if (result == TL_NOT_READY)
@@ -53622,11 +58751,22 @@ static tl_result tli_map_last_step(tl_run *run, tli_function function) {
     return result ? tli_abort_pass(run, tli_run_fail_backend(run, result, TLI_RULE(MAP_FAILED))) : TL_OK;
 }
 
+#else
+// On the host operands have their addresses from the beginning.
+static tl_result tli_map_last_step(tl_run *run, tli_function function) {
+    (void)run;
+    (void)function;
+    return TL_OK;
+}
+#endif
+
 // The step yielded last was carried out, with this result.
 static tl_result tli_leave_kernel(tl_run *run, tl_result result) {
+#ifndef TL_ONLY_TABLES
     tl_result unmapped = run->call.is_mapped ? tli_unmap_accesses(run, run->call.access_count) : TL_OK;
-    run->computing = TLI_COMPUTING_DONE;
     if (!result && unmapped) result = tli_run_fail_backend(run, unmapped, TLI_RULE(UNMAP_FAILED));
+#endif
+    run->computing = TLI_COMPUTING_DONE;
     if (!result) result = tli_close_flight(run);
     return result ? tli_abort_pass(run, result) : TL_OK;
 }
@@ -53660,14 +58800,11 @@ TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
     tl_result result;
     TL_ASSERT(run && step);
     if (!tli_is_current(run, step)) return tli_fail_stale_step(run, function);
-    result = run->limits.host_visible ? tli_map_last_step(run, function) : TL_OK;
+    result = tli_is_host_visible(run) ? tli_map_last_step(run, function) : TL_OK;
     if (result) return result;
     run->computing = TLI_COMPUTING_DONE;
     result = tli_call_kernel(run, step);
-    if (run->last.begins && (!result || result == TL_NOT_READY)) {
-        tli_set_aside(run, step, !result);
-        return TL_OK;
-    }
+    if ((!result || result == TL_NOT_READY) && tli_set_aside(run, step, !result)) return TL_OK;
     if (result != TL_NOT_READY) return tli_leave_kernel(run, result);
     run->computing = TLI_COMPUTING_YIELDED;
     return result;
@@ -53680,14 +58817,12 @@ TLI_IMPL tl_result tl_finish_step(tl_run *run, const tl_run_step *step) {
 #ifndef TL_NO_ONLINE
     if (tli_check_reports(run)) return TL_ERROR_INVALID_ARG;
 #endif
-    run->event.end_ns = tli_run_now(run);
-    if (run->last.begins) {
-        tli_set_aside(run, step, 1);
-        return TL_OK;
-    }
+    tli_end_event(run);
+    if (tli_set_aside(run, step, 1)) return TL_OK;
     return tli_leave_kernel(run, TL_OK);
 }
 
+#ifndef TL_ONLY_TABLES
 // Call the kernels of the steps under way that were not asked in this turn. *moved: 1 = one of them was carried
 // out; else as it was.
 static tl_result tli_poll_kernels(tl_run *run, int *moved) {
@@ -53743,6 +58878,32 @@ static tl_result tli_run_steps(tl_run *run) {
     if (result != TL_NOT_READY || tli_has_polled(run)) return result;
     return tli_fail(run->env, result, TLI_IN(RUN_PLAN), TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT));
 }
+#else
+// Pull a step and call its kernel, or call once more one that was not ready.
+static tl_result tli_move_pass(tl_run *run, int32_t *done) {
+    tl_run_step step;
+    tl_result result = TL_OK;
+    tli_zero(&step, sizeof step);
+    if (run->computing == TLI_COMPUTING_YIELDED) {
+        step.step = run->last;
+        step.index = run->event.index;
+        tli_name_call(run, run->kernel_of[run->last.node], &step);
+    } else {
+        result = tl_next_step(run, &step, done);
+    }
+    return result || !step.is_compute ? result : tl_run_step_kernel(run, &step);
+}
+
+// Carry out the rest of the pass. TL_NOT_READY: up to a kernel that is not ready.
+static tl_result tli_run_steps(tl_run *run) {
+    int32_t done = 0;
+    tl_result result = TL_OK;
+    run->by_itself = 1;
+    while (!result && !done) result = tli_move_pass(run, &done);
+    run->by_itself = 0;
+    return result;
+}
+#endif
 
 // Let the caller write the inputs of each slot before a pass.
 static tl_result tli_load_slots(tl_run *run, int32_t micro_batch) {
@@ -53760,8 +58921,12 @@ static tl_result tli_load_slots(tl_run *run, int32_t micro_batch) {
 
 // Begin the next pass of tl_run_plan.
 static tl_result tli_begin_plan_pass(tl_run *run) {
-    int32_t micro_batch = run->plan_pass * run->slot_count;
-    tl_result result = tli_load_slots(run, micro_batch);
+    int32_t micro_batch = tli_first_micro_batch(run) + run->plan_pass * run->slot_count;
+    tl_result result = TL_OK;
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    result = tli_greet_ranks(run);
+#endif
+    if (!result) result = tli_load_slots(run, micro_batch);
     run->by_itself = 1;
     if (!result) result = tl_start_pass(run, micro_batch);
     run->by_itself = 0;
@@ -53821,13 +58986,15 @@ static void tli_copy_record(const tl_run *run, tl_plan *plan) {
 
 TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
     TL_ASSERT(run && plan);
-    *plan = run->plan;
+    *plan = *tli_plan_of(run);
     plan->memory = NULL;
+#ifndef TL_ONLY_TABLES
     plan->base_bytes = run->desc.base_bytes;
     if (tli_keeps_results(run)) {   // the run's own bytes are those of both plans
         plan->arena_bytes = run->planned.arena_bytes;
         plan->host_arena_bytes = run->planned.host_arena_bytes;
     }
+#endif
 #ifndef TL_NO_ONLINE
     if (run->is_online) tli_copy_record(run, plan);
 #endif
@@ -53864,13 +59031,14 @@ static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_PASS_IS_UNDER_WAY));
     found = tli_caller_buffer(run, run->caller_slot, index);
-    if (found->state != TLI_RESIDENT && found->state != TLI_LEAVING)
+    if (!tli_is_readable(found))
         return tli_fail(run->env, TL_ERROR_NOT_FOUND, function,
                         TLI_RULE(TENSOR_NEITHER_INPUT_NOR_RESULT));
     *buffer = found;
     return TL_OK;
 }
 
+#ifndef TL_ONLY_TABLES
 static tl_result tli_move_tensor(tl_run *run, tli_function function, tl_range range, uint64_t bytes,
                                  tl_map_mode mode, void *to, const void *from) {
     tl_access access;
@@ -53913,17 +59081,20 @@ static tl_result tli_prepare_entry(tl_run *run) {
     if (!tli_claim_entry(run)) return TL_OK;
     return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(WRITE_TENSOR), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
 }
+#endif
 
 TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data,
                                    uint64_t bytes) {
     tli_buffer *buffer;
-    int enters;
+    int enters = 0;
     tl_result result = TL_OK;
     TL_ASSERT(run && (data || !bytes));
     result = tli_find_caller_tensor(run, TLI_IN(WRITE_TENSOR), &tensor);
     if (result) return result;
+#ifndef TL_ONLY_TABLES
     enters = tli_enters(run, tensor);
     if (enters) result = tli_prepare_entry(run);
+#endif
     if (!result) result = tli_access_tensor(run, TLI_IN(WRITE_TENSOR), tensor, bytes, &buffer);
     if (!result && !enters && !run->graph->nodes[tensor.node].is_input)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_TENSOR),
@@ -53932,8 +59103,13 @@ TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *da
 #ifndef TL_NO_PLANNERS
     if (run->cache.is_on && run->cache.is_watched[tensor.node]) tli_forget_cache(run);
 #endif
+#ifdef TL_ONLY_TABLES
+    tli_copy(tli_place_address(run, buffer->place), data, (size_t)bytes);
+    return TL_OK;
+#else
     return tli_move_tensor(run, TLI_IN(WRITE_TENSOR), buffer->device.range, bytes, TL_MAP_WRITE, NULL,
                            data);
+#endif
 }
 
 TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes) {
@@ -53943,8 +59119,13 @@ TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uin
     result = tli_find_caller_tensor(run, TLI_IN(READ_TENSOR), &tensor);
     if (!result) result = tli_access_tensor(run, TLI_IN(READ_TENSOR), tensor, bytes, &buffer);
     if (result) return result;
+#ifdef TL_ONLY_TABLES
+    tli_copy(data, tli_place_address(run, buffer->place), (size_t)bytes);
+    return TL_OK;
+#else
     return tli_move_tensor(run, TLI_IN(READ_TENSOR), buffer->device.range, bytes, TL_MAP_READ, data,
                            NULL);
+#endif
 }
 
 TLI_IMPL tl_result tl_find_tensor_bytes(tl_run *run, tl_tensor tensor, uint64_t *bytes) {
@@ -53960,6 +59141,287 @@ TLI_IMPL tl_result tl_find_tensor_bytes(tl_run *run, tl_tensor tensor, uint64_t 
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifdef TL_ONLY_TABLES
+
+// -- runs of TL_ONLY_TABLES: preparing one --
+//
+// The plan and the graph are taken as they are. Checked is what the caller chooses beside them: that nothing is
+// asked for that was left out, that there are kernels, and that memory is there and aligned.
+
+static tl_result tli_fail_run(tl_run *run, tl_result code, tli_rule rule) {
+    return tli_fail(run->env, code, TLI_IN(INIT_RUN), rule);
+}
+
+static int tli_asks_for_more(const tl_run_desc *desc) {
+    uint64_t ratio;     // its bits: no machine needs arithmetic of f64 for this
+    tli_copy(&ratio, &desc->budget_ratio, sizeof ratio);
+    return desc->strategy || desc->checkpoints || desc->device || desc->host_budget_bytes ||
+           desc->policy.kind || desc->eviction || desc->evict || desc->codec || desc->observe ||
+           desc->profiling || desc->formats || desc->quantizations || desc->loss_scaler || desc->version ||
+           desc->fusion || desc->compiled || desc->precision || desc->may_split || desc->states ||
+           desc->in_flight > 1 || ratio || desc->costs || desc->figures || desc->rehearsal ||
+           desc->transport || desc->first_micro_batch ||
+           (desc->kernel_precisions && !(desc->kernel_precisions & 1u << TL_PRECISION_SINGLE));
+}
+
+static tl_result tli_check_table(tl_run *run) {
+    const tl_plan *plan = run->plan;
+    int is_table = plan && plan->offset_count && !plan->host_offset_count && !plan->entry_count &&
+                   plan->in_flight <= 1;
+    int32_t k;
+    for (k = 0; is_table && k < plan->step_count; k++)
+        is_table = tl_find_step(plan, k).kind <= TL_STEP_DROP_SAVED;
+    return is_table ? TL_OK : tli_fail_run(run, TL_ERROR_UNSUPPORTED, TLI_RULE(TABLES_TAKE_A_PLACED_PLAN));
+}
+
+#ifdef TL_SMALL_SIZES
+// Every offset ends before its block does, so no place exceeds 32 bits where these do not.
+static tl_result tli_check_small_sizes(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    const tl_plan *plan = run->plan;
+    uint64_t most = plan->arena_bytes;
+    int32_t i;
+    for (i = 0; i < plan->block_count; i++)
+        if (plan->blocks[i].offset + plan->blocks[i].bytes > most)
+            most = plan->blocks[i].offset + plan->blocks[i].bytes;
+    for (i = 0; i < graph->tensor_count; i++) most = tli_larger_u64(most, graph->outputs[i].bytes);
+    for (i = 0; i < graph->node_count; i++) {
+        const tl_node *node = &graph->nodes[i];
+        most = tli_larger_u64(tli_larger_u64(most, node->saved_bytes), node->fwork_bytes);
+        most = tli_larger_u64(tli_larger_u64(most, node->swork_bytes), node->bwork_bytes);
+    }
+    if (most < UINT32_MAX) return TL_OK;
+    return tli_fail_values(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN), TLI_RULE(SIZES_DO_NOT_FIT_32_BITS),
+                           most, 0);
+}
+#else
+static tl_result tli_check_small_sizes(tl_run *run) { (void)run; return TL_OK; }
+#endif
+
+static tl_result tli_check_budget(tl_run *run, const tl_run_desc *desc) {
+    uint64_t bytes;
+    tli_sentence s;
+    if (!desc->budget_bytes) return TL_OK;
+    if (tli_add_u64(run->plan->arena_bytes, desc->base_bytes, &bytes) && bytes <= desc->budget_bytes)
+        return TL_OK;
+    s = tli_begin_error(run->env, TL_ERROR_INFEASIBLE, TLI_IN(INIT_RUN), TLI_RULE(PLAN_TAKES_BYTES),
+                        desc->budget_bytes, bytes);
+    tli_put_limit(run->env, &s, TL_LIMIT_BUDGET);
+    tli_put_text(&s, "");
+    return tli_end_error(run->env, &s, TL_ERROR_INFEASIBLE);
+}
+
+static tl_result tli_check_run_desc(tl_run *run, const tl_run_desc *desc) {
+    tl_result result;
+    if (tli_asks_for_more(desc)) return tli_fail_run(run, TL_ERROR_UNSUPPORTED, TLI_RULE(TABLES_LEFT_IT_OUT));
+    if (desc->kernel_count < 0 || desc->kernel_count > INT16_MAX || (desc->kernel_count && !desc->kernels) ||
+        desc->repeat_count < 0)
+        return tli_fail_run(run, TL_ERROR_INVALID_ARG, TLI_RULE(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT));
+    result = tli_check_table(run);
+    if (!result) result = tli_check_small_sizes(run);
+    return result ? result : tli_check_budget(run, desc);
+}
+
+// -- runs of TL_ONLY_TABLES: kernels --
+
+static tl_result tli_fail_kernels(tl_run *run, int32_t id) {
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), run->kernel_of[id] < 0
+        ? TLI_RULE(KERNELS_NONE_FOR_OP_OF_NODE)
+        : TLI_RULE(KERNELS_FORWARD_OR_BACKWARD_MISSING), (uint64_t)id, 0);
+    tli_put_text(&s, tl_name_op(run->graph, id));
+    return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
+}
+
+static tl_result tli_fail_users(tl_run *run, int32_t id) {
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                                     TLI_RULE(USERS_NONE_FOR_ORIGIN), (uint64_t)id,
+                                     (uint64_t)run->graph->nodes[id].origin);
+    tli_put_text(&s, tl_name_node(run->graph, id));
+    return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
+}
+
+static tl_result tli_find_kernels(tl_run *run, const tl_run_desc *desc) {
+    int32_t id, k;
+    for (id = 0; id < run->graph->node_count; id++) {
+        const tl_node *node = &run->graph->nodes[id];
+        const char *op = tl_name_op(run->graph, id);
+        if (node->is_input) continue;
+        if (desc->users && node->origin >= desc->user_count) return tli_fail_users(run, id);
+        run->kernel_of[id] = -1;
+        for (k = 0; k < desc->kernel_count && run->kernel_of[id] < 0; k++)
+            if (tli_same_text(run->kernels[k].op, op)) run->kernel_of[id] = (int16_t)k;
+        k = run->kernel_of[id];
+        if (k < 0 || !run->kernels[k].forward ||
+            (!run->inference && node->has_grad && !run->kernels[k].backward)) return tli_fail_kernels(run, id);
+    }
+    return TL_OK;
+}
+
+// -- runs of TL_ONLY_TABLES: memory --
+
+// The offset of an array behind those before it. Arrays come in the order of their alignments.
+static size_t tli_add_part(uint64_t *at, uint64_t count, size_t item_bytes) {
+    size_t from = (size_t)*at;
+    *at += count * item_bytes;
+    return from;
+}
+
+// Run and arrays in one piece of memory.
+static tl_run *tli_alloc_run(tl_env *env, const tl_graph *graph, const tl_plan *plan) {
+    uint64_t slots = (uint64_t)tli_count_slots(plan), nodes = (uint64_t)graph->node_count, at = 0;
+    uint64_t tensors = (uint64_t)graph->tensor_count, inputs = 0, outputs = 0, saved = 0;
+    size_t parts[10];
+    tl_run *run;
+    char *memory;
+    int32_t i;
+    for (i = 0; i < graph->node_count; i++) {
+        inputs = tli_larger_u64(inputs, (uint64_t)graph->nodes[i].input_count);
+        outputs = tli_larger_u64(outputs, (uint64_t)graph->nodes[i].output_count);
+        if (graph->nodes[i].saved_bytes) saved = slots * nodes;
+    }
+    (void)tli_add_part(&at, 1, sizeof *run);
+    parts[0] = tli_add_part(&at, plan->block_count ? (uint64_t)plan->block_count : 1, sizeof *run->blocks);
+    parts[1] = tli_add_part(&at, 2 * inputs + 2 * outputs + 2, sizeof *run->call.operands);
+    parts[2] = tli_add_part(&at, slots * tensors, sizeof *run->tensors);
+    parts[3] = tli_add_part(&at, slots * tensors, sizeof *run->gradients);
+    parts[4] = tli_add_part(&at, saved, sizeof *run->saved);
+    parts[5] = tli_add_part(&at, outputs, sizeof *run->call.twice);
+    parts[6] = tli_add_part(&at, nodes, sizeof *run->kernel_of);
+    parts[7] = tli_add_part(&at, slots * nodes, 1);
+    parts[8] = tli_add_part(&at, tensors, 1);
+    parts[9] = tli_add_part(&at, outputs, 1);
+    if (at > SIZE_MAX / 2) return NULL;
+    memory = (char *)tli_alloc_array(env, at, 1);
+    if (!memory) return NULL;
+    run = (tl_run *)(void *)memory;
+    run->blocks = (tli_table_block *)(void *)(memory + parts[0]);
+    run->call.operands = (tl_operand *)(void *)(memory + parts[1]);
+    run->tensors = (tli_buffer *)(void *)(memory + parts[2]);
+    run->gradients = (tli_buffer *)(void *)(memory + parts[3]);
+    if (saved) run->saved = (tli_buffer *)(void *)(memory + parts[4]);
+    run->call.twice = (tli_held *)(void *)(memory + parts[5]);
+    run->kernel_of = (int16_t *)(void *)(memory + parts[6]);
+    run->ran = (uint8_t *)memory + parts[7];
+    run->is_read = (uint8_t *)memory + parts[8];
+    run->call.made = (uint8_t *)memory + parts[9];
+    run->slot_count = (int32_t)slots;
+    for (i = 0; i < graph->input_count; i++) run->is_read[graph->inputs[i].tensor] = 1;
+    return run;
+}
+
+static void tli_free_blocks(tl_run *run) {
+    int32_t k, count = run->plan->block_count ? run->plan->block_count : 1;
+    for (k = 0; k < count; k++)
+        if (run->blocks[k].handle) (void)run->backend->free_block(run->backend->self, run->blocks[k].handle);
+}
+
+static tl_result tli_take_block(tl_run *run, int32_t bank, uint64_t bytes, tli_table_block *block) {
+    const tl_backend *backend = run->backend;
+    uint64_t alignment = run->plan->alignment_bytes ? run->plan->alignment_bytes : 1, handle;
+    void *host = NULL;
+    tl_range whole;
+    tl_result result = backend->add_arena(backend->self, TL_TIER_DEVICE, bank, bytes, &handle);
+    if (result) {
+        tli_sentence s = tli_begin_error(run->env, result, TLI_IN(INIT_RUN),
+                                         TLI_RULE(BACKEND_COULD_NOT_TAKE_ARENA), bytes, 0);
+        tli_put_text(&s, "");
+        return tli_end_error(run->env, &s, result);
+    }
+    whole.block = block->handle = (tl_size)handle;
+    whole.offset = 0;
+    whole.bytes = (tl_size)bytes;
+    result = backend->map(backend->self, whole, TL_MAP_CHANGE, &host);
+    block->host = (char *)host;
+    if (!result && (uintptr_t)host & (alignment - 1))
+        result = tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                                 TLI_RULE(TABLES_MEMORY_IS_NOT_ALIGNED), alignment, 0);
+    return result;
+}
+
+static tl_result tli_take_blocks(tl_run *run) {
+    const tl_plan *plan = run->plan;
+    tl_result result = TL_OK;
+    int32_t k;
+    if (!plan->block_count) return tli_take_block(run, 0, plan->arena_bytes, &run->blocks[0]);
+    for (k = 0; k < plan->block_count && !result; k++)
+        result = tli_take_block(run, plan->blocks[k].bank, plan->blocks[k].bytes, &run->blocks[k]);
+    return result;
+}
+
+// The graph's inputs have the first places, and zeroes in them.
+static tl_result tli_claim_inputs(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    tl_result result = TL_OK;
+    tl_range room;
+    int32_t slot, i;
+    for (slot = 0; slot < run->slot_count; slot++) {
+        tli_run_choose_slot(run, slot);
+        for (i = 0; i < graph->tensor_count && !result; i++) {
+            if (!graph->nodes[graph->outputs[i].node].is_input) continue;
+            result = tli_buffer_claim(run, graph->outputs[i].bytes, &run->tensors[i]);
+            if (!result) result = tli_clear_range(run, tli_tensor_range(run, i, &room));
+        }
+    }
+    tli_run_choose_slot(run, 0);
+    run->first_count = run->next_offset;
+    return result ? tli_fail_run(run, result, TLI_RULE(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS)) : TL_OK;
+}
+
+static tl_result tli_prepare_run(tl_run *run, const tl_run_desc *desc) {
+    tl_result result = tli_find_kernels(run, desc);
+    run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan->repeat_count;
+    if (!run->repeat_count) run->repeat_count = 1;
+    if (!result && run->repeat_count > INT32_MAX / run->slot_count)
+        result = tli_fail_run(run, TL_ERROR_OVERFLOW, TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
+    if (!result) result = tli_take_blocks(run);
+    return result ? result : tli_claim_inputs(run);
+}
+
+static void tli_set_run(tl_run *run, tl_env *env, const tl_run_desc *desc) {
+    run->env = env;
+    run->backend = desc->backend;
+    run->graph = desc->graph;
+    run->plan = desc->plan;
+    run->kernels = desc->kernels;
+    run->inference = (uint8_t)(desc->plan && desc->plan->inference);
+    run->next_step = desc->first_step;
+    run->desc.load = desc->load;
+    run->desc.load_user = desc->load_user;
+    run->desc.random = desc->random;
+    run->desc.random_user = desc->random_user;
+    run->desc.users = desc->users;
+    run->desc.loss_gradient_word = desc->loss_gradient_word;
+    run->desc.seed = desc->seed;
+}
+
+TLI_IMPL tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **out) {
+    tl_run checked, *run;   // without arrays, until it is known what it needs
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && desc->backend && out);
+    *out = NULL;
+    tli_zero(&checked, sizeof checked);
+    tli_set_run(&checked, env, desc);
+    result = tli_check_run_desc(&checked, desc);
+    if (result) return result;
+    run = tli_alloc_run(env, desc->graph, desc->plan);
+    if (!run) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(RUN_NO_MEMORY));
+    tli_set_run(run, env, desc);
+    result = tli_prepare_run(run, desc);
+    if (result) tl_free_run(run);
+    else *out = run;
+    return result;
+}
+
+TLI_IMPL void tl_free_run(tl_run *run) {
+    if (!run) return;
+    tli_free_blocks(run);
+    tli_release(run->env, run);
+}
+
+#endif  // TL_ONLY_TABLES
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- the caller's state, and users by node --
 //
@@ -54098,9 +59560,10 @@ static tl_result tli_check_state_arena(tl_run *run) {
 static tl_result tli_check_states(tl_run *run) { (void)run; return TL_OK; }
 static tl_result tli_check_state_arena(tl_run *run) { (void)run; return TL_OK; }
 #endif
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- preparing a run --
 //
@@ -54118,6 +59581,21 @@ static tl_result tli_unsupported(tl_run *run, tli_rule what) {
 // Hybrid plans what is known before a run: everything but what an eviction function decides.
 static int tli_decides_online(const tl_run_desc *desc, const tl_strategy *strategy) {
     return strategy->mode == TL_MODE_EAGER || (strategy->mode == TL_MODE_HYBRID && desc->evict);
+}
+
+// Several workers need a transport, and as many ranks as they share evenly.
+static tl_result tli_support_parallelism(tl_run *run, const tl_strategy *strategy) {
+    const tl_transport *transport = run->desc.transport;
+    uint64_t workers = tl_find_worker_count(strategy, 1), ranks;
+    int has_stages = strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
+                     strategy->parallelism.kind == TL_PARALLELISM_PIPELINE;
+    if (has_stages && !transport) return tli_unsupported(run, TLI_RULE(STRATEGY_PARALLELISM_THIS_VERSION_RUNS));
+    if (strategy->parallelism.kind == TL_PARALLELISM_AUTOMATIC || !transport || transport->rank_count < 1)
+        return TL_OK;
+    ranks = (uint64_t)transport->rank_count;
+    if (has_stages ? ranks % workers == 0 : workers == 1 || workers == ranks) return TL_OK;
+    return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                           TLI_RULE(STRATEGY_PARALLELISM_IS_NOT_THAT_OF_THE_TRANSPORT), workers, ranks);
 }
 
 static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) {
@@ -54139,10 +59617,7 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
     if (strategy->memory == TL_MEMORY_STANDARD && placed)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
                         TLI_RULE(STRATEGY_MEMORY_STANDARD_BUT_PLAN));
-    if (strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
-        strategy->parallelism.kind == TL_PARALLELISM_PIPELINE)
-        return tli_unsupported(run, TLI_RULE(STRATEGY_PARALLELISM_THIS_VERSION_RUNS));
-    return TL_OK;
+    return tli_support_parallelism(run, strategy);
 }
 
 // The strategy must not contradict the rest of the desc.
@@ -54219,9 +59694,11 @@ static tl_result tli_check_run_desc(tl_run *run) {
         why = TLI_RULE(EVICTION_CODEC_UNKNOWN_KIND);
     if ((desc->eviction == TL_EVICTION_CALLER) != (desc->evict != NULL))
         why = TLI_RULE(EVICT_GOES_WITH_TL_EVICTION_CALLER);
-    if (desc->kernel_count < 0 || (desc->kernel_count && !desc->kernels) || desc->repeat_count < 0)
+    if (desc->kernel_count < 0 || (desc->kernel_count && !desc->kernels))
         why = TLI_RULE(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT);
+    if (desc->repeat_count < 0) why = TLI_RULE(REPEAT_COUNT_MUST_BE_NOT_NEGATIVE);
     if (desc->in_flight < 0) why = TLI_RULE(IN_FLIGHT_MUST_BE_NOT_NEGATIVE);
+    if (desc->first_micro_batch < 0) why = TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE);
     if (desc->inference != 0 && desc->inference != 1) why = TLI_RULE(INFERENCE_MUST_BE_0_OR_1);
     if (desc->checkpoints && desc->inference) why = TLI_RULE(CHECKPOINTS_FORWARD_ONLY_RUN_HAS_NONE);
     if ((desc->plan || desc->checkpoints) &&
@@ -54330,6 +59807,7 @@ static tl_result tli_fail_kernels(tl_run *run, int32_t id, const tl_graph *graph
         ? TLI_RULE(KERNELS_NONE_FOR_OP_OF_NODE)
         : TLI_RULE(KERNELS_FORWARD_OR_BACKWARD_MISSING), (uint64_t)node, 0);
     tli_put_text(&s, tl_name_op(graph, node));
+    if (run->kernel_of[id] >= 0) tli_put_text(&s, tl_name_node(graph, node));
     return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
 }
 
@@ -54452,6 +59930,13 @@ static void tli_keep_kernel_names(tl_run *run) {
         }
 }
 
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+// Whether a node is carried out by the run's own kernel of messages.
+static int tli_is_message(const tl_run *run, int32_t id) {
+    return run->messages && run->messages->numbers && run->messages->numbers[id] >= 0;
+}
+#endif
+
 static tl_result tli_find_kernels(tl_run *run) {
     const tl_graph *graph = run->graph;
     int32_t id;
@@ -54470,6 +59955,10 @@ static tl_result tli_find_kernels(tl_run *run) {
             (run->inference || !node->has_grad || run->kernels[run->kernel_of[id]].backward))
             continue;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+        if (run->kernel_of[id] < 0 && tli_is_message(run, id)) {
+            run->kernel_of[id] = run->desc.kernel_count;    // behind the caller's
+            continue;
+        }
         if (run->kernel_of[id] < 0 && run->desc.formats && tli_same_text(tl_name_op(graph, id), "convert")) {
             tl_result result = tli_check_conversion(run, id);
             if (result) return result;
@@ -54694,6 +60183,16 @@ static tl_result tli_make_run_plan(tl_run *run) {
 
 // -- preparing a run: budgets --
 
+// How many of the bytes that a backend lacks its memory lost to be aligned.
+static void tli_put_alignment(const tl_run *run, tl_limit limit, tli_sentence *s) {
+    uint64_t unusable = run->limits.unusable_bytes[TL_TIER_DEVICE];
+    if (!TLI_ERROR_TEXT || limit != TL_LIMIT_BACKEND || !unusable) return;
+    tli_put(&s->text, "; ");
+    tli_put_u64(&s->text, unusable);
+    tli_put(&s->text, " of them, because its memory is not aligned to ");
+    tli_put_u64(&s->text, run->limits.alignment_bytes);
+}
+
 static tl_result tli_infeasible(tl_run *run, tl_limit limit, tli_rule rule, uint64_t budget, uint64_t bytes,
                                 int32_t node) {
     tli_sentence s;
@@ -54707,6 +60206,7 @@ static tl_result tli_infeasible(tl_run *run, tl_limit limit, tli_rule rule, uint
         tli_put(&s.text, ", because of node ");
         tli_put_named(&s.text, node, tl_name_node(run->graph, node));
     }
+    tli_put_alignment(run, limit, &s);
     return tli_end_error(run->env, &s, TL_ERROR_INFEASIBLE);
 }
 
@@ -54976,6 +60476,9 @@ static tl_result tli_alloc_run(tl_run *run) {
     uint64_t outputs, widest = tli_find_widest_call(run, &outputs), slots;
     int32_t id;
     run->slot_count = run->desc.plan ? tli_count_slots(run->desc.plan) : 1;
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (run->compiled) run->slot_count = tli_count_slots(&run->compiled->plan);
+#endif
     slots = (uint64_t)run->slot_count;
     run->all_tensors = (tli_buffer *)tli_alloc_array(env, slots * tensors, sizeof *run->tensors);
     run->all_gradients = (tli_buffer *)tli_alloc_array(env, slots * tensors, sizeof *run->gradients);
@@ -54985,7 +60488,7 @@ static tl_result tli_alloc_run(tl_run *run) {
     run->is_result = (uint8_t *)tli_alloc_array(env, tensors, 1);
     run->kernel_of = (int32_t *)tli_alloc_array(env, nodes, sizeof *run->kernel_of);
     run->kernels =
-        (tl_kernel *)tli_alloc_array(env, (uint64_t)run->desc.kernel_count, sizeof *run->kernels);
+        (tl_kernel *)tli_alloc_array(env, (uint64_t)run->desc.kernel_count + 1, sizeof *run->kernels);
     if (!tli_alloc_call(env, widest, outputs, &run->call) || !run->all_tensors || !run->all_gradients ||
         !run->all_saved || !run->all_ran || !run->is_read || !run->is_result || !run->kernel_of ||
         !run->kernels)
@@ -54997,6 +60500,12 @@ static tl_result tli_alloc_run(tl_run *run) {
     tli_run_choose_slot(run, 0);
     tli_copy(run->kernels, run->desc.kernels,
              (size_t)run->desc.kernel_count * sizeof *run->kernels);
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    run->kernels[run->desc.kernel_count].op = "";
+    run->kernels[run->desc.kernel_count].forward = tli_carry_message;
+    run->kernels[run->desc.kernel_count].backward = tli_carry_message;
+    run->kernels[run->desc.kernel_count].user = run;
+#endif
     for (id = 0; id < graph->input_count; id++) run->is_read[graph->inputs[id].tensor] = 1;
     tli_mark_results(graph, run->inference, run->is_result);
     return TL_OK;
@@ -55186,6 +60695,9 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_take_fusion(run);
     if (!result) result = tli_scale_graph(run);
     if (!result) result = tli_alloc_run(run);
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (!result) result = tli_open_messages(run);
+#endif
     if (!result) result = tli_find_kernels(run);
     if (!result) result = tli_check_users(run);
     if (!result) result = tli_check_states(run);
@@ -55213,7 +60725,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (result) return result;
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;
-    if (run->repeat_count > INT32_MAX / run->slot_count)
+    if (run->repeat_count > (INT32_MAX - desc->first_micro_batch) / run->slot_count)
         return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN),
                         TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
     run->next_step = desc->first_step;
@@ -55241,15 +60753,23 @@ typedef enum tli_run_form {
     TLI_RUN_OF_LAYERS   // the same, and node i + 1 is a layer
 } tli_run_form;
 
+// Whether a backend has all functions that are not optional: one of zeroes was never made.
+static int tli_is_complete_backend(const tl_backend *b) {
+    return b->add_block && b->free_block && b->claim && b->release && b->copy && b->fill && b->order &&
+           b->submit && b->poll && b->wait && b->map && b->unmap && b->check && b->now_ns && b->limits &&
+           b->counters && b->reset_peaks;
+}
+
 // graph: NULL = desc's; else the run takes it over.
 static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form form, tl_graph *graph,
                               tl_run **out) {
-    tl_run *run = (tl_run *)tli_alloc_array(env, 1, sizeof *run);
+    int is_complete = tli_is_complete_backend(desc->backend);
+    tl_run *run = is_complete ? (tl_run *)tli_alloc_array(env, 1, sizeof *run) : NULL;
     tl_result result;
-    if (!run) {
-        if (graph) tl_free_graph(env, graph);
-        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(RUN_NO_MEMORY));
-    }
+    if (!run && graph) tl_free_graph(env, graph);
+    if (!is_complete)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_HAS_NO_FUNCTIONS));
+    if (!run) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(RUN_NO_MEMORY));
     run->env = env;
     run->backend = *desc->backend;
     run->desc = *desc;
@@ -55314,6 +60834,9 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_release(env, run->kernel_of);
     tli_release(env, run->kernels);
     tli_free_begun(run);
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    tli_close_messages(run);
+#endif
     tli_free_flights(run);
     tli_release(env, run->touched);
     tli_release(env, run->own_blocks);
@@ -55328,6 +60851,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tl_free_fusion_plan(env, &run->own_fusion);
 #ifndef TL_NO_PRECISION
     tl_free_compiled_plan(env, &run->own_compiled);
+    tl_free_compiled_ranks(env, &run->own_ranks);
 #endif
 #endif
     tl_free_graph(env, &run->op_graph);
@@ -55455,10 +60979,11 @@ TLI_IMPL tl_result tl_enable_checkpoints(tl_run *run, int32_t on) {
 
 TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on; }
 #endif  // TL_NO_ONLINE
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- saving a run --
 //
@@ -55619,17 +61144,18 @@ static uint64_t tli_hash_plan(const tl_run *run) {
 
 #define TLI_SAVE_VERSION 1
 
+static const uint8_t tli_save_magic[8] = { 'T', 'L', 'R', 'U', 'N', '\r', '\n', 26 };
+
 static void tli_save_head(tli_saving *s) {
-    static const uint8_t magic[8] = { 'T', 'L', 'R', 'U', 'N', '\r', '\n', 26 };
     const uint16_t one = 1;
     uint8_t read[8], first;
     tl_run *run = s->run;
     uint64_t next;
     size_t i;
-    tli_copy(read, magic, sizeof read);
+    tli_copy(read, tli_save_magic, sizeof read);
     tli_save_bytes(s, read, sizeof read);
     for (i = 0; i < sizeof read; i++)
-        if (read[i] != magic[i]) tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_IS_NOT_A_RUN));
+        if (read[i] != tli_save_magic[i]) tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_IS_NOT_A_RUN));
     if (tli_save_number(s, TLI_SAVE_VERSION, 4) != TLI_SAVE_VERSION)
         tli_refuse_saving(s, TL_ERROR_UNSUPPORTED, TLI_RULE(SAVED_IS_OF_ANOTHER_VERSION));
     tli_copy(&first, &one, 1);
@@ -55954,7 +61480,7 @@ static void tli_open_saved_pass(tli_saving *s) {
     run->touched_count = 0;
     tli_zero(&run->report, sizeof run->report);
     run->report.limiting_node = -1;
-    run->report.worker_count = 1;
+    run->report.worker_count = run->desc.transport ? run->desc.transport->rank_count : 1;
     run->report.fused_count = run->members.fused_count;
     tli_zero(&run->last, sizeof run->last);
     tli_zero(&run->event, sizeof run->event);
@@ -56096,6 +61622,8 @@ TLI_IMPL tl_result tl_load_run(tl_run *run, const void *data, size_t length) {
     TL_ASSERT(run && (data || !length));
     if (run->active || run->in_plan)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_RUN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
+    if (length < sizeof tli_save_magic || TLI_MEMCMP(data, tli_save_magic, sizeof tli_save_magic) != 0)
+        return tli_fail(run->env, TL_ERROR_PARSE, TLI_IN(LOAD_RUN), TLI_RULE(SAVED_IS_NOT_A_RUN));
     if (!tli_is_whole((const uint8_t *)data, length))
         return tli_fail(run->env, TL_ERROR_PARSE, TLI_IN(LOAD_RUN), TLI_RULE(SAVED_IS_DAMAGED));
     tli_zero(&s, sizeof s);
@@ -56115,6 +61643,201 @@ TLI_IMPL tl_result tl_load_run(tl_run *run, const void *data, size_t length) {
     tli_walk_run(&s);
     return s.result ? tli_abort_pass(run, s.result) : TL_OK;
 }
+#endif  // TL_ONLY_TABLES
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- sums over ranks --
+//
+// A ring of p replicas; each range is cut in p shards. In turn t of the scatter replica g sends shard g - t on
+// and adds what it has to the shard g - t - 1 that arrives, modulo p; in turn t of the gather it sends shard g
+// + 1 - t:
+//
+//     p = 3          scatter: 0     1                 gather: 0     1
+//     replica 0      s0 ->        s2 + g2 ->  s1 done     s1 ->   s0 ->
+//     replica 1      s1 ->        s0 + g0 ->  s2 done     s2 ->   s1 ->
+//     replica 2      s2 ->        s1 + g1 ->  s0 done     s0 ->   s2 ->
+//
+// Shards travel in pieces, and what arrives to be added waits in a buffer of one piece.
+
+// Some of a range.
+typedef struct tli_shard_piece {
+    float   *at;
+    uint64_t count;
+} tli_shard_piece;
+
+static int32_t tli_count_stages(const tl_run *run) {
+    return run->compiled && run->compiled->rank_count > 1 ? run->compiled->rank_count : 1;
+}
+
+static int32_t tli_count_replicas(const tl_run *run) {
+    return run->messages ? run->messages->transport->rank_count / tli_count_stages(run) : 1;
+}
+
+static int32_t tli_find_replica(const tl_run *run) {
+    return run->messages ? run->messages->transport->rank / tli_count_stages(run) : 0;
+}
+
+// The rank of the replica `by` places further in the ring.
+static int32_t tli_find_ring_rank(const tl_run *run, int32_t by) {
+    int32_t count = tli_count_replicas(run), stages = tli_count_stages(run);
+    int32_t replica = (tli_find_replica(run) + by + count) % count;
+    return replica * stages + run->messages->transport->rank % stages;
+}
+
+// Where a shard of so many elements begins.
+static uint64_t tli_shard_start(uint64_t count, uint64_t replicas, uint64_t shard) {
+    uint64_t rest = count % replicas;
+    return count / replicas * shard + (shard < rest ? shard : rest);
+}
+
+static tli_shard_piece tli_find_piece(const tl_run *run, const tl_state *state, int32_t shard, uint64_t piece) {
+    uint64_t replicas = (uint64_t)tli_count_replicas(run), count = state->bytes / 4;
+    uint64_t at = (uint64_t)((shard % (int32_t)replicas + (int32_t)replicas) % (int32_t)replicas);
+    uint64_t first = tli_shard_start(count, replicas, at) + piece * TLI_PIECE_COUNT;
+    uint64_t end = tli_shard_start(count, replicas, at + 1);
+    tli_shard_piece found;
+    found.at = (float *)state->host + (first < end ? first : end);
+    found.count = first < end ? end - first : 0;
+    if (found.count > TLI_PIECE_COUNT) found.count = TLI_PIECE_COUNT;
+    return found;
+}
+
+// The pieces that the present turn sends and receives.
+static void tli_find_turn_pieces(const tl_run *run, const tli_reduction *r, tli_shard_piece *sent,
+                                 tli_shard_piece *received) {
+    const tl_state *state = &run->desc.states[r->state];
+    int32_t shard = tli_find_replica(run) - r->turn + (r->parts & TLI_REDUCE_SCATTER ? 0 : 1);
+    *sent = tli_find_piece(run, state, shard, r->piece);
+    *received = tli_find_piece(run, state, shard - 1, r->piece);
+}
+
+static tl_result tli_begin_piece(tl_run *run, tli_reduction *r, tli_shard_piece sent,
+                                 tli_shard_piece received) {
+    const tl_transport *transport = run->messages->transport;
+    void *to = r->parts & TLI_REDUCE_SCATTER ? r->values : received.at;
+    tl_result result = TL_OK;
+    r->is_begun = 1;
+    if (received.count)
+        result = transport->receive(transport->self, tli_find_ring_rank(run, -1), 0, to, 4 * received.count,
+                                    &r->requests[1]);
+    if (!result && sent.count)
+        result = transport->send(transport->self, tli_find_ring_rank(run, 1), 0, sent.at, 4 * sent.count,
+                                 &r->requests[0]);
+    if (!result) run->report.sent_bytes += 4 * sent.count;
+    if (!result) run->report.received_bytes += 4 * received.count;
+    return result;
+}
+
+static tl_result tli_poll_piece(tl_run *run, tli_reduction *r) {
+    const tl_transport *transport = run->messages->transport;
+    tl_result sent = tli_poll_request(transport, &r->requests[0]);
+    tl_result received = tli_poll_request(transport, &r->requests[1]);
+    if (sent && sent != TL_NOT_READY) return sent;
+    return received ? received : sent;
+}
+
+// Go on to the next piece, turn, part or range; r->parts is 0 at the end.
+static void tli_pass_piece(tl_run *run, tli_reduction *r) {
+    uint64_t replicas = (uint64_t)tli_count_replicas(run), count;
+    r->is_begun = 0;
+    r->piece++;
+    if (r->state < run->desc.state_count) {
+        count = run->desc.states[r->state].bytes / 4;
+        if (r->piece * TLI_PIECE_COUNT < count / replicas + 1) return;
+    }
+    r->piece = 0;
+    if (++r->turn < (int32_t)replicas - 1) return;
+    r->turn = 0;
+    if (r->parts == (TLI_REDUCE_SCATTER | TLI_REDUCE_GATHER)) {
+        r->parts = TLI_REDUCE_GATHER;
+        return;
+    }
+    r->parts = r->asked;
+    r->state++;
+}
+
+// Go to the next range of the kind; 0 = there is none.
+static int tli_find_next_state(const tl_run *run, tli_reduction *r) {
+    while (r->state < run->desc.state_count && run->desc.states[r->state].kind != r->kind) r->state++;
+    return r->state < run->desc.state_count;
+}
+
+static tl_result tli_move_reduction(tl_run *run, tli_reduction *r) {
+    tl_result result = TL_OK;
+    uint64_t i;
+    while (!result && tli_find_next_state(run, r)) {
+        tli_shard_piece sent, received;
+        tli_find_turn_pieces(run, r, &sent, &received);
+        if (!r->is_begun) result = tli_begin_piece(run, r, sent, received);
+        if (!result) result = tli_poll_piece(run, r);
+        if (result) break;
+        for (i = 0; i < received.count && r->parts & TLI_REDUCE_SCATTER; i++)
+            received.at[i] = r->values[i] + received.at[i];
+        tli_pass_piece(run, r);
+    }
+    return result;
+}
+
+static tl_result tli_check_reduction(tl_run *run, tli_function function, tl_state_kind kind) {
+    tli_rule why = TLI_NO_RULE;
+    int32_t i;
+    if (!tli_is_below((int64_t)kind, TL_STATE_COUNT)) why = TLI_RULE(REDUCED_KIND_UNKNOWN);
+    else if (run->active || run->in_plan) why = TLI_RULE(RUN_PASS_IS_UNDER_WAY);
+    else if (!run->messages) why = TLI_RULE(REDUCTION_NEEDS_TRANSPORT);
+    for (i = 0; i < run->desc.state_count && !why; i++)
+        if (run->desc.states[i].kind == kind && run->desc.states[i].bytes % 4)
+            why = TLI_RULE(REDUCED_RANGES_ARE_F32);
+    return why ? tli_fail(run->env, TL_ERROR_INVALID_ARG, function, why) : TL_OK;
+}
+
+// Begin, or go on with, a reduction of these parts.
+static tl_result tli_reduce(tl_run *run, tli_function function, tl_state_kind kind, int32_t parts) {
+    tli_reduction *r = run->reduction;
+    tl_result result = tli_check_reduction(run, function, kind);
+    if (result) return result;
+    if (r && (r->kind != kind || r->asked != parts))
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(REDUCTION_IS_UNDER_WAY));
+    if (tli_count_replicas(run) == 1) return TL_OK;
+    if (!r) {
+        r = run->reduction = (tli_reduction *)tli_alloc_array(run->env, 1, sizeof *r);
+        if (!r) return tli_fail(run->env, TL_ERROR_NO_MEMORY, function, TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+        r->kind = kind;
+        r->parts = r->asked = parts;
+        r->requests[0] = r->requests[1] = TLI_NO_REQUEST;
+    }
+    result = tli_move_reduction(run, r);
+    if (result == TL_NOT_READY) return result;
+    tli_stop_reduction(run);
+    return result ? tli_fail_peer(run, result, tli_find_ring_rank(run, -1), -1) : TL_OK;
+}
+
+TLI_IMPL tl_result tl_reduce_run(tl_run *run, tl_state_kind kind) {
+    TL_ASSERT(run);
+    return tli_reduce(run, TLI_IN(REDUCE_RUN), kind, TLI_REDUCE_SCATTER | TLI_REDUCE_GATHER);
+}
+
+TLI_IMPL tl_result tl_scatter_run(tl_run *run, tl_state_kind kind) {
+    TL_ASSERT(run);
+    return tli_reduce(run, TLI_IN(SCATTER_RUN), kind, TLI_REDUCE_SCATTER);
+}
+
+TLI_IMPL tl_result tl_gather_run(tl_run *run, tl_state_kind kind) {
+    TL_ASSERT(run);
+    return tli_reduce(run, TLI_IN(GATHER_RUN), kind, TLI_REDUCE_GATHER);
+}
+
+TLI_IMPL void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes) {
+    uint64_t replicas, shard, count;
+    TL_ASSERT(run && offset && bytes && state >= 0 && state < run->desc.state_count);
+    replicas = (uint64_t)tli_count_replicas(run);
+    shard = ((uint64_t)tli_find_replica(run) + 1) % replicas;
+    count = run->desc.states[state].bytes / 4;
+    *offset = 4 * tli_shard_start(count, replicas, shard);
+    *bytes = 4 * tli_shard_start(count, replicas, shard + 1) - *offset;
+}
+#endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
@@ -56132,9 +61855,14 @@ TLI_IMPL tl_result tl_load_run(tl_run *run, const void *data, size_t length) {
 // Changes are chosen so that wrong kernels show, and do not crash where that can be helped: numbers may be used
 // as indices, so an operand is first rotated by an element, then filled with zeroes, then with the integer 1.
 // What is undefined is filled with 1 and with signalling NaN.
+//
+// Guards are as long as the largest operand of the call, up to a limit, so what is written beside an operand
+// destroys nothing else. What is not declared has a guard for an address: scratch and saved bytes of 0 bytes,
+// and an input, an output and a gradient of each behind those that the node has.
 
 enum { TLI_PROBE_NOTHING = -1, TLI_PROBE_UNDEFINED = -2, TLI_PROBE_GUARDS = -3 };  // in the place of an operand
-enum { TLI_PROBE_GUARD = 64, TLI_PROBE_ROOM = 65536 };  // bytes before an operand; most bytes behind it
+enum { TLI_PROBE_GUARD = 4096, TLI_PROBE_ROOM = 262144 };  // bytes before an operand, and the least behind it;
+                                                           // most bytes behind it
 enum { TLI_DECLARED_ALL = -1 };
 
 // A rehearsal that is under way.
@@ -56156,7 +61884,13 @@ typedef struct tli_rehearsing {
 static int tli_is_advice(tl_finding_kind kind) {
     return kind == TL_FINDING_NEEDS_UNUSED || kind == TL_FINDING_SCRATCH_UNUSED ||
            kind == TL_FINDING_INPUT_UNUSED || kind == TL_FINDING_SAVED_UNUSED ||
-           kind == TL_FINDING_PARAM_BYTES_DIFFER;
+           kind == TL_FINDING_PARAM_BYTES_DIFFER || kind == TL_FINDING_GRADIENT_UNKNOWN;
+}
+
+static void tli_copy_finding_name(const tl_graph *graph, tl_finding *finding) {
+    tli_writer w = tli_writer_of(finding->name, sizeof finding->name);
+    if (finding->node >= 0) tli_put(&w, tl_name_node(graph, finding->node));
+    tli_finish(&w);
 }
 
 // Note a finding, unless the same is there. Without memory for it the rehearsal says that some are missing.
@@ -56178,6 +61912,7 @@ static void tli_add_finding(tli_rehearsing *r, const tl_finding *finding) {
     out->findings = (tl_finding *)array;
     out->findings[out->finding_count] = *finding;
     out->findings[out->finding_count].is_advice = tli_is_advice(finding->kind);
+    tli_copy_finding_name(tli_caller_graph(r->asked), &out->findings[out->finding_count]);
     out->error_count += !tli_is_advice(finding->kind);
     out->finding_count++;
 }
@@ -56193,10 +61928,7 @@ static tl_result tli_fail_rehearsed_kernel(tli_rehearsing *r, const tl_kernel_ca
 }
 
 static int tli_same_bytes(const void *a, const void *b, uint64_t bytes) {
-    const char *x = (const char *)a, *y = (const char *)b;
-    uint64_t i = 0;
-    while (i < bytes && x[i] == y[i]) i++;
-    return i == bytes;
+    return !bytes || TLI_MEMCMP(a, b, (size_t)bytes) == 0;
 }
 
 typedef enum tli_fill {
@@ -56215,10 +61947,11 @@ typedef enum tli_shadow_access {
 // One operand in the images.
 typedef struct tli_shadow {
     uint64_t at, bytes;
-    uint64_t room;         // behind it: for what is written although no byte of it is declared
+    uint64_t end;          // of the guard behind it
     tl_operand_kind kind;
     int32_t index;
     int32_t same;          // the operand whose bytes it has: itself, or that of the same gradient before it
+    int32_t missing;       // 1 = behind those that the node has
     tli_shadow_access access;
 } tli_shadow;
 
@@ -56228,9 +61961,8 @@ typedef struct tli_change {
     tli_fill fill;
     int32_t  again;        // 1 = the node has run before in this pass: the state is that after it
     int32_t  ready;        // 1 = outputs_ready
-    int32_t  plain;        // 1 = FORWARD in the place of FORWARD_SAVE
     int32_t  inplace;      // 1 = output 0 stands where its input stands
-    int32_t  declared;     // i + 1 = operand i is not there, as `needs` says; TLI_DECLARED_ALL
+    int32_t  declared;     // i + 1 = operand i has 0 bytes, as `needs` says; TLI_DECLARED_ALL
     int32_t  guard;        // with TLI_PROBE_GUARDS: i + 1 = those of operand i alone
     int32_t  gradients;    // 1 = the state's gradients are filled as well
 } tli_change;
@@ -56244,6 +61976,8 @@ typedef struct tli_probe {
     tl_operand   *operands;        // [count]
     tli_shadow   *shadows;         // [count] inputs, outputs, gradients of both, saved, scratch
     int32_t       count;
+    int32_t       plain;           // 1 = calls are FORWARD in the place of FORWARD_SAVE
+    uint64_t      room;            // bytes of a guard behind an operand
     uint64_t      image_bytes;
     char         *memory, *before, *work, *after;
     char         *state_before, *state_after;   // of the ranges that its kernels use
@@ -56291,9 +62025,15 @@ static int tli_has_gradient_state(const tl_run_desc *desc, int32_t node) {
 
 // -- rehearsal: images --
 
+// Each copy doubles what is filled.
 static void tli_fill_words(char *at, uint64_t bytes, uint32_t word) {
-    uint64_t i;
-    for (i = 0; i < bytes; i++) at[i] = ((const char *)&word)[i % sizeof word];
+    uint64_t done = bytes < sizeof word ? bytes : sizeof word;
+    tli_copy(at, &word, (size_t)done);
+    while (done < bytes) {
+        uint64_t more = done < bytes - done ? done : bytes - done;
+        tli_copy(at + done, at, (size_t)more);
+        done += more;
+    }
 }
 
 static void tli_rotate(char *to, const char *from, uint64_t bytes) {
@@ -56325,20 +62065,19 @@ static void tli_fill_guards(const tli_probe *p, char *image, int32_t only, uint3
         const tli_shadow *shadow = &p->shadows[i];
         if (only && i != only - 1) continue;
         tli_fill_words(image + shadow->at - TLI_PROBE_GUARD, TLI_PROBE_GUARD, word);
-        tli_fill_words(image + shadow->at + shadow->bytes, shadow->room, word);
+        tli_fill_words(image + shadow->at + shadow->bytes, shadow->end - shadow->at - shadow->bytes, word);
     }
 }
 
+// All words are the first one, where each is that before it.
 static int tli_holds_word(const char *at, uint64_t bytes, uint32_t word) {
-    uint64_t i;
-    for (i = 0; i < bytes; i++)
-        if (at[i] != ((const char *)&word)[i % sizeof word]) return 0;
-    return 1;
+    if (bytes <= sizeof word) return tli_same_bytes(at, &word, bytes);
+    return tli_same_bytes(at, &word, sizeof word) && tli_same_bytes(at, at + sizeof word, bytes - sizeof word);
 }
 
 // Give an operand its place in the images.
-static void tli_add_shadow(tli_probe *p, tl_operand_kind kind, int32_t index, tli_shadow_access access,
-                           uint64_t bytes) {
+static tli_shadow *tli_add_shadow(tli_probe *p, tl_operand_kind kind, int32_t index, tli_shadow_access access,
+                                  uint64_t bytes) {
     tli_shadow *shadow = &p->shadows[p->count++];
     shadow->kind = kind;
     shadow->index = index;
@@ -56346,11 +62085,29 @@ static void tli_add_shadow(tli_probe *p, tl_operand_kind kind, int32_t index, tl
     shadow->access = bytes ? access : TLI_SHADOW_NONE;
     shadow->bytes = bytes;
     shadow->at = p->image_bytes + TLI_PROBE_GUARD;
-    shadow->room = bytes;
-    if (!bytes && (kind == TL_OPERAND_SAVED || kind == TL_OPERAND_SCRATCH)) shadow->room = 2 * p->image_bytes;
-    if (shadow->room > TLI_PROBE_ROOM) shadow->room = TLI_PROBE_ROOM;
-    shadow->room = (shadow->room + TLI_PROBE_GUARD + 63) & ~(uint64_t)63;
-    p->image_bytes = (shadow->at + bytes + shadow->room + 63) & ~(uint64_t)63;
+    if (kind == TL_OPERAND_SCRATCH && p->step->call.kind == TL_STEP_FORWARD_SAVE)
+        bytes = tli_larger_u64(bytes, p->node->fwork_bytes);    // of the same call without saved bytes
+    shadow->end = p->image_bytes = (shadow->at + bytes + p->room + 63) & ~(uint64_t)63;
+    return shadow;
+}
+
+// An operand behind those that the node has.
+static void tli_add_missing(tli_probe *p, tl_operand_kind kind, int32_t index) {
+    tli_add_shadow(p, kind, index, TLI_SHADOW_NONE, 0)->missing = 1;
+}
+
+// The bytes of a guard behind an operand: those of the largest operand.
+static uint64_t tli_find_guard_room(const tli_probe *p) {
+    const tl_graph *graph = p->run->graph;
+    const tl_node *node = p->node;
+    uint64_t room = tli_larger_u64(node->saved_bytes, tli_larger_u64(node->fwork_bytes, node->swork_bytes));
+    int32_t i;
+    room = tli_larger_u64(room, node->bwork_bytes);
+    for (i = 0; i < node->input_count; i++)
+        room = tli_larger_u64(room, graph->outputs[graph->inputs[node->first_input + i].tensor].bytes);
+    for (i = 0; i < node->output_count; i++)
+        room = tli_larger_u64(room, graph->outputs[node->first_output + i].bytes);
+    return room < TLI_PROBE_GUARD ? TLI_PROBE_GUARD : room < TLI_PROBE_ROOM ? room : TLI_PROBE_ROOM;
 }
 
 // List the gradients of the inputs. A tensor that is read twice has one.
@@ -56363,6 +62120,7 @@ static void tli_list_input_gradients(tli_probe *p) {
                        k < i ? 0 : p->step->call.input_grads[i].range.bytes);
         p->shadows[first + i].same = first + k;
     }
+    tli_add_missing(p, TL_OPERAND_INPUT_GRADIENT, i);
 }
 
 // List the operands of a call. Of a backward those that `needs` does not name have their true bytes.
@@ -56378,25 +62136,31 @@ static void tli_list_shadows(tli_probe *p) {
         tli_add_shadow(p, TL_OPERAND_INPUT, i, hidden ? TLI_SHADOW_HIDDEN : TLI_SHADOW_READ,
                        hidden ? graph->outputs[input->tensor].bytes : call->inputs[i].range.bytes);
     }
+    tli_add_missing(p, TL_OPERAND_INPUT, i);
     for (i = 0; i < node->output_count; i++) {
         const tl_node_output *output = &graph->outputs[node->first_output + i];
         int hidden = backward && !output->needed;
         tli_add_shadow(p, TL_OPERAND_OUTPUT, i, !backward ? TLI_SHADOW_WRITE : hidden ? TLI_SHADOW_HIDDEN
                        : TLI_SHADOW_READ, hidden ? output->bytes : call->outputs[i].range.bytes);
     }
+    tli_add_missing(p, TL_OPERAND_OUTPUT, i);
     for (i = 0; i < node->output_count; i++)
         tli_add_shadow(p, TL_OPERAND_OUTPUT_GRADIENT, i, TLI_SHADOW_READ, call->output_grads[i].range.bytes);
+    tli_add_missing(p, TL_OPERAND_OUTPUT_GRADIENT, i);
     tli_list_input_gradients(p);
     tli_add_shadow(p, TL_OPERAND_SAVED, 0, backward ? TLI_SHADOW_READ : TLI_SHADOW_WRITE,
                    call->saved.range.bytes);
     tli_add_shadow(p, TL_OPERAND_SCRATCH, 0, TLI_SHADOW_SCRATCH, call->scratch.range.bytes);
 }
 
+static const tl_operand tli_no_operand = { { 0, 0, 0 }, NULL, TL_FORMAT_F32 };
+
 // The address of what an operand holds in the pass; NULL = it is not there.
 static const char *tli_find_truth(const tli_probe *p, int32_t i) {
     const tli_shadow *shadow = &p->shadows[i];
     const tl_kernel_call *call = &p->step->call;
-    const tl_operand *operand = shadow->kind == TL_OPERAND_INPUT ? &call->inputs[shadow->index]
+    const tl_operand *operand = shadow->missing ? &tli_no_operand
+        : shadow->kind == TL_OPERAND_INPUT ? &call->inputs[shadow->index]
         : shadow->kind == TL_OPERAND_OUTPUT ? &call->outputs[shadow->index]
         : shadow->kind == TL_OPERAND_OUTPUT_GRADIENT ? &call->output_grads[shadow->index]
         : shadow->kind == TL_OPERAND_INPUT_GRADIENT ? &call->input_grads[shadow->index]
@@ -56433,7 +62197,7 @@ static void tli_fill_before(const tli_probe *p) {
 static tl_result tli_open_probe(tli_probe *p, tli_rehearsing *r, tl_run *run, const tl_run_step *step) {
     tl_env *env = r->env;
     const tl_node *node = &run->graph->nodes[step->call.node];
-    uint64_t most = 2 * ((uint64_t)node->input_count + (uint64_t)node->output_count) + 2;
+    uint64_t most = 2 * ((uint64_t)node->input_count + (uint64_t)node->output_count + 2) + 2;
     tli_zero(p, sizeof *p);
     p->r = r;
     p->run = run;
@@ -56442,9 +62206,10 @@ static tl_result tli_open_probe(tli_probe *p, tli_rehearsing *r, tl_run *run, co
     p->shadows = (tli_shadow *)tli_alloc_array(env, most, sizeof *p->shadows);
     p->operands = (tl_operand *)tli_alloc_array(env, most, sizeof *p->operands);
     if (p->shadows && p->operands) {
+        p->room = tli_find_guard_room(p);
         tli_list_shadows(p);
         p->state_bytes = tli_count_state(&run->desc, step->call.node);
-        p->memory = (char *)tli_alloc_array(env, 1, 3 * p->image_bytes + 2 * p->state_bytes + 64);
+        p->memory = (char *)tli_alloc_array(env, 3 * p->image_bytes + 2 * p->state_bytes + 64, 1);
     }
     if (!p->memory)
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
@@ -56466,13 +62231,20 @@ static void tli_close_probe(tli_probe *p) {
 
 // -- rehearsal: one call --
 
-static const tli_change tli_no_change = { TLI_PROBE_NOTHING, TLI_FILL_NOT, 0, 0, 0, 0, 0, 0, 0 };
+static const tli_change tli_no_change = { TLI_PROBE_NOTHING, TLI_FILL_NOT, 0, 0, 0, 0, 0, 0 };
 
 static tli_change tli_change_of(int32_t shadow, tli_fill fill) {
     tli_change change = tli_no_change;
     change.shadow = shadow;
     change.fill = fill;
     return change;
+}
+
+// Whether an operand has 0 bytes because `needs` does not name it. It has an address all the same, so that a
+// kernel that reads it does not crash.
+static int tli_is_hidden(const tli_probe *p, const tli_change *change, int32_t i) {
+    if (p->shadows[i].access != TLI_SHADOW_HIDDEN) return 0;
+    return change->declared == TLI_DECLARED_ALL || change->declared == i + 1;
 }
 
 // Write the contents that a changed call finds.
@@ -56484,6 +62256,8 @@ static void tli_apply_change(const tli_probe *p, const tli_change *change) {
     if (change->shadow == TLI_PROBE_GUARDS)
         tli_fill_guards(p, p->work, change->guard, tli_fill_word(change->fill));
     if (change->shadow >= 0) tli_fill_shadow(p, &p->shadows[change->shadow], change->fill);
+    for (i = 0; i < p->count && change->declared; i++)
+        if (tli_is_hidden(p, change, i)) tli_fill_shadow(p, &p->shadows[i], TLI_FILL_ONE);
     for (i = 0; i < p->count && change->ready; i++)      // the outputs are there
         if (p->shadows[i].kind == TL_OPERAND_OUTPUT)
             tli_copy(p->work + p->shadows[i].at, p->after + p->shadows[i].at, (size_t)p->shadows[i].bytes);
@@ -56496,11 +62270,18 @@ static void tli_apply_change(const tli_probe *p, const tli_change *change) {
     }
 }
 
-// Scratch, and saved bytes of nodes that declare none, have an address all the same, so that whoever uses them
-// is named and does not crash.
+// Scratch, saved bytes of nodes that declare none, and what is missing have an address all the same, so that
+// whoever uses them is named and does not crash.
 static int tli_is_lent(const tli_probe *p, const tli_shadow *shadow) {
-    if (shadow->kind == TL_OPERAND_SCRATCH) return 1;
+    if (shadow->kind == TL_OPERAND_SCRATCH || shadow->missing) return 1;
     return shadow->kind == TL_OPERAND_SAVED && !p->node->saved_bytes;
+}
+
+static tl_format tli_format_of(const tl_kernel_call *given, const tli_shadow *shadow) {
+    if (shadow->kind == TL_OPERAND_SAVED || shadow->kind == TL_OPERAND_SCRATCH || shadow->missing)
+        return TL_FORMAT_F32;
+    return shadow->kind == TL_OPERAND_INPUT || shadow->kind == TL_OPERAND_INPUT_GRADIENT
+        ? given->inputs[shadow->index].format : given->outputs[shadow->index].format;
 }
 
 // Describe the operands of a changed call.
@@ -56511,38 +62292,29 @@ static void tli_describe_probe(tli_probe *p, const tli_change *change) {
     p->call = *given;
     for (i = 0; i < p->count; i++) {
         const tli_shadow *shadow = &p->shadows[p->shadows[i].same];
-        int gone = shadow->access == TLI_SHADOW_NONE && !tli_is_lent(p, shadow);
-        if (change->declared == i + 1) gone = 1;
-        if (change->declared == TLI_DECLARED_ALL && shadow->access == TLI_SHADOW_HIDDEN) gone = 1;
-        if (change->plain && shadow->kind == TL_OPERAND_SAVED) gone = 1;
         tli_zero(&at[i], sizeof at[i]);
-        at[i].format = shadow->kind == TL_OPERAND_INPUT || shadow->kind == TL_OPERAND_INPUT_GRADIENT
-            ? given->inputs[shadow->index].format
-            : shadow->kind == TL_OPERAND_SAVED || shadow->kind == TL_OPERAND_SCRATCH ? TL_FORMAT_F32
-            : given->outputs[shadow->index].format;
-        if (gone) continue;
+        at[i].format = tli_format_of(given, shadow);
+        if (shadow->access == TLI_SHADOW_NONE && !tli_is_lent(p, shadow)) continue;
+        at[i].host = p->work + shadow->at;
+        if (tli_is_hidden(p, change, i)) continue;
         at[i].range.block = 1;
         at[i].range.offset = shadow->at;
-        at[i].range.bytes = shadow->bytes;
-        at[i].host = p->work + shadow->at;
-    }
-    if (change->plain) {    // a plain forward has scratch of its own, of which there is as much as of the other
-        tl_operand *scratch = &at[p->count - 1];
-        if (p->node->fwork_bytes < scratch->range.bytes) scratch->range.bytes = p->node->fwork_bytes;
-    }
-    if (change->inplace) {
-        tli_copy(at[inputs].host, at[p->node->inplace].host, (size_t)at[inputs].range.bytes);
-        at[p->node->inplace] = at[inputs];
+        at[i].range.bytes = shadow->missing ? p->room : shadow->bytes;
     }
     p->call.inputs = at;
-    p->call.outputs = at + inputs;
-    p->call.output_grads = at + inputs + outputs;
-    p->call.input_grads = at + inputs + 2 * outputs;
+    p->call.outputs = at + inputs + 1;
+    p->call.output_grads = at + inputs + outputs + 2;
+    p->call.input_grads = at + inputs + 2 * outputs + 3;
+    if (change->inplace) {
+        tl_operand *output = &at[inputs + 1];
+        tli_copy(output->host, at[p->node->inplace].host, (size_t)output->range.bytes);
+        at[p->node->inplace] = *output;
+    }
     p->call.saved = at[p->count - 2];
     p->call.scratch = at[p->count - 1];
     p->call.outputs_ready = change->ready;
     p->call.recompute = change->again || given->recompute;
-    if (change->plain) p->call.kind = TL_STEP_FORWARD;
+    if (p->plain) p->call.kind = TL_STEP_FORWARD;
     if (change->inplace) p->call.kind = TL_STEP_FORWARD_INPLACE;
 }
 
@@ -56550,6 +62322,92 @@ static void tli_probe_random(const tli_probe *p, tl_random_moment moment) {
     const tl_run_desc *desc = &p->run->desc;
     if (desc->random && p->step->call.kind != TL_STEP_BACKWARD)
         desc->random(moment, p->step->call.node, p->step->call.micro_batch, desc->random_user);
+}
+
+// -- rehearsal: effects --
+
+static int tli_is_effect(const tli_shadow *shadow) {
+    return shadow->access == TLI_SHADOW_WRITE || shadow->access == TLI_SHADOW_ADD;
+}
+
+static uint64_t tli_first_difference(const char *a, const char *b, uint64_t bytes) {
+    uint64_t i = 0;
+    while (i < bytes && a[i] == b[i]) i++;
+    return i;
+}
+
+// The first operand whose bytes differ from those of the plain call; -1 = none.
+static int32_t tli_find_effect(const tli_probe *p) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *shadow = &p->shadows[i];
+        if (!tli_is_effect(shadow)) continue;
+        if (!tli_same_bytes(p->work + shadow->at, p->after + shadow->at, shadow->bytes)) return i;
+    }
+    return -1;
+}
+
+// Whether anything differs that the call makes: operands, or the state that it leaves.
+static int tli_has_effect(const tli_probe *p) {
+    return tli_find_effect(p) >= 0 ||
+           tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_COMPARE) >= 0;
+}
+
+static void tli_note_finding(tli_probe *p, tl_finding_kind kind, const tli_shadow *shadow, uint64_t byte) {
+    tl_finding finding;
+    tli_zero(&finding, sizeof finding);
+    finding.kind = kind;
+    finding.node = p->step->call.node;
+    finding.step = p->call.kind;
+    finding.operand = shadow ? shadow->kind : TL_OPERAND_NONE;
+    finding.index = shadow ? shadow->index : 0;
+    finding.byte = byte;
+    tli_add_finding(p->r, &finding);
+}
+
+static void tli_note_state(tli_probe *p, tl_finding_kind kind, int32_t state) {
+    tl_finding finding;
+    tli_zero(&finding, sizeof finding);
+    finding.kind = kind;
+    finding.node = p->step->call.node;
+    finding.step = p->call.kind;
+    finding.operand = TL_OPERAND_STATE;
+    finding.index = state;
+    finding.state = p->run->desc.states[state].kind;
+    tli_add_finding(p->r, &finding);
+}
+
+// Whether a call finds other contents to read than the plain one: it may use them as numbers of elements then.
+static int tli_varies_contents(const tli_probe *p, const tli_change *change) {
+    return change->declared || (change->shadow >= 0 && !tli_is_undefined(&p->shadows[change->shadow]));
+}
+
+static int tli_is_guarded(const tli_probe *p, const tli_shadow *s, uint32_t word) {
+    uint64_t behind = s->at + s->bytes;
+    return tli_holds_word(p->work + s->at - TLI_PROBE_GUARD, TLI_PROBE_GUARD, word) &&
+           tli_holds_word(p->work + behind, s->end - behind, word);
+}
+
+// The kind of an access beside an operand: there may be none.
+static tl_finding_kind tli_find_beyond(const tli_shadow *s, tl_finding_kind beyond) {
+    int is_optional = s->kind == TL_OPERAND_SAVED || s->kind == TL_OPERAND_SCRATCH;
+    if (s->missing) return TL_FINDING_OPERAND_MISSING;
+    return is_optional && !s->bytes ? TL_FINDING_UNDECLARED : beyond;
+}
+
+// What a call wrote and may not: operands that it may read only, and beside operands.
+static void tli_check_writes(tli_probe *p, const tli_change *change) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        int filled = change->shadow == TLI_PROBE_GUARDS && (!change->guard || change->guard == i + 1);
+        if (!tli_is_guarded(p, s, filled ? tli_fill_word(change->fill) : 0))
+            tli_note_finding(p, tli_find_beyond(s, TL_FINDING_BEYOND_WRITTEN), s, s->bytes);
+        if ((s->access == TLI_SHADOW_READ || s->access == TLI_SHADOW_HIDDEN) &&
+            !tli_same_bytes(p->work + s->at, p->before + s->at, s->bytes))
+            tli_note_finding(p, TL_FINDING_READ_ONLY_WRITTEN, s,
+                             tli_first_difference(p->work + s->at, p->before + s->at, s->bytes));
+    }
 }
 
 // Call the kernel with a change. first: 1 = nothing of the node has run in this pass. A call that stands for
@@ -56566,60 +62424,9 @@ static tl_result tli_run_probe(tli_probe *p, const tli_change *change, int first
     tli_probe_random(p, first ? TL_RANDOM_RECORD : TL_RANDOM_REPLAY);
     result = (backward ? kernel->backward : kernel->forward)(&p->call, kernel->user);
     if (change->again) tli_probe_random(p, TL_RANDOM_RESUME);
-    return result ? tli_fail_rehearsed_kernel(p->r, &p->call, result) : TL_OK;
-}
-
-// -- rehearsal: effects --
-
-static int tli_is_effect(const tli_shadow *shadow) {
-    return shadow->access == TLI_SHADOW_WRITE || shadow->access == TLI_SHADOW_ADD;
-}
-
-static uint64_t tli_first_difference(const char *a, const char *b, uint64_t bytes) {
-    uint64_t i = 0;
-    while (i < bytes && a[i] == b[i]) i++;
-    return i;
-}
-
-// The first operand whose bytes differ from those of the plain call; -1 = none.
-static int32_t tli_find_effect(const tli_probe *p, int with_saved) {
-    int32_t i;
-    for (i = 0; i < p->count; i++) {
-        const tli_shadow *shadow = &p->shadows[i];
-        if (!tli_is_effect(shadow) || (!with_saved && shadow->kind == TL_OPERAND_SAVED)) continue;
-        if (!tli_same_bytes(p->work + shadow->at, p->after + shadow->at, shadow->bytes)) return i;
-    }
-    return -1;
-}
-
-// Whether anything differs that the call makes: operands, or the state that it leaves.
-static int tli_has_effect(const tli_probe *p) {
-    return tli_find_effect(p, 1) >= 0 ||
-           tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_COMPARE) >= 0;
-}
-
-static void tli_note_finding(tli_probe *p, tl_finding_kind kind, const tli_shadow *shadow, uint64_t byte) {
-    tl_finding finding;
-    tli_zero(&finding, sizeof finding);
-    finding.kind = kind;
-    finding.node = p->step->call.node;
-    finding.step = p->step->call.kind;
-    finding.operand = shadow ? shadow->kind : TL_OPERAND_NONE;
-    finding.index = shadow ? shadow->index : 0;
-    finding.byte = byte;
-    tli_add_finding(p->r, &finding);
-}
-
-static void tli_note_state(tli_probe *p, tl_finding_kind kind, int32_t state) {
-    tl_finding finding;
-    tli_zero(&finding, sizeof finding);
-    finding.kind = kind;
-    finding.node = p->step->call.node;
-    finding.step = p->step->call.kind;
-    finding.operand = TL_OPERAND_STATE;
-    finding.index = state;
-    finding.state = p->run->desc.states[state].kind;
-    tli_add_finding(p->r, &finding);
+    if (result) return tli_fail_rehearsed_kernel(p->r, &p->call, result);
+    if (!tli_varies_contents(p, change)) tli_check_writes(p, change);
+    return TL_OK;
 }
 
 // Whether so much is made that what is read must show in it.
@@ -56706,45 +62513,33 @@ static tl_result tli_name_guards(tli_probe *p, tli_fill fill) {
         change.guard = i + 1;
         result = tli_run_probe(p, &change, 0);
         if (result) return result;
-        if (tli_has_effect(p)) tli_note_finding(p, TL_FINDING_BEYOND_READ, &p->shadows[i], p->shadows[i].bytes);
+        if (tli_has_effect(p))
+            tli_note_finding(p, tli_find_beyond(&p->shadows[i], TL_FINDING_BEYOND_READ), &p->shadows[i],
+                             p->shadows[i].bytes);
     }
     return TL_OK;
 }
 
-// Fill what is undefined, and the guards.
-static tl_result tli_probe_undefined(tli_probe *p) {
+// Fill what is undefined, and the guards. untouched: 1 = scratch is declared, and the call leaves it alone.
+static tl_result tli_probe_undefined(tli_probe *p, int *untouched) {
     static const tli_fill fills[] = { TLI_FILL_ONE, TLI_FILL_SIGNALLING };
     const tli_shadow *scratch = &p->shadows[p->count - 1];
-    int untouched = scratch->bytes > 0;
+    int left = scratch->bytes > 0;
     int32_t k;
+    *untouched = 0;
     for (k = 0; k < 2; k++) {
         tli_change change = tli_change_of(TLI_PROBE_UNDEFINED, fills[k]);
         tl_result result = tli_run_probe(p, &change, 0);
         if (result) return result;
-        untouched &= tli_holds_word(p->work + scratch->at, scratch->bytes, tli_fill_word(fills[k]));
+        left &= tli_holds_word(p->work + scratch->at, scratch->bytes, tli_fill_word(fills[k]));
         if (tli_has_effect(p)) return tli_name_undefined(p, fills[k]);
         change = tli_change_of(TLI_PROBE_GUARDS, fills[k]);
         result = tli_run_probe(p, &change, 0);
         if (result) return result;
         if (tli_has_effect(p)) return tli_name_guards(p, fills[k]);
     }
-    if (untouched) tli_note_finding(p, TL_FINDING_SCRATCH_UNUSED, scratch, 0);
+    *untouched = left;
     return TL_OK;
-}
-
-// What the plain call wrote and may not: operands that it may read only, and beside operands.
-static void tli_check_writes(tli_probe *p) {
-    int32_t i;
-    for (i = 0; i < p->count; i++) {
-        const tli_shadow *s = &p->shadows[i];
-        if (!tli_holds_word(p->after + s->at - TLI_PROBE_GUARD, TLI_PROBE_GUARD, 0) ||
-            !tli_holds_word(p->after + s->at + s->bytes, s->room, 0))
-            tli_note_finding(p, TL_FINDING_BEYOND_WRITTEN, s, s->bytes);
-        if ((s->access == TLI_SHADOW_READ || s->access == TLI_SHADOW_HIDDEN) &&
-            !tli_same_bytes(p->after + s->at, p->before + s->at, s->bytes))
-            tli_note_finding(p, TL_FINDING_READ_ONLY_WRITTEN, s,
-                             tli_first_difference(p->after + s->at, p->before + s->at, s->bytes));
-    }
 }
 
 // -- rehearsal: forwards --
@@ -56767,38 +62562,65 @@ static tl_result tli_probe_again(tli_probe *p) {
             if (!tli_same_bytes(s->host, image, s->bytes)) tli_note_state(p, TL_FINDING_SIDE_EFFECT, i);
             image += s->bytes;
         }
-    } else if (tli_find_effect(p, 1) >= 0) {
+    } else if (tli_find_effect(p) >= 0) {
         tli_note_finding(p, TL_FINDING_NOT_REPEATABLE, NULL, 0);
     }
     return TL_OK;
 }
 
-// The same call without saved bytes, with its outputs there, and in place.
-static tl_result tli_probe_forms(tli_probe *p) {
-    tli_change change = tli_no_change;
-    int saves = p->step->call.kind == TL_STEP_FORWARD_SAVE, repeats = !p->node->once;
-    tl_result result = TL_OK;
+// From here on the call is that without saved bytes, which has scratch of its own; and as it was again.
+static void tli_enter_plain(tli_probe *p, int plain) {
+    const tl_kernel_call *given = &p->step->call;
+    tli_shadow *saved = &p->shadows[p->count - 2], *scratch = &p->shadows[p->count - 1];
+    p->plain = plain;
+    saved->bytes = plain ? 0 : given->saved.range.bytes;
+    saved->access = saved->bytes ? TLI_SHADOW_WRITE : TLI_SHADOW_NONE;
+    scratch->bytes = plain ? p->node->fwork_bytes : given->scratch.range.bytes;
+    scratch->access = scratch->bytes ? TLI_SHADOW_SCRATCH : TLI_SHADOW_NONE;
+}
+
+// The same call without saved bytes. untouched: 1 = it has scratch, and leaves it alone.
+static tl_result tli_probe_unsaved(tli_probe *p, int *untouched) {
+    tl_result result = tli_run_probe(p, &tli_no_change, 0);
     int32_t i;
-    if (saves && repeats) {
-        change.again = change.ready = 1;
-        result = tli_run_probe(p, &change, 0);
-        if (!result && (i = tli_find_effect(p, 1)) >= 0)
-            tli_note_finding(p, TL_FINDING_READY_IGNORED, &p->shadows[i], 0);
-    }
-    if (!result && saves && repeats) {
-        change = tli_no_change;
-        change.plain = 1;
-        result = tli_run_probe(p, &change, 0);
-        if (!result && (i = tli_find_effect(p, 0)) >= 0)
-            tli_note_finding(p, TL_FINDING_SAVED_CHANGES_OUTPUT, &p->shadows[i], 0);
-    }
-    if (result || p->node->inplace < 0 || (saves && !repeats)) return result;
-    change = tli_no_change;
-    change.plain = saves;
+    *untouched = 0;
+    if (result) return result;
+    i = tli_find_effect(p);
+    if (i >= 0) tli_note_finding(p, TL_FINDING_SAVED_CHANGES_OUTPUT, &p->shadows[i], 0);
+    return tli_has_effect(p) ? TL_OK : tli_probe_undefined(p, untouched);
+}
+
+// The same call in place.
+static tl_result tli_probe_inplace(tli_probe *p) {
+    tli_change change = tli_no_change;
+    tl_result result;
     change.inplace = 1;
     result = tli_run_probe(p, &change, 0);
-    if (!result && tli_find_effect(p, 0) >= 0)
+    if (!result && tli_find_effect(p) >= 0)
         tli_note_finding(p, TL_FINDING_INPLACE_WRONG, &p->shadows[p->node->inplace], 0);
+    return result;
+}
+
+// The same call with its outputs there, without saved bytes, and in place. untouched: 1 = the call itself
+// leaves its scratch alone.
+static tl_result tli_probe_forms(tli_probe *p, int untouched) {
+    int saves = p->step->call.kind == TL_STEP_FORWARD_SAVE, repeats = !p->node->once, unsaved_untouched = 0;
+    tl_result result = TL_OK;
+    if (saves && repeats) {
+        tli_change change = tli_no_change;
+        int32_t i;
+        change.again = change.ready = 1;
+        result = tli_run_probe(p, &change, 0);
+        i = tli_find_effect(p);
+        if (!result && i >= 0) tli_note_finding(p, TL_FINDING_READY_IGNORED, &p->shadows[i], 0);
+        tli_enter_plain(p, 1);
+        if (!result) result = tli_probe_unsaved(p, &unsaved_untouched);
+    }
+    if (!result && p->node->inplace >= 0 && (!saves || repeats)) result = tli_probe_inplace(p);
+    if (saves) tli_enter_plain(p, 0);
+    p->call.kind = unsaved_untouched ? TL_STEP_FORWARD : p->step->call.kind;
+    if (!result && untouched)
+        tli_note_finding(p, TL_FINDING_SCRATCH_UNUSED, &p->shadows[p->count - 1], 0);
     return result;
 }
 
@@ -56819,24 +62641,32 @@ static tl_result tli_probe_unread_inputs(tli_probe *p) {
     return TL_OK;
 }
 
-static tl_result tli_probe_forward(tli_probe *p) {
+static tl_result tli_probe_forward(tli_probe *p, int untouched) {
     tl_result result = p->node->once ? TL_OK : tli_probe_again(p);
     if (!result) result = tli_probe_unread_inputs(p);
-    return result ? result : tli_probe_forms(p);
+    return result ? result : tli_probe_forms(p, untouched);
 }
 
 // -- rehearsal: backwards --
 
-// What `needs` does not name is not read: neither its contents, nor that it is there.
+// Whether an input or output is a graph input, which may hold numbers of elements.
+static int tli_is_given(const tli_probe *p, const tli_shadow *s) {
+    const tl_graph *graph = p->run->graph;
+    if (s->kind != TL_OPERAND_INPUT) return 0;
+    return graph->nodes[graph->outputs[graph->inputs[p->node->first_input + s->index].tensor].node].is_input;
+}
+
+// What `needs` does not name is not read: neither its contents, nor that it is there. Of what nobody wrote,
+// which is zeroes, the last fill shows that it is read.
 static tl_result tli_probe_hidden(tli_probe *p) {
-    static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE };
+    static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE, TLI_FILL_HALVES };
     tli_change change = tli_no_change;
     int32_t i, hidden = 0, found = 0;
     tl_result result = TL_OK;
     for (i = 0; i < p->count && !result; i++) {
         int shows;
         if (p->shadows[i].access != TLI_SHADOW_HIDDEN) continue;
-        result = tli_try_fills(p, i, fills, 3, &shows);
+        result = tli_try_fills(p, i, fills, tli_is_given(p, &p->shadows[i]) ? 3 : 4, &shows);
         if (!result && shows == 1) tli_note_finding(p, TL_FINDING_NEEDS_MISSING, &p->shadows[i], 0);
         found |= !result && shows == 1;
         hidden++;
@@ -56887,20 +62717,16 @@ static int tli_adds_nothing(const tli_probe *p) {
 static tl_result tli_probe_declared(tli_probe *p) {
     static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE };
     static const tli_fill gradients[] = { TLI_FILL_ROTATED, TLI_FILL_HALVES };
-    const tl_graph *graph = p->run->graph;
     int32_t i;
     if (!tli_knows_effects(p) || !tli_makes_enough(p) || tli_gradient_is_zero(p) || tli_adds_nothing(p))
         return TL_OK;
     for (i = 0; i < p->count; i++) {
         const tli_shadow *s = &p->shadows[i];
-        int is_gradient = s->kind == TL_OPERAND_OUTPUT_GRADIENT, is_given = 0, shows;
+        int is_gradient = s->kind == TL_OPERAND_OUTPUT_GRADIENT, shows;
         tl_result result;
         if (s->access != TLI_SHADOW_READ) continue;
-        if (s->kind == TL_OPERAND_INPUT)
-            is_given = graph->nodes[graph->outputs[graph->inputs[p->node->first_input + s->index].tensor].node]
-                       .is_input;
         result = tli_try_fills(p, i, is_gradient ? gradients : fills,
-                               is_given ? 1 : s->kind == TL_OPERAND_SAVED ? 3 : 2, &shows);
+                               tli_is_given(p, s) ? 1 : s->kind == TL_OPERAND_SAVED ? 3 : 2, &shows);
         if (result) return result;
         if (shows) continue;
         tli_note_finding(p, is_gradient ? TL_FINDING_GRADIENT_IGNORED
@@ -56951,8 +62777,9 @@ static tl_result tli_probe_sums(tli_probe *p) {
     return result;
 }
 
-static tl_result tli_probe_backward(tli_probe *p) {
+static tl_result tli_probe_backward(tli_probe *p, int untouched) {
     tl_result result = tli_probe_hidden(p);
+    if (untouched) tli_note_finding(p, TL_FINDING_SCRATCH_UNUSED, &p->shadows[p->count - 1], 0);
     if (!result) result = tli_probe_declared(p);
     return result ? result : tli_probe_sums(p);
 }
@@ -56977,7 +62804,6 @@ static tl_result tli_probe_plain(tli_probe *p, int *repeats) {
     if (result) return result;
     tli_copy(p->after, p->work, (size_t)p->image_bytes);
     (void)tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_TAKE);
-    tli_check_writes(p);
     result = tli_run_probe(p, &tli_no_change, 0);
     if (result) return result;
     *repeats = !tli_has_effect(p);
@@ -56987,12 +62813,12 @@ static tl_result tli_probe_plain(tli_probe *p, int *repeats) {
 
 static tl_result tli_probe_call(tli_rehearsing *r, tl_run *run, const tl_run_step *step) {
     tli_probe p;
-    int repeats = 0;
+    int repeats = 0, untouched = 0;
     tl_result result = tli_open_probe(&p, r, run, step);
     if (!result) result = tli_probe_plain(&p, &repeats);
-    if (!result && repeats) result = tli_probe_undefined(&p);
-    if (!result && repeats) result = step->call.kind == TL_STEP_BACKWARD ? tli_probe_backward(&p)
-                                                                         : tli_probe_forward(&p);
+    if (!result && repeats) result = tli_probe_undefined(&p, &untouched);
+    if (!result && repeats) result = step->call.kind == TL_STEP_BACKWARD ? tli_probe_backward(&p, untouched)
+                                                                         : tli_probe_forward(&p, untouched);
     if (!result) tli_put_effects(&p);
     tli_close_probe(&p);
     return result;
@@ -57055,7 +62881,7 @@ static tl_result tli_copy_rehearsed_inputs(tli_rehearsing *r, tl_run *sub) {
     int32_t i;
     for (i = 0; i < graph->tensor_count; i++)
         if (graph->nodes[graph->outputs[i].node].is_input) room = tli_larger_u64(room, graph->outputs[i].bytes);
-    if (room) data = tli_alloc_array(r->env, 1, room);
+    if (room) data = tli_alloc_array(r->env, room, 1);
     if (room && !data)
         return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
     for (i = 0; i < graph->tensor_count && !result; i++) {
@@ -57458,6 +63284,23 @@ static void tli_compare_parameters(tli_rehearsing *r) {
     }
 }
 
+// Gradients of weights that are not registered are not put back: the rehearsal leaves its own sums in them.
+// Those of kernels of another device cannot be registered.
+static void tli_look_for_gradients(tli_rehearsing *r) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    int32_t id;
+    for (id = 0; id < graph->node_count && !r->asked->inference && r->asked->limits.host_visible; id++) {
+        const tl_node *node = &graph->nodes[id];
+        tl_finding finding;
+        if (!node->param_bytes || !node->has_grad || tli_has_gradient_state(&r->asked->desc, id)) continue;
+        tli_zero(&finding, sizeof finding);
+        finding.kind = TL_FINDING_GRADIENT_UNKNOWN;
+        finding.node = id;
+        finding.step = TL_STEP_BACKWARD;
+        tli_add_finding(r, &finding);
+    }
+}
+
 static tl_result tli_time_rehearsal(tli_rehearsing *r, tl_run *sub, int32_t pass_count) {
     uint64_t count = 2 * (uint64_t)tli_rehearsed_graph(r)->node_count * (uint64_t)pass_count;
     tl_result result = TL_OK;
@@ -57537,7 +63380,7 @@ static tl_result tli_alloc_rehearsal(tli_rehearsing *r) {
     r->made = (uint64_t *)tli_alloc_array(r->env, made, sizeof *r->made);
     r->is_made = (uint8_t *)tli_alloc_array(r->env, made, 1);
     r->ends = (uint64_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, sizeof *r->ends);
-    r->state = (char *)tli_alloc_array(r->env, 2, tli_count_state(&r->asked->desc, -1) + 1);
+    r->state = (char *)tli_alloc_array(r->env, tli_count_state(&r->asked->desc, -1) + 1, 2);
     if (r->made && r->is_made && r->ends && r->state) {
         (void)tli_move_state(&r->asked->desc, -1, r->state, TLI_STATE_TAKE);
         return TL_OK;
@@ -57578,6 +63421,7 @@ TLI_IMPL tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, t
     result = tli_alloc_rehearsal(&r);
     if (!result) {
         tli_compare_parameters(&r);
+        tli_look_for_gradients(&r);
         result = tli_rehearse_kept(&r);
         if (!result && !rehearsal->error_count) result = tli_rehearse_stressed(&r);
         if (!result && !rehearsal->error_count && pass_count) result = tli_rehearse_times(&r, pass_count);
@@ -57629,6 +63473,10 @@ static const char *tli_name_bytes_field(const tl_finding *f) {
                                                                                          : "fwork_bytes";
 }
 
+static int tli_is_of_outputs(tl_operand_kind kind) {
+    return kind == TL_OPERAND_OUTPUT || kind == TL_OPERAND_OUTPUT_GRADIENT;
+}
+
 static void tli_put_finding_text(tli_writer *w, const char *text, const tl_finding *f) {
     for (; *text; text++) {
         if (*text != '%') { tli_put_bytes(w, text, 1); continue; }
@@ -57636,6 +63484,8 @@ static void tli_put_finding_text(tli_writer *w, const char *text, const tl_findi
         if (*text == 'o') tli_put_operand(w, f);
         if (*text == 'b') tli_put_u64(w, f->byte);
         if (*text == 'w') tli_put(w, tli_name_bytes_field(f));
+        if (*text == 'z') tli_put(w, f->step == TL_STEP_FORWARD_SAVE ? "TL_SCRATCH_NONE" : "0");
+        if (*text == 'l') tli_put(w, tli_is_of_outputs(f->operand) ? "outputs" : "inputs");
         if (*text == 'n') {
             tli_put(w, f->operand == TL_OPERAND_OUTPUT ? "out" : "in");
             tli_put_i64(w, f->index);
@@ -57645,8 +63495,9 @@ static void tli_put_finding_text(tli_writer *w, const char *text, const tl_findi
 
 TLI_IMPL size_t tl_print_finding(const tl_graph *graph, const tl_finding *finding, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
-    TL_ASSERT(graph && finding);
-    tli_put(&w, finding->node < 0 ? "state of several nodes" : tl_name_node(graph, finding->node));
+    TL_ASSERT(finding);
+    tli_put(&w, finding->node < 0 ? "state of several nodes"
+                : graph ? tl_name_node(graph, finding->node) : finding->name);
     tli_put(&w, finding->step == TL_STEP_BACKWARD ? ": backward " : ": forward ");
     if (tli_is_below((int64_t)finding->kind, TL_FINDING_COUNT) &&
         tli_is_below((int64_t)finding->operand, TL_OPERAND_COUNT)) {
@@ -57661,6 +63512,7 @@ TLI_IMPL size_t tl_print_finding(const tl_graph *graph, const tl_finding *findin
 
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- operations --
 //
@@ -57997,7 +63849,7 @@ static tl_result tli_fail_first_finding(tli_op_run *o, const tl_rehearsal *found
     while (found->findings[k].is_advice) k++;
     text[0] = 0;
 #ifndef TL_NO_TEXT
-    (void)tl_print_finding(tli_op_graph(o), &found->findings[k], text, sizeof text);
+    (void)tl_print_finding(NULL, &found->findings[k], text, sizeof text);
 #endif
     s = tli_begin_error(o->list.env, TL_ERROR_MISMATCH, o->list.function, TLI_RULE(REHEARSAL_FOUND_ERRORS),
                         (uint64_t)found->error_count, (uint64_t)(int64_t)found->findings[k].node);
@@ -58074,6 +63926,9 @@ static tl_result tli_open_op_run(tli_op_run *o) {
     if (o->list.count < 1)
         return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
                         TLI_RULE(OP_COUNT_MUST_BE_POSITIVE));
+    if (!tli_is_complete_backend(asked->backend))
+        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
+                        TLI_RULE(BACKEND_HAS_NO_FUNCTIONS));
     if (asked->kernels || asked->kernel_count)
         return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, TLI_RULE(OP_KERNELS_STAND_IN_OPS));
     result = asked->graph ? tli_check_graph_ops(o) : TL_OK;
@@ -58120,7 +63975,7 @@ TLI_IMPL tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl
     tli_release(env, o.kernels);
     return result;
 }
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_TRACE

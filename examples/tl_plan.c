@@ -327,7 +327,7 @@ typedef struct options {
     const char *schedule, *json, *c_table, *svg, *html, *lifetimes, *places;
     const char *c_code, *c_form, *folder, *states, *batches;
     const char *code_header, *code_source;    // files of --c-code
-    const char *align, *name, *block;
+    const char *align, *name, *block, *in_flight;
     const char *banks[TL_MOST_BANKS];
     int         bank_count;
     const char *precision, *profiles;
@@ -378,6 +378,8 @@ static const char *const usage[] = {
     "                    binds what all of them take, and where each has a limit, so does their sum",
     "  --block B         the arena, of each bank and of the host, is cut into blocks of at most so many",
     "                    bytes, as where a device has a largest allocation; no tensor is in two of them",
+    "  --in-flight K     up to K steps that do not depend on each other may be under way together: what a",
+    "                    step frees is taken again from the K-th step behind it on (1: by the next)",
     "  --explain         what makes the peak, what the next MiB would buy, what is made again and why",
     "  --pareto          plan at budgets between the least possible and keep all, chosen where",
     "                    the curve is least known; a table with the certified bound of each",
@@ -489,9 +491,10 @@ static int take_option(const option_row *row, const char *value, int has_own, in
 
 static int check_precision_options(const options *o) {
     const char *const names[] = { "--budget", "--host-budget", "--policy", "--schedule", "--c-table",
-                                  "--html", "--align", "--lifetimes", "--places", "--bank", "--block", "--c-code" };
+                                  "--html", "--align", "--lifetimes", "--places", "--bank", "--block", "--c-code",
+                                  "--in-flight" };
     const char *const plans[] = { o->budget, o->host_budget, o->policy, o->schedule, o->c_table, o->html,
-                                  o->align, o->lifetimes, o->places, o->banks[0], o->block, o->c_code };
+                                  o->align, o->lifetimes, o->places, o->banks[0], o->block, o->c_code, o->in_flight };
     size_t i;
     if (o->profiles && !o->precision && !o->front && !o->loss)
         return fail(CODE_INPUT, "--profiles: is for --precision, --front or --loss");
@@ -571,9 +574,9 @@ static int check_code_options(options *o) {
 // Options whose files, or whose question, are about one plan or about the whole curve only.
 static int check_options(options *o) {
     const char *const names[] = { "--schedule", "--c-table", "--align", "--lifetimes", "--places", "--bank", "--block",
-                                  "--c-code" };
+                                  "--c-code", "--in-flight" };
     const char *const of_one[] = { o->schedule, o->c_table, o->align, o->lifetimes, o->places, o->banks[0], o->block,
-                                   o->c_code };
+                                   o->c_code, o->in_flight };
     size_t i;
     int code;
     if (!o->model) return fail(CODE_INPUT, "a model must be named, a .tlg file or -; --help tells more");
@@ -603,6 +606,9 @@ static int check_options(options *o) {
     if (o->order && (o->policy || o->form || o->host_budget || o->pareto || o->front))
         return fail(CODE_INPUT, "--order: is a plan of its own, for one budget: no --policy, --form, --host-budget, "
                     "--pareto, --front");
+    if (o->in_flight && (o->live || o->policy || o->order || o->c_code))
+        return fail(CODE_INPUT, "--in-flight: is for plans whose budget binds the arena, and for who runs several steps "
+                    "at a time: no --live, --policy, --order, --c-code");
     if (o->pareto && o->policy)
         return fail(CODE_INPUT, "--policy: is for one plan, --pareto shows all policies");
     for (i = 0; o->pareto && i < sizeof names / sizeof *names; i++)
@@ -623,7 +629,7 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--name", &o->name, NULL },         { "--block", &o->block, NULL },
         { "--c-code", &o->c_code, NULL },     { "-o", &o->folder, NULL },
         { "--states", &o->states, NULL },     { "--micro-batches", &o->batches, NULL },
-        { "--bank", &o->banks[0], NULL },
+        { "--bank", &o->banks[0], NULL },     { "--in-flight", &o->in_flight, NULL },
         { "--host-budget", &o->host_budget, NULL }, { "--link", &o->link, NULL },
         { "--codec", &o->codec, NULL },       { "--codec-rate", &o->codec_rate, NULL },
         { "--cost-unit", &o->cost_unit, NULL },
@@ -860,6 +866,7 @@ typedef struct program {
     double   shown;            // when it was last drawn; 0 = there is none
     uint64_t alignment;        // of --align
     uint64_t block_bytes;      // of --block
+    int32_t  in_flight;        // of --in-flight; 0 = not given
     tl_code_form code_form;    // of --c-code=
     int32_t  code_states;      // of --states
     int32_t  code_batches;     // of --micro-batches; 0 = those of the plan
@@ -1042,6 +1049,7 @@ static tl_result make_plan(program *p, uint64_t budget, uint64_t work_limit, tl_
     desc.form = p->form;
     desc.live = !p->in_arena;
     desc.block_bytes = p->in_arena ? p->block_bytes : 0;
+    desc.in_flight = p->in_arena ? p->in_flight : 0;
     desc.banks = p->banks;
     desc.bank_count = p->in_arena ? p->o.bank_count : 0;
     desc.alignment_bytes = p->alignment;
@@ -1246,6 +1254,9 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
                 (ull)p->places.bound_cost);
     fprintf(out, "%d steps: %d forwards, of these %d made again, %d backwards\n", (int)plan->step_count,
             (int)counts->forward_count, (int)counts->recompute_count, (int)counts->backward_count);
+    if (plan->in_flight > 1)
+        fprintf(out, "up to %d steps under way together: what a step frees is taken again %d steps later\n",
+                (int)plan->in_flight, (int)plan->in_flight);
     if (p->host_bytes)
         fprintf(out, "%d copies to the host and back; waiting for them costs %.6f\n", (int)counts->copy_count,
                 ratio_of(counts->cost - counts->compute_cost, plan->base_cost));
@@ -1634,6 +1645,7 @@ static int write_json(program *p, int infeasible) {
     if (!infeasible) put(&w, ", \"arena_bytes\": %llu, \"arena_bound_bytes\": %llu, \"alignment_bytes\": %llu",
                          (ull)p->places.arena_bytes, (ull)p->places.bound_bytes, (ull)p->alignment);
     if (!infeasible) put_banks_json(p, &w);
+    if (p->in_flight) put(&w, ", \"in_flight\": %d", (int)p->in_flight);
     if (!infeasible && p->o.order)
         put(&w, ", \"listing_arena_bytes\": %llu, \"order_bound_bytes\": %llu", (ull)p->order.listing_arena_bytes,
             (ull)p->order.bound_bytes);
@@ -3230,6 +3242,7 @@ static void fill_compile(program *p) {
     desc->host_budget_bytes = p->host_bytes;
     desc->alignment_bytes = p->alignment;
     desc->block_bytes = p->block_bytes;
+    desc->in_flight = p->in_flight;
     desc->kernel_precisions = 1u << TL_PRECISION_SINGLE;
     if (p->o.loss) desc->kernel_precisions |= 1u << TL_PRECISION_MIXED;
     if (p->o.loss) desc->precision = &p->choice.desc;
@@ -3448,6 +3461,7 @@ static int plan_keep_all(program *p) {
         return fail_result(p, path_of(p));
     }
     p->plan.bound_cost = p->report.bound_cost < p->plan.cost ? p->report.bound_cost : p->plan.cost;
+    p->plan.in_flight = p->in_flight;    // place_plan finds what it takes then
     return CODE_OK;
 }
 
@@ -3612,6 +3626,15 @@ static int parse_code(program *p) {
     return CODE_OK;
 }
 
+static int parse_in_flight(program *p) {
+    uint64_t count = 0;
+    if (!p->o.in_flight) return CODE_OK;
+    if (!read_count(p->o.in_flight, &count) || count > INT32_MAX)
+        return fail(CODE_INPUT, "--in-flight %s: must be a whole number from 1 to 2147483647", p->o.in_flight);
+    p->in_flight = (int32_t)count;
+    return CODE_OK;
+}
+
 // BYTES or any, and behind a colon a price.
 static int parse_bank(program *p, int number) {
     const char *text = p->o.banks[number], *colon = strchr(text, ':');
@@ -3647,6 +3670,7 @@ static int plan_model(program *p) {
     p->alignment = 1;
     if (!code && p->o.align) code = parse_alignment(p->o.align, &p->alignment);
     if (!code && p->o.c_code) code = parse_code(p);
+    if (!code) code = parse_in_flight(p);
     if (!code && p->o.policy) code = parse_policy(p);
     if (!code && p->o.form && !tl_parse_remat_form(p->o.form, &p->form))
         code = fail(CODE_INPUT, "--form %s: must be %s or %s", p->o.form, tl_name_remat_form(TL_REMAT_FORM_ANY),

@@ -512,17 +512,12 @@ static inline void training_print_text(const training_text *t) {
     printf("text       %s: %zu bytes, %d different ones\n", t->path, t->length, t->V);
 }
 
-// Fill the window of a micro-batch, [2][B T] tokens and targets, and write both into the run. Where
-// the sequences begin depends on the seed and on their numbers, from first on, alone.
-static inline tl_result training_load_window(const training_model *m, const training_text *t,
-                                             tl_run *run, uint64_t seed, uint64_t first,
-                                             int32_t *window) {
+// Fill the window of a micro-batch: [2][B T] tokens and targets. Where the sequences begin depends on
+// the seed and on their numbers, from first on, alone.
+static inline void training_draw_window(const training_model *m, const training_text *t,
+                                        uint64_t seed, uint64_t first, int32_t *window) {
     const training_dims *s = &m->size;
     uint64_t b, k, rows = s->B * s->T, places = t->length - s->T;
-    tl_tensor tokens = { 0, 0 }, targets = { 0, 0 };
-    tl_result result;
-    tokens.node = m->tokens;
-    targets.node = m->targets;
     for (b = 0; b < s->B; b++) {
         const uint8_t *at = t->ids + nn_hash(seed ^ 0x74657874u, first + b) % places;
         for (k = 0; k < s->T; k++) {
@@ -530,6 +525,18 @@ static inline tl_result training_load_window(const training_model *m, const trai
             window[rows + b * s->T + k] = at[k + 1];
         }
     }
+}
+
+// The same, and write both into the run.
+static inline tl_result training_load_window(const training_model *m, const training_text *t,
+                                             tl_run *run, uint64_t seed, uint64_t first,
+                                             int32_t *window) {
+    uint64_t rows = m->size.B * m->size.T;
+    tl_tensor tokens = { 0, 0 }, targets = { 0, 0 };
+    tl_result result;
+    tokens.node = m->tokens;
+    targets.node = m->targets;
+    training_draw_window(m, t, seed, first, window);
     result = tl_write_tensor(run, tokens, window, rows * sizeof(int32_t));
     return result ? result : tl_write_tensor(run, targets, window + rows, rows * sizeof(int32_t));
 }

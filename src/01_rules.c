@@ -179,7 +179,18 @@
     X(REPLAY_PLAN, "tl_replay_plan") \
     X(WRITE_PLAN_CODE, "tl_write_plan_code") \
     X(SAVE_RUN, "tl_save_run") \
-    X(LOAD_RUN, "tl_load_run")
+    X(LOAD_RUN, "tl_load_run") \
+    X(PLAN_PARTITION, "tl_plan_partition") \
+    X(LIST_PIPELINE, "tl_list_pipeline") \
+    X(SIMULATE_PIPELINE, "tl_simulate_pipeline") \
+    X(ESTIMATE_REPLICAS, "tl_estimate_replicas") \
+    X(CHOOSE_REPLICAS, "tl_choose_replicas") \
+    X(PLAN_PLACEMENT, "tl_plan_placement") \
+    X(PLAN_PARALLEL, "tl_plan_parallel") \
+    X(COMPILE_RANKS, "tl_compile_ranks") \
+    X(REDUCE_RUN, "tl_reduce_run") \
+    X(SCATTER_RUN, "tl_scatter_run") \
+    X(GATHER_RUN, "tl_gather_run")
 
 // -- errors: rules --
 //
@@ -804,13 +815,69 @@
     X(RUN_FAILED, "run: failed: %s", "result") \
     X(NO_MEMORY_FOR_SUMS, "no memory for the sums", "")
 
+// -- errors: rules of [8] PARALLEL --
+
+#define TLI_PARALLEL_RULES(X) \
+    X(UNIT_COUNT_MUST_BE_POSITIVE, "units, unit_count: there must be at least one", "") \
+    X(RANK_COUNT_MUST_BE_POSITIVE, "rank_count: must be > 0", "") \
+    X(RANK_COUNT_EXCEEDS_UNITS, \
+      "rank_count: %0 ranks, but %1 units; only stages that may be replicated use more ranks than units", \
+      "ranks, units") \
+    X(STAGE_COUNT_NOT_UP_TO_RANKS, "stage_count: must be 0 to %0, the lesser of ranks and units", "most") \
+    X(MICRO_BATCH_COUNT_MUST_BE_POSITIVE, "micro_batch_count: must be > 0", "") \
+    X(PIPELINE_KIND_OF_PARTITION, "pipeline: must be 1f1b or gpipe", "") \
+    X(PARTITION_OBJECTIVE_UNKNOWN, "objective: unknown kind", "") \
+    X(REPLICATION_UNKNOWN, "replication: unknown kind", "") \
+    X(REPLICATION_NEEDS_LINK, "replication: needs a link", "") \
+    X(REPLICA_LIMIT_MUST_BE_NOT_NEGATIVE, "replica_limit: must be >= 0", "") \
+    X(LINK_RATE_MUST_BE_POSITIVE, "link: bytes_per_second must be > 0", "") \
+    X(UNITS_SUMS_MUST_FIT_62_BITS, "units: bytes and times of all of them must fit 62 bits", "") \
+    X(NO_MEMORY_TO_PARTITION, "no memory to partition", "") \
+    X(WORK_LIMIT_IS_TOO_LOW_FOR_STAGES, "work_limit: too low for so many stages and ranks", "") \
+    X(NO_CUT_FITS, "%s: no cut into stages fits; %1 bytes on every rank would do, which units %s take", \
+      "budget, least budget") \
+    X(NO_CUT_FITS_AT_ALL, "no cut into stages fits, and for no units it is known how many bytes would do", "") \
+    X(MEASURE_FAILED, "measure: %s", "first unit, end unit") \
+    X(PIPELINE_UNKNOWN, "kind: unknown kind", "") \
+    X(CHUNK_COUNT_ONLY_INTERLEAVED, "chunk_count: interleaved needs 2 or more, other kinds 0 or 1", "") \
+    X(MICRO_BATCHES_NOT_MULTIPLE_OF_RANKS, \
+      "micro_batch_count: %0 is not a multiple of %1 ranks, as interleaved needs", "micro-batches, ranks") \
+    X(PIPELINE_EVENTS_MUST_FIT_31_BITS, "micro_batch_count: the calls of all ranks must fit 31 bits", "") \
+    X(RANK_IS_NOT_BELOW_COUNT, "rank: there is no such one", "") \
+    X(PIPELINE_SUMS_MUST_FIT_62_BITS, \
+      "forward_ns, backward_ns, output_bytes, activation_bytes: of all calls together must fit 62 bits", \
+      "") \
+    X(NO_MEMORY_FOR_PIPELINE, "no memory for the pipeline", "") \
+    X(REPLICA_COUNT_MUST_BE_POSITIVE, "replica_limit, replica_count: must be > 0", "") \
+    X(ZERO_STAGE_MUST_BE_0_TO_2, "zero_stage: must be 0, 1 or 2", "") \
+    X(SAMPLE_COUNT_OF_REPLICAS, "sample_count: must be 0, or at least the number of replicas", "") \
+    X(WEAK_MUST_BE_0_OR_1, "is_weak: must be 0 or 1", "") \
+    X(REPLICA_SUMS_MUST_FIT_62_BITS, "times and bytes of a step must fit 62 bits", "") \
+    X(NO_REPLICAS_FIT, "%s: no number of replicas fits; the least bytes of a rank are %1, with %s replicas", \
+      "budget, least budget") \
+    X(PLACEMENT_NODES_MISSING, "nodes, node_count: there must be at least one", "") \
+    X(PLACEMENT_EDGE_IS_WRONG, "edges: edge %0 must lead from a node to a later one", "edge") \
+    X(PLACEMENT_EDGES_DIFFER, "edges: edge %0 has other bytes than another with the same output", "edge") \
+    X(PLACEMENT_SUMS_MUST_FIT_62_BITS, "nodes, edges: costs, transfers and bytes must fit 62 bits", "") \
+    X(NO_MEMORY_FOR_PLACEMENT, "no memory for the placement", "") \
+    X(NO_PLACEMENT_FITS, "%s: no placement was found; %1 bytes on every rank would do", \
+      "budget, least budget") \
+    X(KINDS_UNKNOWN_OR_NONE, "kinds: must be bits of none, data, model and pipeline; model needs a graph", "") \
+    X(CHUNK_LIMIT_MUST_BE_NOT_NEGATIVE, "chunk_limit: must be >= 0", "") \
+    X(GRAPH_OF_OTHER_RANKS, \
+      "graph: rank_count, budget_bytes and link must be those of the desc, and ranks 0", "") \
+    X(GRAPH_OF_OTHER_COST, "graph: the costs of its nodes are %0, those of the units %1", "graph, units") \
+    X(NO_MEMORY_FOR_CHOICES, "no memory for the choices", "") \
+    X(NO_CHOICE_FITS, "%s: no way to split the work fits; the least bytes found for a rank are %1", \
+      "budget, least budget")
+
 // -- errors: rules of [9] COMPILE --
 
 #define TLI_COMPILE_RULES(X) \
     X(STRATEGY_MODE_EAGER_HAS_NO_PLAN, \
       "strategy.mode: eager decides in the run; lazy and hybrid have a plan", "") \
     X(STRATEGY_PARALLELISM_ONE_WORKER, \
-      "strategy.parallelism: model and pipeline need several workers; this version plans for one", "") \
+      "strategy.parallelism: model and pipeline are planned by tl_compile_ranks", "") \
     X(PRECISION_FIELD_IS_NOT_READ, \
       "precision: criterion, objective and evaluate must be 0, the schemes f32, f16 and bf16", "") \
     X(MAY_SPLIT_MUST_BE_0_OR_1, "may_split: must be 0 or 1", "") \
@@ -830,7 +897,18 @@
     X(NO_STRATEGY_IS_SO_FAST, "cost_limit: no strategy costs %0 or less; the least found is %1", \
       "cost limit, least cost") \
     X(NO_STRATEGY_FITS, "compile.budget_bytes: no strategy fits %0 bytes; the least found is %1", \
-      "budget, least budget")
+      "budget, least budget") \
+    X(NO_MEMORY_FOR_RANKS, "no memory to plan ranks", "") \
+    X(MICRO_BATCH_COUNT_OF_RANKS, "micro_batch_count: must be from 1 to 65535", "") \
+    X(PIPELINE_OF_RANKS, "pipeline: must be 1f1b or gpipe", "") \
+    X(FLAGS_OF_RANKS_MUST_BE_0_OR_1, "inference, weights_apart, keep_all: must be 0 or 1", "") \
+    X(BASE_OF_RANK_DOES_NOT_FIT_64, "base_bytes: with the weights of a rank it must fit 64 bits", "") \
+    X(RANKS_MORE_THAN_NODES, "rank_count: more ranks than nodes", "") \
+    X(ENDS_MUST_RISE, "ends: must rise to node_count, with a node that is no input in every stage", "") \
+    X(STAGE_DOES_NOT_FIT, "budget_bytes: no plan of a stage fits %0 bytes; the least found is %1", \
+      "budget, least budget") \
+    X(COST_OF_RANKS_DOES_NOT_FIT_64, "the time of a training step does not fit 64 bits", "") \
+    X(RANKS_WAIT_FOR_EACH_OTHER, "ranks: wait for messages of each other", "")
 
 // -- errors: rules of [10] BACKEND --
 
@@ -970,7 +1048,9 @@
     X(LOAD_HOOK_REPORTED_FAILURE, "load: the hook reported a failure", "") \
     X(TENSOR_NOT_OF_THIS_GRAPH, "tensor: not of this graph", "") \
     X(BYTES_NOT_THOSE_OF_TENSOR, "bytes: not those of the tensor", "") \
-    X(TENSOR_NEITHER_INPUT_NOR_RESULT, "tensor: neither an input nor a result of the last pass", "") \
+    X(TENSOR_NEITHER_INPUT_NOR_RESULT, \
+      "tensor: neither an input nor a result of the last pass: set keep on its node to read it after a pass", \
+      "") \
     X(TENSOR_BACKEND_COULD_NOT_MAP_IT, "tensor: the backend could not map it", "") \
     X(TENSOR_NOT_GRAPH_INPUT, "tensor: not a graph input", "") \
     X(STRATEGY_MODE_HYBRID_CANNOT_BE_RUN, \
@@ -983,7 +1063,7 @@
       "strategy.memory: this version runs standard, pooled and minimal-peak", "") \
     X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \
     X(STRATEGY_PARALLELISM_THIS_VERSION_RUNS, \
-      "strategy.parallelism: model, pipeline: this version runs one worker", "") \
+      "strategy.parallelism: model and pipeline need a transport", "") \
     X(STRATEGY_ENABLE_FUSION_THIS_VERSION, "strategy.enable_fusion: this version fuses nothing", "") \
     X(STRATEGY_MODE_EAGER_DECIDES_ONLINE, \
       "strategy.mode: eager decides online, leave plan and checkpoints out", "") \
@@ -997,7 +1077,7 @@
     X(PLAN_CHECKPOINTS_GIVE_ONE_OF_THEM, "plan, checkpoints: give one of them", "") \
     X(EVICTION_CODEC_UNKNOWN_KIND, "eviction, codec: unknown kind", "") \
     X(EVICT_GOES_WITH_TL_EVICTION_CALLER, "evict: goes with TL_EVICTION_CALLER", "") \
-    X(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT, "kernel_count, repeat_count: must be >= 0, with kernels", "") \
+    X(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT, "kernel_count: must be >= 0, with kernels", "") \
     X(CHECKPOINTS_FORWARD_ONLY_RUN_HAS_NONE, "checkpoints: a forward-only run has none", "") \
     X(POLICY_EVICTION_CODEC_ARE_FOR_ONLINE, \
       "policy, eviction, codec: are for online runs, not for plans", "") \
@@ -1014,7 +1094,8 @@
     X(GRAPH_OF_PRECISION_NO_MEMORY, "graph of another precision", "") \
     X(KERNELS_NONE_FOR_OP_OF_NODE, "kernels: none for op %s of node %0", "node") \
     X(KERNELS_FORWARD_OR_BACKWARD_MISSING, \
-      "kernels: forward or backward missing for op %s of node %0", "node") \
+      "kernels: forward or backward missing for op %s of node %0 (%s); inference, no_grad: no backward", \
+      "node") \
     X(FORMATS_TL_NO_CODECS_LEFT_CONVERSIONS, \
       "formats: TL_NO_CODECS left conversions to f16 and bf16 out, give a kernel", "node") \
     X(FORMATS_BACKEND_HAS_NO_SUCH_CODEC_GIVE, \
@@ -1130,7 +1211,7 @@
     X(BUDGET_RATIO_MUST_BE_0_TO_1, "budget_ratio: must be 0 to 1, without budget_bytes", "") \
     X(FIGURES_TL_NO_PLANNERS, "budget_ratio, figures, rehearsal: TL_NO_PLANNERS left the planners out", "") \
     X(USERS_NONE_FOR_ORIGIN, "users: none for node %s, whose origin is %1", "node, origin") \
-    X(STATES_COUNT_WITHOUT_STATES, "states: state_count must be 0, or the number of states", "") \
+    X(STATES_COUNT_WITHOUT_STATES, "states, state_count: give both or neither", "") \
     X(STATE_KIND_OR_NODE_UNKNOWN, "states: range %0: unknown kind, or no such node", "range") \
     X(STATE_NULL_WITH_BYTES, \
       "states: range %0: NULL has no bytes, and none end beyond the address space", "range") \
@@ -1160,9 +1241,35 @@
     X(SAVED_STEP_OR_COPY_IS_UNDER_WAY, "run: a step or a copy is under way", "") \
     X(SAVED_PASS_NEEDS_A_PLAN_WITH_PLACES, \
       "run: in a pass, only a plan with places that is run as it is can be saved", "") \
+    X(MESSAGE_OF_PEER, "message with rank %0 at step %1: %s", "rank, step") \
+    X(PEER_HAS_OTHER_PLANS, "rank %0 has other plans: graph, descs and versions must be the same", \
+      "rank, hash") \
+    X(TRANSPORT_RANKS_NEED_ONE, "transport: the plan of a rank needs one", "") \
+    X(TRANSPORT_FUNCTIONS_MISSING, "transport: a function is missing", "") \
+    X(TRANSPORT_RANK_OUT_OF_RANGE, "transport: rank must be from 0 to rank_count - 1", "") \
+    X(TRANSPORT_RANK_HAS_ANOTHER_STAGE, "transport: this rank has another stage than the compiled plan", "") \
+    X(TRANSPORT_NEEDS_HOST_VISIBLE, "transport: the host must see the memory of the backend", "") \
+    X(REDUCED_KIND_UNKNOWN, "kind: unknown state kind", "") \
+    X(REDUCTION_NEEDS_TRANSPORT, "run: has no transport", "") \
+    X(REDUCED_RANGES_ARE_F32, "states: ranges that are summed hold f32: 4 bytes each", "") \
+    X(REDUCTION_IS_UNDER_WAY, "run: another sum over ranks is under way", "") \
+    X(STRATEGY_PARALLELISM_IS_NOT_THAT_OF_THE_TRANSPORT, \
+      "strategy.parallelism: %0 does not divide the %1 ranks of the transport", "workers, ranks") \
+    X(STRATEGY_OF_RANKS_IS_LAZY, \
+      "strategy: model and pipeline are for mode lazy, f32, memory pooled or minimal-peak, no fusion", \
+      "") \
     X(BEGINS_ONE_KERNEL_CALL, "plan: step %0 begins what is not one call of one kernel", "step, node") \
     X(BEGINS_RANDOM_HOOK, "plan: begins calls, but the random hook is for one call at a time", "step, node") \
-    X(BEGINS_DYNAMIC_NODES, "plan: begins calls, but dynamic nodes report one call at a time", "step, node")
+    X(BEGINS_DYNAMIC_NODES, "plan: begins calls, but dynamic nodes report one call at a time", "step, node") \
+    X(BACKEND_HAS_NO_FUNCTIONS, \
+      "backend: a function is missing: make it with tl_init_cpu_backend or another", "") \
+    X(TABLES_TAKE_A_PLACED_PLAN, \
+      "plan: TL_ONLY_TABLES takes one with places, without copies, entry or steps in flight", "") \
+    X(TABLES_LEFT_IT_OUT, "desc: TL_ONLY_TABLES left out all but graph, plan, backend, kernels, users, " \
+      "repeat_count, budget, load, random, seed, first_step and loss_gradient_word", "") \
+    X(TABLES_MEMORY_IS_NOT_ALIGNED, \
+      "backend: a block of the plan is not aligned to its %0 bytes", "alignment") \
+    X(SIZES_DO_NOT_FIT_32_BITS, "plan: %0 bytes do not fit the 32 bits of TL_SMALL_SIZES", "bytes")
 
 // -- errors: rules of [13] TRACE --
 
@@ -1193,6 +1300,7 @@
     TLI_PLAN_RULES(X) \
     TLI_REMAT_RULES(X) \
     TLI_PRECISION_RULES(X) \
+    TLI_PARALLEL_RULES(X) \
     TLI_COMPILE_RULES(X) \
     TLI_BACKEND_RULES(X) \
     TLI_MANAGER_RULES(X) \
@@ -1214,6 +1322,7 @@ enum {
     TLI_PLAN_RULES_FROM = 0x0500, TLI_PLAN_RULES(TLI_RULE_NUMBER) TLI_PLAN_RULES_END,
     TLI_REMAT_RULES_FROM = 0x0600, TLI_REMAT_RULES(TLI_RULE_NUMBER) TLI_REMAT_RULES_END,
     TLI_PRECISION_RULES_FROM = 0x0700, TLI_PRECISION_RULES(TLI_RULE_NUMBER) TLI_PRECISION_RULES_END,
+    TLI_PARALLEL_RULES_FROM = 0x0800, TLI_PARALLEL_RULES(TLI_RULE_NUMBER) TLI_PARALLEL_RULES_END,
     TLI_COMPILE_RULES_FROM = 0x0900, TLI_COMPILE_RULES(TLI_RULE_NUMBER) TLI_COMPILE_RULES_END,
     TLI_BACKEND_RULES_FROM = 0x0A00, TLI_BACKEND_RULES(TLI_RULE_NUMBER) TLI_BACKEND_RULES_END,
     TLI_MANAGER_RULES_FROM = 0x0B00, TLI_MANAGER_RULES(TLI_RULE_NUMBER) TLI_MANAGER_RULES_END,
@@ -1229,6 +1338,7 @@ typedef char tli_rules_fit[TLI_CORE_RULES_END <= 0x0200 &&
                            TLI_PLAN_RULES_END <= 0x0600 &&
                            TLI_REMAT_RULES_END <= 0x0700 &&
                            TLI_PRECISION_RULES_END <= 0x0800 &&
+                           TLI_PARALLEL_RULES_END <= 0x0900 &&
                            TLI_COMPILE_RULES_END <= 0x0A00 &&
                            TLI_BACKEND_RULES_END <= 0x0B00 &&
                            TLI_MANAGER_RULES_END <= 0x0C00 &&

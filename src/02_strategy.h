@@ -12,9 +12,9 @@ extern "C" {
 //
 // A strategy is a plain struct: all-zero is the default, presets are functions
 // that return a filled one, and everything a preset does can be printed. Each
-// value changes a step, a byte or a counter of the plan or of the run, but for those
-// that ask for workers: data and automatic run on one, model and pipeline answer
-// TL_ERROR_UNSUPPORTED with a sentence that names them.
+// value changes a step, a byte or a counter of the plan or of the run. Several workers need a
+// transport (tl_run_desc.transport): without one data and automatic run on one worker, model and
+// pipeline answer TL_ERROR_UNSUPPORTED with a sentence that names them.
 //
 // The functions whose names end in _quick are rules of thumb that know no graph. The seed is the
 // Rust crate that this library began as; its strategies, texts and rules of thumb are kept.
@@ -98,7 +98,7 @@ TLDEF tl_parallelism tl_parallelism_pipeline(uint64_t stage_count);
 TLDEF tl_parallelism tl_parallelism_automatic(void);
 
 // Return a preset: a filled strategy. All of them run, with kernels of any precision; where they ask for more
-// workers than one, this version runs one (tl_run_report.worker_count).
+// workers than one, one runs unless there is a transport (tl_run_report.worker_count).
 TLDEF tl_strategy tl_strategy_new(void);               // all zero
 TLDEF tl_strategy tl_strategy_training(void);          // lazy, gradients, f32, pooled, automatic, fused, timed
 TLDEF tl_strategy tl_strategy_inference(void);         // eager, forward only, f32, cached, automatic, fused

@@ -362,7 +362,7 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     tl_node_desc desc;
     tl_node_input *inputs;
     tl_result result;
-    tli_zero(&desc, sizeof desc);
+    tli_describe_node(old, last, &desc);
     for (at = 0; at < count; at++, id = f->next[id]) {
         takes_blocks &= old->nodes[id].takes_blocks;
         if (origin < 0) origin = old->nodes[id].origin;
@@ -374,21 +374,13 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
         }
     }
     for (k = 0; k < end->output_count; k++) f->bytes[k] = old->outputs[end->first_output + k].bytes;
-    desc.name = tl_name_node(old, last);
-    desc.op = count == 1 ? tl_name_op(old, last) : f->desc->op ? f->desc->op : "fused";
-    desc.unit = old->nodes[last].unit ? tl_name_unit(old, last) : NULL;
     desc.inputs = f->inputs; desc.input_count = input_count;
-    desc.output_bytes = f->bytes; desc.output_count = end->output_count;
-    desc.fwd_cost = end->fwd_cost; desc.bwd_cost = end->bwd_cost;
-    desc.fwork_bytes = end->fwork_bytes; desc.bwork_bytes = end->bwork_bytes;
-    desc.saved_bytes = end->saved_bytes; desc.param_bytes = end->param_bytes;
-    desc.layer = end->layer + 1;
-    desc.inplace = (count == 1 ? end->inplace : tli_fuse_inplace(f, last)) + 1;
-    desc.no_grad = !end->is_input && !end->has_grad;
-    desc.keep = end->keep; desc.fixed = end->fixed; desc.takes_blocks = takes_blocks;
-    desc.dynamic = end->dynamic; desc.once = end->once; desc.origin = tli_pass_origin(origin);
-    desc.swork_bytes = end->swork_bytes ? end->swork_bytes : TL_SCRATCH_NONE;
+    desc.output_bytes = f->bytes;
+    desc.takes_blocks = takes_blocks;
+    desc.origin = tli_pass_origin(origin);
     if (count > 1) {
+        desc.op = f->desc->op ? f->desc->op : "fused";
+        desc.inplace = tli_fuse_inplace(f, last) + 1;
         sum = tli_sum_members(f, last);
         desc.fwd_cost = sum.fwd_cost; desc.bwd_cost = sum.bwd_cost;
         desc.fwork_bytes = desc.swork_bytes = sum.fwork_bytes; desc.bwork_bytes = sum.bwork_bytes;

@@ -539,6 +539,46 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
 #ifndef TL_NO_PLANNERS
 // As a tl_node_desc has it: where a node of a graph that is made from this one comes from.
 static int32_t tli_pass_origin(int32_t origin) { return origin < 0 ? -1 : origin + 1; }
+
+// Describe a node for a graph that is made from this one. Its inputs and the bytes of its outputs are the
+// caller's to set; what its backward needs is copied by tli_copy_needs.
+static void tli_describe_node(const tl_graph *graph, int32_t id, tl_node_desc *desc) {
+    const tl_node *node = &graph->nodes[id];
+    tli_zero(desc, sizeof *desc);
+    desc->name = tl_name_node(graph, id);
+    desc->op = tl_name_op(graph, id);
+    desc->unit = node->unit ? tl_name_unit(graph, id) : NULL;
+    desc->input_count = node->input_count;
+    desc->output_count = node->output_count;
+    desc->fwd_cost = node->fwd_cost;
+    desc->bwd_cost = node->bwd_cost;
+    desc->saved_bytes = node->saved_bytes;
+    desc->fwork_bytes = node->fwork_bytes;
+    desc->bwork_bytes = node->bwork_bytes;
+    desc->swork_bytes = node->swork_bytes ? node->swork_bytes : TL_SCRATCH_NONE;
+    desc->param_bytes = node->param_bytes;
+    desc->layer = node->layer + 1;
+    desc->inplace = node->inplace + 1;
+    desc->no_grad = !node->is_input && !node->has_grad;
+    desc->keep = node->keep;
+    desc->fixed = node->fixed;
+    desc->takes_blocks = node->takes_blocks;
+    desc->dynamic = node->dynamic;
+    desc->once = node->once;
+    desc->origin = tli_pass_origin(node->origin);
+}
+
+// The last node of a graph that was made from a node of another: its backward needs the same.
+static void tli_copy_needs(const tl_graph *from, int32_t id, tl_graph *to) {
+    const tl_node *node = &from->nodes[id], *made = &to->nodes[to->node_count - 1];
+    tl_node_input *inputs = (tl_node_input *)to->inputs;
+    tl_node_output *outputs = (tl_node_output *)to->outputs;
+    int32_t k;
+    for (k = 0; k < node->input_count; k++)
+        inputs[made->first_input + k].needed = from->inputs[node->first_input + k].needed;
+    for (k = 0; k < node->output_count; k++)
+        outputs[made->first_output + k].needed = from->outputs[node->first_output + k].needed;
+}
 #endif
 
 // Append a node with the fields and outputs of a desc; its inputs are added by tli_add_inputs.
@@ -1222,6 +1262,7 @@ TLI_IMPL tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char
 
 // -- graph: other precisions --
 
+#ifndef TL_ONLY_TABLES
 // The widest of the precisions that kernels compute: what full means.
 static tl_precision tli_find_widest(uint32_t can) {
     static const tl_precision widest[] = { TL_PRECISION_DOUBLE, TL_PRECISION_SINGLE, TL_PRECISION_BF16,
@@ -1245,5 +1286,6 @@ static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
     }
     return bytes;
 }
+#endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

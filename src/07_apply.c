@@ -363,7 +363,7 @@ static tl_result tli_find_applied_inputs(tli_apply *a, tli_graph_rules *rules, i
 
 static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t id) {
     const tl_graph *old = a->old;
-    const tl_node *node = &old->nodes[id], *made;
+    const tl_node *node = &old->nodes[id];
     tl_graph *graph = &a->applied.graph;
     tl_format format = tli_apply_format(a, id);
     tl_scheme scheme = tli_apply_scheme(a, id);
@@ -371,38 +371,21 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
     tl_result result = tli_find_applied_inputs(a, rules, id);
     int32_t k;
     if (result) return result;
-    tli_zero(&desc, sizeof desc);
+    tli_describe_node(old, id, &desc);
     for (k = 0; k < node->output_count; k++)
         a->bytes[k] = tl_find_format_bytes(format, old->outputs[node->first_output + k].bytes);
-    desc.name = tl_name_node(old, id);
-    desc.op = tl_name_op(old, id);
-    desc.unit = node->unit ? tl_name_unit(old, id) : NULL;
-    desc.inputs = a->inputs; desc.input_count = node->input_count;
-    desc.output_bytes = a->bytes; desc.output_count = node->output_count;
+    desc.inputs = a->inputs;
+    desc.output_bytes = a->bytes;
     if (!tli_apply_costs(a, id, &desc))
         return tli_fail_item(rules, TL_ERROR_OVERFLOW, "node", id, desc.name,
                              TLI_RULE(SPEEDUP_COST_MUST_FIT_64_BITS));
     desc.saved_bytes = tl_find_format_bytes(format, node->saved_bytes);
-    desc.fwork_bytes = node->fwork_bytes; desc.bwork_bytes = node->bwork_bytes;
-    desc.swork_bytes = node->swork_bytes ? node->swork_bytes : TL_SCRATCH_NONE;
     desc.param_bytes = tli_find_weight_bytes(scheme, node->param_bytes);
-    desc.layer = node->layer + 1;
-    desc.no_grad = !node->is_input && !node->has_grad;
     desc.keep = node->keep && (format == TL_FORMAT_F32 || a->desc->any_result);
-    desc.fixed = node->fixed; desc.takes_blocks = node->takes_blocks;
-    desc.dynamic = node->dynamic; desc.once = node->once;
-    desc.origin = tli_pass_origin(node->origin);
-    desc.inplace = node->inplace + 1;  // equal bytes in f32 are equal in any other format
     a->new_nodes[id] = graph->node_count;
     result = tli_add_node(rules, graph, &desc);
     if (result) return result;
-    made = &graph->nodes[graph->node_count - 1];
-    for (k = 0; k < node->input_count; k++)
-        ((tl_node_input *)graph->inputs)[made->first_input + k].needed =
-            old->inputs[node->first_input + k].needed;
-    for (k = 0; k < node->output_count; k++)
-        ((tl_node_output *)graph->outputs)[made->first_output + k].needed =
-            old->outputs[node->first_output + k].needed;
+    tli_copy_needs(old, id, graph);
     return tli_note_applied(a, rules, id, node->first_output, scheme, format);
 }
 

@@ -112,7 +112,10 @@ typedef struct tl_compiled_plan {
     double   gap_ratio;            // (cost - bound_cost) / bound_cost; 0 = proven
     int32_t  tried_count;          // combinations planned
     uint64_t work;                 // elementary steps done
-    void    *memory;               // released by tl_free_compiled_plan, with all of the above
+    int32_t  rank, rank_count;     // of tl_compile_ranks: whose stage it is, of how many; else 0
+    uint64_t ranks_hash;           // of the plans of all ranks; else 0
+    void    *memory;               // released by tl_free_compiled_plan, with all of the above; of a rank by
+                                   // tl_free_compiled_ranks
 } tl_compiled_plan;
 
 // Compile a strategy for a graph: choose how the batch is split, which chains are fused, which format each node

@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- runs of a compiled plan --
 //
@@ -189,14 +190,56 @@ static tl_result tli_use_compiled(tl_run *run, const tl_compiled_plan *compiled)
 }
 
 // Take the compiled plan that was given, or compile what the strategy leaves open.
+// How many stages the strategy cuts the graph into; 1 = it is not cut.
+static int32_t tli_find_stage_count(const tl_run *run) {
+    const tl_parallelism *parallelism = run->desc.strategy ? &run->desc.strategy->parallelism : NULL;
+    if (!parallelism || !run->desc.transport || run->desc.compiled) return 1;
+    if (parallelism->kind == TL_PARALLELISM_MODEL) return (int32_t)parallelism->as.model.device_count;
+    if (parallelism->kind == TL_PARALLELISM_PIPELINE) return (int32_t)parallelism->as.pipeline.stage_count;
+    return 1;
+}
+
+// Plan the stages of a strategy and take that of this rank. A pipeline has all micro-batches of a training step
+// under way, model parallelism one after the other.
+static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
+    const tl_strategy *strategy = run->desc.strategy;
+    uint64_t steps = strategy->gradient.accumulation_steps;
+    tli_budget budget = tli_arena_budget(run);
+    tl_ranks_desc desc;
+    tl_result result;
+    int is_plain = strategy->mode == TL_MODE_LAZY && !strategy->enable_fusion && !run->desc.may_split &&
+                   (strategy->precision == TL_PRECISION_FULL || strategy->precision == TL_PRECISION_SINGLE) &&
+                   (strategy->memory == TL_MEMORY_POOLED || strategy->memory == TL_MEMORY_MINIMAL_PEAK);
+    if (!is_plain || run->desc.plan || run->desc.checkpoints || run->desc.formats || run->owns_layers)
+        return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), TLI_RULE(STRATEGY_OF_RANKS_IS_LAZY));
+    tli_zero(&desc, sizeof desc);
+    desc.graph = run->graph;
+    desc.rank_count = stages;
+    desc.micro_batch_count = 1;
+    if (strategy->parallelism.kind == TL_PARALLELISM_PIPELINE && steps)
+        desc.micro_batch_count = steps < TLI_MOST_SLOTS ? (int32_t)steps : TLI_MOST_SLOTS;
+    desc.inference = run->inference;
+    desc.weights_apart = 1;
+    desc.keep_all = !strategy->gradient.checkpointed && !run->inference;
+    if (budget.is_limited) desc.budget_bytes = budget.bytes && !budget.is_over ? budget.bytes : 1;
+    desc.alignment_bytes = run->limits.alignment_bytes;
+    desc.block_bytes = tli_run_cut(run);
+    result = tl_compile_ranks(run->env, &desc, &run->own_ranks);
+    if (result) return result;
+    if (desc.micro_batch_count > 1) run->desc.repeat_count = 1;
+    return tli_use_compiled(run, &run->own_ranks.ranks[run->desc.transport->rank % stages].compiled);
+}
+
 static tl_result tli_take_compiled(tl_run *run) {
     tl_run_desc *desc = &run->desc;
     const tl_compiled_plan *compiled = desc->compiled;
+    int32_t stages = tli_find_stage_count(run);
     tli_rule why = compiled ? tli_find_compiled_rule(run) : TLI_NO_RULE;
     tl_result result = TL_OK;
     if (desc->precision && (!desc->strategy || desc->strategy->precision != TL_PRECISION_MIXED))
         why = TLI_RULE(PRECISION_BUT_STRATEGY_IS_NOT_MIXED);
     if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), why);
+    if (stages > 1) return tli_compile_stages(run, stages);
     if (!compiled && !tli_is_open(run)) return TL_OK;
     if (!compiled) {
         result = tli_compile_strategy(run);
@@ -235,5 +278,5 @@ static tl_result tli_take_compiled(tl_run *run) {
     return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), TLI_RULE(COMPILED_WAS_LEFT_OUT));
 }
 #endif
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- preparing a run --
 //
@@ -16,6 +17,21 @@ static tl_result tli_unsupported(tl_run *run, tli_rule what) {
 // Hybrid plans what is known before a run: everything but what an eviction function decides.
 static int tli_decides_online(const tl_run_desc *desc, const tl_strategy *strategy) {
     return strategy->mode == TL_MODE_EAGER || (strategy->mode == TL_MODE_HYBRID && desc->evict);
+}
+
+// Several workers need a transport, and as many ranks as they share evenly.
+static tl_result tli_support_parallelism(tl_run *run, const tl_strategy *strategy) {
+    const tl_transport *transport = run->desc.transport;
+    uint64_t workers = tl_find_worker_count(strategy, 1), ranks;
+    int has_stages = strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
+                     strategy->parallelism.kind == TL_PARALLELISM_PIPELINE;
+    if (has_stages && !transport) return tli_unsupported(run, TLI_RULE(STRATEGY_PARALLELISM_THIS_VERSION_RUNS));
+    if (strategy->parallelism.kind == TL_PARALLELISM_AUTOMATIC || !transport || transport->rank_count < 1)
+        return TL_OK;
+    ranks = (uint64_t)transport->rank_count;
+    if (has_stages ? ranks % workers == 0 : workers == 1 || workers == ranks) return TL_OK;
+    return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                           TLI_RULE(STRATEGY_PARALLELISM_IS_NOT_THAT_OF_THE_TRANSPORT), workers, ranks);
 }
 
 static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) {
@@ -37,10 +53,7 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
     if (strategy->memory == TL_MEMORY_STANDARD && placed)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
                         TLI_RULE(STRATEGY_MEMORY_STANDARD_BUT_PLAN));
-    if (strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
-        strategy->parallelism.kind == TL_PARALLELISM_PIPELINE)
-        return tli_unsupported(run, TLI_RULE(STRATEGY_PARALLELISM_THIS_VERSION_RUNS));
-    return TL_OK;
+    return tli_support_parallelism(run, strategy);
 }
 
 // The strategy must not contradict the rest of the desc.
@@ -117,9 +130,11 @@ static tl_result tli_check_run_desc(tl_run *run) {
         why = TLI_RULE(EVICTION_CODEC_UNKNOWN_KIND);
     if ((desc->eviction == TL_EVICTION_CALLER) != (desc->evict != NULL))
         why = TLI_RULE(EVICT_GOES_WITH_TL_EVICTION_CALLER);
-    if (desc->kernel_count < 0 || (desc->kernel_count && !desc->kernels) || desc->repeat_count < 0)
+    if (desc->kernel_count < 0 || (desc->kernel_count && !desc->kernels))
         why = TLI_RULE(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT);
+    if (desc->repeat_count < 0) why = TLI_RULE(REPEAT_COUNT_MUST_BE_NOT_NEGATIVE);
     if (desc->in_flight < 0) why = TLI_RULE(IN_FLIGHT_MUST_BE_NOT_NEGATIVE);
+    if (desc->first_micro_batch < 0) why = TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE);
     if (desc->inference != 0 && desc->inference != 1) why = TLI_RULE(INFERENCE_MUST_BE_0_OR_1);
     if (desc->checkpoints && desc->inference) why = TLI_RULE(CHECKPOINTS_FORWARD_ONLY_RUN_HAS_NONE);
     if ((desc->plan || desc->checkpoints) &&
@@ -228,6 +243,7 @@ static tl_result tli_fail_kernels(tl_run *run, int32_t id, const tl_graph *graph
         ? TLI_RULE(KERNELS_NONE_FOR_OP_OF_NODE)
         : TLI_RULE(KERNELS_FORWARD_OR_BACKWARD_MISSING), (uint64_t)node, 0);
     tli_put_text(&s, tl_name_op(graph, node));
+    if (run->kernel_of[id] >= 0) tli_put_text(&s, tl_name_node(graph, node));
     return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
 }
 
@@ -350,6 +366,13 @@ static void tli_keep_kernel_names(tl_run *run) {
         }
 }
 
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+// Whether a node is carried out by the run's own kernel of messages.
+static int tli_is_message(const tl_run *run, int32_t id) {
+    return run->messages && run->messages->numbers && run->messages->numbers[id] >= 0;
+}
+#endif
+
 static tl_result tli_find_kernels(tl_run *run) {
     const tl_graph *graph = run->graph;
     int32_t id;
@@ -368,6 +391,10 @@ static tl_result tli_find_kernels(tl_run *run) {
             (run->inference || !node->has_grad || run->kernels[run->kernel_of[id]].backward))
             continue;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+        if (run->kernel_of[id] < 0 && tli_is_message(run, id)) {
+            run->kernel_of[id] = run->desc.kernel_count;    // behind the caller's
+            continue;
+        }
         if (run->kernel_of[id] < 0 && run->desc.formats && tli_same_text(tl_name_op(graph, id), "convert")) {
             tl_result result = tli_check_conversion(run, id);
             if (result) return result;
@@ -592,6 +619,16 @@ static tl_result tli_make_run_plan(tl_run *run) {
 
 // -- preparing a run: budgets --
 
+// How many of the bytes that a backend lacks its memory lost to be aligned.
+static void tli_put_alignment(const tl_run *run, tl_limit limit, tli_sentence *s) {
+    uint64_t unusable = run->limits.unusable_bytes[TL_TIER_DEVICE];
+    if (!TLI_ERROR_TEXT || limit != TL_LIMIT_BACKEND || !unusable) return;
+    tli_put(&s->text, "; ");
+    tli_put_u64(&s->text, unusable);
+    tli_put(&s->text, " of them, because its memory is not aligned to ");
+    tli_put_u64(&s->text, run->limits.alignment_bytes);
+}
+
 static tl_result tli_infeasible(tl_run *run, tl_limit limit, tli_rule rule, uint64_t budget, uint64_t bytes,
                                 int32_t node) {
     tli_sentence s;
@@ -605,6 +642,7 @@ static tl_result tli_infeasible(tl_run *run, tl_limit limit, tli_rule rule, uint
         tli_put(&s.text, ", because of node ");
         tli_put_named(&s.text, node, tl_name_node(run->graph, node));
     }
+    tli_put_alignment(run, limit, &s);
     return tli_end_error(run->env, &s, TL_ERROR_INFEASIBLE);
 }
 
@@ -874,6 +912,9 @@ static tl_result tli_alloc_run(tl_run *run) {
     uint64_t outputs, widest = tli_find_widest_call(run, &outputs), slots;
     int32_t id;
     run->slot_count = run->desc.plan ? tli_count_slots(run->desc.plan) : 1;
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (run->compiled) run->slot_count = tli_count_slots(&run->compiled->plan);
+#endif
     slots = (uint64_t)run->slot_count;
     run->all_tensors = (tli_buffer *)tli_alloc_array(env, slots * tensors, sizeof *run->tensors);
     run->all_gradients = (tli_buffer *)tli_alloc_array(env, slots * tensors, sizeof *run->gradients);
@@ -883,7 +924,7 @@ static tl_result tli_alloc_run(tl_run *run) {
     run->is_result = (uint8_t *)tli_alloc_array(env, tensors, 1);
     run->kernel_of = (int32_t *)tli_alloc_array(env, nodes, sizeof *run->kernel_of);
     run->kernels =
-        (tl_kernel *)tli_alloc_array(env, (uint64_t)run->desc.kernel_count, sizeof *run->kernels);
+        (tl_kernel *)tli_alloc_array(env, (uint64_t)run->desc.kernel_count + 1, sizeof *run->kernels);
     if (!tli_alloc_call(env, widest, outputs, &run->call) || !run->all_tensors || !run->all_gradients ||
         !run->all_saved || !run->all_ran || !run->is_read || !run->is_result || !run->kernel_of ||
         !run->kernels)
@@ -895,6 +936,12 @@ static tl_result tli_alloc_run(tl_run *run) {
     tli_run_choose_slot(run, 0);
     tli_copy(run->kernels, run->desc.kernels,
              (size_t)run->desc.kernel_count * sizeof *run->kernels);
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    run->kernels[run->desc.kernel_count].op = "";
+    run->kernels[run->desc.kernel_count].forward = tli_carry_message;
+    run->kernels[run->desc.kernel_count].backward = tli_carry_message;
+    run->kernels[run->desc.kernel_count].user = run;
+#endif
     for (id = 0; id < graph->input_count; id++) run->is_read[graph->inputs[id].tensor] = 1;
     tli_mark_results(graph, run->inference, run->is_result);
     return TL_OK;
@@ -1084,6 +1131,9 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_take_fusion(run);
     if (!result) result = tli_scale_graph(run);
     if (!result) result = tli_alloc_run(run);
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (!result) result = tli_open_messages(run);
+#endif
     if (!result) result = tli_find_kernels(run);
     if (!result) result = tli_check_users(run);
     if (!result) result = tli_check_states(run);
@@ -1111,7 +1161,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (result) return result;
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;
-    if (run->repeat_count > INT32_MAX / run->slot_count)
+    if (run->repeat_count > (INT32_MAX - desc->first_micro_batch) / run->slot_count)
         return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN),
                         TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
     run->next_step = desc->first_step;
@@ -1139,15 +1189,23 @@ typedef enum tli_run_form {
     TLI_RUN_OF_LAYERS   // the same, and node i + 1 is a layer
 } tli_run_form;
 
+// Whether a backend has all functions that are not optional: one of zeroes was never made.
+static int tli_is_complete_backend(const tl_backend *b) {
+    return b->add_block && b->free_block && b->claim && b->release && b->copy && b->fill && b->order &&
+           b->submit && b->poll && b->wait && b->map && b->unmap && b->check && b->now_ns && b->limits &&
+           b->counters && b->reset_peaks;
+}
+
 // graph: NULL = desc's; else the run takes it over.
 static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form form, tl_graph *graph,
                               tl_run **out) {
-    tl_run *run = (tl_run *)tli_alloc_array(env, 1, sizeof *run);
+    int is_complete = tli_is_complete_backend(desc->backend);
+    tl_run *run = is_complete ? (tl_run *)tli_alloc_array(env, 1, sizeof *run) : NULL;
     tl_result result;
-    if (!run) {
-        if (graph) tl_free_graph(env, graph);
-        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(RUN_NO_MEMORY));
-    }
+    if (!run && graph) tl_free_graph(env, graph);
+    if (!is_complete)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_HAS_NO_FUNCTIONS));
+    if (!run) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(RUN_NO_MEMORY));
     run->env = env;
     run->backend = *desc->backend;
     run->desc = *desc;
@@ -1212,6 +1270,9 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_release(env, run->kernel_of);
     tli_release(env, run->kernels);
     tli_free_begun(run);
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    tli_close_messages(run);
+#endif
     tli_free_flights(run);
     tli_release(env, run->touched);
     tli_release(env, run->own_blocks);
@@ -1226,6 +1287,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tl_free_fusion_plan(env, &run->own_fusion);
 #ifndef TL_NO_PRECISION
     tl_free_compiled_plan(env, &run->own_compiled);
+    tl_free_compiled_ranks(env, &run->own_ranks);
 #endif
 #endif
     tl_free_graph(env, &run->op_graph);
@@ -1353,6 +1415,6 @@ TLI_IMPL tl_result tl_enable_checkpoints(tl_run *run, int32_t on) {
 
 TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on; }
 #endif  // TL_NO_ONLINE
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -75,7 +75,8 @@ typedef struct tl_kernel_call {
     tl_step_kind      kind;            // FORWARD, FORWARD_INPLACE, FORWARD_SAVE, BACKWARD
     int32_t           recompute;       // 1 = this forward ran before in this pass
     int32_t           outputs_ready;   // FORWARD_SAVE: 1 = the outputs are resident: make saved only
-    int32_t           micro_batch;     // from 0; in slot s of pass k of a plan with n slots: k x n + s
+    int32_t           micro_batch;     // in slot s of pass k of a plan with n slots: first + k x n + s,
+                                       // first as in tl_run_desc.first_micro_batch
     uint64_t          step;            // training step
     uint64_t          seed;            // the same in all calls of this node in this pass
     tl_precision      precision;       // element size of the buffers; mixed: see their formats
@@ -183,6 +184,24 @@ typedef struct tl_run_figures {
     uint64_t keep_all_arena_bytes;  // the high-water mark of its offsets
     uint64_t peak_bytes, arena_bytes;  // the same of the plan that the run has; 0 = the budget does not fit
 } tl_run_figures;
+
+// Messages between ranks, which may be threads, processes or machines. The functions are called by the thread
+// of the run and do not block. Examples have one for threads and one for MPI.
+typedef struct tl_transport {
+    void   *self;                 // first argument of all
+    int32_t rank, rank_count;     // 0 <= rank < rank_count
+    // Begin to send, or to receive, so many bytes. The memory stays as it is until the request ends. A message
+    // is received by the receive of that peer with its tag and as many bytes; messages of one peer and tag
+    // arrive in their order. *request is a number >= 0 for the calls below.
+    tl_result (*send)(void *self, int32_t peer, uint32_t tag, const void *data, uint64_t bytes,
+                      int32_t *request);
+    tl_result (*receive)(void *self, int32_t peer, uint32_t tag, void *data, uint64_t bytes, int32_t *request);
+    // TL_OK: the message has been sent or has arrived, and the number is free; TL_NOT_READY; another result: it
+    // has failed, and the number is free. TL_ERROR_PEER_LOST: the peer has ended, or has not answered so many
+    // polls.
+    tl_result (*poll)(void *self, int32_t request);
+    void      (*cancel)(void *self, int32_t request);  // give a message up; the number is free
+} tl_transport;
 
 typedef struct tl_run_desc {
     const tl_graph    *graph;         // must outlive the run
@@ -297,6 +316,11 @@ typedef struct tl_run_desc {
     const struct tl_precision_desc *precision;  // of precision mixed, as in tl_compile_desc; read during the
                                       // call; schemes for which the backend has no codec are left out. 0 = f32
                                       // and bf16
+    const tl_transport *transport;    // of the plan of a rank (tl_compile_ranks), and of tl_reduce_run;
+                                      // must outlive the run. Rank r of it has stage r % rank_count. For
+                                      // backends whose memory the host sees. 0 = one rank
+    int32_t     first_micro_batch;    // >= 0: number of the first one of a training step; replica g of those
+                                      // that share a batch has g times as many as one takes (tl_reduce_run)
     int32_t     may_split;            // 1 = the batch of `graph` may be split, as in tl_compile_desc
     uint64_t    split_cost;           // as in tl_compile_desc
 
@@ -322,12 +346,14 @@ typedef struct tl_run_desc {
     const tl_node_cost *costs;        // [op_count] of ops whose own are 0; read during the call; 0 = none
     tl_run_figures     *figures;      // written whether the budget fits or not; 0 = not wanted
     struct tl_rehearsal *rehearsal;   // tl_rehearse_run first, whose errors refuse the run, and whose costs
-                                      // count where there are no others. Written whether that works or not;
-                                      // release with tl_free_rehearsal. 0 = no rehearsal
+                                      // count where there are no others. Inputs are what the load hook writes;
+                                      // without one they are zeroes, of which less follows. Written whether
+                                      // that works or not; release with tl_free_rehearsal. 0 = no rehearsal
 } tl_run_desc;
 
-// What the last pass did.
+// What the last pass did. With TL_ONLY_TABLES what was carried out is counted, and nothing else.
 typedef struct tl_run_report {
+#ifndef TL_ONLY_TABLES
     uint64_t planned_peak_bytes, measured_peak_bytes;    // equal, or the pass failed
     uint64_t planned_arena_bytes, measured_arena_bytes;  // 0 without an arena; with blocks the highest of them
     uint64_t planned_taken_bytes; // arena, rounded up as the backend says, and overhead; 0 without an arena
@@ -338,25 +364,30 @@ typedef struct tl_run_report {
     uint64_t end_bytes;           // in use after the pass: inputs and results
     uint64_t planned_cost, base_cost;  // simulated, of one pass
     uint64_t compute_ns;          // profiling: time inside kernels
+#endif
     int32_t  forward_count;       // forwards carried out, each counted once
     int32_t  recompute_count;     // of these, those of a node that had run before in the pass
     int32_t  backward_count;
-    int32_t  spill_count, fetch_count, compress_count, expand_count, drop_count;
-    int32_t  eviction_count;      // online: tensors evicted to stay within the budget
+    int32_t  drop_count;
     int32_t  step_count;          // steps carried out
+    int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges,
+                                  // one a member and block of a fused node
+#ifndef TL_ONLY_TABLES
+    int32_t  spill_count, fetch_count, compress_count, expand_count;
+    int32_t  eviction_count;      // online: tensors evicted to stay within the budget
     int32_t  limiting_node;       // TL_ERROR_OVER_BUDGET: the node that needs needed_bytes; else -1
     uint64_t needed_bytes;        // least budget with which that step fits
     int32_t  convert_count;       // forwards and backwards of nodes that the run converted itself
-    int32_t  worker_count;        // that ran: 1, whatever the strategy asks for
-    int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges,
-                                  // one a member and block of a fused node
+    int32_t  worker_count;        // ranks of the transport; 1 without one, whatever the strategy asks for
     uint64_t planned_bank_bytes[TL_MOST_BANKS];  // as planned_taken_bytes, in each bank of the device
     uint64_t taken_bank_bytes[TL_MOST_BANKS];    // by the count of the backend, as taken_bytes
     uint64_t cached_bytes;        // cached: of the results that are kept from pass to pass
     int32_t  cached_count;        // nodes not run in this pass, because results were kept from one before
     int32_t  fused_count;         // nodes of the run's graph that stand for several of the caller's
     int32_t  spared_count;        // hybrid: forwards that the plan by bounds runs again, and this pass did not
+    uint64_t sent_bytes, received_bytes;  // in messages to and from other ranks, in this pass
     uint64_t spared_bytes;        // hybrid: sum over dynamic tensors of what their bounds have too much
+#endif
 } tl_run_report;
 
 // Prepare a run.
@@ -364,13 +395,20 @@ typedef struct tl_run_report {
 //   desc   read during the call, except for pointers whose comment says "must outlive the run"
 //   run    overwritten; release with tl_free_run
 //
+// With TL_ONLY_TABLES the plan is one with places, without copies and entry, of this graph, and both are
+// taken as they are: a plan that the simulator would refuse may write anywhere. Kernels are not copied and
+// must outlive the run. Of desc are read graph, backend, kernels, plan, repeat_count, budget_bytes,
+// base_bytes, load, random, seed, first_step, loss_gradient_word and users; what asks for more is refused.
+// The env gives one piece of memory. A run step has no accesses, and depends on the step before it.
+//
 // Errors:  TL_ERROR_UNSUPPORTED: this version cannot carry out a value of the strategy, or kernels and
 //          backend cannot do the conversions of the formats, or an option left out what is asked for, or an
 //          operand exceeds the backend's largest binding and its node does not take blocks;
 //          TL_ERROR_INFEASIBLE: the budget is below the plan's peak, or too small for the online
 //          decisions; the text names a budget that works and the node that needs it: for a plan the least,
 //          for decisions the bytes of those within the fewest live bytes, below which others may fit;
-//          TL_ERROR_OVERFLOW: no budget of 64 bits would do; TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and
+//          TL_ERROR_OVERFLOW: no budget of 64 bits would do, or TL_SMALL_SIZES and sizes of the graph or
+//          places of the plan that 32 bits do not hold; TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and
 //          those of the backend; TL_ERROR_NO_MEMORY, also if a pass takes more bytes than the backend reports
 //          as free at present. *run is NULL then.
 // Cost:    online, the decisions of one pass are simulated, and placed; if their arena exceeds the budget,
@@ -418,7 +456,10 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 // tl_reset_run gives it up, and no other call yields its steps.
 // Errors:  TL_ERROR_KERNEL; TL_ERROR_OVER_BUDGET: online, if the decisions differ from those that
 //          tl_init_run tried out; TL_ERROR_MISMATCH; and those of the backend. On error all ranges but the
-//          inputs are released, and the next call runs the same training step again.
+//          inputs are released, and the next call runs the same training step again, from its first pass on.
+//          What kernels changed beside their operands stays as it is, registered or not: gradients hold what
+//          ran until the error, statistics and random state were changed, and recompute begins with 0 again. So
+//          before the next call clear the gradients, and put back a copy of statistics and random state.
 TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
@@ -447,7 +488,8 @@ typedef struct tl_run_step {
 
 // Begin a pass: drop the results of the last one, reset the peaks.
 //
-//   micro_batch   that of slot 0; the other slots have the next ones. With 0 a new training step begins
+//   micro_batch   that of slot 0; the other slots have the next ones. With desc.first_micro_batch a new
+//                 training step begins
 TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 
 // Yield the next step. After the last one *done is 1 and *step is empty, and the pass has been checked and
@@ -524,9 +566,11 @@ TLDEF tl_result tl_map_step(tl_run *run, tl_run_step *step);
 // Errors:  TL_ERROR_STALE: as tl_finish_step; as tl_run_plan, and the pass is given up then.
 TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
 
-// Give up a pass: all ranges but the inputs are released. The next pass repeats its training step.
+// Give up a pass: all ranges but the inputs are released. The next pass repeats its training step: before it
+// clear gradients and put statistics and random state back, as after an error of tl_run_plan.
 TLDEF tl_result tl_reset_run(tl_run *run);
 
+#ifndef TL_ONLY_TABLES
 // Save what a run has to go on with, and load it into another run, of this or another process.
 //
 //   sink     gets the data, in parts; what it got before an error is worth nothing
@@ -557,6 +601,46 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 // Cost:    the bytes, and in a pass a replay of the plan.
 TLDEF tl_result tl_save_run(tl_run *run, tl_sink sink);
 TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
+#endif  // TL_ONLY_TABLES
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+// -- sums over ranks --
+//
+// Ranks of a transport that have the same stage are replicas: rank = replica x stages + stage, and without
+// tl_compile_ranks each rank is one. They run the same plan on other micro-batches; after a training step
+//
+//     tl_run_plan                                   gradients of the micro-batches of this rank
+//     tl_reduce_run(run, TL_STATE_GRADIENT)         the sum over all replicas, on each
+//     your optimizer, on all weights, with the sum divided by what the loss divides by
+//
+// or, so that each replica keeps the optimizer's state of a shard only (ZeRO 1):
+//
+//     tl_scatter_run(run, TL_STATE_GRADIENT)        the sum, in the shard of this replica (tl_find_run_shard)
+//     your optimizer, on that shard of the weights
+//     tl_gather_run(run, TL_STATE_PARAMETER)        the shards of the others
+//
+// The ranges are those of desc.states, of f32, the same on all replicas. Each is cut in as many shards as there
+// are replicas, the first ones longer by an element where that leaves a rest; replica g has shard g + 1, the
+// last one shard 0. An element of shard c is ((s[c] + s[c + 1]) + s[c + 2]) + .., from replica c on around the
+// ring: the same bits on every replica, in every run, over every transport, but not those of one process, which
+// adds micro-batch after micro-batch.
+//
+// All of them answer TL_NOT_READY and are called again until they do not; between passes only. After an error
+// the ranges hold sums of some of the replicas.
+//
+// Errors:  TL_ERROR_INVALID_ARG: no transport, a pass or another sum is under way, ranges that are no f32;
+//          TL_ERROR_PEER_LOST and what else the transport answers; TL_ERROR_NO_MEMORY.
+// Cost:    each replica sends (p - 1) / p of the bytes in tl_scatter_run and in tl_gather_run, twice that in
+//          tl_reduce_run. 16 KiB of memory while it lasts.
+// Source:  Patarasuk, Yuan, Bandwidth optimal all-reduce algorithms, 2009; Rajbhandari et al., ZeRO, 2020,
+//          arXiv:1910.02054, section 5.
+TLDEF tl_result tl_reduce_run(tl_run *run, tl_state_kind kind);
+TLDEF tl_result tl_scatter_run(tl_run *run, tl_state_kind kind);
+TLDEF tl_result tl_gather_run(tl_run *run, tl_state_kind kind);
+
+// Find the shard of desc.states[state] that this replica has after tl_scatter_run; all of it with one replica.
+TLDEF void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes);
+#endif
 
 // Report the last pass; and the plan of a run: the one given or made, or the record of the last online pass
 // (before the first, of the one that tl_init_run tried out), which is valid until the next pass. So is that
@@ -566,6 +650,7 @@ TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
 TLDEF void tl_measure_run(const tl_run *run, tl_run_report *report);
 TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 
+#ifndef TL_ONLY_TABLES
 // -- a list of operations, for those who have no graph --
 
 #define TL_NO_INPUTS (-1)  // tl_op.input_count: the op reads nothing, not even the op before it
@@ -642,6 +727,7 @@ typedef struct tl_layer {
 // Errors:  as tl_init_run.
 TLDEF tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
                                   int32_t layer_count, uint64_t input_bytes, tl_run **run);
+#endif  // TL_ONLY_TABLES
 
 #ifndef TL_NO_ONLINE
 // Run one layer of an online pass: forward of layer 0, 1, ... to the last, then backward of the last down
@@ -695,13 +781,14 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 
 typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_operand_kind;
 
-// id, what the call does, what to change. %o is the operand, %b a byte.
+// id, what the call does, what to change. %o is the operand, %b a byte, %n its name in needs, %w the field that
+// has its bytes, %z the value of that field for none, %l the list that it belongs to.
 #define TL_FINDINGS(X) \
     X(TL_FINDING_NEEDS_MISSING, "reads %o, which needs does not name", "add %n to needs") \
     X(TL_FINDING_NEEDS_UNUSED, "does not read %o, which needs names", "take %n out of needs") \
     X(TL_FINDING_SCRATCH_READ, "reads its scratch before it writes there", \
       "clear what is read: the content of scratch is undefined") \
-    X(TL_FINDING_SCRATCH_UNUSED, "does not touch its scratch", "set %w to 0") \
+    X(TL_FINDING_SCRATCH_UNUSED, "does not touch its scratch", "set %w to %z") \
     X(TL_FINDING_OUTPUT_READ, "reads %o before it writes there", "write first: the content is undefined") \
     X(TL_FINDING_NOT_WRITTEN, "leaves %o unwritten from byte %b on", \
       "write all of it, or declare fewer bytes") \
@@ -727,7 +814,11 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
     X(TL_FINDING_MADE_OTHERWISE, "makes another %o under a plan that drops what it can", \
       "look for what it reads or keeps beside its operands") \
     X(TL_FINDING_END_DIFFERS, "leaves another %o after a pass that drops what it can", \
-      "look for what it reads or keeps beside its operands")
+      "look for what it reads or keeps beside its operands") \
+    X(TL_FINDING_UNDECLARED, "uses %o, of which no byte is declared", "set %w") \
+    X(TL_FINDING_OPERAND_MISSING, "uses %o, which the op does not have", "list it in %l, or leave it alone") \
+    X(TL_FINDING_GRADIENT_UNKNOWN, "has weights, and states has no gradient of them", \
+      "register it, or clear it and what else is not registered after the rehearsal")
 
 typedef enum tl_finding_kind { TL_FINDINGS(TLI_ENUM) TL_FINDING_COUNT } tl_finding_kind;
 
@@ -740,7 +831,8 @@ typedef struct tl_finding {
     int32_t         index;      // number of the operand, or of the range in states
     tl_state_kind   state;      // of that range
     uint64_t        byte;       // the first that differs, or what the kind says
-    int32_t         is_advice;  // 1 = costs bytes or time, and changes no result
+    int32_t         is_advice;  // 1 = no error: costs bytes or time, or keeps the rehearsal from looking
+    char            name[48];   // of the node, its first 47 bytes; "" = of none
 } tl_finding;
 
 // With what the passes are compared.
@@ -779,8 +871,8 @@ typedef struct tl_rehearsal {
 // memory of the env; others on the run's backend, as far as it maps. With a fusion or a compiled plan it is the
 // caller's graph that is rehearsed. What is registered (states) is as it was when the call returns, whatever
 // the kernels did; what is not registered is changed by each call, and seen by none. In a rehearsal scratch and
-// saved bytes of 0 bytes may have an address. needs that name too much are looked for where the gradients of
-// the node's weights are registered.
+// saved bytes of 0 bytes may have an address, and so may what needs does not name. needs that name too much are
+// looked for where the gradients of the node's weights are registered.
 //
 //   desc        0 = all defaults
 //   rehearsal   overwritten; release with tl_free_rehearsal. It is filled while kernels are called
@@ -796,7 +888,8 @@ TLDEF void      tl_free_rehearsal(tl_env *env, tl_rehearsal *rehearsal);  // acc
 #ifndef TL_NO_TEXT
 // Write a finding as one line: "conv2: backward reads input 0, which needs does not name: add in0 to needs".
 //
-//   graph   the desc's, or that of tl_find_run_graph where the run made it
+//   graph   for names of more than 47 bytes: the desc's, or that of tl_find_run_graph where the run made it;
+//           NULL = the finding's own, as where tl_init_op_run refused to make a run
 TLDEF size_t tl_print_finding(const tl_graph *graph, const tl_finding *finding, char *buf, size_t size);
 #endif
 #endif

@@ -23,7 +23,7 @@ unset F     # a filter is no bar
 
 steps=(parts names contents surface test differential torch shaders headers options freestanding calls mingw
        asan_gcc asan_clang tsan short_enums reduced m32 s390x plans
-       cppcheck tidy readme examples commands install mixed client tl_plan fuzz size device)
+       cppcheck tidy readme examples commands install mixed client mpi tl_plan fuzz size device)
 
 fail() { echo "$*" >&2; exit 1; }
 skip() { echo "SKIPPED $*"; [ "${STRICT:-0}" != 1 ] || fail "a skip is a failure here"; }
@@ -51,8 +51,9 @@ build_tests() { printf '%s\n' tests/build/*.c | with_vulkan; }
 examples() { printf '%s\n' examples/*.c | with_vulkan; }
 headers() { echo tl_strategy.h; [ -z "$(vulkan_include)" ] || echo tl_vk_backend.h; }
 
-# The TL_NO_* options that the preprocessor asks for.
+# The TL_NO_* options that the preprocessor asks for; and those that set others.
 options() { grep -E '^ *# *(if|elif)' tl_strategy.h | grep -oE '\bTL_NO_[A-Z_]+' | sort -u; }
+table_options=(TL_ONLY_TABLES TL_SMALL_SIZES)
 
 # Sanitizers of these compilers do not cope with all layouts of newer kernels: fixed addresses where that is allowed.
 fixed_addresses() { if setarch -R true 2>/dev/null; then echo setarch -R; fi; }
@@ -115,6 +116,8 @@ TL_NO_OFFLOAD _5_plan|_6_[lr]|_11_|_12_run|_nn\.
 TL_NO_CODECS _5_plan|_6_offload|_12_graph|_13_plan|_nn\.
 TL_NO_ACCOUNTS _11_|_12_budgets|_12_run|_nn\.
 TL_NO_ONLINE _5_plan|_10_|_12_graph|_13_plan|_7_pack"
+    echo "TL_ONLY_TABLES, TL_SMALL_SIZES"     # beside the full library, in files of their own; as for a device
+    SAMPLE=7 tests_with TESTS="$(programs $out/tables _12_tables)" VULKAN=no B=$out/tables CC=gcc CFLAGS="-Os -fshort-enums"
 }
 
 # What depends on the machine beside decisions of planners, which step plans holds: on the width of words, and on the
@@ -202,19 +205,25 @@ step_headers() {
 }
 
 # Each TL_NO_* alone and all together, built by gcc and read by two others; all pairs and all but one, read by clang, which
-# names what nobody uses; the companion, with each alone and all, likewise. Every one must have its build test.
+# names what nobody uses; the companion, with each alone and all, likewise. Those that set others alone, and with each TL_NO_*
+# and all. Every one must have its build test.
 step_options() {
     local o other=() all=() flags cc i k
     mapfile -t all < <(options)
     [ ${#all[@]} -gt 0 ] || fail "no TL_NO_* option found"
-    for o in "${all[@]}"; do
+    for o in "${all[@]}" "${table_options[@]}"; do
         grep -lq "define $o\b" tests/build/*.c || fail "$o: no tests/build/*.c defines it"
     done
     implementation_source tl_strategy.h
     : > $out/options.list
-    for flags in "${all[@]}" "${all[*]}"; do
+    for flags in "${all[@]}" "${all[*]}" "${table_options[@]}"; do
         for cc in "gcc -std=c99 -c -o /dev/null" "clang -std=c11 -fsyntax-only" "g++ -x c++ -std=c++11 -fsyntax-only"; do
             echo "$cc ${strict[*]} -I. -D${flags// / -D} $out/implementation.c"
+        done
+    done >> $out/options.list
+    for o in "${table_options[@]}"; do
+        for flags in "${all[@]}" "${all[*]}"; do
+            echo "clang -std=c99 ${strict[*]} -I. -D$o -D${flags// / -D} -fsyntax-only $out/implementation.c"
         done
     done >> $out/options.list
     for ((i = 0; i < ${#all[@]}; i++)); do
@@ -245,7 +254,7 @@ step_freestanding() {
     error_texts > $out/error_texts
     [ "$(wc -l < $out/error_texts)" -gt 500 ] || fail "src/01_rules.c: its lists are not found"
     implementation_source tl_strategy.h
-    for cc in gcc clang; do for opt in -O0 -Os -O2 -O3; do
+    for cc in gcc clang; do for opt in -O0 -Os -O2 -O3 "-Os -DTL_SMALL_SIZES"; do
         $cc -std=c99 $opt "${strict[@]}" -ffreestanding -fno-stack-protector -c -o $out/freestanding.o tests/build/freestanding.c
         other=$(nm -u $out/freestanding.o | awk '{print $2}' | grep -vE "$allowed" || true)
         [ -z "$other" ] || fail "$cc $opt needs other symbols:"$'\n'"$other"
@@ -422,6 +431,7 @@ step_fuzz() {
 step_commands() { bash tests/commands.sh; }
 step_install()  { bash tests/install.sh; }
 step_mixed()    { bash tests/mixed.sh; }
+step_mpi()      { bash tests/mpi.sh; }
 step_client()   { bash tests/client/run.sh 3; }
 step_size()     { bash tests/size.sh; }
 step_device()   { make -s run-device B=$out/device; }
@@ -437,7 +447,10 @@ step_torch() {      # the exporter, where some python3 has PyTorch, and the libr
     done
     skip "tests/test_export_torch.py, tests/torch_check.py: no PyTorch (Debian: python3-torch)"
 }
-step_differential() { python3 tests/differential_plan.py 3000; }  # the simulator against the independent checker; 10000: make soak
+step_differential() {     # simulator and planner against independent ones; 10000 each: make soak
+    python3 tests/differential_plan.py 3000
+    python3 tests/differential_once.py 400
+}
 
 case ${1:-} in
 --list) printf '%s\n' "${steps[@]}"; exit ;;

@@ -17,6 +17,7 @@ packages=(
     vulkan-validationlayers                 # every message of theirs fails a test
     glslang-tools spirv-tools               # make shaders
     libvulkan-volk-dev                      # the loader of many engines, beside which the backend must work
+    openmpi-bin libopenmpi-dev              # make run-mpi: ranks that are processes
     python3-torch                           # the exporter's tests: 148 MB to fetch, 637 MB on disk
 )
 # cmocka for the two foreign machines is unpacked beside the system, not installed: a foreign libc6 is installable only

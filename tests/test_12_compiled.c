@@ -14,6 +14,9 @@
 
 enum { MOST_NODES = 40, MOST_ELEMENTS = 512, OP_COUNT = 8 };
 
+// What belongs to a node, wherever its kernel is called: fused with others, in another format, on a part of the batch.
+typedef struct owner { struct bench *bench; int number; long forwards, backwards; } owner;
+
 typedef struct bench {
     spy         spy;
     tl_env      env, backend_env;
@@ -21,6 +24,8 @@ typedef struct bench {
     tl_kernel   kernels[OP_COUNT];
     tl_run_desc desc;
     tl_run     *run;
+    owner       owners[MOST_NODES], nobody;
+    void       *users[MOST_NODES];
     float       weight_gradients[MOST_NODES];
     float       gradients[MOST_NODES][MOST_ELEMENTS];  // of outputs, summed over micro-batches by element
     long        calls, blocks, narrow;
@@ -46,18 +51,24 @@ static void add(const tl_operand *operand, size_t i, float value) {
     if (operand->range.bytes) set(operand, i, get(operand, i) + value);
 }
 
-static void count_call(bench *e, const tl_kernel_call *call) {
+static bench *count_call(const tl_kernel_call *call, void *user) {
+    owner *own = (owner *)user;
+    bench *e = own->bench;
+    assert_int_equal(own->number, case_number(call));
+    if (call->kind == TL_STEP_BACKWARD) own->backwards++;
+    else own->forwards++;
     e->calls++;
     e->blocks += call->count < call->total;
     e->narrow += call->outputs[0].format != TL_FORMAT_F32;
     assert_true(call->first + call->count <= call->total && call->total <= MOST_ELEMENTS);
     if (call->scratch.host) memset(call->scratch.host, 0x5A, (size_t)call->scratch.range.bytes);
+    return e;
 }
 
 static tl_result forward(const tl_kernel_call *call, void *user) {
     const char *op = tl_name_op(call->graph, call->node);
     size_t i, n = (size_t)call->count;
-    count_call((bench *)user, call);
+    (void)count_call(call, user);
     for (i = 0; i < n; i++) {
         float a = get(&call->inputs[0], i % (size_t)(call->inputs[0].range.bytes / 2)), y = a;
         if (!strcmp(op, "weigh")) y = 1.25f * a;
@@ -96,11 +107,10 @@ static void add_gradients(const tl_kernel_call *call, const char *op, size_t i, 
 }
 
 static tl_result backward(const tl_kernel_call *call, void *user) {
-    bench *e = (bench *)user;
+    bench *e = count_call(call, user);
     const char *op = tl_name_op(call->graph, call->node);
     int number = case_number(call);
     size_t i, n = (size_t)call->count;
-    count_call(e, call);
     if (call->saved.range.bytes) assert_int_equal(((uint8_t *)call->saved.host)[call->saved.range.bytes - 1], 0x33);
     for (i = 0; i < n; i++) {
         float dy = get(&call->output_grads[0], i);
@@ -118,8 +128,16 @@ static void open_bench(bench *e, const tl_graph *graph, uint64_t alignment) {
         e->kernels[i].op = ops[i];
         e->kernels[i].forward = forward;
         e->kernels[i].backward = backward;
-        e->kernels[i].user = e;
+        e->kernels[i].user = &e->nobody;
     }
+    e->nobody.number = -1;
+    for (i = 0; i < MOST_NODES; i++) {
+        e->owners[i].bench = e;
+        e->owners[i].number = i;
+        e->users[i] = &e->owners[i];
+    }
+    e->desc.users = e->users;
+    e->desc.user_count = MOST_NODES;
     e->desc.graph = graph;
     e->desc.backend = &e->backend;
     e->desc.kernels = e->kernels;
@@ -303,6 +321,51 @@ static void given_plans_run_or_are_refused(void **state) {
     tl_free_graph(&env, &other);
 }
 
+// Plans that split, and fuse or convert: each node's kernels get the user of the node that the caller has added. Here the
+// caller's graph is one that he has made of another, in which the nodes stand the other way round.
+static void users_belong_to_nodes_whatever_a_compiled_plan_makes_of_them(void **state) {
+    static const uint64_t budgets[] = { 0, 500 };
+    tl_env env = {0};
+    tl_graph graph = chain_graph(&env, 4, 14);
+    tl_strategy strategy = tl_with_precision(tl_with_memory(tl_strategy_training(), TL_MEMORY_POOLED), TL_PRECISION_MIXED);
+    int32_t id, fused = 0, converted = 0, k;
+    (void)state;
+    strategy.mode = TL_MODE_LAZY;
+    strategy.enable_fusion = 1;
+    strategy.gradient = tl_gradient_checkpointed(0);
+    strategy.gradient.accumulation_steps = 2;
+    for (id = 0; id < graph.node_count; id++) ((tl_node *)(uintptr_t)graph.nodes)[id].origin = graph.node_count - 1 - id;
+    for (k = 0; k < 2; k++) {
+        static bench e;
+        tl_compile_desc desc = compile_of(&graph, &strategy);
+        tl_compiled_plan compiled;
+        desc.may_split = 1;
+        desc.budget_bytes = budgets[k];
+        assert_int_equal(tl_compile(&env, &desc, &compiled), TL_OK);
+        assert_int_equal(compiled.choice.part_count, 2);
+        for (id = 0; id < compiled.graph->node_count; id++) {
+            int32_t first = compiled.first_members[id], origin = compiled.graph->nodes[id].origin;
+            if (first == compiled.first_members[id + 1]) assert_int_equal(origin, -1);
+            else assert_int_equal(origin, graph.node_count - 1 - compiled.members[first]);
+            converted += origin < 0;
+        }
+        fused += compiled.choice.fused_count;
+        open_bench(&e, &graph, 64);
+        for (id = 0; id < graph.node_count; id++) e.users[graph.node_count - 1 - id] = &e.owners[id];
+        e.desc.user_count = graph.node_count;
+        e.desc.compiled = &compiled;
+        if (tl_init_run(&e.env, &e.desc, &e.run) || tl_run_plan(e.run)) fail_msg("%s", e.env.error.text);
+        for (id = 1; id < graph.node_count; id++) {
+            assert_true(e.owners[id].forwards >= 2);
+            assert_true(e.owners[id].backwards >= 2);
+        }
+        close_bench(&e);
+        tl_free_compiled_plan(&env, &compiled);
+    }
+    assert_true(fused > 0 && converted > 0);
+    tl_free_graph(&env, &graph);
+}
+
 // A run that compiles by itself: each allocation fails once, and nothing is lost.
 static void every_allocation_of_a_compiling_run_fails_in_turn(void **state) {
     long at;
@@ -381,6 +444,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_strategies_run_as_planned),
         cmocka_unit_test(given_plans_run_or_are_refused),
+        cmocka_unit_test(users_belong_to_nodes_whatever_a_compiled_plan_makes_of_them),
         cmocka_unit_test(every_allocation_of_a_compiling_run_fails_in_turn),
         cmocka_unit_test(fused_nodes_keep_their_results),
     };

@@ -9,6 +9,7 @@
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 #include "support/support.h"
+#include "support/texts.h"
 #include "support/random_graph.h"
 #include "support/random_steps.h"
 #include "support/run_support.h"
@@ -192,6 +193,25 @@ static tl_result simulate(const tl_graph *graph, const tl_plan *plan, tl_report 
 // The number of slots of the next plan.
 static int32_t some_slots(tl_random *random) { return random_chance(random, 30) ? random_count(random, 2, 3) : 0; }
 
+static tl_graph some_graph(tl_random *random, int32_t most_nodes) {
+    tl_graph graph;
+    if (random_graph(NULL, random, most_nodes, &graph)) fail_msg("%s", "no graph");
+    return graph;
+}
+
+// Valid or not; release it with random_free_plan.
+static tl_plan some_plan(tl_random *random, const tl_graph *graph, int32_t slots) {
+    tl_plan plan;
+    if (random_slot_plan(NULL, random, graph, slots, &plan)) fail_msg("%s", "out of memory");
+    return plan;
+}
+
+static tl_plan kept_plan(const tl_graph *graph) {
+    tl_plan plan;
+    if (tl_plan_keep_all(NULL, graph, 0, &plan)) fail_msg("%s", "no plan");
+    return plan;
+}
+
 static void peaks_and_lifetimes_are_those_of_the_rule(void **state) {
     static replay r;
     tl_random random;
@@ -199,15 +219,14 @@ static void peaks_and_lifetimes_are_those_of_the_rule(void **state) {
     (void)state;
     random.state = 5;
     for (round = 0; round < rounds; round++) {
-        tl_env env;
+        tl_env env = silent_env();
         tl_graph graph;
         tl_plan plan;
         tl_report report, one;
         int32_t k, i;
-        memset(&env, 0, sizeof env);
-        if (random_graph(&env, &random, 20, &graph)) fail_msg("%s", env.error.text);
-        if (random_slot_plan(&env, &random, &graph, some_slots(&random), &plan)) fail_msg("%s", "out of memory");
-        if (simulate(&graph, &plan, &one)) { random_free_plan(&env, &plan); tl_free_graph(&env, &graph); continue; }
+        graph = some_graph(&random, 20);
+        plan = some_plan(&random, &graph, some_slots(&random));
+        if (simulate(&graph, &plan, &one)) { random_free_plan(NULL, &plan); tl_free_graph(NULL, &graph); continue; }
         valid++;
         for (k = 2; k <= 5; k++) {
             tl_lifetimes lifetimes;
@@ -229,8 +248,8 @@ static void peaks_and_lifetimes_are_those_of_the_rule(void **state) {
             }
             tl_free_lifetimes(&env, &lifetimes);
         }
-        random_free_plan(&env, &plan);
-        tl_free_graph(&env, &graph);
+        random_free_plan(NULL, &plan);
+        tl_free_graph(NULL, &graph);
     }
     printf("%ld graphs, %ld valid plans, %ld of %ld peaks rise\n", rounds, valid, higher, 4 * valid);
     assert_true(valid > rounds / 4 && higher > valid);
@@ -243,17 +262,16 @@ static void places_for_k_steps_hold_for_fewer(void **state) {
     (void)state;
     random.state = 6;
     for (round = 0; round < rounds; round++) {
-        tl_env env;
+        tl_env env = silent_env();
         tl_graph graph;
         tl_plan plan;
         tl_report report;
         tl_places_desc desc;
         int32_t k = random_count(&random, 2, 4), fewer;
         void *steps;
-        memset(&env, 0, sizeof env);
         memset(&desc, 0, sizeof desc);
-        if (random_graph(&env, &random, 16, &graph)) fail_msg("%s", env.error.text);
-        if (random_slot_plan(&env, &random, &graph, some_slots(&random), &plan)) fail_msg("%s", "out of memory");
+        graph = some_graph(&random, 16);
+        plan = some_plan(&random, &graph, some_slots(&random));
         steps = plan.memory;
         if (!simulate(&graph, &plan, &report)) {
             tl_plan made = plan;
@@ -274,11 +292,11 @@ static void places_for_k_steps_hold_for_fewer(void **state) {
             made.in_flight = k + 2;
             tight += simulate(&graph, &made, &report) == TL_ERROR_INVALID_PLAN;
             placed++;
-            tl_free_plan(&env, &made);
+            tl_free_plan(NULL, &made);
         }
         plan.memory = steps;
-        random_free_plan(&env, &plan);
-        tl_free_graph(&env, &graph);
+        random_free_plan(NULL, &plan);
+        tl_free_graph(NULL, &graph);
     }
     printf("%ld plans placed, %ld of them for no more steps\n", placed, tight);
     assert_true(placed > rounds / 4 && tight > placed / 10);
@@ -395,13 +413,11 @@ static void gradients_do_not_depend_on_what_ends_first(void **state) {
     random.state = 7;
     a.waited = 0;
     for (round = 0; round < rounds; round++) {
-        tl_env env;
         tl_graph graph;
         tl_plan plan;
         tl_report report;
-        memset(&env, 0, sizeof env);
-        if (random_graph(&env, &random, 24, &graph)) fail_msg("%s", env.error.text);
-        if (random_plan(&env, &random, &graph, &plan)) fail_msg("%s", "out of memory");
+        graph = some_graph(&random, 24);
+        plan = some_plan(&random, &graph, 0);
         if (!simulate(&graph, &plan, &report)) {
             uint64_t alone = fly(&graph, &plan, 0, 1, &random, &a);
             int32_t k;
@@ -413,8 +429,8 @@ static void gradients_do_not_depend_on_what_ends_first(void **state) {
             }
             flown++;
         }
-        random_free_plan(&env, &plan);
-        tl_free_graph(&env, &graph);
+        random_free_plan(NULL, &plan);
+        tl_free_graph(NULL, &graph);
     }
     printf("%ld plans, %ld runs with several steps under way, %ld waits for one of them\n", flown, together, a.waited);
     assert_true(flown > rounds / 4 && together > flown && a.waited > flown);
@@ -459,16 +475,14 @@ static void a_run_goes_on_where_a_kernel_was_not_ready(void **state) {
     (void)state;
     random.state = 8;
     for (round = 0; round < SOAK_TIMES(300); round++) {
-        tl_env env;
         tl_graph graph;
         uint64_t expected;
         int32_t repeat = random_count(&random, 1, 2), k = random_count(&random, 0, 4), step;
         int online = random_chance(&random, 30);
         tl_plan plan;
-        memset(&env, 0, sizeof env);
-        if (random_graph(&env, &random, 20, &graph)) fail_msg("%s", env.error.text);
+        graph = some_graph(&random, 20);
         expected = keep_all_outcome(&graph, 0, repeat, NULL);
-        if (tl_plan_keep_all(&env, &graph, 0, &plan)) fail_msg("%s", env.error.text);
+        plan = kept_plan(&graph);
         bed_open(&b, &graph, (int)(round % BACKEND_KINDS), 9, 4);
         make_lazy(&b, &l, tl_next_random(&random), random_count(&random, 10, 80));
         b.desc.repeat_count = repeat;
@@ -488,8 +502,8 @@ static void a_run_goes_on_where_a_kernel_was_not_ready(void **state) {
         assert_int_equal(b.loads, 2 * repeat);
         polled += l.polled;
         bed_close(&b);
-        tl_free_plan(&env, &plan);
-        tl_free_graph(&env, &graph);
+        tl_free_plan(NULL, &plan);
+        tl_free_graph(NULL, &graph);
     }
     printf("%ld answers of kernels that they are not ready, %ld of runs\n", polled, answers);
     assert_true(polled > answers && answers > 1000);
@@ -517,7 +531,7 @@ static tl_result load_four(tl_run *run, int32_t micro_batch, void *user) {
 static void a_kernel_works_in_slices(void **state) {
     static const char text[] = "tlg 1\nnode 0 x input fwd=0 bwd=0 out=16 needs=none in=-\n"
                                "node 1 y twice fwd=1 bwd=1 out=16 needs=none in=0 keep\n";
-    tl_env env;
+    tl_env env = silent_env();
     tl_graph graph;
     tl_cpu_backend_desc cpu;
     tl_backend backend;
@@ -528,11 +542,10 @@ static void a_kernel_works_in_slices(void **state) {
     float values[4];
     int32_t frames = 0, calls = 0, i;
     (void)state;
-    memset(&env, 0, sizeof env);
     memset(&cpu, 0, sizeof cpu);
     memset(&desc, 0, sizeof desc);
     memset(&kernel, 0, sizeof kernel);
-    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
+    graph = graph_of(text);
     cpu.checked = 1;
     if (tl_init_cpu_backend(&env, &cpu, &backend)) fail_msg("%s", env.error.text);
     kernel.op = "twice";
@@ -552,7 +565,7 @@ static void a_kernel_works_in_slices(void **state) {
     for (i = 0; i < 4; i++) assert_true(values[i] == 2 * (float)(i + 1));
     tl_free_run(run);
     assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
-    tl_free_graph(&env, &graph);
+    tl_free_graph(NULL, &graph);
 }
 
 // Layer by layer: the same call goes on.
@@ -560,7 +573,6 @@ static void a_layer_goes_on_where_its_kernel_was_not_ready(void **state) {
     static bed b;
     static const char text[] = "tlg 1\nnode 0 x input fwd=0 bwd=0 out=16 needs=none in=-\n"
                                "node 1 a a fwd=1 bwd=1 out=16 needs=in in=0\nnode 2 b b fwd=1 bwd=1 out=16 needs=in in=1\n";
-    tl_env env;
     tl_graph graph;
     tl_layer layers[2];
     lazy l;
@@ -568,9 +580,8 @@ static void a_layer_goes_on_where_its_kernel_was_not_ready(void **state) {
     tl_result result = TL_OK;
     long answers = 0;
     (void)state;
-    memset(&env, 0, sizeof env);
     memset(layers, 0, sizeof layers);
-    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
+    graph = graph_of(text);
     bed_open(&b, &graph, 1, 9, 4);
     make_lazy(&b, &l, 3, 60);
     for (i = 0; i < 2; i++) {
@@ -593,22 +604,20 @@ static void a_layer_goes_on_where_its_kernel_was_not_ready(void **state) {
     assert_int_equal(b.mixer.forwards, 2);
     assert_int_equal(b.mixer.backwards, 2);
     bed_close(&b);
-    tl_free_graph(&env, &graph);
+    tl_free_graph(NULL, &graph);
 }
 
 // -- what goes wrong --
 
 static void what_is_for_one_step_at_a_time_is_refused(void **state) {
     static bed b;
-    tl_env env;
     tl_graph graph;
     tl_plan plan;
     tl_random random;
     (void)state;
-    memset(&env, 0, sizeof env);
     random.state = 3;
-    if (random_graph(&env, &random, 12, &graph)) fail_msg("%s", env.error.text);
-    if (tl_plan_keep_all(&env, &graph, 0, &plan)) fail_msg("%s", env.error.text);
+    graph = some_graph(&random, 12);
+    plan = kept_plan(&graph);
     bed_open(&b, &graph, 0, 0, 4);
     b.desc.in_flight = -1;
     b.desc.plan = &plan;
@@ -627,8 +636,8 @@ static void what_is_for_one_step_at_a_time_is_refused(void **state) {
     b.desc.plan = &plan;
     assert_int_equal(bed_init(&b), TL_ERROR_INVALID_ARG);
     bed_close(&b);
-    tl_free_plan(&env, &plan);
-    tl_free_graph(&env, &graph);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
 }
 
 // A pass is given up with steps under way, at any point and in any way; the next one is as if nothing had been.
@@ -640,14 +649,12 @@ static void a_pass_can_be_given_up_with_steps_under_way(void **state) {
     (void)state;
     random.state = 9;
     for (round = 0; round < rounds; round++) {
-        tl_env env;
         tl_graph graph;
         tl_plan plan;
         uint64_t expected;
         int32_t done = 0, stop = random_count(&random, 0, 30);
-        memset(&env, 0, sizeof env);
-        if (random_graph(&env, &random, 16, &graph)) fail_msg("%s", env.error.text);
-        if (tl_plan_keep_all(&env, &graph, 0, &plan)) fail_msg("%s", env.error.text);
+        graph = some_graph(&random, 16);
+        plan = kept_plan(&graph);
         expected = fly(&graph, &plan, 0, 1, &random, &a);
         bed_open(&b, &graph, (int)(round % BACKEND_KINDS), 5, 4);
         b.desc.plan = &plan;
@@ -681,8 +688,8 @@ static void a_pass_can_be_given_up_with_steps_under_way(void **state) {
         fly_pass(&b, &random, b.desc.in_flight, 0, &a);
         if (!done) assert_int_equal(bed_outcome(&b, 0), expected);
         bed_close(&b);
-        tl_free_plan(&env, &plan);
-        tl_free_graph(&env, &graph);
+        tl_free_plan(NULL, &plan);
+        tl_free_graph(NULL, &graph);
     }
     assert_true(failed > rounds / 10);
 }
@@ -695,17 +702,16 @@ static void the_budget_binds_the_arena_of_all_steps_under_way(void **state) {
     (void)state;
     random.state = 10;
     for (round = 0; round < rounds; round++) {
-        tl_env env;
+        tl_env env = silent_env();
         tl_graph graph;
         tl_plan all, plan;
         tl_remat_desc desc;
         tl_remat_report report;
         tl_report simulated;
         tl_result result;
-        memset(&env, 0, sizeof env);
         memset(&desc, 0, sizeof desc);
-        if (random_graph(&env, &random, 14, &graph)) fail_msg("%s", env.error.text);
-        if (tl_plan_keep_all(&env, &graph, 0, &all)) fail_msg("%s", env.error.text);
+        graph = some_graph(&random, 14);
+        all = kept_plan(&graph);
         desc.graph = &graph;
         desc.in_flight = random_count(&random, 2, 4);
         desc.alignment_bytes = 4;
@@ -724,9 +730,9 @@ static void the_budget_binds_the_arena_of_all_steps_under_way(void **state) {
         assert_true(plan.arena_bytes <= desc.budget_bytes);
         if (simulate(&graph, &plan, &simulated)) fail_msg("%s", "the plan is not valid");
         assert_int_equal(simulated.peak_bytes, plan.peak_bytes);
-        tl_free_plan(&env, &plan);
-        tl_free_plan(&env, &all);
-        tl_free_graph(&env, &graph);
+        tl_free_plan(NULL, &plan);
+        tl_free_plan(NULL, &all);
+        tl_free_graph(NULL, &graph);
     }
     printf("%ld plans within a budget, %ld refused at first\n", fitted, refused);
     assert_true(refused > 3);
@@ -735,17 +741,16 @@ static void the_budget_binds_the_arena_of_all_steps_under_way(void **state) {
 // A schedule and a table say for how many steps they are.
 static void a_schedule_says_how_many_steps_may_be_under_way(void **state) {
     static const char *const bad[] = { "K\n", "K 0\n", "K x\n", "K 2 3\n", "K 2\nK 2\n", "F 1\nK 2\n", "E 1.0\nK 2\n" };
-    tl_env env;
+    tl_env env = silent_env();
     tl_plan plan;
     char text[64];
     size_t i;
     (void)state;
-    memset(&env, 0, sizeof env);
     if (tl_parse_schedule(&env, "K 3\nE 1.0\nF 2\n", 14, &plan)) fail_msg("%s", env.error.text);
     assert_int_equal(plan.in_flight, 3);
     (void)tl_print_schedule(&plan, text, sizeof text);
     assert_string_equal(text, "K 3\nE 1.0\nF 2\n");
-    tl_free_plan(&env, &plan);
+    tl_free_plan(NULL, &plan);
     for (i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(tl_parse_schedule(&env, bad[i], strlen(bad[i]), &plan), TL_ERROR_PARSE);
 }
@@ -866,15 +871,13 @@ static void gradients_on_threads_are_those_of_one(void **state) {
     for (i = 0; i < JOB_THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, job_thread, &j), 0);
     random.state = 11;
     for (round = 0; round < rounds; round++) {
-        tl_env env;
         tl_graph graph;
         tl_plan plan;
         tl_report report;
         uint64_t sums[6];
         int32_t k;
-        memset(&env, 0, sizeof env);
-        if (random_graph(&env, &random, 30, &graph)) fail_msg("%s", env.error.text);
-        if (random_plan(&env, &random, &graph, &plan)) fail_msg("%s", "out of memory");
+        graph = some_graph(&random, 30);
+        plan = some_plan(&random, &graph, 0);
         for (k = 1; k <= 5 && !simulate(&graph, &plan, &report); k++) {
             memset(&s, 0, sizeof s);
             bed_open(&b, &graph, k % 2 ? 0 : BACKEND_CHECKED, 4, 4);
@@ -896,8 +899,8 @@ static void gradients_on_threads_are_those_of_one(void **state) {
             assert_int_equal(sums[k], sums[1]);
             bed_close(&b);
         }
-        random_free_plan(&env, &plan);
-        tl_free_graph(&env, &graph);
+        random_free_plan(NULL, &plan);
+        tl_free_graph(NULL, &graph);
     }
     pthread_mutex_lock(&j.lock);
     j.ends = 1;

@@ -86,13 +86,11 @@ static void hash_open(bed *b, hash_bed *h, const tl_graph *graph, int registers)
     b->desc.state_count = registers ? 2 * graph->node_count : 0;
 }
 
-static void print_findings(const tl_graph *graph, const tl_rehearsal *found) {
-    int32_t i;
-    for (i = 0; i < found->finding_count; i++) {
-        char line[400];
-        tl_print_finding(graph, &found->findings[i], line, sizeof line);
-        printf("%s\n", line);
-    }
+// Nodes whose weights have gradients.
+static int32_t count_trained(const tl_graph *graph, int inference) {
+    int32_t i, count = 0;
+    for (i = 0; i < graph->node_count && !inference; i++) count += graph->nodes[i].has_grad && graph->nodes[i].param_bytes;
+    return count;
 }
 
 static void nothing_is_found_on_random_graphs(void **state) {
@@ -105,6 +103,7 @@ static void nothing_is_found_on_random_graphs(void **state) {
         tl_graph graph;
         tl_rehearsal found;
         tl_rehearsal_desc desc = {turn % 7 ? -1 : 2};
+        int32_t i;
         if (random_graph(NULL, &random, 14, &graph)) fail();
         hash_open(&b, &h, &graph, turn % 2);
         b.desc.inference = turn % 5 == 0;
@@ -112,9 +111,9 @@ static void nothing_is_found_on_random_graphs(void **state) {
         memset(h.h.gradients, turn, sizeof h.h.gradients);
         memset(h.h.steps, turn, sizeof h.h.steps);
         if (tl_rehearse_run(b.run, &desc, &found)) fail_msg("turn %d: %s", turn, b.env.error.text);
-        print_findings(&graph, &found);
         assert_int_equal(found.error_count, 0);
-        assert_int_equal(found.finding_count, 0);
+        assert_int_equal(found.finding_count, turn % 2 ? 0 : count_trained(&graph, b.desc.inference));
+        for (i = 0; i < found.finding_count; i++) assert_int_equal(found.findings[i].kind, TL_FINDING_GRADIENT_UNKNOWN);
         assert_int_equal(found.is_stressed, 1);
         assert_int_equal(found.unprobed_count, 0);
         assert_int_equal(found.kind, TL_REHEARSAL_KEPT);
@@ -137,7 +136,7 @@ typedef enum plant {
     RIGHT, ASSIGNS_GRADIENT, ASSIGNS_WEIGHT_GRADIENT, STALE_SCRATCH, STALE_SCRATCH_BACK, ALWAYS_COUNTS, DRAWS_REGISTERED,
     DRAWS_HIDDEN, DECAYS, WRITES_INPUT, WRITES_GRADIENT, WRITES_SAVED, WRITES_NEEDED, SKIPS_LAST, ADDS_TO_OUTPUT,
     IGNORES_GRADIENT, SAVES_WRONG_WHEN_READY, SAVED_MATTERS, READS_BEYOND, READS_COUNTER, WRITES_BEYOND,
-    BACKWARD_DRAWS
+    BACKWARD_DRAWS, WRITES_FAR_BEHIND, WRITES_FAR_BEFORE, WRITES_BEYOND_UNSAVED, SCRATCH_UNSAVED
 } plant;
 
 typedef struct net_layer {
@@ -168,7 +167,8 @@ static tl_result net_forward(const tl_kernel_call *call, void *user) {
     if (!strcmp(l->kind, "norm")) nn_norm_forward(y, lent, x, l->w, l->b, NR, NC);
     if (!strcmp(l->kind, "linear")) nn_linear_forward(y, x, l->w, l->b, NR, l->K, l->N);
     if (!strcmp(l->kind, "attention")) {
-        nn_attention_forward(y, lent, x, AT(call->scratch), NB, NT, NC, NHEADS);
+        int spares = l->bug == SCRATCH_UNSAVED && saved;
+        nn_attention_forward(y, lent, x, spares ? unwanted : AT(call->scratch), NB, NT, NC, NHEADS);
         if (l->bug == SAVED_MATTERS && saved) y[0] += 1.0f;
     }
     if (!strcmp(l->kind, "add")) nn_add_forward(y, x, AT(call->inputs[1]), NE);
@@ -188,7 +188,9 @@ static tl_result net_forward(const tl_kernel_call *call, void *user) {
     if (l->bug == DRAWS_HIDDEN) { net_hidden = tl_mix_u64(net_hidden, 1); y[0] *= 1.0f + (float)(net_hidden >> 40); }
     if (l->bug == READS_COUNTER) y[0] += (float)net_runs;
     if (l->bug == READS_BEYOND) y[0] += x[NE];
-    if (l->bug == WRITES_BEYOND) y[NE] = 1.0f;
+    if (l->bug == WRITES_BEYOND || (l->bug == WRITES_BEYOND_UNSAVED && !saved)) y[NE] = 1.0f;
+    if (l->bug == WRITES_FAR_BEHIND) y[NE + 1020] = 1.0f;
+    if (l->bug == WRITES_FAR_BEFORE) y[-1020] = 1.0f;
     return TL_OK;
 }
 
@@ -423,10 +425,10 @@ static const planted all_planted[] = {
     {CE, "in,out", RIGHT, 0, 0, 0, 0, 0, 0, 0, 0, "ce: backward does not read output 0, which needs names: take out0 out of needs"},
     // saved bytes
     {NORM, NULL, RIGHT, -32, 0, 0, 0, 0, 0, 0, 0, "norm: forward writes beside saved bytes, behind byte 32: declare more bytes (saved_bytes)"},
-    {NORM, NULL, RIGHT, NONE, 0, 0, 0, 0, 0, 0, 0, "norm: forward writes beside saved bytes, behind byte 0: declare more bytes (saved_bytes)"},
+    {NORM, NULL, RIGHT, NONE, 0, 0, 0, 0, 0, 0, 0, "norm: forward uses saved bytes, of which no byte is declared: set saved_bytes"},
     {NORM, NULL, RIGHT, 16, 0, 0, 0, 0, 0, 0, 0, "norm: forward leaves saved bytes unwritten from byte 64 on: write all of it, or declare fewer bytes"},
     {ATTENTION, NULL, RIGHT, -64, 0, 0, 0, 0, 0, 0, 0, "attention: forward writes beside saved bytes, behind byte 192: declare more bytes (saved_bytes)"},
-    {ATTENTION, NULL, RIGHT, NONE, 0, 0, 0, 0, 0, 0, 0, "attention: forward writes beside saved bytes, behind byte 0: declare more bytes (saved_bytes)"},
+    {ATTENTION, NULL, RIGHT, NONE, 0, 0, 0, 0, 0, 0, 0, "attention: forward uses saved bytes, of which no byte is declared: set saved_bytes"},
     {ATTENTION, NULL, RIGHT, 64, 0, 0, 0, 0, 0, 0, 0, "attention: forward leaves saved bytes unwritten from byte 256 on: write all of it, or declare fewer bytes"},
     {BN, NULL, RIGHT, -16, 0, 0, 0, 0, 0, 0, 0, "bn: forward writes beside saved bytes, behind byte 16: declare more bytes (saved_bytes)"},
     {BN, NULL, RIGHT, 8, 0, 0, 0, 0, 0, 0, 0, "bn: forward leaves saved bytes unwritten from byte 32 on: write all of it, or declare fewer bytes"},
@@ -434,10 +436,17 @@ static const planted all_planted[] = {
     {GELU, NULL, RIGHT, 64, 0, 0, 0, 0, 0, 0, 0, "gelu: backward does not read its saved bytes: set saved_bytes to 0"},
     // scratch
     {ATTENTION, NULL, RIGHT, 0, -32, 0, 0, 0, 0, 0, 0, "attention: forward writes beside scratch, behind byte 32: declare more bytes (swork_bytes)"},
-    {ATTENTION, NULL, RIGHT, 0, NONE, 0, 0, 0, 0, 0, 0, "attention: forward writes beside scratch, behind byte 0: declare more bytes (swork_bytes)"},
-    {ATTENTION, NULL, RIGHT, 0, 0, NONE, 0, 0, 0, 0, 0, "attention: forward writes beside scratch, behind byte 0: declare more bytes (swork_bytes)"},
+    {ATTENTION, NULL, RIGHT, 0, NONE, 0, 0, 0, 0, 0, 0, "attention: forward uses scratch, of which no byte is declared: set swork_bytes"},
+    {ATTENTION, NULL, RIGHT, 0, 0, NONE, 0, 0, 0, 0, 0, "attention: forward uses scratch, of which no byte is declared: set swork_bytes"},
     {ATTENTION, NULL, RIGHT, 0, 0, 0, -32, 0, 0, 0, 0, "attention: backward writes beside scratch, behind byte 32: declare more bytes (bwork_bytes)"},
-    {ATTENTION, NULL, RIGHT, 0, 0, 0, NONE, 0, 0, 0, 0, "attention: backward writes beside scratch, behind byte 0: declare more bytes (bwork_bytes)"},
+    {ATTENTION, NULL, RIGHT, 0, 0, 0, NONE, 0, 0, 0, 0, "attention: backward uses scratch, of which no byte is declared: set bwork_bytes"},
+    {ATTENTION, NULL, RIGHT, 0, -32, 64, 0, 0, 0, 0, 0, "attention: forward writes beside scratch, behind byte 32: declare more bytes (fwork_bytes)"},
+    {ATTENTION, NULL, RIGHT, 0, NONE, 64, 0, 0, 0, 0, 0, "attention: forward uses scratch, of which no byte is declared: set fwork_bytes"},
+    {ATTENTION, NULL, SCRATCH_UNSAVED, 0, NONE, 0, 0, 0, 0, 0, 0, "attention: forward uses scratch, of which no byte is declared: set fwork_bytes"},
+    {ATTENTION, NULL, SCRATCH_UNSAVED, 0, -60, NONE, 0, 0, 0, 0, 0, "attention: forward writes beside scratch, behind byte 4: declare more bytes (fwork_bytes)"},
+    {ATTENTION, NULL, SCRATCH_UNSAVED, 0, 0, 0, 0, 0, 0, 0, 0, "attention: forward does not touch its scratch: set swork_bytes to TL_SCRATCH_NONE"},
+    {NORM, NULL, RIGHT, 0, 64, 0, 0, 0, 0, 0, 0, "norm: forward does not touch its scratch: set fwork_bytes to 0"},
+    {NORM, NULL, RIGHT, 0, 0, 64, 0, 0, 0, 0, 0, "norm: forward does not touch its scratch: set swork_bytes to TL_SCRATCH_NONE"},
     {GELU, NULL, RIGHT, 0, 64, 0, 0, 0, 0, 0, 0, "gelu: forward does not touch its scratch: set fwork_bytes to 0"},
     {HEAD, NULL, RIGHT, 0, 0, 0, 64, 0, 0, 0, 0, "head: backward does not touch its scratch: set bwork_bytes to 0"},
     {GELU, NULL, STALE_SCRATCH, 0, 64, 0, 0, 0, 0, 0, 0, "gelu: forward reads its scratch before it writes there: clear what is read: the content of scratch is undefined"},
@@ -448,6 +457,13 @@ static const planted all_planted[] = {
     {GELU, NULL, RIGHT, 0, 0, 0, 0, 32, 0, 0, 0, "gelu: forward leaves output 0 unwritten from byte 256 on: write all of it, or declare fewer bytes"},
     {RELU, NULL, READS_BEYOND, 0, 0, 0, 0, 0, 0, 0, 0, "relu: forward reads beside input 0, behind byte 256: declare more bytes (of the op that makes it)"},
     {RELU, NULL, WRITES_BEYOND, 0, 0, 0, 0, 0, 0, 0, 0, "relu: forward writes beside output 0, behind byte 256: declare more bytes (output_bytes)"},
+    {GELU, NULL, WRITES_FAR_BEHIND, 0, 0, 0, 0, 0, 0, 0, 0, "gelu: forward writes beside output 0, behind byte 256: declare more bytes (output_bytes)"},
+    {GELU, NULL, WRITES_FAR_BEFORE, 0, 0, 0, 0, 0, 0, 0, 0, "gelu: forward writes beside output 0, behind byte 256: declare more bytes (output_bytes)"},
+    {NORM, NULL, WRITES_BEYOND_UNSAVED, 0, 0, 0, 0, 0, 0, 0, 0, "norm: forward writes beside output 0, behind byte 256: declare more bytes (output_bytes)"},
+    {CE, "in", RIGHT, 0, 0, 0, 0, 0, 0, 0, -1, "ce: forward uses input 1, which the op does not have: list it in inputs, or leave it alone"},
+    {CE, "in", RIGHT, 0, 0, 0, 0, 0, 0, 0, -1, "ce: backward uses input 1, which the op does not have: list it in inputs, or leave it alone"},
+    {ADD, "none", RIGHT, 0, 0, 0, 0, 0, 0, NONE, -1, "add: forward uses input 1, which the op does not have: list it in inputs, or leave it alone"},
+    {ADD, "none", RIGHT, 0, 0, 0, 0, 0, 0, NONE, -1, "add: backward uses input gradient 1, which the op does not have: list it in inputs, or leave it alone"},
     {PROJ, NULL, RIGHT, 0, 0, 0, 0, 0, 0, 1, 0, "proj: forward makes other bytes where output 0 overwrites input 0: take inplace out"},
     {GELU, NULL, RIGHT, 0, 0, 0, 0, 0, 0, 0, 1, "gelu: forward reads input 1 neither here nor in backward: take the input out"},
     {HEAD, NULL, RIGHT, 0, 0, 0, 0, 0, 100, 0, 0, "head: forward has 432 bytes of registered parameters: set param_bytes to that"},
@@ -485,8 +501,9 @@ static void net_plant(net *n, const planted *p) {
     if (p->swork) op->swork_bytes = p->swork == NONE ? TL_SCRATCH_NONE : (uint64_t)p->swork;
     op->output_bytes += (uint64_t)(int64_t)p->outputs;
     op->param_bytes += (uint64_t)p->params;
-    if (p->inplace) op->inplace = p->inplace;
-    if (p->extra) {
+    if (p->inplace) op->inplace = p->inplace == NONE ? 0 : p->inplace;
+    if (p->extra < 0) op->input_count = 1;
+    if (p->extra > 0) {
         n->reads[p->op][1].node = BN;
         op->input_count = 2;
         op->needs = "in0";
@@ -549,6 +566,39 @@ static void every_planted_error_is_found_and_named(void **state) {
         tl_free_rehearsal(&env, &n.found);
     }
     assert_int_equal(missing, 0);
+    assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
+}
+
+// Of weights without a registered gradient the rehearsal says so: it leaves its own sums in them.
+static void weights_without_a_registered_gradient_are_named(void **state) {
+    static net n;
+    tl_cpu_backend_desc cpu = {0};
+    tl_backend backend;
+    tl_env env = silent_env();
+    tl_run_desc desc = {0};
+    tl_rehearsal_desc rehearsal = {-1};
+    tl_run *run;
+    char line[400];
+    (void)state;
+    if (tl_init_cpu_backend(&env, &cpu, &backend)) fail();
+    net_make(&n);
+    desc.backend = &backend;
+    desc.load = net_load;
+    if (tl_init_op_run(&env, &desc, n.ops, NET_OPS, &run)) fail_msg("%s", env.error.text);
+    if (tl_rehearse_run(run, &rehearsal, &n.found)) fail_msg("%s", env.error.text);
+    assert_int_equal(n.found.error_count, 0);
+    assert_true(n.found.finding_count >= 6);    // embed, norm, qkv, proj, bn, head
+    tl_print_finding(NULL, &n.found.findings[0], line, sizeof line);
+    assert_string_equal(line, "embed: backward has weights, and states has no gradient of them: register it, or clear it and "
+                              "what else is not registered after the rehearsal");
+    tl_free_rehearsal(&env, &n.found);
+    tl_free_run(run);
+    desc.inference = 1;     // no gradients
+    if (tl_init_op_run(&env, &desc, n.ops, NET_OPS, &run)) fail_msg("%s", env.error.text);
+    if (tl_rehearse_run(run, &rehearsal, &n.found)) fail_msg("%s", env.error.text);
+    assert_int_equal(n.found.finding_count, 0);
+    tl_free_rehearsal(&env, &n.found);
+    tl_free_run(run);
     assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
 }
 
@@ -786,6 +836,48 @@ static void on_other_backends_passes_are_compared_and_calls_are_not_varied(void 
     }
 }
 
+static tl_result square_forward(const tl_kernel_call *call, void *user) {
+    (void)user;
+    AT(call->outputs[0])[0] = AT(call->inputs[0])[0] * AT(call->inputs[0])[0];
+    return TL_OK;
+}
+
+static tl_result square_backward(const tl_kernel_call *call, void *user) {
+    (void)user;
+    if (!call->input_grads[0].host) return TL_OK;
+    AT(call->input_grads[0])[0] += 2.0f * AT(call->inputs[0])[0] * AT(call->output_grads[0])[0];
+    return TL_OK;
+}
+
+// Without a load hook inputs are zeroes, and the gradient that reaches an op may be all of the loss: what needs does
+// not name is found all the same, also where no other bytes show, by a kernel that finds none of it.
+static void wrong_needs_are_found_without_inputs(void **state) {
+    tl_cpu_backend_desc cpu = {0};
+    tl_backend backend;
+    tl_env env = silent_env();
+    tl_run_desc desc = {0};
+    tl_rehearsal found;
+    tl_run *run;
+    tl_op ops[3];
+    (void)state;
+    if (tl_init_cpu_backend(&env, &cpu, &backend)) fail();
+    memset(ops, 0, sizeof ops);
+    ops[0].kind = "input";
+    ops[0].output_bytes = ops[1].output_bytes = ops[2].output_bytes = sizeof(float);
+    ops[1].name = "first";
+    ops[2].name = "second";
+    ops[1].forward = ops[2].forward = square_forward;
+    ops[1].backward = ops[2].backward = square_backward;
+    ops[2].needs = "none";
+    desc.backend = &backend;
+    desc.rehearsal = &found;
+    assert_int_equal(tl_init_op_run(&env, &desc, ops, 3, &run), TL_ERROR_MISMATCH);
+    assert_string_equal(env.error.text, "tl_init_op_run: rehearsal: 1 errors, the first: second: backward reads input 0, "
+                                        "which needs does not name: add in0 to needs");
+    tl_free_rehearsal(&env, &found);
+    assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
+}
+
 // One call builds, verifies, times and plans; the costs that come back give the same plan again.
 static void operations_are_rehearsed_before_they_are_planned(void **state) {
     static net n;
@@ -843,14 +935,24 @@ static void operations_are_rehearsed_before_they_are_planned(void **state) {
     }
     tl_free_rehearsal(&env, &found);
     // an error refuses the run, and the findings are there
-    n.ops[GELU].needs = "none";
+    n.ops[GELU].needs = n.ops[HEAD].needs = "none";
+    n.ops[HEAD].name = "a_head_whose_name_is_much_longer_than_what_is_wanted_here";
     desc.costs = NULL;
     desc.rehearsal = &found;
     assert_int_equal(tl_init_op_run(&env, &desc, n.ops, NET_OPS, &run), TL_ERROR_MISMATCH);
     assert_null(run);
-    assert_string_equal(env.error.text, "tl_init_op_run: rehearsal: 1 errors, the first: gelu: backward reads input 0, "
-                                        "which needs does not name: add in0 to needs");
-    assert_int_equal(found.error_count, 1);
+    assert_int_equal(found.error_count, 2);
+    for (i = 0; i < 2; i++) {   // by name, without a run
+        char line[400];
+        static const char *const names[] = {"a_head_whose_name_is_much_longer_than_what_is_w", "gelu"};
+        char expected[400];
+        snprintf(expected, sizeof expected, "%s: backward reads input 0, which needs does not name: add in0 to needs", names[i]);
+        tl_print_finding(NULL, &found.findings[i], line, sizeof line);
+        assert_string_equal(line, expected);
+        if (i) continue;
+        assert_true(strstr(env.error.text, "tl_init_op_run: rehearsal: 2 errors, the first: ") == env.error.text);
+        assert_non_null(strstr(env.error.text, expected));
+    }
     tl_free_rehearsal(&env, &found);
     assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
 }
@@ -860,6 +962,7 @@ int main(void) {
         cmocka_unit_test(nothing_is_found_on_random_graphs),
         cmocka_unit_test(nothing_is_found_in_a_network_that_is_right),
         cmocka_unit_test(every_planted_error_is_found_and_named),
+        cmocka_unit_test(weights_without_a_registered_gradient_are_named),
         cmocka_unit_test(a_kernel_that_fails_ends_the_rehearsal),
         cmocka_unit_test(a_load_hook_that_fails_ends_the_rehearsal),
         cmocka_unit_test(a_rehearsal_that_breaks_a_rule_is_refused),
@@ -867,6 +970,7 @@ int main(void) {
         cmocka_unit_test(little_memory_is_enough_for_two_plans),
         cmocka_unit_test(on_other_backends_passes_are_compared_and_calls_are_not_varied),
         cmocka_unit_test(operations_are_rehearsed_before_they_are_planned),
+        cmocka_unit_test(wrong_needs_are_found_without_inputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

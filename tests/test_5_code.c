@@ -77,18 +77,16 @@ static void place(tl_env *env, const tl_graph *graph, tl_random *random, tl_plan
     if (tl_plan_places(env, &desc, plan, NULL)) fail_msg("%s", env->error.text);
 }
 
-// A plan whose memory is the library's, without compressed copies.
+// A plan whose memory is the library's, of any kinds of steps that one device has.
 static int random_code_plan(tl_env *env, tl_random *random, const tl_graph *graph, tl_plan *plan) {
     tl_remat_desc desc;
     tl_remat_report report;
     tl_plan walk, all;
-    int32_t i;
     memset(&desc, 0, sizeof desc);
     if (random_chance(random, 50)) {
         tl_result result;
         assert_int_equal(random_slot_plan(env, random, graph, random_count(random, 0, RANDOM_SLOTS), &walk), TL_OK);
         result = tl_copy_plan(env, &walk, plan);
-        for (i = 0; i < walk.step_count; i++) if (walk.steps[i].kind == TL_STEP_COMPRESS) result = TL_ERROR_UNSUPPORTED;
         random_free_plan(env, &walk);
         if (!result) result = tl_measure_plan(env, graph, NULL, plan);
         if (result) { tl_free_plan(env, plan); return 0; }
@@ -99,6 +97,7 @@ static int random_code_plan(tl_env *env, tl_random *random, const tl_graph *grap
         desc.budget_bytes = 1 + all.peak_bytes - tl_next_random_below(random, all.peak_bytes * 2 / 3 + 1);
         desc.work_limit = 20000;
         if (random_chance(random, 50)) desc.host_budget_bytes = 1 + tl_next_random_below(random, all.peak_bytes);
+        if (!desc.inference && random_chance(random, 50)) desc.codec = (tl_codec)random_count(random, TL_CODEC_NONE + 1, TL_CODEC_COUNT - 1);
         tl_free_plan(env, &all);
         if (tl_plan_remat(env, &desc, plan, &report)) return 0;
     }
@@ -195,10 +194,9 @@ static void add_kernels(text_of *t, const char *name, const char *header) {
         const char *end = strstr(line, ");\n"), *at = line;
         int backward = 0;
         assert_non_null(end);
-        if (strncmp(line + strlen(prefix), "load(", 5) && strncmp(line + strlen(prefix), "run(", 4) &&
-            strncmp(line + strlen(prefix), "copy(", 5) && strncmp(line + strlen(prefix), "wait(", 5)) {
+        at += strcspn(at, "(");
+        if (!strncmp(at - 8, "_forward", 8) || !strncmp(at - 9, "_backward", 9)) {
             add(t, "%.*s) {\n    code_call c = { 0 };\n    c.node = node;\n", (int)(end - line), line);
-            while (at < end && *at != '(') at++;
             backward = !strncmp(at - 9, "_backward", 9);
             while ((at = strstr(at, ", ")) != NULL && at < end) {
                 const char *word = at += 2, *stop;
@@ -217,6 +215,22 @@ static void add_kernels(text_of *t, const char *name, const char *header) {
         line = end;
     }
     assert_true(count > 0 || !strstr(header, "_forward("));
+}
+
+// What the header calls the input of a lifetime.
+static void add_input(text_of *t, const char *name, const char *header, const tl_lifetimes *lifetimes, int at) {
+    const char *line = header;
+    char define[32];
+    int i, length;
+    snprintf(define, sizeof define, "#define N%s_INPUT_", name + 1);
+    for (i = 0; i <= at; i++) {
+        if (lifetimes->items[i].use != TL_USE_INPUT) continue;
+        line = strstr(line + 1, define);
+        assert_non_null(line);
+        length = (int)strcspn(line + 8, " ");
+        if (i == at) add(t, "%.*s", length, line + 8);
+        line = strstr(line, "_BYTES ");    // of the same tensor
+    }
 }
 
 // The tensors that the header names NET_<what>_.., by slot and index: those of the lifetimes, in their order.
@@ -254,7 +268,9 @@ static void add_tensors(text_of *t, const char *name, const char *what, const ch
                 for (k = 0; k < lifetimes.count; k++) {
                     const tl_lifetime *life = &lifetimes.items[k];
                     if (life->use != TL_USE_INPUT || life->slot != slot || graph->nodes[life->node].first_output + life->output != i) continue;
-                    add(t, "    { %d, %d, %s_inputs[%d].at, %d },\n", slot, i, name, k + 1, (int)life->bytes);
+                    add(t, "    { %d, %d, ", slot, i);
+                    add_input(t, name, header, &lifetimes, k);
+                    add(t, ", %d },\n", (int)life->bytes);
                     count++;
                 }
             }
@@ -299,6 +315,9 @@ static void add_user(text_of *t, const char *name, const char *header, const tl_
         is_trained ? upper : "0", is_trained ? "_GRADIENTS_BYTES" : "");
     add(t, "void %s_load(int32_t micro_batch) { code_load(&%s_net, micro_batch); }\n", name, name);
     if (strstr(header, "_copy(")) add(t, "void %s_copy(void *to, const void *from, size_t bytes) { code_copy(to, from, bytes); }\nvoid %s_wait(const void *to) { code_wait(to); }\n", name, name);
+    if (strstr(header, "_compress("))
+        add(t, "void %s_compress(int32_t codec, void *to, const void *from, size_t bytes) { code_compress(codec, to, from, bytes); }\n"
+            "void %s_expand(int32_t codec, void *to, const void *from, size_t bytes) { code_expand(codec, to, from, bytes); }\n", name, name);
     add_kernels(t, name, header);
 }
 
@@ -335,14 +354,14 @@ static void compile_alone(const char *dir, int count) {
             assert_non_null(name);
             name[strcspn(name, "\n")] = 0;
             others += strcmp(name, " memset") && !strstr(name, "_forward") && !strstr(name, "_backward") && !strstr(name, "_load") &&
-                      !strstr(name, "_copy") && !strstr(name, "_wait") && !strstr(name, "_weights") && !strstr(name, "_GLOBAL_OFFSET_TABLE_");
+                      !strstr(name, "_copy") && !strstr(name, "_wait") && !strstr(name, "_compress") && !strstr(name, "_expand") && !strstr(name, "_weights") && !strstr(name, "_GLOBAL_OFFSET_TABLE_");
         }
         assert_int_equal(pclose(symbols), 0);
         assert_int_equal(others, 0);
     }
 }
 
-typedef struct batch_counts { long slots, spills, forward_only, again, tables, banks, repeats; } batch_counts;
+typedef struct batch_counts { long slots, spills, forward_only, again, tables, banks, repeats, codecs[TL_CODEC_COUNT], table_codecs; } batch_counts;
 
 static void add_program(tl_random *random, int number, const char *dir, text_of *users, text_of *all, uint64_t *expected,
                         batch_counts *counts) {
@@ -378,6 +397,11 @@ static void add_program(tl_random *random, int number, const char *dir, text_of 
     counts->again += report.recompute_count > 0;
     counts->repeats += plan.repeat_count > 1;
     counts->tables += tables;
+    for (k = 0; k < plan.step_count; k++) {
+        if (plan.steps[k].kind != TL_STEP_COMPRESS) continue;
+        counts->codecs[plan.steps[k].codec]++;
+        counts->table_codecs += tables;
+    }
     for (k = 0; k < plan.block_count; k++) if (plan.blocks[k].bank) break;
     counts->banks += k < plan.block_count;
     free_text(&text);
@@ -385,12 +409,12 @@ static void add_program(tl_random *random, int number, const char *dir, text_of 
     tl_free_graph(&env, &graph);
 }
 
-static void run_batch(const char *dir, int first, int count, const uint64_t *expected, int sanitize) {
+static void run_batch(const char *dir, int first, int count, const uint64_t *expected, const char *compiler) {
     char command[1024], line[128];
     FILE *out;
     int i;
-    snprintf(command, sizeof command, "cc -std=c99 -O1 -Wall -Wextra %s-I. -I%s -o %s/program %s/users.c", sanitize ?
-             "-fsanitize=address,undefined -fno-sanitize-recover=all " : "", dir, dir, dir);
+    snprintf(command, sizeof command, "%s -std=c99 -ffp-contract=off -O1 -Wall -Wextra -fsanitize=address,undefined "
+             "-fno-sanitize-recover=all -I. -I%s -o %s/program %s/users.c -lm", compiler, dir, dir, dir);
     must_run(command);
     snprintf(command, sizeof command, "%s/program 2>&1", dir);
     out = popen(command, "r");
@@ -424,14 +448,18 @@ static void programs_compute_what_the_executor_computes(void **state) {
         save_text(dir, "users", ".c", users.text);
         save_text(dir, "all", ".c", all.text);
         if (!first) compile_alone(dir, number);
-        run_batch(dir, first, BATCH, expected, 1);
+        run_batch(dir, first, BATCH, expected, first / BATCH % 2 && has_program("clang") ? "clang" : "cc");
         free(users.text);
         free(all.text);
     }
+    print_message("%ld copies in f16, %ld in bf16, %ld in q8, %ld of all in tables\n", counts.codecs[TL_CODEC_F16],
+                  counts.codecs[TL_CODEC_BF16], counts.codecs[TL_CODEC_Q8], counts.table_codecs);
     print_message("%d programs: %ld in slots, %ld with host copies, %ld forward only, %ld run nodes again, %ld repeat, "
                   "%ld in several banks, %ld as tables\n", number, counts.slots, counts.spills, counts.forward_only, counts.again,
                   counts.repeats, counts.banks, counts.tables);
     assert_true(counts.slots > 0 && counts.spills > number / 10 && counts.forward_only > number / 10 && counts.again > number / 10);
+    for (i = TL_CODEC_NONE + 1; i < TL_CODEC_COUNT; i++) assert_true(counts.codecs[i] > number / 10);
+    assert_true(counts.table_codecs > number / 10);
     assert_true(counts.banks > number / 20 && counts.tables > number / 4 && counts.repeats > number / 10);
     snprintf(command, sizeof command, "rm -rf %s", dir);
     must_run(command);

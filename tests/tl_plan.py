@@ -756,6 +756,44 @@ def banks_and_blocks_pass_the_independent_checker():
     for option in ('--bank', '--block'): refused(1, [option, '--pareto'], MODEL, '--pareto', option, '1MiB')
     return '%d plans, %d of them cut, %d in several banks' % (count, cut, several)
 
+def steps_in_flight_keep_what_they_use():
+    """What a step frees is not taken again before the K-th step behind it, by the steps and places that the program writes."""
+    checker = load_checker()
+    nodes, count, least, arenas = checker.load(MODEL), 0, [], []
+    for flight in ('1', '2', '4', '100000'):
+        for budget in (['--budget', '70%'], ['--budget', '300%'], []):
+            code, out, err = run(MODEL, *budget, '--in-flight', flight, '--align', '4', '--json', '-', '--schedule', path('s'))
+            got = json.loads(out)
+            assert got['in_flight'] == int(flight), got
+            if code == 2: least.append(got['minimal_budget_bytes']); continue
+            assert code == 0 and not err, err
+            steps = open(path('s')).read().splitlines()
+            if flight == '1': assert not steps[0].startswith('K'), steps[0]
+            else: assert steps.pop(0) == 'K ' + flight, steps[0]
+            ledger, k = checker.Ledger(), int(flight)
+            checker.replay(nodes, [s.split() for s in steps], ledger=ledger)
+            bare = {tuple(a[1:5]): a for a in ledger.all}
+            for a in got['allocations']:
+                end = bare[a['use'], a['node'], a['output'], a['occurrence']][7]
+                held = [end] if k == 1 or steps[end:end + 1] and steps[end].startswith('I ') else []     # taken over
+                assert a['end_step'] in held + (k > 1) * [min(end - 1 + k, len(steps)), min(end + k, len(steps))], (flight, a, end)
+            for a, b in itertools.combinations(got['allocations'], 2):
+                if a['first_step'] > b['first_step']: a, b = b, a
+                if min(a['offset'] + a['bytes'], b['offset'] + b['bytes']) <= max(a['offset'], b['offset']): continue
+                taken_over = a['offset'] == b['offset'] and a['bytes'] == b['bytes'] and steps[b['first_step']].startswith('I ')
+                assert b['first_step'] >= a['end_step'] or taken_over, (flight, a, b)
+            assert not got['budget_bytes'] or got['arena_bytes'] <= got['budget_bytes'], got
+            if not budget: arenas.append(got['arena_bytes'])
+            count += 1
+    assert arenas == sorted(arenas) and arenas[0] < arenas[-1] and least == sorted(least), (arenas, least)
+    out = planned(MODEL, '--in-flight', '4')
+    assert 'up to 4 steps under way together' in out, out
+    assert json.loads(planned(MODEL, '--compile', '--in-flight', '4', '--json', '-'))['in_flight'] == 4
+    for value in ('0', '-1', 'x', '1.5', '2147483648'): refused(1, ['--in-flight'], MODEL, '--in-flight=' + value)
+    for other in (['--live', '--budget', '90%'], ['--policy', 'chen-sqrt'], ['--order'], ['--c-code', 'n', '-o', folder], ['--pareto']):
+        refused(1, ['--in-flight'], MODEL, '--in-flight', '2', *other)
+    return '%d plans, arenas %s' % (count, arenas)
+
 def an_order_takes_the_least_bytes():
     """Two branches: the one ends before the other begins. The plan passes the independent checker, and the budget binds its arena."""
     checker = load_checker()
@@ -1186,7 +1224,7 @@ def an_error_is_explained_by_its_numbers():
 
 def help_names_every_option():
     out = planned('--help')
-    for option in ('--budget', '--inference', '--host-budget', '--link', '--codec', '--codec-rate', '--cost-unit', '--policy', '--order', '--form', '--work', '--schedule', '--json', '--lifetimes', '--places', '--c-table', '--compact', '--no-names', '--name', '--svg', '--html', '--pareto', '--explain', '--bank', '--block',
+    for option in ('--budget', '--inference', '--host-budget', '--link', '--codec', '--codec-rate', '--cost-unit', '--policy', '--order', '--form', '--work', '--schedule', '--json', '--lifetimes', '--places', '--c-table', '--compact', '--no-names', '--name', '--svg', '--html', '--pareto', '--explain', '--bank', '--block', '--in-flight',
                    '--c-code', '-o', '--states', '--micro-batches', '--precision', '--front', '--profiles', '--default-profiles', '--compile', '--loss', '--split', '--recommend', '--explain-error', '--help'):
         assert '  ' + option + ' ' in out, option
     assert max(map(len, out.splitlines())) <= 100
@@ -1195,7 +1233,7 @@ FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_sho
          an_infeasible_budget_names_the_least_and_the_node, budgets_are_exact, one_work_limit_gives_one_plan,
          standard_input_is_a_model, policies_plan_or_say_what_they_need,
          tables_compile, generated_code_compiles_and_links, host_copies_take_what_the_link_takes, compressed_copies_are_exact_and_pay, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
-         choices_are_what_they_say, small_choices_are_the_best, measured_nodes_replace_their_profile, machines_say_where_their_speeds_come_from, no_rounding_exceeds_a_limit, choices_are_planned_in_memory, shares_are_of_the_model_as_it_was_read, steps_are_counted_from_0, places_pass_the_independent_checker, banks_and_blocks_pass_the_independent_checker, an_order_takes_the_least_bytes,
+         choices_are_what_they_say, small_choices_are_the_best, measured_nodes_replace_their_profile, machines_say_where_their_speeds_come_from, no_rounding_exceeds_a_limit, choices_are_planned_in_memory, shares_are_of_the_model_as_it_was_read, steps_are_counted_from_0, places_pass_the_independent_checker, banks_and_blocks_pass_the_independent_checker, steps_in_flight_keep_what_they_use, an_order_takes_the_least_bytes,
          limits_that_cannot_be_held_are_named, fronts_are_shown, hostile_precisions_are_refused,
          compiled_plans_are_what_they_say, compiled_reports_and_files_are_whole, a_compiled_budget_that_is_too_small_names_the_least, compiled_curves_fall,
          a_recommendation_shows_what_was_compiled, compiling_excludes_what_it_chooses, an_interrupted_compilation_ends_with_the_best_so_far,

@@ -4,6 +4,7 @@
 #ifndef TESTS_CODE_PROGRAM_H
 #define TESTS_CODE_PROGRAM_H
 
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,24 +115,15 @@ static void code_backward(code_net *net, const code_call *c) {
     for (i = 0; i < node->input_count; i++) code_write(sum + (uint64_t)i, c->din[i], node->in[i], 1);
 }
 
-// The inputs of a micro-batch, by test_5_replay's rule.
-static void code_load(code_net *net, int32_t micro_batch) {
-    int32_t slot = micro_batch % net->slot_count;
-    int i;
-    uint32_t k;
-    if (!slot) net->micro_batch = micro_batch;
-    for (i = 0; i < net->input_count; i++)
-        for (k = 0; k < net->inputs[i].bytes && net->inputs[i].slot == slot; k++)
-            net->inputs[i].at[k] = (unsigned char)code_mix((uint64_t)micro_batch * 1000 + (uint64_t)net->inputs[i].index, k);
-}
-
-// Copies are made late, when they are waited for, so that what is copied must stay until then.
+// Copies are made late, when they are waited for, so that what is copied must stay until then; those that a
+// micro-batch does not wait for are never read.
 typedef struct code_copy_under_way { void *to; const void *from; size_t bytes; } code_copy_under_way;
 static code_copy_under_way code_copies[64];
 
 static void code_copy(void *to, const void *from, size_t bytes) {
     int i = 0;
     while (i < 63 && code_copies[i].to) i++;
+    if (code_copies[i].to) { printf("more copies than the program expects\n"); exit(1); }
     code_copies[i].to = to;
     code_copies[i].from = from;
     code_copies[i].bytes = bytes;
@@ -142,6 +134,122 @@ static void code_wait(const void *to) {
     while (i < 63 && code_copies[i].to != to) i++;
     memcpy(code_copies[i].to, code_copies[i].from, code_copies[i].bytes);
     code_copies[i].to = NULL;
+}
+
+// The inputs of a micro-batch, by test_5_replay's rule.
+static void code_load(code_net *net, int32_t micro_batch) {
+    int32_t slot = micro_batch % net->slot_count;
+    int i;
+    uint32_t k;
+    if (!slot) {
+        net->micro_batch = micro_batch;
+        memset(code_copies, 0, sizeof code_copies);
+    }
+    for (i = 0; i < net->input_count; i++)
+        for (k = 0; k < net->inputs[i].bytes && net->inputs[i].slot == slot; k++)
+            net->inputs[i].at[k] = (unsigned char)code_mix((uint64_t)micro_batch * 1000 + (uint64_t)net->inputs[i].index, k);
+}
+
+// Codecs by their definition, in doubles, which hold every quotient and product here closely enough: 1 f16, 2 bf16, 3 q8.
+static float code_float(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static uint32_t code_bits(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+// A value rounded to so many bits of mantissa, none below 2^lowest: in units of the last bit, and the unit's exponent.
+static double code_round(float value, int mantissa, int lowest, int *exponent) {
+    (void)frexp(value, exponent);
+    *exponent = value == 0 || *exponent - mantissa < lowest ? lowest : *exponent - mantissa;
+    return rint(ldexp(value, -*exponent));
+}
+
+static uint16_t code_f16_of(float value) {
+    uint32_t bits = code_bits(value);
+    int exponent;
+    double units;
+    if (isnan(value)) return (uint16_t)(bits >> 16 & 0x8000u) | 0x7E00u | (uint16_t)(bits >> 13 & 0x3FFu);
+    units = fabs(code_round(value, 11, -24, &exponent));
+    if (isinf(value) || ldexp(units, exponent) >= 65536) return (uint16_t)(bits >> 16 & 0x8000u) | 0x7C00u;
+    return (uint16_t)((bits >> 16 & 0x8000u) + ((uint32_t)(exponent + 24) << 10) + (uint32_t)units);    // the leading bit counts
+}
+
+static float code_of_f16(uint16_t half) {
+    int exponent = half >> 10 & 31, mantissa = half & 1023;
+    double size = exponent ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24);
+    uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
+    if (exponent == 31) return code_float(sign | 0x7F800000u | (mantissa ? 0x400000u | (uint32_t)mantissa << 13 : 0));
+    return code_float(sign | code_bits((float)size));
+}
+
+static uint16_t code_bf16_of(float value) {
+    uint32_t bits = code_bits(value), below = bits & 0xFFFFu, above = bits >> 16;
+    if (isnan(value)) return (uint16_t)(above | 0x40u);
+    return (uint16_t)(above + (below > 0x8000u || (below == 0x8000u && (above & 1))));
+}
+
+// Value i of `bytes` bytes of f32; the last is padded with zeroes.
+static float code_value(const void *from, size_t bytes, size_t i) {
+    uint32_t bits = 0;
+    memcpy(&bits, (const unsigned char *)from + 4 * i, bytes - 4 * i < 4 ? bytes - 4 * i : 4);
+    return code_float(bits);
+}
+
+static double code_largest(const void *from, size_t bytes, size_t first) {
+    double largest = 0;
+    size_t i;
+    for (i = first; i < first + 32 && 4 * i < bytes; i++) {
+        double size = fabs((double)code_value(from, bytes, i));
+        if (isfinite(size) && size > largest) largest = size;
+    }
+    return largest;
+}
+
+static signed char code_q8_of(float value, double largest) {
+    if (isnan(value)) return -128;
+    if (isinf(value)) return value < 0 ? -127 : 127;
+    return largest > 0 ? (signed char)rint((double)value * 127 / largest) : 0;
+}
+
+static float code_of_q8(signed char code, float scale) {
+    double value = (double)code * (double)scale;
+    if (code == -128) return code_float(0x7FC00000u);
+    if (fabs(value) > (double)code_float(0x7F7FFFFFu)) value = value < 0 ? -(double)code_float(0x7F7FFFFFu) : (double)code_float(0x7F7FFFFFu);
+    return code < 0 ? -(float)-value : (float)value;
+}
+
+static void code_compress(int32_t codec, void *to, const void *from, size_t bytes) {
+    unsigned char *at = (unsigned char *)to;
+    size_t count = (bytes + 3) / 4, i;
+    for (i = 0; i < count; i++) {
+        float value = code_value(from, bytes, i), scale;
+        uint16_t half = codec == 1 ? code_f16_of(value) : code_bf16_of(value);
+        if (codec != 3) { memcpy(at + 2 * i, &half, 2); continue; }
+        scale = (float)(code_largest(from, bytes, i / 32 * 32) / 127);
+        memcpy(at + i / 32 * 36, &scale, 4);
+        at[i / 32 * 36 + 4 + i % 32] = (unsigned char)code_q8_of(value, code_largest(from, bytes, i / 32 * 32));
+    }
+}
+
+static void code_expand(int32_t codec, void *to, const void *from, size_t bytes) {
+    const unsigned char *at = (const unsigned char *)from;
+    size_t count = (bytes + 3) / 4, i;
+    for (i = 0; i < count; i++) {
+        float value, scale;
+        uint16_t half;
+        memcpy(&half, at + 2 * i * (codec != 3), 2);
+        memcpy(&scale, at + i / 32 * 36 * (codec == 3), codec == 3 ? 4 : 2);
+        if (codec == 1) value = code_of_f16(half);
+        else if (codec == 2) value = code_float((uint32_t)half << 16 | (uint32_t)((half & 0x7FFFu) > 0x7F80u ? 0x400000u : 0));
+        else value = code_of_q8((signed char)at[i / 32 * 36 + 4 + i % 32], scale);
+        memcpy((unsigned char *)to + 4 * i, &value, bytes - 4 * i < 4 ? bytes - 4 * i : 4);
+    }
 }
 
 static void code_run(code_net *net) {

@@ -1,0 +1,93 @@
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// -- ranks: the plan of each worker of a pipeline --
+//
+//     nodes      0 .. 11 | 12 .. 20 | 21 .. 34        each rank has a stage: nodes that follow each other
+//     rank 0     [0 .. 11, send a]
+//     rank 1     [receive a, 12 .. 20, send b]        what crosses into the next stage is sent, its gradient
+//     rank 2     [receive b, 21 .. 34]                comes back
+//
+//     rank 1     F receive@0 begin, F receive@1 begin, W receive@0, F 12@0, .. F send@0 begin, ..
+//                B send@0 begin, W receive@1, F 12@1, .. W send@0, B 20@0, .. B receive@0 begin, ..
+//
+// The graph of a stage has nodes of op "receive" and "send", without cost; everything else is as in the
+// caller's graph, whose kernels, tensors and origins a run keeps (tl_run_desc.compiled). A tensor that is read
+// two stages on goes through the stage between. The forward of a receive takes a tensor from the rank before,
+// its backward sends the gradient back; the forward of a send sends the tensor on, and its backward receives
+// the gradient, which is the sum of what all later stages have added, so that sums are taken in the order of
+// one process and have the same bits. All four are begun by one step and ended by a W, and messages travel
+// beside the calls.
+//
+// Every rank plans all ranks, from the same desc, and takes its own: plans are the same on every machine.
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+typedef struct tl_ranks_desc {
+    const tl_graph *graph;         // not NULL; of one micro-batch
+    int32_t  rank_count;           // stages > 0
+    int32_t  micro_batch_count;    // of a training step > 0, at most 65535
+    tl_pipeline pipeline;          // 1f1b or gpipe
+    const int32_t *ends;           // [rank_count] for each stage the node after its last, rising, the last one
+                                   // node_count; 0 = chosen by tl_plan_partition
+    int32_t  inference;            // 1 = forward only
+    uint64_t budget_bytes;         // of each rank: its arena and its part of the base; 0 = no limit
+    double   gradient_ratio;       // the base of a rank is base_bytes and the weights of its nodes times
+    double   optimizer_ratio;      // 1 + gradient_ratio + optimizer_ratio (tl_find_base_bytes)
+    uint64_t base_bytes;           // of every rank
+    int32_t  weights_apart;        // 1 = the base is base_bytes alone: the budget is without weights
+    int32_t  keep_all;             // 1 = nothing runs again
+    uint64_t alignment_bytes;      // of the places, a power of two; 0 = 1
+    uint64_t block_bytes;          // arenas are cut as in tl_places_desc; 0 = not
+    const tl_link *link;           // between neighbours; 0 = messages take no time
+    uint64_t work_limit;           // elementary steps of all ranks together; 0 = 700 million
+} tl_ranks_desc;
+
+// What one rank runs.
+typedef struct tl_rank_plan {
+    tl_compiled_plan compiled;     // of the stage; its plan has a slot for each micro-batch
+    int32_t  first_node, end_node; // of the desc's graph
+    int32_t  in_flight_count;      // micro-batches whose activations it holds at a time, at most
+    uint64_t base_bytes;           // weights, gradients and optimizer of its nodes
+    uint64_t held_bytes;           // that a micro-batch leaves between its forward and its backward
+    uint64_t sent_bytes;           // in a training step, to both neighbours together
+    uint64_t busy_cost;            // of its calls
+    uint64_t end_cost;             // at which its last call ends
+} tl_rank_plan;
+
+typedef struct tl_compiled_ranks {
+    tl_rank_plan *ranks;           // [rank_count]
+    int32_t  rank_count, micro_batch_count;
+    uint64_t hash;                 // of all plans; runs compare it with that of their neighbours
+    uint64_t cost;                 // of a training step: the largest end_cost, with messages on the link
+    uint64_t bound_cost;           // no plans of these stages cost less
+    double   bubble_ratio;         // part of all ranks' time in which they wait
+    void    *memory;               // released by tl_free_compiled_ranks, with all of the above
+} tl_compiled_ranks;
+
+// Plan a pipeline: cut the graph, plan each stage for its micro-batches in flight, and simulate all ranks with
+// their messages.
+//
+//   ranks   overwritten; release with tl_free_compiled_ranks; desc->graph must outlive it
+//
+// What a stage holds of a micro-batch until its backward counts once for each that is in flight, so plans that
+// keep everything, plans of tl_plan_remat at several budgets and plans that drop what costs little for each
+// byte are all woven into the rank's order, placed, and the cheapest that fits is taken.
+//
+// Errors:  those of tl_check_graph, tl_plan_remat, tl_plan_partition; TL_ERROR_INVALID_ARG: more ranks than
+//          nodes, ends that do not rise; TL_ERROR_INFEASIBLE names a stage and the least budget found for it;
+//          TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. *ranks is all zero then.
+// Cost:    work_limit. Memory: that of tl_plan_remat, and for each rank a copy of its part of the graph and 16
+//          bytes a step.
+// Threads: safe with one env per thread.
+// Source:  Huang et al., GPipe, 2019, arXiv:1811.06965; Narayanan et al., 2021, arXiv:2104.04473, section 2.2;
+//          Korthikanti et al., Reducing Activation Recomputation, 2022, arXiv:2205.05198, section 5.
+TLDEF tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks);
+TLDEF void      tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks);  // accepts zeroed ones
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H

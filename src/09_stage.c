@@ -1,0 +1,215 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// ============================================================================
+// [9] COMPILE (implementation): the graphs of stages
+// ============================================================================
+//
+//     caller's graph    x  a  b | c  d          a is read by b and d: it is received, and read by d
+//     stage 1           receive b, receive a, c, d
+//
+// Inputs that a stage reads come first, then what it receives, its nodes, and what it sends. Sends come last,
+// so that their backwards come first: the gradient that a later stage has summed up is there before the nodes
+// of this stage add to it, in the order of one process.
+
+static tl_result tli_fail_ranks(tl_env *env) {
+    return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(COMPILE_RANKS), TLI_RULE(NO_MEMORY_FOR_RANKS));
+}
+
+typedef struct tli_stage_cut {
+    tl_env         *env;
+    const tl_graph *old;
+    int32_t         first, end;      // nodes of the stage
+    int32_t         inference, has_results;  // has_results: some node of the whole graph says keep
+    int32_t        *last_readers;    // [old tensors] the last node that reads it; -1 = none
+    int32_t        *tensors;         // [old tensors] of the new graph; -1 = is not there
+    int32_t        *nodes;           // [old nodes]
+    int32_t        *members;         // [new nodes] of the old graph; -1 = a message
+    tl_tensor      *inputs;          // [old inputs] of the node being made
+    uint64_t       *bytes;           // [old tensors] of its outputs
+    tl_graph        graph;
+} tli_stage_cut;
+
+// Find the last reader of each tensor.
+static void tli_find_last_readers(const tl_graph *graph, int32_t *last_readers) {
+    int32_t id, k;
+    for (k = 0; k < graph->tensor_count; k++) last_readers[k] = -1;
+    for (id = 0; id < graph->node_count; id++)
+        for (k = 0; k < graph->nodes[id].input_count; k++)
+            last_readers[graph->inputs[graph->nodes[id].first_input + k].tensor] = id;
+}
+
+// Whether a tensor is made before a node of the listing, and read from there on. Inputs are where they are
+// read.
+static int tli_crosses(const tl_graph *graph, const int32_t *last_readers, int32_t tensor, int32_t node) {
+    int32_t maker = graph->outputs[tensor].node;
+    return !graph->nodes[maker].is_input && maker < node && last_readers[tensor] >= node;
+}
+
+static void tli_map_stage_node(tli_stage_cut *c, int32_t old_node) {
+    int32_t id = c->graph.node_count - 1, k;
+    c->members[id] = old_node;
+    c->nodes[old_node] = id;
+    for (k = 0; k < c->old->nodes[old_node].output_count; k++)
+        c->tensors[c->old->nodes[old_node].first_output + k] = c->graph.nodes[id].first_output + k;
+}
+
+static tl_tensor tli_stage_tensor(const tli_stage_cut *c, int32_t old_tensor) {
+    const tl_node_output *output = &c->graph.outputs[c->tensors[old_tensor]];
+    tl_tensor tensor;
+    tensor.node = output->node;
+    tensor.output = output->output;
+    return tensor;
+}
+
+// Add a node of the caller's graph.
+static tl_result tli_add_stage_node(tli_stage_cut *c, tli_graph_rules *rules, int32_t id) {
+    const tl_graph *old = c->old;
+    const tl_node *node = &old->nodes[id];
+    tl_node_desc desc;
+    tl_result result;
+    int32_t k;
+    tli_describe_node(old, id, &desc);
+    for (k = 0; k < node->input_count; k++)
+        c->inputs[k] = tli_stage_tensor(c, old->inputs[node->first_input + k].tensor);
+    for (k = 0; k < node->output_count; k++) c->bytes[k] = old->outputs[node->first_output + k].bytes;
+    desc.inputs = c->inputs;
+    desc.output_bytes = c->bytes;
+    result = tli_add_node(rules, &c->graph, &desc);
+    if (result) return result;
+    tli_copy_needs(old, id, &c->graph);
+    tli_map_stage_node(c, id);
+    return TL_OK;
+}
+
+// Add the receive, or the send, of a tensor.
+static tl_result tli_add_message(tli_stage_cut *c, tli_graph_rules *rules, int32_t tensor, int is_receive) {
+    const tl_node_output *output = &c->old->outputs[tensor];
+    const tl_node *maker = &c->old->nodes[output->node];
+    tl_tensor input = { 0, 0 };
+    uint64_t bytes = is_receive ? output->bytes : 0;
+    char name[64];
+    tli_writer w = tli_writer_of(name, sizeof name);
+    tl_node_desc desc;
+    tl_result result;
+    tli_zero(&desc, sizeof desc);
+    tli_put(&w, is_receive ? "receive:" : "send:");
+    tli_put_i64(&w, output->node);
+    tli_put(&w, ".");
+    tli_put_i64(&w, output->output);
+    tli_finish(&w);
+    desc.name = name;
+    desc.op = is_receive ? "receive" : "send";
+    if (!is_receive) {
+        input = tli_stage_tensor(c, tensor);
+        desc.inputs = &input;
+        desc.input_count = 1;
+        desc.keep = !c->inference || c->has_results;
+    }
+    desc.output_bytes = &bytes;
+    desc.output_count = 1;
+    desc.no_grad = !maker->has_grad;
+    desc.fixed = maker->fixed;
+    desc.layer = maker->layer + 1;
+    desc.once = 1;
+    desc.origin = -1;
+    result = tli_add_node(rules, &c->graph, &desc);
+    if (result) return result;
+    c->members[c->graph.node_count - 1] = -1;
+    if (is_receive) c->tensors[tensor] = c->graph.nodes[c->graph.node_count - 1].first_output;
+    return TL_OK;
+}
+
+// Whether a node of the stage reads an input.
+static int tli_reads_input(const tli_stage_cut *c, int32_t input) {
+    const tl_graph *old = c->old;
+    int32_t id, k;
+    for (id = c->first; id < c->end; id++)
+        for (k = 0; k < old->nodes[id].input_count; k++)
+            if (old->outputs[old->inputs[old->nodes[id].first_input + k].tensor].node == input) return 1;
+    return 0;
+}
+
+static tl_result tli_build_stage(tli_stage_cut *c) {
+    tli_graph_rules rules = tli_rules_of(c->env, TLI_IN(COMPILE_RANKS));
+    const tl_graph *old = c->old;
+    tl_result result = TL_OK;
+    int32_t i;
+    c->graph.batch = old->batch;
+    for (i = 0; i < old->tensor_count; i++) c->tensors[i] = -1;
+    for (i = 0; i < old->node_count; i++) c->nodes[i] = -1;
+    for (i = 0; i < old->node_count && !result; i++)
+        if (old->nodes[i].is_input && tli_reads_input(c, i)) result = tli_add_stage_node(c, &rules, i);
+    for (i = 0; i < old->tensor_count && !result; i++)
+        if (tli_crosses(old, c->last_readers, i, c->first)) result = tli_add_message(c, &rules, i, 1);
+    for (i = c->first; i < c->end && !result; i++)
+        if (!old->nodes[i].is_input) result = tli_add_stage_node(c, &rules, i);
+    for (i = 0; i < old->tensor_count && !result; i++)
+        if (tli_crosses(old, c->last_readers, i, c->end)) result = tli_add_message(c, &rules, i, 0);
+    return result ? result : tl_check_graph(c->env, &c->graph);
+}
+
+// What a rank owns: a stage's graph, and the map from it to the caller's.
+typedef struct tli_rank_stage {
+    tl_graph graph;
+    int32_t *map;
+} tli_rank_stage;
+
+// Make the map of a run from what building the stage has noted.
+static tl_result tli_map_stage(const tli_stage_cut *c, tli_rank_stage *stage, tl_compiled_plan *compiled) {
+    uint64_t old_nodes = (uint64_t)c->old->node_count, nodes = (uint64_t)c->graph.node_count;
+    uint64_t tensors = (uint64_t)c->old->tensor_count, count = 2 * old_nodes + 2 * nodes + 1 + tensors;
+    int32_t *map = (int32_t *)tli_alloc_array(c->env, count, sizeof *map), *at = map, id, found = 0;
+    stage->map = map;
+    if (!map) return tli_fail_ranks(c->env);
+    compiled->nodes = at;          tli_copy(at, c->nodes, (size_t)old_nodes * sizeof *at);      at += old_nodes;
+    compiled->tensors = at;        tli_copy(at, c->tensors, (size_t)tensors * sizeof *at);      at += tensors;
+    compiled->members = at;
+    for (id = 0; id < c->graph.node_count; id++) {
+        at[old_nodes + (uint64_t)id] = found;
+        if (c->members[id] >= 0) at[found++] = c->members[id];
+    }
+    at[old_nodes + nodes] = found;
+    compiled->first_members = at + old_nodes;
+    compiled->remade_counts = at + old_nodes + nodes + 1;    // no node is fused: all 0
+    return TL_OK;
+}
+
+// Make the graph of the stage first .. end - 1, and its map.
+static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t first, int32_t end,
+                               tli_rank_stage *stage, tl_compiled_plan *compiled) {
+    const tl_graph *old = desc->graph;
+    uint64_t tensors = (uint64_t)old->tensor_count, nodes = (uint64_t)old->node_count;
+    tli_stage_cut c;
+    int32_t *numbers, id;
+    tl_result result;
+    tli_zero(&c, sizeof c);
+    c.env = env;
+    c.old = old;
+    c.first = first;
+    c.end = end;
+    c.inference = desc->inference;
+    for (id = 0; id < old->node_count; id++) c.has_results |= old->nodes[id].keep;
+    numbers = (int32_t *)tli_alloc_array(env, 4 * tensors + 2 * nodes, sizeof *numbers);
+    c.inputs = (tl_tensor *)tli_alloc_array(env, (uint64_t)old->input_count + 1, sizeof *c.inputs);
+    c.bytes = (uint64_t *)tli_alloc_array(env, tensors, sizeof *c.bytes);
+    result = numbers && c.inputs && c.bytes
+        ? TL_OK : tli_fail_ranks(env);
+    if (!result) {
+        c.last_readers = numbers;
+        c.tensors = numbers + tensors;
+        c.nodes = c.tensors + tensors;
+        c.members = c.nodes + nodes;     // a node, a receive and a send of each tensor at most
+        tli_find_last_readers(old, c.last_readers);
+        result = tli_build_stage(&c);
+    }
+    if (!result) result = tli_map_stage(&c, stage, compiled);
+    if (result) tl_free_graph(env, &c.graph);
+    stage->graph = c.graph;
+    tli_release(env, numbers);
+    tli_release(env, c.inputs);
+    tli_release(env, c.bytes);
+    return result;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION

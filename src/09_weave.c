@@ -1,0 +1,324 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- the plan of a rank, woven from that of one micro-batch --
+//
+//     body     F receive  F 1  F 2  F send  D 1 | B send  F 1  B 2  B 1  B receive         | turn
+//     events   F@0  F@1  B@0  F@2  ..
+//
+// Each event carries out one part of the body in the slot of its micro-batch. What it receives is begun before
+// the calls of the event before it, if that is another micro-batch's, and ended where the body has the call. A
+// send is ended before its tensor is dropped or its gradient asked for, or at the end; a gradient that is sent
+// back, at the end of the event after. So no rank waits for a message that another rank sends only after it has
+// got one from the first (tli_simulate_ranks looks).
+
+enum { TLI_MESSAGE_NOT, TLI_MESSAGE_RECEIVE, TLI_MESSAGE_SEND };
+
+// What a node of a stage is.
+static uint8_t tli_find_message(const tl_compiled_plan *compiled, int32_t id) {
+    const tl_graph *graph = compiled->graph;
+    if (graph->nodes[id].is_input || compiled->first_members[id] < compiled->first_members[id + 1])
+        return TLI_MESSAGE_NOT;
+    return graph->nodes[id].input_count ? TLI_MESSAGE_SEND : TLI_MESSAGE_RECEIVE;
+}
+
+// A plan of one micro-batch in two parts.
+typedef struct tli_body {
+    tl_step *steps;        // [step_count]
+    int32_t  step_count;
+    int32_t  turn;         // steps of the forward part
+} tli_body;
+
+typedef struct tli_weave {
+    tl_env         *env;
+    const tl_graph *graph;
+    const tli_body *body;
+    const tl_pipeline_event *events;   // [event_count]
+    int32_t         event_count;
+    const uint8_t  *messages;          // [nodes] TLI_MESSAGE_
+    uint8_t        *sending;           // [slots x nodes] 1 = the forward of a send is under way
+    uint8_t        *has_begun;         // [events] 1 = what it receives has been begun
+    tli_steps       steps;
+} tli_weave;
+
+static void tli_weave_step(tli_weave *w, tl_step_kind kind, int32_t node, int32_t slot, int32_t begins) {
+    tl_step step = tli_step_of(kind, node, TL_ALL_OUTPUTS);
+    step.slot = (uint16_t)slot;
+    step.begins = begins;
+    tli_add_step(&w->steps, step);
+}
+
+static uint8_t *tli_weave_sending(const tli_weave *w, int32_t node, int32_t slot) {
+    return &w->sending[(size_t)slot * (size_t)w->graph->node_count + (size_t)node];
+}
+
+// End the forward of a send, if it is under way.
+static void tli_end_send(tli_weave *w, int32_t node, int32_t slot) {
+    uint8_t *sending = tli_weave_sending(w, node, slot);
+    if (*sending) tli_weave_step(w, TL_STEP_WAIT, node, slot, 0);
+    *sending = 0;
+}
+
+// Begin what an event receives: tensors before a forward, gradients before a backward, in reverse order.
+static void tli_begin_event(tli_weave *w, int32_t index) {
+    const tl_pipeline_event *event = &w->events[index];
+    int32_t count = w->graph->node_count, at, node;
+    if (w->has_begun[index]) return;
+    w->has_begun[index] = 1;
+    for (at = 0; at < count; at++) {
+        node = event->is_backward ? count - 1 - at : at;
+        if (!event->is_backward && w->messages[node] == TLI_MESSAGE_RECEIVE)
+            tli_weave_step(w, TL_STEP_FORWARD, node, event->micro_batch, 1);
+        if (!event->is_backward || w->messages[node] != TLI_MESSAGE_SEND) continue;
+        if (!w->graph->nodes[node].has_grad) continue;
+        tli_end_send(w, node, event->micro_batch);
+        tli_weave_step(w, TL_STEP_BACKWARD, node, event->micro_batch, 1);
+    }
+}
+
+// End the sends of a tensor before a step changes it or frees it.
+static void tli_free_sent(tli_weave *w, const tl_step *step, int32_t slot) {
+    const tl_graph *graph = w->graph;
+    const tl_node *node = &graph->nodes[step->node];
+    int32_t from = node->first_output, end = from + node->output_count, id;
+    if (step->kind == TL_STEP_FORWARD_INPLACE) {
+        from = graph->inputs[node->first_input + node->inplace].tensor;
+        end = from + 1;
+    } else if (tli_acts_on_node((tl_step_kind)step->kind)) return;
+    else if (step->output != TL_ALL_OUTPUTS) {
+        from += step->output;
+        end = from + 1;
+    }
+    for (id = 0; id < graph->node_count; id++) {
+        int32_t tensor;
+        if (w->messages[id] != TLI_MESSAGE_SEND) continue;
+        tensor = graph->inputs[graph->nodes[id].first_input].tensor;
+        if (tensor >= from && tensor < end) tli_end_send(w, id, slot);
+    }
+}
+
+static void tli_weave_body_step(tli_weave *w, tl_step step, int32_t slot) {
+    int message = w->messages[step.node], backward = step.kind == TL_STEP_BACKWARD;
+    tli_free_sent(w, &step, slot);
+    step.slot = (uint16_t)slot;
+    if (!message || step.kind > TL_STEP_BACKWARD) {
+        tli_add_step(&w->steps, step);
+    } else if ((message == TLI_MESSAGE_RECEIVE) != backward) {   // begun before: tli_begin_event
+        tli_weave_step(w, TL_STEP_WAIT, step.node, slot, 0);
+    } else {
+        step.begins = 1;
+        tli_add_step(&w->steps, step);
+        if (!backward) *tli_weave_sending(w, step.node, slot) = 1;
+    }
+}
+
+// End the gradients that an event has sent back.
+static void tli_end_gradients(tli_weave *w, int32_t index) {
+    int32_t node;
+    if (index < 0 || !w->events[index].is_backward) return;
+    for (node = w->graph->node_count - 1; node >= 0; node--)
+        if (w->messages[node] == TLI_MESSAGE_RECEIVE && w->graph->nodes[node].has_grad)
+            tli_weave_step(w, TL_STEP_WAIT, node, w->events[index].micro_batch, 0);
+}
+
+static void tli_weave_event(tli_weave *w, int32_t index) {
+    const tl_pipeline_event *event = &w->events[index];
+    int32_t at = event->is_backward ? w->body->turn : 0;
+    int32_t end = event->is_backward ? w->body->step_count : w->body->turn;
+    tli_begin_event(w, index);
+    if (index + 1 < w->event_count && w->events[index + 1].micro_batch != event->micro_batch)
+        tli_begin_event(w, index + 1);
+    for (; at < end; at++) tli_weave_body_step(w, w->body->steps[at], event->micro_batch);
+    tli_end_gradients(w, index - 1);
+}
+
+// Weave the plan of a rank. messages: [nodes] TLI_MESSAGE_.
+static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_body *body,
+                                const uint8_t *messages, const tl_pipeline_event *events, int32_t event_count,
+                                int32_t micro_batches, int32_t inference, tl_plan *plan) {
+    uint64_t places = (uint64_t)micro_batches * (uint64_t)graph->node_count;
+    int32_t i, slot;
+    tli_weave w;
+    tl_result result;
+    tli_zero(&w, sizeof w);
+    tli_zero(plan, sizeof *plan);
+    w.env = env;
+    w.graph = graph;
+    w.body = body;
+    w.events = events;
+    w.event_count = event_count;
+    w.messages = messages;
+    w.steps = tli_steps_of(env);
+    w.sending = (uint8_t *)tli_alloc_array(env, places + (uint64_t)event_count, 1);
+    if (!w.sending) return tli_fail_ranks(env);
+    w.has_begun = w.sending + places;
+    for (i = 0; i < event_count; i++) tli_weave_event(&w, i);
+    tli_end_gradients(&w, event_count - 1);
+    for (slot = 0; slot < micro_batches; slot++)
+        for (i = 0; i < graph->node_count; i++) tli_end_send(&w, i, slot);
+    tli_release(env, w.sending);
+    result = tli_take_steps(&w.steps, TLI_IN(COMPILE_RANKS), plan);
+    plan->slot_count = micro_batches;
+    plan->repeat_count = 1;
+    plan->inference = inference;
+    return result;
+}
+
+// -- bodies --
+//
+// Sends stand right behind what makes their tensor, wherever the plan has them.
+
+// Where the forward part of a plan ends: after the last forward that runs for the first time before the first
+// backward, and what is dropped behind it.
+static int32_t tli_find_turn(const tl_plan *plan, uint8_t *ran) {
+    int32_t turn = 0, i;
+    for (i = 0; i < plan->step_count && plan->steps[i].kind != TL_STEP_BACKWARD; i++) {
+        const tl_step *step = &plan->steps[i];
+        if (step->kind < TL_STEP_BACKWARD && !ran[step->node]) {
+            ran[step->node] = 1;
+            turn = i + 1;
+        } else if (turn == i && (step->kind == TL_STEP_DROP || step->kind == TL_STEP_DROP_SAVED)) turn = i + 1;
+    }
+    return turn;
+}
+
+// What is resident while a body is joined.
+typedef struct tli_join {
+    const tl_graph *graph;
+    const uint8_t *messages;
+    uint8_t *there;        // [tensors]
+    uint8_t *has_saved;    // [nodes]
+    uint8_t *held;         // [tensors + nodes] what of these was there at the turn, and the second plan makes
+                           // again behind its own turn: it is not dropped before; NULL = none, or behind it
+    tli_steps steps;
+} tli_join;
+
+static int tli_is_all_there(const tli_join *j, int32_t id) {
+    const tl_node *node = &j->graph->nodes[id];
+    int32_t k = 0;
+    while (k < node->output_count && j->there[node->first_output + k]) k++;
+    return k == node->output_count;
+}
+
+static void tli_join_outputs(tli_join *j, int32_t id, int32_t output, uint8_t there) {
+    const tl_node *node = &j->graph->nodes[id];
+    int32_t k;
+    for (k = 0; k < node->output_count; k++)
+        if (output == TL_ALL_OUTPUTS || output == k) j->there[node->first_output + k] = there;
+}
+
+// Drop what is left of the outputs of a node.
+static void tli_join_drop(tli_join *j, int32_t id) {
+    const tl_node *node = &j->graph->nodes[id];
+    int32_t k;
+    for (k = 0; k < node->output_count && !node->keep; k++) {
+        if (!j->there[node->first_output + k]) continue;
+        tli_add_step(&j->steps, tli_step_of(TL_STEP_DROP, id, k));
+        j->there[node->first_output + k] = 0;
+    }
+}
+
+// Whether a step would drop what is held for the backward.
+static int tli_holds(const tli_join *j, const tl_step *step) {
+    int32_t tensor = j->graph->nodes[step->node].first_output + (step->output > 0 ? step->output : 0);
+    if (!j->held) return 0;
+    if (step->kind == TL_STEP_DROP) return j->held[tensor];
+    return step->kind == TL_STEP_DROP_SAVED && j->held[j->graph->tensor_count + step->node];
+}
+
+// Send what a node has made, if that was not done.
+static void tli_join_sends(tli_join *j, int32_t maker) {
+    const tl_graph *graph = j->graph;
+    int32_t id;
+    for (id = maker + 1; id < graph->node_count; id++) {
+        if (j->messages[id] != TLI_MESSAGE_SEND || j->there[graph->nodes[id].first_output]) continue;
+        if (graph->outputs[graph->inputs[graph->nodes[id].first_input].tensor].node != maker) continue;
+        tli_add_step(&j->steps, tli_step_of(TL_STEP_FORWARD, id, TL_ALL_OUTPUTS));
+        j->there[graph->nodes[id].first_output] = 1;
+    }
+}
+
+// Add a step, unless what it makes is there or what it drops is not.
+static void tli_join_step(tli_join *j, tl_step step) {
+    const tl_node *node = &j->graph->nodes[step.node];
+    int is_there = tli_is_all_there(j, step.node), runs = step.kind < TL_STEP_BACKWARD;
+    if (step.kind == TL_STEP_FORWARD_SAVE && !j->has_saved[step.node]) is_there = 0;
+    if (runs && (is_there || j->messages[step.node] == TLI_MESSAGE_SEND)) return;
+    if (step.kind == TL_STEP_DROP && step.output == TL_ALL_OUTPUTS && node->output_count == 1 &&
+        !j->there[node->first_output]) return;
+    if (tli_holds(j, &step)) return;
+    if (step.kind == TL_STEP_BACKWARD && j->messages[step.node] == TLI_MESSAGE_RECEIVE)
+        tli_join_drop(j, step.node);
+    tli_add_step(&j->steps, step);
+    if (step.kind == TL_STEP_FORWARD_SAVE) j->has_saved[step.node] = 1;
+    if (step.kind == TL_STEP_DROP_SAVED || step.kind == TL_STEP_BACKWARD) j->has_saved[step.node] = 0;
+    if (step.kind == TL_STEP_FORWARD_INPLACE)
+        j->there[j->graph->inputs[node->first_input + node->inplace].tensor] = 0;
+    if (runs) tli_join_outputs(j, step.node, TL_ALL_OUTPUTS, 1);
+    if (runs) tli_join_sends(j, step.node);
+    if (step.kind == TL_STEP_DROP) tli_join_outputs(j, step.node, step.output, 0);
+}
+
+// Hold nothing that a plan does not make again behind its turn.
+static void tli_hold_remade(tli_join *j, const tl_plan *plan, int32_t turn) {
+    const tl_graph *graph = j->graph;
+    int32_t id, k, i;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = turn; i < plan->step_count; i++)
+            if (plan->steps[i].node == id && plan->steps[i].kind < TL_STEP_BACKWARD) break;
+        if (i < plan->step_count) continue;
+        for (k = 0; k < node->output_count; k++) j->held[node->first_output + k] = 0;
+        j->held[graph->tensor_count + id] = 0;
+    }
+}
+
+// The rest of a plan after its forward part, or all of a second plan, whose forwards make again what the first
+// has dropped.
+static void tli_join_backward(tli_join *j, const tl_plan *first, int32_t turn, const tl_plan *second,
+                              int32_t second_turn, uint8_t *held) {
+    size_t count = (size_t)j->graph->tensor_count + (size_t)j->graph->node_count;
+    int32_t i;
+    for (i = turn; i < first->step_count && !second; i++) tli_join_step(j, first->steps[i]);
+    if (second) {
+        tli_copy(held, j->there, count);
+        j->held = held;
+        tli_hold_remade(j, second, second_turn);
+    }
+    for (i = 0; second && i < second->step_count; i++) {
+        if (i == second_turn) j->held = NULL;
+        tli_join_step(j, second->steps[i]);
+    }
+    for (i = 0; i < j->graph->node_count; i++)
+        if (!j->messages[i] && !j->graph->nodes[i].is_input) tli_join_drop(j, i);
+}
+
+// The forward part of one plan, and the backward part of the same or of a second one.
+static tl_result tli_join_bodies(tl_env *env, const tl_graph *graph, const uint8_t *messages,
+                                 const tl_plan *first, int32_t turn, const tl_plan *second, int32_t second_turn,
+                                 tli_body *body) {
+    uint64_t count = (uint64_t)graph->tensor_count + (uint64_t)graph->node_count;
+    tli_join j;
+    int32_t i;
+    tli_zero(&j, sizeof j);
+    tli_zero(body, sizeof *body);
+    j.graph = graph;
+    j.messages = messages;
+    j.steps = tli_steps_of(env);
+    j.there = (uint8_t *)tli_alloc_array(env, 2 * count, 1);    // and held
+    if (!j.there) return tli_fail_ranks(env);
+    j.has_saved = j.there + graph->tensor_count;
+    for (i = 0; i < turn; i++) tli_join_step(&j, first->steps[i]);
+    body->turn = j.steps.count;
+    tli_join_backward(&j, first, turn, second, second_turn, j.there + count);
+    tli_release(env, j.there);
+    if (j.steps.failed) {
+        tli_release(env, j.steps.steps);
+        return tli_fail_ranks(env);
+    }
+    body->steps = j.steps.steps;
+    body->step_count = j.steps.count;
+    return TL_OK;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION

@@ -1,0 +1,194 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- sums over ranks --
+//
+// A ring of p replicas; each range is cut in p shards. In turn t of the scatter replica g sends shard g - t on
+// and adds what it has to the shard g - t - 1 that arrives, modulo p; in turn t of the gather it sends shard g
+// + 1 - t:
+//
+//     p = 3          scatter: 0     1                 gather: 0     1
+//     replica 0      s0 ->        s2 + g2 ->  s1 done     s1 ->   s0 ->
+//     replica 1      s1 ->        s0 + g0 ->  s2 done     s2 ->   s1 ->
+//     replica 2      s2 ->        s1 + g1 ->  s0 done     s0 ->   s2 ->
+//
+// Shards travel in pieces, and what arrives to be added waits in a buffer of one piece.
+
+// Some of a range.
+typedef struct tli_shard_piece {
+    float   *at;
+    uint64_t count;
+} tli_shard_piece;
+
+static int32_t tli_count_stages(const tl_run *run) {
+    return run->compiled && run->compiled->rank_count > 1 ? run->compiled->rank_count : 1;
+}
+
+static int32_t tli_count_replicas(const tl_run *run) {
+    return run->messages ? run->messages->transport->rank_count / tli_count_stages(run) : 1;
+}
+
+static int32_t tli_find_replica(const tl_run *run) {
+    return run->messages ? run->messages->transport->rank / tli_count_stages(run) : 0;
+}
+
+// The rank of the replica `by` places further in the ring.
+static int32_t tli_find_ring_rank(const tl_run *run, int32_t by) {
+    int32_t count = tli_count_replicas(run), stages = tli_count_stages(run);
+    int32_t replica = (tli_find_replica(run) + by + count) % count;
+    return replica * stages + run->messages->transport->rank % stages;
+}
+
+// Where a shard of so many elements begins.
+static uint64_t tli_shard_start(uint64_t count, uint64_t replicas, uint64_t shard) {
+    uint64_t rest = count % replicas;
+    return count / replicas * shard + (shard < rest ? shard : rest);
+}
+
+static tli_shard_piece tli_find_piece(const tl_run *run, const tl_state *state, int32_t shard, uint64_t piece) {
+    uint64_t replicas = (uint64_t)tli_count_replicas(run), count = state->bytes / 4;
+    uint64_t at = (uint64_t)((shard % (int32_t)replicas + (int32_t)replicas) % (int32_t)replicas);
+    uint64_t first = tli_shard_start(count, replicas, at) + piece * TLI_PIECE_COUNT;
+    uint64_t end = tli_shard_start(count, replicas, at + 1);
+    tli_shard_piece found;
+    found.at = (float *)state->host + (first < end ? first : end);
+    found.count = first < end ? end - first : 0;
+    if (found.count > TLI_PIECE_COUNT) found.count = TLI_PIECE_COUNT;
+    return found;
+}
+
+// The pieces that the present turn sends and receives.
+static void tli_find_turn_pieces(const tl_run *run, const tli_reduction *r, tli_shard_piece *sent,
+                                 tli_shard_piece *received) {
+    const tl_state *state = &run->desc.states[r->state];
+    int32_t shard = tli_find_replica(run) - r->turn + (r->parts & TLI_REDUCE_SCATTER ? 0 : 1);
+    *sent = tli_find_piece(run, state, shard, r->piece);
+    *received = tli_find_piece(run, state, shard - 1, r->piece);
+}
+
+static tl_result tli_begin_piece(tl_run *run, tli_reduction *r, tli_shard_piece sent,
+                                 tli_shard_piece received) {
+    const tl_transport *transport = run->messages->transport;
+    void *to = r->parts & TLI_REDUCE_SCATTER ? r->values : received.at;
+    tl_result result = TL_OK;
+    r->is_begun = 1;
+    if (received.count)
+        result = transport->receive(transport->self, tli_find_ring_rank(run, -1), 0, to, 4 * received.count,
+                                    &r->requests[1]);
+    if (!result && sent.count)
+        result = transport->send(transport->self, tli_find_ring_rank(run, 1), 0, sent.at, 4 * sent.count,
+                                 &r->requests[0]);
+    if (!result) run->report.sent_bytes += 4 * sent.count;
+    if (!result) run->report.received_bytes += 4 * received.count;
+    return result;
+}
+
+static tl_result tli_poll_piece(tl_run *run, tli_reduction *r) {
+    const tl_transport *transport = run->messages->transport;
+    tl_result sent = tli_poll_request(transport, &r->requests[0]);
+    tl_result received = tli_poll_request(transport, &r->requests[1]);
+    if (sent && sent != TL_NOT_READY) return sent;
+    return received ? received : sent;
+}
+
+// Go on to the next piece, turn, part or range; r->parts is 0 at the end.
+static void tli_pass_piece(tl_run *run, tli_reduction *r) {
+    uint64_t replicas = (uint64_t)tli_count_replicas(run), count;
+    r->is_begun = 0;
+    r->piece++;
+    if (r->state < run->desc.state_count) {
+        count = run->desc.states[r->state].bytes / 4;
+        if (r->piece * TLI_PIECE_COUNT < count / replicas + 1) return;
+    }
+    r->piece = 0;
+    if (++r->turn < (int32_t)replicas - 1) return;
+    r->turn = 0;
+    if (r->parts == (TLI_REDUCE_SCATTER | TLI_REDUCE_GATHER)) {
+        r->parts = TLI_REDUCE_GATHER;
+        return;
+    }
+    r->parts = r->asked;
+    r->state++;
+}
+
+// Go to the next range of the kind; 0 = there is none.
+static int tli_find_next_state(const tl_run *run, tli_reduction *r) {
+    while (r->state < run->desc.state_count && run->desc.states[r->state].kind != r->kind) r->state++;
+    return r->state < run->desc.state_count;
+}
+
+static tl_result tli_move_reduction(tl_run *run, tli_reduction *r) {
+    tl_result result = TL_OK;
+    uint64_t i;
+    while (!result && tli_find_next_state(run, r)) {
+        tli_shard_piece sent, received;
+        tli_find_turn_pieces(run, r, &sent, &received);
+        if (!r->is_begun) result = tli_begin_piece(run, r, sent, received);
+        if (!result) result = tli_poll_piece(run, r);
+        if (result) break;
+        for (i = 0; i < received.count && r->parts & TLI_REDUCE_SCATTER; i++)
+            received.at[i] = r->values[i] + received.at[i];
+        tli_pass_piece(run, r);
+    }
+    return result;
+}
+
+static tl_result tli_check_reduction(tl_run *run, tli_function function, tl_state_kind kind) {
+    tli_rule why = TLI_NO_RULE;
+    int32_t i;
+    if (!tli_is_below((int64_t)kind, TL_STATE_COUNT)) why = TLI_RULE(REDUCED_KIND_UNKNOWN);
+    else if (run->active || run->in_plan) why = TLI_RULE(RUN_PASS_IS_UNDER_WAY);
+    else if (!run->messages) why = TLI_RULE(REDUCTION_NEEDS_TRANSPORT);
+    for (i = 0; i < run->desc.state_count && !why; i++)
+        if (run->desc.states[i].kind == kind && run->desc.states[i].bytes % 4)
+            why = TLI_RULE(REDUCED_RANGES_ARE_F32);
+    return why ? tli_fail(run->env, TL_ERROR_INVALID_ARG, function, why) : TL_OK;
+}
+
+// Begin, or go on with, a reduction of these parts.
+static tl_result tli_reduce(tl_run *run, tli_function function, tl_state_kind kind, int32_t parts) {
+    tli_reduction *r = run->reduction;
+    tl_result result = tli_check_reduction(run, function, kind);
+    if (result) return result;
+    if (r && (r->kind != kind || r->asked != parts))
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(REDUCTION_IS_UNDER_WAY));
+    if (tli_count_replicas(run) == 1) return TL_OK;
+    if (!r) {
+        r = run->reduction = (tli_reduction *)tli_alloc_array(run->env, 1, sizeof *r);
+        if (!r) return tli_fail(run->env, TL_ERROR_NO_MEMORY, function, TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+        r->kind = kind;
+        r->parts = r->asked = parts;
+        r->requests[0] = r->requests[1] = TLI_NO_REQUEST;
+    }
+    result = tli_move_reduction(run, r);
+    if (result == TL_NOT_READY) return result;
+    tli_stop_reduction(run);
+    return result ? tli_fail_peer(run, result, tli_find_ring_rank(run, -1), -1) : TL_OK;
+}
+
+TLI_IMPL tl_result tl_reduce_run(tl_run *run, tl_state_kind kind) {
+    TL_ASSERT(run);
+    return tli_reduce(run, TLI_IN(REDUCE_RUN), kind, TLI_REDUCE_SCATTER | TLI_REDUCE_GATHER);
+}
+
+TLI_IMPL tl_result tl_scatter_run(tl_run *run, tl_state_kind kind) {
+    TL_ASSERT(run);
+    return tli_reduce(run, TLI_IN(SCATTER_RUN), kind, TLI_REDUCE_SCATTER);
+}
+
+TLI_IMPL tl_result tl_gather_run(tl_run *run, tl_state_kind kind) {
+    TL_ASSERT(run);
+    return tli_reduce(run, TLI_IN(GATHER_RUN), kind, TLI_REDUCE_GATHER);
+}
+
+TLI_IMPL void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes) {
+    uint64_t replicas, shard, count;
+    TL_ASSERT(run && offset && bytes && state >= 0 && state < run->desc.state_count);
+    replicas = (uint64_t)tli_count_replicas(run);
+    shard = ((uint64_t)tli_find_replica(run) + 1) % replicas;
+    count = run->desc.states[state].bytes / 4;
+    *offset = 4 * tli_shard_start(count, replicas, shard);
+    *bytes = 4 * tli_shard_start(count, replicas, shard + 1) - *offset;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION

@@ -1,0 +1,767 @@
+// [9] COMPILE and [12] RUN: the plans of several ranks, and their runs: what is planned is taken, on every rank, and
+// gradients have the bits of one process.
+#define _POSIX_C_SOURCE 200809L  // NOLINT: reserved for this; clock_gettime
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#define TL_STRATEGY_IMPLEMENTATION
+#include "../tl_strategy.h"
+#include "../examples/transport_threads.h"
+#include "support/support.h"
+#include "support/texts.h"
+#include "support/random_graph.h"
+#include "support/sink_support.h"
+#include "support/run_support.h"
+#include "support/run_bed.h"
+
+#define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
+
+enum { MOST_RANKS = 4, MOST_BATCHES = 6 };
+
+// Kernels with a mixer for each micro-batch, because several are under way; gradients add up in the order of calls.
+typedef struct hands {
+    mixer     mixers[MOST_BATCHES];
+    uint64_t  gradients[MIXER_NODES];
+    tl_kernel kernels[MIXER_NODES];
+    int32_t   calls[MOST_BATCHES];   // forwards less backwards, recomputations left out
+    int32_t   held, most_held;       // micro-batches that have begun and whose last backward has not run
+    int32_t   trained;               // backwards of a micro-batch on this rank
+} hands;
+
+// Count by the kernels alone how many micro-batches are in flight.
+static void hands_count(hands *h, const tl_kernel_call *call) {
+    int32_t *calls = &h->calls[call->micro_batch];
+    if (call->kind == TL_STEP_BACKWARD) {
+        if (++*calls == h->trained) { h->held--; *calls = -1000000; }
+    } else if (*calls == -1) {
+        *calls = 0;
+        if (++h->held > h->most_held) h->most_held = h->held;
+    }
+}
+
+static tl_result hands_forward(const tl_kernel_call *call, void *user) {
+    hands_count((hands *)user, call);
+    return mixer_forward(call, &((hands *)user)->mixers[call->micro_batch]);
+}
+
+static tl_result hands_backward(const tl_kernel_call *call, void *user) {
+    hands *h = (hands *)user;
+    mixer *m = &h->mixers[call->micro_batch];
+    tl_result result;
+    hands_count(h, call);
+    m->gradients[call->node] = h->gradients[call->node];
+    result = mixer_backward(call, m);
+    h->gradients[call->node] = m->gradients[call->node];
+    return result;
+}
+
+static void hands_start_step(hands *h) {
+    int i;
+    for (i = 0; i < MOST_BATCHES; i++) {
+        mixer_start_pass(&h->mixers[i]);
+        h->calls[i] = -1;
+    }
+    h->held = h->most_held = 0;
+}
+
+static void hands_open(hands *h, bed *b, const tl_graph *graph) {
+    int32_t i;
+    memset(h, 0, sizeof *h);
+    for (i = 0; i < MOST_BATCHES; i++) mixer_init(&h->mixers[i]);
+    b->desc.kernel_count = mixer_kernels(graph, &h->mixers[0], h->kernels);
+    for (i = 0; i < b->desc.kernel_count; i++) {
+        h->kernels[i].forward = hands_forward;
+        h->kernels[i].backward = hands_backward;
+        h->kernels[i].user = h;
+    }
+    b->desc.kernels = h->kernels;
+}
+
+typedef struct crew {
+    threads_hub  hub;
+    tl_transport transports[MOST_RANKS];
+    bed          beds[MOST_RANKS];
+    hands        hands[MOST_RANKS];
+    int32_t      count;
+} crew;
+
+// Write the inputs that the rank's stage has.
+static tl_result load(tl_run *run, int32_t micro_batch, void *user) {
+    bed *b = (bed *)user;
+    unsigned char bytes[256];
+    int32_t i;
+    uint64_t k;
+    for (i = 0; i < b->graph->tensor_count; i++) {
+        const tl_node_output *output = &b->graph->outputs[i];
+        tl_tensor tensor;
+        tl_result result;
+        if (!b->graph->nodes[output->node].is_input) continue;
+        for (k = 0; k < output->bytes; k++) bytes[k] = (unsigned char)tl_mix_u64((uint64_t)micro_batch * 1000 + (uint64_t)i, k);
+        tensor.node = output->node;
+        tensor.output = output->output;
+        result = tl_write_tensor(run, tensor, bytes, output->bytes);
+        if (result && result != TL_ERROR_NOT_FOUND) return result;
+    }
+    return TL_OK;
+}
+
+static void crew_open(crew *c, const tl_graph *graph, const tl_compiled_ranks *ranks, uint64_t poll_limit) {
+    threads_hub_desc desc;
+    int32_t r, id;
+    memset(&desc, 0, sizeof desc);
+    desc.rank_count = c->count = ranks->rank_count;
+    desc.poll_limit = poll_limit;
+    assert_true(threads_hub_open(&c->hub, &desc));
+    for (r = 0; r < c->count; r++) {
+        bed *b = &c->beds[r];
+        c->transports[r] = threads_hub_join(&c->hub, r);
+        bed_open(b, graph, BACKEND_CHECKED, (uint64_t)r, 1);
+        hands_open(&c->hands[r], b, graph);
+        for (id = ranks->ranks[r].first_node; id < ranks->ranks[r].end_node; id++)
+            c->hands[r].trained += !graph->nodes[id].is_input && graph->nodes[id].has_grad;
+        b->desc.load = load;
+        b->desc.compiled = &ranks->ranks[r].compiled;
+        b->desc.transport = &c->transports[r];
+        bed_must_init(b);
+    }
+}
+
+static void crew_close(crew *c) {
+    int32_t r;
+    for (r = 0; r < c->count; r++) bed_close(&c->beds[r]);
+    threads_hub_close(&c->hub);
+}
+
+// One training step of all ranks, in turns.
+static void crew_step(crew *c, tl_random *random) {
+    int32_t done[MOST_RANKS] = { 0 }, left = c->count;
+    long turns = 0;
+    int32_t r;
+    for (r = 0; r < c->count; r++) hands_start_step(&c->hands[r]);
+    while (left) {
+        tl_result result;
+        r = random_count(random, 0, c->count - 1);
+        if (++turns > 100000) fail_msg("%s", "ranks wait for each other");
+        if (done[r]) continue;
+        result = tl_run_plan(c->beds[r].run);
+        if (result == TL_NOT_READY) continue;
+        if (result) fail_msg("rank %d: %s", (int)r, c->beds[r].env.error.text);
+        done[r] = 1;
+        left--;
+    }
+}
+
+static int32_t count_nodes(const tl_graph *graph) {
+    int32_t count = 0, i;
+    for (i = 0; i < graph->node_count; i++) count += !graph->nodes[i].is_input;
+    return count;
+}
+
+// The gradient checksum of every node, of one process that keeps everything.
+static void one_process(const tl_graph *graph, int32_t micro_batches, uint64_t *gradients) {
+    static bed b;
+    static hands h;
+    tl_plan plan;
+    bed_open(&b, graph, 0, 0, 1);
+    hands_open(&h, &b, graph);
+    b.desc.load = load;
+    if (tl_plan_keep_all(&b.env, graph, 0, &plan)) fail_msg("%s", b.env.error.text);
+    b.desc.plan = &plan;
+    b.desc.repeat_count = micro_batches;
+    bed_must_init(&b);
+    if (tl_run_plan(b.run)) fail_msg("%s", b.env.error.text);
+    hands_start_step(&h);
+    if (tl_run_plan(b.run)) fail_msg("%s", b.env.error.text);
+    memcpy(gradients, h.gradients, (size_t)graph->node_count * sizeof *gradients);
+    bed_close(&b);
+    tl_free_plan(&b.env, &plan);
+}
+
+static void check_crew(const crew *c, const tl_graph *graph, const tl_compiled_ranks *ranks, tl_pipeline pipeline,
+                       const uint64_t *expected) {
+    int32_t r, id;
+    for (r = 0; r < c->count; r++) {
+        const tl_rank_plan *rank = &ranks->ranks[r];
+        tl_run_report report = bed_report(&c->beds[r]);
+        assert_int_equal(report.measured_peak_bytes, rank->compiled.plan.peak_bytes);
+        assert_int_equal(report.measured_arena_bytes, rank->compiled.plan.arena_bytes);
+        bed_check_taken(&report);
+        assert_int_equal(report.sent_bytes, rank->sent_bytes);
+        if (c->hands[r].trained) {
+            int32_t after = ranks->rank_count - r, m = ranks->micro_batch_count;
+            int32_t most = pipeline == TL_PIPELINE_GPIPE || m < after ? m : after;
+            assert_true(c->hands[r].most_held <= most && rank->in_flight_count == most);
+            assert_int_equal(c->hands[r].most_held, most);
+        }
+        for (id = rank->first_node; id < rank->end_node; id++)
+            if (!graph->nodes[id].is_input && c->hands[r].gradients[id] != expected[id])
+                fail_msg("rank %d: node %d has another gradient", (int)r, (int)id);
+    }
+}
+
+static void gradients_are_those_of_one_process(void **state) {
+    static crew c;
+    static uint64_t expected[MIXER_NODES];
+    tl_random random;
+    long round, rounds = SOAK_TIMES(400), ran = 0, tight = 0, relayed = 0, remade = 0;
+    (void)state;
+    random.state = 1;
+    for (round = 0; round < rounds; round++) {
+        tl_env env;
+        tl_graph graph;
+        tl_ranks_desc desc;
+        tl_compiled_ranks ranks;
+        tl_result result;
+        int32_t r;
+        memset(&env, 0, sizeof env);
+        memset(&desc, 0, sizeof desc);
+        if (random_graph(&env, &random, 26, &graph)) fail_msg("%s", env.error.text);
+        desc.graph = &graph;
+        desc.rank_count = random_count(&random, 2, MOST_RANKS);
+        desc.micro_batch_count = random_count(&random, 1, MOST_BATCHES);
+        desc.pipeline = random_chance(&random, 30) ? TL_PIPELINE_GPIPE : TL_PIPELINE_1F1B;
+        desc.work_limit = 2000000;
+        if (count_nodes(&graph) < desc.rank_count) { tl_free_graph(&env, &graph); continue; }
+        result = tl_compile_ranks(&env, &desc, &ranks);
+        if (result) fail_msg("%s", env.error.text);
+        if (random_chance(&random, 60)) {   // less than the largest stage takes
+            uint64_t most = 0;
+            for (r = 0; r < ranks.rank_count; r++)
+                if (ranks.ranks[r].compiled.plan.arena_bytes > most) most = ranks.ranks[r].compiled.plan.arena_bytes;
+            desc.budget_bytes = most - most / 4 ? most - most / 4 : 1;
+            tl_free_compiled_ranks(&env, &ranks);
+            result = tl_compile_ranks(&env, &desc, &ranks);
+            if (result == TL_ERROR_INFEASIBLE) { tl_free_graph(&env, &graph); continue; }
+            if (result) fail_msg("%s", env.error.text);
+            tight++;
+        }
+        for (r = 0; r < ranks.rank_count; r++) {
+            assert_true(!desc.budget_bytes || ranks.ranks[r].compiled.plan.arena_bytes <= desc.budget_bytes);
+            remade += ranks.ranks[r].busy_cost > ranks.ranks[r].compiled.bound_cost;
+        }
+        one_process(&graph, desc.micro_batch_count, expected);
+        crew_open(&c, &graph, &ranks, 0);
+        crew_step(&c, &random);
+        crew_step(&c, &random);
+        check_crew(&c, &graph, &ranks, desc.pipeline, expected);
+        crew_close(&c);
+        ran++;
+        tl_free_compiled_ranks(&env, &ranks);
+        tl_free_graph(&env, &graph);
+    }
+    printf("%ld graphs ran, %ld within less than all, %ld ranks run forwards again\n", ran, tight, remade);
+    (void)relayed;
+    assert_true(ran > rounds / 3 && tight > ran / 10 && remade > tight / 4);
+}
+
+// -- sums over ranks --
+
+enum { MOST_REPLICAS = 4, MOST_FLOATS = 20000 };
+
+typedef struct circle {
+    threads_hub  hub;
+    tl_transport transports[2 * MOST_REPLICAS];
+    bed          beds[2 * MOST_REPLICAS];
+    tl_state     states[2 * MOST_REPLICAS][3];
+    float       *values[2 * MOST_REPLICAS][3];
+    int32_t      count, stages;
+} circle;
+
+static const char *const pair =
+    "tlg 1\n"
+    "node 0 x input fwd=0 bwd=0 out=16 needs=none in=-\n"
+    "node 1 a op fwd=1 bwd=1 out=16 needs=none in=0\n"
+    "node 2 b op fwd=1 bwd=1 out=16 needs=none in=1 keep\n";
+
+static float some_value(int32_t rank, int32_t state, uint64_t i) {
+    return (float)((tl_mix_u64((uint64_t)rank * 10 + (uint64_t)state, i) >> 40) % 20011) / 97.0f - 100.0f;
+}
+
+// Ranks of `stages` stages, each with two ranges of gradients and one of weights. ranks: with several stages.
+static void circle_open(circle *c, const tl_graph *graph, const tl_compiled_ranks *ranks, int32_t replicas, int32_t stages,
+                        const uint64_t *counts, uint64_t poll_limit) {
+    threads_hub_desc desc;
+    int32_t r, s;
+    uint64_t i;
+    memset(&desc, 0, sizeof desc);
+    c->stages = stages;
+    desc.rank_count = c->count = replicas * stages;
+    desc.poll_limit = poll_limit;
+    assert_true(threads_hub_open(&c->hub, &desc));
+    for (r = 0; r < c->count; r++) {
+        bed *b = &c->beds[r];
+        c->transports[r] = threads_hub_join(&c->hub, r);
+        bed_open(b, graph, 0, 0, 1);
+        for (s = 0; s < 3; s++) {
+            c->values[r][s] = (float *)malloc((size_t)counts[s] * sizeof(float) + 4);
+            for (i = 0; i < counts[s]; i++) c->values[r][s][i] = some_value(r, s, i);
+            c->states[r][s].node = -1;
+            c->states[r][s].kind = s == 1 ? TL_STATE_PARAMETER : TL_STATE_GRADIENT;
+            c->states[r][s].host = c->values[r][s];
+            c->states[r][s].bytes = counts[s] * sizeof(float);
+        }
+        b->desc.states = c->states[r];
+        b->desc.state_count = 3;
+        b->desc.transport = &c->transports[r];
+        b->desc.load = load;
+        if (ranks) b->desc.compiled = &ranks->ranks[r % stages].compiled;
+        bed_must_init(b);
+    }
+}
+
+static void circle_close(circle *c) {
+    int32_t r, s;
+    for (r = 0; r < c->count; r++) {
+        bed_close(&c->beds[r]);
+        for (s = 0; s < 3; s++) free(c->values[r][s]);
+    }
+    threads_hub_close(&c->hub);
+}
+
+static void circle_turn(circle *c, tl_random *random, tl_result (*call)(tl_run *, tl_state_kind), tl_state_kind kind) {
+    int32_t done[2 * MOST_REPLICAS] = { 0 }, left = c->count;
+    while (left) {
+        int32_t r = random_count(random, 0, c->count - 1);
+        tl_result result;
+        if (done[r]) continue;
+        result = call(c->beds[r].run, kind);
+        if (result == TL_NOT_READY) continue;
+        if (result) fail_msg("rank %d: %s", (int)r, c->beds[r].env.error.text);
+        done[r] = 1;
+        left--;
+    }
+}
+
+// The sum of an element in the order that is documented.
+static float ring_sum(const circle *c, int32_t stage, int32_t state, uint64_t count, uint64_t i) {
+    int32_t replicas = c->count / c->stages, shard = 0, k;
+    uint64_t first = 0;
+    float sum;
+    for (; shard < replicas; shard++) {
+        uint64_t length = count / (uint64_t)replicas + ((uint64_t)shard < count % (uint64_t)replicas);
+        if (i < first + length) break;
+        first += length;
+    }
+    sum = some_value(shard * c->stages + stage, state, i);
+    for (k = 1; k < replicas; k++) sum = sum + some_value((shard + k) % replicas * c->stages + stage, state, i);
+    return sum;
+}
+
+static void sums_have_the_bits_of_the_documented_order(void **state) {
+    static circle c;
+    tl_random random;
+    tl_graph graph = graph_of(pair);
+    int round;
+    (void)state;
+    random.state = 3;
+    for (round = 0; round < 40; round++) {
+        tl_env env;
+        tl_ranks_desc desc;
+        tl_compiled_ranks ranks;
+        int32_t replicas = random_count(&random, 1, MOST_REPLICAS), stages = random_count(&random, 1, 2), r, s;
+        uint64_t counts[3], i, scattered[2 * MOST_REPLICAS][2];
+        memset(&env, 0, sizeof env);
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.rank_count = stages;
+        desc.micro_batch_count = 1;
+        if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
+        for (s = 0; s < 3; s++) counts[s] = random_chance(&random, 40) ? (uint64_t)random_count(&random, 0, 9) : (uint64_t)random_count(&random, 1, MOST_FLOATS);
+        circle_open(&c, &graph, &ranks, replicas, stages, counts, 0);
+        if (round % 2) circle_turn(&c, &random, tl_reduce_run, TL_STATE_GRADIENT);
+        else circle_turn(&c, &random, tl_scatter_run, TL_STATE_GRADIENT);
+        for (r = 0; r < c.count; r++)
+            for (s = 0; s < 3; s++) {
+                uint64_t offset = 0, bytes = counts[s] * sizeof(float);
+                if (round % 2 == 0) tl_find_run_shard(c.beds[r].run, s, &offset, &bytes);
+                if (s == 1) {
+                    scattered[r][0] = offset / 4;
+                    scattered[r][1] = bytes / 4;
+                    for (i = 0; i < counts[s]; i++) assert_true(c.values[r][s][i] == some_value(r, s, i));
+                    continue;
+                }
+                for (i = offset / 4; i < (offset + bytes) / 4; i++) {
+                    float sum = ring_sum(&c, r % stages, s, counts[s], i);
+                    assert_memory_equal(&sum, &c.values[r][s][i], sizeof sum);
+                }
+            }
+        if (round % 2 == 0) {   // each changes its shard of the weights; then all have all of them
+            for (r = 0; r < c.count; r++)
+                for (i = 0; i < scattered[r][1]; i++) c.values[r][1][scattered[r][0] + i] = (float)(r % stages) + (float)i / 64;
+            circle_turn(&c, &random, tl_gather_run, TL_STATE_PARAMETER);
+            for (r = 0; r < c.count; r++)
+                assert_memory_equal(c.values[r][1], c.values[r % stages][1], (size_t)counts[1] * sizeof(float));
+        }
+        circle_close(&c);
+        tl_free_compiled_ranks(&env, &ranks);
+    }
+    tl_free_graph(NULL, &graph);
+}
+
+// -- lost peers, and what cannot be --
+
+// Ranks stop at random moments: every other one gets "peer lost" or ends, none waits for good, nothing is lost.
+static void a_lost_rank_is_told_to_all(void **state) {
+    static crew c;
+    tl_random random;
+    long round, rounds = SOAK_TIMES(50), told = 0;
+    (void)state;
+    random.state = 9;
+    for (round = 0; round < rounds; round++) {
+        tl_env env;
+        tl_graph graph;
+        tl_ranks_desc desc;
+        tl_compiled_ranks ranks;
+        int32_t victim, ended[MOST_RANKS] = { 0 }, left, r;
+        long until = random_count(&random, 0, 60), turns = 0;
+        memset(&env, 0, sizeof env);
+        memset(&desc, 0, sizeof desc);
+        if (random_graph(&env, &random, 20, &graph)) fail_msg("%s", env.error.text);
+        desc.graph = &graph;
+        desc.rank_count = 3;
+        desc.micro_batch_count = 4;
+        desc.work_limit = 1000000;
+        if (count_nodes(&graph) < 3) { tl_free_graph(&env, &graph); continue; }
+        if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
+        crew_open(&c, &graph, &ranks, round % 2 ? 5000 : 0);
+        victim = random_count(&random, 0, c.count - 1);
+        for (r = 0; r < c.count; r++) hands_start_step(&c.hands[r]);
+        left = c.count;
+        while (left) {
+            tl_result result;
+            r = random_count(&random, 0, c.count - 1);
+            if (ended[r]) continue;
+            if (++turns > 200000) fail_msg("%s", "a rank waits for good");
+            if (r == victim && turns > until) {     // it ends; with odd rounds without a word
+                tl_reset_run(c.beds[r].run);
+                if (round % 2 == 0) threads_hub_leave(&c.hub, r);
+                ended[r] = 1;
+                left--;
+                continue;
+            }
+            result = tl_run_plan(c.beds[r].run);
+            if (result == TL_NOT_READY) continue;
+            if (result) {
+                assert_int_equal(result, TL_ERROR_PEER_LOST);
+                assert_non_null(strstr(c.beds[r].env.error.text, "peer lost"));
+                if (round % 2 == 0) threads_hub_leave(&c.hub, r);
+                told++;
+            }
+            ended[r] = 1;
+            left--;
+        }
+        crew_close(&c);
+        tl_free_compiled_ranks(&env, &ranks);
+        tl_free_graph(&env, &graph);
+    }
+    printf("%ld ranks were told that a peer is lost\n", told);
+    assert_true(told > rounds / 2);
+}
+
+static void ranks_with_other_plans_are_told_so(void **state) {
+    static crew c;
+    tl_env env;
+    tl_graph graph = graph_of(pair);
+    tl_ranks_desc desc;
+    tl_compiled_ranks ranks, others;
+    tl_result results[2] = { TL_NOT_READY, TL_NOT_READY };
+    int32_t r;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &graph;
+    desc.rank_count = 2;
+    desc.micro_batch_count = 2;
+    assert_int_equal(tl_compile_ranks(&env, &desc, &ranks), TL_OK);
+    desc.pipeline = TL_PIPELINE_GPIPE;
+    desc.micro_batch_count = 3;
+    assert_int_equal(tl_compile_ranks(&env, &desc, &others), TL_OK);
+    assert_true(ranks.hash != others.hash);
+    crew_open(&c, &graph, &ranks, 0);
+    bed_close(&c.beds[1]);
+    bed_open(&c.beds[1], &graph, 0, 0, 1);
+    hands_open(&c.hands[1], &c.beds[1], &graph);
+    c.beds[1].desc.compiled = &others.ranks[1].compiled;
+    c.beds[1].desc.transport = &c.transports[1];
+    c.beds[1].desc.load = load;
+    bed_must_init(&c.beds[1]);
+    while (results[0] == TL_NOT_READY || results[1] == TL_NOT_READY)
+        for (r = 0; r < 2; r++)
+            if (results[r] == TL_NOT_READY) results[r] = tl_run_plan(c.beds[r].run);
+    for (r = 0; r < 2; r++) {
+        assert_int_equal(results[r], TL_ERROR_MISMATCH);
+        assert_non_null(strstr(c.beds[r].env.error.text, "has other plans"));
+    }
+    crew_close(&c);
+    tl_free_compiled_ranks(&env, &ranks);
+    tl_free_compiled_ranks(&env, &others);
+    tl_free_graph(NULL, &graph);
+}
+
+static void bad_descs_are_refused(void **state) {
+    static const int32_t falling[2] = { 3, 2 }, short_ends[2] = { 1, 3 }, outside[2] = { 2, 4 };
+    static const struct { int32_t ranks, batches; const int32_t *ends; int pipeline; const char *says; } rows[] = {
+        { 0, 1, NULL, 0, "rank_count: must be > 0" },      { 4, 1, NULL, 0, "rank_count: more ranks than nodes" },
+        { 2, 0, NULL, 0, "micro_batch_count: must be" },   { 2, 65536, NULL, 0, "micro_batch_count: must be" },
+        { 2, 1, falling, 0, "ends: must rise" },           { 2, 1, short_ends, 0, "ends: must rise" },
+        { 2, 1, outside, 0, "ends: must rise" },           { 2, 1, NULL, TL_PIPELINE_INTERLEAVED, "pipeline: must be" },
+        { 2, 1, NULL, 77, "pipeline: must be" },
+    };
+    tl_graph graph = graph_of(pair);
+    size_t i;
+    (void)state;
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        tl_env env = silent_env();
+        tl_ranks_desc desc;
+        tl_compiled_ranks ranks;
+        memset(&desc, 0, sizeof desc);
+        memset(&ranks, 1, sizeof ranks);
+        desc.graph = &graph;
+        desc.rank_count = rows[i].ranks;
+        desc.micro_batch_count = rows[i].batches;
+        desc.ends = rows[i].ends;
+        desc.pipeline = (tl_pipeline)rows[i].pipeline;
+        assert_int_equal(tl_compile_ranks(&env, &desc, &ranks), TL_ERROR_INVALID_ARG);
+        if (!strstr(env.error.text, rows[i].says)) fail_msg("row %d: %s", (int)i, env.error.text);
+        assert_true(is_zero(&ranks, sizeof ranks));
+    }
+    tl_free_graph(NULL, &graph);
+}
+
+// Whatever allocation fails, the answer is "no memory" or the same plans, and nothing leaks.
+static void failing_memory_loses_nothing(void **state) {
+    tl_graph graph = graph_of(pair);
+    long at, failures = 0;
+    (void)state;
+    for (at = 0;; at++) {
+        failing_alloc f = { 0, 0, 0, 0 };
+        tl_env env = failing_env(&f, at);
+        tl_ranks_desc desc;
+        tl_compiled_ranks ranks;
+        tl_result result;
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.rank_count = 2;
+        desc.micro_batch_count = 2;
+        desc.budget_bytes = 70;
+        result = tl_compile_ranks(&env, &desc, &ranks);
+        if (result) assert_int_equal(result, TL_ERROR_NO_MEMORY);
+        tl_free_compiled_ranks(&env, &ranks);
+        assert_int_equal(f.live, 0);
+        if (!result) break;
+        failures++;
+    }
+    printf("%ld failures\n", failures);
+    assert_true(failures > 20);
+    tl_free_graph(NULL, &graph);
+}
+
+// A message that has not the bytes that the other side expects ends both ranks.
+static void short_messages_are_told(void **state) {
+    threads_hub_desc desc;
+    threads_hub hub;
+    tl_transport a, b;
+    char from[16], to[16];
+    int32_t sent, received;
+    (void)state;
+    memset(&desc, 0, sizeof desc);
+    memset(from, 1, sizeof from);
+    desc.rank_count = 2;
+    desc.message_limit = 2;
+    assert_true(threads_hub_open(&hub, &desc));
+    a = threads_hub_join(&hub, 0);
+    b = threads_hub_join(&hub, 1);
+    assert_int_equal(a.send(a.self, 1, 5, from, 12, &sent), TL_OK);
+    assert_int_equal(a.poll(a.self, sent), TL_NOT_READY);
+    assert_int_equal(b.receive(b.self, 0, 5, to, 16, &received), TL_OK);
+    assert_int_equal(a.send(a.self, 1, 6, from, 1, &sent), TL_ERROR_NO_MEMORY);
+    assert_int_equal(a.poll(a.self, 0), TL_ERROR_MISMATCH);
+    assert_int_equal(b.poll(b.self, received), TL_ERROR_MISMATCH);
+    threads_hub_close(&hub);
+}
+
+// Training goes on after a rank is lost: each rank has saved itself before the step, a new crew loads that, and what
+// follows is as if nothing had happened.
+static void training_goes_on_from_what_was_saved(void **state) {
+    static crew c, again;
+    tl_random random;
+    int round, resumed = 0;
+    (void)state;
+    random.state = 31;
+    for (round = 0; round < 30; round++) {
+        tl_env env;
+        tl_graph graph;
+        tl_ranks_desc desc;
+        tl_compiled_ranks ranks;
+        memory_sink saved[MOST_RANKS];
+        uint64_t before[MOST_RANKS][MIXER_NODES];
+        int32_t r, victim, id;
+        long turns;
+        memset(&env, 0, sizeof env);
+        memset(&desc, 0, sizeof desc);
+        if (random_graph(&env, &random, 26, &graph)) fail_msg("%s", env.error.text);
+        desc.graph = &graph;
+        desc.rank_count = 2;
+        desc.micro_batch_count = 3;
+        desc.work_limit = 1000000;
+        if (count_nodes(&graph) < 2) { tl_free_graph(&env, &graph); continue; }
+        if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
+        crew_open(&c, &graph, &ranks, 0);
+        crew_step(&c, &random);
+        for (r = 0; r < 2; r++) {
+            if (tl_save_run(c.beds[r].run, sink_of(&saved[r], -1))) fail_msg("%s", c.beds[r].env.error.text);
+            memcpy(before[r], c.hands[r].gradients, sizeof before[r]);
+        }
+        // the step that is lost
+        victim = random_count(&random, 0, 1);
+        for (turns = random_count(&random, 0, 10); turns; turns--)
+            for (r = 0; r < 2; r++) {
+                hands_start_step(&c.hands[r]);
+                (void)tl_run_plan(c.beds[r].run);
+            }
+        tl_reset_run(c.beds[victim].run);
+        threads_hub_leave(&c.hub, victim);
+        crew_close(&c);
+        // all over again, without a loss, and from what was saved
+        crew_open(&c, &graph, &ranks, 0);
+        crew_step(&c, &random);
+        crew_step(&c, &random);
+        crew_open(&again, &graph, &ranks, 0);
+        for (r = 0; r < 2; r++) {
+            if (tl_load_run(again.beds[r].run, saved[r].text, saved[r].length)) fail_msg("%s", again.beds[r].env.error.text);
+            memcpy(again.hands[r].gradients, before[r], sizeof before[r]);
+            free(saved[r].text);
+        }
+        crew_step(&again, &random);
+        for (r = 0; r < 2; r++)
+            for (id = 0; id < graph.node_count; id++)
+                assert_int_equal(again.hands[r].gradients[id], c.hands[r].gradients[id]);
+        resumed++;
+        crew_close(&again);
+        crew_close(&c);
+        tl_free_compiled_ranks(&env, &ranks);
+        tl_free_graph(&env, &graph);
+    }
+    assert_true(resumed > 10);
+}
+
+// -- strategies --
+
+// A strategy with stages, and a transport: each run plans all ranks and takes its own.
+static void strategies_cut_the_graph(void **state) {
+    static crew c;
+    static uint64_t expected[MIXER_NODES];
+    static const struct { tl_parallelism_kind kind; uint64_t workers, steps; int checkpointed; } rows[] = {
+        { TL_PARALLELISM_PIPELINE, 2, 4, 0 }, { TL_PARALLELISM_PIPELINE, 3, 5, 1 }, { TL_PARALLELISM_MODEL, 2, 3, 0 },
+        { TL_PARALLELISM_MODEL, 3, 1, 1 },    { TL_PARALLELISM_PIPELINE, 1, 2, 0 },
+    };
+    tl_random random;
+    tl_env env;
+    tl_graph graph;
+    size_t row;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    random.state = 12;
+    do {
+        if (random_graph(&env, &random, 26, &graph)) fail_msg("%s", env.error.text);
+        if (count_nodes(&graph) >= 8) break;
+        tl_free_graph(&env, &graph);
+    } while (1);
+    for (row = 0; row < sizeof rows / sizeof rows[0]; row++) {
+        tl_strategy strategy = tl_strategy_training();
+        threads_hub_desc desc;
+        int32_t r, id;
+        memset(&desc, 0, sizeof desc);
+        strategy.mode = TL_MODE_LAZY;
+        strategy.precision = TL_PRECISION_SINGLE;
+        strategy.memory = TL_MEMORY_POOLED;
+        strategy.enable_fusion = 0;
+        strategy.gradient.checkpointed = rows[row].checkpointed;
+        strategy.gradient.checkpoint_interval = 0;
+        strategy.gradient.accumulation_steps = rows[row].steps;
+        strategy.parallelism = rows[row].kind == TL_PARALLELISM_MODEL ? tl_parallelism_model(rows[row].workers)
+                                                                      : tl_parallelism_pipeline(rows[row].workers);
+        desc.rank_count = c.count = (int32_t)rows[row].workers;
+        assert_true(threads_hub_open(&c.hub, &desc));
+        one_process(&graph, (int32_t)rows[row].steps, expected);
+        for (r = 0; r < c.count; r++) {
+            bed *b = &c.beds[r];
+            c.transports[r] = threads_hub_join(&c.hub, r);
+            bed_open(b, &graph, BACKEND_CHECKED, (uint64_t)r, 1);
+            hands_open(&c.hands[r], b, &graph);
+            b->desc.load = load;
+            b->desc.strategy = &strategy;
+            b->desc.transport = &c.transports[r];
+            bed_must_init(b);
+        }
+        crew_step(&c, &random);
+        crew_step(&c, &random);
+        for (id = 0; id < graph.node_count; id++) {
+            uint64_t found = 0;
+            for (r = 0; r < c.count; r++) found |= c.hands[r].gradients[id];
+            if (!graph.nodes[id].is_input) assert_int_equal(found, expected[id]);
+        }
+        for (r = 0; r < c.count; r++) {
+            tl_run_report report = bed_report(&c.beds[r]);
+            assert_int_equal(report.worker_count, c.count);
+            assert_int_equal(report.measured_peak_bytes, report.planned_peak_bytes);
+            assert_true(c.count == 1 || report.sent_bytes > 0);
+        }
+        crew_close(&c);
+    }
+    tl_free_graph(&env, &graph);
+}
+
+static void strategies_that_no_transport_carries_are_refused(void **state) {
+    static const struct { tl_parallelism_kind kind; uint64_t workers; int mode, ranks; tl_result result; const char *says; } rows[] = {
+        { TL_PARALLELISM_PIPELINE, 2, TL_MODE_LAZY, 0, TL_ERROR_UNSUPPORTED, "model and pipeline need a transport" },
+        { TL_PARALLELISM_MODEL, 2, TL_MODE_LAZY, 0, TL_ERROR_UNSUPPORTED, "model and pipeline need a transport" },
+        { TL_PARALLELISM_PIPELINE, 2, TL_MODE_LAZY, 3, TL_ERROR_INVALID_ARG, "2 does not divide the 3 ranks" },
+        { TL_PARALLELISM_DATA, 2, TL_MODE_LAZY, 4, TL_ERROR_INVALID_ARG, "2 does not divide the 4 ranks" },
+        { TL_PARALLELISM_PIPELINE, 2, TL_MODE_EAGER, 2, TL_ERROR_UNSUPPORTED, "are for mode lazy" },
+    };
+    tl_graph graph = graph_of(pair);
+    size_t row;
+    (void)state;
+    for (row = 0; row < sizeof rows / sizeof rows[0]; row++) {
+        static bed b;
+        tl_strategy strategy = tl_strategy_training();
+        threads_hub_desc desc;
+        threads_hub hub;
+        tl_transport transport;
+        memset(&desc, 0, sizeof desc);
+        desc.rank_count = rows[row].ranks ? rows[row].ranks : 1;
+        assert_true(threads_hub_open(&hub, &desc));
+        transport = threads_hub_join(&hub, 0);
+        strategy.mode = (tl_mode)rows[row].mode;
+        strategy.precision = TL_PRECISION_SINGLE;
+        strategy.parallelism.kind = rows[row].kind;
+        strategy.parallelism.as.data.worker_count = rows[row].workers;
+        bed_open(&b, &graph, 0, 0, 1);
+        b.desc.strategy = &strategy;
+        b.desc.transport = rows[row].ranks ? &transport : NULL;
+        assert_int_equal(bed_init(&b), rows[row].result);
+        if (!strstr(b.env.error.text, rows[row].says)) fail_msg("row %d: %s", (int)row, b.env.error.text);
+        bed_close(&b);
+        threads_hub_close(&hub);
+    }
+    tl_free_graph(NULL, &graph);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_are_those_of_one_process),
+        cmocka_unit_test(sums_have_the_bits_of_the_documented_order),
+        cmocka_unit_test(a_lost_rank_is_told_to_all),
+        cmocka_unit_test(ranks_with_other_plans_are_told_so),
+        cmocka_unit_test(bad_descs_are_refused),
+        cmocka_unit_test(failing_memory_loses_nothing),
+        cmocka_unit_test(short_messages_are_told),
+        cmocka_unit_test(training_goes_on_from_what_was_saved),
+        cmocka_unit_test(strategies_cut_the_graph),
+        cmocka_unit_test(strategies_that_no_transport_carries_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
