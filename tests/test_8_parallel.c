@@ -165,7 +165,7 @@ static int32_t least_of(int32_t a, int32_t b) { return a < b ? a : b; }
 
 static void random_plans_are_consistent(void **state) {
     tl_random random = { 8 };
-    int rounds = sampled(800), round, refused = 0, kinds[TL_PARALLELISM_COUNT] = {0}, mixed = 0;
+    int rounds = 100 + sampled(700), round, refused = 0, kinds[TL_PARALLELISM_COUNT] = {0}, mixed = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
         work w;

@@ -499,7 +499,7 @@ static void stages_may_be_planned_by_the_planner_of_recomputation(void **state) 
     tl_random random = { 21 };
     int round, found = 0, refused = 0;
     (void)state;
-    for (round = 0; round < sampled(12); round++) {
+    for (round = 0; round < 2 + sampled(10); round++) {
         tl_partition_desc desc;
         tl_partition partition;
         tl_env env = silent_env();
@@ -520,7 +520,7 @@ static void stages_may_be_planned_by_the_planner_of_recomputation(void **state) 
         desc.unit_count = 8;
         desc.rank_count = desc.stage_count = 3;
         desc.micro_batch_count = 6;
-        desc.budget_bytes = 25 + (uint64_t)round * 4;
+        desc.budget_bytes = round % 2 ? 25 : 60;
         desc.measure = measure_recomputed;
         desc.user = &l;
         if (tl_plan_partition(&env, &desc, &partition)) {
