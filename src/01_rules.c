@@ -1220,7 +1220,8 @@
     X(TRANSPORT_RANK_HAS_ANOTHER_STAGE, "transport: this rank has another stage than the compiled plan", "") \
     X(TRANSPORT_NEEDS_HOST_VISIBLE, "transport: the host must see the memory of the backend", "") \
     X(BACKEND_HAS_NO_FUNCTIONS, \
-      "backend: a function is missing: make it with tl_init_cpu_backend or another", "")
+      "backend: a function is missing: make it with tl_init_cpu_backend or another", "") \
+    X(OP_INPUT_HAS_KERNELS, "ops: op %s: an input has no forward and no backward", "op")
 
 // -- errors: rules of [13] TRACE --
 
