@@ -1269,7 +1269,8 @@
       "repeat_count, budget, load, random, seed, first_step and loss_gradient_word", "") \
     X(TABLES_MEMORY_IS_NOT_ALIGNED, \
       "backend: a block of the plan is not aligned to its %0 bytes", "alignment") \
-    X(SIZES_DO_NOT_FIT_32_BITS, "plan: %0 bytes do not fit the 32 bits of TL_SMALL_SIZES", "bytes")
+    X(SIZES_DO_NOT_FIT_32_BITS, "plan: %0 bytes do not fit the 32 bits of TL_SMALL_SIZES", "bytes") \
+    X(OP_INPUT_HAS_KERNELS, "ops: op %s: an input has no forward and no backward", "op")
 
 // -- errors: rules of [13] TRACE --
 

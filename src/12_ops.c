@@ -66,6 +66,7 @@ static tl_result tli_add_op(const tli_op_list *list, tli_graph_rules *rules, int
     tl_node_desc node;
     tl_tensor before;
     if (!is_input && !op->forward) return tli_fail_op(list, i, TLI_RULE(OP_FORWARD_IS_MISSING));
+    if (is_input && (op->forward || op->backward)) return tli_fail_op(list, i, TLI_RULE(OP_INPUT_HAS_KERNELS));
     if (!op->inputs && op->input_count > 0)
         return tli_fail_op(list, i, TLI_RULE(OP_INPUT_COUNT_WITHOUT_INPUTS));
     if (!op->outputs == !op->output_bytes || !op->outputs == !!op->output_count)

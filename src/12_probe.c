@@ -266,7 +266,8 @@ static uint64_t tli_find_guard_room(const tli_probe *p) {
         room = tli_larger_u64(room, graph->outputs[graph->inputs[node->first_input + i].tensor].bytes);
     for (i = 0; i < node->output_count; i++)
         room = tli_larger_u64(room, graph->outputs[node->first_output + i].bytes);
-    return room < TLI_PROBE_GUARD ? TLI_PROBE_GUARD : room < TLI_PROBE_ROOM ? room : TLI_PROBE_ROOM;
+    if (room < TLI_PROBE_GUARD) return TLI_PROBE_GUARD;
+    return room < TLI_PROBE_ROOM ? room : (uint64_t)TLI_PROBE_ROOM;
 }
 
 // List the gradients of the inputs. A tensor that is read twice has one.

@@ -659,15 +659,16 @@ TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 typedef struct tl_op {
     const char      *name;            // 0 = "n<i>"; names are unique
     const char      *kind;            // "conv2d"; 0 = "op"; "input" = a graph input: bytes and nothing else
-    tl_kernel_fn     forward;
-    tl_kernel_fn     backward;        // 0 only in a run forward only, or with no_grad
+    tl_kernel_fn     forward;         // 0 of an input
+    tl_kernel_fn     backward;        // 0 only of an input, in a run forward only, or with no_grad
     void            *user;            // of both
     const tl_tensor *inputs;          // [input_count] outputs of ops above; 0 = output 0 of the op before it
     int32_t          input_count;     // 0 = 1, where inputs is 0; TL_NO_INPUTS
     int32_t          output_count;    // 0 = one, of output_bytes
     uint64_t         output_bytes;
     const uint64_t  *outputs;         // [output_count] bytes of each, if there are several
-    const char      *needs;           // what backward reads: "in", "out", "in0,out1", "none"; 0 = "in"
+    const char      *needs;           // what backward reads: "in", "out", "in0,out1", "none"; 0 = "in",
+                                      // where tl_node_desc.needs is "none"
     uint64_t saved_bytes;             // made by FORWARD_SAVE, read by backward
     uint64_t fwork_bytes, swork_bytes, bwork_bytes;  // scratch of FORWARD, of FORWARD_SAVE (0 = as fwork,
                                       // TL_SCRATCH_NONE = none) and of BACKWARD
@@ -696,8 +697,9 @@ typedef struct tl_op {
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW: a rule of tl_add_node or tl_check_graph, which the text
 //          names; TL_ERROR_INFEASIBLE: desc.figures has the least budget that works; TL_ERROR_MISMATCH: the
 //          rehearsal found errors, the text has the first; and those of tl_init_run and tl_rehearse_run.
-// Cost:    that of tl_init_run; with figures, that of a search for the least budget as well, and with a
-//          rehearsal, that of tl_rehearse_run.
+// Cost:    that of tl_init_run; with figures, also two searches with all of the work of the planner, for the
+//          least budget and for the cheapest plan within it, which is what it takes: of a few layers they take
+//          longer than the plan itself. With a rehearsal, that of tl_rehearse_run.
 TLDEF tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl_op *ops, int32_t op_count,
                                tl_run **run);
 
@@ -714,7 +716,7 @@ typedef struct tl_layer {
     uint64_t     output_bytes;
     uint64_t     saved_bytes, fwork_bytes, bwork_bytes, param_bytes;
     uint64_t     fwd_cost, bwd_cost;  // 0 = 1
-    const char  *needs;           // what backward reads: "in", "out", "in,out", "none"; 0 = "in"
+    const char  *needs;           // what backward reads: "in", "out", "in,out", "none"; 0 = "in", as in tl_op
     int32_t      keep;            // 1 = its output is a result: tl_read_tensor after the pass
     int32_t      once;            // 1 = forward has an effect and never runs again in a pass
     uint64_t     swork_bytes;     // as in tl_node_desc

@@ -176,6 +176,8 @@ static void operations_that_break_a_rule_are_refused(void **state) {
         "tl_init_op_run: budget_ratio: must be 0 to 1, without budget_bytes",
         "tl_init_op_run: budget_ratio: must be 0 to 1, without budget_bytes",
         "tl_init_op_run: budget_ratio: must be 0 to 1, without budget_bytes",
+        "tl_init_op_run: ops: op 0: an input has no forward and no backward",
+        "tl_init_op_run: ops: op 0: an input has no forward and no backward",
         "tl_check_graph: node 3 (twin): name: must be unique",
     };
     tl_cpu_backend_desc cpu = {0};
@@ -210,6 +212,8 @@ static void operations_that_break_a_rule_are_refused(void **state) {
         case 13: desc.budget_ratio = -0.5; break;
         case 14: desc.budget_ratio = 1.5; break;
         case 15: desc.budget_ratio = 0.5; desc.budget_bytes = 100; break;
+        case 16: ops[0].forward = count_and_copy; break;
+        case 17: ops[0].backward = count_and_copy; break;
         default: ops[1].name = ops[3].name = "twin"; break;
         }
         assert_int_not_equal(tl_init_op_run(&env, &desc, ops, count, &run), TL_OK);

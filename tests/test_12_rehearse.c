@@ -911,16 +911,16 @@ static void on_other_backends_passes_are_compared_and_calls_are_not_varied(void 
     }
 }
 
-static tl_result square_forward(const tl_kernel_call *call, void *user) {
+static tl_result bend_forward(const tl_kernel_call *call, void *user) {
     (void)user;
-    AT(call->outputs[0])[0] = AT(call->inputs[0])[0] * AT(call->inputs[0])[0];
+    AT(call->outputs[0])[0] = AT(call->inputs[0])[0] * (1.0f + 0.5f * AT(call->inputs[0])[0]);
     return TL_OK;
 }
 
-static tl_result square_backward(const tl_kernel_call *call, void *user) {
+static tl_result bend_backward(const tl_kernel_call *call, void *user) {
     (void)user;
     if (!call->input_grads[0].host) return TL_OK;
-    AT(call->input_grads[0])[0] += 2.0f * AT(call->inputs[0])[0] * AT(call->output_grads[0])[0];
+    AT(call->input_grads[0])[0] += (1.0f + AT(call->inputs[0])[0]) * AT(call->output_grads[0])[0];
     return TL_OK;
 }
 
@@ -941,8 +941,8 @@ static void wrong_needs_are_found_without_inputs(void **state) {
     ops[0].output_bytes = ops[1].output_bytes = ops[2].output_bytes = sizeof(float);
     ops[1].name = "first";
     ops[2].name = "second";
-    ops[1].forward = ops[2].forward = square_forward;
-    ops[1].backward = ops[2].backward = square_backward;
+    ops[1].forward = ops[2].forward = bend_forward;
+    ops[1].backward = ops[2].backward = bend_backward;
     ops[2].needs = "none";
     desc.backend = &backend;
     desc.rehearsal = &found;
