@@ -180,10 +180,11 @@ run-quantize: $(B)/05_quantize
 	$(RUNNER) ./$<
 
 # Ranks that are threads, and ranks that are processes of Open MPI: RANKS=2 ARGS=--quick. As root, too, and on one machine
-# with fewer processors than ranks.
+# with fewer processors than ranks. After Ctrl-C mpirun leaves them a minute, for the step under way and the table.
 RANKS  = 2
 ARGS   =
-MPIRUN = OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe --mca btl self,vader
+MPIRUN = OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe --mca btl self,vader \
+         --mca odls_base_sigkill_timeout 60
 no_mpi = echo "SKIPPED $@: no mpicc (Debian: openmpi-bin libopenmpi-dev)"; [ "$${STRICT:-0}" != 1 ]
 has_mpi = $(shell command -v mpicc)
 

@@ -14,7 +14,8 @@ mkdir -p $out
 make -s build/17_parallel build/17_mpi WERROR=-Werror
 # vader is shared memory: nothing goes through a network.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-start() { timeout 300 mpirun --oversubscribe --mca btl self,vader "$@"; }
+flags="--oversubscribe --mca btl self,vader --mca odls_base_sigkill_timeout 60"
+start() { timeout 300 mpirun $flags "$@"; }         # shellcheck disable=SC2086  # flags are words
 
 OMPI_CC=gcc mpicc -std=c99 -O1 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wno-misleading-indentation -Werror \
     -o $out/transport tests/mpi/transport.c -lm -lpthread
@@ -39,6 +40,26 @@ compare 2 --stages 1 --replicas 2
 # With measured costs and a measured link each start plans otherwise, and bits stay.
 start -n 2 build/17_mpi --quick > $out/measured.mpi 2> $out/measured.err || fail "measured: exit $?: $(cat $out/measured.err)"
 diff <(grep '^bits:' $out/--stages2.mpi) <(grep '^bits:' $out/measured.mpi) || fail "measured costs change losses or gradients"
+
+# Two ranks that train until they are told otherwise:  endless ARGUMENTS...; then $job is their mpirun
+endless() {
+    # shellcheck disable=SC2086
+    mpirun $flags -n 2 build/17_mpi --quick --estimate --steps 1000000 "$@" > $out/long.txt 2> $out/long.err & job=$!
+    for _ in $(seq 600); do ! grep -q '^training: step' $out/long.err || return 0; sleep 0.1; done
+    kill $job
+    fail "no step within a minute: $(cat $out/long.err)"
+}
+endless
+kill -INT $job
+wait $job || true                                   # mpirun itself ends with 1
+grep -q '^to the bit: gradients of the first step yes, losses yes, weights yes' $out/long.txt ||
+    fail "Ctrl-C: $(cat $out/long.txt $out/long.err)"
+echo "Ctrl-C: $(grep 'steps of' $out/long.txt)"
+endless --patience 2
+kill -STOP "$(pgrep -P $job 17_mpi | tail -n 1)"
+! wait $job || fail "a silent rank: exit 0"
+grep -qE '^17_parallel: rank [01], step .*(peer lost|does not answer)$' $out/long.err || fail "a silent rank: $(cat $out/long.err)"
+echo "a silent rank: $(grep -E '^17_parallel: rank 0' $out/long.err)"
 
 # Bad input: a sentence, and no rank hangs.
 refuse() {      # CODE SENTENCE ARGUMENTS OF mpirun...
