@@ -1102,13 +1102,43 @@ static void tli_start_training_step(tl_run *run) {
 #endif
 }
 
-TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
-#ifndef TL_ONLY_TABLES
+// Count from here on: offsets, accesses, forwards, and what the report says.
+static void tli_start_counting(tl_run *run) {
+    tli_zero(&run->report, sizeof run->report);
+#ifdef TL_ONLY_TABLES
+    run->next_offset = run->first_count;
+    tli_zero(run->ran, (size_t)run->slot_count * (size_t)run->graph->node_count);    // slot 0 is chosen
+#else
     tl_account_counters counters;
+    run->touched_count = 0;
+    run->arenas[TL_TIER_DEVICE].next_offset = run->first_count;  // the offsets before are taken already
+    run->arenas[TL_TIER_HOST].next_offset = 0;
+    tli_zero(run->all_ran, (size_t)run->slot_count * (size_t)run->graph->node_count);
+    run->report.limiting_node = -1;
+    run->report.worker_count = run->desc.transport ? run->desc.transport->rank_count : 1;
+#ifndef TL_NO_PLANNERS
+    run->report.cached_bytes = run->cache.kept_bytes;
+    if (run->cache.is_warm) run->report.cached_count = run->cache.skipped_count;
 #endif
+    run->report.fused_count = run->members.fused_count;
+    tli_zero(run->before_bytes, sizeof run->before_bytes);
+    tli_measure_store(&run->store, 1, &counters);
+    run->defers = run->flights != NULL;
+#endif
+}
+
+// The neighbours of a rank are greeted before its first pass. TL_NOT_READY: not all have answered.
+static tl_result tli_greet(tl_run *run) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    tl_result greeted;
+    return tli_greet_ranks(run);
+#else
+    (void)run;
+    return TL_OK;
 #endif
+}
+
+TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
+    tl_result result;
     TL_ASSERT(run);
     if (run->active || (run->in_plan && !run->by_itself))
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS),
@@ -1117,10 +1147,8 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), micro_batch < 0
                             ? TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE)
                             : TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    greeted = tli_greet_ranks(run);
-    if (greeted) return greeted;
-#endif
+    result = tli_greet(run);
+    if (result) return result;
 #ifndef TL_NO_PLANNERS
     if (run->cache.is_on) tli_choose_cached_plan(run, micro_batch);
 #endif
@@ -1140,34 +1168,12 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     run->micro_batch = micro_batch;
     run->position = 0;
     run->computing = TLI_COMPUTING_NOT;
-    tli_zero(&run->report, sizeof run->report);
-#ifdef TL_ONLY_TABLES
-    run->next_offset = run->first_count;
-    tli_zero(run->ran, (size_t)run->slot_count * (size_t)run->graph->node_count);    // slot 0 is chosen
-#else
-    run->touched_count = 0;
-    run->arenas[TL_TIER_DEVICE].next_offset = run->first_count;  // the offsets before are taken already
-    run->arenas[TL_TIER_HOST].next_offset = 0;
-    tli_zero(run->all_ran, (size_t)run->slot_count * (size_t)run->graph->node_count);
-    run->report.limiting_node = -1;
-    run->report.worker_count = run->desc.transport ? run->desc.transport->rank_count : 1;
-#ifndef TL_NO_PLANNERS
-    run->report.cached_bytes = run->cache.kept_bytes;
-    if (run->cache.is_warm) run->report.cached_count = run->cache.skipped_count;
-#endif
-    run->report.fused_count = run->members.fused_count;
-    tli_zero(run->before_bytes, sizeof run->before_bytes);
-    tli_measure_store(&run->store, 1, &counters);
-    run->defers = run->flights != NULL;
-#endif
+    tli_start_counting(run);
 #ifndef TL_NO_ONLINE
-    if (run->is_online) {
-        tl_result result = tli_start_online(run, run->live_budget[TL_TIER_DEVICE]);
-        if (result) return result;
-    }
+    if (run->is_online) result = tli_start_online(run, run->live_budget[TL_TIER_DEVICE]);
 #endif
-    run->active = 1;
-    return TL_OK;
+    run->active = !result;
+    return result;
 }
 
 // The next step of the plan or of the online record; *done = 1: there is none.
@@ -1629,10 +1635,7 @@ static tl_result tli_load_slots(tl_run *run, int32_t micro_batch) {
 // Begin the next pass of tl_run_plan.
 static tl_result tli_begin_plan_pass(tl_run *run) {
     int32_t micro_batch = tli_first_micro_batch(run) + run->plan_pass * run->slot_count;
-    tl_result result = TL_OK;
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    result = tli_greet_ranks(run);
-#endif
+    tl_result result = tli_greet(run);
     if (!result) result = tli_load_slots(run, micro_batch);
     run->by_itself = 1;
     if (!result) result = tl_start_pass(run, micro_batch);
