@@ -929,7 +929,7 @@ static void sum_in_ring(const float *parts, size_t all, size_t replicas, size_t 
 // The gradients of the first step that the ranks should have.
 static tl_result find_sums(const program *p, const worker *rank0, alone *a) {
     size_t all = (size_t)rank0->m.param_count, replicas = (size_t)p->o.replicas, r;
-    float *parts = (float *)calloc(all * replicas, sizeof *parts);
+    float *parts = (float *)calloc(all * replicas + 1, sizeof *parts);
     tl_result result = parts ? TL_OK : fail(&a->w, "one process", TL_ERROR_NO_MEMORY);
     for (r = 0; r < replicas && !result; r++) {
         worker w;
