@@ -165,21 +165,21 @@ typedef struct word {
     double   loss;                // sum over the micro-batches, exact in any order; 0 but in the last stage
 } word;
 
-// At the end.
-typedef struct row {
-    int32_t  first_node, end_node, in_flight, event_count;
-    uint64_t base_bytes, planned_peak, measured_peak, planned_arena, measured_arena, planned_taken, taken;
-    uint64_t planned_sent, sent, ring;   // of a step; ring: to the next replica
-    uint64_t first_float, float_count;      // of the weights that it has
-    uint64_t busy_cost;
-} row;
-
 // A step of the trace; times from the start of the training step.
 typedef struct moment {
     uint64_t start_ns, end_ns, device_bytes;
     int32_t  node, slot;          // of the graph of the stage
     int32_t  kind, begins, recompute;
 } moment;
+
+// At the end.
+typedef struct row {
+    int32_t  first_node, end_node, in_flight, event_count;
+    uint64_t base_bytes, planned_peak, measured_peak, planned_arena, measured_arena, planned_taken, taken;
+    uint64_t planned_sent, sent, ring;   // of a step; ring: to the next replica
+    uint64_t first_float, float_count;      // of the weights that it has
+    moment  *moments;             // [event_count] where rank 0 has them; NULL = no trace
+} row;
 
 typedef struct worker {
     const options *o;
@@ -216,10 +216,10 @@ typedef struct gathered {
     row     *rows;                // [rank_count]
     float   *grads, *params;      // [param_count] the gradients of step 0, the weights at the end
     int      replicas_differ;     // 1 = of two replicas
+    int      stops;               // 1 = a rank was asked to stop
     float   *losses;              // [steps] mean
     uint64_t *steps_ns;           // [steps] of the slowest rank
     uint64_t steps;               // done
-    moment **moments;             // [rank_count]
 } gathered;
 
 typedef struct program {
@@ -240,7 +240,7 @@ static tl_result fail(worker *w, const char *what, tl_result result) {
 
 // -- talking: beside the run's own messages, in its pauses --
 
-enum { TALK_TAG = 1 << 20, PATIENT_POLLS = 50, REST_NS = 50000, POLLS_PER_SECOND = 8000 };
+enum { TALK_TAG = 1 << 20, PATIENT_POLLS = 1000, REST_NS = 50000, POLLS_PER_SECOND = 8000 };
 
 // Between two polls: others may want the processor.
 static void rest(int *polls) {
@@ -667,7 +667,7 @@ static tl_result report_step(program *p, worker *w) {
         if (result) return result;
         if (other.step_ns > own.step_ns) own.step_ns = other.step_ns;
         own.loss += other.loss;
-        if (other.wants_stop) training_interrupted = 1;
+        if (other.wants_stop) all->stops = 1;
     }
     all->steps_ns[w->step] = own.step_ns;
     all->losses[w->step] = (float)(own.loss / (double)p->o.micro_batches);
@@ -685,7 +685,7 @@ static tl_result train_rank(program *p, worker *w) {
     uint64_t start = training_wall_ns();
     tl_result result = TL_OK;
     while (!result) {
-        int32_t goes_on = w->step < p->o.steps && !training_interrupted;
+        int32_t goes_on = w->step < p->o.steps && !training_interrupted && !p->all.stops;
         result = fail(w, "before a step", tell_all(w, &goes_on, sizeof goes_on));
         if (result || !goes_on) break;
         result = fail(w, "training", run_step(w));
@@ -720,7 +720,6 @@ static row row_of(const worker *w) {
     at.ring = r->sent_bytes - w->sent_bytes;
     at.first_float = w->first;
     at.float_count = w->count;
-    at.busy_cost = w->plan->busy_cost;
     return at;
 }
 
@@ -734,15 +733,15 @@ static tl_result gather_rows(worker *w, gathered *all) {
         return result || !w->moments ? result : tell(w, 0, w->moments, (uint64_t)own.event_count * sizeof *w->moments);
     }
     all->rows[0] = own;
-    all->moments[0] = w->moments;
+    all->rows[0].moments = w->moments;
     w->moments = NULL;
     for (r = 1; r < w->rank_count && !result; r++) {
         row *at = &all->rows[r];
         result = hear(w, r, at, sizeof *at);
         if (result || !w->o->trace) continue;
-        all->moments[r] = (moment *)calloc((size_t)at->event_count + 1, sizeof **all->moments);
-        result = all->moments[r] ? hear(w, r, all->moments[r], (uint64_t)at->event_count * sizeof **all->moments)
-                                 : TL_ERROR_NO_MEMORY;
+        at->moments = (moment *)calloc((size_t)at->event_count + 1, sizeof *at->moments);
+        result = at->moments ? hear(w, r, at->moments, (uint64_t)at->event_count * sizeof *at->moments)
+                             : TL_ERROR_NO_MEMORY;
     }
     return result;
 }
@@ -750,13 +749,11 @@ static tl_result gather_rows(worker *w, gathered *all) {
 static tl_result init_gathered(const program *p, const worker *w, gathered *all) {
     size_t floats = (size_t)w->m.param_count, steps = (size_t)p->o.steps;
     all->rows = (row *)calloc((size_t)p->rank_count, sizeof *all->rows);
-    all->moments = (moment **)calloc((size_t)p->rank_count, sizeof *all->moments);
     all->grads = (float *)calloc(floats, sizeof *all->grads);
     all->params = (float *)calloc(floats, sizeof *all->params);
     all->losses = (float *)calloc(steps, sizeof *all->losses);
     all->steps_ns = (uint64_t *)calloc(steps, sizeof *all->steps_ns);
-    return all->rows && all->moments && all->grads && all->params && all->losses && all->steps_ns ? TL_OK
-                                                                                                 : TL_ERROR_NO_MEMORY;
+    return all->rows && all->grads && all->params && all->losses && all->steps_ns ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
 // All that a rank does.
@@ -826,7 +823,7 @@ static void write_message(FILE *file, const tl_graph *graph, const moment *momen
 static void write_rank(FILE *file, const program *p, const worker *w, int32_t rank) {
     const tl_graph *graph = w->ranks.ranks[rank % (int32_t)p->o.stages].compiled.graph;
     const row *r = &p->all.rows[rank];
-    const moment *moments = p->all.moments[rank];
+    const moment *moments = r->moments;
     int32_t i;
     fprintf(file, "%s{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"rank %d: nodes %d to %d\"}}",
             rank ? ",\n" : "", (int)rank + 1, (int)rank, (int)r->first_node, (int)r->end_node - 1);
@@ -932,7 +929,7 @@ static void sum_in_ring(const float *parts, size_t all, size_t replicas, size_t 
 // The gradients of the first step that the ranks should have.
 static tl_result find_sums(const program *p, const worker *rank0, alone *a) {
     size_t all = (size_t)rank0->m.param_count, replicas = (size_t)p->o.replicas, r;
-    float *parts = (float *)calloc(all * replicas, sizeof *parts);
+    float *parts = (float *)calloc(all * replicas + 1, sizeof *parts);
     tl_result result = parts ? TL_OK : fail(&a->w, "one process", TL_ERROR_NO_MEMORY);
     for (r = 0; r < replicas && !result; r++) {
         worker w;
@@ -1076,9 +1073,8 @@ static int print_all(const program *p, const worker *w) {
 
 static void free_program(program *p) {
     int32_t r;
-    for (r = 0; p->all.moments && r < p->rank_count; r++) free(p->all.moments[r]);
+    for (r = 0; p->all.rows && r < p->rank_count; r++) free(p->all.rows[r].moments);
     free(p->all.rows);
-    free(p->all.moments);
     free(p->all.grads);
     free(p->all.params);
     free(p->all.losses);
@@ -1199,9 +1195,8 @@ static int run(program *p, const char *path) {
     if (!threads_hub_open(&hub, &desc)) return training_fail(TRAINING_INPUT, "no memory");
     ranks = (thread_rank *)calloc((size_t)p->rank_count, sizeof *ranks);
     workers = (worker *)calloc((size_t)p->rank_count, sizeof *workers);
-    if (!ranks || !workers) code = training_fail(TRAINING_INPUT, "no memory");
-    if (!code) code = run_threads(p, &hub, workers, ranks);
-    if (!code) code = print_all(p, &workers[0]);
+    code = ranks && workers ? run_threads(p, &hub, workers, ranks) : training_fail(TRAINING_INPUT, "no memory");
+    if (!code && workers) code = print_all(p, &workers[0]);
     for (r = 0; workers && r < p->rank_count; r++) free_worker(&workers[r]);
     threads_hub_close(&hub);
     free(ranks);
