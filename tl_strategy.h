@@ -100,8 +100,9 @@
    DOES NOT
        Compute: the kernels are yours (examples/nn.h has a set in plain C). Precisions are chosen,
        priced and applied to the graph; kernels that run in 8 or 16 bits are yours, too, and so is
-       the data that they are calibrated on. Split work over devices: later versions will. A strategy
-       that asks for what this version cannot do gets TL_ERROR_UNSUPPORTED.
+       the data that they are calibrated on. Send messages: ranks go through a transport of yours
+       (examples/ have threads and MPI). A strategy that asks for what this version cannot do gets
+       TL_ERROR_UNSUPPORTED.
 */
 #ifndef TL_STRATEGY_H
 
