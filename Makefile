@@ -116,6 +116,11 @@ $(B)/inside/%.h: %.h tests/inside.awk
 	@awk -v declarations=1 -f tests/inside.awk $< > $@
 $(B)/inside/tl_strategy.o: $(B)/inside/tl_strategy.c
 	$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -DTL_STRATEGY_IMPLEMENTATION -c -o $@ $<
+# Builds of other options beside that one, each private to its file.
+$(B)/test_12_tables: $(B)/inside/tables_run.o $(B)/inside/small_run.o
+$(B)/inside/%_run.o: tests/support/%_run.c tests/support/table_run.h tests/support/mixer.h tl_strategy.h | cmocka
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -c -o $@ $<
 $(B)/inside/tl_vk_backend.o: $(B)/inside/tl_vk_backend.c tl_strategy.h
 	$(call build,$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -DTL_VK_BACKEND_IMPLEMENTATION -I. -c -o $@ $<)
 

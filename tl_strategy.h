@@ -71,6 +71,13 @@
        TL_NO_TRACE                  drops [13]
        TL_NO_ERROR_TEXT             drops the sentences of errors: code, site and values of tl_error stay,
                                     its text is "", and log is not called
+       TL_ONLY_TABLES               leaves runs of plans that are const tables (tl_write_plan_table), in memory
+                                    of the host, one step at a time, without copies: nothing is checked,
+                                    simulated, counted or placed. Sets TL_NO_PLANNERS, TL_NO_ONLINE,
+                                    TL_NO_PRECISION, TL_NO_CODECS, TL_NO_ACCOUNTS, TL_NO_CHECKS, TL_NO_TEXT and
+                                    TL_NO_TRACE; see [12]
+       TL_SMALL_SIZES               TL_ONLY_TABLES with sizes and offsets of 32 bits; a run of what does not fit
+                                    them is refused
 
    RULES
        Every fallible function returns a tl_result, TL_OK is 0, and env.error.text says which rule
@@ -97,6 +104,37 @@
        that asks for what this version cannot do gets TL_ERROR_UNSUPPORTED.
 */
 #ifndef TL_STRATEGY_H
+
+// Options that options set. They are the same in every file that includes this one, as types depend on these.
+#if defined(TL_SMALL_SIZES) && !defined(TL_ONLY_TABLES)
+#define TL_ONLY_TABLES
+#endif
+#ifdef TL_ONLY_TABLES
+#ifndef TL_NO_PLANNERS
+#define TL_NO_PLANNERS
+#endif
+#ifndef TL_NO_ONLINE
+#define TL_NO_ONLINE
+#endif
+#ifndef TL_NO_PRECISION
+#define TL_NO_PRECISION
+#endif
+#ifndef TL_NO_CODECS
+#define TL_NO_CODECS
+#endif
+#ifndef TL_NO_ACCOUNTS
+#define TL_NO_ACCOUNTS
+#endif
+#ifndef TL_NO_CHECKS
+#define TL_NO_CHECKS
+#endif
+#ifndef TL_NO_TEXT
+#define TL_NO_TEXT
+#endif
+#ifndef TL_NO_TRACE
+#define TL_NO_TRACE
+#endif
+#endif
 
 #include <stddef.h>
 #include <stdint.h>
@@ -170,14 +208,26 @@ typedef enum tl_result { TL_RESULTS(TLI_ENUM) TL_RESULT_COUNT } tl_result;
 
 typedef enum tl_limit { TL_LIMITS(TLI_ENUM) TL_LIMIT_COUNT } tl_limit;
 
-// Why a call failed. The layout is the same with and without text, and so are code, site and values.
+// Bytes and offsets inside of a run, and the ranges that its kernels see.
+#ifdef TL_SMALL_SIZES
+typedef uint32_t tl_size;
+#else
+typedef uint64_t tl_size;
+#endif
+
+// Why a call failed. Code, site and values are the same with and without text, and so is the layout, but where
+// TL_SMALL_SIZES leaves out the room for a text that is not there.
 typedef struct tl_error {
     tl_result code;
     uint32_t  site;       // a number for where it failed and why: limit << 24 | function << 16 | rule, which
                           // tl_explain_error turns into words; it never changes its meaning
     uint64_t  values[2];  // numbers of that rule, 0 where it has none; tl_explain_error names them. Of a
                           // budget that was refused: the budget, and the least that would do
+#if defined(TL_SMALL_SIZES) && defined(TL_NO_ERROR_TEXT)
+    char      text[8];    // ""
+#else
     char      text[248];  // "tl_check_graph: node 3 (conv1): inputs: ..."; "" with TL_NO_ERROR_TEXT
+#endif
 } tl_error;
 
 // What a call may use besides its arguments. All-zero is valid.
@@ -519,7 +569,8 @@ typedef struct tl_node_desc {
     int32_t          input_count;
     const uint64_t  *output_bytes;  // [output_count]
     int32_t          output_count;  // > 0
-    const char      *needs;         // what backward reads, as in .tlg: "in", "out", "in0,out1"; 0 = "none"
+    const char      *needs;         // what backward reads, as in .tlg: "in", "out", "in0,out1"; 0 = "none" (of
+                                    // tl_op, tl_layer and tl_add_chain it is "in")
     uint64_t fwd_cost, bwd_cost;    // of one call
     uint64_t saved_bytes;           // made by FORWARD_SAVE, read by backward only
     uint64_t fwork_bytes, bwork_bytes;  // scratch alive during the call
@@ -1122,6 +1173,7 @@ extern "C" {
 // 2020, arXiv:2001.03288 (greedy by size).
 // ============================================================================
 
+#ifndef TL_ONLY_TABLES
 // Steps at which a buffer takes fewer of its bytes.
 typedef struct tl_layout_gap {
     int64_t  first_step, last_step;  // of its lifetime; first_step <= last_step
@@ -1264,6 +1316,7 @@ typedef struct tl_bank_plan {
 TLDEF tl_result tl_plan_banks(tl_env *env, const tl_bank_desc *desc, tl_bank_plan *plan);
 TLDEF void      tl_free_bank_plan(tl_env *env, tl_bank_plan *plan);  // accepts a zeroed plan
 #endif
+#endif  // TL_ONLY_TABLES
 
 #ifdef __cplusplus
 }
@@ -1494,6 +1547,7 @@ typedef struct tl_report {
                                 // the entry); else -1
 } tl_report;
 
+#ifndef TL_ONLY_TABLES
 typedef struct tl_simulate_desc {
     const tl_graph  *graph;       // not NULL
     const tl_plan   *plan;        // not NULL; steps, entry, places, blocks, slots and flags are read
@@ -1528,6 +1582,7 @@ TLDEF tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_r
 //
 // Errors:  as tl_simulate_plan; peaks and costs are 0 then.
 TLDEF tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_device *device, tl_plan *plan);
+#endif  // TL_ONLY_TABLES
 
 #ifndef TL_NO_PLANNERS
 // Copy a plan with its steps, entry, offsets and blocks, for example a const table, whose narrow numbers become
@@ -1544,6 +1599,7 @@ TLDEF tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy);
 
 TLDEF void        tl_free_plan(tl_env *env, tl_plan *plan);  // accepts zeroed plans and const tables
 
+#ifndef TL_ONLY_TABLES
 // -- lifetimes and places --
 
 // id, name, what is allocated
@@ -1720,6 +1776,7 @@ typedef struct tl_places_report {
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_places(tl_env *env, const tl_places_desc *desc, tl_plan *plan,
                                tl_places_report *report);
+#endif  // TL_ONLY_TABLES
 
 // Name or explain a kind; "?" if it is out of range.
 TLDEF const char *tl_name_step(tl_step_kind kind);    // "F"
@@ -1912,7 +1969,8 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //
 //     #include "tl_strategy.h"
 //     #include "net.h"               // written with the name "net"
-//     static uint64_t arena[NET_ARENA_BYTES / 8];  // the memory of its backend: all that a run takes
+//     static uint64_t arena[(NET_ARENA_BYTES + NET_ALIGNMENT) / 8];  // the memory of its backend: all that
+//                                    // a run takes, and room to align it
 //     desc.graph = &net_graph;       // tl_graph
 //     desc.plan  = &net_plan;        // tl_plan over net_steps; tl_free_plan does nothing to it
 //
@@ -2007,6 +2065,11 @@ typedef struct tl_code_desc {
 // the optimizer behind it; trained weights and their gradients lie at the same offsets of net_weights and
 // net_gradients, the rest of the weights behind them. Forward only, net_weights is a const array of the user.
 // Host copies and compressed copies call net_copy, net_wait, net_compress and net_expand, also of the user.
+//
+// Calls do not say whether a forward runs again (call->recompute of a run), nor which training step it is. A
+// forward that changes something beside its operands, such as a running mean, must do so once a pass: mark its
+// node once, or let it look at what it has done since net_load. Random numbers are a function of node,
+// micro-batch and a step that the user counts, which stay the same where a forward runs again.
 //
 // The arrays are aligned to 8 bytes at least, where the compiler can; NET_BANK_1_PLACE, if it is defined,
 // stands in front of that of bank 1, say as a section. The numbers for the preprocessor are those of
@@ -3668,7 +3731,7 @@ typedef struct tl_parallel_desc {
     uint32_t kinds;                 // bits 1 << tl_parallelism_kind of what may be chosen; 0 = all
     const tl_placement_desc *graph; // the network as nodes, there and back of one micro-batch; 0 = model is not
                                     // looked at
-    uint64_t work_limit;            // calls simulated and stages looked at; 0 = 500 million
+    uint64_t work_limit;            // calls simulated, stages looked at, 1000 for each choice; 0 = 500 million
 } tl_parallel_desc;
 
 // One way to split the work: replica_count copies of a pipeline of stage_count ranks.
@@ -4137,9 +4200,9 @@ typedef enum tl_map_mode { TL_MAP_MODES(TLI_ENUM) TL_MAP_MODE_COUNT } tl_map_mod
 #define TL_UNLIMITED UINT64_MAX  // a budget or a capacity without a limit
 
 typedef struct tl_range {
-    uint64_t block;   // handle from add_block; 0 = no memory, bytes is 0 too
-    uint64_t offset;  // bytes from the start of the block
-    uint64_t bytes;
+    tl_size block;    // handle from add_block; 0 = no memory, bytes is 0 too
+    tl_size offset;   // bytes from the start of the block
+    tl_size bytes;
 } tl_range;
 
 typedef struct tl_ticket {
@@ -4211,17 +4274,22 @@ typedef struct tl_account_counters {
 //
 // Work on a range may overwrite the bytes between its end and the next multiple of the alignment:
 // they must not be part of another range.
+//
+// With TL_ONLY_TABLES a backend gives memory of the host, and nothing else: free_block, map and add_arena.
 typedef struct tl_backend {
     void *self;
 
+#ifndef TL_ONLY_TABLES
     // Make a block. TL_ERROR_NO_MEMORY, with *block 0, if there is no memory for it. A backend that can
     // wait first waits for the work that still uses freed blocks.
     tl_result (*add_block)(void *self, tl_tier tier, uint64_t bytes, uint64_t *block);
+#endif
     // Free a block in which no range is claimed any more. Work on it may be under way, or not even be
     // submitted: the backend keeps the bytes until that work has finished. TL_ERROR_CORRUPT if bytes
     // that were not claimed were written; the block is freed all the same.
     tl_result (*free_block)(void *self, uint64_t block);
 
+#ifndef TL_ONLY_TABLES
     // Begin and end the lifetime of a range: its bytes count as live, their content is undefined. A range
     // may be released while work on it is under way. TL_ERROR_NO_MEMORY beyond the tier's capacity.
     tl_result (*claim)(void *self, tl_range range);
@@ -4241,6 +4309,7 @@ typedef struct tl_backend {
                                                          // submits it if the backend cannot
     tl_result (*poll)(void *self, tl_ticket ticket);     // TL_OK or TL_NOT_READY; never blocks
     tl_result (*wait)(void *self, tl_ticket ticket);     // submits the ticket's work and blocks
+#endif
 
     // Give the host a pointer to a range, after `order` on it: waits until the work on it is finished, or
     // returns TL_NOT_READY if the backend cannot wait. unmap takes the same mode; the pointer is invalid
@@ -4249,6 +4318,7 @@ typedef struct tl_backend {
     // TL_NOT_READY and that is not wanted any more. One that nobody fetches is cancelled when its room is
     // needed.
     tl_result (*map)(void *self, tl_range range, tl_map_mode mode, void **host);
+#ifndef TL_ONLY_TABLES
     tl_result (*unmap)(void *self, tl_range range, tl_map_mode mode, void *host);
 
     // Verify guard bytes and dead bytes, if the backend has such checks: TL_ERROR_CORRUPT if some changed.
@@ -4278,16 +4348,19 @@ typedef struct tl_backend {
     tl_result (*release_on)(void *self, uint64_t account, tl_range range);
     // Report what an account holds. With resets = 1, before: peaks = present bytes, arena_bytes = 0.
     tl_result (*measure_account)(void *self, uint64_t account, int32_t resets, tl_account_counters *counters);
+#endif
 
     // Make a block for a run, as add_block does in bank 0: memory of its own of these bytes, rounded up to
     // granularity_bytes, and block_overhead_bytes, which goes back when the block is freed. 0 = add_block does
     // that for every block. Another backend may cut small blocks from memory that it keeps.
     tl_result (*add_arena)(void *self, tl_tier tier, int32_t bank, uint64_t bytes, uint64_t *block);
 
+#ifndef TL_ONLY_TABLES
     // End the lifetime of what lies behind the first `bytes` bytes of a claimed range: these stay claimed, with
     // their content. account: on which the range was claimed, 0 = none; bytes: > 0, at most those of the range,
     // which is not mapped. 0 = the backend cannot: what turns out to be smaller than its bound stays whole.
     tl_result (*shorten)(void *self, uint64_t account, tl_range range, uint64_t bytes);
+#endif
 } tl_backend;
 
 // One more memory of the device tier.
@@ -4320,7 +4393,8 @@ typedef struct tl_cpu_backend_desc {
 // work late, so that a missing wait in its caller shows as wrong bytes. The checked one gives kernels
 // copies of their ranges, so that an address sanitizer sees every access outside; it reports
 // TL_ERROR_CORRUPT when a kernel wrote to a range that it may only read, to a dead range or beside a
-// block. With TL_NO_CHECKS asking for one of them is TL_ERROR_UNSUPPORTED.
+// block. With TL_NO_CHECKS asking for one of them is TL_ERROR_UNSUPPORTED. With TL_ONLY_TABLES each memory is
+// one block, of one run at a time, and capacities and clock are not read.
 //
 //   env       must outlive the backend, and gets the error text when one of its functions fails
 //   backend   overwritten; release with tl_free_cpu_backend
@@ -5009,12 +5083,14 @@ typedef struct tl_run_desc {
     const tl_node_cost *costs;        // [op_count] of ops whose own are 0; read during the call; 0 = none
     tl_run_figures     *figures;      // written whether the budget fits or not; 0 = not wanted
     struct tl_rehearsal *rehearsal;   // tl_rehearse_run first, whose errors refuse the run, and whose costs
-                                      // count where there are no others. Written whether that works or not;
-                                      // release with tl_free_rehearsal. 0 = no rehearsal
+                                      // count where there are no others. Inputs are what the load hook writes;
+                                      // without one they are zeroes, of which less follows. Written whether
+                                      // that works or not; release with tl_free_rehearsal. 0 = no rehearsal
 } tl_run_desc;
 
-// What the last pass did.
+// What the last pass did. With TL_ONLY_TABLES what was carried out is counted, and nothing else.
 typedef struct tl_run_report {
+#ifndef TL_ONLY_TABLES
     uint64_t planned_peak_bytes, measured_peak_bytes;    // equal, or the pass failed
     uint64_t planned_arena_bytes, measured_arena_bytes;  // 0 without an arena; with blocks the highest of them
     uint64_t planned_taken_bytes; // arena, rounded up as the backend says, and overhead; 0 without an arena
@@ -5025,18 +5101,21 @@ typedef struct tl_run_report {
     uint64_t end_bytes;           // in use after the pass: inputs and results
     uint64_t planned_cost, base_cost;  // simulated, of one pass
     uint64_t compute_ns;          // profiling: time inside kernels
+#endif
     int32_t  forward_count;       // forwards carried out, each counted once
     int32_t  recompute_count;     // of these, those of a node that had run before in the pass
     int32_t  backward_count;
-    int32_t  spill_count, fetch_count, compress_count, expand_count, drop_count;
-    int32_t  eviction_count;      // online: tensors evicted to stay within the budget
+    int32_t  drop_count;
     int32_t  step_count;          // steps carried out
+    int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges,
+                                  // one a member and block of a fused node
+#ifndef TL_ONLY_TABLES
+    int32_t  spill_count, fetch_count, compress_count, expand_count;
+    int32_t  eviction_count;      // online: tensors evicted to stay within the budget
     int32_t  limiting_node;       // TL_ERROR_OVER_BUDGET: the node that needs needed_bytes; else -1
     uint64_t needed_bytes;        // least budget with which that step fits
     int32_t  convert_count;       // forwards and backwards of nodes that the run converted itself
     int32_t  worker_count;        // ranks of the transport; 1 without one, whatever the strategy asks for
-    int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges,
-                                  // one a member and block of a fused node
     uint64_t planned_bank_bytes[TL_MOST_BANKS];  // as planned_taken_bytes, in each bank of the device
     uint64_t taken_bank_bytes[TL_MOST_BANKS];    // by the count of the backend, as taken_bytes
     uint64_t cached_bytes;        // cached: of the results that are kept from pass to pass
@@ -5045,6 +5124,7 @@ typedef struct tl_run_report {
     int32_t  spared_count;        // hybrid: forwards that the plan by bounds runs again, and this pass did not
     uint64_t sent_bytes, received_bytes;  // in messages to and from other ranks, in this pass
     uint64_t spared_bytes;        // hybrid: sum over dynamic tensors of what their bounds have too much
+#endif
 } tl_run_report;
 
 // Prepare a run.
@@ -5052,13 +5132,20 @@ typedef struct tl_run_report {
 //   desc   read during the call, except for pointers whose comment says "must outlive the run"
 //   run    overwritten; release with tl_free_run
 //
+// With TL_ONLY_TABLES the plan is one with places, without copies and entry, of this graph, and both are
+// taken as they are: a plan that the simulator would refuse may write anywhere. Kernels are not copied and
+// must outlive the run. Of desc are read graph, backend, kernels, plan, repeat_count, budget_bytes,
+// base_bytes, load, random, seed, first_step, loss_gradient_word and users; what asks for more is refused.
+// The env gives one piece of memory. A run step has no accesses, and depends on the step before it.
+//
 // Errors:  TL_ERROR_UNSUPPORTED: this version cannot carry out a value of the strategy, or kernels and
 //          backend cannot do the conversions of the formats, or an option left out what is asked for, or an
 //          operand exceeds the backend's largest binding and its node does not take blocks;
 //          TL_ERROR_INFEASIBLE: the budget is below the plan's peak, or too small for the online
 //          decisions; the text names a budget that works and the node that needs it: for a plan the least,
 //          for decisions the bytes of those within the fewest live bytes, below which others may fit;
-//          TL_ERROR_OVERFLOW: no budget of 64 bits would do; TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and
+//          TL_ERROR_OVERFLOW: no budget of 64 bits would do, or TL_SMALL_SIZES and sizes of the graph or
+//          places of the plan that 32 bits do not hold; TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and
 //          those of the backend; TL_ERROR_NO_MEMORY, also if a pass takes more bytes than the backend reports
 //          as free at present. *run is NULL then.
 // Cost:    online, the decisions of one pass are simulated, and placed; if their arena exceeds the budget,
@@ -5106,7 +5193,10 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 // tl_reset_run gives it up, and no other call yields its steps.
 // Errors:  TL_ERROR_KERNEL; TL_ERROR_OVER_BUDGET: online, if the decisions differ from those that
 //          tl_init_run tried out; TL_ERROR_MISMATCH; and those of the backend. On error all ranges but the
-//          inputs are released, and the next call runs the same training step again.
+//          inputs are released, and the next call runs the same training step again, from its first pass on.
+//          What kernels changed beside their operands stays as it is, registered or not: gradients hold what
+//          ran until the error, statistics and random state were changed, and recompute begins with 0 again. So
+//          before the next call clear the gradients, and put back a copy of statistics and random state.
 TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
@@ -5213,9 +5303,11 @@ TLDEF tl_result tl_map_step(tl_run *run, tl_run_step *step);
 // Errors:  TL_ERROR_STALE: as tl_finish_step; as tl_run_plan, and the pass is given up then.
 TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
 
-// Give up a pass: all ranges but the inputs are released. The next pass repeats its training step.
+// Give up a pass: all ranges but the inputs are released. The next pass repeats its training step: before it
+// clear gradients and put statistics and random state back, as after an error of tl_run_plan.
 TLDEF tl_result tl_reset_run(tl_run *run);
 
+#ifndef TL_ONLY_TABLES
 // Save what a run has to go on with, and load it into another run, of this or another process.
 //
 //   sink     gets the data, in parts; what it got before an error is worth nothing
@@ -5246,6 +5338,7 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 // Cost:    the bytes, and in a pass a replay of the plan.
 TLDEF tl_result tl_save_run(tl_run *run, tl_sink sink);
 TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
+#endif  // TL_ONLY_TABLES
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // -- sums over ranks --
@@ -5294,6 +5387,7 @@ TLDEF void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset,
 TLDEF void tl_measure_run(const tl_run *run, tl_run_report *report);
 TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 
+#ifndef TL_ONLY_TABLES
 // -- a list of operations, for those who have no graph --
 
 #define TL_NO_INPUTS (-1)  // tl_op.input_count: the op reads nothing, not even the op before it
@@ -5302,15 +5396,16 @@ TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 typedef struct tl_op {
     const char      *name;            // 0 = "n<i>"; names are unique
     const char      *kind;            // "conv2d"; 0 = "op"; "input" = a graph input: bytes and nothing else
-    tl_kernel_fn     forward;
-    tl_kernel_fn     backward;        // 0 only in a run forward only, or with no_grad
+    tl_kernel_fn     forward;         // 0 of an input
+    tl_kernel_fn     backward;        // 0 only of an input, in a run forward only, or with no_grad
     void            *user;            // of both
     const tl_tensor *inputs;          // [input_count] outputs of ops above; 0 = output 0 of the op before it
     int32_t          input_count;     // 0 = 1, where inputs is 0; TL_NO_INPUTS
     int32_t          output_count;    // 0 = one, of output_bytes
     uint64_t         output_bytes;
     const uint64_t  *outputs;         // [output_count] bytes of each, if there are several
-    const char      *needs;           // what backward reads: "in", "out", "in0,out1", "none"; 0 = "in"
+    const char      *needs;           // what backward reads: "in", "out", "in0,out1", "none"; 0 = "in",
+                                      // where tl_node_desc.needs is "none"
     uint64_t saved_bytes;             // made by FORWARD_SAVE, read by backward
     uint64_t fwork_bytes, swork_bytes, bwork_bytes;  // scratch of FORWARD, of FORWARD_SAVE (0 = as fwork,
                                       // TL_SCRATCH_NONE = none) and of BACKWARD
@@ -5339,8 +5434,9 @@ typedef struct tl_op {
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW: a rule of tl_add_node or tl_check_graph, which the text
 //          names; TL_ERROR_INFEASIBLE: desc.figures has the least budget that works; TL_ERROR_MISMATCH: the
 //          rehearsal found errors, the text has the first; and those of tl_init_run and tl_rehearse_run.
-// Cost:    that of tl_init_run; with figures, that of a search for the least budget as well, and with a
-//          rehearsal, that of tl_rehearse_run.
+// Cost:    that of tl_init_run; with figures, also two searches with all of the work of the planner, for the
+//          least budget and for the cheapest plan within it, which is what it takes: of a few layers they take
+//          longer than the plan itself. With a rehearsal, that of tl_rehearse_run.
 TLDEF tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl_op *ops, int32_t op_count,
                                tl_run **run);
 
@@ -5357,7 +5453,7 @@ typedef struct tl_layer {
     uint64_t     output_bytes;
     uint64_t     saved_bytes, fwork_bytes, bwork_bytes, param_bytes;
     uint64_t     fwd_cost, bwd_cost;  // 0 = 1
-    const char  *needs;           // what backward reads: "in", "out", "in,out", "none"; 0 = "in"
+    const char  *needs;           // what backward reads: "in", "out", "in,out", "none"; 0 = "in", as in tl_op
     int32_t      keep;            // 1 = its output is a result: tl_read_tensor after the pass
     int32_t      once;            // 1 = forward has an effect and never runs again in a pass
     uint64_t     swork_bytes;     // as in tl_node_desc
@@ -5370,6 +5466,7 @@ typedef struct tl_layer {
 // Errors:  as tl_init_run.
 TLDEF tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
                                   int32_t layer_count, uint64_t input_bytes, tl_run **run);
+#endif  // TL_ONLY_TABLES
 
 #ifndef TL_NO_ONLINE
 // Run one layer of an online pass: forward of layer 0, 1, ... to the last, then backward of the last down
@@ -5405,10 +5502,11 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 //
 // Wrong declarations leave the loss as it is and make gradients wrong under some plans only. A rehearsal calls
 // the caller's kernels on copies of their operands, each call again and again with one thing changed that must
-// not matter (what is not declared, what is undefined, what lies behind an operand), or that must (what needs
-// names); then it runs a pass that drops every tensor as early as possible, saves as late as possible and works
-// in place wherever that is allowed, and compares to the bit with one that drops nothing: gradients on the
-// way, results, the registered state, and every tensor that was made again.
+// not matter (what is not declared, what is undefined, what lies behind an operand; where a node takes blocks,
+// into which ranges its elements are cut), or that must (what needs names); then it runs a pass that drops
+// every tensor as early as possible, saves as late as possible and works in place wherever that is allowed,
+// and compares to the bit with one that drops nothing: gradients on the way, results, the registered state,
+// and every tensor that was made again.
 
 // What an operand of a finding is.
 #define TL_OPERANDS(X) \
@@ -5423,13 +5521,14 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 
 typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_operand_kind;
 
-// id, what the call does, what to change. %o is the operand, %b a byte.
+// id, what the call does, what to change. %o is the operand, %b a byte, %n its name in needs, %w the field that
+// has its bytes, %z the value of that field for none, %l the list that it belongs to.
 #define TL_FINDINGS(X) \
     X(TL_FINDING_NEEDS_MISSING, "reads %o, which needs does not name", "add %n to needs") \
     X(TL_FINDING_NEEDS_UNUSED, "does not read %o, which needs names", "take %n out of needs") \
     X(TL_FINDING_SCRATCH_READ, "reads its scratch before it writes there", \
       "clear what is read: the content of scratch is undefined") \
-    X(TL_FINDING_SCRATCH_UNUSED, "does not touch its scratch", "set %w to 0") \
+    X(TL_FINDING_SCRATCH_UNUSED, "does not touch its scratch", "set %w to %z") \
     X(TL_FINDING_OUTPUT_READ, "reads %o before it writes there", "write first: the content is undefined") \
     X(TL_FINDING_NOT_WRITTEN, "leaves %o unwritten from byte %b on", \
       "write all of it, or declare fewer bytes") \
@@ -5455,7 +5554,13 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
     X(TL_FINDING_MADE_OTHERWISE, "makes another %o under a plan that drops what it can", \
       "look for what it reads or keeps beside its operands") \
     X(TL_FINDING_END_DIFFERS, "leaves another %o after a pass that drops what it can", \
-      "look for what it reads or keeps beside its operands")
+      "look for what it reads or keeps beside its operands") \
+    X(TL_FINDING_UNDECLARED, "uses %o, of which no byte is declared", "set %w") \
+    X(TL_FINDING_OPERAND_MISSING, "uses %o, which the op does not have", "list it in %l, or leave it alone") \
+    X(TL_FINDING_GRADIENT_UNKNOWN, "has weights, and states has no gradient of them", \
+      "register it, or clear it and what else is not registered after the rehearsal") \
+    X(TL_FINDING_RANGE_IGNORED, "makes another %o when it is called for a range of elements", \
+      "go by call->first and call->count, or take takes_blocks out")
 
 typedef enum tl_finding_kind { TL_FINDINGS(TLI_ENUM) TL_FINDING_COUNT } tl_finding_kind;
 
@@ -5468,7 +5573,8 @@ typedef struct tl_finding {
     int32_t         index;      // number of the operand, or of the range in states
     tl_state_kind   state;      // of that range
     uint64_t        byte;       // the first that differs, or what the kind says
-    int32_t         is_advice;  // 1 = costs bytes or time, and changes no result
+    int32_t         is_advice;  // 1 = no error: costs bytes or time, or keeps the rehearsal from looking
+    char            name[48];   // of the node, its first 47 bytes; "" = of none
 } tl_finding;
 
 // With what the passes are compared.
@@ -5505,10 +5611,12 @@ typedef struct tl_rehearsal {
 // the run has now (then load, which gets the run that it is to write to): give data as in training, of zeroes
 // not much can be learnt. Kernels of the host work on copies in
 // memory of the env; others on the run's backend, as far as it maps. With a fusion or a compiled plan it is the
-// caller's graph that is rehearsed. What is registered (states) is as it was when the call returns, whatever
+// caller's graph that is rehearsed, of a split batch one part. No smaller batch is tried beside that: kernels
+// keep shapes behind their user pointers, and only may_split says that they go by the bytes of a call.
+// What is registered (states) is as it was when the call returns, whatever
 // the kernels did; what is not registered is changed by each call, and seen by none. In a rehearsal scratch and
-// saved bytes of 0 bytes may have an address. needs that name too much are looked for where the gradients of
-// the node's weights are registered.
+// saved bytes of 0 bytes may have an address, and so may what needs does not name. needs that name too much are
+// looked for where the gradients of the node's weights are registered.
 //
 //   desc        0 = all defaults
 //   rehearsal   overwritten; release with tl_free_rehearsal. It is filled while kernels are called
@@ -5524,7 +5632,8 @@ TLDEF void      tl_free_rehearsal(tl_env *env, tl_rehearsal *rehearsal);  // acc
 #ifndef TL_NO_TEXT
 // Write a finding as one line: "conv2: backward reads input 0, which needs does not name: add in0 to needs".
 //
-//   graph   the desc's, or that of tl_find_run_graph where the run made it
+//   graph   for names of more than 47 bytes: the desc's, or that of tl_find_run_graph where the run made it;
+//           NULL = the finding's own, as where tl_init_op_run refused to make a run
 TLDEF size_t tl_print_finding(const tl_graph *graph, const tl_finding *finding, char *buf, size_t size);
 #endif
 #endif
@@ -5855,6 +5964,7 @@ static int tli_is_finite_f32(float value) { return (tli_bits_of_f32(value) & 0x7
 // Conversions are integer arithmetic on the bits, so every compiler and machine gives the same
 // result.
 
+#ifndef TL_ONLY_TABLES
 // value / 2^shift, rounded to nearest, ties to even; shift >= 1. sticky = 1 says that bits below
 // value were not 0.
 static uint32_t tli_round_shift(uint32_t value, int32_t shift, int sticky) {
@@ -5890,6 +6000,7 @@ static uint16_t tli_bf16_of(uint32_t bits) {
     if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return (uint16_t)(bits >> 16 | 0x40u);
     return (uint16_t)((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
 }
+#endif
 
 #if !defined(TL_NO_CODECS) || (!defined(TL_NO_PRECISION) && !defined(TL_NO_PLANNERS))
 static uint32_t tli_f32_of_bf16(uint16_t half) {
@@ -7093,7 +7204,9 @@ static size_t tli_finish(tli_writer *w) {
     X(LOAD_HOOK_REPORTED_FAILURE, "load: the hook reported a failure", "") \
     X(TENSOR_NOT_OF_THIS_GRAPH, "tensor: not of this graph", "") \
     X(BYTES_NOT_THOSE_OF_TENSOR, "bytes: not those of the tensor", "") \
-    X(TENSOR_NEITHER_INPUT_NOR_RESULT, "tensor: neither an input nor a result of the last pass", "") \
+    X(TENSOR_NEITHER_INPUT_NOR_RESULT, \
+      "tensor: neither an input nor a result of the last pass: set keep on its node to read it after a pass", \
+      "") \
     X(TENSOR_BACKEND_COULD_NOT_MAP_IT, "tensor: the backend could not map it", "") \
     X(TENSOR_NOT_GRAPH_INPUT, "tensor: not a graph input", "") \
     X(STRATEGY_MODE_HYBRID_CANNOT_BE_RUN, \
@@ -7120,7 +7233,7 @@ static size_t tli_finish(tli_writer *w) {
     X(PLAN_CHECKPOINTS_GIVE_ONE_OF_THEM, "plan, checkpoints: give one of them", "") \
     X(EVICTION_CODEC_UNKNOWN_KIND, "eviction, codec: unknown kind", "") \
     X(EVICT_GOES_WITH_TL_EVICTION_CALLER, "evict: goes with TL_EVICTION_CALLER", "") \
-    X(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT, "kernel_count, repeat_count: must be >= 0, with kernels", "") \
+    X(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT, "kernel_count: must be >= 0, with kernels", "") \
     X(CHECKPOINTS_FORWARD_ONLY_RUN_HAS_NONE, "checkpoints: a forward-only run has none", "") \
     X(POLICY_EVICTION_CODEC_ARE_FOR_ONLINE, \
       "policy, eviction, codec: are for online runs, not for plans", "") \
@@ -7137,7 +7250,8 @@ static size_t tli_finish(tli_writer *w) {
     X(GRAPH_OF_PRECISION_NO_MEMORY, "graph of another precision", "") \
     X(KERNELS_NONE_FOR_OP_OF_NODE, "kernels: none for op %s of node %0", "node") \
     X(KERNELS_FORWARD_OR_BACKWARD_MISSING, \
-      "kernels: forward or backward missing for op %s of node %0", "node") \
+      "kernels: forward or backward missing for op %s of node %0 (%s); inference, no_grad: no backward", \
+      "node") \
     X(FORMATS_TL_NO_CODECS_LEFT_CONVERSIONS, \
       "formats: TL_NO_CODECS left conversions to f16 and bf16 out, give a kernel", "node") \
     X(FORMATS_BACKEND_HAS_NO_SUCH_CODEC_GIVE, \
@@ -7253,7 +7367,7 @@ static size_t tli_finish(tli_writer *w) {
     X(BUDGET_RATIO_MUST_BE_0_TO_1, "budget_ratio: must be 0 to 1, without budget_bytes", "") \
     X(FIGURES_TL_NO_PLANNERS, "budget_ratio, figures, rehearsal: TL_NO_PLANNERS left the planners out", "") \
     X(USERS_NONE_FOR_ORIGIN, "users: none for node %s, whose origin is %1", "node, origin") \
-    X(STATES_COUNT_WITHOUT_STATES, "states: state_count must be 0, or the number of states", "") \
+    X(STATES_COUNT_WITHOUT_STATES, "states, state_count: give both or neither", "") \
     X(STATE_KIND_OR_NODE_UNKNOWN, "states: range %0: unknown kind, or no such node", "range") \
     X(STATE_NULL_WITH_BYTES, \
       "states: range %0: NULL has no bytes, and none end beyond the address space", "range") \
@@ -7302,7 +7416,17 @@ static size_t tli_finish(tli_writer *w) {
       "") \
     X(BEGINS_ONE_KERNEL_CALL, "plan: step %0 begins what is not one call of one kernel", "step, node") \
     X(BEGINS_RANDOM_HOOK, "plan: begins calls, but the random hook is for one call at a time", "step, node") \
-    X(BEGINS_DYNAMIC_NODES, "plan: begins calls, but dynamic nodes report one call at a time", "step, node")
+    X(BEGINS_DYNAMIC_NODES, "plan: begins calls, but dynamic nodes report one call at a time", "step, node") \
+    X(BACKEND_HAS_NO_FUNCTIONS, \
+      "backend: a function is missing: make it with tl_init_cpu_backend or another", "") \
+    X(TABLES_TAKE_A_PLACED_PLAN, \
+      "plan: TL_ONLY_TABLES takes one with places, without copies, entry or steps in flight", "") \
+    X(TABLES_LEFT_IT_OUT, "desc: TL_ONLY_TABLES left out all but graph, plan, backend, kernels, users, " \
+      "repeat_count, budget, load, random, seed, first_step and loss_gradient_word", "") \
+    X(TABLES_MEMORY_IS_NOT_ALIGNED, \
+      "backend: a block of the plan is not aligned to its %0 bytes", "alignment") \
+    X(SIZES_DO_NOT_FIT_32_BITS, "plan: %0 bytes do not fit the 32 bits of TL_SMALL_SIZES", "bytes") \
+    X(OP_INPUT_HAS_KERNELS, "ops: op %s: an input has no forward and no backward", "op")
 
 // -- errors: rules of [13] TRACE --
 
@@ -7515,6 +7639,7 @@ static tl_result tli_fail(tl_env *env, tl_result code, tli_function function, tl
     return tli_fail_values(env, code, function, rule, 0, 0);
 }
 
+#ifndef TL_ONLY_TABLES
 // Write "3 (conv1)".
 static void tli_put_named(tli_writer *w, int64_t number, const char *name) {
     tli_put_i64(w, number);
@@ -7522,6 +7647,7 @@ static void tli_put_named(tli_writer *w, int64_t number, const char *name) {
     tli_put(w, name);
     tli_put(w, ")");
 }
+#endif
 
 TLI_IMPL tl_result tl_record_error(tl_env *env, tl_result code, const char *function, const char *rule) {
     tli_sentence s;
@@ -7636,6 +7762,7 @@ typedef struct tli_quiet {
     void   (*log)(void *user, const char *text);
 } tli_quiet;
 
+#ifndef TL_ONLY_TABLES
 static tli_quiet tli_begin_quiet(tl_env *env) {
     tli_quiet quiet;
     quiet.env = env;
@@ -7655,6 +7782,7 @@ static void tli_end_quiet(const tli_quiet *quiet, tl_result result) {
     if (!result || !env->error.code) env->error = quiet->error;
     else if (TLI_ERROR_TEXT && env->log) env->log(env->user, env->error.text);
 }
+#endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -7704,6 +7832,7 @@ static int tli_grow(tl_env *env, void **array, int32_t *capacity, int32_t used, 
 
 // -- sorting --
 
+#ifndef TL_ONLY_TABLES
 // Move the item at root down a binary heap until none of its children is larger.
 static void tli_sink_u64(uint64_t *items, size_t root, size_t count) {
     uint64_t item = items[root];
@@ -7727,6 +7856,7 @@ static void tli_sort_u64(uint64_t *items, size_t count) {
         tli_sink_u64(items, 0, i);
     }
 }
+#endif
 
 #ifndef TL_NO_PLANNERS
 // a / b with 32 bits behind the point, as far as 63 bits go.
@@ -7739,6 +7869,7 @@ static uint64_t tli_fixed_ratio(uint64_t a, uint64_t b) {
 }
 #endif
 
+#ifndef TL_ONLY_TABLES
 static int tli_key_is_above(const uint64_t *keys, int32_t a, int32_t b) {
     return keys[a] != keys[b] ? keys[a] > keys[b] : a > b;
 }
@@ -7759,6 +7890,7 @@ static void tli_sort_numbers(int32_t *items, int32_t count, const uint64_t *keys
         items[at] = item;
     }
 }
+#endif
 
 // -- services for backends --
 
@@ -10677,6 +10809,7 @@ TLI_IMPL tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char
 
 // -- graph: other precisions --
 
+#ifndef TL_ONLY_TABLES
 // The widest of the precisions that kernels compute: what full means.
 static tl_precision tli_find_widest(uint32_t can) {
     static const tl_precision widest[] = { TL_PRECISION_DOUBLE, TL_PRECISION_SINGLE, TL_PRECISION_BF16,
@@ -10700,6 +10833,7 @@ static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
     }
     return bytes;
 }
+#endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -12458,6 +12592,7 @@ TLI_IMPL void tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion) {
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // ============================================================================
 // [4] LAYOUT (implementation)
@@ -12766,8 +12901,10 @@ static void tli_fit_run(tli_fit *f, int32_t order) {
     f->best_height = height;
     tli_copy(f->best, f->offsets, (size_t)f->count * sizeof *f->best);
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- layout: a sweep through time --
 //
@@ -13111,6 +13248,7 @@ static void tli_fit_sweep(tli_fit *f, uint64_t bound) {
     f->failed = g.failed;
     tli_release(f->env, g.gaps);
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
@@ -13928,6 +14066,7 @@ static void tli_pack_lower(tli_pack *p, uint64_t goal, uint64_t wanted, uint64_t
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- layout: from buffers to boxes --
 //
@@ -14591,6 +14730,7 @@ TLI_IMPL void tl_free_layout_plan(tl_env *env, tl_layout_plan *plan) {
     tli_release(env, plan->offsets);
     tli_zero(plan, sizeof *plan);
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
@@ -15912,11 +16052,13 @@ TLI_IMPL uint64_t tl_find_codec_bytes(tl_codec codec, uint64_t bytes) {
 
 // -- steps --
 
+#ifndef TL_ONLY_TABLES
 // Whether a kind acts on a node (F, I, S, B, DS), with output TL_ALL_OUTPUTS, rather than on
 // tensors.
 static int tli_acts_on_node(tl_step_kind kind) {
     return kind <= TL_STEP_BACKWARD || kind == TL_STEP_DROP_SAVED;
 }
+#endif
 
 #if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS) || !defined(TL_NO_ONLINE)
 static tl_step tli_step_of(tl_step_kind kind, int32_t node, int32_t output) {
@@ -16004,8 +16146,10 @@ TLI_IMPL uint64_t tl_find_offset(const tl_plan *plan, int32_t number, int is_hos
     return tli_narrow_offset(plan->narrow, number, is_host) * plan->narrow->unit_bytes;
 }
 
+#ifndef TL_ONLY_TABLES
 // Steps of a plan that may be under way together.
 static int32_t tli_count_in_flight(const tl_plan *plan) { return plan->in_flight > 1 ? plan->in_flight : 1; }
+#endif
 
 #define TLI_MOST_SLOTS 65536
 
@@ -16017,6 +16161,18 @@ TLI_IMPL void tl_free_plan(tl_env *env, tl_plan *plan) {
     tli_zero(plan, sizeof *plan);
 }
 
+// The block of its tier that an offset is in; -1 = none.
+static int32_t tli_find_plan_block(const tl_plan_block *blocks, int32_t count, uint64_t offset) {
+    int32_t low = 0, high = count;
+    while (low < high) {    // blocks below low begin at the offset or before it
+        int32_t middle = low + (high - low) / 2;
+        if (blocks[middle].offset <= offset) low = middle + 1;
+        else high = middle;
+    }
+    return low && offset - blocks[low - 1].offset < blocks[low - 1].bytes ? low - 1 : -1;
+}
+
+#ifndef TL_ONLY_TABLES
 // -- state of a simulation --
 //
 // A step costs O(1) and O(tensors of its node).
@@ -16269,17 +16425,6 @@ static tl_use tli_sim_use(const tli_sim *sim, tli_use use, int32_t index) {
     case TLI_USE_WORK: return TL_USE_SCRATCH;
     }
     return sim->graph->nodes[sim->graph->outputs[index].node].is_input ? TL_USE_INPUT : TL_USE_OUTPUT;
-}
-
-// The block of its tier that an offset is in; -1 = none.
-static int32_t tli_find_plan_block(const tl_plan_block *blocks, int32_t count, uint64_t offset) {
-    int32_t low = 0, high = count;
-    while (low < high) {    // blocks below low begin at the offset or before it
-        int32_t middle = low + (high - low) / 2;
-        if (blocks[middle].offset <= offset) low = middle + 1;
-        else high = middle;
-    }
-    return low && offset - blocks[low - 1].offset < blocks[low - 1].bytes ? low - 1 : -1;
 }
 
 // Write down that a step reads or writes an allocation so many times.
@@ -17484,9 +17629,11 @@ TLI_IMPL tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_
     TL_ASSERT(graph && plan);
     return tli_measure(env, TLI_IN(MEASURE_PLAN), graph, device, 0, plan);
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // Lifetimes are a replay with a ledger; places are a layout of those on the device, and one of those on the
 // host. What is written in place has the number of its input, so the two are one buffer.
@@ -18164,8 +18311,10 @@ static tl_result tli_plan_shared_places(tl_env *env, tli_function function, cons
     return result;
 }
 #endif
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- replay with functions of the caller --
 //
@@ -18560,8 +18709,10 @@ TLI_IMPL tl_result tl_replay_plan(tl_env *env, const tl_replay_desc *desc) {
     TL_ASSERT(desc && desc->graph && desc->plan && desc->allocate && desc->release && desc->call);
     return tli_replay_plan(env, TLI_IN(REPLAY_PLAN), desc);
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- budgets --
 //
@@ -18631,6 +18782,7 @@ static uint64_t tli_add_base(const tli_budget *budget, uint64_t bytes) {
     uint64_t sum;
     return tli_add_u64(bytes, budget->base_bytes, &sum) ? sum : UINT64_MAX;
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
@@ -18718,6 +18870,7 @@ static int tli_init_spans(tl_env *env, const tl_graph *graph, uint64_t interval,
 }
 #endif
 
+#ifndef TL_ONLY_TABLES
 // Mark the outputs that must be resident at the end: those of nodes marked keep; in inference, if
 // no node is marked, those of nodes that no node reads.
 static void tli_mark_results(const tl_graph *graph, int inference, uint8_t *wanted) {
@@ -18736,6 +18889,7 @@ static void tli_mark_results(const tl_graph *graph, int inference, uint8_t *want
         tli_zero(wanted + maker->first_output, (size_t)maker->output_count);
     }
 }
+#endif
 
 #ifndef TL_NO_PLANNERS
 static void tli_add_tensor_step(tli_steps *list, const tl_graph *graph, tl_step_kind kind, int32_t tensor) {
@@ -23898,7 +24052,8 @@ static tl_result tli_remat_beam(tl_env *env, const tl_graph *graph, uint64_t bud
 //     (3) d[a][n] <= w[a][s] for each input s of n       a forward reads its inputs
 //     (4) x[a+1][t] <= w[a][t]
 //     (5) sum of bytes(t) x[a][t] <= budget - graph inputs - gradients alive during B v_a - bwork
-//     (6) x[a][t] = 1 where B v_a reads t
+//     (6) x[a][t] = 1 where B v_a reads t; where the maker of t may run once only and has run before B v_a,
+//         also where a later backward reads t, or t is kept
 // Each node that some backward up to B v_a depends on ran in some span before a, so a forward of it in span
 // a is a repetition. The schedule therefore costs at least its base cost (each backward, and each forward
 // that must run, once) plus
@@ -23955,6 +24110,10 @@ typedef struct tli_bound {
     int32_t  *runs_by;           // [node_count] position of the first backward that needs it; INT32_MAX
     int64_t  *cost;              // [node_count] scaled fwd
     uint64_t *sets, *between;    // [order_count] see tli_bound_find_sets
+    uint64_t *held;              // [order_count] bytes that stay beside the set of that backward, because
+                                 // what made them cannot run again: see tli_bound_find_held
+    int32_t  *last_read;         // [thing_count] position of the last backward that reads it; order_count = it
+                                 // stays to the end; -1 = none does
     uint64_t *room;              // [order_count] budget less the working set of that backward
     uint64_t *calls;             // [node_count] bytes of a forward call but scratch: see tli_bound_call_bytes
     uint64_t *reused;            // [node_count] of these, the input that it may overwrite; 0 = none
@@ -23970,7 +24129,7 @@ typedef struct tli_bound {
     int32_t   cost_up, cost_down;  // scaled = cost << up >> down
     int64_t   typical;           // mean bytes of a thing in units, for the length of steps
     tli_bound_net net;
-    void     *memory[24];         // allocations of tli_bound_take
+    void     *memory[25];         // allocations of tli_bound_take
     int32_t   memory_count, failed;
 } tli_bound;
 
@@ -24068,25 +24227,41 @@ static void tli_bound_mark_reads(const tli_bound *model, int32_t id, uint8_t *ma
     if (thing >= 0) mark[thing] = value;
 }
 
-// Unmark a thing and return its bytes; 0 = it was not marked.
-static uint64_t tli_bound_take_mark(const tli_bound *model, int32_t thing) {
+// Whether a thing is resident at the backward of a position because its maker has run and cannot run again.
+static int tli_bound_is_held(const tli_bound *model, int32_t thing, int32_t position) {
+    int32_t maker = model->maker[thing];
+    return model->graph->nodes[maker].once && model->runs_by[maker] <= position &&
+           model->last_read[thing] >= position;
+}
+
+// Set mark[] to `value` for every thing that is resident at a backward whatever the schedule does.
+static void tli_bound_mark_fixed(const tli_bound *model, int32_t position, uint8_t *mark, uint8_t value) {
+    int32_t t;
+    tli_bound_mark_reads(model, model->order[position], mark, value);
+    for (t = 0; t < model->thing_count; t++) if (tli_bound_is_held(model, t, position)) mark[t] = value;
+}
+
+// Unmark a thing and return its bytes; 0 = it was not marked. held_at: -1, or only what is held at this
+// position counts.
+static uint64_t tli_bound_take_mark(const tli_bound *model, int32_t thing, int32_t held_at) {
     if (thing < 0 || !model->reads_mark[thing]) return 0;
     model->reads_mark[thing] = 0;
-    return model->exact[thing];
+    return held_at < 0 || tli_bound_is_held(model, thing, held_at) ? model->exact[thing] : 0;
 }
 
 // The bytes of all things that the backward of a node reads, each once; reads_mark[] is zero before and after.
-static uint64_t tli_bound_sum_reads(const tli_bound *model, int32_t id) {
+// held_at: as in tli_bound_take_mark.
+static uint64_t tli_bound_sum_reads(const tli_bound *model, int32_t id, int32_t held_at) {
     const tl_graph *graph = model->graph;
     const tl_node *node = &graph->nodes[id];
     uint64_t sum = 0;
     int32_t i;
     tli_bound_mark_reads(model, id, model->reads_mark, 1);
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
-        sum += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor]);
+        sum += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor], held_at);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        sum += tli_bound_take_mark(model, model->thing_of[i]);
-    return sum + tli_bound_take_mark(model, model->thing_of[graph->tensor_count + id]);
+        sum += tli_bound_take_mark(model, model->thing_of[i], held_at);
+    return sum + tli_bound_take_mark(model, model->thing_of[graph->tensor_count + id], held_at);
 }
 
 static uint64_t tli_bound_input_bytes(const tl_graph *graph) {
@@ -24115,9 +24290,48 @@ static void tli_bound_find_sets(tli_bound *model, uint8_t *has_gradient) {
             has_gradient[tensor] = 1;
             live += graph->outputs[tensor].bytes;
         }
-        model->sets[p] = live + node->bwork_bytes + tli_bound_sum_reads(model, model->order[p]);
+        model->sets[p] = live + node->bwork_bytes + tli_bound_sum_reads(model, model->order[p], -1);
         for (i = node->first_output; i < end; i++) live -= graph->outputs[i].bytes;
         model->between[p] = live;
+    }
+}
+
+static void tli_bound_note_read(const tli_bound *model, int32_t thing, int32_t position) {
+    if (thing >= 0 && model->last_read[thing] < position) model->last_read[thing] = position;
+}
+
+// Find last_read[].
+static void tli_bound_find_reads(tli_bound *model) {
+    const tl_graph *graph = model->graph;
+    int32_t p, t, i;
+    for (t = 0; t < model->thing_count; t++) model->last_read[t] = model->at_end[t] ? model->order_count : -1;
+    for (p = 0; p < model->order_count; p++) {
+        const tl_node *node = &graph->nodes[model->order[p]];
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            const tl_node_input *input = &graph->inputs[i];
+            if (input->needed) tli_bound_note_read(model, model->thing_of[input->tensor], p);
+        }
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (graph->outputs[i].needed) tli_bound_note_read(model, model->thing_of[i], p);
+        tli_bound_note_read(model, model->thing_of[graph->tensor_count + model->order[p]], p);
+    }
+}
+
+// Find held[]: of what is held at a backward (tli_bound_is_held), the bytes that it does not read itself, which
+// are in its set. Bytes come with the first backward that needs the maker, and go behind the last that reads.
+static void tli_bound_find_held(tli_bound *model) {
+    uint64_t live = 0;
+    int32_t p, t;
+    tli_bound_find_reads(model);
+    for (t = 0; t < model->thing_count; t++) {
+        int32_t from = model->runs_by[model->maker[t]], to = model->last_read[t] + 1;
+        if (!model->graph->nodes[model->maker[t]].once || from >= to || from >= model->order_count) continue;
+        model->held[from] += model->exact[t];                           // modulo 2^64: the sums are right
+        if (to < model->order_count) model->held[to] -= model->exact[t];
+    }
+    for (p = 0; p < model->order_count; p++) {
+        live += model->held[p];
+        model->held[p] = live - tli_bound_sum_reads(model, model->order[p], p);
     }
 }
 
@@ -24671,7 +24885,7 @@ static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t 
     s->lambda[a] = 0;
     s->room[a] = room < (uint64_t)model->units ? (int64_t)room : model->units;
     tli_zero(s->fixed + (size_t)a * (size_t)things, (size_t)things);
-    tli_bound_mark_reads(model, model->order[position], s->fixed + (size_t)a * (size_t)things, TLI_BOUND_KEPT);
+    tli_bound_mark_fixed(model, position, s->fixed + (size_t)a * (size_t)things, TLI_BOUND_KEPT);
     for (t = 0; t < things; t++) {
         int64_t price = a ? tli_bound_price(model, s, a - 1, t) : 0, forward = model->cost[model->maker[t]];
         s->mu[a * things + t] = (price < forward ? price : forward) / 4;
@@ -24804,7 +25018,7 @@ static int tli_bound_is_slack(tli_bound *model, int32_t position) {
     tli_copy(model->reads_mark, model->at_end, (size_t)model->thing_count);
     for (p = position + 1; p < model->order_count; p++)
         tli_bound_mark_reads(model, model->order[p], model->reads_mark, 1);
-    tli_bound_mark_reads(model, model->order[position], model->reads_mark, 0);
+    tli_bound_mark_fixed(model, position, model->reads_mark, 0);
     for (t = 0; t < model->thing_count; t++) if (model->reads_mark[t]) need += model->exact[t];
     tli_zero(model->reads_mark, (size_t)model->thing_count);
     *model->work += (uint64_t)model->thing_count;
@@ -25110,7 +25324,7 @@ static void tli_bound_find_calls(tli_bound *model) {
         }
         model->calls[id] = 0;
         for (i = node->first_input; i < end; i++)
-            model->calls[id] += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor]);
+            model->calls[id] += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor], -1);
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             model->calls[id] += graph->outputs[i].bytes;
         model->reused[id] = reads == 1 ? graph->outputs[over].bytes : 0;
@@ -25131,18 +25345,20 @@ static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
     model->bytes = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
     model->at_end = (uint8_t *)tli_bound_take(model, 2 * things, 1);
     model->enter = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
-    model->last_use = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
+    model->last_use = (int32_t *)tli_bound_take(model, 2 * things, sizeof(int32_t));
     model->order = (int32_t *)tli_bound_take(model, 4 * nodes, sizeof(int32_t));
     model->cost = (int64_t *)tli_bound_take(model, nodes, sizeof(int64_t));
-    model->room = (uint64_t *)tli_bound_take(model, 6 * nodes, sizeof(uint64_t));
+    model->room = (uint64_t *)tli_bound_take(model, 7 * nodes, sizeof(uint64_t));
     if (model->failed) return TL_ERROR_NO_MEMORY;
     model->reads_mark = model->at_end + things;
+    model->last_read = model->last_use + things;
     model->runs_by = model->order + nodes;
     model->sets = model->room + nodes;
     model->between = model->sets + nodes;
     model->calls = model->between + nodes;
     model->reused = model->calls + nodes;
     model->calls_above = model->reused + nodes;
+    model->held = model->calls_above + nodes;
     model->stack = model->runs_by + nodes;
     model->stamps = model->stack + nodes;
     model->steps_left = TLI_BOUND_WALK;
@@ -25151,6 +25367,7 @@ static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
     tli_bound_find_runs(model, inference, scratch);
     tli_zero(scratch, (size_t)tensors);
     tli_bound_find_sets(model, scratch);
+    tli_bound_find_held(model);
     tli_bound_find_calls(model);
     tli_bound_scale_bytes(model);
     tli_bound_scale_costs(model);
@@ -25315,8 +25532,8 @@ static int tli_bound_fits_gaps(tli_bound *model, uint64_t budget, int32_t *node)
 }
 
 // The largest working set of the calls that every schedule makes, and its node; -1 = graph inputs and results
-// together are larger than any of them.
-static uint64_t tli_bound_find_floor(tli_bound *model, int32_t inference, int32_t *node) {
+// together are larger than any of them. has_host: what is held may be on the host.
+static uint64_t tli_bound_find_floor(tli_bound *model, int32_t inference, int32_t has_host, int32_t *node) {
     const tl_graph *graph = model->graph;
     uint64_t inputs = tli_bound_input_bytes(graph), most = inputs;
     int32_t i;
@@ -25329,8 +25546,10 @@ static uint64_t tli_bound_find_floor(tli_bound *model, int32_t inference, int32_
         call = inputs + tli_bound_call_bytes(model, i, saves);
         if (call > most) { most = call; *node = i; }
     }
-    for (i = 0; i < model->order_count; i++)
-        if (model->sets[i] > most) { most = model->sets[i]; *node = model->order[i]; }
+    for (i = 0; i < model->order_count; i++) {
+        uint64_t set = model->sets[i] + (has_host ? 0 : model->held[i]);
+        if (set > most) { most = set; *node = model->order[i]; }
+    }
     return most;
 }
 
@@ -25348,7 +25567,7 @@ static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inf
     *node = -1;
     result = tli_bound_open(&model, inference);
     if (!result) {
-        low = high = tli_bound_find_floor(&model, inference, node);
+        low = high = tli_bound_find_floor(&model, inference, has_host, node);
         while (!has_host && !tli_bound_fits_gaps(&model, high, node)) {  // double, then bisect low to high
             low = high + 1;
             high = high > UINT64_MAX / 2 ? UINT64_MAX : 2 * high + 1;
@@ -25438,7 +25657,7 @@ static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64
     model.env = env; model.graph = graph; model.watch = watch; model.work = work; model.work_limit = work_limit;
     *bound_cost = 0;
     result = tli_bound_open(&model, inference);
-    if (!result && (budget < tli_bound_find_floor(&model, inference, &node) ||
+    if (!result && (budget < tli_bound_find_floor(&model, inference, host != NULL, &node) ||
                     (!host && !tli_bound_fits_gaps(&model, budget, &node))))
         value = TLI_BOUND_INFINITE;
     *work += tli_bound_set_up_work(&model);
@@ -25446,6 +25665,10 @@ static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64
 #ifndef TL_NO_OFFLOAD
     if (!result && !value && host) tli_bound_add_host(&model, host);
 #endif
+    for (p = 0; p < model.order_count && !result && !value; p++) {
+        if (model.room[p] < model.held[p]) value = TLI_BOUND_INFINITE;
+        else model.room[p] -= model.held[p];
+    }
     if (!result && !value && model.order_count) result = tli_bound_search_bound(&model, &value);
     if (!result && value >= TLI_BOUND_INFINITE) { result = TL_ERROR_INFEASIBLE; *bound_cost = UINT64_MAX; }
     else if (!result) *bound_cost = tli_bound_round_up(&model, value);
@@ -43796,14 +44019,15 @@ static void tli_partition_find_ranks(tli_partition *p) {
 // Get all arrays. 0 = no memory.
 static int tli_partition_alloc(tli_partition *p) {
     tl_env *env = p->env;
-    uint64_t units = (uint64_t)p->desc->unit_count + 1, rows = (uint64_t)p->stage_limit + 1;
+    uint64_t units = (uint64_t)p->desc->unit_count + 1, rows = (uint64_t)p->stage_limit + 1, count;
     if (p->is_wide) rows *= (uint64_t)p->rank_count + 1;
+    if (!tli_mul_u64(rows, units, &count)) return 0;
     p->places = (int32_t *)tli_alloc_array(env, units, sizeof *p->places);
     p->cost = (uint64_t *)tli_alloc_array(env, units, sizeof *p->cost);
     p->activation = (uint64_t *)tli_alloc_array(env, units, sizeof *p->activation);
     p->parameters = (uint64_t *)tli_alloc_array(env, units, sizeof *p->parameters);
     p->transfer = (uint64_t *)tli_alloc_array(env, units, sizeof *p->transfer);
-    p->states = (tli_cut_state *)tli_alloc_array(env, rows * units, sizeof *p->states);
+    p->states = (tli_cut_state *)tli_alloc_array(env, count, sizeof *p->states);
     return p->places && p->cost && p->activation && p->parameters && p->transfer && p->states;
 }
 
@@ -44666,9 +44890,10 @@ static void tli_place_fill(tli_assign *p) {
 static int tli_place_alloc(tli_assign *p, uint64_t **words, int32_t **numbers) {
     uint64_t n = (uint64_t)p->node_count, ranks = (uint64_t)p->rank_count;
     uint64_t edges = (uint64_t)p->desc->edge_count;
-    uint64_t word_count = edges * (2 + ranks) + n * (4 + ranks) + 1 + ranks * (4 + ranks);
+    uint64_t word_count;
     uint64_t *w;
     int32_t *m;
+    if (!tli_mul_u64(edges + n + ranks + 1, ranks + 4, &word_count)) return 0;
     *words = w = (uint64_t *)tli_alloc_array(p->env, word_count, sizeof **words);
     *numbers = m = (int32_t *)tli_alloc_array(p->env, 5 * n + 2 + 3 * edges + ranks, sizeof **numbers);
     p->undo = (tli_undo *)tli_alloc_array(p->env, 3 * n + 2 * edges + 3, sizeof *p->undo);
@@ -45035,6 +45260,8 @@ static tl_result tli_auto_add(tli_automatic *a, const tl_parallel_choice *choice
     return TL_OK;
 }
 
+#define TLI_WAY_WORK 1000            // that a choice counts for, besides what it cuts and simulates
+
 // Look at one number of replicas and stages with one schedule.
 static tl_result tli_auto_look(tli_automatic *a, int32_t replicas, int32_t stages, tl_pipeline pipeline,
                                int32_t chunks) {
@@ -45050,6 +45277,7 @@ static tl_result tli_auto_look(tli_automatic *a, int32_t replicas, int32_t stage
     choice.chunk_count = chunks;
     if (a->desc->kinds && !(a->desc->kinds >> choice.kind & 1)) return TL_OK;
     if (a->plan->work >= a->work_limit) { a->plan->is_complete = 0; return TL_OK; }
+    a->plan->work += TLI_WAY_WORK;
     result = tli_auto_price(a, &choice);
     if (result == TL_ERROR_UNSUPPORTED) { a->plan->is_complete = 0; return TL_OK; }
     return result ? result : tli_auto_add(a, &choice);
@@ -45168,10 +45396,11 @@ static tl_result tli_auto_run(tli_automatic *a) {
     if (most > desc->micro_batch_count) most = desc->micro_batch_count;
     a->plan->bound_ns = tli_auto_ideal(a, (uint64_t)desc->rank_count);
     a->plan->is_complete = 1;
-    for (p = 1; p <= most && !result; p++)
-        for (s = 1; s <= desc->rank_count / p && s <= desc->unit_count && !result; s++)
-            result = tli_auto_look_at_stages(a, p, s);
+    for (p = 1; p <= most && !result && a->plan->is_complete; p++) result = tli_auto_look_at_stages(a, p, 1);
     if (!result) result = tli_auto_look_at_graph(a);
+    for (s = 2; s <= desc->rank_count && s <= desc->unit_count && !result && a->plan->is_complete; s++)
+        for (p = 1; p <= most && p <= desc->rank_count / s && !result && a->plan->is_complete; p++)
+            result = tli_auto_look_at_stages(a, p, s);
     tli_auto_judge(a);
     return result;
 }
@@ -47104,6 +47333,8 @@ static tl_result tli_refuse_compile(const tli_compile *c) {
         tli_put(&s.text, ", because of node ");
         tli_put_named(&s.text, c->least_node, tl_name_node(c->desc->graph, c->least_node));
     }
+    if (TLI_ERROR_TEXT && c->strategy->gradient.computes && !c->strategy->gradient.checkpointed)
+        tli_put(&s.text, "; gradient full runs nothing again, checkpointed may");
     return tli_end_error(c->env, &s, TL_ERROR_INFEASIBLE);
 }
 
@@ -47755,9 +47986,7 @@ TLI_IMPL tl_result tl_explain_compiled(tl_env *env, const tl_compile_desc *desc,
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 
-// ============================================================================
-// [9] COMPILE (implementation): the graphs of stages
-// ============================================================================
+// -- ranks: the graphs of stages --
 //
 //     caller's graph    x  a  b | c  d          a is read by b and d: it is received, and read by d
 //     stage 1           receive b, receive a, c, d
@@ -48157,6 +48386,8 @@ typedef struct tli_join {
     const uint8_t *messages;
     uint8_t *there;        // [tensors]
     uint8_t *has_saved;    // [nodes]
+    uint8_t *held;         // [tensors + nodes] what of these was there at the turn, and the second plan makes
+                           // again behind its own turn: it is not dropped before; NULL = none, or behind it
     tli_steps steps;
 } tli_join;
 
@@ -48172,6 +48403,25 @@ static void tli_join_outputs(tli_join *j, int32_t id, int32_t output, uint8_t th
     int32_t k;
     for (k = 0; k < node->output_count; k++)
         if (output == TL_ALL_OUTPUTS || output == k) j->there[node->first_output + k] = there;
+}
+
+// Drop what is left of the outputs of a node.
+static void tli_join_drop(tli_join *j, int32_t id) {
+    const tl_node *node = &j->graph->nodes[id];
+    int32_t k;
+    for (k = 0; k < node->output_count && !node->keep; k++) {
+        if (!j->there[node->first_output + k]) continue;
+        tli_add_step(&j->steps, tli_step_of(TL_STEP_DROP, id, k));
+        j->there[node->first_output + k] = 0;
+    }
+}
+
+// Whether a step would drop what is held for the backward.
+static int tli_holds(const tli_join *j, const tl_step *step) {
+    int32_t tensor = j->graph->nodes[step->node].first_output + (step->output > 0 ? step->output : 0);
+    if (!j->held) return 0;
+    if (step->kind == TL_STEP_DROP) return j->held[tensor];
+    return step->kind == TL_STEP_DROP_SAVED && j->held[j->graph->tensor_count + step->node];
 }
 
 // Send what a node has made, if that was not done.
@@ -48194,6 +48444,9 @@ static void tli_join_step(tli_join *j, tl_step step) {
     if (runs && (is_there || j->messages[step.node] == TLI_MESSAGE_SEND)) return;
     if (step.kind == TL_STEP_DROP && step.output == TL_ALL_OUTPUTS && node->output_count == 1 &&
         !j->there[node->first_output]) return;
+    if (tli_holds(j, &step)) return;
+    if (step.kind == TL_STEP_BACKWARD && j->messages[step.node] == TLI_MESSAGE_RECEIVE)
+        tli_join_drop(j, step.node);
     tli_add_step(&j->steps, step);
     if (step.kind == TL_STEP_FORWARD_SAVE) j->has_saved[step.node] = 1;
     if (step.kind == TL_STEP_DROP_SAVED || step.kind == TL_STEP_BACKWARD) j->has_saved[step.node] = 0;
@@ -48204,9 +48457,44 @@ static void tli_join_step(tli_join *j, tl_step step) {
     if (step.kind == TL_STEP_DROP) tli_join_outputs(j, step.node, step.output, 0);
 }
 
-// The forward part of one plan, and then all of another, whose forwards make again what the first has dropped.
+// Hold nothing that a plan does not make again behind its turn.
+static void tli_hold_remade(tli_join *j, const tl_plan *plan, int32_t turn) {
+    const tl_graph *graph = j->graph;
+    int32_t id, k, i;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = turn; i < plan->step_count; i++)
+            if (plan->steps[i].node == id && plan->steps[i].kind < TL_STEP_BACKWARD) break;
+        if (i < plan->step_count) continue;
+        for (k = 0; k < node->output_count; k++) j->held[node->first_output + k] = 0;
+        j->held[graph->tensor_count + id] = 0;
+    }
+}
+
+// The rest of a plan after its forward part, or all of a second plan, whose forwards make again what the first
+// has dropped.
+static void tli_join_backward(tli_join *j, const tl_plan *first, int32_t turn, const tl_plan *second,
+                              int32_t second_turn, uint8_t *held) {
+    size_t count = (size_t)j->graph->tensor_count + (size_t)j->graph->node_count;
+    int32_t i;
+    for (i = turn; i < first->step_count && !second; i++) tli_join_step(j, first->steps[i]);
+    if (second) {
+        tli_copy(held, j->there, count);
+        j->held = held;
+        tli_hold_remade(j, second, second_turn);
+    }
+    for (i = 0; second && i < second->step_count; i++) {
+        if (i == second_turn) j->held = NULL;
+        tli_join_step(j, second->steps[i]);
+    }
+    for (i = 0; i < j->graph->node_count; i++)
+        if (!j->messages[i] && !j->graph->nodes[i].is_input) tli_join_drop(j, i);
+}
+
+// The forward part of one plan, and the backward part of the same or of a second one.
 static tl_result tli_join_bodies(tl_env *env, const tl_graph *graph, const uint8_t *messages,
-                                 const tl_plan *first, int32_t turn, const tl_plan *second, tli_body *body) {
+                                 const tl_plan *first, int32_t turn, const tl_plan *second, int32_t second_turn,
+                                 tli_body *body) {
     uint64_t count = (uint64_t)graph->tensor_count + (uint64_t)graph->node_count;
     tli_join j;
     int32_t i;
@@ -48215,13 +48503,12 @@ static tl_result tli_join_bodies(tl_env *env, const tl_graph *graph, const uint8
     j.graph = graph;
     j.messages = messages;
     j.steps = tli_steps_of(env);
-    j.there = (uint8_t *)tli_alloc_array(env, count, 1);
+    j.there = (uint8_t *)tli_alloc_array(env, 2 * count, 1);    // and held
     if (!j.there) return tli_fail_ranks(env);
     j.has_saved = j.there + graph->tensor_count;
     for (i = 0; i < turn; i++) tli_join_step(&j, first->steps[i]);
     body->turn = j.steps.count;
-    for (i = second ? 0 : turn; i < (second ? second->step_count : first->step_count); i++)
-        tli_join_step(&j, second ? second->steps[i] : first->steps[i]);
+    tli_join_backward(&j, first, turn, second, second_turn, j.there + count);
     tli_release(env, j.there);
     if (j.steps.failed) {
         tli_release(env, j.steps.steps);
@@ -48447,29 +48734,41 @@ static tl_result tli_simulate_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
 // f micro-batches are in flight at a rank, so what one of them holds at the turn between its forward and its
 // backward counts f times, and what it takes beyond that once. Candidates for the body:
 //
-//     keep all                             least cost, most held
-//     tl_plan_remat at several budgets     what is held follows from the peak
-//     drop all + the same                  the forward part holds what it received and what may not run again,
-//                                          all else runs again
+//     keep all                              least cost, most held
+//     tl_plan_remat at several budgets      what is held follows from the peak
+//     a kept set, as it is                  the tensors that cost most for each byte to make again stay, more
+//                                           and more of them
+//     a kept set, then one of the plans     the forward part holds the set; backward, the plan runs again what
+//                                           is missing, in the way that its budget allows
 //
-// Each is woven and measured; those that fit are placed in the order of their cost until one fits with places.
+// Each is woven for a few micro-batches, which repeat themselves, and measured. What is cheaper than the best
+// and fits is woven for all of them and placed.
 
-#define TLI_RANK_TRIES 8    // budgets of tl_plan_remat
+#define TLI_RANK_BUDGETS 8    // of tl_plan_remat
+#define TLI_RANK_SETS 16      // kept sets between none and all
+
+typedef struct tli_rank_events {
+    tl_pipeline_event *events;          // [count]
+    int32_t            count, micro_batches;
+} tli_rank_events;
 
 typedef struct tli_rank_search {
     tl_env                *env;
     const tl_ranks_desc   *desc;
     const tl_graph        *graph;       // of the stage
-    const tl_pipeline_event *events;
-    int32_t                event_count;
+    tli_rank_events        all, probe;  // of a training step; of as many micro-batches as repeat themselves
+    int32_t                in_flight;   // micro-batches
     uint8_t               *messages;    // [nodes] TLI_MESSAGE_
     uint8_t               *ran;         // [nodes] scratch of tli_find_turn
     uint8_t               *keep;        // [tensors] scratch
+    tl_plan                plans[TLI_RANK_BUDGETS];  // [plan_count] of tl_plan_remat
+    int32_t                plan_count;
     tl_device              device;      // the alignment
     uint64_t               room;        // bytes of the arena; UINT64_MAX = no limit
     uint64_t               work_limit;  // of one plan
     tl_plan                best;        // with places; no steps: none
-    uint64_t               best_cost, best_held;
+    uint64_t               best_cost;   // of a micro-batch
+    uint64_t               best_held;
     uint64_t               least;       // arena of the candidate that takes the fewest bytes
     uint64_t               bound_cost;  // of the calls of one micro-batch
 } tli_rank_search;
@@ -48496,68 +48795,107 @@ static tl_result tli_measure_held(const tli_rank_search *s, const tli_body *body
     return result;
 }
 
-// Place a plan that fits by its live bytes, and take it if it fits with places and costs less.
-static tl_result tli_place_rank_plan(tli_rank_search *s, tl_plan *plan, uint64_t cost, uint64_t held) {
+// What the calls of a body cost.
+static uint64_t tli_sum_body(const tl_graph *graph, const tli_body *body) {
+    uint64_t sum = 0;
+    int32_t i;
+    for (i = 0; i < body->step_count; i++) {
+        const tl_node *node = &graph->nodes[body->steps[i].node];
+        uint64_t cost = body->steps[i].kind == TL_STEP_BACKWARD ? node->bwd_cost : node->fwd_cost;
+        if (body->steps[i].kind <= TL_STEP_BACKWARD && !tli_add_u64(sum, cost, &sum)) return UINT64_MAX;
+    }
+    return sum;
+}
+
+// Weave a body for these events and measure the plan.
+static tl_result tli_weave_measured(const tli_rank_search *s, const tli_body *body,
+                                    const tli_rank_events *events, tl_plan *plan) {
+    tl_result result = tli_weave_plan(s->env, s->graph, body, s->messages, events->events, events->count,
+                                      events->micro_batches, s->desc->inference, plan);
+    return result ? result : tl_measure_plan(s->env, s->graph, NULL, plan);
+}
+
+// Place the plan of a body, and take it if it fits with places.
+static tl_result tli_place_body(tli_rank_search *s, const tli_body *body, uint64_t cost, uint64_t held) {
     tl_places_desc places;
-    tl_result result;
+    tl_plan plan;
+    tl_result result = tli_weave_measured(s, body, &s->all, &plan);
     tli_zero(&places, sizeof places);
     places.graph = s->graph;
     places.device = &s->device;
     places.block_bytes = s->desc->block_bytes;
     places.work_limit = s->work_limit;
-    result = tl_plan_places(s->env, &places, plan, NULL);
-    if (result) return result;
-    if (plan->arena_bytes < s->least) s->least = plan->arena_bytes;
-    if (plan->arena_bytes > s->room) return TL_OK;
-    tl_free_plan(s->env, &s->best);
-    s->best = *plan;
-    tli_zero(plan, sizeof *plan);
-    s->best_cost = cost;
-    s->best_held = held;
-    return TL_OK;
-}
-
-// Weave a body, and take its plan if it is cheaper than the best and fits. A body whose backwards begin before
-// all is sent cannot be woven: it is none.
-static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
-    tli_quiet quiet = tli_begin_quiet(s->env);
-    tl_plan plan;
-    uint64_t held = 0;
-    tl_result result = tli_weave_plan(s->env, s->graph, body, s->messages, s->events, s->event_count,
-                                      s->desc->micro_batch_count, s->desc->inference, &plan);
-    if (!result) result = tl_measure_plan(s->env, s->graph, NULL, &plan);
-    if (!result) result = tli_measure_held(s, body, &held);
-    tli_end_quiet(&quiet, result == TL_ERROR_INVALID_PLAN ? TL_OK : result);
-    if (!result && (!s->best.step_count || plan.cost < s->best_cost)) {
-        if (plan.peak_bytes <= s->room || plan.peak_bytes < s->least)
-            result = tli_place_rank_plan(s, &plan, plan.cost, held);
+    if (!result) result = tl_plan_places(s->env, &places, &plan, NULL);
+    if (!result && plan.arena_bytes < s->least) s->least = plan.arena_bytes;
+    if (!result && plan.arena_bytes <= s->room) {
+        tl_free_plan(s->env, &s->best);
+        s->best = plan;
+        tli_zero(&plan, sizeof plan);
+        s->best_cost = cost;
+        s->best_held = held;
     }
     tl_free_plan(s->env, &plan);
-    return result == TL_ERROR_INVALID_PLAN ? TL_OK : result;
+    return result;
 }
 
-// Try a plan of one micro-batch as it is, and with a forward part that drops everything.
-static tl_result tli_try_rank_plan(tli_rank_search *s, const tl_plan *plan, const tl_plan *dropped,
-                                   int32_t dropped_turn) {
+// What every micro-batch takes from the start of a training step to its end: its inputs, and results.
+static uint64_t tli_count_fixed(const tl_graph *graph) {
+    uint64_t sum = 0;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++) {
+        const tl_node *node = &graph->nodes[graph->outputs[i].node];
+        if (node->is_input || node->keep) sum += graph->outputs[i].bytes;
+    }
+    return sum;
+}
+
+// The live bytes of all micro-batches, from those of a few.
+static uint64_t tli_extend_peak(const tli_rank_search *s, uint64_t peak) {
+    uint64_t more = (uint64_t)(s->all.micro_batches - s->probe.micro_batches), bytes;
+    if (!tli_mul_u64(more, tli_count_fixed(s->graph), &bytes) || !tli_add_u64(peak, bytes, &peak))
+        return UINT64_MAX;
+    return peak;
+}
+
+// Take a body if it is cheaper than the best and fits. One whose backwards begin before all is sent cannot be
+// woven: it is none.
+static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
+    tli_quiet quiet;
+    tl_plan plan;
+    uint64_t held = 0, cost = tli_sum_body(s->graph, body), peak;
+    tl_result result;
+    if (s->best.step_count && cost >= s->best_cost) return TL_OK;
+    quiet = tli_begin_quiet(s->env);
+    result = tli_weave_measured(s, body, &s->probe, &plan);
+    if (!result) result = tli_measure_held(s, body, &held);
+    peak = result ? 0 : tli_extend_peak(s, plan.peak_bytes);
+    if (!result && (peak <= s->room || peak < s->least))
+        result = tli_place_body(s, body, cost, held);
+    tl_free_plan(s->env, &plan);
+    if (result == TL_ERROR_INVALID_PLAN) result = TL_OK;
+    tli_end_quiet(&quiet, result);
+    return result;
+}
+
+// Try a plan of one micro-batch; with second, its forward part and then that plan.
+static tl_result tli_try_rank_plan(tli_rank_search *s, const tl_plan *plan, const tl_plan *second) {
     tli_body body;
+    int32_t turn, second_turn = 0;
     tl_result result;
     tli_zero(s->ran, (size_t)s->graph->node_count);
-    result = tli_join_bodies(s->env, s->graph, s->messages, plan, tli_find_turn(plan, s->ran), NULL, &body);
-    if (!result) result = tli_try_body(s, &body);
-    tli_free_body(s->env, &body);
-    if (result || !dropped) return result;
-    result = tli_join_bodies(s->env, s->graph, s->messages, dropped, dropped_turn, plan, &body);
+    turn = tli_find_turn(plan, s->ran);
+    tli_zero(s->ran, (size_t)s->graph->node_count);
+    if (second) second_turn = tli_find_turn(second, s->ran);
+    result = tli_join_bodies(s->env, s->graph, s->messages, plan, turn, second, second_turn, &body);
     if (!result) result = tli_try_body(s, &body);
     tli_free_body(s->env, &body);
     return result;
 }
 
-// Plan one micro-batch within live bytes, and try it. *peak: of the plan; where none fits, the least budget.
-static tl_result tli_try_budget(tli_rank_search *s, uint64_t live, const tl_plan *dropped, int32_t turn,
-                                uint64_t *peak) {
+// Plan one micro-batch within live bytes. *least: where none fits, the least budget.
+static tl_result tli_plan_rank_budget(tli_rank_search *s, uint64_t live, uint64_t *least) {
     tl_remat_desc remat;
     tl_remat_report report;
-    tl_plan plan;
     tl_result result;
     tli_quiet quiet = tli_begin_quiet(s->env);
     tli_zero(&remat, sizeof remat);
@@ -48566,53 +48904,75 @@ static tl_result tli_try_budget(tli_rank_search *s, uint64_t live, const tl_plan
     remat.budget_bytes = live;
     remat.live = 1;
     remat.work_limit = s->work_limit;
-    result = tl_plan_remat(s->env, &remat, &plan, &report);
-    *peak = result == TL_ERROR_INFEASIBLE ? report.least_budget_bytes : plan.peak_bytes;
-    tli_end_quiet(&quiet, result == TL_ERROR_INFEASIBLE ? TL_OK : result);
-    if (result == TL_ERROR_INFEASIBLE) return TL_OK;
-    if (!result) result = tli_try_rank_plan(s, &plan, dropped, turn);
-    tl_free_plan(s->env, &plan);
+    result = tl_plan_remat(s->env, &remat, &s->plans[s->plan_count], &report);
+    if (!result) s->plan_count++;
+    *least = report.least_budget_bytes;
+    if (result == TL_ERROR_INFEASIBLE) result = TL_OK;
+    tli_end_quiet(&quiet, result);
     return result;
 }
 
-// The plan of one micro-batch that drops whatever may run again.
-static tl_result tli_plan_dropped(tli_rank_search *s, tl_plan *plan, int32_t *turn) {
-    tl_result result;
-    tli_zero(s->keep, (size_t)s->graph->tensor_count);
-    result = tl_plan_kept_set(s->env, s->graph, s->keep, plan);
-    if (result) return result;
-    tli_zero(s->ran, (size_t)s->graph->node_count);
-    *turn = tli_find_turn(plan, s->ran);
-    return TL_OK;
-}
-
-// Try budgets between the least and the peak of keeping everything.
+// Make plans at budgets from the least to near the peak of keeping everything, and try each as it is.
 static tl_result tli_try_budgets(tli_rank_search *s, uint64_t most) {
-    tl_plan dropped;
-    int32_t turn = 0, k;
-    uint64_t least = 0, peak;
-    tl_result result;
-    tli_zero(&dropped, sizeof dropped);
-    result = s->desc->inference ? TL_OK : tli_plan_dropped(s, &dropped, &turn);
-    if (!result) result = tli_try_budget(s, 1, NULL, 0, &least);
-    if (!result && !s->desc->inference) result = tli_try_rank_plan(s, &dropped, NULL, 0);
-    for (k = 0; k < TLI_RANK_TRIES && !result && most > least; k++) {
-        uint64_t live = least + (most - least) / TLI_RANK_TRIES * (uint64_t)k;
-        result = tli_try_budget(s, live, dropped.step_count ? &dropped : NULL, turn, &peak);
+    uint64_t least = 0, none;
+    int32_t k;
+    tl_result result = tli_plan_rank_budget(s, 1, &least);
+    for (k = s->plan_count; k < TLI_RANK_BUDGETS && !result && most > least; k++) {
+        uint64_t live = least + (most - least) / TLI_RANK_BUDGETS * (uint64_t)k;
+        result = tli_plan_rank_budget(s, live ? live : 1, &none);
     }
-    tl_free_plan(s->env, &dropped);
+    for (k = 0; k < s->plan_count && !result; k++) result = tli_try_rank_plan(s, &s->plans[k], NULL);
     return result;
 }
 
-// What a plan of one micro-batch costs at least within the room.
-static tl_result tli_bound_rank(tli_rank_search *s) {
+// The tensors that may be kept, those that cost most for each byte first.
+static int32_t tli_rank_tensors(const tl_graph *graph, const uint8_t *messages, int32_t *order,
+                                uint64_t *keys) {
+    int32_t i, count = 0;
+    for (i = 0; i < graph->tensor_count; i++) {
+        const tl_node *node = &graph->nodes[graph->outputs[i].node];
+        uint64_t bytes = graph->outputs[i].bytes + node->saved_bytes, per;
+        if (node->is_input || node->keep || messages[graph->outputs[i].node] || !bytes) continue;
+        per = node->fwd_cost ? bytes / (node->fwd_cost / 1024 + 1) : UINT64_MAX;
+        keys[count] = per;
+        order[count++] = i;
+    }
+    return count;
+}
+
+// Try kept sets, more and more of the tensors, as they are and before each of the plans.
+static tl_result tli_try_kept_sets(tli_rank_search *s) {
+    uint64_t tensors = (uint64_t)s->graph->tensor_count;
+    uint64_t *keys = (uint64_t *)tli_alloc_array(s->env, tensors, sizeof *keys);
+    int32_t *order = (int32_t *)tli_alloc_array(s->env, 2 * tensors, sizeof *order), count, k, i;
+    tl_result result = keys && order ? TL_OK : tli_fail_ranks(s->env);
+    if (!result) {
+        count = tli_rank_tensors(s->graph, s->messages, order, keys);
+        tli_sort_numbers(order + tensors, count, keys);
+        for (k = 0; k < TLI_RANK_SETS && !result; k++) {
+            tl_plan kept;
+            tli_zero(s->keep, (size_t)tensors);
+            for (i = 0; i < (int32_t)((int64_t)count * k / TLI_RANK_SETS); i++)
+                s->keep[order[order[tensors + (uint64_t)i]]] = 1;
+            result = tl_plan_kept_set(s->env, s->graph, s->keep, &kept);
+            if (!result) result = tli_try_rank_plan(s, &kept, NULL);
+            for (i = 0; i < s->plan_count && !result; i++) result = tli_try_rank_plan(s, &kept, &s->plans[i]);
+            tl_free_plan(s->env, &kept);
+        }
+    }
+    tli_release(s->env, keys);
+    tli_release(s->env, order);
+    return result;
+}
+
+// What a plan of one micro-batch costs at least.
+static void tli_bound_rank(tli_rank_search *s) {
     int32_t id;
     s->bound_cost = 0;
     for (id = 0; id < s->graph->node_count; id++) {
         const tl_node *node = &s->graph->nodes[id];
         s->bound_cost += node->fwd_cost + (!s->desc->inference && node->has_grad ? node->bwd_cost : 0);
     }
-    return TL_OK;
 }
 
 static tl_result tli_refuse_rank(const tli_rank_search *s, int32_t rank, uint64_t base) {
@@ -48636,12 +48996,17 @@ static tl_result tli_search_rank(tli_rank_search *s) {
     if (!result) result = tl_measure_plan(s->env, s->graph, NULL, &plan);
     if (!result) {
         most = plan.peak_bytes;
-        result = tli_try_rank_plan(s, &plan, NULL, 0);
+        result = tli_try_rank_plan(s, &plan, NULL);
     }
     tl_free_plan(s->env, &plan);
-    if (!result && !s->best.step_count && !s->desc->keep_all) result = tli_try_budgets(s, most);
-    return result;
+    if (result || s->best.step_count || s->desc->keep_all) return result;
+    result = tli_try_budgets(s, most);
+    return result || s->desc->inference ? result : tli_try_kept_sets(s);
 }
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 
 // -- ranks: all of them --
 
@@ -48664,29 +49029,30 @@ static uint64_t tli_hash_rank_plan(uint64_t hash, const tl_graph *graph, const t
 }
 
 // The events of a rank; forward only: the micro-batches, one after the other.
-static tl_result tli_list_events(tl_env *env, const tl_ranks_desc *desc, int32_t rank,
-                                 tl_pipeline_event **events, int32_t *count) {
+static tl_result tli_list_events(tl_env *env, const tl_ranks_desc *desc, int32_t rank, int32_t micro_batches,
+                                 tli_rank_events *list) {
     tl_pipeline_desc pipeline;
     int32_t i, kept = 0;
     tl_result result;
     tli_zero(&pipeline, sizeof pipeline);
     pipeline.kind = desc->pipeline;
     pipeline.rank_count = desc->rank_count;
-    pipeline.micro_batch_count = desc->micro_batch_count;
-    *count = tl_count_pipeline_events(&pipeline);
-    *events = (tl_pipeline_event *)tli_alloc_array(env, (uint64_t)*count, sizeof **events);
-    if (!*events) return tli_fail_ranks(env);
-    result = tl_list_pipeline(env, &pipeline, rank, *events);
-    for (i = 0; i < *count && desc->inference; i++)
-        if (!(*events)[i].is_backward) (*events)[kept++] = (*events)[i];
-    if (desc->inference) *count = kept;
+    pipeline.micro_batch_count = list->micro_batches = micro_batches;
+    list->count = tl_count_pipeline_events(&pipeline);
+    list->events = (tl_pipeline_event *)tli_alloc_array(env, (uint64_t)list->count, sizeof *list->events);
+    if (!list->events) return tli_fail_ranks(env);
+    result = tl_list_pipeline(env, &pipeline, rank, list->events);
+    for (i = 0; i < list->count && desc->inference; i++)
+        if (!list->events[i].is_backward) list->events[kept++] = list->events[i];
+    if (desc->inference) list->count = kept;
     return result;
 }
 
-static int32_t tli_count_held_batches(const tl_pipeline_event *events, int32_t count) {
+// Most micro-batches between their forward and their backward.
+static int32_t tli_count_held_batches(const tli_rank_events *list) {
     int32_t held = 0, most = 0, i;
-    for (i = 0; i < count; i++) {
-        held += events[i].is_backward ? -1 : 1;
+    for (i = 0; i < list->count; i++) {
+        held += list->events[i].is_backward ? -1 : 1;
         if (held > most) most = held;
     }
     return most;
@@ -48722,20 +49088,21 @@ static tl_result tli_find_rank_base(tl_env *env, const tl_ranks_desc *desc, cons
 // Fill in what a search has found.
 static void tli_fill_rank(tli_rank_search *s, tl_rank_plan *rank) {
     tl_compiled_plan *compiled = &rank->compiled;
+    uint64_t batches = (uint64_t)s->desc->micro_batch_count;
     compiled->plan = s->best;
     compiled->plan.base_bytes = rank->base_bytes;
     tli_zero(&s->best, sizeof s->best);
     compiled->inference = s->desc->inference;
     compiled->precision = TL_PRECISION_SINGLE;
     compiled->choice.part_count = 1;
-    compiled->choice.cost = s->best_cost;
+    compiled->choice.cost = s->best_cost * batches;
     compiled->choice.arena_bytes = compiled->plan.arena_bytes;
-    compiled->base_cost = compiled->bound_cost = s->bound_cost * (uint64_t)s->desc->micro_batch_count;
-    compiled->proven = s->best_cost == compiled->bound_cost;
-    compiled->gap_ratio = tli_find_gap(s->best_cost, compiled->bound_cost);
+    compiled->base_cost = compiled->bound_cost = s->bound_cost * batches;
+    compiled->proven = s->best_cost == s->bound_cost;
+    compiled->gap_ratio = tli_find_gap(s->best_cost, s->bound_cost);
     rank->held_bytes = s->best_held;
-    rank->busy_cost = s->best_cost;
-    rank->in_flight_count = s->desc->inference ? 1 : tli_count_held_batches(s->events, s->event_count);
+    rank->busy_cost = s->best_cost * batches;
+    rank->in_flight_count = s->in_flight;
     rank->sent_bytes = tli_count_sent(s);
 }
 
@@ -48743,9 +49110,8 @@ static void tli_fill_rank(tli_rank_search *s, tl_rank_plan *rank) {
 static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t index, tl_rank_plan *rank) {
     const tl_graph *graph = rank->compiled.graph;
     uint64_t nodes = (uint64_t)graph->node_count;
-    tl_pipeline_event *events = NULL;
     tli_rank_search s;
-    int32_t id;
+    int32_t id, few;
     tl_result result;
     tli_zero(&s, sizeof s);
     s.env = env;
@@ -48753,25 +49119,33 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
     s.graph = graph;
     s.least = s.room = UINT64_MAX;
     s.device.alignment_bytes = desc->alignment_bytes;
-    s.work_limit = (desc->work_limit ? desc->work_limit : 700000000) / (uint64_t)desc->rank_count / 24 + 1;
+    s.work_limit = (desc->work_limit ? desc->work_limit : 700000000) / (uint64_t)desc->rank_count /
+                   (2 * TLI_RANK_BUDGETS) + 1;
     s.messages = (uint8_t *)tli_alloc_array(env, 2 * nodes + (uint64_t)graph->tensor_count, 1);
     result = s.messages ? tli_find_rank_base(env, desc, graph, &rank->base_bytes) : tli_fail_ranks(env);
-    if (!result) result = tli_list_events(env, desc, index, &events, &s.event_count);
+    if (!result) result = tli_list_events(env, desc, index, desc->micro_batch_count, &s.all);
     if (!result) {
-        s.events = events;
+        s.in_flight = desc->inference ? 1 : tli_count_held_batches(&s.all);
+        few = s.in_flight + 4;      // begun one ahead, ended one behind, and one more of both
+        if (few > desc->micro_batch_count) few = desc->micro_batch_count;
+        result = tli_list_events(env, desc, index, few, &s.probe);
+    }
+    if (!result) {
         s.ran = s.messages + graph->node_count;
         s.keep = s.ran + graph->node_count;
         for (id = 0; id < graph->node_count; id++)
             s.messages[id] = tli_find_message(&rank->compiled, id);
         if (desc->budget_bytes) s.room = desc->budget_bytes;
         if (desc->budget_bytes) s.room -= rank->base_bytes < s.room ? rank->base_bytes : s.room;
-        result = tli_bound_rank(&s);
+        tli_bound_rank(&s);
+        result = tli_search_rank(&s);
     }
-    if (!result) result = tli_search_rank(&s);
     if (!result && !s.best.step_count) result = tli_refuse_rank(&s, index, rank->base_bytes);
     if (!result) tli_fill_rank(&s, rank);
     tl_free_plan(env, &s.best);
-    tli_release(env, events);
+    for (id = 0; id < s.plan_count; id++) tl_free_plan(env, &s.plans[id]);
+    tli_release(env, s.all.events);
+    tli_release(env, s.probe.events);
     tli_release(env, s.messages);
     return result;
 }
@@ -48942,7 +49316,9 @@ static const char *const tli_tier_names[] = { TL_TIERS(TLI_NAME) };
 
 // -- codecs: integer arithmetic on the bits only, so that every backend and compiler gives the same --
 
+#ifndef TL_ONLY_TABLES
 static uint32_t tli_load_u32(const void *from) { uint32_t word; TLI_MEMCPY(&word, from, 4); return word; }
+#endif
 
 #ifndef TL_NO_CODECS
 static uint16_t tli_load_u16(const void *from) { uint16_t half; TLI_MEMCPY(&half, from, 2); return half; }
@@ -49295,6 +49671,7 @@ TLI_IMPL void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *l
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- the CPU backend --
 //
@@ -50486,9 +50863,136 @@ TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     tli_zero(backend, sizeof *backend);
     return TL_OK;
 }
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifdef TL_ONLY_TABLES
+
+// -- the CPU backend of TL_ONLY_TABLES: memory, and nothing else --
+//
+// Each bank is one block: memory of the caller, of which a run takes the beginning; or bank 0 an allocation.
+//
+//     bank 0 |=== arena ===|........|    bank 1 |== arena ==|....|
+//
+// Handles are numbers of banks, from 1 on. Names that begin with tli_cpu_ are functions of its table.
+
+typedef struct tli_cpu_bank {
+    char  *memory;      // aligned; NULL = none yet: an allocation of the env, when a block is added
+    size_t bytes;       // of the caller's memory, from there on
+    void  *allocation;  // to be released with the block
+    int    is_taken;
+} tli_cpu_bank;
+
+typedef struct tli_cpu {
+    tl_env *env;
+    size_t alignment;
+    int32_t bank_count;
+    tli_cpu_bank banks[1];  // [bank_count]
+} tli_cpu;
+
+static size_t tli_cpu_shift(const tli_cpu *cpu, const void *memory) {
+    return (0 - (size_t)(uintptr_t)memory) & (cpu->alignment - 1);
+}
+
+// Find memory for a block in a bank that is not taken; 0 = there is none.
+static int tli_cpu_fill_bank(tli_cpu *cpu, tli_cpu_bank *bank, uint64_t bytes) {
+    if (bank->is_taken) return 0;
+    if (bank->memory) return bytes <= bank->bytes;
+    if (bytes > SIZE_MAX / 4) return 0;
+    bank->allocation = tli_alloc(cpu->env, (size_t)bytes + cpu->alignment);
+    if (!bank->allocation) return 0;
+    bank->memory = (char *)bank->allocation + tli_cpu_shift(cpu, bank->allocation);
+    return 1;
+}
+
+static tl_result tli_cpu_add_arena(void *self, tl_tier tier, int32_t bank, uint64_t bytes, uint64_t *handle) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    *handle = 0;
+    if (tier != TL_TIER_DEVICE)
+        return tli_fail(cpu->env, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_ADD_BLOCK), TLI_RULE(TIER_UNKNOWN));
+    if (!tli_is_below(bank, cpu->bank_count))
+        return tli_fail(cpu->env, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_ADD_BLOCK), TLI_RULE(BANK_UNKNOWN));
+    if (!tli_cpu_fill_bank(cpu, &cpu->banks[bank], bytes))
+        return tli_fail(cpu->env, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_ADD_BLOCK), TLI_RULE(NO_ROOM_FOR_BLOCK));
+    cpu->banks[bank].is_taken = 1;
+    *handle = (uint64_t)bank + 1;
+    return TL_OK;
+}
+
+static tl_result tli_cpu_free_block(void *self, uint64_t handle) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    tli_cpu_bank *bank = &cpu->banks[handle - 1];
+    if (bank->allocation) bank->memory = NULL;
+    tli_release(cpu->env, bank->allocation);
+    bank->allocation = NULL;
+    bank->is_taken = 0;
+    return TL_OK;
+}
+
+static tl_result tli_cpu_map(void *self, tl_range range, tl_map_mode mode, void **host) {
+    (void)mode;
+    *host = ((tli_cpu *)self)->banks[range.block - 1].memory + range.offset;
+    return TL_OK;
+}
+
+static tl_result tli_cpu_open_bank(tli_cpu *cpu, void *memory, uint64_t bytes, tli_cpu_bank *bank) {
+    size_t shift = tli_cpu_shift(cpu, memory);
+    if (!memory || bytes > SIZE_MAX / 4 || bytes < shift + cpu->alignment)
+        return tli_fail(cpu->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_CPU_BACKEND),
+                        TLI_RULE(MEMORY_BYTES_TOO_FEW_FOR_ONE_ALIGNED));
+    bank->memory = (char *)memory + shift;
+    bank->bytes = (size_t)bytes - shift;
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *desc, tl_backend *backend) {
+    const tli_function function = TLI_IN(INIT_CPU_BACKEND);
+    uint64_t alignment = desc->alignment_bytes ? desc->alignment_bytes : 64;
+    tl_result result = TL_OK;
+    tli_cpu *cpu;
+    int32_t k;
+    TL_ASSERT(desc && backend);
+    tli_zero(backend, sizeof *backend);
+    if (alignment & (alignment - 1) || alignment > SIZE_MAX / 16)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ALIGNMENT_BYTES_NOT_POWER_OF_TWO));
+    if (!desc->memory && desc->memory_bytes)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(MEMORY_BYTES_WITHOUT_MEMORY));
+    if (desc->bank_count < 0 || desc->bank_count >= TL_MOST_BANKS || (desc->bank_count && !desc->banks))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(CPU_BANK_COUNT_MUST_BE_0_TO_7));
+    if (desc->checked || desc->deferred)
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(CHECKED_DEFERRED_LEFT_OUT));
+    cpu = (tli_cpu *)tli_alloc_array(env, 1, sizeof *cpu + (size_t)desc->bank_count * sizeof(tli_cpu_bank));
+    if (!cpu) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY));
+    cpu->env = env;
+    cpu->alignment = (size_t)alignment;
+    cpu->bank_count = 1 + desc->bank_count;
+    if (desc->memory) result = tli_cpu_open_bank(cpu, desc->memory, desc->memory_bytes, &cpu->banks[0]);
+    for (k = 0; k < desc->bank_count && !result; k++)
+        result = tli_cpu_open_bank(cpu, desc->banks[k].memory, desc->banks[k].memory_bytes, &cpu->banks[1 + k]);
+    if (result) {
+        tli_release(env, cpu);
+        return result;
+    }
+    backend->self = cpu;
+    backend->add_arena = tli_cpu_add_arena;
+    backend->free_block = tli_cpu_free_block;
+    backend->map = tli_cpu_map;
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
+    tli_cpu *cpu;
+    if (!backend || !backend->self) return TL_OK;
+    cpu = (tli_cpu *)backend->self;
+    tli_release(env, cpu->banks[0].allocation);
+    tli_release(env, cpu);
+    tli_zero(backend, sizeof *backend);
+    return TL_OK;
+}
+
+#endif  // TL_ONLY_TABLES
+#endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
@@ -50818,6 +51322,7 @@ TLI_IMPL tl_result tl_measure_device(tl_env *env, const tl_backend *backend,
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // ============================================================================
 // [11] MANAGER (implementation)
@@ -51304,6 +51809,7 @@ static tli_exit tli_choose_exit(const tli_exits *exits) {
     return exits->may_drop ? TLI_EXIT_DROP : TLI_EXIT_NONE;
 }
 #endif  // TL_NO_ONLINE
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_ONLINE
@@ -52417,6 +52923,7 @@ TLI_IMPL void tl_free_manager(tl_manager *manager) {
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // ============================================================================
 // [12] RUN (implementation)
@@ -52713,6 +53220,8 @@ struct tl_run {
 #endif
 };
 
+static int32_t tli_first_micro_batch(const tl_run *run) { return run->desc.first_micro_batch; }
+
 // Go on with the buffers of a slot.
 static void tli_run_choose_slot(tl_run *run, int32_t slot) {
     size_t tensors = (size_t)slot * (size_t)run->graph->tensor_count;
@@ -52916,7 +53425,61 @@ static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tli_held *held) {
     return result;
 }
 
+// -- buffers: what the executor asks them --
+
+static const tl_plan *tli_plan_of(const tl_run *run) { return &run->plan; }
+static tl_precision tli_precision_of(const tl_run *run) { return run->precision; }
+static int tli_has_flights(const tl_run *run) { return run->flights != NULL; }
+static int tli_is_by_hand(const tl_run *run) { return run->by_hand; }
+static int tli_is_host_visible(const tl_run *run) { return run->limits.host_visible; }
+
+// Where the kernel of the call at hand is kept with the user of its node.
+static tl_kernel *tli_own_kernel(tl_run *run) {
+    return run->flights ? &run->flights[run->flight].user_kernel : &run->user_kernel;
+}
+
+static int tli_is_present(const tli_buffer *buffer) { return buffer->state != TLI_ABSENT; }
+static int tli_is_readable(const tli_buffer *buffer) {
+    return buffer->state == TLI_RESIDENT || buffer->state == TLI_LEAVING;
+}
+
+// Ranges of what is held. room: for one that stands nowhere, as in runs of TL_ONLY_TABLES.
+static const tl_range *tli_held_range(const tl_run *run, const tli_held *held, tl_range *room) {
+    (void)run;
+    (void)room;
+    return &held->range;
+}
+
+static const tl_range *tli_tensor_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    return tli_held_range(run, &run->tensors[tensor].device, room);
+}
+
+static const tl_range *tli_gradient_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    return tli_held_range(run, &run->gradients[tensor].device, room);
+}
+
+static const tl_range *tli_saved_range(const tl_run *run, int32_t id, tl_range *room) {
+    return tli_held_range(run, &run->saved[id].device, room);
+}
+
+static tli_buffer *tli_saved_buffer(const tl_run *run, int32_t id) { return &run->saved[id]; }
+
 // -- buffers: the steps on one tensor --
+
+static tl_result tli_buffer_claim(tl_run *run, uint64_t bytes, tli_buffer *buffer) {
+    tl_result result = tli_claim_device(run, bytes, &buffer->device);
+    if (!result) buffer->state = TLI_RESIDENT;
+    return result;
+}
+
+// What is held of one becomes that of another.
+static void tli_buffer_hand_over(tli_buffer *to, tli_buffer *from) {
+    to->device = from->device;
+    to->state = TLI_RESIDENT;
+    tli_zero(&from->device, sizeof from->device);
+    from->state = TLI_ABSENT;
+    from->is_entry = 0;
+}
 
 // Give held bytes back: at once, or where others may be under way, in_flight steps later.
 static tl_result tli_free_held(tl_run *run, tli_held *held) {
@@ -52997,9 +53560,11 @@ static tl_result tli_buffer_convert(tl_run *run, tli_buffer *buffer, uint64_t by
     buffer->state = codec == TL_CODEC_NONE ? TLI_RESIDENT : TLI_PACKED;
     return result;
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- ranges of elements --
 //
@@ -53123,7 +53688,8 @@ static int32_t tli_call_access(tli_call *call, const tl_range *range, int writes
     return i;
 }
 
-static void tli_call_operand(tli_call *call, const tl_range *range, int writes) {
+static void tli_call_operand(tl_run *run, const tl_range *range, int writes) {
+    tli_call *call = &run->call;
     tl_operand *operand = &call->operands[call->operand_count];
     int32_t access = tli_call_access(call, range, writes);
     operand->range = *range;
@@ -53136,16 +53702,21 @@ static void tli_call_operand(tli_call *call, const tl_range *range, int writes) 
 // The same for a tensor, or its gradient: what is known of it.
 static void tli_call_tensor(tl_run *run, int32_t tensor, const tl_range *whole, int writes) {
     tl_range range = tli_known_range(run, tensor, *whole);
-    tli_call_operand(&run->call, &range, writes);
+    tli_call_operand(run, &range, writes);
 }
+
+// The run itself writes a range before the call.
+static void tli_note_write(tl_run *run, const tl_range *range) { (void)tli_call_access(&run->call, range, 1); }
 
 // Whether calls of the same step follow the one at hand: of further members, or for further elements.
 static int tli_has_more_ranges(const tl_run *run) {
     if (tli_has_turns(run) && run->call.turn + 1 < run->call.turns) return 1;
     return run->call.total - run->call.first > run->call.count;
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- several steps under way --
 //
@@ -53352,8 +53923,10 @@ static tl_result tli_open_flights(tl_run *run, int32_t step_count, uint64_t oper
     if (is_there) return TL_OK;
     return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- calls that one step begins and another ends --
 //
@@ -53402,9 +53975,11 @@ static tli_begun *tli_find_begun(const tl_run *run, const tl_step *step) {
     return NULL;
 }
 
-// Set the call at hand aside: its kernel was called, and is_ready or not.
-static void tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
+// Set the call at hand aside, if its step begins one: its kernel was called, and is_ready or not. Returns
+// whether it did.
+static int tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
     tli_begun *begun = run->begun;
+    if (!run->last.begins) return 0;
     while (begun->is_used) begun++;     // there is a place for each call that the plan begins
     begun->yielded = *step;
     begun->kernel = *step->kernel;
@@ -53414,6 +53989,7 @@ static void tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
     begun->is_ready = is_ready;
     tli_swap_begun(run, begun);
     run->computing = TLI_COMPUTING_NOT;
+    return 1;
 }
 
 // Whether a call that was begun is not ready.
@@ -53481,6 +54057,7 @@ static tl_result tli_open_begun(tl_run *run, uint64_t operands, uint64_t outputs
     if (run->begun && is_there) return tli_check_begun(run);
     return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
@@ -53696,6 +54273,7 @@ static void tli_close_messages(tl_run *run) {
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- fused nodes --
 //
@@ -53874,7 +54452,7 @@ static void tli_take_turn(tl_run *run) {
 // -- fused nodes: operands --
 
 static void tli_member_operand(tl_run *run, tl_range range, int32_t tensor, int writes) {
-    tli_call_operand(&run->call, &range, writes);
+    tli_call_operand(run, &range, writes);
     run->call.operands[run->call.operand_count - 1].format = tli_run_format(run, tensor);
 }
 
@@ -53933,7 +54511,7 @@ static void tli_describe_member(tl_run *run) {
     blocks = tli_count_blocks(run, id, run->last.kind == TL_STEP_BACKWARD);
     range.offset += (uint64_t)blocks * run->call.block_bytes;
     range.bytes = backward ? member->bwork_bytes : member->fwork_bytes;
-    tli_call_operand(&run->call, range.bytes ? &range : &none, 1);
+    tli_call_operand(run, range.bytes ? &range : &none, 1);
 }
 
 // The gradient that a member passes to the one before begins as zeroes, block by block.
@@ -54146,7 +54724,7 @@ static tl_result tli_find_caller_tensor(const tl_run *run, tli_function function
     tensor->node = id;
     return TL_OK;
 }
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_ONLINE
@@ -54979,6 +55557,7 @@ static tl_result tli_rehearse(tl_run *run, uint64_t budget) {
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- runs of a compiled plan --
 //
@@ -55257,7 +55836,7 @@ static tl_result tli_take_compiled(tl_run *run) {
     return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), TLI_RULE(COMPILED_WAS_LEFT_OUT));
 }
 #endif
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
@@ -56525,6 +57104,270 @@ static void tli_forget_reports(tl_run *run) {
 #endif  // TL_NO_ONLINE
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifdef TL_ONLY_TABLES
+
+// -- runs of TL_ONLY_TABLES: state --
+//
+// What a step allocates lies where the table says, in blocks whose addresses are known when the run is made. So
+// what is held is no more than a place, and nothing is claimed, mapped, counted or given back:
+//
+//     place     offset in the tier + 1; 0 = absent; 1 = present, without bytes, too
+//     address   that of its block + offset - that of the block in the tier
+//
+// This part has what the executor asks of its buffers, under the names that the full run has; what else it
+// asks of a full run has one answer here.
+
+// Scratch, and second copies of outputs.
+typedef struct tli_held { tl_size place, bytes; } tli_held;
+
+typedef struct tli_buffer { tl_size place; } tli_buffer;
+
+typedef struct tli_call {
+    tl_operand  *operands;      // as in the full run; at the host from the beginning
+    tli_held    *twice;
+    uint8_t     *made;
+    tli_held     scratch;
+    tl_size      first, count, total;
+    int32_t      operand_count, outputs_ready, depends_on, polled;
+    int32_t      node;
+    tl_step_kind kind;
+    uint8_t      replays, is_asked;
+} tli_call;
+
+typedef enum tli_computing {
+    TLI_COMPUTING_NOT, TLI_COMPUTING_OPENED, TLI_COMPUTING_YIELDED, TLI_COMPUTING_DONE
+} tli_computing;
+
+// What is read of the desc after tl_init_run.
+typedef struct tli_table_desc {
+    tl_result  (*load)(tl_run *run, int32_t micro_batch, void *user);
+    void        *load_user;
+    void       (*random)(tl_random_moment moment, int32_t node, int32_t micro_batch, void *user);
+    void        *random_user;
+    void *const *users;
+    uint32_t     loss_gradient_word;
+    uint64_t     seed;
+} tli_table_desc;
+
+typedef struct tli_table_event { int32_t index, micro_batch; uint8_t recompute; } tli_table_event;
+
+typedef struct tli_table_block {
+    char    *host;
+    tl_size  handle;    // of the backend; 0 = not taken
+} tli_table_block;
+
+struct tl_run {
+    tl_env           *env;
+    const tl_backend *backend;
+    const tl_graph   *graph;
+    const tl_plan    *plan;
+    const tl_kernel  *kernels;      // of the caller
+    tli_table_desc    desc;
+    int16_t          *kernel_of;    // [node_count]
+    tli_table_block  *blocks;       // [block_count of the plan, at least 1]
+    tli_buffer       *tensors, *gradients, *saved;  // of the slot at hand; saved: NULL = nothing ever is
+    uint8_t          *ran;
+    uint8_t          *is_read;      // [tensor_count]
+    tli_call          call;
+    tl_kernel         user_kernel;
+    tl_step           last;
+    tli_table_event   event;
+    int32_t           slot_count, slot, caller_slot, repeat_count;
+    int32_t           next_offset, first_count;
+    int32_t           position, micro_batch, plan_pass;
+    uint64_t          training_step, next_step, plan_step;
+    tli_computing     computing;
+    uint8_t           active, by_itself, in_plan, inference;
+    tl_run_report     report;
+};
+
+// -- what has one answer --
+
+static const tl_graph *tli_caller_graph(const tl_run *run) { return run->graph; }
+static const tl_plan *tli_plan_of(const tl_run *run) { return run->plan; }
+static int32_t tli_first_micro_batch(const tl_run *run) { (void)run; return 0; }
+static int tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
+    (void)run; (void)step; (void)is_ready;
+    return 0;   // no table begins a call
+}
+static tl_precision tli_precision_of(const tl_run *run) { (void)run; return TL_PRECISION_SINGLE; }
+static int tli_has_flights(const tl_run *run) { (void)run; return 0; }
+static int tli_is_by_hand(const tl_run *run) { (void)run; return 0; }
+static int tli_is_host_visible(const tl_run *run) { (void)run; return 1; }
+static int tli_has_more_ranges(const tl_run *run) { (void)run; return 0; }
+static int32_t tli_count_members(const tl_run *run, int32_t id) { (void)run; (void)id; return 1; }
+static tl_kernel *tli_own_kernel(tl_run *run) { return &run->user_kernel; }
+static void tli_choose_step(tl_run *run, int32_t index) { (void)run; (void)index; }
+static void tli_note_write(tl_run *run, const tl_range *range) { (void)run; (void)range; }
+
+static tl_range tli_known_range(const tl_run *run, int32_t tensor, tl_range whole) {
+    (void)run;
+    (void)tensor;
+    return whole;
+}
+
+static uint64_t tli_known_bytes(const tl_run *run, int32_t slot, int32_t tensor) {
+    (void)slot;
+    return run->graph->outputs[tensor].bytes;
+}
+
+// -- places --
+
+// Go on with the buffers of a slot; those of all slots are one after the other.
+static void tli_run_choose_slot(tl_run *run, int32_t slot) {
+    int32_t by = slot - run->slot;
+    run->slot = slot;
+    run->tensors += by * run->graph->tensor_count;
+    run->gradients += by * run->graph->tensor_count;
+    run->ran += by * run->graph->node_count;
+    if (run->saved) run->saved += by * run->graph->node_count;
+}
+
+// The next place of the table.
+static tl_result tli_take_place(tl_run *run, uint64_t bytes, tl_size *place) {
+    *place = 1;
+    if (!bytes) return TL_OK;
+    if (run->next_offset >= run->plan->offset_count) return TL_ERROR_INVALID_PLAN;
+    *place = (tl_size)tl_find_offset(run->plan, run->next_offset++, 0) + 1;
+    return TL_OK;
+}
+
+static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tli_held *held) {
+    held->bytes = (tl_size)bytes;
+    return tli_take_place(run, bytes, &held->place);
+}
+
+static tl_result tli_free_held(tl_run *run, tli_held *held) {
+    (void)run;
+    held->bytes = held->place = 0;
+    return TL_OK;
+}
+
+// The range of so many bytes at a place, in *range; empty where it is absent.
+static const tl_range *tli_place_range(const tl_run *run, tl_size place, uint64_t bytes, tl_range *range) {
+    const tl_plan *plan = run->plan;
+    tli_zero(range, sizeof *range);
+    if (!place || !bytes) return range;
+    range->bytes = (tl_size)bytes;
+    range->offset = place - 1;
+    range->block = 1;
+    if (plan->block_count) {
+        int32_t k = tli_find_plan_block(plan->blocks, plan->block_count, range->offset);
+        range->block = (tl_size)(k < 0 ? 0 : k) + 1;
+        range->offset -= (tl_size)plan->blocks[range->block - 1].offset;
+    }
+    return range;
+}
+
+static char *tli_range_host(const tl_run *run, const tl_range *range) {
+    return run->blocks[range->block - 1].host + range->offset;
+}
+
+static const tl_range *tli_held_range(const tl_run *run, const tli_held *held, tl_range *room) {
+    return tli_place_range(run, held->place, held->bytes, room);
+}
+
+static const tl_range *tli_tensor_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    return tli_place_range(run, run->tensors[tensor].place, run->graph->outputs[tensor].bytes, room);
+}
+
+static const tl_range *tli_gradient_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    return tli_place_range(run, run->gradients[tensor].place, run->graph->outputs[tensor].bytes, room);
+}
+
+static tli_buffer *tli_saved_buffer(const tl_run *run, int32_t id) {
+    return run->saved ? &run->saved[id] : NULL;
+}
+
+static const tl_range *tli_saved_range(const tl_run *run, int32_t id, tl_range *room) {
+    return tli_place_range(run, run->saved ? run->saved[id].place : 0, run->graph->nodes[id].saved_bytes, room);
+}
+
+// -- buffers --
+
+static int tli_is_present(const tli_buffer *buffer) { return buffer->place != 0; }
+static int tli_is_readable(const tli_buffer *buffer) { return buffer->place != 0; }
+
+static tl_result tli_buffer_claim(tl_run *run, uint64_t bytes, tli_buffer *buffer) {
+    return buffer ? tli_take_place(run, bytes, &buffer->place) : TL_OK;
+}
+
+static tl_result tli_buffer_drop(tl_run *run, tli_buffer *buffer) {
+    (void)run;
+    if (buffer) buffer->place = 0;
+    return TL_OK;
+}
+
+static void tli_buffer_hand_over(tli_buffer *to, tli_buffer *from) {
+    to->place = from->place;
+    from->place = 0;
+}
+
+static tl_result tli_clear_range(tl_run *run, const tl_range *range) {
+    if (range->bytes) tli_zero(tli_range_host(run, range), (size_t)range->bytes);
+    return TL_OK;
+}
+
+// Fill the gradient of a loss.
+static tl_result tli_fill_first(tl_run *run, int32_t tensor, const tl_range *range) {
+    uint32_t word = run->desc.loss_gradient_word ? run->desc.loss_gradient_word : 0x3F800000u;  // 1.0f
+    char *to;
+    tl_size i;
+    (void)tensor;
+    if (!range->bytes) return TL_OK;
+    to = tli_range_host(run, range);
+    for (i = 0; range->bytes - i >= 4; i += 4) TLI_MEMCPY(to + i, &word, 4);
+    TLI_MEMCPY(to + i, &word, (size_t)(range->bytes - i));
+    return TL_OK;
+}
+
+// -- calls --
+
+static void tli_call_operand(tl_run *run, const tl_range *range, int writes) {
+    tl_operand *operand = &run->call.operands[run->call.operand_count++];
+    (void)writes;
+    operand->range = *range;
+    operand->host = range->bytes ? tli_range_host(run, range) : NULL;
+    operand->format = TL_FORMAT_F32;
+}
+
+static void tli_call_tensor(tl_run *run, int32_t tensor, const tl_range *whole, int writes) {
+    (void)tensor;
+    tli_call_operand(run, whole, writes);
+}
+
+// The elements of output 0 of a node, which is called once for all of them.
+typedef struct tli_cut { uint64_t total; } tli_cut;
+
+static tli_cut tli_find_cut(const tl_run *run, int32_t id) {
+    tli_cut cut;
+    cut.total = (run->graph->outputs[run->graph->nodes[id].first_output].bytes + 3) / 4;
+    return cut;
+}
+
+static void tli_start_turns(tl_run *run, const tli_cut *cut) {
+    run->call.first = 0;
+    run->call.count = run->call.total = (tl_size)cut->total;
+    run->call.node = run->last.node;
+    run->call.kind = (tl_step_kind)run->last.kind;
+}
+
+// The tensor of the caller's graph must be there.
+static tl_result tli_find_caller_tensor(const tl_run *run, tli_function function, const tl_tensor *tensor) {
+    const tl_graph *graph = run->graph;
+    if (tensor->node >= 0 && tensor->node < graph->node_count && tensor->output >= 0 &&
+        tensor->output < graph->nodes[tensor->node].output_count) return TL_OK;
+    return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(TENSOR_NOT_OF_THIS_GRAPH));
+}
+
+static void *tli_place_address(const tl_run *run, tl_size place) {
+    tl_range room;
+    return tli_range_host(run, tli_place_range(run, place, 1, &room));
+}
+
+#endif  // TL_ONLY_TABLES
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // -- the executor --
 //
@@ -56555,13 +57398,33 @@ static tl_result tli_run_fail_backend(tl_run *run, tl_result why, tli_rule rule)
         tli_put_last_step(run, &s.text);
         tli_put(&s.text, ": ");
     }
-    tli_put_text(&s, tl_explain_result(why));
+    tli_put_text(&s, TLI_ERROR_TEXT ? tl_explain_result(why) : "");
     return tli_end_error(run->env, &s, code);
 }
 
+#ifndef TL_ONLY_TABLES
 static uint64_t tli_run_now(const tl_run *run) {
     return run->profiling ? run->backend.now_ns(run->backend.self) : 0;
 }
+
+static void tli_start_event(tl_run *run) {
+    run->event.start_ns = tli_run_now(run);
+    if (run->profiling) run->high_bytes = tli_run_live_bytes(run, TL_TIER_DEVICE);
+}
+
+static void tli_end_event(tl_run *run) { run->event.end_ns = tli_run_now(run); }
+
+static void tli_observe_step(tl_run *run) {
+    if (!run->profiling) return;
+    run->event.device_bytes = run->high_bytes;
+    run->event.host_bytes = tli_run_live_bytes(run, TL_TIER_HOST);
+    if (run->desc.observe) run->desc.observe(&run->event, run->desc.observe_user);
+}
+#else
+static void tli_start_event(tl_run *run) { (void)run; }
+static void tli_end_event(tl_run *run) { (void)run; }
+static void tli_observe_step(tl_run *run) { (void)run; }
+#endif
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // Set the formats of the operands. A gradient has the format of its tensor.
@@ -56598,7 +57461,7 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     out->seed = tl_mix_u64(tl_mix_u64(run->desc.seed, run->training_step),
                            (uint64_t)run->event.micro_batch * (uint64_t)graph->node_count +
                                (uint64_t)call->node);
-    out->precision = run->precision;
+    out->precision = tli_precision_of(run);
     out->inputs = at;                         at += node->input_count;
     out->outputs = at;                        at += node->output_count;
     out->output_grads = at;                   at += node->output_count;
@@ -56623,11 +57486,7 @@ static void tli_update_call(const tl_run *run, tl_kernel_call *out) {
 static void tli_hand_over(tl_run *run, const tl_node *node) {
     tli_buffer *from = &run->tensors[run->graph->inputs[node->first_input + node->inplace].tensor];
     tli_buffer *to = &run->tensors[node->first_output];
-    to->device = from->device;
-    to->state = TLI_RESIDENT;
-    tli_zero(&from->device, sizeof from->device);
-    from->state = TLI_ABSENT;
-    from->is_entry = 0;
+    tli_buffer_hand_over(to, from);
 }
 
 // Claim the ranges that a forward writes, in the order of the simulator. Outputs that are resident already
@@ -56636,16 +57495,15 @@ static void tli_hand_over(tl_run *run, const tl_node *node) {
 static tl_result tli_begin_forward(tl_run *run) {
     const tl_node *node = &run->graph->nodes[run->last.node];
     const tl_node_output *outputs = &run->graph->outputs[node->first_output];
-    tli_buffer *buffers = &run->tensors[node->first_output], *saved = &run->saved[run->last.node];
+    tli_buffer *buffers = &run->tensors[node->first_output], *saved = tli_saved_buffer(run, run->last.node);
     int32_t i, missing = 0, inplace = run->last.kind == TL_STEP_FORWARD_INPLACE;
     uint64_t bytes;
     tl_result result = TL_OK;
     if (inplace) tli_hand_over(run, node);
     for (i = 0; i < node->output_count && !result; i++) {
         run->call.made[i] = inplace && i == 0;
-        if (buffers[i].state != TLI_ABSENT) continue;
-        result = tli_claim_device(run, outputs[i].bytes, &buffers[i].device);
-        buffers[i].state = TLI_RESIDENT;
+        if (tli_is_present(&buffers[i])) continue;
+        result = tli_buffer_claim(run, outputs[i].bytes, &buffers[i]);
         run->call.made[i] = 1;
         missing++;
     }
@@ -56653,10 +57511,8 @@ static tl_result tli_begin_forward(tl_run *run) {
     for (i = 0; i < node->output_count && !result && !run->call.outputs_ready; i++)
         if (!run->call.made[i])
             result = tli_claim_device(run, outputs[i].bytes, &run->call.twice[i]);
-    if (!result && run->last.kind == TL_STEP_FORWARD_SAVE) {
-        result = tli_claim_device(run, node->saved_bytes, &saved->device);
-        saved->state = TLI_RESIDENT;
-    }
+    if (!result && run->last.kind == TL_STEP_FORWARD_SAVE)
+        result = tli_buffer_claim(run, node->saved_bytes, saved);
     bytes = run->last.kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes : node->fwork_bytes;
     return result ? result : tli_claim_device(run, bytes, &run->call.scratch);
 }
@@ -56666,25 +57522,26 @@ static void tli_describe_forward(tl_run *run) {
     const tl_node *node = &graph->nodes[run->last.node];
     int inplace = run->last.kind == TL_STEP_FORWARD_INPLACE;
     tli_call *call = &run->call;
-    tl_range none;
+    tl_range none, room, other;
     int32_t i;
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
         if (inplace && i == node->inplace) tensor = node->first_output;
-        tli_call_tensor(run, tensor, &run->tensors[tensor].device.range, 0);
+        tli_call_tensor(run, tensor, tli_tensor_range(run, tensor, &room), 0);
     }
     for (i = 0; i < node->output_count; i++) {
-        const tl_range *own = &run->tensors[node->first_output + i].device.range;
-        const tl_range *twice = &call->twice[i].range;
+        const tl_range *own = tli_tensor_range(run, node->first_output + i, &room);
+        const tl_range *twice = tli_held_range(run, &call->twice[i], &other);
         tli_call_tensor(run, node->first_output + i, twice->bytes ? twice : own, !call->outputs_ready);
     }
-    for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(call, &none, 0);
+    for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(run, &none, 0);
     tli_call_operand(
-        call, run->last.kind == TL_STEP_FORWARD_SAVE ? &run->saved[run->last.node].device.range : &none, 1);
-    tli_call_operand(call, &call->scratch.range, 1);
+        run, run->last.kind == TL_STEP_FORWARD_SAVE ? tli_saved_range(run, run->last.node, &room) : &none, 1);
+    tli_call_operand(run, tli_held_range(run, &call->scratch, &room), 1);
 }
 
+#ifndef TL_ONLY_TABLES
 // The gradient of one element of a loss, before it is converted to its format.
 static float tli_first_gradient(const tl_run *run) {
     float value = 1.0f;
@@ -56731,23 +57588,30 @@ static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
     return run->backend.unmap(run->backend.self, range, TL_MAP_WRITE, host);
 }
 
+// Fill the gradient of a loss.
+static tl_result tli_fill_first(tl_run *run, int32_t tensor, const tl_range *range) {
+    if (run->precision == TL_PRECISION_DOUBLE && !tli_takes_word(run)) return tli_fill_doubles(run, *range);
+    return tli_fill_range(&run->store, range, tli_first_word(run, tensor));
+}
+
+static tl_result tli_clear_range(tl_run *run, const tl_range *range) {
+    return tli_fill_range(&run->store, range, 0);
+}
+#endif
+
 // Make the gradient of a tensor if there is none. If no node reads the tensor it is a loss, whose gradient
 // is 1 x the loss scale; all others start at 0.
 static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     const tl_node_output *output = &run->graph->outputs[tensor];
     tli_buffer *gradient = &run->gradients[tensor];
-    int doubles = run->precision == TL_PRECISION_DOUBLE && !tli_takes_word(run);
     tl_range range;
     tl_result result;
-    if (gradient->state != TLI_ABSENT || !run->graph->nodes[output->node].has_grad) return TL_OK;
-    result = tli_claim_device(run, output->bytes, &gradient->device);
+    if (tli_is_present(gradient) || !run->graph->nodes[output->node].has_grad) return TL_OK;
+    result = tli_buffer_claim(run, output->bytes, gradient);
     if (result) return result;
-    gradient->state = TLI_RESIDENT;
-    range = tli_known_range(run, tensor, gradient->device.range);
-    (void)tli_call_access(&run->call, &range, 1);
-    if (run->is_read[tensor]) return tli_fill_range(&run->store, &range, 0);
-    if (doubles) return tli_fill_doubles(run, range);
-    return tli_fill_range(&run->store, &range, tli_first_word(run, tensor));
+    range = tli_known_range(run, tensor, *tli_gradient_range(run, tensor, &range));
+    tli_note_write(run, &range);
+    return run->is_read[tensor] ? tli_clear_range(run, &range) : tli_fill_first(run, tensor, &range);
 }
 
 static tl_result tli_begin_backward(tl_run *run) {
@@ -56766,27 +57630,27 @@ static tl_result tli_begin_backward(tl_run *run) {
 static void tli_describe_backward(tl_run *run) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[run->last.node];
-    tli_call *call = &run->call;
-    tl_range none;
+    tl_range none, room;
     int32_t i;
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         const tl_node_input *input = &graph->inputs[node->first_input + i];
-        tli_call_tensor(run, input->tensor, input->needed ? &run->tensors[input->tensor].device.range : &none,
+        tli_call_tensor(run, input->tensor, input->needed ? tli_tensor_range(run, input->tensor, &room) : &none,
                         0);
     }
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_tensor(run, i, graph->outputs[i].needed ? &run->tensors[i].device.range : &none, 0);
+        tli_call_tensor(run, i, graph->outputs[i].needed ? tli_tensor_range(run, i, &room) : &none, 0);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_tensor(run, i, &run->gradients[i].device.range, 0);
+        tli_call_tensor(run, i, tli_gradient_range(run, i, &room), 0);
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
-        tli_call_tensor(run, tensor, &run->gradients[tensor].device.range, 1);
+        tli_call_tensor(run, tensor, tli_gradient_range(run, tensor, &room), 1);
     }
-    tli_call_operand(call, &run->saved[run->last.node].device.range, 0);
-    tli_call_operand(call, &call->scratch.range, 1);
+    tli_call_operand(run, tli_saved_range(run, run->last.node, &room), 0);
+    tli_call_operand(run, tli_held_range(run, &run->call.scratch, &room), 1);
 }
 
+#ifndef TL_ONLY_TABLES
 // -- the executor: operands on the host --
 
 // TL_MAP_CHANGE, because a kernel need not write every byte of a range.
@@ -56825,6 +57689,7 @@ static tl_result tli_map_accesses(tl_run *run) {
     call->is_mapped = 1;
     return TL_OK;
 }
+#endif  // TL_ONLY_TABLES
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // -- the executor: conversions without a kernel --
@@ -56955,6 +57820,7 @@ static tl_result tli_convert(tl_run *run, int adds) {
 }
 #endif
 
+#ifndef TL_ONLY_TABLES
 // -- the executor: dependencies of a step --
 
 // Find the latest earlier step that wrote a range which the access touches, or read one which it writes.
@@ -57004,6 +57870,13 @@ static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
     }
     return TL_OK;
 }
+#else
+// All steps before are finished.
+static tl_result tli_find_dependency(const tl_run *run, int32_t *depends_on) {
+    *depends_on = run->event.index - 1;
+    return TL_OK;
+}
+#endif
 
 // -- the executor: compute steps --
 
@@ -57013,6 +57886,7 @@ static void tli_describe_operands(tl_run *run) {
     else tli_describe_forward(run);
 }
 
+#ifndef TL_ONLY_TABLES
 // Cut the operands of a call that is for a range. Each access belongs to one tensor, so operands that share one
 // are cut alike.
 static void tli_cut_operands(tl_run *run) {
@@ -57029,16 +57903,24 @@ static void tli_cut_operands(tl_run *run) {
         call->accesses[access].range = *range;
     }
 }
+#endif
 
 // The kernel of the call at hand, with the user of its node where the desc has users.
 static const tl_kernel *tli_find_call_kernel(tl_run *run, int32_t kernel) {
     int is_own = !tli_count_members(run, run->last.node);   // the caller's graph has no such node
     int32_t origin = is_own ? -1 : tli_caller_graph(run)->nodes[run->call.node].origin;
-    tl_kernel *own = run->flights ? &run->flights[run->flight].user_kernel : &run->user_kernel;
+    tl_kernel *own = tli_own_kernel(run);
     if (!run->desc.users || origin < 0) return &run->kernels[kernel];
     *own = run->kernels[kernel];
     own->user = run->desc.users[origin];
     return own;
+}
+
+// Describe the call at hand and name its kernel.
+static void tli_name_call(tl_run *run, int32_t kernel, tl_run_step *out) {
+    tli_describe_call(run, &out->call);
+    out->is_compute = 1;
+    out->kernel = tli_find_call_kernel(run, kernel);
 }
 
 // Yield the call at hand: its operands are claimed and described.
@@ -57046,7 +57928,9 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     tl_result result = TL_OK;
     int32_t kernel = run->kernel_of[run->last.node];
     run->computing = TLI_COMPUTING_YIELDED;
-    run->call.polled = run->call.is_asked = 0;
+    run->call.polled = 0;
+    run->call.is_asked = 0;
+#ifndef TL_ONLY_TABLES
     run->call.request = -1;
     if (tli_has_turns(run)) {
         run->call.operand_count = run->call.access_count = 0;
@@ -57056,19 +57940,22 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     } else if (run->call.count < run->call.total) {
         tli_cut_operands(run);
     }
-    tli_describe_call(run, &out->call);
-    out->is_compute = 1;
-    out->kernel = tli_find_call_kernel(run, kernel);
+#endif
+    tli_name_call(run, kernel, out);
     run->report.kernel_count++;
+#ifndef TL_ONLY_TABLES
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLEAR_FAILED));
     result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(ORDER_FAILED));
     result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
     if (result && result != TL_NOT_READY) return tli_run_fail_backend(run, result, TLI_RULE(MAP_FAILED));
+    result = TL_OK;
     tli_update_call(run, &out->call);
-    return TL_OK;  // what could not be mapped yet is mapped by tl_map_step or tl_run_step_kernel
+#endif
+    return result;  // what could not be mapped yet is mapped by tl_map_step or tl_run_step_kernel
 }
 
+#ifndef TL_ONLY_TABLES
 // The call for the next elements of the step yielded last, or of the next member of a fused node. It waits for
 // what the first call waits for; where there is scratch, for the call before, too.
 static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
@@ -57081,15 +57968,19 @@ static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
     out->depends_on = call->scratch.range.bytes && !run->by_itself ? run->event.index : call->depends_on;
     return tli_yield_call(run, out);
 }
+#endif
 
 // The operands of a compute step are claimed and described: yield its first call, or carry it out where it has
 // no kernel, once every step under way that it depends on is finished.
 static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
+#ifndef TL_ONLY_TABLES
     int32_t before = run->flights ? tli_find_conflict(run, run->call.accesses, run->call.access_count) : -1;
+#endif
     run->computing = TLI_COMPUTING_OPENED;
     out->step = run->last;
     out->index = run->event.index;
     out->depends_on = run->call.depends_on;
+#ifndef TL_ONLY_TABLES
     if (before >= 0) return tli_wait_for(run, before);
     if (run->flights) run->event.start_ns = tli_run_now(run);
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
@@ -57105,6 +57996,7 @@ static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
         run->computing = TLI_COMPUTING_DONE;
         return TL_OK;
     }
+#endif
     return tli_yield_call(run, out);
 }
 
@@ -57133,6 +58025,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     return result ? result : tli_go_on_compute(run, out);
 }
 
+#ifndef TL_ONLY_TABLES
 static int tli_acts_on_buffer(const tli_buffer *buffer, tl_step_kind kind) {
     return tli_acts_in_state(kind, (tli_state)buffer->state, buffer->on_host);
 }
@@ -57185,6 +58078,8 @@ static void tli_note_buffer(tl_run *run, int32_t tensor) {
         (void)tli_call_access(&run->call, &buffer->host.range, !fetch);
 }
 
+#endif
+
 // The tensors that a step names: from *from up to, but without, *end.
 static void tli_step_outputs(const tl_run *run, const tl_step *step, int32_t *from, int32_t *end) {
     const tl_node *node = &run->graph->nodes[step->node];
@@ -57192,6 +58087,7 @@ static void tli_step_outputs(const tl_run *run, const tl_step *step, int32_t *fr
     *end = step->output == TL_ALL_OUTPUTS ? node->first_output + node->output_count : *from + 1;
 }
 
+#ifndef TL_ONLY_TABLES
 static tl_result tli_memory_step(tl_run *run) {
     tli_buffer *saved = &run->saved[run->last.node];
     tl_result result = TL_OK;
@@ -57211,6 +58107,17 @@ static tl_result tli_memory_step(tl_run *run) {
     }
     return result ? tli_run_fail_backend(run, result, TLI_RULE(MEMORY_FAILED)) : TL_OK;
 }
+#else
+static tl_result tli_memory_step(tl_run *run) {
+    int32_t i, end;
+    run->report.drop_count++;
+    if (run->last.kind == TL_STEP_DROP_SAVED)
+        return tli_buffer_drop(run, tli_saved_buffer(run, run->last.node));
+    tli_step_outputs(run, &run->last, &i, &end);
+    for (; i < end; i++) (void)tli_buffer_drop(run, &run->tensors[i]);
+    return TL_OK;
+}
+#endif
 
 // -- the executor: the random hook, around all calls of a forward --
 
@@ -57247,12 +58154,16 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     int backward = run->call.kind == TL_STEP_BACKWARD;
     tl_kernel_fn function = backward ? step->kernel->backward : step->kernel->forward;
     tl_kernel_call call = step->call;
-    uint64_t start, end;
+#ifndef TL_ONLY_TABLES
+    uint64_t start;
+#endif
     tl_result result;
     tli_update_call(run, &call);
     call.polled = run->call.polled;
     if (!backward && !call.first && !call.polled) tli_start_random(run);
+#ifndef TL_ONLY_TABLES
     start = tli_run_now(run);
+#endif
 #ifndef TL_NO_ONLINE
     run->call.is_inside = 1;
 #endif
@@ -57260,9 +58171,10 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
 #ifndef TL_NO_ONLINE
     run->call.is_inside = 0;
 #endif
-    end = tli_run_now(run);
-    run->event.end_ns = end;
-    run->report.compute_ns += end - start;
+    tli_end_event(run);
+#ifndef TL_ONLY_TABLES
+    run->report.compute_ns += run->event.end_ns - start;
+#endif
     if (result == TL_NOT_READY) {
         if (run->call.polled < INT32_MAX) run->call.polled++;
         return result;
@@ -57281,6 +58193,7 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
 
 // -- the executor: a pass --
 
+#ifndef TL_ONLY_TABLES
 // The buffer of a tensor in a slot.
 static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t tensor) {
     return &run->all_tensors[(size_t)slot * (size_t)run->graph->tensor_count + (size_t)tensor];
@@ -57382,6 +58295,34 @@ static void tli_clear_run(tl_run *run, int with_inputs) {
     tli_release_buffers(run, with_inputs);
     tli_end_quiet(&quiet, TL_OK);
 }
+#else
+// The buffer of a tensor in a slot.
+static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t tensor) {
+    return run->tensors + (slot - run->slot) * run->graph->tensor_count + tensor;
+}
+
+// Forget all buffers but inputs, which stay as long as the run.
+static void tli_release_buffers(tl_run *run, int with_inputs) {
+    const tl_graph *graph = run->graph;
+    int32_t slot, i;
+    (void)with_inputs;
+    for (slot = 0; slot < run->slot_count; slot++) {
+        tli_run_choose_slot(run, slot);
+        for (i = 0; i < graph->tensor_count; i++) {
+            (void)tli_buffer_drop(run, &run->gradients[i]);
+            if (!graph->nodes[graph->outputs[i].node].is_input) (void)tli_buffer_drop(run, &run->tensors[i]);
+        }
+        for (i = 0; i < graph->node_count && run->saved; i++) (void)tli_buffer_drop(run, &run->saved[i]);
+    }
+    tli_run_choose_slot(run, 0);
+}
+
+static void tli_clear_run(tl_run *run, int with_inputs) {
+    tli_end_random(run);
+    run->computing = TLI_COMPUTING_NOT;
+    tli_release_buffers(run, with_inputs);
+}
+#endif
 
 static tl_result tli_abort_pass(tl_run *run, tl_result why) {
     tl_error error;  // keep the reason: the clean-up may overwrite it
@@ -57393,11 +58334,15 @@ static tl_result tli_abort_pass(tl_run *run, tl_result why) {
     tli_clear_run(run, 0);
     if (run->active) run->next_step = run->training_step;  // the same step is run again
     if (run->in_plan) run->next_step = run->plan_step;
-    run->active = run->in_plan = run->goal_waits = 0;
+    run->active = run->in_plan = 0;
+#ifndef TL_NO_ONLINE
+    run->goal_waits = 0;
+#endif
     if (run->env) run->env->error = error;
     return why;
 }
 
+#ifndef TL_ONLY_TABLES
 static tl_result tli_run_mismatch(tl_run *run, tli_rule rule, uint64_t measured,
                                   uint64_t planned) {
     return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN), rule, measured, planned);
@@ -57510,10 +58455,15 @@ static tl_result tli_end_pass(tl_run *run) {
 #endif
     return result ? result : tli_check_pass(run);
 }
+#else
+static tl_result tli_end_pass(tl_run *run) { (void)run; return TL_OK; }
+#endif
 
 static void tli_start_training_step(tl_run *run) {
     run->training_step = run->next_step++;
+#ifndef TL_ONLY_TABLES
     run->loss_scale = 1.0f;
+#endif
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (!run->desc.loss_scaler) return;
     *run->desc.loss_scaler = tl_default_loss_scaler(run->desc.loss_scaler);
@@ -57521,11 +58471,43 @@ static void tli_start_training_step(tl_run *run) {
 #endif
 }
 
-TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
+// Count from here on: offsets, accesses, forwards, and what the report says.
+static void tli_start_counting(tl_run *run) {
+    tli_zero(&run->report, sizeof run->report);
+#ifdef TL_ONLY_TABLES
+    run->next_offset = run->first_count;
+    tli_zero(run->ran, (size_t)run->slot_count * (size_t)run->graph->node_count);    // slot 0 is chosen
+#else
     tl_account_counters counters;
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    tl_result greeted;
+    run->touched_count = 0;
+    run->arenas[TL_TIER_DEVICE].next_offset = run->first_count;  // the offsets before are taken already
+    run->arenas[TL_TIER_HOST].next_offset = 0;
+    tli_zero(run->all_ran, (size_t)run->slot_count * (size_t)run->graph->node_count);
+    run->report.limiting_node = -1;
+    run->report.worker_count = run->desc.transport ? run->desc.transport->rank_count : 1;
+#ifndef TL_NO_PLANNERS
+    run->report.cached_bytes = run->cache.kept_bytes;
+    if (run->cache.is_warm) run->report.cached_count = run->cache.skipped_count;
 #endif
+    run->report.fused_count = run->members.fused_count;
+    tli_zero(run->before_bytes, sizeof run->before_bytes);
+    tli_measure_store(&run->store, 1, &counters);
+    run->defers = run->flights != NULL;
+#endif
+}
+
+// The neighbours of a rank are greeted before its first pass. TL_NOT_READY: not all have answered.
+static tl_result tli_greet(tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    return tli_greet_ranks(run);
+#else
+    (void)run;
+    return TL_OK;
+#endif
+}
+
+TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
+    tl_result result;
     TL_ASSERT(run);
     if (run->active || (run->in_plan && !run->by_itself))
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS),
@@ -57534,10 +58516,8 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), micro_batch < 0
                             ? TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE)
                             : TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    greeted = tli_greet_ranks(run);
-    if (greeted) return greeted;
-#endif
+    result = tli_greet(run);
+    if (result) return result;
 #ifndef TL_NO_PLANNERS
     if (run->cache.is_on) tli_choose_cached_plan(run, micro_batch);
 #endif
@@ -57549,35 +58529,20 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     if (run->hybrid.is_on && tli_start_hybrid(run))
         return tli_fail(run->env, TL_ERROR_INVALID_PLAN, TLI_IN(START_PASS), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 #endif
+#ifndef TL_ONLY_TABLES
     if (tli_claim_entry(run))
         return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
-    if (micro_batch == run->desc.first_micro_batch) tli_start_training_step(run);
+#endif
+    if (micro_batch == tli_first_micro_batch(run)) tli_start_training_step(run);
     run->micro_batch = micro_batch;
     run->position = 0;
     run->computing = TLI_COMPUTING_NOT;
-    run->touched_count = 0;
-    run->arenas[TL_TIER_DEVICE].next_offset = run->first_count;  // the offsets before are taken already
-    run->arenas[TL_TIER_HOST].next_offset = 0;
-    tli_zero(run->all_ran, (size_t)run->slot_count * (size_t)run->graph->node_count);
-    tli_zero(&run->report, sizeof run->report);
-    run->report.limiting_node = -1;
-    run->report.worker_count = run->desc.transport ? run->desc.transport->rank_count : 1;
-#ifndef TL_NO_PLANNERS
-    run->report.cached_bytes = run->cache.kept_bytes;
-    if (run->cache.is_warm) run->report.cached_count = run->cache.skipped_count;
-#endif
-    run->report.fused_count = run->members.fused_count;
-    tli_zero(run->before_bytes, sizeof run->before_bytes);
-    tli_measure_store(&run->store, 1, &counters);
+    tli_start_counting(run);
 #ifndef TL_NO_ONLINE
-    if (run->is_online) {
-        tl_result result = tli_start_online(run, run->live_budget[TL_TIER_DEVICE]);
-        if (result) return result;
-    }
+    if (run->is_online) result = tli_start_online(run, run->live_budget[TL_TIER_DEVICE]);
 #endif
-    run->active = 1;
-    run->defers = run->flights != NULL;
-    return TL_OK;
+    run->active = !result;
+    return result;
 }
 
 // The next step of the plan or of the online record; *done = 1: there is none.
@@ -57594,11 +58559,12 @@ static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
         return TL_OK;
     }
 #endif
-    *done = run->position >= run->plan.step_count;
-    if (!*done) *step = tl_find_step(&run->plan, run->position);
+    *done = run->position >= tli_plan_of(run)->step_count;
+    if (!*done) *step = tl_find_step(tli_plan_of(run), run->position);
     return TL_OK;
 }
 
+#ifndef TL_ONLY_TABLES
 // Ask the kernel of a call that was set aside whether it is ready.
 static tl_result tli_poll_begun(tl_run *run, tli_begun *begun) {
     tl_result result;
@@ -57642,13 +58608,7 @@ static tl_result tli_order_memory_step(tl_run *run) {
     }
     return latest >= 0 ? tli_wait_for(run, latest) : TL_OK;
 }
-
-static void tli_observe_step(tl_run *run) {
-    if (!run->profiling) return;
-    run->event.device_bytes = run->high_bytes;
-    run->event.host_bytes = tli_run_live_bytes(run, TL_TIER_HOST);
-    if (run->desc.observe) run->desc.observe(&run->event, run->desc.observe_user);
-}
+#endif
 
 static void tli_count_compute(tl_run *run) {
     int32_t id = run->last.node;
@@ -57668,7 +58628,9 @@ static tl_result tli_close_compute(tl_run *run) {
     int32_t i, end = node->first_output + node->output_count;
     tl_result first;
     run->computing = TLI_COMPUTING_NOT;
+#ifndef TL_ONLY_TABLES
     run->store.enqueued = 1;
+#endif
     tli_end_random(run);  // where the caller called the last kernel itself
     first = tli_free_held(run, &run->call.scratch);
     for (i = 0; i < node->output_count; i++)
@@ -57676,16 +58638,19 @@ static tl_result tli_close_compute(tl_run *run) {
     for (i = node->first_output; i < end && run->last.kind == TL_STEP_BACKWARD; i++)
         tli_keep_first(&first, tli_buffer_drop(run, &run->gradients[i]));
     if (run->last.kind == TL_STEP_BACKWARD)
-        tli_keep_first(&first, tli_buffer_drop(run, &run->saved[run->last.node]));
+        tli_keep_first(&first, tli_buffer_drop(run, tli_saved_buffer(run, run->last.node)));
 #ifndef TL_NO_ONLINE
     tli_keep_first(&first, tli_take_reports(run));
 #endif
     if (first) return tli_run_fail_backend(run, first, TLI_RULE(RELEASE_FAILED));
-    if (!run->event.end_ns) run->event.end_ns = tli_run_now(run);
+#ifndef TL_ONLY_TABLES
+    if (!run->event.end_ns) tli_end_event(run);
+#endif
     tli_observe_step(run);
     return TL_OK;
 }
 
+#ifndef TL_ONLY_TABLES
 // Close the step that began a call, at the W that ends it.
 static tl_result tli_end_begun(tl_run *run, tli_begun *begun) {
     tl_result result = TL_OK, closed;
@@ -57697,19 +58662,21 @@ static tl_result tli_end_begun(tl_run *run, tli_begun *begun) {
     begun->is_used = 0;
     return result ? result : closed;
 }
+#endif
 
 static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
     run->last = step;
     tli_run_choose_slot(run, step.slot);
     tli_zero(&run->event, sizeof run->event);
-    run->event.step = step;
     run->event.index = run->position;
     run->event.micro_batch = run->micro_batch + step.slot;
-    run->event.training_step = run->training_step;
-    run->event.start_ns = tli_run_now(run);
-    if (run->profiling) run->high_bytes = tli_run_live_bytes(run, TL_TIER_DEVICE);
+    tli_start_event(run);
     run->call.operand_count = 0;
+#ifndef TL_ONLY_TABLES
+    run->event.step = step;
+    run->event.training_step = run->training_step;
     run->call.access_count = 0;
+#endif
     out->step = step;
     out->index = run->event.index;
     out->depends_on = -1;
@@ -57717,12 +58684,18 @@ static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
 
 // Pull a step, and carry it out or prepare its first call.
 static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done) {
+#ifndef TL_ONLY_TABLES
     tli_begun *begun;
+#endif
     tl_step step;
     tl_result result;
     tli_zero(&step, sizeof step);
     result = tli_pull_step(run, &step, done);
     if (result) return result;
+#ifdef TL_ONLY_TABLES
+    if (*done) return TL_OK;
+    tli_open_step(run, step, out);
+#else
     if (*done) {
         int32_t latest = tli_find_latest_flight(run);
         if (latest < 0) return TL_OK;
@@ -57738,6 +58711,7 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
     if (!result) result = begun ? tli_poll_begun(run, begun) : tli_poll_step(run, &step);
     if (result == TL_NOT_READY || (result && begun)) return result;
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(POLL_FAILED));
+#endif
     run->position++;
     run->report.step_count++;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
@@ -57748,8 +58722,12 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
         tli_count_compute(run);
         result = tli_begin_compute(run, out);
     } else {
+#ifndef TL_ONLY_TABLES
         result = begun ? tli_end_begun(run, begun) : tli_memory_step(run);
-        run->event.end_ns = tli_run_now(run);
+#else
+        result = tli_memory_step(run);
+#endif
+        tli_end_event(run);
         if (!result) tli_observe_step(run);
         if (!result && !run->by_itself) result = tli_find_dependency(run, &out->depends_on);
     }
@@ -57758,13 +58736,16 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
 
 // Close a step that was carried out for all elements. One at a time, that is left to the next call.
 static tl_result tli_close_flight(tl_run *run) {
-    int is_done = run->flights && run->computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run);
+    int is_done = tli_has_flights(run) && run->computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run);
     return is_done ? tli_close_compute(run) : TL_OK;
 }
 
 // Go on with the step before, for its next elements, or close it and open the next one.
 static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
     tl_result result = TL_OK;
+#ifdef TL_ONLY_TABLES
+    {
+#else
     run->waits_for = -1;
     tli_choose_step(run, run->position - 1);
     if (run->computing == TLI_COMPUTING_OPENED) {
@@ -57773,15 +58754,18 @@ static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
         if (run->computing == TLI_COMPUTING_YIELDED) return tli_wait_for(run, run->event.index);
         result = tli_yield_next_range(run, out);
     } else {
+#endif
         if (run->computing == TLI_COMPUTING_DONE) result = tli_close_compute(run);
         if (!result) result = tli_open_next_step(run, out, done);
     }
     if (!result && !*done) result = tli_close_flight(run);
+#ifndef TL_ONLY_TABLES
     if (result || *done) return result;
     out->accesses = run->call.accesses;
     out->access_count = run->call.access_count;
     if (!run->limits.in_order) out->ticket = run->store.last_ticket;
-    return TL_OK;
+#endif
+    return result;
 }
 
 static tl_result tli_fail_unfinished(tl_run *run) {
@@ -57801,14 +58785,14 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     *done = 0;
     if (run->in_plan && !run->by_itself)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP), TLI_RULE(RUN_PLAN_IS_UNDER_WAY));
-    if (run->active && !run->flights && run->computing == TLI_COMPUTING_YIELDED)
+    if (run->active && !tli_has_flights(run) && run->computing == TLI_COMPUTING_YIELDED)
         return tli_fail_unfinished(run);
     tli_zero(step, sizeof *step);
     if (!run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP),
                         TLI_RULE(RUN_NO_PASS_IS_UNDER_WAY));
     result = tli_take_step(run, step, done);
-    if (!result && *done && !run->by_hand) {
+    if (!result && *done && !tli_is_by_hand(run)) {
         result = tli_end_pass(run);
         if (!result) run->active = 0;
 #ifndef TL_NO_PLANNERS
@@ -57819,7 +58803,9 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     tli_zero(step, sizeof *step);
     *done = 0;
     if (result != TL_NOT_READY) return tli_abort_pass(run, result);
+#ifndef TL_ONLY_TABLES
     if (run->flights) step->depends_on = run->waits_for;
+#endif
     return result;
 }
 
@@ -57839,6 +58825,7 @@ static tl_result tli_fail_stale_step(tl_run *run, tli_function function) {
                     TLI_RULE(STEP_NOT_COMPUTE_STEP_THAT_WAS_YIELDED));
 }
 
+#ifndef TL_ONLY_TABLES
 static tl_result tli_map_last_step(tl_run *run, tli_function function) {
     tl_result result = run->call.is_mapped ? TL_OK : tli_map_accesses(run);
     if (result == TL_NOT_READY)
@@ -57846,11 +58833,22 @@ static tl_result tli_map_last_step(tl_run *run, tli_function function) {
     return result ? tli_abort_pass(run, tli_run_fail_backend(run, result, TLI_RULE(MAP_FAILED))) : TL_OK;
 }
 
+#else
+// On the host operands have their addresses from the beginning.
+static tl_result tli_map_last_step(tl_run *run, tli_function function) {
+    (void)run;
+    (void)function;
+    return TL_OK;
+}
+#endif
+
 // The step yielded last was carried out, with this result.
 static tl_result tli_leave_kernel(tl_run *run, tl_result result) {
+#ifndef TL_ONLY_TABLES
     tl_result unmapped = run->call.is_mapped ? tli_unmap_accesses(run, run->call.access_count) : TL_OK;
-    run->computing = TLI_COMPUTING_DONE;
     if (!result && unmapped) result = tli_run_fail_backend(run, unmapped, TLI_RULE(UNMAP_FAILED));
+#endif
+    run->computing = TLI_COMPUTING_DONE;
     if (!result) result = tli_close_flight(run);
     return result ? tli_abort_pass(run, result) : TL_OK;
 }
@@ -57884,14 +58882,11 @@ TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
     tl_result result;
     TL_ASSERT(run && step);
     if (!tli_is_current(run, step)) return tli_fail_stale_step(run, function);
-    result = run->limits.host_visible ? tli_map_last_step(run, function) : TL_OK;
+    result = tli_is_host_visible(run) ? tli_map_last_step(run, function) : TL_OK;
     if (result) return result;
     run->computing = TLI_COMPUTING_DONE;
     result = tli_call_kernel(run, step);
-    if (run->last.begins && (!result || result == TL_NOT_READY)) {
-        tli_set_aside(run, step, !result);
-        return TL_OK;
-    }
+    if ((!result || result == TL_NOT_READY) && tli_set_aside(run, step, !result)) return TL_OK;
     if (result != TL_NOT_READY) return tli_leave_kernel(run, result);
     run->computing = TLI_COMPUTING_YIELDED;
     return result;
@@ -57904,14 +58899,12 @@ TLI_IMPL tl_result tl_finish_step(tl_run *run, const tl_run_step *step) {
 #ifndef TL_NO_ONLINE
     if (tli_check_reports(run)) return TL_ERROR_INVALID_ARG;
 #endif
-    run->event.end_ns = tli_run_now(run);
-    if (run->last.begins) {
-        tli_set_aside(run, step, 1);
-        return TL_OK;
-    }
+    tli_end_event(run);
+    if (tli_set_aside(run, step, 1)) return TL_OK;
     return tli_leave_kernel(run, TL_OK);
 }
 
+#ifndef TL_ONLY_TABLES
 // Call the kernels of the steps under way that were not asked in this turn. *moved: 1 = one of them was carried
 // out; else as it was.
 static tl_result tli_poll_kernels(tl_run *run, int *moved) {
@@ -57967,6 +58960,32 @@ static tl_result tli_run_steps(tl_run *run) {
     if (result != TL_NOT_READY || tli_has_polled(run)) return result;
     return tli_fail(run->env, result, TLI_IN(RUN_PLAN), TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT));
 }
+#else
+// Pull a step and call its kernel, or call once more one that was not ready.
+static tl_result tli_move_pass(tl_run *run, int32_t *done) {
+    tl_run_step step;
+    tl_result result = TL_OK;
+    tli_zero(&step, sizeof step);
+    if (run->computing == TLI_COMPUTING_YIELDED) {
+        step.step = run->last;
+        step.index = run->event.index;
+        tli_name_call(run, run->kernel_of[run->last.node], &step);
+    } else {
+        result = tl_next_step(run, &step, done);
+    }
+    return result || !step.is_compute ? result : tl_run_step_kernel(run, &step);
+}
+
+// Carry out the rest of the pass. TL_NOT_READY: up to a kernel that is not ready.
+static tl_result tli_run_steps(tl_run *run) {
+    int32_t done = 0;
+    tl_result result = TL_OK;
+    run->by_itself = 1;
+    while (!result && !done) result = tli_move_pass(run, &done);
+    run->by_itself = 0;
+    return result;
+}
+#endif
 
 // Let the caller write the inputs of each slot before a pass.
 static tl_result tli_load_slots(tl_run *run, int32_t micro_batch) {
@@ -57984,11 +59003,8 @@ static tl_result tli_load_slots(tl_run *run, int32_t micro_batch) {
 
 // Begin the next pass of tl_run_plan.
 static tl_result tli_begin_plan_pass(tl_run *run) {
-    int32_t micro_batch = run->desc.first_micro_batch + run->plan_pass * run->slot_count;
-    tl_result result = TL_OK;
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    result = tli_greet_ranks(run);
-#endif
+    int32_t micro_batch = tli_first_micro_batch(run) + run->plan_pass * run->slot_count;
+    tl_result result = tli_greet(run);
     if (!result) result = tli_load_slots(run, micro_batch);
     run->by_itself = 1;
     if (!result) result = tl_start_pass(run, micro_batch);
@@ -58049,13 +59065,15 @@ static void tli_copy_record(const tl_run *run, tl_plan *plan) {
 
 TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
     TL_ASSERT(run && plan);
-    *plan = run->plan;
+    *plan = *tli_plan_of(run);
     plan->memory = NULL;
+#ifndef TL_ONLY_TABLES
     plan->base_bytes = run->desc.base_bytes;
     if (tli_keeps_results(run)) {   // the run's own bytes are those of both plans
         plan->arena_bytes = run->planned.arena_bytes;
         plan->host_arena_bytes = run->planned.host_arena_bytes;
     }
+#endif
 #ifndef TL_NO_ONLINE
     if (run->is_online) tli_copy_record(run, plan);
 #endif
@@ -58092,13 +59110,14 @@ static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_PASS_IS_UNDER_WAY));
     found = tli_caller_buffer(run, run->caller_slot, index);
-    if (found->state != TLI_RESIDENT && found->state != TLI_LEAVING)
+    if (!tli_is_readable(found))
         return tli_fail(run->env, TL_ERROR_NOT_FOUND, function,
                         TLI_RULE(TENSOR_NEITHER_INPUT_NOR_RESULT));
     *buffer = found;
     return TL_OK;
 }
 
+#ifndef TL_ONLY_TABLES
 static tl_result tli_move_tensor(tl_run *run, tli_function function, tl_range range, uint64_t bytes,
                                  tl_map_mode mode, void *to, const void *from) {
     tl_access access;
@@ -58141,17 +59160,20 @@ static tl_result tli_prepare_entry(tl_run *run) {
     if (!tli_claim_entry(run)) return TL_OK;
     return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(WRITE_TENSOR), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
 }
+#endif
 
 TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data,
                                    uint64_t bytes) {
     tli_buffer *buffer;
-    int enters;
+    int enters = 0;
     tl_result result = TL_OK;
     TL_ASSERT(run && (data || !bytes));
     result = tli_find_caller_tensor(run, TLI_IN(WRITE_TENSOR), &tensor);
     if (result) return result;
+#ifndef TL_ONLY_TABLES
     enters = tli_enters(run, tensor);
     if (enters) result = tli_prepare_entry(run);
+#endif
     if (!result) result = tli_access_tensor(run, TLI_IN(WRITE_TENSOR), tensor, bytes, &buffer);
     if (!result && !enters && !run->graph->nodes[tensor.node].is_input)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_TENSOR),
@@ -58160,8 +59182,13 @@ TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *da
 #ifndef TL_NO_PLANNERS
     if (run->cache.is_on && run->cache.is_watched[tensor.node]) tli_forget_cache(run);
 #endif
+#ifdef TL_ONLY_TABLES
+    tli_copy(tli_place_address(run, buffer->place), data, (size_t)bytes);
+    return TL_OK;
+#else
     return tli_move_tensor(run, TLI_IN(WRITE_TENSOR), buffer->device.range, bytes, TL_MAP_WRITE, NULL,
                            data);
+#endif
 }
 
 TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes) {
@@ -58171,8 +59198,13 @@ TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uin
     result = tli_find_caller_tensor(run, TLI_IN(READ_TENSOR), &tensor);
     if (!result) result = tli_access_tensor(run, TLI_IN(READ_TENSOR), tensor, bytes, &buffer);
     if (result) return result;
+#ifdef TL_ONLY_TABLES
+    tli_copy(data, tli_place_address(run, buffer->place), (size_t)bytes);
+    return TL_OK;
+#else
     return tli_move_tensor(run, TLI_IN(READ_TENSOR), buffer->device.range, bytes, TL_MAP_READ, data,
                            NULL);
+#endif
 }
 
 TLI_IMPL tl_result tl_find_tensor_bytes(tl_run *run, tl_tensor tensor, uint64_t *bytes) {
@@ -58188,6 +59220,287 @@ TLI_IMPL tl_result tl_find_tensor_bytes(tl_run *run, tl_tensor tensor, uint64_t 
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifdef TL_ONLY_TABLES
+
+// -- runs of TL_ONLY_TABLES: preparing one --
+//
+// The plan and the graph are taken as they are. Checked is what the caller chooses beside them: that nothing is
+// asked for that was left out, that there are kernels, and that memory is there and aligned.
+
+static tl_result tli_fail_run(tl_run *run, tl_result code, tli_rule rule) {
+    return tli_fail(run->env, code, TLI_IN(INIT_RUN), rule);
+}
+
+static int tli_asks_for_more(const tl_run_desc *desc) {
+    uint64_t ratio;     // its bits: no machine needs arithmetic of f64 for this
+    tli_copy(&ratio, &desc->budget_ratio, sizeof ratio);
+    return desc->strategy || desc->checkpoints || desc->device || desc->host_budget_bytes ||
+           desc->policy.kind || desc->eviction || desc->evict || desc->codec || desc->observe ||
+           desc->profiling || desc->formats || desc->quantizations || desc->loss_scaler || desc->version ||
+           desc->fusion || desc->compiled || desc->precision || desc->may_split || desc->states ||
+           desc->in_flight > 1 || ratio || desc->costs || desc->figures || desc->rehearsal ||
+           desc->transport || desc->first_micro_batch ||
+           (desc->kernel_precisions && !(desc->kernel_precisions & 1u << TL_PRECISION_SINGLE));
+}
+
+static tl_result tli_check_table(tl_run *run) {
+    const tl_plan *plan = run->plan;
+    int is_table = plan && plan->offset_count && !plan->host_offset_count && !plan->entry_count &&
+                   plan->in_flight <= 1;
+    int32_t k;
+    for (k = 0; is_table && k < plan->step_count; k++)
+        is_table = tl_find_step(plan, k).kind <= TL_STEP_DROP_SAVED;
+    return is_table ? TL_OK : tli_fail_run(run, TL_ERROR_UNSUPPORTED, TLI_RULE(TABLES_TAKE_A_PLACED_PLAN));
+}
+
+#ifdef TL_SMALL_SIZES
+// Every offset ends before its block does, so no place exceeds 32 bits where these do not.
+static tl_result tli_check_small_sizes(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    const tl_plan *plan = run->plan;
+    uint64_t most = plan->arena_bytes;
+    int32_t i;
+    for (i = 0; i < plan->block_count; i++)
+        if (plan->blocks[i].offset + plan->blocks[i].bytes > most)
+            most = plan->blocks[i].offset + plan->blocks[i].bytes;
+    for (i = 0; i < graph->tensor_count; i++) most = tli_larger_u64(most, graph->outputs[i].bytes);
+    for (i = 0; i < graph->node_count; i++) {
+        const tl_node *node = &graph->nodes[i];
+        most = tli_larger_u64(tli_larger_u64(most, node->saved_bytes), node->fwork_bytes);
+        most = tli_larger_u64(tli_larger_u64(most, node->swork_bytes), node->bwork_bytes);
+    }
+    if (most < UINT32_MAX) return TL_OK;
+    return tli_fail_values(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN), TLI_RULE(SIZES_DO_NOT_FIT_32_BITS),
+                           most, 0);
+}
+#else
+static tl_result tli_check_small_sizes(tl_run *run) { (void)run; return TL_OK; }
+#endif
+
+static tl_result tli_check_budget(tl_run *run, const tl_run_desc *desc) {
+    uint64_t bytes;
+    tli_sentence s;
+    if (!desc->budget_bytes) return TL_OK;
+    if (tli_add_u64(run->plan->arena_bytes, desc->base_bytes, &bytes) && bytes <= desc->budget_bytes)
+        return TL_OK;
+    s = tli_begin_error(run->env, TL_ERROR_INFEASIBLE, TLI_IN(INIT_RUN), TLI_RULE(PLAN_TAKES_BYTES),
+                        desc->budget_bytes, bytes);
+    tli_put_limit(run->env, &s, TL_LIMIT_BUDGET);
+    tli_put_text(&s, "");
+    return tli_end_error(run->env, &s, TL_ERROR_INFEASIBLE);
+}
+
+static tl_result tli_check_run_desc(tl_run *run, const tl_run_desc *desc) {
+    tl_result result;
+    if (tli_asks_for_more(desc)) return tli_fail_run(run, TL_ERROR_UNSUPPORTED, TLI_RULE(TABLES_LEFT_IT_OUT));
+    if (desc->kernel_count < 0 || desc->kernel_count > INT16_MAX || (desc->kernel_count && !desc->kernels) ||
+        desc->repeat_count < 0)
+        return tli_fail_run(run, TL_ERROR_INVALID_ARG, TLI_RULE(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT));
+    result = tli_check_table(run);
+    if (!result) result = tli_check_small_sizes(run);
+    return result ? result : tli_check_budget(run, desc);
+}
+
+// -- runs of TL_ONLY_TABLES: kernels --
+
+static tl_result tli_fail_kernels(tl_run *run, int32_t id) {
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), run->kernel_of[id] < 0
+        ? TLI_RULE(KERNELS_NONE_FOR_OP_OF_NODE)
+        : TLI_RULE(KERNELS_FORWARD_OR_BACKWARD_MISSING), (uint64_t)id, 0);
+    tli_put_text(&s, tl_name_op(run->graph, id));
+    return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
+}
+
+static tl_result tli_fail_users(tl_run *run, int32_t id) {
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                                     TLI_RULE(USERS_NONE_FOR_ORIGIN), (uint64_t)id,
+                                     (uint64_t)run->graph->nodes[id].origin);
+    tli_put_text(&s, tl_name_node(run->graph, id));
+    return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
+}
+
+static tl_result tli_find_kernels(tl_run *run, const tl_run_desc *desc) {
+    int32_t id, k;
+    for (id = 0; id < run->graph->node_count; id++) {
+        const tl_node *node = &run->graph->nodes[id];
+        const char *op = tl_name_op(run->graph, id);
+        if (node->is_input) continue;
+        if (desc->users && node->origin >= desc->user_count) return tli_fail_users(run, id);
+        run->kernel_of[id] = -1;
+        for (k = 0; k < desc->kernel_count && run->kernel_of[id] < 0; k++)
+            if (tli_same_text(run->kernels[k].op, op)) run->kernel_of[id] = (int16_t)k;
+        k = run->kernel_of[id];
+        if (k < 0 || !run->kernels[k].forward ||
+            (!run->inference && node->has_grad && !run->kernels[k].backward)) return tli_fail_kernels(run, id);
+    }
+    return TL_OK;
+}
+
+// -- runs of TL_ONLY_TABLES: memory --
+
+// The offset of an array behind those before it. Arrays come in the order of their alignments.
+static size_t tli_add_part(uint64_t *at, uint64_t count, size_t item_bytes) {
+    size_t from = (size_t)*at;
+    *at += count * item_bytes;
+    return from;
+}
+
+// Run and arrays in one piece of memory.
+static tl_run *tli_alloc_run(tl_env *env, const tl_graph *graph, const tl_plan *plan) {
+    uint64_t slots = (uint64_t)tli_count_slots(plan), nodes = (uint64_t)graph->node_count, at = 0;
+    uint64_t tensors = (uint64_t)graph->tensor_count, inputs = 0, outputs = 0, saved = 0;
+    size_t parts[10];
+    tl_run *run;
+    char *memory;
+    int32_t i;
+    for (i = 0; i < graph->node_count; i++) {
+        inputs = tli_larger_u64(inputs, (uint64_t)graph->nodes[i].input_count);
+        outputs = tli_larger_u64(outputs, (uint64_t)graph->nodes[i].output_count);
+        if (graph->nodes[i].saved_bytes) saved = slots * nodes;
+    }
+    (void)tli_add_part(&at, 1, sizeof *run);
+    parts[0] = tli_add_part(&at, plan->block_count ? (uint64_t)plan->block_count : 1, sizeof *run->blocks);
+    parts[1] = tli_add_part(&at, 2 * inputs + 2 * outputs + 2, sizeof *run->call.operands);
+    parts[2] = tli_add_part(&at, slots * tensors, sizeof *run->tensors);
+    parts[3] = tli_add_part(&at, slots * tensors, sizeof *run->gradients);
+    parts[4] = tli_add_part(&at, saved, sizeof *run->saved);
+    parts[5] = tli_add_part(&at, outputs, sizeof *run->call.twice);
+    parts[6] = tli_add_part(&at, nodes, sizeof *run->kernel_of);
+    parts[7] = tli_add_part(&at, slots * nodes, 1);
+    parts[8] = tli_add_part(&at, tensors, 1);
+    parts[9] = tli_add_part(&at, outputs, 1);
+    if (at > SIZE_MAX / 2) return NULL;
+    memory = (char *)tli_alloc_array(env, at, 1);
+    if (!memory) return NULL;
+    run = (tl_run *)(void *)memory;
+    run->blocks = (tli_table_block *)(void *)(memory + parts[0]);
+    run->call.operands = (tl_operand *)(void *)(memory + parts[1]);
+    run->tensors = (tli_buffer *)(void *)(memory + parts[2]);
+    run->gradients = (tli_buffer *)(void *)(memory + parts[3]);
+    if (saved) run->saved = (tli_buffer *)(void *)(memory + parts[4]);
+    run->call.twice = (tli_held *)(void *)(memory + parts[5]);
+    run->kernel_of = (int16_t *)(void *)(memory + parts[6]);
+    run->ran = (uint8_t *)memory + parts[7];
+    run->is_read = (uint8_t *)memory + parts[8];
+    run->call.made = (uint8_t *)memory + parts[9];
+    run->slot_count = (int32_t)slots;
+    for (i = 0; i < graph->input_count; i++) run->is_read[graph->inputs[i].tensor] = 1;
+    return run;
+}
+
+static void tli_free_blocks(tl_run *run) {
+    int32_t k, count = run->plan->block_count ? run->plan->block_count : 1;
+    for (k = 0; k < count; k++)
+        if (run->blocks[k].handle) (void)run->backend->free_block(run->backend->self, run->blocks[k].handle);
+}
+
+static tl_result tli_take_block(tl_run *run, int32_t bank, uint64_t bytes, tli_table_block *block) {
+    const tl_backend *backend = run->backend;
+    uint64_t alignment = run->plan->alignment_bytes ? run->plan->alignment_bytes : 1, handle;
+    void *host = NULL;
+    tl_range whole;
+    tl_result result = backend->add_arena(backend->self, TL_TIER_DEVICE, bank, bytes, &handle);
+    if (result) {
+        tli_sentence s = tli_begin_error(run->env, result, TLI_IN(INIT_RUN),
+                                         TLI_RULE(BACKEND_COULD_NOT_TAKE_ARENA), bytes, 0);
+        tli_put_text(&s, "");
+        return tli_end_error(run->env, &s, result);
+    }
+    whole.block = block->handle = (tl_size)handle;
+    whole.offset = 0;
+    whole.bytes = (tl_size)bytes;
+    result = backend->map(backend->self, whole, TL_MAP_CHANGE, &host);
+    block->host = (char *)host;
+    if (!result && (uintptr_t)host & (alignment - 1))
+        result = tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                                 TLI_RULE(TABLES_MEMORY_IS_NOT_ALIGNED), alignment, 0);
+    return result;
+}
+
+static tl_result tli_take_blocks(tl_run *run) {
+    const tl_plan *plan = run->plan;
+    tl_result result = TL_OK;
+    int32_t k;
+    if (!plan->block_count) return tli_take_block(run, 0, plan->arena_bytes, &run->blocks[0]);
+    for (k = 0; k < plan->block_count && !result; k++)
+        result = tli_take_block(run, plan->blocks[k].bank, plan->blocks[k].bytes, &run->blocks[k]);
+    return result;
+}
+
+// The graph's inputs have the first places, and zeroes in them.
+static tl_result tli_claim_inputs(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    tl_result result = TL_OK;
+    tl_range room;
+    int32_t slot, i;
+    for (slot = 0; slot < run->slot_count; slot++) {
+        tli_run_choose_slot(run, slot);
+        for (i = 0; i < graph->tensor_count && !result; i++) {
+            if (!graph->nodes[graph->outputs[i].node].is_input) continue;
+            result = tli_buffer_claim(run, graph->outputs[i].bytes, &run->tensors[i]);
+            if (!result) result = tli_clear_range(run, tli_tensor_range(run, i, &room));
+        }
+    }
+    tli_run_choose_slot(run, 0);
+    run->first_count = run->next_offset;
+    return result ? tli_fail_run(run, result, TLI_RULE(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS)) : TL_OK;
+}
+
+static tl_result tli_prepare_run(tl_run *run, const tl_run_desc *desc) {
+    tl_result result = tli_find_kernels(run, desc);
+    run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan->repeat_count;
+    if (!run->repeat_count) run->repeat_count = 1;
+    if (!result && run->repeat_count > INT32_MAX / run->slot_count)
+        result = tli_fail_run(run, TL_ERROR_OVERFLOW, TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
+    if (!result) result = tli_take_blocks(run);
+    return result ? result : tli_claim_inputs(run);
+}
+
+static void tli_set_run(tl_run *run, tl_env *env, const tl_run_desc *desc) {
+    run->env = env;
+    run->backend = desc->backend;
+    run->graph = desc->graph;
+    run->plan = desc->plan;
+    run->kernels = desc->kernels;
+    run->inference = (uint8_t)(desc->plan && desc->plan->inference);
+    run->next_step = desc->first_step;
+    run->desc.load = desc->load;
+    run->desc.load_user = desc->load_user;
+    run->desc.random = desc->random;
+    run->desc.random_user = desc->random_user;
+    run->desc.users = desc->users;
+    run->desc.loss_gradient_word = desc->loss_gradient_word;
+    run->desc.seed = desc->seed;
+}
+
+TLI_IMPL tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **out) {
+    tl_run checked, *run;   // without arrays, until it is known what it needs
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && desc->backend && out);
+    *out = NULL;
+    tli_zero(&checked, sizeof checked);
+    tli_set_run(&checked, env, desc);
+    result = tli_check_run_desc(&checked, desc);
+    if (result) return result;
+    run = tli_alloc_run(env, desc->graph, desc->plan);
+    if (!run) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(RUN_NO_MEMORY));
+    tli_set_run(run, env, desc);
+    result = tli_prepare_run(run, desc);
+    if (result) tl_free_run(run);
+    else *out = run;
+    return result;
+}
+
+TLI_IMPL void tl_free_run(tl_run *run) {
+    if (!run) return;
+    tli_free_blocks(run);
+    tli_release(run->env, run);
+}
+
+#endif  // TL_ONLY_TABLES
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- the caller's state, and users by node --
 //
@@ -58326,9 +59639,10 @@ static tl_result tli_check_state_arena(tl_run *run) {
 static tl_result tli_check_states(tl_run *run) { (void)run; return TL_OK; }
 static tl_result tli_check_state_arena(tl_run *run) { (void)run; return TL_OK; }
 #endif
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- preparing a run --
 //
@@ -58459,8 +59773,9 @@ static tl_result tli_check_run_desc(tl_run *run) {
         why = TLI_RULE(EVICTION_CODEC_UNKNOWN_KIND);
     if ((desc->eviction == TL_EVICTION_CALLER) != (desc->evict != NULL))
         why = TLI_RULE(EVICT_GOES_WITH_TL_EVICTION_CALLER);
-    if (desc->kernel_count < 0 || (desc->kernel_count && !desc->kernels) || desc->repeat_count < 0)
+    if (desc->kernel_count < 0 || (desc->kernel_count && !desc->kernels))
         why = TLI_RULE(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT);
+    if (desc->repeat_count < 0) why = TLI_RULE(REPEAT_COUNT_MUST_BE_NOT_NEGATIVE);
     if (desc->in_flight < 0) why = TLI_RULE(IN_FLIGHT_MUST_BE_NOT_NEGATIVE);
     if (desc->first_micro_batch < 0) why = TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE);
     if (desc->inference != 0 && desc->inference != 1) why = TLI_RULE(INFERENCE_MUST_BE_0_OR_1);
@@ -58571,6 +59886,7 @@ static tl_result tli_fail_kernels(tl_run *run, int32_t id, const tl_graph *graph
         ? TLI_RULE(KERNELS_NONE_FOR_OP_OF_NODE)
         : TLI_RULE(KERNELS_FORWARD_OR_BACKWARD_MISSING), (uint64_t)node, 0);
     tli_put_text(&s, tl_name_op(graph, node));
+    if (run->kernel_of[id] >= 0) tli_put_text(&s, tl_name_node(graph, node));
     return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
 }
 
@@ -58946,6 +60262,16 @@ static tl_result tli_make_run_plan(tl_run *run) {
 
 // -- preparing a run: budgets --
 
+// How many of the bytes that a backend lacks its memory lost to be aligned.
+static void tli_put_alignment(const tl_run *run, tl_limit limit, tli_sentence *s) {
+    uint64_t unusable = run->limits.unusable_bytes[TL_TIER_DEVICE];
+    if (!TLI_ERROR_TEXT || limit != TL_LIMIT_BACKEND || !unusable) return;
+    tli_put(&s->text, "; ");
+    tli_put_u64(&s->text, unusable);
+    tli_put(&s->text, " of them, because its memory is not aligned to ");
+    tli_put_u64(&s->text, run->limits.alignment_bytes);
+}
+
 static tl_result tli_infeasible(tl_run *run, tl_limit limit, tli_rule rule, uint64_t budget, uint64_t bytes,
                                 int32_t node) {
     tli_sentence s;
@@ -58959,6 +60285,7 @@ static tl_result tli_infeasible(tl_run *run, tl_limit limit, tli_rule rule, uint
         tli_put(&s.text, ", because of node ");
         tli_put_named(&s.text, node, tl_name_node(run->graph, node));
     }
+    tli_put_alignment(run, limit, &s);
     return tli_end_error(run->env, &s, TL_ERROR_INFEASIBLE);
 }
 
@@ -59505,15 +60832,23 @@ typedef enum tli_run_form {
     TLI_RUN_OF_LAYERS   // the same, and node i + 1 is a layer
 } tli_run_form;
 
+// Whether a backend has all functions that are not optional: one of zeroes was never made.
+static int tli_is_complete_backend(const tl_backend *b) {
+    return b->add_block && b->free_block && b->claim && b->release && b->copy && b->fill && b->order &&
+           b->submit && b->poll && b->wait && b->map && b->unmap && b->check && b->now_ns && b->limits &&
+           b->counters && b->reset_peaks;
+}
+
 // graph: NULL = desc's; else the run takes it over.
 static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form form, tl_graph *graph,
                               tl_run **out) {
-    tl_run *run = (tl_run *)tli_alloc_array(env, 1, sizeof *run);
+    int is_complete = tli_is_complete_backend(desc->backend);
+    tl_run *run = is_complete ? (tl_run *)tli_alloc_array(env, 1, sizeof *run) : NULL;
     tl_result result;
-    if (!run) {
-        if (graph) tl_free_graph(env, graph);
-        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(RUN_NO_MEMORY));
-    }
+    if (!run && graph) tl_free_graph(env, graph);
+    if (!is_complete)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_HAS_NO_FUNCTIONS));
+    if (!run) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(RUN_NO_MEMORY));
     run->env = env;
     run->backend = *desc->backend;
     run->desc = *desc;
@@ -59723,10 +61058,11 @@ TLI_IMPL tl_result tl_enable_checkpoints(tl_run *run, int32_t on) {
 
 TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on; }
 #endif  // TL_NO_ONLINE
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- saving a run --
 //
@@ -59887,17 +61223,18 @@ static uint64_t tli_hash_plan(const tl_run *run) {
 
 #define TLI_SAVE_VERSION 1
 
+static const uint8_t tli_save_magic[8] = { 'T', 'L', 'R', 'U', 'N', '\r', '\n', 26 };
+
 static void tli_save_head(tli_saving *s) {
-    static const uint8_t magic[8] = { 'T', 'L', 'R', 'U', 'N', '\r', '\n', 26 };
     const uint16_t one = 1;
     uint8_t read[8], first;
     tl_run *run = s->run;
     uint64_t next;
     size_t i;
-    tli_copy(read, magic, sizeof read);
+    tli_copy(read, tli_save_magic, sizeof read);
     tli_save_bytes(s, read, sizeof read);
     for (i = 0; i < sizeof read; i++)
-        if (read[i] != magic[i]) tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_IS_NOT_A_RUN));
+        if (read[i] != tli_save_magic[i]) tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_IS_NOT_A_RUN));
     if (tli_save_number(s, TLI_SAVE_VERSION, 4) != TLI_SAVE_VERSION)
         tli_refuse_saving(s, TL_ERROR_UNSUPPORTED, TLI_RULE(SAVED_IS_OF_ANOTHER_VERSION));
     tli_copy(&first, &one, 1);
@@ -60364,6 +61701,8 @@ TLI_IMPL tl_result tl_load_run(tl_run *run, const void *data, size_t length) {
     TL_ASSERT(run && (data || !length));
     if (run->active || run->in_plan)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_RUN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
+    if (length < sizeof tli_save_magic || TLI_MEMCMP(data, tli_save_magic, sizeof tli_save_magic) != 0)
+        return tli_fail(run->env, TL_ERROR_PARSE, TLI_IN(LOAD_RUN), TLI_RULE(SAVED_IS_NOT_A_RUN));
     if (!tli_is_whole((const uint8_t *)data, length))
         return tli_fail(run->env, TL_ERROR_PARSE, TLI_IN(LOAD_RUN), TLI_RULE(SAVED_IS_DAMAGED));
     tli_zero(&s, sizeof s);
@@ -60383,6 +61722,7 @@ TLI_IMPL tl_result tl_load_run(tl_run *run, const void *data, size_t length) {
     tli_walk_run(&s);
     return s.result ? tli_abort_pass(run, s.result) : TL_OK;
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
@@ -60594,9 +61934,14 @@ TLI_IMPL void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offs
 // Changes are chosen so that wrong kernels show, and do not crash where that can be helped: numbers may be used
 // as indices, so an operand is first rotated by an element, then filled with zeroes, then with the integer 1.
 // What is undefined is filled with 1 and with signalling NaN.
+//
+// Guards are as long as the largest operand of the call, up to a limit, so what is written beside an operand
+// destroys nothing else. What is not declared has a guard for an address: scratch and saved bytes of 0 bytes,
+// and an input, an output and a gradient of each behind those that the node has.
 
 enum { TLI_PROBE_NOTHING = -1, TLI_PROBE_UNDEFINED = -2, TLI_PROBE_GUARDS = -3 };  // in the place of an operand
-enum { TLI_PROBE_GUARD = 64, TLI_PROBE_ROOM = 65536 };  // bytes before an operand; most bytes behind it
+enum { TLI_PROBE_GUARD = 4096, TLI_PROBE_ROOM = 262144 };  // bytes before an operand, and the least behind it;
+                                                           // most bytes behind it
 enum { TLI_DECLARED_ALL = -1 };
 
 // A rehearsal that is under way.
@@ -60618,7 +61963,13 @@ typedef struct tli_rehearsing {
 static int tli_is_advice(tl_finding_kind kind) {
     return kind == TL_FINDING_NEEDS_UNUSED || kind == TL_FINDING_SCRATCH_UNUSED ||
            kind == TL_FINDING_INPUT_UNUSED || kind == TL_FINDING_SAVED_UNUSED ||
-           kind == TL_FINDING_PARAM_BYTES_DIFFER;
+           kind == TL_FINDING_PARAM_BYTES_DIFFER || kind == TL_FINDING_GRADIENT_UNKNOWN;
+}
+
+static void tli_copy_finding_name(const tl_graph *graph, tl_finding *finding) {
+    tli_writer w = tli_writer_of(finding->name, sizeof finding->name);
+    if (finding->node >= 0) tli_put(&w, tl_name_node(graph, finding->node));
+    tli_finish(&w);
 }
 
 // Note a finding, unless the same is there. Without memory for it the rehearsal says that some are missing.
@@ -60640,6 +61991,7 @@ static void tli_add_finding(tli_rehearsing *r, const tl_finding *finding) {
     out->findings = (tl_finding *)array;
     out->findings[out->finding_count] = *finding;
     out->findings[out->finding_count].is_advice = tli_is_advice(finding->kind);
+    tli_copy_finding_name(tli_caller_graph(r->asked), &out->findings[out->finding_count]);
     out->error_count += !tli_is_advice(finding->kind);
     out->finding_count++;
 }
@@ -60655,10 +62007,7 @@ static tl_result tli_fail_rehearsed_kernel(tli_rehearsing *r, const tl_kernel_ca
 }
 
 static int tli_same_bytes(const void *a, const void *b, uint64_t bytes) {
-    const char *x = (const char *)a, *y = (const char *)b;
-    uint64_t i = 0;
-    while (i < bytes && x[i] == y[i]) i++;
-    return i == bytes;
+    return !bytes || TLI_MEMCMP(a, b, (size_t)bytes) == 0;
 }
 
 typedef enum tli_fill {
@@ -60677,10 +62026,11 @@ typedef enum tli_shadow_access {
 // One operand in the images.
 typedef struct tli_shadow {
     uint64_t at, bytes;
-    uint64_t room;         // behind it: for what is written although no byte of it is declared
+    uint64_t end;          // of the guard behind it
     tl_operand_kind kind;
     int32_t index;
     int32_t same;          // the operand whose bytes it has: itself, or that of the same gradient before it
+    int32_t missing;       // 1 = behind those that the node has
     tli_shadow_access access;
 } tli_shadow;
 
@@ -60690,9 +62040,8 @@ typedef struct tli_change {
     tli_fill fill;
     int32_t  again;        // 1 = the node has run before in this pass: the state is that after it
     int32_t  ready;        // 1 = outputs_ready
-    int32_t  plain;        // 1 = FORWARD in the place of FORWARD_SAVE
     int32_t  inplace;      // 1 = output 0 stands where its input stands
-    int32_t  declared;     // i + 1 = operand i is not there, as `needs` says; TLI_DECLARED_ALL
+    int32_t  declared;     // i + 1 = operand i has 0 bytes, as `needs` says; TLI_DECLARED_ALL
     int32_t  guard;        // with TLI_PROBE_GUARDS: i + 1 = those of operand i alone
     int32_t  gradients;    // 1 = the state's gradients are filled as well
 } tli_change;
@@ -60706,6 +62055,8 @@ typedef struct tli_probe {
     tl_operand   *operands;        // [count]
     tli_shadow   *shadows;         // [count] inputs, outputs, gradients of both, saved, scratch
     int32_t       count;
+    int32_t       plain;           // 1 = calls are FORWARD in the place of FORWARD_SAVE
+    uint64_t      room;            // bytes of a guard behind an operand
     uint64_t      image_bytes;
     char         *memory, *before, *work, *after;
     char         *state_before, *state_after;   // of the ranges that its kernels use
@@ -60753,9 +62104,15 @@ static int tli_has_gradient_state(const tl_run_desc *desc, int32_t node) {
 
 // -- rehearsal: images --
 
+// Each copy doubles what is filled.
 static void tli_fill_words(char *at, uint64_t bytes, uint32_t word) {
-    uint64_t i;
-    for (i = 0; i < bytes; i++) at[i] = ((const char *)&word)[i % sizeof word];
+    uint64_t done = bytes < sizeof word ? bytes : sizeof word;
+    tli_copy(at, &word, (size_t)done);
+    while (done < bytes) {
+        uint64_t more = done < bytes - done ? done : bytes - done;
+        tli_copy(at + done, at, (size_t)more);
+        done += more;
+    }
 }
 
 static void tli_rotate(char *to, const char *from, uint64_t bytes) {
@@ -60787,20 +62144,19 @@ static void tli_fill_guards(const tli_probe *p, char *image, int32_t only, uint3
         const tli_shadow *shadow = &p->shadows[i];
         if (only && i != only - 1) continue;
         tli_fill_words(image + shadow->at - TLI_PROBE_GUARD, TLI_PROBE_GUARD, word);
-        tli_fill_words(image + shadow->at + shadow->bytes, shadow->room, word);
+        tli_fill_words(image + shadow->at + shadow->bytes, shadow->end - shadow->at - shadow->bytes, word);
     }
 }
 
+// All words are the first one, where each is that before it.
 static int tli_holds_word(const char *at, uint64_t bytes, uint32_t word) {
-    uint64_t i;
-    for (i = 0; i < bytes; i++)
-        if (at[i] != ((const char *)&word)[i % sizeof word]) return 0;
-    return 1;
+    if (bytes <= sizeof word) return tli_same_bytes(at, &word, bytes);
+    return tli_same_bytes(at, &word, sizeof word) && tli_same_bytes(at, at + sizeof word, bytes - sizeof word);
 }
 
 // Give an operand its place in the images.
-static void tli_add_shadow(tli_probe *p, tl_operand_kind kind, int32_t index, tli_shadow_access access,
-                           uint64_t bytes) {
+static tli_shadow *tli_add_shadow(tli_probe *p, tl_operand_kind kind, int32_t index, tli_shadow_access access,
+                                  uint64_t bytes) {
     tli_shadow *shadow = &p->shadows[p->count++];
     shadow->kind = kind;
     shadow->index = index;
@@ -60808,11 +62164,30 @@ static void tli_add_shadow(tli_probe *p, tl_operand_kind kind, int32_t index, tl
     shadow->access = bytes ? access : TLI_SHADOW_NONE;
     shadow->bytes = bytes;
     shadow->at = p->image_bytes + TLI_PROBE_GUARD;
-    shadow->room = bytes;
-    if (!bytes && (kind == TL_OPERAND_SAVED || kind == TL_OPERAND_SCRATCH)) shadow->room = 2 * p->image_bytes;
-    if (shadow->room > TLI_PROBE_ROOM) shadow->room = TLI_PROBE_ROOM;
-    shadow->room = (shadow->room + TLI_PROBE_GUARD + 63) & ~(uint64_t)63;
-    p->image_bytes = (shadow->at + bytes + shadow->room + 63) & ~(uint64_t)63;
+    if (kind == TL_OPERAND_SCRATCH && p->step->call.kind == TL_STEP_FORWARD_SAVE)
+        bytes = tli_larger_u64(bytes, p->node->fwork_bytes);    // of the same call without saved bytes
+    shadow->end = p->image_bytes = (shadow->at + bytes + p->room + 63) & ~(uint64_t)63;
+    return shadow;
+}
+
+// An operand behind those that the node has.
+static void tli_add_missing(tli_probe *p, tl_operand_kind kind, int32_t index) {
+    tli_add_shadow(p, kind, index, TLI_SHADOW_NONE, 0)->missing = 1;
+}
+
+// The bytes of a guard behind an operand: those of the largest operand.
+static uint64_t tli_find_guard_room(const tli_probe *p) {
+    const tl_graph *graph = p->run->graph;
+    const tl_node *node = p->node;
+    uint64_t room = tli_larger_u64(node->saved_bytes, tli_larger_u64(node->fwork_bytes, node->swork_bytes));
+    int32_t i;
+    room = tli_larger_u64(room, node->bwork_bytes);
+    for (i = 0; i < node->input_count; i++)
+        room = tli_larger_u64(room, graph->outputs[graph->inputs[node->first_input + i].tensor].bytes);
+    for (i = 0; i < node->output_count; i++)
+        room = tli_larger_u64(room, graph->outputs[node->first_output + i].bytes);
+    if (room < TLI_PROBE_GUARD) return TLI_PROBE_GUARD;
+    return room < TLI_PROBE_ROOM ? room : (uint64_t)TLI_PROBE_ROOM;
 }
 
 // List the gradients of the inputs. A tensor that is read twice has one.
@@ -60825,6 +62200,7 @@ static void tli_list_input_gradients(tli_probe *p) {
                        k < i ? 0 : p->step->call.input_grads[i].range.bytes);
         p->shadows[first + i].same = first + k;
     }
+    tli_add_missing(p, TL_OPERAND_INPUT_GRADIENT, i);
 }
 
 // List the operands of a call. Of a backward those that `needs` does not name have their true bytes.
@@ -60840,25 +62216,31 @@ static void tli_list_shadows(tli_probe *p) {
         tli_add_shadow(p, TL_OPERAND_INPUT, i, hidden ? TLI_SHADOW_HIDDEN : TLI_SHADOW_READ,
                        hidden ? graph->outputs[input->tensor].bytes : call->inputs[i].range.bytes);
     }
+    tli_add_missing(p, TL_OPERAND_INPUT, i);
     for (i = 0; i < node->output_count; i++) {
         const tl_node_output *output = &graph->outputs[node->first_output + i];
         int hidden = backward && !output->needed;
         tli_add_shadow(p, TL_OPERAND_OUTPUT, i, !backward ? TLI_SHADOW_WRITE : hidden ? TLI_SHADOW_HIDDEN
                        : TLI_SHADOW_READ, hidden ? output->bytes : call->outputs[i].range.bytes);
     }
+    tli_add_missing(p, TL_OPERAND_OUTPUT, i);
     for (i = 0; i < node->output_count; i++)
         tli_add_shadow(p, TL_OPERAND_OUTPUT_GRADIENT, i, TLI_SHADOW_READ, call->output_grads[i].range.bytes);
+    tli_add_missing(p, TL_OPERAND_OUTPUT_GRADIENT, i);
     tli_list_input_gradients(p);
     tli_add_shadow(p, TL_OPERAND_SAVED, 0, backward ? TLI_SHADOW_READ : TLI_SHADOW_WRITE,
                    call->saved.range.bytes);
     tli_add_shadow(p, TL_OPERAND_SCRATCH, 0, TLI_SHADOW_SCRATCH, call->scratch.range.bytes);
 }
 
+static const tl_operand tli_no_operand = { { 0, 0, 0 }, NULL, TL_FORMAT_F32 };
+
 // The address of what an operand holds in the pass; NULL = it is not there.
 static const char *tli_find_truth(const tli_probe *p, int32_t i) {
     const tli_shadow *shadow = &p->shadows[i];
     const tl_kernel_call *call = &p->step->call;
-    const tl_operand *operand = shadow->kind == TL_OPERAND_INPUT ? &call->inputs[shadow->index]
+    const tl_operand *operand = shadow->missing ? &tli_no_operand
+        : shadow->kind == TL_OPERAND_INPUT ? &call->inputs[shadow->index]
         : shadow->kind == TL_OPERAND_OUTPUT ? &call->outputs[shadow->index]
         : shadow->kind == TL_OPERAND_OUTPUT_GRADIENT ? &call->output_grads[shadow->index]
         : shadow->kind == TL_OPERAND_INPUT_GRADIENT ? &call->input_grads[shadow->index]
@@ -60895,7 +62277,7 @@ static void tli_fill_before(const tli_probe *p) {
 static tl_result tli_open_probe(tli_probe *p, tli_rehearsing *r, tl_run *run, const tl_run_step *step) {
     tl_env *env = r->env;
     const tl_node *node = &run->graph->nodes[step->call.node];
-    uint64_t most = 2 * ((uint64_t)node->input_count + (uint64_t)node->output_count) + 2;
+    uint64_t most = 2 * ((uint64_t)node->input_count + (uint64_t)node->output_count + 2) + 2;
     tli_zero(p, sizeof *p);
     p->r = r;
     p->run = run;
@@ -60904,6 +62286,7 @@ static tl_result tli_open_probe(tli_probe *p, tli_rehearsing *r, tl_run *run, co
     p->shadows = (tli_shadow *)tli_alloc_array(env, most, sizeof *p->shadows);
     p->operands = (tl_operand *)tli_alloc_array(env, most, sizeof *p->operands);
     if (p->shadows && p->operands) {
+        p->room = tli_find_guard_room(p);
         tli_list_shadows(p);
         p->state_bytes = tli_count_state(&run->desc, step->call.node);
         p->memory = (char *)tli_alloc_array(env, 3 * p->image_bytes + 2 * p->state_bytes + 64, 1);
@@ -60928,13 +62311,20 @@ static void tli_close_probe(tli_probe *p) {
 
 // -- rehearsal: one call --
 
-static const tli_change tli_no_change = { TLI_PROBE_NOTHING, TLI_FILL_NOT, 0, 0, 0, 0, 0, 0, 0 };
+static const tli_change tli_no_change = { TLI_PROBE_NOTHING, TLI_FILL_NOT, 0, 0, 0, 0, 0, 0 };
 
 static tli_change tli_change_of(int32_t shadow, tli_fill fill) {
     tli_change change = tli_no_change;
     change.shadow = shadow;
     change.fill = fill;
     return change;
+}
+
+// Whether an operand has 0 bytes because `needs` does not name it. It has an address all the same, so that a
+// kernel that reads it does not crash.
+static int tli_is_hidden(const tli_probe *p, const tli_change *change, int32_t i) {
+    if (p->shadows[i].access != TLI_SHADOW_HIDDEN) return 0;
+    return change->declared == TLI_DECLARED_ALL || change->declared == i + 1;
 }
 
 // Write the contents that a changed call finds.
@@ -60946,6 +62336,8 @@ static void tli_apply_change(const tli_probe *p, const tli_change *change) {
     if (change->shadow == TLI_PROBE_GUARDS)
         tli_fill_guards(p, p->work, change->guard, tli_fill_word(change->fill));
     if (change->shadow >= 0) tli_fill_shadow(p, &p->shadows[change->shadow], change->fill);
+    for (i = 0; i < p->count && change->declared; i++)
+        if (tli_is_hidden(p, change, i)) tli_fill_shadow(p, &p->shadows[i], TLI_FILL_ONE);
     for (i = 0; i < p->count && change->ready; i++)      // the outputs are there
         if (p->shadows[i].kind == TL_OPERAND_OUTPUT)
             tli_copy(p->work + p->shadows[i].at, p->after + p->shadows[i].at, (size_t)p->shadows[i].bytes);
@@ -60958,11 +62350,18 @@ static void tli_apply_change(const tli_probe *p, const tli_change *change) {
     }
 }
 
-// Scratch, and saved bytes of nodes that declare none, have an address all the same, so that whoever uses them
-// is named and does not crash.
+// Scratch, saved bytes of nodes that declare none, and what is missing have an address all the same, so that
+// whoever uses them is named and does not crash.
 static int tli_is_lent(const tli_probe *p, const tli_shadow *shadow) {
-    if (shadow->kind == TL_OPERAND_SCRATCH) return 1;
+    if (shadow->kind == TL_OPERAND_SCRATCH || shadow->missing) return 1;
     return shadow->kind == TL_OPERAND_SAVED && !p->node->saved_bytes;
+}
+
+static tl_format tli_format_of(const tl_kernel_call *given, const tli_shadow *shadow) {
+    if (shadow->kind == TL_OPERAND_SAVED || shadow->kind == TL_OPERAND_SCRATCH || shadow->missing)
+        return TL_FORMAT_F32;
+    return shadow->kind == TL_OPERAND_INPUT || shadow->kind == TL_OPERAND_INPUT_GRADIENT
+        ? given->inputs[shadow->index].format : given->outputs[shadow->index].format;
 }
 
 // Describe the operands of a changed call.
@@ -60973,38 +62372,29 @@ static void tli_describe_probe(tli_probe *p, const tli_change *change) {
     p->call = *given;
     for (i = 0; i < p->count; i++) {
         const tli_shadow *shadow = &p->shadows[p->shadows[i].same];
-        int gone = shadow->access == TLI_SHADOW_NONE && !tli_is_lent(p, shadow);
-        if (change->declared == i + 1) gone = 1;
-        if (change->declared == TLI_DECLARED_ALL && shadow->access == TLI_SHADOW_HIDDEN) gone = 1;
-        if (change->plain && shadow->kind == TL_OPERAND_SAVED) gone = 1;
         tli_zero(&at[i], sizeof at[i]);
-        at[i].format = shadow->kind == TL_OPERAND_INPUT || shadow->kind == TL_OPERAND_INPUT_GRADIENT
-            ? given->inputs[shadow->index].format
-            : shadow->kind == TL_OPERAND_SAVED || shadow->kind == TL_OPERAND_SCRATCH ? TL_FORMAT_F32
-            : given->outputs[shadow->index].format;
-        if (gone) continue;
+        at[i].format = tli_format_of(given, shadow);
+        if (shadow->access == TLI_SHADOW_NONE && !tli_is_lent(p, shadow)) continue;
+        at[i].host = p->work + shadow->at;
+        if (tli_is_hidden(p, change, i)) continue;
         at[i].range.block = 1;
         at[i].range.offset = shadow->at;
-        at[i].range.bytes = shadow->bytes;
-        at[i].host = p->work + shadow->at;
-    }
-    if (change->plain) {    // a plain forward has scratch of its own, of which there is as much as of the other
-        tl_operand *scratch = &at[p->count - 1];
-        if (p->node->fwork_bytes < scratch->range.bytes) scratch->range.bytes = p->node->fwork_bytes;
-    }
-    if (change->inplace) {
-        tli_copy(at[inputs].host, at[p->node->inplace].host, (size_t)at[inputs].range.bytes);
-        at[p->node->inplace] = at[inputs];
+        at[i].range.bytes = shadow->missing ? p->room : shadow->bytes;
     }
     p->call.inputs = at;
-    p->call.outputs = at + inputs;
-    p->call.output_grads = at + inputs + outputs;
-    p->call.input_grads = at + inputs + 2 * outputs;
+    p->call.outputs = at + inputs + 1;
+    p->call.output_grads = at + inputs + outputs + 2;
+    p->call.input_grads = at + inputs + 2 * outputs + 3;
+    if (change->inplace) {
+        tl_operand *output = &at[inputs + 1];
+        tli_copy(output->host, at[p->node->inplace].host, (size_t)output->range.bytes);
+        at[p->node->inplace] = *output;
+    }
     p->call.saved = at[p->count - 2];
     p->call.scratch = at[p->count - 1];
     p->call.outputs_ready = change->ready;
     p->call.recompute = change->again || given->recompute;
-    if (change->plain) p->call.kind = TL_STEP_FORWARD;
+    if (p->plain) p->call.kind = TL_STEP_FORWARD;
     if (change->inplace) p->call.kind = TL_STEP_FORWARD_INPLACE;
 }
 
@@ -61012,23 +62402,6 @@ static void tli_probe_random(const tli_probe *p, tl_random_moment moment) {
     const tl_run_desc *desc = &p->run->desc;
     if (desc->random && p->step->call.kind != TL_STEP_BACKWARD)
         desc->random(moment, p->step->call.node, p->step->call.micro_batch, desc->random_user);
-}
-
-// Call the kernel with a change. first: 1 = nothing of the node has run in this pass. A call that stands for
-// the first one draws the same random numbers, and leaves their state as that did.
-static tl_result tli_run_probe(tli_probe *p, const tli_change *change, int first) {
-    const tl_kernel *kernel = p->step->kernel;
-    int backward = p->step->call.kind == TL_STEP_BACKWARD;
-    tl_result result;
-    tli_apply_change(p, change);
-    tli_describe_probe(p, change);
-    p->r->out->calling_node = p->call.node;
-    p->r->out->calling_kind = p->call.kind;
-    p->r->out->call_count++;
-    tli_probe_random(p, first ? TL_RANDOM_RECORD : TL_RANDOM_REPLAY);
-    result = (backward ? kernel->backward : kernel->forward)(&p->call, kernel->user);
-    if (change->again) tli_probe_random(p, TL_RANDOM_RESUME);
-    return result ? tli_fail_rehearsed_kernel(p->r, &p->call, result) : TL_OK;
 }
 
 // -- rehearsal: effects --
@@ -61065,7 +62438,7 @@ static void tli_note_finding(tli_probe *p, tl_finding_kind kind, const tli_shado
     tli_zero(&finding, sizeof finding);
     finding.kind = kind;
     finding.node = p->step->call.node;
-    finding.step = p->step->call.kind;
+    finding.step = p->call.kind;
     finding.operand = shadow ? shadow->kind : TL_OPERAND_NONE;
     finding.index = shadow ? shadow->index : 0;
     finding.byte = byte;
@@ -61077,11 +62450,69 @@ static void tli_note_state(tli_probe *p, tl_finding_kind kind, int32_t state) {
     tli_zero(&finding, sizeof finding);
     finding.kind = kind;
     finding.node = p->step->call.node;
-    finding.step = p->step->call.kind;
+    finding.step = p->call.kind;
     finding.operand = TL_OPERAND_STATE;
     finding.index = state;
     finding.state = p->run->desc.states[state].kind;
     tli_add_finding(p->r, &finding);
+}
+
+// Whether a call finds other contents to read than the plain one: it may use them as numbers of elements then.
+static int tli_varies_contents(const tli_probe *p, const tli_change *change) {
+    return change->declared || (change->shadow >= 0 && !tli_is_undefined(&p->shadows[change->shadow]));
+}
+
+static int tli_is_guarded(const tli_probe *p, const tli_shadow *s, uint32_t word) {
+    uint64_t behind = s->at + s->bytes;
+    return tli_holds_word(p->work + s->at - TLI_PROBE_GUARD, TLI_PROBE_GUARD, word) &&
+           tli_holds_word(p->work + behind, s->end - behind, word);
+}
+
+// The kind of an access beside an operand: there may be none.
+static tl_finding_kind tli_find_beyond(const tli_shadow *s, tl_finding_kind beyond) {
+    int is_optional = s->kind == TL_OPERAND_SAVED || s->kind == TL_OPERAND_SCRATCH;
+    if (s->missing) return TL_FINDING_OPERAND_MISSING;
+    return is_optional && !s->bytes ? TL_FINDING_UNDECLARED : beyond;
+}
+
+// What a call wrote and may not: operands that it may read only, and beside operands.
+static void tli_check_writes(tli_probe *p, const tli_change *change) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        int filled = change->shadow == TLI_PROBE_GUARDS && (!change->guard || change->guard == i + 1);
+        if (!tli_is_guarded(p, s, filled ? tli_fill_word(change->fill) : 0))
+            tli_note_finding(p, tli_find_beyond(s, TL_FINDING_BEYOND_WRITTEN), s, s->bytes);
+        if ((s->access == TLI_SHADOW_READ || s->access == TLI_SHADOW_HIDDEN) &&
+            !tli_same_bytes(p->work + s->at, p->before + s->at, s->bytes))
+            tli_note_finding(p, TL_FINDING_READ_ONLY_WRITTEN, s,
+                             tli_first_difference(p->work + s->at, p->before + s->at, s->bytes));
+    }
+}
+
+// Call the kernel as p->call says.
+static tl_result tli_call_probed(tli_probe *p) {
+    const tl_kernel *kernel = p->step->kernel;
+    int backward = p->step->call.kind == TL_STEP_BACKWARD;
+    tl_result result;
+    p->r->out->calling_node = p->call.node;
+    p->r->out->calling_kind = p->call.kind;
+    p->r->out->call_count++;
+    result = (backward ? kernel->backward : kernel->forward)(&p->call, kernel->user);
+    return result ? tli_fail_rehearsed_kernel(p->r, &p->call, result) : TL_OK;
+}
+
+// Call the kernel with a change. first: 1 = nothing of the node has run in this pass. A call that stands for
+// the first one draws the same random numbers, and leaves their state as that did.
+static tl_result tli_run_probe(tli_probe *p, const tli_change *change, int first) {
+    tl_result result;
+    tli_apply_change(p, change);
+    tli_describe_probe(p, change);
+    tli_probe_random(p, first ? TL_RANDOM_RECORD : TL_RANDOM_REPLAY);
+    result = tli_call_probed(p);
+    if (change->again) tli_probe_random(p, TL_RANDOM_RESUME);
+    if (!result && !tli_varies_contents(p, change)) tli_check_writes(p, change);
+    return result;
 }
 
 // Whether so much is made that what is read must show in it.
@@ -61168,45 +62599,33 @@ static tl_result tli_name_guards(tli_probe *p, tli_fill fill) {
         change.guard = i + 1;
         result = tli_run_probe(p, &change, 0);
         if (result) return result;
-        if (tli_has_effect(p)) tli_note_finding(p, TL_FINDING_BEYOND_READ, &p->shadows[i], p->shadows[i].bytes);
+        if (tli_has_effect(p))
+            tli_note_finding(p, tli_find_beyond(&p->shadows[i], TL_FINDING_BEYOND_READ), &p->shadows[i],
+                             p->shadows[i].bytes);
     }
     return TL_OK;
 }
 
-// Fill what is undefined, and the guards.
-static tl_result tli_probe_undefined(tli_probe *p) {
+// Fill what is undefined, and the guards. untouched: 1 = scratch is declared, and the call leaves it alone.
+static tl_result tli_probe_undefined(tli_probe *p, int *untouched) {
     static const tli_fill fills[] = { TLI_FILL_ONE, TLI_FILL_SIGNALLING };
     const tli_shadow *scratch = &p->shadows[p->count - 1];
-    int untouched = scratch->bytes > 0;
+    int left = scratch->bytes > 0;
     int32_t k;
+    *untouched = 0;
     for (k = 0; k < 2; k++) {
         tli_change change = tli_change_of(TLI_PROBE_UNDEFINED, fills[k]);
         tl_result result = tli_run_probe(p, &change, 0);
         if (result) return result;
-        untouched &= tli_holds_word(p->work + scratch->at, scratch->bytes, tli_fill_word(fills[k]));
+        left &= tli_holds_word(p->work + scratch->at, scratch->bytes, tli_fill_word(fills[k]));
         if (tli_has_effect(p)) return tli_name_undefined(p, fills[k]);
         change = tli_change_of(TLI_PROBE_GUARDS, fills[k]);
         result = tli_run_probe(p, &change, 0);
         if (result) return result;
         if (tli_has_effect(p)) return tli_name_guards(p, fills[k]);
     }
-    if (untouched) tli_note_finding(p, TL_FINDING_SCRATCH_UNUSED, scratch, 0);
+    *untouched = left;
     return TL_OK;
-}
-
-// What the plain call wrote and may not: operands that it may read only, and beside operands.
-static void tli_check_writes(tli_probe *p) {
-    int32_t i;
-    for (i = 0; i < p->count; i++) {
-        const tli_shadow *s = &p->shadows[i];
-        if (!tli_holds_word(p->after + s->at - TLI_PROBE_GUARD, TLI_PROBE_GUARD, 0) ||
-            !tli_holds_word(p->after + s->at + s->bytes, s->room, 0))
-            tli_note_finding(p, TL_FINDING_BEYOND_WRITTEN, s, s->bytes);
-        if ((s->access == TLI_SHADOW_READ || s->access == TLI_SHADOW_HIDDEN) &&
-            !tli_same_bytes(p->after + s->at, p->before + s->at, s->bytes))
-            tli_note_finding(p, TL_FINDING_READ_ONLY_WRITTEN, s,
-                             tli_first_difference(p->after + s->at, p->before + s->at, s->bytes));
-    }
 }
 
 // -- rehearsal: forwards --
@@ -61235,32 +62654,59 @@ static tl_result tli_probe_again(tli_probe *p) {
     return TL_OK;
 }
 
-// The same call without saved bytes, with its outputs there, and in place.
-static tl_result tli_probe_forms(tli_probe *p) {
-    tli_change change = tli_no_change;
-    int saves = p->step->call.kind == TL_STEP_FORWARD_SAVE, repeats = !p->node->once;
-    tl_result result = TL_OK;
+// From here on the call is that without saved bytes, which has scratch of its own; and as it was again.
+static void tli_enter_plain(tli_probe *p, int plain) {
+    const tl_kernel_call *given = &p->step->call;
+    tli_shadow *saved = &p->shadows[p->count - 2], *scratch = &p->shadows[p->count - 1];
+    p->plain = plain;
+    saved->bytes = plain ? 0 : given->saved.range.bytes;
+    saved->access = saved->bytes ? TLI_SHADOW_WRITE : TLI_SHADOW_NONE;
+    scratch->bytes = plain ? p->node->fwork_bytes : given->scratch.range.bytes;
+    scratch->access = scratch->bytes ? TLI_SHADOW_SCRATCH : TLI_SHADOW_NONE;
+}
+
+// The same call without saved bytes. untouched: 1 = it has scratch, and leaves it alone.
+static tl_result tli_probe_unsaved(tli_probe *p, int *untouched) {
+    tl_result result = tli_run_probe(p, &tli_no_change, 0);
     int32_t i;
-    if (saves && repeats) {
-        change.again = change.ready = 1;
-        result = tli_run_probe(p, &change, 0);
-        if (!result && (i = tli_find_effect(p, 1)) >= 0)
-            tli_note_finding(p, TL_FINDING_READY_IGNORED, &p->shadows[i], 0);
-    }
-    if (!result && saves && repeats) {
-        change = tli_no_change;
-        change.plain = 1;
-        result = tli_run_probe(p, &change, 0);
-        if (!result && (i = tli_find_effect(p, 0)) >= 0)
-            tli_note_finding(p, TL_FINDING_SAVED_CHANGES_OUTPUT, &p->shadows[i], 0);
-    }
-    if (result || p->node->inplace < 0 || (saves && !repeats)) return result;
-    change = tli_no_change;
-    change.plain = saves;
+    *untouched = 0;
+    if (result) return result;
+    i = tli_find_effect(p, 1);
+    if (i >= 0) tli_note_finding(p, TL_FINDING_SAVED_CHANGES_OUTPUT, &p->shadows[i], 0);
+    return tli_has_effect(p) ? TL_OK : tli_probe_undefined(p, untouched);
+}
+
+// The same call in place.
+static tl_result tli_probe_inplace(tli_probe *p) {
+    tli_change change = tli_no_change;
+    tl_result result;
     change.inplace = 1;
     result = tli_run_probe(p, &change, 0);
-    if (!result && tli_find_effect(p, 0) >= 0)
+    if (!result && tli_find_effect(p, 1) >= 0)
         tli_note_finding(p, TL_FINDING_INPLACE_WRONG, &p->shadows[p->node->inplace], 0);
+    return result;
+}
+
+// The same call with its outputs there, without saved bytes, and in place. untouched: 1 = the call itself
+// leaves its scratch alone.
+static tl_result tli_probe_forms(tli_probe *p, int untouched) {
+    int saves = p->step->call.kind == TL_STEP_FORWARD_SAVE, repeats = !p->node->once, unsaved_untouched = 0;
+    tl_result result = TL_OK;
+    if (saves && repeats) {
+        tli_change change = tli_no_change;
+        int32_t i;
+        change.again = change.ready = 1;
+        result = tli_run_probe(p, &change, 0);
+        i = tli_find_effect(p, 1);
+        if (!result && i >= 0) tli_note_finding(p, TL_FINDING_READY_IGNORED, &p->shadows[i], 0);
+        tli_enter_plain(p, 1);
+        if (!result) result = tli_probe_unsaved(p, &unsaved_untouched);
+    }
+    if (!result && p->node->inplace >= 0 && (!saves || repeats)) result = tli_probe_inplace(p);
+    if (saves) tli_enter_plain(p, 0);
+    p->call.kind = unsaved_untouched ? TL_STEP_FORWARD : p->step->call.kind;
+    if (!result && untouched)
+        tli_note_finding(p, TL_FINDING_SCRATCH_UNUSED, &p->shadows[p->count - 1], 0);
     return result;
 }
 
@@ -61281,24 +62727,32 @@ static tl_result tli_probe_unread_inputs(tli_probe *p) {
     return TL_OK;
 }
 
-static tl_result tli_probe_forward(tli_probe *p) {
+static tl_result tli_probe_forward(tli_probe *p, int untouched) {
     tl_result result = p->node->once ? TL_OK : tli_probe_again(p);
     if (!result) result = tli_probe_unread_inputs(p);
-    return result ? result : tli_probe_forms(p);
+    return result ? result : tli_probe_forms(p, untouched);
 }
 
 // -- rehearsal: backwards --
 
-// What `needs` does not name is not read: neither its contents, nor that it is there.
+// Whether an input or output is a graph input, which may hold numbers of elements.
+static int tli_is_given(const tli_probe *p, const tli_shadow *s) {
+    const tl_graph *graph = p->run->graph;
+    if (s->kind != TL_OPERAND_INPUT) return 0;
+    return graph->nodes[graph->outputs[graph->inputs[p->node->first_input + s->index].tensor].node].is_input;
+}
+
+// What `needs` does not name is not read: neither its contents, nor that it is there. Of what nobody wrote,
+// which is zeroes, the last fill shows that it is read.
 static tl_result tli_probe_hidden(tli_probe *p) {
-    static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE };
+    static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE, TLI_FILL_HALVES };
     tli_change change = tli_no_change;
     int32_t i, hidden = 0, found = 0;
     tl_result result = TL_OK;
     for (i = 0; i < p->count && !result; i++) {
         int shows;
         if (p->shadows[i].access != TLI_SHADOW_HIDDEN) continue;
-        result = tli_try_fills(p, i, fills, 3, &shows);
+        result = tli_try_fills(p, i, fills, tli_is_given(p, &p->shadows[i]) ? 3 : 4, &shows);
         if (!result && shows == 1) tli_note_finding(p, TL_FINDING_NEEDS_MISSING, &p->shadows[i], 0);
         found |= !result && shows == 1;
         hidden++;
@@ -61349,20 +62803,16 @@ static int tli_adds_nothing(const tli_probe *p) {
 static tl_result tli_probe_declared(tli_probe *p) {
     static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE };
     static const tli_fill gradients[] = { TLI_FILL_ROTATED, TLI_FILL_HALVES };
-    const tl_graph *graph = p->run->graph;
     int32_t i;
     if (!tli_knows_effects(p) || !tli_makes_enough(p) || tli_gradient_is_zero(p) || tli_adds_nothing(p))
         return TL_OK;
     for (i = 0; i < p->count; i++) {
         const tli_shadow *s = &p->shadows[i];
-        int is_gradient = s->kind == TL_OPERAND_OUTPUT_GRADIENT, is_given = 0, shows;
+        int is_gradient = s->kind == TL_OPERAND_OUTPUT_GRADIENT, shows;
         tl_result result;
         if (s->access != TLI_SHADOW_READ) continue;
-        if (s->kind == TL_OPERAND_INPUT)
-            is_given = graph->nodes[graph->outputs[graph->inputs[p->node->first_input + s->index].tensor].node]
-                       .is_input;
         result = tli_try_fills(p, i, is_gradient ? gradients : fills,
-                               is_given ? 1 : s->kind == TL_OPERAND_SAVED ? 3 : 2, &shows);
+                               tli_is_given(p, s) ? 1 : s->kind == TL_OPERAND_SAVED ? 3 : 2, &shows);
         if (result) return result;
         if (shows) continue;
         tli_note_finding(p, is_gradient ? TL_FINDING_GRADIENT_IGNORED
@@ -61413,10 +62863,107 @@ static tl_result tli_probe_sums(tli_probe *p) {
     return result;
 }
 
-static tl_result tli_probe_backward(tli_probe *p) {
+static tl_result tli_probe_backward(tli_probe *p, int untouched) {
     tl_result result = tli_probe_hidden(p);
+    if (untouched) tli_note_finding(p, TL_FINDING_SCRATCH_UNUSED, &p->shadows[p->count - 1], 0);
     if (!result) result = tli_probe_declared(p);
     return result ? result : tli_probe_sums(p);
+}
+
+// -- rehearsal: ranges of elements --
+//
+// A node that takes blocks is called for two ranges, one after the other. Whoever does not go by the first
+// element of a call, or by their count, makes other bytes, or writes behind the range:
+//
+//     first call     |== count ==|sssssssssssssss|ssss      s: must stay what it was
+//     second call                |== the rest ===|ssss
+
+// The bytes of an element of an operand that is cut with the call; 0 = it is whole in every call.
+static uint64_t tli_cut_element(const tli_probe *p, const tli_shadow *shadow) {
+    int is_output = shadow->kind == TL_OPERAND_OUTPUT || shadow->kind == TL_OPERAND_OUTPUT_GRADIENT;
+    int32_t tensor;
+    if (shadow->missing || shadow->kind == TL_OPERAND_SAVED || shadow->kind == TL_OPERAND_SCRATCH) return 0;
+    tensor = tli_operand_tensor(p->run, p->node, shadow->index + (is_output ? p->node->input_count : 0));
+    if (tli_tensor_elements(p->run, tensor) != p->step->call.total) return 0;
+    return tli_element_bytes(p->run, tensor);
+}
+
+// The elements of the first range, aligned as those of a run; 0 = they cannot be cut. So few that who writes
+// all elements from the second range on stays in the room behind an operand.
+static uint64_t tli_choose_range(const tli_probe *p) {
+    uint64_t alignment = tli_larger_u64(4, p->run->limits.alignment_bytes), total = p->step->call.total;
+    uint64_t least = UINT64_MAX, most = 1, unit, count;
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        uint64_t size = tli_cut_element(p, &p->shadows[i]);
+        most = tli_larger_u64(most, size);
+        if (size && size < least) least = size;
+    }
+    unit = alignment > least ? alignment / least : 1;
+    count = total / 3 < TLI_PROBE_ROOM / most ? total / 3 : TLI_PROBE_ROOM / most;
+    count = count > unit ? count - count % unit : unit;
+    return count < total ? count : 0;
+}
+
+// Cut the operands of the call to a range of elements.
+static void tli_cut_probe(tli_probe *p, uint64_t first, uint64_t count) {
+    int32_t i;
+    p->call.first = first;
+    p->call.count = count;
+    for (i = 0; i < p->count; i++) {
+        uint64_t size = tli_cut_element(p, &p->shadows[i]);
+        tl_operand *operand = &p->operands[i];
+        if (!size || !operand->host) continue;
+        operand->host = (char *)operand->host + first * size;
+        operand->range.offset += first * size;
+        operand->range.bytes -= first * size;
+        if (first + count < p->call.total) operand->range.bytes = count * size;
+    }
+}
+
+// What lies behind the elements up to `end` of what the calls make must be what it was: the fill, or the
+// gradients before the call. Returns the first operand of which that is not so; -1 = none.
+static int32_t tli_find_beyond_range(const tli_probe *p, uint64_t end, uint32_t word) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        uint64_t from = end * tli_cut_element(p, s);
+        const char *at = p->work + s->at;
+        int same = 1;
+        if (!tli_is_effect(s) || !from) continue;
+        if (from > s->bytes) from = s->bytes;   // the last element is incomplete
+        if (s->access == TLI_SHADOW_WRITE) same = tli_holds_word(at + from, s->bytes - from, word);
+        else same = tli_same_bytes(at + from, p->before + s->at + from, s->bytes - from);
+        if (!same || !tli_holds_word(at + s->bytes, s->end - s->at - s->bytes, word)) return i;
+    }
+    return -1;
+}
+
+// The same bytes come of calls for two ranges as of one call for all elements.
+static tl_result tli_probe_ranges(tli_probe *p) {
+    tli_change change = tli_change_of(TLI_PROBE_UNDEFINED, TLI_FILL_SIGNALLING);
+    uint64_t total = p->step->call.total, count = tli_choose_range(p), first = 0;
+    uint32_t word = tli_fill_word(change.fill);
+    int32_t operand = -1, state;
+    tl_result result = TL_OK;
+    if (!p->node->takes_blocks || !count) return TL_OK;
+    tli_apply_change(p, &change);
+    tli_fill_guards(p, p->work, 0, word);
+    tli_probe_random(p, TL_RANDOM_REPLAY);
+    for (; first < total && operand < 0 && !result; first += count, count = total - first) {
+        tli_describe_probe(p, &change);
+        tli_cut_probe(p, first, count);
+        tli_fill_shadow(p, &p->shadows[p->count - 1], change.fill);     // scratch is undefined again
+        result = tli_call_probed(p);
+        if (!result) operand = tli_find_beyond_range(p, first + count, word);
+    }
+    if (result) return result;
+    if (operand < 0) operand = tli_find_effect(p, 1);
+    if (operand >= 0) tli_note_finding(p, TL_FINDING_RANGE_IGNORED, &p->shadows[operand], 0);
+    if (operand >= 0) return TL_OK;
+    state = tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_COMPARE);
+    if (state >= 0) tli_note_state(p, TL_FINDING_RANGE_IGNORED, state);
+    return TL_OK;
 }
 
 // -- rehearsal: a call and all its probes --
@@ -61439,7 +62986,6 @@ static tl_result tli_probe_plain(tli_probe *p, int *repeats) {
     if (result) return result;
     tli_copy(p->after, p->work, (size_t)p->image_bytes);
     (void)tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_TAKE);
-    tli_check_writes(p);
     result = tli_run_probe(p, &tli_no_change, 0);
     if (result) return result;
     *repeats = !tli_has_effect(p);
@@ -61449,12 +62995,13 @@ static tl_result tli_probe_plain(tli_probe *p, int *repeats) {
 
 static tl_result tli_probe_call(tli_rehearsing *r, tl_run *run, const tl_run_step *step) {
     tli_probe p;
-    int repeats = 0;
+    int repeats = 0, untouched = 0;
     tl_result result = tli_open_probe(&p, r, run, step);
     if (!result) result = tli_probe_plain(&p, &repeats);
-    if (!result && repeats) result = tli_probe_undefined(&p);
-    if (!result && repeats) result = step->call.kind == TL_STEP_BACKWARD ? tli_probe_backward(&p)
-                                                                         : tli_probe_forward(&p);
+    if (!result && repeats) result = tli_probe_undefined(&p, &untouched);
+    if (!result && repeats) result = step->call.kind == TL_STEP_BACKWARD ? tli_probe_backward(&p, untouched)
+                                                                         : tli_probe_forward(&p, untouched);
+    if (!result && repeats) result = tli_probe_ranges(&p);
     if (!result) tli_put_effects(&p);
     tli_close_probe(&p);
     return result;
@@ -61920,6 +63467,23 @@ static void tli_compare_parameters(tli_rehearsing *r) {
     }
 }
 
+// Gradients of weights that are not registered are not put back: the rehearsal leaves its own sums in them.
+// Those of kernels of another device cannot be registered.
+static void tli_look_for_gradients(tli_rehearsing *r) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    int32_t id;
+    for (id = 0; id < graph->node_count && !r->asked->inference && r->asked->limits.host_visible; id++) {
+        const tl_node *node = &graph->nodes[id];
+        tl_finding finding;
+        if (!node->param_bytes || !node->has_grad || tli_has_gradient_state(&r->asked->desc, id)) continue;
+        tli_zero(&finding, sizeof finding);
+        finding.kind = TL_FINDING_GRADIENT_UNKNOWN;
+        finding.node = id;
+        finding.step = TL_STEP_BACKWARD;
+        tli_add_finding(r, &finding);
+    }
+}
+
 static tl_result tli_time_rehearsal(tli_rehearsing *r, tl_run *sub, int32_t pass_count) {
     uint64_t count = 2 * (uint64_t)tli_rehearsed_graph(r)->node_count * (uint64_t)pass_count;
     tl_result result = TL_OK;
@@ -62040,6 +63604,7 @@ TLI_IMPL tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, t
     result = tli_alloc_rehearsal(&r);
     if (!result) {
         tli_compare_parameters(&r);
+        tli_look_for_gradients(&r);
         result = tli_rehearse_kept(&r);
         if (!result && !rehearsal->error_count) result = tli_rehearse_stressed(&r);
         if (!result && !rehearsal->error_count && pass_count) result = tli_rehearse_times(&r, pass_count);
@@ -62091,6 +63656,10 @@ static const char *tli_name_bytes_field(const tl_finding *f) {
                                                                                          : "fwork_bytes";
 }
 
+static int tli_is_of_outputs(tl_operand_kind kind) {
+    return kind == TL_OPERAND_OUTPUT || kind == TL_OPERAND_OUTPUT_GRADIENT;
+}
+
 static void tli_put_finding_text(tli_writer *w, const char *text, const tl_finding *f) {
     for (; *text; text++) {
         if (*text != '%') { tli_put_bytes(w, text, 1); continue; }
@@ -62098,6 +63667,8 @@ static void tli_put_finding_text(tli_writer *w, const char *text, const tl_findi
         if (*text == 'o') tli_put_operand(w, f);
         if (*text == 'b') tli_put_u64(w, f->byte);
         if (*text == 'w') tli_put(w, tli_name_bytes_field(f));
+        if (*text == 'z') tli_put(w, f->step == TL_STEP_FORWARD_SAVE ? "TL_SCRATCH_NONE" : "0");
+        if (*text == 'l') tli_put(w, tli_is_of_outputs(f->operand) ? "outputs" : "inputs");
         if (*text == 'n') {
             tli_put(w, f->operand == TL_OPERAND_OUTPUT ? "out" : "in");
             tli_put_i64(w, f->index);
@@ -62107,8 +63678,9 @@ static void tli_put_finding_text(tli_writer *w, const char *text, const tl_findi
 
 TLI_IMPL size_t tl_print_finding(const tl_graph *graph, const tl_finding *finding, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
-    TL_ASSERT(graph && finding);
-    tli_put(&w, finding->node < 0 ? "state of several nodes" : tl_name_node(graph, finding->node));
+    TL_ASSERT(finding);
+    tli_put(&w, finding->node < 0 ? "state of several nodes"
+                : graph ? tl_name_node(graph, finding->node) : finding->name);
     tli_put(&w, finding->step == TL_STEP_BACKWARD ? ": backward " : ": forward ");
     if (tli_is_below((int64_t)finding->kind, TL_FINDING_COUNT) &&
         tli_is_below((int64_t)finding->operand, TL_OPERAND_COUNT)) {
@@ -62123,6 +63695,7 @@ TLI_IMPL size_t tl_print_finding(const tl_graph *graph, const tl_finding *findin
 
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- operations --
 //
@@ -62189,6 +63762,7 @@ static tl_result tli_add_op(const tli_op_list *list, tli_graph_rules *rules, int
     tl_node_desc node;
     tl_tensor before;
     if (!is_input && !op->forward) return tli_fail_op(list, i, TLI_RULE(OP_FORWARD_IS_MISSING));
+    if (is_input && (op->forward || op->backward)) return tli_fail_op(list, i, TLI_RULE(OP_INPUT_HAS_KERNELS));
     if (!op->inputs && op->input_count > 0)
         return tli_fail_op(list, i, TLI_RULE(OP_INPUT_COUNT_WITHOUT_INPUTS));
     if (!op->outputs == !op->output_bytes || !op->outputs == !!op->output_count)
@@ -62459,7 +64033,7 @@ static tl_result tli_fail_first_finding(tli_op_run *o, const tl_rehearsal *found
     while (found->findings[k].is_advice) k++;
     text[0] = 0;
 #ifndef TL_NO_TEXT
-    (void)tl_print_finding(tli_op_graph(o), &found->findings[k], text, sizeof text);
+    (void)tl_print_finding(NULL, &found->findings[k], text, sizeof text);
 #endif
     s = tli_begin_error(o->list.env, TL_ERROR_MISMATCH, o->list.function, TLI_RULE(REHEARSAL_FOUND_ERRORS),
                         (uint64_t)found->error_count, (uint64_t)(int64_t)found->findings[k].node);
@@ -62536,6 +64110,9 @@ static tl_result tli_open_op_run(tli_op_run *o) {
     if (o->list.count < 1)
         return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
                         TLI_RULE(OP_COUNT_MUST_BE_POSITIVE));
+    if (!tli_is_complete_backend(asked->backend))
+        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
+                        TLI_RULE(BACKEND_HAS_NO_FUNCTIONS));
     if (asked->kernels || asked->kernel_count)
         return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, TLI_RULE(OP_KERNELS_STAND_IN_OPS));
     result = asked->graph ? tli_check_graph_ops(o) : TL_OK;
@@ -62582,7 +64159,7 @@ TLI_IMPL tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl
     tli_release(env, o.kernels);
     return result;
 }
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_TRACE

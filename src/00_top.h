@@ -71,6 +71,13 @@
        TL_NO_TRACE                  drops [13]
        TL_NO_ERROR_TEXT             drops the sentences of errors: code, site and values of tl_error stay,
                                     its text is "", and log is not called
+       TL_ONLY_TABLES               leaves runs of plans that are const tables (tl_write_plan_table), in memory
+                                    of the host, one step at a time, without copies: nothing is checked,
+                                    simulated, counted or placed. Sets TL_NO_PLANNERS, TL_NO_ONLINE,
+                                    TL_NO_PRECISION, TL_NO_CODECS, TL_NO_ACCOUNTS, TL_NO_CHECKS, TL_NO_TEXT and
+                                    TL_NO_TRACE; see [12]
+       TL_SMALL_SIZES               TL_ONLY_TABLES with sizes and offsets of 32 bits; a run of what does not fit
+                                    them is refused
 
    RULES
        Every fallible function returns a tl_result, TL_OK is 0, and env.error.text says which rule
@@ -97,6 +104,37 @@
        that asks for what this version cannot do gets TL_ERROR_UNSUPPORTED.
 */
 #ifndef TL_STRATEGY_H
+
+// Options that options set. They are the same in every file that includes this one, as types depend on these.
+#if defined(TL_SMALL_SIZES) && !defined(TL_ONLY_TABLES)
+#define TL_ONLY_TABLES
+#endif
+#ifdef TL_ONLY_TABLES
+#ifndef TL_NO_PLANNERS
+#define TL_NO_PLANNERS
+#endif
+#ifndef TL_NO_ONLINE
+#define TL_NO_ONLINE
+#endif
+#ifndef TL_NO_PRECISION
+#define TL_NO_PRECISION
+#endif
+#ifndef TL_NO_CODECS
+#define TL_NO_CODECS
+#endif
+#ifndef TL_NO_ACCOUNTS
+#define TL_NO_ACCOUNTS
+#endif
+#ifndef TL_NO_CHECKS
+#define TL_NO_CHECKS
+#endif
+#ifndef TL_NO_TEXT
+#define TL_NO_TEXT
+#endif
+#ifndef TL_NO_TRACE
+#define TL_NO_TRACE
+#endif
+#endif
 
 #include <stddef.h>
 #include <stdint.h>

@@ -139,6 +139,7 @@ static int tli_is_finite_f32(float value) { return (tli_bits_of_f32(value) & 0x7
 // Conversions are integer arithmetic on the bits, so every compiler and machine gives the same
 // result.
 
+#ifndef TL_ONLY_TABLES
 // value / 2^shift, rounded to nearest, ties to even; shift >= 1. sticky = 1 says that bits below
 // value were not 0.
 static uint32_t tli_round_shift(uint32_t value, int32_t shift, int sticky) {
@@ -174,6 +175,7 @@ static uint16_t tli_bf16_of(uint32_t bits) {
     if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return (uint16_t)(bits >> 16 | 0x40u);
     return (uint16_t)((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
 }
+#endif
 
 #if !defined(TL_NO_CODECS) || (!defined(TL_NO_PRECISION) && !defined(TL_NO_PLANNERS))
 static uint32_t tli_f32_of_bf16(uint16_t half) {

@@ -50,14 +50,26 @@ typedef enum tl_result { TL_RESULTS(TLI_ENUM) TL_RESULT_COUNT } tl_result;
 
 typedef enum tl_limit { TL_LIMITS(TLI_ENUM) TL_LIMIT_COUNT } tl_limit;
 
-// Why a call failed. The layout is the same with and without text, and so are code, site and values.
+// Bytes and offsets inside of a run, and the ranges that its kernels see.
+#ifdef TL_SMALL_SIZES
+typedef uint32_t tl_size;
+#else
+typedef uint64_t tl_size;
+#endif
+
+// Why a call failed. Code, site and values are the same with and without text, and so is the layout, but where
+// TL_SMALL_SIZES leaves out the room for a text that is not there.
 typedef struct tl_error {
     tl_result code;
     uint32_t  site;       // a number for where it failed and why: limit << 24 | function << 16 | rule, which
                           // tl_explain_error turns into words; it never changes its meaning
     uint64_t  values[2];  // numbers of that rule, 0 where it has none; tl_explain_error names them. Of a
                           // budget that was refused: the budget, and the least that would do
+#if defined(TL_SMALL_SIZES) && defined(TL_NO_ERROR_TEXT)
+    char      text[8];    // ""
+#else
     char      text[248];  // "tl_check_graph: node 3 (conv1): inputs: ..."; "" with TL_NO_ERROR_TEXT
+#endif
 } tl_error;
 
 // What a call may use besides its arguments. All-zero is valid.

@@ -88,6 +88,7 @@ static tl_result tli_fail(tl_env *env, tl_result code, tli_function function, tl
     return tli_fail_values(env, code, function, rule, 0, 0);
 }
 
+#ifndef TL_ONLY_TABLES
 // Write "3 (conv1)".
 static void tli_put_named(tli_writer *w, int64_t number, const char *name) {
     tli_put_i64(w, number);
@@ -95,6 +96,7 @@ static void tli_put_named(tli_writer *w, int64_t number, const char *name) {
     tli_put(w, name);
     tli_put(w, ")");
 }
+#endif
 
 TLI_IMPL tl_result tl_record_error(tl_env *env, tl_result code, const char *function, const char *rule) {
     tli_sentence s;
@@ -209,6 +211,7 @@ typedef struct tli_quiet {
     void   (*log)(void *user, const char *text);
 } tli_quiet;
 
+#ifndef TL_ONLY_TABLES
 static tli_quiet tli_begin_quiet(tl_env *env) {
     tli_quiet quiet;
     quiet.env = env;
@@ -228,5 +231,6 @@ static void tli_end_quiet(const tli_quiet *quiet, tl_result result) {
     if (!result || !env->error.code) env->error = quiet->error;
     else if (TLI_ERROR_TEXT && env->log) env->log(env->user, env->error.text);
 }
+#endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

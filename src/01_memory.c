@@ -45,6 +45,7 @@ static int tli_grow(tl_env *env, void **array, int32_t *capacity, int32_t used, 
 
 // -- sorting --
 
+#ifndef TL_ONLY_TABLES
 // Move the item at root down a binary heap until none of its children is larger.
 static void tli_sink_u64(uint64_t *items, size_t root, size_t count) {
     uint64_t item = items[root];
@@ -68,6 +69,7 @@ static void tli_sort_u64(uint64_t *items, size_t count) {
         tli_sink_u64(items, 0, i);
     }
 }
+#endif
 
 #ifndef TL_NO_PLANNERS
 // a / b with 32 bits behind the point, as far as 63 bits go.
@@ -80,6 +82,7 @@ static uint64_t tli_fixed_ratio(uint64_t a, uint64_t b) {
 }
 #endif
 
+#ifndef TL_ONLY_TABLES
 static int tli_key_is_above(const uint64_t *keys, int32_t a, int32_t b) {
     return keys[a] != keys[b] ? keys[a] > keys[b] : a > b;
 }
@@ -100,6 +103,7 @@ static void tli_sort_numbers(int32_t *items, int32_t count, const uint64_t *keys
         items[at] = item;
     }
 }
+#endif
 
 // -- services for backends --
 

@@ -1048,7 +1048,9 @@
     X(LOAD_HOOK_REPORTED_FAILURE, "load: the hook reported a failure", "") \
     X(TENSOR_NOT_OF_THIS_GRAPH, "tensor: not of this graph", "") \
     X(BYTES_NOT_THOSE_OF_TENSOR, "bytes: not those of the tensor", "") \
-    X(TENSOR_NEITHER_INPUT_NOR_RESULT, "tensor: neither an input nor a result of the last pass", "") \
+    X(TENSOR_NEITHER_INPUT_NOR_RESULT, \
+      "tensor: neither an input nor a result of the last pass: set keep on its node to read it after a pass", \
+      "") \
     X(TENSOR_BACKEND_COULD_NOT_MAP_IT, "tensor: the backend could not map it", "") \
     X(TENSOR_NOT_GRAPH_INPUT, "tensor: not a graph input", "") \
     X(STRATEGY_MODE_HYBRID_CANNOT_BE_RUN, \
@@ -1075,7 +1077,7 @@
     X(PLAN_CHECKPOINTS_GIVE_ONE_OF_THEM, "plan, checkpoints: give one of them", "") \
     X(EVICTION_CODEC_UNKNOWN_KIND, "eviction, codec: unknown kind", "") \
     X(EVICT_GOES_WITH_TL_EVICTION_CALLER, "evict: goes with TL_EVICTION_CALLER", "") \
-    X(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT, "kernel_count, repeat_count: must be >= 0, with kernels", "") \
+    X(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT, "kernel_count: must be >= 0, with kernels", "") \
     X(CHECKPOINTS_FORWARD_ONLY_RUN_HAS_NONE, "checkpoints: a forward-only run has none", "") \
     X(POLICY_EVICTION_CODEC_ARE_FOR_ONLINE, \
       "policy, eviction, codec: are for online runs, not for plans", "") \
@@ -1092,7 +1094,8 @@
     X(GRAPH_OF_PRECISION_NO_MEMORY, "graph of another precision", "") \
     X(KERNELS_NONE_FOR_OP_OF_NODE, "kernels: none for op %s of node %0", "node") \
     X(KERNELS_FORWARD_OR_BACKWARD_MISSING, \
-      "kernels: forward or backward missing for op %s of node %0", "node") \
+      "kernels: forward or backward missing for op %s of node %0 (%s); inference, no_grad: no backward", \
+      "node") \
     X(FORMATS_TL_NO_CODECS_LEFT_CONVERSIONS, \
       "formats: TL_NO_CODECS left conversions to f16 and bf16 out, give a kernel", "node") \
     X(FORMATS_BACKEND_HAS_NO_SUCH_CODEC_GIVE, \
@@ -1208,7 +1211,7 @@
     X(BUDGET_RATIO_MUST_BE_0_TO_1, "budget_ratio: must be 0 to 1, without budget_bytes", "") \
     X(FIGURES_TL_NO_PLANNERS, "budget_ratio, figures, rehearsal: TL_NO_PLANNERS left the planners out", "") \
     X(USERS_NONE_FOR_ORIGIN, "users: none for node %s, whose origin is %1", "node, origin") \
-    X(STATES_COUNT_WITHOUT_STATES, "states: state_count must be 0, or the number of states", "") \
+    X(STATES_COUNT_WITHOUT_STATES, "states, state_count: give both or neither", "") \
     X(STATE_KIND_OR_NODE_UNKNOWN, "states: range %0: unknown kind, or no such node", "range") \
     X(STATE_NULL_WITH_BYTES, \
       "states: range %0: NULL has no bytes, and none end beyond the address space", "range") \
@@ -1257,7 +1260,17 @@
       "") \
     X(BEGINS_ONE_KERNEL_CALL, "plan: step %0 begins what is not one call of one kernel", "step, node") \
     X(BEGINS_RANDOM_HOOK, "plan: begins calls, but the random hook is for one call at a time", "step, node") \
-    X(BEGINS_DYNAMIC_NODES, "plan: begins calls, but dynamic nodes report one call at a time", "step, node")
+    X(BEGINS_DYNAMIC_NODES, "plan: begins calls, but dynamic nodes report one call at a time", "step, node") \
+    X(BACKEND_HAS_NO_FUNCTIONS, \
+      "backend: a function is missing: make it with tl_init_cpu_backend or another", "") \
+    X(TABLES_TAKE_A_PLACED_PLAN, \
+      "plan: TL_ONLY_TABLES takes one with places, without copies, entry or steps in flight", "") \
+    X(TABLES_LEFT_IT_OUT, "desc: TL_ONLY_TABLES left out all but graph, plan, backend, kernels, users, " \
+      "repeat_count, budget, load, random, seed, first_step and loss_gradient_word", "") \
+    X(TABLES_MEMORY_IS_NOT_ALIGNED, \
+      "backend: a block of the plan is not aligned to its %0 bytes", "alignment") \
+    X(SIZES_DO_NOT_FIT_32_BITS, "plan: %0 bytes do not fit the 32 bits of TL_SMALL_SIZES", "bytes") \
+    X(OP_INPUT_HAS_KERNELS, "ops: op %s: an input has no forward and no backward", "op")
 
 // -- errors: rules of [13] TRACE --
 

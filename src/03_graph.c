@@ -1262,6 +1262,7 @@ TLI_IMPL tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char
 
 // -- graph: other precisions --
 
+#ifndef TL_ONLY_TABLES
 // The widest of the precisions that kernels compute: what full means.
 static tl_precision tli_find_widest(uint32_t can) {
     static const tl_precision widest[] = { TL_PRECISION_DOUBLE, TL_PRECISION_SINGLE, TL_PRECISION_BF16,
@@ -1285,5 +1286,6 @@ static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
     }
     return bytes;
 }
+#endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -56,7 +56,8 @@ typedef struct tl_node_desc {
     int32_t          input_count;
     const uint64_t  *output_bytes;  // [output_count]
     int32_t          output_count;  // > 0
-    const char      *needs;         // what backward reads, as in .tlg: "in", "out", "in0,out1"; 0 = "none"
+    const char      *needs;         // what backward reads, as in .tlg: "in", "out", "in0,out1"; 0 = "none" (of
+                                    // tl_op, tl_layer and tl_add_chain it is "in")
     uint64_t fwd_cost, bwd_cost;    // of one call
     uint64_t saved_bytes;           // made by FORWARD_SAVE, read by backward only
     uint64_t fwork_bytes, bwork_bytes;  // scratch alive during the call

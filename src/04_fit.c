@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // ============================================================================
 // [4] LAYOUT (implementation)
@@ -307,4 +308,5 @@ static void tli_fit_run(tli_fit *f, int32_t order) {
     f->best_height = height;
     tli_copy(f->best, f->offsets, (size_t)f->count * sizeof *f->best);
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION

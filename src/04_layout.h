@@ -37,6 +37,7 @@ extern "C" {
 // 2020, arXiv:2001.03288 (greedy by size).
 // ============================================================================
 
+#ifndef TL_ONLY_TABLES
 // Steps at which a buffer takes fewer of its bytes.
 typedef struct tl_layout_gap {
     int64_t  first_step, last_step;  // of its lifetime; first_step <= last_step
@@ -179,6 +180,7 @@ typedef struct tl_bank_plan {
 TLDEF tl_result tl_plan_banks(tl_env *env, const tl_bank_desc *desc, tl_bank_plan *plan);
 TLDEF void      tl_free_bank_plan(tl_env *env, tl_bank_plan *plan);  // accepts a zeroed plan
 #endif
+#endif  // TL_ONLY_TABLES
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- layout: a sweep through time --
 //
@@ -342,4 +343,5 @@ static void tli_fit_sweep(tli_fit *f, uint64_t bound) {
     f->failed = g.failed;
     tli_release(f->env, g.gaps);
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION

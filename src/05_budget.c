@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- budgets --
 //
@@ -68,4 +69,5 @@ static uint64_t tli_add_base(const tli_budget *budget, uint64_t bytes) {
     uint64_t sum;
     return tli_add_u64(bytes, budget->base_bytes, &sum) ? sum : UINT64_MAX;
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION

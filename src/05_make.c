@@ -84,6 +84,7 @@ static int tli_init_spans(tl_env *env, const tl_graph *graph, uint64_t interval,
 }
 #endif
 
+#ifndef TL_ONLY_TABLES
 // Mark the outputs that must be resident at the end: those of nodes marked keep; in inference, if
 // no node is marked, those of nodes that no node reads.
 static void tli_mark_results(const tl_graph *graph, int inference, uint8_t *wanted) {
@@ -102,6 +103,7 @@ static void tli_mark_results(const tl_graph *graph, int inference, uint8_t *want
         tli_zero(wanted + maker->first_output, (size_t)maker->output_count);
     }
 }
+#endif
 
 #ifndef TL_NO_PLANNERS
 static void tli_add_tensor_step(tli_steps *list, const tl_graph *graph, tl_step_kind kind, int32_t tensor) {

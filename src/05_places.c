@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // Lifetimes are a replay with a ledger; places are a layout of those on the device, and one of those on the
 // host. What is written in place has the number of its input, so the two are one buffer.
@@ -676,4 +677,5 @@ static tl_result tli_plan_shared_places(tl_env *env, tli_function function, cons
     return result;
 }
 #endif
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION

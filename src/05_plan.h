@@ -222,6 +222,7 @@ typedef struct tl_report {
                                 // the entry); else -1
 } tl_report;
 
+#ifndef TL_ONLY_TABLES
 typedef struct tl_simulate_desc {
     const tl_graph  *graph;       // not NULL
     const tl_plan   *plan;        // not NULL; steps, entry, places, blocks, slots and flags are read
@@ -256,6 +257,7 @@ TLDEF tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_r
 //
 // Errors:  as tl_simulate_plan; peaks and costs are 0 then.
 TLDEF tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_device *device, tl_plan *plan);
+#endif  // TL_ONLY_TABLES
 
 #ifndef TL_NO_PLANNERS
 // Copy a plan with its steps, entry, offsets and blocks, for example a const table, whose narrow numbers become
@@ -272,6 +274,7 @@ TLDEF tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy);
 
 TLDEF void        tl_free_plan(tl_env *env, tl_plan *plan);  // accepts zeroed plans and const tables
 
+#ifndef TL_ONLY_TABLES
 // -- lifetimes and places --
 
 // id, name, what is allocated
@@ -448,6 +451,7 @@ typedef struct tl_places_report {
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_places(tl_env *env, const tl_places_desc *desc, tl_plan *plan,
                                tl_places_report *report);
+#endif  // TL_ONLY_TABLES
 
 // Name or explain a kind; "?" if it is out of range.
 TLDEF const char *tl_name_step(tl_step_kind kind);    // "F"
@@ -640,7 +644,8 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //
 //     #include "tl_strategy.h"
 //     #include "net.h"               // written with the name "net"
-//     static uint64_t arena[NET_ARENA_BYTES / 8];  // the memory of its backend: all that a run takes
+//     static uint64_t arena[(NET_ARENA_BYTES + NET_ALIGNMENT) / 8];  // the memory of its backend: all that
+//                                    // a run takes, and room to align it
 //     desc.graph = &net_graph;       // tl_graph
 //     desc.plan  = &net_plan;        // tl_plan over net_steps; tl_free_plan does nothing to it
 //
@@ -735,6 +740,11 @@ typedef struct tl_code_desc {
 // the optimizer behind it; trained weights and their gradients lie at the same offsets of net_weights and
 // net_gradients, the rest of the weights behind them. Forward only, net_weights is a const array of the user.
 // Host copies and compressed copies call net_copy, net_wait, net_compress and net_expand, also of the user.
+//
+// Calls do not say whether a forward runs again (call->recompute of a run), nor which training step it is. A
+// forward that changes something beside its operands, such as a running mean, must do so once a pass: mark its
+// node once, or let it look at what it has done since net_load. Random numbers are a function of node,
+// micro-batch and a step that the user counts, which stay the same where a forward runs again.
 //
 // The arrays are aligned to 8 bytes at least, where the compiler can; NET_BANK_1_PLACE, if it is defined,
 // stands in front of that of bank 1, say as a section. The numbers for the preprocessor are those of

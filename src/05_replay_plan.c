@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- replay with functions of the caller --
 //
@@ -393,4 +394,5 @@ TLI_IMPL tl_result tl_replay_plan(tl_env *env, const tl_replay_desc *desc) {
     TL_ASSERT(desc && desc->graph && desc->plan && desc->allocate && desc->release && desc->call);
     return tli_replay_plan(env, TLI_IN(REPLAY_PLAN), desc);
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION

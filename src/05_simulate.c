@@ -42,11 +42,13 @@ TLI_IMPL uint64_t tl_find_codec_bytes(tl_codec codec, uint64_t bytes) {
 
 // -- steps --
 
+#ifndef TL_ONLY_TABLES
 // Whether a kind acts on a node (F, I, S, B, DS), with output TL_ALL_OUTPUTS, rather than on
 // tensors.
 static int tli_acts_on_node(tl_step_kind kind) {
     return kind <= TL_STEP_BACKWARD || kind == TL_STEP_DROP_SAVED;
 }
+#endif
 
 #if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS) || !defined(TL_NO_ONLINE)
 static tl_step tli_step_of(tl_step_kind kind, int32_t node, int32_t output) {
@@ -134,8 +136,10 @@ TLI_IMPL uint64_t tl_find_offset(const tl_plan *plan, int32_t number, int is_hos
     return tli_narrow_offset(plan->narrow, number, is_host) * plan->narrow->unit_bytes;
 }
 
+#ifndef TL_ONLY_TABLES
 // Steps of a plan that may be under way together.
 static int32_t tli_count_in_flight(const tl_plan *plan) { return plan->in_flight > 1 ? plan->in_flight : 1; }
+#endif
 
 #define TLI_MOST_SLOTS 65536
 
@@ -147,6 +151,18 @@ TLI_IMPL void tl_free_plan(tl_env *env, tl_plan *plan) {
     tli_zero(plan, sizeof *plan);
 }
 
+// The block of its tier that an offset is in; -1 = none.
+static int32_t tli_find_plan_block(const tl_plan_block *blocks, int32_t count, uint64_t offset) {
+    int32_t low = 0, high = count;
+    while (low < high) {    // blocks below low begin at the offset or before it
+        int32_t middle = low + (high - low) / 2;
+        if (blocks[middle].offset <= offset) low = middle + 1;
+        else high = middle;
+    }
+    return low && offset - blocks[low - 1].offset < blocks[low - 1].bytes ? low - 1 : -1;
+}
+
+#ifndef TL_ONLY_TABLES
 // -- state of a simulation --
 //
 // A step costs O(1) and O(tensors of its node).
@@ -399,17 +415,6 @@ static tl_use tli_sim_use(const tli_sim *sim, tli_use use, int32_t index) {
     case TLI_USE_WORK: return TL_USE_SCRATCH;
     }
     return sim->graph->nodes[sim->graph->outputs[index].node].is_input ? TL_USE_INPUT : TL_USE_OUTPUT;
-}
-
-// The block of its tier that an offset is in; -1 = none.
-static int32_t tli_find_plan_block(const tl_plan_block *blocks, int32_t count, uint64_t offset) {
-    int32_t low = 0, high = count;
-    while (low < high) {    // blocks below low begin at the offset or before it
-        int32_t middle = low + (high - low) / 2;
-        if (blocks[middle].offset <= offset) low = middle + 1;
-        else high = middle;
-    }
-    return low && offset - blocks[low - 1].offset < blocks[low - 1].bytes ? low - 1 : -1;
 }
 
 // Write down that a step reads or writes an allocation so many times.
@@ -1614,5 +1619,6 @@ TLI_IMPL tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_
     TL_ASSERT(graph && plan);
     return tli_measure(env, TLI_IN(MEASURE_PLAN), graph, device, 0, plan);
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

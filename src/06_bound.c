@@ -17,7 +17,8 @@
 //     (3) d[a][n] <= w[a][s] for each input s of n       a forward reads its inputs
 //     (4) x[a+1][t] <= w[a][t]
 //     (5) sum of bytes(t) x[a][t] <= budget - graph inputs - gradients alive during B v_a - bwork
-//     (6) x[a][t] = 1 where B v_a reads t
+//     (6) x[a][t] = 1 where B v_a reads t; where the maker of t may run once only and has run before B v_a,
+//         also where a later backward reads t, or t is kept
 // Each node that some backward up to B v_a depends on ran in some span before a, so a forward of it in span
 // a is a repetition. The schedule therefore costs at least its base cost (each backward, and each forward
 // that must run, once) plus
@@ -74,6 +75,10 @@ typedef struct tli_bound {
     int32_t  *runs_by;           // [node_count] position of the first backward that needs it; INT32_MAX
     int64_t  *cost;              // [node_count] scaled fwd
     uint64_t *sets, *between;    // [order_count] see tli_bound_find_sets
+    uint64_t *held;              // [order_count] bytes that stay beside the set of that backward, because
+                                 // what made them cannot run again: see tli_bound_find_held
+    int32_t  *last_read;         // [thing_count] position of the last backward that reads it; order_count = it
+                                 // stays to the end; -1 = none does
     uint64_t *room;              // [order_count] budget less the working set of that backward
     uint64_t *calls;             // [node_count] bytes of a forward call but scratch: see tli_bound_call_bytes
     uint64_t *reused;            // [node_count] of these, the input that it may overwrite; 0 = none
@@ -89,7 +94,7 @@ typedef struct tli_bound {
     int32_t   cost_up, cost_down;  // scaled = cost << up >> down
     int64_t   typical;           // mean bytes of a thing in units, for the length of steps
     tli_bound_net net;
-    void     *memory[24];         // allocations of tli_bound_take
+    void     *memory[25];         // allocations of tli_bound_take
     int32_t   memory_count, failed;
 } tli_bound;
 
@@ -187,25 +192,41 @@ static void tli_bound_mark_reads(const tli_bound *model, int32_t id, uint8_t *ma
     if (thing >= 0) mark[thing] = value;
 }
 
-// Unmark a thing and return its bytes; 0 = it was not marked.
-static uint64_t tli_bound_take_mark(const tli_bound *model, int32_t thing) {
+// Whether a thing is resident at the backward of a position because its maker has run and cannot run again.
+static int tli_bound_is_held(const tli_bound *model, int32_t thing, int32_t position) {
+    int32_t maker = model->maker[thing];
+    return model->graph->nodes[maker].once && model->runs_by[maker] <= position &&
+           model->last_read[thing] >= position;
+}
+
+// Set mark[] to `value` for every thing that is resident at a backward whatever the schedule does.
+static void tli_bound_mark_fixed(const tli_bound *model, int32_t position, uint8_t *mark, uint8_t value) {
+    int32_t t;
+    tli_bound_mark_reads(model, model->order[position], mark, value);
+    for (t = 0; t < model->thing_count; t++) if (tli_bound_is_held(model, t, position)) mark[t] = value;
+}
+
+// Unmark a thing and return its bytes; 0 = it was not marked. held_at: -1, or only what is held at this
+// position counts.
+static uint64_t tli_bound_take_mark(const tli_bound *model, int32_t thing, int32_t held_at) {
     if (thing < 0 || !model->reads_mark[thing]) return 0;
     model->reads_mark[thing] = 0;
-    return model->exact[thing];
+    return held_at < 0 || tli_bound_is_held(model, thing, held_at) ? model->exact[thing] : 0;
 }
 
 // The bytes of all things that the backward of a node reads, each once; reads_mark[] is zero before and after.
-static uint64_t tli_bound_sum_reads(const tli_bound *model, int32_t id) {
+// held_at: as in tli_bound_take_mark.
+static uint64_t tli_bound_sum_reads(const tli_bound *model, int32_t id, int32_t held_at) {
     const tl_graph *graph = model->graph;
     const tl_node *node = &graph->nodes[id];
     uint64_t sum = 0;
     int32_t i;
     tli_bound_mark_reads(model, id, model->reads_mark, 1);
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
-        sum += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor]);
+        sum += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor], held_at);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        sum += tli_bound_take_mark(model, model->thing_of[i]);
-    return sum + tli_bound_take_mark(model, model->thing_of[graph->tensor_count + id]);
+        sum += tli_bound_take_mark(model, model->thing_of[i], held_at);
+    return sum + tli_bound_take_mark(model, model->thing_of[graph->tensor_count + id], held_at);
 }
 
 static uint64_t tli_bound_input_bytes(const tl_graph *graph) {
@@ -234,9 +255,48 @@ static void tli_bound_find_sets(tli_bound *model, uint8_t *has_gradient) {
             has_gradient[tensor] = 1;
             live += graph->outputs[tensor].bytes;
         }
-        model->sets[p] = live + node->bwork_bytes + tli_bound_sum_reads(model, model->order[p]);
+        model->sets[p] = live + node->bwork_bytes + tli_bound_sum_reads(model, model->order[p], -1);
         for (i = node->first_output; i < end; i++) live -= graph->outputs[i].bytes;
         model->between[p] = live;
+    }
+}
+
+static void tli_bound_note_read(const tli_bound *model, int32_t thing, int32_t position) {
+    if (thing >= 0 && model->last_read[thing] < position) model->last_read[thing] = position;
+}
+
+// Find last_read[].
+static void tli_bound_find_reads(tli_bound *model) {
+    const tl_graph *graph = model->graph;
+    int32_t p, t, i;
+    for (t = 0; t < model->thing_count; t++) model->last_read[t] = model->at_end[t] ? model->order_count : -1;
+    for (p = 0; p < model->order_count; p++) {
+        const tl_node *node = &graph->nodes[model->order[p]];
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            const tl_node_input *input = &graph->inputs[i];
+            if (input->needed) tli_bound_note_read(model, model->thing_of[input->tensor], p);
+        }
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (graph->outputs[i].needed) tli_bound_note_read(model, model->thing_of[i], p);
+        tli_bound_note_read(model, model->thing_of[graph->tensor_count + model->order[p]], p);
+    }
+}
+
+// Find held[]: of what is held at a backward (tli_bound_is_held), the bytes that it does not read itself, which
+// are in its set. Bytes come with the first backward that needs the maker, and go behind the last that reads.
+static void tli_bound_find_held(tli_bound *model) {
+    uint64_t live = 0;
+    int32_t p, t;
+    tli_bound_find_reads(model);
+    for (t = 0; t < model->thing_count; t++) {
+        int32_t from = model->runs_by[model->maker[t]], to = model->last_read[t] + 1;
+        if (!model->graph->nodes[model->maker[t]].once || from >= to || from >= model->order_count) continue;
+        model->held[from] += model->exact[t];                           // modulo 2^64: the sums are right
+        if (to < model->order_count) model->held[to] -= model->exact[t];
+    }
+    for (p = 0; p < model->order_count; p++) {
+        live += model->held[p];
+        model->held[p] = live - tli_bound_sum_reads(model, model->order[p], p);
     }
 }
 
@@ -790,7 +850,7 @@ static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t 
     s->lambda[a] = 0;
     s->room[a] = room < (uint64_t)model->units ? (int64_t)room : model->units;
     tli_zero(s->fixed + (size_t)a * (size_t)things, (size_t)things);
-    tli_bound_mark_reads(model, model->order[position], s->fixed + (size_t)a * (size_t)things, TLI_BOUND_KEPT);
+    tli_bound_mark_fixed(model, position, s->fixed + (size_t)a * (size_t)things, TLI_BOUND_KEPT);
     for (t = 0; t < things; t++) {
         int64_t price = a ? tli_bound_price(model, s, a - 1, t) : 0, forward = model->cost[model->maker[t]];
         s->mu[a * things + t] = (price < forward ? price : forward) / 4;
@@ -923,7 +983,7 @@ static int tli_bound_is_slack(tli_bound *model, int32_t position) {
     tli_copy(model->reads_mark, model->at_end, (size_t)model->thing_count);
     for (p = position + 1; p < model->order_count; p++)
         tli_bound_mark_reads(model, model->order[p], model->reads_mark, 1);
-    tli_bound_mark_reads(model, model->order[position], model->reads_mark, 0);
+    tli_bound_mark_fixed(model, position, model->reads_mark, 0);
     for (t = 0; t < model->thing_count; t++) if (model->reads_mark[t]) need += model->exact[t];
     tli_zero(model->reads_mark, (size_t)model->thing_count);
     *model->work += (uint64_t)model->thing_count;
@@ -1229,7 +1289,7 @@ static void tli_bound_find_calls(tli_bound *model) {
         }
         model->calls[id] = 0;
         for (i = node->first_input; i < end; i++)
-            model->calls[id] += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor]);
+            model->calls[id] += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor], -1);
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             model->calls[id] += graph->outputs[i].bytes;
         model->reused[id] = reads == 1 ? graph->outputs[over].bytes : 0;
@@ -1250,18 +1310,20 @@ static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
     model->bytes = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
     model->at_end = (uint8_t *)tli_bound_take(model, 2 * things, 1);
     model->enter = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
-    model->last_use = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
+    model->last_use = (int32_t *)tli_bound_take(model, 2 * things, sizeof(int32_t));
     model->order = (int32_t *)tli_bound_take(model, 4 * nodes, sizeof(int32_t));
     model->cost = (int64_t *)tli_bound_take(model, nodes, sizeof(int64_t));
-    model->room = (uint64_t *)tli_bound_take(model, 6 * nodes, sizeof(uint64_t));
+    model->room = (uint64_t *)tli_bound_take(model, 7 * nodes, sizeof(uint64_t));
     if (model->failed) return TL_ERROR_NO_MEMORY;
     model->reads_mark = model->at_end + things;
+    model->last_read = model->last_use + things;
     model->runs_by = model->order + nodes;
     model->sets = model->room + nodes;
     model->between = model->sets + nodes;
     model->calls = model->between + nodes;
     model->reused = model->calls + nodes;
     model->calls_above = model->reused + nodes;
+    model->held = model->calls_above + nodes;
     model->stack = model->runs_by + nodes;
     model->stamps = model->stack + nodes;
     model->steps_left = TLI_BOUND_WALK;
@@ -1270,6 +1332,7 @@ static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
     tli_bound_find_runs(model, inference, scratch);
     tli_zero(scratch, (size_t)tensors);
     tli_bound_find_sets(model, scratch);
+    tli_bound_find_held(model);
     tli_bound_find_calls(model);
     tli_bound_scale_bytes(model);
     tli_bound_scale_costs(model);
@@ -1434,8 +1497,8 @@ static int tli_bound_fits_gaps(tli_bound *model, uint64_t budget, int32_t *node)
 }
 
 // The largest working set of the calls that every schedule makes, and its node; -1 = graph inputs and results
-// together are larger than any of them.
-static uint64_t tli_bound_find_floor(tli_bound *model, int32_t inference, int32_t *node) {
+// together are larger than any of them. has_host: what is held may be on the host.
+static uint64_t tli_bound_find_floor(tli_bound *model, int32_t inference, int32_t has_host, int32_t *node) {
     const tl_graph *graph = model->graph;
     uint64_t inputs = tli_bound_input_bytes(graph), most = inputs;
     int32_t i;
@@ -1448,8 +1511,10 @@ static uint64_t tli_bound_find_floor(tli_bound *model, int32_t inference, int32_
         call = inputs + tli_bound_call_bytes(model, i, saves);
         if (call > most) { most = call; *node = i; }
     }
-    for (i = 0; i < model->order_count; i++)
-        if (model->sets[i] > most) { most = model->sets[i]; *node = model->order[i]; }
+    for (i = 0; i < model->order_count; i++) {
+        uint64_t set = model->sets[i] + (has_host ? 0 : model->held[i]);
+        if (set > most) { most = set; *node = model->order[i]; }
+    }
     return most;
 }
 
@@ -1467,7 +1532,7 @@ static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inf
     *node = -1;
     result = tli_bound_open(&model, inference);
     if (!result) {
-        low = high = tli_bound_find_floor(&model, inference, node);
+        low = high = tli_bound_find_floor(&model, inference, has_host, node);
         while (!has_host && !tli_bound_fits_gaps(&model, high, node)) {  // double, then bisect low to high
             low = high + 1;
             high = high > UINT64_MAX / 2 ? UINT64_MAX : 2 * high + 1;
@@ -1557,7 +1622,7 @@ static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64
     model.env = env; model.graph = graph; model.watch = watch; model.work = work; model.work_limit = work_limit;
     *bound_cost = 0;
     result = tli_bound_open(&model, inference);
-    if (!result && (budget < tli_bound_find_floor(&model, inference, &node) ||
+    if (!result && (budget < tli_bound_find_floor(&model, inference, host != NULL, &node) ||
                     (!host && !tli_bound_fits_gaps(&model, budget, &node))))
         value = TLI_BOUND_INFINITE;
     *work += tli_bound_set_up_work(&model);
@@ -1565,6 +1630,10 @@ static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64
 #ifndef TL_NO_OFFLOAD
     if (!result && !value && host) tli_bound_add_host(&model, host);
 #endif
+    for (p = 0; p < model.order_count && !result && !value; p++) {
+        if (model.room[p] < model.held[p]) value = TLI_BOUND_INFINITE;
+        else model.room[p] -= model.held[p];
+    }
     if (!result && !value && model.order_count) result = tli_bound_search_bound(&model, &value);
     if (!result && value >= TLI_BOUND_INFINITE) { result = TL_ERROR_INFEASIBLE; *bound_cost = UINT64_MAX; }
     else if (!result) *bound_cost = tli_bound_round_up(&model, value);

@@ -499,9 +499,10 @@ static void tli_place_fill(tli_assign *p) {
 static int tli_place_alloc(tli_assign *p, uint64_t **words, int32_t **numbers) {
     uint64_t n = (uint64_t)p->node_count, ranks = (uint64_t)p->rank_count;
     uint64_t edges = (uint64_t)p->desc->edge_count;
-    uint64_t word_count = edges * (2 + ranks) + n * (4 + ranks) + 1 + ranks * (4 + ranks);
+    uint64_t word_count;
     uint64_t *w;
     int32_t *m;
+    if (!tli_mul_u64(edges + n + ranks + 1, ranks + 4, &word_count)) return 0;
     *words = w = (uint64_t *)tli_alloc_array(p->env, word_count, sizeof **words);
     *numbers = m = (int32_t *)tli_alloc_array(p->env, 5 * n + 2 + 3 * edges + ranks, sizeof **numbers);
     p->undo = (tli_undo *)tli_alloc_array(p->env, 3 * n + 2 * edges + 3, sizeof *p->undo);

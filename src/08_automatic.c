@@ -207,6 +207,8 @@ static tl_result tli_auto_add(tli_automatic *a, const tl_parallel_choice *choice
     return TL_OK;
 }
 
+#define TLI_WAY_WORK 1000            // that a choice counts for, besides what it cuts and simulates
+
 // Look at one number of replicas and stages with one schedule.
 static tl_result tli_auto_look(tli_automatic *a, int32_t replicas, int32_t stages, tl_pipeline pipeline,
                                int32_t chunks) {
@@ -222,6 +224,7 @@ static tl_result tli_auto_look(tli_automatic *a, int32_t replicas, int32_t stage
     choice.chunk_count = chunks;
     if (a->desc->kinds && !(a->desc->kinds >> choice.kind & 1)) return TL_OK;
     if (a->plan->work >= a->work_limit) { a->plan->is_complete = 0; return TL_OK; }
+    a->plan->work += TLI_WAY_WORK;
     result = tli_auto_price(a, &choice);
     if (result == TL_ERROR_UNSUPPORTED) { a->plan->is_complete = 0; return TL_OK; }
     return result ? result : tli_auto_add(a, &choice);
@@ -340,10 +343,11 @@ static tl_result tli_auto_run(tli_automatic *a) {
     if (most > desc->micro_batch_count) most = desc->micro_batch_count;
     a->plan->bound_ns = tli_auto_ideal(a, (uint64_t)desc->rank_count);
     a->plan->is_complete = 1;
-    for (p = 1; p <= most && !result; p++)
-        for (s = 1; s <= desc->rank_count / p && s <= desc->unit_count && !result; s++)
-            result = tli_auto_look_at_stages(a, p, s);
+    for (p = 1; p <= most && !result && a->plan->is_complete; p++) result = tli_auto_look_at_stages(a, p, 1);
     if (!result) result = tli_auto_look_at_graph(a);
+    for (s = 2; s <= desc->rank_count && s <= desc->unit_count && !result && a->plan->is_complete; s++)
+        for (p = 1; p <= most && p <= desc->rank_count / s && !result && a->plan->is_complete; p++)
+            result = tli_auto_look_at_stages(a, p, s);
     tli_auto_judge(a);
     return result;
 }

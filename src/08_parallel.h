@@ -394,7 +394,7 @@ typedef struct tl_parallel_desc {
     uint32_t kinds;                 // bits 1 << tl_parallelism_kind of what may be chosen; 0 = all
     const tl_placement_desc *graph; // the network as nodes, there and back of one micro-batch; 0 = model is not
                                     // looked at
-    uint64_t work_limit;            // calls simulated and stages looked at; 0 = 500 million
+    uint64_t work_limit;            // calls simulated, stages looked at, 1000 for each choice; 0 = 500 million
 } tl_parallel_desc;
 
 // One way to split the work: replica_count copies of a pipeline of stage_count ranks.

@@ -537,14 +537,15 @@ static void tli_partition_find_ranks(tli_partition *p) {
 // Get all arrays. 0 = no memory.
 static int tli_partition_alloc(tli_partition *p) {
     tl_env *env = p->env;
-    uint64_t units = (uint64_t)p->desc->unit_count + 1, rows = (uint64_t)p->stage_limit + 1;
+    uint64_t units = (uint64_t)p->desc->unit_count + 1, rows = (uint64_t)p->stage_limit + 1, count;
     if (p->is_wide) rows *= (uint64_t)p->rank_count + 1;
+    if (!tli_mul_u64(rows, units, &count)) return 0;
     p->places = (int32_t *)tli_alloc_array(env, units, sizeof *p->places);
     p->cost = (uint64_t *)tli_alloc_array(env, units, sizeof *p->cost);
     p->activation = (uint64_t *)tli_alloc_array(env, units, sizeof *p->activation);
     p->parameters = (uint64_t *)tli_alloc_array(env, units, sizeof *p->parameters);
     p->transfer = (uint64_t *)tli_alloc_array(env, units, sizeof *p->transfer);
-    p->states = (tli_cut_state *)tli_alloc_array(env, rows * units, sizeof *p->states);
+    p->states = (tli_cut_state *)tli_alloc_array(env, count, sizeof *p->states);
     return p->places && p->cost && p->activation && p->parameters && p->transfer && p->states;
 }
 

@@ -366,6 +366,8 @@ static tl_result tli_refuse_compile(const tli_compile *c) {
         tli_put(&s.text, ", because of node ");
         tli_put_named(&s.text, c->least_node, tl_name_node(c->desc->graph, c->least_node));
     }
+    if (TLI_ERROR_TEXT && c->strategy->gradient.computes && !c->strategy->gradient.checkpointed)
+        tli_put(&s.text, "; gradient full runs nothing again, checkpointed may");
     return tli_end_error(c->env, &s, TL_ERROR_INFEASIBLE);
 }
 

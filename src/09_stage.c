@@ -1,9 +1,7 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 
-// ============================================================================
-// [9] COMPILE (implementation): the graphs of stages
-// ============================================================================
+// -- ranks: the graphs of stages --
 //
 //     caller's graph    x  a  b | c  d          a is read by b and d: it is received, and read by d
 //     stage 1           receive b, receive a, c, d

@@ -188,6 +188,8 @@ typedef struct tli_join {
     const uint8_t *messages;
     uint8_t *there;        // [tensors]
     uint8_t *has_saved;    // [nodes]
+    uint8_t *held;         // [tensors + nodes] what of these was there at the turn, and the second plan makes
+                           // again behind its own turn: it is not dropped before; NULL = none, or behind it
     tli_steps steps;
 } tli_join;
 
@@ -203,6 +205,25 @@ static void tli_join_outputs(tli_join *j, int32_t id, int32_t output, uint8_t th
     int32_t k;
     for (k = 0; k < node->output_count; k++)
         if (output == TL_ALL_OUTPUTS || output == k) j->there[node->first_output + k] = there;
+}
+
+// Drop what is left of the outputs of a node.
+static void tli_join_drop(tli_join *j, int32_t id) {
+    const tl_node *node = &j->graph->nodes[id];
+    int32_t k;
+    for (k = 0; k < node->output_count && !node->keep; k++) {
+        if (!j->there[node->first_output + k]) continue;
+        tli_add_step(&j->steps, tli_step_of(TL_STEP_DROP, id, k));
+        j->there[node->first_output + k] = 0;
+    }
+}
+
+// Whether a step would drop what is held for the backward.
+static int tli_holds(const tli_join *j, const tl_step *step) {
+    int32_t tensor = j->graph->nodes[step->node].first_output + (step->output > 0 ? step->output : 0);
+    if (!j->held) return 0;
+    if (step->kind == TL_STEP_DROP) return j->held[tensor];
+    return step->kind == TL_STEP_DROP_SAVED && j->held[j->graph->tensor_count + step->node];
 }
 
 // Send what a node has made, if that was not done.
@@ -225,6 +246,9 @@ static void tli_join_step(tli_join *j, tl_step step) {
     if (runs && (is_there || j->messages[step.node] == TLI_MESSAGE_SEND)) return;
     if (step.kind == TL_STEP_DROP && step.output == TL_ALL_OUTPUTS && node->output_count == 1 &&
         !j->there[node->first_output]) return;
+    if (tli_holds(j, &step)) return;
+    if (step.kind == TL_STEP_BACKWARD && j->messages[step.node] == TLI_MESSAGE_RECEIVE)
+        tli_join_drop(j, step.node);
     tli_add_step(&j->steps, step);
     if (step.kind == TL_STEP_FORWARD_SAVE) j->has_saved[step.node] = 1;
     if (step.kind == TL_STEP_DROP_SAVED || step.kind == TL_STEP_BACKWARD) j->has_saved[step.node] = 0;
@@ -235,9 +259,44 @@ static void tli_join_step(tli_join *j, tl_step step) {
     if (step.kind == TL_STEP_DROP) tli_join_outputs(j, step.node, step.output, 0);
 }
 
-// The forward part of one plan, and then all of another, whose forwards make again what the first has dropped.
+// Hold nothing that a plan does not make again behind its turn.
+static void tli_hold_remade(tli_join *j, const tl_plan *plan, int32_t turn) {
+    const tl_graph *graph = j->graph;
+    int32_t id, k, i;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = turn; i < plan->step_count; i++)
+            if (plan->steps[i].node == id && plan->steps[i].kind < TL_STEP_BACKWARD) break;
+        if (i < plan->step_count) continue;
+        for (k = 0; k < node->output_count; k++) j->held[node->first_output + k] = 0;
+        j->held[graph->tensor_count + id] = 0;
+    }
+}
+
+// The rest of a plan after its forward part, or all of a second plan, whose forwards make again what the first
+// has dropped.
+static void tli_join_backward(tli_join *j, const tl_plan *first, int32_t turn, const tl_plan *second,
+                              int32_t second_turn, uint8_t *held) {
+    size_t count = (size_t)j->graph->tensor_count + (size_t)j->graph->node_count;
+    int32_t i;
+    for (i = turn; i < first->step_count && !second; i++) tli_join_step(j, first->steps[i]);
+    if (second) {
+        tli_copy(held, j->there, count);
+        j->held = held;
+        tli_hold_remade(j, second, second_turn);
+    }
+    for (i = 0; second && i < second->step_count; i++) {
+        if (i == second_turn) j->held = NULL;
+        tli_join_step(j, second->steps[i]);
+    }
+    for (i = 0; i < j->graph->node_count; i++)
+        if (!j->messages[i] && !j->graph->nodes[i].is_input) tli_join_drop(j, i);
+}
+
+// The forward part of one plan, and the backward part of the same or of a second one.
 static tl_result tli_join_bodies(tl_env *env, const tl_graph *graph, const uint8_t *messages,
-                                 const tl_plan *first, int32_t turn, const tl_plan *second, tli_body *body) {
+                                 const tl_plan *first, int32_t turn, const tl_plan *second, int32_t second_turn,
+                                 tli_body *body) {
     uint64_t count = (uint64_t)graph->tensor_count + (uint64_t)graph->node_count;
     tli_join j;
     int32_t i;
@@ -246,13 +305,12 @@ static tl_result tli_join_bodies(tl_env *env, const tl_graph *graph, const uint8
     j.graph = graph;
     j.messages = messages;
     j.steps = tli_steps_of(env);
-    j.there = (uint8_t *)tli_alloc_array(env, count, 1);
+    j.there = (uint8_t *)tli_alloc_array(env, 2 * count, 1);    // and held
     if (!j.there) return tli_fail_ranks(env);
     j.has_saved = j.there + graph->tensor_count;
     for (i = 0; i < turn; i++) tli_join_step(&j, first->steps[i]);
     body->turn = j.steps.count;
-    for (i = second ? 0 : turn; i < (second ? second->step_count : first->step_count); i++)
-        tli_join_step(&j, second ? second->steps[i] : first->steps[i]);
+    tli_join_backward(&j, first, turn, second, second_turn, j.there + count);
     tli_release(env, j.there);
     if (j.steps.failed) {
         tli_release(env, j.steps.steps);

@@ -44,9 +44,9 @@ typedef enum tl_map_mode { TL_MAP_MODES(TLI_ENUM) TL_MAP_MODE_COUNT } tl_map_mod
 #define TL_UNLIMITED UINT64_MAX  // a budget or a capacity without a limit
 
 typedef struct tl_range {
-    uint64_t block;   // handle from add_block; 0 = no memory, bytes is 0 too
-    uint64_t offset;  // bytes from the start of the block
-    uint64_t bytes;
+    tl_size block;    // handle from add_block; 0 = no memory, bytes is 0 too
+    tl_size offset;   // bytes from the start of the block
+    tl_size bytes;
 } tl_range;
 
 typedef struct tl_ticket {
@@ -118,17 +118,22 @@ typedef struct tl_account_counters {
 //
 // Work on a range may overwrite the bytes between its end and the next multiple of the alignment:
 // they must not be part of another range.
+//
+// With TL_ONLY_TABLES a backend gives memory of the host, and nothing else: free_block, map and add_arena.
 typedef struct tl_backend {
     void *self;
 
+#ifndef TL_ONLY_TABLES
     // Make a block. TL_ERROR_NO_MEMORY, with *block 0, if there is no memory for it. A backend that can
     // wait first waits for the work that still uses freed blocks.
     tl_result (*add_block)(void *self, tl_tier tier, uint64_t bytes, uint64_t *block);
+#endif
     // Free a block in which no range is claimed any more. Work on it may be under way, or not even be
     // submitted: the backend keeps the bytes until that work has finished. TL_ERROR_CORRUPT if bytes
     // that were not claimed were written; the block is freed all the same.
     tl_result (*free_block)(void *self, uint64_t block);
 
+#ifndef TL_ONLY_TABLES
     // Begin and end the lifetime of a range: its bytes count as live, their content is undefined. A range
     // may be released while work on it is under way. TL_ERROR_NO_MEMORY beyond the tier's capacity.
     tl_result (*claim)(void *self, tl_range range);
@@ -148,6 +153,7 @@ typedef struct tl_backend {
                                                          // submits it if the backend cannot
     tl_result (*poll)(void *self, tl_ticket ticket);     // TL_OK or TL_NOT_READY; never blocks
     tl_result (*wait)(void *self, tl_ticket ticket);     // submits the ticket's work and blocks
+#endif
 
     // Give the host a pointer to a range, after `order` on it: waits until the work on it is finished, or
     // returns TL_NOT_READY if the backend cannot wait. unmap takes the same mode; the pointer is invalid
@@ -156,6 +162,7 @@ typedef struct tl_backend {
     // TL_NOT_READY and that is not wanted any more. One that nobody fetches is cancelled when its room is
     // needed.
     tl_result (*map)(void *self, tl_range range, tl_map_mode mode, void **host);
+#ifndef TL_ONLY_TABLES
     tl_result (*unmap)(void *self, tl_range range, tl_map_mode mode, void *host);
 
     // Verify guard bytes and dead bytes, if the backend has such checks: TL_ERROR_CORRUPT if some changed.
@@ -185,16 +192,19 @@ typedef struct tl_backend {
     tl_result (*release_on)(void *self, uint64_t account, tl_range range);
     // Report what an account holds. With resets = 1, before: peaks = present bytes, arena_bytes = 0.
     tl_result (*measure_account)(void *self, uint64_t account, int32_t resets, tl_account_counters *counters);
+#endif
 
     // Make a block for a run, as add_block does in bank 0: memory of its own of these bytes, rounded up to
     // granularity_bytes, and block_overhead_bytes, which goes back when the block is freed. 0 = add_block does
     // that for every block. Another backend may cut small blocks from memory that it keeps.
     tl_result (*add_arena)(void *self, tl_tier tier, int32_t bank, uint64_t bytes, uint64_t *block);
 
+#ifndef TL_ONLY_TABLES
     // End the lifetime of what lies behind the first `bytes` bytes of a claimed range: these stay claimed, with
     // their content. account: on which the range was claimed, 0 = none; bytes: > 0, at most those of the range,
     // which is not mapped. 0 = the backend cannot: what turns out to be smaller than its bound stays whole.
     tl_result (*shorten)(void *self, uint64_t account, tl_range range, uint64_t bytes);
+#endif
 } tl_backend;
 
 // One more memory of the device tier.
@@ -227,7 +237,8 @@ typedef struct tl_cpu_backend_desc {
 // work late, so that a missing wait in its caller shows as wrong bytes. The checked one gives kernels
 // copies of their ranges, so that an address sanitizer sees every access outside; it reports
 // TL_ERROR_CORRUPT when a kernel wrote to a range that it may only read, to a dead range or beside a
-// block. With TL_NO_CHECKS asking for one of them is TL_ERROR_UNSUPPORTED.
+// block. With TL_NO_CHECKS asking for one of them is TL_ERROR_UNSUPPORTED. With TL_ONLY_TABLES each memory is
+// one block, of one run at a time, and capacities and clock are not read.
 //
 //   env       must outlive the backend, and gets the error text when one of its functions fails
 //   backend   overwritten; release with tl_free_cpu_backend

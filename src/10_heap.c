@@ -12,7 +12,9 @@ static const char *const tli_tier_names[] = { TL_TIERS(TLI_NAME) };
 
 // -- codecs: integer arithmetic on the bits only, so that every backend and compiler gives the same --
 
+#ifndef TL_ONLY_TABLES
 static uint32_t tli_load_u32(const void *from) { uint32_t word; TLI_MEMCPY(&word, from, 4); return word; }
+#endif
 
 #ifndef TL_NO_CODECS
 static uint16_t tli_load_u16(const void *from) { uint16_t half; TLI_MEMCPY(&half, from, 2); return half; }

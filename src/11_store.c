@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // ============================================================================
 // [11] MANAGER (implementation)
@@ -485,4 +486,5 @@ static tli_exit tli_choose_exit(const tli_exits *exits) {
     return exits->may_drop ? TLI_EXIT_DROP : TLI_EXIT_NONE;
 }
 #endif  // TL_NO_ONLINE
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- calls that one step begins and another ends --
 //
@@ -47,9 +48,11 @@ static tli_begun *tli_find_begun(const tl_run *run, const tl_step *step) {
     return NULL;
 }
 
-// Set the call at hand aside: its kernel was called, and is_ready or not.
-static void tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
+// Set the call at hand aside, if its step begins one: its kernel was called, and is_ready or not. Returns
+// whether it did.
+static int tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
     tli_begun *begun = run->begun;
+    if (!run->last.begins) return 0;
     while (begun->is_used) begun++;     // there is a place for each call that the plan begins
     begun->yielded = *step;
     begun->kernel = *step->kernel;
@@ -59,6 +62,7 @@ static void tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
     begun->is_ready = is_ready;
     tli_swap_begun(run, begun);
     run->computing = TLI_COMPUTING_NOT;
+    return 1;
 }
 
 // Whether a call that was begun is not ready.
@@ -126,4 +130,5 @@ static tl_result tli_open_begun(tl_run *run, uint64_t operands, uint64_t outputs
     if (run->begun && is_there) return tli_check_begun(run);
     return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // ============================================================================
 // [12] RUN (implementation)
@@ -295,6 +296,8 @@ struct tl_run {
 #endif
 };
 
+static int32_t tli_first_micro_batch(const tl_run *run) { return run->desc.first_micro_batch; }
+
 // Go on with the buffers of a slot.
 static void tli_run_choose_slot(tl_run *run, int32_t slot) {
     size_t tensors = (size_t)slot * (size_t)run->graph->tensor_count;
@@ -498,7 +501,61 @@ static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tli_held *held) {
     return result;
 }
 
+// -- buffers: what the executor asks them --
+
+static const tl_plan *tli_plan_of(const tl_run *run) { return &run->plan; }
+static tl_precision tli_precision_of(const tl_run *run) { return run->precision; }
+static int tli_has_flights(const tl_run *run) { return run->flights != NULL; }
+static int tli_is_by_hand(const tl_run *run) { return run->by_hand; }
+static int tli_is_host_visible(const tl_run *run) { return run->limits.host_visible; }
+
+// Where the kernel of the call at hand is kept with the user of its node.
+static tl_kernel *tli_own_kernel(tl_run *run) {
+    return run->flights ? &run->flights[run->flight].user_kernel : &run->user_kernel;
+}
+
+static int tli_is_present(const tli_buffer *buffer) { return buffer->state != TLI_ABSENT; }
+static int tli_is_readable(const tli_buffer *buffer) {
+    return buffer->state == TLI_RESIDENT || buffer->state == TLI_LEAVING;
+}
+
+// Ranges of what is held. room: for one that stands nowhere, as in runs of TL_ONLY_TABLES.
+static const tl_range *tli_held_range(const tl_run *run, const tli_held *held, tl_range *room) {
+    (void)run;
+    (void)room;
+    return &held->range;
+}
+
+static const tl_range *tli_tensor_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    return tli_held_range(run, &run->tensors[tensor].device, room);
+}
+
+static const tl_range *tli_gradient_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    return tli_held_range(run, &run->gradients[tensor].device, room);
+}
+
+static const tl_range *tli_saved_range(const tl_run *run, int32_t id, tl_range *room) {
+    return tli_held_range(run, &run->saved[id].device, room);
+}
+
+static tli_buffer *tli_saved_buffer(const tl_run *run, int32_t id) { return &run->saved[id]; }
+
 // -- buffers: the steps on one tensor --
+
+static tl_result tli_buffer_claim(tl_run *run, uint64_t bytes, tli_buffer *buffer) {
+    tl_result result = tli_claim_device(run, bytes, &buffer->device);
+    if (!result) buffer->state = TLI_RESIDENT;
+    return result;
+}
+
+// What is held of one becomes that of another.
+static void tli_buffer_hand_over(tli_buffer *to, tli_buffer *from) {
+    to->device = from->device;
+    to->state = TLI_RESIDENT;
+    tli_zero(&from->device, sizeof from->device);
+    from->state = TLI_ABSENT;
+    from->is_entry = 0;
+}
 
 // Give held bytes back: at once, or where others may be under way, in_flight steps later.
 static tl_result tli_free_held(tl_run *run, tli_held *held) {
@@ -579,5 +636,6 @@ static tl_result tli_buffer_convert(tl_run *run, tli_buffer *buffer, uint64_t by
     buffer->state = codec == TL_CODEC_NONE ? TLI_RESIDENT : TLI_PACKED;
     return result;
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -29,13 +29,33 @@ static tl_result tli_run_fail_backend(tl_run *run, tl_result why, tli_rule rule)
         tli_put_last_step(run, &s.text);
         tli_put(&s.text, ": ");
     }
-    tli_put_text(&s, tl_explain_result(why));
+    tli_put_text(&s, TLI_ERROR_TEXT ? tl_explain_result(why) : "");
     return tli_end_error(run->env, &s, code);
 }
 
+#ifndef TL_ONLY_TABLES
 static uint64_t tli_run_now(const tl_run *run) {
     return run->profiling ? run->backend.now_ns(run->backend.self) : 0;
 }
+
+static void tli_start_event(tl_run *run) {
+    run->event.start_ns = tli_run_now(run);
+    if (run->profiling) run->high_bytes = tli_run_live_bytes(run, TL_TIER_DEVICE);
+}
+
+static void tli_end_event(tl_run *run) { run->event.end_ns = tli_run_now(run); }
+
+static void tli_observe_step(tl_run *run) {
+    if (!run->profiling) return;
+    run->event.device_bytes = run->high_bytes;
+    run->event.host_bytes = tli_run_live_bytes(run, TL_TIER_HOST);
+    if (run->desc.observe) run->desc.observe(&run->event, run->desc.observe_user);
+}
+#else
+static void tli_start_event(tl_run *run) { (void)run; }
+static void tli_end_event(tl_run *run) { (void)run; }
+static void tli_observe_step(tl_run *run) { (void)run; }
+#endif
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // Set the formats of the operands. A gradient has the format of its tensor.
@@ -72,7 +92,7 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     out->seed = tl_mix_u64(tl_mix_u64(run->desc.seed, run->training_step),
                            (uint64_t)run->event.micro_batch * (uint64_t)graph->node_count +
                                (uint64_t)call->node);
-    out->precision = run->precision;
+    out->precision = tli_precision_of(run);
     out->inputs = at;                         at += node->input_count;
     out->outputs = at;                        at += node->output_count;
     out->output_grads = at;                   at += node->output_count;
@@ -97,11 +117,7 @@ static void tli_update_call(const tl_run *run, tl_kernel_call *out) {
 static void tli_hand_over(tl_run *run, const tl_node *node) {
     tli_buffer *from = &run->tensors[run->graph->inputs[node->first_input + node->inplace].tensor];
     tli_buffer *to = &run->tensors[node->first_output];
-    to->device = from->device;
-    to->state = TLI_RESIDENT;
-    tli_zero(&from->device, sizeof from->device);
-    from->state = TLI_ABSENT;
-    from->is_entry = 0;
+    tli_buffer_hand_over(to, from);
 }
 
 // Claim the ranges that a forward writes, in the order of the simulator. Outputs that are resident already
@@ -110,16 +126,15 @@ static void tli_hand_over(tl_run *run, const tl_node *node) {
 static tl_result tli_begin_forward(tl_run *run) {
     const tl_node *node = &run->graph->nodes[run->last.node];
     const tl_node_output *outputs = &run->graph->outputs[node->first_output];
-    tli_buffer *buffers = &run->tensors[node->first_output], *saved = &run->saved[run->last.node];
+    tli_buffer *buffers = &run->tensors[node->first_output], *saved = tli_saved_buffer(run, run->last.node);
     int32_t i, missing = 0, inplace = run->last.kind == TL_STEP_FORWARD_INPLACE;
     uint64_t bytes;
     tl_result result = TL_OK;
     if (inplace) tli_hand_over(run, node);
     for (i = 0; i < node->output_count && !result; i++) {
         run->call.made[i] = inplace && i == 0;
-        if (buffers[i].state != TLI_ABSENT) continue;
-        result = tli_claim_device(run, outputs[i].bytes, &buffers[i].device);
-        buffers[i].state = TLI_RESIDENT;
+        if (tli_is_present(&buffers[i])) continue;
+        result = tli_buffer_claim(run, outputs[i].bytes, &buffers[i]);
         run->call.made[i] = 1;
         missing++;
     }
@@ -127,10 +142,8 @@ static tl_result tli_begin_forward(tl_run *run) {
     for (i = 0; i < node->output_count && !result && !run->call.outputs_ready; i++)
         if (!run->call.made[i])
             result = tli_claim_device(run, outputs[i].bytes, &run->call.twice[i]);
-    if (!result && run->last.kind == TL_STEP_FORWARD_SAVE) {
-        result = tli_claim_device(run, node->saved_bytes, &saved->device);
-        saved->state = TLI_RESIDENT;
-    }
+    if (!result && run->last.kind == TL_STEP_FORWARD_SAVE)
+        result = tli_buffer_claim(run, node->saved_bytes, saved);
     bytes = run->last.kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes : node->fwork_bytes;
     return result ? result : tli_claim_device(run, bytes, &run->call.scratch);
 }
@@ -140,25 +153,26 @@ static void tli_describe_forward(tl_run *run) {
     const tl_node *node = &graph->nodes[run->last.node];
     int inplace = run->last.kind == TL_STEP_FORWARD_INPLACE;
     tli_call *call = &run->call;
-    tl_range none;
+    tl_range none, room, other;
     int32_t i;
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
         if (inplace && i == node->inplace) tensor = node->first_output;
-        tli_call_tensor(run, tensor, &run->tensors[tensor].device.range, 0);
+        tli_call_tensor(run, tensor, tli_tensor_range(run, tensor, &room), 0);
     }
     for (i = 0; i < node->output_count; i++) {
-        const tl_range *own = &run->tensors[node->first_output + i].device.range;
-        const tl_range *twice = &call->twice[i].range;
+        const tl_range *own = tli_tensor_range(run, node->first_output + i, &room);
+        const tl_range *twice = tli_held_range(run, &call->twice[i], &other);
         tli_call_tensor(run, node->first_output + i, twice->bytes ? twice : own, !call->outputs_ready);
     }
-    for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(call, &none, 0);
+    for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(run, &none, 0);
     tli_call_operand(
-        call, run->last.kind == TL_STEP_FORWARD_SAVE ? &run->saved[run->last.node].device.range : &none, 1);
-    tli_call_operand(call, &call->scratch.range, 1);
+        run, run->last.kind == TL_STEP_FORWARD_SAVE ? tli_saved_range(run, run->last.node, &room) : &none, 1);
+    tli_call_operand(run, tli_held_range(run, &call->scratch, &room), 1);
 }
 
+#ifndef TL_ONLY_TABLES
 // The gradient of one element of a loss, before it is converted to its format.
 static float tli_first_gradient(const tl_run *run) {
     float value = 1.0f;
@@ -205,23 +219,30 @@ static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
     return run->backend.unmap(run->backend.self, range, TL_MAP_WRITE, host);
 }
 
+// Fill the gradient of a loss.
+static tl_result tli_fill_first(tl_run *run, int32_t tensor, const tl_range *range) {
+    if (run->precision == TL_PRECISION_DOUBLE && !tli_takes_word(run)) return tli_fill_doubles(run, *range);
+    return tli_fill_range(&run->store, range, tli_first_word(run, tensor));
+}
+
+static tl_result tli_clear_range(tl_run *run, const tl_range *range) {
+    return tli_fill_range(&run->store, range, 0);
+}
+#endif
+
 // Make the gradient of a tensor if there is none. If no node reads the tensor it is a loss, whose gradient
 // is 1 x the loss scale; all others start at 0.
 static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     const tl_node_output *output = &run->graph->outputs[tensor];
     tli_buffer *gradient = &run->gradients[tensor];
-    int doubles = run->precision == TL_PRECISION_DOUBLE && !tli_takes_word(run);
     tl_range range;
     tl_result result;
-    if (gradient->state != TLI_ABSENT || !run->graph->nodes[output->node].has_grad) return TL_OK;
-    result = tli_claim_device(run, output->bytes, &gradient->device);
+    if (tli_is_present(gradient) || !run->graph->nodes[output->node].has_grad) return TL_OK;
+    result = tli_buffer_claim(run, output->bytes, gradient);
     if (result) return result;
-    gradient->state = TLI_RESIDENT;
-    range = tli_known_range(run, tensor, gradient->device.range);
-    (void)tli_call_access(&run->call, &range, 1);
-    if (run->is_read[tensor]) return tli_fill_range(&run->store, &range, 0);
-    if (doubles) return tli_fill_doubles(run, range);
-    return tli_fill_range(&run->store, &range, tli_first_word(run, tensor));
+    range = tli_known_range(run, tensor, *tli_gradient_range(run, tensor, &range));
+    tli_note_write(run, &range);
+    return run->is_read[tensor] ? tli_clear_range(run, &range) : tli_fill_first(run, tensor, &range);
 }
 
 static tl_result tli_begin_backward(tl_run *run) {
@@ -240,27 +261,27 @@ static tl_result tli_begin_backward(tl_run *run) {
 static void tli_describe_backward(tl_run *run) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[run->last.node];
-    tli_call *call = &run->call;
-    tl_range none;
+    tl_range none, room;
     int32_t i;
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         const tl_node_input *input = &graph->inputs[node->first_input + i];
-        tli_call_tensor(run, input->tensor, input->needed ? &run->tensors[input->tensor].device.range : &none,
+        tli_call_tensor(run, input->tensor, input->needed ? tli_tensor_range(run, input->tensor, &room) : &none,
                         0);
     }
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_tensor(run, i, graph->outputs[i].needed ? &run->tensors[i].device.range : &none, 0);
+        tli_call_tensor(run, i, graph->outputs[i].needed ? tli_tensor_range(run, i, &room) : &none, 0);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_tensor(run, i, &run->gradients[i].device.range, 0);
+        tli_call_tensor(run, i, tli_gradient_range(run, i, &room), 0);
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
-        tli_call_tensor(run, tensor, &run->gradients[tensor].device.range, 1);
+        tli_call_tensor(run, tensor, tli_gradient_range(run, tensor, &room), 1);
     }
-    tli_call_operand(call, &run->saved[run->last.node].device.range, 0);
-    tli_call_operand(call, &call->scratch.range, 1);
+    tli_call_operand(run, tli_saved_range(run, run->last.node, &room), 0);
+    tli_call_operand(run, tli_held_range(run, &run->call.scratch, &room), 1);
 }
 
+#ifndef TL_ONLY_TABLES
 // -- the executor: operands on the host --
 
 // TL_MAP_CHANGE, because a kernel need not write every byte of a range.
@@ -299,6 +320,7 @@ static tl_result tli_map_accesses(tl_run *run) {
     call->is_mapped = 1;
     return TL_OK;
 }
+#endif  // TL_ONLY_TABLES
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // -- the executor: conversions without a kernel --
@@ -429,6 +451,7 @@ static tl_result tli_convert(tl_run *run, int adds) {
 }
 #endif
 
+#ifndef TL_ONLY_TABLES
 // -- the executor: dependencies of a step --
 
 // Find the latest earlier step that wrote a range which the access touches, or read one which it writes.
@@ -478,6 +501,13 @@ static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
     }
     return TL_OK;
 }
+#else
+// All steps before are finished.
+static tl_result tli_find_dependency(const tl_run *run, int32_t *depends_on) {
+    *depends_on = run->event.index - 1;
+    return TL_OK;
+}
+#endif
 
 // -- the executor: compute steps --
 
@@ -487,6 +517,7 @@ static void tli_describe_operands(tl_run *run) {
     else tli_describe_forward(run);
 }
 
+#ifndef TL_ONLY_TABLES
 // Cut the operands of a call that is for a range. Each access belongs to one tensor, so operands that share one
 // are cut alike.
 static void tli_cut_operands(tl_run *run) {
@@ -503,16 +534,24 @@ static void tli_cut_operands(tl_run *run) {
         call->accesses[access].range = *range;
     }
 }
+#endif
 
 // The kernel of the call at hand, with the user of its node where the desc has users.
 static const tl_kernel *tli_find_call_kernel(tl_run *run, int32_t kernel) {
     int is_own = !tli_count_members(run, run->last.node);   // the caller's graph has no such node
     int32_t origin = is_own ? -1 : tli_caller_graph(run)->nodes[run->call.node].origin;
-    tl_kernel *own = run->flights ? &run->flights[run->flight].user_kernel : &run->user_kernel;
+    tl_kernel *own = tli_own_kernel(run);
     if (!run->desc.users || origin < 0) return &run->kernels[kernel];
     *own = run->kernels[kernel];
     own->user = run->desc.users[origin];
     return own;
+}
+
+// Describe the call at hand and name its kernel.
+static void tli_name_call(tl_run *run, int32_t kernel, tl_run_step *out) {
+    tli_describe_call(run, &out->call);
+    out->is_compute = 1;
+    out->kernel = tli_find_call_kernel(run, kernel);
 }
 
 // Yield the call at hand: its operands are claimed and described.
@@ -520,7 +559,9 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     tl_result result = TL_OK;
     int32_t kernel = run->kernel_of[run->last.node];
     run->computing = TLI_COMPUTING_YIELDED;
-    run->call.polled = run->call.is_asked = 0;
+    run->call.polled = 0;
+    run->call.is_asked = 0;
+#ifndef TL_ONLY_TABLES
     run->call.request = -1;
     if (tli_has_turns(run)) {
         run->call.operand_count = run->call.access_count = 0;
@@ -530,19 +571,22 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     } else if (run->call.count < run->call.total) {
         tli_cut_operands(run);
     }
-    tli_describe_call(run, &out->call);
-    out->is_compute = 1;
-    out->kernel = tli_find_call_kernel(run, kernel);
+#endif
+    tli_name_call(run, kernel, out);
     run->report.kernel_count++;
+#ifndef TL_ONLY_TABLES
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLEAR_FAILED));
     result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(ORDER_FAILED));
     result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
     if (result && result != TL_NOT_READY) return tli_run_fail_backend(run, result, TLI_RULE(MAP_FAILED));
+    result = TL_OK;
     tli_update_call(run, &out->call);
-    return TL_OK;  // what could not be mapped yet is mapped by tl_map_step or tl_run_step_kernel
+#endif
+    return result;  // what could not be mapped yet is mapped by tl_map_step or tl_run_step_kernel
 }
 
+#ifndef TL_ONLY_TABLES
 // The call for the next elements of the step yielded last, or of the next member of a fused node. It waits for
 // what the first call waits for; where there is scratch, for the call before, too.
 static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
@@ -555,15 +599,19 @@ static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
     out->depends_on = call->scratch.range.bytes && !run->by_itself ? run->event.index : call->depends_on;
     return tli_yield_call(run, out);
 }
+#endif
 
 // The operands of a compute step are claimed and described: yield its first call, or carry it out where it has
 // no kernel, once every step under way that it depends on is finished.
 static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
+#ifndef TL_ONLY_TABLES
     int32_t before = run->flights ? tli_find_conflict(run, run->call.accesses, run->call.access_count) : -1;
+#endif
     run->computing = TLI_COMPUTING_OPENED;
     out->step = run->last;
     out->index = run->event.index;
     out->depends_on = run->call.depends_on;
+#ifndef TL_ONLY_TABLES
     if (before >= 0) return tli_wait_for(run, before);
     if (run->flights) run->event.start_ns = tli_run_now(run);
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
@@ -579,6 +627,7 @@ static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
         run->computing = TLI_COMPUTING_DONE;
         return TL_OK;
     }
+#endif
     return tli_yield_call(run, out);
 }
 
@@ -607,6 +656,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     return result ? result : tli_go_on_compute(run, out);
 }
 
+#ifndef TL_ONLY_TABLES
 static int tli_acts_on_buffer(const tli_buffer *buffer, tl_step_kind kind) {
     return tli_acts_in_state(kind, (tli_state)buffer->state, buffer->on_host);
 }
@@ -659,6 +709,8 @@ static void tli_note_buffer(tl_run *run, int32_t tensor) {
         (void)tli_call_access(&run->call, &buffer->host.range, !fetch);
 }
 
+#endif
+
 // The tensors that a step names: from *from up to, but without, *end.
 static void tli_step_outputs(const tl_run *run, const tl_step *step, int32_t *from, int32_t *end) {
     const tl_node *node = &run->graph->nodes[step->node];
@@ -666,6 +718,7 @@ static void tli_step_outputs(const tl_run *run, const tl_step *step, int32_t *fr
     *end = step->output == TL_ALL_OUTPUTS ? node->first_output + node->output_count : *from + 1;
 }
 
+#ifndef TL_ONLY_TABLES
 static tl_result tli_memory_step(tl_run *run) {
     tli_buffer *saved = &run->saved[run->last.node];
     tl_result result = TL_OK;
@@ -685,6 +738,17 @@ static tl_result tli_memory_step(tl_run *run) {
     }
     return result ? tli_run_fail_backend(run, result, TLI_RULE(MEMORY_FAILED)) : TL_OK;
 }
+#else
+static tl_result tli_memory_step(tl_run *run) {
+    int32_t i, end;
+    run->report.drop_count++;
+    if (run->last.kind == TL_STEP_DROP_SAVED)
+        return tli_buffer_drop(run, tli_saved_buffer(run, run->last.node));
+    tli_step_outputs(run, &run->last, &i, &end);
+    for (; i < end; i++) (void)tli_buffer_drop(run, &run->tensors[i]);
+    return TL_OK;
+}
+#endif
 
 // -- the executor: the random hook, around all calls of a forward --
 
@@ -721,12 +785,16 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     int backward = run->call.kind == TL_STEP_BACKWARD;
     tl_kernel_fn function = backward ? step->kernel->backward : step->kernel->forward;
     tl_kernel_call call = step->call;
-    uint64_t start, end;
+#ifndef TL_ONLY_TABLES
+    uint64_t start;
+#endif
     tl_result result;
     tli_update_call(run, &call);
     call.polled = run->call.polled;
     if (!backward && !call.first && !call.polled) tli_start_random(run);
+#ifndef TL_ONLY_TABLES
     start = tli_run_now(run);
+#endif
 #ifndef TL_NO_ONLINE
     run->call.is_inside = 1;
 #endif
@@ -734,9 +802,10 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
 #ifndef TL_NO_ONLINE
     run->call.is_inside = 0;
 #endif
-    end = tli_run_now(run);
-    run->event.end_ns = end;
-    run->report.compute_ns += end - start;
+    tli_end_event(run);
+#ifndef TL_ONLY_TABLES
+    run->report.compute_ns += run->event.end_ns - start;
+#endif
     if (result == TL_NOT_READY) {
         if (run->call.polled < INT32_MAX) run->call.polled++;
         return result;
@@ -755,6 +824,7 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
 
 // -- the executor: a pass --
 
+#ifndef TL_ONLY_TABLES
 // The buffer of a tensor in a slot.
 static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t tensor) {
     return &run->all_tensors[(size_t)slot * (size_t)run->graph->tensor_count + (size_t)tensor];
@@ -856,6 +926,34 @@ static void tli_clear_run(tl_run *run, int with_inputs) {
     tli_release_buffers(run, with_inputs);
     tli_end_quiet(&quiet, TL_OK);
 }
+#else
+// The buffer of a tensor in a slot.
+static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t tensor) {
+    return run->tensors + (slot - run->slot) * run->graph->tensor_count + tensor;
+}
+
+// Forget all buffers but inputs, which stay as long as the run.
+static void tli_release_buffers(tl_run *run, int with_inputs) {
+    const tl_graph *graph = run->graph;
+    int32_t slot, i;
+    (void)with_inputs;
+    for (slot = 0; slot < run->slot_count; slot++) {
+        tli_run_choose_slot(run, slot);
+        for (i = 0; i < graph->tensor_count; i++) {
+            (void)tli_buffer_drop(run, &run->gradients[i]);
+            if (!graph->nodes[graph->outputs[i].node].is_input) (void)tli_buffer_drop(run, &run->tensors[i]);
+        }
+        for (i = 0; i < graph->node_count && run->saved; i++) (void)tli_buffer_drop(run, &run->saved[i]);
+    }
+    tli_run_choose_slot(run, 0);
+}
+
+static void tli_clear_run(tl_run *run, int with_inputs) {
+    tli_end_random(run);
+    run->computing = TLI_COMPUTING_NOT;
+    tli_release_buffers(run, with_inputs);
+}
+#endif
 
 static tl_result tli_abort_pass(tl_run *run, tl_result why) {
     tl_error error;  // keep the reason: the clean-up may overwrite it
@@ -867,11 +965,15 @@ static tl_result tli_abort_pass(tl_run *run, tl_result why) {
     tli_clear_run(run, 0);
     if (run->active) run->next_step = run->training_step;  // the same step is run again
     if (run->in_plan) run->next_step = run->plan_step;
-    run->active = run->in_plan = run->goal_waits = 0;
+    run->active = run->in_plan = 0;
+#ifndef TL_NO_ONLINE
+    run->goal_waits = 0;
+#endif
     if (run->env) run->env->error = error;
     return why;
 }
 
+#ifndef TL_ONLY_TABLES
 static tl_result tli_run_mismatch(tl_run *run, tli_rule rule, uint64_t measured,
                                   uint64_t planned) {
     return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN), rule, measured, planned);
@@ -984,10 +1086,15 @@ static tl_result tli_end_pass(tl_run *run) {
 #endif
     return result ? result : tli_check_pass(run);
 }
+#else
+static tl_result tli_end_pass(tl_run *run) { (void)run; return TL_OK; }
+#endif
 
 static void tli_start_training_step(tl_run *run) {
     run->training_step = run->next_step++;
+#ifndef TL_ONLY_TABLES
     run->loss_scale = 1.0f;
+#endif
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (!run->desc.loss_scaler) return;
     *run->desc.loss_scaler = tl_default_loss_scaler(run->desc.loss_scaler);
@@ -995,11 +1102,43 @@ static void tli_start_training_step(tl_run *run) {
 #endif
 }
 
-TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
+// Count from here on: offsets, accesses, forwards, and what the report says.
+static void tli_start_counting(tl_run *run) {
+    tli_zero(&run->report, sizeof run->report);
+#ifdef TL_ONLY_TABLES
+    run->next_offset = run->first_count;
+    tli_zero(run->ran, (size_t)run->slot_count * (size_t)run->graph->node_count);    // slot 0 is chosen
+#else
     tl_account_counters counters;
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    tl_result greeted;
+    run->touched_count = 0;
+    run->arenas[TL_TIER_DEVICE].next_offset = run->first_count;  // the offsets before are taken already
+    run->arenas[TL_TIER_HOST].next_offset = 0;
+    tli_zero(run->all_ran, (size_t)run->slot_count * (size_t)run->graph->node_count);
+    run->report.limiting_node = -1;
+    run->report.worker_count = run->desc.transport ? run->desc.transport->rank_count : 1;
+#ifndef TL_NO_PLANNERS
+    run->report.cached_bytes = run->cache.kept_bytes;
+    if (run->cache.is_warm) run->report.cached_count = run->cache.skipped_count;
 #endif
+    run->report.fused_count = run->members.fused_count;
+    tli_zero(run->before_bytes, sizeof run->before_bytes);
+    tli_measure_store(&run->store, 1, &counters);
+    run->defers = run->flights != NULL;
+#endif
+}
+
+// The neighbours of a rank are greeted before its first pass. TL_NOT_READY: not all have answered.
+static tl_result tli_greet(tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    return tli_greet_ranks(run);
+#else
+    (void)run;
+    return TL_OK;
+#endif
+}
+
+TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
+    tl_result result;
     TL_ASSERT(run);
     if (run->active || (run->in_plan && !run->by_itself))
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS),
@@ -1008,10 +1147,8 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), micro_batch < 0
                             ? TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE)
                             : TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    greeted = tli_greet_ranks(run);
-    if (greeted) return greeted;
-#endif
+    result = tli_greet(run);
+    if (result) return result;
 #ifndef TL_NO_PLANNERS
     if (run->cache.is_on) tli_choose_cached_plan(run, micro_batch);
 #endif
@@ -1023,35 +1160,20 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     if (run->hybrid.is_on && tli_start_hybrid(run))
         return tli_fail(run->env, TL_ERROR_INVALID_PLAN, TLI_IN(START_PASS), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 #endif
+#ifndef TL_ONLY_TABLES
     if (tli_claim_entry(run))
         return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
-    if (micro_batch == run->desc.first_micro_batch) tli_start_training_step(run);
+#endif
+    if (micro_batch == tli_first_micro_batch(run)) tli_start_training_step(run);
     run->micro_batch = micro_batch;
     run->position = 0;
     run->computing = TLI_COMPUTING_NOT;
-    run->touched_count = 0;
-    run->arenas[TL_TIER_DEVICE].next_offset = run->first_count;  // the offsets before are taken already
-    run->arenas[TL_TIER_HOST].next_offset = 0;
-    tli_zero(run->all_ran, (size_t)run->slot_count * (size_t)run->graph->node_count);
-    tli_zero(&run->report, sizeof run->report);
-    run->report.limiting_node = -1;
-    run->report.worker_count = run->desc.transport ? run->desc.transport->rank_count : 1;
-#ifndef TL_NO_PLANNERS
-    run->report.cached_bytes = run->cache.kept_bytes;
-    if (run->cache.is_warm) run->report.cached_count = run->cache.skipped_count;
-#endif
-    run->report.fused_count = run->members.fused_count;
-    tli_zero(run->before_bytes, sizeof run->before_bytes);
-    tli_measure_store(&run->store, 1, &counters);
+    tli_start_counting(run);
 #ifndef TL_NO_ONLINE
-    if (run->is_online) {
-        tl_result result = tli_start_online(run, run->live_budget[TL_TIER_DEVICE]);
-        if (result) return result;
-    }
+    if (run->is_online) result = tli_start_online(run, run->live_budget[TL_TIER_DEVICE]);
 #endif
-    run->active = 1;
-    run->defers = run->flights != NULL;
-    return TL_OK;
+    run->active = !result;
+    return result;
 }
 
 // The next step of the plan or of the online record; *done = 1: there is none.
@@ -1068,11 +1190,12 @@ static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
         return TL_OK;
     }
 #endif
-    *done = run->position >= run->plan.step_count;
-    if (!*done) *step = tl_find_step(&run->plan, run->position);
+    *done = run->position >= tli_plan_of(run)->step_count;
+    if (!*done) *step = tl_find_step(tli_plan_of(run), run->position);
     return TL_OK;
 }
 
+#ifndef TL_ONLY_TABLES
 // Ask the kernel of a call that was set aside whether it is ready.
 static tl_result tli_poll_begun(tl_run *run, tli_begun *begun) {
     tl_result result;
@@ -1116,13 +1239,7 @@ static tl_result tli_order_memory_step(tl_run *run) {
     }
     return latest >= 0 ? tli_wait_for(run, latest) : TL_OK;
 }
-
-static void tli_observe_step(tl_run *run) {
-    if (!run->profiling) return;
-    run->event.device_bytes = run->high_bytes;
-    run->event.host_bytes = tli_run_live_bytes(run, TL_TIER_HOST);
-    if (run->desc.observe) run->desc.observe(&run->event, run->desc.observe_user);
-}
+#endif
 
 static void tli_count_compute(tl_run *run) {
     int32_t id = run->last.node;
@@ -1142,7 +1259,9 @@ static tl_result tli_close_compute(tl_run *run) {
     int32_t i, end = node->first_output + node->output_count;
     tl_result first;
     run->computing = TLI_COMPUTING_NOT;
+#ifndef TL_ONLY_TABLES
     run->store.enqueued = 1;
+#endif
     tli_end_random(run);  // where the caller called the last kernel itself
     first = tli_free_held(run, &run->call.scratch);
     for (i = 0; i < node->output_count; i++)
@@ -1150,16 +1269,19 @@ static tl_result tli_close_compute(tl_run *run) {
     for (i = node->first_output; i < end && run->last.kind == TL_STEP_BACKWARD; i++)
         tli_keep_first(&first, tli_buffer_drop(run, &run->gradients[i]));
     if (run->last.kind == TL_STEP_BACKWARD)
-        tli_keep_first(&first, tli_buffer_drop(run, &run->saved[run->last.node]));
+        tli_keep_first(&first, tli_buffer_drop(run, tli_saved_buffer(run, run->last.node)));
 #ifndef TL_NO_ONLINE
     tli_keep_first(&first, tli_take_reports(run));
 #endif
     if (first) return tli_run_fail_backend(run, first, TLI_RULE(RELEASE_FAILED));
-    if (!run->event.end_ns) run->event.end_ns = tli_run_now(run);
+#ifndef TL_ONLY_TABLES
+    if (!run->event.end_ns) tli_end_event(run);
+#endif
     tli_observe_step(run);
     return TL_OK;
 }
 
+#ifndef TL_ONLY_TABLES
 // Close the step that began a call, at the W that ends it.
 static tl_result tli_end_begun(tl_run *run, tli_begun *begun) {
     tl_result result = TL_OK, closed;
@@ -1171,19 +1293,21 @@ static tl_result tli_end_begun(tl_run *run, tli_begun *begun) {
     begun->is_used = 0;
     return result ? result : closed;
 }
+#endif
 
 static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
     run->last = step;
     tli_run_choose_slot(run, step.slot);
     tli_zero(&run->event, sizeof run->event);
-    run->event.step = step;
     run->event.index = run->position;
     run->event.micro_batch = run->micro_batch + step.slot;
-    run->event.training_step = run->training_step;
-    run->event.start_ns = tli_run_now(run);
-    if (run->profiling) run->high_bytes = tli_run_live_bytes(run, TL_TIER_DEVICE);
+    tli_start_event(run);
     run->call.operand_count = 0;
+#ifndef TL_ONLY_TABLES
+    run->event.step = step;
+    run->event.training_step = run->training_step;
     run->call.access_count = 0;
+#endif
     out->step = step;
     out->index = run->event.index;
     out->depends_on = -1;
@@ -1191,12 +1315,18 @@ static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
 
 // Pull a step, and carry it out or prepare its first call.
 static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done) {
+#ifndef TL_ONLY_TABLES
     tli_begun *begun;
+#endif
     tl_step step;
     tl_result result;
     tli_zero(&step, sizeof step);
     result = tli_pull_step(run, &step, done);
     if (result) return result;
+#ifdef TL_ONLY_TABLES
+    if (*done) return TL_OK;
+    tli_open_step(run, step, out);
+#else
     if (*done) {
         int32_t latest = tli_find_latest_flight(run);
         if (latest < 0) return TL_OK;
@@ -1212,6 +1342,7 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
     if (!result) result = begun ? tli_poll_begun(run, begun) : tli_poll_step(run, &step);
     if (result == TL_NOT_READY || (result && begun)) return result;
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(POLL_FAILED));
+#endif
     run->position++;
     run->report.step_count++;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
@@ -1222,8 +1353,12 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
         tli_count_compute(run);
         result = tli_begin_compute(run, out);
     } else {
+#ifndef TL_ONLY_TABLES
         result = begun ? tli_end_begun(run, begun) : tli_memory_step(run);
-        run->event.end_ns = tli_run_now(run);
+#else
+        result = tli_memory_step(run);
+#endif
+        tli_end_event(run);
         if (!result) tli_observe_step(run);
         if (!result && !run->by_itself) result = tli_find_dependency(run, &out->depends_on);
     }
@@ -1232,13 +1367,16 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
 
 // Close a step that was carried out for all elements. One at a time, that is left to the next call.
 static tl_result tli_close_flight(tl_run *run) {
-    int is_done = run->flights && run->computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run);
+    int is_done = tli_has_flights(run) && run->computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run);
     return is_done ? tli_close_compute(run) : TL_OK;
 }
 
 // Go on with the step before, for its next elements, or close it and open the next one.
 static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
     tl_result result = TL_OK;
+#ifdef TL_ONLY_TABLES
+    {
+#else
     run->waits_for = -1;
     tli_choose_step(run, run->position - 1);
     if (run->computing == TLI_COMPUTING_OPENED) {
@@ -1247,15 +1385,18 @@ static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
         if (run->computing == TLI_COMPUTING_YIELDED) return tli_wait_for(run, run->event.index);
         result = tli_yield_next_range(run, out);
     } else {
+#endif
         if (run->computing == TLI_COMPUTING_DONE) result = tli_close_compute(run);
         if (!result) result = tli_open_next_step(run, out, done);
     }
     if (!result && !*done) result = tli_close_flight(run);
+#ifndef TL_ONLY_TABLES
     if (result || *done) return result;
     out->accesses = run->call.accesses;
     out->access_count = run->call.access_count;
     if (!run->limits.in_order) out->ticket = run->store.last_ticket;
-    return TL_OK;
+#endif
+    return result;
 }
 
 static tl_result tli_fail_unfinished(tl_run *run) {
@@ -1275,14 +1416,14 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     *done = 0;
     if (run->in_plan && !run->by_itself)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP), TLI_RULE(RUN_PLAN_IS_UNDER_WAY));
-    if (run->active && !run->flights && run->computing == TLI_COMPUTING_YIELDED)
+    if (run->active && !tli_has_flights(run) && run->computing == TLI_COMPUTING_YIELDED)
         return tli_fail_unfinished(run);
     tli_zero(step, sizeof *step);
     if (!run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP),
                         TLI_RULE(RUN_NO_PASS_IS_UNDER_WAY));
     result = tli_take_step(run, step, done);
-    if (!result && *done && !run->by_hand) {
+    if (!result && *done && !tli_is_by_hand(run)) {
         result = tli_end_pass(run);
         if (!result) run->active = 0;
 #ifndef TL_NO_PLANNERS
@@ -1293,7 +1434,9 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     tli_zero(step, sizeof *step);
     *done = 0;
     if (result != TL_NOT_READY) return tli_abort_pass(run, result);
+#ifndef TL_ONLY_TABLES
     if (run->flights) step->depends_on = run->waits_for;
+#endif
     return result;
 }
 
@@ -1313,6 +1456,7 @@ static tl_result tli_fail_stale_step(tl_run *run, tli_function function) {
                     TLI_RULE(STEP_NOT_COMPUTE_STEP_THAT_WAS_YIELDED));
 }
 
+#ifndef TL_ONLY_TABLES
 static tl_result tli_map_last_step(tl_run *run, tli_function function) {
     tl_result result = run->call.is_mapped ? TL_OK : tli_map_accesses(run);
     if (result == TL_NOT_READY)
@@ -1320,11 +1464,22 @@ static tl_result tli_map_last_step(tl_run *run, tli_function function) {
     return result ? tli_abort_pass(run, tli_run_fail_backend(run, result, TLI_RULE(MAP_FAILED))) : TL_OK;
 }
 
+#else
+// On the host operands have their addresses from the beginning.
+static tl_result tli_map_last_step(tl_run *run, tli_function function) {
+    (void)run;
+    (void)function;
+    return TL_OK;
+}
+#endif
+
 // The step yielded last was carried out, with this result.
 static tl_result tli_leave_kernel(tl_run *run, tl_result result) {
+#ifndef TL_ONLY_TABLES
     tl_result unmapped = run->call.is_mapped ? tli_unmap_accesses(run, run->call.access_count) : TL_OK;
-    run->computing = TLI_COMPUTING_DONE;
     if (!result && unmapped) result = tli_run_fail_backend(run, unmapped, TLI_RULE(UNMAP_FAILED));
+#endif
+    run->computing = TLI_COMPUTING_DONE;
     if (!result) result = tli_close_flight(run);
     return result ? tli_abort_pass(run, result) : TL_OK;
 }
@@ -1358,14 +1513,11 @@ TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
     tl_result result;
     TL_ASSERT(run && step);
     if (!tli_is_current(run, step)) return tli_fail_stale_step(run, function);
-    result = run->limits.host_visible ? tli_map_last_step(run, function) : TL_OK;
+    result = tli_is_host_visible(run) ? tli_map_last_step(run, function) : TL_OK;
     if (result) return result;
     run->computing = TLI_COMPUTING_DONE;
     result = tli_call_kernel(run, step);
-    if (run->last.begins && (!result || result == TL_NOT_READY)) {
-        tli_set_aside(run, step, !result);
-        return TL_OK;
-    }
+    if ((!result || result == TL_NOT_READY) && tli_set_aside(run, step, !result)) return TL_OK;
     if (result != TL_NOT_READY) return tli_leave_kernel(run, result);
     run->computing = TLI_COMPUTING_YIELDED;
     return result;
@@ -1378,14 +1530,12 @@ TLI_IMPL tl_result tl_finish_step(tl_run *run, const tl_run_step *step) {
 #ifndef TL_NO_ONLINE
     if (tli_check_reports(run)) return TL_ERROR_INVALID_ARG;
 #endif
-    run->event.end_ns = tli_run_now(run);
-    if (run->last.begins) {
-        tli_set_aside(run, step, 1);
-        return TL_OK;
-    }
+    tli_end_event(run);
+    if (tli_set_aside(run, step, 1)) return TL_OK;
     return tli_leave_kernel(run, TL_OK);
 }
 
+#ifndef TL_ONLY_TABLES
 // Call the kernels of the steps under way that were not asked in this turn. *moved: 1 = one of them was carried
 // out; else as it was.
 static tl_result tli_poll_kernels(tl_run *run, int *moved) {
@@ -1441,6 +1591,32 @@ static tl_result tli_run_steps(tl_run *run) {
     if (result != TL_NOT_READY || tli_has_polled(run)) return result;
     return tli_fail(run->env, result, TLI_IN(RUN_PLAN), TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT));
 }
+#else
+// Pull a step and call its kernel, or call once more one that was not ready.
+static tl_result tli_move_pass(tl_run *run, int32_t *done) {
+    tl_run_step step;
+    tl_result result = TL_OK;
+    tli_zero(&step, sizeof step);
+    if (run->computing == TLI_COMPUTING_YIELDED) {
+        step.step = run->last;
+        step.index = run->event.index;
+        tli_name_call(run, run->kernel_of[run->last.node], &step);
+    } else {
+        result = tl_next_step(run, &step, done);
+    }
+    return result || !step.is_compute ? result : tl_run_step_kernel(run, &step);
+}
+
+// Carry out the rest of the pass. TL_NOT_READY: up to a kernel that is not ready.
+static tl_result tli_run_steps(tl_run *run) {
+    int32_t done = 0;
+    tl_result result = TL_OK;
+    run->by_itself = 1;
+    while (!result && !done) result = tli_move_pass(run, &done);
+    run->by_itself = 0;
+    return result;
+}
+#endif
 
 // Let the caller write the inputs of each slot before a pass.
 static tl_result tli_load_slots(tl_run *run, int32_t micro_batch) {
@@ -1458,11 +1634,8 @@ static tl_result tli_load_slots(tl_run *run, int32_t micro_batch) {
 
 // Begin the next pass of tl_run_plan.
 static tl_result tli_begin_plan_pass(tl_run *run) {
-    int32_t micro_batch = run->desc.first_micro_batch + run->plan_pass * run->slot_count;
-    tl_result result = TL_OK;
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    result = tli_greet_ranks(run);
-#endif
+    int32_t micro_batch = tli_first_micro_batch(run) + run->plan_pass * run->slot_count;
+    tl_result result = tli_greet(run);
     if (!result) result = tli_load_slots(run, micro_batch);
     run->by_itself = 1;
     if (!result) result = tl_start_pass(run, micro_batch);
@@ -1523,13 +1696,15 @@ static void tli_copy_record(const tl_run *run, tl_plan *plan) {
 
 TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
     TL_ASSERT(run && plan);
-    *plan = run->plan;
+    *plan = *tli_plan_of(run);
     plan->memory = NULL;
+#ifndef TL_ONLY_TABLES
     plan->base_bytes = run->desc.base_bytes;
     if (tli_keeps_results(run)) {   // the run's own bytes are those of both plans
         plan->arena_bytes = run->planned.arena_bytes;
         plan->host_arena_bytes = run->planned.host_arena_bytes;
     }
+#endif
 #ifndef TL_NO_ONLINE
     if (run->is_online) tli_copy_record(run, plan);
 #endif
@@ -1566,13 +1741,14 @@ static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_PASS_IS_UNDER_WAY));
     found = tli_caller_buffer(run, run->caller_slot, index);
-    if (found->state != TLI_RESIDENT && found->state != TLI_LEAVING)
+    if (!tli_is_readable(found))
         return tli_fail(run->env, TL_ERROR_NOT_FOUND, function,
                         TLI_RULE(TENSOR_NEITHER_INPUT_NOR_RESULT));
     *buffer = found;
     return TL_OK;
 }
 
+#ifndef TL_ONLY_TABLES
 static tl_result tli_move_tensor(tl_run *run, tli_function function, tl_range range, uint64_t bytes,
                                  tl_map_mode mode, void *to, const void *from) {
     tl_access access;
@@ -1615,17 +1791,20 @@ static tl_result tli_prepare_entry(tl_run *run) {
     if (!tli_claim_entry(run)) return TL_OK;
     return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(WRITE_TENSOR), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
 }
+#endif
 
 TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data,
                                    uint64_t bytes) {
     tli_buffer *buffer;
-    int enters;
+    int enters = 0;
     tl_result result = TL_OK;
     TL_ASSERT(run && (data || !bytes));
     result = tli_find_caller_tensor(run, TLI_IN(WRITE_TENSOR), &tensor);
     if (result) return result;
+#ifndef TL_ONLY_TABLES
     enters = tli_enters(run, tensor);
     if (enters) result = tli_prepare_entry(run);
+#endif
     if (!result) result = tli_access_tensor(run, TLI_IN(WRITE_TENSOR), tensor, bytes, &buffer);
     if (!result && !enters && !run->graph->nodes[tensor.node].is_input)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_TENSOR),
@@ -1634,8 +1813,13 @@ TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *da
 #ifndef TL_NO_PLANNERS
     if (run->cache.is_on && run->cache.is_watched[tensor.node]) tli_forget_cache(run);
 #endif
+#ifdef TL_ONLY_TABLES
+    tli_copy(tli_place_address(run, buffer->place), data, (size_t)bytes);
+    return TL_OK;
+#else
     return tli_move_tensor(run, TLI_IN(WRITE_TENSOR), buffer->device.range, bytes, TL_MAP_WRITE, NULL,
                            data);
+#endif
 }
 
 TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes) {
@@ -1645,8 +1829,13 @@ TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uin
     result = tli_find_caller_tensor(run, TLI_IN(READ_TENSOR), &tensor);
     if (!result) result = tli_access_tensor(run, TLI_IN(READ_TENSOR), tensor, bytes, &buffer);
     if (result) return result;
+#ifdef TL_ONLY_TABLES
+    tli_copy(data, tli_place_address(run, buffer->place), (size_t)bytes);
+    return TL_OK;
+#else
     return tli_move_tensor(run, TLI_IN(READ_TENSOR), buffer->device.range, bytes, TL_MAP_READ, data,
                            NULL);
+#endif
 }
 
 TLI_IMPL tl_result tl_find_tensor_bytes(tl_run *run, tl_tensor tensor, uint64_t *bytes) {

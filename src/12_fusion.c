@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- fused nodes --
 //
@@ -177,7 +178,7 @@ static void tli_take_turn(tl_run *run) {
 // -- fused nodes: operands --
 
 static void tli_member_operand(tl_run *run, tl_range range, int32_t tensor, int writes) {
-    tli_call_operand(&run->call, &range, writes);
+    tli_call_operand(run, &range, writes);
     run->call.operands[run->call.operand_count - 1].format = tli_run_format(run, tensor);
 }
 
@@ -236,7 +237,7 @@ static void tli_describe_member(tl_run *run) {
     blocks = tli_count_blocks(run, id, run->last.kind == TL_STEP_BACKWARD);
     range.offset += (uint64_t)blocks * run->call.block_bytes;
     range.bytes = backward ? member->bwork_bytes : member->fwork_bytes;
-    tli_call_operand(&run->call, range.bytes ? &range : &none, 1);
+    tli_call_operand(run, range.bytes ? &range : &none, 1);
 }
 
 // The gradient that a member passes to the one before begins as zeroes, block by block.
@@ -449,5 +450,5 @@ static tl_result tli_find_caller_tensor(const tl_run *run, tli_function function
     tensor->node = id;
     return TL_OK;
 }
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- operations --
 //
@@ -65,6 +66,7 @@ static tl_result tli_add_op(const tli_op_list *list, tli_graph_rules *rules, int
     tl_node_desc node;
     tl_tensor before;
     if (!is_input && !op->forward) return tli_fail_op(list, i, TLI_RULE(OP_FORWARD_IS_MISSING));
+    if (is_input && (op->forward || op->backward)) return tli_fail_op(list, i, TLI_RULE(OP_INPUT_HAS_KERNELS));
     if (!op->inputs && op->input_count > 0)
         return tli_fail_op(list, i, TLI_RULE(OP_INPUT_COUNT_WITHOUT_INPUTS));
     if (!op->outputs == !op->output_bytes || !op->outputs == !!op->output_count)
@@ -335,7 +337,7 @@ static tl_result tli_fail_first_finding(tli_op_run *o, const tl_rehearsal *found
     while (found->findings[k].is_advice) k++;
     text[0] = 0;
 #ifndef TL_NO_TEXT
-    (void)tl_print_finding(tli_op_graph(o), &found->findings[k], text, sizeof text);
+    (void)tl_print_finding(NULL, &found->findings[k], text, sizeof text);
 #endif
     s = tli_begin_error(o->list.env, TL_ERROR_MISMATCH, o->list.function, TLI_RULE(REHEARSAL_FOUND_ERRORS),
                         (uint64_t)found->error_count, (uint64_t)(int64_t)found->findings[k].node);
@@ -412,6 +414,9 @@ static tl_result tli_open_op_run(tli_op_run *o) {
     if (o->list.count < 1)
         return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
                         TLI_RULE(OP_COUNT_MUST_BE_POSITIVE));
+    if (!tli_is_complete_backend(asked->backend))
+        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
+                        TLI_RULE(BACKEND_HAS_NO_FUNCTIONS));
     if (asked->kernels || asked->kernel_count)
         return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, TLI_RULE(OP_KERNELS_STAND_IN_OPS));
     result = asked->graph ? tli_check_graph_ops(o) : TL_OK;
@@ -458,5 +463,5 @@ TLI_IMPL tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl
     tli_release(env, o.kernels);
     return result;
 }
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION

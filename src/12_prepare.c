@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- preparing a run --
 //
@@ -129,8 +130,9 @@ static tl_result tli_check_run_desc(tl_run *run) {
         why = TLI_RULE(EVICTION_CODEC_UNKNOWN_KIND);
     if ((desc->eviction == TL_EVICTION_CALLER) != (desc->evict != NULL))
         why = TLI_RULE(EVICT_GOES_WITH_TL_EVICTION_CALLER);
-    if (desc->kernel_count < 0 || (desc->kernel_count && !desc->kernels) || desc->repeat_count < 0)
+    if (desc->kernel_count < 0 || (desc->kernel_count && !desc->kernels))
         why = TLI_RULE(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT);
+    if (desc->repeat_count < 0) why = TLI_RULE(REPEAT_COUNT_MUST_BE_NOT_NEGATIVE);
     if (desc->in_flight < 0) why = TLI_RULE(IN_FLIGHT_MUST_BE_NOT_NEGATIVE);
     if (desc->first_micro_batch < 0) why = TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE);
     if (desc->inference != 0 && desc->inference != 1) why = TLI_RULE(INFERENCE_MUST_BE_0_OR_1);
@@ -241,6 +243,7 @@ static tl_result tli_fail_kernels(tl_run *run, int32_t id, const tl_graph *graph
         ? TLI_RULE(KERNELS_NONE_FOR_OP_OF_NODE)
         : TLI_RULE(KERNELS_FORWARD_OR_BACKWARD_MISSING), (uint64_t)node, 0);
     tli_put_text(&s, tl_name_op(graph, node));
+    if (run->kernel_of[id] >= 0) tli_put_text(&s, tl_name_node(graph, node));
     return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
 }
 
@@ -616,6 +619,16 @@ static tl_result tli_make_run_plan(tl_run *run) {
 
 // -- preparing a run: budgets --
 
+// How many of the bytes that a backend lacks its memory lost to be aligned.
+static void tli_put_alignment(const tl_run *run, tl_limit limit, tli_sentence *s) {
+    uint64_t unusable = run->limits.unusable_bytes[TL_TIER_DEVICE];
+    if (!TLI_ERROR_TEXT || limit != TL_LIMIT_BACKEND || !unusable) return;
+    tli_put(&s->text, "; ");
+    tli_put_u64(&s->text, unusable);
+    tli_put(&s->text, " of them, because its memory is not aligned to ");
+    tli_put_u64(&s->text, run->limits.alignment_bytes);
+}
+
 static tl_result tli_infeasible(tl_run *run, tl_limit limit, tli_rule rule, uint64_t budget, uint64_t bytes,
                                 int32_t node) {
     tli_sentence s;
@@ -629,6 +642,7 @@ static tl_result tli_infeasible(tl_run *run, tl_limit limit, tli_rule rule, uint
         tli_put(&s.text, ", because of node ");
         tli_put_named(&s.text, node, tl_name_node(run->graph, node));
     }
+    tli_put_alignment(run, limit, &s);
     return tli_end_error(run->env, &s, TL_ERROR_INFEASIBLE);
 }
 
@@ -1175,15 +1189,23 @@ typedef enum tli_run_form {
     TLI_RUN_OF_LAYERS   // the same, and node i + 1 is a layer
 } tli_run_form;
 
+// Whether a backend has all functions that are not optional: one of zeroes was never made.
+static int tli_is_complete_backend(const tl_backend *b) {
+    return b->add_block && b->free_block && b->claim && b->release && b->copy && b->fill && b->order &&
+           b->submit && b->poll && b->wait && b->map && b->unmap && b->check && b->now_ns && b->limits &&
+           b->counters && b->reset_peaks;
+}
+
 // graph: NULL = desc's; else the run takes it over.
 static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form form, tl_graph *graph,
                               tl_run **out) {
-    tl_run *run = (tl_run *)tli_alloc_array(env, 1, sizeof *run);
+    int is_complete = tli_is_complete_backend(desc->backend);
+    tl_run *run = is_complete ? (tl_run *)tli_alloc_array(env, 1, sizeof *run) : NULL;
     tl_result result;
-    if (!run) {
-        if (graph) tl_free_graph(env, graph);
-        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(RUN_NO_MEMORY));
-    }
+    if (!run && graph) tl_free_graph(env, graph);
+    if (!is_complete)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_HAS_NO_FUNCTIONS));
+    if (!run) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(RUN_NO_MEMORY));
     run->env = env;
     run->backend = *desc->backend;
     run->desc = *desc;
@@ -1393,6 +1415,6 @@ TLI_IMPL tl_result tl_enable_checkpoints(tl_run *run, int32_t on) {
 
 TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on; }
 #endif  // TL_NO_ONLINE
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

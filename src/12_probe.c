@@ -14,9 +14,14 @@
 // Changes are chosen so that wrong kernels show, and do not crash where that can be helped: numbers may be used
 // as indices, so an operand is first rotated by an element, then filled with zeroes, then with the integer 1.
 // What is undefined is filled with 1 and with signalling NaN.
+//
+// Guards are as long as the largest operand of the call, up to a limit, so what is written beside an operand
+// destroys nothing else. What is not declared has a guard for an address: scratch and saved bytes of 0 bytes,
+// and an input, an output and a gradient of each behind those that the node has.
 
 enum { TLI_PROBE_NOTHING = -1, TLI_PROBE_UNDEFINED = -2, TLI_PROBE_GUARDS = -3 };  // in the place of an operand
-enum { TLI_PROBE_GUARD = 64, TLI_PROBE_ROOM = 65536 };  // bytes before an operand; most bytes behind it
+enum { TLI_PROBE_GUARD = 4096, TLI_PROBE_ROOM = 262144 };  // bytes before an operand, and the least behind it;
+                                                           // most bytes behind it
 enum { TLI_DECLARED_ALL = -1 };
 
 // A rehearsal that is under way.
@@ -38,7 +43,13 @@ typedef struct tli_rehearsing {
 static int tli_is_advice(tl_finding_kind kind) {
     return kind == TL_FINDING_NEEDS_UNUSED || kind == TL_FINDING_SCRATCH_UNUSED ||
            kind == TL_FINDING_INPUT_UNUSED || kind == TL_FINDING_SAVED_UNUSED ||
-           kind == TL_FINDING_PARAM_BYTES_DIFFER;
+           kind == TL_FINDING_PARAM_BYTES_DIFFER || kind == TL_FINDING_GRADIENT_UNKNOWN;
+}
+
+static void tli_copy_finding_name(const tl_graph *graph, tl_finding *finding) {
+    tli_writer w = tli_writer_of(finding->name, sizeof finding->name);
+    if (finding->node >= 0) tli_put(&w, tl_name_node(graph, finding->node));
+    tli_finish(&w);
 }
 
 // Note a finding, unless the same is there. Without memory for it the rehearsal says that some are missing.
@@ -60,6 +71,7 @@ static void tli_add_finding(tli_rehearsing *r, const tl_finding *finding) {
     out->findings = (tl_finding *)array;
     out->findings[out->finding_count] = *finding;
     out->findings[out->finding_count].is_advice = tli_is_advice(finding->kind);
+    tli_copy_finding_name(tli_caller_graph(r->asked), &out->findings[out->finding_count]);
     out->error_count += !tli_is_advice(finding->kind);
     out->finding_count++;
 }
@@ -75,10 +87,7 @@ static tl_result tli_fail_rehearsed_kernel(tli_rehearsing *r, const tl_kernel_ca
 }
 
 static int tli_same_bytes(const void *a, const void *b, uint64_t bytes) {
-    const char *x = (const char *)a, *y = (const char *)b;
-    uint64_t i = 0;
-    while (i < bytes && x[i] == y[i]) i++;
-    return i == bytes;
+    return !bytes || TLI_MEMCMP(a, b, (size_t)bytes) == 0;
 }
 
 typedef enum tli_fill {
@@ -97,10 +106,11 @@ typedef enum tli_shadow_access {
 // One operand in the images.
 typedef struct tli_shadow {
     uint64_t at, bytes;
-    uint64_t room;         // behind it: for what is written although no byte of it is declared
+    uint64_t end;          // of the guard behind it
     tl_operand_kind kind;
     int32_t index;
     int32_t same;          // the operand whose bytes it has: itself, or that of the same gradient before it
+    int32_t missing;       // 1 = behind those that the node has
     tli_shadow_access access;
 } tli_shadow;
 
@@ -110,9 +120,8 @@ typedef struct tli_change {
     tli_fill fill;
     int32_t  again;        // 1 = the node has run before in this pass: the state is that after it
     int32_t  ready;        // 1 = outputs_ready
-    int32_t  plain;        // 1 = FORWARD in the place of FORWARD_SAVE
     int32_t  inplace;      // 1 = output 0 stands where its input stands
-    int32_t  declared;     // i + 1 = operand i is not there, as `needs` says; TLI_DECLARED_ALL
+    int32_t  declared;     // i + 1 = operand i has 0 bytes, as `needs` says; TLI_DECLARED_ALL
     int32_t  guard;        // with TLI_PROBE_GUARDS: i + 1 = those of operand i alone
     int32_t  gradients;    // 1 = the state's gradients are filled as well
 } tli_change;
@@ -126,6 +135,8 @@ typedef struct tli_probe {
     tl_operand   *operands;        // [count]
     tli_shadow   *shadows;         // [count] inputs, outputs, gradients of both, saved, scratch
     int32_t       count;
+    int32_t       plain;           // 1 = calls are FORWARD in the place of FORWARD_SAVE
+    uint64_t      room;            // bytes of a guard behind an operand
     uint64_t      image_bytes;
     char         *memory, *before, *work, *after;
     char         *state_before, *state_after;   // of the ranges that its kernels use
@@ -173,9 +184,15 @@ static int tli_has_gradient_state(const tl_run_desc *desc, int32_t node) {
 
 // -- rehearsal: images --
 
+// Each copy doubles what is filled.
 static void tli_fill_words(char *at, uint64_t bytes, uint32_t word) {
-    uint64_t i;
-    for (i = 0; i < bytes; i++) at[i] = ((const char *)&word)[i % sizeof word];
+    uint64_t done = bytes < sizeof word ? bytes : sizeof word;
+    tli_copy(at, &word, (size_t)done);
+    while (done < bytes) {
+        uint64_t more = done < bytes - done ? done : bytes - done;
+        tli_copy(at + done, at, (size_t)more);
+        done += more;
+    }
 }
 
 static void tli_rotate(char *to, const char *from, uint64_t bytes) {
@@ -207,20 +224,19 @@ static void tli_fill_guards(const tli_probe *p, char *image, int32_t only, uint3
         const tli_shadow *shadow = &p->shadows[i];
         if (only && i != only - 1) continue;
         tli_fill_words(image + shadow->at - TLI_PROBE_GUARD, TLI_PROBE_GUARD, word);
-        tli_fill_words(image + shadow->at + shadow->bytes, shadow->room, word);
+        tli_fill_words(image + shadow->at + shadow->bytes, shadow->end - shadow->at - shadow->bytes, word);
     }
 }
 
+// All words are the first one, where each is that before it.
 static int tli_holds_word(const char *at, uint64_t bytes, uint32_t word) {
-    uint64_t i;
-    for (i = 0; i < bytes; i++)
-        if (at[i] != ((const char *)&word)[i % sizeof word]) return 0;
-    return 1;
+    if (bytes <= sizeof word) return tli_same_bytes(at, &word, bytes);
+    return tli_same_bytes(at, &word, sizeof word) && tli_same_bytes(at, at + sizeof word, bytes - sizeof word);
 }
 
 // Give an operand its place in the images.
-static void tli_add_shadow(tli_probe *p, tl_operand_kind kind, int32_t index, tli_shadow_access access,
-                           uint64_t bytes) {
+static tli_shadow *tli_add_shadow(tli_probe *p, tl_operand_kind kind, int32_t index, tli_shadow_access access,
+                                  uint64_t bytes) {
     tli_shadow *shadow = &p->shadows[p->count++];
     shadow->kind = kind;
     shadow->index = index;
@@ -228,11 +244,30 @@ static void tli_add_shadow(tli_probe *p, tl_operand_kind kind, int32_t index, tl
     shadow->access = bytes ? access : TLI_SHADOW_NONE;
     shadow->bytes = bytes;
     shadow->at = p->image_bytes + TLI_PROBE_GUARD;
-    shadow->room = bytes;
-    if (!bytes && (kind == TL_OPERAND_SAVED || kind == TL_OPERAND_SCRATCH)) shadow->room = 2 * p->image_bytes;
-    if (shadow->room > TLI_PROBE_ROOM) shadow->room = TLI_PROBE_ROOM;
-    shadow->room = (shadow->room + TLI_PROBE_GUARD + 63) & ~(uint64_t)63;
-    p->image_bytes = (shadow->at + bytes + shadow->room + 63) & ~(uint64_t)63;
+    if (kind == TL_OPERAND_SCRATCH && p->step->call.kind == TL_STEP_FORWARD_SAVE)
+        bytes = tli_larger_u64(bytes, p->node->fwork_bytes);    // of the same call without saved bytes
+    shadow->end = p->image_bytes = (shadow->at + bytes + p->room + 63) & ~(uint64_t)63;
+    return shadow;
+}
+
+// An operand behind those that the node has.
+static void tli_add_missing(tli_probe *p, tl_operand_kind kind, int32_t index) {
+    tli_add_shadow(p, kind, index, TLI_SHADOW_NONE, 0)->missing = 1;
+}
+
+// The bytes of a guard behind an operand: those of the largest operand.
+static uint64_t tli_find_guard_room(const tli_probe *p) {
+    const tl_graph *graph = p->run->graph;
+    const tl_node *node = p->node;
+    uint64_t room = tli_larger_u64(node->saved_bytes, tli_larger_u64(node->fwork_bytes, node->swork_bytes));
+    int32_t i;
+    room = tli_larger_u64(room, node->bwork_bytes);
+    for (i = 0; i < node->input_count; i++)
+        room = tli_larger_u64(room, graph->outputs[graph->inputs[node->first_input + i].tensor].bytes);
+    for (i = 0; i < node->output_count; i++)
+        room = tli_larger_u64(room, graph->outputs[node->first_output + i].bytes);
+    if (room < TLI_PROBE_GUARD) return TLI_PROBE_GUARD;
+    return room < TLI_PROBE_ROOM ? room : (uint64_t)TLI_PROBE_ROOM;
 }
 
 // List the gradients of the inputs. A tensor that is read twice has one.
@@ -245,6 +280,7 @@ static void tli_list_input_gradients(tli_probe *p) {
                        k < i ? 0 : p->step->call.input_grads[i].range.bytes);
         p->shadows[first + i].same = first + k;
     }
+    tli_add_missing(p, TL_OPERAND_INPUT_GRADIENT, i);
 }
 
 // List the operands of a call. Of a backward those that `needs` does not name have their true bytes.
@@ -260,25 +296,31 @@ static void tli_list_shadows(tli_probe *p) {
         tli_add_shadow(p, TL_OPERAND_INPUT, i, hidden ? TLI_SHADOW_HIDDEN : TLI_SHADOW_READ,
                        hidden ? graph->outputs[input->tensor].bytes : call->inputs[i].range.bytes);
     }
+    tli_add_missing(p, TL_OPERAND_INPUT, i);
     for (i = 0; i < node->output_count; i++) {
         const tl_node_output *output = &graph->outputs[node->first_output + i];
         int hidden = backward && !output->needed;
         tli_add_shadow(p, TL_OPERAND_OUTPUT, i, !backward ? TLI_SHADOW_WRITE : hidden ? TLI_SHADOW_HIDDEN
                        : TLI_SHADOW_READ, hidden ? output->bytes : call->outputs[i].range.bytes);
     }
+    tli_add_missing(p, TL_OPERAND_OUTPUT, i);
     for (i = 0; i < node->output_count; i++)
         tli_add_shadow(p, TL_OPERAND_OUTPUT_GRADIENT, i, TLI_SHADOW_READ, call->output_grads[i].range.bytes);
+    tli_add_missing(p, TL_OPERAND_OUTPUT_GRADIENT, i);
     tli_list_input_gradients(p);
     tli_add_shadow(p, TL_OPERAND_SAVED, 0, backward ? TLI_SHADOW_READ : TLI_SHADOW_WRITE,
                    call->saved.range.bytes);
     tli_add_shadow(p, TL_OPERAND_SCRATCH, 0, TLI_SHADOW_SCRATCH, call->scratch.range.bytes);
 }
 
+static const tl_operand tli_no_operand = { { 0, 0, 0 }, NULL, TL_FORMAT_F32 };
+
 // The address of what an operand holds in the pass; NULL = it is not there.
 static const char *tli_find_truth(const tli_probe *p, int32_t i) {
     const tli_shadow *shadow = &p->shadows[i];
     const tl_kernel_call *call = &p->step->call;
-    const tl_operand *operand = shadow->kind == TL_OPERAND_INPUT ? &call->inputs[shadow->index]
+    const tl_operand *operand = shadow->missing ? &tli_no_operand
+        : shadow->kind == TL_OPERAND_INPUT ? &call->inputs[shadow->index]
         : shadow->kind == TL_OPERAND_OUTPUT ? &call->outputs[shadow->index]
         : shadow->kind == TL_OPERAND_OUTPUT_GRADIENT ? &call->output_grads[shadow->index]
         : shadow->kind == TL_OPERAND_INPUT_GRADIENT ? &call->input_grads[shadow->index]
@@ -315,7 +357,7 @@ static void tli_fill_before(const tli_probe *p) {
 static tl_result tli_open_probe(tli_probe *p, tli_rehearsing *r, tl_run *run, const tl_run_step *step) {
     tl_env *env = r->env;
     const tl_node *node = &run->graph->nodes[step->call.node];
-    uint64_t most = 2 * ((uint64_t)node->input_count + (uint64_t)node->output_count) + 2;
+    uint64_t most = 2 * ((uint64_t)node->input_count + (uint64_t)node->output_count + 2) + 2;
     tli_zero(p, sizeof *p);
     p->r = r;
     p->run = run;
@@ -324,6 +366,7 @@ static tl_result tli_open_probe(tli_probe *p, tli_rehearsing *r, tl_run *run, co
     p->shadows = (tli_shadow *)tli_alloc_array(env, most, sizeof *p->shadows);
     p->operands = (tl_operand *)tli_alloc_array(env, most, sizeof *p->operands);
     if (p->shadows && p->operands) {
+        p->room = tli_find_guard_room(p);
         tli_list_shadows(p);
         p->state_bytes = tli_count_state(&run->desc, step->call.node);
         p->memory = (char *)tli_alloc_array(env, 3 * p->image_bytes + 2 * p->state_bytes + 64, 1);
@@ -348,13 +391,20 @@ static void tli_close_probe(tli_probe *p) {
 
 // -- rehearsal: one call --
 
-static const tli_change tli_no_change = { TLI_PROBE_NOTHING, TLI_FILL_NOT, 0, 0, 0, 0, 0, 0, 0 };
+static const tli_change tli_no_change = { TLI_PROBE_NOTHING, TLI_FILL_NOT, 0, 0, 0, 0, 0, 0 };
 
 static tli_change tli_change_of(int32_t shadow, tli_fill fill) {
     tli_change change = tli_no_change;
     change.shadow = shadow;
     change.fill = fill;
     return change;
+}
+
+// Whether an operand has 0 bytes because `needs` does not name it. It has an address all the same, so that a
+// kernel that reads it does not crash.
+static int tli_is_hidden(const tli_probe *p, const tli_change *change, int32_t i) {
+    if (p->shadows[i].access != TLI_SHADOW_HIDDEN) return 0;
+    return change->declared == TLI_DECLARED_ALL || change->declared == i + 1;
 }
 
 // Write the contents that a changed call finds.
@@ -366,6 +416,8 @@ static void tli_apply_change(const tli_probe *p, const tli_change *change) {
     if (change->shadow == TLI_PROBE_GUARDS)
         tli_fill_guards(p, p->work, change->guard, tli_fill_word(change->fill));
     if (change->shadow >= 0) tli_fill_shadow(p, &p->shadows[change->shadow], change->fill);
+    for (i = 0; i < p->count && change->declared; i++)
+        if (tli_is_hidden(p, change, i)) tli_fill_shadow(p, &p->shadows[i], TLI_FILL_ONE);
     for (i = 0; i < p->count && change->ready; i++)      // the outputs are there
         if (p->shadows[i].kind == TL_OPERAND_OUTPUT)
             tli_copy(p->work + p->shadows[i].at, p->after + p->shadows[i].at, (size_t)p->shadows[i].bytes);
@@ -378,11 +430,18 @@ static void tli_apply_change(const tli_probe *p, const tli_change *change) {
     }
 }
 
-// Scratch, and saved bytes of nodes that declare none, have an address all the same, so that whoever uses them
-// is named and does not crash.
+// Scratch, saved bytes of nodes that declare none, and what is missing have an address all the same, so that
+// whoever uses them is named and does not crash.
 static int tli_is_lent(const tli_probe *p, const tli_shadow *shadow) {
-    if (shadow->kind == TL_OPERAND_SCRATCH) return 1;
+    if (shadow->kind == TL_OPERAND_SCRATCH || shadow->missing) return 1;
     return shadow->kind == TL_OPERAND_SAVED && !p->node->saved_bytes;
+}
+
+static tl_format tli_format_of(const tl_kernel_call *given, const tli_shadow *shadow) {
+    if (shadow->kind == TL_OPERAND_SAVED || shadow->kind == TL_OPERAND_SCRATCH || shadow->missing)
+        return TL_FORMAT_F32;
+    return shadow->kind == TL_OPERAND_INPUT || shadow->kind == TL_OPERAND_INPUT_GRADIENT
+        ? given->inputs[shadow->index].format : given->outputs[shadow->index].format;
 }
 
 // Describe the operands of a changed call.
@@ -393,38 +452,29 @@ static void tli_describe_probe(tli_probe *p, const tli_change *change) {
     p->call = *given;
     for (i = 0; i < p->count; i++) {
         const tli_shadow *shadow = &p->shadows[p->shadows[i].same];
-        int gone = shadow->access == TLI_SHADOW_NONE && !tli_is_lent(p, shadow);
-        if (change->declared == i + 1) gone = 1;
-        if (change->declared == TLI_DECLARED_ALL && shadow->access == TLI_SHADOW_HIDDEN) gone = 1;
-        if (change->plain && shadow->kind == TL_OPERAND_SAVED) gone = 1;
         tli_zero(&at[i], sizeof at[i]);
-        at[i].format = shadow->kind == TL_OPERAND_INPUT || shadow->kind == TL_OPERAND_INPUT_GRADIENT
-            ? given->inputs[shadow->index].format
-            : shadow->kind == TL_OPERAND_SAVED || shadow->kind == TL_OPERAND_SCRATCH ? TL_FORMAT_F32
-            : given->outputs[shadow->index].format;
-        if (gone) continue;
+        at[i].format = tli_format_of(given, shadow);
+        if (shadow->access == TLI_SHADOW_NONE && !tli_is_lent(p, shadow)) continue;
+        at[i].host = p->work + shadow->at;
+        if (tli_is_hidden(p, change, i)) continue;
         at[i].range.block = 1;
         at[i].range.offset = shadow->at;
-        at[i].range.bytes = shadow->bytes;
-        at[i].host = p->work + shadow->at;
-    }
-    if (change->plain) {    // a plain forward has scratch of its own, of which there is as much as of the other
-        tl_operand *scratch = &at[p->count - 1];
-        if (p->node->fwork_bytes < scratch->range.bytes) scratch->range.bytes = p->node->fwork_bytes;
-    }
-    if (change->inplace) {
-        tli_copy(at[inputs].host, at[p->node->inplace].host, (size_t)at[inputs].range.bytes);
-        at[p->node->inplace] = at[inputs];
+        at[i].range.bytes = shadow->missing ? p->room : shadow->bytes;
     }
     p->call.inputs = at;
-    p->call.outputs = at + inputs;
-    p->call.output_grads = at + inputs + outputs;
-    p->call.input_grads = at + inputs + 2 * outputs;
+    p->call.outputs = at + inputs + 1;
+    p->call.output_grads = at + inputs + outputs + 2;
+    p->call.input_grads = at + inputs + 2 * outputs + 3;
+    if (change->inplace) {
+        tl_operand *output = &at[inputs + 1];
+        tli_copy(output->host, at[p->node->inplace].host, (size_t)output->range.bytes);
+        at[p->node->inplace] = *output;
+    }
     p->call.saved = at[p->count - 2];
     p->call.scratch = at[p->count - 1];
     p->call.outputs_ready = change->ready;
     p->call.recompute = change->again || given->recompute;
-    if (change->plain) p->call.kind = TL_STEP_FORWARD;
+    if (p->plain) p->call.kind = TL_STEP_FORWARD;
     if (change->inplace) p->call.kind = TL_STEP_FORWARD_INPLACE;
 }
 
@@ -432,23 +482,6 @@ static void tli_probe_random(const tli_probe *p, tl_random_moment moment) {
     const tl_run_desc *desc = &p->run->desc;
     if (desc->random && p->step->call.kind != TL_STEP_BACKWARD)
         desc->random(moment, p->step->call.node, p->step->call.micro_batch, desc->random_user);
-}
-
-// Call the kernel with a change. first: 1 = nothing of the node has run in this pass. A call that stands for
-// the first one draws the same random numbers, and leaves their state as that did.
-static tl_result tli_run_probe(tli_probe *p, const tli_change *change, int first) {
-    const tl_kernel *kernel = p->step->kernel;
-    int backward = p->step->call.kind == TL_STEP_BACKWARD;
-    tl_result result;
-    tli_apply_change(p, change);
-    tli_describe_probe(p, change);
-    p->r->out->calling_node = p->call.node;
-    p->r->out->calling_kind = p->call.kind;
-    p->r->out->call_count++;
-    tli_probe_random(p, first ? TL_RANDOM_RECORD : TL_RANDOM_REPLAY);
-    result = (backward ? kernel->backward : kernel->forward)(&p->call, kernel->user);
-    if (change->again) tli_probe_random(p, TL_RANDOM_RESUME);
-    return result ? tli_fail_rehearsed_kernel(p->r, &p->call, result) : TL_OK;
 }
 
 // -- rehearsal: effects --
@@ -485,7 +518,7 @@ static void tli_note_finding(tli_probe *p, tl_finding_kind kind, const tli_shado
     tli_zero(&finding, sizeof finding);
     finding.kind = kind;
     finding.node = p->step->call.node;
-    finding.step = p->step->call.kind;
+    finding.step = p->call.kind;
     finding.operand = shadow ? shadow->kind : TL_OPERAND_NONE;
     finding.index = shadow ? shadow->index : 0;
     finding.byte = byte;
@@ -497,11 +530,69 @@ static void tli_note_state(tli_probe *p, tl_finding_kind kind, int32_t state) {
     tli_zero(&finding, sizeof finding);
     finding.kind = kind;
     finding.node = p->step->call.node;
-    finding.step = p->step->call.kind;
+    finding.step = p->call.kind;
     finding.operand = TL_OPERAND_STATE;
     finding.index = state;
     finding.state = p->run->desc.states[state].kind;
     tli_add_finding(p->r, &finding);
+}
+
+// Whether a call finds other contents to read than the plain one: it may use them as numbers of elements then.
+static int tli_varies_contents(const tli_probe *p, const tli_change *change) {
+    return change->declared || (change->shadow >= 0 && !tli_is_undefined(&p->shadows[change->shadow]));
+}
+
+static int tli_is_guarded(const tli_probe *p, const tli_shadow *s, uint32_t word) {
+    uint64_t behind = s->at + s->bytes;
+    return tli_holds_word(p->work + s->at - TLI_PROBE_GUARD, TLI_PROBE_GUARD, word) &&
+           tli_holds_word(p->work + behind, s->end - behind, word);
+}
+
+// The kind of an access beside an operand: there may be none.
+static tl_finding_kind tli_find_beyond(const tli_shadow *s, tl_finding_kind beyond) {
+    int is_optional = s->kind == TL_OPERAND_SAVED || s->kind == TL_OPERAND_SCRATCH;
+    if (s->missing) return TL_FINDING_OPERAND_MISSING;
+    return is_optional && !s->bytes ? TL_FINDING_UNDECLARED : beyond;
+}
+
+// What a call wrote and may not: operands that it may read only, and beside operands.
+static void tli_check_writes(tli_probe *p, const tli_change *change) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        int filled = change->shadow == TLI_PROBE_GUARDS && (!change->guard || change->guard == i + 1);
+        if (!tli_is_guarded(p, s, filled ? tli_fill_word(change->fill) : 0))
+            tli_note_finding(p, tli_find_beyond(s, TL_FINDING_BEYOND_WRITTEN), s, s->bytes);
+        if ((s->access == TLI_SHADOW_READ || s->access == TLI_SHADOW_HIDDEN) &&
+            !tli_same_bytes(p->work + s->at, p->before + s->at, s->bytes))
+            tli_note_finding(p, TL_FINDING_READ_ONLY_WRITTEN, s,
+                             tli_first_difference(p->work + s->at, p->before + s->at, s->bytes));
+    }
+}
+
+// Call the kernel as p->call says.
+static tl_result tli_call_probed(tli_probe *p) {
+    const tl_kernel *kernel = p->step->kernel;
+    int backward = p->step->call.kind == TL_STEP_BACKWARD;
+    tl_result result;
+    p->r->out->calling_node = p->call.node;
+    p->r->out->calling_kind = p->call.kind;
+    p->r->out->call_count++;
+    result = (backward ? kernel->backward : kernel->forward)(&p->call, kernel->user);
+    return result ? tli_fail_rehearsed_kernel(p->r, &p->call, result) : TL_OK;
+}
+
+// Call the kernel with a change. first: 1 = nothing of the node has run in this pass. A call that stands for
+// the first one draws the same random numbers, and leaves their state as that did.
+static tl_result tli_run_probe(tli_probe *p, const tli_change *change, int first) {
+    tl_result result;
+    tli_apply_change(p, change);
+    tli_describe_probe(p, change);
+    tli_probe_random(p, first ? TL_RANDOM_RECORD : TL_RANDOM_REPLAY);
+    result = tli_call_probed(p);
+    if (change->again) tli_probe_random(p, TL_RANDOM_RESUME);
+    if (!result && !tli_varies_contents(p, change)) tli_check_writes(p, change);
+    return result;
 }
 
 // Whether so much is made that what is read must show in it.
@@ -588,45 +679,33 @@ static tl_result tli_name_guards(tli_probe *p, tli_fill fill) {
         change.guard = i + 1;
         result = tli_run_probe(p, &change, 0);
         if (result) return result;
-        if (tli_has_effect(p)) tli_note_finding(p, TL_FINDING_BEYOND_READ, &p->shadows[i], p->shadows[i].bytes);
+        if (tli_has_effect(p))
+            tli_note_finding(p, tli_find_beyond(&p->shadows[i], TL_FINDING_BEYOND_READ), &p->shadows[i],
+                             p->shadows[i].bytes);
     }
     return TL_OK;
 }
 
-// Fill what is undefined, and the guards.
-static tl_result tli_probe_undefined(tli_probe *p) {
+// Fill what is undefined, and the guards. untouched: 1 = scratch is declared, and the call leaves it alone.
+static tl_result tli_probe_undefined(tli_probe *p, int *untouched) {
     static const tli_fill fills[] = { TLI_FILL_ONE, TLI_FILL_SIGNALLING };
     const tli_shadow *scratch = &p->shadows[p->count - 1];
-    int untouched = scratch->bytes > 0;
+    int left = scratch->bytes > 0;
     int32_t k;
+    *untouched = 0;
     for (k = 0; k < 2; k++) {
         tli_change change = tli_change_of(TLI_PROBE_UNDEFINED, fills[k]);
         tl_result result = tli_run_probe(p, &change, 0);
         if (result) return result;
-        untouched &= tli_holds_word(p->work + scratch->at, scratch->bytes, tli_fill_word(fills[k]));
+        left &= tli_holds_word(p->work + scratch->at, scratch->bytes, tli_fill_word(fills[k]));
         if (tli_has_effect(p)) return tli_name_undefined(p, fills[k]);
         change = tli_change_of(TLI_PROBE_GUARDS, fills[k]);
         result = tli_run_probe(p, &change, 0);
         if (result) return result;
         if (tli_has_effect(p)) return tli_name_guards(p, fills[k]);
     }
-    if (untouched) tli_note_finding(p, TL_FINDING_SCRATCH_UNUSED, scratch, 0);
+    *untouched = left;
     return TL_OK;
-}
-
-// What the plain call wrote and may not: operands that it may read only, and beside operands.
-static void tli_check_writes(tli_probe *p) {
-    int32_t i;
-    for (i = 0; i < p->count; i++) {
-        const tli_shadow *s = &p->shadows[i];
-        if (!tli_holds_word(p->after + s->at - TLI_PROBE_GUARD, TLI_PROBE_GUARD, 0) ||
-            !tli_holds_word(p->after + s->at + s->bytes, s->room, 0))
-            tli_note_finding(p, TL_FINDING_BEYOND_WRITTEN, s, s->bytes);
-        if ((s->access == TLI_SHADOW_READ || s->access == TLI_SHADOW_HIDDEN) &&
-            !tli_same_bytes(p->after + s->at, p->before + s->at, s->bytes))
-            tli_note_finding(p, TL_FINDING_READ_ONLY_WRITTEN, s,
-                             tli_first_difference(p->after + s->at, p->before + s->at, s->bytes));
-    }
 }
 
 // -- rehearsal: forwards --
@@ -655,32 +734,59 @@ static tl_result tli_probe_again(tli_probe *p) {
     return TL_OK;
 }
 
-// The same call without saved bytes, with its outputs there, and in place.
-static tl_result tli_probe_forms(tli_probe *p) {
-    tli_change change = tli_no_change;
-    int saves = p->step->call.kind == TL_STEP_FORWARD_SAVE, repeats = !p->node->once;
-    tl_result result = TL_OK;
+// From here on the call is that without saved bytes, which has scratch of its own; and as it was again.
+static void tli_enter_plain(tli_probe *p, int plain) {
+    const tl_kernel_call *given = &p->step->call;
+    tli_shadow *saved = &p->shadows[p->count - 2], *scratch = &p->shadows[p->count - 1];
+    p->plain = plain;
+    saved->bytes = plain ? 0 : given->saved.range.bytes;
+    saved->access = saved->bytes ? TLI_SHADOW_WRITE : TLI_SHADOW_NONE;
+    scratch->bytes = plain ? p->node->fwork_bytes : given->scratch.range.bytes;
+    scratch->access = scratch->bytes ? TLI_SHADOW_SCRATCH : TLI_SHADOW_NONE;
+}
+
+// The same call without saved bytes. untouched: 1 = it has scratch, and leaves it alone.
+static tl_result tli_probe_unsaved(tli_probe *p, int *untouched) {
+    tl_result result = tli_run_probe(p, &tli_no_change, 0);
     int32_t i;
-    if (saves && repeats) {
-        change.again = change.ready = 1;
-        result = tli_run_probe(p, &change, 0);
-        if (!result && (i = tli_find_effect(p, 1)) >= 0)
-            tli_note_finding(p, TL_FINDING_READY_IGNORED, &p->shadows[i], 0);
-    }
-    if (!result && saves && repeats) {
-        change = tli_no_change;
-        change.plain = 1;
-        result = tli_run_probe(p, &change, 0);
-        if (!result && (i = tli_find_effect(p, 0)) >= 0)
-            tli_note_finding(p, TL_FINDING_SAVED_CHANGES_OUTPUT, &p->shadows[i], 0);
-    }
-    if (result || p->node->inplace < 0 || (saves && !repeats)) return result;
-    change = tli_no_change;
-    change.plain = saves;
+    *untouched = 0;
+    if (result) return result;
+    i = tli_find_effect(p, 1);
+    if (i >= 0) tli_note_finding(p, TL_FINDING_SAVED_CHANGES_OUTPUT, &p->shadows[i], 0);
+    return tli_has_effect(p) ? TL_OK : tli_probe_undefined(p, untouched);
+}
+
+// The same call in place.
+static tl_result tli_probe_inplace(tli_probe *p) {
+    tli_change change = tli_no_change;
+    tl_result result;
     change.inplace = 1;
     result = tli_run_probe(p, &change, 0);
-    if (!result && tli_find_effect(p, 0) >= 0)
+    if (!result && tli_find_effect(p, 1) >= 0)
         tli_note_finding(p, TL_FINDING_INPLACE_WRONG, &p->shadows[p->node->inplace], 0);
+    return result;
+}
+
+// The same call with its outputs there, without saved bytes, and in place. untouched: 1 = the call itself
+// leaves its scratch alone.
+static tl_result tli_probe_forms(tli_probe *p, int untouched) {
+    int saves = p->step->call.kind == TL_STEP_FORWARD_SAVE, repeats = !p->node->once, unsaved_untouched = 0;
+    tl_result result = TL_OK;
+    if (saves && repeats) {
+        tli_change change = tli_no_change;
+        int32_t i;
+        change.again = change.ready = 1;
+        result = tli_run_probe(p, &change, 0);
+        i = tli_find_effect(p, 1);
+        if (!result && i >= 0) tli_note_finding(p, TL_FINDING_READY_IGNORED, &p->shadows[i], 0);
+        tli_enter_plain(p, 1);
+        if (!result) result = tli_probe_unsaved(p, &unsaved_untouched);
+    }
+    if (!result && p->node->inplace >= 0 && (!saves || repeats)) result = tli_probe_inplace(p);
+    if (saves) tli_enter_plain(p, 0);
+    p->call.kind = unsaved_untouched ? TL_STEP_FORWARD : p->step->call.kind;
+    if (!result && untouched)
+        tli_note_finding(p, TL_FINDING_SCRATCH_UNUSED, &p->shadows[p->count - 1], 0);
     return result;
 }
 
@@ -701,24 +807,32 @@ static tl_result tli_probe_unread_inputs(tli_probe *p) {
     return TL_OK;
 }
 
-static tl_result tli_probe_forward(tli_probe *p) {
+static tl_result tli_probe_forward(tli_probe *p, int untouched) {
     tl_result result = p->node->once ? TL_OK : tli_probe_again(p);
     if (!result) result = tli_probe_unread_inputs(p);
-    return result ? result : tli_probe_forms(p);
+    return result ? result : tli_probe_forms(p, untouched);
 }
 
 // -- rehearsal: backwards --
 
-// What `needs` does not name is not read: neither its contents, nor that it is there.
+// Whether an input or output is a graph input, which may hold numbers of elements.
+static int tli_is_given(const tli_probe *p, const tli_shadow *s) {
+    const tl_graph *graph = p->run->graph;
+    if (s->kind != TL_OPERAND_INPUT) return 0;
+    return graph->nodes[graph->outputs[graph->inputs[p->node->first_input + s->index].tensor].node].is_input;
+}
+
+// What `needs` does not name is not read: neither its contents, nor that it is there. Of what nobody wrote,
+// which is zeroes, the last fill shows that it is read.
 static tl_result tli_probe_hidden(tli_probe *p) {
-    static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE };
+    static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE, TLI_FILL_HALVES };
     tli_change change = tli_no_change;
     int32_t i, hidden = 0, found = 0;
     tl_result result = TL_OK;
     for (i = 0; i < p->count && !result; i++) {
         int shows;
         if (p->shadows[i].access != TLI_SHADOW_HIDDEN) continue;
-        result = tli_try_fills(p, i, fills, 3, &shows);
+        result = tli_try_fills(p, i, fills, tli_is_given(p, &p->shadows[i]) ? 3 : 4, &shows);
         if (!result && shows == 1) tli_note_finding(p, TL_FINDING_NEEDS_MISSING, &p->shadows[i], 0);
         found |= !result && shows == 1;
         hidden++;
@@ -769,20 +883,16 @@ static int tli_adds_nothing(const tli_probe *p) {
 static tl_result tli_probe_declared(tli_probe *p) {
     static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE };
     static const tli_fill gradients[] = { TLI_FILL_ROTATED, TLI_FILL_HALVES };
-    const tl_graph *graph = p->run->graph;
     int32_t i;
     if (!tli_knows_effects(p) || !tli_makes_enough(p) || tli_gradient_is_zero(p) || tli_adds_nothing(p))
         return TL_OK;
     for (i = 0; i < p->count; i++) {
         const tli_shadow *s = &p->shadows[i];
-        int is_gradient = s->kind == TL_OPERAND_OUTPUT_GRADIENT, is_given = 0, shows;
+        int is_gradient = s->kind == TL_OPERAND_OUTPUT_GRADIENT, shows;
         tl_result result;
         if (s->access != TLI_SHADOW_READ) continue;
-        if (s->kind == TL_OPERAND_INPUT)
-            is_given = graph->nodes[graph->outputs[graph->inputs[p->node->first_input + s->index].tensor].node]
-                       .is_input;
         result = tli_try_fills(p, i, is_gradient ? gradients : fills,
-                               is_given ? 1 : s->kind == TL_OPERAND_SAVED ? 3 : 2, &shows);
+                               tli_is_given(p, s) ? 1 : s->kind == TL_OPERAND_SAVED ? 3 : 2, &shows);
         if (result) return result;
         if (shows) continue;
         tli_note_finding(p, is_gradient ? TL_FINDING_GRADIENT_IGNORED
@@ -833,10 +943,107 @@ static tl_result tli_probe_sums(tli_probe *p) {
     return result;
 }
 
-static tl_result tli_probe_backward(tli_probe *p) {
+static tl_result tli_probe_backward(tli_probe *p, int untouched) {
     tl_result result = tli_probe_hidden(p);
+    if (untouched) tli_note_finding(p, TL_FINDING_SCRATCH_UNUSED, &p->shadows[p->count - 1], 0);
     if (!result) result = tli_probe_declared(p);
     return result ? result : tli_probe_sums(p);
+}
+
+// -- rehearsal: ranges of elements --
+//
+// A node that takes blocks is called for two ranges, one after the other. Whoever does not go by the first
+// element of a call, or by their count, makes other bytes, or writes behind the range:
+//
+//     first call     |== count ==|sssssssssssssss|ssss      s: must stay what it was
+//     second call                |== the rest ===|ssss
+
+// The bytes of an element of an operand that is cut with the call; 0 = it is whole in every call.
+static uint64_t tli_cut_element(const tli_probe *p, const tli_shadow *shadow) {
+    int is_output = shadow->kind == TL_OPERAND_OUTPUT || shadow->kind == TL_OPERAND_OUTPUT_GRADIENT;
+    int32_t tensor;
+    if (shadow->missing || shadow->kind == TL_OPERAND_SAVED || shadow->kind == TL_OPERAND_SCRATCH) return 0;
+    tensor = tli_operand_tensor(p->run, p->node, shadow->index + (is_output ? p->node->input_count : 0));
+    if (tli_tensor_elements(p->run, tensor) != p->step->call.total) return 0;
+    return tli_element_bytes(p->run, tensor);
+}
+
+// The elements of the first range, aligned as those of a run; 0 = they cannot be cut. So few that who writes
+// all elements from the second range on stays in the room behind an operand.
+static uint64_t tli_choose_range(const tli_probe *p) {
+    uint64_t alignment = tli_larger_u64(4, p->run->limits.alignment_bytes), total = p->step->call.total;
+    uint64_t least = UINT64_MAX, most = 1, unit, count;
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        uint64_t size = tli_cut_element(p, &p->shadows[i]);
+        most = tli_larger_u64(most, size);
+        if (size && size < least) least = size;
+    }
+    unit = alignment > least ? alignment / least : 1;
+    count = total / 3 < TLI_PROBE_ROOM / most ? total / 3 : TLI_PROBE_ROOM / most;
+    count = count > unit ? count - count % unit : unit;
+    return count < total ? count : 0;
+}
+
+// Cut the operands of the call to a range of elements.
+static void tli_cut_probe(tli_probe *p, uint64_t first, uint64_t count) {
+    int32_t i;
+    p->call.first = first;
+    p->call.count = count;
+    for (i = 0; i < p->count; i++) {
+        uint64_t size = tli_cut_element(p, &p->shadows[i]);
+        tl_operand *operand = &p->operands[i];
+        if (!size || !operand->host) continue;
+        operand->host = (char *)operand->host + first * size;
+        operand->range.offset += first * size;
+        operand->range.bytes -= first * size;
+        if (first + count < p->call.total) operand->range.bytes = count * size;
+    }
+}
+
+// What lies behind the elements up to `end` of what the calls make must be what it was: the fill, or the
+// gradients before the call. Returns the first operand of which that is not so; -1 = none.
+static int32_t tli_find_beyond_range(const tli_probe *p, uint64_t end, uint32_t word) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        uint64_t from = end * tli_cut_element(p, s);
+        const char *at = p->work + s->at;
+        int same = 1;
+        if (!tli_is_effect(s) || !from) continue;
+        if (from > s->bytes) from = s->bytes;   // the last element is incomplete
+        if (s->access == TLI_SHADOW_WRITE) same = tli_holds_word(at + from, s->bytes - from, word);
+        else same = tli_same_bytes(at + from, p->before + s->at + from, s->bytes - from);
+        if (!same || !tli_holds_word(at + s->bytes, s->end - s->at - s->bytes, word)) return i;
+    }
+    return -1;
+}
+
+// The same bytes come of calls for two ranges as of one call for all elements.
+static tl_result tli_probe_ranges(tli_probe *p) {
+    tli_change change = tli_change_of(TLI_PROBE_UNDEFINED, TLI_FILL_SIGNALLING);
+    uint64_t total = p->step->call.total, count = tli_choose_range(p), first = 0;
+    uint32_t word = tli_fill_word(change.fill);
+    int32_t operand = -1, state;
+    tl_result result = TL_OK;
+    if (!p->node->takes_blocks || !count) return TL_OK;
+    tli_apply_change(p, &change);
+    tli_fill_guards(p, p->work, 0, word);
+    tli_probe_random(p, TL_RANDOM_REPLAY);
+    for (; first < total && operand < 0 && !result; first += count, count = total - first) {
+        tli_describe_probe(p, &change);
+        tli_cut_probe(p, first, count);
+        tli_fill_shadow(p, &p->shadows[p->count - 1], change.fill);     // scratch is undefined again
+        result = tli_call_probed(p);
+        if (!result) operand = tli_find_beyond_range(p, first + count, word);
+    }
+    if (result) return result;
+    if (operand < 0) operand = tli_find_effect(p, 1);
+    if (operand >= 0) tli_note_finding(p, TL_FINDING_RANGE_IGNORED, &p->shadows[operand], 0);
+    if (operand >= 0) return TL_OK;
+    state = tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_COMPARE);
+    if (state >= 0) tli_note_state(p, TL_FINDING_RANGE_IGNORED, state);
+    return TL_OK;
 }
 
 // -- rehearsal: a call and all its probes --
@@ -859,7 +1066,6 @@ static tl_result tli_probe_plain(tli_probe *p, int *repeats) {
     if (result) return result;
     tli_copy(p->after, p->work, (size_t)p->image_bytes);
     (void)tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_TAKE);
-    tli_check_writes(p);
     result = tli_run_probe(p, &tli_no_change, 0);
     if (result) return result;
     *repeats = !tli_has_effect(p);
@@ -869,12 +1075,13 @@ static tl_result tli_probe_plain(tli_probe *p, int *repeats) {
 
 static tl_result tli_probe_call(tli_rehearsing *r, tl_run *run, const tl_run_step *step) {
     tli_probe p;
-    int repeats = 0;
+    int repeats = 0, untouched = 0;
     tl_result result = tli_open_probe(&p, r, run, step);
     if (!result) result = tli_probe_plain(&p, &repeats);
-    if (!result && repeats) result = tli_probe_undefined(&p);
-    if (!result && repeats) result = step->call.kind == TL_STEP_BACKWARD ? tli_probe_backward(&p)
-                                                                         : tli_probe_forward(&p);
+    if (!result && repeats) result = tli_probe_undefined(&p, &untouched);
+    if (!result && repeats) result = step->call.kind == TL_STEP_BACKWARD ? tli_probe_backward(&p, untouched)
+                                                                         : tli_probe_forward(&p, untouched);
+    if (!result && repeats) result = tli_probe_ranges(&p);
     if (!result) tli_put_effects(&p);
     tli_close_probe(&p);
     return result;

@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- ranges of elements --
 //
@@ -122,7 +123,8 @@ static int32_t tli_call_access(tli_call *call, const tl_range *range, int writes
     return i;
 }
 
-static void tli_call_operand(tli_call *call, const tl_range *range, int writes) {
+static void tli_call_operand(tl_run *run, const tl_range *range, int writes) {
+    tli_call *call = &run->call;
     tl_operand *operand = &call->operands[call->operand_count];
     int32_t access = tli_call_access(call, range, writes);
     operand->range = *range;
@@ -135,12 +137,16 @@ static void tli_call_operand(tli_call *call, const tl_range *range, int writes) 
 // The same for a tensor, or its gradient: what is known of it.
 static void tli_call_tensor(tl_run *run, int32_t tensor, const tl_range *whole, int writes) {
     tl_range range = tli_known_range(run, tensor, *whole);
-    tli_call_operand(&run->call, &range, writes);
+    tli_call_operand(run, &range, writes);
 }
+
+// The run itself writes a range before the call.
+static void tli_note_write(tl_run *run, const tl_range *range) { (void)tli_call_access(&run->call, range, 1); }
 
 // Whether calls of the same step follow the one at hand: of further members, or for further elements.
 static int tli_has_more_ranges(const tl_run *run) {
     if (tli_has_turns(run) && run->call.turn + 1 < run->call.turns) return 1;
     return run->call.total - run->call.first > run->call.count;
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION

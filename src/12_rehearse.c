@@ -456,6 +456,23 @@ static void tli_compare_parameters(tli_rehearsing *r) {
     }
 }
 
+// Gradients of weights that are not registered are not put back: the rehearsal leaves its own sums in them.
+// Those of kernels of another device cannot be registered.
+static void tli_look_for_gradients(tli_rehearsing *r) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    int32_t id;
+    for (id = 0; id < graph->node_count && !r->asked->inference && r->asked->limits.host_visible; id++) {
+        const tl_node *node = &graph->nodes[id];
+        tl_finding finding;
+        if (!node->param_bytes || !node->has_grad || tli_has_gradient_state(&r->asked->desc, id)) continue;
+        tli_zero(&finding, sizeof finding);
+        finding.kind = TL_FINDING_GRADIENT_UNKNOWN;
+        finding.node = id;
+        finding.step = TL_STEP_BACKWARD;
+        tli_add_finding(r, &finding);
+    }
+}
+
 static tl_result tli_time_rehearsal(tli_rehearsing *r, tl_run *sub, int32_t pass_count) {
     uint64_t count = 2 * (uint64_t)tli_rehearsed_graph(r)->node_count * (uint64_t)pass_count;
     tl_result result = TL_OK;
@@ -576,6 +593,7 @@ TLI_IMPL tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, t
     result = tli_alloc_rehearsal(&r);
     if (!result) {
         tli_compare_parameters(&r);
+        tli_look_for_gradients(&r);
         result = tli_rehearse_kept(&r);
         if (!result && !rehearsal->error_count) result = tli_rehearse_stressed(&r);
         if (!result && !rehearsal->error_count && pass_count) result = tli_rehearse_times(&r, pass_count);
@@ -627,6 +645,10 @@ static const char *tli_name_bytes_field(const tl_finding *f) {
                                                                                          : "fwork_bytes";
 }
 
+static int tli_is_of_outputs(tl_operand_kind kind) {
+    return kind == TL_OPERAND_OUTPUT || kind == TL_OPERAND_OUTPUT_GRADIENT;
+}
+
 static void tli_put_finding_text(tli_writer *w, const char *text, const tl_finding *f) {
     for (; *text; text++) {
         if (*text != '%') { tli_put_bytes(w, text, 1); continue; }
@@ -634,6 +656,8 @@ static void tli_put_finding_text(tli_writer *w, const char *text, const tl_findi
         if (*text == 'o') tli_put_operand(w, f);
         if (*text == 'b') tli_put_u64(w, f->byte);
         if (*text == 'w') tli_put(w, tli_name_bytes_field(f));
+        if (*text == 'z') tli_put(w, f->step == TL_STEP_FORWARD_SAVE ? "TL_SCRATCH_NONE" : "0");
+        if (*text == 'l') tli_put(w, tli_is_of_outputs(f->operand) ? "outputs" : "inputs");
         if (*text == 'n') {
             tli_put(w, f->operand == TL_OPERAND_OUTPUT ? "out" : "in");
             tli_put_i64(w, f->index);
@@ -643,8 +667,9 @@ static void tli_put_finding_text(tli_writer *w, const char *text, const tl_findi
 
 TLI_IMPL size_t tl_print_finding(const tl_graph *graph, const tl_finding *finding, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
-    TL_ASSERT(graph && finding);
-    tli_put(&w, finding->node < 0 ? "state of several nodes" : tl_name_node(graph, finding->node));
+    TL_ASSERT(finding);
+    tli_put(&w, finding->node < 0 ? "state of several nodes"
+                : graph ? tl_name_node(graph, finding->node) : finding->name);
     tli_put(&w, finding->step == TL_STEP_BACKWARD ? ": backward " : ": forward ");
     if (tli_is_below((int64_t)finding->kind, TL_FINDING_COUNT) &&
         tli_is_below((int64_t)finding->operand, TL_OPERAND_COUNT)) {

@@ -346,12 +346,14 @@ typedef struct tl_run_desc {
     const tl_node_cost *costs;        // [op_count] of ops whose own are 0; read during the call; 0 = none
     tl_run_figures     *figures;      // written whether the budget fits or not; 0 = not wanted
     struct tl_rehearsal *rehearsal;   // tl_rehearse_run first, whose errors refuse the run, and whose costs
-                                      // count where there are no others. Written whether that works or not;
-                                      // release with tl_free_rehearsal. 0 = no rehearsal
+                                      // count where there are no others. Inputs are what the load hook writes;
+                                      // without one they are zeroes, of which less follows. Written whether
+                                      // that works or not; release with tl_free_rehearsal. 0 = no rehearsal
 } tl_run_desc;
 
-// What the last pass did.
+// What the last pass did. With TL_ONLY_TABLES what was carried out is counted, and nothing else.
 typedef struct tl_run_report {
+#ifndef TL_ONLY_TABLES
     uint64_t planned_peak_bytes, measured_peak_bytes;    // equal, or the pass failed
     uint64_t planned_arena_bytes, measured_arena_bytes;  // 0 without an arena; with blocks the highest of them
     uint64_t planned_taken_bytes; // arena, rounded up as the backend says, and overhead; 0 without an arena
@@ -362,18 +364,21 @@ typedef struct tl_run_report {
     uint64_t end_bytes;           // in use after the pass: inputs and results
     uint64_t planned_cost, base_cost;  // simulated, of one pass
     uint64_t compute_ns;          // profiling: time inside kernels
+#endif
     int32_t  forward_count;       // forwards carried out, each counted once
     int32_t  recompute_count;     // of these, those of a node that had run before in the pass
     int32_t  backward_count;
-    int32_t  spill_count, fetch_count, compress_count, expand_count, drop_count;
-    int32_t  eviction_count;      // online: tensors evicted to stay within the budget
+    int32_t  drop_count;
     int32_t  step_count;          // steps carried out
+    int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges,
+                                  // one a member and block of a fused node
+#ifndef TL_ONLY_TABLES
+    int32_t  spill_count, fetch_count, compress_count, expand_count;
+    int32_t  eviction_count;      // online: tensors evicted to stay within the budget
     int32_t  limiting_node;       // TL_ERROR_OVER_BUDGET: the node that needs needed_bytes; else -1
     uint64_t needed_bytes;        // least budget with which that step fits
     int32_t  convert_count;       // forwards and backwards of nodes that the run converted itself
     int32_t  worker_count;        // ranks of the transport; 1 without one, whatever the strategy asks for
-    int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges,
-                                  // one a member and block of a fused node
     uint64_t planned_bank_bytes[TL_MOST_BANKS];  // as planned_taken_bytes, in each bank of the device
     uint64_t taken_bank_bytes[TL_MOST_BANKS];    // by the count of the backend, as taken_bytes
     uint64_t cached_bytes;        // cached: of the results that are kept from pass to pass
@@ -382,6 +387,7 @@ typedef struct tl_run_report {
     int32_t  spared_count;        // hybrid: forwards that the plan by bounds runs again, and this pass did not
     uint64_t sent_bytes, received_bytes;  // in messages to and from other ranks, in this pass
     uint64_t spared_bytes;        // hybrid: sum over dynamic tensors of what their bounds have too much
+#endif
 } tl_run_report;
 
 // Prepare a run.
@@ -389,13 +395,20 @@ typedef struct tl_run_report {
 //   desc   read during the call, except for pointers whose comment says "must outlive the run"
 //   run    overwritten; release with tl_free_run
 //
+// With TL_ONLY_TABLES the plan is one with places, without copies and entry, of this graph, and both are
+// taken as they are: a plan that the simulator would refuse may write anywhere. Kernels are not copied and
+// must outlive the run. Of desc are read graph, backend, kernels, plan, repeat_count, budget_bytes,
+// base_bytes, load, random, seed, first_step, loss_gradient_word and users; what asks for more is refused.
+// The env gives one piece of memory. A run step has no accesses, and depends on the step before it.
+//
 // Errors:  TL_ERROR_UNSUPPORTED: this version cannot carry out a value of the strategy, or kernels and
 //          backend cannot do the conversions of the formats, or an option left out what is asked for, or an
 //          operand exceeds the backend's largest binding and its node does not take blocks;
 //          TL_ERROR_INFEASIBLE: the budget is below the plan's peak, or too small for the online
 //          decisions; the text names a budget that works and the node that needs it: for a plan the least,
 //          for decisions the bytes of those within the fewest live bytes, below which others may fit;
-//          TL_ERROR_OVERFLOW: no budget of 64 bits would do; TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and
+//          TL_ERROR_OVERFLOW: no budget of 64 bits would do, or TL_SMALL_SIZES and sizes of the graph or
+//          places of the plan that 32 bits do not hold; TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and
 //          those of the backend; TL_ERROR_NO_MEMORY, also if a pass takes more bytes than the backend reports
 //          as free at present. *run is NULL then.
 // Cost:    online, the decisions of one pass are simulated, and placed; if their arena exceeds the budget,
@@ -443,7 +456,10 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 // tl_reset_run gives it up, and no other call yields its steps.
 // Errors:  TL_ERROR_KERNEL; TL_ERROR_OVER_BUDGET: online, if the decisions differ from those that
 //          tl_init_run tried out; TL_ERROR_MISMATCH; and those of the backend. On error all ranges but the
-//          inputs are released, and the next call runs the same training step again.
+//          inputs are released, and the next call runs the same training step again, from its first pass on.
+//          What kernels changed beside their operands stays as it is, registered or not: gradients hold what
+//          ran until the error, statistics and random state were changed, and recompute begins with 0 again. So
+//          before the next call clear the gradients, and put back a copy of statistics and random state.
 TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
@@ -550,9 +566,11 @@ TLDEF tl_result tl_map_step(tl_run *run, tl_run_step *step);
 // Errors:  TL_ERROR_STALE: as tl_finish_step; as tl_run_plan, and the pass is given up then.
 TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
 
-// Give up a pass: all ranges but the inputs are released. The next pass repeats its training step.
+// Give up a pass: all ranges but the inputs are released. The next pass repeats its training step: before it
+// clear gradients and put statistics and random state back, as after an error of tl_run_plan.
 TLDEF tl_result tl_reset_run(tl_run *run);
 
+#ifndef TL_ONLY_TABLES
 // Save what a run has to go on with, and load it into another run, of this or another process.
 //
 //   sink     gets the data, in parts; what it got before an error is worth nothing
@@ -583,6 +601,7 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 // Cost:    the bytes, and in a pass a replay of the plan.
 TLDEF tl_result tl_save_run(tl_run *run, tl_sink sink);
 TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
+#endif  // TL_ONLY_TABLES
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // -- sums over ranks --
@@ -631,6 +650,7 @@ TLDEF void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset,
 TLDEF void tl_measure_run(const tl_run *run, tl_run_report *report);
 TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 
+#ifndef TL_ONLY_TABLES
 // -- a list of operations, for those who have no graph --
 
 #define TL_NO_INPUTS (-1)  // tl_op.input_count: the op reads nothing, not even the op before it
@@ -639,15 +659,16 @@ TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 typedef struct tl_op {
     const char      *name;            // 0 = "n<i>"; names are unique
     const char      *kind;            // "conv2d"; 0 = "op"; "input" = a graph input: bytes and nothing else
-    tl_kernel_fn     forward;
-    tl_kernel_fn     backward;        // 0 only in a run forward only, or with no_grad
+    tl_kernel_fn     forward;         // 0 of an input
+    tl_kernel_fn     backward;        // 0 only of an input, in a run forward only, or with no_grad
     void            *user;            // of both
     const tl_tensor *inputs;          // [input_count] outputs of ops above; 0 = output 0 of the op before it
     int32_t          input_count;     // 0 = 1, where inputs is 0; TL_NO_INPUTS
     int32_t          output_count;    // 0 = one, of output_bytes
     uint64_t         output_bytes;
     const uint64_t  *outputs;         // [output_count] bytes of each, if there are several
-    const char      *needs;           // what backward reads: "in", "out", "in0,out1", "none"; 0 = "in"
+    const char      *needs;           // what backward reads: "in", "out", "in0,out1", "none"; 0 = "in",
+                                      // where tl_node_desc.needs is "none"
     uint64_t saved_bytes;             // made by FORWARD_SAVE, read by backward
     uint64_t fwork_bytes, swork_bytes, bwork_bytes;  // scratch of FORWARD, of FORWARD_SAVE (0 = as fwork,
                                       // TL_SCRATCH_NONE = none) and of BACKWARD
@@ -676,8 +697,9 @@ typedef struct tl_op {
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW: a rule of tl_add_node or tl_check_graph, which the text
 //          names; TL_ERROR_INFEASIBLE: desc.figures has the least budget that works; TL_ERROR_MISMATCH: the
 //          rehearsal found errors, the text has the first; and those of tl_init_run and tl_rehearse_run.
-// Cost:    that of tl_init_run; with figures, that of a search for the least budget as well, and with a
-//          rehearsal, that of tl_rehearse_run.
+// Cost:    that of tl_init_run; with figures, also two searches with all of the work of the planner, for the
+//          least budget and for the cheapest plan within it, which is what it takes: of a few layers they take
+//          longer than the plan itself. With a rehearsal, that of tl_rehearse_run.
 TLDEF tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl_op *ops, int32_t op_count,
                                tl_run **run);
 
@@ -694,7 +716,7 @@ typedef struct tl_layer {
     uint64_t     output_bytes;
     uint64_t     saved_bytes, fwork_bytes, bwork_bytes, param_bytes;
     uint64_t     fwd_cost, bwd_cost;  // 0 = 1
-    const char  *needs;           // what backward reads: "in", "out", "in,out", "none"; 0 = "in"
+    const char  *needs;           // what backward reads: "in", "out", "in,out", "none"; 0 = "in", as in tl_op
     int32_t      keep;            // 1 = its output is a result: tl_read_tensor after the pass
     int32_t      once;            // 1 = forward has an effect and never runs again in a pass
     uint64_t     swork_bytes;     // as in tl_node_desc
@@ -707,6 +729,7 @@ typedef struct tl_layer {
 // Errors:  as tl_init_run.
 TLDEF tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
                                   int32_t layer_count, uint64_t input_bytes, tl_run **run);
+#endif  // TL_ONLY_TABLES
 
 #ifndef TL_NO_ONLINE
 // Run one layer of an online pass: forward of layer 0, 1, ... to the last, then backward of the last down
@@ -742,10 +765,11 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 //
 // Wrong declarations leave the loss as it is and make gradients wrong under some plans only. A rehearsal calls
 // the caller's kernels on copies of their operands, each call again and again with one thing changed that must
-// not matter (what is not declared, what is undefined, what lies behind an operand), or that must (what needs
-// names); then it runs a pass that drops every tensor as early as possible, saves as late as possible and works
-// in place wherever that is allowed, and compares to the bit with one that drops nothing: gradients on the
-// way, results, the registered state, and every tensor that was made again.
+// not matter (what is not declared, what is undefined, what lies behind an operand; where a node takes blocks,
+// into which ranges its elements are cut), or that must (what needs names); then it runs a pass that drops
+// every tensor as early as possible, saves as late as possible and works in place wherever that is allowed,
+// and compares to the bit with one that drops nothing: gradients on the way, results, the registered state,
+// and every tensor that was made again.
 
 // What an operand of a finding is.
 #define TL_OPERANDS(X) \
@@ -760,13 +784,14 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 
 typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_operand_kind;
 
-// id, what the call does, what to change. %o is the operand, %b a byte.
+// id, what the call does, what to change. %o is the operand, %b a byte, %n its name in needs, %w the field that
+// has its bytes, %z the value of that field for none, %l the list that it belongs to.
 #define TL_FINDINGS(X) \
     X(TL_FINDING_NEEDS_MISSING, "reads %o, which needs does not name", "add %n to needs") \
     X(TL_FINDING_NEEDS_UNUSED, "does not read %o, which needs names", "take %n out of needs") \
     X(TL_FINDING_SCRATCH_READ, "reads its scratch before it writes there", \
       "clear what is read: the content of scratch is undefined") \
-    X(TL_FINDING_SCRATCH_UNUSED, "does not touch its scratch", "set %w to 0") \
+    X(TL_FINDING_SCRATCH_UNUSED, "does not touch its scratch", "set %w to %z") \
     X(TL_FINDING_OUTPUT_READ, "reads %o before it writes there", "write first: the content is undefined") \
     X(TL_FINDING_NOT_WRITTEN, "leaves %o unwritten from byte %b on", \
       "write all of it, or declare fewer bytes") \
@@ -792,7 +817,13 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
     X(TL_FINDING_MADE_OTHERWISE, "makes another %o under a plan that drops what it can", \
       "look for what it reads or keeps beside its operands") \
     X(TL_FINDING_END_DIFFERS, "leaves another %o after a pass that drops what it can", \
-      "look for what it reads or keeps beside its operands")
+      "look for what it reads or keeps beside its operands") \
+    X(TL_FINDING_UNDECLARED, "uses %o, of which no byte is declared", "set %w") \
+    X(TL_FINDING_OPERAND_MISSING, "uses %o, which the op does not have", "list it in %l, or leave it alone") \
+    X(TL_FINDING_GRADIENT_UNKNOWN, "has weights, and states has no gradient of them", \
+      "register it, or clear it and what else is not registered after the rehearsal") \
+    X(TL_FINDING_RANGE_IGNORED, "makes another %o when it is called for a range of elements", \
+      "go by call->first and call->count, or take takes_blocks out")
 
 typedef enum tl_finding_kind { TL_FINDINGS(TLI_ENUM) TL_FINDING_COUNT } tl_finding_kind;
 
@@ -805,7 +836,8 @@ typedef struct tl_finding {
     int32_t         index;      // number of the operand, or of the range in states
     tl_state_kind   state;      // of that range
     uint64_t        byte;       // the first that differs, or what the kind says
-    int32_t         is_advice;  // 1 = costs bytes or time, and changes no result
+    int32_t         is_advice;  // 1 = no error: costs bytes or time, or keeps the rehearsal from looking
+    char            name[48];   // of the node, its first 47 bytes; "" = of none
 } tl_finding;
 
 // With what the passes are compared.
@@ -842,10 +874,12 @@ typedef struct tl_rehearsal {
 // the run has now (then load, which gets the run that it is to write to): give data as in training, of zeroes
 // not much can be learnt. Kernels of the host work on copies in
 // memory of the env; others on the run's backend, as far as it maps. With a fusion or a compiled plan it is the
-// caller's graph that is rehearsed. What is registered (states) is as it was when the call returns, whatever
+// caller's graph that is rehearsed, of a split batch one part. No smaller batch is tried beside that: kernels
+// keep shapes behind their user pointers, and only may_split says that they go by the bytes of a call.
+// What is registered (states) is as it was when the call returns, whatever
 // the kernels did; what is not registered is changed by each call, and seen by none. In a rehearsal scratch and
-// saved bytes of 0 bytes may have an address. needs that name too much are looked for where the gradients of
-// the node's weights are registered.
+// saved bytes of 0 bytes may have an address, and so may what needs does not name. needs that name too much are
+// looked for where the gradients of the node's weights are registered.
 //
 //   desc        0 = all defaults
 //   rehearsal   overwritten; release with tl_free_rehearsal. It is filled while kernels are called
@@ -861,7 +895,8 @@ TLDEF void      tl_free_rehearsal(tl_env *env, tl_rehearsal *rehearsal);  // acc
 #ifndef TL_NO_TEXT
 // Write a finding as one line: "conv2: backward reads input 0, which needs does not name: add in0 to needs".
 //
-//   graph   the desc's, or that of tl_find_run_graph where the run made it
+//   graph   for names of more than 47 bytes: the desc's, or that of tl_find_run_graph where the run made it;
+//           NULL = the finding's own, as where tl_init_op_run refused to make a run
 TLDEF size_t tl_print_finding(const tl_graph *graph, const tl_finding *finding, char *buf, size_t size);
 #endif
 #endif

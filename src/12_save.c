@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- saving a run --
 //
@@ -159,17 +160,18 @@ static uint64_t tli_hash_plan(const tl_run *run) {
 
 #define TLI_SAVE_VERSION 1
 
+static const uint8_t tli_save_magic[8] = { 'T', 'L', 'R', 'U', 'N', '\r', '\n', 26 };
+
 static void tli_save_head(tli_saving *s) {
-    static const uint8_t magic[8] = { 'T', 'L', 'R', 'U', 'N', '\r', '\n', 26 };
     const uint16_t one = 1;
     uint8_t read[8], first;
     tl_run *run = s->run;
     uint64_t next;
     size_t i;
-    tli_copy(read, magic, sizeof read);
+    tli_copy(read, tli_save_magic, sizeof read);
     tli_save_bytes(s, read, sizeof read);
     for (i = 0; i < sizeof read; i++)
-        if (read[i] != magic[i]) tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_IS_NOT_A_RUN));
+        if (read[i] != tli_save_magic[i]) tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_IS_NOT_A_RUN));
     if (tli_save_number(s, TLI_SAVE_VERSION, 4) != TLI_SAVE_VERSION)
         tli_refuse_saving(s, TL_ERROR_UNSUPPORTED, TLI_RULE(SAVED_IS_OF_ANOTHER_VERSION));
     tli_copy(&first, &one, 1);
@@ -636,6 +638,8 @@ TLI_IMPL tl_result tl_load_run(tl_run *run, const void *data, size_t length) {
     TL_ASSERT(run && (data || !length));
     if (run->active || run->in_plan)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_RUN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
+    if (length < sizeof tli_save_magic || TLI_MEMCMP(data, tli_save_magic, sizeof tli_save_magic) != 0)
+        return tli_fail(run->env, TL_ERROR_PARSE, TLI_IN(LOAD_RUN), TLI_RULE(SAVED_IS_NOT_A_RUN));
     if (!tli_is_whole((const uint8_t *)data, length))
         return tli_fail(run->env, TL_ERROR_PARSE, TLI_IN(LOAD_RUN), TLI_RULE(SAVED_IS_DAMAGED));
     tli_zero(&s, sizeof s);
@@ -655,4 +659,5 @@ TLI_IMPL tl_result tl_load_run(tl_run *run, const void *data, size_t length) {
     tli_walk_run(&s);
     return s.result ? tli_abort_pass(run, s.result) : TL_OK;
 }
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- the caller's state, and users by node --
 //
@@ -137,5 +138,5 @@ static tl_result tli_check_state_arena(tl_run *run) {
 static tl_result tli_check_states(tl_run *run) { (void)run; return TL_OK; }
 static tl_result tli_check_state_arena(tl_run *run) { (void)run; return TL_OK; }
 #endif
-
+#endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -51,8 +51,9 @@ build_tests() { printf '%s\n' tests/build/*.c | with_vulkan; }
 examples() { printf '%s\n' examples/*.c | with_vulkan; }
 headers() { echo tl_strategy.h; [ -z "$(vulkan_include)" ] || echo tl_vk_backend.h; }
 
-# The TL_NO_* options that the preprocessor asks for.
+# The TL_NO_* options that the preprocessor asks for; and those that set others.
 options() { grep -E '^ *# *(if|elif)' tl_strategy.h | grep -oE '\bTL_NO_[A-Z_]+' | sort -u; }
+table_options=(TL_ONLY_TABLES TL_SMALL_SIZES)
 
 # Sanitizers of these compilers do not cope with all layouts of newer kernels: fixed addresses where that is allowed.
 fixed_addresses() { if setarch -R true 2>/dev/null; then echo setarch -R; fi; }
@@ -115,6 +116,8 @@ TL_NO_OFFLOAD _5_plan|_6_[lr]|_11_|_12_run|_nn\.
 TL_NO_CODECS _5_plan|_6_offload|_12_graph|_13_plan|_nn\.
 TL_NO_ACCOUNTS _11_|_12_budgets|_12_run|_nn\.
 TL_NO_ONLINE _5_plan|_10_|_12_graph|_13_plan|_7_pack"
+    echo "TL_ONLY_TABLES, TL_SMALL_SIZES"     # beside the full library, in files of their own; as for a device
+    SAMPLE=7 tests_with TESTS="$(programs $out/tables _12_tables)" VULKAN=no B=$out/tables CC=gcc CFLAGS="-Os -fshort-enums"
 }
 
 # What depends on the machine beside decisions of planners, which step plans holds: on the width of words, and on the
@@ -202,19 +205,25 @@ step_headers() {
 }
 
 # Each TL_NO_* alone and all together, built by gcc and read by two others; all pairs and all but one, read by clang, which
-# names what nobody uses; the companion, with each alone and all, likewise. Every one must have its build test.
+# names what nobody uses; the companion, with each alone and all, likewise. Those that set others alone, and with each TL_NO_*
+# and all. Every one must have its build test.
 step_options() {
     local o other=() all=() flags cc i k
     mapfile -t all < <(options)
     [ ${#all[@]} -gt 0 ] || fail "no TL_NO_* option found"
-    for o in "${all[@]}"; do
+    for o in "${all[@]}" "${table_options[@]}"; do
         grep -lq "define $o\b" tests/build/*.c || fail "$o: no tests/build/*.c defines it"
     done
     implementation_source tl_strategy.h
     : > $out/options.list
-    for flags in "${all[@]}" "${all[*]}"; do
+    for flags in "${all[@]}" "${all[*]}" "${table_options[@]}"; do
         for cc in "gcc -std=c99 -c -o /dev/null" "clang -std=c11 -fsyntax-only" "g++ -x c++ -std=c++11 -fsyntax-only"; do
             echo "$cc ${strict[*]} -I. -D${flags// / -D} $out/implementation.c"
+        done
+    done >> $out/options.list
+    for o in "${table_options[@]}"; do
+        for flags in "${all[@]}" "${all[*]}"; do
+            echo "clang -std=c99 ${strict[*]} -I. -D$o -D${flags// / -D} -fsyntax-only $out/implementation.c"
         done
     done >> $out/options.list
     for ((i = 0; i < ${#all[@]}; i++)); do
@@ -245,7 +254,7 @@ step_freestanding() {
     error_texts > $out/error_texts
     [ "$(wc -l < $out/error_texts)" -gt 500 ] || fail "src/01_rules.c: its lists are not found"
     implementation_source tl_strategy.h
-    for cc in gcc clang; do for opt in -O0 -Os -O2 -O3; do
+    for cc in gcc clang; do for opt in -O0 -Os -O2 -O3 "-Os -DTL_SMALL_SIZES"; do
         $cc -std=c99 $opt "${strict[@]}" -ffreestanding -fno-stack-protector -c -o $out/freestanding.o tests/build/freestanding.c
         other=$(nm -u $out/freestanding.o | awk '{print $2}' | grep -vE "$allowed" || true)
         [ -z "$other" ] || fail "$cc $opt needs other symbols:"$'\n'"$other"

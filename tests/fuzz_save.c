@@ -25,9 +25,10 @@ static const char *const schedules[] = {
     "S 1\nO 1\nF 2\nW 1\nF 3\nL 1\nD 2\nW 1\nDH 1\nF 4\nB 4\nF 2\nB 3\nB 2\nB 1\n",
     "S 1\nC 1 bf16\nX 1\nI 2\nF 3\nF 1\nF 4\nB 4\nB 3\nB 2\nB 1\n",
     "E 2.0\nS 1\nF 3\nF 4\nB 4\nB 3\nB 2\nD 2\nB 1\n",
+    "S 1\nF 2 begin\nDH 1\nW 2\nF 3 begin\nO 1\nW 3\nF 4\nW 1\nB 4\nB 3 begin\nL 1\nW 1\nW 3\nB 2\nB 1\n",
 };
 
-enum { SCHEDULES = sizeof schedules / sizeof *schedules };
+enum { SCHEDULES = sizeof schedules / sizeof *schedules, BEGINS = 3 };  // the last begins calls
 
 static void check(int ok) { if (!ok) abort(); }
 
@@ -49,6 +50,7 @@ static tl_result compute(const tl_kernel_call *call, void *user) {
     const tl_node *node = &call->graph->nodes[call->node];
     uint64_t sum = tl_mix_u64(call->seed, (uint64_t)call->node), *total = (uint64_t *)user;
     int32_t i, backward = call->kind == TL_STEP_BACKWARD;
+    if (call->node == 3 && call->polled < 2) return TL_NOT_READY;
     for (i = 0; i < node->input_count; i++) sum = sum_operand(sum, &call->inputs[i]);
     for (i = 0; i < node->output_count && backward; i++) sum = sum_operand(sum, &call->output_grads[i]);
     for (i = 0; i < node->output_count && !backward && !call->outputs_ready; i++) spread(sum, &call->outputs[i], 0);
@@ -94,7 +96,7 @@ static void open_bed(bed *b, unsigned choice) {
     desc.kernel_count = 1;
     desc.states = &b->state;
     desc.state_count = 1;
-    desc.in_flight = (int32_t)(choice % 128 / SCHEDULES % 3);
+    desc.in_flight = choice % 128 % SCHEDULES == BEGINS ? 0 : (int32_t)(choice % 128 / SCHEDULES % 3);
     check(!tl_init_run(NULL, &desc, &b->run));
 }
 
@@ -110,9 +112,12 @@ static int run_steps(bed *b, int count) {
     int32_t done = 0;
     while (!done && count-- > 0) {
         tl_run_step step;
-        tl_result result = tl_next_step(b->run, &step, &done);
+        tl_result result;
+        while ((result = tl_next_step(b->run, &step, &done)) == TL_NOT_READY) { }
         if (result) { check(result == TL_ERROR_MISMATCH); return 1; }   // measured peaks that were not these
-        if (step.is_compute) check(!tl_run_step_kernel(b->run, &step));
+        if (!step.is_compute) continue;
+        while ((result = tl_run_step_kernel(b->run, &step)) == TL_NOT_READY) { }
+        check(!result);
     }
     return done;
 }

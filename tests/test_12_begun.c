@@ -961,10 +961,10 @@ static void a_pass_is_saved_between_calls(void **state) {
     tl_free_graph(&env, &graph);
 }
 
-// Two plans of the same steps: in one of them W ends the call, and in the other the copy.
+// Two plans of the same steps and places: in one of them W ends the call, and in the other the copy.
 static void a_pass_is_loaded_where_the_same_calls_begin(void **state) {
-    static const char *const texts[] = { "F 1\nF 2\nF 3\nF 4\nO 4\nB 4 begin\nW 4\nB 3\nB 2\nB 1\n",
-                                         "F 1\nF 2\nF 3\nF 4\nO 4\nB 4\nW 4\nB 3\nB 2\nB 1\n" };
+    static const char *const texts[] = { "F 1\nF 2\nF 3\nF 4\nB 4\nB 3\nB 2\nO 1\nB 1 begin\nW 1\n",
+                                         "F 1\nF 2\nF 3\nF 4\nB 4\nB 3\nB 2\nO 1\nB 1\nW 1\n" };
     static bed b, other;
     static slow s, own;
     static data d;
@@ -1218,7 +1218,7 @@ static void a_call_is_observed_when_it_ends(void **state) {
     tl_env env;
     tl_graph graph;
     tl_plan plan;
-    int32_t i, k, steps = 0;
+    int32_t i, k, steps = 0, seen[64] = { 0 };
     (void)state;
     open_chain(&env, &graph, &plan);
     bed_open(&b, &graph, 1, 0, 4);
@@ -1234,6 +1234,7 @@ static void a_call_is_observed_when_it_ends(void **state) {
     for (i = 0; i < e.count; i++) {
         const tl_run_event *event = &e.items[i];
         assert_memory_equal(&event->step, &plan.steps[event->index], sizeof event->step);
+        assert_int_equal(seen[event->index]++, 0);
         assert_true(event->start_ns < event->end_ns);
         if (!event->step.begins) {
             assert_true(event->index >= steps);

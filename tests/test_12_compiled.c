@@ -29,6 +29,7 @@ typedef struct bench {
     float       weight_gradients[MOST_NODES];
     float       gradients[MOST_NODES][MOST_ELEMENTS];  // of outputs, summed over micro-batches by element
     long        calls, blocks, narrow;
+    uint64_t    most_elements;   // of a call
 } bench;
 
 static const char *const ops[OP_COUNT] = { "weigh", "relu", "gelu", "scale", "add", "mul", "tanh", "fold" };
@@ -58,6 +59,7 @@ static bench *count_call(const tl_kernel_call *call, void *user) {
     if (call->kind == TL_STEP_BACKWARD) own->backwards++;
     else own->forwards++;
     e->calls++;
+    if (call->total > e->most_elements) e->most_elements = call->total;
     e->blocks += call->count < call->total;
     e->narrow += call->outputs[0].format != TL_FORMAT_F32;
     assert_true(call->first + call->count <= call->total && call->total <= MOST_ELEMENTS);
@@ -366,6 +368,35 @@ static void users_belong_to_nodes_whatever_a_compiled_plan_makes_of_them(void **
     tl_free_graph(&env, &graph);
 }
 
+// A run that splits the batch is rehearsed with one part of it.
+static void a_split_run_is_rehearsed_with_a_part(void **state) {
+    static bench e;
+    tl_env env = {0};
+    tl_graph graph = chain_graph(&env, 4, 14);
+    tl_strategy lazy = tl_with_mode(tl_with_memory(tl_strategy_new(), TL_MEMORY_POOLED), TL_MODE_LAZY);
+    tl_rehearsal_desc without_times = {-1};
+    tl_rehearsal found;
+    int parts;
+    (void)state;
+    for (parts = 1; parts <= 2; parts++) {
+        open_bench(&e, &graph, 64);
+        lazy.gradient = tl_gradient_checkpointed(0);
+        lazy.gradient.accumulation_steps = (uint64_t)parts;
+        lazy.enable_fusion = 1;
+        e.desc.strategy = &lazy;
+        e.desc.may_split = 1;
+        if (tl_init_run(&e.env, &e.desc, &e.run)) fail_msg("%s", e.env.error.text);
+        if (tl_rehearse_run(e.run, &without_times, &found)) fail_msg("%s", e.env.error.text);
+        assert_int_equal(found.error_count, 0);
+        assert_int_equal(found.kind, TL_REHEARSAL_KEPT);
+        assert_int_equal(e.most_elements, 64 / parts);
+        tl_free_rehearsal(&e.env, &found);
+        close_bench(&e);
+        e.run = NULL;
+    }
+    tl_free_graph(&env, &graph);
+}
+
 // A run that compiles by itself: each allocation fails once, and nothing is lost.
 static void every_allocation_of_a_compiling_run_fails_in_turn(void **state) {
     long at;
@@ -445,6 +476,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(random_strategies_run_as_planned),
         cmocka_unit_test(given_plans_run_or_are_refused),
         cmocka_unit_test(users_belong_to_nodes_whatever_a_compiled_plan_makes_of_them),
+        cmocka_unit_test(a_split_run_is_rehearsed_with_a_part),
         cmocka_unit_test(every_allocation_of_a_compiling_run_fails_in_turn),
         cmocka_unit_test(fused_nodes_keep_their_results),
     };

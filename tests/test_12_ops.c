@@ -163,7 +163,7 @@ static void operations_that_break_a_rule_are_refused(void **state) {
         "tl_init_op_run: op_count: must be > 0",
         "tl_init_op_run: kernels: they stand in the ops",
         "tl_init_op_run: ops: op 2: forward is missing",
-        "tl_init_run: kernels: forward or backward missing for op op of node 3",
+        "tl_init_run: kernels: forward or backward missing for op op of node 3 (n3); inference, no_grad: no backward",
         "tl_init_op_run: node 2 (n2): inputs: 3.0 is not made by a node above it",
         "tl_init_op_run: node 2 (n2): inputs: 2.0 is not made by a node above it",
         "tl_init_op_run: ops: op 2: input_count without inputs",
@@ -176,6 +176,8 @@ static void operations_that_break_a_rule_are_refused(void **state) {
         "tl_init_op_run: budget_ratio: must be 0 to 1, without budget_bytes",
         "tl_init_op_run: budget_ratio: must be 0 to 1, without budget_bytes",
         "tl_init_op_run: budget_ratio: must be 0 to 1, without budget_bytes",
+        "tl_init_op_run: ops: op 0: an input has no forward and no backward",
+        "tl_init_op_run: ops: op 0: an input has no forward and no backward",
         "tl_check_graph: node 3 (twin): name: must be unique",
     };
     tl_cpu_backend_desc cpu = {0};
@@ -210,6 +212,8 @@ static void operations_that_break_a_rule_are_refused(void **state) {
         case 13: desc.budget_ratio = -0.5; break;
         case 14: desc.budget_ratio = 1.5; break;
         case 15: desc.budget_ratio = 0.5; desc.budget_bytes = 100; break;
+        case 16: ops[0].forward = count_and_copy; break;
+        case 17: ops[0].backward = count_and_copy; break;
         default: ops[1].name = ops[3].name = "twin"; break;
         }
         assert_int_not_equal(tl_init_op_run(&env, &desc, ops, count, &run), TL_OK);
@@ -352,11 +356,102 @@ static void a_graph_of_shapes_gets_kernels_and_costs(void **state) {
     assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
 }
 
+// A backend of zeroes was never made: every way to a run says so, and so does a manager.
+static void a_backend_without_functions_is_refused(void **state) {
+    static const char sentence[] = "backend: a function is missing: make it with tl_init_cpu_backend or another";
+    tl_env env = silent_env();
+    tl_run_desc desc = {0};
+    tl_backend backend;
+    tl_graph graph;
+    tl_op ops[4];
+    tl_layer layer = {0};
+    tl_run *run;
+    tl_run_figures figures;
+    int counts[4] = {0}, turn;
+    (void)state;
+    memset(&backend, 0, sizeof backend);
+    chain_ops(ops, counts);
+    layer.forward = layer.backward = count_and_copy;
+    layer.output_bytes = 4;
+    tl_init_graph(&graph);
+    for (turn = 0; turn < 2; turn++) {
+        desc.backend = &backend;
+        desc.graph = NULL;
+        desc.figures = turn ? &figures : NULL;
+        assert_int_equal(tl_init_op_run(&env, &desc, ops, 4, &run), TL_ERROR_INVALID_ARG);
+        assert_null(run);
+        assert_non_null(strstr(env.error.text, sentence));
+        assert_int_equal(tl_init_layer_run(&env, &desc, &layer, 1, 4, &run), TL_ERROR_INVALID_ARG);
+        assert_non_null(strstr(env.error.text, sentence));
+        desc.graph = &graph;
+        desc.figures = NULL;
+        assert_int_equal(tl_init_run(&env, &desc, &run), TL_ERROR_INVALID_ARG);
+        assert_non_null(strstr(env.error.text, sentence));
+        {   // one function is not enough
+            tl_cpu_backend_desc cpu = {0};
+            tl_backend whole;
+            if (tl_init_cpu_backend(&env, &cpu, &whole)) fail();
+            backend = whole;
+            backend.reset_peaks = NULL;
+            assert_int_equal(tl_free_cpu_backend(&env, &whole), TL_OK);
+        }
+    }
+}
+
+// Memory that is not aligned lacks some bytes: what is refused for them says so.
+static void a_refusal_names_the_bytes_that_alignment_takes(void **state) {
+    static uint64_t memory[64];
+    char *aligned = (char *)memory + (64 - ((uintptr_t)memory & 63)) % 64;
+    tl_env env = silent_env();
+    tl_cpu_backend_desc cpu = {0};
+    tl_backend backend;
+    tl_run_desc desc = {0};
+    tl_graph graph;
+    tl_op ops[4];
+    tl_plan plan;
+    tl_run *run, *first;
+    uint64_t needed;
+    int counts[4] = {0}, shift;
+    (void)state;
+    chain_ops(ops, counts);
+    if (tl_init_cpu_backend(&env, &cpu, &backend)) fail();
+    desc.backend = &backend;
+    if (tl_init_op_run(&env, &desc, ops, 4, &first)) fail_msg("%s", env.error.text);
+    graph = *tl_find_run_graph(first);
+    if (tl_plan_keep_all(&env, &graph, 0, &plan)) fail();
+    {
+        tl_kernel kernel = {"op", count_and_copy, count_and_copy, counts};
+        tl_backend tight;
+        desc.graph = &graph;
+        desc.plan = &plan;
+        desc.kernels = &kernel;
+        desc.kernel_count = 1;
+        desc.budget_bytes = 1;
+        assert_int_equal(tl_init_run(&env, &desc, &run), TL_ERROR_INFEASIBLE);
+        needed = tl_find_least_budget(&env.error);
+        desc.budget_bytes = 0;
+        assert_true(needed > 64 && needed + 8 <= sizeof memory - 64);
+        for (shift = 0; shift < 2; shift++) {
+            cpu.memory = aligned + 8 * shift;
+            cpu.memory_bytes = needed & ~(uint64_t)63;      // without what an allocation takes to align it
+            if (tl_init_cpu_backend(&env, &cpu, &tight)) fail_msg("%s", env.error.text);
+            desc.backend = &tight;
+            if (tl_init_run(&env, &desc, &run) != (shift ? TL_ERROR_INFEASIBLE : TL_OK)) fail_msg("%d: %s", shift, env.error.text);
+            if (shift) assert_non_null(strstr(env.error.text, "; 56 of them, because its memory is not aligned to 64"));
+            tl_free_run(run);
+            assert_int_equal(tl_free_cpu_backend(&env, &tight), TL_OK);
+        }
+    }
+    tl_free_plan(&env, &plan);
+    tl_free_run(first);
+    assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
+}
+
 // -- the caller's state --
 
 static void ranges_of_the_state_are_checked(void **state) {
     static const char *const sentences[] = {
-        "tl_init_run: states: state_count must be 0, or the number of states",
+        "tl_init_run: states, state_count: give both or neither",
         "tl_init_run: states: range 1: unknown kind, or no such node",
         "tl_init_run: states: range 1: unknown kind, or no such node",
         "tl_init_run: states: range 1: NULL has no bytes, and none end beyond the address space",
@@ -466,6 +561,8 @@ int main(void) {
         cmocka_unit_test(other_runs_have_no_figures),
         cmocka_unit_test(users_belong_to_the_nodes_they_come_from),
         cmocka_unit_test(a_graph_of_shapes_gets_kernels_and_costs),
+        cmocka_unit_test(a_backend_without_functions_is_refused),
+        cmocka_unit_test(a_refusal_names_the_bytes_that_alignment_takes),
         cmocka_unit_test(ranges_of_the_state_are_checked),
         cmocka_unit_test(a_failing_allocator_leaves_nothing_behind),
     };

@@ -2438,7 +2438,8 @@ static void layers_that_break_a_rule_are_refused(void **state) {
     layers[2].forward = mixer_forward;
     layers[2].backward = NULL;
     assert_int_equal(tl_init_layer_run(&b.env, &b.desc, layers, 4, 1, &b.run), TL_ERROR_INVALID_ARG);
-    assert_string_equal(b.env.error.text, "tl_init_run: kernels: forward or backward missing for op layer2 of node 3");
+    assert_string_equal(b.env.error.text, "tl_init_run: kernels: forward or backward missing for op layer2 of node 3 (layer2); "
+                                          "inference, no_grad: no backward");
     layers[2].backward = mixer_backward;
     layers[1].name = layers[3].name = "twin";
     assert_int_equal(tl_init_layer_run(&b.env, &b.desc, layers, 4, 1, &b.run), TL_ERROR_INVALID_ARG);
@@ -3022,7 +3023,7 @@ static void a_desc_that_breaks_a_rule_is_refused(void **state) {
     for (rule = 0; rule < 20; rule++) {
         static const char *const sentences[] = {
             "plan, checkpoints: give one of them", "eviction, codec: unknown kind", "eviction, codec: unknown kind", "evict: goes with TL_EVICTION_CALLER",
-            "evict: goes with TL_EVICTION_CALLER", "kernel_count, repeat_count", "kernel_count, repeat_count", "kernel_count, repeat_count",
+            "evict: goes with TL_EVICTION_CALLER", "kernel_count: must be >= 0, with kernels", "kernel_count: must be >= 0, with kernels", "repeat_count: must be >= 0",
             "inference: must be 0 or 1", "checkpoints: a forward-only run has none", "policy, eviction, codec: are for online runs",
             "policy, eviction, codec: are for online runs", "policy, eviction, codec: are for online runs", "codec: the backend cannot convert it",
             "tl_check_recompute_policy: ", "tl_check_device: ", "kernels: none for op mask of node 5", "kernels: forward or backward missing for op relu of node 2",

@@ -278,6 +278,9 @@ static void check_undisturbed(bed *b, uint64_t expected) {
     (void)run_steps(b, INT32_MAX);
     assert_int_equal(bed_outcome(b, 0), expected);
     if (tl_load_run(b->run, NULL, 0) != TL_ERROR_PARSE) fail_msg("%s", "nothing was loaded");
+    assert_string_equal(b->env.error.text, "tl_load_run: data: not what tl_save_run writes");
+    if (tl_load_run(b->run, "hello, world", 12) != TL_ERROR_PARSE) fail_msg("%s", "a greeting was loaded");
+    assert_string_equal(b->env.error.text, "tl_load_run: data: not what tl_save_run writes");
 }
 
 static void hostile_data_is_refused_and_nothing_lost(void **state) {

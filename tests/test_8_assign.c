@@ -114,6 +114,16 @@ static void random_steps_get_the_best_number(void **state) {
     assert_true(alone > round / 50 && refused > round / 50);
 }
 
+// A step of 7 ns with a batch on each replica: 7 / 6 for each is less than 7 / 5, though both are 1 and something.
+static void fractions_of_a_nanosecond_count(void **state) {
+    tl_replicas_desc desc = replicas_of(7, 0, 6, NULL);
+    tl_replicas r;
+    (void)state;
+    desc.is_weak = 1;
+    assert_int_equal(tl_choose_replicas(NULL, &desc, &r), TL_OK);
+    assert_int_equal(r.replica_count, 6);
+}
+
 static void wrong_replicas_are_named(void **state) {
     tl_link link = { 1, 0 };
     int i;
@@ -133,6 +143,9 @@ static void wrong_replicas_are_named(void **state) {
         assert_int_equal(tl_choose_replicas(&env, &desc, &r), i < 5 ? TL_ERROR_INVALID_ARG : TL_ERROR_OVERFLOW);
         if (!strstr(env.error.text, texts[i])) fail_msg("%s", env.error.text);
         assert_true(is_zero(&r, sizeof r));
+        if (i < 5) continue;
+        assert_int_equal(tl_estimate_replicas(&env, &desc, 2, &r), TL_ERROR_OVERFLOW);
+        assert_true(is_zero(&r, sizeof r) && strstr(env.error.text, "tl_estimate_replicas: "));
     }
 }
 
@@ -307,7 +320,7 @@ static void little_work_never_breaks_the_bound(void **state) {
 
 static void larger_graphs_keep_budgets_and_bounds(void **state) {
     tl_random random = { 6 };
-    int rounds = sampled(60), round, proven = 0, planned = 0;
+    int rounds = 10 + sampled(50), round, proven = 0, planned = 0;
     double gap = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
@@ -351,17 +364,17 @@ static void independent_chains_go_apart(void **state) {
 
 static void wrong_placements_are_named(void **state) {
     static const char *const texts[] = { "node_count", "rank_count", "bytes_per_second", "edge 1 must lead", "edge 1 must lead",
-                                         "edge 1 has other bytes", "62 bits", "62 bits", "62 bits", "budget_bytes: no placement was found; 9" };
+                                         "edge 1 has other bytes", "62 bits", "62 bits", "62 bits", "budget_bytes: no placement was found; 9", "edges: edge 0" };
     int i;
     (void)state;
-    for (i = 0; i < 10; i++) {
+    for (i = 0; i < 11; i++) {
         tl_placement_node nodes[3] = { {10, 9}, {10, 9}, {10, 9} };
         tl_placement_edge edges[2] = { {0, 1, 0, 5}, {0, 2, 0, 5} };
         tl_link link = { 1000, 0 };
         tl_placement placement;
         tl_placement_desc desc;
         tl_env env = silent_env();
-        tl_result expected = i < 6 ? TL_ERROR_INVALID_ARG : i < 9 ? TL_ERROR_OVERFLOW : TL_ERROR_INFEASIBLE;
+        tl_result expected = i < 6 || i > 9 ? TL_ERROR_INVALID_ARG : i < 9 ? TL_ERROR_OVERFLOW : TL_ERROR_INFEASIBLE;
         memset(&desc, 0, sizeof desc);
         desc.nodes = nodes;
         desc.node_count = i ? 3 : 0;
@@ -377,6 +390,7 @@ static void wrong_placements_are_named(void **state) {
         if (i == 7) nodes[1].bytes = UINT64_MAX;
         if (i == 8) edges[0].bytes = edges[1].bytes = UINT64_MAX / 4;
         if (i == 9) desc.budget_bytes = 8;
+        if (i == 10) desc.edge_count = -1;
         assert_int_equal(tl_plan_placement(&env, &desc, &placement), expected);
         if (!strstr(env.error.text, texts[i])) fail_msg("%d: %s", i, env.error.text);
         assert_true(is_zero(&placement, sizeof placement));
@@ -409,6 +423,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_ring_by_hand),
         cmocka_unit_test(sharding_divides_bytes_and_sends_as_much),
         cmocka_unit_test(random_steps_get_the_best_number),
+        cmocka_unit_test(fractions_of_a_nanosecond_count),
         cmocka_unit_test(wrong_replicas_are_named),
         cmocka_unit_test(independent_chains_go_apart),
         cmocka_unit_test(small_graphs_are_placed_as_enumeration_says),

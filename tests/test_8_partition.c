@@ -432,6 +432,116 @@ static void with_little_work_the_bound_still_holds(void **state) {
     assert_true(unproven > rounds / 20 && unsupported > 0);
 }
 
+// -- stages that recompute --
+
+typedef struct layers { uint64_t out[8], forward[8], backward[8], weights[8]; long calls; } layers;
+
+// A stage keeps the input of each micro-batch in flight, and runs forward again, within the budget, when its backward
+// comes: time and bytes are those of the planner of recomputation. The last stage runs forward once.
+static tl_result measure_recomputed(const tl_stage_query *q, tl_stage_cell *cell, void *user) {
+    layers *l = (layers *)user;
+    uint64_t input = q->first_unit ? l->out[q->first_unit - 1] : 4, kept = (uint64_t)(q->in_flight_count - 1) * input;
+    tl_chain_desc line;
+    tl_remat_desc remat;
+    tl_remat_report report;
+    tl_graph graph;
+    tl_plan plan;
+    tl_result result;
+    int32_t i;
+    l->calls++;
+    memset(&line, 0, sizeof line);
+    memset(&remat, 0, sizeof remat);
+    line.layer_count = q->end_unit - q->first_unit;
+    line.input_bytes = input;
+    line.output_bytes = l->out + q->first_unit;
+    line.fwd_costs = l->forward + q->first_unit;
+    line.bwd_costs = l->backward + q->first_unit;
+    if (tl_add_chain(NULL, &graph, &line)) return TL_ERROR_NO_MEMORY;
+    for (i = q->first_unit; i < q->end_unit; i++) kept += 3 * l->weights[i];
+    remat.graph = &graph;
+    remat.budget_bytes = q->budget_bytes;
+    remat.base_bytes = kept;
+    remat.work_limit = 50000;
+    result = tl_plan_remat(NULL, &remat, &plan, &report);
+    cell->fits = result == TL_OK;
+    cell->bytes = result ? report.least_budget_bytes : kept + plan.arena_bytes;
+    cell->time_ns = plan.cost;
+    for (i = q->first_unit; q->stages_after && i < q->end_unit; i++) cell->time_ns += l->forward[i];
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+    return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
+}
+
+static uint64_t recomputed_bottleneck(layers *l, int32_t first, int32_t second, uint64_t budget) {
+    int32_t cuts[4], s;
+    uint64_t worst = 0;
+    cuts[0] = 0;
+    cuts[1] = first;
+    cuts[2] = second;
+    cuts[3] = 8;
+    for (s = 0; s < 3; s++) {
+        tl_stage_query q;
+        tl_stage_cell cell;
+        memset(&q, 0, sizeof q);
+        q.first_unit = cuts[s];
+        q.end_unit = cuts[s + 1];
+        q.stages_after = 2 - s;
+        q.in_flight_count = 3 - s;
+        q.budget_bytes = budget;
+        assert_int_equal(measure_recomputed(&q, &cell, l), TL_OK);
+        if (!cell.fits) return NONE;
+        if (cell.time_ns > worst) worst = cell.time_ns;
+    }
+    return worst;
+}
+
+static void stages_may_be_planned_by_the_planner_of_recomputation(void **state) {
+    tl_random random = { 21 };
+    int round, found = 0, refused = 0;
+    (void)state;
+    for (round = 0; round < 2 + sampled(10); round++) {
+        tl_partition_desc desc;
+        tl_partition partition;
+        tl_env env = silent_env();
+        tl_unit units[8];
+        layers l;
+        uint64_t best = NONE;
+        int32_t i, k;
+        memset(&desc, 0, sizeof desc);
+        memset(&l, 0, sizeof l);
+        memset(units, 0, sizeof units);         // its times and bytes are not read
+        for (i = 0; i < 8; i++) {
+            l.out[i] = 1 + below(&random, 9);
+            l.forward[i] = 1 + below(&random, 30);
+            l.backward[i] = 1 + below(&random, 60);
+            l.weights[i] = below(&random, 3);
+        }
+        desc.units = units;
+        desc.unit_count = 8;
+        desc.rank_count = desc.stage_count = 3;
+        desc.micro_batch_count = 6;
+        desc.budget_bytes = round % 2 ? 25 : 60;
+        desc.measure = measure_recomputed;
+        desc.user = &l;
+        if (tl_plan_partition(&env, &desc, &partition)) {
+            assert_int_equal(env.error.code, TL_ERROR_INFEASIBLE);
+            desc.budget_bytes = tl_find_least_budget(&env.error);
+            refused++;
+            if (tl_plan_partition(&env, &desc, &partition)) fail_msg("%s", env.error.text);
+        }
+        assert_true(l.calls <= 2 * 3 * 36);
+        for (i = 1; i < 7; i++)
+            for (k = i + 1; k < 8; k++) {
+                uint64_t value = recomputed_bottleneck(&l, i, k, desc.budget_bytes);
+                if (value < best) best = value;
+            }
+        assert_true(partition.value_ns == best && partition.peak_bytes <= desc.budget_bytes);
+        found++;
+        tl_free_partition(NULL, &partition);
+    }
+    assert_true(found == round && refused > 0 && refused < round);
+}
+
 // -- large chains --
 
 static void a_thousand_ranks_are_planned(void **state) {
@@ -488,6 +598,22 @@ static tl_result no_kernel(const tl_stage_query *q, tl_stage_cell *cell, void *u
     return TL_ERROR_UNSUPPORTED;
 }
 static void measured(random_chain *c) { c->desc.measure = no_kernel; }
+static tl_result fits_nowhere(const tl_stage_query *q, tl_stage_cell *cell, void *user) {
+    (void)q; (void)user;
+    cell->time_ns = 0;
+    cell->fits = 0;
+    cell->bytes = NONE;
+    return TL_OK;
+}
+static void never(random_chain *c) { c->desc.measure = fits_nowhere; }
+static tl_result takes_forever(const tl_stage_query *q, tl_stage_cell *cell, void *user) {
+    (void)q; (void)user;
+    cell->time_ns = NONE / 4;
+    cell->bytes = 0;
+    cell->fits = 1;
+    return TL_OK;
+}
+static void forever(random_chain *c) { c->desc.measure = takes_forever; }
 
 static void small_chain(random_chain *c) {
     int i;
@@ -510,6 +636,7 @@ static void wrong_fields_are_named(void **state) {
         { "bytes_per_second", TL_ERROR_INVALID_ARG, no_rate },  { "62 bits", TL_ERROR_OVERFLOW, huge_cost },
         { "62 bits", TL_ERROR_OVERFLOW, huge_bytes },           { "62 bits", TL_ERROR_OVERFLOW, huge_output },
         { "measure: unsupported", TL_ERROR_UNSUPPORTED, measured },
+        { "for no units it is known", TL_ERROR_INFEASIBLE, never }, { "62 bits", TL_ERROR_OVERFLOW, forever },
         { "budget_bytes: no cut into stages fits; 20 bytes on every rank would do, which units 0 to 0 take", TL_ERROR_INFEASIBLE,
           small_budget },
     };
@@ -525,6 +652,23 @@ static void wrong_fields_are_named(void **state) {
         if (!strstr(env.error.text, rows[i].text)) fail_msg("%s", env.error.text);
         assert_true(is_zero(&partition, sizeof partition));
     }
+}
+
+// 40 GB over 1 GB/s: half of the time of a unit of 1000 s, and 20 s for the ring of two.
+static void weights_of_any_size_are_exchanged(void **state) {
+    random_chain c;
+    tl_partition partition;
+    tl_env env = silent_env();
+    (void)state;
+    small_chain(&c);
+    c.desc.unit_count = 1;
+    c.desc.rank_count = 2;
+    c.units[0].forward_ns = 1000000000000u;
+    c.units[0].parameter_bytes = 20000000000u;
+    c.desc.replication = TL_REPLICATION_RING;
+    if (tl_plan_partition(&env, &c.desc, &partition)) fail_msg("%s", env.error.text);
+    assert_true(partition.value_ns == 520000000000u && partition.stages[0].replica_count == 2);
+    tl_free_partition(NULL, &partition);
 }
 
 static void an_allocation_that_fails_is_an_error(void **state) {
@@ -572,8 +716,10 @@ int main(int argc, char **argv) {
         cmocka_unit_test(random_chains_are_cut_as_enumeration_says),
         cmocka_unit_test(what_the_caller_measures_is_cut_as_enumeration_says),
         cmocka_unit_test(with_little_work_the_bound_still_holds),
+        cmocka_unit_test(stages_may_be_planned_by_the_planner_of_recomputation),
         cmocka_unit_test(a_thousand_ranks_are_planned),
         cmocka_unit_test(wrong_fields_are_named),
+        cmocka_unit_test(weights_of_any_size_are_exchanged),
         cmocka_unit_test(an_allocation_that_fails_is_an_error),
         cmocka_unit_test(every_kind_has_a_name_that_parses),
     };

@@ -687,6 +687,7 @@ static void contradictions_are_refused(void **state) {
     desc.precision = NULL;
     desc.budget_bytes = 100;
     assert_refused(&env, &desc, TL_ERROR_INFEASIBLE, "budget_bytes: no combination fits 100 bytes; the least that one was found for is ");
+    assert_non_null(strstr(env.error.text, "; gradient full runs nothing again, checkpointed may"));
     desc.budget_bytes = tl_find_least_budget(&env.error);
     {
         tl_compiled_plan compiled;

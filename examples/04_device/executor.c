@@ -1,7 +1,12 @@
 // executor.c -- the same training step by the executor of the library, with its graph and plan as const tables
 //
-// Everything that a run does not need is left out. Its memory is an array of a few KiB, taken once.
+// Everything that a run does not need is left out. Its memory is an array of less than a KiB, taken once. With
+// EXECUTOR_CHECKS nothing is taken on trust: graph, plan and places are checked when the run begins, and every pass
+// counts what it takes.
 
+#ifndef EXECUTOR_CHECKS
+#define TL_SMALL_SIZES
+#endif
 #define TL_NO_STDIO
 #define TL_NO_THREADS
 #define TL_NO_TEXT
@@ -37,8 +42,10 @@ unsigned char net_weights[NET_WEIGHTS_BYTES] __attribute__((aligned(8)));
 unsigned char net_gradients[NET_GRADIENTS_BYTES] __attribute__((aligned(8)));
 unsigned char net_states[NET_STATE_BYTES] __attribute__((aligned(8)));
 
-#ifndef EXECUTOR_BYTES
+#ifdef EXECUTOR_CHECKS
 #define EXECUTOR_BYTES 16384
+#else
+#define EXECUTOR_BYTES (192 * sizeof(void *))
 #endif
 static uint64_t memory[EXECUTOR_BYTES / 8];
 static tl_env env;

@@ -48,6 +48,10 @@
 
 #include "tl_strategy.h"
 
+#ifdef TL_ONLY_TABLES
+#error "tl_vk_backend.h: TL_ONLY_TABLES runs in memory of the host"
+#endif
+
 #ifndef VULKAN_CORE_H_
 #ifndef VK_NO_PROTOTYPES
 #define VK_NO_PROTOTYPES
