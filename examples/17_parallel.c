@@ -947,10 +947,11 @@ static tl_result find_sums(const program *p, const worker *rank0, alone *a) {
 }
 
 static void print_row(const char *name, const row *r) {
+    uint64_t total = r->base_bytes + r->taken;
     printf("  %-12s  %3d .. %-3d  %9d  %9llu  %9llu  %9llu  %9llu  %9llu  %9llu  %9llu  %s\n", name, (int)r->first_node,
            (int)r->end_node - 1, (int)r->in_flight, (unsigned long long)r->base_bytes,
            (unsigned long long)r->planned_peak, (unsigned long long)r->measured_arena, (unsigned long long)r->taken,
-           (unsigned long long)(r->base_bytes + r->taken), (unsigned long long)r->sent, (unsigned long long)r->ring,
+           (unsigned long long)total, (unsigned long long)r->sent, (unsigned long long)r->ring,
            r->planned_peak == r->measured_peak && r->planned_arena == r->measured_arena &&
                    r->taken <= r->planned_taken && r->planned_sent == r->sent ? "yes" : "NO");
 }
