@@ -10116,6 +10116,7 @@ static void tli_describe_node(const tl_graph *graph, int32_t id, tl_node_desc *d
     desc->origin = tli_pass_origin(node->origin);
 }
 
+#ifndef TL_NO_PRECISION
 // The last node of a graph that was made from a node of another: its backward needs the same.
 static void tli_copy_needs(const tl_graph *from, int32_t id, tl_graph *to) {
     const tl_node *node = &from->nodes[id], *made = &to->nodes[to->node_count - 1];
@@ -10127,6 +10128,7 @@ static void tli_copy_needs(const tl_graph *from, int32_t id, tl_graph *to) {
     for (k = 0; k < node->output_count; k++)
         outputs[made->first_output + k].needed = from->outputs[node->first_output + k].needed;
 }
+#endif
 #endif
 
 // Append a node with the fields and outputs of a desc; its inputs are added by tli_add_inputs.
@@ -53178,7 +53180,8 @@ struct tl_run {
     uint8_t        *is_result;       // [tensor_count] resident at the end of the pass
     tli_call        call;
     tli_held       *freed;           // as in tli_flight
-    int32_t         freed_count;
+    struct tli_begun *begun;         // [begun_count] calls that were set aside (tli_set_aside)
+    int32_t         freed_count, begun_count;
     tl_run_step     yielded;         // to tl_run_plan
     int32_t         in_flight;       // steps that may be under way together
     tli_flight     *flights;         // [flight_count] step i has place i % flight_count; NULL = one at a time
@@ -53187,8 +53190,6 @@ struct tl_run {
     int32_t         waits_for;       // after TL_NOT_READY: index of the step that must be finished; -1 = none
     struct tli_messages *messages;   // with other ranks; NULL = none
     struct tli_reduction *reduction; // under way; NULL = none
-    struct tli_begun *begun;         // [begun_count] calls that were set aside (tli_set_aside)
-    int32_t         begun_count;
     tli_touched    *touched;
     int32_t         touched_count, touched_capacity;
 

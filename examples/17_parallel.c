@@ -748,7 +748,7 @@ static tl_result gather_rows(worker *w, gathered *all) {
 
 static tl_result init_gathered(const program *p, const worker *w, gathered *all) {
     size_t floats = (size_t)w->m.param_count, steps = (size_t)p->o.steps;
-    all->rows = (row *)calloc((size_t)p->rank_count, sizeof *all->rows);
+    all->rows = (row *)calloc((size_t)p->rank_count, sizeof(row));
     all->grads = (float *)calloc(floats, sizeof *all->grads);
     all->params = (float *)calloc(floats, sizeof *all->params);
     all->losses = (float *)calloc(steps, sizeof *all->losses);
@@ -947,11 +947,11 @@ static tl_result find_sums(const program *p, const worker *rank0, alone *a) {
 }
 
 static void print_row(const char *name, const row *r) {
-    uint64_t total = r->base_bytes + r->taken;
+    unsigned long long total = (unsigned long long)r->base_bytes + r->taken;
     printf("  %-12s  %3d .. %-3d  %9d  %9llu  %9llu  %9llu  %9llu  %9llu  %9llu  %9llu  %s\n", name, (int)r->first_node,
            (int)r->end_node - 1, (int)r->in_flight, (unsigned long long)r->base_bytes,
            (unsigned long long)r->planned_peak, (unsigned long long)r->measured_arena, (unsigned long long)r->taken,
-           (unsigned long long)total, (unsigned long long)r->sent, (unsigned long long)r->ring,
+           total, (unsigned long long)r->sent, (unsigned long long)r->ring,
            r->planned_peak == r->measured_peak && r->planned_arena == r->measured_arena &&
                    r->taken <= r->planned_taken && r->planned_sent == r->sent ? "yes" : "NO");
 }

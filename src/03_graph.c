@@ -568,6 +568,7 @@ static void tli_describe_node(const tl_graph *graph, int32_t id, tl_node_desc *d
     desc->origin = tli_pass_origin(node->origin);
 }
 
+#ifndef TL_NO_PRECISION
 // The last node of a graph that was made from a node of another: its backward needs the same.
 static void tli_copy_needs(const tl_graph *from, int32_t id, tl_graph *to) {
     const tl_node *node = &from->nodes[id], *made = &to->nodes[to->node_count - 1];
@@ -579,6 +580,7 @@ static void tli_copy_needs(const tl_graph *from, int32_t id, tl_graph *to) {
     for (k = 0; k < node->output_count; k++)
         outputs[made->first_output + k].needed = from->outputs[node->first_output + k].needed;
 }
+#endif
 #endif
 
 // Append a node with the fields and outputs of a desc; its inputs are added by tli_add_inputs.

@@ -253,7 +253,8 @@ struct tl_run {
     uint8_t        *is_result;       // [tensor_count] resident at the end of the pass
     tli_call        call;
     tli_held       *freed;           // as in tli_flight
-    int32_t         freed_count;
+    struct tli_begun *begun;         // [begun_count] calls that were set aside (tli_set_aside)
+    int32_t         freed_count, begun_count;
     tl_run_step     yielded;         // to tl_run_plan
     int32_t         in_flight;       // steps that may be under way together
     tli_flight     *flights;         // [flight_count] step i has place i % flight_count; NULL = one at a time
@@ -262,8 +263,6 @@ struct tl_run {
     int32_t         waits_for;       // after TL_NOT_READY: index of the step that must be finished; -1 = none
     struct tli_messages *messages;   // with other ranks; NULL = none
     struct tli_reduction *reduction; // under way; NULL = none
-    struct tli_begun *begun;         // [begun_count] calls that were set aside (tli_set_aside)
-    int32_t         begun_count;
     tli_touched    *touched;
     int32_t         touched_count, touched_capacity;
 
