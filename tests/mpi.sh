@@ -67,7 +67,7 @@ refuse() {      # CODE SENTENCE ARGUMENTS OF mpirun...
     start "${@:3}" > $out/bad.txt 2> $out/bad.err || code=$?
     [ $code = "$1" ] && grep -qF -- "$2" $out/bad.err || fail "${*:3}: exit $code: $(cat $out/bad.err)"
 }
-refuse 1 '--stages 3: MPI started 2 ranks' -n 2 build/17_mpi --quick --stages 3
+refuse 1 '--stages 3 --replicas 1: MPI started 2 ranks' -n 2 build/17_mpi --quick --stages 3
 refuse 3 'ranks were started with other options' -n 1 build/17_mpi --quick : -n 1 build/17_mpi --quick --seed 2
 refuse 2 'no plan of a stage fits 1024 bytes' -n 2 build/17_mpi --quick --budget 1
 echo "bad input ends all ranks with a sentence"
