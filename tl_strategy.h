@@ -7057,7 +7057,7 @@ static size_t tli_finish(tli_writer *w) {
       "budget, least budget") \
     X(NO_MEMORY_FOR_RANKS, "no memory to plan ranks", "") \
     X(MICRO_BATCH_COUNT_OF_RANKS, "micro_batch_count: must be from 1 to 65535", "") \
-    X(PIPELINE_OF_RANKS, "pipeline: must be 1f1b or gpipe", "") \
+    X(PIPELINE_OF_RANKS, "pipeline: ranks run 1f1b or gpipe", "") \
     X(FLAGS_OF_RANKS_MUST_BE_0_OR_1, "inference, weights_apart, keep_all: must be 0 or 1", "") \
     X(BASE_OF_RANK_DOES_NOT_FIT_64, "base_bytes: with the weights of a rank it must fit 64 bits", "") \
     X(RANKS_MORE_THAN_NODES, "rank_count: more ranks than nodes", "") \
@@ -7676,6 +7676,7 @@ static int tli_names_budget(uint32_t rule) {
            rule == TLI_RULE_NO_REPLICAS_FIT ||
            rule == TLI_RULE_NO_PLACEMENT_FITS ||
            rule == TLI_RULE_NO_CHOICE_FITS ||
+           rule == TLI_RULE_STAGE_DOES_NOT_FIT ||
            rule == TLI_RULE_PLAN_TAKES_BYTES;
 }
 
@@ -59310,6 +59311,7 @@ static tl_result tli_fail_kernels(tl_run *run, int32_t id) {
         ? TLI_RULE(KERNELS_NONE_FOR_OP_OF_NODE)
         : TLI_RULE(KERNELS_FORWARD_OR_BACKWARD_MISSING), (uint64_t)id, 0);
     tli_put_text(&s, tl_name_op(run->graph, id));
+    if (run->kernel_of[id] >= 0) tli_put_text(&s, tl_name_node(run->graph, id));
     return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
 }
 

@@ -124,6 +124,7 @@ static int tli_names_budget(uint32_t rule) {
            rule == TLI_RULE_NO_REPLICAS_FIT ||
            rule == TLI_RULE_NO_PLACEMENT_FITS ||
            rule == TLI_RULE_NO_CHOICE_FITS ||
+           rule == TLI_RULE_STAGE_DOES_NOT_FIT ||
            rule == TLI_RULE_PLAN_TAKES_BYTES;
 }
 

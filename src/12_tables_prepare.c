@@ -87,6 +87,7 @@ static tl_result tli_fail_kernels(tl_run *run, int32_t id) {
         ? TLI_RULE(KERNELS_NONE_FOR_OP_OF_NODE)
         : TLI_RULE(KERNELS_FORWARD_OR_BACKWARD_MISSING), (uint64_t)id, 0);
     tli_put_text(&s, tl_name_op(run->graph, id));
+    if (run->kernel_of[id] >= 0) tli_put_text(&s, tl_name_node(run->graph, id));
     return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
 }
 

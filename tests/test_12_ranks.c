@@ -506,8 +506,8 @@ static void bad_descs_are_refused(void **state) {
         { 0, 1, NULL, 0, "rank_count: must be > 0" },      { 4, 1, NULL, 0, "rank_count: more ranks than nodes" },
         { 2, 0, NULL, 0, "micro_batch_count: must be" },   { 2, 65536, NULL, 0, "micro_batch_count: must be" },
         { 2, 1, falling, 0, "ends: must rise" },           { 2, 1, short_ends, 0, "ends: must rise" },
-        { 2, 1, outside, 0, "ends: must rise" },           { 2, 1, NULL, TL_PIPELINE_INTERLEAVED, "pipeline: must be" },
-        { 2, 1, NULL, 77, "pipeline: must be" },
+        { 2, 1, outside, 0, "ends: must rise" },           { 2, 1, NULL, TL_PIPELINE_INTERLEAVED, "pipeline: ranks run" },
+        { 2, 1, NULL, 77, "pipeline: ranks run" },
     };
     tl_graph graph = graph_of(pair);
     size_t i;

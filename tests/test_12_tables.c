@@ -274,10 +274,10 @@ static void kernels_users_and_memory_are_asked_for(void **state) {
     make_chain(&env, 4, &graph, &plan);
     case_of(&c, &graph, &plan);
     c.kernel_count = -1;
-    expect_refusal(&c, TL_ERROR_INVALID_ARG, "tl_init_run: kernel_count, repeat_count: must be >= 0, with kernels");
+    expect_refusal(&c, TL_ERROR_INVALID_ARG, "tl_init_run: kernel_count: must be >= 0, with kernels");
     c.kernel_count = 0;
     c.no_backward = 1;
-    expect_refusal(&c, TL_ERROR_INVALID_ARG, "tl_init_run: kernels: forward or backward missing for op layer of node 1");
+    expect_refusal(&c, TL_ERROR_INVALID_ARG, "tl_init_run: kernels: forward or backward missing for op layer of node 1 (n1); inference, no_grad: no backward");
     c.no_backward = 0;
     c.has_users = 1;
     c.user_count = 2;

@@ -47,7 +47,7 @@ static void every_result_has_a_name_and_an_explanation(void **state) {
     static const char *const names[] = {
         "ok", "not ready", "invalid argument", "no memory", "overflow", "unsupported", "parse error",
         "invalid plan", "infeasible", "over budget", "not found", "stale", "kernel failed",
-        "backend failed", "device lost", "corrupt", "mismatch", "i/o error"
+        "backend failed", "device lost", "corrupt", "mismatch", "i/o error", "peer lost"
     };
     int i, k;
     (void)state;
