@@ -361,7 +361,7 @@ static const char *const usage[] = {
     "  --live            the budget binds the sum of live bytes instead, as papers do (so does --pareto)",
     "  --inference       forward only: results are resident at the end",
     "  --host-budget B   tensors may be copied to the host, so many bytes of them at a time (% as above)",
-    "  --link RATE       speed of these copies, one way: 12 or 12GB/s, 800MB/s, 11GiB/s",
+    "  --link RATE       speed of these copies, or of messages, one way: 12 or 12GB/s, 800MB/s, 11GiB/s",
     "  --codec C         tensors may wait compressed for backward: f16, bf16 or q8; results stay exact",
     "  --codec-rate RATE speed of the conversions, of f32 bytes; without it they take no time",
     "  --cost-unit U     what 1 unit of the model's costs is, beside copies and memory=: ns, us, ms, or",
@@ -425,12 +425,12 @@ static const char *const usage[] = {
     "  --recommend       compile several strategies, and plan with the one that costs least",
     "                    With --compile, --pareto is the curve of bytes against cost over all choices",
     "",
-    "  --ranks N         a pipeline on N ranks, which are devices, processes or threads: each has a stage of",
-    "                    the nodes and a plan of its own. MODEL is one of --micro-batches N (8); --budget",
-    "                    binds each rank with its weights, gradients and --states; --link is between",
-    "                    neighbours, without it messages take no time. Schedule 1f1b. For each rank: what",
-    "                    its weights take, micro-batches in flight, bytes that each of them holds, peak,",
-    "                    arena, bytes sent, cost of its calls, and when they end",
+    "  --ranks N         a pipeline on N ranks, which are devices, processes or threads: each has a stage",
+    "                    of the nodes and a plan of its own. MODEL is one of --micro-batches N (8).",
+    "                    --budget binds each rank with its weights, gradients and --states; --link is",
+    "                    between neighbours, without it messages take no time. Schedule 1f1b. For each",
+    "                    rank: what its weights take, micro-batches in flight, bytes that each of them",
+    "                    holds, peak, arena, bytes sent, cost of its calls, and when they end",
     "  --gpipe           all forwards first, then all backwards",
     "  --data            copies of the whole model instead, each with a part of the micro-batches",
     "  --auto            all ways compared: copies, pipelines, both; the best, and why not the others",
@@ -454,12 +454,13 @@ static const char *const usage[] = {
     "                    NAME is in front of every name. --c-code=calls NAME or --c-code=table NAME:",
     "                    straight calls, or a table and a loop over it; else whichever is smaller",
     "  -o DIR            the folder of these two files",
-    "  --micro-batches N its run repeats the steps so many times (1, or the parts of --split); of --ranks:",
-    "                    so many are one step (8)",
+    "  --micro-batches N its run repeats the steps so many times (1, or the parts of --split); with",
+    "                    --ranks so many are one step (8)",
     "  --states N        numbers of the optimizer for each weight: 0, with momentum 1, AdamW 2 (0)",
     "  --name PREFIX     of the names in the table, in upper case of its #defines (the model's name)",
-    "  --svg FILE        a picture: steps and live bytes over time, or with --pareto, --front the curve; of",
-    "                    --ranks a lane for each rank, its calls simulated with the costs of their plans",
+    "  --svg FILE        a picture: steps and live bytes over time, or with --pareto, --front the curve;",
+    "                    with --ranks a lane for each rank: calls with the costs of their plans, where",
+    "                    messages leave when calls end (a plan sends a tensor as soon as it is there)",
     "  --html FILE       one page without network or libraries: memory and lifetimes over the steps,",
     "                    or with --pareto the curve; read off with mouse, finger or arrow keys",
     "  --explain-error N [VALUE [VALUE]]  what the site and the values of an error say, as a program",
@@ -3877,12 +3878,13 @@ static void put_lanes(const program *p, writer *w, const rank_work *r, const tl_
     put(w, "<text class=\"title\" x=\"24\" y=\"34\">");
     put_markup(w, p->model);
     put(w, ", %d micro-batches on %d ranks</text>\n", (int)r->micro_batches, (int)r->rank_count);
-    put(w, "<text class=\"label\" x=\"24\" y=\"58\">%s, bubble %.1f %%</text>\n", p->o.gpipe ? "gpipe" : "1f1b",
-        100 * report->bubble_ratio);
-    put(w, "<rect class=\"forward\" x=\"640\" y=\"48\" width=\"12\" height=\"12\"/><text class=\"label\" x=\"658\" "
-        "y=\"58\">forward</text>\n");
-    put(w, "<rect class=\"backward\" x=\"736\" y=\"48\" width=\"12\" height=\"12\"/><text class=\"label\" x=\"754\" "
-        "y=\"58\">backward, what runs again</text>\n");
+    put(w, "<text class=\"label\" x=\"24\" y=\"58\">%s; the plans end at %llu, bubble %.1f %%; drawn: messages leave "
+        "when calls end</text>\n", p->o.gpipe ? "gpipe" : "1f1b", (ull)r->compiled.cost,
+        100 * r->compiled.bubble_ratio);
+    put(w, "<rect class=\"forward\" x=\"640\" y=\"24\" width=\"12\" height=\"12\"/><text class=\"label\" x=\"658\" "
+        "y=\"34\">forward</text>\n");
+    put(w, "<rect class=\"backward\" x=\"736\" y=\"24\" width=\"12\" height=\"12\"/><text class=\"label\" x=\"754\" "
+        "y=\"34\">backward, what runs again</text>\n");
     put_time_axis(w, total, bottom);
     for (k = 0; k < r->rank_count; k++) {
         int y = LANE_TOP + LANE_STEP * k;
