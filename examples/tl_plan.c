@@ -5,7 +5,8 @@
 // keeping everything takes, what the plan takes, what it costs, and what no plan undercuts; it
 // writes the schedule, JSON, pictures and the curve of memory against cost. Asked for it, it chooses
 // a precision for each node first, or compiles a strategy: the split of the batch, fused chains, formats
-// and the plan at once. Read next: 01, where such a plan trains a network.
+// and the plan at once; or it splits the model over several ranks, as a pipeline or otherwise. Read next: 01,
+// where such a plan trains a network.
 //
 // check: examples/residual.tlg --budget 55% --explain
 //
@@ -13,11 +14,12 @@
 //     build/tl_plan examples/residual.tlg --pareto --html build/residual.html
 //     build/tl_plan examples/residual.tlg --precision loss=0.01,training --budget 50%
 //     build/tl_plan examples/residual.tlg --compile --split --loss 0.01 --budget 50%
+//     build/tl_plan examples/residual.tlg --ranks 4 --link 25GB/s --svg build/ranks.svg
 //
 // CONTENTS       (search for "// -- ")
 //                output    numbers    options    files    model    host    planning    lifetimes    report
 //                writing    json    explanation    curve    picture of the curve    pages    profiles
-//                precision    front    compiling    main
+//                precision    front    compiling    ranks    main
 
 #define _XOPEN_SOURCE 700  // NOLINT: reserved for this; clock_gettime, isatty, realpath
 
@@ -332,7 +334,9 @@ typedef struct options {
     int         bank_count;
     const char *precision, *profiles;
     const char *loss;
+    const char *ranks;
     int         inference, pareto, explain, front, default_profiles, live, order, compile, split, recommend;
+    int         data, automatic, gpipe;       // of --ranks
 } options;
 
 #define POLICY_NAME(id, name, help) " " name
@@ -347,6 +351,7 @@ static const char *const usage[] = {
     "  tl_plan MODEL.tlg --precision HOW [--budget B]         a precision for each node, then a plan",
     "  tl_plan MODEL.tlg --front                              loss against time: all such choices",
     "  tl_plan MODEL.tlg --compile [--budget B] [options]     split, fusion, formats, plan: all at once",
+    "  tl_plan MODEL.tlg --ranks N [--budget B] [options]     a plan for each of several workers",
     "",
     "MODEL is .tlg text, one line a node with its bytes and costs; - reads it from standard input.",
     "",
@@ -356,7 +361,7 @@ static const char *const usage[] = {
     "  --live            the budget binds the sum of live bytes instead, as papers do (so does --pareto)",
     "  --inference       forward only: results are resident at the end",
     "  --host-budget B   tensors may be copied to the host, so many bytes of them at a time (% as above)",
-    "  --link RATE       speed of these copies, one way: 12 or 12GB/s, 800MB/s, 11GiB/s",
+    "  --link RATE       speed of these copies, or of messages, one way: 12 or 12GB/s, 800MB/s, 11GiB/s",
     "  --codec C         tensors may wait compressed for backward: f16, bf16 or q8; results stay exact",
     "  --codec-rate RATE speed of the conversions, of f32 bytes; without it they take no time",
     "  --cost-unit U     what 1 unit of the model's costs is, beside copies and memory=: ns, us, ms, or",
@@ -420,6 +425,16 @@ static const char *const usage[] = {
     "  --recommend       compile several strategies, and plan with the one that costs least",
     "                    With --compile, --pareto is the curve of bytes against cost over all choices",
     "",
+    "  --ranks N         a pipeline on N ranks, which are devices, processes or threads: each has a stage",
+    "                    of the nodes and a plan of its own. MODEL is one of --micro-batches N (8).",
+    "                    --budget binds each rank with its weights, gradients and --states; --link is",
+    "                    between neighbours, without it messages take no time. Schedule 1f1b. For each",
+    "                    rank: what its weights take, micro-batches in flight, bytes that each of them",
+    "                    holds, peak, arena, bytes sent, cost of its calls, and when they end",
+    "  --gpipe           all forwards first, then all backwards",
+    "  --data            copies of the whole model instead, each with a part of the micro-batches",
+    "  --auto            all ways compared: copies, pipelines, both; the best, and why not the others",
+    "",
     "FILE is written whole or not at all, a pipe or a device as it is; - is standard output, for one of",
     "them. A FILE that is also read, and a FILE that two options name, are refused before any work:",
     "  --schedule FILE   the steps as text, one a line: F 1, D 1, B 2, ...",
@@ -439,10 +454,13 @@ static const char *const usage[] = {
     "                    NAME is in front of every name. --c-code=calls NAME or --c-code=table NAME:",
     "                    straight calls, or a table and a loop over it; else whichever is smaller",
     "  -o DIR            the folder of these two files",
-    "  --micro-batches N its run repeats the steps so many times (1, or the parts of --split)",
+    "  --micro-batches N its run repeats the steps so many times (1, or the parts of --split); with",
+    "                    --ranks so many are one step (8)",
     "  --states N        numbers of the optimizer for each weight: 0, with momentum 1, AdamW 2 (0)",
     "  --name PREFIX     of the names in the table, in upper case of its #defines (the model's name)",
-    "  --svg FILE        a picture: steps and live bytes over time, or with --pareto, --front the curve",
+    "  --svg FILE        a picture: steps and live bytes over time, or with --pareto, --front the curve;",
+    "                    with --ranks a lane for each rank: calls with the costs of their plans, where",
+    "                    messages leave when calls end (a plan sends a tensor as soon as it is there)",
     "  --html FILE       one page without network or libraries: memory and lifetimes over the steps,",
     "                    or with --pareto the curve; read off with mouse, finger or arrow keys",
     "  --explain-error N [VALUE [VALUE]]  what the site and the values of an error say, as a program",
@@ -451,7 +469,7 @@ static const char *const usage[] = {
     "",
     "Costs are what the model says: nanoseconds or FLOP. The bound is certain: no schedule that runs",
     "backwards in reverse listing order and loses nothing costs less. Ctrl-C stops the search and",
-    "goes on with the best plan so far; a second one ends the program.",
+    "goes on with the best plan so far; a second one ends the program, with --ranks the first.",
     "",
     "  tl_plan gpt2.tlg --budget 6GiB --explain",
     "  tl_plan gpt2.tlg --budget 40% --schedule gpt2.schedule --json - | python3 -m json.tool",
@@ -460,6 +478,7 @@ static const char *const usage[] = {
     "  tl_plan resnet18.tlg --precision loss=0.01,training --budget 50%",
     "  tl_plan resnet18.tlg --compile --split --loss 0.01 --budget 50% --json plan.json",
     "  tl_plan resnet18.tlg --front --profiles examples/x86-64.profiles --svg front.svg",
+    "  tl_plan gpt2.tlg --ranks 4 --micro-batches 16 --link 25GB/s --budget 8GiB --svg ranks.svg",
     "",
     "exit code: 0 planned; 1 bad input, or a file that cannot be written; 2 no plan was found that",
     "fits: the sentence names the least budget at which one was, and the node that sets it, or the",
@@ -556,8 +575,8 @@ static int check_code_options(options *o) {
     char name[49];
     int i;
     if (!o->c_code && (o->folder || o->states || o->batches))
-        return fail(CODE_INPUT, "%s: is for --c-code, which is missing",
-                    o->folder ? "-o" : o->states ? "--states" : "--micro-batches");
+        return fail(CODE_INPUT, "%s: is for --c-code%s, which is missing",
+                    o->folder ? "-o" : o->states ? "--states" : "--micro-batches", o->folder ? "" : " or --ranks");
     if (!o->c_code) return CODE_OK;
     if (!o->folder) return fail(CODE_INPUT, "--c-code: needs -o, the folder of its files");
     write_c_name(o->c_code, name);
@@ -571,6 +590,46 @@ static int check_code_options(options *o) {
     return CODE_OK;
 }
 
+// --ranks: what is of one plan on one machine does not apply.
+static int check_rank_options(const options *o) {
+    const struct { int is_there; const char *name; } others[] = {
+        { o->host_budget != NULL, "--host-budget" }, { o->codec != NULL, "--codec" },
+        { o->codec_rate != NULL, "--codec-rate" },   { o->policy != NULL, "--policy" },
+        { o->form != NULL, "--form" },               { o->schedule != NULL, "--schedule" },
+        { o->c_table != NULL, "--c-table" },         { o->html != NULL, "--html" },
+        { o->lifetimes != NULL, "--lifetimes" },     { o->places != NULL, "--places" },
+        { o->c_code != NULL, "--c-code" },           { o->folder != NULL, "-o" },
+        { o->name != NULL, "--name" },               { o->block != NULL, "--block" },
+        { o->in_flight != NULL, "--in-flight" },     { o->bank_count > 0, "--bank" },
+        { o->precision != NULL, "--precision" },     { o->profiles != NULL, "--profiles" },
+        { o->loss != NULL, "--loss" },               { o->pareto, "--pareto" },
+        { o->explain, "--explain" },                 { o->front, "--front" },
+        { o->live, "--live" },                       { o->order, "--order" },
+        { compiles(o), o->compile ? "--compile" : "--recommend" }, { o->split, "--split" },
+        { o->compact, "--compact" },                 { o->no_names, "--no-names" },
+    };
+    const struct { int is_there; const char *name; } of_pipelines[] = {
+        { o->gpipe, "--gpipe" }, { o->align != NULL, "--align" }, { o->svg != NULL, "--svg" },
+        { o->inference, "--inference" },
+    };
+    size_t i;
+    for (i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i].is_there)
+            return fail(CODE_INPUT, "%s: is for one rank, --ranks plans several", others[i].name);
+    if (o->data && o->automatic) return fail(CODE_INPUT, "--data: is one way, --auto compares all");
+    for (i = 0; (o->data || o->automatic) && i < sizeof of_pipelines / sizeof *of_pipelines; i++)
+        if (of_pipelines[i].is_there)
+            return fail(CODE_INPUT, "%s: is for the pipeline of --ranks, %s is a comparison of training steps",
+                        of_pipelines[i].name, o->data ? "--data" : "--auto");
+    if (o->inference && o->gpipe) return fail(CODE_INPUT, "--gpipe: is an order of backwards, --inference has none");
+    if (o->inference && o->states) return fail(CODE_INPUT, "--states: are of the optimizer, --inference has none");
+    if (o->budget && strchr(o->budget, '%'))
+        return fail(CODE_INPUT, "--budget %s: of a rank must be bytes, like 512MiB", o->budget);
+    if (o->cost_unit && !o->link)
+        return fail(CODE_INPUT, "--cost-unit: says what --link is compared with, which is missing");
+    return CODE_OK;
+}
+
 // Options whose files, or whose question, are about one plan or about the whole curve only.
 static int check_options(options *o) {
     const char *const names[] = { "--schedule", "--c-table", "--align", "--lifetimes", "--places", "--bank", "--block",
@@ -580,6 +639,10 @@ static int check_options(options *o) {
     size_t i;
     int code;
     if (!o->model) return fail(CODE_INPUT, "a model must be named, a .tlg file or -; --help tells more");
+    if (o->ranks) return check_rank_options(o);
+    if (o->data || o->automatic || o->gpipe)
+        return fail(CODE_INPUT, "%s: is for --ranks, which is missing",
+                    o->data ? "--data" : o->gpipe ? "--gpipe" : "--auto");
     code = check_compile_options(o);
     if (code) return code;
     if (o->live && !o->budget) return fail(CODE_INPUT, "--live: says what --budget binds, which is missing");
@@ -587,7 +650,7 @@ static int check_options(options *o) {
     if (o->host_budget && !o->link)
         return fail(CODE_INPUT, "--host-budget: needs --link, the speed of the copies");
     if (o->link && !o->host_budget)
-        return fail(CODE_INPUT, "--link: needs --host-budget, the bytes that may go there");
+        return fail(CODE_INPUT, "--link: needs --host-budget, the bytes that may go there, or --ranks");
     if (o->codec_rate && !o->codec)
         return fail(CODE_INPUT, "--codec-rate: needs --codec, what is converted so fast");
     if (o->codec && (o->policy || o->form || o->order || o->inference))
@@ -638,7 +701,9 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--explain", NULL, &o->explain },   { "--live", NULL, &o->live },
         { "--order", NULL, &o->order },       { "--compile", NULL, &o->compile },
         { "--split", NULL, &o->split },       { "--loss", &o->loss, NULL },
-        { "--recommend", NULL, &o->recommend },
+        { "--recommend", NULL, &o->recommend }, { "--ranks", &o->ranks, NULL },
+        { "--data", NULL, &o->data },         { "--auto", NULL, &o->automatic },
+        { "--gpipe", NULL, &o->gpipe },
         { "--compact", NULL, &o->compact },   { "--no-names", NULL, &o->no_names },
         { "--precision", &o->precision, NULL }, { "--profiles", &o->profiles, NULL },
         { "--front", NULL, &o->front },       { "--default-profiles", NULL, &o->default_profiles },
@@ -983,12 +1048,16 @@ static uint64_t model_peak(const program *p) {
     return p->has_choice ? p->choice.keep_all.peak_bytes : p->keep_all.peak_bytes;
 }
 
-static int parse_host(program *p) {
-    int code = parse_bytes("--host-budget", p->o.host_budget, model_peak(p), &p->host_bytes);
-    if (!code) code = parse_rate("--link", p->o.link, "GB", "/s", &p->link_bytes);
+static int parse_link(program *p) {
+    int code = parse_rate("--link", p->o.link, "GB", "/s", &p->link_bytes);
     if (!code) code = parse_cost_unit(p);
     if (!code) code = scale_rate(p, "--link", p->o.link, p->link_bytes, &p->device.link_bytes_per_second);
     return code;
+}
+
+static int parse_host(program *p) {
+    int code = parse_bytes("--host-budget", p->o.host_budget, model_peak(p), &p->host_bytes);
+    return code ? code : parse_link(p);
 }
 
 static int parse_codec(program *p) {
@@ -3449,6 +3518,426 @@ static void free_compilation(program *p) {
     tl_free_plan(&p->env, &c->keep_all);
 }
 
+// -- ranks: a model on several workers --
+
+enum { MOST_RANKS = 1024, MOST_MICRO_BATCHES = 65535 };
+
+// What --ranks was told, and what came of it.
+typedef struct rank_work {
+    int32_t  rank_count, micro_batches, states;
+    tl_link  link;                 // its nanosecond is one unit of cost
+    uint64_t base_bytes;           // weights, gradients and optimizer of the whole model
+    tl_compiled_ranks compiled;    // a pipeline
+    tl_parallel_plan  parallel;    // --data, --auto
+} rank_work;
+
+// Numbers of the optimizer for each weight.
+static int parse_states(const program *p, int32_t *count) {
+    uint64_t states = 0;
+    if (p->o.states && strcmp(p->o.states, "0") != 0 && (!read_count(p->o.states, &states) || states > 16))
+        return fail(CODE_INPUT, "--states %s: must be a whole number from 0 to 16", p->o.states);
+    *count = (int32_t)states;
+    return CODE_OK;
+}
+
+static int parse_rank_numbers(const program *p, rank_work *r) {
+    uint64_t ranks = 0, batches = 8;
+    if (!read_count(p->o.ranks, &ranks) || ranks > MOST_RANKS)
+        return fail(CODE_INPUT, "--ranks %s: must be a whole number from 1 to %d", p->o.ranks, MOST_RANKS);
+    if (p->o.batches && (!read_count(p->o.batches, &batches) || batches > MOST_MICRO_BATCHES))
+        return fail(CODE_INPUT, "--micro-batches %s: must be a whole number from 1 to %d beside --ranks", p->o.batches,
+                    MOST_MICRO_BATCHES);
+    r->rank_count = (int32_t)ranks;
+    r->micro_batches = (int32_t)batches;
+    return parse_states(p, &r->states);
+}
+
+static double gradients_of(const program *p) { return p->o.inference ? 0.0 : 1.0; }
+
+static int prepare_ranks(program *p, rank_work *r) {
+    int code = parse_rank_numbers(p, r);
+    if (!code && p->o.link) code = parse_link(p);
+    r->link.bytes_per_second = p->device.link_bytes_per_second;
+    if (!code && p->o.budget) code = parse_bytes("--budget", p->o.budget, 0, &p->budget_bytes);
+    if (!code && (tl_plan_keep_all(&p->env, &p->graph, p->o.inference, &p->keep_all) ||
+                  tl_find_base_bytes(&p->env, &p->graph, gradients_of(p), r->states, &r->base_bytes)))
+        code = fail_result(p, path_of(p));
+    return code;
+}
+
+static int fail_ranks(const program *p, tl_result result) {
+    return fail(result == TL_ERROR_INFEASIBLE ? CODE_INFEASIBLE : CODE_INPUT, "%s: %s", path_of(p), reason_of(&p->env));
+}
+
+// A cost as time, where it was told what it is; else "".
+static label time_label(const program *p, double cost) {
+    static const char *const names[] = { "ns", "us", "ms", "s" };
+    double value = p->unit_ns ? cost * (double)p->unit_ns / (double)p->unit_count : 0;
+    label l = { "" };
+    int k = 0;
+    while (value >= 1000 && k < 3) { value /= 1000; k++; }
+    if (p->unit_ns) snprintf(l.text, sizeof l.text, " (%.4g %s)", value, names[k]);
+    return l;
+}
+
+static tl_result compile_pipeline(program *p, rank_work *r) {
+    tl_ranks_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &p->graph;
+    desc.rank_count = r->rank_count;
+    desc.micro_batch_count = r->micro_batches;
+    desc.pipeline = p->o.gpipe ? TL_PIPELINE_GPIPE : TL_PIPELINE_1F1B;
+    desc.inference = p->o.inference;
+    desc.budget_bytes = p->budget_bytes;
+    desc.gradient_ratio = gradients_of(p);
+    desc.optimizer_ratio = r->states;
+    desc.alignment_bytes = p->alignment;
+    desc.link = p->o.link ? &r->link : NULL;
+    desc.work_limit = p->work_limit;
+    return tl_compile_ranks(&p->env, &desc, &r->compiled);
+}
+
+// All micro-batches one after the other, everything kept.
+static double single_cost(const program *p, const rank_work *r) {
+    return (double)p->keep_all.base_cost * r->micro_batches;
+}
+
+static void print_single(const program *p, FILE *out, const rank_work *r, uint64_t cost) {
+    double single = single_cost(p, r), bytes = (double)p->keep_all.peak_bytes + (double)r->base_bytes;
+    fprintf(out, "one rank that keeps everything: %.0f%s, %.3f times as long, and %.0f bytes\n", single,
+            time_label(p, single).text, cost ? single / (double)cost : 1.0, bytes);
+    if (!r->base_bytes) fprintf(out, "the model says nothing of weights (param=): none are counted\n");
+    fprintf(out, "%.2f s\n", now_seconds() - p->start);
+}
+
+static void print_pipeline(const program *p, FILE *out, const rank_work *r) {
+    const tl_compiled_ranks *c = &r->compiled;
+    int32_t k;
+    print_head(p, out);
+    fprintf(out, "%4s %-33s %12s %6s %12s %12s %12s %12s %15s %15s\n", "rank", "nodes", "weights", "flight", "held",
+            "peak", "arena", "sent", "busy", "ends");
+    for (k = 0; k < c->rank_count; k++) {
+        const tl_rank_plan *rank = &c->ranks[k];
+        const tl_plan *plan = &rank->compiled.plan;
+        char nodes[40];
+        snprintf(nodes, sizeof nodes, "%.14s .. %.14s", tl_name_node(&p->graph, rank->first_node),
+                 tl_name_node(&p->graph, rank->end_node - 1));
+        fprintf(out, "%4d %-33s %12llu %6d %12llu %12llu %12llu %12llu %15llu %15llu\n", (int)k, nodes,
+                (ull)rank->base_bytes, (int)rank->in_flight_count, (ull)rank->held_bytes, (ull)plan->peak_bytes,
+                (ull)plan->arena_bytes, (ull)rank->sent_bytes, (ull)rank->busy_cost, (ull)rank->end_cost);
+    }
+    fprintf(out, "\nstep of %d micro-batches, %s: %llu%s, bubble %.2f %%\n", (int)c->micro_batch_count,
+            p->o.gpipe ? "gpipe" : "1f1b", (ull)c->cost, time_label(p, (double)c->cost).text, 100 * c->bubble_ratio);
+    fprintf(out, "no plans of these stages take less than %llu, gap: %s\n", (ull)c->bound_cost,
+            gap_label(c->cost, c->bound_cost).text);
+    print_single(p, out, r, c->cost);
+}
+
+static void put_rank_head_json(const program *p, writer *w, const rank_work *r) {
+    put_head_json(p, w);
+    put(w, ", \"rank_count\": %d, \"micro_batch_count\": %d", (int)r->rank_count, (int)r->micro_batches);
+    put(w, ", \"budget_bytes\": ");
+    if (p->budget_bytes) put(w, "%llu", (ull)p->budget_bytes);
+    else put(w, "null");
+    put(w, ", \"single_cost\": %.0f, \"single_bytes\": %.0f", single_cost(p, r),
+        (double)p->keep_all.peak_bytes + (double)r->base_bytes);
+}
+
+static void put_rank_json(const program *p, writer *w, const tl_rank_plan *rank) {
+    const tl_plan *plan = &rank->compiled.plan;
+    put(w, "\n  {\"first_node\": %d, \"end_node\": %d, \"first_name\": ", (int)rank->first_node, (int)rank->end_node);
+    put_json_text(w, tl_name_node(&p->graph, rank->first_node));
+    put(w, ", \"last_name\": ");
+    put_json_text(w, tl_name_node(&p->graph, rank->end_node - 1));
+    put(w, ", \"base_bytes\": %llu, \"in_flight_count\": %d, \"held_bytes\": %llu", (ull)rank->base_bytes,
+        (int)rank->in_flight_count, (ull)rank->held_bytes);
+    put(w, ", \"peak_bytes\": %llu, \"arena_bytes\": %llu, \"sent_bytes\": %llu", (ull)plan->peak_bytes,
+        (ull)plan->arena_bytes, (ull)rank->sent_bytes);
+    put(w, ", \"busy_cost\": %llu, \"end_cost\": %llu, \"step_count\": %d, \"allocation_count\": %d}",
+        (ull)rank->busy_cost, (ull)rank->end_cost, (int)plan->step_count, (int)plan->offset_count);
+}
+
+static void put_pipeline_json(const program *p, writer *w, const rank_work *r) {
+    const tl_compiled_ranks *c = &r->compiled;
+    int32_t k;
+    put(w, ", \"schedule\": \"%s\", \"alignment_bytes\": %llu", p->o.gpipe ? "gpipe" : "1f1b", (ull)p->alignment);
+    put(w, ", \"total_cost\": %llu, \"lower_bound_cost\": %llu, \"bubble_ratio\": %.9f, \"hash\": \"%016llx\"",
+        (ull)c->cost, (ull)c->bound_cost, c->bubble_ratio, (ull)c->hash);
+    put(w, ", \"ranks\": [");
+    for (k = 0; k < c->rank_count; k++) {
+        if (k) put(w, ",");
+        put_rank_json(p, w, &c->ranks[k]);
+    }
+    put(w, "\n]");
+}
+
+// -- ranks: data parallel, and all ways compared --
+
+// Bytes of a node's outputs that a backward reads, and what its forward saves for it.
+static uint64_t kept_bytes(const tl_graph *graph, const uint8_t *needed, const tl_node *node) {
+    uint64_t sum = node->saved_bytes;
+    int32_t k;
+    for (k = node->first_output; k < node->first_output + node->output_count; k++)
+        if (needed[k] || graph->outputs[k].needed) sum += graph->outputs[k].bytes;
+    return sum;
+}
+
+// For each tensor its last reader, and whether the backward of one needs it.
+static void find_readers(const tl_graph *graph, int32_t *last, uint8_t *needed) {
+    int32_t id, k;
+    for (k = 0; k < graph->tensor_count; k++) last[k] = -1;
+    for (id = 0; id < graph->node_count; id++)
+        for (k = graph->nodes[id].first_input; k < graph->nodes[id].first_input + graph->nodes[id].input_count; k++) {
+            const tl_node_input *input = &graph->inputs[k];
+            last[input->tensor] = id;
+            needed[input->tensor] |= input->needed;
+        }
+}
+
+// A unit for each node that is no input; returns how many.
+static int32_t fill_units(const tl_graph *graph, const int32_t *last, const uint8_t *needed, tl_unit *units) {
+    int32_t count = 0, id, k;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        tl_unit *unit = &units[count];
+        if (node->is_input) continue;
+        unit->forward_ns = node->fwd_cost;
+        unit->backward_ns = node->has_grad ? node->bwd_cost : 0;
+        unit->activation_bytes = kept_bytes(graph, needed, node);
+        unit->parameter_bytes = node->param_bytes;
+        for (k = 0; k < graph->tensor_count; k++)    // what is read behind it, graph inputs excepted
+            if (graph->outputs[k].node <= id && last[k] > id && !graph->nodes[graph->outputs[k].node].is_input)
+                unit->output_bytes += graph->outputs[k].bytes;
+        count++;
+    }
+    return count;
+}
+
+// What keeping everything takes beside the activations: inputs, gradients under way, scratch.
+static uint64_t beside_activations(const program *p, const tl_unit *units, int32_t count) {
+    uint64_t sum = 0;
+    int32_t k;
+    for (k = 0; k < count; k++) sum += units[k].activation_bytes;
+    return p->keep_all.peak_bytes > sum ? p->keep_all.peak_bytes - sum : 0;
+}
+
+static tl_result plan_parallel(program *p, rank_work *r, const tl_unit *units, int32_t count) {
+    tl_parallel_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.units = units;
+    desc.unit_count = count;
+    desc.rank_count = r->rank_count;
+    desc.budget_bytes = p->budget_bytes;
+    desc.micro_batch_count = r->micro_batches;
+    desc.optimizer_multiplier = (uint64_t)r->states;
+    desc.rank_bytes = beside_activations(p, units, count);
+    desc.link = p->o.link ? &r->link : NULL;
+    if (p->o.data) desc.kinds = 1u << TL_PARALLELISM_NONE | 1u << TL_PARALLELISM_DATA;
+    desc.work_limit = p->work_limit;
+    return tl_plan_parallel(&p->env, &desc, &r->parallel);
+}
+
+static int choose_parallel(program *p, rank_work *r) {
+    size_t tensors = (size_t)p->graph.tensor_count;
+    tl_unit *units = (tl_unit *)calloc((size_t)p->graph.node_count + 1, sizeof *units);
+    int32_t *last = (int32_t *)malloc((tensors + 1) * sizeof *last);
+    uint8_t *needed = (uint8_t *)calloc(tensors + 1, 1);
+    int code = units && last && needed ? CODE_OK : fail(CODE_INPUT, "no memory for the units of the model");
+    if (!code) {
+        tl_result result;
+        find_readers(&p->graph, last, needed);
+        result = plan_parallel(p, r, units, fill_units(&p->graph, last, needed, units));
+        if (result) code = fail_ranks(p, result);
+    }
+    free(units);
+    free(last);
+    free(needed);
+    return code;
+}
+
+static int print_parallel(const program *p, FILE *out, const rank_work *r) {
+    const tl_parallel_plan *plan = &r->parallel;
+    uint64_t cost = plan->choices[plan->best].time_ns;
+    size_t length = tl_print_parallel_plan(plan, NULL, 0);
+    char *text = (char *)malloc(length + 1);
+    if (!text) return fail(CODE_INPUT, "no memory for the table");
+    tl_print_parallel_plan(plan, text, length + 1);
+    print_head(p, out);
+    fprintf(out, "%s\nstep of %d micro-batches: %llu%s; all work on all ranks: %llu\n", text, (int)r->micro_batches,
+            (ull)cost, time_label(p, (double)cost).text, (ull)plan->bound_ns);
+    if (p->unit_ns != 1 || p->unit_count != 1) fprintf(out, "time_ns is in units of the model's costs\n");
+    print_single(p, out, r, cost);
+    free(text);
+    return CODE_OK;
+}
+
+static void put_parallel_json(writer *w, const rank_work *r) {
+    const tl_parallel_plan *plan = &r->parallel;
+    int32_t k;
+    put(w, ", \"best\": %d, \"lower_bound_cost\": %llu, \"choices\": [", (int)plan->best, (ull)plan->bound_ns);
+    for (k = 0; k < plan->choice_count; k++) {
+        const tl_parallel_choice *c = &plan->choices[k];
+        put(w, "%s\n  {\"kind\": \"%s\", \"reason\": \"%s\", \"replica_count\": %d, \"stage_count\": %d", k ? "," : "",
+            tl_name_parallelism(c->kind), tl_name_parallel_reason(c->reason), (int)c->replica_count,
+            (int)c->stage_count);
+        put(w, ", \"schedule\": \"%s\", \"chunk_count\": %d, \"zero_stage\": %d", tl_name_pipeline(c->pipeline),
+            (int)c->chunk_count, (int)c->zero_stage);
+        put(w, ", \"total_cost\": %llu, \"communication_cost\": %llu, \"bubble_cost\": %llu, \"idle_cost\": %llu",
+            (ull)c->time_ns, (ull)c->communication_ns, (ull)c->bubble_ns, (ull)c->idle_ns);
+        put(w, ", \"sent_bytes\": %llu, \"rank_bytes\": %llu}", (ull)c->sent_bytes, (ull)c->bytes);
+    }
+    put(w, "\n]");
+}
+
+static int write_ranks_json(program *p, const rank_work *r) {
+    writer w;
+    int code = open_writer(p->o.json, &w);
+    if (code) return code;
+    put_rank_head_json(p, &w, r);
+    if (r->compiled.ranks) put_pipeline_json(p, &w, r);
+    else put_parallel_json(&w, r);
+    put(&w, ", \"seconds\": %.3f}\n", now_seconds() - p->start);
+    return close_writer(p, &w);
+}
+
+// -- ranks: picture of a pipeline --
+
+enum { LANE_TOP = 84, LANE_STEP = 34, LANE_HEIGHT = 24 };
+
+static const char *const lane_style[] = {
+    "<style>.forward{fill:#0072b2}.backward{fill:#009e73}.batch{fill:#fff;font-size:11px}",
+    "@media (prefers-color-scheme:dark){.forward{fill:#3d9be0}.backward{fill:#17b890}.batch{fill:#0d1117}}</style>",
+};
+
+// The calls of each rank: forwards, then backwards with what runs again in them; messages on the link.
+static tl_result simulate_calls(program *p, const rank_work *r, uint64_t *numbers, tl_pipeline_report *report) {
+    const tl_compiled_ranks *c = &r->compiled;
+    uint64_t *forward = numbers, *backward = forward + c->rank_count, *sent = backward + c->rank_count, before = 0;
+    tl_pipeline_desc desc;
+    int32_t k, id;
+    for (k = 0; k < c->rank_count; k++) {
+        uint64_t share = c->ranks[k].busy_cost / (uint64_t)c->micro_batch_count;
+        uint64_t bytes = c->ranks[k].sent_bytes / (uint64_t)c->micro_batch_count;
+        forward[k] = 0;
+        for (id = c->ranks[k].first_node; id < c->ranks[k].end_node; id++) forward[k] += p->graph.nodes[id].fwd_cost;
+        backward[k] = share > forward[k] ? share - forward[k] : 0;
+        sent[k] = bytes > before ? bytes - before : 0;      // the rest is the gradient to the rank before
+        before = p->o.inference ? 0 : sent[k];
+    }
+    memset(&desc, 0, sizeof desc);
+    desc.kind = p->o.gpipe || p->o.inference ? TL_PIPELINE_GPIPE : TL_PIPELINE_1F1B;
+    desc.rank_count = c->rank_count;
+    desc.micro_batch_count = c->micro_batch_count;
+    desc.forward_ns = forward;
+    desc.backward_ns = backward;
+    desc.output_bytes = sent;
+    desc.link = p->o.link ? &r->link : NULL;
+    desc.keep_events = 1;
+    return tl_simulate_pipeline(&p->env, &desc, report);
+}
+
+static double lane_x(double time, double total) { return PLOT_LEFT + (PLOT_RIGHT - PLOT_LEFT) * time / total; }
+
+static void put_call(writer *w, const tl_pipeline_event *e, double total, int y) {
+    double x = lane_x((double)e->start_ns, total), width = lane_x((double)e->end_ns, total) - x;
+    char name[16];
+    if (e->end_ns == e->start_ns) return;
+    snprintf(name, sizeof name, "%d", (int)e->micro_batch);
+    put(w, "<rect class=\"%s\" x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\"><title>%s of micro-batch %s: "
+        "%llu to %llu</title></rect>\n", e->is_backward ? "backward" : "forward", x, y, width > 1 ? width - 0.5 : width,
+        LANE_HEIGHT, e->is_backward ? "backward" : "forward", name, (ull)e->start_ns, (ull)e->end_ns);
+    if (width > 8.0 * (double)strlen(name) + 2)
+        put(w, "<text class=\"batch\" x=\"%.2f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", x + width / 2, y + 16,
+            name);
+}
+
+static void put_time_axis(writer *w, double total, int bottom) {
+    double step = nice_step(total, 8);
+    int k;
+    for (k = 0; k * step <= total; k++) {
+        double x = lane_x(k * step, total);
+        put(w, "<path class=\"grid\" d=\"M%.2f %dV%d\"/>\n", x, LANE_TOP - 8, bottom);
+        put(w, "<text x=\"%.2f\" y=\"%d\" text-anchor=\"middle\">%.4g</text>\n", x, bottom + 18, k * step);
+    }
+    put(w, "<text class=\"label\" x=\"%d\" y=\"%d\" text-anchor=\"end\">cost from the start of the step</text>\n",
+        PLOT_RIGHT, bottom + 38);
+}
+
+static void put_lanes(const program *p, writer *w, const rank_work *r, const tl_pipeline_report *report) {
+    int bottom = LANE_TOP + LANE_STEP * r->rank_count;
+    double total = report->total_ns ? (double)report->total_ns : 1.0;
+    int32_t k, i;
+    put(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\">\n"
+        "<title>Pipeline of ", PLOT_WIDTH, bottom + 54, PLOT_WIDTH, bottom + 54);
+    put_markup(w, p->model);
+    put(w, "</title>\n");
+    put_lines(w, picture_style, sizeof picture_style / sizeof *picture_style);
+    put_lines(w, lane_style, sizeof lane_style / sizeof *lane_style);
+    put(w, "<rect class=\"page\" x=\"0.5\" y=\"0.5\" rx=\"6\" width=\"%d\" height=\"%d\"/>\n", PLOT_WIDTH - 1,
+        bottom + 53);
+    put(w, "<text class=\"title\" x=\"24\" y=\"34\">");
+    put_markup(w, p->model);
+    put(w, ", %d micro-batches on %d ranks</text>\n", (int)r->micro_batches, (int)r->rank_count);
+    put(w, "<text class=\"label\" x=\"24\" y=\"58\">%s; the plans end at %llu, bubble %.1f %%; drawn: messages leave "
+        "when calls end</text>\n", p->o.gpipe ? "gpipe" : "1f1b", (ull)r->compiled.cost,
+        100 * r->compiled.bubble_ratio);
+    put(w, "<rect class=\"forward\" x=\"640\" y=\"24\" width=\"12\" height=\"12\"/><text class=\"label\" x=\"658\" "
+        "y=\"34\">forward</text>\n");
+    put(w, "<rect class=\"backward\" x=\"736\" y=\"24\" width=\"12\" height=\"12\"/><text class=\"label\" x=\"754\" "
+        "y=\"34\">backward, what runs again</text>\n");
+    put_time_axis(w, total, bottom);
+    for (k = 0; k < r->rank_count; k++) {
+        int y = LANE_TOP + LANE_STEP * k;
+        put(w, "<text class=\"label\" x=\"%d\" y=\"%d\" text-anchor=\"end\">rank %d</text>\n", PLOT_LEFT - 8, y + 16,
+            (int)k);
+        for (i = 0; i < report->event_count; i++)
+            put_call(w, &report->events[(size_t)k * (size_t)report->event_count + (size_t)i], total, y);
+    }
+    put(w, "</svg>\n");
+}
+
+static int write_lanes(program *p, const rank_work *r) {
+    uint64_t *numbers = (uint64_t *)malloc(3 * (size_t)r->rank_count * sizeof *numbers);
+    tl_pipeline_report report;
+    writer w;
+    int code;
+    memset(&report, 0, sizeof report);
+    code = !numbers ? fail(CODE_INPUT, "no memory to draw") : CODE_OK;
+    if (!code && simulate_calls(p, r, numbers, &report)) code = fail_result(p, path_of(p));
+    if (!code) code = open_writer(p->o.svg, &w);
+    if (!code) {
+        put_lanes(p, &w, r, &report);
+        code = close_writer(p, &w);
+    }
+    tl_free_pipeline_report(&p->env, &report);
+    free(numbers);
+    return code;
+}
+
+// Nothing is written before all is planned, so Ctrl-C ends the program at once.
+static int run_ranks(program *p) {
+    FILE *out = report_stream(p);
+    rank_work r;
+    tl_result result;
+    int code;
+    memset(&r, 0, sizeof r);
+    signal(SIGINT, SIG_DFL);
+    code = prepare_ranks(p, &r);
+    if (!code && (p->o.data || p->o.automatic)) {
+        code = choose_parallel(p, &r);
+    } else if (!code) {
+        result = compile_pipeline(p, &r);
+        if (result) code = fail_ranks(p, result);
+    }
+    if (!code && p->o.json) code = write_ranks_json(p, &r);
+    if (!code && p->o.svg) code = write_lanes(p, &r);
+    if (!code && out && r.compiled.ranks) print_pipeline(p, out, &r);
+    else if (!code && out) code = print_parallel(p, out, &r);
+    tl_free_parallel_plan(&p->env, &r.parallel);
+    tl_free_compiled_ranks(&p->env, &r.compiled);
+    return code;
+}
+
 // -- main --
 
 // Without a budget the plan is keep all; its bound is that of planning within its peak.
@@ -3614,14 +4103,13 @@ static int run_curve(program *p) {
 
 // The form and the numbers of the optimizer for --c-code.
 static int parse_code(program *p) {
-    uint64_t states = 0, batches = 0;
+    uint64_t batches = 0;
+    int code = parse_states(p, &p->code_states);
+    if (code) return code;
     if (p->o.c_form && !tl_parse_code_form(p->o.c_form, &p->code_form))
         return fail(CODE_INPUT, "--c-code=%s: must be calls, table or smallest", p->o.c_form);
-    if (p->o.states && strcmp(p->o.states, "0") != 0 && (!read_count(p->o.states, &states) || states > 16))
-        return fail(CODE_INPUT, "--states %s: must be a whole number from 0 to 16", p->o.states);
     if (p->o.batches && (!read_count(p->o.batches, &batches) || batches > INT32_MAX))
         return fail(CODE_INPUT, "--micro-batches %s: must be a whole number from 1 to 2147483647", p->o.batches);
-    p->code_states = (int32_t)states;
     p->code_batches = (int32_t)batches;
     return CODE_OK;
 }
@@ -3669,6 +4157,7 @@ static int plan_model(program *p) {
     if (!code && p->o.work) code = parse_count("--work", p->o.work, &p->work_limit);
     p->alignment = 1;
     if (!code && p->o.align) code = parse_alignment(p->o.align, &p->alignment);
+    if (!code && p->o.ranks) return run_ranks(p);
     if (!code && p->o.c_code) code = parse_code(p);
     if (!code) code = parse_in_flight(p);
     if (!code && p->o.policy) code = parse_policy(p);

@@ -1021,6 +1021,99 @@ def an_interrupted_compilation_ends_with_the_best_so_far():
 
 # -- bad input --
 
+# -- ranks --
+
+def weighted():
+    """The model with weights: what a node does not say itself is a tenth of its output."""
+    lines = open(MODEL).read().splitlines()
+    return write('weighted.tlg', ''.join(re.sub(r'( out=(\d+))', lambda m: m[1] + ' param=%d' % (int(m[2]) // 10), line) + '\n' if ' conv2d ' in line else line + '\n' for line in lines))
+
+def planned_ranks(model, count, *args): return json.loads(planned(model, '--ranks', str(count), '--json', '-', *args))
+
+def check_ranks(model, got, count, batches, gpipe=False):
+    nodes = load_checker().load(model)
+    ranks = got['ranks']
+    assert len(ranks) == count == got['rank_count'] and got['micro_batch_count'] == batches, got
+    assert [r['first_node'] for r in ranks] == [0] + [r['end_node'] for r in ranks[:-1]] and ranks[-1]['end_node'] == got['nodes'], ranks
+    assert [r['in_flight_count'] for r in ranks] == [batches if gpipe else min(batches, count - k) for k in range(count)], ranks
+    assert got['total_cost'] == max(r['end_cost'] for r in ranks) >= got['lower_bound_cost'], got
+    assert sum(r['busy_cost'] for r in ranks) >= got['single_cost'] * (1 - 1e-9) and got['single_cost'] <= got['total_cost'] * count, got
+    assert abs(got['bubble_ratio'] - (1 - sum(r['busy_cost'] for r in ranks) / count / got['total_cost'])) < 1e-6, got
+    for r in ranks:
+        assert r['peak_bytes'] <= r['arena_bytes'] and r['busy_cost'] <= r['end_cost'], r
+        assert not got['budget_bytes'] or r['base_bytes'] + r['arena_bytes'] <= got['budget_bytes'], (r, got['budget_bytes'])
+
+def check_lanes(file, count, batches):
+    calls = {}
+    for rect in xml.parse(file).getroot().iter('{http://www.w3.org/2000/svg}rect'):
+        title = rect.find('{http://www.w3.org/2000/svg}title')
+        if title is not None: calls.setdefault(rect.get('y'), []).append((rect.get('class'), *map(int, re.findall(r'\d+', title.text))))
+    assert len(calls) == count, calls.keys()
+    for lane in calls.values():
+        assert sorted((kind, batch) for kind, batch, _, _ in lane) == sorted((kind, k) for kind in ('forward', 'backward') for k in range(batches)), lane
+        assert all(a[3] <= b[2] for a, b in zip(lane, lane[1:])), lane
+        ends = {(kind, batch): end for kind, batch, _, end in lane}
+        assert all(ends['forward', k] < ends['backward', k] for k in range(batches)), lane
+
+def ranks_are_planned_each():
+    model = weighted()
+    for count, batches, more in [(1, 8, []), (2, 8, []), (4, 8, ['--link', '2GB/s']), (4, 3, ['--gpipe']), (3, 5, ['--align', '64', '--states', '2']), (8, 16, [])]:
+        got = planned_ranks(model, count, *more, *(['--micro-batches', str(batches)] if batches != 8 else []), '--svg', path('lanes.svg'))
+        check_ranks(model, got, count, batches, '--gpipe' in more)
+        check_lanes(path('lanes.svg'), count, batches)
+        if count == 1: assert got['total_cost'] == got['single_cost'] and not got['bubble_ratio'] and not got['ranks'][0]['sent_bytes'], got
+    plain, kept = planned_ranks(model, 3), planned_ranks(model, 3, '--states', '2')
+    assert [r['base_bytes'] for r in kept['ranks']] == [2 * r['base_bytes'] for r in plain['ranks']] and plain['ranks'][0]['base_bytes'] > 0, kept
+    fast, slow = planned_ranks(model, 4, '--link', '100GB/s'), planned_ranks(model, 4, '--link', '1GB/s')
+    assert fast['total_cost'] < slow['total_cost'], (fast, slow)
+    inference = planned_ranks(model, 2, '--inference', '--svg', path('lanes.svg'))
+    assert inference['single_cost'] < plain['single_cost'] and xml.parse(path('lanes.svg')), inference
+    out = planned(model, '--ranks', '2')
+    assert 'bubble' in out and '1f1b' in out and 'one rank that keeps everything' in out and 'image' in out, out
+
+def a_budget_of_ranks_is_kept_or_the_least_is_named():
+    model = weighted()
+    whole = planned_ranks(model, 4)
+    most = max(r['base_bytes'] + r['arena_bytes'] for r in whole['ranks'])
+    got = planned_ranks(model, 4, '--budget', str(most * 6 // 10))
+    check_ranks(model, got, 4, 8)
+    assert got['total_cost'] > whole['total_cost'], (got, whole)
+    code, out, err = run(model, '--ranks', '4', '--budget', '1MiB')
+    assert code == 2 and not out and err.count('\n') == 1 and 'rank' in err and 'tl_' not in err.replace('tl_plan: ', '', 1), err
+
+def ways_to_use_ranks_are_compared():
+    model = weighted()
+    every = planned_ranks(model, 4, '--auto', '--link', '2GB/s')
+    copies = planned_ranks(model, 4, '--data', '--link', '2GB/s')
+    for got in (every, copies):
+        best = got['choices'][got['best']]
+        assert best['reason'] == 'chosen' and best['total_cost'] == min(c['total_cost'] for c in got['choices']) >= got['lower_bound_cost'], got
+        assert [c['reason'] for c in got['choices']].count('chosen') == 1, got
+    assert {c['kind'] for c in copies['choices']} == {'none', 'data'} and {c['kind'] for c in every['choices']} == {'none', 'data', 'pipeline'}, every
+    alone = next(c for c in every['choices'] if c['kind'] == 'none')
+    assert alone['rank_bytes'] == every['single_bytes'] and alone['total_cost'] == every['single_cost'], (alone, every)
+    tight = planned_ranks(model, 4, '--auto', '--budget', str(int(alone['rank_bytes']) * 9 // 10))
+    assert [c['reason'] for c in tight['choices'] if c['kind'] == 'none'] == ['memory'], tight
+    assert tight['choices'][tight['best']]['rank_bytes'] <= tight['budget_bytes'], tight
+    refused(2, ['budget'], model, '--ranks', '2', '--auto', '--budget', '1000')
+    assert 'chosen' in planned(model, '--ranks', '4', '--auto') and 'idle' in planned(model, '--ranks', '4', '--data')
+
+def hostile_ranks_are_refused():
+    cases = [*[([MODEL, '--ranks=' + count], ['--ranks', '1024']) for count in ('0', '-1', '1.5', 'x', '1025', '18446744073709551616')],
+             *[([MODEL, '--ranks', '2', '--micro-batches', count], ['--micro-batches', '65535']) for count in ('0', '65536', 'x')],
+             ([MODEL, '--ranks', '1000'], ['nodes']), ([MODEL, '--ranks', '2', '--states', '17'], ['--states']), ([MODEL, '--ranks', '2', '--budget', '50%'], ['--budget']),
+             ([MODEL, '--ranks', '2', '--link', '0'], ['--link']), ([MODEL, '--ranks', '2', '--link', 'nan'], ['--link']), ([MODEL, '--ranks', '2', '--cost-unit', 'ns'], ['--link']),
+             ([MODEL, '--ranks', '2', '--data', '--auto'], ['--data', '--auto']), ([MODEL, '--ranks', '2', '--inference', '--gpipe'], ['--gpipe']),
+             ([MODEL, '--ranks', '2', '--inference', '--states', '2'], ['--states']),
+             *[([MODEL, '--ranks', '2', way, *more], [more[0], way]) for way in ('--data', '--auto') for more in (['--gpipe'], ['--align', '64'], ['--svg', path('s')], ['--inference'])],
+             *[([MODEL, option], [option, '--ranks']) for option in ('--data', '--auto', '--gpipe')],
+             *[([MODEL, '--ranks', '2', *more], [more[0], '--ranks']) for more in (['--host-budget', '1MiB'], ['--codec', 'q8'], ['--codec-rate', '1'], ['--policy', 'revolve'], ['--form', 'once'],
+               ['--schedule', '-'], ['--c-table', '-'], ['--html', '-'], ['--lifetimes', '-'], ['--places', '-'], ['--c-code', 'n'], ['-o', folder], ['--name', 'n'], ['--block', '1MiB'], ['--in-flight', '2'],
+               ['--bank', 'any'], ['--precision', 'loss=1'], ['--profiles', 'p'], ['--loss', '1'], ['--pareto'], ['--explain'], ['--front'], ['--live'], ['--order'], ['--compile'], ['--recommend'],
+               ['--split'], ['--compact'], ['--no-names'])]]
+    for args, words in cases: refused(1, words, *args)
+    return '%d command lines' % len(cases)
+
 def head(*lines): return 'tlg 1\n' + ''.join(line + '\n' for line in lines)
 INPUT = 'node 0 x input fwd=0 bwd=0 out=4 needs=none in=-'
 def node(id, rest='fwd=1 bwd=1 out=4 needs=in in=0', name=None): return 'node %s %s relu %s' % (id, name or 'n%s' % id, rest)
@@ -1225,7 +1318,7 @@ def an_error_is_explained_by_its_numbers():
 def help_names_every_option():
     out = planned('--help')
     for option in ('--budget', '--inference', '--host-budget', '--link', '--codec', '--codec-rate', '--cost-unit', '--policy', '--order', '--form', '--work', '--schedule', '--json', '--lifetimes', '--places', '--c-table', '--compact', '--no-names', '--name', '--svg', '--html', '--pareto', '--explain', '--bank', '--block', '--in-flight',
-                   '--c-code', '-o', '--states', '--micro-batches', '--precision', '--front', '--profiles', '--default-profiles', '--compile', '--loss', '--split', '--recommend', '--explain-error', '--help'):
+                   '--c-code', '-o', '--states', '--micro-batches', '--precision', '--front', '--profiles', '--default-profiles', '--compile', '--loss', '--split', '--recommend', '--ranks', '--gpipe', '--data', '--auto', '--explain-error', '--help'):
         assert '  ' + option + ' ' in out, option
     assert max(map(len, out.splitlines())) <= 100
 
@@ -1237,6 +1330,7 @@ FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_sho
          limits_that_cannot_be_held_are_named, fronts_are_shown, hostile_precisions_are_refused,
          compiled_plans_are_what_they_say, compiled_reports_and_files_are_whole, a_compiled_budget_that_is_too_small_names_the_least, compiled_curves_fall,
          a_recommendation_shows_what_was_compiled, compiling_excludes_what_it_chooses, an_interrupted_compilation_ends_with_the_best_so_far,
+         ranks_are_planned_each, a_budget_of_ranks_is_kept_or_the_least_is_named, ways_to_use_ranks_are_compared, hostile_ranks_are_refused,
          pictures_are_xml, pages_are_whole, hostile_models_are_refused, hostile_options_are_refused,
          extreme_values_are_planned, files_are_whole_or_absent, a_file_that_may_not_be_written_is_kept, outputs_that_would_lose_a_file_are_refused, pipes_and_links_are_written_through,
          an_interrupt_ends_with_the_best_so_far, an_error_is_explained_by_its_numbers,
