@@ -3742,12 +3742,14 @@ static int choose_parallel(program *p, rank_work *r) {
     tl_unit *units = (tl_unit *)calloc((size_t)p->graph.node_count + 1, sizeof *units);
     int32_t *last = (int32_t *)malloc((tensors + 1) * sizeof *last);
     uint8_t *needed = (uint8_t *)calloc(tensors + 1, 1);
-    int code = units && last && needed ? CODE_OK : fail(CODE_INPUT, "no memory for the units of the model");
-    if (!code) {
+    int code = CODE_OK;
+    if (units && last && needed) {
         tl_result result;
         find_readers(&p->graph, last, needed);
         result = plan_parallel(p, r, units, fill_units(&p->graph, last, needed, units));
         if (result) code = fail_ranks(p, result);
+    } else {
+        code = fail(CODE_INPUT, "no memory for the units of the model");
     }
     free(units);
     free(last);
@@ -3902,9 +3904,8 @@ static int write_lanes(program *p, const rank_work *r) {
     writer w;
     int code;
     memset(&report, 0, sizeof report);
-    code = !numbers ? fail(CODE_INPUT, "no memory to draw") : CODE_OK;
-    if (!code && simulate_calls(p, r, numbers, &report)) code = fail_result(p, path_of(p));
-    if (!code) code = open_writer(p->o.svg, &w);
+    if (!numbers) return fail(CODE_INPUT, "no memory to draw");
+    code = simulate_calls(p, r, numbers, &report) ? fail_result(p, path_of(p)) : open_writer(p->o.svg, &w);
     if (!code) {
         put_lanes(p, &w, r, &report);
         code = close_writer(p, &w);

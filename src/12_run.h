@@ -818,9 +818,9 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
       "look for what it reads or keeps beside its operands") \
     X(TL_FINDING_END_DIFFERS, "leaves another %o after a pass that drops what it can", \
       "look for what it reads or keeps beside its operands") \
-    X(TL_FINDING_UNDECLARED, "uses %o, of which no byte is declared", "set %w") \
+    X(TL_FINDING_UNDECLARED, "uses %o, though none of its bytes is declared", "set %w") \
     X(TL_FINDING_OPERAND_MISSING, "uses %o, which the op does not have", "list it in %l, or leave it alone") \
-    X(TL_FINDING_GRADIENT_UNKNOWN, "has weights, and states has no gradient of them", \
+    X(TL_FINDING_GRADIENT_UNKNOWN, "has weights, but no gradient of them stands in states", \
       "register it, or clear it and what else is not registered after the rehearsal") \
     X(TL_FINDING_RANGE_IGNORED, "makes another %o when it is called for a range of elements", \
       "go by call->first and call->count, or take takes_blocks out")

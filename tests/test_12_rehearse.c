@@ -491,10 +491,10 @@ static const planted all_planted[] = {
     {CE, "in,out", RIGHT, 0, 0, 0, 0, 0, 0, 0, 0, "ce: backward does not read output 0, which needs names: take out0 out of needs"},
     // saved bytes
     {NORM, NULL, RIGHT, -32, 0, 0, 0, 0, 0, 0, 0, "norm: forward writes beside saved bytes, behind byte 32: declare more bytes (saved_bytes)"},
-    {NORM, NULL, RIGHT, NONE, 0, 0, 0, 0, 0, 0, 0, "norm: forward uses saved bytes, of which no byte is declared: set saved_bytes"},
+    {NORM, NULL, RIGHT, NONE, 0, 0, 0, 0, 0, 0, 0, "norm: forward uses saved bytes, though none of its bytes is declared: set saved_bytes"},
     {NORM, NULL, RIGHT, 16, 0, 0, 0, 0, 0, 0, 0, "norm: forward leaves saved bytes unwritten from byte 64 on: write all of it, or declare fewer bytes"},
     {ATTENTION, NULL, RIGHT, -64, 0, 0, 0, 0, 0, 0, 0, "attention: forward writes beside saved bytes, behind byte 192: declare more bytes (saved_bytes)"},
-    {ATTENTION, NULL, RIGHT, NONE, 0, 0, 0, 0, 0, 0, 0, "attention: forward uses saved bytes, of which no byte is declared: set saved_bytes"},
+    {ATTENTION, NULL, RIGHT, NONE, 0, 0, 0, 0, 0, 0, 0, "attention: forward uses saved bytes, though none of its bytes is declared: set saved_bytes"},
     {ATTENTION, NULL, RIGHT, 64, 0, 0, 0, 0, 0, 0, 0, "attention: forward leaves saved bytes unwritten from byte 256 on: write all of it, or declare fewer bytes"},
     {BN, NULL, RIGHT, -16, 0, 0, 0, 0, 0, 0, 0, "bn: forward writes beside saved bytes, behind byte 16: declare more bytes (saved_bytes)"},
     {BN, NULL, RIGHT, 8, 0, 0, 0, 0, 0, 0, 0, "bn: forward leaves saved bytes unwritten from byte 32 on: write all of it, or declare fewer bytes"},
@@ -502,13 +502,13 @@ static const planted all_planted[] = {
     {GELU, NULL, RIGHT, 64, 0, 0, 0, 0, 0, 0, 0, "gelu: backward does not read its saved bytes: set saved_bytes to 0"},
     // scratch
     {ATTENTION, NULL, RIGHT, 0, -32, 0, 0, 0, 0, 0, 0, "attention: forward writes beside scratch, behind byte 32: declare more bytes (swork_bytes)"},
-    {ATTENTION, NULL, RIGHT, 0, NONE, 0, 0, 0, 0, 0, 0, "attention: forward uses scratch, of which no byte is declared: set swork_bytes"},
-    {ATTENTION, NULL, RIGHT, 0, 0, NONE, 0, 0, 0, 0, 0, "attention: forward uses scratch, of which no byte is declared: set swork_bytes"},
+    {ATTENTION, NULL, RIGHT, 0, NONE, 0, 0, 0, 0, 0, 0, "attention: forward uses scratch, though none of its bytes is declared: set swork_bytes"},
+    {ATTENTION, NULL, RIGHT, 0, 0, NONE, 0, 0, 0, 0, 0, "attention: forward uses scratch, though none of its bytes is declared: set swork_bytes"},
     {ATTENTION, NULL, RIGHT, 0, 0, 0, -32, 0, 0, 0, 0, "attention: backward writes beside scratch, behind byte 32: declare more bytes (bwork_bytes)"},
-    {ATTENTION, NULL, RIGHT, 0, 0, 0, NONE, 0, 0, 0, 0, "attention: backward uses scratch, of which no byte is declared: set bwork_bytes"},
+    {ATTENTION, NULL, RIGHT, 0, 0, 0, NONE, 0, 0, 0, 0, "attention: backward uses scratch, though none of its bytes is declared: set bwork_bytes"},
     {ATTENTION, NULL, RIGHT, 0, -32, 64, 0, 0, 0, 0, 0, "attention: forward writes beside scratch, behind byte 32: declare more bytes (fwork_bytes)"},
-    {ATTENTION, NULL, RIGHT, 0, NONE, 64, 0, 0, 0, 0, 0, "attention: forward uses scratch, of which no byte is declared: set fwork_bytes"},
-    {ATTENTION, NULL, SCRATCH_UNSAVED, 0, NONE, 0, 0, 0, 0, 0, 0, "attention: forward uses scratch, of which no byte is declared: set fwork_bytes"},
+    {ATTENTION, NULL, RIGHT, 0, NONE, 64, 0, 0, 0, 0, 0, "attention: forward uses scratch, though none of its bytes is declared: set fwork_bytes"},
+    {ATTENTION, NULL, SCRATCH_UNSAVED, 0, NONE, 0, 0, 0, 0, 0, 0, "attention: forward uses scratch, though none of its bytes is declared: set fwork_bytes"},
     {ATTENTION, NULL, SCRATCH_UNSAVED, 0, -60, NONE, 0, 0, 0, 0, 0, "attention: forward writes beside scratch, behind byte 4: declare more bytes (fwork_bytes)"},
     {ATTENTION, NULL, SCRATCH_UNSAVED, 0, 0, 0, 0, 0, 0, 0, 0, "attention: forward does not touch its scratch: set swork_bytes to TL_SCRATCH_NONE"},
     {NORM, NULL, RIGHT, 0, 64, 0, 0, 0, 0, 0, 0, "norm: forward does not touch its scratch: set fwork_bytes to 0"},
@@ -664,7 +664,7 @@ static void weights_without_a_registered_gradient_are_named(void **state) {
     assert_int_equal(n.found.error_count, 0);
     assert_true(n.found.finding_count >= 6);    // embed, norm, qkv, proj, bn, head
     tl_print_finding(NULL, &n.found.findings[0], line, sizeof line);
-    assert_string_equal(line, "embed: backward has weights, and states has no gradient of them: register it, or clear it and "
+    assert_string_equal(line, "embed: backward has weights, but no gradient of them stands in states: register it, or clear it and "
                               "what else is not registered after the rehearsal");
     tl_free_rehearsal(&env, &n.found);
     tl_free_run(run);
