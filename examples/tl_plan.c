@@ -3759,7 +3759,7 @@ static int choose_parallel(program *p, rank_work *r) {
 
 static int print_parallel(const program *p, FILE *out, const rank_work *r) {
     const tl_parallel_plan *plan = &r->parallel;
-    uint64_t cost = plan->choices[plan->best].time_ns;
+    uint64_t cost = plan->choice_count ? plan->choices[plan->best].time_ns : 0;
     size_t length = tl_print_parallel_plan(plan, NULL, 0);
     char *text = (char *)malloc(length + 1);
     if (!text) return fail(CODE_INPUT, "no memory for the table");
@@ -3899,7 +3899,7 @@ static void put_lanes(const program *p, writer *w, const rank_work *r, const tl_
 }
 
 static int write_lanes(program *p, const rank_work *r) {
-    uint64_t *numbers = (uint64_t *)malloc(3 * (size_t)r->rank_count * sizeof *numbers);
+    uint64_t *numbers = (uint64_t *)malloc((3 * (size_t)r->rank_count + 1) * sizeof *numbers);
     tl_pipeline_report report;
     writer w;
     int code;
