@@ -28,7 +28,7 @@ steps=(parts names contents surface test differential torch shaders headers opti
 fail() { echo "$*" >&2; exit 1; }
 skip() { echo "SKIPPED $*"; [ "${STRICT:-0}" != 1 ] || fail "a skip is a failure here"; }
 parallel() { xargs -d '\n' -r -P "$jobs" -n 1 bash -c; }      # one command a line, each run by bash
-header_line() { sed -n "1,10s|^// $2: *||p" "$1" | head -n 1; }
+header_line() { sed -n "1,20s|^// $2: *||p" "$1" | head -n 1; }
 
 # An object of a whole header, for the steps that look at its symbols:  implementation HEADER OUT COMPILER FLAGS...
 implementation() {
