@@ -4094,7 +4094,7 @@ typedef struct tl_ranks_desc {
     int32_t  micro_batch_count;    // of a training step > 0, at most 65535
     tl_pipeline pipeline;          // 1f1b or gpipe
     const int32_t *ends;           // [rank_count] for each stage the node after its last, rising, the last one
-                                   // node_count; 0 = chosen by tl_plan_partition
+                                   // node_count; 0 = chosen by tl_plan_partition, by time: bytes are not asked
     int32_t  inference;            // 1 = forward only
     uint64_t budget_bytes;         // of each rank: its arena and its part of the base; 0 = no limit
     double   gradient_ratio;       // the base of a rank is base_bytes and the weights of its nodes times
@@ -7065,7 +7065,8 @@ static size_t tli_finish(tli_writer *w) {
     X(STAGE_DOES_NOT_FIT, "budget_bytes: no plan of a stage fits %0 bytes; the least found is %1", \
       "budget, least budget") \
     X(COST_OF_RANKS_DOES_NOT_FIT_64, "the time of a training step does not fit 64 bits", "") \
-    X(RANKS_WAIT_FOR_EACH_OTHER, "ranks: wait for messages of each other", "")
+    X(RANKS_WAIT_FOR_EACH_OTHER, "ranks: wait for messages of each other", "") \
+    X(LINK_OF_RANKS_HAS_NO_RATE, "link: bytes_per_second must be > 0 between ranks", "")
 
 // -- errors: rules of [10] BACKEND --
 
@@ -7412,8 +7413,9 @@ static size_t tli_finish(tli_writer *w) {
     X(REDUCTION_IS_UNDER_WAY, "run: another sum over ranks is under way", "") \
     X(STRATEGY_PARALLELISM_IS_NOT_THAT_OF_THE_TRANSPORT, \
       "strategy.parallelism: %0 does not divide the %1 ranks of the transport", "workers, ranks") \
+    X(MESSAGE_BETWEEN_PASSES, "message with rank %0 between passes: %s", "rank") \
     X(STRATEGY_OF_RANKS_IS_LAZY, \
-      "strategy: model and pipeline are for mode lazy, f32, memory pooled or minimal-peak, no fusion", \
+      "strategy: model and pipeline are for mode lazy, f32, memory pooled, no fusion, no interval", \
       "") \
     X(BEGINS_ONE_KERNEL_CALL, "plan: step %0 begins what is not one call of one kernel", "step, node") \
     X(BEGINS_RANDOM_HOOK, "plan: begins calls, but the random hook is for one call at a time", "step, node") \
@@ -49062,6 +49064,12 @@ static int32_t tli_count_held_batches(const tli_rank_events *list) {
     return most;
 }
 
+// A figure of one micro-batch, for all; UINT64_MAX where that does not fit.
+static uint64_t tli_of_all_batches(const tli_rank_search *s, uint64_t one) {
+    uint64_t all;
+    return tli_mul_u64(one, (uint64_t)s->desc->micro_batch_count, &all) ? all : UINT64_MAX;
+}
+
 // Bytes that a rank sends in a training step: each tensor forward, each gradient back.
 static uint64_t tli_count_sent(const tli_rank_search *s) {
     const tl_graph *graph = s->graph;
@@ -49074,7 +49082,7 @@ static uint64_t tli_count_sent(const tli_rank_search *s) {
         if (s->messages[id] == TLI_MESSAGE_RECEIVE && node->has_grad && !s->desc->inference)
             sum += graph->outputs[node->first_output].bytes;
     }
-    return sum * (uint64_t)s->desc->micro_batch_count;
+    return tli_of_all_batches(s, sum);
 }
 
 static tl_result tli_find_rank_base(tl_env *env, const tl_ranks_desc *desc, const tl_graph *graph,
@@ -49092,20 +49100,19 @@ static tl_result tli_find_rank_base(tl_env *env, const tl_ranks_desc *desc, cons
 // Fill in what a search has found.
 static void tli_fill_rank(tli_rank_search *s, tl_rank_plan *rank) {
     tl_compiled_plan *compiled = &rank->compiled;
-    uint64_t batches = (uint64_t)s->desc->micro_batch_count;
     compiled->plan = s->best;
     compiled->plan.base_bytes = rank->base_bytes;
     tli_zero(&s->best, sizeof s->best);
     compiled->inference = s->desc->inference;
     compiled->precision = TL_PRECISION_SINGLE;
     compiled->choice.part_count = 1;
-    compiled->choice.cost = s->best_cost * batches;
+    compiled->choice.cost = tli_of_all_batches(s, s->best_cost);
     compiled->choice.arena_bytes = compiled->plan.arena_bytes;
-    compiled->base_cost = compiled->bound_cost = s->bound_cost * batches;
+    compiled->base_cost = compiled->bound_cost = tli_of_all_batches(s, s->bound_cost);
     compiled->proven = s->best_cost == s->bound_cost;
     compiled->gap_ratio = tli_find_gap(s->best_cost, s->bound_cost);
     rank->held_bytes = s->best_held;
-    rank->busy_cost = s->best_cost * batches;
+    rank->busy_cost = tli_of_all_batches(s, s->best_cost);
     rank->in_flight_count = s->in_flight;
     rank->sent_bytes = tli_count_sent(s);
 }
@@ -49220,6 +49227,7 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
     else if ((desc->inference | desc->weights_apart | desc->keep_all) & ~1)
         why = TLI_RULE(FLAGS_OF_RANKS_MUST_BE_0_OR_1);
     else if (desc->rank_count > desc->graph->node_count) why = TLI_RULE(RANKS_MORE_THAN_NODES);
+    else if (desc->link && !desc->link->bytes_per_second) why = TLI_RULE(LINK_OF_RANKS_HAS_NO_RATE);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), why);
     result = tl_check_graph(env, desc->graph);
     if (!result && desc->ends && !tli_are_ends(desc, desc->ends))
@@ -54149,9 +54157,11 @@ static tl_result tli_carry_message(const tl_kernel_call *call, void *user) {
     return result;
 }
 
+// step: -1 = between passes.
 static tl_result tli_fail_peer(tl_run *run, tl_result why, int32_t peer, int32_t step) {
-    tli_sentence s = tli_begin_error(run->env, why, TLI_IN(RUN_PLAN), TLI_RULE(MESSAGE_OF_PEER), (uint64_t)peer,
-                                     (uint64_t)(int64_t)step);
+    tli_sentence s = tli_begin_error(run->env, why, TLI_IN(RUN_PLAN),
+                                     step < 0 ? TLI_RULE(MESSAGE_BETWEEN_PASSES) : TLI_RULE(MESSAGE_OF_PEER),
+                                     (uint64_t)peer, step < 0 ? 0 : (uint64_t)step);
     tli_put_text(&s, tl_name_result(why));
     return tli_end_error(run->env, &s, why);
 }
@@ -55770,7 +55780,7 @@ static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
     tl_result result;
     int is_plain = strategy->mode == TL_MODE_LAZY && !strategy->enable_fusion && !run->desc.may_split &&
                    (strategy->precision == TL_PRECISION_FULL || strategy->precision == TL_PRECISION_SINGLE) &&
-                   (strategy->memory == TL_MEMORY_POOLED || strategy->memory == TL_MEMORY_MINIMAL_PEAK);
+                   strategy->memory == TL_MEMORY_POOLED && !strategy->gradient.checkpoint_interval;
     if (!is_plain || run->desc.plan || run->desc.checkpoints || run->desc.formats || run->owns_layers)
         return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), TLI_RULE(STRATEGY_OF_RANKS_IS_LAZY));
     tli_zero(&desc, sizeof desc);
@@ -58502,6 +58512,8 @@ static void tli_start_counting(tl_run *run) {
 // The neighbours of a rank are greeted before its first pass. TL_NOT_READY: not all have answered.
 static tl_result tli_greet(tl_run *run) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (run->reduction)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), TLI_RULE(REDUCTION_IS_UNDER_WAY));
     return tli_greet_ranks(run);
 #else
     (void)run;
@@ -59036,6 +59048,9 @@ TLI_IMPL tl_result tl_run_plan(tl_run *run) {
 
 TLI_IMPL tl_result tl_reset_run(tl_run *run) {
     TL_ASSERT(run);
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    tli_stop_reduction(run);
+#endif
     return tli_abort_pass(run, TL_OK);
 }
 

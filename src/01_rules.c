@@ -908,7 +908,8 @@
     X(STAGE_DOES_NOT_FIT, "budget_bytes: no plan of a stage fits %0 bytes; the least found is %1", \
       "budget, least budget") \
     X(COST_OF_RANKS_DOES_NOT_FIT_64, "the time of a training step does not fit 64 bits", "") \
-    X(RANKS_WAIT_FOR_EACH_OTHER, "ranks: wait for messages of each other", "")
+    X(RANKS_WAIT_FOR_EACH_OTHER, "ranks: wait for messages of each other", "") \
+    X(LINK_OF_RANKS_HAS_NO_RATE, "link: bytes_per_second must be > 0 between ranks", "")
 
 // -- errors: rules of [10] BACKEND --
 
@@ -1255,8 +1256,9 @@
     X(REDUCTION_IS_UNDER_WAY, "run: another sum over ranks is under way", "") \
     X(STRATEGY_PARALLELISM_IS_NOT_THAT_OF_THE_TRANSPORT, \
       "strategy.parallelism: %0 does not divide the %1 ranks of the transport", "workers, ranks") \
+    X(MESSAGE_BETWEEN_PASSES, "message with rank %0 between passes: %s", "rank") \
     X(STRATEGY_OF_RANKS_IS_LAZY, \
-      "strategy: model and pipeline are for mode lazy, f32, memory pooled or minimal-peak, no fusion", \
+      "strategy: model and pipeline are for mode lazy, f32, memory pooled, no fusion, no interval", \
       "") \
     X(BEGINS_ONE_KERNEL_CALL, "plan: step %0 begins what is not one call of one kernel", "step, node") \
     X(BEGINS_RANDOM_HOOK, "plan: begins calls, but the random hook is for one call at a time", "step, node") \

@@ -51,6 +51,12 @@ static int32_t tli_count_held_batches(const tli_rank_events *list) {
     return most;
 }
 
+// A figure of one micro-batch, for all; UINT64_MAX where that does not fit.
+static uint64_t tli_of_all_batches(const tli_rank_search *s, uint64_t one) {
+    uint64_t all;
+    return tli_mul_u64(one, (uint64_t)s->desc->micro_batch_count, &all) ? all : UINT64_MAX;
+}
+
 // Bytes that a rank sends in a training step: each tensor forward, each gradient back.
 static uint64_t tli_count_sent(const tli_rank_search *s) {
     const tl_graph *graph = s->graph;
@@ -63,7 +69,7 @@ static uint64_t tli_count_sent(const tli_rank_search *s) {
         if (s->messages[id] == TLI_MESSAGE_RECEIVE && node->has_grad && !s->desc->inference)
             sum += graph->outputs[node->first_output].bytes;
     }
-    return sum * (uint64_t)s->desc->micro_batch_count;
+    return tli_of_all_batches(s, sum);
 }
 
 static tl_result tli_find_rank_base(tl_env *env, const tl_ranks_desc *desc, const tl_graph *graph,
@@ -81,20 +87,19 @@ static tl_result tli_find_rank_base(tl_env *env, const tl_ranks_desc *desc, cons
 // Fill in what a search has found.
 static void tli_fill_rank(tli_rank_search *s, tl_rank_plan *rank) {
     tl_compiled_plan *compiled = &rank->compiled;
-    uint64_t batches = (uint64_t)s->desc->micro_batch_count;
     compiled->plan = s->best;
     compiled->plan.base_bytes = rank->base_bytes;
     tli_zero(&s->best, sizeof s->best);
     compiled->inference = s->desc->inference;
     compiled->precision = TL_PRECISION_SINGLE;
     compiled->choice.part_count = 1;
-    compiled->choice.cost = s->best_cost * batches;
+    compiled->choice.cost = tli_of_all_batches(s, s->best_cost);
     compiled->choice.arena_bytes = compiled->plan.arena_bytes;
-    compiled->base_cost = compiled->bound_cost = s->bound_cost * batches;
+    compiled->base_cost = compiled->bound_cost = tli_of_all_batches(s, s->bound_cost);
     compiled->proven = s->best_cost == s->bound_cost;
     compiled->gap_ratio = tli_find_gap(s->best_cost, s->bound_cost);
     rank->held_bytes = s->best_held;
-    rank->busy_cost = s->best_cost * batches;
+    rank->busy_cost = tli_of_all_batches(s, s->best_cost);
     rank->in_flight_count = s->in_flight;
     rank->sent_bytes = tli_count_sent(s);
 }
@@ -209,6 +214,7 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
     else if ((desc->inference | desc->weights_apart | desc->keep_all) & ~1)
         why = TLI_RULE(FLAGS_OF_RANKS_MUST_BE_0_OR_1);
     else if (desc->rank_count > desc->graph->node_count) why = TLI_RULE(RANKS_MORE_THAN_NODES);
+    else if (desc->link && !desc->link->bytes_per_second) why = TLI_RULE(LINK_OF_RANKS_HAS_NO_RATE);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), why);
     result = tl_check_graph(env, desc->graph);
     if (!result && desc->ends && !tli_are_ends(desc, desc->ends))

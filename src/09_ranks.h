@@ -30,7 +30,7 @@ typedef struct tl_ranks_desc {
     int32_t  micro_batch_count;    // of a training step > 0, at most 65535
     tl_pipeline pipeline;          // 1f1b or gpipe
     const int32_t *ends;           // [rank_count] for each stage the node after its last, rising, the last one
-                                   // node_count; 0 = chosen by tl_plan_partition
+                                   // node_count; 0 = chosen by tl_plan_partition, by time: bytes are not asked
     int32_t  inference;            // 1 = forward only
     uint64_t budget_bytes;         // of each rank: its arena and its part of the base; 0 = no limit
     double   gradient_ratio;       // the base of a rank is base_bytes and the weights of its nodes times

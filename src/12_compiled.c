@@ -209,7 +209,7 @@ static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
     tl_result result;
     int is_plain = strategy->mode == TL_MODE_LAZY && !strategy->enable_fusion && !run->desc.may_split &&
                    (strategy->precision == TL_PRECISION_FULL || strategy->precision == TL_PRECISION_SINGLE) &&
-                   (strategy->memory == TL_MEMORY_POOLED || strategy->memory == TL_MEMORY_MINIMAL_PEAK);
+                   strategy->memory == TL_MEMORY_POOLED && !strategy->gradient.checkpoint_interval;
     if (!is_plain || run->desc.plan || run->desc.checkpoints || run->desc.formats || run->owns_layers)
         return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), TLI_RULE(STRATEGY_OF_RANKS_IS_LAZY));
     tli_zero(&desc, sizeof desc);

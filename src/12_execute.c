@@ -1130,6 +1130,8 @@ static void tli_start_counting(tl_run *run) {
 // The neighbours of a rank are greeted before its first pass. TL_NOT_READY: not all have answered.
 static tl_result tli_greet(tl_run *run) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (run->reduction)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), TLI_RULE(REDUCTION_IS_UNDER_WAY));
     return tli_greet_ranks(run);
 #else
     (void)run;
@@ -1664,6 +1666,9 @@ TLI_IMPL tl_result tl_run_plan(tl_run *run) {
 
 TLI_IMPL tl_result tl_reset_run(tl_run *run) {
     TL_ASSERT(run);
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    tli_stop_reduction(run);
+#endif
     return tli_abort_pass(run, TL_OK);
 }
 

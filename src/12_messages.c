@@ -85,9 +85,11 @@ static tl_result tli_carry_message(const tl_kernel_call *call, void *user) {
     return result;
 }
 
+// step: -1 = between passes.
 static tl_result tli_fail_peer(tl_run *run, tl_result why, int32_t peer, int32_t step) {
-    tli_sentence s = tli_begin_error(run->env, why, TLI_IN(RUN_PLAN), TLI_RULE(MESSAGE_OF_PEER), (uint64_t)peer,
-                                     (uint64_t)(int64_t)step);
+    tli_sentence s = tli_begin_error(run->env, why, TLI_IN(RUN_PLAN),
+                                     step < 0 ? TLI_RULE(MESSAGE_BETWEEN_PASSES) : TLI_RULE(MESSAGE_OF_PEER),
+                                     (uint64_t)peer, step < 0 ? 0 : (uint64_t)step);
     tli_put_text(&s, tl_name_result(why));
     return tli_end_error(run->env, &s, why);
 }

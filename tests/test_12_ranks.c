@@ -530,6 +530,55 @@ static void bad_descs_are_refused(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// A link without a rate, with cuts that are given and that are found.
+static void a_link_of_0_is_refused(void **state) {
+    static const int32_t ends[2] = { 2, 3 };
+    static const tl_link link = { 0, 5 };
+    tl_graph graph = graph_of(pair);
+    int given;
+    (void)state;
+    for (given = 0; given < 2; given++) {
+        tl_env env = silent_env();
+        tl_ranks_desc desc;
+        tl_compiled_ranks ranks;
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.rank_count = 2;
+        desc.micro_batch_count = 1;
+        desc.ends = given ? ends : NULL;
+        desc.link = &link;
+        assert_int_equal(tl_compile_ranks(&env, &desc, &ranks), TL_ERROR_INVALID_ARG);
+        assert_string_equal(env.error.text, "tl_compile_ranks: link: bytes_per_second must be > 0 between ranks");
+    }
+    tl_free_graph(NULL, &graph);
+}
+
+// While a sum is under way no pass begins; a reset gives the sum up, and a lost peer between passes has no step.
+static void a_sum_under_way_keeps_passes_out(void **state) {
+    static circle c;
+    static const uint64_t counts[3] = { 9, 0, 0 };
+    tl_graph graph = graph_of(pair);
+    tl_run *run;
+    tl_result result;
+    (void)state;
+    circle_open(&c, &graph, NULL, 2, 1, counts, 0);
+    run = c.beds[0].run;
+    assert_int_equal(tl_reduce_run(run, TL_STATE_GRADIENT), TL_NOT_READY);
+    assert_int_equal(tl_scatter_run(run, TL_STATE_GRADIENT), TL_ERROR_INVALID_ARG);
+    assert_int_equal(tl_start_pass(run, 0), TL_ERROR_INVALID_ARG);
+    assert_string_equal(c.beds[0].env.error.text, "tl_start_pass: run: another sum over ranks is under way");
+    assert_int_equal(tl_reset_run(run), TL_OK);
+    assert_int_equal(tl_start_pass(run, 0), TL_OK);
+    assert_int_equal(tl_reset_run(run), TL_OK);
+    assert_int_equal(tl_reduce_run(run, TL_STATE_GRADIENT), TL_NOT_READY);
+    threads_hub_leave(&c.hub, 1);
+    do result = tl_reduce_run(run, TL_STATE_GRADIENT); while (result == TL_NOT_READY);
+    assert_int_equal(result, TL_ERROR_PEER_LOST);
+    assert_non_null(strstr(c.beds[0].env.error.text, "message with rank 1 between passes: peer lost"));
+    circle_close(&c);
+    tl_free_graph(NULL, &graph);
+}
+
 // Whatever allocation fails, the answer is "no memory" or the same plans, and nothing leaks.
 static void failing_memory_loses_nothing(void **state) {
     tl_graph graph = graph_of(pair);
@@ -715,12 +764,17 @@ static void strategies_cut_the_graph(void **state) {
 }
 
 static void strategies_that_no_transport_carries_are_refused(void **state) {
-    static const struct { tl_parallelism_kind kind; uint64_t workers; int mode, ranks; tl_result result; const char *says; } rows[] = {
-        { TL_PARALLELISM_PIPELINE, 2, TL_MODE_LAZY, 0, TL_ERROR_UNSUPPORTED, "model and pipeline need a transport" },
-        { TL_PARALLELISM_MODEL, 2, TL_MODE_LAZY, 0, TL_ERROR_UNSUPPORTED, "model and pipeline need a transport" },
-        { TL_PARALLELISM_PIPELINE, 2, TL_MODE_LAZY, 3, TL_ERROR_INVALID_ARG, "2 does not divide the 3 ranks" },
-        { TL_PARALLELISM_DATA, 2, TL_MODE_LAZY, 4, TL_ERROR_INVALID_ARG, "2 does not divide the 4 ranks" },
-        { TL_PARALLELISM_PIPELINE, 2, TL_MODE_EAGER, 2, TL_ERROR_UNSUPPORTED, "are for mode lazy" },
+    static const struct {
+        tl_parallelism_kind kind; uint64_t workers; int mode, ranks; tl_result result; const char *says;
+        int memory; uint64_t interval;
+    } rows[] = {
+        { TL_PARALLELISM_PIPELINE, 2, TL_MODE_LAZY, 0, TL_ERROR_UNSUPPORTED, "model and pipeline need a transport", TL_MEMORY_POOLED, 0 },
+        { TL_PARALLELISM_MODEL, 2, TL_MODE_LAZY, 0, TL_ERROR_UNSUPPORTED, "model and pipeline need a transport", TL_MEMORY_POOLED, 0 },
+        { TL_PARALLELISM_PIPELINE, 2, TL_MODE_LAZY, 3, TL_ERROR_INVALID_ARG, "2 does not divide the 3 ranks", TL_MEMORY_POOLED, 0 },
+        { TL_PARALLELISM_DATA, 2, TL_MODE_LAZY, 4, TL_ERROR_INVALID_ARG, "2 does not divide the 4 ranks", TL_MEMORY_POOLED, 0 },
+        { TL_PARALLELISM_PIPELINE, 2, TL_MODE_EAGER, 2, TL_ERROR_UNSUPPORTED, "are for mode lazy", TL_MEMORY_POOLED, 0 },
+        { TL_PARALLELISM_PIPELINE, 2, TL_MODE_LAZY, 2, TL_ERROR_UNSUPPORTED, "no interval", TL_MEMORY_POOLED, 3 },
+        { TL_PARALLELISM_MODEL, 2, TL_MODE_LAZY, 2, TL_ERROR_UNSUPPORTED, "memory pooled", TL_MEMORY_MINIMAL_PEAK, 0 },
     };
     tl_graph graph = graph_of(pair);
     size_t row;
@@ -737,6 +791,10 @@ static void strategies_that_no_transport_carries_are_refused(void **state) {
         transport = threads_hub_join(&hub, 0);
         strategy.mode = (tl_mode)rows[row].mode;
         strategy.precision = TL_PRECISION_SINGLE;
+        strategy.enable_fusion = 0;
+        strategy.memory = (tl_memory)rows[row].memory;
+        if (rows[row].interval) strategy.gradient.checkpointed = 1;
+        strategy.gradient.checkpoint_interval = rows[row].interval;
         strategy.parallelism.kind = rows[row].kind;
         strategy.parallelism.as.data.worker_count = rows[row].workers;
         bed_open(&b, &graph, 0, 0, 1);
@@ -757,6 +815,8 @@ int main(void) {
         cmocka_unit_test(a_lost_rank_is_told_to_all),
         cmocka_unit_test(ranks_with_other_plans_are_told_so),
         cmocka_unit_test(bad_descs_are_refused),
+        cmocka_unit_test(a_link_of_0_is_refused),
+        cmocka_unit_test(a_sum_under_way_keeps_passes_out),
         cmocka_unit_test(failing_memory_loses_nothing),
         cmocka_unit_test(short_messages_are_told),
         cmocka_unit_test(training_goes_on_from_what_was_saved),
