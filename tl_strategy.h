@@ -4094,9 +4094,11 @@ typedef struct tl_ranks_desc {
     int32_t  micro_batch_count;    // of a training step > 0, at most 65535
     tl_pipeline pipeline;          // 1f1b or gpipe
     const int32_t *ends;           // [rank_count] for each stage the node after its last, rising, the last one
-                                   // node_count; 0 = chosen by tl_plan_partition, by time: bytes are not asked
+                                   // node_count; 0 = chosen
+    const tl_rank *ranks;          // [rank_count] bytes and speed of each; 0 = equal ones
     int32_t  inference;            // 1 = forward only
-    uint64_t budget_bytes;         // of each rank: its arena and its part of the base; 0 = no limit
+    uint64_t budget_bytes;         // of each rank, where ranks is 0: its arena and its part of the base; 0 = no
+                                   // limit
     double   gradient_ratio;       // the base of a rank is base_bytes and the weights of its nodes times
     double   optimizer_ratio;      // 1 + gradient_ratio + optimizer_ratio (tl_find_base_bytes)
     uint64_t base_bytes;           // of every rank
@@ -4125,7 +4127,7 @@ typedef struct tl_compiled_ranks {
     int32_t  rank_count, micro_batch_count;
     uint64_t hash;                 // of all plans; runs compare it with that of their neighbours
     uint64_t cost;                 // of a training step: the largest end_cost, with messages on the link
-    uint64_t bound_cost;           // no plans of these stages cost less
+    uint64_t bound_cost;           // no plans of any cut cost less; where ends are given, none of these stages
     double   bubble_ratio;         // part of all ranks' time in which they wait
     void    *memory;               // released by tl_free_compiled_ranks, with all of the above
 } tl_compiled_ranks;
@@ -4138,6 +4140,11 @@ typedef struct tl_compiled_ranks {
 // What a stage holds of a micro-batch until its backward counts once for each that is in flight, so plans that
 // keep everything, plans of tl_plan_remat at several budgets and plans that drop what costs little for each
 // byte are all woven into the rank's order, placed, and the cheapest that fits is taken.
+//
+// Where to cut is found by tl_plan_partition, from estimates of what each possible stage costs and takes within
+// the bytes of its rank, and by moving cuts as long as the simulated step gets shorter; stages of the best cut
+// are planned, which corrects the estimates, until the best cut has no estimates left or a share of the work is
+// used up. Where there is a budget, graphs of more than 256 nodes are cut at one of some 256 places.
 //
 // Errors:  those of tl_check_graph, tl_plan_remat, tl_plan_partition; TL_ERROR_INVALID_ARG: more ranks than
 //          nodes, ends that do not rise; TL_ERROR_INFEASIBLE names a stage and the least budget found for it;
@@ -10361,9 +10368,16 @@ static int tli_scale_up(uint64_t sum, double ratio, uint64_t *scaled) {
     return tli_mul_u64(sum, whole, scaled) && tli_add_u64(*scaled, part, scaled);
 }
 
+// What so many bytes of weights take with their gradients and the state of the optimizer. 0 on overflow.
+static int tli_find_base_of(uint64_t weights, double gradient_ratio, double optimizer_ratio, uint64_t *base) {
+    uint64_t state = 0;
+    return tli_scale_up(weights, gradient_ratio, &state) && tli_add_u64(weights, state, base) &&
+           tli_scale_up(weights, optimizer_ratio, &state) && tli_add_u64(*base, state, base);
+}
+
 TLI_IMPL tl_result tl_find_base_bytes(tl_env *env, const tl_graph *graph, double gradient_ratio,
                                       double optimizer_ratio, uint64_t *base_bytes) {
-    uint64_t sum = 0, state = 0;
+    uint64_t sum = 0;
     int32_t i;
     int fits = 1;
     TL_ASSERT(graph && base_bytes);
@@ -10372,9 +10386,7 @@ TLI_IMPL tl_result tl_find_base_bytes(tl_env *env, const tl_graph *graph, double
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(FIND_BASE_BYTES),
                         TLI_RULE(GRADIENT_RATIO_OPTIMIZER_RATIO));
     for (i = 0; i < graph->node_count && fits; i++) fits = tli_add_u64(sum, graph->nodes[i].param_bytes, &sum);
-    fits = fits && tli_scale_up(sum, gradient_ratio, &state) && tli_add_u64(sum, state, base_bytes) &&
-           tli_scale_up(sum, optimizer_ratio, &state) && tli_add_u64(*base_bytes, state, base_bytes);
-    if (fits) return TL_OK;
+    if (fits && tli_find_base_of(sum, gradient_ratio, optimizer_ratio, base_bytes)) return TL_OK;
     *base_bytes = 0;
     return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(FIND_BASE_BYTES), TLI_RULE(PARAM_SUM_MUST_FIT_64_BITS));
 }
@@ -48005,9 +48017,22 @@ static tl_result tli_fail_ranks(tl_env *env) {
     return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(COMPILE_RANKS), TLI_RULE(NO_MEMORY_FOR_RANKS));
 }
 
+static const tl_rank *tli_rank_of(const tl_ranks_desc *desc, int32_t rank) {
+    return desc->ranks ? &desc->ranks[rank] : NULL;
+}
+
+// A cost on a rank, rounded up; UINT64_MAX where that does not fit.
+static uint64_t tli_cost_on_rank(const tl_rank *rank, uint64_t cost) {
+    uint64_t product;
+    if (!rank || tli_rank_numerator(rank) == tli_rank_denominator(rank)) return cost;
+    if (!tli_mul_u64(cost, tli_rank_numerator(rank), &product)) return UINT64_MAX;
+    return tli_divide_up(product, tli_rank_denominator(rank));
+}
+
 typedef struct tli_stage_cut {
     tl_env         *env;
     const tl_graph *old;
+    const tl_rank  *rank;            // that has the stage; NULL = all are equal
     int32_t         first, end;      // nodes of the stage
     int32_t         inference, has_results;  // has_results: some node of the whole graph says keep
     int32_t        *last_readers;    // [old tensors] the last node that reads it; -1 = none
@@ -48064,6 +48089,8 @@ static tl_result tli_add_stage_node(tli_stage_cut *c, tli_graph_rules *rules, in
     for (k = 0; k < node->output_count; k++) c->bytes[k] = old->outputs[node->first_output + k].bytes;
     desc.inputs = c->inputs;
     desc.output_bytes = c->bytes;
+    desc.fwd_cost = tli_cost_on_rank(c->rank, desc.fwd_cost);
+    desc.bwd_cost = tli_cost_on_rank(c->rank, desc.bwd_cost);
     result = tli_add_node(rules, &c->graph, &desc);
     if (result) return result;
     tli_copy_needs(old, id, &c->graph);
@@ -48164,8 +48191,8 @@ static tl_result tli_map_stage(const tli_stage_cut *c, tli_rank_stage *stage, tl
     return TL_OK;
 }
 
-// Make the graph of the stage first .. end - 1, and its map.
-static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t first, int32_t end,
+// Make the graph of the stage first .. end - 1 of a rank, and its map.
+static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t rank, int32_t first, int32_t end,
                                tli_rank_stage *stage, tl_compiled_plan *compiled) {
     const tl_graph *old = desc->graph;
     uint64_t tensors = (uint64_t)old->tensor_count, nodes = (uint64_t)old->node_count;
@@ -48175,6 +48202,7 @@ static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t f
     tli_zero(&c, sizeof c);
     c.env = env;
     c.old = old;
+    c.rank = tli_rank_of(desc, rank);
     c.first = first;
     c.end = end;
     c.inference = desc->inference;
@@ -48689,12 +48717,11 @@ static void tli_close_clocks(tl_env *env, tli_ranks_time *t) {
 static void tli_take_rank_times(const tli_ranks_time *t, tl_compiled_ranks *ranks) {
     double busy = 0;
     int32_t rank;
-    ranks->cost = ranks->bound_cost = 0;
+    ranks->cost = 0;
     for (rank = 0; rank < t->rank_count; rank++) {
         tl_rank_plan *plan = &ranks->ranks[rank];
         plan->end_cost = t->clocks[rank].now;
         ranks->cost = tli_larger_u64(ranks->cost, plan->end_cost);
-        ranks->bound_cost = tli_larger_u64(ranks->bound_cost, plan->compiled.bound_cost);
         busy += (double)t->clocks[rank].busy;
     }
     if (ranks->cost) ranks->bubble_ratio = 1 - busy / ((double)ranks->cost * t->rank_count);
@@ -48765,7 +48792,7 @@ typedef struct tli_rank_search {
     tli_rank_events        all, probe;  // of a training step; of as many micro-batches as repeat themselves
     int32_t                in_flight;   // micro-batches
     uint8_t               *messages;    // [nodes] TLI_MESSAGE_
-    uint8_t               *ran;         // [nodes] scratch of tli_find_turn
+    uint8_t               *ran;         // [nodes] scratch
     uint8_t               *keep;        // [tensors] scratch
     tl_plan                plans[TLI_RANK_BUDGETS];  // [plan_count] of tl_plan_remat
     int32_t                plan_count;
@@ -48975,24 +49002,11 @@ static tl_result tli_try_kept_sets(tli_rank_search *s) {
 static void tli_bound_rank(tli_rank_search *s) {
     int32_t id;
     s->bound_cost = 0;
+    tli_mark_wanted(s->graph, s->desc->inference, s->ran);
     for (id = 0; id < s->graph->node_count; id++) {
         const tl_node *node = &s->graph->nodes[id];
-        s->bound_cost += node->fwd_cost + (!s->desc->inference && node->has_grad ? node->bwd_cost : 0);
+        if (s->ran[id]) s->bound_cost += node->fwd_cost + (!s->desc->inference && node->has_grad ? node->bwd_cost : 0);
     }
-}
-
-static tl_result tli_refuse_rank(const tli_rank_search *s, int32_t rank, uint64_t base) {
-    uint64_t least;
-    tli_sentence e;
-    if (!tli_add_u64(s->least, base, &least)) least = UINT64_MAX;
-    e = tli_begin_error(s->env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE_RANKS), TLI_RULE(STAGE_DOES_NOT_FIT),
-                        s->desc->budget_bytes, least);
-    tli_put_rule(&e);
-    if (TLI_ERROR_TEXT) {
-        tli_put(&e.text, ", because of rank ");
-        tli_put_i64(&e.text, rank);
-    }
-    return tli_end_error(s->env, &e, TL_ERROR_INFEASIBLE);
 }
 
 static tl_result tli_search_rank(tli_rank_search *s) {
@@ -49014,25 +49028,7 @@ static tl_result tli_search_rank(tli_rank_search *s) {
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 
-// -- ranks: all of them --
-
-typedef struct tli_ranks {
-    tli_rank_stage *stages;        // [rank_count]
-    tl_rank_plan   *ranks;
-} tli_ranks;
-
-static uint64_t tli_hash_rank_plan(uint64_t hash, const tl_graph *graph, const tl_plan *plan) {
-    int32_t i;
-    hash = tl_mix_u64(hash, (uint64_t)graph->node_count << 32 | (uint64_t)(uint32_t)plan->step_count);
-    for (i = 0; i < graph->tensor_count; i++) hash = tl_mix_u64(hash, graph->outputs[i].bytes);
-    for (i = 0; i < plan->step_count; i++) {
-        const tl_step *step = &plan->steps[i];
-        hash = tl_mix_u64(hash, (uint64_t)step->kind << 48 | (uint64_t)step->codec << 40 |
-                                    (uint64_t)(step->begins != 0) << 32 | step->slot);
-        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)step->node << 32 | (uint32_t)step->output);
-    }
-    return hash;
-}
+// -- ranks: one of them --
 
 // The events of a rank; forward only: the micro-batches, one after the other.
 static tl_result tli_list_events(tl_env *env, const tl_ranks_desc *desc, int32_t rank, int32_t micro_batches,
@@ -49117,21 +49113,23 @@ static void tli_fill_rank(tli_rank_search *s, tl_rank_plan *rank) {
     rank->sent_bytes = tli_count_sent(s);
 }
 
-// Plan one rank, whose stage is cut.
-static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t index, tl_rank_plan *rank) {
+// Plan one rank, whose stage is cut. budget: of the rank, 0 = no limit. *least: 0, or, where no plan fits, the
+// bytes that would do.
+static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t index, uint64_t budget,
+                               uint64_t work_limit, tl_rank_plan *rank, uint64_t *least) {
     const tl_graph *graph = rank->compiled.graph;
     uint64_t nodes = (uint64_t)graph->node_count;
     tli_rank_search s;
     int32_t id, few;
     tl_result result;
     tli_zero(&s, sizeof s);
+    *least = 0;
     s.env = env;
     s.desc = desc;
     s.graph = graph;
     s.least = s.room = UINT64_MAX;
     s.device.alignment_bytes = desc->alignment_bytes;
-    s.work_limit = (desc->work_limit ? desc->work_limit : 700000000) / (uint64_t)desc->rank_count /
-                   (2 * TLI_RANK_BUDGETS) + 1;
+    s.work_limit = work_limit / (2 * TLI_RANK_BUDGETS) + 1;
     s.messages = (uint8_t *)tli_alloc_array(env, 2 * nodes + (uint64_t)graph->tensor_count, 1);
     result = s.messages ? tli_find_rank_base(env, desc, graph, &rank->base_bytes) : tli_fail_ranks(env);
     if (!result) result = tli_list_events(env, desc, index, desc->micro_batch_count, &s.all);
@@ -49146,13 +49144,12 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
         s.keep = s.ran + graph->node_count;
         for (id = 0; id < graph->node_count; id++)
             s.messages[id] = tli_find_message(&rank->compiled, id);
-        if (desc->budget_bytes) s.room = desc->budget_bytes;
-        if (desc->budget_bytes) s.room -= rank->base_bytes < s.room ? rank->base_bytes : s.room;
+        if (budget) s.room = budget > rank->base_bytes ? budget - rank->base_bytes : 0;
         tli_bound_rank(&s);
         result = tli_search_rank(&s);
     }
-    if (!result && !s.best.step_count) result = tli_refuse_rank(&s, index, rank->base_bytes);
-    if (!result) tli_fill_rank(&s, rank);
+    if (!result && s.best.step_count) tli_fill_rank(&s, rank);
+    else if (!result) *least = tli_add_capped(s.least, rank->base_bytes);
     tl_free_plan(env, &s.best);
     for (id = 0; id < s.plan_count; id++) tl_free_plan(env, &s.plans[id]);
     tli_release(env, s.all.events);
@@ -49160,47 +49157,869 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
     tli_release(env, s.messages);
     return result;
 }
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- ranks: what a stage would take --
+//
+// The nodes stand in units, between which may be cut: one node each, or several where there are many. A stage
+// is a range of them. What it takes is estimated from sums: of f micro-batches in flight each holds what
+// keeping everything holds at the turn; where that is too much, the tensors that cost least for each byte to
+// make again are dropped, until the rest fits. That is less than any plan takes which drops the same ones, and
+// it is corrected by stages that have been planned: one that has more nodes and as many micro-batches in flight
+// takes no less, and no less of its calls run again.
+
+#define TLI_CUT_UNITS 256    // at most, where the bytes of stages are asked
+#define TLI_CUT_ROUNDS 8     // in which stages are planned and cuts looked for anew
+
+// Sums over the units before this one.
+typedef struct tli_cut_sums {
+    uint64_t forward, backward;     // costs
+    uint64_t held;                  // bytes between the forward and the backward of a micro-batch
+    uint64_t kept;                  // results, of every micro-batch
+    uint64_t parameters;
+} tli_cut_sums;
+
+typedef struct tli_cut_unit {
+    tli_cut_sums before;
+    int32_t  first_node;            // its nodes end where those of the next begin
+    int32_t  first_read;            // into tli_cuts.reads
+    uint64_t droppable, remake;     // of held, what may be dropped, and what it costs to make that again
+    uint64_t work;                  // bytes of the largest call: operands, their gradients, scratch
+    uint64_t crossing;              // bytes of the tensors that are made before it and read from there on
+} tli_cut_unit;
+
+// A unit reads an input of the graph.
+typedef struct tli_cut_read {
+    int32_t  previous;              // the last unit before that reads it, too; -1 = none
+    uint64_t bytes;
+} tli_cut_read;
+
+// A stage that has been planned.
+typedef struct tli_stage_plan {
+    int32_t        rank;
+    uint64_t       least_bytes;     // of its rank, that would do; 0 = it fits
+    uint64_t       cost, base_cost; // of a micro-batch; where everything is kept
+    tl_rank_plan   plan;
+    tli_rank_stage stage;
+} tli_stage_plan;
+
+typedef struct tli_cuts {
+    tl_env              *env;
+    const tl_ranks_desc *desc;
+    tli_cut_unit        *units;     // [unit_count + 1] the last one holds all sums
+    int32_t              unit_count;
+    tli_cut_read        *reads;
+    int32_t             *order;     // [unit_count] units, those that cost least to make again first
+    tl_unit             *chain;     // [unit_count] what tl_plan_partition is told of them
+    tli_stage_plan      *known;     // [known_count]
+    int32_t              known_count;
+    tli_stage_plan      *chosen;    // [rank_count] of the cut that is taken
+    uint64_t            *times;     // [3 x rank_count] scratch of tli_time_cut
+    int                  is_tight;  // 1 = the cut that takes the fewest bytes is looked for, 0 = the least time
+} tli_cuts;
+
+// The bytes that a rank may take; 0 = no limit.
+static uint64_t tli_budget_of_rank(const tl_ranks_desc *desc, int32_t rank) {
+    return desc->ranks ? desc->ranks[rank].budget_bytes : desc->budget_bytes;
+}
+
+static int tli_has_budget(const tl_ranks_desc *desc) {
+    int32_t rank;
+    for (rank = 0; rank < desc->rank_count; rank++)
+        if (tli_budget_of_rank(desc, rank)) return 1;
+    return 0;
+}
+
+// Micro-batches in flight at a rank.
+static uint64_t tli_in_flight_of(const tl_ranks_desc *desc, int32_t rank) {
+    int32_t after = desc->rank_count - rank;
+    if (desc->inference) return 1;
+    if (desc->pipeline == TL_PIPELINE_1F1B && after < desc->micro_batch_count) return (uint64_t)after;
+    return (uint64_t)desc->micro_batch_count;
+}
+
+// -- units --
+
+// Find what a micro-batch holds at the turn, where everything is kept. ran: [nodes] 0, scratch.
+static tl_result tli_find_held_nodes(tl_env *env, const tl_ranks_desc *desc, uint8_t *kept, uint8_t *ran) {
+    const tl_graph *graph = desc->graph;
+    tl_plan plan;
+    int32_t turn, i, k;
+    tl_result result = tl_plan_keep_all(env, graph, desc->inference, &plan);
+    turn = result ? 0 : tli_find_turn(&plan, ran);
+    for (i = 0; i < turn; i++) {
+        const tl_step *step = &plan.steps[i];
+        const tl_node *node = &graph->nodes[step->node];
+        if (step->kind == TL_STEP_FORWARD_SAVE) kept[graph->tensor_count + step->node] = 1;
+        if (step->kind == TL_STEP_DROP_SAVED) kept[graph->tensor_count + step->node] = 0;
+        if (step->kind == TL_STEP_FORWARD_INPLACE)
+            kept[graph->inputs[node->first_input + node->inplace].tensor] = 0;
+        for (k = 0; k < node->output_count; k++) {
+            if (step->kind < TL_STEP_BACKWARD) kept[node->first_output + k] = 1;
+            if (step->kind == TL_STEP_DROP && (step->output == k || step->output == TL_ALL_OUTPUTS))
+                kept[node->first_output + k] = 0;
+        }
+    }
+    tl_free_plan(env, &plan);
+    return result;
+}
+
+// Bytes of the largest call of a node.
+static uint64_t tli_find_work(const tl_graph *graph, int32_t id, int32_t inference) {
+    const tl_node *node = &graph->nodes[id];
+    uint64_t operands = 0, work = node->fwork_bytes;
+    int32_t k, copies = node->has_grad && !inference ? 2 : 1;
+    for (k = 0; k < node->output_count; k++) operands += graph->outputs[node->first_output + k].bytes;
+    if (copies == 2 && node->bwork_bytes > work) work = node->bwork_bytes;
+    return operands * (uint64_t)copies + work;
+}
+
+// Add a node to the last unit.
+static void tli_add_to_unit(tli_cuts *c, const uint8_t *kept, const uint8_t *wanted, int32_t id) {
+    const tl_graph *graph = c->desc->graph;
+    const tl_node *node = &graph->nodes[id];
+    tli_cut_unit *unit = &c->units[c->unit_count - 1], *next = unit + 1;
+    uint64_t held = kept[graph->tensor_count + id] ? node->saved_bytes : 0, work;
+    int32_t k;
+    for (k = 0; k < node->output_count; k++) {
+        uint64_t bytes = graph->outputs[node->first_output + k].bytes;
+        if (node->keep) next->before.kept += bytes;
+        else if (kept[node->first_output + k]) held += bytes;
+    }
+    if (wanted[id]) next->before.forward += node->fwd_cost;
+    if (node->has_grad && !c->desc->inference) next->before.backward += node->bwd_cost;
+    next->before.held += held;
+    next->before.parameters += node->param_bytes;
+    if (held && !node->once) {
+        unit->droppable += held;
+        unit->remake += node->fwd_cost;
+    }
+    work = tli_find_work(graph, id, c->desc->inference);
+    if (work > unit->work) unit->work = work;
+}
+
+static void tli_open_unit(tli_cuts *c, int32_t first_node) {
+    tli_cut_unit *unit = &c->units[c->unit_count++];
+    unit->first_node = first_node;
+    unit[1].before = unit->before;
+}
+
+// Whether a unit ends before a node: each is one, or where few are wanted, as many as have an even share of all
+// costs and nodes.
+static int tli_ends_unit(const tli_cuts *c, uint64_t done, uint64_t all, int32_t most) {
+    return done >= all / (uint64_t)most * (uint64_t)c->unit_count;
+}
+
+// Make the units and their sums. kept: tli_find_held_nodes; wanted: tli_mark_wanted.
+static void tli_make_units(tli_cuts *c, const uint8_t *kept, const uint8_t *wanted, int32_t most) {
+    const tl_graph *graph = c->desc->graph;
+    uint64_t all = 0, done = 0, share;
+    int32_t id, nodes = 0;
+    for (id = 0; id < graph->node_count; id++) nodes += !graph->nodes[id].is_input;
+    for (id = 0; id < graph->node_count; id++)
+        all += graph->nodes[id].fwd_cost / 4 + graph->nodes[id].bwd_cost / 4;
+    share = all / (uint64_t)nodes + 1;
+    all += share * (uint64_t)nodes;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        if (node->is_input) continue;
+        if (nodes <= most || !c->unit_count || tli_ends_unit(c, done, all, most)) tli_open_unit(c, id);
+        tli_add_to_unit(c, kept, wanted, id);
+        done += node->fwd_cost / 4 + node->bwd_cost / 4 + share;
+    }
+    c->units[c->unit_count].first_node = graph->node_count;
+}
+
+// Find the unit of each node; inputs have none.
+static void tli_number_units(const tli_cuts *c, int32_t *unit_of) {
+    int32_t id, unit = -1;
+    for (id = 0; id < c->desc->graph->node_count; id++) {
+        if (unit + 1 < c->unit_count && id == c->units[unit + 1].first_node) unit++;
+        unit_of[id] = unit;
+    }
+}
+
+// Find which units read which inputs of the graph, and what crosses between units. last: [tensors] scratch.
+static void tli_find_reads(tli_cuts *c, const int32_t *unit_of, int32_t *last) {
+    const tl_graph *graph = c->desc->graph;
+    int32_t id, k, count = 0, unit = -1;
+    for (k = 0; k < graph->tensor_count; k++) last[k] = -1;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        if (node->is_input) continue;
+        for (; unit < unit_of[id]; unit++) c->units[unit + 1].first_read = count;
+        for (k = 0; k < node->input_count; k++) {
+            int32_t tensor = graph->inputs[node->first_input + k].tensor;
+            if (graph->nodes[graph->outputs[tensor].node].is_input && last[tensor] != unit_of[id]) {
+                c->reads[count].previous = last[tensor];
+                c->reads[count++].bytes = graph->outputs[tensor].bytes;
+            }
+            last[tensor] = unit_of[id];
+        }
+    }
+    c->units[c->unit_count].first_read = count;
+    for (k = 0; k < graph->tensor_count; k++) {
+        int32_t maker = graph->outputs[k].node;
+        if (graph->nodes[maker].is_input) continue;
+        for (unit = unit_of[maker] + 1; unit <= last[k]; unit++)
+            c->units[unit].crossing += graph->outputs[k].bytes;
+    }
+}
+
+// Sort units by what a byte costs to make again, free ones first.
+static tl_result tli_sort_units(tli_cuts *c) {
+    uint64_t *keys = (uint64_t *)tli_alloc_array(c->env, (uint64_t)c->unit_count, sizeof *keys);
+    int32_t i;
+    if (!keys) return tli_fail_ranks(c->env);
+    for (i = 0; i < c->unit_count; i++) {
+        const tli_cut_unit *unit = &c->units[i];
+        keys[i] = unit->droppable ? tli_fixed_ratio(unit->remake, unit->droppable) : UINT64_MAX;
+    }
+    tli_sort_numbers(c->order, c->unit_count, keys);
+    tli_release(c->env, keys);
+    return TL_OK;
+}
+
+static tl_result tli_open_cuts(tl_env *env, const tl_ranks_desc *desc, tli_cuts *c) {
+    const tl_graph *graph = desc->graph;
+    uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
+    uint64_t ranks = (uint64_t)desc->rank_count;
+    uint8_t *kept = (uint8_t *)tli_alloc_array(env, tensors + 2 * nodes, 1);
+    int32_t *numbers = (int32_t *)tli_alloc_array(env, tensors + nodes, sizeof *numbers);
+    int32_t most = graph->node_count;
+    tl_result result;
+    tli_zero(c, sizeof *c);
+    c->env = env;
+    c->desc = desc;
+    if (tli_has_budget(desc)) most = TLI_CUT_UNITS;
+    if (most < 2 * desc->rank_count) most = 2 * desc->rank_count;
+    c->units = (tli_cut_unit *)tli_alloc_array(env, nodes + 1, sizeof *c->units);
+    c->reads = (tli_cut_read *)tli_alloc_array(env, (uint64_t)graph->input_count + 1, sizeof *c->reads);
+    c->order = (int32_t *)tli_alloc_array(env, nodes, sizeof *c->order);
+    c->chain = (tl_unit *)tli_alloc_array(env, nodes, sizeof *c->chain);
+    c->known = (tli_stage_plan *)tli_alloc_array(env, TLI_CUT_ROUNDS * ranks, sizeof *c->known);
+    c->chosen = (tli_stage_plan *)tli_alloc_array(env, ranks, sizeof *c->chosen);
+    result = kept && numbers && c->units && c->reads && c->order && c->chain && c->known && c->chosen
+        ? TL_OK : tli_fail_ranks(env);
+    if (!result) result = tli_find_held_nodes(env, desc, kept, kept + tensors + nodes);
+    if (!result) {
+        tli_mark_wanted(graph, desc->inference, kept + tensors + nodes);
+        tli_make_units(c, kept, kept + tensors + nodes, most);
+        tli_number_units(c, numbers + tensors);
+        tli_find_reads(c, numbers + tensors, numbers);
+        result = tli_sort_units(c);
+    }
+    tli_release(env, kept);
+    tli_release(env, numbers);
+    return result;
+}
+
+// Free the plans of stages.
+static void tli_free_stages(tl_env *env, tli_stage_plan *stages, int32_t count) {
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        tl_free_plan(env, &stages[i].plan.compiled.plan);
+        tl_free_graph(env, &stages[i].stage.graph);
+        tli_release(env, stages[i].stage.map);
+        tli_zero(&stages[i], sizeof stages[i]);
+    }
+}
+
+static void tli_close_cuts(tli_cuts *c) {
+    tli_free_stages(c->env, c->known, c->known_count);
+    if (c->chosen) tli_free_stages(c->env, c->chosen, c->desc->rank_count);
+    tli_release(c->env, c->units);
+    tli_release(c->env, c->reads);
+    tli_release(c->env, c->order);
+    tli_release(c->env, c->chain);
+    tli_release(c->env, c->times);
+    tli_release(c->env, c->known);
+    tli_release(c->env, c->chosen);
+}
+
+// -- stages --
+
+// The first node of a stage that begins with a unit: inputs before the first one are its own.
+static int32_t tli_first_node_of(const tli_cuts *c, int32_t unit) {
+    return unit ? c->units[unit].first_node : 0;
+}
+
+// The planned stage of a rank; NULL = there is none.
+static tli_stage_plan *tli_find_known(const tli_cuts *c, int32_t rank, int32_t first, int32_t end) {
+    int32_t first_node = tli_first_node_of(c, first), end_node = tli_first_node_of(c, end), i;
+    for (i = 0; i < c->known_count; i++) {
+        tli_stage_plan *known = &c->known[i];
+        if (known->rank == rank && known->plan.first_node == first_node && known->plan.end_node == end_node)
+            return known;
+    }
+    return NULL;
+}
+
+// Costs of keeping everything.
+static uint64_t tli_base_cost(const tli_cuts *c, int32_t rank, int32_t first, int32_t end) {
+    const tli_cut_sums *from = &c->units[first].before, *to = &c->units[end].before;
+    return tli_cost_on_rank(tli_rank_of(c->desc, rank),
+                            to->forward - from->forward + to->backward - from->backward);
+}
+
+// Raise an estimate by what planned stages that are a part of this one take.
+static void tli_correct_stage(const tli_cuts *c, int32_t rank, int32_t first, int32_t end, uint64_t budget,
+                              uint64_t *more, tl_stage_cell *cell) {
+    int32_t first_node = tli_first_node_of(c, first), end_node = tli_first_node_of(c, end), i;
+    for (i = 0; i < c->known_count; i++) {
+        const tli_stage_plan *known = &c->known[i];
+        if (known->plan.first_node < first_node || known->plan.end_node > end_node) continue;
+        if (tli_in_flight_of(c->desc, known->rank) > tli_in_flight_of(c->desc, rank)) continue;
+        if (known->least_bytes > cell->bytes) cell->bytes = known->least_bytes;
+        if (c->is_tight || known->least_bytes || tli_budget_of_rank(c->desc, known->rank) < budget) continue;
+        if (known->cost > known->base_cost) *more = tli_larger_u64(*more, known->cost - known->base_cost);
+    }
+}
+
+// Bytes that a stage takes whatever is dropped: weights, inputs and results of all micro-batches, what it
+// receives, and its largest call.
+static uint64_t tli_count_least(const tli_cuts *c, uint64_t in_flight, int32_t first, int32_t end) {
+    const tl_ranks_desc *desc = c->desc;
+    const tli_cut_sums *from = &c->units[first].before, *to = &c->units[end].before;
+    uint64_t fixed = to->kept - from->kept, weights = to->parameters - from->parameters, work = 0, sum, more;
+    int32_t i;
+    if (desc->weights_apart) weights = 0;
+    for (i = c->units[first].first_read; i < c->units[end].first_read; i++)
+        if (c->reads[i].previous < first) fixed += c->reads[i].bytes;
+    for (i = first; i < end; i++)
+        if (c->units[i].work > work) work = c->units[i].work;
+    sum = tli_add_capped(desc->base_bytes, work);
+    if (!tli_find_base_of(weights, desc->gradient_ratio, desc->optimizer_ratio, &more)) return UINT64_MAX;
+    sum = tli_add_capped(sum, more);
+    if (!tli_mul_u64(fixed, (uint64_t)desc->micro_batch_count, &more)) return UINT64_MAX;
+    sum = tli_add_capped(sum, more);
+    if (!tli_mul_u64(c->units[first].crossing, in_flight, &more)) return UINT64_MAX;
+    return tli_add_capped(sum, more);
+}
+
+// Drop until the rest of what is held takes no more than room for each micro-batch. *rest: what is held then.
+// Returns what it costs to make the rest again.
+static uint64_t tli_drop_held(const tli_cuts *c, int32_t first, int32_t end, uint64_t room, uint64_t *rest) {
+    uint64_t held = c->units[end].before.held - c->units[first].before.held, cost = 0;
+    int32_t i;
+    for (i = 0; i < c->unit_count && held > room && !c->desc->keep_all; i++) {
+        const tli_cut_unit *unit = &c->units[c->order[i]];
+        uint64_t drop = unit->droppable;
+        if (c->order[i] < first || c->order[i] >= end || !drop) continue;
+        if (drop > held - room) {       // a part: what runs again is a whole call, but it is a bound
+            cost += (uint64_t)((double)unit->remake * ((double)(held - room) / (double)drop));
+            held = room;
+        } else {
+            cost += unit->remake;
+            held -= drop;
+        }
+    }
+    *rest = held;
+    return cost;
+}
+
+// Estimate time and bytes of a stage on a rank.
+static void tli_estimate_stage(const tli_cuts *c, int32_t rank, int32_t first, int32_t end,
+                               tl_stage_cell *cell) {
+    uint64_t budget = tli_budget_of_rank(c->desc, rank), in_flight = tli_in_flight_of(c->desc, rank);
+    uint64_t least, held, more;
+    const tli_stage_plan *known = tli_find_known(c, rank, first, end);
+    if (!budget || c->is_tight) budget = c->is_tight ? 0 : UINT64_MAX;
+    if (known) {
+        cell->time_ns = known->cost;
+        cell->bytes = known->least_bytes;
+        cell->fits = !known->least_bytes;
+        if (cell->fits) cell->bytes = known->plan.base_bytes + known->plan.compiled.plan.arena_bytes;
+        return;
+    }
+    least = tli_count_least(c, in_flight, first, end);
+    more = tli_drop_held(c, first, end, least < budget ? (budget - least) / in_flight : 0, &held);
+    if (!tli_mul_u64(held, in_flight, &held)) held = UINT64_MAX;
+    cell->bytes = tli_add_capped(least, held);
+    more = tli_cost_on_rank(tli_rank_of(c->desc, rank), more);
+    tli_correct_stage(c, rank, first, end, budget, &more, cell);
+    cell->time_ns = tli_add_capped(tli_base_cost(c, rank, first, end), more);
+    cell->fits = cell->bytes <= budget;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 
 // -- ranks: where to cut --
+//
+//     estimate every stage -> tl_plan_partition -> move single cuts while the schedule gets shorter
+//         ^                                                          |
+//         '---------- plan those of its stages that are estimates <--'
+//
+// until all stages of the best cut have been planned. Where no cut fits that is found so, the same search looks
+// for the cut whose largest rank is the smallest. It does not know the budget, so a refusal names bytes with
+// which the same call finds this cut.
 
-// Cut into stages of even cost, by the exact partition of the nodes.
-static tl_result tli_find_ends(tl_env *env, const tl_ranks_desc *desc, int32_t *ends) {
-    const tl_graph *graph = desc->graph;
-    uint64_t tensors = (uint64_t)graph->tensor_count, places = tensors + (uint64_t)graph->node_count;
-    tl_unit *units = (tl_unit *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *units);
-    int32_t *last_readers = (int32_t *)tli_alloc_array(env, places, sizeof *last_readers);
+#define TLI_CUT_EVENTS 4000000    // calls simulated to move cuts, in each round
+
+// -- one cut --
+
+// Cut and plan a stage. budget: of the rank, 0 = no limit.
+static tl_result tli_plan_stage(const tli_cuts *c, int32_t rank, int32_t first_node, int32_t end_node,
+                                uint64_t budget, int32_t shares, tli_stage_plan *stage) {
+    const tl_ranks_desc *desc = c->desc;
+    uint64_t work = desc->work_limit ? desc->work_limit : 700000000;
+    uint64_t batches = (uint64_t)desc->micro_batch_count;
+    tl_rank_plan *plan = &stage->plan;
+    tl_result result;
+    stage->rank = rank;
+    plan->first_node = first_node;
+    plan->end_node = end_node;
+    result = tli_cut_stage(c->env, desc, rank, first_node, end_node, &stage->stage, &plan->compiled);
+    plan->compiled.graph = &stage->stage.graph;
+    if (!result)
+        result = tli_plan_rank(c->env, desc, rank, budget, work / (uint64_t)desc->rank_count / (uint64_t)shares,
+                               plan, &stage->least_bytes);
+    stage->base_cost = plan->compiled.base_cost / batches;
+    stage->cost = plan->busy_cost / batches;
+    return result;
+}
+
+// Plan the cut that the caller has given.
+static tl_result tli_plan_given_cut(tli_cuts *c) {
+    tl_result result = TL_OK;
+    int32_t rank;
+    for (rank = 0; rank < c->desc->rank_count && !result; rank++)
+        result = tli_plan_stage(c, rank, rank ? c->desc->ends[rank - 1] : 0, c->desc->ends[rank],
+                                tli_budget_of_rank(c->desc, rank), 1, &c->chosen[rank]);
+    return result;
+}
+
+// Plan the stages of a cut that are not known, up to one that does not fit.
+static tl_result tli_plan_unknown(tli_cuts *c, const int32_t *ends) {
+    tl_result result = TL_OK;
+    int32_t rank, first = 0;
+    for (rank = 0; rank < c->desc->rank_count && !result; first = ends[rank++]) {
+        tli_stage_plan *stage = &c->known[c->known_count];
+        if (tli_find_known(c, rank, first, ends[rank])) continue;
+        c->known_count++;
+        result = tli_plan_stage(c, rank, tli_first_node_of(c, first), tli_first_node_of(c, ends[rank]),
+                                c->is_tight ? 1 : tli_budget_of_rank(c->desc, rank), TLI_CUT_ROUNDS, stage);
+        if (!stage->least_bytes || result) continue;
+        stage->cost = stage->base_cost = tli_base_cost(c, rank, first, ends[rank]);
+        if (!c->is_tight) break;
+    }
+    return result;
+}
+
+// Whether all stages of a cut have been planned and, unless the fewest bytes are looked for, fit.
+static int tli_is_settled(const tli_cuts *c, const int32_t *ends) {
+    int32_t rank, first = 0;
+    for (rank = 0; rank < c->desc->rank_count; first = ends[rank++]) {
+        const tli_stage_plan *known = tli_find_known(c, rank, first, ends[rank]);
+        if (!known || (known->least_bytes && !c->is_tight)) return 0;
+    }
+    return 1;
+}
+
+// -- the best by estimates --
+
+// Answers tl_plan_partition. For the fewest bytes, the bytes stand in for the time.
+static tl_result tli_measure_stage(const tl_stage_query *query, tl_stage_cell *cell, void *user) {
+    const tli_cuts *c = (const tli_cuts *)user;
+    int32_t ranks = c->desc->rank_count;
+    uint64_t most = (UINT64_C(1) << 59) / (uint64_t)(c->desc->micro_batch_count + 2 * ranks);
+    tli_estimate_stage(c, ranks - 1 - query->stages_after, query->first_unit, query->end_unit, cell);
+    if (c->is_tight) cell->time_ns = cell->bytes;
+    if (c->is_tight) cell->fits = 1;
+    if (cell->time_ns > most) cell->time_ns = most;
+    return TL_OK;
+}
+
+// Find the best cut by what is known and estimated. *found = 0: nothing fits.
+static tl_result tli_partition_units(tli_cuts *c, int32_t *ends, int *found) {
+    const tl_ranks_desc *desc = c->desc;
     tl_partition_desc ask;
     tl_partition partition;
-    int32_t id, k, count = 0, *unit_ends = last_readers ? last_readers + tensors : NULL;
-    tl_result result = units && last_readers ? TL_OK : tli_fail_ranks(env);
+    tl_link link;
+    int32_t k;
+    tl_result result;
+    tli_quiet quiet = tli_begin_quiet(c->env);
     tli_zero(&ask, sizeof ask);
-    tli_zero(&partition, sizeof partition);
-    if (!result) tli_find_last_readers(graph, last_readers);
-    for (id = 0; id < graph->node_count && !result; id++) {
-        const tl_node *node = &graph->nodes[id];
-        tl_unit *unit = &units[count];
-        if (node->is_input) continue;
-        unit->forward_ns = node->fwd_cost;
-        unit->backward_ns = node->has_grad && !desc->inference ? node->bwd_cost : 0;
-        unit->parameter_bytes = node->param_bytes;
-        for (k = 0; k < graph->tensor_count; k++)
-            if (tli_crosses(graph, last_readers, k, id + 1)) unit->output_bytes += graph->outputs[k].bytes;
-        unit_ends[count++] = id + 1;
-    }
-    ask.units = units;
-    ask.unit_count = count;
+    ask.units = c->chain;
+    ask.unit_count = c->unit_count;
     ask.rank_count = ask.stage_count = desc->rank_count;
+    ask.ranks = desc->ranks;
     ask.micro_batch_count = desc->micro_batch_count;
     ask.pipeline = desc->pipeline;
-    ask.link = desc->link;
-    ask.objective = TL_PARTITION_TOTAL;
-    if (!result) result = tl_plan_partition(env, &ask, &partition);
-    for (k = 0; k < desc->rank_count && !result; k++) ends[k] = unit_ends[partition.stages[k].end_unit - 1];
-    if (!result) ends[desc->rank_count - 1] = graph->node_count;
-    tl_free_partition(env, &partition);
-    tli_release(env, units);
-    tli_release(env, last_readers);
+    ask.objective = c->is_tight ? TL_PARTITION_BOTTLENECK : TL_PARTITION_TOTAL;
+    if (c->is_tight || tli_has_budget(desc)) ask.measure = tli_measure_stage;
+    ask.user = c;
+    if (desc->link && !c->is_tight) {
+        link = *desc->link;
+        if (desc->inference) {      // nothing comes back
+            if (!tli_mul_u64(link.bytes_per_second, 2, &link.bytes_per_second)) link = *desc->link;
+            link.latency_ns /= 2;
+        }
+        ask.link = &link;
+    }
+    result = tl_plan_partition(c->env, &ask, &partition);
+    *found = !result;
+    for (k = 0; k < desc->rank_count && !result; k++) ends[k] = partition.stages[k].end_unit;
+    tl_free_partition(c->env, &partition);
+    if (result == TL_ERROR_INFEASIBLE) result = TL_OK;
+    tli_end_quiet(&quiet, result);
     return result;
+}
+
+// -- moving cuts --
+
+// The time of a training step with these stages; UINT64_MAX: one does not fit.
+static tl_result tli_time_cut(const tli_cuts *c, const int32_t *ends, uint64_t *ns) {
+    const tl_ranks_desc *desc = c->desc;
+    uint64_t *forwards = c->times, *backwards = forwards + desc->rank_count;
+    uint64_t *bytes = backwards + desc->rank_count;
+    tl_pipeline_desc pipeline;
+    tl_pipeline_report report;
+    int32_t rank, first = 0;
+    tl_result result;
+    *ns = UINT64_MAX;
+    for (rank = 0; rank < desc->rank_count; first = ends[rank++]) {
+        uint64_t forward;
+        tl_stage_cell cell;
+        if (first >= ends[rank] || ends[rank] > c->unit_count) return TL_OK;
+        forward = c->units[ends[rank]].before.forward - c->units[first].before.forward;
+        cell.fits = 1;
+        cell.time_ns = tli_base_cost(c, rank, first, ends[rank]);
+        if (tli_has_budget(desc)) tli_estimate_stage(c, rank, first, ends[rank], &cell);
+        if (!cell.fits) return TL_OK;
+        forward = tli_cost_on_rank(tli_rank_of(desc, rank), forward);
+        forwards[rank] = forward < cell.time_ns ? forward : cell.time_ns;
+        backwards[rank] = cell.time_ns - forwards[rank];
+        bytes[rank] = c->units[ends[rank]].crossing;
+    }
+    tli_zero(&pipeline, sizeof pipeline);
+    pipeline.kind = desc->pipeline;
+    pipeline.rank_count = desc->rank_count;
+    pipeline.micro_batch_count = desc->micro_batch_count;
+    pipeline.forward_ns = forwards;
+    pipeline.backward_ns = backwards;
+    pipeline.output_bytes = bytes;
+    pipeline.link = desc->link;
+    result = tl_simulate_pipeline(c->env, &pipeline, &report);
+    if (!result) *ns = report.total_ns;
+    tl_free_pipeline_report(c->env, &report);
+    return result;
+}
+
+// Move one cut by some units there and back, as long as that pays.
+static tl_result tli_move_cut(const tli_cuts *c, int32_t *ends, int32_t rank, int32_t by, uint64_t *events,
+                              uint64_t *best) {
+    uint64_t cost = 2 * (uint64_t)c->desc->micro_batch_count * (uint64_t)c->desc->rank_count;
+    int32_t moved = -by;
+    tl_result result = TL_OK;
+    while (!result && *events >= cost) {
+        uint64_t ns;
+        *events -= cost;
+        ends[rank] += moved;
+        result = tli_time_cut(c, ends, &ns);
+        if (!result && ns < *best) {
+            *best = ns;
+            continue;
+        }
+        ends[rank] -= moved;
+        if (moved > 0) break;
+        moved = by;
+    }
+    return result;
+}
+
+// Move cuts, far ones first, until no move of one shortens the step. *best: its time.
+static tl_result tli_move_cuts(const tli_cuts *c, int32_t *ends, uint64_t *best) {
+    uint64_t events = c->desc->inference ? 0 : TLI_CUT_EVENTS, before;
+    int32_t by = 1, rank;
+    tl_result result = tli_time_cut(c, ends, best);
+    while (by * 8 * c->desc->rank_count < c->unit_count) by *= 2;
+    for (; by && !result; by /= 2) do {
+        before = *best;
+        for (rank = 0; rank + 1 < c->desc->rank_count && !result; rank++)
+            result = tli_move_cut(c, ends, rank, by, &events, best);
+    } while (*best < before && !result);
+    return result;
+}
+
+// -- all cuts --
+
+static void tli_fill_chain(tli_cuts *c) {
+    int32_t i;
+    for (i = 0; i < c->unit_count; i++) {
+        const tli_cut_sums *from = &c->units[i].before, *to = &c->units[i + 1].before;
+        c->chain[i].forward_ns = to->forward - from->forward;
+        c->chain[i].backward_ns = to->backward - from->backward;
+        c->chain[i].parameter_bytes = to->parameters - from->parameters;
+        c->chain[i].output_bytes = c->units[i + 1].crossing;
+    }
+}
+
+// The bytes of the largest rank of a cut whose stages are known.
+static uint64_t tli_largest_of_cut(const tli_cuts *c, const int32_t *ends) {
+    uint64_t most = 0;
+    int32_t rank, first = 0;
+    for (rank = 0; rank < c->desc->rank_count; first = ends[rank++])
+        most = tli_larger_u64(most, tli_find_known(c, rank, first, ends[rank])->least_bytes);
+    return most;
+}
+
+// Look for the best cut. ends: [2 x rank_count] the first half is what was found, the rest scratch.
+// *found = 0: nothing.
+static tl_result tli_search_cut(tli_cuts *c, int32_t *ends, int *found) {
+    int32_t *next = ends + c->desc->rank_count, most = (TLI_CUT_ROUNDS - 1) * c->desc->rank_count, round;
+    uint64_t best = UINT64_MAX, value = 0;
+    int fits = 1, is_settled = 0;
+    tl_result result = TL_OK;
+    *found = 0;
+    for (round = 0; c->known_count <= most && round < 4 * TLI_CUT_ROUNDS && !is_settled && !result; round++) {
+        result = tli_partition_units(c, next, &fits);
+        if (result || !fits) break;
+        if (!c->is_tight) result = tli_move_cuts(c, next, &value);
+        if (result) break;
+        is_settled = tli_is_settled(c, next) || !tli_has_budget(c->desc);
+        result = tli_plan_unknown(c, next);
+        if (result || !tli_is_settled(c, next)) continue;
+        if (c->is_tight) value = tli_largest_of_cut(c, next);
+        else if (!is_settled) result = tli_time_cut(c, next, &value);
+        if (result || value >= best) continue;
+        best = value;
+        *found = 1;
+        tli_copy(ends, next, (size_t)c->desc->rank_count * sizeof *ends);
+    }
+    return result;
+}
+
+// Take the stages of the cut. Those that were planned for the fewest bytes are planned anew if all of them fit.
+static tl_result tli_choose_cut(tli_cuts *c, const int32_t *ends) {
+    const tl_ranks_desc *desc = c->desc;
+    int32_t rank, first = 0, too_large = 0;
+    tl_result result = TL_OK;
+    for (rank = 0; rank < desc->rank_count && c->is_tight; first = ends[rank++]) {
+        uint64_t budget = tli_budget_of_rank(desc, rank);
+        too_large |= budget && tli_find_known(c, rank, first, ends[rank])->least_bytes > budget;
+    }
+    for (rank = first = 0; rank < desc->rank_count && !result; first = ends[rank++]) {
+        tli_stage_plan *known = tli_find_known(c, rank, first, ends[rank]);
+        if (known && (!c->is_tight || too_large)) {
+            c->chosen[rank] = *known;
+            tli_zero(known, sizeof *known);
+            known->rank = -1;
+        } else {
+            result = tli_plan_stage(c, rank, tli_first_node_of(c, first), tli_first_node_of(c, ends[rank]),
+                                    tli_budget_of_rank(desc, rank), TLI_CUT_ROUNDS, &c->chosen[rank]);
+        }
+    }
+    return result;
+}
+
+// Find the cut and plan its stages.
+static tl_result tli_choose_stages(tli_cuts *c) {
+    uint64_t ranks = (uint64_t)c->desc->rank_count;
+    int32_t *ends;
+    int found = 1;
+    tl_result result = TL_OK;
+    if (c->unit_count < c->desc->rank_count)
+        return tli_fail(c->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(RANKS_MORE_THAN_NODES));
+    ends = (int32_t *)tli_alloc_array(c->env, 2 * ranks, sizeof *ends);
+    c->times = (uint64_t *)tli_alloc_array(c->env, 3 * ranks, sizeof *c->times);
+    if (!ends || !c->times) result = tli_fail_ranks(c->env);
+    if (!result) {
+        tli_fill_chain(c);
+        result = tli_search_cut(c, ends, &found);
+    }
+    if (!result && !found) {
+        tli_free_stages(c->env, c->known, c->known_count);
+        c->known_count = 0;
+        c->is_tight = 1;
+        result = tli_search_cut(c, ends, &found);
+    }
+    if (!result) result = tli_choose_cut(c, ends);
+    tli_release(c->env, ends);
+    return result;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- ranks: what no cut goes below --
+//
+//     rank 0   F0 F1 F2 ..            a rank makes all its calls m times; it cannot begin before what its
+//     rank 1      F0 B0 F1 ..         nodes read has been made, and behind its last call the gradients go all
+//             |lead|                  the way back: m * calls + lead, if nothing runs again and messages take
+//                                     no time
+//
+// lead of the nodes from i on is the least way from an input to one of them, and back; also not above what it
+// is at an earlier node and m times the calls between, so that a stage which begins later never ends sooner.
+// The bound is the least T for which stages that are as long as T lets them be cover the graph; weights alone
+// must fit the budgets.
+
+typedef struct tli_ranks_bound {
+    const tl_ranks_desc *desc;
+    uint64_t *sums;        // [nodes + 1] costs of the nodes before, with backwards; inputs cost nothing
+    uint64_t *weights;     // [nodes + 1]
+    uint64_t *leads;       // [nodes]
+    uint8_t  *wanted;      // [nodes] 1 = has to run
+} tli_ranks_bound;
+
+// Find the longest ways from the inputs to each node and back, without its own call: ways[id] and back[id].
+static void tli_find_ways(const tl_ranks_desc *desc, uint64_t *ways, uint64_t *back) {
+    const tl_graph *graph = desc->graph;
+    int32_t id, k;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (k = 0; k < node->input_count; k++) {
+            int32_t maker = graph->outputs[graph->inputs[node->first_input + k].tensor].node;
+            const tl_node *from = &graph->nodes[maker];
+            if (from->is_input) continue;
+            ways[id] = tli_larger_u64(ways[id], ways[maker] + from->fwd_cost);
+            if (!node->has_grad || !from->has_grad || desc->inference) continue;
+            back[id] = tli_larger_u64(back[id], back[maker] + from->bwd_cost);
+        }
+    }
+}
+
+// The rank on which costs are least.
+static const tl_rank *tli_fastest_rank(const tl_ranks_desc *desc) {
+    const tl_rank *fastest = desc->ranks;
+    int32_t rank;
+    for (rank = 1; desc->ranks && rank < desc->rank_count; rank++)
+        if (tli_is_slower(fastest, &desc->ranks[rank])) fastest = &desc->ranks[rank];
+    return fastest;
+}
+
+// A cost on a rank, rounded down: sums of calls, each rounded up, are not below.
+static uint64_t tli_least_on_rank(const tl_rank *rank, uint64_t cost) {
+    uint64_t product;
+    if (!rank || tli_rank_numerator(rank) == tli_rank_denominator(rank)) return cost;
+    if (!tli_mul_u64(cost, tli_rank_numerator(rank), &product))
+        return cost / tli_rank_denominator(rank) * tli_rank_numerator(rank);
+    return product / tli_rank_denominator(rank);
+}
+
+// Fill sums and leads. back: [nodes] 0, scratch; leads: 0.
+static void tli_fill_ranks_bound(tli_ranks_bound *b, uint64_t *back) {
+    const tl_graph *graph = b->desc->graph;
+    const tl_rank *fastest = tli_fastest_rank(b->desc);
+    uint64_t way = UINT64_MAX, home = UINT64_MAX, most, part;
+    int32_t id;
+    tli_find_ways(b->desc, b->leads, back);
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        uint64_t cost = node->is_input || !b->wanted[id] ? 0 : node->fwd_cost;
+        if (!node->is_input && node->has_grad && !b->desc->inference) cost += node->bwd_cost;
+        b->sums[id + 1] = b->sums[id] + cost;
+        b->weights[id + 1] = b->weights[id] + (b->desc->weights_apart ? 0 : node->param_bytes);
+    }
+    for (id = graph->node_count - 1; id >= 0; id--) {
+        if (b->wanted[id] && !graph->nodes[id].is_input) {
+            if (b->leads[id] < way) way = b->leads[id];
+            if (back[id] < home) home = back[id];
+        }
+        b->leads[id] = way == UINT64_MAX ? 0 : tli_least_on_rank(fastest, way + home);
+    }
+    for (id = 1; id < graph->node_count; id++) {
+        part = tli_least_on_rank(fastest, b->sums[id] - b->sums[id - 1]);
+        if (!tli_mul_u64(part, (uint64_t)b->desc->micro_batch_count, &most)) continue;
+        most = tli_add_capped(b->leads[id - 1], most);
+        if (b->leads[id] > most) b->leads[id] = most;
+    }
+}
+
+// What a rank takes at least for the nodes first .. end - 1.
+static uint64_t tli_bound_stage(const tli_ranks_bound *b, int32_t rank, int32_t first, int32_t end) {
+    uint64_t cost = tli_least_on_rank(tli_rank_of(b->desc, rank), b->sums[end] - b->sums[first]), all;
+    if (!tli_mul_u64(cost, (uint64_t)b->desc->micro_batch_count, &all)) return UINT64_MAX;
+    return tli_add_capped(all, b->leads[first]);
+}
+
+// Whether the weights of a stage alone are too much for its rank.
+static int tli_is_too_heavy(const tli_ranks_bound *b, int32_t rank, int32_t first, int32_t end) {
+    const tl_ranks_desc *desc = b->desc;
+    uint64_t budget = tli_budget_of_rank(desc, rank), base;
+    if (!budget) return 0;
+    return !tli_find_base_of(b->weights[end] - b->weights[first], desc->gradient_ratio, desc->optimizer_ratio,
+                             &base) || tli_add_capped(base, desc->base_bytes) > budget;
+}
+
+// Whether stages that take no more than this cover the graph.
+static int tli_are_covered(const tli_ranks_bound *b, uint64_t most) {
+    int32_t nodes = b->desc->graph->node_count, rank, first = 0;
+    for (rank = 0; rank < b->desc->rank_count && first < nodes; rank++) {
+        int32_t low = first, high = nodes;      // low fits
+        while (low < high) {
+            int32_t end = low + (high - low + 1) / 2;
+            int fits = tli_bound_stage(b, rank, first, end) <= most && !tli_is_too_heavy(b, rank, first, end);
+            if (fits) low = end;
+            else high = end - 1;
+        }
+        first = low;
+    }
+    return first == nodes;
+}
+
+// The least time of a training step of any cut, or of the given one. 0 where nothing can be said.
+static tl_result tli_bound_ranks(tl_env *env, const tl_ranks_desc *desc, uint64_t *bound) {
+    uint64_t nodes = (uint64_t)desc->graph->node_count, low = 0, high, *numbers;
+    tli_ranks_bound b;
+    int32_t rank, first = 0;
+    *bound = 0;
+    numbers = (uint64_t *)tli_alloc_array(env, 4 * nodes + 2, sizeof *numbers);
+    b.wanted = (uint8_t *)tli_alloc_array(env, nodes, 1);
+    if (!numbers || !b.wanted) {
+        tli_release(env, numbers);
+        tli_release(env, b.wanted);
+        return tli_fail_ranks(env);
+    }
+    tli_mark_wanted(desc->graph, desc->inference, b.wanted);
+    b.desc = desc;
+    b.sums = numbers;
+    b.weights = b.sums + nodes + 1;
+    b.leads = b.weights + nodes + 1;
+    tli_fill_ranks_bound(&b, b.leads + nodes);
+    for (rank = 0; desc->ends && rank < desc->rank_count; first = desc->ends[rank++])
+        *bound = tli_larger_u64(*bound, tli_bound_stage(&b, rank, first, desc->ends[rank]));
+    high = desc->ends ? 0 : UINT64_MAX - 1;
+    if (!desc->ends && !tli_are_covered(&b, high)) high = 0;     // sums beyond 64 bits
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (tli_are_covered(&b, middle)) high = middle;
+        else low = middle + 1;
+    }
+    if (!desc->ends) *bound = low;
+    tli_release(env, numbers);
+    tli_release(env, b.wanted);
+    return TL_OK;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- ranks: all of them --
+
+typedef struct tli_ranks {
+    tli_rank_stage *stages;        // [rank_count]
+    tl_rank_plan   *ranks;
+} tli_ranks;
+
+static uint64_t tli_hash_rank_plan(uint64_t hash, const tl_graph *graph, const tl_plan *plan) {
+    int32_t i;
+    hash = tl_mix_u64(hash, (uint64_t)graph->node_count << 32 | (uint64_t)(uint32_t)plan->step_count);
+    for (i = 0; i < graph->tensor_count; i++) hash = tl_mix_u64(hash, graph->outputs[i].bytes);
+    for (i = 0; i < plan->step_count; i++) {
+        const tl_step *step = &plan->steps[i];
+        hash = tl_mix_u64(hash, (uint64_t)step->kind << 48 | (uint64_t)step->codec << 40 |
+                                    (uint64_t)(step->begins != 0) << 32 | step->slot);
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)step->node << 32 | (uint32_t)step->output);
+    }
+    return hash;
 }
 
 // Whether each stage has a node that is no input.
@@ -49235,24 +50054,49 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
     return result;
 }
 
-// Cut and plan every rank.
-static tl_result tli_plan_ranks(tl_env *env, const tl_ranks_desc *desc, const int32_t *ends, tli_ranks *own,
-                                tl_compiled_ranks *ranks) {
-    tl_result result = TL_OK;
-    int32_t rank;
-    for (rank = 0; rank < desc->rank_count && !result; rank++) {
-        tl_rank_plan *plan = &own->ranks[rank];
-        plan->first_node = rank ? ends[rank - 1] : 0;
-        plan->end_node = ends[rank];
-        result = tli_cut_stage(env, desc, plan->first_node, plan->end_node, &own->stages[rank],
-                               &plan->compiled);
-        if (result) return result;
-        plan->compiled.graph = &own->stages[rank].graph;
-        plan->compiled.source = desc->graph;
-        plan->compiled.memory = own;
-        result = tli_plan_rank(env, desc, rank, plan);
-        if (!result) ranks->hash = tli_hash_rank_plan(ranks->hash, plan->compiled.graph, &plan->compiled.plan);
+// Take over the plan of a stage.
+static void tli_take_stage(const tl_ranks_desc *desc, tli_stage_plan *stage, tli_ranks *own,
+                           tl_compiled_ranks *ranks) {
+    tl_rank_plan *rank = &own->ranks[stage->rank];
+    *rank = stage->plan;
+    own->stages[stage->rank] = stage->stage;
+    tli_zero(&stage->stage, sizeof stage->stage);
+    tli_zero(&stage->plan.compiled.plan, sizeof stage->plan.compiled.plan);
+    rank->compiled.graph = &own->stages[stage->rank].graph;
+    rank->compiled.source = desc->graph;
+    rank->compiled.memory = own;
+    ranks->hash = tli_hash_rank_plan(ranks->hash, rank->compiled.graph, &rank->compiled.plan);
+}
+
+static tl_result tli_refuse_rank(tl_env *env, const tl_ranks_desc *desc, const tli_stage_plan *stage) {
+    tli_sentence e = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE_RANKS),
+                                     TLI_RULE(STAGE_DOES_NOT_FIT), tli_budget_of_rank(desc, stage->rank),
+                                     stage->least_bytes);
+    tli_put_rule(&e);
+    if (TLI_ERROR_TEXT) {
+        tli_put(&e.text, ", because of rank ");
+        tli_put_i64(&e.text, stage->rank);
     }
+    return tli_end_error(env, &e, TL_ERROR_INFEASIBLE);
+}
+
+// Find the cut, where none is given, and plan every rank.
+static tl_result tli_plan_ranks(tl_env *env, const tl_ranks_desc *desc, tli_ranks *own,
+                                tl_compiled_ranks *ranks) {
+    const tli_stage_plan *worst = NULL;
+    tli_stage_plan *stage;
+    tli_cuts cuts;
+    int32_t rank;
+    tl_result result = tli_open_cuts(env, desc, &cuts);
+    if (!result) result = desc->ends ? tli_plan_given_cut(&cuts) : tli_choose_stages(&cuts);
+    for (rank = 0; rank < desc->rank_count && !result; rank++) {
+        stage = &cuts.chosen[rank];
+        if (stage->least_bytes && (!worst || stage->least_bytes > worst->least_bytes)) worst = stage;
+    }
+    if (worst) result = tli_refuse_rank(env, desc, worst);
+    for (rank = 0; rank < desc->rank_count && !result; rank++)
+        tli_take_stage(desc, &cuts.chosen[rank], own, ranks);
+    tli_close_cuts(&cuts);
     return result;
 }
 
@@ -49286,7 +50130,6 @@ TLI_IMPL void tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks) {
 }
 
 TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks) {
-    int32_t *ends = NULL;
     tli_ranks *own;
     tl_result result;
     TL_ASSERT(desc && desc->graph && ranks);
@@ -49299,16 +50142,13 @@ TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
     ranks->micro_batch_count = desc->micro_batch_count;
     own->stages = (tli_rank_stage *)tli_alloc_array(env, (uint64_t)desc->rank_count, sizeof *own->stages);
     own->ranks = (tl_rank_plan *)tli_alloc_array(env, (uint64_t)desc->rank_count, sizeof *own->ranks);
-    ends = (int32_t *)tli_alloc_array(env, (uint64_t)desc->rank_count, sizeof *ends);
     if (own->stages && own->ranks) ranks->rank_count = desc->rank_count;
-    if (!ranks->rank_count || !ends) result = tli_fail_ranks(env);
+    if (!ranks->rank_count) result = tli_fail_ranks(env);
     ranks->ranks = own->ranks;
-    if (!result && desc->ends) tli_copy(ends, desc->ends, (size_t)desc->rank_count * sizeof *ends);
-    else if (!result) result = tli_find_ends(env, desc, ends);
-    if (!result) result = tli_plan_ranks(env, desc, ends, own, ranks);
+    if (!result) result = tli_plan_ranks(env, desc, own, ranks);
     if (!result) result = tli_simulate_ranks(env, desc, ranks);
+    if (!result) result = tli_bound_ranks(env, desc, &ranks->bound_cost);
     if (!result) tli_name_ranks(ranks);
-    tli_release(env, ends);
     if (result) tl_free_compiled_ranks(env, ranks);
     return result;
 }

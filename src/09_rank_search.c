@@ -31,7 +31,7 @@ typedef struct tli_rank_search {
     tli_rank_events        all, probe;  // of a training step; of as many micro-batches as repeat themselves
     int32_t                in_flight;   // micro-batches
     uint8_t               *messages;    // [nodes] TLI_MESSAGE_
-    uint8_t               *ran;         // [nodes] scratch of tli_find_turn
+    uint8_t               *ran;         // [nodes] scratch
     uint8_t               *keep;        // [tensors] scratch
     tl_plan                plans[TLI_RANK_BUDGETS];  // [plan_count] of tl_plan_remat
     int32_t                plan_count;
@@ -241,24 +241,11 @@ static tl_result tli_try_kept_sets(tli_rank_search *s) {
 static void tli_bound_rank(tli_rank_search *s) {
     int32_t id;
     s->bound_cost = 0;
+    tli_mark_wanted(s->graph, s->desc->inference, s->ran);
     for (id = 0; id < s->graph->node_count; id++) {
         const tl_node *node = &s->graph->nodes[id];
-        s->bound_cost += node->fwd_cost + (!s->desc->inference && node->has_grad ? node->bwd_cost : 0);
+        if (s->ran[id]) s->bound_cost += node->fwd_cost + (!s->desc->inference && node->has_grad ? node->bwd_cost : 0);
     }
-}
-
-static tl_result tli_refuse_rank(const tli_rank_search *s, int32_t rank, uint64_t base) {
-    uint64_t least;
-    tli_sentence e;
-    if (!tli_add_u64(s->least, base, &least)) least = UINT64_MAX;
-    e = tli_begin_error(s->env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE_RANKS), TLI_RULE(STAGE_DOES_NOT_FIT),
-                        s->desc->budget_bytes, least);
-    tli_put_rule(&e);
-    if (TLI_ERROR_TEXT) {
-        tli_put(&e.text, ", because of rank ");
-        tli_put_i64(&e.text, rank);
-    }
-    return tli_end_error(s->env, &e, TL_ERROR_INFEASIBLE);
 }
 
 static tl_result tli_search_rank(tli_rank_search *s) {

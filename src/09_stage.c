@@ -14,9 +14,22 @@ static tl_result tli_fail_ranks(tl_env *env) {
     return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(COMPILE_RANKS), TLI_RULE(NO_MEMORY_FOR_RANKS));
 }
 
+static const tl_rank *tli_rank_of(const tl_ranks_desc *desc, int32_t rank) {
+    return desc->ranks ? &desc->ranks[rank] : NULL;
+}
+
+// A cost on a rank, rounded up; UINT64_MAX where that does not fit.
+static uint64_t tli_cost_on_rank(const tl_rank *rank, uint64_t cost) {
+    uint64_t product;
+    if (!rank || tli_rank_numerator(rank) == tli_rank_denominator(rank)) return cost;
+    if (!tli_mul_u64(cost, tli_rank_numerator(rank), &product)) return UINT64_MAX;
+    return tli_divide_up(product, tli_rank_denominator(rank));
+}
+
 typedef struct tli_stage_cut {
     tl_env         *env;
     const tl_graph *old;
+    const tl_rank  *rank;            // that has the stage; NULL = all are equal
     int32_t         first, end;      // nodes of the stage
     int32_t         inference, has_results;  // has_results: some node of the whole graph says keep
     int32_t        *last_readers;    // [old tensors] the last node that reads it; -1 = none
@@ -73,6 +86,8 @@ static tl_result tli_add_stage_node(tli_stage_cut *c, tli_graph_rules *rules, in
     for (k = 0; k < node->output_count; k++) c->bytes[k] = old->outputs[node->first_output + k].bytes;
     desc.inputs = c->inputs;
     desc.output_bytes = c->bytes;
+    desc.fwd_cost = tli_cost_on_rank(c->rank, desc.fwd_cost);
+    desc.bwd_cost = tli_cost_on_rank(c->rank, desc.bwd_cost);
     result = tli_add_node(rules, &c->graph, &desc);
     if (result) return result;
     tli_copy_needs(old, id, &c->graph);
@@ -173,8 +188,8 @@ static tl_result tli_map_stage(const tli_stage_cut *c, tli_rank_stage *stage, tl
     return TL_OK;
 }
 
-// Make the graph of the stage first .. end - 1, and its map.
-static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t first, int32_t end,
+// Make the graph of the stage first .. end - 1 of a rank, and its map.
+static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t rank, int32_t first, int32_t end,
                                tli_rank_stage *stage, tl_compiled_plan *compiled) {
     const tl_graph *old = desc->graph;
     uint64_t tensors = (uint64_t)old->tensor_count, nodes = (uint64_t)old->node_count;
@@ -184,6 +199,7 @@ static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t f
     tli_zero(&c, sizeof c);
     c.env = env;
     c.old = old;
+    c.rank = tli_rank_of(desc, rank);
     c.first = first;
     c.end = end;
     c.inference = desc->inference;
