@@ -38,7 +38,8 @@ typedef struct tli_rank_search {
     tl_device              device;      // the alignment
     uint64_t               room;        // bytes of the arena; UINT64_MAX = no limit
     uint64_t               work_limit;  // of one plan
-    tl_plan                best;        // with places; no steps: none
+    tl_plan                best;        // with places
+    int                    has_best;    // a stage in which nothing is wanted has a plan without steps
     uint64_t               best_cost;   // of a micro-batch
     uint64_t               best_held;
     uint64_t               least;       // arena of the candidate that takes the fewest bytes
@@ -50,7 +51,8 @@ static void tli_free_body(tl_env *env, tli_body *body) {
     tli_zero(body, sizeof *body);
 }
 
-// Bytes that are live where the forward part of a body ends, graph inputs left out.
+// Bytes that are live where the forward part of a body ends, graph inputs left out; with what has been received and
+// is taken only behind it.
 static tl_result tli_measure_held(const tli_rank_search *s, const tli_body *body, uint64_t *held) {
     tl_plan plan;
     tli_sim sim;
@@ -63,6 +65,9 @@ static tl_result tli_measure_held(const tli_rank_search *s, const tli_body *body
     if (!result) *held = sim.live_bytes;
     for (i = 0; i < body->turn && !result; i++) result = tli_sim_step(&sim, &body->steps[i]);
     if (!result) *held = sim.live_bytes - *held;
+    for (i = 0; i < s->graph->node_count && !result; i++)
+        if (s->messages[i] == TLI_MESSAGE_RECEIVE && !sim.nodes[i].ran)
+            *held += s->graph->outputs[s->graph->nodes[i].first_output].bytes;
     tli_free_sim(&sim);
     return result;
 }
@@ -102,6 +107,7 @@ static tl_result tli_place_body(tli_rank_search *s, const tli_body *body, uint64
     if (!result && plan.arena_bytes <= s->room) {
         tl_free_plan(s->env, &s->best);
         s->best = plan;
+        s->has_best = 1;
         tli_zero(&plan, sizeof plan);
         s->best_cost = cost;
         s->best_held = held;
@@ -136,7 +142,7 @@ static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
     tl_plan plan;
     uint64_t held = 0, cost = tli_sum_body(s->graph, body), peak;
     tl_result result;
-    if (s->best.step_count && cost >= s->best_cost) return TL_OK;
+    if (s->has_best && cost >= s->best_cost) return TL_OK;
     quiet = tli_begin_quiet(s->env);
     result = tli_weave_measured(s, body, &s->probe, &plan);
     if (!result) result = tli_measure_held(s, body, &held);
@@ -237,19 +243,27 @@ static tl_result tli_try_kept_sets(tli_rank_search *s) {
     return result;
 }
 
-// What a plan of one micro-batch costs at least.
+// What a plan of one micro-batch costs at least. What neither a backward nor a result wants need not run.
 static void tli_bound_rank(tli_rank_search *s) {
-    int32_t id;
+    const tl_graph *graph = s->graph;
+    int32_t id, k;
     s->bound_cost = 0;
-    for (id = 0; id < s->graph->node_count; id++) {
-        const tl_node *node = &s->graph->nodes[id];
-        s->bound_cost += node->fwd_cost + (!s->desc->inference && node->has_grad ? node->bwd_cost : 0);
+    tli_mark_results(graph, s->desc->inference, s->keep);
+    for (id = graph->node_count - 1; id >= 0; id--) {
+        const tl_node *node = &graph->nodes[id];
+        int has_backward = node->has_grad && !s->desc->inference, runs = has_backward;
+        for (k = 0; k < node->output_count; k++) runs |= s->keep[node->first_output + k];
+        if (!runs) continue;
+        s->bound_cost += node->fwd_cost + (has_backward ? node->bwd_cost : 0);
+        for (k = 0; k < node->input_count; k++) s->keep[graph->inputs[node->first_input + k].tensor] = 1;
     }
 }
 
+// Where no plan was found, name the least budget of a rank.
 static tl_result tli_refuse_rank(const tli_rank_search *s, int32_t rank, uint64_t base) {
     uint64_t least;
     tli_sentence e;
+    if (s->has_best) return TL_OK;
     if (!tli_add_u64(s->least, base, &least)) least = UINT64_MAX;
     e = tli_begin_error(s->env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE_RANKS), TLI_RULE(STAGE_DOES_NOT_FIT),
                         s->desc->budget_bytes, least);
@@ -271,7 +285,7 @@ static tl_result tli_search_rank(tli_rank_search *s) {
         result = tli_try_rank_plan(s, &plan, NULL);
     }
     tl_free_plan(s->env, &plan);
-    if (result || s->best.step_count || s->desc->keep_all) return result;
+    if (result || s->has_best || s->desc->keep_all) return result;
     result = tli_try_budgets(s, most);
     return result || s->desc->inference ? result : tli_try_kept_sets(s);
 }
