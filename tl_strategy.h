@@ -48470,10 +48470,12 @@ static void tli_join_sends(tli_join *j, int32_t maker) {
     }
 }
 
-// Add a step, unless what it makes is there or what it drops is not.
+// Add a step, unless what it makes is there, what it drops is not, or it is of the node of tli_open_turn.
 static void tli_join_step(tli_join *j, tl_step step) {
     const tl_node *node = &j->graph->nodes[step.node];
-    int is_there = tli_is_all_there(j, step.node), runs = step.kind < TL_STEP_BACKWARD;
+    int is_there, runs = step.kind < TL_STEP_BACKWARD;
+    if (step.node == j->graph->node_count) return;
+    is_there = tli_is_all_there(j, step.node);
     if (step.kind == TL_STEP_FORWARD_SAVE && !j->has_saved[step.node]) is_there = 0;
     if (runs && (is_there || j->messages[step.node] == TLI_MESSAGE_SEND)) return;
     if (step.kind == TL_STEP_DROP && step.output == TL_ALL_OUTPUTS && node->output_count == 1 &&
@@ -48789,17 +48791,19 @@ typedef struct tli_rank_search {
     tl_env                *env;
     const tl_ranks_desc   *desc;
     const tl_graph        *graph;       // of the stage
+    tl_graph               turn;        // tli_open_turn
     tli_rank_events        all, probe;  // of a training step; of as many micro-batches as repeat themselves
     int32_t                in_flight;   // micro-batches
     uint8_t               *messages;    // [nodes] TLI_MESSAGE_
-    uint8_t               *ran;         // [nodes] scratch
+    uint8_t               *ran;         // [nodes + 1] scratch
     uint8_t               *keep;        // [tensors] scratch
     tl_plan                plans[TLI_RANK_BUDGETS];  // [plan_count] of tl_plan_remat
     int32_t                plan_count;
     tl_device              device;      // the alignment
     uint64_t               room;        // bytes of the arena; UINT64_MAX = no limit
     uint64_t               work_limit;  // of one plan
-    tl_plan                best;        // with places; no steps: none
+    tl_plan                best;        // with places
+    int                    has_best;    // a stage in which nothing is wanted has a plan without steps
     uint64_t               best_cost;   // of a micro-batch
     uint64_t               best_held;
     uint64_t               least;       // arena of the candidate that takes the fewest bytes
@@ -48811,7 +48815,8 @@ static void tli_free_body(tl_env *env, tli_body *body) {
     tli_zero(body, sizeof *body);
 }
 
-// Bytes that are live where the forward part of a body ends, graph inputs left out.
+// Bytes that are live where the forward part of a body ends, graph inputs left out; with what has been received
+// and is taken only behind it.
 static tl_result tli_measure_held(const tli_rank_search *s, const tli_body *body, uint64_t *held) {
     tl_plan plan;
     tli_sim sim;
@@ -48824,6 +48829,9 @@ static tl_result tli_measure_held(const tli_rank_search *s, const tli_body *body
     if (!result) *held = sim.live_bytes;
     for (i = 0; i < body->turn && !result; i++) result = tli_sim_step(&sim, &body->steps[i]);
     if (!result) *held = sim.live_bytes - *held;
+    for (i = 0; i < s->graph->node_count && !result; i++)
+        if (s->messages[i] == TLI_MESSAGE_RECEIVE && !sim.nodes[i].ran)
+            *held += s->graph->outputs[s->graph->nodes[i].first_output].bytes;
     tli_free_sim(&sim);
     return result;
 }
@@ -48863,6 +48871,7 @@ static tl_result tli_place_body(tli_rank_search *s, const tli_body *body, uint64
     if (!result && plan.arena_bytes <= s->room) {
         tl_free_plan(s->env, &s->best);
         s->best = plan;
+        s->has_best = 1;
         tli_zero(&plan, sizeof plan);
         s->best_cost = cost;
         s->best_held = held;
@@ -48897,7 +48906,7 @@ static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
     tl_plan plan;
     uint64_t held = 0, cost = tli_sum_body(s->graph, body), peak;
     tl_result result;
-    if (s->best.step_count && cost >= s->best_cost) return TL_OK;
+    if (s->has_best && cost >= s->best_cost) return TL_OK;
     quiet = tli_begin_quiet(s->env);
     result = tli_weave_measured(s, body, &s->probe, &plan);
     if (!result) result = tli_measure_held(s, body, &held);
@@ -48915,9 +48924,9 @@ static tl_result tli_try_rank_plan(tli_rank_search *s, const tl_plan *plan, cons
     tli_body body;
     int32_t turn, second_turn = 0;
     tl_result result;
-    tli_zero(s->ran, (size_t)s->graph->node_count);
+    tli_zero(s->ran, (size_t)s->graph->node_count + 1);
     turn = tli_find_turn(plan, s->ran);
-    tli_zero(s->ran, (size_t)s->graph->node_count);
+    tli_zero(s->ran, (size_t)s->graph->node_count + 1);
     if (second) second_turn = tli_find_turn(second, s->ran);
     result = tli_join_bodies(s->env, s->graph, s->messages, plan, turn, second, second_turn, &body);
     if (!result) result = tli_try_body(s, &body);
@@ -48932,7 +48941,7 @@ static tl_result tli_plan_rank_budget(tli_rank_search *s, uint64_t live, uint64_
     tl_result result;
     tli_quiet quiet = tli_begin_quiet(s->env);
     tli_zero(&remat, sizeof remat);
-    remat.graph = s->graph;
+    remat.graph = &s->turn;
     remat.inference = s->desc->inference;
     remat.budget_bytes = live;
     remat.live = 1;
@@ -48998,15 +49007,64 @@ static tl_result tli_try_kept_sets(tli_rank_search *s) {
     return result;
 }
 
-// What a plan of one micro-batch costs at least.
+// What a plan of one micro-batch costs at least. What neither a backward nor a result wants need not run.
 static void tli_bound_rank(tli_rank_search *s) {
+    const tl_graph *graph = s->graph;
     int32_t id;
     s->bound_cost = 0;
-    tli_mark_wanted(s->graph, s->desc->inference, s->ran);
-    for (id = 0; id < s->graph->node_count; id++) {
-        const tl_node *node = &s->graph->nodes[id];
-        if (s->ran[id]) s->bound_cost += node->fwd_cost + (!s->desc->inference && node->has_grad ? node->bwd_cost : 0);
+    tli_mark_wanted(graph, s->desc->inference, s->ran);
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        if (s->ran[id]) s->bound_cost += node->fwd_cost;
+        if (!s->desc->inference && node->has_grad) s->bound_cost += node->bwd_cost;
     }
+}
+
+// Make the graph that tl_plan_remat is asked about: that of the stage and, where several tensors are sent, a
+// last node that reads what all sends give. Its backward comes before theirs, so that no plan begins to go
+// back before all is sent: the gradient of one tensor may depend on another that this rank sends.
+static tl_result tli_open_turn(tli_rank_search *s) {
+    tli_graph_rules rules = tli_rules_of(s->env, TLI_IN(COMPILE_RANKS));
+    const tl_graph *graph = s->graph;
+    tl_tensor *inputs = (tl_tensor *)tli_alloc_array(s->env, (uint64_t)graph->input_count + 1, sizeof *inputs);
+    uint64_t *bytes = (uint64_t *)tli_alloc_array(s->env, (uint64_t)graph->tensor_count, sizeof *bytes);
+    tl_node_desc desc;
+    int32_t id, k, sends = 0;
+    tl_result result = inputs && bytes ? TL_OK : tli_fail_ranks(s->env);
+    for (id = 0; id < graph->node_count && !result; id++) {
+        const tl_node *node = &graph->nodes[id];
+        tli_describe_node(graph, id, &desc);
+        for (k = 0; k < node->input_count; k++) {
+            const tl_node_output *made = &graph->outputs[graph->inputs[node->first_input + k].tensor];
+            inputs[k].node = made->node;
+            inputs[k].output = made->output;
+        }
+        for (k = 0; k < node->output_count; k++) bytes[k] = graph->outputs[node->first_output + k].bytes;
+        desc.inputs = inputs;
+        desc.output_bytes = bytes;
+        result = tli_add_node(&rules, &s->turn, &desc);
+        if (!result) tli_copy_needs(graph, id, &s->turn);
+    }
+    for (id = 0; id < graph->node_count && !result; id++) {
+        if (s->messages[id] != TLI_MESSAGE_SEND) continue;
+        inputs[sends].node = id;
+        inputs[sends++].output = 0;
+    }
+    if (!result && sends > 1 && !s->desc->inference) {
+        tli_zero(&desc, sizeof desc);
+        desc.name = desc.op = "turn:";
+        desc.inputs = inputs;
+        desc.input_count = sends;
+        bytes[0] = 0;
+        desc.output_bytes = bytes;
+        desc.output_count = 1;
+        desc.once = 1;
+        desc.origin = -1;
+        result = tli_add_node(&rules, &s->turn, &desc);
+    }
+    tli_release(s->env, inputs);
+    tli_release(s->env, bytes);
+    return result;
 }
 
 static tl_result tli_search_rank(tli_rank_search *s) {
@@ -49019,8 +49077,9 @@ static tl_result tli_search_rank(tli_rank_search *s) {
         result = tli_try_rank_plan(s, &plan, NULL);
     }
     tl_free_plan(s->env, &plan);
-    if (result || s->best.step_count || s->desc->keep_all) return result;
-    result = tli_try_budgets(s, most);
+    if (result || s->has_best || s->desc->keep_all) return result;
+    result = tli_open_turn(s);
+    if (!result) result = tli_try_budgets(s, most);
     return result || s->desc->inference ? result : tli_try_kept_sets(s);
 }
 #endif
@@ -49130,7 +49189,7 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
     s.least = s.room = UINT64_MAX;
     s.device.alignment_bytes = desc->alignment_bytes;
     s.work_limit = work_limit / (2 * TLI_RANK_BUDGETS) + 1;
-    s.messages = (uint8_t *)tli_alloc_array(env, 2 * nodes + (uint64_t)graph->tensor_count, 1);
+    s.messages = (uint8_t *)tli_alloc_array(env, 2 * nodes + 1 + (uint64_t)graph->tensor_count, 1);
     result = s.messages ? tli_find_rank_base(env, desc, graph, &rank->base_bytes) : tli_fail_ranks(env);
     if (!result) result = tli_list_events(env, desc, index, desc->micro_batch_count, &s.all);
     if (!result) {
@@ -49141,16 +49200,17 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
     }
     if (!result) {
         s.ran = s.messages + graph->node_count;
-        s.keep = s.ran + graph->node_count;
+        s.keep = s.ran + graph->node_count + 1;
         for (id = 0; id < graph->node_count; id++)
             s.messages[id] = tli_find_message(&rank->compiled, id);
         if (budget) s.room = budget > rank->base_bytes ? budget - rank->base_bytes : 0;
         tli_bound_rank(&s);
         result = tli_search_rank(&s);
     }
-    if (!result && s.best.step_count) tli_fill_rank(&s, rank);
+    if (!result && s.has_best) tli_fill_rank(&s, rank);
     else if (!result) *least = tli_add_capped(s.least, rank->base_bytes);
     tl_free_plan(env, &s.best);
+    tl_free_graph(env, &s.turn);
     for (id = 0; id < s.plan_count; id++) tl_free_plan(env, &s.plans[id]);
     tli_release(env, s.all.events);
     tli_release(env, s.probe.events);
@@ -49172,7 +49232,6 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
 // takes no less, and no less of its calls run again.
 
 #define TLI_CUT_UNITS 256    // at most, where the bytes of stages are asked
-#define TLI_CUT_ROUNDS 8     // in which stages are planned and cuts looked for anew
 
 // Sums over the units before this one.
 typedef struct tli_cut_sums {
@@ -49187,13 +49246,14 @@ typedef struct tli_cut_unit {
     int32_t  first_node;            // its nodes end where those of the next begin
     int32_t  first_read;            // into tli_cuts.reads
     uint64_t droppable, remake;     // of held, what may be dropped, and what it costs to make that again
-    uint64_t work;                  // bytes of the largest call: operands, their gradients, scratch
+    uint64_t work;                  // bytes of the largest call: what it makes, and scratch
     uint64_t crossing;              // bytes of the tensors that are made before it and read from there on
 } tli_cut_unit;
 
-// A unit reads an input of the graph.
+// A unit reads an input of the graph, or its backwards read a tensor of another unit.
 typedef struct tli_cut_read {
-    int32_t  previous;              // the last unit before that reads it, too; -1 = none
+    int32_t  maker;                 // the unit; -1 = an input
+    int32_t  previous;              // the last unit before that reads it in the same way; -1 = none
     uint64_t bytes;
 } tli_cut_read;
 
@@ -49215,9 +49275,10 @@ typedef struct tli_cuts {
     int32_t             *order;     // [unit_count] units, those that cost least to make again first
     tl_unit             *chain;     // [unit_count] what tl_plan_partition is told of them
     tli_stage_plan      *known;     // [known_count]
-    int32_t              known_count;
+    int32_t              known_count, known_limit;
     tli_stage_plan      *chosen;    // [rank_count] of the cut that is taken
     uint64_t            *times;     // [3 x rank_count] scratch of tli_time_cut
+    int                  is_small;  // 1 = all cuts are tried
     int                  is_tight;  // 1 = the cut that takes the fewest bytes is looked for, 0 = the least time
 } tli_cuts;
 
@@ -49267,14 +49328,14 @@ static tl_result tli_find_held_nodes(tl_env *env, const tl_ranks_desc *desc, uin
     return result;
 }
 
-// Bytes of the largest call of a node.
+// Bytes of the largest call of a node: its outputs, or in a backward their gradients, and scratch.
 static uint64_t tli_find_work(const tl_graph *graph, int32_t id, int32_t inference) {
     const tl_node *node = &graph->nodes[id];
-    uint64_t operands = 0, work = node->fwork_bytes;
-    int32_t k, copies = node->has_grad && !inference ? 2 : 1;
-    for (k = 0; k < node->output_count; k++) operands += graph->outputs[node->first_output + k].bytes;
-    if (copies == 2 && node->bwork_bytes > work) work = node->bwork_bytes;
-    return operands * (uint64_t)copies + work;
+    uint64_t outputs = 0, work = node->fwork_bytes;
+    int32_t k;
+    for (k = 0; k < node->output_count; k++) outputs += graph->outputs[node->first_output + k].bytes;
+    if (node->has_grad && !inference) work = tli_larger_u64(work, node->bwork_bytes);
+    return outputs + work;
 }
 
 // Add a node to the last unit.
@@ -49342,29 +49403,40 @@ static void tli_number_units(const tli_cuts *c, int32_t *unit_of) {
     }
 }
 
-// Find which units read which inputs of the graph, and what crosses between units. last: [tensors] scratch.
+// Note what a node reads. last: [tensors] the last unit that was noted.
+static void tli_note_reads(tli_cuts *c, const int32_t *unit_of, int32_t id, int32_t *last, int32_t *count) {
+    const tl_graph *graph = c->desc->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t k;
+    for (k = 0; k < node->input_count; k++) {
+        const tl_node_input *input = &graph->inputs[node->first_input + k];
+        int32_t maker = graph->outputs[input->tensor].node;
+        int is_input = graph->nodes[maker].is_input;
+        if (!is_input && (!input->needed || !node->has_grad || c->desc->inference)) continue;
+        if (last[input->tensor] == unit_of[id] || (!is_input && unit_of[maker] == unit_of[id])) continue;
+        c->reads[*count].maker = is_input ? -1 : unit_of[maker];
+        c->reads[*count].previous = last[input->tensor];
+        c->reads[(*count)++].bytes = graph->outputs[input->tensor].bytes;
+        last[input->tensor] = unit_of[id];
+    }
+}
+
+// Find what units read of others, and what crosses between them. last: [tensors] scratch.
 static void tli_find_reads(tli_cuts *c, const int32_t *unit_of, int32_t *last) {
     const tl_graph *graph = c->desc->graph;
     int32_t id, k, count = 0, unit = -1;
     for (k = 0; k < graph->tensor_count; k++) last[k] = -1;
     for (id = 0; id < graph->node_count; id++) {
-        const tl_node *node = &graph->nodes[id];
-        if (node->is_input) continue;
+        if (graph->nodes[id].is_input) continue;
         for (; unit < unit_of[id]; unit++) c->units[unit + 1].first_read = count;
-        for (k = 0; k < node->input_count; k++) {
-            int32_t tensor = graph->inputs[node->first_input + k].tensor;
-            if (graph->nodes[graph->outputs[tensor].node].is_input && last[tensor] != unit_of[id]) {
-                c->reads[count].previous = last[tensor];
-                c->reads[count++].bytes = graph->outputs[tensor].bytes;
-            }
-            last[tensor] = unit_of[id];
-        }
+        tli_note_reads(c, unit_of, id, last, &count);
     }
     c->units[c->unit_count].first_read = count;
+    tli_find_last_readers(graph, last);
     for (k = 0; k < graph->tensor_count; k++) {
         int32_t maker = graph->outputs[k].node;
-        if (graph->nodes[maker].is_input) continue;
-        for (unit = unit_of[maker] + 1; unit <= last[k]; unit++)
+        if (graph->nodes[maker].is_input || last[k] < 0) continue;
+        for (unit = unit_of[maker] + 1; unit <= unit_of[last[k]]; unit++)
             c->units[unit].crossing += graph->outputs[k].bytes;
     }
 }
@@ -49400,9 +49472,8 @@ static tl_result tli_open_cuts(tl_env *env, const tl_ranks_desc *desc, tli_cuts 
     c->reads = (tli_cut_read *)tli_alloc_array(env, (uint64_t)graph->input_count + 1, sizeof *c->reads);
     c->order = (int32_t *)tli_alloc_array(env, nodes, sizeof *c->order);
     c->chain = (tl_unit *)tli_alloc_array(env, nodes, sizeof *c->chain);
-    c->known = (tli_stage_plan *)tli_alloc_array(env, TLI_CUT_ROUNDS * ranks, sizeof *c->known);
     c->chosen = (tli_stage_plan *)tli_alloc_array(env, ranks, sizeof *c->chosen);
-    result = kept && numbers && c->units && c->reads && c->order && c->chain && c->known && c->chosen
+    result = kept && numbers && c->units && c->reads && c->order && c->chain && c->chosen
         ? TL_OK : tli_fail_ranks(env);
     if (!result) result = tli_find_held_nodes(env, desc, kept, kept + tensors + nodes);
     if (!result) {
@@ -49479,28 +49550,51 @@ static void tli_correct_stage(const tli_cuts *c, int32_t rank, int32_t first, in
     }
 }
 
-// Bytes that a stage takes whatever is dropped: weights, inputs and results of all micro-batches, what it
-// receives, and its largest call.
-static uint64_t tli_count_least(const tli_cuts *c, uint64_t in_flight, int32_t first, int32_t end) {
-    const tl_ranks_desc *desc = c->desc;
-    const tli_cut_sums *from = &c->units[first].before, *to = &c->units[end].before;
-    uint64_t fixed = to->kept - from->kept, weights = to->parameters - from->parameters, work = 0, sum, more;
+// Bytes of the tensors that a stage reads: received = 0: inputs of the graph; 1: what its backwards read of
+// other stages, which cannot be made again.
+static uint64_t tli_count_reads(const tli_cuts *c, int32_t first, int32_t end, int received) {
+    uint64_t sum = 0;
     int32_t i;
-    if (desc->weights_apart) weights = 0;
-    for (i = c->units[first].first_read; i < c->units[end].first_read; i++)
-        if (c->reads[i].previous < first) fixed += c->reads[i].bytes;
-    for (i = first; i < end; i++)
-        if (c->units[i].work > work) work = c->units[i].work;
-    sum = tli_add_capped(desc->base_bytes, work);
-    if (!tli_find_base_of(weights, desc->gradient_ratio, desc->optimizer_ratio, &more)) return UINT64_MAX;
-    sum = tli_add_capped(sum, more);
-    if (!tli_mul_u64(fixed, (uint64_t)desc->micro_batch_count, &more)) return UINT64_MAX;
-    sum = tli_add_capped(sum, more);
-    if (!tli_mul_u64(c->units[first].crossing, in_flight, &more)) return UINT64_MAX;
-    return tli_add_capped(sum, more);
+    for (i = c->units[first].first_read; i < c->units[end].first_read; i++) {
+        const tli_cut_read *read = &c->reads[i];
+        if ((read->maker >= 0) == received && read->maker < first && read->previous < first) sum += read->bytes;
+    }
+    return sum;
 }
 
-// Drop until the rest of what is held takes no more than room for each micro-batch. *rest: what is held then.
+// Bytes that a stage takes once, whatever is dropped: weights, inputs and results of all micro-batches.
+static uint64_t tli_count_fixed_bytes(const tli_cuts *c, int32_t first, int32_t end) {
+    const tl_ranks_desc *desc = c->desc;
+    const tli_cut_sums *from = &c->units[first].before, *to = &c->units[end].before;
+    uint64_t weights = desc->weights_apart ? 0 : to->parameters - from->parameters, base, all;
+    uint64_t fixed = to->kept - from->kept + tli_count_reads(c, first, end, 0);
+    if (!tli_find_base_of(weights, desc->gradient_ratio, desc->optimizer_ratio, &base)) return UINT64_MAX;
+    if (!tli_mul_u64(fixed, (uint64_t)desc->micro_batch_count, &all)) return UINT64_MAX;
+    return tli_add_capped(tli_add_capped(base, all), desc->base_bytes);
+}
+
+// Bytes of the largest call of a stage.
+static uint64_t tli_find_largest_call(const tli_cuts *c, int32_t first, int32_t end) {
+    uint64_t work = 0;
+    int32_t i;
+    for (i = first; i < end; i++) work = tli_larger_u64(work, c->units[i].work);
+    return work;
+}
+
+// What f micro-batches take that hold so much each: all f at the turn, or all but one while that one works.
+static uint64_t tli_bytes_in_flight(uint64_t held, uint64_t work, uint64_t in_flight) {
+    uint64_t bytes;
+    work = tli_larger_u64(held, work);
+    return tli_mul_u64(held, in_flight - 1, &bytes) ? tli_add_capped(bytes, work) : UINT64_MAX;
+}
+
+// How much a micro-batch may hold within the room of all in flight: what tli_bytes_in_flight takes then fits.
+static uint64_t tli_share_room(uint64_t room, uint64_t work, uint64_t in_flight) {
+    if (room / in_flight >= work || in_flight == 1) return room / in_flight;
+    return room > work ? (room - work) / (in_flight - 1) : 0;
+}
+
+// Drop until the rest of what is held takes no more than room for a micro-batch. *rest: what is held then.
 // Returns what it costs to make the rest again.
 static uint64_t tli_drop_held(const tli_cuts *c, int32_t first, int32_t end, uint64_t room, uint64_t *rest) {
     uint64_t held = c->units[end].before.held - c->units[first].before.held, cost = 0;
@@ -49525,7 +49619,7 @@ static uint64_t tli_drop_held(const tli_cuts *c, int32_t first, int32_t end, uin
 static void tli_estimate_stage(const tli_cuts *c, int32_t rank, int32_t first, int32_t end,
                                tl_stage_cell *cell) {
     uint64_t budget = tli_budget_of_rank(c->desc, rank), in_flight = tli_in_flight_of(c->desc, rank);
-    uint64_t least, held, more;
+    uint64_t fixed, received, work, held, room, more;
     const tli_stage_plan *known = tli_find_known(c, rank, first, end);
     if (!budget || c->is_tight) budget = c->is_tight ? 0 : UINT64_MAX;
     if (known) {
@@ -49535,10 +49629,12 @@ static void tli_estimate_stage(const tli_cuts *c, int32_t rank, int32_t first, i
         if (cell->fits) cell->bytes = known->plan.base_bytes + known->plan.compiled.plan.arena_bytes;
         return;
     }
-    least = tli_count_least(c, in_flight, first, end);
-    more = tli_drop_held(c, first, end, least < budget ? (budget - least) / in_flight : 0, &held);
-    if (!tli_mul_u64(held, in_flight, &held)) held = UINT64_MAX;
-    cell->bytes = tli_add_capped(least, held);
+    fixed = tli_count_fixed_bytes(c, first, end);
+    received = tli_count_reads(c, first, end, 1);
+    work = tli_find_largest_call(c, first, end);
+    room = fixed < budget ? tli_share_room(budget - fixed, work, in_flight) : 0;
+    more = tli_drop_held(c, first, end, room > received ? room - received : 0, &held);
+    cell->bytes = tli_add_capped(fixed, tli_bytes_in_flight(tli_add_capped(held, received), work, in_flight));
     more = tli_cost_on_rank(tli_rank_of(c->desc, rank), more);
     tli_correct_stage(c, rank, first, end, budget, &more, cell);
     cell->time_ns = tli_add_capped(tli_base_cost(c, rank, first, end), more);
@@ -49555,11 +49651,16 @@ static void tli_estimate_stage(const tli_cuts *c, int32_t rank, int32_t first, i
 //         ^                                                          |
 //         '---------- plan those of its stages that are estimates <--'
 //
-// until all stages of the best cut have been planned. Where no cut fits that is found so, the same search looks
-// for the cut whose largest rank is the smallest. It does not know the budget, so a refusal names bytes with
-// which the same call finds this cut.
+// until all stages of the best cut have been planned. Then its cuts are moved once more, with plans and
+// messages as they are (tli_simulate_ranks). Of small graphs all cuts are tried instead. Where no cut is found
+// that fits, the same search looks for the one whose largest rank is the smallest. That does not know the
+// budget, so a refusal names bytes with which the same call finds this cut.
 
-#define TLI_CUT_EVENTS 4000000    // calls simulated to move cuts, in each round
+#define TLI_CUT_EVENTS 4000000    // calls simulated to move cuts in each round, and steps at the end
+#define TLI_CUT_ROUNDS 32
+#define TLI_CUT_PLANS 24          // of stages for each rank, among which the work is divided
+#define TLI_CUT_FEW 200           // cuts that are all tried, in graphs of so many units at most
+#define TLI_CUT_FEW_UNITS 24
 
 // -- one cut --
 
@@ -49603,7 +49704,7 @@ static tl_result tli_plan_unknown(tli_cuts *c, const int32_t *ends) {
         if (tli_find_known(c, rank, first, ends[rank])) continue;
         c->known_count++;
         result = tli_plan_stage(c, rank, tli_first_node_of(c, first), tli_first_node_of(c, ends[rank]),
-                                c->is_tight ? 1 : tli_budget_of_rank(c->desc, rank), TLI_CUT_ROUNDS, stage);
+                                c->is_tight ? 1 : tli_budget_of_rank(c->desc, rank), TLI_CUT_PLANS, stage);
         if (!stage->least_bytes || result) continue;
         stage->cost = stage->base_cost = tli_base_cost(c, rank, first, ends[rank]);
         if (!c->is_tight) break;
@@ -49769,77 +49870,214 @@ static uint64_t tli_largest_of_cut(const tli_cuts *c, const int32_t *ends) {
     return most;
 }
 
-// Look for the best cut. ends: [2 x rank_count] the first half is what was found, the rest scratch.
-// *found = 0: nothing.
-static tl_result tli_search_cut(tli_cuts *c, int32_t *ends, int *found) {
-    int32_t *next = ends + c->desc->rank_count, most = (TLI_CUT_ROUNDS - 1) * c->desc->rank_count, round;
-    uint64_t best = UINT64_MAX, value = 0;
+// The time of a training step of a cut whose stages are known, with messages; UINT64_MAX where ranks wait for
+// each other. *steps: of all plans.
+static tl_result tli_simulate_cut(const tli_cuts *c, const int32_t *ends, uint64_t *cost, uint64_t *steps) {
+    tl_compiled_ranks ranks;
+    tli_quiet quiet;
+    int32_t rank, first = 0;
+    tl_result result;
+    *cost = UINT64_MAX;
+    *steps = 0;
+    tli_zero(&ranks, sizeof ranks);
+    ranks.rank_count = c->desc->rank_count;
+    ranks.micro_batch_count = c->desc->micro_batch_count;
+    ranks.ranks = (tl_rank_plan *)tli_alloc_array(c->env, (uint64_t)ranks.rank_count, sizeof *ranks.ranks);
+    if (!ranks.ranks) return tli_fail_ranks(c->env);
+    for (rank = 0; rank < ranks.rank_count; first = ends[rank++]) {
+        ranks.ranks[rank] = tli_find_known(c, rank, first, ends[rank])->plan;
+        *steps += (uint64_t)ranks.ranks[rank].compiled.plan.step_count;
+    }
+    quiet = tli_begin_quiet(c->env);
+    result = tli_simulate_ranks(c->env, c->desc, &ranks);
+    if (!result) *cost = ranks.cost;
+    if (result == TL_ERROR_INVALID_PLAN) result = TL_OK;
+    tli_end_quiet(&quiet, result);
+    tli_release(c->env, ranks.ranks);
+    return result;
+}
+
+// Plan what is not known of a cut. *value: the time of a step or the bytes of the largest rank; UINT64_MAX
+// where a stage does not fit.
+static tl_result tli_value_cut(tli_cuts *c, const int32_t *ends, uint64_t *value, uint64_t *steps) {
+    tl_result result = tli_plan_unknown(c, ends);
+    *value = UINT64_MAX;
+    *steps = 0;
+    if (result || !tli_is_settled(c, ends)) return result;
+    if (!c->is_tight) return tli_simulate_cut(c, ends, value, steps);
+    *value = tli_largest_of_cut(c, ends);
+    return TL_OK;
+}
+
+static int tli_can_plan_more(const tli_cuts *c) {
+    return c->known_count <= c->known_limit - c->desc->rank_count;
+}
+
+// Whether there are few enough cuts to try all of them: their number is (units - 1) over (ranks - 1).
+static int tli_are_few_cuts(const tli_cuts *c) {
+    int64_t cuts = 1, k;
+    if (c->unit_count > TLI_CUT_FEW_UNITS) return 0;
+    for (k = 1; k < c->desc->rank_count && cuts <= TLI_CUT_FEW; k++) cuts = cuts * (c->unit_count - k) / k;
+    return cuts <= TLI_CUT_FEW;
+}
+
+// Make the next cut in the order of the numbers. 0 = that was the last one.
+static int tli_next_cut(const tli_cuts *c, int32_t *ends) {
+    int32_t ranks = c->desc->rank_count, rank = ranks - 2;
+    while (rank >= 0 && ends[rank] == c->unit_count - (ranks - 1 - rank)) rank--;
+    if (rank < 0) return 0;
+    for (ends[rank]++; rank + 2 < ranks; rank++) ends[rank + 1] = ends[rank] + 1;
+    return 1;
+}
+
+// Whether a cut may be worth less than the best: what is known of its stages fits, and their calls alone take
+// less time.
+static int tli_may_be_better(const tli_cuts *c, const int32_t *ends, uint64_t best) {
+    uint64_t batches = (uint64_t)c->desc->micro_batch_count, all;
+    int32_t rank, first = 0;
+    for (rank = 0; rank < c->desc->rank_count; first = ends[rank++]) {
+        const tli_stage_plan *known = tli_find_known(c, rank, first, ends[rank]);
+        uint64_t cost = known ? known->cost : tli_base_cost(c, rank, first, ends[rank]);
+        if (c->is_tight && known && known->least_bytes >= best) return 0;
+        if (!c->is_tight && known && known->least_bytes) return 0;
+        if (!c->is_tight && (!tli_mul_u64(cost, batches, &all) || all >= best)) return 0;
+    }
+    return 1;
+}
+
+// Try all cuts. ends: [2 x rank_count] as in tli_search_cut.
+static tl_result tli_try_all_cuts(tli_cuts *c, int32_t *ends, uint64_t *best) {
+    int32_t ranks = c->desc->rank_count, rank, *next = ends + ranks;
+    uint64_t value, steps;
+    tl_result result = TL_OK;
+    *best = UINT64_MAX;
+    for (rank = 0; rank < ranks; rank++) next[rank] = rank + 1 < ranks ? rank + 1 : c->unit_count;
+    do {
+        if (!tli_may_be_better(c, next, *best)) continue;
+        result = tli_value_cut(c, next, &value, &steps);
+        if (result || value >= *best) continue;
+        *best = value;
+        tli_copy(ends, next, (size_t)ranks * sizeof *ends);
+    } while (!result && tli_next_cut(c, next));
+    return result;
+}
+
+// Move the cuts of what was found by some units, with plans and messages as they are. *steps: simulated.
+static tl_result tli_refine_by(tli_cuts *c, int32_t *ends, int32_t by, uint64_t *best, uint64_t *steps) {
+    int32_t rank, side;
+    for (rank = 0; rank + 1 < c->desc->rank_count; rank++)
+        for (side = -1; side <= 1 && tli_can_plan_more(c) && *steps < TLI_CUT_EVENTS; side += 2) {
+            uint64_t value, more;
+            int32_t moved = ends[rank] + side * by;
+            tl_result result;
+            if (moved <= (rank ? ends[rank - 1] : 0) || moved >= ends[rank + 1]) continue;
+            ends[rank] = moved;
+            result = tli_value_cut(c, ends, &value, &more);
+            if (result) return result;
+            *steps += more;
+            if (value < *best) *best = value;
+            else ends[rank] -= side * by;
+        }
+    return TL_OK;
+}
+
+// The same, by less and less, until nothing is gained.
+static tl_result tli_refine_cut(tli_cuts *c, int32_t *ends, uint64_t *best) {
+    uint64_t steps = 0, before;
+    int32_t by;
+    tl_result result = TL_OK;
+    do {
+        before = *best;
+        for (by = c->unit_count / c->desc->rank_count; by > 0 && !result; by /= 2)
+            result = tli_refine_by(c, ends, by, best, &steps);
+    } while (*best < before && !result);
+    return result;
+}
+
+// Look for the best cut. ends: [2 x rank_count] the first half is what was found, the rest scratch. *best: what
+// tli_value_cut says of it; UINT64_MAX: none was found.
+static tl_result tli_search_cut(tli_cuts *c, int32_t *ends, uint64_t *best) {
+    int32_t *next = ends + c->desc->rank_count, round;
+    uint64_t value, steps;
     int fits = 1, is_settled = 0;
     tl_result result = TL_OK;
-    *found = 0;
-    for (round = 0; c->known_count <= most && round < 4 * TLI_CUT_ROUNDS && !is_settled && !result; round++) {
+    if (c->is_small) return tli_try_all_cuts(c, ends, best);
+    *best = UINT64_MAX;
+    for (round = 0; tli_can_plan_more(c) && round < TLI_CUT_ROUNDS && !is_settled && !result; round++) {
         result = tli_partition_units(c, next, &fits);
         if (result || !fits) break;
         if (!c->is_tight) result = tli_move_cuts(c, next, &value);
         if (result) break;
         is_settled = tli_is_settled(c, next) || !tli_has_budget(c->desc);
-        result = tli_plan_unknown(c, next);
-        if (result || !tli_is_settled(c, next)) continue;
-        if (c->is_tight) value = tli_largest_of_cut(c, next);
-        else if (!is_settled) result = tli_time_cut(c, next, &value);
-        if (result || value >= best) continue;
-        best = value;
-        *found = 1;
+        result = tli_value_cut(c, next, &value, &steps);
+        if (result || value >= *best) continue;
+        *best = value;
         tli_copy(ends, next, (size_t)c->desc->rank_count * sizeof *ends);
     }
-    return result;
+    return !result && *best < UINT64_MAX ? tli_refine_cut(c, ends, best) : result;
 }
 
-// Take the stages of the cut. Those that were planned for the fewest bytes are planned anew if all of them fit.
-static tl_result tli_choose_cut(tli_cuts *c, const int32_t *ends) {
-    const tl_ranks_desc *desc = c->desc;
-    int32_t rank, first = 0, too_large = 0;
-    tl_result result = TL_OK;
-    for (rank = 0; rank < desc->rank_count && c->is_tight; first = ends[rank++]) {
-        uint64_t budget = tli_budget_of_rank(desc, rank);
-        too_large |= budget && tli_find_known(c, rank, first, ends[rank])->least_bytes > budget;
+// Whether the cut with the fewest bytes fits all budgets.
+static int tli_do_all_fit(const tli_cuts *c, const int32_t *ends) {
+    int32_t rank, first = 0;
+    for (rank = 0; rank < c->desc->rank_count; first = ends[rank++]) {
+        uint64_t budget = tli_budget_of_rank(c->desc, rank);
+        if (budget && tli_find_known(c, rank, first, ends[rank])->least_bytes > budget) return 0;
     }
-    for (rank = first = 0; rank < desc->rank_count && !result; first = ends[rank++]) {
+    return 1;
+}
+
+static void tli_forget_stages(tli_cuts *c) {
+    tli_free_stages(c->env, c->known, c->known_count);
+    c->known_count = 0;
+}
+
+// From the cut with the fewest bytes, which fits, go on towards less time.
+static tl_result tli_loosen_cut(tli_cuts *c, int32_t *ends, uint64_t *best) {
+    uint64_t steps;
+    tl_result result;
+    tli_forget_stages(c);
+    c->is_tight = 0;
+    result = tli_value_cut(c, ends, best, &steps);
+    return result ? result : tli_refine_cut(c, ends, best);
+}
+
+// Take the stages of the cut.
+static void tli_take_cut(tli_cuts *c, const int32_t *ends) {
+    int32_t rank, first = 0;
+    for (rank = 0; rank < c->desc->rank_count; first = ends[rank++]) {
         tli_stage_plan *known = tli_find_known(c, rank, first, ends[rank]);
-        if (known && (!c->is_tight || too_large)) {
-            c->chosen[rank] = *known;
-            tli_zero(known, sizeof *known);
-            known->rank = -1;
-        } else {
-            result = tli_plan_stage(c, rank, tli_first_node_of(c, first), tli_first_node_of(c, ends[rank]),
-                                    tli_budget_of_rank(desc, rank), TLI_CUT_ROUNDS, &c->chosen[rank]);
-        }
+        c->chosen[rank] = *known;
+        tli_zero(known, sizeof *known);
+        known->rank = -1;
     }
-    return result;
 }
 
 // Find the cut and plan its stages.
 static tl_result tli_choose_stages(tli_cuts *c) {
-    uint64_t ranks = (uint64_t)c->desc->rank_count;
+    uint64_t ranks = (uint64_t)c->desc->rank_count, best = 0;
     int32_t *ends;
-    int found = 1;
     tl_result result = TL_OK;
     if (c->unit_count < c->desc->rank_count)
         return tli_fail(c->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(RANKS_MORE_THAN_NODES));
     ends = (int32_t *)tli_alloc_array(c->env, 2 * ranks, sizeof *ends);
     c->times = (uint64_t *)tli_alloc_array(c->env, 3 * ranks, sizeof *c->times);
-    if (!ends || !c->times) result = tli_fail_ranks(c->env);
+    c->known_limit = TLI_CUT_PLANS * c->desc->rank_count;
+    c->is_small = tli_are_few_cuts(c);
+    if (c->is_small) c->known_limit = c->desc->rank_count * c->unit_count * c->unit_count;
+    c->known = (tli_stage_plan *)tli_alloc_array(c->env, (uint64_t)c->known_limit, sizeof *c->known);
+    if (!ends || !c->times || !c->known) result = tli_fail_ranks(c->env);
     if (!result) {
         tli_fill_chain(c);
-        result = tli_search_cut(c, ends, &found);
+        result = tli_search_cut(c, ends, &best);
     }
-    if (!result && !found) {
-        tli_free_stages(c->env, c->known, c->known_count);
-        c->known_count = 0;
+    if (!result && best == UINT64_MAX) {
+        tli_forget_stages(c);
         c->is_tight = 1;
-        result = tli_search_cut(c, ends, &found);
+        result = tli_search_cut(c, ends, &best);
     }
-    if (!result) result = tli_choose_cut(c, ends);
+    if (!result && c->is_tight && tli_do_all_fit(c, ends)) result = tli_loosen_cut(c, ends, &best);
+    if (!result) tli_take_cut(c, ends);
     tli_release(c->env, ends);
     return result;
 }

@@ -11,7 +11,6 @@
 // takes no less, and no less of its calls run again.
 
 #define TLI_CUT_UNITS 256    // at most, where the bytes of stages are asked
-#define TLI_CUT_ROUNDS 8     // in which stages are planned and cuts looked for anew
 
 // Sums over the units before this one.
 typedef struct tli_cut_sums {
@@ -26,13 +25,14 @@ typedef struct tli_cut_unit {
     int32_t  first_node;            // its nodes end where those of the next begin
     int32_t  first_read;            // into tli_cuts.reads
     uint64_t droppable, remake;     // of held, what may be dropped, and what it costs to make that again
-    uint64_t work;                  // bytes of the largest call: operands, their gradients, scratch
+    uint64_t work;                  // bytes of the largest call: what it makes, and scratch
     uint64_t crossing;              // bytes of the tensors that are made before it and read from there on
 } tli_cut_unit;
 
-// A unit reads an input of the graph.
+// A unit reads an input of the graph, or its backwards read a tensor of another unit.
 typedef struct tli_cut_read {
-    int32_t  previous;              // the last unit before that reads it, too; -1 = none
+    int32_t  maker;                 // the unit; -1 = an input
+    int32_t  previous;              // the last unit before that reads it in the same way; -1 = none
     uint64_t bytes;
 } tli_cut_read;
 
@@ -54,9 +54,10 @@ typedef struct tli_cuts {
     int32_t             *order;     // [unit_count] units, those that cost least to make again first
     tl_unit             *chain;     // [unit_count] what tl_plan_partition is told of them
     tli_stage_plan      *known;     // [known_count]
-    int32_t              known_count;
+    int32_t              known_count, known_limit;
     tli_stage_plan      *chosen;    // [rank_count] of the cut that is taken
     uint64_t            *times;     // [3 x rank_count] scratch of tli_time_cut
+    int                  is_small;  // 1 = all cuts are tried
     int                  is_tight;  // 1 = the cut that takes the fewest bytes is looked for, 0 = the least time
 } tli_cuts;
 
@@ -106,14 +107,14 @@ static tl_result tli_find_held_nodes(tl_env *env, const tl_ranks_desc *desc, uin
     return result;
 }
 
-// Bytes of the largest call of a node.
+// Bytes of the largest call of a node: its outputs, or in a backward their gradients, and scratch.
 static uint64_t tli_find_work(const tl_graph *graph, int32_t id, int32_t inference) {
     const tl_node *node = &graph->nodes[id];
-    uint64_t operands = 0, work = node->fwork_bytes;
-    int32_t k, copies = node->has_grad && !inference ? 2 : 1;
-    for (k = 0; k < node->output_count; k++) operands += graph->outputs[node->first_output + k].bytes;
-    if (copies == 2 && node->bwork_bytes > work) work = node->bwork_bytes;
-    return operands * (uint64_t)copies + work;
+    uint64_t outputs = 0, work = node->fwork_bytes;
+    int32_t k;
+    for (k = 0; k < node->output_count; k++) outputs += graph->outputs[node->first_output + k].bytes;
+    if (node->has_grad && !inference) work = tli_larger_u64(work, node->bwork_bytes);
+    return outputs + work;
 }
 
 // Add a node to the last unit.
@@ -181,29 +182,40 @@ static void tli_number_units(const tli_cuts *c, int32_t *unit_of) {
     }
 }
 
-// Find which units read which inputs of the graph, and what crosses between units. last: [tensors] scratch.
+// Note what a node reads. last: [tensors] the last unit that was noted.
+static void tli_note_reads(tli_cuts *c, const int32_t *unit_of, int32_t id, int32_t *last, int32_t *count) {
+    const tl_graph *graph = c->desc->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t k;
+    for (k = 0; k < node->input_count; k++) {
+        const tl_node_input *input = &graph->inputs[node->first_input + k];
+        int32_t maker = graph->outputs[input->tensor].node;
+        int is_input = graph->nodes[maker].is_input;
+        if (!is_input && (!input->needed || !node->has_grad || c->desc->inference)) continue;
+        if (last[input->tensor] == unit_of[id] || (!is_input && unit_of[maker] == unit_of[id])) continue;
+        c->reads[*count].maker = is_input ? -1 : unit_of[maker];
+        c->reads[*count].previous = last[input->tensor];
+        c->reads[(*count)++].bytes = graph->outputs[input->tensor].bytes;
+        last[input->tensor] = unit_of[id];
+    }
+}
+
+// Find what units read of others, and what crosses between them. last: [tensors] scratch.
 static void tli_find_reads(tli_cuts *c, const int32_t *unit_of, int32_t *last) {
     const tl_graph *graph = c->desc->graph;
     int32_t id, k, count = 0, unit = -1;
     for (k = 0; k < graph->tensor_count; k++) last[k] = -1;
     for (id = 0; id < graph->node_count; id++) {
-        const tl_node *node = &graph->nodes[id];
-        if (node->is_input) continue;
+        if (graph->nodes[id].is_input) continue;
         for (; unit < unit_of[id]; unit++) c->units[unit + 1].first_read = count;
-        for (k = 0; k < node->input_count; k++) {
-            int32_t tensor = graph->inputs[node->first_input + k].tensor;
-            if (graph->nodes[graph->outputs[tensor].node].is_input && last[tensor] != unit_of[id]) {
-                c->reads[count].previous = last[tensor];
-                c->reads[count++].bytes = graph->outputs[tensor].bytes;
-            }
-            last[tensor] = unit_of[id];
-        }
+        tli_note_reads(c, unit_of, id, last, &count);
     }
     c->units[c->unit_count].first_read = count;
+    tli_find_last_readers(graph, last);
     for (k = 0; k < graph->tensor_count; k++) {
         int32_t maker = graph->outputs[k].node;
-        if (graph->nodes[maker].is_input) continue;
-        for (unit = unit_of[maker] + 1; unit <= last[k]; unit++)
+        if (graph->nodes[maker].is_input || last[k] < 0) continue;
+        for (unit = unit_of[maker] + 1; unit <= unit_of[last[k]]; unit++)
             c->units[unit].crossing += graph->outputs[k].bytes;
     }
 }
@@ -239,9 +251,8 @@ static tl_result tli_open_cuts(tl_env *env, const tl_ranks_desc *desc, tli_cuts 
     c->reads = (tli_cut_read *)tli_alloc_array(env, (uint64_t)graph->input_count + 1, sizeof *c->reads);
     c->order = (int32_t *)tli_alloc_array(env, nodes, sizeof *c->order);
     c->chain = (tl_unit *)tli_alloc_array(env, nodes, sizeof *c->chain);
-    c->known = (tli_stage_plan *)tli_alloc_array(env, TLI_CUT_ROUNDS * ranks, sizeof *c->known);
     c->chosen = (tli_stage_plan *)tli_alloc_array(env, ranks, sizeof *c->chosen);
-    result = kept && numbers && c->units && c->reads && c->order && c->chain && c->known && c->chosen
+    result = kept && numbers && c->units && c->reads && c->order && c->chain && c->chosen
         ? TL_OK : tli_fail_ranks(env);
     if (!result) result = tli_find_held_nodes(env, desc, kept, kept + tensors + nodes);
     if (!result) {
@@ -318,28 +329,51 @@ static void tli_correct_stage(const tli_cuts *c, int32_t rank, int32_t first, in
     }
 }
 
-// Bytes that a stage takes whatever is dropped: weights, inputs and results of all micro-batches, what it
-// receives, and its largest call.
-static uint64_t tli_count_least(const tli_cuts *c, uint64_t in_flight, int32_t first, int32_t end) {
-    const tl_ranks_desc *desc = c->desc;
-    const tli_cut_sums *from = &c->units[first].before, *to = &c->units[end].before;
-    uint64_t fixed = to->kept - from->kept, weights = to->parameters - from->parameters, work = 0, sum, more;
+// Bytes of the tensors that a stage reads: received = 0: inputs of the graph; 1: what its backwards read of
+// other stages, which cannot be made again.
+static uint64_t tli_count_reads(const tli_cuts *c, int32_t first, int32_t end, int received) {
+    uint64_t sum = 0;
     int32_t i;
-    if (desc->weights_apart) weights = 0;
-    for (i = c->units[first].first_read; i < c->units[end].first_read; i++)
-        if (c->reads[i].previous < first) fixed += c->reads[i].bytes;
-    for (i = first; i < end; i++)
-        if (c->units[i].work > work) work = c->units[i].work;
-    sum = tli_add_capped(desc->base_bytes, work);
-    if (!tli_find_base_of(weights, desc->gradient_ratio, desc->optimizer_ratio, &more)) return UINT64_MAX;
-    sum = tli_add_capped(sum, more);
-    if (!tli_mul_u64(fixed, (uint64_t)desc->micro_batch_count, &more)) return UINT64_MAX;
-    sum = tli_add_capped(sum, more);
-    if (!tli_mul_u64(c->units[first].crossing, in_flight, &more)) return UINT64_MAX;
-    return tli_add_capped(sum, more);
+    for (i = c->units[first].first_read; i < c->units[end].first_read; i++) {
+        const tli_cut_read *read = &c->reads[i];
+        if ((read->maker >= 0) == received && read->maker < first && read->previous < first) sum += read->bytes;
+    }
+    return sum;
 }
 
-// Drop until the rest of what is held takes no more than room for each micro-batch. *rest: what is held then.
+// Bytes that a stage takes once, whatever is dropped: weights, inputs and results of all micro-batches.
+static uint64_t tli_count_fixed_bytes(const tli_cuts *c, int32_t first, int32_t end) {
+    const tl_ranks_desc *desc = c->desc;
+    const tli_cut_sums *from = &c->units[first].before, *to = &c->units[end].before;
+    uint64_t weights = desc->weights_apart ? 0 : to->parameters - from->parameters, base, all;
+    uint64_t fixed = to->kept - from->kept + tli_count_reads(c, first, end, 0);
+    if (!tli_find_base_of(weights, desc->gradient_ratio, desc->optimizer_ratio, &base)) return UINT64_MAX;
+    if (!tli_mul_u64(fixed, (uint64_t)desc->micro_batch_count, &all)) return UINT64_MAX;
+    return tli_add_capped(tli_add_capped(base, all), desc->base_bytes);
+}
+
+// Bytes of the largest call of a stage.
+static uint64_t tli_find_largest_call(const tli_cuts *c, int32_t first, int32_t end) {
+    uint64_t work = 0;
+    int32_t i;
+    for (i = first; i < end; i++) work = tli_larger_u64(work, c->units[i].work);
+    return work;
+}
+
+// What f micro-batches take that hold so much each: all f at the turn, or all but one while that one works.
+static uint64_t tli_bytes_in_flight(uint64_t held, uint64_t work, uint64_t in_flight) {
+    uint64_t bytes;
+    work = tli_larger_u64(held, work);
+    return tli_mul_u64(held, in_flight - 1, &bytes) ? tli_add_capped(bytes, work) : UINT64_MAX;
+}
+
+// How much a micro-batch may hold within the room of all in flight: what tli_bytes_in_flight takes then fits.
+static uint64_t tli_share_room(uint64_t room, uint64_t work, uint64_t in_flight) {
+    if (room / in_flight >= work || in_flight == 1) return room / in_flight;
+    return room > work ? (room - work) / (in_flight - 1) : 0;
+}
+
+// Drop until the rest of what is held takes no more than room for a micro-batch. *rest: what is held then.
 // Returns what it costs to make the rest again.
 static uint64_t tli_drop_held(const tli_cuts *c, int32_t first, int32_t end, uint64_t room, uint64_t *rest) {
     uint64_t held = c->units[end].before.held - c->units[first].before.held, cost = 0;
@@ -364,7 +398,7 @@ static uint64_t tli_drop_held(const tli_cuts *c, int32_t first, int32_t end, uin
 static void tli_estimate_stage(const tli_cuts *c, int32_t rank, int32_t first, int32_t end,
                                tl_stage_cell *cell) {
     uint64_t budget = tli_budget_of_rank(c->desc, rank), in_flight = tli_in_flight_of(c->desc, rank);
-    uint64_t least, held, more;
+    uint64_t fixed, received, work, held, room, more;
     const tli_stage_plan *known = tli_find_known(c, rank, first, end);
     if (!budget || c->is_tight) budget = c->is_tight ? 0 : UINT64_MAX;
     if (known) {
@@ -374,10 +408,12 @@ static void tli_estimate_stage(const tli_cuts *c, int32_t rank, int32_t first, i
         if (cell->fits) cell->bytes = known->plan.base_bytes + known->plan.compiled.plan.arena_bytes;
         return;
     }
-    least = tli_count_least(c, in_flight, first, end);
-    more = tli_drop_held(c, first, end, least < budget ? (budget - least) / in_flight : 0, &held);
-    if (!tli_mul_u64(held, in_flight, &held)) held = UINT64_MAX;
-    cell->bytes = tli_add_capped(least, held);
+    fixed = tli_count_fixed_bytes(c, first, end);
+    received = tli_count_reads(c, first, end, 1);
+    work = tli_find_largest_call(c, first, end);
+    room = fixed < budget ? tli_share_room(budget - fixed, work, in_flight) : 0;
+    more = tli_drop_held(c, first, end, room > received ? room - received : 0, &held);
+    cell->bytes = tli_add_capped(fixed, tli_bytes_in_flight(tli_add_capped(held, received), work, in_flight));
     more = tli_cost_on_rank(tli_rank_of(c->desc, rank), more);
     tli_correct_stage(c, rank, first, end, budget, &more, cell);
     cell->time_ns = tli_add_capped(tli_base_cost(c, rank, first, end), more);

@@ -7,11 +7,16 @@
 //         ^                                                          |
 //         '---------- plan those of its stages that are estimates <--'
 //
-// until all stages of the best cut have been planned. Where no cut fits that is found so, the same search looks
-// for the cut whose largest rank is the smallest. It does not know the budget, so a refusal names bytes with
-// which the same call finds this cut.
+// until all stages of the best cut have been planned. Then its cuts are moved once more, with plans and
+// messages as they are (tli_simulate_ranks). Of small graphs all cuts are tried instead. Where no cut is found
+// that fits, the same search looks for the one whose largest rank is the smallest. That does not know the
+// budget, so a refusal names bytes with which the same call finds this cut.
 
-#define TLI_CUT_EVENTS 4000000    // calls simulated to move cuts, in each round
+#define TLI_CUT_EVENTS 4000000    // calls simulated to move cuts in each round, and steps at the end
+#define TLI_CUT_ROUNDS 32
+#define TLI_CUT_PLANS 24          // of stages for each rank, among which the work is divided
+#define TLI_CUT_FEW 200           // cuts that are all tried, in graphs of so many units at most
+#define TLI_CUT_FEW_UNITS 24
 
 // -- one cut --
 
@@ -55,7 +60,7 @@ static tl_result tli_plan_unknown(tli_cuts *c, const int32_t *ends) {
         if (tli_find_known(c, rank, first, ends[rank])) continue;
         c->known_count++;
         result = tli_plan_stage(c, rank, tli_first_node_of(c, first), tli_first_node_of(c, ends[rank]),
-                                c->is_tight ? 1 : tli_budget_of_rank(c->desc, rank), TLI_CUT_ROUNDS, stage);
+                                c->is_tight ? 1 : tli_budget_of_rank(c->desc, rank), TLI_CUT_PLANS, stage);
         if (!stage->least_bytes || result) continue;
         stage->cost = stage->base_cost = tli_base_cost(c, rank, first, ends[rank]);
         if (!c->is_tight) break;
@@ -221,77 +226,214 @@ static uint64_t tli_largest_of_cut(const tli_cuts *c, const int32_t *ends) {
     return most;
 }
 
-// Look for the best cut. ends: [2 x rank_count] the first half is what was found, the rest scratch.
-// *found = 0: nothing.
-static tl_result tli_search_cut(tli_cuts *c, int32_t *ends, int *found) {
-    int32_t *next = ends + c->desc->rank_count, most = (TLI_CUT_ROUNDS - 1) * c->desc->rank_count, round;
-    uint64_t best = UINT64_MAX, value = 0;
+// The time of a training step of a cut whose stages are known, with messages; UINT64_MAX where ranks wait for
+// each other. *steps: of all plans.
+static tl_result tli_simulate_cut(const tli_cuts *c, const int32_t *ends, uint64_t *cost, uint64_t *steps) {
+    tl_compiled_ranks ranks;
+    tli_quiet quiet;
+    int32_t rank, first = 0;
+    tl_result result;
+    *cost = UINT64_MAX;
+    *steps = 0;
+    tli_zero(&ranks, sizeof ranks);
+    ranks.rank_count = c->desc->rank_count;
+    ranks.micro_batch_count = c->desc->micro_batch_count;
+    ranks.ranks = (tl_rank_plan *)tli_alloc_array(c->env, (uint64_t)ranks.rank_count, sizeof *ranks.ranks);
+    if (!ranks.ranks) return tli_fail_ranks(c->env);
+    for (rank = 0; rank < ranks.rank_count; first = ends[rank++]) {
+        ranks.ranks[rank] = tli_find_known(c, rank, first, ends[rank])->plan;
+        *steps += (uint64_t)ranks.ranks[rank].compiled.plan.step_count;
+    }
+    quiet = tli_begin_quiet(c->env);
+    result = tli_simulate_ranks(c->env, c->desc, &ranks);
+    if (!result) *cost = ranks.cost;
+    if (result == TL_ERROR_INVALID_PLAN) result = TL_OK;
+    tli_end_quiet(&quiet, result);
+    tli_release(c->env, ranks.ranks);
+    return result;
+}
+
+// Plan what is not known of a cut. *value: the time of a step or the bytes of the largest rank; UINT64_MAX
+// where a stage does not fit.
+static tl_result tli_value_cut(tli_cuts *c, const int32_t *ends, uint64_t *value, uint64_t *steps) {
+    tl_result result = tli_plan_unknown(c, ends);
+    *value = UINT64_MAX;
+    *steps = 0;
+    if (result || !tli_is_settled(c, ends)) return result;
+    if (!c->is_tight) return tli_simulate_cut(c, ends, value, steps);
+    *value = tli_largest_of_cut(c, ends);
+    return TL_OK;
+}
+
+static int tli_can_plan_more(const tli_cuts *c) {
+    return c->known_count <= c->known_limit - c->desc->rank_count;
+}
+
+// Whether there are few enough cuts to try all of them: their number is (units - 1) over (ranks - 1).
+static int tli_are_few_cuts(const tli_cuts *c) {
+    int64_t cuts = 1, k;
+    if (c->unit_count > TLI_CUT_FEW_UNITS) return 0;
+    for (k = 1; k < c->desc->rank_count && cuts <= TLI_CUT_FEW; k++) cuts = cuts * (c->unit_count - k) / k;
+    return cuts <= TLI_CUT_FEW;
+}
+
+// Make the next cut in the order of the numbers. 0 = that was the last one.
+static int tli_next_cut(const tli_cuts *c, int32_t *ends) {
+    int32_t ranks = c->desc->rank_count, rank = ranks - 2;
+    while (rank >= 0 && ends[rank] == c->unit_count - (ranks - 1 - rank)) rank--;
+    if (rank < 0) return 0;
+    for (ends[rank]++; rank + 2 < ranks; rank++) ends[rank + 1] = ends[rank] + 1;
+    return 1;
+}
+
+// Whether a cut may be worth less than the best: what is known of its stages fits, and their calls alone take
+// less time.
+static int tli_may_be_better(const tli_cuts *c, const int32_t *ends, uint64_t best) {
+    uint64_t batches = (uint64_t)c->desc->micro_batch_count, all;
+    int32_t rank, first = 0;
+    for (rank = 0; rank < c->desc->rank_count; first = ends[rank++]) {
+        const tli_stage_plan *known = tli_find_known(c, rank, first, ends[rank]);
+        uint64_t cost = known ? known->cost : tli_base_cost(c, rank, first, ends[rank]);
+        if (c->is_tight && known && known->least_bytes >= best) return 0;
+        if (!c->is_tight && known && known->least_bytes) return 0;
+        if (!c->is_tight && (!tli_mul_u64(cost, batches, &all) || all >= best)) return 0;
+    }
+    return 1;
+}
+
+// Try all cuts. ends: [2 x rank_count] as in tli_search_cut.
+static tl_result tli_try_all_cuts(tli_cuts *c, int32_t *ends, uint64_t *best) {
+    int32_t ranks = c->desc->rank_count, rank, *next = ends + ranks;
+    uint64_t value, steps;
+    tl_result result = TL_OK;
+    *best = UINT64_MAX;
+    for (rank = 0; rank < ranks; rank++) next[rank] = rank + 1 < ranks ? rank + 1 : c->unit_count;
+    do {
+        if (!tli_may_be_better(c, next, *best)) continue;
+        result = tli_value_cut(c, next, &value, &steps);
+        if (result || value >= *best) continue;
+        *best = value;
+        tli_copy(ends, next, (size_t)ranks * sizeof *ends);
+    } while (!result && tli_next_cut(c, next));
+    return result;
+}
+
+// Move the cuts of what was found by some units, with plans and messages as they are. *steps: simulated.
+static tl_result tli_refine_by(tli_cuts *c, int32_t *ends, int32_t by, uint64_t *best, uint64_t *steps) {
+    int32_t rank, side;
+    for (rank = 0; rank + 1 < c->desc->rank_count; rank++)
+        for (side = -1; side <= 1 && tli_can_plan_more(c) && *steps < TLI_CUT_EVENTS; side += 2) {
+            uint64_t value, more;
+            int32_t moved = ends[rank] + side * by;
+            tl_result result;
+            if (moved <= (rank ? ends[rank - 1] : 0) || moved >= ends[rank + 1]) continue;
+            ends[rank] = moved;
+            result = tli_value_cut(c, ends, &value, &more);
+            if (result) return result;
+            *steps += more;
+            if (value < *best) *best = value;
+            else ends[rank] -= side * by;
+        }
+    return TL_OK;
+}
+
+// The same, by less and less, until nothing is gained.
+static tl_result tli_refine_cut(tli_cuts *c, int32_t *ends, uint64_t *best) {
+    uint64_t steps = 0, before;
+    int32_t by;
+    tl_result result = TL_OK;
+    do {
+        before = *best;
+        for (by = c->unit_count / c->desc->rank_count; by > 0 && !result; by /= 2)
+            result = tli_refine_by(c, ends, by, best, &steps);
+    } while (*best < before && !result);
+    return result;
+}
+
+// Look for the best cut. ends: [2 x rank_count] the first half is what was found, the rest scratch. *best: what
+// tli_value_cut says of it; UINT64_MAX: none was found.
+static tl_result tli_search_cut(tli_cuts *c, int32_t *ends, uint64_t *best) {
+    int32_t *next = ends + c->desc->rank_count, round;
+    uint64_t value, steps;
     int fits = 1, is_settled = 0;
     tl_result result = TL_OK;
-    *found = 0;
-    for (round = 0; c->known_count <= most && round < 4 * TLI_CUT_ROUNDS && !is_settled && !result; round++) {
+    if (c->is_small) return tli_try_all_cuts(c, ends, best);
+    *best = UINT64_MAX;
+    for (round = 0; tli_can_plan_more(c) && round < TLI_CUT_ROUNDS && !is_settled && !result; round++) {
         result = tli_partition_units(c, next, &fits);
         if (result || !fits) break;
         if (!c->is_tight) result = tli_move_cuts(c, next, &value);
         if (result) break;
         is_settled = tli_is_settled(c, next) || !tli_has_budget(c->desc);
-        result = tli_plan_unknown(c, next);
-        if (result || !tli_is_settled(c, next)) continue;
-        if (c->is_tight) value = tli_largest_of_cut(c, next);
-        else if (!is_settled) result = tli_time_cut(c, next, &value);
-        if (result || value >= best) continue;
-        best = value;
-        *found = 1;
+        result = tli_value_cut(c, next, &value, &steps);
+        if (result || value >= *best) continue;
+        *best = value;
         tli_copy(ends, next, (size_t)c->desc->rank_count * sizeof *ends);
     }
-    return result;
+    return !result && *best < UINT64_MAX ? tli_refine_cut(c, ends, best) : result;
 }
 
-// Take the stages of the cut. Those that were planned for the fewest bytes are planned anew if all of them fit.
-static tl_result tli_choose_cut(tli_cuts *c, const int32_t *ends) {
-    const tl_ranks_desc *desc = c->desc;
-    int32_t rank, first = 0, too_large = 0;
-    tl_result result = TL_OK;
-    for (rank = 0; rank < desc->rank_count && c->is_tight; first = ends[rank++]) {
-        uint64_t budget = tli_budget_of_rank(desc, rank);
-        too_large |= budget && tli_find_known(c, rank, first, ends[rank])->least_bytes > budget;
+// Whether the cut with the fewest bytes fits all budgets.
+static int tli_do_all_fit(const tli_cuts *c, const int32_t *ends) {
+    int32_t rank, first = 0;
+    for (rank = 0; rank < c->desc->rank_count; first = ends[rank++]) {
+        uint64_t budget = tli_budget_of_rank(c->desc, rank);
+        if (budget && tli_find_known(c, rank, first, ends[rank])->least_bytes > budget) return 0;
     }
-    for (rank = first = 0; rank < desc->rank_count && !result; first = ends[rank++]) {
+    return 1;
+}
+
+static void tli_forget_stages(tli_cuts *c) {
+    tli_free_stages(c->env, c->known, c->known_count);
+    c->known_count = 0;
+}
+
+// From the cut with the fewest bytes, which fits, go on towards less time.
+static tl_result tli_loosen_cut(tli_cuts *c, int32_t *ends, uint64_t *best) {
+    uint64_t steps;
+    tl_result result;
+    tli_forget_stages(c);
+    c->is_tight = 0;
+    result = tli_value_cut(c, ends, best, &steps);
+    return result ? result : tli_refine_cut(c, ends, best);
+}
+
+// Take the stages of the cut.
+static void tli_take_cut(tli_cuts *c, const int32_t *ends) {
+    int32_t rank, first = 0;
+    for (rank = 0; rank < c->desc->rank_count; first = ends[rank++]) {
         tli_stage_plan *known = tli_find_known(c, rank, first, ends[rank]);
-        if (known && (!c->is_tight || too_large)) {
-            c->chosen[rank] = *known;
-            tli_zero(known, sizeof *known);
-            known->rank = -1;
-        } else {
-            result = tli_plan_stage(c, rank, tli_first_node_of(c, first), tli_first_node_of(c, ends[rank]),
-                                    tli_budget_of_rank(desc, rank), TLI_CUT_ROUNDS, &c->chosen[rank]);
-        }
+        c->chosen[rank] = *known;
+        tli_zero(known, sizeof *known);
+        known->rank = -1;
     }
-    return result;
 }
 
 // Find the cut and plan its stages.
 static tl_result tli_choose_stages(tli_cuts *c) {
-    uint64_t ranks = (uint64_t)c->desc->rank_count;
+    uint64_t ranks = (uint64_t)c->desc->rank_count, best = 0;
     int32_t *ends;
-    int found = 1;
     tl_result result = TL_OK;
     if (c->unit_count < c->desc->rank_count)
         return tli_fail(c->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(RANKS_MORE_THAN_NODES));
     ends = (int32_t *)tli_alloc_array(c->env, 2 * ranks, sizeof *ends);
     c->times = (uint64_t *)tli_alloc_array(c->env, 3 * ranks, sizeof *c->times);
-    if (!ends || !c->times) result = tli_fail_ranks(c->env);
+    c->known_limit = TLI_CUT_PLANS * c->desc->rank_count;
+    c->is_small = tli_are_few_cuts(c);
+    if (c->is_small) c->known_limit = c->desc->rank_count * c->unit_count * c->unit_count;
+    c->known = (tli_stage_plan *)tli_alloc_array(c->env, (uint64_t)c->known_limit, sizeof *c->known);
+    if (!ends || !c->times || !c->known) result = tli_fail_ranks(c->env);
     if (!result) {
         tli_fill_chain(c);
-        result = tli_search_cut(c, ends, &found);
+        result = tli_search_cut(c, ends, &best);
     }
-    if (!result && !found) {
-        tli_free_stages(c->env, c->known, c->known_count);
-        c->known_count = 0;
+    if (!result && best == UINT64_MAX) {
+        tli_forget_stages(c);
         c->is_tight = 1;
-        result = tli_search_cut(c, ends, &found);
+        result = tli_search_cut(c, ends, &best);
     }
-    if (!result) result = tli_choose_cut(c, ends);
+    if (!result && c->is_tight && tli_do_all_fit(c, ends)) result = tli_loosen_cut(c, ends, &best);
+    if (!result) tli_take_cut(c, ends);
     tli_release(c->env, ends);
     return result;
 }

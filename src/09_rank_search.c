@@ -28,17 +28,19 @@ typedef struct tli_rank_search {
     tl_env                *env;
     const tl_ranks_desc   *desc;
     const tl_graph        *graph;       // of the stage
+    tl_graph               turn;        // tli_open_turn
     tli_rank_events        all, probe;  // of a training step; of as many micro-batches as repeat themselves
     int32_t                in_flight;   // micro-batches
     uint8_t               *messages;    // [nodes] TLI_MESSAGE_
-    uint8_t               *ran;         // [nodes] scratch
+    uint8_t               *ran;         // [nodes + 1] scratch
     uint8_t               *keep;        // [tensors] scratch
     tl_plan                plans[TLI_RANK_BUDGETS];  // [plan_count] of tl_plan_remat
     int32_t                plan_count;
     tl_device              device;      // the alignment
     uint64_t               room;        // bytes of the arena; UINT64_MAX = no limit
     uint64_t               work_limit;  // of one plan
-    tl_plan                best;        // with places; no steps: none
+    tl_plan                best;        // with places
+    int                    has_best;    // a stage in which nothing is wanted has a plan without steps
     uint64_t               best_cost;   // of a micro-batch
     uint64_t               best_held;
     uint64_t               least;       // arena of the candidate that takes the fewest bytes
@@ -50,7 +52,8 @@ static void tli_free_body(tl_env *env, tli_body *body) {
     tli_zero(body, sizeof *body);
 }
 
-// Bytes that are live where the forward part of a body ends, graph inputs left out.
+// Bytes that are live where the forward part of a body ends, graph inputs left out; with what has been received
+// and is taken only behind it.
 static tl_result tli_measure_held(const tli_rank_search *s, const tli_body *body, uint64_t *held) {
     tl_plan plan;
     tli_sim sim;
@@ -63,6 +66,9 @@ static tl_result tli_measure_held(const tli_rank_search *s, const tli_body *body
     if (!result) *held = sim.live_bytes;
     for (i = 0; i < body->turn && !result; i++) result = tli_sim_step(&sim, &body->steps[i]);
     if (!result) *held = sim.live_bytes - *held;
+    for (i = 0; i < s->graph->node_count && !result; i++)
+        if (s->messages[i] == TLI_MESSAGE_RECEIVE && !sim.nodes[i].ran)
+            *held += s->graph->outputs[s->graph->nodes[i].first_output].bytes;
     tli_free_sim(&sim);
     return result;
 }
@@ -102,6 +108,7 @@ static tl_result tli_place_body(tli_rank_search *s, const tli_body *body, uint64
     if (!result && plan.arena_bytes <= s->room) {
         tl_free_plan(s->env, &s->best);
         s->best = plan;
+        s->has_best = 1;
         tli_zero(&plan, sizeof plan);
         s->best_cost = cost;
         s->best_held = held;
@@ -136,7 +143,7 @@ static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
     tl_plan plan;
     uint64_t held = 0, cost = tli_sum_body(s->graph, body), peak;
     tl_result result;
-    if (s->best.step_count && cost >= s->best_cost) return TL_OK;
+    if (s->has_best && cost >= s->best_cost) return TL_OK;
     quiet = tli_begin_quiet(s->env);
     result = tli_weave_measured(s, body, &s->probe, &plan);
     if (!result) result = tli_measure_held(s, body, &held);
@@ -154,9 +161,9 @@ static tl_result tli_try_rank_plan(tli_rank_search *s, const tl_plan *plan, cons
     tli_body body;
     int32_t turn, second_turn = 0;
     tl_result result;
-    tli_zero(s->ran, (size_t)s->graph->node_count);
+    tli_zero(s->ran, (size_t)s->graph->node_count + 1);
     turn = tli_find_turn(plan, s->ran);
-    tli_zero(s->ran, (size_t)s->graph->node_count);
+    tli_zero(s->ran, (size_t)s->graph->node_count + 1);
     if (second) second_turn = tli_find_turn(second, s->ran);
     result = tli_join_bodies(s->env, s->graph, s->messages, plan, turn, second, second_turn, &body);
     if (!result) result = tli_try_body(s, &body);
@@ -171,7 +178,7 @@ static tl_result tli_plan_rank_budget(tli_rank_search *s, uint64_t live, uint64_
     tl_result result;
     tli_quiet quiet = tli_begin_quiet(s->env);
     tli_zero(&remat, sizeof remat);
-    remat.graph = s->graph;
+    remat.graph = &s->turn;
     remat.inference = s->desc->inference;
     remat.budget_bytes = live;
     remat.live = 1;
@@ -237,15 +244,64 @@ static tl_result tli_try_kept_sets(tli_rank_search *s) {
     return result;
 }
 
-// What a plan of one micro-batch costs at least.
+// What a plan of one micro-batch costs at least. What neither a backward nor a result wants need not run.
 static void tli_bound_rank(tli_rank_search *s) {
+    const tl_graph *graph = s->graph;
     int32_t id;
     s->bound_cost = 0;
-    tli_mark_wanted(s->graph, s->desc->inference, s->ran);
-    for (id = 0; id < s->graph->node_count; id++) {
-        const tl_node *node = &s->graph->nodes[id];
-        if (s->ran[id]) s->bound_cost += node->fwd_cost + (!s->desc->inference && node->has_grad ? node->bwd_cost : 0);
+    tli_mark_wanted(graph, s->desc->inference, s->ran);
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        if (s->ran[id]) s->bound_cost += node->fwd_cost;
+        if (!s->desc->inference && node->has_grad) s->bound_cost += node->bwd_cost;
     }
+}
+
+// Make the graph that tl_plan_remat is asked about: that of the stage and, where several tensors are sent, a
+// last node that reads what all sends give. Its backward comes before theirs, so that no plan begins to go
+// back before all is sent: the gradient of one tensor may depend on another that this rank sends.
+static tl_result tli_open_turn(tli_rank_search *s) {
+    tli_graph_rules rules = tli_rules_of(s->env, TLI_IN(COMPILE_RANKS));
+    const tl_graph *graph = s->graph;
+    tl_tensor *inputs = (tl_tensor *)tli_alloc_array(s->env, (uint64_t)graph->input_count + 1, sizeof *inputs);
+    uint64_t *bytes = (uint64_t *)tli_alloc_array(s->env, (uint64_t)graph->tensor_count, sizeof *bytes);
+    tl_node_desc desc;
+    int32_t id, k, sends = 0;
+    tl_result result = inputs && bytes ? TL_OK : tli_fail_ranks(s->env);
+    for (id = 0; id < graph->node_count && !result; id++) {
+        const tl_node *node = &graph->nodes[id];
+        tli_describe_node(graph, id, &desc);
+        for (k = 0; k < node->input_count; k++) {
+            const tl_node_output *made = &graph->outputs[graph->inputs[node->first_input + k].tensor];
+            inputs[k].node = made->node;
+            inputs[k].output = made->output;
+        }
+        for (k = 0; k < node->output_count; k++) bytes[k] = graph->outputs[node->first_output + k].bytes;
+        desc.inputs = inputs;
+        desc.output_bytes = bytes;
+        result = tli_add_node(&rules, &s->turn, &desc);
+        if (!result) tli_copy_needs(graph, id, &s->turn);
+    }
+    for (id = 0; id < graph->node_count && !result; id++) {
+        if (s->messages[id] != TLI_MESSAGE_SEND) continue;
+        inputs[sends].node = id;
+        inputs[sends++].output = 0;
+    }
+    if (!result && sends > 1 && !s->desc->inference) {
+        tli_zero(&desc, sizeof desc);
+        desc.name = desc.op = "turn:";
+        desc.inputs = inputs;
+        desc.input_count = sends;
+        bytes[0] = 0;
+        desc.output_bytes = bytes;
+        desc.output_count = 1;
+        desc.once = 1;
+        desc.origin = -1;
+        result = tli_add_node(&rules, &s->turn, &desc);
+    }
+    tli_release(s->env, inputs);
+    tli_release(s->env, bytes);
+    return result;
 }
 
 static tl_result tli_search_rank(tli_rank_search *s) {
@@ -258,8 +314,9 @@ static tl_result tli_search_rank(tli_rank_search *s) {
         result = tli_try_rank_plan(s, &plan, NULL);
     }
     tl_free_plan(s->env, &plan);
-    if (result || s->best.step_count || s->desc->keep_all) return result;
-    result = tli_try_budgets(s, most);
+    if (result || s->has_best || s->desc->keep_all) return result;
+    result = tli_open_turn(s);
+    if (!result) result = tli_try_budgets(s, most);
     return result || s->desc->inference ? result : tli_try_kept_sets(s);
 }
 #endif

@@ -103,7 +103,7 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
     s.least = s.room = UINT64_MAX;
     s.device.alignment_bytes = desc->alignment_bytes;
     s.work_limit = work_limit / (2 * TLI_RANK_BUDGETS) + 1;
-    s.messages = (uint8_t *)tli_alloc_array(env, 2 * nodes + (uint64_t)graph->tensor_count, 1);
+    s.messages = (uint8_t *)tli_alloc_array(env, 2 * nodes + 1 + (uint64_t)graph->tensor_count, 1);
     result = s.messages ? tli_find_rank_base(env, desc, graph, &rank->base_bytes) : tli_fail_ranks(env);
     if (!result) result = tli_list_events(env, desc, index, desc->micro_batch_count, &s.all);
     if (!result) {
@@ -114,16 +114,17 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
     }
     if (!result) {
         s.ran = s.messages + graph->node_count;
-        s.keep = s.ran + graph->node_count;
+        s.keep = s.ran + graph->node_count + 1;
         for (id = 0; id < graph->node_count; id++)
             s.messages[id] = tli_find_message(&rank->compiled, id);
         if (budget) s.room = budget > rank->base_bytes ? budget - rank->base_bytes : 0;
         tli_bound_rank(&s);
         result = tli_search_rank(&s);
     }
-    if (!result && s.best.step_count) tli_fill_rank(&s, rank);
+    if (!result && s.has_best) tli_fill_rank(&s, rank);
     else if (!result) *least = tli_add_capped(s.least, rank->base_bytes);
     tl_free_plan(env, &s.best);
+    tl_free_graph(env, &s.turn);
     for (id = 0; id < s.plan_count; id++) tl_free_plan(env, &s.plans[id]);
     tli_release(env, s.all.events);
     tli_release(env, s.probe.events);
