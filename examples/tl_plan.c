@@ -3630,7 +3630,7 @@ static void print_pipeline(const program *p, FILE *out, const rank_work *r) {
     }
     fprintf(out, "\nstep of %d micro-batches, %s: %llu%s, bubble %.2f %%\n", (int)c->micro_batch_count,
             p->o.gpipe ? "gpipe" : "1f1b", (ull)c->cost, time_label(p, (double)c->cost).text, 100 * c->bubble_ratio);
-    fprintf(out, "no plans of these stages take less than %llu, gap: %s\n", (ull)c->bound_cost,
+    fprintf(out, "no cut takes less than %llu, gap: %s\n", (ull)c->bound_cost,
             gap_label(c->cost, c->bound_cost).text);
     print_single(p, out, r, c->cost);
 }
