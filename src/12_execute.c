@@ -1367,18 +1367,22 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
     return result;
 }
 
+// Close the step before and open the next one.
+static tl_result tli_take_next_step(tl_run *run, tl_run_step *out, int32_t *done) {
+    tl_result result = run->computing == TLI_COMPUTING_DONE ? tli_close_compute(run) : TL_OK;
+    return result ? result : tli_open_next_step(run, out, done);
+}
+
 // Close a step that was carried out for all elements. One at a time, that is left to the next call.
 static tl_result tli_close_flight(tl_run *run) {
     int is_done = tli_has_flights(run) && run->computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run);
     return is_done ? tli_close_compute(run) : TL_OK;
 }
 
+#ifndef TL_ONLY_TABLES
 // Go on with the step before, for its next elements, or close it and open the next one.
 static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
-    tl_result result = TL_OK;
-#ifdef TL_ONLY_TABLES
-    {
-#else
+    tl_result result;
     run->waits_for = -1;
     tli_choose_step(run, run->position - 1);
     if (run->computing == TLI_COMPUTING_OPENED) {
@@ -1387,19 +1391,16 @@ static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
         if (run->computing == TLI_COMPUTING_YIELDED) return tli_wait_for(run, run->event.index);
         result = tli_yield_next_range(run, out);
     } else {
-#endif
-        if (run->computing == TLI_COMPUTING_DONE) result = tli_close_compute(run);
-        if (!result) result = tli_open_next_step(run, out, done);
+        result = tli_take_next_step(run, out, done);
     }
     if (!result && !*done) result = tli_close_flight(run);
-#ifndef TL_ONLY_TABLES
     if (result || *done) return result;
     out->accesses = run->call.accesses;
     out->access_count = run->call.access_count;
     if (!run->limits.in_order) out->ticket = run->store.last_ticket;
-#endif
-    return result;
+    return TL_OK;
 }
+#endif
 
 static tl_result tli_fail_unfinished(tl_run *run) {
     tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP),
@@ -1424,7 +1425,11 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     if (!run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP),
                         TLI_RULE(RUN_NO_PASS_IS_UNDER_WAY));
+#ifdef TL_ONLY_TABLES
+    result = tli_take_next_step(run, step, done);
+#else
     result = tli_take_step(run, step, done);
+#endif
     if (!result && *done && !tli_is_by_hand(run)) {
         result = tli_end_pass(run);
         if (!result) run->active = 0;
