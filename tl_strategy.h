@@ -57391,6 +57391,11 @@ static void *tli_place_address(const tl_run *run, tl_size place) {
 //
 // The ranges that a call touches are its accesses, each once; a copy, claim or release of a memory step
 // is an access, too, so that depends_on can be found from the accesses alone.
+//
+// This part: what a step says when it fails and when it is timed, and the operands of a compute step: which
+// ranges it claims, what its kernel is told of them, and where they lie on the host. The parts that follow have
+// nodes that only convert, memory steps, calls of kernels, the figures of a pass, passes, steps, the whole
+// plan, and the caller's tensors.
 
 static void tli_put_last_step(const tl_run *run, tli_writer *w) {
     tli_put(w, "step ");
@@ -57438,6 +57443,8 @@ static void tli_start_event(tl_run *run) { (void)run; }
 static void tli_end_event(tl_run *run) { (void)run; }
 static void tli_observe_step(tl_run *run) { (void)run; }
 #endif
+
+// -- the executor: operands of a call --
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // Set the formats of the operands. A gradient has the format of its tensor.
@@ -57703,9 +57710,18 @@ static tl_result tli_map_accesses(tl_run *run) {
     return TL_OK;
 }
 #endif  // TL_ONLY_TABLES
-
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
 // -- the executor: conversions without a kernel --
+//
+// A node that only changes the format of a tensor needs no kernel: the run converts. The backend does it where
+// it has the codecs, without waiting; integers, and gradients that are added to, are converted on the host:
+//
+//     f32 <-> f16, bf16      the backend's copy with a codec
+//     f16 <-> bf16           the same twice, by f32 in the scratch
+//     integers, sums         on the host, some elements at a time, by f32
 
 enum { TLI_CONVERT_COUNT = 64 };  // elements at a time, on the host
 
@@ -57832,6 +57848,154 @@ static tl_result tli_convert(tl_run *run, int adds) {
     return result ? tli_run_fail_backend(run, result, TLI_RULE(CONVERT_FAILED)) : TL_OK;
 }
 #endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- the executor: memory steps --
+//
+// Steps that drop, copy or pack what is held. Each is carried out when it is opened, without a kernel, and is
+// finished then for the executor; a copy goes on until the WAIT that ends it:
+//
+//     SPILL, FETCH           the copy is enqueued; the tensor's WAIT asks the backend whether it is over
+//     COMPRESS, EXPAND       a conversion is enqueued; the bytes before are given back
+//     DROP, ...              given back at once, or when no step under way can use them any more
+//
+// Where several steps are under way, one that moves bytes waits for those that make or overwrite them.
+
+// The tensors that a step names: from *from up to, but without, *end.
+static void tli_step_outputs(const tl_run *run, const tl_step *step, int32_t *from, int32_t *end) {
+    const tl_node *node = &run->graph->nodes[step->node];
+    *from = node->first_output + (step->output == TL_ALL_OUTPUTS ? 0 : step->output);
+    *end = step->output == TL_ALL_OUTPUTS ? node->first_output + node->output_count : *from + 1;
+}
+
+#ifndef TL_ONLY_TABLES
+static int tli_acts_on_buffer(const tli_buffer *buffer, tl_step_kind kind) {
+    return tli_acts_in_state(kind, (tli_state)buffer->state, buffer->on_host);
+}
+
+static tl_result tli_memory_act(tl_run *run, int32_t tensor) {
+    tli_buffer *buffer = &run->tensors[tensor];
+    tl_run_report *report = &run->report;
+    switch ((tl_step_kind)run->last.kind) {
+    case TL_STEP_DROP:
+        report->drop_count++;
+        return tli_buffer_drop(run, buffer);
+    case TL_STEP_SPILL:
+        report->spill_count++;
+        buffer->copy_ns = run->event.start_ns;
+        return tli_buffer_spill(run, buffer);
+    case TL_STEP_FETCH:
+        report->fetch_count++;
+        buffer->copy_ns = run->event.start_ns;
+        return tli_buffer_fetch(run, buffer);
+    case TL_STEP_WAIT:
+        run->event.start_ns = buffer->copy_ns;
+        return tli_buffer_wait(run, buffer);
+    case TL_STEP_DROP_HOST:
+        return tli_buffer_drop_host(run, buffer);
+    case TL_STEP_COMPRESS:
+        report->compress_count++;
+        return tli_buffer_convert(run, buffer, run->graph->outputs[tensor].bytes, (tl_codec)run->last.codec);
+    case TL_STEP_EXPAND:
+        report->expand_count++;
+        return tli_buffer_convert(run, buffer, run->graph->outputs[tensor].bytes, TL_CODEC_NONE);
+    case TL_STEP_FORWARD:
+    case TL_STEP_FORWARD_INPLACE:
+    case TL_STEP_FORWARD_SAVE:
+    case TL_STEP_BACKWARD:
+    case TL_STEP_DROP_SAVED:
+    case TL_STEP_COUNT: break;
+    }
+    return TL_OK;
+}
+
+// Add the accesses of a memory step: the ranges of its tensor, before and after the step. A SPILL only
+// reads the device range, a FETCH only the host range. A freed range counts as written, so that the step
+// follows all earlier steps that used it.
+static void tli_note_buffer(tl_run *run, int32_t tensor) {
+    const tli_buffer *buffer = &run->tensors[tensor];
+    int spill = run->last.kind == TL_STEP_SPILL, fetch = run->last.kind == TL_STEP_FETCH;
+    int frees_host = run->last.kind == TL_STEP_DROP_HOST;
+    if (!frees_host) (void)tli_call_access(&run->call, &buffer->device.range, !spill);
+    if (spill || fetch || frees_host || run->last.kind == TL_STEP_WAIT)
+        (void)tli_call_access(&run->call, &buffer->host.range, !fetch);
+}
+
+static tl_result tli_memory_step(tl_run *run) {
+    tli_buffer *saved = &run->saved[run->last.node];
+    tl_result result = TL_OK;
+    int32_t i, end;
+    if (run->last.kind == TL_STEP_DROP_SAVED) {
+        run->report.drop_count++;
+        (void)tli_call_access(&run->call, &saved->device.range, 1);
+        result = tli_buffer_drop(run, saved);
+        return result ? tli_run_fail_backend(run, result, TLI_RULE(RELEASE_FAILED)) : TL_OK;
+    }
+    tli_step_outputs(run, &run->last, &i, &end);
+    for (; i < end && !result; i++) {
+        if (!tli_acts_on_buffer(&run->tensors[i], (tl_step_kind)run->last.kind)) continue;
+        tli_note_buffer(run, i);
+        result = tli_memory_act(run, i);
+        tli_note_buffer(run, i);
+    }
+    return result ? tli_run_fail_backend(run, result, TLI_RULE(MEMORY_FAILED)) : TL_OK;
+}
+
+// Wait for the copies that a WAIT ends. If the caller pulls the steps this does not block, but returns
+// TL_NOT_READY.
+static tl_result tli_poll_step(tl_run *run, const tl_step *step) {
+    const tl_backend *backend = &run->backend;
+    tl_result result = TL_OK;
+    int32_t i, end;
+    if (step->kind != TL_STEP_WAIT || run->limits.in_order) return TL_OK;
+    tli_step_outputs(run, step, &i, &end);
+    for (; i < end && !result; i++)
+        if (tli_acts_on_buffer(&run->tensors[i], TL_STEP_WAIT))
+            result = (run->by_itself ? backend->wait : backend->poll)(backend->self, run->tensors[i].copied);
+    return result;
+}
+
+// Where others are under way, a memory step that moves bytes waits for those that make or overwrite them.
+static tl_result tli_order_memory_step(tl_run *run) {
+    tl_step_kind kind = (tl_step_kind)run->last.kind;
+    int moves = kind == TL_STEP_SPILL || kind == TL_STEP_FETCH || kind == TL_STEP_COMPRESS ||
+                kind == TL_STEP_EXPAND;
+    int32_t i, end, before, latest = -1;
+    if (!run->flights || !moves) return TL_OK;
+    tli_step_outputs(run, &run->last, &i, &end);
+    for (; i < end; i++) {
+        tl_access access;
+        if (!tli_acts_on_buffer(&run->tensors[i], kind)) continue;
+        access.range = kind == TL_STEP_FETCH ? run->tensors[i].host.range : run->tensors[i].device.range;
+        access.writes = 0;
+        before = tli_find_conflict(run, &access, 1);
+        if (before > latest) latest = before;
+    }
+    return latest >= 0 ? tli_wait_for(run, latest) : TL_OK;
+}
+#else
+static tl_result tli_memory_step(tl_run *run) {
+    int32_t i, end;
+    run->report.drop_count++;
+    if (run->last.kind == TL_STEP_DROP_SAVED)
+        return tli_buffer_drop(run, tli_saved_buffer(run, run->last.node));
+    tli_step_outputs(run, &run->last, &i, &end);
+    for (; i < end; i++) (void)tli_buffer_drop(run, &run->tensors[i]);
+    return TL_OK;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- the executor: calls of kernels --
+//
+// From a compute step whose operands are described to the result of its kernel:
+//
+//     claim -> describe -> what it depends on -> [ cut to a range -> order -> map -> yield -> kernel ]...
+//
+// What stands in brackets comes again for each range of elements and for each member of a fused node. The
+// random hook stands around all calls of a forward.
 
 #ifndef TL_ONLY_TABLES
 // -- the executor: dependencies of a step --
@@ -58038,100 +58202,6 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     return result ? result : tli_go_on_compute(run, out);
 }
 
-#ifndef TL_ONLY_TABLES
-static int tli_acts_on_buffer(const tli_buffer *buffer, tl_step_kind kind) {
-    return tli_acts_in_state(kind, (tli_state)buffer->state, buffer->on_host);
-}
-
-static tl_result tli_memory_act(tl_run *run, int32_t tensor) {
-    tli_buffer *buffer = &run->tensors[tensor];
-    tl_run_report *report = &run->report;
-    switch ((tl_step_kind)run->last.kind) {
-    case TL_STEP_DROP:
-        report->drop_count++;
-        return tli_buffer_drop(run, buffer);
-    case TL_STEP_SPILL:
-        report->spill_count++;
-        buffer->copy_ns = run->event.start_ns;
-        return tli_buffer_spill(run, buffer);
-    case TL_STEP_FETCH:
-        report->fetch_count++;
-        buffer->copy_ns = run->event.start_ns;
-        return tli_buffer_fetch(run, buffer);
-    case TL_STEP_WAIT:
-        run->event.start_ns = buffer->copy_ns;
-        return tli_buffer_wait(run, buffer);
-    case TL_STEP_DROP_HOST:
-        return tli_buffer_drop_host(run, buffer);
-    case TL_STEP_COMPRESS:
-        report->compress_count++;
-        return tli_buffer_convert(run, buffer, run->graph->outputs[tensor].bytes, (tl_codec)run->last.codec);
-    case TL_STEP_EXPAND:
-        report->expand_count++;
-        return tli_buffer_convert(run, buffer, run->graph->outputs[tensor].bytes, TL_CODEC_NONE);
-    case TL_STEP_FORWARD:
-    case TL_STEP_FORWARD_INPLACE:
-    case TL_STEP_FORWARD_SAVE:
-    case TL_STEP_BACKWARD:
-    case TL_STEP_DROP_SAVED:
-    case TL_STEP_COUNT: break;
-    }
-    return TL_OK;
-}
-
-// Add the accesses of a memory step: the ranges of its tensor, before and after the step. A SPILL only
-// reads the device range, a FETCH only the host range. A freed range counts as written, so that the step
-// follows all earlier steps that used it.
-static void tli_note_buffer(tl_run *run, int32_t tensor) {
-    const tli_buffer *buffer = &run->tensors[tensor];
-    int spill = run->last.kind == TL_STEP_SPILL, fetch = run->last.kind == TL_STEP_FETCH;
-    int frees_host = run->last.kind == TL_STEP_DROP_HOST;
-    if (!frees_host) (void)tli_call_access(&run->call, &buffer->device.range, !spill);
-    if (spill || fetch || frees_host || run->last.kind == TL_STEP_WAIT)
-        (void)tli_call_access(&run->call, &buffer->host.range, !fetch);
-}
-
-#endif
-
-// The tensors that a step names: from *from up to, but without, *end.
-static void tli_step_outputs(const tl_run *run, const tl_step *step, int32_t *from, int32_t *end) {
-    const tl_node *node = &run->graph->nodes[step->node];
-    *from = node->first_output + (step->output == TL_ALL_OUTPUTS ? 0 : step->output);
-    *end = step->output == TL_ALL_OUTPUTS ? node->first_output + node->output_count : *from + 1;
-}
-
-#ifndef TL_ONLY_TABLES
-static tl_result tli_memory_step(tl_run *run) {
-    tli_buffer *saved = &run->saved[run->last.node];
-    tl_result result = TL_OK;
-    int32_t i, end;
-    if (run->last.kind == TL_STEP_DROP_SAVED) {
-        run->report.drop_count++;
-        (void)tli_call_access(&run->call, &saved->device.range, 1);
-        result = tli_buffer_drop(run, saved);
-        return result ? tli_run_fail_backend(run, result, TLI_RULE(RELEASE_FAILED)) : TL_OK;
-    }
-    tli_step_outputs(run, &run->last, &i, &end);
-    for (; i < end && !result; i++) {
-        if (!tli_acts_on_buffer(&run->tensors[i], (tl_step_kind)run->last.kind)) continue;
-        tli_note_buffer(run, i);
-        result = tli_memory_act(run, i);
-        tli_note_buffer(run, i);
-    }
-    return result ? tli_run_fail_backend(run, result, TLI_RULE(MEMORY_FAILED)) : TL_OK;
-}
-#else
-static tl_result tli_memory_step(tl_run *run) {
-    int32_t i, end;
-    run->report.drop_count++;
-    if (run->last.kind == TL_STEP_DROP_SAVED)
-        return tli_buffer_drop(run, tli_saved_buffer(run, run->last.node));
-    tli_step_outputs(run, &run->last, &i, &end);
-    for (; i < end; i++) (void)tli_buffer_drop(run, &run->tensors[i]);
-    return TL_OK;
-}
-#endif
-
 // -- the executor: the random hook, around all calls of a forward --
 
 static void tli_call_random(tl_run *run, tl_random_moment moment) {
@@ -58203,8 +58273,176 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
 #endif
     return tli_fail_kernel(run, result);
 }
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- the executor: figures --
+//
+// What a pass took beside what was planned: two counts that know nothing of each other, one by the simulator
+// from the steps, one by the backend's store from claims. A pass in which they differ has failed.
+
+#ifndef TL_ONLY_TABLES
+static tl_result tli_run_mismatch(tl_run *run, tli_rule rule, uint64_t measured,
+                                  uint64_t planned) {
+    return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN), rule, measured, planned);
+}
+
+// What the run's arena in a tier takes; 0 without one.
+static uint64_t tli_planned_taken_bytes(const tl_run *run, tl_tier tier) {
+    return run->arenas[tier].block_count ? tli_taken_bytes(run, tier) : 0;
+}
+
+// The end of the highest place in a block of the device; 0 without an arena.
+static uint64_t tli_planned_arena_bytes(const tl_run *run) {
+    const tli_run_arena *arena = &run->arenas[TL_TIER_DEVICE];
+    uint64_t highest = 0;
+    int32_t k;
+#ifndef TL_NO_PLANNERS
+    if (run->cache.is_on) return run->cache.high_bytes[run->cache.is_warm];
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on) return run->hybrid.high_bytes;
+#endif
+    for (k = 0; k < arena->block_count; k++) highest = tli_larger_u64(highest, arena->blocks[k].bytes);
+    return highest;
+}
+
+// Write down what the backend counted beside what was planned.
+static void tli_report_pass(tl_run *run, const tl_account_counters *counters) {
+    tl_run_report *report = &run->report;
+    const tl_report *planned = tli_planned_pass(run);
+    int32_t bank;
+    report->planned_peak_bytes = planned->peak_bytes;
+    report->planned_arena_bytes = tli_planned_arena_bytes(run);
+    report->planned_host_peak_bytes = planned->host_peak_bytes;
+    report->planned_cost = planned->cost;
+    report->base_cost = planned->base_cost;
+    report->measured_peak_bytes = tli_larger_u64(counters->peak_bytes[TL_TIER_DEVICE], run->before_bytes[0]);
+    report->measured_host_peak_bytes = tli_larger_u64(counters->peak_bytes[TL_TIER_HOST], run->before_bytes[1]);
+    report->measured_arena_bytes = 0;
+    if (run->arenas[TL_TIER_DEVICE].block_count)
+        report->measured_arena_bytes =
+            tli_larger_u64(tli_larger_u64(counters->arena_bytes, run->before_bytes[2]), run->input_arena_bytes);
+    report->taken_bytes = counters->peak_taken_bytes[TL_TIER_DEVICE];
+    report->planned_taken_bytes = tli_planned_taken_bytes(run, TL_TIER_DEVICE);
+    report->host_taken_bytes = counters->peak_taken_bytes[TL_TIER_HOST];
+    report->planned_host_taken_bytes = tli_planned_taken_bytes(run, TL_TIER_HOST);
+    for (bank = 0; bank < TL_MOST_BANKS; bank++) {
+        int is_taken = run->arenas[TL_TIER_DEVICE].block_count != 0;
+        report->planned_bank_bytes[bank] = is_taken ? tli_taken_in_bank(run, TL_TIER_DEVICE, bank, 0) : 0;
+        report->taken_bank_bytes[bank] = counters->bank_taken_bytes[bank];
+    }
+    report->end_bytes = counters->live_bytes[TL_TIER_DEVICE];
+#ifndef TL_NO_ONLINE
+    if (run->is_online) report->eviction_count = run->online.eviction_count;
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on) report->spared_count = run->planned.recompute_count - planned->recompute_count;
+#endif
+}
+
+// Compare the bytes that the backend counted with the simulated ones: two independent counts.
+static tl_result tli_check_pass(tl_run *run) {
+    tl_run_report *report = &run->report;
+    const tl_report *planned = tli_planned_pass(run);
+    tl_account_counters counters;
+    int32_t bank;
+    tl_result result = run->backend.check(run->backend.self);
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(CHECK_FAILED));
+    tli_measure_store(&run->store, 0, &counters);
+    tli_report_pass(run, &counters);
+    if (report->measured_peak_bytes != report->planned_peak_bytes)
+        return tli_run_mismatch(run, TLI_RULE(PEAK_MEASURED_BYTES_PLANNED), report->measured_peak_bytes,
+                                report->planned_peak_bytes);
+    if (report->measured_host_peak_bytes != report->planned_host_peak_bytes)
+        return tli_run_mismatch(run, TLI_RULE(HOST_PEAK_MEASURED_BYTES_PLANNED),
+                                report->measured_host_peak_bytes,
+                                report->planned_host_peak_bytes);
+    if (report->measured_arena_bytes != report->planned_arena_bytes)
+        return tli_run_mismatch(run, TLI_RULE(ARENA_MEASURED_BYTES_PLANNED), report->measured_arena_bytes,
+                                report->planned_arena_bytes);
+    if (run->arenas[TL_TIER_DEVICE].block_count && report->taken_bytes > report->planned_taken_bytes)
+        return tli_run_mismatch(run, TLI_RULE(TAKEN_MEASURED_BYTES_PLANNED), report->taken_bytes,
+                                report->planned_taken_bytes);
+    for (bank = 0; bank < TL_MOST_BANKS && run->arenas[TL_TIER_DEVICE].block_count; bank++)
+        if (report->taken_bank_bytes[bank] > report->planned_bank_bytes[bank])
+            return tli_run_mismatch(run, TLI_RULE(BANK_MEASURED_BYTES_PLANNED), report->taken_bank_bytes[bank],
+                                    report->planned_bank_bytes[bank]);
+    if (run->arenas[TL_TIER_HOST].block_count && report->host_taken_bytes > report->planned_host_taken_bytes)
+        return tli_run_mismatch(run, TLI_RULE(TAKEN_ON_HOST_MEASURED_BYTES_PLANNED), report->host_taken_bytes,
+                                report->planned_host_taken_bytes);
+    if (report->end_bytes != planned->end_bytes)
+        return tli_run_mismatch(run, TLI_RULE(IN_USE_AFTER_PASS_MEASURED_BYTES), report->end_bytes,
+                                planned->end_bytes);
+    if (counters.live_bytes[TL_TIER_HOST] != planned->end_host_bytes)
+        return tli_run_mismatch(run, TLI_RULE(IN_USE_ON_HOST_AFTER_PASS_MEASURED),
+                                counters.live_bytes[TL_TIER_HOST], planned->end_host_bytes);
+    return TL_OK;
+}
+#endif
+
+TLI_IMPL void tl_measure_run(const tl_run *run, tl_run_report *report) {
+    TL_ASSERT(run && report);
+    *report = run->report;
+}
+
+#ifndef TL_NO_ONLINE
+// The steps decided in the last online pass, as a plan.
+static void tli_copy_record(const tl_run *run, tl_plan *plan) {
+    const tl_report *report = &run->online.sim.report;
+    plan->steps = run->online.record.steps;
+    plan->step_count = run->online.record.count;
+    plan->inference = run->inference;
+    plan->repeat_count = run->repeat_count;
+    plan->peak_bytes = report->peak_bytes;
+    plan->host_peak_bytes = report->host_peak_bytes;
+    plan->cost = report->cost;
+    plan->base_cost = report->base_cost;
+    if (plan->step_count == run->plan.step_count) return;   // with the places that the run takes
+    plan->offsets = plan->host_offsets = NULL;              // a pass that is under way
+    plan->offset_count = plan->host_offset_count = 0;
+    plan->arena_bytes = plan->host_arena_bytes = 0;
+    plan->blocks = NULL;
+    plan->block_count = 0;
+    plan->alignment_bytes = 0;
+}
+#endif
+
+TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
+    TL_ASSERT(run && plan);
+    *plan = *tli_plan_of(run);
+    plan->memory = NULL;
+#ifndef TL_ONLY_TABLES
+    plan->base_bytes = run->desc.base_bytes;
+    if (tli_keeps_results(run)) {   // the run's own bytes are those of both plans
+        plan->arena_bytes = run->planned.arena_bytes;
+        plan->host_arena_bytes = run->planned.host_arena_bytes;
+    }
+#endif
+#ifndef TL_NO_ONLINE
+    if (run->is_online) tli_copy_record(run, plan);
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on) tli_copy_figures(run, plan);
+#endif
+}
+
+TLI_IMPL const tl_graph *tl_find_run_graph(const tl_run *run) {
+    TL_ASSERT(run);
+    return run->graph;
+}
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // -- the executor: a pass --
+//
+// What is held between passes and at their ends. A pass starts with the inputs and the plan's entry and nothing
+// else; it ends with the results and a comparison of the figures. One that is given up releases all but these
+// two, wherever it stands:
+//
+//     start    release what the pass before left -> claim the entry -> count from 0
+//     end      submit -> give back what steps have freed -> compare
+//     abort    unmap, cancel, submit -> release; the next pass is the same training step again
 
 #ifndef TL_ONLY_TABLES
 // The buffer of a tensor in a slot.
@@ -58356,104 +58594,6 @@ static tl_result tli_abort_pass(tl_run *run, tl_result why) {
 }
 
 #ifndef TL_ONLY_TABLES
-static tl_result tli_run_mismatch(tl_run *run, tli_rule rule, uint64_t measured,
-                                  uint64_t planned) {
-    return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN), rule, measured, planned);
-}
-
-// What the run's arena in a tier takes; 0 without one.
-static uint64_t tli_planned_taken_bytes(const tl_run *run, tl_tier tier) {
-    return run->arenas[tier].block_count ? tli_taken_bytes(run, tier) : 0;
-}
-
-// The end of the highest place in a block of the device; 0 without an arena.
-static uint64_t tli_planned_arena_bytes(const tl_run *run) {
-    const tli_run_arena *arena = &run->arenas[TL_TIER_DEVICE];
-    uint64_t highest = 0;
-    int32_t k;
-#ifndef TL_NO_PLANNERS
-    if (run->cache.is_on) return run->cache.high_bytes[run->cache.is_warm];
-#endif
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
-    if (run->hybrid.is_on) return run->hybrid.high_bytes;
-#endif
-    for (k = 0; k < arena->block_count; k++) highest = tli_larger_u64(highest, arena->blocks[k].bytes);
-    return highest;
-}
-
-// Write down what the backend counted beside what was planned.
-static void tli_report_pass(tl_run *run, const tl_account_counters *counters) {
-    tl_run_report *report = &run->report;
-    const tl_report *planned = tli_planned_pass(run);
-    int32_t bank;
-    report->planned_peak_bytes = planned->peak_bytes;
-    report->planned_arena_bytes = tli_planned_arena_bytes(run);
-    report->planned_host_peak_bytes = planned->host_peak_bytes;
-    report->planned_cost = planned->cost;
-    report->base_cost = planned->base_cost;
-    report->measured_peak_bytes = tli_larger_u64(counters->peak_bytes[TL_TIER_DEVICE], run->before_bytes[0]);
-    report->measured_host_peak_bytes = tli_larger_u64(counters->peak_bytes[TL_TIER_HOST], run->before_bytes[1]);
-    report->measured_arena_bytes = 0;
-    if (run->arenas[TL_TIER_DEVICE].block_count)
-        report->measured_arena_bytes =
-            tli_larger_u64(tli_larger_u64(counters->arena_bytes, run->before_bytes[2]), run->input_arena_bytes);
-    report->taken_bytes = counters->peak_taken_bytes[TL_TIER_DEVICE];
-    report->planned_taken_bytes = tli_planned_taken_bytes(run, TL_TIER_DEVICE);
-    report->host_taken_bytes = counters->peak_taken_bytes[TL_TIER_HOST];
-    report->planned_host_taken_bytes = tli_planned_taken_bytes(run, TL_TIER_HOST);
-    for (bank = 0; bank < TL_MOST_BANKS; bank++) {
-        int is_taken = run->arenas[TL_TIER_DEVICE].block_count != 0;
-        report->planned_bank_bytes[bank] = is_taken ? tli_taken_in_bank(run, TL_TIER_DEVICE, bank, 0) : 0;
-        report->taken_bank_bytes[bank] = counters->bank_taken_bytes[bank];
-    }
-    report->end_bytes = counters->live_bytes[TL_TIER_DEVICE];
-#ifndef TL_NO_ONLINE
-    if (run->is_online) report->eviction_count = run->online.eviction_count;
-#endif
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
-    if (run->hybrid.is_on) report->spared_count = run->planned.recompute_count - planned->recompute_count;
-#endif
-}
-
-// Compare the bytes that the backend counted with the simulated ones: two independent counts.
-static tl_result tli_check_pass(tl_run *run) {
-    tl_run_report *report = &run->report;
-    const tl_report *planned = tli_planned_pass(run);
-    tl_account_counters counters;
-    int32_t bank;
-    tl_result result = run->backend.check(run->backend.self);
-    if (result) return tli_run_fail_backend(run, result, TLI_RULE(CHECK_FAILED));
-    tli_measure_store(&run->store, 0, &counters);
-    tli_report_pass(run, &counters);
-    if (report->measured_peak_bytes != report->planned_peak_bytes)
-        return tli_run_mismatch(run, TLI_RULE(PEAK_MEASURED_BYTES_PLANNED), report->measured_peak_bytes,
-                                report->planned_peak_bytes);
-    if (report->measured_host_peak_bytes != report->planned_host_peak_bytes)
-        return tli_run_mismatch(run, TLI_RULE(HOST_PEAK_MEASURED_BYTES_PLANNED),
-                                report->measured_host_peak_bytes,
-                                report->planned_host_peak_bytes);
-    if (report->measured_arena_bytes != report->planned_arena_bytes)
-        return tli_run_mismatch(run, TLI_RULE(ARENA_MEASURED_BYTES_PLANNED), report->measured_arena_bytes,
-                                report->planned_arena_bytes);
-    if (run->arenas[TL_TIER_DEVICE].block_count && report->taken_bytes > report->planned_taken_bytes)
-        return tli_run_mismatch(run, TLI_RULE(TAKEN_MEASURED_BYTES_PLANNED), report->taken_bytes,
-                                report->planned_taken_bytes);
-    for (bank = 0; bank < TL_MOST_BANKS && run->arenas[TL_TIER_DEVICE].block_count; bank++)
-        if (report->taken_bank_bytes[bank] > report->planned_bank_bytes[bank])
-            return tli_run_mismatch(run, TLI_RULE(BANK_MEASURED_BYTES_PLANNED), report->taken_bank_bytes[bank],
-                                    report->planned_bank_bytes[bank]);
-    if (run->arenas[TL_TIER_HOST].block_count && report->host_taken_bytes > report->planned_host_taken_bytes)
-        return tli_run_mismatch(run, TLI_RULE(TAKEN_ON_HOST_MEASURED_BYTES_PLANNED), report->host_taken_bytes,
-                                report->planned_host_taken_bytes);
-    if (report->end_bytes != planned->end_bytes)
-        return tli_run_mismatch(run, TLI_RULE(IN_USE_AFTER_PASS_MEASURED_BYTES), report->end_bytes,
-                                planned->end_bytes);
-    if (counters.live_bytes[TL_TIER_HOST] != planned->end_host_bytes)
-        return tli_run_mismatch(run, TLI_RULE(IN_USE_ON_HOST_AFTER_PASS_MEASURED),
-                                counters.live_bytes[TL_TIER_HOST], planned->end_host_bytes);
-    return TL_OK;
-}
-
 static tl_result tli_end_pass(tl_run *run) {
     tl_result result = tli_submit_store(&run->store);
     if (result == TL_NOT_READY) return result;  // the next call tries again
@@ -58559,6 +58699,18 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     run->active = !result;
     return result;
 }
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- the executor: from step to step --
+//
+// A compute step is opened, yielded as often as it has calls, carried out, and closed when the next one is
+// pulled, or at once where several are under way. run->computing says how far the one at hand is:
+//
+//     NOT -> OPENED    its ranges are claimed; it may wait for others under way
+//         -> YIELDED   the caller, or tl_run_plan, has its call
+//         -> DONE      its kernel has returned; the next range, or the end of the step
+//         -> NOT       closed: only what others read stays
 
 // The next step of the plan or of the online record; *done = 1: there is none.
 static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
@@ -58589,39 +58741,6 @@ static tl_result tli_poll_begun(tl_run *run, tli_begun *begun) {
     tli_swap_begun(run, begun);
     begun->is_ready = !result;
     return result;
-}
-
-// Wait for the copies that a WAIT ends. If the caller pulls the steps this does not block, but returns
-// TL_NOT_READY.
-static tl_result tli_poll_step(tl_run *run, const tl_step *step) {
-    const tl_backend *backend = &run->backend;
-    tl_result result = TL_OK;
-    int32_t i, end;
-    if (step->kind != TL_STEP_WAIT || run->limits.in_order) return TL_OK;
-    tli_step_outputs(run, step, &i, &end);
-    for (; i < end && !result; i++)
-        if (tli_acts_on_buffer(&run->tensors[i], TL_STEP_WAIT))
-            result = (run->by_itself ? backend->wait : backend->poll)(backend->self, run->tensors[i].copied);
-    return result;
-}
-
-// Where others are under way, a memory step that moves bytes waits for those that make or overwrite them.
-static tl_result tli_order_memory_step(tl_run *run) {
-    tl_step_kind kind = (tl_step_kind)run->last.kind;
-    int moves = kind == TL_STEP_SPILL || kind == TL_STEP_FETCH || kind == TL_STEP_COMPRESS ||
-                kind == TL_STEP_EXPAND;
-    int32_t i, end, before, latest = -1;
-    if (!run->flights || !moves) return TL_OK;
-    tli_step_outputs(run, &run->last, &i, &end);
-    for (; i < end; i++) {
-        tl_access access;
-        if (!tli_acts_on_buffer(&run->tensors[i], kind)) continue;
-        access.range = kind == TL_STEP_FETCH ? run->tensors[i].host.range : run->tensors[i].device.range;
-        access.writes = 0;
-        before = tli_find_conflict(run, &access, 1);
-        if (before > latest) latest = before;
-    }
-    return latest >= 0 ? tli_wait_for(run, latest) : TL_OK;
 }
 #endif
 
@@ -58923,6 +59042,13 @@ TLI_IMPL tl_result tl_finish_step(tl_run *run, const tl_run_step *step) {
     if (tli_set_aside(run, step, 1)) return TL_OK;
     return tli_leave_kernel(run, TL_OK);
 }
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- the executor: the whole plan --
+//
+// tl_run_plan pulls the steps of every pass and calls their kernels itself. Where a kernel or a message is not
+// ready it answers TL_NOT_READY, and goes on from there when it is called again.
 
 #ifndef TL_ONLY_TABLES
 // Call the kernels of the steps under way that were not asked in this turn. *moved: 1 = one of them was carried
@@ -59058,59 +59184,12 @@ TLI_IMPL tl_result tl_reset_run(tl_run *run) {
 #endif
     return tli_abort_pass(run, TL_OK);
 }
-
-TLI_IMPL void tl_measure_run(const tl_run *run, tl_run_report *report) {
-    TL_ASSERT(run && report);
-    *report = run->report;
-}
-
-#ifndef TL_NO_ONLINE
-// The steps decided in the last online pass, as a plan.
-static void tli_copy_record(const tl_run *run, tl_plan *plan) {
-    const tl_report *report = &run->online.sim.report;
-    plan->steps = run->online.record.steps;
-    plan->step_count = run->online.record.count;
-    plan->inference = run->inference;
-    plan->repeat_count = run->repeat_count;
-    plan->peak_bytes = report->peak_bytes;
-    plan->host_peak_bytes = report->host_peak_bytes;
-    plan->cost = report->cost;
-    plan->base_cost = report->base_cost;
-    if (plan->step_count == run->plan.step_count) return;   // with the places that the run takes
-    plan->offsets = plan->host_offsets = NULL;              // a pass that is under way
-    plan->offset_count = plan->host_offset_count = 0;
-    plan->arena_bytes = plan->host_arena_bytes = 0;
-    plan->blocks = NULL;
-    plan->block_count = 0;
-    plan->alignment_bytes = 0;
-}
-#endif
-
-TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
-    TL_ASSERT(run && plan);
-    *plan = *tli_plan_of(run);
-    plan->memory = NULL;
-#ifndef TL_ONLY_TABLES
-    plan->base_bytes = run->desc.base_bytes;
-    if (tli_keeps_results(run)) {   // the run's own bytes are those of both plans
-        plan->arena_bytes = run->planned.arena_bytes;
-        plan->host_arena_bytes = run->planned.host_arena_bytes;
-    }
-#endif
-#ifndef TL_NO_ONLINE
-    if (run->is_online) tli_copy_record(run, plan);
-#endif
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
-    if (run->hybrid.is_on) tli_copy_figures(run, plan);
-#endif
-}
-
-TLI_IMPL const tl_graph *tl_find_run_graph(const tl_run *run) {
-    TL_ASSERT(run);
-    return run->graph;
-}
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // -- tensors of the caller --
+//
+// Between passes the caller writes inputs and what the plan's entry names, and reads inputs and results.
 
 TLI_IMPL tl_result tl_choose_slot(tl_run *run, int32_t slot) {
     TL_ASSERT(run);
@@ -59241,7 +59320,6 @@ TLI_IMPL tl_result tl_find_tensor_bytes(tl_run *run, tl_tensor tensor, uint64_t 
     return TL_OK;
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
-
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifdef TL_ONLY_TABLES
 
