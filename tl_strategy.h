@@ -24076,6 +24076,9 @@ static tl_result tli_remat_beam(tl_env *env, const tl_graph *graph, uint64_t bud
 // over the open branches, and is valid whenever the work ends. Bytes are divided by a unit and rounded down
 // on both sides of (5); costs are scaled by a power of two and rounded down where they shrink; the result is
 // rounded up to a multiple of the greatest common divisor of the forward costs.
+//
+// This part: the relaxation, and what it reads of the graph before a budget is known. The parts that follow
+// solve it for one span, find the instants, multipliers and branches that raise it, and make bounds of it.
 
 #define TLI_BOUND_INSTANTS 10                      // at most, in one relaxation
 #define TLI_BOUND_CELLS 300000                     // pairs of an instant and a thing, about, in large graphs
@@ -24380,6 +24383,88 @@ static void tli_bound_scale_bytes(tli_bound *model) {
     if (!model->typical) model->typical = 1;
 }
 
+#define TLI_BOUND_WALK INT64_C(16000000)  // inputs that all walks of tli_bound_exceeds_in_gap see in one model
+
+// Find calls[], reused[] and calls_above[].
+static void tli_bound_find_calls(tli_bound *model) {
+    const tl_graph *graph = model->graph;
+    int32_t id, i;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        int32_t end = node->first_input + node->input_count, reads = 0, over = -1;
+        uint64_t above = 0;
+        if (node->is_input) continue;
+        if (node->inplace >= 0) over = graph->inputs[node->first_input + node->inplace].tensor;
+        for (i = node->first_input; i < end; i++) {
+            int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node;
+            reads += tensor == over;
+            if (model->thing_of[tensor] >= 0) model->reads_mark[model->thing_of[tensor]] = 1;
+            if (model->calls_above[maker] > above) above = model->calls_above[maker];
+        }
+        model->calls[id] = 0;
+        for (i = node->first_input; i < end; i++)
+            model->calls[id] += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor], -1);
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            model->calls[id] += graph->outputs[i].bytes;
+        model->reused[id] = reads == 1 ? graph->outputs[over].bytes : 0;
+        model->calls_above[id] = model->calls[id] +
+                                 tli_larger_u64(node->fwork_bytes, node->saved_bytes + node->swork_bytes);
+        if (model->calls_above[id] < above) model->calls_above[id] = above;
+    }
+}
+
+// Read everything that does not depend on the budget.
+static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
+    const tl_graph *graph = model->graph;
+    int64_t tensors = graph->tensor_count, nodes = graph->node_count, things = tensors + nodes;
+    uint8_t *scratch = (uint8_t *)tli_bound_take(model, tensors, 1);
+    model->thing_of = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
+    model->maker = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
+    model->exact = (uint64_t *)tli_bound_take(model, things, sizeof(uint64_t));
+    model->bytes = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
+    model->at_end = (uint8_t *)tli_bound_take(model, 2 * things, 1);
+    model->enter = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
+    model->last_use = (int32_t *)tli_bound_take(model, 2 * things, sizeof(int32_t));
+    model->order = (int32_t *)tli_bound_take(model, 4 * nodes, sizeof(int32_t));
+    model->cost = (int64_t *)tli_bound_take(model, nodes, sizeof(int64_t));
+    model->room = (uint64_t *)tli_bound_take(model, 7 * nodes, sizeof(uint64_t));
+    if (model->failed) return TL_ERROR_NO_MEMORY;
+    model->reads_mark = model->at_end + things;
+    model->last_read = model->last_use + things;
+    model->runs_by = model->order + nodes;
+    model->sets = model->room + nodes;
+    model->between = model->sets + nodes;
+    model->calls = model->between + nodes;
+    model->reused = model->calls + nodes;
+    model->calls_above = model->reused + nodes;
+    model->held = model->calls_above + nodes;
+    model->stack = model->runs_by + nodes;
+    model->stamps = model->stack + nodes;
+    model->steps_left = TLI_BOUND_WALK;
+    model->flow_limit = UINT64_MAX;
+    tli_bound_find_things(model, inference);
+    tli_bound_find_runs(model, inference, scratch);
+    tli_zero(scratch, (size_t)tensors);
+    tli_bound_find_sets(model, scratch);
+    tli_bound_find_held(model);
+    tli_bound_find_calls(model);
+    tli_bound_scale_bytes(model);
+    tli_bound_scale_costs(model);
+    return TL_OK;
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- bound: one span --
+//
+// With given multipliers the relaxation is a problem per span, solved here in two ways, of which the larger
+// value counts:
+//
+//     minimum cut    what is held at the instant has a price per byte       exact for these multipliers
+//     table          what is held at the instant is limited to the room     dynamic programming over nodes
+
 // -- bound: the network --
 
 static void tli_bound_add_arc(tli_bound_net *net, int32_t from, int32_t to) {
@@ -24498,7 +24583,7 @@ static void tli_bound_find_side(tli_bound_net *net, uint64_t *work) {
     }
 }
 
-// -- bound: one span --
+// -- bound: one span: the minimum cut --
 
 // Mark the things that must be resident at some moment of span a.
 static void tli_bound_mark_span(const tli_bound *model, const tli_bound_state *s, int32_t a, uint8_t *mark) {
@@ -24623,7 +24708,8 @@ static int64_t tli_bound_search_line(tli_bound *model, tli_bound_state *s, int32
     return at.value;
 }
 
-// -- bound: one span with the room as a hard limit: dynamic programming --
+// -- bound: one span: the room as a hard limit --
+
 //
 // The minimum cut prices the bytes held at an instant; this table limits them, so its value is never lower.
 // Nodes are visited in listing order. A label is the set of resident things that later nodes may read (mask),
@@ -24832,6 +24918,39 @@ static void tli_bound_tabulate(tli_bound *model, tli_bound_state *s) {
     if (value > s->value) s->value = value;
     if (model->table_limit) s->is_exact |= is_exact;
 }
+
+// Allocate the network and the labels.
+static tl_result tli_bound_open_net(tli_bound *model) {
+    int64_t vertices = (int64_t)model->thing_count + model->graph->node_count + 2;
+    int64_t arcs = 2 * (2 * (int64_t)model->thing_count + model->graph->node_count + model->graph->input_count);
+    tli_bound_net *net = &model->net;
+    net->to = (int32_t *)tli_bound_take(model, arcs, sizeof(int32_t));
+    net->left = (int64_t *)tli_bound_take(model, arcs, sizeof(int64_t));
+    net->arcs = (int32_t *)tli_bound_take(model, arcs, sizeof(int32_t));
+    net->first = (int32_t *)tli_bound_take(model, 5 * (vertices + 1), sizeof(int32_t));
+    model->labels = (tli_bound_label *)tli_bound_take(model, 2 * TLI_BOUND_LABELS, sizeof(tli_bound_label));
+    model->made = (tli_bound_label *)tli_bound_take(model, TLI_BOUND_LABELS, sizeof(tli_bound_label));
+    if (model->failed) return TL_ERROR_NO_MEMORY;
+    net->level = net->first + vertices + 1;
+    net->cursor = net->level + vertices + 1;
+    net->queue = net->cursor + vertices + 1;
+    net->path = net->queue + vertices + 1;
+    tli_bound_make_net(model);
+    return TL_OK;
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- bound: the search for a high value --
+//
+// Any instants, multipliers and branches give a valid bound; these are looked for that give a high one:
+//
+//     each backward alone -> the best, and others beside it, one by one -> branching on what is held when
+//           3/8 of the work                    3/8                                 2/8
+//
+// Multipliers follow subgradients; for one instant two lines are intersected.
 
 // -- bound: states --
 
@@ -25308,97 +25427,7 @@ static int64_t tli_bound_branch(tli_bound_search *search) {
     return bound;
 }
 
-// -- bound: set-up and the whole --
-
-#define TLI_BOUND_WALK INT64_C(16000000)  // inputs that all walks of tli_bound_exceeds_in_gap see in one model
-
-// Find calls[], reused[] and calls_above[].
-static void tli_bound_find_calls(tli_bound *model) {
-    const tl_graph *graph = model->graph;
-    int32_t id, i;
-    for (id = 0; id < graph->node_count; id++) {
-        const tl_node *node = &graph->nodes[id];
-        int32_t end = node->first_input + node->input_count, reads = 0, over = -1;
-        uint64_t above = 0;
-        if (node->is_input) continue;
-        if (node->inplace >= 0) over = graph->inputs[node->first_input + node->inplace].tensor;
-        for (i = node->first_input; i < end; i++) {
-            int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node;
-            reads += tensor == over;
-            if (model->thing_of[tensor] >= 0) model->reads_mark[model->thing_of[tensor]] = 1;
-            if (model->calls_above[maker] > above) above = model->calls_above[maker];
-        }
-        model->calls[id] = 0;
-        for (i = node->first_input; i < end; i++)
-            model->calls[id] += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor], -1);
-        for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            model->calls[id] += graph->outputs[i].bytes;
-        model->reused[id] = reads == 1 ? graph->outputs[over].bytes : 0;
-        model->calls_above[id] = model->calls[id] +
-                                 tli_larger_u64(node->fwork_bytes, node->saved_bytes + node->swork_bytes);
-        if (model->calls_above[id] < above) model->calls_above[id] = above;
-    }
-}
-
-// Read everything that does not depend on the budget.
-static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
-    const tl_graph *graph = model->graph;
-    int64_t tensors = graph->tensor_count, nodes = graph->node_count, things = tensors + nodes;
-    uint8_t *scratch = (uint8_t *)tli_bound_take(model, tensors, 1);
-    model->thing_of = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
-    model->maker = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
-    model->exact = (uint64_t *)tli_bound_take(model, things, sizeof(uint64_t));
-    model->bytes = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
-    model->at_end = (uint8_t *)tli_bound_take(model, 2 * things, 1);
-    model->enter = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
-    model->last_use = (int32_t *)tli_bound_take(model, 2 * things, sizeof(int32_t));
-    model->order = (int32_t *)tli_bound_take(model, 4 * nodes, sizeof(int32_t));
-    model->cost = (int64_t *)tli_bound_take(model, nodes, sizeof(int64_t));
-    model->room = (uint64_t *)tli_bound_take(model, 7 * nodes, sizeof(uint64_t));
-    if (model->failed) return TL_ERROR_NO_MEMORY;
-    model->reads_mark = model->at_end + things;
-    model->last_read = model->last_use + things;
-    model->runs_by = model->order + nodes;
-    model->sets = model->room + nodes;
-    model->between = model->sets + nodes;
-    model->calls = model->between + nodes;
-    model->reused = model->calls + nodes;
-    model->calls_above = model->reused + nodes;
-    model->held = model->calls_above + nodes;
-    model->stack = model->runs_by + nodes;
-    model->stamps = model->stack + nodes;
-    model->steps_left = TLI_BOUND_WALK;
-    model->flow_limit = UINT64_MAX;
-    tli_bound_find_things(model, inference);
-    tli_bound_find_runs(model, inference, scratch);
-    tli_zero(scratch, (size_t)tensors);
-    tli_bound_find_sets(model, scratch);
-    tli_bound_find_held(model);
-    tli_bound_find_calls(model);
-    tli_bound_scale_bytes(model);
-    tli_bound_scale_costs(model);
-    return TL_OK;
-}
-
-// Allocate the network and the labels.
-static tl_result tli_bound_open_net(tli_bound *model) {
-    int64_t vertices = (int64_t)model->thing_count + model->graph->node_count + 2;
-    int64_t arcs = 2 * (2 * (int64_t)model->thing_count + model->graph->node_count + model->graph->input_count);
-    tli_bound_net *net = &model->net;
-    net->to = (int32_t *)tli_bound_take(model, arcs, sizeof(int32_t));
-    net->left = (int64_t *)tli_bound_take(model, arcs, sizeof(int64_t));
-    net->arcs = (int32_t *)tli_bound_take(model, arcs, sizeof(int32_t));
-    net->first = (int32_t *)tli_bound_take(model, 5 * (vertices + 1), sizeof(int32_t));
-    model->labels = (tli_bound_label *)tli_bound_take(model, 2 * TLI_BOUND_LABELS, sizeof(tli_bound_label));
-    model->made = (tli_bound_label *)tli_bound_take(model, TLI_BOUND_LABELS, sizeof(tli_bound_label));
-    if (model->failed) return TL_ERROR_NO_MEMORY;
-    net->level = net->first + vertices + 1;
-    net->cursor = net->level + vertices + 1;
-    net->queue = net->cursor + vertices + 1;
-    net->path = net->queue + vertices + 1;
-    tli_bound_make_net(model);
-    return TL_OK;
-}
+// -- bound: the search as a whole --
 
 // Three eighths of the work go to choosing instants one by one, as much again to choosing them together, and
 // the rest to branching.
@@ -25462,6 +25491,15 @@ static uint64_t tli_bound_round_up(const tli_bound *model, int64_t value) {
     if (rest) again += model->cost_step - rest;
     return model->base_cost + again < again ? UINT64_MAX : model->base_cost + again;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- bound: what planners ask for --
+//
+// From the relaxation, three bounds: the least budget under which a schedule can exist, the least cost of one
+// that has no host tier, and the least cost of one that has.
 
 // -- bound: the least budget --
 
@@ -25689,7 +25727,6 @@ static tl_result tli_remat_bound(tl_env *env, const tl_graph *graph, uint64_t bu
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
-
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
