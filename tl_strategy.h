@@ -16020,11 +16020,8 @@ TLI_IMPL void tl_free_bank_plan(tl_env *env, tl_bank_plan *plan) {
 // [5] PLAN (implementation)
 // ============================================================================
 //
-// The simulator: it replays steps on the states of tensors and finds what is live, where, and when.
-// Planners, explanations, lifetimes, tables and online runs all use this one replay. The bytes that a run
-// really takes are counted by its backend, which knows no plan, so that planned and measured peaks are
-// independent.
-// In names, sim is the simulator.
+// This part: the names of steps and codecs, lists of steps, and the fields of a plan, wide or narrow.
+// Everything that makes or reads plans uses it, and so does a run of tables.
 
 // -- names and codecs --
 
@@ -16177,9 +16174,19 @@ static int32_t tli_find_plan_block(const tl_plan_block *blocks, int32_t count, u
     }
     return low && offset - blocks[low - 1].offset < blocks[low - 1].bytes ? low - 1 : -1;
 }
-
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_ONLY_TABLES
+
 // -- state of a simulation --
+//
+// The simulator replays steps on the states of tensors and finds what is live, where, and when. Planners,
+// explanations, lifetimes, tables and online runs all use this one replay. The bytes that a run really takes
+// are counted by its backend, which knows no plan, so that planned and measured peaks are independent.
+// In names, sim is the simulator.
+//
+// This part: the state, and the amounts that a step changes in it: lifetimes, live bytes, offsets and time. The
+// two parts that follow have what each kind of step does, and the replay of a whole plan.
 //
 // A step costs O(1) and O(tensors of its node).
 
@@ -16733,6 +16740,19 @@ static tl_result tli_sim_copy(tli_sim *sim, int32_t tensor) {
     sim->tensors[tensor].ready = sim->link_free;
     return TL_OK;
 }
+#endif  // TL_ONLY_TABLES
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
+
+// -- what steps do --
+//
+// Each kind of step on the state of a simulation: what it needs, else the sentence that refuses it, and what it
+// makes, holds and frees, in the order in which a run claims and gives back.
+//
+//     F, I, S, B, DS     a node: its outputs, saved bytes, gradients and scratch
+//     D, O, L, W, DH     a tensor, or all of a node: bytes on the device, a copy at the host
+//     C, X               the same: packed bytes instead
 
 // -- forward and backward --
 
@@ -17142,8 +17162,15 @@ static tl_result tli_sim_tensor_step(tli_sim *sim, const tl_step *step) {
     if (acted || kind == TL_STEP_DROP_HOST) return TL_OK;
     return tli_sim_broken(sim, TLI_RULE(NO_OUTPUT_IS_IN_STATE_TO_ACT_ON));
 }
+#endif  // TL_ONLY_TABLES
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- replay from the first step to the end --
+//
+// A plan is replayed from the graph's inputs and its entry on, step by step, up to the comparison at the end:
+// each result is there, and each offset was used. The figures of the report are those of the state.
 
 static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
     const tl_graph *graph = sim->graph;
@@ -17264,6 +17291,8 @@ static tl_result tli_sim_end(tli_sim *sim) {
     sim->report.cost = sim->now;
     return TL_OK;
 }
+
+// -- a simulation: set-up --
 
 static void tli_free_sim_arena(tl_env *env, tli_sim_arena *arena) {
     tli_release(env, arena->ranks);
@@ -17502,6 +17531,8 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     return result ? result : tli_reset_sim(sim);
 }
 
+// -- simulating and measuring plans --
+
 static void tli_sim_copy_highs(const tli_sim_arena *arena, uint64_t *bytes) {
     if (arena->offsets && arena->block_count)
         tli_copy(bytes + arena->first_block, arena->highs, (size_t)arena->block_count * sizeof *bytes);
@@ -17637,7 +17668,6 @@ TLI_IMPL tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_
 }
 #endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
-
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_ONLY_TABLES
 
