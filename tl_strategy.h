@@ -40327,68 +40327,10 @@ TLI_IMPL tl_result tl_check_profiles(tl_env *env, const tl_precision_profile *pr
 #ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
 
-// -- precision plan --
+// -- exact quotients of integers and doubles, the same with every compiler --
 //
-// Set up the choice of schemes for a graph: which schemes each node may have, their costs and losses, the nets
-// with their prices; then choose by the criterion, break ties, and find runners-up.
-//
-//     graph, profiles, losses --> options of nodes, nets --> choice --> ties --> plan --> runners-up
-//                                        ^                                        |
-//                                        +------------- tighter limit ------ evaluate
-//
-// All amounts that decide are integers or exact quotients, so a plan is the same on every machine.
-
-#define TLI_LOSS_BITS 40          // the loss limit is 2^40 units
-#define TLI_EXACT_NODES 256       // most nodes of a graph whose runners-up are choices of the whole graph
-#define TLI_EXTRA_WORK  50000000  // for all runners-up, and for the least loss among choices of equal cost
-#define TLI_PRECISION_COST_BITS 60
-
-typedef struct tli_precision {
-    tl_env  *env;
-    tli_function function;
-    const tl_graph *graph;
-    tl_precision_desc desc;      // defaults filled in
-    int32_t  node_count;         // of the choice: nodes of the graph, then an f32 reader for each result
-    int32_t  net_count;
-    uint64_t *numbers;           // the block that holds the next five
-    uint64_t *costs, *losses;    // [node_count x schemes] of the choice
-    uint64_t *times, *bytes;     // [nodes of the graph x schemes] time of the node; its weights and outputs
-    uint64_t *net_costs;         // [net_count x formats x formats] of the objective
-    double   *node_losses;       // [nodes of the graph x schemes]
-    int32_t  *indices;           // the block that holds the next four
-    int32_t  *net_tensors;       // [net_count] tensor of each net
-    int32_t  *readers;           // of all nets
-    int32_t  *first_nets;        // [node_count + 1] into node_nets
-    int32_t  *node_nets;         // nets that a node makes or reads
-    uint8_t  *marks;             // the block that holds the next four
-    uint8_t  *sources, *ranks;   // [node_count x schemes] tl_loss_source; preference in ties, 0 = first
-    uint8_t  *speed_sources;     // [node_count x schemes] tl_speed_source
-    uint8_t  *schemes;           // [node_count] the present choice
-    tli_choice_net *nets;         // [net_count]
-    int32_t  formats[TL_SCHEME_COUNT];
-    tli_choice_desc choice;
-    uint64_t base_cost, base_bytes;
-    uint64_t loss_units;         // the loss limit in units; TL_UNLIMITED = none
-    int32_t  unit_exponent;      // without a limit a unit is 2^unit_exponent
-    uint64_t cost_limit;         // from least_speedup
-    uint64_t most_loss;          // loss limit of the last choice, which binds runners-up, too
-    uint64_t nearest_cost;       // the least cost, if cost_limit cannot be met; 0 = loss_limit cannot be met
-    int32_t  nearest_proven;     // 1 = nearest_cost is proven to be the least
-    tl_speeds speeds;
-    const char *machine;         // the first that a speed was measured on; borrowed, NULL = none
-    int      has_machines;       // 1 = there are others
-} tli_precision;
-
-// The present choice, in the units of the choice; its schemes are in tli_precision.
-typedef struct tli_pick {
-    uint64_t cost, loss;
-    uint64_t bound;              // lower bound of the cost at this loss limit
-    uint64_t bound_loss;         // lower bound of the loss, where that is minimised
-    int32_t  proven;
-    double   gap_ratio;
-} tli_pick;
-
-// -- precision plan: exact arithmetic, the same with every compiler --
+// Losses, limits and ratios come as doubles; what decides is integers. These turn one into the other without an
+// operation that compilers or flags may round in different ways.
 
 // a x 2^shift / b, rounded down or up; UINT64_MAX if it does not fit. 0 < b < 2^63.
 static uint64_t tli_divide_shifted(uint64_t a, int32_t shift, uint64_t b, int up) {
@@ -40471,6 +40413,76 @@ static double tli_find_speedup(uint64_t base, uint64_t cost) {
 
 // Whether a limit that was checked is infinite.
 static int tli_is_unlimited(double limit) { return !tli_is_amount(limit); }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
+#ifndef TL_NO_PLANNERS
+
+// -- precision plan --
+//
+// Set up the choice of schemes for a graph: which schemes each node may have, their costs and losses, the nets
+// with their prices; then choose by the criterion, break ties, and find runners-up.
+//
+//     graph, profiles, losses --> options of nodes, nets --> choice --> ties --> plan --> runners-up
+//                                        ^                                        |
+//                                        +------------- tighter limit ------ evaluate
+//
+// All amounts that decide are integers or exact quotients, so a plan is the same on every machine.
+//
+// This part: the rules of a tl_precision_desc, and the choice as 07_choice_plan.c takes it. The two parts that
+// follow choose by the criterion, and make a plan of the choice.
+
+#define TLI_LOSS_BITS 40          // the loss limit is 2^40 units
+#define TLI_EXACT_NODES 256       // most nodes of a graph whose runners-up are choices of the whole graph
+#define TLI_EXTRA_WORK  50000000  // for all runners-up, and for the least loss among choices of equal cost
+#define TLI_PRECISION_COST_BITS 60
+
+typedef struct tli_precision {
+    tl_env  *env;
+    tli_function function;
+    const tl_graph *graph;
+    tl_precision_desc desc;      // defaults filled in
+    int32_t  node_count;         // of the choice: nodes of the graph, then an f32 reader for each result
+    int32_t  net_count;
+    uint64_t *numbers;           // the block that holds the next five
+    uint64_t *costs, *losses;    // [node_count x schemes] of the choice
+    uint64_t *times, *bytes;     // [nodes of the graph x schemes] time of the node; its weights and outputs
+    uint64_t *net_costs;         // [net_count x formats x formats] of the objective
+    double   *node_losses;       // [nodes of the graph x schemes]
+    int32_t  *indices;           // the block that holds the next four
+    int32_t  *net_tensors;       // [net_count] tensor of each net
+    int32_t  *readers;           // of all nets
+    int32_t  *first_nets;        // [node_count + 1] into node_nets
+    int32_t  *node_nets;         // nets that a node makes or reads
+    uint8_t  *marks;             // the block that holds the next four
+    uint8_t  *sources, *ranks;   // [node_count x schemes] tl_loss_source; preference in ties, 0 = first
+    uint8_t  *speed_sources;     // [node_count x schemes] tl_speed_source
+    uint8_t  *schemes;           // [node_count] the present choice
+    tli_choice_net *nets;         // [net_count]
+    int32_t  formats[TL_SCHEME_COUNT];
+    tli_choice_desc choice;
+    uint64_t base_cost, base_bytes;
+    uint64_t loss_units;         // the loss limit in units; TL_UNLIMITED = none
+    int32_t  unit_exponent;      // without a limit a unit is 2^unit_exponent
+    uint64_t cost_limit;         // from least_speedup
+    uint64_t most_loss;          // loss limit of the last choice, which binds runners-up, too
+    uint64_t nearest_cost;       // the least cost, if cost_limit cannot be met; 0 = loss_limit cannot be met
+    int32_t  nearest_proven;     // 1 = nearest_cost is proven to be the least
+    tl_speeds speeds;
+    const char *machine;         // the first that a speed was measured on; borrowed, NULL = none
+    int      has_machines;       // 1 = there are others
+} tli_precision;
+
+// The present choice, in the units of the choice; its schemes are in tli_precision.
+typedef struct tli_pick {
+    uint64_t cost, loss;
+    uint64_t bound;              // lower bound of the cost at this loss limit
+    uint64_t bound_loss;         // lower bound of the loss, where that is minimised
+    int32_t  proven;
+    double   gap_ratio;
+} tli_pick;
 
 // -- precision plan: rules --
 
@@ -40999,6 +41011,19 @@ static tl_result tli_open_precision(tl_env *env, tli_function function, const tl
                         TLI_RULE(LOSS_LIMIT_IS_TOO_SMALL_BESIDE_LOSSES));
     return TL_OK;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
+#ifndef TL_NO_PLANNERS
+
+// -- precision plan: the criteria and ties --
+//
+// Which choice is wanted: that of least cost within the loss limit, of least loss within the cost limit, or
+// the knee of the front between both. Several may be equal then, and the one that is taken must not depend on
+// how it was found: it is preferred over the whole graph where the prices leave room for that, else node by
+// node.
 
 // -- precision plan: amounts of a choice --
 
@@ -41399,6 +41424,20 @@ static tl_result tli_pick_criterion(tli_precision *p, uint64_t loss_limit, tli_p
     pick->gap_ratio = pick->proven ? 0 : tli_find_gap(pick->cost, pick->bound);
     return TL_OK;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
+#ifndef TL_NO_PLANNERS
+
+// -- precision plan: the plan --
+//
+// Made of a choice; where there is none, the sentence says which limit is in the way.
+//
+// The plan has for each node its scheme, where its loss and speed are from, and the runner-up: the best choice
+// in which that node has another scheme. Where the caller measures losses (evaluate), a plan that is above the
+// limit is made again with a tighter one, for some rounds.
 
 // -- precision plan: limits that cannot be met --
 
@@ -41912,7 +41951,6 @@ TLI_IMPL void tl_free_precision_front(tl_env *env, tl_precision_front *front) {
 #endif  // TL_NO_PLANNERS
 #endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
-
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
