@@ -27950,14 +27950,14 @@ static void tli_search_tidy(tli_search_state *r, int32_t from) {
 
 // -- search: one try: remove, mend, tidy, keep or undo --
 
-// A recomputation drawn at random; -1 = none found.
-static int32_t tli_search_pick_again(tli_search_state *r) {
+// A recomputation drawn at random or, where moves is set, a forward; -1 = none found.
+static int32_t tli_search_pick(tli_search_state *r, int moves) {
     tli_search_seq *s = &r->seq;
     int32_t tries;
     for (tries = 0; tries < 64; tries++) {
         int32_t at = 1 + tli_search_draw(r, s->place_count - 1);
         s->work += 4;
-        if (tli_search_can_remove(s, at)) return at;
+        if (moves ? tli_search_is_forward(s, at) : tli_search_can_remove(s, at)) return at;
     }
     return -1;
 }
@@ -27978,18 +27978,6 @@ static int32_t tli_search_ruin(tli_search_state *r, int32_t at) {
         at = next;
     }
     return mark;
-}
-
-// A forward drawn at random; -1 = none found.
-static int32_t tli_search_pick_forward(tli_search_state *r) {
-    tli_search_seq *s = &r->seq;
-    int32_t tries;
-    for (tries = 0; tries < 64; tries++) {
-        int32_t at = 1 + tli_search_draw(r, s->place_count - 1);
-        s->work += 4;
-        if (tli_search_is_forward(s, at)) return at;
-    }
-    return -1;
 }
 
 // Move a forward to another time, after its inputs are made and before the first use of its outputs. Returns a
@@ -28025,8 +28013,8 @@ static int32_t tli_search_move(tli_search_state *r, int32_t at) {
 
 // Change the sequence somewhere. Returns a place from which to tidy; -1 = nothing changed.
 static int32_t tli_search_shake(tli_search_state *r) {
-    return tli_search_draw(r, 4) ? tli_search_ruin(r, tli_search_pick_again(r))
-                                 : tli_search_move(r, tli_search_pick_forward(r));
+    return tli_search_draw(r, 4) ? tli_search_ruin(r, tli_search_pick(r, 0))
+                                 : tli_search_move(r, tli_search_pick(r, 1));
 }
 
 static int tli_search_list_calls(tli_search_seq *s, tli_search_calls *list) {
@@ -33139,16 +33127,23 @@ static tl_result tli_remat_offer_search(tli_remat *r, tli_sequence_search *searc
     return result ? result : tli_remat_offer_steps(r, &steps);
 }
 
-static tl_result tli_remat_open_search(tli_remat *r, tli_sequence_search *search) {
+// What the planners of sequences and kept sets are asked: for plans without copies.
+static tli_remat_input tli_remat_input_of(tli_remat *r, uint64_t budget, uint64_t work_limit) {
     tli_remat_input in;
-    tl_result result;
     tli_zero(&in, sizeof in);
     in.env = &r->quiet;
     in.graph = r->graph;
-    in.budget = r->budget;
+    in.budget = budget;
     in.inference = r->inference;
+    in.work_limit = work_limit;
+    in.bound = r->bound;
     in.watch = &r->watch;
-    result = tli_search_open(&in, search);
+    return in;
+}
+
+static tl_result tli_remat_open_search(tli_remat *r, tli_sequence_search *search) {
+    tli_remat_input in = tli_remat_input_of(r, r->budget, 0);
+    tl_result result = tli_search_open(&in, search);
     r->uncountable = result == TL_ERROR_OVERFLOW;
     return r->uncountable ? TL_OK : result;
 }
@@ -33194,19 +33189,11 @@ static tl_result tli_remat_improve(tli_remat *r, uint64_t limit) {
 
 // Improve a plan piece by piece, or lower its peak towards the budget.
 static tl_result tli_remat_run_window(tli_remat *r, const tl_plan *start, uint64_t budget, uint64_t limit) {
-    tli_remat_input in;
+    tli_remat_input in = tli_remat_input_of(r, budget, limit);
     tli_steps steps;
     uint64_t work;
     tl_result result;
     if (!start || start->host_peak_bytes) return TL_OK;
-    tli_zero(&in, sizeof in);
-    in.env = &r->quiet;
-    in.graph = r->graph;
-    in.budget = budget;
-    in.inference = r->inference;
-    in.work_limit = limit;
-    in.bound = r->bound;
-    in.watch = &r->watch;
     result = tli_remat_window(&in, start, &steps, &work);
     tli_remat_add_work(r, work);
     if (!result || result == TL_ERROR_INFEASIBLE) return tli_remat_offer_steps(r, &steps);
@@ -33248,17 +33235,9 @@ static tl_result tli_remat_lower(tli_remat *r, uint64_t limit) {
 
 // Search plans of a kept set alone. The bound of any plan holds for them, and trying all sets may prove one.
 static tl_result tli_remat_try_once(tli_remat *r, uint64_t limit) {
-    tli_remat_input in;
+    tli_remat_input in = tli_remat_input_of(r, r->budget, limit);
     tli_once_result found;
-    tl_result result;
-    tli_zero(&in, sizeof in);
-    in.env = &r->quiet;
-    in.graph = r->graph;
-    in.budget = r->budget;
-    in.inference = r->inference;
-    in.work_limit = limit;
-    in.watch = &r->watch;
-    result = tli_remat_once(&in, &found);
+    tl_result result = tli_remat_once(&in, &found);
     tli_remat_add_work(r, found.work);
     if (!result && found.proven) result = tli_remat_raise_bound(r, found.plan.cost);
     if (result == TL_ERROR_INFEASIBLE) {
@@ -33336,18 +33315,10 @@ static tl_result tli_remat_ladder_window(tli_remat *r, uint64_t limit) {
 // like that of the least bytes; least: one of the least budget.
 static tl_result tli_remat_add_offload(tli_remat *r, int least, uint64_t limit) {
     const tl_plan *start = least ? NULL : tli_remat_best(r);
-    tli_remat_input in;
+    tli_remat_input in = tli_remat_input_of(r, r->budget, limit);
     tli_steps steps;
     uint64_t work;
     tl_result result;
-    tli_zero(&in, sizeof in);
-    in.env = &r->quiet;
-    in.graph = r->graph;
-    in.budget = r->budget;
-    in.inference = r->inference;
-    in.work_limit = limit;
-    in.bound = r->bound;
-    in.watch = &r->watch;
     in.fetches = r->host_budget > 0;
     in.codec = r->codec;
     in.lossless = r->lossless;
@@ -64727,15 +64698,21 @@ static void tli_send_text_start(tli_stream *s, int32_t x, int32_t y, const char 
 
 // -- the picture: checks and layout --
 
-static tl_result tli_fail_curve(tl_env *env, int32_t curve, tli_rule rule) {
-    tli_sentence s = tli_begin_error(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_MEMORY_SVG), rule,
-                                     (uint64_t)curve, 0);
+// Refuse a picture for one of the things that it is to show.
+static tl_result tli_fail_drawn(tl_env *env, tli_function function, const char *what, int32_t index,
+                                tli_rule rule) {
+    tli_sentence s = tli_begin_error(env, TL_ERROR_INVALID_ARG, function, rule, (uint64_t)index, 0);
     if (TLI_ERROR_TEXT) {
-        tli_put(&s.text, "curve ");
-        tli_put_i64(&s.text, curve);
+        tli_put(&s.text, what);
+        tli_put(&s.text, " ");
+        tli_put_i64(&s.text, index);
         tli_put(&s.text, ": ");
     }
     return tli_end_error(env, &s, TL_ERROR_INVALID_ARG);
+}
+
+static tl_result tli_fail_curve(tl_env *env, int32_t curve, tli_rule rule) {
+    return tli_fail_drawn(env, TLI_IN(WRITE_MEMORY_SVG), "curve", curve, rule);
 }
 
 // Check one curve, find its peak, and widen both axes to it.
@@ -65924,17 +65901,6 @@ static tli_rule tli_check_front_point(const tl_precision_front *front, int32_t i
     return point->bound_cost > point->cost ? TLI_RULE(BOUND_COST_MUST_NOT_BE_ABOVE_COST) : TLI_NO_RULE;
 }
 
-static tl_result tli_fail_point(tl_env *env, int32_t point, tli_rule rule) {
-    tli_sentence s = tli_begin_error(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_FRONT_SVG), rule,
-                                     (uint64_t)point, 0);
-    if (TLI_ERROR_TEXT) {
-        tli_put(&s.text, "point ");
-        tli_put_i64(&s.text, point);
-        tli_put(&s.text, ": ");
-    }
-    return tli_end_error(env, &s, TL_ERROR_INVALID_ARG);
-}
-
 static tl_result tli_check_front(tl_env *env, const tl_precision_front *front) {
     const tli_function function = TLI_IN(WRITE_FRONT_SVG);
     int32_t i;
@@ -65944,7 +65910,7 @@ static tl_result tli_check_front(tl_env *env, const tl_precision_front *front) {
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(KNEE_MUST_BE_ONE_OF_POINTS));
     for (i = 0; i < front->point_count; i++) {
         tli_rule rule = tli_check_front_point(front, i);
-        if (rule) return tli_fail_point(env, i, rule);
+        if (rule) return tli_fail_drawn(env, function, "point", i, rule);
     }
     return TL_OK;
 }
