@@ -35,7 +35,7 @@ static int tli_note_access(tl_run *run, const tl_access *access) {
     for (k = 0; k < run->touched_count; k++) {
         t = &run->touched[k];
         if (!tli_is_same_range(&t->range, &access->range)) continue;
-        t->read = run->event.index;  // a write would have removed the record
+        t->read = run->at.event.index;  // a write would have removed the record
         return 1;
     }
     if (!tli_grow(run->env, &array, &run->touched_capacity, run->touched_count,
@@ -43,17 +43,17 @@ static int tli_note_access(tl_run *run, const tl_access *access) {
     run->touched = (tli_touched *)array;
     t = &run->touched[run->touched_count++];
     t->range = access->range;
-    t->written = access->writes ? run->event.index : -1;
-    t->read = access->writes ? -1 : run->event.index;
+    t->written = access->writes ? run->at.event.index : -1;
+    t->read = access->writes ? -1 : run->at.event.index;
     return 1;
 }
 
 static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
     int32_t i;
     *depends_on = -1;
-    for (i = 0; i < run->call.access_count; i++) {
-        tli_follow(run, &run->call.accesses[i], depends_on);
-        if (!tli_note_access(run, &run->call.accesses[i]))
+    for (i = 0; i < run->at.call.access_count; i++) {
+        tli_follow(run, &run->at.call.accesses[i], depends_on);
+        if (!tli_note_access(run, &run->at.call.accesses[i]))
             return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(NEXT_STEP),
                             TLI_RULE(RECORD_OF_RANGES_NO_MEMORY));
     }
@@ -62,7 +62,7 @@ static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
 #else
 // All steps before are finished.
 static tl_result tli_find_dependency(const tl_run *run, int32_t *depends_on) {
-    *depends_on = run->event.index - 1;
+    *depends_on = run->at.event.index - 1;
     return TL_OK;
 }
 #endif
@@ -71,7 +71,7 @@ static tl_result tli_find_dependency(const tl_run *run, int32_t *depends_on) {
 
 // Describe the operands of a compute step, whole.
 static void tli_describe_operands(tl_run *run) {
-    if (run->last.kind == TL_STEP_BACKWARD) tli_describe_backward(run);
+    if (run->at.last.kind == TL_STEP_BACKWARD) tli_describe_backward(run);
     else tli_describe_forward(run);
 }
 
@@ -79,8 +79,8 @@ static void tli_describe_operands(tl_run *run) {
 // Cut the operands of a call that is for a range. Each access belongs to one tensor, so operands that share one
 // are cut alike.
 static void tli_cut_operands(tl_run *run) {
-    const tl_node *node = &run->graph->nodes[run->last.node];
-    tli_call *call = &run->call;
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
+    tli_call *call = &run->at.call;
     int32_t inputs = node->input_count, outputs = node->output_count, i;
     for (i = 0; i < 2 * (inputs + outputs); i++) {
         int32_t access = call->access_of[i], place = i;  // among inputs and outputs
@@ -96,8 +96,8 @@ static void tli_cut_operands(tl_run *run) {
 
 // The kernel of the call at hand, with the user of its node where the desc has users.
 static const tl_kernel *tli_find_call_kernel(tl_run *run, int32_t kernel) {
-    int is_own = !tli_count_members(run, run->last.node);   // the caller's graph has no such node
-    int32_t origin = is_own ? -1 : tli_caller_graph(run)->nodes[run->call.node].origin;
+    int is_own = !tli_count_members(run, run->at.last.node);   // the caller's graph has no such node
+    int32_t origin = is_own ? -1 : tli_caller_graph(run)->nodes[run->at.call.node].origin;
     tl_kernel *own = tli_own_kernel(run);
     if (!run->desc.users || origin < 0) return &run->kernels[kernel];
     *own = run->kernels[kernel];
@@ -115,18 +115,18 @@ static void tli_name_call(tl_run *run, int32_t kernel, tl_run_step *out) {
 // Yield the call at hand: its operands are claimed and described.
 static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     tl_result result = TL_OK;
-    int32_t kernel = run->kernel_of[run->last.node];
-    run->computing = TLI_COMPUTING_YIELDED;
-    run->call.polled = 0;
-    run->call.is_asked = 0;
+    int32_t kernel = run->kernel_of[run->at.last.node];
+    run->at.computing = TLI_COMPUTING_YIELDED;
+    run->at.call.polled = 0;
+    run->at.call.is_asked = 0;
 #ifndef TL_ONLY_TABLES
-    run->call.request = -1;
+    run->at.call.request = -1;
     if (tli_has_turns(run)) {
-        run->call.operand_count = run->call.access_count = 0;
+        run->at.call.operand_count = run->at.call.access_count = 0;
         tli_describe_member(run);
-        kernel = run->members.kernels[run->call.node];
+        kernel = run->members.kernels[run->at.call.node];
         result = tli_clear_gradient_block(run);
-    } else if (run->call.count < run->call.total) {
+    } else if (run->at.call.count < run->at.call.total) {
         tli_cut_operands(run);
     }
 #endif
@@ -134,7 +134,7 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     run->report.kernel_count++;
 #ifndef TL_ONLY_TABLES
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLEAR_FAILED));
-    result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
+    result = run->backend.order(run->backend.self, run->at.call.accesses, run->at.call.access_count);
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(ORDER_FAILED));
     result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
     if (result && result != TL_NOT_READY) return tli_run_fail_backend(run, result, TLI_RULE(MAP_FAILED));
@@ -148,13 +148,13 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
 // The call for the next elements of the step yielded last, or of the next member of a fused node. It waits for
 // what the first call waits for; where there is scratch, for the call before, too.
 static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
-    tli_call *call = &run->call;
+    tli_call *call = &run->at.call;
     tli_take_turn(run);
     call->operand_count = call->access_count = 0;
     if (!tli_has_turns(run)) tli_describe_operands(run);
-    out->step = run->last;
-    out->index = run->event.index;
-    out->depends_on = call->scratch.range.bytes && !run->by_itself ? run->event.index : call->depends_on;
+    out->step = run->at.last;
+    out->index = run->at.event.index;
+    out->depends_on = call->scratch.range.bytes && !run->by_itself ? run->at.event.index : call->depends_on;
     return tli_yield_call(run, out);
 }
 #endif
@@ -163,26 +163,27 @@ static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
 // no kernel, once every step under way that it depends on is finished.
 static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
 #ifndef TL_ONLY_TABLES
-    int32_t before = run->flights ? tli_find_conflict(run, run->call.accesses, run->call.access_count) : -1;
+    const tli_call *call = &run->at.call;
+    int32_t before = run->flights ? tli_find_conflict(run, call->accesses, call->access_count) : -1;
 #endif
-    run->computing = TLI_COMPUTING_OPENED;
-    out->step = run->last;
-    out->index = run->event.index;
-    out->depends_on = run->call.depends_on;
+    run->at.computing = TLI_COMPUTING_OPENED;
+    out->step = run->at.last;
+    out->index = run->at.event.index;
+    out->depends_on = run->at.call.depends_on;
 #ifndef TL_ONLY_TABLES
     if (before >= 0) return tli_wait_for(run, before);
-    if (run->flights) run->event.start_ns = tli_run_now(run);
+    if (run->flights) run->at.event.start_ns = tli_run_now(run);
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (run->kernel_of[run->last.node] == TLI_CONVERSION) {
+    if (run->kernel_of[run->at.last.node] == TLI_CONVERSION) {
         tli_describe_call(run, &out->call);
-        run->computing = TLI_COMPUTING_DONE;
-        return run->call.outputs_ready ? TL_OK : tli_convert(run, run->call.adds);
+        run->at.computing = TLI_COMPUTING_DONE;
+        return run->at.call.outputs_ready ? TL_OK : tli_convert(run, run->at.call.adds);
     }
 #endif
-    if (tli_has_turns(run) && run->call.outputs_ready) {  // a fused node has no saved bytes to make
-        run->call.turns = 1;
-        run->call.count = run->call.total;
-        run->computing = TLI_COMPUTING_DONE;
+    if (tli_has_turns(run) && run->at.call.outputs_ready) {  // a fused node has no saved bytes to make
+        run->at.call.turns = 1;
+        run->at.call.count = run->at.call.total;
+        run->at.computing = TLI_COMPUTING_DONE;
         return TL_OK;
     }
 #endif
@@ -190,27 +191,27 @@ static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
 }
 
 static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
-    int backward = run->last.kind == TL_STEP_BACKWARD;
-    tli_cut cut = tli_find_cut(run, run->last.node);
+    int backward = run->at.last.kind == TL_STEP_BACKWARD;
+    tli_cut cut = tli_find_cut(run, run->at.last.node);
     tl_result result;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    run->call.adds = 0;
-    if (run->kernel_of[run->last.node] == TLI_CONVERSION && backward) {
-        int32_t input = run->graph->nodes[run->last.node].first_input;
-        run->call.adds = run->gradients[run->graph->inputs[input].tensor].state != TLI_ABSENT;
+    run->at.call.adds = 0;
+    if (run->kernel_of[run->at.last.node] == TLI_CONVERSION && backward) {
+        int32_t input = run->graph->nodes[run->at.last.node].first_input;
+        run->at.call.adds = run->gradients[run->graph->inputs[input].tensor].state != TLI_ABSENT;
     }
 #endif
     tli_start_turns(run, &cut);
-    run->call.outputs_ready = 0;
+    run->at.call.outputs_ready = 0;
 #ifndef TL_NO_ONLINE
     tli_clear_reports(run);
 #endif
     result = backward ? tli_begin_backward(run) : tli_begin_forward(run);
-    run->computing = TLI_COMPUTING_OPENED;  // from here on there may be ranges to release
+    run->at.computing = TLI_COMPUTING_OPENED;  // from here on there may be ranges to release
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLAIM_FAILED));
     tli_describe_operands(run);
     if (!run->by_itself) result = tli_find_dependency(run, &out->depends_on);
-    run->call.depends_on = out->depends_on;
+    run->at.call.depends_on = out->depends_on;
     return result ? result : tli_go_on_compute(run, out);
 }
 
@@ -218,35 +219,35 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
 
 static void tli_call_random(tl_run *run, tl_random_moment moment) {
     if (run->desc.random)
-        run->desc.random(moment, run->last.node, run->event.micro_batch, run->desc.random_user);
+        run->desc.random(moment, run->at.last.node, run->at.event.micro_batch, run->desc.random_user);
 }
 
 static void tli_start_random(tl_run *run) {
-    tli_call_random(run, run->event.recompute ? TL_RANDOM_REPLAY : TL_RANDOM_RECORD);
-    run->call.replays = run->event.recompute;
+    tli_call_random(run, run->at.event.recompute ? TL_RANDOM_REPLAY : TL_RANDOM_RECORD);
+    run->at.call.replays = run->at.event.recompute;
 }
 
 static void tli_end_random(tl_run *run) {
-    if (run->call.replays) tli_call_random(run, TL_RANDOM_RESUME);
-    run->call.replays = 0;
+    if (run->at.call.replays) tli_call_random(run, TL_RANDOM_RESUME);
+    run->at.call.replays = 0;
 }
 
 // -- the executor: kernels --
 
 static tl_result tli_fail_kernel(tl_run *run, tl_result code) {
-    tli_rule rule = run->call.kind == TL_STEP_BACKWARD
+    tli_rule rule = run->at.call.kind == TL_STEP_BACKWARD
         ? TLI_RULE(BACKWARD_OF_NODE_KERNEL_RETURNED)
         : TLI_RULE(FORWARD_OF_NODE_KERNEL_RETURNED);
     tli_sentence s = tli_begin_error(run->env, TL_ERROR_KERNEL, TLI_IN(RUN_PLAN), rule,
-                                     (uint64_t)run->call.node,
+                                     (uint64_t)run->at.call.node,
                                      (uint64_t)code);
-    tli_put_text(&s, tl_name_node(tli_caller_graph(run), run->call.node));
+    tli_put_text(&s, tl_name_node(tli_caller_graph(run), run->at.call.node));
     tli_put_text(&s, tl_name_result(code));
     return tli_end_error(run->env, &s, TL_ERROR_KERNEL);
 }
 
 static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
-    int backward = run->call.kind == TL_STEP_BACKWARD;
+    int backward = run->at.call.kind == TL_STEP_BACKWARD;
     tl_kernel_fn function = backward ? step->kernel->backward : step->kernel->forward;
     tl_kernel_call call = step->call;
 #ifndef TL_ONLY_TABLES
@@ -254,24 +255,24 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
 #endif
     tl_result result;
     tli_update_call(run, &call);
-    call.polled = run->call.polled;
+    call.polled = run->at.call.polled;
     if (!backward && !call.first && !call.polled) tli_start_random(run);
 #ifndef TL_ONLY_TABLES
     start = tli_run_now(run);
 #endif
 #ifndef TL_NO_ONLINE
-    run->call.is_inside = 1;
+    run->at.call.is_inside = 1;
 #endif
     result = function(&call, step->kernel->user);
 #ifndef TL_NO_ONLINE
-    run->call.is_inside = 0;
+    run->at.call.is_inside = 0;
 #endif
     tli_end_event(run);
 #ifndef TL_ONLY_TABLES
-    run->report.compute_ns += run->event.end_ns - start;
+    run->report.compute_ns += run->at.event.end_ns - start;
 #endif
     if (result == TL_NOT_READY) {
-        if (run->call.polled < INT32_MAX) run->call.polled++;
+        if (run->at.call.polled < INT32_MAX) run->at.call.polled++;
         return result;
     }
     if (result || !tli_has_more_ranges(run)) tli_end_random(run);
@@ -281,7 +282,7 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     if (!result) return TL_OK;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (function == tli_carry_message)
-        return tli_fail_peer(run, result, run->messages->failed_peer, run->event.index);
+        return tli_fail_peer(run, result, run->messages->failed_peer, run->at.event.index);
 #endif
     return tli_fail_kernel(run, result);
 }

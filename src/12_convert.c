@@ -94,19 +94,19 @@ static tl_result tli_convert_elements(tl_run *run, const tli_side *to, const tli
 }
 
 static tl_result tli_convert_on_host(tl_run *run, const tli_side *to, const tli_side *from, int adds) {
-    tl_result result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
+    tl_result result = run->backend.order(run->backend.self, run->at.call.accesses, run->at.call.access_count);
     tl_result unmapped;
     if (!result) result = tli_map_accesses(run);
     if (result) return result;
     result = tli_convert_elements(run, to, from, adds);
-    unmapped = tli_unmap_accesses(run, run->call.access_count);
+    unmapped = tli_unmap_accesses(run, run->at.call.access_count);
     return result ? result : unmapped;
 }
 
 // Convert with the backend's codecs, without waiting. Between f16 and bf16 the values pass through f32.
 static tl_result tli_convert_on_backend(tl_run *run, const tli_side *to, const tli_side *from) {
     tl_codec from_codec = tli_format_codec(from->format), to_codec = tli_format_codec(to->format);
-    tl_range target = to->operand->range, source = from->operand->range, wide = run->call.scratch.range;
+    tl_range target = to->operand->range, source = from->operand->range, wide = run->at.call.scratch.range;
     tl_result result;
     if (!tli_find_wide_bytes(to, from))
         return tli_transfer(&run->store, &target, to_codec, &source, from_codec);
@@ -117,20 +117,20 @@ static tl_result tli_convert_on_backend(tl_run *run, const tli_side *to, const t
 
 // Convert; the operands of the step are claimed. adds: the gradient of the input was there before.
 static tl_result tli_convert(tl_run *run, int adds) {
-    const tl_node *node = &run->graph->nodes[run->last.node];
-    const tl_operand *operands = run->call.operands;
-    int backward = run->last.kind == TL_STEP_BACKWARD;
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
+    const tl_operand *operands = run->at.call.operands;
+    int backward = run->at.last.kind == TL_STEP_BACKWARD;
     int32_t input = run->graph->inputs[node->first_input].tensor, output = node->first_output;
     tli_side from = backward ? tli_side_of(run, &operands[2], output) : tli_side_of(run, &operands[0], input);
     tli_side to = backward ? tli_side_of(run, &operands[3], input) : tli_side_of(run, &operands[1], output);
     tl_result result = TL_OK;
     if (to.operand->range.bytes) {  // else no gradient is wanted
         if (adds || tli_is_integer(from.format) || tli_is_integer(to.format) ||
-            run->call.scratch.range.bytes < tli_find_wide_bytes(&to, &from))
+            run->at.call.scratch.range.bytes < tli_find_wide_bytes(&to, &from))
             result = tli_convert_on_host(run, &to, &from, adds);
         else result = tli_convert_on_backend(run, &to, &from);
     }
-    run->event.end_ns = tli_run_now(run);
+    run->at.event.end_ns = tli_run_now(run);
     run->report.convert_count++;
     return result ? tli_run_fail_backend(run, result, TLI_RULE(CONVERT_FAILED)) : TL_OK;
 }

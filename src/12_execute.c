@@ -3,7 +3,7 @@
 // -- the executor: from step to step --
 //
 // A compute step is opened, yielded as often as it has calls, carried out, and closed when the next one is
-// pulled, or at once where several are under way. run->computing says how far the one at hand is:
+// pulled, or at once where several are under way. run->at.computing says how far the one at hand is:
 //
 //     NOT -> OPENED    its ranges are claimed; it may wait for others under way
 //         -> YIELDED   the caller, or tl_run_plan, has its call
@@ -35,7 +35,7 @@ static tl_result tli_poll_begun(tl_run *run, tli_begun *begun) {
     tl_result result;
     if (begun->is_ready) return TL_OK;
     tli_swap_begun(run, begun);
-    result = tli_call_kernel(run, &begun->yielded);
+    result = tli_call_kernel(run, &run->at.yielded);
     tli_swap_begun(run, begun);
     begun->is_ready = !result;
     return result;
@@ -43,9 +43,9 @@ static tl_result tli_poll_begun(tl_run *run, tli_begun *begun) {
 #endif
 
 static void tli_count_compute(tl_run *run) {
-    int32_t id = run->last.node;
-    if (run->last.kind == TL_STEP_BACKWARD) { run->report.backward_count++; return; }
-    run->event.recompute = run->ran[id];
+    int32_t id = run->at.last.node;
+    if (run->at.last.kind == TL_STEP_BACKWARD) { run->report.backward_count++; return; }
+    run->at.event.recompute = run->ran[id];
     run->report.forward_count++;
     run->report.recompute_count += run->ran[id];
     run->ran[id] = 1;
@@ -56,27 +56,27 @@ static void tli_keep_first(tl_result *first, tl_result result) { if (!*first) *f
 // Close a compute step that was carried out: release the ranges that only the call needed, and the gradients
 // and saved bytes that only this backward read.
 static tl_result tli_close_compute(tl_run *run) {
-    const tl_node *node = &run->graph->nodes[run->last.node];
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
     int32_t i, end = node->first_output + node->output_count;
     tl_result first;
-    run->computing = TLI_COMPUTING_NOT;
+    run->at.computing = TLI_COMPUTING_NOT;
 #ifndef TL_ONLY_TABLES
     run->store.enqueued = 1;
 #endif
     tli_end_random(run);  // where the caller called the last kernel itself
-    first = tli_free_held(run, &run->call.scratch);
+    first = tli_free_held(run, &run->at.call.scratch);
     for (i = 0; i < node->output_count; i++)
-        tli_keep_first(&first, tli_free_held(run, &run->call.twice[i]));
-    for (i = node->first_output; i < end && run->last.kind == TL_STEP_BACKWARD; i++)
+        tli_keep_first(&first, tli_free_held(run, &run->at.call.twice[i]));
+    for (i = node->first_output; i < end && run->at.last.kind == TL_STEP_BACKWARD; i++)
         tli_keep_first(&first, tli_buffer_drop(run, &run->gradients[i]));
-    if (run->last.kind == TL_STEP_BACKWARD)
-        tli_keep_first(&first, tli_buffer_drop(run, tli_saved_buffer(run, run->last.node)));
+    if (run->at.last.kind == TL_STEP_BACKWARD)
+        tli_keep_first(&first, tli_buffer_drop(run, tli_saved_buffer(run, run->at.last.node)));
 #ifndef TL_NO_ONLINE
     tli_keep_first(&first, tli_take_reports(run));
 #endif
     if (first) return tli_run_fail_backend(run, first, TLI_RULE(RELEASE_FAILED));
 #ifndef TL_ONLY_TABLES
-    if (!run->event.end_ns) tli_end_event(run);
+    if (!run->at.event.end_ns) tli_end_event(run);
 #endif
     tli_observe_step(run);
     return TL_OK;
@@ -87,7 +87,7 @@ static tl_result tli_close_compute(tl_run *run) {
 static tl_result tli_end_begun(tl_run *run, tli_begun *begun) {
     tl_result result = TL_OK, closed;
     tli_swap_begun(run, begun);
-    if (run->call.is_mapped) result = tli_unmap_accesses(run, run->call.access_count);
+    if (run->at.call.is_mapped) result = tli_unmap_accesses(run, run->at.call.access_count);
     if (result) result = tli_run_fail_backend(run, result, TLI_RULE(UNMAP_FAILED));
     closed = tli_close_compute(run);
     tli_swap_begun(run, begun);
@@ -97,20 +97,20 @@ static tl_result tli_end_begun(tl_run *run, tli_begun *begun) {
 #endif
 
 static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
-    run->last = step;
+    run->at.last = step;
     tli_run_choose_slot(run, step.slot);
-    tli_zero(&run->event, sizeof run->event);
-    run->event.index = run->position;
-    run->event.micro_batch = run->micro_batch + step.slot;
+    tli_zero(&run->at.event, sizeof run->at.event);
+    run->at.event.index = run->position;
+    run->at.event.micro_batch = run->micro_batch + step.slot;
     tli_start_event(run);
-    run->call.operand_count = 0;
+    run->at.call.operand_count = 0;
 #ifndef TL_ONLY_TABLES
-    run->event.step = step;
-    run->event.training_step = run->training_step;
-    run->call.access_count = 0;
+    run->at.event.step = step;
+    run->at.event.training_step = run->training_step;
+    run->at.call.access_count = 0;
 #endif
     out->step = step;
-    out->index = run->event.index;
+    out->index = run->at.event.index;
     out->depends_on = -1;
 }
 
@@ -168,13 +168,13 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
 
 // Close the step before and open the next one.
 static tl_result tli_take_next_step(tl_run *run, tl_run_step *out, int32_t *done) {
-    tl_result result = run->computing == TLI_COMPUTING_DONE ? tli_close_compute(run) : TL_OK;
+    tl_result result = run->at.computing == TLI_COMPUTING_DONE ? tli_close_compute(run) : TL_OK;
     return result ? result : tli_open_next_step(run, out, done);
 }
 
 // Close a step that was carried out for all elements. One at a time, that is left to the next call.
 static tl_result tli_close_flight(tl_run *run) {
-    int is_done = tli_has_flights(run) && run->computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run);
+    int is_done = tli_has_flights(run) && run->at.computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run);
     return is_done ? tli_close_compute(run) : TL_OK;
 }
 
@@ -184,18 +184,18 @@ static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
     tl_result result;
     run->waits_for = -1;
     tli_choose_step(run, run->position - 1);
-    if (run->computing == TLI_COMPUTING_OPENED) {
+    if (run->at.computing == TLI_COMPUTING_OPENED) {
         result = tli_go_on_compute(run, out);
-    } else if (run->computing && tli_has_more_ranges(run)) {
-        if (run->computing == TLI_COMPUTING_YIELDED) return tli_wait_for(run, run->event.index);
+    } else if (run->at.computing && tli_has_more_ranges(run)) {
+        if (run->at.computing == TLI_COMPUTING_YIELDED) return tli_wait_for(run, run->at.event.index);
         result = tli_yield_next_range(run, out);
     } else {
         result = tli_take_next_step(run, out, done);
     }
     if (!result && !*done) result = tli_close_flight(run);
     if (result || *done) return result;
-    out->accesses = run->call.accesses;
-    out->access_count = run->call.access_count;
+    out->accesses = run->at.call.accesses;
+    out->access_count = run->at.call.access_count;
     if (!run->limits.in_order) out->ticket = run->store.last_ticket;
     return TL_OK;
 }
@@ -204,7 +204,7 @@ static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
 static tl_result tli_fail_unfinished(tl_run *run) {
     tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP),
                                      TLI_RULE(WAS_NOT_CARRIED_OUT_CALL),
-                                     (uint64_t)run->event.index, (uint64_t)run->last.node);
+                                     (uint64_t)run->at.event.index, (uint64_t)run->at.last.node);
     if (TLI_ERROR_TEXT) {
         tli_put_last_step(run, &s.text);
         tli_put(&s.text, ": ");
@@ -218,7 +218,7 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     *done = 0;
     if (run->in_plan && !run->by_itself)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP), TLI_RULE(RUN_PLAN_IS_UNDER_WAY));
-    if (run->active && !tli_has_flights(run) && run->computing == TLI_COMPUTING_YIELDED)
+    if (run->active && !tli_has_flights(run) && run->at.computing == TLI_COMPUTING_YIELDED)
         return tli_fail_unfinished(run);
     tli_zero(step, sizeof *step);
     if (!run->active)
@@ -251,10 +251,10 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
 // Whether it is a compute step that was yielded and not carried out yet. It is the one at hand then.
 static int tli_is_current(tl_run *run, const tl_run_step *step) {
     if (run->active && step->is_compute) tli_choose_step(run, step->index);
-    return run->active && run->computing == TLI_COMPUTING_YIELDED && step->is_compute &&
-           step->index == run->event.index && step->call.first == run->call.first &&
-           step->call.node == run->call.node && step->call.kind == run->call.kind &&
-           step->call.step == run->training_step && step->call.micro_batch == run->event.micro_batch;
+    return run->active && run->at.computing == TLI_COMPUTING_YIELDED && step->is_compute &&
+           step->index == run->at.event.index && step->call.first == run->at.call.first &&
+           step->call.node == run->at.call.node && step->call.kind == run->at.call.kind &&
+           step->call.step == run->training_step && step->call.micro_batch == run->at.event.micro_batch;
 }
 
 static tl_result tli_fail_stale_step(tl_run *run, tli_function function) {
@@ -264,7 +264,7 @@ static tl_result tli_fail_stale_step(tl_run *run, tli_function function) {
 
 #ifndef TL_ONLY_TABLES
 static tl_result tli_map_last_step(tl_run *run, tli_function function) {
-    tl_result result = run->call.is_mapped ? TL_OK : tli_map_accesses(run);
+    tl_result result = run->at.call.is_mapped ? TL_OK : tli_map_accesses(run);
     if (result == TL_NOT_READY)
         return tli_fail(run->env, result, function, TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT));
     return result ? tli_abort_pass(run, tli_run_fail_backend(run, result, TLI_RULE(MAP_FAILED))) : TL_OK;
@@ -282,10 +282,10 @@ static tl_result tli_map_last_step(tl_run *run, tli_function function) {
 // The step yielded last was carried out, with this result.
 static tl_result tli_leave_kernel(tl_run *run, tl_result result) {
 #ifndef TL_ONLY_TABLES
-    tl_result unmapped = run->call.is_mapped ? tli_unmap_accesses(run, run->call.access_count) : TL_OK;
+    tl_result unmapped = run->at.call.is_mapped ? tli_unmap_accesses(run, run->at.call.access_count) : TL_OK;
     if (!result && unmapped) result = tli_run_fail_backend(run, unmapped, TLI_RULE(UNMAP_FAILED));
 #endif
-    run->computing = TLI_COMPUTING_DONE;
+    run->at.computing = TLI_COMPUTING_DONE;
     if (!result) result = tli_close_flight(run);
     return result ? tli_abort_pass(run, result) : TL_OK;
 }
@@ -303,9 +303,9 @@ TLI_IMPL tl_result tl_map_step(tl_run *run, tl_run_step *step) {
 TLI_IMPL tl_result tl_report_bytes(tl_run *run, int32_t output, uint64_t bytes) {
     const tl_node *node;
     TL_ASSERT(run);
-    node = &run->graph->nodes[run->last.node];
-    if (!run->active || !(run->computing == TLI_COMPUTING_YIELDED || run->call.is_inside) ||
-        run->last.kind == TL_STEP_BACKWARD || !node->dynamic)
+    node = &run->graph->nodes[run->at.last.node];
+    if (!run->active || !(run->at.computing == TLI_COMPUTING_YIELDED || run->at.call.is_inside) ||
+        run->at.last.kind == TL_STEP_BACKWARD || !node->dynamic)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REPORT_BYTES),
                         TLI_RULE(NO_FORWARD_OF_DYNAMIC_NODE));
     if (output < 0 || output >= node->output_count)
@@ -321,11 +321,11 @@ TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
     if (!tli_is_current(run, step)) return tli_fail_stale_step(run, function);
     result = tli_is_host_visible(run) ? tli_map_last_step(run, function) : TL_OK;
     if (result) return result;
-    run->computing = TLI_COMPUTING_DONE;
+    run->at.computing = TLI_COMPUTING_DONE;
     result = tli_call_kernel(run, step);
     if ((!result || result == TL_NOT_READY) && tli_set_aside(run, step, !result)) return TL_OK;
     if (result != TL_NOT_READY) return tli_leave_kernel(run, result);
-    run->computing = TLI_COMPUTING_YIELDED;
+    run->at.computing = TLI_COMPUTING_YIELDED;
     return result;
 }
 

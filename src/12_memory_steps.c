@@ -26,26 +26,26 @@ static int tli_acts_on_buffer(const tli_buffer *buffer, tl_step_kind kind) {
 static tl_result tli_memory_act(tl_run *run, int32_t tensor) {
     tli_buffer *buffer = &run->tensors[tensor];
     tl_run_report *report = &run->report;
-    switch ((tl_step_kind)run->last.kind) {
+    switch ((tl_step_kind)run->at.last.kind) {
     case TL_STEP_DROP:
         report->drop_count++;
         return tli_buffer_drop(run, buffer);
     case TL_STEP_SPILL:
         report->spill_count++;
-        buffer->copy_ns = run->event.start_ns;
+        buffer->copy_ns = run->at.event.start_ns;
         return tli_buffer_spill(run, buffer);
     case TL_STEP_FETCH:
         report->fetch_count++;
-        buffer->copy_ns = run->event.start_ns;
+        buffer->copy_ns = run->at.event.start_ns;
         return tli_buffer_fetch(run, buffer);
     case TL_STEP_WAIT:
-        run->event.start_ns = buffer->copy_ns;
+        run->at.event.start_ns = buffer->copy_ns;
         return tli_buffer_wait(run, buffer);
     case TL_STEP_DROP_HOST:
         return tli_buffer_drop_host(run, buffer);
     case TL_STEP_COMPRESS:
         report->compress_count++;
-        return tli_buffer_convert(run, buffer, run->graph->outputs[tensor].bytes, (tl_codec)run->last.codec);
+        return tli_buffer_convert(run, buffer, run->graph->outputs[tensor].bytes, (tl_codec)run->at.last.codec);
     case TL_STEP_EXPAND:
         report->expand_count++;
         return tli_buffer_convert(run, buffer, run->graph->outputs[tensor].bytes, TL_CODEC_NONE);
@@ -64,26 +64,26 @@ static tl_result tli_memory_act(tl_run *run, int32_t tensor) {
 // follows all earlier steps that used it.
 static void tli_note_buffer(tl_run *run, int32_t tensor) {
     const tli_buffer *buffer = &run->tensors[tensor];
-    int spill = run->last.kind == TL_STEP_SPILL, fetch = run->last.kind == TL_STEP_FETCH;
-    int frees_host = run->last.kind == TL_STEP_DROP_HOST;
-    if (!frees_host) (void)tli_call_access(&run->call, &buffer->device.range, !spill);
-    if (spill || fetch || frees_host || run->last.kind == TL_STEP_WAIT)
-        (void)tli_call_access(&run->call, &buffer->host.range, !fetch);
+    int spill = run->at.last.kind == TL_STEP_SPILL, fetch = run->at.last.kind == TL_STEP_FETCH;
+    int frees_host = run->at.last.kind == TL_STEP_DROP_HOST;
+    if (!frees_host) (void)tli_call_access(&run->at.call, &buffer->device.range, !spill);
+    if (spill || fetch || frees_host || run->at.last.kind == TL_STEP_WAIT)
+        (void)tli_call_access(&run->at.call, &buffer->host.range, !fetch);
 }
 
 static tl_result tli_memory_step(tl_run *run) {
-    tli_buffer *saved = &run->saved[run->last.node];
+    tli_buffer *saved = &run->saved[run->at.last.node];
     tl_result result = TL_OK;
     int32_t i, end;
-    if (run->last.kind == TL_STEP_DROP_SAVED) {
+    if (run->at.last.kind == TL_STEP_DROP_SAVED) {
         run->report.drop_count++;
-        (void)tli_call_access(&run->call, &saved->device.range, 1);
+        (void)tli_call_access(&run->at.call, &saved->device.range, 1);
         result = tli_buffer_drop(run, saved);
         return result ? tli_run_fail_backend(run, result, TLI_RULE(RELEASE_FAILED)) : TL_OK;
     }
-    tli_step_outputs(run, &run->last, &i, &end);
+    tli_step_outputs(run, &run->at.last, &i, &end);
     for (; i < end && !result; i++) {
-        if (!tli_acts_on_buffer(&run->tensors[i], (tl_step_kind)run->last.kind)) continue;
+        if (!tli_acts_on_buffer(&run->tensors[i], (tl_step_kind)run->at.last.kind)) continue;
         tli_note_buffer(run, i);
         result = tli_memory_act(run, i);
         tli_note_buffer(run, i);
@@ -107,12 +107,12 @@ static tl_result tli_poll_step(tl_run *run, const tl_step *step) {
 
 // Where others are under way, a memory step that moves bytes waits for those that make or overwrite them.
 static tl_result tli_order_memory_step(tl_run *run) {
-    tl_step_kind kind = (tl_step_kind)run->last.kind;
+    tl_step_kind kind = (tl_step_kind)run->at.last.kind;
     int moves = kind == TL_STEP_SPILL || kind == TL_STEP_FETCH || kind == TL_STEP_COMPRESS ||
                 kind == TL_STEP_EXPAND;
     int32_t i, end, before, latest = -1;
     if (!run->flights || !moves) return TL_OK;
-    tli_step_outputs(run, &run->last, &i, &end);
+    tli_step_outputs(run, &run->at.last, &i, &end);
     for (; i < end; i++) {
         tl_access access;
         if (!tli_acts_on_buffer(&run->tensors[i], kind)) continue;
@@ -127,9 +127,9 @@ static tl_result tli_order_memory_step(tl_run *run) {
 static tl_result tli_memory_step(tl_run *run) {
     int32_t i, end;
     run->report.drop_count++;
-    if (run->last.kind == TL_STEP_DROP_SAVED)
-        return tli_buffer_drop(run, tli_saved_buffer(run, run->last.node));
-    tli_step_outputs(run, &run->last, &i, &end);
+    if (run->at.last.kind == TL_STEP_DROP_SAVED)
+        return tli_buffer_drop(run, tli_saved_buffer(run, run->at.last.node));
+    tli_step_outputs(run, &run->at.last, &i, &end);
     for (; i < end; i++) (void)tli_buffer_drop(run, &run->tensors[i]);
     return TL_OK;
 }

@@ -17,19 +17,19 @@
 
 static void tli_put_last_step(const tl_run *run, tli_writer *w) {
     tli_put(w, "step ");
-    tli_put_i64(w, run->event.index);
+    tli_put_i64(w, run->at.event.index);
     tli_put(w, " (");
-    tli_put(w, tl_name_step((tl_step_kind)run->last.kind));
+    tli_put(w, tl_name_step((tl_step_kind)run->at.last.kind));
     tli_put(w, " ");
-    tli_put(w, tl_name_node(run->graph, run->last.node));
+    tli_put(w, tl_name_node(run->graph, run->at.last.node));
     tli_put(w, ")");
 }
 
 // Report an error of the backend. A step that was begun cannot be repeated, so TL_NOT_READY is an error here.
 static tl_result tli_run_fail_backend(tl_run *run, tl_result why, tli_rule rule) {
     tl_result code = why == TL_NOT_READY ? TL_ERROR_BACKEND : why;
-    tli_sentence s = tli_begin_error(run->env, code, TLI_IN(RUN_PLAN), rule, (uint64_t)run->event.index,
-                                     (uint64_t)run->last.node);
+    tli_sentence s = tli_begin_error(run->env, code, TLI_IN(RUN_PLAN), rule, (uint64_t)run->at.event.index,
+                                     (uint64_t)run->at.last.node);
     if (TLI_ERROR_TEXT) {
         tli_put_last_step(run, &s.text);
         tli_put(&s.text, ": ");
@@ -44,17 +44,17 @@ static uint64_t tli_run_now(const tl_run *run) {
 }
 
 static void tli_start_event(tl_run *run) {
-    run->event.start_ns = tli_run_now(run);
-    if (run->profiling) run->high_bytes = tli_run_live_bytes(run, TL_TIER_DEVICE);
+    run->at.event.start_ns = tli_run_now(run);
+    if (run->profiling) run->at.high_bytes = tli_run_live_bytes(run, TL_TIER_DEVICE);
 }
 
-static void tli_end_event(tl_run *run) { run->event.end_ns = tli_run_now(run); }
+static void tli_end_event(tl_run *run) { run->at.event.end_ns = tli_run_now(run); }
 
 static void tli_observe_step(tl_run *run) {
     if (!run->profiling) return;
-    run->event.device_bytes = run->high_bytes;
-    run->event.host_bytes = tli_run_live_bytes(run, TL_TIER_HOST);
-    if (run->desc.observe) run->desc.observe(&run->event, run->desc.observe_user);
+    run->at.event.device_bytes = run->at.high_bytes;
+    run->at.event.host_bytes = tli_run_live_bytes(run, TL_TIER_HOST);
+    if (run->desc.observe) run->desc.observe(&run->at.event, run->desc.observe_user);
 }
 #else
 static void tli_start_event(tl_run *run) { (void)run; }
@@ -67,7 +67,7 @@ static void tli_observe_step(tl_run *run) { (void)run; }
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // Set the formats of the operands. A gradient has the format of its tensor.
 static void tli_name_formats(tl_run *run, const tl_node *node) {
-    tl_operand *inputs = run->call.operands, *outputs = inputs + node->input_count;
+    tl_operand *inputs = run->at.call.operands, *outputs = inputs + node->input_count;
     tl_operand *output_grads = outputs + node->output_count;
     tl_operand *input_grads = output_grads + node->output_count;
     int32_t i;
@@ -81,23 +81,23 @@ static void tli_name_formats(tl_run *run, const tl_node *node) {
 
 // The operands in the order of tl_kernel_call: inputs, outputs, gradients of both, saved, scratch.
 static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
-    tli_call *call = &run->call;
-    const tl_graph *graph = tli_count_members(run, run->last.node) ? tli_caller_graph(run) : run->graph;
+    tli_call *call = &run->at.call;
+    const tl_graph *graph = tli_count_members(run, run->at.last.node) ? tli_caller_graph(run) : run->graph;
     const tl_node *node = &graph->nodes[call->node];
     const tl_operand *at = call->operands;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (!tli_has_turns(run)) tli_name_formats(run, &run->graph->nodes[run->last.node]);
+    if (!tli_has_turns(run)) tli_name_formats(run, &run->graph->nodes[run->at.last.node]);
 #endif
     tli_zero(out, sizeof *out);
     out->graph = graph;
     out->node = call->node;
     out->kind = call->kind;
-    out->recompute = run->event.recompute;
-    if (call->kind != TL_STEP_BACKWARD && run->last.kind == TL_STEP_BACKWARD) out->recompute = 1;
-    out->micro_batch = run->event.micro_batch;
+    out->recompute = run->at.event.recompute;
+    if (call->kind != TL_STEP_BACKWARD && run->at.last.kind == TL_STEP_BACKWARD) out->recompute = 1;
+    out->micro_batch = run->at.event.micro_batch;
     out->step = run->training_step;
     out->seed = tl_mix_u64(tl_mix_u64(run->desc.seed, run->training_step),
-                           (uint64_t)run->event.micro_batch * (uint64_t)graph->node_count +
+                           (uint64_t)run->at.event.micro_batch * (uint64_t)graph->node_count +
                                (uint64_t)call->node);
     out->precision = tli_precision_of(run);
     out->inputs = at;                         at += node->input_count;
@@ -115,7 +115,7 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
 
 // Saved bytes and scratch are part of a call itself: give it their present addresses.
 static void tli_update_call(const tl_run *run, tl_kernel_call *out) {
-    const tl_operand *end = run->call.operands + run->call.operand_count;
+    const tl_operand *end = run->at.call.operands + run->at.call.operand_count;
     out->saved = end[-2];
     out->scratch = end[-1];
 }
@@ -131,35 +131,36 @@ static void tli_hand_over(tl_run *run, const tl_node *node) {
 // get a second range for the length of the call, but a FORWARD_SAVE whose outputs are all resident makes
 // its saved bytes only.
 static tl_result tli_begin_forward(tl_run *run) {
-    const tl_node *node = &run->graph->nodes[run->last.node];
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
     const tl_node_output *outputs = &run->graph->outputs[node->first_output];
-    tli_buffer *buffers = &run->tensors[node->first_output], *saved = tli_saved_buffer(run, run->last.node);
-    int32_t i, missing = 0, inplace = run->last.kind == TL_STEP_FORWARD_INPLACE;
+    tli_buffer *buffers = &run->tensors[node->first_output], *saved = tli_saved_buffer(run, run->at.last.node);
+    int32_t i, missing = 0, inplace = run->at.last.kind == TL_STEP_FORWARD_INPLACE;
     uint64_t bytes;
     tl_result result = TL_OK;
     if (inplace) tli_hand_over(run, node);
     for (i = 0; i < node->output_count && !result; i++) {
-        run->call.made[i] = inplace && i == 0;
+        run->at.call.made[i] = inplace && i == 0;
         if (tli_is_present(&buffers[i])) continue;
         result = tli_buffer_claim(run, outputs[i].bytes, &buffers[i]);
-        run->call.made[i] = 1;
+        run->at.call.made[i] = 1;
         missing++;
     }
-    run->call.outputs_ready = !missing && !inplace;
-    for (i = 0; i < node->output_count && !result && !run->call.outputs_ready; i++)
-        if (!run->call.made[i])
-            result = tli_claim_device(run, outputs[i].bytes, &run->call.twice[i]);
-    if (!result && run->last.kind == TL_STEP_FORWARD_SAVE)
+    run->at.call.outputs_ready = !missing && !inplace;
+    for (i = 0; i < node->output_count && !result && !run->at.call.outputs_ready; i++)
+        if (!run->at.call.made[i])
+            result = tli_claim_device(run, outputs[i].bytes, &run->at.call.twice[i]);
+    if (!result && run->at.last.kind == TL_STEP_FORWARD_SAVE)
         result = tli_buffer_claim(run, node->saved_bytes, saved);
-    bytes = run->last.kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes : node->fwork_bytes;
-    return result ? result : tli_claim_device(run, bytes, &run->call.scratch);
+    bytes = run->at.last.kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes : node->fwork_bytes;
+    return result ? result : tli_claim_device(run, bytes, &run->at.call.scratch);
 }
 
 static void tli_describe_forward(tl_run *run) {
     const tl_graph *graph = run->graph;
-    const tl_node *node = &graph->nodes[run->last.node];
-    int inplace = run->last.kind == TL_STEP_FORWARD_INPLACE;
-    tli_call *call = &run->call;
+    const tl_node *node = &graph->nodes[run->at.last.node];
+    int inplace = run->at.last.kind == TL_STEP_FORWARD_INPLACE;
+    int saves = run->at.last.kind == TL_STEP_FORWARD_SAVE;
+    tli_call *call = &run->at.call;
     tl_range none, room, other;
     int32_t i;
     tli_zero(&none, sizeof none);
@@ -174,8 +175,7 @@ static void tli_describe_forward(tl_run *run) {
         tli_call_tensor(run, node->first_output + i, twice->bytes ? twice : own, !call->outputs_ready);
     }
     for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(run, &none, 0);
-    tli_call_operand(
-        run, run->last.kind == TL_STEP_FORWARD_SAVE ? tli_saved_range(run, run->last.node, &room) : &none, 1);
+    tli_call_operand(run, saves ? tli_saved_range(run, run->at.last.node, &room) : &none, 1);
     tli_call_operand(run, tli_held_range(run, &call->scratch, &room), 1);
 }
 
@@ -254,20 +254,20 @@ static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
 
 static tl_result tli_begin_backward(tl_run *run) {
     const tl_graph *graph = run->graph;
-    const tl_node *node = &graph->nodes[run->last.node];
+    const tl_node *node = &graph->nodes[run->at.last.node];
     tl_result result = TL_OK;
     int32_t i;
     for (i = 0; i < node->output_count && !result; i++)
         result = tli_make_gradient(run, node->first_output + i);
     for (i = 0; i < node->input_count && !result; i++)
         result = tli_make_gradient(run, graph->inputs[node->first_input + i].tensor);
-    return result ? result : tli_claim_device(run, node->bwork_bytes, &run->call.scratch);
+    return result ? result : tli_claim_device(run, node->bwork_bytes, &run->at.call.scratch);
 }
 
 // The operands of a backward: of inputs and outputs only those that its `needs` name.
 static void tli_describe_backward(tl_run *run) {
     const tl_graph *graph = run->graph;
-    const tl_node *node = &graph->nodes[run->last.node];
+    const tl_node *node = &graph->nodes[run->at.last.node];
     tl_range none, room;
     int32_t i;
     tli_zero(&none, sizeof none);
@@ -284,8 +284,8 @@ static void tli_describe_backward(tl_run *run) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
         tli_call_tensor(run, tensor, tli_gradient_range(run, tensor, &room), 1);
     }
-    tli_call_operand(run, tli_saved_range(run, run->last.node, &room), 0);
-    tli_call_operand(run, tli_held_range(run, &run->call.scratch, &room), 1);
+    tli_call_operand(run, tli_saved_range(run, run->at.last.node, &room), 0);
+    tli_call_operand(run, tli_held_range(run, &run->at.call.scratch, &room), 1);
 }
 
 #ifndef TL_ONLY_TABLES
@@ -298,7 +298,7 @@ static tl_map_mode tli_mode_of(const tli_call *call, int32_t i) {
 
 // Unmap the first accesses; all of them where the step is mapped.
 static tl_result tli_unmap_accesses(tl_run *run, int32_t count) {
-    tli_call *call = &run->call;
+    tli_call *call = &run->at.call;
     tl_result first = TL_OK;
     int32_t i;
     for (i = 0; i < count; i++) {
@@ -312,7 +312,7 @@ static tl_result tli_unmap_accesses(tl_run *run, int32_t count) {
 }
 
 static tl_result tli_map_accesses(tl_run *run) {
-    tli_call *call = &run->call;
+    tli_call *call = &run->at.call;
     tl_result result = TL_OK;
     int32_t i;
     for (i = 0; i < call->access_count && !result; i++) {

@@ -38,8 +38,8 @@ static void tli_release_buffers(tl_run *run, int with_inputs) {
     (void)tli_give_all_freed(run);
     for (f = 0; f < tli_count_flights(run); f++) {
         tli_choose_flight(run, f);
-        (void)tli_abandon(&run->store, &run->call.scratch);
-        for (i = 0; i < run->call.twice_count; i++) (void)tli_abandon(&run->store, &run->call.twice[i]);
+        (void)tli_abandon(&run->store, &run->at.call.scratch);
+        for (i = 0; i < run->at.call.twice_count; i++) (void)tli_abandon(&run->store, &run->at.call.twice[i]);
     }
     for (i = 0; i < run->slot_count; i++) {
         tli_run_choose_slot(run, i);
@@ -88,7 +88,7 @@ static void tli_cancel_call(tl_run *run) {
 static void tli_drop_begun(tl_run *run, tli_begun *begun) {
     if (!begun->is_used) return;
     tli_swap_begun(run, begun);
-    if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
+    if (run->at.call.is_mapped) (void)tli_unmap_accesses(run, run->at.call.access_count);
     run->store.enqueued = 1;
     tli_cancel_call(run);
     tli_swap_begun(run, begun);
@@ -101,11 +101,11 @@ static void tli_clear_run(tl_run *run, int with_inputs) {
     int32_t f;
     for (f = 0; f < tli_count_flights(run); f++) {
         tli_choose_flight(run, f);
-        if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
-        if (run->computing) run->store.enqueued = 1;  // the kernel may have been recorded
-        if (run->computing) tli_cancel_call(run);
+        if (run->at.call.is_mapped) (void)tli_unmap_accesses(run, run->at.call.access_count);
+        if (run->at.computing) run->store.enqueued = 1;  // the kernel may have been recorded
+        if (run->at.computing) tli_cancel_call(run);
         tli_end_random(run);
-        run->computing = TLI_COMPUTING_NOT;
+        run->at.computing = TLI_COMPUTING_NOT;
     }
     for (f = 0; f < run->begun_count; f++) tli_drop_begun(run, &run->begun[f]);
     (void)tli_submit_store(&run->store);
@@ -136,7 +136,7 @@ static void tli_release_buffers(tl_run *run, int with_inputs) {
 
 static void tli_clear_run(tl_run *run, int with_inputs) {
     tli_end_random(run);
-    run->computing = TLI_COMPUTING_NOT;
+    run->at.computing = TLI_COMPUTING_NOT;
     tli_release_buffers(run, with_inputs);
 }
 #endif
@@ -257,7 +257,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     if (micro_batch == tli_first_micro_batch(run)) tli_start_training_step(run);
     run->micro_batch = micro_batch;
     run->position = 0;
-    run->computing = TLI_COMPUTING_NOT;
+    run->at.computing = TLI_COMPUTING_NOT;
     tli_start_counting(run);
 #ifndef TL_NO_ONLINE
     if (run->is_online) result = tli_start_online(run, run->live_budget[TL_TIER_DEVICE]);

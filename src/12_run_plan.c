@@ -13,11 +13,11 @@ static tl_result tli_poll_kernels(tl_run *run, int *moved) {
     int32_t f;
     for (f = 0; f < tli_count_flights(run) && !result; f++) {
         tli_choose_flight(run, f);
-        if (run->computing != TLI_COMPUTING_YIELDED || run->call.is_asked) continue;
-        result = tl_run_step_kernel(run, &run->yielded);
+        if (run->at.computing != TLI_COMPUTING_YIELDED || run->at.call.is_asked) continue;
+        result = tl_run_step_kernel(run, &run->at.yielded);
         if (!result) *moved = 1;
         if (result != TL_NOT_READY) continue;
-        run->call.is_asked = 1;
+        run->at.call.is_asked = 1;
         result = TL_OK;
     }
     return result;
@@ -29,9 +29,9 @@ static tl_result tli_move_pass(tl_run *run, int32_t *done) {
     int moved = 0;
     tl_result result = TL_NOT_READY, polled;
     tli_zero(&step, sizeof step);
-    if (run->flights || run->computing != TLI_COMPUTING_YIELDED) result = tl_next_step(run, &step, done);
+    if (run->flights || run->at.computing != TLI_COMPUTING_YIELDED) result = tl_next_step(run, &step, done);
     if (result && result != TL_NOT_READY) return result;
-    if (!result && step.is_compute) run->yielded = step;
+    if (!result && step.is_compute) run->at.yielded = step;
     moved = !result;
     polled = run->active ? tli_poll_kernels(run, &moved) : TL_OK;
     return polled ? polled : moved ? TL_OK : TL_NOT_READY;
@@ -39,10 +39,10 @@ static tl_result tli_move_pass(tl_run *run, int32_t *done) {
 
 // Whether a kernel has answered that it is not ready.
 static int tli_has_polled(const tl_run *run) {
-    int is_polled = (run->computing == TLI_COMPUTING_YIELDED && run->call.polled) || tli_has_begun(run);
+    int is_polled = (run->at.computing == TLI_COMPUTING_YIELDED && run->at.call.polled) || tli_has_begun(run);
     int32_t f;
     for (f = 0; run->flights && f < run->flight_count; f++)
-        is_polled |= tli_is_under_way(run, &run->flights[f]) && run->flights[f].call.polled;
+        is_polled |= tli_is_under_way(run, &run->flights[f]) && run->flights[f].at.call.polled;
     return is_polled;
 }
 
@@ -53,7 +53,7 @@ static tl_result tli_run_steps(tl_run *run) {
     tl_result result = TL_OK;
     for (f = 0; f < tli_count_flights(run); f++) {
         tli_choose_flight(run, f);
-        run->call.is_asked = 0;
+        run->at.call.is_asked = 0;
     }
     run->by_itself = 1;
     while (!result && !done) result = tli_move_pass(run, &done);
@@ -67,10 +67,10 @@ static tl_result tli_move_pass(tl_run *run, int32_t *done) {
     tl_run_step step;
     tl_result result = TL_OK;
     tli_zero(&step, sizeof step);
-    if (run->computing == TLI_COMPUTING_YIELDED) {
-        step.step = run->last;
-        step.index = run->event.index;
-        tli_name_call(run, run->kernel_of[run->last.node], &step);
+    if (run->at.computing == TLI_COMPUTING_YIELDED) {
+        step.step = run->at.last;
+        step.index = run->at.event.index;
+        tli_name_call(run, run->kernel_of[run->at.last.node], &step);
     } else {
         result = tl_next_step(run, &step, done);
     }
