@@ -16032,11 +16032,8 @@ TLI_IMPL void tl_free_bank_plan(tl_env *env, tl_bank_plan *plan) {
 // [5] PLAN (implementation)
 // ============================================================================
 //
-// The simulator: it replays steps on the states of tensors and finds what is live, where, and when.
-// Planners, explanations, lifetimes, tables and online runs all use this one replay. The bytes that a run
-// really takes are counted by its backend, which knows no plan, so that planned and measured peaks are
-// independent.
-// In names, sim is the simulator.
+// This part: the names of steps and codecs, lists of steps, and the fields of a plan, wide or narrow.
+// Everything that makes or reads plans uses it, and so does a run of tables.
 
 // -- names and codecs --
 
@@ -16189,9 +16186,19 @@ static int32_t tli_find_plan_block(const tl_plan_block *blocks, int32_t count, u
     }
     return low && offset - blocks[low - 1].offset < blocks[low - 1].bytes ? low - 1 : -1;
 }
-
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_ONLY_TABLES
+
 // -- state of a simulation --
+//
+// The simulator replays steps on the states of tensors and finds what is live, where, and when. Planners,
+// explanations, lifetimes, tables and online runs all use this one replay. The bytes that a run really takes
+// are counted by its backend, which knows no plan, so that planned and measured peaks are independent.
+// In names, sim is the simulator.
+//
+// This part: the state, and the amounts that a step changes in it: lifetimes, live bytes, offsets and time. The
+// two parts that follow have what each kind of step does, and the replay of a whole plan.
 //
 // A step costs O(1) and O(tensors of its node).
 
@@ -16745,6 +16752,19 @@ static tl_result tli_sim_copy(tli_sim *sim, int32_t tensor) {
     sim->tensors[tensor].ready = sim->link_free;
     return TL_OK;
 }
+#endif  // TL_ONLY_TABLES
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
+
+// -- what steps do --
+//
+// Each kind of step on the state of a simulation: what it needs, else the sentence that refuses it, and what it
+// makes, holds and frees, in the order in which a run claims and gives back.
+//
+//     F, I, S, B, DS     a node: its outputs, saved bytes, gradients and scratch
+//     D, O, L, W, DH     a tensor, or all of a node: bytes on the device, a copy at the host
+//     C, X               the same: packed bytes instead
 
 // -- forward and backward --
 
@@ -17154,8 +17174,15 @@ static tl_result tli_sim_tensor_step(tli_sim *sim, const tl_step *step) {
     if (acted || kind == TL_STEP_DROP_HOST) return TL_OK;
     return tli_sim_broken(sim, TLI_RULE(NO_OUTPUT_IS_IN_STATE_TO_ACT_ON));
 }
+#endif  // TL_ONLY_TABLES
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- replay from the first step to the end --
+//
+// A plan is replayed from the graph's inputs and its entry on, step by step, up to the comparison at the end:
+// each result is there, and each offset was used. The figures of the report are those of the state.
 
 static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
     const tl_graph *graph = sim->graph;
@@ -17276,6 +17303,8 @@ static tl_result tli_sim_end(tli_sim *sim) {
     sim->report.cost = sim->now;
     return TL_OK;
 }
+
+// -- a simulation: set-up --
 
 static void tli_free_sim_arena(tl_env *env, tli_sim_arena *arena) {
     tli_release(env, arena->ranks);
@@ -17514,6 +17543,8 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     return result ? result : tli_reset_sim(sim);
 }
 
+// -- simulating and measuring plans --
+
 static void tli_sim_copy_highs(const tli_sim_arena *arena, uint64_t *bytes) {
     if (arena->offsets && arena->block_count)
         tli_copy(bytes + arena->first_block, arena->highs, (size_t)arena->block_count * sizeof *bytes);
@@ -17649,7 +17680,6 @@ TLI_IMPL tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_
 }
 #endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
-
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_ONLY_TABLES
 
@@ -24088,6 +24118,9 @@ static tl_result tli_remat_beam(tl_env *env, const tl_graph *graph, uint64_t bud
 // over the open branches, and is valid whenever the work ends. Bytes are divided by a unit and rounded down
 // on both sides of (5); costs are scaled by a power of two and rounded down where they shrink; the result is
 // rounded up to a multiple of the greatest common divisor of the forward costs.
+//
+// This part: the relaxation, and what it reads of the graph before a budget is known. The parts that follow
+// solve it for one span, find the instants, multipliers and branches that raise it, and make bounds of it.
 
 #define TLI_BOUND_INSTANTS 10                      // at most, in one relaxation
 #define TLI_BOUND_CELLS 300000                     // pairs of an instant and a thing, about, in large graphs
@@ -24392,6 +24425,88 @@ static void tli_bound_scale_bytes(tli_bound *model) {
     if (!model->typical) model->typical = 1;
 }
 
+#define TLI_BOUND_WALK INT64_C(16000000)  // inputs that all walks of tli_bound_exceeds_in_gap see in one model
+
+// Find calls[], reused[] and calls_above[].
+static void tli_bound_find_calls(tli_bound *model) {
+    const tl_graph *graph = model->graph;
+    int32_t id, i;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        int32_t end = node->first_input + node->input_count, reads = 0, over = -1;
+        uint64_t above = 0;
+        if (node->is_input) continue;
+        if (node->inplace >= 0) over = graph->inputs[node->first_input + node->inplace].tensor;
+        for (i = node->first_input; i < end; i++) {
+            int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node;
+            reads += tensor == over;
+            if (model->thing_of[tensor] >= 0) model->reads_mark[model->thing_of[tensor]] = 1;
+            if (model->calls_above[maker] > above) above = model->calls_above[maker];
+        }
+        model->calls[id] = 0;
+        for (i = node->first_input; i < end; i++)
+            model->calls[id] += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor], -1);
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            model->calls[id] += graph->outputs[i].bytes;
+        model->reused[id] = reads == 1 ? graph->outputs[over].bytes : 0;
+        model->calls_above[id] = model->calls[id] +
+                                 tli_larger_u64(node->fwork_bytes, node->saved_bytes + node->swork_bytes);
+        if (model->calls_above[id] < above) model->calls_above[id] = above;
+    }
+}
+
+// Read everything that does not depend on the budget.
+static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
+    const tl_graph *graph = model->graph;
+    int64_t tensors = graph->tensor_count, nodes = graph->node_count, things = tensors + nodes;
+    uint8_t *scratch = (uint8_t *)tli_bound_take(model, tensors, 1);
+    model->thing_of = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
+    model->maker = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
+    model->exact = (uint64_t *)tli_bound_take(model, things, sizeof(uint64_t));
+    model->bytes = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
+    model->at_end = (uint8_t *)tli_bound_take(model, 2 * things, 1);
+    model->enter = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
+    model->last_use = (int32_t *)tli_bound_take(model, 2 * things, sizeof(int32_t));
+    model->order = (int32_t *)tli_bound_take(model, 4 * nodes, sizeof(int32_t));
+    model->cost = (int64_t *)tli_bound_take(model, nodes, sizeof(int64_t));
+    model->room = (uint64_t *)tli_bound_take(model, 7 * nodes, sizeof(uint64_t));
+    if (model->failed) return TL_ERROR_NO_MEMORY;
+    model->reads_mark = model->at_end + things;
+    model->last_read = model->last_use + things;
+    model->runs_by = model->order + nodes;
+    model->sets = model->room + nodes;
+    model->between = model->sets + nodes;
+    model->calls = model->between + nodes;
+    model->reused = model->calls + nodes;
+    model->calls_above = model->reused + nodes;
+    model->held = model->calls_above + nodes;
+    model->stack = model->runs_by + nodes;
+    model->stamps = model->stack + nodes;
+    model->steps_left = TLI_BOUND_WALK;
+    model->flow_limit = UINT64_MAX;
+    tli_bound_find_things(model, inference);
+    tli_bound_find_runs(model, inference, scratch);
+    tli_zero(scratch, (size_t)tensors);
+    tli_bound_find_sets(model, scratch);
+    tli_bound_find_held(model);
+    tli_bound_find_calls(model);
+    tli_bound_scale_bytes(model);
+    tli_bound_scale_costs(model);
+    return TL_OK;
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- bound: one span --
+//
+// With given multipliers the relaxation is a problem per span, solved here in two ways, of which the larger
+// value counts:
+//
+//     minimum cut    what is held at the instant has a price per byte       exact for these multipliers
+//     table          what is held at the instant is limited to the room     dynamic programming over nodes
+
 // -- bound: the network --
 
 static void tli_bound_add_arc(tli_bound_net *net, int32_t from, int32_t to) {
@@ -24510,7 +24625,7 @@ static void tli_bound_find_side(tli_bound_net *net, uint64_t *work) {
     }
 }
 
-// -- bound: one span --
+// -- bound: one span: the minimum cut --
 
 // Mark the things that must be resident at some moment of span a.
 static void tli_bound_mark_span(const tli_bound *model, const tli_bound_state *s, int32_t a, uint8_t *mark) {
@@ -24635,7 +24750,8 @@ static int64_t tli_bound_search_line(tli_bound *model, tli_bound_state *s, int32
     return at.value;
 }
 
-// -- bound: one span with the room as a hard limit: dynamic programming --
+// -- bound: one span: the room as a hard limit --
+
 //
 // The minimum cut prices the bytes held at an instant; this table limits them, so its value is never lower.
 // Nodes are visited in listing order. A label is the set of resident things that later nodes may read (mask),
@@ -24844,6 +24960,39 @@ static void tli_bound_tabulate(tli_bound *model, tli_bound_state *s) {
     if (value > s->value) s->value = value;
     if (model->table_limit) s->is_exact |= is_exact;
 }
+
+// Allocate the network and the labels.
+static tl_result tli_bound_open_net(tli_bound *model) {
+    int64_t vertices = (int64_t)model->thing_count + model->graph->node_count + 2;
+    int64_t arcs = 2 * (2 * (int64_t)model->thing_count + model->graph->node_count + model->graph->input_count);
+    tli_bound_net *net = &model->net;
+    net->to = (int32_t *)tli_bound_take(model, arcs, sizeof(int32_t));
+    net->left = (int64_t *)tli_bound_take(model, arcs, sizeof(int64_t));
+    net->arcs = (int32_t *)tli_bound_take(model, arcs, sizeof(int32_t));
+    net->first = (int32_t *)tli_bound_take(model, 5 * (vertices + 1), sizeof(int32_t));
+    model->labels = (tli_bound_label *)tli_bound_take(model, 2 * TLI_BOUND_LABELS, sizeof(tli_bound_label));
+    model->made = (tli_bound_label *)tli_bound_take(model, TLI_BOUND_LABELS, sizeof(tli_bound_label));
+    if (model->failed) return TL_ERROR_NO_MEMORY;
+    net->level = net->first + vertices + 1;
+    net->cursor = net->level + vertices + 1;
+    net->queue = net->cursor + vertices + 1;
+    net->path = net->queue + vertices + 1;
+    tli_bound_make_net(model);
+    return TL_OK;
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- bound: the search for a high value --
+//
+// Any instants, multipliers and branches give a valid bound; these are looked for that give a high one:
+//
+//     each backward alone -> the best, and others beside it, one by one -> branching on what is held when
+//           3/8 of the work                    3/8                                 2/8
+//
+// Multipliers follow subgradients; for one instant two lines are intersected.
 
 // -- bound: states --
 
@@ -25320,97 +25469,7 @@ static int64_t tli_bound_branch(tli_bound_search *search) {
     return bound;
 }
 
-// -- bound: set-up and the whole --
-
-#define TLI_BOUND_WALK INT64_C(16000000)  // inputs that all walks of tli_bound_exceeds_in_gap see in one model
-
-// Find calls[], reused[] and calls_above[].
-static void tli_bound_find_calls(tli_bound *model) {
-    const tl_graph *graph = model->graph;
-    int32_t id, i;
-    for (id = 0; id < graph->node_count; id++) {
-        const tl_node *node = &graph->nodes[id];
-        int32_t end = node->first_input + node->input_count, reads = 0, over = -1;
-        uint64_t above = 0;
-        if (node->is_input) continue;
-        if (node->inplace >= 0) over = graph->inputs[node->first_input + node->inplace].tensor;
-        for (i = node->first_input; i < end; i++) {
-            int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node;
-            reads += tensor == over;
-            if (model->thing_of[tensor] >= 0) model->reads_mark[model->thing_of[tensor]] = 1;
-            if (model->calls_above[maker] > above) above = model->calls_above[maker];
-        }
-        model->calls[id] = 0;
-        for (i = node->first_input; i < end; i++)
-            model->calls[id] += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor], -1);
-        for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            model->calls[id] += graph->outputs[i].bytes;
-        model->reused[id] = reads == 1 ? graph->outputs[over].bytes : 0;
-        model->calls_above[id] = model->calls[id] +
-                                 tli_larger_u64(node->fwork_bytes, node->saved_bytes + node->swork_bytes);
-        if (model->calls_above[id] < above) model->calls_above[id] = above;
-    }
-}
-
-// Read everything that does not depend on the budget.
-static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
-    const tl_graph *graph = model->graph;
-    int64_t tensors = graph->tensor_count, nodes = graph->node_count, things = tensors + nodes;
-    uint8_t *scratch = (uint8_t *)tli_bound_take(model, tensors, 1);
-    model->thing_of = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
-    model->maker = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
-    model->exact = (uint64_t *)tli_bound_take(model, things, sizeof(uint64_t));
-    model->bytes = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
-    model->at_end = (uint8_t *)tli_bound_take(model, 2 * things, 1);
-    model->enter = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
-    model->last_use = (int32_t *)tli_bound_take(model, 2 * things, sizeof(int32_t));
-    model->order = (int32_t *)tli_bound_take(model, 4 * nodes, sizeof(int32_t));
-    model->cost = (int64_t *)tli_bound_take(model, nodes, sizeof(int64_t));
-    model->room = (uint64_t *)tli_bound_take(model, 7 * nodes, sizeof(uint64_t));
-    if (model->failed) return TL_ERROR_NO_MEMORY;
-    model->reads_mark = model->at_end + things;
-    model->last_read = model->last_use + things;
-    model->runs_by = model->order + nodes;
-    model->sets = model->room + nodes;
-    model->between = model->sets + nodes;
-    model->calls = model->between + nodes;
-    model->reused = model->calls + nodes;
-    model->calls_above = model->reused + nodes;
-    model->held = model->calls_above + nodes;
-    model->stack = model->runs_by + nodes;
-    model->stamps = model->stack + nodes;
-    model->steps_left = TLI_BOUND_WALK;
-    model->flow_limit = UINT64_MAX;
-    tli_bound_find_things(model, inference);
-    tli_bound_find_runs(model, inference, scratch);
-    tli_zero(scratch, (size_t)tensors);
-    tli_bound_find_sets(model, scratch);
-    tli_bound_find_held(model);
-    tli_bound_find_calls(model);
-    tli_bound_scale_bytes(model);
-    tli_bound_scale_costs(model);
-    return TL_OK;
-}
-
-// Allocate the network and the labels.
-static tl_result tli_bound_open_net(tli_bound *model) {
-    int64_t vertices = (int64_t)model->thing_count + model->graph->node_count + 2;
-    int64_t arcs = 2 * (2 * (int64_t)model->thing_count + model->graph->node_count + model->graph->input_count);
-    tli_bound_net *net = &model->net;
-    net->to = (int32_t *)tli_bound_take(model, arcs, sizeof(int32_t));
-    net->left = (int64_t *)tli_bound_take(model, arcs, sizeof(int64_t));
-    net->arcs = (int32_t *)tli_bound_take(model, arcs, sizeof(int32_t));
-    net->first = (int32_t *)tli_bound_take(model, 5 * (vertices + 1), sizeof(int32_t));
-    model->labels = (tli_bound_label *)tli_bound_take(model, 2 * TLI_BOUND_LABELS, sizeof(tli_bound_label));
-    model->made = (tli_bound_label *)tli_bound_take(model, TLI_BOUND_LABELS, sizeof(tli_bound_label));
-    if (model->failed) return TL_ERROR_NO_MEMORY;
-    net->level = net->first + vertices + 1;
-    net->cursor = net->level + vertices + 1;
-    net->queue = net->cursor + vertices + 1;
-    net->path = net->queue + vertices + 1;
-    tli_bound_make_net(model);
-    return TL_OK;
-}
+// -- bound: the search as a whole --
 
 // Three eighths of the work go to choosing instants one by one, as much again to choosing them together, and
 // the rest to branching.
@@ -25474,6 +25533,15 @@ static uint64_t tli_bound_round_up(const tli_bound *model, int64_t value) {
     if (rest) again += model->cost_step - rest;
     return model->base_cost + again < again ? UINT64_MAX : model->base_cost + again;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- bound: what planners ask for --
+//
+// From the relaxation, three bounds: the least budget under which a schedule can exist, the least cost of one
+// that has no host tier, and the least cost of one that has.
 
 // -- bound: the least budget --
 
@@ -25701,7 +25769,6 @@ static tl_result tli_remat_bound(tl_env *env, const tl_graph *graph, uint64_t bu
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
-
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
@@ -27895,14 +27962,14 @@ static void tli_search_tidy(tli_search_state *r, int32_t from) {
 
 // -- search: one try: remove, mend, tidy, keep or undo --
 
-// A recomputation drawn at random; -1 = none found.
-static int32_t tli_search_pick_again(tli_search_state *r) {
+// A recomputation drawn at random or, where moves is set, a forward; -1 = none found.
+static int32_t tli_search_pick(tli_search_state *r, int moves) {
     tli_search_seq *s = &r->seq;
     int32_t tries;
     for (tries = 0; tries < 64; tries++) {
         int32_t at = 1 + tli_search_draw(r, s->place_count - 1);
         s->work += 4;
-        if (tli_search_can_remove(s, at)) return at;
+        if (moves ? tli_search_is_forward(s, at) : tli_search_can_remove(s, at)) return at;
     }
     return -1;
 }
@@ -27923,18 +27990,6 @@ static int32_t tli_search_ruin(tli_search_state *r, int32_t at) {
         at = next;
     }
     return mark;
-}
-
-// A forward drawn at random; -1 = none found.
-static int32_t tli_search_pick_forward(tli_search_state *r) {
-    tli_search_seq *s = &r->seq;
-    int32_t tries;
-    for (tries = 0; tries < 64; tries++) {
-        int32_t at = 1 + tli_search_draw(r, s->place_count - 1);
-        s->work += 4;
-        if (tli_search_is_forward(s, at)) return at;
-    }
-    return -1;
 }
 
 // Move a forward to another time, after its inputs are made and before the first use of its outputs. Returns a
@@ -27970,8 +28025,8 @@ static int32_t tli_search_move(tli_search_state *r, int32_t at) {
 
 // Change the sequence somewhere. Returns a place from which to tidy; -1 = nothing changed.
 static int32_t tli_search_shake(tli_search_state *r) {
-    return tli_search_draw(r, 4) ? tli_search_ruin(r, tli_search_pick_again(r))
-                                 : tli_search_move(r, tli_search_pick_forward(r));
+    return tli_search_draw(r, 4) ? tli_search_ruin(r, tli_search_pick(r, 0))
+                                 : tli_search_move(r, tli_search_pick(r, 1));
 }
 
 static int tli_search_list_calls(tli_search_seq *s, tli_search_calls *list) {
@@ -33084,16 +33139,23 @@ static tl_result tli_remat_offer_search(tli_remat *r, tli_sequence_search *searc
     return result ? result : tli_remat_offer_steps(r, &steps);
 }
 
-static tl_result tli_remat_open_search(tli_remat *r, tli_sequence_search *search) {
+// What the planners of sequences and kept sets are asked: for plans without copies.
+static tli_remat_input tli_remat_input_of(tli_remat *r, uint64_t budget, uint64_t work_limit) {
     tli_remat_input in;
-    tl_result result;
     tli_zero(&in, sizeof in);
     in.env = &r->quiet;
     in.graph = r->graph;
-    in.budget = r->budget;
+    in.budget = budget;
     in.inference = r->inference;
+    in.work_limit = work_limit;
+    in.bound = r->bound;
     in.watch = &r->watch;
-    result = tli_search_open(&in, search);
+    return in;
+}
+
+static tl_result tli_remat_open_search(tli_remat *r, tli_sequence_search *search) {
+    tli_remat_input in = tli_remat_input_of(r, r->budget, 0);
+    tl_result result = tli_search_open(&in, search);
     r->uncountable = result == TL_ERROR_OVERFLOW;
     return r->uncountable ? TL_OK : result;
 }
@@ -33139,19 +33201,11 @@ static tl_result tli_remat_improve(tli_remat *r, uint64_t limit) {
 
 // Improve a plan piece by piece, or lower its peak towards the budget.
 static tl_result tli_remat_run_window(tli_remat *r, const tl_plan *start, uint64_t budget, uint64_t limit) {
-    tli_remat_input in;
+    tli_remat_input in = tli_remat_input_of(r, budget, limit);
     tli_steps steps;
     uint64_t work;
     tl_result result;
     if (!start || start->host_peak_bytes) return TL_OK;
-    tli_zero(&in, sizeof in);
-    in.env = &r->quiet;
-    in.graph = r->graph;
-    in.budget = budget;
-    in.inference = r->inference;
-    in.work_limit = limit;
-    in.bound = r->bound;
-    in.watch = &r->watch;
     result = tli_remat_window(&in, start, &steps, &work);
     tli_remat_add_work(r, work);
     if (!result || result == TL_ERROR_INFEASIBLE) return tli_remat_offer_steps(r, &steps);
@@ -33193,17 +33247,9 @@ static tl_result tli_remat_lower(tli_remat *r, uint64_t limit) {
 
 // Search plans of a kept set alone. The bound of any plan holds for them, and trying all sets may prove one.
 static tl_result tli_remat_try_once(tli_remat *r, uint64_t limit) {
-    tli_remat_input in;
+    tli_remat_input in = tli_remat_input_of(r, r->budget, limit);
     tli_once_result found;
-    tl_result result;
-    tli_zero(&in, sizeof in);
-    in.env = &r->quiet;
-    in.graph = r->graph;
-    in.budget = r->budget;
-    in.inference = r->inference;
-    in.work_limit = limit;
-    in.watch = &r->watch;
-    result = tli_remat_once(&in, &found);
+    tl_result result = tli_remat_once(&in, &found);
     tli_remat_add_work(r, found.work);
     if (!result && found.proven) result = tli_remat_raise_bound(r, found.plan.cost);
     if (result == TL_ERROR_INFEASIBLE) {
@@ -33281,18 +33327,10 @@ static tl_result tli_remat_ladder_window(tli_remat *r, uint64_t limit) {
 // like that of the least bytes; least: one of the least budget.
 static tl_result tli_remat_add_offload(tli_remat *r, int least, uint64_t limit) {
     const tl_plan *start = least ? NULL : tli_remat_best(r);
-    tli_remat_input in;
+    tli_remat_input in = tli_remat_input_of(r, r->budget, limit);
     tli_steps steps;
     uint64_t work;
     tl_result result;
-    tli_zero(&in, sizeof in);
-    in.env = &r->quiet;
-    in.graph = r->graph;
-    in.budget = r->budget;
-    in.inference = r->inference;
-    in.work_limit = limit;
-    in.bound = r->bound;
-    in.watch = &r->watch;
     in.fetches = r->host_budget > 0;
     in.codec = r->codec;
     in.lossless = r->lossless;
@@ -40272,68 +40310,10 @@ TLI_IMPL tl_result tl_check_profiles(tl_env *env, const tl_precision_profile *pr
 #ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
 
-// -- precision plan --
+// -- exact quotients of integers and doubles, the same with every compiler --
 //
-// Set up the choice of schemes for a graph: which schemes each node may have, their costs and losses, the nets
-// with their prices; then choose by the criterion, break ties, and find runners-up.
-//
-//     graph, profiles, losses --> options of nodes, nets --> choice --> ties --> plan --> runners-up
-//                                        ^                                        |
-//                                        +------------- tighter limit ------ evaluate
-//
-// All amounts that decide are integers or exact quotients, so a plan is the same on every machine.
-
-#define TLI_LOSS_BITS 40          // the loss limit is 2^40 units
-#define TLI_EXACT_NODES 256       // most nodes of a graph whose runners-up are choices of the whole graph
-#define TLI_EXTRA_WORK  50000000  // for all runners-up, and for the least loss among choices of equal cost
-#define TLI_PRECISION_COST_BITS 60
-
-typedef struct tli_precision {
-    tl_env  *env;
-    tli_function function;
-    const tl_graph *graph;
-    tl_precision_desc desc;      // defaults filled in
-    int32_t  node_count;         // of the choice: nodes of the graph, then an f32 reader for each result
-    int32_t  net_count;
-    uint64_t *numbers;           // the block that holds the next five
-    uint64_t *costs, *losses;    // [node_count x schemes] of the choice
-    uint64_t *times, *bytes;     // [nodes of the graph x schemes] time of the node; its weights and outputs
-    uint64_t *net_costs;         // [net_count x formats x formats] of the objective
-    double   *node_losses;       // [nodes of the graph x schemes]
-    int32_t  *indices;           // the block that holds the next four
-    int32_t  *net_tensors;       // [net_count] tensor of each net
-    int32_t  *readers;           // of all nets
-    int32_t  *first_nets;        // [node_count + 1] into node_nets
-    int32_t  *node_nets;         // nets that a node makes or reads
-    uint8_t  *marks;             // the block that holds the next four
-    uint8_t  *sources, *ranks;   // [node_count x schemes] tl_loss_source; preference in ties, 0 = first
-    uint8_t  *speed_sources;     // [node_count x schemes] tl_speed_source
-    uint8_t  *schemes;           // [node_count] the present choice
-    tli_choice_net *nets;         // [net_count]
-    int32_t  formats[TL_SCHEME_COUNT];
-    tli_choice_desc choice;
-    uint64_t base_cost, base_bytes;
-    uint64_t loss_units;         // the loss limit in units; TL_UNLIMITED = none
-    int32_t  unit_exponent;      // without a limit a unit is 2^unit_exponent
-    uint64_t cost_limit;         // from least_speedup
-    uint64_t most_loss;          // loss limit of the last choice, which binds runners-up, too
-    uint64_t nearest_cost;       // the least cost, if cost_limit cannot be met; 0 = loss_limit cannot be met
-    int32_t  nearest_proven;     // 1 = nearest_cost is proven to be the least
-    tl_speeds speeds;
-    const char *machine;         // the first that a speed was measured on; borrowed, NULL = none
-    int      has_machines;       // 1 = there are others
-} tli_precision;
-
-// The present choice, in the units of the choice; its schemes are in tli_precision.
-typedef struct tli_pick {
-    uint64_t cost, loss;
-    uint64_t bound;              // lower bound of the cost at this loss limit
-    uint64_t bound_loss;         // lower bound of the loss, where that is minimised
-    int32_t  proven;
-    double   gap_ratio;
-} tli_pick;
-
-// -- precision plan: exact arithmetic, the same with every compiler --
+// Losses, limits and ratios come as doubles; what decides is integers. These turn one into the other without an
+// operation that compilers or flags may round in different ways.
 
 // a x 2^shift / b, rounded down or up; UINT64_MAX if it does not fit. 0 < b < 2^63.
 static uint64_t tli_divide_shifted(uint64_t a, int32_t shift, uint64_t b, int up) {
@@ -40416,6 +40396,76 @@ static double tli_find_speedup(uint64_t base, uint64_t cost) {
 
 // Whether a limit that was checked is infinite.
 static int tli_is_unlimited(double limit) { return !tli_is_amount(limit); }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
+#ifndef TL_NO_PLANNERS
+
+// -- precision plan --
+//
+// Set up the choice of schemes for a graph: which schemes each node may have, their costs and losses, the nets
+// with their prices; then choose by the criterion, break ties, and find runners-up.
+//
+//     graph, profiles, losses --> options of nodes, nets --> choice --> ties --> plan --> runners-up
+//                                        ^                                        |
+//                                        +------------- tighter limit ------ evaluate
+//
+// All amounts that decide are integers or exact quotients, so a plan is the same on every machine.
+//
+// This part: the rules of a tl_precision_desc, and the choice as 07_choice_plan.c takes it. The two parts that
+// follow choose by the criterion, and make a plan of the choice.
+
+#define TLI_LOSS_BITS 40          // the loss limit is 2^40 units
+#define TLI_EXACT_NODES 256       // most nodes of a graph whose runners-up are choices of the whole graph
+#define TLI_EXTRA_WORK  50000000  // for all runners-up, and for the least loss among choices of equal cost
+#define TLI_PRECISION_COST_BITS 60
+
+typedef struct tli_precision {
+    tl_env  *env;
+    tli_function function;
+    const tl_graph *graph;
+    tl_precision_desc desc;      // defaults filled in
+    int32_t  node_count;         // of the choice: nodes of the graph, then an f32 reader for each result
+    int32_t  net_count;
+    uint64_t *numbers;           // the block that holds the next five
+    uint64_t *costs, *losses;    // [node_count x schemes] of the choice
+    uint64_t *times, *bytes;     // [nodes of the graph x schemes] time of the node; its weights and outputs
+    uint64_t *net_costs;         // [net_count x formats x formats] of the objective
+    double   *node_losses;       // [nodes of the graph x schemes]
+    int32_t  *indices;           // the block that holds the next four
+    int32_t  *net_tensors;       // [net_count] tensor of each net
+    int32_t  *readers;           // of all nets
+    int32_t  *first_nets;        // [node_count + 1] into node_nets
+    int32_t  *node_nets;         // nets that a node makes or reads
+    uint8_t  *marks;             // the block that holds the next four
+    uint8_t  *sources, *ranks;   // [node_count x schemes] tl_loss_source; preference in ties, 0 = first
+    uint8_t  *speed_sources;     // [node_count x schemes] tl_speed_source
+    uint8_t  *schemes;           // [node_count] the present choice
+    tli_choice_net *nets;         // [net_count]
+    int32_t  formats[TL_SCHEME_COUNT];
+    tli_choice_desc choice;
+    uint64_t base_cost, base_bytes;
+    uint64_t loss_units;         // the loss limit in units; TL_UNLIMITED = none
+    int32_t  unit_exponent;      // without a limit a unit is 2^unit_exponent
+    uint64_t cost_limit;         // from least_speedup
+    uint64_t most_loss;          // loss limit of the last choice, which binds runners-up, too
+    uint64_t nearest_cost;       // the least cost, if cost_limit cannot be met; 0 = loss_limit cannot be met
+    int32_t  nearest_proven;     // 1 = nearest_cost is proven to be the least
+    tl_speeds speeds;
+    const char *machine;         // the first that a speed was measured on; borrowed, NULL = none
+    int      has_machines;       // 1 = there are others
+} tli_precision;
+
+// The present choice, in the units of the choice; its schemes are in tli_precision.
+typedef struct tli_pick {
+    uint64_t cost, loss;
+    uint64_t bound;              // lower bound of the cost at this loss limit
+    uint64_t bound_loss;         // lower bound of the loss, where that is minimised
+    int32_t  proven;
+    double   gap_ratio;
+} tli_pick;
 
 // -- precision plan: rules --
 
@@ -40944,6 +40994,19 @@ static tl_result tli_open_precision(tl_env *env, tli_function function, const tl
                         TLI_RULE(LOSS_LIMIT_IS_TOO_SMALL_BESIDE_LOSSES));
     return TL_OK;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
+#ifndef TL_NO_PLANNERS
+
+// -- precision plan: the criteria and ties --
+//
+// Which choice is wanted: that of least cost within the loss limit, of least loss within the cost limit, or
+// the knee of the front between both. Several may be equal then, and the one that is taken must not depend on
+// how it was found: it is preferred over the whole graph where the prices leave room for that, else node by
+// node.
 
 // -- precision plan: amounts of a choice --
 
@@ -41344,6 +41407,20 @@ static tl_result tli_pick_criterion(tli_precision *p, uint64_t loss_limit, tli_p
     pick->gap_ratio = pick->proven ? 0 : tli_find_gap(pick->cost, pick->bound);
     return TL_OK;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
+#ifndef TL_NO_PLANNERS
+
+// -- precision plan: the plan --
+//
+// Made of a choice; where there is none, the sentence says which limit is in the way.
+//
+// The plan has for each node its scheme, where its loss and speed are from, and the runner-up: the best choice
+// in which that node has another scheme. Where the caller measures losses (evaluate), a plan that is above the
+// limit is made again with a tighter one, for some rounds.
 
 // -- precision plan: limits that cannot be met --
 
@@ -41857,7 +41934,6 @@ TLI_IMPL void tl_free_precision_front(tl_env *env, tl_precision_front *front) {
 #endif  // TL_NO_PLANNERS
 #endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
-
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
@@ -54136,18 +54212,23 @@ typedef enum tli_computing {
     TLI_COMPUTING_DONE      // it was carried out
 } tli_computing;
 
-// What belongs to one of several steps under way. That of the step at hand is in the run, its place here is
-// then not used (tli_choose_flight).
-typedef struct tli_flight {
+// How far a step is, with its call.
+typedef struct tli_step_state {
     tli_call      call;
-    tl_step       last;
     tl_run_event  event;
     tl_run_step   yielded;      // to tl_run_plan
-    tli_computing computing;
-    uint64_t      high_bytes;
-    tl_kernel     user_kernel;  // of the call that was yielded, where nodes have users; stays here
+    tl_step       last;         // the one pulled last
+    tli_computing computing;    // how far the compute step yielded last was carried out
+    uint64_t      high_bytes;   // profiling: most live device bytes after a claim of this step
     tli_held     *freed;        // [freed_count] by the step; given back before step index + in_flight
     int32_t       freed_count;
+} tli_step_state;
+
+// One of several steps under way. The state of the step at hand is in the run, its place here is then not used
+// (tli_choose_flight).
+typedef struct tli_flight {
+    tli_step_state at;
+    tl_kernel user_kernel;      // of the call that was yielded, where nodes have users; stays here
 } tli_flight;
 
 // The blocks of a run in one tier, taken at init, and where its claims lie.
@@ -54248,7 +54329,6 @@ struct tl_run {
 
     tli_store       store;
     tli_run_arena   arenas[TL_TIER_COUNT];
-    uint64_t        high_bytes;      // profiling: most live device bytes after a claim of this step
     int32_t         slot_count;      // micro-batches under way together in a pass; each has buffers of its own
     int32_t         slot;            // whose buffers these four are: that of the last step
     tli_buffer     *tensors;         // [tensor_count]
@@ -54265,11 +54345,9 @@ struct tl_run {
 #endif
     uint8_t        *is_read;         // [tensor_count] a node reads it
     uint8_t        *is_result;       // [tensor_count] resident at the end of the pass
-    tli_call        call;
-    tli_held       *freed;           // as in tli_flight
+    tli_step_state  at;              // of the step at hand
     struct tli_begun *begun;         // [begun_count] calls that were set aside (tli_set_aside)
-    int32_t         freed_count, begun_count;
-    tl_run_step     yielded;         // to tl_run_plan
+    int32_t         begun_count;
     int32_t         in_flight;       // steps that may be under way together
     tli_flight     *flights;         // [flight_count] step i has place i % flight_count; NULL = one at a time
     int32_t         flight_count, flight;   // flight: that of the step at hand
@@ -54288,9 +54366,6 @@ struct tl_run {
     int32_t         in_plan;         // 1 = tl_run_plan answered TL_NOT_READY and is to go on
     int32_t         plan_pass;       // of tl_run_plan, from 0
     uint64_t        plan_step;       // training step that it runs
-    tli_computing   computing;       // how far the compute step yielded last was carried out
-    tl_step         last;
-    tl_run_event    event;           // of the last step
     int32_t         micro_batch;     // of slot 0
     uint64_t        training_step, next_step;
     int32_t         input_count;     // offsets that the graph's inputs take
@@ -54387,7 +54462,7 @@ static int tli_has_compiled(const tl_run *run) {
 
 // Whether the call at hand is one of several for the same elements.
 static int tli_has_turns(const tl_run *run) {
-    return tli_has_members(run) && run->call.turns > 1;
+    return tli_has_members(run) && run->at.call.turns > 1;
 }
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
@@ -54509,7 +54584,7 @@ static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tli_held *held) {
     tl_result result = tli_claim_planned(run, TL_TIER_DEVICE, bytes, held);
     if (!result && run->profiling && run->active) {
         uint64_t live = tli_run_live_bytes(run, TL_TIER_DEVICE);
-        if (live > run->high_bytes) run->high_bytes = live;
+        if (live > run->at.high_bytes) run->at.high_bytes = live;
     }
     return result;
 }
@@ -54573,7 +54648,7 @@ static void tli_buffer_hand_over(tli_buffer *to, tli_buffer *from) {
 // Give held bytes back: at once, or where others may be under way, in_flight steps later.
 static tl_result tli_free_held(tl_run *run, tli_held *held) {
     if (!run->defers || !held->range.bytes) return tli_abandon(&run->store, held);
-    run->freed[run->freed_count++] = *held;
+    run->at.freed[run->at.freed_count++] = *held;
     tli_zero(&held->range, sizeof held->range);
     return TL_OK;
 }
@@ -54750,7 +54825,7 @@ static tl_result tli_check_binding(tl_run *run, int32_t id) {
 
 // The part of a tensor's range that holds the elements of the call; all of it if it has another number of them.
 static tl_range tli_cut_range(const tl_run *run, int32_t tensor, tl_range whole) {
-    const tli_call *call = &run->call;
+    const tli_call *call = &run->at.call;
     uint64_t size = tli_element_bytes(run, tensor), from = call->first * size;
     if (!whole.bytes || tli_tensor_elements(run, tensor) != call->total) return whole;
     whole.offset += from;
@@ -54778,7 +54853,7 @@ static int32_t tli_call_access(tli_call *call, const tl_range *range, int writes
 }
 
 static void tli_call_operand(tl_run *run, const tl_range *range, int writes) {
-    tli_call *call = &run->call;
+    tli_call *call = &run->at.call;
     tl_operand *operand = &call->operands[call->operand_count];
     int32_t access = tli_call_access(call, range, writes);
     operand->range = *range;
@@ -54795,12 +54870,14 @@ static void tli_call_tensor(tl_run *run, int32_t tensor, const tl_range *whole, 
 }
 
 // The run itself writes a range before the call.
-static void tli_note_write(tl_run *run, const tl_range *range) { (void)tli_call_access(&run->call, range, 1); }
+static void tli_note_write(tl_run *run, const tl_range *range) {
+    (void)tli_call_access(&run->at.call, range, 1);
+}
 
 // Whether calls of the same step follow the one at hand: of further members, or for further elements.
 static int tli_has_more_ranges(const tl_run *run) {
-    if (tli_has_turns(run) && run->call.turn + 1 < run->call.turns) return 1;
-    return run->call.total - run->call.first > run->call.count;
+    if (tli_has_turns(run) && run->at.call.turn + 1 < run->at.call.turns) return 1;
+    return run->at.call.total - run->at.call.first > run->at.call.count;
 }
 #endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -54825,28 +54902,11 @@ static int tli_has_more_ranges(const tl_run *run) {
 
 // Go on with the state of the flight at this place.
 static void tli_choose_flight(tl_run *run, int32_t place) {
-    tli_flight *from, *to;
     if (!run->flights || place == run->flight) return;
-    from = &run->flights[run->flight];
-    to = &run->flights[place];
-    from->call = run->call;
-    from->last = run->last;
-    from->event = run->event;
-    from->yielded = run->yielded;
-    from->computing = run->computing;
-    from->high_bytes = run->high_bytes;
-    from->freed = run->freed;
-    from->freed_count = run->freed_count;
-    run->call = to->call;
-    run->last = to->last;
-    run->event = to->event;
-    run->yielded = to->yielded;
-    run->computing = to->computing;
-    run->high_bytes = to->high_bytes;
-    run->freed = to->freed;
-    run->freed_count = to->freed_count;
+    run->flights[run->flight].at = run->at;
+    run->at = run->flights[place].at;
     run->flight = place;
-    tli_run_choose_slot(run, run->last.slot);
+    tli_run_choose_slot(run, run->at.last.slot);
 }
 
 // Go on with the state of a step that may be under way.
@@ -54860,11 +54920,11 @@ static int32_t tli_count_flights(const tl_run *run) { return run->flights ? run-
 static tl_result tli_give_freed(tl_run *run) {
     tl_result first = TL_OK;
     int32_t i;
-    for (i = 0; i < run->freed_count; i++) {
-        tl_result result = tli_abandon(&run->store, &run->freed[i]);
+    for (i = 0; i < run->at.freed_count; i++) {
+        tl_result result = tli_abandon(&run->store, &run->at.freed[i]);
         if (!first) first = result;
     }
-    run->freed_count = 0;
+    run->at.freed_count = 0;
     return first;
 }
 
@@ -54889,7 +54949,7 @@ static tl_result tli_wait_for(tl_run *run, int32_t index) {
 }
 
 static int tli_is_under_way(const tl_run *run, const tli_flight *flight) {
-    return flight != &run->flights[run->flight] && flight->computing;
+    return flight != &run->flights[run->flight] && flight->at.computing;
 }
 
 static int tli_accesses_conflict(const tl_access *a, const tl_access *b) {
@@ -54902,11 +54962,11 @@ static int32_t tli_find_conflict(const tl_run *run, const tl_access *accesses, i
     for (f = 0; run->flights && f < run->flight_count; f++) {
         const tli_flight *other = &run->flights[f];
         int is_met = 0;
-        if (!tli_is_under_way(run, other) || other->event.index < latest) continue;
+        if (!tli_is_under_way(run, other) || other->at.event.index < latest) continue;
         for (i = 0; i < count && !is_met; i++)
-            for (k = 0; k < other->call.access_count && !is_met; k++)
-                is_met = tli_accesses_conflict(&accesses[i], &other->call.accesses[k]);
-        if (is_met) latest = other->event.index;
+            for (k = 0; k < other->at.call.access_count && !is_met; k++)
+                is_met = tli_accesses_conflict(&accesses[i], &other->at.call.accesses[k]);
+        if (is_met) latest = other->at.event.index;
     }
     return latest;
 }
@@ -54915,17 +54975,17 @@ static int32_t tli_find_conflict(const tl_run *run, const tl_access *accesses, i
 static int32_t tli_find_node_flight(const tl_run *run, int32_t node) {
     int32_t f;
     for (f = 0; run->flights && f < run->flight_count; f++)
-        if (tli_is_under_way(run, &run->flights[f]) && run->flights[f].last.node == node)
-            return run->flights[f].event.index;
+        if (tli_is_under_way(run, &run->flights[f]) && run->flights[f].at.last.node == node)
+            return run->flights[f].at.event.index;
     return -1;
 }
 
 // The latest step under way; -1 = there is none.
 static int32_t tli_find_latest_flight(const tl_run *run) {
-    int32_t latest = run->flights && run->computing ? run->event.index : -1, f;
+    int32_t latest = run->flights && run->at.computing ? run->at.event.index : -1, f;
     for (f = 0; run->flights && f < run->flight_count; f++)
-        if (tli_is_under_way(run, &run->flights[f]) && run->flights[f].event.index > latest)
-            latest = run->flights[f].event.index;
+        if (tli_is_under_way(run, &run->flights[f]) && run->flights[f].at.event.index > latest)
+            latest = run->flights[f].at.event.index;
     return latest;
 }
 
@@ -54935,7 +54995,7 @@ static tl_result tli_enter_flight(tl_run *run, const tl_step *step) {
     int32_t before = -1;
     if (!run->flights) return TL_OK;
     tli_choose_step(run, run->position);
-    if (run->computing) return tli_wait_for(run, run->event.index);
+    if (run->at.computing) return tli_wait_for(run, run->at.event.index);
     if (step->kind <= TL_STEP_BACKWARD) before = tli_find_node_flight(run, step->node);
     return before >= 0 ? tli_wait_for(run, before) : tli_give_freed(run);
 }
@@ -54971,11 +55031,11 @@ static void tli_free_flights(tl_run *run) {
     int32_t i;
     for (i = 0; run->flights && i < run->flight_count; i++) {
         tli_choose_flight(run, i);
-        tli_free_call(run->env, &run->call);
-        tli_release(run->env, run->freed);
-        run->freed = NULL;
+        tli_free_call(run->env, &run->at.call);
+        tli_release(run->env, run->at.freed);
+        run->at.freed = NULL;
     }
-    tli_free_call(run->env, &run->call);
+    tli_free_call(run->env, &run->at.call);
     tli_release(run->env, run->flights);
     run->flights = NULL;
 }
@@ -55005,8 +55065,8 @@ static tl_result tli_open_flights(tl_run *run, int32_t step_count, uint64_t oper
     run->flight = 0;
     for (i = 0; i < count && is_there; i++) {
         tli_choose_flight(run, i);
-        run->freed = (tli_held *)tli_alloc_array(run->env, outputs + 2, sizeof *run->freed);
-        is_there = run->freed && (!i || tli_alloc_call(run->env, operands, outputs, &run->call));
+        run->at.freed = (tli_held *)tli_alloc_array(run->env, outputs + 2, sizeof *run->at.freed);
+        is_there = run->at.freed && (!i || tli_alloc_call(run->env, operands, outputs, &run->at.call));
     }
     tli_choose_flight(run, 0);
     if (is_there) return TL_OK;
@@ -55025,32 +55085,19 @@ static tl_result tli_open_flights(tl_run *run, int32_t step_count, uint64_t oper
 // When the kernel has been called once, the call is set aside with its operands, mapped as they are. The W of
 // its node calls the kernel again until it is ready, and closes the step as others are closed at once.
 
-// A call that was set aside. calls are swapped with the run's, so that each keeps its arrays.
+// A call that was set aside: states are swapped with the run's, so that each keeps its arrays.
 typedef struct tli_begun {
-    tli_call     call;
-    tl_step      last;
-    tl_run_event event;
-    tl_run_step  yielded;
-    tl_kernel    kernel;       // of it
-    uint64_t     high_bytes;
-    int32_t      is_used;      // 0 = the place is free
-    int32_t      is_ready;     // 1 = the kernel has carried it out
+    tli_step_state at;
+    tl_kernel kernel;          // of the call
+    int32_t   is_used;         // 0 = the place is free
+    int32_t   is_ready;        // 1 = the kernel has carried it out
 } tli_begun;
 
 static void tli_swap_begun(tl_run *run, tli_begun *begun) {
-    tli_call call = run->call;
-    tl_step last = run->last;
-    tl_run_event event = run->event;
-    uint64_t high_bytes = run->high_bytes;
-    run->call = begun->call;
-    run->last = begun->last;
-    run->event = begun->event;
-    run->high_bytes = begun->high_bytes;
-    begun->call = call;
-    begun->last = last;
-    begun->event = event;
-    begun->high_bytes = high_bytes;
-    tli_run_choose_slot(run, run->last.slot);
+    tli_step_state at = run->at;
+    run->at = begun->at;
+    begun->at = at;
+    tli_run_choose_slot(run, run->at.last.slot);
 }
 
 // The call that a step ends; NULL = none.
@@ -55059,7 +55106,8 @@ static tli_begun *tli_find_begun(const tl_run *run, const tl_step *step) {
     if (step->kind != TL_STEP_WAIT) return NULL;
     for (i = 0; i < run->begun_count; i++) {
         tli_begun *begun = &run->begun[i];
-        if (begun->is_used && begun->last.node == step->node && begun->last.slot == step->slot) return begun;
+        const tl_step *last = &begun->at.last;
+        if (begun->is_used && last->node == step->node && last->slot == step->slot) return begun;
     }
     return NULL;
 }
@@ -55068,16 +55116,16 @@ static tli_begun *tli_find_begun(const tl_run *run, const tl_step *step) {
 // whether it did.
 static int tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
     tli_begun *begun = run->begun;
-    if (!run->last.begins) return 0;
+    if (!run->at.last.begins) return 0;
     while (begun->is_used) begun++;     // there is a place for each call that the plan begins
-    begun->yielded = *step;
     begun->kernel = *step->kernel;
-    begun->yielded.kernel = &begun->kernel;
-    begun->last = run->last;
+    run->at.yielded = *step;
+    run->at.yielded.kernel = &begun->kernel;
+    begun->at.last = run->at.last;      // the step at hand stays the last one
     begun->is_used = 1;
     begun->is_ready = is_ready;
     tli_swap_begun(run, begun);
-    run->computing = TLI_COMPUTING_NOT;
+    run->at.computing = TLI_COMPUTING_NOT;
     return 1;
 }
 
@@ -55128,7 +55176,7 @@ static tl_result tli_check_begun(tl_run *run) {
 
 static void tli_free_begun(tl_run *run) {
     int32_t i;
-    for (i = 0; i < run->begun_count; i++) tli_free_call(run->env, &run->begun[i].call);
+    for (i = 0; i < run->begun_count; i++) tli_free_call(run->env, &run->begun[i].at.call);
     tli_release(run->env, run->begun);
     run->begun = NULL;
     run->begun_count = 0;
@@ -55142,7 +55190,7 @@ static tl_result tli_open_begun(tl_run *run, uint64_t operands, uint64_t outputs
     run->begun = (tli_begun *)tli_alloc_array(run->env, (uint64_t)count, sizeof *run->begun);
     run->begun_count = run->begun ? count : 0;
     for (i = 0; i < run->begun_count && is_there; i++)
-        is_there = tli_alloc_call(run->env, operands, outputs, &run->begun[i].call);
+        is_there = tli_alloc_call(run->env, operands, outputs, &run->begun[i].at.call);
     if (run->begun && is_there) return tli_check_begun(run);
     return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 }
@@ -55202,7 +55250,7 @@ static void tli_cancel_request(const tl_transport *transport, int32_t *request) 
 
 // Cancel the message of the call at hand.
 static void tli_cancel_message(tl_run *run) {
-    if (run->messages) tli_cancel_request(run->messages->transport, &run->call.request);
+    if (run->messages) tli_cancel_request(run->messages->transport, &run->at.call.request);
 }
 
 static uint32_t tli_message_tag(const tl_run *run, int32_t number, int backward, int32_t slot) {
@@ -55224,13 +55272,13 @@ static tl_result tli_carry_message(const tl_kernel_call *call, void *user) {
     if (!operand->range.bytes) return TL_OK;
     if (!call->polled) {
         result = sends ? transport->send(transport->self, peer, tag, operand->host, operand->range.bytes,
-                                         &run->call.request)
+                                         &run->at.call.request)
                        : transport->receive(transport->self, peer, tag, operand->host, operand->range.bytes,
-                                            &run->call.request);
+                                            &run->at.call.request);
         if (sends) run->report.sent_bytes += operand->range.bytes;
         else run->report.received_bytes += operand->range.bytes;
     }
-    if (!result) result = tli_poll_request(transport, &run->call.request);
+    if (!result) result = tli_poll_request(transport, &run->at.call.request);
     if (result && result != TL_NOT_READY) messages->failed_peer = peer;
     return result;
 }
@@ -55473,8 +55521,8 @@ static tli_blocks tli_find_blocks(const tl_run *run, int32_t id, int backward) {
 
 // A block of the scratch, of as many bytes as the output's part of the call.
 static tl_range tli_block_range(const tl_run *run, int32_t block) {
-    const tli_call *call = &run->call;
-    int32_t output = run->graph->nodes[run->last.node].first_output;
+    const tli_call *call = &run->at.call;
+    int32_t output = run->graph->nodes[run->at.last.node].first_output;
     uint64_t size = tli_element_bytes(run, output);
     tl_range range = call->scratch.range;
     range.offset += (uint64_t)block * call->block_bytes;
@@ -55486,20 +55534,20 @@ static tl_range tli_block_range(const tl_run *run, int32_t block) {
 
 // The block that holds the output of a member, and that of its gradient.
 static tl_range tli_output_block(const tl_run *run, int32_t at) {
-    return tli_block_range(run, run->last.kind == TL_STEP_BACKWARD ? at : at % 2);
+    return tli_block_range(run, run->at.last.kind == TL_STEP_BACKWARD ? at : at % 2);
 }
 
 static tl_range tli_gradient_block(const tl_run *run, int32_t at) {
-    return tli_block_range(run, run->members.remade_counts[run->last.node] + at % 2);
+    return tli_block_range(run, run->members.remade_counts[run->at.last.node] + at % 2);
 }
 
 // -- fused nodes: turns --
 
 // Set whose turn it is, and what it does.
 static void tli_choose_turn(tl_run *run) {
-    tli_call *call = &run->call;
-    int32_t id = run->last.node, again;
-    call->kind = (tl_step_kind)run->last.kind;
+    tli_call *call = &run->at.call;
+    int32_t id = run->at.last.node, again;
+    call->kind = (tl_step_kind)run->at.last.kind;
     call->member = 0;
     if (tli_has_turns(run)) {
         again = call->kind == TL_STEP_BACKWARD ? run->members.remade_counts[id] : call->turns;
@@ -55511,8 +55559,8 @@ static void tli_choose_turn(tl_run *run) {
 
 // Prepare the first call of a step. cut: of a node that is not fused.
 static void tli_start_turns(tl_run *run, const tli_cut *cut) {
-    tli_call *call = &run->call;
-    int32_t id = run->last.node, backward = run->last.kind == TL_STEP_BACKWARD;
+    tli_call *call = &run->at.call;
+    int32_t id = run->at.last.node, backward = run->at.last.kind == TL_STEP_BACKWARD;
     call->first = 0;
     call->total = cut->total;
     call->count = run->kernel_of[id] == TLI_CONVERSION ? cut->total : cut->count;
@@ -55531,7 +55579,7 @@ static void tli_start_turns(tl_run *run, const tli_cut *cut) {
 
 // Go on to the call of the next member, or to the next elements.
 static void tli_take_turn(tl_run *run) {
-    tli_call *call = &run->call;
+    tli_call *call = &run->at.call;
     if (++call->turn >= call->turns) {
         call->turn = 0;
         call->first += call->count;
@@ -55544,14 +55592,14 @@ static void tli_take_turn(tl_run *run) {
 
 static void tli_member_operand(tl_run *run, tl_range range, int32_t tensor, int writes) {
     tli_call_operand(run, &range, writes);
-    run->call.operands[run->call.operand_count - 1].format = tli_run_format(run, tensor);
+    run->at.call.operands[run->at.call.operand_count - 1].format = tli_run_format(run, tensor);
 }
 
 // The part of an outer input that the call reads. In place, the output has taken over the range of one.
 static tl_range tli_outer_range(const tl_run *run, int32_t tensor) {
-    const tl_node *node = &run->graph->nodes[run->last.node];
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
     tl_range range;
-    if (run->last.kind == TL_STEP_FORWARD_INPLACE &&
+    if (run->at.last.kind == TL_STEP_FORWARD_INPLACE &&
         run->graph->inputs[node->first_input + node->inplace].tensor == tensor) tensor = node->first_output;
     range = run->tensors[tensor].device.range;
     return tli_cut_range(run, tensor, range);
@@ -55560,12 +55608,12 @@ static tl_range tli_outer_range(const tl_run *run, int32_t tensor) {
 // The inputs of the member at hand, or with `gradients` the gradients of its inputs.
 static void tli_describe_member_inputs(tl_run *run, int gradients) {
     const tl_graph *graph = run->members.graph;
-    const tl_node *node = &run->graph->nodes[run->last.node], *member = &graph->nodes[run->call.node];
-    int32_t at = run->call.member, place = node->first_input + run->members.outer[run->call.node], i;
-    int backward = run->call.kind == TL_STEP_BACKWARD;
+    const tl_node *node = &run->graph->nodes[run->at.last.node], *member = &graph->nodes[run->at.call.node];
+    int32_t at = run->at.call.member, place = node->first_input + run->members.outer[run->at.call.node], i;
+    int backward = run->at.call.kind == TL_STEP_BACKWARD;
     for (i = 0; i < member->input_count; i++) {
         const tl_node_input *input = &graph->inputs[member->first_input + i];
-        int is_inner = tli_is_inner(run, run->last.node, at, input->tensor);
+        int is_inner = tli_is_inner(run, run->at.last.node, at, input->tensor);
         int32_t tensor = is_inner ? node->first_output : run->graph->inputs[place++].tensor;
         tl_range range;
         tli_zero(&range, sizeof range);
@@ -55582,13 +55630,13 @@ static void tli_describe_member_inputs(tl_run *run, int gradients) {
 // The operands of the member at hand in the order of tl_kernel_call.
 static void tli_describe_member(tl_run *run) {
     const tl_graph *graph = run->members.graph;
-    const tl_node *node = &run->graph->nodes[run->last.node], *member = &graph->nodes[run->call.node];
-    int32_t id = run->last.node, at = run->call.member, output = node->first_output, blocks;
-    int backward = run->call.kind == TL_STEP_BACKWARD, is_last = at + 1 == tli_count_members(run, id);
+    const tl_node *node = &run->graph->nodes[run->at.last.node], *member = &graph->nodes[run->at.call.node];
+    int32_t id = run->at.last.node, at = run->at.call.member, output = node->first_output, blocks;
+    int backward = run->at.call.kind == TL_STEP_BACKWARD, is_last = at + 1 == tli_count_members(run, id);
     const tl_range *whole = &run->tensors[output].device.range;
     tl_range range, none;
     tli_zero(&none, sizeof none);
-    if (run->call.twice[0].range.bytes) whole = &run->call.twice[0].range;
+    if (run->at.call.twice[0].range.bytes) whole = &run->at.call.twice[0].range;
     tli_describe_member_inputs(run, 0);
     range = is_last ? tli_cut_range(run, output, *whole) : tli_output_block(run, at);
     if (backward && !graph->outputs[member->first_output].needed) range = none;
@@ -55598,9 +55646,9 @@ static void tli_describe_member(tl_run *run) {
     tli_member_operand(run, backward ? range : none, output, 0);
     tli_describe_member_inputs(run, 1);
     tli_member_operand(run, none, output, 0);
-    range = run->call.scratch.range;
-    blocks = tli_count_blocks(run, id, run->last.kind == TL_STEP_BACKWARD);
-    range.offset += (uint64_t)blocks * run->call.block_bytes;
+    range = run->at.call.scratch.range;
+    blocks = tli_count_blocks(run, id, run->at.last.kind == TL_STEP_BACKWARD);
+    range.offset += (uint64_t)blocks * run->at.call.block_bytes;
     range.bytes = backward ? member->bwork_bytes : member->fwork_bytes;
     tli_call_operand(run, range.bytes ? &range : &none, 1);
 }
@@ -55608,8 +55656,8 @@ static void tli_describe_member(tl_run *run) {
 // The gradient that a member passes to the one before begins as zeroes, block by block.
 static tl_result tli_clear_gradient_block(tl_run *run) {
     tl_range block;
-    if (run->call.kind != TL_STEP_BACKWARD || !run->call.member) return TL_OK;
-    block = tli_gradient_block(run, run->call.member - 1);
+    if (run->at.call.kind != TL_STEP_BACKWARD || !run->at.call.member) return TL_OK;
+    block = tli_gradient_block(run, run->at.call.member - 1);
     return tli_fill_range(&run->store, &block, 0);
 }
 
@@ -57518,28 +57566,28 @@ static int tli_has_dynamic(const tl_graph *graph) {
 static int tli_alloc_reports(tl_run *run, uint64_t tensor_count, uint64_t output_count) {
     uint64_t i;
     run->real_bytes = (uint64_t *)tli_alloc_array(run->env, tensor_count, sizeof *run->real_bytes);
-    run->call.reported = (uint64_t *)tli_alloc_array(run->env, output_count, sizeof *run->call.reported);
+    run->at.call.reported = (uint64_t *)tli_alloc_array(run->env, output_count, sizeof *run->at.call.reported);
     for (i = 0; i < tensor_count && run->real_bytes; i++) run->real_bytes[i] = TLI_UNREPORTED;
-    return run->real_bytes && run->call.reported;
+    return run->real_bytes && run->at.call.reported;
 }
 
 // A call begins: nothing is reported.
 static void tli_clear_reports(tl_run *run) {
-    const tl_node *node = &run->graph->nodes[run->last.node];
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
     int32_t i;
-    for (i = 0; i < node->output_count && node->dynamic; i++) run->call.reported[i] = TLI_UNREPORTED;
+    for (i = 0; i < node->output_count && node->dynamic; i++) run->at.call.reported[i] = TLI_UNREPORTED;
 }
 
 static tl_result tli_fail_report(tl_run *run, tli_rule rule, uint64_t bytes, uint64_t most) {
     tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REPORT_BYTES), rule, bytes, most);
-    tli_put_text(&s, tl_name_node(run->graph, run->last.node));
+    tli_put_text(&s, tl_name_node(run->graph, run->at.last.node));
     return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
 }
 
 // Whether what was reported of an output can be: no more than its bound, and what it reported before.
 static tl_result tli_check_report(tl_run *run, int32_t output) {
-    int32_t tensor = run->graph->nodes[run->last.node].first_output + output;
-    uint64_t bytes = run->call.reported[output], bound = run->graph->outputs[tensor].bytes;
+    int32_t tensor = run->graph->nodes[run->at.last.node].first_output + output;
+    uint64_t bytes = run->at.call.reported[output], bound = run->graph->outputs[tensor].bytes;
     uint64_t known = run->real_bytes[(size_t)run->slot * (size_t)run->graph->tensor_count + (size_t)tensor];
     if (bytes == TLI_UNREPORTED) return TL_OK;
     if (known != TLI_UNREPORTED && bytes != known)
@@ -57548,13 +57596,13 @@ static tl_result tli_check_report(tl_run *run, int32_t output) {
 }
 
 static tl_result tli_note_report(tl_run *run, int32_t output, uint64_t bytes) {
-    run->call.reported[output] = bytes < TLI_UNREPORTED ? bytes : TLI_UNREPORTED - 1;   // is above any bound
+    run->at.call.reported[output] = bytes < TLI_UNREPORTED ? bytes : TLI_UNREPORTED - 1;   // is above any bound
     return tli_check_report(run, output);
 }
 
 // A step cannot end with a wrong report.
 static tl_result tli_check_reports(tl_run *run) {
-    const tl_node *node = &run->graph->nodes[run->last.node];
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
     tl_result result = TL_OK;
     int32_t i;
     for (i = 0; i < node->output_count && node->dynamic && !result; i++) result = tli_check_report(run, i);
@@ -57563,7 +57611,7 @@ static tl_result tli_check_reports(tl_run *run) {
 
 static void tli_free_reports(tl_run *run) {
     tli_release(run->env, run->real_bytes);
-    tli_release(run->env, run->call.reported);
+    tli_release(run->env, run->at.call.reported);
 }
 
 #ifndef TL_NO_PLANNERS
@@ -58167,15 +58215,15 @@ static tl_result tli_take_real_bytes(tl_run *run, int32_t tensor, uint64_t bytes
 
 // A forward has ended: its reports count.
 static tl_result tli_take_reports(tl_run *run) {
-    const tl_node *node = &run->graph->nodes[run->last.node];
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
     uint64_t *real = run->real_bytes;
     tl_result result = TL_OK;
     int32_t i;
-    if (!node->dynamic || run->last.kind == TL_STEP_BACKWARD) return TL_OK;
+    if (!node->dynamic || run->at.last.kind == TL_STEP_BACKWARD) return TL_OK;
     real += (size_t)run->slot * (size_t)run->graph->tensor_count + (size_t)node->first_output;
     for (i = 0; i < node->output_count && !result; i++) {
-        if (run->call.reported[i] == TLI_UNREPORTED || real[i] != TLI_UNREPORTED) continue;
-        real[i] = run->call.reported[i];
+        if (run->at.call.reported[i] == TLI_UNREPORTED || real[i] != TLI_UNREPORTED) continue;
+        real[i] = run->at.call.reported[i];
 #ifndef TL_NO_PLANNERS
         if (run->hybrid.is_on) result = tli_take_real_bytes(run, node->first_output + i, real[i]);
 #endif
@@ -58242,6 +58290,13 @@ typedef struct tli_table_desc {
 
 typedef struct tli_table_event { int32_t index, micro_batch; uint8_t recompute; } tli_table_event;
 
+typedef struct tli_step_state {
+    tli_call        call;
+    tl_step         last;
+    tli_table_event event;
+    tli_computing   computing;
+} tli_step_state;
+
 typedef struct tli_table_block {
     char    *host;
     tl_size  handle;    // of the backend; 0 = not taken
@@ -58259,15 +58314,12 @@ struct tl_run {
     tli_buffer       *tensors, *gradients, *saved;  // of the slot at hand; saved: NULL = nothing ever is
     uint8_t          *ran;
     uint8_t          *is_read;      // [tensor_count]
-    tli_call          call;
+    tli_step_state    at;
     tl_kernel         user_kernel;
-    tl_step           last;
-    tli_table_event   event;
     int32_t           slot_count, slot, caller_slot, repeat_count;
     int32_t           next_offset, first_count;
     int32_t           position, micro_batch, plan_pass;
     uint64_t          training_step, next_step, plan_step;
-    tli_computing     computing;
     uint8_t           active, by_itself, in_plan, inference;
     tl_run_report     report;
 };
@@ -58415,7 +58467,7 @@ static tl_result tli_fill_first(tl_run *run, int32_t tensor, const tl_range *ran
 // -- calls --
 
 static void tli_call_operand(tl_run *run, const tl_range *range, int writes) {
-    tl_operand *operand = &run->call.operands[run->call.operand_count++];
+    tl_operand *operand = &run->at.call.operands[run->at.call.operand_count++];
     (void)writes;
     operand->range = *range;
     operand->host = range->bytes ? tli_range_host(run, range) : NULL;
@@ -58437,10 +58489,10 @@ static tli_cut tli_find_cut(const tl_run *run, int32_t id) {
 }
 
 static void tli_start_turns(tl_run *run, const tli_cut *cut) {
-    run->call.first = 0;
-    run->call.count = run->call.total = (tl_size)cut->total;
-    run->call.node = run->last.node;
-    run->call.kind = (tl_step_kind)run->last.kind;
+    run->at.call.first = 0;
+    run->at.call.count = run->at.call.total = (tl_size)cut->total;
+    run->at.call.node = run->at.last.node;
+    run->at.call.kind = (tl_step_kind)run->at.last.kind;
 }
 
 // The tensor of the caller's graph must be there.
@@ -58469,22 +58521,27 @@ static void *tli_place_address(const tl_run *run, tl_size place) {
 //
 // The ranges that a call touches are its accesses, each once; a copy, claim or release of a memory step
 // is an access, too, so that depends_on can be found from the accesses alone.
+//
+// This part: what a step says when it fails and when it is timed, and the operands of a compute step: which
+// ranges it claims, what its kernel is told of them, and where they lie on the host. The parts that follow have
+// nodes that only convert, memory steps, calls of kernels, the figures of a pass, passes, steps, the whole
+// plan, and the caller's tensors.
 
 static void tli_put_last_step(const tl_run *run, tli_writer *w) {
     tli_put(w, "step ");
-    tli_put_i64(w, run->event.index);
+    tli_put_i64(w, run->at.event.index);
     tli_put(w, " (");
-    tli_put(w, tl_name_step((tl_step_kind)run->last.kind));
+    tli_put(w, tl_name_step((tl_step_kind)run->at.last.kind));
     tli_put(w, " ");
-    tli_put(w, tl_name_node(run->graph, run->last.node));
+    tli_put(w, tl_name_node(run->graph, run->at.last.node));
     tli_put(w, ")");
 }
 
 // Report an error of the backend. A step that was begun cannot be repeated, so TL_NOT_READY is an error here.
 static tl_result tli_run_fail_backend(tl_run *run, tl_result why, tli_rule rule) {
     tl_result code = why == TL_NOT_READY ? TL_ERROR_BACKEND : why;
-    tli_sentence s = tli_begin_error(run->env, code, TLI_IN(RUN_PLAN), rule, (uint64_t)run->event.index,
-                                     (uint64_t)run->last.node);
+    tli_sentence s = tli_begin_error(run->env, code, TLI_IN(RUN_PLAN), rule, (uint64_t)run->at.event.index,
+                                     (uint64_t)run->at.last.node);
     if (TLI_ERROR_TEXT) {
         tli_put_last_step(run, &s.text);
         tli_put(&s.text, ": ");
@@ -58499,17 +58556,17 @@ static uint64_t tli_run_now(const tl_run *run) {
 }
 
 static void tli_start_event(tl_run *run) {
-    run->event.start_ns = tli_run_now(run);
-    if (run->profiling) run->high_bytes = tli_run_live_bytes(run, TL_TIER_DEVICE);
+    run->at.event.start_ns = tli_run_now(run);
+    if (run->profiling) run->at.high_bytes = tli_run_live_bytes(run, TL_TIER_DEVICE);
 }
 
-static void tli_end_event(tl_run *run) { run->event.end_ns = tli_run_now(run); }
+static void tli_end_event(tl_run *run) { run->at.event.end_ns = tli_run_now(run); }
 
 static void tli_observe_step(tl_run *run) {
     if (!run->profiling) return;
-    run->event.device_bytes = run->high_bytes;
-    run->event.host_bytes = tli_run_live_bytes(run, TL_TIER_HOST);
-    if (run->desc.observe) run->desc.observe(&run->event, run->desc.observe_user);
+    run->at.event.device_bytes = run->at.high_bytes;
+    run->at.event.host_bytes = tli_run_live_bytes(run, TL_TIER_HOST);
+    if (run->desc.observe) run->desc.observe(&run->at.event, run->desc.observe_user);
 }
 #else
 static void tli_start_event(tl_run *run) { (void)run; }
@@ -58517,10 +58574,12 @@ static void tli_end_event(tl_run *run) { (void)run; }
 static void tli_observe_step(tl_run *run) { (void)run; }
 #endif
 
+// -- the executor: operands of a call --
+
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // Set the formats of the operands. A gradient has the format of its tensor.
 static void tli_name_formats(tl_run *run, const tl_node *node) {
-    tl_operand *inputs = run->call.operands, *outputs = inputs + node->input_count;
+    tl_operand *inputs = run->at.call.operands, *outputs = inputs + node->input_count;
     tl_operand *output_grads = outputs + node->output_count;
     tl_operand *input_grads = output_grads + node->output_count;
     int32_t i;
@@ -58534,23 +58593,23 @@ static void tli_name_formats(tl_run *run, const tl_node *node) {
 
 // The operands in the order of tl_kernel_call: inputs, outputs, gradients of both, saved, scratch.
 static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
-    tli_call *call = &run->call;
-    const tl_graph *graph = tli_count_members(run, run->last.node) ? tli_caller_graph(run) : run->graph;
+    tli_call *call = &run->at.call;
+    const tl_graph *graph = tli_count_members(run, run->at.last.node) ? tli_caller_graph(run) : run->graph;
     const tl_node *node = &graph->nodes[call->node];
     const tl_operand *at = call->operands;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (!tli_has_turns(run)) tli_name_formats(run, &run->graph->nodes[run->last.node]);
+    if (!tli_has_turns(run)) tli_name_formats(run, &run->graph->nodes[run->at.last.node]);
 #endif
     tli_zero(out, sizeof *out);
     out->graph = graph;
     out->node = call->node;
     out->kind = call->kind;
-    out->recompute = run->event.recompute;
-    if (call->kind != TL_STEP_BACKWARD && run->last.kind == TL_STEP_BACKWARD) out->recompute = 1;
-    out->micro_batch = run->event.micro_batch;
+    out->recompute = run->at.event.recompute;
+    if (call->kind != TL_STEP_BACKWARD && run->at.last.kind == TL_STEP_BACKWARD) out->recompute = 1;
+    out->micro_batch = run->at.event.micro_batch;
     out->step = run->training_step;
     out->seed = tl_mix_u64(tl_mix_u64(run->desc.seed, run->training_step),
-                           (uint64_t)run->event.micro_batch * (uint64_t)graph->node_count +
+                           (uint64_t)run->at.event.micro_batch * (uint64_t)graph->node_count +
                                (uint64_t)call->node);
     out->precision = tli_precision_of(run);
     out->inputs = at;                         at += node->input_count;
@@ -58568,7 +58627,7 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
 
 // Saved bytes and scratch are part of a call itself: give it their present addresses.
 static void tli_update_call(const tl_run *run, tl_kernel_call *out) {
-    const tl_operand *end = run->call.operands + run->call.operand_count;
+    const tl_operand *end = run->at.call.operands + run->at.call.operand_count;
     out->saved = end[-2];
     out->scratch = end[-1];
 }
@@ -58584,35 +58643,36 @@ static void tli_hand_over(tl_run *run, const tl_node *node) {
 // get a second range for the length of the call, but a FORWARD_SAVE whose outputs are all resident makes
 // its saved bytes only.
 static tl_result tli_begin_forward(tl_run *run) {
-    const tl_node *node = &run->graph->nodes[run->last.node];
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
     const tl_node_output *outputs = &run->graph->outputs[node->first_output];
-    tli_buffer *buffers = &run->tensors[node->first_output], *saved = tli_saved_buffer(run, run->last.node);
-    int32_t i, missing = 0, inplace = run->last.kind == TL_STEP_FORWARD_INPLACE;
+    tli_buffer *buffers = &run->tensors[node->first_output], *saved = tli_saved_buffer(run, run->at.last.node);
+    int32_t i, missing = 0, inplace = run->at.last.kind == TL_STEP_FORWARD_INPLACE;
     uint64_t bytes;
     tl_result result = TL_OK;
     if (inplace) tli_hand_over(run, node);
     for (i = 0; i < node->output_count && !result; i++) {
-        run->call.made[i] = inplace && i == 0;
+        run->at.call.made[i] = inplace && i == 0;
         if (tli_is_present(&buffers[i])) continue;
         result = tli_buffer_claim(run, outputs[i].bytes, &buffers[i]);
-        run->call.made[i] = 1;
+        run->at.call.made[i] = 1;
         missing++;
     }
-    run->call.outputs_ready = !missing && !inplace;
-    for (i = 0; i < node->output_count && !result && !run->call.outputs_ready; i++)
-        if (!run->call.made[i])
-            result = tli_claim_device(run, outputs[i].bytes, &run->call.twice[i]);
-    if (!result && run->last.kind == TL_STEP_FORWARD_SAVE)
+    run->at.call.outputs_ready = !missing && !inplace;
+    for (i = 0; i < node->output_count && !result && !run->at.call.outputs_ready; i++)
+        if (!run->at.call.made[i])
+            result = tli_claim_device(run, outputs[i].bytes, &run->at.call.twice[i]);
+    if (!result && run->at.last.kind == TL_STEP_FORWARD_SAVE)
         result = tli_buffer_claim(run, node->saved_bytes, saved);
-    bytes = run->last.kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes : node->fwork_bytes;
-    return result ? result : tli_claim_device(run, bytes, &run->call.scratch);
+    bytes = run->at.last.kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes : node->fwork_bytes;
+    return result ? result : tli_claim_device(run, bytes, &run->at.call.scratch);
 }
 
 static void tli_describe_forward(tl_run *run) {
     const tl_graph *graph = run->graph;
-    const tl_node *node = &graph->nodes[run->last.node];
-    int inplace = run->last.kind == TL_STEP_FORWARD_INPLACE;
-    tli_call *call = &run->call;
+    const tl_node *node = &graph->nodes[run->at.last.node];
+    int inplace = run->at.last.kind == TL_STEP_FORWARD_INPLACE;
+    int saves = run->at.last.kind == TL_STEP_FORWARD_SAVE;
+    tli_call *call = &run->at.call;
     tl_range none, room, other;
     int32_t i;
     tli_zero(&none, sizeof none);
@@ -58627,8 +58687,7 @@ static void tli_describe_forward(tl_run *run) {
         tli_call_tensor(run, node->first_output + i, twice->bytes ? twice : own, !call->outputs_ready);
     }
     for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(run, &none, 0);
-    tli_call_operand(
-        run, run->last.kind == TL_STEP_FORWARD_SAVE ? tli_saved_range(run, run->last.node, &room) : &none, 1);
+    tli_call_operand(run, saves ? tli_saved_range(run, run->at.last.node, &room) : &none, 1);
     tli_call_operand(run, tli_held_range(run, &call->scratch, &room), 1);
 }
 
@@ -58707,20 +58766,20 @@ static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
 
 static tl_result tli_begin_backward(tl_run *run) {
     const tl_graph *graph = run->graph;
-    const tl_node *node = &graph->nodes[run->last.node];
+    const tl_node *node = &graph->nodes[run->at.last.node];
     tl_result result = TL_OK;
     int32_t i;
     for (i = 0; i < node->output_count && !result; i++)
         result = tli_make_gradient(run, node->first_output + i);
     for (i = 0; i < node->input_count && !result; i++)
         result = tli_make_gradient(run, graph->inputs[node->first_input + i].tensor);
-    return result ? result : tli_claim_device(run, node->bwork_bytes, &run->call.scratch);
+    return result ? result : tli_claim_device(run, node->bwork_bytes, &run->at.call.scratch);
 }
 
 // The operands of a backward: of inputs and outputs only those that its `needs` name.
 static void tli_describe_backward(tl_run *run) {
     const tl_graph *graph = run->graph;
-    const tl_node *node = &graph->nodes[run->last.node];
+    const tl_node *node = &graph->nodes[run->at.last.node];
     tl_range none, room;
     int32_t i;
     tli_zero(&none, sizeof none);
@@ -58737,8 +58796,8 @@ static void tli_describe_backward(tl_run *run) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
         tli_call_tensor(run, tensor, tli_gradient_range(run, tensor, &room), 1);
     }
-    tli_call_operand(run, tli_saved_range(run, run->last.node, &room), 0);
-    tli_call_operand(run, tli_held_range(run, &run->call.scratch, &room), 1);
+    tli_call_operand(run, tli_saved_range(run, run->at.last.node, &room), 0);
+    tli_call_operand(run, tli_held_range(run, &run->at.call.scratch, &room), 1);
 }
 
 #ifndef TL_ONLY_TABLES
@@ -58751,7 +58810,7 @@ static tl_map_mode tli_mode_of(const tli_call *call, int32_t i) {
 
 // Unmap the first accesses; all of them where the step is mapped.
 static tl_result tli_unmap_accesses(tl_run *run, int32_t count) {
-    tli_call *call = &run->call;
+    tli_call *call = &run->at.call;
     tl_result first = TL_OK;
     int32_t i;
     for (i = 0; i < count; i++) {
@@ -58765,7 +58824,7 @@ static tl_result tli_unmap_accesses(tl_run *run, int32_t count) {
 }
 
 static tl_result tli_map_accesses(tl_run *run) {
-    tli_call *call = &run->call;
+    tli_call *call = &run->at.call;
     tl_result result = TL_OK;
     int32_t i;
     for (i = 0; i < call->access_count && !result; i++) {
@@ -58781,9 +58840,18 @@ static tl_result tli_map_accesses(tl_run *run) {
     return TL_OK;
 }
 #endif  // TL_ONLY_TABLES
-
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
 // -- the executor: conversions without a kernel --
+//
+// A node that only changes the format of a tensor needs no kernel: the run converts. The backend does it where
+// it has the codecs, without waiting; integers, and gradients that are added to, are converted on the host:
+//
+//     f32 <-> f16, bf16      the backend's copy with a codec
+//     f16 <-> bf16           the same twice, by f32 in the scratch
+//     integers, sums         on the host, some elements at a time, by f32
 
 enum { TLI_CONVERT_COUNT = 64 };  // elements at a time, on the host
 
@@ -58869,19 +58937,19 @@ static tl_result tli_convert_elements(tl_run *run, const tli_side *to, const tli
 }
 
 static tl_result tli_convert_on_host(tl_run *run, const tli_side *to, const tli_side *from, int adds) {
-    tl_result result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
+    tl_result result = run->backend.order(run->backend.self, run->at.call.accesses, run->at.call.access_count);
     tl_result unmapped;
     if (!result) result = tli_map_accesses(run);
     if (result) return result;
     result = tli_convert_elements(run, to, from, adds);
-    unmapped = tli_unmap_accesses(run, run->call.access_count);
+    unmapped = tli_unmap_accesses(run, run->at.call.access_count);
     return result ? result : unmapped;
 }
 
 // Convert with the backend's codecs, without waiting. Between f16 and bf16 the values pass through f32.
 static tl_result tli_convert_on_backend(tl_run *run, const tli_side *to, const tli_side *from) {
     tl_codec from_codec = tli_format_codec(from->format), to_codec = tli_format_codec(to->format);
-    tl_range target = to->operand->range, source = from->operand->range, wide = run->call.scratch.range;
+    tl_range target = to->operand->range, source = from->operand->range, wide = run->at.call.scratch.range;
     tl_result result;
     if (!tli_find_wide_bytes(to, from))
         return tli_transfer(&run->store, &target, to_codec, &source, from_codec);
@@ -58892,24 +58960,172 @@ static tl_result tli_convert_on_backend(tl_run *run, const tli_side *to, const t
 
 // Convert; the operands of the step are claimed. adds: the gradient of the input was there before.
 static tl_result tli_convert(tl_run *run, int adds) {
-    const tl_node *node = &run->graph->nodes[run->last.node];
-    const tl_operand *operands = run->call.operands;
-    int backward = run->last.kind == TL_STEP_BACKWARD;
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
+    const tl_operand *operands = run->at.call.operands;
+    int backward = run->at.last.kind == TL_STEP_BACKWARD;
     int32_t input = run->graph->inputs[node->first_input].tensor, output = node->first_output;
     tli_side from = backward ? tli_side_of(run, &operands[2], output) : tli_side_of(run, &operands[0], input);
     tli_side to = backward ? tli_side_of(run, &operands[3], input) : tli_side_of(run, &operands[1], output);
     tl_result result = TL_OK;
     if (to.operand->range.bytes) {  // else no gradient is wanted
         if (adds || tli_is_integer(from.format) || tli_is_integer(to.format) ||
-            run->call.scratch.range.bytes < tli_find_wide_bytes(&to, &from))
+            run->at.call.scratch.range.bytes < tli_find_wide_bytes(&to, &from))
             result = tli_convert_on_host(run, &to, &from, adds);
         else result = tli_convert_on_backend(run, &to, &from);
     }
-    run->event.end_ns = tli_run_now(run);
+    run->at.event.end_ns = tli_run_now(run);
     run->report.convert_count++;
     return result ? tli_run_fail_backend(run, result, TLI_RULE(CONVERT_FAILED)) : TL_OK;
 }
 #endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- the executor: memory steps --
+//
+// Steps that drop, copy or pack what is held. Each is carried out when it is opened, without a kernel, and is
+// finished then for the executor; a copy goes on until the WAIT that ends it:
+//
+//     SPILL, FETCH           the copy is enqueued; the tensor's WAIT asks the backend whether it is over
+//     COMPRESS, EXPAND       a conversion is enqueued; the bytes before are given back
+//     DROP, ...              given back at once, or when no step under way can use them any more
+//
+// Where several steps are under way, one that moves bytes waits for those that make or overwrite them.
+
+// The tensors that a step names: from *from up to, but without, *end.
+static void tli_step_outputs(const tl_run *run, const tl_step *step, int32_t *from, int32_t *end) {
+    const tl_node *node = &run->graph->nodes[step->node];
+    *from = node->first_output + (step->output == TL_ALL_OUTPUTS ? 0 : step->output);
+    *end = step->output == TL_ALL_OUTPUTS ? node->first_output + node->output_count : *from + 1;
+}
+
+#ifndef TL_ONLY_TABLES
+static int tli_acts_on_buffer(const tli_buffer *buffer, tl_step_kind kind) {
+    return tli_acts_in_state(kind, (tli_state)buffer->state, buffer->on_host);
+}
+
+static tl_result tli_memory_act(tl_run *run, int32_t tensor) {
+    tli_buffer *buffer = &run->tensors[tensor];
+    tl_run_report *report = &run->report;
+    switch ((tl_step_kind)run->at.last.kind) {
+    case TL_STEP_DROP:
+        report->drop_count++;
+        return tli_buffer_drop(run, buffer);
+    case TL_STEP_SPILL:
+        report->spill_count++;
+        buffer->copy_ns = run->at.event.start_ns;
+        return tli_buffer_spill(run, buffer);
+    case TL_STEP_FETCH:
+        report->fetch_count++;
+        buffer->copy_ns = run->at.event.start_ns;
+        return tli_buffer_fetch(run, buffer);
+    case TL_STEP_WAIT:
+        run->at.event.start_ns = buffer->copy_ns;
+        return tli_buffer_wait(run, buffer);
+    case TL_STEP_DROP_HOST:
+        return tli_buffer_drop_host(run, buffer);
+    case TL_STEP_COMPRESS:
+        report->compress_count++;
+        return tli_buffer_convert(run, buffer, run->graph->outputs[tensor].bytes, (tl_codec)run->at.last.codec);
+    case TL_STEP_EXPAND:
+        report->expand_count++;
+        return tli_buffer_convert(run, buffer, run->graph->outputs[tensor].bytes, TL_CODEC_NONE);
+    case TL_STEP_FORWARD:
+    case TL_STEP_FORWARD_INPLACE:
+    case TL_STEP_FORWARD_SAVE:
+    case TL_STEP_BACKWARD:
+    case TL_STEP_DROP_SAVED:
+    case TL_STEP_COUNT: break;
+    }
+    return TL_OK;
+}
+
+// Add the accesses of a memory step: the ranges of its tensor, before and after the step. A SPILL only
+// reads the device range, a FETCH only the host range. A freed range counts as written, so that the step
+// follows all earlier steps that used it.
+static void tli_note_buffer(tl_run *run, int32_t tensor) {
+    const tli_buffer *buffer = &run->tensors[tensor];
+    int spill = run->at.last.kind == TL_STEP_SPILL, fetch = run->at.last.kind == TL_STEP_FETCH;
+    int frees_host = run->at.last.kind == TL_STEP_DROP_HOST;
+    if (!frees_host) (void)tli_call_access(&run->at.call, &buffer->device.range, !spill);
+    if (spill || fetch || frees_host || run->at.last.kind == TL_STEP_WAIT)
+        (void)tli_call_access(&run->at.call, &buffer->host.range, !fetch);
+}
+
+static tl_result tli_memory_step(tl_run *run) {
+    tli_buffer *saved = &run->saved[run->at.last.node];
+    tl_result result = TL_OK;
+    int32_t i, end;
+    if (run->at.last.kind == TL_STEP_DROP_SAVED) {
+        run->report.drop_count++;
+        (void)tli_call_access(&run->at.call, &saved->device.range, 1);
+        result = tli_buffer_drop(run, saved);
+        return result ? tli_run_fail_backend(run, result, TLI_RULE(RELEASE_FAILED)) : TL_OK;
+    }
+    tli_step_outputs(run, &run->at.last, &i, &end);
+    for (; i < end && !result; i++) {
+        if (!tli_acts_on_buffer(&run->tensors[i], (tl_step_kind)run->at.last.kind)) continue;
+        tli_note_buffer(run, i);
+        result = tli_memory_act(run, i);
+        tli_note_buffer(run, i);
+    }
+    return result ? tli_run_fail_backend(run, result, TLI_RULE(MEMORY_FAILED)) : TL_OK;
+}
+
+// Wait for the copies that a WAIT ends. If the caller pulls the steps this does not block, but returns
+// TL_NOT_READY.
+static tl_result tli_poll_step(tl_run *run, const tl_step *step) {
+    const tl_backend *backend = &run->backend;
+    tl_result result = TL_OK;
+    int32_t i, end;
+    if (step->kind != TL_STEP_WAIT || run->limits.in_order) return TL_OK;
+    tli_step_outputs(run, step, &i, &end);
+    for (; i < end && !result; i++)
+        if (tli_acts_on_buffer(&run->tensors[i], TL_STEP_WAIT))
+            result = (run->by_itself ? backend->wait : backend->poll)(backend->self, run->tensors[i].copied);
+    return result;
+}
+
+// Where others are under way, a memory step that moves bytes waits for those that make or overwrite them.
+static tl_result tli_order_memory_step(tl_run *run) {
+    tl_step_kind kind = (tl_step_kind)run->at.last.kind;
+    int moves = kind == TL_STEP_SPILL || kind == TL_STEP_FETCH || kind == TL_STEP_COMPRESS ||
+                kind == TL_STEP_EXPAND;
+    int32_t i, end, before, latest = -1;
+    if (!run->flights || !moves) return TL_OK;
+    tli_step_outputs(run, &run->at.last, &i, &end);
+    for (; i < end; i++) {
+        tl_access access;
+        if (!tli_acts_on_buffer(&run->tensors[i], kind)) continue;
+        access.range = kind == TL_STEP_FETCH ? run->tensors[i].host.range : run->tensors[i].device.range;
+        access.writes = 0;
+        before = tli_find_conflict(run, &access, 1);
+        if (before > latest) latest = before;
+    }
+    return latest >= 0 ? tli_wait_for(run, latest) : TL_OK;
+}
+#else
+static tl_result tli_memory_step(tl_run *run) {
+    int32_t i, end;
+    run->report.drop_count++;
+    if (run->at.last.kind == TL_STEP_DROP_SAVED)
+        return tli_buffer_drop(run, tli_saved_buffer(run, run->at.last.node));
+    tli_step_outputs(run, &run->at.last, &i, &end);
+    for (; i < end; i++) (void)tli_buffer_drop(run, &run->tensors[i]);
+    return TL_OK;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- the executor: calls of kernels --
+//
+// From a compute step whose operands are described to the result of its kernel:
+//
+//     claim -> describe -> what it depends on -> [ cut to a range -> order -> map -> yield -> kernel ]...
+//
+// What stands in brackets comes again for each range of elements and for each member of a fused node. The
+// random hook stands around all calls of a forward.
 
 #ifndef TL_ONLY_TABLES
 // -- the executor: dependencies of a step --
@@ -58937,7 +59153,7 @@ static int tli_note_access(tl_run *run, const tl_access *access) {
     for (k = 0; k < run->touched_count; k++) {
         t = &run->touched[k];
         if (!tli_is_same_range(&t->range, &access->range)) continue;
-        t->read = run->event.index;  // a write would have removed the record
+        t->read = run->at.event.index;  // a write would have removed the record
         return 1;
     }
     if (!tli_grow(run->env, &array, &run->touched_capacity, run->touched_count,
@@ -58945,17 +59161,17 @@ static int tli_note_access(tl_run *run, const tl_access *access) {
     run->touched = (tli_touched *)array;
     t = &run->touched[run->touched_count++];
     t->range = access->range;
-    t->written = access->writes ? run->event.index : -1;
-    t->read = access->writes ? -1 : run->event.index;
+    t->written = access->writes ? run->at.event.index : -1;
+    t->read = access->writes ? -1 : run->at.event.index;
     return 1;
 }
 
 static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
     int32_t i;
     *depends_on = -1;
-    for (i = 0; i < run->call.access_count; i++) {
-        tli_follow(run, &run->call.accesses[i], depends_on);
-        if (!tli_note_access(run, &run->call.accesses[i]))
+    for (i = 0; i < run->at.call.access_count; i++) {
+        tli_follow(run, &run->at.call.accesses[i], depends_on);
+        if (!tli_note_access(run, &run->at.call.accesses[i]))
             return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(NEXT_STEP),
                             TLI_RULE(RECORD_OF_RANGES_NO_MEMORY));
     }
@@ -58964,7 +59180,7 @@ static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
 #else
 // All steps before are finished.
 static tl_result tli_find_dependency(const tl_run *run, int32_t *depends_on) {
-    *depends_on = run->event.index - 1;
+    *depends_on = run->at.event.index - 1;
     return TL_OK;
 }
 #endif
@@ -58973,7 +59189,7 @@ static tl_result tli_find_dependency(const tl_run *run, int32_t *depends_on) {
 
 // Describe the operands of a compute step, whole.
 static void tli_describe_operands(tl_run *run) {
-    if (run->last.kind == TL_STEP_BACKWARD) tli_describe_backward(run);
+    if (run->at.last.kind == TL_STEP_BACKWARD) tli_describe_backward(run);
     else tli_describe_forward(run);
 }
 
@@ -58981,8 +59197,8 @@ static void tli_describe_operands(tl_run *run) {
 // Cut the operands of a call that is for a range. Each access belongs to one tensor, so operands that share one
 // are cut alike.
 static void tli_cut_operands(tl_run *run) {
-    const tl_node *node = &run->graph->nodes[run->last.node];
-    tli_call *call = &run->call;
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
+    tli_call *call = &run->at.call;
     int32_t inputs = node->input_count, outputs = node->output_count, i;
     for (i = 0; i < 2 * (inputs + outputs); i++) {
         int32_t access = call->access_of[i], place = i;  // among inputs and outputs
@@ -58998,8 +59214,8 @@ static void tli_cut_operands(tl_run *run) {
 
 // The kernel of the call at hand, with the user of its node where the desc has users.
 static const tl_kernel *tli_find_call_kernel(tl_run *run, int32_t kernel) {
-    int is_own = !tli_count_members(run, run->last.node);   // the caller's graph has no such node
-    int32_t origin = is_own ? -1 : tli_caller_graph(run)->nodes[run->call.node].origin;
+    int is_own = !tli_count_members(run, run->at.last.node);   // the caller's graph has no such node
+    int32_t origin = is_own ? -1 : tli_caller_graph(run)->nodes[run->at.call.node].origin;
     tl_kernel *own = tli_own_kernel(run);
     if (!run->desc.users || origin < 0) return &run->kernels[kernel];
     *own = run->kernels[kernel];
@@ -59017,18 +59233,18 @@ static void tli_name_call(tl_run *run, int32_t kernel, tl_run_step *out) {
 // Yield the call at hand: its operands are claimed and described.
 static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     tl_result result = TL_OK;
-    int32_t kernel = run->kernel_of[run->last.node];
-    run->computing = TLI_COMPUTING_YIELDED;
-    run->call.polled = 0;
-    run->call.is_asked = 0;
+    int32_t kernel = run->kernel_of[run->at.last.node];
+    run->at.computing = TLI_COMPUTING_YIELDED;
+    run->at.call.polled = 0;
+    run->at.call.is_asked = 0;
 #ifndef TL_ONLY_TABLES
-    run->call.request = -1;
+    run->at.call.request = -1;
     if (tli_has_turns(run)) {
-        run->call.operand_count = run->call.access_count = 0;
+        run->at.call.operand_count = run->at.call.access_count = 0;
         tli_describe_member(run);
-        kernel = run->members.kernels[run->call.node];
+        kernel = run->members.kernels[run->at.call.node];
         result = tli_clear_gradient_block(run);
-    } else if (run->call.count < run->call.total) {
+    } else if (run->at.call.count < run->at.call.total) {
         tli_cut_operands(run);
     }
 #endif
@@ -59036,7 +59252,7 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     run->report.kernel_count++;
 #ifndef TL_ONLY_TABLES
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLEAR_FAILED));
-    result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
+    result = run->backend.order(run->backend.self, run->at.call.accesses, run->at.call.access_count);
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(ORDER_FAILED));
     result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
     if (result && result != TL_NOT_READY) return tli_run_fail_backend(run, result, TLI_RULE(MAP_FAILED));
@@ -59050,13 +59266,13 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
 // The call for the next elements of the step yielded last, or of the next member of a fused node. It waits for
 // what the first call waits for; where there is scratch, for the call before, too.
 static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
-    tli_call *call = &run->call;
+    tli_call *call = &run->at.call;
     tli_take_turn(run);
     call->operand_count = call->access_count = 0;
     if (!tli_has_turns(run)) tli_describe_operands(run);
-    out->step = run->last;
-    out->index = run->event.index;
-    out->depends_on = call->scratch.range.bytes && !run->by_itself ? run->event.index : call->depends_on;
+    out->step = run->at.last;
+    out->index = run->at.event.index;
+    out->depends_on = call->scratch.range.bytes && !run->by_itself ? run->at.event.index : call->depends_on;
     return tli_yield_call(run, out);
 }
 #endif
@@ -59065,26 +59281,27 @@ static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
 // no kernel, once every step under way that it depends on is finished.
 static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
 #ifndef TL_ONLY_TABLES
-    int32_t before = run->flights ? tli_find_conflict(run, run->call.accesses, run->call.access_count) : -1;
+    const tli_call *call = &run->at.call;
+    int32_t before = run->flights ? tli_find_conflict(run, call->accesses, call->access_count) : -1;
 #endif
-    run->computing = TLI_COMPUTING_OPENED;
-    out->step = run->last;
-    out->index = run->event.index;
-    out->depends_on = run->call.depends_on;
+    run->at.computing = TLI_COMPUTING_OPENED;
+    out->step = run->at.last;
+    out->index = run->at.event.index;
+    out->depends_on = run->at.call.depends_on;
 #ifndef TL_ONLY_TABLES
     if (before >= 0) return tli_wait_for(run, before);
-    if (run->flights) run->event.start_ns = tli_run_now(run);
+    if (run->flights) run->at.event.start_ns = tli_run_now(run);
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (run->kernel_of[run->last.node] == TLI_CONVERSION) {
+    if (run->kernel_of[run->at.last.node] == TLI_CONVERSION) {
         tli_describe_call(run, &out->call);
-        run->computing = TLI_COMPUTING_DONE;
-        return run->call.outputs_ready ? TL_OK : tli_convert(run, run->call.adds);
+        run->at.computing = TLI_COMPUTING_DONE;
+        return run->at.call.outputs_ready ? TL_OK : tli_convert(run, run->at.call.adds);
     }
 #endif
-    if (tli_has_turns(run) && run->call.outputs_ready) {  // a fused node has no saved bytes to make
-        run->call.turns = 1;
-        run->call.count = run->call.total;
-        run->computing = TLI_COMPUTING_DONE;
+    if (tli_has_turns(run) && run->at.call.outputs_ready) {  // a fused node has no saved bytes to make
+        run->at.call.turns = 1;
+        run->at.call.count = run->at.call.total;
+        run->at.computing = TLI_COMPUTING_DONE;
         return TL_OK;
     }
 #endif
@@ -59092,157 +59309,63 @@ static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
 }
 
 static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
-    int backward = run->last.kind == TL_STEP_BACKWARD;
-    tli_cut cut = tli_find_cut(run, run->last.node);
+    int backward = run->at.last.kind == TL_STEP_BACKWARD;
+    tli_cut cut = tli_find_cut(run, run->at.last.node);
     tl_result result;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    run->call.adds = 0;
-    if (run->kernel_of[run->last.node] == TLI_CONVERSION && backward) {
-        int32_t input = run->graph->nodes[run->last.node].first_input;
-        run->call.adds = run->gradients[run->graph->inputs[input].tensor].state != TLI_ABSENT;
+    run->at.call.adds = 0;
+    if (run->kernel_of[run->at.last.node] == TLI_CONVERSION && backward) {
+        int32_t input = run->graph->nodes[run->at.last.node].first_input;
+        run->at.call.adds = run->gradients[run->graph->inputs[input].tensor].state != TLI_ABSENT;
     }
 #endif
     tli_start_turns(run, &cut);
-    run->call.outputs_ready = 0;
+    run->at.call.outputs_ready = 0;
 #ifndef TL_NO_ONLINE
     tli_clear_reports(run);
 #endif
     result = backward ? tli_begin_backward(run) : tli_begin_forward(run);
-    run->computing = TLI_COMPUTING_OPENED;  // from here on there may be ranges to release
+    run->at.computing = TLI_COMPUTING_OPENED;  // from here on there may be ranges to release
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLAIM_FAILED));
     tli_describe_operands(run);
     if (!run->by_itself) result = tli_find_dependency(run, &out->depends_on);
-    run->call.depends_on = out->depends_on;
+    run->at.call.depends_on = out->depends_on;
     return result ? result : tli_go_on_compute(run, out);
 }
-
-#ifndef TL_ONLY_TABLES
-static int tli_acts_on_buffer(const tli_buffer *buffer, tl_step_kind kind) {
-    return tli_acts_in_state(kind, (tli_state)buffer->state, buffer->on_host);
-}
-
-static tl_result tli_memory_act(tl_run *run, int32_t tensor) {
-    tli_buffer *buffer = &run->tensors[tensor];
-    tl_run_report *report = &run->report;
-    switch ((tl_step_kind)run->last.kind) {
-    case TL_STEP_DROP:
-        report->drop_count++;
-        return tli_buffer_drop(run, buffer);
-    case TL_STEP_SPILL:
-        report->spill_count++;
-        buffer->copy_ns = run->event.start_ns;
-        return tli_buffer_spill(run, buffer);
-    case TL_STEP_FETCH:
-        report->fetch_count++;
-        buffer->copy_ns = run->event.start_ns;
-        return tli_buffer_fetch(run, buffer);
-    case TL_STEP_WAIT:
-        run->event.start_ns = buffer->copy_ns;
-        return tli_buffer_wait(run, buffer);
-    case TL_STEP_DROP_HOST:
-        return tli_buffer_drop_host(run, buffer);
-    case TL_STEP_COMPRESS:
-        report->compress_count++;
-        return tli_buffer_convert(run, buffer, run->graph->outputs[tensor].bytes, (tl_codec)run->last.codec);
-    case TL_STEP_EXPAND:
-        report->expand_count++;
-        return tli_buffer_convert(run, buffer, run->graph->outputs[tensor].bytes, TL_CODEC_NONE);
-    case TL_STEP_FORWARD:
-    case TL_STEP_FORWARD_INPLACE:
-    case TL_STEP_FORWARD_SAVE:
-    case TL_STEP_BACKWARD:
-    case TL_STEP_DROP_SAVED:
-    case TL_STEP_COUNT: break;
-    }
-    return TL_OK;
-}
-
-// Add the accesses of a memory step: the ranges of its tensor, before and after the step. A SPILL only
-// reads the device range, a FETCH only the host range. A freed range counts as written, so that the step
-// follows all earlier steps that used it.
-static void tli_note_buffer(tl_run *run, int32_t tensor) {
-    const tli_buffer *buffer = &run->tensors[tensor];
-    int spill = run->last.kind == TL_STEP_SPILL, fetch = run->last.kind == TL_STEP_FETCH;
-    int frees_host = run->last.kind == TL_STEP_DROP_HOST;
-    if (!frees_host) (void)tli_call_access(&run->call, &buffer->device.range, !spill);
-    if (spill || fetch || frees_host || run->last.kind == TL_STEP_WAIT)
-        (void)tli_call_access(&run->call, &buffer->host.range, !fetch);
-}
-
-#endif
-
-// The tensors that a step names: from *from up to, but without, *end.
-static void tli_step_outputs(const tl_run *run, const tl_step *step, int32_t *from, int32_t *end) {
-    const tl_node *node = &run->graph->nodes[step->node];
-    *from = node->first_output + (step->output == TL_ALL_OUTPUTS ? 0 : step->output);
-    *end = step->output == TL_ALL_OUTPUTS ? node->first_output + node->output_count : *from + 1;
-}
-
-#ifndef TL_ONLY_TABLES
-static tl_result tli_memory_step(tl_run *run) {
-    tli_buffer *saved = &run->saved[run->last.node];
-    tl_result result = TL_OK;
-    int32_t i, end;
-    if (run->last.kind == TL_STEP_DROP_SAVED) {
-        run->report.drop_count++;
-        (void)tli_call_access(&run->call, &saved->device.range, 1);
-        result = tli_buffer_drop(run, saved);
-        return result ? tli_run_fail_backend(run, result, TLI_RULE(RELEASE_FAILED)) : TL_OK;
-    }
-    tli_step_outputs(run, &run->last, &i, &end);
-    for (; i < end && !result; i++) {
-        if (!tli_acts_on_buffer(&run->tensors[i], (tl_step_kind)run->last.kind)) continue;
-        tli_note_buffer(run, i);
-        result = tli_memory_act(run, i);
-        tli_note_buffer(run, i);
-    }
-    return result ? tli_run_fail_backend(run, result, TLI_RULE(MEMORY_FAILED)) : TL_OK;
-}
-#else
-static tl_result tli_memory_step(tl_run *run) {
-    int32_t i, end;
-    run->report.drop_count++;
-    if (run->last.kind == TL_STEP_DROP_SAVED)
-        return tli_buffer_drop(run, tli_saved_buffer(run, run->last.node));
-    tli_step_outputs(run, &run->last, &i, &end);
-    for (; i < end; i++) (void)tli_buffer_drop(run, &run->tensors[i]);
-    return TL_OK;
-}
-#endif
 
 // -- the executor: the random hook, around all calls of a forward --
 
 static void tli_call_random(tl_run *run, tl_random_moment moment) {
     if (run->desc.random)
-        run->desc.random(moment, run->last.node, run->event.micro_batch, run->desc.random_user);
+        run->desc.random(moment, run->at.last.node, run->at.event.micro_batch, run->desc.random_user);
 }
 
 static void tli_start_random(tl_run *run) {
-    tli_call_random(run, run->event.recompute ? TL_RANDOM_REPLAY : TL_RANDOM_RECORD);
-    run->call.replays = run->event.recompute;
+    tli_call_random(run, run->at.event.recompute ? TL_RANDOM_REPLAY : TL_RANDOM_RECORD);
+    run->at.call.replays = run->at.event.recompute;
 }
 
 static void tli_end_random(tl_run *run) {
-    if (run->call.replays) tli_call_random(run, TL_RANDOM_RESUME);
-    run->call.replays = 0;
+    if (run->at.call.replays) tli_call_random(run, TL_RANDOM_RESUME);
+    run->at.call.replays = 0;
 }
 
 // -- the executor: kernels --
 
 static tl_result tli_fail_kernel(tl_run *run, tl_result code) {
-    tli_rule rule = run->call.kind == TL_STEP_BACKWARD
+    tli_rule rule = run->at.call.kind == TL_STEP_BACKWARD
         ? TLI_RULE(BACKWARD_OF_NODE_KERNEL_RETURNED)
         : TLI_RULE(FORWARD_OF_NODE_KERNEL_RETURNED);
     tli_sentence s = tli_begin_error(run->env, TL_ERROR_KERNEL, TLI_IN(RUN_PLAN), rule,
-                                     (uint64_t)run->call.node,
+                                     (uint64_t)run->at.call.node,
                                      (uint64_t)code);
-    tli_put_text(&s, tl_name_node(tli_caller_graph(run), run->call.node));
+    tli_put_text(&s, tl_name_node(tli_caller_graph(run), run->at.call.node));
     tli_put_text(&s, tl_name_result(code));
     return tli_end_error(run->env, &s, TL_ERROR_KERNEL);
 }
 
 static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
-    int backward = run->call.kind == TL_STEP_BACKWARD;
+    int backward = run->at.call.kind == TL_STEP_BACKWARD;
     tl_kernel_fn function = backward ? step->kernel->backward : step->kernel->forward;
     tl_kernel_call call = step->call;
 #ifndef TL_ONLY_TABLES
@@ -59250,24 +59373,24 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
 #endif
     tl_result result;
     tli_update_call(run, &call);
-    call.polled = run->call.polled;
+    call.polled = run->at.call.polled;
     if (!backward && !call.first && !call.polled) tli_start_random(run);
 #ifndef TL_ONLY_TABLES
     start = tli_run_now(run);
 #endif
 #ifndef TL_NO_ONLINE
-    run->call.is_inside = 1;
+    run->at.call.is_inside = 1;
 #endif
     result = function(&call, step->kernel->user);
 #ifndef TL_NO_ONLINE
-    run->call.is_inside = 0;
+    run->at.call.is_inside = 0;
 #endif
     tli_end_event(run);
 #ifndef TL_ONLY_TABLES
-    run->report.compute_ns += run->event.end_ns - start;
+    run->report.compute_ns += run->at.event.end_ns - start;
 #endif
     if (result == TL_NOT_READY) {
-        if (run->call.polled < INT32_MAX) run->call.polled++;
+        if (run->at.call.polled < INT32_MAX) run->at.call.polled++;
         return result;
     }
     if (result || !tli_has_more_ranges(run)) tli_end_random(run);
@@ -59277,161 +59400,17 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     if (!result) return TL_OK;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (function == tli_carry_message)
-        return tli_fail_peer(run, result, run->messages->failed_peer, run->event.index);
+        return tli_fail_peer(run, result, run->messages->failed_peer, run->at.event.index);
 #endif
     return tli_fail_kernel(run, result);
 }
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// -- the executor: a pass --
-
-#ifndef TL_ONLY_TABLES
-// The buffer of a tensor in a slot.
-static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t tensor) {
-    return &run->all_tensors[(size_t)slot * (size_t)run->graph->tensor_count + (size_t)tensor];
-}
-
-// Release the buffers of the present slot. What the plan's entry took stays, as inputs do, where no step has
-// freed it.
-static void tli_release_slot(tl_run *run, int with_inputs) {
-    const tl_graph *graph = run->graph;
-    int32_t i;
-    for (i = 0; i < graph->tensor_count; i++) {
-        (void)tli_buffer_drop(run, &run->gradients[i]);
-        if (graph->nodes[graph->outputs[i].node].is_input && !with_inputs) continue;
-        (void)tli_buffer_drop_host(run, &run->tensors[i]);
-        if (run->tensors[i].is_entry && !with_inputs) run->tensors[i].state = TLI_RESIDENT;
-        else (void)tli_buffer_drop(run, &run->tensors[i]);
-    }
-    for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(run, &run->saved[i]);
-}
-
-// Release all buffers. What the backend does not take back is offered to it again by the next pass.
-static void tli_release_buffers(tl_run *run, int with_inputs) {
-    tli_quiet quiet = tli_begin_quiet(run->limits.env);
-    int32_t i, f;
-    (void)tli_give_all_freed(run);
-    for (f = 0; f < tli_count_flights(run); f++) {
-        tli_choose_flight(run, f);
-        (void)tli_abandon(&run->store, &run->call.scratch);
-        for (i = 0; i < run->call.twice_count; i++) (void)tli_abandon(&run->store, &run->call.twice[i]);
-    }
-    for (i = 0; i < run->slot_count; i++) {
-        tli_run_choose_slot(run, i);
-        tli_release_slot(run, with_inputs);
-    }
-    tli_run_choose_slot(run, 0);
-    (void)tli_retry_lost(&run->store);
-    tli_end_quiet(&quiet, TL_OK);
-}
-
-// Claim what the plan's entry names and is not there (any more), and fill it with zeroes. Everything else but
-// the inputs was released.
-static tl_result tli_claim_entry(tl_run *run) {
-    const tl_graph *graph = run->graph;
-    int32_t *next = &run->arenas[TL_TIER_DEVICE].next_offset;
-    int32_t number = run->input_count, i;
-    tl_result result = TL_OK;
-    for (i = 0; i < run->plan.entry_count && !result; i++) {
-        const tl_entry *entry = &run->plan.entry[i];
-        int32_t index = graph->nodes[entry->node].first_output + entry->output;
-        uint64_t bytes = graph->outputs[index].bytes;
-        tli_buffer *buffer = tli_caller_buffer(run, entry->slot, index);
-        *next = number;
-        number += bytes > 0;
-        if (buffer->is_entry) continue;
-        result = tli_claim_device(run, bytes, &buffer->device);
-        if (result) break;
-        buffer->state = TLI_RESIDENT;
-        buffer->is_entry = 1;
-        result = tli_fill_range(&run->store, &buffer->device.range, 0);
-    }
-    run->first_count = *next = number;
-    return result;
-}
-
-// The pass is given up: the message of the call at hand, too.
-static void tli_cancel_call(tl_run *run) {
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (run->messages) tli_cancel_message(run);
-#else
-    (void)run;
-#endif
-}
-
-// Give up a call that was set aside.
-static void tli_drop_begun(tl_run *run, tli_begun *begun) {
-    if (!begun->is_used) return;
-    tli_swap_begun(run, begun);
-    if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
-    run->store.enqueued = 1;
-    tli_cancel_call(run);
-    tli_swap_begun(run, begun);
-    begun->is_used = 0;
-}
-
-// Submit what was enqueued and release everything, at any point of a pass.
-static void tli_clear_run(tl_run *run, int with_inputs) {
-    tli_quiet quiet = tli_begin_quiet(run->limits.env);
-    int32_t f;
-    for (f = 0; f < tli_count_flights(run); f++) {
-        tli_choose_flight(run, f);
-        if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
-        if (run->computing) run->store.enqueued = 1;  // the kernel may have been recorded
-        if (run->computing) tli_cancel_call(run);
-        tli_end_random(run);
-        run->computing = TLI_COMPUTING_NOT;
-    }
-    for (f = 0; f < run->begun_count; f++) tli_drop_begun(run, &run->begun[f]);
-    (void)tli_submit_store(&run->store);
-    tli_release_buffers(run, with_inputs);
-    tli_end_quiet(&quiet, TL_OK);
-}
-#else
-// The buffer of a tensor in a slot.
-static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t tensor) {
-    return run->tensors + (slot - run->slot) * run->graph->tensor_count + tensor;
-}
-
-// Forget all buffers but inputs, which stay as long as the run.
-static void tli_release_buffers(tl_run *run, int with_inputs) {
-    const tl_graph *graph = run->graph;
-    int32_t slot, i;
-    (void)with_inputs;
-    for (slot = 0; slot < run->slot_count; slot++) {
-        tli_run_choose_slot(run, slot);
-        for (i = 0; i < graph->tensor_count; i++) {
-            (void)tli_buffer_drop(run, &run->gradients[i]);
-            if (!graph->nodes[graph->outputs[i].node].is_input) (void)tli_buffer_drop(run, &run->tensors[i]);
-        }
-        for (i = 0; i < graph->node_count && run->saved; i++) (void)tli_buffer_drop(run, &run->saved[i]);
-    }
-    tli_run_choose_slot(run, 0);
-}
-
-static void tli_clear_run(tl_run *run, int with_inputs) {
-    tli_end_random(run);
-    run->computing = TLI_COMPUTING_NOT;
-    tli_release_buffers(run, with_inputs);
-}
-#endif
-
-static tl_result tli_abort_pass(tl_run *run, tl_result why) {
-    tl_error error;  // keep the reason: the clean-up may overwrite it
-    tli_zero(&error, sizeof error);
-    if (run->env) error = run->env->error;
-#ifndef TL_NO_PLANNERS
-    tli_forget_cache(run);
-#endif
-    tli_clear_run(run, 0);
-    if (run->active) run->next_step = run->training_step;  // the same step is run again
-    if (run->in_plan) run->next_step = run->plan_step;
-    run->active = run->in_plan = 0;
-#ifndef TL_NO_ONLINE
-    run->goal_waits = 0;
-#endif
-    if (run->env) run->env->error = error;
-    return why;
-}
+// -- the executor: figures --
+//
+// What a pass took beside what was planned: two counts that know nothing of each other, one by the simulator
+// from the steps, one by the backend's store from claims. A pass in which they differ has failed.
 
 #ifndef TL_ONLY_TABLES
 static tl_result tli_run_mismatch(tl_run *run, tli_rule rule, uint64_t measured,
@@ -59531,7 +59510,221 @@ static tl_result tli_check_pass(tl_run *run) {
                                 counters.live_bytes[TL_TIER_HOST], planned->end_host_bytes);
     return TL_OK;
 }
+#endif
 
+TLI_IMPL void tl_measure_run(const tl_run *run, tl_run_report *report) {
+    TL_ASSERT(run && report);
+    *report = run->report;
+}
+
+#ifndef TL_NO_ONLINE
+// The steps decided in the last online pass, as a plan.
+static void tli_copy_record(const tl_run *run, tl_plan *plan) {
+    const tl_report *report = &run->online.sim.report;
+    plan->steps = run->online.record.steps;
+    plan->step_count = run->online.record.count;
+    plan->inference = run->inference;
+    plan->repeat_count = run->repeat_count;
+    plan->peak_bytes = report->peak_bytes;
+    plan->host_peak_bytes = report->host_peak_bytes;
+    plan->cost = report->cost;
+    plan->base_cost = report->base_cost;
+    if (plan->step_count == run->plan.step_count) return;   // with the places that the run takes
+    plan->offsets = plan->host_offsets = NULL;              // a pass that is under way
+    plan->offset_count = plan->host_offset_count = 0;
+    plan->arena_bytes = plan->host_arena_bytes = 0;
+    plan->blocks = NULL;
+    plan->block_count = 0;
+    plan->alignment_bytes = 0;
+}
+#endif
+
+TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
+    TL_ASSERT(run && plan);
+    *plan = *tli_plan_of(run);
+    plan->memory = NULL;
+#ifndef TL_ONLY_TABLES
+    plan->base_bytes = run->desc.base_bytes;
+    if (tli_keeps_results(run)) {   // the run's own bytes are those of both plans
+        plan->arena_bytes = run->planned.arena_bytes;
+        plan->host_arena_bytes = run->planned.host_arena_bytes;
+    }
+#endif
+#ifndef TL_NO_ONLINE
+    if (run->is_online) tli_copy_record(run, plan);
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on) tli_copy_figures(run, plan);
+#endif
+}
+
+TLI_IMPL const tl_graph *tl_find_run_graph(const tl_run *run) {
+    TL_ASSERT(run);
+    return run->graph;
+}
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- the executor: a pass --
+//
+// What is held between passes and at their ends. A pass starts with the inputs and the plan's entry and nothing
+// else; it ends with the results and a comparison of the figures. One that is given up releases all but these
+// two, wherever it stands:
+//
+//     start    release what the pass before left -> claim the entry -> count from 0
+//     end      submit -> give back what steps have freed -> compare
+//     abort    unmap, cancel, submit -> release; the next pass is the same training step again
+
+#ifndef TL_ONLY_TABLES
+// The buffer of a tensor in a slot.
+static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t tensor) {
+    return &run->all_tensors[(size_t)slot * (size_t)run->graph->tensor_count + (size_t)tensor];
+}
+
+// Release the buffers of the present slot. What the plan's entry took stays, as inputs do, where no step has
+// freed it.
+static void tli_release_slot(tl_run *run, int with_inputs) {
+    const tl_graph *graph = run->graph;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++) {
+        (void)tli_buffer_drop(run, &run->gradients[i]);
+        if (graph->nodes[graph->outputs[i].node].is_input && !with_inputs) continue;
+        (void)tli_buffer_drop_host(run, &run->tensors[i]);
+        if (run->tensors[i].is_entry && !with_inputs) run->tensors[i].state = TLI_RESIDENT;
+        else (void)tli_buffer_drop(run, &run->tensors[i]);
+    }
+    for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(run, &run->saved[i]);
+}
+
+// Release all buffers. What the backend does not take back is offered to it again by the next pass.
+static void tli_release_buffers(tl_run *run, int with_inputs) {
+    tli_quiet quiet = tli_begin_quiet(run->limits.env);
+    int32_t i, f;
+    (void)tli_give_all_freed(run);
+    for (f = 0; f < tli_count_flights(run); f++) {
+        tli_choose_flight(run, f);
+        (void)tli_abandon(&run->store, &run->at.call.scratch);
+        for (i = 0; i < run->at.call.twice_count; i++) (void)tli_abandon(&run->store, &run->at.call.twice[i]);
+    }
+    for (i = 0; i < run->slot_count; i++) {
+        tli_run_choose_slot(run, i);
+        tli_release_slot(run, with_inputs);
+    }
+    tli_run_choose_slot(run, 0);
+    (void)tli_retry_lost(&run->store);
+    tli_end_quiet(&quiet, TL_OK);
+}
+
+// Claim what the plan's entry names and is not there (any more), and fill it with zeroes. Everything else but
+// the inputs was released.
+static tl_result tli_claim_entry(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    int32_t *next = &run->arenas[TL_TIER_DEVICE].next_offset;
+    int32_t number = run->input_count, i;
+    tl_result result = TL_OK;
+    for (i = 0; i < run->plan.entry_count && !result; i++) {
+        const tl_entry *entry = &run->plan.entry[i];
+        int32_t index = graph->nodes[entry->node].first_output + entry->output;
+        uint64_t bytes = graph->outputs[index].bytes;
+        tli_buffer *buffer = tli_caller_buffer(run, entry->slot, index);
+        *next = number;
+        number += bytes > 0;
+        if (buffer->is_entry) continue;
+        result = tli_claim_device(run, bytes, &buffer->device);
+        if (result) break;
+        buffer->state = TLI_RESIDENT;
+        buffer->is_entry = 1;
+        result = tli_fill_range(&run->store, &buffer->device.range, 0);
+    }
+    run->first_count = *next = number;
+    return result;
+}
+
+// The pass is given up: the message of the call at hand, too.
+static void tli_cancel_call(tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (run->messages) tli_cancel_message(run);
+#else
+    (void)run;
+#endif
+}
+
+// Give up a call that was set aside.
+static void tli_drop_begun(tl_run *run, tli_begun *begun) {
+    if (!begun->is_used) return;
+    tli_swap_begun(run, begun);
+    if (run->at.call.is_mapped) (void)tli_unmap_accesses(run, run->at.call.access_count);
+    run->store.enqueued = 1;
+    tli_cancel_call(run);
+    tli_swap_begun(run, begun);
+    begun->is_used = 0;
+}
+
+// Submit what was enqueued and release everything, at any point of a pass.
+static void tli_clear_run(tl_run *run, int with_inputs) {
+    tli_quiet quiet = tli_begin_quiet(run->limits.env);
+    int32_t f;
+    for (f = 0; f < tli_count_flights(run); f++) {
+        tli_choose_flight(run, f);
+        if (run->at.call.is_mapped) (void)tli_unmap_accesses(run, run->at.call.access_count);
+        if (run->at.computing) run->store.enqueued = 1;  // the kernel may have been recorded
+        if (run->at.computing) tli_cancel_call(run);
+        tli_end_random(run);
+        run->at.computing = TLI_COMPUTING_NOT;
+    }
+    for (f = 0; f < run->begun_count; f++) tli_drop_begun(run, &run->begun[f]);
+    (void)tli_submit_store(&run->store);
+    tli_release_buffers(run, with_inputs);
+    tli_end_quiet(&quiet, TL_OK);
+}
+#else
+// The buffer of a tensor in a slot.
+static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t tensor) {
+    return run->tensors + (slot - run->slot) * run->graph->tensor_count + tensor;
+}
+
+// Forget all buffers but inputs, which stay as long as the run.
+static void tli_release_buffers(tl_run *run, int with_inputs) {
+    const tl_graph *graph = run->graph;
+    int32_t slot, i;
+    (void)with_inputs;
+    for (slot = 0; slot < run->slot_count; slot++) {
+        tli_run_choose_slot(run, slot);
+        for (i = 0; i < graph->tensor_count; i++) {
+            (void)tli_buffer_drop(run, &run->gradients[i]);
+            if (!graph->nodes[graph->outputs[i].node].is_input) (void)tli_buffer_drop(run, &run->tensors[i]);
+        }
+        for (i = 0; i < graph->node_count && run->saved; i++) (void)tli_buffer_drop(run, &run->saved[i]);
+    }
+    tli_run_choose_slot(run, 0);
+}
+
+static void tli_clear_run(tl_run *run, int with_inputs) {
+    tli_end_random(run);
+    run->at.computing = TLI_COMPUTING_NOT;
+    tli_release_buffers(run, with_inputs);
+}
+#endif
+
+static tl_result tli_abort_pass(tl_run *run, tl_result why) {
+    tl_error error;  // keep the reason: the clean-up may overwrite it
+    tli_zero(&error, sizeof error);
+    if (run->env) error = run->env->error;
+#ifndef TL_NO_PLANNERS
+    tli_forget_cache(run);
+#endif
+    tli_clear_run(run, 0);
+    if (run->active) run->next_step = run->training_step;  // the same step is run again
+    if (run->in_plan) run->next_step = run->plan_step;
+    run->active = run->in_plan = 0;
+#ifndef TL_NO_ONLINE
+    run->goal_waits = 0;
+#endif
+    if (run->env) run->env->error = error;
+    return why;
+}
+
+#ifndef TL_ONLY_TABLES
 static tl_result tli_end_pass(tl_run *run) {
     tl_result result = tli_submit_store(&run->store);
     if (result == TL_NOT_READY) return result;  // the next call tries again
@@ -59629,7 +59822,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     if (micro_batch == tli_first_micro_batch(run)) tli_start_training_step(run);
     run->micro_batch = micro_batch;
     run->position = 0;
-    run->computing = TLI_COMPUTING_NOT;
+    run->at.computing = TLI_COMPUTING_NOT;
     tli_start_counting(run);
 #ifndef TL_NO_ONLINE
     if (run->is_online) result = tli_start_online(run, run->live_budget[TL_TIER_DEVICE]);
@@ -59637,6 +59830,18 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     run->active = !result;
     return result;
 }
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- the executor: from step to step --
+//
+// A compute step is opened, yielded as often as it has calls, carried out, and closed when the next one is
+// pulled, or at once where several are under way. run->at.computing says how far the one at hand is:
+//
+//     NOT -> OPENED    its ranges are claimed; it may wait for others under way
+//         -> YIELDED   the caller, or tl_run_plan, has its call
+//         -> DONE      its kernel has returned; the next range, or the end of the step
+//         -> NOT       closed: only what others read stays
 
 // The next step of the plan or of the online record; *done = 1: there is none.
 static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
@@ -59663,50 +59868,17 @@ static tl_result tli_poll_begun(tl_run *run, tli_begun *begun) {
     tl_result result;
     if (begun->is_ready) return TL_OK;
     tli_swap_begun(run, begun);
-    result = tli_call_kernel(run, &begun->yielded);
+    result = tli_call_kernel(run, &run->at.yielded);
     tli_swap_begun(run, begun);
     begun->is_ready = !result;
     return result;
 }
-
-// Wait for the copies that a WAIT ends. If the caller pulls the steps this does not block, but returns
-// TL_NOT_READY.
-static tl_result tli_poll_step(tl_run *run, const tl_step *step) {
-    const tl_backend *backend = &run->backend;
-    tl_result result = TL_OK;
-    int32_t i, end;
-    if (step->kind != TL_STEP_WAIT || run->limits.in_order) return TL_OK;
-    tli_step_outputs(run, step, &i, &end);
-    for (; i < end && !result; i++)
-        if (tli_acts_on_buffer(&run->tensors[i], TL_STEP_WAIT))
-            result = (run->by_itself ? backend->wait : backend->poll)(backend->self, run->tensors[i].copied);
-    return result;
-}
-
-// Where others are under way, a memory step that moves bytes waits for those that make or overwrite them.
-static tl_result tli_order_memory_step(tl_run *run) {
-    tl_step_kind kind = (tl_step_kind)run->last.kind;
-    int moves = kind == TL_STEP_SPILL || kind == TL_STEP_FETCH || kind == TL_STEP_COMPRESS ||
-                kind == TL_STEP_EXPAND;
-    int32_t i, end, before, latest = -1;
-    if (!run->flights || !moves) return TL_OK;
-    tli_step_outputs(run, &run->last, &i, &end);
-    for (; i < end; i++) {
-        tl_access access;
-        if (!tli_acts_on_buffer(&run->tensors[i], kind)) continue;
-        access.range = kind == TL_STEP_FETCH ? run->tensors[i].host.range : run->tensors[i].device.range;
-        access.writes = 0;
-        before = tli_find_conflict(run, &access, 1);
-        if (before > latest) latest = before;
-    }
-    return latest >= 0 ? tli_wait_for(run, latest) : TL_OK;
-}
 #endif
 
 static void tli_count_compute(tl_run *run) {
-    int32_t id = run->last.node;
-    if (run->last.kind == TL_STEP_BACKWARD) { run->report.backward_count++; return; }
-    run->event.recompute = run->ran[id];
+    int32_t id = run->at.last.node;
+    if (run->at.last.kind == TL_STEP_BACKWARD) { run->report.backward_count++; return; }
+    run->at.event.recompute = run->ran[id];
     run->report.forward_count++;
     run->report.recompute_count += run->ran[id];
     run->ran[id] = 1;
@@ -59717,27 +59889,27 @@ static void tli_keep_first(tl_result *first, tl_result result) { if (!*first) *f
 // Close a compute step that was carried out: release the ranges that only the call needed, and the gradients
 // and saved bytes that only this backward read.
 static tl_result tli_close_compute(tl_run *run) {
-    const tl_node *node = &run->graph->nodes[run->last.node];
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
     int32_t i, end = node->first_output + node->output_count;
     tl_result first;
-    run->computing = TLI_COMPUTING_NOT;
+    run->at.computing = TLI_COMPUTING_NOT;
 #ifndef TL_ONLY_TABLES
     run->store.enqueued = 1;
 #endif
     tli_end_random(run);  // where the caller called the last kernel itself
-    first = tli_free_held(run, &run->call.scratch);
+    first = tli_free_held(run, &run->at.call.scratch);
     for (i = 0; i < node->output_count; i++)
-        tli_keep_first(&first, tli_free_held(run, &run->call.twice[i]));
-    for (i = node->first_output; i < end && run->last.kind == TL_STEP_BACKWARD; i++)
+        tli_keep_first(&first, tli_free_held(run, &run->at.call.twice[i]));
+    for (i = node->first_output; i < end && run->at.last.kind == TL_STEP_BACKWARD; i++)
         tli_keep_first(&first, tli_buffer_drop(run, &run->gradients[i]));
-    if (run->last.kind == TL_STEP_BACKWARD)
-        tli_keep_first(&first, tli_buffer_drop(run, tli_saved_buffer(run, run->last.node)));
+    if (run->at.last.kind == TL_STEP_BACKWARD)
+        tli_keep_first(&first, tli_buffer_drop(run, tli_saved_buffer(run, run->at.last.node)));
 #ifndef TL_NO_ONLINE
     tli_keep_first(&first, tli_take_reports(run));
 #endif
     if (first) return tli_run_fail_backend(run, first, TLI_RULE(RELEASE_FAILED));
 #ifndef TL_ONLY_TABLES
-    if (!run->event.end_ns) tli_end_event(run);
+    if (!run->at.event.end_ns) tli_end_event(run);
 #endif
     tli_observe_step(run);
     return TL_OK;
@@ -59748,7 +59920,7 @@ static tl_result tli_close_compute(tl_run *run) {
 static tl_result tli_end_begun(tl_run *run, tli_begun *begun) {
     tl_result result = TL_OK, closed;
     tli_swap_begun(run, begun);
-    if (run->call.is_mapped) result = tli_unmap_accesses(run, run->call.access_count);
+    if (run->at.call.is_mapped) result = tli_unmap_accesses(run, run->at.call.access_count);
     if (result) result = tli_run_fail_backend(run, result, TLI_RULE(UNMAP_FAILED));
     closed = tli_close_compute(run);
     tli_swap_begun(run, begun);
@@ -59758,20 +59930,20 @@ static tl_result tli_end_begun(tl_run *run, tli_begun *begun) {
 #endif
 
 static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
-    run->last = step;
+    run->at.last = step;
     tli_run_choose_slot(run, step.slot);
-    tli_zero(&run->event, sizeof run->event);
-    run->event.index = run->position;
-    run->event.micro_batch = run->micro_batch + step.slot;
+    tli_zero(&run->at.event, sizeof run->at.event);
+    run->at.event.index = run->position;
+    run->at.event.micro_batch = run->micro_batch + step.slot;
     tli_start_event(run);
-    run->call.operand_count = 0;
+    run->at.call.operand_count = 0;
 #ifndef TL_ONLY_TABLES
-    run->event.step = step;
-    run->event.training_step = run->training_step;
-    run->call.access_count = 0;
+    run->at.event.step = step;
+    run->at.event.training_step = run->training_step;
+    run->at.call.access_count = 0;
 #endif
     out->step = step;
-    out->index = run->event.index;
+    out->index = run->at.event.index;
     out->depends_on = -1;
 }
 
@@ -59827,44 +59999,45 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
     return result;
 }
 
+// Close the step before and open the next one.
+static tl_result tli_take_next_step(tl_run *run, tl_run_step *out, int32_t *done) {
+    tl_result result = run->at.computing == TLI_COMPUTING_DONE ? tli_close_compute(run) : TL_OK;
+    return result ? result : tli_open_next_step(run, out, done);
+}
+
 // Close a step that was carried out for all elements. One at a time, that is left to the next call.
 static tl_result tli_close_flight(tl_run *run) {
-    int is_done = tli_has_flights(run) && run->computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run);
+    int is_done = tli_has_flights(run) && run->at.computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run);
     return is_done ? tli_close_compute(run) : TL_OK;
 }
 
+#ifndef TL_ONLY_TABLES
 // Go on with the step before, for its next elements, or close it and open the next one.
 static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
-    tl_result result = TL_OK;
-#ifdef TL_ONLY_TABLES
-    {
-#else
+    tl_result result;
     run->waits_for = -1;
     tli_choose_step(run, run->position - 1);
-    if (run->computing == TLI_COMPUTING_OPENED) {
+    if (run->at.computing == TLI_COMPUTING_OPENED) {
         result = tli_go_on_compute(run, out);
-    } else if (run->computing && tli_has_more_ranges(run)) {
-        if (run->computing == TLI_COMPUTING_YIELDED) return tli_wait_for(run, run->event.index);
+    } else if (run->at.computing && tli_has_more_ranges(run)) {
+        if (run->at.computing == TLI_COMPUTING_YIELDED) return tli_wait_for(run, run->at.event.index);
         result = tli_yield_next_range(run, out);
     } else {
-#endif
-        if (run->computing == TLI_COMPUTING_DONE) result = tli_close_compute(run);
-        if (!result) result = tli_open_next_step(run, out, done);
+        result = tli_take_next_step(run, out, done);
     }
     if (!result && !*done) result = tli_close_flight(run);
-#ifndef TL_ONLY_TABLES
     if (result || *done) return result;
-    out->accesses = run->call.accesses;
-    out->access_count = run->call.access_count;
+    out->accesses = run->at.call.accesses;
+    out->access_count = run->at.call.access_count;
     if (!run->limits.in_order) out->ticket = run->store.last_ticket;
-#endif
-    return result;
+    return TL_OK;
 }
+#endif
 
 static tl_result tli_fail_unfinished(tl_run *run) {
     tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP),
                                      TLI_RULE(WAS_NOT_CARRIED_OUT_CALL),
-                                     (uint64_t)run->event.index, (uint64_t)run->last.node);
+                                     (uint64_t)run->at.event.index, (uint64_t)run->at.last.node);
     if (TLI_ERROR_TEXT) {
         tli_put_last_step(run, &s.text);
         tli_put(&s.text, ": ");
@@ -59878,13 +60051,17 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     *done = 0;
     if (run->in_plan && !run->by_itself)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP), TLI_RULE(RUN_PLAN_IS_UNDER_WAY));
-    if (run->active && !tli_has_flights(run) && run->computing == TLI_COMPUTING_YIELDED)
+    if (run->active && !tli_has_flights(run) && run->at.computing == TLI_COMPUTING_YIELDED)
         return tli_fail_unfinished(run);
     tli_zero(step, sizeof *step);
     if (!run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP),
                         TLI_RULE(RUN_NO_PASS_IS_UNDER_WAY));
+#ifdef TL_ONLY_TABLES
+    result = tli_take_next_step(run, step, done);
+#else
     result = tli_take_step(run, step, done);
+#endif
     if (!result && *done && !tli_is_by_hand(run)) {
         result = tli_end_pass(run);
         if (!result) run->active = 0;
@@ -59907,10 +60084,10 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
 // Whether it is a compute step that was yielded and not carried out yet. It is the one at hand then.
 static int tli_is_current(tl_run *run, const tl_run_step *step) {
     if (run->active && step->is_compute) tli_choose_step(run, step->index);
-    return run->active && run->computing == TLI_COMPUTING_YIELDED && step->is_compute &&
-           step->index == run->event.index && step->call.first == run->call.first &&
-           step->call.node == run->call.node && step->call.kind == run->call.kind &&
-           step->call.step == run->training_step && step->call.micro_batch == run->event.micro_batch;
+    return run->active && run->at.computing == TLI_COMPUTING_YIELDED && step->is_compute &&
+           step->index == run->at.event.index && step->call.first == run->at.call.first &&
+           step->call.node == run->at.call.node && step->call.kind == run->at.call.kind &&
+           step->call.step == run->training_step && step->call.micro_batch == run->at.event.micro_batch;
 }
 
 static tl_result tli_fail_stale_step(tl_run *run, tli_function function) {
@@ -59920,7 +60097,7 @@ static tl_result tli_fail_stale_step(tl_run *run, tli_function function) {
 
 #ifndef TL_ONLY_TABLES
 static tl_result tli_map_last_step(tl_run *run, tli_function function) {
-    tl_result result = run->call.is_mapped ? TL_OK : tli_map_accesses(run);
+    tl_result result = run->at.call.is_mapped ? TL_OK : tli_map_accesses(run);
     if (result == TL_NOT_READY)
         return tli_fail(run->env, result, function, TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT));
     return result ? tli_abort_pass(run, tli_run_fail_backend(run, result, TLI_RULE(MAP_FAILED))) : TL_OK;
@@ -59938,10 +60115,10 @@ static tl_result tli_map_last_step(tl_run *run, tli_function function) {
 // The step yielded last was carried out, with this result.
 static tl_result tli_leave_kernel(tl_run *run, tl_result result) {
 #ifndef TL_ONLY_TABLES
-    tl_result unmapped = run->call.is_mapped ? tli_unmap_accesses(run, run->call.access_count) : TL_OK;
+    tl_result unmapped = run->at.call.is_mapped ? tli_unmap_accesses(run, run->at.call.access_count) : TL_OK;
     if (!result && unmapped) result = tli_run_fail_backend(run, unmapped, TLI_RULE(UNMAP_FAILED));
 #endif
-    run->computing = TLI_COMPUTING_DONE;
+    run->at.computing = TLI_COMPUTING_DONE;
     if (!result) result = tli_close_flight(run);
     return result ? tli_abort_pass(run, result) : TL_OK;
 }
@@ -59959,9 +60136,9 @@ TLI_IMPL tl_result tl_map_step(tl_run *run, tl_run_step *step) {
 TLI_IMPL tl_result tl_report_bytes(tl_run *run, int32_t output, uint64_t bytes) {
     const tl_node *node;
     TL_ASSERT(run);
-    node = &run->graph->nodes[run->last.node];
-    if (!run->active || !(run->computing == TLI_COMPUTING_YIELDED || run->call.is_inside) ||
-        run->last.kind == TL_STEP_BACKWARD || !node->dynamic)
+    node = &run->graph->nodes[run->at.last.node];
+    if (!run->active || !(run->at.computing == TLI_COMPUTING_YIELDED || run->at.call.is_inside) ||
+        run->at.last.kind == TL_STEP_BACKWARD || !node->dynamic)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REPORT_BYTES),
                         TLI_RULE(NO_FORWARD_OF_DYNAMIC_NODE));
     if (output < 0 || output >= node->output_count)
@@ -59977,11 +60154,11 @@ TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
     if (!tli_is_current(run, step)) return tli_fail_stale_step(run, function);
     result = tli_is_host_visible(run) ? tli_map_last_step(run, function) : TL_OK;
     if (result) return result;
-    run->computing = TLI_COMPUTING_DONE;
+    run->at.computing = TLI_COMPUTING_DONE;
     result = tli_call_kernel(run, step);
     if ((!result || result == TL_NOT_READY) && tli_set_aside(run, step, !result)) return TL_OK;
     if (result != TL_NOT_READY) return tli_leave_kernel(run, result);
-    run->computing = TLI_COMPUTING_YIELDED;
+    run->at.computing = TLI_COMPUTING_YIELDED;
     return result;
 }
 
@@ -59996,6 +60173,13 @@ TLI_IMPL tl_result tl_finish_step(tl_run *run, const tl_run_step *step) {
     if (tli_set_aside(run, step, 1)) return TL_OK;
     return tli_leave_kernel(run, TL_OK);
 }
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- the executor: the whole plan --
+//
+// tl_run_plan pulls the steps of every pass and calls their kernels itself. Where a kernel or a message is not
+// ready it answers TL_NOT_READY, and goes on from there when it is called again.
 
 #ifndef TL_ONLY_TABLES
 // Call the kernels of the steps under way that were not asked in this turn. *moved: 1 = one of them was carried
@@ -60005,11 +60189,11 @@ static tl_result tli_poll_kernels(tl_run *run, int *moved) {
     int32_t f;
     for (f = 0; f < tli_count_flights(run) && !result; f++) {
         tli_choose_flight(run, f);
-        if (run->computing != TLI_COMPUTING_YIELDED || run->call.is_asked) continue;
-        result = tl_run_step_kernel(run, &run->yielded);
+        if (run->at.computing != TLI_COMPUTING_YIELDED || run->at.call.is_asked) continue;
+        result = tl_run_step_kernel(run, &run->at.yielded);
         if (!result) *moved = 1;
         if (result != TL_NOT_READY) continue;
-        run->call.is_asked = 1;
+        run->at.call.is_asked = 1;
         result = TL_OK;
     }
     return result;
@@ -60021,9 +60205,9 @@ static tl_result tli_move_pass(tl_run *run, int32_t *done) {
     int moved = 0;
     tl_result result = TL_NOT_READY, polled;
     tli_zero(&step, sizeof step);
-    if (run->flights || run->computing != TLI_COMPUTING_YIELDED) result = tl_next_step(run, &step, done);
+    if (run->flights || run->at.computing != TLI_COMPUTING_YIELDED) result = tl_next_step(run, &step, done);
     if (result && result != TL_NOT_READY) return result;
-    if (!result && step.is_compute) run->yielded = step;
+    if (!result && step.is_compute) run->at.yielded = step;
     moved = !result;
     polled = run->active ? tli_poll_kernels(run, &moved) : TL_OK;
     return polled ? polled : moved ? TL_OK : TL_NOT_READY;
@@ -60031,10 +60215,10 @@ static tl_result tli_move_pass(tl_run *run, int32_t *done) {
 
 // Whether a kernel has answered that it is not ready.
 static int tli_has_polled(const tl_run *run) {
-    int is_polled = (run->computing == TLI_COMPUTING_YIELDED && run->call.polled) || tli_has_begun(run);
+    int is_polled = (run->at.computing == TLI_COMPUTING_YIELDED && run->at.call.polled) || tli_has_begun(run);
     int32_t f;
     for (f = 0; run->flights && f < run->flight_count; f++)
-        is_polled |= tli_is_under_way(run, &run->flights[f]) && run->flights[f].call.polled;
+        is_polled |= tli_is_under_way(run, &run->flights[f]) && run->flights[f].at.call.polled;
     return is_polled;
 }
 
@@ -60045,7 +60229,7 @@ static tl_result tli_run_steps(tl_run *run) {
     tl_result result = TL_OK;
     for (f = 0; f < tli_count_flights(run); f++) {
         tli_choose_flight(run, f);
-        run->call.is_asked = 0;
+        run->at.call.is_asked = 0;
     }
     run->by_itself = 1;
     while (!result && !done) result = tli_move_pass(run, &done);
@@ -60059,10 +60243,10 @@ static tl_result tli_move_pass(tl_run *run, int32_t *done) {
     tl_run_step step;
     tl_result result = TL_OK;
     tli_zero(&step, sizeof step);
-    if (run->computing == TLI_COMPUTING_YIELDED) {
-        step.step = run->last;
-        step.index = run->event.index;
-        tli_name_call(run, run->kernel_of[run->last.node], &step);
+    if (run->at.computing == TLI_COMPUTING_YIELDED) {
+        step.step = run->at.last;
+        step.index = run->at.event.index;
+        tli_name_call(run, run->kernel_of[run->at.last.node], &step);
     } else {
         result = tl_next_step(run, &step, done);
     }
@@ -60131,59 +60315,12 @@ TLI_IMPL tl_result tl_reset_run(tl_run *run) {
 #endif
     return tli_abort_pass(run, TL_OK);
 }
-
-TLI_IMPL void tl_measure_run(const tl_run *run, tl_run_report *report) {
-    TL_ASSERT(run && report);
-    *report = run->report;
-}
-
-#ifndef TL_NO_ONLINE
-// The steps decided in the last online pass, as a plan.
-static void tli_copy_record(const tl_run *run, tl_plan *plan) {
-    const tl_report *report = &run->online.sim.report;
-    plan->steps = run->online.record.steps;
-    plan->step_count = run->online.record.count;
-    plan->inference = run->inference;
-    plan->repeat_count = run->repeat_count;
-    plan->peak_bytes = report->peak_bytes;
-    plan->host_peak_bytes = report->host_peak_bytes;
-    plan->cost = report->cost;
-    plan->base_cost = report->base_cost;
-    if (plan->step_count == run->plan.step_count) return;   // with the places that the run takes
-    plan->offsets = plan->host_offsets = NULL;              // a pass that is under way
-    plan->offset_count = plan->host_offset_count = 0;
-    plan->arena_bytes = plan->host_arena_bytes = 0;
-    plan->blocks = NULL;
-    plan->block_count = 0;
-    plan->alignment_bytes = 0;
-}
-#endif
-
-TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
-    TL_ASSERT(run && plan);
-    *plan = *tli_plan_of(run);
-    plan->memory = NULL;
-#ifndef TL_ONLY_TABLES
-    plan->base_bytes = run->desc.base_bytes;
-    if (tli_keeps_results(run)) {   // the run's own bytes are those of both plans
-        plan->arena_bytes = run->planned.arena_bytes;
-        plan->host_arena_bytes = run->planned.host_arena_bytes;
-    }
-#endif
-#ifndef TL_NO_ONLINE
-    if (run->is_online) tli_copy_record(run, plan);
-#endif
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
-    if (run->hybrid.is_on) tli_copy_figures(run, plan);
-#endif
-}
-
-TLI_IMPL const tl_graph *tl_find_run_graph(const tl_run *run) {
-    TL_ASSERT(run);
-    return run->graph;
-}
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // -- tensors of the caller --
+//
+// Between passes the caller writes inputs and what the plan's entry names, and reads inputs and results.
 
 TLI_IMPL tl_result tl_choose_slot(tl_run *run, int32_t slot) {
     TL_ASSERT(run);
@@ -60314,7 +60451,6 @@ TLI_IMPL tl_result tl_find_tensor_bytes(tl_run *run, tl_tensor tensor, uint64_t 
     return TL_OK;
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
-
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifdef TL_ONLY_TABLES
 
@@ -60457,11 +60593,11 @@ static tl_run *tli_alloc_run(tl_env *env, const tl_graph *graph, const tl_plan *
     }
     (void)tli_add_part(&at, 1, sizeof *run);
     parts[0] = tli_add_part(&at, plan->block_count ? (uint64_t)plan->block_count : 1, sizeof *run->blocks);
-    parts[1] = tli_add_part(&at, 2 * inputs + 2 * outputs + 2, sizeof *run->call.operands);
+    parts[1] = tli_add_part(&at, 2 * inputs + 2 * outputs + 2, sizeof *run->at.call.operands);
     parts[2] = tli_add_part(&at, slots * tensors, sizeof *run->tensors);
     parts[3] = tli_add_part(&at, slots * tensors, sizeof *run->gradients);
     parts[4] = tli_add_part(&at, saved, sizeof *run->saved);
-    parts[5] = tli_add_part(&at, outputs, sizeof *run->call.twice);
+    parts[5] = tli_add_part(&at, outputs, sizeof *run->at.call.twice);
     parts[6] = tli_add_part(&at, nodes, sizeof *run->kernel_of);
     parts[7] = tli_add_part(&at, slots * nodes, 1);
     parts[8] = tli_add_part(&at, tensors, 1);
@@ -60471,15 +60607,15 @@ static tl_run *tli_alloc_run(tl_env *env, const tl_graph *graph, const tl_plan *
     if (!memory) return NULL;
     run = (tl_run *)(void *)memory;
     run->blocks = (tli_table_block *)(void *)(memory + parts[0]);
-    run->call.operands = (tl_operand *)(void *)(memory + parts[1]);
+    run->at.call.operands = (tl_operand *)(void *)(memory + parts[1]);
     run->tensors = (tli_buffer *)(void *)(memory + parts[2]);
     run->gradients = (tli_buffer *)(void *)(memory + parts[3]);
     if (saved) run->saved = (tli_buffer *)(void *)(memory + parts[4]);
-    run->call.twice = (tli_held *)(void *)(memory + parts[5]);
+    run->at.call.twice = (tli_held *)(void *)(memory + parts[5]);
     run->kernel_of = (int16_t *)(void *)(memory + parts[6]);
     run->ran = (uint8_t *)memory + parts[7];
     run->is_read = (uint8_t *)memory + parts[8];
-    run->call.made = (uint8_t *)memory + parts[9];
+    run->at.call.made = (uint8_t *)memory + parts[9];
     run->slot_count = (int32_t)slots;
     for (i = 0; i < graph->input_count; i++) run->is_read[graph->inputs[i].tensor] = 1;
     return run;
@@ -61665,7 +61801,7 @@ static tl_result tli_alloc_run(tl_run *run) {
     run->kernel_of = (int32_t *)tli_alloc_array(env, nodes, sizeof *run->kernel_of);
     run->kernels =
         (tl_kernel *)tli_alloc_array(env, (uint64_t)run->desc.kernel_count + 1, sizeof *run->kernels);
-    if (!tli_alloc_call(env, widest, outputs, &run->call) || !run->all_tensors || !run->all_gradients ||
+    if (!tli_alloc_call(env, widest, outputs, &run->at.call) || !run->all_tensors || !run->all_gradients ||
         !run->all_saved || !run->all_ran || !run->is_read || !run->is_result || !run->kernel_of ||
         !run->kernels)
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
@@ -62627,7 +62763,7 @@ static void tli_claim_late(tli_saving *s) {
         run->arenas[tier].next_offset = late->number;
         result = tli_claim_planned(run, tier, late->made.bytes, &held);
         if (result) tli_refuse_saving(s, result, TLI_RULE(SAVED_BACKEND_COULD_NOT_CLAIM));
-        else run->freed[run->freed_count++] = held;
+        else run->at.freed[run->at.freed_count++] = held;
     }
 }
 
@@ -62658,8 +62794,8 @@ static void tli_open_saved_pass(tli_saving *s) {
     run->report.limiting_node = -1;
     run->report.worker_count = run->desc.transport ? run->desc.transport->rank_count : 1;
     run->report.fused_count = run->members.fused_count;
-    tli_zero(&run->last, sizeof run->last);
-    tli_zero(&run->event, sizeof run->event);
+    tli_zero(&run->at.last, sizeof run->at.last);
+    tli_zero(&run->at.event, sizeof run->at.event);
     tli_measure_store(&run->store, 1, &counters);
     tli_drop_entry(s);
 }
@@ -62748,11 +62884,11 @@ static int tli_settle_run(tli_saving *s) {
     int32_t f;
     if (run->in_plan) return 0;
     if (!run->active) return 1;
-    if (!run->flights && run->computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run))
+    if (!run->flights && run->at.computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run))
         s->result = tli_close_compute(run);
     for (f = 0; f < tli_count_flights(run); f++) {
         tli_choose_flight(run, f);
-        if (run->computing) return 0;
+        if (run->at.computing) return 0;
     }
     for (f = 0; f < run->begun_count; f++)
         if (run->begun[f].is_used) return 0;
@@ -65617,15 +65753,21 @@ static void tli_send_text_start(tli_stream *s, int32_t x, int32_t y, const char 
 
 // -- the picture: checks and layout --
 
-static tl_result tli_fail_curve(tl_env *env, int32_t curve, tli_rule rule) {
-    tli_sentence s = tli_begin_error(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_MEMORY_SVG), rule,
-                                     (uint64_t)curve, 0);
+// Refuse a picture for one of the things that it is to show.
+static tl_result tli_fail_drawn(tl_env *env, tli_function function, const char *what, int32_t index,
+                                tli_rule rule) {
+    tli_sentence s = tli_begin_error(env, TL_ERROR_INVALID_ARG, function, rule, (uint64_t)index, 0);
     if (TLI_ERROR_TEXT) {
-        tli_put(&s.text, "curve ");
-        tli_put_i64(&s.text, curve);
+        tli_put(&s.text, what);
+        tli_put(&s.text, " ");
+        tli_put_i64(&s.text, index);
         tli_put(&s.text, ": ");
     }
     return tli_end_error(env, &s, TL_ERROR_INVALID_ARG);
+}
+
+static tl_result tli_fail_curve(tl_env *env, int32_t curve, tli_rule rule) {
+    return tli_fail_drawn(env, TLI_IN(WRITE_MEMORY_SVG), "curve", curve, rule);
 }
 
 // Check one curve, find its peak, and widen both axes to it.
@@ -66814,17 +66956,6 @@ static tli_rule tli_check_front_point(const tl_precision_front *front, int32_t i
     return point->bound_cost > point->cost ? TLI_RULE(BOUND_COST_MUST_NOT_BE_ABOVE_COST) : TLI_NO_RULE;
 }
 
-static tl_result tli_fail_point(tl_env *env, int32_t point, tli_rule rule) {
-    tli_sentence s = tli_begin_error(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_FRONT_SVG), rule,
-                                     (uint64_t)point, 0);
-    if (TLI_ERROR_TEXT) {
-        tli_put(&s.text, "point ");
-        tli_put_i64(&s.text, point);
-        tli_put(&s.text, ": ");
-    }
-    return tli_end_error(env, &s, TL_ERROR_INVALID_ARG);
-}
-
 static tl_result tli_check_front(tl_env *env, const tl_precision_front *front) {
     const tli_function function = TLI_IN(WRITE_FRONT_SVG);
     int32_t i;
@@ -66834,7 +66965,7 @@ static tl_result tli_check_front(tl_env *env, const tl_precision_front *front) {
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(KNEE_MUST_BE_ONE_OF_POINTS));
     for (i = 0; i < front->point_count; i++) {
         tli_rule rule = tli_check_front_point(front, i);
-        if (rule) return tli_fail_point(env, i, rule);
+        if (rule) return tli_fail_drawn(env, function, "point", i, rule);
     }
     return TL_OK;
 }

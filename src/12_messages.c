@@ -52,7 +52,7 @@ static void tli_cancel_request(const tl_transport *transport, int32_t *request) 
 
 // Cancel the message of the call at hand.
 static void tli_cancel_message(tl_run *run) {
-    if (run->messages) tli_cancel_request(run->messages->transport, &run->call.request);
+    if (run->messages) tli_cancel_request(run->messages->transport, &run->at.call.request);
 }
 
 static uint32_t tli_message_tag(const tl_run *run, int32_t number, int backward, int32_t slot) {
@@ -74,13 +74,13 @@ static tl_result tli_carry_message(const tl_kernel_call *call, void *user) {
     if (!operand->range.bytes) return TL_OK;
     if (!call->polled) {
         result = sends ? transport->send(transport->self, peer, tag, operand->host, operand->range.bytes,
-                                         &run->call.request)
+                                         &run->at.call.request)
                        : transport->receive(transport->self, peer, tag, operand->host, operand->range.bytes,
-                                            &run->call.request);
+                                            &run->at.call.request);
         if (sends) run->report.sent_bytes += operand->range.bytes;
         else run->report.received_bytes += operand->range.bytes;
     }
-    if (!result) result = tli_poll_request(transport, &run->call.request);
+    if (!result) result = tli_poll_request(transport, &run->at.call.request);
     if (result && result != TL_NOT_READY) messages->failed_peer = peer;
     return result;
 }

@@ -467,7 +467,7 @@ static void tli_claim_late(tli_saving *s) {
         run->arenas[tier].next_offset = late->number;
         result = tli_claim_planned(run, tier, late->made.bytes, &held);
         if (result) tli_refuse_saving(s, result, TLI_RULE(SAVED_BACKEND_COULD_NOT_CLAIM));
-        else run->freed[run->freed_count++] = held;
+        else run->at.freed[run->at.freed_count++] = held;
     }
 }
 
@@ -498,8 +498,8 @@ static void tli_open_saved_pass(tli_saving *s) {
     run->report.limiting_node = -1;
     run->report.worker_count = run->desc.transport ? run->desc.transport->rank_count : 1;
     run->report.fused_count = run->members.fused_count;
-    tli_zero(&run->last, sizeof run->last);
-    tli_zero(&run->event, sizeof run->event);
+    tli_zero(&run->at.last, sizeof run->at.last);
+    tli_zero(&run->at.event, sizeof run->at.event);
     tli_measure_store(&run->store, 1, &counters);
     tli_drop_entry(s);
 }
@@ -588,11 +588,11 @@ static int tli_settle_run(tli_saving *s) {
     int32_t f;
     if (run->in_plan) return 0;
     if (!run->active) return 1;
-    if (!run->flights && run->computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run))
+    if (!run->flights && run->at.computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run))
         s->result = tli_close_compute(run);
     for (f = 0; f < tli_count_flights(run); f++) {
         tli_choose_flight(run, f);
-        if (run->computing) return 0;
+        if (run->at.computing) return 0;
     }
     for (f = 0; f < run->begun_count; f++)
         if (run->begun[f].is_used) return 0;
