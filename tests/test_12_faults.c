@@ -19,7 +19,7 @@
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
 
 enum {
-    MOST_RANKS = 6, NODES = 40, STEPS = 4, SAVE_EVERY = 2, SAVES = STEPS / SAVE_EVERY, BATCHES = 4,
+    MOST_RANKS = 6, MOST_NODES = 40, STEPS = 4, SAVE_EVERY = 2, SAVES = STEPS / SAVE_EVERY, BATCHES = 4,
     FLOATS = 5, FIRST_HALF = 2, KINDS = 3, RANGES = 2 * KINDS, REQUESTS = 64 * MOST_RANKS
 };
 
@@ -27,10 +27,10 @@ enum {
 
 typedef struct trainer {
     mixer     mixers[BATCHES];            // of the slots
-    float     values[NODES][KINDS][FLOATS];  // weights, moments, gradients of each node
-    tl_state  states[NODES * RANGES];     // of the nodes of this rank: for both halves weight, moment, gradient
+    float     values[MOST_NODES][KINDS][FLOATS];  // weights, moments, gradients of each node
+    tl_state  states[MOST_NODES * RANGES];     // of the nodes of this rank: for both halves weight, moment, gradient
     int32_t   state_count;
-    tl_kernel kernels[NODES];
+    tl_kernel kernels[MOST_NODES];
     int32_t   first_batch, last_node;     // last_node: whose outputs are the loss
     uint64_t  loss;                       // of this step: a sum, in no order
 } trainer;
@@ -74,7 +74,7 @@ static tl_result train_backward(const tl_kernel_call *call, void *user) {
 static void start_step(trainer *t) {
     int32_t i;
     for (i = 0; i < BATCHES; i++) mixer_start_pass(&t->mixers[i]);
-    for (i = 0; i < NODES; i++) memset(t->values[i][TL_STATE_GRADIENT], 0, sizeof t->values[i][TL_STATE_GRADIENT]);
+    for (i = 0; i < MOST_NODES; i++) memset(t->values[i][TL_STATE_GRADIENT], 0, sizeof t->values[i][TL_STATE_GRADIENT]);
     t->loss = 0;
 }
 
@@ -625,12 +625,188 @@ static void training_survives_50_moments(void **state) {
     assert_true(told.phases[SAVE_GATHERS] + told.phases[GATHERING] > 0 && fewer_replicas > 0);
 }
 
+// -- what is refused --
+
+static const char *const two_inputs =
+    "tlg 1\n"
+    "node 0 x input fwd=0 bwd=0 out=8 needs=none in=-\n"
+    "node 1 y input fwd=0 bwd=0 out=12 needs=none in=-\n"
+    "node 2 a op fwd=1 bwd=1 out=16 needs=in in=0\n"
+    "node 3 b op fwd=1 bwd=1 out=16 needs=in in=2,1 keep\n";
+
+static void must_refuse(team *t, int32_t r, const tl_saved *saves, int32_t count, const char *says) {
+    static float before[MOST_NODES][KINDS][FLOATS];
+    memcpy(before, t->trainers[r].values, sizeof before);
+    assert_int_equal(tl_load_states(t->beds[r].run, saves, count), TL_ERROR_INVALID_ARG);
+    if (strncmp(t->beds[r].env.error.text, "tl_load_states: ", 16) || !strstr(t->beds[r].env.error.text, says))
+        fail_msg("%s, not %s", t->beds[r].env.error.text, says);
+    assert_memory_equal(before, t->trainers[r].values, sizeof before);
+}
+
+static void saves_that_do_not_belong_are_refused(void **state) {
+    static team two, other, alone;
+    tl_graph graph = graph_of(two_inputs), another = graph_of(
+        "tlg 1\nnode 0 x input fwd=0 bwd=0 out=8 needs=none in=-\nnode 1 a op fwd=1 bwd=1 out=8 needs=in in=0\n");
+    layout l = plain_layout(2, 1), one = plain_layout(1, 1);
+    tl_saved saves[MOST_RANKS], mixed[2];
+    memory_sink in_pass;
+    tl_random random;
+    (void)state;
+    random.state = 75;
+    open_team(&two, &graph, &l);
+    train(&two, &random);
+    open_team(&other, &graph, &l);
+    other.trainers[0].values[2][TL_STATE_PARAMETER][FIRST_HALF] = 9.0f;
+    train(&other, &random);
+    open_team(&alone, &graph, &one);
+    take_saves(&two, 1, saves);
+    must_refuse(&alone, 0, saves, 0, "saves: there must be at least one");
+    must_refuse(&alone, 0, saves, 1, "saves: none has states[6], parameter of node 3 (b)");
+    must_refuse(&alone, 0, saves + 1, 1, "saves: none has states[0], parameter of node 2 (a)");
+    take_saves(&other, 1, saves + 2);
+    must_refuse(&alone, 0, saves, 4, ", is not the same in all of them");
+    close_team(&alone);
+    open_team(&alone, &another, &one);
+    must_refuse(&alone, 0, saves, 2, "data: of another graph");
+    close_team(&alone);
+    open_team(&alone, &graph, &one);
+    mixed[0] = saves[0];
+    mixed[1].data = two.saves[1][0].text;
+    mixed[1].length = two.saves[1][0].length;
+    must_refuse(&alone, 0, mixed, 2, "saves: some are of training step 2, others of 0");
+    alone.trainers[0].states[4].bytes -= sizeof(float);
+    must_refuse(&alone, 0, saves, 2, "saves: states[4], optimizer of node 2 (a), has another number of bytes there");
+    alone.trainers[0].states[4].bytes += sizeof(float);
+    alone.trainers[0].states[4].kind = TL_STATE_STATISTICS;
+    must_refuse(&alone, 0, saves, 2, "data: other states of the caller than this run has");
+    alone.trainers[0].states[4].kind = TL_STATE_OPTIMIZER;
+    if (tl_start_pass(alone.beds[0].run, 0)) fail_msg("%s", alone.beds[0].env.error.text);
+    must_refuse(&alone, 0, saves, 2, "a pass is under way");
+    if (tl_save_run(alone.beds[0].run, sink_of(&in_pass, -1))) fail_msg("%s", alone.beds[0].env.error.text);
+    if (tl_reset_run(alone.beds[0].run)) fail_msg("%s", alone.beds[0].env.error.text);
+    mixed[1].data = in_pass.text;
+    mixed[1].length = in_pass.length;
+    must_refuse(&alone, 0, mixed, 2, "data: saved in a pass, where states are not whole");
+    load_team(&alone, saves, 2, SAVE_EVERY);    // and nothing of it is in the way
+    train(&alone, &random);
+    must_equal(&alone, &two, SAVE_EVERY, "after refusals");
+    free(in_pass.text);
+    close_team(&alone);
+    close_team(&other);
+    close_team(&two);
+    tl_free_graph(NULL, &graph);
+    tl_free_graph(NULL, &another);
+}
+
+// Both of two ranks end with a mismatch, and say so.
+static void must_disagree(team *t, const char *of_0, const char *of_1) {
+    tl_result results[2] = { TL_NOT_READY, TL_NOT_READY };
+    long turns = 0;
+    int32_t r;
+    while (results[0] == TL_NOT_READY || results[1] == TL_NOT_READY) {
+        assert_true(++turns < 10000);
+        for (r = 0; r < 2; r++)
+            if (results[r] == TL_NOT_READY) results[r] = move_rank(t, r);
+    }
+    for (r = 0; r < 2; r++) {
+        assert_int_equal(results[r], TL_ERROR_MISMATCH);
+        if (!strstr(t->beds[r].env.error.text, r ? of_1 : of_0)) fail_msg("rank %d: %s", (int)r, t->beds[r].env.error.text);
+    }
+}
+
+static void ranks_that_disagree_are_told(void **state) {
+    static team before, t;
+    tl_graph graph = graph_of(two_inputs);
+    layout stages = plain_layout(2, 1), replicas = plain_layout(1, 2);
+    tl_saved saves[MOST_RANKS];
+    tl_random random;
+    int k;
+    (void)state;
+    random.state = 76;
+    open_team(&before, &graph, &stages);
+    train(&before, &random);
+    take_saves(&before, 1, saves);
+    for (k = 0; k < 2; k++) {       // neighbours of a pipeline, and of a ring
+        open_team(&t, &graph, k ? &replicas : &stages);
+        if (tl_load_states(t.beds[1].run, saves, 2)) fail_msg("%s", t.beds[1].env.error.text);
+        must_disagree(&t, k ? "rank 1 is at training step 3: ranks begin at the same one" : "rank 1 is at training step 2",
+                      k ? "rank 0 is at training step 1" : "rank 0 is at training step 0: ranks begin at the same one");
+        close_team(&t);
+    }
+    for (k = 0; k < 3; k++) {
+        tl_state *changed;
+        open_team(&t, &graph, &replicas);
+        changed = &t.trainers[1].states[3];
+        if (k == 0) changed->bytes -= 4;
+        if (k == 1) changed->kind = TL_STATE_STATISTICS;
+        if (k == 2) changed->node = 3;
+        must_disagree(&t, "rank 1 has other states: replicas register the same nodes, kinds and bytes",
+                      "rank 0 has other states");
+        close_team(&t);
+    }
+    close_team(&before);
+    tl_free_graph(NULL, &graph);
+}
+
+// Nothing is saved or loaded while a sum is under way: a part of it is in no range.
+static void a_sum_under_way_is_not_saved(void **state) {
+    static team t;
+    tl_graph graph = graph_of(two_inputs);
+    layout replicas = plain_layout(1, 2);
+    tl_saved none = { NULL, 0 };
+    memory_sink saved;
+    tl_run *run;
+    (void)state;
+    open_team(&t, &graph, &replicas);
+    run = t.beds[0].run;
+    assert_int_equal(tl_reduce_run(run, TL_STATE_GRADIENT), TL_NOT_READY);
+    assert_int_equal(tl_save_run(run, sink_of(&saved, -1)), TL_ERROR_INVALID_ARG);
+    assert_string_equal(t.beds[0].env.error.text, "tl_save_run: run: another sum over ranks is under way");
+    assert_int_equal(saved.length, 0);
+    assert_int_equal(tl_load_run(run, NULL, 0), TL_ERROR_INVALID_ARG);
+    assert_string_equal(t.beds[0].env.error.text, "tl_load_run: run: another sum over ranks is under way");
+    must_refuse(&t, 0, &none, 1, "run: another sum over ranks is under way");
+    close_team(&t);
+    tl_free_graph(NULL, &graph);
+}
+
+// A stage's save has the inputs that the stage has, wherever they stand in the listing.
+static void inputs_of_a_later_stage_are_saved(void **state) {
+    static team t, next;
+    static const int32_t ends[2] = { 3, 4 };
+    static const tl_tensor y = { 1, 0 };
+    static const char bytes[12] = "hello, again";
+    tl_graph graph = graph_of(two_inputs);
+    layout l = plain_layout(2, 1);
+    memory_sink saved;
+    char found[12] = { 0 };
+    (void)state;
+    l.ends = ends;
+    open_team(&t, &graph, &l);
+    open_team(&next, &graph, &l);
+    if (tl_write_tensor(t.beds[1].run, y, bytes, sizeof bytes)) fail_msg("%s", t.beds[1].env.error.text);
+    t.beds[1].logged = 0;
+    if (tl_save_run(t.beds[1].run, sink_of(&saved, -1))) fail_msg("%s", t.beds[1].env.error.text);
+    assert_int_equal(t.beds[1].logged, 0);
+    if (tl_load_run(next.beds[1].run, saved.text, saved.length)) fail_msg("%s", next.beds[1].env.error.text);
+    if (tl_read_tensor(next.beds[1].run, y, found, sizeof found)) fail_msg("%s", next.beds[1].env.error.text);
+    assert_memory_equal(found, bytes, sizeof bytes);
+    free(saved.text);
+    close_team(&next);
+    close_team(&t);
+    tl_free_graph(NULL, &graph);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pipeline_goes_on_with_other_ranks),
         cmocka_unit_test(replicas_go_on_with_other_ranks),
         cmocka_unit_test(late_messages_change_no_bit),
         cmocka_unit_test(training_survives_50_moments),
+        cmocka_unit_test(saves_that_do_not_belong_are_refused),
+        cmocka_unit_test(ranks_that_disagree_are_told),
+        cmocka_unit_test(a_sum_under_way_is_not_saved),
+        cmocka_unit_test(inputs_of_a_later_stage_are_saved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
