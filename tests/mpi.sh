@@ -49,17 +49,55 @@ endless() {
     kill $job
     fail "no step within a minute: $(cat $out/long.err)"
 }
-endless
+rm -f $out/stopped $out/stopped.*
+endless --save $out/stopped --every 1000000
 kill -INT "$(pgrep -P $job 17_mpi | tail -n 1)"      # one rank is asked to stop: all of them end behind the same step
 wait $job || fail "interrupted: exit $?: $(cat $out/long.err)"
 grep -q '^to the bit: gradients of the first step yes, losses yes, weights yes' $out/long.txt ||
     fail "interrupted: $(cat $out/long.txt $out/long.err)"
+grep -q "training: $(grep -o '^[0-9]* steps of' $out/long.txt | cut -d ' ' -f 1) 2 0 " $out/stopped ||
+    fail "interrupted: not saved: $(cat $out/long.txt $out/stopped)"
 echo "interrupted: $(grep 'steps of' $out/long.txt)"
 endless --patience 2
 kill -STOP "$(pgrep -P $job 17_mpi | tail -n 1)"
 ! wait $job || fail "a silent rank: exit 0"
 grep -qE '^17_parallel: rank [01], step .*(peer lost|does not answer)$' $out/long.err || fail "a silent rank: $(cat $out/long.err)"
 echo "a silent rank: $(grep -E '^17_parallel: rank 0' $out/long.err)"
+
+# Ranks that are killed: the job ends, and what all ranks had saved goes on, with as many ranks or fewer, to the losses and
+# weights of one process that nobody has disturbed.
+save=$out/save
+# Three ranks that train and save, one of which is killed at a random moment after the first save:  strike FLAGS OF mpirun...
+strike() {
+    local code=0 ranks
+    rm -f $save $save.*
+    # shellcheck disable=SC2086
+    timeout -k 5 60 mpirun $flags "$@" -n 3 build/17_mpi --quick --estimate --steps 1000000 --patience 2 --save $save --every 2 \
+        > $out/struck.txt 2> $out/struck.err & job=$!
+    for _ in $(seq 300); do [ ! -e $save ] || break; sleep 0.1; done
+    sleep "$(awk -v n=$RANDOM 'BEGIN {print n % 1000 / 1000}')"
+    mapfile -t ranks < <(pgrep -P "$(pgrep -P $job)" 17_mpi)
+    [ ${#ranks[@]} = 3 ] || fail "to be struck: ${#ranks[@]} ranks: $(cat $out/struck.err)"
+    kill -KILL "${ranks[RANDOM % 3]}"
+    wait $job || code=$?
+    [ $code != 124 ] || fail "a rank was killed, and the job goes on: $(cat $out/struck.err)"
+    step=$(sed 's/.*: \([0-9]*\) .*/\1/' $save)
+    echo "a rank was killed: exit $code, $step steps saved"
+}
+go_on() {       # RANKS ARGUMENTS...
+    start -n "$1" "${@:2}" --steps $((step + 3)) > $out/goes.txt 2> $out/goes.err || fail "$*: exit $?: $(cat $out/goes.err)"
+    grep -q '^to the bit: gradients of the first step yes, losses yes, weights yes' $out/goes.txt || fail "$*: $(cat $out/goes.txt)"
+    echo "$(grep '^from' $out/goes.txt), gone on with $1"
+}
+for ranks in 3 2 1; do
+    strike
+    go_on $ranks build/17_mpi --quick --estimate --save $save --resume
+done
+strike --continuous         # mpirun lets the others go on, and ends with 0: they say what to call
+for rank in 0 1 2; do grep -q "^17_parallel: rank $rank: to go on from step $step: mpirun -n 2 " $out/struck.err && break; done ||
+    fail "nobody says how to go on: $(cat $out/struck.err)"
+read -ra call < <(sed -n 's/^17_parallel: rank .: to go on from step .*: mpirun -n 2 //p' $out/struck.err)
+go_on 2 "${call[@]}"
 
 # Bad input: a sentence, and no rank hangs.
 refuse() {      # CODE SENTENCE ARGUMENTS OF mpirun...
@@ -70,4 +108,7 @@ refuse() {      # CODE SENTENCE ARGUMENTS OF mpirun...
 refuse 1 '--stages 3 --replicas 1: MPI started 2 ranks' -n 2 build/17_mpi --quick --stages 3
 refuse 3 'ranks were started with other options' -n 1 build/17_mpi --quick : -n 1 build/17_mpi --quick --seed 2
 refuse 2 'no plan of a stage fits 1024 bytes' -n 2 build/17_mpi --quick --budget 1
+refuse 1 'is there; --resume goes on from it, or remove it' -n 2 build/17_mpi --quick --save $save
+refuse 1 'of another size, text, --micro-batches or --seed' -n 2 build/17_mpi --quick --save $save --resume --seed 2
+refuse 1 'is not there, or not what --save leaves' -n 2 build/17_mpi --quick --save $out/nothing --resume
 echo "bad input ends all ranks with a sentence"
