@@ -1,17 +1,41 @@
 #!/usr/bin/env bash
-# Ranks that are processes of Open MPI: the transport by itself, and examples/17_parallel.c, whose losses, gradients and
-# weights are those of ranks that are threads, to the last bit, with the same bytes on every rank.
+# Ranks of examples/17_parallel.c. Threads: one is lost, and the others go on from the last save. Processes of Open MPI: the
+# transport by itself, and losses, gradients and weights that are those of threads, to the last bit, with the same bytes on
+# every rank; ranks that are stopped, silent or killed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fail() { echo "$*" >&2; exit 1; }
+out=build/check/mpi
+mkdir -p $out
+make -s build/17_parallel WERROR=-Werror
+
+save=$out/save
+threads() {     # NAME ARGUMENTS...
+    timeout 300 build/17_parallel --quick --estimate "${@:2}" > $out/$1.txt 2> $out/$1.err || fail "threads, ${*:2}: exit $?: $(cat $out/$1.err)"
+}
+weights() { grep -o 'weights [0-9a-f]*$' $out/"$1".txt; }
+fresh() { rm -f $save $save.*; }
+threads calm --stages 3 --steps 12
+fresh
+threads lost --stages 3 --steps 12 --save $save --every 5 --lose 8
+grep -q '^a rank is lost: 2 go on from step 5, 2 stages x 1 replicas$' $out/lost.txt || fail "a rank is lost: $(cat $out/lost.txt)"
+[ "$(weights calm)" = "$(weights lost)" ] || fail "a rank is lost: other weights: $(cat $out/calm.txt $out/lost.txt)"
+threads calm --stages 2 --replicas 2 --steps 9
+fresh
+threads first --stages 2 --replicas 2 --steps 4 --save $save
+threads then --stages 1 --replicas 2 --steps 9 --save $save --resume
+[ "$(weights calm)" = "$(weights then)" ] || fail "replicas of other stages: other weights: $(cat $out/calm.txt $out/then.txt)"
+fresh
+! build/17_parallel --quick --estimate --save $save --lose 2 > $out/lost.txt 2> $out/lost.err || fail "a rank is lost unsaved: exit 0"
+grep -q 'a rank is lost, and nothing is saved to go on from' $out/lost.err || fail "a rank is lost unsaved: $(cat $out/lost.err)"
+echo "threads: a rank is lost, and the others go on"
+
 if ! command -v mpicc >/dev/null; then
     echo "SKIPPED mpi: no mpicc (Debian: openmpi-bin libopenmpi-dev)"
     [ "${STRICT:-0}" != 1 ] || fail "a skip is a failure here"
     exit
 fi
-out=build/check/mpi
-mkdir -p $out
-make -s build/17_parallel build/17_mpi WERROR=-Werror
+make -s build/17_mpi WERROR=-Werror
 # vader is shared memory: nothing goes through a network.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 flags="--oversubscribe --mca btl self,vader"
@@ -42,10 +66,13 @@ start -n 2 build/17_mpi --quick > $out/measured.mpi 2> $out/measured.err || fail
 diff <(grep '^bits:' $out/--stages2.mpi) <(grep '^bits:' $out/measured.mpi) || fail "measured costs change losses or gradients"
 
 # Two ranks that train until they are told otherwise:  endless ARGUMENTS...; then $job is their mpirun
+job=
+trap '[ -z "$job" ] || kill $job 2>/dev/null || true' EXIT
 endless() {
+    rm -f $out/long.err
     # shellcheck disable=SC2086
     mpirun $flags -n 2 build/17_mpi --quick --estimate --steps 1000000 "$@" > $out/long.txt 2> $out/long.err & job=$!
-    for _ in $(seq 600); do ! grep -q '^training: step' $out/long.err || return 0; sleep 0.1; done
+    for _ in $(seq 600); do ! grep -sq '^training: step' $out/long.err || return 0; sleep 0.1; done
     kill $job
     fail "no step within a minute: $(cat $out/long.err)"
 }
@@ -66,11 +93,10 @@ echo "a silent rank: $(grep -E '^17_parallel: rank 0' $out/long.err)"
 
 # Ranks that are killed: the job ends, and what all ranks had saved goes on, with as many ranks or fewer, to the losses and
 # weights of one process that nobody has disturbed.
-save=$out/save
 # Three ranks that train and save, one of which is killed at a random moment after the first save:  strike FLAGS OF mpirun...
 strike() {
     local code=0 ranks
-    rm -f $save $save.*
+    fresh
     # shellcheck disable=SC2086
     timeout -k 5 60 mpirun $flags "$@" -n 3 build/17_mpi --quick --estimate --steps 1000000 --patience 2 --save $save --every 2 \
         > $out/struck.txt 2> $out/struck.err & job=$!
