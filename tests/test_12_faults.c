@@ -149,12 +149,14 @@ typedef struct team {
     memory_sink  saves[MOST_RANKS][SAVES];
     int32_t      save_counts[MOST_RANKS];
     long         sent, cut_at;            // messages so far; the one that is cut, from 1; 0 = none
+    long         waits;                   // polls for which messages were held back
     int32_t      cut_from, cut_to;
     long         turns, moves[MOST_RANKS];  // of all ranks, of each
 } team;
 
-static tl_result faulty_begun(faulty *f, tl_result result, int32_t request) {
-    if (!result) f->waits[request] = f->most_waits ? random_count(&f->random, 0, f->most_waits) : 0;
+static tl_result hold_back(faulty *f, tl_result result, const int32_t *request) {
+    if (!result) f->waits[*request] = f->most_waits ? random_count(&f->random, 0, f->most_waits) : 0;
+    if (!result) f->team->waits += f->waits[*request];
     return result;
 }
 
@@ -165,12 +167,12 @@ static tl_result faulty_send(void *self, int32_t peer, uint32_t tag, const void 
         f->team->cut_to = peer;
         bytes--;
     }
-    return faulty_begun(f, f->inner.send(f->inner.self, peer, tag, data, bytes, request), *request);
+    return hold_back(f, f->inner.send(f->inner.self, peer, tag, data, bytes, request), request);
 }
 
 static tl_result faulty_receive(void *self, int32_t peer, uint32_t tag, void *data, uint64_t bytes, int32_t *request) {
     faulty *f = (faulty *)self;
-    return faulty_begun(f, f->inner.receive(f->inner.self, peer, tag, data, bytes, request), *request);
+    return hold_back(f, f->inner.receive(f->inner.self, peer, tag, data, bytes, request), request);
 }
 
 static tl_result faulty_poll(void *self, int32_t request) {
@@ -510,6 +512,7 @@ static void late_messages_change_no_bit(void **state) {
         train(&late, &random);
         must_equal(&late, &prompt, 0, "late messages");
         assert_int_equal(late.sent, prompt.sent);
+        assert_true(late.waits > late.sent / 2 && !prompt.waits);
         close_team(&late);
         close_team(&prompt);
         tl_free_graph(NULL, &graph);
