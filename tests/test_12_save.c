@@ -403,6 +403,12 @@ static void hostile_states_are_refused(void **state) {
         if (result) assert_memory_equal(&before, &b.mixer, sizeof before);
         b.mixer = before;
     }
+    memcpy(bytes, s.bytes, s.count);
+    assert_int_equal(bytes[60], TL_STATE_GRADIENT);      // the kind of the first range
+    bytes[60] = TL_STATE_COUNT;
+    set_checksum(bytes, s.count);
+    saves[1].length = s.count;
+    assert_int_equal(tl_load_states(b.run, &saves[1], 1), TL_ERROR_PARSE);
     free(bytes);
     free(s.bytes);
     printf("%ld altered ones refused, %ld taken\n", refused, taken);
