@@ -5337,15 +5337,49 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 // tl_load_run is called between passes. Until all of the data was checked nothing is changed, so a run that
 // refuses data is as it was. In a pass, tl_save_run closes the step that was carried out last.
 //
-// Errors:  TL_ERROR_INVALID_ARG: a step or a copy is under way, also where tl_run_plan answered TL_NOT_READY;
-//          the data is of another graph, plan, seed, byte order, or of other states; load: in a pass.
-//          TL_ERROR_UNSUPPORTED: in a pass, what is decided online, reported by dynamic nodes of a hybrid run,
-//          kept from pass to pass, or without an arena; data of another version. TL_ERROR_PARSE: damaged data.
-//          TL_ERROR_NO_MEMORY; what the sink returned; those of the backend: load has lost the inputs then, and
-//          no pass is under way.
+// Errors:  TL_ERROR_INVALID_ARG: a step, a copy or a sum over ranks is under way, also where tl_run_plan
+//          answered TL_NOT_READY; the data is of another graph, plan, seed, byte order, or of other states;
+//          load: in a pass. TL_ERROR_UNSUPPORTED: in a pass, what is decided online, reported by dynamic nodes
+//          of a hybrid run, kept from pass to pass, or without an arena; data of another version.
+//          TL_ERROR_PARSE: damaged data. TL_ERROR_NO_MEMORY; what the sink returned; those of the backend: load
+//          has lost the inputs then, and no pass is under way.
 // Cost:    the bytes, and in a pass a replay of the plan.
 TLDEF tl_result tl_save_run(tl_run *run, tl_sink sink);
 TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
+
+// What tl_save_run wrote.
+typedef struct tl_saved {
+    const void *data;             // not changed
+    size_t      length;           // bytes
+} tl_saved;
+
+// Go on from the states of several saves, with other ranks than those that saved:
+//
+//     4 ranks     tl_save_run on each, after the same training step
+//     3 ranks     tl_compile_ranks again, tl_init_run, tl_load_states with all four saves, on each
+//
+//   saves   [save_count] of one training step, of runs of the same graph, precision and seed
+//
+// Each range that this run registers (tl_run_desc.states) is looked for by its node, its kind and its number
+// among those of both, and may be in any of the saves; what else they have is passed over. So register what
+// belongs to a node under that node, on the rank whose stage has it. The number of the next training step and
+// the loss scaler are taken over as well; inputs, entry and kept results are not, and slots do not matter.
+//
+// A range that several saves have, those of replicas, is that of the first. Parameters, optimizers and ranges
+// without a node must be the same to the bit in all of them; gradients, statistics and random state may differ.
+// Of an optimizer's shards (ZeRO 1) that are registered whole, tl_gather_run brings the others before saving.
+//
+// What follows has the bits that it would have had, where only the stages are others; with another number of
+// replicas sums over them are taken in another order (tl_reduce_run).
+//
+// Called between passes. A run that refuses saves is as it was.
+//
+// Errors:  TL_ERROR_INVALID_ARG: no save has a range of this run, or another number of bytes of it, or two
+//          differ; saves of several training steps, in a pass, of another graph, precision or seed; a pass or a
+//          sum is under way. TL_ERROR_PARSE: damaged data. TL_ERROR_UNSUPPORTED: data of another version.
+//          TL_ERROR_NO_MEMORY.
+// Cost:    the bytes of all saves are read once; n log n for n ranges, and 24 bytes a range meanwhile.
+TLDEF tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t save_count);
 #endif  // TL_ONLY_TABLES
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
@@ -5371,10 +5405,13 @@ TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
 // adds micro-batch after micro-batch.
 //
 // All of them answer TL_NOT_READY and are called again until they do not; between passes only. After an error
-// the ranges hold sums of some of the replicas.
+// the ranges hold sums of some of the replicas. An element's place in its range decides its shard: ranges of
+// single nodes have the same sums whatever the stages, a range of a whole stage has not.
 //
 // Errors:  TL_ERROR_INVALID_ARG: no transport, a pass or another sum is under way, ranges that are no f32;
-//          TL_ERROR_PEER_LOST and what else the transport answers; TL_ERROR_NO_MEMORY.
+//          TL_ERROR_MISMATCH, at the first sum: a replica has other states (nodes, kinds or bytes) or plans, or
+//          is at another training step; TL_ERROR_PEER_LOST and what else the transport answers;
+//          TL_ERROR_NO_MEMORY.
 // Cost:    each replica sends (p - 1) / p of the bytes in tl_scatter_run and in tl_gather_run, twice that in
 //          tl_reduce_run. 16 KiB of memory while it lasts.
 // Source:  Patarasuk, Yuan, Bandwidth optimal all-reduce algorithms, 2009; Rajbhandari et al., ZeRO, 2020,
@@ -6354,7 +6391,8 @@ static size_t tli_finish(tli_writer *w) {
     X(COMPILE_RANKS, "tl_compile_ranks") \
     X(REDUCE_RUN, "tl_reduce_run") \
     X(SCATTER_RUN, "tl_scatter_run") \
-    X(GATHER_RUN, "tl_gather_run")
+    X(GATHER_RUN, "tl_gather_run") \
+    X(LOAD_STATES, "tl_load_states")
 
 // -- errors: rules --
 //
@@ -7436,7 +7474,19 @@ static size_t tli_finish(tli_writer *w) {
     X(TABLES_MEMORY_IS_NOT_ALIGNED, \
       "backend: a block of the plan is not aligned to its %0 bytes", "alignment") \
     X(SIZES_DO_NOT_FIT_32_BITS, "plan: %0 bytes do not fit the 32 bits of TL_SMALL_SIZES", "bytes") \
-    X(OP_INPUT_HAS_KERNELS, "ops: op %s: an input has no forward and no backward", "op")
+    X(OP_INPUT_HAS_KERNELS, "ops: op %s: an input has no forward and no backward", "op") \
+    X(SAVES_THERE_MUST_BE_ONE, "saves: there must be at least one", "") \
+    X(SAVED_IN_A_PASS, "data: saved in a pass, where states are not whole", "") \
+    X(SAVES_ARE_OF_OTHER_STEPS, "saves: some are of training step %0, others of %1", "step, step") \
+    X(SAVES_HAVE_OTHER_SCALERS, "saves: their loss scalers differ", "") \
+    X(SAVES_LACK_A_STATE, "saves: none has states[%1], %s of node %s", "node, state") \
+    X(SAVES_HAVE_A_STATE_TWICE, "saves: states[%1], %s of node %s, is not the same in all of them", \
+      "node, state") \
+    X(SAVED_STATE_HAS_OTHER_BYTES, "saves: states[%1], %s of node %s, has another number of bytes there", \
+      "node, state") \
+    X(PEER_HAS_OTHER_STATES, "rank %0 has other states: replicas register the same nodes, kinds and bytes", \
+      "rank") \
+    X(PEER_IS_AT_ANOTHER_STEP, "rank %0 is at training step %1: ranks begin at the same one", "rank, step")
 
 // -- errors: rules of [13] TRACE --
 
@@ -55202,19 +55252,32 @@ static tl_result tli_open_begun(tl_run *run, uint64_t operands, uint64_t outputs
 //
 // The nodes "receive" and "send" of a stage have kernels of the run's own, which go through the caller's
 // transport and are polled as any kernel is. Message k between two ranks, there or back, of slot s has the tag
-// 1 + (2 k + back) x slots + s on both sides, because both list what crosses in the same order. Tag 0 is the
-// greeting, before the first pass: each neighbour sends the hash of the plans of all ranks, and compares.
+// 1 + (2 k + back) x slots + s on both sides, because both list what crosses in the same order. Tag 0 is that
+// of sums over replicas, and of greetings: before its first pass a rank and its neighbours in the pipeline,
+// before its first sum a rank and its neighbours in the ring tell each other what has to be the same on both.
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-enum { TLI_BEFORE, TLI_AFTER, TLI_NEIGHBOURS };  // rank - 1, rank + 1
+enum { TLI_BEFORE, TLI_AFTER, TLI_RING_BEFORE, TLI_RING_AFTER, TLI_NEIGHBOURS };  // rank -+ 1, replica -+ 1
+
+typedef struct tli_words {
+    uint64_t plans;      // hash of those of all ranks; 0 = no plan of ranks
+    uint64_t states;     // hash of the registered ones
+    uint64_t step;       // the next training step
+} tli_words;
+
+// With the neighbours first and first + 1.
+typedef struct tli_greeting {
+    int32_t   first;
+    int32_t   is_begun, is_done;
+    tli_words own, others[2];
+    int32_t   requests[2][2];   // sent, received; TLI_NO_REQUEST
+} tli_greeting;
 
 typedef struct tli_messages {
     const tl_transport *transport;
     int32_t *numbers;                        // [nodes] k of a message; -1 = none
-    int32_t  peers[TLI_NEIGHBOURS];          // -1 = none
-    uint64_t hash, hashes[TLI_NEIGHBOURS];   // of the plans; as the neighbours have them
-    int32_t  requests[TLI_NEIGHBOURS][2];    // of the greeting, sent and received; TLI_NO_REQUEST
-    int32_t  is_greeting, is_greeted;
+    int32_t  peers[TLI_NEIGHBOURS];          // -1 = none; in a ring of two the one after is the one before
+    tli_greeting stages, ring;
     int32_t  failed_peer;                    // of the last message that failed
 } tli_messages;
 
@@ -55292,57 +55355,87 @@ static tl_result tli_fail_peer(tl_run *run, tl_result why, int32_t peer, int32_t
     return tli_end_error(run->env, &s, why);
 }
 
-// -- the greeting --
+// -- greetings --
 
-static tl_result tli_begin_greeting(tli_messages *m) {
+static uint64_t tli_hash_states(const tl_run *run) {
+    uint64_t hash = (uint64_t)run->desc.state_count;
+    int32_t i;
+    for (i = 0; i < run->desc.state_count; i++) {
+        const tl_state *state = &run->desc.states[i];
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)state->node << 32 | (uint64_t)state->kind);
+        hash = tl_mix_u64(hash, state->bytes);
+    }
+    return hash;
+}
+
+static tl_result tli_begin_greeting(const tl_run *run, tli_greeting *g) {
+    tli_messages *m = run->messages;
     const tl_transport *transport = m->transport;
     tl_result result = TL_OK;
     int32_t i;
-    for (i = 0; i < TLI_NEIGHBOURS && !result; i++) {
-        if (m->peers[i] < 0) continue;
-        m->failed_peer = m->peers[i];
-        result = transport->receive(transport->self, m->peers[i], 0, &m->hashes[i], sizeof m->hashes[i],
-                                    &m->requests[i][1]);
+    g->own.plans = run->compiled ? run->compiled->ranks_hash : 0;
+    g->own.states = tli_hash_states(run);
+    g->own.step = run->next_step;
+    for (i = 0; i < 2 && !result; i++) {
+        int32_t peer = m->peers[g->first + i];
+        if (peer < 0) continue;
+        m->failed_peer = peer;
+        result = transport->receive(transport->self, peer, 0, &g->others[i], sizeof g->others[i],
+                                    &g->requests[i][1]);
         if (!result)
-            result = transport->send(transport->self, m->peers[i], 0, &m->hash, sizeof m->hash,
-                                     &m->requests[i][0]);
+            result = transport->send(transport->self, peer, 0, &g->own, sizeof g->own, &g->requests[i][0]);
     }
-    m->is_greeting = 1;
+    g->is_begun = 1;
     return result;
 }
 
-static void tli_end_greeting(tli_messages *m) {
+static void tli_end_greeting(const tli_messages *m, tli_greeting *g) {
     int32_t i;
-    for (i = 0; i < 2 * TLI_NEIGHBOURS; i++) tli_cancel_request(m->transport, &m->requests[i / 2][i % 2]);
-    m->is_greeting = 0;
+    for (i = 0; i < 4; i++) tli_cancel_request(m->transport, &g->requests[i / 2][i % 2]);
+    g->is_begun = 0;
 }
 
-// Greet the neighbours before the first pass. TL_NOT_READY: the next call goes on.
-static tl_result tli_greet_ranks(tl_run *run) {
+// What both sides have told each other is the same; states only of replicas, which have the same stage.
+static tl_result tli_compare_words(const tl_run *run, const tli_greeting *g) {
+    const tli_messages *m = run->messages;
+    int32_t i;
+    for (i = 0; i < 2; i++) {
+        const tli_words *other = &g->others[i];
+        int32_t peer = m->peers[g->first + i];
+        tli_rule why = TLI_NO_RULE;
+        uint64_t value = 0;
+        if (peer < 0) continue;
+        if (other->step != g->own.step) { why = TLI_RULE(PEER_IS_AT_ANOTHER_STEP); value = other->step; }
+        if (g == &m->ring && other->states != g->own.states) why = TLI_RULE(PEER_HAS_OTHER_STATES);
+        if (other->plans != g->own.plans) { why = TLI_RULE(PEER_HAS_OTHER_PLANS); value = other->plans; }
+        if (why)
+            return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN), why, (uint64_t)peer, value);
+    }
+    return TL_OK;
+}
+
+// Greet two neighbours, once. TL_NOT_READY: the next call goes on.
+static tl_result tli_greet_ranks(tl_run *run, tli_greeting *g) {
     tli_messages *m = run->messages;
     tl_result result = TL_OK;
     int32_t i, waits = 0;
-    if (!m || m->is_greeted) return TL_OK;
-    if (!m->is_greeting) result = tli_begin_greeting(m);
-    for (i = 0; i < 2 * TLI_NEIGHBOURS && !result; i++) {
-        result = tli_poll_request(m->transport, &m->requests[i / 2][i % 2]);
-        if (result == TL_NOT_READY) {
-            result = TL_OK;
-            waits = 1;
-        } else m->failed_peer = result ? m->peers[i / 2] : m->failed_peer;
+    if (g->is_done) return TL_OK;
+    if (!g->is_begun) result = tli_begin_greeting(run, g);
+    for (i = 0; i < 4 && !result; i++) {
+        result = tli_poll_request(m->transport, &g->requests[i / 2][i % 2]);
+        waits |= result == TL_NOT_READY;
+        if (result == TL_NOT_READY) result = TL_OK;
+        if (result) m->failed_peer = m->peers[g->first + i / 2];
     }
     if (result) {
-        tli_end_greeting(m);
+        tli_end_greeting(m, g);
         return tli_fail_peer(run, result, m->failed_peer, -1);
     }
     if (waits) return TL_NOT_READY;
-    m->is_greeting = 0;
-    for (i = 0; i < TLI_NEIGHBOURS; i++)
-        if (m->peers[i] >= 0 && m->hashes[i] != m->hash)
-            return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN),
-                                   TLI_RULE(PEER_HAS_OTHER_PLANS), (uint64_t)m->peers[i], m->hashes[i]);
-    m->is_greeted = 1;
-    return TL_OK;
+    g->is_begun = 0;
+    result = tli_compare_words(run, g);
+    g->is_done = !result;
+    return result;
 }
 
 // -- preparing and ending --
@@ -55362,13 +55455,33 @@ static tl_result tli_number_messages(tl_run *run, tli_messages *m) {
     return TL_OK;
 }
 
+static void tli_open_greeting(tli_greeting *g, int32_t first) {
+    int32_t i;
+    g->first = first;
+    for (i = 0; i < 4; i++) g->requests[i / 2][i % 2] = TLI_NO_REQUEST;
+}
+
+// Ranks of a transport with the same stage are replicas, in a ring (12_reduce.c).
+static void tli_find_neighbours(tli_messages *m, const tl_compiled_plan *compiled) {
+    const tl_transport *transport = m->transport;
+    int32_t stages = compiled && compiled->rank_count > 1 ? compiled->rank_count : 1;
+    int32_t replicas = transport->rank_count / stages, rank = transport->rank, count = transport->rank_count;
+    int32_t i;
+    for (i = 0; i < TLI_NEIGHBOURS; i++) m->peers[i] = -1;
+    if (stages > 1 && rank % stages > 0) m->peers[TLI_BEFORE] = rank - 1;
+    if (stages > 1 && rank % stages + 1 < stages) m->peers[TLI_AFTER] = rank + 1;
+    if (replicas > 1) m->peers[TLI_RING_BEFORE] = (rank - stages + count) % count;
+    if (replicas > 2) m->peers[TLI_RING_AFTER] = (rank + stages) % count;
+    tli_open_greeting(&m->stages, TLI_BEFORE);
+    tli_open_greeting(&m->ring, TLI_RING_BEFORE);
+}
+
 // Get ready for the transport of the desc.
 static tl_result tli_open_messages(tl_run *run) {
     const tl_transport *transport = run->desc.transport;
     const tl_compiled_plan *compiled = run->compiled;
     tli_rule why = TLI_NO_RULE;
     tli_messages *m;
-    int32_t i;
     if (!transport && (!compiled || compiled->rank_count <= 1)) return TL_OK;
     if (!transport) why = TLI_RULE(TRANSPORT_RANKS_NEED_ONE);
     else if (!transport->send || !transport->receive || !transport->poll || !transport->cancel)
@@ -55386,10 +55499,7 @@ static tl_result tli_open_messages(tl_run *run) {
     if (!m) return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
     run->messages = m;
     m->transport = transport;
-    for (i = 0; i < 2 * TLI_NEIGHBOURS; i++) m->requests[i / 2][i % 2] = TLI_NO_REQUEST;
-    m->peers[TLI_BEFORE] = compiled && compiled->rank > 0 ? transport->rank - 1 : -1;
-    m->peers[TLI_AFTER] = compiled && compiled->rank + 1 < compiled->rank_count ? transport->rank + 1 : -1;
-    m->hash = compiled ? compiled->ranks_hash : 0;
+    tli_find_neighbours(m, compiled);
     return compiled && compiled->rank_count > 1 ? tli_number_messages(run, m) : TL_OK;
 }
 
@@ -55404,7 +55514,8 @@ static void tli_stop_reduction(tl_run *run) {
 static void tli_close_messages(tl_run *run) {
     if (!run->messages) return;
     tli_stop_reduction(run);
-    tli_end_greeting(run->messages);
+    tli_end_greeting(run->messages, &run->messages->stages);
+    tli_end_greeting(run->messages, &run->messages->ring);
     tli_release(run->env, run->messages->numbers);
     tli_release(run->env, run->messages);
     run->messages = NULL;
@@ -59785,7 +59896,7 @@ static tl_result tli_greet(tl_run *run) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->reduction)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), TLI_RULE(REDUCTION_IS_UNDER_WAY));
-    return tli_greet_ranks(run);
+    return run->messages ? tli_greet_ranks(run, &run->messages->stages) : TL_OK;
 #else
     (void)run;
     return TL_OK;
@@ -62320,6 +62431,8 @@ typedef struct tli_saving {
     uint64_t     checksum;
     tl_result    result;      // the first error
     int32_t      in_pass;
+    int32_t      any_slots;   // 1 = states alone, of a run with any number of slots
+    uint64_t     next_step;   // that was read
     int32_t      takes_entry; // 1 = the data's entry, or kept results, are those of this run
     tli_sim      sim;         // in a pass: after the steps that were carried out
     uint8_t      block[TLI_SAVE_BLOCK];
@@ -62462,7 +62575,6 @@ static void tli_save_head(tli_saving *s) {
     const uint16_t one = 1;
     uint8_t read[8], first;
     tl_run *run = s->run;
-    uint64_t next;
     size_t i;
     tli_copy(read, tli_save_magic, sizeof read);
     tli_save_bytes(s, read, sizeof read);
@@ -62475,27 +62587,19 @@ static void tli_save_head(tli_saving *s) {
     s->in_pass = (int32_t)tli_save_limited(s, (uint64_t)s->in_pass, 4, 1);
     tli_save_same(s, tli_hash_graph(tli_caller_graph(run)), 8, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
     tli_save_same(s, (uint64_t)run->precision, 4, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
-    tli_save_same(s, (uint64_t)run->slot_count, 4, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
+    if (s->any_slots) (void)tli_save_number(s, 0, 4);
+    else tli_save_same(s, (uint64_t)run->slot_count, 4, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
     tli_save_same(s, run->desc.seed, 8, TLI_RULE(SAVED_HAS_ANOTHER_SEED));
-    next = tli_save_number(s, run->next_step, 8);
-    if (s->applies && !s->result) run->next_step = next;
-    if (s->in_pass) tli_save_same(s, tli_hash_plan(run), 8, TLI_RULE(SAVED_IN_A_PASS_OF_ANOTHER_PLAN));
+    s->next_step = tli_save_number(s, run->next_step, 8);
+    if (s->applies && !s->result) run->next_step = s->next_step;
+    if (s->in_pass && s->any_slots) tli_refuse_saving(s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_IN_A_PASS));
+    else if (s->in_pass) tli_save_same(s, tli_hash_plan(run), 8, TLI_RULE(SAVED_IN_A_PASS_OF_ANOTHER_PLAN));
 }
 
-// Ranges of the caller's state, and the loss scaler, which is the caller's as well.
-static void tli_save_states(tli_saving *s) {
+// The loss scaler, which is the caller's.
+static void tli_save_scaler(tli_saving *s) {
     const tl_run_desc *desc = &s->run->desc;
-    const tli_rule rule = TLI_RULE(SAVED_STATES_ARE_OTHERS);
-    int32_t i;
-    tli_save_same(s, (uint64_t)desc->state_count, 4, rule);
-    for (i = 0; i < desc->state_count && !s->result; i++) {
-        const tl_state *state = &desc->states[i];
-        tli_save_same(s, (uint32_t)state->node, 4, rule);
-        tli_save_same(s, (uint64_t)state->kind, 4, rule);
-        tli_save_same(s, state->bytes, 8, rule);
-        tli_save_bytes(s, s->sink || s->applies ? state->host : NULL, state->bytes);
-    }
-    tli_save_same(s, desc->loss_scaler != NULL, 4, rule);
+    tli_save_same(s, desc->loss_scaler != NULL, 4, TLI_RULE(SAVED_STATES_ARE_OTHERS));
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (desc->loss_scaler) {
         tl_loss_scaler scaler = *desc->loss_scaler;
@@ -62512,7 +62616,28 @@ static void tli_save_states(tli_saving *s) {
 #endif
 }
 
-// What the caller has written into the graph's inputs.
+// Ranges of the caller's state.
+static void tli_save_states(tli_saving *s) {
+    const tl_run_desc *desc = &s->run->desc;
+    const tli_rule rule = TLI_RULE(SAVED_STATES_ARE_OTHERS);
+    int32_t i;
+    tli_save_same(s, (uint64_t)desc->state_count, 4, rule);
+    for (i = 0; i < desc->state_count && !s->result; i++) {
+        const tl_state *state = &desc->states[i];
+        tli_save_same(s, (uint32_t)state->node, 4, rule);
+        tli_save_same(s, (uint64_t)state->kind, 4, rule);
+        tli_save_same(s, state->bytes, 8, rule);
+        tli_save_bytes(s, s->sink || s->applies ? state->host : NULL, state->bytes);
+    }
+    tli_save_scaler(s);
+}
+
+// Whether a graph input is that of another rank's stage.
+static int tli_is_elsewhere(const tl_run *run, int32_t tensor) {
+    return tli_has_members(run) && run->members.tensors && run->members.tensors[tensor] < 0;
+}
+
+// What the caller has written into the graph's inputs, as far as this run has them.
 static void tli_save_inputs(tli_saving *s) {
     tl_run *run = s->run;
     const tl_graph *graph = tli_caller_graph(run);
@@ -62522,6 +62647,7 @@ static void tli_save_inputs(tli_saving *s) {
             for (i = 0; graph->nodes[id].is_input && i < graph->nodes[id].output_count; i++) {
                 tl_tensor tensor;
                 const tli_buffer *buffer;
+                if (tli_is_elsewhere(run, graph->nodes[id].first_output + i)) continue;
                 tensor.node = id;
                 tensor.output = i;
                 if (tli_find_caller_tensor(run, s->function, &tensor)) return;   // an input is no member
@@ -62878,6 +63004,16 @@ static void tli_walk_run(tli_saving *s) {
     tli_zero(&s->sim, sizeof s->sim);
 }
 
+// Whether a sum over ranks is under way: what it has not summed yet is in no range.
+static int tli_is_reducing(const tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    return run->reduction != NULL;
+#else
+    (void)run;
+    return 0;
+#endif
+}
+
 // Close the step that was carried out last. 0 = one is under way.
 static int tli_settle_run(tli_saving *s) {
     tl_run *run = s->run;
@@ -62904,7 +63040,9 @@ TLI_IMPL tl_result tl_save_run(tl_run *run, tl_sink sink) {
     s.function = TLI_IN(SAVE_RUN);
     s.sink = &sink;
     s.in_pass = run->active;
-    if (!tli_settle_run(&s))
+    if (tli_is_reducing(run))
+        tli_refuse_saving(&s, TL_ERROR_INVALID_ARG, TLI_RULE(REDUCTION_IS_UNDER_WAY));
+    else if (!tli_settle_run(&s))
         tli_refuse_saving(&s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_STEP_OR_COPY_IS_UNDER_WAY));
     else if (s.result) return tli_abort_pass(run, s.result);
     if (run->active && !tli_can_save_pass(run))
@@ -62929,20 +63067,37 @@ static int tli_is_whole(const uint8_t *data, size_t length) {
     return length >= 8 && read == sum;
 }
 
+// Get ready to read what was saved.
+static tl_result tli_open_saved(tl_run *run, tli_function function, const void *data, size_t length,
+                                tli_saving *s) {
+    tli_zero(s, sizeof *s);
+    if (length < sizeof tli_save_magic || TLI_MEMCMP(data, tli_save_magic, sizeof tli_save_magic) != 0)
+        return tli_fail(run->env, TL_ERROR_PARSE, function, TLI_RULE(SAVED_IS_NOT_A_RUN));
+    if (!tli_is_whole((const uint8_t *)data, length))
+        return tli_fail(run->env, TL_ERROR_PARSE, function, TLI_RULE(SAVED_IS_DAMAGED));
+    s->run = run;
+    s->function = function;
+    s->data = (const uint8_t *)data;
+    s->length = length - 8;
+    return TL_OK;
+}
+
+// Whether the run is between passes, and no sum is under way.
+static tl_result tli_check_idle(tl_run *run, tli_function function) {
+    if (run->active || run->in_plan)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_PASS_IS_UNDER_WAY));
+    if (tli_is_reducing(run))
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(REDUCTION_IS_UNDER_WAY));
+    return TL_OK;
+}
+
 TLI_IMPL tl_result tl_load_run(tl_run *run, const void *data, size_t length) {
     tli_saving s;
+    tl_result result;
     TL_ASSERT(run && (data || !length));
-    if (run->active || run->in_plan)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_RUN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
-    if (length < sizeof tli_save_magic || TLI_MEMCMP(data, tli_save_magic, sizeof tli_save_magic) != 0)
-        return tli_fail(run->env, TL_ERROR_PARSE, TLI_IN(LOAD_RUN), TLI_RULE(SAVED_IS_NOT_A_RUN));
-    if (!tli_is_whole((const uint8_t *)data, length))
-        return tli_fail(run->env, TL_ERROR_PARSE, TLI_IN(LOAD_RUN), TLI_RULE(SAVED_IS_DAMAGED));
-    tli_zero(&s, sizeof s);
-    s.run = run;
-    s.function = TLI_IN(LOAD_RUN);
-    s.data = (const uint8_t *)data;
-    s.length = length - 8;
+    result = tli_check_idle(run, TLI_IN(LOAD_RUN));
+    if (!result) result = tli_open_saved(run, TLI_IN(LOAD_RUN), data, length, &s);
+    if (result) return result;
     tli_walk_run(&s);
     if (!s.result && s.at != s.length)
         tli_refuse_saving(&s, TL_ERROR_PARSE, TLI_RULE(SAVED_ENDS_OR_HOLDS_WHAT_IT_MAY_NOT));
@@ -62954,6 +63109,189 @@ TLI_IMPL tl_result tl_load_run(tl_run *run, const void *data, size_t length) {
     s.applies = 1;
     tli_walk_run(&s);
     return s.result ? tli_abort_pass(run, s.result) : TL_OK;
+}
+#endif  // TL_ONLY_TABLES
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
+
+// -- loading states from the saves of other runs --
+//
+// A range is known by its node, its kind and its number among those of both. Each save is walked over once, and
+// where it has a range that this run registers, the place is noted; nothing is copied before all are there.
+//
+//     saves        rank 0 [ 1 2 3 ]    rank 1 [ 4 5 ]    rank 2 [ 6 7 8 ]      nodes of their ranges
+//     this run     [ 3 4 5 ]                                                   another cut, fewer ranks
+
+typedef struct tli_gathering {
+    tl_run      *run;
+    int32_t     *order;        // [states] by node and kind, those of both as they are registered
+    uint64_t    *keys;         // [states] of node and kind
+    int32_t     *seen;         // [states] at the first of a node and kind: ranges of these in the save at hand
+    const uint8_t **found;     // [states] NULL = in none so far
+    const uint8_t *scaler;     // of the first save
+    size_t       scaler_bytes;
+    uint64_t     next_step;
+} tli_gathering;
+
+static uint64_t tli_state_key(int32_t node, tl_state_kind kind) {
+    return ((uint64_t)node + 1) * TL_STATE_COUNT + (uint64_t)kind;
+}
+
+static void tli_close_gathering(tli_gathering *g) {
+    tli_release(g->run->env, g->order);
+    tli_release(g->run->env, g->keys);
+    tli_release(g->run->env, g->seen);
+    tli_release(g->run->env, g->found);
+}
+
+static tl_result tli_open_gathering(tl_run *run, tli_gathering *g) {
+    const tl_run_desc *desc = &run->desc;
+    uint64_t count = (uint64_t)desc->state_count + 1;
+    int32_t i;
+    tli_zero(g, sizeof *g);
+    g->run = run;
+    g->order = (int32_t *)tli_alloc_array(run->env, count, sizeof *g->order);
+    g->keys = (uint64_t *)tli_alloc_array(run->env, count, sizeof *g->keys);
+    g->seen = (int32_t *)tli_alloc_array(run->env, count, sizeof *g->seen);
+    g->found = (const uint8_t **)tli_alloc_array(run->env, count, sizeof *g->found);
+    if (!g->order || !g->keys || !g->seen || !g->found)
+        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(LOAD_STATES), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    for (i = 0; i < desc->state_count; i++)
+        g->keys[i] = tli_state_key(desc->states[i].node, desc->states[i].kind);
+    tli_sort_numbers(g->order, desc->state_count, g->keys);
+    return TL_OK;
+}
+
+static tl_result tli_fail_state(const tli_gathering *g, tli_rule rule, int32_t state) {
+    const tl_run *run = g->run;
+    const tl_state *at = &run->desc.states[state];
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_STATES), rule,
+                                     at->node < 0 ? UINT64_MAX : (uint64_t)at->node, (uint64_t)state);
+    tli_put_text(&s, tl_name_state(at->kind));
+    tli_put_text(&s, "");
+    if (TLI_ERROR_TEXT)
+        tli_put_named(&s.text, at->node, at->node < 0 ? "several, or none"
+                                                      : tl_name_node(tli_caller_graph(run), at->node));
+    return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
+}
+
+// The place in order of the first range of a node and kind; state_count if there is none.
+static int32_t tli_find_first_state(const tli_gathering *g, uint64_t key) {
+    int32_t low = 0, high = g->run->desc.state_count;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (g->keys[g->order[middle]] < key) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+// The range of this run that a range of the save is, -1 = it has none of this node and kind. The save may not
+// have more of them.
+static int32_t tli_match_state(tli_gathering *g, tli_saving *s, uint64_t key) {
+    int32_t first = tli_find_first_state(g, key), at;
+    if (first == g->run->desc.state_count || g->keys[g->order[first]] != key) return -1;
+    at = first + g->seen[first]++;
+    if (at < g->run->desc.state_count && g->keys[g->order[at]] == key) return g->order[at];
+    tli_refuse_saving(s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_STATES_ARE_OTHERS));
+    return -1;
+}
+
+// What replicas have of their own may differ between saves: what is summed, running means, random numbers.
+// Weights and moments are the same in all, and what belongs to no node could be anything.
+static int tli_is_own_state(const tl_state *state) {
+    return state->node >= 0 && state->kind != TL_STATE_PARAMETER && state->kind != TL_STATE_OPTIMIZER;
+}
+
+static void tli_take_state(tli_gathering *g, tli_saving *s, int32_t i, uint64_t bytes, const uint8_t *from) {
+    const tl_state *state = &g->run->desc.states[i];
+    if (state->bytes != bytes) s->result = tli_fail_state(g, TLI_RULE(SAVED_STATE_HAS_OTHER_BYTES), i);
+    else if (!g->found[i]) g->found[i] = from;
+    else if (!tli_is_own_state(state) && TLI_MEMCMP(g->found[i], from, (size_t)bytes) != 0)
+        s->result = tli_fail_state(g, TLI_RULE(SAVES_HAVE_A_STATE_TWICE), i);
+}
+
+static void tli_gather_states(tli_gathering *g, tli_saving *s) {
+    uint64_t count = tli_save_number(s, 0, 4), k;
+    tli_zero(g->seen, (size_t)g->run->desc.state_count * sizeof *g->seen);
+    for (k = 0; k < count && !s->result; k++) {
+        uint64_t node = tli_save_number(s, 0, 4), kind = tli_save_limited(s, 0, 4, TL_STATE_COUNT - 1);
+        uint64_t bytes = tli_save_number(s, 0, 8);
+        const uint8_t *from = s->data + s->at;
+        int32_t i = -1;
+        tli_save_bytes(s, NULL, bytes);
+        if (!s->result) i = tli_match_state(g, s, tli_state_key((int32_t)(uint32_t)node, (tl_state_kind)kind));
+        if (i >= 0) tli_take_state(g, s, i, bytes, from);
+    }
+}
+
+// Look through one of the saves.
+static tl_result tli_gather_save(tli_gathering *g, const tl_saved *saved, int is_first) {
+    tl_run *run = g->run;
+    tli_saving s;
+    const uint8_t *scaler;
+    tl_result result = tli_open_saved(run, TLI_IN(LOAD_STATES), saved->data, saved->length, &s);
+    if (result) return result;
+    s.any_slots = 1;
+    tli_save_head(&s);
+    if (!s.result) tli_gather_states(g, &s);
+    scaler = s.data + s.at;
+    if (!s.result) tli_save_scaler(&s);
+    if (s.result) return s.result;
+    if (is_first) {
+        g->next_step = s.next_step;
+        g->scaler = scaler;
+        g->scaler_bytes = s.at - (size_t)(scaler - s.data);
+    }
+    if (g->next_step != s.next_step)
+        return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_STATES),
+                               TLI_RULE(SAVES_ARE_OF_OTHER_STEPS), g->next_step, s.next_step);
+    if (TLI_MEMCMP(g->scaler, scaler, g->scaler_bytes) != 0)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_STATES),
+                        TLI_RULE(SAVES_HAVE_OTHER_SCALERS));
+    return TL_OK;
+}
+
+// Take over what was found.
+static void tli_apply_gathering(const tli_gathering *g) {
+    tl_run *run = g->run;
+    tli_saving s;
+    int32_t i;
+    for (i = 0; i < run->desc.state_count; i++) {
+        const tl_state *state = &run->desc.states[i];
+        if (state->bytes) tli_copy(state->host, g->found[i], (size_t)state->bytes);
+    }
+    tli_zero(&s, sizeof s);
+    s.run = run;
+    s.function = TLI_IN(LOAD_STATES);
+    s.data = g->scaler;
+    s.length = g->scaler_bytes;
+    s.applies = 1;
+    tli_save_scaler(&s);
+    run->next_step = g->next_step;
+#ifndef TL_NO_PLANNERS
+    tli_forget_cache(run);
+#endif
+}
+
+TLI_IMPL tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t save_count) {
+    tli_gathering g;
+    tl_result result;
+    int32_t i;
+    TL_ASSERT(run && (saves || !save_count));
+    result = tli_check_idle(run, TLI_IN(LOAD_STATES));
+    if (result) return result;
+    if (save_count <= 0)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_STATES),
+                        TLI_RULE(SAVES_THERE_MUST_BE_ONE));
+    result = tli_open_gathering(run, &g);
+    for (i = 0; i < save_count && !result; i++) result = tli_gather_save(&g, &saves[i], i == 0);
+    for (i = 0; i < run->desc.state_count && !result; i++)
+        if (!g.found[i]) result = tli_fail_state(&g, TLI_RULE(SAVES_LACK_A_STATE), i);
+    if (!result) tli_apply_gathering(&g);
+    tli_close_gathering(&g);
+    return result;
 }
 #endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -63028,15 +63366,17 @@ static void tli_find_turn_pieces(const tl_run *run, const tli_reduction *r, tli_
 static tl_result tli_begin_piece(tl_run *run, tli_reduction *r, tli_shard_piece sent,
                                  tli_shard_piece received) {
     const tl_transport *transport = run->messages->transport;
+    int32_t before = tli_find_ring_rank(run, -1), after = tli_find_ring_rank(run, 1);
     void *to = r->parts & TLI_REDUCE_SCATTER ? r->values : received.at;
     tl_result result = TL_OK;
     r->is_begun = 1;
+    run->messages->failed_peer = before;
     if (received.count)
-        result = transport->receive(transport->self, tli_find_ring_rank(run, -1), 0, to, 4 * received.count,
-                                    &r->requests[1]);
-    if (!result && sent.count)
-        result = transport->send(transport->self, tli_find_ring_rank(run, 1), 0, sent.at, 4 * sent.count,
-                                 &r->requests[0]);
+        result = transport->receive(transport->self, before, 0, to, 4 * received.count, &r->requests[1]);
+    if (result) return result;
+    run->messages->failed_peer = after;
+    if (sent.count)
+        result = transport->send(transport->self, after, 0, sent.at, 4 * sent.count, &r->requests[0]);
     if (!result) run->report.sent_bytes += 4 * sent.count;
     if (!result) run->report.received_bytes += 4 * received.count;
     return result;
@@ -63046,8 +63386,9 @@ static tl_result tli_poll_piece(tl_run *run, tli_reduction *r) {
     const tl_transport *transport = run->messages->transport;
     tl_result sent = tli_poll_request(transport, &r->requests[0]);
     tl_result received = tli_poll_request(transport, &r->requests[1]);
-    if (sent && sent != TL_NOT_READY) return sent;
-    return received ? received : sent;
+    int has_failed = sent && sent != TL_NOT_READY;
+    run->messages->failed_peer = tli_find_ring_rank(run, has_failed ? 1 : -1);
+    return has_failed || !received ? sent : received;
 }
 
 // Go on to the next piece, turn, part or range; r->parts is 0 at the end.
@@ -63119,10 +63460,14 @@ static tl_result tli_reduce(tl_run *run, tli_function function, tl_state_kind ki
         r->parts = r->asked = parts;
         r->requests[0] = r->requests[1] = TLI_NO_REQUEST;
     }
-    result = tli_move_reduction(run, r);
-    if (result == TL_NOT_READY) return result;
-    tli_stop_reduction(run);
-    return result ? tli_fail_peer(run, result, tli_find_ring_rank(run, -1), -1) : TL_OK;
+    result = tli_greet_ranks(run, &run->messages->ring);
+    if (!result) {
+        result = tli_move_reduction(run, r);
+        if (result && result != TL_NOT_READY)
+            result = tli_fail_peer(run, result, run->messages->failed_peer, -1);
+    }
+    if (result != TL_NOT_READY) tli_stop_reduction(run);
+    return result;
 }
 
 TLI_IMPL tl_result tl_reduce_run(tl_run *run, tl_state_kind kind) {

@@ -220,7 +220,7 @@ static tl_result tli_greet(tl_run *run) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->reduction)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), TLI_RULE(REDUCTION_IS_UNDER_WAY));
-    return tli_greet_ranks(run);
+    return run->messages ? tli_greet_ranks(run, &run->messages->stages) : TL_OK;
 #else
     (void)run;
     return TL_OK;
