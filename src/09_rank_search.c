@@ -18,6 +18,7 @@
 
 #define TLI_RANK_BUDGETS 8    // of tl_plan_remat
 #define TLI_RANK_HALVINGS 7   // more budgets, to come near the one that just fits
+#define TLI_RANK_PLACES 2     // so many times the work of one plan goes into places of bodies that do not fit at once
 #define TLI_RANK_SETS 16      // kept sets between none and all
 
 typedef struct tli_rank_events {
@@ -47,7 +48,10 @@ typedef struct tli_rank_search {
     uint64_t               bound_cost;  // of the calls of one micro-batch
     uint64_t               tried_cost, tried_peak;  // of the body that was tried last; UINT64_MAX: not measured
     int                    climbs;      // 1 = bodies that cost more than the best are measured, too
+    uint64_t               climb_room;  // bytes below which a climb asks for cost
     uint64_t               work;        // steps that were simulated to try bodies
+    uint64_t               places_left; // elementary steps for places
+    uint64_t               fits_left;   // the same, of those whose live bytes fit, beyond that
 } tli_rank_search;
 
 static void tli_free_body(tl_env *env, tli_body *body) {
@@ -96,18 +100,33 @@ static tl_result tli_weave_measured(const tli_rank_search *s, const tli_body *bo
     return result ? result : tl_measure_plan(s->env, s->graph, NULL, plan);
 }
 
-// Place the plan of a body, and take it if it fits with places.
-static tl_result tli_place_body(tli_rank_search *s, const tli_body *body, uint64_t cost, uint64_t held) {
+// Give a plan places, and note the arena. left: the work that may go into that yet.
+static tl_result tli_place_rank(tli_rank_search *s, tl_plan *plan, uint64_t work_limit, uint64_t *left) {
     tl_places_desc places;
-    tl_plan plan;
-    tl_result result = tli_weave_measured(s, body, &s->all, &plan);
+    tl_places_report report;
+    tl_result result;
     tli_zero(&places, sizeof places);
     places.graph = s->graph;
     places.device = &s->device;
     places.block_bytes = s->desc->block_bytes;
-    places.work_limit = s->work_limit;
-    if (!result) result = tl_plan_places(s->env, &places, &plan, NULL);
-    if (!result && plan.arena_bytes < s->least) s->least = plan.arena_bytes;
+    places.work_limit = work_limit;
+    result = tl_plan_places(s->env, &places, plan, &report);
+    if (result) return result;
+    *left -= report.work < *left ? report.work : *left;
+    if (plan->arena_bytes < s->least) s->least = plan->arena_bytes;
+    return TL_OK;
+}
+
+// Place the plan of a body, with more work as long as it does not fit; take it if it does. What has too many live
+// bytes is placed for the least budget alone, with the work that it gets at that budget, too.
+static tl_result tli_place_body(tli_rank_search *s, const tli_body *body, uint64_t cost, uint64_t held) {
+    tl_plan plan;
+    tl_result result = tli_weave_measured(s, body, &s->all, &plan);
+    if (!result) result = tli_place_rank(s, &plan, 1, &s->places_left);
+    if (!result && plan.arena_bytes > s->room && plan.arena_bytes > plan.peak_bytes && s->places_left)
+        result = tli_place_rank(s, &plan, s->work_limit / 16 + 1, &s->places_left);
+    if (!result && plan.arena_bytes > s->room && plan.peak_bytes <= s->room && s->fits_left)
+        result = tli_place_rank(s, &plan, s->work_limit, &s->fits_left);
     if (!result && plan.arena_bytes <= s->room) {
         tl_free_plan(s->env, &s->best);
         s->best = plan;
@@ -268,36 +287,56 @@ static tl_result tli_try_kept_set(tli_rank_search *s, const uint8_t *keep, int w
 
 // Whether what was tried last is better than a peak and a cost: nearer to the room, or cheaper within it.
 static int tli_is_step_up(const tli_rank_search *s, uint64_t peak, uint64_t cost) {
-    uint64_t tried = tli_larger_u64(s->tried_peak, s->room), was = tli_larger_u64(peak, s->room);
+    uint64_t tried = tli_larger_u64(s->tried_peak, s->climb_room), was = tli_larger_u64(peak, s->climb_room);
     return tried != was ? tried < was : s->tried_cost < cost;
 }
 
 // Add and take tensors, one at a time, as long as that is better; then try the set before each of the plans.
-static tl_result tli_climb_kept_sets(tli_rank_search *s, const int32_t *order, int32_t count) {
-    uint64_t peak, cost;
+// *peak: of the set where that ends.
+static tl_result tli_climb_kept_sets(tli_rank_search *s, const int32_t *order, int32_t count, uint64_t *peak) {
+    uint64_t cost;
     int32_t i, changes = 1;
     tl_result result;
     s->climbs = 1;
+    s->work = 0;
+    s->places_left = s->fits_left = TLI_RANK_PLACES * s->work_limit;
     result = tli_try_kept_set(s, s->keep, 0);
-    peak = s->tried_peak;
+    *peak = s->tried_peak;
     cost = s->tried_cost;
     while (changes && !result) {
         changes = 0;
-        for (i = 0; i < count && !result && s->work < s->work_limit; i++) {
+        for (i = 0; i < count && !result && s->work < s->work_limit / 8; i++) {
             s->keep[order[i]] ^= 1;
             result = tli_try_kept_set(s, s->keep, 0);
             if (result) continue;
-            if (!tli_is_step_up(s, peak, cost)) {
+            if (!tli_is_step_up(s, *peak, cost)) {
                 s->keep[order[i]] ^= 1;
                 continue;
             }
-            peak = s->tried_peak;
+            *peak = s->tried_peak;
             cost = s->tried_cost;
             changes++;
         }
     }
     s->climbs = 0;
     return result ? result : tli_try_kept_set(s, s->keep, 1);
+}
+
+// Climb from the sets of none and of all. Where what has few enough live bytes has no places that fit, climb
+// again towards the fewest: that is the way on which the least budget was found, whatever the budget is.
+static tl_result tli_climb_from_ends(tli_rank_search *s, const int32_t *order, int32_t count) {
+    tl_result result = TL_OK;
+    uint64_t peak;
+    int32_t k, i, again;
+    for (k = 0; k < 2; k++)
+        for (again = 0; again < 2 && !result; again++) {
+            tli_zero(s->keep, (size_t)s->graph->tensor_count);
+            for (i = 0; i < count; i++) s->keep[order[i]] = (uint8_t)k;
+            s->climb_room = again ? 0 : s->room;
+            result = tli_climb_kept_sets(s, order, count, &peak);
+            if (s->has_best || peak > s->room) break;
+        }
+    return result;
 }
 
 // Try kept sets: more and more of the tensors, then from none and from all to better ones.
@@ -317,12 +356,7 @@ static tl_result tli_try_kept_sets(tli_rank_search *s) {
         for (i = 0; i < (int32_t)((int64_t)count * k / TLI_RANK_SETS); i++) s->keep[sorted[i]] = 1;
         result = tli_try_kept_set(s, s->keep, 1);
     }
-    s->work = 0;
-    for (k = 0; k < 2 && !result; k++) {
-        tli_zero(s->keep, (size_t)tensors);
-        for (i = 0; i < count; i++) s->keep[sorted[i]] = (uint8_t)k;
-        result = tli_climb_kept_sets(s, sorted, count);
-    }
+    if (!result) result = tli_climb_from_ends(s, sorted, count);
     tli_release(s->env, keys);
     tli_release(s->env, order);
     return result;
@@ -360,7 +394,8 @@ static tl_result tli_refuse_rank(const tli_rank_search *s, int32_t rank, uint64_
     return tli_end_error(s->env, &e, TL_ERROR_INFEASIBLE);
 }
 
-static tl_result tli_search_rank(tli_rank_search *s) {
+// Try bodies from the one that costs least on.
+static tl_result tli_try_bodies(tli_rank_search *s) {
     tl_plan plan;
     uint64_t most = 0;
     tl_result result = tl_plan_keep_all(s->env, s->graph, s->desc->inference, &plan);
@@ -373,6 +408,24 @@ static tl_result tli_search_rank(tli_rank_search *s) {
     if (result || s->has_best || s->desc->keep_all) return result;
     result = tli_try_budgets(s, most);
     return result || s->desc->inference ? result : tli_try_kept_sets(s);
+}
+
+// Find the plan of a rank, and the least arena for it that the work allows.
+static tl_result tli_search_rank(tli_rank_search *s) {
+    tl_plan plan;
+    tl_result result;
+    s->places_left = s->fits_left = TLI_RANK_PLACES * s->work_limit;
+    result = tli_try_bodies(s);
+    if (result || !s->has_best || s->best.arena_bytes == s->best.peak_bytes) return result;
+    result = tl_copy_plan(s->env, &s->best, &plan);
+    if (!result) result = tli_place_rank(s, &plan, s->work_limit, &s->fits_left);
+    if (!result && plan.arena_bytes < s->best.arena_bytes) {
+        tl_free_plan(s->env, &s->best);
+        s->best = plan;
+        return TL_OK;
+    }
+    tl_free_plan(s->env, &plan);
+    return result;
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
