@@ -48890,6 +48890,189 @@ static tl_result tli_simulate_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 
+// -- ranks: bodies without what they do not need --
+//
+//     joined    F 1  F 2  F send  F 3 | B send  F 2  B 3  D 2  D 1  S 1  B 1
+//     tidy      F 1  F 2  F send  D 2  D 1  F 3 | B send  B 3  S 1  B 1
+//
+// A body that was joined from two plans makes again what the second plan had dropped, whether or not it is read, and
+// holds what was dropped late. Here forwards that run again for nothing are left out, and every drop stands behind
+// the last step that makes or reads its tensor. A send has ended by then, so a rank may wait for it: bodies are tried
+// as they are first.
+
+typedef struct tli_tidy {
+    const tl_graph *graph;
+    const tl_step  *steps;      // [count]
+    int32_t  count;
+    uint8_t *wanted;            // [tensors + nodes] a later step reads it; of a node its saved bytes
+    uint8_t *there;             // [tensors + nodes] is resident
+    uint8_t *ran;               // [nodes]
+    uint8_t *again;             // [steps] 1 = a forward that has run before
+    uint8_t *is_out;            // [steps] 1 = left out
+    int32_t *touched;           // [tensors + nodes] the last step that makes or reads it; -1 = none
+    int32_t *first_drop, *next_drop;    // [steps] the drops that stand behind each step, the last one first; -1 = end
+} tli_tidy;
+
+// The outputs that a step acts on: from there to before *end.
+static int32_t tli_tidy_outputs(const tli_tidy *t, const tl_step *step, int32_t *end) {
+    const tl_node *node = &t->graph->nodes[step->node];
+    int all = step->output == TL_ALL_OUTPUTS;
+    *end = node->first_output + (all ? node->output_count : step->output + 1);
+    return node->first_output + (all ? 0 : step->output);
+}
+
+// Whether something that a step makes is read later.
+static int tli_tidy_serves(const tli_tidy *t, const tl_step *step) {
+    int32_t end, k = tli_tidy_outputs(t, step, &end), serves = 0;
+    for (; k < end; k++) serves |= t->wanted[k];
+    return serves || (step->kind == TL_STEP_FORWARD_SAVE && t->wanted[t->graph->tensor_count + step->node]);
+}
+
+// What a call reads is wanted before it, what it makes is not. Of several outputs some may be there already.
+static void tli_tidy_want(tli_tidy *t, const tl_step *step) {
+    const tl_graph *graph = t->graph;
+    const tl_node *node = &graph->nodes[step->node];
+    int is_backward = step->kind == TL_STEP_BACKWARD;
+    uint8_t *saved = &t->wanted[graph->tensor_count + step->node];
+    int32_t k;
+    for (k = node->first_output; k < node->first_output + node->output_count; k++) {
+        if (is_backward) t->wanted[k] |= graph->outputs[k].needed;
+        else if (node->output_count == 1 && step->kind != TL_STEP_FORWARD_SAVE) t->wanted[k] = 0;
+    }
+    if (is_backward) *saved = node->saved_bytes > 0;
+    else if (step->kind == TL_STEP_FORWARD_SAVE) *saved = 0;
+    for (k = node->first_input; k < node->first_input + node->input_count; k++)
+        if (!is_backward || graph->inputs[k].needed) t->wanted[graph->inputs[k].tensor] = 1;
+}
+
+// Leave out forwards that run again and serve nothing.
+static void tli_tidy_forwards(tli_tidy *t) {
+    const tl_graph *graph = t->graph;
+    int32_t i, k, end;
+    for (i = 0; i < t->count; i++) {
+        if (t->steps[i].kind >= TL_STEP_BACKWARD) continue;
+        t->again[i] = t->ran[t->steps[i].node];
+        t->ran[t->steps[i].node] = 1;
+    }
+    for (k = 0; k < graph->tensor_count; k++) t->wanted[k] = graph->nodes[graph->outputs[k].node].keep;
+    for (i = t->count - 1; i >= 0; i--) {
+        const tl_step *step = &t->steps[i];
+        if (step->kind == TL_STEP_DROP)
+            for (k = tli_tidy_outputs(t, step, &end); k < end; k++) t->wanted[k] = 0;
+        else if (step->kind == TL_STEP_DROP_SAVED) t->wanted[graph->tensor_count + step->node] = 0;
+        else if (t->again[i] && step->kind != TL_STEP_FORWARD_INPLACE && !tli_tidy_serves(t, step)) t->is_out[i] = 1;
+        else tli_tidy_want(t, step);
+    }
+}
+
+// Carry out a step; 0: it drops what is not there.
+static int tli_tidy_act(tli_tidy *t, const tl_step *step) {
+    const tl_node *node = &t->graph->nodes[step->node];
+    uint8_t *saved = &t->there[t->graph->tensor_count + step->node];
+    int32_t end, k = tli_tidy_outputs(t, step, &end);
+    int acts = step->kind != TL_STEP_DROP && (step->kind != TL_STEP_DROP_SAVED || *saved);
+    if (step->kind == TL_STEP_FORWARD_INPLACE)
+        t->there[t->graph->inputs[node->first_input + node->inplace].tensor] = 0;
+    for (; k < end && (step->kind < TL_STEP_BACKWARD || step->kind == TL_STEP_DROP); k++) {
+        acts |= t->there[k];
+        t->there[k] = step->kind != TL_STEP_DROP;
+    }
+    if (step->kind == TL_STEP_FORWARD_SAVE) *saved = 1;
+    if (step->kind == TL_STEP_BACKWARD || step->kind == TL_STEP_DROP_SAVED) *saved = 0;
+    return acts;
+}
+
+// Note what a call touches.
+static void tli_tidy_touch(tli_tidy *t, int32_t index) {
+    const tl_graph *graph = t->graph;
+    const tl_step *step = &t->steps[index];
+    const tl_node *node = &graph->nodes[step->node];
+    int is_backward = step->kind == TL_STEP_BACKWARD;
+    int32_t k;
+    for (k = node->first_input; k < node->first_input + node->input_count; k++)
+        if (!is_backward || graph->inputs[k].needed) t->touched[graph->inputs[k].tensor] = index;
+    for (k = node->first_output; k < node->first_output + node->output_count; k++)
+        if (!is_backward || graph->outputs[k].needed) t->touched[k] = index;
+    t->touched[graph->tensor_count + step->node] = index;
+}
+
+// Find the step behind which a drop may stand.
+static int32_t tli_tidy_place(const tli_tidy *t, int32_t index) {
+    const tl_step *step = &t->steps[index];
+    int32_t end, k = tli_tidy_outputs(t, step, &end), place = -1;
+    if (step->kind == TL_STEP_DROP_SAVED) return t->touched[t->graph->tensor_count + step->node];
+    for (; k < end; k++) if (t->touched[k] > place) place = t->touched[k];
+    return place;
+}
+
+static void tli_tidy_drops(tli_tidy *t) {
+    int32_t i, place;
+    for (i = 0; i < t->graph->tensor_count + t->graph->node_count; i++) t->touched[i] = -1;
+    for (i = 0; i < t->count; i++) {
+        t->first_drop[i] = -1;
+        if (t->is_out[i] || (t->is_out[i] = (uint8_t)!tli_tidy_act(t, &t->steps[i])) != 0) continue;
+        if (t->steps[i].kind <= TL_STEP_BACKWARD) {
+            tli_tidy_touch(t, i);
+            continue;
+        }
+        place = tli_tidy_place(t, i);
+        if (place < 0) continue;        // of what no step has made: it stays where it is
+        t->is_out[i] = 1;
+        t->next_drop[i] = t->first_drop[place];
+        t->first_drop[place] = i;
+    }
+}
+
+// Write the steps in their new order.
+static void tli_tidy_write(const tli_tidy *t, tl_step *steps, tli_body *body) {
+    int32_t i, drop, count = 0, turn = 0;
+    for (i = 0; i < t->count; i++) {
+        if (!t->is_out[i]) steps[count++] = t->steps[i];
+        for (drop = t->first_drop[i]; drop >= 0; drop = t->next_drop[drop]) steps[count++] = t->steps[drop];
+        if (i < body->turn) turn = count;
+    }
+    body->steps = steps;
+    body->step_count = count;
+    body->turn = turn;
+}
+
+// Make a body of the same calls without those that serve nothing, with drops as early as they may be.
+static tl_result tli_tidy_body(tl_env *env, const tl_graph *graph, const tli_body *from, tli_body *body) {
+    uint64_t things = (uint64_t)graph->tensor_count + (uint64_t)graph->node_count;
+    uint64_t steps = (uint64_t)from->step_count, nodes = (uint64_t)graph->node_count;
+    tl_step *tidy = (tl_step *)tli_alloc_array(env, steps + 1, sizeof *tidy);
+    int32_t *numbers = (int32_t *)tli_alloc_array(env, things + 2 * steps, sizeof *numbers);
+    tli_tidy t;
+    tli_zero(&t, sizeof t);
+    tli_zero(body, sizeof *body);
+    t.graph = graph;
+    t.steps = from->steps;
+    t.count = from->step_count;
+    t.wanted = (uint8_t *)tli_alloc_array(env, 2 * things + nodes + 2 * steps, 1);
+    if (tidy && numbers && t.wanted) {
+        t.there = t.wanted + things;
+        t.ran = t.there + things;
+        t.again = t.ran + nodes;
+        t.is_out = t.again + steps;
+        t.touched = numbers;
+        t.first_drop = numbers + things;
+        t.next_drop = t.first_drop + steps;
+        tli_tidy_forwards(&t);
+        tli_tidy_drops(&t);
+        body->turn = from->turn;
+        tli_tidy_write(&t, tidy, body);
+    }
+    tli_release(env, t.wanted);
+    tli_release(env, numbers);
+    if (body->steps) return TL_OK;
+    tli_release(env, tidy);
+    return tli_fail_ranks(env);
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
 // -- ranks: the plan of each --
 //
 // f micro-batches are in flight at a rank, so what one of them holds at the turn between its forward and its
@@ -48906,6 +49089,8 @@ static tl_result tli_simulate_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
 // and fits is woven for all of them and placed.
 
 #define TLI_RANK_BUDGETS 8    // of tl_plan_remat
+#define TLI_RANK_HALVINGS 7   // more budgets, to come near the one that just fits
+#define TLI_RANK_PLACES 2     // so many times the work of one plan goes into places of bodies that do not fit at once
 #define TLI_RANK_SETS 16      // kept sets between none and all
 
 typedef struct tli_rank_events {
@@ -48923,7 +49108,7 @@ typedef struct tli_rank_search {
     uint8_t               *messages;    // [nodes] TLI_MESSAGE_
     uint8_t               *ran;         // [nodes + 1] scratch
     uint8_t               *keep;        // [tensors] scratch
-    tl_plan                plans[TLI_RANK_BUDGETS];  // [plan_count] of tl_plan_remat
+    tl_plan                plans[TLI_RANK_BUDGETS + TLI_RANK_HALVINGS];  // [plan_count] of tl_plan_remat
     int32_t                plan_count;
     tl_device              device;      // the alignment
     uint64_t               room;        // bytes of the arena; UINT64_MAX = no limit
@@ -48934,6 +49119,12 @@ typedef struct tli_rank_search {
     uint64_t               best_held;
     uint64_t               least;       // arena of the candidate that takes the fewest bytes
     uint64_t               bound_cost;  // of the calls of one micro-batch
+    uint64_t               tried_cost, tried_peak;  // of the body that was tried last; UINT64_MAX: not measured
+    int                    climbs;      // 1 = bodies that cost more than the best are measured, too
+    uint64_t               climb_room;  // bytes below which a climb asks for cost
+    uint64_t               work;        // steps that were simulated to try bodies
+    uint64_t               places_left; // elementary steps for places
+    uint64_t               fits_left;   // the same, of those whose live bytes fit, beyond that
 } tli_rank_search;
 
 static void tli_free_body(tl_env *env, tli_body *body) {
@@ -48982,18 +49173,33 @@ static tl_result tli_weave_measured(const tli_rank_search *s, const tli_body *bo
     return result ? result : tl_measure_plan(s->env, s->graph, NULL, plan);
 }
 
-// Place the plan of a body, and take it if it fits with places.
-static tl_result tli_place_body(tli_rank_search *s, const tli_body *body, uint64_t cost, uint64_t held) {
+// Give a plan places, and note the arena. left: the work that may go into that yet.
+static tl_result tli_place_rank(tli_rank_search *s, tl_plan *plan, uint64_t work_limit, uint64_t *left) {
     tl_places_desc places;
-    tl_plan plan;
-    tl_result result = tli_weave_measured(s, body, &s->all, &plan);
+    tl_places_report report;
+    tl_result result;
     tli_zero(&places, sizeof places);
     places.graph = s->graph;
     places.device = &s->device;
     places.block_bytes = s->desc->block_bytes;
-    places.work_limit = s->work_limit;
-    if (!result) result = tl_plan_places(s->env, &places, &plan, NULL);
-    if (!result && plan.arena_bytes < s->least) s->least = plan.arena_bytes;
+    places.work_limit = work_limit;
+    result = tl_plan_places(s->env, &places, plan, &report);
+    if (result) return result;
+    *left -= report.work < *left ? report.work : *left;
+    if (plan->arena_bytes < s->least) s->least = plan->arena_bytes;
+    return TL_OK;
+}
+
+// Place the plan of a body, with more work as long as it does not fit; take it if it does. What has too many live
+// bytes is placed for the least budget alone, with the work that it gets at that budget, too.
+static tl_result tli_place_body(tli_rank_search *s, const tli_body *body, uint64_t cost, uint64_t held) {
+    tl_plan plan;
+    tl_result result = tli_weave_measured(s, body, &s->all, &plan);
+    if (!result) result = tli_place_rank(s, &plan, 1, &s->places_left);
+    if (!result && plan.arena_bytes > s->room && plan.arena_bytes > plan.peak_bytes && s->places_left)
+        result = tli_place_rank(s, &plan, s->work_limit / 16 + 1, &s->places_left);
+    if (!result && plan.arena_bytes > s->room && plan.peak_bytes <= s->room && s->fits_left)
+        result = tli_place_rank(s, &plan, s->work_limit, &s->fits_left);
     if (!result && plan.arena_bytes <= s->room) {
         tl_free_plan(s->env, &s->best);
         s->best = plan;
@@ -49028,17 +49234,22 @@ static uint64_t tli_extend_peak(const tli_rank_search *s, uint64_t peak) {
 // Take a body if it is cheaper than the best and fits. One whose backwards begin before all is sent cannot be
 // woven: it is none.
 static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
+    int is_cheaper;
     tli_quiet quiet;
     tl_plan plan;
-    uint64_t held = 0, cost = tli_sum_body(s->graph, body), peak;
+    uint64_t held = 0;
     tl_result result;
-    if (s->has_best && cost >= s->best_cost) return TL_OK;
+    s->tried_cost = tli_sum_body(s->graph, body);
+    s->tried_peak = UINT64_MAX;
+    is_cheaper = !s->has_best || s->tried_cost < s->best_cost;
+    if (!is_cheaper && !s->climbs) return TL_OK;
+    s->work += (uint64_t)s->probe.micro_batches * (uint64_t)body->step_count;
     quiet = tli_begin_quiet(s->env);
     result = tli_weave_measured(s, body, &s->probe, &plan);
     if (!result) result = tli_measure_held(s, body, &held);
-    peak = result ? 0 : tli_extend_peak(s, plan.peak_bytes);
-    if (!result && (peak <= s->room || peak < s->least))
-        result = tli_place_body(s, body, cost, held);
+    if (!result) s->tried_peak = tli_extend_peak(s, plan.peak_bytes);
+    if (!result && is_cheaper && (s->tried_peak <= s->room || s->tried_peak < s->least))
+        result = tli_place_body(s, body, s->tried_cost, held);
     tl_free_plan(s->env, &plan);
     if (result == TL_ERROR_INVALID_PLAN) result = TL_OK;
     tli_end_quiet(&quiet, result);
@@ -49047,16 +49258,20 @@ static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
 
 // Try a plan of one micro-batch; with second, its forward part and then that plan.
 static tl_result tli_try_rank_plan(tli_rank_search *s, const tl_plan *plan, const tl_plan *second) {
-    tli_body body;
+    tli_body body, tidy;
     int32_t turn, second_turn = 0;
     tl_result result;
+    tli_zero(&tidy, sizeof tidy);
     tli_zero(s->ran, (size_t)s->graph->node_count + 1);
     turn = tli_find_turn(plan, s->ran);
     tli_zero(s->ran, (size_t)s->graph->node_count + 1);
     if (second) second_turn = tli_find_turn(second, s->ran);
     result = tli_join_bodies(s->env, s->graph, s->messages, plan, turn, second, second_turn, &body);
-    if (!result) result = tli_try_body(s, &body);
+    if (!result && !s->climbs) result = tli_try_body(s, &body);
+    if (!result) result = tli_tidy_body(s->env, s->graph, &body, &tidy);
+    if (!result) result = tli_try_body(s, &tidy);
     tli_free_body(s->env, &body);
+    tli_free_body(s->env, &tidy);
     return result;
 }
 
@@ -49080,17 +49295,42 @@ static tl_result tli_plan_rank_budget(tli_rank_search *s, uint64_t live, uint64_
     return result;
 }
 
-// Make plans at budgets from the least to near the peak of keeping everything, and try each as it is.
+// What a body of a plan of one micro-batch costs, at the most: what it makes twice may be there.
+static int tli_is_beaten(const tli_rank_search *s, const tl_plan *plan) {
+    return !s->has_best || s->best_cost > plan->cost;
+}
+
+// Make plans at budgets from the least to near the peak of keeping everything, and try each as it is; then at
+// budgets between one that fits and one that does not.
 static tl_result tli_try_budgets(tli_rank_search *s, uint64_t most) {
-    uint64_t least = 0, none;
-    int32_t k;
+    uint64_t least = 0, none, high = most, low, live;
+    int32_t k, i;
     tl_result result = tli_plan_rank_budget(s, 1, &least);
+    low = least;
     for (k = s->plan_count; k < TLI_RANK_BUDGETS && !result && most > least; k++) {
-        uint64_t live = least + (most - least) / TLI_RANK_BUDGETS * (uint64_t)k;
+        live = least + (most - least) / TLI_RANK_BUDGETS * (uint64_t)k;
         result = tli_plan_rank_budget(s, live ? live : 1, &none);
     }
     for (k = 0; k < s->plan_count && !result; k++) result = tli_try_rank_plan(s, &s->plans[k], NULL);
+    for (k = 0; k < TLI_RANK_HALVINGS && !result && low + 1 < high; k++) {
+        int32_t count = s->plan_count;
+        live = low + (high - low) / 2;
+        result = tli_plan_rank_budget(s, live, &none);
+        if (!result && s->plan_count > count) result = tli_try_rank_plan(s, &s->plans[count], NULL);
+        if (result || s->plan_count == count || !tli_is_beaten(s, &s->plans[count])) low = live;
+        else high = live;
+    }
+    for (k = 0; k < s->plan_count && !result; k++)
+        for (i = 0; i < s->plan_count && !result; i++)
+            if (i != k) result = tli_try_rank_plan(s, &s->plans[k], &s->plans[i]);
     return result;
+}
+
+// Bytes for each unit of cost, to a thousandth where that fits.
+static uint64_t tli_rank_key(uint64_t bytes, uint64_t cost) {
+    uint64_t scaled;
+    if (!cost) return UINT64_MAX;
+    return tli_mul_u64(bytes, 1024, &scaled) ? scaled / cost : bytes / cost * 1024;
 }
 
 // The tensors that may be kept, those that cost most for each byte first.
@@ -49099,35 +49339,97 @@ static int32_t tli_rank_tensors(const tl_graph *graph, const uint8_t *messages, 
     int32_t i, count = 0;
     for (i = 0; i < graph->tensor_count; i++) {
         const tl_node *node = &graph->nodes[graph->outputs[i].node];
-        uint64_t bytes = graph->outputs[i].bytes + node->saved_bytes, per;
+        uint64_t bytes = graph->outputs[i].bytes + node->saved_bytes;
         if (node->is_input || node->keep || messages[graph->outputs[i].node] || !bytes) continue;
-        per = node->fwd_cost ? bytes / (node->fwd_cost / 1024 + 1) : UINT64_MAX;
-        keys[count] = per;
+        keys[count] = tli_rank_key(bytes, node->fwd_cost);
         order[count++] = i;
     }
     return count;
 }
 
-// Try kept sets, more and more of the tensors, as they are and before each of the plans.
+// Try the plan of a kept set, as it is and, with each, before each of the plans.
+static tl_result tli_try_kept_set(tli_rank_search *s, const uint8_t *keep, int with_each) {
+    tl_plan kept;
+    int32_t i;
+    tl_result result = tl_plan_kept_set(s->env, s->graph, keep, &kept);
+    if (!result) result = tli_try_rank_plan(s, &kept, NULL);
+    for (i = 0; i < s->plan_count && !result && with_each; i++) result = tli_try_rank_plan(s, &kept, &s->plans[i]);
+    tl_free_plan(s->env, &kept);
+    return result;
+}
+
+// Whether what was tried last is better than a peak and a cost: nearer to the room, or cheaper within it.
+static int tli_is_step_up(const tli_rank_search *s, uint64_t peak, uint64_t cost) {
+    uint64_t tried = tli_larger_u64(s->tried_peak, s->climb_room), was = tli_larger_u64(peak, s->climb_room);
+    return tried != was ? tried < was : s->tried_cost < cost;
+}
+
+// Add and take tensors, one at a time, as long as that is better; then try the set before each of the plans.
+// *peak: of the set where that ends.
+static tl_result tli_climb_kept_sets(tli_rank_search *s, const int32_t *order, int32_t count, uint64_t *peak) {
+    uint64_t cost;
+    int32_t i, changes = 1;
+    tl_result result;
+    s->climbs = 1;
+    s->work = 0;
+    s->places_left = s->fits_left = TLI_RANK_PLACES * s->work_limit;
+    result = tli_try_kept_set(s, s->keep, 0);
+    *peak = s->tried_peak;
+    cost = s->tried_cost;
+    while (changes && !result) {
+        changes = 0;
+        for (i = 0; i < count && !result && s->work < s->work_limit / 8; i++) {
+            s->keep[order[i]] ^= 1;
+            result = tli_try_kept_set(s, s->keep, 0);
+            if (result) continue;
+            if (!tli_is_step_up(s, *peak, cost)) {
+                s->keep[order[i]] ^= 1;
+                continue;
+            }
+            *peak = s->tried_peak;
+            cost = s->tried_cost;
+            changes++;
+        }
+    }
+    s->climbs = 0;
+    return result ? result : tli_try_kept_set(s, s->keep, 1);
+}
+
+// Climb from the sets of none and of all. Where what has few enough live bytes has no places that fit, climb
+// again towards the fewest: that is the way on which the least budget was found, whatever the budget is.
+static tl_result tli_climb_from_ends(tli_rank_search *s, const int32_t *order, int32_t count) {
+    tl_result result = TL_OK;
+    uint64_t peak;
+    int32_t k, i, again;
+    for (k = 0; k < 2; k++)
+        for (again = 0; again < 2 && !result; again++) {
+            tli_zero(s->keep, (size_t)s->graph->tensor_count);
+            for (i = 0; i < count; i++) s->keep[order[i]] = (uint8_t)k;
+            s->climb_room = again ? 0 : s->room;
+            result = tli_climb_kept_sets(s, order, count, &peak);
+            if (s->has_best || peak > s->room) break;
+        }
+    return result;
+}
+
+// Try kept sets: more and more of the tensors, then from none and from all to better ones.
 static tl_result tli_try_kept_sets(tli_rank_search *s) {
     uint64_t tensors = (uint64_t)s->graph->tensor_count;
     uint64_t *keys = (uint64_t *)tli_alloc_array(s->env, tensors, sizeof *keys);
-    int32_t *order = (int32_t *)tli_alloc_array(s->env, 2 * tensors, sizeof *order), count, k, i;
+    int32_t *order = (int32_t *)tli_alloc_array(s->env, 3 * tensors, sizeof *order), count = 0, k, i;
+    int32_t *sorted = order ? order + 2 * tensors : NULL;
     tl_result result = keys && order ? TL_OK : tli_fail_ranks(s->env);
     if (!result) {
         count = tli_rank_tensors(s->graph, s->messages, order, keys);
         tli_sort_numbers(order + tensors, count, keys);
-        for (k = 0; k < TLI_RANK_SETS && !result; k++) {
-            tl_plan kept;
-            tli_zero(s->keep, (size_t)tensors);
-            for (i = 0; i < (int32_t)((int64_t)count * k / TLI_RANK_SETS); i++)
-                s->keep[order[order[tensors + (uint64_t)i]]] = 1;
-            result = tl_plan_kept_set(s->env, s->graph, s->keep, &kept);
-            if (!result) result = tli_try_rank_plan(s, &kept, NULL);
-            for (i = 0; i < s->plan_count && !result; i++) result = tli_try_rank_plan(s, &kept, &s->plans[i]);
-            tl_free_plan(s->env, &kept);
-        }
+        for (i = 0; i < count; i++) sorted[i] = order[order[tensors + (uint64_t)i]];
     }
+    for (k = 0; k < TLI_RANK_SETS && !result; k++) {
+        tli_zero(s->keep, (size_t)tensors);
+        for (i = 0; i < (int32_t)((int64_t)count * k / TLI_RANK_SETS); i++) s->keep[sorted[i]] = 1;
+        result = tli_try_kept_set(s, s->keep, 1);
+    }
+    if (!result) result = tli_climb_from_ends(s, sorted, count);
     tli_release(s->env, keys);
     tli_release(s->env, order);
     return result;
@@ -49193,7 +49495,8 @@ static tl_result tli_open_turn(tli_rank_search *s) {
     return result;
 }
 
-static tl_result tli_search_rank(tli_rank_search *s) {
+// Try bodies from the one that costs least on.
+static tl_result tli_try_bodies(tli_rank_search *s) {
     tl_plan plan;
     uint64_t most = 0;
     tl_result result = tl_plan_keep_all(s->env, s->graph, s->desc->inference, &plan);
@@ -49207,6 +49510,24 @@ static tl_result tli_search_rank(tli_rank_search *s) {
     result = tli_open_turn(s);
     if (!result) result = tli_try_budgets(s, most);
     return result || s->desc->inference ? result : tli_try_kept_sets(s);
+}
+
+// Find the plan of a rank, and the least arena for it that the work allows.
+static tl_result tli_search_rank(tli_rank_search *s) {
+    tl_plan plan;
+    tl_result result;
+    s->places_left = s->fits_left = TLI_RANK_PLACES * s->work_limit;
+    result = tli_try_bodies(s);
+    if (result || !s->has_best || s->best.arena_bytes == s->best.peak_bytes) return result;
+    result = tl_copy_plan(s->env, &s->best, &plan);
+    if (!result) result = tli_place_rank(s, &plan, s->work_limit, &s->fits_left);
+    if (!result && plan.arena_bytes < s->best.arena_bytes) {
+        tl_free_plan(s->env, &s->best);
+        s->best = plan;
+        return TL_OK;
+    }
+    tl_free_plan(s->env, &plan);
+    return result;
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -525,7 +525,7 @@ def breakages(said):
             yield from changed(change.__name__, lambda all: change(all['ranks'][r]))
     yield from changed('cut_elsewhere', cut_elsewhere)
     yield from changed('total_cost', lambda all: more(all, 'total_cost'))
-    yield from changed('link', lambda all: False if not all['link_bytes_per_second'] or all['rank_count'] < 2 else all.update(link_bytes_per_second=1))
+    yield from changed('link', lambda all: False if not all['link_bytes_per_second'] or not any(r['sent_bytes'] for r in all['ranks']) else all.update(link_bytes_per_second=1))
 
 def must_be_found(text, said):
     """How often each breakage was found."""

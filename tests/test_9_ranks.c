@@ -193,11 +193,10 @@ static uint64_t search_room(tli_rank_search *s, uint64_t room, uint64_t *least) 
     int32_t i;
     s->room = room;
     s->least = UINT64_MAX;
-    s->plan_count = 0;
-    s->best_cost = 0;
+    s->plan_count = s->has_best = 0;
     tli_bound_rank(s);
     assert_int_equal(tli_search_rank(s), TL_OK);
-    cost = s->best.step_count ? s->best_cost : UINT64_MAX;
+    cost = s->has_best ? s->best_cost : UINT64_MAX;
     tl_free_plan(s->env, &s->best);
     for (i = 0; i < s->plan_count; i++) tl_free_plan(s->env, &s->plans[i]);
     *least = s->least;
