@@ -49090,7 +49090,7 @@ static tl_result tli_tidy_body(tl_env *env, const tl_graph *graph, const tli_bod
 
 #define TLI_RANK_BUDGETS 8    // of tl_plan_remat
 #define TLI_RANK_HALVINGS 7   // more budgets, to come near the one that just fits
-#define TLI_RANK_PLACES 2     // so many times the work of one plan goes into places of bodies that do not fit at once
+#define TLI_RANK_PLACES 2     // so many times the work of one plan goes into places of bodies that do not fit
 #define TLI_RANK_SETS 16      // kept sets between none and all
 
 typedef struct tli_rank_events {
@@ -49120,6 +49120,7 @@ typedef struct tli_rank_search {
     uint64_t               least;       // arena of the candidate that takes the fewest bytes
     uint64_t               bound_cost;  // of the calls of one micro-batch
     uint64_t               tried_cost, tried_peak;  // of the body that was tried last; UINT64_MAX: not measured
+    int                    is_quick;    // 1 = a few bodies, to compare cuts
     int                    climbs;      // 1 = bodies that cost more than the best are measured, too
     uint64_t               climb_room;  // bytes below which a climb asks for cost
     uint64_t               work;        // steps that were simulated to try bodies
@@ -49190,8 +49191,8 @@ static tl_result tli_place_rank(tli_rank_search *s, tl_plan *plan, uint64_t work
     return TL_OK;
 }
 
-// Place the plan of a body, with more work as long as it does not fit; take it if it does. What has too many live
-// bytes is placed for the least budget alone, with the work that it gets at that budget, too.
+// Place the plan of a body, with more work as long as it does not fit; take it if it does. What has too many
+// live bytes is placed for the least budget alone, with the work that it gets at that budget, too.
 static tl_result tli_place_body(tli_rank_search *s, const tli_body *body, uint64_t cost, uint64_t held) {
     tl_plan plan;
     tl_result result = tli_weave_measured(s, body, &s->all, &plan);
@@ -49312,6 +49313,7 @@ static tl_result tli_try_budgets(tli_rank_search *s, uint64_t most) {
         result = tli_plan_rank_budget(s, live ? live : 1, &none);
     }
     for (k = 0; k < s->plan_count && !result; k++) result = tli_try_rank_plan(s, &s->plans[k], NULL);
+    if (s->is_quick) return result;
     for (k = 0; k < TLI_RANK_HALVINGS && !result && low + 1 < high; k++) {
         int32_t count = s->plan_count;
         live = low + (high - low) / 2;
@@ -49353,7 +49355,8 @@ static tl_result tli_try_kept_set(tli_rank_search *s, const uint8_t *keep, int w
     int32_t i;
     tl_result result = tl_plan_kept_set(s->env, s->graph, keep, &kept);
     if (!result) result = tli_try_rank_plan(s, &kept, NULL);
-    for (i = 0; i < s->plan_count && !result && with_each; i++) result = tli_try_rank_plan(s, &kept, &s->plans[i]);
+    for (i = 0; i < s->plan_count && !result && with_each; i++)
+        result = tli_try_rank_plan(s, &kept, &s->plans[i]);
     tl_free_plan(s->env, &kept);
     return result;
 }
@@ -49427,9 +49430,9 @@ static tl_result tli_try_kept_sets(tli_rank_search *s) {
     for (k = 0; k < TLI_RANK_SETS && !result; k++) {
         tli_zero(s->keep, (size_t)tensors);
         for (i = 0; i < (int32_t)((int64_t)count * k / TLI_RANK_SETS); i++) s->keep[sorted[i]] = 1;
-        result = tli_try_kept_set(s, s->keep, 1);
+        result = tli_try_kept_set(s, s->keep, !s->is_quick);
     }
-    if (!result) result = tli_climb_from_ends(s, sorted, count);
+    if (!result && !s->is_quick) result = tli_climb_from_ends(s, sorted, count);
     tli_release(s->env, keys);
     tli_release(s->env, order);
     return result;
@@ -49619,10 +49622,10 @@ static void tli_fill_rank(tli_rank_search *s, tl_rank_plan *rank) {
     rank->sent_bytes = tli_count_sent(s);
 }
 
-// Plan one rank, whose stage is cut. budget: of the rank, 0 = no limit. *least: 0, or, where no plan fits, the
-// bytes that would do.
+// Plan one rank, whose stage is cut. budget: of the rank, 0 = no limit; is_quick: to compare cuts. *least: 0,
+// or, where no plan fits, the bytes that would do.
 static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t index, uint64_t budget,
-                               uint64_t work_limit, tl_rank_plan *rank, uint64_t *least) {
+                               uint64_t work_limit, int is_quick, tl_rank_plan *rank, uint64_t *least) {
     const tl_graph *graph = rank->compiled.graph;
     uint64_t nodes = (uint64_t)graph->node_count;
     tli_rank_search s;
@@ -49633,6 +49636,7 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
     s.env = env;
     s.desc = desc;
     s.graph = graph;
+    s.is_quick = is_quick;
     s.least = s.room = UINT64_MAX;
     s.device.alignment_bytes = desc->alignment_bytes;
     s.work_limit = work_limit / (2 * TLI_RANK_BUDGETS) + 1;
@@ -50105,17 +50109,17 @@ static void tli_estimate_stage(const tli_cuts *c, int32_t rank, int32_t first, i
 
 #define TLI_CUT_EVENTS 4000000    // calls simulated to move cuts in each round, and steps at the end
 #define TLI_CUT_ROUNDS 32
-#define TLI_CUT_PLANS 24          // of stages for each rank, among which the work is divided
+#define TLI_CUT_PLANS 24          // of stages for each rank, among which half of the work is divided
 #define TLI_CUT_FEW 200           // cuts that are all tried, in graphs of so many units at most
 #define TLI_CUT_FEW_UNITS 24
 
 // -- one cut --
 
-// Cut and plan a stage. budget: of the rank, 0 = no limit.
+// Cut and plan a stage. budget: of the rank, 0 = no limit; is_quick: one of many.
 static tl_result tli_plan_stage(const tli_cuts *c, int32_t rank, int32_t first_node, int32_t end_node,
-                                uint64_t budget, int32_t shares, tli_stage_plan *stage) {
+                                uint64_t budget, int is_quick, tli_stage_plan *stage) {
     const tl_ranks_desc *desc = c->desc;
-    uint64_t work = desc->work_limit ? desc->work_limit : 700000000;
+    uint64_t work = (desc->work_limit ? desc->work_limit : 700000000) / (uint64_t)desc->rank_count / 2;
     uint64_t batches = (uint64_t)desc->micro_batch_count;
     tl_rank_plan *plan = &stage->plan;
     tl_result result;
@@ -50125,7 +50129,7 @@ static tl_result tli_plan_stage(const tli_cuts *c, int32_t rank, int32_t first_n
     result = tli_cut_stage(c->env, desc, rank, first_node, end_node, &stage->stage, &plan->compiled);
     plan->compiled.graph = &stage->stage.graph;
     if (!result)
-        result = tli_plan_rank(c->env, desc, rank, budget, work / (uint64_t)desc->rank_count / (uint64_t)shares,
+        result = tli_plan_rank(c->env, desc, rank, budget, is_quick ? work / TLI_CUT_PLANS : work, is_quick,
                                plan, &stage->least_bytes);
     stage->base_cost = plan->compiled.base_cost / batches;
     stage->cost = plan->busy_cost / batches;
@@ -50138,7 +50142,7 @@ static tl_result tli_plan_given_cut(tli_cuts *c) {
     int32_t rank;
     for (rank = 0; rank < c->desc->rank_count && !result; rank++)
         result = tli_plan_stage(c, rank, rank ? c->desc->ends[rank - 1] : 0, c->desc->ends[rank],
-                                tli_budget_of_rank(c->desc, rank), 1, &c->chosen[rank]);
+                                tli_budget_of_rank(c->desc, rank), 0, &c->chosen[rank]);
     return result;
 }
 
@@ -50151,7 +50155,7 @@ static tl_result tli_plan_unknown(tli_cuts *c, const int32_t *ends) {
         if (tli_find_known(c, rank, first, ends[rank])) continue;
         c->known_count++;
         result = tli_plan_stage(c, rank, tli_first_node_of(c, first), tli_first_node_of(c, ends[rank]),
-                                c->is_tight ? 1 : tli_budget_of_rank(c->desc, rank), TLI_CUT_PLANS, stage);
+                                c->is_tight ? 1 : tli_budget_of_rank(c->desc, rank), 1, stage);
         if (!stage->least_bytes || result) continue;
         stage->cost = stage->base_cost = tli_base_cost(c, rank, first, ends[rank]);
         if (!c->is_tight) break;
@@ -50489,15 +50493,23 @@ static tl_result tli_loosen_cut(tli_cuts *c, int32_t *ends, uint64_t *best) {
     return result ? result : tli_refine_cut(c, ends, best);
 }
 
-// Take the stages of the cut.
-static void tli_take_cut(tli_cuts *c, const int32_t *ends) {
+// Take the stages of the cut: those in which nothing runs again as they are, others with the search of all
+// bodies.
+static tl_result tli_take_cut(tli_cuts *c, const int32_t *ends) {
     int32_t rank, first = 0;
-    for (rank = 0; rank < c->desc->rank_count; first = ends[rank++]) {
+    tl_result result = TL_OK;
+    for (rank = 0; rank < c->desc->rank_count && !result; first = ends[rank++]) {
         tli_stage_plan *known = tli_find_known(c, rank, first, ends[rank]);
-        c->chosen[rank] = *known;
-        tli_zero(known, sizeof *known);
-        known->rank = -1;
+        if (known->least_bytes || known->cost != known->base_cost) {
+            result = tli_plan_stage(c, rank, tli_first_node_of(c, first), tli_first_node_of(c, ends[rank]),
+                                    tli_budget_of_rank(c->desc, rank), 0, &c->chosen[rank]);
+        } else {
+            c->chosen[rank] = *known;
+            tli_zero(known, sizeof *known);
+            known->rank = -1;
+        }
     }
+    return result;
 }
 
 // Find the cut and plan its stages.
@@ -50524,7 +50536,7 @@ static tl_result tli_choose_stages(tli_cuts *c) {
         result = tli_search_cut(c, ends, &best);
     }
     if (!result && c->is_tight && tli_do_all_fit(c, ends)) result = tli_loosen_cut(c, ends, &best);
-    if (!result) tli_take_cut(c, ends);
+    if (!result) result = tli_take_cut(c, ends);
     tli_release(c->env, ends);
     return result;
 }

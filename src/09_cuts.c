@@ -14,17 +14,17 @@
 
 #define TLI_CUT_EVENTS 4000000    // calls simulated to move cuts in each round, and steps at the end
 #define TLI_CUT_ROUNDS 32
-#define TLI_CUT_PLANS 24          // of stages for each rank, among which the work is divided
+#define TLI_CUT_PLANS 24          // of stages for each rank, among which half of the work is divided
 #define TLI_CUT_FEW 200           // cuts that are all tried, in graphs of so many units at most
 #define TLI_CUT_FEW_UNITS 24
 
 // -- one cut --
 
-// Cut and plan a stage. budget: of the rank, 0 = no limit.
+// Cut and plan a stage. budget: of the rank, 0 = no limit; is_quick: one of many.
 static tl_result tli_plan_stage(const tli_cuts *c, int32_t rank, int32_t first_node, int32_t end_node,
-                                uint64_t budget, int32_t shares, tli_stage_plan *stage) {
+                                uint64_t budget, int is_quick, tli_stage_plan *stage) {
     const tl_ranks_desc *desc = c->desc;
-    uint64_t work = desc->work_limit ? desc->work_limit : 700000000;
+    uint64_t work = (desc->work_limit ? desc->work_limit : 700000000) / (uint64_t)desc->rank_count / 2;
     uint64_t batches = (uint64_t)desc->micro_batch_count;
     tl_rank_plan *plan = &stage->plan;
     tl_result result;
@@ -34,7 +34,7 @@ static tl_result tli_plan_stage(const tli_cuts *c, int32_t rank, int32_t first_n
     result = tli_cut_stage(c->env, desc, rank, first_node, end_node, &stage->stage, &plan->compiled);
     plan->compiled.graph = &stage->stage.graph;
     if (!result)
-        result = tli_plan_rank(c->env, desc, rank, budget, work / (uint64_t)desc->rank_count / (uint64_t)shares,
+        result = tli_plan_rank(c->env, desc, rank, budget, is_quick ? work / TLI_CUT_PLANS : work, is_quick,
                                plan, &stage->least_bytes);
     stage->base_cost = plan->compiled.base_cost / batches;
     stage->cost = plan->busy_cost / batches;
@@ -47,7 +47,7 @@ static tl_result tli_plan_given_cut(tli_cuts *c) {
     int32_t rank;
     for (rank = 0; rank < c->desc->rank_count && !result; rank++)
         result = tli_plan_stage(c, rank, rank ? c->desc->ends[rank - 1] : 0, c->desc->ends[rank],
-                                tli_budget_of_rank(c->desc, rank), 1, &c->chosen[rank]);
+                                tli_budget_of_rank(c->desc, rank), 0, &c->chosen[rank]);
     return result;
 }
 
@@ -60,7 +60,7 @@ static tl_result tli_plan_unknown(tli_cuts *c, const int32_t *ends) {
         if (tli_find_known(c, rank, first, ends[rank])) continue;
         c->known_count++;
         result = tli_plan_stage(c, rank, tli_first_node_of(c, first), tli_first_node_of(c, ends[rank]),
-                                c->is_tight ? 1 : tli_budget_of_rank(c->desc, rank), TLI_CUT_PLANS, stage);
+                                c->is_tight ? 1 : tli_budget_of_rank(c->desc, rank), 1, stage);
         if (!stage->least_bytes || result) continue;
         stage->cost = stage->base_cost = tli_base_cost(c, rank, first, ends[rank]);
         if (!c->is_tight) break;
@@ -398,15 +398,23 @@ static tl_result tli_loosen_cut(tli_cuts *c, int32_t *ends, uint64_t *best) {
     return result ? result : tli_refine_cut(c, ends, best);
 }
 
-// Take the stages of the cut.
-static void tli_take_cut(tli_cuts *c, const int32_t *ends) {
+// Take the stages of the cut: those in which nothing runs again as they are, others with the search of all
+// bodies.
+static tl_result tli_take_cut(tli_cuts *c, const int32_t *ends) {
     int32_t rank, first = 0;
-    for (rank = 0; rank < c->desc->rank_count; first = ends[rank++]) {
+    tl_result result = TL_OK;
+    for (rank = 0; rank < c->desc->rank_count && !result; first = ends[rank++]) {
         tli_stage_plan *known = tli_find_known(c, rank, first, ends[rank]);
-        c->chosen[rank] = *known;
-        tli_zero(known, sizeof *known);
-        known->rank = -1;
+        if (known->least_bytes || known->cost != known->base_cost) {
+            result = tli_plan_stage(c, rank, tli_first_node_of(c, first), tli_first_node_of(c, ends[rank]),
+                                    tli_budget_of_rank(c->desc, rank), 0, &c->chosen[rank]);
+        } else {
+            c->chosen[rank] = *known;
+            tli_zero(known, sizeof *known);
+            known->rank = -1;
+        }
     }
+    return result;
 }
 
 // Find the cut and plan its stages.
@@ -433,7 +441,7 @@ static tl_result tli_choose_stages(tli_cuts *c) {
         result = tli_search_cut(c, ends, &best);
     }
     if (!result && c->is_tight && tli_do_all_fit(c, ends)) result = tli_loosen_cut(c, ends, &best);
-    if (!result) tli_take_cut(c, ends);
+    if (!result) result = tli_take_cut(c, ends);
     tli_release(c->env, ends);
     return result;
 }

@@ -18,7 +18,7 @@
 
 #define TLI_RANK_BUDGETS 8    // of tl_plan_remat
 #define TLI_RANK_HALVINGS 7   // more budgets, to come near the one that just fits
-#define TLI_RANK_PLACES 2     // so many times the work of one plan goes into places of bodies that do not fit at once
+#define TLI_RANK_PLACES 2     // so many times the work of one plan goes into places of bodies that do not fit
 #define TLI_RANK_SETS 16      // kept sets between none and all
 
 typedef struct tli_rank_events {
@@ -48,6 +48,7 @@ typedef struct tli_rank_search {
     uint64_t               least;       // arena of the candidate that takes the fewest bytes
     uint64_t               bound_cost;  // of the calls of one micro-batch
     uint64_t               tried_cost, tried_peak;  // of the body that was tried last; UINT64_MAX: not measured
+    int                    is_quick;    // 1 = a few bodies, to compare cuts
     int                    climbs;      // 1 = bodies that cost more than the best are measured, too
     uint64_t               climb_room;  // bytes below which a climb asks for cost
     uint64_t               work;        // steps that were simulated to try bodies
@@ -118,8 +119,8 @@ static tl_result tli_place_rank(tli_rank_search *s, tl_plan *plan, uint64_t work
     return TL_OK;
 }
 
-// Place the plan of a body, with more work as long as it does not fit; take it if it does. What has too many live
-// bytes is placed for the least budget alone, with the work that it gets at that budget, too.
+// Place the plan of a body, with more work as long as it does not fit; take it if it does. What has too many
+// live bytes is placed for the least budget alone, with the work that it gets at that budget, too.
 static tl_result tli_place_body(tli_rank_search *s, const tli_body *body, uint64_t cost, uint64_t held) {
     tl_plan plan;
     tl_result result = tli_weave_measured(s, body, &s->all, &plan);
@@ -240,6 +241,7 @@ static tl_result tli_try_budgets(tli_rank_search *s, uint64_t most) {
         result = tli_plan_rank_budget(s, live ? live : 1, &none);
     }
     for (k = 0; k < s->plan_count && !result; k++) result = tli_try_rank_plan(s, &s->plans[k], NULL);
+    if (s->is_quick) return result;
     for (k = 0; k < TLI_RANK_HALVINGS && !result && low + 1 < high; k++) {
         int32_t count = s->plan_count;
         live = low + (high - low) / 2;
@@ -281,7 +283,8 @@ static tl_result tli_try_kept_set(tli_rank_search *s, const uint8_t *keep, int w
     int32_t i;
     tl_result result = tl_plan_kept_set(s->env, s->graph, keep, &kept);
     if (!result) result = tli_try_rank_plan(s, &kept, NULL);
-    for (i = 0; i < s->plan_count && !result && with_each; i++) result = tli_try_rank_plan(s, &kept, &s->plans[i]);
+    for (i = 0; i < s->plan_count && !result && with_each; i++)
+        result = tli_try_rank_plan(s, &kept, &s->plans[i]);
     tl_free_plan(s->env, &kept);
     return result;
 }
@@ -355,9 +358,9 @@ static tl_result tli_try_kept_sets(tli_rank_search *s) {
     for (k = 0; k < TLI_RANK_SETS && !result; k++) {
         tli_zero(s->keep, (size_t)tensors);
         for (i = 0; i < (int32_t)((int64_t)count * k / TLI_RANK_SETS); i++) s->keep[sorted[i]] = 1;
-        result = tli_try_kept_set(s, s->keep, 1);
+        result = tli_try_kept_set(s, s->keep, !s->is_quick);
     }
-    if (!result) result = tli_climb_from_ends(s, sorted, count);
+    if (!result && !s->is_quick) result = tli_climb_from_ends(s, sorted, count);
     tli_release(s->env, keys);
     tli_release(s->env, order);
     return result;

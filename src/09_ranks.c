@@ -86,10 +86,10 @@ static void tli_fill_rank(tli_rank_search *s, tl_rank_plan *rank) {
     rank->sent_bytes = tli_count_sent(s);
 }
 
-// Plan one rank, whose stage is cut. budget: of the rank, 0 = no limit. *least: 0, or, where no plan fits, the
-// bytes that would do.
+// Plan one rank, whose stage is cut. budget: of the rank, 0 = no limit; is_quick: to compare cuts. *least: 0,
+// or, where no plan fits, the bytes that would do.
 static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t index, uint64_t budget,
-                               uint64_t work_limit, tl_rank_plan *rank, uint64_t *least) {
+                               uint64_t work_limit, int is_quick, tl_rank_plan *rank, uint64_t *least) {
     const tl_graph *graph = rank->compiled.graph;
     uint64_t nodes = (uint64_t)graph->node_count;
     tli_rank_search s;
@@ -100,6 +100,7 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
     s.env = env;
     s.desc = desc;
     s.graph = graph;
+    s.is_quick = is_quick;
     s.least = s.room = UINT64_MAX;
     s.device.alignment_bytes = desc->alignment_bytes;
     s.work_limit = work_limit / (2 * TLI_RANK_BUDGETS) + 1;

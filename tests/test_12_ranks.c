@@ -205,7 +205,7 @@ static void gradients_are_those_of_one_process(void **state) {
     static crew c;
     static uint64_t expected[MIXER_NODES];
     tl_random random;
-    long round, rounds = SOAK_TIMES(400), ran = 0, tight = 0, relayed = 0, remade = 0;
+    long round, rounds = SOAK_TIMES(200), ran = 0, tight = 0, relayed = 0, remade = 0;
     (void)state;
     random.state = 1;
     for (round = 0; round < rounds; round++) {

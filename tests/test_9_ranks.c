@@ -174,10 +174,10 @@ static void open_search(small_case *c, int32_t rank, const tl_rank_plan *plan, t
     s->work_limit = 1000000;
     list_events(c, rank, c->desc.micro_batch_count, &s->all);
     list_events(c, rank, few < c->desc.micro_batch_count ? few : c->desc.micro_batch_count, &s->probe);
-    s->messages = (uint8_t *)calloc((size_t)(2 * graph->node_count + graph->tensor_count), 1);
+    s->messages = (uint8_t *)calloc((size_t)(2 * graph->node_count + 1 + graph->tensor_count), 1);
     assert_non_null(s->messages);
     s->ran = s->messages + graph->node_count;
-    s->keep = s->ran + graph->node_count;
+    s->keep = s->ran + graph->node_count + 1;
     for (id = 0; id < graph->node_count; id++) s->messages[id] = tli_find_message(&plan->compiled, id);
 }
 
@@ -198,6 +198,7 @@ static uint64_t search_room(tli_rank_search *s, uint64_t room, uint64_t *least) 
     assert_int_equal(tli_search_rank(s), TL_OK);
     cost = s->has_best ? s->best_cost : UINT64_MAX;
     tl_free_plan(s->env, &s->best);
+    tl_free_graph(s->env, &s->turn);
     for (i = 0; i < s->plan_count; i++) tl_free_plan(s->env, &s->plans[i]);
     *least = s->least;
     return cost;
