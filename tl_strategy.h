@@ -50263,38 +50263,45 @@ static tl_result tli_time_cut(const tli_cuts *c, const int32_t *ends, uint64_t *
     return result;
 }
 
-// Move one cut by some units there and back, as long as that pays.
-static tl_result tli_move_cut(const tli_cuts *c, int32_t *ends, int32_t rank, int32_t by, uint64_t *events,
-                              uint64_t *best) {
+static void tli_shift_cuts(int32_t *ends, int32_t from, int32_t to, int32_t by) {
+    for (; from <= to; from++) ends[from] += by;
+}
+
+// Move the cuts from .. to by some units there and back, as long as that pays.
+static tl_result tli_move_some(const tli_cuts *c, int32_t *ends, int32_t from, int32_t to, int32_t by,
+                               uint64_t *events, uint64_t *best) {
     uint64_t cost = 2 * (uint64_t)c->desc->micro_batch_count * (uint64_t)c->desc->rank_count;
     int32_t moved = -by;
     tl_result result = TL_OK;
     while (!result && *events >= cost) {
         uint64_t ns;
         *events -= cost;
-        ends[rank] += moved;
+        tli_shift_cuts(ends, from, to, moved);
         result = tli_time_cut(c, ends, &ns);
         if (!result && ns < *best) {
             *best = ns;
             continue;
         }
-        ends[rank] -= moved;
+        tli_shift_cuts(ends, from, to, -moved);
         if (moved > 0) break;
         moved = by;
     }
     return result;
 }
 
-// Move cuts, far ones first, until no move of one shortens the step. *best: its time.
+// Move cuts, by many units first, one and all from one on together, until nothing shortens the step. *best: its
+// time.
 static tl_result tli_move_cuts(const tli_cuts *c, int32_t *ends, uint64_t *best) {
     uint64_t events = c->desc->inference ? 0 : TLI_CUT_EVENTS, before;
-    int32_t by = 1, rank;
+    int32_t by = 1, rank, last = c->desc->rank_count - 2;
     tl_result result = tli_time_cut(c, ends, best);
     while (by * 8 * c->desc->rank_count < c->unit_count) by *= 2;
     for (; by && !result; by /= 2) do {
         before = *best;
-        for (rank = 0; rank + 1 < c->desc->rank_count && !result; rank++)
-            result = tli_move_cut(c, ends, rank, by, &events, best);
+        for (rank = 0; rank <= last && !result; rank++) {
+            result = tli_move_some(c, ends, rank, rank, by, &events, best);
+            if (!result && rank < last) result = tli_move_some(c, ends, rank, last, by, &events, best);
+        }
     } while (*best < before && !result);
     return result;
 }
@@ -50413,34 +50420,38 @@ static tl_result tli_try_all_cuts(tli_cuts *c, int32_t *ends, uint64_t *best) {
     return result;
 }
 
-// Move the cuts of what was found by some units, with plans and messages as they are. *steps: simulated.
-static tl_result tli_refine_by(tli_cuts *c, int32_t *ends, int32_t by, uint64_t *best, uint64_t *steps) {
-    int32_t rank, side;
-    for (rank = 0; rank + 1 < c->desc->rank_count; rank++)
-        for (side = -1; side <= 1 && tli_can_plan_more(c) && *steps < TLI_CUT_EVENTS; side += 2) {
-            uint64_t value, more;
-            int32_t moved = ends[rank] + side * by;
-            tl_result result;
-            if (moved <= (rank ? ends[rank - 1] : 0) || moved >= ends[rank + 1]) continue;
-            ends[rank] = moved;
-            result = tli_value_cut(c, ends, &value, &more);
-            if (result) return result;
-            *steps += more;
-            if (value < *best) *best = value;
-            else ends[rank] -= side * by;
-        }
+// Move the cuts from .. to of what was found by some units, with plans and messages as they are. *steps: that
+// were simulated.
+static tl_result tli_refine_some(tli_cuts *c, int32_t *ends, int32_t from, int32_t to, int32_t by,
+                                 uint64_t *best, uint64_t *steps) {
+    int32_t side;
+    for (side = -1; side <= 1 && tli_can_plan_more(c) && *steps < TLI_CUT_EVENTS; side += 2) {
+        int32_t first = from ? ends[from - 1] : 0;
+        uint64_t value, more;
+        tl_result result;
+        if (ends[from] + side * by <= first || ends[to] + side * by >= ends[to + 1]) continue;
+        tli_shift_cuts(ends, from, to, side * by);
+        result = tli_value_cut(c, ends, &value, &more);
+        if (result) return result;
+        *steps += more;
+        if (value < *best) *best = value;
+        else tli_shift_cuts(ends, from, to, -side * by);
+    }
     return TL_OK;
 }
 
 // The same, by less and less, until nothing is gained.
 static tl_result tli_refine_cut(tli_cuts *c, int32_t *ends, uint64_t *best) {
     uint64_t steps = 0, before;
-    int32_t by;
+    int32_t by, rank, last = c->desc->rank_count - 2;
     tl_result result = TL_OK;
     do {
         before = *best;
-        for (by = c->unit_count / c->desc->rank_count; by > 0 && !result; by /= 2)
-            result = tli_refine_by(c, ends, by, best, &steps);
+        for (by = c->unit_count / c->desc->rank_count; by > 0; by /= 2)
+            for (rank = 0; rank <= last && !result; rank++) {
+                result = tli_refine_some(c, ends, rank, rank, by, best, &steps);
+                if (!result && rank < last) result = tli_refine_some(c, ends, rank, last, by, best, &steps);
+            }
     } while (*best < before && !result);
     return result;
 }
