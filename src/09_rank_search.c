@@ -52,8 +52,9 @@ typedef struct tli_rank_search {
     int                    climbs;      // 1 = bodies that cost more than the best are measured, too
     uint64_t               climb_room;  // bytes below which a climb asks for cost
     uint64_t               work;        // steps that were simulated to try bodies
-    uint64_t               places_left; // elementary steps for places
-    uint64_t               fits_left;   // the same, of those whose live bytes fit, beyond that
+    uint64_t               lowest;      // peak of all that was tried
+    uint64_t               places_left; // elementary steps for places of what has the fewest live bytes so far
+    uint64_t               fits_left;   // the same, of what else fits by its live bytes
 } tli_rank_search;
 
 static void tli_free_body(tl_env *env, tli_body *body) {
@@ -119,14 +120,17 @@ static tl_result tli_place_rank(tli_rank_search *s, tl_plan *plan, uint64_t work
     return TL_OK;
 }
 
-// Place the plan of a body, with more work as long as it does not fit; take it if it does. What has too many
-// live bytes is placed for the least budget alone, with the work that it gets at that budget, too.
-static tl_result tli_place_body(tli_rank_search *s, const tli_body *body, uint64_t cost, uint64_t held) {
+// Place the plan of a body, with more work as long as it does not fit; take it if it does. What has the fewest live
+// bytes so far is placed in the same way whatever the room is, so that the least budget is found again when it is
+// asked for.
+static tl_result tli_place_body(tli_rank_search *s, const tli_body *body, uint64_t cost, uint64_t held,
+                                int is_lowest) {
+    uint64_t *left = is_lowest ? &s->places_left : &s->fits_left;
     tl_plan plan;
     tl_result result = tli_weave_measured(s, body, &s->all, &plan);
-    if (!result) result = tli_place_rank(s, &plan, 1, &s->places_left);
-    if (!result && plan.arena_bytes > s->room && plan.arena_bytes > plan.peak_bytes && s->places_left)
-        result = tli_place_rank(s, &plan, s->work_limit / 16 + 1, &s->places_left);
+    if (!result) result = tli_place_rank(s, &plan, 1, left);
+    if (!result && plan.arena_bytes > s->room && plan.arena_bytes > plan.peak_bytes && *left)
+        result = tli_place_rank(s, &plan, s->work_limit / 16 + 1, left);
     if (!result && plan.arena_bytes > s->room && plan.peak_bytes <= s->room && s->fits_left)
         result = tli_place_rank(s, &plan, s->work_limit, &s->fits_left);
     if (!result && plan.arena_bytes <= s->room) {
@@ -163,7 +167,7 @@ static uint64_t tli_extend_peak(const tli_rank_search *s, uint64_t peak) {
 // Take a body if it is cheaper than the best and fits. One whose backwards begin before all is sent cannot be
 // woven: it is none.
 static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
-    int is_cheaper;
+    int is_cheaper, is_lowest;
     tli_quiet quiet;
     tl_plan plan;
     uint64_t held = 0;
@@ -177,8 +181,10 @@ static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
     result = tli_weave_measured(s, body, &s->probe, &plan);
     if (!result) result = tli_measure_held(s, body, &held);
     if (!result) s->tried_peak = tli_extend_peak(s, plan.peak_bytes);
-    if (!result && is_cheaper && (s->tried_peak <= s->room || s->tried_peak < s->least))
-        result = tli_place_body(s, body, s->tried_cost, held);
+    is_lowest = s->tried_peak < s->lowest;
+    if (is_lowest) s->lowest = s->tried_peak;
+    if (!result && is_cheaper && (s->tried_peak <= s->room || is_lowest))
+        result = tli_place_body(s, body, s->tried_cost, held, is_lowest);
     tl_free_plan(s->env, &plan);
     if (result == TL_ERROR_INVALID_PLAN) result = TL_OK;
     tli_end_quiet(&quiet, result);
@@ -448,6 +454,7 @@ static tl_result tli_search_rank(tli_rank_search *s) {
     tl_plan plan;
     tl_result result;
     s->places_left = s->fits_left = TLI_RANK_PLACES * s->work_limit;
+    s->lowest = UINT64_MAX;
     result = tli_try_bodies(s);
     if (result || !s->has_best || s->best.arena_bytes == s->best.peak_bytes) return result;
     result = tl_copy_plan(s->env, &s->best, &plan);

@@ -107,11 +107,11 @@ static uint64_t find_best_cut(small_case *c, uint64_t budget) {
 static uint64_t budget_of(uint64_t most, int k) { return k ? most * (uint64_t)(11 - 2 * k) / 10 : 0; }
 
 enum { BUDGETS = 5 };
-// What may be missed yet: of the budgets that a cut fits, in 1000; and the worst cost, in percent of the least.
-enum { MISSED_CUTS_PER_1000 = 1000, WORST_CUT_PERCENT = 1000 };
+// What may be missed yet, of the budgets that a cut fits, in 1000; and the worst cost, in percent of the least.
+enum { MISSED_CUTS_PER_1000 = 208, WORST_CUT_PERCENT = 117 };
 
 static void cuts_are_compared_with_every_cut(void **state) {
-    int times = sampled(getenv("SOAK") ? 2000 : 60), round, k, fits = 0, equal = 0, missed = 0;
+    int times = sampled(getenv("SOAK") ? 400 : 60), round, k, fits = 0, equal = 0, missed = 0;
     double worst = 1, sum = 0;
     (void)state;
     for (round = 0; round < times; round++) {
@@ -252,10 +252,11 @@ static void compare_point(tli_rank_search *s, const brute_stage *b, int32_t at, 
                       (int)at, (int)b->point_count, (unsigned long long)point->bytes, (long long)(cost - point->cost), (unsigned long long)point->cost);
 }
 
-enum { MISSED_BODIES_PER_1000 = 1000, WORST_BODY_PERCENT = 1000 };
+// Of the budgets that a body fits, in 1000: those that must have the least cost, and that may have no plan.
+enum { EQUAL_BODIES_PER_1000 = 945, MISSED_BODIES_PER_1000 = 6, WORST_BODY_PERCENT = 131 };
 
 static void plans_of_stages_are_compared_with_every_body(void **state) {
-    int times = sampled(getenv("SOAK") ? 4000 : 120), round;
+    int times = sampled(getenv("SOAK") ? 1200 : 120), round;
     body_counts n;
     (void)state;
     memset(&n, 0, sizeof n);
@@ -284,14 +285,87 @@ static void plans_of_stages_are_compared_with_every_body(void **state) {
                   "%d where a body fits with places, %d of them no plan; worst ratio %.3f, average %.4f, least bytes %.3f times\n",
                   n.stages - n.large, n.large, n.budgets, n.equal, n.cheaper, n.missed, n.beaten, n.beaten_missed, n.worst,
                   n.sum / (double)(n.budgets - n.missed), n.worst_least);
+    assert_int_equal(n.cheaper, 0);
+    assert_true(n.equal * 1000 >= n.budgets * EQUAL_BODIES_PER_1000);
     assert_true(n.missed * 1000 <= n.budgets * MISSED_BODIES_PER_1000);
     assert_true(n.worst * 100 <= WORST_BODY_PERCENT);
+}
+
+// -- what nothing wants --
+
+// An input, a node that nobody reads and that has no gradient, and one that has.
+static void open_unwanted(small_case *c, int keep) {
+    const uint64_t bytes = 8;
+    const tl_tensor input = { 0, 0 };
+    tl_node_desc desc;
+    int32_t id;
+    memset(c, 0, sizeof *c);
+    tl_init_graph(&c->graph);
+    for (id = 0; id < 3; id++) {
+        memset(&desc, 0, sizeof desc);
+        desc.op = id ? "op" : "input";
+        desc.inputs = &input;
+        desc.input_count = id > 0;
+        desc.output_bytes = &bytes;
+        desc.output_count = 1;
+        desc.no_grad = id == 1;
+        desc.fwork_bytes = id == 1 ? 100 : 0;
+        desc.fwd_cost = id ? 10 : 0;
+        desc.bwd_cost = id == 2 ? 20 : 0;
+        desc.keep = keep && id == 2;
+        assert_int_equal(tl_add_node(&c->env, &c->graph, &desc, NULL), TL_OK);
+    }
+    c->desc.graph = &c->graph;
+    c->desc.micro_batch_count = 3;
+}
+
+static void a_stage_in_which_nothing_is_wanted_has_an_empty_plan(void **state) {
+    static const int32_t ends[] = { 2, 3 };
+    small_case c;
+    tl_compiled_ranks ranked;
+    (void)state;
+    open_unwanted(&c, 0);
+    c.desc.rank_count = 2;
+    c.desc.ends = ends;
+    c.desc.budget_bytes = 40;       // what the other stage takes, with three inputs
+    assert_int_equal(tl_compile_ranks(&c.env, &c.desc, &ranked), TL_OK);
+    assert_int_equal(ranked.ranks[0].compiled.plan.step_count, 0);
+    assert_int_equal(ranked.ranks[0].busy_cost, 0);
+    assert_int_equal(ranked.ranks[0].compiled.bound_cost, 0);
+    assert_true(ranked.ranks[0].compiled.proven);
+    assert_int_equal(ranked.cost, 90);
+    tl_free_compiled_ranks(&c.env, &ranked);
+    close_case(&c);
+}
+
+static void a_bound_is_without_what_nothing_wants(void **state) {
+    int inference;
+    (void)state;
+    for (inference = 0; inference < 2; inference++) {
+        small_case c;
+        tl_compiled_ranks ranked;
+        open_unwanted(&c, inference);
+        c.desc.rank_count = 1;
+        c.desc.inference = inference;
+        c.desc.budget_bytes = 40;
+        assert_int_equal(tl_compile_ranks(&c.env, &c.desc, &ranked), inference ? TL_ERROR_INFEASIBLE : TL_OK);
+        if (inference) {
+            c.desc.budget_bytes = 0;
+            assert_int_equal(tl_compile_ranks(&c.env, &c.desc, &ranked), TL_OK);
+        }
+        assert_int_equal(ranked.bound_cost, inference ? 30 : 90);
+        assert_true(ranked.bound_cost <= ranked.cost);
+        tl_free_compiled_ranks(&c.env, &ranked);
+        close_case(&c);
+    }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cuts_are_compared_with_every_cut),
         cmocka_unit_test(plans_of_stages_are_compared_with_every_body),
+        cmocka_unit_test(a_stage_in_which_nothing_is_wanted_has_an_empty_plan),
+        cmocka_unit_test(a_bound_is_without_what_nothing_wants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
