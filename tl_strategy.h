@@ -3916,6 +3916,7 @@ typedef struct tl_compiled_plan {
     int32_t  tried_count;          // combinations planned
     uint64_t work;                 // elementary steps done
     int32_t  rank, rank_count;     // of tl_compile_ranks: whose stage it is, of how many; else 0
+    int32_t  chunk_count;          // of tl_compile_ranks: stages of it; else 0
     uint64_t ranks_hash;           // of the plans of all ranks; else 0
     void    *memory;               // released by tl_free_compiled_plan, with all of the above; of a rank by
                                    // tl_free_compiled_ranks
@@ -4091,10 +4092,14 @@ extern "C" {
 typedef struct tl_ranks_desc {
     const tl_graph *graph;         // not NULL; of one micro-batch
     int32_t  rank_count;           // stages > 0
-    int32_t  micro_batch_count;    // of a training step > 0, at most 65535
-    tl_pipeline pipeline;          // 1f1b or gpipe
-    const int32_t *ends;           // [rank_count] for each stage the node after its last, rising, the last one
-                                   // node_count; 0 = chosen by tl_plan_partition, by time: bytes are not asked
+    int32_t  micro_batch_count;    // of a training step > 0, at most 65535; with interleaved a multiple of
+                                   // rank_count
+    tl_pipeline pipeline;
+    int32_t  chunk_count;          // v, stages of each rank: stage i is chunk i / rank_count of rank i %
+                                   // rank_count. 0 = 1; more than 1 only with interleaved
+    const int32_t *ends;           // [rank_count * chunk_count] for each stage the node after its last, rising,
+                                   // the last one node_count; 0 = chosen by tl_plan_partition, by time: bytes
+                                   // are not asked
     int32_t  inference;            // 1 = forward only
     uint64_t budget_bytes;         // of each rank: its arena and its part of the base; 0 = no limit
     double   gradient_ratio;       // the base of a rank is base_bytes and the weights of its nodes times
@@ -4104,17 +4109,20 @@ typedef struct tl_ranks_desc {
     int32_t  keep_all;             // 1 = nothing runs again
     uint64_t alignment_bytes;      // of the places, a power of two; 0 = 1
     uint64_t block_bytes;          // arenas are cut as in tl_places_desc; 0 = not
-    const tl_link *link;           // between neighbours; 0 = messages take no time
+    const tl_link *link;           // between neighbours; with chunks the last and the first are, too. 0 =
+                                   // messages take no time
     uint64_t work_limit;           // elementary steps of all ranks together; 0 = 700 million
 } tl_ranks_desc;
 
 // What one rank runs.
 typedef struct tl_rank_plan {
     tl_compiled_plan compiled;     // of the stage; its plan has a slot for each micro-batch
-    int32_t  first_node, end_node; // of the desc's graph
-    int32_t  in_flight_count;      // micro-batches whose activations it holds at a time, at most
+    int32_t  first_node, end_node; // of the desc's graph; with chunks those of the first one
+    int32_t  in_flight_count;      // micro-batches whose activations it holds at a time, at most; in each chunk
+                                   // it counts once
     uint64_t base_bytes;           // weights, gradients and optimizer of its nodes
-    uint64_t held_bytes;           // that a micro-batch leaves between its forward and its backward
+    uint64_t held_bytes;           // that a micro-batch leaves between its forward and its backward, in all
+                                   // chunks together
     uint64_t sent_bytes;           // in a training step, to both neighbours together
     uint64_t busy_cost;            // of its calls
     uint64_t end_cost;             // at which its last call ends
@@ -4122,7 +4130,8 @@ typedef struct tl_rank_plan {
 
 typedef struct tl_compiled_ranks {
     tl_rank_plan *ranks;           // [rank_count]
-    int32_t  rank_count, micro_batch_count;
+    int32_t  rank_count, chunk_count, micro_batch_count;
+    const int32_t *ends;           // [rank_count * chunk_count] the node after the last of each stage
     uint64_t hash;                 // of all plans; runs compare it with that of their neighbours
     uint64_t cost;                 // of a training step: the largest end_cost, with messages on the link
     uint64_t bound_cost;           // no plans of these stages cost less
@@ -4140,7 +4149,8 @@ typedef struct tl_compiled_ranks {
 // byte are all woven into the rank's order, placed, and the cheapest that fits is taken.
 //
 // Errors:  those of tl_check_graph, tl_plan_remat, tl_plan_partition; TL_ERROR_INVALID_ARG: more ranks than
-//          nodes, ends that do not rise; TL_ERROR_INFEASIBLE names a stage and the least budget found for it;
+//          nodes, ends that do not rise, chunks without interleaved, or of one rank, or with micro-batches that
+//          are no multiple of the ranks; TL_ERROR_INFEASIBLE names a stage and the least budget found for it;
 //          TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. *ranks is all zero then.
 // Cost:    work_limit. Memory: that of tl_plan_remat, and for each rank a copy of its part of the graph and 16
 //          bytes a step.
@@ -7057,7 +7067,7 @@ static size_t tli_finish(tli_writer *w) {
       "budget, least budget") \
     X(NO_MEMORY_FOR_RANKS, "no memory to plan ranks", "") \
     X(MICRO_BATCH_COUNT_OF_RANKS, "micro_batch_count: must be from 1 to 65535", "") \
-    X(PIPELINE_OF_RANKS, "pipeline: ranks run 1f1b or gpipe", "") \
+    X(PIPELINE_OF_RANKS, "pipeline: ranks run 1f1b, gpipe or interleaved", "") \
     X(FLAGS_OF_RANKS_MUST_BE_0_OR_1, "inference, weights_apart, keep_all: must be 0 or 1", "") \
     X(BASE_OF_RANK_DOES_NOT_FIT_64, "base_bytes: with the weights of a rank it must fit 64 bits", "") \
     X(RANKS_MORE_THAN_NODES, "rank_count: more ranks than nodes", "") \
@@ -7066,7 +7076,9 @@ static size_t tli_finish(tli_writer *w) {
       "budget, least budget") \
     X(COST_OF_RANKS_DOES_NOT_FIT_64, "the time of a training step does not fit 64 bits", "") \
     X(RANKS_WAIT_FOR_EACH_OTHER, "ranks: wait for messages of each other", "") \
-    X(LINK_OF_RANKS_HAS_NO_RATE, "link: bytes_per_second must be > 0 between ranks", "")
+    X(LINK_OF_RANKS_HAS_NO_RATE, "link: bytes_per_second must be > 0 between ranks", "") \
+    X(CHUNKS_NEED_RANKS, "chunk_count: more than 1 needs more than 1 rank", "") \
+    X(STAGES_MORE_THAN_NODES, "chunk_count: more stages than nodes", "")
 
 // -- errors: rules of [10] BACKEND --
 
@@ -48000,6 +48012,9 @@ TLI_IMPL tl_result tl_explain_compiled(tl_env *env, const tl_compile_desc *desc,
 // Inputs that a stage reads come first, then what it receives, its nodes, and what it sends. Sends come last,
 // so that their backwards come first: the gradient that a later stage has summed up is there before the nodes
 // of this stage add to it, in the order of one process.
+//
+// A rank of several chunks has a graph of all of them, one after the other, and they share nothing but inputs:
+// a tensor that is read two chunks on goes round the ranks as it goes through the stages between.
 
 static tl_result tli_fail_ranks(tl_env *env) {
     return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(COMPILE_RANKS), TLI_RULE(NO_MEMORY_FOR_RANKS));
@@ -48008,12 +48023,16 @@ static tl_result tli_fail_ranks(tl_env *env) {
 typedef struct tli_stage_cut {
     tl_env         *env;
     const tl_graph *old;
-    int32_t         first, end;      // nodes of the stage
+    const int32_t  *ends;            // [all stages]
+    int32_t         rank, rank_count, chunk_count;
+    int32_t         chunk, first, end;  // the chunk being made, its nodes
     int32_t         inference, has_results;  // has_results: some node of the whole graph says keep
     int32_t        *last_readers;    // [old tensors] the last node that reads it; -1 = none
-    int32_t        *tensors;         // [old tensors] of the new graph; -1 = is not there
+    int32_t        *tensors;         // [old tensors] of the new graph, for the chunk; -1 = is not there
+    int32_t        *all_tensors;     // [old tensors] for all chunks: the first of them that has it
     int32_t        *nodes;           // [old nodes]
     int32_t        *members;         // [new nodes] of the old graph; -1 = a message
+    int32_t        *starts;          // [chunk_count + 1] new nodes
     tl_tensor      *inputs;          // [old inputs] of the node being made
     uint64_t       *bytes;           // [old tensors] of its outputs
     tl_graph        graph;
@@ -48035,12 +48054,17 @@ static int tli_crosses(const tl_graph *graph, const int32_t *last_readers, int32
     return !graph->nodes[maker].is_input && maker < node && last_readers[tensor] >= node;
 }
 
+static void tli_map_stage_tensor(tli_stage_cut *c, int32_t old_tensor, int32_t tensor) {
+    c->tensors[old_tensor] = tensor;
+    if (c->all_tensors[old_tensor] < 0) c->all_tensors[old_tensor] = tensor;
+}
+
 static void tli_map_stage_node(tli_stage_cut *c, int32_t old_node) {
     int32_t id = c->graph.node_count - 1, k;
     c->members[id] = old_node;
     c->nodes[old_node] = id;
     for (k = 0; k < c->old->nodes[old_node].output_count; k++)
-        c->tensors[c->old->nodes[old_node].first_output + k] = c->graph.nodes[id].first_output + k;
+        tli_map_stage_tensor(c, c->old->nodes[old_node].first_output + k, c->graph.nodes[id].first_output + k);
 }
 
 static tl_tensor tli_stage_tensor(const tli_stage_cut *c, int32_t old_tensor) {
@@ -48086,6 +48110,10 @@ static tl_result tli_add_message(tli_stage_cut *c, tli_graph_rules *rules, int32
     tli_put_i64(&w, output->node);
     tli_put(&w, ".");
     tli_put_i64(&w, output->output);
+    if (c->chunk) {
+        tli_put(&w, ":");
+        tli_put_i64(&w, c->chunk);
+    }
     tli_finish(&w);
     desc.name = name;
     desc.op = is_receive ? "receive" : "send";
@@ -48105,11 +48133,11 @@ static tl_result tli_add_message(tli_stage_cut *c, tli_graph_rules *rules, int32
     result = tli_add_node(rules, &c->graph, &desc);
     if (result) return result;
     c->members[c->graph.node_count - 1] = -1;
-    if (is_receive) c->tensors[tensor] = c->graph.nodes[c->graph.node_count - 1].first_output;
+    if (is_receive) tli_map_stage_tensor(c, tensor, c->graph.nodes[c->graph.node_count - 1].first_output);
     return TL_OK;
 }
 
-// Whether a node of the stage reads an input.
+// Whether a node of the chunk reads an input.
 static int tli_reads_input(const tli_stage_cut *c, int32_t input) {
     const tl_graph *old = c->old;
     int32_t id, k;
@@ -48119,22 +48147,38 @@ static int tli_reads_input(const tli_stage_cut *c, int32_t input) {
     return 0;
 }
 
+// Add the nodes of a chunk. Of the others it has the inputs alone.
+static tl_result tli_build_chunk(tli_stage_cut *c, tli_graph_rules *rules, int32_t chunk) {
+    const tl_graph *old = c->old;
+    int32_t stage = chunk * c->rank_count + c->rank, i;
+    tl_result result = TL_OK;
+    c->chunk = chunk;
+    c->first = stage ? c->ends[stage - 1] : 0;
+    c->end = c->ends[stage];
+    for (i = 0; i < old->tensor_count; i++)
+        c->tensors[i] = old->nodes[old->outputs[i].node].is_input ? c->all_tensors[i] : -1;
+    for (i = 0; i < old->node_count && !result; i++)
+        if (old->nodes[i].is_input && c->nodes[i] < 0 && tli_reads_input(c, i))
+            result = tli_add_stage_node(c, rules, i);
+    for (i = 0; i < old->tensor_count && !result; i++)
+        if (tli_crosses(old, c->last_readers, i, c->first)) result = tli_add_message(c, rules, i, 1);
+    for (i = c->first; i < c->end && !result; i++)
+        if (!old->nodes[i].is_input) result = tli_add_stage_node(c, rules, i);
+    for (i = 0; i < old->tensor_count && !result; i++)
+        if (tli_crosses(old, c->last_readers, i, c->end)) result = tli_add_message(c, rules, i, 0);
+    c->starts[chunk + 1] = c->graph.node_count;
+    return result;
+}
+
 static tl_result tli_build_stage(tli_stage_cut *c) {
     tli_graph_rules rules = tli_rules_of(c->env, TLI_IN(COMPILE_RANKS));
-    const tl_graph *old = c->old;
     tl_result result = TL_OK;
     int32_t i;
-    c->graph.batch = old->batch;
-    for (i = 0; i < old->tensor_count; i++) c->tensors[i] = -1;
-    for (i = 0; i < old->node_count; i++) c->nodes[i] = -1;
-    for (i = 0; i < old->node_count && !result; i++)
-        if (old->nodes[i].is_input && tli_reads_input(c, i)) result = tli_add_stage_node(c, &rules, i);
-    for (i = 0; i < old->tensor_count && !result; i++)
-        if (tli_crosses(old, c->last_readers, i, c->first)) result = tli_add_message(c, &rules, i, 1);
-    for (i = c->first; i < c->end && !result; i++)
-        if (!old->nodes[i].is_input) result = tli_add_stage_node(c, &rules, i);
-    for (i = 0; i < old->tensor_count && !result; i++)
-        if (tli_crosses(old, c->last_readers, i, c->end)) result = tli_add_message(c, &rules, i, 0);
+    c->graph.batch = c->old->batch;
+    c->starts[0] = 0;
+    for (i = 0; i < c->old->tensor_count; i++) c->all_tensors[i] = -1;
+    for (i = 0; i < c->old->node_count; i++) c->nodes[i] = -1;
+    for (i = 0; i < c->chunk_count && !result; i++) result = tli_build_chunk(c, &rules, i);
     return result ? result : tl_check_graph(c->env, &c->graph);
 }
 
@@ -48142,17 +48186,20 @@ static tl_result tli_build_stage(tli_stage_cut *c) {
 typedef struct tli_rank_stage {
     tl_graph graph;
     int32_t *map;
+    int32_t *chunk_starts;           // [chunk_count + 1] nodes of chunk c are starts[c] .. starts[c + 1] - 1
 } tli_rank_stage;
 
 // Make the map of a run from what building the stage has noted.
 static tl_result tli_map_stage(const tli_stage_cut *c, tli_rank_stage *stage, tl_compiled_plan *compiled) {
     uint64_t old_nodes = (uint64_t)c->old->node_count, nodes = (uint64_t)c->graph.node_count;
-    uint64_t tensors = (uint64_t)c->old->tensor_count, count = 2 * old_nodes + 2 * nodes + 1 + tensors;
+    uint64_t tensors = (uint64_t)c->old->tensor_count, starts = (uint64_t)c->chunk_count + 1;
+    uint64_t count = 2 * old_nodes + 2 * nodes + 1 + tensors + starts;
     int32_t *map = (int32_t *)tli_alloc_array(c->env, count, sizeof *map), *at = map, id, found = 0;
     stage->map = map;
     if (!map) return tli_fail_ranks(c->env);
     compiled->nodes = at;          tli_copy(at, c->nodes, (size_t)old_nodes * sizeof *at);      at += old_nodes;
-    compiled->tensors = at;        tli_copy(at, c->tensors, (size_t)tensors * sizeof *at);      at += tensors;
+    compiled->tensors = at;        tli_copy(at, c->all_tensors, (size_t)tensors * sizeof *at);  at += tensors;
+    stage->chunk_starts = at;      tli_copy(at, c->starts, (size_t)starts * sizeof *at);        at += starts;
     compiled->members = at;
     for (id = 0; id < c->graph.node_count; id++) {
         at[old_nodes + (uint64_t)id] = found;
@@ -48164,22 +48211,29 @@ static tl_result tli_map_stage(const tli_stage_cut *c, tli_rank_stage *stage, tl
     return TL_OK;
 }
 
-// Make the graph of the stage first .. end - 1, and its map.
-static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t first, int32_t end,
+static int32_t tli_count_chunks(const tl_ranks_desc *desc) {
+    return desc->chunk_count ? desc->chunk_count : 1;
+}
+
+// Make the graph of a rank's chunks, and its map. ends: [all stages].
+static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, const int32_t *ends, int32_t rank,
                                tli_rank_stage *stage, tl_compiled_plan *compiled) {
     const tl_graph *old = desc->graph;
     uint64_t tensors = (uint64_t)old->tensor_count, nodes = (uint64_t)old->node_count;
+    uint64_t chunks = (uint64_t)tli_count_chunks(desc), messages = 2 * chunks * tensors;
     tli_stage_cut c;
     int32_t *numbers, id;
     tl_result result;
     tli_zero(&c, sizeof c);
     c.env = env;
     c.old = old;
-    c.first = first;
-    c.end = end;
+    c.ends = ends;
+    c.rank = rank;
+    c.rank_count = desc->rank_count;
+    c.chunk_count = (int32_t)chunks;
     c.inference = desc->inference;
     for (id = 0; id < old->node_count; id++) c.has_results |= old->nodes[id].keep;
-    numbers = (int32_t *)tli_alloc_array(env, 4 * tensors + 2 * nodes, sizeof *numbers);
+    numbers = (int32_t *)tli_alloc_array(env, 3 * tensors + 2 * nodes + messages + chunks + 1, sizeof *numbers);
     c.inputs = (tl_tensor *)tli_alloc_array(env, (uint64_t)old->input_count + 1, sizeof *c.inputs);
     c.bytes = (uint64_t *)tli_alloc_array(env, tensors, sizeof *c.bytes);
     result = numbers && c.inputs && c.bytes
@@ -48187,8 +48241,10 @@ static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t f
     if (!result) {
         c.last_readers = numbers;
         c.tensors = numbers + tensors;
-        c.nodes = c.tensors + tensors;
-        c.members = c.nodes + nodes;     // a node, a receive and a send of each tensor at most
+        c.all_tensors = c.tensors + tensors;
+        c.nodes = c.all_tensors + tensors;
+        c.starts = c.nodes + nodes;
+        c.members = c.starts + chunks + 1;  // a node; a receive and a send of each tensor in each chunk at most
         tli_find_last_readers(old, c.last_readers);
         result = tli_build_stage(&c);
     }
@@ -48215,6 +48271,8 @@ static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t f
 // send is ended before its tensor is dropped or its gradient asked for, or at the end; a gradient that is sent
 // back, at the end of the event after. So no rank waits for a message that another rank sends only after it has
 // got one from the first (tli_simulate_ranks looks).
+//
+// With chunks a body has a forward and a backward part for each, and events name the chunk.
 
 enum { TLI_MESSAGE_NOT, TLI_MESSAGE_RECEIVE, TLI_MESSAGE_SEND };
 
@@ -48226,16 +48284,28 @@ static uint8_t tli_find_message(const tl_compiled_plan *compiled, int32_t id) {
     return graph->nodes[id].input_count ? TLI_MESSAGE_SEND : TLI_MESSAGE_RECEIVE;
 }
 
-// A plan of one micro-batch in two parts.
+// The chunks of a rank.
+typedef struct tli_chunks {
+    int32_t        count;
+    const int32_t *starts; // [count + 1] the nodes of chunk c are starts[c] .. starts[c + 1] - 1
+} tli_chunks;
+
+// A plan of one micro-batch: for each chunk a forward and a backward part.
 typedef struct tli_body {
-    tl_step *steps;        // [step_count]
+    tl_step *steps;        // [step_count] of chunk 0, of chunk 1, ..
     int32_t  step_count;
-    int32_t  turn;         // steps of the forward part
+    int32_t *ends;         // [2 * chunks] where its forward part ends, and its backward part
 } tli_body;
+
+static int32_t tli_find_part_start(const tli_body *body, int32_t chunk, int is_backward) {
+    int32_t part = 2 * chunk + is_backward;
+    return part ? body->ends[part - 1] : 0;
+}
 
 typedef struct tli_weave {
     tl_env         *env;
     const tl_graph *graph;
+    const tli_chunks *chunks;
     const tli_body *body;
     const tl_pipeline_event *events;   // [event_count]
     int32_t         event_count;
@@ -48266,11 +48336,11 @@ static void tli_end_send(tli_weave *w, int32_t node, int32_t slot) {
 // Begin what an event receives: tensors before a forward, gradients before a backward, in reverse order.
 static void tli_begin_event(tli_weave *w, int32_t index) {
     const tl_pipeline_event *event = &w->events[index];
-    int32_t count = w->graph->node_count, at, node;
+    int32_t first = w->chunks->starts[event->chunk], end = w->chunks->starts[event->chunk + 1], at, node;
     if (w->has_begun[index]) return;
     w->has_begun[index] = 1;
-    for (at = 0; at < count; at++) {
-        node = event->is_backward ? count - 1 - at : at;
+    for (at = first; at < end; at++) {
+        node = event->is_backward ? first + end - 1 - at : at;
         if (!event->is_backward && w->messages[node] == TLI_MESSAGE_RECEIVE)
             tli_weave_step(w, TL_STEP_FORWARD, node, event->micro_batch, 1);
         if (!event->is_backward || w->messages[node] != TLI_MESSAGE_SEND) continue;
@@ -48318,17 +48388,18 @@ static void tli_weave_body_step(tli_weave *w, tl_step step, int32_t slot) {
 
 // End the gradients that an event has sent back.
 static void tli_end_gradients(tli_weave *w, int32_t index) {
+    const tl_pipeline_event *event = &w->events[index < 0 ? 0 : index];
     int32_t node;
-    if (index < 0 || !w->events[index].is_backward) return;
-    for (node = w->graph->node_count - 1; node >= 0; node--)
+    if (index < 0 || !event->is_backward) return;
+    for (node = w->chunks->starts[event->chunk + 1] - 1; node >= w->chunks->starts[event->chunk]; node--)
         if (w->messages[node] == TLI_MESSAGE_RECEIVE && w->graph->nodes[node].has_grad)
-            tli_weave_step(w, TL_STEP_WAIT, node, w->events[index].micro_batch, 0);
+            tli_weave_step(w, TL_STEP_WAIT, node, event->micro_batch, 0);
 }
 
 static void tli_weave_event(tli_weave *w, int32_t index) {
     const tl_pipeline_event *event = &w->events[index];
-    int32_t at = event->is_backward ? w->body->turn : 0;
-    int32_t end = event->is_backward ? w->body->step_count : w->body->turn;
+    int32_t at = tli_find_part_start(w->body, event->chunk, event->is_backward);
+    int32_t end = w->body->ends[2 * event->chunk + event->is_backward];
     tli_begin_event(w, index);
     if (index + 1 < w->event_count && w->events[index + 1].micro_batch != event->micro_batch)
         tli_begin_event(w, index + 1);
@@ -48337,9 +48408,9 @@ static void tli_weave_event(tli_weave *w, int32_t index) {
 }
 
 // Weave the plan of a rank. messages: [nodes] TLI_MESSAGE_.
-static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_body *body,
-                                const uint8_t *messages, const tl_pipeline_event *events, int32_t event_count,
-                                int32_t micro_batches, int32_t inference, tl_plan *plan) {
+static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_chunks *chunks,
+                                const tli_body *body, const uint8_t *messages, const tl_pipeline_event *events,
+                                int32_t event_count, int32_t micro_batches, int32_t inference, tl_plan *plan) {
     uint64_t places = (uint64_t)micro_batches * (uint64_t)graph->node_count;
     int32_t i, slot;
     tli_weave w;
@@ -48348,6 +48419,7 @@ static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_bo
     tli_zero(plan, sizeof *plan);
     w.env = env;
     w.graph = graph;
+    w.chunks = chunks;
     w.body = body;
     w.events = events;
     w.event_count = event_count;
@@ -48372,16 +48444,21 @@ static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_bo
 //
 // Sends stand right behind what makes their tensor, wherever the plan has them.
 
-// Where the forward part of a plan ends: after the last forward that runs for the first time before the first
-// backward, and what is dropped behind it.
-static int32_t tli_find_turn(const tl_plan *plan, uint8_t *ran) {
+// Where the forward part of a plan ends for the nodes first .. end - 1 of a chunk: after the last forward that
+// runs for the first time before the first backward, and what is dropped behind it. What other chunks do counts
+// for neither. ran: [nodes] scratch.
+static int32_t tli_find_turn(const tl_plan *plan, int32_t first, int32_t end, uint8_t *ran) {
     int32_t turn = 0, i;
-    for (i = 0; i < plan->step_count && plan->steps[i].kind != TL_STEP_BACKWARD; i++) {
+    tli_zero(ran + first, (size_t)(end - first));
+    for (i = 0; i < plan->step_count; i++) {
         const tl_step *step = &plan->steps[i];
-        if (step->kind < TL_STEP_BACKWARD && !ran[step->node]) {
+        int is_other = step->node < first || step->node >= end;
+        if (!is_other && step->kind == TL_STEP_BACKWARD) break;
+        if (!is_other && step->kind < TL_STEP_BACKWARD && !ran[step->node]) {
             ran[step->node] = 1;
             turn = i + 1;
-        } else if (turn == i && (step->kind == TL_STEP_DROP || step->kind == TL_STEP_DROP_SAVED)) turn = i + 1;
+        } else if (turn == i && (is_other || step->kind == TL_STEP_DROP || step->kind == TL_STEP_DROP_SAVED))
+            turn = i + 1;
     }
     return turn;
 }
@@ -48390,6 +48467,7 @@ static int32_t tli_find_turn(const tl_plan *plan, uint8_t *ran) {
 typedef struct tli_join {
     const tl_graph *graph;
     const uint8_t *messages;
+    int32_t first, end;    // nodes of the chunk; steps of others are left out
     uint8_t *there;        // [tensors]
     uint8_t *has_saved;    // [nodes]
     uint8_t *held;         // [tensors + nodes] what of these was there at the turn, and the second plan makes
@@ -48446,6 +48524,7 @@ static void tli_join_sends(tli_join *j, int32_t maker) {
 static void tli_join_step(tli_join *j, tl_step step) {
     const tl_node *node = &j->graph->nodes[step.node];
     int is_there = tli_is_all_there(j, step.node), runs = step.kind < TL_STEP_BACKWARD;
+    if (step.node < j->first || step.node >= j->end) return;
     if (step.kind == TL_STEP_FORWARD_SAVE && !j->has_saved[step.node]) is_there = 0;
     if (runs && (is_there || j->messages[step.node] == TLI_MESSAGE_SEND)) return;
     if (step.kind == TL_STEP_DROP && step.output == TL_ALL_OUTPUTS && node->output_count == 1 &&
@@ -48493,30 +48572,42 @@ static void tli_join_backward(tli_join *j, const tl_plan *first, int32_t turn, c
         if (i == second_turn) j->held = NULL;
         tli_join_step(j, second->steps[i]);
     }
-    for (i = 0; i < j->graph->node_count; i++)
+    for (i = j->first; i < j->end; i++)
         if (!j->messages[i] && !j->graph->nodes[i].is_input) tli_join_drop(j, i);
+    j->held = NULL;
 }
 
-// The forward part of one plan, and the backward part of the same or of a second one.
-static tl_result tli_join_bodies(tl_env *env, const tl_graph *graph, const uint8_t *messages,
-                                 const tl_plan *first, int32_t turn, const tl_plan *second, int32_t second_turn,
-                                 tli_body *body) {
+// The forward part of one plan, and the backward part of the same or of a second one, for each chunk. ran:
+// [nodes] scratch.
+static tl_result tli_join_bodies(tl_env *env, const tl_graph *graph, const tli_chunks *chunks,
+                                 const uint8_t *messages, const tl_plan *first, const tl_plan *second,
+                                 uint8_t *ran, tli_body *body) {
     uint64_t count = (uint64_t)graph->tensor_count + (uint64_t)graph->node_count;
     tli_join j;
-    int32_t i;
+    int32_t chunk, i;
     tli_zero(&j, sizeof j);
     tli_zero(body, sizeof *body);
     j.graph = graph;
     j.messages = messages;
     j.steps = tli_steps_of(env);
     j.there = (uint8_t *)tli_alloc_array(env, 2 * count, 1);    // and held
-    if (!j.there) return tli_fail_ranks(env);
-    j.has_saved = j.there + graph->tensor_count;
-    for (i = 0; i < turn; i++) tli_join_step(&j, first->steps[i]);
-    body->turn = j.steps.count;
-    tli_join_backward(&j, first, turn, second, second_turn, j.there + count);
+    body->ends = (int32_t *)tli_alloc_array(env, 2 * (uint64_t)chunks->count, sizeof *body->ends);
+    if (j.there && body->ends) {
+        j.has_saved = j.there + graph->tensor_count;
+        for (chunk = 0; chunk < chunks->count; chunk++) {
+            int32_t turn, second_turn = 0;
+            j.first = chunks->starts[chunk];
+            j.end = chunks->starts[chunk + 1];
+            turn = tli_find_turn(first, j.first, j.end, ran);
+            if (second) second_turn = tli_find_turn(second, j.first, j.end, ran);
+            for (i = 0; i < turn; i++) tli_join_step(&j, first->steps[i]);
+            body->ends[2 * chunk] = j.steps.count;
+            tli_join_backward(&j, first, turn, second, second_turn, j.there + count);
+            body->ends[2 * chunk + 1] = j.steps.count;
+        }
+    }
     tli_release(env, j.there);
-    if (j.steps.failed) {
+    if (!body->ends || !j.there || j.steps.failed) {
         tli_release(env, j.steps.steps);
         return tli_fail_ranks(env);
     }
@@ -48542,7 +48633,7 @@ typedef struct tli_travel {
     uint8_t  is_sent, is_asked, has_arrived;
 } tli_travel;
 
-// Messages of one direction between rank i and rank i + 1.
+// Messages of one direction between a rank and the next one; with chunks the first one is next to the last.
 typedef struct tli_road {
     tli_travel *travels;            // [count x micro-batches]
     int32_t    *order;              // [sent_count] travels, in the order of the sender
@@ -48563,7 +48654,7 @@ typedef struct tli_ranks_time {
     const tl_ranks_desc *desc;
     int32_t      rank_count, micro_batches;
     tli_clock   *clocks;            // [rank_count]
-    tli_road *channels;          // [2 x (rank_count - 1)] there and back
+    tli_road *channels;             // [2 x rank_count] to the next rank and back
 } tli_ranks_time;
 
 // Let messages travel as far as both sides are known.
@@ -48590,7 +48681,7 @@ static tli_travel *tli_find_travel(tli_ranks_time *t, int32_t rank, int32_t node
                                    tli_road **channel, int *sends) {
     const tli_clock *clock = &t->clocks[rank];
     int is_receive = tli_find_message(&clock->rank->compiled, node) == TLI_MESSAGE_RECEIVE;
-    int32_t boundary = is_receive ? rank - 1 : rank;
+    int32_t boundary = is_receive ? (rank ? rank : t->rank_count) - 1 : rank;
     *channel = &t->channels[2 * boundary + backward];
     *sends = is_receive == backward;
     return &(*channel)->travels[(size_t)slot * (size_t)(*channel)->count + (size_t)clock->numbers[node]];
@@ -48660,7 +48751,7 @@ static tl_result tli_open_clock(tl_env *env, tli_ranks_time *t, int32_t rank, co
         uint8_t message = tli_find_message(&plan->compiled, id);
         clock->numbers[id] = message ? counts[message == TLI_MESSAGE_SEND]++ : -1;
     }
-    for (k = 0; k < 2 && rank + 1 < t->rank_count; k++) {
+    for (k = 0; k < 2; k++) {
         tli_road *channel = &t->channels[2 * rank + k];
         uint64_t most = slots * (uint64_t)counts[1] + 1;
         channel->count = counts[1];
@@ -48677,7 +48768,7 @@ static void tli_close_clocks(tl_env *env, tli_ranks_time *t) {
         tli_release(env, t->clocks[rank].numbers);
         tli_release(env, t->clocks[rank].begun);
     }
-    for (rank = 0; t->channels && rank < 2 * (t->rank_count - 1); rank++) {
+    for (rank = 0; t->channels && rank < 2 * t->rank_count; rank++) {
         tli_release(env, t->channels[rank].travels);
         tli_release(env, t->channels[rank].order);
     }
@@ -48762,6 +48853,7 @@ typedef struct tli_rank_search {
     tl_env                *env;
     const tl_ranks_desc   *desc;
     const tl_graph        *graph;       // of the stage
+    tli_chunks             chunks;      // of it
     tli_rank_events        all, probe;  // of a training step; of as many micro-batches as repeat themselves
     int32_t                in_flight;   // micro-batches
     uint8_t               *messages;    // [nodes] TLI_MESSAGE_
@@ -48781,21 +48873,24 @@ typedef struct tli_rank_search {
 
 static void tli_free_body(tl_env *env, tli_body *body) {
     tli_release(env, body->steps);
+    tli_release(env, body->ends);
     tli_zero(body, sizeof *body);
 }
 
-// Bytes that are live where the forward part of a body ends, graph inputs left out.
+// Bytes that are live where the forward parts of a body have run, graph inputs left out.
 static tl_result tli_measure_held(const tli_rank_search *s, const tli_body *body, uint64_t *held) {
     tl_plan plan;
     tli_sim sim;
     tl_result result;
-    int32_t i;
+    int32_t chunk, i;
     tli_zero(&plan, sizeof plan);
     plan.inference = s->desc->inference;
     result = tli_init_sim(s->env, &sim, TLI_IN(COMPILE_RANKS), s->graph, NULL, &plan, NULL);
     *held = 0;
     if (!result) *held = sim.live_bytes;
-    for (i = 0; i < body->turn && !result; i++) result = tli_sim_step(&sim, &body->steps[i]);
+    for (chunk = 0; chunk < s->chunks.count; chunk++)
+        for (i = tli_find_part_start(body, chunk, 0); i < body->ends[2 * chunk] && !result; i++)
+            result = tli_sim_step(&sim, &body->steps[i]);
     if (!result) *held = sim.live_bytes - *held;
     tli_free_sim(&sim);
     return result;
@@ -48816,8 +48911,8 @@ static uint64_t tli_sum_body(const tl_graph *graph, const tli_body *body) {
 // Weave a body for these events and measure the plan.
 static tl_result tli_weave_measured(const tli_rank_search *s, const tli_body *body,
                                     const tli_rank_events *events, tl_plan *plan) {
-    tl_result result = tli_weave_plan(s->env, s->graph, body, s->messages, events->events, events->count,
-                                      events->micro_batches, s->desc->inference, plan);
+    tl_result result = tli_weave_plan(s->env, s->graph, &s->chunks, body, s->messages, events->events,
+                                      events->count, events->micro_batches, s->desc->inference, plan);
     return result ? result : tl_measure_plan(s->env, s->graph, NULL, plan);
 }
 
@@ -48886,13 +48981,7 @@ static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
 // Try a plan of one micro-batch; with second, its forward part and then that plan.
 static tl_result tli_try_rank_plan(tli_rank_search *s, const tl_plan *plan, const tl_plan *second) {
     tli_body body;
-    int32_t turn, second_turn = 0;
-    tl_result result;
-    tli_zero(s->ran, (size_t)s->graph->node_count);
-    turn = tli_find_turn(plan, s->ran);
-    tli_zero(s->ran, (size_t)s->graph->node_count);
-    if (second) second_turn = tli_find_turn(second, s->ran);
-    result = tli_join_bodies(s->env, s->graph, s->messages, plan, turn, second, second_turn, &body);
+    tl_result result = tli_join_bodies(s->env, s->graph, &s->chunks, s->messages, plan, second, s->ran, &body);
     if (!result) result = tli_try_body(s, &body);
     tli_free_body(s->env, &body);
     return result;
@@ -49019,6 +49108,7 @@ static tl_result tli_search_rank(tli_rank_search *s) {
 typedef struct tli_ranks {
     tli_rank_stage *stages;        // [rank_count]
     tl_rank_plan   *ranks;
+    int32_t        *ends;          // [stages] of all ranks
 } tli_ranks;
 
 static uint64_t tli_hash_rank_plan(uint64_t hash, const tl_graph *graph, const tl_plan *plan) {
@@ -49043,6 +49133,7 @@ static tl_result tli_list_events(tl_env *env, const tl_ranks_desc *desc, int32_t
     tli_zero(&pipeline, sizeof pipeline);
     pipeline.kind = desc->pipeline;
     pipeline.rank_count = desc->rank_count;
+    pipeline.chunk_count = desc->chunk_count;
     pipeline.micro_batch_count = list->micro_batches = micro_batches;
     list->count = tl_count_pipeline_events(&pipeline);
     list->events = (tl_pipeline_event *)tli_alloc_array(env, (uint64_t)list->count, sizeof *list->events);
@@ -49054,7 +49145,7 @@ static tl_result tli_list_events(tl_env *env, const tl_ranks_desc *desc, int32_t
     return result;
 }
 
-// Most micro-batches between their forward and their backward.
+// Most micro-batches between their forward and their backward; each counts in each chunk.
 static int32_t tli_count_held_batches(const tli_rank_events *list) {
     int32_t held = 0, most = 0, i;
     for (i = 0; i < list->count; i++) {
@@ -49117,17 +49208,27 @@ static void tli_fill_rank(tli_rank_search *s, tl_rank_plan *rank) {
     rank->sent_bytes = tli_count_sent(s);
 }
 
+// How many micro-batches repeat what all of them do: with chunks as many groups as pass through all chunks.
+static int32_t tli_count_probed(const tl_ranks_desc *desc, int32_t in_flight) {
+    int64_t few = in_flight + 4;    // begun one ahead, ended one behind, and one more of both
+    if (tli_count_chunks(desc) > 1) few = 4 * (int64_t)desc->rank_count;
+    return few < desc->micro_batch_count ? (int32_t)few : desc->micro_batch_count;
+}
+
 // Plan one rank, whose stage is cut.
-static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t index, tl_rank_plan *rank) {
+static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t index,
+                               const tli_rank_stage *stage, tl_rank_plan *rank) {
     const tl_graph *graph = rank->compiled.graph;
     uint64_t nodes = (uint64_t)graph->node_count;
     tli_rank_search s;
-    int32_t id, few;
+    int32_t id;
     tl_result result;
     tli_zero(&s, sizeof s);
     s.env = env;
     s.desc = desc;
     s.graph = graph;
+    s.chunks.count = tli_count_chunks(desc);
+    s.chunks.starts = stage->chunk_starts;
     s.least = s.room = UINT64_MAX;
     s.device.alignment_bytes = desc->alignment_bytes;
     s.work_limit = (desc->work_limit ? desc->work_limit : 700000000) / (uint64_t)desc->rank_count /
@@ -49137,9 +49238,7 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
     if (!result) result = tli_list_events(env, desc, index, desc->micro_batch_count, &s.all);
     if (!result) {
         s.in_flight = desc->inference ? 1 : tli_count_held_batches(&s.all);
-        few = s.in_flight + 4;      // begun one ahead, ended one behind, and one more of both
-        if (few > desc->micro_batch_count) few = desc->micro_batch_count;
-        result = tli_list_events(env, desc, index, few, &s.probe);
+        result = tli_list_events(env, desc, index, tli_count_probed(desc, s.in_flight), &s.probe);
     }
     if (!result) {
         s.ran = s.messages + graph->node_count;
@@ -49163,6 +49262,10 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
 
 // -- ranks: where to cut --
 
+static int32_t tli_count_all_stages(const tl_ranks_desc *desc) {
+    return desc->rank_count * tli_count_chunks(desc);
+}
+
 // Cut into stages of even cost, by the exact partition of the nodes.
 static tl_result tli_find_ends(tl_env *env, const tl_ranks_desc *desc, int32_t *ends) {
     const tl_graph *graph = desc->graph;
@@ -49171,7 +49274,8 @@ static tl_result tli_find_ends(tl_env *env, const tl_ranks_desc *desc, int32_t *
     int32_t *last_readers = (int32_t *)tli_alloc_array(env, places, sizeof *last_readers);
     tl_partition_desc ask;
     tl_partition partition;
-    int32_t id, k, count = 0, *unit_ends = last_readers ? last_readers + tensors : NULL;
+    int32_t *unit_ends = last_readers ? last_readers + tensors : NULL, stages = tli_count_all_stages(desc);
+    int32_t id, k, count = 0;
     tl_result result = units && last_readers ? TL_OK : tli_fail_ranks(env);
     tli_zero(&ask, sizeof ask);
     tli_zero(&partition, sizeof partition);
@@ -49189,14 +49293,14 @@ static tl_result tli_find_ends(tl_env *env, const tl_ranks_desc *desc, int32_t *
     }
     ask.units = units;
     ask.unit_count = count;
-    ask.rank_count = ask.stage_count = desc->rank_count;
+    ask.rank_count = ask.stage_count = stages;
     ask.micro_batch_count = desc->micro_batch_count;
-    ask.pipeline = desc->pipeline;
+    ask.pipeline = desc->pipeline == TL_PIPELINE_GPIPE ? TL_PIPELINE_GPIPE : TL_PIPELINE_1F1B;
     ask.link = desc->link;
     ask.objective = TL_PARTITION_TOTAL;
     if (!result) result = tl_plan_partition(env, &ask, &partition);
-    for (k = 0; k < desc->rank_count && !result; k++) ends[k] = unit_ends[partition.stages[k].end_unit - 1];
-    if (!result) ends[desc->rank_count - 1] = graph->node_count;
+    for (k = 0; k < stages && !result; k++) ends[k] = unit_ends[partition.stages[k].end_unit - 1];
+    if (!result) ends[stages - 1] = graph->node_count;
     tl_free_partition(env, &partition);
     tli_release(env, units);
     tli_release(env, last_readers);
@@ -49205,13 +49309,13 @@ static tl_result tli_find_ends(tl_env *env, const tl_ranks_desc *desc, int32_t *
 
 // Whether each stage has a node that is no input.
 static int tli_are_ends(const tl_ranks_desc *desc, const int32_t *ends) {
-    int32_t rank, id, first = 0;
-    for (rank = 0; rank < desc->rank_count; rank++) {
+    int32_t stage, id, first = 0;
+    for (stage = 0; stage < tli_count_all_stages(desc); stage++) {
         int has_node = 0;
-        if (ends[rank] <= first || ends[rank] > desc->graph->node_count) return 0;
-        for (id = first; id < ends[rank]; id++) has_node |= !desc->graph->nodes[id].is_input;
+        if (ends[stage] <= first || ends[stage] > desc->graph->node_count) return 0;
+        for (id = first; id < ends[stage]; id++) has_node |= !desc->graph->nodes[id].is_input;
         if (!has_node) return 0;
-        first = ends[rank];
+        first = ends[stage];
     }
     return first == desc->graph->node_count;
 }
@@ -49222,13 +49326,21 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
     if (desc->rank_count < 1) why = TLI_RULE(RANK_COUNT_MUST_BE_POSITIVE);
     else if (desc->micro_batch_count < 1 || desc->micro_batch_count >= TLI_MOST_SLOTS)
         why = TLI_RULE(MICRO_BATCH_COUNT_OF_RANKS);
-    else if (desc->pipeline != TL_PIPELINE_1F1B && desc->pipeline != TL_PIPELINE_GPIPE)
-        why = TLI_RULE(PIPELINE_OF_RANKS);
+    else if (!tli_is_below((int64_t)desc->pipeline, TL_PIPELINE_COUNT)) why = TLI_RULE(PIPELINE_OF_RANKS);
+    else if (desc->chunk_count < 0 || (desc->chunk_count > 1) != (desc->pipeline == TL_PIPELINE_INTERLEAVED))
+        why = TLI_RULE(CHUNK_COUNT_ONLY_INTERLEAVED);
+    else if (desc->chunk_count > 1 && desc->rank_count == 1) why = TLI_RULE(CHUNKS_NEED_RANKS);
     else if ((desc->inference | desc->weights_apart | desc->keep_all) & ~1)
         why = TLI_RULE(FLAGS_OF_RANKS_MUST_BE_0_OR_1);
     else if (desc->rank_count > desc->graph->node_count) why = TLI_RULE(RANKS_MORE_THAN_NODES);
+    else if (tli_count_chunks(desc) > desc->graph->node_count / desc->rank_count)
+        why = TLI_RULE(STAGES_MORE_THAN_NODES);
     else if (desc->link && !desc->link->bytes_per_second) why = TLI_RULE(LINK_OF_RANKS_HAS_NO_RATE);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), why);
+    if (desc->chunk_count > 1 && desc->micro_batch_count % desc->rank_count)
+        return tli_fail_values(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS),
+                               TLI_RULE(MICRO_BATCHES_NOT_MULTIPLE_OF_RANKS), (uint64_t)desc->micro_batch_count,
+                               (uint64_t)desc->rank_count);
     result = tl_check_graph(env, desc->graph);
     if (!result && desc->ends && !tli_are_ends(desc, desc->ends))
         result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(ENDS_MUST_RISE));
@@ -49244,13 +49356,12 @@ static tl_result tli_plan_ranks(tl_env *env, const tl_ranks_desc *desc, const in
         tl_rank_plan *plan = &own->ranks[rank];
         plan->first_node = rank ? ends[rank - 1] : 0;
         plan->end_node = ends[rank];
-        result = tli_cut_stage(env, desc, plan->first_node, plan->end_node, &own->stages[rank],
-                               &plan->compiled);
+        result = tli_cut_stage(env, desc, ends, rank, &own->stages[rank], &plan->compiled);
         if (result) return result;
         plan->compiled.graph = &own->stages[rank].graph;
         plan->compiled.source = desc->graph;
         plan->compiled.memory = own;
-        result = tli_plan_rank(env, desc, rank, plan);
+        result = tli_plan_rank(env, desc, rank, &own->stages[rank], plan);
         if (!result) ranks->hash = tli_hash_rank_plan(ranks->hash, plan->compiled.graph, &plan->compiled.plan);
     }
     return result;
@@ -49263,6 +49374,7 @@ static void tli_name_ranks(tl_compiled_ranks *ranks) {
         tl_compiled_plan *compiled = &ranks->ranks[rank].compiled;
         compiled->rank = rank;
         compiled->rank_count = ranks->rank_count;
+        compiled->chunk_count = ranks->chunk_count;
         compiled->ranks_hash = ranks->hash;
     }
 }
@@ -49280,13 +49392,14 @@ TLI_IMPL void tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks) {
     if (own) {
         tli_release(env, own->stages);
         tli_release(env, own->ranks);
+        tli_release(env, own->ends);
     }
     tli_release(env, own);
     tli_zero(ranks, sizeof *ranks);
 }
 
 TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks) {
-    int32_t *ends = NULL;
+    uint64_t stages;
     tli_ranks *own;
     tl_result result;
     TL_ASSERT(desc && desc->graph && ranks);
@@ -49295,20 +49408,22 @@ TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
     if (result) return result;
     own = (tli_ranks *)tli_alloc_array(env, 1, sizeof *own);
     if (!own) return tli_fail_ranks(env);
+    stages = (uint64_t)tli_count_all_stages(desc);
     ranks->memory = own;
     ranks->micro_batch_count = desc->micro_batch_count;
+    ranks->chunk_count = tli_count_chunks(desc);
     own->stages = (tli_rank_stage *)tli_alloc_array(env, (uint64_t)desc->rank_count, sizeof *own->stages);
     own->ranks = (tl_rank_plan *)tli_alloc_array(env, (uint64_t)desc->rank_count, sizeof *own->ranks);
-    ends = (int32_t *)tli_alloc_array(env, (uint64_t)desc->rank_count, sizeof *ends);
+    own->ends = (int32_t *)tli_alloc_array(env, stages, sizeof *own->ends);
     if (own->stages && own->ranks) ranks->rank_count = desc->rank_count;
-    if (!ranks->rank_count || !ends) result = tli_fail_ranks(env);
+    if (!ranks->rank_count || !own->ends) result = tli_fail_ranks(env);
     ranks->ranks = own->ranks;
-    if (!result && desc->ends) tli_copy(ends, desc->ends, (size_t)desc->rank_count * sizeof *ends);
-    else if (!result) result = tli_find_ends(env, desc, ends);
-    if (!result) result = tli_plan_ranks(env, desc, ends, own, ranks);
+    ranks->ends = own->ends;
+    if (!result && desc->ends) tli_copy(own->ends, desc->ends, (size_t)stages * sizeof *own->ends);
+    else if (!result) result = tli_find_ends(env, desc, own->ends);
+    if (!result) result = tli_plan_ranks(env, desc, own->ends, own, ranks);
     if (!result) result = tli_simulate_ranks(env, desc, ranks);
     if (!result) tli_name_ranks(ranks);
-    tli_release(env, ends);
     if (result) tl_free_compiled_ranks(env, ranks);
     return result;
 }
@@ -54076,11 +54191,13 @@ static tl_result tli_open_begun(tl_run *run, uint64_t operands, uint64_t outputs
 //
 // The nodes "receive" and "send" of a stage have kernels of the run's own, which go through the caller's
 // transport and are polled as any kernel is. Message k between two ranks, there or back, of slot s has the tag
-// 1 + (2 k + back) x slots + s on both sides, because both list what crosses in the same order. Tag 0 is the
-// greeting, before the first pass: each neighbour sends the hash of the plans of all ranks, and compares.
+// 1 + (2 k + back) x slots + s on both sides, because both list what crosses in the same order. With chunks the
+// ranks are a ring. Two ranks are then each other's next: what the one sends is a tensor to its next, or a
+// gradient to the one before, so tags differ in back. Tag 0 is the greeting, before the first pass: each
+// neighbour sends the hash of the plans of all ranks, and compares.
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-enum { TLI_BEFORE, TLI_AFTER, TLI_NEIGHBOURS };  // rank - 1, rank + 1
+enum { TLI_BEFORE, TLI_AFTER, TLI_NEIGHBOURS };  // rank - 1, rank + 1; with chunks the last is before the first
 
 typedef struct tli_messages {
     const tl_transport *transport;
@@ -54236,6 +54353,13 @@ static tl_result tli_number_messages(tl_run *run, tli_messages *m) {
     return TL_OK;
 }
 
+// The rank of the transport that is `by` further in the pipeline; -1 = none.
+static int32_t tli_find_neighbour(const tl_compiled_plan *compiled, int32_t rank, int32_t by) {
+    int32_t at = compiled ? compiled->rank + by : -1, count = compiled ? compiled->rank_count : 0;
+    if (compiled && compiled->chunk_count > 1) at = (at + count) % count;
+    return tli_is_below(at, count) ? rank - compiled->rank + at : -1;
+}
+
 // Get ready for the transport of the desc.
 static tl_result tli_open_messages(tl_run *run) {
     const tl_transport *transport = run->desc.transport;
@@ -54261,8 +54385,8 @@ static tl_result tli_open_messages(tl_run *run) {
     run->messages = m;
     m->transport = transport;
     for (i = 0; i < 2 * TLI_NEIGHBOURS; i++) m->requests[i / 2][i % 2] = TLI_NO_REQUEST;
-    m->peers[TLI_BEFORE] = compiled && compiled->rank > 0 ? transport->rank - 1 : -1;
-    m->peers[TLI_AFTER] = compiled && compiled->rank + 1 < compiled->rank_count ? transport->rank + 1 : -1;
+    m->peers[TLI_BEFORE] = tli_find_neighbour(compiled, transport->rank, -1);
+    m->peers[TLI_AFTER] = tli_find_neighbour(compiled, transport->rank, 1);
     m->hash = compiled ? compiled->ranks_hash : 0;
     return compiled && compiled->rank_count > 1 ? tli_number_messages(run, m) : TL_OK;
 }

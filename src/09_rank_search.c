@@ -28,6 +28,7 @@ typedef struct tli_rank_search {
     tl_env                *env;
     const tl_ranks_desc   *desc;
     const tl_graph        *graph;       // of the stage
+    tli_chunks             chunks;      // of it
     tli_rank_events        all, probe;  // of a training step; of as many micro-batches as repeat themselves
     int32_t                in_flight;   // micro-batches
     uint8_t               *messages;    // [nodes] TLI_MESSAGE_
@@ -47,21 +48,24 @@ typedef struct tli_rank_search {
 
 static void tli_free_body(tl_env *env, tli_body *body) {
     tli_release(env, body->steps);
+    tli_release(env, body->ends);
     tli_zero(body, sizeof *body);
 }
 
-// Bytes that are live where the forward part of a body ends, graph inputs left out.
+// Bytes that are live where the forward parts of a body have run, graph inputs left out.
 static tl_result tli_measure_held(const tli_rank_search *s, const tli_body *body, uint64_t *held) {
     tl_plan plan;
     tli_sim sim;
     tl_result result;
-    int32_t i;
+    int32_t chunk, i;
     tli_zero(&plan, sizeof plan);
     plan.inference = s->desc->inference;
     result = tli_init_sim(s->env, &sim, TLI_IN(COMPILE_RANKS), s->graph, NULL, &plan, NULL);
     *held = 0;
     if (!result) *held = sim.live_bytes;
-    for (i = 0; i < body->turn && !result; i++) result = tli_sim_step(&sim, &body->steps[i]);
+    for (chunk = 0; chunk < s->chunks.count; chunk++)
+        for (i = tli_find_part_start(body, chunk, 0); i < body->ends[2 * chunk] && !result; i++)
+            result = tli_sim_step(&sim, &body->steps[i]);
     if (!result) *held = sim.live_bytes - *held;
     tli_free_sim(&sim);
     return result;
@@ -82,8 +86,8 @@ static uint64_t tli_sum_body(const tl_graph *graph, const tli_body *body) {
 // Weave a body for these events and measure the plan.
 static tl_result tli_weave_measured(const tli_rank_search *s, const tli_body *body,
                                     const tli_rank_events *events, tl_plan *plan) {
-    tl_result result = tli_weave_plan(s->env, s->graph, body, s->messages, events->events, events->count,
-                                      events->micro_batches, s->desc->inference, plan);
+    tl_result result = tli_weave_plan(s->env, s->graph, &s->chunks, body, s->messages, events->events,
+                                      events->count, events->micro_batches, s->desc->inference, plan);
     return result ? result : tl_measure_plan(s->env, s->graph, NULL, plan);
 }
 
@@ -152,13 +156,7 @@ static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
 // Try a plan of one micro-batch; with second, its forward part and then that plan.
 static tl_result tli_try_rank_plan(tli_rank_search *s, const tl_plan *plan, const tl_plan *second) {
     tli_body body;
-    int32_t turn, second_turn = 0;
-    tl_result result;
-    tli_zero(s->ran, (size_t)s->graph->node_count);
-    turn = tli_find_turn(plan, s->ran);
-    tli_zero(s->ran, (size_t)s->graph->node_count);
-    if (second) second_turn = tli_find_turn(second, s->ran);
-    result = tli_join_bodies(s->env, s->graph, s->messages, plan, turn, second, second_turn, &body);
+    tl_result result = tli_join_bodies(s->env, s->graph, &s->chunks, s->messages, plan, second, s->ran, &body);
     if (!result) result = tli_try_body(s, &body);
     tli_free_body(s->env, &body);
     return result;

@@ -6,6 +6,7 @@
 typedef struct tli_ranks {
     tli_rank_stage *stages;        // [rank_count]
     tl_rank_plan   *ranks;
+    int32_t        *ends;          // [stages] of all ranks
 } tli_ranks;
 
 static uint64_t tli_hash_rank_plan(uint64_t hash, const tl_graph *graph, const tl_plan *plan) {
@@ -30,6 +31,7 @@ static tl_result tli_list_events(tl_env *env, const tl_ranks_desc *desc, int32_t
     tli_zero(&pipeline, sizeof pipeline);
     pipeline.kind = desc->pipeline;
     pipeline.rank_count = desc->rank_count;
+    pipeline.chunk_count = desc->chunk_count;
     pipeline.micro_batch_count = list->micro_batches = micro_batches;
     list->count = tl_count_pipeline_events(&pipeline);
     list->events = (tl_pipeline_event *)tli_alloc_array(env, (uint64_t)list->count, sizeof *list->events);
@@ -41,7 +43,7 @@ static tl_result tli_list_events(tl_env *env, const tl_ranks_desc *desc, int32_t
     return result;
 }
 
-// Most micro-batches between their forward and their backward.
+// Most micro-batches between their forward and their backward; each counts in each chunk.
 static int32_t tli_count_held_batches(const tli_rank_events *list) {
     int32_t held = 0, most = 0, i;
     for (i = 0; i < list->count; i++) {
@@ -104,17 +106,27 @@ static void tli_fill_rank(tli_rank_search *s, tl_rank_plan *rank) {
     rank->sent_bytes = tli_count_sent(s);
 }
 
+// How many micro-batches repeat what all of them do: with chunks as many groups as pass through all chunks.
+static int32_t tli_count_probed(const tl_ranks_desc *desc, int32_t in_flight) {
+    int64_t few = in_flight + 4;    // begun one ahead, ended one behind, and one more of both
+    if (tli_count_chunks(desc) > 1) few = 4 * (int64_t)desc->rank_count;
+    return few < desc->micro_batch_count ? (int32_t)few : desc->micro_batch_count;
+}
+
 // Plan one rank, whose stage is cut.
-static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t index, tl_rank_plan *rank) {
+static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t index,
+                               const tli_rank_stage *stage, tl_rank_plan *rank) {
     const tl_graph *graph = rank->compiled.graph;
     uint64_t nodes = (uint64_t)graph->node_count;
     tli_rank_search s;
-    int32_t id, few;
+    int32_t id;
     tl_result result;
     tli_zero(&s, sizeof s);
     s.env = env;
     s.desc = desc;
     s.graph = graph;
+    s.chunks.count = tli_count_chunks(desc);
+    s.chunks.starts = stage->chunk_starts;
     s.least = s.room = UINT64_MAX;
     s.device.alignment_bytes = desc->alignment_bytes;
     s.work_limit = (desc->work_limit ? desc->work_limit : 700000000) / (uint64_t)desc->rank_count /
@@ -124,9 +136,7 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
     if (!result) result = tli_list_events(env, desc, index, desc->micro_batch_count, &s.all);
     if (!result) {
         s.in_flight = desc->inference ? 1 : tli_count_held_batches(&s.all);
-        few = s.in_flight + 4;      // begun one ahead, ended one behind, and one more of both
-        if (few > desc->micro_batch_count) few = desc->micro_batch_count;
-        result = tli_list_events(env, desc, index, few, &s.probe);
+        result = tli_list_events(env, desc, index, tli_count_probed(desc, s.in_flight), &s.probe);
     }
     if (!result) {
         s.ran = s.messages + graph->node_count;
@@ -150,6 +160,10 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
 
 // -- ranks: where to cut --
 
+static int32_t tli_count_all_stages(const tl_ranks_desc *desc) {
+    return desc->rank_count * tli_count_chunks(desc);
+}
+
 // Cut into stages of even cost, by the exact partition of the nodes.
 static tl_result tli_find_ends(tl_env *env, const tl_ranks_desc *desc, int32_t *ends) {
     const tl_graph *graph = desc->graph;
@@ -158,7 +172,8 @@ static tl_result tli_find_ends(tl_env *env, const tl_ranks_desc *desc, int32_t *
     int32_t *last_readers = (int32_t *)tli_alloc_array(env, places, sizeof *last_readers);
     tl_partition_desc ask;
     tl_partition partition;
-    int32_t id, k, count = 0, *unit_ends = last_readers ? last_readers + tensors : NULL;
+    int32_t *unit_ends = last_readers ? last_readers + tensors : NULL, stages = tli_count_all_stages(desc);
+    int32_t id, k, count = 0;
     tl_result result = units && last_readers ? TL_OK : tli_fail_ranks(env);
     tli_zero(&ask, sizeof ask);
     tli_zero(&partition, sizeof partition);
@@ -176,14 +191,14 @@ static tl_result tli_find_ends(tl_env *env, const tl_ranks_desc *desc, int32_t *
     }
     ask.units = units;
     ask.unit_count = count;
-    ask.rank_count = ask.stage_count = desc->rank_count;
+    ask.rank_count = ask.stage_count = stages;
     ask.micro_batch_count = desc->micro_batch_count;
-    ask.pipeline = desc->pipeline;
+    ask.pipeline = desc->pipeline == TL_PIPELINE_GPIPE ? TL_PIPELINE_GPIPE : TL_PIPELINE_1F1B;
     ask.link = desc->link;
     ask.objective = TL_PARTITION_TOTAL;
     if (!result) result = tl_plan_partition(env, &ask, &partition);
-    for (k = 0; k < desc->rank_count && !result; k++) ends[k] = unit_ends[partition.stages[k].end_unit - 1];
-    if (!result) ends[desc->rank_count - 1] = graph->node_count;
+    for (k = 0; k < stages && !result; k++) ends[k] = unit_ends[partition.stages[k].end_unit - 1];
+    if (!result) ends[stages - 1] = graph->node_count;
     tl_free_partition(env, &partition);
     tli_release(env, units);
     tli_release(env, last_readers);
@@ -192,13 +207,13 @@ static tl_result tli_find_ends(tl_env *env, const tl_ranks_desc *desc, int32_t *
 
 // Whether each stage has a node that is no input.
 static int tli_are_ends(const tl_ranks_desc *desc, const int32_t *ends) {
-    int32_t rank, id, first = 0;
-    for (rank = 0; rank < desc->rank_count; rank++) {
+    int32_t stage, id, first = 0;
+    for (stage = 0; stage < tli_count_all_stages(desc); stage++) {
         int has_node = 0;
-        if (ends[rank] <= first || ends[rank] > desc->graph->node_count) return 0;
-        for (id = first; id < ends[rank]; id++) has_node |= !desc->graph->nodes[id].is_input;
+        if (ends[stage] <= first || ends[stage] > desc->graph->node_count) return 0;
+        for (id = first; id < ends[stage]; id++) has_node |= !desc->graph->nodes[id].is_input;
         if (!has_node) return 0;
-        first = ends[rank];
+        first = ends[stage];
     }
     return first == desc->graph->node_count;
 }
@@ -209,13 +224,21 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
     if (desc->rank_count < 1) why = TLI_RULE(RANK_COUNT_MUST_BE_POSITIVE);
     else if (desc->micro_batch_count < 1 || desc->micro_batch_count >= TLI_MOST_SLOTS)
         why = TLI_RULE(MICRO_BATCH_COUNT_OF_RANKS);
-    else if (desc->pipeline != TL_PIPELINE_1F1B && desc->pipeline != TL_PIPELINE_GPIPE)
-        why = TLI_RULE(PIPELINE_OF_RANKS);
+    else if (!tli_is_below((int64_t)desc->pipeline, TL_PIPELINE_COUNT)) why = TLI_RULE(PIPELINE_OF_RANKS);
+    else if (desc->chunk_count < 0 || (desc->chunk_count > 1) != (desc->pipeline == TL_PIPELINE_INTERLEAVED))
+        why = TLI_RULE(CHUNK_COUNT_ONLY_INTERLEAVED);
+    else if (desc->chunk_count > 1 && desc->rank_count == 1) why = TLI_RULE(CHUNKS_NEED_RANKS);
     else if ((desc->inference | desc->weights_apart | desc->keep_all) & ~1)
         why = TLI_RULE(FLAGS_OF_RANKS_MUST_BE_0_OR_1);
     else if (desc->rank_count > desc->graph->node_count) why = TLI_RULE(RANKS_MORE_THAN_NODES);
+    else if (tli_count_chunks(desc) > desc->graph->node_count / desc->rank_count)
+        why = TLI_RULE(STAGES_MORE_THAN_NODES);
     else if (desc->link && !desc->link->bytes_per_second) why = TLI_RULE(LINK_OF_RANKS_HAS_NO_RATE);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), why);
+    if (desc->chunk_count > 1 && desc->micro_batch_count % desc->rank_count)
+        return tli_fail_values(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS),
+                               TLI_RULE(MICRO_BATCHES_NOT_MULTIPLE_OF_RANKS), (uint64_t)desc->micro_batch_count,
+                               (uint64_t)desc->rank_count);
     result = tl_check_graph(env, desc->graph);
     if (!result && desc->ends && !tli_are_ends(desc, desc->ends))
         result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(ENDS_MUST_RISE));
@@ -231,13 +254,12 @@ static tl_result tli_plan_ranks(tl_env *env, const tl_ranks_desc *desc, const in
         tl_rank_plan *plan = &own->ranks[rank];
         plan->first_node = rank ? ends[rank - 1] : 0;
         plan->end_node = ends[rank];
-        result = tli_cut_stage(env, desc, plan->first_node, plan->end_node, &own->stages[rank],
-                               &plan->compiled);
+        result = tli_cut_stage(env, desc, ends, rank, &own->stages[rank], &plan->compiled);
         if (result) return result;
         plan->compiled.graph = &own->stages[rank].graph;
         plan->compiled.source = desc->graph;
         plan->compiled.memory = own;
-        result = tli_plan_rank(env, desc, rank, plan);
+        result = tli_plan_rank(env, desc, rank, &own->stages[rank], plan);
         if (!result) ranks->hash = tli_hash_rank_plan(ranks->hash, plan->compiled.graph, &plan->compiled.plan);
     }
     return result;
@@ -250,6 +272,7 @@ static void tli_name_ranks(tl_compiled_ranks *ranks) {
         tl_compiled_plan *compiled = &ranks->ranks[rank].compiled;
         compiled->rank = rank;
         compiled->rank_count = ranks->rank_count;
+        compiled->chunk_count = ranks->chunk_count;
         compiled->ranks_hash = ranks->hash;
     }
 }
@@ -267,13 +290,14 @@ TLI_IMPL void tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks) {
     if (own) {
         tli_release(env, own->stages);
         tli_release(env, own->ranks);
+        tli_release(env, own->ends);
     }
     tli_release(env, own);
     tli_zero(ranks, sizeof *ranks);
 }
 
 TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks) {
-    int32_t *ends = NULL;
+    uint64_t stages;
     tli_ranks *own;
     tl_result result;
     TL_ASSERT(desc && desc->graph && ranks);
@@ -282,20 +306,22 @@ TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
     if (result) return result;
     own = (tli_ranks *)tli_alloc_array(env, 1, sizeof *own);
     if (!own) return tli_fail_ranks(env);
+    stages = (uint64_t)tli_count_all_stages(desc);
     ranks->memory = own;
     ranks->micro_batch_count = desc->micro_batch_count;
+    ranks->chunk_count = tli_count_chunks(desc);
     own->stages = (tli_rank_stage *)tli_alloc_array(env, (uint64_t)desc->rank_count, sizeof *own->stages);
     own->ranks = (tl_rank_plan *)tli_alloc_array(env, (uint64_t)desc->rank_count, sizeof *own->ranks);
-    ends = (int32_t *)tli_alloc_array(env, (uint64_t)desc->rank_count, sizeof *ends);
+    own->ends = (int32_t *)tli_alloc_array(env, stages, sizeof *own->ends);
     if (own->stages && own->ranks) ranks->rank_count = desc->rank_count;
-    if (!ranks->rank_count || !ends) result = tli_fail_ranks(env);
+    if (!ranks->rank_count || !own->ends) result = tli_fail_ranks(env);
     ranks->ranks = own->ranks;
-    if (!result && desc->ends) tli_copy(ends, desc->ends, (size_t)desc->rank_count * sizeof *ends);
-    else if (!result) result = tli_find_ends(env, desc, ends);
-    if (!result) result = tli_plan_ranks(env, desc, ends, own, ranks);
+    ranks->ends = own->ends;
+    if (!result && desc->ends) tli_copy(own->ends, desc->ends, (size_t)stages * sizeof *own->ends);
+    else if (!result) result = tli_find_ends(env, desc, own->ends);
+    if (!result) result = tli_plan_ranks(env, desc, own->ends, own, ranks);
     if (!result) result = tli_simulate_ranks(env, desc, ranks);
     if (!result) tli_name_ranks(ranks);
-    tli_release(env, ends);
     if (result) tl_free_compiled_ranks(env, ranks);
     return result;
 }

@@ -4,11 +4,13 @@
 //
 // The nodes "receive" and "send" of a stage have kernels of the run's own, which go through the caller's
 // transport and are polled as any kernel is. Message k between two ranks, there or back, of slot s has the tag
-// 1 + (2 k + back) x slots + s on both sides, because both list what crosses in the same order. Tag 0 is the
-// greeting, before the first pass: each neighbour sends the hash of the plans of all ranks, and compares.
+// 1 + (2 k + back) x slots + s on both sides, because both list what crosses in the same order. With chunks the
+// ranks are a ring. Two ranks are then each other's next: what the one sends is a tensor to its next, or a
+// gradient to the one before, so tags differ in back. Tag 0 is the greeting, before the first pass: each
+// neighbour sends the hash of the plans of all ranks, and compares.
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-enum { TLI_BEFORE, TLI_AFTER, TLI_NEIGHBOURS };  // rank - 1, rank + 1
+enum { TLI_BEFORE, TLI_AFTER, TLI_NEIGHBOURS };  // rank - 1, rank + 1; with chunks the last is before the first
 
 typedef struct tli_messages {
     const tl_transport *transport;
@@ -164,6 +166,13 @@ static tl_result tli_number_messages(tl_run *run, tli_messages *m) {
     return TL_OK;
 }
 
+// The rank of the transport that is `by` further in the pipeline; -1 = none.
+static int32_t tli_find_neighbour(const tl_compiled_plan *compiled, int32_t rank, int32_t by) {
+    int32_t at = compiled ? compiled->rank + by : -1, count = compiled ? compiled->rank_count : 0;
+    if (compiled && compiled->chunk_count > 1) at = (at + count) % count;
+    return tli_is_below(at, count) ? rank - compiled->rank + at : -1;
+}
+
 // Get ready for the transport of the desc.
 static tl_result tli_open_messages(tl_run *run) {
     const tl_transport *transport = run->desc.transport;
@@ -189,8 +198,8 @@ static tl_result tli_open_messages(tl_run *run) {
     run->messages = m;
     m->transport = transport;
     for (i = 0; i < 2 * TLI_NEIGHBOURS; i++) m->requests[i / 2][i % 2] = TLI_NO_REQUEST;
-    m->peers[TLI_BEFORE] = compiled && compiled->rank > 0 ? transport->rank - 1 : -1;
-    m->peers[TLI_AFTER] = compiled && compiled->rank + 1 < compiled->rank_count ? transport->rank + 1 : -1;
+    m->peers[TLI_BEFORE] = tli_find_neighbour(compiled, transport->rank, -1);
+    m->peers[TLI_AFTER] = tli_find_neighbour(compiled, transport->rank, 1);
     m->hash = compiled ? compiled->ranks_hash : 0;
     return compiled && compiled->rank_count > 1 ? tli_number_messages(run, m) : TL_OK;
 }
