@@ -48272,7 +48272,9 @@ static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, const int
 // back, at the end of the event after. So no rank waits for a message that another rank sends only after it has
 // got one from the first (tli_simulate_ranks looks).
 //
-// With chunks a body has a forward and a backward part for each, and events name the chunk.
+// With chunks a body has a forward and a backward part for each, and events name the chunk. What an event
+// receives is begun two events ahead then, which is one of its kind where they take turns: with less, a rank
+// that waits until a tensor is sent could wait for itself, once round the ring.
 
 enum { TLI_MESSAGE_NOT, TLI_MESSAGE_RECEIVE, TLI_MESSAGE_SEND };
 
@@ -48312,6 +48314,7 @@ typedef struct tli_weave {
     const uint8_t  *messages;          // [nodes] TLI_MESSAGE_
     uint8_t        *sending;           // [slots x nodes] 1 = the forward of a send is under way
     uint8_t        *has_begun;         // [events] 1 = what it receives has been begun
+    int32_t        *woven;             // [slots] events: forwards of all chunks, then backwards
     tli_steps       steps;
 } tli_weave;
 
@@ -48333,11 +48336,18 @@ static void tli_end_send(tli_weave *w, int32_t node, int32_t slot) {
     *sending = 0;
 }
 
-// Begin what an event receives: tensors before a forward, gradients before a backward, in reverse order.
+// How many events of the same micro-batch come before one.
+static int32_t tli_count_before(const tli_weave *w, const tl_pipeline_event *event) {
+    return event->is_backward ? 2 * w->chunks->count - 1 - event->chunk : event->chunk;
+}
+
+// Begin what an event receives, if there is one, that has not begun, and what comes before it of its
+// micro-batch is woven: tensors before a forward, gradients before a backward, in reverse order.
 static void tli_begin_event(tli_weave *w, int32_t index) {
-    const tl_pipeline_event *event = &w->events[index];
+    const tl_pipeline_event *event = &w->events[index < w->event_count ? index : 0];
     int32_t first = w->chunks->starts[event->chunk], end = w->chunks->starts[event->chunk + 1], at, node;
-    if (w->has_begun[index]) return;
+    if (index >= w->event_count || w->has_begun[index]) return;
+    if (w->woven[event->micro_batch] < tli_count_before(w, event)) return;
     w->has_begun[index] = 1;
     for (at = first; at < end; at++) {
         node = event->is_backward ? first + end - 1 - at : at;
@@ -48401,9 +48411,10 @@ static void tli_weave_event(tli_weave *w, int32_t index) {
     int32_t at = tli_find_part_start(w->body, event->chunk, event->is_backward);
     int32_t end = w->body->ends[2 * event->chunk + event->is_backward];
     tli_begin_event(w, index);
-    if (index + 1 < w->event_count && w->events[index + 1].micro_batch != event->micro_batch)
-        tli_begin_event(w, index + 1);
+    tli_begin_event(w, index + 1);
+    if (w->chunks->count > 1) tli_begin_event(w, index + 2);
     for (; at < end; at++) tli_weave_body_step(w, w->body->steps[at], event->micro_batch);
+    w->woven[event->micro_batch]++;
     tli_end_gradients(w, index - 1);
 }
 
@@ -48426,13 +48437,19 @@ static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_ch
     w.messages = messages;
     w.steps = tli_steps_of(env);
     w.sending = (uint8_t *)tli_alloc_array(env, places + (uint64_t)event_count, 1);
-    if (!w.sending) return tli_fail_ranks(env);
+    w.woven = (int32_t *)tli_alloc_array(env, (uint64_t)micro_batches, sizeof *w.woven);
+    if (!w.sending || !w.woven) {
+        tli_release(env, w.sending);
+        tli_release(env, w.woven);
+        return tli_fail_ranks(env);
+    }
     w.has_begun = w.sending + places;
     for (i = 0; i < event_count; i++) tli_weave_event(&w, i);
     tli_end_gradients(&w, event_count - 1);
     for (slot = 0; slot < micro_batches; slot++)
         for (i = 0; i < graph->node_count; i++) tli_end_send(&w, i, slot);
     tli_release(env, w.sending);
+    tli_release(env, w.woven);
     result = tli_take_steps(&w.steps, TLI_IN(COMPILE_RANKS), plan);
     plan->slot_count = micro_batches;
     plan->repeat_count = 1;

@@ -324,8 +324,8 @@ static void interleaved_gradients_are_those_of_one_process(void **state) {
 }
 
 // What a training step takes when everything is kept and messages leave as soon as they are there.
-static uint64_t simulated_cost(const tl_graph *graph, const tl_compiled_ranks *ranks, tl_pipeline pipeline) {
-    uint64_t forward[MOST_RANKS * MOST_CHUNKS] = { 0 }, backward[MOST_RANKS * MOST_CHUNKS] = { 0 }, cost;
+static uint64_t simulated_cost(const tl_graph *graph, const tl_compiled_ranks *ranks, const tl_ranks_desc *of) {
+    uint64_t sent[MOST_RANKS * MOST_CHUNKS] = { 0 }, forward[MOST_RANKS * MOST_CHUNKS] = { 0 }, backward[MOST_RANKS * MOST_CHUNKS] = { 0 }, cost;
     tl_pipeline_desc desc;
     tl_pipeline_report report;
     int32_t stage = 0, id;
@@ -334,12 +334,15 @@ static uint64_t simulated_cost(const tl_graph *graph, const tl_compiled_ranks *r
         stage += id >= ranks->ends[stage];
         forward[stage] += node->fwd_cost;
         backward[stage] += node->bwd_cost;
+        sent[stage] = graph->outputs[node->first_output].bytes;
     }
     memset(&desc, 0, sizeof desc);
-    desc.kind = pipeline;
+    desc.kind = of->pipeline;
     desc.rank_count = ranks->rank_count;
     desc.chunk_count = ranks->chunk_count;
     desc.micro_batch_count = ranks->micro_batch_count;
+    desc.output_bytes = sent;
+    desc.link = of->link;
     desc.forward_ns = forward;
     desc.backward_ns = backward;
     assert_int_equal(tl_simulate_pipeline(NULL, &desc, &report), TL_OK);
@@ -393,7 +396,7 @@ static void chains_take_what_is_simulated(void **state) {
             desc.micro_batch_count = desc.rank_count * random_count(&random, 1, 4);
         }
         if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
-        cost = simulated_cost(&graph, &ranks, desc.pipeline);
+        cost = simulated_cost(&graph, &ranks, &desc);
         assert_true(ranks.cost >= cost);
         equal[desc.pipeline] += ranks.cost == cost;
         all[desc.pipeline]++;
