@@ -133,14 +133,25 @@ static uint64_t tli_extend_peak(const tli_rank_search *s, uint64_t peak) {
     return peak;
 }
 
-// Take a body if it is cheaper than the best and fits. One whose backwards begin before all is sent cannot be
-// woven: it is none.
+// Whether all that is sent goes out in the forward parts. A plan that runs a node late, behind backwards that do
+// not wait for it, keeps the next rank waiting for these.
+static int tli_sends_forward(const tli_rank_search *s, const tli_body *body) {
+    int32_t sends = 0, chunk, i;
+    for (i = 0; i < s->graph->node_count; i++) sends += s->messages[i] == TLI_MESSAGE_SEND;
+    for (chunk = 0; chunk < s->chunks.count; chunk++)
+        for (i = tli_find_part_start(body, chunk, 0); i < body->ends[2 * chunk]; i++)
+            sends -= body->steps[i].kind < TL_STEP_BACKWARD &&
+                     s->messages[body->steps[i].node] == TLI_MESSAGE_SEND;
+    return !sends;
+}
+
+// Take a body if it is cheaper than the best and fits. One whose backwards begin before all is sent is none.
 static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
     tli_quiet quiet;
     tl_plan plan;
     uint64_t held = 0, cost = tli_sum_body(s->graph, body), peak;
     tl_result result;
-    if (s->best.step_count && cost >= s->best_cost) return TL_OK;
+    if ((s->best.step_count && cost >= s->best_cost) || !tli_sends_forward(s, body)) return TL_OK;
     quiet = tli_begin_quiet(s->env);
     result = tli_weave_measured(s, body, &s->probe, &plan);
     if (!result) result = tli_measure_held(s, body, &held);

@@ -236,6 +236,27 @@ typedef struct tally {
     long ran, tight, remade;
 } tally;
 
+// The same plans forward only: what is planned is taken.
+static void infer_as_planned(tl_env *env, tl_random *random, const tl_ranks_desc *of) {
+    static crew c;
+    tl_ranks_desc desc = *of;
+    tl_compiled_ranks ranks;
+    int32_t r;
+    desc.budget_bytes = 0;
+    desc.inference = 1;
+    if (tl_compile_ranks(env, &desc, &ranks)) fail_msg("%s", env->error.text);
+    crew_open(&c, desc.graph, &ranks, 0);
+    crew_step(&c, random);
+    for (r = 0; r < c.count; r++) {
+        tl_run_report report = bed_report(&c.beds[r]);
+        assert_int_equal(report.measured_peak_bytes, ranks.ranks[r].compiled.plan.peak_bytes);
+        assert_int_equal(report.measured_arena_bytes, ranks.ranks[r].compiled.plan.arena_bytes);
+        assert_int_equal(report.sent_bytes, ranks.ranks[r].sent_bytes);
+    }
+    crew_close(&c);
+    tl_free_compiled_ranks(env, &ranks);
+}
+
 // Plan a graph, now and then within less than its largest stage takes, and train two steps: all is as planned.
 static void train_as_planned(tl_env *env, tl_random *random, const tl_graph *graph, tl_ranks_desc *desc, tally *t) {
     static crew c;
@@ -269,6 +290,7 @@ static void train_as_planned(tl_env *env, tl_random *random, const tl_graph *gra
     crew_close(&c);
     t->ran++;
     tl_free_compiled_ranks(env, &ranks);
+    infer_as_planned(env, random, desc);
 }
 
 static void gradients_are_those_of_one_process(void **state) {
@@ -372,17 +394,19 @@ static void chain_of(tl_env *env, tl_random *random, int32_t count, tl_graph *gr
     }
 }
 
+// On chains that keep everything all schedules take what tl_simulate_pipeline says; with a link somewhat more, because
+// messages leave when the receiver has asked for them, one or two calls ahead.
 static void chains_take_what_is_simulated(void **state) {
     tl_random random;
-    long round, rounds = 300, equal[TL_PIPELINE_COUNT] = { 0 }, all[TL_PIPELINE_COUNT] = { 0 };
-    double most = 1;
+    long round, interleaved = 0;
     (void)state;
     random.state = 5;
-    for (round = 0; round < rounds; round++) {
+    for (round = 0; round < SOAK_TIMES(300); round++) {
         tl_env env;
         tl_graph graph;
         tl_ranks_desc desc;
         tl_compiled_ranks ranks;
+        tl_link link;
         uint64_t cost;
         memset(&env, 0, sizeof env);
         memset(&desc, 0, sizeof desc);
@@ -391,20 +415,52 @@ static void chains_take_what_is_simulated(void **state) {
         desc.pipeline = (tl_pipeline)random_count(&random, 0, TL_PIPELINE_COUNT - 1);
         desc.rank_count = random_count(&random, 2, MOST_RANKS);
         desc.micro_batch_count = random_count(&random, 1, 12);
+        link.bytes_per_second = (uint64_t)random_count(&random, 2, 10) * 100000000;
+        link.latency_ns = (uint64_t)random_count(&random, 0, 20);
+        if (round % 3 == 0) desc.link = &link;
         if (desc.pipeline == TL_PIPELINE_INTERLEAVED) {
             desc.chunk_count = random_count(&random, 2, MOST_CHUNKS);
             desc.micro_batch_count = desc.rank_count * random_count(&random, 1, 4);
+            interleaved++;
         }
         if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
         cost = simulated_cost(&graph, &ranks, &desc);
-        assert_true(ranks.cost >= cost);
-        equal[desc.pipeline] += ranks.cost == cost;
-        all[desc.pipeline]++;
-        if (desc.pipeline == TL_PIPELINE_INTERLEAVED && (double)ranks.cost / (double)cost > most) most = (double)ranks.cost / (double)cost;
+        if (!desc.link) assert_int_equal(ranks.cost, cost);
+        assert_true(ranks.cost >= cost && ranks.cost <= cost + cost / 8);
         tl_free_compiled_ranks(&env, &ranks);
         tl_free_graph(&env, &graph);
     }
-    printf("1f1b %ld of %ld, gpipe %ld of %ld, interleaved %ld of %ld, most %f\n", equal[0], all[0], equal[1], all[1], equal[2], all[2], most);
+    assert_true(interleaved > 50);
+}
+
+// With v chunks of equal stages S ranks wait (S - 1) of v m + S - 1 calls.
+static void chunks_make_the_bubble_less(void **state) {
+    tl_env env = silent_env();
+    tl_graph graph;
+    tl_ranks_desc desc;
+    tl_compiled_ranks ranks;
+    int32_t chunks;
+    (void)state;
+    chain_of(&env, NULL, 49, &graph);
+    for (chunks = 1; chunks <= 4; chunks++) {
+        double expected = 3.0 / (8.0 * chunks + 3.0);
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.rank_count = 4;
+        desc.micro_batch_count = 8;
+        desc.chunk_count = chunks;
+        if (chunks > 1) desc.pipeline = TL_PIPELINE_INTERLEAVED;
+        if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
+        assert_true(ranks.bubble_ratio > expected - 1e-9 && ranks.bubble_ratio < expected + 1e-9);
+        assert_int_equal(ranks.chunk_count, chunks);
+        assert_int_equal(ranks.ends[4 * chunks - 1], 49);
+        tl_free_compiled_ranks(&env, &ranks);
+    }
+    desc.micro_batch_count = 6;
+    assert_int_equal(tl_compile_ranks(&env, &desc, &ranks), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_compile_ranks: micro_batch_count: 6 is not a multiple of 4 ranks, as interleaved needs");
+    assert_true(is_zero(&ranks, sizeof ranks));
+    tl_free_graph(&env, &graph);
 }
 
 // -- sums over ranks --
@@ -573,8 +629,13 @@ static void a_lost_rank_is_told_to_all(void **state) {
         desc.graph = &graph;
         desc.rank_count = 3;
         desc.micro_batch_count = 4;
+        if (round % 4 >= 2) {
+            desc.pipeline = TL_PIPELINE_INTERLEAVED;
+            desc.chunk_count = 2;
+            desc.micro_batch_count = 6;
+        }
         desc.work_limit = 1000000;
-        if (count_nodes(&graph) < 3) { tl_free_graph(&env, &graph); continue; }
+        if (count_nodes(&graph) < (desc.chunk_count ? 6 : 3)) { tl_free_graph(&env, &graph); continue; }
         if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
         crew_open(&c, &graph, &ranks, round % 2 ? 5000 : 0);
         victim = random_count(&random, 0, c.count - 1);
@@ -739,30 +800,38 @@ static void a_sum_under_way_keeps_passes_out(void **state) {
 
 // Whatever allocation fails, the answer is "no memory" or the same plans, and nothing leaks.
 static void failing_memory_loses_nothing(void **state) {
-    tl_graph graph = graph_of(pair);
-    long at, failures = 0;
+    tl_env none = silent_env();
+    tl_graph graphs[2];
+    int chunks;
     (void)state;
-    for (at = 0;; at++) {
-        failing_alloc f = { 0, 0, 0, 0 };
-        tl_env env = failing_env(&f, at);
-        tl_ranks_desc desc;
-        tl_compiled_ranks ranks;
-        tl_result result;
-        memset(&desc, 0, sizeof desc);
-        desc.graph = &graph;
-        desc.rank_count = 2;
-        desc.micro_batch_count = 2;
-        desc.budget_bytes = 70;
-        result = tl_compile_ranks(&env, &desc, &ranks);
-        if (result) assert_int_equal(result, TL_ERROR_NO_MEMORY);
-        tl_free_compiled_ranks(&env, &ranks);
-        assert_int_equal(f.live, 0);
-        if (!result) break;
-        failures++;
+    graphs[0] = graph_of(pair);
+    chain_of(&none, NULL, 6, &graphs[1]);
+    for (chunks = 1; chunks <= 2; chunks++) {
+        long at, failures = 0;
+        for (at = 0;; at++) {
+            failing_alloc f = { 0, 0, 0, 0 };
+            tl_env env = failing_env(&f, at);
+            tl_ranks_desc desc;
+            tl_compiled_ranks ranks;
+            tl_result result;
+            memset(&desc, 0, sizeof desc);
+            desc.graph = &graphs[chunks - 1];
+            desc.rank_count = 2;
+            desc.chunk_count = chunks;
+            if (chunks > 1) desc.pipeline = TL_PIPELINE_INTERLEAVED;
+            desc.micro_batch_count = 2;
+            desc.budget_bytes = chunks == 1 ? 70 : 0;
+            result = tl_compile_ranks(&env, &desc, &ranks);
+            if (result) assert_int_equal(result, TL_ERROR_NO_MEMORY);
+            tl_free_compiled_ranks(&env, &ranks);
+            assert_int_equal(f.live, 0);
+            if (!result) break;
+            failures++;
+        }
+        printf("%ld failures\n", failures);
+        assert_true(failures > 20);
+        tl_free_graph(NULL, &graphs[chunks - 1]);
     }
-    printf("%ld failures\n", failures);
-    assert_true(failures > 20);
-    tl_free_graph(NULL, &graph);
 }
 
 // A message that has not the bytes that the other side expects ends both ranks.
@@ -971,6 +1040,7 @@ int main(void) {
         cmocka_unit_test(gradients_are_those_of_one_process),
         cmocka_unit_test(interleaved_gradients_are_those_of_one_process),
         cmocka_unit_test(chains_take_what_is_simulated),
+        cmocka_unit_test(chunks_make_the_bubble_less),
         cmocka_unit_test(sums_have_the_bits_of_the_documented_order),
         cmocka_unit_test(a_lost_rank_is_told_to_all),
         cmocka_unit_test(ranks_with_other_plans_are_told_so),
