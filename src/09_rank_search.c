@@ -133,8 +133,8 @@ static uint64_t tli_extend_peak(const tli_rank_search *s, uint64_t peak) {
     return peak;
 }
 
-// Whether all that is sent goes out in the forward parts. A plan that runs a node late, behind backwards that do
-// not wait for it, keeps the next rank waiting for these.
+// Whether all that is sent goes out in the forward parts. A plan that runs a node late, behind backwards that
+// do not wait for it, keeps the next rank waiting for these.
 static int tli_sends_forward(const tli_rank_search *s, const tli_body *body) {
     int32_t sends = 0, chunk, i;
     for (i = 0; i < s->graph->node_count; i++) sends += s->messages[i] == TLI_MESSAGE_SEND;

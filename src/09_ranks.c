@@ -319,6 +319,7 @@ TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
     ranks->ends = own->ends;
     if (!result && desc->ends) tli_copy(own->ends, desc->ends, (size_t)stages * sizeof *own->ends);
     else if (!result) result = tli_find_ends(env, desc, own->ends);
+    if (!result && !desc->ends && desc->chunk_count > 1) result = tli_cut_chunks(env, desc, own->ends);
     if (!result) result = tli_plan_ranks(env, desc, own->ends, own, ranks);
     if (!result) result = tli_simulate_ranks(env, desc, ranks);
     if (!result) tli_name_ranks(ranks);

@@ -413,6 +413,7 @@ static void chains_take_what_is_simulated(void **state) {
         chain_of(&env, round % 2 ? &random : NULL, 25, &graph);
         desc.graph = &graph;
         desc.pipeline = (tl_pipeline)random_count(&random, 0, TL_PIPELINE_COUNT - 1);
+        desc.work_limit = 2000000;
         desc.rank_count = random_count(&random, 2, MOST_RANKS);
         desc.micro_batch_count = random_count(&random, 1, 12);
         link.bytes_per_second = (uint64_t)random_count(&random, 2, 10) * 100000000;
@@ -433,27 +434,36 @@ static void chains_take_what_is_simulated(void **state) {
     assert_true(interleaved > 50);
 }
 
-// With v chunks of equal stages S ranks wait (S - 1) of v m + S - 1 calls.
+// With v chunks of equal stages S ranks wait (S - 1) of v m + S - 1 calls. Cuts that are chosen take no longer.
 static void chunks_make_the_bubble_less(void **state) {
     tl_env env = silent_env();
     tl_graph graph;
     tl_ranks_desc desc;
     tl_compiled_ranks ranks;
-    int32_t chunks;
+    uint64_t before = UINT64_MAX, cost;
+    int32_t chunks, ends[4 * 4], k;
     (void)state;
     chain_of(&env, NULL, 49, &graph);
     for (chunks = 1; chunks <= 4; chunks++) {
         double expected = 3.0 / (8.0 * chunks + 3.0);
         memset(&desc, 0, sizeof desc);
+        for (k = 0; k < 4 * chunks; k++) ends[k] = 1 + (k + 1) * 12 / chunks;
         desc.graph = &graph;
         desc.rank_count = 4;
         desc.micro_batch_count = 8;
         desc.chunk_count = chunks;
+        desc.ends = ends;
         if (chunks > 1) desc.pipeline = TL_PIPELINE_INTERLEAVED;
         if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
         assert_true(ranks.bubble_ratio > expected - 1e-9 && ranks.bubble_ratio < expected + 1e-9);
         assert_int_equal(ranks.chunk_count, chunks);
-        assert_int_equal(ranks.ends[4 * chunks - 1], 49);
+        assert_memory_equal(ranks.ends, ends, 4 * (size_t)chunks * sizeof *ends);
+        assert_true(ranks.cost < before);
+        before = cost = ranks.cost;
+        tl_free_compiled_ranks(&env, &ranks);
+        desc.ends = NULL;
+        if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
+        assert_true(ranks.cost <= cost);
         tl_free_compiled_ranks(&env, &ranks);
     }
     desc.micro_batch_count = 6;
@@ -461,6 +471,52 @@ static void chunks_make_the_bubble_less(void **state) {
     assert_string_equal(env.error.text, "tl_compile_ranks: micro_batch_count: 6 is not a multiple of 4 ranks, as interleaved needs");
     assert_true(is_zero(&ranks, sizeof ranks));
     tl_free_graph(&env, &graph);
+}
+
+// Chosen cuts of chunks against all that there are.
+static void cuts_of_chunks_are_near_the_best(void **state) {
+    tl_random random;
+    long round, rounds = SOAK_TIMES(150), best_of_all = 0;
+    double ratio = 0;
+    (void)state;
+    random.state = 8;
+    for (round = 0; round < rounds; round++) {
+        tl_env env;
+        tl_graph graph;
+        tl_ranks_desc desc;
+        tl_compiled_ranks ranks, all;
+        tl_link link = { 200000000, 3 };
+        uint64_t least = UINT64_MAX, cost;
+        int32_t ends[4], count = random_count(&random, 5, 12);
+        memset(&env, 0, sizeof env);
+        memset(&desc, 0, sizeof desc);
+        chain_of(&env, &random, count, &graph);
+        desc.graph = &graph;
+        desc.rank_count = desc.chunk_count = 2;
+        desc.pipeline = TL_PIPELINE_INTERLEAVED;
+        desc.micro_batch_count = 2 * random_count(&random, 1, 4);
+        desc.work_limit = 2000000;
+        if (round % 2) desc.link = &link;
+        if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
+        all.rank_count = all.chunk_count = 2;
+        all.micro_batch_count = desc.micro_batch_count;
+        all.ends = ends;
+        ends[3] = count;
+        for (ends[0] = 2; ends[0] < count; ends[0]++)
+            for (ends[1] = ends[0] + 1; ends[1] < count; ends[1]++)
+                for (ends[2] = ends[1] + 1; ends[2] < count; ends[2]++) {
+                    cost = simulated_cost(&graph, &all, &desc);
+                    if (cost < least) least = cost;
+                }
+        cost = simulated_cost(&graph, &ranks, &desc);
+        assert_true(cost >= least);
+        best_of_all += cost == least;
+        ratio += (double)cost / (double)least;
+        tl_free_compiled_ranks(&env, &ranks);
+        tl_free_graph(&env, &graph);
+    }
+    printf("%ld of %ld cuts are the best of all, on average %.4f times as long\n", best_of_all, rounds, ratio / (double)rounds);
+    assert_true(best_of_all > rounds * 2 / 3 && ratio < 1.01 * (double)rounds);
 }
 
 // -- sums over ranks --
@@ -1041,6 +1097,7 @@ int main(void) {
         cmocka_unit_test(interleaved_gradients_are_those_of_one_process),
         cmocka_unit_test(chains_take_what_is_simulated),
         cmocka_unit_test(chunks_make_the_bubble_less),
+        cmocka_unit_test(cuts_of_chunks_are_near_the_best),
         cmocka_unit_test(sums_have_the_bits_of_the_documented_order),
         cmocka_unit_test(a_lost_rank_is_told_to_all),
         cmocka_unit_test(ranks_with_other_plans_are_told_so),
