@@ -21,6 +21,16 @@ extern "C" {
 // one process and have the same bits. All four are begun by one step and ended by a W, and messages travel
 // beside the calls.
 //
+// With interleaved each rank has several stages, its chunks, and the ranks are a ring:
+//
+//     nodes      0 .. 11 | 12 .. 20 | 21 .. 34 | 35 .. 40      two ranks of two chunks
+//     rank 0     [0 .. 11, send a] [receive b, 21 .. 34, send c]
+//     rank 1     [receive a, 12 .. 20, send b] [receive c, 35 .. 40]
+//
+// A rank waits for less then, (S - 1) of v m + S - 1 calls where all are equal, because the first micro-batch
+// comes to it sooner; it sends v times as often and holds up to v S + S - 1 micro-batches, each of a part of its
+// nodes. Chunks of one rank share nothing but graph inputs: what is read further on goes round.
+//
 // Every rank plans all ranks, from the same desc, and takes its own: plans are the same on every machine.
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
@@ -33,8 +43,8 @@ typedef struct tl_ranks_desc {
     int32_t  chunk_count;          // v, stages of each rank: stage i is chunk i / rank_count of rank i %
                                    // rank_count. 0 = 1; more than 1 only with interleaved
     const int32_t *ends;           // [rank_count * chunk_count] for each stage the node after its last, rising,
-                                   // the last one node_count; 0 = chosen by tl_plan_partition, by time: bytes
-                                   // are not asked
+                                   // the last one node_count; 0 = chosen by tl_plan_partition, chunks then by
+                                   // tl_simulate_pipeline, by time: bytes are not asked
     int32_t  inference;            // 1 = forward only
     uint64_t budget_bytes;         // of each rank: its arena and its part of the base; 0 = no limit
     double   gradient_ratio;       // the base of a rank is base_bytes and the weights of its nodes times
@@ -79,7 +89,7 @@ typedef struct tl_compiled_ranks {
 //
 //   ranks   overwritten; release with tl_free_compiled_ranks; desc->graph must outlive it
 //
-// What a stage holds of a micro-batch until its backward counts once for each that is in flight, so plans that
+// What a rank holds of a micro-batch until its backward counts once for each that is in flight, so plans that
 // keep everything, plans of tl_plan_remat at several budgets and plans that drop what costs little for each
 // byte are all woven into the rank's order, placed, and the cheapest that fits is taken.
 //
