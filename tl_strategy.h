@@ -4093,8 +4093,8 @@ extern "C" {
 //     rank 1     [receive a, 12 .. 20, send b] [receive c, 35 .. 40]
 //
 // A rank waits for less then, (S - 1) of v m + S - 1 calls where all are equal, because the first micro-batch
-// comes to it sooner; it sends v times as often and holds up to v S + S - 1 micro-batches, each of a part of its
-// nodes. Chunks of one rank share nothing but graph inputs: what is read further on goes round.
+// comes to it sooner; it sends v times as often and holds up to v S + S - 1 micro-batches, each of a part of
+// its nodes. Chunks of one rank share nothing but graph inputs: what is read further on goes round.
 //
 // Every rank plans all ranks, from the same desc, and takes its own: plans are the same on every machine.
 
