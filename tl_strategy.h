@@ -3916,6 +3916,7 @@ typedef struct tl_compiled_plan {
     int32_t  tried_count;          // combinations planned
     uint64_t work;                 // elementary steps done
     int32_t  rank, rank_count;     // of tl_compile_ranks: whose stage it is, of how many; else 0
+    int32_t  chunk_count;          // of tl_compile_ranks: stages of it; else 0
     uint64_t ranks_hash;           // of the plans of all ranks; else 0
     void    *memory;               // released by tl_free_compiled_plan, with all of the above; of a rank by
                                    // tl_free_compiled_ranks
@@ -4085,16 +4086,30 @@ extern "C" {
 // one process and have the same bits. All four are begun by one step and ended by a W, and messages travel
 // beside the calls.
 //
+// With interleaved each rank has several stages, its chunks, and the ranks are a ring:
+//
+//     nodes      0 .. 11 | 12 .. 20 | 21 .. 34 | 35 .. 40      two ranks of two chunks
+//     rank 0     [0 .. 11, send a] [receive b, 21 .. 34, send c]
+//     rank 1     [receive a, 12 .. 20, send b] [receive c, 35 .. 40]
+//
+// A rank waits for less then, (S - 1) of v m + S - 1 calls where all are equal, because the first micro-batch
+// comes to it sooner; it sends v times as often and holds up to v S + S - 1 micro-batches, each of a part of
+// its nodes. Chunks of one rank share nothing but graph inputs: what is read further on goes round.
+//
 // Every rank plans all ranks, from the same desc, and takes its own: plans are the same on every machine.
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 typedef struct tl_ranks_desc {
     const tl_graph *graph;         // not NULL; of one micro-batch
     int32_t  rank_count;           // stages > 0
-    int32_t  micro_batch_count;    // of a training step > 0, at most 65535
-    tl_pipeline pipeline;          // 1f1b or gpipe
-    const int32_t *ends;           // [rank_count] for each stage the node after its last, rising, the last one
-                                   // node_count; 0 = chosen
+    int32_t  micro_batch_count;    // of a training step > 0, at most 65535; with interleaved a multiple of
+                                   // rank_count
+    tl_pipeline pipeline;
+    int32_t  chunk_count;          // v, stages of each rank: stage i is chunk i / rank_count of rank i %
+                                   // rank_count. 0 = 1; more than 1 only with interleaved
+    const int32_t *ends;           // [rank_count * chunk_count] for each stage the node after its last, rising,
+                                   // the last one node_count; 0 = chosen; where chunks are, by time: their
+                                   // bytes are not asked
     const tl_rank *ranks;          // [rank_count] bytes and speed of each; 0 = equal ones
     int32_t  inference;            // 1 = forward only
     uint64_t budget_bytes;         // of each rank, where ranks is 0: its arena and its part of the base; 0 = no
@@ -4106,17 +4121,20 @@ typedef struct tl_ranks_desc {
     int32_t  keep_all;             // 1 = nothing runs again
     uint64_t alignment_bytes;      // of the places, a power of two; 0 = 1
     uint64_t block_bytes;          // arenas are cut as in tl_places_desc; 0 = not
-    const tl_link *link;           // between neighbours; 0 = messages take no time
+    const tl_link *link;           // between neighbours; with chunks the last and the first are, too. 0 =
+                                   // messages take no time
     uint64_t work_limit;           // elementary steps of all ranks together; 0 = 700 million
 } tl_ranks_desc;
 
 // What one rank runs.
 typedef struct tl_rank_plan {
     tl_compiled_plan compiled;     // of the stage; its plan has a slot for each micro-batch
-    int32_t  first_node, end_node; // of the desc's graph
-    int32_t  in_flight_count;      // micro-batches whose activations it holds at a time, at most
+    int32_t  first_node, end_node; // of the desc's graph; with chunks those of the first one
+    int32_t  in_flight_count;      // micro-batches whose activations it holds at a time, at most; in each chunk
+                                   // it counts once
     uint64_t base_bytes;           // weights, gradients and optimizer of its nodes
-    uint64_t held_bytes;           // that a micro-batch leaves between its forward and its backward
+    uint64_t held_bytes;           // that a micro-batch leaves between its forward and its backward, in all
+                                   // chunks together
     uint64_t sent_bytes;           // in a training step, to both neighbours together
     uint64_t busy_cost;            // of its calls
     uint64_t end_cost;             // at which its last call ends
@@ -4124,7 +4142,8 @@ typedef struct tl_rank_plan {
 
 typedef struct tl_compiled_ranks {
     tl_rank_plan *ranks;           // [rank_count]
-    int32_t  rank_count, micro_batch_count;
+    int32_t  rank_count, chunk_count, micro_batch_count;
+    const int32_t *ends;           // [rank_count * chunk_count] the node after the last of each stage
     uint64_t hash;                 // of all plans; runs compare it with that of their neighbours
     uint64_t cost;                 // of a training step: the largest end_cost, with messages on the link
     uint64_t bound_cost;           // no plans of any cut cost less; where ends are given, none of these stages
@@ -4137,7 +4156,7 @@ typedef struct tl_compiled_ranks {
 //
 //   ranks   overwritten; release with tl_free_compiled_ranks; desc->graph must outlive it
 //
-// What a stage holds of a micro-batch until its backward counts once for each that is in flight, so plans that
+// What a rank holds of a micro-batch until its backward counts once for each that is in flight, so plans that
 // keep everything, plans of tl_plan_remat at several budgets and plans that drop what costs little for each
 // byte are all woven into the rank's order, placed, and the cheapest that fits is taken.
 //
@@ -4147,7 +4166,8 @@ typedef struct tl_compiled_ranks {
 // used up. Where there is a budget, graphs of more than 256 nodes are cut at one of some 256 places.
 //
 // Errors:  those of tl_check_graph, tl_plan_remat, tl_plan_partition; TL_ERROR_INVALID_ARG: more ranks than
-//          nodes, ends that do not rise; TL_ERROR_INFEASIBLE names a stage and the least budget found for it;
+//          nodes, ends that do not rise, chunks without interleaved, or of one rank, or with micro-batches that
+//          are no multiple of the ranks; TL_ERROR_INFEASIBLE names a stage and the least budget found for it;
 //          TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. *ranks is all zero then.
 // Cost:    work_limit. Memory: that of tl_plan_remat, and for each rank a copy of its part of the graph and 16
 //          bytes a step.
@@ -7102,7 +7122,7 @@ static size_t tli_finish(tli_writer *w) {
       "budget, least budget") \
     X(NO_MEMORY_FOR_RANKS, "no memory to plan ranks", "") \
     X(MICRO_BATCH_COUNT_OF_RANKS, "micro_batch_count: must be from 1 to 65535", "") \
-    X(PIPELINE_OF_RANKS, "pipeline: ranks run 1f1b or gpipe", "") \
+    X(PIPELINE_OF_RANKS, "pipeline: ranks run 1f1b, gpipe or interleaved", "") \
     X(FLAGS_OF_RANKS_MUST_BE_0_OR_1, "inference, weights_apart, keep_all: must be 0 or 1", "") \
     X(BASE_OF_RANK_DOES_NOT_FIT_64, "base_bytes: with the weights of a rank it must fit 64 bits", "") \
     X(RANKS_MORE_THAN_NODES, "rank_count: more ranks than nodes", "") \
@@ -7111,7 +7131,9 @@ static size_t tli_finish(tli_writer *w) {
       "budget, least budget") \
     X(COST_OF_RANKS_DOES_NOT_FIT_64, "the time of a training step does not fit 64 bits", "") \
     X(RANKS_WAIT_FOR_EACH_OTHER, "ranks: wait for messages of each other", "") \
-    X(LINK_OF_RANKS_HAS_NO_RATE, "link: bytes_per_second must be > 0 between ranks", "")
+    X(LINK_OF_RANKS_HAS_NO_RATE, "link: bytes_per_second must be > 0 between ranks", "") \
+    X(CHUNKS_NEED_RANKS, "chunk_count: more than 1 needs more than 1 rank", "") \
+    X(STAGES_MORE_THAN_NODES, "chunk_count: more stages than nodes", "")
 
 // -- errors: rules of [10] BACKEND --
 
@@ -48138,6 +48160,9 @@ TLI_IMPL tl_result tl_explain_compiled(tl_env *env, const tl_compile_desc *desc,
 // Inputs that a stage reads come first, then what it receives, its nodes, and what it sends. Sends come last,
 // so that their backwards come first: the gradient that a later stage has summed up is there before the nodes
 // of this stage add to it, in the order of one process.
+//
+// A rank of several chunks has a graph of all of them, one after the other, and they share nothing but inputs:
+// a tensor that is read two chunks on goes round the ranks as it goes through the stages between.
 
 static tl_result tli_fail_ranks(tl_env *env) {
     return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(COMPILE_RANKS), TLI_RULE(NO_MEMORY_FOR_RANKS));
@@ -48158,13 +48183,17 @@ static uint64_t tli_cost_on_rank(const tl_rank *rank, uint64_t cost) {
 typedef struct tli_stage_cut {
     tl_env         *env;
     const tl_graph *old;
-    const tl_rank  *rank;            // that has the stage; NULL = all are equal
-    int32_t         first, end;      // nodes of the stage
+    const tl_rank  *device;          // that has the stage; NULL = all are equal
+    const int32_t  *bounds;          // [2 x chunk_count] as in tli_cut_stage
+    int32_t         chunk_count;
+    int32_t         chunk, first, end;  // the chunk being made, its nodes
     int32_t         inference, has_results;  // has_results: some node of the whole graph says keep
     int32_t        *last_readers;    // [old tensors] the last node that reads it; -1 = none
-    int32_t        *tensors;         // [old tensors] of the new graph; -1 = is not there
+    int32_t        *tensors;         // [old tensors] of the new graph, for the chunk; -1 = is not there
+    int32_t        *all_tensors;     // [old tensors] for all chunks: the first of them that has it
     int32_t        *nodes;           // [old nodes]
     int32_t        *members;         // [new nodes] of the old graph; -1 = a message
+    int32_t        *starts;          // [chunk_count + 1] new nodes
     tl_tensor      *inputs;          // [old inputs] of the node being made
     uint64_t       *bytes;           // [old tensors] of its outputs
     tl_graph        graph;
@@ -48186,12 +48215,17 @@ static int tli_crosses(const tl_graph *graph, const int32_t *last_readers, int32
     return !graph->nodes[maker].is_input && maker < node && last_readers[tensor] >= node;
 }
 
+static void tli_map_stage_tensor(tli_stage_cut *c, int32_t old_tensor, int32_t tensor) {
+    c->tensors[old_tensor] = tensor;
+    if (c->all_tensors[old_tensor] < 0) c->all_tensors[old_tensor] = tensor;
+}
+
 static void tli_map_stage_node(tli_stage_cut *c, int32_t old_node) {
     int32_t id = c->graph.node_count - 1, k;
     c->members[id] = old_node;
     c->nodes[old_node] = id;
     for (k = 0; k < c->old->nodes[old_node].output_count; k++)
-        c->tensors[c->old->nodes[old_node].first_output + k] = c->graph.nodes[id].first_output + k;
+        tli_map_stage_tensor(c, c->old->nodes[old_node].first_output + k, c->graph.nodes[id].first_output + k);
 }
 
 static tl_tensor tli_stage_tensor(const tli_stage_cut *c, int32_t old_tensor) {
@@ -48215,8 +48249,8 @@ static tl_result tli_add_stage_node(tli_stage_cut *c, tli_graph_rules *rules, in
     for (k = 0; k < node->output_count; k++) c->bytes[k] = old->outputs[node->first_output + k].bytes;
     desc.inputs = c->inputs;
     desc.output_bytes = c->bytes;
-    desc.fwd_cost = tli_cost_on_rank(c->rank, desc.fwd_cost);
-    desc.bwd_cost = tli_cost_on_rank(c->rank, desc.bwd_cost);
+    desc.fwd_cost = tli_cost_on_rank(c->device, desc.fwd_cost);
+    desc.bwd_cost = tli_cost_on_rank(c->device, desc.bwd_cost);
     result = tli_add_node(rules, &c->graph, &desc);
     if (result) return result;
     tli_copy_needs(old, id, &c->graph);
@@ -48239,6 +48273,10 @@ static tl_result tli_add_message(tli_stage_cut *c, tli_graph_rules *rules, int32
     tli_put_i64(&w, output->node);
     tli_put(&w, ".");
     tli_put_i64(&w, output->output);
+    if (c->chunk) {
+        tli_put(&w, ":");
+        tli_put_i64(&w, c->chunk);
+    }
     tli_finish(&w);
     desc.name = name;
     desc.op = is_receive ? "receive" : "send";
@@ -48258,11 +48296,11 @@ static tl_result tli_add_message(tli_stage_cut *c, tli_graph_rules *rules, int32
     result = tli_add_node(rules, &c->graph, &desc);
     if (result) return result;
     c->members[c->graph.node_count - 1] = -1;
-    if (is_receive) c->tensors[tensor] = c->graph.nodes[c->graph.node_count - 1].first_output;
+    if (is_receive) tli_map_stage_tensor(c, tensor, c->graph.nodes[c->graph.node_count - 1].first_output);
     return TL_OK;
 }
 
-// Whether a node of the stage reads an input.
+// Whether a node of the chunk reads an input.
 static int tli_reads_input(const tli_stage_cut *c, int32_t input) {
     const tl_graph *old = c->old;
     int32_t id, k;
@@ -48272,22 +48310,38 @@ static int tli_reads_input(const tli_stage_cut *c, int32_t input) {
     return 0;
 }
 
+// Add the nodes of a chunk. Of the others it has the inputs alone.
+static tl_result tli_build_chunk(tli_stage_cut *c, tli_graph_rules *rules, int32_t chunk) {
+    const tl_graph *old = c->old;
+    int32_t i;
+    tl_result result = TL_OK;
+    c->chunk = chunk;
+    c->first = c->bounds[2 * chunk];
+    c->end = c->bounds[2 * chunk + 1];
+    for (i = 0; i < old->tensor_count; i++)
+        c->tensors[i] = old->nodes[old->outputs[i].node].is_input ? c->all_tensors[i] : -1;
+    for (i = 0; i < old->node_count && !result; i++)
+        if (old->nodes[i].is_input && c->nodes[i] < 0 && tli_reads_input(c, i))
+            result = tli_add_stage_node(c, rules, i);
+    for (i = 0; i < old->tensor_count && !result; i++)
+        if (tli_crosses(old, c->last_readers, i, c->first)) result = tli_add_message(c, rules, i, 1);
+    for (i = c->first; i < c->end && !result; i++)
+        if (!old->nodes[i].is_input) result = tli_add_stage_node(c, rules, i);
+    for (i = 0; i < old->tensor_count && !result; i++)
+        if (tli_crosses(old, c->last_readers, i, c->end)) result = tli_add_message(c, rules, i, 0);
+    c->starts[chunk + 1] = c->graph.node_count;
+    return result;
+}
+
 static tl_result tli_build_stage(tli_stage_cut *c) {
     tli_graph_rules rules = tli_rules_of(c->env, TLI_IN(COMPILE_RANKS));
-    const tl_graph *old = c->old;
     tl_result result = TL_OK;
     int32_t i;
-    c->graph.batch = old->batch;
-    for (i = 0; i < old->tensor_count; i++) c->tensors[i] = -1;
-    for (i = 0; i < old->node_count; i++) c->nodes[i] = -1;
-    for (i = 0; i < old->node_count && !result; i++)
-        if (old->nodes[i].is_input && tli_reads_input(c, i)) result = tli_add_stage_node(c, &rules, i);
-    for (i = 0; i < old->tensor_count && !result; i++)
-        if (tli_crosses(old, c->last_readers, i, c->first)) result = tli_add_message(c, &rules, i, 1);
-    for (i = c->first; i < c->end && !result; i++)
-        if (!old->nodes[i].is_input) result = tli_add_stage_node(c, &rules, i);
-    for (i = 0; i < old->tensor_count && !result; i++)
-        if (tli_crosses(old, c->last_readers, i, c->end)) result = tli_add_message(c, &rules, i, 0);
+    c->graph.batch = c->old->batch;
+    c->starts[0] = 0;
+    for (i = 0; i < c->old->tensor_count; i++) c->all_tensors[i] = -1;
+    for (i = 0; i < c->old->node_count; i++) c->nodes[i] = -1;
+    for (i = 0; i < c->chunk_count && !result; i++) result = tli_build_chunk(c, &rules, i);
     return result ? result : tl_check_graph(c->env, &c->graph);
 }
 
@@ -48295,17 +48349,20 @@ static tl_result tli_build_stage(tli_stage_cut *c) {
 typedef struct tli_rank_stage {
     tl_graph graph;
     int32_t *map;
+    int32_t *chunk_starts;           // [chunk_count + 1] nodes of chunk c are starts[c] .. starts[c + 1] - 1
 } tli_rank_stage;
 
 // Make the map of a run from what building the stage has noted.
 static tl_result tli_map_stage(const tli_stage_cut *c, tli_rank_stage *stage, tl_compiled_plan *compiled) {
     uint64_t old_nodes = (uint64_t)c->old->node_count, nodes = (uint64_t)c->graph.node_count;
-    uint64_t tensors = (uint64_t)c->old->tensor_count, count = 2 * old_nodes + 2 * nodes + 1 + tensors;
+    uint64_t tensors = (uint64_t)c->old->tensor_count, starts = (uint64_t)c->chunk_count + 1;
+    uint64_t count = 2 * old_nodes + 2 * nodes + 1 + tensors + starts;
     int32_t *map = (int32_t *)tli_alloc_array(c->env, count, sizeof *map), *at = map, id, found = 0;
     stage->map = map;
     if (!map) return tli_fail_ranks(c->env);
     compiled->nodes = at;          tli_copy(at, c->nodes, (size_t)old_nodes * sizeof *at);      at += old_nodes;
-    compiled->tensors = at;        tli_copy(at, c->tensors, (size_t)tensors * sizeof *at);      at += tensors;
+    compiled->tensors = at;        tli_copy(at, c->all_tensors, (size_t)tensors * sizeof *at);  at += tensors;
+    stage->chunk_starts = at;      tli_copy(at, c->starts, (size_t)starts * sizeof *at);        at += starts;
     compiled->members = at;
     for (id = 0; id < c->graph.node_count; id++) {
         at[old_nodes + (uint64_t)id] = found;
@@ -48317,23 +48374,33 @@ static tl_result tli_map_stage(const tli_stage_cut *c, tli_rank_stage *stage, tl
     return TL_OK;
 }
 
-// Make the graph of the stage first .. end - 1 of a rank, and its map.
-static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t rank, int32_t first, int32_t end,
+static int32_t tli_count_chunks(const tl_ranks_desc *desc) {
+    return desc->chunk_count ? desc->chunk_count : 1;
+}
+
+static int32_t tli_count_all_stages(const tl_ranks_desc *desc) {
+    return desc->rank_count * tli_count_chunks(desc);
+}
+
+// Make the graph of a rank's chunks, and its map. bounds: [2 x chunks] the first node of each, and the one
+// after its last.
+static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t rank, const int32_t *bounds,
                                tli_rank_stage *stage, tl_compiled_plan *compiled) {
     const tl_graph *old = desc->graph;
     uint64_t tensors = (uint64_t)old->tensor_count, nodes = (uint64_t)old->node_count;
+    uint64_t chunks = (uint64_t)tli_count_chunks(desc), messages = 2 * chunks * tensors;
     tli_stage_cut c;
     int32_t *numbers, id;
     tl_result result;
     tli_zero(&c, sizeof c);
     c.env = env;
     c.old = old;
-    c.rank = tli_rank_of(desc, rank);
-    c.first = first;
-    c.end = end;
+    c.device = tli_rank_of(desc, rank);
+    c.bounds = bounds;
+    c.chunk_count = (int32_t)chunks;
     c.inference = desc->inference;
     for (id = 0; id < old->node_count; id++) c.has_results |= old->nodes[id].keep;
-    numbers = (int32_t *)tli_alloc_array(env, 4 * tensors + 2 * nodes, sizeof *numbers);
+    numbers = (int32_t *)tli_alloc_array(env, 3 * tensors + 2 * nodes + messages + chunks + 1, sizeof *numbers);
     c.inputs = (tl_tensor *)tli_alloc_array(env, (uint64_t)old->input_count + 1, sizeof *c.inputs);
     c.bytes = (uint64_t *)tli_alloc_array(env, tensors, sizeof *c.bytes);
     result = numbers && c.inputs && c.bytes
@@ -48341,8 +48408,10 @@ static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t r
     if (!result) {
         c.last_readers = numbers;
         c.tensors = numbers + tensors;
-        c.nodes = c.tensors + tensors;
-        c.members = c.nodes + nodes;     // a node, a receive and a send of each tensor at most
+        c.all_tensors = c.tensors + tensors;
+        c.nodes = c.all_tensors + tensors;
+        c.starts = c.nodes + nodes;
+        c.members = c.starts + chunks + 1;  // a node; a receive and a send of each tensor in each chunk at most
         tli_find_last_readers(old, c.last_readers);
         result = tli_build_stage(&c);
     }
@@ -48369,6 +48438,10 @@ static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t r
 // send is ended before its tensor is dropped or its gradient asked for, or at the end; a gradient that is sent
 // back, at the end of the event after. So no rank waits for a message that another rank sends only after it has
 // got one from the first (tli_simulate_ranks looks).
+//
+// With chunks a body has a forward and a backward part for each, and events name the chunk. What an event
+// receives is begun two events ahead then, which is one of its kind where they take turns: with less, a rank
+// that waits until a tensor is sent could wait for itself, once round the ring.
 
 enum { TLI_MESSAGE_NOT, TLI_MESSAGE_RECEIVE, TLI_MESSAGE_SEND };
 
@@ -48380,22 +48453,36 @@ static uint8_t tli_find_message(const tl_compiled_plan *compiled, int32_t id) {
     return graph->nodes[id].input_count ? TLI_MESSAGE_SEND : TLI_MESSAGE_RECEIVE;
 }
 
-// A plan of one micro-batch in two parts.
+// The chunks of a rank.
+typedef struct tli_chunks {
+    int32_t        count;
+    const int32_t *starts; // [count + 1] the nodes of chunk c are starts[c] .. starts[c + 1] - 1
+} tli_chunks;
+
+// A plan of one micro-batch: for each chunk a forward and a backward part.
 typedef struct tli_body {
-    tl_step *steps;        // [step_count]
+    tl_step *steps;        // [step_count] of chunk 0, of chunk 1, ..
     int32_t  step_count;
-    int32_t  turn;         // steps of the forward part
+    int32_t  part_count;   // 2 * chunks
+    int32_t *ends;         // [part_count] where the forward part of each chunk ends, and its backward part
 } tli_body;
+
+static int32_t tli_find_part_start(const tli_body *body, int32_t chunk, int is_backward) {
+    int32_t part = 2 * chunk + is_backward;
+    return part ? body->ends[part - 1] : 0;
+}
 
 typedef struct tli_weave {
     tl_env         *env;
     const tl_graph *graph;
+    const tli_chunks *chunks;
     const tli_body *body;
     const tl_pipeline_event *events;   // [event_count]
     int32_t         event_count;
     const uint8_t  *messages;          // [nodes] TLI_MESSAGE_
     uint8_t        *sending;           // [slots x nodes] 1 = the forward of a send is under way
     uint8_t        *has_begun;         // [events] 1 = what it receives has been begun
+    int32_t        *woven;             // [slots] events: forwards of all chunks, then backwards
     tli_steps       steps;
 } tli_weave;
 
@@ -48417,14 +48504,21 @@ static void tli_end_send(tli_weave *w, int32_t node, int32_t slot) {
     *sending = 0;
 }
 
-// Begin what an event receives: tensors before a forward, gradients before a backward, in reverse order.
+// How many events of the same micro-batch come before one.
+static int32_t tli_count_before(const tli_weave *w, const tl_pipeline_event *event) {
+    return event->is_backward ? 2 * w->chunks->count - 1 - event->chunk : event->chunk;
+}
+
+// Begin what an event receives, if there is one, that has not begun, and what comes before it of its
+// micro-batch is woven: tensors before a forward, gradients before a backward, in reverse order.
 static void tli_begin_event(tli_weave *w, int32_t index) {
-    const tl_pipeline_event *event = &w->events[index];
-    int32_t count = w->graph->node_count, at, node;
-    if (w->has_begun[index]) return;
+    const tl_pipeline_event *event = &w->events[index < w->event_count ? index : 0];
+    int32_t first = w->chunks->starts[event->chunk], end = w->chunks->starts[event->chunk + 1], at, node;
+    if (index >= w->event_count || w->has_begun[index]) return;
+    if (w->woven[event->micro_batch] < tli_count_before(w, event)) return;
     w->has_begun[index] = 1;
-    for (at = 0; at < count; at++) {
-        node = event->is_backward ? count - 1 - at : at;
+    for (at = first; at < end; at++) {
+        node = event->is_backward ? first + end - 1 - at : at;
         if (!event->is_backward && w->messages[node] == TLI_MESSAGE_RECEIVE)
             tli_weave_step(w, TL_STEP_FORWARD, node, event->micro_batch, 1);
         if (!event->is_backward || w->messages[node] != TLI_MESSAGE_SEND) continue;
@@ -48472,28 +48566,30 @@ static void tli_weave_body_step(tli_weave *w, tl_step step, int32_t slot) {
 
 // End the gradients that an event has sent back.
 static void tli_end_gradients(tli_weave *w, int32_t index) {
+    const tl_pipeline_event *event = &w->events[index < 0 ? 0 : index];
     int32_t node;
-    if (index < 0 || !w->events[index].is_backward) return;
-    for (node = w->graph->node_count - 1; node >= 0; node--)
+    if (index < 0 || !event->is_backward) return;
+    for (node = w->chunks->starts[event->chunk + 1] - 1; node >= w->chunks->starts[event->chunk]; node--)
         if (w->messages[node] == TLI_MESSAGE_RECEIVE && w->graph->nodes[node].has_grad)
-            tli_weave_step(w, TL_STEP_WAIT, node, w->events[index].micro_batch, 0);
+            tli_weave_step(w, TL_STEP_WAIT, node, event->micro_batch, 0);
 }
 
 static void tli_weave_event(tli_weave *w, int32_t index) {
     const tl_pipeline_event *event = &w->events[index];
-    int32_t at = event->is_backward ? w->body->turn : 0;
-    int32_t end = event->is_backward ? w->body->step_count : w->body->turn;
+    int32_t at = tli_find_part_start(w->body, event->chunk, event->is_backward);
+    int32_t end = w->body->ends[2 * event->chunk + event->is_backward];
     tli_begin_event(w, index);
-    if (index + 1 < w->event_count && w->events[index + 1].micro_batch != event->micro_batch)
-        tli_begin_event(w, index + 1);
+    tli_begin_event(w, index + 1);
+    if (w->chunks->count > 1) tli_begin_event(w, index + 2);
     for (; at < end; at++) tli_weave_body_step(w, w->body->steps[at], event->micro_batch);
+    w->woven[event->micro_batch]++;
     tli_end_gradients(w, index - 1);
 }
 
 // Weave the plan of a rank. messages: [nodes] TLI_MESSAGE_.
-static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_body *body,
-                                const uint8_t *messages, const tl_pipeline_event *events, int32_t event_count,
-                                int32_t micro_batches, int32_t inference, tl_plan *plan) {
+static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_chunks *chunks,
+                                const tli_body *body, const uint8_t *messages, const tl_pipeline_event *events,
+                                int32_t event_count, int32_t micro_batches, int32_t inference, tl_plan *plan) {
     uint64_t places = (uint64_t)micro_batches * (uint64_t)graph->node_count;
     int32_t i, slot;
     tli_weave w;
@@ -48502,19 +48598,26 @@ static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_bo
     tli_zero(plan, sizeof *plan);
     w.env = env;
     w.graph = graph;
+    w.chunks = chunks;
     w.body = body;
     w.events = events;
     w.event_count = event_count;
     w.messages = messages;
     w.steps = tli_steps_of(env);
     w.sending = (uint8_t *)tli_alloc_array(env, places + (uint64_t)event_count, 1);
-    if (!w.sending) return tli_fail_ranks(env);
+    w.woven = (int32_t *)tli_alloc_array(env, (uint64_t)micro_batches, sizeof *w.woven);
+    if (!w.sending || !w.woven) {
+        tli_release(env, w.sending);
+        tli_release(env, w.woven);
+        return tli_fail_ranks(env);
+    }
     w.has_begun = w.sending + places;
     for (i = 0; i < event_count; i++) tli_weave_event(&w, i);
     tli_end_gradients(&w, event_count - 1);
     for (slot = 0; slot < micro_batches; slot++)
         for (i = 0; i < graph->node_count; i++) tli_end_send(&w, i, slot);
     tli_release(env, w.sending);
+    tli_release(env, w.woven);
     result = tli_take_steps(&w.steps, TLI_IN(COMPILE_RANKS), plan);
     plan->slot_count = micro_batches;
     plan->repeat_count = 1;
@@ -48526,16 +48629,21 @@ static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_bo
 //
 // Sends stand right behind what makes their tensor, wherever the plan has them.
 
-// Where the forward part of a plan ends: after the last forward that runs for the first time before the first
-// backward, and what is dropped behind it.
-static int32_t tli_find_turn(const tl_plan *plan, uint8_t *ran) {
+// Where the forward part of a plan ends for the nodes first .. end - 1 of a chunk: after the last forward that
+// runs for the first time before the first backward, and what is dropped behind it. What other chunks do counts
+// for neither. ran: [nodes] scratch.
+static int32_t tli_find_turn(const tl_plan *plan, int32_t first, int32_t end, uint8_t *ran) {
     int32_t turn = 0, i;
-    for (i = 0; i < plan->step_count && plan->steps[i].kind != TL_STEP_BACKWARD; i++) {
+    tli_zero(ran + first, (size_t)(end - first));
+    for (i = 0; i < plan->step_count; i++) {
         const tl_step *step = &plan->steps[i];
-        if (step->kind < TL_STEP_BACKWARD && !ran[step->node]) {
+        int is_other = step->node < first || step->node >= end;
+        if (!is_other && step->kind == TL_STEP_BACKWARD) break;
+        if (!is_other && step->kind < TL_STEP_BACKWARD && !ran[step->node]) {
             ran[step->node] = 1;
             turn = i + 1;
-        } else if (turn == i && (step->kind == TL_STEP_DROP || step->kind == TL_STEP_DROP_SAVED)) turn = i + 1;
+        } else if (turn == i && (is_other || step->kind == TL_STEP_DROP || step->kind == TL_STEP_DROP_SAVED))
+            turn = i + 1;
     }
     return turn;
 }
@@ -48544,6 +48652,7 @@ static int32_t tli_find_turn(const tl_plan *plan, uint8_t *ran) {
 typedef struct tli_join {
     const tl_graph *graph;
     const uint8_t *messages;
+    int32_t first, end;    // nodes of the chunk; steps of others are left out
     uint8_t *there;        // [tensors]
     uint8_t *has_saved;    // [nodes]
     uint8_t *held;         // [tensors + nodes] what of these was there at the turn, and the second plan makes
@@ -48599,9 +48708,8 @@ static void tli_join_sends(tli_join *j, int32_t maker) {
 // Add a step, unless what it makes is there, what it drops is not, or it is of the node of tli_open_turn.
 static void tli_join_step(tli_join *j, tl_step step) {
     const tl_node *node = &j->graph->nodes[step.node];
-    int is_there, runs = step.kind < TL_STEP_BACKWARD;
-    if (step.node == j->graph->node_count) return;
-    is_there = tli_is_all_there(j, step.node);
+    int is_there = tli_is_all_there(j, step.node), runs = step.kind < TL_STEP_BACKWARD;
+    if (step.node < j->first || step.node >= j->end) return;
     if (step.kind == TL_STEP_FORWARD_SAVE && !j->has_saved[step.node]) is_there = 0;
     if (runs && (is_there || j->messages[step.node] == TLI_MESSAGE_SEND)) return;
     if (step.kind == TL_STEP_DROP && step.output == TL_ALL_OUTPUTS && node->output_count == 1 &&
@@ -48649,30 +48757,43 @@ static void tli_join_backward(tli_join *j, const tl_plan *first, int32_t turn, c
         if (i == second_turn) j->held = NULL;
         tli_join_step(j, second->steps[i]);
     }
-    for (i = 0; i < j->graph->node_count; i++)
+    for (i = j->first; i < j->end; i++)
         if (!j->messages[i] && !j->graph->nodes[i].is_input) tli_join_drop(j, i);
+    j->held = NULL;
 }
 
-// The forward part of one plan, and the backward part of the same or of a second one.
-static tl_result tli_join_bodies(tl_env *env, const tl_graph *graph, const uint8_t *messages,
-                                 const tl_plan *first, int32_t turn, const tl_plan *second, int32_t second_turn,
-                                 tli_body *body) {
+// The forward part of one plan, and the backward part of the same or of a second one, for each chunk. ran:
+// [nodes] scratch.
+static tl_result tli_join_bodies(tl_env *env, const tl_graph *graph, const tli_chunks *chunks,
+                                 const uint8_t *messages, const tl_plan *first, const tl_plan *second,
+                                 uint8_t *ran, tli_body *body) {
     uint64_t count = (uint64_t)graph->tensor_count + (uint64_t)graph->node_count;
     tli_join j;
-    int32_t i;
+    int32_t chunk, i;
     tli_zero(&j, sizeof j);
     tli_zero(body, sizeof *body);
     j.graph = graph;
     j.messages = messages;
     j.steps = tli_steps_of(env);
     j.there = (uint8_t *)tli_alloc_array(env, 2 * count, 1);    // and held
-    if (!j.there) return tli_fail_ranks(env);
-    j.has_saved = j.there + graph->tensor_count;
-    for (i = 0; i < turn; i++) tli_join_step(&j, first->steps[i]);
-    body->turn = j.steps.count;
-    tli_join_backward(&j, first, turn, second, second_turn, j.there + count);
+    body->part_count = 2 * chunks->count;
+    body->ends = (int32_t *)tli_alloc_array(env, (uint64_t)body->part_count, sizeof *body->ends);
+    if (j.there && body->ends) {
+        j.has_saved = j.there + graph->tensor_count;
+        for (chunk = 0; chunk < chunks->count; chunk++) {
+            int32_t turn, second_turn = 0;
+            j.first = chunks->starts[chunk];
+            j.end = chunks->starts[chunk + 1];
+            turn = tli_find_turn(first, j.first, j.end, ran);
+            if (second) second_turn = tli_find_turn(second, j.first, j.end, ran);
+            for (i = 0; i < turn; i++) tli_join_step(&j, first->steps[i]);
+            body->ends[2 * chunk] = j.steps.count;
+            tli_join_backward(&j, first, turn, second, second_turn, j.there + count);
+            body->ends[2 * chunk + 1] = j.steps.count;
+        }
+    }
     tli_release(env, j.there);
-    if (j.steps.failed) {
+    if (!body->ends || !j.there || j.steps.failed) {
         tli_release(env, j.steps.steps);
         return tli_fail_ranks(env);
     }
@@ -48698,7 +48819,7 @@ typedef struct tli_travel {
     uint8_t  is_sent, is_asked, has_arrived;
 } tli_travel;
 
-// Messages of one direction between rank i and rank i + 1.
+// Messages of one direction between a rank and the next one; with chunks the first one is next to the last.
 typedef struct tli_road {
     tli_travel *travels;            // [count x micro-batches]
     int32_t    *order;              // [sent_count] travels, in the order of the sender
@@ -48719,7 +48840,7 @@ typedef struct tli_ranks_time {
     const tl_ranks_desc *desc;
     int32_t      rank_count, micro_batches;
     tli_clock   *clocks;            // [rank_count]
-    tli_road *channels;          // [2 x (rank_count - 1)] there and back
+    tli_road *channels;             // [2 x rank_count] to the next rank and back
 } tli_ranks_time;
 
 // Let messages travel as far as both sides are known.
@@ -48746,7 +48867,7 @@ static tli_travel *tli_find_travel(tli_ranks_time *t, int32_t rank, int32_t node
                                    tli_road **channel, int *sends) {
     const tli_clock *clock = &t->clocks[rank];
     int is_receive = tli_find_message(&clock->rank->compiled, node) == TLI_MESSAGE_RECEIVE;
-    int32_t boundary = is_receive ? rank - 1 : rank;
+    int32_t boundary = is_receive ? (rank ? rank : t->rank_count) - 1 : rank;
     *channel = &t->channels[2 * boundary + backward];
     *sends = is_receive == backward;
     return &(*channel)->travels[(size_t)slot * (size_t)(*channel)->count + (size_t)clock->numbers[node]];
@@ -48816,7 +48937,7 @@ static tl_result tli_open_clock(tl_env *env, tli_ranks_time *t, int32_t rank, co
         uint8_t message = tli_find_message(&plan->compiled, id);
         clock->numbers[id] = message ? counts[message == TLI_MESSAGE_SEND]++ : -1;
     }
-    for (k = 0; k < 2 && rank + 1 < t->rank_count; k++) {
+    for (k = 0; k < 2; k++) {
         tli_road *channel = &t->channels[2 * rank + k];
         uint64_t most = slots * (uint64_t)counts[1] + 1;
         channel->count = counts[1];
@@ -48833,7 +48954,7 @@ static void tli_close_clocks(tl_env *env, tli_ranks_time *t) {
         tli_release(env, t->clocks[rank].numbers);
         tli_release(env, t->clocks[rank].begun);
     }
-    for (rank = 0; t->channels && rank < 2 * (t->rank_count - 1); rank++) {
+    for (rank = 0; t->channels && rank < 2 * t->rank_count; rank++) {
         tli_release(env, t->channels[rank].travels);
         tli_release(env, t->channels[rank].order);
     }
@@ -48895,10 +49016,10 @@ static tl_result tli_simulate_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
 //     joined    F 1  F 2  F send  F 3 | B send  F 2  B 3  D 2  D 1  S 1  B 1
 //     tidy      F 1  F 2  F send  D 2  D 1  F 3 | B send  B 3  S 1  B 1
 //
-// A body that was joined from two plans makes again what the second plan had dropped, whether or not it is read, and
-// holds what was dropped late. Here forwards that run again for nothing are left out, and every drop stands behind
-// the last step that makes or reads its tensor. A send has ended by then, so a rank may wait for it: bodies are tried
-// as they are first.
+// A body that was joined from two plans makes again what the second plan had dropped, whether or not it is
+// read, and holds what was dropped late. Here forwards that run again for nothing are left out, and every drop
+// stands behind the last step that makes or reads its tensor. A send has ended by then, so a rank may wait for
+// it: bodies are tried as they are first.
 
 typedef struct tli_tidy {
     const tl_graph *graph;
@@ -48910,7 +49031,7 @@ typedef struct tli_tidy {
     uint8_t *again;             // [steps] 1 = a forward that has run before
     uint8_t *is_out;            // [steps] 1 = left out
     int32_t *touched;           // [tensors + nodes] the last step that makes or reads it; -1 = none
-    int32_t *first_drop, *next_drop;    // [steps] the drops that stand behind each step, the last one first; -1 = end
+    int32_t *first_drop, *next_drop;    // [steps] drops behind each step, the last one first; -1 = end
 } tli_tidy;
 
 // The outputs that a step acts on: from there to before *end.
@@ -48960,8 +49081,9 @@ static void tli_tidy_forwards(tli_tidy *t) {
         if (step->kind == TL_STEP_DROP)
             for (k = tli_tidy_outputs(t, step, &end); k < end; k++) t->wanted[k] = 0;
         else if (step->kind == TL_STEP_DROP_SAVED) t->wanted[graph->tensor_count + step->node] = 0;
-        else if (t->again[i] && step->kind != TL_STEP_FORWARD_INPLACE && !tli_tidy_serves(t, step)) t->is_out[i] = 1;
-        else tli_tidy_want(t, step);
+        else if (!t->again[i] || step->kind == TL_STEP_FORWARD_INPLACE || tli_tidy_serves(t, step))
+            tli_tidy_want(t, step);
+        else t->is_out[i] = 1;
     }
 }
 
@@ -49023,33 +49145,37 @@ static void tli_tidy_drops(tli_tidy *t) {
     }
 }
 
-// Write the steps in their new order.
-static void tli_tidy_write(const tli_tidy *t, tl_step *steps, tli_body *body) {
-    int32_t i, drop, count = 0, turn = 0;
+// Write the steps in their new order. from: the body that had them.
+static void tli_tidy_write(const tli_tidy *t, const tli_body *from, tli_body *body) {
+    int32_t i, drop, count = 0, part = 0;
     for (i = 0; i < t->count; i++) {
-        if (!t->is_out[i]) steps[count++] = t->steps[i];
-        for (drop = t->first_drop[i]; drop >= 0; drop = t->next_drop[drop]) steps[count++] = t->steps[drop];
-        if (i < body->turn) turn = count;
+        if (!t->is_out[i]) body->steps[count++] = t->steps[i];
+        for (drop = t->first_drop[i]; drop >= 0; drop = t->next_drop[drop])
+            body->steps[count++] = t->steps[drop];
+        while (part < body->part_count && from->ends[part] <= i + 1) body->ends[part++] = count;
     }
-    body->steps = steps;
     body->step_count = count;
-    body->turn = turn;
 }
 
-// Make a body of the same calls without those that serve nothing, with drops as early as they may be.
+// Make a body of the same calls without those that serve nothing, with drops as early as they may be. Release
+// it, also after an error.
 static tl_result tli_tidy_body(tl_env *env, const tl_graph *graph, const tli_body *from, tli_body *body) {
     uint64_t things = (uint64_t)graph->tensor_count + (uint64_t)graph->node_count;
     uint64_t steps = (uint64_t)from->step_count, nodes = (uint64_t)graph->node_count;
-    tl_step *tidy = (tl_step *)tli_alloc_array(env, steps + 1, sizeof *tidy);
     int32_t *numbers = (int32_t *)tli_alloc_array(env, things + 2 * steps, sizeof *numbers);
     tli_tidy t;
+    int is_there;
     tli_zero(&t, sizeof t);
     tli_zero(body, sizeof *body);
     t.graph = graph;
     t.steps = from->steps;
     t.count = from->step_count;
     t.wanted = (uint8_t *)tli_alloc_array(env, 2 * things + nodes + 2 * steps, 1);
-    if (tidy && numbers && t.wanted) {
+    body->part_count = from->part_count;
+    body->steps = (tl_step *)tli_alloc_array(env, steps + 1, sizeof *body->steps);
+    body->ends = (int32_t *)tli_alloc_array(env, (uint64_t)from->part_count, sizeof *body->ends);
+    is_there = body->steps && body->ends && numbers && t.wanted;
+    if (is_there) {
         t.there = t.wanted + things;
         t.ran = t.there + things;
         t.again = t.ran + nodes;
@@ -49059,14 +49185,11 @@ static tl_result tli_tidy_body(tl_env *env, const tl_graph *graph, const tli_bod
         t.next_drop = t.first_drop + steps;
         tli_tidy_forwards(&t);
         tli_tidy_drops(&t);
-        body->turn = from->turn;
-        tli_tidy_write(&t, tidy, body);
+        tli_tidy_write(&t, from, body);
     }
     tli_release(env, t.wanted);
     tli_release(env, numbers);
-    if (body->steps) return TL_OK;
-    tli_release(env, tidy);
-    return tli_fail_ranks(env);
+    return is_there ? TL_OK : tli_fail_ranks(env);
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -49103,6 +49226,7 @@ typedef struct tli_rank_search {
     const tl_ranks_desc   *desc;
     const tl_graph        *graph;       // of the stage
     tl_graph               turn;        // tli_open_turn
+    tli_chunks             chunks;      // of it
     tli_rank_events        all, probe;  // of a training step; of as many micro-batches as repeat themselves
     int32_t                in_flight;   // micro-batches
     uint8_t               *messages;    // [nodes] TLI_MESSAGE_
@@ -49131,22 +49255,25 @@ typedef struct tli_rank_search {
 
 static void tli_free_body(tl_env *env, tli_body *body) {
     tli_release(env, body->steps);
+    tli_release(env, body->ends);
     tli_zero(body, sizeof *body);
 }
 
-// Bytes that are live where the forward part of a body ends, graph inputs left out; with what has been received
-// and is taken only behind it.
+// Bytes that are live where the forward parts of a body have run, graph inputs left out; with what has been
+// received and is taken only behind them.
 static tl_result tli_measure_held(const tli_rank_search *s, const tli_body *body, uint64_t *held) {
     tl_plan plan;
     tli_sim sim;
     tl_result result;
-    int32_t i;
+    int32_t chunk, i;
     tli_zero(&plan, sizeof plan);
     plan.inference = s->desc->inference;
     result = tli_init_sim(s->env, &sim, TLI_IN(COMPILE_RANKS), s->graph, NULL, &plan, NULL);
     *held = 0;
     if (!result) *held = sim.live_bytes;
-    for (i = 0; i < body->turn && !result; i++) result = tli_sim_step(&sim, &body->steps[i]);
+    for (chunk = 0; chunk < s->chunks.count; chunk++)
+        for (i = tli_find_part_start(body, chunk, 0); i < body->ends[2 * chunk] && !result; i++)
+            result = tli_sim_step(&sim, &body->steps[i]);
     if (!result) *held = sim.live_bytes - *held;
     for (i = 0; i < s->graph->node_count && !result; i++)
         if (s->messages[i] == TLI_MESSAGE_RECEIVE && !sim.nodes[i].ran)
@@ -49170,8 +49297,8 @@ static uint64_t tli_sum_body(const tl_graph *graph, const tli_body *body) {
 // Weave a body for these events and measure the plan.
 static tl_result tli_weave_measured(const tli_rank_search *s, const tli_body *body,
                                     const tli_rank_events *events, tl_plan *plan) {
-    tl_result result = tli_weave_plan(s->env, s->graph, body, s->messages, events->events, events->count,
-                                      events->micro_batches, s->desc->inference, plan);
+    tl_result result = tli_weave_plan(s->env, s->graph, &s->chunks, body, s->messages, events->events,
+                                      events->count, events->micro_batches, s->desc->inference, plan);
     return result ? result : tl_measure_plan(s->env, s->graph, NULL, plan);
 }
 
@@ -49192,9 +49319,9 @@ static tl_result tli_place_rank(tli_rank_search *s, tl_plan *plan, uint64_t work
     return TL_OK;
 }
 
-// Place the plan of a body, with more work as long as it does not fit; take it if it does. What has the fewest live
-// bytes so far is placed in the same way whatever the room is, so that the least budget is found again when it is
-// asked for.
+// Place the plan of a body, with more work as long as it does not fit; take it if it does. What has the fewest
+// live bytes so far is placed in the same way whatever the room is, so that the least budget is found again
+// when it is asked for.
 static tl_result tli_place_body(tli_rank_search *s, const tli_body *body, uint64_t cost, uint64_t held,
                                 int is_lowest) {
     uint64_t *left = is_lowest ? &s->places_left : &s->fits_left;
@@ -49236,8 +49363,19 @@ static uint64_t tli_extend_peak(const tli_rank_search *s, uint64_t peak) {
     return peak;
 }
 
-// Take a body if it is cheaper than the best and fits. One whose backwards begin before all is sent cannot be
-// woven: it is none.
+// Whether all that is sent goes out in the forward parts. A plan that runs a node late, behind backwards that
+// do not wait for it, keeps the next rank waiting for these.
+static int tli_sends_forward(const tli_rank_search *s, const tli_body *body) {
+    int32_t sends = 0, chunk, i;
+    for (i = 0; i < s->graph->node_count; i++) sends += s->messages[i] == TLI_MESSAGE_SEND;
+    for (chunk = 0; chunk < s->chunks.count; chunk++)
+        for (i = tli_find_part_start(body, chunk, 0); i < body->ends[2 * chunk]; i++)
+            sends -= body->steps[i].kind < TL_STEP_BACKWARD &&
+                     s->messages[body->steps[i].node] == TLI_MESSAGE_SEND;
+    return !sends;
+}
+
+// Take a body if it is cheaper than the best and fits. One whose backwards begin before all is sent is none.
 static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
     int is_cheaper, is_lowest;
     tli_quiet quiet;
@@ -49266,14 +49404,8 @@ static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
 // Try a plan of one micro-batch; with second, its forward part and then that plan.
 static tl_result tli_try_rank_plan(tli_rank_search *s, const tl_plan *plan, const tl_plan *second) {
     tli_body body, tidy;
-    int32_t turn, second_turn = 0;
-    tl_result result;
+    tl_result result = tli_join_bodies(s->env, s->graph, &s->chunks, s->messages, plan, second, s->ran, &body);
     tli_zero(&tidy, sizeof tidy);
-    tli_zero(s->ran, (size_t)s->graph->node_count + 1);
-    turn = tli_find_turn(plan, s->ran);
-    tli_zero(s->ran, (size_t)s->graph->node_count + 1);
-    if (second) second_turn = tli_find_turn(second, s->ran);
-    result = tli_join_bodies(s->env, s->graph, s->messages, plan, turn, second, second_turn, &body);
     if (!result && !s->climbs) result = tli_try_body(s, &body);
     if (!result) result = tli_tidy_body(s->env, s->graph, &body, &tidy);
     if (!result) result = tli_try_body(s, &tidy);
@@ -49544,6 +49676,173 @@ static tl_result tli_search_rank(tli_rank_search *s) {
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 
+// -- ranks: where to cut for several chunks --
+//
+//     units      0 1 2 | 3 | 4 5 | 6 7        stages 0 to 3 on two ranks
+//     rank 0     0 1 2       4 5
+//     rank 1             3         6 7
+//
+// The calls of a rank take turns with those of its neighbours, chunk by chunk, so the time of a step follows
+// from all stages, not from the slowest one. Cuts that are given and even ones are simulated, and moved as long
+// as that takes less: one at a time, and all from one on.
+
+typedef struct tli_chunk_cuts {
+    tl_env  *env;
+    const tl_ranks_desc *desc;
+    int32_t  stage_count, unit_count;
+    int32_t *ends;            // [units] the node after the unit
+    int32_t *cuts;            // [stages + 1] stage k has the units cuts[k] .. cuts[k + 1] - 1
+    int32_t *best;            // [stages + 1]
+    uint64_t *sums[2];        // [units + 1] forwards, backwards of the units before
+    uint64_t *sent;           // [units + 1] bytes from the units before to those behind
+    uint64_t *times;          // [3 x stages] of one simulation
+    uint64_t cost;            // of the best since the climb began
+    uint64_t least;           // of those written
+    uint64_t work, work_limit;  // calls simulated
+} tli_chunk_cuts;
+
+// Sum up what units cost, and what crosses before each of them.
+static void tli_fill_chunk_units(tli_chunk_cuts *c, int32_t *last_readers, int32_t *unit_of) {
+    const tl_graph *graph = c->desc->graph;
+    int32_t id, k, at;
+    tli_find_last_readers(graph, last_readers);
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        unit_of[id] = c->unit_count;
+        if (node->is_input) continue;
+        at = c->unit_count++;
+        c->ends[at] = id + 1;
+        c->sums[0][at + 1] = c->sums[0][at] + node->fwd_cost;
+        c->sums[1][at + 1] = c->sums[1][at] + (node->has_grad && !c->desc->inference ? node->bwd_cost : 0);
+    }
+    for (k = 0; k < graph->tensor_count; k++) {
+        int32_t maker = graph->outputs[k].node;
+        if (graph->nodes[maker].is_input || last_readers[k] < 0) continue;
+        for (at = unit_of[maker] + 1; at <= unit_of[last_readers[k]]; at++)
+            c->sent[at] += graph->outputs[k].bytes;
+    }
+}
+
+// Simulate the cuts, and take them if they are better.
+static tl_result tli_try_chunk_cuts(tli_chunk_cuts *c) {
+    uint64_t stages = (uint64_t)c->stage_count, *forward = c->times, *backward = forward + stages;
+    uint64_t *sent = backward + stages;
+    tl_pipeline_desc ask;
+    tl_pipeline_report report;
+    tl_result result;
+    int32_t k;
+    tli_zero(&ask, sizeof ask);
+    for (k = 0; k < c->stage_count; k++) {
+        const tl_rank *rank = tli_rank_of(c->desc, k % c->desc->rank_count);
+        forward[k] = tli_cost_on_rank(rank, c->sums[0][c->cuts[k + 1]] - c->sums[0][c->cuts[k]]);
+        backward[k] = tli_cost_on_rank(rank, c->sums[1][c->cuts[k + 1]] - c->sums[1][c->cuts[k]]);
+        sent[k] = c->sent[c->cuts[k + 1]];
+    }
+    ask.kind = c->desc->pipeline;
+    ask.rank_count = c->desc->rank_count;
+    ask.chunk_count = c->desc->chunk_count;
+    ask.micro_batch_count = c->desc->micro_batch_count;
+    ask.forward_ns = forward;
+    ask.backward_ns = backward;
+    ask.output_bytes = sent;
+    ask.link = c->desc->link;
+    c->work += (uint64_t)tl_count_pipeline_events(&ask) * (uint64_t)c->desc->rank_count;
+    result = tl_simulate_pipeline(c->env, &ask, &report);
+    if (result) return result;
+    if (report.total_ns < c->cost) {
+        c->cost = report.total_ns;
+        tli_copy(c->best, c->cuts, ((size_t)c->stage_count + 1) * sizeof *c->cuts);
+    }
+    tl_free_pipeline_report(c->env, &report);
+    return TL_OK;
+}
+
+// Move cuts of the best by so many units, if a unit remains between any two.
+static tl_result tli_move_chunk_cuts(tli_chunk_cuts *c, int32_t first, int32_t end, int32_t by) {
+    int32_t k;
+    if (c->work >= c->work_limit || c->best[first] + by <= c->best[first - 1] ||
+        c->best[end - 1] + by >= c->best[end]) return TL_OK;
+    tli_copy(c->cuts, c->best, ((size_t)c->stage_count + 1) * sizeof *c->cuts);
+    for (k = first; k < end; k++) c->cuts[k] += by;
+    return tli_try_chunk_cuts(c);
+}
+
+// Move the cuts until nothing gets better, and write them if they are better than those before.
+static tl_result tli_climb_chunk_cuts(tli_chunk_cuts *c, int32_t *ends) {
+    uint64_t before = UINT64_MAX;
+    int32_t by, k, turn;
+    tl_result result;
+    c->cost = UINT64_MAX;
+    result = tli_try_chunk_cuts(c);
+    while (c->cost < before && !result) {
+        before = c->cost;
+        for (by = 1; by < c->unit_count && !result; by *= 2)
+            for (k = 1; k < c->stage_count && !result; k++)
+                for (turn = 0; turn < 4 && !result; turn++)
+                    result = tli_move_chunk_cuts(c, k, turn < 2 ? k + 1 : c->stage_count, turn % 2 ? by : -by);
+    }
+    if (result || c->cost >= c->least) return result;
+    c->least = c->cost;
+    for (k = 1; k < c->stage_count; k++) ends[k - 1] = c->ends[c->best[k] - 1];
+    return TL_OK;
+}
+
+// Cuts where the stages before have their even share, with a unit for every stage.
+static void tli_cut_chunks_evenly(tli_chunk_cuts *c) {
+    double all = (double)c->sums[0][c->unit_count] + (double)c->sums[1][c->unit_count];
+    int32_t k, at = 0;
+    for (k = 1; k < c->stage_count; k++) {
+        at = c->cuts[k - 1] + 1;
+        while (at < c->unit_count - (c->stage_count - k) &&
+               (double)c->sums[0][at] + (double)c->sums[1][at] < all * k / c->stage_count) at++;
+        c->cuts[k] = at;
+    }
+}
+
+// Improve the cuts of interleaved stages. ends: [all stages] from tl_plan_partition.
+static tl_result tli_cut_chunks(tl_env *env, const tl_ranks_desc *desc, int32_t *ends) {
+    uint64_t nodes = (uint64_t)desc->graph->node_count, tensors = (uint64_t)desc->graph->tensor_count;
+    uint64_t stages = (uint64_t)desc->rank_count * (uint64_t)tli_count_chunks(desc);
+    int32_t *numbers = (int32_t *)tli_alloc_array(env, 2 * nodes + tensors + 2 * stages + 2, sizeof *numbers);
+    uint64_t *sums = (uint64_t *)tli_alloc_array(env, 3 * (nodes + 1) + 3 * stages, sizeof *sums);
+    tl_result result = numbers && sums ? TL_OK : tli_fail_ranks(env);
+    int32_t k, at = 0;
+    tli_chunk_cuts c;
+    tli_zero(&c, sizeof c);
+    c.env = env;
+    c.desc = desc;
+    c.stage_count = (int32_t)stages;
+    c.least = UINT64_MAX;
+    c.work_limit = (desc->work_limit ? desc->work_limit : 700000000) / 32;
+    if (!result) {
+        c.ends = numbers;
+        c.cuts = c.ends + nodes;
+        c.best = c.cuts + stages + 1;
+        c.sums[0] = sums;
+        c.sums[1] = c.sums[0] + nodes + 1;
+        c.sent = c.sums[1] + nodes + 1;
+        c.times = c.sent + nodes + 1;
+        tli_fill_chunk_units(&c, c.best + stages + 1, c.best + stages + 1 + tensors);
+        for (k = 1; k < c.stage_count; k++) {
+            while (c.ends[at] < ends[k - 1]) at++;
+            c.cuts[k] = ++at;
+        }
+        c.cuts[k] = c.unit_count;
+    }
+    if (!result) result = tli_climb_chunk_cuts(&c, ends);
+    if (!result) {
+        tli_cut_chunks_evenly(&c);
+        result = tli_climb_chunk_cuts(&c, ends);
+    }
+    tli_release(env, numbers);
+    tli_release(env, sums);
+    return result;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
 // -- ranks: one of them --
 
 // The events of a rank; forward only: the micro-batches, one after the other.
@@ -49555,6 +49854,7 @@ static tl_result tli_list_events(tl_env *env, const tl_ranks_desc *desc, int32_t
     tli_zero(&pipeline, sizeof pipeline);
     pipeline.kind = desc->pipeline;
     pipeline.rank_count = desc->rank_count;
+    pipeline.chunk_count = desc->chunk_count;
     pipeline.micro_batch_count = list->micro_batches = micro_batches;
     list->count = tl_count_pipeline_events(&pipeline);
     list->events = (tl_pipeline_event *)tli_alloc_array(env, (uint64_t)list->count, sizeof *list->events);
@@ -49566,7 +49866,7 @@ static tl_result tli_list_events(tl_env *env, const tl_ranks_desc *desc, int32_t
     return result;
 }
 
-// Most micro-batches between their forward and their backward.
+// Most micro-batches between their forward and their backward; each counts in each chunk.
 static int32_t tli_count_held_batches(const tli_rank_events *list) {
     int32_t held = 0, most = 0, i;
     for (i = 0; i < list->count; i++) {
@@ -49629,14 +49929,22 @@ static void tli_fill_rank(tli_rank_search *s, tl_rank_plan *rank) {
     rank->sent_bytes = tli_count_sent(s);
 }
 
+// How many micro-batches repeat what all of them do: with chunks as many groups as pass through all chunks.
+static int32_t tli_count_probed(const tl_ranks_desc *desc, int32_t in_flight) {
+    int64_t few = in_flight + 4;    // begun one ahead, ended one behind, and one more of both
+    if (tli_count_chunks(desc) > 1) few = 4 * (int64_t)desc->rank_count;
+    return few < desc->micro_batch_count ? (int32_t)few : desc->micro_batch_count;
+}
+
 // Plan one rank, whose stage is cut. budget: of the rank, 0 = no limit; is_quick: to compare cuts. *least: 0,
 // or, where no plan fits, the bytes that would do.
-static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t index, uint64_t budget,
-                               uint64_t work_limit, int is_quick, tl_rank_plan *rank, uint64_t *least) {
+static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t index,
+                               const tli_rank_stage *stage, uint64_t budget, uint64_t work_limit, int is_quick,
+                               tl_rank_plan *rank, uint64_t *least) {
     const tl_graph *graph = rank->compiled.graph;
     uint64_t nodes = (uint64_t)graph->node_count;
     tli_rank_search s;
-    int32_t id, few;
+    int32_t id;
     tl_result result;
     tli_zero(&s, sizeof s);
     *least = 0;
@@ -49644,6 +49952,8 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
     s.desc = desc;
     s.graph = graph;
     s.is_quick = is_quick;
+    s.chunks.count = tli_count_chunks(desc);
+    s.chunks.starts = stage->chunk_starts;
     s.least = s.room = UINT64_MAX;
     s.device.alignment_bytes = desc->alignment_bytes;
     s.work_limit = work_limit / (2 * TLI_RANK_BUDGETS) + 1;
@@ -49652,9 +49962,7 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
     if (!result) result = tli_list_events(env, desc, index, desc->micro_batch_count, &s.all);
     if (!result) {
         s.in_flight = desc->inference ? 1 : tli_count_held_batches(&s.all);
-        few = s.in_flight + 4;      // begun one ahead, ended one behind, and one more of both
-        if (few > desc->micro_batch_count) few = desc->micro_batch_count;
-        result = tli_list_events(env, desc, index, few, &s.probe);
+        result = tli_list_events(env, desc, index, tli_count_probed(desc, s.in_flight), &s.probe);
     }
     if (!result) {
         s.ran = s.messages + graph->node_count;
@@ -49768,7 +50076,7 @@ static tl_result tli_find_held_nodes(tl_env *env, const tl_ranks_desc *desc, uin
     tl_plan plan;
     int32_t turn, i, k;
     tl_result result = tl_plan_keep_all(env, graph, desc->inference, &plan);
-    turn = result ? 0 : tli_find_turn(&plan, ran);
+    turn = result ? 0 : tli_find_turn(&plan, 0, graph->node_count, ran);
     for (i = 0; i < turn; i++) {
         const tl_step *step = &plan.steps[i];
         const tl_node *node = &graph->nodes[step->node];
@@ -49925,7 +50233,7 @@ static tl_result tli_open_cuts(tl_env *env, const tl_ranks_desc *desc, tli_cuts 
     c->env = env;
     c->desc = desc;
     if (tli_has_budget(desc)) most = TLI_CUT_UNITS;
-    if (most < 2 * desc->rank_count) most = 2 * desc->rank_count;
+    if (most < 2 * tli_count_all_stages(desc)) most = 2 * tli_count_all_stages(desc);
     c->units = (tli_cut_unit *)tli_alloc_array(env, nodes + 1, sizeof *c->units);
     c->reads = (tli_cut_read *)tli_alloc_array(env, (uint64_t)graph->input_count + 1, sizeof *c->reads);
     c->order = (int32_t *)tli_alloc_array(env, nodes, sizeof *c->order);
@@ -50122,35 +50430,53 @@ static void tli_estimate_stage(const tli_cuts *c, int32_t rank, int32_t first, i
 
 // -- one cut --
 
-// Cut and plan a stage. budget: of the rank, 0 = no limit; is_quick: one of many.
-static tl_result tli_plan_stage(const tli_cuts *c, int32_t rank, int32_t first_node, int32_t end_node,
-                                uint64_t budget, int is_quick, tli_stage_plan *stage) {
+// Cut and plan the stage of a rank. bounds: as in tli_cut_stage; budget: of the rank, 0 = no limit; is_quick:
+// one of many.
+static tl_result tli_plan_stage(const tli_cuts *c, int32_t rank, const int32_t *bounds, uint64_t budget,
+                                int is_quick, tli_stage_plan *stage) {
     const tl_ranks_desc *desc = c->desc;
     uint64_t work = (desc->work_limit ? desc->work_limit : 700000000) / (uint64_t)desc->rank_count / 2;
     uint64_t batches = (uint64_t)desc->micro_batch_count;
     tl_rank_plan *plan = &stage->plan;
     tl_result result;
     stage->rank = rank;
-    plan->first_node = first_node;
-    plan->end_node = end_node;
-    result = tli_cut_stage(c->env, desc, rank, first_node, end_node, &stage->stage, &plan->compiled);
+    plan->first_node = bounds[0];
+    plan->end_node = bounds[1];
+    result = tli_cut_stage(c->env, desc, rank, bounds, &stage->stage, &plan->compiled);
     plan->compiled.graph = &stage->stage.graph;
     if (!result)
-        result = tli_plan_rank(c->env, desc, rank, budget, is_quick ? work / TLI_CUT_PLANS : work, is_quick,
-                               plan, &stage->least_bytes);
+        result = tli_plan_rank(c->env, desc, rank, &stage->stage, budget,
+                               is_quick ? work / TLI_CUT_PLANS : work, is_quick, plan, &stage->least_bytes);
     stage->base_cost = plan->compiled.base_cost / batches;
     stage->cost = plan->busy_cost / batches;
     return result;
 }
 
-// Plan the cut that the caller has given.
-static tl_result tli_plan_given_cut(tli_cuts *c) {
-    tl_result result = TL_OK;
-    int32_t rank;
-    for (rank = 0; rank < c->desc->rank_count && !result; rank++)
-        result = tli_plan_stage(c, rank, rank ? c->desc->ends[rank - 1] : 0, c->desc->ends[rank],
-                                tli_budget_of_rank(c->desc, rank), 0, &c->chosen[rank]);
+// Plan a cut. ends: [all stages].
+static tl_result tli_plan_given_cut(tli_cuts *c, const int32_t *ends) {
+    const tl_ranks_desc *desc = c->desc;
+    int32_t chunks = tli_count_chunks(desc), rank, chunk;
+    int32_t *bounds = (int32_t *)tli_alloc_array(c->env, 2 * (uint64_t)chunks, sizeof *bounds);
+    tl_result result = bounds ? TL_OK : tli_fail_ranks(c->env);
+    for (rank = 0; rank < desc->rank_count && !result; rank++) {
+        for (chunk = 0; chunk < chunks; chunk++) {
+            int32_t stage = chunk * desc->rank_count + rank;
+            bounds[2 * chunk] = stage ? ends[stage - 1] : 0;
+            bounds[2 * chunk + 1] = ends[stage];
+        }
+        result = tli_plan_stage(c, rank, bounds, tli_budget_of_rank(desc, rank), 0, &c->chosen[rank]);
+    }
+    tli_release(c->env, bounds);
     return result;
+}
+
+// Plan the units first .. end - 1 on a rank.
+static tl_result tli_plan_units(const tli_cuts *c, int32_t rank, int32_t first, int32_t end, uint64_t budget,
+                                int is_quick, tli_stage_plan *stage) {
+    int32_t bounds[2];
+    bounds[0] = tli_first_node_of(c, first);
+    bounds[1] = tli_first_node_of(c, end);
+    return tli_plan_stage(c, rank, bounds, budget, is_quick, stage);
 }
 
 // Plan the stages of a cut that are not known, up to one that does not fit.
@@ -50161,7 +50487,7 @@ static tl_result tli_plan_unknown(tli_cuts *c, const int32_t *ends) {
         tli_stage_plan *stage = &c->known[c->known_count];
         if (tli_find_known(c, rank, first, ends[rank])) continue;
         c->known_count++;
-        result = tli_plan_stage(c, rank, tli_first_node_of(c, first), tli_first_node_of(c, ends[rank]),
+        result = tli_plan_units(c, rank, first, ends[rank],
                                 c->is_tight ? 1 : tli_budget_of_rank(c->desc, rank), 1, stage);
         if (!stage->least_bytes || result) continue;
         stage->cost = stage->base_cost = tli_base_cost(c, rank, first, ends[rank]);
@@ -50194,24 +50520,24 @@ static tl_result tli_measure_stage(const tl_stage_query *query, tl_stage_cell *c
     return TL_OK;
 }
 
-// Find the best cut by what is known and estimated. *found = 0: nothing fits.
+// Find the best cut by what is known and estimated; of chunks by time alone. *found = 0: nothing fits.
 static tl_result tli_partition_units(tli_cuts *c, int32_t *ends, int *found) {
     const tl_ranks_desc *desc = c->desc;
     tl_partition_desc ask;
     tl_partition partition;
     tl_link link;
-    int32_t k;
+    int32_t stages = tli_count_all_stages(desc), k;
     tl_result result;
     tli_quiet quiet = tli_begin_quiet(c->env);
     tli_zero(&ask, sizeof ask);
     ask.units = c->chain;
     ask.unit_count = c->unit_count;
-    ask.rank_count = ask.stage_count = desc->rank_count;
-    ask.ranks = desc->ranks;
+    ask.rank_count = ask.stage_count = stages;
     ask.micro_batch_count = desc->micro_batch_count;
-    ask.pipeline = desc->pipeline;
+    ask.pipeline = desc->pipeline == TL_PIPELINE_GPIPE ? TL_PIPELINE_GPIPE : TL_PIPELINE_1F1B;
+    if (stages == desc->rank_count) ask.ranks = desc->ranks;
     ask.objective = c->is_tight ? TL_PARTITION_BOTTLENECK : TL_PARTITION_TOTAL;
-    if (c->is_tight || tli_has_budget(desc)) ask.measure = tli_measure_stage;
+    if (stages == desc->rank_count && tli_has_budget(desc)) ask.measure = tli_measure_stage;
     ask.user = c;
     if (desc->link && !c->is_tight) {
         link = *desc->link;
@@ -50223,7 +50549,7 @@ static tl_result tli_partition_units(tli_cuts *c, int32_t *ends, int *found) {
     }
     result = tl_plan_partition(c->env, &ask, &partition);
     *found = !result;
-    for (k = 0; k < desc->rank_count && !result; k++) ends[k] = partition.stages[k].end_unit;
+    for (k = 0; k < stages && !result; k++) ends[k] = partition.stages[k].end_unit;
     tl_free_partition(c->env, &partition);
     if (result == TL_ERROR_INFEASIBLE) result = TL_OK;
     tli_end_quiet(&quiet, result);
@@ -50519,8 +50845,8 @@ static tl_result tli_take_cut(tli_cuts *c, const int32_t *ends) {
     for (rank = 0; rank < c->desc->rank_count && !result; first = ends[rank++]) {
         tli_stage_plan *known = tli_find_known(c, rank, first, ends[rank]);
         if (known->least_bytes || known->cost != known->base_cost) {
-            result = tli_plan_stage(c, rank, tli_first_node_of(c, first), tli_first_node_of(c, ends[rank]),
-                                    tli_budget_of_rank(c->desc, rank), 0, &c->chosen[rank]);
+            result = tli_plan_units(c, rank, first, ends[rank], tli_budget_of_rank(c->desc, rank), 0,
+                                    &c->chosen[rank]);
         } else {
             c->chosen[rank] = *known;
             tli_zero(known, sizeof *known);
@@ -50530,32 +50856,48 @@ static tl_result tli_take_cut(tli_cuts *c, const int32_t *ends) {
     return result;
 }
 
-// Find the cut and plan its stages.
-static tl_result tli_choose_stages(tli_cuts *c) {
+// Find the cut of one stage a rank. ends: [2 x rank_count] units; the second half is scratch.
+static tl_result tli_cut_units(tli_cuts *c, int32_t *ends) {
     uint64_t ranks = (uint64_t)c->desc->rank_count, best = 0;
-    int32_t *ends;
     tl_result result = TL_OK;
-    if (c->unit_count < c->desc->rank_count)
-        return tli_fail(c->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(RANKS_MORE_THAN_NODES));
-    ends = (int32_t *)tli_alloc_array(c->env, 2 * ranks, sizeof *ends);
     c->times = (uint64_t *)tli_alloc_array(c->env, 3 * ranks, sizeof *c->times);
     c->known_limit = TLI_CUT_PLANS * c->desc->rank_count;
     c->is_small = tli_are_few_cuts(c);
     if (c->is_small) c->known_limit = c->desc->rank_count * c->unit_count * c->unit_count;
     c->known = (tli_stage_plan *)tli_alloc_array(c->env, (uint64_t)c->known_limit, sizeof *c->known);
-    if (!ends || !c->times || !c->known) result = tli_fail_ranks(c->env);
-    if (!result) {
-        tli_fill_chain(c);
-        result = tli_search_cut(c, ends, &best);
-    }
+    if (!c->times || !c->known) result = tli_fail_ranks(c->env);
+    if (!result) result = tli_search_cut(c, ends, &best);
     if (!result && best == UINT64_MAX) {
         tli_forget_stages(c);
         c->is_tight = 1;
         result = tli_search_cut(c, ends, &best);
     }
     if (!result && c->is_tight && tli_do_all_fit(c, ends)) result = tli_loosen_cut(c, ends, &best);
-    if (!result) result = tli_take_cut(c, ends);
-    tli_release(c->env, ends);
+    return result ? result : tli_take_cut(c, ends);
+}
+
+// Find the cut, where none is given, and plan its stages. ends: [all stages] nodes.
+static tl_result tli_choose_cut(tli_cuts *c, int32_t *ends) {
+    const tl_ranks_desc *desc = c->desc;
+    int32_t stages = tli_count_all_stages(desc), k, found;
+    int32_t *units;
+    tl_result result = TL_OK;
+    if (desc->ends) {
+        tli_copy(ends, desc->ends, (size_t)stages * sizeof *ends);
+        return tli_plan_given_cut(c, ends);
+    }
+    if (c->unit_count < stages)
+        return tli_fail(c->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS),
+                        stages > desc->rank_count ? TLI_RULE(STAGES_MORE_THAN_NODES)
+                                                  : TLI_RULE(RANKS_MORE_THAN_NODES));
+    units = (int32_t *)tli_alloc_array(c->env, 2 * (uint64_t)stages, sizeof *units);
+    if (!units) return tli_fail_ranks(c->env);
+    tli_fill_chain(c);
+    result = stages > desc->rank_count ? tli_partition_units(c, units, &found) : tli_cut_units(c, units);
+    for (k = 0; k < stages && !result; k++) ends[k] = tli_first_node_of(c, units[k]);
+    tli_release(c->env, units);
+    if (!result && stages > desc->rank_count) result = tli_cut_chunks(c->env, desc, ends);
+    if (!result && stages > desc->rank_count) result = tli_plan_given_cut(c, ends);
     return result;
 }
 #endif
@@ -50679,11 +51021,43 @@ static int tli_are_covered(const tli_ranks_bound *b, uint64_t most) {
     return first == nodes;
 }
 
+// The least T for which stages cover the graph, or 0 where sums go beyond 64 bits.
+static uint64_t tli_bound_cuts(const tli_ranks_bound *b) {
+    uint64_t low = 0, high = UINT64_MAX - 1;
+    if (!tli_are_covered(b, high)) return 0;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (tli_are_covered(b, middle)) high = middle;
+        else low = middle + 1;
+    }
+    return low;
+}
+
+// What the stages of a rank take at least.
+static uint64_t tli_bound_given(const tli_ranks_bound *b, int32_t rank) {
+    const tl_ranks_desc *desc = b->desc;
+    int32_t stage = rank, first = rank ? desc->ends[rank - 1] : 0;
+    uint64_t cost = 0, all;
+    for (; stage < tli_count_all_stages(desc); stage += desc->rank_count)
+        cost += b->sums[desc->ends[stage]] - b->sums[stage ? desc->ends[stage - 1] : 0];
+    cost = tli_least_on_rank(tli_rank_of(desc, rank), cost);
+    if (!tli_mul_u64(cost, (uint64_t)desc->micro_batch_count, &all)) return UINT64_MAX;
+    return tli_add_capped(all, b->leads[first]);
+}
+
+// All calls on as many ranks as the fastest.
+static uint64_t tli_bound_share(const tli_ranks_bound *b) {
+    const tl_ranks_desc *desc = b->desc;
+    uint64_t cost = tli_least_on_rank(tli_fastest_rank(desc), b->sums[desc->graph->node_count]), all;
+    if (!tli_mul_u64(cost, (uint64_t)desc->micro_batch_count, &all)) return 0;
+    return tli_divide_up(all, (uint64_t)desc->rank_count);
+}
+
 // The least time of a training step of any cut, or of the given one. 0 where nothing can be said.
 static tl_result tli_bound_ranks(tl_env *env, const tl_ranks_desc *desc, uint64_t *bound) {
-    uint64_t nodes = (uint64_t)desc->graph->node_count, low = 0, high, *numbers;
+    uint64_t nodes = (uint64_t)desc->graph->node_count, *numbers;
     tli_ranks_bound b;
-    int32_t rank, first = 0;
+    int32_t rank;
     *bound = 0;
     numbers = (uint64_t *)tli_alloc_array(env, 4 * nodes + 2, sizeof *numbers);
     b.wanted = (uint8_t *)tli_alloc_array(env, nodes, 1);
@@ -50698,16 +51072,10 @@ static tl_result tli_bound_ranks(tl_env *env, const tl_ranks_desc *desc, uint64_
     b.weights = b.sums + nodes + 1;
     b.leads = b.weights + nodes + 1;
     tli_fill_ranks_bound(&b, b.leads + nodes);
-    for (rank = 0; desc->ends && rank < desc->rank_count; first = desc->ends[rank++])
-        *bound = tli_larger_u64(*bound, tli_bound_stage(&b, rank, first, desc->ends[rank]));
-    high = desc->ends ? 0 : UINT64_MAX - 1;
-    if (!desc->ends && !tli_are_covered(&b, high)) high = 0;     // sums beyond 64 bits
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (tli_are_covered(&b, middle)) high = middle;
-        else low = middle + 1;
-    }
-    if (!desc->ends) *bound = low;
+    if (desc->ends) {
+        for (rank = 0; rank < desc->rank_count; rank++)
+            *bound = tli_larger_u64(*bound, tli_bound_given(&b, rank));
+    } else *bound = desc->chunk_count > 1 ? tli_bound_share(&b) : tli_bound_cuts(&b);
     tli_release(env, numbers);
     tli_release(env, b.wanted);
     return TL_OK;
@@ -50722,6 +51090,7 @@ static tl_result tli_bound_ranks(tl_env *env, const tl_ranks_desc *desc, uint64_
 typedef struct tli_ranks {
     tli_rank_stage *stages;        // [rank_count]
     tl_rank_plan   *ranks;
+    int32_t        *ends;          // [stages] of all ranks
 } tli_ranks;
 
 static uint64_t tli_hash_rank_plan(uint64_t hash, const tl_graph *graph, const tl_plan *plan) {
@@ -50739,13 +51108,13 @@ static uint64_t tli_hash_rank_plan(uint64_t hash, const tl_graph *graph, const t
 
 // Whether each stage has a node that is no input.
 static int tli_are_ends(const tl_ranks_desc *desc, const int32_t *ends) {
-    int32_t rank, id, first = 0;
-    for (rank = 0; rank < desc->rank_count; rank++) {
+    int32_t stage, id, first = 0;
+    for (stage = 0; stage < tli_count_all_stages(desc); stage++) {
         int has_node = 0;
-        if (ends[rank] <= first || ends[rank] > desc->graph->node_count) return 0;
-        for (id = first; id < ends[rank]; id++) has_node |= !desc->graph->nodes[id].is_input;
+        if (ends[stage] <= first || ends[stage] > desc->graph->node_count) return 0;
+        for (id = first; id < ends[stage]; id++) has_node |= !desc->graph->nodes[id].is_input;
         if (!has_node) return 0;
-        first = ends[rank];
+        first = ends[stage];
     }
     return first == desc->graph->node_count;
 }
@@ -50756,13 +51125,21 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
     if (desc->rank_count < 1) why = TLI_RULE(RANK_COUNT_MUST_BE_POSITIVE);
     else if (desc->micro_batch_count < 1 || desc->micro_batch_count >= TLI_MOST_SLOTS)
         why = TLI_RULE(MICRO_BATCH_COUNT_OF_RANKS);
-    else if (desc->pipeline != TL_PIPELINE_1F1B && desc->pipeline != TL_PIPELINE_GPIPE)
-        why = TLI_RULE(PIPELINE_OF_RANKS);
+    else if (!tli_is_below((int64_t)desc->pipeline, TL_PIPELINE_COUNT)) why = TLI_RULE(PIPELINE_OF_RANKS);
+    else if (desc->chunk_count < 0 || (desc->chunk_count > 1) != (desc->pipeline == TL_PIPELINE_INTERLEAVED))
+        why = TLI_RULE(CHUNK_COUNT_ONLY_INTERLEAVED);
+    else if (desc->chunk_count > 1 && desc->rank_count == 1) why = TLI_RULE(CHUNKS_NEED_RANKS);
     else if ((desc->inference | desc->weights_apart | desc->keep_all) & ~1)
         why = TLI_RULE(FLAGS_OF_RANKS_MUST_BE_0_OR_1);
     else if (desc->rank_count > desc->graph->node_count) why = TLI_RULE(RANKS_MORE_THAN_NODES);
+    else if (tli_count_chunks(desc) > desc->graph->node_count / desc->rank_count)
+        why = TLI_RULE(STAGES_MORE_THAN_NODES);
     else if (desc->link && !desc->link->bytes_per_second) why = TLI_RULE(LINK_OF_RANKS_HAS_NO_RATE);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), why);
+    if (desc->chunk_count > 1 && desc->micro_batch_count % desc->rank_count)
+        return tli_fail_values(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS),
+                               TLI_RULE(MICRO_BATCHES_NOT_MULTIPLE_OF_RANKS), (uint64_t)desc->micro_batch_count,
+                               (uint64_t)desc->rank_count);
     result = tl_check_graph(env, desc->graph);
     if (!result && desc->ends && !tli_are_ends(desc, desc->ends))
         result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(ENDS_MUST_RISE));
@@ -50803,7 +51180,7 @@ static tl_result tli_plan_ranks(tl_env *env, const tl_ranks_desc *desc, tli_rank
     tli_cuts cuts;
     int32_t rank;
     tl_result result = tli_open_cuts(env, desc, &cuts);
-    if (!result) result = desc->ends ? tli_plan_given_cut(&cuts) : tli_choose_stages(&cuts);
+    if (!result) result = tli_choose_cut(&cuts, own->ends);
     for (rank = 0; rank < desc->rank_count && !result; rank++) {
         stage = &cuts.chosen[rank];
         if (stage->least_bytes && (!worst || stage->least_bytes > worst->least_bytes)) worst = stage;
@@ -50822,6 +51199,7 @@ static void tli_name_ranks(tl_compiled_ranks *ranks) {
         tl_compiled_plan *compiled = &ranks->ranks[rank].compiled;
         compiled->rank = rank;
         compiled->rank_count = ranks->rank_count;
+        compiled->chunk_count = ranks->chunk_count;
         compiled->ranks_hash = ranks->hash;
     }
 }
@@ -50839,6 +51217,7 @@ TLI_IMPL void tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks) {
     if (own) {
         tli_release(env, own->stages);
         tli_release(env, own->ranks);
+        tli_release(env, own->ends);
     }
     tli_release(env, own);
     tli_zero(ranks, sizeof *ranks);
@@ -50855,11 +51234,14 @@ TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
     if (!own) return tli_fail_ranks(env);
     ranks->memory = own;
     ranks->micro_batch_count = desc->micro_batch_count;
+    ranks->chunk_count = tli_count_chunks(desc);
     own->stages = (tli_rank_stage *)tli_alloc_array(env, (uint64_t)desc->rank_count, sizeof *own->stages);
     own->ranks = (tl_rank_plan *)tli_alloc_array(env, (uint64_t)desc->rank_count, sizeof *own->ranks);
+    own->ends = (int32_t *)tli_alloc_array(env, (uint64_t)tli_count_all_stages(desc), sizeof *own->ends);
     if (own->stages && own->ranks) ranks->rank_count = desc->rank_count;
-    if (!ranks->rank_count) result = tli_fail_ranks(env);
+    if (!ranks->rank_count || !own->ends) result = tli_fail_ranks(env);
     ranks->ranks = own->ranks;
+    ranks->ends = own->ends;
     if (!result) result = tli_plan_ranks(env, desc, own, ranks);
     if (!result) result = tli_simulate_ranks(env, desc, ranks);
     if (!result) result = tli_bound_ranks(env, desc, &ranks->bound_cost);
@@ -55603,9 +55985,11 @@ static tl_result tli_open_begun(tl_run *run, uint64_t operands, uint64_t outputs
 //
 // The nodes "receive" and "send" of a stage have kernels of the run's own, which go through the caller's
 // transport and are polled as any kernel is. Message k between two ranks, there or back, of slot s has the tag
-// 1 + (2 k + back) x slots + s on both sides, because both list what crosses in the same order. Tag 0 is that
-// of sums over replicas, and of greetings: before its first pass a rank and its neighbours in the pipeline,
-// before its first sum a rank and its neighbours in the ring tell each other what has to be the same on both.
+// 1 + (2 k + back) x slots + s on both sides, because both list what crosses in the same order. With chunks the
+// ranks are a ring. Two ranks are then each other's next: what the one sends is a tensor to its next, or a
+// gradient to the one before, so tags differ in back. Tag 0 is that of sums over replicas, and of greetings:
+// before its first pass a rank and its neighbours in the pipeline, before its first sum a rank and its
+// neighbours in the ring tell each other what has to be the same on both.
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 enum { TLI_BEFORE, TLI_AFTER, TLI_RING_BEFORE, TLI_RING_AFTER, TLI_NEIGHBOURS };  // rank -+ 1, replica -+ 1
@@ -55812,6 +56196,13 @@ static void tli_open_greeting(tli_greeting *g, int32_t first) {
     for (i = 0; i < 4; i++) g->requests[i / 2][i % 2] = TLI_NO_REQUEST;
 }
 
+// The rank of the transport that is `by` further in the pipeline; -1 = none.
+static int32_t tli_find_neighbour(const tl_compiled_plan *compiled, int32_t rank, int32_t by) {
+    int32_t at = compiled ? compiled->rank + by : -1, count = compiled ? compiled->rank_count : 0;
+    if (compiled && compiled->chunk_count > 1) at = (at + count) % count;
+    return tli_is_below(at, count) ? rank - compiled->rank + at : -1;
+}
+
 // Ranks of a transport with the same stage are replicas, in a ring (12_reduce.c).
 static void tli_find_neighbours(tli_messages *m, const tl_compiled_plan *compiled) {
     const tl_transport *transport = m->transport;
@@ -55819,8 +56210,8 @@ static void tli_find_neighbours(tli_messages *m, const tl_compiled_plan *compile
     int32_t replicas = transport->rank_count / stages, rank = transport->rank, count = transport->rank_count;
     int32_t i;
     for (i = 0; i < TLI_NEIGHBOURS; i++) m->peers[i] = -1;
-    if (stages > 1 && rank % stages > 0) m->peers[TLI_BEFORE] = rank - 1;
-    if (stages > 1 && rank % stages + 1 < stages) m->peers[TLI_AFTER] = rank + 1;
+    m->peers[TLI_BEFORE] = tli_find_neighbour(compiled, rank, -1);
+    m->peers[TLI_AFTER] = tli_find_neighbour(compiled, rank, 1);
     if (replicas > 1) m->peers[TLI_RING_BEFORE] = (rank - stages + count) % count;
     if (replicas > 2) m->peers[TLI_RING_AFTER] = (rank + stages) % count;
     tli_open_greeting(&m->stages, TLI_BEFORE);

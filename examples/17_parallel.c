@@ -23,6 +23,8 @@
 //                       |                              |
 //                       gradients of the same stage are summed in a ring (tl_reduce_run)
 //
+// With --chunks 2 a rank has two stages, and the last rank sends on to the first: ranks wait less, and send more.
+//
 // Every rank runs the same code, and each plans all ranks: plans are the same everywhere, and the greeting of the run
 // compares them. Rank 0 measures the nodes and the link before, and sends the figures to all. Before every step it says
 // whether there is one more, and after it every rank tells its loss, its time, and whether it was asked to stop: Ctrl-C
@@ -61,10 +63,12 @@
 
 // -- options --
 
+enum { MOST_CHUNKS = 16 };
+
 typedef struct options {
     const char *text, *trace, *schedule, *save;  // text NULL = that of the examples; trace, save NULL = none
-    uint64_t layers, width, context, batch, micro_batches, stages, replicas, steps, seed, budget, wait, link, latency,
-             patience, every, lose;       // lose 0 = no rank is lost
+    uint64_t layers, width, context, batch, micro_batches, stages, chunks, replicas, steps, seed, budget, wait, link,
+             latency, patience, every, lose;       // lose 0 = no rank is lost
     int      has_stages, estimates, is_gpipe, resumes;
 } options;
 
@@ -72,6 +76,7 @@ static const char *const usage =
     "17_parallel: train a character-level transformer on several ranks\n"
     "\n"
     "  --stages N         parts that the network is cut into, a rank each (2)\n"
+    "  --chunks N         parts of each rank, which take turns: interleaved 1f1b (1)\n"
     "  --replicas N       of the network, which divide the micro-batches among them (1)\n"
     "  --micro-batches N  of a training step (4)\n"
     "  --schedule NAME    1f1b: backwards begin as soon as they can; gpipe: after all forwards (1f1b)\n"
@@ -102,6 +107,7 @@ static const char *const usage =
 static int parse_value_option(options *o, const char *name, const char *value, int *code) {
     const training_option table[] = {
         { "--stages", 1, 1024, &o->stages, NULL, &o->has_stages },
+        { "--chunks", 1, MOST_CHUNKS, &o->chunks, NULL, NULL },
         { "--replicas", 1, 1024, &o->replicas, NULL, NULL },
         { "--micro-batches", 1, 4096, &o->micro_batches, NULL, NULL },
         { "--budget", 1, UINT64_MAX >> 10, &o->budget, NULL, NULL },
@@ -136,6 +142,8 @@ static int check_options(options *o) {
     if (o->save && strlen(o->save) > MOST_PREFIX)
         return training_fail(TRAINING_INPUT, "--save: a name of more than %d bytes", (int)MOST_PREFIX);
     if (o->resumes && !o->save) return training_fail(TRAINING_INPUT, "--resume: needs the --save PREFIX to go on from");
+    if (o->is_gpipe && o->chunks > 1)
+        return training_fail(TRAINING_INPUT, "--schedule gpipe: has one part a rank, --chunks %d", (int)o->chunks);
     if (o->micro_batches % o->replicas)
         return training_fail(TRAINING_INPUT, "--micro-batches %d: %d replicas cannot have as many of them each",
                              (int)o->micro_batches, (int)o->replicas);
@@ -155,6 +163,7 @@ static int parse_options(options *o, int count, char **argv, int *done) {
     o->batch = quick ? 2 : 4;
     o->micro_batches = 4;
     o->stages = 2;
+    o->chunks = 1;
     o->replicas = 1;
     o->steps = quick ? 4 : 30;
     o->seed = 1;
@@ -207,7 +216,8 @@ typedef struct moment {
 
 // At the end.
 typedef struct row {
-    int32_t  first_node, end_node, in_flight, event_count;
+    int32_t  nodes[MOST_CHUNKS][2];         // of each chunk: the first, and the one after the last
+    int32_t  in_flight, event_count;
     uint64_t base_bytes, planned_peak, measured_peak, planned_arena, measured_arena, planned_taken, taken;
     uint64_t planned_sent, sent, ring;   // of a step; ring: to the next replica
     moment  *moments;             // [event_count] where rank 0 has them; NULL = no trace
@@ -227,7 +237,8 @@ typedef struct worker {
     const tl_rank_plan *plan;
     net      network;
     float   *floats;              // [4][count]: parameters, both states of AdamW, gradients
-    size_t   first, count;        // floats of all parameters that this rank has
+    uint64_t *places;             // [param_kinds] where those that this rank has begin in floats; else NOT_HERE
+    size_t   count;               // floats of them
     tl_state *states;             // [state_count] of its nodes: weights, both states of AdamW, gradients
     int32_t  state_count;
     const tl_saved *saves;        // [from.rank_count] to go on from
@@ -340,6 +351,10 @@ static tl_result plan_ranks(worker *w, int32_t stages, uint64_t budget, tl_compi
     desc.rank_count = stages;
     desc.micro_batch_count = w->micro_batches;
     desc.pipeline = w->o->is_gpipe ? TL_PIPELINE_GPIPE : TL_PIPELINE_1F1B;
+    if (w->o->chunks > 1) {
+        desc.pipeline = TL_PIPELINE_INTERLEAVED;
+        desc.chunk_count = (int32_t)w->o->chunks;
+    }
     desc.budget_bytes = budget;
     desc.gradient_ratio = 1;
     desc.optimizer_ratio = 2;     // both states of AdamW
@@ -530,22 +545,36 @@ static tl_result load(tl_run *run, int32_t micro_batch, void *user) {
     return result == TL_ERROR_NOT_FOUND ? TL_OK : result;
 }
 
-// Find the weights of the rank's nodes: those of nodes that follow each other, follow each other.
-static void find_floats(worker *w) {
+static int32_t first_node_of(const worker *w, int32_t chunk) {
+    int32_t stage = chunk * w->ranks.rank_count + w->stage;
+    return stage ? w->ranks.ends[stage - 1] : 0;
+}
+
+static int32_t end_node_of(const worker *w, int32_t chunk) {
+    return w->ranks.ends[chunk * w->ranks.rank_count + w->stage];
+}
+
+static const uint64_t NOT_HERE = UINT64_MAX;
+
+// Find the weights of the rank's nodes, and where it has them: one behind the other. 0 = no memory.
+static int find_floats(worker *w) {
     const training_model *m = &w->m;
-    size_t end = 0;
-    int32_t id, k;
-    w->first = SIZE_MAX;
-    for (id = w->plan->first_node; id < w->plan->end_node; id++) {
-        const int32_t params[2] = { m->nodes[id].weight, m->nodes[id].bias };
-        for (k = 0; k < 2; k++) {
-            const training_param *p = params[k] < 0 ? NULL : &m->params[params[k]];
-            if (p && (size_t)p->first < w->first) w->first = (size_t)p->first;
-            if (p && (size_t)(p->first + p->count) > end) end = (size_t)(p->first + p->count);
+    int32_t chunk, id, k;
+    w->count = 0;
+    w->places = (uint64_t *)malloc(((size_t)m->param_kinds + 1) * sizeof *w->places);
+    if (!w->places) return 0;
+    for (k = 0; k < m->param_kinds; k++) w->places[k] = NOT_HERE;
+    for (chunk = 0; chunk < w->ranks.chunk_count; chunk++)
+        for (id = first_node_of(w, chunk); id < end_node_of(w, chunk); id++) {
+            if (m->nodes[id].weight >= 0) w->places[m->nodes[id].weight] = 0;
+            if (m->nodes[id].bias >= 0) w->places[m->nodes[id].bias] = 0;
         }
+    for (k = 0; k < m->param_kinds; k++) {
+        if (w->places[k] == NOT_HERE) continue;
+        w->places[k] = w->count;
+        w->count += (size_t)m->params[k].count;
     }
-    if (w->first > end) w->first = end;
-    w->count = end - w->first;
+    return 1;
 }
 
 // The weights of the rank's nodes, as they are in the network that the seed makes.
@@ -554,34 +583,37 @@ static void fill_floats(worker *w) {
     int32_t i;
     for (i = 0; i < m->param_kinds; i++) {
         const training_param *p = &m->params[i];
-        float *at = w->floats + (p->first - w->first);
+        float *at = w->floats + w->places[i];
         uint64_t k;
-        if (p->first < w->first || p->first + p->count > w->first + w->count) continue;
+        if (w->places[i] == NOT_HERE) continue;
         nn_fill_normal(at, (size_t)p->count, p->deviation, tl_mix_u64(w->o->seed, (uint64_t)i));
         for (k = 0; k < p->count; k++) at[k] += p->mean;
     }
 }
 
 // Of each node the ranges that it uses: what replicas sum up, and what is saved.
-static tl_result register_states(worker *w) {
+static void register_node(worker *w, int32_t id) {
     static const tl_state_kind kinds[4] = {
         TL_STATE_PARAMETER, TL_STATE_OPTIMIZER, TL_STATE_OPTIMIZER, TL_STATE_GRADIENT
     };
-    int32_t id, k, part;
-    w->states = (tl_state *)calloc((size_t)(w->plan->end_node - w->plan->first_node) * 8 + 1, sizeof *w->states);
+    const int32_t params[2] = { w->m.nodes[id].weight, w->m.nodes[id].bias };
+    int32_t k, part;
+    for (k = 0; k < 2; k++)
+        for (part = 0; part < 4 && params[k] >= 0; part++) {
+            tl_state *state = &w->states[w->state_count++];
+            state->node = id;
+            state->kind = kinds[part];
+            state->host = w->floats + (size_t)part * w->count + w->places[params[k]];
+            state->bytes = w->m.params[params[k]].count * sizeof(float);
+        }
+}
+
+static tl_result register_states(worker *w) {
+    int32_t chunk, id;
+    w->states = (tl_state *)calloc((size_t)w->m.graph.node_count * 8 + 1, sizeof *w->states);
     if (!w->states) return TL_ERROR_NO_MEMORY;
-    for (id = w->plan->first_node; id < w->plan->end_node; id++) {
-        const int32_t params[2] = { w->m.nodes[id].weight, w->m.nodes[id].bias };
-        for (k = 0; k < 2; k++)
-            for (part = 0; part < 4 && params[k] >= 0; part++) {
-                const training_param *p = &w->m.params[params[k]];
-                tl_state *state = &w->states[w->state_count++];
-                state->node = id;
-                state->kind = kinds[part];
-                state->host = w->floats + (size_t)part * w->count + ((size_t)p->first - w->first);
-                state->bytes = p->count * sizeof(float);
-            }
-    }
+    for (chunk = 0; chunk < w->ranks.chunk_count; chunk++)
+        for (id = first_node_of(w, chunk); id < end_node_of(w, chunk); id++) register_node(w, id);
     return TL_OK;
 }
 
@@ -627,7 +659,7 @@ static tl_result init_training(worker *w) {
     size_t rows = (size_t)(w->m.size.B * w->m.size.T);
     tl_result result;
     w->plan = &w->ranks.ranks[w->stage];
-    find_floats(w);
+    if (!find_floats(w)) return fail(w, "training", TL_ERROR_NO_MEMORY);
     w->floats = (float *)calloc(4 * w->count + 1, sizeof *w->floats);
     w->window = (int32_t *)calloc(2 * rows, sizeof *w->window);
     if (w->o->trace) {
@@ -639,7 +671,7 @@ static tl_result init_training(worker *w) {
     w->network.m = &w->m;
     w->network.params = w->floats;
     w->network.grads = w->floats + 3 * w->count;
-    w->network.first = w->first;
+    w->network.places = w->places;
     w->network.wait_ns = w->o->wait * 1000;
     result = fail(w, "states", register_states(w));
     if (!result) result = fail(w, "run", init_run(w));
@@ -656,12 +688,14 @@ static void free_training(worker *w) {
     free(w->floats);
     free(w->states);
     free(w->window);
+    free(w->places);
     w->run = NULL;
     w->states = NULL;
     w->state_count = 0;
     memset(&w->backend, 0, sizeof w->backend);
     w->floats = NULL;
     w->window = NULL;
+    w->places = NULL;
 }
 
 static tl_result read_losses(worker *w) {
@@ -670,7 +704,7 @@ static tl_result read_losses(worker *w) {
     tl_result result = TL_OK;
     w->loss = 0.0;
     loss.node = w->m.loss;
-    if (w->m.loss < w->plan->first_node || w->m.loss >= w->plan->end_node) return TL_OK;
+    if (w->plan->compiled.nodes[w->m.loss] < 0) return TL_OK;     // another rank has it
     for (slot = 0; slot < w->micro_batches && !result; slot++) {
         float one = 0.0f;
         result = tl_choose_slot(w->run, slot);
@@ -686,8 +720,8 @@ static void update_weights(worker *w) {
     adamw.rate = training_rate(w->step);
     for (i = 0; i < w->m.param_kinds; i++) {
         const training_param *p = &w->m.params[i];
-        float *at = w->floats + (p->first - w->first);
-        if (p->first < w->first || p->first + p->count > w->first + w->count) continue;
+        float *at = w->floats + w->places[i];
+        if (w->places[i] == NOT_HERE) continue;
         adamw.weight_decay = p->decays ? 0.05f : 0.0f;
         nn_adamw_update(at, at + w->count, at + 2 * w->count, at + 3 * w->count, (size_t)p->count, w->step + 1,
                         &adamw);
@@ -732,7 +766,7 @@ static tl_result measure_nodes(worker *w, uint64_t *node_ns) {
     memset(&alone, 0, sizeof alone);
     o.budget = 0;
     o.trace = NULL;
-    o.micro_batches = 1;
+    o.micro_batches = o.chunks = 1;
     alone.o = &o;
     alone.text = w->text;
     alone.rank_count = alone.micro_batches = 1;
@@ -797,8 +831,8 @@ static tl_result find_figures(worker *w) {
 static uint64_t hash_options(const worker *w) {
     const options *o = w->o;
     const uint64_t numbers[] = {
-        o->stages, o->replicas, o->steps, o->budget, (uint64_t)o->estimates, (uint64_t)o->is_gpipe, o->trace != NULL,
-        o->save != NULL, o->every, w->from.step
+        o->stages, o->chunks, o->replicas, o->steps, o->budget, (uint64_t)o->estimates, (uint64_t)o->is_gpipe,
+        o->trace != NULL, o->save != NULL, o->every, w->from.step
     };
     return tl_mix_u64(hash_bytes(numbers, sizeof numbers), hash_training(o, w->text));
 }
@@ -825,22 +859,34 @@ static tl_result prepare_rank(worker *w) {
     return result ? result : init_training(w);
 }
 
+// Put the floats of a rank where they are among all. Returns whether any of them was another one.
+static int spread_floats(const worker *w, const float *own, float *into) {
+    int32_t i, differs = 0;
+    for (i = 0; i < w->m.param_kinds; i++) {
+        const training_param *p = &w->m.params[i];
+        size_t bytes = (size_t)p->count * sizeof *own;
+        if (w->places[i] == NOT_HERE) continue;
+        differs |= memcmp(into + p->first, own + w->places[i], bytes) != 0;
+        memcpy(into + p->first, own + w->places[i], bytes);
+    }
+    return differs;
+}
+
 // Rank 0 gathers floats of all ranks in one array; a later replica has to have those of the first.
 static tl_result gather_floats(worker *w, gathered *all, const float *own, float *into) {
     tl_result result = TL_OK;
     int32_t r;
     if (w->rank) return tell(w, 0, own, w->count * sizeof *own);
-    memcpy(into + w->first, own, w->count * sizeof *own);
+    (void)spread_floats(w, own, into);
     for (r = 1; r < w->rank_count && !result; r++) {
         worker other = *w;
-        float *at;
-        other.plan = &w->ranks.ranks[r % (int32_t)w->o->stages];
-        find_floats(&other);
-        at = (float *)malloc(other.count * sizeof *at + 1);
+        float *at = NULL;
+        other.stage = r % (int32_t)w->o->stages;
+        if (find_floats(&other)) at = (float *)malloc(other.count * sizeof *at + 1);
         result = at ? hear(w, r, at, other.count * sizeof *at) : TL_ERROR_NO_MEMORY;
-        if (!result && r < (int32_t)w->o->stages) memcpy(into + other.first, at, other.count * sizeof *at);
-        else if (!result) all->replicas_differ |= memcmp(into + other.first, at, other.count * sizeof *at) != 0;
+        if (!result && spread_floats(&other, at, into) && r >= (int32_t)w->o->stages) all->replicas_differ = 1;
         free(at);
+        free(other.places);
     }
     return result;
 }
@@ -908,10 +954,13 @@ static tl_result train_rank(program *p, worker *w) {
 
 static row row_of(const worker *w) {
     const tl_run_report *r = &w->report;
+    int32_t k;
     row at;
     memset(&at, 0, sizeof at);
-    at.first_node = w->plan->first_node;
-    at.end_node = w->plan->end_node;
+    for (k = 0; k < w->ranks.chunk_count; k++) {
+        at.nodes[k][0] = first_node_of(w, k);
+        at.nodes[k][1] = end_node_of(w, k);
+    }
     at.in_flight = w->plan->in_flight_count;
     at.event_count = w->moment_count;
     at.base_bytes = w->plan->base_bytes;
@@ -1033,7 +1082,7 @@ static void write_rank(FILE *file, const program *p, const worker *w, int32_t ra
     const moment *moments = r->moments;
     int32_t i;
     fprintf(file, "%s{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"rank %d: nodes %d to %d\"}}",
-            rank ? ",\n" : "", (int)rank + 1, (int)rank, (int)r->first_node, (int)r->end_node - 1);
+            rank ? ",\n" : "", (int)rank + 1, (int)rank, (int)r->nodes[0][0], (int)r->nodes[0][1] - 1);
     fprintf(file, ",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":1,\"args\":{\"name\":\"compute\"}}",
             (int)rank + 1);
     for (i = 0; i < r->event_count; i++) {
@@ -1083,7 +1132,7 @@ static tl_result open_alone(const program *p, const worker *rank0, alone *a, wor
     tl_result result;
     a->o = p->o;
     a->o.budget = 0;
-    a->o.stages = 1;
+    a->o.stages = a->o.chunks = 1;
     a->o.trace = NULL;
     init_worker(p, w, 0);
     if (!goes_on) memset(&w->from, 0, sizeof w->from);
@@ -1158,13 +1207,16 @@ static tl_result find_sums(const program *p, const worker *rank0, alone *a) {
 }
 
 static void print_row(const char *name, const row *r) {
+    int k;
     unsigned long long total = (unsigned long long)r->base_bytes + r->taken;
-    printf("  %-12s  %3d .. %-3d  %9d  %9llu  %9llu  %9llu  %9llu  %9llu  %9llu  %9llu  %s\n", name, (int)r->first_node,
-           (int)r->end_node - 1, (int)r->in_flight, (unsigned long long)r->base_bytes,
+    printf("  %-12s  %3d .. %-3d  %9d  %9llu  %9llu  %9llu  %9llu  %9llu  %9llu  %9llu  %s\n", name, (int)r->nodes[0][0],
+           (int)r->nodes[0][1] - 1, (int)r->in_flight, (unsigned long long)r->base_bytes,
            (unsigned long long)r->planned_peak, (unsigned long long)r->measured_arena, (unsigned long long)r->taken,
            total, (unsigned long long)r->sent, (unsigned long long)r->ring,
            r->planned_peak == r->measured_peak && r->planned_arena == r->measured_arena &&
                    r->taken <= r->planned_taken && r->planned_sent == r->sent ? "yes" : "NO");
+    for (k = 1; k < MOST_CHUNKS && r->nodes[k][1]; k++)
+        printf("  %-12s  %3d .. %d\n", "", (int)r->nodes[k][0], (int)r->nodes[k][1] - 1);
 }
 
 static int print_rows(const program *p, const alone *a) {
@@ -1311,8 +1363,10 @@ static int prepare(program *p, const char *path, int prints) {
         code = training_fail(TRAINING_INPUT, "--save %s: is there; --resume goes on from it, or remove it", p->o.save);
     if (code || !prints) return code;
     training_print_text(&p->text);
-    printf("ranks      %d: %d stages x %d replicas, %d micro-batches, %s\n", (int)p->rank_count, (int)p->o.stages,
-           (int)p->o.replicas, (int)p->o.micro_batches, p->o.schedule);
+    printf("ranks      %d: %d stages x %d replicas, %d micro-batches, %s", (int)p->rank_count, (int)p->o.stages,
+           (int)p->o.replicas, (int)p->o.micro_batches, p->o.chunks > 1 ? "interleaved" : p->o.schedule);
+    if (p->o.chunks > 1) printf(" over %d chunks", (int)p->o.chunks);
+    printf("\n");
     if (p->from.rank_count)
         printf("from       step %llu, saved by %d ranks\n", (unsigned long long)p->from.step, (int)p->from.rank_count);
     fflush(stdout);

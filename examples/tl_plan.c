@@ -334,7 +334,7 @@ typedef struct options {
     int         bank_count;
     const char *precision, *profiles;
     const char *loss;
-    const char *ranks;
+    const char *ranks, *chunks;
     int         inference, pareto, explain, front, default_profiles, live, order, compile, split, recommend;
     int         data, automatic, gpipe;       // of --ranks
 } options;
@@ -432,6 +432,8 @@ static const char *const usage[] = {
     "                    rank: what its weights take, micro-batches in flight, bytes that each of them",
     "                    holds, peak, arena, bytes sent, cost of its calls, and when they end",
     "  --gpipe           all forwards first, then all backwards",
+    "  --chunks V        interleaved 1f1b: V stages on each rank, so that ranks wait less, but send and",
+    "                    hold more. --micro-batches must be a multiple of the ranks",
     "  --data            copies of the whole model instead, each with a part of the micro-batches",
     "  --auto            all ways compared: copies, pipelines, both; the best, and why not the others",
     "",
@@ -612,7 +614,7 @@ static int check_rank_options(const options *o) {
     };
     const struct { int is_there; const char *name; } of_pipelines[] = {
         { o->gpipe, "--gpipe" }, { o->align != NULL, "--align" }, { o->svg != NULL, "--svg" },
-        { o->inference, "--inference" },
+        { o->inference, "--inference" }, { o->chunks != NULL, "--chunks" },
     };
     size_t i;
     for (i = 0; i < sizeof others / sizeof *others; i++)
@@ -623,6 +625,7 @@ static int check_rank_options(const options *o) {
         if (of_pipelines[i].is_there)
             return fail(CODE_INPUT, "%s: is for the pipeline of --ranks, %s is a comparison of training steps",
                         of_pipelines[i].name, o->data ? "--data" : "--auto");
+    if (o->chunks && o->gpipe) return fail(CODE_INPUT, "--gpipe: has one stage a rank, --chunks several");
     if (o->inference && o->gpipe) return fail(CODE_INPUT, "--gpipe: is an order of backwards, --inference has none");
     if (o->inference && o->states) return fail(CODE_INPUT, "--states: are of the optimizer, --inference has none");
     if (o->budget && strchr(o->budget, '%'))
@@ -642,9 +645,9 @@ static int check_options(options *o) {
     int code;
     if (!o->model) return fail(CODE_INPUT, "a model must be named, a .tlg file or -; --help tells more");
     if (o->ranks) return check_rank_options(o);
-    if (o->data || o->automatic || o->gpipe)
+    if (o->data || o->automatic || o->gpipe || o->chunks)
         return fail(CODE_INPUT, "%s: is for --ranks, which is missing",
-                    o->data ? "--data" : o->gpipe ? "--gpipe" : "--auto");
+                    o->data ? "--data" : o->gpipe ? "--gpipe" : o->chunks ? "--chunks" : "--auto");
     code = check_compile_options(o);
     if (code) return code;
     if (o->live && !o->budget) return fail(CODE_INPUT, "--live: says what --budget binds, which is missing");
@@ -705,7 +708,7 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--split", NULL, &o->split },       { "--loss", &o->loss, NULL },
         { "--recommend", NULL, &o->recommend }, { "--ranks", &o->ranks, NULL },
         { "--data", NULL, &o->data },         { "--auto", NULL, &o->automatic },
-        { "--gpipe", NULL, &o->gpipe },
+        { "--gpipe", NULL, &o->gpipe },       { "--chunks", &o->chunks, NULL },
         { "--compact", NULL, &o->compact },   { "--no-names", NULL, &o->no_names },
         { "--precision", &o->precision, NULL }, { "--profiles", &o->profiles, NULL },
         { "--front", NULL, &o->front },       { "--default-profiles", NULL, &o->default_profiles },
@@ -3522,11 +3525,11 @@ static void free_compilation(program *p) {
 
 // -- ranks: a model on several workers --
 
-enum { MOST_RANKS = 1024, MOST_MICRO_BATCHES = 65535 };
+enum { MOST_RANKS = 1024, MOST_MICRO_BATCHES = 65535, MOST_CHUNKS = 1024 };
 
 // What --ranks was told, and what came of it.
 typedef struct rank_work {
-    int32_t  rank_count, micro_batches, states;
+    int32_t  rank_count, chunk_count, micro_batches, states;
     tl_link  link;                 // its nanosecond is one unit of cost
     uint64_t base_bytes;           // weights, gradients and optimizer of the whole model
     tl_compiled_ranks compiled;    // a pipeline
@@ -3543,12 +3546,15 @@ static int parse_states(const program *p, int32_t *count) {
 }
 
 static int parse_rank_numbers(const program *p, rank_work *r) {
-    uint64_t ranks = 0, batches = 8;
+    uint64_t ranks = 0, batches = 8, chunks = 1;
     if (!read_count(p->o.ranks, &ranks) || ranks > MOST_RANKS)
         return fail(CODE_INPUT, "--ranks %s: must be a whole number from 1 to %d", p->o.ranks, MOST_RANKS);
     if (p->o.batches && (!read_count(p->o.batches, &batches) || batches > MOST_MICRO_BATCHES))
         return fail(CODE_INPUT, "--micro-batches %s: must be a whole number from 1 to %d beside --ranks", p->o.batches,
                     MOST_MICRO_BATCHES);
+    if (p->o.chunks && (!read_count(p->o.chunks, &chunks) || chunks < 2 || chunks > MOST_CHUNKS))
+        return fail(CODE_INPUT, "--chunks %s: must be a whole number from 2 to %d", p->o.chunks, MOST_CHUNKS);
+    r->chunk_count = (int32_t)chunks;
     r->rank_count = (int32_t)ranks;
     r->micro_batches = (int32_t)batches;
     return parse_states(p, &r->states);
@@ -3582,13 +3588,19 @@ static label time_label(const program *p, double cost) {
     return l;
 }
 
+static tl_pipeline schedule_of(const program *p) {
+    if (p->o.chunks) return TL_PIPELINE_INTERLEAVED;
+    return p->o.gpipe ? TL_PIPELINE_GPIPE : TL_PIPELINE_1F1B;
+}
+
 static tl_result compile_pipeline(program *p, rank_work *r) {
     tl_ranks_desc desc;
     memset(&desc, 0, sizeof desc);
     desc.graph = &p->graph;
     desc.rank_count = r->rank_count;
     desc.micro_batch_count = r->micro_batches;
-    desc.pipeline = p->o.gpipe ? TL_PIPELINE_GPIPE : TL_PIPELINE_1F1B;
+    desc.chunk_count = r->chunk_count;
+    desc.pipeline = schedule_of(p);
     desc.inference = p->o.inference;
     desc.budget_bytes = p->budget_bytes;
     desc.gradient_ratio = gradients_of(p);
@@ -3612,24 +3624,34 @@ static void print_single(const program *p, FILE *out, const rank_work *r, uint64
     fprintf(out, "%.2f s\n", now_seconds() - p->start);
 }
 
+static int32_t first_of(const tl_compiled_ranks *c, int32_t stage) { return stage ? c->ends[stage - 1] : 0; }
+
+// "conv1 .. relu4"
+static label stage_label(const program *p, const tl_compiled_ranks *c, int32_t stage) {
+    label l;
+    snprintf(l.text, sizeof l.text, "%.14s .. %.14s", tl_name_node(&p->graph, first_of(c, stage)),
+             tl_name_node(&p->graph, c->ends[stage] - 1));
+    return l;
+}
+
 static void print_pipeline(const program *p, FILE *out, const rank_work *r) {
     const tl_compiled_ranks *c = &r->compiled;
-    int32_t k;
+    int32_t k, stage;
     print_head(p, out);
     fprintf(out, "%4s %-33s %12s %6s %12s %12s %12s %12s %15s %15s\n", "rank", "nodes", "weights", "flight", "held",
             "peak", "arena", "sent", "busy", "ends");
     for (k = 0; k < c->rank_count; k++) {
         const tl_rank_plan *rank = &c->ranks[k];
         const tl_plan *plan = &rank->compiled.plan;
-        char nodes[40];
-        snprintf(nodes, sizeof nodes, "%.14s .. %.14s", tl_name_node(&p->graph, rank->first_node),
-                 tl_name_node(&p->graph, rank->end_node - 1));
-        fprintf(out, "%4d %-33s %12llu %6d %12llu %12llu %12llu %12llu %15llu %15llu\n", (int)k, nodes,
-                (ull)rank->base_bytes, (int)rank->in_flight_count, (ull)rank->held_bytes, (ull)plan->peak_bytes,
-                (ull)plan->arena_bytes, (ull)rank->sent_bytes, (ull)rank->busy_cost, (ull)rank->end_cost);
+        fprintf(out, "%4d %-33s %12llu %6d %12llu %12llu %12llu %12llu %15llu %15llu\n", (int)k,
+                stage_label(p, c, k).text, (ull)rank->base_bytes, (int)rank->in_flight_count,
+                (ull)rank->held_bytes, (ull)plan->peak_bytes, (ull)plan->arena_bytes, (ull)rank->sent_bytes,
+                (ull)rank->busy_cost, (ull)rank->end_cost);
+        for (stage = k + c->rank_count; stage < c->rank_count * c->chunk_count; stage += c->rank_count)
+            fprintf(out, "%4s %s\n", "", stage_label(p, c, stage).text);
     }
     fprintf(out, "\nstep of %d micro-batches, %s: %llu%s, bubble %.2f %%\n", (int)c->micro_batch_count,
-            p->o.gpipe ? "gpipe" : "1f1b", (ull)c->cost, time_label(p, (double)c->cost).text, 100 * c->bubble_ratio);
+            tl_name_pipeline(schedule_of(p)), (ull)c->cost, time_label(p, (double)c->cost).text, 100 * c->bubble_ratio);
     fprintf(out, "no cut takes less than %llu, gap: %s\n", (ull)c->bound_cost,
             gap_label(c->cost, c->bound_cost).text);
     print_single(p, out, r, c->cost);
@@ -3680,13 +3702,18 @@ static void put_rank_plan_json(writer *w, const tl_compiled_plan *compiled) {
     put(w, "]");
 }
 
-static void put_rank_json(const program *p, writer *w, const tl_rank_plan *rank) {
+static void put_rank_json(const program *p, writer *w, const tl_compiled_ranks *c, int32_t index) {
+    const tl_rank_plan *rank = &c->ranks[index];
     const tl_plan *plan = &rank->compiled.plan;
+    int32_t stage;
     put(w, "\n  {\"first_node\": %d, \"end_node\": %d, \"first_name\": ", (int)rank->first_node, (int)rank->end_node);
     put_json_text(w, tl_name_node(&p->graph, rank->first_node));
     put(w, ", \"last_name\": ");
     put_json_text(w, tl_name_node(&p->graph, rank->end_node - 1));
-    put(w, ", \"base_bytes\": %llu, \"in_flight_count\": %d, \"held_bytes\": %llu", (ull)rank->base_bytes,
+    put(w, ", \"chunks\": [");
+    for (stage = index; stage < c->rank_count * c->chunk_count; stage += c->rank_count)
+        put(w, "%s[%d, %d]", stage > index ? ", " : "", (int)first_of(c, stage), (int)c->ends[stage]);
+    put(w, "], \"base_bytes\": %llu, \"in_flight_count\": %d, \"held_bytes\": %llu", (ull)rank->base_bytes,
         (int)rank->in_flight_count, (ull)rank->held_bytes);
     put(w, ", \"peak_bytes\": %llu, \"arena_bytes\": %llu, \"sent_bytes\": %llu", (ull)plan->peak_bytes,
         (ull)plan->arena_bytes, (ull)rank->sent_bytes);
@@ -3699,14 +3726,14 @@ static void put_rank_json(const program *p, writer *w, const tl_rank_plan *rank)
 static void put_pipeline_json(const program *p, writer *w, const rank_work *r) {
     const tl_compiled_ranks *c = &r->compiled;
     int32_t k;
-    put(w, ", \"schedule\": \"%s\", \"inference\": %s, \"alignment_bytes\": %llu", p->o.gpipe ? "gpipe" : "1f1b",
-        p->o.inference ? "true" : "false", (ull)p->alignment);
+    put(w, ", \"schedule\": \"%s\", \"chunk_count\": %d, \"inference\": %s, \"alignment_bytes\": %llu",
+        tl_name_pipeline(schedule_of(p)), (int)c->chunk_count, p->o.inference ? "true" : "false", (ull)p->alignment);
     put(w, ", \"total_cost\": %llu, \"lower_bound_cost\": %llu, \"bubble_ratio\": %.9f, \"hash\": \"%016llx\"",
         (ull)c->cost, (ull)c->bound_cost, c->bubble_ratio, (ull)c->hash);
     put(w, ", \"ranks\": [");
     for (k = 0; k < c->rank_count; k++) {
         if (k) put(w, ",");
-        put_rank_json(p, w, &c->ranks[k]);
+        put_rank_json(p, w, c, k);
     }
     put(w, "\n]");
 }
@@ -3851,24 +3878,45 @@ static const char *const lane_style[] = {
     "@media (prefers-color-scheme:dark){.forward{fill:#3d9be0}.backward{fill:#17b890}.batch{fill:#0d1117}}</style>",
 };
 
-// The calls of each rank: forwards, then backwards with what runs again in them; messages on the link.
-static tl_result simulate_calls(program *p, const rank_work *r, uint64_t *numbers, tl_pipeline_report *report) {
+// What each stage costs in a training step, and its forwards once for each micro-batch; what is sent on.
+static void sum_stages(const program *p, const rank_work *r, const int32_t *last, uint64_t *forward, uint64_t *all,
+                       uint64_t *sent) {
     const tl_compiled_ranks *c = &r->compiled;
-    uint64_t *forward = numbers, *backward = forward + c->rank_count, *sent = backward + c->rank_count, before = 0;
+    const tl_graph *graph = &p->graph;
+    int32_t stages = c->rank_count * c->chunk_count, stage, i;
+    for (stage = 0; stage < stages; stage++) {
+        const tl_compiled_plan *compiled = &c->ranks[stage % c->rank_count].compiled;
+        for (i = first_of(c, stage); i < c->ends[stage]; i++) forward[stage] += graph->nodes[i].fwd_cost;
+        for (i = 0; i < compiled->plan.step_count; i++) {
+            const tl_step *step = &compiled->plan.steps[i];
+            int32_t at = compiled->first_members[step->node], node = compiled->members[at];
+            if (step->kind > TL_STEP_BACKWARD || compiled->first_members[step->node + 1] == at) continue;
+            if (node < first_of(c, stage) || node >= c->ends[stage]) continue;
+            all[stage] += step->kind == TL_STEP_BACKWARD ? graph->nodes[node].bwd_cost : graph->nodes[node].fwd_cost;
+        }
+        for (i = 0; i < graph->tensor_count; i++)
+            if (graph->outputs[i].node < c->ends[stage] && last[i] >= c->ends[stage] &&
+                !graph->nodes[graph->outputs[i].node].is_input) sent[stage] += graph->outputs[i].bytes;
+    }
+}
+
+// The calls of each rank: forwards, then backwards with what runs again in them; messages on the link. numbers:
+// [3 x stages] zeroes.
+static tl_result simulate_calls(program *p, const rank_work *r, const int32_t *last, uint64_t *numbers,
+                                tl_pipeline_report *report) {
+    const tl_compiled_ranks *c = &r->compiled;
+    int32_t stages = c->rank_count * c->chunk_count, k;
+    uint64_t *forward = numbers, *backward = forward + stages, *sent = backward + stages;
     tl_pipeline_desc desc;
-    int32_t k, id;
-    for (k = 0; k < c->rank_count; k++) {
-        uint64_t share = c->ranks[k].busy_cost / (uint64_t)c->micro_batch_count;
-        uint64_t bytes = c->ranks[k].sent_bytes / (uint64_t)c->micro_batch_count;
-        forward[k] = 0;
-        for (id = c->ranks[k].first_node; id < c->ranks[k].end_node; id++) forward[k] += p->graph.nodes[id].fwd_cost;
+    sum_stages(p, r, last, forward, backward, sent);
+    for (k = 0; k < stages; k++) {
+        uint64_t share = backward[k] / (uint64_t)c->micro_batch_count;
         backward[k] = share > forward[k] ? share - forward[k] : 0;
-        sent[k] = bytes > before ? bytes - before : 0;      // the rest is the gradient to the rank before
-        before = p->o.inference ? 0 : sent[k];
     }
     memset(&desc, 0, sizeof desc);
-    desc.kind = p->o.gpipe || p->o.inference ? TL_PIPELINE_GPIPE : TL_PIPELINE_1F1B;
+    desc.kind = p->o.inference && !p->o.chunks ? TL_PIPELINE_GPIPE : schedule_of(p);
     desc.rank_count = c->rank_count;
+    desc.chunk_count = c->chunk_count;
     desc.micro_batch_count = c->micro_batch_count;
     desc.forward_ns = forward;
     desc.backward_ns = backward;
@@ -3880,14 +3928,18 @@ static tl_result simulate_calls(program *p, const rank_work *r, uint64_t *number
 
 static double lane_x(double time, double total) { return PLOT_LEFT + (PLOT_RIGHT - PLOT_LEFT) * time / total; }
 
-static void put_call(writer *w, const tl_pipeline_event *e, double total, int y) {
+// Later chunks are lighter.
+static void put_call(writer *w, const tl_pipeline_event *e, int32_t chunks, double total, int y) {
     double x = lane_x((double)e->start_ns, total), width = lane_x((double)e->end_ns, total) - x;
-    char name[16];
+    char name[16], chunk[32] = "", shade[32] = "";
+    if (chunks > 1) snprintf(chunk, sizeof chunk, ", chunk %d", (int)e->chunk);
+    if (e->chunk) snprintf(shade, sizeof shade, " fill-opacity=\"%.2f\"", 1 - 0.6 * e->chunk / (chunks - 1));
     if (e->end_ns == e->start_ns) return;
     snprintf(name, sizeof name, "%d", (int)e->micro_batch);
-    put(w, "<rect class=\"%s\" x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\"><title>%s of micro-batch %s: "
-        "%llu to %llu</title></rect>\n", e->is_backward ? "backward" : "forward", x, y, width > 1 ? width - 0.5 : width,
-        LANE_HEIGHT, e->is_backward ? "backward" : "forward", name, (ull)e->start_ns, (ull)e->end_ns);
+    put(w, "<rect class=\"%s\"%s x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\"><title>%s of micro-batch %s%s: "
+        "%llu to %llu</title></rect>\n", e->is_backward ? "backward" : "forward", shade, x, y,
+        width > 1 ? width - 0.5 : width, LANE_HEIGHT, e->is_backward ? "backward" : "forward", name, chunk,
+        (ull)e->start_ns, (ull)e->end_ns);
     if (width > 8.0 * (double)strlen(name) + 2)
         put(w, "<text class=\"batch\" x=\"%.2f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", x + width / 2, y + 16,
             name);
@@ -3921,7 +3973,7 @@ static void put_lanes(const program *p, writer *w, const rank_work *r, const tl_
     put_markup(w, p->model);
     put(w, ", %d micro-batches on %d ranks</text>\n", (int)r->micro_batches, (int)r->rank_count);
     put(w, "<text class=\"label\" x=\"24\" y=\"58\">%s; the plans end at %llu, bubble %.1f %%; drawn: messages leave "
-        "when calls end</text>\n", p->o.gpipe ? "gpipe" : "1f1b", (ull)r->compiled.cost,
+        "when calls end</text>\n", tl_name_pipeline(schedule_of(p)), (ull)r->compiled.cost,
         100 * r->compiled.bubble_ratio);
     put(w, "<rect class=\"forward\" x=\"640\" y=\"24\" width=\"12\" height=\"12\"/><text class=\"label\" x=\"658\" "
         "y=\"34\">forward</text>\n");
@@ -3933,25 +3985,34 @@ static void put_lanes(const program *p, writer *w, const rank_work *r, const tl_
         put(w, "<text class=\"label\" x=\"%d\" y=\"%d\" text-anchor=\"end\">rank %d</text>\n", PLOT_LEFT - 8, y + 16,
             (int)k);
         for (i = 0; i < report->event_count; i++)
-            put_call(w, &report->events[(size_t)k * (size_t)report->event_count + (size_t)i], total, y);
+            put_call(w, &report->events[(size_t)k * (size_t)report->event_count + (size_t)i], r->chunk_count, total, y);
     }
     put(w, "</svg>\n");
 }
 
 static int write_lanes(program *p, const rank_work *r) {
-    uint64_t *numbers = (uint64_t *)malloc((3 * (size_t)r->rank_count + 1) * sizeof *numbers);
+    size_t stages = (size_t)r->rank_count * (size_t)r->chunk_count, tensors = (size_t)p->graph.tensor_count;
+    uint64_t *numbers = (uint64_t *)calloc(3 * stages + 1, sizeof *numbers);
+    int32_t *last = (int32_t *)malloc((tensors + 1) * sizeof *last);
+    uint8_t *needed = (uint8_t *)calloc(tensors + 1, 1);
     tl_pipeline_report report;
     writer w;
     int code;
     memset(&report, 0, sizeof report);
-    if (!numbers) return fail(CODE_INPUT, "no memory to draw");
-    code = simulate_calls(p, r, numbers, &report) ? fail_result(p, path_of(p)) : open_writer(p->o.svg, &w);
+    if (numbers && last && needed) {
+        find_readers(&p->graph, last, needed);
+        code = simulate_calls(p, r, last, numbers, &report) ? fail_result(p, path_of(p)) : open_writer(p->o.svg, &w);
+    } else {
+        code = fail(CODE_INPUT, "no memory to draw");
+    }
     if (!code) {
         put_lanes(p, &w, r, &report);
         code = close_writer(p, &w);
     }
     tl_free_pipeline_report(&p->env, &report);
     free(numbers);
+    free(last);
+    free(needed);
     return code;
 }
 

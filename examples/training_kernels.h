@@ -1,7 +1,7 @@
 // training_kernels.h -- the kernels of the training programs that run on threads: 16 and 17
 //
 // Thin wrappers around nn.h. A kernel may run while kernels of other nodes do: it writes its operands and the gradients of
-// its own weights, and nothing else. A program that has the weights of some nodes only says where they begin.
+// its own weights, and nothing else. A program that has the weights of some nodes only says where it has them.
 //
 // Include training.h first.
 #ifndef TRAINING_KERNELS_H
@@ -9,9 +9,9 @@
 
 typedef struct net {
     const training_model *m;
-    const float *params;          // from float `first` of all params on
+    const float *params;
     float       *grads;           // likewise
-    uint64_t     first;           // 0 unless only a part of them is here
+    const uint64_t *places;       // [param_kinds] where each begins in these; NULL = all are here, in their order
     uint64_t     wait_ns;         // that each kernel waits beside its work
 } net;
 
@@ -26,7 +26,8 @@ typedef struct args {
 static float *f32(const tl_operand *operand) { return (float *)operand->host; }
 
 static uint64_t first_of(const net *network, int32_t param) {
-    return param < 0 ? 0 : network->m->params[param].first - network->first;
+    if (param < 0) return 0;
+    return network->places ? network->places[param] : network->m->params[param].first;
 }
 
 static args args_of(const tl_kernel_call *call, const net *network) {

@@ -901,7 +901,7 @@
       "budget, least budget") \
     X(NO_MEMORY_FOR_RANKS, "no memory to plan ranks", "") \
     X(MICRO_BATCH_COUNT_OF_RANKS, "micro_batch_count: must be from 1 to 65535", "") \
-    X(PIPELINE_OF_RANKS, "pipeline: ranks run 1f1b or gpipe", "") \
+    X(PIPELINE_OF_RANKS, "pipeline: ranks run 1f1b, gpipe or interleaved", "") \
     X(FLAGS_OF_RANKS_MUST_BE_0_OR_1, "inference, weights_apart, keep_all: must be 0 or 1", "") \
     X(BASE_OF_RANK_DOES_NOT_FIT_64, "base_bytes: with the weights of a rank it must fit 64 bits", "") \
     X(RANKS_MORE_THAN_NODES, "rank_count: more ranks than nodes", "") \
@@ -910,7 +910,9 @@
       "budget, least budget") \
     X(COST_OF_RANKS_DOES_NOT_FIT_64, "the time of a training step does not fit 64 bits", "") \
     X(RANKS_WAIT_FOR_EACH_OTHER, "ranks: wait for messages of each other", "") \
-    X(LINK_OF_RANKS_HAS_NO_RATE, "link: bytes_per_second must be > 0 between ranks", "")
+    X(LINK_OF_RANKS_HAS_NO_RATE, "link: bytes_per_second must be > 0 between ranks", "") \
+    X(CHUNKS_NEED_RANKS, "chunk_count: more than 1 needs more than 1 rank", "") \
+    X(STAGES_MORE_THAN_NODES, "chunk_count: more stages than nodes", "")
 
 // -- errors: rules of [10] BACKEND --
 

@@ -113,6 +113,7 @@ typedef struct tl_compiled_plan {
     int32_t  tried_count;          // combinations planned
     uint64_t work;                 // elementary steps done
     int32_t  rank, rank_count;     // of tl_compile_ranks: whose stage it is, of how many; else 0
+    int32_t  chunk_count;          // of tl_compile_ranks: stages of it; else 0
     uint64_t ranks_hash;           // of the plans of all ranks; else 0
     void    *memory;               // released by tl_free_compiled_plan, with all of the above; of a rank by
                                    // tl_free_compiled_ranks

@@ -6,6 +6,7 @@
 typedef struct tli_ranks {
     tli_rank_stage *stages;        // [rank_count]
     tl_rank_plan   *ranks;
+    int32_t        *ends;          // [stages] of all ranks
 } tli_ranks;
 
 static uint64_t tli_hash_rank_plan(uint64_t hash, const tl_graph *graph, const tl_plan *plan) {
@@ -23,13 +24,13 @@ static uint64_t tli_hash_rank_plan(uint64_t hash, const tl_graph *graph, const t
 
 // Whether each stage has a node that is no input.
 static int tli_are_ends(const tl_ranks_desc *desc, const int32_t *ends) {
-    int32_t rank, id, first = 0;
-    for (rank = 0; rank < desc->rank_count; rank++) {
+    int32_t stage, id, first = 0;
+    for (stage = 0; stage < tli_count_all_stages(desc); stage++) {
         int has_node = 0;
-        if (ends[rank] <= first || ends[rank] > desc->graph->node_count) return 0;
-        for (id = first; id < ends[rank]; id++) has_node |= !desc->graph->nodes[id].is_input;
+        if (ends[stage] <= first || ends[stage] > desc->graph->node_count) return 0;
+        for (id = first; id < ends[stage]; id++) has_node |= !desc->graph->nodes[id].is_input;
         if (!has_node) return 0;
-        first = ends[rank];
+        first = ends[stage];
     }
     return first == desc->graph->node_count;
 }
@@ -40,13 +41,21 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
     if (desc->rank_count < 1) why = TLI_RULE(RANK_COUNT_MUST_BE_POSITIVE);
     else if (desc->micro_batch_count < 1 || desc->micro_batch_count >= TLI_MOST_SLOTS)
         why = TLI_RULE(MICRO_BATCH_COUNT_OF_RANKS);
-    else if (desc->pipeline != TL_PIPELINE_1F1B && desc->pipeline != TL_PIPELINE_GPIPE)
-        why = TLI_RULE(PIPELINE_OF_RANKS);
+    else if (!tli_is_below((int64_t)desc->pipeline, TL_PIPELINE_COUNT)) why = TLI_RULE(PIPELINE_OF_RANKS);
+    else if (desc->chunk_count < 0 || (desc->chunk_count > 1) != (desc->pipeline == TL_PIPELINE_INTERLEAVED))
+        why = TLI_RULE(CHUNK_COUNT_ONLY_INTERLEAVED);
+    else if (desc->chunk_count > 1 && desc->rank_count == 1) why = TLI_RULE(CHUNKS_NEED_RANKS);
     else if ((desc->inference | desc->weights_apart | desc->keep_all) & ~1)
         why = TLI_RULE(FLAGS_OF_RANKS_MUST_BE_0_OR_1);
     else if (desc->rank_count > desc->graph->node_count) why = TLI_RULE(RANKS_MORE_THAN_NODES);
+    else if (tli_count_chunks(desc) > desc->graph->node_count / desc->rank_count)
+        why = TLI_RULE(STAGES_MORE_THAN_NODES);
     else if (desc->link && !desc->link->bytes_per_second) why = TLI_RULE(LINK_OF_RANKS_HAS_NO_RATE);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), why);
+    if (desc->chunk_count > 1 && desc->micro_batch_count % desc->rank_count)
+        return tli_fail_values(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS),
+                               TLI_RULE(MICRO_BATCHES_NOT_MULTIPLE_OF_RANKS), (uint64_t)desc->micro_batch_count,
+                               (uint64_t)desc->rank_count);
     result = tl_check_graph(env, desc->graph);
     if (!result && desc->ends && !tli_are_ends(desc, desc->ends))
         result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(ENDS_MUST_RISE));
@@ -87,7 +96,7 @@ static tl_result tli_plan_ranks(tl_env *env, const tl_ranks_desc *desc, tli_rank
     tli_cuts cuts;
     int32_t rank;
     tl_result result = tli_open_cuts(env, desc, &cuts);
-    if (!result) result = desc->ends ? tli_plan_given_cut(&cuts) : tli_choose_stages(&cuts);
+    if (!result) result = tli_choose_cut(&cuts, own->ends);
     for (rank = 0; rank < desc->rank_count && !result; rank++) {
         stage = &cuts.chosen[rank];
         if (stage->least_bytes && (!worst || stage->least_bytes > worst->least_bytes)) worst = stage;
@@ -106,6 +115,7 @@ static void tli_name_ranks(tl_compiled_ranks *ranks) {
         tl_compiled_plan *compiled = &ranks->ranks[rank].compiled;
         compiled->rank = rank;
         compiled->rank_count = ranks->rank_count;
+        compiled->chunk_count = ranks->chunk_count;
         compiled->ranks_hash = ranks->hash;
     }
 }
@@ -123,6 +133,7 @@ TLI_IMPL void tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks) {
     if (own) {
         tli_release(env, own->stages);
         tli_release(env, own->ranks);
+        tli_release(env, own->ends);
     }
     tli_release(env, own);
     tli_zero(ranks, sizeof *ranks);
@@ -139,11 +150,14 @@ TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
     if (!own) return tli_fail_ranks(env);
     ranks->memory = own;
     ranks->micro_batch_count = desc->micro_batch_count;
+    ranks->chunk_count = tli_count_chunks(desc);
     own->stages = (tli_rank_stage *)tli_alloc_array(env, (uint64_t)desc->rank_count, sizeof *own->stages);
     own->ranks = (tl_rank_plan *)tli_alloc_array(env, (uint64_t)desc->rank_count, sizeof *own->ranks);
+    own->ends = (int32_t *)tli_alloc_array(env, (uint64_t)tli_count_all_stages(desc), sizeof *own->ends);
     if (own->stages && own->ranks) ranks->rank_count = desc->rank_count;
-    if (!ranks->rank_count) result = tli_fail_ranks(env);
+    if (!ranks->rank_count || !own->ends) result = tli_fail_ranks(env);
     ranks->ranks = own->ranks;
+    ranks->ends = own->ends;
     if (!result) result = tli_plan_ranks(env, desc, own, ranks);
     if (!result) result = tli_simulate_ranks(env, desc, ranks);
     if (!result) result = tli_bound_ranks(env, desc, &ranks->bound_cost);

@@ -89,7 +89,7 @@ static tl_result tli_find_held_nodes(tl_env *env, const tl_ranks_desc *desc, uin
     tl_plan plan;
     int32_t turn, i, k;
     tl_result result = tl_plan_keep_all(env, graph, desc->inference, &plan);
-    turn = result ? 0 : tli_find_turn(&plan, ran);
+    turn = result ? 0 : tli_find_turn(&plan, 0, graph->node_count, ran);
     for (i = 0; i < turn; i++) {
         const tl_step *step = &plan.steps[i];
         const tl_node *node = &graph->nodes[step->node];
@@ -246,7 +246,7 @@ static tl_result tli_open_cuts(tl_env *env, const tl_ranks_desc *desc, tli_cuts 
     c->env = env;
     c->desc = desc;
     if (tli_has_budget(desc)) most = TLI_CUT_UNITS;
-    if (most < 2 * desc->rank_count) most = 2 * desc->rank_count;
+    if (most < 2 * tli_count_all_stages(desc)) most = 2 * tli_count_all_stages(desc);
     c->units = (tli_cut_unit *)tli_alloc_array(env, nodes + 1, sizeof *c->units);
     c->reads = (tli_cut_read *)tli_alloc_array(env, (uint64_t)graph->input_count + 1, sizeof *c->reads);
     c->order = (int32_t *)tli_alloc_array(env, nodes, sizeof *c->order);

@@ -20,35 +20,53 @@
 
 // -- one cut --
 
-// Cut and plan a stage. budget: of the rank, 0 = no limit; is_quick: one of many.
-static tl_result tli_plan_stage(const tli_cuts *c, int32_t rank, int32_t first_node, int32_t end_node,
-                                uint64_t budget, int is_quick, tli_stage_plan *stage) {
+// Cut and plan the stage of a rank. bounds: as in tli_cut_stage; budget: of the rank, 0 = no limit; is_quick:
+// one of many.
+static tl_result tli_plan_stage(const tli_cuts *c, int32_t rank, const int32_t *bounds, uint64_t budget,
+                                int is_quick, tli_stage_plan *stage) {
     const tl_ranks_desc *desc = c->desc;
     uint64_t work = (desc->work_limit ? desc->work_limit : 700000000) / (uint64_t)desc->rank_count / 2;
     uint64_t batches = (uint64_t)desc->micro_batch_count;
     tl_rank_plan *plan = &stage->plan;
     tl_result result;
     stage->rank = rank;
-    plan->first_node = first_node;
-    plan->end_node = end_node;
-    result = tli_cut_stage(c->env, desc, rank, first_node, end_node, &stage->stage, &plan->compiled);
+    plan->first_node = bounds[0];
+    plan->end_node = bounds[1];
+    result = tli_cut_stage(c->env, desc, rank, bounds, &stage->stage, &plan->compiled);
     plan->compiled.graph = &stage->stage.graph;
     if (!result)
-        result = tli_plan_rank(c->env, desc, rank, budget, is_quick ? work / TLI_CUT_PLANS : work, is_quick,
-                               plan, &stage->least_bytes);
+        result = tli_plan_rank(c->env, desc, rank, &stage->stage, budget,
+                               is_quick ? work / TLI_CUT_PLANS : work, is_quick, plan, &stage->least_bytes);
     stage->base_cost = plan->compiled.base_cost / batches;
     stage->cost = plan->busy_cost / batches;
     return result;
 }
 
-// Plan the cut that the caller has given.
-static tl_result tli_plan_given_cut(tli_cuts *c) {
-    tl_result result = TL_OK;
-    int32_t rank;
-    for (rank = 0; rank < c->desc->rank_count && !result; rank++)
-        result = tli_plan_stage(c, rank, rank ? c->desc->ends[rank - 1] : 0, c->desc->ends[rank],
-                                tli_budget_of_rank(c->desc, rank), 0, &c->chosen[rank]);
+// Plan a cut. ends: [all stages].
+static tl_result tli_plan_given_cut(tli_cuts *c, const int32_t *ends) {
+    const tl_ranks_desc *desc = c->desc;
+    int32_t chunks = tli_count_chunks(desc), rank, chunk;
+    int32_t *bounds = (int32_t *)tli_alloc_array(c->env, 2 * (uint64_t)chunks, sizeof *bounds);
+    tl_result result = bounds ? TL_OK : tli_fail_ranks(c->env);
+    for (rank = 0; rank < desc->rank_count && !result; rank++) {
+        for (chunk = 0; chunk < chunks; chunk++) {
+            int32_t stage = chunk * desc->rank_count + rank;
+            bounds[2 * chunk] = stage ? ends[stage - 1] : 0;
+            bounds[2 * chunk + 1] = ends[stage];
+        }
+        result = tli_plan_stage(c, rank, bounds, tli_budget_of_rank(desc, rank), 0, &c->chosen[rank]);
+    }
+    tli_release(c->env, bounds);
     return result;
+}
+
+// Plan the units first .. end - 1 on a rank.
+static tl_result tli_plan_units(const tli_cuts *c, int32_t rank, int32_t first, int32_t end, uint64_t budget,
+                                int is_quick, tli_stage_plan *stage) {
+    int32_t bounds[2];
+    bounds[0] = tli_first_node_of(c, first);
+    bounds[1] = tli_first_node_of(c, end);
+    return tli_plan_stage(c, rank, bounds, budget, is_quick, stage);
 }
 
 // Plan the stages of a cut that are not known, up to one that does not fit.
@@ -59,7 +77,7 @@ static tl_result tli_plan_unknown(tli_cuts *c, const int32_t *ends) {
         tli_stage_plan *stage = &c->known[c->known_count];
         if (tli_find_known(c, rank, first, ends[rank])) continue;
         c->known_count++;
-        result = tli_plan_stage(c, rank, tli_first_node_of(c, first), tli_first_node_of(c, ends[rank]),
+        result = tli_plan_units(c, rank, first, ends[rank],
                                 c->is_tight ? 1 : tli_budget_of_rank(c->desc, rank), 1, stage);
         if (!stage->least_bytes || result) continue;
         stage->cost = stage->base_cost = tli_base_cost(c, rank, first, ends[rank]);
@@ -92,24 +110,24 @@ static tl_result tli_measure_stage(const tl_stage_query *query, tl_stage_cell *c
     return TL_OK;
 }
 
-// Find the best cut by what is known and estimated. *found = 0: nothing fits.
+// Find the best cut by what is known and estimated; of chunks by time alone. *found = 0: nothing fits.
 static tl_result tli_partition_units(tli_cuts *c, int32_t *ends, int *found) {
     const tl_ranks_desc *desc = c->desc;
     tl_partition_desc ask;
     tl_partition partition;
     tl_link link;
-    int32_t k;
+    int32_t stages = tli_count_all_stages(desc), k;
     tl_result result;
     tli_quiet quiet = tli_begin_quiet(c->env);
     tli_zero(&ask, sizeof ask);
     ask.units = c->chain;
     ask.unit_count = c->unit_count;
-    ask.rank_count = ask.stage_count = desc->rank_count;
-    ask.ranks = desc->ranks;
+    ask.rank_count = ask.stage_count = stages;
     ask.micro_batch_count = desc->micro_batch_count;
-    ask.pipeline = desc->pipeline;
+    ask.pipeline = desc->pipeline == TL_PIPELINE_GPIPE ? TL_PIPELINE_GPIPE : TL_PIPELINE_1F1B;
+    if (stages == desc->rank_count) ask.ranks = desc->ranks;
     ask.objective = c->is_tight ? TL_PARTITION_BOTTLENECK : TL_PARTITION_TOTAL;
-    if (c->is_tight || tli_has_budget(desc)) ask.measure = tli_measure_stage;
+    if (stages == desc->rank_count && tli_has_budget(desc)) ask.measure = tli_measure_stage;
     ask.user = c;
     if (desc->link && !c->is_tight) {
         link = *desc->link;
@@ -121,7 +139,7 @@ static tl_result tli_partition_units(tli_cuts *c, int32_t *ends, int *found) {
     }
     result = tl_plan_partition(c->env, &ask, &partition);
     *found = !result;
-    for (k = 0; k < desc->rank_count && !result; k++) ends[k] = partition.stages[k].end_unit;
+    for (k = 0; k < stages && !result; k++) ends[k] = partition.stages[k].end_unit;
     tl_free_partition(c->env, &partition);
     if (result == TL_ERROR_INFEASIBLE) result = TL_OK;
     tli_end_quiet(&quiet, result);
@@ -417,8 +435,8 @@ static tl_result tli_take_cut(tli_cuts *c, const int32_t *ends) {
     for (rank = 0; rank < c->desc->rank_count && !result; first = ends[rank++]) {
         tli_stage_plan *known = tli_find_known(c, rank, first, ends[rank]);
         if (known->least_bytes || known->cost != known->base_cost) {
-            result = tli_plan_stage(c, rank, tli_first_node_of(c, first), tli_first_node_of(c, ends[rank]),
-                                    tli_budget_of_rank(c->desc, rank), 0, &c->chosen[rank]);
+            result = tli_plan_units(c, rank, first, ends[rank], tli_budget_of_rank(c->desc, rank), 0,
+                                    &c->chosen[rank]);
         } else {
             c->chosen[rank] = *known;
             tli_zero(known, sizeof *known);
@@ -428,32 +446,48 @@ static tl_result tli_take_cut(tli_cuts *c, const int32_t *ends) {
     return result;
 }
 
-// Find the cut and plan its stages.
-static tl_result tli_choose_stages(tli_cuts *c) {
+// Find the cut of one stage a rank. ends: [2 x rank_count] units; the second half is scratch.
+static tl_result tli_cut_units(tli_cuts *c, int32_t *ends) {
     uint64_t ranks = (uint64_t)c->desc->rank_count, best = 0;
-    int32_t *ends;
     tl_result result = TL_OK;
-    if (c->unit_count < c->desc->rank_count)
-        return tli_fail(c->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(RANKS_MORE_THAN_NODES));
-    ends = (int32_t *)tli_alloc_array(c->env, 2 * ranks, sizeof *ends);
     c->times = (uint64_t *)tli_alloc_array(c->env, 3 * ranks, sizeof *c->times);
     c->known_limit = TLI_CUT_PLANS * c->desc->rank_count;
     c->is_small = tli_are_few_cuts(c);
     if (c->is_small) c->known_limit = c->desc->rank_count * c->unit_count * c->unit_count;
     c->known = (tli_stage_plan *)tli_alloc_array(c->env, (uint64_t)c->known_limit, sizeof *c->known);
-    if (!ends || !c->times || !c->known) result = tli_fail_ranks(c->env);
-    if (!result) {
-        tli_fill_chain(c);
-        result = tli_search_cut(c, ends, &best);
-    }
+    if (!c->times || !c->known) result = tli_fail_ranks(c->env);
+    if (!result) result = tli_search_cut(c, ends, &best);
     if (!result && best == UINT64_MAX) {
         tli_forget_stages(c);
         c->is_tight = 1;
         result = tli_search_cut(c, ends, &best);
     }
     if (!result && c->is_tight && tli_do_all_fit(c, ends)) result = tli_loosen_cut(c, ends, &best);
-    if (!result) result = tli_take_cut(c, ends);
-    tli_release(c->env, ends);
+    return result ? result : tli_take_cut(c, ends);
+}
+
+// Find the cut, where none is given, and plan its stages. ends: [all stages] nodes.
+static tl_result tli_choose_cut(tli_cuts *c, int32_t *ends) {
+    const tl_ranks_desc *desc = c->desc;
+    int32_t stages = tli_count_all_stages(desc), k, found;
+    int32_t *units;
+    tl_result result = TL_OK;
+    if (desc->ends) {
+        tli_copy(ends, desc->ends, (size_t)stages * sizeof *ends);
+        return tli_plan_given_cut(c, ends);
+    }
+    if (c->unit_count < stages)
+        return tli_fail(c->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS),
+                        stages > desc->rank_count ? TLI_RULE(STAGES_MORE_THAN_NODES)
+                                                  : TLI_RULE(RANKS_MORE_THAN_NODES));
+    units = (int32_t *)tli_alloc_array(c->env, 2 * (uint64_t)stages, sizeof *units);
+    if (!units) return tli_fail_ranks(c->env);
+    tli_fill_chain(c);
+    result = stages > desc->rank_count ? tli_partition_units(c, units, &found) : tli_cut_units(c, units);
+    for (k = 0; k < stages && !result; k++) ends[k] = tli_first_node_of(c, units[k]);
+    tli_release(c->env, units);
+    if (!result && stages > desc->rank_count) result = tli_cut_chunks(c->env, desc, ends);
+    if (!result && stages > desc->rank_count) result = tli_plan_given_cut(c, ends);
     return result;
 }
 #endif

@@ -31,6 +31,7 @@ typedef struct tli_rank_search {
     const tl_ranks_desc   *desc;
     const tl_graph        *graph;       // of the stage
     tl_graph               turn;        // tli_open_turn
+    tli_chunks             chunks;      // of it
     tli_rank_events        all, probe;  // of a training step; of as many micro-batches as repeat themselves
     int32_t                in_flight;   // micro-batches
     uint8_t               *messages;    // [nodes] TLI_MESSAGE_
@@ -59,22 +60,25 @@ typedef struct tli_rank_search {
 
 static void tli_free_body(tl_env *env, tli_body *body) {
     tli_release(env, body->steps);
+    tli_release(env, body->ends);
     tli_zero(body, sizeof *body);
 }
 
-// Bytes that are live where the forward part of a body ends, graph inputs left out; with what has been received
-// and is taken only behind it.
+// Bytes that are live where the forward parts of a body have run, graph inputs left out; with what has been
+// received and is taken only behind them.
 static tl_result tli_measure_held(const tli_rank_search *s, const tli_body *body, uint64_t *held) {
     tl_plan plan;
     tli_sim sim;
     tl_result result;
-    int32_t i;
+    int32_t chunk, i;
     tli_zero(&plan, sizeof plan);
     plan.inference = s->desc->inference;
     result = tli_init_sim(s->env, &sim, TLI_IN(COMPILE_RANKS), s->graph, NULL, &plan, NULL);
     *held = 0;
     if (!result) *held = sim.live_bytes;
-    for (i = 0; i < body->turn && !result; i++) result = tli_sim_step(&sim, &body->steps[i]);
+    for (chunk = 0; chunk < s->chunks.count; chunk++)
+        for (i = tli_find_part_start(body, chunk, 0); i < body->ends[2 * chunk] && !result; i++)
+            result = tli_sim_step(&sim, &body->steps[i]);
     if (!result) *held = sim.live_bytes - *held;
     for (i = 0; i < s->graph->node_count && !result; i++)
         if (s->messages[i] == TLI_MESSAGE_RECEIVE && !sim.nodes[i].ran)
@@ -98,8 +102,8 @@ static uint64_t tli_sum_body(const tl_graph *graph, const tli_body *body) {
 // Weave a body for these events and measure the plan.
 static tl_result tli_weave_measured(const tli_rank_search *s, const tli_body *body,
                                     const tli_rank_events *events, tl_plan *plan) {
-    tl_result result = tli_weave_plan(s->env, s->graph, body, s->messages, events->events, events->count,
-                                      events->micro_batches, s->desc->inference, plan);
+    tl_result result = tli_weave_plan(s->env, s->graph, &s->chunks, body, s->messages, events->events,
+                                      events->count, events->micro_batches, s->desc->inference, plan);
     return result ? result : tl_measure_plan(s->env, s->graph, NULL, plan);
 }
 
@@ -120,9 +124,9 @@ static tl_result tli_place_rank(tli_rank_search *s, tl_plan *plan, uint64_t work
     return TL_OK;
 }
 
-// Place the plan of a body, with more work as long as it does not fit; take it if it does. What has the fewest live
-// bytes so far is placed in the same way whatever the room is, so that the least budget is found again when it is
-// asked for.
+// Place the plan of a body, with more work as long as it does not fit; take it if it does. What has the fewest
+// live bytes so far is placed in the same way whatever the room is, so that the least budget is found again
+// when it is asked for.
 static tl_result tli_place_body(tli_rank_search *s, const tli_body *body, uint64_t cost, uint64_t held,
                                 int is_lowest) {
     uint64_t *left = is_lowest ? &s->places_left : &s->fits_left;
@@ -164,8 +168,19 @@ static uint64_t tli_extend_peak(const tli_rank_search *s, uint64_t peak) {
     return peak;
 }
 
-// Take a body if it is cheaper than the best and fits. One whose backwards begin before all is sent cannot be
-// woven: it is none.
+// Whether all that is sent goes out in the forward parts. A plan that runs a node late, behind backwards that
+// do not wait for it, keeps the next rank waiting for these.
+static int tli_sends_forward(const tli_rank_search *s, const tli_body *body) {
+    int32_t sends = 0, chunk, i;
+    for (i = 0; i < s->graph->node_count; i++) sends += s->messages[i] == TLI_MESSAGE_SEND;
+    for (chunk = 0; chunk < s->chunks.count; chunk++)
+        for (i = tli_find_part_start(body, chunk, 0); i < body->ends[2 * chunk]; i++)
+            sends -= body->steps[i].kind < TL_STEP_BACKWARD &&
+                     s->messages[body->steps[i].node] == TLI_MESSAGE_SEND;
+    return !sends;
+}
+
+// Take a body if it is cheaper than the best and fits. One whose backwards begin before all is sent is none.
 static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
     int is_cheaper, is_lowest;
     tli_quiet quiet;
@@ -194,14 +209,8 @@ static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
 // Try a plan of one micro-batch; with second, its forward part and then that plan.
 static tl_result tli_try_rank_plan(tli_rank_search *s, const tl_plan *plan, const tl_plan *second) {
     tli_body body, tidy;
-    int32_t turn, second_turn = 0;
-    tl_result result;
+    tl_result result = tli_join_bodies(s->env, s->graph, &s->chunks, s->messages, plan, second, s->ran, &body);
     tli_zero(&tidy, sizeof tidy);
-    tli_zero(s->ran, (size_t)s->graph->node_count + 1);
-    turn = tli_find_turn(plan, s->ran);
-    tli_zero(s->ran, (size_t)s->graph->node_count + 1);
-    if (second) second_turn = tli_find_turn(second, s->ran);
-    result = tli_join_bodies(s->env, s->graph, s->messages, plan, turn, second, second_turn, &body);
     if (!result && !s->climbs) result = tli_try_body(s, &body);
     if (!result) result = tli_tidy_body(s->env, s->graph, &body, &tidy);
     if (!result) result = tli_try_body(s, &tidy);

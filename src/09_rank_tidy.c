@@ -6,10 +6,10 @@
 //     joined    F 1  F 2  F send  F 3 | B send  F 2  B 3  D 2  D 1  S 1  B 1
 //     tidy      F 1  F 2  F send  D 2  D 1  F 3 | B send  B 3  S 1  B 1
 //
-// A body that was joined from two plans makes again what the second plan had dropped, whether or not it is read, and
-// holds what was dropped late. Here forwards that run again for nothing are left out, and every drop stands behind
-// the last step that makes or reads its tensor. A send has ended by then, so a rank may wait for it: bodies are tried
-// as they are first.
+// A body that was joined from two plans makes again what the second plan had dropped, whether or not it is
+// read, and holds what was dropped late. Here forwards that run again for nothing are left out, and every drop
+// stands behind the last step that makes or reads its tensor. A send has ended by then, so a rank may wait for
+// it: bodies are tried as they are first.
 
 typedef struct tli_tidy {
     const tl_graph *graph;
@@ -21,7 +21,7 @@ typedef struct tli_tidy {
     uint8_t *again;             // [steps] 1 = a forward that has run before
     uint8_t *is_out;            // [steps] 1 = left out
     int32_t *touched;           // [tensors + nodes] the last step that makes or reads it; -1 = none
-    int32_t *first_drop, *next_drop;    // [steps] the drops that stand behind each step, the last one first; -1 = end
+    int32_t *first_drop, *next_drop;    // [steps] drops behind each step, the last one first; -1 = end
 } tli_tidy;
 
 // The outputs that a step acts on: from there to before *end.
@@ -71,8 +71,9 @@ static void tli_tidy_forwards(tli_tidy *t) {
         if (step->kind == TL_STEP_DROP)
             for (k = tli_tidy_outputs(t, step, &end); k < end; k++) t->wanted[k] = 0;
         else if (step->kind == TL_STEP_DROP_SAVED) t->wanted[graph->tensor_count + step->node] = 0;
-        else if (t->again[i] && step->kind != TL_STEP_FORWARD_INPLACE && !tli_tidy_serves(t, step)) t->is_out[i] = 1;
-        else tli_tidy_want(t, step);
+        else if (!t->again[i] || step->kind == TL_STEP_FORWARD_INPLACE || tli_tidy_serves(t, step))
+            tli_tidy_want(t, step);
+        else t->is_out[i] = 1;
     }
 }
 
@@ -134,33 +135,37 @@ static void tli_tidy_drops(tli_tidy *t) {
     }
 }
 
-// Write the steps in their new order.
-static void tli_tidy_write(const tli_tidy *t, tl_step *steps, tli_body *body) {
-    int32_t i, drop, count = 0, turn = 0;
+// Write the steps in their new order. from: the body that had them.
+static void tli_tidy_write(const tli_tidy *t, const tli_body *from, tli_body *body) {
+    int32_t i, drop, count = 0, part = 0;
     for (i = 0; i < t->count; i++) {
-        if (!t->is_out[i]) steps[count++] = t->steps[i];
-        for (drop = t->first_drop[i]; drop >= 0; drop = t->next_drop[drop]) steps[count++] = t->steps[drop];
-        if (i < body->turn) turn = count;
+        if (!t->is_out[i]) body->steps[count++] = t->steps[i];
+        for (drop = t->first_drop[i]; drop >= 0; drop = t->next_drop[drop])
+            body->steps[count++] = t->steps[drop];
+        while (part < body->part_count && from->ends[part] <= i + 1) body->ends[part++] = count;
     }
-    body->steps = steps;
     body->step_count = count;
-    body->turn = turn;
 }
 
-// Make a body of the same calls without those that serve nothing, with drops as early as they may be.
+// Make a body of the same calls without those that serve nothing, with drops as early as they may be. Release
+// it, also after an error.
 static tl_result tli_tidy_body(tl_env *env, const tl_graph *graph, const tli_body *from, tli_body *body) {
     uint64_t things = (uint64_t)graph->tensor_count + (uint64_t)graph->node_count;
     uint64_t steps = (uint64_t)from->step_count, nodes = (uint64_t)graph->node_count;
-    tl_step *tidy = (tl_step *)tli_alloc_array(env, steps + 1, sizeof *tidy);
     int32_t *numbers = (int32_t *)tli_alloc_array(env, things + 2 * steps, sizeof *numbers);
     tli_tidy t;
+    int is_there;
     tli_zero(&t, sizeof t);
     tli_zero(body, sizeof *body);
     t.graph = graph;
     t.steps = from->steps;
     t.count = from->step_count;
     t.wanted = (uint8_t *)tli_alloc_array(env, 2 * things + nodes + 2 * steps, 1);
-    if (tidy && numbers && t.wanted) {
+    body->part_count = from->part_count;
+    body->steps = (tl_step *)tli_alloc_array(env, steps + 1, sizeof *body->steps);
+    body->ends = (int32_t *)tli_alloc_array(env, (uint64_t)from->part_count, sizeof *body->ends);
+    is_there = body->steps && body->ends && numbers && t.wanted;
+    if (is_there) {
         t.there = t.wanted + things;
         t.ran = t.there + things;
         t.again = t.ran + nodes;
@@ -170,14 +175,11 @@ static tl_result tli_tidy_body(tl_env *env, const tl_graph *graph, const tli_bod
         t.next_drop = t.first_drop + steps;
         tli_tidy_forwards(&t);
         tli_tidy_drops(&t);
-        body->turn = from->turn;
-        tli_tidy_write(&t, tidy, body);
+        tli_tidy_write(&t, from, body);
     }
     tli_release(env, t.wanted);
     tli_release(env, numbers);
-    if (body->steps) return TL_OK;
-    tli_release(env, tidy);
-    return tli_fail_ranks(env);
+    return is_there ? TL_OK : tli_fail_ranks(env);
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -12,6 +12,7 @@ static tl_result tli_list_events(tl_env *env, const tl_ranks_desc *desc, int32_t
     tli_zero(&pipeline, sizeof pipeline);
     pipeline.kind = desc->pipeline;
     pipeline.rank_count = desc->rank_count;
+    pipeline.chunk_count = desc->chunk_count;
     pipeline.micro_batch_count = list->micro_batches = micro_batches;
     list->count = tl_count_pipeline_events(&pipeline);
     list->events = (tl_pipeline_event *)tli_alloc_array(env, (uint64_t)list->count, sizeof *list->events);
@@ -23,7 +24,7 @@ static tl_result tli_list_events(tl_env *env, const tl_ranks_desc *desc, int32_t
     return result;
 }
 
-// Most micro-batches between their forward and their backward.
+// Most micro-batches between their forward and their backward; each counts in each chunk.
 static int32_t tli_count_held_batches(const tli_rank_events *list) {
     int32_t held = 0, most = 0, i;
     for (i = 0; i < list->count; i++) {
@@ -86,14 +87,22 @@ static void tli_fill_rank(tli_rank_search *s, tl_rank_plan *rank) {
     rank->sent_bytes = tli_count_sent(s);
 }
 
+// How many micro-batches repeat what all of them do: with chunks as many groups as pass through all chunks.
+static int32_t tli_count_probed(const tl_ranks_desc *desc, int32_t in_flight) {
+    int64_t few = in_flight + 4;    // begun one ahead, ended one behind, and one more of both
+    if (tli_count_chunks(desc) > 1) few = 4 * (int64_t)desc->rank_count;
+    return few < desc->micro_batch_count ? (int32_t)few : desc->micro_batch_count;
+}
+
 // Plan one rank, whose stage is cut. budget: of the rank, 0 = no limit; is_quick: to compare cuts. *least: 0,
 // or, where no plan fits, the bytes that would do.
-static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t index, uint64_t budget,
-                               uint64_t work_limit, int is_quick, tl_rank_plan *rank, uint64_t *least) {
+static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t index,
+                               const tli_rank_stage *stage, uint64_t budget, uint64_t work_limit, int is_quick,
+                               tl_rank_plan *rank, uint64_t *least) {
     const tl_graph *graph = rank->compiled.graph;
     uint64_t nodes = (uint64_t)graph->node_count;
     tli_rank_search s;
-    int32_t id, few;
+    int32_t id;
     tl_result result;
     tli_zero(&s, sizeof s);
     *least = 0;
@@ -101,6 +110,8 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
     s.desc = desc;
     s.graph = graph;
     s.is_quick = is_quick;
+    s.chunks.count = tli_count_chunks(desc);
+    s.chunks.starts = stage->chunk_starts;
     s.least = s.room = UINT64_MAX;
     s.device.alignment_bytes = desc->alignment_bytes;
     s.work_limit = work_limit / (2 * TLI_RANK_BUDGETS) + 1;
@@ -109,9 +120,7 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
     if (!result) result = tli_list_events(env, desc, index, desc->micro_batch_count, &s.all);
     if (!result) {
         s.in_flight = desc->inference ? 1 : tli_count_held_batches(&s.all);
-        few = s.in_flight + 4;      // begun one ahead, ended one behind, and one more of both
-        if (few > desc->micro_batch_count) few = desc->micro_batch_count;
-        result = tli_list_events(env, desc, index, few, &s.probe);
+        result = tli_list_events(env, desc, index, tli_count_probed(desc, s.in_flight), &s.probe);
     }
     if (!result) {
         s.ran = s.messages + graph->node_count;

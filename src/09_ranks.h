@@ -21,16 +21,30 @@ extern "C" {
 // one process and have the same bits. All four are begun by one step and ended by a W, and messages travel
 // beside the calls.
 //
+// With interleaved each rank has several stages, its chunks, and the ranks are a ring:
+//
+//     nodes      0 .. 11 | 12 .. 20 | 21 .. 34 | 35 .. 40      two ranks of two chunks
+//     rank 0     [0 .. 11, send a] [receive b, 21 .. 34, send c]
+//     rank 1     [receive a, 12 .. 20, send b] [receive c, 35 .. 40]
+//
+// A rank waits for less then, (S - 1) of v m + S - 1 calls where all are equal, because the first micro-batch
+// comes to it sooner; it sends v times as often and holds up to v S + S - 1 micro-batches, each of a part of
+// its nodes. Chunks of one rank share nothing but graph inputs: what is read further on goes round.
+//
 // Every rank plans all ranks, from the same desc, and takes its own: plans are the same on every machine.
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 typedef struct tl_ranks_desc {
     const tl_graph *graph;         // not NULL; of one micro-batch
     int32_t  rank_count;           // stages > 0
-    int32_t  micro_batch_count;    // of a training step > 0, at most 65535
-    tl_pipeline pipeline;          // 1f1b or gpipe
-    const int32_t *ends;           // [rank_count] for each stage the node after its last, rising, the last one
-                                   // node_count; 0 = chosen
+    int32_t  micro_batch_count;    // of a training step > 0, at most 65535; with interleaved a multiple of
+                                   // rank_count
+    tl_pipeline pipeline;
+    int32_t  chunk_count;          // v, stages of each rank: stage i is chunk i / rank_count of rank i %
+                                   // rank_count. 0 = 1; more than 1 only with interleaved
+    const int32_t *ends;           // [rank_count * chunk_count] for each stage the node after its last, rising,
+                                   // the last one node_count; 0 = chosen; where chunks are, by time: their
+                                   // bytes are not asked
     const tl_rank *ranks;          // [rank_count] bytes and speed of each; 0 = equal ones
     int32_t  inference;            // 1 = forward only
     uint64_t budget_bytes;         // of each rank, where ranks is 0: its arena and its part of the base; 0 = no
@@ -42,17 +56,20 @@ typedef struct tl_ranks_desc {
     int32_t  keep_all;             // 1 = nothing runs again
     uint64_t alignment_bytes;      // of the places, a power of two; 0 = 1
     uint64_t block_bytes;          // arenas are cut as in tl_places_desc; 0 = not
-    const tl_link *link;           // between neighbours; 0 = messages take no time
+    const tl_link *link;           // between neighbours; with chunks the last and the first are, too. 0 =
+                                   // messages take no time
     uint64_t work_limit;           // elementary steps of all ranks together; 0 = 700 million
 } tl_ranks_desc;
 
 // What one rank runs.
 typedef struct tl_rank_plan {
     tl_compiled_plan compiled;     // of the stage; its plan has a slot for each micro-batch
-    int32_t  first_node, end_node; // of the desc's graph
-    int32_t  in_flight_count;      // micro-batches whose activations it holds at a time, at most
+    int32_t  first_node, end_node; // of the desc's graph; with chunks those of the first one
+    int32_t  in_flight_count;      // micro-batches whose activations it holds at a time, at most; in each chunk
+                                   // it counts once
     uint64_t base_bytes;           // weights, gradients and optimizer of its nodes
-    uint64_t held_bytes;           // that a micro-batch leaves between its forward and its backward
+    uint64_t held_bytes;           // that a micro-batch leaves between its forward and its backward, in all
+                                   // chunks together
     uint64_t sent_bytes;           // in a training step, to both neighbours together
     uint64_t busy_cost;            // of its calls
     uint64_t end_cost;             // at which its last call ends
@@ -60,7 +77,8 @@ typedef struct tl_rank_plan {
 
 typedef struct tl_compiled_ranks {
     tl_rank_plan *ranks;           // [rank_count]
-    int32_t  rank_count, micro_batch_count;
+    int32_t  rank_count, chunk_count, micro_batch_count;
+    const int32_t *ends;           // [rank_count * chunk_count] the node after the last of each stage
     uint64_t hash;                 // of all plans; runs compare it with that of their neighbours
     uint64_t cost;                 // of a training step: the largest end_cost, with messages on the link
     uint64_t bound_cost;           // no plans of any cut cost less; where ends are given, none of these stages
@@ -73,7 +91,7 @@ typedef struct tl_compiled_ranks {
 //
 //   ranks   overwritten; release with tl_free_compiled_ranks; desc->graph must outlive it
 //
-// What a stage holds of a micro-batch until its backward counts once for each that is in flight, so plans that
+// What a rank holds of a micro-batch until its backward counts once for each that is in flight, so plans that
 // keep everything, plans of tl_plan_remat at several budgets and plans that drop what costs little for each
 // byte are all woven into the rank's order, placed, and the cheapest that fits is taken.
 //
@@ -83,7 +101,8 @@ typedef struct tl_compiled_ranks {
 // used up. Where there is a budget, graphs of more than 256 nodes are cut at one of some 256 places.
 //
 // Errors:  those of tl_check_graph, tl_plan_remat, tl_plan_partition; TL_ERROR_INVALID_ARG: more ranks than
-//          nodes, ends that do not rise; TL_ERROR_INFEASIBLE names a stage and the least budget found for it;
+//          nodes, ends that do not rise, chunks without interleaved, or of one rank, or with micro-batches that
+//          are no multiple of the ranks; TL_ERROR_INFEASIBLE names a stage and the least budget found for it;
 //          TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. *ranks is all zero then.
 // Cost:    work_limit. Memory: that of tl_plan_remat, and for each rank a copy of its part of the graph and 16
 //          bytes a step.

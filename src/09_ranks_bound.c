@@ -117,11 +117,43 @@ static int tli_are_covered(const tli_ranks_bound *b, uint64_t most) {
     return first == nodes;
 }
 
+// The least T for which stages cover the graph, or 0 where sums go beyond 64 bits.
+static uint64_t tli_bound_cuts(const tli_ranks_bound *b) {
+    uint64_t low = 0, high = UINT64_MAX - 1;
+    if (!tli_are_covered(b, high)) return 0;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (tli_are_covered(b, middle)) high = middle;
+        else low = middle + 1;
+    }
+    return low;
+}
+
+// What the stages of a rank take at least.
+static uint64_t tli_bound_given(const tli_ranks_bound *b, int32_t rank) {
+    const tl_ranks_desc *desc = b->desc;
+    int32_t stage = rank, first = rank ? desc->ends[rank - 1] : 0;
+    uint64_t cost = 0, all;
+    for (; stage < tli_count_all_stages(desc); stage += desc->rank_count)
+        cost += b->sums[desc->ends[stage]] - b->sums[stage ? desc->ends[stage - 1] : 0];
+    cost = tli_least_on_rank(tli_rank_of(desc, rank), cost);
+    if (!tli_mul_u64(cost, (uint64_t)desc->micro_batch_count, &all)) return UINT64_MAX;
+    return tli_add_capped(all, b->leads[first]);
+}
+
+// All calls on as many ranks as the fastest.
+static uint64_t tli_bound_share(const tli_ranks_bound *b) {
+    const tl_ranks_desc *desc = b->desc;
+    uint64_t cost = tli_least_on_rank(tli_fastest_rank(desc), b->sums[desc->graph->node_count]), all;
+    if (!tli_mul_u64(cost, (uint64_t)desc->micro_batch_count, &all)) return 0;
+    return tli_divide_up(all, (uint64_t)desc->rank_count);
+}
+
 // The least time of a training step of any cut, or of the given one. 0 where nothing can be said.
 static tl_result tli_bound_ranks(tl_env *env, const tl_ranks_desc *desc, uint64_t *bound) {
-    uint64_t nodes = (uint64_t)desc->graph->node_count, low = 0, high, *numbers;
+    uint64_t nodes = (uint64_t)desc->graph->node_count, *numbers;
     tli_ranks_bound b;
-    int32_t rank, first = 0;
+    int32_t rank;
     *bound = 0;
     numbers = (uint64_t *)tli_alloc_array(env, 4 * nodes + 2, sizeof *numbers);
     b.wanted = (uint8_t *)tli_alloc_array(env, nodes, 1);
@@ -136,16 +168,10 @@ static tl_result tli_bound_ranks(tl_env *env, const tl_ranks_desc *desc, uint64_
     b.weights = b.sums + nodes + 1;
     b.leads = b.weights + nodes + 1;
     tli_fill_ranks_bound(&b, b.leads + nodes);
-    for (rank = 0; desc->ends && rank < desc->rank_count; first = desc->ends[rank++])
-        *bound = tli_larger_u64(*bound, tli_bound_stage(&b, rank, first, desc->ends[rank]));
-    high = desc->ends ? 0 : UINT64_MAX - 1;
-    if (!desc->ends && !tli_are_covered(&b, high)) high = 0;     // sums beyond 64 bits
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (tli_are_covered(&b, middle)) high = middle;
-        else low = middle + 1;
-    }
-    if (!desc->ends) *bound = low;
+    if (desc->ends) {
+        for (rank = 0; rank < desc->rank_count; rank++)
+            *bound = tli_larger_u64(*bound, tli_bound_given(&b, rank));
+    } else *bound = desc->chunk_count > 1 ? tli_bound_share(&b) : tli_bound_cuts(&b);
     tli_release(env, numbers);
     tli_release(env, b.wanted);
     return TL_OK;

@@ -14,7 +14,7 @@ typedef struct tli_travel {
     uint8_t  is_sent, is_asked, has_arrived;
 } tli_travel;
 
-// Messages of one direction between rank i and rank i + 1.
+// Messages of one direction between a rank and the next one; with chunks the first one is next to the last.
 typedef struct tli_road {
     tli_travel *travels;            // [count x micro-batches]
     int32_t    *order;              // [sent_count] travels, in the order of the sender
@@ -35,7 +35,7 @@ typedef struct tli_ranks_time {
     const tl_ranks_desc *desc;
     int32_t      rank_count, micro_batches;
     tli_clock   *clocks;            // [rank_count]
-    tli_road *channels;          // [2 x (rank_count - 1)] there and back
+    tli_road *channels;             // [2 x rank_count] to the next rank and back
 } tli_ranks_time;
 
 // Let messages travel as far as both sides are known.
@@ -62,7 +62,7 @@ static tli_travel *tli_find_travel(tli_ranks_time *t, int32_t rank, int32_t node
                                    tli_road **channel, int *sends) {
     const tli_clock *clock = &t->clocks[rank];
     int is_receive = tli_find_message(&clock->rank->compiled, node) == TLI_MESSAGE_RECEIVE;
-    int32_t boundary = is_receive ? rank - 1 : rank;
+    int32_t boundary = is_receive ? (rank ? rank : t->rank_count) - 1 : rank;
     *channel = &t->channels[2 * boundary + backward];
     *sends = is_receive == backward;
     return &(*channel)->travels[(size_t)slot * (size_t)(*channel)->count + (size_t)clock->numbers[node]];
@@ -132,7 +132,7 @@ static tl_result tli_open_clock(tl_env *env, tli_ranks_time *t, int32_t rank, co
         uint8_t message = tli_find_message(&plan->compiled, id);
         clock->numbers[id] = message ? counts[message == TLI_MESSAGE_SEND]++ : -1;
     }
-    for (k = 0; k < 2 && rank + 1 < t->rank_count; k++) {
+    for (k = 0; k < 2; k++) {
         tli_road *channel = &t->channels[2 * rank + k];
         uint64_t most = slots * (uint64_t)counts[1] + 1;
         channel->count = counts[1];
@@ -149,7 +149,7 @@ static void tli_close_clocks(tl_env *env, tli_ranks_time *t) {
         tli_release(env, t->clocks[rank].numbers);
         tli_release(env, t->clocks[rank].begun);
     }
-    for (rank = 0; t->channels && rank < 2 * (t->rank_count - 1); rank++) {
+    for (rank = 0; t->channels && rank < 2 * t->rank_count; rank++) {
         tli_release(env, t->channels[rank].travels);
         tli_release(env, t->channels[rank].order);
     }

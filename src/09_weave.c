@@ -11,6 +11,10 @@
 // send is ended before its tensor is dropped or its gradient asked for, or at the end; a gradient that is sent
 // back, at the end of the event after. So no rank waits for a message that another rank sends only after it has
 // got one from the first (tli_simulate_ranks looks).
+//
+// With chunks a body has a forward and a backward part for each, and events name the chunk. What an event
+// receives is begun two events ahead then, which is one of its kind where they take turns: with less, a rank
+// that waits until a tensor is sent could wait for itself, once round the ring.
 
 enum { TLI_MESSAGE_NOT, TLI_MESSAGE_RECEIVE, TLI_MESSAGE_SEND };
 
@@ -22,22 +26,36 @@ static uint8_t tli_find_message(const tl_compiled_plan *compiled, int32_t id) {
     return graph->nodes[id].input_count ? TLI_MESSAGE_SEND : TLI_MESSAGE_RECEIVE;
 }
 
-// A plan of one micro-batch in two parts.
+// The chunks of a rank.
+typedef struct tli_chunks {
+    int32_t        count;
+    const int32_t *starts; // [count + 1] the nodes of chunk c are starts[c] .. starts[c + 1] - 1
+} tli_chunks;
+
+// A plan of one micro-batch: for each chunk a forward and a backward part.
 typedef struct tli_body {
-    tl_step *steps;        // [step_count]
+    tl_step *steps;        // [step_count] of chunk 0, of chunk 1, ..
     int32_t  step_count;
-    int32_t  turn;         // steps of the forward part
+    int32_t  part_count;   // 2 * chunks
+    int32_t *ends;         // [part_count] where the forward part of each chunk ends, and its backward part
 } tli_body;
+
+static int32_t tli_find_part_start(const tli_body *body, int32_t chunk, int is_backward) {
+    int32_t part = 2 * chunk + is_backward;
+    return part ? body->ends[part - 1] : 0;
+}
 
 typedef struct tli_weave {
     tl_env         *env;
     const tl_graph *graph;
+    const tli_chunks *chunks;
     const tli_body *body;
     const tl_pipeline_event *events;   // [event_count]
     int32_t         event_count;
     const uint8_t  *messages;          // [nodes] TLI_MESSAGE_
     uint8_t        *sending;           // [slots x nodes] 1 = the forward of a send is under way
     uint8_t        *has_begun;         // [events] 1 = what it receives has been begun
+    int32_t        *woven;             // [slots] events: forwards of all chunks, then backwards
     tli_steps       steps;
 } tli_weave;
 
@@ -59,14 +77,21 @@ static void tli_end_send(tli_weave *w, int32_t node, int32_t slot) {
     *sending = 0;
 }
 
-// Begin what an event receives: tensors before a forward, gradients before a backward, in reverse order.
+// How many events of the same micro-batch come before one.
+static int32_t tli_count_before(const tli_weave *w, const tl_pipeline_event *event) {
+    return event->is_backward ? 2 * w->chunks->count - 1 - event->chunk : event->chunk;
+}
+
+// Begin what an event receives, if there is one, that has not begun, and what comes before it of its
+// micro-batch is woven: tensors before a forward, gradients before a backward, in reverse order.
 static void tli_begin_event(tli_weave *w, int32_t index) {
-    const tl_pipeline_event *event = &w->events[index];
-    int32_t count = w->graph->node_count, at, node;
-    if (w->has_begun[index]) return;
+    const tl_pipeline_event *event = &w->events[index < w->event_count ? index : 0];
+    int32_t first = w->chunks->starts[event->chunk], end = w->chunks->starts[event->chunk + 1], at, node;
+    if (index >= w->event_count || w->has_begun[index]) return;
+    if (w->woven[event->micro_batch] < tli_count_before(w, event)) return;
     w->has_begun[index] = 1;
-    for (at = 0; at < count; at++) {
-        node = event->is_backward ? count - 1 - at : at;
+    for (at = first; at < end; at++) {
+        node = event->is_backward ? first + end - 1 - at : at;
         if (!event->is_backward && w->messages[node] == TLI_MESSAGE_RECEIVE)
             tli_weave_step(w, TL_STEP_FORWARD, node, event->micro_batch, 1);
         if (!event->is_backward || w->messages[node] != TLI_MESSAGE_SEND) continue;
@@ -114,28 +139,30 @@ static void tli_weave_body_step(tli_weave *w, tl_step step, int32_t slot) {
 
 // End the gradients that an event has sent back.
 static void tli_end_gradients(tli_weave *w, int32_t index) {
+    const tl_pipeline_event *event = &w->events[index < 0 ? 0 : index];
     int32_t node;
-    if (index < 0 || !w->events[index].is_backward) return;
-    for (node = w->graph->node_count - 1; node >= 0; node--)
+    if (index < 0 || !event->is_backward) return;
+    for (node = w->chunks->starts[event->chunk + 1] - 1; node >= w->chunks->starts[event->chunk]; node--)
         if (w->messages[node] == TLI_MESSAGE_RECEIVE && w->graph->nodes[node].has_grad)
-            tli_weave_step(w, TL_STEP_WAIT, node, w->events[index].micro_batch, 0);
+            tli_weave_step(w, TL_STEP_WAIT, node, event->micro_batch, 0);
 }
 
 static void tli_weave_event(tli_weave *w, int32_t index) {
     const tl_pipeline_event *event = &w->events[index];
-    int32_t at = event->is_backward ? w->body->turn : 0;
-    int32_t end = event->is_backward ? w->body->step_count : w->body->turn;
+    int32_t at = tli_find_part_start(w->body, event->chunk, event->is_backward);
+    int32_t end = w->body->ends[2 * event->chunk + event->is_backward];
     tli_begin_event(w, index);
-    if (index + 1 < w->event_count && w->events[index + 1].micro_batch != event->micro_batch)
-        tli_begin_event(w, index + 1);
+    tli_begin_event(w, index + 1);
+    if (w->chunks->count > 1) tli_begin_event(w, index + 2);
     for (; at < end; at++) tli_weave_body_step(w, w->body->steps[at], event->micro_batch);
+    w->woven[event->micro_batch]++;
     tli_end_gradients(w, index - 1);
 }
 
 // Weave the plan of a rank. messages: [nodes] TLI_MESSAGE_.
-static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_body *body,
-                                const uint8_t *messages, const tl_pipeline_event *events, int32_t event_count,
-                                int32_t micro_batches, int32_t inference, tl_plan *plan) {
+static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_chunks *chunks,
+                                const tli_body *body, const uint8_t *messages, const tl_pipeline_event *events,
+                                int32_t event_count, int32_t micro_batches, int32_t inference, tl_plan *plan) {
     uint64_t places = (uint64_t)micro_batches * (uint64_t)graph->node_count;
     int32_t i, slot;
     tli_weave w;
@@ -144,19 +171,26 @@ static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_bo
     tli_zero(plan, sizeof *plan);
     w.env = env;
     w.graph = graph;
+    w.chunks = chunks;
     w.body = body;
     w.events = events;
     w.event_count = event_count;
     w.messages = messages;
     w.steps = tli_steps_of(env);
     w.sending = (uint8_t *)tli_alloc_array(env, places + (uint64_t)event_count, 1);
-    if (!w.sending) return tli_fail_ranks(env);
+    w.woven = (int32_t *)tli_alloc_array(env, (uint64_t)micro_batches, sizeof *w.woven);
+    if (!w.sending || !w.woven) {
+        tli_release(env, w.sending);
+        tli_release(env, w.woven);
+        return tli_fail_ranks(env);
+    }
     w.has_begun = w.sending + places;
     for (i = 0; i < event_count; i++) tli_weave_event(&w, i);
     tli_end_gradients(&w, event_count - 1);
     for (slot = 0; slot < micro_batches; slot++)
         for (i = 0; i < graph->node_count; i++) tli_end_send(&w, i, slot);
     tli_release(env, w.sending);
+    tli_release(env, w.woven);
     result = tli_take_steps(&w.steps, TLI_IN(COMPILE_RANKS), plan);
     plan->slot_count = micro_batches;
     plan->repeat_count = 1;
@@ -168,16 +202,21 @@ static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_bo
 //
 // Sends stand right behind what makes their tensor, wherever the plan has them.
 
-// Where the forward part of a plan ends: after the last forward that runs for the first time before the first
-// backward, and what is dropped behind it.
-static int32_t tli_find_turn(const tl_plan *plan, uint8_t *ran) {
+// Where the forward part of a plan ends for the nodes first .. end - 1 of a chunk: after the last forward that
+// runs for the first time before the first backward, and what is dropped behind it. What other chunks do counts
+// for neither. ran: [nodes] scratch.
+static int32_t tli_find_turn(const tl_plan *plan, int32_t first, int32_t end, uint8_t *ran) {
     int32_t turn = 0, i;
-    for (i = 0; i < plan->step_count && plan->steps[i].kind != TL_STEP_BACKWARD; i++) {
+    tli_zero(ran + first, (size_t)(end - first));
+    for (i = 0; i < plan->step_count; i++) {
         const tl_step *step = &plan->steps[i];
-        if (step->kind < TL_STEP_BACKWARD && !ran[step->node]) {
+        int is_other = step->node < first || step->node >= end;
+        if (!is_other && step->kind == TL_STEP_BACKWARD) break;
+        if (!is_other && step->kind < TL_STEP_BACKWARD && !ran[step->node]) {
             ran[step->node] = 1;
             turn = i + 1;
-        } else if (turn == i && (step->kind == TL_STEP_DROP || step->kind == TL_STEP_DROP_SAVED)) turn = i + 1;
+        } else if (turn == i && (is_other || step->kind == TL_STEP_DROP || step->kind == TL_STEP_DROP_SAVED))
+            turn = i + 1;
     }
     return turn;
 }
@@ -186,6 +225,7 @@ static int32_t tli_find_turn(const tl_plan *plan, uint8_t *ran) {
 typedef struct tli_join {
     const tl_graph *graph;
     const uint8_t *messages;
+    int32_t first, end;    // nodes of the chunk; steps of others are left out
     uint8_t *there;        // [tensors]
     uint8_t *has_saved;    // [nodes]
     uint8_t *held;         // [tensors + nodes] what of these was there at the turn, and the second plan makes
@@ -241,9 +281,8 @@ static void tli_join_sends(tli_join *j, int32_t maker) {
 // Add a step, unless what it makes is there, what it drops is not, or it is of the node of tli_open_turn.
 static void tli_join_step(tli_join *j, tl_step step) {
     const tl_node *node = &j->graph->nodes[step.node];
-    int is_there, runs = step.kind < TL_STEP_BACKWARD;
-    if (step.node == j->graph->node_count) return;
-    is_there = tli_is_all_there(j, step.node);
+    int is_there = tli_is_all_there(j, step.node), runs = step.kind < TL_STEP_BACKWARD;
+    if (step.node < j->first || step.node >= j->end) return;
     if (step.kind == TL_STEP_FORWARD_SAVE && !j->has_saved[step.node]) is_there = 0;
     if (runs && (is_there || j->messages[step.node] == TLI_MESSAGE_SEND)) return;
     if (step.kind == TL_STEP_DROP && step.output == TL_ALL_OUTPUTS && node->output_count == 1 &&
@@ -291,30 +330,43 @@ static void tli_join_backward(tli_join *j, const tl_plan *first, int32_t turn, c
         if (i == second_turn) j->held = NULL;
         tli_join_step(j, second->steps[i]);
     }
-    for (i = 0; i < j->graph->node_count; i++)
+    for (i = j->first; i < j->end; i++)
         if (!j->messages[i] && !j->graph->nodes[i].is_input) tli_join_drop(j, i);
+    j->held = NULL;
 }
 
-// The forward part of one plan, and the backward part of the same or of a second one.
-static tl_result tli_join_bodies(tl_env *env, const tl_graph *graph, const uint8_t *messages,
-                                 const tl_plan *first, int32_t turn, const tl_plan *second, int32_t second_turn,
-                                 tli_body *body) {
+// The forward part of one plan, and the backward part of the same or of a second one, for each chunk. ran:
+// [nodes] scratch.
+static tl_result tli_join_bodies(tl_env *env, const tl_graph *graph, const tli_chunks *chunks,
+                                 const uint8_t *messages, const tl_plan *first, const tl_plan *second,
+                                 uint8_t *ran, tli_body *body) {
     uint64_t count = (uint64_t)graph->tensor_count + (uint64_t)graph->node_count;
     tli_join j;
-    int32_t i;
+    int32_t chunk, i;
     tli_zero(&j, sizeof j);
     tli_zero(body, sizeof *body);
     j.graph = graph;
     j.messages = messages;
     j.steps = tli_steps_of(env);
     j.there = (uint8_t *)tli_alloc_array(env, 2 * count, 1);    // and held
-    if (!j.there) return tli_fail_ranks(env);
-    j.has_saved = j.there + graph->tensor_count;
-    for (i = 0; i < turn; i++) tli_join_step(&j, first->steps[i]);
-    body->turn = j.steps.count;
-    tli_join_backward(&j, first, turn, second, second_turn, j.there + count);
+    body->part_count = 2 * chunks->count;
+    body->ends = (int32_t *)tli_alloc_array(env, (uint64_t)body->part_count, sizeof *body->ends);
+    if (j.there && body->ends) {
+        j.has_saved = j.there + graph->tensor_count;
+        for (chunk = 0; chunk < chunks->count; chunk++) {
+            int32_t turn, second_turn = 0;
+            j.first = chunks->starts[chunk];
+            j.end = chunks->starts[chunk + 1];
+            turn = tli_find_turn(first, j.first, j.end, ran);
+            if (second) second_turn = tli_find_turn(second, j.first, j.end, ran);
+            for (i = 0; i < turn; i++) tli_join_step(&j, first->steps[i]);
+            body->ends[2 * chunk] = j.steps.count;
+            tli_join_backward(&j, first, turn, second, second_turn, j.there + count);
+            body->ends[2 * chunk + 1] = j.steps.count;
+        }
+    }
     tli_release(env, j.there);
-    if (j.steps.failed) {
+    if (!body->ends || !j.there || j.steps.failed) {
         tli_release(env, j.steps.steps);
         return tli_fail_ranks(env);
     }

@@ -4,9 +4,11 @@
 //
 // The nodes "receive" and "send" of a stage have kernels of the run's own, which go through the caller's
 // transport and are polled as any kernel is. Message k between two ranks, there or back, of slot s has the tag
-// 1 + (2 k + back) x slots + s on both sides, because both list what crosses in the same order. Tag 0 is that
-// of sums over replicas, and of greetings: before its first pass a rank and its neighbours in the pipeline,
-// before its first sum a rank and its neighbours in the ring tell each other what has to be the same on both.
+// 1 + (2 k + back) x slots + s on both sides, because both list what crosses in the same order. With chunks the
+// ranks are a ring. Two ranks are then each other's next: what the one sends is a tensor to its next, or a
+// gradient to the one before, so tags differ in back. Tag 0 is that of sums over replicas, and of greetings:
+// before its first pass a rank and its neighbours in the pipeline, before its first sum a rank and its
+// neighbours in the ring tell each other what has to be the same on both.
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 enum { TLI_BEFORE, TLI_AFTER, TLI_RING_BEFORE, TLI_RING_AFTER, TLI_NEIGHBOURS };  // rank -+ 1, replica -+ 1
@@ -213,6 +215,13 @@ static void tli_open_greeting(tli_greeting *g, int32_t first) {
     for (i = 0; i < 4; i++) g->requests[i / 2][i % 2] = TLI_NO_REQUEST;
 }
 
+// The rank of the transport that is `by` further in the pipeline; -1 = none.
+static int32_t tli_find_neighbour(const tl_compiled_plan *compiled, int32_t rank, int32_t by) {
+    int32_t at = compiled ? compiled->rank + by : -1, count = compiled ? compiled->rank_count : 0;
+    if (compiled && compiled->chunk_count > 1) at = (at + count) % count;
+    return tli_is_below(at, count) ? rank - compiled->rank + at : -1;
+}
+
 // Ranks of a transport with the same stage are replicas, in a ring (12_reduce.c).
 static void tli_find_neighbours(tli_messages *m, const tl_compiled_plan *compiled) {
     const tl_transport *transport = m->transport;
@@ -220,8 +229,8 @@ static void tli_find_neighbours(tli_messages *m, const tl_compiled_plan *compile
     int32_t replicas = transport->rank_count / stages, rank = transport->rank, count = transport->rank_count;
     int32_t i;
     for (i = 0; i < TLI_NEIGHBOURS; i++) m->peers[i] = -1;
-    if (stages > 1 && rank % stages > 0) m->peers[TLI_BEFORE] = rank - 1;
-    if (stages > 1 && rank % stages + 1 < stages) m->peers[TLI_AFTER] = rank + 1;
+    m->peers[TLI_BEFORE] = tli_find_neighbour(compiled, rank, -1);
+    m->peers[TLI_AFTER] = tli_find_neighbour(compiled, rank, 1);
     if (replicas > 1) m->peers[TLI_RING_BEFORE] = (rank - stages + count) % count;
     if (replicas > 2) m->peers[TLI_RING_AFTER] = (rank + stages) % count;
     tli_open_greeting(&m->stages, TLI_BEFORE);

@@ -18,23 +18,24 @@
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
 
-enum { MOST_RANKS = 4, MOST_BATCHES = 6 };
+enum { MOST_RANKS = 4, MOST_BATCHES = 6, MOST_CHUNKS = 3 };
 
 // Kernels with a mixer for each micro-batch, because several are under way; gradients add up in the order of calls.
 typedef struct hands {
     mixer     mixers[MOST_BATCHES];
     uint64_t  gradients[MIXER_NODES];
     tl_kernel kernels[MIXER_NODES];
-    int32_t   calls[MOST_BATCHES];   // forwards less backwards, recomputations left out
-    int32_t   held, most_held;       // micro-batches that have begun and whose last backward has not run
-    int32_t   trained;               // backwards of a micro-batch on this rank
+    int32_t   chunk_of[MIXER_NODES];
+    int32_t   calls[MOST_BATCHES][MOST_CHUNKS];  // -1 = not begun, else backwards
+    int32_t   held, most_held;       // micro-batches that have begun and whose last backward has not run, in each chunk
+    int32_t   trained[MOST_CHUNKS];  // backwards of a micro-batch on this rank
 } hands;
 
 // Count by the kernels alone how many micro-batches are in flight.
 static void hands_count(hands *h, const tl_kernel_call *call) {
-    int32_t *calls = &h->calls[call->micro_batch];
+    int32_t chunk = h->chunk_of[call->node], *calls = &h->calls[call->micro_batch][chunk];
     if (call->kind == TL_STEP_BACKWARD) {
-        if (++*calls == h->trained) { h->held--; *calls = -1000000; }
+        if (++*calls == h->trained[chunk]) { h->held--; *calls = -1000000; }
     } else if (*calls == -1) {
         *calls = 0;
         if (++h->held > h->most_held) h->most_held = h->held;
@@ -58,10 +59,10 @@ static tl_result hands_backward(const tl_kernel_call *call, void *user) {
 }
 
 static void hands_start_step(hands *h) {
-    int i;
+    int i, k;
     for (i = 0; i < MOST_BATCHES; i++) {
         mixer_start_pass(&h->mixers[i]);
-        h->calls[i] = -1;
+        for (k = 0; k < MOST_CHUNKS; k++) h->calls[i][k] = -1;
     }
     h->held = h->most_held = 0;
 }
@@ -107,9 +108,19 @@ static tl_result load(tl_run *run, int32_t micro_batch, void *user) {
     return TL_OK;
 }
 
+// Note which chunk of its rank a node is in, and on a rank how many nodes of each are trained.
+static void hands_take_stages(hands *h, const tl_graph *graph, const tl_compiled_ranks *ranks, int32_t rank) {
+    int32_t stage, id;
+    for (stage = rank; stage < ranks->rank_count * ranks->chunk_count; stage += ranks->rank_count)
+        for (id = stage ? ranks->ends[stage - 1] : 0; id < ranks->ends[stage]; id++) {
+            h->chunk_of[id] = stage / ranks->rank_count;
+            h->trained[stage / ranks->rank_count] += !graph->nodes[id].is_input && graph->nodes[id].has_grad;
+        }
+}
+
 static void crew_open(crew *c, const tl_graph *graph, const tl_compiled_ranks *ranks, uint64_t poll_limit) {
     threads_hub_desc desc;
-    int32_t r, id;
+    int32_t r;
     memset(&desc, 0, sizeof desc);
     desc.rank_count = c->count = ranks->rank_count;
     desc.poll_limit = poll_limit;
@@ -119,8 +130,7 @@ static void crew_open(crew *c, const tl_graph *graph, const tl_compiled_ranks *r
         c->transports[r] = threads_hub_join(&c->hub, r);
         bed_open(b, graph, BACKEND_CHECKED, (uint64_t)r, 1);
         hands_open(&c->hands[r], b, graph);
-        for (id = ranks->ranks[r].first_node; id < ranks->ranks[r].end_node; id++)
-            c->hands[r].trained += !graph->nodes[id].is_input && graph->nodes[id].has_grad;
+        hands_take_stages(&c->hands[r], graph, ranks, r);
         b->desc.load = load;
         b->desc.compiled = &ranks->ranks[r].compiled;
         b->desc.transport = &c->transports[r];
@@ -179,42 +189,120 @@ static void one_process(const tl_graph *graph, int32_t micro_batches, uint64_t *
     tl_free_plan(&b.env, &plan);
 }
 
+// What every schedule keeps, counted from the end; what interleaved keeps is in the order of the calls.
+static void find_in_flight(const tl_compiled_ranks *ranks, tl_pipeline pipeline, int32_t *most) {
+    tl_pipeline_desc desc;
+    tl_pipeline_report report;
+    int32_t r;
+    for (r = 0; r < ranks->rank_count; r++) {
+        int32_t after = ranks->rank_count - r, m = ranks->micro_batch_count;
+        most[r] = pipeline == TL_PIPELINE_GPIPE || m < after ? m : after;
+    }
+    if (pipeline != TL_PIPELINE_INTERLEAVED) return;
+    memset(&desc, 0, sizeof desc);
+    desc.kind = pipeline;
+    desc.rank_count = ranks->rank_count;
+    desc.chunk_count = ranks->chunk_count;
+    desc.micro_batch_count = ranks->micro_batch_count;
+    assert_int_equal(tl_simulate_pipeline(NULL, &desc, &report), TL_OK);
+    for (r = 0; r < ranks->rank_count; r++) most[r] = report.ranks[r].in_flight_count;
+    tl_free_pipeline_report(NULL, &report);
+}
+
 static void check_crew(const crew *c, const tl_graph *graph, const tl_compiled_ranks *ranks, tl_pipeline pipeline,
                        const uint64_t *expected) {
-    int32_t r, id;
+    int32_t stages = ranks->rank_count * ranks->chunk_count, most[MOST_RANKS], r, stage, id;
+    find_in_flight(ranks, pipeline, most);
     for (r = 0; r < c->count; r++) {
         const tl_rank_plan *rank = &ranks->ranks[r];
         tl_run_report report = bed_report(&c->beds[r]);
+        int is_trained = 1;
         assert_int_equal(report.measured_peak_bytes, rank->compiled.plan.peak_bytes);
         assert_int_equal(report.measured_arena_bytes, rank->compiled.plan.arena_bytes);
         bed_check_taken(&report);
         assert_int_equal(report.sent_bytes, rank->sent_bytes);
-        if (c->hands[r].trained) {
-            int32_t after = ranks->rank_count - r, m = ranks->micro_batch_count;
-            int32_t most = pipeline == TL_PIPELINE_GPIPE || m < after ? m : after;
-            assert_true(c->hands[r].most_held <= most && rank->in_flight_count == most);
-            assert_int_equal(c->hands[r].most_held, most);
-        }
-        for (id = rank->first_node; id < rank->end_node; id++)
-            if (!graph->nodes[id].is_input && c->hands[r].gradients[id] != expected[id])
-                fail_msg("rank %d: node %d has another gradient", (int)r, (int)id);
+        assert_int_equal(rank->in_flight_count, most[r]);
+        for (stage = 0; stage < ranks->chunk_count; stage++) is_trained &= c->hands[r].trained[stage] > 0;
+        if (is_trained) assert_int_equal(c->hands[r].most_held, most[r]);
     }
+    for (stage = 0; stage < stages; stage++)
+        for (id = stage ? ranks->ends[stage - 1] : 0; id < ranks->ends[stage]; id++)
+            if (!graph->nodes[id].is_input && c->hands[stage % ranks->rank_count].gradients[id] != expected[id])
+                fail_msg("stage %d: node %d has another gradient", (int)stage, (int)id);
+}
+
+// What some rounds did.
+typedef struct tally {
+    long ran, tight, remade;
+} tally;
+
+// The same plans forward only: what is planned is taken.
+static void infer_as_planned(tl_env *env, tl_random *random, const tl_ranks_desc *of) {
+    static crew c;
+    tl_ranks_desc desc = *of;
+    tl_compiled_ranks ranks;
+    int32_t r;
+    desc.budget_bytes = 0;
+    desc.inference = 1;
+    if (tl_compile_ranks(env, &desc, &ranks)) fail_msg("%s", env->error.text);
+    crew_open(&c, desc.graph, &ranks, 0);
+    crew_step(&c, random);
+    for (r = 0; r < c.count; r++) {
+        tl_run_report report = bed_report(&c.beds[r]);
+        assert_int_equal(report.measured_peak_bytes, ranks.ranks[r].compiled.plan.peak_bytes);
+        assert_int_equal(report.measured_arena_bytes, ranks.ranks[r].compiled.plan.arena_bytes);
+        assert_int_equal(report.sent_bytes, ranks.ranks[r].sent_bytes);
+    }
+    crew_close(&c);
+    tl_free_compiled_ranks(env, &ranks);
+}
+
+// Plan a graph, now and then within less than its largest stage takes, and train two steps: all is as planned.
+static void train_as_planned(tl_env *env, tl_random *random, const tl_graph *graph, tl_ranks_desc *desc, tally *t) {
+    static crew c;
+    static uint64_t expected[MIXER_NODES];
+    tl_compiled_ranks ranks;
+    tl_result result;
+    int32_t r;
+    if (count_nodes(graph) < desc->rank_count * (desc->chunk_count ? desc->chunk_count : 1)) return;
+    result = tl_compile_ranks(env, desc, &ranks);
+    if (result) fail_msg("%s", env->error.text);
+    if (random_chance(random, 60)) {
+        uint64_t most = 0;
+        for (r = 0; r < ranks.rank_count; r++)
+            if (ranks.ranks[r].compiled.plan.arena_bytes > most) most = ranks.ranks[r].compiled.plan.arena_bytes;
+        desc->budget_bytes = most - most / 4 ? most - most / 4 : 1;
+        tl_free_compiled_ranks(env, &ranks);
+        result = tl_compile_ranks(env, desc, &ranks);
+        if (result == TL_ERROR_INFEASIBLE) return;
+        if (result) fail_msg("%s", env->error.text);
+        t->tight++;
+    }
+    for (r = 0; r < ranks.rank_count; r++) {
+        assert_true(!desc->budget_bytes || ranks.ranks[r].compiled.plan.arena_bytes <= desc->budget_bytes);
+        t->remade += ranks.ranks[r].busy_cost > ranks.ranks[r].compiled.bound_cost;
+    }
+    one_process(graph, desc->micro_batch_count, expected);
+    crew_open(&c, graph, &ranks, 0);
+    crew_step(&c, random);
+    crew_step(&c, random);
+    check_crew(&c, graph, &ranks, desc->pipeline, expected);
+    crew_close(&c);
+    t->ran++;
+    tl_free_compiled_ranks(env, &ranks);
+    infer_as_planned(env, random, desc);
 }
 
 static void gradients_are_those_of_one_process(void **state) {
-    static crew c;
-    static uint64_t expected[MIXER_NODES];
     tl_random random;
-    long round, rounds = SOAK_TIMES(200), ran = 0, tight = 0, relayed = 0, remade = 0;
+    long round, rounds = SOAK_TIMES(200);
+    tally t = { 0, 0, 0 };
     (void)state;
     random.state = 1;
     for (round = 0; round < rounds; round++) {
         tl_env env;
         tl_graph graph;
         tl_ranks_desc desc;
-        tl_compiled_ranks ranks;
-        tl_result result;
-        int32_t r;
         memset(&env, 0, sizeof env);
         memset(&desc, 0, sizeof desc);
         if (random_graph(&env, &random, 26, &graph)) fail_msg("%s", env.error.text);
@@ -223,37 +311,212 @@ static void gradients_are_those_of_one_process(void **state) {
         desc.micro_batch_count = random_count(&random, 1, MOST_BATCHES);
         desc.pipeline = random_chance(&random, 30) ? TL_PIPELINE_GPIPE : TL_PIPELINE_1F1B;
         desc.work_limit = 2000000;
-        if (count_nodes(&graph) < desc.rank_count) { tl_free_graph(&env, &graph); continue; }
-        result = tl_compile_ranks(&env, &desc, &ranks);
-        if (result) fail_msg("%s", env.error.text);
-        if (random_chance(&random, 60)) {   // less than the largest stage takes
-            uint64_t most = 0;
-            for (r = 0; r < ranks.rank_count; r++)
-                if (ranks.ranks[r].compiled.plan.arena_bytes > most) most = ranks.ranks[r].compiled.plan.arena_bytes;
-            desc.budget_bytes = most - most / 4 ? most - most / 4 : 1;
-            tl_free_compiled_ranks(&env, &ranks);
-            result = tl_compile_ranks(&env, &desc, &ranks);
-            if (result == TL_ERROR_INFEASIBLE) { tl_free_graph(&env, &graph); continue; }
-            if (result) fail_msg("%s", env.error.text);
-            tight++;
+        train_as_planned(&env, &random, &graph, &desc, &t);
+        tl_free_graph(&env, &graph);
+    }
+    printf("%ld graphs ran, %ld within less than all, %ld ranks run forwards again\n", t.ran, t.tight, t.remade);
+    assert_true(t.ran > rounds / 3 && t.tight > t.ran / 10 && t.remade > t.tight / 4);
+}
+
+// The same with several chunks on each rank, two ranks among them, that are each other's neighbours on both sides.
+static void interleaved_gradients_are_those_of_one_process(void **state) {
+    tl_random random;
+    long round, rounds = SOAK_TIMES(300);
+    tally t = { 0, 0, 0 };
+    (void)state;
+    random.state = 2;
+    for (round = 0; round < rounds; round++) {
+        tl_env env;
+        tl_graph graph;
+        tl_ranks_desc desc;
+        memset(&env, 0, sizeof env);
+        memset(&desc, 0, sizeof desc);
+        if (random_graph(&env, &random, 32, &graph)) fail_msg("%s", env.error.text);
+        desc.graph = &graph;
+        desc.rank_count = random_count(&random, 2, 3);
+        desc.chunk_count = random_count(&random, 2, MOST_CHUNKS);
+        desc.micro_batch_count = desc.rank_count * random_count(&random, 1, MOST_BATCHES / desc.rank_count);
+        desc.pipeline = TL_PIPELINE_INTERLEAVED;
+        desc.work_limit = 2000000;
+        train_as_planned(&env, &random, &graph, &desc, &t);
+        tl_free_graph(&env, &graph);
+    }
+    printf("%ld graphs ran, %ld within less than all, %ld ranks run forwards again\n", t.ran, t.tight, t.remade);
+    assert_true(t.ran > rounds / 3 && t.tight > t.ran / 10 && t.remade > t.tight / 4);
+}
+
+// What a training step takes when everything is kept and messages leave as soon as they are there.
+static uint64_t simulated_cost(const tl_graph *graph, const tl_compiled_ranks *ranks, const tl_ranks_desc *of) {
+    uint64_t sent[MOST_RANKS * MOST_CHUNKS] = { 0 }, forward[MOST_RANKS * MOST_CHUNKS] = { 0 }, backward[MOST_RANKS * MOST_CHUNKS] = { 0 }, cost;
+    tl_pipeline_desc desc;
+    tl_pipeline_report report;
+    int32_t stage = 0, id;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        stage += id >= ranks->ends[stage];
+        forward[stage] += node->fwd_cost;
+        backward[stage] += node->bwd_cost;
+        sent[stage] = graph->outputs[node->first_output].bytes;
+    }
+    memset(&desc, 0, sizeof desc);
+    desc.kind = of->pipeline;
+    desc.rank_count = ranks->rank_count;
+    desc.chunk_count = ranks->chunk_count;
+    desc.micro_batch_count = ranks->micro_batch_count;
+    desc.output_bytes = sent;
+    desc.link = of->link;
+    desc.forward_ns = forward;
+    desc.backward_ns = backward;
+    assert_int_equal(tl_simulate_pipeline(NULL, &desc, &report), TL_OK);
+    cost = report.total_ns;
+    tl_free_pipeline_report(NULL, &report);
+    return cost;
+}
+
+// A chain whose tensors are all kept, of random costs or of equal ones.
+static void chain_of(tl_env *env, tl_random *random, int32_t count, tl_graph *graph) {
+    int32_t i;
+    tl_init_graph(graph);
+    for (i = 0; i < count; i++) {
+        tl_node_desc desc;
+        tl_tensor input = { i - 1, 0 };
+        uint64_t bytes = random ? 1 + tl_next_random_below(random, 20) : 8;
+        memset(&desc, 0, sizeof desc);
+        desc.op = i ? "op" : "input";
+        desc.inputs = &input;
+        desc.input_count = i > 0;
+        desc.output_bytes = &bytes;
+        desc.output_count = 1;
+        desc.needs = i ? "out" : NULL;
+        desc.fwd_cost = i == 0 ? 0 : random ? tl_next_random_below(random, 30) : 10;
+        desc.bwd_cost = i == 0 ? 0 : random ? tl_next_random_below(random, 60) : 20;
+        if (tl_add_node(env, graph, &desc, NULL)) fail_msg("%s", env->error.text);
+    }
+}
+
+// On chains that keep everything all schedules take what tl_simulate_pipeline says; with a link somewhat more, because
+// messages leave when the receiver has asked for them, one or two calls ahead.
+static void chains_take_what_is_simulated(void **state) {
+    tl_random random;
+    long round, interleaved = 0;
+    (void)state;
+    random.state = 5;
+    for (round = 0; round < SOAK_TIMES(300); round++) {
+        tl_env env;
+        tl_graph graph;
+        tl_ranks_desc desc;
+        tl_compiled_ranks ranks;
+        tl_link link;
+        uint64_t cost;
+        memset(&env, 0, sizeof env);
+        memset(&desc, 0, sizeof desc);
+        chain_of(&env, round % 2 ? &random : NULL, 25, &graph);
+        desc.graph = &graph;
+        desc.pipeline = (tl_pipeline)random_count(&random, 0, TL_PIPELINE_COUNT - 1);
+        desc.work_limit = 2000000;
+        desc.rank_count = random_count(&random, 2, MOST_RANKS);
+        desc.micro_batch_count = random_count(&random, 1, 12);
+        link.bytes_per_second = (uint64_t)random_count(&random, 2, 10) * 100000000;
+        link.latency_ns = (uint64_t)random_count(&random, 0, 20);
+        if (round % 3 == 0) desc.link = &link;
+        if (desc.pipeline == TL_PIPELINE_INTERLEAVED) {
+            desc.chunk_count = random_count(&random, 2, MOST_CHUNKS);
+            desc.micro_batch_count = desc.rank_count * random_count(&random, 1, 4);
+            interleaved++;
         }
-        for (r = 0; r < ranks.rank_count; r++) {
-            assert_true(!desc.budget_bytes || ranks.ranks[r].compiled.plan.arena_bytes <= desc.budget_bytes);
-            remade += ranks.ranks[r].busy_cost > ranks.ranks[r].compiled.bound_cost;
-        }
-        one_process(&graph, desc.micro_batch_count, expected);
-        crew_open(&c, &graph, &ranks, 0);
-        crew_step(&c, &random);
-        crew_step(&c, &random);
-        check_crew(&c, &graph, &ranks, desc.pipeline, expected);
-        crew_close(&c);
-        ran++;
+        if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
+        cost = simulated_cost(&graph, &ranks, &desc);
+        if (!desc.link) assert_int_equal(ranks.cost, cost);
+        assert_true(ranks.cost >= cost && ranks.cost <= cost + cost / 8);
         tl_free_compiled_ranks(&env, &ranks);
         tl_free_graph(&env, &graph);
     }
-    printf("%ld graphs ran, %ld within less than all, %ld ranks run forwards again\n", ran, tight, remade);
-    (void)relayed;
-    assert_true(ran > rounds / 3 && tight > ran / 10 && remade > tight / 4);
+    assert_true(interleaved > 50);
+}
+
+// With v chunks of equal stages S ranks wait (S - 1) of v m + S - 1 calls. Cuts that are chosen take no longer.
+static void chunks_make_the_bubble_less(void **state) {
+    tl_env env = silent_env();
+    tl_graph graph;
+    tl_ranks_desc desc;
+    tl_compiled_ranks ranks;
+    uint64_t before = UINT64_MAX, cost;
+    int32_t chunks, ends[4 * 4], k;
+    (void)state;
+    chain_of(&env, NULL, 49, &graph);
+    for (chunks = 1; chunks <= 4; chunks++) {
+        double expected = 3.0 / (8.0 * chunks + 3.0);
+        memset(&desc, 0, sizeof desc);
+        for (k = 0; k < 4 * chunks; k++) ends[k] = 1 + (k + 1) * 12 / chunks;
+        desc.graph = &graph;
+        desc.rank_count = 4;
+        desc.micro_batch_count = 8;
+        desc.chunk_count = chunks;
+        desc.ends = ends;
+        if (chunks > 1) desc.pipeline = TL_PIPELINE_INTERLEAVED;
+        if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
+        assert_true(ranks.bubble_ratio > expected - 1e-9 && ranks.bubble_ratio < expected + 1e-9);
+        assert_int_equal(ranks.chunk_count, chunks);
+        assert_memory_equal(ranks.ends, ends, 4 * (size_t)chunks * sizeof *ends);
+        assert_true(ranks.cost < before);
+        before = cost = ranks.cost;
+        tl_free_compiled_ranks(&env, &ranks);
+        desc.ends = NULL;
+        if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
+        assert_true(ranks.cost <= cost);
+        tl_free_compiled_ranks(&env, &ranks);
+    }
+    desc.micro_batch_count = 6;
+    assert_int_equal(tl_compile_ranks(&env, &desc, &ranks), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_compile_ranks: micro_batch_count: 6 is not a multiple of 4 ranks, as interleaved needs");
+    assert_true(is_zero(&ranks, sizeof ranks));
+    tl_free_graph(&env, &graph);
+}
+
+// Chosen cuts of chunks against all that there are.
+static void cuts_of_chunks_are_near_the_best(void **state) {
+    tl_random random;
+    long round, rounds = SOAK_TIMES(150), best_of_all = 0;
+    double ratio = 0;
+    (void)state;
+    random.state = 8;
+    for (round = 0; round < rounds; round++) {
+        tl_env env;
+        tl_graph graph;
+        tl_ranks_desc desc;
+        tl_compiled_ranks ranks, all;
+        tl_link link = { 200000000, 3 };
+        uint64_t least = UINT64_MAX, cost;
+        int32_t ends[4], count = random_count(&random, 5, 12);
+        memset(&env, 0, sizeof env);
+        memset(&desc, 0, sizeof desc);
+        chain_of(&env, &random, count, &graph);
+        desc.graph = &graph;
+        desc.rank_count = desc.chunk_count = 2;
+        desc.pipeline = TL_PIPELINE_INTERLEAVED;
+        desc.micro_batch_count = 2 * random_count(&random, 1, 4);
+        desc.work_limit = 2000000;
+        if (round % 2) desc.link = &link;
+        if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
+        all.rank_count = all.chunk_count = 2;
+        all.micro_batch_count = desc.micro_batch_count;
+        all.ends = ends;
+        ends[3] = count;
+        for (ends[0] = 2; ends[0] < count; ends[0]++)
+            for (ends[1] = ends[0] + 1; ends[1] < count; ends[1]++)
+                for (ends[2] = ends[1] + 1; ends[2] < count; ends[2]++) {
+                    cost = simulated_cost(&graph, &all, &desc);
+                    if (cost < least) least = cost;
+                }
+        cost = simulated_cost(&graph, &ranks, &desc);
+        assert_true(cost >= least);
+        best_of_all += cost == least;
+        ratio += (double)cost / (double)least;
+        tl_free_compiled_ranks(&env, &ranks);
+        tl_free_graph(&env, &graph);
+    }
+    printf("%ld of %ld cuts are the best of all, on average %.4f times as long\n", best_of_all, rounds, ratio / (double)rounds);
+    assert_true(best_of_all > rounds * 2 / 3 && ratio < 1.01 * (double)rounds);
 }
 
 // -- sums over ranks --
@@ -422,8 +685,13 @@ static void a_lost_rank_is_told_to_all(void **state) {
         desc.graph = &graph;
         desc.rank_count = 3;
         desc.micro_batch_count = 4;
+        if (round % 4 >= 2) {
+            desc.pipeline = TL_PIPELINE_INTERLEAVED;
+            desc.chunk_count = 2;
+            desc.micro_batch_count = 6;
+        }
         desc.work_limit = 1000000;
-        if (count_nodes(&graph) < 3) { tl_free_graph(&env, &graph); continue; }
+        if (count_nodes(&graph) < (desc.chunk_count ? 6 : 3)) { tl_free_graph(&env, &graph); continue; }
         if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
         crew_open(&c, &graph, &ranks, round % 2 ? 5000 : 0);
         victim = random_count(&random, 0, c.count - 1);
@@ -502,12 +770,18 @@ static void ranks_with_other_plans_are_told_so(void **state) {
 
 static void bad_descs_are_refused(void **state) {
     static const int32_t falling[2] = { 3, 2 }, short_ends[2] = { 1, 3 }, outside[2] = { 2, 4 };
-    static const struct { int32_t ranks, batches; const int32_t *ends; int pipeline; const char *says; } rows[] = {
-        { 0, 1, NULL, 0, "rank_count: must be > 0" },      { 4, 1, NULL, 0, "rank_count: more ranks than nodes" },
-        { 2, 0, NULL, 0, "micro_batch_count: must be" },   { 2, 65536, NULL, 0, "micro_batch_count: must be" },
-        { 2, 1, falling, 0, "ends: must rise" },           { 2, 1, short_ends, 0, "ends: must rise" },
-        { 2, 1, outside, 0, "ends: must rise" },           { 2, 1, NULL, TL_PIPELINE_INTERLEAVED, "pipeline: ranks run" },
-        { 2, 1, NULL, 77, "pipeline: ranks run" },
+    static const struct { int32_t ranks, batches; const int32_t *ends; int pipeline; const char *says; int32_t chunks; } rows[] = {
+        { 0, 1, NULL, 0, "rank_count: must be > 0", 0 },   { 4, 1, NULL, 0, "rank_count: more ranks than nodes", 0 },
+        { 2, 0, NULL, 0, "micro_batch_count: must be", 0 }, { 2, 65536, NULL, 0, "micro_batch_count: must be", 0 },
+        { 2, 1, falling, 0, "ends: must rise", 0 },        { 2, 1, short_ends, 0, "ends: must rise", 0 },
+        { 2, 1, outside, 0, "ends: must rise", 0 },        { 2, 1, NULL, 77, "pipeline: ranks run 1f1b, gpipe or interleaved", 0 },
+        { 2, 2, NULL, TL_PIPELINE_INTERLEAVED, "chunk_count: interleaved needs 2 or more", 0 },
+        { 2, 2, NULL, TL_PIPELINE_INTERLEAVED, "chunk_count: interleaved needs 2 or more", 1 },
+        { 2, 2, NULL, TL_PIPELINE_INTERLEAVED, "chunk_count: interleaved needs 2 or more", -1 },
+        { 2, 2, NULL, TL_PIPELINE_1F1B, "other kinds 0 or 1", 2 },
+        { 1, 2, NULL, TL_PIPELINE_INTERLEAVED, "chunk_count: more than 1 needs more than 1 rank", 2 },
+        { 2, 2, NULL, TL_PIPELINE_INTERLEAVED, "chunk_count: more stages than nodes", 2 },
+        { 2, 2, NULL, TL_PIPELINE_INTERLEAVED, "chunk_count: more stages than nodes", INT32_MAX },
     };
     tl_graph graph = graph_of(pair);
     size_t i;
@@ -523,6 +797,7 @@ static void bad_descs_are_refused(void **state) {
         desc.micro_batch_count = rows[i].batches;
         desc.ends = rows[i].ends;
         desc.pipeline = (tl_pipeline)rows[i].pipeline;
+        desc.chunk_count = rows[i].chunks;
         assert_int_equal(tl_compile_ranks(&env, &desc, &ranks), TL_ERROR_INVALID_ARG);
         if (!strstr(env.error.text, rows[i].says)) fail_msg("row %d: %s", (int)i, env.error.text);
         assert_true(is_zero(&ranks, sizeof ranks));
@@ -581,30 +856,38 @@ static void a_sum_under_way_keeps_passes_out(void **state) {
 
 // Whatever allocation fails, the answer is "no memory" or the same plans, and nothing leaks.
 static void failing_memory_loses_nothing(void **state) {
-    tl_graph graph = graph_of(pair);
-    long at, failures = 0;
+    tl_env none = silent_env();
+    tl_graph graphs[2];
+    int chunks;
     (void)state;
-    for (at = 0;; at++) {
-        failing_alloc f = { 0, 0, 0, 0 };
-        tl_env env = failing_env(&f, at);
-        tl_ranks_desc desc;
-        tl_compiled_ranks ranks;
-        tl_result result;
-        memset(&desc, 0, sizeof desc);
-        desc.graph = &graph;
-        desc.rank_count = 2;
-        desc.micro_batch_count = 2;
-        desc.budget_bytes = 70;
-        result = tl_compile_ranks(&env, &desc, &ranks);
-        if (result) assert_int_equal(result, TL_ERROR_NO_MEMORY);
-        tl_free_compiled_ranks(&env, &ranks);
-        assert_int_equal(f.live, 0);
-        if (!result) break;
-        failures++;
+    graphs[0] = graph_of(pair);
+    chain_of(&none, NULL, 6, &graphs[1]);
+    for (chunks = 1; chunks <= 2; chunks++) {
+        long at, failures = 0;
+        for (at = 0;; at++) {
+            failing_alloc f = { 0, 0, 0, 0 };
+            tl_env env = failing_env(&f, at);
+            tl_ranks_desc desc;
+            tl_compiled_ranks ranks;
+            tl_result result;
+            memset(&desc, 0, sizeof desc);
+            desc.graph = &graphs[chunks - 1];
+            desc.rank_count = 2;
+            desc.chunk_count = chunks;
+            if (chunks > 1) desc.pipeline = TL_PIPELINE_INTERLEAVED;
+            desc.micro_batch_count = 2;
+            desc.budget_bytes = chunks == 1 ? 70 : 0;
+            result = tl_compile_ranks(&env, &desc, &ranks);
+            if (result) assert_int_equal(result, TL_ERROR_NO_MEMORY);
+            tl_free_compiled_ranks(&env, &ranks);
+            assert_int_equal(f.live, 0);
+            if (!result) break;
+            failures++;
+        }
+        printf("%ld failures\n", failures);
+        assert_true(failures > 20);
+        tl_free_graph(NULL, &graphs[chunks - 1]);
     }
-    printf("%ld failures\n", failures);
-    assert_true(failures > 20);
-    tl_free_graph(NULL, &graph);
 }
 
 // A message that has not the bytes that the other side expects ends both ranks.
@@ -813,6 +1096,10 @@ static void strategies_that_no_transport_carries_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_those_of_one_process),
+        cmocka_unit_test(interleaved_gradients_are_those_of_one_process),
+        cmocka_unit_test(chains_take_what_is_simulated),
+        cmocka_unit_test(chunks_make_the_bubble_less),
+        cmocka_unit_test(cuts_of_chunks_are_near_the_best),
         cmocka_unit_test(sums_have_the_bits_of_the_documented_order),
         cmocka_unit_test(a_lost_rank_is_told_to_all),
         cmocka_unit_test(ranks_with_other_plans_are_told_so),

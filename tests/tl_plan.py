@@ -1030,12 +1030,15 @@ def weighted():
 
 def planned_ranks(model, count, *args): return json.loads(planned(model, '--ranks', str(count), '--json', '-', *args))
 
-def check_ranks(model, got, count, batches, gpipe=False):
+def check_ranks(model, got, count, batches, gpipe=False, chunks=1):
     nodes = load_checker().load(model)
     ranks = got['ranks']
     assert len(ranks) == count == got['rank_count'] and got['micro_batch_count'] == batches, got
-    assert [r['first_node'] for r in ranks] == [0] + [r['end_node'] for r in ranks[:-1]] and ranks[-1]['end_node'] == got['nodes'], ranks
-    assert [r['in_flight_count'] for r in ranks] == [batches if gpipe else min(batches, count - k) for k in range(count)], ranks
+    stages = [ranks[k % count]['chunks'][k // count] for k in range(count * chunks)]
+    assert [first for first, _ in stages] == [0] + [end for _, end in stages[:-1]] and stages[-1][1] == got['nodes'], stages
+    assert [[r['first_node'], r['end_node']] for r in ranks] == stages[:count] and all(len(r['chunks']) == chunks for r in ranks), ranks
+    kept = [batches if gpipe else min(batches, count - k) if chunks == 1 else min(chunks * batches, 2 * (count - 1 - k) + (chunks - 1) * count + 1) for k in range(count)]
+    assert [r['in_flight_count'] for r in ranks] == kept and got['chunk_count'] == chunks, ranks
     assert got['total_cost'] == max(r['end_cost'] for r in ranks) >= got['lower_bound_cost'], got
     assert sum(r['busy_cost'] for r in ranks) >= got['single_cost'] * (1 - 1e-9) and got['single_cost'] <= got['total_cost'] * count, got
     assert abs(got['bubble_ratio'] - (1 - sum(r['busy_cost'] for r in ranks) / count / got['total_cost'])) < 1e-6, got
@@ -1043,17 +1046,18 @@ def check_ranks(model, got, count, batches, gpipe=False):
         assert r['peak_bytes'] <= r['arena_bytes'] and r['busy_cost'] <= r['end_cost'], r
         assert not got['budget_bytes'] or r['base_bytes'] + r['arena_bytes'] <= got['budget_bytes'], (r, got['budget_bytes'])
 
-def check_lanes(file, count, batches):
+def check_lanes(file, count, batches, chunks=1):
     calls = {}
     for rect in xml.parse(file).getroot().iter('{http://www.w3.org/2000/svg}rect'):
         title = rect.find('{http://www.w3.org/2000/svg}title')
         if title is not None: calls.setdefault(rect.get('y'), []).append((rect.get('class'), *map(int, re.findall(r'\d+', title.text))))
     assert len(calls) == count, calls.keys()
     for lane in calls.values():
-        assert sorted((kind, batch) for kind, batch, _, _ in lane) == sorted((kind, k) for kind in ('forward', 'backward') for k in range(batches)), lane
-        assert all(a[3] <= b[2] for a, b in zip(lane, lane[1:])), lane
-        ends = {(kind, batch): end for kind, batch, _, end in lane}
-        assert all(ends['forward', k] < ends['backward', k] for k in range(batches)), lane
+        lane = [(kind, batch, more[0] if chunks > 1 else 0, *more[-2:]) for kind, batch, *more in lane]
+        assert sorted(call[:3] for call in lane) == sorted((kind, k, c) for kind in ('forward', 'backward') for k in range(batches) for c in range(chunks)), lane
+        assert all(a[4] <= b[3] for a, b in zip(lane, lane[1:])), lane
+        ends = {call[:3]: call[4] for call in lane}
+        assert all(ends['forward', k, c] < ends['backward', k, c] for k in range(batches) for c in range(chunks)), lane
 
 def ranks_are_planned_each():
     model = weighted()
@@ -1062,6 +1066,11 @@ def ranks_are_planned_each():
         check_ranks(model, got, count, batches, '--gpipe' in more)
         check_lanes(path('lanes.svg'), count, batches)
         if count == 1: assert got['total_cost'] == got['single_cost'] and not got['bubble_ratio'] and not got['ranks'][0]['sent_bytes'], got
+    one, two = planned_ranks(model, 3, '--micro-batches', '6'), planned_ranks(model, 3, '--micro-batches', '6', '--chunks', '2', '--svg', path('lanes.svg'))
+    check_ranks(model, two, 3, 6, chunks=2)
+    check_lanes(path('lanes.svg'), 3, 6, 2)
+    assert one['schedule'] == '1f1b' and two['schedule'] == 'interleaved' and two['bubble_ratio'] < one['bubble_ratio'] and two['total_cost'] < one['total_cost'], (one, two)
+    assert sum(r['sent_bytes'] for r in two['ranks']) > sum(r['sent_bytes'] for r in one['ranks']), (one, two)
     plain, kept = planned_ranks(model, 3), planned_ranks(model, 3, '--states', '2')
     assert [r['base_bytes'] for r in kept['ranks']] == [2 * r['base_bytes'] for r in plain['ranks']] and plain['ranks'][0]['base_bytes'] > 0, kept
     fast, slow = planned_ranks(model, 4, '--link', '100GB/s'), planned_ranks(model, 4, '--link', '1GB/s')
@@ -1104,9 +1113,12 @@ def hostile_ranks_are_refused():
              ([MODEL, '--ranks', '1000'], ['nodes']), ([MODEL, '--ranks', '2', '--states', '17'], ['--states']), ([MODEL, '--ranks', '2', '--budget', '50%'], ['--budget']),
              ([MODEL, '--ranks', '2', '--link', '0'], ['--link']), ([MODEL, '--ranks', '2', '--link', 'nan'], ['--link']), ([MODEL, '--ranks', '2', '--cost-unit', 'ns'], ['--link']),
              ([MODEL, '--ranks', '2', '--data', '--auto'], ['--data', '--auto']), ([MODEL, '--ranks', '2', '--inference', '--gpipe'], ['--gpipe']),
+             *[([MODEL, '--ranks', '2', '--chunks', chunks], ['--chunks', '1024']) for chunks in ('0', '1', '1025', '2.5', 'x')],
+             ([MODEL, '--ranks', '2', '--chunks', '2', '--gpipe'], ['--chunks', '--gpipe']), ([MODEL, '--ranks', '1', '--chunks', '2'], ['rank']),
+             ([MODEL, '--ranks', '3', '--chunks', '2'], ['multiple', '3']), ([MODEL, '--ranks', '8', '--chunks', '1000'], ['nodes']),
              ([MODEL, '--ranks', '2', '--inference', '--states', '2'], ['--states']),
-             *[([MODEL, '--ranks', '2', way, *more], [more[0], way]) for way in ('--data', '--auto') for more in (['--gpipe'], ['--align', '64'], ['--svg', path('s')], ['--inference'])],
-             *[([MODEL, option], [option, '--ranks']) for option in ('--data', '--auto', '--gpipe')],
+             *[([MODEL, '--ranks', '2', way, *more], [more[0], way]) for way in ('--data', '--auto') for more in (['--gpipe'], ['--chunks', '2'], ['--align', '64'], ['--svg', path('s')], ['--inference'])],
+             *[([MODEL, option], [option.split('=')[0], '--ranks']) for option in ('--data', '--auto', '--gpipe', '--chunks=2')],
              *[([MODEL, '--ranks', '2', *more], [more[0], '--ranks']) for more in (['--host-budget', '1MiB'], ['--codec', 'q8'], ['--codec-rate', '1'], ['--policy', 'revolve'], ['--form', 'once'],
                ['--schedule', '-'], ['--c-table', '-'], ['--html', '-'], ['--lifetimes', '-'], ['--places', '-'], ['--c-code', 'n'], ['-o', folder], ['--name', 'n'], ['--block', '1MiB'], ['--in-flight', '2'],
                ['--bank', 'any'], ['--precision', 'loss=1'], ['--profiles', 'p'], ['--loss', '1'], ['--pareto'], ['--explain'], ['--front'], ['--live'], ['--order'], ['--compile'], ['--recommend'],
@@ -1318,7 +1330,7 @@ def an_error_is_explained_by_its_numbers():
 def help_names_every_option():
     out = planned('--help')
     for option in ('--budget', '--inference', '--host-budget', '--link', '--codec', '--codec-rate', '--cost-unit', '--policy', '--order', '--form', '--work', '--schedule', '--json', '--lifetimes', '--places', '--c-table', '--compact', '--no-names', '--name', '--svg', '--html', '--pareto', '--explain', '--bank', '--block', '--in-flight',
-                   '--c-code', '-o', '--states', '--micro-batches', '--precision', '--front', '--profiles', '--default-profiles', '--compile', '--loss', '--split', '--recommend', '--ranks', '--gpipe', '--data', '--auto', '--explain-error', '--help'):
+                   '--c-code', '-o', '--states', '--micro-batches', '--precision', '--front', '--profiles', '--default-profiles', '--compile', '--loss', '--split', '--recommend', '--ranks', '--gpipe', '--chunks', '--data', '--auto', '--explain-error', '--help'):
         assert '  ' + option + ' ' in out, option
     assert max(map(len, out.splitlines())) <= 100
 
