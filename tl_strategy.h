@@ -48705,11 +48705,12 @@ static void tli_join_sends(tli_join *j, int32_t maker) {
     }
 }
 
-// Add a step, unless what it makes is there, what it drops is not, or it is of the node of tli_open_turn.
+// Add a step, unless what it makes is there, what it drops is not, or it is of another chunk or a turn.
 static void tli_join_step(tli_join *j, tl_step step) {
     const tl_node *node = &j->graph->nodes[step.node];
-    int is_there = tli_is_all_there(j, step.node), runs = step.kind < TL_STEP_BACKWARD;
+    int is_there, runs = step.kind < TL_STEP_BACKWARD;
     if (step.node < j->first || step.node >= j->end) return;
+    is_there = tli_is_all_there(j, step.node);
     if (step.kind == TL_STEP_FORWARD_SAVE && !j->has_saved[step.node]) is_there = 0;
     if (runs && (is_there || j->messages[step.node] == TLI_MESSAGE_SEND)) return;
     if (step.kind == TL_STEP_DROP && step.output == TL_ALL_OUTPUTS && node->output_count == 1 &&
@@ -49363,19 +49364,8 @@ static uint64_t tli_extend_peak(const tli_rank_search *s, uint64_t peak) {
     return peak;
 }
 
-// Whether all that is sent goes out in the forward parts. A plan that runs a node late, behind backwards that
-// do not wait for it, keeps the next rank waiting for these.
-static int tli_sends_forward(const tli_rank_search *s, const tli_body *body) {
-    int32_t sends = 0, chunk, i;
-    for (i = 0; i < s->graph->node_count; i++) sends += s->messages[i] == TLI_MESSAGE_SEND;
-    for (chunk = 0; chunk < s->chunks.count; chunk++)
-        for (i = tli_find_part_start(body, chunk, 0); i < body->ends[2 * chunk]; i++)
-            sends -= body->steps[i].kind < TL_STEP_BACKWARD &&
-                     s->messages[body->steps[i].node] == TLI_MESSAGE_SEND;
-    return !sends;
-}
-
-// Take a body if it is cheaper than the best and fits. One whose backwards begin before all is sent is none.
+// Take a body if it is cheaper than the best and fits. One whose backwards begin before all is sent cannot be
+// woven: it is none.
 static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
     int is_cheaper, is_lowest;
     tli_quiet quiet;
@@ -49589,48 +49579,70 @@ static void tli_bound_rank(tli_rank_search *s) {
     }
 }
 
-// Make the graph that tl_plan_remat is asked about: that of the stage and, where several tensors are sent, a
-// last node that reads what all sends give. Its backward comes before theirs, so that no plan begins to go
-// back before all is sent: the gradient of one tensor may depend on another that this rank sends.
+// Add a node of the stage's graph to that of tli_open_turn. inputs: [inputs of the graph], bytes: [its tensors]
+// scratch.
+static tl_result tli_copy_to_turn(tli_rank_search *s, tli_graph_rules *rules, int32_t id, tl_tensor *inputs,
+                                  uint64_t *bytes) {
+    const tl_graph *graph = s->graph;
+    const tl_node *node = &graph->nodes[id];
+    tl_node_desc desc;
+    int32_t k;
+    tl_result result;
+    tli_describe_node(graph, id, &desc);
+    for (k = 0; k < node->input_count; k++) {
+        const tl_node_output *made = &graph->outputs[graph->inputs[node->first_input + k].tensor];
+        inputs[k].node = made->node;
+        inputs[k].output = made->output;
+    }
+    for (k = 0; k < node->output_count; k++) bytes[k] = graph->outputs[node->first_output + k].bytes;
+    desc.inputs = inputs;
+    desc.output_bytes = bytes;
+    result = tli_add_node(rules, &s->turn, &desc);
+    if (!result) tli_copy_needs(graph, id, &s->turn);
+    return result;
+}
+
+// Add the turn of a chunk, if it sends several tensors.
+static tl_result tli_add_turn(tli_rank_search *s, tli_graph_rules *rules, int32_t chunk, tl_tensor *inputs) {
+    static const uint64_t none = 0;
+    char name[32];
+    tli_writer w = tli_writer_of(name, sizeof name);
+    tl_node_desc desc;
+    int32_t id, sends = 0;
+    for (id = s->chunks.starts[chunk]; id < s->chunks.starts[chunk + 1]; id++) {
+        if (s->messages[id] != TLI_MESSAGE_SEND) continue;
+        inputs[sends].node = id;
+        inputs[sends++].output = 0;
+    }
+    if (sends < 2) return TL_OK;
+    tli_put(&w, "turn:");
+    tli_put_i64(&w, chunk);
+    tli_finish(&w);
+    tli_zero(&desc, sizeof desc);
+    desc.name = name;
+    desc.op = "turn";
+    desc.inputs = inputs;
+    desc.input_count = sends;
+    desc.output_bytes = &none;
+    desc.output_count = 1;
+    desc.once = 1;
+    desc.origin = -1;
+    return tli_add_node(rules, &s->turn, &desc);
+}
+
+// Make the graph that tl_plan_remat is asked about: that of the stage and, where a chunk sends several tensors,
+// a last node that reads what all its sends give. Its backward comes before theirs, so that no plan begins to
+// go back before all is sent: the gradient of one tensor may depend on another that this rank sends.
 static tl_result tli_open_turn(tli_rank_search *s) {
     tli_graph_rules rules = tli_rules_of(s->env, TLI_IN(COMPILE_RANKS));
     const tl_graph *graph = s->graph;
     tl_tensor *inputs = (tl_tensor *)tli_alloc_array(s->env, (uint64_t)graph->input_count + 1, sizeof *inputs);
     uint64_t *bytes = (uint64_t *)tli_alloc_array(s->env, (uint64_t)graph->tensor_count, sizeof *bytes);
-    tl_node_desc desc;
-    int32_t id, k, sends = 0;
+    int32_t i;
     tl_result result = inputs && bytes ? TL_OK : tli_fail_ranks(s->env);
-    for (id = 0; id < graph->node_count && !result; id++) {
-        const tl_node *node = &graph->nodes[id];
-        tli_describe_node(graph, id, &desc);
-        for (k = 0; k < node->input_count; k++) {
-            const tl_node_output *made = &graph->outputs[graph->inputs[node->first_input + k].tensor];
-            inputs[k].node = made->node;
-            inputs[k].output = made->output;
-        }
-        for (k = 0; k < node->output_count; k++) bytes[k] = graph->outputs[node->first_output + k].bytes;
-        desc.inputs = inputs;
-        desc.output_bytes = bytes;
-        result = tli_add_node(&rules, &s->turn, &desc);
-        if (!result) tli_copy_needs(graph, id, &s->turn);
-    }
-    for (id = 0; id < graph->node_count && !result; id++) {
-        if (s->messages[id] != TLI_MESSAGE_SEND) continue;
-        inputs[sends].node = id;
-        inputs[sends++].output = 0;
-    }
-    if (!result && sends > 1 && !s->desc->inference) {
-        tli_zero(&desc, sizeof desc);
-        desc.name = desc.op = "turn:";
-        desc.inputs = inputs;
-        desc.input_count = sends;
-        bytes[0] = 0;
-        desc.output_bytes = bytes;
-        desc.output_count = 1;
-        desc.once = 1;
-        desc.origin = -1;
-        result = tli_add_node(&rules, &s->turn, &desc);
-    }
+    for (i = 0; i < graph->node_count && !result; i++) result = tli_copy_to_turn(s, &rules, i, inputs, bytes);
+    for (i = 0; i < s->chunks.count && !result && !s->desc->inference; i++)
+        result = tli_add_turn(s, &rules, i, inputs);
     tli_release(s->env, inputs);
     tli_release(s->env, bytes);
     return result;

@@ -278,11 +278,12 @@ static void tli_join_sends(tli_join *j, int32_t maker) {
     }
 }
 
-// Add a step, unless what it makes is there, what it drops is not, or it is of the node of tli_open_turn.
+// Add a step, unless what it makes is there, what it drops is not, or it is of another chunk or a turn.
 static void tli_join_step(tli_join *j, tl_step step) {
     const tl_node *node = &j->graph->nodes[step.node];
-    int is_there = tli_is_all_there(j, step.node), runs = step.kind < TL_STEP_BACKWARD;
+    int is_there, runs = step.kind < TL_STEP_BACKWARD;
     if (step.node < j->first || step.node >= j->end) return;
+    is_there = tli_is_all_there(j, step.node);
     if (step.kind == TL_STEP_FORWARD_SAVE && !j->has_saved[step.node]) is_there = 0;
     if (runs && (is_there || j->messages[step.node] == TLI_MESSAGE_SEND)) return;
     if (step.kind == TL_STEP_DROP && step.output == TL_ALL_OUTPUTS && node->output_count == 1 &&

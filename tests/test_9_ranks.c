@@ -163,13 +163,17 @@ static void list_events(const small_case *c, int32_t rank, int32_t batches, tli_
 }
 
 // A search for the plan of one rank, as tl_compile_ranks has it.
-static void open_search(small_case *c, int32_t rank, const tl_rank_plan *plan, tli_rank_search *s) {
+static void open_search(small_case *c, int32_t rank, const tl_rank_plan *plan, int32_t *starts, tli_rank_search *s) {
     const tl_graph *graph = plan->compiled.graph;
     int32_t id, few = plan->in_flight_count + 4;
     memset(s, 0, sizeof *s);
+    starts[0] = 0;
+    starts[1] = graph->node_count;
     s->env = &c->env;
     s->desc = &c->desc;
     s->graph = graph;
+    s->chunks.count = 1;
+    s->chunks.starts = starts;
     s->in_flight = plan->in_flight_count;
     s->work_limit = 1000000;
     list_events(c, rank, c->desc.micro_batch_count, &s->all);
@@ -210,9 +214,12 @@ static uint64_t place_point(const tli_rank_search *s, const brute_stage *b, cons
     tli_body body;
     tl_plan plan;
     tl_places_desc places;
+    int32_t ends[2];
     uint64_t arena;
     body.steps = steps;
-    body.step_count = brute_stage_body(b, point, steps, &body.turn);
+    body.ends = ends;
+    body.part_count = 2;
+    body.step_count = ends[1] = brute_stage_body(b, point, steps, &ends[0]);
     assert_int_equal(tli_weave_measured(s, &body, &s->all, &plan), TL_OK);
     assert_int_equal(plan.peak_bytes, point->bytes);
     assert_int_equal(tli_sum_body(s->graph, &body), point->cost);
@@ -268,8 +275,9 @@ static void plans_of_stages_are_compared_with_every_body(void **state) {
         assert_int_equal(tl_compile_ranks(&c.env, &c.desc, &ranked), TL_OK);
         for (rank = 0; rank < ranked.rank_count; rank++) {
             tli_rank_search s;
+            int32_t starts[2];
             brute_stage b;
-            open_search(&c, rank, &ranked.ranks[rank], &s);
+            open_search(&c, rank, &ranked.ranks[rank], starts, &s);
             n.stages++;
             if (brute_stage_solve(&b, s.graph, s.all.events, s.all.count, c.desc.micro_batch_count)) {
                 assert_true(b.point_count > 0);
