@@ -60,6 +60,7 @@ compare() {     # RANKS ARGUMENTS...
 }
 compare 2 --stages 2
 compare 2 --stages 1 --replicas 2
+compare 2 --stages 2 --chunks 2
 
 # With measured costs and a measured link each start plans otherwise, and bits stay.
 start -n 2 build/17_mpi --quick > $out/measured.mpi 2> $out/measured.err || fail "measured: exit $?: $(cat $out/measured.err)"

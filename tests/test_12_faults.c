@@ -583,7 +583,7 @@ static void training_survives_50_moments(void **state) {
         disturbance what = (disturbance)(round % DISTURBANCES);
         layout l = plain_layout(layouts[round % 7][0], layouts[round % 7][1]), next;
         int32_t victim, r, k = SAVES - 1;
-        long until;
+        long until, known;
         l.shards = random_count(&random, 0, 1);
         open_team(&calm, &graph, &l);
         train(&calm, &random);
@@ -592,9 +592,10 @@ static void training_survives_50_moments(void **state) {
         if (what != LEAVES) l.poll_limit = 3000;
         open_team(&struck, &graph, &l);
         if (what == CUTS_A_MESSAGE) struck.cut_at = 1 + (long)tl_next_random_below(&random, (uint64_t)calm.sent);
+        known = told.mismatches + told.sender_mismatches;
         train_disturbed(&struck, &random, what, victim, until, &told);
         cuts += what == CUTS_A_MESSAGE;
-        if (what == CUTS_A_MESSAGE) assert_int_equal(told.mismatches, cuts);
+        if (what == CUTS_A_MESSAGE) assert_true(told.mismatches + told.sender_mismatches > known);
         for (r = 0; r < struck.count; r++)
             if (struck.save_counts[r] - 1 < k) k = struck.save_counts[r] - 1;
         if (k >= 0) {
@@ -624,7 +625,7 @@ static void training_survives_50_moments(void **state) {
            told.phases[SAVE_GATHERS] + told.phases[GATHERING], told.lost);
     printf("%ld messages were cut, %ld of their senders knew; %ld times one replica of two went on\n", cuts, told.sender_mismatches,
            fewer_replicas);
-    assert_true(told.gone >= 50 && told.lost > rounds && told.sender_mismatches > cuts / 2);
+    assert_true(told.gone >= 50 && told.lost > rounds && told.sender_mismatches > cuts / 2 && told.mismatches > cuts / 2);
     assert_true(told.phases[RUNNING] > 0 && told.greetings > 0 && told.phases[SUMMING] > 0);
     assert_true(told.phases[SAVE_GATHERS] + told.phases[GATHERING] > 0 && fewer_replicas > 0);
 }

@@ -209,8 +209,10 @@ static void find_in_flight(const tl_compiled_ranks *ranks, tl_pipeline pipeline,
     tl_free_pipeline_report(NULL, &report);
 }
 
-static void check_crew(const crew *c, const tl_graph *graph, const tl_compiled_ranks *ranks, tl_pipeline pipeline,
+// Returns how many ranks hold less than they may: plans within a budget can leave all forwards of a stage for its backward.
+static long check_crew(const crew *c, const tl_graph *graph, const tl_compiled_ranks *ranks, tl_pipeline pipeline,
                        const uint64_t *expected) {
+    long fewer = 0;
     int32_t stages = ranks->rank_count * ranks->chunk_count, most[MOST_RANKS], r, stage, id;
     find_in_flight(ranks, pipeline, most);
     for (r = 0; r < c->count; r++) {
@@ -223,17 +225,19 @@ static void check_crew(const crew *c, const tl_graph *graph, const tl_compiled_r
         assert_int_equal(report.sent_bytes, rank->sent_bytes);
         assert_int_equal(rank->in_flight_count, most[r]);
         for (stage = 0; stage < ranks->chunk_count; stage++) is_trained &= c->hands[r].trained[stage] > 0;
-        if (is_trained) assert_int_equal(c->hands[r].most_held, most[r]);
+        if (is_trained) assert_true(c->hands[r].most_held <= most[r]);
+        fewer += is_trained && c->hands[r].most_held < most[r];
     }
     for (stage = 0; stage < stages; stage++)
         for (id = stage ? ranks->ends[stage - 1] : 0; id < ranks->ends[stage]; id++)
             if (!graph->nodes[id].is_input && c->hands[stage % ranks->rank_count].gradients[id] != expected[id])
                 fail_msg("stage %d: node %d has another gradient", (int)stage, (int)id);
+    return fewer;
 }
 
 // What some rounds did.
 typedef struct tally {
-    long ran, tight, remade;
+    long ran, tight, remade, fewer;
 } tally;
 
 // The same plans forward only: what is planned is taken.
@@ -263,6 +267,7 @@ static void train_as_planned(tl_env *env, tl_random *random, const tl_graph *gra
     static uint64_t expected[MIXER_NODES];
     tl_compiled_ranks ranks;
     tl_result result;
+    long fewer;
     int32_t r;
     if (count_nodes(graph) < desc->rank_count * (desc->chunk_count ? desc->chunk_count : 1)) return;
     result = tl_compile_ranks(env, desc, &ranks);
@@ -286,7 +291,9 @@ static void train_as_planned(tl_env *env, tl_random *random, const tl_graph *gra
     crew_open(&c, graph, &ranks, 0);
     crew_step(&c, random);
     crew_step(&c, random);
-    check_crew(&c, graph, &ranks, desc->pipeline, expected);
+    fewer = check_crew(&c, graph, &ranks, desc->pipeline, expected);
+    if (!desc->budget_bytes) assert_int_equal(fewer, 0);
+    t->fewer += fewer;
     crew_close(&c);
     t->ran++;
     tl_free_compiled_ranks(env, &ranks);
@@ -296,7 +303,7 @@ static void train_as_planned(tl_env *env, tl_random *random, const tl_graph *gra
 static void gradients_are_those_of_one_process(void **state) {
     tl_random random;
     long round, rounds = SOAK_TIMES(200);
-    tally t = { 0, 0, 0 };
+    tally t = { 0, 0, 0, 0 };
     (void)state;
     random.state = 1;
     for (round = 0; round < rounds; round++) {
@@ -314,15 +321,16 @@ static void gradients_are_those_of_one_process(void **state) {
         train_as_planned(&env, &random, &graph, &desc, &t);
         tl_free_graph(&env, &graph);
     }
-    printf("%ld graphs ran, %ld within less than all, %ld ranks run forwards again\n", t.ran, t.tight, t.remade);
-    assert_true(t.ran > rounds / 3 && t.tight > t.ran / 10 && t.remade > t.tight / 4);
+    printf("%ld graphs ran, %ld within less than all, %ld ranks run forwards again, %ld hold less than they may\n", t.ran, t.tight, t.remade,
+           t.fewer);
+    assert_true(t.ran > rounds / 3 && t.tight > t.ran / 10 && t.remade > t.tight / 4 && t.fewer <= t.tight / 10);
 }
 
 // The same with several chunks on each rank, two ranks among them, that are each other's neighbours on both sides.
 static void interleaved_gradients_are_those_of_one_process(void **state) {
     tl_random random;
     long round, rounds = SOAK_TIMES(300);
-    tally t = { 0, 0, 0 };
+    tally t = { 0, 0, 0, 0 };
     (void)state;
     random.state = 2;
     for (round = 0; round < rounds; round++) {
@@ -341,8 +349,9 @@ static void interleaved_gradients_are_those_of_one_process(void **state) {
         train_as_planned(&env, &random, &graph, &desc, &t);
         tl_free_graph(&env, &graph);
     }
-    printf("%ld graphs ran, %ld within less than all, %ld ranks run forwards again\n", t.ran, t.tight, t.remade);
-    assert_true(t.ran > rounds / 3 && t.tight > t.ran / 10 && t.remade > t.tight / 4);
+    printf("%ld graphs ran, %ld within less than all, %ld ranks run forwards again, %ld hold less than they may\n", t.ran, t.tight, t.remade,
+           t.fewer);
+    assert_true(t.ran > rounds / 3 && t.tight > t.ran / 10 && t.remade > t.tight / 4 && t.fewer <= t.tight / 10);
 }
 
 // What a training step takes when everything is kept and messages leave as soon as they are there.
@@ -394,11 +403,12 @@ static void chain_of(tl_env *env, tl_random *random, int32_t count, tl_graph *gr
     }
 }
 
-// On chains that keep everything all schedules take what tl_simulate_pipeline says; with a link somewhat more, because
-// messages leave when the receiver has asked for them, one or two calls ahead.
+// On chains that keep everything all schedules take what tl_simulate_pipeline says, but for a few of interleaved ones, whose
+// ranks now and then wait until a message has left. With a link it is somewhat more, because messages leave when the receiver
+// has asked for them, one or two calls ahead.
 static void chains_take_what_is_simulated(void **state) {
     tl_random random;
-    long round, interleaved = 0;
+    long round, interleaved = 0, longer = 0;
     (void)state;
     random.state = 5;
     for (round = 0; round < SOAK_TIMES(300); round++) {
@@ -426,12 +436,13 @@ static void chains_take_what_is_simulated(void **state) {
         }
         if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
         cost = simulated_cost(&graph, &ranks, &desc);
-        if (!desc.link) assert_int_equal(ranks.cost, cost);
+        if (!desc.link && desc.pipeline != TL_PIPELINE_INTERLEAVED) assert_int_equal(ranks.cost, cost);
+        longer += !desc.link && ranks.cost > cost;
         assert_true(ranks.cost >= cost && ranks.cost <= cost + cost / 8);
         tl_free_compiled_ranks(&env, &ranks);
         tl_free_graph(&env, &graph);
     }
-    assert_true(interleaved > 50);
+    assert_true(interleaved > 50 && longer <= interleaved / 200);
 }
 
 // With v chunks of equal stages S ranks wait (S - 1) of v m + S - 1 calls. Cuts that are chosen take no longer.
