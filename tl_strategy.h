@@ -49017,10 +49017,10 @@ static tl_result tli_simulate_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
 //     joined    F 1  F 2  F send  F 3 | B send  F 2  B 3  D 2  D 1  S 1  B 1
 //     tidy      F 1  F 2  F send  D 2  D 1  F 3 | B send  B 3  S 1  B 1
 //
-// A body that was joined from two plans makes again what the second plan had dropped, whether or not it is
-// read, and holds what was dropped late. Here forwards that run again for nothing are left out, and every drop
-// stands behind the last step that makes or reads its tensor. A send has ended by then, so a rank may wait for
-// it: bodies are tried as they are first.
+// A body that was joined from two plans makes again what the second plan had dropped, read or not, and holds
+// what was dropped late. Here forwards that run again for nothing are left out, and every drop stands behind
+// the last step that makes or reads its tensor. A send has ended by then, so a rank may wait for it: bodies
+// are tried as they are first.
 
 typedef struct tli_tidy {
     const tl_graph *graph;
@@ -49043,9 +49043,9 @@ static int32_t tli_tidy_outputs(const tli_tidy *t, const tl_step *step, int32_t 
     return node->first_output + (all ? 0 : step->output);
 }
 
-// Whether something that a step makes is read later.
+// Whether something that a step makes is read later. One that runs in place drops its input as well.
 static int tli_tidy_serves(const tli_tidy *t, const tl_step *step) {
-    int32_t end, k = tli_tidy_outputs(t, step, &end), serves = 0;
+    int32_t end, k = tli_tidy_outputs(t, step, &end), serves = step->kind == TL_STEP_FORWARD_INPLACE;
     for (; k < end; k++) serves |= t->wanted[k];
     return serves || (step->kind == TL_STEP_FORWARD_SAVE && t->wanted[t->graph->tensor_count + step->node]);
 }
@@ -49082,9 +49082,8 @@ static void tli_tidy_forwards(tli_tidy *t) {
         if (step->kind == TL_STEP_DROP)
             for (k = tli_tidy_outputs(t, step, &end); k < end; k++) t->wanted[k] = 0;
         else if (step->kind == TL_STEP_DROP_SAVED) t->wanted[graph->tensor_count + step->node] = 0;
-        else if (!t->again[i] || step->kind == TL_STEP_FORWARD_INPLACE || tli_tidy_serves(t, step))
-            tli_tidy_want(t, step);
-        else t->is_out[i] = 1;
+        else if (t->again[i] && !tli_tidy_serves(t, step)) t->is_out[i] = 1;
+        else tli_tidy_want(t, step);
     }
 }
 
@@ -49203,14 +49202,17 @@ static tl_result tli_tidy_body(tl_env *env, const tl_graph *graph, const tli_bod
 // backward counts f times, and what it takes beyond that once. Candidates for the body:
 //
 //     keep all                              least cost, most held
-//     tl_plan_remat at several budgets      what is held follows from the peak
+//     tl_plan_remat at several budgets      what is held follows from the peak; more budgets between one that
+//                                           fits and one that does not
+//     two of these plans                    the forward part of one; backward, what is missing runs again
+//                                           in the way of the other
 //     a kept set, as it is                  the tensors that cost most for each byte to make again stay, more
-//                                           and more of them
-//     a kept set, then one of the plans     the forward part holds the set; backward, the plan runs again what
-//                                           is missing, in the way that its budget allows
+//                                           and more of them; then sets that are better by one tensor, from
+//                                           none and from all
+//     a kept set, then one of the plans
 //
-// Each is woven for a few micro-batches, which repeat themselves, and measured. What is cheaper than the best
-// and fits is woven for all of them and placed.
+// Each is woven for a few micro-batches, which repeat themselves, and measured, as it is and tidied. What is
+// cheaper than the best and fits is woven for all of them and placed.
 
 #define TLI_RANK_BUDGETS 8    // of tl_plan_remat
 #define TLI_RANK_HALVINGS 7   // more budgets, to come near the one that just fits
@@ -49424,33 +49426,43 @@ static tl_result tli_plan_rank_budget(tli_rank_search *s, uint64_t live, uint64_
     return result;
 }
 
-// What a body of a plan of one micro-batch costs, at the most: what it makes twice may be there.
-static int tli_is_beaten(const tli_rank_search *s, const tl_plan *plan) {
-    return !s->has_best || s->best_cost > plan->cost;
-}
-
-// Make plans at budgets from the least to near the peak of keeping everything, and try each as it is; then at
-// budgets between one that fits and one that does not.
-static tl_result tli_try_budgets(tli_rank_search *s, uint64_t most) {
-    uint64_t least = 0, none, high = most, low, live;
-    int32_t k, i;
-    tl_result result = tli_plan_rank_budget(s, 1, &least);
-    low = least;
-    for (k = s->plan_count; k < TLI_RANK_BUDGETS && !result && most > least; k++) {
-        live = least + (most - least) / TLI_RANK_BUDGETS * (uint64_t)k;
+// Make plans at budgets from the least to near the peak of keeping everything, and try each as it is.
+static tl_result tli_try_budgets(tli_rank_search *s, uint64_t most, uint64_t *least) {
+    uint64_t none;
+    int32_t k;
+    tl_result result = tli_plan_rank_budget(s, 1, least);
+    for (k = s->plan_count; k < TLI_RANK_BUDGETS && !result && most > *least; k++) {
+        uint64_t live = *least + (most - *least) / TLI_RANK_BUDGETS * (uint64_t)k;
         result = tli_plan_rank_budget(s, live ? live : 1, &none);
     }
     for (k = 0; k < s->plan_count && !result; k++) result = tli_try_rank_plan(s, &s->plans[k], NULL);
-    if (s->is_quick) return result;
+    return result;
+}
+
+// Halve the budgets between the least and the most: up after a plan that fits, else down.
+static tl_result tli_try_halvings(tli_rank_search *s, uint64_t low, uint64_t high) {
+    uint64_t none;
+    int32_t k;
+    tl_result result = TL_OK;
     for (k = 0; k < TLI_RANK_HALVINGS && !result && low + 1 < high; k++) {
+        uint64_t live = low + (high - low) / 2;
         int32_t count = s->plan_count;
-        live = low + (high - low) / 2;
+        int fits;
         result = tli_plan_rank_budget(s, live, &none);
-        if (!result && s->plan_count > count) result = tli_try_rank_plan(s, &s->plans[count], NULL);
-        if (result || s->plan_count == count || !tli_is_beaten(s, &s->plans[count])) low = live;
+        if (result || s->plan_count == count) return result;
+        result = tli_try_rank_plan(s, &s->plans[count], NULL);
+        fits = s->has_best && s->best_cost <= s->plans[count].cost;
+        if (fits) low = live;
         else high = live;
     }
-    for (k = 0; k < s->plan_count && !result; k++)
+    return result;
+}
+
+// Try the forward part of each plan before each other one.
+static tl_result tli_try_pairs(tli_rank_search *s) {
+    int32_t k, i;
+    tl_result result = TL_OK;
+    for (k = 0; k < s->plan_count; k++)
         for (i = 0; i < s->plan_count && !result; i++)
             if (i != k) result = tli_try_rank_plan(s, &s->plans[k], &s->plans[i]);
     return result;
@@ -49651,7 +49663,7 @@ static tl_result tli_open_turn(tli_rank_search *s) {
 // Try bodies from the one that costs least on.
 static tl_result tli_try_bodies(tli_rank_search *s) {
     tl_plan plan;
-    uint64_t most = 0;
+    uint64_t least = 0, most = 0;
     tl_result result = tl_plan_keep_all(s->env, s->graph, s->desc->inference, &plan);
     if (!result) result = tl_measure_plan(s->env, s->graph, NULL, &plan);
     if (!result) {
@@ -49661,7 +49673,9 @@ static tl_result tli_try_bodies(tli_rank_search *s) {
     tl_free_plan(s->env, &plan);
     if (result || s->has_best || s->desc->keep_all) return result;
     result = tli_open_turn(s);
-    if (!result) result = tli_try_budgets(s, most);
+    if (!result) result = tli_try_budgets(s, most, &least);
+    if (!result && !s->is_quick) result = tli_try_halvings(s, least, most);
+    if (!result && !s->is_quick && !s->desc->inference) result = tli_try_pairs(s);
     return result || s->desc->inference ? result : tli_try_kept_sets(s);
 }
 

@@ -6,10 +6,10 @@
 //     joined    F 1  F 2  F send  F 3 | B send  F 2  B 3  D 2  D 1  S 1  B 1
 //     tidy      F 1  F 2  F send  D 2  D 1  F 3 | B send  B 3  S 1  B 1
 //
-// A body that was joined from two plans makes again what the second plan had dropped, whether or not it is
-// read, and holds what was dropped late. Here forwards that run again for nothing are left out, and every drop
-// stands behind the last step that makes or reads its tensor. A send has ended by then, so a rank may wait for
-// it: bodies are tried as they are first.
+// A body that was joined from two plans makes again what the second plan had dropped, read or not, and holds
+// what was dropped late. Here forwards that run again for nothing are left out, and every drop stands behind
+// the last step that makes or reads its tensor. A send has ended by then, so a rank may wait for it: bodies
+// are tried as they are first.
 
 typedef struct tli_tidy {
     const tl_graph *graph;
@@ -32,9 +32,9 @@ static int32_t tli_tidy_outputs(const tli_tidy *t, const tl_step *step, int32_t 
     return node->first_output + (all ? 0 : step->output);
 }
 
-// Whether something that a step makes is read later.
+// Whether something that a step makes is read later. One that runs in place drops its input as well.
 static int tli_tidy_serves(const tli_tidy *t, const tl_step *step) {
-    int32_t end, k = tli_tidy_outputs(t, step, &end), serves = 0;
+    int32_t end, k = tli_tidy_outputs(t, step, &end), serves = step->kind == TL_STEP_FORWARD_INPLACE;
     for (; k < end; k++) serves |= t->wanted[k];
     return serves || (step->kind == TL_STEP_FORWARD_SAVE && t->wanted[t->graph->tensor_count + step->node]);
 }
@@ -71,9 +71,8 @@ static void tli_tidy_forwards(tli_tidy *t) {
         if (step->kind == TL_STEP_DROP)
             for (k = tli_tidy_outputs(t, step, &end); k < end; k++) t->wanted[k] = 0;
         else if (step->kind == TL_STEP_DROP_SAVED) t->wanted[graph->tensor_count + step->node] = 0;
-        else if (!t->again[i] || step->kind == TL_STEP_FORWARD_INPLACE || tli_tidy_serves(t, step))
-            tli_tidy_want(t, step);
-        else t->is_out[i] = 1;
+        else if (t->again[i] && !tli_tidy_serves(t, step)) t->is_out[i] = 1;
+        else tli_tidy_want(t, step);
     }
 }
 
