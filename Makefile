@@ -241,6 +241,7 @@ $(B)/fuzz/%: tests/fuzz_%.c $(HEADERS)
 soak: $(B)/tl_plan $(B)/tl_pack
 	SOAK=1 TIMEOUT=7200 $(MAKE) test
 	python3 tests/tl_plan.py $(B)/tl_plan
+	SOAK=1 python3 tests/replay_ranks.py $(B)/tl_plan
 	python3 tests/tl_pack.py $(B)/tl_pack
 	python3 tests/reference.py $(B)/tl_plan
 	python3 tests/differential_plan.py 10000

@@ -4108,10 +4108,12 @@ typedef struct tl_ranks_desc {
     int32_t  chunk_count;          // v, stages of each rank: stage i is chunk i / rank_count of rank i %
                                    // rank_count. 0 = 1; more than 1 only with interleaved
     const int32_t *ends;           // [rank_count * chunk_count] for each stage the node after its last, rising,
-                                   // the last one node_count; 0 = chosen by tl_plan_partition, chunks then by
-                                   // tl_simulate_pipeline, by time: bytes are not asked
+                                   // the last one node_count; 0 = chosen; where chunks are, by time: their
+                                   // bytes are not asked
+    const tl_rank *ranks;          // [rank_count] bytes and speed of each; 0 = equal ones
     int32_t  inference;            // 1 = forward only
-    uint64_t budget_bytes;         // of each rank: its arena and its part of the base; 0 = no limit
+    uint64_t budget_bytes;         // of each rank, where ranks is 0: its arena and its part of the base; 0 = no
+                                   // limit
     double   gradient_ratio;       // the base of a rank is base_bytes and the weights of its nodes times
     double   optimizer_ratio;      // 1 + gradient_ratio + optimizer_ratio (tl_find_base_bytes)
     uint64_t base_bytes;           // of every rank
@@ -4144,7 +4146,7 @@ typedef struct tl_compiled_ranks {
     const int32_t *ends;           // [rank_count * chunk_count] the node after the last of each stage
     uint64_t hash;                 // of all plans; runs compare it with that of their neighbours
     uint64_t cost;                 // of a training step: the largest end_cost, with messages on the link
-    uint64_t bound_cost;           // no plans of these stages cost less
+    uint64_t bound_cost;           // no plans of any cut cost less; where ends are given, none of these stages
     double   bubble_ratio;         // part of all ranks' time in which they wait
     void    *memory;               // released by tl_free_compiled_ranks, with all of the above
 } tl_compiled_ranks;
@@ -4157,6 +4159,11 @@ typedef struct tl_compiled_ranks {
 // What a rank holds of a micro-batch until its backward counts once for each that is in flight, so plans that
 // keep everything, plans of tl_plan_remat at several budgets and plans that drop what costs little for each
 // byte are all woven into the rank's order, placed, and the cheapest that fits is taken.
+//
+// Where to cut is found by tl_plan_partition, from estimates of what each possible stage costs and takes within
+// the bytes of its rank, and by moving cuts as long as the simulated step gets shorter; stages of the best cut
+// are planned, which corrects the estimates, until the best cut has no estimates left or a share of the work is
+// used up. Where there is a budget, graphs of more than 256 nodes are cut at one of some 256 places.
 //
 // Errors:  those of tl_check_graph, tl_plan_remat, tl_plan_partition; TL_ERROR_INVALID_ARG: more ranks than
 //          nodes, ends that do not rise, chunks without interleaved, or of one rank, or with micro-batches that
@@ -5350,15 +5357,49 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 // tl_load_run is called between passes. Until all of the data was checked nothing is changed, so a run that
 // refuses data is as it was. In a pass, tl_save_run closes the step that was carried out last.
 //
-// Errors:  TL_ERROR_INVALID_ARG: a step or a copy is under way, also where tl_run_plan answered TL_NOT_READY;
-//          the data is of another graph, plan, seed, byte order, or of other states; load: in a pass.
-//          TL_ERROR_UNSUPPORTED: in a pass, what is decided online, reported by dynamic nodes of a hybrid run,
-//          kept from pass to pass, or without an arena; data of another version. TL_ERROR_PARSE: damaged data.
-//          TL_ERROR_NO_MEMORY; what the sink returned; those of the backend: load has lost the inputs then, and
-//          no pass is under way.
+// Errors:  TL_ERROR_INVALID_ARG: a step, a copy or a sum over ranks is under way, also where tl_run_plan
+//          answered TL_NOT_READY; the data is of another graph, plan, seed, byte order, or of other states;
+//          load: in a pass. TL_ERROR_UNSUPPORTED: in a pass, what is decided online, reported by dynamic nodes
+//          of a hybrid run, kept from pass to pass, or without an arena; data of another version.
+//          TL_ERROR_PARSE: damaged data. TL_ERROR_NO_MEMORY; what the sink returned; those of the backend: load
+//          has lost the inputs then, and no pass is under way.
 // Cost:    the bytes, and in a pass a replay of the plan.
 TLDEF tl_result tl_save_run(tl_run *run, tl_sink sink);
 TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
+
+// What tl_save_run wrote.
+typedef struct tl_saved {
+    const void *data;             // not changed
+    size_t      length;           // bytes
+} tl_saved;
+
+// Go on from the states of several saves, with other ranks than those that saved:
+//
+//     4 ranks     tl_save_run on each, after the same training step
+//     3 ranks     tl_compile_ranks again, tl_init_run, tl_load_states with all four saves, on each
+//
+//   saves   [save_count] of one training step, of runs of the same graph, precision and seed
+//
+// Each range that this run registers (tl_run_desc.states) is looked for by its node, its kind and its number
+// among those of both, and may be in any of the saves; what else they have is passed over. So register what
+// belongs to a node under that node, on the rank whose stage has it. The number of the next training step and
+// the loss scaler are taken over as well; inputs, entry and kept results are not, and slots do not matter.
+//
+// A range that several saves have, those of replicas, is that of the first. Parameters, optimizers and ranges
+// without a node must be the same to the bit in all of them; gradients, statistics and random state may differ.
+// Of an optimizer's shards (ZeRO 1) that are registered whole, tl_gather_run brings the others before saving.
+//
+// What follows has the bits that it would have had, where only the stages are others; with another number of
+// replicas sums over them are taken in another order (tl_reduce_run).
+//
+// Called between passes. A run that refuses saves is as it was.
+//
+// Errors:  TL_ERROR_INVALID_ARG: no save has a range of this run, or another number of bytes of it, or two
+//          differ; saves of several training steps, in a pass, of another graph, precision or seed; a pass or a
+//          sum is under way. TL_ERROR_PARSE: damaged data. TL_ERROR_UNSUPPORTED: data of another version.
+//          TL_ERROR_NO_MEMORY.
+// Cost:    the bytes of all saves are read once; n log n for n ranges, and 24 bytes a range meanwhile.
+TLDEF tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t save_count);
 #endif  // TL_ONLY_TABLES
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
@@ -5384,10 +5425,13 @@ TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
 // adds micro-batch after micro-batch.
 //
 // All of them answer TL_NOT_READY and are called again until they do not; between passes only. After an error
-// the ranges hold sums of some of the replicas.
+// the ranges hold sums of some of the replicas. An element's place in its range decides its shard: ranges of
+// single nodes have the same sums whatever the stages, a range of a whole stage has not.
 //
 // Errors:  TL_ERROR_INVALID_ARG: no transport, a pass or another sum is under way, ranges that are no f32;
-//          TL_ERROR_PEER_LOST and what else the transport answers; TL_ERROR_NO_MEMORY.
+//          TL_ERROR_MISMATCH, at the first sum: a replica has other states (nodes, kinds or bytes) or plans, or
+//          is at another training step; TL_ERROR_PEER_LOST and what else the transport answers;
+//          TL_ERROR_NO_MEMORY.
 // Cost:    each replica sends (p - 1) / p of the bytes in tl_scatter_run and in tl_gather_run, twice that in
 //          tl_reduce_run. 16 KiB of memory while it lasts.
 // Source:  Patarasuk, Yuan, Bandwidth optimal all-reduce algorithms, 2009; Rajbhandari et al., ZeRO, 2020,
@@ -6367,7 +6411,8 @@ static size_t tli_finish(tli_writer *w) {
     X(COMPILE_RANKS, "tl_compile_ranks") \
     X(REDUCE_RUN, "tl_reduce_run") \
     X(SCATTER_RUN, "tl_scatter_run") \
-    X(GATHER_RUN, "tl_gather_run")
+    X(GATHER_RUN, "tl_gather_run") \
+    X(LOAD_STATES, "tl_load_states")
 
 // -- errors: rules --
 //
@@ -7451,7 +7496,19 @@ static size_t tli_finish(tli_writer *w) {
     X(TABLES_MEMORY_IS_NOT_ALIGNED, \
       "backend: a block of the plan is not aligned to its %0 bytes", "alignment") \
     X(SIZES_DO_NOT_FIT_32_BITS, "plan: %0 bytes do not fit the 32 bits of TL_SMALL_SIZES", "bytes") \
-    X(OP_INPUT_HAS_KERNELS, "ops: op %s: an input has no forward and no backward", "op")
+    X(OP_INPUT_HAS_KERNELS, "ops: op %s: an input has no forward and no backward", "op") \
+    X(SAVES_THERE_MUST_BE_ONE, "saves: there must be at least one", "") \
+    X(SAVED_IN_A_PASS, "data: saved in a pass, where states are not whole", "") \
+    X(SAVES_ARE_OF_OTHER_STEPS, "saves: some are of training step %0, others of %1", "step, step") \
+    X(SAVES_HAVE_OTHER_SCALERS, "saves: their loss scalers differ", "") \
+    X(SAVES_LACK_A_STATE, "saves: none has states[%1], %s of node %s", "node, state") \
+    X(SAVES_HAVE_A_STATE_TWICE, "saves: states[%1], %s of node %s, is not the same in all of them", \
+      "node, state") \
+    X(SAVED_STATE_HAS_OTHER_BYTES, "saves: states[%1], %s of node %s, has another number of bytes there", \
+      "node, state") \
+    X(PEER_HAS_OTHER_STATES, "rank %0 has other states: replicas register the same nodes, kinds and bytes", \
+      "rank") \
+    X(PEER_IS_AT_ANOTHER_STEP, "rank %0 is at training step %1: ranks begin at the same one", "rank, step")
 
 // -- errors: rules of [13] TRACE --
 
@@ -10383,9 +10440,16 @@ static int tli_scale_up(uint64_t sum, double ratio, uint64_t *scaled) {
     return tli_mul_u64(sum, whole, scaled) && tli_add_u64(*scaled, part, scaled);
 }
 
+// What so many bytes of weights take with their gradients and the state of the optimizer. 0 on overflow.
+static int tli_find_base_of(uint64_t weights, double gradient_ratio, double optimizer_ratio, uint64_t *base) {
+    uint64_t state = 0;
+    return tli_scale_up(weights, gradient_ratio, &state) && tli_add_u64(weights, state, base) &&
+           tli_scale_up(weights, optimizer_ratio, &state) && tli_add_u64(*base, state, base);
+}
+
 TLI_IMPL tl_result tl_find_base_bytes(tl_env *env, const tl_graph *graph, double gradient_ratio,
                                       double optimizer_ratio, uint64_t *base_bytes) {
-    uint64_t sum = 0, state = 0;
+    uint64_t sum = 0;
     int32_t i;
     int fits = 1;
     TL_ASSERT(graph && base_bytes);
@@ -10394,9 +10458,7 @@ TLI_IMPL tl_result tl_find_base_bytes(tl_env *env, const tl_graph *graph, double
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(FIND_BASE_BYTES),
                         TLI_RULE(GRADIENT_RATIO_OPTIMIZER_RATIO));
     for (i = 0; i < graph->node_count && fits; i++) fits = tli_add_u64(sum, graph->nodes[i].param_bytes, &sum);
-    fits = fits && tli_scale_up(sum, gradient_ratio, &state) && tli_add_u64(sum, state, base_bytes) &&
-           tli_scale_up(sum, optimizer_ratio, &state) && tli_add_u64(*base_bytes, state, base_bytes);
-    if (fits) return TL_OK;
+    if (fits && tli_find_base_of(sum, gradient_ratio, optimizer_ratio, base_bytes)) return TL_OK;
     *base_bytes = 0;
     return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(FIND_BASE_BYTES), TLI_RULE(PARAM_SUM_MUST_FIT_64_BITS));
 }
@@ -16042,11 +16104,8 @@ TLI_IMPL void tl_free_bank_plan(tl_env *env, tl_bank_plan *plan) {
 // [5] PLAN (implementation)
 // ============================================================================
 //
-// The simulator: it replays steps on the states of tensors and finds what is live, where, and when.
-// Planners, explanations, lifetimes, tables and online runs all use this one replay. The bytes that a run
-// really takes are counted by its backend, which knows no plan, so that planned and measured peaks are
-// independent.
-// In names, sim is the simulator.
+// This part: the names of steps and codecs, lists of steps, and the fields of a plan, wide or narrow.
+// Everything that makes or reads plans uses it, and so does a run of tables.
 
 // -- names and codecs --
 
@@ -16199,9 +16258,19 @@ static int32_t tli_find_plan_block(const tl_plan_block *blocks, int32_t count, u
     }
     return low && offset - blocks[low - 1].offset < blocks[low - 1].bytes ? low - 1 : -1;
 }
-
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_ONLY_TABLES
+
 // -- state of a simulation --
+//
+// The simulator replays steps on the states of tensors and finds what is live, where, and when. Planners,
+// explanations, lifetimes, tables and online runs all use this one replay. The bytes that a run really takes
+// are counted by its backend, which knows no plan, so that planned and measured peaks are independent.
+// In names, sim is the simulator.
+//
+// This part: the state, and the amounts that a step changes in it: lifetimes, live bytes, offsets and time. The
+// two parts that follow have what each kind of step does, and the replay of a whole plan.
 //
 // A step costs O(1) and O(tensors of its node).
 
@@ -16755,6 +16824,19 @@ static tl_result tli_sim_copy(tli_sim *sim, int32_t tensor) {
     sim->tensors[tensor].ready = sim->link_free;
     return TL_OK;
 }
+#endif  // TL_ONLY_TABLES
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
+
+// -- what steps do --
+//
+// Each kind of step on the state of a simulation: what it needs, else the sentence that refuses it, and what it
+// makes, holds and frees, in the order in which a run claims and gives back.
+//
+//     F, I, S, B, DS     a node: its outputs, saved bytes, gradients and scratch
+//     D, O, L, W, DH     a tensor, or all of a node: bytes on the device, a copy at the host
+//     C, X               the same: packed bytes instead
 
 // -- forward and backward --
 
@@ -17164,8 +17246,15 @@ static tl_result tli_sim_tensor_step(tli_sim *sim, const tl_step *step) {
     if (acted || kind == TL_STEP_DROP_HOST) return TL_OK;
     return tli_sim_broken(sim, TLI_RULE(NO_OUTPUT_IS_IN_STATE_TO_ACT_ON));
 }
+#endif  // TL_ONLY_TABLES
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
 
 // -- replay from the first step to the end --
+//
+// A plan is replayed from the graph's inputs and its entry on, step by step, up to the comparison at the end:
+// each result is there, and each offset was used. The figures of the report are those of the state.
 
 static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
     const tl_graph *graph = sim->graph;
@@ -17286,6 +17375,8 @@ static tl_result tli_sim_end(tli_sim *sim) {
     sim->report.cost = sim->now;
     return TL_OK;
 }
+
+// -- a simulation: set-up --
 
 static void tli_free_sim_arena(tl_env *env, tli_sim_arena *arena) {
     tli_release(env, arena->ranks);
@@ -17524,6 +17615,8 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     return result ? result : tli_reset_sim(sim);
 }
 
+// -- simulating and measuring plans --
+
 static void tli_sim_copy_highs(const tli_sim_arena *arena, uint64_t *bytes) {
     if (arena->offsets && arena->block_count)
         tli_copy(bytes + arena->first_block, arena->highs, (size_t)arena->block_count * sizeof *bytes);
@@ -17659,7 +17752,6 @@ TLI_IMPL tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_
 }
 #endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
-
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_ONLY_TABLES
 
@@ -24098,6 +24190,9 @@ static tl_result tli_remat_beam(tl_env *env, const tl_graph *graph, uint64_t bud
 // over the open branches, and is valid whenever the work ends. Bytes are divided by a unit and rounded down
 // on both sides of (5); costs are scaled by a power of two and rounded down where they shrink; the result is
 // rounded up to a multiple of the greatest common divisor of the forward costs.
+//
+// This part: the relaxation, and what it reads of the graph before a budget is known. The parts that follow
+// solve it for one span, find the instants, multipliers and branches that raise it, and make bounds of it.
 
 #define TLI_BOUND_INSTANTS 10                      // at most, in one relaxation
 #define TLI_BOUND_CELLS 300000                     // pairs of an instant and a thing, about, in large graphs
@@ -24402,6 +24497,88 @@ static void tli_bound_scale_bytes(tli_bound *model) {
     if (!model->typical) model->typical = 1;
 }
 
+#define TLI_BOUND_WALK INT64_C(16000000)  // inputs that all walks of tli_bound_exceeds_in_gap see in one model
+
+// Find calls[], reused[] and calls_above[].
+static void tli_bound_find_calls(tli_bound *model) {
+    const tl_graph *graph = model->graph;
+    int32_t id, i;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        int32_t end = node->first_input + node->input_count, reads = 0, over = -1;
+        uint64_t above = 0;
+        if (node->is_input) continue;
+        if (node->inplace >= 0) over = graph->inputs[node->first_input + node->inplace].tensor;
+        for (i = node->first_input; i < end; i++) {
+            int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node;
+            reads += tensor == over;
+            if (model->thing_of[tensor] >= 0) model->reads_mark[model->thing_of[tensor]] = 1;
+            if (model->calls_above[maker] > above) above = model->calls_above[maker];
+        }
+        model->calls[id] = 0;
+        for (i = node->first_input; i < end; i++)
+            model->calls[id] += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor], -1);
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            model->calls[id] += graph->outputs[i].bytes;
+        model->reused[id] = reads == 1 ? graph->outputs[over].bytes : 0;
+        model->calls_above[id] = model->calls[id] +
+                                 tli_larger_u64(node->fwork_bytes, node->saved_bytes + node->swork_bytes);
+        if (model->calls_above[id] < above) model->calls_above[id] = above;
+    }
+}
+
+// Read everything that does not depend on the budget.
+static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
+    const tl_graph *graph = model->graph;
+    int64_t tensors = graph->tensor_count, nodes = graph->node_count, things = tensors + nodes;
+    uint8_t *scratch = (uint8_t *)tli_bound_take(model, tensors, 1);
+    model->thing_of = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
+    model->maker = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
+    model->exact = (uint64_t *)tli_bound_take(model, things, sizeof(uint64_t));
+    model->bytes = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
+    model->at_end = (uint8_t *)tli_bound_take(model, 2 * things, 1);
+    model->enter = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
+    model->last_use = (int32_t *)tli_bound_take(model, 2 * things, sizeof(int32_t));
+    model->order = (int32_t *)tli_bound_take(model, 4 * nodes, sizeof(int32_t));
+    model->cost = (int64_t *)tli_bound_take(model, nodes, sizeof(int64_t));
+    model->room = (uint64_t *)tli_bound_take(model, 7 * nodes, sizeof(uint64_t));
+    if (model->failed) return TL_ERROR_NO_MEMORY;
+    model->reads_mark = model->at_end + things;
+    model->last_read = model->last_use + things;
+    model->runs_by = model->order + nodes;
+    model->sets = model->room + nodes;
+    model->between = model->sets + nodes;
+    model->calls = model->between + nodes;
+    model->reused = model->calls + nodes;
+    model->calls_above = model->reused + nodes;
+    model->held = model->calls_above + nodes;
+    model->stack = model->runs_by + nodes;
+    model->stamps = model->stack + nodes;
+    model->steps_left = TLI_BOUND_WALK;
+    model->flow_limit = UINT64_MAX;
+    tli_bound_find_things(model, inference);
+    tli_bound_find_runs(model, inference, scratch);
+    tli_zero(scratch, (size_t)tensors);
+    tli_bound_find_sets(model, scratch);
+    tli_bound_find_held(model);
+    tli_bound_find_calls(model);
+    tli_bound_scale_bytes(model);
+    tli_bound_scale_costs(model);
+    return TL_OK;
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- bound: one span --
+//
+// With given multipliers the relaxation is a problem per span, solved here in two ways, of which the larger
+// value counts:
+//
+//     minimum cut    what is held at the instant has a price per byte       exact for these multipliers
+//     table          what is held at the instant is limited to the room     dynamic programming over nodes
+
 // -- bound: the network --
 
 static void tli_bound_add_arc(tli_bound_net *net, int32_t from, int32_t to) {
@@ -24520,7 +24697,7 @@ static void tli_bound_find_side(tli_bound_net *net, uint64_t *work) {
     }
 }
 
-// -- bound: one span --
+// -- bound: one span: the minimum cut --
 
 // Mark the things that must be resident at some moment of span a.
 static void tli_bound_mark_span(const tli_bound *model, const tli_bound_state *s, int32_t a, uint8_t *mark) {
@@ -24645,7 +24822,8 @@ static int64_t tli_bound_search_line(tli_bound *model, tli_bound_state *s, int32
     return at.value;
 }
 
-// -- bound: one span with the room as a hard limit: dynamic programming --
+// -- bound: one span: the room as a hard limit --
+
 //
 // The minimum cut prices the bytes held at an instant; this table limits them, so its value is never lower.
 // Nodes are visited in listing order. A label is the set of resident things that later nodes may read (mask),
@@ -24854,6 +25032,39 @@ static void tli_bound_tabulate(tli_bound *model, tli_bound_state *s) {
     if (value > s->value) s->value = value;
     if (model->table_limit) s->is_exact |= is_exact;
 }
+
+// Allocate the network and the labels.
+static tl_result tli_bound_open_net(tli_bound *model) {
+    int64_t vertices = (int64_t)model->thing_count + model->graph->node_count + 2;
+    int64_t arcs = 2 * (2 * (int64_t)model->thing_count + model->graph->node_count + model->graph->input_count);
+    tli_bound_net *net = &model->net;
+    net->to = (int32_t *)tli_bound_take(model, arcs, sizeof(int32_t));
+    net->left = (int64_t *)tli_bound_take(model, arcs, sizeof(int64_t));
+    net->arcs = (int32_t *)tli_bound_take(model, arcs, sizeof(int32_t));
+    net->first = (int32_t *)tli_bound_take(model, 5 * (vertices + 1), sizeof(int32_t));
+    model->labels = (tli_bound_label *)tli_bound_take(model, 2 * TLI_BOUND_LABELS, sizeof(tli_bound_label));
+    model->made = (tli_bound_label *)tli_bound_take(model, TLI_BOUND_LABELS, sizeof(tli_bound_label));
+    if (model->failed) return TL_ERROR_NO_MEMORY;
+    net->level = net->first + vertices + 1;
+    net->cursor = net->level + vertices + 1;
+    net->queue = net->cursor + vertices + 1;
+    net->path = net->queue + vertices + 1;
+    tli_bound_make_net(model);
+    return TL_OK;
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- bound: the search for a high value --
+//
+// Any instants, multipliers and branches give a valid bound; these are looked for that give a high one:
+//
+//     each backward alone -> the best, and others beside it, one by one -> branching on what is held when
+//           3/8 of the work                    3/8                                 2/8
+//
+// Multipliers follow subgradients; for one instant two lines are intersected.
 
 // -- bound: states --
 
@@ -25330,97 +25541,7 @@ static int64_t tli_bound_branch(tli_bound_search *search) {
     return bound;
 }
 
-// -- bound: set-up and the whole --
-
-#define TLI_BOUND_WALK INT64_C(16000000)  // inputs that all walks of tli_bound_exceeds_in_gap see in one model
-
-// Find calls[], reused[] and calls_above[].
-static void tli_bound_find_calls(tli_bound *model) {
-    const tl_graph *graph = model->graph;
-    int32_t id, i;
-    for (id = 0; id < graph->node_count; id++) {
-        const tl_node *node = &graph->nodes[id];
-        int32_t end = node->first_input + node->input_count, reads = 0, over = -1;
-        uint64_t above = 0;
-        if (node->is_input) continue;
-        if (node->inplace >= 0) over = graph->inputs[node->first_input + node->inplace].tensor;
-        for (i = node->first_input; i < end; i++) {
-            int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node;
-            reads += tensor == over;
-            if (model->thing_of[tensor] >= 0) model->reads_mark[model->thing_of[tensor]] = 1;
-            if (model->calls_above[maker] > above) above = model->calls_above[maker];
-        }
-        model->calls[id] = 0;
-        for (i = node->first_input; i < end; i++)
-            model->calls[id] += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor], -1);
-        for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            model->calls[id] += graph->outputs[i].bytes;
-        model->reused[id] = reads == 1 ? graph->outputs[over].bytes : 0;
-        model->calls_above[id] = model->calls[id] +
-                                 tli_larger_u64(node->fwork_bytes, node->saved_bytes + node->swork_bytes);
-        if (model->calls_above[id] < above) model->calls_above[id] = above;
-    }
-}
-
-// Read everything that does not depend on the budget.
-static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
-    const tl_graph *graph = model->graph;
-    int64_t tensors = graph->tensor_count, nodes = graph->node_count, things = tensors + nodes;
-    uint8_t *scratch = (uint8_t *)tli_bound_take(model, tensors, 1);
-    model->thing_of = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
-    model->maker = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
-    model->exact = (uint64_t *)tli_bound_take(model, things, sizeof(uint64_t));
-    model->bytes = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
-    model->at_end = (uint8_t *)tli_bound_take(model, 2 * things, 1);
-    model->enter = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
-    model->last_use = (int32_t *)tli_bound_take(model, 2 * things, sizeof(int32_t));
-    model->order = (int32_t *)tli_bound_take(model, 4 * nodes, sizeof(int32_t));
-    model->cost = (int64_t *)tli_bound_take(model, nodes, sizeof(int64_t));
-    model->room = (uint64_t *)tli_bound_take(model, 7 * nodes, sizeof(uint64_t));
-    if (model->failed) return TL_ERROR_NO_MEMORY;
-    model->reads_mark = model->at_end + things;
-    model->last_read = model->last_use + things;
-    model->runs_by = model->order + nodes;
-    model->sets = model->room + nodes;
-    model->between = model->sets + nodes;
-    model->calls = model->between + nodes;
-    model->reused = model->calls + nodes;
-    model->calls_above = model->reused + nodes;
-    model->held = model->calls_above + nodes;
-    model->stack = model->runs_by + nodes;
-    model->stamps = model->stack + nodes;
-    model->steps_left = TLI_BOUND_WALK;
-    model->flow_limit = UINT64_MAX;
-    tli_bound_find_things(model, inference);
-    tli_bound_find_runs(model, inference, scratch);
-    tli_zero(scratch, (size_t)tensors);
-    tli_bound_find_sets(model, scratch);
-    tli_bound_find_held(model);
-    tli_bound_find_calls(model);
-    tli_bound_scale_bytes(model);
-    tli_bound_scale_costs(model);
-    return TL_OK;
-}
-
-// Allocate the network and the labels.
-static tl_result tli_bound_open_net(tli_bound *model) {
-    int64_t vertices = (int64_t)model->thing_count + model->graph->node_count + 2;
-    int64_t arcs = 2 * (2 * (int64_t)model->thing_count + model->graph->node_count + model->graph->input_count);
-    tli_bound_net *net = &model->net;
-    net->to = (int32_t *)tli_bound_take(model, arcs, sizeof(int32_t));
-    net->left = (int64_t *)tli_bound_take(model, arcs, sizeof(int64_t));
-    net->arcs = (int32_t *)tli_bound_take(model, arcs, sizeof(int32_t));
-    net->first = (int32_t *)tli_bound_take(model, 5 * (vertices + 1), sizeof(int32_t));
-    model->labels = (tli_bound_label *)tli_bound_take(model, 2 * TLI_BOUND_LABELS, sizeof(tli_bound_label));
-    model->made = (tli_bound_label *)tli_bound_take(model, TLI_BOUND_LABELS, sizeof(tli_bound_label));
-    if (model->failed) return TL_ERROR_NO_MEMORY;
-    net->level = net->first + vertices + 1;
-    net->cursor = net->level + vertices + 1;
-    net->queue = net->cursor + vertices + 1;
-    net->path = net->queue + vertices + 1;
-    tli_bound_make_net(model);
-    return TL_OK;
-}
+// -- bound: the search as a whole --
 
 // Three eighths of the work go to choosing instants one by one, as much again to choosing them together, and
 // the rest to branching.
@@ -25484,6 +25605,15 @@ static uint64_t tli_bound_round_up(const tli_bound *model, int64_t value) {
     if (rest) again += model->cost_step - rest;
     return model->base_cost + again < again ? UINT64_MAX : model->base_cost + again;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- bound: what planners ask for --
+//
+// From the relaxation, three bounds: the least budget under which a schedule can exist, the least cost of one
+// that has no host tier, and the least cost of one that has.
 
 // -- bound: the least budget --
 
@@ -25711,7 +25841,6 @@ static tl_result tli_remat_bound(tl_env *env, const tl_graph *graph, uint64_t bu
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
-
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
@@ -27905,14 +28034,14 @@ static void tli_search_tidy(tli_search_state *r, int32_t from) {
 
 // -- search: one try: remove, mend, tidy, keep or undo --
 
-// A recomputation drawn at random; -1 = none found.
-static int32_t tli_search_pick_again(tli_search_state *r) {
+// A recomputation drawn at random or, where moves is set, a forward; -1 = none found.
+static int32_t tli_search_pick(tli_search_state *r, int moves) {
     tli_search_seq *s = &r->seq;
     int32_t tries;
     for (tries = 0; tries < 64; tries++) {
         int32_t at = 1 + tli_search_draw(r, s->place_count - 1);
         s->work += 4;
-        if (tli_search_can_remove(s, at)) return at;
+        if (moves ? tli_search_is_forward(s, at) : tli_search_can_remove(s, at)) return at;
     }
     return -1;
 }
@@ -27933,18 +28062,6 @@ static int32_t tli_search_ruin(tli_search_state *r, int32_t at) {
         at = next;
     }
     return mark;
-}
-
-// A forward drawn at random; -1 = none found.
-static int32_t tli_search_pick_forward(tli_search_state *r) {
-    tli_search_seq *s = &r->seq;
-    int32_t tries;
-    for (tries = 0; tries < 64; tries++) {
-        int32_t at = 1 + tli_search_draw(r, s->place_count - 1);
-        s->work += 4;
-        if (tli_search_is_forward(s, at)) return at;
-    }
-    return -1;
 }
 
 // Move a forward to another time, after its inputs are made and before the first use of its outputs. Returns a
@@ -27980,8 +28097,8 @@ static int32_t tli_search_move(tli_search_state *r, int32_t at) {
 
 // Change the sequence somewhere. Returns a place from which to tidy; -1 = nothing changed.
 static int32_t tli_search_shake(tli_search_state *r) {
-    return tli_search_draw(r, 4) ? tli_search_ruin(r, tli_search_pick_again(r))
-                                 : tli_search_move(r, tli_search_pick_forward(r));
+    return tli_search_draw(r, 4) ? tli_search_ruin(r, tli_search_pick(r, 0))
+                                 : tli_search_move(r, tli_search_pick(r, 1));
 }
 
 static int tli_search_list_calls(tli_search_seq *s, tli_search_calls *list) {
@@ -33094,16 +33211,23 @@ static tl_result tli_remat_offer_search(tli_remat *r, tli_sequence_search *searc
     return result ? result : tli_remat_offer_steps(r, &steps);
 }
 
-static tl_result tli_remat_open_search(tli_remat *r, tli_sequence_search *search) {
+// What the planners of sequences and kept sets are asked: for plans without copies.
+static tli_remat_input tli_remat_input_of(tli_remat *r, uint64_t budget, uint64_t work_limit) {
     tli_remat_input in;
-    tl_result result;
     tli_zero(&in, sizeof in);
     in.env = &r->quiet;
     in.graph = r->graph;
-    in.budget = r->budget;
+    in.budget = budget;
     in.inference = r->inference;
+    in.work_limit = work_limit;
+    in.bound = r->bound;
     in.watch = &r->watch;
-    result = tli_search_open(&in, search);
+    return in;
+}
+
+static tl_result tli_remat_open_search(tli_remat *r, tli_sequence_search *search) {
+    tli_remat_input in = tli_remat_input_of(r, r->budget, 0);
+    tl_result result = tli_search_open(&in, search);
     r->uncountable = result == TL_ERROR_OVERFLOW;
     return r->uncountable ? TL_OK : result;
 }
@@ -33149,19 +33273,11 @@ static tl_result tli_remat_improve(tli_remat *r, uint64_t limit) {
 
 // Improve a plan piece by piece, or lower its peak towards the budget.
 static tl_result tli_remat_run_window(tli_remat *r, const tl_plan *start, uint64_t budget, uint64_t limit) {
-    tli_remat_input in;
+    tli_remat_input in = tli_remat_input_of(r, budget, limit);
     tli_steps steps;
     uint64_t work;
     tl_result result;
     if (!start || start->host_peak_bytes) return TL_OK;
-    tli_zero(&in, sizeof in);
-    in.env = &r->quiet;
-    in.graph = r->graph;
-    in.budget = budget;
-    in.inference = r->inference;
-    in.work_limit = limit;
-    in.bound = r->bound;
-    in.watch = &r->watch;
     result = tli_remat_window(&in, start, &steps, &work);
     tli_remat_add_work(r, work);
     if (!result || result == TL_ERROR_INFEASIBLE) return tli_remat_offer_steps(r, &steps);
@@ -33203,17 +33319,9 @@ static tl_result tli_remat_lower(tli_remat *r, uint64_t limit) {
 
 // Search plans of a kept set alone. The bound of any plan holds for them, and trying all sets may prove one.
 static tl_result tli_remat_try_once(tli_remat *r, uint64_t limit) {
-    tli_remat_input in;
+    tli_remat_input in = tli_remat_input_of(r, r->budget, limit);
     tli_once_result found;
-    tl_result result;
-    tli_zero(&in, sizeof in);
-    in.env = &r->quiet;
-    in.graph = r->graph;
-    in.budget = r->budget;
-    in.inference = r->inference;
-    in.work_limit = limit;
-    in.watch = &r->watch;
-    result = tli_remat_once(&in, &found);
+    tl_result result = tli_remat_once(&in, &found);
     tli_remat_add_work(r, found.work);
     if (!result && found.proven) result = tli_remat_raise_bound(r, found.plan.cost);
     if (result == TL_ERROR_INFEASIBLE) {
@@ -33291,18 +33399,10 @@ static tl_result tli_remat_ladder_window(tli_remat *r, uint64_t limit) {
 // like that of the least bytes; least: one of the least budget.
 static tl_result tli_remat_add_offload(tli_remat *r, int least, uint64_t limit) {
     const tl_plan *start = least ? NULL : tli_remat_best(r);
-    tli_remat_input in;
+    tli_remat_input in = tli_remat_input_of(r, r->budget, limit);
     tli_steps steps;
     uint64_t work;
     tl_result result;
-    tli_zero(&in, sizeof in);
-    in.env = &r->quiet;
-    in.graph = r->graph;
-    in.budget = r->budget;
-    in.inference = r->inference;
-    in.work_limit = limit;
-    in.bound = r->bound;
-    in.watch = &r->watch;
     in.fetches = r->host_budget > 0;
     in.codec = r->codec;
     in.lossless = r->lossless;
@@ -40282,68 +40382,10 @@ TLI_IMPL tl_result tl_check_profiles(tl_env *env, const tl_precision_profile *pr
 #ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
 
-// -- precision plan --
+// -- exact quotients of integers and doubles, the same with every compiler --
 //
-// Set up the choice of schemes for a graph: which schemes each node may have, their costs and losses, the nets
-// with their prices; then choose by the criterion, break ties, and find runners-up.
-//
-//     graph, profiles, losses --> options of nodes, nets --> choice --> ties --> plan --> runners-up
-//                                        ^                                        |
-//                                        +------------- tighter limit ------ evaluate
-//
-// All amounts that decide are integers or exact quotients, so a plan is the same on every machine.
-
-#define TLI_LOSS_BITS 40          // the loss limit is 2^40 units
-#define TLI_EXACT_NODES 256       // most nodes of a graph whose runners-up are choices of the whole graph
-#define TLI_EXTRA_WORK  50000000  // for all runners-up, and for the least loss among choices of equal cost
-#define TLI_PRECISION_COST_BITS 60
-
-typedef struct tli_precision {
-    tl_env  *env;
-    tli_function function;
-    const tl_graph *graph;
-    tl_precision_desc desc;      // defaults filled in
-    int32_t  node_count;         // of the choice: nodes of the graph, then an f32 reader for each result
-    int32_t  net_count;
-    uint64_t *numbers;           // the block that holds the next five
-    uint64_t *costs, *losses;    // [node_count x schemes] of the choice
-    uint64_t *times, *bytes;     // [nodes of the graph x schemes] time of the node; its weights and outputs
-    uint64_t *net_costs;         // [net_count x formats x formats] of the objective
-    double   *node_losses;       // [nodes of the graph x schemes]
-    int32_t  *indices;           // the block that holds the next four
-    int32_t  *net_tensors;       // [net_count] tensor of each net
-    int32_t  *readers;           // of all nets
-    int32_t  *first_nets;        // [node_count + 1] into node_nets
-    int32_t  *node_nets;         // nets that a node makes or reads
-    uint8_t  *marks;             // the block that holds the next four
-    uint8_t  *sources, *ranks;   // [node_count x schemes] tl_loss_source; preference in ties, 0 = first
-    uint8_t  *speed_sources;     // [node_count x schemes] tl_speed_source
-    uint8_t  *schemes;           // [node_count] the present choice
-    tli_choice_net *nets;         // [net_count]
-    int32_t  formats[TL_SCHEME_COUNT];
-    tli_choice_desc choice;
-    uint64_t base_cost, base_bytes;
-    uint64_t loss_units;         // the loss limit in units; TL_UNLIMITED = none
-    int32_t  unit_exponent;      // without a limit a unit is 2^unit_exponent
-    uint64_t cost_limit;         // from least_speedup
-    uint64_t most_loss;          // loss limit of the last choice, which binds runners-up, too
-    uint64_t nearest_cost;       // the least cost, if cost_limit cannot be met; 0 = loss_limit cannot be met
-    int32_t  nearest_proven;     // 1 = nearest_cost is proven to be the least
-    tl_speeds speeds;
-    const char *machine;         // the first that a speed was measured on; borrowed, NULL = none
-    int      has_machines;       // 1 = there are others
-} tli_precision;
-
-// The present choice, in the units of the choice; its schemes are in tli_precision.
-typedef struct tli_pick {
-    uint64_t cost, loss;
-    uint64_t bound;              // lower bound of the cost at this loss limit
-    uint64_t bound_loss;         // lower bound of the loss, where that is minimised
-    int32_t  proven;
-    double   gap_ratio;
-} tli_pick;
-
-// -- precision plan: exact arithmetic, the same with every compiler --
+// Losses, limits and ratios come as doubles; what decides is integers. These turn one into the other without an
+// operation that compilers or flags may round in different ways.
 
 // a x 2^shift / b, rounded down or up; UINT64_MAX if it does not fit. 0 < b < 2^63.
 static uint64_t tli_divide_shifted(uint64_t a, int32_t shift, uint64_t b, int up) {
@@ -40426,6 +40468,76 @@ static double tli_find_speedup(uint64_t base, uint64_t cost) {
 
 // Whether a limit that was checked is infinite.
 static int tli_is_unlimited(double limit) { return !tli_is_amount(limit); }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
+#ifndef TL_NO_PLANNERS
+
+// -- precision plan --
+//
+// Set up the choice of schemes for a graph: which schemes each node may have, their costs and losses, the nets
+// with their prices; then choose by the criterion, break ties, and find runners-up.
+//
+//     graph, profiles, losses --> options of nodes, nets --> choice --> ties --> plan --> runners-up
+//                                        ^                                        |
+//                                        +------------- tighter limit ------ evaluate
+//
+// All amounts that decide are integers or exact quotients, so a plan is the same on every machine.
+//
+// This part: the rules of a tl_precision_desc, and the choice as 07_choice_plan.c takes it. The two parts that
+// follow choose by the criterion, and make a plan of the choice.
+
+#define TLI_LOSS_BITS 40          // the loss limit is 2^40 units
+#define TLI_EXACT_NODES 256       // most nodes of a graph whose runners-up are choices of the whole graph
+#define TLI_EXTRA_WORK  50000000  // for all runners-up, and for the least loss among choices of equal cost
+#define TLI_PRECISION_COST_BITS 60
+
+typedef struct tli_precision {
+    tl_env  *env;
+    tli_function function;
+    const tl_graph *graph;
+    tl_precision_desc desc;      // defaults filled in
+    int32_t  node_count;         // of the choice: nodes of the graph, then an f32 reader for each result
+    int32_t  net_count;
+    uint64_t *numbers;           // the block that holds the next five
+    uint64_t *costs, *losses;    // [node_count x schemes] of the choice
+    uint64_t *times, *bytes;     // [nodes of the graph x schemes] time of the node; its weights and outputs
+    uint64_t *net_costs;         // [net_count x formats x formats] of the objective
+    double   *node_losses;       // [nodes of the graph x schemes]
+    int32_t  *indices;           // the block that holds the next four
+    int32_t  *net_tensors;       // [net_count] tensor of each net
+    int32_t  *readers;           // of all nets
+    int32_t  *first_nets;        // [node_count + 1] into node_nets
+    int32_t  *node_nets;         // nets that a node makes or reads
+    uint8_t  *marks;             // the block that holds the next four
+    uint8_t  *sources, *ranks;   // [node_count x schemes] tl_loss_source; preference in ties, 0 = first
+    uint8_t  *speed_sources;     // [node_count x schemes] tl_speed_source
+    uint8_t  *schemes;           // [node_count] the present choice
+    tli_choice_net *nets;         // [net_count]
+    int32_t  formats[TL_SCHEME_COUNT];
+    tli_choice_desc choice;
+    uint64_t base_cost, base_bytes;
+    uint64_t loss_units;         // the loss limit in units; TL_UNLIMITED = none
+    int32_t  unit_exponent;      // without a limit a unit is 2^unit_exponent
+    uint64_t cost_limit;         // from least_speedup
+    uint64_t most_loss;          // loss limit of the last choice, which binds runners-up, too
+    uint64_t nearest_cost;       // the least cost, if cost_limit cannot be met; 0 = loss_limit cannot be met
+    int32_t  nearest_proven;     // 1 = nearest_cost is proven to be the least
+    tl_speeds speeds;
+    const char *machine;         // the first that a speed was measured on; borrowed, NULL = none
+    int      has_machines;       // 1 = there are others
+} tli_precision;
+
+// The present choice, in the units of the choice; its schemes are in tli_precision.
+typedef struct tli_pick {
+    uint64_t cost, loss;
+    uint64_t bound;              // lower bound of the cost at this loss limit
+    uint64_t bound_loss;         // lower bound of the loss, where that is minimised
+    int32_t  proven;
+    double   gap_ratio;
+} tli_pick;
 
 // -- precision plan: rules --
 
@@ -40954,6 +41066,19 @@ static tl_result tli_open_precision(tl_env *env, tli_function function, const tl
                         TLI_RULE(LOSS_LIMIT_IS_TOO_SMALL_BESIDE_LOSSES));
     return TL_OK;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
+#ifndef TL_NO_PLANNERS
+
+// -- precision plan: the criteria and ties --
+//
+// Which choice is wanted: that of least cost within the loss limit, of least loss within the cost limit, or
+// the knee of the front between both. Several may be equal then, and the one that is taken must not depend on
+// how it was found: it is preferred over the whole graph where the prices leave room for that, else node by
+// node.
 
 // -- precision plan: amounts of a choice --
 
@@ -41354,6 +41479,20 @@ static tl_result tli_pick_criterion(tli_precision *p, uint64_t loss_limit, tli_p
     pick->gap_ratio = pick->proven ? 0 : tli_find_gap(pick->cost, pick->bound);
     return TL_OK;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
+#ifndef TL_NO_PLANNERS
+
+// -- precision plan: the plan --
+//
+// Made of a choice; where there is none, the sentence says which limit is in the way.
+//
+// The plan has for each node its scheme, where its loss and speed are from, and the runner-up: the best choice
+// in which that node has another scheme. Where the caller measures losses (evaluate), a plan that is above the
+// limit is made again with a tighter one, for some rounds.
 
 // -- precision plan: limits that cannot be met --
 
@@ -41867,7 +42006,6 @@ TLI_IMPL void tl_free_precision_front(tl_env *env, tl_precision_front *front) {
 #endif  // TL_NO_PLANNERS
 #endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
-
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
@@ -48030,11 +48168,24 @@ static tl_result tli_fail_ranks(tl_env *env) {
     return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(COMPILE_RANKS), TLI_RULE(NO_MEMORY_FOR_RANKS));
 }
 
+static const tl_rank *tli_rank_of(const tl_ranks_desc *desc, int32_t rank) {
+    return desc->ranks ? &desc->ranks[rank] : NULL;
+}
+
+// A cost on a rank, rounded up; UINT64_MAX where that does not fit.
+static uint64_t tli_cost_on_rank(const tl_rank *rank, uint64_t cost) {
+    uint64_t product;
+    if (!rank || tli_rank_numerator(rank) == tli_rank_denominator(rank)) return cost;
+    if (!tli_mul_u64(cost, tli_rank_numerator(rank), &product)) return UINT64_MAX;
+    return tli_divide_up(product, tli_rank_denominator(rank));
+}
+
 typedef struct tli_stage_cut {
     tl_env         *env;
     const tl_graph *old;
-    const int32_t  *ends;            // [all stages]
-    int32_t         rank, rank_count, chunk_count;
+    const tl_rank  *device;          // that has the stage; NULL = all are equal
+    const int32_t  *bounds;          // [2 x chunk_count] as in tli_cut_stage
+    int32_t         chunk_count;
     int32_t         chunk, first, end;  // the chunk being made, its nodes
     int32_t         inference, has_results;  // has_results: some node of the whole graph says keep
     int32_t        *last_readers;    // [old tensors] the last node that reads it; -1 = none
@@ -48098,6 +48249,8 @@ static tl_result tli_add_stage_node(tli_stage_cut *c, tli_graph_rules *rules, in
     for (k = 0; k < node->output_count; k++) c->bytes[k] = old->outputs[node->first_output + k].bytes;
     desc.inputs = c->inputs;
     desc.output_bytes = c->bytes;
+    desc.fwd_cost = tli_cost_on_rank(c->device, desc.fwd_cost);
+    desc.bwd_cost = tli_cost_on_rank(c->device, desc.bwd_cost);
     result = tli_add_node(rules, &c->graph, &desc);
     if (result) return result;
     tli_copy_needs(old, id, &c->graph);
@@ -48160,11 +48313,11 @@ static int tli_reads_input(const tli_stage_cut *c, int32_t input) {
 // Add the nodes of a chunk. Of the others it has the inputs alone.
 static tl_result tli_build_chunk(tli_stage_cut *c, tli_graph_rules *rules, int32_t chunk) {
     const tl_graph *old = c->old;
-    int32_t stage = chunk * c->rank_count + c->rank, i;
+    int32_t i;
     tl_result result = TL_OK;
     c->chunk = chunk;
-    c->first = stage ? c->ends[stage - 1] : 0;
-    c->end = c->ends[stage];
+    c->first = c->bounds[2 * chunk];
+    c->end = c->bounds[2 * chunk + 1];
     for (i = 0; i < old->tensor_count; i++)
         c->tensors[i] = old->nodes[old->outputs[i].node].is_input ? c->all_tensors[i] : -1;
     for (i = 0; i < old->node_count && !result; i++)
@@ -48225,8 +48378,13 @@ static int32_t tli_count_chunks(const tl_ranks_desc *desc) {
     return desc->chunk_count ? desc->chunk_count : 1;
 }
 
-// Make the graph of a rank's chunks, and its map. ends: [all stages].
-static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, const int32_t *ends, int32_t rank,
+static int32_t tli_count_all_stages(const tl_ranks_desc *desc) {
+    return desc->rank_count * tli_count_chunks(desc);
+}
+
+// Make the graph of a rank's chunks, and its map. bounds: [2 x chunks] the first node of each, and the one
+// after its last.
+static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t rank, const int32_t *bounds,
                                tli_rank_stage *stage, tl_compiled_plan *compiled) {
     const tl_graph *old = desc->graph;
     uint64_t tensors = (uint64_t)old->tensor_count, nodes = (uint64_t)old->node_count;
@@ -48237,9 +48395,8 @@ static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, const int
     tli_zero(&c, sizeof c);
     c.env = env;
     c.old = old;
-    c.ends = ends;
-    c.rank = rank;
-    c.rank_count = desc->rank_count;
+    c.device = tli_rank_of(desc, rank);
+    c.bounds = bounds;
     c.chunk_count = (int32_t)chunks;
     c.inference = desc->inference;
     for (id = 0; id < old->node_count; id++) c.has_results |= old->nodes[id].keep;
@@ -48306,7 +48463,8 @@ typedef struct tli_chunks {
 typedef struct tli_body {
     tl_step *steps;        // [step_count] of chunk 0, of chunk 1, ..
     int32_t  step_count;
-    int32_t *ends;         // [2 * chunks] where its forward part ends, and its backward part
+    int32_t  part_count;   // 2 * chunks
+    int32_t *ends;         // [part_count] where the forward part of each chunk ends, and its backward part
 } tli_body;
 
 static int32_t tli_find_part_start(const tli_body *body, int32_t chunk, int is_backward) {
@@ -48547,11 +48705,12 @@ static void tli_join_sends(tli_join *j, int32_t maker) {
     }
 }
 
-// Add a step, unless what it makes is there or what it drops is not.
+// Add a step, unless what it makes is there, what it drops is not, or it is of another chunk or a turn.
 static void tli_join_step(tli_join *j, tl_step step) {
     const tl_node *node = &j->graph->nodes[step.node];
-    int is_there = tli_is_all_there(j, step.node), runs = step.kind < TL_STEP_BACKWARD;
+    int is_there, runs = step.kind < TL_STEP_BACKWARD;
     if (step.node < j->first || step.node >= j->end) return;
+    is_there = tli_is_all_there(j, step.node);
     if (step.kind == TL_STEP_FORWARD_SAVE && !j->has_saved[step.node]) is_there = 0;
     if (runs && (is_there || j->messages[step.node] == TLI_MESSAGE_SEND)) return;
     if (step.kind == TL_STEP_DROP && step.output == TL_ALL_OUTPUTS && node->output_count == 1 &&
@@ -48618,7 +48777,8 @@ static tl_result tli_join_bodies(tl_env *env, const tl_graph *graph, const tli_c
     j.messages = messages;
     j.steps = tli_steps_of(env);
     j.there = (uint8_t *)tli_alloc_array(env, 2 * count, 1);    // and held
-    body->ends = (int32_t *)tli_alloc_array(env, 2 * (uint64_t)chunks->count, sizeof *body->ends);
+    body->part_count = 2 * chunks->count;
+    body->ends = (int32_t *)tli_alloc_array(env, (uint64_t)body->part_count, sizeof *body->ends);
     if (j.there && body->ends) {
         j.has_saved = j.there + graph->tensor_count;
         for (chunk = 0; chunk < chunks->count; chunk++) {
@@ -48807,12 +48967,11 @@ static void tli_close_clocks(tl_env *env, tli_ranks_time *t) {
 static void tli_take_rank_times(const tli_ranks_time *t, tl_compiled_ranks *ranks) {
     double busy = 0;
     int32_t rank;
-    ranks->cost = ranks->bound_cost = 0;
+    ranks->cost = 0;
     for (rank = 0; rank < t->rank_count; rank++) {
         tl_rank_plan *plan = &ranks->ranks[rank];
         plan->end_cost = t->clocks[rank].now;
         ranks->cost = tli_larger_u64(ranks->cost, plan->end_cost);
-        ranks->bound_cost = tli_larger_u64(ranks->bound_cost, plan->compiled.bound_cost);
         busy += (double)t->clocks[rank].busy;
     }
     if (ranks->cost) ranks->bubble_ratio = 1 - busy / ((double)ranks->cost * t->rank_count);
@@ -48853,6 +49012,191 @@ static tl_result tli_simulate_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 
+// -- ranks: bodies without what they do not need --
+//
+//     joined    F 1  F 2  F send  F 3 | B send  F 2  B 3  D 2  D 1  S 1  B 1
+//     tidy      F 1  F 2  F send  D 2  D 1  F 3 | B send  B 3  S 1  B 1
+//
+// A body that was joined from two plans makes again what the second plan had dropped, whether or not it is
+// read, and holds what was dropped late. Here forwards that run again for nothing are left out, and every drop
+// stands behind the last step that makes or reads its tensor. A send has ended by then, so a rank may wait for
+// it: bodies are tried as they are first.
+
+typedef struct tli_tidy {
+    const tl_graph *graph;
+    const tl_step  *steps;      // [count]
+    int32_t  count;
+    uint8_t *wanted;            // [tensors + nodes] a later step reads it; of a node its saved bytes
+    uint8_t *there;             // [tensors + nodes] is resident
+    uint8_t *ran;               // [nodes]
+    uint8_t *again;             // [steps] 1 = a forward that has run before
+    uint8_t *is_out;            // [steps] 1 = left out
+    int32_t *touched;           // [tensors + nodes] the last step that makes or reads it; -1 = none
+    int32_t *first_drop, *next_drop;    // [steps] drops behind each step, the last one first; -1 = end
+} tli_tidy;
+
+// The outputs that a step acts on: from there to before *end.
+static int32_t tli_tidy_outputs(const tli_tidy *t, const tl_step *step, int32_t *end) {
+    const tl_node *node = &t->graph->nodes[step->node];
+    int all = step->output == TL_ALL_OUTPUTS;
+    *end = node->first_output + (all ? node->output_count : step->output + 1);
+    return node->first_output + (all ? 0 : step->output);
+}
+
+// Whether something that a step makes is read later.
+static int tli_tidy_serves(const tli_tidy *t, const tl_step *step) {
+    int32_t end, k = tli_tidy_outputs(t, step, &end), serves = 0;
+    for (; k < end; k++) serves |= t->wanted[k];
+    return serves || (step->kind == TL_STEP_FORWARD_SAVE && t->wanted[t->graph->tensor_count + step->node]);
+}
+
+// What a call reads is wanted before it, what it makes is not. Of several outputs some may be there already.
+static void tli_tidy_want(tli_tidy *t, const tl_step *step) {
+    const tl_graph *graph = t->graph;
+    const tl_node *node = &graph->nodes[step->node];
+    int is_backward = step->kind == TL_STEP_BACKWARD;
+    uint8_t *saved = &t->wanted[graph->tensor_count + step->node];
+    int32_t k;
+    for (k = node->first_output; k < node->first_output + node->output_count; k++) {
+        if (is_backward) t->wanted[k] |= graph->outputs[k].needed;
+        else if (node->output_count == 1 && step->kind != TL_STEP_FORWARD_SAVE) t->wanted[k] = 0;
+    }
+    if (is_backward) *saved = node->saved_bytes > 0;
+    else if (step->kind == TL_STEP_FORWARD_SAVE) *saved = 0;
+    for (k = node->first_input; k < node->first_input + node->input_count; k++)
+        if (!is_backward || graph->inputs[k].needed) t->wanted[graph->inputs[k].tensor] = 1;
+}
+
+// Leave out forwards that run again and serve nothing.
+static void tli_tidy_forwards(tli_tidy *t) {
+    const tl_graph *graph = t->graph;
+    int32_t i, k, end;
+    for (i = 0; i < t->count; i++) {
+        if (t->steps[i].kind >= TL_STEP_BACKWARD) continue;
+        t->again[i] = t->ran[t->steps[i].node];
+        t->ran[t->steps[i].node] = 1;
+    }
+    for (k = 0; k < graph->tensor_count; k++) t->wanted[k] = graph->nodes[graph->outputs[k].node].keep;
+    for (i = t->count - 1; i >= 0; i--) {
+        const tl_step *step = &t->steps[i];
+        if (step->kind == TL_STEP_DROP)
+            for (k = tli_tidy_outputs(t, step, &end); k < end; k++) t->wanted[k] = 0;
+        else if (step->kind == TL_STEP_DROP_SAVED) t->wanted[graph->tensor_count + step->node] = 0;
+        else if (!t->again[i] || step->kind == TL_STEP_FORWARD_INPLACE || tli_tidy_serves(t, step))
+            tli_tidy_want(t, step);
+        else t->is_out[i] = 1;
+    }
+}
+
+// Carry out a step; 0: it drops what is not there.
+static int tli_tidy_act(tli_tidy *t, const tl_step *step) {
+    const tl_node *node = &t->graph->nodes[step->node];
+    uint8_t *saved = &t->there[t->graph->tensor_count + step->node];
+    int32_t end, k = tli_tidy_outputs(t, step, &end);
+    int acts = step->kind != TL_STEP_DROP && (step->kind != TL_STEP_DROP_SAVED || *saved);
+    if (step->kind == TL_STEP_FORWARD_INPLACE)
+        t->there[t->graph->inputs[node->first_input + node->inplace].tensor] = 0;
+    for (; k < end && (step->kind < TL_STEP_BACKWARD || step->kind == TL_STEP_DROP); k++) {
+        acts |= t->there[k];
+        t->there[k] = step->kind != TL_STEP_DROP;
+    }
+    if (step->kind == TL_STEP_FORWARD_SAVE) *saved = 1;
+    if (step->kind == TL_STEP_BACKWARD || step->kind == TL_STEP_DROP_SAVED) *saved = 0;
+    return acts;
+}
+
+// Note what a call touches.
+static void tli_tidy_touch(tli_tidy *t, int32_t index) {
+    const tl_graph *graph = t->graph;
+    const tl_step *step = &t->steps[index];
+    const tl_node *node = &graph->nodes[step->node];
+    int is_backward = step->kind == TL_STEP_BACKWARD;
+    int32_t k;
+    for (k = node->first_input; k < node->first_input + node->input_count; k++)
+        if (!is_backward || graph->inputs[k].needed) t->touched[graph->inputs[k].tensor] = index;
+    for (k = node->first_output; k < node->first_output + node->output_count; k++)
+        if (!is_backward || graph->outputs[k].needed) t->touched[k] = index;
+    t->touched[graph->tensor_count + step->node] = index;
+}
+
+// Find the step behind which a drop may stand.
+static int32_t tli_tidy_place(const tli_tidy *t, int32_t index) {
+    const tl_step *step = &t->steps[index];
+    int32_t end, k = tli_tidy_outputs(t, step, &end), place = -1;
+    if (step->kind == TL_STEP_DROP_SAVED) return t->touched[t->graph->tensor_count + step->node];
+    for (; k < end; k++) if (t->touched[k] > place) place = t->touched[k];
+    return place;
+}
+
+static void tli_tidy_drops(tli_tidy *t) {
+    int32_t i, place;
+    for (i = 0; i < t->graph->tensor_count + t->graph->node_count; i++) t->touched[i] = -1;
+    for (i = 0; i < t->count; i++) {
+        t->first_drop[i] = -1;
+        if (t->is_out[i] || (t->is_out[i] = (uint8_t)!tli_tidy_act(t, &t->steps[i])) != 0) continue;
+        if (t->steps[i].kind <= TL_STEP_BACKWARD) {
+            tli_tidy_touch(t, i);
+            continue;
+        }
+        place = tli_tidy_place(t, i);
+        if (place < 0) continue;        // of what no step has made: it stays where it is
+        t->is_out[i] = 1;
+        t->next_drop[i] = t->first_drop[place];
+        t->first_drop[place] = i;
+    }
+}
+
+// Write the steps in their new order. from: the body that had them.
+static void tli_tidy_write(const tli_tidy *t, const tli_body *from, tli_body *body) {
+    int32_t i, drop, count = 0, part = 0;
+    for (i = 0; i < t->count; i++) {
+        if (!t->is_out[i]) body->steps[count++] = t->steps[i];
+        for (drop = t->first_drop[i]; drop >= 0; drop = t->next_drop[drop])
+            body->steps[count++] = t->steps[drop];
+        while (part < body->part_count && from->ends[part] <= i + 1) body->ends[part++] = count;
+    }
+    body->step_count = count;
+}
+
+// Make a body of the same calls without those that serve nothing, with drops as early as they may be. Release
+// it, also after an error.
+static tl_result tli_tidy_body(tl_env *env, const tl_graph *graph, const tli_body *from, tli_body *body) {
+    uint64_t things = (uint64_t)graph->tensor_count + (uint64_t)graph->node_count;
+    uint64_t steps = (uint64_t)from->step_count, nodes = (uint64_t)graph->node_count;
+    int32_t *numbers = (int32_t *)tli_alloc_array(env, things + 2 * steps, sizeof *numbers);
+    tli_tidy t;
+    int is_there;
+    tli_zero(&t, sizeof t);
+    tli_zero(body, sizeof *body);
+    t.graph = graph;
+    t.steps = from->steps;
+    t.count = from->step_count;
+    t.wanted = (uint8_t *)tli_alloc_array(env, 2 * things + nodes + 2 * steps, 1);
+    body->part_count = from->part_count;
+    body->steps = (tl_step *)tli_alloc_array(env, steps + 1, sizeof *body->steps);
+    body->ends = (int32_t *)tli_alloc_array(env, (uint64_t)from->part_count, sizeof *body->ends);
+    is_there = body->steps && body->ends && numbers && t.wanted;
+    if (is_there) {
+        t.there = t.wanted + things;
+        t.ran = t.there + things;
+        t.again = t.ran + nodes;
+        t.is_out = t.again + steps;
+        t.touched = numbers;
+        t.first_drop = numbers + things;
+        t.next_drop = t.first_drop + steps;
+        tli_tidy_forwards(&t);
+        tli_tidy_drops(&t);
+        tli_tidy_write(&t, from, body);
+    }
+    tli_release(env, t.wanted);
+    tli_release(env, numbers);
+    return is_there ? TL_OK : tli_fail_ranks(env);
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
 // -- ranks: the plan of each --
 //
 // f micro-batches are in flight at a rank, so what one of them holds at the turn between its forward and its
@@ -48869,6 +49213,8 @@ static tl_result tli_simulate_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
 // and fits is woven for all of them and placed.
 
 #define TLI_RANK_BUDGETS 8    // of tl_plan_remat
+#define TLI_RANK_HALVINGS 7   // more budgets, to come near the one that just fits
+#define TLI_RANK_PLACES 2     // so many times the work of one plan goes into places of bodies that do not fit
 #define TLI_RANK_SETS 16      // kept sets between none and all
 
 typedef struct tli_rank_events {
@@ -48880,22 +49226,32 @@ typedef struct tli_rank_search {
     tl_env                *env;
     const tl_ranks_desc   *desc;
     const tl_graph        *graph;       // of the stage
+    tl_graph               turn;        // tli_open_turn
     tli_chunks             chunks;      // of it
     tli_rank_events        all, probe;  // of a training step; of as many micro-batches as repeat themselves
     int32_t                in_flight;   // micro-batches
     uint8_t               *messages;    // [nodes] TLI_MESSAGE_
-    uint8_t               *ran;         // [nodes] scratch of tli_find_turn
+    uint8_t               *ran;         // [nodes + 1] scratch
     uint8_t               *keep;        // [tensors] scratch
-    tl_plan                plans[TLI_RANK_BUDGETS];  // [plan_count] of tl_plan_remat
+    tl_plan                plans[TLI_RANK_BUDGETS + TLI_RANK_HALVINGS];  // [plan_count] of tl_plan_remat
     int32_t                plan_count;
     tl_device              device;      // the alignment
     uint64_t               room;        // bytes of the arena; UINT64_MAX = no limit
     uint64_t               work_limit;  // of one plan
-    tl_plan                best;        // with places; no steps: none
+    tl_plan                best;        // with places
+    int                    has_best;    // a stage in which nothing is wanted has a plan without steps
     uint64_t               best_cost;   // of a micro-batch
     uint64_t               best_held;
     uint64_t               least;       // arena of the candidate that takes the fewest bytes
     uint64_t               bound_cost;  // of the calls of one micro-batch
+    uint64_t               tried_cost, tried_peak;  // of the body that was tried last; UINT64_MAX: not measured
+    int                    is_quick;    // 1 = a few bodies, to compare cuts
+    int                    climbs;      // 1 = bodies that cost more than the best are measured, too
+    uint64_t               climb_room;  // bytes below which a climb asks for cost
+    uint64_t               work;        // steps that were simulated to try bodies
+    uint64_t               lowest;      // peak of all that was tried
+    uint64_t               places_left; // elementary steps for places of what has the fewest live bytes so far
+    uint64_t               fits_left;   // the same, of what else fits by its live bytes
 } tli_rank_search;
 
 static void tli_free_body(tl_env *env, tli_body *body) {
@@ -48904,7 +49260,8 @@ static void tli_free_body(tl_env *env, tli_body *body) {
     tli_zero(body, sizeof *body);
 }
 
-// Bytes that are live where the forward parts of a body have run, graph inputs left out.
+// Bytes that are live where the forward parts of a body have run, graph inputs left out; with what has been
+// received and is taken only behind them.
 static tl_result tli_measure_held(const tli_rank_search *s, const tli_body *body, uint64_t *held) {
     tl_plan plan;
     tli_sim sim;
@@ -48919,6 +49276,9 @@ static tl_result tli_measure_held(const tli_rank_search *s, const tli_body *body
         for (i = tli_find_part_start(body, chunk, 0); i < body->ends[2 * chunk] && !result; i++)
             result = tli_sim_step(&sim, &body->steps[i]);
     if (!result) *held = sim.live_bytes - *held;
+    for (i = 0; i < s->graph->node_count && !result; i++)
+        if (s->messages[i] == TLI_MESSAGE_RECEIVE && !sim.nodes[i].ran)
+            *held += s->graph->outputs[s->graph->nodes[i].first_output].bytes;
     tli_free_sim(&sim);
     return result;
 }
@@ -48943,21 +49303,40 @@ static tl_result tli_weave_measured(const tli_rank_search *s, const tli_body *bo
     return result ? result : tl_measure_plan(s->env, s->graph, NULL, plan);
 }
 
-// Place the plan of a body, and take it if it fits with places.
-static tl_result tli_place_body(tli_rank_search *s, const tli_body *body, uint64_t cost, uint64_t held) {
+// Give a plan places, and note the arena. left: the work that may go into that yet.
+static tl_result tli_place_rank(tli_rank_search *s, tl_plan *plan, uint64_t work_limit, uint64_t *left) {
     tl_places_desc places;
-    tl_plan plan;
-    tl_result result = tli_weave_measured(s, body, &s->all, &plan);
+    tl_places_report report;
+    tl_result result;
     tli_zero(&places, sizeof places);
     places.graph = s->graph;
     places.device = &s->device;
     places.block_bytes = s->desc->block_bytes;
-    places.work_limit = s->work_limit;
-    if (!result) result = tl_plan_places(s->env, &places, &plan, NULL);
-    if (!result && plan.arena_bytes < s->least) s->least = plan.arena_bytes;
+    places.work_limit = work_limit;
+    result = tl_plan_places(s->env, &places, plan, &report);
+    if (result) return result;
+    *left -= report.work < *left ? report.work : *left;
+    if (plan->arena_bytes < s->least) s->least = plan->arena_bytes;
+    return TL_OK;
+}
+
+// Place the plan of a body, with more work as long as it does not fit; take it if it does. What has the fewest
+// live bytes so far is placed in the same way whatever the room is, so that the least budget is found again
+// when it is asked for.
+static tl_result tli_place_body(tli_rank_search *s, const tli_body *body, uint64_t cost, uint64_t held,
+                                int is_lowest) {
+    uint64_t *left = is_lowest ? &s->places_left : &s->fits_left;
+    tl_plan plan;
+    tl_result result = tli_weave_measured(s, body, &s->all, &plan);
+    if (!result) result = tli_place_rank(s, &plan, 1, left);
+    if (!result && plan.arena_bytes > s->room && plan.arena_bytes > plan.peak_bytes && *left)
+        result = tli_place_rank(s, &plan, s->work_limit / 16 + 1, left);
+    if (!result && plan.arena_bytes > s->room && plan.peak_bytes <= s->room && s->fits_left)
+        result = tli_place_rank(s, &plan, s->work_limit, &s->fits_left);
     if (!result && plan.arena_bytes <= s->room) {
         tl_free_plan(s->env, &s->best);
         s->best = plan;
+        s->has_best = 1;
         tli_zero(&plan, sizeof plan);
         s->best_cost = cost;
         s->best_held = held;
@@ -48985,31 +49364,27 @@ static uint64_t tli_extend_peak(const tli_rank_search *s, uint64_t peak) {
     return peak;
 }
 
-// Whether all that is sent goes out in the forward parts. A plan that runs a node late, behind backwards that
-// do not wait for it, keeps the next rank waiting for these.
-static int tli_sends_forward(const tli_rank_search *s, const tli_body *body) {
-    int32_t sends = 0, chunk, i;
-    for (i = 0; i < s->graph->node_count; i++) sends += s->messages[i] == TLI_MESSAGE_SEND;
-    for (chunk = 0; chunk < s->chunks.count; chunk++)
-        for (i = tli_find_part_start(body, chunk, 0); i < body->ends[2 * chunk]; i++)
-            sends -= body->steps[i].kind < TL_STEP_BACKWARD &&
-                     s->messages[body->steps[i].node] == TLI_MESSAGE_SEND;
-    return !sends;
-}
-
-// Take a body if it is cheaper than the best and fits. One whose backwards begin before all is sent is none.
+// Take a body if it is cheaper than the best and fits. One whose backwards begin before all is sent cannot be
+// woven: it is none.
 static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
+    int is_cheaper, is_lowest;
     tli_quiet quiet;
     tl_plan plan;
-    uint64_t held = 0, cost = tli_sum_body(s->graph, body), peak;
+    uint64_t held = 0;
     tl_result result;
-    if ((s->best.step_count && cost >= s->best_cost) || !tli_sends_forward(s, body)) return TL_OK;
+    s->tried_cost = tli_sum_body(s->graph, body);
+    s->tried_peak = UINT64_MAX;
+    is_cheaper = !s->has_best || s->tried_cost < s->best_cost;
+    if (!is_cheaper && !s->climbs) return TL_OK;
+    s->work += (uint64_t)s->probe.micro_batches * (uint64_t)body->step_count;
     quiet = tli_begin_quiet(s->env);
     result = tli_weave_measured(s, body, &s->probe, &plan);
     if (!result) result = tli_measure_held(s, body, &held);
-    peak = result ? 0 : tli_extend_peak(s, plan.peak_bytes);
-    if (!result && (peak <= s->room || peak < s->least))
-        result = tli_place_body(s, body, cost, held);
+    if (!result) s->tried_peak = tli_extend_peak(s, plan.peak_bytes);
+    is_lowest = s->tried_peak < s->lowest;
+    if (is_lowest) s->lowest = s->tried_peak;
+    if (!result && is_cheaper && (s->tried_peak <= s->room || is_lowest))
+        result = tli_place_body(s, body, s->tried_cost, held, is_lowest);
     tl_free_plan(s->env, &plan);
     if (result == TL_ERROR_INVALID_PLAN) result = TL_OK;
     tli_end_quiet(&quiet, result);
@@ -49018,10 +49393,14 @@ static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
 
 // Try a plan of one micro-batch; with second, its forward part and then that plan.
 static tl_result tli_try_rank_plan(tli_rank_search *s, const tl_plan *plan, const tl_plan *second) {
-    tli_body body;
+    tli_body body, tidy;
     tl_result result = tli_join_bodies(s->env, s->graph, &s->chunks, s->messages, plan, second, s->ran, &body);
-    if (!result) result = tli_try_body(s, &body);
+    tli_zero(&tidy, sizeof tidy);
+    if (!result && !s->climbs) result = tli_try_body(s, &body);
+    if (!result) result = tli_tidy_body(s->env, s->graph, &body, &tidy);
+    if (!result) result = tli_try_body(s, &tidy);
     tli_free_body(s->env, &body);
+    tli_free_body(s->env, &tidy);
     return result;
 }
 
@@ -49032,7 +49411,7 @@ static tl_result tli_plan_rank_budget(tli_rank_search *s, uint64_t live, uint64_
     tl_result result;
     tli_quiet quiet = tli_begin_quiet(s->env);
     tli_zero(&remat, sizeof remat);
-    remat.graph = s->graph;
+    remat.graph = &s->turn;
     remat.inference = s->desc->inference;
     remat.budget_bytes = live;
     remat.live = 1;
@@ -49045,17 +49424,43 @@ static tl_result tli_plan_rank_budget(tli_rank_search *s, uint64_t live, uint64_
     return result;
 }
 
-// Make plans at budgets from the least to near the peak of keeping everything, and try each as it is.
+// What a body of a plan of one micro-batch costs, at the most: what it makes twice may be there.
+static int tli_is_beaten(const tli_rank_search *s, const tl_plan *plan) {
+    return !s->has_best || s->best_cost > plan->cost;
+}
+
+// Make plans at budgets from the least to near the peak of keeping everything, and try each as it is; then at
+// budgets between one that fits and one that does not.
 static tl_result tli_try_budgets(tli_rank_search *s, uint64_t most) {
-    uint64_t least = 0, none;
-    int32_t k;
+    uint64_t least = 0, none, high = most, low, live;
+    int32_t k, i;
     tl_result result = tli_plan_rank_budget(s, 1, &least);
+    low = least;
     for (k = s->plan_count; k < TLI_RANK_BUDGETS && !result && most > least; k++) {
-        uint64_t live = least + (most - least) / TLI_RANK_BUDGETS * (uint64_t)k;
+        live = least + (most - least) / TLI_RANK_BUDGETS * (uint64_t)k;
         result = tli_plan_rank_budget(s, live ? live : 1, &none);
     }
     for (k = 0; k < s->plan_count && !result; k++) result = tli_try_rank_plan(s, &s->plans[k], NULL);
+    if (s->is_quick) return result;
+    for (k = 0; k < TLI_RANK_HALVINGS && !result && low + 1 < high; k++) {
+        int32_t count = s->plan_count;
+        live = low + (high - low) / 2;
+        result = tli_plan_rank_budget(s, live, &none);
+        if (!result && s->plan_count > count) result = tli_try_rank_plan(s, &s->plans[count], NULL);
+        if (result || s->plan_count == count || !tli_is_beaten(s, &s->plans[count])) low = live;
+        else high = live;
+    }
+    for (k = 0; k < s->plan_count && !result; k++)
+        for (i = 0; i < s->plan_count && !result; i++)
+            if (i != k) result = tli_try_rank_plan(s, &s->plans[k], &s->plans[i]);
     return result;
+}
+
+// Bytes for each unit of cost, to a thousandth where that fits.
+static uint64_t tli_rank_key(uint64_t bytes, uint64_t cost) {
+    uint64_t scaled;
+    if (!cost) return UINT64_MAX;
+    return tli_mul_u64(bytes, 1024, &scaled) ? scaled / cost : bytes / cost * 1024;
 }
 
 // The tensors that may be kept, those that cost most for each byte first.
@@ -49064,65 +49469,187 @@ static int32_t tli_rank_tensors(const tl_graph *graph, const uint8_t *messages, 
     int32_t i, count = 0;
     for (i = 0; i < graph->tensor_count; i++) {
         const tl_node *node = &graph->nodes[graph->outputs[i].node];
-        uint64_t bytes = graph->outputs[i].bytes + node->saved_bytes, per;
+        uint64_t bytes = graph->outputs[i].bytes + node->saved_bytes;
         if (node->is_input || node->keep || messages[graph->outputs[i].node] || !bytes) continue;
-        per = node->fwd_cost ? bytes / (node->fwd_cost / 1024 + 1) : UINT64_MAX;
-        keys[count] = per;
+        keys[count] = tli_rank_key(bytes, node->fwd_cost);
         order[count++] = i;
     }
     return count;
 }
 
-// Try kept sets, more and more of the tensors, as they are and before each of the plans.
+// Try the plan of a kept set, as it is and, with each, before each of the plans.
+static tl_result tli_try_kept_set(tli_rank_search *s, const uint8_t *keep, int with_each) {
+    tl_plan kept;
+    int32_t i;
+    tl_result result = tl_plan_kept_set(s->env, s->graph, keep, &kept);
+    if (!result) result = tli_try_rank_plan(s, &kept, NULL);
+    for (i = 0; i < s->plan_count && !result && with_each; i++)
+        result = tli_try_rank_plan(s, &kept, &s->plans[i]);
+    tl_free_plan(s->env, &kept);
+    return result;
+}
+
+// Whether what was tried last is better than a peak and a cost: nearer to the room, or cheaper within it.
+static int tli_is_step_up(const tli_rank_search *s, uint64_t peak, uint64_t cost) {
+    uint64_t tried = tli_larger_u64(s->tried_peak, s->climb_room), was = tli_larger_u64(peak, s->climb_room);
+    return tried != was ? tried < was : s->tried_cost < cost;
+}
+
+// Add and take tensors, one at a time, as long as that is better; then try the set before each of the plans.
+// *peak: of the set where that ends.
+static tl_result tli_climb_kept_sets(tli_rank_search *s, const int32_t *order, int32_t count, uint64_t *peak) {
+    uint64_t cost;
+    int32_t i, changes = 1;
+    tl_result result;
+    s->climbs = 1;
+    s->work = 0;
+    s->places_left = s->fits_left = TLI_RANK_PLACES * s->work_limit;
+    result = tli_try_kept_set(s, s->keep, 0);
+    *peak = s->tried_peak;
+    cost = s->tried_cost;
+    while (changes && !result) {
+        changes = 0;
+        for (i = 0; i < count && !result && s->work < s->work_limit / 8; i++) {
+            s->keep[order[i]] ^= 1;
+            result = tli_try_kept_set(s, s->keep, 0);
+            if (result) continue;
+            if (!tli_is_step_up(s, *peak, cost)) {
+                s->keep[order[i]] ^= 1;
+                continue;
+            }
+            *peak = s->tried_peak;
+            cost = s->tried_cost;
+            changes++;
+        }
+    }
+    s->climbs = 0;
+    return result ? result : tli_try_kept_set(s, s->keep, 1);
+}
+
+// Climb from the sets of none and of all. Where what has few enough live bytes has no places that fit, climb
+// again towards the fewest: that is the way on which the least budget was found, whatever the budget is.
+static tl_result tli_climb_from_ends(tli_rank_search *s, const int32_t *order, int32_t count) {
+    tl_result result = TL_OK;
+    uint64_t peak;
+    int32_t k, i, again;
+    for (k = 0; k < 2; k++)
+        for (again = 0; again < 2 && !result; again++) {
+            tli_zero(s->keep, (size_t)s->graph->tensor_count);
+            for (i = 0; i < count; i++) s->keep[order[i]] = (uint8_t)k;
+            s->climb_room = again ? 0 : s->room;
+            result = tli_climb_kept_sets(s, order, count, &peak);
+            if (s->has_best || peak > s->room) break;
+        }
+    return result;
+}
+
+// Try kept sets: more and more of the tensors, then from none and from all to better ones.
 static tl_result tli_try_kept_sets(tli_rank_search *s) {
     uint64_t tensors = (uint64_t)s->graph->tensor_count;
     uint64_t *keys = (uint64_t *)tli_alloc_array(s->env, tensors, sizeof *keys);
-    int32_t *order = (int32_t *)tli_alloc_array(s->env, 2 * tensors, sizeof *order), count, k, i;
+    int32_t *order = (int32_t *)tli_alloc_array(s->env, 3 * tensors, sizeof *order), count = 0, k, i;
+    int32_t *sorted = order ? order + 2 * tensors : NULL;
     tl_result result = keys && order ? TL_OK : tli_fail_ranks(s->env);
     if (!result) {
         count = tli_rank_tensors(s->graph, s->messages, order, keys);
         tli_sort_numbers(order + tensors, count, keys);
-        for (k = 0; k < TLI_RANK_SETS && !result; k++) {
-            tl_plan kept;
-            tli_zero(s->keep, (size_t)tensors);
-            for (i = 0; i < (int32_t)((int64_t)count * k / TLI_RANK_SETS); i++)
-                s->keep[order[order[tensors + (uint64_t)i]]] = 1;
-            result = tl_plan_kept_set(s->env, s->graph, s->keep, &kept);
-            if (!result) result = tli_try_rank_plan(s, &kept, NULL);
-            for (i = 0; i < s->plan_count && !result; i++) result = tli_try_rank_plan(s, &kept, &s->plans[i]);
-            tl_free_plan(s->env, &kept);
-        }
+        for (i = 0; i < count; i++) sorted[i] = order[order[tensors + (uint64_t)i]];
     }
+    for (k = 0; k < TLI_RANK_SETS && !result; k++) {
+        tli_zero(s->keep, (size_t)tensors);
+        for (i = 0; i < (int32_t)((int64_t)count * k / TLI_RANK_SETS); i++) s->keep[sorted[i]] = 1;
+        result = tli_try_kept_set(s, s->keep, !s->is_quick);
+    }
+    if (!result && !s->is_quick) result = tli_climb_from_ends(s, sorted, count);
     tli_release(s->env, keys);
     tli_release(s->env, order);
     return result;
 }
 
-// What a plan of one micro-batch costs at least.
+// What a plan of one micro-batch costs at least. What neither a backward nor a result wants need not run.
 static void tli_bound_rank(tli_rank_search *s) {
+    const tl_graph *graph = s->graph;
     int32_t id;
     s->bound_cost = 0;
-    for (id = 0; id < s->graph->node_count; id++) {
-        const tl_node *node = &s->graph->nodes[id];
-        s->bound_cost += node->fwd_cost + (!s->desc->inference && node->has_grad ? node->bwd_cost : 0);
+    tli_mark_wanted(graph, s->desc->inference, s->ran);
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        if (s->ran[id]) s->bound_cost += node->fwd_cost;
+        if (!s->desc->inference && node->has_grad) s->bound_cost += node->bwd_cost;
     }
 }
 
-static tl_result tli_refuse_rank(const tli_rank_search *s, int32_t rank, uint64_t base) {
-    uint64_t least;
-    tli_sentence e;
-    if (!tli_add_u64(s->least, base, &least)) least = UINT64_MAX;
-    e = tli_begin_error(s->env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE_RANKS), TLI_RULE(STAGE_DOES_NOT_FIT),
-                        s->desc->budget_bytes, least);
-    tli_put_rule(&e);
-    if (TLI_ERROR_TEXT) {
-        tli_put(&e.text, ", because of rank ");
-        tli_put_i64(&e.text, rank);
+// Add a node of the stage's graph to that of tli_open_turn. inputs: [inputs of the graph], bytes: [its tensors]
+// scratch.
+static tl_result tli_copy_to_turn(tli_rank_search *s, tli_graph_rules *rules, int32_t id, tl_tensor *inputs,
+                                  uint64_t *bytes) {
+    const tl_graph *graph = s->graph;
+    const tl_node *node = &graph->nodes[id];
+    tl_node_desc desc;
+    int32_t k;
+    tl_result result;
+    tli_describe_node(graph, id, &desc);
+    for (k = 0; k < node->input_count; k++) {
+        const tl_node_output *made = &graph->outputs[graph->inputs[node->first_input + k].tensor];
+        inputs[k].node = made->node;
+        inputs[k].output = made->output;
     }
-    return tli_end_error(s->env, &e, TL_ERROR_INFEASIBLE);
+    for (k = 0; k < node->output_count; k++) bytes[k] = graph->outputs[node->first_output + k].bytes;
+    desc.inputs = inputs;
+    desc.output_bytes = bytes;
+    result = tli_add_node(rules, &s->turn, &desc);
+    if (!result) tli_copy_needs(graph, id, &s->turn);
+    return result;
 }
 
-static tl_result tli_search_rank(tli_rank_search *s) {
+// Add the turn of a chunk, if it sends several tensors.
+static tl_result tli_add_turn(tli_rank_search *s, tli_graph_rules *rules, int32_t chunk, tl_tensor *inputs) {
+    static const uint64_t none = 0;
+    char name[32];
+    tli_writer w = tli_writer_of(name, sizeof name);
+    tl_node_desc desc;
+    int32_t id, sends = 0;
+    for (id = s->chunks.starts[chunk]; id < s->chunks.starts[chunk + 1]; id++) {
+        if (s->messages[id] != TLI_MESSAGE_SEND) continue;
+        inputs[sends].node = id;
+        inputs[sends++].output = 0;
+    }
+    if (sends < 2) return TL_OK;
+    tli_put(&w, "turn:");
+    tli_put_i64(&w, chunk);
+    tli_finish(&w);
+    tli_zero(&desc, sizeof desc);
+    desc.name = name;
+    desc.op = "turn";
+    desc.inputs = inputs;
+    desc.input_count = sends;
+    desc.output_bytes = &none;
+    desc.output_count = 1;
+    desc.once = 1;
+    desc.origin = -1;
+    return tli_add_node(rules, &s->turn, &desc);
+}
+
+// Make the graph that tl_plan_remat is asked about: that of the stage and, where a chunk sends several tensors,
+// a last node that reads what all its sends give. Its backward comes before theirs, so that no plan begins to
+// go back before all is sent: the gradient of one tensor may depend on another that this rank sends.
+static tl_result tli_open_turn(tli_rank_search *s) {
+    tli_graph_rules rules = tli_rules_of(s->env, TLI_IN(COMPILE_RANKS));
+    const tl_graph *graph = s->graph;
+    tl_tensor *inputs = (tl_tensor *)tli_alloc_array(s->env, (uint64_t)graph->input_count + 1, sizeof *inputs);
+    uint64_t *bytes = (uint64_t *)tli_alloc_array(s->env, (uint64_t)graph->tensor_count, sizeof *bytes);
+    int32_t i;
+    tl_result result = inputs && bytes ? TL_OK : tli_fail_ranks(s->env);
+    for (i = 0; i < graph->node_count && !result; i++) result = tli_copy_to_turn(s, &rules, i, inputs, bytes);
+    for (i = 0; i < s->chunks.count && !result && !s->desc->inference; i++)
+        result = tli_add_turn(s, &rules, i, inputs);
+    tli_release(s->env, inputs);
+    tli_release(s->env, bytes);
+    return result;
+}
+
+// Try bodies from the one that costs least on.
+static tl_result tli_try_bodies(tli_rank_search *s) {
     tl_plan plan;
     uint64_t most = 0;
     tl_result result = tl_plan_keep_all(s->env, s->graph, s->desc->inference, &plan);
@@ -49132,9 +49659,29 @@ static tl_result tli_search_rank(tli_rank_search *s) {
         result = tli_try_rank_plan(s, &plan, NULL);
     }
     tl_free_plan(s->env, &plan);
-    if (result || s->best.step_count || s->desc->keep_all) return result;
-    result = tli_try_budgets(s, most);
+    if (result || s->has_best || s->desc->keep_all) return result;
+    result = tli_open_turn(s);
+    if (!result) result = tli_try_budgets(s, most);
     return result || s->desc->inference ? result : tli_try_kept_sets(s);
+}
+
+// Find the plan of a rank, and the least arena for it that the work allows.
+static tl_result tli_search_rank(tli_rank_search *s) {
+    tl_plan plan;
+    tl_result result;
+    s->places_left = s->fits_left = TLI_RANK_PLACES * s->work_limit;
+    s->lowest = UINT64_MAX;
+    result = tli_try_bodies(s);
+    if (result || !s->has_best || s->best.arena_bytes == s->best.peak_bytes) return result;
+    result = tl_copy_plan(s->env, &s->best, &plan);
+    if (!result) result = tli_place_rank(s, &plan, s->work_limit, &s->fits_left);
+    if (!result && plan.arena_bytes < s->best.arena_bytes) {
+        tl_free_plan(s->env, &s->best);
+        s->best = plan;
+        return TL_OK;
+    }
+    tl_free_plan(s->env, &plan);
+    return result;
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -49198,8 +49745,9 @@ static tl_result tli_try_chunk_cuts(tli_chunk_cuts *c) {
     int32_t k;
     tli_zero(&ask, sizeof ask);
     for (k = 0; k < c->stage_count; k++) {
-        forward[k] = c->sums[0][c->cuts[k + 1]] - c->sums[0][c->cuts[k]];
-        backward[k] = c->sums[1][c->cuts[k + 1]] - c->sums[1][c->cuts[k]];
+        const tl_rank *rank = tli_rank_of(c->desc, k % c->desc->rank_count);
+        forward[k] = tli_cost_on_rank(rank, c->sums[0][c->cuts[k + 1]] - c->sums[0][c->cuts[k]]);
+        backward[k] = tli_cost_on_rank(rank, c->sums[1][c->cuts[k + 1]] - c->sums[1][c->cuts[k]]);
         sent[k] = c->sent[c->cuts[k + 1]];
     }
     ask.kind = c->desc->pipeline;
@@ -49307,26 +49855,7 @@ static tl_result tli_cut_chunks(tl_env *env, const tl_ranks_desc *desc, int32_t 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 
-// -- ranks: all of them --
-
-typedef struct tli_ranks {
-    tli_rank_stage *stages;        // [rank_count]
-    tl_rank_plan   *ranks;
-    int32_t        *ends;          // [stages] of all ranks
-} tli_ranks;
-
-static uint64_t tli_hash_rank_plan(uint64_t hash, const tl_graph *graph, const tl_plan *plan) {
-    int32_t i;
-    hash = tl_mix_u64(hash, (uint64_t)graph->node_count << 32 | (uint64_t)(uint32_t)plan->step_count);
-    for (i = 0; i < graph->tensor_count; i++) hash = tl_mix_u64(hash, graph->outputs[i].bytes);
-    for (i = 0; i < plan->step_count; i++) {
-        const tl_step *step = &plan->steps[i];
-        hash = tl_mix_u64(hash, (uint64_t)step->kind << 48 | (uint64_t)step->codec << 40 |
-                                    (uint64_t)(step->begins != 0) << 32 | step->slot);
-        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)step->node << 32 | (uint32_t)step->output);
-    }
-    return hash;
-}
+// -- ranks: one of them --
 
 // The events of a rank; forward only: the micro-batches, one after the other.
 static tl_result tli_list_events(tl_env *env, const tl_ranks_desc *desc, int32_t rank, int32_t micro_batches,
@@ -49419,25 +49948,28 @@ static int32_t tli_count_probed(const tl_ranks_desc *desc, int32_t in_flight) {
     return few < desc->micro_batch_count ? (int32_t)few : desc->micro_batch_count;
 }
 
-// Plan one rank, whose stage is cut.
+// Plan one rank, whose stage is cut. budget: of the rank, 0 = no limit; is_quick: to compare cuts. *least: 0,
+// or, where no plan fits, the bytes that would do.
 static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t index,
-                               const tli_rank_stage *stage, tl_rank_plan *rank) {
+                               const tli_rank_stage *stage, uint64_t budget, uint64_t work_limit, int is_quick,
+                               tl_rank_plan *rank, uint64_t *least) {
     const tl_graph *graph = rank->compiled.graph;
     uint64_t nodes = (uint64_t)graph->node_count;
     tli_rank_search s;
     int32_t id;
     tl_result result;
     tli_zero(&s, sizeof s);
+    *least = 0;
     s.env = env;
     s.desc = desc;
     s.graph = graph;
+    s.is_quick = is_quick;
     s.chunks.count = tli_count_chunks(desc);
     s.chunks.starts = stage->chunk_starts;
     s.least = s.room = UINT64_MAX;
     s.device.alignment_bytes = desc->alignment_bytes;
-    s.work_limit = (desc->work_limit ? desc->work_limit : 700000000) / (uint64_t)desc->rank_count /
-                   (2 * TLI_RANK_BUDGETS) + 1;
-    s.messages = (uint8_t *)tli_alloc_array(env, 2 * nodes + (uint64_t)graph->tensor_count, 1);
+    s.work_limit = work_limit / (2 * TLI_RANK_BUDGETS) + 1;
+    s.messages = (uint8_t *)tli_alloc_array(env, 2 * nodes + 1 + (uint64_t)graph->tensor_count, 1);
     result = s.messages ? tli_find_rank_base(env, desc, graph, &rank->base_bytes) : tli_fail_ranks(env);
     if (!result) result = tli_list_events(env, desc, index, desc->micro_batch_count, &s.all);
     if (!result) {
@@ -49446,69 +49978,1144 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
     }
     if (!result) {
         s.ran = s.messages + graph->node_count;
-        s.keep = s.ran + graph->node_count;
+        s.keep = s.ran + graph->node_count + 1;
         for (id = 0; id < graph->node_count; id++)
             s.messages[id] = tli_find_message(&rank->compiled, id);
-        if (desc->budget_bytes) s.room = desc->budget_bytes;
-        if (desc->budget_bytes) s.room -= rank->base_bytes < s.room ? rank->base_bytes : s.room;
+        if (budget) s.room = budget > rank->base_bytes ? budget - rank->base_bytes : 0;
         tli_bound_rank(&s);
         result = tli_search_rank(&s);
     }
-    if (!result && !s.best.step_count) result = tli_refuse_rank(&s, index, rank->base_bytes);
-    if (!result) tli_fill_rank(&s, rank);
+    if (!result && s.has_best) tli_fill_rank(&s, rank);
+    else if (!result) *least = tli_add_capped(s.least, rank->base_bytes);
     tl_free_plan(env, &s.best);
+    tl_free_graph(env, &s.turn);
     for (id = 0; id < s.plan_count; id++) tl_free_plan(env, &s.plans[id]);
     tli_release(env, s.all.events);
     tli_release(env, s.probe.events);
     tli_release(env, s.messages);
     return result;
 }
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 
-// -- ranks: where to cut --
+// -- ranks: what a stage would take --
+//
+// The nodes stand in units, between which may be cut: one node each, or several where there are many. A stage
+// is a range of them. What it takes is estimated from sums: of f micro-batches in flight each holds what
+// keeping everything holds at the turn; where that is too much, the tensors that cost least for each byte to
+// make again are dropped, until the rest fits. That is less than any plan takes which drops the same ones, and
+// it is corrected by stages that have been planned: one that has more nodes and as many micro-batches in flight
+// takes no less, and no less of its calls run again.
 
-static int32_t tli_count_all_stages(const tl_ranks_desc *desc) {
-    return desc->rank_count * tli_count_chunks(desc);
+#define TLI_CUT_UNITS 256    // at most, where the bytes of stages are asked
+
+// Sums over the units before this one.
+typedef struct tli_cut_sums {
+    uint64_t forward, backward;     // costs
+    uint64_t held;                  // bytes between the forward and the backward of a micro-batch
+    uint64_t kept;                  // results, of every micro-batch
+    uint64_t parameters;
+} tli_cut_sums;
+
+typedef struct tli_cut_unit {
+    tli_cut_sums before;
+    int32_t  first_node;            // its nodes end where those of the next begin
+    int32_t  first_read;            // into tli_cuts.reads
+    uint64_t droppable, remake;     // of held, what may be dropped, and what it costs to make that again
+    uint64_t work;                  // bytes of the largest call: what it makes, and scratch
+    uint64_t crossing;              // bytes of the tensors that are made before it and read from there on
+} tli_cut_unit;
+
+// A unit reads an input of the graph, or its backwards read a tensor of another unit.
+typedef struct tli_cut_read {
+    int32_t  maker;                 // the unit; -1 = an input
+    int32_t  previous;              // the last unit before that reads it in the same way; -1 = none
+    uint64_t bytes;
+} tli_cut_read;
+
+// A stage that has been planned.
+typedef struct tli_stage_plan {
+    int32_t        rank;
+    uint64_t       least_bytes;     // of its rank, that would do; 0 = it fits
+    uint64_t       cost, base_cost; // of a micro-batch; where everything is kept
+    tl_rank_plan   plan;
+    tli_rank_stage stage;
+} tli_stage_plan;
+
+typedef struct tli_cuts {
+    tl_env              *env;
+    const tl_ranks_desc *desc;
+    tli_cut_unit        *units;     // [unit_count + 1] the last one holds all sums
+    int32_t              unit_count;
+    tli_cut_read        *reads;
+    int32_t             *order;     // [unit_count] units, those that cost least to make again first
+    tl_unit             *chain;     // [unit_count] what tl_plan_partition is told of them
+    tli_stage_plan      *known;     // [known_count]
+    int32_t              known_count, known_limit;
+    tli_stage_plan      *chosen;    // [rank_count] of the cut that is taken
+    uint64_t            *times;     // [3 x rank_count] scratch of tli_time_cut
+    int                  is_small;  // 1 = all cuts are tried
+    int                  is_tight;  // 1 = the cut that takes the fewest bytes is looked for, 0 = the least time
+} tli_cuts;
+
+// The bytes that a rank may take; 0 = no limit.
+static uint64_t tli_budget_of_rank(const tl_ranks_desc *desc, int32_t rank) {
+    return desc->ranks ? desc->ranks[rank].budget_bytes : desc->budget_bytes;
 }
 
-// Cut into stages of even cost, by the exact partition of the nodes.
-static tl_result tli_find_ends(tl_env *env, const tl_ranks_desc *desc, int32_t *ends) {
+static int tli_has_budget(const tl_ranks_desc *desc) {
+    int32_t rank;
+    for (rank = 0; rank < desc->rank_count; rank++)
+        if (tli_budget_of_rank(desc, rank)) return 1;
+    return 0;
+}
+
+// Micro-batches in flight at a rank.
+static uint64_t tli_in_flight_of(const tl_ranks_desc *desc, int32_t rank) {
+    int32_t after = desc->rank_count - rank;
+    if (desc->inference) return 1;
+    if (desc->pipeline == TL_PIPELINE_1F1B && after < desc->micro_batch_count) return (uint64_t)after;
+    return (uint64_t)desc->micro_batch_count;
+}
+
+// -- units --
+
+// Find what a micro-batch holds at the turn, where everything is kept. ran: [nodes] 0, scratch.
+static tl_result tli_find_held_nodes(tl_env *env, const tl_ranks_desc *desc, uint8_t *kept, uint8_t *ran) {
     const tl_graph *graph = desc->graph;
-    uint64_t tensors = (uint64_t)graph->tensor_count, places = tensors + (uint64_t)graph->node_count;
-    tl_unit *units = (tl_unit *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *units);
-    int32_t *last_readers = (int32_t *)tli_alloc_array(env, places, sizeof *last_readers);
+    tl_plan plan;
+    int32_t turn, i, k;
+    tl_result result = tl_plan_keep_all(env, graph, desc->inference, &plan);
+    turn = result ? 0 : tli_find_turn(&plan, 0, graph->node_count, ran);
+    for (i = 0; i < turn; i++) {
+        const tl_step *step = &plan.steps[i];
+        const tl_node *node = &graph->nodes[step->node];
+        if (step->kind == TL_STEP_FORWARD_SAVE) kept[graph->tensor_count + step->node] = 1;
+        if (step->kind == TL_STEP_DROP_SAVED) kept[graph->tensor_count + step->node] = 0;
+        if (step->kind == TL_STEP_FORWARD_INPLACE)
+            kept[graph->inputs[node->first_input + node->inplace].tensor] = 0;
+        for (k = 0; k < node->output_count; k++) {
+            if (step->kind < TL_STEP_BACKWARD) kept[node->first_output + k] = 1;
+            if (step->kind == TL_STEP_DROP && (step->output == k || step->output == TL_ALL_OUTPUTS))
+                kept[node->first_output + k] = 0;
+        }
+    }
+    tl_free_plan(env, &plan);
+    return result;
+}
+
+// Bytes of the largest call of a node: its outputs, or in a backward their gradients, and scratch.
+static uint64_t tli_find_work(const tl_graph *graph, int32_t id, int32_t inference) {
+    const tl_node *node = &graph->nodes[id];
+    uint64_t outputs = 0, work = node->fwork_bytes;
+    int32_t k;
+    for (k = 0; k < node->output_count; k++) outputs += graph->outputs[node->first_output + k].bytes;
+    if (node->has_grad && !inference) work = tli_larger_u64(work, node->bwork_bytes);
+    return outputs + work;
+}
+
+// Add a node to the last unit.
+static void tli_add_to_unit(tli_cuts *c, const uint8_t *kept, const uint8_t *wanted, int32_t id) {
+    const tl_graph *graph = c->desc->graph;
+    const tl_node *node = &graph->nodes[id];
+    tli_cut_unit *unit = &c->units[c->unit_count - 1], *next = unit + 1;
+    uint64_t held = kept[graph->tensor_count + id] ? node->saved_bytes : 0, work;
+    int32_t k;
+    for (k = 0; k < node->output_count; k++) {
+        uint64_t bytes = graph->outputs[node->first_output + k].bytes;
+        if (node->keep) next->before.kept += bytes;
+        else if (kept[node->first_output + k]) held += bytes;
+    }
+    if (wanted[id]) next->before.forward += node->fwd_cost;
+    if (node->has_grad && !c->desc->inference) next->before.backward += node->bwd_cost;
+    next->before.held += held;
+    next->before.parameters += node->param_bytes;
+    if (held && !node->once) {
+        unit->droppable += held;
+        unit->remake += node->fwd_cost;
+    }
+    work = tli_find_work(graph, id, c->desc->inference);
+    if (work > unit->work) unit->work = work;
+}
+
+static void tli_open_unit(tli_cuts *c, int32_t first_node) {
+    tli_cut_unit *unit = &c->units[c->unit_count++];
+    unit->first_node = first_node;
+    unit[1].before = unit->before;
+}
+
+// Whether a unit ends before a node: each is one, or where few are wanted, as many as have an even share of all
+// costs and nodes.
+static int tli_ends_unit(const tli_cuts *c, uint64_t done, uint64_t all, int32_t most) {
+    return done >= all / (uint64_t)most * (uint64_t)c->unit_count;
+}
+
+// Make the units and their sums. kept: tli_find_held_nodes; wanted: tli_mark_wanted.
+static void tli_make_units(tli_cuts *c, const uint8_t *kept, const uint8_t *wanted, int32_t most) {
+    const tl_graph *graph = c->desc->graph;
+    uint64_t all = 0, done = 0, share;
+    int32_t id, nodes = 0;
+    for (id = 0; id < graph->node_count; id++) nodes += !graph->nodes[id].is_input;
+    for (id = 0; id < graph->node_count; id++)
+        all += graph->nodes[id].fwd_cost / 4 + graph->nodes[id].bwd_cost / 4;
+    share = all / (uint64_t)nodes + 1;
+    all += share * (uint64_t)nodes;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        if (node->is_input) continue;
+        if (nodes <= most || !c->unit_count || tli_ends_unit(c, done, all, most)) tli_open_unit(c, id);
+        tli_add_to_unit(c, kept, wanted, id);
+        done += node->fwd_cost / 4 + node->bwd_cost / 4 + share;
+    }
+    c->units[c->unit_count].first_node = graph->node_count;
+}
+
+// Find the unit of each node; inputs have none.
+static void tli_number_units(const tli_cuts *c, int32_t *unit_of) {
+    int32_t id, unit = -1;
+    for (id = 0; id < c->desc->graph->node_count; id++) {
+        if (unit + 1 < c->unit_count && id == c->units[unit + 1].first_node) unit++;
+        unit_of[id] = unit;
+    }
+}
+
+// Note what a node reads. last: [tensors] the last unit that was noted.
+static void tli_note_reads(tli_cuts *c, const int32_t *unit_of, int32_t id, int32_t *last, int32_t *count) {
+    const tl_graph *graph = c->desc->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t k;
+    for (k = 0; k < node->input_count; k++) {
+        const tl_node_input *input = &graph->inputs[node->first_input + k];
+        int32_t maker = graph->outputs[input->tensor].node;
+        int is_input = graph->nodes[maker].is_input;
+        if (!is_input && (!input->needed || !node->has_grad || c->desc->inference)) continue;
+        if (last[input->tensor] == unit_of[id] || (!is_input && unit_of[maker] == unit_of[id])) continue;
+        c->reads[*count].maker = is_input ? -1 : unit_of[maker];
+        c->reads[*count].previous = last[input->tensor];
+        c->reads[(*count)++].bytes = graph->outputs[input->tensor].bytes;
+        last[input->tensor] = unit_of[id];
+    }
+}
+
+// Find what units read of others, and what crosses between them. last: [tensors] scratch.
+static void tli_find_reads(tli_cuts *c, const int32_t *unit_of, int32_t *last) {
+    const tl_graph *graph = c->desc->graph;
+    int32_t id, k, count = 0, unit = -1;
+    for (k = 0; k < graph->tensor_count; k++) last[k] = -1;
+    for (id = 0; id < graph->node_count; id++) {
+        if (graph->nodes[id].is_input) continue;
+        for (; unit < unit_of[id]; unit++) c->units[unit + 1].first_read = count;
+        tli_note_reads(c, unit_of, id, last, &count);
+    }
+    c->units[c->unit_count].first_read = count;
+    tli_find_last_readers(graph, last);
+    for (k = 0; k < graph->tensor_count; k++) {
+        int32_t maker = graph->outputs[k].node;
+        if (graph->nodes[maker].is_input || last[k] < 0) continue;
+        for (unit = unit_of[maker] + 1; unit <= unit_of[last[k]]; unit++)
+            c->units[unit].crossing += graph->outputs[k].bytes;
+    }
+}
+
+// Sort units by what a byte costs to make again, free ones first.
+static tl_result tli_sort_units(tli_cuts *c) {
+    uint64_t *keys = (uint64_t *)tli_alloc_array(c->env, (uint64_t)c->unit_count, sizeof *keys);
+    int32_t i;
+    if (!keys) return tli_fail_ranks(c->env);
+    for (i = 0; i < c->unit_count; i++) {
+        const tli_cut_unit *unit = &c->units[i];
+        keys[i] = unit->droppable ? tli_fixed_ratio(unit->remake, unit->droppable) : UINT64_MAX;
+    }
+    tli_sort_numbers(c->order, c->unit_count, keys);
+    tli_release(c->env, keys);
+    return TL_OK;
+}
+
+static tl_result tli_open_cuts(tl_env *env, const tl_ranks_desc *desc, tli_cuts *c) {
+    const tl_graph *graph = desc->graph;
+    uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
+    uint64_t ranks = (uint64_t)desc->rank_count;
+    uint8_t *kept = (uint8_t *)tli_alloc_array(env, tensors + 2 * nodes, 1);
+    int32_t *numbers = (int32_t *)tli_alloc_array(env, tensors + nodes, sizeof *numbers);
+    int32_t most = graph->node_count;
+    tl_result result;
+    tli_zero(c, sizeof *c);
+    c->env = env;
+    c->desc = desc;
+    if (tli_has_budget(desc)) most = TLI_CUT_UNITS;
+    if (most < 2 * tli_count_all_stages(desc)) most = 2 * tli_count_all_stages(desc);
+    c->units = (tli_cut_unit *)tli_alloc_array(env, nodes + 1, sizeof *c->units);
+    c->reads = (tli_cut_read *)tli_alloc_array(env, (uint64_t)graph->input_count + 1, sizeof *c->reads);
+    c->order = (int32_t *)tli_alloc_array(env, nodes, sizeof *c->order);
+    c->chain = (tl_unit *)tli_alloc_array(env, nodes, sizeof *c->chain);
+    c->chosen = (tli_stage_plan *)tli_alloc_array(env, ranks, sizeof *c->chosen);
+    result = kept && numbers && c->units && c->reads && c->order && c->chain && c->chosen
+        ? TL_OK : tli_fail_ranks(env);
+    if (!result) result = tli_find_held_nodes(env, desc, kept, kept + tensors + nodes);
+    if (!result) {
+        tli_mark_wanted(graph, desc->inference, kept + tensors + nodes);
+        tli_make_units(c, kept, kept + tensors + nodes, most);
+        tli_number_units(c, numbers + tensors);
+        tli_find_reads(c, numbers + tensors, numbers);
+        result = tli_sort_units(c);
+    }
+    tli_release(env, kept);
+    tli_release(env, numbers);
+    return result;
+}
+
+// Free the plans of stages.
+static void tli_free_stages(tl_env *env, tli_stage_plan *stages, int32_t count) {
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        tl_free_plan(env, &stages[i].plan.compiled.plan);
+        tl_free_graph(env, &stages[i].stage.graph);
+        tli_release(env, stages[i].stage.map);
+        tli_zero(&stages[i], sizeof stages[i]);
+    }
+}
+
+static void tli_close_cuts(tli_cuts *c) {
+    tli_free_stages(c->env, c->known, c->known_count);
+    if (c->chosen) tli_free_stages(c->env, c->chosen, c->desc->rank_count);
+    tli_release(c->env, c->units);
+    tli_release(c->env, c->reads);
+    tli_release(c->env, c->order);
+    tli_release(c->env, c->chain);
+    tli_release(c->env, c->times);
+    tli_release(c->env, c->known);
+    tli_release(c->env, c->chosen);
+}
+
+// -- stages --
+
+// The first node of a stage that begins with a unit: inputs before the first one are its own.
+static int32_t tli_first_node_of(const tli_cuts *c, int32_t unit) {
+    return unit ? c->units[unit].first_node : 0;
+}
+
+// The planned stage of a rank; NULL = there is none.
+static tli_stage_plan *tli_find_known(const tli_cuts *c, int32_t rank, int32_t first, int32_t end) {
+    int32_t first_node = tli_first_node_of(c, first), end_node = tli_first_node_of(c, end), i;
+    for (i = 0; i < c->known_count; i++) {
+        tli_stage_plan *known = &c->known[i];
+        if (known->rank == rank && known->plan.first_node == first_node && known->plan.end_node == end_node)
+            return known;
+    }
+    return NULL;
+}
+
+// Costs of keeping everything.
+static uint64_t tli_base_cost(const tli_cuts *c, int32_t rank, int32_t first, int32_t end) {
+    const tli_cut_sums *from = &c->units[first].before, *to = &c->units[end].before;
+    return tli_cost_on_rank(tli_rank_of(c->desc, rank),
+                            to->forward - from->forward + to->backward - from->backward);
+}
+
+// Raise an estimate by what planned stages that are a part of this one take.
+static void tli_correct_stage(const tli_cuts *c, int32_t rank, int32_t first, int32_t end, uint64_t budget,
+                              uint64_t *more, tl_stage_cell *cell) {
+    int32_t first_node = tli_first_node_of(c, first), end_node = tli_first_node_of(c, end), i;
+    for (i = 0; i < c->known_count; i++) {
+        const tli_stage_plan *known = &c->known[i];
+        if (known->plan.first_node < first_node || known->plan.end_node > end_node) continue;
+        if (tli_in_flight_of(c->desc, known->rank) > tli_in_flight_of(c->desc, rank)) continue;
+        if (known->least_bytes > cell->bytes) cell->bytes = known->least_bytes;
+        if (c->is_tight || known->least_bytes || tli_budget_of_rank(c->desc, known->rank) < budget) continue;
+        if (known->cost > known->base_cost) *more = tli_larger_u64(*more, known->cost - known->base_cost);
+    }
+}
+
+// Bytes of the tensors that a stage reads: received = 0: inputs of the graph; 1: what its backwards read of
+// other stages, which cannot be made again.
+static uint64_t tli_count_reads(const tli_cuts *c, int32_t first, int32_t end, int received) {
+    uint64_t sum = 0;
+    int32_t i;
+    for (i = c->units[first].first_read; i < c->units[end].first_read; i++) {
+        const tli_cut_read *read = &c->reads[i];
+        if ((read->maker >= 0) == received && read->maker < first && read->previous < first) sum += read->bytes;
+    }
+    return sum;
+}
+
+// Bytes that a stage takes once, whatever is dropped: weights, inputs and results of all micro-batches.
+static uint64_t tli_count_fixed_bytes(const tli_cuts *c, int32_t first, int32_t end) {
+    const tl_ranks_desc *desc = c->desc;
+    const tli_cut_sums *from = &c->units[first].before, *to = &c->units[end].before;
+    uint64_t weights = desc->weights_apart ? 0 : to->parameters - from->parameters, base, all;
+    uint64_t fixed = to->kept - from->kept + tli_count_reads(c, first, end, 0);
+    if (!tli_find_base_of(weights, desc->gradient_ratio, desc->optimizer_ratio, &base)) return UINT64_MAX;
+    if (!tli_mul_u64(fixed, (uint64_t)desc->micro_batch_count, &all)) return UINT64_MAX;
+    return tli_add_capped(tli_add_capped(base, all), desc->base_bytes);
+}
+
+// Bytes of the largest call of a stage.
+static uint64_t tli_find_largest_call(const tli_cuts *c, int32_t first, int32_t end) {
+    uint64_t work = 0;
+    int32_t i;
+    for (i = first; i < end; i++) work = tli_larger_u64(work, c->units[i].work);
+    return work;
+}
+
+// What f micro-batches take that hold so much each: all f at the turn, or all but one while that one works.
+static uint64_t tli_bytes_in_flight(uint64_t held, uint64_t work, uint64_t in_flight) {
+    uint64_t bytes;
+    work = tli_larger_u64(held, work);
+    return tli_mul_u64(held, in_flight - 1, &bytes) ? tli_add_capped(bytes, work) : UINT64_MAX;
+}
+
+// How much a micro-batch may hold within the room of all in flight: what tli_bytes_in_flight takes then fits.
+static uint64_t tli_share_room(uint64_t room, uint64_t work, uint64_t in_flight) {
+    if (room / in_flight >= work || in_flight == 1) return room / in_flight;
+    return room > work ? (room - work) / (in_flight - 1) : 0;
+}
+
+// Drop until the rest of what is held takes no more than room for a micro-batch. *rest: what is held then.
+// Returns what it costs to make the rest again.
+static uint64_t tli_drop_held(const tli_cuts *c, int32_t first, int32_t end, uint64_t room, uint64_t *rest) {
+    uint64_t held = c->units[end].before.held - c->units[first].before.held, cost = 0;
+    int32_t i;
+    for (i = 0; i < c->unit_count && held > room && !c->desc->keep_all; i++) {
+        const tli_cut_unit *unit = &c->units[c->order[i]];
+        uint64_t drop = unit->droppable;
+        if (c->order[i] < first || c->order[i] >= end || !drop) continue;
+        if (drop > held - room) {       // a part: what runs again is a whole call, but it is a bound
+            cost += (uint64_t)((double)unit->remake * ((double)(held - room) / (double)drop));
+            held = room;
+        } else {
+            cost += unit->remake;
+            held -= drop;
+        }
+    }
+    *rest = held;
+    return cost;
+}
+
+// Estimate time and bytes of a stage on a rank.
+static void tli_estimate_stage(const tli_cuts *c, int32_t rank, int32_t first, int32_t end,
+                               tl_stage_cell *cell) {
+    uint64_t budget = tli_budget_of_rank(c->desc, rank), in_flight = tli_in_flight_of(c->desc, rank);
+    uint64_t fixed, received, work, held, room, more;
+    const tli_stage_plan *known = tli_find_known(c, rank, first, end);
+    if (!budget || c->is_tight) budget = c->is_tight ? 0 : UINT64_MAX;
+    if (known) {
+        cell->time_ns = known->cost;
+        cell->bytes = known->least_bytes;
+        cell->fits = !known->least_bytes;
+        if (cell->fits) cell->bytes = known->plan.base_bytes + known->plan.compiled.plan.arena_bytes;
+        return;
+    }
+    fixed = tli_count_fixed_bytes(c, first, end);
+    received = tli_count_reads(c, first, end, 1);
+    work = tli_find_largest_call(c, first, end);
+    room = fixed < budget ? tli_share_room(budget - fixed, work, in_flight) : 0;
+    more = tli_drop_held(c, first, end, room > received ? room - received : 0, &held);
+    cell->bytes = tli_add_capped(fixed, tli_bytes_in_flight(tli_add_capped(held, received), work, in_flight));
+    more = tli_cost_on_rank(tli_rank_of(c->desc, rank), more);
+    tli_correct_stage(c, rank, first, end, budget, &more, cell);
+    cell->time_ns = tli_add_capped(tli_base_cost(c, rank, first, end), more);
+    cell->fits = cell->bytes <= budget;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- ranks: where to cut --
+//
+//     estimate every stage -> tl_plan_partition -> move single cuts while the schedule gets shorter
+//         ^                                                          |
+//         '---------- plan those of its stages that are estimates <--'
+//
+// until all stages of the best cut have been planned. Then its cuts are moved once more, with plans and
+// messages as they are (tli_simulate_ranks). Of small graphs all cuts are tried instead. Where no cut is found
+// that fits, the same search looks for the one whose largest rank is the smallest. That does not know the
+// budget, so a refusal names bytes with which the same call finds this cut.
+
+#define TLI_CUT_EVENTS 4000000    // calls simulated to move cuts in each round, and steps at the end
+#define TLI_CUT_ROUNDS 32
+#define TLI_CUT_PLANS 24          // of stages for each rank, among which half of the work is divided
+#define TLI_CUT_FEW 200           // cuts that are all tried, in graphs of so many units at most
+#define TLI_CUT_FEW_UNITS 24
+
+// -- one cut --
+
+// Cut and plan the stage of a rank. bounds: as in tli_cut_stage; budget: of the rank, 0 = no limit; is_quick:
+// one of many.
+static tl_result tli_plan_stage(const tli_cuts *c, int32_t rank, const int32_t *bounds, uint64_t budget,
+                                int is_quick, tli_stage_plan *stage) {
+    const tl_ranks_desc *desc = c->desc;
+    uint64_t work = (desc->work_limit ? desc->work_limit : 700000000) / (uint64_t)desc->rank_count / 2;
+    uint64_t batches = (uint64_t)desc->micro_batch_count;
+    tl_rank_plan *plan = &stage->plan;
+    tl_result result;
+    stage->rank = rank;
+    plan->first_node = bounds[0];
+    plan->end_node = bounds[1];
+    result = tli_cut_stage(c->env, desc, rank, bounds, &stage->stage, &plan->compiled);
+    plan->compiled.graph = &stage->stage.graph;
+    if (!result)
+        result = tli_plan_rank(c->env, desc, rank, &stage->stage, budget,
+                               is_quick ? work / TLI_CUT_PLANS : work, is_quick, plan, &stage->least_bytes);
+    stage->base_cost = plan->compiled.base_cost / batches;
+    stage->cost = plan->busy_cost / batches;
+    return result;
+}
+
+// Plan a cut. ends: [all stages].
+static tl_result tli_plan_given_cut(tli_cuts *c, const int32_t *ends) {
+    const tl_ranks_desc *desc = c->desc;
+    int32_t chunks = tli_count_chunks(desc), rank, chunk;
+    int32_t *bounds = (int32_t *)tli_alloc_array(c->env, 2 * (uint64_t)chunks, sizeof *bounds);
+    tl_result result = bounds ? TL_OK : tli_fail_ranks(c->env);
+    for (rank = 0; rank < desc->rank_count && !result; rank++) {
+        for (chunk = 0; chunk < chunks; chunk++) {
+            int32_t stage = chunk * desc->rank_count + rank;
+            bounds[2 * chunk] = stage ? ends[stage - 1] : 0;
+            bounds[2 * chunk + 1] = ends[stage];
+        }
+        result = tli_plan_stage(c, rank, bounds, tli_budget_of_rank(desc, rank), 0, &c->chosen[rank]);
+    }
+    tli_release(c->env, bounds);
+    return result;
+}
+
+// Plan the units first .. end - 1 on a rank.
+static tl_result tli_plan_units(const tli_cuts *c, int32_t rank, int32_t first, int32_t end, uint64_t budget,
+                                int is_quick, tli_stage_plan *stage) {
+    int32_t bounds[2];
+    bounds[0] = tli_first_node_of(c, first);
+    bounds[1] = tli_first_node_of(c, end);
+    return tli_plan_stage(c, rank, bounds, budget, is_quick, stage);
+}
+
+// Plan the stages of a cut that are not known, up to one that does not fit.
+static tl_result tli_plan_unknown(tli_cuts *c, const int32_t *ends) {
+    tl_result result = TL_OK;
+    int32_t rank, first = 0;
+    for (rank = 0; rank < c->desc->rank_count && !result; first = ends[rank++]) {
+        tli_stage_plan *stage = &c->known[c->known_count];
+        if (tli_find_known(c, rank, first, ends[rank])) continue;
+        c->known_count++;
+        result = tli_plan_units(c, rank, first, ends[rank],
+                                c->is_tight ? 1 : tli_budget_of_rank(c->desc, rank), 1, stage);
+        if (!stage->least_bytes || result) continue;
+        stage->cost = stage->base_cost = tli_base_cost(c, rank, first, ends[rank]);
+        if (!c->is_tight) break;
+    }
+    return result;
+}
+
+// Whether all stages of a cut have been planned and, unless the fewest bytes are looked for, fit.
+static int tli_is_settled(const tli_cuts *c, const int32_t *ends) {
+    int32_t rank, first = 0;
+    for (rank = 0; rank < c->desc->rank_count; first = ends[rank++]) {
+        const tli_stage_plan *known = tli_find_known(c, rank, first, ends[rank]);
+        if (!known || (known->least_bytes && !c->is_tight)) return 0;
+    }
+    return 1;
+}
+
+// -- the best by estimates --
+
+// Answers tl_plan_partition. For the fewest bytes, the bytes stand in for the time.
+static tl_result tli_measure_stage(const tl_stage_query *query, tl_stage_cell *cell, void *user) {
+    const tli_cuts *c = (const tli_cuts *)user;
+    int32_t ranks = c->desc->rank_count;
+    uint64_t most = (UINT64_C(1) << 59) / (uint64_t)(c->desc->micro_batch_count + 2 * ranks);
+    tli_estimate_stage(c, ranks - 1 - query->stages_after, query->first_unit, query->end_unit, cell);
+    if (c->is_tight) cell->time_ns = cell->bytes;
+    if (c->is_tight) cell->fits = 1;
+    if (cell->time_ns > most) cell->time_ns = most;
+    return TL_OK;
+}
+
+// Find the best cut by what is known and estimated; of chunks by time alone. *found = 0: nothing fits.
+static tl_result tli_partition_units(tli_cuts *c, int32_t *ends, int *found) {
+    const tl_ranks_desc *desc = c->desc;
     tl_partition_desc ask;
     tl_partition partition;
-    int32_t *unit_ends = last_readers ? last_readers + tensors : NULL, stages = tli_count_all_stages(desc);
-    int32_t id, k, count = 0;
-    tl_result result = units && last_readers ? TL_OK : tli_fail_ranks(env);
+    tl_link link;
+    int32_t stages = tli_count_all_stages(desc), k;
+    tl_result result;
+    tli_quiet quiet = tli_begin_quiet(c->env);
     tli_zero(&ask, sizeof ask);
-    tli_zero(&partition, sizeof partition);
-    if (!result) tli_find_last_readers(graph, last_readers);
-    for (id = 0; id < graph->node_count && !result; id++) {
-        const tl_node *node = &graph->nodes[id];
-        tl_unit *unit = &units[count];
-        if (node->is_input) continue;
-        unit->forward_ns = node->fwd_cost;
-        unit->backward_ns = node->has_grad && !desc->inference ? node->bwd_cost : 0;
-        unit->parameter_bytes = node->param_bytes;
-        for (k = 0; k < graph->tensor_count; k++)
-            if (tli_crosses(graph, last_readers, k, id + 1)) unit->output_bytes += graph->outputs[k].bytes;
-        unit_ends[count++] = id + 1;
-    }
-    ask.units = units;
-    ask.unit_count = count;
+    ask.units = c->chain;
+    ask.unit_count = c->unit_count;
     ask.rank_count = ask.stage_count = stages;
     ask.micro_batch_count = desc->micro_batch_count;
     ask.pipeline = desc->pipeline == TL_PIPELINE_GPIPE ? TL_PIPELINE_GPIPE : TL_PIPELINE_1F1B;
-    ask.link = desc->link;
-    ask.objective = TL_PARTITION_TOTAL;
-    if (!result) result = tl_plan_partition(env, &ask, &partition);
-    for (k = 0; k < stages && !result; k++) ends[k] = unit_ends[partition.stages[k].end_unit - 1];
-    if (!result) ends[stages - 1] = graph->node_count;
-    tl_free_partition(env, &partition);
-    tli_release(env, units);
-    tli_release(env, last_readers);
+    if (stages == desc->rank_count) ask.ranks = desc->ranks;
+    ask.objective = c->is_tight ? TL_PARTITION_BOTTLENECK : TL_PARTITION_TOTAL;
+    if (stages == desc->rank_count && tli_has_budget(desc)) ask.measure = tli_measure_stage;
+    ask.user = c;
+    if (desc->link && !c->is_tight) {
+        link = *desc->link;
+        if (desc->inference) {      // nothing comes back
+            if (!tli_mul_u64(link.bytes_per_second, 2, &link.bytes_per_second)) link = *desc->link;
+            link.latency_ns /= 2;
+        }
+        ask.link = &link;
+    }
+    result = tl_plan_partition(c->env, &ask, &partition);
+    *found = !result;
+    for (k = 0; k < stages && !result; k++) ends[k] = partition.stages[k].end_unit;
+    tl_free_partition(c->env, &partition);
+    if (result == TL_ERROR_INFEASIBLE) result = TL_OK;
+    tli_end_quiet(&quiet, result);
     return result;
+}
+
+// -- moving cuts --
+
+// The time of a training step with these stages; UINT64_MAX: one does not fit.
+static tl_result tli_time_cut(const tli_cuts *c, const int32_t *ends, uint64_t *ns) {
+    const tl_ranks_desc *desc = c->desc;
+    uint64_t *forwards = c->times, *backwards = forwards + desc->rank_count;
+    uint64_t *bytes = backwards + desc->rank_count;
+    tl_pipeline_desc pipeline;
+    tl_pipeline_report report;
+    int32_t rank, first = 0;
+    tl_result result;
+    *ns = UINT64_MAX;
+    for (rank = 0; rank < desc->rank_count; first = ends[rank++]) {
+        uint64_t forward;
+        tl_stage_cell cell;
+        if (first >= ends[rank] || ends[rank] > c->unit_count) return TL_OK;
+        forward = c->units[ends[rank]].before.forward - c->units[first].before.forward;
+        cell.fits = 1;
+        cell.time_ns = tli_base_cost(c, rank, first, ends[rank]);
+        if (tli_has_budget(desc)) tli_estimate_stage(c, rank, first, ends[rank], &cell);
+        if (!cell.fits) return TL_OK;
+        forward = tli_cost_on_rank(tli_rank_of(desc, rank), forward);
+        forwards[rank] = forward < cell.time_ns ? forward : cell.time_ns;
+        backwards[rank] = cell.time_ns - forwards[rank];
+        bytes[rank] = c->units[ends[rank]].crossing;
+    }
+    tli_zero(&pipeline, sizeof pipeline);
+    pipeline.kind = desc->pipeline;
+    pipeline.rank_count = desc->rank_count;
+    pipeline.micro_batch_count = desc->micro_batch_count;
+    pipeline.forward_ns = forwards;
+    pipeline.backward_ns = backwards;
+    pipeline.output_bytes = bytes;
+    pipeline.link = desc->link;
+    result = tl_simulate_pipeline(c->env, &pipeline, &report);
+    if (!result) *ns = report.total_ns;
+    tl_free_pipeline_report(c->env, &report);
+    return result;
+}
+
+static void tli_shift_cuts(int32_t *ends, int32_t from, int32_t to, int32_t by) {
+    for (; from <= to; from++) ends[from] += by;
+}
+
+// Move the cuts from .. to by some units there and back, as long as that pays.
+static tl_result tli_move_some(const tli_cuts *c, int32_t *ends, int32_t from, int32_t to, int32_t by,
+                               uint64_t *events, uint64_t *best) {
+    uint64_t cost = 2 * (uint64_t)c->desc->micro_batch_count * (uint64_t)c->desc->rank_count;
+    int32_t moved = -by;
+    tl_result result = TL_OK;
+    while (!result && *events >= cost) {
+        uint64_t ns;
+        *events -= cost;
+        tli_shift_cuts(ends, from, to, moved);
+        result = tli_time_cut(c, ends, &ns);
+        if (!result && ns < *best) {
+            *best = ns;
+            continue;
+        }
+        tli_shift_cuts(ends, from, to, -moved);
+        if (moved > 0) break;
+        moved = by;
+    }
+    return result;
+}
+
+// Move cuts, by many units first, one and all from one on together, until nothing shortens the step. *best: its
+// time.
+static tl_result tli_move_cuts(const tli_cuts *c, int32_t *ends, uint64_t *best) {
+    uint64_t events = c->desc->inference ? 0 : TLI_CUT_EVENTS, before;
+    int32_t by = 1, rank, last = c->desc->rank_count - 2;
+    tl_result result = tli_time_cut(c, ends, best);
+    while (by * 8 * c->desc->rank_count < c->unit_count) by *= 2;
+    for (; by && !result; by /= 2) do {
+        before = *best;
+        for (rank = 0; rank <= last && !result; rank++) {
+            result = tli_move_some(c, ends, rank, rank, by, &events, best);
+            if (!result && rank < last) result = tli_move_some(c, ends, rank, last, by, &events, best);
+        }
+    } while (*best < before && !result);
+    return result;
+}
+
+// -- all cuts --
+
+static void tli_fill_chain(tli_cuts *c) {
+    int32_t i;
+    for (i = 0; i < c->unit_count; i++) {
+        const tli_cut_sums *from = &c->units[i].before, *to = &c->units[i + 1].before;
+        c->chain[i].forward_ns = to->forward - from->forward;
+        c->chain[i].backward_ns = to->backward - from->backward;
+        c->chain[i].parameter_bytes = to->parameters - from->parameters;
+        c->chain[i].output_bytes = c->units[i + 1].crossing;
+    }
+}
+
+// The bytes of the largest rank of a cut whose stages are known.
+static uint64_t tli_largest_of_cut(const tli_cuts *c, const int32_t *ends) {
+    uint64_t most = 0;
+    int32_t rank, first = 0;
+    for (rank = 0; rank < c->desc->rank_count; first = ends[rank++])
+        most = tli_larger_u64(most, tli_find_known(c, rank, first, ends[rank])->least_bytes);
+    return most;
+}
+
+// The time of a training step of a cut whose stages are known, with messages; UINT64_MAX where ranks wait for
+// each other. *steps: of all plans.
+static tl_result tli_simulate_cut(const tli_cuts *c, const int32_t *ends, uint64_t *cost, uint64_t *steps) {
+    tl_compiled_ranks ranks;
+    tli_quiet quiet;
+    int32_t rank, first = 0;
+    tl_result result;
+    *cost = UINT64_MAX;
+    *steps = 0;
+    tli_zero(&ranks, sizeof ranks);
+    ranks.rank_count = c->desc->rank_count;
+    ranks.micro_batch_count = c->desc->micro_batch_count;
+    ranks.ranks = (tl_rank_plan *)tli_alloc_array(c->env, (uint64_t)ranks.rank_count, sizeof *ranks.ranks);
+    if (!ranks.ranks) return tli_fail_ranks(c->env);
+    for (rank = 0; rank < ranks.rank_count; first = ends[rank++]) {
+        ranks.ranks[rank] = tli_find_known(c, rank, first, ends[rank])->plan;
+        *steps += (uint64_t)ranks.ranks[rank].compiled.plan.step_count;
+    }
+    quiet = tli_begin_quiet(c->env);
+    result = tli_simulate_ranks(c->env, c->desc, &ranks);
+    if (!result) *cost = ranks.cost;
+    if (result == TL_ERROR_INVALID_PLAN) result = TL_OK;
+    tli_end_quiet(&quiet, result);
+    tli_release(c->env, ranks.ranks);
+    return result;
+}
+
+// Plan what is not known of a cut. *value: the time of a step or the bytes of the largest rank; UINT64_MAX
+// where a stage does not fit.
+static tl_result tli_value_cut(tli_cuts *c, const int32_t *ends, uint64_t *value, uint64_t *steps) {
+    tl_result result = tli_plan_unknown(c, ends);
+    *value = UINT64_MAX;
+    *steps = 0;
+    if (result || !tli_is_settled(c, ends)) return result;
+    if (!c->is_tight) return tli_simulate_cut(c, ends, value, steps);
+    *value = tli_largest_of_cut(c, ends);
+    return TL_OK;
+}
+
+static int tli_can_plan_more(const tli_cuts *c) {
+    return c->known_count <= c->known_limit - c->desc->rank_count;
+}
+
+// Whether there are few enough cuts to try all of them: their number is (units - 1) over (ranks - 1).
+static int tli_are_few_cuts(const tli_cuts *c) {
+    int64_t cuts = 1, k;
+    if (c->unit_count > TLI_CUT_FEW_UNITS) return 0;
+    for (k = 1; k < c->desc->rank_count && cuts <= TLI_CUT_FEW; k++) cuts = cuts * (c->unit_count - k) / k;
+    return cuts <= TLI_CUT_FEW;
+}
+
+// Make the next cut in the order of the numbers. 0 = that was the last one.
+static int tli_next_cut(const tli_cuts *c, int32_t *ends) {
+    int32_t ranks = c->desc->rank_count, rank = ranks - 2;
+    while (rank >= 0 && ends[rank] == c->unit_count - (ranks - 1 - rank)) rank--;
+    if (rank < 0) return 0;
+    for (ends[rank]++; rank + 2 < ranks; rank++) ends[rank + 1] = ends[rank] + 1;
+    return 1;
+}
+
+// Whether a cut may be worth less than the best: what is known of its stages fits, and their calls alone take
+// less time.
+static int tli_may_be_better(const tli_cuts *c, const int32_t *ends, uint64_t best) {
+    uint64_t batches = (uint64_t)c->desc->micro_batch_count, all;
+    int32_t rank, first = 0;
+    for (rank = 0; rank < c->desc->rank_count; first = ends[rank++]) {
+        const tli_stage_plan *known = tli_find_known(c, rank, first, ends[rank]);
+        uint64_t cost = known ? known->cost : tli_base_cost(c, rank, first, ends[rank]);
+        if (c->is_tight && known && known->least_bytes >= best) return 0;
+        if (!c->is_tight && known && known->least_bytes) return 0;
+        if (!c->is_tight && (!tli_mul_u64(cost, batches, &all) || all >= best)) return 0;
+    }
+    return 1;
+}
+
+// Try all cuts. ends: [2 x rank_count] as in tli_search_cut.
+static tl_result tli_try_all_cuts(tli_cuts *c, int32_t *ends, uint64_t *best) {
+    int32_t ranks = c->desc->rank_count, rank, *next = ends + ranks;
+    uint64_t value, steps;
+    tl_result result = TL_OK;
+    *best = UINT64_MAX;
+    for (rank = 0; rank < ranks; rank++) next[rank] = rank + 1 < ranks ? rank + 1 : c->unit_count;
+    do {
+        if (!tli_may_be_better(c, next, *best)) continue;
+        result = tli_value_cut(c, next, &value, &steps);
+        if (result || value >= *best) continue;
+        *best = value;
+        tli_copy(ends, next, (size_t)ranks * sizeof *ends);
+    } while (!result && tli_next_cut(c, next));
+    return result;
+}
+
+// Move the cuts from .. to of what was found by some units, with plans and messages as they are. *steps: that
+// were simulated.
+static tl_result tli_refine_some(tli_cuts *c, int32_t *ends, int32_t from, int32_t to, int32_t by,
+                                 uint64_t *best, uint64_t *steps) {
+    int32_t side;
+    for (side = -1; side <= 1 && tli_can_plan_more(c) && *steps < TLI_CUT_EVENTS; side += 2) {
+        int32_t first = from ? ends[from - 1] : 0;
+        uint64_t value, more;
+        tl_result result;
+        if (ends[from] + side * by <= first || ends[to] + side * by >= ends[to + 1]) continue;
+        tli_shift_cuts(ends, from, to, side * by);
+        result = tli_value_cut(c, ends, &value, &more);
+        if (result) return result;
+        *steps += more;
+        if (value < *best) *best = value;
+        else tli_shift_cuts(ends, from, to, -side * by);
+    }
+    return TL_OK;
+}
+
+// The same, by less and less, until nothing is gained.
+static tl_result tli_refine_cut(tli_cuts *c, int32_t *ends, uint64_t *best) {
+    uint64_t steps = 0, before;
+    int32_t by, rank, last = c->desc->rank_count - 2;
+    tl_result result = TL_OK;
+    do {
+        before = *best;
+        for (by = c->unit_count / c->desc->rank_count; by > 0; by /= 2)
+            for (rank = 0; rank <= last && !result; rank++) {
+                result = tli_refine_some(c, ends, rank, rank, by, best, &steps);
+                if (!result && rank < last) result = tli_refine_some(c, ends, rank, last, by, best, &steps);
+            }
+    } while (*best < before && !result);
+    return result;
+}
+
+// Look for the best cut. ends: [2 x rank_count] the first half is what was found, the rest scratch. *best: what
+// tli_value_cut says of it; UINT64_MAX: none was found.
+static tl_result tli_search_cut(tli_cuts *c, int32_t *ends, uint64_t *best) {
+    int32_t *next = ends + c->desc->rank_count, round;
+    uint64_t value, steps;
+    int fits = 1, is_settled = 0;
+    tl_result result = TL_OK;
+    if (c->is_small) return tli_try_all_cuts(c, ends, best);
+    *best = UINT64_MAX;
+    for (round = 0; tli_can_plan_more(c) && round < TLI_CUT_ROUNDS && !is_settled && !result; round++) {
+        result = tli_partition_units(c, next, &fits);
+        if (result || !fits) break;
+        if (!c->is_tight) result = tli_move_cuts(c, next, &value);
+        if (result) break;
+        is_settled = tli_is_settled(c, next) || !tli_has_budget(c->desc);
+        result = tli_value_cut(c, next, &value, &steps);
+        if (result || value >= *best) continue;
+        *best = value;
+        tli_copy(ends, next, (size_t)c->desc->rank_count * sizeof *ends);
+    }
+    return !result && *best < UINT64_MAX ? tli_refine_cut(c, ends, best) : result;
+}
+
+// Whether the cut with the fewest bytes fits all budgets.
+static int tli_do_all_fit(const tli_cuts *c, const int32_t *ends) {
+    int32_t rank, first = 0;
+    for (rank = 0; rank < c->desc->rank_count; first = ends[rank++]) {
+        uint64_t budget = tli_budget_of_rank(c->desc, rank);
+        if (budget && tli_find_known(c, rank, first, ends[rank])->least_bytes > budget) return 0;
+    }
+    return 1;
+}
+
+static void tli_forget_stages(tli_cuts *c) {
+    tli_free_stages(c->env, c->known, c->known_count);
+    c->known_count = 0;
+}
+
+// From the cut with the fewest bytes, which fits, go on towards less time.
+static tl_result tli_loosen_cut(tli_cuts *c, int32_t *ends, uint64_t *best) {
+    uint64_t steps;
+    tl_result result;
+    tli_forget_stages(c);
+    c->is_tight = 0;
+    result = tli_value_cut(c, ends, best, &steps);
+    return result ? result : tli_refine_cut(c, ends, best);
+}
+
+// Take the stages of the cut: those in which nothing runs again as they are, others with the search of all
+// bodies.
+static tl_result tli_take_cut(tli_cuts *c, const int32_t *ends) {
+    int32_t rank, first = 0;
+    tl_result result = TL_OK;
+    for (rank = 0; rank < c->desc->rank_count && !result; first = ends[rank++]) {
+        tli_stage_plan *known = tli_find_known(c, rank, first, ends[rank]);
+        if (known->least_bytes || known->cost != known->base_cost) {
+            result = tli_plan_units(c, rank, first, ends[rank], tli_budget_of_rank(c->desc, rank), 0,
+                                    &c->chosen[rank]);
+        } else {
+            c->chosen[rank] = *known;
+            tli_zero(known, sizeof *known);
+            known->rank = -1;
+        }
+    }
+    return result;
+}
+
+// Find the cut of one stage a rank. ends: [2 x rank_count] units; the second half is scratch.
+static tl_result tli_cut_units(tli_cuts *c, int32_t *ends) {
+    uint64_t ranks = (uint64_t)c->desc->rank_count, best = 0;
+    tl_result result = TL_OK;
+    c->times = (uint64_t *)tli_alloc_array(c->env, 3 * ranks, sizeof *c->times);
+    c->known_limit = TLI_CUT_PLANS * c->desc->rank_count;
+    c->is_small = tli_are_few_cuts(c);
+    if (c->is_small) c->known_limit = c->desc->rank_count * c->unit_count * c->unit_count;
+    c->known = (tli_stage_plan *)tli_alloc_array(c->env, (uint64_t)c->known_limit, sizeof *c->known);
+    if (!c->times || !c->known) result = tli_fail_ranks(c->env);
+    if (!result) result = tli_search_cut(c, ends, &best);
+    if (!result && best == UINT64_MAX) {
+        tli_forget_stages(c);
+        c->is_tight = 1;
+        result = tli_search_cut(c, ends, &best);
+    }
+    if (!result && c->is_tight && tli_do_all_fit(c, ends)) result = tli_loosen_cut(c, ends, &best);
+    return result ? result : tli_take_cut(c, ends);
+}
+
+// Find the cut, where none is given, and plan its stages. ends: [all stages] nodes.
+static tl_result tli_choose_cut(tli_cuts *c, int32_t *ends) {
+    const tl_ranks_desc *desc = c->desc;
+    int32_t stages = tli_count_all_stages(desc), k, found;
+    int32_t *units;
+    tl_result result = TL_OK;
+    if (desc->ends) {
+        tli_copy(ends, desc->ends, (size_t)stages * sizeof *ends);
+        return tli_plan_given_cut(c, ends);
+    }
+    if (c->unit_count < stages)
+        return tli_fail(c->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS),
+                        stages > desc->rank_count ? TLI_RULE(STAGES_MORE_THAN_NODES)
+                                                  : TLI_RULE(RANKS_MORE_THAN_NODES));
+    units = (int32_t *)tli_alloc_array(c->env, 2 * (uint64_t)stages, sizeof *units);
+    if (!units) return tli_fail_ranks(c->env);
+    tli_fill_chain(c);
+    result = stages > desc->rank_count ? tli_partition_units(c, units, &found) : tli_cut_units(c, units);
+    for (k = 0; k < stages && !result; k++) ends[k] = tli_first_node_of(c, units[k]);
+    tli_release(c->env, units);
+    if (!result && stages > desc->rank_count) result = tli_cut_chunks(c->env, desc, ends);
+    if (!result && stages > desc->rank_count) result = tli_plan_given_cut(c, ends);
+    return result;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- ranks: what no cut goes below --
+//
+//     rank 0   F0 F1 F2 ..            a rank makes all its calls m times; it cannot begin before what its
+//     rank 1      F0 B0 F1 ..         nodes read has been made, and behind its last call the gradients go all
+//             |lead|                  the way back: m * calls + lead, if nothing runs again and messages take
+//                                     no time
+//
+// lead of the nodes from i on is the least way from an input to one of them, and back; also not above what it
+// is at an earlier node and m times the calls between, so that a stage which begins later never ends sooner.
+// The bound is the least T for which stages that are as long as T lets them be cover the graph; weights alone
+// must fit the budgets.
+
+typedef struct tli_ranks_bound {
+    const tl_ranks_desc *desc;
+    uint64_t *sums;        // [nodes + 1] costs of the nodes before, with backwards; inputs cost nothing
+    uint64_t *weights;     // [nodes + 1]
+    uint64_t *leads;       // [nodes]
+    uint8_t  *wanted;      // [nodes] 1 = has to run
+} tli_ranks_bound;
+
+// Find the longest ways from the inputs to each node and back, without its own call: ways[id] and back[id].
+static void tli_find_ways(const tl_ranks_desc *desc, uint64_t *ways, uint64_t *back) {
+    const tl_graph *graph = desc->graph;
+    int32_t id, k;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (k = 0; k < node->input_count; k++) {
+            int32_t maker = graph->outputs[graph->inputs[node->first_input + k].tensor].node;
+            const tl_node *from = &graph->nodes[maker];
+            if (from->is_input) continue;
+            ways[id] = tli_larger_u64(ways[id], ways[maker] + from->fwd_cost);
+            if (!node->has_grad || !from->has_grad || desc->inference) continue;
+            back[id] = tli_larger_u64(back[id], back[maker] + from->bwd_cost);
+        }
+    }
+}
+
+// The rank on which costs are least.
+static const tl_rank *tli_fastest_rank(const tl_ranks_desc *desc) {
+    const tl_rank *fastest = desc->ranks;
+    int32_t rank;
+    for (rank = 1; desc->ranks && rank < desc->rank_count; rank++)
+        if (tli_is_slower(fastest, &desc->ranks[rank])) fastest = &desc->ranks[rank];
+    return fastest;
+}
+
+// A cost on a rank, rounded down: sums of calls, each rounded up, are not below.
+static uint64_t tli_least_on_rank(const tl_rank *rank, uint64_t cost) {
+    uint64_t product;
+    if (!rank || tli_rank_numerator(rank) == tli_rank_denominator(rank)) return cost;
+    if (!tli_mul_u64(cost, tli_rank_numerator(rank), &product))
+        return cost / tli_rank_denominator(rank) * tli_rank_numerator(rank);
+    return product / tli_rank_denominator(rank);
+}
+
+// Fill sums and leads. back: [nodes] 0, scratch; leads: 0.
+static void tli_fill_ranks_bound(tli_ranks_bound *b, uint64_t *back) {
+    const tl_graph *graph = b->desc->graph;
+    const tl_rank *fastest = tli_fastest_rank(b->desc);
+    uint64_t way = UINT64_MAX, home = UINT64_MAX, most, part;
+    int32_t id;
+    tli_find_ways(b->desc, b->leads, back);
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        uint64_t cost = node->is_input || !b->wanted[id] ? 0 : node->fwd_cost;
+        if (!node->is_input && node->has_grad && !b->desc->inference) cost += node->bwd_cost;
+        b->sums[id + 1] = b->sums[id] + cost;
+        b->weights[id + 1] = b->weights[id] + (b->desc->weights_apart ? 0 : node->param_bytes);
+    }
+    for (id = graph->node_count - 1; id >= 0; id--) {
+        if (b->wanted[id] && !graph->nodes[id].is_input) {
+            if (b->leads[id] < way) way = b->leads[id];
+            if (back[id] < home) home = back[id];
+        }
+        b->leads[id] = way == UINT64_MAX ? 0 : tli_least_on_rank(fastest, way + home);
+    }
+    for (id = 1; id < graph->node_count; id++) {
+        part = tli_least_on_rank(fastest, b->sums[id] - b->sums[id - 1]);
+        if (!tli_mul_u64(part, (uint64_t)b->desc->micro_batch_count, &most)) continue;
+        most = tli_add_capped(b->leads[id - 1], most);
+        if (b->leads[id] > most) b->leads[id] = most;
+    }
+}
+
+// What a rank takes at least for the nodes first .. end - 1.
+static uint64_t tli_bound_stage(const tli_ranks_bound *b, int32_t rank, int32_t first, int32_t end) {
+    uint64_t cost = tli_least_on_rank(tli_rank_of(b->desc, rank), b->sums[end] - b->sums[first]), all;
+    if (!tli_mul_u64(cost, (uint64_t)b->desc->micro_batch_count, &all)) return UINT64_MAX;
+    return tli_add_capped(all, b->leads[first]);
+}
+
+// Whether the weights of a stage alone are too much for its rank.
+static int tli_is_too_heavy(const tli_ranks_bound *b, int32_t rank, int32_t first, int32_t end) {
+    const tl_ranks_desc *desc = b->desc;
+    uint64_t budget = tli_budget_of_rank(desc, rank), base;
+    if (!budget) return 0;
+    return !tli_find_base_of(b->weights[end] - b->weights[first], desc->gradient_ratio, desc->optimizer_ratio,
+                             &base) || tli_add_capped(base, desc->base_bytes) > budget;
+}
+
+// Whether stages that take no more than this cover the graph.
+static int tli_are_covered(const tli_ranks_bound *b, uint64_t most) {
+    int32_t nodes = b->desc->graph->node_count, rank, first = 0;
+    for (rank = 0; rank < b->desc->rank_count && first < nodes; rank++) {
+        int32_t low = first, high = nodes;      // low fits
+        while (low < high) {
+            int32_t end = low + (high - low + 1) / 2;
+            int fits = tli_bound_stage(b, rank, first, end) <= most && !tli_is_too_heavy(b, rank, first, end);
+            if (fits) low = end;
+            else high = end - 1;
+        }
+        first = low;
+    }
+    return first == nodes;
+}
+
+// The least T for which stages cover the graph, or 0 where sums go beyond 64 bits.
+static uint64_t tli_bound_cuts(const tli_ranks_bound *b) {
+    uint64_t low = 0, high = UINT64_MAX - 1;
+    if (!tli_are_covered(b, high)) return 0;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (tli_are_covered(b, middle)) high = middle;
+        else low = middle + 1;
+    }
+    return low;
+}
+
+// What the stages of a rank take at least.
+static uint64_t tli_bound_given(const tli_ranks_bound *b, int32_t rank) {
+    const tl_ranks_desc *desc = b->desc;
+    int32_t stage = rank, first = rank ? desc->ends[rank - 1] : 0;
+    uint64_t cost = 0, all;
+    for (; stage < tli_count_all_stages(desc); stage += desc->rank_count)
+        cost += b->sums[desc->ends[stage]] - b->sums[stage ? desc->ends[stage - 1] : 0];
+    cost = tli_least_on_rank(tli_rank_of(desc, rank), cost);
+    if (!tli_mul_u64(cost, (uint64_t)desc->micro_batch_count, &all)) return UINT64_MAX;
+    return tli_add_capped(all, b->leads[first]);
+}
+
+// All calls on as many ranks as the fastest.
+static uint64_t tli_bound_share(const tli_ranks_bound *b) {
+    const tl_ranks_desc *desc = b->desc;
+    uint64_t cost = tli_least_on_rank(tli_fastest_rank(desc), b->sums[desc->graph->node_count]), all;
+    if (!tli_mul_u64(cost, (uint64_t)desc->micro_batch_count, &all)) return 0;
+    return tli_divide_up(all, (uint64_t)desc->rank_count);
+}
+
+// The least time of a training step of any cut, or of the given one. 0 where nothing can be said.
+static tl_result tli_bound_ranks(tl_env *env, const tl_ranks_desc *desc, uint64_t *bound) {
+    uint64_t nodes = (uint64_t)desc->graph->node_count, *numbers;
+    tli_ranks_bound b;
+    int32_t rank;
+    *bound = 0;
+    numbers = (uint64_t *)tli_alloc_array(env, 4 * nodes + 2, sizeof *numbers);
+    b.wanted = (uint8_t *)tli_alloc_array(env, nodes, 1);
+    if (!numbers || !b.wanted) {
+        tli_release(env, numbers);
+        tli_release(env, b.wanted);
+        return tli_fail_ranks(env);
+    }
+    tli_mark_wanted(desc->graph, desc->inference, b.wanted);
+    b.desc = desc;
+    b.sums = numbers;
+    b.weights = b.sums + nodes + 1;
+    b.leads = b.weights + nodes + 1;
+    tli_fill_ranks_bound(&b, b.leads + nodes);
+    if (desc->ends) {
+        for (rank = 0; rank < desc->rank_count; rank++)
+            *bound = tli_larger_u64(*bound, tli_bound_given(&b, rank));
+    } else *bound = desc->chunk_count > 1 ? tli_bound_share(&b) : tli_bound_cuts(&b);
+    tli_release(env, numbers);
+    tli_release(env, b.wanted);
+    return TL_OK;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- ranks: all of them --
+
+typedef struct tli_ranks {
+    tli_rank_stage *stages;        // [rank_count]
+    tl_rank_plan   *ranks;
+    int32_t        *ends;          // [stages] of all ranks
+} tli_ranks;
+
+static uint64_t tli_hash_rank_plan(uint64_t hash, const tl_graph *graph, const tl_plan *plan) {
+    int32_t i;
+    hash = tl_mix_u64(hash, (uint64_t)graph->node_count << 32 | (uint64_t)(uint32_t)plan->step_count);
+    for (i = 0; i < graph->tensor_count; i++) hash = tl_mix_u64(hash, graph->outputs[i].bytes);
+    for (i = 0; i < plan->step_count; i++) {
+        const tl_step *step = &plan->steps[i];
+        hash = tl_mix_u64(hash, (uint64_t)step->kind << 48 | (uint64_t)step->codec << 40 |
+                                    (uint64_t)(step->begins != 0) << 32 | step->slot);
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)step->node << 32 | (uint32_t)step->output);
+    }
+    return hash;
 }
 
 // Whether each stage has a node that is no input.
@@ -49551,23 +51158,49 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
     return result;
 }
 
-// Cut and plan every rank.
-static tl_result tli_plan_ranks(tl_env *env, const tl_ranks_desc *desc, const int32_t *ends, tli_ranks *own,
-                                tl_compiled_ranks *ranks) {
-    tl_result result = TL_OK;
-    int32_t rank;
-    for (rank = 0; rank < desc->rank_count && !result; rank++) {
-        tl_rank_plan *plan = &own->ranks[rank];
-        plan->first_node = rank ? ends[rank - 1] : 0;
-        plan->end_node = ends[rank];
-        result = tli_cut_stage(env, desc, ends, rank, &own->stages[rank], &plan->compiled);
-        if (result) return result;
-        plan->compiled.graph = &own->stages[rank].graph;
-        plan->compiled.source = desc->graph;
-        plan->compiled.memory = own;
-        result = tli_plan_rank(env, desc, rank, &own->stages[rank], plan);
-        if (!result) ranks->hash = tli_hash_rank_plan(ranks->hash, plan->compiled.graph, &plan->compiled.plan);
+// Take over the plan of a stage.
+static void tli_take_stage(const tl_ranks_desc *desc, tli_stage_plan *stage, tli_ranks *own,
+                           tl_compiled_ranks *ranks) {
+    tl_rank_plan *rank = &own->ranks[stage->rank];
+    *rank = stage->plan;
+    own->stages[stage->rank] = stage->stage;
+    tli_zero(&stage->stage, sizeof stage->stage);
+    tli_zero(&stage->plan.compiled.plan, sizeof stage->plan.compiled.plan);
+    rank->compiled.graph = &own->stages[stage->rank].graph;
+    rank->compiled.source = desc->graph;
+    rank->compiled.memory = own;
+    ranks->hash = tli_hash_rank_plan(ranks->hash, rank->compiled.graph, &rank->compiled.plan);
+}
+
+static tl_result tli_refuse_rank(tl_env *env, const tl_ranks_desc *desc, const tli_stage_plan *stage) {
+    tli_sentence e = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE_RANKS),
+                                     TLI_RULE(STAGE_DOES_NOT_FIT), tli_budget_of_rank(desc, stage->rank),
+                                     stage->least_bytes);
+    tli_put_rule(&e);
+    if (TLI_ERROR_TEXT) {
+        tli_put(&e.text, ", because of rank ");
+        tli_put_i64(&e.text, stage->rank);
     }
+    return tli_end_error(env, &e, TL_ERROR_INFEASIBLE);
+}
+
+// Find the cut, where none is given, and plan every rank.
+static tl_result tli_plan_ranks(tl_env *env, const tl_ranks_desc *desc, tli_ranks *own,
+                                tl_compiled_ranks *ranks) {
+    const tli_stage_plan *worst = NULL;
+    tli_stage_plan *stage;
+    tli_cuts cuts;
+    int32_t rank;
+    tl_result result = tli_open_cuts(env, desc, &cuts);
+    if (!result) result = tli_choose_cut(&cuts, own->ends);
+    for (rank = 0; rank < desc->rank_count && !result; rank++) {
+        stage = &cuts.chosen[rank];
+        if (stage->least_bytes && (!worst || stage->least_bytes > worst->least_bytes)) worst = stage;
+    }
+    if (worst) result = tli_refuse_rank(env, desc, worst);
+    for (rank = 0; rank < desc->rank_count && !result; rank++)
+        tli_take_stage(desc, &cuts.chosen[rank], own, ranks);
+    tli_close_cuts(&cuts);
     return result;
 }
 
@@ -49603,7 +51236,6 @@ TLI_IMPL void tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks) {
 }
 
 TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks) {
-    uint64_t stages;
     tli_ranks *own;
     tl_result result;
     TL_ASSERT(desc && desc->graph && ranks);
@@ -49612,22 +51244,19 @@ TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
     if (result) return result;
     own = (tli_ranks *)tli_alloc_array(env, 1, sizeof *own);
     if (!own) return tli_fail_ranks(env);
-    stages = (uint64_t)tli_count_all_stages(desc);
     ranks->memory = own;
     ranks->micro_batch_count = desc->micro_batch_count;
     ranks->chunk_count = tli_count_chunks(desc);
     own->stages = (tli_rank_stage *)tli_alloc_array(env, (uint64_t)desc->rank_count, sizeof *own->stages);
     own->ranks = (tl_rank_plan *)tli_alloc_array(env, (uint64_t)desc->rank_count, sizeof *own->ranks);
-    own->ends = (int32_t *)tli_alloc_array(env, stages, sizeof *own->ends);
+    own->ends = (int32_t *)tli_alloc_array(env, (uint64_t)tli_count_all_stages(desc), sizeof *own->ends);
     if (own->stages && own->ranks) ranks->rank_count = desc->rank_count;
     if (!ranks->rank_count || !own->ends) result = tli_fail_ranks(env);
     ranks->ranks = own->ranks;
     ranks->ends = own->ends;
-    if (!result && desc->ends) tli_copy(own->ends, desc->ends, (size_t)stages * sizeof *own->ends);
-    else if (!result) result = tli_find_ends(env, desc, own->ends);
-    if (!result && !desc->ends && desc->chunk_count > 1) result = tli_cut_chunks(env, desc, own->ends);
-    if (!result) result = tli_plan_ranks(env, desc, own->ends, own, ranks);
+    if (!result) result = tli_plan_ranks(env, desc, own, ranks);
     if (!result) result = tli_simulate_ranks(env, desc, ranks);
+    if (!result) result = tli_bound_ranks(env, desc, &ranks->bound_cost);
     if (!result) tli_name_ranks(ranks);
     if (result) tl_free_compiled_ranks(env, ranks);
     return result;
@@ -53378,18 +55007,23 @@ typedef enum tli_computing {
     TLI_COMPUTING_DONE      // it was carried out
 } tli_computing;
 
-// What belongs to one of several steps under way. That of the step at hand is in the run, its place here is
-// then not used (tli_choose_flight).
-typedef struct tli_flight {
+// How far a step is, with its call.
+typedef struct tli_step_state {
     tli_call      call;
-    tl_step       last;
     tl_run_event  event;
     tl_run_step   yielded;      // to tl_run_plan
-    tli_computing computing;
-    uint64_t      high_bytes;
-    tl_kernel     user_kernel;  // of the call that was yielded, where nodes have users; stays here
+    tl_step       last;         // the one pulled last
+    tli_computing computing;    // how far the compute step yielded last was carried out
+    uint64_t      high_bytes;   // profiling: most live device bytes after a claim of this step
     tli_held     *freed;        // [freed_count] by the step; given back before step index + in_flight
     int32_t       freed_count;
+} tli_step_state;
+
+// One of several steps under way. The state of the step at hand is in the run, its place here is then not used
+// (tli_choose_flight).
+typedef struct tli_flight {
+    tli_step_state at;
+    tl_kernel user_kernel;      // of the call that was yielded, where nodes have users; stays here
 } tli_flight;
 
 // The blocks of a run in one tier, taken at init, and where its claims lie.
@@ -53490,7 +55124,6 @@ struct tl_run {
 
     tli_store       store;
     tli_run_arena   arenas[TL_TIER_COUNT];
-    uint64_t        high_bytes;      // profiling: most live device bytes after a claim of this step
     int32_t         slot_count;      // micro-batches under way together in a pass; each has buffers of its own
     int32_t         slot;            // whose buffers these four are: that of the last step
     tli_buffer     *tensors;         // [tensor_count]
@@ -53507,11 +55140,9 @@ struct tl_run {
 #endif
     uint8_t        *is_read;         // [tensor_count] a node reads it
     uint8_t        *is_result;       // [tensor_count] resident at the end of the pass
-    tli_call        call;
-    tli_held       *freed;           // as in tli_flight
+    tli_step_state  at;              // of the step at hand
     struct tli_begun *begun;         // [begun_count] calls that were set aside (tli_set_aside)
-    int32_t         freed_count, begun_count;
-    tl_run_step     yielded;         // to tl_run_plan
+    int32_t         begun_count;
     int32_t         in_flight;       // steps that may be under way together
     tli_flight     *flights;         // [flight_count] step i has place i % flight_count; NULL = one at a time
     int32_t         flight_count, flight;   // flight: that of the step at hand
@@ -53530,9 +55161,6 @@ struct tl_run {
     int32_t         in_plan;         // 1 = tl_run_plan answered TL_NOT_READY and is to go on
     int32_t         plan_pass;       // of tl_run_plan, from 0
     uint64_t        plan_step;       // training step that it runs
-    tli_computing   computing;       // how far the compute step yielded last was carried out
-    tl_step         last;
-    tl_run_event    event;           // of the last step
     int32_t         micro_batch;     // of slot 0
     uint64_t        training_step, next_step;
     int32_t         input_count;     // offsets that the graph's inputs take
@@ -53629,7 +55257,7 @@ static int tli_has_compiled(const tl_run *run) {
 
 // Whether the call at hand is one of several for the same elements.
 static int tli_has_turns(const tl_run *run) {
-    return tli_has_members(run) && run->call.turns > 1;
+    return tli_has_members(run) && run->at.call.turns > 1;
 }
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
@@ -53751,7 +55379,7 @@ static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tli_held *held) {
     tl_result result = tli_claim_planned(run, TL_TIER_DEVICE, bytes, held);
     if (!result && run->profiling && run->active) {
         uint64_t live = tli_run_live_bytes(run, TL_TIER_DEVICE);
-        if (live > run->high_bytes) run->high_bytes = live;
+        if (live > run->at.high_bytes) run->at.high_bytes = live;
     }
     return result;
 }
@@ -53815,7 +55443,7 @@ static void tli_buffer_hand_over(tli_buffer *to, tli_buffer *from) {
 // Give held bytes back: at once, or where others may be under way, in_flight steps later.
 static tl_result tli_free_held(tl_run *run, tli_held *held) {
     if (!run->defers || !held->range.bytes) return tli_abandon(&run->store, held);
-    run->freed[run->freed_count++] = *held;
+    run->at.freed[run->at.freed_count++] = *held;
     tli_zero(&held->range, sizeof held->range);
     return TL_OK;
 }
@@ -53992,7 +55620,7 @@ static tl_result tli_check_binding(tl_run *run, int32_t id) {
 
 // The part of a tensor's range that holds the elements of the call; all of it if it has another number of them.
 static tl_range tli_cut_range(const tl_run *run, int32_t tensor, tl_range whole) {
-    const tli_call *call = &run->call;
+    const tli_call *call = &run->at.call;
     uint64_t size = tli_element_bytes(run, tensor), from = call->first * size;
     if (!whole.bytes || tli_tensor_elements(run, tensor) != call->total) return whole;
     whole.offset += from;
@@ -54020,7 +55648,7 @@ static int32_t tli_call_access(tli_call *call, const tl_range *range, int writes
 }
 
 static void tli_call_operand(tl_run *run, const tl_range *range, int writes) {
-    tli_call *call = &run->call;
+    tli_call *call = &run->at.call;
     tl_operand *operand = &call->operands[call->operand_count];
     int32_t access = tli_call_access(call, range, writes);
     operand->range = *range;
@@ -54037,12 +55665,14 @@ static void tli_call_tensor(tl_run *run, int32_t tensor, const tl_range *whole, 
 }
 
 // The run itself writes a range before the call.
-static void tli_note_write(tl_run *run, const tl_range *range) { (void)tli_call_access(&run->call, range, 1); }
+static void tli_note_write(tl_run *run, const tl_range *range) {
+    (void)tli_call_access(&run->at.call, range, 1);
+}
 
 // Whether calls of the same step follow the one at hand: of further members, or for further elements.
 static int tli_has_more_ranges(const tl_run *run) {
-    if (tli_has_turns(run) && run->call.turn + 1 < run->call.turns) return 1;
-    return run->call.total - run->call.first > run->call.count;
+    if (tli_has_turns(run) && run->at.call.turn + 1 < run->at.call.turns) return 1;
+    return run->at.call.total - run->at.call.first > run->at.call.count;
 }
 #endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -54067,28 +55697,11 @@ static int tli_has_more_ranges(const tl_run *run) {
 
 // Go on with the state of the flight at this place.
 static void tli_choose_flight(tl_run *run, int32_t place) {
-    tli_flight *from, *to;
     if (!run->flights || place == run->flight) return;
-    from = &run->flights[run->flight];
-    to = &run->flights[place];
-    from->call = run->call;
-    from->last = run->last;
-    from->event = run->event;
-    from->yielded = run->yielded;
-    from->computing = run->computing;
-    from->high_bytes = run->high_bytes;
-    from->freed = run->freed;
-    from->freed_count = run->freed_count;
-    run->call = to->call;
-    run->last = to->last;
-    run->event = to->event;
-    run->yielded = to->yielded;
-    run->computing = to->computing;
-    run->high_bytes = to->high_bytes;
-    run->freed = to->freed;
-    run->freed_count = to->freed_count;
+    run->flights[run->flight].at = run->at;
+    run->at = run->flights[place].at;
     run->flight = place;
-    tli_run_choose_slot(run, run->last.slot);
+    tli_run_choose_slot(run, run->at.last.slot);
 }
 
 // Go on with the state of a step that may be under way.
@@ -54102,11 +55715,11 @@ static int32_t tli_count_flights(const tl_run *run) { return run->flights ? run-
 static tl_result tli_give_freed(tl_run *run) {
     tl_result first = TL_OK;
     int32_t i;
-    for (i = 0; i < run->freed_count; i++) {
-        tl_result result = tli_abandon(&run->store, &run->freed[i]);
+    for (i = 0; i < run->at.freed_count; i++) {
+        tl_result result = tli_abandon(&run->store, &run->at.freed[i]);
         if (!first) first = result;
     }
-    run->freed_count = 0;
+    run->at.freed_count = 0;
     return first;
 }
 
@@ -54131,7 +55744,7 @@ static tl_result tli_wait_for(tl_run *run, int32_t index) {
 }
 
 static int tli_is_under_way(const tl_run *run, const tli_flight *flight) {
-    return flight != &run->flights[run->flight] && flight->computing;
+    return flight != &run->flights[run->flight] && flight->at.computing;
 }
 
 static int tli_accesses_conflict(const tl_access *a, const tl_access *b) {
@@ -54144,11 +55757,11 @@ static int32_t tli_find_conflict(const tl_run *run, const tl_access *accesses, i
     for (f = 0; run->flights && f < run->flight_count; f++) {
         const tli_flight *other = &run->flights[f];
         int is_met = 0;
-        if (!tli_is_under_way(run, other) || other->event.index < latest) continue;
+        if (!tli_is_under_way(run, other) || other->at.event.index < latest) continue;
         for (i = 0; i < count && !is_met; i++)
-            for (k = 0; k < other->call.access_count && !is_met; k++)
-                is_met = tli_accesses_conflict(&accesses[i], &other->call.accesses[k]);
-        if (is_met) latest = other->event.index;
+            for (k = 0; k < other->at.call.access_count && !is_met; k++)
+                is_met = tli_accesses_conflict(&accesses[i], &other->at.call.accesses[k]);
+        if (is_met) latest = other->at.event.index;
     }
     return latest;
 }
@@ -54157,17 +55770,17 @@ static int32_t tli_find_conflict(const tl_run *run, const tl_access *accesses, i
 static int32_t tli_find_node_flight(const tl_run *run, int32_t node) {
     int32_t f;
     for (f = 0; run->flights && f < run->flight_count; f++)
-        if (tli_is_under_way(run, &run->flights[f]) && run->flights[f].last.node == node)
-            return run->flights[f].event.index;
+        if (tli_is_under_way(run, &run->flights[f]) && run->flights[f].at.last.node == node)
+            return run->flights[f].at.event.index;
     return -1;
 }
 
 // The latest step under way; -1 = there is none.
 static int32_t tli_find_latest_flight(const tl_run *run) {
-    int32_t latest = run->flights && run->computing ? run->event.index : -1, f;
+    int32_t latest = run->flights && run->at.computing ? run->at.event.index : -1, f;
     for (f = 0; run->flights && f < run->flight_count; f++)
-        if (tli_is_under_way(run, &run->flights[f]) && run->flights[f].event.index > latest)
-            latest = run->flights[f].event.index;
+        if (tli_is_under_way(run, &run->flights[f]) && run->flights[f].at.event.index > latest)
+            latest = run->flights[f].at.event.index;
     return latest;
 }
 
@@ -54177,7 +55790,7 @@ static tl_result tli_enter_flight(tl_run *run, const tl_step *step) {
     int32_t before = -1;
     if (!run->flights) return TL_OK;
     tli_choose_step(run, run->position);
-    if (run->computing) return tli_wait_for(run, run->event.index);
+    if (run->at.computing) return tli_wait_for(run, run->at.event.index);
     if (step->kind <= TL_STEP_BACKWARD) before = tli_find_node_flight(run, step->node);
     return before >= 0 ? tli_wait_for(run, before) : tli_give_freed(run);
 }
@@ -54213,11 +55826,11 @@ static void tli_free_flights(tl_run *run) {
     int32_t i;
     for (i = 0; run->flights && i < run->flight_count; i++) {
         tli_choose_flight(run, i);
-        tli_free_call(run->env, &run->call);
-        tli_release(run->env, run->freed);
-        run->freed = NULL;
+        tli_free_call(run->env, &run->at.call);
+        tli_release(run->env, run->at.freed);
+        run->at.freed = NULL;
     }
-    tli_free_call(run->env, &run->call);
+    tli_free_call(run->env, &run->at.call);
     tli_release(run->env, run->flights);
     run->flights = NULL;
 }
@@ -54247,8 +55860,8 @@ static tl_result tli_open_flights(tl_run *run, int32_t step_count, uint64_t oper
     run->flight = 0;
     for (i = 0; i < count && is_there; i++) {
         tli_choose_flight(run, i);
-        run->freed = (tli_held *)tli_alloc_array(run->env, outputs + 2, sizeof *run->freed);
-        is_there = run->freed && (!i || tli_alloc_call(run->env, operands, outputs, &run->call));
+        run->at.freed = (tli_held *)tli_alloc_array(run->env, outputs + 2, sizeof *run->at.freed);
+        is_there = run->at.freed && (!i || tli_alloc_call(run->env, operands, outputs, &run->at.call));
     }
     tli_choose_flight(run, 0);
     if (is_there) return TL_OK;
@@ -54267,32 +55880,19 @@ static tl_result tli_open_flights(tl_run *run, int32_t step_count, uint64_t oper
 // When the kernel has been called once, the call is set aside with its operands, mapped as they are. The W of
 // its node calls the kernel again until it is ready, and closes the step as others are closed at once.
 
-// A call that was set aside. calls are swapped with the run's, so that each keeps its arrays.
+// A call that was set aside: states are swapped with the run's, so that each keeps its arrays.
 typedef struct tli_begun {
-    tli_call     call;
-    tl_step      last;
-    tl_run_event event;
-    tl_run_step  yielded;
-    tl_kernel    kernel;       // of it
-    uint64_t     high_bytes;
-    int32_t      is_used;      // 0 = the place is free
-    int32_t      is_ready;     // 1 = the kernel has carried it out
+    tli_step_state at;
+    tl_kernel kernel;          // of the call
+    int32_t   is_used;         // 0 = the place is free
+    int32_t   is_ready;        // 1 = the kernel has carried it out
 } tli_begun;
 
 static void tli_swap_begun(tl_run *run, tli_begun *begun) {
-    tli_call call = run->call;
-    tl_step last = run->last;
-    tl_run_event event = run->event;
-    uint64_t high_bytes = run->high_bytes;
-    run->call = begun->call;
-    run->last = begun->last;
-    run->event = begun->event;
-    run->high_bytes = begun->high_bytes;
-    begun->call = call;
-    begun->last = last;
-    begun->event = event;
-    begun->high_bytes = high_bytes;
-    tli_run_choose_slot(run, run->last.slot);
+    tli_step_state at = run->at;
+    run->at = begun->at;
+    begun->at = at;
+    tli_run_choose_slot(run, run->at.last.slot);
 }
 
 // The call that a step ends; NULL = none.
@@ -54301,7 +55901,8 @@ static tli_begun *tli_find_begun(const tl_run *run, const tl_step *step) {
     if (step->kind != TL_STEP_WAIT) return NULL;
     for (i = 0; i < run->begun_count; i++) {
         tli_begun *begun = &run->begun[i];
-        if (begun->is_used && begun->last.node == step->node && begun->last.slot == step->slot) return begun;
+        const tl_step *last = &begun->at.last;
+        if (begun->is_used && last->node == step->node && last->slot == step->slot) return begun;
     }
     return NULL;
 }
@@ -54310,16 +55911,16 @@ static tli_begun *tli_find_begun(const tl_run *run, const tl_step *step) {
 // whether it did.
 static int tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
     tli_begun *begun = run->begun;
-    if (!run->last.begins) return 0;
+    if (!run->at.last.begins) return 0;
     while (begun->is_used) begun++;     // there is a place for each call that the plan begins
-    begun->yielded = *step;
     begun->kernel = *step->kernel;
-    begun->yielded.kernel = &begun->kernel;
-    begun->last = run->last;
+    run->at.yielded = *step;
+    run->at.yielded.kernel = &begun->kernel;
+    begun->at.last = run->at.last;      // the step at hand stays the last one
     begun->is_used = 1;
     begun->is_ready = is_ready;
     tli_swap_begun(run, begun);
-    run->computing = TLI_COMPUTING_NOT;
+    run->at.computing = TLI_COMPUTING_NOT;
     return 1;
 }
 
@@ -54370,7 +55971,7 @@ static tl_result tli_check_begun(tl_run *run) {
 
 static void tli_free_begun(tl_run *run) {
     int32_t i;
-    for (i = 0; i < run->begun_count; i++) tli_free_call(run->env, &run->begun[i].call);
+    for (i = 0; i < run->begun_count; i++) tli_free_call(run->env, &run->begun[i].at.call);
     tli_release(run->env, run->begun);
     run->begun = NULL;
     run->begun_count = 0;
@@ -54384,7 +55985,7 @@ static tl_result tli_open_begun(tl_run *run, uint64_t operands, uint64_t outputs
     run->begun = (tli_begun *)tli_alloc_array(run->env, (uint64_t)count, sizeof *run->begun);
     run->begun_count = run->begun ? count : 0;
     for (i = 0; i < run->begun_count && is_there; i++)
-        is_there = tli_alloc_call(run->env, operands, outputs, &run->begun[i].call);
+        is_there = tli_alloc_call(run->env, operands, outputs, &run->begun[i].at.call);
     if (run->begun && is_there) return tli_check_begun(run);
     return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 }
@@ -54398,19 +55999,32 @@ static tl_result tli_open_begun(tl_run *run, uint64_t operands, uint64_t outputs
 // transport and are polled as any kernel is. Message k between two ranks, there or back, of slot s has the tag
 // 1 + (2 k + back) x slots + s on both sides, because both list what crosses in the same order. With chunks the
 // ranks are a ring. Two ranks are then each other's next: what the one sends is a tensor to its next, or a
-// gradient to the one before, so tags differ in back. Tag 0 is the greeting, before the first pass: each
-// neighbour sends the hash of the plans of all ranks, and compares.
+// gradient to the one before, so tags differ in back. Tag 0 is that of sums over replicas, and of greetings:
+// before its first pass a rank and its neighbours in the pipeline, before its first sum a rank and its
+// neighbours in the ring tell each other what has to be the same on both.
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-enum { TLI_BEFORE, TLI_AFTER, TLI_NEIGHBOURS };  // rank - 1, rank + 1; with chunks the last is before the first
+enum { TLI_BEFORE, TLI_AFTER, TLI_RING_BEFORE, TLI_RING_AFTER, TLI_NEIGHBOURS };  // rank -+ 1, replica -+ 1
+
+typedef struct tli_words {
+    uint64_t plans;      // hash of those of all ranks; 0 = no plan of ranks
+    uint64_t states;     // hash of the registered ones
+    uint64_t step;       // the next training step
+} tli_words;
+
+// With the neighbours first and first + 1.
+typedef struct tli_greeting {
+    int32_t   first;
+    int32_t   is_begun, is_done;
+    tli_words own, others[2];
+    int32_t   requests[2][2];   // sent, received; TLI_NO_REQUEST
+} tli_greeting;
 
 typedef struct tli_messages {
     const tl_transport *transport;
     int32_t *numbers;                        // [nodes] k of a message; -1 = none
-    int32_t  peers[TLI_NEIGHBOURS];          // -1 = none
-    uint64_t hash, hashes[TLI_NEIGHBOURS];   // of the plans; as the neighbours have them
-    int32_t  requests[TLI_NEIGHBOURS][2];    // of the greeting, sent and received; TLI_NO_REQUEST
-    int32_t  is_greeting, is_greeted;
+    int32_t  peers[TLI_NEIGHBOURS];          // -1 = none; in a ring of two the one after is the one before
+    tli_greeting stages, ring;
     int32_t  failed_peer;                    // of the last message that failed
 } tli_messages;
 
@@ -54446,7 +56060,7 @@ static void tli_cancel_request(const tl_transport *transport, int32_t *request) 
 
 // Cancel the message of the call at hand.
 static void tli_cancel_message(tl_run *run) {
-    if (run->messages) tli_cancel_request(run->messages->transport, &run->call.request);
+    if (run->messages) tli_cancel_request(run->messages->transport, &run->at.call.request);
 }
 
 static uint32_t tli_message_tag(const tl_run *run, int32_t number, int backward, int32_t slot) {
@@ -54468,13 +56082,13 @@ static tl_result tli_carry_message(const tl_kernel_call *call, void *user) {
     if (!operand->range.bytes) return TL_OK;
     if (!call->polled) {
         result = sends ? transport->send(transport->self, peer, tag, operand->host, operand->range.bytes,
-                                         &run->call.request)
+                                         &run->at.call.request)
                        : transport->receive(transport->self, peer, tag, operand->host, operand->range.bytes,
-                                            &run->call.request);
+                                            &run->at.call.request);
         if (sends) run->report.sent_bytes += operand->range.bytes;
         else run->report.received_bytes += operand->range.bytes;
     }
-    if (!result) result = tli_poll_request(transport, &run->call.request);
+    if (!result) result = tli_poll_request(transport, &run->at.call.request);
     if (result && result != TL_NOT_READY) messages->failed_peer = peer;
     return result;
 }
@@ -54488,57 +56102,87 @@ static tl_result tli_fail_peer(tl_run *run, tl_result why, int32_t peer, int32_t
     return tli_end_error(run->env, &s, why);
 }
 
-// -- the greeting --
+// -- greetings --
 
-static tl_result tli_begin_greeting(tli_messages *m) {
+static uint64_t tli_hash_states(const tl_run *run) {
+    uint64_t hash = (uint64_t)run->desc.state_count;
+    int32_t i;
+    for (i = 0; i < run->desc.state_count; i++) {
+        const tl_state *state = &run->desc.states[i];
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)state->node << 32 | (uint64_t)state->kind);
+        hash = tl_mix_u64(hash, state->bytes);
+    }
+    return hash;
+}
+
+static tl_result tli_begin_greeting(const tl_run *run, tli_greeting *g) {
+    tli_messages *m = run->messages;
     const tl_transport *transport = m->transport;
     tl_result result = TL_OK;
     int32_t i;
-    for (i = 0; i < TLI_NEIGHBOURS && !result; i++) {
-        if (m->peers[i] < 0) continue;
-        m->failed_peer = m->peers[i];
-        result = transport->receive(transport->self, m->peers[i], 0, &m->hashes[i], sizeof m->hashes[i],
-                                    &m->requests[i][1]);
+    g->own.plans = run->compiled ? run->compiled->ranks_hash : 0;
+    g->own.states = tli_hash_states(run);
+    g->own.step = run->next_step;
+    for (i = 0; i < 2 && !result; i++) {
+        int32_t peer = m->peers[g->first + i];
+        if (peer < 0) continue;
+        m->failed_peer = peer;
+        result = transport->receive(transport->self, peer, 0, &g->others[i], sizeof g->others[i],
+                                    &g->requests[i][1]);
         if (!result)
-            result = transport->send(transport->self, m->peers[i], 0, &m->hash, sizeof m->hash,
-                                     &m->requests[i][0]);
+            result = transport->send(transport->self, peer, 0, &g->own, sizeof g->own, &g->requests[i][0]);
     }
-    m->is_greeting = 1;
+    g->is_begun = 1;
     return result;
 }
 
-static void tli_end_greeting(tli_messages *m) {
+static void tli_end_greeting(const tli_messages *m, tli_greeting *g) {
     int32_t i;
-    for (i = 0; i < 2 * TLI_NEIGHBOURS; i++) tli_cancel_request(m->transport, &m->requests[i / 2][i % 2]);
-    m->is_greeting = 0;
+    for (i = 0; i < 4; i++) tli_cancel_request(m->transport, &g->requests[i / 2][i % 2]);
+    g->is_begun = 0;
 }
 
-// Greet the neighbours before the first pass. TL_NOT_READY: the next call goes on.
-static tl_result tli_greet_ranks(tl_run *run) {
+// What both sides have told each other is the same; states only of replicas, which have the same stage.
+static tl_result tli_compare_words(const tl_run *run, const tli_greeting *g) {
+    const tli_messages *m = run->messages;
+    int32_t i;
+    for (i = 0; i < 2; i++) {
+        const tli_words *other = &g->others[i];
+        int32_t peer = m->peers[g->first + i];
+        tli_rule why = TLI_NO_RULE;
+        uint64_t value = 0;
+        if (peer < 0) continue;
+        if (other->step != g->own.step) { why = TLI_RULE(PEER_IS_AT_ANOTHER_STEP); value = other->step; }
+        if (g == &m->ring && other->states != g->own.states) why = TLI_RULE(PEER_HAS_OTHER_STATES);
+        if (other->plans != g->own.plans) { why = TLI_RULE(PEER_HAS_OTHER_PLANS); value = other->plans; }
+        if (why)
+            return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN), why, (uint64_t)peer, value);
+    }
+    return TL_OK;
+}
+
+// Greet two neighbours, once. TL_NOT_READY: the next call goes on.
+static tl_result tli_greet_ranks(tl_run *run, tli_greeting *g) {
     tli_messages *m = run->messages;
     tl_result result = TL_OK;
     int32_t i, waits = 0;
-    if (!m || m->is_greeted) return TL_OK;
-    if (!m->is_greeting) result = tli_begin_greeting(m);
-    for (i = 0; i < 2 * TLI_NEIGHBOURS && !result; i++) {
-        result = tli_poll_request(m->transport, &m->requests[i / 2][i % 2]);
-        if (result == TL_NOT_READY) {
-            result = TL_OK;
-            waits = 1;
-        } else m->failed_peer = result ? m->peers[i / 2] : m->failed_peer;
+    if (g->is_done) return TL_OK;
+    if (!g->is_begun) result = tli_begin_greeting(run, g);
+    for (i = 0; i < 4 && !result; i++) {
+        result = tli_poll_request(m->transport, &g->requests[i / 2][i % 2]);
+        waits |= result == TL_NOT_READY;
+        if (result == TL_NOT_READY) result = TL_OK;
+        if (result) m->failed_peer = m->peers[g->first + i / 2];
     }
     if (result) {
-        tli_end_greeting(m);
+        tli_end_greeting(m, g);
         return tli_fail_peer(run, result, m->failed_peer, -1);
     }
     if (waits) return TL_NOT_READY;
-    m->is_greeting = 0;
-    for (i = 0; i < TLI_NEIGHBOURS; i++)
-        if (m->peers[i] >= 0 && m->hashes[i] != m->hash)
-            return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN),
-                                   TLI_RULE(PEER_HAS_OTHER_PLANS), (uint64_t)m->peers[i], m->hashes[i]);
-    m->is_greeted = 1;
-    return TL_OK;
+    g->is_begun = 0;
+    result = tli_compare_words(run, g);
+    g->is_done = !result;
+    return result;
 }
 
 // -- preparing and ending --
@@ -54558,11 +56202,32 @@ static tl_result tli_number_messages(tl_run *run, tli_messages *m) {
     return TL_OK;
 }
 
+static void tli_open_greeting(tli_greeting *g, int32_t first) {
+    int32_t i;
+    g->first = first;
+    for (i = 0; i < 4; i++) g->requests[i / 2][i % 2] = TLI_NO_REQUEST;
+}
+
 // The rank of the transport that is `by` further in the pipeline; -1 = none.
 static int32_t tli_find_neighbour(const tl_compiled_plan *compiled, int32_t rank, int32_t by) {
     int32_t at = compiled ? compiled->rank + by : -1, count = compiled ? compiled->rank_count : 0;
     if (compiled && compiled->chunk_count > 1) at = (at + count) % count;
     return tli_is_below(at, count) ? rank - compiled->rank + at : -1;
+}
+
+// Ranks of a transport with the same stage are replicas, in a ring (12_reduce.c).
+static void tli_find_neighbours(tli_messages *m, const tl_compiled_plan *compiled) {
+    const tl_transport *transport = m->transport;
+    int32_t stages = compiled && compiled->rank_count > 1 ? compiled->rank_count : 1;
+    int32_t replicas = transport->rank_count / stages, rank = transport->rank, count = transport->rank_count;
+    int32_t i;
+    for (i = 0; i < TLI_NEIGHBOURS; i++) m->peers[i] = -1;
+    m->peers[TLI_BEFORE] = tli_find_neighbour(compiled, rank, -1);
+    m->peers[TLI_AFTER] = tli_find_neighbour(compiled, rank, 1);
+    if (replicas > 1) m->peers[TLI_RING_BEFORE] = (rank - stages + count) % count;
+    if (replicas > 2) m->peers[TLI_RING_AFTER] = (rank + stages) % count;
+    tli_open_greeting(&m->stages, TLI_BEFORE);
+    tli_open_greeting(&m->ring, TLI_RING_BEFORE);
 }
 
 // Get ready for the transport of the desc.
@@ -54571,7 +56236,6 @@ static tl_result tli_open_messages(tl_run *run) {
     const tl_compiled_plan *compiled = run->compiled;
     tli_rule why = TLI_NO_RULE;
     tli_messages *m;
-    int32_t i;
     if (!transport && (!compiled || compiled->rank_count <= 1)) return TL_OK;
     if (!transport) why = TLI_RULE(TRANSPORT_RANKS_NEED_ONE);
     else if (!transport->send || !transport->receive || !transport->poll || !transport->cancel)
@@ -54589,10 +56253,7 @@ static tl_result tli_open_messages(tl_run *run) {
     if (!m) return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
     run->messages = m;
     m->transport = transport;
-    for (i = 0; i < 2 * TLI_NEIGHBOURS; i++) m->requests[i / 2][i % 2] = TLI_NO_REQUEST;
-    m->peers[TLI_BEFORE] = tli_find_neighbour(compiled, transport->rank, -1);
-    m->peers[TLI_AFTER] = tli_find_neighbour(compiled, transport->rank, 1);
-    m->hash = compiled ? compiled->ranks_hash : 0;
+    tli_find_neighbours(m, compiled);
     return compiled && compiled->rank_count > 1 ? tli_number_messages(run, m) : TL_OK;
 }
 
@@ -54607,7 +56268,8 @@ static void tli_stop_reduction(tl_run *run) {
 static void tli_close_messages(tl_run *run) {
     if (!run->messages) return;
     tli_stop_reduction(run);
-    tli_end_greeting(run->messages);
+    tli_end_greeting(run->messages, &run->messages->stages);
+    tli_end_greeting(run->messages, &run->messages->ring);
     tli_release(run->env, run->messages->numbers);
     tli_release(run->env, run->messages);
     run->messages = NULL;
@@ -54724,8 +56386,8 @@ static tli_blocks tli_find_blocks(const tl_run *run, int32_t id, int backward) {
 
 // A block of the scratch, of as many bytes as the output's part of the call.
 static tl_range tli_block_range(const tl_run *run, int32_t block) {
-    const tli_call *call = &run->call;
-    int32_t output = run->graph->nodes[run->last.node].first_output;
+    const tli_call *call = &run->at.call;
+    int32_t output = run->graph->nodes[run->at.last.node].first_output;
     uint64_t size = tli_element_bytes(run, output);
     tl_range range = call->scratch.range;
     range.offset += (uint64_t)block * call->block_bytes;
@@ -54737,20 +56399,20 @@ static tl_range tli_block_range(const tl_run *run, int32_t block) {
 
 // The block that holds the output of a member, and that of its gradient.
 static tl_range tli_output_block(const tl_run *run, int32_t at) {
-    return tli_block_range(run, run->last.kind == TL_STEP_BACKWARD ? at : at % 2);
+    return tli_block_range(run, run->at.last.kind == TL_STEP_BACKWARD ? at : at % 2);
 }
 
 static tl_range tli_gradient_block(const tl_run *run, int32_t at) {
-    return tli_block_range(run, run->members.remade_counts[run->last.node] + at % 2);
+    return tli_block_range(run, run->members.remade_counts[run->at.last.node] + at % 2);
 }
 
 // -- fused nodes: turns --
 
 // Set whose turn it is, and what it does.
 static void tli_choose_turn(tl_run *run) {
-    tli_call *call = &run->call;
-    int32_t id = run->last.node, again;
-    call->kind = (tl_step_kind)run->last.kind;
+    tli_call *call = &run->at.call;
+    int32_t id = run->at.last.node, again;
+    call->kind = (tl_step_kind)run->at.last.kind;
     call->member = 0;
     if (tli_has_turns(run)) {
         again = call->kind == TL_STEP_BACKWARD ? run->members.remade_counts[id] : call->turns;
@@ -54762,8 +56424,8 @@ static void tli_choose_turn(tl_run *run) {
 
 // Prepare the first call of a step. cut: of a node that is not fused.
 static void tli_start_turns(tl_run *run, const tli_cut *cut) {
-    tli_call *call = &run->call;
-    int32_t id = run->last.node, backward = run->last.kind == TL_STEP_BACKWARD;
+    tli_call *call = &run->at.call;
+    int32_t id = run->at.last.node, backward = run->at.last.kind == TL_STEP_BACKWARD;
     call->first = 0;
     call->total = cut->total;
     call->count = run->kernel_of[id] == TLI_CONVERSION ? cut->total : cut->count;
@@ -54782,7 +56444,7 @@ static void tli_start_turns(tl_run *run, const tli_cut *cut) {
 
 // Go on to the call of the next member, or to the next elements.
 static void tli_take_turn(tl_run *run) {
-    tli_call *call = &run->call;
+    tli_call *call = &run->at.call;
     if (++call->turn >= call->turns) {
         call->turn = 0;
         call->first += call->count;
@@ -54795,14 +56457,14 @@ static void tli_take_turn(tl_run *run) {
 
 static void tli_member_operand(tl_run *run, tl_range range, int32_t tensor, int writes) {
     tli_call_operand(run, &range, writes);
-    run->call.operands[run->call.operand_count - 1].format = tli_run_format(run, tensor);
+    run->at.call.operands[run->at.call.operand_count - 1].format = tli_run_format(run, tensor);
 }
 
 // The part of an outer input that the call reads. In place, the output has taken over the range of one.
 static tl_range tli_outer_range(const tl_run *run, int32_t tensor) {
-    const tl_node *node = &run->graph->nodes[run->last.node];
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
     tl_range range;
-    if (run->last.kind == TL_STEP_FORWARD_INPLACE &&
+    if (run->at.last.kind == TL_STEP_FORWARD_INPLACE &&
         run->graph->inputs[node->first_input + node->inplace].tensor == tensor) tensor = node->first_output;
     range = run->tensors[tensor].device.range;
     return tli_cut_range(run, tensor, range);
@@ -54811,12 +56473,12 @@ static tl_range tli_outer_range(const tl_run *run, int32_t tensor) {
 // The inputs of the member at hand, or with `gradients` the gradients of its inputs.
 static void tli_describe_member_inputs(tl_run *run, int gradients) {
     const tl_graph *graph = run->members.graph;
-    const tl_node *node = &run->graph->nodes[run->last.node], *member = &graph->nodes[run->call.node];
-    int32_t at = run->call.member, place = node->first_input + run->members.outer[run->call.node], i;
-    int backward = run->call.kind == TL_STEP_BACKWARD;
+    const tl_node *node = &run->graph->nodes[run->at.last.node], *member = &graph->nodes[run->at.call.node];
+    int32_t at = run->at.call.member, place = node->first_input + run->members.outer[run->at.call.node], i;
+    int backward = run->at.call.kind == TL_STEP_BACKWARD;
     for (i = 0; i < member->input_count; i++) {
         const tl_node_input *input = &graph->inputs[member->first_input + i];
-        int is_inner = tli_is_inner(run, run->last.node, at, input->tensor);
+        int is_inner = tli_is_inner(run, run->at.last.node, at, input->tensor);
         int32_t tensor = is_inner ? node->first_output : run->graph->inputs[place++].tensor;
         tl_range range;
         tli_zero(&range, sizeof range);
@@ -54833,13 +56495,13 @@ static void tli_describe_member_inputs(tl_run *run, int gradients) {
 // The operands of the member at hand in the order of tl_kernel_call.
 static void tli_describe_member(tl_run *run) {
     const tl_graph *graph = run->members.graph;
-    const tl_node *node = &run->graph->nodes[run->last.node], *member = &graph->nodes[run->call.node];
-    int32_t id = run->last.node, at = run->call.member, output = node->first_output, blocks;
-    int backward = run->call.kind == TL_STEP_BACKWARD, is_last = at + 1 == tli_count_members(run, id);
+    const tl_node *node = &run->graph->nodes[run->at.last.node], *member = &graph->nodes[run->at.call.node];
+    int32_t id = run->at.last.node, at = run->at.call.member, output = node->first_output, blocks;
+    int backward = run->at.call.kind == TL_STEP_BACKWARD, is_last = at + 1 == tli_count_members(run, id);
     const tl_range *whole = &run->tensors[output].device.range;
     tl_range range, none;
     tli_zero(&none, sizeof none);
-    if (run->call.twice[0].range.bytes) whole = &run->call.twice[0].range;
+    if (run->at.call.twice[0].range.bytes) whole = &run->at.call.twice[0].range;
     tli_describe_member_inputs(run, 0);
     range = is_last ? tli_cut_range(run, output, *whole) : tli_output_block(run, at);
     if (backward && !graph->outputs[member->first_output].needed) range = none;
@@ -54849,9 +56511,9 @@ static void tli_describe_member(tl_run *run) {
     tli_member_operand(run, backward ? range : none, output, 0);
     tli_describe_member_inputs(run, 1);
     tli_member_operand(run, none, output, 0);
-    range = run->call.scratch.range;
-    blocks = tli_count_blocks(run, id, run->last.kind == TL_STEP_BACKWARD);
-    range.offset += (uint64_t)blocks * run->call.block_bytes;
+    range = run->at.call.scratch.range;
+    blocks = tli_count_blocks(run, id, run->at.last.kind == TL_STEP_BACKWARD);
+    range.offset += (uint64_t)blocks * run->at.call.block_bytes;
     range.bytes = backward ? member->bwork_bytes : member->fwork_bytes;
     tli_call_operand(run, range.bytes ? &range : &none, 1);
 }
@@ -54859,8 +56521,8 @@ static void tli_describe_member(tl_run *run) {
 // The gradient that a member passes to the one before begins as zeroes, block by block.
 static tl_result tli_clear_gradient_block(tl_run *run) {
     tl_range block;
-    if (run->call.kind != TL_STEP_BACKWARD || !run->call.member) return TL_OK;
-    block = tli_gradient_block(run, run->call.member - 1);
+    if (run->at.call.kind != TL_STEP_BACKWARD || !run->at.call.member) return TL_OK;
+    block = tli_gradient_block(run, run->at.call.member - 1);
     return tli_fill_range(&run->store, &block, 0);
 }
 
@@ -56769,28 +58431,28 @@ static int tli_has_dynamic(const tl_graph *graph) {
 static int tli_alloc_reports(tl_run *run, uint64_t tensor_count, uint64_t output_count) {
     uint64_t i;
     run->real_bytes = (uint64_t *)tli_alloc_array(run->env, tensor_count, sizeof *run->real_bytes);
-    run->call.reported = (uint64_t *)tli_alloc_array(run->env, output_count, sizeof *run->call.reported);
+    run->at.call.reported = (uint64_t *)tli_alloc_array(run->env, output_count, sizeof *run->at.call.reported);
     for (i = 0; i < tensor_count && run->real_bytes; i++) run->real_bytes[i] = TLI_UNREPORTED;
-    return run->real_bytes && run->call.reported;
+    return run->real_bytes && run->at.call.reported;
 }
 
 // A call begins: nothing is reported.
 static void tli_clear_reports(tl_run *run) {
-    const tl_node *node = &run->graph->nodes[run->last.node];
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
     int32_t i;
-    for (i = 0; i < node->output_count && node->dynamic; i++) run->call.reported[i] = TLI_UNREPORTED;
+    for (i = 0; i < node->output_count && node->dynamic; i++) run->at.call.reported[i] = TLI_UNREPORTED;
 }
 
 static tl_result tli_fail_report(tl_run *run, tli_rule rule, uint64_t bytes, uint64_t most) {
     tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REPORT_BYTES), rule, bytes, most);
-    tli_put_text(&s, tl_name_node(run->graph, run->last.node));
+    tli_put_text(&s, tl_name_node(run->graph, run->at.last.node));
     return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
 }
 
 // Whether what was reported of an output can be: no more than its bound, and what it reported before.
 static tl_result tli_check_report(tl_run *run, int32_t output) {
-    int32_t tensor = run->graph->nodes[run->last.node].first_output + output;
-    uint64_t bytes = run->call.reported[output], bound = run->graph->outputs[tensor].bytes;
+    int32_t tensor = run->graph->nodes[run->at.last.node].first_output + output;
+    uint64_t bytes = run->at.call.reported[output], bound = run->graph->outputs[tensor].bytes;
     uint64_t known = run->real_bytes[(size_t)run->slot * (size_t)run->graph->tensor_count + (size_t)tensor];
     if (bytes == TLI_UNREPORTED) return TL_OK;
     if (known != TLI_UNREPORTED && bytes != known)
@@ -56799,13 +58461,13 @@ static tl_result tli_check_report(tl_run *run, int32_t output) {
 }
 
 static tl_result tli_note_report(tl_run *run, int32_t output, uint64_t bytes) {
-    run->call.reported[output] = bytes < TLI_UNREPORTED ? bytes : TLI_UNREPORTED - 1;   // is above any bound
+    run->at.call.reported[output] = bytes < TLI_UNREPORTED ? bytes : TLI_UNREPORTED - 1;   // is above any bound
     return tli_check_report(run, output);
 }
 
 // A step cannot end with a wrong report.
 static tl_result tli_check_reports(tl_run *run) {
-    const tl_node *node = &run->graph->nodes[run->last.node];
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
     tl_result result = TL_OK;
     int32_t i;
     for (i = 0; i < node->output_count && node->dynamic && !result; i++) result = tli_check_report(run, i);
@@ -56814,7 +58476,7 @@ static tl_result tli_check_reports(tl_run *run) {
 
 static void tli_free_reports(tl_run *run) {
     tli_release(run->env, run->real_bytes);
-    tli_release(run->env, run->call.reported);
+    tli_release(run->env, run->at.call.reported);
 }
 
 #ifndef TL_NO_PLANNERS
@@ -57418,15 +59080,15 @@ static tl_result tli_take_real_bytes(tl_run *run, int32_t tensor, uint64_t bytes
 
 // A forward has ended: its reports count.
 static tl_result tli_take_reports(tl_run *run) {
-    const tl_node *node = &run->graph->nodes[run->last.node];
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
     uint64_t *real = run->real_bytes;
     tl_result result = TL_OK;
     int32_t i;
-    if (!node->dynamic || run->last.kind == TL_STEP_BACKWARD) return TL_OK;
+    if (!node->dynamic || run->at.last.kind == TL_STEP_BACKWARD) return TL_OK;
     real += (size_t)run->slot * (size_t)run->graph->tensor_count + (size_t)node->first_output;
     for (i = 0; i < node->output_count && !result; i++) {
-        if (run->call.reported[i] == TLI_UNREPORTED || real[i] != TLI_UNREPORTED) continue;
-        real[i] = run->call.reported[i];
+        if (run->at.call.reported[i] == TLI_UNREPORTED || real[i] != TLI_UNREPORTED) continue;
+        real[i] = run->at.call.reported[i];
 #ifndef TL_NO_PLANNERS
         if (run->hybrid.is_on) result = tli_take_real_bytes(run, node->first_output + i, real[i]);
 #endif
@@ -57493,6 +59155,13 @@ typedef struct tli_table_desc {
 
 typedef struct tli_table_event { int32_t index, micro_batch; uint8_t recompute; } tli_table_event;
 
+typedef struct tli_step_state {
+    tli_call        call;
+    tl_step         last;
+    tli_table_event event;
+    tli_computing   computing;
+} tli_step_state;
+
 typedef struct tli_table_block {
     char    *host;
     tl_size  handle;    // of the backend; 0 = not taken
@@ -57510,15 +59179,12 @@ struct tl_run {
     tli_buffer       *tensors, *gradients, *saved;  // of the slot at hand; saved: NULL = nothing ever is
     uint8_t          *ran;
     uint8_t          *is_read;      // [tensor_count]
-    tli_call          call;
+    tli_step_state    at;
     tl_kernel         user_kernel;
-    tl_step           last;
-    tli_table_event   event;
     int32_t           slot_count, slot, caller_slot, repeat_count;
     int32_t           next_offset, first_count;
     int32_t           position, micro_batch, plan_pass;
     uint64_t          training_step, next_step, plan_step;
-    tli_computing     computing;
     uint8_t           active, by_itself, in_plan, inference;
     tl_run_report     report;
 };
@@ -57666,7 +59332,7 @@ static tl_result tli_fill_first(tl_run *run, int32_t tensor, const tl_range *ran
 // -- calls --
 
 static void tli_call_operand(tl_run *run, const tl_range *range, int writes) {
-    tl_operand *operand = &run->call.operands[run->call.operand_count++];
+    tl_operand *operand = &run->at.call.operands[run->at.call.operand_count++];
     (void)writes;
     operand->range = *range;
     operand->host = range->bytes ? tli_range_host(run, range) : NULL;
@@ -57688,10 +59354,10 @@ static tli_cut tli_find_cut(const tl_run *run, int32_t id) {
 }
 
 static void tli_start_turns(tl_run *run, const tli_cut *cut) {
-    run->call.first = 0;
-    run->call.count = run->call.total = (tl_size)cut->total;
-    run->call.node = run->last.node;
-    run->call.kind = (tl_step_kind)run->last.kind;
+    run->at.call.first = 0;
+    run->at.call.count = run->at.call.total = (tl_size)cut->total;
+    run->at.call.node = run->at.last.node;
+    run->at.call.kind = (tl_step_kind)run->at.last.kind;
 }
 
 // The tensor of the caller's graph must be there.
@@ -57720,22 +59386,27 @@ static void *tli_place_address(const tl_run *run, tl_size place) {
 //
 // The ranges that a call touches are its accesses, each once; a copy, claim or release of a memory step
 // is an access, too, so that depends_on can be found from the accesses alone.
+//
+// This part: what a step says when it fails and when it is timed, and the operands of a compute step: which
+// ranges it claims, what its kernel is told of them, and where they lie on the host. The parts that follow have
+// nodes that only convert, memory steps, calls of kernels, the figures of a pass, passes, steps, the whole
+// plan, and the caller's tensors.
 
 static void tli_put_last_step(const tl_run *run, tli_writer *w) {
     tli_put(w, "step ");
-    tli_put_i64(w, run->event.index);
+    tli_put_i64(w, run->at.event.index);
     tli_put(w, " (");
-    tli_put(w, tl_name_step((tl_step_kind)run->last.kind));
+    tli_put(w, tl_name_step((tl_step_kind)run->at.last.kind));
     tli_put(w, " ");
-    tli_put(w, tl_name_node(run->graph, run->last.node));
+    tli_put(w, tl_name_node(run->graph, run->at.last.node));
     tli_put(w, ")");
 }
 
 // Report an error of the backend. A step that was begun cannot be repeated, so TL_NOT_READY is an error here.
 static tl_result tli_run_fail_backend(tl_run *run, tl_result why, tli_rule rule) {
     tl_result code = why == TL_NOT_READY ? TL_ERROR_BACKEND : why;
-    tli_sentence s = tli_begin_error(run->env, code, TLI_IN(RUN_PLAN), rule, (uint64_t)run->event.index,
-                                     (uint64_t)run->last.node);
+    tli_sentence s = tli_begin_error(run->env, code, TLI_IN(RUN_PLAN), rule, (uint64_t)run->at.event.index,
+                                     (uint64_t)run->at.last.node);
     if (TLI_ERROR_TEXT) {
         tli_put_last_step(run, &s.text);
         tli_put(&s.text, ": ");
@@ -57750,17 +59421,17 @@ static uint64_t tli_run_now(const tl_run *run) {
 }
 
 static void tli_start_event(tl_run *run) {
-    run->event.start_ns = tli_run_now(run);
-    if (run->profiling) run->high_bytes = tli_run_live_bytes(run, TL_TIER_DEVICE);
+    run->at.event.start_ns = tli_run_now(run);
+    if (run->profiling) run->at.high_bytes = tli_run_live_bytes(run, TL_TIER_DEVICE);
 }
 
-static void tli_end_event(tl_run *run) { run->event.end_ns = tli_run_now(run); }
+static void tli_end_event(tl_run *run) { run->at.event.end_ns = tli_run_now(run); }
 
 static void tli_observe_step(tl_run *run) {
     if (!run->profiling) return;
-    run->event.device_bytes = run->high_bytes;
-    run->event.host_bytes = tli_run_live_bytes(run, TL_TIER_HOST);
-    if (run->desc.observe) run->desc.observe(&run->event, run->desc.observe_user);
+    run->at.event.device_bytes = run->at.high_bytes;
+    run->at.event.host_bytes = tli_run_live_bytes(run, TL_TIER_HOST);
+    if (run->desc.observe) run->desc.observe(&run->at.event, run->desc.observe_user);
 }
 #else
 static void tli_start_event(tl_run *run) { (void)run; }
@@ -57768,10 +59439,12 @@ static void tli_end_event(tl_run *run) { (void)run; }
 static void tli_observe_step(tl_run *run) { (void)run; }
 #endif
 
+// -- the executor: operands of a call --
+
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // Set the formats of the operands. A gradient has the format of its tensor.
 static void tli_name_formats(tl_run *run, const tl_node *node) {
-    tl_operand *inputs = run->call.operands, *outputs = inputs + node->input_count;
+    tl_operand *inputs = run->at.call.operands, *outputs = inputs + node->input_count;
     tl_operand *output_grads = outputs + node->output_count;
     tl_operand *input_grads = output_grads + node->output_count;
     int32_t i;
@@ -57785,23 +59458,23 @@ static void tli_name_formats(tl_run *run, const tl_node *node) {
 
 // The operands in the order of tl_kernel_call: inputs, outputs, gradients of both, saved, scratch.
 static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
-    tli_call *call = &run->call;
-    const tl_graph *graph = tli_count_members(run, run->last.node) ? tli_caller_graph(run) : run->graph;
+    tli_call *call = &run->at.call;
+    const tl_graph *graph = tli_count_members(run, run->at.last.node) ? tli_caller_graph(run) : run->graph;
     const tl_node *node = &graph->nodes[call->node];
     const tl_operand *at = call->operands;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (!tli_has_turns(run)) tli_name_formats(run, &run->graph->nodes[run->last.node]);
+    if (!tli_has_turns(run)) tli_name_formats(run, &run->graph->nodes[run->at.last.node]);
 #endif
     tli_zero(out, sizeof *out);
     out->graph = graph;
     out->node = call->node;
     out->kind = call->kind;
-    out->recompute = run->event.recompute;
-    if (call->kind != TL_STEP_BACKWARD && run->last.kind == TL_STEP_BACKWARD) out->recompute = 1;
-    out->micro_batch = run->event.micro_batch;
+    out->recompute = run->at.event.recompute;
+    if (call->kind != TL_STEP_BACKWARD && run->at.last.kind == TL_STEP_BACKWARD) out->recompute = 1;
+    out->micro_batch = run->at.event.micro_batch;
     out->step = run->training_step;
     out->seed = tl_mix_u64(tl_mix_u64(run->desc.seed, run->training_step),
-                           (uint64_t)run->event.micro_batch * (uint64_t)graph->node_count +
+                           (uint64_t)run->at.event.micro_batch * (uint64_t)graph->node_count +
                                (uint64_t)call->node);
     out->precision = tli_precision_of(run);
     out->inputs = at;                         at += node->input_count;
@@ -57819,7 +59492,7 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
 
 // Saved bytes and scratch are part of a call itself: give it their present addresses.
 static void tli_update_call(const tl_run *run, tl_kernel_call *out) {
-    const tl_operand *end = run->call.operands + run->call.operand_count;
+    const tl_operand *end = run->at.call.operands + run->at.call.operand_count;
     out->saved = end[-2];
     out->scratch = end[-1];
 }
@@ -57835,35 +59508,36 @@ static void tli_hand_over(tl_run *run, const tl_node *node) {
 // get a second range for the length of the call, but a FORWARD_SAVE whose outputs are all resident makes
 // its saved bytes only.
 static tl_result tli_begin_forward(tl_run *run) {
-    const tl_node *node = &run->graph->nodes[run->last.node];
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
     const tl_node_output *outputs = &run->graph->outputs[node->first_output];
-    tli_buffer *buffers = &run->tensors[node->first_output], *saved = tli_saved_buffer(run, run->last.node);
-    int32_t i, missing = 0, inplace = run->last.kind == TL_STEP_FORWARD_INPLACE;
+    tli_buffer *buffers = &run->tensors[node->first_output], *saved = tli_saved_buffer(run, run->at.last.node);
+    int32_t i, missing = 0, inplace = run->at.last.kind == TL_STEP_FORWARD_INPLACE;
     uint64_t bytes;
     tl_result result = TL_OK;
     if (inplace) tli_hand_over(run, node);
     for (i = 0; i < node->output_count && !result; i++) {
-        run->call.made[i] = inplace && i == 0;
+        run->at.call.made[i] = inplace && i == 0;
         if (tli_is_present(&buffers[i])) continue;
         result = tli_buffer_claim(run, outputs[i].bytes, &buffers[i]);
-        run->call.made[i] = 1;
+        run->at.call.made[i] = 1;
         missing++;
     }
-    run->call.outputs_ready = !missing && !inplace;
-    for (i = 0; i < node->output_count && !result && !run->call.outputs_ready; i++)
-        if (!run->call.made[i])
-            result = tli_claim_device(run, outputs[i].bytes, &run->call.twice[i]);
-    if (!result && run->last.kind == TL_STEP_FORWARD_SAVE)
+    run->at.call.outputs_ready = !missing && !inplace;
+    for (i = 0; i < node->output_count && !result && !run->at.call.outputs_ready; i++)
+        if (!run->at.call.made[i])
+            result = tli_claim_device(run, outputs[i].bytes, &run->at.call.twice[i]);
+    if (!result && run->at.last.kind == TL_STEP_FORWARD_SAVE)
         result = tli_buffer_claim(run, node->saved_bytes, saved);
-    bytes = run->last.kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes : node->fwork_bytes;
-    return result ? result : tli_claim_device(run, bytes, &run->call.scratch);
+    bytes = run->at.last.kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes : node->fwork_bytes;
+    return result ? result : tli_claim_device(run, bytes, &run->at.call.scratch);
 }
 
 static void tli_describe_forward(tl_run *run) {
     const tl_graph *graph = run->graph;
-    const tl_node *node = &graph->nodes[run->last.node];
-    int inplace = run->last.kind == TL_STEP_FORWARD_INPLACE;
-    tli_call *call = &run->call;
+    const tl_node *node = &graph->nodes[run->at.last.node];
+    int inplace = run->at.last.kind == TL_STEP_FORWARD_INPLACE;
+    int saves = run->at.last.kind == TL_STEP_FORWARD_SAVE;
+    tli_call *call = &run->at.call;
     tl_range none, room, other;
     int32_t i;
     tli_zero(&none, sizeof none);
@@ -57878,8 +59552,7 @@ static void tli_describe_forward(tl_run *run) {
         tli_call_tensor(run, node->first_output + i, twice->bytes ? twice : own, !call->outputs_ready);
     }
     for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(run, &none, 0);
-    tli_call_operand(
-        run, run->last.kind == TL_STEP_FORWARD_SAVE ? tli_saved_range(run, run->last.node, &room) : &none, 1);
+    tli_call_operand(run, saves ? tli_saved_range(run, run->at.last.node, &room) : &none, 1);
     tli_call_operand(run, tli_held_range(run, &call->scratch, &room), 1);
 }
 
@@ -57958,20 +59631,20 @@ static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
 
 static tl_result tli_begin_backward(tl_run *run) {
     const tl_graph *graph = run->graph;
-    const tl_node *node = &graph->nodes[run->last.node];
+    const tl_node *node = &graph->nodes[run->at.last.node];
     tl_result result = TL_OK;
     int32_t i;
     for (i = 0; i < node->output_count && !result; i++)
         result = tli_make_gradient(run, node->first_output + i);
     for (i = 0; i < node->input_count && !result; i++)
         result = tli_make_gradient(run, graph->inputs[node->first_input + i].tensor);
-    return result ? result : tli_claim_device(run, node->bwork_bytes, &run->call.scratch);
+    return result ? result : tli_claim_device(run, node->bwork_bytes, &run->at.call.scratch);
 }
 
 // The operands of a backward: of inputs and outputs only those that its `needs` name.
 static void tli_describe_backward(tl_run *run) {
     const tl_graph *graph = run->graph;
-    const tl_node *node = &graph->nodes[run->last.node];
+    const tl_node *node = &graph->nodes[run->at.last.node];
     tl_range none, room;
     int32_t i;
     tli_zero(&none, sizeof none);
@@ -57988,8 +59661,8 @@ static void tli_describe_backward(tl_run *run) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
         tli_call_tensor(run, tensor, tli_gradient_range(run, tensor, &room), 1);
     }
-    tli_call_operand(run, tli_saved_range(run, run->last.node, &room), 0);
-    tli_call_operand(run, tli_held_range(run, &run->call.scratch, &room), 1);
+    tli_call_operand(run, tli_saved_range(run, run->at.last.node, &room), 0);
+    tli_call_operand(run, tli_held_range(run, &run->at.call.scratch, &room), 1);
 }
 
 #ifndef TL_ONLY_TABLES
@@ -58002,7 +59675,7 @@ static tl_map_mode tli_mode_of(const tli_call *call, int32_t i) {
 
 // Unmap the first accesses; all of them where the step is mapped.
 static tl_result tli_unmap_accesses(tl_run *run, int32_t count) {
-    tli_call *call = &run->call;
+    tli_call *call = &run->at.call;
     tl_result first = TL_OK;
     int32_t i;
     for (i = 0; i < count; i++) {
@@ -58016,7 +59689,7 @@ static tl_result tli_unmap_accesses(tl_run *run, int32_t count) {
 }
 
 static tl_result tli_map_accesses(tl_run *run) {
-    tli_call *call = &run->call;
+    tli_call *call = &run->at.call;
     tl_result result = TL_OK;
     int32_t i;
     for (i = 0; i < call->access_count && !result; i++) {
@@ -58032,9 +59705,18 @@ static tl_result tli_map_accesses(tl_run *run) {
     return TL_OK;
 }
 #endif  // TL_ONLY_TABLES
-
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
 // -- the executor: conversions without a kernel --
+//
+// A node that only changes the format of a tensor needs no kernel: the run converts. The backend does it where
+// it has the codecs, without waiting; integers, and gradients that are added to, are converted on the host:
+//
+//     f32 <-> f16, bf16      the backend's copy with a codec
+//     f16 <-> bf16           the same twice, by f32 in the scratch
+//     integers, sums         on the host, some elements at a time, by f32
 
 enum { TLI_CONVERT_COUNT = 64 };  // elements at a time, on the host
 
@@ -58120,19 +59802,19 @@ static tl_result tli_convert_elements(tl_run *run, const tli_side *to, const tli
 }
 
 static tl_result tli_convert_on_host(tl_run *run, const tli_side *to, const tli_side *from, int adds) {
-    tl_result result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
+    tl_result result = run->backend.order(run->backend.self, run->at.call.accesses, run->at.call.access_count);
     tl_result unmapped;
     if (!result) result = tli_map_accesses(run);
     if (result) return result;
     result = tli_convert_elements(run, to, from, adds);
-    unmapped = tli_unmap_accesses(run, run->call.access_count);
+    unmapped = tli_unmap_accesses(run, run->at.call.access_count);
     return result ? result : unmapped;
 }
 
 // Convert with the backend's codecs, without waiting. Between f16 and bf16 the values pass through f32.
 static tl_result tli_convert_on_backend(tl_run *run, const tli_side *to, const tli_side *from) {
     tl_codec from_codec = tli_format_codec(from->format), to_codec = tli_format_codec(to->format);
-    tl_range target = to->operand->range, source = from->operand->range, wide = run->call.scratch.range;
+    tl_range target = to->operand->range, source = from->operand->range, wide = run->at.call.scratch.range;
     tl_result result;
     if (!tli_find_wide_bytes(to, from))
         return tli_transfer(&run->store, &target, to_codec, &source, from_codec);
@@ -58143,24 +59825,172 @@ static tl_result tli_convert_on_backend(tl_run *run, const tli_side *to, const t
 
 // Convert; the operands of the step are claimed. adds: the gradient of the input was there before.
 static tl_result tli_convert(tl_run *run, int adds) {
-    const tl_node *node = &run->graph->nodes[run->last.node];
-    const tl_operand *operands = run->call.operands;
-    int backward = run->last.kind == TL_STEP_BACKWARD;
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
+    const tl_operand *operands = run->at.call.operands;
+    int backward = run->at.last.kind == TL_STEP_BACKWARD;
     int32_t input = run->graph->inputs[node->first_input].tensor, output = node->first_output;
     tli_side from = backward ? tli_side_of(run, &operands[2], output) : tli_side_of(run, &operands[0], input);
     tli_side to = backward ? tli_side_of(run, &operands[3], input) : tli_side_of(run, &operands[1], output);
     tl_result result = TL_OK;
     if (to.operand->range.bytes) {  // else no gradient is wanted
         if (adds || tli_is_integer(from.format) || tli_is_integer(to.format) ||
-            run->call.scratch.range.bytes < tli_find_wide_bytes(&to, &from))
+            run->at.call.scratch.range.bytes < tli_find_wide_bytes(&to, &from))
             result = tli_convert_on_host(run, &to, &from, adds);
         else result = tli_convert_on_backend(run, &to, &from);
     }
-    run->event.end_ns = tli_run_now(run);
+    run->at.event.end_ns = tli_run_now(run);
     run->report.convert_count++;
     return result ? tli_run_fail_backend(run, result, TLI_RULE(CONVERT_FAILED)) : TL_OK;
 }
 #endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- the executor: memory steps --
+//
+// Steps that drop, copy or pack what is held. Each is carried out when it is opened, without a kernel, and is
+// finished then for the executor; a copy goes on until the WAIT that ends it:
+//
+//     SPILL, FETCH           the copy is enqueued; the tensor's WAIT asks the backend whether it is over
+//     COMPRESS, EXPAND       a conversion is enqueued; the bytes before are given back
+//     DROP, ...              given back at once, or when no step under way can use them any more
+//
+// Where several steps are under way, one that moves bytes waits for those that make or overwrite them.
+
+// The tensors that a step names: from *from up to, but without, *end.
+static void tli_step_outputs(const tl_run *run, const tl_step *step, int32_t *from, int32_t *end) {
+    const tl_node *node = &run->graph->nodes[step->node];
+    *from = node->first_output + (step->output == TL_ALL_OUTPUTS ? 0 : step->output);
+    *end = step->output == TL_ALL_OUTPUTS ? node->first_output + node->output_count : *from + 1;
+}
+
+#ifndef TL_ONLY_TABLES
+static int tli_acts_on_buffer(const tli_buffer *buffer, tl_step_kind kind) {
+    return tli_acts_in_state(kind, (tli_state)buffer->state, buffer->on_host);
+}
+
+static tl_result tli_memory_act(tl_run *run, int32_t tensor) {
+    tli_buffer *buffer = &run->tensors[tensor];
+    tl_run_report *report = &run->report;
+    switch ((tl_step_kind)run->at.last.kind) {
+    case TL_STEP_DROP:
+        report->drop_count++;
+        return tli_buffer_drop(run, buffer);
+    case TL_STEP_SPILL:
+        report->spill_count++;
+        buffer->copy_ns = run->at.event.start_ns;
+        return tli_buffer_spill(run, buffer);
+    case TL_STEP_FETCH:
+        report->fetch_count++;
+        buffer->copy_ns = run->at.event.start_ns;
+        return tli_buffer_fetch(run, buffer);
+    case TL_STEP_WAIT:
+        run->at.event.start_ns = buffer->copy_ns;
+        return tli_buffer_wait(run, buffer);
+    case TL_STEP_DROP_HOST:
+        return tli_buffer_drop_host(run, buffer);
+    case TL_STEP_COMPRESS:
+        report->compress_count++;
+        return tli_buffer_convert(run, buffer, run->graph->outputs[tensor].bytes, (tl_codec)run->at.last.codec);
+    case TL_STEP_EXPAND:
+        report->expand_count++;
+        return tli_buffer_convert(run, buffer, run->graph->outputs[tensor].bytes, TL_CODEC_NONE);
+    case TL_STEP_FORWARD:
+    case TL_STEP_FORWARD_INPLACE:
+    case TL_STEP_FORWARD_SAVE:
+    case TL_STEP_BACKWARD:
+    case TL_STEP_DROP_SAVED:
+    case TL_STEP_COUNT: break;
+    }
+    return TL_OK;
+}
+
+// Add the accesses of a memory step: the ranges of its tensor, before and after the step. A SPILL only
+// reads the device range, a FETCH only the host range. A freed range counts as written, so that the step
+// follows all earlier steps that used it.
+static void tli_note_buffer(tl_run *run, int32_t tensor) {
+    const tli_buffer *buffer = &run->tensors[tensor];
+    int spill = run->at.last.kind == TL_STEP_SPILL, fetch = run->at.last.kind == TL_STEP_FETCH;
+    int frees_host = run->at.last.kind == TL_STEP_DROP_HOST;
+    if (!frees_host) (void)tli_call_access(&run->at.call, &buffer->device.range, !spill);
+    if (spill || fetch || frees_host || run->at.last.kind == TL_STEP_WAIT)
+        (void)tli_call_access(&run->at.call, &buffer->host.range, !fetch);
+}
+
+static tl_result tli_memory_step(tl_run *run) {
+    tli_buffer *saved = &run->saved[run->at.last.node];
+    tl_result result = TL_OK;
+    int32_t i, end;
+    if (run->at.last.kind == TL_STEP_DROP_SAVED) {
+        run->report.drop_count++;
+        (void)tli_call_access(&run->at.call, &saved->device.range, 1);
+        result = tli_buffer_drop(run, saved);
+        return result ? tli_run_fail_backend(run, result, TLI_RULE(RELEASE_FAILED)) : TL_OK;
+    }
+    tli_step_outputs(run, &run->at.last, &i, &end);
+    for (; i < end && !result; i++) {
+        if (!tli_acts_on_buffer(&run->tensors[i], (tl_step_kind)run->at.last.kind)) continue;
+        tli_note_buffer(run, i);
+        result = tli_memory_act(run, i);
+        tli_note_buffer(run, i);
+    }
+    return result ? tli_run_fail_backend(run, result, TLI_RULE(MEMORY_FAILED)) : TL_OK;
+}
+
+// Wait for the copies that a WAIT ends. If the caller pulls the steps this does not block, but returns
+// TL_NOT_READY.
+static tl_result tli_poll_step(tl_run *run, const tl_step *step) {
+    const tl_backend *backend = &run->backend;
+    tl_result result = TL_OK;
+    int32_t i, end;
+    if (step->kind != TL_STEP_WAIT || run->limits.in_order) return TL_OK;
+    tli_step_outputs(run, step, &i, &end);
+    for (; i < end && !result; i++)
+        if (tli_acts_on_buffer(&run->tensors[i], TL_STEP_WAIT))
+            result = (run->by_itself ? backend->wait : backend->poll)(backend->self, run->tensors[i].copied);
+    return result;
+}
+
+// Where others are under way, a memory step that moves bytes waits for those that make or overwrite them.
+static tl_result tli_order_memory_step(tl_run *run) {
+    tl_step_kind kind = (tl_step_kind)run->at.last.kind;
+    int moves = kind == TL_STEP_SPILL || kind == TL_STEP_FETCH || kind == TL_STEP_COMPRESS ||
+                kind == TL_STEP_EXPAND;
+    int32_t i, end, before, latest = -1;
+    if (!run->flights || !moves) return TL_OK;
+    tli_step_outputs(run, &run->at.last, &i, &end);
+    for (; i < end; i++) {
+        tl_access access;
+        if (!tli_acts_on_buffer(&run->tensors[i], kind)) continue;
+        access.range = kind == TL_STEP_FETCH ? run->tensors[i].host.range : run->tensors[i].device.range;
+        access.writes = 0;
+        before = tli_find_conflict(run, &access, 1);
+        if (before > latest) latest = before;
+    }
+    return latest >= 0 ? tli_wait_for(run, latest) : TL_OK;
+}
+#else
+static tl_result tli_memory_step(tl_run *run) {
+    int32_t i, end;
+    run->report.drop_count++;
+    if (run->at.last.kind == TL_STEP_DROP_SAVED)
+        return tli_buffer_drop(run, tli_saved_buffer(run, run->at.last.node));
+    tli_step_outputs(run, &run->at.last, &i, &end);
+    for (; i < end; i++) (void)tli_buffer_drop(run, &run->tensors[i]);
+    return TL_OK;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- the executor: calls of kernels --
+//
+// From a compute step whose operands are described to the result of its kernel:
+//
+//     claim -> describe -> what it depends on -> [ cut to a range -> order -> map -> yield -> kernel ]...
+//
+// What stands in brackets comes again for each range of elements and for each member of a fused node. The
+// random hook stands around all calls of a forward.
 
 #ifndef TL_ONLY_TABLES
 // -- the executor: dependencies of a step --
@@ -58188,7 +60018,7 @@ static int tli_note_access(tl_run *run, const tl_access *access) {
     for (k = 0; k < run->touched_count; k++) {
         t = &run->touched[k];
         if (!tli_is_same_range(&t->range, &access->range)) continue;
-        t->read = run->event.index;  // a write would have removed the record
+        t->read = run->at.event.index;  // a write would have removed the record
         return 1;
     }
     if (!tli_grow(run->env, &array, &run->touched_capacity, run->touched_count,
@@ -58196,17 +60026,17 @@ static int tli_note_access(tl_run *run, const tl_access *access) {
     run->touched = (tli_touched *)array;
     t = &run->touched[run->touched_count++];
     t->range = access->range;
-    t->written = access->writes ? run->event.index : -1;
-    t->read = access->writes ? -1 : run->event.index;
+    t->written = access->writes ? run->at.event.index : -1;
+    t->read = access->writes ? -1 : run->at.event.index;
     return 1;
 }
 
 static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
     int32_t i;
     *depends_on = -1;
-    for (i = 0; i < run->call.access_count; i++) {
-        tli_follow(run, &run->call.accesses[i], depends_on);
-        if (!tli_note_access(run, &run->call.accesses[i]))
+    for (i = 0; i < run->at.call.access_count; i++) {
+        tli_follow(run, &run->at.call.accesses[i], depends_on);
+        if (!tli_note_access(run, &run->at.call.accesses[i]))
             return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(NEXT_STEP),
                             TLI_RULE(RECORD_OF_RANGES_NO_MEMORY));
     }
@@ -58215,7 +60045,7 @@ static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
 #else
 // All steps before are finished.
 static tl_result tli_find_dependency(const tl_run *run, int32_t *depends_on) {
-    *depends_on = run->event.index - 1;
+    *depends_on = run->at.event.index - 1;
     return TL_OK;
 }
 #endif
@@ -58224,7 +60054,7 @@ static tl_result tli_find_dependency(const tl_run *run, int32_t *depends_on) {
 
 // Describe the operands of a compute step, whole.
 static void tli_describe_operands(tl_run *run) {
-    if (run->last.kind == TL_STEP_BACKWARD) tli_describe_backward(run);
+    if (run->at.last.kind == TL_STEP_BACKWARD) tli_describe_backward(run);
     else tli_describe_forward(run);
 }
 
@@ -58232,8 +60062,8 @@ static void tli_describe_operands(tl_run *run) {
 // Cut the operands of a call that is for a range. Each access belongs to one tensor, so operands that share one
 // are cut alike.
 static void tli_cut_operands(tl_run *run) {
-    const tl_node *node = &run->graph->nodes[run->last.node];
-    tli_call *call = &run->call;
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
+    tli_call *call = &run->at.call;
     int32_t inputs = node->input_count, outputs = node->output_count, i;
     for (i = 0; i < 2 * (inputs + outputs); i++) {
         int32_t access = call->access_of[i], place = i;  // among inputs and outputs
@@ -58249,8 +60079,8 @@ static void tli_cut_operands(tl_run *run) {
 
 // The kernel of the call at hand, with the user of its node where the desc has users.
 static const tl_kernel *tli_find_call_kernel(tl_run *run, int32_t kernel) {
-    int is_own = !tli_count_members(run, run->last.node);   // the caller's graph has no such node
-    int32_t origin = is_own ? -1 : tli_caller_graph(run)->nodes[run->call.node].origin;
+    int is_own = !tli_count_members(run, run->at.last.node);   // the caller's graph has no such node
+    int32_t origin = is_own ? -1 : tli_caller_graph(run)->nodes[run->at.call.node].origin;
     tl_kernel *own = tli_own_kernel(run);
     if (!run->desc.users || origin < 0) return &run->kernels[kernel];
     *own = run->kernels[kernel];
@@ -58268,18 +60098,18 @@ static void tli_name_call(tl_run *run, int32_t kernel, tl_run_step *out) {
 // Yield the call at hand: its operands are claimed and described.
 static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     tl_result result = TL_OK;
-    int32_t kernel = run->kernel_of[run->last.node];
-    run->computing = TLI_COMPUTING_YIELDED;
-    run->call.polled = 0;
-    run->call.is_asked = 0;
+    int32_t kernel = run->kernel_of[run->at.last.node];
+    run->at.computing = TLI_COMPUTING_YIELDED;
+    run->at.call.polled = 0;
+    run->at.call.is_asked = 0;
 #ifndef TL_ONLY_TABLES
-    run->call.request = -1;
+    run->at.call.request = -1;
     if (tli_has_turns(run)) {
-        run->call.operand_count = run->call.access_count = 0;
+        run->at.call.operand_count = run->at.call.access_count = 0;
         tli_describe_member(run);
-        kernel = run->members.kernels[run->call.node];
+        kernel = run->members.kernels[run->at.call.node];
         result = tli_clear_gradient_block(run);
-    } else if (run->call.count < run->call.total) {
+    } else if (run->at.call.count < run->at.call.total) {
         tli_cut_operands(run);
     }
 #endif
@@ -58287,7 +60117,7 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     run->report.kernel_count++;
 #ifndef TL_ONLY_TABLES
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLEAR_FAILED));
-    result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
+    result = run->backend.order(run->backend.self, run->at.call.accesses, run->at.call.access_count);
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(ORDER_FAILED));
     result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
     if (result && result != TL_NOT_READY) return tli_run_fail_backend(run, result, TLI_RULE(MAP_FAILED));
@@ -58301,13 +60131,13 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
 // The call for the next elements of the step yielded last, or of the next member of a fused node. It waits for
 // what the first call waits for; where there is scratch, for the call before, too.
 static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
-    tli_call *call = &run->call;
+    tli_call *call = &run->at.call;
     tli_take_turn(run);
     call->operand_count = call->access_count = 0;
     if (!tli_has_turns(run)) tli_describe_operands(run);
-    out->step = run->last;
-    out->index = run->event.index;
-    out->depends_on = call->scratch.range.bytes && !run->by_itself ? run->event.index : call->depends_on;
+    out->step = run->at.last;
+    out->index = run->at.event.index;
+    out->depends_on = call->scratch.range.bytes && !run->by_itself ? run->at.event.index : call->depends_on;
     return tli_yield_call(run, out);
 }
 #endif
@@ -58316,26 +60146,27 @@ static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
 // no kernel, once every step under way that it depends on is finished.
 static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
 #ifndef TL_ONLY_TABLES
-    int32_t before = run->flights ? tli_find_conflict(run, run->call.accesses, run->call.access_count) : -1;
+    const tli_call *call = &run->at.call;
+    int32_t before = run->flights ? tli_find_conflict(run, call->accesses, call->access_count) : -1;
 #endif
-    run->computing = TLI_COMPUTING_OPENED;
-    out->step = run->last;
-    out->index = run->event.index;
-    out->depends_on = run->call.depends_on;
+    run->at.computing = TLI_COMPUTING_OPENED;
+    out->step = run->at.last;
+    out->index = run->at.event.index;
+    out->depends_on = run->at.call.depends_on;
 #ifndef TL_ONLY_TABLES
     if (before >= 0) return tli_wait_for(run, before);
-    if (run->flights) run->event.start_ns = tli_run_now(run);
+    if (run->flights) run->at.event.start_ns = tli_run_now(run);
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (run->kernel_of[run->last.node] == TLI_CONVERSION) {
+    if (run->kernel_of[run->at.last.node] == TLI_CONVERSION) {
         tli_describe_call(run, &out->call);
-        run->computing = TLI_COMPUTING_DONE;
-        return run->call.outputs_ready ? TL_OK : tli_convert(run, run->call.adds);
+        run->at.computing = TLI_COMPUTING_DONE;
+        return run->at.call.outputs_ready ? TL_OK : tli_convert(run, run->at.call.adds);
     }
 #endif
-    if (tli_has_turns(run) && run->call.outputs_ready) {  // a fused node has no saved bytes to make
-        run->call.turns = 1;
-        run->call.count = run->call.total;
-        run->computing = TLI_COMPUTING_DONE;
+    if (tli_has_turns(run) && run->at.call.outputs_ready) {  // a fused node has no saved bytes to make
+        run->at.call.turns = 1;
+        run->at.call.count = run->at.call.total;
+        run->at.computing = TLI_COMPUTING_DONE;
         return TL_OK;
     }
 #endif
@@ -58343,157 +60174,63 @@ static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
 }
 
 static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
-    int backward = run->last.kind == TL_STEP_BACKWARD;
-    tli_cut cut = tli_find_cut(run, run->last.node);
+    int backward = run->at.last.kind == TL_STEP_BACKWARD;
+    tli_cut cut = tli_find_cut(run, run->at.last.node);
     tl_result result;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    run->call.adds = 0;
-    if (run->kernel_of[run->last.node] == TLI_CONVERSION && backward) {
-        int32_t input = run->graph->nodes[run->last.node].first_input;
-        run->call.adds = run->gradients[run->graph->inputs[input].tensor].state != TLI_ABSENT;
+    run->at.call.adds = 0;
+    if (run->kernel_of[run->at.last.node] == TLI_CONVERSION && backward) {
+        int32_t input = run->graph->nodes[run->at.last.node].first_input;
+        run->at.call.adds = run->gradients[run->graph->inputs[input].tensor].state != TLI_ABSENT;
     }
 #endif
     tli_start_turns(run, &cut);
-    run->call.outputs_ready = 0;
+    run->at.call.outputs_ready = 0;
 #ifndef TL_NO_ONLINE
     tli_clear_reports(run);
 #endif
     result = backward ? tli_begin_backward(run) : tli_begin_forward(run);
-    run->computing = TLI_COMPUTING_OPENED;  // from here on there may be ranges to release
+    run->at.computing = TLI_COMPUTING_OPENED;  // from here on there may be ranges to release
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLAIM_FAILED));
     tli_describe_operands(run);
     if (!run->by_itself) result = tli_find_dependency(run, &out->depends_on);
-    run->call.depends_on = out->depends_on;
+    run->at.call.depends_on = out->depends_on;
     return result ? result : tli_go_on_compute(run, out);
 }
-
-#ifndef TL_ONLY_TABLES
-static int tli_acts_on_buffer(const tli_buffer *buffer, tl_step_kind kind) {
-    return tli_acts_in_state(kind, (tli_state)buffer->state, buffer->on_host);
-}
-
-static tl_result tli_memory_act(tl_run *run, int32_t tensor) {
-    tli_buffer *buffer = &run->tensors[tensor];
-    tl_run_report *report = &run->report;
-    switch ((tl_step_kind)run->last.kind) {
-    case TL_STEP_DROP:
-        report->drop_count++;
-        return tli_buffer_drop(run, buffer);
-    case TL_STEP_SPILL:
-        report->spill_count++;
-        buffer->copy_ns = run->event.start_ns;
-        return tli_buffer_spill(run, buffer);
-    case TL_STEP_FETCH:
-        report->fetch_count++;
-        buffer->copy_ns = run->event.start_ns;
-        return tli_buffer_fetch(run, buffer);
-    case TL_STEP_WAIT:
-        run->event.start_ns = buffer->copy_ns;
-        return tli_buffer_wait(run, buffer);
-    case TL_STEP_DROP_HOST:
-        return tli_buffer_drop_host(run, buffer);
-    case TL_STEP_COMPRESS:
-        report->compress_count++;
-        return tli_buffer_convert(run, buffer, run->graph->outputs[tensor].bytes, (tl_codec)run->last.codec);
-    case TL_STEP_EXPAND:
-        report->expand_count++;
-        return tli_buffer_convert(run, buffer, run->graph->outputs[tensor].bytes, TL_CODEC_NONE);
-    case TL_STEP_FORWARD:
-    case TL_STEP_FORWARD_INPLACE:
-    case TL_STEP_FORWARD_SAVE:
-    case TL_STEP_BACKWARD:
-    case TL_STEP_DROP_SAVED:
-    case TL_STEP_COUNT: break;
-    }
-    return TL_OK;
-}
-
-// Add the accesses of a memory step: the ranges of its tensor, before and after the step. A SPILL only
-// reads the device range, a FETCH only the host range. A freed range counts as written, so that the step
-// follows all earlier steps that used it.
-static void tli_note_buffer(tl_run *run, int32_t tensor) {
-    const tli_buffer *buffer = &run->tensors[tensor];
-    int spill = run->last.kind == TL_STEP_SPILL, fetch = run->last.kind == TL_STEP_FETCH;
-    int frees_host = run->last.kind == TL_STEP_DROP_HOST;
-    if (!frees_host) (void)tli_call_access(&run->call, &buffer->device.range, !spill);
-    if (spill || fetch || frees_host || run->last.kind == TL_STEP_WAIT)
-        (void)tli_call_access(&run->call, &buffer->host.range, !fetch);
-}
-
-#endif
-
-// The tensors that a step names: from *from up to, but without, *end.
-static void tli_step_outputs(const tl_run *run, const tl_step *step, int32_t *from, int32_t *end) {
-    const tl_node *node = &run->graph->nodes[step->node];
-    *from = node->first_output + (step->output == TL_ALL_OUTPUTS ? 0 : step->output);
-    *end = step->output == TL_ALL_OUTPUTS ? node->first_output + node->output_count : *from + 1;
-}
-
-#ifndef TL_ONLY_TABLES
-static tl_result tli_memory_step(tl_run *run) {
-    tli_buffer *saved = &run->saved[run->last.node];
-    tl_result result = TL_OK;
-    int32_t i, end;
-    if (run->last.kind == TL_STEP_DROP_SAVED) {
-        run->report.drop_count++;
-        (void)tli_call_access(&run->call, &saved->device.range, 1);
-        result = tli_buffer_drop(run, saved);
-        return result ? tli_run_fail_backend(run, result, TLI_RULE(RELEASE_FAILED)) : TL_OK;
-    }
-    tli_step_outputs(run, &run->last, &i, &end);
-    for (; i < end && !result; i++) {
-        if (!tli_acts_on_buffer(&run->tensors[i], (tl_step_kind)run->last.kind)) continue;
-        tli_note_buffer(run, i);
-        result = tli_memory_act(run, i);
-        tli_note_buffer(run, i);
-    }
-    return result ? tli_run_fail_backend(run, result, TLI_RULE(MEMORY_FAILED)) : TL_OK;
-}
-#else
-static tl_result tli_memory_step(tl_run *run) {
-    int32_t i, end;
-    run->report.drop_count++;
-    if (run->last.kind == TL_STEP_DROP_SAVED)
-        return tli_buffer_drop(run, tli_saved_buffer(run, run->last.node));
-    tli_step_outputs(run, &run->last, &i, &end);
-    for (; i < end; i++) (void)tli_buffer_drop(run, &run->tensors[i]);
-    return TL_OK;
-}
-#endif
 
 // -- the executor: the random hook, around all calls of a forward --
 
 static void tli_call_random(tl_run *run, tl_random_moment moment) {
     if (run->desc.random)
-        run->desc.random(moment, run->last.node, run->event.micro_batch, run->desc.random_user);
+        run->desc.random(moment, run->at.last.node, run->at.event.micro_batch, run->desc.random_user);
 }
 
 static void tli_start_random(tl_run *run) {
-    tli_call_random(run, run->event.recompute ? TL_RANDOM_REPLAY : TL_RANDOM_RECORD);
-    run->call.replays = run->event.recompute;
+    tli_call_random(run, run->at.event.recompute ? TL_RANDOM_REPLAY : TL_RANDOM_RECORD);
+    run->at.call.replays = run->at.event.recompute;
 }
 
 static void tli_end_random(tl_run *run) {
-    if (run->call.replays) tli_call_random(run, TL_RANDOM_RESUME);
-    run->call.replays = 0;
+    if (run->at.call.replays) tli_call_random(run, TL_RANDOM_RESUME);
+    run->at.call.replays = 0;
 }
 
 // -- the executor: kernels --
 
 static tl_result tli_fail_kernel(tl_run *run, tl_result code) {
-    tli_rule rule = run->call.kind == TL_STEP_BACKWARD
+    tli_rule rule = run->at.call.kind == TL_STEP_BACKWARD
         ? TLI_RULE(BACKWARD_OF_NODE_KERNEL_RETURNED)
         : TLI_RULE(FORWARD_OF_NODE_KERNEL_RETURNED);
     tli_sentence s = tli_begin_error(run->env, TL_ERROR_KERNEL, TLI_IN(RUN_PLAN), rule,
-                                     (uint64_t)run->call.node,
+                                     (uint64_t)run->at.call.node,
                                      (uint64_t)code);
-    tli_put_text(&s, tl_name_node(tli_caller_graph(run), run->call.node));
+    tli_put_text(&s, tl_name_node(tli_caller_graph(run), run->at.call.node));
     tli_put_text(&s, tl_name_result(code));
     return tli_end_error(run->env, &s, TL_ERROR_KERNEL);
 }
 
 static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
-    int backward = run->call.kind == TL_STEP_BACKWARD;
+    int backward = run->at.call.kind == TL_STEP_BACKWARD;
     tl_kernel_fn function = backward ? step->kernel->backward : step->kernel->forward;
     tl_kernel_call call = step->call;
 #ifndef TL_ONLY_TABLES
@@ -58501,24 +60238,24 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
 #endif
     tl_result result;
     tli_update_call(run, &call);
-    call.polled = run->call.polled;
+    call.polled = run->at.call.polled;
     if (!backward && !call.first && !call.polled) tli_start_random(run);
 #ifndef TL_ONLY_TABLES
     start = tli_run_now(run);
 #endif
 #ifndef TL_NO_ONLINE
-    run->call.is_inside = 1;
+    run->at.call.is_inside = 1;
 #endif
     result = function(&call, step->kernel->user);
 #ifndef TL_NO_ONLINE
-    run->call.is_inside = 0;
+    run->at.call.is_inside = 0;
 #endif
     tli_end_event(run);
 #ifndef TL_ONLY_TABLES
-    run->report.compute_ns += run->event.end_ns - start;
+    run->report.compute_ns += run->at.event.end_ns - start;
 #endif
     if (result == TL_NOT_READY) {
-        if (run->call.polled < INT32_MAX) run->call.polled++;
+        if (run->at.call.polled < INT32_MAX) run->at.call.polled++;
         return result;
     }
     if (result || !tli_has_more_ranges(run)) tli_end_random(run);
@@ -58528,161 +60265,17 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     if (!result) return TL_OK;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (function == tli_carry_message)
-        return tli_fail_peer(run, result, run->messages->failed_peer, run->event.index);
+        return tli_fail_peer(run, result, run->messages->failed_peer, run->at.event.index);
 #endif
     return tli_fail_kernel(run, result);
 }
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// -- the executor: a pass --
-
-#ifndef TL_ONLY_TABLES
-// The buffer of a tensor in a slot.
-static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t tensor) {
-    return &run->all_tensors[(size_t)slot * (size_t)run->graph->tensor_count + (size_t)tensor];
-}
-
-// Release the buffers of the present slot. What the plan's entry took stays, as inputs do, where no step has
-// freed it.
-static void tli_release_slot(tl_run *run, int with_inputs) {
-    const tl_graph *graph = run->graph;
-    int32_t i;
-    for (i = 0; i < graph->tensor_count; i++) {
-        (void)tli_buffer_drop(run, &run->gradients[i]);
-        if (graph->nodes[graph->outputs[i].node].is_input && !with_inputs) continue;
-        (void)tli_buffer_drop_host(run, &run->tensors[i]);
-        if (run->tensors[i].is_entry && !with_inputs) run->tensors[i].state = TLI_RESIDENT;
-        else (void)tli_buffer_drop(run, &run->tensors[i]);
-    }
-    for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(run, &run->saved[i]);
-}
-
-// Release all buffers. What the backend does not take back is offered to it again by the next pass.
-static void tli_release_buffers(tl_run *run, int with_inputs) {
-    tli_quiet quiet = tli_begin_quiet(run->limits.env);
-    int32_t i, f;
-    (void)tli_give_all_freed(run);
-    for (f = 0; f < tli_count_flights(run); f++) {
-        tli_choose_flight(run, f);
-        (void)tli_abandon(&run->store, &run->call.scratch);
-        for (i = 0; i < run->call.twice_count; i++) (void)tli_abandon(&run->store, &run->call.twice[i]);
-    }
-    for (i = 0; i < run->slot_count; i++) {
-        tli_run_choose_slot(run, i);
-        tli_release_slot(run, with_inputs);
-    }
-    tli_run_choose_slot(run, 0);
-    (void)tli_retry_lost(&run->store);
-    tli_end_quiet(&quiet, TL_OK);
-}
-
-// Claim what the plan's entry names and is not there (any more), and fill it with zeroes. Everything else but
-// the inputs was released.
-static tl_result tli_claim_entry(tl_run *run) {
-    const tl_graph *graph = run->graph;
-    int32_t *next = &run->arenas[TL_TIER_DEVICE].next_offset;
-    int32_t number = run->input_count, i;
-    tl_result result = TL_OK;
-    for (i = 0; i < run->plan.entry_count && !result; i++) {
-        const tl_entry *entry = &run->plan.entry[i];
-        int32_t index = graph->nodes[entry->node].first_output + entry->output;
-        uint64_t bytes = graph->outputs[index].bytes;
-        tli_buffer *buffer = tli_caller_buffer(run, entry->slot, index);
-        *next = number;
-        number += bytes > 0;
-        if (buffer->is_entry) continue;
-        result = tli_claim_device(run, bytes, &buffer->device);
-        if (result) break;
-        buffer->state = TLI_RESIDENT;
-        buffer->is_entry = 1;
-        result = tli_fill_range(&run->store, &buffer->device.range, 0);
-    }
-    run->first_count = *next = number;
-    return result;
-}
-
-// The pass is given up: the message of the call at hand, too.
-static void tli_cancel_call(tl_run *run) {
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (run->messages) tli_cancel_message(run);
-#else
-    (void)run;
-#endif
-}
-
-// Give up a call that was set aside.
-static void tli_drop_begun(tl_run *run, tli_begun *begun) {
-    if (!begun->is_used) return;
-    tli_swap_begun(run, begun);
-    if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
-    run->store.enqueued = 1;
-    tli_cancel_call(run);
-    tli_swap_begun(run, begun);
-    begun->is_used = 0;
-}
-
-// Submit what was enqueued and release everything, at any point of a pass.
-static void tli_clear_run(tl_run *run, int with_inputs) {
-    tli_quiet quiet = tli_begin_quiet(run->limits.env);
-    int32_t f;
-    for (f = 0; f < tli_count_flights(run); f++) {
-        tli_choose_flight(run, f);
-        if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
-        if (run->computing) run->store.enqueued = 1;  // the kernel may have been recorded
-        if (run->computing) tli_cancel_call(run);
-        tli_end_random(run);
-        run->computing = TLI_COMPUTING_NOT;
-    }
-    for (f = 0; f < run->begun_count; f++) tli_drop_begun(run, &run->begun[f]);
-    (void)tli_submit_store(&run->store);
-    tli_release_buffers(run, with_inputs);
-    tli_end_quiet(&quiet, TL_OK);
-}
-#else
-// The buffer of a tensor in a slot.
-static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t tensor) {
-    return run->tensors + (slot - run->slot) * run->graph->tensor_count + tensor;
-}
-
-// Forget all buffers but inputs, which stay as long as the run.
-static void tli_release_buffers(tl_run *run, int with_inputs) {
-    const tl_graph *graph = run->graph;
-    int32_t slot, i;
-    (void)with_inputs;
-    for (slot = 0; slot < run->slot_count; slot++) {
-        tli_run_choose_slot(run, slot);
-        for (i = 0; i < graph->tensor_count; i++) {
-            (void)tli_buffer_drop(run, &run->gradients[i]);
-            if (!graph->nodes[graph->outputs[i].node].is_input) (void)tli_buffer_drop(run, &run->tensors[i]);
-        }
-        for (i = 0; i < graph->node_count && run->saved; i++) (void)tli_buffer_drop(run, &run->saved[i]);
-    }
-    tli_run_choose_slot(run, 0);
-}
-
-static void tli_clear_run(tl_run *run, int with_inputs) {
-    tli_end_random(run);
-    run->computing = TLI_COMPUTING_NOT;
-    tli_release_buffers(run, with_inputs);
-}
-#endif
-
-static tl_result tli_abort_pass(tl_run *run, tl_result why) {
-    tl_error error;  // keep the reason: the clean-up may overwrite it
-    tli_zero(&error, sizeof error);
-    if (run->env) error = run->env->error;
-#ifndef TL_NO_PLANNERS
-    tli_forget_cache(run);
-#endif
-    tli_clear_run(run, 0);
-    if (run->active) run->next_step = run->training_step;  // the same step is run again
-    if (run->in_plan) run->next_step = run->plan_step;
-    run->active = run->in_plan = 0;
-#ifndef TL_NO_ONLINE
-    run->goal_waits = 0;
-#endif
-    if (run->env) run->env->error = error;
-    return why;
-}
+// -- the executor: figures --
+//
+// What a pass took beside what was planned: two counts that know nothing of each other, one by the simulator
+// from the steps, one by the backend's store from claims. A pass in which they differ has failed.
 
 #ifndef TL_ONLY_TABLES
 static tl_result tli_run_mismatch(tl_run *run, tli_rule rule, uint64_t measured,
@@ -58782,7 +60375,221 @@ static tl_result tli_check_pass(tl_run *run) {
                                 counters.live_bytes[TL_TIER_HOST], planned->end_host_bytes);
     return TL_OK;
 }
+#endif
 
+TLI_IMPL void tl_measure_run(const tl_run *run, tl_run_report *report) {
+    TL_ASSERT(run && report);
+    *report = run->report;
+}
+
+#ifndef TL_NO_ONLINE
+// The steps decided in the last online pass, as a plan.
+static void tli_copy_record(const tl_run *run, tl_plan *plan) {
+    const tl_report *report = &run->online.sim.report;
+    plan->steps = run->online.record.steps;
+    plan->step_count = run->online.record.count;
+    plan->inference = run->inference;
+    plan->repeat_count = run->repeat_count;
+    plan->peak_bytes = report->peak_bytes;
+    plan->host_peak_bytes = report->host_peak_bytes;
+    plan->cost = report->cost;
+    plan->base_cost = report->base_cost;
+    if (plan->step_count == run->plan.step_count) return;   // with the places that the run takes
+    plan->offsets = plan->host_offsets = NULL;              // a pass that is under way
+    plan->offset_count = plan->host_offset_count = 0;
+    plan->arena_bytes = plan->host_arena_bytes = 0;
+    plan->blocks = NULL;
+    plan->block_count = 0;
+    plan->alignment_bytes = 0;
+}
+#endif
+
+TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
+    TL_ASSERT(run && plan);
+    *plan = *tli_plan_of(run);
+    plan->memory = NULL;
+#ifndef TL_ONLY_TABLES
+    plan->base_bytes = run->desc.base_bytes;
+    if (tli_keeps_results(run)) {   // the run's own bytes are those of both plans
+        plan->arena_bytes = run->planned.arena_bytes;
+        plan->host_arena_bytes = run->planned.host_arena_bytes;
+    }
+#endif
+#ifndef TL_NO_ONLINE
+    if (run->is_online) tli_copy_record(run, plan);
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on) tli_copy_figures(run, plan);
+#endif
+}
+
+TLI_IMPL const tl_graph *tl_find_run_graph(const tl_run *run) {
+    TL_ASSERT(run);
+    return run->graph;
+}
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- the executor: a pass --
+//
+// What is held between passes and at their ends. A pass starts with the inputs and the plan's entry and nothing
+// else; it ends with the results and a comparison of the figures. One that is given up releases all but these
+// two, wherever it stands:
+//
+//     start    release what the pass before left -> claim the entry -> count from 0
+//     end      submit -> give back what steps have freed -> compare
+//     abort    unmap, cancel, submit -> release; the next pass is the same training step again
+
+#ifndef TL_ONLY_TABLES
+// The buffer of a tensor in a slot.
+static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t tensor) {
+    return &run->all_tensors[(size_t)slot * (size_t)run->graph->tensor_count + (size_t)tensor];
+}
+
+// Release the buffers of the present slot. What the plan's entry took stays, as inputs do, where no step has
+// freed it.
+static void tli_release_slot(tl_run *run, int with_inputs) {
+    const tl_graph *graph = run->graph;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++) {
+        (void)tli_buffer_drop(run, &run->gradients[i]);
+        if (graph->nodes[graph->outputs[i].node].is_input && !with_inputs) continue;
+        (void)tli_buffer_drop_host(run, &run->tensors[i]);
+        if (run->tensors[i].is_entry && !with_inputs) run->tensors[i].state = TLI_RESIDENT;
+        else (void)tli_buffer_drop(run, &run->tensors[i]);
+    }
+    for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(run, &run->saved[i]);
+}
+
+// Release all buffers. What the backend does not take back is offered to it again by the next pass.
+static void tli_release_buffers(tl_run *run, int with_inputs) {
+    tli_quiet quiet = tli_begin_quiet(run->limits.env);
+    int32_t i, f;
+    (void)tli_give_all_freed(run);
+    for (f = 0; f < tli_count_flights(run); f++) {
+        tli_choose_flight(run, f);
+        (void)tli_abandon(&run->store, &run->at.call.scratch);
+        for (i = 0; i < run->at.call.twice_count; i++) (void)tli_abandon(&run->store, &run->at.call.twice[i]);
+    }
+    for (i = 0; i < run->slot_count; i++) {
+        tli_run_choose_slot(run, i);
+        tli_release_slot(run, with_inputs);
+    }
+    tli_run_choose_slot(run, 0);
+    (void)tli_retry_lost(&run->store);
+    tli_end_quiet(&quiet, TL_OK);
+}
+
+// Claim what the plan's entry names and is not there (any more), and fill it with zeroes. Everything else but
+// the inputs was released.
+static tl_result tli_claim_entry(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    int32_t *next = &run->arenas[TL_TIER_DEVICE].next_offset;
+    int32_t number = run->input_count, i;
+    tl_result result = TL_OK;
+    for (i = 0; i < run->plan.entry_count && !result; i++) {
+        const tl_entry *entry = &run->plan.entry[i];
+        int32_t index = graph->nodes[entry->node].first_output + entry->output;
+        uint64_t bytes = graph->outputs[index].bytes;
+        tli_buffer *buffer = tli_caller_buffer(run, entry->slot, index);
+        *next = number;
+        number += bytes > 0;
+        if (buffer->is_entry) continue;
+        result = tli_claim_device(run, bytes, &buffer->device);
+        if (result) break;
+        buffer->state = TLI_RESIDENT;
+        buffer->is_entry = 1;
+        result = tli_fill_range(&run->store, &buffer->device.range, 0);
+    }
+    run->first_count = *next = number;
+    return result;
+}
+
+// The pass is given up: the message of the call at hand, too.
+static void tli_cancel_call(tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (run->messages) tli_cancel_message(run);
+#else
+    (void)run;
+#endif
+}
+
+// Give up a call that was set aside.
+static void tli_drop_begun(tl_run *run, tli_begun *begun) {
+    if (!begun->is_used) return;
+    tli_swap_begun(run, begun);
+    if (run->at.call.is_mapped) (void)tli_unmap_accesses(run, run->at.call.access_count);
+    run->store.enqueued = 1;
+    tli_cancel_call(run);
+    tli_swap_begun(run, begun);
+    begun->is_used = 0;
+}
+
+// Submit what was enqueued and release everything, at any point of a pass.
+static void tli_clear_run(tl_run *run, int with_inputs) {
+    tli_quiet quiet = tli_begin_quiet(run->limits.env);
+    int32_t f;
+    for (f = 0; f < tli_count_flights(run); f++) {
+        tli_choose_flight(run, f);
+        if (run->at.call.is_mapped) (void)tli_unmap_accesses(run, run->at.call.access_count);
+        if (run->at.computing) run->store.enqueued = 1;  // the kernel may have been recorded
+        if (run->at.computing) tli_cancel_call(run);
+        tli_end_random(run);
+        run->at.computing = TLI_COMPUTING_NOT;
+    }
+    for (f = 0; f < run->begun_count; f++) tli_drop_begun(run, &run->begun[f]);
+    (void)tli_submit_store(&run->store);
+    tli_release_buffers(run, with_inputs);
+    tli_end_quiet(&quiet, TL_OK);
+}
+#else
+// The buffer of a tensor in a slot.
+static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t tensor) {
+    return run->tensors + (slot - run->slot) * run->graph->tensor_count + tensor;
+}
+
+// Forget all buffers but inputs, which stay as long as the run.
+static void tli_release_buffers(tl_run *run, int with_inputs) {
+    const tl_graph *graph = run->graph;
+    int32_t slot, i;
+    (void)with_inputs;
+    for (slot = 0; slot < run->slot_count; slot++) {
+        tli_run_choose_slot(run, slot);
+        for (i = 0; i < graph->tensor_count; i++) {
+            (void)tli_buffer_drop(run, &run->gradients[i]);
+            if (!graph->nodes[graph->outputs[i].node].is_input) (void)tli_buffer_drop(run, &run->tensors[i]);
+        }
+        for (i = 0; i < graph->node_count && run->saved; i++) (void)tli_buffer_drop(run, &run->saved[i]);
+    }
+    tli_run_choose_slot(run, 0);
+}
+
+static void tli_clear_run(tl_run *run, int with_inputs) {
+    tli_end_random(run);
+    run->at.computing = TLI_COMPUTING_NOT;
+    tli_release_buffers(run, with_inputs);
+}
+#endif
+
+static tl_result tli_abort_pass(tl_run *run, tl_result why) {
+    tl_error error;  // keep the reason: the clean-up may overwrite it
+    tli_zero(&error, sizeof error);
+    if (run->env) error = run->env->error;
+#ifndef TL_NO_PLANNERS
+    tli_forget_cache(run);
+#endif
+    tli_clear_run(run, 0);
+    if (run->active) run->next_step = run->training_step;  // the same step is run again
+    if (run->in_plan) run->next_step = run->plan_step;
+    run->active = run->in_plan = 0;
+#ifndef TL_NO_ONLINE
+    run->goal_waits = 0;
+#endif
+    if (run->env) run->env->error = error;
+    return why;
+}
+
+#ifndef TL_ONLY_TABLES
 static tl_result tli_end_pass(tl_run *run) {
     tl_result result = tli_submit_store(&run->store);
     if (result == TL_NOT_READY) return result;  // the next call tries again
@@ -58843,7 +60650,7 @@ static tl_result tli_greet(tl_run *run) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->reduction)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), TLI_RULE(REDUCTION_IS_UNDER_WAY));
-    return tli_greet_ranks(run);
+    return run->messages ? tli_greet_ranks(run, &run->messages->stages) : TL_OK;
 #else
     (void)run;
     return TL_OK;
@@ -58880,7 +60687,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     if (micro_batch == tli_first_micro_batch(run)) tli_start_training_step(run);
     run->micro_batch = micro_batch;
     run->position = 0;
-    run->computing = TLI_COMPUTING_NOT;
+    run->at.computing = TLI_COMPUTING_NOT;
     tli_start_counting(run);
 #ifndef TL_NO_ONLINE
     if (run->is_online) result = tli_start_online(run, run->live_budget[TL_TIER_DEVICE]);
@@ -58888,6 +60695,18 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     run->active = !result;
     return result;
 }
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- the executor: from step to step --
+//
+// A compute step is opened, yielded as often as it has calls, carried out, and closed when the next one is
+// pulled, or at once where several are under way. run->at.computing says how far the one at hand is:
+//
+//     NOT -> OPENED    its ranges are claimed; it may wait for others under way
+//         -> YIELDED   the caller, or tl_run_plan, has its call
+//         -> DONE      its kernel has returned; the next range, or the end of the step
+//         -> NOT       closed: only what others read stays
 
 // The next step of the plan or of the online record; *done = 1: there is none.
 static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
@@ -58914,50 +60733,17 @@ static tl_result tli_poll_begun(tl_run *run, tli_begun *begun) {
     tl_result result;
     if (begun->is_ready) return TL_OK;
     tli_swap_begun(run, begun);
-    result = tli_call_kernel(run, &begun->yielded);
+    result = tli_call_kernel(run, &run->at.yielded);
     tli_swap_begun(run, begun);
     begun->is_ready = !result;
     return result;
 }
-
-// Wait for the copies that a WAIT ends. If the caller pulls the steps this does not block, but returns
-// TL_NOT_READY.
-static tl_result tli_poll_step(tl_run *run, const tl_step *step) {
-    const tl_backend *backend = &run->backend;
-    tl_result result = TL_OK;
-    int32_t i, end;
-    if (step->kind != TL_STEP_WAIT || run->limits.in_order) return TL_OK;
-    tli_step_outputs(run, step, &i, &end);
-    for (; i < end && !result; i++)
-        if (tli_acts_on_buffer(&run->tensors[i], TL_STEP_WAIT))
-            result = (run->by_itself ? backend->wait : backend->poll)(backend->self, run->tensors[i].copied);
-    return result;
-}
-
-// Where others are under way, a memory step that moves bytes waits for those that make or overwrite them.
-static tl_result tli_order_memory_step(tl_run *run) {
-    tl_step_kind kind = (tl_step_kind)run->last.kind;
-    int moves = kind == TL_STEP_SPILL || kind == TL_STEP_FETCH || kind == TL_STEP_COMPRESS ||
-                kind == TL_STEP_EXPAND;
-    int32_t i, end, before, latest = -1;
-    if (!run->flights || !moves) return TL_OK;
-    tli_step_outputs(run, &run->last, &i, &end);
-    for (; i < end; i++) {
-        tl_access access;
-        if (!tli_acts_on_buffer(&run->tensors[i], kind)) continue;
-        access.range = kind == TL_STEP_FETCH ? run->tensors[i].host.range : run->tensors[i].device.range;
-        access.writes = 0;
-        before = tli_find_conflict(run, &access, 1);
-        if (before > latest) latest = before;
-    }
-    return latest >= 0 ? tli_wait_for(run, latest) : TL_OK;
-}
 #endif
 
 static void tli_count_compute(tl_run *run) {
-    int32_t id = run->last.node;
-    if (run->last.kind == TL_STEP_BACKWARD) { run->report.backward_count++; return; }
-    run->event.recompute = run->ran[id];
+    int32_t id = run->at.last.node;
+    if (run->at.last.kind == TL_STEP_BACKWARD) { run->report.backward_count++; return; }
+    run->at.event.recompute = run->ran[id];
     run->report.forward_count++;
     run->report.recompute_count += run->ran[id];
     run->ran[id] = 1;
@@ -58968,27 +60754,27 @@ static void tli_keep_first(tl_result *first, tl_result result) { if (!*first) *f
 // Close a compute step that was carried out: release the ranges that only the call needed, and the gradients
 // and saved bytes that only this backward read.
 static tl_result tli_close_compute(tl_run *run) {
-    const tl_node *node = &run->graph->nodes[run->last.node];
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
     int32_t i, end = node->first_output + node->output_count;
     tl_result first;
-    run->computing = TLI_COMPUTING_NOT;
+    run->at.computing = TLI_COMPUTING_NOT;
 #ifndef TL_ONLY_TABLES
     run->store.enqueued = 1;
 #endif
     tli_end_random(run);  // where the caller called the last kernel itself
-    first = tli_free_held(run, &run->call.scratch);
+    first = tli_free_held(run, &run->at.call.scratch);
     for (i = 0; i < node->output_count; i++)
-        tli_keep_first(&first, tli_free_held(run, &run->call.twice[i]));
-    for (i = node->first_output; i < end && run->last.kind == TL_STEP_BACKWARD; i++)
+        tli_keep_first(&first, tli_free_held(run, &run->at.call.twice[i]));
+    for (i = node->first_output; i < end && run->at.last.kind == TL_STEP_BACKWARD; i++)
         tli_keep_first(&first, tli_buffer_drop(run, &run->gradients[i]));
-    if (run->last.kind == TL_STEP_BACKWARD)
-        tli_keep_first(&first, tli_buffer_drop(run, tli_saved_buffer(run, run->last.node)));
+    if (run->at.last.kind == TL_STEP_BACKWARD)
+        tli_keep_first(&first, tli_buffer_drop(run, tli_saved_buffer(run, run->at.last.node)));
 #ifndef TL_NO_ONLINE
     tli_keep_first(&first, tli_take_reports(run));
 #endif
     if (first) return tli_run_fail_backend(run, first, TLI_RULE(RELEASE_FAILED));
 #ifndef TL_ONLY_TABLES
-    if (!run->event.end_ns) tli_end_event(run);
+    if (!run->at.event.end_ns) tli_end_event(run);
 #endif
     tli_observe_step(run);
     return TL_OK;
@@ -58999,7 +60785,7 @@ static tl_result tli_close_compute(tl_run *run) {
 static tl_result tli_end_begun(tl_run *run, tli_begun *begun) {
     tl_result result = TL_OK, closed;
     tli_swap_begun(run, begun);
-    if (run->call.is_mapped) result = tli_unmap_accesses(run, run->call.access_count);
+    if (run->at.call.is_mapped) result = tli_unmap_accesses(run, run->at.call.access_count);
     if (result) result = tli_run_fail_backend(run, result, TLI_RULE(UNMAP_FAILED));
     closed = tli_close_compute(run);
     tli_swap_begun(run, begun);
@@ -59009,20 +60795,20 @@ static tl_result tli_end_begun(tl_run *run, tli_begun *begun) {
 #endif
 
 static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
-    run->last = step;
+    run->at.last = step;
     tli_run_choose_slot(run, step.slot);
-    tli_zero(&run->event, sizeof run->event);
-    run->event.index = run->position;
-    run->event.micro_batch = run->micro_batch + step.slot;
+    tli_zero(&run->at.event, sizeof run->at.event);
+    run->at.event.index = run->position;
+    run->at.event.micro_batch = run->micro_batch + step.slot;
     tli_start_event(run);
-    run->call.operand_count = 0;
+    run->at.call.operand_count = 0;
 #ifndef TL_ONLY_TABLES
-    run->event.step = step;
-    run->event.training_step = run->training_step;
-    run->call.access_count = 0;
+    run->at.event.step = step;
+    run->at.event.training_step = run->training_step;
+    run->at.call.access_count = 0;
 #endif
     out->step = step;
-    out->index = run->event.index;
+    out->index = run->at.event.index;
     out->depends_on = -1;
 }
 
@@ -59078,44 +60864,45 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
     return result;
 }
 
+// Close the step before and open the next one.
+static tl_result tli_take_next_step(tl_run *run, tl_run_step *out, int32_t *done) {
+    tl_result result = run->at.computing == TLI_COMPUTING_DONE ? tli_close_compute(run) : TL_OK;
+    return result ? result : tli_open_next_step(run, out, done);
+}
+
 // Close a step that was carried out for all elements. One at a time, that is left to the next call.
 static tl_result tli_close_flight(tl_run *run) {
-    int is_done = tli_has_flights(run) && run->computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run);
+    int is_done = tli_has_flights(run) && run->at.computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run);
     return is_done ? tli_close_compute(run) : TL_OK;
 }
 
+#ifndef TL_ONLY_TABLES
 // Go on with the step before, for its next elements, or close it and open the next one.
 static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
-    tl_result result = TL_OK;
-#ifdef TL_ONLY_TABLES
-    {
-#else
+    tl_result result;
     run->waits_for = -1;
     tli_choose_step(run, run->position - 1);
-    if (run->computing == TLI_COMPUTING_OPENED) {
+    if (run->at.computing == TLI_COMPUTING_OPENED) {
         result = tli_go_on_compute(run, out);
-    } else if (run->computing && tli_has_more_ranges(run)) {
-        if (run->computing == TLI_COMPUTING_YIELDED) return tli_wait_for(run, run->event.index);
+    } else if (run->at.computing && tli_has_more_ranges(run)) {
+        if (run->at.computing == TLI_COMPUTING_YIELDED) return tli_wait_for(run, run->at.event.index);
         result = tli_yield_next_range(run, out);
     } else {
-#endif
-        if (run->computing == TLI_COMPUTING_DONE) result = tli_close_compute(run);
-        if (!result) result = tli_open_next_step(run, out, done);
+        result = tli_take_next_step(run, out, done);
     }
     if (!result && !*done) result = tli_close_flight(run);
-#ifndef TL_ONLY_TABLES
     if (result || *done) return result;
-    out->accesses = run->call.accesses;
-    out->access_count = run->call.access_count;
+    out->accesses = run->at.call.accesses;
+    out->access_count = run->at.call.access_count;
     if (!run->limits.in_order) out->ticket = run->store.last_ticket;
-#endif
-    return result;
+    return TL_OK;
 }
+#endif
 
 static tl_result tli_fail_unfinished(tl_run *run) {
     tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP),
                                      TLI_RULE(WAS_NOT_CARRIED_OUT_CALL),
-                                     (uint64_t)run->event.index, (uint64_t)run->last.node);
+                                     (uint64_t)run->at.event.index, (uint64_t)run->at.last.node);
     if (TLI_ERROR_TEXT) {
         tli_put_last_step(run, &s.text);
         tli_put(&s.text, ": ");
@@ -59129,13 +60916,17 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     *done = 0;
     if (run->in_plan && !run->by_itself)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP), TLI_RULE(RUN_PLAN_IS_UNDER_WAY));
-    if (run->active && !tli_has_flights(run) && run->computing == TLI_COMPUTING_YIELDED)
+    if (run->active && !tli_has_flights(run) && run->at.computing == TLI_COMPUTING_YIELDED)
         return tli_fail_unfinished(run);
     tli_zero(step, sizeof *step);
     if (!run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP),
                         TLI_RULE(RUN_NO_PASS_IS_UNDER_WAY));
+#ifdef TL_ONLY_TABLES
+    result = tli_take_next_step(run, step, done);
+#else
     result = tli_take_step(run, step, done);
+#endif
     if (!result && *done && !tli_is_by_hand(run)) {
         result = tli_end_pass(run);
         if (!result) run->active = 0;
@@ -59158,10 +60949,10 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
 // Whether it is a compute step that was yielded and not carried out yet. It is the one at hand then.
 static int tli_is_current(tl_run *run, const tl_run_step *step) {
     if (run->active && step->is_compute) tli_choose_step(run, step->index);
-    return run->active && run->computing == TLI_COMPUTING_YIELDED && step->is_compute &&
-           step->index == run->event.index && step->call.first == run->call.first &&
-           step->call.node == run->call.node && step->call.kind == run->call.kind &&
-           step->call.step == run->training_step && step->call.micro_batch == run->event.micro_batch;
+    return run->active && run->at.computing == TLI_COMPUTING_YIELDED && step->is_compute &&
+           step->index == run->at.event.index && step->call.first == run->at.call.first &&
+           step->call.node == run->at.call.node && step->call.kind == run->at.call.kind &&
+           step->call.step == run->training_step && step->call.micro_batch == run->at.event.micro_batch;
 }
 
 static tl_result tli_fail_stale_step(tl_run *run, tli_function function) {
@@ -59171,7 +60962,7 @@ static tl_result tli_fail_stale_step(tl_run *run, tli_function function) {
 
 #ifndef TL_ONLY_TABLES
 static tl_result tli_map_last_step(tl_run *run, tli_function function) {
-    tl_result result = run->call.is_mapped ? TL_OK : tli_map_accesses(run);
+    tl_result result = run->at.call.is_mapped ? TL_OK : tli_map_accesses(run);
     if (result == TL_NOT_READY)
         return tli_fail(run->env, result, function, TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT));
     return result ? tli_abort_pass(run, tli_run_fail_backend(run, result, TLI_RULE(MAP_FAILED))) : TL_OK;
@@ -59189,10 +60980,10 @@ static tl_result tli_map_last_step(tl_run *run, tli_function function) {
 // The step yielded last was carried out, with this result.
 static tl_result tli_leave_kernel(tl_run *run, tl_result result) {
 #ifndef TL_ONLY_TABLES
-    tl_result unmapped = run->call.is_mapped ? tli_unmap_accesses(run, run->call.access_count) : TL_OK;
+    tl_result unmapped = run->at.call.is_mapped ? tli_unmap_accesses(run, run->at.call.access_count) : TL_OK;
     if (!result && unmapped) result = tli_run_fail_backend(run, unmapped, TLI_RULE(UNMAP_FAILED));
 #endif
-    run->computing = TLI_COMPUTING_DONE;
+    run->at.computing = TLI_COMPUTING_DONE;
     if (!result) result = tli_close_flight(run);
     return result ? tli_abort_pass(run, result) : TL_OK;
 }
@@ -59210,9 +61001,9 @@ TLI_IMPL tl_result tl_map_step(tl_run *run, tl_run_step *step) {
 TLI_IMPL tl_result tl_report_bytes(tl_run *run, int32_t output, uint64_t bytes) {
     const tl_node *node;
     TL_ASSERT(run);
-    node = &run->graph->nodes[run->last.node];
-    if (!run->active || !(run->computing == TLI_COMPUTING_YIELDED || run->call.is_inside) ||
-        run->last.kind == TL_STEP_BACKWARD || !node->dynamic)
+    node = &run->graph->nodes[run->at.last.node];
+    if (!run->active || !(run->at.computing == TLI_COMPUTING_YIELDED || run->at.call.is_inside) ||
+        run->at.last.kind == TL_STEP_BACKWARD || !node->dynamic)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REPORT_BYTES),
                         TLI_RULE(NO_FORWARD_OF_DYNAMIC_NODE));
     if (output < 0 || output >= node->output_count)
@@ -59228,11 +61019,11 @@ TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
     if (!tli_is_current(run, step)) return tli_fail_stale_step(run, function);
     result = tli_is_host_visible(run) ? tli_map_last_step(run, function) : TL_OK;
     if (result) return result;
-    run->computing = TLI_COMPUTING_DONE;
+    run->at.computing = TLI_COMPUTING_DONE;
     result = tli_call_kernel(run, step);
     if ((!result || result == TL_NOT_READY) && tli_set_aside(run, step, !result)) return TL_OK;
     if (result != TL_NOT_READY) return tli_leave_kernel(run, result);
-    run->computing = TLI_COMPUTING_YIELDED;
+    run->at.computing = TLI_COMPUTING_YIELDED;
     return result;
 }
 
@@ -59247,6 +61038,13 @@ TLI_IMPL tl_result tl_finish_step(tl_run *run, const tl_run_step *step) {
     if (tli_set_aside(run, step, 1)) return TL_OK;
     return tli_leave_kernel(run, TL_OK);
 }
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- the executor: the whole plan --
+//
+// tl_run_plan pulls the steps of every pass and calls their kernels itself. Where a kernel or a message is not
+// ready it answers TL_NOT_READY, and goes on from there when it is called again.
 
 #ifndef TL_ONLY_TABLES
 // Call the kernels of the steps under way that were not asked in this turn. *moved: 1 = one of them was carried
@@ -59256,11 +61054,11 @@ static tl_result tli_poll_kernels(tl_run *run, int *moved) {
     int32_t f;
     for (f = 0; f < tli_count_flights(run) && !result; f++) {
         tli_choose_flight(run, f);
-        if (run->computing != TLI_COMPUTING_YIELDED || run->call.is_asked) continue;
-        result = tl_run_step_kernel(run, &run->yielded);
+        if (run->at.computing != TLI_COMPUTING_YIELDED || run->at.call.is_asked) continue;
+        result = tl_run_step_kernel(run, &run->at.yielded);
         if (!result) *moved = 1;
         if (result != TL_NOT_READY) continue;
-        run->call.is_asked = 1;
+        run->at.call.is_asked = 1;
         result = TL_OK;
     }
     return result;
@@ -59272,9 +61070,9 @@ static tl_result tli_move_pass(tl_run *run, int32_t *done) {
     int moved = 0;
     tl_result result = TL_NOT_READY, polled;
     tli_zero(&step, sizeof step);
-    if (run->flights || run->computing != TLI_COMPUTING_YIELDED) result = tl_next_step(run, &step, done);
+    if (run->flights || run->at.computing != TLI_COMPUTING_YIELDED) result = tl_next_step(run, &step, done);
     if (result && result != TL_NOT_READY) return result;
-    if (!result && step.is_compute) run->yielded = step;
+    if (!result && step.is_compute) run->at.yielded = step;
     moved = !result;
     polled = run->active ? tli_poll_kernels(run, &moved) : TL_OK;
     return polled ? polled : moved ? TL_OK : TL_NOT_READY;
@@ -59282,10 +61080,10 @@ static tl_result tli_move_pass(tl_run *run, int32_t *done) {
 
 // Whether a kernel has answered that it is not ready.
 static int tli_has_polled(const tl_run *run) {
-    int is_polled = (run->computing == TLI_COMPUTING_YIELDED && run->call.polled) || tli_has_begun(run);
+    int is_polled = (run->at.computing == TLI_COMPUTING_YIELDED && run->at.call.polled) || tli_has_begun(run);
     int32_t f;
     for (f = 0; run->flights && f < run->flight_count; f++)
-        is_polled |= tli_is_under_way(run, &run->flights[f]) && run->flights[f].call.polled;
+        is_polled |= tli_is_under_way(run, &run->flights[f]) && run->flights[f].at.call.polled;
     return is_polled;
 }
 
@@ -59296,7 +61094,7 @@ static tl_result tli_run_steps(tl_run *run) {
     tl_result result = TL_OK;
     for (f = 0; f < tli_count_flights(run); f++) {
         tli_choose_flight(run, f);
-        run->call.is_asked = 0;
+        run->at.call.is_asked = 0;
     }
     run->by_itself = 1;
     while (!result && !done) result = tli_move_pass(run, &done);
@@ -59310,10 +61108,10 @@ static tl_result tli_move_pass(tl_run *run, int32_t *done) {
     tl_run_step step;
     tl_result result = TL_OK;
     tli_zero(&step, sizeof step);
-    if (run->computing == TLI_COMPUTING_YIELDED) {
-        step.step = run->last;
-        step.index = run->event.index;
-        tli_name_call(run, run->kernel_of[run->last.node], &step);
+    if (run->at.computing == TLI_COMPUTING_YIELDED) {
+        step.step = run->at.last;
+        step.index = run->at.event.index;
+        tli_name_call(run, run->kernel_of[run->at.last.node], &step);
     } else {
         result = tl_next_step(run, &step, done);
     }
@@ -59382,59 +61180,12 @@ TLI_IMPL tl_result tl_reset_run(tl_run *run) {
 #endif
     return tli_abort_pass(run, TL_OK);
 }
-
-TLI_IMPL void tl_measure_run(const tl_run *run, tl_run_report *report) {
-    TL_ASSERT(run && report);
-    *report = run->report;
-}
-
-#ifndef TL_NO_ONLINE
-// The steps decided in the last online pass, as a plan.
-static void tli_copy_record(const tl_run *run, tl_plan *plan) {
-    const tl_report *report = &run->online.sim.report;
-    plan->steps = run->online.record.steps;
-    plan->step_count = run->online.record.count;
-    plan->inference = run->inference;
-    plan->repeat_count = run->repeat_count;
-    plan->peak_bytes = report->peak_bytes;
-    plan->host_peak_bytes = report->host_peak_bytes;
-    plan->cost = report->cost;
-    plan->base_cost = report->base_cost;
-    if (plan->step_count == run->plan.step_count) return;   // with the places that the run takes
-    plan->offsets = plan->host_offsets = NULL;              // a pass that is under way
-    plan->offset_count = plan->host_offset_count = 0;
-    plan->arena_bytes = plan->host_arena_bytes = 0;
-    plan->blocks = NULL;
-    plan->block_count = 0;
-    plan->alignment_bytes = 0;
-}
-#endif
-
-TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
-    TL_ASSERT(run && plan);
-    *plan = *tli_plan_of(run);
-    plan->memory = NULL;
-#ifndef TL_ONLY_TABLES
-    plan->base_bytes = run->desc.base_bytes;
-    if (tli_keeps_results(run)) {   // the run's own bytes are those of both plans
-        plan->arena_bytes = run->planned.arena_bytes;
-        plan->host_arena_bytes = run->planned.host_arena_bytes;
-    }
-#endif
-#ifndef TL_NO_ONLINE
-    if (run->is_online) tli_copy_record(run, plan);
-#endif
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
-    if (run->hybrid.is_on) tli_copy_figures(run, plan);
-#endif
-}
-
-TLI_IMPL const tl_graph *tl_find_run_graph(const tl_run *run) {
-    TL_ASSERT(run);
-    return run->graph;
-}
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // -- tensors of the caller --
+//
+// Between passes the caller writes inputs and what the plan's entry names, and reads inputs and results.
 
 TLI_IMPL tl_result tl_choose_slot(tl_run *run, int32_t slot) {
     TL_ASSERT(run);
@@ -59565,7 +61316,6 @@ TLI_IMPL tl_result tl_find_tensor_bytes(tl_run *run, tl_tensor tensor, uint64_t 
     return TL_OK;
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
-
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifdef TL_ONLY_TABLES
 
@@ -59708,11 +61458,11 @@ static tl_run *tli_alloc_run(tl_env *env, const tl_graph *graph, const tl_plan *
     }
     (void)tli_add_part(&at, 1, sizeof *run);
     parts[0] = tli_add_part(&at, plan->block_count ? (uint64_t)plan->block_count : 1, sizeof *run->blocks);
-    parts[1] = tli_add_part(&at, 2 * inputs + 2 * outputs + 2, sizeof *run->call.operands);
+    parts[1] = tli_add_part(&at, 2 * inputs + 2 * outputs + 2, sizeof *run->at.call.operands);
     parts[2] = tli_add_part(&at, slots * tensors, sizeof *run->tensors);
     parts[3] = tli_add_part(&at, slots * tensors, sizeof *run->gradients);
     parts[4] = tli_add_part(&at, saved, sizeof *run->saved);
-    parts[5] = tli_add_part(&at, outputs, sizeof *run->call.twice);
+    parts[5] = tli_add_part(&at, outputs, sizeof *run->at.call.twice);
     parts[6] = tli_add_part(&at, nodes, sizeof *run->kernel_of);
     parts[7] = tli_add_part(&at, slots * nodes, 1);
     parts[8] = tli_add_part(&at, tensors, 1);
@@ -59722,15 +61472,15 @@ static tl_run *tli_alloc_run(tl_env *env, const tl_graph *graph, const tl_plan *
     if (!memory) return NULL;
     run = (tl_run *)(void *)memory;
     run->blocks = (tli_table_block *)(void *)(memory + parts[0]);
-    run->call.operands = (tl_operand *)(void *)(memory + parts[1]);
+    run->at.call.operands = (tl_operand *)(void *)(memory + parts[1]);
     run->tensors = (tli_buffer *)(void *)(memory + parts[2]);
     run->gradients = (tli_buffer *)(void *)(memory + parts[3]);
     if (saved) run->saved = (tli_buffer *)(void *)(memory + parts[4]);
-    run->call.twice = (tli_held *)(void *)(memory + parts[5]);
+    run->at.call.twice = (tli_held *)(void *)(memory + parts[5]);
     run->kernel_of = (int16_t *)(void *)(memory + parts[6]);
     run->ran = (uint8_t *)memory + parts[7];
     run->is_read = (uint8_t *)memory + parts[8];
-    run->call.made = (uint8_t *)memory + parts[9];
+    run->at.call.made = (uint8_t *)memory + parts[9];
     run->slot_count = (int32_t)slots;
     for (i = 0; i < graph->input_count; i++) run->is_read[graph->inputs[i].tensor] = 1;
     return run;
@@ -60916,7 +62666,7 @@ static tl_result tli_alloc_run(tl_run *run) {
     run->kernel_of = (int32_t *)tli_alloc_array(env, nodes, sizeof *run->kernel_of);
     run->kernels =
         (tl_kernel *)tli_alloc_array(env, (uint64_t)run->desc.kernel_count + 1, sizeof *run->kernels);
-    if (!tli_alloc_call(env, widest, outputs, &run->call) || !run->all_tensors || !run->all_gradients ||
+    if (!tli_alloc_call(env, widest, outputs, &run->at.call) || !run->all_tensors || !run->all_gradients ||
         !run->all_saved || !run->all_ran || !run->is_read || !run->is_result || !run->kernel_of ||
         !run->kernels)
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
@@ -61435,6 +63185,8 @@ typedef struct tli_saving {
     uint64_t     checksum;
     tl_result    result;      // the first error
     int32_t      in_pass;
+    int32_t      any_slots;   // 1 = states alone, of a run with any number of slots
+    uint64_t     next_step;   // that was read
     int32_t      takes_entry; // 1 = the data's entry, or kept results, are those of this run
     tli_sim      sim;         // in a pass: after the steps that were carried out
     uint8_t      block[TLI_SAVE_BLOCK];
@@ -61577,7 +63329,6 @@ static void tli_save_head(tli_saving *s) {
     const uint16_t one = 1;
     uint8_t read[8], first;
     tl_run *run = s->run;
-    uint64_t next;
     size_t i;
     tli_copy(read, tli_save_magic, sizeof read);
     tli_save_bytes(s, read, sizeof read);
@@ -61590,27 +63341,19 @@ static void tli_save_head(tli_saving *s) {
     s->in_pass = (int32_t)tli_save_limited(s, (uint64_t)s->in_pass, 4, 1);
     tli_save_same(s, tli_hash_graph(tli_caller_graph(run)), 8, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
     tli_save_same(s, (uint64_t)run->precision, 4, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
-    tli_save_same(s, (uint64_t)run->slot_count, 4, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
+    if (s->any_slots) (void)tli_save_number(s, 0, 4);
+    else tli_save_same(s, (uint64_t)run->slot_count, 4, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
     tli_save_same(s, run->desc.seed, 8, TLI_RULE(SAVED_HAS_ANOTHER_SEED));
-    next = tli_save_number(s, run->next_step, 8);
-    if (s->applies && !s->result) run->next_step = next;
-    if (s->in_pass) tli_save_same(s, tli_hash_plan(run), 8, TLI_RULE(SAVED_IN_A_PASS_OF_ANOTHER_PLAN));
+    s->next_step = tli_save_number(s, run->next_step, 8);
+    if (s->applies && !s->result) run->next_step = s->next_step;
+    if (s->in_pass && s->any_slots) tli_refuse_saving(s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_IN_A_PASS));
+    else if (s->in_pass) tli_save_same(s, tli_hash_plan(run), 8, TLI_RULE(SAVED_IN_A_PASS_OF_ANOTHER_PLAN));
 }
 
-// Ranges of the caller's state, and the loss scaler, which is the caller's as well.
-static void tli_save_states(tli_saving *s) {
+// The loss scaler, which is the caller's.
+static void tli_save_scaler(tli_saving *s) {
     const tl_run_desc *desc = &s->run->desc;
-    const tli_rule rule = TLI_RULE(SAVED_STATES_ARE_OTHERS);
-    int32_t i;
-    tli_save_same(s, (uint64_t)desc->state_count, 4, rule);
-    for (i = 0; i < desc->state_count && !s->result; i++) {
-        const tl_state *state = &desc->states[i];
-        tli_save_same(s, (uint32_t)state->node, 4, rule);
-        tli_save_same(s, (uint64_t)state->kind, 4, rule);
-        tli_save_same(s, state->bytes, 8, rule);
-        tli_save_bytes(s, s->sink || s->applies ? state->host : NULL, state->bytes);
-    }
-    tli_save_same(s, desc->loss_scaler != NULL, 4, rule);
+    tli_save_same(s, desc->loss_scaler != NULL, 4, TLI_RULE(SAVED_STATES_ARE_OTHERS));
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (desc->loss_scaler) {
         tl_loss_scaler scaler = *desc->loss_scaler;
@@ -61627,7 +63370,28 @@ static void tli_save_states(tli_saving *s) {
 #endif
 }
 
-// What the caller has written into the graph's inputs.
+// Ranges of the caller's state.
+static void tli_save_states(tli_saving *s) {
+    const tl_run_desc *desc = &s->run->desc;
+    const tli_rule rule = TLI_RULE(SAVED_STATES_ARE_OTHERS);
+    int32_t i;
+    tli_save_same(s, (uint64_t)desc->state_count, 4, rule);
+    for (i = 0; i < desc->state_count && !s->result; i++) {
+        const tl_state *state = &desc->states[i];
+        tli_save_same(s, (uint32_t)state->node, 4, rule);
+        tli_save_same(s, (uint64_t)state->kind, 4, rule);
+        tli_save_same(s, state->bytes, 8, rule);
+        tli_save_bytes(s, s->sink || s->applies ? state->host : NULL, state->bytes);
+    }
+    tli_save_scaler(s);
+}
+
+// Whether a graph input is that of another rank's stage.
+static int tli_is_elsewhere(const tl_run *run, int32_t tensor) {
+    return tli_has_members(run) && run->members.tensors && run->members.tensors[tensor] < 0;
+}
+
+// What the caller has written into the graph's inputs, as far as this run has them.
 static void tli_save_inputs(tli_saving *s) {
     tl_run *run = s->run;
     const tl_graph *graph = tli_caller_graph(run);
@@ -61637,6 +63401,7 @@ static void tli_save_inputs(tli_saving *s) {
             for (i = 0; graph->nodes[id].is_input && i < graph->nodes[id].output_count; i++) {
                 tl_tensor tensor;
                 const tli_buffer *buffer;
+                if (tli_is_elsewhere(run, graph->nodes[id].first_output + i)) continue;
                 tensor.node = id;
                 tensor.output = i;
                 if (tli_find_caller_tensor(run, s->function, &tensor)) return;   // an input is no member
@@ -61878,7 +63643,7 @@ static void tli_claim_late(tli_saving *s) {
         run->arenas[tier].next_offset = late->number;
         result = tli_claim_planned(run, tier, late->made.bytes, &held);
         if (result) tli_refuse_saving(s, result, TLI_RULE(SAVED_BACKEND_COULD_NOT_CLAIM));
-        else run->freed[run->freed_count++] = held;
+        else run->at.freed[run->at.freed_count++] = held;
     }
 }
 
@@ -61909,8 +63674,8 @@ static void tli_open_saved_pass(tli_saving *s) {
     run->report.limiting_node = -1;
     run->report.worker_count = run->desc.transport ? run->desc.transport->rank_count : 1;
     run->report.fused_count = run->members.fused_count;
-    tli_zero(&run->last, sizeof run->last);
-    tli_zero(&run->event, sizeof run->event);
+    tli_zero(&run->at.last, sizeof run->at.last);
+    tli_zero(&run->at.event, sizeof run->at.event);
     tli_measure_store(&run->store, 1, &counters);
     tli_drop_entry(s);
 }
@@ -61993,17 +63758,27 @@ static void tli_walk_run(tli_saving *s) {
     tli_zero(&s->sim, sizeof s->sim);
 }
 
+// Whether a sum over ranks is under way: what it has not summed yet is in no range.
+static int tli_is_reducing(const tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    return run->reduction != NULL;
+#else
+    (void)run;
+    return 0;
+#endif
+}
+
 // Close the step that was carried out last. 0 = one is under way.
 static int tli_settle_run(tli_saving *s) {
     tl_run *run = s->run;
     int32_t f;
     if (run->in_plan) return 0;
     if (!run->active) return 1;
-    if (!run->flights && run->computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run))
+    if (!run->flights && run->at.computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run))
         s->result = tli_close_compute(run);
     for (f = 0; f < tli_count_flights(run); f++) {
         tli_choose_flight(run, f);
-        if (run->computing) return 0;
+        if (run->at.computing) return 0;
     }
     for (f = 0; f < run->begun_count; f++)
         if (run->begun[f].is_used) return 0;
@@ -62019,7 +63794,9 @@ TLI_IMPL tl_result tl_save_run(tl_run *run, tl_sink sink) {
     s.function = TLI_IN(SAVE_RUN);
     s.sink = &sink;
     s.in_pass = run->active;
-    if (!tli_settle_run(&s))
+    if (tli_is_reducing(run))
+        tli_refuse_saving(&s, TL_ERROR_INVALID_ARG, TLI_RULE(REDUCTION_IS_UNDER_WAY));
+    else if (!tli_settle_run(&s))
         tli_refuse_saving(&s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_STEP_OR_COPY_IS_UNDER_WAY));
     else if (s.result) return tli_abort_pass(run, s.result);
     if (run->active && !tli_can_save_pass(run))
@@ -62044,20 +63821,37 @@ static int tli_is_whole(const uint8_t *data, size_t length) {
     return length >= 8 && read == sum;
 }
 
+// Get ready to read what was saved.
+static tl_result tli_open_saved(tl_run *run, tli_function function, const void *data, size_t length,
+                                tli_saving *s) {
+    tli_zero(s, sizeof *s);
+    if (length < sizeof tli_save_magic || TLI_MEMCMP(data, tli_save_magic, sizeof tli_save_magic) != 0)
+        return tli_fail(run->env, TL_ERROR_PARSE, function, TLI_RULE(SAVED_IS_NOT_A_RUN));
+    if (!tli_is_whole((const uint8_t *)data, length))
+        return tli_fail(run->env, TL_ERROR_PARSE, function, TLI_RULE(SAVED_IS_DAMAGED));
+    s->run = run;
+    s->function = function;
+    s->data = (const uint8_t *)data;
+    s->length = length - 8;
+    return TL_OK;
+}
+
+// Whether the run is between passes, and no sum is under way.
+static tl_result tli_check_idle(tl_run *run, tli_function function) {
+    if (run->active || run->in_plan)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_PASS_IS_UNDER_WAY));
+    if (tli_is_reducing(run))
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(REDUCTION_IS_UNDER_WAY));
+    return TL_OK;
+}
+
 TLI_IMPL tl_result tl_load_run(tl_run *run, const void *data, size_t length) {
     tli_saving s;
+    tl_result result;
     TL_ASSERT(run && (data || !length));
-    if (run->active || run->in_plan)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_RUN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
-    if (length < sizeof tli_save_magic || TLI_MEMCMP(data, tli_save_magic, sizeof tli_save_magic) != 0)
-        return tli_fail(run->env, TL_ERROR_PARSE, TLI_IN(LOAD_RUN), TLI_RULE(SAVED_IS_NOT_A_RUN));
-    if (!tli_is_whole((const uint8_t *)data, length))
-        return tli_fail(run->env, TL_ERROR_PARSE, TLI_IN(LOAD_RUN), TLI_RULE(SAVED_IS_DAMAGED));
-    tli_zero(&s, sizeof s);
-    s.run = run;
-    s.function = TLI_IN(LOAD_RUN);
-    s.data = (const uint8_t *)data;
-    s.length = length - 8;
+    result = tli_check_idle(run, TLI_IN(LOAD_RUN));
+    if (!result) result = tli_open_saved(run, TLI_IN(LOAD_RUN), data, length, &s);
+    if (result) return result;
     tli_walk_run(&s);
     if (!s.result && s.at != s.length)
         tli_refuse_saving(&s, TL_ERROR_PARSE, TLI_RULE(SAVED_ENDS_OR_HOLDS_WHAT_IT_MAY_NOT));
@@ -62069,6 +63863,189 @@ TLI_IMPL tl_result tl_load_run(tl_run *run, const void *data, size_t length) {
     s.applies = 1;
     tli_walk_run(&s);
     return s.result ? tli_abort_pass(run, s.result) : TL_OK;
+}
+#endif  // TL_ONLY_TABLES
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
+
+// -- loading states from the saves of other runs --
+//
+// A range is known by its node, its kind and its number among those of both. Each save is walked over once, and
+// where it has a range that this run registers, the place is noted; nothing is copied before all are there.
+//
+//     saves        rank 0 [ 1 2 3 ]    rank 1 [ 4 5 ]    rank 2 [ 6 7 8 ]      nodes of their ranges
+//     this run     [ 3 4 5 ]                                                   another cut, fewer ranks
+
+typedef struct tli_gathering {
+    tl_run      *run;
+    int32_t     *order;        // [states] by node and kind, those of both as they are registered
+    uint64_t    *keys;         // [states] of node and kind
+    int32_t     *seen;         // [states] at the first of a node and kind: ranges of these in the save at hand
+    const uint8_t **found;     // [states] NULL = in none so far
+    const uint8_t *scaler;     // of the first save
+    size_t       scaler_bytes;
+    uint64_t     next_step;
+} tli_gathering;
+
+static uint64_t tli_state_key(int32_t node, tl_state_kind kind) {
+    return ((uint64_t)node + 1) * TL_STATE_COUNT + (uint64_t)kind;
+}
+
+static void tli_close_gathering(tli_gathering *g) {
+    tli_release(g->run->env, g->order);
+    tli_release(g->run->env, g->keys);
+    tli_release(g->run->env, g->seen);
+    tli_release(g->run->env, g->found);
+}
+
+static tl_result tli_open_gathering(tl_run *run, tli_gathering *g) {
+    const tl_run_desc *desc = &run->desc;
+    uint64_t count = (uint64_t)desc->state_count + 1;
+    int32_t i;
+    tli_zero(g, sizeof *g);
+    g->run = run;
+    g->order = (int32_t *)tli_alloc_array(run->env, count, sizeof *g->order);
+    g->keys = (uint64_t *)tli_alloc_array(run->env, count, sizeof *g->keys);
+    g->seen = (int32_t *)tli_alloc_array(run->env, count, sizeof *g->seen);
+    g->found = (const uint8_t **)tli_alloc_array(run->env, count, sizeof *g->found);
+    if (!g->order || !g->keys || !g->seen || !g->found)
+        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(LOAD_STATES), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    for (i = 0; i < desc->state_count; i++)
+        g->keys[i] = tli_state_key(desc->states[i].node, desc->states[i].kind);
+    tli_sort_numbers(g->order, desc->state_count, g->keys);
+    return TL_OK;
+}
+
+static tl_result tli_fail_state(const tli_gathering *g, tli_rule rule, int32_t state) {
+    const tl_run *run = g->run;
+    const tl_state *at = &run->desc.states[state];
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_STATES), rule,
+                                     at->node < 0 ? UINT64_MAX : (uint64_t)at->node, (uint64_t)state);
+    tli_put_text(&s, tl_name_state(at->kind));
+    tli_put_text(&s, "");
+    if (TLI_ERROR_TEXT)
+        tli_put_named(&s.text, at->node, at->node < 0 ? "several, or none"
+                                                      : tl_name_node(tli_caller_graph(run), at->node));
+    return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
+}
+
+// The place in order of the first range of a node and kind; state_count if there is none.
+static int32_t tli_find_first_state(const tli_gathering *g, uint64_t key) {
+    int32_t low = 0, high = g->run->desc.state_count;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (g->keys[g->order[middle]] < key) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+// The range of this run that a range of the save is, -1 = it has none of this node and kind. The save may not
+// have more of them.
+static int32_t tli_match_state(tli_gathering *g, tli_saving *s, uint64_t key) {
+    int32_t first = tli_find_first_state(g, key), at;
+    if (first == g->run->desc.state_count || g->keys[g->order[first]] != key) return -1;
+    at = first + g->seen[first]++;
+    if (at < g->run->desc.state_count && g->keys[g->order[at]] == key) return g->order[at];
+    tli_refuse_saving(s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_STATES_ARE_OTHERS));
+    return -1;
+}
+
+// What replicas have of their own may differ between saves: what is summed, running means, random numbers.
+// Weights and moments are the same in all, and what belongs to no node could be anything.
+static int tli_is_own_state(const tl_state *state) {
+    return state->node >= 0 && state->kind != TL_STATE_PARAMETER && state->kind != TL_STATE_OPTIMIZER;
+}
+
+static void tli_take_state(tli_gathering *g, tli_saving *s, int32_t i, uint64_t bytes, const uint8_t *from) {
+    const tl_state *state = &g->run->desc.states[i];
+    if (state->bytes != bytes) s->result = tli_fail_state(g, TLI_RULE(SAVED_STATE_HAS_OTHER_BYTES), i);
+    else if (!g->found[i]) g->found[i] = from;
+    else if (!tli_is_own_state(state) && TLI_MEMCMP(g->found[i], from, (size_t)bytes) != 0)
+        s->result = tli_fail_state(g, TLI_RULE(SAVES_HAVE_A_STATE_TWICE), i);
+}
+
+static void tli_gather_states(tli_gathering *g, tli_saving *s) {
+    uint64_t count = tli_save_number(s, 0, 4), k;
+    tli_zero(g->seen, (size_t)g->run->desc.state_count * sizeof *g->seen);
+    for (k = 0; k < count && !s->result; k++) {
+        uint64_t node = tli_save_number(s, 0, 4), kind = tli_save_limited(s, 0, 4, TL_STATE_COUNT - 1);
+        uint64_t bytes = tli_save_number(s, 0, 8);
+        const uint8_t *from = s->data + s->at;
+        int32_t i = -1;
+        tli_save_bytes(s, NULL, bytes);
+        if (!s->result) i = tli_match_state(g, s, tli_state_key((int32_t)(uint32_t)node, (tl_state_kind)kind));
+        if (i >= 0) tli_take_state(g, s, i, bytes, from);
+    }
+}
+
+// Look through one of the saves.
+static tl_result tli_gather_save(tli_gathering *g, const tl_saved *saved, int is_first) {
+    tl_run *run = g->run;
+    tli_saving s;
+    const uint8_t *scaler;
+    tl_result result = tli_open_saved(run, TLI_IN(LOAD_STATES), saved->data, saved->length, &s);
+    if (result) return result;
+    s.any_slots = 1;
+    tli_save_head(&s);
+    if (!s.result) tli_gather_states(g, &s);
+    scaler = s.data + s.at;
+    if (!s.result) tli_save_scaler(&s);
+    if (s.result) return s.result;
+    if (is_first) {
+        g->next_step = s.next_step;
+        g->scaler = scaler;
+        g->scaler_bytes = s.at - (size_t)(scaler - s.data);
+    }
+    if (g->next_step != s.next_step)
+        return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_STATES),
+                               TLI_RULE(SAVES_ARE_OF_OTHER_STEPS), g->next_step, s.next_step);
+    if (TLI_MEMCMP(g->scaler, scaler, g->scaler_bytes) != 0)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_STATES),
+                        TLI_RULE(SAVES_HAVE_OTHER_SCALERS));
+    return TL_OK;
+}
+
+// Take over what was found.
+static void tli_apply_gathering(const tli_gathering *g) {
+    tl_run *run = g->run;
+    tli_saving s;
+    int32_t i;
+    for (i = 0; i < run->desc.state_count; i++) {
+        const tl_state *state = &run->desc.states[i];
+        if (state->bytes) tli_copy(state->host, g->found[i], (size_t)state->bytes);
+    }
+    tli_zero(&s, sizeof s);
+    s.run = run;
+    s.function = TLI_IN(LOAD_STATES);
+    s.data = g->scaler;
+    s.length = g->scaler_bytes;
+    s.applies = 1;
+    tli_save_scaler(&s);
+    run->next_step = g->next_step;
+#ifndef TL_NO_PLANNERS
+    tli_forget_cache(run);
+#endif
+}
+
+TLI_IMPL tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t save_count) {
+    tli_gathering g;
+    tl_result result;
+    int32_t i;
+    TL_ASSERT(run && (saves || !save_count));
+    result = tli_check_idle(run, TLI_IN(LOAD_STATES));
+    if (result) return result;
+    if (save_count <= 0)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_STATES),
+                        TLI_RULE(SAVES_THERE_MUST_BE_ONE));
+    result = tli_open_gathering(run, &g);
+    for (i = 0; i < save_count && !result; i++) result = tli_gather_save(&g, &saves[i], i == 0);
+    for (i = 0; i < run->desc.state_count && !result; i++)
+        if (!g.found[i]) result = tli_fail_state(&g, TLI_RULE(SAVES_LACK_A_STATE), i);
+    if (!result) tli_apply_gathering(&g);
+    tli_close_gathering(&g);
+    return result;
 }
 #endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -62143,15 +64120,17 @@ static void tli_find_turn_pieces(const tl_run *run, const tli_reduction *r, tli_
 static tl_result tli_begin_piece(tl_run *run, tli_reduction *r, tli_shard_piece sent,
                                  tli_shard_piece received) {
     const tl_transport *transport = run->messages->transport;
+    int32_t before = tli_find_ring_rank(run, -1), after = tli_find_ring_rank(run, 1);
     void *to = r->parts & TLI_REDUCE_SCATTER ? r->values : received.at;
     tl_result result = TL_OK;
     r->is_begun = 1;
+    run->messages->failed_peer = before;
     if (received.count)
-        result = transport->receive(transport->self, tli_find_ring_rank(run, -1), 0, to, 4 * received.count,
-                                    &r->requests[1]);
-    if (!result && sent.count)
-        result = transport->send(transport->self, tli_find_ring_rank(run, 1), 0, sent.at, 4 * sent.count,
-                                 &r->requests[0]);
+        result = transport->receive(transport->self, before, 0, to, 4 * received.count, &r->requests[1]);
+    if (result) return result;
+    run->messages->failed_peer = after;
+    if (sent.count)
+        result = transport->send(transport->self, after, 0, sent.at, 4 * sent.count, &r->requests[0]);
     if (!result) run->report.sent_bytes += 4 * sent.count;
     if (!result) run->report.received_bytes += 4 * received.count;
     return result;
@@ -62161,8 +64140,9 @@ static tl_result tli_poll_piece(tl_run *run, tli_reduction *r) {
     const tl_transport *transport = run->messages->transport;
     tl_result sent = tli_poll_request(transport, &r->requests[0]);
     tl_result received = tli_poll_request(transport, &r->requests[1]);
-    if (sent && sent != TL_NOT_READY) return sent;
-    return received ? received : sent;
+    int has_failed = sent && sent != TL_NOT_READY;
+    run->messages->failed_peer = tli_find_ring_rank(run, has_failed ? 1 : -1);
+    return has_failed || !received ? sent : received;
 }
 
 // Go on to the next piece, turn, part or range; r->parts is 0 at the end.
@@ -62234,10 +64214,14 @@ static tl_result tli_reduce(tl_run *run, tli_function function, tl_state_kind ki
         r->parts = r->asked = parts;
         r->requests[0] = r->requests[1] = TLI_NO_REQUEST;
     }
-    result = tli_move_reduction(run, r);
-    if (result == TL_NOT_READY) return result;
-    tli_stop_reduction(run);
-    return result ? tli_fail_peer(run, result, tli_find_ring_rank(run, -1), -1) : TL_OK;
+    result = tli_greet_ranks(run, &run->messages->ring);
+    if (!result) {
+        result = tli_move_reduction(run, r);
+        if (result && result != TL_NOT_READY)
+            result = tli_fail_peer(run, result, run->messages->failed_peer, -1);
+    }
+    if (result != TL_NOT_READY) tli_stop_reduction(run);
+    return result;
 }
 
 TLI_IMPL tl_result tl_reduce_run(tl_run *run, tl_state_kind kind) {
@@ -64868,15 +66852,21 @@ static void tli_send_text_start(tli_stream *s, int32_t x, int32_t y, const char 
 
 // -- the picture: checks and layout --
 
-static tl_result tli_fail_curve(tl_env *env, int32_t curve, tli_rule rule) {
-    tli_sentence s = tli_begin_error(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_MEMORY_SVG), rule,
-                                     (uint64_t)curve, 0);
+// Refuse a picture for one of the things that it is to show.
+static tl_result tli_fail_drawn(tl_env *env, tli_function function, const char *what, int32_t index,
+                                tli_rule rule) {
+    tli_sentence s = tli_begin_error(env, TL_ERROR_INVALID_ARG, function, rule, (uint64_t)index, 0);
     if (TLI_ERROR_TEXT) {
-        tli_put(&s.text, "curve ");
-        tli_put_i64(&s.text, curve);
+        tli_put(&s.text, what);
+        tli_put(&s.text, " ");
+        tli_put_i64(&s.text, index);
         tli_put(&s.text, ": ");
     }
     return tli_end_error(env, &s, TL_ERROR_INVALID_ARG);
+}
+
+static tl_result tli_fail_curve(tl_env *env, int32_t curve, tli_rule rule) {
+    return tli_fail_drawn(env, TLI_IN(WRITE_MEMORY_SVG), "curve", curve, rule);
 }
 
 // Check one curve, find its peak, and widen both axes to it.
@@ -66065,17 +68055,6 @@ static tli_rule tli_check_front_point(const tl_precision_front *front, int32_t i
     return point->bound_cost > point->cost ? TLI_RULE(BOUND_COST_MUST_NOT_BE_ABOVE_COST) : TLI_NO_RULE;
 }
 
-static tl_result tli_fail_point(tl_env *env, int32_t point, tli_rule rule) {
-    tli_sentence s = tli_begin_error(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_FRONT_SVG), rule,
-                                     (uint64_t)point, 0);
-    if (TLI_ERROR_TEXT) {
-        tli_put(&s.text, "point ");
-        tli_put_i64(&s.text, point);
-        tli_put(&s.text, ": ");
-    }
-    return tli_end_error(env, &s, TL_ERROR_INVALID_ARG);
-}
-
 static tl_result tli_check_front(tl_env *env, const tl_precision_front *front) {
     const tli_function function = TLI_IN(WRITE_FRONT_SVG);
     int32_t i;
@@ -66085,7 +68064,7 @@ static tl_result tli_check_front(tl_env *env, const tl_precision_front *front) {
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(KNEE_MUST_BE_ONE_OF_POINTS));
     for (i = 0; i < front->point_count; i++) {
         tli_rule rule = tli_check_front_point(front, i);
-        if (rule) return tli_fail_point(env, i, rule);
+        if (rule) return tli_fail_drawn(env, function, "point", i, rule);
     }
     return TL_OK;
 }

@@ -1188,8 +1188,7 @@ static const char *const usage =
     "exit code: 0 ok, 1 bad input or a file that could not be written, 2 the budget is below the\n"
     "least possible, 3 measured differs from planned or gradients are not equal\n";
 
-// 1 = it was an option with a value; *code says whether the value was right.
-static int parse_value_option(options *o, const char *name, const char *value, int *code) {
+static int read_options(options *o, int count, char **argv, int *done) {
     const training_option table[] = {
         { "--steps", 1, 1000000, &o->steps, NULL, &o->given_steps },
         { "--seconds", 0, 1000000, &o->seconds, NULL, &o->given_seconds },
@@ -1208,8 +1207,11 @@ static int parse_value_option(options *o, const char *name, const char *value, i
         { "--out", 0, 0, NULL, &o->out, NULL },
         { "--budget", 0, 0, NULL, &o->budget, NULL },
         { "--plan", 0, 0, NULL, &o->plan, NULL },
+        { "--checked", 0, 0, NULL, NULL, &o->checked },
+        { "--estimate", 0, 0, NULL, NULL, &o->estimates },
+        { "--quick", 0, 0, NULL, NULL, NULL },
     };
-    return training_parse_option(table, sizeof table / sizeof *table, name, value, code);
+    return training_parse_options(table, sizeof table / sizeof *table, usage, count, argv, done);
 }
 
 static void set_defaults(options *o, int quick) {
@@ -1238,33 +1240,14 @@ static int parse_precision(options *o) {
 
 // *done is 1 after --help.
 static int parse_options(options *o, int count, char **argv, int *done) {
-    int i, quick = 0, code = TRAINING_OK;
-    *done = 0;
-    for (i = 1; i < count; i++) quick |= strcmp(argv[i], "--quick") == 0;
-    set_defaults(o, quick);
-    for (i = 1; i < count && !code; i++) {
-        const char *name = argv[i], *value = i + 1 < count ? argv[i + 1] : NULL;
-        if (strcmp(name, "--quick") == 0) continue;
-        if (strcmp(name, "--checked") == 0) {
-            o->checked = 1;
-        } else if (strcmp(name, "--estimate") == 0) {
-            o->estimates = 1;
-        } else if (strcmp(name, "--help") == 0) {
-            *done = 1;
-            fputs(usage, stdout);
-            return TRAINING_OK;
-        } else if (parse_value_option(o, name, value, &code)) {
-            i++;
-        } else {
-            return training_fail(TRAINING_INPUT, "%s: unknown option; --help lists them", name);
-        }
-    }
-    if (!code) code = training_parse_plan(o->plan, o->kinds);
+    int code;
+    set_defaults(o, training_is_quick(count, argv));
+    code = read_options(o, count, argv, done);
+    if (code || *done) return code;
+    code = training_parse_plan(o->plan, o->kinds);
     if (!code) code = parse_precision(o);
+    if (!code) code = training_check_multiple("--width", o->width, TRAINING_HEAD);
     if (code) return code;
-    if (o->width % TRAINING_HEAD)
-        return training_fail(TRAINING_INPUT, "--width %d: must be a multiple of %d", (int)o->width,
-                             TRAINING_HEAD);
     if (o->given_steps && !o->given_seconds) o->seconds = 0;
     return TRAINING_OK;
 }

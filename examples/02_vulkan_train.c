@@ -836,8 +836,7 @@ static const char *const usage =
     "below the least possible, 3 measured differs from planned, gradients are not equal, or the\n"
     "validation layer found errors\n";
 
-// 1 = it was an option with a value; *code says whether the value was right.
-static int parse_value_option(options *o, const char *name, const char *value, int *code) {
+static int read_options(options *o, int count, char **argv, int *done) {
     const training_option table[] = {
         { "--device", 1, 1000, &o->device, NULL, NULL },
         { "--steps", 1, 1000000, &o->steps, NULL, NULL },
@@ -849,8 +848,12 @@ static int parse_value_option(options *o, const char *name, const char *value, i
         { "--text", 0, 0, NULL, &o->text, NULL },
         { "--out", 0, 0, NULL, &o->out, NULL },
         { "--plan", 0, 0, NULL, &o->plan, NULL },
+        { "--list", 0, 0, NULL, NULL, &o->lists },
+        { "--validate", 0, 0, NULL, NULL, &o->validates },
+        { "--estimate", 0, 0, NULL, NULL, &o->estimates },
+        { "--quick", 0, 0, NULL, NULL, NULL },
     };
-    return training_parse_option(table, sizeof table / sizeof *table, name, value, code);
+    return training_parse_options(table, sizeof table / sizeof *table, usage, count, argv, done);
 }
 
 static void set_defaults(options *o, int quick) {
@@ -867,34 +870,12 @@ static void set_defaults(options *o, int quick) {
 
 // *done is 1 after --help.
 static int parse_options(options *o, int count, char **argv, int *done) {
-    int i, quick = 0, code = TRAINING_OK;
-    *done = 0;
-    for (i = 1; i < count; i++) quick |= strcmp(argv[i], "--quick") == 0;
-    set_defaults(o, quick);
-    for (i = 1; i < count && !code; i++) {
-        const char *name = argv[i], *value = i + 1 < count ? argv[i + 1] : NULL;
-        if (strcmp(name, "--quick") == 0) continue;
-        if (strcmp(name, "--list") == 0) {
-            o->lists = 1;
-        } else if (strcmp(name, "--validate") == 0) {
-            o->validates = 1;
-        } else if (strcmp(name, "--estimate") == 0) {
-            o->estimates = 1;
-        } else if (strcmp(name, "--help") == 0) {
-            *done = 1;
-            fputs(usage, stdout);
-            return TRAINING_OK;
-        } else if (parse_value_option(o, name, value, &code)) {
-            i++;
-        } else {
-            return training_fail(TRAINING_INPUT, "%s: unknown option; --help lists them", name);
-        }
-    }
-    if (!code) code = training_parse_plan(o->plan, o->kinds);
-    if (!code && o->width % VK_NN_HEAD)
-        return training_fail(TRAINING_INPUT, "--width %d: must be a multiple of %d", (int)o->width,
-                             VK_NN_HEAD);
-    return code;
+    int code;
+    set_defaults(o, training_is_quick(count, argv));
+    code = read_options(o, count, argv, done);
+    if (code || *done) return code;
+    code = training_parse_plan(o->plan, o->kinds);
+    return code ? code : training_check_multiple("--width", o->width, VK_NN_HEAD);
 }
 
 // -- main --

@@ -1204,8 +1204,7 @@ static void set_defaults(options *o, int quick) {
     o->machine = "this-machine";
 }
 
-// 1 = it was an option with a value; *code says whether the value was right.
-static int parse_value_option(options *o, const char *name, const char *value, int *code) {
+static int read_options(options *o, int count, char **argv, int *done) {
     const training_option table[] = {
         { "--steps", 1, 1000000, &o->steps, NULL, NULL },
         { "--image-steps", 1, 1000000, &o->image_steps, NULL, NULL },
@@ -1223,8 +1222,9 @@ static int parse_value_option(options *o, const char *name, const char *value, i
         { "--machine", 0, 0, NULL, &o->machine, NULL },
         { "--text", 0, 0, NULL, &o->text, NULL },
         { "--out", 0, 0, NULL, &o->out, NULL },
+        { "--quick", 0, 0, NULL, NULL, NULL },
     };
-    return training_parse_option(table, sizeof table / sizeof *table, name, value, code);
+    return training_parse_options(table, sizeof table / sizeof *table, usage, count, argv, done);
 }
 
 static int is_one_of(const char *value, const char *a, const char *b, const char *c) {
@@ -1243,9 +1243,7 @@ static int read_words(options *o) {
         return training_fail(TRAINING_INPUT, "--observer %s: --help lists the kinds", o->observer);
     if (o->profiles && !o->is_measured)
         return training_fail(TRAINING_INPUT, "--profiles: needs --costs measured");
-    if (o->width % TRAINING_HEAD)
-        return training_fail(TRAINING_INPUT, "--width %d: must be a multiple of %d", (int)o->width,
-                             TRAINING_HEAD);
+    if (training_check_multiple("--width", o->width, TRAINING_HEAD)) return TRAINING_INPUT;
     if (!o->loss) return TRAINING_OK;
     o->limit = strtod(o->loss, &end) / 100.0;
     if (end != o->loss && !*end && o->limit >= 0.0 && o->limit <= 10.0) return TRAINING_OK;
@@ -1254,23 +1252,10 @@ static int read_words(options *o) {
 
 // *done is 1 after --help.
 static int parse_options(options *o, int count, char **argv, int *done) {
-    int i, quick = 0, code = TRAINING_OK;
-    *done = 0;
-    for (i = 1; i < count; i++) quick |= strcmp(argv[i], "--quick") == 0;
-    set_defaults(o, quick);
-    for (i = 1; i < count && !code; i++) {
-        const char *value = i + 1 < count ? argv[i + 1] : NULL;
-        if (strcmp(argv[i], "--quick") == 0) continue;
-        if (strcmp(argv[i], "--help") == 0) {
-            *done = 1;
-            fputs(usage, stdout);
-            return TRAINING_OK;
-        }
-        if (!parse_value_option(o, argv[i], value, &code))
-            return training_fail(TRAINING_INPUT, "%s: unknown option; --help lists them", argv[i]);
-        i++;
-    }
-    return code ? code : read_words(o);
+    int code;
+    set_defaults(o, training_is_quick(count, argv));
+    code = read_options(o, count, argv, done);
+    return code || *done ? code : read_words(o);
 }
 
 // -- main --

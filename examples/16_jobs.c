@@ -68,7 +68,7 @@ static const char *const usage =
     "exit code: 0 ok, 1 bad input or a file that could not be written, 2 the budget is below the least\n"
     "possible, 3 measured differs from planned or losses are not equal\n";
 
-static int parse_value_option(options *o, const char *name, const char *value, int *code) {
+static int read_options(options *o, int count, char **argv, int *done) {
     const training_option table[] = {
         { "--steps", 1, 1000000, &o->steps, NULL, NULL },
         { "--threads", 1, 64, &o->threads, NULL, NULL },
@@ -82,16 +82,15 @@ static int parse_value_option(options *o, const char *name, const char *value, i
         { "--seed", 0, UINT64_MAX, &o->seed, NULL, NULL },
         { "--text", 0, 0, NULL, &o->text, NULL },
         { "--out", 0, 0, NULL, &o->out, NULL },
+        { "--quick", 0, 0, NULL, NULL, NULL },
     };
-    return training_parse_option(table, sizeof table / sizeof *table, name, value, code);
+    return training_parse_options(table, sizeof table / sizeof *table, usage, count, argv, done);
 }
 
 // *done is 1 after --help.
 static int parse_options(options *o, int count, char **argv, int *done) {
-    int i, quick = 0, code = TRAINING_OK;
-    *done = 0;
+    int quick = training_is_quick(count, argv), code;
     memset(o, 0, sizeof *o);
-    for (i = 1; i < count; i++) quick |= strcmp(argv[i], "--quick") == 0;
     o->out = "build";
     o->layers = quick ? 3 : 6;
     o->width = quick ? 16 : 48;
@@ -102,22 +101,8 @@ static int parse_options(options *o, int count, char **argv, int *done) {
     o->seed = 1;
     o->steps = quick ? 5 : 40;
     o->budget = 100;
-    for (i = 1; i < count && !code; i++) {
-        const char *name = argv[i], *value = i + 1 < count ? argv[i + 1] : NULL;
-        if (strcmp(name, "--quick") == 0) continue;
-        if (strcmp(name, "--help") == 0) {
-            *done = 1;
-            fputs(usage, stdout);
-            return TRAINING_OK;
-        }
-        if (!parse_value_option(o, name, value, &code))
-            return training_fail(TRAINING_INPUT, "%s: unknown option; --help lists them", name);
-        i++;
-    }
-    if (!code && o->width % TRAINING_HEAD)
-        return training_fail(TRAINING_INPUT, "--width %d: must be a multiple of %d", (int)o->width,
-                             TRAINING_HEAD);
-    return code;
+    code = read_options(o, count, argv, done);
+    return code || *done ? code : training_check_multiple("--width", o->width, TRAINING_HEAD);
 }
 
 // -- job system: threads that call kernels --

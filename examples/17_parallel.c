@@ -5,7 +5,8 @@
 // else, so a network trains that no rank could hold alone. The transformer of 01 trains on stages x replicas ranks from
 // one seed; then one process trains it again, and the program prints what each rank planned and measured, the bytes sent,
 // whether gradients are equal to the last bit, and the simulated and the measured time of a step. With --trace it leaves
-// all ranks in one file for ui.perfetto.dev. Read next: 16, several steps under way on one rank.
+// all ranks in one file for ui.perfetto.dev. With --save what all ranks need to go on lies in files, and when a rank is
+// lost the training goes on from there with fewer. Read next: 16, several steps under way on one rank.
 //
 // check: --quick --estimate --trace build/check/parallel.json
 //
@@ -29,15 +30,22 @@
 // whether there is one more, and after it every rank tells its loss, its time, and whether it was asked to stop: Ctrl-C
 // ends all of them behind the same step. Embedding and head have weights of their own, so no weight belongs to two stages.
 //
+// Each rank registers weights, optimizer and gradients of its nodes, node by node, and saves them (tl_save_run). A rank of
+// another cut finds those of its nodes in the files of all ranks (tl_load_states): stages may be others, and what follows
+// has the same bits. The file PREFIX names the last step that all ranks have saved, so no moment to be killed is a bad one.
+//
 // CONTENTS       (search for "// -- ")
-//                options    ranks    talking    planning    training    one rank    trace    table    ways    main
+//                options    ranks    talking    planning    saves    training    one rank    trace    table    ways    main
 
 #define _POSIX_C_SOURCE 200809L  // NOLINT: reserved for this; clock_gettime, nanosleep, isatty, mkdir
 
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -58,10 +66,10 @@
 enum { MOST_CHUNKS = 16 };
 
 typedef struct options {
-    const char *text, *trace, *schedule;  // text NULL = that of the examples; trace NULL = none
+    const char *text, *trace, *schedule, *save;  // text NULL = that of the examples; trace, save NULL = none
     uint64_t layers, width, context, batch, micro_batches, stages, chunks, replicas, steps, seed, budget, wait, link,
-             latency, patience;
-    int      has_stages, estimates, is_gpipe;
+             latency, patience, every, lose;       // lose 0 = no rank is lost
+    int      has_stages, estimates, is_gpipe, resumes;
 } options;
 
 static const char *const usage =
@@ -84,10 +92,15 @@ static const char *const usage =
     "  --text FILE        train on this text (examples/training_text.txt)\n"
     "  --estimate         plan by FLOP instead of measured times, the same on every machine\n"
     "  --trace FILE       the last step of all ranks as a Chrome trace\n"
+    "  --save PREFIX      leave files of that name to go on from (none)\n"
+    "  --every N          training steps between two saves; the last step is saved as well (10)\n"
+    "  --resume           go on from what --save PREFIX has left, with as many ranks as there are now\n"
+    "  --lose STEP        the last rank goes before this step, without a word: to see what the others do\n"
     "  --quick            a tiny network for a few steps\n"
     "  --help             this list\n"
     "\n"
-    "Ctrl-C ends all ranks after the step under way; the table is that of what was done.\n"
+    "Ctrl-C ends all ranks after the step under way; the table is that of what was done. Threads that have lost\n"
+    "a rank go on from the last save with those that are left; processes of MPI say how to start again.\n"
     "exit code: 0 ok, 1 bad input or a rank that was lost, 2 the budget is below the least possible,\n"
     "3 measured differs from planned, or gradients are not those of one process\n";
 
@@ -103,6 +116,8 @@ static int parse_value_option(options *o, const char *name, const char *value, i
         { "--latency", 0, 10000000, &o->latency, NULL, NULL },
         { "--wait", 0, 1000000, &o->wait, NULL, NULL },
         { "--patience", 1, 86400, &o->patience, NULL, NULL },
+        { "--every", 1, 1000000, &o->every, NULL, NULL },
+        { "--lose", 1, 1000000, &o->lose, NULL, NULL },
         { "--layers", 1, 64, &o->layers, NULL, NULL },
         { "--width", TRAINING_HEAD, 1024, &o->width, NULL, NULL },
         { "--context", 2, 1024, &o->context, NULL, NULL },
@@ -111,9 +126,12 @@ static int parse_value_option(options *o, const char *name, const char *value, i
         { "--text", 0, 0, NULL, &o->text, NULL },
         { "--trace", 0, 0, NULL, &o->trace, NULL },
         { "--schedule", 0, 0, NULL, &o->schedule, NULL },
+        { "--save", 0, 0, NULL, &o->save, NULL },
     };
     return training_parse_option(table, sizeof table / sizeof *table, name, value, code);
 }
+
+enum { MOST_PREFIX = 440 };       // bytes of --save
 
 static int check_options(options *o) {
     if (o->width % TRAINING_HEAD)
@@ -121,6 +139,9 @@ static int check_options(options *o) {
     o->is_gpipe = strcmp(o->schedule, "gpipe") == 0;
     if (!o->is_gpipe && strcmp(o->schedule, "1f1b") != 0)
         return training_fail(TRAINING_INPUT, "--schedule %s: must be 1f1b or gpipe", o->schedule);
+    if (o->save && strlen(o->save) > MOST_PREFIX)
+        return training_fail(TRAINING_INPUT, "--save: a name of more than %d bytes", (int)MOST_PREFIX);
+    if (o->resumes && !o->save) return training_fail(TRAINING_INPUT, "--resume: needs the --save PREFIX to go on from");
     if (o->is_gpipe && o->chunks > 1)
         return training_fail(TRAINING_INPUT, "--schedule gpipe: has one part a rank, --chunks %d", (int)o->chunks);
     if (o->micro_batches % o->replicas)
@@ -147,11 +168,16 @@ static int parse_options(options *o, int count, char **argv, int *done) {
     o->steps = quick ? 4 : 30;
     o->seed = 1;
     o->patience = 60;
+    o->every = 10;
     for (i = 1; i < count && !code; i++) {
         const char *name = argv[i], *value = i + 1 < count ? argv[i + 1] : NULL;
         if (strcmp(name, "--quick") == 0) continue;
         if (strcmp(name, "--estimate") == 0) {
             o->estimates = 1;
+            continue;
+        }
+        if (strcmp(name, "--resume") == 0) {
+            o->resumes = 1;
             continue;
         }
         if (strcmp(name, "--help") == 0) {
@@ -167,6 +193,13 @@ static int parse_options(options *o, int count, char **argv, int *done) {
 }
 
 // -- ranks: what each has, and what it tells rank 0 --
+
+// What the file PREFIX says of the files of all ranks beside it.
+typedef struct save_note {
+    uint64_t step, rank_count;    // of the save; rank_count 0 = there is none
+    uint64_t has_sums;            // 1 = sums over replicas are in it: their order is not that of one process
+    uint64_t training;            // hash of what the training depends on
+} save_note;
 
 // After a step.
 typedef struct word {
@@ -206,13 +239,16 @@ typedef struct worker {
     float   *floats;              // [4][count]: parameters, both states of AdamW, gradients
     uint64_t *places;             // [param_kinds] where those that this rank has begin in floats; else NOT_HERE
     size_t   count;               // floats of them
-    tl_state gradients;           // what replicas sum up
+    tl_state *states;             // [state_count] of its nodes: weights, both states of AdamW, gradients
+    int32_t  state_count;
+    const tl_saved *saves;        // [from.rank_count] to go on from
+    save_note from, saved;        // the save that it went on from; the last one
     int32_t *window;              // [2][B T]
     tl_backend backend;
     tl_run  *run;
     tl_run_report report;         // of the last step
     uint64_t sent_bytes;          // of it, to the neighbours of the pipeline; the rest went round the ring
-    uint64_t step, step_ns, start_ns;
+    uint64_t first_step, step, step_ns, start_ns;
     double   loss;                // sum over the micro-batches of the last step
     moment  *moments;             // [moment_room]; NULL = no trace
     int32_t  moment_count, moment_room;
@@ -224,12 +260,12 @@ typedef struct worker {
 // What rank 0 has of all ranks.
 typedef struct gathered {
     row     *rows;                // [rank_count]
-    float   *grads, *params;      // [param_count] the gradients of step 0, the weights at the end
+    float   *grads, *params;      // [param_count] the gradients of the first step, the weights at the end
     int      replicas_differ;     // 1 = of two replicas
     int      stops;               // 1 = a rank was asked to stop
     float   *losses;              // [steps] mean
     uint64_t *steps_ns;           // [steps] of the slowest rank
-    uint64_t steps;               // done
+    uint64_t first_step, steps;   // the first one that they did, and how many are done since the training began
 } gathered;
 
 typedef struct program {
@@ -238,6 +274,9 @@ typedef struct program {
     gathered all;
     training_progress progress;
     int32_t  rank_count;
+    save_note from;               // what it goes on from
+    tl_saved *saves;              // [from.rank_count] mapped files, which may be removed meanwhile
+    int      has_lost;            // 1 = --lose was done
 } program;
 
 static tl_result fail(worker *w, const char *what, tl_result result) {
@@ -323,6 +362,140 @@ static tl_result plan_ranks(worker *w, int32_t stages, uint64_t budget, tl_compi
     desc.link = w->link.bytes_per_second ? &w->link : NULL;
     desc.work_limit = 100000000;
     return tl_compile_ranks(&w->env, &desc, ranks);
+}
+
+// -- saves: what all ranks leave, to go on from --
+//
+//     PREFIX         the step and the number of ranks of the last save of all of them
+//     PREFIX.20.0    what rank 0 had after 20 steps; PREFIX.20.1 ..
+
+static uint64_t hash_bytes(const void *data, size_t bytes) {
+    const unsigned char *at = (const unsigned char *)data;
+    uint64_t hash = bytes;
+    size_t i;
+    for (i = 0; i < bytes; i++) hash = tl_mix_u64(hash, at[i]);
+    return hash;
+}
+
+// What losses depend on, whatever the ranks.
+static uint64_t hash_training(const options *o, const training_text *text) {
+    const uint64_t numbers[] = { o->layers, o->width, o->context, o->batch, o->micro_batches, o->seed };
+    return tl_mix_u64(hash_bytes(numbers, sizeof numbers), hash_bytes(text->ids, text->length));
+}
+
+typedef char part_path[MOST_PREFIX + 40];
+
+static void name_part(const char *prefix, uint64_t step, int32_t rank, char *path) {
+    snprintf(path, sizeof(part_path), "%s.%llu.%d", prefix, (unsigned long long)step, (int)rank);
+}
+
+static tl_result write_note(tl_env *env, const char *prefix, const save_note *note) {
+    char text[160];
+    tl_file_sink file;
+    tl_sink sink;
+    tl_result result = tl_init_file_sink(env, prefix, &file, &sink);
+    int length = snprintf(text, sizeof text, "17_parallel: step, ranks, sums of replicas, training: %llu %llu %llu %llu\n",
+                          (unsigned long long)note->step, (unsigned long long)note->rank_count,
+                          (unsigned long long)note->has_sums, (unsigned long long)note->training);
+    return result ? result : tl_finish_file_sink(env, &file, sink.write(sink.user, text, (size_t)length));
+}
+
+// 0 = there is no such file, or it says something else.
+static int read_note(const char *prefix, save_note *note) {
+    uint64_t *numbers[4];
+    char text[160] = "", *at, *end = NULL;
+    FILE *file = fopen(prefix, "r");
+    int i, count = 0;
+    memset(note, 0, sizeof *note);
+    if (!file) return 0;
+    at = fgets(text, sizeof text, file) ? strrchr(text, ':') : NULL;
+    fclose(file);
+    numbers[0] = &note->step;
+    numbers[1] = &note->rank_count;
+    numbers[2] = &note->has_sums;
+    numbers[3] = &note->training;
+    for (i = 0; i < 4 && at; i++) {
+        *numbers[i] = strtoull(at + 1, &end, 10);
+        count += end > at + 1;
+        at = end - 1;
+    }
+    return count == 4 && note->rank_count > 0 && note->rank_count <= 1024 * 1024;
+}
+
+// Leave what this rank has; when all have, rank 0 says so in PREFIX, and removes those before.
+static tl_result save_rank(worker *w) {
+    const char *prefix = w->o->save;
+    save_note note;
+    part_path path;
+    tl_file_sink file;
+    tl_sink sink;
+    char done = 1;
+    int32_t r;
+    tl_result result;
+    name_part(prefix, w->step, w->rank, path);
+    result = tl_init_file_sink(&w->env, path, &file, &sink);
+    if (!result) result = tl_finish_file_sink(&w->env, &file, tl_save_run(w->run, sink));
+    if (!result && w->rank) result = tell(w, 0, &done, sizeof done);
+    for (r = 1; r < w->rank_count && !w->rank && !result; r++) result = hear(w, r, &done, sizeof done);
+    note.step = w->step;
+    note.rank_count = (uint64_t)w->rank_count;
+    note.has_sums = w->saved.has_sums || w->replicas > 1;
+    note.training = hash_training(w->o, w->text);
+    if (!result && !w->rank) result = write_note(&w->env, prefix, &note);
+    for (r = 0; r < (int32_t)w->saved.rank_count && !w->rank && !result; r++) {
+        name_part(prefix, w->saved.step, r, path);
+        (void)remove(path);
+    }
+    if (!result) w->saved = note;
+    return result;
+}
+
+// Map the file of a rank: what a rank does not need of it takes no memory.
+static int map_part(const char *path, tl_saved *saved) {
+    struct stat status;
+    int file = open(path, O_RDONLY), failed;
+    void *data = MAP_FAILED;
+    memset(saved, 0, sizeof *saved);
+    if (file < 0) return training_fail(TRAINING_INPUT, "--resume: %s: %s", path, strerror(errno));
+    failed = fstat(file, &status) != 0 || status.st_size <= 0;
+    if (!failed) data = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+    close(file);
+    if (data == MAP_FAILED) return training_fail(TRAINING_INPUT, "--resume: %s: cannot be read", path);
+    saved->data = data;
+    saved->length = (size_t)status.st_size;
+    return TRAINING_OK;
+}
+
+static void unmap_saves(program *p) {
+    uint64_t r;
+    for (r = 0; p->saves && r < p->from.rank_count; r++)
+        if (p->saves[r].data) munmap((void *)(uintptr_t)p->saves[r].data, p->saves[r].length);
+    free(p->saves);
+    p->saves = NULL;
+    memset(&p->from, 0, sizeof p->from);
+}
+
+// Find the last save of all ranks, and map its files.
+static int map_saves(program *p) {
+    save_note note;
+    part_path path;
+    int code = TRAINING_OK;
+    uint64_t r;
+    unmap_saves(p);
+    if (!read_note(p->o.save, &note))
+        return training_fail(TRAINING_INPUT, "--resume: %s: is not there, or not what --save leaves", p->o.save);
+    if (note.training != hash_training(&p->o, &p->text))
+        return training_fail(TRAINING_INPUT, "--resume: %s: of another size, text, --micro-batches or --seed", p->o.save);
+    if (note.step >= p->o.steps)
+        return training_fail(TRAINING_INPUT, "--steps %llu: %s has as many", (unsigned long long)p->o.steps, p->o.save);
+    p->saves = (tl_saved *)calloc((size_t)note.rank_count, sizeof *p->saves);
+    if (!p->saves) return training_fail(TRAINING_INPUT, "no memory");
+    p->from = note;
+    for (r = 0; r < note.rank_count && !code; r++) {
+        name_part(p->o.save, note.step, (int32_t)r, path);
+        code = map_part(path, &p->saves[r]);
+    }
+    return code;
 }
 
 // -- training: one rank --
@@ -418,6 +591,32 @@ static void fill_floats(worker *w) {
     }
 }
 
+// Of each node the ranges that it uses: what replicas sum up, and what is saved.
+static void register_node(worker *w, int32_t id) {
+    static const tl_state_kind kinds[4] = {
+        TL_STATE_PARAMETER, TL_STATE_OPTIMIZER, TL_STATE_OPTIMIZER, TL_STATE_GRADIENT
+    };
+    const int32_t params[2] = { w->m.nodes[id].weight, w->m.nodes[id].bias };
+    int32_t k, part;
+    for (k = 0; k < 2; k++)
+        for (part = 0; part < 4 && params[k] >= 0; part++) {
+            tl_state *state = &w->states[w->state_count++];
+            state->node = id;
+            state->kind = kinds[part];
+            state->host = w->floats + (size_t)part * w->count + w->places[params[k]];
+            state->bytes = w->m.params[params[k]].count * sizeof(float);
+        }
+}
+
+static tl_result register_states(worker *w) {
+    int32_t chunk, id;
+    w->states = (tl_state *)calloc((size_t)w->m.graph.node_count * 8 + 1, sizeof *w->states);
+    if (!w->states) return TL_ERROR_NO_MEMORY;
+    for (chunk = 0; chunk < w->ranks.chunk_count; chunk++)
+        for (id = first_node_of(w, chunk); id < end_node_of(w, chunk); id++) register_node(w, id);
+    return TL_OK;
+}
+
 static tl_result init_run(worker *w) {
     uint32_t scale_bits;
     float scale = 1.0f / (float)w->o->micro_batches;
@@ -441,8 +640,8 @@ static tl_result init_run(worker *w) {
     desc.compiled = &w->plan->compiled;
     desc.transport = w->rank_count > 1 ? &w->transport : NULL;
     desc.first_micro_batch = w->replica * w->micro_batches;
-    desc.states = &w->gradients;
-    desc.state_count = 1;
+    desc.states = w->states;
+    desc.state_count = w->state_count;
     desc.base_bytes = w->plan->base_bytes;
     desc.budget_bytes = w->o->budget * 1024;
     desc.load = load;
@@ -458,6 +657,7 @@ static tl_result init_run(worker *w) {
 // Begin the training of a rank whose plans are there.
 static tl_result init_training(worker *w) {
     size_t rows = (size_t)(w->m.size.B * w->m.size.T);
+    tl_result result;
     w->plan = &w->ranks.ranks[w->stage];
     if (!find_floats(w)) return fail(w, "training", TL_ERROR_NO_MEMORY);
     w->floats = (float *)calloc(4 * w->count + 1, sizeof *w->floats);
@@ -472,21 +672,26 @@ static tl_result init_training(worker *w) {
     w->network.params = w->floats;
     w->network.grads = w->floats + 3 * w->count;
     w->network.places = w->places;
-    w->gradients.node = -1;
-    w->gradients.kind = TL_STATE_GRADIENT;
-    w->gradients.host = w->network.grads;
-    w->gradients.bytes = w->count * sizeof(float);
     w->network.wait_ns = w->o->wait * 1000;
-    return fail(w, "run", init_run(w));
+    result = fail(w, "states", register_states(w));
+    if (!result) result = fail(w, "run", init_run(w));
+    if (!result && w->from.rank_count)
+        result = fail(w, "save", tl_load_states(w->run, w->saves, (int32_t)w->from.rank_count));
+    w->first_step = w->step = w->from.step;
+    w->saved = w->from;
+    return result;
 }
 
 static void free_training(worker *w) {
     tl_free_run(w->run);
     if (w->backend.self) (void)tl_free_cpu_backend(&w->env, &w->backend);
     free(w->floats);
+    free(w->states);
     free(w->window);
     free(w->places);
     w->run = NULL;
+    w->states = NULL;
+    w->state_count = 0;
     memset(&w->backend, 0, sizeof w->backend);
     w->floats = NULL;
     w->window = NULL;
@@ -622,22 +827,14 @@ static tl_result find_figures(worker *w) {
     return build_model(w);        // the same, with measured costs
 }
 
-static uint64_t hash_bytes(const void *data, size_t bytes) {
-    const unsigned char *at = (const unsigned char *)data;
-    uint64_t hash = bytes;
-    size_t i;
-    for (i = 0; i < bytes; i++) hash = tl_mix_u64(hash, at[i]);
-    return hash;
-}
-
 // What all ranks have to be started with, beside the plans, which the run compares by itself.
 static uint64_t hash_options(const worker *w) {
     const options *o = w->o;
     const uint64_t numbers[] = {
-        o->layers, o->width, o->context, o->batch, o->micro_batches, o->stages, o->chunks, o->replicas, o->steps, o->seed,
-        o->budget, (uint64_t)o->estimates, (uint64_t)o->is_gpipe, o->trace != NULL
+        o->stages, o->chunks, o->replicas, o->steps, o->budget, (uint64_t)o->estimates, (uint64_t)o->is_gpipe,
+        o->trace != NULL, o->save != NULL, o->every, w->from.step
     };
-    return tl_mix_u64(hash_bytes(numbers, sizeof numbers), hash_bytes(w->text->ids, w->text->length));
+    return tl_mix_u64(hash_bytes(numbers, sizeof numbers), hash_training(o, w->text));
 }
 
 // Rank 0 hears the hashes of all, and tells them whether they are one.
@@ -718,9 +915,19 @@ static tl_result report_step(program *p, worker *w) {
 }
 
 static void show_progress(program *p, const worker *w, uint64_t start_ns) {
-    double left = (double)(training_wall_ns() - start_ns) * 1e-9 / (double)(w->step + 1) *
+    double left = (double)(training_wall_ns() - start_ns) * 1e-9 / (double)(w->step - w->first_step + 1) *
                   (double)(p->o.steps - w->step - 1);
     if (!w->rank) training_show_progress(&p->progress, "training", w->step + 1, (double)p->all.losses[w->step], left);
+}
+
+// --lose: this rank is gone. A thread ends, a process is killed; both say nothing.
+static int is_lost(program *p, const worker *w) {
+    if (p->has_lost || !p->o.lose || w->step != p->o.lose || w->rank_count == 1 || w->rank != w->rank_count - 1) return 0;
+#ifdef WITH_MPI
+    raise(SIGKILL);
+#endif
+    p->has_lost = 1;
+    return 1;
 }
 
 static tl_result train_rank(program *p, worker *w) {
@@ -728,17 +935,20 @@ static tl_result train_rank(program *p, worker *w) {
     tl_result result = TL_OK;
     while (!result) {
         int32_t goes_on = w->step < p->o.steps && !training_interrupted && !p->all.stops;
+        if (is_lost(p, w)) return TL_ERROR_PEER_LOST;
         result = fail(w, "before a step", tell_all(w, &goes_on, sizeof goes_on));
         if (result || !goes_on) break;
         result = fail(w, "training", run_step(w));
-        if (!result && !w->step)
+        if (!result && w->step == w->first_step)
             result = fail(w, "gradients", gather_floats(w, &p->all, w->floats + 3 * w->count, p->all.grads));
         if (result) break;
         update_weights(w);
         result = fail(w, "after a step", report_step(p, w));
         if (!result) show_progress(p, w, start);
         w->step++;
+        if (!result && p->o.save && w->step % p->o.every == 0) result = fail(w, "save", save_rank(w));
     }
+    if (!result && p->o.save && w->step > w->saved.step) result = fail(w, "save", save_rank(w));
     return result;
 }
 
@@ -791,6 +1001,7 @@ static tl_result gather_rows(worker *w, gathered *all) {
 
 static tl_result init_gathered(const program *p, const worker *w, gathered *all) {
     size_t floats = (size_t)w->m.param_count, steps = (size_t)p->o.steps;
+    all->first_step = all->steps = w->first_step;
     all->rows = (row *)calloc((size_t)p->rank_count, sizeof(row));
     all->grads = (float *)calloc(floats, sizeof *all->grads);
     all->params = (float *)calloc(floats, sizeof *all->params);
@@ -817,6 +1028,8 @@ static void init_worker(const program *p, worker *w, int32_t rank) {
     w->rank_count = p->rank_count;
     w->stage = rank % (int32_t)p->o.stages;
     w->replica = rank / (int32_t)p->o.stages;
+    w->saves = p->saves;
+    w->from = p->from;
     w->replicas = p->rank_count / (int32_t)p->o.stages;
     w->micro_batches = (int32_t)p->o.micro_batches / w->replicas;
 }
@@ -907,19 +1120,22 @@ static int write_trace(const program *p, const worker *w) {
 typedef struct alone {
     worker   w;
     options  o;                   // without a budget
-    float   *losses, *grads;      // grads of step 0
+    float   *losses, *grads;      // grads of the first step of the ranks
     float   *sums;                // those that the ranks should have: in the order of the ring
     double   step_ms;
 } alone;
 
-// Get one process ready that takes the micro-batches of a replica; of one replica: all.
-static tl_result open_alone(const program *p, const worker *rank0, alone *a, worker *w, int32_t replicas, int32_t replica) {
+// Get one process ready that takes the micro-batches of a replica, of one replica: all; from the save that the ranks went
+// on from, or from the first step of the training.
+static tl_result open_alone(const program *p, const worker *rank0, alone *a, worker *w, int32_t replicas, int32_t replica,
+                            int goes_on) {
     tl_result result;
     a->o = p->o;
     a->o.budget = 0;
     a->o.stages = a->o.chunks = 1;
     a->o.trace = NULL;
     init_worker(p, w, 0);
+    if (!goes_on) memset(&w->from, 0, sizeof w->from);
     w->o = &a->o;
     w->rank_count = w->replicas = 1;
     w->replica = replica;
@@ -935,10 +1151,12 @@ static tl_result open_alone(const program *p, const worker *rank0, alone *a, wor
     return result ? result : init_training(w);
 }
 
+// Without sums over replicas, nothing that the ranks have done is other than if nobody had disturbed them, so one process
+// begins where the training began.
 static tl_result train_alone(const program *p, const worker *rank0, alone *a) {
     worker *w = &a->w;
     uint64_t steps = p->all.steps, *steps_ns = (uint64_t *)calloc(steps + 1, sizeof *steps_ns);
-    tl_result result = open_alone(p, rank0, a, w, 1, 0);
+    tl_result result = open_alone(p, rank0, a, w, 1, 0, p->from.has_sums || p->o.replicas > 1);
     a->losses = (float *)calloc(steps + 1, sizeof *a->losses);
     a->grads = (float *)calloc(w->count + 1, sizeof *a->grads);
     a->sums = (float *)calloc(w->count + 1, sizeof *a->sums);
@@ -946,50 +1164,27 @@ static tl_result train_alone(const program *p, const worker *rank0, alone *a) {
     for (; w->step < steps && !result; w->step++) {
         result = fail(w, "one process", run_step(w));
         if (result) break;
-        if (!w->step) memcpy(a->grads, w->floats + 3 * w->count, w->count * sizeof *a->grads);
+        if (w->step == p->all.first_step) memcpy(a->grads, w->floats + 3 * w->count, w->count * sizeof *a->grads);
         a->losses[w->step] = (float)(w->loss / (double)p->o.micro_batches);
         steps_ns[w->step] = w->step_ns;
         update_weights(w);
     }
-    if (!result) a->step_ms = training_find_median(steps_ns, (size_t)steps) * 1e-6;
+    if (!result) a->step_ms = training_find_median(steps_ns + w->first_step, (size_t)(steps - w->first_step)) * 1e-6;
     free(steps_ns);
     return result;
 }
 
-// Sum up what replicas have, of a rank, in the order that tl_reduce_run says. parts: [replicas][count]
-static void sum_in_ring(const float *parts, size_t replicas, size_t count, float *sums) {
-    size_t c, i, k, at = 0;
+// Sum up what replicas have of a range in the order that tl_reduce_run says. parts: [replicas][all]
+static void sum_in_ring(const float *parts, size_t all, size_t replicas, size_t first, size_t count, float *sums) {
+    size_t c, i, k, at = first;
     for (c = 0; c < replicas; c++) {
         size_t end = at + count / replicas + (c < count % replicas);
         for (i = at; i < end; i++) {
-            sums[i] = parts[c * count + i];
-            for (k = 1; k < replicas; k++) sums[i] = sums[i] + parts[(c + k) % replicas * count + i];
+            sums[i] = parts[c * all + i];
+            for (k = 1; k < replicas; k++) sums[i] = sums[i] + parts[(c + k) % replicas * all + i];
         }
         at = end;
     }
-}
-
-// The sums of one rank of the pipeline. parts: [replicas][all]
-static tl_result find_rank_sums(const worker *rank0, int32_t stage, const float *parts, float *sums) {
-    size_t all = (size_t)rank0->m.param_count, replicas = (size_t)rank0->o->replicas, k;
-    worker w = *rank0;
-    float *own = NULL;
-    int32_t i;
-    w.stage = stage;
-    if (find_floats(&w)) own = (float *)malloc((replicas + 1) * w.count * sizeof *own + 1);
-    for (k = 0; own && k < replicas; k++)
-        for (i = 0; i < w.m.param_kinds; i++) {
-            const training_param *p = &w.m.params[i];
-            if (w.places[i] != NOT_HERE)
-                memcpy(own + k * w.count + w.places[i], parts + k * all + p->first, (size_t)p->count * sizeof *own);
-        }
-    if (own) {
-        sum_in_ring(own, replicas, w.count, own + replicas * w.count);
-        (void)spread_floats(&w, own + replicas * w.count, sums);
-    }
-    free(w.places);
-    free(own);
-    return own ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
 // The gradients of the first step that the ranks should have.
@@ -999,14 +1194,14 @@ static tl_result find_sums(const program *p, const worker *rank0, alone *a) {
     tl_result result = parts ? TL_OK : fail(&a->w, "one process", TL_ERROR_NO_MEMORY);
     for (r = 0; r < replicas && !result; r++) {
         worker w;
-        result = open_alone(p, rank0, a, &w, (int32_t)replicas, (int32_t)r);
+        result = open_alone(p, rank0, a, &w, (int32_t)replicas, (int32_t)r, 1);
         if (!result) result = run_step(&w);
         if (!result) memcpy(parts + r * all, w.floats + 3 * w.count, all * sizeof *parts);
         else (void)fail(&a->w, "a replica alone", result);
         free_worker(&w);
     }
-    for (r = 0; r < (size_t)p->o.stages && !result; r++)
-        result = fail(&a->w, "one process", find_rank_sums(rank0, (int32_t)r, parts, a->sums));
+    for (r = 0; r < (size_t)rank0->m.param_kinds && !result; r++)
+        sum_in_ring(parts, all, replicas, (size_t)rank0->m.params[r].first, (size_t)rank0->m.params[r].count, a->sums);
     free(parts);
     return result;
 }
@@ -1029,7 +1224,7 @@ static int print_rows(const program *p, const alone *a) {
     char name[32];
     int32_t r, equal = 1;
     printf("\n%llu steps of %d micro-batches, bytes of each rank (sent: in a step)\n\n",
-           (unsigned long long)p->all.steps, (int)p->o.micro_batches);
+           (unsigned long long)(p->all.steps - p->all.first_step), (int)p->o.micro_batches);
     printf("                   nodes  in flight       base  live peak      arena      taken   in total       sent"
            "  ring sent  as planned\n");
     print_row("one process", &one);
@@ -1079,22 +1274,24 @@ static void print_distance(const program *p, const alone *a) {
 static int compare_bits(const program *p, const alone *a) {
     const gathered *all = &p->all;
     size_t count = (size_t)a->w.m.param_count, floats = count * sizeof(float);
-    size_t steps = p->o.replicas > 1 ? 1 : (size_t)all->steps;
-    int grads = memcmp(all->grads, a->sums, floats) == 0, losses = memcmp(all->losses, a->losses, steps * sizeof(float)) == 0;
+    size_t first = (size_t)all->first_step, done = (size_t)all->steps - first, steps = p->o.replicas > 1 ? 1 : done;
+    int grads = memcmp(all->grads, a->sums, floats) == 0;
+    int losses = memcmp(all->losses + first, a->losses + first, steps * sizeof(float)) == 0;
     int weights = !all->replicas_differ && (p->o.replicas > 1 || memcmp(all->params, a->w.floats, floats) == 0);
     printf("\nto the bit: gradients of the first step %s, losses %s, weights %s%s\n", grads ? "yes" : "NO",
            losses ? "yes" : "NO", weights ? "yes" : "NO", p->o.replicas > 1 ? " (sums in the order of the ring; the first"
            " loss; weights of all replicas)" : "");
     print_distance(p, a);
     printf("bits: losses %016llx, gradients %016llx, weights %016llx\n",
-           (unsigned long long)hash_bytes(all->losses, (size_t)all->steps * sizeof(float)),
+           (unsigned long long)hash_bytes(all->losses + first, done * sizeof(float)),
            (unsigned long long)hash_bytes(all->grads, floats), (unsigned long long)hash_bytes(all->params, floats));
     return grads && losses && weights
         ? TRAINING_OK : training_fail(TRAINING_MISMATCH, "gradients, losses or weights are not what they must be");
 }
 
 static void print_times(const program *p, const worker *w, const alone *a) {
-    double measured = training_find_median(p->all.steps_ns, (size_t)p->all.steps) * 1e-6;
+    uint64_t first = p->all.first_step;
+    double measured = training_find_median(p->all.steps_ns + first, (size_t)(p->all.steps - first)) * 1e-6;
     double unit = p->o.estimates ? a->step_ms / (double)a->w.ranks.cost : 1e-6;   // ms of a cost of 1
     double simulated = (double)w->ranks.cost * unit, alone_ms = (double)a->w.ranks.cost * unit;
     printf("ms of a step: simulated %.3f, measured %.3f; one process %.3f, %.3f; so the ranks take %.3f, %.3f of its time\n",
@@ -1121,7 +1318,7 @@ static int print_all(const program *p, const worker *w) {
     int code = TRAINING_OK, bits = TRAINING_OK;
     if (!a) return training_fail(TRAINING_INPUT, "no memory");
     training_clear_progress(&p->progress);
-    if (!p->all.steps) code = training_fail(TRAINING_INPUT, "interrupted before the first step");
+    if (p->all.steps == p->all.first_step) code = training_fail(TRAINING_INPUT, "interrupted before the first step");
     else if (train_alone(p, w, a) || find_sums(p, w, a)) code = print_failure(&a->w);
     else {
         code = print_rows(p, a);
@@ -1140,7 +1337,7 @@ static int print_all(const program *p, const worker *w) {
 
 // -- ways: ranks as threads, or as processes of MPI --
 
-static void free_program(program *p) {
+static void free_gathered(program *p) {
     int32_t r;
     for (r = 0; p->all.rows && r < p->rank_count; r++) free(p->all.rows[r].moments);
     free(p->all.rows);
@@ -1148,6 +1345,12 @@ static void free_program(program *p) {
     free(p->all.params);
     free(p->all.losses);
     free(p->all.steps_ns);
+    memset(&p->all, 0, sizeof p->all);
+}
+
+static void free_program(program *p) {
+    free_gathered(p);
+    unmap_saves(p);
     free(p->text.ids);
     free(p);
 }
@@ -1155,12 +1358,17 @@ static void free_program(program *p) {
 // Read the text, and say what is trained.
 static int prepare(program *p, const char *path, int prints) {
     int code = training_read_text(p->o.text, path, p->o.context, NULL, &p->text);
+    if (!code && p->o.resumes) code = map_saves(p);
+    else if (!code && p->o.save && access(p->o.save, F_OK) == 0)
+        code = training_fail(TRAINING_INPUT, "--save %s: is there; --resume goes on from it, or remove it", p->o.save);
     if (code || !prints) return code;
     training_print_text(&p->text);
     printf("ranks      %d: %d stages x %d replicas, %d micro-batches, %s", (int)p->rank_count, (int)p->o.stages,
            (int)p->o.replicas, (int)p->o.micro_batches, p->o.chunks > 1 ? "interleaved" : p->o.schedule);
     if (p->o.chunks > 1) printf(" over %d chunks", (int)p->o.chunks);
     printf("\n");
+    if (p->from.rank_count)
+        printf("from       step %llu, saved by %d ranks\n", (unsigned long long)p->from.step, (int)p->from.rank_count);
     fflush(stdout);
     return TRAINING_OK;
 }
@@ -1178,14 +1386,39 @@ static int print_failures(const worker *workers, int32_t count) {
     return code;
 }
 
+// How many replicas the ranks that are left can be, without one of them: as many as before, or there is one.
+static uint64_t count_replicas_left(const program *p) {
+    uint64_t left = (uint64_t)p->rank_count - 1;
+    return left % p->o.replicas ? 1 : p->o.replicas;
+}
+
 #ifdef WITH_MPI
+// Say what to call, with the arguments of this call but those that say how many ranks there are.
+static void print_how_to_go_on(const program *p, int rank, int count, char **argv) {
+    save_note note;
+    uint64_t replicas = count_replicas_left(p);
+    char line[1024];
+    int i, length;
+    if (!p->o.save || !read_note(p->o.save, &note)) return;
+    length = snprintf(line, sizeof line, "rank %d: to go on from step %llu: mpirun -n %d", rank,
+                      (unsigned long long)note.step, (int)p->rank_count - 1);
+    for (i = 0; i < count && length < (int)sizeof line; i++) {
+        if (strcmp(argv[i], "--stages") == 0 || strcmp(argv[i], "--replicas") == 0 || strcmp(argv[i], "--lose") == 0) i++;
+        else if (strcmp(argv[i], "--resume") != 0)
+            length += snprintf(line + length, sizeof line - (size_t)length, " %s", argv[i]);
+    }
+    if (replicas > 1 && length < (int)sizeof line)
+        snprintf(line + length, sizeof line - (size_t)length, " --replicas %d", (int)replicas);
+    (void)training_fail(TRAINING_INPUT, "%s --resume", line);
+}
+
 // MPI_Finalize would wait for the rank that does not answer. Others who have lost it get a second for their sentences.
 static void end_job(int code) {
     wait_ns(1000000000);
     MPI_Abort(MPI_COMM_WORLD, code);
 }
 
-static int run(program *p, const char *path) {
+static int run(program *p, int count, char **argv) {
     mpi_hub_desc desc = { MPI_COMM_WORLD, 0, 0 };
     mpi_hub hub;
     worker *w = (worker *)calloc(1, sizeof *w);
@@ -1197,7 +1430,7 @@ static int run(program *p, const char *path) {
     }
     p->rank_count = hub.rank_count;
     if (!p->o.has_stages && hub.rank_count >= (int)p->o.replicas) p->o.stages = (uint64_t)hub.rank_count / p->o.replicas;
-    code = prepare(p, path, !hub.rank);
+    code = prepare(p, argv[0], !hub.rank);
     if (!code && (uint64_t)p->rank_count != p->o.stages * p->o.replicas)
         code = training_fail(TRAINING_INPUT, "--stages %d --replicas %d: MPI started %d ranks", (int)p->o.stages,
                              (int)p->o.replicas, hub.rank_count);
@@ -1206,7 +1439,10 @@ static int run(program *p, const char *path) {
         w->transport = mpi_hub_join(&hub);
         work_rank(p, w);
         code = print_failures(w, 1);
-        if (w->result == TL_ERROR_PEER_LOST) end_job(code);
+        if (w->result == TL_ERROR_PEER_LOST) {
+            print_how_to_go_on(p, hub.rank, count, argv);
+            end_job(code);
+        }
         if (!code && !hub.rank) code = print_all(p, w);
         free_worker(w);
     }
@@ -1248,16 +1484,16 @@ static int run_threads(program *p, threads_hub *hub, worker *workers, thread_ran
     return print_failures(workers, p->rank_count);
 }
 
-static int run(program *p, const char *path) {
+// Train with a hub of its own. *is_lost is 1 when a rank was lost, and nothing else has failed.
+static int run_ranks(program *p, int *is_lost) {
     threads_hub_desc desc;
     threads_hub hub;
     thread_rank *ranks = NULL;
     worker *workers = NULL;
     int32_t r;
     int code;
+    *is_lost = 0;
     p->rank_count = (int32_t)(p->o.stages * p->o.replicas);
-    code = prepare(p, path, 1);
-    if (code) return code;
     memset(&desc, 0, sizeof desc);
     desc.rank_count = p->rank_count;
     desc.bytes_per_second = p->o.link * 1000000;
@@ -1268,10 +1504,44 @@ static int run(program *p, const char *path) {
     workers = (worker *)calloc((size_t)p->rank_count, sizeof *workers);
     code = ranks && workers ? run_threads(p, &hub, workers, ranks) : training_fail(TRAINING_INPUT, "no memory");
     if (!code && workers) code = print_all(p, &workers[0]);
-    for (r = 0; workers && r < p->rank_count; r++) free_worker(&workers[r]);
+    for (r = 0; workers && r < p->rank_count; r++) {
+        *is_lost |= workers[r].result == TL_ERROR_PEER_LOST;
+        free_worker(&workers[r]);
+    }
+    for (r = 0; workers && r < p->rank_count; r++)
+        if (workers[r].result && workers[r].result != TL_ERROR_PEER_LOST) *is_lost = 0;
     threads_hub_close(&hub);
     free(ranks);
     free(workers);
+    return code;
+}
+
+// Go on with a rank fewer. code: what it ends with otherwise.
+static int choose_fewer(program *p, int code) {
+    save_note note;
+    uint64_t replicas = count_replicas_left(p);
+    if (!p->o.save || !read_note(p->o.save, &note))
+        return training_fail(code, "a rank is lost, and nothing is saved to go on from (--save)");
+    p->o.replicas = replicas;
+    p->o.stages = (uint64_t)(p->rank_count - 1) / replicas;
+    code = map_saves(p);
+    free_gathered(p);
+    if (code) return code;
+    printf("a rank is lost: %d go on from step %llu, %d stages x %d replicas\n", (int)p->rank_count - 1,
+           (unsigned long long)p->from.step, (int)p->o.stages, (int)replicas);
+    fflush(stdout);
+    return TRAINING_OK;
+}
+
+static int run(program *p, int count, char **argv) {
+    int is_lost = 1, code;
+    (void)count;
+    p->rank_count = (int32_t)(p->o.stages * p->o.replicas);
+    code = prepare(p, argv[0], 1);
+    while (!code && is_lost) {
+        code = run_ranks(p, &is_lost);
+        if (is_lost) code = choose_fewer(p, code);
+    }
     return code;
 }
 #endif
@@ -1292,7 +1562,7 @@ int main(int count, char **argv) {
     if (!code && !done) {
         training_set_signals();
         signal(SIGTERM, training_on_interrupt);   // what mpirun makes of Ctrl-C
-        code = run(p, argv[0]);
+        code = run(p, count, argv);
     }
     free_program(p);
     code = done ? code : training_finish(code);

@@ -444,7 +444,9 @@ static const char *const usage[] = {
     "                    and its name, output, occurrence (so many of the same came before), bytes,",
     "                    first_step, end_step (it lives from the first to before the end), offset in the",
     "                    arena of its bank, bank, block, and moved_bytes, which steps read and write,",
-    "                    and slot of its micro-batch: 0 in plans of this program",
+    "                    and slot of its micro-batch: 0 in plans of this program; of a rank its graph,",
+    "                    the model's node for each of that one's (-1 a message), steps, and offsets of",
+    "                    all that they allocate, in the order of the rules of steps in tl_strategy.h",
     "  --lifetimes FILE  every allocation as CSV: what for, how many bytes, in which steps it lives",
     "  --places FILE     where each allocation lies, in the arena of the device or of the host, as CSV",
     "  --c-table FILE    graph and plan as const C tables, which need no memory and no planner, and bytes",
@@ -3650,7 +3652,7 @@ static void print_pipeline(const program *p, FILE *out, const rank_work *r) {
     }
     fprintf(out, "\nstep of %d micro-batches, %s: %llu%s, bubble %.2f %%\n", (int)c->micro_batch_count,
             tl_name_pipeline(schedule_of(p)), (ull)c->cost, time_label(p, (double)c->cost).text, 100 * c->bubble_ratio);
-    fprintf(out, "no plans of these stages take less than %llu, gap: %s\n", (ull)c->bound_cost,
+    fprintf(out, "no cut takes less than %llu, gap: %s\n", (ull)c->bound_cost,
             gap_label(c->cost, c->bound_cost).text);
     print_single(p, out, r, c->cost);
 }
@@ -3661,8 +3663,43 @@ static void put_rank_head_json(const program *p, writer *w, const rank_work *r) 
     put(w, ", \"budget_bytes\": ");
     if (p->budget_bytes) put(w, "%llu", (ull)p->budget_bytes);
     else put(w, "null");
+    put(w, ", \"states\": %d, \"link_bytes_per_second\": ", (int)r->states);
+    if (p->o.link) put(w, "%llu", (ull)r->link.bytes_per_second);
+    else put(w, "null");
     put(w, ", \"single_cost\": %.0f, \"single_bytes\": %.0f", single_cost(p, r),
         (double)p->keep_all.peak_bytes + (double)r->base_bytes);
+}
+
+// A graph as .tlg, or the steps of a plan as --schedule writes them.
+static void put_printed_json(writer *w, const tl_graph *graph, const tl_plan *plan) {
+    size_t length = plan ? tl_print_schedule(plan, NULL, 0) : tl_print_graph(graph, NULL, 0);
+    char *text = (char *)malloc(length + 1);
+    if (!text) {
+        w->result = TL_ERROR_NO_MEMORY;
+        return;
+    }
+    if (plan) tl_print_schedule(plan, text, length + 1);
+    else tl_print_graph(graph, text, length + 1);
+    put_json_text(w, text);
+    free(text);
+}
+
+// What a rank runs: its graph, where the nodes of that come from, the steps, and where they allocate.
+static void put_rank_plan_json(writer *w, const tl_compiled_plan *compiled) {
+    const tl_plan *plan = &compiled->plan;
+    int32_t i;
+    put(w, ",\n   \"graph\": ");
+    put_printed_json(w, compiled->graph, NULL);
+    put(w, ",\n   \"members\": [");
+    for (i = 0; i < compiled->graph->node_count; i++) {
+        int32_t first = compiled->first_members[i];
+        put(w, "%s%d", i ? ", " : "", first < compiled->first_members[i + 1] ? (int)compiled->members[first] : -1);
+    }
+    put(w, "],\n   \"steps\": ");
+    put_printed_json(w, compiled->graph, plan);
+    put(w, ",\n   \"offsets\": [");
+    for (i = 0; i < plan->offset_count; i++) put(w, "%s%llu", i ? ", " : "", (ull)plan->offsets[i]);
+    put(w, "]");
 }
 
 static void put_rank_json(const program *p, writer *w, const tl_compiled_ranks *c, int32_t index) {
@@ -3680,15 +3717,17 @@ static void put_rank_json(const program *p, writer *w, const tl_compiled_ranks *
         (int)rank->in_flight_count, (ull)rank->held_bytes);
     put(w, ", \"peak_bytes\": %llu, \"arena_bytes\": %llu, \"sent_bytes\": %llu", (ull)plan->peak_bytes,
         (ull)plan->arena_bytes, (ull)rank->sent_bytes);
-    put(w, ", \"busy_cost\": %llu, \"end_cost\": %llu, \"step_count\": %d, \"allocation_count\": %d}",
+    put(w, ", \"busy_cost\": %llu, \"end_cost\": %llu, \"step_count\": %d, \"allocation_count\": %d",
         (ull)rank->busy_cost, (ull)rank->end_cost, (int)plan->step_count, (int)plan->offset_count);
+    put_rank_plan_json(w, &rank->compiled);
+    put(w, "}");
 }
 
 static void put_pipeline_json(const program *p, writer *w, const rank_work *r) {
     const tl_compiled_ranks *c = &r->compiled;
     int32_t k;
-    put(w, ", \"schedule\": \"%s\", \"chunk_count\": %d, \"alignment_bytes\": %llu",
-        tl_name_pipeline(schedule_of(p)), (int)c->chunk_count, (ull)p->alignment);
+    put(w, ", \"schedule\": \"%s\", \"chunk_count\": %d, \"inference\": %s, \"alignment_bytes\": %llu",
+        tl_name_pipeline(schedule_of(p)), (int)c->chunk_count, p->o.inference ? "true" : "false", (ull)p->alignment);
     put(w, ", \"total_cost\": %llu, \"lower_bound_cost\": %llu, \"bubble_ratio\": %.9f, \"hash\": \"%016llx\"",
         (ull)c->cost, (ull)c->bound_cost, c->bubble_ratio, (ull)c->hash);
     put(w, ", \"ranks\": [");

@@ -927,12 +927,12 @@ static inline void training_clear_progress(const training_progress *p) {
 
 // -- options --
 
-// An option with a value: a number between two bounds, or a text.
+// An option: with a number between two bounds, with a text, or with no value.
 typedef struct training_option {
     const char  *name;
     uint64_t     least, most;
     uint64_t    *number;          // NULL = a text
-    const char **text;
+    const char **text;            // NULL, too = no value
     int         *given;           // set to 1; may be NULL
 } training_option;
 
@@ -953,7 +953,8 @@ static inline int training_parse_number(const training_option *option, const cha
                          (unsigned long long)option->most);
 }
 
-// 1 = it was an option with a value; *code says whether the value was right.
+// How many arguments an option takes, itself included; 0 = there is no such option. *code says whether its value
+// was right.
 static inline int training_parse_option(const training_option *options, size_t count,
                                         const char *name, const char *value, int *code) {
     size_t i;
@@ -968,8 +969,40 @@ static inline int training_parse_option(const training_option *options, size_t c
         *options[i].text = value;
         *code = value && *value ? TRAINING_OK
                                 : training_fail(TRAINING_INPUT, "%s: a value must follow", name);
+    } else {
+        return 1;
     }
-    return 1;
+    return 2;
+}
+
+// Read a command line. *done is 1 after --help, which prints the usage.
+static inline int training_parse_options(const training_option *options, size_t count, const char *usage,
+                                         int argument_count, char **arguments, int *done) {
+    int i, taken, code = TRAINING_OK;
+    *done = 0;
+    for (i = 1; i < argument_count && !code; i += taken) {
+        const char *value = i + 1 < argument_count ? arguments[i + 1] : NULL;
+        if (strcmp(arguments[i], "--help") == 0) {
+            *done = 1;
+            fputs(usage, stdout);
+            return TRAINING_OK;
+        }
+        taken = training_parse_option(options, count, arguments[i], value, &code);
+        if (!taken) return training_fail(TRAINING_INPUT, "%s: unknown option; --help lists them", arguments[i]);
+    }
+    return code;
+}
+
+// Whether --quick is among the arguments: other defaults hold then.
+static inline int training_is_quick(int argument_count, char **arguments) {
+    int i;
+    for (i = 1; i < argument_count && strcmp(arguments[i], "--quick") != 0; i++) { }
+    return i < argument_count;
+}
+
+static inline int training_check_multiple(const char *name, uint64_t value, int of) {
+    if (value % (uint64_t)of == 0) return TRAINING_OK;
+    return training_fail(TRAINING_INPUT, "%s %d: must be a multiple of %d", name, (int)value, of);
 }
 
 // Read --plan: which kinds the table has; NULL = both. kinds: [TRAINING_KIND_COUNT] 1 = wanted.

@@ -190,7 +190,8 @@
     X(COMPILE_RANKS, "tl_compile_ranks") \
     X(REDUCE_RUN, "tl_reduce_run") \
     X(SCATTER_RUN, "tl_scatter_run") \
-    X(GATHER_RUN, "tl_gather_run")
+    X(GATHER_RUN, "tl_gather_run") \
+    X(LOAD_STATES, "tl_load_states")
 
 // -- errors: rules --
 //
@@ -1274,7 +1275,19 @@
     X(TABLES_MEMORY_IS_NOT_ALIGNED, \
       "backend: a block of the plan is not aligned to its %0 bytes", "alignment") \
     X(SIZES_DO_NOT_FIT_32_BITS, "plan: %0 bytes do not fit the 32 bits of TL_SMALL_SIZES", "bytes") \
-    X(OP_INPUT_HAS_KERNELS, "ops: op %s: an input has no forward and no backward", "op")
+    X(OP_INPUT_HAS_KERNELS, "ops: op %s: an input has no forward and no backward", "op") \
+    X(SAVES_THERE_MUST_BE_ONE, "saves: there must be at least one", "") \
+    X(SAVED_IN_A_PASS, "data: saved in a pass, where states are not whole", "") \
+    X(SAVES_ARE_OF_OTHER_STEPS, "saves: some are of training step %0, others of %1", "step, step") \
+    X(SAVES_HAVE_OTHER_SCALERS, "saves: their loss scalers differ", "") \
+    X(SAVES_LACK_A_STATE, "saves: none has states[%1], %s of node %s", "node, state") \
+    X(SAVES_HAVE_A_STATE_TWICE, "saves: states[%1], %s of node %s, is not the same in all of them", \
+      "node, state") \
+    X(SAVED_STATE_HAS_OTHER_BYTES, "saves: states[%1], %s of node %s, has another number of bytes there", \
+      "node, state") \
+    X(PEER_HAS_OTHER_STATES, "rank %0 has other states: replicas register the same nodes, kinds and bytes", \
+      "rank") \
+    X(PEER_IS_AT_ANOTHER_STEP, "rank %0 is at training step %1: ranks begin at the same one", "rank, step")
 
 // -- errors: rules of [13] TRACE --
 

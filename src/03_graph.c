@@ -810,9 +810,16 @@ static int tli_scale_up(uint64_t sum, double ratio, uint64_t *scaled) {
     return tli_mul_u64(sum, whole, scaled) && tli_add_u64(*scaled, part, scaled);
 }
 
+// What so many bytes of weights take with their gradients and the state of the optimizer. 0 on overflow.
+static int tli_find_base_of(uint64_t weights, double gradient_ratio, double optimizer_ratio, uint64_t *base) {
+    uint64_t state = 0;
+    return tli_scale_up(weights, gradient_ratio, &state) && tli_add_u64(weights, state, base) &&
+           tli_scale_up(weights, optimizer_ratio, &state) && tli_add_u64(*base, state, base);
+}
+
 TLI_IMPL tl_result tl_find_base_bytes(tl_env *env, const tl_graph *graph, double gradient_ratio,
                                       double optimizer_ratio, uint64_t *base_bytes) {
-    uint64_t sum = 0, state = 0;
+    uint64_t sum = 0;
     int32_t i;
     int fits = 1;
     TL_ASSERT(graph && base_bytes);
@@ -821,9 +828,7 @@ TLI_IMPL tl_result tl_find_base_bytes(tl_env *env, const tl_graph *graph, double
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(FIND_BASE_BYTES),
                         TLI_RULE(GRADIENT_RATIO_OPTIMIZER_RATIO));
     for (i = 0; i < graph->node_count && fits; i++) fits = tli_add_u64(sum, graph->nodes[i].param_bytes, &sum);
-    fits = fits && tli_scale_up(sum, gradient_ratio, &state) && tli_add_u64(sum, state, base_bytes) &&
-           tli_scale_up(sum, optimizer_ratio, &state) && tli_add_u64(*base_bytes, state, base_bytes);
-    if (fits) return TL_OK;
+    if (fits && tli_find_base_of(sum, gradient_ratio, optimizer_ratio, base_bytes)) return TL_OK;
     *base_bytes = 0;
     return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(FIND_BASE_BYTES), TLI_RULE(PARAM_SUM_MUST_FIT_64_BITS));
 }

@@ -292,16 +292,23 @@ static tl_result tli_remat_offer_search(tli_remat *r, tli_sequence_search *searc
     return result ? result : tli_remat_offer_steps(r, &steps);
 }
 
-static tl_result tli_remat_open_search(tli_remat *r, tli_sequence_search *search) {
+// What the planners of sequences and kept sets are asked: for plans without copies.
+static tli_remat_input tli_remat_input_of(tli_remat *r, uint64_t budget, uint64_t work_limit) {
     tli_remat_input in;
-    tl_result result;
     tli_zero(&in, sizeof in);
     in.env = &r->quiet;
     in.graph = r->graph;
-    in.budget = r->budget;
+    in.budget = budget;
     in.inference = r->inference;
+    in.work_limit = work_limit;
+    in.bound = r->bound;
     in.watch = &r->watch;
-    result = tli_search_open(&in, search);
+    return in;
+}
+
+static tl_result tli_remat_open_search(tli_remat *r, tli_sequence_search *search) {
+    tli_remat_input in = tli_remat_input_of(r, r->budget, 0);
+    tl_result result = tli_search_open(&in, search);
     r->uncountable = result == TL_ERROR_OVERFLOW;
     return r->uncountable ? TL_OK : result;
 }
@@ -347,19 +354,11 @@ static tl_result tli_remat_improve(tli_remat *r, uint64_t limit) {
 
 // Improve a plan piece by piece, or lower its peak towards the budget.
 static tl_result tli_remat_run_window(tli_remat *r, const tl_plan *start, uint64_t budget, uint64_t limit) {
-    tli_remat_input in;
+    tli_remat_input in = tli_remat_input_of(r, budget, limit);
     tli_steps steps;
     uint64_t work;
     tl_result result;
     if (!start || start->host_peak_bytes) return TL_OK;
-    tli_zero(&in, sizeof in);
-    in.env = &r->quiet;
-    in.graph = r->graph;
-    in.budget = budget;
-    in.inference = r->inference;
-    in.work_limit = limit;
-    in.bound = r->bound;
-    in.watch = &r->watch;
     result = tli_remat_window(&in, start, &steps, &work);
     tli_remat_add_work(r, work);
     if (!result || result == TL_ERROR_INFEASIBLE) return tli_remat_offer_steps(r, &steps);
@@ -401,17 +400,9 @@ static tl_result tli_remat_lower(tli_remat *r, uint64_t limit) {
 
 // Search plans of a kept set alone. The bound of any plan holds for them, and trying all sets may prove one.
 static tl_result tli_remat_try_once(tli_remat *r, uint64_t limit) {
-    tli_remat_input in;
+    tli_remat_input in = tli_remat_input_of(r, r->budget, limit);
     tli_once_result found;
-    tl_result result;
-    tli_zero(&in, sizeof in);
-    in.env = &r->quiet;
-    in.graph = r->graph;
-    in.budget = r->budget;
-    in.inference = r->inference;
-    in.work_limit = limit;
-    in.watch = &r->watch;
-    result = tli_remat_once(&in, &found);
+    tl_result result = tli_remat_once(&in, &found);
     tli_remat_add_work(r, found.work);
     if (!result && found.proven) result = tli_remat_raise_bound(r, found.plan.cost);
     if (result == TL_ERROR_INFEASIBLE) {
@@ -489,18 +480,10 @@ static tl_result tli_remat_ladder_window(tli_remat *r, uint64_t limit) {
 // like that of the least bytes; least: one of the least budget.
 static tl_result tli_remat_add_offload(tli_remat *r, int least, uint64_t limit) {
     const tl_plan *start = least ? NULL : tli_remat_best(r);
-    tli_remat_input in;
+    tli_remat_input in = tli_remat_input_of(r, r->budget, limit);
     tli_steps steps;
     uint64_t work;
     tl_result result;
-    tli_zero(&in, sizeof in);
-    in.env = &r->quiet;
-    in.graph = r->graph;
-    in.budget = r->budget;
-    in.inference = r->inference;
-    in.work_limit = limit;
-    in.bound = r->bound;
-    in.watch = &r->watch;
     in.fetches = r->host_budget > 0;
     in.codec = r->codec;
     in.lossless = r->lossless;

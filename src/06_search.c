@@ -381,14 +381,14 @@ static void tli_search_tidy(tli_search_state *r, int32_t from) {
 
 // -- search: one try: remove, mend, tidy, keep or undo --
 
-// A recomputation drawn at random; -1 = none found.
-static int32_t tli_search_pick_again(tli_search_state *r) {
+// A recomputation drawn at random or, where moves is set, a forward; -1 = none found.
+static int32_t tli_search_pick(tli_search_state *r, int moves) {
     tli_search_seq *s = &r->seq;
     int32_t tries;
     for (tries = 0; tries < 64; tries++) {
         int32_t at = 1 + tli_search_draw(r, s->place_count - 1);
         s->work += 4;
-        if (tli_search_can_remove(s, at)) return at;
+        if (moves ? tli_search_is_forward(s, at) : tli_search_can_remove(s, at)) return at;
     }
     return -1;
 }
@@ -409,18 +409,6 @@ static int32_t tli_search_ruin(tli_search_state *r, int32_t at) {
         at = next;
     }
     return mark;
-}
-
-// A forward drawn at random; -1 = none found.
-static int32_t tli_search_pick_forward(tli_search_state *r) {
-    tli_search_seq *s = &r->seq;
-    int32_t tries;
-    for (tries = 0; tries < 64; tries++) {
-        int32_t at = 1 + tli_search_draw(r, s->place_count - 1);
-        s->work += 4;
-        if (tli_search_is_forward(s, at)) return at;
-    }
-    return -1;
 }
 
 // Move a forward to another time, after its inputs are made and before the first use of its outputs. Returns a
@@ -456,8 +444,8 @@ static int32_t tli_search_move(tli_search_state *r, int32_t at) {
 
 // Change the sequence somewhere. Returns a place from which to tidy; -1 = nothing changed.
 static int32_t tli_search_shake(tli_search_state *r) {
-    return tli_search_draw(r, 4) ? tli_search_ruin(r, tli_search_pick_again(r))
-                                 : tli_search_move(r, tli_search_pick_forward(r));
+    return tli_search_draw(r, 4) ? tli_search_ruin(r, tli_search_pick(r, 0))
+                                 : tli_search_move(r, tli_search_pick(r, 1));
 }
 
 static int tli_search_list_calls(tli_search_seq *s, tli_search_calls *list) {

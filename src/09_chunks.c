@@ -58,8 +58,9 @@ static tl_result tli_try_chunk_cuts(tli_chunk_cuts *c) {
     int32_t k;
     tli_zero(&ask, sizeof ask);
     for (k = 0; k < c->stage_count; k++) {
-        forward[k] = c->sums[0][c->cuts[k + 1]] - c->sums[0][c->cuts[k]];
-        backward[k] = c->sums[1][c->cuts[k + 1]] - c->sums[1][c->cuts[k]];
+        const tl_rank *rank = tli_rank_of(c->desc, k % c->desc->rank_count);
+        forward[k] = tli_cost_on_rank(rank, c->sums[0][c->cuts[k + 1]] - c->sums[0][c->cuts[k]]);
+        backward[k] = tli_cost_on_rank(rank, c->sums[1][c->cuts[k + 1]] - c->sums[1][c->cuts[k]]);
         sent[k] = c->sent[c->cuts[k + 1]];
     }
     ask.kind = c->desc->pipeline;

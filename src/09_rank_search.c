@@ -17,6 +17,8 @@
 // and fits is woven for all of them and placed.
 
 #define TLI_RANK_BUDGETS 8    // of tl_plan_remat
+#define TLI_RANK_HALVINGS 7   // more budgets, to come near the one that just fits
+#define TLI_RANK_PLACES 2     // so many times the work of one plan goes into places of bodies that do not fit
 #define TLI_RANK_SETS 16      // kept sets between none and all
 
 typedef struct tli_rank_events {
@@ -28,22 +30,32 @@ typedef struct tli_rank_search {
     tl_env                *env;
     const tl_ranks_desc   *desc;
     const tl_graph        *graph;       // of the stage
+    tl_graph               turn;        // tli_open_turn
     tli_chunks             chunks;      // of it
     tli_rank_events        all, probe;  // of a training step; of as many micro-batches as repeat themselves
     int32_t                in_flight;   // micro-batches
     uint8_t               *messages;    // [nodes] TLI_MESSAGE_
-    uint8_t               *ran;         // [nodes] scratch of tli_find_turn
+    uint8_t               *ran;         // [nodes + 1] scratch
     uint8_t               *keep;        // [tensors] scratch
-    tl_plan                plans[TLI_RANK_BUDGETS];  // [plan_count] of tl_plan_remat
+    tl_plan                plans[TLI_RANK_BUDGETS + TLI_RANK_HALVINGS];  // [plan_count] of tl_plan_remat
     int32_t                plan_count;
     tl_device              device;      // the alignment
     uint64_t               room;        // bytes of the arena; UINT64_MAX = no limit
     uint64_t               work_limit;  // of one plan
-    tl_plan                best;        // with places; no steps: none
+    tl_plan                best;        // with places
+    int                    has_best;    // a stage in which nothing is wanted has a plan without steps
     uint64_t               best_cost;   // of a micro-batch
     uint64_t               best_held;
     uint64_t               least;       // arena of the candidate that takes the fewest bytes
     uint64_t               bound_cost;  // of the calls of one micro-batch
+    uint64_t               tried_cost, tried_peak;  // of the body that was tried last; UINT64_MAX: not measured
+    int                    is_quick;    // 1 = a few bodies, to compare cuts
+    int                    climbs;      // 1 = bodies that cost more than the best are measured, too
+    uint64_t               climb_room;  // bytes below which a climb asks for cost
+    uint64_t               work;        // steps that were simulated to try bodies
+    uint64_t               lowest;      // peak of all that was tried
+    uint64_t               places_left; // elementary steps for places of what has the fewest live bytes so far
+    uint64_t               fits_left;   // the same, of what else fits by its live bytes
 } tli_rank_search;
 
 static void tli_free_body(tl_env *env, tli_body *body) {
@@ -52,7 +64,8 @@ static void tli_free_body(tl_env *env, tli_body *body) {
     tli_zero(body, sizeof *body);
 }
 
-// Bytes that are live where the forward parts of a body have run, graph inputs left out.
+// Bytes that are live where the forward parts of a body have run, graph inputs left out; with what has been
+// received and is taken only behind them.
 static tl_result tli_measure_held(const tli_rank_search *s, const tli_body *body, uint64_t *held) {
     tl_plan plan;
     tli_sim sim;
@@ -67,6 +80,9 @@ static tl_result tli_measure_held(const tli_rank_search *s, const tli_body *body
         for (i = tli_find_part_start(body, chunk, 0); i < body->ends[2 * chunk] && !result; i++)
             result = tli_sim_step(&sim, &body->steps[i]);
     if (!result) *held = sim.live_bytes - *held;
+    for (i = 0; i < s->graph->node_count && !result; i++)
+        if (s->messages[i] == TLI_MESSAGE_RECEIVE && !sim.nodes[i].ran)
+            *held += s->graph->outputs[s->graph->nodes[i].first_output].bytes;
     tli_free_sim(&sim);
     return result;
 }
@@ -91,21 +107,40 @@ static tl_result tli_weave_measured(const tli_rank_search *s, const tli_body *bo
     return result ? result : tl_measure_plan(s->env, s->graph, NULL, plan);
 }
 
-// Place the plan of a body, and take it if it fits with places.
-static tl_result tli_place_body(tli_rank_search *s, const tli_body *body, uint64_t cost, uint64_t held) {
+// Give a plan places, and note the arena. left: the work that may go into that yet.
+static tl_result tli_place_rank(tli_rank_search *s, tl_plan *plan, uint64_t work_limit, uint64_t *left) {
     tl_places_desc places;
-    tl_plan plan;
-    tl_result result = tli_weave_measured(s, body, &s->all, &plan);
+    tl_places_report report;
+    tl_result result;
     tli_zero(&places, sizeof places);
     places.graph = s->graph;
     places.device = &s->device;
     places.block_bytes = s->desc->block_bytes;
-    places.work_limit = s->work_limit;
-    if (!result) result = tl_plan_places(s->env, &places, &plan, NULL);
-    if (!result && plan.arena_bytes < s->least) s->least = plan.arena_bytes;
+    places.work_limit = work_limit;
+    result = tl_plan_places(s->env, &places, plan, &report);
+    if (result) return result;
+    *left -= report.work < *left ? report.work : *left;
+    if (plan->arena_bytes < s->least) s->least = plan->arena_bytes;
+    return TL_OK;
+}
+
+// Place the plan of a body, with more work as long as it does not fit; take it if it does. What has the fewest
+// live bytes so far is placed in the same way whatever the room is, so that the least budget is found again
+// when it is asked for.
+static tl_result tli_place_body(tli_rank_search *s, const tli_body *body, uint64_t cost, uint64_t held,
+                                int is_lowest) {
+    uint64_t *left = is_lowest ? &s->places_left : &s->fits_left;
+    tl_plan plan;
+    tl_result result = tli_weave_measured(s, body, &s->all, &plan);
+    if (!result) result = tli_place_rank(s, &plan, 1, left);
+    if (!result && plan.arena_bytes > s->room && plan.arena_bytes > plan.peak_bytes && *left)
+        result = tli_place_rank(s, &plan, s->work_limit / 16 + 1, left);
+    if (!result && plan.arena_bytes > s->room && plan.peak_bytes <= s->room && s->fits_left)
+        result = tli_place_rank(s, &plan, s->work_limit, &s->fits_left);
     if (!result && plan.arena_bytes <= s->room) {
         tl_free_plan(s->env, &s->best);
         s->best = plan;
+        s->has_best = 1;
         tli_zero(&plan, sizeof plan);
         s->best_cost = cost;
         s->best_held = held;
@@ -133,31 +168,27 @@ static uint64_t tli_extend_peak(const tli_rank_search *s, uint64_t peak) {
     return peak;
 }
 
-// Whether all that is sent goes out in the forward parts. A plan that runs a node late, behind backwards that
-// do not wait for it, keeps the next rank waiting for these.
-static int tli_sends_forward(const tli_rank_search *s, const tli_body *body) {
-    int32_t sends = 0, chunk, i;
-    for (i = 0; i < s->graph->node_count; i++) sends += s->messages[i] == TLI_MESSAGE_SEND;
-    for (chunk = 0; chunk < s->chunks.count; chunk++)
-        for (i = tli_find_part_start(body, chunk, 0); i < body->ends[2 * chunk]; i++)
-            sends -= body->steps[i].kind < TL_STEP_BACKWARD &&
-                     s->messages[body->steps[i].node] == TLI_MESSAGE_SEND;
-    return !sends;
-}
-
-// Take a body if it is cheaper than the best and fits. One whose backwards begin before all is sent is none.
+// Take a body if it is cheaper than the best and fits. One whose backwards begin before all is sent cannot be
+// woven: it is none.
 static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
+    int is_cheaper, is_lowest;
     tli_quiet quiet;
     tl_plan plan;
-    uint64_t held = 0, cost = tli_sum_body(s->graph, body), peak;
+    uint64_t held = 0;
     tl_result result;
-    if ((s->best.step_count && cost >= s->best_cost) || !tli_sends_forward(s, body)) return TL_OK;
+    s->tried_cost = tli_sum_body(s->graph, body);
+    s->tried_peak = UINT64_MAX;
+    is_cheaper = !s->has_best || s->tried_cost < s->best_cost;
+    if (!is_cheaper && !s->climbs) return TL_OK;
+    s->work += (uint64_t)s->probe.micro_batches * (uint64_t)body->step_count;
     quiet = tli_begin_quiet(s->env);
     result = tli_weave_measured(s, body, &s->probe, &plan);
     if (!result) result = tli_measure_held(s, body, &held);
-    peak = result ? 0 : tli_extend_peak(s, plan.peak_bytes);
-    if (!result && (peak <= s->room || peak < s->least))
-        result = tli_place_body(s, body, cost, held);
+    if (!result) s->tried_peak = tli_extend_peak(s, plan.peak_bytes);
+    is_lowest = s->tried_peak < s->lowest;
+    if (is_lowest) s->lowest = s->tried_peak;
+    if (!result && is_cheaper && (s->tried_peak <= s->room || is_lowest))
+        result = tli_place_body(s, body, s->tried_cost, held, is_lowest);
     tl_free_plan(s->env, &plan);
     if (result == TL_ERROR_INVALID_PLAN) result = TL_OK;
     tli_end_quiet(&quiet, result);
@@ -166,10 +197,14 @@ static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
 
 // Try a plan of one micro-batch; with second, its forward part and then that plan.
 static tl_result tli_try_rank_plan(tli_rank_search *s, const tl_plan *plan, const tl_plan *second) {
-    tli_body body;
+    tli_body body, tidy;
     tl_result result = tli_join_bodies(s->env, s->graph, &s->chunks, s->messages, plan, second, s->ran, &body);
-    if (!result) result = tli_try_body(s, &body);
+    tli_zero(&tidy, sizeof tidy);
+    if (!result && !s->climbs) result = tli_try_body(s, &body);
+    if (!result) result = tli_tidy_body(s->env, s->graph, &body, &tidy);
+    if (!result) result = tli_try_body(s, &tidy);
     tli_free_body(s->env, &body);
+    tli_free_body(s->env, &tidy);
     return result;
 }
 
@@ -180,7 +215,7 @@ static tl_result tli_plan_rank_budget(tli_rank_search *s, uint64_t live, uint64_
     tl_result result;
     tli_quiet quiet = tli_begin_quiet(s->env);
     tli_zero(&remat, sizeof remat);
-    remat.graph = s->graph;
+    remat.graph = &s->turn;
     remat.inference = s->desc->inference;
     remat.budget_bytes = live;
     remat.live = 1;
@@ -193,17 +228,43 @@ static tl_result tli_plan_rank_budget(tli_rank_search *s, uint64_t live, uint64_
     return result;
 }
 
-// Make plans at budgets from the least to near the peak of keeping everything, and try each as it is.
+// What a body of a plan of one micro-batch costs, at the most: what it makes twice may be there.
+static int tli_is_beaten(const tli_rank_search *s, const tl_plan *plan) {
+    return !s->has_best || s->best_cost > plan->cost;
+}
+
+// Make plans at budgets from the least to near the peak of keeping everything, and try each as it is; then at
+// budgets between one that fits and one that does not.
 static tl_result tli_try_budgets(tli_rank_search *s, uint64_t most) {
-    uint64_t least = 0, none;
-    int32_t k;
+    uint64_t least = 0, none, high = most, low, live;
+    int32_t k, i;
     tl_result result = tli_plan_rank_budget(s, 1, &least);
+    low = least;
     for (k = s->plan_count; k < TLI_RANK_BUDGETS && !result && most > least; k++) {
-        uint64_t live = least + (most - least) / TLI_RANK_BUDGETS * (uint64_t)k;
+        live = least + (most - least) / TLI_RANK_BUDGETS * (uint64_t)k;
         result = tli_plan_rank_budget(s, live ? live : 1, &none);
     }
     for (k = 0; k < s->plan_count && !result; k++) result = tli_try_rank_plan(s, &s->plans[k], NULL);
+    if (s->is_quick) return result;
+    for (k = 0; k < TLI_RANK_HALVINGS && !result && low + 1 < high; k++) {
+        int32_t count = s->plan_count;
+        live = low + (high - low) / 2;
+        result = tli_plan_rank_budget(s, live, &none);
+        if (!result && s->plan_count > count) result = tli_try_rank_plan(s, &s->plans[count], NULL);
+        if (result || s->plan_count == count || !tli_is_beaten(s, &s->plans[count])) low = live;
+        else high = live;
+    }
+    for (k = 0; k < s->plan_count && !result; k++)
+        for (i = 0; i < s->plan_count && !result; i++)
+            if (i != k) result = tli_try_rank_plan(s, &s->plans[k], &s->plans[i]);
     return result;
+}
+
+// Bytes for each unit of cost, to a thousandth where that fits.
+static uint64_t tli_rank_key(uint64_t bytes, uint64_t cost) {
+    uint64_t scaled;
+    if (!cost) return UINT64_MAX;
+    return tli_mul_u64(bytes, 1024, &scaled) ? scaled / cost : bytes / cost * 1024;
 }
 
 // The tensors that may be kept, those that cost most for each byte first.
@@ -212,65 +273,187 @@ static int32_t tli_rank_tensors(const tl_graph *graph, const uint8_t *messages, 
     int32_t i, count = 0;
     for (i = 0; i < graph->tensor_count; i++) {
         const tl_node *node = &graph->nodes[graph->outputs[i].node];
-        uint64_t bytes = graph->outputs[i].bytes + node->saved_bytes, per;
+        uint64_t bytes = graph->outputs[i].bytes + node->saved_bytes;
         if (node->is_input || node->keep || messages[graph->outputs[i].node] || !bytes) continue;
-        per = node->fwd_cost ? bytes / (node->fwd_cost / 1024 + 1) : UINT64_MAX;
-        keys[count] = per;
+        keys[count] = tli_rank_key(bytes, node->fwd_cost);
         order[count++] = i;
     }
     return count;
 }
 
-// Try kept sets, more and more of the tensors, as they are and before each of the plans.
+// Try the plan of a kept set, as it is and, with each, before each of the plans.
+static tl_result tli_try_kept_set(tli_rank_search *s, const uint8_t *keep, int with_each) {
+    tl_plan kept;
+    int32_t i;
+    tl_result result = tl_plan_kept_set(s->env, s->graph, keep, &kept);
+    if (!result) result = tli_try_rank_plan(s, &kept, NULL);
+    for (i = 0; i < s->plan_count && !result && with_each; i++)
+        result = tli_try_rank_plan(s, &kept, &s->plans[i]);
+    tl_free_plan(s->env, &kept);
+    return result;
+}
+
+// Whether what was tried last is better than a peak and a cost: nearer to the room, or cheaper within it.
+static int tli_is_step_up(const tli_rank_search *s, uint64_t peak, uint64_t cost) {
+    uint64_t tried = tli_larger_u64(s->tried_peak, s->climb_room), was = tli_larger_u64(peak, s->climb_room);
+    return tried != was ? tried < was : s->tried_cost < cost;
+}
+
+// Add and take tensors, one at a time, as long as that is better; then try the set before each of the plans.
+// *peak: of the set where that ends.
+static tl_result tli_climb_kept_sets(tli_rank_search *s, const int32_t *order, int32_t count, uint64_t *peak) {
+    uint64_t cost;
+    int32_t i, changes = 1;
+    tl_result result;
+    s->climbs = 1;
+    s->work = 0;
+    s->places_left = s->fits_left = TLI_RANK_PLACES * s->work_limit;
+    result = tli_try_kept_set(s, s->keep, 0);
+    *peak = s->tried_peak;
+    cost = s->tried_cost;
+    while (changes && !result) {
+        changes = 0;
+        for (i = 0; i < count && !result && s->work < s->work_limit / 8; i++) {
+            s->keep[order[i]] ^= 1;
+            result = tli_try_kept_set(s, s->keep, 0);
+            if (result) continue;
+            if (!tli_is_step_up(s, *peak, cost)) {
+                s->keep[order[i]] ^= 1;
+                continue;
+            }
+            *peak = s->tried_peak;
+            cost = s->tried_cost;
+            changes++;
+        }
+    }
+    s->climbs = 0;
+    return result ? result : tli_try_kept_set(s, s->keep, 1);
+}
+
+// Climb from the sets of none and of all. Where what has few enough live bytes has no places that fit, climb
+// again towards the fewest: that is the way on which the least budget was found, whatever the budget is.
+static tl_result tli_climb_from_ends(tli_rank_search *s, const int32_t *order, int32_t count) {
+    tl_result result = TL_OK;
+    uint64_t peak;
+    int32_t k, i, again;
+    for (k = 0; k < 2; k++)
+        for (again = 0; again < 2 && !result; again++) {
+            tli_zero(s->keep, (size_t)s->graph->tensor_count);
+            for (i = 0; i < count; i++) s->keep[order[i]] = (uint8_t)k;
+            s->climb_room = again ? 0 : s->room;
+            result = tli_climb_kept_sets(s, order, count, &peak);
+            if (s->has_best || peak > s->room) break;
+        }
+    return result;
+}
+
+// Try kept sets: more and more of the tensors, then from none and from all to better ones.
 static tl_result tli_try_kept_sets(tli_rank_search *s) {
     uint64_t tensors = (uint64_t)s->graph->tensor_count;
     uint64_t *keys = (uint64_t *)tli_alloc_array(s->env, tensors, sizeof *keys);
-    int32_t *order = (int32_t *)tli_alloc_array(s->env, 2 * tensors, sizeof *order), count, k, i;
+    int32_t *order = (int32_t *)tli_alloc_array(s->env, 3 * tensors, sizeof *order), count = 0, k, i;
+    int32_t *sorted = order ? order + 2 * tensors : NULL;
     tl_result result = keys && order ? TL_OK : tli_fail_ranks(s->env);
     if (!result) {
         count = tli_rank_tensors(s->graph, s->messages, order, keys);
         tli_sort_numbers(order + tensors, count, keys);
-        for (k = 0; k < TLI_RANK_SETS && !result; k++) {
-            tl_plan kept;
-            tli_zero(s->keep, (size_t)tensors);
-            for (i = 0; i < (int32_t)((int64_t)count * k / TLI_RANK_SETS); i++)
-                s->keep[order[order[tensors + (uint64_t)i]]] = 1;
-            result = tl_plan_kept_set(s->env, s->graph, s->keep, &kept);
-            if (!result) result = tli_try_rank_plan(s, &kept, NULL);
-            for (i = 0; i < s->plan_count && !result; i++) result = tli_try_rank_plan(s, &kept, &s->plans[i]);
-            tl_free_plan(s->env, &kept);
-        }
+        for (i = 0; i < count; i++) sorted[i] = order[order[tensors + (uint64_t)i]];
     }
+    for (k = 0; k < TLI_RANK_SETS && !result; k++) {
+        tli_zero(s->keep, (size_t)tensors);
+        for (i = 0; i < (int32_t)((int64_t)count * k / TLI_RANK_SETS); i++) s->keep[sorted[i]] = 1;
+        result = tli_try_kept_set(s, s->keep, !s->is_quick);
+    }
+    if (!result && !s->is_quick) result = tli_climb_from_ends(s, sorted, count);
     tli_release(s->env, keys);
     tli_release(s->env, order);
     return result;
 }
 
-// What a plan of one micro-batch costs at least.
+// What a plan of one micro-batch costs at least. What neither a backward nor a result wants need not run.
 static void tli_bound_rank(tli_rank_search *s) {
+    const tl_graph *graph = s->graph;
     int32_t id;
     s->bound_cost = 0;
-    for (id = 0; id < s->graph->node_count; id++) {
-        const tl_node *node = &s->graph->nodes[id];
-        s->bound_cost += node->fwd_cost + (!s->desc->inference && node->has_grad ? node->bwd_cost : 0);
+    tli_mark_wanted(graph, s->desc->inference, s->ran);
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        if (s->ran[id]) s->bound_cost += node->fwd_cost;
+        if (!s->desc->inference && node->has_grad) s->bound_cost += node->bwd_cost;
     }
 }
 
-static tl_result tli_refuse_rank(const tli_rank_search *s, int32_t rank, uint64_t base) {
-    uint64_t least;
-    tli_sentence e;
-    if (!tli_add_u64(s->least, base, &least)) least = UINT64_MAX;
-    e = tli_begin_error(s->env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE_RANKS), TLI_RULE(STAGE_DOES_NOT_FIT),
-                        s->desc->budget_bytes, least);
-    tli_put_rule(&e);
-    if (TLI_ERROR_TEXT) {
-        tli_put(&e.text, ", because of rank ");
-        tli_put_i64(&e.text, rank);
+// Add a node of the stage's graph to that of tli_open_turn. inputs: [inputs of the graph], bytes: [its tensors]
+// scratch.
+static tl_result tli_copy_to_turn(tli_rank_search *s, tli_graph_rules *rules, int32_t id, tl_tensor *inputs,
+                                  uint64_t *bytes) {
+    const tl_graph *graph = s->graph;
+    const tl_node *node = &graph->nodes[id];
+    tl_node_desc desc;
+    int32_t k;
+    tl_result result;
+    tli_describe_node(graph, id, &desc);
+    for (k = 0; k < node->input_count; k++) {
+        const tl_node_output *made = &graph->outputs[graph->inputs[node->first_input + k].tensor];
+        inputs[k].node = made->node;
+        inputs[k].output = made->output;
     }
-    return tli_end_error(s->env, &e, TL_ERROR_INFEASIBLE);
+    for (k = 0; k < node->output_count; k++) bytes[k] = graph->outputs[node->first_output + k].bytes;
+    desc.inputs = inputs;
+    desc.output_bytes = bytes;
+    result = tli_add_node(rules, &s->turn, &desc);
+    if (!result) tli_copy_needs(graph, id, &s->turn);
+    return result;
 }
 
-static tl_result tli_search_rank(tli_rank_search *s) {
+// Add the turn of a chunk, if it sends several tensors.
+static tl_result tli_add_turn(tli_rank_search *s, tli_graph_rules *rules, int32_t chunk, tl_tensor *inputs) {
+    static const uint64_t none = 0;
+    char name[32];
+    tli_writer w = tli_writer_of(name, sizeof name);
+    tl_node_desc desc;
+    int32_t id, sends = 0;
+    for (id = s->chunks.starts[chunk]; id < s->chunks.starts[chunk + 1]; id++) {
+        if (s->messages[id] != TLI_MESSAGE_SEND) continue;
+        inputs[sends].node = id;
+        inputs[sends++].output = 0;
+    }
+    if (sends < 2) return TL_OK;
+    tli_put(&w, "turn:");
+    tli_put_i64(&w, chunk);
+    tli_finish(&w);
+    tli_zero(&desc, sizeof desc);
+    desc.name = name;
+    desc.op = "turn";
+    desc.inputs = inputs;
+    desc.input_count = sends;
+    desc.output_bytes = &none;
+    desc.output_count = 1;
+    desc.once = 1;
+    desc.origin = -1;
+    return tli_add_node(rules, &s->turn, &desc);
+}
+
+// Make the graph that tl_plan_remat is asked about: that of the stage and, where a chunk sends several tensors,
+// a last node that reads what all its sends give. Its backward comes before theirs, so that no plan begins to
+// go back before all is sent: the gradient of one tensor may depend on another that this rank sends.
+static tl_result tli_open_turn(tli_rank_search *s) {
+    tli_graph_rules rules = tli_rules_of(s->env, TLI_IN(COMPILE_RANKS));
+    const tl_graph *graph = s->graph;
+    tl_tensor *inputs = (tl_tensor *)tli_alloc_array(s->env, (uint64_t)graph->input_count + 1, sizeof *inputs);
+    uint64_t *bytes = (uint64_t *)tli_alloc_array(s->env, (uint64_t)graph->tensor_count, sizeof *bytes);
+    int32_t i;
+    tl_result result = inputs && bytes ? TL_OK : tli_fail_ranks(s->env);
+    for (i = 0; i < graph->node_count && !result; i++) result = tli_copy_to_turn(s, &rules, i, inputs, bytes);
+    for (i = 0; i < s->chunks.count && !result && !s->desc->inference; i++)
+        result = tli_add_turn(s, &rules, i, inputs);
+    tli_release(s->env, inputs);
+    tli_release(s->env, bytes);
+    return result;
+}
+
+// Try bodies from the one that costs least on.
+static tl_result tli_try_bodies(tli_rank_search *s) {
     tl_plan plan;
     uint64_t most = 0;
     tl_result result = tl_plan_keep_all(s->env, s->graph, s->desc->inference, &plan);
@@ -280,9 +463,29 @@ static tl_result tli_search_rank(tli_rank_search *s) {
         result = tli_try_rank_plan(s, &plan, NULL);
     }
     tl_free_plan(s->env, &plan);
-    if (result || s->best.step_count || s->desc->keep_all) return result;
-    result = tli_try_budgets(s, most);
+    if (result || s->has_best || s->desc->keep_all) return result;
+    result = tli_open_turn(s);
+    if (!result) result = tli_try_budgets(s, most);
     return result || s->desc->inference ? result : tli_try_kept_sets(s);
+}
+
+// Find the plan of a rank, and the least arena for it that the work allows.
+static tl_result tli_search_rank(tli_rank_search *s) {
+    tl_plan plan;
+    tl_result result;
+    s->places_left = s->fits_left = TLI_RANK_PLACES * s->work_limit;
+    s->lowest = UINT64_MAX;
+    result = tli_try_bodies(s);
+    if (result || !s->has_best || s->best.arena_bytes == s->best.peak_bytes) return result;
+    result = tl_copy_plan(s->env, &s->best, &plan);
+    if (!result) result = tli_place_rank(s, &plan, s->work_limit, &s->fits_left);
+    if (!result && plan.arena_bytes < s->best.arena_bytes) {
+        tl_free_plan(s->env, &s->best);
+        s->best = plan;
+        return TL_OK;
+    }
+    tl_free_plan(s->env, &plan);
+    return result;
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION

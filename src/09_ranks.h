@@ -43,10 +43,12 @@ typedef struct tl_ranks_desc {
     int32_t  chunk_count;          // v, stages of each rank: stage i is chunk i / rank_count of rank i %
                                    // rank_count. 0 = 1; more than 1 only with interleaved
     const int32_t *ends;           // [rank_count * chunk_count] for each stage the node after its last, rising,
-                                   // the last one node_count; 0 = chosen by tl_plan_partition, chunks then by
-                                   // tl_simulate_pipeline, by time: bytes are not asked
+                                   // the last one node_count; 0 = chosen; where chunks are, by time: their
+                                   // bytes are not asked
+    const tl_rank *ranks;          // [rank_count] bytes and speed of each; 0 = equal ones
     int32_t  inference;            // 1 = forward only
-    uint64_t budget_bytes;         // of each rank: its arena and its part of the base; 0 = no limit
+    uint64_t budget_bytes;         // of each rank, where ranks is 0: its arena and its part of the base; 0 = no
+                                   // limit
     double   gradient_ratio;       // the base of a rank is base_bytes and the weights of its nodes times
     double   optimizer_ratio;      // 1 + gradient_ratio + optimizer_ratio (tl_find_base_bytes)
     uint64_t base_bytes;           // of every rank
@@ -79,7 +81,7 @@ typedef struct tl_compiled_ranks {
     const int32_t *ends;           // [rank_count * chunk_count] the node after the last of each stage
     uint64_t hash;                 // of all plans; runs compare it with that of their neighbours
     uint64_t cost;                 // of a training step: the largest end_cost, with messages on the link
-    uint64_t bound_cost;           // no plans of these stages cost less
+    uint64_t bound_cost;           // no plans of any cut cost less; where ends are given, none of these stages
     double   bubble_ratio;         // part of all ranks' time in which they wait
     void    *memory;               // released by tl_free_compiled_ranks, with all of the above
 } tl_compiled_ranks;
@@ -92,6 +94,11 @@ typedef struct tl_compiled_ranks {
 // What a rank holds of a micro-batch until its backward counts once for each that is in flight, so plans that
 // keep everything, plans of tl_plan_remat at several budgets and plans that drop what costs little for each
 // byte are all woven into the rank's order, placed, and the cheapest that fits is taken.
+//
+// Where to cut is found by tl_plan_partition, from estimates of what each possible stage costs and takes within
+// the bytes of its rank, and by moving cuts as long as the simulated step gets shorter; stages of the best cut
+// are planned, which corrects the estimates, until the best cut has no estimates left or a share of the work is
+// used up. Where there is a budget, graphs of more than 256 nodes are cut at one of some 256 places.
 //
 // Errors:  those of tl_check_graph, tl_plan_remat, tl_plan_partition; TL_ERROR_INVALID_ARG: more ranks than
 //          nodes, ends that do not rise, chunks without interleaved, or of one rank, or with micro-batches that

@@ -161,12 +161,11 @@ static void tli_close_clocks(tl_env *env, tli_ranks_time *t) {
 static void tli_take_rank_times(const tli_ranks_time *t, tl_compiled_ranks *ranks) {
     double busy = 0;
     int32_t rank;
-    ranks->cost = ranks->bound_cost = 0;
+    ranks->cost = 0;
     for (rank = 0; rank < t->rank_count; rank++) {
         tl_rank_plan *plan = &ranks->ranks[rank];
         plan->end_cost = t->clocks[rank].now;
         ranks->cost = tli_larger_u64(ranks->cost, plan->end_cost);
-        ranks->bound_cost = tli_larger_u64(ranks->bound_cost, plan->compiled.bound_cost);
         busy += (double)t->clocks[rank].busy;
     }
     if (ranks->cost) ranks->bubble_ratio = 1 - busy / ((double)ranks->cost * t->rank_count);

@@ -17,11 +17,24 @@ static tl_result tli_fail_ranks(tl_env *env) {
     return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(COMPILE_RANKS), TLI_RULE(NO_MEMORY_FOR_RANKS));
 }
 
+static const tl_rank *tli_rank_of(const tl_ranks_desc *desc, int32_t rank) {
+    return desc->ranks ? &desc->ranks[rank] : NULL;
+}
+
+// A cost on a rank, rounded up; UINT64_MAX where that does not fit.
+static uint64_t tli_cost_on_rank(const tl_rank *rank, uint64_t cost) {
+    uint64_t product;
+    if (!rank || tli_rank_numerator(rank) == tli_rank_denominator(rank)) return cost;
+    if (!tli_mul_u64(cost, tli_rank_numerator(rank), &product)) return UINT64_MAX;
+    return tli_divide_up(product, tli_rank_denominator(rank));
+}
+
 typedef struct tli_stage_cut {
     tl_env         *env;
     const tl_graph *old;
-    const int32_t  *ends;            // [all stages]
-    int32_t         rank, rank_count, chunk_count;
+    const tl_rank  *device;          // that has the stage; NULL = all are equal
+    const int32_t  *bounds;          // [2 x chunk_count] as in tli_cut_stage
+    int32_t         chunk_count;
     int32_t         chunk, first, end;  // the chunk being made, its nodes
     int32_t         inference, has_results;  // has_results: some node of the whole graph says keep
     int32_t        *last_readers;    // [old tensors] the last node that reads it; -1 = none
@@ -85,6 +98,8 @@ static tl_result tli_add_stage_node(tli_stage_cut *c, tli_graph_rules *rules, in
     for (k = 0; k < node->output_count; k++) c->bytes[k] = old->outputs[node->first_output + k].bytes;
     desc.inputs = c->inputs;
     desc.output_bytes = c->bytes;
+    desc.fwd_cost = tli_cost_on_rank(c->device, desc.fwd_cost);
+    desc.bwd_cost = tli_cost_on_rank(c->device, desc.bwd_cost);
     result = tli_add_node(rules, &c->graph, &desc);
     if (result) return result;
     tli_copy_needs(old, id, &c->graph);
@@ -147,11 +162,11 @@ static int tli_reads_input(const tli_stage_cut *c, int32_t input) {
 // Add the nodes of a chunk. Of the others it has the inputs alone.
 static tl_result tli_build_chunk(tli_stage_cut *c, tli_graph_rules *rules, int32_t chunk) {
     const tl_graph *old = c->old;
-    int32_t stage = chunk * c->rank_count + c->rank, i;
+    int32_t i;
     tl_result result = TL_OK;
     c->chunk = chunk;
-    c->first = stage ? c->ends[stage - 1] : 0;
-    c->end = c->ends[stage];
+    c->first = c->bounds[2 * chunk];
+    c->end = c->bounds[2 * chunk + 1];
     for (i = 0; i < old->tensor_count; i++)
         c->tensors[i] = old->nodes[old->outputs[i].node].is_input ? c->all_tensors[i] : -1;
     for (i = 0; i < old->node_count && !result; i++)
@@ -212,8 +227,13 @@ static int32_t tli_count_chunks(const tl_ranks_desc *desc) {
     return desc->chunk_count ? desc->chunk_count : 1;
 }
 
-// Make the graph of a rank's chunks, and its map. ends: [all stages].
-static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, const int32_t *ends, int32_t rank,
+static int32_t tli_count_all_stages(const tl_ranks_desc *desc) {
+    return desc->rank_count * tli_count_chunks(desc);
+}
+
+// Make the graph of a rank's chunks, and its map. bounds: [2 x chunks] the first node of each, and the one
+// after its last.
+static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t rank, const int32_t *bounds,
                                tli_rank_stage *stage, tl_compiled_plan *compiled) {
     const tl_graph *old = desc->graph;
     uint64_t tensors = (uint64_t)old->tensor_count, nodes = (uint64_t)old->node_count;
@@ -224,9 +244,8 @@ static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, const int
     tli_zero(&c, sizeof c);
     c.env = env;
     c.old = old;
-    c.ends = ends;
-    c.rank = rank;
-    c.rank_count = desc->rank_count;
+    c.device = tli_rank_of(desc, rank);
+    c.bounds = bounds;
     c.chunk_count = (int32_t)chunks;
     c.inference = desc->inference;
     for (id = 0; id < old->node_count; id++) c.has_results |= old->nodes[id].keep;

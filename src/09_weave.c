@@ -36,7 +36,8 @@ typedef struct tli_chunks {
 typedef struct tli_body {
     tl_step *steps;        // [step_count] of chunk 0, of chunk 1, ..
     int32_t  step_count;
-    int32_t *ends;         // [2 * chunks] where its forward part ends, and its backward part
+    int32_t  part_count;   // 2 * chunks
+    int32_t *ends;         // [part_count] where the forward part of each chunk ends, and its backward part
 } tli_body;
 
 static int32_t tli_find_part_start(const tli_body *body, int32_t chunk, int is_backward) {
@@ -277,11 +278,12 @@ static void tli_join_sends(tli_join *j, int32_t maker) {
     }
 }
 
-// Add a step, unless what it makes is there or what it drops is not.
+// Add a step, unless what it makes is there, what it drops is not, or it is of another chunk or a turn.
 static void tli_join_step(tli_join *j, tl_step step) {
     const tl_node *node = &j->graph->nodes[step.node];
-    int is_there = tli_is_all_there(j, step.node), runs = step.kind < TL_STEP_BACKWARD;
+    int is_there, runs = step.kind < TL_STEP_BACKWARD;
     if (step.node < j->first || step.node >= j->end) return;
+    is_there = tli_is_all_there(j, step.node);
     if (step.kind == TL_STEP_FORWARD_SAVE && !j->has_saved[step.node]) is_there = 0;
     if (runs && (is_there || j->messages[step.node] == TLI_MESSAGE_SEND)) return;
     if (step.kind == TL_STEP_DROP && step.output == TL_ALL_OUTPUTS && node->output_count == 1 &&
@@ -348,7 +350,8 @@ static tl_result tli_join_bodies(tl_env *env, const tl_graph *graph, const tli_c
     j.messages = messages;
     j.steps = tli_steps_of(env);
     j.there = (uint8_t *)tli_alloc_array(env, 2 * count, 1);    // and held
-    body->ends = (int32_t *)tli_alloc_array(env, 2 * (uint64_t)chunks->count, sizeof *body->ends);
+    body->part_count = 2 * chunks->count;
+    body->ends = (int32_t *)tli_alloc_array(env, (uint64_t)body->part_count, sizeof *body->ends);
     if (j.there && body->ends) {
         j.has_saved = j.there + graph->tensor_count;
         for (chunk = 0; chunk < chunks->count; chunk++) {

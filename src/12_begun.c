@@ -9,32 +9,19 @@
 // When the kernel has been called once, the call is set aside with its operands, mapped as they are. The W of
 // its node calls the kernel again until it is ready, and closes the step as others are closed at once.
 
-// A call that was set aside. calls are swapped with the run's, so that each keeps its arrays.
+// A call that was set aside: states are swapped with the run's, so that each keeps its arrays.
 typedef struct tli_begun {
-    tli_call     call;
-    tl_step      last;
-    tl_run_event event;
-    tl_run_step  yielded;
-    tl_kernel    kernel;       // of it
-    uint64_t     high_bytes;
-    int32_t      is_used;      // 0 = the place is free
-    int32_t      is_ready;     // 1 = the kernel has carried it out
+    tli_step_state at;
+    tl_kernel kernel;          // of the call
+    int32_t   is_used;         // 0 = the place is free
+    int32_t   is_ready;        // 1 = the kernel has carried it out
 } tli_begun;
 
 static void tli_swap_begun(tl_run *run, tli_begun *begun) {
-    tli_call call = run->call;
-    tl_step last = run->last;
-    tl_run_event event = run->event;
-    uint64_t high_bytes = run->high_bytes;
-    run->call = begun->call;
-    run->last = begun->last;
-    run->event = begun->event;
-    run->high_bytes = begun->high_bytes;
-    begun->call = call;
-    begun->last = last;
-    begun->event = event;
-    begun->high_bytes = high_bytes;
-    tli_run_choose_slot(run, run->last.slot);
+    tli_step_state at = run->at;
+    run->at = begun->at;
+    begun->at = at;
+    tli_run_choose_slot(run, run->at.last.slot);
 }
 
 // The call that a step ends; NULL = none.
@@ -43,7 +30,8 @@ static tli_begun *tli_find_begun(const tl_run *run, const tl_step *step) {
     if (step->kind != TL_STEP_WAIT) return NULL;
     for (i = 0; i < run->begun_count; i++) {
         tli_begun *begun = &run->begun[i];
-        if (begun->is_used && begun->last.node == step->node && begun->last.slot == step->slot) return begun;
+        const tl_step *last = &begun->at.last;
+        if (begun->is_used && last->node == step->node && last->slot == step->slot) return begun;
     }
     return NULL;
 }
@@ -52,16 +40,16 @@ static tli_begun *tli_find_begun(const tl_run *run, const tl_step *step) {
 // whether it did.
 static int tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
     tli_begun *begun = run->begun;
-    if (!run->last.begins) return 0;
+    if (!run->at.last.begins) return 0;
     while (begun->is_used) begun++;     // there is a place for each call that the plan begins
-    begun->yielded = *step;
     begun->kernel = *step->kernel;
-    begun->yielded.kernel = &begun->kernel;
-    begun->last = run->last;
+    run->at.yielded = *step;
+    run->at.yielded.kernel = &begun->kernel;
+    begun->at.last = run->at.last;      // the step at hand stays the last one
     begun->is_used = 1;
     begun->is_ready = is_ready;
     tli_swap_begun(run, begun);
-    run->computing = TLI_COMPUTING_NOT;
+    run->at.computing = TLI_COMPUTING_NOT;
     return 1;
 }
 
@@ -112,7 +100,7 @@ static tl_result tli_check_begun(tl_run *run) {
 
 static void tli_free_begun(tl_run *run) {
     int32_t i;
-    for (i = 0; i < run->begun_count; i++) tli_free_call(run->env, &run->begun[i].call);
+    for (i = 0; i < run->begun_count; i++) tli_free_call(run->env, &run->begun[i].at.call);
     tli_release(run->env, run->begun);
     run->begun = NULL;
     run->begun_count = 0;
@@ -126,7 +114,7 @@ static tl_result tli_open_begun(tl_run *run, uint64_t operands, uint64_t outputs
     run->begun = (tli_begun *)tli_alloc_array(run->env, (uint64_t)count, sizeof *run->begun);
     run->begun_count = run->begun ? count : 0;
     for (i = 0; i < run->begun_count && is_there; i++)
-        is_there = tli_alloc_call(run->env, operands, outputs, &run->begun[i].call);
+        is_there = tli_alloc_call(run->env, operands, outputs, &run->begun[i].at.call);
     if (run->begun && is_there) return tli_check_begun(run);
     return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 }

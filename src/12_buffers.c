@@ -122,18 +122,23 @@ typedef enum tli_computing {
     TLI_COMPUTING_DONE      // it was carried out
 } tli_computing;
 
-// What belongs to one of several steps under way. That of the step at hand is in the run, its place here is
-// then not used (tli_choose_flight).
-typedef struct tli_flight {
+// How far a step is, with its call.
+typedef struct tli_step_state {
     tli_call      call;
-    tl_step       last;
     tl_run_event  event;
     tl_run_step   yielded;      // to tl_run_plan
-    tli_computing computing;
-    uint64_t      high_bytes;
-    tl_kernel     user_kernel;  // of the call that was yielded, where nodes have users; stays here
+    tl_step       last;         // the one pulled last
+    tli_computing computing;    // how far the compute step yielded last was carried out
+    uint64_t      high_bytes;   // profiling: most live device bytes after a claim of this step
     tli_held     *freed;        // [freed_count] by the step; given back before step index + in_flight
     int32_t       freed_count;
+} tli_step_state;
+
+// One of several steps under way. The state of the step at hand is in the run, its place here is then not used
+// (tli_choose_flight).
+typedef struct tli_flight {
+    tli_step_state at;
+    tl_kernel user_kernel;      // of the call that was yielded, where nodes have users; stays here
 } tli_flight;
 
 // The blocks of a run in one tier, taken at init, and where its claims lie.
@@ -234,7 +239,6 @@ struct tl_run {
 
     tli_store       store;
     tli_run_arena   arenas[TL_TIER_COUNT];
-    uint64_t        high_bytes;      // profiling: most live device bytes after a claim of this step
     int32_t         slot_count;      // micro-batches under way together in a pass; each has buffers of its own
     int32_t         slot;            // whose buffers these four are: that of the last step
     tli_buffer     *tensors;         // [tensor_count]
@@ -251,11 +255,9 @@ struct tl_run {
 #endif
     uint8_t        *is_read;         // [tensor_count] a node reads it
     uint8_t        *is_result;       // [tensor_count] resident at the end of the pass
-    tli_call        call;
-    tli_held       *freed;           // as in tli_flight
+    tli_step_state  at;              // of the step at hand
     struct tli_begun *begun;         // [begun_count] calls that were set aside (tli_set_aside)
-    int32_t         freed_count, begun_count;
-    tl_run_step     yielded;         // to tl_run_plan
+    int32_t         begun_count;
     int32_t         in_flight;       // steps that may be under way together
     tli_flight     *flights;         // [flight_count] step i has place i % flight_count; NULL = one at a time
     int32_t         flight_count, flight;   // flight: that of the step at hand
@@ -274,9 +276,6 @@ struct tl_run {
     int32_t         in_plan;         // 1 = tl_run_plan answered TL_NOT_READY and is to go on
     int32_t         plan_pass;       // of tl_run_plan, from 0
     uint64_t        plan_step;       // training step that it runs
-    tli_computing   computing;       // how far the compute step yielded last was carried out
-    tl_step         last;
-    tl_run_event    event;           // of the last step
     int32_t         micro_batch;     // of slot 0
     uint64_t        training_step, next_step;
     int32_t         input_count;     // offsets that the graph's inputs take
@@ -373,7 +372,7 @@ static int tli_has_compiled(const tl_run *run) {
 
 // Whether the call at hand is one of several for the same elements.
 static int tli_has_turns(const tl_run *run) {
-    return tli_has_members(run) && run->call.turns > 1;
+    return tli_has_members(run) && run->at.call.turns > 1;
 }
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
@@ -495,7 +494,7 @@ static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tli_held *held) {
     tl_result result = tli_claim_planned(run, TL_TIER_DEVICE, bytes, held);
     if (!result && run->profiling && run->active) {
         uint64_t live = tli_run_live_bytes(run, TL_TIER_DEVICE);
-        if (live > run->high_bytes) run->high_bytes = live;
+        if (live > run->at.high_bytes) run->at.high_bytes = live;
     }
     return result;
 }
@@ -559,7 +558,7 @@ static void tli_buffer_hand_over(tli_buffer *to, tli_buffer *from) {
 // Give held bytes back: at once, or where others may be under way, in_flight steps later.
 static tl_result tli_free_held(tl_run *run, tli_held *held) {
     if (!run->defers || !held->range.bytes) return tli_abandon(&run->store, held);
-    run->freed[run->freed_count++] = *held;
+    run->at.freed[run->at.freed_count++] = *held;
     tli_zero(&held->range, sizeof held->range);
     return TL_OK;
 }

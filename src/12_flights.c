@@ -19,28 +19,11 @@
 
 // Go on with the state of the flight at this place.
 static void tli_choose_flight(tl_run *run, int32_t place) {
-    tli_flight *from, *to;
     if (!run->flights || place == run->flight) return;
-    from = &run->flights[run->flight];
-    to = &run->flights[place];
-    from->call = run->call;
-    from->last = run->last;
-    from->event = run->event;
-    from->yielded = run->yielded;
-    from->computing = run->computing;
-    from->high_bytes = run->high_bytes;
-    from->freed = run->freed;
-    from->freed_count = run->freed_count;
-    run->call = to->call;
-    run->last = to->last;
-    run->event = to->event;
-    run->yielded = to->yielded;
-    run->computing = to->computing;
-    run->high_bytes = to->high_bytes;
-    run->freed = to->freed;
-    run->freed_count = to->freed_count;
+    run->flights[run->flight].at = run->at;
+    run->at = run->flights[place].at;
     run->flight = place;
-    tli_run_choose_slot(run, run->last.slot);
+    tli_run_choose_slot(run, run->at.last.slot);
 }
 
 // Go on with the state of a step that may be under way.
@@ -54,11 +37,11 @@ static int32_t tli_count_flights(const tl_run *run) { return run->flights ? run-
 static tl_result tli_give_freed(tl_run *run) {
     tl_result first = TL_OK;
     int32_t i;
-    for (i = 0; i < run->freed_count; i++) {
-        tl_result result = tli_abandon(&run->store, &run->freed[i]);
+    for (i = 0; i < run->at.freed_count; i++) {
+        tl_result result = tli_abandon(&run->store, &run->at.freed[i]);
         if (!first) first = result;
     }
-    run->freed_count = 0;
+    run->at.freed_count = 0;
     return first;
 }
 
@@ -83,7 +66,7 @@ static tl_result tli_wait_for(tl_run *run, int32_t index) {
 }
 
 static int tli_is_under_way(const tl_run *run, const tli_flight *flight) {
-    return flight != &run->flights[run->flight] && flight->computing;
+    return flight != &run->flights[run->flight] && flight->at.computing;
 }
 
 static int tli_accesses_conflict(const tl_access *a, const tl_access *b) {
@@ -96,11 +79,11 @@ static int32_t tli_find_conflict(const tl_run *run, const tl_access *accesses, i
     for (f = 0; run->flights && f < run->flight_count; f++) {
         const tli_flight *other = &run->flights[f];
         int is_met = 0;
-        if (!tli_is_under_way(run, other) || other->event.index < latest) continue;
+        if (!tli_is_under_way(run, other) || other->at.event.index < latest) continue;
         for (i = 0; i < count && !is_met; i++)
-            for (k = 0; k < other->call.access_count && !is_met; k++)
-                is_met = tli_accesses_conflict(&accesses[i], &other->call.accesses[k]);
-        if (is_met) latest = other->event.index;
+            for (k = 0; k < other->at.call.access_count && !is_met; k++)
+                is_met = tli_accesses_conflict(&accesses[i], &other->at.call.accesses[k]);
+        if (is_met) latest = other->at.event.index;
     }
     return latest;
 }
@@ -109,17 +92,17 @@ static int32_t tli_find_conflict(const tl_run *run, const tl_access *accesses, i
 static int32_t tli_find_node_flight(const tl_run *run, int32_t node) {
     int32_t f;
     for (f = 0; run->flights && f < run->flight_count; f++)
-        if (tli_is_under_way(run, &run->flights[f]) && run->flights[f].last.node == node)
-            return run->flights[f].event.index;
+        if (tli_is_under_way(run, &run->flights[f]) && run->flights[f].at.last.node == node)
+            return run->flights[f].at.event.index;
     return -1;
 }
 
 // The latest step under way; -1 = there is none.
 static int32_t tli_find_latest_flight(const tl_run *run) {
-    int32_t latest = run->flights && run->computing ? run->event.index : -1, f;
+    int32_t latest = run->flights && run->at.computing ? run->at.event.index : -1, f;
     for (f = 0; run->flights && f < run->flight_count; f++)
-        if (tli_is_under_way(run, &run->flights[f]) && run->flights[f].event.index > latest)
-            latest = run->flights[f].event.index;
+        if (tli_is_under_way(run, &run->flights[f]) && run->flights[f].at.event.index > latest)
+            latest = run->flights[f].at.event.index;
     return latest;
 }
 
@@ -129,7 +112,7 @@ static tl_result tli_enter_flight(tl_run *run, const tl_step *step) {
     int32_t before = -1;
     if (!run->flights) return TL_OK;
     tli_choose_step(run, run->position);
-    if (run->computing) return tli_wait_for(run, run->event.index);
+    if (run->at.computing) return tli_wait_for(run, run->at.event.index);
     if (step->kind <= TL_STEP_BACKWARD) before = tli_find_node_flight(run, step->node);
     return before >= 0 ? tli_wait_for(run, before) : tli_give_freed(run);
 }
@@ -165,11 +148,11 @@ static void tli_free_flights(tl_run *run) {
     int32_t i;
     for (i = 0; run->flights && i < run->flight_count; i++) {
         tli_choose_flight(run, i);
-        tli_free_call(run->env, &run->call);
-        tli_release(run->env, run->freed);
-        run->freed = NULL;
+        tli_free_call(run->env, &run->at.call);
+        tli_release(run->env, run->at.freed);
+        run->at.freed = NULL;
     }
-    tli_free_call(run->env, &run->call);
+    tli_free_call(run->env, &run->at.call);
     tli_release(run->env, run->flights);
     run->flights = NULL;
 }
@@ -199,8 +182,8 @@ static tl_result tli_open_flights(tl_run *run, int32_t step_count, uint64_t oper
     run->flight = 0;
     for (i = 0; i < count && is_there; i++) {
         tli_choose_flight(run, i);
-        run->freed = (tli_held *)tli_alloc_array(run->env, outputs + 2, sizeof *run->freed);
-        is_there = run->freed && (!i || tli_alloc_call(run->env, operands, outputs, &run->call));
+        run->at.freed = (tli_held *)tli_alloc_array(run->env, outputs + 2, sizeof *run->at.freed);
+        is_there = run->at.freed && (!i || tli_alloc_call(run->env, operands, outputs, &run->at.call));
     }
     tli_choose_flight(run, 0);
     if (is_there) return TL_OK;

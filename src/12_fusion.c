@@ -108,8 +108,8 @@ static tli_blocks tli_find_blocks(const tl_run *run, int32_t id, int backward) {
 
 // A block of the scratch, of as many bytes as the output's part of the call.
 static tl_range tli_block_range(const tl_run *run, int32_t block) {
-    const tli_call *call = &run->call;
-    int32_t output = run->graph->nodes[run->last.node].first_output;
+    const tli_call *call = &run->at.call;
+    int32_t output = run->graph->nodes[run->at.last.node].first_output;
     uint64_t size = tli_element_bytes(run, output);
     tl_range range = call->scratch.range;
     range.offset += (uint64_t)block * call->block_bytes;
@@ -121,20 +121,20 @@ static tl_range tli_block_range(const tl_run *run, int32_t block) {
 
 // The block that holds the output of a member, and that of its gradient.
 static tl_range tli_output_block(const tl_run *run, int32_t at) {
-    return tli_block_range(run, run->last.kind == TL_STEP_BACKWARD ? at : at % 2);
+    return tli_block_range(run, run->at.last.kind == TL_STEP_BACKWARD ? at : at % 2);
 }
 
 static tl_range tli_gradient_block(const tl_run *run, int32_t at) {
-    return tli_block_range(run, run->members.remade_counts[run->last.node] + at % 2);
+    return tli_block_range(run, run->members.remade_counts[run->at.last.node] + at % 2);
 }
 
 // -- fused nodes: turns --
 
 // Set whose turn it is, and what it does.
 static void tli_choose_turn(tl_run *run) {
-    tli_call *call = &run->call;
-    int32_t id = run->last.node, again;
-    call->kind = (tl_step_kind)run->last.kind;
+    tli_call *call = &run->at.call;
+    int32_t id = run->at.last.node, again;
+    call->kind = (tl_step_kind)run->at.last.kind;
     call->member = 0;
     if (tli_has_turns(run)) {
         again = call->kind == TL_STEP_BACKWARD ? run->members.remade_counts[id] : call->turns;
@@ -146,8 +146,8 @@ static void tli_choose_turn(tl_run *run) {
 
 // Prepare the first call of a step. cut: of a node that is not fused.
 static void tli_start_turns(tl_run *run, const tli_cut *cut) {
-    tli_call *call = &run->call;
-    int32_t id = run->last.node, backward = run->last.kind == TL_STEP_BACKWARD;
+    tli_call *call = &run->at.call;
+    int32_t id = run->at.last.node, backward = run->at.last.kind == TL_STEP_BACKWARD;
     call->first = 0;
     call->total = cut->total;
     call->count = run->kernel_of[id] == TLI_CONVERSION ? cut->total : cut->count;
@@ -166,7 +166,7 @@ static void tli_start_turns(tl_run *run, const tli_cut *cut) {
 
 // Go on to the call of the next member, or to the next elements.
 static void tli_take_turn(tl_run *run) {
-    tli_call *call = &run->call;
+    tli_call *call = &run->at.call;
     if (++call->turn >= call->turns) {
         call->turn = 0;
         call->first += call->count;
@@ -179,14 +179,14 @@ static void tli_take_turn(tl_run *run) {
 
 static void tli_member_operand(tl_run *run, tl_range range, int32_t tensor, int writes) {
     tli_call_operand(run, &range, writes);
-    run->call.operands[run->call.operand_count - 1].format = tli_run_format(run, tensor);
+    run->at.call.operands[run->at.call.operand_count - 1].format = tli_run_format(run, tensor);
 }
 
 // The part of an outer input that the call reads. In place, the output has taken over the range of one.
 static tl_range tli_outer_range(const tl_run *run, int32_t tensor) {
-    const tl_node *node = &run->graph->nodes[run->last.node];
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
     tl_range range;
-    if (run->last.kind == TL_STEP_FORWARD_INPLACE &&
+    if (run->at.last.kind == TL_STEP_FORWARD_INPLACE &&
         run->graph->inputs[node->first_input + node->inplace].tensor == tensor) tensor = node->first_output;
     range = run->tensors[tensor].device.range;
     return tli_cut_range(run, tensor, range);
@@ -195,12 +195,12 @@ static tl_range tli_outer_range(const tl_run *run, int32_t tensor) {
 // The inputs of the member at hand, or with `gradients` the gradients of its inputs.
 static void tli_describe_member_inputs(tl_run *run, int gradients) {
     const tl_graph *graph = run->members.graph;
-    const tl_node *node = &run->graph->nodes[run->last.node], *member = &graph->nodes[run->call.node];
-    int32_t at = run->call.member, place = node->first_input + run->members.outer[run->call.node], i;
-    int backward = run->call.kind == TL_STEP_BACKWARD;
+    const tl_node *node = &run->graph->nodes[run->at.last.node], *member = &graph->nodes[run->at.call.node];
+    int32_t at = run->at.call.member, place = node->first_input + run->members.outer[run->at.call.node], i;
+    int backward = run->at.call.kind == TL_STEP_BACKWARD;
     for (i = 0; i < member->input_count; i++) {
         const tl_node_input *input = &graph->inputs[member->first_input + i];
-        int is_inner = tli_is_inner(run, run->last.node, at, input->tensor);
+        int is_inner = tli_is_inner(run, run->at.last.node, at, input->tensor);
         int32_t tensor = is_inner ? node->first_output : run->graph->inputs[place++].tensor;
         tl_range range;
         tli_zero(&range, sizeof range);
@@ -217,13 +217,13 @@ static void tli_describe_member_inputs(tl_run *run, int gradients) {
 // The operands of the member at hand in the order of tl_kernel_call.
 static void tli_describe_member(tl_run *run) {
     const tl_graph *graph = run->members.graph;
-    const tl_node *node = &run->graph->nodes[run->last.node], *member = &graph->nodes[run->call.node];
-    int32_t id = run->last.node, at = run->call.member, output = node->first_output, blocks;
-    int backward = run->call.kind == TL_STEP_BACKWARD, is_last = at + 1 == tli_count_members(run, id);
+    const tl_node *node = &run->graph->nodes[run->at.last.node], *member = &graph->nodes[run->at.call.node];
+    int32_t id = run->at.last.node, at = run->at.call.member, output = node->first_output, blocks;
+    int backward = run->at.call.kind == TL_STEP_BACKWARD, is_last = at + 1 == tli_count_members(run, id);
     const tl_range *whole = &run->tensors[output].device.range;
     tl_range range, none;
     tli_zero(&none, sizeof none);
-    if (run->call.twice[0].range.bytes) whole = &run->call.twice[0].range;
+    if (run->at.call.twice[0].range.bytes) whole = &run->at.call.twice[0].range;
     tli_describe_member_inputs(run, 0);
     range = is_last ? tli_cut_range(run, output, *whole) : tli_output_block(run, at);
     if (backward && !graph->outputs[member->first_output].needed) range = none;
@@ -233,9 +233,9 @@ static void tli_describe_member(tl_run *run) {
     tli_member_operand(run, backward ? range : none, output, 0);
     tli_describe_member_inputs(run, 1);
     tli_member_operand(run, none, output, 0);
-    range = run->call.scratch.range;
-    blocks = tli_count_blocks(run, id, run->last.kind == TL_STEP_BACKWARD);
-    range.offset += (uint64_t)blocks * run->call.block_bytes;
+    range = run->at.call.scratch.range;
+    blocks = tli_count_blocks(run, id, run->at.last.kind == TL_STEP_BACKWARD);
+    range.offset += (uint64_t)blocks * run->at.call.block_bytes;
     range.bytes = backward ? member->bwork_bytes : member->fwork_bytes;
     tli_call_operand(run, range.bytes ? &range : &none, 1);
 }
@@ -243,8 +243,8 @@ static void tli_describe_member(tl_run *run) {
 // The gradient that a member passes to the one before begins as zeroes, block by block.
 static tl_result tli_clear_gradient_block(tl_run *run) {
     tl_range block;
-    if (run->call.kind != TL_STEP_BACKWARD || !run->call.member) return TL_OK;
-    block = tli_gradient_block(run, run->call.member - 1);
+    if (run->at.call.kind != TL_STEP_BACKWARD || !run->at.call.member) return TL_OK;
+    block = tli_gradient_block(run, run->at.call.member - 1);
     return tli_fill_range(&run->store, &block, 0);
 }
 

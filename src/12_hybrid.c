@@ -17,28 +17,28 @@ static int tli_has_dynamic(const tl_graph *graph) {
 static int tli_alloc_reports(tl_run *run, uint64_t tensor_count, uint64_t output_count) {
     uint64_t i;
     run->real_bytes = (uint64_t *)tli_alloc_array(run->env, tensor_count, sizeof *run->real_bytes);
-    run->call.reported = (uint64_t *)tli_alloc_array(run->env, output_count, sizeof *run->call.reported);
+    run->at.call.reported = (uint64_t *)tli_alloc_array(run->env, output_count, sizeof *run->at.call.reported);
     for (i = 0; i < tensor_count && run->real_bytes; i++) run->real_bytes[i] = TLI_UNREPORTED;
-    return run->real_bytes && run->call.reported;
+    return run->real_bytes && run->at.call.reported;
 }
 
 // A call begins: nothing is reported.
 static void tli_clear_reports(tl_run *run) {
-    const tl_node *node = &run->graph->nodes[run->last.node];
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
     int32_t i;
-    for (i = 0; i < node->output_count && node->dynamic; i++) run->call.reported[i] = TLI_UNREPORTED;
+    for (i = 0; i < node->output_count && node->dynamic; i++) run->at.call.reported[i] = TLI_UNREPORTED;
 }
 
 static tl_result tli_fail_report(tl_run *run, tli_rule rule, uint64_t bytes, uint64_t most) {
     tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REPORT_BYTES), rule, bytes, most);
-    tli_put_text(&s, tl_name_node(run->graph, run->last.node));
+    tli_put_text(&s, tl_name_node(run->graph, run->at.last.node));
     return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
 }
 
 // Whether what was reported of an output can be: no more than its bound, and what it reported before.
 static tl_result tli_check_report(tl_run *run, int32_t output) {
-    int32_t tensor = run->graph->nodes[run->last.node].first_output + output;
-    uint64_t bytes = run->call.reported[output], bound = run->graph->outputs[tensor].bytes;
+    int32_t tensor = run->graph->nodes[run->at.last.node].first_output + output;
+    uint64_t bytes = run->at.call.reported[output], bound = run->graph->outputs[tensor].bytes;
     uint64_t known = run->real_bytes[(size_t)run->slot * (size_t)run->graph->tensor_count + (size_t)tensor];
     if (bytes == TLI_UNREPORTED) return TL_OK;
     if (known != TLI_UNREPORTED && bytes != known)
@@ -47,13 +47,13 @@ static tl_result tli_check_report(tl_run *run, int32_t output) {
 }
 
 static tl_result tli_note_report(tl_run *run, int32_t output, uint64_t bytes) {
-    run->call.reported[output] = bytes < TLI_UNREPORTED ? bytes : TLI_UNREPORTED - 1;   // is above any bound
+    run->at.call.reported[output] = bytes < TLI_UNREPORTED ? bytes : TLI_UNREPORTED - 1;   // is above any bound
     return tli_check_report(run, output);
 }
 
 // A step cannot end with a wrong report.
 static tl_result tli_check_reports(tl_run *run) {
-    const tl_node *node = &run->graph->nodes[run->last.node];
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
     tl_result result = TL_OK;
     int32_t i;
     for (i = 0; i < node->output_count && node->dynamic && !result; i++) result = tli_check_report(run, i);
@@ -62,7 +62,7 @@ static tl_result tli_check_reports(tl_run *run) {
 
 static void tli_free_reports(tl_run *run) {
     tli_release(run->env, run->real_bytes);
-    tli_release(run->env, run->call.reported);
+    tli_release(run->env, run->at.call.reported);
 }
 
 #ifndef TL_NO_PLANNERS
@@ -666,15 +666,15 @@ static tl_result tli_take_real_bytes(tl_run *run, int32_t tensor, uint64_t bytes
 
 // A forward has ended: its reports count.
 static tl_result tli_take_reports(tl_run *run) {
-    const tl_node *node = &run->graph->nodes[run->last.node];
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
     uint64_t *real = run->real_bytes;
     tl_result result = TL_OK;
     int32_t i;
-    if (!node->dynamic || run->last.kind == TL_STEP_BACKWARD) return TL_OK;
+    if (!node->dynamic || run->at.last.kind == TL_STEP_BACKWARD) return TL_OK;
     real += (size_t)run->slot * (size_t)run->graph->tensor_count + (size_t)node->first_output;
     for (i = 0; i < node->output_count && !result; i++) {
-        if (run->call.reported[i] == TLI_UNREPORTED || real[i] != TLI_UNREPORTED) continue;
-        real[i] = run->call.reported[i];
+        if (run->at.call.reported[i] == TLI_UNREPORTED || real[i] != TLI_UNREPORTED) continue;
+        real[i] = run->at.call.reported[i];
 #ifndef TL_NO_PLANNERS
         if (run->hybrid.is_on) result = tli_take_real_bytes(run, node->first_output + i, real[i]);
 #endif

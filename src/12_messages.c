@@ -6,19 +6,32 @@
 // transport and are polled as any kernel is. Message k between two ranks, there or back, of slot s has the tag
 // 1 + (2 k + back) x slots + s on both sides, because both list what crosses in the same order. With chunks the
 // ranks are a ring. Two ranks are then each other's next: what the one sends is a tensor to its next, or a
-// gradient to the one before, so tags differ in back. Tag 0 is the greeting, before the first pass: each
-// neighbour sends the hash of the plans of all ranks, and compares.
+// gradient to the one before, so tags differ in back. Tag 0 is that of sums over replicas, and of greetings:
+// before its first pass a rank and its neighbours in the pipeline, before its first sum a rank and its
+// neighbours in the ring tell each other what has to be the same on both.
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-enum { TLI_BEFORE, TLI_AFTER, TLI_NEIGHBOURS };  // rank - 1, rank + 1; with chunks the last is before the first
+enum { TLI_BEFORE, TLI_AFTER, TLI_RING_BEFORE, TLI_RING_AFTER, TLI_NEIGHBOURS };  // rank -+ 1, replica -+ 1
+
+typedef struct tli_words {
+    uint64_t plans;      // hash of those of all ranks; 0 = no plan of ranks
+    uint64_t states;     // hash of the registered ones
+    uint64_t step;       // the next training step
+} tli_words;
+
+// With the neighbours first and first + 1.
+typedef struct tli_greeting {
+    int32_t   first;
+    int32_t   is_begun, is_done;
+    tli_words own, others[2];
+    int32_t   requests[2][2];   // sent, received; TLI_NO_REQUEST
+} tli_greeting;
 
 typedef struct tli_messages {
     const tl_transport *transport;
     int32_t *numbers;                        // [nodes] k of a message; -1 = none
-    int32_t  peers[TLI_NEIGHBOURS];          // -1 = none
-    uint64_t hash, hashes[TLI_NEIGHBOURS];   // of the plans; as the neighbours have them
-    int32_t  requests[TLI_NEIGHBOURS][2];    // of the greeting, sent and received; TLI_NO_REQUEST
-    int32_t  is_greeting, is_greeted;
+    int32_t  peers[TLI_NEIGHBOURS];          // -1 = none; in a ring of two the one after is the one before
+    tli_greeting stages, ring;
     int32_t  failed_peer;                    // of the last message that failed
 } tli_messages;
 
@@ -54,7 +67,7 @@ static void tli_cancel_request(const tl_transport *transport, int32_t *request) 
 
 // Cancel the message of the call at hand.
 static void tli_cancel_message(tl_run *run) {
-    if (run->messages) tli_cancel_request(run->messages->transport, &run->call.request);
+    if (run->messages) tli_cancel_request(run->messages->transport, &run->at.call.request);
 }
 
 static uint32_t tli_message_tag(const tl_run *run, int32_t number, int backward, int32_t slot) {
@@ -76,13 +89,13 @@ static tl_result tli_carry_message(const tl_kernel_call *call, void *user) {
     if (!operand->range.bytes) return TL_OK;
     if (!call->polled) {
         result = sends ? transport->send(transport->self, peer, tag, operand->host, operand->range.bytes,
-                                         &run->call.request)
+                                         &run->at.call.request)
                        : transport->receive(transport->self, peer, tag, operand->host, operand->range.bytes,
-                                            &run->call.request);
+                                            &run->at.call.request);
         if (sends) run->report.sent_bytes += operand->range.bytes;
         else run->report.received_bytes += operand->range.bytes;
     }
-    if (!result) result = tli_poll_request(transport, &run->call.request);
+    if (!result) result = tli_poll_request(transport, &run->at.call.request);
     if (result && result != TL_NOT_READY) messages->failed_peer = peer;
     return result;
 }
@@ -96,57 +109,87 @@ static tl_result tli_fail_peer(tl_run *run, tl_result why, int32_t peer, int32_t
     return tli_end_error(run->env, &s, why);
 }
 
-// -- the greeting --
+// -- greetings --
 
-static tl_result tli_begin_greeting(tli_messages *m) {
+static uint64_t tli_hash_states(const tl_run *run) {
+    uint64_t hash = (uint64_t)run->desc.state_count;
+    int32_t i;
+    for (i = 0; i < run->desc.state_count; i++) {
+        const tl_state *state = &run->desc.states[i];
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)state->node << 32 | (uint64_t)state->kind);
+        hash = tl_mix_u64(hash, state->bytes);
+    }
+    return hash;
+}
+
+static tl_result tli_begin_greeting(const tl_run *run, tli_greeting *g) {
+    tli_messages *m = run->messages;
     const tl_transport *transport = m->transport;
     tl_result result = TL_OK;
     int32_t i;
-    for (i = 0; i < TLI_NEIGHBOURS && !result; i++) {
-        if (m->peers[i] < 0) continue;
-        m->failed_peer = m->peers[i];
-        result = transport->receive(transport->self, m->peers[i], 0, &m->hashes[i], sizeof m->hashes[i],
-                                    &m->requests[i][1]);
+    g->own.plans = run->compiled ? run->compiled->ranks_hash : 0;
+    g->own.states = tli_hash_states(run);
+    g->own.step = run->next_step;
+    for (i = 0; i < 2 && !result; i++) {
+        int32_t peer = m->peers[g->first + i];
+        if (peer < 0) continue;
+        m->failed_peer = peer;
+        result = transport->receive(transport->self, peer, 0, &g->others[i], sizeof g->others[i],
+                                    &g->requests[i][1]);
         if (!result)
-            result = transport->send(transport->self, m->peers[i], 0, &m->hash, sizeof m->hash,
-                                     &m->requests[i][0]);
+            result = transport->send(transport->self, peer, 0, &g->own, sizeof g->own, &g->requests[i][0]);
     }
-    m->is_greeting = 1;
+    g->is_begun = 1;
     return result;
 }
 
-static void tli_end_greeting(tli_messages *m) {
+static void tli_end_greeting(const tli_messages *m, tli_greeting *g) {
     int32_t i;
-    for (i = 0; i < 2 * TLI_NEIGHBOURS; i++) tli_cancel_request(m->transport, &m->requests[i / 2][i % 2]);
-    m->is_greeting = 0;
+    for (i = 0; i < 4; i++) tli_cancel_request(m->transport, &g->requests[i / 2][i % 2]);
+    g->is_begun = 0;
 }
 
-// Greet the neighbours before the first pass. TL_NOT_READY: the next call goes on.
-static tl_result tli_greet_ranks(tl_run *run) {
+// What both sides have told each other is the same; states only of replicas, which have the same stage.
+static tl_result tli_compare_words(const tl_run *run, const tli_greeting *g) {
+    const tli_messages *m = run->messages;
+    int32_t i;
+    for (i = 0; i < 2; i++) {
+        const tli_words *other = &g->others[i];
+        int32_t peer = m->peers[g->first + i];
+        tli_rule why = TLI_NO_RULE;
+        uint64_t value = 0;
+        if (peer < 0) continue;
+        if (other->step != g->own.step) { why = TLI_RULE(PEER_IS_AT_ANOTHER_STEP); value = other->step; }
+        if (g == &m->ring && other->states != g->own.states) why = TLI_RULE(PEER_HAS_OTHER_STATES);
+        if (other->plans != g->own.plans) { why = TLI_RULE(PEER_HAS_OTHER_PLANS); value = other->plans; }
+        if (why)
+            return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN), why, (uint64_t)peer, value);
+    }
+    return TL_OK;
+}
+
+// Greet two neighbours, once. TL_NOT_READY: the next call goes on.
+static tl_result tli_greet_ranks(tl_run *run, tli_greeting *g) {
     tli_messages *m = run->messages;
     tl_result result = TL_OK;
     int32_t i, waits = 0;
-    if (!m || m->is_greeted) return TL_OK;
-    if (!m->is_greeting) result = tli_begin_greeting(m);
-    for (i = 0; i < 2 * TLI_NEIGHBOURS && !result; i++) {
-        result = tli_poll_request(m->transport, &m->requests[i / 2][i % 2]);
-        if (result == TL_NOT_READY) {
-            result = TL_OK;
-            waits = 1;
-        } else m->failed_peer = result ? m->peers[i / 2] : m->failed_peer;
+    if (g->is_done) return TL_OK;
+    if (!g->is_begun) result = tli_begin_greeting(run, g);
+    for (i = 0; i < 4 && !result; i++) {
+        result = tli_poll_request(m->transport, &g->requests[i / 2][i % 2]);
+        waits |= result == TL_NOT_READY;
+        if (result == TL_NOT_READY) result = TL_OK;
+        if (result) m->failed_peer = m->peers[g->first + i / 2];
     }
     if (result) {
-        tli_end_greeting(m);
+        tli_end_greeting(m, g);
         return tli_fail_peer(run, result, m->failed_peer, -1);
     }
     if (waits) return TL_NOT_READY;
-    m->is_greeting = 0;
-    for (i = 0; i < TLI_NEIGHBOURS; i++)
-        if (m->peers[i] >= 0 && m->hashes[i] != m->hash)
-            return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN),
-                                   TLI_RULE(PEER_HAS_OTHER_PLANS), (uint64_t)m->peers[i], m->hashes[i]);
-    m->is_greeted = 1;
-    return TL_OK;
+    g->is_begun = 0;
+    result = tli_compare_words(run, g);
+    g->is_done = !result;
+    return result;
 }
 
 // -- preparing and ending --
@@ -166,11 +209,32 @@ static tl_result tli_number_messages(tl_run *run, tli_messages *m) {
     return TL_OK;
 }
 
+static void tli_open_greeting(tli_greeting *g, int32_t first) {
+    int32_t i;
+    g->first = first;
+    for (i = 0; i < 4; i++) g->requests[i / 2][i % 2] = TLI_NO_REQUEST;
+}
+
 // The rank of the transport that is `by` further in the pipeline; -1 = none.
 static int32_t tli_find_neighbour(const tl_compiled_plan *compiled, int32_t rank, int32_t by) {
     int32_t at = compiled ? compiled->rank + by : -1, count = compiled ? compiled->rank_count : 0;
     if (compiled && compiled->chunk_count > 1) at = (at + count) % count;
     return tli_is_below(at, count) ? rank - compiled->rank + at : -1;
+}
+
+// Ranks of a transport with the same stage are replicas, in a ring (12_reduce.c).
+static void tli_find_neighbours(tli_messages *m, const tl_compiled_plan *compiled) {
+    const tl_transport *transport = m->transport;
+    int32_t stages = compiled && compiled->rank_count > 1 ? compiled->rank_count : 1;
+    int32_t replicas = transport->rank_count / stages, rank = transport->rank, count = transport->rank_count;
+    int32_t i;
+    for (i = 0; i < TLI_NEIGHBOURS; i++) m->peers[i] = -1;
+    m->peers[TLI_BEFORE] = tli_find_neighbour(compiled, rank, -1);
+    m->peers[TLI_AFTER] = tli_find_neighbour(compiled, rank, 1);
+    if (replicas > 1) m->peers[TLI_RING_BEFORE] = (rank - stages + count) % count;
+    if (replicas > 2) m->peers[TLI_RING_AFTER] = (rank + stages) % count;
+    tli_open_greeting(&m->stages, TLI_BEFORE);
+    tli_open_greeting(&m->ring, TLI_RING_BEFORE);
 }
 
 // Get ready for the transport of the desc.
@@ -179,7 +243,6 @@ static tl_result tli_open_messages(tl_run *run) {
     const tl_compiled_plan *compiled = run->compiled;
     tli_rule why = TLI_NO_RULE;
     tli_messages *m;
-    int32_t i;
     if (!transport && (!compiled || compiled->rank_count <= 1)) return TL_OK;
     if (!transport) why = TLI_RULE(TRANSPORT_RANKS_NEED_ONE);
     else if (!transport->send || !transport->receive || !transport->poll || !transport->cancel)
@@ -197,10 +260,7 @@ static tl_result tli_open_messages(tl_run *run) {
     if (!m) return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
     run->messages = m;
     m->transport = transport;
-    for (i = 0; i < 2 * TLI_NEIGHBOURS; i++) m->requests[i / 2][i % 2] = TLI_NO_REQUEST;
-    m->peers[TLI_BEFORE] = tli_find_neighbour(compiled, transport->rank, -1);
-    m->peers[TLI_AFTER] = tli_find_neighbour(compiled, transport->rank, 1);
-    m->hash = compiled ? compiled->ranks_hash : 0;
+    tli_find_neighbours(m, compiled);
     return compiled && compiled->rank_count > 1 ? tli_number_messages(run, m) : TL_OK;
 }
 
@@ -215,7 +275,8 @@ static void tli_stop_reduction(tl_run *run) {
 static void tli_close_messages(tl_run *run) {
     if (!run->messages) return;
     tli_stop_reduction(run);
-    tli_end_greeting(run->messages);
+    tli_end_greeting(run->messages, &run->messages->stages);
+    tli_end_greeting(run->messages, &run->messages->ring);
     tli_release(run->env, run->messages->numbers);
     tli_release(run->env, run->messages);
     run->messages = NULL;

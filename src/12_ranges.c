@@ -96,7 +96,7 @@ static tl_result tli_check_binding(tl_run *run, int32_t id) {
 
 // The part of a tensor's range that holds the elements of the call; all of it if it has another number of them.
 static tl_range tli_cut_range(const tl_run *run, int32_t tensor, tl_range whole) {
-    const tli_call *call = &run->call;
+    const tli_call *call = &run->at.call;
     uint64_t size = tli_element_bytes(run, tensor), from = call->first * size;
     if (!whole.bytes || tli_tensor_elements(run, tensor) != call->total) return whole;
     whole.offset += from;
@@ -124,7 +124,7 @@ static int32_t tli_call_access(tli_call *call, const tl_range *range, int writes
 }
 
 static void tli_call_operand(tl_run *run, const tl_range *range, int writes) {
-    tli_call *call = &run->call;
+    tli_call *call = &run->at.call;
     tl_operand *operand = &call->operands[call->operand_count];
     int32_t access = tli_call_access(call, range, writes);
     operand->range = *range;
@@ -141,12 +141,14 @@ static void tli_call_tensor(tl_run *run, int32_t tensor, const tl_range *whole, 
 }
 
 // The run itself writes a range before the call.
-static void tli_note_write(tl_run *run, const tl_range *range) { (void)tli_call_access(&run->call, range, 1); }
+static void tli_note_write(tl_run *run, const tl_range *range) {
+    (void)tli_call_access(&run->at.call, range, 1);
+}
 
 // Whether calls of the same step follow the one at hand: of further members, or for further elements.
 static int tli_has_more_ranges(const tl_run *run) {
-    if (tli_has_turns(run) && run->call.turn + 1 < run->call.turns) return 1;
-    return run->call.total - run->call.first > run->call.count;
+    if (tli_has_turns(run) && run->at.call.turn + 1 < run->at.call.turns) return 1;
+    return run->at.call.total - run->at.call.first > run->at.call.count;
 }
 #endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION

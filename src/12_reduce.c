@@ -69,15 +69,17 @@ static void tli_find_turn_pieces(const tl_run *run, const tli_reduction *r, tli_
 static tl_result tli_begin_piece(tl_run *run, tli_reduction *r, tli_shard_piece sent,
                                  tli_shard_piece received) {
     const tl_transport *transport = run->messages->transport;
+    int32_t before = tli_find_ring_rank(run, -1), after = tli_find_ring_rank(run, 1);
     void *to = r->parts & TLI_REDUCE_SCATTER ? r->values : received.at;
     tl_result result = TL_OK;
     r->is_begun = 1;
+    run->messages->failed_peer = before;
     if (received.count)
-        result = transport->receive(transport->self, tli_find_ring_rank(run, -1), 0, to, 4 * received.count,
-                                    &r->requests[1]);
-    if (!result && sent.count)
-        result = transport->send(transport->self, tli_find_ring_rank(run, 1), 0, sent.at, 4 * sent.count,
-                                 &r->requests[0]);
+        result = transport->receive(transport->self, before, 0, to, 4 * received.count, &r->requests[1]);
+    if (result) return result;
+    run->messages->failed_peer = after;
+    if (sent.count)
+        result = transport->send(transport->self, after, 0, sent.at, 4 * sent.count, &r->requests[0]);
     if (!result) run->report.sent_bytes += 4 * sent.count;
     if (!result) run->report.received_bytes += 4 * received.count;
     return result;
@@ -87,8 +89,9 @@ static tl_result tli_poll_piece(tl_run *run, tli_reduction *r) {
     const tl_transport *transport = run->messages->transport;
     tl_result sent = tli_poll_request(transport, &r->requests[0]);
     tl_result received = tli_poll_request(transport, &r->requests[1]);
-    if (sent && sent != TL_NOT_READY) return sent;
-    return received ? received : sent;
+    int has_failed = sent && sent != TL_NOT_READY;
+    run->messages->failed_peer = tli_find_ring_rank(run, has_failed ? 1 : -1);
+    return has_failed || !received ? sent : received;
 }
 
 // Go on to the next piece, turn, part or range; r->parts is 0 at the end.
@@ -160,10 +163,14 @@ static tl_result tli_reduce(tl_run *run, tli_function function, tl_state_kind ki
         r->parts = r->asked = parts;
         r->requests[0] = r->requests[1] = TLI_NO_REQUEST;
     }
-    result = tli_move_reduction(run, r);
-    if (result == TL_NOT_READY) return result;
-    tli_stop_reduction(run);
-    return result ? tli_fail_peer(run, result, tli_find_ring_rank(run, -1), -1) : TL_OK;
+    result = tli_greet_ranks(run, &run->messages->ring);
+    if (!result) {
+        result = tli_move_reduction(run, r);
+        if (result && result != TL_NOT_READY)
+            result = tli_fail_peer(run, result, run->messages->failed_peer, -1);
+    }
+    if (result != TL_NOT_READY) tli_stop_reduction(run);
+    return result;
 }
 
 TLI_IMPL tl_result tl_reduce_run(tl_run *run, tl_state_kind kind) {

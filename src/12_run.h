@@ -592,15 +592,49 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 // tl_load_run is called between passes. Until all of the data was checked nothing is changed, so a run that
 // refuses data is as it was. In a pass, tl_save_run closes the step that was carried out last.
 //
-// Errors:  TL_ERROR_INVALID_ARG: a step or a copy is under way, also where tl_run_plan answered TL_NOT_READY;
-//          the data is of another graph, plan, seed, byte order, or of other states; load: in a pass.
-//          TL_ERROR_UNSUPPORTED: in a pass, what is decided online, reported by dynamic nodes of a hybrid run,
-//          kept from pass to pass, or without an arena; data of another version. TL_ERROR_PARSE: damaged data.
-//          TL_ERROR_NO_MEMORY; what the sink returned; those of the backend: load has lost the inputs then, and
-//          no pass is under way.
+// Errors:  TL_ERROR_INVALID_ARG: a step, a copy or a sum over ranks is under way, also where tl_run_plan
+//          answered TL_NOT_READY; the data is of another graph, plan, seed, byte order, or of other states;
+//          load: in a pass. TL_ERROR_UNSUPPORTED: in a pass, what is decided online, reported by dynamic nodes
+//          of a hybrid run, kept from pass to pass, or without an arena; data of another version.
+//          TL_ERROR_PARSE: damaged data. TL_ERROR_NO_MEMORY; what the sink returned; those of the backend: load
+//          has lost the inputs then, and no pass is under way.
 // Cost:    the bytes, and in a pass a replay of the plan.
 TLDEF tl_result tl_save_run(tl_run *run, tl_sink sink);
 TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
+
+// What tl_save_run wrote.
+typedef struct tl_saved {
+    const void *data;             // not changed
+    size_t      length;           // bytes
+} tl_saved;
+
+// Go on from the states of several saves, with other ranks than those that saved:
+//
+//     4 ranks     tl_save_run on each, after the same training step
+//     3 ranks     tl_compile_ranks again, tl_init_run, tl_load_states with all four saves, on each
+//
+//   saves   [save_count] of one training step, of runs of the same graph, precision and seed
+//
+// Each range that this run registers (tl_run_desc.states) is looked for by its node, its kind and its number
+// among those of both, and may be in any of the saves; what else they have is passed over. So register what
+// belongs to a node under that node, on the rank whose stage has it. The number of the next training step and
+// the loss scaler are taken over as well; inputs, entry and kept results are not, and slots do not matter.
+//
+// A range that several saves have, those of replicas, is that of the first. Parameters, optimizers and ranges
+// without a node must be the same to the bit in all of them; gradients, statistics and random state may differ.
+// Of an optimizer's shards (ZeRO 1) that are registered whole, tl_gather_run brings the others before saving.
+//
+// What follows has the bits that it would have had, where only the stages are others; with another number of
+// replicas sums over them are taken in another order (tl_reduce_run).
+//
+// Called between passes. A run that refuses saves is as it was.
+//
+// Errors:  TL_ERROR_INVALID_ARG: no save has a range of this run, or another number of bytes of it, or two
+//          differ; saves of several training steps, in a pass, of another graph, precision or seed; a pass or a
+//          sum is under way. TL_ERROR_PARSE: damaged data. TL_ERROR_UNSUPPORTED: data of another version.
+//          TL_ERROR_NO_MEMORY.
+// Cost:    the bytes of all saves are read once; n log n for n ranges, and 24 bytes a range meanwhile.
+TLDEF tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t save_count);
 #endif  // TL_ONLY_TABLES
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
@@ -626,10 +660,13 @@ TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
 // adds micro-batch after micro-batch.
 //
 // All of them answer TL_NOT_READY and are called again until they do not; between passes only. After an error
-// the ranges hold sums of some of the replicas.
+// the ranges hold sums of some of the replicas. An element's place in its range decides its shard: ranges of
+// single nodes have the same sums whatever the stages, a range of a whole stage has not.
 //
 // Errors:  TL_ERROR_INVALID_ARG: no transport, a pass or another sum is under way, ranges that are no f32;
-//          TL_ERROR_PEER_LOST and what else the transport answers; TL_ERROR_NO_MEMORY.
+//          TL_ERROR_MISMATCH, at the first sum: a replica has other states (nodes, kinds or bytes) or plans, or
+//          is at another training step; TL_ERROR_PEER_LOST and what else the transport answers;
+//          TL_ERROR_NO_MEMORY.
 // Cost:    each replica sends (p - 1) / p of the bytes in tl_scatter_run and in tl_gather_run, twice that in
 //          tl_reduce_run. 16 KiB of memory while it lasts.
 // Source:  Patarasuk, Yuan, Bandwidth optimal all-reduce algorithms, 2009; Rajbhandari et al., ZeRO, 2020,

@@ -24,6 +24,8 @@ typedef struct tli_saving {
     uint64_t     checksum;
     tl_result    result;      // the first error
     int32_t      in_pass;
+    int32_t      any_slots;   // 1 = states alone, of a run with any number of slots
+    uint64_t     next_step;   // that was read
     int32_t      takes_entry; // 1 = the data's entry, or kept results, are those of this run
     tli_sim      sim;         // in a pass: after the steps that were carried out
     uint8_t      block[TLI_SAVE_BLOCK];
@@ -166,7 +168,6 @@ static void tli_save_head(tli_saving *s) {
     const uint16_t one = 1;
     uint8_t read[8], first;
     tl_run *run = s->run;
-    uint64_t next;
     size_t i;
     tli_copy(read, tli_save_magic, sizeof read);
     tli_save_bytes(s, read, sizeof read);
@@ -179,27 +180,19 @@ static void tli_save_head(tli_saving *s) {
     s->in_pass = (int32_t)tli_save_limited(s, (uint64_t)s->in_pass, 4, 1);
     tli_save_same(s, tli_hash_graph(tli_caller_graph(run)), 8, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
     tli_save_same(s, (uint64_t)run->precision, 4, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
-    tli_save_same(s, (uint64_t)run->slot_count, 4, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
+    if (s->any_slots) (void)tli_save_number(s, 0, 4);
+    else tli_save_same(s, (uint64_t)run->slot_count, 4, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
     tli_save_same(s, run->desc.seed, 8, TLI_RULE(SAVED_HAS_ANOTHER_SEED));
-    next = tli_save_number(s, run->next_step, 8);
-    if (s->applies && !s->result) run->next_step = next;
-    if (s->in_pass) tli_save_same(s, tli_hash_plan(run), 8, TLI_RULE(SAVED_IN_A_PASS_OF_ANOTHER_PLAN));
+    s->next_step = tli_save_number(s, run->next_step, 8);
+    if (s->applies && !s->result) run->next_step = s->next_step;
+    if (s->in_pass && s->any_slots) tli_refuse_saving(s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_IN_A_PASS));
+    else if (s->in_pass) tli_save_same(s, tli_hash_plan(run), 8, TLI_RULE(SAVED_IN_A_PASS_OF_ANOTHER_PLAN));
 }
 
-// Ranges of the caller's state, and the loss scaler, which is the caller's as well.
-static void tli_save_states(tli_saving *s) {
+// The loss scaler, which is the caller's.
+static void tli_save_scaler(tli_saving *s) {
     const tl_run_desc *desc = &s->run->desc;
-    const tli_rule rule = TLI_RULE(SAVED_STATES_ARE_OTHERS);
-    int32_t i;
-    tli_save_same(s, (uint64_t)desc->state_count, 4, rule);
-    for (i = 0; i < desc->state_count && !s->result; i++) {
-        const tl_state *state = &desc->states[i];
-        tli_save_same(s, (uint32_t)state->node, 4, rule);
-        tli_save_same(s, (uint64_t)state->kind, 4, rule);
-        tli_save_same(s, state->bytes, 8, rule);
-        tli_save_bytes(s, s->sink || s->applies ? state->host : NULL, state->bytes);
-    }
-    tli_save_same(s, desc->loss_scaler != NULL, 4, rule);
+    tli_save_same(s, desc->loss_scaler != NULL, 4, TLI_RULE(SAVED_STATES_ARE_OTHERS));
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (desc->loss_scaler) {
         tl_loss_scaler scaler = *desc->loss_scaler;
@@ -216,7 +209,28 @@ static void tli_save_states(tli_saving *s) {
 #endif
 }
 
-// What the caller has written into the graph's inputs.
+// Ranges of the caller's state.
+static void tli_save_states(tli_saving *s) {
+    const tl_run_desc *desc = &s->run->desc;
+    const tli_rule rule = TLI_RULE(SAVED_STATES_ARE_OTHERS);
+    int32_t i;
+    tli_save_same(s, (uint64_t)desc->state_count, 4, rule);
+    for (i = 0; i < desc->state_count && !s->result; i++) {
+        const tl_state *state = &desc->states[i];
+        tli_save_same(s, (uint32_t)state->node, 4, rule);
+        tli_save_same(s, (uint64_t)state->kind, 4, rule);
+        tli_save_same(s, state->bytes, 8, rule);
+        tli_save_bytes(s, s->sink || s->applies ? state->host : NULL, state->bytes);
+    }
+    tli_save_scaler(s);
+}
+
+// Whether a graph input is that of another rank's stage.
+static int tli_is_elsewhere(const tl_run *run, int32_t tensor) {
+    return tli_has_members(run) && run->members.tensors && run->members.tensors[tensor] < 0;
+}
+
+// What the caller has written into the graph's inputs, as far as this run has them.
 static void tli_save_inputs(tli_saving *s) {
     tl_run *run = s->run;
     const tl_graph *graph = tli_caller_graph(run);
@@ -226,6 +240,7 @@ static void tli_save_inputs(tli_saving *s) {
             for (i = 0; graph->nodes[id].is_input && i < graph->nodes[id].output_count; i++) {
                 tl_tensor tensor;
                 const tli_buffer *buffer;
+                if (tli_is_elsewhere(run, graph->nodes[id].first_output + i)) continue;
                 tensor.node = id;
                 tensor.output = i;
                 if (tli_find_caller_tensor(run, s->function, &tensor)) return;   // an input is no member
@@ -467,7 +482,7 @@ static void tli_claim_late(tli_saving *s) {
         run->arenas[tier].next_offset = late->number;
         result = tli_claim_planned(run, tier, late->made.bytes, &held);
         if (result) tli_refuse_saving(s, result, TLI_RULE(SAVED_BACKEND_COULD_NOT_CLAIM));
-        else run->freed[run->freed_count++] = held;
+        else run->at.freed[run->at.freed_count++] = held;
     }
 }
 
@@ -498,8 +513,8 @@ static void tli_open_saved_pass(tli_saving *s) {
     run->report.limiting_node = -1;
     run->report.worker_count = run->desc.transport ? run->desc.transport->rank_count : 1;
     run->report.fused_count = run->members.fused_count;
-    tli_zero(&run->last, sizeof run->last);
-    tli_zero(&run->event, sizeof run->event);
+    tli_zero(&run->at.last, sizeof run->at.last);
+    tli_zero(&run->at.event, sizeof run->at.event);
     tli_measure_store(&run->store, 1, &counters);
     tli_drop_entry(s);
 }
@@ -582,17 +597,27 @@ static void tli_walk_run(tli_saving *s) {
     tli_zero(&s->sim, sizeof s->sim);
 }
 
+// Whether a sum over ranks is under way: what it has not summed yet is in no range.
+static int tli_is_reducing(const tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    return run->reduction != NULL;
+#else
+    (void)run;
+    return 0;
+#endif
+}
+
 // Close the step that was carried out last. 0 = one is under way.
 static int tli_settle_run(tli_saving *s) {
     tl_run *run = s->run;
     int32_t f;
     if (run->in_plan) return 0;
     if (!run->active) return 1;
-    if (!run->flights && run->computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run))
+    if (!run->flights && run->at.computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run))
         s->result = tli_close_compute(run);
     for (f = 0; f < tli_count_flights(run); f++) {
         tli_choose_flight(run, f);
-        if (run->computing) return 0;
+        if (run->at.computing) return 0;
     }
     for (f = 0; f < run->begun_count; f++)
         if (run->begun[f].is_used) return 0;
@@ -608,7 +633,9 @@ TLI_IMPL tl_result tl_save_run(tl_run *run, tl_sink sink) {
     s.function = TLI_IN(SAVE_RUN);
     s.sink = &sink;
     s.in_pass = run->active;
-    if (!tli_settle_run(&s))
+    if (tli_is_reducing(run))
+        tli_refuse_saving(&s, TL_ERROR_INVALID_ARG, TLI_RULE(REDUCTION_IS_UNDER_WAY));
+    else if (!tli_settle_run(&s))
         tli_refuse_saving(&s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_STEP_OR_COPY_IS_UNDER_WAY));
     else if (s.result) return tli_abort_pass(run, s.result);
     if (run->active && !tli_can_save_pass(run))
@@ -633,20 +660,37 @@ static int tli_is_whole(const uint8_t *data, size_t length) {
     return length >= 8 && read == sum;
 }
 
+// Get ready to read what was saved.
+static tl_result tli_open_saved(tl_run *run, tli_function function, const void *data, size_t length,
+                                tli_saving *s) {
+    tli_zero(s, sizeof *s);
+    if (length < sizeof tli_save_magic || TLI_MEMCMP(data, tli_save_magic, sizeof tli_save_magic) != 0)
+        return tli_fail(run->env, TL_ERROR_PARSE, function, TLI_RULE(SAVED_IS_NOT_A_RUN));
+    if (!tli_is_whole((const uint8_t *)data, length))
+        return tli_fail(run->env, TL_ERROR_PARSE, function, TLI_RULE(SAVED_IS_DAMAGED));
+    s->run = run;
+    s->function = function;
+    s->data = (const uint8_t *)data;
+    s->length = length - 8;
+    return TL_OK;
+}
+
+// Whether the run is between passes, and no sum is under way.
+static tl_result tli_check_idle(tl_run *run, tli_function function) {
+    if (run->active || run->in_plan)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_PASS_IS_UNDER_WAY));
+    if (tli_is_reducing(run))
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(REDUCTION_IS_UNDER_WAY));
+    return TL_OK;
+}
+
 TLI_IMPL tl_result tl_load_run(tl_run *run, const void *data, size_t length) {
     tli_saving s;
+    tl_result result;
     TL_ASSERT(run && (data || !length));
-    if (run->active || run->in_plan)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_RUN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
-    if (length < sizeof tli_save_magic || TLI_MEMCMP(data, tli_save_magic, sizeof tli_save_magic) != 0)
-        return tli_fail(run->env, TL_ERROR_PARSE, TLI_IN(LOAD_RUN), TLI_RULE(SAVED_IS_NOT_A_RUN));
-    if (!tli_is_whole((const uint8_t *)data, length))
-        return tli_fail(run->env, TL_ERROR_PARSE, TLI_IN(LOAD_RUN), TLI_RULE(SAVED_IS_DAMAGED));
-    tli_zero(&s, sizeof s);
-    s.run = run;
-    s.function = TLI_IN(LOAD_RUN);
-    s.data = (const uint8_t *)data;
-    s.length = length - 8;
+    result = tli_check_idle(run, TLI_IN(LOAD_RUN));
+    if (!result) result = tli_open_saved(run, TLI_IN(LOAD_RUN), data, length, &s);
+    if (result) return result;
     tli_walk_run(&s);
     if (!s.result && s.at != s.length)
         tli_refuse_saving(&s, TL_ERROR_PARSE, TLI_RULE(SAVED_ENDS_OR_HOLDS_WHAT_IT_MAY_NOT));

@@ -46,6 +46,13 @@ typedef struct tli_table_desc {
 
 typedef struct tli_table_event { int32_t index, micro_batch; uint8_t recompute; } tli_table_event;
 
+typedef struct tli_step_state {
+    tli_call        call;
+    tl_step         last;
+    tli_table_event event;
+    tli_computing   computing;
+} tli_step_state;
+
 typedef struct tli_table_block {
     char    *host;
     tl_size  handle;    // of the backend; 0 = not taken
@@ -63,15 +70,12 @@ struct tl_run {
     tli_buffer       *tensors, *gradients, *saved;  // of the slot at hand; saved: NULL = nothing ever is
     uint8_t          *ran;
     uint8_t          *is_read;      // [tensor_count]
-    tli_call          call;
+    tli_step_state    at;
     tl_kernel         user_kernel;
-    tl_step           last;
-    tli_table_event   event;
     int32_t           slot_count, slot, caller_slot, repeat_count;
     int32_t           next_offset, first_count;
     int32_t           position, micro_batch, plan_pass;
     uint64_t          training_step, next_step, plan_step;
-    tli_computing     computing;
     uint8_t           active, by_itself, in_plan, inference;
     tl_run_report     report;
 };
@@ -219,7 +223,7 @@ static tl_result tli_fill_first(tl_run *run, int32_t tensor, const tl_range *ran
 // -- calls --
 
 static void tli_call_operand(tl_run *run, const tl_range *range, int writes) {
-    tl_operand *operand = &run->call.operands[run->call.operand_count++];
+    tl_operand *operand = &run->at.call.operands[run->at.call.operand_count++];
     (void)writes;
     operand->range = *range;
     operand->host = range->bytes ? tli_range_host(run, range) : NULL;
@@ -241,10 +245,10 @@ static tli_cut tli_find_cut(const tl_run *run, int32_t id) {
 }
 
 static void tli_start_turns(tl_run *run, const tli_cut *cut) {
-    run->call.first = 0;
-    run->call.count = run->call.total = (tl_size)cut->total;
-    run->call.node = run->last.node;
-    run->call.kind = (tl_step_kind)run->last.kind;
+    run->at.call.first = 0;
+    run->at.call.count = run->at.call.total = (tl_size)cut->total;
+    run->at.call.node = run->at.last.node;
+    run->at.call.kind = (tl_step_kind)run->at.last.kind;
 }
 
 // The tensor of the caller's graph must be there.

@@ -140,11 +140,11 @@ static tl_run *tli_alloc_run(tl_env *env, const tl_graph *graph, const tl_plan *
     }
     (void)tli_add_part(&at, 1, sizeof *run);
     parts[0] = tli_add_part(&at, plan->block_count ? (uint64_t)plan->block_count : 1, sizeof *run->blocks);
-    parts[1] = tli_add_part(&at, 2 * inputs + 2 * outputs + 2, sizeof *run->call.operands);
+    parts[1] = tli_add_part(&at, 2 * inputs + 2 * outputs + 2, sizeof *run->at.call.operands);
     parts[2] = tli_add_part(&at, slots * tensors, sizeof *run->tensors);
     parts[3] = tli_add_part(&at, slots * tensors, sizeof *run->gradients);
     parts[4] = tli_add_part(&at, saved, sizeof *run->saved);
-    parts[5] = tli_add_part(&at, outputs, sizeof *run->call.twice);
+    parts[5] = tli_add_part(&at, outputs, sizeof *run->at.call.twice);
     parts[6] = tli_add_part(&at, nodes, sizeof *run->kernel_of);
     parts[7] = tli_add_part(&at, slots * nodes, 1);
     parts[8] = tli_add_part(&at, tensors, 1);
@@ -154,15 +154,15 @@ static tl_run *tli_alloc_run(tl_env *env, const tl_graph *graph, const tl_plan *
     if (!memory) return NULL;
     run = (tl_run *)(void *)memory;
     run->blocks = (tli_table_block *)(void *)(memory + parts[0]);
-    run->call.operands = (tl_operand *)(void *)(memory + parts[1]);
+    run->at.call.operands = (tl_operand *)(void *)(memory + parts[1]);
     run->tensors = (tli_buffer *)(void *)(memory + parts[2]);
     run->gradients = (tli_buffer *)(void *)(memory + parts[3]);
     if (saved) run->saved = (tli_buffer *)(void *)(memory + parts[4]);
-    run->call.twice = (tli_held *)(void *)(memory + parts[5]);
+    run->at.call.twice = (tli_held *)(void *)(memory + parts[5]);
     run->kernel_of = (int16_t *)(void *)(memory + parts[6]);
     run->ran = (uint8_t *)memory + parts[7];
     run->is_read = (uint8_t *)memory + parts[8];
-    run->call.made = (uint8_t *)memory + parts[9];
+    run->at.call.made = (uint8_t *)memory + parts[9];
     run->slot_count = (int32_t)slots;
     for (i = 0; i < graph->input_count; i++) run->is_read[graph->inputs[i].tensor] = 1;
     return run;

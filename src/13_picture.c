@@ -105,15 +105,21 @@ static void tli_send_text_start(tli_stream *s, int32_t x, int32_t y, const char 
 
 // -- the picture: checks and layout --
 
-static tl_result tli_fail_curve(tl_env *env, int32_t curve, tli_rule rule) {
-    tli_sentence s = tli_begin_error(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_MEMORY_SVG), rule,
-                                     (uint64_t)curve, 0);
+// Refuse a picture for one of the things that it is to show.
+static tl_result tli_fail_drawn(tl_env *env, tli_function function, const char *what, int32_t index,
+                                tli_rule rule) {
+    tli_sentence s = tli_begin_error(env, TL_ERROR_INVALID_ARG, function, rule, (uint64_t)index, 0);
     if (TLI_ERROR_TEXT) {
-        tli_put(&s.text, "curve ");
-        tli_put_i64(&s.text, curve);
+        tli_put(&s.text, what);
+        tli_put(&s.text, " ");
+        tli_put_i64(&s.text, index);
         tli_put(&s.text, ": ");
     }
     return tli_end_error(env, &s, TL_ERROR_INVALID_ARG);
+}
+
+static tl_result tli_fail_curve(tl_env *env, int32_t curve, tli_rule rule) {
+    return tli_fail_drawn(env, TLI_IN(WRITE_MEMORY_SVG), "curve", curve, rule);
 }
 
 // Check one curve, find its peak, and widen both axes to it.

@@ -55,17 +55,6 @@ static tli_rule tli_check_front_point(const tl_precision_front *front, int32_t i
     return point->bound_cost > point->cost ? TLI_RULE(BOUND_COST_MUST_NOT_BE_ABOVE_COST) : TLI_NO_RULE;
 }
 
-static tl_result tli_fail_point(tl_env *env, int32_t point, tli_rule rule) {
-    tli_sentence s = tli_begin_error(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_FRONT_SVG), rule,
-                                     (uint64_t)point, 0);
-    if (TLI_ERROR_TEXT) {
-        tli_put(&s.text, "point ");
-        tli_put_i64(&s.text, point);
-        tli_put(&s.text, ": ");
-    }
-    return tli_end_error(env, &s, TL_ERROR_INVALID_ARG);
-}
-
 static tl_result tli_check_front(tl_env *env, const tl_precision_front *front) {
     const tli_function function = TLI_IN(WRITE_FRONT_SVG);
     int32_t i;
@@ -75,7 +64,7 @@ static tl_result tli_check_front(tl_env *env, const tl_precision_front *front) {
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(KNEE_MUST_BE_ONE_OF_POINTS));
     for (i = 0; i < front->point_count; i++) {
         tli_rule rule = tli_check_front_point(front, i);
-        if (rule) return tli_fail_point(env, i, rule);
+        if (rule) return tli_fail_drawn(env, function, "point", i, rule);
     }
     return TL_OK;
 }

@@ -2,7 +2,7 @@
 // clang -g -O1 -std=c99 -fsanitize=fuzzer,address,undefined tests/fuzz_save.c && ./a.out tests/corpus/fuzz_save
 // clang -g -DWRITE_SEEDS tests/fuzz_save.c -o seeds && ./seeds tests/corpus/fuzz_save      the seeds: saved runs
 //
-// Hostile data loaded into a run, with the checksum made right. What is refused leaves the run as it was: its next pass
+// Hostile data loaded into a run, its states alone and all of it, with the checksum made right. What is refused leaves the run as it was: its next pass
 // computes what it would have computed. What is taken over, a pass too, is run to its end or given up, and then the
 // next pass as well. The first byte chooses the plan, and how many steps may be under way.
 #define _POSIX_C_SOURCE 200809L  // NOLINT: reserved for this; truncate
@@ -135,6 +135,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     unsigned choice = size ? data[0] : 0;
     uint64_t sum = 0, expected;
     uint8_t *bytes;
+    tl_saved saved;
     size_t i;
     tl_result result;
     if (!size) return 0;
@@ -145,6 +146,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     memcpy(bytes, data + 1, size - 1);
     sum = tli_checksum_bytes(0, bytes, size - 1);
     for (i = 0; i < 8; i++) bytes[size - 1 + i] = (uint8_t)(sum >> (8 * i));
+    saved.data = bytes;
+    saved.length = size + 7;
+    open_bed(&b, choice);
+    result = tl_load_states(b.run, &saved, 1);
+    check(run_pass(&b) == expected || !result);
+    close_bed(&b);
     open_bed(&b, choice);
     result = tl_load_run(b.run, bytes, size + 7);
     free(bytes);

@@ -302,7 +302,7 @@ static void train_as_planned(tl_env *env, tl_random *random, const tl_graph *gra
 
 static void gradients_are_those_of_one_process(void **state) {
     tl_random random;
-    long round, rounds = SOAK_TIMES(400);
+    long round, rounds = SOAK_TIMES(200);
     tally t = { 0, 0, 0, 0 };
     (void)state;
     random.state = 1;
@@ -1015,6 +1015,7 @@ static void strategies_cut_the_graph(void **state) {
     for (row = 0; row < sizeof rows / sizeof rows[0]; row++) {
         tl_strategy strategy = tl_strategy_training();
         threads_hub_desc desc;
+        uint64_t sent = 0;
         int32_t r, id;
         memset(&desc, 0, sizeof desc);
         strategy.mode = TL_MODE_LAZY;
@@ -1050,8 +1051,9 @@ static void strategies_cut_the_graph(void **state) {
             tl_run_report report = bed_report(&c.beds[r]);
             assert_int_equal(report.worker_count, c.count);
             assert_int_equal(report.measured_peak_bytes, report.planned_peak_bytes);
-            assert_true(c.count == 1 || report.sent_bytes > 0);
+            sent += report.sent_bytes;
         }
+        assert_true(c.count == 1 || sent > 0);
         crew_close(&c);
     }
     tl_free_graph(&env, &graph);

@@ -361,6 +361,63 @@ static void hostile_data_is_refused_and_nothing_lost(void **state) {
     tl_free_graph(&env, &graph);
 }
 
+// The same of tl_load_states: refused, and no state has changed, or taken.
+static void hostile_states_are_refused(void **state) {
+    static bed b;
+    static tl_state states[3];
+    static mixer before;
+    tl_env env;
+    tl_graph graph;
+    tl_plan plan;
+    tl_random random;
+    tl_saved saves[2];
+    saved s = { NULL, 0, 0, -1 };
+    unsigned char *bytes;
+    long round, taken = 0, refused = 0;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    random.state = 24;
+    if (tl_parse_graph(&env, graph_text, strlen(graph_text), &graph)) fail_msg("%s", env.error.text);
+    if (tl_parse_schedule(&env, steps_text, strlen(steps_text), &plan)) fail_msg("%s", env.error.text);
+    open_bed(&b, states, &graph, &plan, BACKEND_CHECKED, 2);
+    start(&b);
+    (void)run_steps(&b, INT32_MAX);
+    if (save(b.run, &s)) fail_msg("%s", b.env.error.text);
+    before = b.mixer;
+    bytes = (unsigned char *)malloc(s.count);
+    saves[0].data = s.bytes;
+    saves[0].length = s.count;
+    saves[1].data = bytes;
+    for (round = 0; round < SOAK_TIMES(6000); round++) {
+        int cuts = random_chance(&random, 30), both = random_chance(&random, 50);
+        size_t at = (size_t)tl_next_random_below(&random, s.count - 8);
+        tl_result result;
+        saves[1].length = cuts ? at + 8 : s.count;
+        memcpy(bytes, s.bytes, s.count);
+        if (!cuts) bytes[at] ^= (unsigned char)(1 + tl_next_random_below(&random, 255));
+        assert_int_equal(tl_load_states(b.run, saves + 1 - both, 1 + both), TL_ERROR_PARSE);
+        set_checksum(bytes, saves[1].length);
+        result = tl_load_states(b.run, saves + 1 - both, 1 + both);
+        refused += result != TL_OK;
+        taken += !result;
+        if (result) assert_memory_equal(&before, &b.mixer, sizeof before);
+        b.mixer = before;
+    }
+    memcpy(bytes, s.bytes, s.count);
+    assert_int_equal(bytes[60], TL_STATE_GRADIENT);      // the kind of the first range
+    bytes[60] = TL_STATE_COUNT;
+    set_checksum(bytes, s.count);
+    saves[1].length = s.count;
+    assert_int_equal(tl_load_states(b.run, &saves[1], 1), TL_ERROR_PARSE);
+    free(bytes);
+    free(s.bytes);
+    printf("%ld altered ones refused, %ld taken\n", refused, taken);
+    assert_true(refused > 1000 && taken > 500);
+    bed_close(&b);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(&env, &graph);
+}
+
 // Data of another graph, seed, plan or state is told apart.
 static void data_of_another_run_is_refused(void **state) {
     static bed b;
@@ -419,6 +476,7 @@ int main(void) {
         cmocka_unit_test(a_training_goes_on_under_another_plan),
         cmocka_unit_test(what_is_under_way_is_not_saved),
         cmocka_unit_test(hostile_data_is_refused_and_nothing_lost),
+        cmocka_unit_test(hostile_states_are_refused),
         cmocka_unit_test(data_of_another_run_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -692,6 +692,21 @@ static void check_graph_survives_garbage(void **state) {
     assert_in_range(accepted, 1000, 25000);  // costs and sizes may be any number, indices may not
 }
 
+// Whether a text is read; the graph prints as it then, and is the caller's. rule: why it must be refused; NULL = it is read.
+static int is_read(const char *text, const char *rule, tl_graph *graph) {
+    tl_env env = silent_env();
+    tl_result result = tl_parse_graph(&env, text, strlen(text), graph);
+    if (rule) {
+        assert_int_equal(result, TL_ERROR_INVALID_ARG);
+        if (!strstr(env.error.text, rule)) fail_msg("%s", env.error.text);
+        assert_int_equal(graph->node_count, 0);
+        return 0;
+    }
+    if (result) fail_msg("%s", env.error.text);
+    assert_prints(graph, text);
+    return 1;
+}
+
 // takes_blocks: what a range of elements is must be known of every operand.
 static void takes_blocks_is_for_nodes_whose_elements_correspond(void **state) {
     static const struct { const char *line, *rule; } lines[] = {
@@ -710,25 +725,14 @@ static void takes_blocks_is_for_nodes_whose_elements_correspond(void **state) {
     int i;
     (void)state;
     for (i = 0; i < (int)(sizeof lines / sizeof *lines); i++) {
-        tl_env env = silent_env();
         tl_graph graph;
         char text[512];
-        tl_result result;
         snprintf(text, sizeof text, "tlg 1\nnode 0 x input fwd=0 bwd=0 out=8,3 needs=none in=-\n"
                  "node 1 a conv fwd=1 bwd=1 out=8 needs=in in=0.0\n"
                  "node 2 b conv fwd=1 bwd=1 out=8 needs=in in=0.1\n%s\n", lines[i].line);
-
-        result = tl_parse_graph(&env, text, strlen(text), &graph);
-        if (lines[i].rule) {
-            assert_int_equal(result, TL_ERROR_INVALID_ARG);
-            if (!strstr(env.error.text, lines[i].rule)) fail_msg("%s", env.error.text);
-            assert_int_equal(graph.node_count, 0);
-            continue;
-        }
-        if (result) fail_msg("%s", env.error.text);
+        if (!is_read(text, lines[i].rule, &graph)) continue;
         assert_true(graph.nodes[3].takes_blocks && !graph.nodes[2].takes_blocks);
-        assert_prints(&graph, text);
-        tl_free_graph(&env, &graph);
+        tl_free_graph(NULL, &graph);
     }
 }
 
@@ -746,24 +750,14 @@ static void dynamic_is_for_nodes_with_kernels_and_places_of_their_own(void **sta
     int i;
     (void)state;
     for (i = 0; i < (int)(sizeof lines / sizeof *lines); i++) {
-        tl_env env = silent_env();
         tl_graph graph;
         char text[512];
-        tl_result result;
         snprintf(text, sizeof text, "tlg 1\nnode 0 x input fwd=0 bwd=0 out=8 needs=none in=-\n"
                  "node 1 a conv fwd=1 bwd=1 out=8 needs=in in=0\n"
                  "node 2 b pick fwd=1 bwd=1 out=8 needs=in in=0 dynamic\n%s\n", lines[i].line);
-        result = tl_parse_graph(&env, text, strlen(text), &graph);
-        if (lines[i].rule) {
-            assert_int_equal(result, TL_ERROR_INVALID_ARG);
-            if (!strstr(env.error.text, lines[i].rule)) fail_msg("%s", env.error.text);
-            assert_int_equal(graph.node_count, 0);
-            continue;
-        }
-        if (result) fail_msg("%s", env.error.text);
+        if (!is_read(text, lines[i].rule, &graph)) continue;
         assert_true(graph.nodes[2].dynamic && !graph.nodes[1].dynamic);
-        assert_prints(&graph, text);
-        tl_free_graph(&env, &graph);
+        tl_free_graph(NULL, &graph);
     }
 }
 

@@ -9,6 +9,7 @@
 #include "support/support.h"
 #include "support/random_graph.h"
 #include "support/layered_graph.h"
+#include "support/progress.h"
 
 typedef struct question {
     const tl_graph *graph;
@@ -225,12 +226,6 @@ static void an_allocation_that_fails_is_an_error_and_leaves_nothing(void **state
     }
 }
 
-static int stop(const tl_remat_progress *progress, void *user) {
-    (void)progress;
-    (void)user;
-    return 1;
-}
-
 static void a_beam_ends_at_the_work_limit_and_when_progress_says_so(void **state) {
     tl_random random = { 84 };
     tl_graph graph;
@@ -251,7 +246,7 @@ static void a_beam_ends_at_the_work_limit_and_when_progress_says_so(void **state
         assert_is_valid(&q, &a);
         assert_true(a.work >= limit && a.work < limit + 100000);
         tl_free_plan(NULL, &a.plan);
-        q.progress = stop;
+        q.progress = stop_progress;
         a = ask(NULL, &q);
         assert_is_valid(&q, &a);
         assert_true(a.work < 2000000);

@@ -12,6 +12,7 @@
 #include "support/gradients.h"
 #include "support/brute_offload.h"
 #include "support/texts.h"
+#include "support/progress.h"
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : getenv("SAMPLE") ? 0.15 : 1))
 #define FEW 1000000     // steps of work where time matters more than the last percent
@@ -766,18 +767,6 @@ static void every_allocation_fails_in_turn(void **state) {
 }
 
 // -- progress --
-
-typedef struct watcher { long asked, stop_at; tl_remat_progress last; } watcher;
-
-static int watch_progress(const tl_remat_progress *progress, void *user) {
-    watcher *w = (watcher *)user;
-    assert_true(progress->work >= w->last.work);
-    assert_true(progress->bound_cost >= w->last.bound_cost);
-    assert_true(!w->last.cost || (progress->cost && progress->cost <= w->last.cost));
-    assert_true(!progress->cost || progress->bound_cost <= progress->cost);
-    w->last = *progress;
-    return w->asked++ == w->stop_at;
-}
 
 static void progress_stops_with_the_best_so_far(void **state) {
     tl_random random = { 66 };

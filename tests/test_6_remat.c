@@ -15,6 +15,7 @@
 #include "support/shape_graph.h"
 #include "support/planner_graphs.h"
 #include "support/keep_all.h"
+#include "support/progress.h"
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
 #define FEW 2000000     // steps of work where time matters more than the last percent
@@ -699,18 +700,6 @@ static void a_broken_graph_is_refused(void **state) {
 }
 
 // -- progress --
-
-typedef struct watcher { long asked, stop_at; tl_remat_progress last; } watcher;
-
-static int watch_progress(const tl_remat_progress *progress, void *user) {
-    watcher *w = (watcher *)user;
-    assert_true(progress->work >= w->last.work);
-    assert_true(progress->bound_cost >= w->last.bound_cost);
-    assert_true(!w->last.cost || (progress->cost && progress->cost <= w->last.cost));
-    assert_true(!progress->cost || progress->bound_cost <= progress->cost);
-    w->last = *progress;
-    return w->asked++ == w->stop_at;
-}
 
 static void progress_stops_with_the_best_so_far(void **state) {
     static const int32_t layers[] = { 40, 400 };

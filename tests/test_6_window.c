@@ -9,6 +9,7 @@
 #include "support/support.h"
 #include "support/random_graph.h"
 #include "support/layered_graph.h"
+#include "support/progress.h"
 
 typedef struct question {
     const tl_graph *graph;
@@ -203,12 +204,6 @@ static void an_allocation_that_fails_is_an_error_and_leaves_nothing(void **state
     tl_free_graph(NULL, &graph);
 }
 
-static int stop(const tl_remat_progress *progress, void *user) {
-    (void)progress;
-    (void)user;
-    return 1;
-}
-
 static void windows_end_at_the_work_limit_and_when_progress_says_so(void **state) {
     tl_random random = { 74 };
     tl_graph graph;
@@ -231,7 +226,7 @@ static void windows_end_at_the_work_limit_and_when_progress_says_so(void **state
             assert_is_valid(&q, &a);
             assert_true(a.work < limit + 2000000);
             tl_free_plan(NULL, &a.plan);
-            q.progress = stop;
+            q.progress = stop_progress;
             a = ask(NULL, &q);
             assert_is_valid(&q, &a);
             assert_true(a.work < 2000000);

@@ -19,6 +19,7 @@
 #include "../tl_vk_backend.h"
 #include "support/random_graph.h"
 #include "support/random_steps.h"
+#include "support/run_inputs.h"
 #include "support/vk_support.h"
 #include "support/vk_shared.h"
 #include "support/vk_layers.h"
@@ -215,22 +216,6 @@ static tl_result backward(const tl_kernel_call *call, void *user) {
     return result;
 }
 
-// One kernel an op. Returns how many.
-static int32_t make_kernels(const tl_graph *graph, mixer *m, tl_kernel *kernels) {
-    int32_t id, count = 0;
-    for (id = 0; id < graph->node_count; id++) {
-        int32_t k = 0;
-        if (graph->nodes[id].is_input) continue;
-        while (k < count && strcmp(kernels[k].op, tl_name_op(graph, id))) k++;
-        if (k < count) continue;
-        kernels[count].op = tl_name_op(graph, id);
-        kernels[count].forward = forward;
-        kernels[count].backward = backward;
-        kernels[count++].user = m;
-    }
-    return count;
-}
-
 // -- runs --
 
 // What two training steps left: the gradients of every node, then the bytes of the results.
@@ -243,21 +228,7 @@ typedef struct outcome {
 } outcome;
 
 static tl_result load(tl_run *run, int32_t micro_batch, void *user) {
-    const tl_graph *graph = (const tl_graph *)user;
-    unsigned char bytes[1024];
-    int32_t i;
-    uint64_t k;
-    for (i = 0; i < graph->tensor_count; i++) {
-        const tl_node_output *output = &graph->outputs[i];
-        tl_tensor tensor;
-        if (!graph->nodes[output->node].is_input) continue;
-        assert_true(output->bytes <= sizeof bytes);
-        for (k = 0; k < output->bytes; k++) bytes[k] = (unsigned char)tl_mix_u64((uint64_t)micro_batch * 1000 + (uint64_t)i, k);
-        tensor.node = output->node;
-        tensor.output = output->output;
-        if (tl_write_tensor(run, tensor, bytes, output->bytes)) return TL_ERROR_IO;
-    }
-    return TL_OK;
+    return write_inputs(run, (const tl_graph *)user, micro_batch);
 }
 
 static void read_outcome(tl_run *run, const tl_graph *graph, int inference, outcome *out) {
@@ -298,7 +269,7 @@ static void run_plan(const tl_graph *graph, const tl_plan *plan, uint64_t budget
     desc.graph = graph;
     desc.backend = g.at->backend;
     desc.kernels = kernels;
-    desc.kernel_count = make_kernels(graph, &out->m, kernels);
+    desc.kernel_count = list_kernels(graph, forward, backward, &out->m, kernels);
     desc.plan = plan;
     desc.budget_bytes = budget;
     desc.load = load;
@@ -516,7 +487,7 @@ static void run_slots(const site *at, const tl_graph *graph, const tl_plan *plan
     desc.graph = graph;
     desc.backend = at->backend;
     desc.kernels = kernels;
-    desc.kernel_count = make_kernels(graph, &s->m, kernels);
+    desc.kernel_count = list_kernels(graph, forward, backward, &s->m, kernels);
     desc.plan = plan;
     desc.host_budget_bytes = UINT64_MAX;
     desc.load = load_slot;

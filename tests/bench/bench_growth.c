@@ -12,31 +12,12 @@
 
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../../tl_strategy.h"
+#include "../support/counting_alloc.h"
 #include "../support/shape_graph.h"
 #include "timing.h"
 
 enum { CALLS = 3, SIZES = 6, QUESTIONS = 3, FITTED_FROM = 2 };
 #define ENOUGH_MS 1000.0     // no further call after so many
-
-// An allocator that knows its peak; the size stands before each piece.
-typedef struct meter { size_t live, peak; } meter;
-typedef union piece { size_t bytes; double d; void *p; long long l; char pad[16]; } piece;
-
-static void *meter_alloc(void *user, size_t bytes) {
-    meter *m = (meter *)user;
-    piece *at = (piece *)malloc(sizeof *at + bytes);
-    if (!at) return NULL;
-    at->bytes = bytes;
-    m->live += bytes;
-    if (m->live > m->peak) m->peak = m->live;
-    return at + 1;
-}
-
-static void meter_release(void *user, void *memory) {
-    piece *at = (piece *)memory - 1;
-    ((meter *)user)->live -= at->bytes;
-    free(at);
-}
 
 typedef struct answer { double ms, bytes, ns_per_step; tl_result result; double gap; } answer;
 
@@ -53,16 +34,12 @@ static answer ask(const tl_graph *graph, uint64_t budget, uint64_t work_limit) {
     int count = 0;
     memset(&a, 0, sizeof a);
     while (count < CALLS && (!count || processor_ms() - start < ENOUGH_MS)) {
-        meter m = { 0, 0 };
-        tl_env env;
+        counting_alloc counter = { 0, 0 };
+        tl_env env = counting_env(&counter);
         tl_remat_desc desc;
         tl_plan plan;
         double begin = processor_ms();
-        memset(&env, 0, sizeof env);
         memset(&desc, 0, sizeof desc);
-        env.alloc = meter_alloc;
-        env.release = meter_release;
-        env.user = &m;
         desc.graph = graph;
         desc.live = 1;
         desc.budget_bytes = budget;
@@ -70,7 +47,7 @@ static answer ask(const tl_graph *graph, uint64_t budget, uint64_t work_limit) {
         a.result = tl_plan_remat(&env, &desc, &plan, &report);
         times[count++] = processor_ms() - begin;
         if (a.result != TL_ERROR_INFEASIBLE) must(a.result, env.error.text);
-        a.bytes = (double)m.peak;
+        a.bytes = (double)counter.peak;
         tl_free_plan(&env, &plan);
     }
     a.ms = median(times, count);

@@ -14,6 +14,7 @@
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../../tl_strategy.h"
 #include "../support/support.h"
+#include "../support/counting_alloc.h"
 #include "../support/layered_graph.h"
 #include "timing.h"
 
@@ -21,36 +22,6 @@
 
 enum { CALLS = 5 };
 #define ENOUGH_MS 100.0     // no further call after so many
-
-// An allocator that knows its peak; the size stands before each piece.
-typedef struct meter { size_t live, peak; } meter;
-typedef union piece { size_t bytes; double d; void *p; long long l; char pad[16]; } piece;
-
-static void *meter_alloc(void *user, size_t bytes) {
-    meter *m = (meter *)user;
-    piece *at = (piece *)malloc(sizeof *at + bytes);
-    if (!at) return NULL;
-    at->bytes = bytes;
-    m->live += bytes;
-    if (m->live > m->peak) m->peak = m->live;
-    return at + 1;
-}
-
-static void meter_release(void *user, void *memory) {
-    piece *at = (piece *)memory - 1;
-    ((meter *)user)->live -= at->bytes;
-    free(at);
-}
-
-static tl_env metered(meter *m) {
-    tl_env env;
-    memset(&env, 0, sizeof env);
-    memset(m, 0, sizeof *m);
-    env.alloc = meter_alloc;
-    env.release = meter_release;
-    env.user = m;
-    return env;
-}
 
 static void must(tl_result result, const char *what) {
     if (!result) return;
@@ -72,8 +43,8 @@ static answer ask(const tl_remat_desc *remat, const tl_policy_desc *policy) {
     int count = 0;
     memset(&a, 0, sizeof a);
     while (count < CALLS && (!count || processor_ms() - start < ENOUGH_MS)) {
-        meter m;
-        tl_env env = metered(&m);
+        counting_alloc counter = { 0, 0 };
+        tl_env env = counting_env(&counter);
         tl_plan plan;
         double begin = processor_ms();
         a.result = policy ? tl_plan_policy(&env, policy, &plan) : tl_plan_remat(&env, remat, &plan, &a.report);
@@ -82,7 +53,7 @@ static answer ask(const tl_remat_desc *remat, const tl_policy_desc *policy) {
         a.cost = plan.cost;
         a.base_cost = plan.base_cost;
         a.peak_bytes = plan.peak_bytes;
-        a.memory_bytes = m.peak;
+        a.memory_bytes = counter.peak;
         tl_free_plan(&env, &plan);
     }
     a.ms = median(times, count);

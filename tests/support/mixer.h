@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 #include <string.h>
+#include "run_inputs.h"
 
 // -- kernels --
 
@@ -163,18 +164,7 @@ static inline void mixer_random_hook(tl_random_moment moment, int32_t node, int3
 
 // One kernel a node: the first of an op serves all of it. Returns how many.
 static inline int32_t mixer_kernels(const tl_graph *graph, mixer *m, tl_kernel *kernels) {
-    int32_t id, count = 0;
-    for (id = 0; id < graph->node_count; id++) {
-        int32_t k = 0;
-        if (graph->nodes[id].is_input) continue;
-        while (k < count && strcmp(kernels[k].op, tl_name_op(graph, id))) k++;
-        if (k < count) continue;
-        kernels[count].op = tl_name_op(graph, id);
-        kernels[count].forward = mixer_forward;
-        kernels[count].backward = mixer_backward;
-        kernels[count++].user = m;
-    }
-    return count;
+    return list_kernels(graph, mixer_forward, mixer_backward, m, kernels);
 }
 
 #endif

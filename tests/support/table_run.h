@@ -88,22 +88,8 @@ static inline void table_random(tl_random_moment moment, int32_t node, int32_t m
 
 static inline tl_result table_load(tl_run *run, int32_t micro_batch, void *user) {
     table_bed *b = (table_bed *)user;
-    const tl_graph *graph = b->c->graph;
-    unsigned char bytes[512];
-    int32_t i;
-    uint64_t k;
     mixer_start_pass(table_mixer(b, micro_batch));
-    for (i = 0; i < graph->tensor_count; i++) {
-        const tl_node_output *output = &graph->outputs[i];
-        tl_tensor tensor;
-        if (!graph->nodes[output->node].is_input) continue;
-        assert_true(output->bytes <= sizeof bytes);
-        for (k = 0; k < output->bytes; k++) bytes[k] = (unsigned char)tl_mix_u64((uint64_t)micro_batch * 1000 + (uint64_t)i, k);
-        tensor.node = output->node;
-        tensor.output = output->output;
-        if (tl_write_tensor(run, tensor, bytes, output->bytes)) return TL_ERROR_IO;
-    }
-    return TL_OK;
+    return write_inputs(run, b->c->graph, micro_batch);
 }
 
 // One pass, step by step.

@@ -1,0 +1,486 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- bound: one span --
+//
+// With given multipliers the relaxation is a problem per span, solved here in two ways, of which the larger
+// value counts:
+//
+//     minimum cut    what is held at the instant has a price per byte       exact for these multipliers
+//     table          what is held at the instant is limited to the room     dynamic programming over nodes
+
+// -- bound: the network --
+
+static void tli_bound_add_arc(tli_bound_net *net, int32_t from, int32_t to) {
+    net->to[net->arc_count++] = to;
+    net->to[net->arc_count++] = from;
+}
+
+// Add the arcs in the order that tli_bound_net names, then node -> sink as arc 2 (2 things + node), then
+// maker -> input.
+static void tli_bound_make_net(tli_bound *model) {
+    const tl_graph *graph = model->graph;
+    tli_bound_net *net = &model->net;
+    int32_t things = model->thing_count, nodes = graph->node_count, source = things + nodes, i, v;
+    net->vertex_count = source + 2;
+    for (i = 0; i < things; i++) tli_bound_add_arc(net, source, i);
+    for (i = 0; i < things; i++) tli_bound_add_arc(net, i, things + model->maker[i]);
+    for (i = 0; i < nodes; i++) tli_bound_add_arc(net, things + i, source + 1);
+    for (i = 0; i < nodes; i++) {
+        const tl_node *node = &graph->nodes[i];
+        for (v = node->first_input; v < node->first_input + node->input_count; v++) {
+            int32_t thing = model->thing_of[graph->inputs[v].tensor];
+            if (thing >= 0) tli_bound_add_arc(net, things + i, thing);
+        }
+    }
+    for (i = 0; i < net->arc_count; i++) net->first[net->to[i ^ 1] + 1]++;
+    for (v = 0; v < net->vertex_count; v++) net->first[v + 1] += net->first[v];
+    for (v = 0; v < net->vertex_count; v++) net->cursor[v] = net->first[v];
+    for (i = 0; i < net->arc_count; i++) net->arcs[net->cursor[net->to[i ^ 1]]++] = i;
+}
+
+// Find level[], 1 + the distance to the sink along arcs with capacity left; 0 = no path. Returns 1 if there
+// is a path from the source.
+static int tli_bound_find_levels(tli_bound_net *net, uint64_t *work) {
+    int32_t source = net->vertex_count - 2, sink = source + 1, head = 0, tail = 0, k;
+    tli_zero(net->level, (size_t)net->vertex_count * sizeof *net->level);
+    net->level[sink] = 1;
+    net->queue[tail++] = sink;
+    while (head < tail) {
+        int32_t v = net->queue[head++];
+        *work += (uint64_t)(net->first[v + 1] - net->first[v]);
+        for (k = net->first[v]; k < net->first[v + 1]; k++) {
+            int32_t arc = net->arcs[k], from = net->to[arc];
+            if (net->level[from] || !net->left[arc ^ 1]) continue;
+            net->level[from] = net->level[v] + 1;
+            net->queue[tail++] = from;
+        }
+    }
+    return net->level[source] > 0;
+}
+
+// Send flow along path[0 .. length - 1]; returns the index in the path of the first arc that is now full.
+static int32_t tli_bound_send(tli_bound_net *net, int32_t length, int64_t *flow) {
+    int64_t most = TLI_BOUND_INFINITE;
+    int32_t i, full = 0;
+    for (i = 0; i < length; i++) if (net->left[net->path[i]] < most) most = net->left[net->path[i]];
+    for (i = length; i-- > 0;) {
+        net->left[net->path[i]] -= most;
+        net->left[net->path[i] ^ 1] += most;
+        if (!net->left[net->path[i]]) full = i;
+    }
+    *flow += most;
+    return full;
+}
+
+// Find the maximum flow (Dinic, 1970); left[] holds the residual capacities. Every path ends in an arc to
+// the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never become full. It ends
+// early when *work reaches `limit`: any flow is a lower bound of the minimum cut.
+static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work, uint64_t limit) {
+    int32_t source = net->vertex_count - 2, sink = source + 1, v;
+    int64_t flow = 0;
+    while (*work < limit && tli_bound_find_levels(net, work)) {
+        int32_t at = source, length = 0;
+        for (v = 0; v < net->vertex_count; v++) net->cursor[v] = net->first[v];
+        for (;;) {
+            int32_t arc = -1;
+            if (*work >= limit) break;
+            if (at == sink) {
+                length = tli_bound_send(net, length, &flow);
+                *work += (uint64_t)length;
+                at = net->to[net->path[length] ^ 1];
+            }
+            for (; net->cursor[at] < net->first[at + 1]; net->cursor[at]++) {
+                arc = net->arcs[net->cursor[at]];
+                if (net->left[arc] && net->level[net->to[arc]] == net->level[at] - 1 &&
+                    net->level[net->to[arc]]) break;
+            }
+            *work += 1;
+            if (net->cursor[at] < net->first[at + 1]) {
+                net->path[length++] = arc;
+                at = net->to[arc];
+            } else {
+                if (!length) break;
+                at = net->to[net->path[--length] ^ 1];
+                net->cursor[at]++;
+            }
+        }
+    }
+    return flow;
+}
+
+// Mark the source side of the minimum cut after a maximum flow: level[v] = 1.
+static void tli_bound_find_side(tli_bound_net *net, uint64_t *work) {
+    int32_t source = net->vertex_count - 2, head = 0, tail = 0, k;
+    tli_zero(net->level, (size_t)net->vertex_count * sizeof *net->level);
+    net->level[source] = 1;
+    net->queue[tail++] = source;
+    while (head < tail) {
+        int32_t v = net->queue[head++];
+        *work += (uint64_t)(net->first[v + 1] - net->first[v]);
+        for (k = net->first[v]; k < net->first[v + 1]; k++) {
+            int32_t arc = net->arcs[k], to = net->to[arc];
+            if (net->level[to] || !net->left[arc]) continue;
+            net->level[to] = 1;
+            net->queue[tail++] = to;
+        }
+    }
+}
+
+// -- bound: one span: the minimum cut --
+
+// Mark the things that must be resident at some moment of span a.
+static void tli_bound_mark_span(const tli_bound *model, const tli_bound_state *s, int32_t a, uint8_t *mark) {
+    int32_t end = a + 1 < s->count ? s->at[a + 1] : model->order_count - 1, p;
+    if (a + 1 < s->count) tli_zero(mark, (size_t)model->thing_count);
+    else tli_copy(mark, model->at_end, (size_t)model->thing_count);
+    for (p = s->at[a] + 1; p <= end; p++) tli_bound_mark_reads(model, model->order[p], mark, 1);
+}
+
+static void tli_bound_set(tli_bound_net *net, int32_t arc, int64_t capacity) {
+    net->left[arc] = capacity;
+    net->left[arc ^ 1] = 0;
+}
+
+// The price of holding thing t at instant a under the multipliers.
+static int64_t tli_bound_price(const tli_bound *model, const tli_bound_state *s, int32_t a, int32_t t) {
+    int32_t at = a * model->thing_count + t;
+    if (s->fixed[at] == TLI_BOUND_KEPT) return 0;
+    if (s->fixed[at] == TLI_BOUND_ABSENT) return TLI_BOUND_INFINITE;
+    return s->lambda[a] * model->bytes[t] + s->mu[at];
+}
+
+// Find enter[t], the cost of thing t being absent throughout span a (infinite: it must be resident). Presence
+// earns mu of instant a + 1; that is counted as a constant gain, *offers, for all things, and as a cost of
+// absence for each. Returns 0 if the constant is too large to be useful.
+static int tli_bound_find_enters(tli_bound *model, const tli_bound_state *s, int32_t a, int64_t *offers) {
+    int32_t things = model->thing_count, t;
+    tli_bound_mark_span(model, s, a, model->reads_mark);
+    *offers = 0;
+    for (t = 0; t < things; t++) {
+        int32_t next = (a + 1) * things + t;
+        model->enter[t] = model->reads_mark[t] ? TLI_BOUND_INFINITE : 0;
+        if (a + 1 == s->count) continue;
+        if (s->fixed[next] == TLI_BOUND_KEPT) model->enter[t] = TLI_BOUND_INFINITE;
+        if (s->fixed[next] != TLI_BOUND_FREE) continue;
+        if (*offers <= INT64_C(1) << 58) *offers += s->mu[next];
+        if (!model->enter[t]) model->enter[t] = s->mu[next];
+    }
+    tli_zero(model->reads_mark, (size_t)things);
+    return *offers <= INT64_C(1) << 58;
+}
+
+// The least cost of span a under the multipliers, with its constant terms; -2^59 where those are too large
+// to be useful. Afterwards level[] of the net marks the source side of the cut.
+static int64_t tli_bound_solve_span(tli_bound *model, const tli_bound_state *s, int32_t a) {
+    tli_bound_net *net = &model->net;
+    int32_t things = model->thing_count, t, i;
+    int64_t offers, flow;
+    int is_useful = tli_bound_find_enters(model, s, a, &offers);
+    for (t = 0; t < things; t++) {
+        tli_bound_set(net, 2 * t, model->enter[t]);
+        tli_bound_set(net, 2 * (things + t), tli_bound_price(model, s, a, t));
+    }
+    for (i = 0; i < model->graph->node_count; i++)
+        tli_bound_set(net, 2 * (2 * things + i), model->runs_by[i] <= s->at[a] ? model->cost[i] : 0);
+    for (i = 2 * (2 * things + model->graph->node_count); i < net->arc_count; i += 2)
+        tli_bound_set(net, i, TLI_BOUND_INFINITE);
+    flow = tli_bound_flow(net, model->work, model->flow_limit);
+    tli_bound_find_side(net, model->work);
+    return is_useful ? flow - offers - s->lambda[a] * s->room[a] : -(INT64_C(1) << 59);
+}
+
+// The slope along lambda[a]: bytes that the last solution holds at instant a, less the room.
+static int64_t tli_bound_slope(const tli_bound *model, const tli_bound_state *s, int32_t a) {
+    const int32_t *level = model->net.level;
+    int64_t held = 0;
+    int32_t t;
+    for (t = 0; t < model->thing_count; t++)
+        if (s->fixed[a * model->thing_count + t] == TLI_BOUND_FREE && level[t] &&
+            !level[model->thing_count + model->maker[t]]) held += model->bytes[t];
+    return held - s->room[a];
+}
+
+// Add `weight` to share[] of each thing that the last solution holds at instant a.
+static void tli_bound_add_share(const tli_bound *model, tli_bound_state *s, int32_t a, uint8_t weight) {
+    const int32_t *level = model->net.level;
+    int32_t t, things = model->thing_count;
+    for (t = 0; t < things; t++)
+        if (level[t] && !level[things + model->maker[t]])
+            s->share[a * things + t] = (uint8_t)(s->share[a * things + t] + weight);
+}
+
+// The tangent of the concave function value(lambda[a]) at one lambda.
+typedef struct tli_bound_line { int64_t lambda, value, slope; } tli_bound_line;
+
+static tli_bound_line tli_bound_touch(tli_bound *model, tli_bound_state *s, int32_t a, int64_t lambda) {
+    tli_bound_line line;
+    s->lambda[a] = line.lambda = lambda;
+    line.value = tli_bound_solve_span(model, s, a);
+    line.slope = tli_bound_slope(model, s, a);
+    return line;
+}
+
+// Find the best lambda[a] for span a, with the other multipliers fixed, by intersecting the tangents on both
+// sides; returns the value of the span there. ends[]: the lambdas of the two last tangents.
+static int64_t tli_bound_search_line(tli_bound *model, tli_bound_state *s, int32_t a, int64_t ends[2]) {
+    tli_bound_line low, high, at = tli_bound_touch(model, s, a, s->lambda[a]);
+    int64_t start = at.lambda > 0 ? at.lambda : TLI_BOUND_COSTS / model->units / 4096 + 1;
+    int32_t tries;
+    low = high = at;
+    if (at.slope > 0) {
+        while (high.slope > 0 && high.lambda < model->most_lambda) {
+            low = high;
+            start = start > model->most_lambda / 16 ? model->most_lambda : start * 16;
+            high = tli_bound_touch(model, s, a, start);
+        }
+    } else if (at.slope < 0 && at.lambda > 0) {
+        low = tli_bound_touch(model, s, a, 0);
+    }
+    for (tries = 0; tries < 24 && low.slope > 0 && high.slope < 0; tries++) {
+        int64_t crossing = (high.value - high.slope * high.lambda) - (low.value - low.slope * low.lambda);
+        int64_t lambda = crossing / (low.slope - high.slope);
+        if (lambda <= low.lambda || lambda >= high.lambda) break;
+        at = tli_bound_touch(model, s, a, lambda);
+        if (!at.slope) { low = high = at; break; }
+        if (at.slope > 0) low = at; else high = at;
+    }
+    at = low.value > high.value ? low : high;
+    s->lambda[a] = at.lambda;
+    ends[0] = low.lambda;
+    ends[1] = high.lambda;
+    return at.value;
+}
+
+// -- bound: one span: the room as a hard limit --
+
+//
+// The minimum cut prices the bytes held at an instant; this table limits them, so its value is never lower.
+// Nodes are visited in listing order. A label is the set of resident things that later nodes may read (mask),
+// the bytes held at the instant, and the cost so far. A node is run in the span (its inputs must be resident;
+// all its things then are) or not (each of its things is held, or is absent). Of labels with the same mask,
+// dominated ones (more bytes and more cost) are removed. If there are too many labels, bytes are rounded down
+// to a coarser grid, which can only lower the least cost.
+
+#define TLI_BOUND_LABELS 16384
+#define TLI_BOUND_SLOTS 24
+
+typedef struct tli_bound_label { uint64_t mask; int64_t bytes, cost; } tli_bound_label;
+
+static int tli_bound_is_before(const tli_bound_label *a, const tli_bound_label *b) {
+    if (a->mask != b->mask) return a->mask < b->mask;
+    return a->bytes != b->bytes ? a->bytes < b->bytes : a->cost < b->cost;
+}
+
+static void tli_bound_sift(tli_bound_label *labels, int32_t at, int32_t count) {
+    tli_bound_label moved = labels[at];
+    int32_t child;
+    for (; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && tli_bound_is_before(&labels[child], &labels[child + 1])) child++;
+        if (!tli_bound_is_before(&moved, &labels[child])) break;
+        labels[at] = labels[child];
+    }
+    labels[at] = moved;
+}
+
+// Sort labels and remove dominated ones; returns how many are left.
+static int32_t tli_bound_prune(tli_bound_label *labels, int32_t count) {
+    int32_t i, kept = 0;
+    for (i = count / 2; i-- > 0;) tli_bound_sift(labels, i, count);
+    for (i = count; i-- > 1;) {
+        tli_bound_label last = labels[i];
+        labels[i] = labels[0];
+        labels[0] = last;
+        tli_bound_sift(labels, 0, i);
+    }
+    for (i = 0; i < count; i++)
+        if (!kept || labels[kept - 1].mask != labels[i].mask || labels[i].cost < labels[kept - 1].cost)
+            labels[kept++] = labels[i];
+    return kept;
+}
+
+// Remove dominated labels, on a coarser and coarser grid until at most `most` are left.
+static int32_t tli_bound_thin(tli_bound_label *labels, int32_t count, int32_t most, int64_t *grid) {
+    int32_t i;
+    count = tli_bound_prune(labels, count);
+    while (count > most && *grid < INT64_C(1) << TLI_BOUND_UNITS) {
+        *grid *= 2;
+        for (i = 0; i < count; i++) labels[i].bytes = labels[i].bytes / *grid * *grid;
+        count = tli_bound_prune(labels, count);
+    }
+    return count;
+}
+
+typedef struct tli_bound_table {
+    tli_bound             *model;
+    const tli_bound_state *state;
+    int32_t  a;          // the span
+    int32_t  count;      // of labels
+    int64_t  grid;       // bytes are rounded down to multiples of this
+    uint64_t start;      // work done before this table
+    uint64_t used;       // slots in use, a bit each. A slot is a bit of the masks, given to one thing
+    int32_t  slot_things[TLI_BOUND_SLOTS];
+} tli_bound_table;
+
+// The slot of a thing; -1 = none, because no later node reads it.
+static int32_t tli_bound_find_slot(const tli_bound_table *table, int32_t thing) {
+    int32_t slot;
+    for (slot = 0; slot < TLI_BOUND_SLOTS; slot++)
+        if (table->used >> slot & 1 && table->slot_things[slot] == thing) return slot;
+    return -1;
+}
+
+// Split each label in two for thing t of a node that is not run: t is held, or t is absent. Returns 0 if
+// there are too many labels.
+static int tli_bound_spread(tli_bound_table *table, int32_t t, uint64_t bit) {
+    tli_bound *model = table->model;
+    const tli_bound_state *s = table->state;
+    int32_t cell = table->a * model->thing_count + t, i, count = table->count;
+    int is_kept = s->fixed[cell] == TLI_BOUND_KEPT;
+    for (i = 0; i < count; i++) {
+        tli_bound_label held = model->labels[i], *gone = &model->labels[i];
+        held.mask |= bit;
+        held.bytes += is_kept ? 0 : model->bytes[t];
+        held.cost += is_kept ? 0 : s->mu[cell];
+        gone->cost = model->enter[t] >= TLI_BOUND_INFINITE || is_kept ? TLI_BOUND_INFINITE
+                                                                   : gone->cost + model->enter[t];
+        if (s->fixed[cell] == TLI_BOUND_ABSENT || held.bytes > s->room[table->a]) continue;
+        if (gone->cost >= TLI_BOUND_INFINITE) *gone = held;
+        else model->labels[table->count++] = held;
+    }
+    for (i = count = 0; i < table->count; i++)
+        if (model->labels[i].cost < TLI_BOUND_INFINITE) model->labels[count++] = model->labels[i];
+    table->count = count > TLI_BOUND_LABELS
+                       ? tli_bound_thin(model->labels, count, TLI_BOUND_LABELS, &table->grid)
+                       : count;
+    return table->count <= TLI_BOUND_LABELS;
+}
+
+// Find last_use[]: the last node that may read a thing in this span (its maker if none does); -1 = nothing
+// in this span wants it.
+static void tli_bound_find_uses(tli_bound *model) {
+    const tl_graph *graph = model->graph;
+    int32_t t, id, i;
+    for (t = 0; t < model->thing_count; t++) model->last_use[t] = model->enter[t] > 0 ? model->maker[t] : -1;
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        int32_t saved = model->thing_of[graph->tensor_count + id];
+        int is_wanted = saved >= 0 && model->last_use[saved] >= 0;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            is_wanted |= model->thing_of[i] >= 0 && model->last_use[model->thing_of[i]] >= 0;
+        for (i = node->first_input; i < node->first_input + node->input_count && is_wanted; i++) {
+            int32_t thing = model->thing_of[graph->inputs[i].tensor];
+            if (thing >= 0 && model->last_use[thing] < id) model->last_use[thing] = id;
+        }
+    }
+}
+
+// Give thing t a slot if a later node may read it; 0 = there is none left.
+static int tli_bound_add_slot(tli_bound_table *table, int32_t t, uint64_t *bit) {
+    int32_t slot = 0;
+    *bit = 0;
+    if (t < 0 || table->model->last_use[t] <= table->model->maker[t]) return 1;
+    while (slot < TLI_BOUND_SLOTS && table->used >> slot & 1) slot++;
+    if (slot == TLI_BOUND_SLOTS) return 0;
+    table->used |= *bit = UINT64_C(1) << slot;
+    table->slot_things[slot] = t;
+    return 1;
+}
+
+// Extend the labels by one node: first those in which it runs, then those in which it does not. Returns 0 if
+// slots or labels are too many.
+static int tli_bound_add_node(tli_bound_table *table, int32_t id) {
+    tli_bound *model = table->model;
+    const tl_node *node = &model->graph->nodes[id];
+    uint64_t takes = 0, makes = 0, ends = 0, bit;
+    int64_t cost = model->runs_by[id] <= table->state->at[table->a] ? model->cost[id] : 0;
+    int32_t i, k, made = 0, wanted = 0;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+        int32_t thing = model->thing_of[model->graph->inputs[i].tensor];
+        int32_t slot = thing >= 0 ? tli_bound_find_slot(table, thing) : -1;
+        if (slot < 0) continue;
+        takes |= UINT64_C(1) << slot;
+        if (model->last_use[thing] == id) ends |= UINT64_C(1) << slot;
+    }
+    for (k = 0; k <= node->output_count; k++) {
+        int32_t t = k < node->output_count ? node->first_output + k : model->graph->tensor_count + id;
+        t = model->thing_of[t];
+        if (t < 0 || model->last_use[t] < 0) continue;
+        if (!tli_bound_add_slot(table, t, &bit)) return 0;
+        makes |= bit;
+        for (i = 0; !wanted && i < table->count; i++) {
+            if (takes & ~model->labels[i].mask) continue;
+            model->made[made] = model->labels[i];
+            model->made[made++].cost += cost;
+        }
+        wanted = 1;
+        if (!tli_bound_spread(table, t, bit)) return 0;
+    }
+    for (i = 0; i < made; i++) {
+        model->made[i].mask |= makes;
+        model->labels[table->count++] = model->made[i];
+    }
+    for (i = 0; i < table->count; i++) model->labels[i].mask &= ~ends;
+    table->used &= ~ends;
+    *model->work += 40 * (uint64_t)table->count + 1;
+    if (wanted || ends)
+        table->count = tli_bound_thin(model->labels, table->count, TLI_BOUND_LABELS, &table->grid);
+    if (*model->work - table->start > model->table_limit) return 0;
+    return table->count > 0 && table->count <= TLI_BOUND_LABELS;
+}
+
+// As tli_bound_solve_span, with the room as a hard limit; -2^59 if the table grows too large. *is_exact
+// becomes 0 if the value is not the exact minimum.
+static int64_t tli_bound_tabulate_span(tli_bound *model, const tli_bound_state *s, int32_t a,
+                                       int32_t *is_exact) {
+    tli_bound_table table;
+    int64_t offers, best = TLI_BOUND_INFINITE;
+    int32_t id, i, is_useful = tli_bound_find_enters(model, s, a, &offers);
+    tli_zero(&table, sizeof table);
+    table.model = model; table.state = s; table.a = a;
+    table.grid = 1;
+    table.count = 1;
+    table.start = *model->work;
+    tli_zero(model->labels, sizeof *model->labels);
+    tli_bound_find_uses(model);
+    for (id = 0; id < model->graph->node_count && is_useful; id++) is_useful = tli_bound_add_node(&table, id);
+    if (!is_useful || table.grid > 1) *is_exact = 0;
+    if (!is_useful) return -(INT64_C(1) << 59);
+    for (i = 0; i < table.count; i++) if (model->labels[i].cost < best) best = model->labels[i].cost;
+    return best - offers;
+}
+
+// Raise the value of a state to the sum of its spans, each with the better of its two bounds.
+static void tli_bound_tabulate(tli_bound *model, tli_bound_state *s) {
+    int64_t value = 0;
+    int32_t a, is_exact = s->count == 1;
+    for (a = 0; a < s->count; a++) {
+        int64_t cut = tli_bound_solve_span(model, s, a);
+        int64_t full = model->table_limit ? tli_bound_tabulate_span(model, s, a, &is_exact) : cut;
+        value += cut > full ? cut : full;
+    }
+    if (value > s->value) s->value = value;
+    if (model->table_limit) s->is_exact |= is_exact;
+}
+
+// Allocate the network and the labels.
+static tl_result tli_bound_open_net(tli_bound *model) {
+    int64_t vertices = (int64_t)model->thing_count + model->graph->node_count + 2;
+    int64_t arcs = 2 * (2 * (int64_t)model->thing_count + model->graph->node_count + model->graph->input_count);
+    tli_bound_net *net = &model->net;
+    net->to = (int32_t *)tli_bound_take(model, arcs, sizeof(int32_t));
+    net->left = (int64_t *)tli_bound_take(model, arcs, sizeof(int64_t));
+    net->arcs = (int32_t *)tli_bound_take(model, arcs, sizeof(int32_t));
+    net->first = (int32_t *)tli_bound_take(model, 5 * (vertices + 1), sizeof(int32_t));
+    model->labels = (tli_bound_label *)tli_bound_take(model, 2 * TLI_BOUND_LABELS, sizeof(tli_bound_label));
+    model->made = (tli_bound_label *)tli_bound_take(model, TLI_BOUND_LABELS, sizeof(tli_bound_label));
+    if (model->failed) return TL_ERROR_NO_MEMORY;
+    net->level = net->first + vertices + 1;
+    net->cursor = net->level + vertices + 1;
+    net->queue = net->cursor + vertices + 1;
+    net->path = net->queue + vertices + 1;
+    tli_bound_make_net(model);
+    return TL_OK;
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION

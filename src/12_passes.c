@@ -1,0 +1,268 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- the executor: a pass --
+//
+// What is held between passes and at their ends. A pass starts with the inputs and the plan's entry and nothing
+// else; it ends with the results and a comparison of the figures. One that is given up releases all but these
+// two, wherever it stands:
+//
+//     start    release what the pass before left -> claim the entry -> count from 0
+//     end      submit -> give back what steps have freed -> compare
+//     abort    unmap, cancel, submit -> release; the next pass is the same training step again
+
+#ifndef TL_ONLY_TABLES
+// The buffer of a tensor in a slot.
+static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t tensor) {
+    return &run->all_tensors[(size_t)slot * (size_t)run->graph->tensor_count + (size_t)tensor];
+}
+
+// Release the buffers of the present slot. What the plan's entry took stays, as inputs do, where no step has
+// freed it.
+static void tli_release_slot(tl_run *run, int with_inputs) {
+    const tl_graph *graph = run->graph;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++) {
+        (void)tli_buffer_drop(run, &run->gradients[i]);
+        if (graph->nodes[graph->outputs[i].node].is_input && !with_inputs) continue;
+        (void)tli_buffer_drop_host(run, &run->tensors[i]);
+        if (run->tensors[i].is_entry && !with_inputs) run->tensors[i].state = TLI_RESIDENT;
+        else (void)tli_buffer_drop(run, &run->tensors[i]);
+    }
+    for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(run, &run->saved[i]);
+}
+
+// Release all buffers. What the backend does not take back is offered to it again by the next pass.
+static void tli_release_buffers(tl_run *run, int with_inputs) {
+    tli_quiet quiet = tli_begin_quiet(run->limits.env);
+    int32_t i, f;
+    (void)tli_give_all_freed(run);
+    for (f = 0; f < tli_count_flights(run); f++) {
+        tli_choose_flight(run, f);
+        (void)tli_abandon(&run->store, &run->at.call.scratch);
+        for (i = 0; i < run->at.call.twice_count; i++) (void)tli_abandon(&run->store, &run->at.call.twice[i]);
+    }
+    for (i = 0; i < run->slot_count; i++) {
+        tli_run_choose_slot(run, i);
+        tli_release_slot(run, with_inputs);
+    }
+    tli_run_choose_slot(run, 0);
+    (void)tli_retry_lost(&run->store);
+    tli_end_quiet(&quiet, TL_OK);
+}
+
+// Claim what the plan's entry names and is not there (any more), and fill it with zeroes. Everything else but
+// the inputs was released.
+static tl_result tli_claim_entry(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    int32_t *next = &run->arenas[TL_TIER_DEVICE].next_offset;
+    int32_t number = run->input_count, i;
+    tl_result result = TL_OK;
+    for (i = 0; i < run->plan.entry_count && !result; i++) {
+        const tl_entry *entry = &run->plan.entry[i];
+        int32_t index = graph->nodes[entry->node].first_output + entry->output;
+        uint64_t bytes = graph->outputs[index].bytes;
+        tli_buffer *buffer = tli_caller_buffer(run, entry->slot, index);
+        *next = number;
+        number += bytes > 0;
+        if (buffer->is_entry) continue;
+        result = tli_claim_device(run, bytes, &buffer->device);
+        if (result) break;
+        buffer->state = TLI_RESIDENT;
+        buffer->is_entry = 1;
+        result = tli_fill_range(&run->store, &buffer->device.range, 0);
+    }
+    run->first_count = *next = number;
+    return result;
+}
+
+// The pass is given up: the message of the call at hand, too.
+static void tli_cancel_call(tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (run->messages) tli_cancel_message(run);
+#else
+    (void)run;
+#endif
+}
+
+// Give up a call that was set aside.
+static void tli_drop_begun(tl_run *run, tli_begun *begun) {
+    if (!begun->is_used) return;
+    tli_swap_begun(run, begun);
+    if (run->at.call.is_mapped) (void)tli_unmap_accesses(run, run->at.call.access_count);
+    run->store.enqueued = 1;
+    tli_cancel_call(run);
+    tli_swap_begun(run, begun);
+    begun->is_used = 0;
+}
+
+// Submit what was enqueued and release everything, at any point of a pass.
+static void tli_clear_run(tl_run *run, int with_inputs) {
+    tli_quiet quiet = tli_begin_quiet(run->limits.env);
+    int32_t f;
+    for (f = 0; f < tli_count_flights(run); f++) {
+        tli_choose_flight(run, f);
+        if (run->at.call.is_mapped) (void)tli_unmap_accesses(run, run->at.call.access_count);
+        if (run->at.computing) run->store.enqueued = 1;  // the kernel may have been recorded
+        if (run->at.computing) tli_cancel_call(run);
+        tli_end_random(run);
+        run->at.computing = TLI_COMPUTING_NOT;
+    }
+    for (f = 0; f < run->begun_count; f++) tli_drop_begun(run, &run->begun[f]);
+    (void)tli_submit_store(&run->store);
+    tli_release_buffers(run, with_inputs);
+    tli_end_quiet(&quiet, TL_OK);
+}
+#else
+// The buffer of a tensor in a slot.
+static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t tensor) {
+    return run->tensors + (slot - run->slot) * run->graph->tensor_count + tensor;
+}
+
+// Forget all buffers but inputs, which stay as long as the run.
+static void tli_release_buffers(tl_run *run, int with_inputs) {
+    const tl_graph *graph = run->graph;
+    int32_t slot, i;
+    (void)with_inputs;
+    for (slot = 0; slot < run->slot_count; slot++) {
+        tli_run_choose_slot(run, slot);
+        for (i = 0; i < graph->tensor_count; i++) {
+            (void)tli_buffer_drop(run, &run->gradients[i]);
+            if (!graph->nodes[graph->outputs[i].node].is_input) (void)tli_buffer_drop(run, &run->tensors[i]);
+        }
+        for (i = 0; i < graph->node_count && run->saved; i++) (void)tli_buffer_drop(run, &run->saved[i]);
+    }
+    tli_run_choose_slot(run, 0);
+}
+
+static void tli_clear_run(tl_run *run, int with_inputs) {
+    tli_end_random(run);
+    run->at.computing = TLI_COMPUTING_NOT;
+    tli_release_buffers(run, with_inputs);
+}
+#endif
+
+static tl_result tli_abort_pass(tl_run *run, tl_result why) {
+    tl_error error;  // keep the reason: the clean-up may overwrite it
+    tli_zero(&error, sizeof error);
+    if (run->env) error = run->env->error;
+#ifndef TL_NO_PLANNERS
+    tli_forget_cache(run);
+#endif
+    tli_clear_run(run, 0);
+    if (run->active) run->next_step = run->training_step;  // the same step is run again
+    if (run->in_plan) run->next_step = run->plan_step;
+    run->active = run->in_plan = 0;
+#ifndef TL_NO_ONLINE
+    run->goal_waits = 0;
+#endif
+    if (run->env) run->env->error = error;
+    return why;
+}
+
+#ifndef TL_ONLY_TABLES
+static tl_result tli_end_pass(tl_run *run) {
+    tl_result result = tli_submit_store(&run->store);
+    if (result == TL_NOT_READY) return result;  // the next call tries again
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(SUBMIT_FAILED));
+    result = tli_give_all_freed(run);
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(RELEASE_FAILED));
+#ifndef TL_NO_ONLINE
+    if (run->is_online) result = tli_sim_end(&run->online.sim);
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on) result = tli_sim_end(&run->hybrid.sim);
+#endif
+    return result ? result : tli_check_pass(run);
+}
+#else
+static tl_result tli_end_pass(tl_run *run) { (void)run; return TL_OK; }
+#endif
+
+static void tli_start_training_step(tl_run *run) {
+    run->training_step = run->next_step++;
+#ifndef TL_ONLY_TABLES
+    run->loss_scale = 1.0f;
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (!run->desc.loss_scaler) return;
+    *run->desc.loss_scaler = tl_default_loss_scaler(run->desc.loss_scaler);
+    run->loss_scale = run->desc.loss_scaler->scale;
+#endif
+}
+
+// Count from here on: offsets, accesses, forwards, and what the report says.
+static void tli_start_counting(tl_run *run) {
+    tli_zero(&run->report, sizeof run->report);
+#ifdef TL_ONLY_TABLES
+    run->next_offset = run->first_count;
+    tli_zero(run->ran, (size_t)run->slot_count * (size_t)run->graph->node_count);    // slot 0 is chosen
+#else
+    tl_account_counters counters;
+    run->touched_count = 0;
+    run->arenas[TL_TIER_DEVICE].next_offset = run->first_count;  // the offsets before are taken already
+    run->arenas[TL_TIER_HOST].next_offset = 0;
+    tli_zero(run->all_ran, (size_t)run->slot_count * (size_t)run->graph->node_count);
+    run->report.limiting_node = -1;
+    run->report.worker_count = run->desc.transport ? run->desc.transport->rank_count : 1;
+#ifndef TL_NO_PLANNERS
+    run->report.cached_bytes = run->cache.kept_bytes;
+    if (run->cache.is_warm) run->report.cached_count = run->cache.skipped_count;
+#endif
+    run->report.fused_count = run->members.fused_count;
+    tli_zero(run->before_bytes, sizeof run->before_bytes);
+    tli_measure_store(&run->store, 1, &counters);
+    run->defers = run->flights != NULL;
+#endif
+}
+
+// The neighbours of a rank are greeted before its first pass. TL_NOT_READY: not all have answered.
+static tl_result tli_greet(tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (run->reduction)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), TLI_RULE(REDUCTION_IS_UNDER_WAY));
+    return run->messages ? tli_greet_ranks(run, &run->messages->stages) : TL_OK;
+#else
+    (void)run;
+    return TL_OK;
+#endif
+}
+
+TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
+    tl_result result;
+    TL_ASSERT(run);
+    if (run->active || (run->in_plan && !run->by_itself))
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS),
+                        TLI_RULE(RUN_PASS_IS_UNDER_WAY));
+    if (micro_batch < 0 || micro_batch > INT32_MAX - run->slot_count)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), micro_batch < 0
+                            ? TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE)
+                            : TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
+    result = tli_greet(run);
+    if (result) return result;
+#ifndef TL_NO_PLANNERS
+    if (run->cache.is_on) tli_choose_cached_plan(run, micro_batch);
+#endif
+    tli_release_buffers(run, 0);
+#ifndef TL_NO_ONLINE
+    tli_forget_reports(run);
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on && tli_start_hybrid(run))
+        return tli_fail(run->env, TL_ERROR_INVALID_PLAN, TLI_IN(START_PASS), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+#endif
+#ifndef TL_ONLY_TABLES
+    if (tli_claim_entry(run))
+        return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
+#endif
+    if (micro_batch == tli_first_micro_batch(run)) tli_start_training_step(run);
+    run->micro_batch = micro_batch;
+    run->position = 0;
+    run->at.computing = TLI_COMPUTING_NOT;
+    tli_start_counting(run);
+#ifndef TL_NO_ONLINE
+    if (run->is_online) result = tli_start_online(run, run->live_budget[TL_TIER_DEVICE]);
+#endif
+    run->active = !result;
+    return result;
+}
+#endif  // TL_STRATEGY_IMPLEMENTATION

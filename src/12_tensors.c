@@ -1,0 +1,135 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- tensors of the caller --
+//
+// Between passes the caller writes inputs and what the plan's entry names, and reads inputs and results.
+
+TLI_IMPL tl_result tl_choose_slot(tl_run *run, int32_t slot) {
+    TL_ASSERT(run);
+    if (slot < 0 || slot >= run->slot_count)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(CHOOSE_SLOT),
+                        TLI_RULE(SLOT_NOT_BELOW_SLOT_COUNT));
+    run->caller_slot = slot;
+    return TL_OK;
+}
+
+static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor tensor,
+                                   uint64_t bytes, tli_buffer **buffer) {
+    const tl_graph *graph = run->graph;
+    tli_buffer *found;
+    int32_t index;
+    *buffer = NULL;
+    index = graph->nodes[tensor.node].first_output + tensor.output;
+    if (bytes != tli_known_bytes(run, run->caller_slot, index))
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(BYTES_NOT_THOSE_OF_TENSOR));
+    if (run->active)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_PASS_IS_UNDER_WAY));
+    found = tli_caller_buffer(run, run->caller_slot, index);
+    if (!tli_is_readable(found))
+        return tli_fail(run->env, TL_ERROR_NOT_FOUND, function,
+                        TLI_RULE(TENSOR_NEITHER_INPUT_NOR_RESULT));
+    *buffer = found;
+    return TL_OK;
+}
+
+#ifndef TL_ONLY_TABLES
+static tl_result tli_move_tensor(tl_run *run, tli_function function, tl_range range, uint64_t bytes,
+                                 tl_map_mode mode, void *to, const void *from) {
+    tl_access access;
+    void *host = NULL;
+    tl_result result;
+    if (!bytes) return TL_OK;
+    range.bytes = bytes;    // of a dynamic tensor there may be more
+    access.range = range;
+    access.writes = mode == TL_MAP_WRITE;
+    // On a backend that works in order, map itself waits for the work on the range.
+    result = run->limits.in_order ? TL_OK : run->backend.order(run->backend.self, &access, 1);
+    if (!result) result = run->backend.map(run->backend.self, range, mode, &host);
+    if (!result) {
+        if (mode == TL_MAP_WRITE) tli_copy(host, from, (size_t)range.bytes);
+        else tli_copy(to, host, (size_t)range.bytes);
+        result = run->backend.unmap(run->backend.self, range, mode, host);
+    }
+    if (result == TL_NOT_READY)
+        return tli_fail(run->env, result, function, TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT));
+    return result ? tli_fail(run->env, result, function, TLI_RULE(TENSOR_BACKEND_COULD_NOT_MAP_IT))
+                  : TL_OK;
+}
+
+// Whether the plan's entry names a tensor, in the slot of the caller.
+static int tli_enters(const tl_run *run, tl_tensor tensor) {
+    int32_t i;
+    if (tli_keeps_results(run)) return 0;   // what is kept is not the caller's to write
+    for (i = 0; i < run->plan.entry_count; i++) {
+        const tl_entry *entry = &run->plan.entry[i];
+        if (entry->node == tensor.node && entry->output == tensor.output && entry->slot == run->caller_slot)
+            return 1;
+    }
+    return 0;
+}
+
+// Make room for the plan's entry where the last pass has freed a part of it: its results go.
+static tl_result tli_prepare_entry(tl_run *run) {
+    if (run->active) return TL_OK;  // the write is refused
+    tli_release_buffers(run, 0);
+    if (!tli_claim_entry(run)) return TL_OK;
+    return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(WRITE_TENSOR), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
+}
+#endif
+
+TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data,
+                                   uint64_t bytes) {
+    tli_buffer *buffer;
+    int enters = 0;
+    tl_result result = TL_OK;
+    TL_ASSERT(run && (data || !bytes));
+    result = tli_find_caller_tensor(run, TLI_IN(WRITE_TENSOR), &tensor);
+    if (result) return result;
+#ifndef TL_ONLY_TABLES
+    enters = tli_enters(run, tensor);
+    if (enters) result = tli_prepare_entry(run);
+#endif
+    if (!result) result = tli_access_tensor(run, TLI_IN(WRITE_TENSOR), tensor, bytes, &buffer);
+    if (!result && !enters && !run->graph->nodes[tensor.node].is_input)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_TENSOR),
+                        TLI_RULE(TENSOR_NOT_GRAPH_INPUT));
+    if (result) return result;
+#ifndef TL_NO_PLANNERS
+    if (run->cache.is_on && run->cache.is_watched[tensor.node]) tli_forget_cache(run);
+#endif
+#ifdef TL_ONLY_TABLES
+    tli_copy(tli_place_address(run, buffer->place), data, (size_t)bytes);
+    return TL_OK;
+#else
+    return tli_move_tensor(run, TLI_IN(WRITE_TENSOR), buffer->device.range, bytes, TL_MAP_WRITE, NULL,
+                           data);
+#endif
+}
+
+TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes) {
+    tli_buffer *buffer;
+    tl_result result;
+    TL_ASSERT(run && (data || !bytes));
+    result = tli_find_caller_tensor(run, TLI_IN(READ_TENSOR), &tensor);
+    if (!result) result = tli_access_tensor(run, TLI_IN(READ_TENSOR), tensor, bytes, &buffer);
+    if (result) return result;
+#ifdef TL_ONLY_TABLES
+    tli_copy(data, tli_place_address(run, buffer->place), (size_t)bytes);
+    return TL_OK;
+#else
+    return tli_move_tensor(run, TLI_IN(READ_TENSOR), buffer->device.range, bytes, TL_MAP_READ, data,
+                           NULL);
+#endif
+}
+
+TLI_IMPL tl_result tl_find_tensor_bytes(tl_run *run, tl_tensor tensor, uint64_t *bytes) {
+    tl_result result;
+    TL_ASSERT(run && bytes);
+    *bytes = 0;
+    result = tli_find_caller_tensor(run, TLI_IN(FIND_TENSOR_BYTES), &tensor);
+    if (result) return result;
+    *bytes = tli_known_bytes(run, run->caller_slot,
+                             run->graph->nodes[tensor.node].first_output + tensor.output);
+    return TL_OK;
+}
+#endif  // TL_STRATEGY_IMPLEMENTATION
