@@ -484,6 +484,38 @@ static void chunks_make_the_bubble_less(void **state) {
     tl_free_graph(&env, &graph);
 }
 
+// A rank that is slower gets less in its chunks together.
+static void a_slow_rank_has_short_chunks(void **state) {
+    tl_env env = silent_env();
+    tl_rank ranks[3];
+    tl_graph graph;
+    tl_ranks_desc desc;
+    tl_compiled_ranks even, chosen;
+    int32_t ends[6], k;
+    (void)state;
+    chain_of(&env, NULL, 43, &graph);
+    memset(&desc, 0, sizeof desc);
+    memset(ranks, 0, sizeof ranks);
+    ranks[1].cost_numerator = 3;
+    ranks[1].cost_denominator = 1;
+    for (k = 0; k < 6; k++) ends[k] = 1 + (k + 1) * 7;
+    desc.graph = &graph;
+    desc.rank_count = 3;
+    desc.chunk_count = 2;
+    desc.pipeline = TL_PIPELINE_INTERLEAVED;
+    desc.micro_batch_count = 6;
+    desc.ranks = ranks;
+    desc.ends = ends;
+    if (tl_compile_ranks(&env, &desc, &even)) fail_msg("%s", env.error.text);
+    desc.ends = NULL;
+    if (tl_compile_ranks(&env, &desc, &chosen)) fail_msg("%s", env.error.text);
+    assert_true(chosen.cost < even.cost - even.cost / 4);
+    assert_true(chosen.ranks[1].busy_cost < even.ranks[1].busy_cost / 4 * 3);
+    tl_free_compiled_ranks(&env, &even);
+    tl_free_compiled_ranks(&env, &chosen);
+    tl_free_graph(&env, &graph);
+}
+
 // Chosen cuts of chunks against all that there are.
 static void cuts_of_chunks_are_near_the_best(void **state) {
     tl_random random;
@@ -1111,6 +1143,7 @@ int main(void) {
         cmocka_unit_test(chains_take_what_is_simulated),
         cmocka_unit_test(chunks_make_the_bubble_less),
         cmocka_unit_test(cuts_of_chunks_are_near_the_best),
+        cmocka_unit_test(a_slow_rank_has_short_chunks),
         cmocka_unit_test(sums_have_the_bits_of_the_documented_order),
         cmocka_unit_test(a_lost_rank_is_told_to_all),
         cmocka_unit_test(ranks_with_other_plans_are_told_so),
