@@ -500,7 +500,7 @@ def breakages(said):
         name = {'': '@1', '@1': ''}
         rank['steps'] = '\n'.join(re.sub(r'^(\w+ [\d.]+)(@\d+)?', lambda m: m[1] + name.get(m[2] or '', m[2] or ''), line) for line in rank['steps'].splitlines())
     def on_one_spot(rank):
-        if rank['peak_bytes'] == 0 or len(rank['offsets']) < 2: return False
+        if len(set(rank['offsets'])) < 2: return False
         rank['offsets'] = [0] * len(rank['offsets'])
     def needs_less(rank):
         rank['graph'] = new = re.sub(r'needs=(in|out)\S*', 'needs=none', old := rank['graph'], count=1)
