@@ -49082,8 +49082,8 @@ static uint64_t tli_extend_peak(const tli_rank_search *s, uint64_t peak) {
     return peak;
 }
 
-// Whether a body sends all in its forward part. What has no gradient could be sent behind a backward, which waits
-// for a gradient that the rank after can send only when it has got everything.
+// Whether a body sends all in its forward part. What has no gradient could be sent behind a backward, which
+// waits for a gradient that the rank after can send only when it has got everything.
 static int tli_sends_forward(const tli_rank_search *s, const tli_body *body) {
     int32_t i;
     for (i = body->turn; i < body->step_count; i++)

@@ -304,6 +304,7 @@ class Rank:
         """Bytes of a micro-batch when the first call of another one comes after its forwards, or those that they may be."""
         if s in self.left: return {self.left[s]}
         trace = self.trace[s]
+        if not trace: return {0}            # nothing runs in this stage
         turn = next((k for k, (kind, _, _) in enumerate(trace) if kind == 'B'), len(trace))      # some node may run behind it
         last = next(k for k, (_, ran, _) in enumerate(trace) if ran == trace[turn - 1][1])
         return {size for _, _, size in trace[last:turn]}
