@@ -171,8 +171,18 @@ static uint64_t tli_extend_peak(const tli_rank_search *s, uint64_t peak) {
     return peak;
 }
 
-// Take a body if it is cheaper than the best and fits. One whose backwards begin before all is sent cannot be
-// woven: it is none.
+// Whether a body sends all in its forward part. What has no gradient could be sent behind a backward, which
+// waits for a gradient that the rank after can send only when it has got everything.
+static int tli_sends_forward(const tli_rank_search *s, const tli_body *body) {
+    int32_t chunk, i;
+    for (chunk = 0; chunk < s->chunks.count; chunk++)
+        for (i = tli_find_part_start(body, chunk, 1); i < body->ends[2 * chunk + 1]; i++)
+            if (body->steps[i].kind == TL_STEP_FORWARD && s->messages[body->steps[i].node] == TLI_MESSAGE_SEND)
+                return 0;
+    return 1;
+}
+
+// Take a body if it is cheaper than the best and fits. One whose backwards begin before all is sent is none.
 static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
     int is_cheaper, is_lowest;
     tli_quiet quiet;
@@ -181,6 +191,7 @@ static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
     tl_result result;
     s->tried_cost = tli_sum_body(s->graph, body);
     s->tried_peak = UINT64_MAX;
+    if (!tli_sends_forward(s, body)) return TL_OK;
     is_cheaper = !s->has_best || s->tried_cost < s->best_cost;
     if (!is_cheaper && !s->climbs) return TL_OK;
     s->work += (uint64_t)s->probe.micro_batches * (uint64_t)body->step_count;

@@ -304,6 +304,7 @@ class Rank:
         """Bytes of a micro-batch when the first call of another one comes after its forwards, or those that they may be."""
         if s in self.left: return {self.left[s]}
         trace = self.trace[s]
+        if not trace: return {0}            # nothing runs in this stage
         turn = next((k for k, (kind, _, _) in enumerate(trace) if kind == 'B'), len(trace))      # some node may run behind it
         last = next(k for k, (_, ran, _) in enumerate(trace) if ran == trace[turn - 1][1])
         return {size for _, _, size in trace[last:turn]}
@@ -500,7 +501,7 @@ def breakages(said):
         name = {'': '@1', '@1': ''}
         rank['steps'] = '\n'.join(re.sub(r'^(\w+ [\d.]+)(@\d+)?', lambda m: m[1] + name.get(m[2] or '', m[2] or ''), line) for line in rank['steps'].splitlines())
     def on_one_spot(rank):
-        if rank['peak_bytes'] == 0 or len(rank['offsets']) < 2: return False
+        if len(set(rank['offsets'])) < 2: return False
         rank['offsets'] = [0] * len(rank['offsets'])
     def needs_less(rank):
         rank['graph'] = new = re.sub(r'needs=(in|out)\S*', 'needs=none', old := rank['graph'], count=1)

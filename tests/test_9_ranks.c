@@ -370,12 +370,49 @@ static void a_bound_is_without_what_nothing_wants(void **state) {
     }
 }
 
+// -- what is sent late --
+
+// The node without a gradient could run behind the first backward, which takes fewer bytes; but the rank after needs what it
+// makes before it can send that backward its gradient.
+static void what_has_no_gradient_is_sent_before_the_first_backward(void **state) {
+    static const char text[] =
+        "tlg 1\n"
+        "node 0 x0 input fwd=0 bwd=0 out=16,35,14 needs=none in=-\n"
+        "node 1 n1 op fwd=10 bwd=25 out=17 needs=none in=0.2 saved=3\n"
+        "node 2 n2 op fwd=6 bwd=0 out=39,35,26 needs=none in=0.0 grad=no\n"
+        "node 3 n3 op fwd=27 bwd=0 out=35 needs=none in=2.2,2.1 keep inplace=1 grad=no\n"
+        "node 4 n4 op fwd=3 bwd=10 out=35 needs=none in=2.1 fwork=5 keep inplace=0 saved=28 bwork=16\n"
+        "node 5 n5 op fwd=17 bwd=6 out=12 needs=out0,in0 in=3.0,3.0 keep saved=13\n"
+        "node 6 n6 op fwd=22 bwd=12 out=15 needs=out,out in=5.0,4.0\n"
+        "node 7 n7 op fwd=14 bwd=11 out=25 needs=in,in0 in=6.0\n";
+    static const int32_t ends[] = { 5, 8 };
+    small_case c;
+    tl_compiled_ranks ranked;
+    int fits = 0;
+    (void)state;
+    memset(&c, 0, sizeof c);
+    assert_int_equal(tl_parse_graph(&c.env, text, sizeof text - 1, &c.graph), TL_OK);
+    c.desc.graph = &c.graph;
+    c.desc.rank_count = 2;
+    c.desc.micro_batch_count = 1;
+    c.desc.ends = ends;
+    for (c.desc.budget_bytes = 150; c.desc.budget_bytes < 300; c.desc.budget_bytes += 2) {
+        tl_result result = tl_compile_ranks(&c.env, &c.desc, &ranked);
+        if (result) assert_int_equal(result, TL_ERROR_INFEASIBLE);
+        fits += !result;
+        tl_free_compiled_ranks(&c.env, &ranked);
+    }
+    assert_in_range(fits, 1, 74);
+    close_case(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cuts_are_compared_with_every_cut),
         cmocka_unit_test(plans_of_stages_are_compared_with_every_body),
         cmocka_unit_test(a_stage_in_which_nothing_is_wanted_has_an_empty_plan),
         cmocka_unit_test(a_bound_is_without_what_nothing_wants),
+        cmocka_unit_test(what_has_no_gradient_is_sent_before_the_first_backward),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
