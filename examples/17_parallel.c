@@ -1296,7 +1296,7 @@ static void print_times(const program *p, const worker *w, const alone *a) {
     double simulated = (double)w->ranks.cost * unit, alone_ms = (double)a->w.ranks.cost * unit;
     printf("ms of a step: simulated %.3f, measured %.3f; one process %.3f, %.3f; so the ranks take %.3f, %.3f of its time\n",
            simulated, measured, alone_ms, a->step_ms, simulated / alone_ms, measured / a->step_ms);
-    printf("ranks wait %.1f %% of the simulated time%s; no plan of these stages takes less than %.3f ms\n",
+    printf("ranks wait %.1f %% of the simulated time%s; no cut takes less than %.3f ms\n",
            100.0 * w->ranks.bubble_ratio, p->o.replicas > 1 ? ", which is without the sums over replicas" : "",
            (double)w->ranks.bound_cost * unit);
 }

@@ -14,7 +14,8 @@
 
 #define TLI_CUT_EVENTS 4000000    // calls simulated to move cuts in each round, and steps at the end
 #define TLI_CUT_ROUNDS 32
-#define TLI_CUT_PLANS 24          // of stages for each rank, among which half of the work is divided
+#define TLI_CUT_PLANS 24          // of stages for each rank, which share half of the work; the rest is for the
+                                  // stages of the cut that is found, and of the one that is best by time
 #define TLI_CUT_FEW 200           // cuts that are all tried, in graphs of so many units at most
 #define TLI_CUT_FEW_UNITS 24
 
@@ -25,18 +26,19 @@
 static tl_result tli_plan_stage(const tli_cuts *c, int32_t rank, const int32_t *bounds, uint64_t budget,
                                 int is_quick, tli_stage_plan *stage) {
     const tl_ranks_desc *desc = c->desc;
-    uint64_t work = (desc->work_limit ? desc->work_limit : 700000000) / (uint64_t)desc->rank_count / 2;
+    uint64_t work = (desc->work_limit ? desc->work_limit : 700000000) / (uint64_t)desc->rank_count;
     uint64_t batches = (uint64_t)desc->micro_batch_count;
     tl_rank_plan *plan = &stage->plan;
     tl_result result;
+    if (c->known) work /= is_quick ? 2 * TLI_CUT_PLANS : 4;
     stage->rank = rank;
     plan->first_node = bounds[0];
     plan->end_node = bounds[1];
     result = tli_cut_stage(c->env, desc, rank, bounds, &stage->stage, &plan->compiled);
     plan->compiled.graph = &stage->stage.graph;
     if (!result)
-        result = tli_plan_rank(c->env, desc, rank, &stage->stage, budget,
-                               is_quick ? work / TLI_CUT_PLANS : work, is_quick, plan, &stage->least_bytes);
+        result = tli_plan_rank(c->env, desc, rank, &stage->stage, budget, work, is_quick, plan,
+                               &stage->least_bytes);
     stage->base_cost = plan->compiled.base_cost / batches;
     stage->cost = plan->busy_cost / batches;
     return result;
@@ -98,6 +100,8 @@ static int tli_is_settled(const tli_cuts *c, const int32_t *ends) {
 
 // -- the best by estimates --
 
+static int tli_looks_at_bytes(const tli_cuts *c) { return !c->by_time && tli_has_budget(c->desc); }
+
 // Answers tl_plan_partition. For the fewest bytes, the bytes stand in for the time.
 static tl_result tli_measure_stage(const tl_stage_query *query, tl_stage_cell *cell, void *user) {
     const tli_cuts *c = (const tli_cuts *)user;
@@ -110,7 +114,7 @@ static tl_result tli_measure_stage(const tl_stage_query *query, tl_stage_cell *c
     return TL_OK;
 }
 
-// Find the best cut by what is known and estimated; of chunks by time alone. *found = 0: nothing fits.
+// Find the best cut by what is known and estimated, or by time alone. *found = 0: nothing fits.
 static tl_result tli_partition_units(tli_cuts *c, int32_t *ends, int *found) {
     const tl_ranks_desc *desc = c->desc;
     tl_partition_desc ask;
@@ -127,7 +131,7 @@ static tl_result tli_partition_units(tli_cuts *c, int32_t *ends, int *found) {
     ask.pipeline = desc->pipeline == TL_PIPELINE_GPIPE ? TL_PIPELINE_GPIPE : TL_PIPELINE_1F1B;
     if (stages == desc->rank_count) ask.ranks = desc->ranks;
     ask.objective = c->is_tight ? TL_PARTITION_BOTTLENECK : TL_PARTITION_TOTAL;
-    if (stages == desc->rank_count && tli_has_budget(desc)) ask.measure = tli_measure_stage;
+    if (tli_looks_at_bytes(c)) ask.measure = tli_measure_stage;
     ask.user = c;
     if (desc->link && !c->is_tight) {
         link = *desc->link;
@@ -165,7 +169,7 @@ static tl_result tli_time_cut(const tli_cuts *c, const int32_t *ends, uint64_t *
         forward = c->units[ends[rank]].before.forward - c->units[first].before.forward;
         cell.fits = 1;
         cell.time_ns = tli_base_cost(c, rank, first, ends[rank]);
-        if (tli_has_budget(desc)) tli_estimate_stage(c, rank, first, ends[rank], &cell);
+        if (tli_looks_at_bytes(c)) tli_estimate_stage(c, rank, first, ends[rank], &cell);
         if (!cell.fits) return TL_OK;
         forward = tli_cost_on_rank(tli_rank_of(desc, rank), forward);
         forwards[rank] = forward < cell.time_ns ? forward : cell.time_ns;
@@ -251,30 +255,53 @@ static uint64_t tli_largest_of_cut(const tli_cuts *c, const int32_t *ends) {
     return most;
 }
 
-// The time of a training step of a cut whose stages are known, with messages; UINT64_MAX where ranks wait for
-// each other. *steps: of all plans.
-static tl_result tli_simulate_cut(const tli_cuts *c, const int32_t *ends, uint64_t *cost, uint64_t *steps) {
+// The time of a training step with these plans, [rank_count], and their messages; UINT64_MAX where ranks wait
+// for each other. *steps: of all plans.
+static tl_result tli_simulate_plans(const tli_cuts *c, tl_rank_plan *plans, uint64_t *cost, uint64_t *steps) {
     tl_compiled_ranks ranks;
-    tli_quiet quiet;
-    int32_t rank, first = 0;
+    tli_quiet quiet = tli_begin_quiet(c->env);
+    int32_t rank;
     tl_result result;
-    *cost = UINT64_MAX;
-    *steps = 0;
     tli_zero(&ranks, sizeof ranks);
     ranks.rank_count = c->desc->rank_count;
     ranks.micro_batch_count = c->desc->micro_batch_count;
-    ranks.ranks = (tl_rank_plan *)tli_alloc_array(c->env, (uint64_t)ranks.rank_count, sizeof *ranks.ranks);
-    if (!ranks.ranks) return tli_fail_ranks(c->env);
-    for (rank = 0; rank < ranks.rank_count; first = ends[rank++]) {
-        ranks.ranks[rank] = tli_find_known(c, rank, first, ends[rank])->plan;
-        *steps += (uint64_t)ranks.ranks[rank].compiled.plan.step_count;
-    }
-    quiet = tli_begin_quiet(c->env);
+    ranks.ranks = plans;
+    *steps = 0;
+    for (rank = 0; rank < ranks.rank_count; rank++) *steps += (uint64_t)plans[rank].compiled.plan.step_count;
     result = tli_simulate_ranks(c->env, c->desc, &ranks);
-    if (!result) *cost = ranks.cost;
+    *cost = result ? UINT64_MAX : ranks.cost;
     if (result == TL_ERROR_INVALID_PLAN) result = TL_OK;
     tli_end_quiet(&quiet, result);
-    tli_release(c->env, ranks.ranks);
+    return result;
+}
+
+// The same, of a cut whose stages are known.
+static tl_result tli_simulate_cut(const tli_cuts *c, const int32_t *ends, uint64_t *cost, uint64_t *steps) {
+    uint64_t ranks = (uint64_t)c->desc->rank_count;
+    tl_rank_plan *plans = (tl_rank_plan *)tli_alloc_array(c->env, ranks, sizeof *plans);
+    int32_t rank, first = 0;
+    tl_result result;
+    if (!plans) return tli_fail_ranks(c->env);
+    for (rank = 0; rank < c->desc->rank_count; first = ends[rank++])
+        plans[rank] = tli_find_known(c, rank, first, ends[rank])->plan;
+    result = tli_simulate_plans(c, plans, cost, steps);
+    tli_release(c->env, plans);
+    return result;
+}
+
+// The same, of stages that are chosen; UINT64_MAX where one of them does not fit.
+static tl_result tli_simulate_chosen(const tli_cuts *c, const tli_stage_plan *stages, uint64_t *cost) {
+    uint64_t ranks = (uint64_t)c->desc->rank_count, steps, fits = 1;
+    tl_rank_plan *plans = (tl_rank_plan *)tli_alloc_array(c->env, ranks, sizeof *plans);
+    int32_t rank;
+    tl_result result = plans ? TL_OK : tli_fail_ranks(c->env);
+    for (rank = 0; rank < c->desc->rank_count && !result; rank++) {
+        plans[rank] = stages[rank].plan;
+        fits = fits && !stages[rank].least_bytes;
+    }
+    *cost = UINT64_MAX;
+    if (!result && fits) result = tli_simulate_plans(c, plans, cost, &steps);
+    tli_release(c->env, plans);
     return result;
 }
 
@@ -393,7 +420,7 @@ static tl_result tli_search_cut(tli_cuts *c, int32_t *ends, uint64_t *best) {
         if (result || !fits) break;
         if (!c->is_tight) result = tli_move_cuts(c, next, &value);
         if (result) break;
-        is_settled = tli_is_settled(c, next) || !tli_has_budget(c->desc);
+        is_settled = tli_is_settled(c, next) || !tli_looks_at_bytes(c);
         result = tli_value_cut(c, next, &value, &steps);
         if (result || value >= *best) continue;
         *best = value;
@@ -439,10 +466,47 @@ static tl_result tli_take_cut(tli_cuts *c, const int32_t *ends) {
                                     &c->chosen[rank]);
         } else {
             c->chosen[rank] = *known;
+            c->chosen[rank].plan.compiled.graph = &c->chosen[rank].stage.graph;
             tli_zero(known, sizeof *known);
             known->rank = -1;
         }
     }
+    return result;
+}
+
+static int tli_are_same_cuts(const tli_cuts *c, const int32_t *ends) {
+    int32_t rank = 0, count = c->desc->rank_count;
+    while (rank < count && c->chosen[rank].plan.end_node == tli_first_node_of(c, ends[rank])) rank++;
+    return rank == count;
+}
+
+// Plan the cut that is best by time alone with the search of all bodies, too, and take it if it is better: that
+// search gains more on some stages than on others. ends: scratch.
+static tl_result tli_compare_by_time(tli_cuts *c, int32_t *ends) {
+    const tl_ranks_desc *desc = c->desc;
+    uint64_t cost, other_cost;
+    tli_stage_plan *other;
+    int32_t rank, first = 0;
+    int found;
+    tl_result result;
+    c->by_time = 1;
+    result = tli_partition_units(c, ends, &found);
+    if (!result) result = tli_move_cuts(c, ends, &cost);
+    c->by_time = 0;
+    if (result || tli_are_same_cuts(c, ends)) return result;
+    other = (tli_stage_plan *)tli_alloc_array(c->env, (uint64_t)desc->rank_count, sizeof *other);
+    if (!other) return tli_fail_ranks(c->env);
+    for (rank = 0; rank < desc->rank_count && !result; first = ends[rank++])
+        result = tli_plan_units(c, rank, first, ends[rank], tli_budget_of_rank(desc, rank), 0, &other[rank]);
+    if (!result) result = tli_simulate_chosen(c, c->chosen, &cost);
+    if (!result) result = tli_simulate_chosen(c, other, &other_cost);
+    if (!result && other_cost < cost) {
+        tli_stage_plan *chosen = c->chosen;
+        c->chosen = other;
+        other = chosen;
+    }
+    tli_free_stages(c->env, other, desc->rank_count);
+    tli_release(c->env, other);
     return result;
 }
 
@@ -463,7 +527,8 @@ static tl_result tli_cut_units(tli_cuts *c, int32_t *ends) {
         result = tli_search_cut(c, ends, &best);
     }
     if (!result && c->is_tight && tli_do_all_fit(c, ends)) result = tli_loosen_cut(c, ends, &best);
-    return result ? result : tli_take_cut(c, ends);
+    if (!result) result = tli_take_cut(c, ends);
+    return result || c->is_small || !tli_looks_at_bytes(c) ? result : tli_compare_by_time(c, ends);
 }
 
 // Find the cut, where none is given, and plan its stages. ends: [all stages] nodes.
@@ -472,10 +537,9 @@ static tl_result tli_choose_cut(tli_cuts *c, int32_t *ends) {
     int32_t stages = tli_count_all_stages(desc), k, found;
     int32_t *units;
     tl_result result = TL_OK;
-    if (desc->ends) {
-        tli_copy(ends, desc->ends, (size_t)stages * sizeof *ends);
-        return tli_plan_given_cut(c, ends);
-    }
+    if (desc->ends) tli_copy(ends, desc->ends, (size_t)stages * sizeof *ends);
+    else ends[0] = desc->graph->node_count;
+    if (desc->ends || stages == 1) return tli_plan_given_cut(c, ends);
     if (c->unit_count < stages)
         return tli_fail(c->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS),
                         stages > desc->rank_count ? TLI_RULE(STAGES_MORE_THAN_NODES)
@@ -483,8 +547,10 @@ static tl_result tli_choose_cut(tli_cuts *c, int32_t *ends) {
     units = (int32_t *)tli_alloc_array(c->env, 2 * (uint64_t)stages, sizeof *units);
     if (!units) return tli_fail_ranks(c->env);
     tli_fill_chain(c);
-    result = stages > desc->rank_count ? tli_partition_units(c, units, &found) : tli_cut_units(c, units);
-    for (k = 0; k < stages && !result; k++) ends[k] = tli_first_node_of(c, units[k]);
+    c->by_time = stages > desc->rank_count;
+    result = c->by_time ? tli_partition_units(c, units, &found) : tli_cut_units(c, units);
+    for (k = 0; k < stages && !result; k++)
+        ends[k] = c->by_time ? tli_first_node_of(c, units[k]) : c->chosen[k].plan.end_node;
     tli_release(c->env, units);
     if (!result && stages > desc->rank_count) result = tli_cut_chunks(c->env, desc, ends);
     if (!result && stages > desc->rank_count) result = tli_plan_given_cut(c, ends);

@@ -336,8 +336,8 @@ static void tli_join_backward(tli_join *j, const tl_plan *first, int32_t turn, c
     j->held = NULL;
 }
 
-// The forward part of one plan, and the backward part of the same or of a second one, for each chunk. ran:
-// [nodes] scratch.
+// The forward part of one plan, and the backward part of the same or of a second one, for each chunk. It needs
+// ran, [nodes], as scratch.
 static tl_result tli_join_bodies(tl_env *env, const tl_graph *graph, const tli_chunks *chunks,
                                  const uint8_t *messages, const tl_plan *first, const tl_plan *second,
                                  uint8_t *ran, tli_body *body) {

@@ -516,6 +516,10 @@ def breakages(said):
         rank['members'][a], rank['members'][b] = rank['members'][b], rank['members'][a]
     def cut_elsewhere(all):
         if all['rank_count'] < 2 or all['ranks'][0]['end_node'] < 2: return False
+        rank, last = all['ranks'][0], all['ranks'][0]['end_node'] - 1
+        nodes = [line.split() for line in rank['graph'].splitlines() if line.startswith('node')]
+        # an input may stand on either side
+        if last not in rank['members'] or nodes[rank['members'].index(last)][3] == 'input': return False
         all['ranks'][0]['end_node'] -= 1; all['ranks'][1]['first_node'] -= 1
     for r in range(len(said['ranks'])):
         for name in ('peak_bytes', 'arena_bytes', 'sent_bytes', 'held_bytes', 'base_bytes', 'busy_cost', 'end_cost', 'in_flight_count'):
