@@ -7508,7 +7508,13 @@ static size_t tli_finish(tli_writer *w) {
       "node, state") \
     X(PEER_HAS_OTHER_STATES, "rank %0 has other states: replicas register the same nodes, kinds and bytes", \
       "rank") \
-    X(PEER_IS_AT_ANOTHER_STEP, "rank %0 is at training step %1: ranks begin at the same one", "rank, step")
+    X(PEER_IS_AT_ANOTHER_STEP, "rank %0 is at training step %1: ranks begin at the same one", "rank, step") \
+    X(PEER_HAS_OTHER_SETTINGS, \
+      "rank %0 has another repeat_count, seed or first_micro_batch than this one", "rank") \
+    X(MESSAGES_ARE_OUT_OF_STEP, \
+      "run: a pass with messages did not end: make the runs of all ranks anew, go on from what was saved", "") \
+    X(RUN_IS_OF_ONE_RANK, "run: is of one rank of several; rehearse the whole graph in one process", "") \
+    X(TENSOR_OF_ANOTHER_RANK, "tensor: of a node that this rank does not have", "")
 
 // -- errors: rules of [13] TRACE --
 
@@ -49149,11 +49155,12 @@ static void tli_tidy_drops(tli_tidy *t) {
 static void tli_tidy_write(const tli_tidy *t, const tli_body *from, tli_body *body) {
     int32_t i, drop, count = 0, part = 0;
     for (i = 0; i < t->count; i++) {
+        while (part < body->part_count && from->ends[part] <= i) body->ends[part++] = count;
         if (!t->is_out[i]) body->steps[count++] = t->steps[i];
         for (drop = t->first_drop[i]; drop >= 0; drop = t->next_drop[drop])
             body->steps[count++] = t->steps[drop];
-        while (part < body->part_count && from->ends[part] <= i + 1) body->ends[part++] = count;
     }
+    while (part < body->part_count) body->ends[part++] = count;
     body->step_count = count;
 }
 
@@ -56101,6 +56108,7 @@ enum { TLI_BEFORE, TLI_AFTER, TLI_RING_BEFORE, TLI_RING_AFTER, TLI_NEIGHBOURS };
 typedef struct tli_words {
     uint64_t plans;      // hash of those of all ranks; 0 = no plan of ranks
     uint64_t states;     // hash of the registered ones
+    uint64_t settings;   // hash of repeat_count, seed and first_micro_batch; 0 between replicas, which may differ
     uint64_t step;       // the next training step
 } tli_words;
 
@@ -56118,6 +56126,7 @@ typedef struct tli_messages {
     int32_t  peers[TLI_NEIGHBOURS];          // -1 = none; in a ring of two the one after is the one before
     tli_greeting stages, ring;
     int32_t  failed_peer;                    // of the last message that failed
+    int32_t  is_out_of_step;                 // 1 = a pass did not end: peers may have its messages, or wait
 } tli_messages;
 
 enum { TLI_NO_REQUEST = -1 };
@@ -56148,6 +56157,13 @@ static tl_result tli_poll_request(const tl_transport *transport, int32_t *reques
 static void tli_cancel_request(const tl_transport *transport, int32_t *request) {
     if (*request != TLI_NO_REQUEST) transport->cancel(transport->self, *request);
     *request = TLI_NO_REQUEST;
+}
+
+// Note that a pass is given up in which neighbours in the pipeline may have had messages, or wait for them.
+static void tli_leave_step(tl_run *run) {
+    tli_messages *m = run->messages;
+    int is_in_step = run->active || (run->in_plan && run->plan_pass);
+    if (m && is_in_step && (m->peers[TLI_BEFORE] >= 0 || m->peers[TLI_AFTER] >= 0)) m->is_out_of_step = 1;
 }
 
 // Cancel the message of the call at hand.
@@ -56214,6 +56230,9 @@ static tl_result tli_begin_greeting(const tl_run *run, tli_greeting *g) {
     int32_t i;
     g->own.plans = run->compiled ? run->compiled->ranks_hash : 0;
     g->own.states = tli_hash_states(run);
+    if (g == &m->stages)
+        g->own.settings = tl_mix_u64(run->desc.seed, (uint64_t)(uint32_t)run->repeat_count << 32 |
+                                                         (uint32_t)run->desc.first_micro_batch);
     g->own.step = run->next_step;
     for (i = 0; i < 2 && !result; i++) {
         int32_t peer = m->peers[g->first + i];
@@ -56245,6 +56264,7 @@ static tl_result tli_compare_words(const tl_run *run, const tli_greeting *g) {
         uint64_t value = 0;
         if (peer < 0) continue;
         if (other->step != g->own.step) { why = TLI_RULE(PEER_IS_AT_ANOTHER_STEP); value = other->step; }
+        if (other->settings != g->own.settings) why = TLI_RULE(PEER_HAS_OTHER_SETTINGS);
         if (g == &m->ring && other->states != g->own.states) why = TLI_RULE(PEER_HAS_OTHER_STATES);
         if (other->plans != g->own.plans) { why = TLI_RULE(PEER_HAS_OTHER_PLANS); value = other->plans; }
         if (why)
@@ -56799,7 +56819,9 @@ static tl_result tli_find_mapped_tensor(const tl_run *run, tli_function function
     const tl_node *node = &run->members.graph->nodes[tensor->node];
     int32_t mapped = run->members.tensors[node->first_output + tensor->output];
     if (mapped < 0)
-        return tli_fail(run->env, TL_ERROR_NOT_FOUND, function, TLI_RULE(TENSOR_INSIDE_OF_A_FUSED_NODE));
+        return tli_fail(run->env, TL_ERROR_NOT_FOUND, function,
+                        run->compiled && run->compiled->rank_count > 1
+                            ? TLI_RULE(TENSOR_OF_ANOTHER_RANK) : TLI_RULE(TENSOR_INSIDE_OF_A_FUSED_NODE));
     tensor->node = run->graph->outputs[mapped].node;
     tensor->output = run->graph->outputs[mapped].output;
     return TL_OK;
@@ -60670,6 +60692,9 @@ static tl_result tli_abort_pass(tl_run *run, tl_result why) {
 #ifndef TL_NO_PLANNERS
     tli_forget_cache(run);
 #endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    tli_leave_step(run);
+#endif
     tli_clear_run(run, 0);
     if (run->active) run->next_step = run->training_step;  // the same step is run again
     if (run->in_plan) run->next_step = run->plan_step;
@@ -60742,6 +60767,8 @@ static tl_result tli_greet(tl_run *run) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->reduction)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), TLI_RULE(REDUCTION_IS_UNDER_WAY));
+    if (run->messages && run->messages->is_out_of_step)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), TLI_RULE(MESSAGES_ARE_OUT_OF_STEP));
     return run->messages ? tli_greet_ranks(run, &run->messages->stages) : TL_OK;
 #else
     (void)run;
@@ -66002,6 +66029,8 @@ static tl_result tli_check_rehearsal(const tl_run *run, const tl_rehearsal_desc 
     *pass_count = desc ? desc->pass_count : 0;
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REHEARSE_RUN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
+    if (run->compiled && run->compiled->rank_count > 1)
+        return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(REHEARSE_RUN), TLI_RULE(RUN_IS_OF_ONE_RANK));
     if (*pass_count < -1 || *pass_count > 1000)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REHEARSE_RUN),
                         TLI_RULE(PASS_COUNT_MUST_BE_TO_1000));

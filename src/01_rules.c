@@ -1287,7 +1287,13 @@
       "node, state") \
     X(PEER_HAS_OTHER_STATES, "rank %0 has other states: replicas register the same nodes, kinds and bytes", \
       "rank") \
-    X(PEER_IS_AT_ANOTHER_STEP, "rank %0 is at training step %1: ranks begin at the same one", "rank, step")
+    X(PEER_IS_AT_ANOTHER_STEP, "rank %0 is at training step %1: ranks begin at the same one", "rank, step") \
+    X(PEER_HAS_OTHER_SETTINGS, \
+      "rank %0 has another repeat_count, seed or first_micro_batch than this one", "rank") \
+    X(MESSAGES_ARE_OUT_OF_STEP, \
+      "run: a pass with messages did not end: make the runs of all ranks anew, go on from what was saved", "") \
+    X(RUN_IS_OF_ONE_RANK, "run: is of one rank of several; rehearse the whole graph in one process", "") \
+    X(TENSOR_OF_ANOTHER_RANK, "tensor: of a node that this rank does not have", "")
 
 // -- errors: rules of [13] TRACE --
 

@@ -138,11 +138,12 @@ static void tli_tidy_drops(tli_tidy *t) {
 static void tli_tidy_write(const tli_tidy *t, const tli_body *from, tli_body *body) {
     int32_t i, drop, count = 0, part = 0;
     for (i = 0; i < t->count; i++) {
+        while (part < body->part_count && from->ends[part] <= i) body->ends[part++] = count;
         if (!t->is_out[i]) body->steps[count++] = t->steps[i];
         for (drop = t->first_drop[i]; drop >= 0; drop = t->next_drop[drop])
             body->steps[count++] = t->steps[drop];
-        while (part < body->part_count && from->ends[part] <= i + 1) body->ends[part++] = count;
     }
+    while (part < body->part_count) body->ends[part++] = count;
     body->step_count = count;
 }
 

@@ -429,7 +429,9 @@ static tl_result tli_find_mapped_tensor(const tl_run *run, tli_function function
     const tl_node *node = &run->members.graph->nodes[tensor->node];
     int32_t mapped = run->members.tensors[node->first_output + tensor->output];
     if (mapped < 0)
-        return tli_fail(run->env, TL_ERROR_NOT_FOUND, function, TLI_RULE(TENSOR_INSIDE_OF_A_FUSED_NODE));
+        return tli_fail(run->env, TL_ERROR_NOT_FOUND, function,
+                        run->compiled && run->compiled->rank_count > 1
+                            ? TLI_RULE(TENSOR_OF_ANOTHER_RANK) : TLI_RULE(TENSOR_INSIDE_OF_A_FUSED_NODE));
     tensor->node = run->graph->outputs[mapped].node;
     tensor->output = run->graph->outputs[mapped].output;
     return TL_OK;

@@ -16,6 +16,7 @@ enum { TLI_BEFORE, TLI_AFTER, TLI_RING_BEFORE, TLI_RING_AFTER, TLI_NEIGHBOURS };
 typedef struct tli_words {
     uint64_t plans;      // hash of those of all ranks; 0 = no plan of ranks
     uint64_t states;     // hash of the registered ones
+    uint64_t settings;   // hash of repeat_count, seed and first_micro_batch; 0 between replicas, which may differ
     uint64_t step;       // the next training step
 } tli_words;
 
@@ -33,6 +34,7 @@ typedef struct tli_messages {
     int32_t  peers[TLI_NEIGHBOURS];          // -1 = none; in a ring of two the one after is the one before
     tli_greeting stages, ring;
     int32_t  failed_peer;                    // of the last message that failed
+    int32_t  is_out_of_step;                 // 1 = a pass did not end: peers may have its messages, or wait
 } tli_messages;
 
 enum { TLI_NO_REQUEST = -1 };
@@ -63,6 +65,13 @@ static tl_result tli_poll_request(const tl_transport *transport, int32_t *reques
 static void tli_cancel_request(const tl_transport *transport, int32_t *request) {
     if (*request != TLI_NO_REQUEST) transport->cancel(transport->self, *request);
     *request = TLI_NO_REQUEST;
+}
+
+// Note that a pass is given up in which neighbours in the pipeline may have had messages, or wait for them.
+static void tli_leave_step(tl_run *run) {
+    tli_messages *m = run->messages;
+    int is_in_step = run->active || (run->in_plan && run->plan_pass);
+    if (m && is_in_step && (m->peers[TLI_BEFORE] >= 0 || m->peers[TLI_AFTER] >= 0)) m->is_out_of_step = 1;
 }
 
 // Cancel the message of the call at hand.
@@ -129,6 +138,9 @@ static tl_result tli_begin_greeting(const tl_run *run, tli_greeting *g) {
     int32_t i;
     g->own.plans = run->compiled ? run->compiled->ranks_hash : 0;
     g->own.states = tli_hash_states(run);
+    if (g == &m->stages)
+        g->own.settings = tl_mix_u64(run->desc.seed, (uint64_t)(uint32_t)run->repeat_count << 32 |
+                                                         (uint32_t)run->desc.first_micro_batch);
     g->own.step = run->next_step;
     for (i = 0; i < 2 && !result; i++) {
         int32_t peer = m->peers[g->first + i];
@@ -160,6 +172,7 @@ static tl_result tli_compare_words(const tl_run *run, const tli_greeting *g) {
         uint64_t value = 0;
         if (peer < 0) continue;
         if (other->step != g->own.step) { why = TLI_RULE(PEER_IS_AT_ANOTHER_STEP); value = other->step; }
+        if (other->settings != g->own.settings) why = TLI_RULE(PEER_HAS_OTHER_SETTINGS);
         if (g == &m->ring && other->states != g->own.states) why = TLI_RULE(PEER_HAS_OTHER_STATES);
         if (other->plans != g->own.plans) { why = TLI_RULE(PEER_HAS_OTHER_PLANS); value = other->plans; }
         if (why)

@@ -148,6 +148,9 @@ static tl_result tli_abort_pass(tl_run *run, tl_result why) {
 #ifndef TL_NO_PLANNERS
     tli_forget_cache(run);
 #endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    tli_leave_step(run);
+#endif
     tli_clear_run(run, 0);
     if (run->active) run->next_step = run->training_step;  // the same step is run again
     if (run->in_plan) run->next_step = run->plan_step;
@@ -220,6 +223,8 @@ static tl_result tli_greet(tl_run *run) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->reduction)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), TLI_RULE(REDUCTION_IS_UNDER_WAY));
+    if (run->messages && run->messages->is_out_of_step)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), TLI_RULE(MESSAGES_ARE_OUT_OF_STEP));
     return run->messages ? tli_greet_ranks(run, &run->messages->stages) : TL_OK;
 #else
     (void)run;
