@@ -56108,7 +56108,7 @@ enum { TLI_BEFORE, TLI_AFTER, TLI_RING_BEFORE, TLI_RING_AFTER, TLI_NEIGHBOURS };
 typedef struct tli_words {
     uint64_t plans;      // hash of those of all ranks; 0 = no plan of ranks
     uint64_t states;     // hash of the registered ones
-    uint64_t settings;   // hash of repeat_count, seed and first_micro_batch; 0 between replicas, which may differ
+    uint64_t settings;   // hash of repeat_count, seed, first_micro_batch; 0 between replicas: they may differ
     uint64_t step;       // the next training step
 } tli_words;
 

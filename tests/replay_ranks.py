@@ -297,7 +297,8 @@ class Rank:
             try: self.step(words)
             except Wrong as why: raise Wrong('rank %d, step %d (%s): %s' % (self.number, k, line, why))
             s = int(words[1].partition('@')[2] or 0)
-            if words[0] != 'B' or words[2:] != ['begin']: self.trace[s].append((words[0], len(self.slots[s].ran), self.slots[s].bytes))
+            kind = 'ask' if words[0] == 'B' and words[2:] == ['begin'] else words[0]
+            self.trace[s].append((kind, len(self.slots[s].ran), self.slots[s].bytes))
         self.check_end()
 
     def held(self, s):
@@ -305,9 +306,13 @@ class Rank:
         if s in self.left: return {self.left[s]}
         trace = self.trace[s]
         if not trace: return {0}            # nothing runs in this stage
-        turn = next((k for k, (kind, _, _) in enumerate(trace) if kind == 'B'), len(trace))      # some node may run behind it
-        last = next(k for k, (_, ran, _) in enumerate(trace) if ran == trace[turn - 1][1])
-        return {size for _, _, size in trace[last:turn]}
+        sizes = set()
+        for ends in ('B',), ('B', 'ask'):       # some node may run behind the turn, also when gradients have been asked for
+            turn = next((k for k, (kind, _, _) in enumerate(trace) if kind in ends), len(trace))
+            if not turn: continue
+            last = next(k for k, (_, ran, _) in enumerate(trace) if ran == trace[turn - 1][1])
+            sizes |= {size for kind, _, size in trace[last:turn] if kind != 'ask'}
+        return sizes
 
     def in_flight(self):
         """Micro-batches between their first call and their last backward, at most."""

@@ -811,6 +811,66 @@ static void ranks_with_other_plans_are_told_so(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// A pass that is given up is not run again: the neighbours may have its messages. Ranks that begin at other micro-batches,
+// repeat the plan or draw otherwise are told so; a rank rehearses nothing, and has the tensors of its stage alone.
+static void ranks_stay_in_step(void **state) {
+    static crew c;
+    tl_env env;
+    tl_graph graph = graph_of(pair);
+    tl_ranks_desc desc;
+    tl_compiled_ranks ranks;
+    tl_rehearsal rehearsal;
+    tl_tensor last = { 0, 0 };
+    int field;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &graph;
+    desc.rank_count = 2;
+    desc.micro_batch_count = 2;
+    assert_int_equal(tl_compile_ranks(&env, &desc, &ranks), TL_OK);
+    crew_open(&c, &graph, &ranks, 0);
+    last.node = graph.node_count - 1;
+    assert_int_equal(tl_read_tensor(c.beds[0].run, last, &field, sizeof field), TL_ERROR_NOT_FOUND);
+    assert_string_equal(c.beds[0].env.error.text, "tl_read_tensor: tensor: of a node that this rank does not have");
+    assert_int_equal(tl_rehearse_run(c.beds[0].run, NULL, &rehearsal), TL_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(c.beds[0].env.error.text, "run: is of one rank of several"));
+    for (field = 0; field < 50; field++) {      // both have greeted, and rank 0 waits for its gradient
+        hands_start_step(&c.hands[0]);
+        assert_int_equal(tl_run_plan(c.beds[0].run), TL_NOT_READY);
+        if (!field) (void)tl_run_plan(c.beds[1].run);
+    }
+    assert_int_equal(tl_reset_run(c.beds[0].run), TL_OK);
+    assert_int_equal(tl_run_plan(c.beds[0].run), TL_ERROR_INVALID_ARG);
+    assert_non_null(strstr(c.beds[0].env.error.text, "a pass with messages did not end"));
+    crew_close(&c);
+    for (field = 0; field < 3; field++) {
+        tl_result results[2] = { TL_NOT_READY, TL_NOT_READY };
+        int32_t r;
+        crew_open(&c, &graph, &ranks, 0);
+        bed_close(&c.beds[1]);
+        bed_open(&c.beds[1], &graph, 0, 0, 1);
+        hands_open(&c.hands[1], &c.beds[1], &graph);
+        c.beds[1].desc.compiled = &ranks.ranks[1].compiled;
+        c.beds[1].desc.transport = &c.transports[1];
+        c.beds[1].desc.load = load;
+        if (field == 0) c.beds[1].desc.first_micro_batch = 2;
+        if (field == 1) c.beds[1].desc.repeat_count = 3;
+        if (field == 2) c.beds[1].desc.seed = c.beds[0].desc.seed + 1;
+        bed_must_init(&c.beds[1]);
+        while (results[0] == TL_NOT_READY || results[1] == TL_NOT_READY)
+            for (r = 0; r < 2; r++)
+                if (results[r] == TL_NOT_READY) results[r] = tl_run_plan(c.beds[r].run);
+        for (r = 0; r < 2; r++) {
+            assert_int_equal(results[r], TL_ERROR_MISMATCH);
+            assert_non_null(strstr(c.beds[r].env.error.text, "has another repeat_count, seed or first_micro_batch"));
+        }
+        crew_close(&c);
+    }
+    tl_free_compiled_ranks(&env, &ranks);
+    tl_free_graph(NULL, &graph);
+}
+
 static void bad_descs_are_refused(void **state) {
     static const int32_t falling[2] = { 3, 2 }, short_ends[2] = { 1, 3 }, outside[2] = { 2, 4 };
     static const struct { int32_t ranks, batches; const int32_t *ends; int pipeline; const char *says; int32_t chunks; } rows[] = {
@@ -1147,6 +1207,7 @@ int main(void) {
         cmocka_unit_test(sums_have_the_bits_of_the_documented_order),
         cmocka_unit_test(a_lost_rank_is_told_to_all),
         cmocka_unit_test(ranks_with_other_plans_are_told_so),
+        cmocka_unit_test(ranks_stay_in_step),
         cmocka_unit_test(bad_descs_are_refused),
         cmocka_unit_test(a_link_of_0_is_refused),
         cmocka_unit_test(a_sum_under_way_keeps_passes_out),
