@@ -4106,7 +4106,7 @@ typedef struct tl_ranks_desc {
                                    // rank_count
     tl_pipeline pipeline;
     int32_t  chunk_count;          // v, stages of each rank: stage i is chunk i / rank_count of rank i %
-                                   // rank_count. 0 = 1; more than 1 only with interleaved
+                                   // rank_count. 2 or more with interleaved, else 0 or 1
     const int32_t *ends;           // [rank_count * chunk_count] for each stage the node after its last, rising,
                                    // the last one node_count; 0 = chosen; where chunks are, by time: their
                                    // bytes are not asked
@@ -4176,6 +4176,10 @@ typedef struct tl_compiled_ranks {
 //          Korthikanti et al., Reducing Activation Recomputation, 2022, arXiv:2205.05198, section 5.
 TLDEF tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks);
 TLDEF void      tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks);  // accepts zeroed ones
+
+// Find the rank that runs a node of the desc's graph, and so has its weights. Inputs are on every rank whose
+// nodes read them. -1 = there is no such node.
+TLDEF int32_t tl_find_node_rank(const tl_compiled_ranks *ranks, int32_t node);
 #endif
 
 #ifdef __cplusplus
@@ -5085,7 +5089,8 @@ typedef struct tl_run_desc {
                                       // must outlive the run. Rank r of it has stage r % rank_count. For
                                       // backends whose memory the host sees. 0 = one rank
     int32_t     first_micro_batch;    // >= 0: number of the first one of a training step; replica g of those
-                                      // that share a batch has g times as many as one takes (tl_reduce_run)
+                                      // that share a batch has g times as many as one takes (tl_reduce_run).
+                                      // In a pipeline all ranks have the same, and one seed and repeat_count
     int32_t     may_split;            // 1 = the batch of `graph` may be split, as in tl_compile_desc
     uint64_t    split_cost;           // as in tl_compile_desc
 
@@ -5224,7 +5229,10 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 //          inputs are released, and the next call runs the same training step again, from its first pass on.
 //          What kernels changed beside their operands stays as it is, registered or not: gradients hold what
 //          ran until the error, statistics and random state were changed, and recompute begins with 0 again. So
-//          before the next call clear the gradients, and put back a copy of statistics and random state.
+//          before the next call clear the gradients, and put back a copy of statistics and random state. On a
+//          rank of a pipeline the step is not run again, because its neighbours may have had messages of it:
+//          calls are TL_ERROR_INVALID_ARG, all ranks make their runs anew and go on from what was saved
+//          (tl_load_states). Tell the others by leaving the transport, or they wait for its poll limit.
 TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
@@ -5332,7 +5340,8 @@ TLDEF tl_result tl_map_step(tl_run *run, tl_run_step *step);
 TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
 
 // Give up a pass: all ranges but the inputs are released. The next pass repeats its training step: before it
-// clear gradients and put statistics and random state back, as after an error of tl_run_plan.
+// clear gradients and put statistics and random state back, as after an error of tl_run_plan. On a rank of a
+// pipeline no pass follows, as there.
 TLDEF tl_result tl_reset_run(tl_run *run);
 
 #ifndef TL_ONLY_TABLES
@@ -5687,7 +5696,8 @@ typedef struct tl_rehearsal {
 //   rehearsal   overwritten; release with tl_free_rehearsal. It is filled while kernels are called
 //
 // Errors:  TL_ERROR_INVALID_ARG: a pass is under way; TL_ERROR_UNSUPPORTED: passes are to be timed and the
-//          backend has no clock; TL_ERROR_KERNEL: a kernel or load reported failure; TL_ERROR_NO_MEMORY, and
+//          backend has no clock, or the run is that of one rank of several: rehearse the whole graph in one
+//          process; TL_ERROR_KERNEL: a kernel or load reported failure; TL_ERROR_NO_MEMORY, and
 //          those of tl_init_run and of the backend. *rehearsal is all zero then, and the state as it was.
 // Cost:    about twenty calls of every kernel, three images of the operands of one call, all tensors and
 //          gradients of a pass at once, and the state twice.
@@ -7125,7 +7135,7 @@ static size_t tli_finish(tli_writer *w) {
     X(PIPELINE_OF_RANKS, "pipeline: ranks run 1f1b, gpipe or interleaved", "") \
     X(FLAGS_OF_RANKS_MUST_BE_0_OR_1, "inference, weights_apart, keep_all: must be 0 or 1", "") \
     X(BASE_OF_RANK_DOES_NOT_FIT_64, "base_bytes: with the weights of a rank it must fit 64 bits", "") \
-    X(RANKS_MORE_THAN_NODES, "rank_count: more ranks than nodes", "") \
+    X(RANKS_MORE_THAN_NODES, "rank_count: more ranks than nodes that are no inputs", "") \
     X(ENDS_MUST_RISE, "ends: must rise to node_count, with a node that is no input in every stage", "") \
     X(STAGE_DOES_NOT_FIT, "budget_bytes: no plan of a stage fits %0 bytes; the least found is %1", \
       "budget, least budget") \
@@ -51332,6 +51342,14 @@ TLI_IMPL void tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks) {
     }
     tli_release(env, own);
     tli_zero(ranks, sizeof *ranks);
+}
+
+TLI_IMPL int32_t tl_find_node_rank(const tl_compiled_ranks *ranks, int32_t node) {
+    int32_t stages, stage = 0;
+    TL_ASSERT(ranks);
+    stages = ranks->rank_count * ranks->chunk_count;
+    while (stage < stages && ranks->ends[stage] <= node) stage++;
+    return node >= 0 && stage < stages ? stage % ranks->rank_count : -1;
 }
 
 TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks) {

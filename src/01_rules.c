@@ -904,7 +904,7 @@
     X(PIPELINE_OF_RANKS, "pipeline: ranks run 1f1b, gpipe or interleaved", "") \
     X(FLAGS_OF_RANKS_MUST_BE_0_OR_1, "inference, weights_apart, keep_all: must be 0 or 1", "") \
     X(BASE_OF_RANK_DOES_NOT_FIT_64, "base_bytes: with the weights of a rank it must fit 64 bits", "") \
-    X(RANKS_MORE_THAN_NODES, "rank_count: more ranks than nodes", "") \
+    X(RANKS_MORE_THAN_NODES, "rank_count: more ranks than nodes that are no inputs", "") \
     X(ENDS_MUST_RISE, "ends: must rise to node_count, with a node that is no input in every stage", "") \
     X(STAGE_DOES_NOT_FIT, "budget_bytes: no plan of a stage fits %0 bytes; the least found is %1", \
       "budget, least budget") \

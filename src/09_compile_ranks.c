@@ -139,6 +139,14 @@ TLI_IMPL void tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks) {
     tli_zero(ranks, sizeof *ranks);
 }
 
+TLI_IMPL int32_t tl_find_node_rank(const tl_compiled_ranks *ranks, int32_t node) {
+    int32_t stages, stage = 0;
+    TL_ASSERT(ranks);
+    stages = ranks->rank_count * ranks->chunk_count;
+    while (stage < stages && ranks->ends[stage] <= node) stage++;
+    return node >= 0 && stage < stages ? stage % ranks->rank_count : -1;
+}
+
 TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks) {
     tli_ranks *own;
     tl_result result;

@@ -41,7 +41,7 @@ typedef struct tl_ranks_desc {
                                    // rank_count
     tl_pipeline pipeline;
     int32_t  chunk_count;          // v, stages of each rank: stage i is chunk i / rank_count of rank i %
-                                   // rank_count. 0 = 1; more than 1 only with interleaved
+                                   // rank_count. 2 or more with interleaved, else 0 or 1
     const int32_t *ends;           // [rank_count * chunk_count] for each stage the node after its last, rising,
                                    // the last one node_count; 0 = chosen; where chunks are, by time: their
                                    // bytes are not asked
@@ -111,6 +111,10 @@ typedef struct tl_compiled_ranks {
 //          Korthikanti et al., Reducing Activation Recomputation, 2022, arXiv:2205.05198, section 5.
 TLDEF tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks);
 TLDEF void      tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks);  // accepts zeroed ones
+
+// Find the rank that runs a node of the desc's graph, and so has its weights. Inputs are on every rank whose
+// nodes read them. -1 = there is no such node.
+TLDEF int32_t tl_find_node_rank(const tl_compiled_ranks *ranks, int32_t node);
 #endif
 
 #ifdef __cplusplus

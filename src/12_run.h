@@ -320,7 +320,8 @@ typedef struct tl_run_desc {
                                       // must outlive the run. Rank r of it has stage r % rank_count. For
                                       // backends whose memory the host sees. 0 = one rank
     int32_t     first_micro_batch;    // >= 0: number of the first one of a training step; replica g of those
-                                      // that share a batch has g times as many as one takes (tl_reduce_run)
+                                      // that share a batch has g times as many as one takes (tl_reduce_run).
+                                      // In a pipeline all ranks have the same, and one seed and repeat_count
     int32_t     may_split;            // 1 = the batch of `graph` may be split, as in tl_compile_desc
     uint64_t    split_cost;           // as in tl_compile_desc
 
@@ -459,7 +460,10 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 //          inputs are released, and the next call runs the same training step again, from its first pass on.
 //          What kernels changed beside their operands stays as it is, registered or not: gradients hold what
 //          ran until the error, statistics and random state were changed, and recompute begins with 0 again. So
-//          before the next call clear the gradients, and put back a copy of statistics and random state.
+//          before the next call clear the gradients, and put back a copy of statistics and random state. On a
+//          rank of a pipeline the step is not run again, because its neighbours may have had messages of it:
+//          calls are TL_ERROR_INVALID_ARG, all ranks make their runs anew and go on from what was saved
+//          (tl_load_states). Tell the others by leaving the transport, or they wait for its poll limit.
 TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
@@ -567,7 +571,8 @@ TLDEF tl_result tl_map_step(tl_run *run, tl_run_step *step);
 TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
 
 // Give up a pass: all ranges but the inputs are released. The next pass repeats its training step: before it
-// clear gradients and put statistics and random state back, as after an error of tl_run_plan.
+// clear gradients and put statistics and random state back, as after an error of tl_run_plan. On a rank of a
+// pipeline no pass follows, as there.
 TLDEF tl_result tl_reset_run(tl_run *run);
 
 #ifndef TL_ONLY_TABLES
@@ -922,7 +927,8 @@ typedef struct tl_rehearsal {
 //   rehearsal   overwritten; release with tl_free_rehearsal. It is filled while kernels are called
 //
 // Errors:  TL_ERROR_INVALID_ARG: a pass is under way; TL_ERROR_UNSUPPORTED: passes are to be timed and the
-//          backend has no clock; TL_ERROR_KERNEL: a kernel or load reported failure; TL_ERROR_NO_MEMORY, and
+//          backend has no clock, or the run is that of one rank of several: rehearse the whole graph in one
+//          process; TL_ERROR_KERNEL: a kernel or load reported failure; TL_ERROR_NO_MEMORY, and
 //          those of tl_init_run and of the backend. *rehearsal is all zero then, and the state as it was.
 // Cost:    about twenty calls of every kernel, three images of the operands of one call, all tensors and
 //          gradients of a pass at once, and the state twice.

@@ -829,6 +829,13 @@ static void ranks_stay_in_step(void **state) {
     desc.rank_count = 2;
     desc.micro_batch_count = 2;
     assert_int_equal(tl_compile_ranks(&env, &desc, &ranks), TL_OK);
+    for (field = 0; field < graph.node_count; field++) {
+        int32_t at = tl_find_node_rank(&ranks, field);
+        if (!graph.nodes[field].is_input) assert_true(ranks.ranks[at].compiled.nodes[field] >= 0);
+        if (!graph.nodes[field].is_input) assert_true(ranks.ranks[1 - at].compiled.nodes[field] < 0);
+    }
+    assert_int_equal(tl_find_node_rank(&ranks, graph.node_count), -1);
+    assert_int_equal(tl_find_node_rank(&ranks, -1), -1);
     crew_open(&c, &graph, &ranks, 0);
     last.node = graph.node_count - 1;
     assert_int_equal(tl_read_tensor(c.beds[0].run, last, &field, sizeof field), TL_ERROR_NOT_FOUND);
