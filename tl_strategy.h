@@ -56832,14 +56832,21 @@ static tl_result tli_take_fusion(tl_run *run) {
 }
 #endif
 
+// Why the caller's tensor has no buffer.
+static tli_rule tli_why_not_whole(const tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (run->compiled && run->compiled->rank_count > 1) return TLI_RULE(TENSOR_OF_ANOTHER_RANK);
+#endif
+    (void)run;
+    return TLI_RULE(TENSOR_INSIDE_OF_A_FUSED_NODE);
+}
+
 // The same of a compiled plan, where results may be those of conversions.
 static tl_result tli_find_mapped_tensor(const tl_run *run, tli_function function, tl_tensor *tensor) {
     const tl_node *node = &run->members.graph->nodes[tensor->node];
     int32_t mapped = run->members.tensors[node->first_output + tensor->output];
     if (mapped < 0)
-        return tli_fail(run->env, TL_ERROR_NOT_FOUND, function,
-                        run->compiled && run->compiled->rank_count > 1
-                            ? TLI_RULE(TENSOR_OF_ANOTHER_RANK) : TLI_RULE(TENSOR_INSIDE_OF_A_FUSED_NODE));
+        return tli_fail(run->env, TL_ERROR_NOT_FOUND, function, tli_why_not_whole(run));
     tensor->node = run->graph->outputs[mapped].node;
     tensor->output = run->graph->outputs[mapped].output;
     return TL_OK;
@@ -66047,8 +66054,10 @@ static tl_result tli_check_rehearsal(const tl_run *run, const tl_rehearsal_desc 
     *pass_count = desc ? desc->pass_count : 0;
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REHEARSE_RUN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
+#ifndef TL_NO_PRECISION
     if (run->compiled && run->compiled->rank_count > 1)
         return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(REHEARSE_RUN), TLI_RULE(RUN_IS_OF_ONE_RANK));
+#endif
     if (*pass_count < -1 || *pass_count > 1000)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REHEARSE_RUN),
                         TLI_RULE(PASS_COUNT_MUST_BE_TO_1000));

@@ -567,8 +567,10 @@ static tl_result tli_check_rehearsal(const tl_run *run, const tl_rehearsal_desc 
     *pass_count = desc ? desc->pass_count : 0;
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REHEARSE_RUN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
+#ifndef TL_NO_PRECISION
     if (run->compiled && run->compiled->rank_count > 1)
         return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(REHEARSE_RUN), TLI_RULE(RUN_IS_OF_ONE_RANK));
+#endif
     if (*pass_count < -1 || *pass_count > 1000)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REHEARSE_RUN),
                         TLI_RULE(PASS_COUNT_MUST_BE_TO_1000));
