@@ -13,7 +13,7 @@
 // budget, so a refusal names bytes with which the same call finds this cut.
 
 #define TLI_CUT_EVENTS 4000000    // calls simulated to move cuts in each round, and steps at the end
-#define TLI_CUT_ROUNDS 32
+#define TLI_CUT_ROUNDS 32         // at most
 #define TLI_CUT_PLANS 24          // of stages for each rank, which share half of the work; the rest is for the
                                   // stages of the cut that is found, and of the one that is best by time
 #define TLI_CUT_FEW 200           // cuts that are all tried, in graphs of so many units at most
@@ -526,6 +526,9 @@ static tl_result tli_cut_units(tli_cuts *c, int32_t *ends) {
         c->is_tight = 1;
         result = tli_search_cut(c, ends, &best);
     }
+    if (!result && best == UINT64_MAX)
+        result = tli_fail(c->env, TL_ERROR_OVERFLOW, TLI_IN(COMPILE_RANKS),
+                          TLI_RULE(BASE_OF_RANK_DOES_NOT_FIT_64));
     if (!result && c->is_tight && tli_do_all_fit(c, ends)) result = tli_loosen_cut(c, ends, &best);
     if (!result) result = tli_take_cut(c, ends);
     return result || c->is_small || !tli_looks_at_bytes(c) ? result : tli_compare_by_time(c, ends);

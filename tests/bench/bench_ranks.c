@@ -173,7 +173,7 @@ static void bench_scale(void) {
     int32_t ranks;
     memset(&env, 0, sizeof env);
     printf("\nA chain of 4 nodes a rank, each 1 + 2 ms and 25 MB, over 25 GB/s and 5 us; 4 micro-batches a rank, at most 1024\n\n");
-    printf("ranks  nodes  micro-batches   planned in s   bubble  (S-1)/(m+S-1)   MB of rank 0  of the last  step in ms  busiest\n");
+    printf("ranks  nodes  micro-batches   planned in s   bubble  (S-1)/(m+S-1)   MB of rank 0  of the last  step in ms    bound\n");
     for (ranks = 8; ranks <= 1024; ranks *= 2) {
         tl_graph graph;
         tl_ranks_desc desc;
