@@ -16,7 +16,7 @@
 #include "support/run_support.h"
 #include "support/run_bed.h"
 
-#define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
+#define SOAK_TIMES(count) sampled((count) * (getenv("SOAK") ? 20 : 1))
 
 enum { MOST_RANKS = 4, MOST_BATCHES = 6, MOST_CHUNKS = 3 };
 
@@ -442,7 +442,7 @@ static void chains_take_what_is_simulated(void **state) {
         tl_free_compiled_ranks(&env, &ranks);
         tl_free_graph(&env, &graph);
     }
-    assert_true(interleaved > 50 && longer <= interleaved / 200);
+    assert_true(interleaved > SOAK_TIMES(300) / 6 && longer <= interleaved / 200);
 }
 
 // With v chunks of equal stages S ranks wait (S - 1) of v m + S - 1 calls. Cuts that are chosen take no longer.
@@ -768,7 +768,7 @@ static void a_lost_rank_is_told_to_all(void **state) {
         tl_free_graph(&env, &graph);
     }
     printf("%ld ranks were told that a peer is lost\n", told);
-    assert_true(told > rounds / 2);
+    assert_true(told > 0 && told >= rounds / 2);
 }
 
 static void ranks_with_other_plans_are_told_so(void **state) {

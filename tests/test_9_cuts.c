@@ -10,7 +10,7 @@
 #include "support/support.h"
 #include "support/shape_graph.h"
 
-#define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
+#define SOAK_TIMES(count) sampled((count) * (getenv("SOAK") ? 20 : 1))
 
 enum { MOST_RANKS = 4 };
 
