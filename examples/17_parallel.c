@@ -377,10 +377,17 @@ static uint64_t hash_bytes(const void *data, size_t bytes) {
     return hash;
 }
 
+static uint64_t hash_numbers(const uint64_t *numbers, size_t count) {
+    uint64_t hash = count;
+    size_t i;
+    for (i = 0; i < count; i++) hash = tl_mix_u64(hash, numbers[i]);
+    return hash;
+}
+
 // What losses depend on, whatever the ranks.
 static uint64_t hash_training(const options *o, const training_text *text) {
     const uint64_t numbers[] = { o->layers, o->width, o->context, o->batch, o->micro_batches, o->seed };
-    return tl_mix_u64(hash_bytes(numbers, sizeof numbers), hash_bytes(text->ids, text->length));
+    return tl_mix_u64(hash_numbers(numbers, sizeof numbers / sizeof numbers[0]), hash_bytes(text->ids, text->length));
 }
 
 typedef char part_path[MOST_PREFIX + 40];
@@ -834,7 +841,7 @@ static uint64_t hash_options(const worker *w) {
         o->stages, o->chunks, o->replicas, o->steps, o->budget, (uint64_t)o->estimates, (uint64_t)o->is_gpipe,
         o->trace != NULL, o->save != NULL, o->every, w->from.step
     };
-    return tl_mix_u64(hash_bytes(numbers, sizeof numbers), hash_training(o, w->text));
+    return tl_mix_u64(hash_numbers(numbers, sizeof numbers / sizeof numbers[0]), hash_training(o, w->text));
 }
 
 // Rank 0 hears the hashes of all, and tells them whether they are one.
@@ -1160,7 +1167,11 @@ static tl_result train_alone(const program *p, const worker *rank0, alone *a) {
     a->losses = (float *)calloc(steps + 1, sizeof *a->losses);
     a->grads = (float *)calloc(w->count + 1, sizeof *a->grads);
     a->sums = (float *)calloc(w->count + 1, sizeof *a->sums);
-    if (!steps_ns || !a->losses || !a->grads || !a->sums) result = fail(w, "one process", TL_ERROR_NO_MEMORY);
+    if (!steps_ns || !a->losses || !a->grads || !a->sums) {
+        (void)fail(w, "one process", TL_ERROR_NO_MEMORY);
+        free(steps_ns);
+        return TL_ERROR_NO_MEMORY;
+    }
     for (; w->step < steps && !result; w->step++) {
         result = fail(w, "one process", run_step(w));
         if (result) break;
@@ -1191,7 +1202,11 @@ static void sum_in_ring(const float *parts, size_t all, size_t replicas, size_t 
 static tl_result find_sums(const program *p, const worker *rank0, alone *a) {
     size_t all = (size_t)rank0->m.param_count, replicas = (size_t)p->o.replicas, r;
     float *parts = (float *)calloc(all * replicas + 1, sizeof *parts);
-    tl_result result = parts ? TL_OK : fail(&a->w, "one process", TL_ERROR_NO_MEMORY);
+    tl_result result = TL_OK;
+    if (!parts) {
+        (void)fail(&a->w, "one process", TL_ERROR_NO_MEMORY);
+        return TL_ERROR_NO_MEMORY;
+    }
     for (r = 0; r < replicas && !result; r++) {
         worker w;
         result = open_alone(p, rank0, a, &w, (int32_t)replicas, (int32_t)r, 1);
