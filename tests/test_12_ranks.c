@@ -230,7 +230,8 @@ static long check_crew(const crew *c, const tl_graph *graph, const tl_compiled_r
     }
     for (stage = 0; stage < stages; stage++)
         for (id = stage ? ranks->ends[stage - 1] : 0; id < ranks->ends[stage]; id++)
-            if (!graph->nodes[id].is_input && c->hands[stage % ranks->rank_count].gradients[id] != expected[id])
+            if (tl_find_node_rank(ranks, id) != stage % ranks->rank_count) fail_msg("node %d is on another rank", (int)id);
+            else if (!graph->nodes[id].is_input && c->hands[stage % ranks->rank_count].gradients[id] != expected[id])
                 fail_msg("stage %d: node %d has another gradient", (int)stage, (int)id);
     return fewer;
 }
