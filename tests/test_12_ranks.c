@@ -301,24 +301,31 @@ static void train_as_planned(tl_env *env, tl_random *random, const tl_graph *gra
     infer_as_planned(env, random, desc);
 }
 
-static void gradients_are_those_of_one_process(void **state) {
+// Train random graphs, each on as many ranks as it comes.
+static void train_random_graphs(uint64_t seed, long rounds, int32_t node_limit, int interleaved) {
     tl_random random;
-    long round, rounds = SOAK_TIMES(200);
     tally t = { 0, 0, 0, 0 };
-    (void)state;
-    random.state = 1;
+    long round;
+    random.state = seed;
     for (round = 0; round < rounds; round++) {
         tl_env env;
         tl_graph graph;
         tl_ranks_desc desc;
         memset(&env, 0, sizeof env);
         memset(&desc, 0, sizeof desc);
-        if (random_graph(&env, &random, 26, &graph)) fail_msg("%s", env.error.text);
+        if (random_graph(&env, &random, node_limit, &graph)) fail_msg("%s", env.error.text);
         desc.graph = &graph;
-        desc.rank_count = random_count(&random, 2, MOST_RANKS);
-        desc.micro_batch_count = random_count(&random, 1, MOST_BATCHES);
-        desc.pipeline = random_chance(&random, 30) ? TL_PIPELINE_GPIPE : TL_PIPELINE_1F1B;
         desc.work_limit = 2000000;
+        if (interleaved) {
+            desc.rank_count = random_count(&random, 2, 3);
+            desc.chunk_count = random_count(&random, 2, MOST_CHUNKS);
+            desc.micro_batch_count = desc.rank_count * random_count(&random, 1, MOST_BATCHES / desc.rank_count);
+            desc.pipeline = TL_PIPELINE_INTERLEAVED;
+        } else {
+            desc.rank_count = random_count(&random, 2, MOST_RANKS);
+            desc.micro_batch_count = random_count(&random, 1, MOST_BATCHES);
+            desc.pipeline = random_chance(&random, 30) ? TL_PIPELINE_GPIPE : TL_PIPELINE_1F1B;
+        }
         train_as_planned(&env, &random, &graph, &desc, &t);
         tl_free_graph(&env, &graph);
     }
@@ -327,32 +334,15 @@ static void gradients_are_those_of_one_process(void **state) {
     assert_true(t.ran > rounds / 3 && t.tight > t.ran / 10 && t.remade > t.tight / 4 && t.fewer <= t.tight / 10);
 }
 
+static void gradients_are_those_of_one_process(void **state) {
+    (void)state;
+    train_random_graphs(1, SOAK_TIMES(200), 26, 0);
+}
+
 // The same with several chunks on each rank, two ranks among them, that are each other's neighbours on both sides.
 static void interleaved_gradients_are_those_of_one_process(void **state) {
-    tl_random random;
-    long round, rounds = SOAK_TIMES(300);
-    tally t = { 0, 0, 0, 0 };
     (void)state;
-    random.state = 2;
-    for (round = 0; round < rounds; round++) {
-        tl_env env;
-        tl_graph graph;
-        tl_ranks_desc desc;
-        memset(&env, 0, sizeof env);
-        memset(&desc, 0, sizeof desc);
-        if (random_graph(&env, &random, 32, &graph)) fail_msg("%s", env.error.text);
-        desc.graph = &graph;
-        desc.rank_count = random_count(&random, 2, 3);
-        desc.chunk_count = random_count(&random, 2, MOST_CHUNKS);
-        desc.micro_batch_count = desc.rank_count * random_count(&random, 1, MOST_BATCHES / desc.rank_count);
-        desc.pipeline = TL_PIPELINE_INTERLEAVED;
-        desc.work_limit = 2000000;
-        train_as_planned(&env, &random, &graph, &desc, &t);
-        tl_free_graph(&env, &graph);
-    }
-    printf("%ld graphs ran, %ld within less than all, %ld ranks run forwards again, %ld hold less than they may\n", t.ran, t.tight, t.remade,
-           t.fewer);
-    assert_true(t.ran > rounds / 3 && t.tight > t.ran / 10 && t.remade > t.tight / 4 && t.fewer <= t.tight / 10);
+    train_random_graphs(2, SOAK_TIMES(300), 32, 1);
 }
 
 // What a training step takes when everything is kept and messages leave as soon as they are there.
