@@ -41,6 +41,8 @@ typedef struct threads_message {
     uint64_t  arrives_ns;
 } threads_message;
 
+typedef struct threads_rank { struct threads_hub *hub; int32_t rank; } threads_rank;    // self of a transport
+
 typedef struct threads_hub {
     threads_hub_desc  desc;
     pthread_mutex_t   lock;
@@ -48,7 +50,7 @@ typedef struct threads_hub {
     uint64_t          begun_count;
     uint64_t         *free_ns;   // [rank_count x rank_count] when a direction is free again
     uint8_t          *has_left;  // [rank_count]
-    struct threads_rank { struct threads_hub *hub; int32_t rank; } *ranks;
+    threads_rank     *ranks;     // [rank_count]
 } threads_hub;
 
 static uint64_t threads_now_ns(void) {
@@ -77,7 +79,7 @@ static inline int threads_hub_open(threads_hub *hub, const threads_hub_desc *des
     hub->messages = (threads_message *)calloc((size_t)hub->desc.message_limit, sizeof *hub->messages);
     hub->free_ns = (uint64_t *)calloc(ranks * ranks, sizeof *hub->free_ns);
     hub->has_left = (uint8_t *)calloc(ranks, 1);
-    hub->ranks = (struct threads_rank *)calloc(ranks, sizeof *hub->ranks);
+    hub->ranks = (threads_rank *)calloc(ranks, sizeof *hub->ranks);
     if (!hub->messages || !hub->free_ns || !hub->has_left || !hub->ranks) {
         threads_hub_close(hub);
         return 0;
@@ -119,7 +121,7 @@ static void threads_match(threads_hub *hub, threads_message *a, threads_message 
     a->arrives_ns = b->arrives_ns = *free_ns;
 }
 
-static tl_result threads_begin(struct threads_rank *rank, threads_message message, int32_t *request) {
+static tl_result threads_begin(threads_rank *rank, threads_message message, int32_t *request) {
     threads_hub *hub = rank->hub;
     threads_message *place, *other;
     int32_t i = 0;
@@ -141,7 +143,7 @@ static tl_result threads_begin(struct threads_rank *rank, threads_message messag
 }
 
 static tl_result threads_send(void *self, int32_t peer, uint32_t tag, const void *data, uint64_t bytes, int32_t *request) {
-    struct threads_rank *rank = (struct threads_rank *)self;
+    threads_rank *rank = (threads_rank *)self;
     threads_message message;
     memset(&message, 0, sizeof message);
     message.is_send = 1;
@@ -154,7 +156,7 @@ static tl_result threads_send(void *self, int32_t peer, uint32_t tag, const void
 }
 
 static tl_result threads_receive(void *self, int32_t peer, uint32_t tag, void *data, uint64_t bytes, int32_t *request) {
-    struct threads_rank *rank = (struct threads_rank *)self;
+    threads_rank *rank = (threads_rank *)self;
     threads_message message;
     memset(&message, 0, sizeof message);
     message.source = peer;
@@ -166,7 +168,7 @@ static tl_result threads_receive(void *self, int32_t peer, uint32_t tag, void *d
 }
 
 static tl_result threads_poll(void *self, int32_t request) {
-    threads_hub *hub = ((struct threads_rank *)self)->hub;
+    threads_hub *hub = ((threads_rank *)self)->hub;
     threads_message *message = &hub->messages[request];
     tl_result result = TL_NOT_READY;
     pthread_mutex_lock(&hub->lock);
@@ -181,7 +183,7 @@ static tl_result threads_poll(void *self, int32_t request) {
 }
 
 static void threads_cancel(void *self, int32_t request) {
-    threads_hub *hub = ((struct threads_rank *)self)->hub;
+    threads_hub *hub = ((threads_rank *)self)->hub;
     pthread_mutex_lock(&hub->lock);
     hub->messages[request].is_used = 0;
     pthread_mutex_unlock(&hub->lock);
