@@ -154,6 +154,45 @@ static void no_cut_is_below_the_bound(void **state) {
     assert_true(best_found * 3 >= rounds * 2 && worst < 1.05);
 }
 
+// Within a budget no cut is taken that is worse than the one that is best without it, but for the work that is shared.
+static void no_budget_makes_a_worse_cut(void **state) {
+    static const shape kinds[] = { SHAPE_U, SHAPE_LAYERED, SHAPE_RESIDUAL, SHAPE_CHAIN };
+    tl_random random = { 21 };
+    long round, rounds = SOAK_TIMES(16), compared = 0, better = 0;
+    double worst = 0;
+    (void)state;
+    for (round = 0; round < rounds; round++) {
+        tl_env env = silent_env();
+        tl_graph graph;
+        tl_ranks_desc desc;
+        tl_compiled_ranks free_ranks, given, found;
+        memset(&desc, 0, sizeof desc);
+        make_shape(&env, &random, kinds[round % 4], 40 + (int32_t)(round % 5) * 10, &graph);
+        desc.graph = &graph;
+        desc.rank_count = 3 + (int32_t)(round % 2);
+        desc.micro_batch_count = 8;
+        desc.work_limit = 100000000;
+        compile(&env, &desc, &free_ranks);
+        desc.budget_bytes = most_bytes(&free_ranks) / 100 * (uint64_t)(40 + 10 * (round % 4));
+        desc.ends = free_ranks.ends;
+        if (!tl_compile_ranks(&env, &desc, &given)) {
+            double ratio;
+            desc.ends = NULL;
+            compile(&env, &desc, &found);
+            ratio = (double)found.cost / (double)given.cost;
+            if (ratio > worst) worst = ratio;
+            better += ratio < 0.999;
+            compared++;
+            tl_free_compiled_ranks(&env, &found);
+        }
+        tl_free_compiled_ranks(&env, &given);
+        tl_free_compiled_ranks(&env, &free_ranks);
+        tl_free_graph(&env, &graph);
+    }
+    printf("%ld of %ld cheaper, at most %.4f times as long\n", better, compared, worst);
+    assert_true(worst < 1.03 && (rounds < 16 || (compared > rounds / 3 && better > compared / 6)));
+}
+
 // A refusal names bytes with which the same call finds a plan.
 static void the_least_budget_is_a_plan(void **state) {
     static const shape kinds[] = { SHAPE_CHAIN, SHAPE_LAYERED, SHAPE_RESIDUAL, SHAPE_U };
@@ -223,6 +262,7 @@ int main(void) {
         cmocka_unit_test(a_slow_rank_gets_less),
         cmocka_unit_test(every_rank_keeps_its_budget),
         cmocka_unit_test(no_cut_is_below_the_bound),
+        cmocka_unit_test(no_budget_makes_a_worse_cut),
         cmocka_unit_test(the_least_budget_is_a_plan),
         cmocka_unit_test(long_networks_are_cut),
     };
