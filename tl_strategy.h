@@ -16181,6 +16181,7 @@ typedef struct tli_steps {
     tl_step *steps;
     int32_t  count, capacity;
     int      failed;  // 1 = out of memory; steps added later are dropped
+    int      counts;  // 1 = steps are counted, not stored
 } tli_steps;
 
 static tli_steps tli_steps_of(tl_env *env) {
@@ -16193,6 +16194,10 @@ static tli_steps tli_steps_of(tl_env *env) {
 static void tli_add_step(tli_steps *list, tl_step step) {
     void *array = list->steps;
     if (list->failed) return;
+    if (list->counts) {
+        list->count++;
+        return;
+    }
     if (!tli_grow(list->env, &array, &list->capacity, list->count, (int64_t)list->count + 1, sizeof step)) {
         list->failed = 1;
         return;
@@ -19096,11 +19101,17 @@ static tl_result tli_plan_calls(tli_steps *calls, int32_t first_count, const uin
     tli_steps list = tli_steps_of(env);
     uint8_t *wanted = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, 1);
     list.failed = calls->failed || !wanted;
-    if (!list.failed) {
+    for (list.counts = !list.failed; !list.failed; list.counts = 0) {     // once to count, once to store
+        int has_counted = list.counts;
         tli_mark_results(graph, inference, wanted);
         tli_place_drops(graph, calls, first_count, stays, wanted, &list);
-        tli_reverse_steps(&list);
+        if (!has_counted) break;
+        list.steps = (tl_step *)tli_alloc_array(env, (uint64_t)list.count, sizeof *list.steps);
+        list.failed = !list.steps;
+        list.capacity = list.count;
+        list.count = 0;
     }
+    if (!list.failed) tli_reverse_steps(&list);
     tli_release(env, calls->steps);
     tli_release(env, wanted);
     return tli_finish_plan(&list, function, graph, inference, plan);
@@ -49730,173 +49741,6 @@ static tl_result tli_search_rank(tli_rank_search *s) {
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 
-// -- ranks: where to cut for several chunks --
-//
-//     units      0 1 2 | 3 | 4 5 | 6 7        stages 0 to 3 on two ranks
-//     rank 0     0 1 2       4 5
-//     rank 1             3         6 7
-//
-// The calls of a rank take turns with those of its neighbours, chunk by chunk, so the time of a step follows
-// from all stages, not from the slowest one. Cuts that are given and even ones are simulated, and moved as long
-// as that takes less: one at a time, and all from one on.
-
-typedef struct tli_chunk_cuts {
-    tl_env  *env;
-    const tl_ranks_desc *desc;
-    int32_t  stage_count, unit_count;
-    int32_t *ends;            // [units] the node after the unit
-    int32_t *cuts;            // [stages + 1] stage k has the units cuts[k] .. cuts[k + 1] - 1
-    int32_t *best;            // [stages + 1]
-    uint64_t *sums[2];        // [units + 1] forwards, backwards of the units before
-    uint64_t *sent;           // [units + 1] bytes from the units before to those behind
-    uint64_t *times;          // [3 x stages] of one simulation
-    uint64_t cost;            // of the best since the climb began
-    uint64_t least;           // of those written
-    uint64_t work, work_limit;  // calls simulated
-} tli_chunk_cuts;
-
-// Sum up what units cost, and what crosses before each of them.
-static void tli_fill_chunk_units(tli_chunk_cuts *c, int32_t *last_readers, int32_t *unit_of) {
-    const tl_graph *graph = c->desc->graph;
-    int32_t id, k, at;
-    tli_find_last_readers(graph, last_readers);
-    for (id = 0; id < graph->node_count; id++) {
-        const tl_node *node = &graph->nodes[id];
-        unit_of[id] = c->unit_count;
-        if (node->is_input) continue;
-        at = c->unit_count++;
-        c->ends[at] = id + 1;
-        c->sums[0][at + 1] = c->sums[0][at] + node->fwd_cost;
-        c->sums[1][at + 1] = c->sums[1][at] + (node->has_grad && !c->desc->inference ? node->bwd_cost : 0);
-    }
-    for (k = 0; k < graph->tensor_count; k++) {
-        int32_t maker = graph->outputs[k].node;
-        if (graph->nodes[maker].is_input || last_readers[k] < 0) continue;
-        for (at = unit_of[maker] + 1; at <= unit_of[last_readers[k]]; at++)
-            c->sent[at] += graph->outputs[k].bytes;
-    }
-}
-
-// Simulate the cuts, and take them if they are better.
-static tl_result tli_try_chunk_cuts(tli_chunk_cuts *c) {
-    uint64_t stages = (uint64_t)c->stage_count, *forward = c->times, *backward = forward + stages;
-    uint64_t *sent = backward + stages;
-    tl_pipeline_desc ask;
-    tl_pipeline_report report;
-    tl_result result;
-    int32_t k;
-    tli_zero(&ask, sizeof ask);
-    for (k = 0; k < c->stage_count; k++) {
-        const tl_rank *rank = tli_rank_of(c->desc, k % c->desc->rank_count);
-        forward[k] = tli_cost_on_rank(rank, c->sums[0][c->cuts[k + 1]] - c->sums[0][c->cuts[k]]);
-        backward[k] = tli_cost_on_rank(rank, c->sums[1][c->cuts[k + 1]] - c->sums[1][c->cuts[k]]);
-        sent[k] = c->sent[c->cuts[k + 1]];
-    }
-    ask.kind = c->desc->pipeline;
-    ask.rank_count = c->desc->rank_count;
-    ask.chunk_count = c->desc->chunk_count;
-    ask.micro_batch_count = c->desc->micro_batch_count;
-    ask.forward_ns = forward;
-    ask.backward_ns = backward;
-    ask.output_bytes = sent;
-    ask.link = c->desc->link;
-    c->work += (uint64_t)tl_count_pipeline_events(&ask) * (uint64_t)c->desc->rank_count;
-    result = tl_simulate_pipeline(c->env, &ask, &report);
-    if (result) return result;
-    if (report.total_ns < c->cost) {
-        c->cost = report.total_ns;
-        tli_copy(c->best, c->cuts, ((size_t)c->stage_count + 1) * sizeof *c->cuts);
-    }
-    tl_free_pipeline_report(c->env, &report);
-    return TL_OK;
-}
-
-// Move cuts of the best by so many units, if a unit remains between any two.
-static tl_result tli_move_chunk_cuts(tli_chunk_cuts *c, int32_t first, int32_t end, int32_t by) {
-    int32_t k;
-    if (c->work >= c->work_limit || c->best[first] + by <= c->best[first - 1] ||
-        c->best[end - 1] + by >= c->best[end]) return TL_OK;
-    tli_copy(c->cuts, c->best, ((size_t)c->stage_count + 1) * sizeof *c->cuts);
-    for (k = first; k < end; k++) c->cuts[k] += by;
-    return tli_try_chunk_cuts(c);
-}
-
-// Move the cuts until nothing gets better, and write them if they are better than those before.
-static tl_result tli_climb_chunk_cuts(tli_chunk_cuts *c, int32_t *ends) {
-    uint64_t before = UINT64_MAX;
-    int32_t by, k, turn;
-    tl_result result;
-    c->cost = UINT64_MAX;
-    result = tli_try_chunk_cuts(c);
-    while (c->cost < before && !result) {
-        before = c->cost;
-        for (by = 1; by < c->unit_count && !result; by *= 2)
-            for (k = 1; k < c->stage_count && !result; k++)
-                for (turn = 0; turn < 4 && !result; turn++)
-                    result = tli_move_chunk_cuts(c, k, turn < 2 ? k + 1 : c->stage_count, turn % 2 ? by : -by);
-    }
-    if (result || c->cost >= c->least) return result;
-    c->least = c->cost;
-    for (k = 1; k < c->stage_count; k++) ends[k - 1] = c->ends[c->best[k] - 1];
-    return TL_OK;
-}
-
-// Cuts where the stages before have their even share, with a unit for every stage.
-static void tli_cut_chunks_evenly(tli_chunk_cuts *c) {
-    double all = (double)c->sums[0][c->unit_count] + (double)c->sums[1][c->unit_count];
-    int32_t k, at = 0;
-    for (k = 1; k < c->stage_count; k++) {
-        at = c->cuts[k - 1] + 1;
-        while (at < c->unit_count - (c->stage_count - k) &&
-               (double)c->sums[0][at] + (double)c->sums[1][at] < all * k / c->stage_count) at++;
-        c->cuts[k] = at;
-    }
-}
-
-// Improve the cuts of interleaved stages. ends: [all stages] from tl_plan_partition.
-static tl_result tli_cut_chunks(tl_env *env, const tl_ranks_desc *desc, int32_t *ends) {
-    uint64_t nodes = (uint64_t)desc->graph->node_count, tensors = (uint64_t)desc->graph->tensor_count;
-    uint64_t stages = (uint64_t)desc->rank_count * (uint64_t)tli_count_chunks(desc);
-    int32_t *numbers = (int32_t *)tli_alloc_array(env, 2 * nodes + tensors + 2 * stages + 2, sizeof *numbers);
-    uint64_t *sums = (uint64_t *)tli_alloc_array(env, 3 * (nodes + 1) + 3 * stages, sizeof *sums);
-    tl_result result = numbers && sums ? TL_OK : tli_fail_ranks(env);
-    int32_t k, at = 0;
-    tli_chunk_cuts c;
-    tli_zero(&c, sizeof c);
-    c.env = env;
-    c.desc = desc;
-    c.stage_count = (int32_t)stages;
-    c.least = UINT64_MAX;
-    c.work_limit = (desc->work_limit ? desc->work_limit : 700000000) / 32;
-    if (!result) {
-        c.ends = numbers;
-        c.cuts = c.ends + nodes;
-        c.best = c.cuts + stages + 1;
-        c.sums[0] = sums;
-        c.sums[1] = c.sums[0] + nodes + 1;
-        c.sent = c.sums[1] + nodes + 1;
-        c.times = c.sent + nodes + 1;
-        tli_fill_chunk_units(&c, c.best + stages + 1, c.best + stages + 1 + tensors);
-        for (k = 1; k < c.stage_count; k++) {
-            while (c.ends[at] < ends[k - 1]) at++;
-            c.cuts[k] = ++at;
-        }
-        c.cuts[k] = c.unit_count;
-    }
-    if (!result) result = tli_climb_chunk_cuts(&c, ends);
-    if (!result) {
-        tli_cut_chunks_evenly(&c);
-        result = tli_climb_chunk_cuts(&c, ends);
-    }
-    tli_release(env, numbers);
-    tli_release(env, sums);
-    return result;
-}
-#endif
-#endif  // TL_STRATEGY_IMPLEMENTATION
-#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-
 // -- ranks: one of them --
 
 // The events of a rank; forward only: the micro-batches, one after the other.
@@ -50097,7 +49941,7 @@ typedef struct tli_cuts {
     tli_stage_plan      *known;     // [known_count]
     int32_t              known_count, known_limit;
     tli_stage_plan      *chosen;    // [rank_count] of the cut that is taken
-    uint64_t            *times;     // [3 x rank_count] scratch of tli_time_cut
+    uint64_t            *times;     // [3 x all stages] scratch of tli_time_cut
     int                  is_small;  // 1 = all cuts are tried
     int                  by_time;   // 1 = bytes are not looked at
     int                  is_tight;  // 1 = the cut that takes the fewest bytes is looked for, 0 = the least time
@@ -50620,30 +50464,31 @@ static tl_result tli_partition_units(tli_cuts *c, int32_t *ends, int *found) {
 // The time of a training step with these stages; UINT64_MAX: one does not fit.
 static tl_result tli_time_cut(const tli_cuts *c, const int32_t *ends, uint64_t *ns) {
     const tl_ranks_desc *desc = c->desc;
-    uint64_t *forwards = c->times, *backwards = forwards + desc->rank_count;
-    uint64_t *bytes = backwards + desc->rank_count;
+    int32_t stages = tli_count_all_stages(desc), stage, first = 0;
+    uint64_t *forwards = c->times, *backwards = forwards + stages, *bytes = backwards + stages;
     tl_pipeline_desc pipeline;
     tl_pipeline_report report;
-    int32_t rank, first = 0;
     tl_result result;
     *ns = UINT64_MAX;
-    for (rank = 0; rank < desc->rank_count; first = ends[rank++]) {
+    for (stage = 0; stage < stages; first = ends[stage++]) {
+        int32_t rank = stage % desc->rank_count;
         uint64_t forward;
         tl_stage_cell cell;
-        if (first >= ends[rank] || ends[rank] > c->unit_count) return TL_OK;
-        forward = c->units[ends[rank]].before.forward - c->units[first].before.forward;
+        if (first >= ends[stage] || ends[stage] > c->unit_count) return TL_OK;
+        forward = c->units[ends[stage]].before.forward - c->units[first].before.forward;
         cell.fits = 1;
-        cell.time_ns = tli_base_cost(c, rank, first, ends[rank]);
-        if (tli_looks_at_bytes(c)) tli_estimate_stage(c, rank, first, ends[rank], &cell);
+        cell.time_ns = tli_base_cost(c, rank, first, ends[stage]);
+        if (tli_looks_at_bytes(c)) tli_estimate_stage(c, rank, first, ends[stage], &cell);
         if (!cell.fits) return TL_OK;
         forward = tli_cost_on_rank(tli_rank_of(desc, rank), forward);
-        forwards[rank] = forward < cell.time_ns ? forward : cell.time_ns;
-        backwards[rank] = cell.time_ns - forwards[rank];
-        bytes[rank] = c->units[ends[rank]].crossing;
+        forwards[stage] = forward < cell.time_ns ? forward : cell.time_ns;
+        backwards[stage] = cell.time_ns - forwards[stage];
+        bytes[stage] = c->units[ends[stage]].crossing;
     }
     tli_zero(&pipeline, sizeof pipeline);
     pipeline.kind = desc->pipeline;
     pipeline.rank_count = desc->rank_count;
+    pipeline.chunk_count = desc->chunk_count;
     pipeline.micro_batch_count = desc->micro_batch_count;
     pipeline.forward_ns = forwards;
     pipeline.backward_ns = backwards;
@@ -50662,7 +50507,7 @@ static void tli_shift_cuts(int32_t *ends, int32_t from, int32_t to, int32_t by) 
 // Move the cuts from .. to by some units there and back, as long as that pays.
 static tl_result tli_move_some(const tli_cuts *c, int32_t *ends, int32_t from, int32_t to, int32_t by,
                                uint64_t *events, uint64_t *best) {
-    uint64_t cost = 2 * (uint64_t)c->desc->micro_batch_count * (uint64_t)c->desc->rank_count;
+    uint64_t cost = 2 * (uint64_t)c->desc->micro_batch_count * (uint64_t)tli_count_all_stages(c->desc);
     int32_t moved = -by;
     tl_result result = TL_OK;
     while (!result && *events >= cost) {
@@ -50685,14 +50530,14 @@ static tl_result tli_move_some(const tli_cuts *c, int32_t *ends, int32_t from, i
 // time.
 static tl_result tli_move_cuts(const tli_cuts *c, int32_t *ends, uint64_t *best) {
     uint64_t events = c->desc->inference ? 0 : TLI_CUT_EVENTS, before;
-    int32_t by = 1, rank, last = c->desc->rank_count - 2;
+    int32_t stages = tli_count_all_stages(c->desc), last = stages - 2, by = 1, stage;
     tl_result result = tli_time_cut(c, ends, best);
-    while (by * 8 * c->desc->rank_count < c->unit_count) by *= 2;
+    while (2 * by < c->unit_count) by *= 2;
     for (; by && !result; by /= 2) do {
         before = *best;
-        for (rank = 0; rank <= last && !result; rank++) {
-            result = tli_move_some(c, ends, rank, rank, by, &events, best);
-            if (!result && rank < last) result = tli_move_some(c, ends, rank, last, by, &events, best);
+        for (stage = 0; stage <= last && !result; stage++) {
+            result = tli_move_some(c, ends, stage, stage, by, &events, best);
+            if (!result && stage < last) result = tli_move_some(c, ends, stage, last, by, &events, best);
         }
     } while (*best < before && !result);
     return result;
@@ -50977,14 +50822,13 @@ static tl_result tli_compare_by_time(tli_cuts *c, int32_t *ends) {
 
 // Find the cut of one stage a rank. ends: [2 x rank_count] units; the second half is scratch.
 static tl_result tli_cut_units(tli_cuts *c, int32_t *ends) {
-    uint64_t ranks = (uint64_t)c->desc->rank_count, best = 0;
+    uint64_t best = 0;
     tl_result result = TL_OK;
-    c->times = (uint64_t *)tli_alloc_array(c->env, 3 * ranks, sizeof *c->times);
     c->known_limit = TLI_CUT_PLANS * c->desc->rank_count;
     c->is_small = tli_are_few_cuts(c);
     if (c->is_small) c->known_limit = c->desc->rank_count * c->unit_count * c->unit_count;
     c->known = (tli_stage_plan *)tli_alloc_array(c->env, (uint64_t)c->known_limit, sizeof *c->known);
-    if (!c->times || !c->known) result = tli_fail_ranks(c->env);
+    if (!c->known) result = tli_fail_ranks(c->env);
     if (!result) result = tli_search_cut(c, ends, &best);
     if (!result && best == UINT64_MAX) {
         tli_forget_stages(c);
@@ -50999,30 +50843,59 @@ static tl_result tli_cut_units(tli_cuts *c, int32_t *ends) {
     return result || c->is_small || !tli_looks_at_bytes(c) ? result : tli_compare_by_time(c, ends);
 }
 
+// Cuts where the stages before have their even share, with a unit for every stage.
+static void tli_cut_evenly(const tli_cuts *c, int32_t *ends) {
+    const tli_cut_sums *all = &c->units[c->unit_count].before;
+    int32_t stages = tli_count_all_stages(c->desc), stage, at = 0;
+    double share = ((double)all->forward + (double)all->backward) / stages;
+    for (stage = 0; stage < stages; stage++) {
+        const tli_cut_sums *before = &c->units[++at].before;
+        while (at < c->unit_count - (stages - 1 - stage) &&
+               (double)before->forward + (double)before->backward < share * (stage + 1))
+            before = &c->units[++at].before;
+        ends[stage] = at;
+    }
+    ends[stages - 1] = c->unit_count;
+}
+
+// Find the cut of several chunks a rank, by time alone: the calls of a rank take turns with those of its
+// neighbours, chunk by chunk, so the time of a step follows from all stages and not from the slowest one. The
+// best of the partition and an even one are moved. ends: [2 x all stages] units; the second half is scratch.
+static tl_result tli_cut_chunks(tli_cuts *c, int32_t *ends) {
+    int32_t stages = tli_count_all_stages(c->desc), *even = ends + stages;
+    uint64_t ns = 0, even_ns = 0;
+    int found;
+    tl_result result;
+    c->by_time = 1;
+    result = tli_partition_units(c, ends, &found);
+    tli_cut_evenly(c, even);
+    if (!result) result = tli_move_cuts(c, ends, &ns);
+    if (!result) result = tli_move_cuts(c, even, &even_ns);
+    if (!result && even_ns < ns) tli_copy(ends, even, (size_t)stages * sizeof *ends);
+    return result;
+}
+
 // Find the cut, where none is given, and plan its stages. ends: [all stages] nodes.
 static tl_result tli_choose_cut(tli_cuts *c, int32_t *ends) {
     const tl_ranks_desc *desc = c->desc;
-    int32_t stages = tli_count_all_stages(desc), k, found;
-    int32_t *units;
+    int32_t stages = tli_count_all_stages(desc), k, *units;
+    int has_chunks = stages > desc->rank_count;
     tl_result result = TL_OK;
     if (desc->ends) tli_copy(ends, desc->ends, (size_t)stages * sizeof *ends);
     else ends[0] = desc->graph->node_count;
     if (desc->ends || stages == 1) return tli_plan_given_cut(c, ends);
     if (c->unit_count < stages)
         return tli_fail(c->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS),
-                        stages > desc->rank_count ? TLI_RULE(STAGES_MORE_THAN_NODES)
-                                                  : TLI_RULE(RANKS_MORE_THAN_NODES));
+                        has_chunks ? TLI_RULE(STAGES_MORE_THAN_NODES) : TLI_RULE(RANKS_MORE_THAN_NODES));
     units = (int32_t *)tli_alloc_array(c->env, 2 * (uint64_t)stages, sizeof *units);
-    if (!units) return tli_fail_ranks(c->env);
-    tli_fill_chain(c);
-    c->by_time = stages > desc->rank_count;
-    result = c->by_time ? tli_partition_units(c, units, &found) : tli_cut_units(c, units);
+    c->times = (uint64_t *)tli_alloc_array(c->env, 3 * (uint64_t)stages, sizeof *c->times);
+    if (!units || !c->times) result = tli_fail_ranks(c->env);
+    if (!result) tli_fill_chain(c);
+    if (!result) result = has_chunks ? tli_cut_chunks(c, units) : tli_cut_units(c, units);
     for (k = 0; k < stages && !result; k++)
-        ends[k] = c->by_time ? tli_first_node_of(c, units[k]) : c->chosen[k].plan.end_node;
+        ends[k] = has_chunks ? tli_first_node_of(c, units[k]) : c->chosen[k].plan.end_node;
     tli_release(c->env, units);
-    if (!result && stages > desc->rank_count) result = tli_cut_chunks(c->env, desc, ends);
-    if (!result && stages > desc->rank_count) result = tli_plan_given_cut(c, ends);
-    return result;
+    return result || !has_chunks ? result : tli_plan_given_cut(c, ends);
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION

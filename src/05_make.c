@@ -174,11 +174,17 @@ static tl_result tli_plan_calls(tli_steps *calls, int32_t first_count, const uin
     tli_steps list = tli_steps_of(env);
     uint8_t *wanted = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, 1);
     list.failed = calls->failed || !wanted;
-    if (!list.failed) {
+    for (list.counts = !list.failed; !list.failed; list.counts = 0) {     // once to count, once to store
+        int has_counted = list.counts;
         tli_mark_results(graph, inference, wanted);
         tli_place_drops(graph, calls, first_count, stays, wanted, &list);
-        tli_reverse_steps(&list);
+        if (!has_counted) break;
+        list.steps = (tl_step *)tli_alloc_array(env, (uint64_t)list.count, sizeof *list.steps);
+        list.failed = !list.steps;
+        list.capacity = list.count;
+        list.count = 0;
     }
+    if (!list.failed) tli_reverse_steps(&list);
     tli_release(env, calls->steps);
     tli_release(env, wanted);
     return tli_finish_plan(&list, function, graph, inference, plan);

@@ -65,6 +65,7 @@ typedef struct tli_steps {
     tl_step *steps;
     int32_t  count, capacity;
     int      failed;  // 1 = out of memory; steps added later are dropped
+    int      counts;  // 1 = steps are counted, not stored
 } tli_steps;
 
 static tli_steps tli_steps_of(tl_env *env) {
@@ -77,6 +78,11 @@ static tli_steps tli_steps_of(tl_env *env) {
 static void tli_add_step(tli_steps *list, tl_step step) {
     void *array = list->steps;
     if (list->failed) return;
+    if (list->counts) {
+        if (list->count < INT32_MAX) list->count++;
+        else list->failed = 1;
+        return;
+    }
     if (!tli_grow(list->env, &array, &list->capacity, list->count, (int64_t)list->count + 1, sizeof step)) {
         list->failed = 1;
         return;

@@ -56,7 +56,7 @@ typedef struct tli_cuts {
     tli_stage_plan      *known;     // [known_count]
     int32_t              known_count, known_limit;
     tli_stage_plan      *chosen;    // [rank_count] of the cut that is taken
-    uint64_t            *times;     // [3 x rank_count] scratch of tli_time_cut
+    uint64_t            *times;     // [3 x all stages] scratch of tli_time_cut
     int                  is_small;  // 1 = all cuts are tried
     int                  by_time;   // 1 = bytes are not looked at
     int                  is_tight;  // 1 = the cut that takes the fewest bytes is looked for, 0 = the least time

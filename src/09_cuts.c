@@ -155,30 +155,31 @@ static tl_result tli_partition_units(tli_cuts *c, int32_t *ends, int *found) {
 // The time of a training step with these stages; UINT64_MAX: one does not fit.
 static tl_result tli_time_cut(const tli_cuts *c, const int32_t *ends, uint64_t *ns) {
     const tl_ranks_desc *desc = c->desc;
-    uint64_t *forwards = c->times, *backwards = forwards + desc->rank_count;
-    uint64_t *bytes = backwards + desc->rank_count;
+    int32_t stages = tli_count_all_stages(desc), stage, first = 0;
+    uint64_t *forwards = c->times, *backwards = forwards + stages, *bytes = backwards + stages;
     tl_pipeline_desc pipeline;
     tl_pipeline_report report;
-    int32_t rank, first = 0;
     tl_result result;
     *ns = UINT64_MAX;
-    for (rank = 0; rank < desc->rank_count; first = ends[rank++]) {
+    for (stage = 0; stage < stages; first = ends[stage++]) {
+        int32_t rank = stage % desc->rank_count;
         uint64_t forward;
         tl_stage_cell cell;
-        if (first >= ends[rank] || ends[rank] > c->unit_count) return TL_OK;
-        forward = c->units[ends[rank]].before.forward - c->units[first].before.forward;
+        if (first >= ends[stage] || ends[stage] > c->unit_count) return TL_OK;
+        forward = c->units[ends[stage]].before.forward - c->units[first].before.forward;
         cell.fits = 1;
-        cell.time_ns = tli_base_cost(c, rank, first, ends[rank]);
-        if (tli_looks_at_bytes(c)) tli_estimate_stage(c, rank, first, ends[rank], &cell);
+        cell.time_ns = tli_base_cost(c, rank, first, ends[stage]);
+        if (tli_looks_at_bytes(c)) tli_estimate_stage(c, rank, first, ends[stage], &cell);
         if (!cell.fits) return TL_OK;
         forward = tli_cost_on_rank(tli_rank_of(desc, rank), forward);
-        forwards[rank] = forward < cell.time_ns ? forward : cell.time_ns;
-        backwards[rank] = cell.time_ns - forwards[rank];
-        bytes[rank] = c->units[ends[rank]].crossing;
+        forwards[stage] = forward < cell.time_ns ? forward : cell.time_ns;
+        backwards[stage] = cell.time_ns - forwards[stage];
+        bytes[stage] = c->units[ends[stage]].crossing;
     }
     tli_zero(&pipeline, sizeof pipeline);
     pipeline.kind = desc->pipeline;
     pipeline.rank_count = desc->rank_count;
+    pipeline.chunk_count = desc->chunk_count;
     pipeline.micro_batch_count = desc->micro_batch_count;
     pipeline.forward_ns = forwards;
     pipeline.backward_ns = backwards;
@@ -197,7 +198,7 @@ static void tli_shift_cuts(int32_t *ends, int32_t from, int32_t to, int32_t by) 
 // Move the cuts from .. to by some units there and back, as long as that pays.
 static tl_result tli_move_some(const tli_cuts *c, int32_t *ends, int32_t from, int32_t to, int32_t by,
                                uint64_t *events, uint64_t *best) {
-    uint64_t cost = 2 * (uint64_t)c->desc->micro_batch_count * (uint64_t)c->desc->rank_count;
+    uint64_t cost = 2 * (uint64_t)c->desc->micro_batch_count * (uint64_t)tli_count_all_stages(c->desc);
     int32_t moved = -by;
     tl_result result = TL_OK;
     while (!result && *events >= cost) {
@@ -220,14 +221,14 @@ static tl_result tli_move_some(const tli_cuts *c, int32_t *ends, int32_t from, i
 // time.
 static tl_result tli_move_cuts(const tli_cuts *c, int32_t *ends, uint64_t *best) {
     uint64_t events = c->desc->inference ? 0 : TLI_CUT_EVENTS, before;
-    int32_t by = 1, rank, last = c->desc->rank_count - 2;
+    int32_t stages = tli_count_all_stages(c->desc), last = stages - 2, by = 1, stage;
     tl_result result = tli_time_cut(c, ends, best);
-    while (by * 8 * c->desc->rank_count < c->unit_count) by *= 2;
+    while (2 * by < c->unit_count) by *= 2;
     for (; by && !result; by /= 2) do {
         before = *best;
-        for (rank = 0; rank <= last && !result; rank++) {
-            result = tli_move_some(c, ends, rank, rank, by, &events, best);
-            if (!result && rank < last) result = tli_move_some(c, ends, rank, last, by, &events, best);
+        for (stage = 0; stage <= last && !result; stage++) {
+            result = tli_move_some(c, ends, stage, stage, by, &events, best);
+            if (!result && stage < last) result = tli_move_some(c, ends, stage, last, by, &events, best);
         }
     } while (*best < before && !result);
     return result;
@@ -512,14 +513,13 @@ static tl_result tli_compare_by_time(tli_cuts *c, int32_t *ends) {
 
 // Find the cut of one stage a rank. ends: [2 x rank_count] units; the second half is scratch.
 static tl_result tli_cut_units(tli_cuts *c, int32_t *ends) {
-    uint64_t ranks = (uint64_t)c->desc->rank_count, best = 0;
+    uint64_t best = 0;
     tl_result result = TL_OK;
-    c->times = (uint64_t *)tli_alloc_array(c->env, 3 * ranks, sizeof *c->times);
     c->known_limit = TLI_CUT_PLANS * c->desc->rank_count;
     c->is_small = tli_are_few_cuts(c);
     if (c->is_small) c->known_limit = c->desc->rank_count * c->unit_count * c->unit_count;
     c->known = (tli_stage_plan *)tli_alloc_array(c->env, (uint64_t)c->known_limit, sizeof *c->known);
-    if (!c->times || !c->known) result = tli_fail_ranks(c->env);
+    if (!c->known) result = tli_fail_ranks(c->env);
     if (!result) result = tli_search_cut(c, ends, &best);
     if (!result && best == UINT64_MAX) {
         tli_forget_stages(c);
@@ -534,30 +534,59 @@ static tl_result tli_cut_units(tli_cuts *c, int32_t *ends) {
     return result || c->is_small || !tli_looks_at_bytes(c) ? result : tli_compare_by_time(c, ends);
 }
 
+// Cuts where the stages before have their even share, with a unit for every stage.
+static void tli_cut_evenly(const tli_cuts *c, int32_t *ends) {
+    const tli_cut_sums *all = &c->units[c->unit_count].before;
+    int32_t stages = tli_count_all_stages(c->desc), stage, at = 0;
+    double share = ((double)all->forward + (double)all->backward) / stages;
+    for (stage = 0; stage < stages; stage++) {
+        const tli_cut_sums *before = &c->units[++at].before;
+        while (at < c->unit_count - (stages - 1 - stage) &&
+               (double)before->forward + (double)before->backward < share * (stage + 1))
+            before = &c->units[++at].before;
+        ends[stage] = at;
+    }
+    ends[stages - 1] = c->unit_count;
+}
+
+// Find the cut of several chunks a rank, by time alone: the calls of a rank take turns with those of its
+// neighbours, chunk by chunk, so the time of a step follows from all stages and not from the slowest one. The
+// best of the partition and an even one are moved. ends: [2 x all stages] units; the second half is scratch.
+static tl_result tli_cut_chunks(tli_cuts *c, int32_t *ends) {
+    int32_t stages = tli_count_all_stages(c->desc), *even = ends + stages;
+    uint64_t ns = 0, even_ns = 0;
+    int found;
+    tl_result result;
+    c->by_time = 1;
+    result = tli_partition_units(c, ends, &found);
+    tli_cut_evenly(c, even);
+    if (!result) result = tli_move_cuts(c, ends, &ns);
+    if (!result) result = tli_move_cuts(c, even, &even_ns);
+    if (!result && even_ns < ns) tli_copy(ends, even, (size_t)stages * sizeof *ends);
+    return result;
+}
+
 // Find the cut, where none is given, and plan its stages. ends: [all stages] nodes.
 static tl_result tli_choose_cut(tli_cuts *c, int32_t *ends) {
     const tl_ranks_desc *desc = c->desc;
-    int32_t stages = tli_count_all_stages(desc), k, found;
-    int32_t *units;
+    int32_t stages = tli_count_all_stages(desc), k, *units;
+    int has_chunks = stages > desc->rank_count;
     tl_result result = TL_OK;
     if (desc->ends) tli_copy(ends, desc->ends, (size_t)stages * sizeof *ends);
     else ends[0] = desc->graph->node_count;
     if (desc->ends || stages == 1) return tli_plan_given_cut(c, ends);
     if (c->unit_count < stages)
         return tli_fail(c->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS),
-                        stages > desc->rank_count ? TLI_RULE(STAGES_MORE_THAN_NODES)
-                                                  : TLI_RULE(RANKS_MORE_THAN_NODES));
+                        has_chunks ? TLI_RULE(STAGES_MORE_THAN_NODES) : TLI_RULE(RANKS_MORE_THAN_NODES));
     units = (int32_t *)tli_alloc_array(c->env, 2 * (uint64_t)stages, sizeof *units);
-    if (!units) return tli_fail_ranks(c->env);
-    tli_fill_chain(c);
-    c->by_time = stages > desc->rank_count;
-    result = c->by_time ? tli_partition_units(c, units, &found) : tli_cut_units(c, units);
+    c->times = (uint64_t *)tli_alloc_array(c->env, 3 * (uint64_t)stages, sizeof *c->times);
+    if (!units || !c->times) result = tli_fail_ranks(c->env);
+    if (!result) tli_fill_chain(c);
+    if (!result) result = has_chunks ? tli_cut_chunks(c, units) : tli_cut_units(c, units);
     for (k = 0; k < stages && !result; k++)
-        ends[k] = c->by_time ? tli_first_node_of(c, units[k]) : c->chosen[k].plan.end_node;
+        ends[k] = has_chunks ? tli_first_node_of(c, units[k]) : c->chosen[k].plan.end_node;
     tli_release(c->env, units);
-    if (!result && stages > desc->rank_count) result = tli_cut_chunks(c->env, desc, ends);
-    if (!result && stages > desc->rank_count) result = tli_plan_given_cut(c, ends);
-    return result;
+    return result || !has_chunks ? result : tli_plan_given_cut(c, ends);
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
