@@ -16195,7 +16195,8 @@ static void tli_add_step(tli_steps *list, tl_step step) {
     void *array = list->steps;
     if (list->failed) return;
     if (list->counts) {
-        list->count++;
+        if (list->count < INT32_MAX) list->count++;
+        else list->failed = 1;
         return;
     }
     if (!tli_grow(list->env, &array, &list->capacity, list->count, (int64_t)list->count + 1, sizeof step)) {
@@ -26789,11 +26790,30 @@ static int tli_search_reserve_block(tli_search_seq *s) {
     return 1;
 }
 
+static void tli_search_release_ends(tli_search_seq *s) {
+    tli_release(s->p->env, s->first);
+    tli_release(s->p->env, s->last);
+    tli_release(s->p->env, s->recent);
+    s->first = s->last = s->recent = NULL;
+}
+
+// Get the arrays of items, where they are not there.
+static int tli_search_reserve_ends(tli_search_seq *s) {
+    tl_env *env = s->p->env;
+    uint64_t items = (uint64_t)s->p->item_count;
+    if (!s->first) s->first = (int32_t *)tli_alloc_array(env, items, sizeof *s->first);
+    if (!s->last) s->last = (int32_t *)tli_alloc_array(env, items, sizeof *s->last);
+    if (!s->recent) s->recent = (int32_t *)tli_alloc_array(env, items, sizeof *s->recent);
+    s->failed |= !s->first || !s->last || !s->recent;
+    return !s->failed;
+}
+
 // Release the arrays of a large sequence: it must be loaded again. Returns whether it was large.
 static int tli_search_rest(tli_search_seq *s) {
     if ((size_t)s->place_capacity * sizeof *s->places < TLI_SEARCH_BYTES / 4) return 0;
     tli_release(s->p->env, s->places);
     tli_release(s->p->env, s->events);
+    tli_search_release_ends(s);
     s->places = NULL;
     s->events = NULL;
     s->place_capacity = s->event_capacity = 0;
@@ -26826,10 +26846,7 @@ static tl_result tli_search_init_seq(const tli_search_problem *p, tli_search_seq
     s->budget = p->budget;
     s->free_block = -1;
     s->block_size = TLI_SEARCH_BLOCK;
-    s->first = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->first);
-    s->last = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->last);
-    s->recent = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->recent);
-    if (s->first && s->last && s->recent && tli_search_reserve_block(s) &&
+    if (tli_search_reserve_ends(s) && tli_search_reserve_block(s) &&
         tli_grow(p->env, &array, &s->place_capacity, 0, 64, sizeof *s->places)) {
         s->places = (tli_search_place *)array;
         tli_search_empty_seq(s);
@@ -27279,7 +27296,7 @@ static int tli_search_reserve_calls(tli_search_seq *s, const tli_search_calls *c
     s->failed |= !tli_search_replace(s->p->env, &events, &s->event_capacity, touches, sizeof *s->events);
     s->places = (tli_search_place *)places;
     s->events = (tli_search_event *)events;
-    return !s->failed;
+    return tli_search_reserve_ends(s);
 }
 
 // Make the sequence anew from a list of calls; 0 = no memory.
@@ -28439,6 +28456,8 @@ static int tli_search_lower_to(tli_search_state *r, tli_search_greedy *g, int64_
     }
     if (*high <= budget) return 1;
     r->mend_limit = r->seq.work + r->mend_work;
+    tli_release(r->p->env, g->calls.calls);     // the next list is made anew, and the sequence is large
+    tli_zero(&g->calls, sizeof g->calls);
     if (!tli_search_load_program(&r->seq)) return 0;
     if (!tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64)) return !r->seq.failed;
     return tli_search_take_lower(r, high);
@@ -28470,6 +28489,7 @@ static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int6
     int is_halved = 1;
     *least = INT64_MAX;
     if (!tli_search_load_program(s) || !tli_search_take_lower(r, least)) return 0;
+    (void)tli_search_rest(s);       // it is loaded anew, and lists are made meanwhile
     if (!r->p->inference && !tli_search_divide_down(r, g, floor, least)) return 0;
     while (budget < *least && s->work + g->work < limit) {
         if (!tli_search_lower_to(r, g, budget, least)) return 0;

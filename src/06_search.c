@@ -759,6 +759,8 @@ static int tli_search_lower_to(tli_search_state *r, tli_search_greedy *g, int64_
     }
     if (*high <= budget) return 1;
     r->mend_limit = r->seq.work + r->mend_work;
+    tli_release(r->p->env, g->calls.calls);     // the next list is made anew, and the sequence is large
+    tli_zero(&g->calls, sizeof g->calls);
     if (!tli_search_load_program(&r->seq)) return 0;
     if (!tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64)) return !r->seq.failed;
     return tli_search_take_lower(r, high);
@@ -790,6 +792,7 @@ static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int6
     int is_halved = 1;
     *least = INT64_MAX;
     if (!tli_search_load_program(s) || !tli_search_take_lower(r, least)) return 0;
+    (void)tli_search_rest(s);       // it is loaded anew, and lists are made meanwhile
     if (!r->p->inference && !tli_search_divide_down(r, g, floor, least)) return 0;
     while (budget < *least && s->work + g->work < limit) {
         if (!tli_search_lower_to(r, g, budget, least)) return 0;

@@ -919,11 +919,30 @@ static int tli_search_reserve_block(tli_search_seq *s) {
     return 1;
 }
 
+static void tli_search_release_ends(tli_search_seq *s) {
+    tli_release(s->p->env, s->first);
+    tli_release(s->p->env, s->last);
+    tli_release(s->p->env, s->recent);
+    s->first = s->last = s->recent = NULL;
+}
+
+// Get the arrays of items, where they are not there.
+static int tli_search_reserve_ends(tli_search_seq *s) {
+    tl_env *env = s->p->env;
+    uint64_t items = (uint64_t)s->p->item_count;
+    if (!s->first) s->first = (int32_t *)tli_alloc_array(env, items, sizeof *s->first);
+    if (!s->last) s->last = (int32_t *)tli_alloc_array(env, items, sizeof *s->last);
+    if (!s->recent) s->recent = (int32_t *)tli_alloc_array(env, items, sizeof *s->recent);
+    s->failed |= !s->first || !s->last || !s->recent;
+    return !s->failed;
+}
+
 // Release the arrays of a large sequence: it must be loaded again. Returns whether it was large.
 static int tli_search_rest(tli_search_seq *s) {
     if ((size_t)s->place_capacity * sizeof *s->places < TLI_SEARCH_BYTES / 4) return 0;
     tli_release(s->p->env, s->places);
     tli_release(s->p->env, s->events);
+    tli_search_release_ends(s);
     s->places = NULL;
     s->events = NULL;
     s->place_capacity = s->event_capacity = 0;
@@ -956,10 +975,7 @@ static tl_result tli_search_init_seq(const tli_search_problem *p, tli_search_seq
     s->budget = p->budget;
     s->free_block = -1;
     s->block_size = TLI_SEARCH_BLOCK;
-    s->first = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->first);
-    s->last = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->last);
-    s->recent = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->recent);
-    if (s->first && s->last && s->recent && tli_search_reserve_block(s) &&
+    if (tli_search_reserve_ends(s) && tli_search_reserve_block(s) &&
         tli_grow(p->env, &array, &s->place_capacity, 0, 64, sizeof *s->places)) {
         s->places = (tli_search_place *)array;
         tli_search_empty_seq(s);
@@ -1409,7 +1425,7 @@ static int tli_search_reserve_calls(tli_search_seq *s, const tli_search_calls *c
     s->failed |= !tli_search_replace(s->p->env, &events, &s->event_capacity, touches, sizeof *s->events);
     s->places = (tli_search_place *)places;
     s->events = (tli_search_event *)events;
-    return !s->failed;
+    return tli_search_reserve_ends(s);
 }
 
 // Make the sequence anew from a list of calls; 0 = no memory.
