@@ -552,6 +552,7 @@ typedef struct tl_device {
     uint64_t bytes_per_second;                 // device memory, read + write
     uint64_t link_bytes_per_second;            // host link, one way; 0 = copies take no time
     uint64_t link_latency_ns;                  // per copy
+    uint64_t call_latency_ns;                  // per call of a kernel among others, beyond its work
     uint64_t codec_bytes_per_second;           // compress and expand, uncompressed side; 0 = no time
     uint64_t device_capacity_bytes;            // weights and all; 0 = not limited
     uint64_t host_capacity_bytes;              // 0 = not limited
@@ -1083,6 +1084,8 @@ typedef struct tl_fusion_desc {
     uint64_t           scratch_parts;    // where the blocks of a node together exceed this part of a tensor,
                                      // 1 / scratch_parts, they are smaller, but of 64 bytes at least; 0 = any
     const uint8_t     *apart;        // [node_count] 1 = is fused with nothing; 0 = none is so marked
+    uint64_t           call_cost;    // of a call of a kernel, beyond its work: fused nodes make more of them, one a
+                                     // member and block; 0 = call_latency_ns of device
 } tl_fusion_desc;
 
 typedef struct tl_fusion_plan {
@@ -1116,7 +1119,7 @@ typedef struct tl_fusion_plan {
 // plus the largest scratch of a member. Nodes that run once are not fused: a backward may compute
 // members again. Costs are added up, in backward with the forwards that run again. With a device, the
 // time to write and read inner tensors is subtracted, but the cost stays at least that of the largest
-// member and the time to move the outer bytes. In place, the output may overwrite the input that the
+// member and the time to move the outer bytes. Calls beyond one a member cost call_cost each. In place, the output may overwrite the input that the
 // first member might overwrite, unless the last member reads it, too. It takes blocks if all members do.
 // Views of inner tensors are removed. One backward call holds the gradients of all outer inputs at
 // once, so a fused node with many of them can have a larger working set than any of its members had.
@@ -3866,6 +3869,7 @@ typedef struct tl_compile_desc {
     uint64_t split_cost;           // what each part after the first adds to the cost of a step
     uint64_t fusion_block_bytes;   // as block_bytes in tl_fusion_desc
     uint64_t fusion_scratch_parts; // as scratch_parts in tl_fusion_desc
+    uint64_t fusion_call_cost;     // as call_cost in tl_fusion_desc
     tl_codec codec;                // as in tl_remat_desc, where gradients are checkpointed: f32 tensors may
                                    // wait compressed for a backward; 0 = none. The loss does not count it:
                                    // results are exact
@@ -4503,7 +4507,8 @@ typedef struct tl_measure_device_desc {
 } tl_measure_device_desc;
 
 // Measure a device for the planners, with the backend's own copies, codecs and clock. A call takes
-// latency + bytes / rate, so each is timed at two sizes. Memory bytes/s count bytes read and bytes
+// latency + bytes / rate, so each is timed at two sizes; what a call takes among others, by small copies each of
+// which waits for the one before. Memory bytes/s count bytes read and bytes
 // written. Of the two directions of the link, and of the codecs, the slowest is reported. Capacities and
 // alignment are those of the limits. A figure that cannot be measured, for lack of a clock, of memory,
 // of a host tier or of a kernel, stays 0. A precision counts as supported if its FLOP/s were measured;
@@ -12463,14 +12468,22 @@ static uint64_t tli_add_scratch(uint64_t bytes, uint64_t block, uint64_t count) 
     return tli_mul_u64(block, count, &sum) ? tli_add_capped(bytes, sum) : UINT64_MAX;
 }
 
-// Costs and scratch of the fused node that ends at `last`. No sum of costs overflows: tl_check_graph has
-// added every one.
+// What so many members' calls cost more that are made several times.
+static uint64_t tli_find_block_calls(const tli_fusion *f, uint64_t members, uint64_t times) {
+    uint64_t cost = f->desc->call_cost, sum;
+    if (!cost && f->desc->device) cost = f->desc->device->call_latency_ns;
+    if (!tli_mul_u64(members, times - 1, &sum) || !tli_mul_u64(sum, cost, &sum)) return UINT64_MAX;
+    return sum;
+}
+
+// Costs and scratch of the fused node that ends at `last`. No sum of the members' costs overflows: tl_check_graph
+// has added every one.
 static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
     const tl_graph *graph = f->graph;
     int32_t count = f->counts[last], remade = f->remade[last], id = f->heads[last], at;
     uint64_t bytes = graph->outputs[graph->nodes[last].first_output].bytes;
     uint64_t block = bytes < f->block_bytes ? bytes : f->block_bytes, turns = count > 2 ? 2 : 1;
-    uint64_t unit = tli_larger_u64(1, f->desc->alignment_bytes);
+    uint64_t unit = tli_larger_u64(1, f->desc->alignment_bytes), times;
     tli_fused sum;
     tli_zero(&sum, sizeof sum);
     if (f->desc->scratch_parts) {
@@ -12499,6 +12512,10 @@ static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
         sum.fwd_cost = tli_fuse_cost(sum.fwd_cost, sum.largest_fwd_cost, sum.fwd_traffic, sum.fwd_saved, rate);
         sum.bwd_cost = tli_fuse_cost(sum.bwd_cost, sum.largest_bwd_cost, sum.bwd_traffic, sum.bwd_saved, rate);
     }
+    times = block < bytes ? (bytes - 1) / block + 1 : 1;
+    sum.fwd_cost = tli_add_capped(sum.fwd_cost, tli_find_block_calls(f, (uint64_t)count, times));
+    if (graph->nodes[last].has_grad)
+        sum.bwd_cost = tli_add_capped(sum.bwd_cost, tli_find_block_calls(f, (uint64_t)count + (uint64_t)remade, times));
     return sum;
 }
 
@@ -46177,6 +46194,7 @@ static tl_result tli_fuse_source(tli_compile *c, const uint8_t *apart, tl_fusion
     desc.alignment_bytes = c->desc->alignment_bytes;
     desc.block_bytes = c->desc->fusion_block_bytes;
     desc.scratch_parts = c->desc->fusion_scratch_parts;
+    desc.call_cost = c->desc->fusion_call_cost;
     return tl_plan_fusion(c->env, &desc, fusion);
 }
 
@@ -52977,11 +52995,13 @@ TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
 //
 //     rate = (large - small) / (t(large) - t(small)),   latency = t(small) - small / rate
 //
-// A gauge is one such measurement: its blocks, its ranges and its two sizes.
+// A gauge is one such measurement: its blocks, its ranges and its two sizes. What a call takes among others is told
+// by many copies of the smaller size in one submission, each of which waits for the one before.
 
 #define TLI_GAUGE_SAMPLES 31
 #define TLI_GAUGE_SMALL   4096       // bytes of the smaller copy: mostly latency
 #define TLI_GAUGE_LARGE   67108864   // bytes of the larger one
+#define TLI_GAUGE_TURNS   32         // copies of the smaller size in one submission
 
 typedef struct tli_gauge {
     tl_env *env;
@@ -53000,6 +53020,7 @@ typedef struct tli_gauge_job {
     tli_gauge_work work;
     tl_codec codec;
     tl_range to, from;
+    int32_t turns;                // calls in one submission: there, back again, there, ...
 } tli_gauge_job;
 
 static tl_result tli_gauge_fail(const tli_gauge *g, tli_rule rule, tl_result code) {
@@ -53022,10 +53043,10 @@ static tl_result tli_gauge_wait(const tli_gauge *g) {
     return result ? tli_gauge_fail(g, TLI_RULE(WAIT_FAILED), result) : TL_OK;
 }
 
-// Enqueue a job on the first `bytes` (uncompressed) bytes of its ranges.
-static tl_result tli_gauge_enqueue(const tli_gauge *g, const tli_gauge_job *job, uint64_t bytes) {
+// Enqueue one turn of a job on the first `bytes` (uncompressed) bytes of its ranges.
+static tl_result tli_gauge_enqueue(const tli_gauge *g, const tli_gauge_job *job, int32_t turn, uint64_t bytes) {
     const tl_backend *b = g->backend;
-    tl_range to = job->to, from = job->from;
+    tl_range to = turn % 2 ? job->from : job->to, from = turn % 2 ? job->to : job->from;
     tl_result result = TL_OK;
     to.bytes = from.bytes = bytes;
     switch (job->work) {
@@ -53058,10 +53079,11 @@ static double tli_find_median(double *samples, int32_t count) {
 static tl_result tli_time_job(const tli_gauge *g, const tli_gauge_job *job, uint64_t bytes, double *ns) {
     const tl_backend *b = g->backend;
     double samples[TLI_GAUGE_SAMPLES];
-    int32_t i;
+    int32_t i, turn;
     for (i = -1; i < g->desc.sample_count; i++) {
         uint64_t start = b->now_ns(b->self), end;
-        tl_result result = tli_gauge_enqueue(g, job, bytes);
+        tl_result result = TL_OK;
+        for (turn = 0; turn < job->turns && !result; turn++) result = tli_gauge_enqueue(g, job, turn, bytes);
         if (!result) result = tli_gauge_wait(g);
         if (result) return result;
         end = b->now_ns(b->self);
@@ -53091,11 +53113,25 @@ static tli_gauge_job tli_gauge_job_of(tli_gauge_work work, tl_codec codec, tl_ra
     tli_gauge_job job;
     job.work = work; job.codec = codec;
     job.to = to; job.from = from;
+    job.turns = 1;
     return job;
 }
 
 static uint64_t tli_round_u64(double value) {
     return value < 18446744073709549568.0 ? (uint64_t)(value + 0.5) : UINT64_MAX;
+}
+
+// What a copy takes more among others; rate: of copies, in bytes per second.
+static tl_result tli_measure_calls(const tli_gauge *g, double rate, tl_device *device) {
+    tli_gauge_job job = tli_gauge_job_of(TLI_GAUGE_COPY, TL_CODEC_NONE, g->ranges[1], g->ranges[0]);
+    double few = 0, many = 0, ns;
+    tl_result result = tli_time_job(g, &job, g->small_bytes, &few);
+    job.turns += TLI_GAUGE_TURNS;
+    if (!result) result = tli_time_job(g, &job, g->small_bytes, &many);
+    if (result || rate <= 0) return result;
+    ns = (many - few) / TLI_GAUGE_TURNS - (double)g->small_bytes * 1e9 / rate;
+    if (ns > 0) device->call_latency_ns = tli_round_u64(ns);
+    return TL_OK;
 }
 
 static tl_result tli_measure_copies(const tli_gauge *g, tl_device *device) {
@@ -53105,6 +53141,8 @@ static tl_result tli_measure_copies(const tli_gauge *g, tl_device *device) {
     tl_result result = tli_fit_job(g, &job, &rate, &latency);
     if (result) return result;
     device->bytes_per_second = tli_round_u64(2 * rate);  // read and written
+    result = tli_measure_calls(g, rate, device);
+    if (result) return result;
     if (!r[2].bytes) return TL_OK;
     job = tli_gauge_job_of(TLI_GAUGE_COPY, TL_CODEC_NONE, r[2], r[0]);
     result = tli_fit_job(g, &job, &rate, &latency);
@@ -56661,11 +56699,24 @@ static int tli_is_fusion_of(const tl_graph *graph, const tl_fusion_plan *fusion)
 #define TLI_RUN_FUSION_BLOCK 16384          // of a block in memory of the host, in a quarter of a tensor
 #define TLI_RUN_FUSION_DEVICE_BLOCK 262144  // of a device, where each call costs more, in a whole tensor
 
-// Bytes of a block that suit the backend, and the part of a tensor that its blocks may take.
+// Bytes of a block that suit the backend: where it is known what calls take, an eighth of the time in which a block is
+// read and written at most.
 static uint64_t tli_find_fusion_block(const tl_run *run) {
-    uint64_t block = run->limits.host_visible ? TLI_RUN_FUSION_BLOCK : TLI_RUN_FUSION_DEVICE_BLOCK;
+    const tl_device *device = run->desc.device;
+    uint64_t block = run->limits.host_visible ? TLI_RUN_FUSION_BLOCK : TLI_RUN_FUSION_DEVICE_BLOCK, bytes;
+    if (device && tli_mul_u64(device->call_latency_ns, device->bytes_per_second, &bytes))
+        block = tli_larger_u64(block, tli_align_u64(bytes / UINT64_C(250000000), 64));
     return tli_larger_u64(block, run->limits.alignment_bytes);
 }
+
+// What a call costs where nobody measured it: nothing on the host; on a device, where it takes microseconds, enough that
+// a chain is fused for bytes alone.
+static uint64_t tli_find_fusion_call_cost(const tl_run *run) {
+    if (run->limits.host_visible || (run->desc.device && run->desc.device->call_latency_ns)) return 0;
+    return 1;
+}
+
+// The part of a tensor that its blocks may take.
 
 static uint64_t tli_find_fusion_parts(const tl_run *run) { return run->limits.host_visible ? 4 : 1; }
 
@@ -57654,11 +57705,11 @@ static int tli_computes_mixed(const tl_run *run) {
 }
 
 // Whether the strategy leaves more open than a plan of the graph as it is. For decisions made online all chains
-// are fused, whatever that costs: nobody knows what they would pay otherwise.
+// are fused on the host, whatever that costs: nobody knows what they would pay otherwise.
 static int tli_is_open(const tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     if (!desc->strategy || desc->plan || desc->checkpoints || desc->formats || desc->fusion) return 0;
-    if (desc->strategy->enable_fusion && !run->owns_layers && !run->is_online) return 1;
+    if (desc->strategy->enable_fusion && !run->owns_layers && (!run->is_online || !run->limits.host_visible)) return 1;
     return tli_computes_mixed(run) || desc->may_split;
 }
 
@@ -57705,6 +57756,7 @@ static tl_result tli_compile_run(tl_run *run, const tl_strategy *strategy, const
     desc.codec = run->desc.codec;
     desc.fusion_block_bytes = tli_find_fusion_block(run);
     desc.fusion_scratch_parts = tli_find_fusion_parts(run);
+    desc.fusion_call_cost = tli_find_fusion_call_cost(run);
     return tli_compile_within(run->env, &desc, budget, &run->own_compiled);
 }
 

@@ -297,14 +297,22 @@ static uint64_t tli_add_scratch(uint64_t bytes, uint64_t block, uint64_t count) 
     return tli_mul_u64(block, count, &sum) ? tli_add_capped(bytes, sum) : UINT64_MAX;
 }
 
-// Costs and scratch of the fused node that ends at `last`. No sum of costs overflows: tl_check_graph has
-// added every one.
+// What so many members' calls cost more that are made several times.
+static uint64_t tli_find_block_calls(const tli_fusion *f, uint64_t members, uint64_t times) {
+    uint64_t cost = f->desc->call_cost, sum;
+    if (!cost && f->desc->device) cost = f->desc->device->call_latency_ns;
+    if (!tli_mul_u64(members, times - 1, &sum) || !tli_mul_u64(sum, cost, &sum)) return UINT64_MAX;
+    return sum;
+}
+
+// Costs and scratch of the fused node that ends at `last`. No sum of the members' costs overflows: tl_check_graph
+// has added every one.
 static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
     const tl_graph *graph = f->graph;
     int32_t count = f->counts[last], remade = f->remade[last], id = f->heads[last], at;
     uint64_t bytes = graph->outputs[graph->nodes[last].first_output].bytes;
     uint64_t block = bytes < f->block_bytes ? bytes : f->block_bytes, turns = count > 2 ? 2 : 1;
-    uint64_t unit = tli_larger_u64(1, f->desc->alignment_bytes);
+    uint64_t unit = tli_larger_u64(1, f->desc->alignment_bytes), times;
     tli_fused sum;
     tli_zero(&sum, sizeof sum);
     if (f->desc->scratch_parts) {
@@ -333,6 +341,10 @@ static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
         sum.fwd_cost = tli_fuse_cost(sum.fwd_cost, sum.largest_fwd_cost, sum.fwd_traffic, sum.fwd_saved, rate);
         sum.bwd_cost = tli_fuse_cost(sum.bwd_cost, sum.largest_bwd_cost, sum.bwd_traffic, sum.bwd_saved, rate);
     }
+    times = block < bytes ? (bytes - 1) / block + 1 : 1;
+    sum.fwd_cost = tli_add_capped(sum.fwd_cost, tli_find_block_calls(f, (uint64_t)count, times));
+    if (graph->nodes[last].has_grad)
+        sum.bwd_cost = tli_add_capped(sum.bwd_cost, tli_find_block_calls(f, (uint64_t)count + (uint64_t)remade, times));
     return sum;
 }
 

@@ -63,6 +63,7 @@ typedef struct tl_compile_desc {
     uint64_t split_cost;           // what each part after the first adds to the cost of a step
     uint64_t fusion_block_bytes;   // as block_bytes in tl_fusion_desc
     uint64_t fusion_scratch_parts; // as scratch_parts in tl_fusion_desc
+    uint64_t fusion_call_cost;     // as call_cost in tl_fusion_desc
     tl_codec codec;                // as in tl_remat_desc, where gradients are checkpointed: f32 tensors may
                                    // wait compressed for a backward; 0 = none. The loss does not count it:
                                    // results are exact

@@ -309,6 +309,7 @@ static tl_result tli_fuse_source(tli_compile *c, const uint8_t *apart, tl_fusion
     desc.alignment_bytes = c->desc->alignment_bytes;
     desc.block_bytes = c->desc->fusion_block_bytes;
     desc.scratch_parts = c->desc->fusion_scratch_parts;
+    desc.call_cost = c->desc->fusion_call_cost;
     return tl_plan_fusion(c->env, &desc, fusion);
 }
 

@@ -8,11 +8,13 @@
 //
 //     rate = (large - small) / (t(large) - t(small)),   latency = t(small) - small / rate
 //
-// A gauge is one such measurement: its blocks, its ranges and its two sizes.
+// A gauge is one such measurement: its blocks, its ranges and its two sizes. What a call takes among others is told
+// by many copies of the smaller size in one submission, each of which waits for the one before.
 
 #define TLI_GAUGE_SAMPLES 31
 #define TLI_GAUGE_SMALL   4096       // bytes of the smaller copy: mostly latency
 #define TLI_GAUGE_LARGE   67108864   // bytes of the larger one
+#define TLI_GAUGE_TURNS   32         // copies of the smaller size in one submission
 
 typedef struct tli_gauge {
     tl_env *env;
@@ -31,6 +33,7 @@ typedef struct tli_gauge_job {
     tli_gauge_work work;
     tl_codec codec;
     tl_range to, from;
+    int32_t turns;                // calls in one submission: there, back again, there, ...
 } tli_gauge_job;
 
 static tl_result tli_gauge_fail(const tli_gauge *g, tli_rule rule, tl_result code) {
@@ -53,10 +56,10 @@ static tl_result tli_gauge_wait(const tli_gauge *g) {
     return result ? tli_gauge_fail(g, TLI_RULE(WAIT_FAILED), result) : TL_OK;
 }
 
-// Enqueue a job on the first `bytes` (uncompressed) bytes of its ranges.
-static tl_result tli_gauge_enqueue(const tli_gauge *g, const tli_gauge_job *job, uint64_t bytes) {
+// Enqueue one turn of a job on the first `bytes` (uncompressed) bytes of its ranges.
+static tl_result tli_gauge_enqueue(const tli_gauge *g, const tli_gauge_job *job, int32_t turn, uint64_t bytes) {
     const tl_backend *b = g->backend;
-    tl_range to = job->to, from = job->from;
+    tl_range to = turn % 2 ? job->from : job->to, from = turn % 2 ? job->to : job->from;
     tl_result result = TL_OK;
     to.bytes = from.bytes = bytes;
     switch (job->work) {
@@ -89,10 +92,11 @@ static double tli_find_median(double *samples, int32_t count) {
 static tl_result tli_time_job(const tli_gauge *g, const tli_gauge_job *job, uint64_t bytes, double *ns) {
     const tl_backend *b = g->backend;
     double samples[TLI_GAUGE_SAMPLES];
-    int32_t i;
+    int32_t i, turn;
     for (i = -1; i < g->desc.sample_count; i++) {
         uint64_t start = b->now_ns(b->self), end;
-        tl_result result = tli_gauge_enqueue(g, job, bytes);
+        tl_result result = TL_OK;
+        for (turn = 0; turn < job->turns && !result; turn++) result = tli_gauge_enqueue(g, job, turn, bytes);
         if (!result) result = tli_gauge_wait(g);
         if (result) return result;
         end = b->now_ns(b->self);
@@ -122,11 +126,25 @@ static tli_gauge_job tli_gauge_job_of(tli_gauge_work work, tl_codec codec, tl_ra
     tli_gauge_job job;
     job.work = work; job.codec = codec;
     job.to = to; job.from = from;
+    job.turns = 1;
     return job;
 }
 
 static uint64_t tli_round_u64(double value) {
     return value < 18446744073709549568.0 ? (uint64_t)(value + 0.5) : UINT64_MAX;
+}
+
+// What a copy takes more among others; rate: of copies, in bytes per second.
+static tl_result tli_measure_calls(const tli_gauge *g, double rate, tl_device *device) {
+    tli_gauge_job job = tli_gauge_job_of(TLI_GAUGE_COPY, TL_CODEC_NONE, g->ranges[1], g->ranges[0]);
+    double few = 0, many = 0, ns;
+    tl_result result = tli_time_job(g, &job, g->small_bytes, &few);
+    job.turns += TLI_GAUGE_TURNS;
+    if (!result) result = tli_time_job(g, &job, g->small_bytes, &many);
+    if (result || rate <= 0) return result;
+    ns = (many - few) / TLI_GAUGE_TURNS - (double)g->small_bytes * 1e9 / rate;
+    if (ns > 0) device->call_latency_ns = tli_round_u64(ns);
+    return TL_OK;
 }
 
 static tl_result tli_measure_copies(const tli_gauge *g, tl_device *device) {
@@ -136,6 +154,8 @@ static tl_result tli_measure_copies(const tli_gauge *g, tl_device *device) {
     tl_result result = tli_fit_job(g, &job, &rate, &latency);
     if (result) return result;
     device->bytes_per_second = tli_round_u64(2 * rate);  // read and written
+    result = tli_measure_calls(g, rate, device);
+    if (result) return result;
     if (!r[2].bytes) return TL_OK;
     job = tli_gauge_job_of(TLI_GAUGE_COPY, TL_CODEC_NONE, r[2], r[0]);
     result = tli_fit_job(g, &job, &rate, &latency);

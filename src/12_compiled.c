@@ -57,11 +57,11 @@ static int tli_computes_mixed(const tl_run *run) {
 }
 
 // Whether the strategy leaves more open than a plan of the graph as it is. For decisions made online all chains
-// are fused, whatever that costs: nobody knows what they would pay otherwise.
+// are fused on the host, whatever that costs: nobody knows what they would pay otherwise.
 static int tli_is_open(const tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     if (!desc->strategy || desc->plan || desc->checkpoints || desc->formats || desc->fusion) return 0;
-    if (desc->strategy->enable_fusion && !run->owns_layers && !run->is_online) return 1;
+    if (desc->strategy->enable_fusion && !run->owns_layers && (!run->is_online || !run->limits.host_visible)) return 1;
     return tli_computes_mixed(run) || desc->may_split;
 }
 
@@ -108,6 +108,7 @@ static tl_result tli_compile_run(tl_run *run, const tl_strategy *strategy, const
     desc.codec = run->desc.codec;
     desc.fusion_block_bytes = tli_find_fusion_block(run);
     desc.fusion_scratch_parts = tli_find_fusion_parts(run);
+    desc.fusion_call_cost = tli_find_fusion_call_cost(run);
     return tli_compile_within(run->env, &desc, budget, &run->own_compiled);
 }
 

@@ -357,11 +357,24 @@ static int tli_is_fusion_of(const tl_graph *graph, const tl_fusion_plan *fusion)
 #define TLI_RUN_FUSION_BLOCK 16384          // of a block in memory of the host, in a quarter of a tensor
 #define TLI_RUN_FUSION_DEVICE_BLOCK 262144  // of a device, where each call costs more, in a whole tensor
 
-// Bytes of a block that suit the backend, and the part of a tensor that its blocks may take.
+// Bytes of a block that suit the backend: where it is known what calls take, an eighth of the time in which a block is
+// read and written at most.
 static uint64_t tli_find_fusion_block(const tl_run *run) {
-    uint64_t block = run->limits.host_visible ? TLI_RUN_FUSION_BLOCK : TLI_RUN_FUSION_DEVICE_BLOCK;
+    const tl_device *device = run->desc.device;
+    uint64_t block = run->limits.host_visible ? TLI_RUN_FUSION_BLOCK : TLI_RUN_FUSION_DEVICE_BLOCK, bytes;
+    if (device && tli_mul_u64(device->call_latency_ns, device->bytes_per_second, &bytes))
+        block = tli_larger_u64(block, tli_align_u64(bytes / UINT64_C(250000000), 64));
     return tli_larger_u64(block, run->limits.alignment_bytes);
 }
+
+// What a call costs where nobody measured it: nothing on the host; on a device, where it takes microseconds, enough that
+// a chain is fused for bytes alone.
+static uint64_t tli_find_fusion_call_cost(const tl_run *run) {
+    if (run->limits.host_visible || (run->desc.device && run->desc.device->call_latency_ns)) return 0;
+    return 1;
+}
+
+// The part of a tensor that its blocks may take.
 
 static uint64_t tli_find_fusion_parts(const tl_run *run) { return run->limits.host_visible ? 4 : 1; }
 

@@ -530,6 +530,83 @@ static void blocks_suit_the_tensor_and_the_backend(void **state) {
     }
 }
 
+// Costs of all calls of a fused graph.
+static uint64_t sum_fused_costs(tl_fusion_desc desc, uint64_t call_cost, tl_fusion_plan *fusion) {
+    uint64_t sum = 0;
+    int32_t id;
+    desc.call_cost = call_cost;
+    assert_int_equal(tl_plan_fusion(NULL, &desc, fusion), TL_OK);
+    for (id = 0; id < fusion->graph.node_count; id++)
+        sum += fusion->graph.nodes[id].fwd_cost + fusion->graph.nodes[id].bwd_cost;
+    return sum;
+}
+
+// What blocks cost more than the nodes one by one is a call's price for each call that is made more.
+static void calls_are_priced_as_they_are_made(void **state) {
+    static bench whole, fused;
+    static const uint64_t bytes[] = { 4, 256, 260, 4 * MOST_ELEMENTS };
+    tl_strategy on = fused_strategy(0), off = tl_with_fusion(on, 0);
+    int i;
+    (void)state;
+    for (i = 0; i < 12; i++) {
+        tl_graph graph = chain_of(2 + i, bytes[i % 4], " takes_blocks");
+        tl_fusion_desc desc;
+        tl_fusion_plan plain, fusion;
+        uint64_t free_calls, priced;
+        int64_t more;
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.block_bytes = i < 6 ? 64 : 192;
+        desc.alignment_bytes = 64;
+        desc.blocks_only = 1;
+        free_calls = sum_fused_costs(desc, 0, &plain);
+        open_bench(&whole, &graph, BACKEND_CHECKED, 64);
+        open_bench(&fused, &graph, BACKEND_CHECKED, 64);
+        whole.desc.strategy = &off;
+        fused.desc.strategy = &on;
+        fused.desc.fusion = &fusion;
+        priced = sum_fused_costs(desc, 1000, &fusion);
+        init_bench(&whole);
+        init_bench(&fused);
+        run_bench(&whole, 0);
+        run_bench(&fused, 0);
+        assert_same(&whole, &fused);
+        assert_int_equal(fusion.fused_count, 1);
+        // a forward that runs again costs what it does, so that its first call is in that
+        more = fused.calls - whole.calls - fusion.remade_counts[fusion.nodes[2]];
+        assert_int_equal(priced - free_calls, 1000 * more);
+        close_bench(&whole);
+        close_bench(&fused);
+        tl_free_fusion_plan(NULL, &plain);
+        tl_free_fusion_plan(NULL, &fusion);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
+// Where a call costs more than its block saves, nothing is fused; where a device is not the host's, only for bytes.
+static void what_calls_cost_decides(void **state) {
+    static bench e;
+    tl_graph graph = chain_of(4, 4 * MOST_ELEMENTS, " takes_blocks");
+    tl_strategy on = fused_strategy(1);
+    tl_run_report report;
+    tl_device device;
+    int i;
+    (void)state;
+    memset(&device, 0, sizeof device);
+    for (i = 0; i < 4; i++) {
+        open_bench(&e, &graph, BACKEND_CHECKED, 64);
+        e.spy.is_remote = i == 3;
+        device.call_latency_ns = i == 2 ? 1 : 0;
+        e.desc.strategy = &on;
+        e.desc.device = i ? &device : NULL;
+        init_bench(&e);
+        tl_measure_run(e.run, &report);
+        assert_int_equal(report.fused_count, i < 2);
+        close_bench(&e);
+    }
+    tl_free_graph(NULL, &graph);
+}
+
 static tl_result init_with(bench *e, const tl_fusion_plan *fusion, const tl_strategy *strategy, const tl_plan *plan) {
     e->desc.fusion = fusion;
     e->desc.strategy = strategy;
@@ -737,6 +814,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(precisions_of_other_sizes_are_cut_by_elements),
         cmocka_unit_test(online_runs_are_fused_too),
         cmocka_unit_test(blocks_suit_the_tensor_and_the_backend),
+        cmocka_unit_test(calls_are_priced_as_they_are_made),
+        cmocka_unit_test(what_calls_cost_decides),
         cmocka_unit_test(what_cannot_be_fused_is_refused),
         cmocka_unit_test(a_kernel_that_fails_in_a_block_leaves_the_run_usable),
         cmocka_unit_test(failing_backends_are_survived_at_every_turn),
