@@ -161,12 +161,15 @@ static VkResult allocate(void *user, const VkMemoryRequirements *needs, VkMemory
     memset(&info, 0, sizeof info);
     info.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
     info.allocationSize = needs->size;
+    while (!(needs->memoryTypeBits >> info.memoryTypeIndex & 1) ||
+           (o->v->memory.memoryTypes[info.memoryTypeIndex].propertyFlags & required) != required)
+        if (++info.memoryTypeIndex == o->v->memory.memoryTypeCount) return VK_ERROR_FEATURE_NOT_PRESENT;
     result = o->v->vk.AllocateMemory(o->v->device.device, &info, NULL, memory);
     if (result) return result;
     if (required & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT)
         result = o->v->vk.MapMemory(o->v->device.device, *memory, 0, VK_WHOLE_SIZE, 0, mapped);
     *offset = 0;
-    *type_index = 0;
+    *type_index = info.memoryTypeIndex;
     *cookie = (void *)(uintptr_t)*memory;
     o->live++;
     return result;

@@ -129,12 +129,19 @@ static VkResult make_pool(const gpu *g, uint32_t family, VkCommandPool *pool) {
     return vk.CreateCommandPool(g->device, &info, NULL, pool);
 }
 
+// Some drivers can be loaded thirty times only in a process: an instance keeps them loaded.
+static void keep_drivers(void) {
+    static VkInstance kept;
+    if (!kept) make_instance(VK_API_VERSION_1_0, &kept);
+}
+
 // An instance and its first device. 0 = there is no driver: said, and with STRICT=1 a failure.
 static int open_instance(gpu *g, const vkshim_config *config, uint32_t version, const char *test) {
     const char *strict = getenv("STRICT");
     uint32_t one = 1;
     memset(g, 0, sizeof *g);
     violations_seen = 0;
+    keep_drivers();
     vkshim_reset(NULL);
     if (make_instance(VK_API_VERSION_1_0, &g->instance) == VK_SUCCESS) {
         load(g->instance);

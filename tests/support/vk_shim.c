@@ -947,7 +947,10 @@ static VKAPI_ATTR VkResult VKAPI_CALL vkshim_EnumeratePhysicalDevices(VkInstance
     return vkshim_leave(result);
 }
 
+// The budgets of a real device say nothing of faked heaps.
 static int vkshim_hides_extension(const char *name) {
+    const vkshim_config *config = &vkshim.config;
+    if (config->heap_count && !config->fakes_budget && !strcmp(name, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME)) return 1;
     return vkshim_is_listed(name, vkshim.config.hidden_extensions, vkshim.config.hidden_count);
 }
 

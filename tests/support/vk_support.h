@@ -163,8 +163,7 @@ static inline int vkt_expected(const vkt *v) { return __atomic_load_n(&v->expect
 
 // -- the loader --
 
-// The layer itself leaks a little; leaks of Vulkan objects are found by it, not by the leak detector. The
-// detector can attribute an allocation only while its library is loaded, so with one no library is unloaded.
+// The layer itself leaks a little; leaks of Vulkan objects are found by it, not by the leak detector.
 #if defined __has_feature
 #if __has_feature(address_sanitizer)
 #define VKT_FINDS_LEAKS
@@ -185,6 +184,10 @@ const char *__asan_default_options(void) {
     return "quarantine_size_mb=1:thread_local_quarantine_size_kb=16";
 }
 
+#endif
+
+// Keep the drivers loaded, and the layer: some can be loaded thirty times only in a process, and the detector of leaks
+// names functions of libraries that are there.
 static inline void vkt_keep_loaded(PFN_vkGetInstanceProcAddr proc) {
     static VkInstance kept;  // keeps the drivers loaded
     PFN_vkCreateInstance create = proc ? (PFN_vkCreateInstance)proc(VK_NULL_HANDLE, "vkCreateInstance") : 0;
@@ -194,9 +197,6 @@ static inline void vkt_keep_loaded(PFN_vkGetInstanceProcAddr proc) {
     dlopen("libVkLayer_khronos_validation.so", RTLD_NOW | RTLD_LOCAL);
     if (create) create(&info, NULL, &kept);
 }
-#else
-static inline void vkt_keep_loaded(PFN_vkGetInstanceProcAddr proc) { (void)proc; }
-#endif
 
 static inline PFN_vkGetInstanceProcAddr vkt_loader(void) {
     static PFN_vkGetInstanceProcAddr proc;
