@@ -1084,8 +1084,8 @@ typedef struct tl_fusion_desc {
     uint64_t           scratch_parts;    // where the blocks of a node together exceed this part of a tensor,
                                      // 1 / scratch_parts, they are smaller, but of 64 bytes at least; 0 = any
     const uint8_t     *apart;        // [node_count] 1 = is fused with nothing; 0 = none is so marked
-    uint64_t           call_cost;    // of a call of a kernel, beyond its work: fused nodes make more of them, one a
-                                     // member and block; 0 = call_latency_ns of device
+    uint64_t           call_cost;    // of a call of a kernel, beyond its work: fused nodes make more of them,
+                                     // one a member and block; 0 = call_latency_ns of device
 } tl_fusion_desc;
 
 typedef struct tl_fusion_plan {
@@ -1119,8 +1119,9 @@ typedef struct tl_fusion_plan {
 // plus the largest scratch of a member. Nodes that run once are not fused: a backward may compute
 // members again. Costs are added up, in backward with the forwards that run again. With a device, the
 // time to write and read inner tensors is subtracted, but the cost stays at least that of the largest
-// member and the time to move the outer bytes. Calls beyond one a member cost call_cost each. In place, the output may overwrite the input that the
-// first member might overwrite, unless the last member reads it, too. It takes blocks if all members do.
+// member and the time to move the outer bytes. Calls beyond one a member cost call_cost each. In place, the
+// output may overwrite the input that the first member might overwrite, unless the last member reads it,
+// too. It takes blocks if all members do.
 // Views of inner tensors are removed. One backward call holds the gradients of all outer inputs at
 // once, so a fused node with many of them can have a larger working set than any of its members had.
 //
@@ -4507,10 +4508,10 @@ typedef struct tl_measure_device_desc {
 } tl_measure_device_desc;
 
 // Measure a device for the planners, with the backend's own copies, codecs and clock. A call takes
-// latency + bytes / rate, so each is timed at two sizes; what a call takes among others, by small copies each of
-// which waits for the one before. Memory bytes/s count bytes read and bytes
-// written. Of the two directions of the link, and of the codecs, the slowest is reported. Capacities and
-// alignment are those of the limits. A figure that cannot be measured, for lack of a clock, of memory,
+// latency + bytes / rate, so each is timed at two sizes; what a call takes among others, by small copies
+// each of which waits for the one before. Memory bytes/s count bytes read and bytes written. Of the two
+// directions of the link, and of the codecs, the slowest is reported. Capacities and alignment are those of
+// the limits. A figure that cannot be measured, for lack of a clock, of memory,
 // of a host tier or of a kernel, stays 0. A precision counts as supported if its FLOP/s were measured;
 // one below f32 only if it is not slower than f32.
 //
@@ -12476,14 +12477,14 @@ static uint64_t tli_find_block_calls(const tli_fusion *f, uint64_t members, uint
     return sum;
 }
 
-// Costs and scratch of the fused node that ends at `last`. No sum of the members' costs overflows: tl_check_graph
-// has added every one.
+// Costs and scratch of the fused node that ends at `last`. No sum of the members' costs overflows:
+// tl_check_graph has added every one.
 static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
     const tl_graph *graph = f->graph;
     int32_t count = f->counts[last], remade = f->remade[last], id = f->heads[last], at;
     uint64_t bytes = graph->outputs[graph->nodes[last].first_output].bytes;
     uint64_t block = bytes < f->block_bytes ? bytes : f->block_bytes, turns = count > 2 ? 2 : 1;
-    uint64_t unit = tli_larger_u64(1, f->desc->alignment_bytes), times;
+    uint64_t unit = tli_larger_u64(1, f->desc->alignment_bytes), times, calls;
     tli_fused sum;
     tli_zero(&sum, sizeof sum);
     if (f->desc->scratch_parts) {
@@ -12513,9 +12514,11 @@ static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
         sum.bwd_cost = tli_fuse_cost(sum.bwd_cost, sum.largest_bwd_cost, sum.bwd_traffic, sum.bwd_saved, rate);
     }
     times = block < bytes ? (bytes - 1) / block + 1 : 1;
-    sum.fwd_cost = tli_add_capped(sum.fwd_cost, tli_find_block_calls(f, (uint64_t)count, times));
+    calls = (uint64_t)count;
+    sum.fwd_cost = tli_add_capped(sum.fwd_cost, tli_find_block_calls(f, calls, times));
+    calls += (uint64_t)remade;
     if (graph->nodes[last].has_grad)
-        sum.bwd_cost = tli_add_capped(sum.bwd_cost, tli_find_block_calls(f, (uint64_t)count + (uint64_t)remade, times));
+        sum.bwd_cost = tli_add_capped(sum.bwd_cost, tli_find_block_calls(f, calls, times));
     return sum;
 }
 
@@ -52995,8 +52998,8 @@ TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
 //
 //     rate = (large - small) / (t(large) - t(small)),   latency = t(small) - small / rate
 //
-// A gauge is one such measurement: its blocks, its ranges and its two sizes. What a call takes among others is told
-// by many copies of the smaller size in one submission, each of which waits for the one before.
+// A gauge is one such measurement: its blocks, its ranges and its two sizes. What a call takes among others
+// is told by many copies of the smaller size in one submission, each of which waits for the one before.
 
 #define TLI_GAUGE_SAMPLES 31
 #define TLI_GAUGE_SMALL   4096       // bytes of the smaller copy: mostly latency
@@ -56699,8 +56702,8 @@ static int tli_is_fusion_of(const tl_graph *graph, const tl_fusion_plan *fusion)
 #define TLI_RUN_FUSION_BLOCK 16384          // of a block in memory of the host, in a quarter of a tensor
 #define TLI_RUN_FUSION_DEVICE_BLOCK 262144  // of a device, where each call costs more, in a whole tensor
 
-// Bytes of a block that suit the backend: where it is known what calls take, an eighth of the time in which a block is
-// read and written at most.
+// Bytes of a block that suit the backend. Where it is known what a call takes, that is an eighth of the time
+// in which a block is read and written, at most.
 static uint64_t tli_find_fusion_block(const tl_run *run) {
     const tl_device *device = run->desc.device;
     uint64_t block = run->limits.host_visible ? TLI_RUN_FUSION_BLOCK : TLI_RUN_FUSION_DEVICE_BLOCK, bytes;
@@ -56709,8 +56712,8 @@ static uint64_t tli_find_fusion_block(const tl_run *run) {
     return tli_larger_u64(block, run->limits.alignment_bytes);
 }
 
-// What a call costs where nobody measured it: nothing on the host; on a device, where it takes microseconds, enough that
-// a chain is fused for bytes alone.
+// What a call costs where nobody measured it: nothing on the host; on a device, where it takes microseconds,
+// enough that a chain is fused for bytes alone.
 static uint64_t tli_find_fusion_call_cost(const tl_run *run) {
     if (run->limits.host_visible || (run->desc.device && run->desc.device->call_latency_ns)) return 0;
     return 1;
@@ -57709,7 +57712,8 @@ static int tli_computes_mixed(const tl_run *run) {
 static int tli_is_open(const tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     if (!desc->strategy || desc->plan || desc->checkpoints || desc->formats || desc->fusion) return 0;
-    if (desc->strategy->enable_fusion && !run->owns_layers && (!run->is_online || !run->limits.host_visible)) return 1;
+    if (desc->strategy->enable_fusion && !run->owns_layers && !(run->is_online && run->limits.host_visible))
+        return 1;
     return tli_computes_mixed(run) || desc->may_split;
 }
 

@@ -305,14 +305,14 @@ static uint64_t tli_find_block_calls(const tli_fusion *f, uint64_t members, uint
     return sum;
 }
 
-// Costs and scratch of the fused node that ends at `last`. No sum of the members' costs overflows: tl_check_graph
-// has added every one.
+// Costs and scratch of the fused node that ends at `last`. No sum of the members' costs overflows:
+// tl_check_graph has added every one.
 static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
     const tl_graph *graph = f->graph;
     int32_t count = f->counts[last], remade = f->remade[last], id = f->heads[last], at;
     uint64_t bytes = graph->outputs[graph->nodes[last].first_output].bytes;
     uint64_t block = bytes < f->block_bytes ? bytes : f->block_bytes, turns = count > 2 ? 2 : 1;
-    uint64_t unit = tli_larger_u64(1, f->desc->alignment_bytes), times;
+    uint64_t unit = tli_larger_u64(1, f->desc->alignment_bytes), times, calls;
     tli_fused sum;
     tli_zero(&sum, sizeof sum);
     if (f->desc->scratch_parts) {
@@ -342,9 +342,11 @@ static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
         sum.bwd_cost = tli_fuse_cost(sum.bwd_cost, sum.largest_bwd_cost, sum.bwd_traffic, sum.bwd_saved, rate);
     }
     times = block < bytes ? (bytes - 1) / block + 1 : 1;
-    sum.fwd_cost = tli_add_capped(sum.fwd_cost, tli_find_block_calls(f, (uint64_t)count, times));
+    calls = (uint64_t)count;
+    sum.fwd_cost = tli_add_capped(sum.fwd_cost, tli_find_block_calls(f, calls, times));
+    calls += (uint64_t)remade;
     if (graph->nodes[last].has_grad)
-        sum.bwd_cost = tli_add_capped(sum.bwd_cost, tli_find_block_calls(f, (uint64_t)count + (uint64_t)remade, times));
+        sum.bwd_cost = tli_add_capped(sum.bwd_cost, tli_find_block_calls(f, calls, times));
     return sum;
 }
 

@@ -570,8 +570,8 @@ typedef struct tl_fusion_desc {
     uint64_t           scratch_parts;    // where the blocks of a node together exceed this part of a tensor,
                                      // 1 / scratch_parts, they are smaller, but of 64 bytes at least; 0 = any
     const uint8_t     *apart;        // [node_count] 1 = is fused with nothing; 0 = none is so marked
-    uint64_t           call_cost;    // of a call of a kernel, beyond its work: fused nodes make more of them, one a
-                                     // member and block; 0 = call_latency_ns of device
+    uint64_t           call_cost;    // of a call of a kernel, beyond its work: fused nodes make more of them,
+                                     // one a member and block; 0 = call_latency_ns of device
 } tl_fusion_desc;
 
 typedef struct tl_fusion_plan {
@@ -605,8 +605,9 @@ typedef struct tl_fusion_plan {
 // plus the largest scratch of a member. Nodes that run once are not fused: a backward may compute
 // members again. Costs are added up, in backward with the forwards that run again. With a device, the
 // time to write and read inner tensors is subtracted, but the cost stays at least that of the largest
-// member and the time to move the outer bytes. Calls beyond one a member cost call_cost each. In place, the output may overwrite the input that the
-// first member might overwrite, unless the last member reads it, too. It takes blocks if all members do.
+// member and the time to move the outer bytes. Calls beyond one a member cost call_cost each. In place, the
+// output may overwrite the input that the first member might overwrite, unless the last member reads it,
+// too. It takes blocks if all members do.
 // Views of inner tensors are removed. One backward call holds the gradients of all outer inputs at
 // once, so a fused node with many of them can have a larger working set than any of its members had.
 //

@@ -315,10 +315,10 @@ typedef struct tl_measure_device_desc {
 } tl_measure_device_desc;
 
 // Measure a device for the planners, with the backend's own copies, codecs and clock. A call takes
-// latency + bytes / rate, so each is timed at two sizes; what a call takes among others, by small copies each of
-// which waits for the one before. Memory bytes/s count bytes read and bytes
-// written. Of the two directions of the link, and of the codecs, the slowest is reported. Capacities and
-// alignment are those of the limits. A figure that cannot be measured, for lack of a clock, of memory,
+// latency + bytes / rate, so each is timed at two sizes; what a call takes among others, by small copies
+// each of which waits for the one before. Memory bytes/s count bytes read and bytes written. Of the two
+// directions of the link, and of the codecs, the slowest is reported. Capacities and alignment are those of
+// the limits. A figure that cannot be measured, for lack of a clock, of memory,
 // of a host tier or of a kernel, stays 0. A precision counts as supported if its FLOP/s were measured;
 // one below f32 only if it is not slower than f32.
 //

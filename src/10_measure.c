@@ -8,8 +8,8 @@
 //
 //     rate = (large - small) / (t(large) - t(small)),   latency = t(small) - small / rate
 //
-// A gauge is one such measurement: its blocks, its ranges and its two sizes. What a call takes among others is told
-// by many copies of the smaller size in one submission, each of which waits for the one before.
+// A gauge is one such measurement: its blocks, its ranges and its two sizes. What a call takes among others
+// is told by many copies of the smaller size in one submission, each of which waits for the one before.
 
 #define TLI_GAUGE_SAMPLES 31
 #define TLI_GAUGE_SMALL   4096       // bytes of the smaller copy: mostly latency

@@ -61,7 +61,8 @@ static int tli_computes_mixed(const tl_run *run) {
 static int tli_is_open(const tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     if (!desc->strategy || desc->plan || desc->checkpoints || desc->formats || desc->fusion) return 0;
-    if (desc->strategy->enable_fusion && !run->owns_layers && (!run->is_online || !run->limits.host_visible)) return 1;
+    if (desc->strategy->enable_fusion && !run->owns_layers && !(run->is_online && run->limits.host_visible))
+        return 1;
     return tli_computes_mixed(run) || desc->may_split;
 }
 

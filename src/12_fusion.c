@@ -357,8 +357,8 @@ static int tli_is_fusion_of(const tl_graph *graph, const tl_fusion_plan *fusion)
 #define TLI_RUN_FUSION_BLOCK 16384          // of a block in memory of the host, in a quarter of a tensor
 #define TLI_RUN_FUSION_DEVICE_BLOCK 262144  // of a device, where each call costs more, in a whole tensor
 
-// Bytes of a block that suit the backend: where it is known what calls take, an eighth of the time in which a block is
-// read and written at most.
+// Bytes of a block that suit the backend. Where it is known what a call takes, that is an eighth of the time
+// in which a block is read and written, at most.
 static uint64_t tli_find_fusion_block(const tl_run *run) {
     const tl_device *device = run->desc.device;
     uint64_t block = run->limits.host_visible ? TLI_RUN_FUSION_BLOCK : TLI_RUN_FUSION_DEVICE_BLOCK, bytes;
@@ -367,8 +367,8 @@ static uint64_t tli_find_fusion_block(const tl_run *run) {
     return tli_larger_u64(block, run->limits.alignment_bytes);
 }
 
-// What a call costs where nobody measured it: nothing on the host; on a device, where it takes microseconds, enough that
-// a chain is fused for bytes alone.
+// What a call costs where nobody measured it: nothing on the host; on a device, where it takes microseconds,
+// enough that a chain is fused for bytes alone.
 static uint64_t tli_find_fusion_call_cost(const tl_run *run) {
     if (run->limits.host_visible || (run->desc.device && run->desc.device->call_latency_ns)) return 0;
     return 1;
