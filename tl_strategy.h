@@ -4936,12 +4936,15 @@ typedef enum tl_state_kind {
     TL_STATES(TLI_ENUM) TL_STATE_COUNT
 } tl_state_kind;
 
-// A range of the caller's state. Two do not overlap: weights that several nodes share are given once.
+// A range of the caller's state. Two do not overlap, unless both have a shard: weights that several nodes share
+// are given once.
 typedef struct tl_state {
     int32_t       node;   // whose kernels use it, of the desc's graph; -1 = of several, or of none
     tl_state_kind kind;
     void         *host;   // of the caller; not NULL unless bytes is 0
     uint64_t      bytes;
+    float        *shard;  // of a node's gradient: the range holds it during that node's backward alone, and
+                          // sums over replicas are added to this ("sums over ranks"); 0 = not sharded
 } tl_state;
 
 // The costs of a node. Planners compare nodes, so any unit does, if it is the same for all.
@@ -5432,6 +5435,17 @@ TLDEF tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t save_
 //     tl_scatter_run(run, TL_STATE_GRADIENT)        the sum, in the shard of this replica (tl_find_run_shard)
 //     your optimizer, on that shard of the weights
 //     tl_gather_run(run, TL_STATE_PARAMETER)        the shards of the others
+//
+// or, so that it keeps that shard of the gradients only, too (ZeRO 2):
+//
+//     states[i].host, the same buffer for all, and states[i].shard, of bytes / p, rounded up to elements
+//     clear the shards, then tl_run_plan       the run clears the range of a node before each of its backwards,
+//                                              and after it sums it over the replicas and adds to the shard
+//     your optimizer, on that shard of the weights, and tl_gather_run as above
+//
+// With shards the sums of each micro-batch are taken by themselves and added in the order of the micro-batches,
+// and (p - 1) / p of the bytes travel for each of them. One replica adds all of the range; tl_reduce_run and
+// tl_scatter_run leave ranges with shards out.
 //
 // The ranges are those of desc.states, of f32, the same on all replicas. Each is cut in as many shards as there
 // are replicas, the first ones longer by an element where that leaves a rest; replica g has shard g + 1, the
@@ -7530,7 +7544,13 @@ static size_t tli_finish(tli_writer *w) {
     X(MESSAGES_ARE_OUT_OF_STEP, \
       "run: a pass with messages did not end: make the runs of all ranks anew, go on from what was saved", "") \
     X(RUN_IS_OF_ONE_RANK, "run: is of one rank of several; rehearse the whole graph in one process", "") \
-    X(TENSOR_OF_ANOTHER_RANK, "tensor: of a node that this rank does not have", "")
+    X(TENSOR_OF_ANOTHER_RANK, "tensor: of a node that this rank does not have", "") \
+    X(STATE_SHARD_OF_WHAT_HAS_NONE, \
+      "states: range %0: a shard is of a node's gradient in f32, with operands that the host sees", "range") \
+    X(STATE_SHARDS_ONE_STEP_AT_A_TIME, "states: range %0: with shards in_flight must be 0 or 1", "range") \
+    X(STATE_SHARDS_ARE_LEFT_OUT, "states: range %0: shards are left out of this build", "range") \
+    X(SHARDS_ARE_NOT_REHEARSED, "states: range %0 has a shard; rehearse with gradients apart from each other", \
+      "range")
 
 // -- errors: rules of [13] TRACE --
 
@@ -55204,6 +55224,7 @@ struct tl_run {
     int32_t         waits_for;       // after TL_NOT_READY: index of the step that must be finished; -1 = none
     struct tli_messages *messages;   // with other ranks; NULL = none
     struct tli_reduction *reduction; // under way; NULL = none
+    int32_t       has_shards;        // 1 = some of desc.states have a shard
     tli_touched    *touched;
     int32_t         touched_count, touched_capacity;
 
@@ -56094,6 +56115,7 @@ typedef struct tli_reduction {
     int32_t  parts;                 // TLI_REDUCE_ bits that are left; 0 = none is under way
     int32_t  asked;                 // the bits it began with
     tl_state_kind kind;
+    int32_t  node;                  // of the run's graph, whose shards are summed; -1 = every range of the kind
     int32_t  state, turn;
     uint64_t piece;
     int32_t  is_begun;              // 1 = the messages of this piece are under way
@@ -56114,11 +56136,13 @@ static void tli_cancel_request(const tl_transport *transport, int32_t *request) 
     *request = TLI_NO_REQUEST;
 }
 
-// Note that a pass is given up in which neighbours in the pipeline may have had messages, or wait for them.
+// Note that a pass is given up in which neighbours in the pipeline, or replicas that sum shards, may have had
+// messages, or wait for them.
 static void tli_leave_step(tl_run *run) {
     tli_messages *m = run->messages;
     int is_in_step = run->active || (run->in_plan && run->plan_pass);
-    if (m && is_in_step && (m->peers[TLI_BEFORE] >= 0 || m->peers[TLI_AFTER] >= 0)) m->is_out_of_step = 1;
+    if (!m || !is_in_step) return;
+    if (m->peers[TLI_BEFORE] >= 0 || m->peers[TLI_AFTER] >= 0 || run->has_shards) m->is_out_of_step = 1;
 }
 
 // Cancel the message of the call at hand.
@@ -56174,6 +56198,7 @@ static uint64_t tli_hash_states(const tl_run *run) {
         const tl_state *state = &run->desc.states[i];
         hash = tl_mix_u64(hash, (uint64_t)(uint32_t)state->node << 32 | (uint64_t)state->kind);
         hash = tl_mix_u64(hash, state->bytes);
+        hash = tl_mix_u64(hash, state->shard != NULL);
     }
     return hash;
 }
@@ -56340,6 +56365,242 @@ static void tli_close_messages(tl_run *run) {
     tli_release(run->env, run->messages->numbers);
     tli_release(run->env, run->messages);
     run->messages = NULL;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- sums over ranks --
+//
+// A ring of p replicas; each range is cut in p shards. In turn t of the scatter replica g sends shard g - t on
+// and adds what it has to the shard g - t - 1 that arrives, modulo p; in turn t of the gather it sends shard g
+// + 1 - t:
+//
+//     p = 3          scatter: 0     1                 gather: 0     1
+//     replica 0      s0 ->        s2 + g2 ->  s1 done     s1 ->   s0 ->
+//     replica 1      s1 ->        s0 + g0 ->  s2 done     s2 ->   s1 ->
+//     replica 2      s2 ->        s1 + g1 ->  s0 done     s0 ->   s2 ->
+//
+// Shards travel in pieces, and what arrives to be added waits in a buffer of one piece.
+
+// Some of a range.
+typedef struct tli_shard_piece {
+    float   *at;
+    uint64_t count;
+} tli_shard_piece;
+
+static int32_t tli_count_stages(const tl_run *run) {
+    return run->compiled && run->compiled->rank_count > 1 ? run->compiled->rank_count : 1;
+}
+
+static int32_t tli_count_replicas(const tl_run *run) {
+    return run->messages ? run->messages->transport->rank_count / tli_count_stages(run) : 1;
+}
+
+static int32_t tli_find_replica(const tl_run *run) {
+    return run->messages ? run->messages->transport->rank / tli_count_stages(run) : 0;
+}
+
+// The rank of the replica `by` places further in the ring.
+static int32_t tli_find_ring_rank(const tl_run *run, int32_t by) {
+    int32_t count = tli_count_replicas(run), stages = tli_count_stages(run);
+    int32_t replica = (tli_find_replica(run) + by + count) % count;
+    return replica * stages + run->messages->transport->rank % stages;
+}
+
+// Where a shard of so many elements begins.
+static uint64_t tli_shard_start(uint64_t count, uint64_t replicas, uint64_t shard) {
+    uint64_t rest = count % replicas;
+    return count / replicas * shard + (shard < rest ? shard : rest);
+}
+
+static tli_shard_piece tli_find_piece(const tl_run *run, const tl_state *state, int32_t shard, uint64_t piece) {
+    uint64_t replicas = (uint64_t)tli_count_replicas(run), count = state->bytes / 4;
+    uint64_t at = (uint64_t)((shard % (int32_t)replicas + (int32_t)replicas) % (int32_t)replicas);
+    uint64_t first = tli_shard_start(count, replicas, at) + piece * TLI_PIECE_COUNT;
+    uint64_t end = tli_shard_start(count, replicas, at + 1);
+    tli_shard_piece found;
+    found.at = (float *)state->host + (first < end ? first : end);
+    found.count = first < end ? end - first : 0;
+    if (found.count > TLI_PIECE_COUNT) found.count = TLI_PIECE_COUNT;
+    return found;
+}
+
+// The pieces that the present turn sends and receives.
+static void tli_find_turn_pieces(const tl_run *run, const tli_reduction *r, tli_shard_piece *sent,
+                                 tli_shard_piece *received) {
+    const tl_state *state = &run->desc.states[r->state];
+    int32_t shard = tli_find_replica(run) - r->turn + (r->parts & TLI_REDUCE_SCATTER ? 0 : 1);
+    *sent = tli_find_piece(run, state, shard, r->piece);
+    *received = tli_find_piece(run, state, shard - 1, r->piece);
+}
+
+static tl_result tli_begin_piece(tl_run *run, tli_reduction *r, tli_shard_piece sent,
+                                 tli_shard_piece received) {
+    const tl_transport *transport = run->messages->transport;
+    int32_t before = tli_find_ring_rank(run, -1), after = tli_find_ring_rank(run, 1);
+    void *to = r->parts & TLI_REDUCE_SCATTER ? r->values : received.at;
+    tl_result result = TL_OK;
+    r->is_begun = 1;
+    run->messages->failed_peer = before;
+    if (received.count)
+        result = transport->receive(transport->self, before, 0, to, 4 * received.count, &r->requests[1]);
+    if (result) return result;
+    run->messages->failed_peer = after;
+    if (sent.count)
+        result = transport->send(transport->self, after, 0, sent.at, 4 * sent.count, &r->requests[0]);
+    if (!result) run->report.sent_bytes += 4 * sent.count;
+    if (!result) run->report.received_bytes += 4 * received.count;
+    return result;
+}
+
+static tl_result tli_poll_piece(tl_run *run, tli_reduction *r) {
+    const tl_transport *transport = run->messages->transport;
+    tl_result sent = tli_poll_request(transport, &r->requests[0]);
+    tl_result received = tli_poll_request(transport, &r->requests[1]);
+    int has_failed = sent && sent != TL_NOT_READY;
+    run->messages->failed_peer = tli_find_ring_rank(run, has_failed ? 1 : -1);
+    return has_failed || !received ? sent : received;
+}
+
+// Go on to the next piece, turn, part or range; r->parts is 0 at the end.
+static void tli_pass_piece(tl_run *run, tli_reduction *r) {
+    uint64_t replicas = (uint64_t)tli_count_replicas(run), count;
+    r->is_begun = 0;
+    r->piece++;
+    if (r->state < run->desc.state_count) {
+        count = run->desc.states[r->state].bytes / 4;
+        if (r->piece * TLI_PIECE_COUNT < count / replicas + 1) return;
+    }
+    r->piece = 0;
+    if (++r->turn < (int32_t)replicas - 1) return;
+    r->turn = 0;
+    if (r->parts == (TLI_REDUCE_SCATTER | TLI_REDUCE_GATHER)) {
+        r->parts = TLI_REDUCE_GATHER;
+        return;
+    }
+    r->parts = r->asked;
+    r->state++;
+}
+
+// Whether a range has a shard, and is of a node that the step at hand computes.
+static int tli_is_shard_at_hand(const tl_run *run, const tl_state *state) {
+    int32_t node = state->node;
+    if (!state->shard) return 0;
+    if (tli_has_members(run)) node = run->members.nodes[node];
+    return node == run->at.last.node;
+}
+
+static int tli_is_reduced(const tl_run *run, const tli_reduction *r, const tl_state *state) {
+    if (r->node >= 0) return tli_is_shard_at_hand(run, state);
+    return state->kind == r->kind && !state->shard;
+}
+
+// Go to the next range that is summed; 0 = there is none.
+static int tli_find_next_state(const tl_run *run, tli_reduction *r) {
+    while (r->state < run->desc.state_count && !tli_is_reduced(run, r, &run->desc.states[r->state])) r->state++;
+    return r->state < run->desc.state_count;
+}
+
+static tl_result tli_move_reduction(tl_run *run, tli_reduction *r) {
+    tl_result result = TL_OK;
+    uint64_t i;
+    while (!result && tli_find_next_state(run, r)) {
+        tli_shard_piece sent, received;
+        tli_find_turn_pieces(run, r, &sent, &received);
+        if (!r->is_begun) result = tli_begin_piece(run, r, sent, received);
+        if (!result) result = tli_poll_piece(run, r);
+        if (result) break;
+        for (i = 0; i < received.count && r->parts & TLI_REDUCE_SCATTER; i++)
+            received.at[i] = r->values[i] + received.at[i];
+        tli_pass_piece(run, r);
+    }
+    return result;
+}
+
+static tl_result tli_check_reduction(tl_run *run, tli_function function, tl_state_kind kind) {
+    tli_rule why = TLI_NO_RULE;
+    int32_t i;
+    if (!tli_is_below((int64_t)kind, TL_STATE_COUNT)) why = TLI_RULE(REDUCED_KIND_UNKNOWN);
+    else if (run->active || run->in_plan) why = TLI_RULE(RUN_PASS_IS_UNDER_WAY);
+    else if (!run->messages) why = TLI_RULE(REDUCTION_NEEDS_TRANSPORT);
+    for (i = 0; i < run->desc.state_count && !why; i++)
+        if (run->desc.states[i].kind == kind && run->desc.states[i].bytes % 4)
+            why = TLI_RULE(REDUCED_RANGES_ARE_F32);
+    return why ? tli_fail(run->env, TL_ERROR_INVALID_ARG, function, why) : TL_OK;
+}
+
+// node: as in tli_reduction.
+static tl_result tli_open_reduction(tl_run *run, tli_function function, tl_state_kind kind, int32_t parts,
+                                    int32_t node) {
+    tli_reduction *r = (tli_reduction *)tli_alloc_array(run->env, 1, sizeof *r);
+    if (!r) return tli_fail(run->env, TL_ERROR_NO_MEMORY, function, TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    run->reduction = r;
+    r->kind = kind;
+    r->node = node;
+    r->parts = r->asked = parts;
+    r->requests[0] = r->requests[1] = TLI_NO_REQUEST;
+    return TL_OK;
+}
+
+// step: of the pass; -1 = between passes.
+static tl_result tli_continue_reduction(tl_run *run, int32_t step) {
+    tl_result result = tli_greet_ranks(run, &run->messages->ring);
+    if (!result) {
+        result = tli_move_reduction(run, run->reduction);
+        if (result && result != TL_NOT_READY)
+            result = tli_fail_peer(run, result, run->messages->failed_peer, step);
+    }
+    if (result != TL_NOT_READY) tli_stop_reduction(run);
+    return result;
+}
+
+// Begin, or go on with, a reduction of these parts.
+static tl_result tli_reduce(tl_run *run, tli_function function, tl_state_kind kind, int32_t parts) {
+    const tli_reduction *r = run->reduction;
+    tl_result result = tli_check_reduction(run, function, kind);
+    if (result) return result;
+    if (r && (r->kind != kind || r->asked != parts))
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(REDUCTION_IS_UNDER_WAY));
+    if (tli_count_replicas(run) == 1) return TL_OK;
+    if (!r) result = tli_open_reduction(run, function, kind, parts, -1);
+    return result ? result : tli_continue_reduction(run, -1);
+}
+
+// Scatter the ranges with shards of a node of the run's graph, in a pass.
+static tl_result tli_reduce_node(tl_run *run, int32_t node, int32_t step) {
+    tl_result result = TL_OK;
+    if (!run->reduction)
+        result = tli_open_reduction(run, TLI_IN(RUN_PLAN), TL_STATE_GRADIENT, TLI_REDUCE_SCATTER, node);
+    return result ? result : tli_continue_reduction(run, step);
+}
+
+TLI_IMPL tl_result tl_reduce_run(tl_run *run, tl_state_kind kind) {
+    TL_ASSERT(run);
+    return tli_reduce(run, TLI_IN(REDUCE_RUN), kind, TLI_REDUCE_SCATTER | TLI_REDUCE_GATHER);
+}
+
+TLI_IMPL tl_result tl_scatter_run(tl_run *run, tl_state_kind kind) {
+    TL_ASSERT(run);
+    return tli_reduce(run, TLI_IN(SCATTER_RUN), kind, TLI_REDUCE_SCATTER);
+}
+
+TLI_IMPL tl_result tl_gather_run(tl_run *run, tl_state_kind kind) {
+    TL_ASSERT(run);
+    return tli_reduce(run, TLI_IN(GATHER_RUN), kind, TLI_REDUCE_GATHER);
+}
+
+static void tli_find_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes) {
+    uint64_t replicas = (uint64_t)tli_count_replicas(run), count = run->desc.states[state].bytes / 4;
+    uint64_t shard = ((uint64_t)tli_find_replica(run) + 1) % replicas;
+    *offset = 4 * tli_shard_start(count, replicas, shard);
+    *bytes = 4 * tli_shard_start(count, replicas, shard + 1) - *offset;
+}
+
+TLI_IMPL void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes) {
+    TL_ASSERT(run && offset && bytes && state >= 0 && state < run->desc.state_count);
+    tli_find_shard(run, state, offset, bytes);
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -56818,6 +57079,81 @@ static tl_result tli_find_caller_tensor(const tl_run *run, tli_function function
     return TL_OK;
 }
 #endif  // TL_ONLY_TABLES
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- gradients in shards --
+//
+// A range with a shard holds the gradient of its node during that node's backward alone, so that several nodes
+// can share its bytes. Of the sum over replicas each keeps its own shard:
+//
+//     backward of node n     clear the range | the kernel adds to it | sum over replicas | shard += own part
+//
+// Source: Rajbhandari et al., ZeRO, 2020, arXiv:1910.02054, section 5.2.
+
+#ifndef TL_ONLY_TABLES
+// The first range that has a shard; state_count if none has.
+static int32_t tli_find_first_shard(const tl_run *run) {
+    int32_t i = 0;
+    while (run->desc.states && i < run->desc.state_count && !run->desc.states[i].shard) i++;
+    return i;
+}
+#endif
+
+#if !defined(TL_ONLY_TABLES) && !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+static void tli_clear_shards(tl_run *run) {
+    int32_t i;
+    for (i = 0; i < run->desc.state_count && run->has_shards; i++) {
+        const tl_state *state = &run->desc.states[i];
+        if (tli_is_shard_at_hand(run, state)) tli_zero(state->host, (size_t)state->bytes);
+    }
+}
+
+// Add this replica's part of the sums to the shards.
+static void tli_add_shards(tl_run *run) {
+    int32_t i;
+    for (i = 0; i < run->desc.state_count; i++) {
+        const tl_state *state = &run->desc.states[i];
+        uint64_t offset, bytes, k;
+        const float *from;
+        if (!tli_is_shard_at_hand(run, state)) continue;
+        tli_find_shard(run, i, &offset, &bytes);
+        from = (const float *)state->host + offset / 4;
+        for (k = 0; k < bytes / 4; k++) state->shard[k] += from[k];
+    }
+}
+
+// Sum what the backward at hand has added, and keep this replica's part. TL_NOT_READY: others are not so far.
+static tl_result tli_sum_shards(tl_run *run) {
+    tl_result result = TL_OK;
+    int32_t i, count = 0;
+    if (!run->has_shards || run->at.last.kind != TL_STEP_BACKWARD) return TL_OK;
+    for (i = 0; i < run->desc.state_count; i++) count += tli_is_shard_at_hand(run, &run->desc.states[i]);
+    if (!count) return TL_OK;
+    if (tli_count_replicas(run) > 1) result = tli_reduce_node(run, run->at.last.node, run->at.event.index);
+    if (!result) tli_add_shards(run);
+    return result;
+}
+
+// The bytes of a range between steps: of one with a shard, the shard.
+static void tli_find_state_bytes(const tl_run *run, int32_t i, void **host, uint64_t *bytes) {
+    const tl_state *state = &run->desc.states[i];
+    uint64_t offset;
+    *host = state->shard ? state->shard : state->host;
+    *bytes = state->bytes;
+    if (state->shard) tli_find_shard(run, i, &offset, bytes);
+}
+#else
+static void tli_clear_shards(tl_run *run) { (void)run; }
+static tl_result tli_sum_shards(tl_run *run) { (void)run; return TL_OK; }
+
+#ifndef TL_ONLY_TABLES
+static void tli_find_state_bytes(const tl_run *run, int32_t i, void **host, uint64_t *bytes) {
+    *host = run->desc.states[i].host;
+    *bytes = run->desc.states[i].bytes;
+}
+#endif
+#endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_ONLINE
@@ -60671,6 +61007,7 @@ static tl_result tli_abort_pass(tl_run *run, tl_result why) {
 #endif
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     tli_leave_step(run);
+    tli_stop_reduction(run);
 #endif
     tli_clear_run(run, 0);
     if (run->active) run->next_step = run->training_step;  // the same step is run again
@@ -60945,6 +61282,7 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
     if (result) return result;
 #endif
     if (step.kind <= TL_STEP_BACKWARD) {
+        if (step.kind == TL_STEP_BACKWARD) tli_clear_shards(run);
         tli_count_compute(run);
         result = tli_begin_compute(run, out);
     } else {
@@ -60960,9 +61298,15 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
     return result;
 }
 
+// Sum the gradients in shards of the step that was carried out, and close it. TL_NOT_READY: not all are summed.
+static tl_result tli_end_compute(tl_run *run) {
+    tl_result result = tli_sum_shards(run);
+    return result ? result : tli_close_compute(run);
+}
+
 // Close the step before and open the next one.
 static tl_result tli_take_next_step(tl_run *run, tl_run_step *out, int32_t *done) {
-    tl_result result = run->at.computing == TLI_COMPUTING_DONE ? tli_close_compute(run) : TL_OK;
+    tl_result result = run->at.computing == TLI_COMPUTING_DONE ? tli_end_compute(run) : TL_OK;
     return result ? result : tli_open_next_step(run, out, done);
 }
 
@@ -61271,9 +61615,6 @@ TLI_IMPL tl_result tl_run_plan(tl_run *run) {
 
 TLI_IMPL tl_result tl_reset_run(tl_run *run) {
     TL_ASSERT(run);
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    tli_stop_reduction(run);
-#endif
     return tli_abort_pass(run, TL_OK);
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -61732,28 +62073,59 @@ static tl_result tli_check_users(tl_run *run) {
 #ifndef TL_NO_CHECKS
 static uint64_t tli_state_address(const tl_state *state) { return (uint64_t)(uintptr_t)state->host; }
 
+static tli_rule tli_find_shard_rule(const tl_run *run, const tl_state *state) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (state->kind != TL_STATE_GRADIENT || state->node < 0 || state->bytes % 4 || !run->limits.host_visible)
+        return TLI_RULE(STATE_SHARD_OF_WHAT_HAS_NONE);
+    return run->in_flight > 1 ? TLI_RULE(STATE_SHARDS_ONE_STEP_AT_A_TIME) : TLI_NO_RULE;
+#else
+    (void)run;
+    (void)state;
+    return TLI_RULE(STATE_SHARDS_ARE_LEFT_OUT);
+#endif
+}
+
 static tli_rule tli_find_state_rule(const tl_run *run, const tl_state *state) {
     if (state->node < -1 || state->node >= tli_caller_graph(run)->node_count ||
         !tli_is_below((int64_t)state->kind, TL_STATE_COUNT)) return TLI_RULE(STATE_KIND_OR_NODE_UNKNOWN);
     if (state->bytes && (!state->host || state->bytes > UINTPTR_MAX - (uintptr_t)state->host))
         return TLI_RULE(STATE_NULL_WITH_BYTES);
-    return TLI_NO_RULE;
+    return state->shard ? tli_find_shard_rule(run, state) : TLI_NO_RULE;
+}
+
+// Range number i, or beyond these the shard of range i - state_count.
+static tl_state tli_find_memory(const tl_run *run, int32_t i) {
+    int32_t count = run->desc.state_count;
+    tl_state found = run->desc.states[i < count ? i : i - count];
+    if (i < count) return found;
+    if (found.shard) tli_find_state_bytes(run, i - count, &found.host, &found.bytes);
+    else found.bytes = 0;
+    found.shard = NULL;
+    return found;
 }
 
 // Compare the ranges in the order of their addresses: of two that overlap, one follows the other, or one that
-// overlaps it does.
+// overlaps it does. ends: the range that ends last so far, of those without a shard and of those with one,
+// which may overlap each other.
 static tl_result tli_compare_states(tl_run *run, int32_t *order, uint64_t *keys) {
-    const tl_state *states = run->desc.states;
-    int32_t count = run->desc.state_count, before = -1, i;
-    for (i = 0; i < count; i++) keys[i] = tli_state_address(&states[i]);
+    int32_t states = run->desc.state_count, count = run->has_shards ? 2 * states : states;
+    int32_t ends[2] = { -1, -1 }, i, k;
+    for (i = 0; i < count; i++) {
+        tl_state state = tli_find_memory(run, i);
+        keys[i] = tli_state_address(&state);
+    }
     tli_sort_numbers(order, count, keys);
     for (i = 0; i < count; i++) {
-        const tl_state *state = &states[order[i]];
-        if (!state->bytes) continue;
-        if (before >= 0 && tli_state_address(state) - keys[before] < states[before].bytes)
-            return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
-                                   TLI_RULE(STATE_RANGES_OVERLAP), (uint64_t)before, (uint64_t)order[i]);
-        before = order[i];
+        tl_state state = tli_find_memory(run, order[i]);
+        int32_t *end = &ends[state.shard != NULL];
+        uint64_t to = keys[order[i]] + state.bytes;
+        if (!state.bytes) continue;
+        for (k = 0; k < (state.shard ? 1 : 2); k++)
+            if (ends[k] >= 0 && keys[order[i]] - keys[ends[k]] < tli_find_memory(run, ends[k]).bytes)
+                return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                                       TLI_RULE(STATE_RANGES_OVERLAP), (uint64_t)(ends[k] % states),
+                                       (uint64_t)(order[i] % states));
+        if (*end < 0 || to > keys[*end] + tli_find_memory(run, *end).bytes) *end = order[i];
     }
     return TL_OK;
 }
@@ -61770,8 +62142,8 @@ static tl_result tli_check_states(tl_run *run) {
         if (rule) return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), rule, i, 0);
     }
     if (!count) return TL_OK;
-    keys = (uint64_t *)tli_alloc_array(run->env, count, sizeof *keys);
-    order = (int32_t *)tli_alloc_array(run->env, count, sizeof *order);
+    keys = (uint64_t *)tli_alloc_array(run->env, 2 * count, sizeof *keys);
+    order = (int32_t *)tli_alloc_array(run->env, 2 * count, sizeof *order);
     result = keys && order ? tli_compare_states(run, order, keys)
                            : tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN),
                                       TLI_RULE(STATE_OF_RUN_NO_MEMORY));
@@ -62973,6 +63345,9 @@ static tl_result tli_prepare_run(tl_run *run) {
 #endif
     if (!result) result = tli_find_kernels(run);
     if (!result) result = tli_check_users(run);
+#ifndef TL_ONLY_TABLES
+    if (!result) run->has_shards = tli_find_first_shard(run) < run->desc.state_count;
+#endif
     if (!result) result = tli_check_states(run);
     if (!result) result = tli_check_sizes(run);
 #ifndef TL_NO_PLANNERS
@@ -63474,10 +63849,13 @@ static void tli_save_states(tli_saving *s) {
     tli_save_same(s, (uint64_t)desc->state_count, 4, rule);
     for (i = 0; i < desc->state_count && !s->result; i++) {
         const tl_state *state = &desc->states[i];
+        uint64_t bytes;
+        void *host;
+        tli_find_state_bytes(s->run, i, &host, &bytes);
         tli_save_same(s, (uint32_t)state->node, 4, rule);
         tli_save_same(s, (uint64_t)state->kind, 4, rule);
-        tli_save_same(s, state->bytes, 8, rule);
-        tli_save_bytes(s, s->sink || s->applies ? state->host : NULL, state->bytes);
+        tli_save_same(s, bytes, 8, rule);
+        tli_save_bytes(s, s->sink || s->applies ? host : NULL, bytes);
     }
     tli_save_scaler(s);
 }
@@ -63871,7 +64249,11 @@ static int tli_settle_run(tli_saving *s) {
     if (run->in_plan) return 0;
     if (!run->active) return 1;
     if (!run->flights && run->at.computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run))
-        s->result = tli_close_compute(run);
+        s->result = tli_end_compute(run);
+    if (s->result == TL_NOT_READY) {
+        s->result = TL_OK;
+        return 0;
+    }
     for (f = 0; f < tli_count_flights(run); f++) {
         tli_choose_flight(run, f);
         if (run->at.computing) return 0;
@@ -64056,6 +64438,7 @@ static int tli_is_own_state(const tl_state *state) {
 
 static void tli_take_state(tli_gathering *g, tli_saving *s, int32_t i, uint64_t bytes, const uint8_t *from) {
     const tl_state *state = &g->run->desc.states[i];
+    if (state->shard) return;   // spent between training steps; with other replicas its bytes are others
     if (state->bytes != bytes) s->result = tli_fail_state(g, TLI_RULE(SAVED_STATE_HAS_OTHER_BYTES), i);
     else if (!g->found[i]) g->found[i] = from;
     else if (!tli_is_own_state(state) && TLI_MEMCMP(g->found[i], from, (size_t)bytes) != 0)
@@ -64110,7 +64493,7 @@ static void tli_apply_gathering(const tli_gathering *g) {
     int32_t i;
     for (i = 0; i < run->desc.state_count; i++) {
         const tl_state *state = &run->desc.states[i];
-        if (state->bytes) tli_copy(state->host, g->found[i], (size_t)state->bytes);
+        if (state->bytes && !state->shard) tli_copy(state->host, g->found[i], (size_t)state->bytes);
     }
     tli_zero(&s, sizeof s);
     s.run = run;
@@ -64138,213 +64521,13 @@ TLI_IMPL tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t sa
     result = tli_open_gathering(run, &g);
     for (i = 0; i < save_count && !result; i++) result = tli_gather_save(&g, &saves[i], i == 0);
     for (i = 0; i < run->desc.state_count && !result; i++)
-        if (!g.found[i]) result = tli_fail_state(&g, TLI_RULE(SAVES_LACK_A_STATE), i);
+        if (!g.found[i] && !run->desc.states[i].shard)
+            result = tli_fail_state(&g, TLI_RULE(SAVES_LACK_A_STATE), i);
     if (!result) tli_apply_gathering(&g);
     tli_close_gathering(&g);
     return result;
 }
 #endif  // TL_ONLY_TABLES
-#endif  // TL_STRATEGY_IMPLEMENTATION
-#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-
-// -- sums over ranks --
-//
-// A ring of p replicas; each range is cut in p shards. In turn t of the scatter replica g sends shard g - t on
-// and adds what it has to the shard g - t - 1 that arrives, modulo p; in turn t of the gather it sends shard g
-// + 1 - t:
-//
-//     p = 3          scatter: 0     1                 gather: 0     1
-//     replica 0      s0 ->        s2 + g2 ->  s1 done     s1 ->   s0 ->
-//     replica 1      s1 ->        s0 + g0 ->  s2 done     s2 ->   s1 ->
-//     replica 2      s2 ->        s1 + g1 ->  s0 done     s0 ->   s2 ->
-//
-// Shards travel in pieces, and what arrives to be added waits in a buffer of one piece.
-
-// Some of a range.
-typedef struct tli_shard_piece {
-    float   *at;
-    uint64_t count;
-} tli_shard_piece;
-
-static int32_t tli_count_stages(const tl_run *run) {
-    return run->compiled && run->compiled->rank_count > 1 ? run->compiled->rank_count : 1;
-}
-
-static int32_t tli_count_replicas(const tl_run *run) {
-    return run->messages ? run->messages->transport->rank_count / tli_count_stages(run) : 1;
-}
-
-static int32_t tli_find_replica(const tl_run *run) {
-    return run->messages ? run->messages->transport->rank / tli_count_stages(run) : 0;
-}
-
-// The rank of the replica `by` places further in the ring.
-static int32_t tli_find_ring_rank(const tl_run *run, int32_t by) {
-    int32_t count = tli_count_replicas(run), stages = tli_count_stages(run);
-    int32_t replica = (tli_find_replica(run) + by + count) % count;
-    return replica * stages + run->messages->transport->rank % stages;
-}
-
-// Where a shard of so many elements begins.
-static uint64_t tli_shard_start(uint64_t count, uint64_t replicas, uint64_t shard) {
-    uint64_t rest = count % replicas;
-    return count / replicas * shard + (shard < rest ? shard : rest);
-}
-
-static tli_shard_piece tli_find_piece(const tl_run *run, const tl_state *state, int32_t shard, uint64_t piece) {
-    uint64_t replicas = (uint64_t)tli_count_replicas(run), count = state->bytes / 4;
-    uint64_t at = (uint64_t)((shard % (int32_t)replicas + (int32_t)replicas) % (int32_t)replicas);
-    uint64_t first = tli_shard_start(count, replicas, at) + piece * TLI_PIECE_COUNT;
-    uint64_t end = tli_shard_start(count, replicas, at + 1);
-    tli_shard_piece found;
-    found.at = (float *)state->host + (first < end ? first : end);
-    found.count = first < end ? end - first : 0;
-    if (found.count > TLI_PIECE_COUNT) found.count = TLI_PIECE_COUNT;
-    return found;
-}
-
-// The pieces that the present turn sends and receives.
-static void tli_find_turn_pieces(const tl_run *run, const tli_reduction *r, tli_shard_piece *sent,
-                                 tli_shard_piece *received) {
-    const tl_state *state = &run->desc.states[r->state];
-    int32_t shard = tli_find_replica(run) - r->turn + (r->parts & TLI_REDUCE_SCATTER ? 0 : 1);
-    *sent = tli_find_piece(run, state, shard, r->piece);
-    *received = tli_find_piece(run, state, shard - 1, r->piece);
-}
-
-static tl_result tli_begin_piece(tl_run *run, tli_reduction *r, tli_shard_piece sent,
-                                 tli_shard_piece received) {
-    const tl_transport *transport = run->messages->transport;
-    int32_t before = tli_find_ring_rank(run, -1), after = tli_find_ring_rank(run, 1);
-    void *to = r->parts & TLI_REDUCE_SCATTER ? r->values : received.at;
-    tl_result result = TL_OK;
-    r->is_begun = 1;
-    run->messages->failed_peer = before;
-    if (received.count)
-        result = transport->receive(transport->self, before, 0, to, 4 * received.count, &r->requests[1]);
-    if (result) return result;
-    run->messages->failed_peer = after;
-    if (sent.count)
-        result = transport->send(transport->self, after, 0, sent.at, 4 * sent.count, &r->requests[0]);
-    if (!result) run->report.sent_bytes += 4 * sent.count;
-    if (!result) run->report.received_bytes += 4 * received.count;
-    return result;
-}
-
-static tl_result tli_poll_piece(tl_run *run, tli_reduction *r) {
-    const tl_transport *transport = run->messages->transport;
-    tl_result sent = tli_poll_request(transport, &r->requests[0]);
-    tl_result received = tli_poll_request(transport, &r->requests[1]);
-    int has_failed = sent && sent != TL_NOT_READY;
-    run->messages->failed_peer = tli_find_ring_rank(run, has_failed ? 1 : -1);
-    return has_failed || !received ? sent : received;
-}
-
-// Go on to the next piece, turn, part or range; r->parts is 0 at the end.
-static void tli_pass_piece(tl_run *run, tli_reduction *r) {
-    uint64_t replicas = (uint64_t)tli_count_replicas(run), count;
-    r->is_begun = 0;
-    r->piece++;
-    if (r->state < run->desc.state_count) {
-        count = run->desc.states[r->state].bytes / 4;
-        if (r->piece * TLI_PIECE_COUNT < count / replicas + 1) return;
-    }
-    r->piece = 0;
-    if (++r->turn < (int32_t)replicas - 1) return;
-    r->turn = 0;
-    if (r->parts == (TLI_REDUCE_SCATTER | TLI_REDUCE_GATHER)) {
-        r->parts = TLI_REDUCE_GATHER;
-        return;
-    }
-    r->parts = r->asked;
-    r->state++;
-}
-
-// Go to the next range of the kind; 0 = there is none.
-static int tli_find_next_state(const tl_run *run, tli_reduction *r) {
-    while (r->state < run->desc.state_count && run->desc.states[r->state].kind != r->kind) r->state++;
-    return r->state < run->desc.state_count;
-}
-
-static tl_result tli_move_reduction(tl_run *run, tli_reduction *r) {
-    tl_result result = TL_OK;
-    uint64_t i;
-    while (!result && tli_find_next_state(run, r)) {
-        tli_shard_piece sent, received;
-        tli_find_turn_pieces(run, r, &sent, &received);
-        if (!r->is_begun) result = tli_begin_piece(run, r, sent, received);
-        if (!result) result = tli_poll_piece(run, r);
-        if (result) break;
-        for (i = 0; i < received.count && r->parts & TLI_REDUCE_SCATTER; i++)
-            received.at[i] = r->values[i] + received.at[i];
-        tli_pass_piece(run, r);
-    }
-    return result;
-}
-
-static tl_result tli_check_reduction(tl_run *run, tli_function function, tl_state_kind kind) {
-    tli_rule why = TLI_NO_RULE;
-    int32_t i;
-    if (!tli_is_below((int64_t)kind, TL_STATE_COUNT)) why = TLI_RULE(REDUCED_KIND_UNKNOWN);
-    else if (run->active || run->in_plan) why = TLI_RULE(RUN_PASS_IS_UNDER_WAY);
-    else if (!run->messages) why = TLI_RULE(REDUCTION_NEEDS_TRANSPORT);
-    for (i = 0; i < run->desc.state_count && !why; i++)
-        if (run->desc.states[i].kind == kind && run->desc.states[i].bytes % 4)
-            why = TLI_RULE(REDUCED_RANGES_ARE_F32);
-    return why ? tli_fail(run->env, TL_ERROR_INVALID_ARG, function, why) : TL_OK;
-}
-
-// Begin, or go on with, a reduction of these parts.
-static tl_result tli_reduce(tl_run *run, tli_function function, tl_state_kind kind, int32_t parts) {
-    tli_reduction *r = run->reduction;
-    tl_result result = tli_check_reduction(run, function, kind);
-    if (result) return result;
-    if (r && (r->kind != kind || r->asked != parts))
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(REDUCTION_IS_UNDER_WAY));
-    if (tli_count_replicas(run) == 1) return TL_OK;
-    if (!r) {
-        r = run->reduction = (tli_reduction *)tli_alloc_array(run->env, 1, sizeof *r);
-        if (!r) return tli_fail(run->env, TL_ERROR_NO_MEMORY, function, TLI_RULE(STATE_OF_RUN_NO_MEMORY));
-        r->kind = kind;
-        r->parts = r->asked = parts;
-        r->requests[0] = r->requests[1] = TLI_NO_REQUEST;
-    }
-    result = tli_greet_ranks(run, &run->messages->ring);
-    if (!result) {
-        result = tli_move_reduction(run, r);
-        if (result && result != TL_NOT_READY)
-            result = tli_fail_peer(run, result, run->messages->failed_peer, -1);
-    }
-    if (result != TL_NOT_READY) tli_stop_reduction(run);
-    return result;
-}
-
-TLI_IMPL tl_result tl_reduce_run(tl_run *run, tl_state_kind kind) {
-    TL_ASSERT(run);
-    return tli_reduce(run, TLI_IN(REDUCE_RUN), kind, TLI_REDUCE_SCATTER | TLI_REDUCE_GATHER);
-}
-
-TLI_IMPL tl_result tl_scatter_run(tl_run *run, tl_state_kind kind) {
-    TL_ASSERT(run);
-    return tli_reduce(run, TLI_IN(SCATTER_RUN), kind, TLI_REDUCE_SCATTER);
-}
-
-TLI_IMPL tl_result tl_gather_run(tl_run *run, tl_state_kind kind) {
-    TL_ASSERT(run);
-    return tli_reduce(run, TLI_IN(GATHER_RUN), kind, TLI_REDUCE_GATHER);
-}
-
-TLI_IMPL void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes) {
-    uint64_t replicas, shard, count;
-    TL_ASSERT(run && offset && bytes && state >= 0 && state < run->desc.state_count);
-    replicas = (uint64_t)tli_count_replicas(run);
-    shard = ((uint64_t)tli_find_replica(run) + 1) % replicas;
-    count = run->desc.states[state].bytes / 4;
-    *offset = 4 * tli_shard_start(count, replicas, shard);
-    *bytes = 4 * tli_shard_start(count, replicas, shard + 1) - *offset;
-}
-#endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
@@ -66010,6 +66193,9 @@ static tl_result tli_check_rehearsal(const tl_run *run, const tl_rehearsal_desc 
     if (run->compiled && run->compiled->rank_count > 1)
         return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(REHEARSE_RUN), TLI_RULE(RUN_IS_OF_ONE_RANK));
 #endif
+    if (run->has_shards)
+        return tli_fail_values(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(REHEARSE_RUN),
+                               TLI_RULE(SHARDS_ARE_NOT_REHEARSED), (uint64_t)tli_find_first_shard(run), 0);
     if (*pass_count < -1 || *pass_count > 1000)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REHEARSE_RUN),
                         TLI_RULE(PASS_COUNT_MUST_BE_TO_1000));

@@ -265,6 +265,7 @@ struct tl_run {
     int32_t         waits_for;       // after TL_NOT_READY: index of the step that must be finished; -1 = none
     struct tli_messages *messages;   // with other ranks; NULL = none
     struct tli_reduction *reduction; // under way; NULL = none
+    int32_t       has_shards;        // 1 = some of desc.states have a shard
     tli_touched    *touched;
     int32_t         touched_count, touched_capacity;
 

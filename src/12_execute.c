@@ -151,6 +151,7 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
     if (result) return result;
 #endif
     if (step.kind <= TL_STEP_BACKWARD) {
+        if (step.kind == TL_STEP_BACKWARD) tli_clear_shards(run);
         tli_count_compute(run);
         result = tli_begin_compute(run, out);
     } else {
@@ -166,9 +167,15 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
     return result;
 }
 
+// Sum the gradients in shards of the step that was carried out, and close it. TL_NOT_READY: not all are summed.
+static tl_result tli_end_compute(tl_run *run) {
+    tl_result result = tli_sum_shards(run);
+    return result ? result : tli_close_compute(run);
+}
+
 // Close the step before and open the next one.
 static tl_result tli_take_next_step(tl_run *run, tl_run_step *out, int32_t *done) {
-    tl_result result = run->at.computing == TLI_COMPUTING_DONE ? tli_close_compute(run) : TL_OK;
+    tl_result result = run->at.computing == TLI_COMPUTING_DONE ? tli_end_compute(run) : TL_OK;
     return result ? result : tli_open_next_step(run, out, done);
 }
 

@@ -92,6 +92,7 @@ static int tli_is_own_state(const tl_state *state) {
 
 static void tli_take_state(tli_gathering *g, tli_saving *s, int32_t i, uint64_t bytes, const uint8_t *from) {
     const tl_state *state = &g->run->desc.states[i];
+    if (state->shard) return;   // spent between training steps; with other replicas its bytes are others
     if (state->bytes != bytes) s->result = tli_fail_state(g, TLI_RULE(SAVED_STATE_HAS_OTHER_BYTES), i);
     else if (!g->found[i]) g->found[i] = from;
     else if (!tli_is_own_state(state) && TLI_MEMCMP(g->found[i], from, (size_t)bytes) != 0)
@@ -146,7 +147,7 @@ static void tli_apply_gathering(const tli_gathering *g) {
     int32_t i;
     for (i = 0; i < run->desc.state_count; i++) {
         const tl_state *state = &run->desc.states[i];
-        if (state->bytes) tli_copy(state->host, g->found[i], (size_t)state->bytes);
+        if (state->bytes && !state->shard) tli_copy(state->host, g->found[i], (size_t)state->bytes);
     }
     tli_zero(&s, sizeof s);
     s.run = run;
@@ -174,7 +175,8 @@ TLI_IMPL tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t sa
     result = tli_open_gathering(run, &g);
     for (i = 0; i < save_count && !result; i++) result = tli_gather_save(&g, &saves[i], i == 0);
     for (i = 0; i < run->desc.state_count && !result; i++)
-        if (!g.found[i]) result = tli_fail_state(&g, TLI_RULE(SAVES_LACK_A_STATE), i);
+        if (!g.found[i] && !run->desc.states[i].shard)
+            result = tli_fail_state(&g, TLI_RULE(SAVES_LACK_A_STATE), i);
     if (!result) tli_apply_gathering(&g);
     tli_close_gathering(&g);
     return result;

@@ -47,6 +47,7 @@ typedef struct tli_reduction {
     int32_t  parts;                 // TLI_REDUCE_ bits that are left; 0 = none is under way
     int32_t  asked;                 // the bits it began with
     tl_state_kind kind;
+    int32_t  node;                  // of the run's graph, whose shards are summed; -1 = every range of the kind
     int32_t  state, turn;
     uint64_t piece;
     int32_t  is_begun;              // 1 = the messages of this piece are under way
@@ -67,11 +68,13 @@ static void tli_cancel_request(const tl_transport *transport, int32_t *request) 
     *request = TLI_NO_REQUEST;
 }
 
-// Note that a pass is given up in which neighbours in the pipeline may have had messages, or wait for them.
+// Note that a pass is given up in which neighbours in the pipeline, or replicas that sum shards, may have had
+// messages, or wait for them.
 static void tli_leave_step(tl_run *run) {
     tli_messages *m = run->messages;
     int is_in_step = run->active || (run->in_plan && run->plan_pass);
-    if (m && is_in_step && (m->peers[TLI_BEFORE] >= 0 || m->peers[TLI_AFTER] >= 0)) m->is_out_of_step = 1;
+    if (!m || !is_in_step) return;
+    if (m->peers[TLI_BEFORE] >= 0 || m->peers[TLI_AFTER] >= 0 || run->has_shards) m->is_out_of_step = 1;
 }
 
 // Cancel the message of the call at hand.
@@ -127,6 +130,7 @@ static uint64_t tli_hash_states(const tl_run *run) {
         const tl_state *state = &run->desc.states[i];
         hash = tl_mix_u64(hash, (uint64_t)(uint32_t)state->node << 32 | (uint64_t)state->kind);
         hash = tl_mix_u64(hash, state->bytes);
+        hash = tl_mix_u64(hash, state->shard != NULL);
     }
     return hash;
 }

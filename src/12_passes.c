@@ -150,6 +150,7 @@ static tl_result tli_abort_pass(tl_run *run, tl_result why) {
 #endif
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     tli_leave_step(run);
+    tli_stop_reduction(run);
 #endif
     tli_clear_run(run, 0);
     if (run->active) run->next_step = run->training_step;  // the same step is run again

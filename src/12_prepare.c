@@ -1136,6 +1136,9 @@ static tl_result tli_prepare_run(tl_run *run) {
 #endif
     if (!result) result = tli_find_kernels(run);
     if (!result) result = tli_check_users(run);
+#ifndef TL_ONLY_TABLES
+    if (!result) run->has_shards = tli_find_first_shard(run) < run->desc.state_count;
+#endif
     if (!result) result = tli_check_states(run);
     if (!result) result = tli_check_sizes(run);
 #ifndef TL_NO_PLANNERS

@@ -114,9 +114,22 @@ static void tli_pass_piece(tl_run *run, tli_reduction *r) {
     r->state++;
 }
 
-// Go to the next range of the kind; 0 = there is none.
+// Whether a range has a shard, and is of a node that the step at hand computes.
+static int tli_is_shard_at_hand(const tl_run *run, const tl_state *state) {
+    int32_t node = state->node;
+    if (!state->shard) return 0;
+    if (tli_has_members(run)) node = run->members.nodes[node];
+    return node == run->at.last.node;
+}
+
+static int tli_is_reduced(const tl_run *run, const tli_reduction *r, const tl_state *state) {
+    if (r->node >= 0) return tli_is_shard_at_hand(run, state);
+    return state->kind == r->kind && !state->shard;
+}
+
+// Go to the next range that is summed; 0 = there is none.
 static int tli_find_next_state(const tl_run *run, tli_reduction *r) {
-    while (r->state < run->desc.state_count && run->desc.states[r->state].kind != r->kind) r->state++;
+    while (r->state < run->desc.state_count && !tli_is_reduced(run, r, &run->desc.states[r->state])) r->state++;
     return r->state < run->desc.state_count;
 }
 
@@ -148,29 +161,49 @@ static tl_result tli_check_reduction(tl_run *run, tli_function function, tl_stat
     return why ? tli_fail(run->env, TL_ERROR_INVALID_ARG, function, why) : TL_OK;
 }
 
+// node: as in tli_reduction.
+static tl_result tli_open_reduction(tl_run *run, tli_function function, tl_state_kind kind, int32_t parts,
+                                    int32_t node) {
+    tli_reduction *r = (tli_reduction *)tli_alloc_array(run->env, 1, sizeof *r);
+    if (!r) return tli_fail(run->env, TL_ERROR_NO_MEMORY, function, TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    run->reduction = r;
+    r->kind = kind;
+    r->node = node;
+    r->parts = r->asked = parts;
+    r->requests[0] = r->requests[1] = TLI_NO_REQUEST;
+    return TL_OK;
+}
+
+// step: of the pass; -1 = between passes.
+static tl_result tli_continue_reduction(tl_run *run, int32_t step) {
+    tl_result result = tli_greet_ranks(run, &run->messages->ring);
+    if (!result) {
+        result = tli_move_reduction(run, run->reduction);
+        if (result && result != TL_NOT_READY)
+            result = tli_fail_peer(run, result, run->messages->failed_peer, step);
+    }
+    if (result != TL_NOT_READY) tli_stop_reduction(run);
+    return result;
+}
+
 // Begin, or go on with, a reduction of these parts.
 static tl_result tli_reduce(tl_run *run, tli_function function, tl_state_kind kind, int32_t parts) {
-    tli_reduction *r = run->reduction;
+    const tli_reduction *r = run->reduction;
     tl_result result = tli_check_reduction(run, function, kind);
     if (result) return result;
     if (r && (r->kind != kind || r->asked != parts))
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(REDUCTION_IS_UNDER_WAY));
     if (tli_count_replicas(run) == 1) return TL_OK;
-    if (!r) {
-        r = run->reduction = (tli_reduction *)tli_alloc_array(run->env, 1, sizeof *r);
-        if (!r) return tli_fail(run->env, TL_ERROR_NO_MEMORY, function, TLI_RULE(STATE_OF_RUN_NO_MEMORY));
-        r->kind = kind;
-        r->parts = r->asked = parts;
-        r->requests[0] = r->requests[1] = TLI_NO_REQUEST;
-    }
-    result = tli_greet_ranks(run, &run->messages->ring);
-    if (!result) {
-        result = tli_move_reduction(run, r);
-        if (result && result != TL_NOT_READY)
-            result = tli_fail_peer(run, result, run->messages->failed_peer, -1);
-    }
-    if (result != TL_NOT_READY) tli_stop_reduction(run);
-    return result;
+    if (!r) result = tli_open_reduction(run, function, kind, parts, -1);
+    return result ? result : tli_continue_reduction(run, -1);
+}
+
+// Scatter the ranges with shards of a node of the run's graph, in a pass.
+static tl_result tli_reduce_node(tl_run *run, int32_t node, int32_t step) {
+    tl_result result = TL_OK;
+    if (!run->reduction)
+        result = tli_open_reduction(run, TLI_IN(RUN_PLAN), TL_STATE_GRADIENT, TLI_REDUCE_SCATTER, node);
+    return result ? result : tli_continue_reduction(run, step);
 }
 
 TLI_IMPL tl_result tl_reduce_run(tl_run *run, tl_state_kind kind) {
@@ -188,14 +221,16 @@ TLI_IMPL tl_result tl_gather_run(tl_run *run, tl_state_kind kind) {
     return tli_reduce(run, TLI_IN(GATHER_RUN), kind, TLI_REDUCE_GATHER);
 }
 
-TLI_IMPL void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes) {
-    uint64_t replicas, shard, count;
-    TL_ASSERT(run && offset && bytes && state >= 0 && state < run->desc.state_count);
-    replicas = (uint64_t)tli_count_replicas(run);
-    shard = ((uint64_t)tli_find_replica(run) + 1) % replicas;
-    count = run->desc.states[state].bytes / 4;
+static void tli_find_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes) {
+    uint64_t replicas = (uint64_t)tli_count_replicas(run), count = run->desc.states[state].bytes / 4;
+    uint64_t shard = ((uint64_t)tli_find_replica(run) + 1) % replicas;
     *offset = 4 * tli_shard_start(count, replicas, shard);
     *bytes = 4 * tli_shard_start(count, replicas, shard + 1) - *offset;
+}
+
+TLI_IMPL void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes) {
+    TL_ASSERT(run && offset && bytes && state >= 0 && state < run->desc.state_count);
+    tli_find_shard(run, state, offset, bytes);
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -571,6 +571,9 @@ static tl_result tli_check_rehearsal(const tl_run *run, const tl_rehearsal_desc 
     if (run->compiled && run->compiled->rank_count > 1)
         return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(REHEARSE_RUN), TLI_RULE(RUN_IS_OF_ONE_RANK));
 #endif
+    if (run->has_shards)
+        return tli_fail_values(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(REHEARSE_RUN),
+                               TLI_RULE(SHARDS_ARE_NOT_REHEARSED), (uint64_t)tli_find_first_shard(run), 0);
     if (*pass_count < -1 || *pass_count > 1000)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REHEARSE_RUN),
                         TLI_RULE(PASS_COUNT_MUST_BE_TO_1000));

@@ -161,12 +161,15 @@ typedef enum tl_state_kind {
     TL_STATES(TLI_ENUM) TL_STATE_COUNT
 } tl_state_kind;
 
-// A range of the caller's state. Two do not overlap: weights that several nodes share are given once.
+// A range of the caller's state. Two do not overlap, unless both have a shard: weights that several nodes share
+// are given once.
 typedef struct tl_state {
     int32_t       node;   // whose kernels use it, of the desc's graph; -1 = of several, or of none
     tl_state_kind kind;
     void         *host;   // of the caller; not NULL unless bytes is 0
     uint64_t      bytes;
+    float        *shard;  // of a node's gradient: the range holds it during that node's backward alone, and
+                          // sums over replicas are added to this ("sums over ranks"); 0 = not sharded
 } tl_state;
 
 // The costs of a node. Planners compare nodes, so any unit does, if it is the same for all.
@@ -657,6 +660,17 @@ TLDEF tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t save_
 //     tl_scatter_run(run, TL_STATE_GRADIENT)        the sum, in the shard of this replica (tl_find_run_shard)
 //     your optimizer, on that shard of the weights
 //     tl_gather_run(run, TL_STATE_PARAMETER)        the shards of the others
+//
+// or, so that it keeps that shard of the gradients only, too (ZeRO 2):
+//
+//     states[i].host, the same buffer for all, and states[i].shard, of bytes / p, rounded up to elements
+//     clear the shards, then tl_run_plan       the run clears the range of a node before each of its backwards,
+//                                              and after it sums it over the replicas and adds to the shard
+//     your optimizer, on that shard of the weights, and tl_gather_run as above
+//
+// With shards the sums of each micro-batch are taken by themselves and added in the order of the micro-batches,
+// and (p - 1) / p of the bytes travel for each of them. One replica adds all of the range; tl_reduce_run and
+// tl_scatter_run leave ranges with shards out.
 //
 // The ranges are those of desc.states, of f32, the same on all replicas. Each is cut in as many shards as there
 // are replicas, the first ones longer by an element where that leaves a rest; replica g has shard g + 1, the

@@ -134,9 +134,6 @@ TLI_IMPL tl_result tl_run_plan(tl_run *run) {
 
 TLI_IMPL tl_result tl_reset_run(tl_run *run) {
     TL_ASSERT(run);
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    tli_stop_reduction(run);
-#endif
     return tli_abort_pass(run, TL_OK);
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION

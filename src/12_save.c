@@ -217,10 +217,13 @@ static void tli_save_states(tli_saving *s) {
     tli_save_same(s, (uint64_t)desc->state_count, 4, rule);
     for (i = 0; i < desc->state_count && !s->result; i++) {
         const tl_state *state = &desc->states[i];
+        uint64_t bytes;
+        void *host;
+        tli_find_state_bytes(s->run, i, &host, &bytes);
         tli_save_same(s, (uint32_t)state->node, 4, rule);
         tli_save_same(s, (uint64_t)state->kind, 4, rule);
-        tli_save_same(s, state->bytes, 8, rule);
-        tli_save_bytes(s, s->sink || s->applies ? state->host : NULL, state->bytes);
+        tli_save_same(s, bytes, 8, rule);
+        tli_save_bytes(s, s->sink || s->applies ? host : NULL, bytes);
     }
     tli_save_scaler(s);
 }
@@ -614,7 +617,11 @@ static int tli_settle_run(tli_saving *s) {
     if (run->in_plan) return 0;
     if (!run->active) return 1;
     if (!run->flights && run->at.computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run))
-        s->result = tli_close_compute(run);
+        s->result = tli_end_compute(run);
+    if (s->result == TL_NOT_READY) {
+        s->result = TL_OK;
+        return 0;
+    }
     for (f = 0; f < tli_count_flights(run); f++) {
         tli_choose_flight(run, f);
         if (run->at.computing) return 0;

@@ -37,28 +37,59 @@ static tl_result tli_check_users(tl_run *run) {
 #ifndef TL_NO_CHECKS
 static uint64_t tli_state_address(const tl_state *state) { return (uint64_t)(uintptr_t)state->host; }
 
+static tli_rule tli_find_shard_rule(const tl_run *run, const tl_state *state) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (state->kind != TL_STATE_GRADIENT || state->node < 0 || state->bytes % 4 || !run->limits.host_visible)
+        return TLI_RULE(STATE_SHARD_OF_WHAT_HAS_NONE);
+    return run->in_flight > 1 ? TLI_RULE(STATE_SHARDS_ONE_STEP_AT_A_TIME) : TLI_NO_RULE;
+#else
+    (void)run;
+    (void)state;
+    return TLI_RULE(STATE_SHARDS_ARE_LEFT_OUT);
+#endif
+}
+
 static tli_rule tli_find_state_rule(const tl_run *run, const tl_state *state) {
     if (state->node < -1 || state->node >= tli_caller_graph(run)->node_count ||
         !tli_is_below((int64_t)state->kind, TL_STATE_COUNT)) return TLI_RULE(STATE_KIND_OR_NODE_UNKNOWN);
     if (state->bytes && (!state->host || state->bytes > UINTPTR_MAX - (uintptr_t)state->host))
         return TLI_RULE(STATE_NULL_WITH_BYTES);
-    return TLI_NO_RULE;
+    return state->shard ? tli_find_shard_rule(run, state) : TLI_NO_RULE;
+}
+
+// Range number i, or beyond these the shard of range i - state_count.
+static tl_state tli_find_memory(const tl_run *run, int32_t i) {
+    int32_t count = run->desc.state_count;
+    tl_state found = run->desc.states[i < count ? i : i - count];
+    if (i < count) return found;
+    if (found.shard) tli_find_state_bytes(run, i - count, &found.host, &found.bytes);
+    else found.bytes = 0;
+    found.shard = NULL;
+    return found;
 }
 
 // Compare the ranges in the order of their addresses: of two that overlap, one follows the other, or one that
-// overlaps it does.
+// overlaps it does. ends: the range that ends last so far, of those without a shard and of those with one,
+// which may overlap each other.
 static tl_result tli_compare_states(tl_run *run, int32_t *order, uint64_t *keys) {
-    const tl_state *states = run->desc.states;
-    int32_t count = run->desc.state_count, before = -1, i;
-    for (i = 0; i < count; i++) keys[i] = tli_state_address(&states[i]);
+    int32_t states = run->desc.state_count, count = run->has_shards ? 2 * states : states;
+    int32_t ends[2] = { -1, -1 }, i, k;
+    for (i = 0; i < count; i++) {
+        tl_state state = tli_find_memory(run, i);
+        keys[i] = tli_state_address(&state);
+    }
     tli_sort_numbers(order, count, keys);
     for (i = 0; i < count; i++) {
-        const tl_state *state = &states[order[i]];
-        if (!state->bytes) continue;
-        if (before >= 0 && tli_state_address(state) - keys[before] < states[before].bytes)
-            return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
-                                   TLI_RULE(STATE_RANGES_OVERLAP), (uint64_t)before, (uint64_t)order[i]);
-        before = order[i];
+        tl_state state = tli_find_memory(run, order[i]);
+        int32_t *end = &ends[state.shard != NULL];
+        uint64_t to = keys[order[i]] + state.bytes;
+        if (!state.bytes) continue;
+        for (k = 0; k < (state.shard ? 1 : 2); k++)
+            if (ends[k] >= 0 && keys[order[i]] - keys[ends[k]] < tli_find_memory(run, ends[k]).bytes)
+                return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                                       TLI_RULE(STATE_RANGES_OVERLAP), (uint64_t)(ends[k] % states),
+                                       (uint64_t)(order[i] % states));
+        if (*end < 0 || to > keys[*end] + tli_find_memory(run, *end).bytes) *end = order[i];
     }
     return TL_OK;
 }
@@ -75,8 +106,8 @@ static tl_result tli_check_states(tl_run *run) {
         if (rule) return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), rule, i, 0);
     }
     if (!count) return TL_OK;
-    keys = (uint64_t *)tli_alloc_array(run->env, count, sizeof *keys);
-    order = (int32_t *)tli_alloc_array(run->env, count, sizeof *order);
+    keys = (uint64_t *)tli_alloc_array(run->env, 2 * count, sizeof *keys);
+    order = (int32_t *)tli_alloc_array(run->env, 2 * count, sizeof *order);
     result = keys && order ? tli_compare_states(run, order, keys)
                            : tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN),
                                       TLI_RULE(STATE_OF_RUN_NO_MEMORY));

@@ -3,6 +3,7 @@
 // take nothing, a part of a call, and more than a call. Then, on paper alone: 8 to 1024 ranks of a long chain, what
 // planning takes, the bubble, the bytes of a rank.
 #define _POSIX_C_SOURCE 200809L  // NOLINT: reserved for this; clock_gettime, nanosleep
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,41 +168,165 @@ static void bench_times(void) {
 
 // -- on paper --
 
+typedef struct paper_row {
+    double   nodes, seconds;
+    uint64_t bytes;           // of the arena of rank 0
+} paper_row;
+
+// Plan a pipeline over so many ranks, each within `budget` bytes (0 = any), and print what comes of it.
+static paper_row plan_on_paper(tl_env *env, const tl_graph *graph, int32_t ranks, uint64_t budget) {
+    static const tl_link link = { UINT64_C(25000000000), 5000 };
+    int32_t m = 4 * ranks < 1024 ? 4 * ranks : 1024;
+    uint64_t begin = threads_now_ns();
+    tl_ranks_desc desc;
+    tl_compiled_ranks compiled;
+    paper_row row;
+    tl_result result;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = graph;
+    desc.rank_count = ranks;
+    desc.micro_batch_count = m;
+    desc.link = &link;
+    desc.budget_bytes = budget;
+    result = tl_compile_ranks(env, &desc, &compiled);
+    row.nodes = graph->node_count;
+    row.seconds = (double)(threads_now_ns() - begin) * 1e-9;
+    row.bytes = 0;
+    if (result) {
+        printf("%5d  %5d  %13d   %12.2f   %s\n", (int)ranks, (int)graph->node_count, (int)m, row.seconds, env->error.text);
+        return row;
+    }
+    printf("%5d  %5d  %13d   %12.2f   %6.3f  %13.3f   %12.1f  %11.1f  %10.1f  %7.1f\n", (int)ranks, (int)graph->node_count, (int)m,
+           row.seconds, compiled.bubble_ratio, (double)(ranks - 1) / (double)(m + ranks - 1),
+           (double)compiled.ranks[0].compiled.plan.arena_bytes * 1e-6,
+           (double)compiled.ranks[ranks - 1].compiled.plan.arena_bytes * 1e-6, (double)compiled.cost * 1e-6,
+           (double)compiled.bound_cost * 1e-6);
+    fflush(stdout);
+    row.bytes = compiled.ranks[0].compiled.plan.arena_bytes;
+    tl_free_compiled_ranks(env, &compiled);
+    return row;
+}
+
+static void print_paper_head(void) {
+    printf("ranks  nodes  micro-batches   planned in s   bubble  (S-1)/(m+S-1)   MB of rank 0  of the last  step in ms    bound\n");
+}
+
+// The exponent of the time over the nodes: the slope of a line through the logarithms.
+static void print_growth(const paper_row *rows, int count) {
+    double x = 0, y = 0, xx = 0, xy = 0;
+    int i;
+    for (i = 0; i < count; i++) {
+        double a = log(rows[i].nodes), b = log(rows[i].seconds);
+        x += a; y += b; xx += a * a; xy += a * b;
+    }
+    printf("time to plan grows with nodes to the power of %.2f\n", (count * xy - x * y) / (count * xx - x * x));
+}
+
 static void bench_scale(void) {
-    const tl_link link = { UINT64_C(25000000000), 5000 };
+    paper_row rows[8];
     tl_env env;
     int32_t ranks;
+    int count = 0;
     memset(&env, 0, sizeof env);
     printf("\nA chain of 4 nodes a rank, each 1 + 2 ms and 25 MB, over 25 GB/s and 5 us; 4 micro-batches a rank, at most 1024\n\n");
-    printf("ranks  nodes  micro-batches   planned in s   bubble  (S-1)/(m+S-1)   MB of rank 0  of the last  step in ms    bound\n");
+    print_paper_head();
     for (ranks = 8; ranks <= 1024; ranks *= 2) {
         tl_graph graph;
-        tl_ranks_desc desc;
-        tl_compiled_ranks compiled;
-        int32_t m = 4 * ranks < 1024 ? 4 * ranks : 1024;
-        uint64_t begin = threads_now_ns();
-        memset(&desc, 0, sizeof desc);
         make_chain(&env, 4 * ranks, 1000000, 25000000, &graph);
-        desc.graph = &graph;
-        desc.rank_count = ranks;
-        desc.micro_batch_count = m;
-        desc.link = &link;
-        must(&env, tl_compile_ranks(&env, &desc, &compiled));
-        begin = threads_now_ns() - begin;
-        printf("%5d  %5d  %13d   %12.2f   %6.3f  %13.3f   %12.1f  %11.1f  %10.1f  %7.1f\n", (int)ranks, (int)(4 * ranks), (int)m,
-               (double)begin * 1e-9, compiled.bubble_ratio, (double)(ranks - 1) / (double)(m + ranks - 1),
-               (double)compiled.ranks[0].compiled.plan.arena_bytes * 1e-6,
-               (double)compiled.ranks[ranks - 1].compiled.plan.arena_bytes * 1e-6, (double)compiled.cost * 1e-6,
-               (double)compiled.bound_cost * 1e-6);
-        fflush(stdout);
-        tl_free_compiled_ranks(&env, &compiled);
+        rows[count++] = plan_on_paper(&env, &graph, ranks, 0);
         tl_free_graph(&env, &graph);
-        if (begin > UINT64_C(120000000000)) break;
     }
+    print_growth(rows, count);
+}
+
+// -- a model of the reference data, with more blocks --
+
+enum { FIRST = 2, BLOCK = 12, BLOCKS = 12 };   // GPT-2: two nodes before 12 blocks of 12 nodes
+enum { FLOPS = 100000 };                        // of a rank in a nanosecond
+
+static char *read_model(const char *name) {
+    const char *root = getenv("TL_SHARED") ? getenv("TL_SHARED") : "../shared";
+    char path[4096], *text;
+    FILE *file;
+    size_t length;
+    snprintf(path, sizeof path, "%s/models/%s", root, name);
+    file = fopen(path, "rb");
+    text = (char *)calloc(1, 1 << 20);
+    if (!file || !text) { free(text); if (file) fclose(file); printf("\nSKIPPED: no %s\n", path); return NULL; }
+    length = fread(text, 1, (1 << 20) - 1, file);
+    fclose(file);
+    text[length] = 0;
+    return text;
+}
+
+// Print one node of the model as node `id`, of block `block`, its inputs moved by `shift` nodes but for that before the
+// first block, which is node `before` now.
+static size_t put_node(char *text, size_t size, const char *line, int id, int block, int shift, int before) {
+    const char *name = strchr(line + 5, ' ') + 1, *fwd = strstr(line, " fwd="), *bwd = strstr(line, " bwd=");
+    const char *out = strstr(line, " out="), *in = strstr(line, " in="), *end = strchr(in, '\n'), *at;
+    size_t length = (size_t)snprintf(text, size, "node %d r%d_%.*s fwd=%llu bwd=%llu%.*s in=", id, block, (int)(fwd - name), name,
+                                     strtoull(fwd + 5, NULL, 10) / FLOPS, strtoull(bwd + 5, NULL, 10) / FLOPS, (int)(in - out), out);
+    for (at = in + 4; at < end; at = strpbrk(at, ",\n") + 1) {
+        int input = atoi(at);
+        if (*at == '-') length += (size_t)snprintf(text + length, size - length, "-");
+        else length += (size_t)snprintf(text + length, size - length, "%s%d", at > in + 4 ? "," : "",
+                                        input < FIRST ? before : input + shift);
+    }
+    return length + (size_t)snprintf(text + length, size - length, "\n");
+}
+
+// The model with so many blocks, each that of its first one, and its last norm. The head and the loss of a network of this
+// width take as long as four blocks, those of GPT-3 a third of one: they are left out.
+static void repeat_blocks(tl_env *env, const char *model, int blocks, tl_graph *graph) {
+    size_t size = (size_t)(blocks + 4) * BLOCK * 200, length = 6;
+    char *text = (char *)malloc(size);
+    const char *lines[FIRST + BLOCK * BLOCKS + 8], *at = model;
+    int count = 0, k, id = 0;
+    for (at = strstr(model, "\nnode "); at && count < (int)(sizeof lines / sizeof *lines); at = strstr(at + 1, "\nnode "))
+        lines[count++] = at + 1;
+    if (!text || count < FIRST + BLOCK * BLOCKS) exit(1);
+    memcpy(text, "tlg 1\n", 6);
+    for (; id < FIRST; id++) length += put_node(text + length, size - length, lines[id], id, 0, 0, id - 1);
+    for (; id < FIRST + BLOCK * blocks; id++) {
+        int block = (id - FIRST) / BLOCK, shift = BLOCK * block;
+        length += put_node(text + length, size - length, lines[id - shift], id, block, shift, FIRST - 1 + shift);
+    }
+    k = FIRST + BLOCK * BLOCKS;
+    length += put_node(text + length, size - length, lines[k], id, blocks, id - k, 0);
+    must(env, tl_parse_graph(env, text, length, graph));
+    free(text);
+}
+
+// The blocks of GPT-2 small, 96 as in GPT-3, or one a rank. First without a budget, then within half of what the first rank
+// takes so.
+static void bench_model(void) {
+    char *model = read_model("gpt2_small_rl.tlg");
+    paper_row rows[8];
+    tl_env env;
+    int32_t ranks;
+    uint64_t bytes[8];
+    int half, count;
+    memset(&env, 0, sizeof env);
+    for (half = 0; half < 2 && model; half++) {
+        printf("\nThe blocks of GPT-2 small, 96 or one a rank, ranks of 100 TFLOP/s over 25 GB/s and 5 us%s; 4 micro-batches a rank, at most 1024\n\n",
+               half ? "; half of the bytes that rank 0 takes above" : "");
+        print_paper_head();
+        for (ranks = 8, count = 0; ranks <= 1024; ranks *= 2) {
+            tl_graph graph;
+            repeat_blocks(&env, model, ranks < 96 ? 96 : ranks, &graph);
+            rows[count] = plan_on_paper(&env, &graph, ranks, half ? bytes[count] / 2 : 0);
+            bytes[count] = rows[count].bytes;
+            count++;
+            tl_free_graph(&env, &graph);
+        }
+        print_growth(rows, count);
+    }
+    free(model);
 }
 
 int main(int argc, char **argv) {
     if (argc < 2 || !strcmp(argv[1], "--times")) bench_times();
     if (argc < 2 || !strcmp(argv[1], "--scale")) bench_scale();
+    if (argc < 2 || !strcmp(argv[1], "--model")) bench_model();
     return 0;
 }

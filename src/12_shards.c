@@ -1,0 +1,75 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- gradients in shards --
+//
+// A range with a shard holds the gradient of its node during that node's backward alone, so that several nodes
+// can share its bytes. Of the sum over replicas each keeps its own shard:
+//
+//     backward of node n     clear the range | the kernel adds to it | sum over replicas | shard += own part
+//
+// Source: Rajbhandari et al., ZeRO, 2020, arXiv:1910.02054, section 5.2.
+
+#ifndef TL_ONLY_TABLES
+// The first range that has a shard; state_count if none has.
+static int32_t tli_find_first_shard(const tl_run *run) {
+    int32_t i = 0;
+    while (run->desc.states && i < run->desc.state_count && !run->desc.states[i].shard) i++;
+    return i;
+}
+#endif
+
+#if !defined(TL_ONLY_TABLES) && !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+static void tli_clear_shards(tl_run *run) {
+    int32_t i;
+    for (i = 0; i < run->desc.state_count && run->has_shards; i++) {
+        const tl_state *state = &run->desc.states[i];
+        if (tli_is_shard_at_hand(run, state)) tli_zero(state->host, (size_t)state->bytes);
+    }
+}
+
+// Add this replica's part of the sums to the shards.
+static void tli_add_shards(tl_run *run) {
+    int32_t i;
+    for (i = 0; i < run->desc.state_count; i++) {
+        const tl_state *state = &run->desc.states[i];
+        uint64_t offset, bytes, k;
+        const float *from;
+        if (!tli_is_shard_at_hand(run, state)) continue;
+        tli_find_shard(run, i, &offset, &bytes);
+        from = (const float *)state->host + offset / 4;
+        for (k = 0; k < bytes / 4; k++) state->shard[k] += from[k];
+    }
+}
+
+// Sum what the backward at hand has added, and keep this replica's part. TL_NOT_READY: others are not so far.
+static tl_result tli_sum_shards(tl_run *run) {
+    tl_result result = TL_OK;
+    int32_t i, count = 0;
+    if (!run->has_shards || run->at.last.kind != TL_STEP_BACKWARD) return TL_OK;
+    for (i = 0; i < run->desc.state_count; i++) count += tli_is_shard_at_hand(run, &run->desc.states[i]);
+    if (!count) return TL_OK;
+    if (tli_count_replicas(run) > 1) result = tli_reduce_node(run, run->at.last.node, run->at.event.index);
+    if (!result) tli_add_shards(run);
+    return result;
+}
+
+// The bytes of a range between steps: of one with a shard, the shard.
+static void tli_find_state_bytes(const tl_run *run, int32_t i, void **host, uint64_t *bytes) {
+    const tl_state *state = &run->desc.states[i];
+    uint64_t offset;
+    *host = state->shard ? state->shard : state->host;
+    *bytes = state->bytes;
+    if (state->shard) tli_find_shard(run, i, &offset, bytes);
+}
+#else
+static void tli_clear_shards(tl_run *run) { (void)run; }
+static tl_result tli_sum_shards(tl_run *run) { (void)run; return TL_OK; }
+
+#ifndef TL_ONLY_TABLES
+static void tli_find_state_bytes(const tl_run *run, int32_t i, void **host, uint64_t *bytes) {
+    *host = run->desc.states[i].host;
+    *bytes = run->desc.states[i].bytes;
+}
+#endif
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
