@@ -5458,9 +5458,9 @@ TLDEF tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t save_
 // single nodes have the same sums whatever the stages, a range of a whole stage has not.
 //
 // Errors:  TL_ERROR_INVALID_ARG: no transport, a pass or another sum is under way, ranges that are no f32;
-//          TL_ERROR_MISMATCH, at the first sum: a replica has other states (nodes, kinds or bytes) or plans, or
-//          is at another training step; TL_ERROR_PEER_LOST and what else the transport answers;
-//          TL_ERROR_NO_MEMORY.
+//          TL_ERROR_MISMATCH, at the first sum: a replica has other states (nodes, kinds or bytes, but for
+//          those of optimizers, of which each may have a part) or plans, or is at another training step;
+//          TL_ERROR_PEER_LOST and what else the transport answers; TL_ERROR_NO_MEMORY.
 // Cost:    each replica sends (p - 1) / p of the bytes in tl_scatter_run and in tl_gather_run, twice that in
 //          tl_reduce_run. 16 KiB of memory while it lasts.
 // Source:  Patarasuk, Yuan, Bandwidth optimal all-reduce algorithms, 2009; Rajbhandari et al., ZeRO, 2020,
@@ -56191,13 +56191,14 @@ static tl_result tli_fail_peer(tl_run *run, tl_result why, int32_t peer, int32_t
 
 // -- greetings --
 
+// Of an optimizer each replica may have a part of its own length.
 static uint64_t tli_hash_states(const tl_run *run) {
     uint64_t hash = (uint64_t)run->desc.state_count;
     int32_t i;
     for (i = 0; i < run->desc.state_count; i++) {
         const tl_state *state = &run->desc.states[i];
         hash = tl_mix_u64(hash, (uint64_t)(uint32_t)state->node << 32 | (uint64_t)state->kind);
-        hash = tl_mix_u64(hash, state->bytes);
+        hash = tl_mix_u64(hash, state->kind == TL_STATE_OPTIMIZER ? 0 : state->bytes);
         hash = tl_mix_u64(hash, state->shard != NULL);
     }
     return hash;

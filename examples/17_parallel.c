@@ -67,7 +67,7 @@ enum { MOST_CHUNKS = 16 };
 
 typedef struct options {
     const char *text, *trace, *schedule, *save;  // text NULL = that of the examples; trace, save NULL = none
-    uint64_t layers, width, context, batch, micro_batches, stages, chunks, replicas, steps, seed, budget, wait, link,
+    uint64_t layers, width, context, batch, micro_batches, stages, chunks, replicas, zero, steps, seed, budget, wait, link,
              latency, patience, every, lose;       // lose 0 = no rank is lost
     int      has_stages, estimates, is_gpipe, resumes;
 } options;
@@ -78,6 +78,8 @@ static const char *const usage =
     "  --stages N         parts that the network is cut into, a rank each (2)\n"
     "  --chunks N         parts of each rank, which take turns: interleaved 1f1b (1)\n"
     "  --replicas N       of the network, which divide the micro-batches among them (1)\n"
+    "  --zero N           of what replicas have alike each keeps a part: 1 the optimizer's state, 2 gradients\n"
+    "                     as well (0: nothing)\n"
     "  --micro-batches N  of a training step (4)\n"
     "  --schedule NAME    1f1b: backwards begin as soon as they can; gpipe: after all forwards (1f1b)\n"
     "  --budget KIB       of each rank: its arena, weights, gradients, optimizer (no limit)\n"
@@ -109,6 +111,7 @@ static int parse_value_option(options *o, const char *name, const char *value, i
         { "--stages", 1, 1024, &o->stages, NULL, &o->has_stages },
         { "--chunks", 1, MOST_CHUNKS, &o->chunks, NULL, NULL },
         { "--replicas", 1, 1024, &o->replicas, NULL, NULL },
+        { "--zero", 0, 2, &o->zero, NULL, NULL },
         { "--micro-batches", 1, 4096, &o->micro_batches, NULL, NULL },
         { "--budget", 1, UINT64_MAX >> 10, &o->budget, NULL, NULL },
         { "--steps", 1, 1000000, &o->steps, NULL, NULL },
@@ -144,6 +147,10 @@ static int check_options(options *o) {
     if (o->resumes && !o->save) return training_fail(TRAINING_INPUT, "--resume: needs the --save PREFIX to go on from");
     if (o->is_gpipe && o->chunks > 1)
         return training_fail(TRAINING_INPUT, "--schedule gpipe: has one part a rank, --chunks %d", (int)o->chunks);
+    if (o->zero && o->replicas == 1)
+        return training_fail(TRAINING_INPUT, "--zero %d: needs --replicas 2 or more, which share", (int)o->zero);
+    if (o->zero && o->save)
+        return training_fail(TRAINING_INPUT, "--zero %d: no rank has all to --save of what it trains", (int)o->zero);
     if (o->micro_batches % o->replicas)
         return training_fail(TRAINING_INPUT, "--micro-batches %d: %d replicas cannot have as many of them each",
                              (int)o->micro_batches, (int)o->replicas);
@@ -218,7 +225,7 @@ typedef struct moment {
 typedef struct row {
     int32_t  nodes[MOST_CHUNKS][2];         // of each chunk: the first, and the one after the last
     int32_t  in_flight, event_count;
-    uint64_t base_bytes, planned_peak, measured_peak, planned_arena, measured_arena, planned_taken, taken;
+    uint64_t base_bytes, planned_base, planned_peak, measured_peak, planned_arena, measured_arena, planned_taken, taken;
     uint64_t planned_sent, sent, ring;   // of a step; ring: to the next replica
     moment  *moments;             // [event_count] where rank 0 has them; NULL = no trace
 } row;
@@ -236,9 +243,14 @@ typedef struct worker {
     tl_compiled_ranks ranks;
     const tl_rank_plan *plan;
     net      network;
-    float   *floats;              // [4][count]: parameters, both states of AdamW, gradients
-    uint64_t *places;             // [param_kinds] where those that this rank has begin in floats; else NOT_HERE
-    size_t   count;               // floats of them
+    float   *params;              // [count] of its nodes
+    float   *moments_of_adamw;    // [2][shard_count] both states, of the parts that it updates
+    float   *grads;               // [grad_count] with --zero 2 of one node at a time
+    float   *shards;              // [shard_count] with --zero 2 the sums of the parts that it updates; else NULL
+    uint64_t *places;             // [param_kinds] where those that this rank has begin in params; else NOT_HERE
+    uint64_t *grad_places;        // [param_kinds] likewise in grads
+    uint64_t *shard_places;       // [param_kinds] likewise in shards and in each of moments_of_adamw
+    size_t   count, grad_count, shard_count;
     tl_state *states;             // [state_count] of its nodes: weights, both states of AdamW, gradients
     int32_t  state_count;
     const tl_saved *saves;        // [from.rank_count] to go on from
@@ -343,6 +355,18 @@ static tl_result build_model(worker *w) {
 
 enum { ALIGNMENT = 64 };          // of the CPU backend
 
+// What a rank has beside its arena: weights, their gradients and both states of AdamW, or parts of these, rounded up to a
+// float for each range, and a buffer for the gradients of any node.
+static void find_base(const worker *w, tl_ranks_desc *desc) {
+    double replicas = (double)w->replicas;
+    int32_t id;
+    desc->gradient_ratio = w->o->zero == 2 ? 1.0 / replicas : 1.0;
+    desc->optimizer_ratio = w->o->zero ? 2.0 / replicas : 2.0;
+    for (id = 0; id < w->m.graph.node_count && w->o->zero == 2; id++)
+        if (w->m.graph.nodes[id].param_bytes > desc->base_bytes) desc->base_bytes = w->m.graph.nodes[id].param_bytes;
+    if (w->o->zero) desc->base_bytes += (uint64_t)w->m.param_kinds * 3 * sizeof(float);
+}
+
 // Cut the network into stages and plan them.
 static tl_result plan_ranks(worker *w, int32_t stages, uint64_t budget, tl_compiled_ranks *ranks) {
     tl_ranks_desc desc;
@@ -356,8 +380,7 @@ static tl_result plan_ranks(worker *w, int32_t stages, uint64_t budget, tl_compi
         desc.chunk_count = (int32_t)w->o->chunks;
     }
     desc.budget_bytes = budget;
-    desc.gradient_ratio = 1;
-    desc.optimizer_ratio = 2;     // both states of AdamW
+    find_base(w, &desc);
     desc.alignment_bytes = ALIGNMENT;
     desc.link = w->link.bytes_per_second ? &w->link : NULL;
     desc.work_limit = 100000000;
@@ -563,25 +586,66 @@ static int32_t end_node_of(const worker *w, int32_t chunk) {
 
 static const uint64_t NOT_HERE = UINT64_MAX;
 
-// Find the weights of the rank's nodes, and where it has them: one behind the other. 0 = no memory.
-static int find_floats(worker *w) {
+// The part of a range of so many floats that this replica updates: all of it without --zero, else the shard that
+// tl_scatter_run leaves it.
+static size_t find_part(const worker *w, uint64_t count, size_t *first) {
+    uint64_t replicas = w->o->zero ? (uint64_t)w->replicas : 1, shard = (uint64_t)(w->replica + 1) % replicas;
+    uint64_t rest = count % replicas;
+    *first = (size_t)(count / replicas * shard + (shard < rest ? shard : rest));
+    return (size_t)(count / replicas + (shard < rest));
+}
+
+// Mark the weights of a node, and where its gradients are with --zero 2: at the beginning of a buffer for all nodes.
+static void place_node(worker *w, int32_t id) {
+    const int32_t params[2] = { w->m.nodes[id].weight, w->m.nodes[id].bias };
+    size_t count = 0;
+    int k;
+    for (k = 0; k < 2; k++) {
+        if (params[k] < 0) continue;
+        w->places[params[k]] = 0;
+        w->grad_places[params[k]] = count;
+        count += (size_t)w->m.params[params[k]].count;
+    }
+    if (count > w->grad_count) w->grad_count = count;
+}
+
+// Find the weights of the rank's nodes, and where it has what: one behind the other. 0 = no memory.
+static int find_places(worker *w) {
     const training_model *m = &w->m;
+    size_t kinds = (size_t)m->param_kinds, first;
     int32_t chunk, id, k;
-    w->count = 0;
-    w->places = (uint64_t *)malloc(((size_t)m->param_kinds + 1) * sizeof *w->places);
+    w->count = w->grad_count = w->shard_count = 0;
+    w->places = (uint64_t *)malloc((3 * kinds + 1) * sizeof *w->places);
     if (!w->places) return 0;
+    w->grad_places = w->places + kinds;
+    w->shard_places = w->places + 2 * kinds;
     for (k = 0; k < m->param_kinds; k++) w->places[k] = NOT_HERE;
     for (chunk = 0; chunk < w->ranks.chunk_count; chunk++)
-        for (id = first_node_of(w, chunk); id < end_node_of(w, chunk); id++) {
-            if (m->nodes[id].weight >= 0) w->places[m->nodes[id].weight] = 0;
-            if (m->nodes[id].bias >= 0) w->places[m->nodes[id].bias] = 0;
-        }
+        for (id = first_node_of(w, chunk); id < end_node_of(w, chunk); id++) place_node(w, id);
     for (k = 0; k < m->param_kinds; k++) {
         if (w->places[k] == NOT_HERE) continue;
         w->places[k] = w->count;
+        w->shard_places[k] = w->shard_count;
+        if (w->o->zero < 2) w->grad_places[k] = w->count;
         w->count += (size_t)m->params[k].count;
+        w->shard_count += find_part(w, m->params[k].count, &first);
     }
+    if (w->o->zero < 2) w->grad_count = w->count;
     return 1;
+}
+
+static int alloc_floats(worker *w) {
+    w->params = (float *)calloc(w->count + 1, sizeof(float));
+    w->moments_of_adamw = (float *)calloc(2 * w->shard_count + 1, sizeof(float));
+    w->grads = (float *)calloc(w->grad_count + 1, sizeof(float));
+    if (w->o->zero == 2) w->shards = (float *)calloc(w->shard_count + 1, sizeof(float));
+    return w->params && w->moments_of_adamw && w->grads && (w->shards || w->o->zero < 2);
+}
+
+// Bytes beside the arena.
+static uint64_t count_base(const worker *w) {
+    size_t floats = w->count + 2 * w->shard_count + w->grad_count + (w->o->zero == 2 ? w->shard_count : 0);
+    return (uint64_t)floats * sizeof(float);
 }
 
 // The weights of the rank's nodes, as they are in the network that the seed makes.
@@ -590,7 +654,7 @@ static void fill_floats(worker *w) {
     int32_t i;
     for (i = 0; i < m->param_kinds; i++) {
         const training_param *p = &m->params[i];
-        float *at = w->floats + w->places[i];
+        float *at = w->params + w->places[i];
         uint64_t k;
         if (w->places[i] == NOT_HERE) continue;
         nn_fill_normal(at, (size_t)p->count, p->deviation, tl_mix_u64(w->o->seed, (uint64_t)i));
@@ -598,21 +662,32 @@ static void fill_floats(worker *w) {
     }
 }
 
+static tl_state *add_state(worker *w, int32_t id, tl_state_kind kind, float *host, size_t count) {
+    tl_state *state = &w->states[w->state_count++];
+    state->node = id;
+    state->kind = kind;
+    state->host = host;
+    state->bytes = count * sizeof(float);
+    return state;
+}
+
 // Of each node the ranges that it uses: what replicas sum up, and what is saved.
 static void register_node(worker *w, int32_t id) {
-    static const tl_state_kind kinds[4] = {
-        TL_STATE_PARAMETER, TL_STATE_OPTIMIZER, TL_STATE_OPTIMIZER, TL_STATE_GRADIENT
-    };
     const int32_t params[2] = { w->m.nodes[id].weight, w->m.nodes[id].bias };
     int32_t k, part;
-    for (k = 0; k < 2; k++)
-        for (part = 0; part < 4 && params[k] >= 0; part++) {
-            tl_state *state = &w->states[w->state_count++];
-            state->node = id;
-            state->kind = kinds[part];
-            state->host = w->floats + (size_t)part * w->count + w->places[params[k]];
-            state->bytes = w->m.params[params[k]].count * sizeof(float);
-        }
+    for (k = 0; k < 2; k++) {
+        int32_t param = params[k];
+        size_t count = param < 0 ? 0 : (size_t)w->m.params[param].count, first, length;
+        tl_state *gradient;
+        if (param < 0) continue;
+        length = find_part(w, count, &first);
+        (void)add_state(w, id, TL_STATE_PARAMETER, w->params + w->places[param], count);
+        for (part = 0; part < 2; part++)
+            (void)add_state(w, id, TL_STATE_OPTIMIZER,
+                            w->moments_of_adamw + (size_t)part * w->shard_count + w->shard_places[param], length);
+        gradient = add_state(w, id, TL_STATE_GRADIENT, w->grads + w->grad_places[param], count);
+        if (w->shards) gradient->shard = w->shards + w->shard_places[param];
+    }
 }
 
 static tl_result register_states(worker *w) {
@@ -666,19 +741,19 @@ static tl_result init_training(worker *w) {
     size_t rows = (size_t)(w->m.size.B * w->m.size.T);
     tl_result result;
     w->plan = &w->ranks.ranks[w->stage];
-    if (!find_floats(w)) return fail(w, "training", TL_ERROR_NO_MEMORY);
-    w->floats = (float *)calloc(4 * w->count + 1, sizeof *w->floats);
+    if (!find_places(w) || !alloc_floats(w)) return fail(w, "training", TL_ERROR_NO_MEMORY);
     w->window = (int32_t *)calloc(2 * rows, sizeof *w->window);
     if (w->o->trace) {
         w->moment_room = w->plan->compiled.plan.step_count;
         w->moments = (moment *)calloc((size_t)w->moment_room, sizeof *w->moments);
     }
-    if (!w->floats || !w->window || (w->o->trace && !w->moments)) return fail(w, "training", TL_ERROR_NO_MEMORY);
+    if (!w->window || (w->o->trace && !w->moments)) return fail(w, "training", TL_ERROR_NO_MEMORY);
     fill_floats(w);
     w->network.m = &w->m;
-    w->network.params = w->floats;
-    w->network.grads = w->floats + 3 * w->count;
+    w->network.params = w->params;
+    w->network.grads = w->grads;
     w->network.places = w->places;
+    w->network.grad_places = w->grad_places;
     w->network.wait_ns = w->o->wait * 1000;
     result = fail(w, "states", register_states(w));
     if (!result) result = fail(w, "run", init_run(w));
@@ -692,7 +767,10 @@ static tl_result init_training(worker *w) {
 static void free_training(worker *w) {
     tl_free_run(w->run);
     if (w->backend.self) (void)tl_free_cpu_backend(&w->env, &w->backend);
-    free(w->floats);
+    free(w->params);
+    free(w->moments_of_adamw);
+    free(w->grads);
+    free(w->shards);
     free(w->states);
     free(w->window);
     free(w->places);
@@ -700,7 +778,7 @@ static void free_training(worker *w) {
     w->states = NULL;
     w->state_count = 0;
     memset(&w->backend, 0, sizeof w->backend);
-    w->floats = NULL;
+    w->params = w->moments_of_adamw = w->grads = w->shards = NULL;
     w->window = NULL;
     w->places = NULL;
 }
@@ -721,26 +799,41 @@ static tl_result read_losses(worker *w) {
     return result;
 }
 
+// Update the parts of the weights that this rank has sums of.
 static void update_weights(worker *w) {
     nn_adamw adamw = { 0.0f, 0.9f, 0.98f, 1e-8f, 0.0f };
     int32_t i;
     adamw.rate = training_rate(w->step);
     for (i = 0; i < w->m.param_kinds; i++) {
         const training_param *p = &w->m.params[i];
-        float *at = w->floats + w->places[i];
+        float *moments = w->moments_of_adamw + w->shard_places[i];
+        size_t first, count = find_part(w, p->count, &first);
+        const float *gradient;
         if (w->places[i] == NOT_HERE) continue;
+        gradient = w->shards ? w->shards + w->shard_places[i] : w->grads + w->grad_places[i] + first;
         adamw.weight_decay = p->decays ? 0.05f : 0.0f;
-        nn_adamw_update(at, at + w->count, at + 2 * w->count, at + 3 * w->count, (size_t)p->count, w->step + 1,
+        nn_adamw_update(w->params + w->places[i] + first, moments, moments + w->shard_count, gradient, count, w->step + 1,
                         &adamw);
     }
 }
 
-// The sums over all replicas, on each of them.
-static tl_result sum_gradients(worker *w) {
+// Sums over all replicas, or what they have of the sums, or of the weights, brought to each other.
+static tl_result talk_to_replicas(worker *w, tl_result (*call)(tl_run *, tl_state_kind), tl_state_kind kind) {
     tl_result result;
     int polls = 0;
     if (w->replicas <= 1) return TL_OK;
-    while ((result = tl_reduce_run(w->run, TL_STATE_GRADIENT)) == TL_NOT_READY) rest(&polls);
+    while ((result = call(w->run, kind)) == TL_NOT_READY) rest(&polls);
+    return result;
+}
+
+static tl_result sum_gradients(worker *w) {
+    return talk_to_replicas(w, w->o->zero ? tl_scatter_run : tl_reduce_run, TL_STATE_GRADIENT);
+}
+
+// The rest of the weights, which other replicas have updated.
+static tl_result gather_weights(worker *w) {
+    tl_result result = w->o->zero ? talk_to_replicas(w, tl_gather_run, TL_STATE_PARAMETER) : TL_OK;
+    tl_measure_run(w->run, &w->report);
     return result;
 }
 
@@ -748,7 +841,8 @@ static tl_result sum_gradients(worker *w) {
 static tl_result run_step(worker *w) {
     tl_result result;
     int polls = 0;
-    memset(w->floats + 3 * w->count, 0, w->count * sizeof(float));
+    if (w->shards) memset(w->shards, 0, w->shard_count * sizeof(float));
+    else memset(w->grads, 0, w->grad_count * sizeof(float));
     w->moment_count = 0;
     w->start_ns = training_wall_ns();
     while ((result = tl_run_plan(w->run)) == TL_NOT_READY) rest(&polls);
@@ -774,9 +868,10 @@ static tl_result measure_nodes(worker *w, uint64_t *node_ns) {
     o.budget = 0;
     o.trace = NULL;
     o.micro_batches = o.chunks = 1;
+    o.zero = 0;
     alone.o = &o;
     alone.text = w->text;
-    alone.rank_count = alone.micro_batches = 1;
+    alone.rank_count = alone.replicas = alone.micro_batches = 1;
     alone.sums_ns = samples;
     if (!result) result = build_model(&alone);
     if (!result) result = plan_ranks(&alone, 1, 0, &alone.ranks);
@@ -838,7 +933,7 @@ static tl_result find_figures(worker *w) {
 static uint64_t hash_options(const worker *w) {
     const options *o = w->o;
     const uint64_t numbers[] = {
-        o->stages, o->chunks, o->replicas, o->steps, o->budget, (uint64_t)o->estimates, (uint64_t)o->is_gpipe,
+        o->stages, o->chunks, o->replicas, o->zero, o->steps, o->budget, (uint64_t)o->estimates, (uint64_t)o->is_gpipe,
         o->trace != NULL, o->save != NULL, o->every, w->from.step
     };
     return tl_mix_u64(hash_numbers(numbers, sizeof numbers / sizeof numbers[0]), hash_training(o, w->text));
@@ -879,23 +974,47 @@ static int spread_floats(const worker *w, const float *own, float *into) {
     return differs;
 }
 
-// Rank 0 gathers floats of all ranks in one array; a later replica has to have those of the first.
-static tl_result gather_floats(worker *w, gathered *all, const float *own, float *into) {
+// The same for the parts that a replica has.
+static int spread_shards(const worker *w, const float *own, float *into) {
+    int32_t i;
+    for (i = 0; i < w->m.param_kinds; i++) {
+        size_t first, count = find_part(w, w->m.params[i].count, &first);
+        if (w->places[i] != NOT_HERE)
+            memcpy(into + w->m.params[i].first + first, own + w->shard_places[i], count * sizeof *own);
+    }
+    return 0;
+}
+
+// Rank 0 gathers floats of all ranks in one array; a later replica has to have those of the first. shards: each has its
+// parts alone.
+static tl_result gather_floats(worker *w, gathered *all, const float *own, float *into, int shards) {
+    int (*spread)(const worker *, const float *, float *) = shards ? spread_shards : spread_floats;
     tl_result result = TL_OK;
     int32_t r;
-    if (w->rank) return tell(w, 0, own, w->count * sizeof *own);
-    (void)spread_floats(w, own, into);
+    if (w->rank) return tell(w, 0, own, (shards ? w->shard_count : w->count) * sizeof *own);
+    (void)spread(w, own, into);
     for (r = 1; r < w->rank_count && !result; r++) {
         worker other = *w;
         float *at = NULL;
+        size_t bytes = 0;
         other.stage = r % (int32_t)w->o->stages;
-        if (find_floats(&other)) at = (float *)malloc(other.count * sizeof *at + 1);
-        result = at ? hear(w, r, at, other.count * sizeof *at) : TL_ERROR_NO_MEMORY;
-        if (!result && spread_floats(&other, at, into) && r >= (int32_t)w->o->stages) all->replicas_differ = 1;
+        other.replica = r / (int32_t)w->o->stages;
+        if (find_places(&other)) {
+            bytes = (shards ? other.shard_count : other.count) * sizeof *at;
+            at = (float *)malloc(bytes + 1);
+        }
+        result = at ? hear(w, r, at, bytes) : TL_ERROR_NO_MEMORY;
+        if (!result && spread(&other, at, into) && r >= (int32_t)w->o->stages) all->replicas_differ = 1;
         free(at);
         free(other.places);
     }
     return result;
+}
+
+// The sums of the first step, for rank 0.
+static tl_result gather_gradients(worker *w, gathered *all) {
+    tl_result result = w->o->zero == 1 ? talk_to_replicas(w, tl_gather_run, TL_STATE_GRADIENT) : TL_OK;
+    return result ? result : gather_floats(w, all, w->shards ? w->shards : w->grads, all->grads, w->shards != NULL);
 }
 
 // Every rank tells rank 0 about the step; *goes_on is 0 when one of them was asked to stop.
@@ -947,16 +1066,22 @@ static tl_result train_rank(program *p, worker *w) {
         if (result || !goes_on) break;
         result = fail(w, "training", run_step(w));
         if (!result && w->step == w->first_step)
-            result = fail(w, "gradients", gather_floats(w, &p->all, w->floats + 3 * w->count, p->all.grads));
+            result = fail(w, "gradients", gather_gradients(w, &p->all));
         if (result) break;
         update_weights(w);
-        result = fail(w, "after a step", report_step(p, w));
+        result = fail(w, "weights of a step", gather_weights(w));
+        if (!result) result = fail(w, "after a step", report_step(p, w));
         if (!result) show_progress(p, w, start);
         w->step++;
         if (!result && p->o.save && w->step % p->o.every == 0) result = fail(w, "save", save_rank(w));
     }
     if (!result && p->o.save && w->step > w->saved.step) result = fail(w, "save", save_rank(w));
     return result;
+}
+
+// Bytes of the sums that a step takes within its passes: of each micro-batch all but the rank's own part.
+static uint64_t count_shards_sent(const worker *w) {
+    return w->shards ? (uint64_t)(w->count - w->shard_count) * sizeof(float) * (uint64_t)w->micro_batches : 0;
 }
 
 static row row_of(const worker *w) {
@@ -970,14 +1095,15 @@ static row row_of(const worker *w) {
     }
     at.in_flight = w->plan->in_flight_count;
     at.event_count = w->moment_count;
-    at.base_bytes = w->plan->base_bytes;
+    at.base_bytes = count_base(w);
+    at.planned_base = w->plan->base_bytes;
     at.planned_peak = r->planned_peak_bytes;
     at.measured_peak = r->measured_peak_bytes;
     at.planned_arena = r->planned_arena_bytes;
     at.measured_arena = r->measured_arena_bytes;
     at.planned_taken = r->planned_taken_bytes;
     at.taken = r->taken_bytes;
-    at.planned_sent = w->plan->sent_bytes;
+    at.planned_sent = w->plan->sent_bytes + count_shards_sent(w);
     at.sent = w->sent_bytes;
     at.ring = r->sent_bytes - w->sent_bytes;
     return at;
@@ -1022,7 +1148,7 @@ static void work_rank(program *p, worker *w) {
     tl_result result = prepare_rank(w);
     if (!result && !w->rank) result = fail(w, "results", init_gathered(p, w, &p->all));
     if (!result) result = train_rank(p, w);
-    if (!result) result = fail(w, "weights", gather_floats(w, &p->all, w->floats, p->all.params));
+    if (!result) result = fail(w, "weights", gather_floats(w, &p->all, w->params, p->all.params, 0));
     if (!result) (void)fail(w, "results", gather_rows(w, &p->all));
     free_training(w);             // before its messages go
 }
@@ -1140,6 +1266,7 @@ static tl_result open_alone(const program *p, const worker *rank0, alone *a, wor
     a->o = p->o;
     a->o.budget = 0;
     a->o.stages = a->o.chunks = 1;
+    a->o.zero = 0;
     a->o.trace = NULL;
     init_worker(p, w, 0);
     if (!goes_on) memset(&w->from, 0, sizeof w->from);
@@ -1175,7 +1302,7 @@ static tl_result train_alone(const program *p, const worker *rank0, alone *a) {
     for (; w->step < steps && !result; w->step++) {
         result = fail(w, "one process", run_step(w));
         if (result) break;
-        if (w->step == p->all.first_step) memcpy(a->grads, w->floats + 3 * w->count, w->count * sizeof *a->grads);
+        if (w->step == p->all.first_step) memcpy(a->grads, w->grads, w->count * sizeof *a->grads);
         a->losses[w->step] = (float)(w->loss / (double)p->o.micro_batches);
         steps_ns[w->step] = w->step_ns;
         update_weights(w);
@@ -1185,40 +1312,50 @@ static tl_result train_alone(const program *p, const worker *rank0, alone *a) {
     return result;
 }
 
-// Sum up what replicas have of a range in the order that tl_reduce_run says. parts: [replicas][all]
-static void sum_in_ring(const float *parts, size_t all, size_t replicas, size_t first, size_t count, float *sums) {
+// Add up what replicas have of a range in the order that tl_reduce_run says. parts: [replicas][stride]
+static void add_in_ring(const float *parts, size_t stride, size_t replicas, size_t first, size_t count, float *sums) {
     size_t c, i, k, at = first;
     for (c = 0; c < replicas; c++) {
         size_t end = at + count / replicas + (c < count % replicas);
         for (i = at; i < end; i++) {
-            sums[i] = parts[c * all + i];
-            for (k = 1; k < replicas; k++) sums[i] = sums[i] + parts[(c + k) % replicas * all + i];
+            float sum = parts[c * stride + i];
+            for (k = 1; k < replicas; k++) sum = sum + parts[(c + k) % replicas * stride + i];
+            sums[i] += sum;
         }
         at = end;
     }
 }
 
-// The gradients of the first step that the ranks should have.
+// The gradients of the first step that the ranks should have. Gradients in shards are summed micro-batch by micro-batch, others
+// when a replica has added its own.
 static tl_result find_sums(const program *p, const worker *rank0, alone *a) {
-    size_t all = (size_t)rank0->m.param_count, replicas = (size_t)p->o.replicas, r;
-    float *parts = (float *)calloc(all * replicas + 1, sizeof *parts);
+    size_t all = (size_t)rank0->m.param_count, replicas = (size_t)p->o.replicas, r, j;
+    size_t turns = p->o.zero == 2 ? (size_t)p->o.micro_batches / replicas : 1, count = turns * replicas;
+    float *parts = (float *)calloc(all * count + 1, sizeof *parts);
     tl_result result = TL_OK;
     if (!parts) {
         (void)fail(&a->w, "one process", TL_ERROR_NO_MEMORY);
         return TL_ERROR_NO_MEMORY;
     }
-    for (r = 0; r < replicas && !result; r++) {
+    for (r = 0; r < count && !result; r++) {
         worker w;
-        result = open_alone(p, rank0, a, &w, (int32_t)replicas, (int32_t)r, 1);
+        result = open_alone(p, rank0, a, &w, (int32_t)count, (int32_t)r, 1);
         if (!result) result = run_step(&w);
-        if (!result) memcpy(parts + r * all, w.floats + 3 * w.count, all * sizeof *parts);
+        if (!result) memcpy(parts + r * all, w.grads, all * sizeof *parts);
         else (void)fail(&a->w, "a replica alone", result);
         free_worker(&w);
     }
-    for (r = 0; r < (size_t)rank0->m.param_kinds && !result; r++)
-        sum_in_ring(parts, all, replicas, (size_t)rank0->m.params[r].first, (size_t)rank0->m.params[r].count, a->sums);
+    for (j = 0; j < turns && !result; j++)
+        for (r = 0; r < (size_t)rank0->m.param_kinds; r++)
+            add_in_ring(parts + j * all, turns * all, replicas, (size_t)rank0->m.params[r].first,
+                        (size_t)rank0->m.params[r].count, a->sums);
     free(parts);
     return result;
+}
+
+static int is_as_planned(const row *r) {
+    return r->planned_peak == r->measured_peak && r->planned_arena == r->measured_arena && r->base_bytes <= r->planned_base &&
+           r->taken <= r->planned_taken && r->planned_sent == r->sent;
 }
 
 static void print_row(const char *name, const row *r) {
@@ -1228,8 +1365,7 @@ static void print_row(const char *name, const row *r) {
            (int)r->nodes[0][1] - 1, (int)r->in_flight, (unsigned long long)r->base_bytes,
            (unsigned long long)r->planned_peak, (unsigned long long)r->measured_arena, (unsigned long long)r->taken,
            total, (unsigned long long)r->sent, (unsigned long long)r->ring,
-           r->planned_peak == r->measured_peak && r->planned_arena == r->measured_arena &&
-                   r->taken <= r->planned_taken && r->planned_sent == r->sent ? "yes" : "NO");
+           is_as_planned(r) ? "yes" : "NO");
     for (k = 1; k < MOST_CHUNKS && r->nodes[k][1]; k++)
         printf("  %-12s  %3d .. %d\n", "", (int)r->nodes[k][0], (int)r->nodes[k][1] - 1);
 }
@@ -1238,7 +1374,7 @@ static int print_rows(const program *p, const alone *a) {
     row one = row_of(&a->w);
     char name[32];
     int32_t r, equal = 1;
-    printf("\n%llu steps of %d micro-batches, bytes of each rank (sent: in a step)\n\n",
+    printf("\n%llu steps of %d micro-batches, bytes of each rank (sent: in the passes of a step; ring: after them)\n\n",
            (unsigned long long)(p->all.steps - p->all.first_step), (int)p->o.micro_batches);
     printf("                   nodes  in flight       base  live peak      arena      taken   in total       sent"
            "  ring sent  as planned\n");
@@ -1247,8 +1383,7 @@ static int print_rows(const program *p, const alone *a) {
         const row *at = &p->all.rows[r];
         snprintf(name, sizeof name, "rank %d", (int)r);
         print_row(name, at);
-        equal &= at->planned_peak == at->measured_peak && at->planned_arena == at->measured_arena &&
-                 at->taken <= at->planned_taken && at->planned_sent == at->sent;
+        equal &= is_as_planned(at);
     }
     return equal ? TRAINING_OK : training_fail(TRAINING_MISMATCH, "a rank did not take what was planned");
 }
@@ -1292,7 +1427,7 @@ static int compare_bits(const program *p, const alone *a) {
     size_t first = (size_t)all->first_step, done = (size_t)all->steps - first, steps = p->o.replicas > 1 ? 1 : done;
     int grads = memcmp(all->grads, a->sums, floats) == 0;
     int losses = memcmp(all->losses + first, a->losses + first, steps * sizeof(float)) == 0;
-    int weights = !all->replicas_differ && (p->o.replicas > 1 || memcmp(all->params, a->w.floats, floats) == 0);
+    int weights = !all->replicas_differ && (p->o.replicas > 1 || memcmp(all->params, a->w.params, floats) == 0);
     printf("\nto the bit: gradients of the first step %s, losses %s, weights %s%s\n", grads ? "yes" : "NO",
            losses ? "yes" : "NO", weights ? "yes" : "NO", p->o.replicas > 1 ? " (sums in the order of the ring; the first"
            " loss; weights of all replicas)" : "");

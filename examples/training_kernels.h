@@ -10,8 +10,9 @@
 typedef struct net {
     const training_model *m;
     const float *params;
-    float       *grads;           // likewise
-    const uint64_t *places;       // [param_kinds] where each begins in these; NULL = all are here, in their order
+    float       *grads;
+    const uint64_t *places;       // [param_kinds] where each begins in params; NULL = all are here, in their order
+    const uint64_t *grad_places;  // [param_kinds] likewise, in grads
     uint64_t     wait_ns;         // that each kernel waits beside its work
 } net;
 
@@ -25,9 +26,9 @@ typedef struct args {
 
 static float *f32(const tl_operand *operand) { return (float *)operand->host; }
 
-static uint64_t first_of(const net *network, int32_t param) {
+static uint64_t first_of(const net *network, const uint64_t *places, int32_t param) {
     if (param < 0) return 0;
-    return network->places ? network->places[param] : network->m->params[param].first;
+    return places ? places[param] : network->m->params[param].first;
 }
 
 static args args_of(const tl_kernel_call *call, const net *network) {
@@ -35,10 +36,10 @@ static args args_of(const tl_kernel_call *call, const net *network) {
     int has_two = call->graph->nodes[call->node].input_count > 1;
     args a;
     a.n = &m->nodes[call->node];
-    a.weight = network->params + first_of(network, a.n->weight);
-    a.bias = network->params + first_of(network, a.n->bias);
-    a.dweight = network->grads + first_of(network, a.n->weight);
-    a.dbias = network->grads + first_of(network, a.n->bias);
+    a.weight = network->params + first_of(network, network->places, a.n->weight);
+    a.bias = network->params + first_of(network, network->places, a.n->bias);
+    a.dweight = network->grads + first_of(network, network->grad_places, a.n->weight);
+    a.dbias = network->grads + first_of(network, network->grad_places, a.n->bias);
     a.in = f32(&call->inputs[0]);
     a.in2 = has_two ? f32(&call->inputs[1]) : NULL;
     a.out = f32(&call->outputs[0]);

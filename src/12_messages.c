@@ -123,13 +123,14 @@ static tl_result tli_fail_peer(tl_run *run, tl_result why, int32_t peer, int32_t
 
 // -- greetings --
 
+// Of an optimizer each replica may have a part of its own length.
 static uint64_t tli_hash_states(const tl_run *run) {
     uint64_t hash = (uint64_t)run->desc.state_count;
     int32_t i;
     for (i = 0; i < run->desc.state_count; i++) {
         const tl_state *state = &run->desc.states[i];
         hash = tl_mix_u64(hash, (uint64_t)(uint32_t)state->node << 32 | (uint64_t)state->kind);
-        hash = tl_mix_u64(hash, state->bytes);
+        hash = tl_mix_u64(hash, state->kind == TL_STATE_OPTIMIZER ? 0 : state->bytes);
         hash = tl_mix_u64(hash, state->shard != NULL);
     }
     return hash;

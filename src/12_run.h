@@ -683,9 +683,9 @@ TLDEF tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t save_
 // single nodes have the same sums whatever the stages, a range of a whole stage has not.
 //
 // Errors:  TL_ERROR_INVALID_ARG: no transport, a pass or another sum is under way, ranges that are no f32;
-//          TL_ERROR_MISMATCH, at the first sum: a replica has other states (nodes, kinds or bytes) or plans, or
-//          is at another training step; TL_ERROR_PEER_LOST and what else the transport answers;
-//          TL_ERROR_NO_MEMORY.
+//          TL_ERROR_MISMATCH, at the first sum: a replica has other states (nodes, kinds or bytes, but for
+//          those of optimizers, of which each may have a part) or plans, or is at another training step;
+//          TL_ERROR_PEER_LOST and what else the transport answers; TL_ERROR_NO_MEMORY.
 // Cost:    each replica sends (p - 1) / p of the bytes in tl_scatter_run and in tl_gather_run, twice that in
 //          tl_reduce_run. 16 KiB of memory while it lasts.
 // Source:  Patarasuk, Yuan, Bandwidth optimal all-reduce algorithms, 2009; Rajbhandari et al., ZeRO, 2020,

@@ -25,6 +25,13 @@ fresh
 threads first --stages 2 --replicas 2 --steps 4 --save $save
 threads then --stages 1 --replicas 2 --steps 9 --save $save --resume
 [ "$(weights calm)" = "$(weights then)" ] || fail "replicas of other stages: other weights: $(cat $out/calm.txt $out/then.txt)"
+bits() { grep '^bits:' $out/"$1".txt; }
+threads whole --stages 2 --replicas 2 --micro-batches 2
+for zero in 1 2; do     # parts of what replicas have alike: with a micro-batch each the same bits
+    threads part --stages 2 --replicas 2 --micro-batches 2 --zero $zero
+    [ "$(bits whole)" = "$(bits part)" ] || fail "--zero $zero: other bits: $(cat $out/whole.txt $out/part.txt)"
+done
+threads part --stages 1 --replicas 3 --micro-batches 6 --zero 2
 fresh
 ! build/17_parallel --quick --estimate --save $save --lose 2 > $out/lost.txt 2> $out/lost.err || fail "a rank is lost unsaved: exit 0"
 grep -q 'a rank is lost, and nothing is saved to go on from' $out/lost.err || fail "a rank is lost unsaved: $(cat $out/lost.err)"
@@ -61,6 +68,7 @@ compare() {     # RANKS ARGUMENTS...
 compare 2 --stages 2
 compare 2 --stages 1 --replicas 2
 compare 2 --stages 2 --chunks 2
+compare 2 --stages 1 --replicas 2 --zero 2
 
 # With measured costs and a measured link each start plans otherwise, and bits stay.
 start -n 2 build/17_mpi --quick > $out/measured.mpi 2> $out/measured.err || fail "measured: exit $?: $(cat $out/measured.err)"

@@ -311,7 +311,7 @@ static void bench_model(void) {
         printf("\nThe blocks of GPT-2 small, 96 or one a rank, ranks of 100 TFLOP/s over 25 GB/s and 5 us%s; 4 micro-batches a rank, at most 1024\n\n",
                half ? "; half of the bytes that rank 0 takes above" : "");
         print_paper_head();
-        for (ranks = 8, count = 0; ranks <= 1024; ranks *= 2) {
+        for (ranks = 8, count = 0; ranks <= (half ? 256 : 1024); ranks *= 2) {
             tl_graph graph;
             repeat_blocks(&env, model, ranks < 96 ? 96 : ranks, &graph);
             rows[count] = plan_on_paper(&env, &graph, ranks, half ? bytes[count] / 2 : 0);
