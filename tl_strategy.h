@@ -4116,6 +4116,8 @@ typedef struct tl_ranks_desc {
                                    // the last one node_count; 0 = chosen; where chunks are, by time: their
                                    // bytes are not asked
     const tl_rank *ranks;          // [rank_count] bytes and speed of each; 0 = equal ones
+    const tl_fusion_plan *fusion;  // of graph, with blocks_only: ranks run its fused nodes, and ends are nodes
+                                   // of its graph; it must outlive the plans. 0 = nothing is fused
     int32_t  inference;            // 1 = forward only
     uint64_t budget_bytes;         // of each rank, where ranks is 0: its arena and its part of the base; 0 = no
                                    // limit
@@ -4134,7 +4136,7 @@ typedef struct tl_ranks_desc {
 // What one rank runs.
 typedef struct tl_rank_plan {
     tl_compiled_plan compiled;     // of the stage; its plan has a slot for each micro-batch
-    int32_t  first_node, end_node; // of the desc's graph; with chunks those of the first one
+    int32_t  first_node, end_node; // of the graph that is cut; with chunks those of the first one
     int32_t  in_flight_count;      // micro-batches whose activations it holds at a time, at most; in each chunk
                                    // it counts once
     uint64_t base_bytes;           // weights, gradients and optimizer of its nodes
@@ -4149,6 +4151,7 @@ typedef struct tl_compiled_ranks {
     tl_rank_plan *ranks;           // [rank_count]
     int32_t  rank_count, chunk_count, micro_batch_count;
     const int32_t *ends;           // [rank_count * chunk_count] the node after the last of each stage
+    const tl_fusion_plan *fusion;  // of the desc
     uint64_t hash;                 // of all plans; runs compare it with that of their neighbours
     uint64_t cost;                 // of a training step: the largest end_cost, with messages on the link
     uint64_t bound_cost;           // no plans of any cut cost less; where ends are given, none of these stages
@@ -7512,8 +7515,7 @@ static size_t tli_finish(tli_writer *w) {
       "strategy.parallelism: %0 does not divide the %1 ranks of the transport", "workers, ranks") \
     X(MESSAGE_BETWEEN_PASSES, "message with rank %0 between passes: %s", "rank") \
     X(STRATEGY_OF_RANKS_IS_LAZY, \
-      "strategy: model and pipeline are for mode lazy, f32, memory pooled, no fusion, no interval", \
-      "") \
+      "strategy: model and pipeline are for mode lazy, f32, memory pooled, no interval", "") \
     X(BEGINS_ONE_KERNEL_CALL, "plan: step %0 begins what is not one call of one kernel", "step, node") \
     X(BEGINS_RANDOM_HOOK, "plan: begins calls, but the random hook is for one call at a time", "step, node") \
     X(BEGINS_DYNAMIC_NODES, "plan: begins calls, but dynamic nodes report one call at a time", "step, node") \
@@ -12733,6 +12735,58 @@ TLI_IMPL void tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion) {
     tl_free_graph(env, &fusion->graph);
     tli_release(env, fusion->memory);
     tli_zero(fusion, sizeof *fusion);
+}
+
+// -- checks of a fusion --
+
+// Whether the inputs of a member are what a fused node reads from its input number *place on.
+static int tli_reads_as_fused(const tl_graph *graph, const tl_fusion_plan *fusion, int32_t id, int32_t at,
+                              int32_t *place) {
+    const int32_t *members = fusion->members + fusion->first_members[id];
+    const tl_node *member = &graph->nodes[members[at]], *node = &fusion->graph.nodes[id];
+    int32_t i, inner = 0;
+    for (i = 0; i < member->input_count; i++) {
+        const tl_node_output *from = &graph->outputs[graph->inputs[member->first_input + i].tensor], *as;
+        int32_t fused = fusion->nodes[from->node];
+        if (at > 0 && from->node == members[at - 1]) { inner++; continue; }
+        if (*place >= node->input_count) return 0;
+        as = &fusion->graph.outputs[fusion->graph.inputs[node->first_input + (*place)++].tensor];
+        if (as->node != fused || as->output != from->output ||
+            fusion->members[fusion->first_members[fused + 1] - 1] != from->node) return 0;
+    }
+    return at == 0 || inner > 0;
+}
+
+// Whether a fused node computes its members.
+static int tli_computes_members(const tl_graph *graph, const tl_fusion_plan *fusion, int32_t id) {
+    const tl_node *node = &fusion->graph.nodes[id], *end;
+    int32_t from = fusion->first_members[id], count = fusion->first_members[id + 1] - from, at, k, place = 0;
+    if (count < 1 || fusion->remade_counts[id] < 0 || fusion->remade_counts[id] >= count) return 0;
+    for (at = 0; at < count; at++) {
+        int32_t member = fusion->members[from + at];
+        if (member < 0 || member >= graph->node_count || fusion->nodes[member] != id ||
+            graph->nodes[member].has_grad != node->has_grad ||
+            (count > 1 && (graph->nodes[member].output_count != 1 || graph->nodes[member].saved_bytes)) ||
+            !tli_reads_as_fused(graph, fusion, id, at, &place)) return 0;
+    }
+    end = &graph->nodes[fusion->members[from + count - 1]];
+    if (place != node->input_count || end->output_count != node->output_count ||
+        end->is_input != node->is_input) return 0;
+    for (k = 0; k < end->output_count; k++)
+        if (graph->outputs[end->first_output + k].bytes !=
+            fusion->graph.outputs[node->first_output + k].bytes) return 0;
+    return 1;
+}
+
+static int tli_is_fusion_of(const tl_graph *graph, const tl_fusion_plan *fusion) {
+    int32_t id, count = fusion->graph.node_count;
+    if (!fusion->memory || count > graph->node_count || fusion->first_members[0] ||
+        fusion->first_members[count] != graph->node_count) return 0;
+    for (id = 0; id < graph->node_count; id++)
+        if (fusion->nodes[id] < 0 || fusion->nodes[id] >= count) return 0;
+    for (id = 0; id < count; id++)
+        if (!tli_computes_members(graph, fusion, id)) return 0;
+    return 1;
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -51177,7 +51231,8 @@ static int tli_are_ends(const tl_ranks_desc *desc, const int32_t *ends) {
     return first == desc->graph->node_count;
 }
 
-static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
+// source: the graph of which the desc's is the fused one; NULL = it is the caller's.
+static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc, const tl_graph *source) {
     tli_rule why = TLI_NO_RULE;
     tl_result result;
     if (desc->rank_count < 1) why = TLI_RULE(RANK_COUNT_MUST_BE_POSITIVE);
@@ -51199,6 +51254,11 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
                                TLI_RULE(MICRO_BATCHES_NOT_MULTIPLE_OF_RANKS), (uint64_t)desc->micro_batch_count,
                                (uint64_t)desc->rank_count);
     result = tl_check_graph(env, desc->graph);
+    if (!result && source && !tli_is_fusion_of(source, desc->fusion))
+        result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(FUSION_NOT_OF_THE_GRAPH));
+    if (!result && source && desc->fusion->inference && !desc->inference)
+        result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS),
+                          TLI_RULE(FUSION_MADE_FOR_INFERENCE));
     if (!result && desc->ends && !tli_are_ends(desc, desc->ends))
         result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(ENDS_MUST_RISE));
     return result;
@@ -51250,6 +51310,63 @@ static tl_result tli_plan_ranks(tl_env *env, const tl_ranks_desc *desc, tli_rank
     return result;
 }
 
+// Which tensor of a fused graph a tensor of the graph is; -1 = inside of a fused node.
+static int32_t tli_find_fused_tensor(const tl_graph *source, const tl_fusion_plan *fusion, int32_t tensor) {
+    const tl_node_output *output = &source->outputs[tensor];
+    int32_t fused = fusion->nodes[output->node];
+    if (fusion->members[fusion->first_members[fused + 1] - 1] != output->node) return -1;
+    return fusion->graph.nodes[fused].first_output + output->output;
+}
+
+// Note the members of one node of a stage, behind `count` others; returns how many there are then.
+static int32_t tli_map_members_of(const tl_fusion_plan *fusion, const tl_compiled_plan *cut, int32_t id,
+                                  int32_t *nodes, int32_t *members, int32_t count) {
+    int32_t at, k;
+    for (at = cut->first_members[id]; at < cut->first_members[id + 1]; at++) {
+        int32_t fused = cut->members[at];
+        for (k = fusion->first_members[fused]; k < fusion->first_members[fused + 1]; k++) {
+            nodes[fusion->members[k]] = id;
+            members[count++] = fusion->members[k];
+        }
+    }
+    return count;
+}
+
+// Make the map of a stage of a fused graph that of the graph itself.
+static tl_result tli_map_fused(tl_env *env, const tl_graph *source, const tl_fusion_plan *fusion,
+                               tli_rank_stage *stage, tl_compiled_plan *compiled) {
+    uint64_t olds = (uint64_t)source->node_count, tensors = (uint64_t)source->tensor_count;
+    uint64_t nodes = (uint64_t)compiled->graph->node_count;
+    int32_t *map = (int32_t *)tli_alloc_array(env, 2 * olds + tensors + 2 * nodes + 1, sizeof *map);
+    int32_t *first, *remade, count = 0, id;
+    if (!map) return tli_fail_ranks(env);
+    first = map + 2 * olds + tensors;
+    remade = first + nodes + 1;
+    for (id = 0; id < source->node_count; id++) map[id] = -1;
+    for (id = 0; id < source->tensor_count; id++) {
+        int32_t fused = tli_find_fused_tensor(source, fusion, id);
+        map[2 * olds + (uint64_t)id] = fused < 0 ? -1 : compiled->tensors[fused];
+    }
+    for (id = 0; id < compiled->graph->node_count; id++) {
+        int32_t before = count, is_node = compiled->first_members[id] < compiled->first_members[id + 1];
+        first[id] = count;
+        remade[id] = is_node ? fusion->remade_counts[compiled->members[compiled->first_members[id]]] : 0;
+        count = tli_map_members_of(fusion, compiled, id, map, map + olds, count);
+        compiled->choice.fused_count += count > before + 1;
+    }
+    first[compiled->graph->node_count] = count;
+    tli_release(env, stage->map);
+    stage->map = map;
+    stage->chunk_starts = NULL;
+    compiled->source = source;
+    compiled->nodes = map;
+    compiled->members = map + olds;
+    compiled->tensors = map + 2 * olds;
+    compiled->first_members = first;
+    compiled->remade_counts = remade;
+    return TL_OK;
+}
+
 // Write into each plan whose it is.
 static void tli_name_ranks(tl_compiled_ranks *ranks) {
     int32_t rank;
@@ -51285,16 +51402,20 @@ TLI_IMPL int32_t tl_find_node_rank(const tl_compiled_ranks *ranks, int32_t node)
     int32_t stages, stage = 0;
     TL_ASSERT(ranks);
     stages = ranks->rank_count * ranks->chunk_count;
+    if (ranks->fusion && node >= 0) {
+        const tl_fusion_plan *fusion = ranks->fusion;
+        node = node < fusion->first_members[fusion->graph.node_count] ? fusion->nodes[node] : -1;
+    }
     while (stage < stages && ranks->ends[stage] <= node) stage++;
     return node >= 0 && stage < stages ? stage % ranks->rank_count : -1;
 }
 
-TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks) {
+// Plan ranks of the desc's graph, which is the fused one of source, if that is not NULL.
+static tl_result tli_compile_cut(tl_env *env, const tl_ranks_desc *desc, const tl_graph *source,
+                                 tl_compiled_ranks *ranks) {
     tli_ranks *own;
-    tl_result result;
-    TL_ASSERT(desc && desc->graph && ranks);
-    tli_zero(ranks, sizeof *ranks);
-    result = tli_check_ranks_desc(env, desc);
+    tl_result result = tli_check_ranks_desc(env, desc, source);
+    int32_t rank;
     if (result) return result;
     own = (tli_ranks *)tli_alloc_array(env, 1, sizeof *own);
     if (!own) return tli_fail_ranks(env);
@@ -51311,8 +51432,25 @@ TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
     if (!result) result = tli_plan_ranks(env, desc, own, ranks);
     if (!result) result = tli_simulate_ranks(env, desc, ranks);
     if (!result) result = tli_bound_ranks(env, desc, &ranks->bound_cost);
+    for (rank = 0; rank < desc->rank_count && source && !result; rank++)
+        result = tli_map_fused(env, source, desc->fusion, &own->stages[rank], &own->ranks[rank].compiled);
     if (!result) tli_name_ranks(ranks);
     if (result) tl_free_compiled_ranks(env, ranks);
+    return result;
+}
+
+TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks) {
+    tl_ranks_desc fused;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && ranks);
+    tli_zero(ranks, sizeof *ranks);
+    if (!desc->fusion) return tli_compile_cut(env, desc, NULL, ranks);
+    if (!desc->fusion->memory)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(FUSION_NOT_OF_THE_GRAPH));
+    fused = *desc;
+    fused.graph = &desc->fusion->graph;
+    result = tli_compile_cut(env, &fused, desc->graph, ranks);
+    if (!result) ranks->fusion = desc->fusion;
     return result;
 }
 #endif
@@ -56910,56 +57048,6 @@ static tl_result tli_map_members(tl_run *run) {
     return TL_OK;
 }
 
-// Whether the inputs of a member are what a fused node reads from its input number *place on.
-static int tli_reads_as_fused(const tl_graph *graph, const tl_fusion_plan *fusion, int32_t id, int32_t at,
-                              int32_t *place) {
-    const int32_t *members = fusion->members + fusion->first_members[id];
-    const tl_node *member = &graph->nodes[members[at]], *node = &fusion->graph.nodes[id];
-    int32_t i, inner = 0;
-    for (i = 0; i < member->input_count; i++) {
-        const tl_node_output *from = &graph->outputs[graph->inputs[member->first_input + i].tensor], *as;
-        int32_t fused = fusion->nodes[from->node];
-        if (at > 0 && from->node == members[at - 1]) { inner++; continue; }
-        if (*place >= node->input_count) return 0;
-        as = &fusion->graph.outputs[fusion->graph.inputs[node->first_input + (*place)++].tensor];
-        if (as->node != fused || as->output != from->output ||
-            fusion->members[fusion->first_members[fused + 1] - 1] != from->node) return 0;
-    }
-    return at == 0 || inner > 0;
-}
-
-// Whether a fused node computes its members.
-static int tli_computes_members(const tl_graph *graph, const tl_fusion_plan *fusion, int32_t id) {
-    const tl_node *node = &fusion->graph.nodes[id], *end;
-    int32_t from = fusion->first_members[id], count = fusion->first_members[id + 1] - from, at, k, place = 0;
-    if (count < 1 || fusion->remade_counts[id] < 0 || fusion->remade_counts[id] >= count) return 0;
-    for (at = 0; at < count; at++) {
-        int32_t member = fusion->members[from + at];
-        if (member < 0 || member >= graph->node_count || fusion->nodes[member] != id ||
-            graph->nodes[member].has_grad != node->has_grad ||
-            (count > 1 && (graph->nodes[member].output_count != 1 || graph->nodes[member].saved_bytes)) ||
-            !tli_reads_as_fused(graph, fusion, id, at, &place)) return 0;
-    }
-    end = &graph->nodes[fusion->members[from + count - 1]];
-    if (place != node->input_count || end->output_count != node->output_count ||
-        end->is_input != node->is_input) return 0;
-    for (k = 0; k < end->output_count; k++)
-        if (graph->outputs[end->first_output + k].bytes !=
-            fusion->graph.outputs[node->first_output + k].bytes) return 0;
-    return 1;
-}
-
-static int tli_is_fusion_of(const tl_graph *graph, const tl_fusion_plan *fusion) {
-    int32_t id, count = fusion->graph.node_count;
-    if (!fusion->memory || count > graph->node_count || fusion->first_members[0] ||
-        fusion->first_members[count] != graph->node_count) return 0;
-    for (id = 0; id < graph->node_count; id++)
-        if (fusion->nodes[id] < 0 || fusion->nodes[id] >= count) return 0;
-    for (id = 0; id < count; id++)
-        if (!tli_computes_members(graph, fusion, id)) return 0;
-    return 1;
-}
-
 // Measured, tests/bench/bench_fusion.c and bench_vk_fusion.c: the least bytes above which time falls no more.
 #define TLI_RUN_FUSION_BLOCK 16384          // of a block in memory of the host, in a quarter of a tensor
 #define TLI_RUN_FUSION_DEVICE_BLOCK 262144  // of a device, where each call costs more, in a whole tensor
@@ -56985,10 +57073,9 @@ static uint64_t tli_find_fusion_call_cost(const tl_run *run) {
 
 static uint64_t tli_find_fusion_parts(const tl_run *run) { return run->limits.host_visible ? 4 : 1; }
 
-// Fuse what says that it takes blocks.
-static tl_result tli_fuse_strategy(tl_run *run) {
+// How the run fuses what says that it takes blocks.
+static tl_fusion_desc tli_ask_fusion(const tl_run *run) {
     tl_fusion_desc desc;
-    tl_result result;
     tli_zero(&desc, sizeof desc);
     desc.graph = run->graph;
     desc.inference = run->inference;
@@ -56996,11 +57083,59 @@ static tl_result tli_fuse_strategy(tl_run *run) {
     desc.alignment_bytes = run->limits.alignment_bytes;
     desc.block_bytes = tli_find_fusion_block(run);
     desc.scratch_parts = tli_find_fusion_parts(run);
-    result = tl_plan_fusion(run->env, &desc, &run->own_fusion);
+    return desc;
+}
+
+static tl_result tli_fuse_strategy(tl_run *run) {
+    tl_fusion_desc desc = tli_ask_fusion(run);
+    tl_result result = tl_plan_fusion(run->env, &desc, &run->own_fusion);
     if (result || !run->own_fusion.fused_count || (!run->desc.plan && !run->desc.formats)) return result;
     return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
                     TLI_RULE(STRATEGY_ENABLE_FUSION_AND_PLAN));
 }
+
+#ifndef TL_NO_PRECISION
+static uint64_t tli_sum_node_costs(const tl_node *node) { return node->fwd_cost + node->bwd_cost; }
+
+// Mark the members of fused nodes that cost more than these do; returns how many nodes that are.
+static int32_t tli_mark_dear_chains(const tl_graph *graph, const tl_fusion_plan *fusion, uint8_t *apart) {
+    int32_t id, at, count = 0;
+    for (id = 0; id < fusion->graph.node_count; id++) {
+        uint64_t sum = 0;
+        for (at = fusion->first_members[id]; at < fusion->first_members[id + 1]; at++)
+            sum += tli_sum_node_costs(&graph->nodes[fusion->members[at]]);
+        if (tli_sum_node_costs(&fusion->graph.nodes[id]) <= sum) continue;
+        for (at = fusion->first_members[id]; at < fusion->first_members[id + 1]; at++)
+            apart[fusion->members[at]] = 1;
+        count++;
+    }
+    return count;
+}
+
+// Fuse for ranks: everything, or what costs nothing more. *apart: how many chains are left apart.
+static tl_result tli_fuse_stages(tl_run *run, int all, int32_t *apart) {
+    tl_fusion_desc desc = tli_ask_fusion(run);
+    uint8_t *marks;
+    tl_result result;
+    desc.device = run->desc.device;
+    desc.call_cost = tli_find_fusion_call_cost(run);
+    tl_free_fusion_plan(run->env, &run->own_fusion);
+    *apart = 0;
+    result = tl_plan_fusion(run->env, &desc, &run->own_fusion);
+    if (result || all) return result;
+    marks = (uint8_t *)tli_alloc_array(run->env, (uint64_t)run->graph->node_count, 1);
+    if (!marks)
+        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    *apart = tli_mark_dear_chains(run->graph, &run->own_fusion, marks);
+    if (*apart) {
+        tl_free_fusion_plan(run->env, &run->own_fusion);
+        desc.apart = marks;
+        result = tl_plan_fusion(run->env, &desc, &run->own_fusion);
+    }
+    tli_release(run->env, marks);
+    return result;
+}
+#endif
 
 // Go on with the fused graph; the kernels stay those of the caller's.
 static void tli_use_fusion(tl_run *run, const tl_fusion_plan *fusion) {
@@ -58189,6 +58324,23 @@ static int32_t tli_find_stage_count(const tl_run *run) {
     return 1;
 }
 
+// Plan the ranks, with chains fused where that costs nothing, or where nothing else fits.
+static tl_result tli_compile_fused(tl_run *run, tl_ranks_desc *desc) {
+    int32_t apart = 0;
+    tli_quiet quiet;
+    tl_result result;
+    if (!run->desc.strategy->enable_fusion) return tl_compile_ranks(run->env, desc, &run->own_ranks);
+    result = tli_fuse_stages(run, 0, &apart);
+    if (run->own_fusion.fused_count) desc->fusion = &run->own_fusion;
+    quiet = tli_begin_quiet(run->env);
+    if (!result) result = tl_compile_ranks(run->env, desc, &run->own_ranks);
+    tli_end_quiet(&quiet, result == TL_ERROR_INFEASIBLE && apart ? TL_OK : result);
+    if (result != TL_ERROR_INFEASIBLE || !apart) return result;
+    result = tli_fuse_stages(run, 1, &apart);
+    desc->fusion = &run->own_fusion;
+    return result ? result : tl_compile_ranks(run->env, desc, &run->own_ranks);
+}
+
 // Plan the stages of a strategy and take that of this rank. A pipeline has all micro-batches of a training step
 // under way, model parallelism one after the other.
 static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
@@ -58197,7 +58349,7 @@ static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
     tli_budget budget = tli_arena_budget(run);
     tl_ranks_desc desc;
     tl_result result;
-    int is_plain = strategy->mode == TL_MODE_LAZY && !strategy->enable_fusion && !run->desc.may_split &&
+    int is_plain = strategy->mode == TL_MODE_LAZY && !run->desc.may_split &&
                    (strategy->precision == TL_PRECISION_FULL || strategy->precision == TL_PRECISION_SINGLE) &&
                    strategy->memory == TL_MEMORY_POOLED && !strategy->gradient.checkpoint_interval;
     if (!is_plain || run->desc.plan || run->desc.checkpoints || run->desc.formats || run->owns_layers)
@@ -58214,8 +58366,11 @@ static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
     if (budget.is_limited) desc.budget_bytes = budget.bytes && !budget.is_over ? budget.bytes : 1;
     desc.alignment_bytes = run->limits.alignment_bytes;
     desc.block_bytes = tli_run_cut(run);
-    result = tl_compile_ranks(run->env, &desc, &run->own_ranks);
+    result = tli_compile_fused(run, &desc);
     if (result) return result;
+    if (run->own_fusion.fused_count && run->desc.random)
+        return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
+                        TLI_RULE(FUSION_RANDOM_HOOK_SEES_NODES_IN_ORDER));
     if (desc.micro_batch_count > 1) run->desc.repeat_count = 1;
     return tli_use_compiled(run, &run->own_ranks.ranks[run->desc.transport->rank % stages].compiled);
 }

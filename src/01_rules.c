@@ -1261,8 +1261,7 @@
       "strategy.parallelism: %0 does not divide the %1 ranks of the transport", "workers, ranks") \
     X(MESSAGE_BETWEEN_PASSES, "message with rank %0 between passes: %s", "rank") \
     X(STRATEGY_OF_RANKS_IS_LAZY, \
-      "strategy: model and pipeline are for mode lazy, f32, memory pooled, no fusion, no interval", \
-      "") \
+      "strategy: model and pipeline are for mode lazy, f32, memory pooled, no interval", "") \
     X(BEGINS_ONE_KERNEL_CALL, "plan: step %0 begins what is not one call of one kernel", "step, node") \
     X(BEGINS_RANDOM_HOOK, "plan: begins calls, but the random hook is for one call at a time", "step, node") \
     X(BEGINS_DYNAMIC_NODES, "plan: begins calls, but dynamic nodes report one call at a time", "step, node") \

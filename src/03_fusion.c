@@ -542,6 +542,58 @@ TLI_IMPL void tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion) {
     tli_release(env, fusion->memory);
     tli_zero(fusion, sizeof *fusion);
 }
+
+// -- checks of a fusion --
+
+// Whether the inputs of a member are what a fused node reads from its input number *place on.
+static int tli_reads_as_fused(const tl_graph *graph, const tl_fusion_plan *fusion, int32_t id, int32_t at,
+                              int32_t *place) {
+    const int32_t *members = fusion->members + fusion->first_members[id];
+    const tl_node *member = &graph->nodes[members[at]], *node = &fusion->graph.nodes[id];
+    int32_t i, inner = 0;
+    for (i = 0; i < member->input_count; i++) {
+        const tl_node_output *from = &graph->outputs[graph->inputs[member->first_input + i].tensor], *as;
+        int32_t fused = fusion->nodes[from->node];
+        if (at > 0 && from->node == members[at - 1]) { inner++; continue; }
+        if (*place >= node->input_count) return 0;
+        as = &fusion->graph.outputs[fusion->graph.inputs[node->first_input + (*place)++].tensor];
+        if (as->node != fused || as->output != from->output ||
+            fusion->members[fusion->first_members[fused + 1] - 1] != from->node) return 0;
+    }
+    return at == 0 || inner > 0;
+}
+
+// Whether a fused node computes its members.
+static int tli_computes_members(const tl_graph *graph, const tl_fusion_plan *fusion, int32_t id) {
+    const tl_node *node = &fusion->graph.nodes[id], *end;
+    int32_t from = fusion->first_members[id], count = fusion->first_members[id + 1] - from, at, k, place = 0;
+    if (count < 1 || fusion->remade_counts[id] < 0 || fusion->remade_counts[id] >= count) return 0;
+    for (at = 0; at < count; at++) {
+        int32_t member = fusion->members[from + at];
+        if (member < 0 || member >= graph->node_count || fusion->nodes[member] != id ||
+            graph->nodes[member].has_grad != node->has_grad ||
+            (count > 1 && (graph->nodes[member].output_count != 1 || graph->nodes[member].saved_bytes)) ||
+            !tli_reads_as_fused(graph, fusion, id, at, &place)) return 0;
+    }
+    end = &graph->nodes[fusion->members[from + count - 1]];
+    if (place != node->input_count || end->output_count != node->output_count ||
+        end->is_input != node->is_input) return 0;
+    for (k = 0; k < end->output_count; k++)
+        if (graph->outputs[end->first_output + k].bytes !=
+            fusion->graph.outputs[node->first_output + k].bytes) return 0;
+    return 1;
+}
+
+static int tli_is_fusion_of(const tl_graph *graph, const tl_fusion_plan *fusion) {
+    int32_t id, count = fusion->graph.node_count;
+    if (!fusion->memory || count > graph->node_count || fusion->first_members[0] ||
+        fusion->first_members[count] != graph->node_count) return 0;
+    for (id = 0; id < graph->node_count; id++)
+        if (fusion->nodes[id] < 0 || fusion->nodes[id] >= count) return 0;
+    for (id = 0; id < count; id++)
+        if (!tli_computes_members(graph, fusion, id)) return 0;
+    return 1;
+}
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -35,7 +35,8 @@ static int tli_are_ends(const tl_ranks_desc *desc, const int32_t *ends) {
     return first == desc->graph->node_count;
 }
 
-static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
+// source: the graph of which the desc's is the fused one; NULL = it is the caller's.
+static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc, const tl_graph *source) {
     tli_rule why = TLI_NO_RULE;
     tl_result result;
     if (desc->rank_count < 1) why = TLI_RULE(RANK_COUNT_MUST_BE_POSITIVE);
@@ -57,6 +58,11 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
                                TLI_RULE(MICRO_BATCHES_NOT_MULTIPLE_OF_RANKS), (uint64_t)desc->micro_batch_count,
                                (uint64_t)desc->rank_count);
     result = tl_check_graph(env, desc->graph);
+    if (!result && source && !tli_is_fusion_of(source, desc->fusion))
+        result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(FUSION_NOT_OF_THE_GRAPH));
+    if (!result && source && desc->fusion->inference && !desc->inference)
+        result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS),
+                          TLI_RULE(FUSION_MADE_FOR_INFERENCE));
     if (!result && desc->ends && !tli_are_ends(desc, desc->ends))
         result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(ENDS_MUST_RISE));
     return result;
@@ -108,6 +114,63 @@ static tl_result tli_plan_ranks(tl_env *env, const tl_ranks_desc *desc, tli_rank
     return result;
 }
 
+// Which tensor of a fused graph a tensor of the graph is; -1 = inside of a fused node.
+static int32_t tli_find_fused_tensor(const tl_graph *source, const tl_fusion_plan *fusion, int32_t tensor) {
+    const tl_node_output *output = &source->outputs[tensor];
+    int32_t fused = fusion->nodes[output->node];
+    if (fusion->members[fusion->first_members[fused + 1] - 1] != output->node) return -1;
+    return fusion->graph.nodes[fused].first_output + output->output;
+}
+
+// Note the members of one node of a stage, behind `count` others; returns how many there are then.
+static int32_t tli_map_members_of(const tl_fusion_plan *fusion, const tl_compiled_plan *cut, int32_t id,
+                                  int32_t *nodes, int32_t *members, int32_t count) {
+    int32_t at, k;
+    for (at = cut->first_members[id]; at < cut->first_members[id + 1]; at++) {
+        int32_t fused = cut->members[at];
+        for (k = fusion->first_members[fused]; k < fusion->first_members[fused + 1]; k++) {
+            nodes[fusion->members[k]] = id;
+            members[count++] = fusion->members[k];
+        }
+    }
+    return count;
+}
+
+// Make the map of a stage of a fused graph that of the graph itself.
+static tl_result tli_map_fused(tl_env *env, const tl_graph *source, const tl_fusion_plan *fusion,
+                               tli_rank_stage *stage, tl_compiled_plan *compiled) {
+    uint64_t olds = (uint64_t)source->node_count, tensors = (uint64_t)source->tensor_count;
+    uint64_t nodes = (uint64_t)compiled->graph->node_count;
+    int32_t *map = (int32_t *)tli_alloc_array(env, 2 * olds + tensors + 2 * nodes + 1, sizeof *map);
+    int32_t *first, *remade, count = 0, id;
+    if (!map) return tli_fail_ranks(env);
+    first = map + 2 * olds + tensors;
+    remade = first + nodes + 1;
+    for (id = 0; id < source->node_count; id++) map[id] = -1;
+    for (id = 0; id < source->tensor_count; id++) {
+        int32_t fused = tli_find_fused_tensor(source, fusion, id);
+        map[2 * olds + (uint64_t)id] = fused < 0 ? -1 : compiled->tensors[fused];
+    }
+    for (id = 0; id < compiled->graph->node_count; id++) {
+        int32_t before = count, is_node = compiled->first_members[id] < compiled->first_members[id + 1];
+        first[id] = count;
+        remade[id] = is_node ? fusion->remade_counts[compiled->members[compiled->first_members[id]]] : 0;
+        count = tli_map_members_of(fusion, compiled, id, map, map + olds, count);
+        compiled->choice.fused_count += count > before + 1;
+    }
+    first[compiled->graph->node_count] = count;
+    tli_release(env, stage->map);
+    stage->map = map;
+    stage->chunk_starts = NULL;
+    compiled->source = source;
+    compiled->nodes = map;
+    compiled->members = map + olds;
+    compiled->tensors = map + 2 * olds;
+    compiled->first_members = first;
+    compiled->remade_counts = remade;
+    return TL_OK;
+}
+
 // Write into each plan whose it is.
 static void tli_name_ranks(tl_compiled_ranks *ranks) {
     int32_t rank;
@@ -143,16 +206,20 @@ TLI_IMPL int32_t tl_find_node_rank(const tl_compiled_ranks *ranks, int32_t node)
     int32_t stages, stage = 0;
     TL_ASSERT(ranks);
     stages = ranks->rank_count * ranks->chunk_count;
+    if (ranks->fusion && node >= 0) {
+        const tl_fusion_plan *fusion = ranks->fusion;
+        node = node < fusion->first_members[fusion->graph.node_count] ? fusion->nodes[node] : -1;
+    }
     while (stage < stages && ranks->ends[stage] <= node) stage++;
     return node >= 0 && stage < stages ? stage % ranks->rank_count : -1;
 }
 
-TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks) {
+// Plan ranks of the desc's graph, which is the fused one of source, if that is not NULL.
+static tl_result tli_compile_cut(tl_env *env, const tl_ranks_desc *desc, const tl_graph *source,
+                                 tl_compiled_ranks *ranks) {
     tli_ranks *own;
-    tl_result result;
-    TL_ASSERT(desc && desc->graph && ranks);
-    tli_zero(ranks, sizeof *ranks);
-    result = tli_check_ranks_desc(env, desc);
+    tl_result result = tli_check_ranks_desc(env, desc, source);
+    int32_t rank;
     if (result) return result;
     own = (tli_ranks *)tli_alloc_array(env, 1, sizeof *own);
     if (!own) return tli_fail_ranks(env);
@@ -169,8 +236,25 @@ TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
     if (!result) result = tli_plan_ranks(env, desc, own, ranks);
     if (!result) result = tli_simulate_ranks(env, desc, ranks);
     if (!result) result = tli_bound_ranks(env, desc, &ranks->bound_cost);
+    for (rank = 0; rank < desc->rank_count && source && !result; rank++)
+        result = tli_map_fused(env, source, desc->fusion, &own->stages[rank], &own->ranks[rank].compiled);
     if (!result) tli_name_ranks(ranks);
     if (result) tl_free_compiled_ranks(env, ranks);
+    return result;
+}
+
+TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks) {
+    tl_ranks_desc fused;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && ranks);
+    tli_zero(ranks, sizeof *ranks);
+    if (!desc->fusion) return tli_compile_cut(env, desc, NULL, ranks);
+    if (!desc->fusion->memory)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(FUSION_NOT_OF_THE_GRAPH));
+    fused = *desc;
+    fused.graph = &desc->fusion->graph;
+    result = tli_compile_cut(env, &fused, desc->graph, ranks);
+    if (!result) ranks->fusion = desc->fusion;
     return result;
 }
 #endif

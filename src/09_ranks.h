@@ -46,6 +46,8 @@ typedef struct tl_ranks_desc {
                                    // the last one node_count; 0 = chosen; where chunks are, by time: their
                                    // bytes are not asked
     const tl_rank *ranks;          // [rank_count] bytes and speed of each; 0 = equal ones
+    const tl_fusion_plan *fusion;  // of graph, with blocks_only: ranks run its fused nodes, and ends are nodes
+                                   // of its graph; it must outlive the plans. 0 = nothing is fused
     int32_t  inference;            // 1 = forward only
     uint64_t budget_bytes;         // of each rank, where ranks is 0: its arena and its part of the base; 0 = no
                                    // limit
@@ -64,7 +66,7 @@ typedef struct tl_ranks_desc {
 // What one rank runs.
 typedef struct tl_rank_plan {
     tl_compiled_plan compiled;     // of the stage; its plan has a slot for each micro-batch
-    int32_t  first_node, end_node; // of the desc's graph; with chunks those of the first one
+    int32_t  first_node, end_node; // of the graph that is cut; with chunks those of the first one
     int32_t  in_flight_count;      // micro-batches whose activations it holds at a time, at most; in each chunk
                                    // it counts once
     uint64_t base_bytes;           // weights, gradients and optimizer of its nodes
@@ -79,6 +81,7 @@ typedef struct tl_compiled_ranks {
     tl_rank_plan *ranks;           // [rank_count]
     int32_t  rank_count, chunk_count, micro_batch_count;
     const int32_t *ends;           // [rank_count * chunk_count] the node after the last of each stage
+    const tl_fusion_plan *fusion;  // of the desc
     uint64_t hash;                 // of all plans; runs compare it with that of their neighbours
     uint64_t cost;                 // of a training step: the largest end_cost, with messages on the link
     uint64_t bound_cost;           // no plans of any cut cost less; where ends are given, none of these stages

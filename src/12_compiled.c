@@ -201,6 +201,23 @@ static int32_t tli_find_stage_count(const tl_run *run) {
     return 1;
 }
 
+// Plan the ranks, with chains fused where that costs nothing, or where nothing else fits.
+static tl_result tli_compile_fused(tl_run *run, tl_ranks_desc *desc) {
+    int32_t apart = 0;
+    tli_quiet quiet;
+    tl_result result;
+    if (!run->desc.strategy->enable_fusion) return tl_compile_ranks(run->env, desc, &run->own_ranks);
+    result = tli_fuse_stages(run, 0, &apart);
+    if (run->own_fusion.fused_count) desc->fusion = &run->own_fusion;
+    quiet = tli_begin_quiet(run->env);
+    if (!result) result = tl_compile_ranks(run->env, desc, &run->own_ranks);
+    tli_end_quiet(&quiet, result == TL_ERROR_INFEASIBLE && apart ? TL_OK : result);
+    if (result != TL_ERROR_INFEASIBLE || !apart) return result;
+    result = tli_fuse_stages(run, 1, &apart);
+    desc->fusion = &run->own_fusion;
+    return result ? result : tl_compile_ranks(run->env, desc, &run->own_ranks);
+}
+
 // Plan the stages of a strategy and take that of this rank. A pipeline has all micro-batches of a training step
 // under way, model parallelism one after the other.
 static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
@@ -209,7 +226,7 @@ static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
     tli_budget budget = tli_arena_budget(run);
     tl_ranks_desc desc;
     tl_result result;
-    int is_plain = strategy->mode == TL_MODE_LAZY && !strategy->enable_fusion && !run->desc.may_split &&
+    int is_plain = strategy->mode == TL_MODE_LAZY && !run->desc.may_split &&
                    (strategy->precision == TL_PRECISION_FULL || strategy->precision == TL_PRECISION_SINGLE) &&
                    strategy->memory == TL_MEMORY_POOLED && !strategy->gradient.checkpoint_interval;
     if (!is_plain || run->desc.plan || run->desc.checkpoints || run->desc.formats || run->owns_layers)
@@ -226,8 +243,11 @@ static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
     if (budget.is_limited) desc.budget_bytes = budget.bytes && !budget.is_over ? budget.bytes : 1;
     desc.alignment_bytes = run->limits.alignment_bytes;
     desc.block_bytes = tli_run_cut(run);
-    result = tl_compile_ranks(run->env, &desc, &run->own_ranks);
+    result = tli_compile_fused(run, &desc);
     if (result) return result;
+    if (run->own_fusion.fused_count && run->desc.random)
+        return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
+                        TLI_RULE(FUSION_RANDOM_HOOK_SEES_NODES_IN_ORDER));
     if (desc.micro_batch_count > 1) run->desc.repeat_count = 1;
     return tli_use_compiled(run, &run->own_ranks.ranks[run->desc.transport->rank % stages].compiled);
 }

@@ -303,56 +303,6 @@ static tl_result tli_map_members(tl_run *run) {
     return TL_OK;
 }
 
-// Whether the inputs of a member are what a fused node reads from its input number *place on.
-static int tli_reads_as_fused(const tl_graph *graph, const tl_fusion_plan *fusion, int32_t id, int32_t at,
-                              int32_t *place) {
-    const int32_t *members = fusion->members + fusion->first_members[id];
-    const tl_node *member = &graph->nodes[members[at]], *node = &fusion->graph.nodes[id];
-    int32_t i, inner = 0;
-    for (i = 0; i < member->input_count; i++) {
-        const tl_node_output *from = &graph->outputs[graph->inputs[member->first_input + i].tensor], *as;
-        int32_t fused = fusion->nodes[from->node];
-        if (at > 0 && from->node == members[at - 1]) { inner++; continue; }
-        if (*place >= node->input_count) return 0;
-        as = &fusion->graph.outputs[fusion->graph.inputs[node->first_input + (*place)++].tensor];
-        if (as->node != fused || as->output != from->output ||
-            fusion->members[fusion->first_members[fused + 1] - 1] != from->node) return 0;
-    }
-    return at == 0 || inner > 0;
-}
-
-// Whether a fused node computes its members.
-static int tli_computes_members(const tl_graph *graph, const tl_fusion_plan *fusion, int32_t id) {
-    const tl_node *node = &fusion->graph.nodes[id], *end;
-    int32_t from = fusion->first_members[id], count = fusion->first_members[id + 1] - from, at, k, place = 0;
-    if (count < 1 || fusion->remade_counts[id] < 0 || fusion->remade_counts[id] >= count) return 0;
-    for (at = 0; at < count; at++) {
-        int32_t member = fusion->members[from + at];
-        if (member < 0 || member >= graph->node_count || fusion->nodes[member] != id ||
-            graph->nodes[member].has_grad != node->has_grad ||
-            (count > 1 && (graph->nodes[member].output_count != 1 || graph->nodes[member].saved_bytes)) ||
-            !tli_reads_as_fused(graph, fusion, id, at, &place)) return 0;
-    }
-    end = &graph->nodes[fusion->members[from + count - 1]];
-    if (place != node->input_count || end->output_count != node->output_count ||
-        end->is_input != node->is_input) return 0;
-    for (k = 0; k < end->output_count; k++)
-        if (graph->outputs[end->first_output + k].bytes !=
-            fusion->graph.outputs[node->first_output + k].bytes) return 0;
-    return 1;
-}
-
-static int tli_is_fusion_of(const tl_graph *graph, const tl_fusion_plan *fusion) {
-    int32_t id, count = fusion->graph.node_count;
-    if (!fusion->memory || count > graph->node_count || fusion->first_members[0] ||
-        fusion->first_members[count] != graph->node_count) return 0;
-    for (id = 0; id < graph->node_count; id++)
-        if (fusion->nodes[id] < 0 || fusion->nodes[id] >= count) return 0;
-    for (id = 0; id < count; id++)
-        if (!tli_computes_members(graph, fusion, id)) return 0;
-    return 1;
-}
-
 // Measured, tests/bench/bench_fusion.c and bench_vk_fusion.c: the least bytes above which time falls no more.
 #define TLI_RUN_FUSION_BLOCK 16384          // of a block in memory of the host, in a quarter of a tensor
 #define TLI_RUN_FUSION_DEVICE_BLOCK 262144  // of a device, where each call costs more, in a whole tensor
@@ -378,10 +328,9 @@ static uint64_t tli_find_fusion_call_cost(const tl_run *run) {
 
 static uint64_t tli_find_fusion_parts(const tl_run *run) { return run->limits.host_visible ? 4 : 1; }
 
-// Fuse what says that it takes blocks.
-static tl_result tli_fuse_strategy(tl_run *run) {
+// How the run fuses what says that it takes blocks.
+static tl_fusion_desc tli_ask_fusion(const tl_run *run) {
     tl_fusion_desc desc;
-    tl_result result;
     tli_zero(&desc, sizeof desc);
     desc.graph = run->graph;
     desc.inference = run->inference;
@@ -389,11 +338,59 @@ static tl_result tli_fuse_strategy(tl_run *run) {
     desc.alignment_bytes = run->limits.alignment_bytes;
     desc.block_bytes = tli_find_fusion_block(run);
     desc.scratch_parts = tli_find_fusion_parts(run);
-    result = tl_plan_fusion(run->env, &desc, &run->own_fusion);
+    return desc;
+}
+
+static tl_result tli_fuse_strategy(tl_run *run) {
+    tl_fusion_desc desc = tli_ask_fusion(run);
+    tl_result result = tl_plan_fusion(run->env, &desc, &run->own_fusion);
     if (result || !run->own_fusion.fused_count || (!run->desc.plan && !run->desc.formats)) return result;
     return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
                     TLI_RULE(STRATEGY_ENABLE_FUSION_AND_PLAN));
 }
+
+#ifndef TL_NO_PRECISION
+static uint64_t tli_sum_node_costs(const tl_node *node) { return node->fwd_cost + node->bwd_cost; }
+
+// Mark the members of fused nodes that cost more than these do; returns how many nodes that are.
+static int32_t tli_mark_dear_chains(const tl_graph *graph, const tl_fusion_plan *fusion, uint8_t *apart) {
+    int32_t id, at, count = 0;
+    for (id = 0; id < fusion->graph.node_count; id++) {
+        uint64_t sum = 0;
+        for (at = fusion->first_members[id]; at < fusion->first_members[id + 1]; at++)
+            sum += tli_sum_node_costs(&graph->nodes[fusion->members[at]]);
+        if (tli_sum_node_costs(&fusion->graph.nodes[id]) <= sum) continue;
+        for (at = fusion->first_members[id]; at < fusion->first_members[id + 1]; at++)
+            apart[fusion->members[at]] = 1;
+        count++;
+    }
+    return count;
+}
+
+// Fuse for ranks: everything, or what costs nothing more. *apart: how many chains are left apart.
+static tl_result tli_fuse_stages(tl_run *run, int all, int32_t *apart) {
+    tl_fusion_desc desc = tli_ask_fusion(run);
+    uint8_t *marks;
+    tl_result result;
+    desc.device = run->desc.device;
+    desc.call_cost = tli_find_fusion_call_cost(run);
+    tl_free_fusion_plan(run->env, &run->own_fusion);
+    *apart = 0;
+    result = tl_plan_fusion(run->env, &desc, &run->own_fusion);
+    if (result || all) return result;
+    marks = (uint8_t *)tli_alloc_array(run->env, (uint64_t)run->graph->node_count, 1);
+    if (!marks)
+        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    *apart = tli_mark_dear_chains(run->graph, &run->own_fusion, marks);
+    if (*apart) {
+        tl_free_fusion_plan(run->env, &run->own_fusion);
+        desc.apart = marks;
+        result = tl_plan_fusion(run->env, &desc, &run->own_fusion);
+    }
+    tli_release(run->env, marks);
+    return result;
+}
+#endif
 
 // Go on with the fused graph; the kernels stay those of the caller's.
 static void tli_use_fusion(tl_run *run, const tl_fusion_plan *fusion) {

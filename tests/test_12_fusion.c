@@ -1,4 +1,5 @@
 // [12] RUN: fused chains of elementwise nodes, carried out block by block.
+#define _POSIX_C_SOURCE 200809L  // NOLINT: reserved for this; clock_gettime
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -6,6 +7,7 @@
 #include <cmocka.h>
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
+#include "../examples/transport_threads.h"
 #include "nn.h"
 #include "support/support.h"
 #include "support/random_graph.h"
@@ -149,11 +151,13 @@ static tl_result load(tl_run *run, int32_t micro_batch, void *user) {
     int32_t i;
     for (i = 0; i < graph->node_count; i++) {
         tl_tensor tensor = { 0, 0 };
+        tl_result result;
         static float data[MOST_ELEMENTS];
         if (!graph->nodes[i].is_input) continue;
         nn_fill_normal(data, MOST_ELEMENTS, 1.0f, (uint64_t)(100 * micro_batch + i));
         tensor.node = i;
-        if (tl_write_tensor(run, tensor, data, graph->outputs[graph->nodes[i].first_output].bytes)) return TL_ERROR_CORRUPT;
+        result = tl_write_tensor(run, tensor, data, graph->outputs[graph->nodes[i].first_output].bytes);
+        if (result && result != TL_ERROR_NOT_FOUND) return result;     // of another rank
     }
     return TL_OK;
 }
@@ -614,6 +618,204 @@ static tl_result init_with(bench *e, const tl_fusion_plan *fusion, const tl_stra
     return tl_init_run(&e->env, &e->desc, &e->run);
 }
 
+// -- ranks --
+
+// Chains of some lengths with a node between them that is not fused.
+static tl_graph chains_of(int count, int length, uint64_t bytes) {
+    static const char *const kinds[] = { "gelu", "dropout", "scale", "relu" };
+    static char text[16384];
+    int i, k, id = 2, at = put(text, 0, "tlg 1\nnode 0 x input fwd=0 bwd=0 out=%d needs=none in=-\n"
+                               "node 1 w weigh fwd=3 bwd=3 out=%d needs=in in=0\n", (int)bytes, (int)bytes);
+    for (i = 0; i < count; i++) {
+        for (k = 0; k < length; k++, id++)
+            at = put(text, at, "node %d n%d %s fwd=1 bwd=1 out=%d needs=%s in=%d takes_blocks\n", id, id, kinds[k % 4], (int)bytes,
+                     k % 4 == 0 ? "in" : k % 4 == 3 ? "out" : "none", id - 1);
+        at = put(text, at, "node %d t%d total fwd=2 bwd=2 out=%d needs=none in=%d%s\n", id, id, (int)bytes, id - 1,
+                 i + 1 == count ? " keep" : "");
+        id++;
+    }
+    return graph_of(text);
+}
+
+enum { RANKS = 3, RANK_BATCHES = 4 };
+
+typedef struct fused_ranks {
+    threads_hub  hub;
+    tl_transport transports[RANKS];
+    bench        benches[RANKS];
+} fused_ranks;
+
+static void open_fused_ranks(fused_ranks *f, const tl_graph *graph) {
+    threads_hub_desc desc;
+    int r;
+    memset(&desc, 0, sizeof desc);
+    desc.rank_count = RANKS;
+    assert_true(threads_hub_open(&f->hub, &desc));
+    for (r = 0; r < RANKS; r++) {
+        f->transports[r] = threads_hub_join(&f->hub, r);
+        open_bench(&f->benches[r], graph, BACKEND_CHECKED, 64);
+        f->benches[r].desc.transport = &f->transports[r];
+    }
+}
+
+// One step of all ranks; returns how many blocks were called.
+static long run_fused_ranks(fused_ranks *f) {
+    int left = (1 << RANKS) - 1, r;
+    long blocks = 0;
+    for (r = 0; r < RANKS; r++) f->benches[r].calls = f->benches[r].blocks = 0;
+    while (left)
+        for (r = 0; r < RANKS; r++) {
+            tl_result result = left >> r & 1 ? tl_run_plan(f->benches[r].run) : TL_NOT_READY;
+            if (result == TL_NOT_READY) continue;
+            if (result) fail_msg("rank %d: %s", r, f->benches[r].env.error.text);
+            left &= ~(1 << r);
+        }
+    for (r = 0; r < RANKS; r++) {
+        tl_run_report report;
+        tl_measure_run(f->benches[r].run, &report);
+        assert_int_equal(report.planned_peak_bytes, report.measured_peak_bytes);
+        assert_int_equal(report.planned_arena_bytes, report.measured_arena_bytes);
+        blocks += f->benches[r].blocks;
+    }
+    return blocks;
+}
+
+// Every node's last output and gradient are those of one process, on the rank that has the node, and nowhere else.
+static void check_fused_ranks(const fused_ranks *f, const tl_compiled_ranks *ranks, const bench *whole) {
+    const tl_graph *graph = whole->desc.graph;
+    static const float none[MOST_ELEMENTS];
+    float sum = 0;
+    int32_t id, r;
+    for (r = 0; r < RANKS; r++) sum += f->benches[r].weight_gradient;
+    assert_memory_equal(&sum, &whole->weight_gradient, sizeof sum);
+    for (id = 1; id < graph->node_count; id++)
+        for (r = 0; r < RANKS; r++) {
+            const bench *e = &f->benches[r];
+            int is_here = tl_find_node_rank(ranks, id) == r;
+            assert_same_floats(graph, id, "output", is_here ? whole->outputs[id] : none, e->outputs[id]);
+            assert_same_floats(graph, id, "gradient", is_here ? whole->gradients[id] : none, e->gradients[id]);
+        }
+    assert_int_equal(tl_find_node_rank(ranks, -1), -1);
+    assert_int_equal(tl_find_node_rank(ranks, graph->node_count), -1);
+}
+
+static void run_whole(bench *whole, const tl_graph *graph, tl_plan *plan) {
+    open_bench(whole, graph, BACKEND_CHECKED, 64);
+    if (tl_plan_keep_all(&whole->env, graph, 0, plan)) fail_msg("%s", whole->env.error.text);
+    whole->desc.plan = plan;
+    whole->desc.repeat_count = RANK_BATCHES;
+    init_bench(whole);
+    run_bench(whole, 0);
+}
+
+static void ranks_of_fused_graphs_have_the_bits_of_one_process(void **state) {
+    static fused_ranks f;
+    static bench whole;
+    long fused = 0;
+    int round, r;
+    (void)state;
+    for (round = 0; round < 12; round++) {
+        tl_graph graph = chains_of(3 + round % 3, 2 + round % 5, round % 4 ? 4 * MOST_ELEMENTS : 300);
+        tl_fusion_plan fusion = fusion_of(&graph, 1024, 64, 0);
+        tl_env env = silent_env();
+        tl_ranks_desc desc;
+        tl_compiled_ranks ranks;
+        tl_plan plan;
+        run_whole(&whole, &graph, &plan);
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.fusion = &fusion;
+        desc.rank_count = RANKS;
+        desc.micro_batch_count = RANK_BATCHES;
+        desc.alignment_bytes = 64;
+        desc.pipeline = round % 2 ? TL_PIPELINE_GPIPE : TL_PIPELINE_1F1B;
+        if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
+        open_fused_ranks(&f, &graph);
+        for (r = 0; r < RANKS; r++) {
+            f.benches[r].desc.compiled = &ranks.ranks[r].compiled;
+            fused += ranks.ranks[r].compiled.choice.fused_count;
+            init_bench(&f.benches[r]);
+        }
+        assert_true(run_fused_ranks(&f) > 0 || round % 4 == 0);
+        check_fused_ranks(&f, &ranks, &whole);
+        for (r = 0; r < RANKS; r++) close_bench(&f.benches[r]);
+        threads_hub_close(&f.hub);
+        tl_free_compiled_ranks(&env, &ranks);
+        close_bench(&whole);
+        tl_free_plan(NULL, &plan);
+        tl_free_fusion_plan(NULL, &fusion);
+        tl_free_graph(NULL, &graph);
+    }
+    assert_true(fused >= 36);
+}
+
+static void ranks_refuse_another_fusion(void **state) {
+    tl_graph graph = chains_of(3, 4, 400), other = chains_of(3, 5, 400);
+    tl_fusion_plan fusion = fusion_of(&other, 64, 64, 0), none, forward_only = fusion_of(&graph, 64, 64, 1);
+    tl_env env = silent_env();
+    tl_ranks_desc desc;
+    tl_compiled_ranks ranks;
+    (void)state;
+    memset(&none, 0, sizeof none);
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &graph;
+    desc.rank_count = 2;
+    desc.micro_batch_count = 1;
+    desc.fusion = &fusion;
+    assert_int_equal(tl_compile_ranks(&env, &desc, &ranks), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_compile_ranks: fusion: not made of the graph");
+    desc.fusion = &none;
+    assert_int_equal(tl_compile_ranks(&env, &desc, &ranks), TL_ERROR_INVALID_ARG);
+    desc.fusion = &forward_only;
+    assert_int_equal(tl_compile_ranks(&env, &desc, &ranks), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_compile_ranks: fusion: made for inference, but the run computes gradients");
+    desc.inference = 1;
+    assert_int_equal(tl_compile_ranks(&env, &desc, &ranks), TL_OK);
+    tl_free_compiled_ranks(&env, &ranks);
+    tl_free_fusion_plan(NULL, &fusion);
+    tl_free_fusion_plan(NULL, &forward_only);
+    tl_free_graph(NULL, &other);
+    tl_free_graph(NULL, &graph);
+}
+
+// A strategy with fusion: where it costs nothing, and where the bytes ask for it.
+static void pipelines_of_strategies_are_fused(void **state) {
+    static fused_ranks f;
+    static bench whole;
+    tl_graph graph = chains_of(4, 5, 4 * MOST_ELEMENTS);
+    tl_strategy strategy = tl_with_parallelism(fused_strategy(0), tl_parallelism_pipeline(RANKS));
+    tl_plan plan;
+    int round, r;
+    long fused[2] = { 0, 0 };
+    (void)state;
+    strategy.gradient.accumulation_steps = RANK_BATCHES;
+    run_whole(&whole, &graph, &plan);
+    for (round = 0; round < 2; round++) {
+        open_fused_ranks(&f, &graph);
+        for (r = 0; r < RANKS; r++) {
+            tl_run_report report;
+            f.benches[r].desc.strategy = &strategy;
+            f.benches[r].desc.budget_bytes = round ? 60000 : 0;   // more than what fits unfused
+            init_bench(&f.benches[r]);
+            tl_measure_run(f.benches[r].run, &report);
+            fused[round] += report.fused_count;
+        }
+        (void)run_fused_ranks(&f);
+        for (r = 0; r < RANKS; r++) {
+            int32_t id;
+            for (id = 1; id < graph.node_count; id++)
+                if (f.benches[r].outputs[id][0] != 0)
+                    assert_same_floats(&graph, id, "gradient", whole.gradients[id], f.benches[r].gradients[id]);
+            close_bench(&f.benches[r]);
+        }
+        threads_hub_close(&f.hub);
+    }
+    assert_true(fused[0] == 0 && fused[1] == 4);   // backwards would run forwards again
+    close_bench(&whole);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
 static void assert_refused(bench *e, tl_result got, tl_result expected, const char *text) {
     assert_int_equal(got, expected);
     assert_null(e->run);
@@ -816,6 +1018,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(blocks_suit_the_tensor_and_the_backend),
         cmocka_unit_test(calls_are_priced_as_they_are_made),
         cmocka_unit_test(what_calls_cost_decides),
+        cmocka_unit_test(ranks_of_fused_graphs_have_the_bits_of_one_process),
+        cmocka_unit_test(ranks_refuse_another_fusion),
+        cmocka_unit_test(pipelines_of_strategies_are_fused),
         cmocka_unit_test(what_cannot_be_fused_is_refused),
         cmocka_unit_test(a_kernel_that_fails_in_a_block_leaves_the_run_usable),
         cmocka_unit_test(failing_backends_are_survived_at_every_turn),
