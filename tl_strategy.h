@@ -57062,12 +57062,14 @@ static uint64_t tli_find_fusion_block(const tl_run *run) {
     return tli_larger_u64(block, run->limits.alignment_bytes);
 }
 
+#ifndef TL_NO_PRECISION
 // What a call costs where nobody measured it: nothing on the host; on a device, where it takes microseconds,
 // enough that a chain is fused for bytes alone.
 static uint64_t tli_find_fusion_call_cost(const tl_run *run) {
     if (run->limits.host_visible || (run->desc.device && run->desc.device->call_latency_ns)) return 0;
     return 1;
 }
+#endif
 
 // The part of a tensor that its blocks may take.
 
