@@ -4939,8 +4939,8 @@ typedef enum tl_state_kind {
     TL_STATES(TLI_ENUM) TL_STATE_COUNT
 } tl_state_kind;
 
-// A range of the caller's state. Two do not overlap, unless both have a shard: weights that several nodes share
-// are given once.
+// A range of the caller's state. Two do not overlap, unless both have a shard and are of nodes that are not run
+// as one: weights that several nodes share are given once.
 typedef struct tl_state {
     int32_t       node;   // whose kernels use it, of the desc's graph; -1 = of several, or of none
     tl_state_kind kind;
@@ -55362,6 +55362,7 @@ struct tl_run {
     int32_t         waits_for;       // after TL_NOT_READY: index of the step that must be finished; -1 = none
     struct tli_messages *messages;   // with other ranks; NULL = none
     struct tli_reduction *reduction; // under way; NULL = none
+    struct tli_reduction *in_pass;   // for sums of shards: a pass allocates nothing; NULL = none needed
     int32_t       has_shards;        // 1 = some of desc.states have a shard
     tli_touched    *touched;
     int32_t         touched_count, touched_capacity;
@@ -55457,6 +55458,18 @@ static int tli_has_members(const tl_run *run) {
     return run->members.graph != NULL;
 #endif
 }
+
+#ifndef TL_ONLY_TABLES
+// The node of the run's graph that computes a node of the caller's; -1 = another rank's does.
+static int32_t tli_find_run_node(const tl_run *run, int32_t node) {
+#ifndef TL_NO_PLANNERS
+    if (tli_has_members(run)) return run->members.nodes[node];
+#else
+    (void)run;
+#endif
+    return node;
+}
+#endif
 
 // Whether the run's graph and plan are those of a compiled plan.
 static int tli_has_compiled(const tl_run *run) {
@@ -56492,13 +56505,15 @@ static void tli_stop_reduction(tl_run *run) {
     tli_reduction *r = run->reduction;
     int32_t i;
     for (i = 0; r && i < 2; i++) tli_cancel_request(run->messages->transport, &r->requests[i]);
-    tli_release(run->env, r);
+    if (r != run->in_pass) tli_release(run->env, r);
     run->reduction = NULL;
 }
 
 static void tli_close_messages(tl_run *run) {
     if (!run->messages) return;
     tli_stop_reduction(run);
+    tli_release(run->env, run->in_pass);
+    run->in_pass = NULL;
     tli_end_greeting(run->messages, &run->messages->stages);
     tli_end_greeting(run->messages, &run->messages->ring);
     tli_release(run->env, run->messages->numbers);
@@ -56625,10 +56640,7 @@ static void tli_pass_piece(tl_run *run, tli_reduction *r) {
 
 // Whether a range has a shard, and is of a node that the step at hand computes.
 static int tli_is_shard_at_hand(const tl_run *run, const tl_state *state) {
-    int32_t node = state->node;
-    if (!state->shard) return 0;
-    if (tli_has_members(run)) node = run->members.nodes[node];
-    return node == run->at.last.node;
+    return state->shard && tli_find_run_node(run, state->node) == run->at.last.node;
 }
 
 static int tli_is_reduced(const tl_run *run, const tli_reduction *r, const tl_state *state) {
@@ -56670,17 +56682,20 @@ static tl_result tli_check_reduction(tl_run *run, tli_function function, tl_stat
     return why ? tli_fail(run->env, TL_ERROR_INVALID_ARG, function, why) : TL_OK;
 }
 
-// node: as in tli_reduction.
-static tl_result tli_open_reduction(tl_run *run, tli_function function, tl_state_kind kind, int32_t parts,
-                                    int32_t node) {
+static tli_reduction *tli_alloc_reduction(tl_run *run, tli_function function) {
     tli_reduction *r = (tli_reduction *)tli_alloc_array(run->env, 1, sizeof *r);
-    if (!r) return tli_fail(run->env, TL_ERROR_NO_MEMORY, function, TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    if (!r) (void)tli_fail(run->env, TL_ERROR_NO_MEMORY, function, TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    return r;
+}
+
+// node: as in tli_reduction.
+static void tli_open_reduction(tl_run *run, tli_reduction *r, tl_state_kind kind, int32_t parts, int32_t node) {
+    tli_zero(r, sizeof *r);
     run->reduction = r;
     r->kind = kind;
     r->node = node;
     r->parts = r->asked = parts;
     r->requests[0] = r->requests[1] = TLI_NO_REQUEST;
-    return TL_OK;
 }
 
 // step: of the pass; -1 = between passes.
@@ -56697,22 +56712,25 @@ static tl_result tli_continue_reduction(tl_run *run, int32_t step) {
 
 // Begin, or go on with, a reduction of these parts.
 static tl_result tli_reduce(tl_run *run, tli_function function, tl_state_kind kind, int32_t parts) {
-    const tli_reduction *r = run->reduction;
+    tli_reduction *r = run->reduction;
     tl_result result = tli_check_reduction(run, function, kind);
     if (result) return result;
     if (r && (r->kind != kind || r->asked != parts))
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(REDUCTION_IS_UNDER_WAY));
     if (tli_count_replicas(run) == 1) return TL_OK;
-    if (!r) result = tli_open_reduction(run, function, kind, parts, -1);
-    return result ? result : tli_continue_reduction(run, -1);
+    if (!r) {
+        r = tli_alloc_reduction(run, function);
+        if (!r) return TL_ERROR_NO_MEMORY;
+        tli_open_reduction(run, r, kind, parts, -1);
+    }
+    return tli_continue_reduction(run, -1);
 }
 
 // Scatter the ranges with shards of a node of the run's graph, in a pass.
 static tl_result tli_reduce_node(tl_run *run, int32_t node, int32_t step) {
-    tl_result result = TL_OK;
     if (!run->reduction)
-        result = tli_open_reduction(run, TLI_IN(RUN_PLAN), TL_STATE_GRADIENT, TLI_REDUCE_SCATTER, node);
-    return result ? result : tli_continue_reduction(run, step);
+        tli_open_reduction(run, run->in_pass, TL_STATE_GRADIENT, TLI_REDUCE_SCATTER, node);
+    return tli_continue_reduction(run, step);
 }
 
 TLI_IMPL tl_result tl_reduce_run(tl_run *run, tl_state_kind kind) {
@@ -57239,6 +57257,13 @@ static int32_t tli_find_first_shard(const tl_run *run) {
 #endif
 
 #if !defined(TL_ONLY_TABLES) && !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+static tl_result tli_open_shards(tl_run *run) {
+    run->has_shards = tli_find_first_shard(run) < run->desc.state_count;
+    if (!run->has_shards || tli_count_replicas(run) == 1) return TL_OK;
+    run->in_pass = tli_alloc_reduction(run, TLI_IN(INIT_RUN));
+    return run->in_pass ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
 static void tli_clear_shards(tl_run *run) {
     int32_t i;
     for (i = 0; i < run->desc.state_count && run->has_shards; i++) {
@@ -57282,6 +57307,12 @@ static void tli_find_state_bytes(const tl_run *run, int32_t i, void **host, uint
     if (state->shard) tli_find_shard(run, i, &offset, bytes);
 }
 #else
+#ifndef TL_ONLY_TABLES
+static tl_result tli_open_shards(tl_run *run) {
+    run->has_shards = tli_find_first_shard(run) < run->desc.state_count;
+    return TL_OK;
+}
+#endif
 static void tli_clear_shards(tl_run *run) { (void)run; }
 static tl_result tli_sum_shards(tl_run *run) { (void)run; return TL_OK; }
 
@@ -62288,6 +62319,28 @@ static tl_result tli_compare_states(tl_run *run, int32_t *order, uint64_t *keys)
     return TL_OK;
 }
 
+static int tli_do_overlap(const tl_state *a, const tl_state *b) {
+    uint64_t from = tli_state_address(a), to = tli_state_address(b);
+    return from < to + b->bytes && to < from + a->bytes;
+}
+
+// Ranges with shards of one node of the run's graph are written by the same backward: they do not overlap.
+static tl_result tli_compare_shards(tl_run *run, int32_t *order, uint64_t *keys) {
+    const tl_state *states = run->desc.states;
+    int32_t count = run->desc.state_count, i, k;
+    for (i = 0; i < count; i++) {
+        int32_t node = states[i].shard ? tli_find_run_node(run, states[i].node) : -1;
+        keys[i] = node < 0 ? UINT64_MAX : (uint64_t)node;
+    }
+    tli_sort_numbers(order, count, keys);
+    for (i = 0; i < count && keys[order[i]] != UINT64_MAX; i++)
+        for (k = i + 1; k < count && keys[order[i]] == keys[order[k]]; k++)
+            if (tli_do_overlap(&states[order[i]], &states[order[k]]))
+                return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                                       TLI_RULE(STATE_RANGES_OVERLAP), (uint64_t)order[i], (uint64_t)order[k]);
+    return TL_OK;
+}
+
 static tl_result tli_check_states(tl_run *run) {
     uint64_t count = run->desc.state_count > 0 ? (uint64_t)run->desc.state_count : 0, i, *keys;
     int32_t *order;
@@ -62305,6 +62358,7 @@ static tl_result tli_check_states(tl_run *run) {
     result = keys && order ? tli_compare_states(run, order, keys)
                            : tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN),
                                       TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    if (!result && run->has_shards) result = tli_compare_shards(run, order, keys);
     tli_release(run->env, keys);
     tli_release(run->env, order);
     return result;
@@ -63504,7 +63558,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_find_kernels(run);
     if (!result) result = tli_check_users(run);
 #ifndef TL_ONLY_TABLES
-    if (!result) run->has_shards = tli_find_first_shard(run) < run->desc.state_count;
+    if (!result) result = tli_open_shards(run);
 #endif
     if (!result) result = tli_check_states(run);
     if (!result) result = tli_check_sizes(run);

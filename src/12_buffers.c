@@ -265,6 +265,7 @@ struct tl_run {
     int32_t         waits_for;       // after TL_NOT_READY: index of the step that must be finished; -1 = none
     struct tli_messages *messages;   // with other ranks; NULL = none
     struct tli_reduction *reduction; // under way; NULL = none
+    struct tli_reduction *in_pass;   // for sums of shards: a pass allocates nothing; NULL = none needed
     int32_t       has_shards;        // 1 = some of desc.states have a shard
     tli_touched    *touched;
     int32_t         touched_count, touched_capacity;
@@ -360,6 +361,18 @@ static int tli_has_members(const tl_run *run) {
     return run->members.graph != NULL;
 #endif
 }
+
+#ifndef TL_ONLY_TABLES
+// The node of the run's graph that computes a node of the caller's; -1 = another rank's does.
+static int32_t tli_find_run_node(const tl_run *run, int32_t node) {
+#ifndef TL_NO_PLANNERS
+    if (tli_has_members(run)) return run->members.nodes[node];
+#else
+    (void)run;
+#endif
+    return node;
+}
+#endif
 
 // Whether the run's graph and plan are those of a compiled plan.
 static int tli_has_compiled(const tl_run *run) {

@@ -286,13 +286,15 @@ static void tli_stop_reduction(tl_run *run) {
     tli_reduction *r = run->reduction;
     int32_t i;
     for (i = 0; r && i < 2; i++) tli_cancel_request(run->messages->transport, &r->requests[i]);
-    tli_release(run->env, r);
+    if (r != run->in_pass) tli_release(run->env, r);
     run->reduction = NULL;
 }
 
 static void tli_close_messages(tl_run *run) {
     if (!run->messages) return;
     tli_stop_reduction(run);
+    tli_release(run->env, run->in_pass);
+    run->in_pass = NULL;
     tli_end_greeting(run->messages, &run->messages->stages);
     tli_end_greeting(run->messages, &run->messages->ring);
     tli_release(run->env, run->messages->numbers);

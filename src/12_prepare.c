@@ -1137,7 +1137,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_find_kernels(run);
     if (!result) result = tli_check_users(run);
 #ifndef TL_ONLY_TABLES
-    if (!result) run->has_shards = tli_find_first_shard(run) < run->desc.state_count;
+    if (!result) result = tli_open_shards(run);
 #endif
     if (!result) result = tli_check_states(run);
     if (!result) result = tli_check_sizes(run);

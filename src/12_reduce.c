@@ -116,10 +116,7 @@ static void tli_pass_piece(tl_run *run, tli_reduction *r) {
 
 // Whether a range has a shard, and is of a node that the step at hand computes.
 static int tli_is_shard_at_hand(const tl_run *run, const tl_state *state) {
-    int32_t node = state->node;
-    if (!state->shard) return 0;
-    if (tli_has_members(run)) node = run->members.nodes[node];
-    return node == run->at.last.node;
+    return state->shard && tli_find_run_node(run, state->node) == run->at.last.node;
 }
 
 static int tli_is_reduced(const tl_run *run, const tli_reduction *r, const tl_state *state) {
@@ -161,17 +158,20 @@ static tl_result tli_check_reduction(tl_run *run, tli_function function, tl_stat
     return why ? tli_fail(run->env, TL_ERROR_INVALID_ARG, function, why) : TL_OK;
 }
 
-// node: as in tli_reduction.
-static tl_result tli_open_reduction(tl_run *run, tli_function function, tl_state_kind kind, int32_t parts,
-                                    int32_t node) {
+static tli_reduction *tli_alloc_reduction(tl_run *run, tli_function function) {
     tli_reduction *r = (tli_reduction *)tli_alloc_array(run->env, 1, sizeof *r);
-    if (!r) return tli_fail(run->env, TL_ERROR_NO_MEMORY, function, TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    if (!r) (void)tli_fail(run->env, TL_ERROR_NO_MEMORY, function, TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    return r;
+}
+
+// node: as in tli_reduction.
+static void tli_open_reduction(tl_run *run, tli_reduction *r, tl_state_kind kind, int32_t parts, int32_t node) {
+    tli_zero(r, sizeof *r);
     run->reduction = r;
     r->kind = kind;
     r->node = node;
     r->parts = r->asked = parts;
     r->requests[0] = r->requests[1] = TLI_NO_REQUEST;
-    return TL_OK;
 }
 
 // step: of the pass; -1 = between passes.
@@ -188,22 +188,25 @@ static tl_result tli_continue_reduction(tl_run *run, int32_t step) {
 
 // Begin, or go on with, a reduction of these parts.
 static tl_result tli_reduce(tl_run *run, tli_function function, tl_state_kind kind, int32_t parts) {
-    const tli_reduction *r = run->reduction;
+    tli_reduction *r = run->reduction;
     tl_result result = tli_check_reduction(run, function, kind);
     if (result) return result;
     if (r && (r->kind != kind || r->asked != parts))
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(REDUCTION_IS_UNDER_WAY));
     if (tli_count_replicas(run) == 1) return TL_OK;
-    if (!r) result = tli_open_reduction(run, function, kind, parts, -1);
-    return result ? result : tli_continue_reduction(run, -1);
+    if (!r) {
+        r = tli_alloc_reduction(run, function);
+        if (!r) return TL_ERROR_NO_MEMORY;
+        tli_open_reduction(run, r, kind, parts, -1);
+    }
+    return tli_continue_reduction(run, -1);
 }
 
 // Scatter the ranges with shards of a node of the run's graph, in a pass.
 static tl_result tli_reduce_node(tl_run *run, int32_t node, int32_t step) {
-    tl_result result = TL_OK;
     if (!run->reduction)
-        result = tli_open_reduction(run, TLI_IN(RUN_PLAN), TL_STATE_GRADIENT, TLI_REDUCE_SCATTER, node);
-    return result ? result : tli_continue_reduction(run, step);
+        tli_open_reduction(run, run->in_pass, TL_STATE_GRADIENT, TLI_REDUCE_SCATTER, node);
+    return tli_continue_reduction(run, step);
 }
 
 TLI_IMPL tl_result tl_reduce_run(tl_run *run, tl_state_kind kind) {

@@ -161,8 +161,8 @@ typedef enum tl_state_kind {
     TL_STATES(TLI_ENUM) TL_STATE_COUNT
 } tl_state_kind;
 
-// A range of the caller's state. Two do not overlap, unless both have a shard: weights that several nodes share
-// are given once.
+// A range of the caller's state. Two do not overlap, unless both have a shard and are of nodes that are not run
+// as one: weights that several nodes share are given once.
 typedef struct tl_state {
     int32_t       node;   // whose kernels use it, of the desc's graph; -1 = of several, or of none
     tl_state_kind kind;

@@ -19,6 +19,13 @@ static int32_t tli_find_first_shard(const tl_run *run) {
 #endif
 
 #if !defined(TL_ONLY_TABLES) && !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+static tl_result tli_open_shards(tl_run *run) {
+    run->has_shards = tli_find_first_shard(run) < run->desc.state_count;
+    if (!run->has_shards || tli_count_replicas(run) == 1) return TL_OK;
+    run->in_pass = tli_alloc_reduction(run, TLI_IN(INIT_RUN));
+    return run->in_pass ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
 static void tli_clear_shards(tl_run *run) {
     int32_t i;
     for (i = 0; i < run->desc.state_count && run->has_shards; i++) {
@@ -62,6 +69,12 @@ static void tli_find_state_bytes(const tl_run *run, int32_t i, void **host, uint
     if (state->shard) tli_find_shard(run, i, &offset, bytes);
 }
 #else
+#ifndef TL_ONLY_TABLES
+static tl_result tli_open_shards(tl_run *run) {
+    run->has_shards = tli_find_first_shard(run) < run->desc.state_count;
+    return TL_OK;
+}
+#endif
 static void tli_clear_shards(tl_run *run) { (void)run; }
 static tl_result tli_sum_shards(tl_run *run) { (void)run; return TL_OK; }
 

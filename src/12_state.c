@@ -94,6 +94,28 @@ static tl_result tli_compare_states(tl_run *run, int32_t *order, uint64_t *keys)
     return TL_OK;
 }
 
+static int tli_do_overlap(const tl_state *a, const tl_state *b) {
+    uint64_t from = tli_state_address(a), to = tli_state_address(b);
+    return from < to + b->bytes && to < from + a->bytes;
+}
+
+// Ranges with shards of one node of the run's graph are written by the same backward: they do not overlap.
+static tl_result tli_compare_shards(tl_run *run, int32_t *order, uint64_t *keys) {
+    const tl_state *states = run->desc.states;
+    int32_t count = run->desc.state_count, i, k;
+    for (i = 0; i < count; i++) {
+        int32_t node = states[i].shard ? tli_find_run_node(run, states[i].node) : -1;
+        keys[i] = node < 0 ? UINT64_MAX : (uint64_t)node;
+    }
+    tli_sort_numbers(order, count, keys);
+    for (i = 0; i < count && keys[order[i]] != UINT64_MAX; i++)
+        for (k = i + 1; k < count && keys[order[i]] == keys[order[k]]; k++)
+            if (tli_do_overlap(&states[order[i]], &states[order[k]]))
+                return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                                       TLI_RULE(STATE_RANGES_OVERLAP), (uint64_t)order[i], (uint64_t)order[k]);
+    return TL_OK;
+}
+
 static tl_result tli_check_states(tl_run *run) {
     uint64_t count = run->desc.state_count > 0 ? (uint64_t)run->desc.state_count : 0, i, *keys;
     int32_t *order;
@@ -111,6 +133,7 @@ static tl_result tli_check_states(tl_run *run) {
     result = keys && order ? tli_compare_states(run, order, keys)
                            : tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN),
                                       TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    if (!result && run->has_shards) result = tli_compare_shards(run, order, keys);
     tli_release(run->env, keys);
     tli_release(run->env, order);
     return result;

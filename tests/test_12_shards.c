@@ -411,6 +411,9 @@ static void what_cannot_be_in_shards_is_refused(void **state) {
     s[1].host = w.buffer + 16;
     s[1].shard = shard + 32;
     s[0].bytes = 4 * 17;
+    s[1].node = 1;
+    assert_init_fails(&w, "tl_init_run: states: ranges 0 and 1 overlap");   // both of one backward
+    s[1].node = 2;
     bed_must_init(&w.bed);          // buffers of shards may overlap in any way
     assert_int_equal(tl_rehearse_run(w.bed.run, NULL, &rehearsal), TL_ERROR_UNSUPPORTED);
     assert_string_equal(w.bed.env.error.text,
@@ -487,12 +490,47 @@ static void the_rest_is_summed_and_saved_as_ever(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// A run with shards takes all it needs when it is made: each allocation may fail, and passes make none.
+static void passes_allocate_nothing(void **state) {
+    static team t;
+    static failing_alloc allocs[2];
+    tl_graph graph = graph_of(pair);
+    tl_strategy strategy = tl_with_parallelism(tl_strategy_training(), tl_parallelism_none());
+    tl_random random;
+    long at, counts[2];
+    int32_t r;
+    (void)state;
+    random.state = 4;
+    team_open(&t, &graph, NULL, &strategy, 2, 2, 0);
+    for (r = 0; r < 2; r++) {
+        bed *b = &t.workers[r].bed;
+        tl_result result = TL_ERROR_NO_MEMORY;
+        tl_free_run(b->run);
+        for (at = 0; result; at++) {
+            memset(&allocs[r], 0, sizeof allocs[r]);
+            b->env = failing_env(&allocs[r], at);
+            result = bed_init(b);
+            assert_true(!result || (result == TL_ERROR_NO_MEMORY && allocs[r].live == 0));
+        }
+        counts[r] = allocs[r].count;
+        allocs[r].fail_at = counts[r];
+    }
+    team_step(&t, &random);
+    team_step(&t, &random);
+    check_team(&t, 2, NULL);
+    for (r = 0; r < 2; r++) assert_int_equal(allocs[r].count, counts[r]);
+    team_close(&t);
+    for (r = 0; r < 2; r++) assert_int_equal(allocs[r].live, 0);
+    tl_free_graph(NULL, &graph);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shards_are_the_sums_over_replicas),
         cmocka_unit_test(a_pass_that_ends_early_is_the_last),
         cmocka_unit_test(shards_are_saved),
         cmocka_unit_test(the_rest_is_summed_and_saved_as_ever),
+        cmocka_unit_test(passes_allocate_nothing),
         cmocka_unit_test(what_cannot_be_in_shards_is_refused),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
