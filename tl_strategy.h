@@ -55459,15 +55459,10 @@ static int tli_has_members(const tl_run *run) {
 #endif
 }
 
-#ifndef TL_ONLY_TABLES
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // The node of the run's graph that computes a node of the caller's; -1 = another rank's does.
 static int32_t tli_find_run_node(const tl_run *run, int32_t node) {
-#ifndef TL_NO_PLANNERS
-    if (tli_has_members(run)) return run->members.nodes[node];
-#else
-    (void)run;
-#endif
-    return node;
+    return tli_has_members(run) ? run->members.nodes[node] : node;
 }
 #endif
 
@@ -62319,6 +62314,7 @@ static tl_result tli_compare_states(tl_run *run, int32_t *order, uint64_t *keys)
     return TL_OK;
 }
 
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 static int tli_do_overlap(const tl_state *a, const tl_state *b) {
     uint64_t from = tli_state_address(a), to = tli_state_address(b);
     return from < to + b->bytes && to < from + a->bytes;
@@ -62340,6 +62336,14 @@ static tl_result tli_compare_shards(tl_run *run, int32_t *order, uint64_t *keys)
                                        TLI_RULE(STATE_RANGES_OVERLAP), (uint64_t)order[i], (uint64_t)order[k]);
     return TL_OK;
 }
+#else
+static tl_result tli_compare_shards(tl_run *run, int32_t *order, uint64_t *keys) {
+    (void)run;
+    (void)order;
+    (void)keys;
+    return TL_OK;
+}
+#endif
 
 static tl_result tli_check_states(tl_run *run) {
     uint64_t count = run->desc.state_count > 0 ? (uint64_t)run->desc.state_count : 0, i, *keys;

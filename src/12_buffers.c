@@ -362,15 +362,10 @@ static int tli_has_members(const tl_run *run) {
 #endif
 }
 
-#ifndef TL_ONLY_TABLES
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // The node of the run's graph that computes a node of the caller's; -1 = another rank's does.
 static int32_t tli_find_run_node(const tl_run *run, int32_t node) {
-#ifndef TL_NO_PLANNERS
-    if (tli_has_members(run)) return run->members.nodes[node];
-#else
-    (void)run;
-#endif
-    return node;
+    return tli_has_members(run) ? run->members.nodes[node] : node;
 }
 #endif
 

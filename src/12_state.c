@@ -94,6 +94,7 @@ static tl_result tli_compare_states(tl_run *run, int32_t *order, uint64_t *keys)
     return TL_OK;
 }
 
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 static int tli_do_overlap(const tl_state *a, const tl_state *b) {
     uint64_t from = tli_state_address(a), to = tli_state_address(b);
     return from < to + b->bytes && to < from + a->bytes;
@@ -115,6 +116,14 @@ static tl_result tli_compare_shards(tl_run *run, int32_t *order, uint64_t *keys)
                                        TLI_RULE(STATE_RANGES_OVERLAP), (uint64_t)order[i], (uint64_t)order[k]);
     return TL_OK;
 }
+#else
+static tl_result tli_compare_shards(tl_run *run, int32_t *order, uint64_t *keys) {
+    (void)run;
+    (void)order;
+    (void)keys;
+    return TL_OK;
+}
+#endif
 
 static tl_result tli_check_states(tl_run *run) {
     uint64_t count = run->desc.state_count > 0 ? (uint64_t)run->desc.state_count : 0, i, *keys;

@@ -469,7 +469,7 @@ static void ranges_of_the_state_are_checked(void **state) {
         tl_backend backend;
         tl_env env = silent_env();
         tl_run_desc desc = {0};
-        tl_state states[3] = {{1, TL_STATE_PARAMETER, 0, 32}, {2, TL_STATE_GRADIENT, 0, 32}, {-1, TL_STATE_RANDOM, 0, 0}};
+        tl_state states[3] = {{1, TL_STATE_PARAMETER, 0, 32, 0}, {2, TL_STATE_GRADIENT, 0, 32, 0}, {-1, TL_STATE_RANDOM, 0, 0, 0}};
         tl_run *run = NULL;
         tl_op ops[4];
         int counts[4] = {0};
@@ -525,7 +525,7 @@ static void a_failing_allocator_leaves_nothing_behind(void **state) {
     (void)state;
     for (at = 0;; at++) {
         static bed b;
-        tl_state one = {1, TL_STATE_PARAMETER, 0, sizeof weights};
+        tl_state one = {1, TL_STATE_PARAMETER, 0, sizeof weights, 0};
         tl_run_figures figures;
         failing_alloc f;
         op_list list;
