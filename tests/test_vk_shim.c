@@ -194,6 +194,16 @@ static VkResult allocate(const gpu *g, uint32_t type, uint64_t bytes, VkDeviceMe
     return vk.AllocateMemory(g->device, &info, NULL, memory);
 }
 
+// The first type of memory that the host sees.
+static uint32_t find_mapped_type(const gpu *g) {
+    VkPhysicalDeviceMemoryProperties memory;
+    uint32_t type = 0;
+    vk.GetPhysicalDeviceMemoryProperties(g->physical, &memory);
+    while (type + 1 < memory.memoryTypeCount &&
+           !(memory.memoryTypes[type].propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT)) type++;
+    return type;
+}
+
 static VkResult make_buffer(const gpu *g, uint64_t bytes, VkBuffer *buffer) {
     VkBufferCreateInfo info;
     memset(&info, 0, sizeof info);
@@ -752,8 +762,8 @@ static void what_is_not_flushed_is_not_seen_by_the_device(void **state) {
     vkshim_default(&config, VKSHIM_MACHINE_NON_COHERENT);
     if (!open_gpu(&g, &config, "what_is_not_flushed_is_not_seen_by_the_device")) return;
     fence = make_fence(&g);
-    from = make_piece(&g, 0, BYTES);
-    to = make_piece(&g, 0, BYTES);
+    from = make_piece(&g, find_mapped_type(&g), BYTES);
+    to = make_piece(&g, find_mapped_type(&g), BYTES);
     memset(from.words, 1, BYTES);
     flush(&g, &from, 0, VK_WHOLE_SIZE);
     memset(from.words, 2, BYTES);                      // of these, the first 256 bytes are flushed
@@ -781,8 +791,8 @@ static void what_is_not_invalidated_is_stale(void **state) {
     vkshim_default(&config, VKSHIM_MACHINE_NON_COHERENT);
     if (!open_gpu(&g, &config, "what_is_not_invalidated_is_stale")) return;
     fence = make_fence(&g);
-    from = make_piece(&g, 0, BYTES);
-    to = make_piece(&g, 0, BYTES);
+    from = make_piece(&g, find_mapped_type(&g), BYTES);
+    to = make_piece(&g, find_mapped_type(&g), BYTES);
     memset(from.words, 1, BYTES);
     flush(&g, &from, 0, VK_WHOLE_SIZE);
     copy_now(&g, &from, &to, fence);
@@ -936,7 +946,7 @@ static void descriptors_keep_to_the_limits(void **state) {
     config.storage_range = 512;
     if (!open_gpu(&g, &config, "descriptors_keep_to_the_limits")) return;
     assert_int_equal(make_program(&g, &p, 64), VK_SUCCESS);
-    b = make_piece(&g, 0, BYTES);
+    b = make_piece(&g, find_mapped_type(&g), BYTES);
     describe(&g, &p, 0, b.buffer, 512, 512);
     describe(&g, &p, 0, b.buffer, 512, VK_WHOLE_SIZE);
     assert_violations(0);
@@ -971,8 +981,8 @@ static void pipelines_and_dispatches_keep_to_the_limits(void **state) {
     violations_seen++;
     assert_caught("129 x 1 x 1, the limit is 128 invocations");
     assert_int_equal(make_program(&g, &p, 128), VK_SUCCESS);
-    a = make_piece(&g, 0, BYTES);
-    b = make_piece(&g, 0, BYTES);
+    a = make_piece(&g, find_mapped_type(&g), BYTES);
+    b = make_piece(&g, find_mapped_type(&g), BYTES);
     describe(&g, &p, 0, a.buffer, 0, BYTES);
     describe(&g, &p, 1, b.buffer, 0, BYTES);
     commands = start_commands(&g, 0);
@@ -1154,8 +1164,8 @@ static void a_range_changes_families_by_release_semaphore_and_acquire(void **sta
         config.transfer_family = 1;
         if (!open_gpu(&g, &config, "a_range_changes_families_by_release_semaphore_and_acquire"))
             return;
-        a = make_piece(&g, 0, BYTES);
-        b = make_piece(&g, 0, BYTES);
+        a = make_piece(&g, find_mapped_type(&g), BYTES);
+        b = make_piece(&g, find_mapped_type(&g), BYTES);
         move_between_families(&g, &a, &b, cases[i].mistakes);
         if (!cases[i].text) {
             assert_violations(0);
@@ -1177,8 +1187,8 @@ static void strict_ownership_covers_writes(void **state) {
     vkshim_default(&config, VKSHIM_MACHINE_REAL);
     config.transfer_family = config.strict_ownership = 1;
     if (!open_gpu(&g, &config, "strict_ownership_covers_writes")) return;
-    a = make_piece(&g, 0, BYTES);
-    b = make_piece(&g, 0, BYTES);
+    a = make_piece(&g, find_mapped_type(&g), BYTES);
+    b = make_piece(&g, find_mapped_type(&g), BYTES);
     move_between_families(&g, &a, &b, NO_RELEASE | NO_ACQUIRE | WRITES_ONLY);
     assert_caught("written without an acquire");
     free_piece(&g, &a);
@@ -1220,7 +1230,7 @@ static void a_wait_may_be_submitted_before_its_signal(void **state) {
     vkshim_default(&config, VKSHIM_MACHINE_REAL);
     config.transfer_family = 1;
     if (!open_gpu(&g, &config, "a_wait_may_be_submitted_before_its_signal")) return;
-    a = make_piece(&g, 0, BYTES);
+    a = make_piece(&g, find_mapped_type(&g), BYTES);
     assert_int_equal(make_semaphore(&g, 1, &semaphore), VK_SUCCESS);
     first = start_commands(&g, 1);
     vk.CmdFillBuffer(first, a.buffer, 0, BYTES, 1);
@@ -1330,7 +1340,7 @@ static VkResult run_all(const gpu *borrowed) {
     for (i = 0; i < 2 && !result; i++) {
         result = make_buffer(&g, BYTES, &pieces[i].buffer);
         if (result) { pieces[i].buffer = VK_NULL_HANDLE; break; }
-        result = allocate(&g, 0, BYTES, &pieces[i].memory);
+        result = allocate(&g, find_mapped_type(&g), BYTES, &pieces[i].memory);
         if (result) { pieces[i].memory = VK_NULL_HANDLE; break; }
         result = vk.BindBufferMemory(g.device, pieces[i].buffer, pieces[i].memory, 0);
         if (!result) result = vk.MapMemory(g.device, pieces[i].memory, 0, VK_WHOLE_SIZE, 0, &at);
@@ -1438,7 +1448,7 @@ static void a_lost_device_stays_lost_and_can_be_freed(void **state) {
         if (place == 1) config.lose_at_wait = 2;
         if (place == 2) config.lose_at_poll = 1;
         if (!open_gpu(&g, &config, "a_lost_device_stays_lost_and_can_be_freed")) return;
-        a = make_piece(&g, 0, BYTES);
+        a = make_piece(&g, find_mapped_type(&g), BYTES);
         memset(a.words, 9, BYTES);
         fence = make_fence(&g);
         assert_int_equal(submit(g.queue, NULL, VK_NULL_HANDLE, VK_NULL_HANDLE, fence), VK_SUCCESS);
@@ -1476,8 +1486,8 @@ static void work_is_done_only_when_it_is_waited_or_polled_for(void **state) {
     vkshim_default(&config, VKSHIM_MACHINE_REAL);
     config.delay_polls = 3;
     if (!open_gpu(&g, &config, "work_is_done_only_when_it_is_waited_or_polled_for")) return;
-    a = make_piece(&g, 0, BYTES);
-    b = make_piece(&g, 0, BYTES);
+    a = make_piece(&g, find_mapped_type(&g), BYTES);
+    b = make_piece(&g, find_mapped_type(&g), BYTES);
     fence = make_fence(&g);
     for (way = 0; way < 4; way++) {
         uint64_t waits = report().host_wait_count;
@@ -1523,8 +1533,8 @@ static void a_host_that_writes_too_early_spoils_the_copy(void **state) {
     vkshim_default(&config, VKSHIM_MACHINE_REAL);
     config.delay_polls = 1;
     if (!open_gpu(&g, &config, "a_host_that_writes_too_early_spoils_the_copy")) return;
-    a = make_piece(&g, 0, BYTES);
-    b = make_piece(&g, 0, BYTES);
+    a = make_piece(&g, find_mapped_type(&g), BYTES);
+    b = make_piece(&g, find_mapped_type(&g), BYTES);
     fence = make_fence(&g);
     memset(a.words, 1, BYTES);
     commands = start_commands(&g, 0);
@@ -1654,8 +1664,8 @@ static void what_is_in_use_is_not_destroyed(void **state) {
     memset(&begin, 0, sizeof begin);
     begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
     commands = start_commands(&g, 0);
-    a = make_piece(&g, 0, BYTES);
-    b = make_piece(&g, 0, BYTES);
+    a = make_piece(&g, find_mapped_type(&g), BYTES);
+    b = make_piece(&g, find_mapped_type(&g), BYTES);
     copy(commands, a.buffer, b.buffer, BYTES);
     end_and_submit(g.queue, commands, VK_NULL_HANDLE, VK_NULL_HANDLE, fence);
     assert_int_equal(submit(g.queue, commands, VK_NULL_HANDLE, VK_NULL_HANDLE, VK_NULL_HANDLE),
@@ -1682,8 +1692,8 @@ static void the_host_has_seen_what_came_before_what_it_saw(void **state) {
     (void)state;
     if (!open_gpu(&g, NULL, "the_host_has_seen_what_came_before_what_it_saw")) return;
     fence = make_fence(&g);
-    a = make_piece(&g, 0, BYTES);
-    b = make_piece(&g, 0, BYTES);
+    a = make_piece(&g, find_mapped_type(&g), BYTES);
+    b = make_piece(&g, find_mapped_type(&g), BYTES);
     commands = start_commands(&g, 0);
     copy(commands, a.buffer, b.buffer, BYTES);
     end_and_submit(g.queue, commands, VK_NULL_HANDLE, VK_NULL_HANDLE, VK_NULL_HANDLE);
