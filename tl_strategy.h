@@ -5447,8 +5447,12 @@ TLDEF tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t save_
 //     your optimizer, on that shard of the weights, and tl_gather_run as above
 //
 // With shards the sums of each micro-batch are taken by themselves and added in the order of the micro-batches,
-// and (p - 1) / p of the bytes travel for each of them. One replica adds all of the range; tl_reduce_run and
-// tl_scatter_run leave ranges with shards out.
+// and (p - 1) / p of the bytes travel for each of them; so tl_run_plan and tl_next_step answer TL_NOT_READY
+// while others are not so far, and replicas have one repeat_count. shard[0] is the element at the offset of
+// tl_find_run_shard; the optimizer's state of the shard can be registered with the bytes that it has. p is the
+// number of replicas of the transport: without one it is 1, and the shard is all of the range. Shards are for
+// backends whose memory the host sees, one step at a time (in_flight), and are not rehearsed: rehearse without
+// them. tl_reduce_run, tl_scatter_run and tl_gather_run leave ranges with shards out.
 //
 // The ranges are those of desc.states, of f32, the same on all replicas. Each is cut in as many shards as there
 // are replicas, the first ones longer by an element where that leaves a rest; replica g has shard g + 1, the
@@ -7538,8 +7542,8 @@ static size_t tli_finish(tli_writer *w) {
       "node, state") \
     X(SAVED_STATE_HAS_OTHER_BYTES, "saves: states[%1], %s of node %s, has another number of bytes there", \
       "node, state") \
-    X(PEER_HAS_OTHER_STATES, "rank %0 has other states: replicas register the same nodes, kinds and bytes", \
-      "rank") \
+    X(PEER_HAS_OTHER_STATES, \
+      "rank %0 has other states: replicas register the same nodes, kinds, bytes and shards", "rank") \
     X(PEER_IS_AT_ANOTHER_STEP, "rank %0 is at training step %1: ranks begin at the same one", "rank, step") \
     X(PEER_HAS_OTHER_SETTINGS, \
       "rank %0 has another repeat_count, seed or first_micro_batch than this one", "rank") \
@@ -7551,6 +7555,7 @@ static size_t tli_finish(tli_writer *w) {
       "states: range %0: a shard is of a node's gradient in f32, with operands that the host sees", "range") \
     X(STATE_SHARDS_ONE_STEP_AT_A_TIME, "states: range %0: with shards in_flight must be 0 or 1", "range") \
     X(STATE_SHARDS_ARE_LEFT_OUT, "states: range %0: shards are left out of this build", "range") \
+    X(STATE_SHARDS_OVERLAP, "states: ranges %0 and %1 overlap, or the shard of one does", "range, range") \
     X(SHARDS_ARE_NOT_REHEARSED, "states: range %0 has a shard; rehearse with gradients apart from each other", \
       "range")
 
@@ -56327,8 +56332,8 @@ static tl_result tli_carry_message(const tl_kernel_call *call, void *user) {
 }
 
 // step: -1 = between passes.
-static tl_result tli_fail_peer(tl_run *run, tl_result why, int32_t peer, int32_t step) {
-    tli_sentence s = tli_begin_error(run->env, why, TLI_IN(RUN_PLAN),
+static tl_result tli_fail_peer(tl_run *run, tli_function function, tl_result why, int32_t peer, int32_t step) {
+    tli_sentence s = tli_begin_error(run->env, why, function,
                                      step < 0 ? TLI_RULE(MESSAGE_BETWEEN_PASSES) : TLI_RULE(MESSAGE_OF_PEER),
                                      (uint64_t)peer, step < 0 ? 0 : (uint64_t)step);
     tli_put_text(&s, tl_name_result(why));
@@ -56360,6 +56365,7 @@ static tl_result tli_begin_greeting(const tl_run *run, tli_greeting *g) {
     if (g == &m->stages)
         g->own.settings = tl_mix_u64(run->desc.seed, (uint64_t)(uint32_t)run->repeat_count << 32 |
                                                          (uint32_t)run->desc.first_micro_batch);
+    else if (run->has_shards) g->own.settings = (uint64_t)run->repeat_count;   // sums within passes
     g->own.step = run->next_step;
     for (i = 0; i < 2 && !result; i++) {
         int32_t peer = m->peers[g->first + i];
@@ -56381,7 +56387,7 @@ static void tli_end_greeting(const tli_messages *m, tli_greeting *g) {
 }
 
 // What both sides have told each other is the same; states only of replicas, which have the same stage.
-static tl_result tli_compare_words(const tl_run *run, const tli_greeting *g) {
+static tl_result tli_compare_words(const tl_run *run, tli_function function, const tli_greeting *g) {
     const tli_messages *m = run->messages;
     int32_t i;
     for (i = 0; i < 2; i++) {
@@ -56395,13 +56401,13 @@ static tl_result tli_compare_words(const tl_run *run, const tli_greeting *g) {
         if (g == &m->ring && other->states != g->own.states) why = TLI_RULE(PEER_HAS_OTHER_STATES);
         if (other->plans != g->own.plans) { why = TLI_RULE(PEER_HAS_OTHER_PLANS); value = other->plans; }
         if (why)
-            return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN), why, (uint64_t)peer, value);
+            return tli_fail_values(run->env, TL_ERROR_MISMATCH, function, why, (uint64_t)peer, value);
     }
     return TL_OK;
 }
 
 // Greet two neighbours, once. TL_NOT_READY: the next call goes on.
-static tl_result tli_greet_ranks(tl_run *run, tli_greeting *g) {
+static tl_result tli_greet_ranks(tl_run *run, tli_function function, tli_greeting *g) {
     tli_messages *m = run->messages;
     tl_result result = TL_OK;
     int32_t i, waits = 0;
@@ -56415,11 +56421,11 @@ static tl_result tli_greet_ranks(tl_run *run, tli_greeting *g) {
     }
     if (result) {
         tli_end_greeting(m, g);
-        return tli_fail_peer(run, result, m->failed_peer, -1);
+        return tli_fail_peer(run, function, result, m->failed_peer, -1);
     }
     if (waits) return TL_NOT_READY;
     g->is_begun = 0;
-    result = tli_compare_words(run, g);
+    result = tli_compare_words(run, function, g);
     g->is_done = !result;
     return result;
 }
@@ -56694,12 +56700,12 @@ static void tli_open_reduction(tl_run *run, tli_reduction *r, tl_state_kind kind
 }
 
 // step: of the pass; -1 = between passes.
-static tl_result tli_continue_reduction(tl_run *run, int32_t step) {
-    tl_result result = tli_greet_ranks(run, &run->messages->ring);
+static tl_result tli_continue_reduction(tl_run *run, tli_function function, int32_t step) {
+    tl_result result = tli_greet_ranks(run, function, &run->messages->ring);
     if (!result) {
         result = tli_move_reduction(run, run->reduction);
         if (result && result != TL_NOT_READY)
-            result = tli_fail_peer(run, result, run->messages->failed_peer, step);
+            result = tli_fail_peer(run, function, result, run->messages->failed_peer, step);
     }
     if (result != TL_NOT_READY) tli_stop_reduction(run);
     return result;
@@ -56718,14 +56724,14 @@ static tl_result tli_reduce(tl_run *run, tli_function function, tl_state_kind ki
         if (!r) return TL_ERROR_NO_MEMORY;
         tli_open_reduction(run, r, kind, parts, -1);
     }
-    return tli_continue_reduction(run, -1);
+    return tli_continue_reduction(run, function, -1);
 }
 
 // Scatter the ranges with shards of a node of the run's graph, in a pass.
 static tl_result tli_reduce_node(tl_run *run, int32_t node, int32_t step) {
     if (!run->reduction)
         tli_open_reduction(run, run->in_pass, TL_STATE_GRADIENT, TLI_REDUCE_SCATTER, node);
-    return tli_continue_reduction(run, step);
+    return tli_continue_reduction(run, TLI_IN(RUN_PLAN), step);
 }
 
 TLI_IMPL tl_result tl_reduce_run(tl_run *run, tl_state_kind kind) {
@@ -57317,6 +57323,18 @@ static void tli_find_state_bytes(const tl_run *run, int32_t i, void **host, uint
     *bytes = run->desc.states[i].bytes;
 }
 #endif
+#endif
+
+#ifndef TL_ONLY_TABLES
+// Whether a sum over ranks is under way: what it has not summed yet is in no range.
+static int tli_is_reducing(const tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    return run->reduction != NULL;
+#else
+    (void)run;
+    return 0;
+#endif
+}
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -60876,7 +60894,7 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     if (!result) return TL_OK;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (function == tli_carry_message)
-        return tli_fail_peer(run, result, run->messages->failed_peer, run->at.event.index);
+        return tli_fail_peer(run, TLI_IN(RUN_PLAN), result, run->messages->failed_peer, run->at.event.index);
 #endif
     return tli_fail_kernel(run, result);
 }
@@ -61267,7 +61285,7 @@ static tl_result tli_greet(tl_run *run) {
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), TLI_RULE(REDUCTION_IS_UNDER_WAY));
     if (run->messages && run->messages->is_out_of_step)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), TLI_RULE(MESSAGES_ARE_OUT_OF_STEP));
-    return run->messages ? tli_greet_ranks(run, &run->messages->stages) : TL_OK;
+    return run->messages ? tli_greet_ranks(run, TLI_IN(RUN_PLAN), &run->messages->stages) : TL_OK;
 #else
     (void)run;
     return TL_OK;
@@ -61723,7 +61741,7 @@ static tl_result tli_run_steps(tl_run *run) {
     run->by_itself = 1;
     while (!result && !done) result = tli_move_pass(run, &done);
     run->by_itself = 0;
-    if (result != TL_NOT_READY || tli_has_polled(run)) return result;
+    if (result != TL_NOT_READY || tli_has_polled(run) || tli_is_reducing(run)) return result;
     return tli_fail(run->env, result, TLI_IN(RUN_PLAN), TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT));
 }
 #else
@@ -62307,8 +62325,9 @@ static tl_result tli_compare_states(tl_run *run, int32_t *order, uint64_t *keys)
         for (k = 0; k < (state.shard ? 1 : 2); k++)
             if (ends[k] >= 0 && keys[order[i]] - keys[ends[k]] < tli_find_memory(run, ends[k]).bytes)
                 return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
-                                       TLI_RULE(STATE_RANGES_OVERLAP), (uint64_t)(ends[k] % states),
-                                       (uint64_t)(order[i] % states));
+                                       run->has_shards ? TLI_RULE(STATE_SHARDS_OVERLAP)
+                                                       : TLI_RULE(STATE_RANGES_OVERLAP),
+                                       (uint64_t)(ends[k] % states), (uint64_t)(order[i] % states));
         if (*end < 0 || to > keys[*end] + tli_find_memory(run, *end).bytes) *end = order[i];
     }
     return TL_OK;
@@ -64446,16 +64465,6 @@ static void tli_walk_run(tli_saving *s) {
     else tli_save_entry(s);
     if (s->sim.graph) tli_free_sim(&s->sim);
     tli_zero(&s->sim, sizeof s->sim);
-}
-
-// Whether a sum over ranks is under way: what it has not summed yet is in no range.
-static int tli_is_reducing(const tl_run *run) {
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    return run->reduction != NULL;
-#else
-    (void)run;
-    return 0;
-#endif
 }
 
 // Close the step that was carried out last. 0 = one is under way.

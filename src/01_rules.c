@@ -1284,8 +1284,8 @@
       "node, state") \
     X(SAVED_STATE_HAS_OTHER_BYTES, "saves: states[%1], %s of node %s, has another number of bytes there", \
       "node, state") \
-    X(PEER_HAS_OTHER_STATES, "rank %0 has other states: replicas register the same nodes, kinds and bytes", \
-      "rank") \
+    X(PEER_HAS_OTHER_STATES, \
+      "rank %0 has other states: replicas register the same nodes, kinds, bytes and shards", "rank") \
     X(PEER_IS_AT_ANOTHER_STEP, "rank %0 is at training step %1: ranks begin at the same one", "rank, step") \
     X(PEER_HAS_OTHER_SETTINGS, \
       "rank %0 has another repeat_count, seed or first_micro_batch than this one", "rank") \
@@ -1297,6 +1297,7 @@
       "states: range %0: a shard is of a node's gradient in f32, with operands that the host sees", "range") \
     X(STATE_SHARDS_ONE_STEP_AT_A_TIME, "states: range %0: with shards in_flight must be 0 or 1", "range") \
     X(STATE_SHARDS_ARE_LEFT_OUT, "states: range %0: shards are left out of this build", "range") \
+    X(STATE_SHARDS_OVERLAP, "states: ranges %0 and %1 overlap, or the shard of one does", "range, range") \
     X(SHARDS_ARE_NOT_REHEARSED, "states: range %0 has a shard; rehearse with gradients apart from each other", \
       "range")
 

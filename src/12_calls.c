@@ -282,7 +282,7 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     if (!result) return TL_OK;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (function == tli_carry_message)
-        return tli_fail_peer(run, result, run->messages->failed_peer, run->at.event.index);
+        return tli_fail_peer(run, TLI_IN(RUN_PLAN), result, run->messages->failed_peer, run->at.event.index);
 #endif
     return tli_fail_kernel(run, result);
 }

@@ -113,8 +113,8 @@ static tl_result tli_carry_message(const tl_kernel_call *call, void *user) {
 }
 
 // step: -1 = between passes.
-static tl_result tli_fail_peer(tl_run *run, tl_result why, int32_t peer, int32_t step) {
-    tli_sentence s = tli_begin_error(run->env, why, TLI_IN(RUN_PLAN),
+static tl_result tli_fail_peer(tl_run *run, tli_function function, tl_result why, int32_t peer, int32_t step) {
+    tli_sentence s = tli_begin_error(run->env, why, function,
                                      step < 0 ? TLI_RULE(MESSAGE_BETWEEN_PASSES) : TLI_RULE(MESSAGE_OF_PEER),
                                      (uint64_t)peer, step < 0 ? 0 : (uint64_t)step);
     tli_put_text(&s, tl_name_result(why));
@@ -146,6 +146,7 @@ static tl_result tli_begin_greeting(const tl_run *run, tli_greeting *g) {
     if (g == &m->stages)
         g->own.settings = tl_mix_u64(run->desc.seed, (uint64_t)(uint32_t)run->repeat_count << 32 |
                                                          (uint32_t)run->desc.first_micro_batch);
+    else if (run->has_shards) g->own.settings = (uint64_t)run->repeat_count;   // sums within passes
     g->own.step = run->next_step;
     for (i = 0; i < 2 && !result; i++) {
         int32_t peer = m->peers[g->first + i];
@@ -167,7 +168,7 @@ static void tli_end_greeting(const tli_messages *m, tli_greeting *g) {
 }
 
 // What both sides have told each other is the same; states only of replicas, which have the same stage.
-static tl_result tli_compare_words(const tl_run *run, const tli_greeting *g) {
+static tl_result tli_compare_words(const tl_run *run, tli_function function, const tli_greeting *g) {
     const tli_messages *m = run->messages;
     int32_t i;
     for (i = 0; i < 2; i++) {
@@ -181,13 +182,13 @@ static tl_result tli_compare_words(const tl_run *run, const tli_greeting *g) {
         if (g == &m->ring && other->states != g->own.states) why = TLI_RULE(PEER_HAS_OTHER_STATES);
         if (other->plans != g->own.plans) { why = TLI_RULE(PEER_HAS_OTHER_PLANS); value = other->plans; }
         if (why)
-            return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN), why, (uint64_t)peer, value);
+            return tli_fail_values(run->env, TL_ERROR_MISMATCH, function, why, (uint64_t)peer, value);
     }
     return TL_OK;
 }
 
 // Greet two neighbours, once. TL_NOT_READY: the next call goes on.
-static tl_result tli_greet_ranks(tl_run *run, tli_greeting *g) {
+static tl_result tli_greet_ranks(tl_run *run, tli_function function, tli_greeting *g) {
     tli_messages *m = run->messages;
     tl_result result = TL_OK;
     int32_t i, waits = 0;
@@ -201,11 +202,11 @@ static tl_result tli_greet_ranks(tl_run *run, tli_greeting *g) {
     }
     if (result) {
         tli_end_greeting(m, g);
-        return tli_fail_peer(run, result, m->failed_peer, -1);
+        return tli_fail_peer(run, function, result, m->failed_peer, -1);
     }
     if (waits) return TL_NOT_READY;
     g->is_begun = 0;
-    result = tli_compare_words(run, g);
+    result = tli_compare_words(run, function, g);
     g->is_done = !result;
     return result;
 }

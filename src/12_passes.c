@@ -226,7 +226,7 @@ static tl_result tli_greet(tl_run *run) {
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), TLI_RULE(REDUCTION_IS_UNDER_WAY));
     if (run->messages && run->messages->is_out_of_step)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), TLI_RULE(MESSAGES_ARE_OUT_OF_STEP));
-    return run->messages ? tli_greet_ranks(run, &run->messages->stages) : TL_OK;
+    return run->messages ? tli_greet_ranks(run, TLI_IN(RUN_PLAN), &run->messages->stages) : TL_OK;
 #else
     (void)run;
     return TL_OK;

@@ -175,12 +175,12 @@ static void tli_open_reduction(tl_run *run, tli_reduction *r, tl_state_kind kind
 }
 
 // step: of the pass; -1 = between passes.
-static tl_result tli_continue_reduction(tl_run *run, int32_t step) {
-    tl_result result = tli_greet_ranks(run, &run->messages->ring);
+static tl_result tli_continue_reduction(tl_run *run, tli_function function, int32_t step) {
+    tl_result result = tli_greet_ranks(run, function, &run->messages->ring);
     if (!result) {
         result = tli_move_reduction(run, run->reduction);
         if (result && result != TL_NOT_READY)
-            result = tli_fail_peer(run, result, run->messages->failed_peer, step);
+            result = tli_fail_peer(run, function, result, run->messages->failed_peer, step);
     }
     if (result != TL_NOT_READY) tli_stop_reduction(run);
     return result;
@@ -199,14 +199,14 @@ static tl_result tli_reduce(tl_run *run, tli_function function, tl_state_kind ki
         if (!r) return TL_ERROR_NO_MEMORY;
         tli_open_reduction(run, r, kind, parts, -1);
     }
-    return tli_continue_reduction(run, -1);
+    return tli_continue_reduction(run, function, -1);
 }
 
 // Scatter the ranges with shards of a node of the run's graph, in a pass.
 static tl_result tli_reduce_node(tl_run *run, int32_t node, int32_t step) {
     if (!run->reduction)
         tli_open_reduction(run, run->in_pass, TL_STATE_GRADIENT, TLI_REDUCE_SCATTER, node);
-    return tli_continue_reduction(run, step);
+    return tli_continue_reduction(run, TLI_IN(RUN_PLAN), step);
 }
 
 TLI_IMPL tl_result tl_reduce_run(tl_run *run, tl_state_kind kind) {

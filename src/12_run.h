@@ -669,8 +669,12 @@ TLDEF tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t save_
 //     your optimizer, on that shard of the weights, and tl_gather_run as above
 //
 // With shards the sums of each micro-batch are taken by themselves and added in the order of the micro-batches,
-// and (p - 1) / p of the bytes travel for each of them. One replica adds all of the range; tl_reduce_run and
-// tl_scatter_run leave ranges with shards out.
+// and (p - 1) / p of the bytes travel for each of them; so tl_run_plan and tl_next_step answer TL_NOT_READY
+// while others are not so far, and replicas have one repeat_count. shard[0] is the element at the offset of
+// tl_find_run_shard; the optimizer's state of the shard can be registered with the bytes that it has. p is the
+// number of replicas of the transport: without one it is 1, and the shard is all of the range. Shards are for
+// backends whose memory the host sees, one step at a time (in_flight), and are not rehearsed: rehearse without
+// them. tl_reduce_run, tl_scatter_run and tl_gather_run leave ranges with shards out.
 //
 // The ranges are those of desc.states, of f32, the same on all replicas. Each is cut in as many shards as there
 // are replicas, the first ones longer by an element where that leaves a rest; replica g has shard g + 1, the

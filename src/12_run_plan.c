@@ -58,7 +58,7 @@ static tl_result tli_run_steps(tl_run *run) {
     run->by_itself = 1;
     while (!result && !done) result = tli_move_pass(run, &done);
     run->by_itself = 0;
-    if (result != TL_NOT_READY || tli_has_polled(run)) return result;
+    if (result != TL_NOT_READY || tli_has_polled(run) || tli_is_reducing(run)) return result;
     return tli_fail(run->env, result, TLI_IN(RUN_PLAN), TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT));
 }
 #else

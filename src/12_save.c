@@ -600,16 +600,6 @@ static void tli_walk_run(tli_saving *s) {
     tli_zero(&s->sim, sizeof s->sim);
 }
 
-// Whether a sum over ranks is under way: what it has not summed yet is in no range.
-static int tli_is_reducing(const tl_run *run) {
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    return run->reduction != NULL;
-#else
-    (void)run;
-    return 0;
-#endif
-}
-
 // Close the step that was carried out last. 0 = one is under way.
 static int tli_settle_run(tli_saving *s) {
     tl_run *run = s->run;

@@ -85,4 +85,16 @@ static void tli_find_state_bytes(const tl_run *run, int32_t i, void **host, uint
 }
 #endif
 #endif
+
+#ifndef TL_ONLY_TABLES
+// Whether a sum over ranks is under way: what it has not summed yet is in no range.
+static int tli_is_reducing(const tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    return run->reduction != NULL;
+#else
+    (void)run;
+    return 0;
+#endif
+}
+#endif
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -87,8 +87,9 @@ static tl_result tli_compare_states(tl_run *run, int32_t *order, uint64_t *keys)
         for (k = 0; k < (state.shard ? 1 : 2); k++)
             if (ends[k] >= 0 && keys[order[i]] - keys[ends[k]] < tli_find_memory(run, ends[k]).bytes)
                 return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
-                                       TLI_RULE(STATE_RANGES_OVERLAP), (uint64_t)(ends[k] % states),
-                                       (uint64_t)(order[i] % states));
+                                       run->has_shards ? TLI_RULE(STATE_SHARDS_OVERLAP)
+                                                       : TLI_RULE(STATE_RANGES_OVERLAP),
+                                       (uint64_t)(ends[k] % states), (uint64_t)(order[i] % states));
         if (*end < 0 || to > keys[*end] + tli_find_memory(run, *end).bytes) *end = order[i];
     }
     return TL_OK;

@@ -745,7 +745,7 @@ static void ranks_that_disagree_are_told(void **state) {
         if (k == 0) changed->bytes -= 4;
         if (k == 1) changed->kind = TL_STATE_STATISTICS;
         if (k == 2) changed->node = 3;
-        must_disagree(&t, "rank 1 has other states: replicas register the same nodes, kinds and bytes",
+        must_disagree(&t, "rank 1 has other states: replicas register the same nodes, kinds, bytes and shards",
                       "rank 0 has other states");
         close_team(&t);
     }

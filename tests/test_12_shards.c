@@ -403,11 +403,11 @@ static void what_cannot_be_in_shards_is_refused(void **state) {
     assert_init_fails(&w, "tl_init_run: states: range 0: with shards in_flight must be 0 or 1");
     w.bed.desc.in_flight = 0;
     s[1].shard = shard + 15;
-    assert_init_fails(&w, "tl_init_run: states: ranges 0 and 1 overlap");
+    assert_init_fails(&w, "tl_init_run: states: ranges 0 and 1 overlap, or the shard of one does");
     s[1].shard = w.buffer + 3;
-    assert_init_fails(&w, "tl_init_run: states: ranges 0 and 1 overlap");
+    assert_init_fails(&w, "tl_init_run: states: ranges 0 and 1 overlap, or the shard of one does");
     s[1].shard = NULL;
-    assert_init_fails(&w, "tl_init_run: states: ranges 0 and 1 overlap");
+    assert_init_fails(&w, "tl_init_run: states: ranges 0 and 1 overlap, or the shard of one does");
     s[1].host = w.buffer + 16;
     s[1].shard = shard + 32;
     s[0].bytes = 4 * 17;
@@ -456,6 +456,7 @@ static void the_rest_is_summed_and_saved_as_ever(void **state) {
     }
     team_step(&t, &random);
     for (r = 0; r < 2; r++) sent[r] = bed_report(&t.workers[r].bed).sent_bytes;
+    for (r = 0; r < 2; r++) assert_int_equal(t.workers[r].bed.logged, 0);    // to wait for others is no error
     for (left = 3; left;)
         for (r = 0; r < 2; r++) {
             tl_result result = left >> r & 1 ? tl_reduce_run(t.workers[r].bed.run, TL_STATE_GRADIENT) : TL_NOT_READY;
@@ -487,6 +488,28 @@ static void the_rest_is_summed_and_saved_as_ever(void **state) {
     team_close(&t);
     free(sinks[0].text);
     free(sinks[1].text);
+    tl_free_graph(NULL, &graph);
+}
+
+// Replicas that take another number of micro-batches would wait for sums that nobody takes.
+static void replicas_have_one_repeat_count(void **state) {
+    static team t;
+    tl_graph graph = graph_of(pair);
+    tl_strategy strategy = tl_with_parallelism(tl_strategy_training(), tl_parallelism_none());
+    tl_result results[2] = { TL_NOT_READY, TL_NOT_READY };
+    int32_t r;
+    (void)state;
+    team_open(&t, &graph, NULL, &strategy, 2, 2, 5000);
+    tl_free_run(t.workers[1].bed.run);
+    t.workers[1].bed.desc.repeat_count = 3;
+    bed_must_init(&t.workers[1].bed);
+    while (results[0] == TL_NOT_READY || results[1] == TL_NOT_READY)
+        for (r = 0; r < 2; r++)
+            if (results[r] == TL_NOT_READY) results[r] = tl_run_plan(t.workers[r].bed.run);
+    for (r = 0; r < 2; r++) assert_int_equal(results[r], TL_ERROR_MISMATCH);
+    assert_string_equal(t.workers[0].bed.env.error.text,
+                        "tl_run_plan: rank 1 has another repeat_count, seed or first_micro_batch than this one");
+    team_close(&t);
     tl_free_graph(NULL, &graph);
 }
 
@@ -530,6 +553,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_pass_that_ends_early_is_the_last),
         cmocka_unit_test(shards_are_saved),
         cmocka_unit_test(the_rest_is_summed_and_saved_as_ever),
+        cmocka_unit_test(replicas_have_one_repeat_count),
         cmocka_unit_test(passes_allocate_nothing),
         cmocka_unit_test(what_cannot_be_in_shards_is_refused),
     };
