@@ -611,6 +611,44 @@ static void what_calls_cost_decides(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+static tl_result count_call(const tl_kernel_call *call, void *user) {
+    if (strcmp(tl_name_op(call->graph, call->node), "scale") == 0) ++*(long *)user;
+    return TL_OK;
+}
+
+// Where it is known what a call takes, blocks are so large that it is an eighth of the time in which one is read and written.
+static void blocks_suit_what_calls_take(void **state) {
+    static bench e;
+    static const struct { uint64_t latency, rate; long calls; } cases[] = {
+        { 0, 0, 3 * 256 }, { 50000, 1000000000, 3 * 21 }, { 1, 1000000000, 3 * 256 }, { 50000, 0, 3 * 256 }, { 1 << 20, 1000000000, 3 * 8 }
+    };
+    tl_graph graph = graph_of("tlg 1\nnode 0 x input fwd=0 bwd=0 out=4194304 needs=none in=-\n"
+                              "node 1 a scale fwd=1 bwd=1 out=4194304 needs=none in=0 takes_blocks\n"
+                              "node 2 b scale fwd=1 bwd=1 out=4194304 needs=none in=1 takes_blocks\n"
+                              "node 3 c scale fwd=1 bwd=1 out=4194304 needs=none in=2 keep takes_blocks\n");
+    tl_strategy on = tl_with_mode(fused_strategy(1), TL_MODE_EAGER);    // fused, whatever it costs
+    int i, k;
+    (void)state;
+    for (i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+        tl_device device;
+        long calls = 0;
+        memset(&device, 0, sizeof device);
+        device.call_latency_ns = cases[i].latency;
+        device.bytes_per_second = cases[i].rate;
+        open_bench(&e, &graph, 0, 64);
+        for (k = 0; k < OP_COUNT; k++) {
+            e.kernels[k].forward = count_call;
+            e.kernels[k].user = &calls;
+        }
+        e.desc.strategy = &on;
+        e.desc.device = &device;
+        if (tl_init_run(&e.env, &e.desc, &e.run) || tl_run_plan(e.run)) fail_msg("%s", e.env.error.text);
+        assert_int_equal(calls, cases[i].calls);
+        close_bench(&e);
+    }
+    tl_free_graph(NULL, &graph);
+}
+
 static tl_result init_with(bench *e, const tl_fusion_plan *fusion, const tl_strategy *strategy, const tl_plan *plan) {
     e->desc.fusion = fusion;
     e->desc.strategy = strategy;
@@ -695,6 +733,15 @@ static void check_fused_ranks(const fused_ranks *f, const tl_compiled_ranks *ran
             assert_same_floats(graph, id, "output", is_here ? whole->outputs[id] : none, e->outputs[id]);
             assert_same_floats(graph, id, "gradient", is_here ? whole->gradients[id] : none, e->gradients[id]);
         }
+    for (r = 0; r < RANKS; r++) {   // the map: a node is a member of what computes it
+        const tl_compiled_plan *plan = &ranks->ranks[r].compiled;
+        int32_t at, count = 0;
+        for (id = 0; id < plan->graph->node_count; id++)
+            for (at = plan->first_members[id]; at < plan->first_members[id + 1]; at++, count++)
+                assert_int_equal(plan->nodes[plan->members[at]], id);
+        for (id = 0; id < graph->node_count; id++) count -= plan->nodes[id] >= 0;
+        assert_int_equal(count, 0);
+    }
     assert_int_equal(tl_find_node_rank(ranks, -1), -1);
     assert_int_equal(tl_find_node_rank(ranks, graph->node_count), -1);
 }
@@ -1016,6 +1063,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(precisions_of_other_sizes_are_cut_by_elements),
         cmocka_unit_test(online_runs_are_fused_too),
         cmocka_unit_test(blocks_suit_the_tensor_and_the_backend),
+        cmocka_unit_test(blocks_suit_what_calls_take),
         cmocka_unit_test(calls_are_priced_as_they_are_made),
         cmocka_unit_test(what_calls_cost_decides),
         cmocka_unit_test(ranks_of_fused_graphs_have_the_bits_of_one_process),
