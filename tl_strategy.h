@@ -12742,7 +12742,29 @@ TLI_IMPL void tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion) {
     tli_zero(fusion, sizeof *fusion);
 }
 
-// -- checks of a fusion --
+// -- what a fusion costs, and checks of it --
+
+#ifndef TL_NO_PRECISION
+static uint64_t tli_sum_call_costs(const tl_node *node, int inference) {
+    return node->fwd_cost + (inference ? 0 : node->bwd_cost);
+}
+
+// Whether fusing a chain costs no more than its members do: backwards may have to run forwards again.
+static int tli_pays_fused(const tl_graph *graph, const tl_fusion_plan *fusion, int32_t id, int inference) {
+    uint64_t sum = 0;
+    int32_t at;
+    for (at = fusion->first_members[id]; at < fusion->first_members[id + 1]; at++)
+        sum += tli_sum_call_costs(&graph->nodes[fusion->members[at]], inference);
+    return tli_sum_call_costs(&fusion->graph.nodes[id], inference) <= sum;
+}
+
+// Set or clear the marks of the members of a fused node.
+static void tli_mark_apart(uint8_t *apart, const tl_fusion_plan *all, int32_t id, int is_apart) {
+    int32_t at;
+    for (at = all->first_members[id]; at < all->first_members[id + 1]; at++)
+        apart[all->members[at]] = (uint8_t)is_apart;
+}
+#endif
 
 // Whether the inputs of a member are what a fused node reads from its input number *place on.
 static int tli_reads_as_fused(const tl_graph *graph, const tl_fusion_plan *fusion, int32_t id, int32_t at,
@@ -46284,24 +46306,8 @@ static int32_t tli_count_in(const tl_fusion_plan *fusion, int32_t id) {
     return fusion->first_members[id + 1] - fusion->first_members[id];
 }
 
-// Set or clear the marks of the members of a fused node.
-static void tli_mark_apart(uint8_t *apart, const tl_fusion_plan *all, int32_t id, int is_apart) {
-    int32_t at;
-    for (at = all->first_members[id]; at < all->first_members[id + 1]; at++)
-        apart[all->members[at]] = (uint8_t)is_apart;
-}
-
 static uint64_t tli_find_call_costs(const tli_compile *c, const tl_node *node) {
-    return node->fwd_cost + (c->inference ? 0 : node->bwd_cost);
-}
-
-// Whether fusing a chain costs no more than its members do: backwards may have to run forwards again.
-static int tli_pays_fused(const tli_compile *c, int32_t id) {
-    uint64_t sum = 0;
-    int32_t at;
-    for (at = c->all.first_members[id]; at < c->all.first_members[id + 1]; at++)
-        sum += tli_find_call_costs(c, &c->source.nodes[c->all.members[at]]);
-    return tli_find_call_costs(c, &c->all.graph.nodes[id]) <= sum;
+    return tli_sum_call_costs(node, c->inference);
 }
 
 // a x b / d, rounded down or up; 0 < d < 2^62. UINT64_MAX if it does not fit.
@@ -47299,7 +47305,7 @@ static int32_t tli_choose_paying(tli_compile *c, int none) {
     int32_t id, count = 0;
     tli_zero(c->apart, (size_t)c->source.node_count);
     for (id = 0; c->all.memory && id < c->all.graph.node_count; id++)
-        if (tli_count_in(&c->all, id) > 1 && (none || !tli_pays_fused(c, id))) {
+        if (tli_count_in(&c->all, id) > 1 && (none || !tli_pays_fused(&c->source, &c->all, id, c->inference))) {
             tli_mark_apart(c->apart, &c->all, id, 1);
             count++;
         }
@@ -57116,18 +57122,13 @@ static tl_result tli_fuse_strategy(tl_run *run) {
 }
 
 #ifndef TL_NO_PRECISION
-static uint64_t tli_sum_node_costs(const tl_node *node) { return node->fwd_cost + node->bwd_cost; }
-
 // Mark the members of fused nodes that cost more than these do; returns how many nodes that are.
-static int32_t tli_mark_dear_chains(const tl_graph *graph, const tl_fusion_plan *fusion, uint8_t *apart) {
-    int32_t id, at, count = 0;
+static int32_t tli_mark_dear_chains(const tl_run *run, uint8_t *apart) {
+    const tl_fusion_plan *fusion = &run->own_fusion;
+    int32_t id, count = 0;
     for (id = 0; id < fusion->graph.node_count; id++) {
-        uint64_t sum = 0;
-        for (at = fusion->first_members[id]; at < fusion->first_members[id + 1]; at++)
-            sum += tli_sum_node_costs(&graph->nodes[fusion->members[at]]);
-        if (tli_sum_node_costs(&fusion->graph.nodes[id]) <= sum) continue;
-        for (at = fusion->first_members[id]; at < fusion->first_members[id + 1]; at++)
-            apart[fusion->members[at]] = 1;
+        if (tli_pays_fused(run->graph, fusion, id, run->inference)) continue;
+        tli_mark_apart(apart, fusion, id, 1);
         count++;
     }
     return count;
@@ -57147,7 +57148,7 @@ static tl_result tli_fuse_stages(tl_run *run, int all, int32_t *apart) {
     marks = (uint8_t *)tli_alloc_array(run->env, (uint64_t)run->graph->node_count, 1);
     if (!marks)
         return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
-    *apart = tli_mark_dear_chains(run->graph, &run->own_fusion, marks);
+    *apart = tli_mark_dear_chains(run, marks);
     if (*apart) {
         tl_free_fusion_plan(run->env, &run->own_fusion);
         desc.apart = marks;

@@ -543,7 +543,29 @@ TLI_IMPL void tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion) {
     tli_zero(fusion, sizeof *fusion);
 }
 
-// -- checks of a fusion --
+// -- what a fusion costs, and checks of it --
+
+#ifndef TL_NO_PRECISION
+static uint64_t tli_sum_call_costs(const tl_node *node, int inference) {
+    return node->fwd_cost + (inference ? 0 : node->bwd_cost);
+}
+
+// Whether fusing a chain costs no more than its members do: backwards may have to run forwards again.
+static int tli_pays_fused(const tl_graph *graph, const tl_fusion_plan *fusion, int32_t id, int inference) {
+    uint64_t sum = 0;
+    int32_t at;
+    for (at = fusion->first_members[id]; at < fusion->first_members[id + 1]; at++)
+        sum += tli_sum_call_costs(&graph->nodes[fusion->members[at]], inference);
+    return tli_sum_call_costs(&fusion->graph.nodes[id], inference) <= sum;
+}
+
+// Set or clear the marks of the members of a fused node.
+static void tli_mark_apart(uint8_t *apart, const tl_fusion_plan *all, int32_t id, int is_apart) {
+    int32_t at;
+    for (at = all->first_members[id]; at < all->first_members[id + 1]; at++)
+        apart[all->members[at]] = (uint8_t)is_apart;
+}
+#endif
 
 // Whether the inputs of a member are what a fused node reads from its input number *place on.
 static int tli_reads_as_fused(const tl_graph *graph, const tl_fusion_plan *fusion, int32_t id, int32_t at,

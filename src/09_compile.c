@@ -19,7 +19,7 @@ static int32_t tli_choose_paying(tli_compile *c, int none) {
     int32_t id, count = 0;
     tli_zero(c->apart, (size_t)c->source.node_count);
     for (id = 0; c->all.memory && id < c->all.graph.node_count; id++)
-        if (tli_count_in(&c->all, id) > 1 && (none || !tli_pays_fused(c, id))) {
+        if (tli_count_in(&c->all, id) > 1 && (none || !tli_pays_fused(&c->source, &c->all, id, c->inference))) {
             tli_mark_apart(c->apart, &c->all, id, 1);
             count++;
         }

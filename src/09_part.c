@@ -317,24 +317,8 @@ static int32_t tli_count_in(const tl_fusion_plan *fusion, int32_t id) {
     return fusion->first_members[id + 1] - fusion->first_members[id];
 }
 
-// Set or clear the marks of the members of a fused node.
-static void tli_mark_apart(uint8_t *apart, const tl_fusion_plan *all, int32_t id, int is_apart) {
-    int32_t at;
-    for (at = all->first_members[id]; at < all->first_members[id + 1]; at++)
-        apart[all->members[at]] = (uint8_t)is_apart;
-}
-
 static uint64_t tli_find_call_costs(const tli_compile *c, const tl_node *node) {
-    return node->fwd_cost + (c->inference ? 0 : node->bwd_cost);
-}
-
-// Whether fusing a chain costs no more than its members do: backwards may have to run forwards again.
-static int tli_pays_fused(const tli_compile *c, int32_t id) {
-    uint64_t sum = 0;
-    int32_t at;
-    for (at = c->all.first_members[id]; at < c->all.first_members[id + 1]; at++)
-        sum += tli_find_call_costs(c, &c->source.nodes[c->all.members[at]]);
-    return tli_find_call_costs(c, &c->all.graph.nodes[id]) <= sum;
+    return tli_sum_call_costs(node, c->inference);
 }
 
 // a x b / d, rounded down or up; 0 < d < 2^62. UINT64_MAX if it does not fit.

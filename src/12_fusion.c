@@ -352,18 +352,13 @@ static tl_result tli_fuse_strategy(tl_run *run) {
 }
 
 #ifndef TL_NO_PRECISION
-static uint64_t tli_sum_node_costs(const tl_node *node) { return node->fwd_cost + node->bwd_cost; }
-
 // Mark the members of fused nodes that cost more than these do; returns how many nodes that are.
-static int32_t tli_mark_dear_chains(const tl_graph *graph, const tl_fusion_plan *fusion, uint8_t *apart) {
-    int32_t id, at, count = 0;
+static int32_t tli_mark_dear_chains(const tl_run *run, uint8_t *apart) {
+    const tl_fusion_plan *fusion = &run->own_fusion;
+    int32_t id, count = 0;
     for (id = 0; id < fusion->graph.node_count; id++) {
-        uint64_t sum = 0;
-        for (at = fusion->first_members[id]; at < fusion->first_members[id + 1]; at++)
-            sum += tli_sum_node_costs(&graph->nodes[fusion->members[at]]);
-        if (tli_sum_node_costs(&fusion->graph.nodes[id]) <= sum) continue;
-        for (at = fusion->first_members[id]; at < fusion->first_members[id + 1]; at++)
-            apart[fusion->members[at]] = 1;
+        if (tli_pays_fused(run->graph, fusion, id, run->inference)) continue;
+        tli_mark_apart(apart, fusion, id, 1);
         count++;
     }
     return count;
@@ -383,7 +378,7 @@ static tl_result tli_fuse_stages(tl_run *run, int all, int32_t *apart) {
     marks = (uint8_t *)tli_alloc_array(run->env, (uint64_t)run->graph->node_count, 1);
     if (!marks)
         return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
-    *apart = tli_mark_dear_chains(run->graph, &run->own_fusion, marks);
+    *apart = tli_mark_dear_chains(run, marks);
     if (*apart) {
         tl_free_fusion_plan(run->env, &run->own_fusion);
         desc.apart = marks;
