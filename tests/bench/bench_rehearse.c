@@ -1,11 +1,13 @@
 // What a rehearsal's costs are worth: on the network of examples/01_train_text.c, the time that plans by these costs
-// promise for a training step against the time that it takes, at five budgets. Times are processor time; the rows take
-// turns, a step each; of the measured times the lower quartile counts, as in the rehearsal.
+// promise for a training step against the time that it takes, at six budgets. Times are processor time. The plans are made
+// once. A machine that other work shares is now faster and now slower, so each of several blocks rehearses anew, adds up what
+// its costs promise for the same plans, and then times some steps, by turns; in a block the lower quartile counts, as in the
+// rehearsal, and of the blocks' ratios the median.
 #define main train_main
 #include "../../examples/01_train_text.c"
 #undef main
 
-enum { ROUNDS = 24, WARM_ROUNDS = 2, ROWS = 6, PASSES = 17 };
+enum { BLOCKS = 11, ROUNDS = 8, ROWS = 6, PASSES = 17 };
 
 static void must(const tl_env *env, tl_result result) {
     if (result) { fprintf(stderr, "bench_rehearse: %s\n", env->error.text); exit(1); }
@@ -15,7 +17,8 @@ typedef struct cost_row {
     training   t;            // for its data and weights; the run is the row's own
     tl_backend backend;
     tl_run    *run;
-    uint64_t   ns[ROUNDS];
+    uint64_t   ns[ROUNDS];                                   // of the block at hand
+    double     promised[BLOCKS], measured[BLOCKS], ratios[BLOCKS];
 } cost_row;
 
 // A run of the list of kernels over the example's graph.
@@ -58,8 +61,42 @@ static void time_step(program *p, cost_row *row, int round) {
     memset(row->t.grads, 0, (size_t)p->m.param_count * sizeof *row->t.grads);
     start = now_ns(NULL);
     must(&p->env, tl_run_plan(row->run));
-    if (round >= WARM_ROUNDS) row->ns[round - WARM_ROUNDS] = now_ns(NULL) - start;
+    row->ns[round] = now_ns(NULL) - start;
     row->t.step++;
+}
+
+// What costs promise for a step of a row's plan.
+static double sum_costs(const cost_row *row, const tl_node_cost *costs) {
+    double sum = 0;
+    tl_plan plan;
+    int32_t k;
+    tl_find_run_plan(row->run, &plan);
+    for (k = 0; k < plan.step_count; k++) {
+        const tl_node_cost *cost = &costs[plan.steps[k].node];
+        if (plan.steps[k].kind <= TL_STEP_BACKWARD)
+            sum += (double)(plan.steps[k].kind == TL_STEP_BACKWARD ? cost->bwd_ns : cost->fwd_ns);
+    }
+    return sum;
+}
+
+static int compare_doubles(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void time_block(program *p, tl_run *rehearsed, cost_row *rows, int block) {
+    tl_rehearsal_desc desc = { PASSES };
+    tl_rehearsal found;
+    int round, k;
+    must(&p->env, tl_rehearse_run(rehearsed, &desc, &found));
+    for (k = 0; k < ROWS; k++) rows[k].promised[block] = sum_costs(&rows[k], found.costs);
+    for (round = 0; round < ROUNDS; round++)
+        for (k = 0; k < ROWS; k++) time_step(p, &rows[(round + k) % ROWS], round);
+    for (k = 0; k < ROWS; k++) {
+        rows[k].measured[block] = (double)training_find_quantile(rows[k].ns, ROUNDS, 1, 4);
+        rows[k].ratios[block] = rows[k].promised[block] / rows[k].measured[block];
+    }
+    tl_free_rehearsal(&p->env, &found);
 }
 
 int main(int argc, char **argv) {
@@ -68,7 +105,7 @@ int main(int argc, char **argv) {
     static cost_row rows[ROWS], first;
     tl_rehearsal_desc desc = { PASSES };
     tl_rehearsal found;
-    int round, k, code;
+    int block, k, code;
     (void)argc;
     set_defaults(&p.o, 0);
     code = training_read_text(p.o.text, argv[0], p.o.context, NULL, &p.t);
@@ -93,17 +130,21 @@ int main(int argc, char **argv) {
         printf("    %s\n", line);
     }
     for (k = 0; k < ROWS; k++) open_row(&p, &rows[k], ratios[k], found.costs);
-    for (round = 0; round < WARM_ROUNDS + ROUNDS; round++)
-        for (k = 0; k < ROWS; k++) time_step(&p, &rows[(round + k) % ROWS], round);
-    printf("%8s %12s %11s %11s %11s %9s %11s\n", "budget", "peak bytes", "promised ms", "measured ms", "promised /", "to all", "made again");
+    for (block = 0; block < BLOCKS; block++) time_block(&p, first.run, rows, block);
+    printf("%8s %12s %11s %11s %11s %15s %9s %11s\n", "budget", "peak bytes", "promised ms", "measured ms", "promised /",
+           "least .. most", "to all", "made again");
     for (k = 0; k < ROWS; k++) {
         tl_run_report report;
-        double measured = (double)training_find_quantile(rows[k].ns, ROUNDS, 1, 4);
-        double all = (double)training_find_quantile(rows[0].ns, ROUNDS, 1, 4);
+        double all[BLOCKS];
+        for (block = 0; block < BLOCKS; block++) all[block] = rows[k].measured[block] / rows[0].measured[block];
+        qsort(all, BLOCKS, sizeof *all, compare_doubles);
+        qsort(rows[k].promised, BLOCKS, sizeof *all, compare_doubles);
+        if (k) qsort(rows[k].measured, BLOCKS, sizeof *all, compare_doubles);
+        qsort(rows[k].ratios, BLOCKS, sizeof *all, compare_doubles);
         tl_measure_run(rows[k].run, &report);
-        printf("%7.0f%% %12llu %11.3f %11.3f %11.3f %9.3f %11d\n", 100 * ratios[k],
-               (unsigned long long)report.measured_peak_bytes, (double)report.planned_cost * 1e-6, measured * 1e-6,
-               (double)report.planned_cost / measured, measured / all, (int)report.recompute_count);
+        printf("%7.0f%% %12llu %11.3f %11.3f %11.3f %6.3f .. %5.3f %9.3f %11d\n", 100 * ratios[k],
+               (unsigned long long)report.measured_peak_bytes, rows[k].promised[BLOCKS / 2] * 1e-6, rows[k].measured[BLOCKS / 2] * 1e-6,
+               rows[k].ratios[BLOCKS / 2], rows[k].ratios[0], rows[k].ratios[BLOCKS - 1], all[BLOCKS / 2], (int)report.recompute_count);
     }
     return 0;
 }
