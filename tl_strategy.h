@@ -7552,9 +7552,11 @@ static size_t tli_finish(tli_writer *w) {
     X(RUN_IS_OF_ONE_RANK, "run: is of one rank of several; rehearse the whole graph in one process", "") \
     X(TENSOR_OF_ANOTHER_RANK, "tensor: of a node that this rank does not have", "") \
     X(STATE_SHARD_OF_WHAT_HAS_NONE, \
-      "states: range %0: a shard is of a node's gradient in f32, with operands that the host sees", "range") \
+      "states: range %0: has a shard, but is no gradient of one node in f32 (kind, node, bytes)", "range") \
     X(STATE_SHARDS_ONE_STEP_AT_A_TIME, "states: range %0: with shards in_flight must be 0 or 1", "range") \
     X(STATE_SHARDS_ARE_LEFT_OUT, "states: range %0: shards are left out of this build", "range") \
+    X(STATE_SHARD_NEEDS_HOST, "states: range %0: has a shard, but the backend's memory is not the host's", \
+      "range") \
     X(STATE_SHARDS_OVERLAP, "states: ranges %0 and %1 overlap, or the shard of one does", "range, range") \
     X(SHARDS_ARE_NOT_REHEARSED, "states: range %0 has a shard; rehearse with gradients apart from each other", \
       "range")
@@ -62278,8 +62280,9 @@ static uint64_t tli_state_address(const tl_state *state) { return (uint64_t)(uin
 
 static tli_rule tli_find_shard_rule(const tl_run *run, const tl_state *state) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (state->kind != TL_STATE_GRADIENT || state->node < 0 || state->bytes % 4 || !run->limits.host_visible)
+    if (state->kind != TL_STATE_GRADIENT || state->node < 0 || state->bytes % 4)
         return TLI_RULE(STATE_SHARD_OF_WHAT_HAS_NONE);
+    if (!run->limits.host_visible) return TLI_RULE(STATE_SHARD_NEEDS_HOST);
     return run->in_flight > 1 ? TLI_RULE(STATE_SHARDS_ONE_STEP_AT_A_TIME) : TLI_NO_RULE;
 #else
     (void)run;

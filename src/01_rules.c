@@ -1294,9 +1294,11 @@
     X(RUN_IS_OF_ONE_RANK, "run: is of one rank of several; rehearse the whole graph in one process", "") \
     X(TENSOR_OF_ANOTHER_RANK, "tensor: of a node that this rank does not have", "") \
     X(STATE_SHARD_OF_WHAT_HAS_NONE, \
-      "states: range %0: a shard is of a node's gradient in f32, with operands that the host sees", "range") \
+      "states: range %0: has a shard, but is no gradient of one node in f32 (kind, node, bytes)", "range") \
     X(STATE_SHARDS_ONE_STEP_AT_A_TIME, "states: range %0: with shards in_flight must be 0 or 1", "range") \
     X(STATE_SHARDS_ARE_LEFT_OUT, "states: range %0: shards are left out of this build", "range") \
+    X(STATE_SHARD_NEEDS_HOST, "states: range %0: has a shard, but the backend's memory is not the host's", \
+      "range") \
     X(STATE_SHARDS_OVERLAP, "states: ranges %0 and %1 overlap, or the shard of one does", "range, range") \
     X(SHARDS_ARE_NOT_REHEARSED, "states: range %0 has a shard; rehearse with gradients apart from each other", \
       "range")

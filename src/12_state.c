@@ -39,8 +39,9 @@ static uint64_t tli_state_address(const tl_state *state) { return (uint64_t)(uin
 
 static tli_rule tli_find_shard_rule(const tl_run *run, const tl_state *state) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (state->kind != TL_STATE_GRADIENT || state->node < 0 || state->bytes % 4 || !run->limits.host_visible)
+    if (state->kind != TL_STATE_GRADIENT || state->node < 0 || state->bytes % 4)
         return TLI_RULE(STATE_SHARD_OF_WHAT_HAS_NONE);
+    if (!run->limits.host_visible) return TLI_RULE(STATE_SHARD_NEEDS_HOST);
     return run->in_flight > 1 ? TLI_RULE(STATE_SHARDS_ONE_STEP_AT_A_TIME) : TLI_NO_RULE;
 #else
     (void)run;
