@@ -238,10 +238,12 @@ $(B)/fuzz/%: tests/fuzz_%.c $(HEADERS)
 	$(CLANG) -g -O1 $(STD) $(WARN) $(WERROR) $(UNUSED) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
 	    -o $@ $< $(LDLIBS)
 
+# Walks SOAK times as long.
+SOAK = 5
 soak: $(B)/tl_plan $(B)/tl_pack
-	SOAK=1 TIMEOUT=7200 $(MAKE) test
+	SOAK=$(SOAK) TIMEOUT=7200 $(MAKE) test
 	python3 tests/tl_plan.py $(B)/tl_plan
-	SOAK=1 python3 tests/replay_ranks.py $(B)/tl_plan
+	SOAK=$(SOAK) python3 tests/replay_ranks.py $(B)/tl_plan
 	python3 tests/tl_pack.py $(B)/tl_pack
 	python3 tests/reference.py $(B)/tl_plan
 	python3 tests/differential_plan.py 10000
@@ -280,7 +282,7 @@ help:
 	@echo 'make test        all tests, F=name filters        make mutate    break the header: tests must fail'
 	@echo 'make bench       tables of times, as ratios       make check     everything: compilers, languages, options,'
 	@echo 'make fuzz        each parser, FUZZ_SECONDS=60                    sanitizers, 32-bit, big endian, examples'
-	@echo 'make soak        longer sweeps and fuzzing        make deps      install what check needs (Debian)'
+	@echo 'make soak        walks SOAK=5 times as long       make deps      install what check needs (Debian)'
 	@echo 'make format      advice from clang-format         make help      this list; make clean removes build/'
 	@echo 'make lib         shared and static library        make install   PREFIX=/usr/local DESTDIR='
 	@echo 'make header      join src/ into both headers      make compile_commands.json   for language servers'

@@ -12,7 +12,7 @@ or takes one of these. Held against what the program says:
     time      all ranks together, one channel a neighbour and direction: every end, the total, the bubble; no rank waits for good
 
 Models: small/ and some of models/ of the reference data (TL_SHARED, else ../shared) where it is there, and N random graphs (120;
-SOAK=1: 3000); 1 to 5 ranks, 1 to 6 micro-batches, both schedules, budgets from the least to that of keeping everything. Then some of
+SOAK=n: n times as many); 1 to 5 ranks, 1 to 6 micro-batches, both schedules, budgets from the least to that of keeping everything. Then some of
 these plans are broken on purpose, and each must be found. --plan replays one JSON file. PROGRAM: build/tl_plan.
 Exit status 0 all agree, 1 not.
 """
@@ -558,10 +558,9 @@ def cases(random, count, skipped):
     for k in range(count): yield 'random %d' % k, random_graph(random), 1
 
 def main():
-    soak = bool(os.environ.get('SOAK'))
     ap = argparse.ArgumentParser()
     ap.add_argument('program', nargs='?', default='build/tl_plan')
-    ap.add_argument('--random', type=int, default=3000 if soak else 120)
+    ap.add_argument('--random', type=int, default=120 * max(1, int(os.environ.get('SOAK') or 1)))
     ap.add_argument('--seed', type=int, default=1)
     ap.add_argument('--model'); ap.add_argument('--plan')
     a = ap.parse_args()

@@ -1251,12 +1251,11 @@ static void half_floats_round_to_nearest_even(void **state) {
         0x387FE000u, 0x387FF000u, 0x387FEFFFu, 0x387FFFFFu, 0x38800000u, 0x3F800FFFu, 0x3F801000u, 0x3F801001u,
         0x3F803000u, 0x477FEFFFu, 0x477FF000u, 0x477FE000u, 0x47800000u, 0x7F7FFFFFu, 0x7F7F7FFFu, 0x7F7F8000u,
         0x7F800000u, 0xFF800000u, 0x7F800001u, 0x7FC00000u, 0xFFFFFFFFu, 0x3F808000u, 0x3F818000u };
-    int soak = getenv("SOAK") && atoi(getenv("SOAK"));
     int codec;
     (void)state;
     for (codec = TL_CODEC_F16; codec <= TL_CODEC_BF16; codec++) {
         tl_random random = {1};
-        uint32_t i = 0, step = soak ? 1 : 6151;  // a prime: 698 000 values of all exponents
+        uint32_t i = 0, step = is_soaked() ? 1 : 6151;  // a prime: 698 000 values of all exponents
         for (i = 0; i < sizeof specials / sizeof *specials; i++)
             if (compress_one((tl_codec)codec, specials[i]) != slow_half((tl_codec)codec, specials[i]))
                 fail_msg("%s of %08x is wrong", tl_name_codec((tl_codec)codec), specials[i]);

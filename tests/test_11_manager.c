@@ -2032,7 +2032,7 @@ static void random_operations(uint64_t seed, tl_eviction eviction, int variant) 
 static void random_operations_agree_with_a_simple_model(void **state) {
     uint64_t seed;
     (void)state;
-    for (seed = 0; seed < (uint64_t)sampled(600); seed++)
+    for (seed = 0; seed < (uint64_t)scaled(600); seed++)
         random_operations(seed, (tl_eviction)(seed % TL_EVICTION_COUNT), seed % 4 == 0 ? 0 : CHECKED | DEFERRED);
 }
 

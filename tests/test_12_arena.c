@@ -12,7 +12,6 @@
 #include "support/run_support.h"
 #include "support/run_bed.h"
 
-static long rounds_of(long count) { return getenv("SOAK") ? 10000 : getenv("SAMPLE") ? count / 8 : count; }
 
 // -- how the steps of a run come about --
 
@@ -113,7 +112,7 @@ static uint64_t run_in_block(const tl_graph *graph, int source, uint64_t alignme
 static void a_block_of_the_bytes_that_are_named_is_enough(void **state) {
     static const uint64_t alignments[] = { 1, 4, 16, 64 };
     tl_random random = { 1214 };
-    long round, rounds = rounds_of(160), least = 0;
+    long round, rounds = scaled(160), least = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
         tl_graph graph;
@@ -128,7 +127,7 @@ static void a_block_of_the_bytes_that_are_named_is_enough(void **state) {
         tl_free_graph(NULL, &graph);
     }
     printf("%ld blocks, %ld of them too small at first\n", rounds, least);
-    assert_true(least > rounds / 4 && least < rounds);
+    assert_true(is_thinned() || (least > rounds / 4 && least < rounds));
 }
 
 // A plan that was made for so many bytes runs in a block of them, at any aligned address. Where none fits, one does in what the
@@ -137,7 +136,7 @@ static void a_block_of_the_budget_runs_every_plan_made_for_it(void **state) {
     static const uint64_t alignments[] = { 1, 4, 16, 64 };
     static arena_bed a;
     tl_random random = { 1215 };
-    long round, rounds = rounds_of(240), named = 0, again = 0, full = 0;
+    long round, rounds = scaled(240), named = 0, again = 0, full = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
         tl_graph graph;
@@ -208,7 +207,7 @@ static void the_allocator_gives_what_was_planned_and_nothing_later(void **state)
     static const uint64_t alignments[] = { 1, 8, 64, 4096 };
     static arena_bed a;
     tl_random random = { 1215 };
-    long round, rounds = rounds_of(80);
+    long round, rounds = scaled(80);
     (void)state;
     for (round = 0; round < rounds; round++) {
         tl_graph graph;
@@ -272,7 +271,7 @@ static void host_open(arena_bed *a, const tl_graph *graph, int source, uint64_t 
 static void host_copies_lie_in_one_block_within_their_budget(void **state) {
     static arena_bed a;
     tl_random random = { 1216 };
-    long round, rounds = rounds_of(240), spilled = 0, refused = 0, lowered = 0;
+    long round, rounds = scaled(240), spilled = 0, refused = 0, lowered = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
         tl_graph graph;
@@ -311,7 +310,7 @@ static void host_copies_lie_in_one_block_within_their_budget(void **state) {
         tl_free_graph(NULL, &graph);
     }
     printf("%ld runs, %ld spill, %ld were refused at first, %ld decided with less on the host\n", rounds, spilled, refused, lowered);
-    assert_true(spilled > rounds / 8 && refused > rounds / 16 && lowered > 0);
+    assert_true(is_thinned() || (spilled > rounds / 8 && refused > rounds / 16 && lowered > 0));
 }
 
 // -- more bytes --
@@ -322,7 +321,7 @@ static void a_larger_budget_does_not_fall_back_to_the_least(void **state) {
     static arena_bed a;
     tl_cpu_backend_desc desc;
     tl_random random = { 1217 };
-    long round, rounds = rounds_of(24), tries = 0, runs = 0;
+    long round, rounds = scaled(24), tries = 0, runs = 0;
     (void)state;
     memset(&desc, 0, sizeof desc);
     desc.alignment_bytes = 16;      // much for such small tensors: arenas exceed the live bytes

@@ -16,7 +16,6 @@
 #include "support/sink_support.h"
 #include "support/narrow.h"
 
-#define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 100 : 1))
 
 static tl_result simulate(tl_env *env, const tl_graph *graph, const tl_plan *plan, tl_report *report) {
     tl_simulate_desc desc;
@@ -322,7 +321,7 @@ static void valid_plans_are_those_of_the_replay(void **state) {
     static begun_replay r;
     static begun_plan b;
     tl_random random;
-    long round, rounds = SOAK_TIMES(400), valid = 0, begun = 0, higher = 0, together = 0;
+    long round, rounds = scaled(400), valid = 0, begun = 0, higher = 0, together = 0;
     (void)state;
     random.state = 21;
     for (round = 0; round < rounds; round++) {
@@ -346,7 +345,7 @@ static void valid_plans_are_those_of_the_replay(void **state) {
         tl_free_graph(&env, &graph);
     }
     printf("%ld graphs, %ld valid plans, %ld calls begun, several in %ld, %ld peaks rise\n", rounds, valid, begun, together, higher);
-    assert_true(valid > rounds / 4 && begun > 3 * valid && together > valid / 4 && higher > 0);
+    assert_true(is_thinned() || (valid > rounds / 4 && begun > 3 * valid && together > valid / 4 && higher > 0));
 }
 
 // Calls begin and W stands anywhere, most of the time where it may not; valid ones are broken on purpose.
@@ -354,7 +353,7 @@ static void verdicts_are_those_of_the_replay(void **state) {
     static begun_replay r;
     static begun_plan b;
     tl_random random;
-    long round, rounds = SOAK_TIMES(6000), valid = 0, broken = 0, by_calls = 0;
+    long round, rounds = scaled(6000), valid = 0, broken = 0, by_calls = 0;
     (void)state;
     random.state = 22;
     for (round = 0; round < rounds; round++) {
@@ -655,7 +654,7 @@ static void runs_compute_what_they_compute_without(void **state) {
     static begun_replay r;
     static begun_plan b;
     tl_random random;
-    long round, rounds = SOAK_TIMES(500), ran = 0, slots = 0, waits[2] = { 0, 0 }, none = 0;
+    long round, rounds = scaled(500), ran = 0, slots = 0, waits[2] = { 0, 0 }, none = 0;
     (void)state;
     random.state = 23;
     for (round = 0; round < rounds; round++) {
@@ -762,7 +761,7 @@ static void a_pass_with_calls_under_way_can_be_given_up(void **state) {
     static bed b;
     static slow s;
     tl_random random;
-    long round, rounds = SOAK_TIMES(600), ends[ENDS] = { 0 };
+    long round, rounds = scaled(600), ends[ENDS] = { 0 };
     (void)state;
     random.state = 24;
     for (round = 0; round < rounds; round++) {
@@ -795,7 +794,7 @@ static void a_pass_with_calls_under_way_can_be_given_up(void **state) {
     }
     printf("given up: %ld, freed: %ld, by the kernel under way: %ld, by another: %ld\n", ends[RESET], ends[FREED], ends[OWN_KERNEL],
            ends[OTHER_KERNEL]);
-    assert_true(ends[RESET] > 30 && ends[FREED] > 30 && ends[OWN_KERNEL] > 30 && ends[OTHER_KERNEL] > 20);
+    assert_true(is_thinned() || (ends[RESET] > 30 && ends[FREED] > 30 && ends[OWN_KERNEL] > 30 && ends[OTHER_KERNEL] > 20));
 }
 
 static const char *const chain_text =
@@ -1111,7 +1110,7 @@ static void narrow_plans_begin_the_same_calls(void **state) {
     static begun_replay r;
     static begun_plan b;
     tl_random random;
-    long round, rounds = SOAK_TIMES(200), narrow = 0, wrong = 0;
+    long round, rounds = scaled(200), narrow = 0, wrong = 0;
     (void)state;
     random.state = 25;
     for (round = 0; round < rounds; round++) {

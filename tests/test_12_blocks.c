@@ -13,7 +13,6 @@
 #include "support/run_bed.h"
 #include "support/texts.h"
 
-static long rounds_of(long count) { return getenv("SOAK") ? 20 * count : getenv("SAMPLE") ? count / 8 : count; }
 
 static const uint64_t alignments[] = { 1, 4, 16, 64 };
 
@@ -89,7 +88,7 @@ static int bank_plan(tl_env *env, tl_random *random, const tl_graph *graph, uint
 static void a_plan_runs_in_banks_of_exactly_its_bytes(void **state) {
     static bed b;
     tl_random random = { 61 };
-    long round, rounds = rounds_of(120), several = 0, again = 0;
+    long round, rounds = scaled(120), several = 0, again = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
         tl_graph graph;
@@ -158,7 +157,7 @@ enum { ONLINE, LAZY, ORDERED, GIVEN, GIVEN_PLACES, SOURCE_COUNT };
 static void arenas_are_cut_where_the_backend_asks_for_it(void **state) {
     static bed b;
     tl_random random = { 62 };
-    long round, rounds = rounds_of(120), cut = 0, host = 0;
+    long round, rounds = scaled(120), cut = 0, host = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
         tl_graph graph;
@@ -250,7 +249,7 @@ static void an_order_that_fits_in_one_piece_only_is_planned_again(void **state) 
     static bed b;
     static const tl_memory memories[] = { TL_MEMORY_POOLED, TL_MEMORY_MINIMAL_PEAK };
     tl_random random = { 63 };
-    long round, rounds = rounds_of(120), again = 0;
+    long round, rounds = scaled(120), again = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
         tl_graph graph;
@@ -308,7 +307,7 @@ static void an_order_that_fits_in_one_piece_only_is_planned_again(void **state) 
         tl_free_graph(NULL, &graph);
     }
     printf("%ld graphs, %ld of them run within what their order takes in one piece\n", rounds, again);
-    assert_true(again > 0);
+    assert_true(is_thinned() || again > 0);
 }
 
 // -- what a backend does not have --

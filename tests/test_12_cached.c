@@ -732,7 +732,7 @@ static int has_layers(const tl_graph *graph) {
 static void random_changes_never_leave_stale_results(void **state) {
     static pair p;
     tl_checkpoint_config config = tl_checkpoint_uniform(2);
-    uint64_t seed, count = getenv("SOAK") ? 4000 : (uint64_t)sampled(250);
+    uint64_t seed, count = (uint64_t)scaled(250);
     long warm = 0, limited = 0;
     (void)state;
     for (seed = 1; seed <= count; seed++) {
@@ -768,7 +768,7 @@ static void random_changes_never_leave_stale_results(void **state) {
     }
     print_message("%ld of %llu passes were warm, %ld of them below what all takes\n", warm, (unsigned long long)count * 8, limited);
     assert_true(warm > (long)count / 4);
-    assert_true(limited > 0);
+    assert_true(is_thinned() || limited > 0);
 }
 
 int main(int argc, char **argv) {

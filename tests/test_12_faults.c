@@ -16,7 +16,6 @@
 #include "support/run_support.h"
 #include "support/run_bed.h"
 
-#define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
 
 enum {
     MOST_RANKS = 6, MOST_NODES = 40, STEPS = 4, SAVE_EVERY = 2, SAVES = STEPS / SAVE_EVERY, BATCHES = 4,
@@ -432,7 +431,7 @@ static layout plain_layout(int32_t stages, int32_t replicas) {
 static void a_pipeline_goes_on_with_other_ranks(void **state) {
     static team before, alone;
     tl_random random;
-    long round, rounds = SOAK_TIMES(60);
+    long round, rounds = scaled(60);
     (void)state;
     random.state = 71;
     for (round = 0; round < rounds; round++) {
@@ -463,7 +462,7 @@ static void replicas_go_on_with_other_ranks(void **state) {
     static team before, next;
     static const int32_t layouts[][2] = { { 1, 2 }, { 2, 2 }, { 3, 2 }, { 1, 4 } };
     tl_random random;
-    long round, rounds = SOAK_TIMES(30);
+    long round, rounds = scaled(30);
     (void)state;
     random.state = 72;
     for (round = 0; round < rounds; round++) {
@@ -496,7 +495,7 @@ static void replicas_go_on_with_other_ranks(void **state) {
 static void late_messages_change_no_bit(void **state) {
     static team prompt, late;
     tl_random random;
-    long round, rounds = SOAK_TIMES(12);
+    long round, rounds = scaled(12);
     (void)state;
     random.state = 73;
     for (round = 0; round < rounds; round++) {
@@ -574,7 +573,7 @@ static void training_survives_50_moments(void **state) {
     static team calm, struck;
     tl_random random;
     told told;
-    long round, rounds = SOAK_TIMES(90), cuts = 0, fewer_replicas = 0;
+    long round, rounds = scaled(90), cuts = 0, fewer_replicas = 0;
     (void)state;
     memset(&told, 0, sizeof told);
     random.state = 74;
@@ -625,8 +624,8 @@ static void training_survives_50_moments(void **state) {
            told.phases[SAVE_GATHERS] + told.phases[GATHERING], told.lost);
     printf("%ld messages were cut, %ld of their senders knew; %ld times one replica of two went on\n", cuts, told.sender_mismatches,
            fewer_replicas);
-    assert_true(told.gone >= 50 && told.lost > rounds && told.sender_mismatches > cuts / 2 && told.mismatches > cuts / 2);
-    assert_true(told.phases[RUNNING] > 0 && told.greetings > 0 && told.phases[SUMMING] > 0);
+    assert_true(is_thinned() || (told.gone >= 50 && told.lost > rounds && told.sender_mismatches > cuts / 2 && told.mismatches > cuts / 2));
+    assert_true(is_thinned() || (told.phases[RUNNING] > 0 && told.greetings > 0 && told.phases[SUMMING] > 0));
     assert_true(told.phases[SAVE_GATHERS] + told.phases[GATHERING] > 0 && fewer_replicas > 0);
 }
 

@@ -15,7 +15,6 @@
 #include "support/run_support.h"
 #include "support/run_bed.h"
 
-#define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 100 : 1))
 
 // -- lifetimes by the rule, without the library --
 //
@@ -215,7 +214,7 @@ static tl_plan kept_plan(const tl_graph *graph) {
 static void peaks_and_lifetimes_are_those_of_the_rule(void **state) {
     static replay r;
     tl_random random;
-    long round, rounds = SOAK_TIMES(3000), valid = 0, higher = 0;
+    long round, rounds = scaled(3000), valid = 0, higher = 0;
     (void)state;
     random.state = 5;
     for (round = 0; round < rounds; round++) {
@@ -258,7 +257,7 @@ static void peaks_and_lifetimes_are_those_of_the_rule(void **state) {
 static void places_for_k_steps_hold_for_fewer(void **state) {
     static replay r;
     tl_random random;
-    long round, rounds = SOAK_TIMES(600), placed = 0, tight = 0;
+    long round, rounds = scaled(600), placed = 0, tight = 0;
     (void)state;
     random.state = 6;
     for (round = 0; round < rounds; round++) {
@@ -408,7 +407,7 @@ static uint64_t fly(const tl_graph *graph, const tl_plan *plan, int kind, int32_
 static void gradients_do_not_depend_on_what_ends_first(void **state) {
     static airport a;
     tl_random random;
-    long round, rounds = SOAK_TIMES(600), flown = 0, together = 0;
+    long round, rounds = scaled(600), flown = 0, together = 0;
     (void)state;
     random.state = 7;
     a.waited = 0;
@@ -474,7 +473,7 @@ static void a_run_goes_on_where_a_kernel_was_not_ready(void **state) {
     long round, polled = 0, answers = 0;
     (void)state;
     random.state = 8;
-    for (round = 0; round < SOAK_TIMES(300); round++) {
+    for (round = 0; round < scaled(300); round++) {
         tl_graph graph;
         uint64_t expected;
         int32_t repeat = random_count(&random, 1, 2), k = random_count(&random, 0, 4), step;
@@ -506,7 +505,7 @@ static void a_run_goes_on_where_a_kernel_was_not_ready(void **state) {
         tl_free_graph(NULL, &graph);
     }
     printf("%ld answers of kernels that they are not ready, %ld of runs\n", polled, answers);
-    assert_true(polled > answers && answers > 1000);
+    assert_true(is_thinned() || (polled > answers && answers > 1000));
 }
 
 // A product of matrices in slices: a few elements in each call, counted by call->polled.
@@ -645,7 +644,7 @@ static void a_pass_can_be_given_up_with_steps_under_way(void **state) {
     static bed b;
     static airport a;
     tl_random random;
-    long round, rounds = SOAK_TIMES(300), failed = 0;
+    long round, rounds = scaled(300), failed = 0;
     (void)state;
     random.state = 9;
     for (round = 0; round < rounds; round++) {
@@ -698,7 +697,7 @@ static void a_pass_can_be_given_up_with_steps_under_way(void **state) {
 
 static void the_budget_binds_the_arena_of_all_steps_under_way(void **state) {
     tl_random random;
-    long round, rounds = SOAK_TIMES(60), fitted = 0, refused = 0;
+    long round, rounds = scaled(60), fitted = 0, refused = 0;
     (void)state;
     random.state = 10;
     for (round = 0; round < rounds; round++) {
@@ -735,7 +734,7 @@ static void the_budget_binds_the_arena_of_all_steps_under_way(void **state) {
         tl_free_graph(NULL, &graph);
     }
     printf("%ld plans within a budget, %ld refused at first\n", fitted, refused);
-    assert_true(refused > 3);
+    assert_true(is_thinned() || refused > 3);
 }
 
 // A schedule and a table say for how many steps they are.
@@ -862,7 +861,7 @@ static void gradients_on_threads_are_those_of_one(void **state) {
     static job_state s;
     pthread_t threads[JOB_THREADS];
     tl_random random;
-    long round, rounds = SOAK_TIMES(60);
+    long round, rounds = scaled(60);
     int32_t i;
     (void)state;
     memset(&j, 0, sizeof j);

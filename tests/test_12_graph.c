@@ -13,7 +13,6 @@
 #include "support/run_bed.h"
 
 // SAMPLE thins the walk in slow builds.
-static long rounds_of(long count) { return getenv("SOAK") ? 20 * count : getenv("SAMPLE") ? count / 4 : count; }
 
 static tl_result plan_tiers(const tl_graph *graph, uint64_t budget, const tl_device *device, uint64_t host_budget,
                             int inference, uint64_t work, tl_plan *plan, tl_remat_report *report) {
@@ -129,7 +128,7 @@ static int fault_shows(const case_of *c, int reseeds) {
 
 static void random_graphs_run_as_planned_with_the_gradients_of_keep_all(void **state) {
     tl_random random = { 120 };
-    long round, rounds = rounds_of(1000), recomputes = 0, spills = 0, least = 0, lower = 0, faults = 0, seen = 0;
+    long round, rounds = scaled(1000), recomputes = 0, spills = 0, least = 0, lower = 0, faults = 0, seen = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
         case_of c;
@@ -154,7 +153,7 @@ static void random_graphs_run_as_planned_with_the_gradients_of_keep_all(void **s
 
 static void forward_only_graphs_give_the_results_of_keep_all(void **state) {
     tl_random random = { 121 };
-    long round, rounds = rounds_of(400), recomputes = 0, lower = 0, skipped = 0;
+    long round, rounds = scaled(400), recomputes = 0, lower = 0, skipped = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
         case_of c;
@@ -168,7 +167,7 @@ static void forward_only_graphs_give_the_results_of_keep_all(void **state) {
     }
     printf("%ld graphs: %ld with forwards made again, %ld below the peak of keep all, %ld leave nodes out\n", rounds,
            recomputes, lower, skipped);
-    assert_true(recomputes > rounds / 50 && lower > rounds / 5);
+    assert_true(is_thinned() || (recomputes > rounds / 50 && lower > rounds / 5));
 }
 
 // -- the strategy plans by itself --
@@ -189,7 +188,7 @@ static tl_result init_lazy(bed *b, const tl_graph *graph, const tl_strategy *str
 static void a_lazy_run_within_a_budget_is_planned_as_tl_plan_remat_plans(void **state) {
     static bed b;
     tl_random random = { 122 };
-    long round, rounds = getenv("SOAK") ? 1000 : 60, refused = 0, recomputes = 0;
+    long round, rounds = scaled(60), refused = 0, recomputes = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
         int inference = random_chance(&random, 40);
@@ -231,7 +230,7 @@ static void a_lazy_run_within_a_budget_is_planned_as_tl_plan_remat_plans(void **
         tl_free_graph(NULL, &graph);
     }
     printf("%ld runs, %ld first refused, %ld forwards made again\n", rounds, refused, recomputes);
-    assert_true(refused > rounds / 20 && recomputes > rounds / 4);
+    assert_true(is_thinned() || (refused > rounds / 20 && recomputes > rounds / 4));
 }
 
 static tl_graph chain_of(int32_t layers) {

@@ -13,7 +13,6 @@
 #include "support/run_bed.h"
 #include "support/texts.h"
 
-static long rounds_of(long count) { return getenv("SOAK") ? 20 * count : getenv("SAMPLE") ? count / 8 : count; }
 
 // -- kernels that report --
 
@@ -329,7 +328,7 @@ static void dropping_plan(const tl_graph *graph, long round, uint64_t arena, tl_
 static void outcomes_stay_and_nothing_takes_more_than_was_planned(void **state) {
     static hybrid_bed h;
     tl_random random = { 15 };
-    long round, rounds = rounds_of(600), runs = 0, spared = 0, recomputes = 0, less = 0, lower = 0;
+    long round, rounds = scaled(600), runs = 0, spared = 0, recomputes = 0, less = 0, lower = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
         static const uint64_t alignments[] = { 1, 4, 16, 64 };
@@ -398,7 +397,7 @@ static void every_mode_gives_readers_what_was_reported(void **state) {
     static const tl_memory memories[] = { TL_MEMORY_STANDARD, TL_MEMORY_POOLED, TL_MEMORY_CACHED, TL_MEMORY_MINIMAL_PEAK };
     static hybrid_bed h;
     tl_random random = { 8 };
-    long round, rounds = rounds_of(60), runs = 0;
+    long round, rounds = scaled(60), runs = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
         tl_graph graph;

@@ -166,7 +166,7 @@ static uint64_t kept_set_peak(const tl_graph *graph, const uint8_t *keep) {
 }
 
 static void intervals_on_random_graphs(void **state) {
-    int count = getenv("SOAK") ? 3000 : getenv("SAMPLE") ? 20 : 300, i, less = 0, mode;
+    int count = scaled(300), i, less = 0, mode;
     tl_random random = { 1236 };
     (void)state;
     for (i = 0; i < count; i++) {
@@ -210,7 +210,7 @@ static tl_result init_none(bed *b, const tl_graph *graph, tl_strategy *strategy,
 }
 
 static void policy_none_without_a_budget_takes_the_least_that_works(void **state) {
-    int count = getenv("SOAK") ? 2000 : getenv("SAMPLE") ? 10 : 150, i, less = 0;
+    int count = scaled(150), i, less = 0;
     tl_random random = { 1237 };
     static bed b;
     tl_strategy strategy;

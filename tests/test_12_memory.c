@@ -112,7 +112,7 @@ static void standard_pooled_and_minimal_peak_take_other_bytes(void **state) {
 }
 
 static void random_graphs_compute_the_same_in_less(void **state) {
-    int count = getenv("SOAK") ? 2000 : getenv("SAMPLE") ? 6 : 80, i, less = 0, computes;
+    int count = scaled(80), i, less = 0, computes;
     tl_random random = { 1220 };
     (void)state;
     for (i = 0; i < count; i++) {

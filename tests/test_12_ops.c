@@ -64,7 +64,7 @@ static void a_list_of_operations_is_the_graph_that_it_describes(void **state) {
     tl_random random = {9};
     int turn;
     (void)state;
-    for (turn = 0; turn < sampled(200); turn++) {
+    for (turn = 0; turn < scaled(200); turn++) {
         static bed b;
         tl_graph graph;
         op_list list;
@@ -88,7 +88,7 @@ static void figures_are_budgets(void **state) {
     tl_random random = {11};
     int turn, tight = 0;
     (void)state;
-    for (turn = 0; turn < sampled(60); turn++) {
+    for (turn = 0; turn < scaled(60); turn++) {
         static bed b;
         tl_run_figures figures, at_ratio;
         tl_graph graph;
@@ -135,7 +135,7 @@ static void figures_are_budgets(void **state) {
         op_list_free(&list);
         tl_free_graph(NULL, &graph);
     }
-    assert_true(tight > sampled(60) / 6);
+    assert_true(tight > scaled(60) / 6);
 }
 
 // -- each broken rule has its sentence --

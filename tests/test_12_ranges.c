@@ -300,7 +300,7 @@ static void ranges_compute_what_whole_calls_do(void **state) {
     long ranges = 0, recomputes = 0, uncut = 0;
     int round;
     (void)state;
-    for (round = 0; round < sampled(400); round++) {
+    for (round = 0; round < scaled(400); round++) {
         tl_random random = { (uint64_t)round + 1 }, decisions;
         uint64_t count = 1 + tl_next_random_below(&random, MOST_ELEMENTS), alignment = UINT64_C(4) << random_count(&random, 0, 4);
         uint64_t binding = alignment > 40 ? alignment : 40;  // scratch is given whole

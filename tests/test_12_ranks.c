@@ -16,7 +16,6 @@
 #include "support/run_support.h"
 #include "support/run_bed.h"
 
-#define SOAK_TIMES(count) sampled((count) * (getenv("SOAK") ? 20 : 1))
 
 enum { MOST_RANKS = 4, MOST_BATCHES = 6, MOST_CHUNKS = 3 };
 
@@ -336,13 +335,13 @@ static void train_random_graphs(uint64_t seed, long rounds, int32_t node_limit, 
 
 static void gradients_are_those_of_one_process(void **state) {
     (void)state;
-    train_random_graphs(1, SOAK_TIMES(200), 26, 0);
+    train_random_graphs(1, scaled(200), 26, 0);
 }
 
 // The same with several chunks on each rank, two ranks among them, that are each other's neighbours on both sides.
 static void interleaved_gradients_are_those_of_one_process(void **state) {
     (void)state;
-    train_random_graphs(2, SOAK_TIMES(300), 32, 1);
+    train_random_graphs(2, scaled(300), 32, 1);
 }
 
 // What a training step takes when everything is kept and messages leave as soon as they are there.
@@ -402,7 +401,7 @@ static void chains_take_what_is_simulated(void **state) {
     long round, interleaved = 0, longer = 0;
     (void)state;
     random.state = 5;
-    for (round = 0; round < SOAK_TIMES(300); round++) {
+    for (round = 0; round < scaled(300); round++) {
         tl_env env;
         tl_graph graph;
         tl_ranks_desc desc;
@@ -433,7 +432,7 @@ static void chains_take_what_is_simulated(void **state) {
         tl_free_compiled_ranks(&env, &ranks);
         tl_free_graph(&env, &graph);
     }
-    assert_true(interleaved > SOAK_TIMES(300) / 6 && longer <= interleaved / 200);
+    assert_true(interleaved > scaled(300) / 6 && longer <= interleaved / 200);
 }
 
 // With v chunks of equal stages S ranks wait (S - 1) of v m + S - 1 calls. Cuts that are chosen take no longer.
@@ -510,7 +509,7 @@ static void a_slow_rank_has_short_chunks(void **state) {
 // Chosen cuts of chunks against all that there are.
 static void cuts_of_chunks_are_near_the_best(void **state) {
     tl_random random;
-    long round, rounds = SOAK_TIMES(150), best_of_all = 0;
+    long round, rounds = scaled(150), best_of_all = 0;
     double ratio = 0;
     (void)state;
     random.state = 8;
@@ -703,7 +702,7 @@ static void sums_have_the_bits_of_the_documented_order(void **state) {
 static void a_lost_rank_is_told_to_all(void **state) {
     static crew c;
     tl_random random;
-    long round, rounds = SOAK_TIMES(50), told = 0;
+    long round, rounds = scaled(50), told = 0;
     (void)state;
     random.state = 9;
     for (round = 0; round < rounds; round++) {

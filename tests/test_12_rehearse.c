@@ -155,7 +155,7 @@ static void nothing_is_found_on_random_graphs(void **state) {
     tl_random random = {21};
     int turn;
     (void)state;
-    for (turn = 0; turn < sampled(1000); turn++) {
+    for (turn = 0; turn < scaled(1000); turn++) {
         static bed b;
         static hash_bed h;
         tl_graph graph;

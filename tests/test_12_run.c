@@ -15,7 +15,6 @@
 #include "support/record_support.h"
 #include "support/texts.h"
 
-#define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 100 : 1))
 
 static tl_result simulate(const tl_graph *graph, const tl_plan *plan, uint64_t alignment, tl_report *report) {
     tl_env env;
@@ -262,7 +261,7 @@ static void swork_is_what_an_online_run_needs(void **state) {
 
 static void random_graphs_give_the_gradients_of_keep_all(void **state) {
     tl_random random;
-    long round, rounds = SOAK_TIMES(1000), recomputes = 0, lossless = 0, lossy = 0;
+    long round, rounds = scaled(1000), recomputes = 0, lossless = 0, lossy = 0;
     (void)state;
     random.state = 12;
     for (round = 0; round < rounds; round++) {
@@ -337,7 +336,7 @@ static void plans_with_offsets_measure_the_arena_that_was_planned(void **state) 
     long round, placed = 0, refused = 0;
     (void)state;
     random.state = 6;
-    for (round = 0; round < SOAK_TIMES(300); round++) {
+    for (round = 0; round < scaled(300); round++) {
         tl_env env;
         tl_graph graph;
         tl_plan plan, apart;
@@ -372,7 +371,7 @@ static void plans_with_offsets_measure_the_arena_that_was_planned(void **state) 
         tl_free_graph(&env, &graph);
     }
     printf("%ld plans placed, %ld refused\n", placed, refused);
-    assert_true(placed > 80 && refused > 30);
+    assert_true(is_thinned() || (placed > 80 && refused > 30));
 }
 
 // -- one graph with everything --
@@ -1259,7 +1258,7 @@ static void plan_placed_for_less_is_placed_again(void **state) {
     tl_random random = { 91 };
     long round, again = 0, refused = 0;
     (void)state;
-    for (round = 0; round < SOAK_TIMES(60); round++) {
+    for (round = 0; round < scaled(60); round++) {
         uint64_t alignment = alignments[round % 4], expected = 0, sum, needed;
         tl_places_desc places = { 0 };
         tl_device device = { 0 };
@@ -1304,7 +1303,7 @@ static void plan_placed_for_less_is_placed_again(void **state) {
         tl_free_plan(NULL, &plan);
         tl_free_graph(NULL, &graph);
     }
-    assert_true(again > 30 && refused > 30);
+    assert_true(is_thinned() || (again > 30 && refused > 30));
 }
 
 // Hand-made offsets that suit the backend stay as they are, whatever alignment the plan names; what breaks the
@@ -1437,7 +1436,7 @@ static void dependencies_are_those_of_the_ranges(void **state) {
     static bed b;
     (void)state;
     random.state = 70;
-    for (round = 0; round < SOAK_TIMES(150); round++) {
+    for (round = 0; round < scaled(150); round++) {
         tl_env env;
         tl_graph graph;
         tl_plan plan;
@@ -1489,7 +1488,7 @@ static void dependencies_are_those_of_the_ranges(void **state) {
         random_free_plan(&env, &plan);
         tl_free_graph(&env, &graph);
     }
-    assert_true(placed > 20 && found > 500);
+    assert_true(is_thinned() || (placed > 20 && found > 500));
 }
 
 // The outcome of the first training step, which keeps everything.
@@ -2881,7 +2880,7 @@ static void a_pooled_run_takes_one_block_within_its_budget(void **state) {
     tl_random random = { 17 };
     long round, runs = 0, refused = 0, wider = 0;
     (void)state;
-    for (round = 0; round < sampled(SOAK_TIMES(200)); round++) {   // the planner takes most of the time
+    for (round = 0; round < scaled(200); round++) {   // the planner takes most of the time
         static bed b;
         tl_env env;
         tl_graph graph;
@@ -2966,7 +2965,7 @@ static void every_quick_recommendation_runs(void **state) {
                 for (training = 0; training < 2; training++, count++) {
                     tl_strategy strategy;
                     assert_int_equal(tl_recommend_quick(NULL, batch, model, available, training, &strategy), TL_OK);
-                    if (count % (1080 / sampled(1080)) == 0)
+                    if (count % thinned() == 0)
                         assert_int_equal(f32_report(&graph, strategy).backward_count > 0, training);
                 }
     assert_int_equal(count, 1080);

@@ -12,7 +12,6 @@
 #include "support/run_support.h"
 #include "support/run_bed.h"
 
-#define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 100 : 1))
 
 typedef struct saved { unsigned char *bytes; size_t count, capacity; long fails_after; } saved;
 
@@ -115,7 +114,7 @@ static void a_pass_goes_on_where_it_was_saved(void **state) {
     long runs = 0, saves = 0, refused = 0, with_copies = 0;
     (void)state;
     random.state = 21;
-    while (runs < SOAK_TIMES(100)) {
+    while (runs < scaled(100)) {
         tl_env env;
         tl_graph graph;
         tl_plan plan;
@@ -172,7 +171,7 @@ static void a_pass_goes_on_where_it_was_saved(void **state) {
     }
     free(s.bytes);
     printf("%ld runs, %ld saves in a pass, %ld refused; %ld runs with copies\n", runs, saves, refused, with_copies);
-    assert_true(saves > 5 * runs && refused > 0 && with_copies > 5);
+    assert_true(is_thinned() || (saves > 5 * runs && refused > 0 && with_copies > 5));
 }
 
 // Between passes the plan does not matter.
@@ -184,7 +183,7 @@ static void a_training_goes_on_under_another_plan(void **state) {
     long runs = 0;
     (void)state;
     random.state = 22;
-    while (runs < SOAK_TIMES(100)) {
+    while (runs < scaled(100)) {
         tl_env env;
         tl_graph graph;
         tl_plan all, kept;
@@ -334,7 +333,7 @@ static void hostile_data_is_refused_and_nothing_lost(void **state) {
             bed_close(&b);
             free(short_copy);
         }
-        for (round = 0; round < SOAK_TIMES(2000); round++) {
+        for (round = 0; round < scaled(2000); round++) {
             size_t at = (size_t)tl_next_random_below(&random, random_chance(&random, 60) ? 200 : s.count);
             tl_result result;
             if (at >= s.count) continue;
@@ -355,7 +354,7 @@ static void hostile_data_is_refused_and_nothing_lost(void **state) {
         free(bytes);
     }
     printf("%ld altered ones refused, %ld taken\n", refused, taken);
-    assert_true(refused > 500 && taken > 100);
+    assert_true(is_thinned() || (refused > 500 && taken > 100));
     free(s.bytes);
     tl_free_plan(&env, &plan);
     tl_free_graph(&env, &graph);
@@ -388,7 +387,7 @@ static void hostile_states_are_refused(void **state) {
     saves[0].data = s.bytes;
     saves[0].length = s.count;
     saves[1].data = bytes;
-    for (round = 0; round < SOAK_TIMES(6000); round++) {
+    for (round = 0; round < scaled(6000); round++) {
         int cuts = random_chance(&random, 30), both = random_chance(&random, 50);
         size_t at = (size_t)tl_next_random_below(&random, s.count - 8);
         tl_result result;
@@ -412,7 +411,7 @@ static void hostile_states_are_refused(void **state) {
     free(bytes);
     free(s.bytes);
     printf("%ld altered ones refused, %ld taken\n", refused, taken);
-    assert_true(refused > 1000 && taken > 500);
+    assert_true(is_thinned() || (refused > 1000 && taken > 500));
     bed_close(&b);
     tl_free_plan(&env, &plan);
     tl_free_graph(&env, &graph);

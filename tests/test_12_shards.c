@@ -16,7 +16,6 @@
 #include "support/run_support.h"
 #include "support/run_bed.h"
 
-#define SOAK_TIMES(count) sampled((count) * (getenv("SOAK") ? 20 : 1))
 
 enum { MOST_REPLICAS = 4, MOST_WORKERS = 6, MOST_FLOATS = 9000 };
 
@@ -226,7 +225,7 @@ static tl_strategy some_strategy(tl_random *random) {
 static void shards_are_the_sums_over_replicas(void **state) {
     static team t;
     tl_random random;
-    long round, rounds = SOAK_TIMES(120), sums = 0, staged = 0;
+    long round, rounds = scaled(120), sums = 0, staged = 0;
     (void)state;
     random.state = 11;
     for (round = 0; round < rounds; round++) {
@@ -272,7 +271,7 @@ static void a_pass_that_ends_early_is_the_last(void **state) {
     random.state = 5;
     memset(&env, 0, sizeof env);
     if (random_graph(&env, &random, 20, &graph)) fail_msg("%s", env.error.text);
-    for (round = 0; round < SOAK_TIMES(60); round++) {
+    for (round = 0; round < scaled(60); round++) {
         int32_t ended[MOST_WORKERS] = { 0 }, left, r, victim;
         long turns = 0;
         strategy = some_strategy(&random);
@@ -300,7 +299,7 @@ static void a_pass_that_ends_early_is_the_last(void **state) {
         team_close(&t);
     }
     tl_free_graph(&env, &graph);
-    assert_true(lost == 2 * SOAK_TIMES(60));
+    assert_true(lost == 2 * scaled(60));
 }
 
 // Saved in a pass after any step, shards go on in another run; a save of other replicas leaves them as they are.

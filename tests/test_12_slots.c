@@ -180,7 +180,7 @@ static void micro_batches_in_slots_compute_what_each_computes_alone(void **state
     tl_random random = { 8100 };
     long round, valid = 0, exact = 0, turns = 0, placed = 0, entries = 0;
     (void)state;
-    for (round = 0; round < sampled(400); round++) {
+    for (round = 0; round < scaled(400); round++) {
         tl_env env = silent_env();
         tl_graph graph;
         tl_plan plan, all;

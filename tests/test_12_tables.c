@@ -13,7 +13,6 @@
 #include "support/narrow.h"
 #include "support/table_run.h"
 
-#define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 100 : 1))
 
 static int simulated(const tl_graph *graph, const tl_plan *plan, tl_report *report) {
     tl_env env;
@@ -145,7 +144,7 @@ static void random_plans_compute_the_same(void **state) {
     (void)state;
     memset(&t, 0, sizeof t);
     random.state = 16;
-    while (t.runs < SOAK_TIMES(500)) {
+    while (t.runs < scaled(500)) {
         tl_env env;
         tl_graph graph;
         tl_plan plan;
@@ -157,8 +156,8 @@ static void random_plans_compute_the_same(void **state) {
         random_free_plan(&env, &plan);
         tl_free_graph(&env, &graph);
     }
-    assert_true(t.refused > 20 && t.banked > 20 && t.narrow > 100 && t.slots > 20 && t.inplace > 20 && t.saves > 20);
-    assert_true(t.recomputed > 50 && t.waits > 50);
+    assert_true(is_thinned() || (t.refused > 20 && t.banked > 20 && t.narrow > 100 && t.slots > 20 && t.inplace > 20 && t.saves > 20));
+    assert_true(is_thinned() || (t.recomputed > 50 && t.waits > 50));
 }
 
 // -- one small plan: what is refused --

@@ -14,8 +14,6 @@
 #include <float.h>
 #include <math.h>
 
-static int rounds(int plain, int soak) { return sampled(getenv("SOAK") ? soak : plain); }
-
 static uint64_t bits_of(double value) {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -382,7 +380,7 @@ static void an_arena_under_random_use_never_overlaps_and_ends_in_one_piece(void 
     tl_random random = { 7 };
     size_t used, peak, most = 0, i;
     tl_env env;
-    int round, n = rounds(20000, 500000);
+    int round, n = scaled(20000);
     (void)state;
     memset(live, 0, sizeof live);
     assert_int_equal(tl_init_arena(&env, arena_memory(), 8192), TL_OK);
@@ -665,7 +663,7 @@ static double random_f64(tl_random *random) {
 
 static void random_doubles_print_shortest_and_read_back(void **state) {
     tl_random random = { 42 };
-    int i, n = rounds(100000, 2000000);
+    int i, n = scaled(100000);
     (void)state;
     for (i = 0; i < n; i++) {
         double value = random_f64(&random);
@@ -726,7 +724,7 @@ static void fixed_decimals_round_the_exact_value_half_to_even(void **state) {
     tl_random random = { 5 };
     char buf[512];
     size_t i;
-    int n = rounds(20000, 500000);
+    int n = scaled(20000);
     (void)state;
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         tli_writer w = tli_writer_of(buf, sizeof buf);
@@ -760,7 +758,7 @@ static void scale_decimal(decimal *d, int factor) {
 
 static void middles_between_two_doubles_round_to_even(void **state) {
     tl_random random = { 11 };
-    int i, n = rounds(3000, 50000);
+    int i, n = scaled(3000);
     (void)state;
     for (i = 0; i < n; i++) {
         uint64_t bits = tl_next_random(&random) >> 1, mantissa;
@@ -796,7 +794,7 @@ static void middles_between_two_doubles_round_to_even(void **state) {
 
 static void random_decimals_read_as_strtod_reads_them(void **state) {
     tl_random random = { 17 };
-    int i, k, n = rounds(100000, 2000000);
+    int i, k, n = scaled(100000);
     (void)state;
     for (i = 0; i < n; i++) {
         char text[200], *at = text;

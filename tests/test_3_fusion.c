@@ -881,7 +881,7 @@ static void fused_runs_equal_plain_ones_to_the_last_bit(void **state) {
     static const uint64_t blocks[] = { 64, 256, 1024, 0 };
     tl_random random;
     uint64_t before_bytes = 0, after_bytes = 0;
-    int i, count = getenv("SOAK") ? 5000 : 250, fused_graphs = 0, smaller = 0, larger = 0;
+    int i, count = scaled(250), fused_graphs = 0, smaller = 0, larger = 0;
     (void)state;
     random.state = 3;
     for (i = 0; i < count; i++) {
@@ -918,8 +918,8 @@ static void fused_runs_equal_plain_ones_to_the_last_bit(void **state) {
     }
     print_message("%d graphs, %d fused, %d with a smaller peak, %d with a larger one, peaks x %.3f\n", count,
                   fused_graphs, smaller, larger, (double)after_bytes / (double)before_bytes);
-    assert_true(fused_graphs > count / 2 && smaller > count / 2 && larger < count / 2);
-    assert_true(after_bytes < before_bytes);
+    assert_true(is_thinned() || (fused_graphs > count / 2 && smaller > count / 2 && larger < count / 2));
+    assert_true(is_thinned() || after_bytes < before_bytes);
 }
 
 // Under a budget, the fused graph is planned and its tensors are made again: still the same bits.

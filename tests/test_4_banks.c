@@ -217,7 +217,7 @@ static void compare_with_brute(const tl_bank_desc *desc, int i, tally *t) {
 
 static void small_banks_cost_what_exhaustive_search_says(void **state) {
     tl_random random = { 14 };
-    int i, count = sampled(getenv("SOAK") ? 100000 : 4000);
+    int i, count = scaled(4000);
     tally t = { 0, 0, 0, 0, 0 };
     (void)state;
     for (i = 0; i < count; i++) {
@@ -329,8 +329,8 @@ static void larger_plans_keep_the_rules_and_beat_first_fit(void **state) {
     (void)state;
     for (c = 0; c < sizeof counts / sizeof counts[0]; c++) for (kind = 0; kind < 3; kind++) for (percent = 20; percent <= 60; percent += 40) {
         int32_t n = counts[c];
-        if (!getenv("SOAK") && n > 200 && (percent == 20 || kind != 2)) continue;
-        if (getenv("SAMPLE") && n == 200 && percent == 20 && kind != 2) continue;
+        if (!is_soaked() && n > 200 && (percent == 20 || kind != 2)) continue;
+        if (is_thinned() && n == 200 && percent == 20 && kind != 2) continue;
         tl_layout_buffer *buffers = (tl_layout_buffer *)malloc((size_t)n * sizeof *buffers);
         uint64_t *moved = (uint64_t *)malloc((size_t)n * sizeof *moved), rule;
         tl_bank banks[3];
@@ -346,7 +346,7 @@ static void larger_plans_keep_the_rules_and_beat_first_fit(void **state) {
         print_message("%5d buffers, kind %d, %d %%: %.3f of first fit, bound %.3f of the cost\n", (int)n, kind, percent,
                       (double)plan.cost / (double)rule, (double)plan.bound_cost / (double)plan.cost);
         if (plan.cost > rule) fail_msg("cost %llu, first fit %llu", (ull)plan.cost, (ull)rule);
-        if (n <= (getenv("SAMPLE") ? 50 : 200)) {
+        if (n <= (is_thinned() ? 50 : 200)) {
             assert_int_equal(tl_plan_banks(NULL, &desc, &again), TL_OK);
             assert_true(again.work == plan.work && !memcmp(again.offsets, plan.offsets, (size_t)n * sizeof *plan.offsets) &&
                         !memcmp(again.banks, plan.banks, (size_t)n * sizeof *plan.banks));
@@ -360,7 +360,7 @@ static void larger_plans_keep_the_rules_and_beat_first_fit(void **state) {
 
 static void cost_hardly_ever_rises_with_the_capacity(void **state) {
     tl_random random = { 16 };
-    int i, step, rises = 0, steps = 0, count = sampled(getenv("SOAK") ? 300 : 30);
+    int i, step, rises = 0, steps = 0, count = scaled(30);
     (void)state;
     for (i = 0; i < count; i++) {
         static tl_layout_buffer buffers[60];
@@ -492,7 +492,7 @@ static void pins_and_pairs_decide_who_lives_together(void **state) {
 
 static void the_capacity_that_an_error_names_does(void **state) {
     tl_random random = { 17 };
-    int i, named = 0, count = sampled(getenv("SOAK") ? 20000 : 600);
+    int i, named = 0, count = scaled(600);
     (void)state;
     for (i = 0; i < count; i++) {
         static tl_layout_buffer buffers[30];

@@ -13,7 +13,6 @@
 #include "support/texts.h"
 #include "support/keep_all.h"
 
-#define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
 // -- what the tests share --
@@ -333,7 +332,7 @@ static void kept_layers_follow_the_walk_whatever_the_order_of_the_list(void **st
     tl_random random = { 1 };
     int round;
     (void)state;
-    for (round = 0; round < SOAK_TIMES(2000); round++) {
+    for (round = 0; round < scaled(2000); round++) {
         uint64_t layers[40], count = random_u64(&random, 1, 40), listed = 0, l, i;
         uint8_t walked[40], found[40];
         tl_graph graph;
@@ -648,7 +647,7 @@ static void dynamic_is_the_optimum_of_all_kept_sets_on_chains(void **state) {
     tl_random random = { 11 };
     int round, found = 0;
     (void)state;
-    for (round = 0; round < sampled(SOAK_TIMES(120)); round++) {
+    for (round = 0; round < scaled(120); round++) {
         int32_t count = random_count(&random, 1, 9);
         tl_graph graph = random_chain(&random, count);
         tl_checkpoint_config config = dynamic((uint64_t)count, (double)random_count(&random, 40, 100) / 100);
@@ -663,7 +662,7 @@ static void dynamic_is_the_optimum_of_all_kept_sets_on_layered_graphs(void **sta
     tl_random random = { 12 };
     int round, found = 0;
     (void)state;
-    for (round = 0; round < sampled(SOAK_TIMES(120)); round++) {
+    for (round = 0; round < scaled(120); round++) {
         int32_t count = random_count(&random, 1, 9);
         tl_graph graph = random_layers(&random, count, round % 2);
         tl_checkpoint_config config = dynamic((uint64_t)count, (double)random_count(&random, 40, 100) / 100);
@@ -680,7 +679,7 @@ static void dynamic_of_many_inner_tensors_is_near_the_optimum(void **state) {
     int round;
     (void)state;
     memset(&nearness, 0, sizeof nearness);
-    for (round = 0; nearness.searched < (getenv("SAMPLE") ? 5 : SOAK_TIMES(60)); round++) {
+    for (round = 0; nearness.searched < scaled(60); round++) {
         int32_t count = random_count(&random, 3, 6), choice_of[256], choices;
         tl_graph graph = random_layers(&random, count, round % 2);
         tl_checkpoint_config config = dynamic((uint64_t)count, (double)random_count(&random, 50, 95) / 100);
@@ -689,7 +688,7 @@ static void dynamic_of_many_inner_tensors_is_near_the_optimum(void **state) {
         if (choices > 12 && choices <= MOST_CHOICES) assert_dynamic_is_best(&graph, count, &config);
         tl_free_graph(NULL, &graph);
     }
-    if (!getenv("SAMPLE")) {    // of many alone an average says something
+    if (!is_thinned()) {    // of many alone an average says something
         assert_true(nearness.missed * 20 <= nearness.found);      // 1 of 54
         assert_true(nearness.lost * 100 <= nearness.found);        // by 0.53 % on average
     }
@@ -791,7 +790,7 @@ static void dynamic_of_thirteen_layers_is_the_optimum_where_layers_read_the_one_
     tl_random random = { 13 };
     int round;
     (void)state;
-    for (round = 0; round < (getenv("SAMPLE") ? 2 : SOAK_TIMES(6)); round++) {    // 8192 sets each
+    for (round = 0; round < scaled(6); round++) {    // 8192 sets each
         tl_graph graph = round % 2 ? random_layers(&random, 13, 0) : random_chain(&random, 13);
         tl_checkpoint_config config = dynamic(13, 0.45 + 0.1 * round);
         random_flags(&random, &config);
@@ -827,7 +826,7 @@ static void the_search_for_many_layers_agrees_with_all_kept_sets_of_few(void **s
     tl_random random = { 14 };
     int round;
     (void)state;
-    for (round = 0; round < SOAK_TIMES(400); round++) {
+    for (round = 0; round < scaled(400); round++) {
         int32_t count = random_count(&random, 1, 9);
         tl_graph graph = round % 2 ? random_layers(&random, count, 0) : random_chain(&random, count);
         tl_checkpoint_config config = tl_checkpoint_uniform(1);
@@ -1298,7 +1297,7 @@ static void random_configs_survive_the_round_trip(void **state) {
     tl_random random = { 21 };
     int round;
     (void)state;
-    for (round = 0; round < SOAK_TIMES(20000); round++) {
+    for (round = 0; round < scaled(20000); round++) {
         uint64_t layers[20], i;
         char text[1024];
         tl_checkpoint_config config = tl_checkpoint_none(), back;

@@ -433,7 +433,7 @@ static void programs_compute_what_the_executor_computes(void **state) {
     tl_random random = { 5160 };
     char dir[] = "/tmp/tl_code_XXXXXX", command[64];
     batch_counts counts = { 0 };
-    int number = 0, rounds = getenv("SOAK") ? 500 : sampled(50), i;
+    int number = 0, rounds = scaled(50), i;
     (void)state;
     assert_non_null(mkdtemp(dir));
     while (number < rounds) {

@@ -130,7 +130,7 @@ static void budgets_bind_the_arenas(void **state) {
     tl_random random = { 5 };
     long round, plans = 0, refused = 0, turns = 0, spilled = 0;
     (void)state;
-    for (round = 0; round < (getenv("SOAK") ? 20000 : 400); round++) {
+    for (round = 0; round < scaled(400); round++) {
         static const uint64_t alignments[] = { 0, 1, 4, 16, 64 };
         tl_env env = silent_env();
         tl_graph graph;
@@ -173,7 +173,7 @@ static void budgets_bind_the_arenas(void **state) {
         plans++;
     }
     printf("%ld plans, %ld refused at first, %ld were made more than once, %ld spill\n", plans, refused, turns, spilled);
-    assert_true(refused > 20 && turns > 5 && spilled > 20);
+    assert_true(is_thinned() || (refused > 20 && turns > 5 && spilled > 20));
 }
 
 // One of the planners with a simple rule, at one budget; TL_POLICY_COUNT: tl_plan_chain.
@@ -208,7 +208,7 @@ static void budgets_bind_the_arenas_of_rules(void **state) {
     tl_random random = { 6 };
     long round, plans = 0, refused = 0, above = 0;
     (void)state;
-    for (round = 0; round < (getenv("SOAK") ? 20000 : getenv("SAMPLE") ? 60 : 240); round++) {
+    for (round = 0; round < scaled(240); round++) {
         static rule_plan p;
         tl_graph graph;
         uint64_t peak, cost;

@@ -11,7 +11,6 @@
 #include "support/random_steps.h"
 #include "support/texts.h"
 
-#define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
 
 // One graph with everything that a rule speaks of. Bytes by hand: x 8, a 8 (saved 4, fwork 2, bwork 6), b 8, s 3 and 5,
 // c 4, frozen 2.
@@ -1196,7 +1195,7 @@ static void assert_tight(const tl_graph *graph, const tl_plan *plan) {
 static void every_kept_set_of_every_graph_is_a_valid_plan(void **state) {
     uint64_t seed;
     (void)state;
-    for (seed = 1; seed <= (uint64_t)SOAK_TIMES(4000); seed++) {
+    for (seed = 1; seed <= (uint64_t)scaled(4000); seed++) {
         tl_random random;
         tl_graph graph;
         tl_plan plan, all;
@@ -1258,7 +1257,7 @@ static void deep_chains_are_made_again_without_recursion(void **state) {
 static void random_walks_agree_with_themselves(void **state) {
     uint64_t seed, valid = 0;
     (void)state;
-    for (seed = 1; seed <= (uint64_t)SOAK_TIMES(2000); seed++) {
+    for (seed = 1; seed <= (uint64_t)scaled(2000); seed++) {
         tl_random random;
         tl_graph graph;
         tl_plan plan;
@@ -1475,7 +1474,7 @@ static replay replay_of(const tl_graph *graph) {
 static void a_replay_by_the_table_of_the_header_leaks_nothing_and_has_the_same_peak(void **state) {
     int32_t round, valid = 0, kinds[TL_STEP_COUNT] = { 0 }, k;
     (void)state;
-    for (round = 0; round < SOAK_TIMES(600); round++) {
+    for (round = 0; round < scaled(600); round++) {
         tl_env env = silent_env();
         tl_random random = { 4100 + (uint64_t)round };
         tl_simulate_desc desc;
@@ -1509,9 +1508,9 @@ static void a_replay_by_the_table_of_the_header_leaks_nothing_and_has_the_same_p
         random_free_plan(&env, &plan);
         tl_free_graph(&env, &graph);
     }
-    assert_true(valid > 150);
+    assert_true(is_thinned() || valid > 150);
     for (k = 0; k < TL_STEP_COUNT; k++)
-        if (kinds[k] < 10) fail_msg("only %d steps %s", kinds[k], tl_name_step((tl_step_kind)k));
+        if (!is_thinned() && kinds[k] < 10) fail_msg("only %d steps %s", kinds[k], tl_name_step((tl_step_kind)k));
 }
 
 static void keep_all_peaks_agree_with_the_reference(void **state) {

@@ -271,7 +271,7 @@ static void a_replay_allocates_what_is_planned_and_computes_what_a_run_computes(
     tl_random random = { 516 };
     long round = 0, done, slots = 0, spills = 0, packs = 0, forward_only = 0, again = 0;
     (void)state;
-    for (done = 0; done < sampled(1000); round++) {
+    for (done = 0; done < scaled(1000); round++) {
         tl_env env = silent_env();
         tl_graph graph;
         tl_plan plan;
@@ -328,7 +328,7 @@ static void whatever_fails_everything_is_released(void **state) {
     tl_random random = { 517 };
     long cases = 0, failures = 0, kinds[3] = { 0 };
     (void)state;
-    while (cases < sampled(60) || (cases < 60 && !kinds[2])) {     // of every kind one at least
+    while (cases < scaled(60) || (cases < 60 && !kinds[2])) {     // of every kind one at least
         tl_env env = silent_env();
         tl_graph graph;
         tl_plan plan;

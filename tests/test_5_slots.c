@@ -131,7 +131,7 @@ static void assert_same_lifetimes(tl_env *env, const tl_graph *graph, const tl_p
 static void slots_are_what_copies_of_the_graph_are(void **state) {
     int32_t round, valid = 0, placed = 0, late = 0, entries = 0;
     (void)state;
-    for (round = 0; round < sampled(3000); round++) {
+    for (round = 0; round < scaled(3000); round++) {
         tl_env env = silent_env();
         tl_random random = { 77000 + (uint64_t)round };
         tl_graph graph, wide;

@@ -55,7 +55,6 @@ static const char small_graph[] =
     "node 2 c conv fwd=18446744073709551000 bwd=2 out=4 needs=in1 in=1.0,1.1 saved=8 keep\n";
 static const char small_schedule[] = "F 1\nS 2\nB 2\nD 1.1\nB 1\n";
 
-#define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 10 : 1))
 
 // -- the text --
 
@@ -162,7 +161,7 @@ static void inputs_and_results_lie_where_the_table_says(void **state) {
     tl_random random = { 5 };
     long round, seen = 0;
     (void)state;
-    for (round = 0; round < SOAK_TIMES(100); round++) {
+    for (round = 0; round < scaled(100); round++) {
         tl_graph graph;
         tl_plan plan;
         tl_env env;
@@ -224,7 +223,7 @@ static void inputs_and_results_lie_where_the_table_says(void **state) {
         tl_free_plan(&env, &plan);
         tl_free_graph(&env, &graph);
     }
-    assert_true(seen > 150);
+    assert_true(is_thinned() || seen > 150);
 }
 
 // Bytes between the names belong to the text, too, whatever they are.
@@ -672,7 +671,7 @@ static uint64_t run_of(const tl_graph *graph, const tl_plan *plan, int closed) {
 
 static void tables_run_without_a_write_and_without_an_allocation(void **state) {
     tl_random random = { 99 };
-    int i, count = SOAK_TIMES(200), with_offsets = 0;
+    int i, count = scaled(200), with_offsets = 0;
     (void)state;
     for (i = 0; i < count; i++) {
         tl_graph graph;
@@ -816,7 +815,7 @@ static void what_makes_the_peak_adds_up(void **state) {
     tl_random random = { 21 };
     int i, kinds[TL_STEP_COUNT + 1] = {0}, uses[6] = {0};
     (void)state;
-    for (i = 0; i < sampled(SOAK_TIMES(20000)); i++) {
+    for (i = 0; i < scaled(20000); i++) {
         tl_graph graph;
         tl_plan plan;
         tl_simulate_desc desc;
@@ -1153,7 +1152,7 @@ static int must_improve(const tl_graph *graph, const tl_plan *record, uint64_t o
 
 static void recorded_run_is_a_plan_that_runs_again(void **state) {
     tl_random random = { 31 };
-    int i, tight = 0, hosted = 0, better = 0, compared = 0, count = SOAK_TIMES(300);
+    int i, tight = 0, hosted = 0, better = 0, compared = 0, count = scaled(300);
     (void)state;
     for (i = 0; i < count; i++) {
         tl_env env;
@@ -1196,7 +1195,7 @@ static void recorded_run_is_a_plan_that_runs_again(void **state) {
     }
     printf("%d graphs, %d records below the peak of keep-all, %d with host copies, %d of %d improved\n", count, tight, hosted,
            better, compared);
-    assert_true(tight > count / 5 && hosted > 0 && better > 0);
+    assert_true(is_thinned() || (tight > count / 5 && hosted > 0 && better > 0));
 }
 
 int main(int argc, char **argv) {

@@ -86,7 +86,7 @@ static void a_beam_only_makes_plans_cheaper(void **state) {
     tl_random random = { 81 };
     int i, cheaper = 0;
     (void)state;
-    for (i = 0; i < (getenv("SAMPLE") ? 12 : 120); i++) {
+    for (i = 0; i < scaled(120); i++) {
         tl_graph graph;
         tl_result made = i % 2 ? random_effect_graph(NULL, &random, 40, i % 4 * 8, &graph) : layered_graph(NULL, &random, 20 + i % 40, &graph);
         tl_plan start;
@@ -115,7 +115,7 @@ static void small_graphs_reach_the_optimum(void **state) {
     tl_random random = { 82 };
     int i, asked = 0, optimal = 0, improved = 0;
     (void)state;
-    for (i = 0; i < (getenv("SAMPLE") ? 60 : 400); i++) {
+    for (i = 0; i < scaled(400); i++) {
         tl_graph graph;
         tl_remat_desc desc;
         tli_remat_watch watch;
@@ -163,7 +163,7 @@ static void plans_of_a_constraint_solver_are_reached(void **state) {
     static const struct { char digit; uint64_t budget, cost; } rows[] = { { '3', 8120, 982 }, { '3', 9075, 825 }, { '2', 7885, 26588 } };
     int i;
     (void)state;
-    for (i = 0; i < 3; i += getenv("SAMPLE") ? 2 : 1) {
+    for (i = 0; i < 3; i += is_thinned() ? 2 : 1) {
         char path[] = "repro/planner/infeasible_at_least_32_0.tlg", *text;
         tl_remat_desc desc;
         tl_graph graph;

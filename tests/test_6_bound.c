@@ -91,7 +91,7 @@ static void the_table_of_a_span_is_its_least_cost(void **state) {
     tl_random random = { 66 };
     int i, paid = 0;
     (void)state;
-    for (i = 0; i < sampled(1500); i++) {
+    for (i = 0; i < scaled(1500); i++) {
         tl_graph graph;
         if (random_effect_graph(NULL, &random, MOST_NODES - 1, i % 3 * 20, &graph)) fail_msg("%s", "no graph");
         paid += compare_spans(&graph);

@@ -13,7 +13,6 @@
 #include "support/texts.h"
 #include "support/keep_all.h"
 
-#define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 100 : 1))
 
 static tl_chain_plan_desc desc_of(const tl_graph *graph, uint64_t budget, uint64_t work_limit) {
     tl_chain_plan_desc desc;
@@ -198,7 +197,7 @@ static tl_graph random_layers(tl_random *random, layers *c) {
 static void random_chains_cost_what_brute_force_says(void **state) {
     static layers chain;
     tl_random random = { 501 };
-    int times = sampled(SOAK_TIMES(12000)), fits = 0;
+    int times = scaled(12000), fits = 0;
     (void)state;
     for (; times > 0; times--) {
         tl_graph graph = random_layers(&random, &chain);
@@ -228,7 +227,7 @@ static void random_chains_cost_what_brute_force_says(void **state) {
 static void with_little_work_chains_are_valid_and_bounded(void **state) {
     static layers chain;
     tl_random random = { 502 };
-    int times = sampled(SOAK_TIMES(1500)), equal = 0, all = 0;
+    int times = scaled(1500), equal = 0, all = 0;
     (void)state;
     for (; times > 0; times--) {
         tl_graph graph = random_layers(&random, &chain);
@@ -256,7 +255,7 @@ static void with_little_work_chains_are_valid_and_bounded(void **state) {
 
 static void random_graphs_are_valid_and_not_below_the_bound(void **state) {
     tl_random random = { 503 };
-    int times = sampled(SOAK_TIMES(400)), fits = 0;
+    int times = scaled(400), fits = 0;
     (void)state;
     for (; times > 0; times--) {
         tl_graph graph;
@@ -453,7 +452,7 @@ static void every_entry_plans_equal_layers_in_closed_form(void **state) {
     for (k = 0; k < sizeof counts / sizeof counts[0]; k++) for (inputs = 0; inputs <= 2; inputs++) {
         tl_graph graph = layers_after(inputs, counts[k], 4, 1);
         uint64_t n = (uint64_t)counts[k], advances;
-        for (c = counts[k] > 1000 ? 1 : 0; c < sizeof slots / sizeof slots[0]; c += getenv("SAMPLE") ? 3 : 1) {
+        for (c = counts[k] > 1000 ? 1 : 0; c < sizeof slots / sizeof slots[0]; c += is_thinned() ? 3 : 1) {
             assert_int_equal(tli_find_revolve_advances(NULL, n, slots[c], &advances), TL_OK);
             check_entries(&graph, 4 * (uint64_t)inputs + 1 + 4 * (slots[c] + 2) + c % 4, 3 * (advances + 1) + n);
         }
@@ -625,7 +624,7 @@ static void thousand_random_stages_are_within_a_percent(void **state) {
     uint64_t peak = keep_all_peak(&graph, 0);
     size_t k;
     (void)state;
-    for (k = 0; k < (getenv("SAMPLE") ? 1 : sizeof parts / sizeof parts[0]); k++) {
+    for (k = 0; k < (is_thinned() ? 1 : sizeof parts / sizeof parts[0]); k++) {
         tl_env env;
         tl_plan plan;
         tl_remat_report report;
@@ -650,7 +649,7 @@ static void more_work_on_little_memory_costs_no_more(void **state) {
         tl_graph graph;
         uint64_t cost = UINT64_MAX;
         assert_int_equal(shape_graph(NULL, &random, kinds[kind], 1000, &graph), TL_OK);
-        for (k = 0; k < (getenv("SAMPLE") ? 1 : sizeof limits / sizeof limits[0]); k++) {
+        for (k = 0; k < (is_thinned() ? 1 : sizeof limits / sizeof limits[0]); k++) {
             tl_env env;
             tl_plan plan;
             tl_remat_report report;
@@ -675,7 +674,7 @@ static void long_chains_are_near_the_bound_with_the_default_work(void **state) {
     (void)state;
     graphs[0] = random_chain(1000, 1);
     assert_int_equal(shape_graph(NULL, &random, SHAPE_CHAIN, 1000, &graphs[1]), TL_OK);
-    for (k = getenv("SAMPLE") ? 1 : 0; k < 2; k++) {
+    for (k = is_thinned() ? 1 : 0; k < 2; k++) {
         tl_remat_desc desc;
         tl_plan plan;
         tl_remat_report report;

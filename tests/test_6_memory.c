@@ -81,7 +81,7 @@ static void fail_in_turn(const question *q, long most) {
     failing_alloc all = { 0, 0, 0, 0 };
     tl_env counting = failing_env(&all, -1);
     answer whole = ask(&counting, q);
-    long step = all.count / (getenv("SAMPLE") ? most / 7 + 1 : most) + 1, at;
+    long step = all.count / (is_thinned() ? most / 7 + 1 : most) + 1, at;
     int once;
     assert_true(all.count > 2);
     for (once = 0; once < 2; once++)
@@ -119,7 +119,7 @@ static void random_graphs_have_one_plan_or_none_from_every_entry(void **state) {
     tl_random random = { 62 };
     int i, share, kind;
     (void)state;
-    for (i = 0; i < (getenv("SAMPLE") ? 2 : 6); i++) {
+    for (i = 0; i < scaled(6); i++) {
         tl_graph graph;
         uint64_t peak;
         if (random_graph(NULL, &random, i < 5 ? 14 : 60, &graph)) fail_msg("%s", "no graph");

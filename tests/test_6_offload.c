@@ -14,7 +14,6 @@
 #include "support/texts.h"
 #include "support/progress.h"
 
-#define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : getenv("SAMPLE") ? 0.15 : 1))
 #define FEW 1000000     // steps of work where time matters more than the last percent
 
 static tl_remat_desc desc_of(const tl_graph *graph, uint64_t budget, const tl_device *device, uint64_t host_budget) {
@@ -236,7 +235,7 @@ static tally compare_tiny_graphs(uint64_t seed, int codecs) {
     tl_random random = { seed };
     brute_offload b, tables;
     tally sums;
-    int i, count = (int)SOAK_TIMES(getenv("CASES") ? atoi(getenv("CASES")) : 150);
+    int i, count = scaled(getenv("CASES") ? atoi(getenv("CASES")) : 150);
     memset(&sums, 0, sizeof sums);
     alloc_brute(&tables, 1u << 18);
     for (i = 0; i < count; i++) {
@@ -311,7 +310,7 @@ static tl_graph chain_with_a_gap(void) {
 // At sizes that users have: never dearer than without, and where nothing fits, what is named does.
 static void a_codec_never_makes_a_plan_dearer(void **state) {
     tl_random random = { 63 };
-    int i, cheaper = 0, planned = 0, fewer = 0, count = (int)SOAK_TIMES(60);
+    int i, cheaper = 0, planned = 0, fewer = 0, count = scaled(60);
     (void)state;
     for (i = 0; i < count; i++) {
         tl_graph graph;
@@ -528,7 +527,7 @@ static void larger_random_graphs_are_valid_and_repeatable(void **state) {
     tl_random random = { 62 };
     int i, cheaper = 0, copies = 0;
     (void)state;
-    for (i = 0; i < SOAK_TIMES(80); i++) {
+    for (i = 0; i < scaled(80); i++) {
         tl_graph graph;
         tl_device device;
         tl_plan all, plan, again, none;
@@ -570,7 +569,7 @@ static void budgets_that_need_a_host_are_planned(void **state) {
     tl_random random = { 68 };
     int i, planned = 0, refused = 0;
     (void)state;
-    for (i = 0; i < SOAK_TIMES(300); i++) {
+    for (i = 0; i < scaled(300); i++) {
         tl_graph graph;
         tl_device device;
         tl_plan plan;
@@ -736,7 +735,7 @@ static void every_allocation_fails_in_turn(void **state) {
         tl_graph graph;
         tl_device device;
         tl_plan all;
-        long at, step = getenv("SAMPLE") ? 7 : 1;
+        long at, step = is_thinned() ? 7 : 1;
         int once;
         tiny_graph_of(&random, i < 4 ? 6 : 30, 4, &graph);
         random_device(&random, &device);

@@ -240,7 +240,7 @@ static void compare_with_brute_force(const tl_graph *graph, int inference, uint6
 }
 
 static void every_order_of_small_graphs_takes_as_much(void **state) {
-    int count = getenv("SOAK") ? 10000 : sampled(400), i, inference;
+    int count = scaled(400), i, inference;
     tl_random random = { 614 };
     long orders = 0;
     (void)state;
@@ -354,7 +354,7 @@ static void compare_with_other_orders(tl_random *random, const tl_graph *graph, 
 }
 
 static void other_orders_take_no_less_at_30_to_5000_nodes(void **state) {
-    int count = getenv("SOAK") ? 400 : sampled(28), i, inference, proven = 0, lower = 0, plans = 0;
+    int count = scaled(28), i, inference, proven = 0, lower = 0, plans = 0;
     tl_random random = { 615 };
     (void)state;
     for (i = 0; i < count; i++) {
@@ -368,7 +368,7 @@ static void other_orders_take_no_less_at_30_to_5000_nodes(void **state) {
         for (inference = 0; inference < 2; inference++) {
             tl_order_desc desc = desc_of(&graph, inference);
             tl_order_report report;
-            desc.work_limit = getenv("SOAK") ? 0 : 20000000;
+            desc.work_limit = is_soaked() ? 0 : 20000000;
             snprintf(what, sizeof what, "graph %d of %d nodes, %s", i, (int)graph.node_count, inference ? "forward only" : "training");
             report = plan_of(&desc, &plan);
             assert_is_valid(&graph, &plan, &report, what);
@@ -416,7 +416,7 @@ static void wire_cell(tl_random *random, int32_t count, tl_graph *graph) {
 // A limit only ends what a larger one goes on with.
 static void more_work_never_makes_an_order_or_its_bound_worse(void **state) {
     static const uint64_t limits[] = { 1, 1000, 100000, 700000, 2500000, 10000000, 20000000, 40000000 };
-    int count = getenv("SOAK") ? 200 : sampled(18), i;
+    int count = scaled(18), i;
     tl_random random = { 616 };
     size_t k;
     (void)state;

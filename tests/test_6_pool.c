@@ -171,7 +171,7 @@ static void graphs_of_any_kind_keep_the_properties(void **state) {
     tally t = { 0, 0, 0 };
     int i;
     (void)state;
-    for (i = 0; i < (getenv("SOAK") ? 400 : getenv("SAMPLE") ? 4 : 12); i++) {
+    for (i = 0; i < scaled(12); i++) {
         tl_graph graph;
         any_graph(&random, i, random_count(&random, 40, i < 8 ? 120 : 300), &graph);
         check_graph(&graph, i % 8 == 7, some_work, &t);

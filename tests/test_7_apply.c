@@ -359,7 +359,7 @@ static const tl_format format_of[TL_SCHEME_COUNT] = { TL_FORMAT_F32, TL_FORMAT_F
 static const uint64_t bytes_of[TL_FORMAT_COUNT] = { 4, 2, 2, 2, 1 };
 static const uint64_t weight_of[TL_SCHEME_COUNT] = { 4, 2, 2, 2, 1, 1, 1, 1, 4 };
 
-static uint64_t scaled(uint64_t bytes, uint64_t each) { return each == 4 ? bytes : (bytes + 3) / 4 * each; }
+static uint64_t bytes_in(uint64_t bytes, uint64_t each) { return each == 4 ? bytes : (bytes + 3) / 4 * each; }
 
 // The old tensor that a tensor of the new graph holds; itself or a copy.
 static int32_t old_tensor_of(const tl_graph *old, const tl_precision_graph *applied, int32_t tensor) {
@@ -390,8 +390,8 @@ static void check_kept(const tl_apply_desc *desc, const tl_precision_graph *appl
     assert_int_equal(now->fixed, node->fixed);
     assert_int_equal(now->takes_blocks, node->takes_blocks);
     assert_int_equal(now->keep, node->keep && (format == TL_FORMAT_F32 || desc->any_result));
-    assert_int_equal(now->saved_bytes, scaled(node->saved_bytes, bytes_of[format]));
-    assert_int_equal(now->param_bytes, scaled(node->param_bytes, weight_of[chosen->scheme]));
+    assert_int_equal(now->saved_bytes, bytes_in(node->saved_bytes, bytes_of[format]));
+    assert_int_equal(now->param_bytes, bytes_in(node->param_bytes, weight_of[chosen->scheme]));
     assert_int_equal(now->fwork_bytes, node->fwork_bytes);
     assert_int_equal(now->bwork_bytes, node->bwork_bytes);
     assert_int_equal(now->swork_bytes, node->swork_bytes);
@@ -401,7 +401,7 @@ static void check_kept(const tl_apply_desc *desc, const tl_precision_graph *appl
         int32_t tensor = now->first_output + k;
         assert_int_equal(applied->formats[tensor], format);
         assert_int_equal(applied->graph.outputs[tensor].bytes,
-                         scaled(desc->graph->outputs[node->first_output + k].bytes, bytes_of[format]));
+                         bytes_in(desc->graph->outputs[node->first_output + k].bytes, bytes_of[format]));
         assert_int_equal(applied->graph.outputs[tensor].needed, desc->graph->outputs[node->first_output + k].needed);
     }
     for (k = 0; k < node->input_count; k++) {
@@ -446,7 +446,7 @@ static void check_copy(const tl_apply_desc *desc, const tl_precision_graph *appl
     assert_int_equal(now->bwd_cost, now->has_grad ? elements : 0);
     assert_int_equal(now->saved_bytes + now->fwork_bytes + now->bwork_bytes + now->swork_bytes + now->param_bytes, 0);
     assert_true(!now->once && now->origin == -1);
-    assert_int_equal(graph->outputs[now->first_output].bytes, scaled(old->outputs[tensor].bytes, bytes_of[format]));
+    assert_int_equal(graph->outputs[now->first_output].bytes, bytes_in(old->outputs[tensor].bytes, bytes_of[format]));
     assert_int_equal(applied->schemes[id], F32);
     // Between it and its first reader stand conversions for that reader alone; those that nobody reads stand last.
     for (i = id + 1; i < graph->node_count && applied->new_nodes[applied->nodes[i]] != i; i++) {}
@@ -557,15 +557,9 @@ static void check_plans(const tl_precision_graph *applied, int with_remat) {
     tl_free_plan(&env, &plan);
 }
 
-static int rounds_of(int usual) {
-    const char *soak = getenv("SOAK"), *sample = getenv("SAMPLE");
-    int rounds = soak && *soak == '1' ? usual * 20 : usual, n = sample ? atoi(sample) : 1;
-    return n > 1 ? rounds / n + 1 : rounds;
-}
-
 static void random_plans_are_applied_by_the_rules(void **state) {
     tl_random random = { 7101 };
-    int round, rounds = rounds_of(6000), remats = rounds / 20;
+    int round, rounds = scaled(6000), remats = rounds / 20;
     long copies = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
@@ -600,7 +594,7 @@ static void random_plans_are_applied_by_the_rules(void **state) {
 
 static void sums_are_those_of_the_plan(void **state) {
     tl_random random = { 7105 };
-    int round, rounds = rounds_of(1500);
+    int round, rounds = scaled(1500);
     long copies = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {

@@ -89,10 +89,10 @@ static void expect_front(choice_case *c, const bc_front *front) {
 }
 
 static void random_choices_are_what_brute_force_says(void **state) {
-    long cases = getenv("SOAK") ? 100000 : 3000, at, sample = getenv("SAMPLE") ? atol(getenv("SAMPLE")) : 1;
+    long cases = 3000L * soaked(), at;
     tl_random r = { 7 };
     (void)state;
-    for (at = 0; at < cases; at += sample) {
+    for (at = 0; at < cases; at += thinned()) {
         choice_case c;
         bc_front front;
         int least_loss, k;
@@ -156,11 +156,11 @@ static int divide_within(tl_env *env, const tli_choice_desc *desc, uint64_t most
 // Without lists, what is found is within the limit, nearly always the best, and its bound none too high; with lists for the
 // parts that branching leaves, it is always the best, and proven.
 static void the_search_is_valid_and_its_tree_is_exact(void **state) {
-    long cases = getenv("SOAK") ? 30000 : 1500, at, sample = getenv("SAMPLE") ? atol(getenv("SAMPLE")) : 1;
+    long cases = 1500L * soaked(), at;
     long solved = 0, best_found = 0, proven = 0, divided = 0;
     tl_random r = { 7 };
     (void)state;
-    for (at = 0; at < cases; at += sample) {
+    for (at = 0; at < cases; at += thinned()) {
         choice_case c;
         bc_front front;
         uint8_t best[BC_NODES];
@@ -233,7 +233,7 @@ static void what_cannot_be_divided_further_keeps_its_bound(void **state) {
 // Large enough to be divided, small enough to be solved by lists as well. All nodes in f32 lose nothing.
 static void a_divided_graph_has_the_same_best(void **state) {
     static const double limits[] = { 0.02, 0.1, 0.3, 0.6 };
-    uint64_t seed, seeds = getenv("SOAK") ? 100 : getenv("SAMPLE") ? 3 : 12;
+    uint64_t seed, seeds = (uint64_t)scaled(12);
     int tried = 0, closed = 0;
     (void)state;
     for (seed = 1; seed <= seeds; seed++) {
@@ -486,14 +486,14 @@ static void expect_gap(choice_shape shape, int nodes, uint64_t seed, double limi
 
 static void large_graphs_are_within_two_percent(void **state) {
     static const double limits[] = { 0.05, 0.2, 0.6 };
-    uint64_t seed, seeds = getenv("SOAK") ? 20 : 1;
+    uint64_t seed, seeds = (uint64_t)soaked();
     int k;
     (void)state;
     for (seed = 1; seed <= seeds; seed++)
         for (k = 0; k < 3; k++) {
             expect_gap(CHOICE_CHAIN, 200, seed, limits[k], 0, 1);
             expect_gap(CHOICE_SERIES_PARALLEL, 200, seed, limits[k], 0.001, 0);
-            if (getenv("SAMPLE") && k != 1) continue;
+            if (is_thinned() && k != 1) continue;
             expect_gap(CHOICE_RANDOM, 50, seed, limits[k], 0, 1);
             expect_gap(CHOICE_RANDOM, 120, seed, limits[k], 0.02, 0);
         }
@@ -503,7 +503,7 @@ static void large_graphs_are_within_two_percent(void **state) {
 // The other way round: for one less than the least cost within a loss, the least loss is above that.
 static void a_proven_cost_cannot_be_undercut(void **state) {
     static const double limits[] = { 0.1, 0.3, 0.7 };
-    uint64_t seed, seeds = getenv("SOAK") ? 30 : getenv("SAMPLE") ? 1 : 4;
+    uint64_t seed, seeds = (uint64_t)scaled(4);
     int k;
     (void)state;
     for (seed = 1; seed <= seeds; seed++)

@@ -12,7 +12,6 @@
 
 #include <math.h>
 
-#define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
 
 // -- what the tests share --
 
@@ -102,7 +101,7 @@ static void logarithms_equal_those_of_libm(void **state) {
     int i;
     (void)state;
     for (i = -1074; i < 1024; i++) assert_true(tli_log2_f64(ldexp(1, i)) == i * (INT64_C(1) << 52));
-    for (i = 0; i < SOAK_TIMES(100000); i++) {
+    for (i = 0; i < scaled(100000); i++) {
         double value = ldexp(1 + tl_next_random_ratio(&random), (int)tl_next_random_below(&random, 2000) - 1000);
         double ours = (double)tli_log2_f64(value) / 4503599627370496.0, libm = log2(value);
         if (i % 3 == 0) {
@@ -603,7 +602,7 @@ static void what_is_seen_does_not_depend_on_the_order_or_on_who_saw_it(void **st
     tl_env env = {0};
     int trial;
     (void)state;
-    for (trial = 0; trial < SOAK_TIMES(60); trial++) {
+    for (trial = 0; trial < scaled(60); trial++) {
         float data[700];
         int count = 1 + (int)tl_next_random_below(&random, 700), i;
         tl_observer_desc desc = desc_of((tl_observer_kind)kinds[trial % 4]);
@@ -710,7 +709,7 @@ static void scaling_data_by_a_power_of_two_scales_the_range(void **state) {
     tl_random random = {10};
     int trial, kind;
     (void)state;
-    for (trial = 0; trial < SOAK_TIMES(20); trial++) {
+    for (trial = 0; trial < scaled(20); trial++) {
         float data[600], scaled[600];
         int power = (int)tl_next_random_below(&random, 60) - 30, i;
         fill_random(&random, data, 600);
@@ -780,7 +779,7 @@ static void the_entropy_threshold_is_the_argument_of_the_least_divergence(void *
     tl_random random = {11};
     int trial, cut = 0;
     (void)state;
-    for (trial = 0; trial < SOAK_TIMES(3); trial++) {
+    for (trial = 0; trial < scaled(3); trial++) {
         enum { COUNT = 20000 };
         tl_observer_desc desc = desc_of(TL_OBSERVER_ENTROPY);
         float *data = (float *)malloc(COUNT * sizeof *data);
@@ -844,7 +843,7 @@ static void the_mse_range_has_the_least_error_of_its_histogram(void **state) {
     tl_random random = {12};
     int trial;
     (void)state;
-    for (trial = 0; trial < SOAK_TIMES(12); trial++) {
+    for (trial = 0; trial < scaled(12); trial++) {
         tl_observer_desc desc = desc_of(TL_OBSERVER_MSE);
         tl_range_rule rule = (tl_range_rule)(trial % TL_RANGE_COUNT);
         double bins[2][2048], width, ours, least = INFINITY;
@@ -878,7 +877,7 @@ static void mse_ranges_of_histograms_are_near_the_exact_ones(void **state) {
     tl_env env = {0};
     int trial;
     (void)state;
-    for (trial = 0; trial < SOAK_TIMES(24); trial++) {
+    for (trial = 0; trial < scaled(24); trial++) {
         tl_observer_desc desc = desc_of(TL_OBSERVER_MSE);
         tl_range_rule rule = (tl_range_rule)(trial % TL_RANGE_COUNT);
         int32_t low = rule == TL_RANGE_NARROW ? -127 : -128;
@@ -917,7 +916,7 @@ static void the_mse_clip_of_known_distributions_is_the_closed_form(void **state)
     enum { COUNT = 400000 };
     tl_observer_desc desc = desc_of(TL_OBSERVER_MSE);
     float *data = (float *)malloc(COUNT * sizeof *data);
-    int step = getenv("SAMPLE") ? 4 : 1, count = COUNT / step, i;
+    int step = is_thinned() ? 4 : 1, count = COUNT / step, i;
     double clip;
     (void)state;
     assert_non_null(data);
@@ -961,7 +960,7 @@ static void noise_estimated_from_a_histogram_is_near_the_noise_of_the_data(void 
     tl_env env = {0};
     int trial;
     (void)state;
-    for (trial = 0; trial < SOAK_TIMES(80); trial++) {
+    for (trial = 0; trial < scaled(80); trial++) {
         tl_observer_desc desc = desc_of(TL_OBSERVER_MIN_MAX);
         static float data[20000];
         float share = trial % 3 ? 1.0f : 0.6f;

@@ -12,7 +12,6 @@
 #include "support/texts.h"
 #include "support/word_lengths.h"
 
-#define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 100 : 1))
 #define BIT(scheme) (1u << (scheme))
 
 static tl_precision_plan planned(const tl_precision_desc *desc) {
@@ -638,7 +637,7 @@ static void compare(small_case *c) {
 }
 
 static void small_graphs_cost_what_brute_force_says(void **state) {
-    int times = SOAK_TIMES(sampled(400)), i;
+    int times = scaled(400), i;
     tl_random random = { 71 };
     (void)state;
     for (i = 0; i < times; i++) {
@@ -662,7 +661,7 @@ static void small_graphs_cost_what_brute_force_says(void **state) {
 
 // Few costs and losses, so that many choices are equal: the preferred one of all is taken.
 static void among_equal_choices_of_small_graphs_the_preferred_one_is_taken(void **state) {
-    int times = SOAK_TIMES(sampled(300)), i, k;
+    int times = scaled(300), i, k;
     tl_random random = { 72 };
     (void)state;
     ties_checked = 0;
@@ -761,7 +760,7 @@ static void check_front(const small_case *c, const tl_precision_front *front, co
 }
 
 static void fronts_and_knees_are_those_of_brute_force(void **state) {
-    int times = SOAK_TIMES(sampled(300)), i;
+    int times = scaled(300), i;
     front_of *all = (front_of *)malloc(sizeof *all);
     tl_random random = { 72 };
     (void)state;
@@ -825,7 +824,7 @@ static tl_result try_sentence(const tl_precision_desc *desc, char *sentence) {
 }
 
 static void nearest_limits_that_are_named_can_be_held(void **state) {
-    int times = SOAK_TIMES(sampled(300)), i, losses = 0, speeds = 0;
+    int times = scaled(300), i, losses = 0, speeds = 0;
     tl_random random = { 73 };
     (void)state;
     for (i = 0; i < times; i++) {

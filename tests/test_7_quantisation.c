@@ -12,7 +12,6 @@
 
 #include <math.h>
 
-#define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 50 : 1))
 
 // -- what the tests share --
 
@@ -145,7 +144,7 @@ static void zero_is_exact_under_every_rule(void **state) {
     tl_env env = {0};
     int i, rule;
     (void)state;
-    for (i = 0; i < SOAK_TIMES(20000); i++) {
+    for (i = 0; i < scaled(20000); i++) {
         float a = random_float(&random) * 1e-3f, b = random_float(&random) * 1e-3f;
         const int32_t *bound = bounds[i % 5];
         for (rule = 0; rule < TL_RANGE_COUNT; rule++) {
@@ -248,7 +247,7 @@ static void numbers_round_as_libm_does(void **state) {
     tl_env env = {0};
     int i;
     (void)state;
-    for (i = 0; i < SOAK_TIMES(200000); i++) {
+    for (i = 0; i < scaled(200000); i++) {
         tl_quantization q = quantization_of(float_of_bits(0x30000000u + (uint32_t)tl_next_random_below(&random, 0x20000000u)),
                                             (int32_t)tl_next_random_below(&random, 256) - 128, -128, 127);
         int64_t half = (int64_t)tl_next_random_below(&random, 800) - 400;
@@ -459,7 +458,7 @@ static void a_multiplier_is_the_nearest_to_the_quotient(void **state) {
     tl_env env = {0};
     int i;
     (void)state;
-    for (i = 0; i < SOAK_TIMES(100000); i++) {
+    for (i = 0; i < scaled(100000); i++) {
         float a = fabsf(random_float(&random)), b = fabsf(random_float(&random)), c = fabsf(random_float(&random));
         tl_multiplier m;
         int ea, eb, ec;
@@ -597,7 +596,7 @@ static void requantising_equals_the_reference_and_is_within_one_of_the_real_numb
     long exact = 0, all = 0;
     int i;
     (void)state;
-    for (i = 0; i < SOAK_TIMES(1000000); i++) {
+    for (i = 0; i < scaled(1000000); i++) {
         tl_multiplier m;
         int32_t sum = (int32_t)(uint32_t)tl_next_random(&random) >> tl_next_random_below(&random, 31);
         int32_t expected, got;

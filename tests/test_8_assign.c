@@ -72,7 +72,7 @@ static void random_steps_get_the_best_number(void **state) {
     tl_random random = { 5 };
     int round, alone = 0, refused = 0;
     (void)state;
-    for (round = 0; round < sampled(20000); round++) {
+    for (round = 0; round < scaled(20000); round++) {
         tl_link link = { 100000000 + below(&random, 4000000000u), below(&random, 300) };
         tl_replicas_desc desc = replicas_of(below(&random, 100000), below(&random, 5000), 1 + (int32_t)below(&random, 16), &link);
         uint64_t best = 0, best_p = 0, least = UINT64_MAX, p;
@@ -267,7 +267,7 @@ static uint64_t least_of_all(const tl_placement_desc *desc) {
 
 static void small_graphs_are_placed_as_enumeration_says(void **state) {
     tl_random random = { 3 };
-    int rounds = getenv("SOAK") ? 20000 : sampled(3000), round, refused = 0, split = 0;
+    int rounds = scaled(3000), round, refused = 0, split = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
         random_graph_of_costs g;
@@ -300,7 +300,7 @@ static void small_graphs_are_placed_as_enumeration_says(void **state) {
 // With little work, and without the search, answers are placements still, and bounds are below the least.
 static void little_work_never_breaks_the_bound(void **state) {
     tl_random random = { 4 };
-    int rounds = sampled(1500), round, unproven = 0;
+    int rounds = scaled(1500), round, unproven = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
         random_graph_of_costs g;
@@ -320,7 +320,7 @@ static void little_work_never_breaks_the_bound(void **state) {
 
 static void larger_graphs_keep_budgets_and_bounds(void **state) {
     tl_random random = { 6 };
-    int rounds = 10 + sampled(50), round, proven = 0, planned = 0;
+    int rounds = 10 + scaled(50), round, proven = 0, planned = 0;
     double gap = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {

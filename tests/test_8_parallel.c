@@ -165,7 +165,7 @@ static int32_t least_of(int32_t a, int32_t b) { return a < b ? a : b; }
 
 static void random_plans_are_consistent(void **state) {
     tl_random random = { 8 };
-    int rounds = 100 + sampled(700), round, refused = 0, kinds[TL_PARALLELISM_COUNT] = {0}, mixed = 0;
+    int rounds = 100 + scaled(700), round, refused = 0, kinds[TL_PARALLELISM_COUNT] = {0}, mixed = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
         work w;
@@ -220,7 +220,7 @@ static void a_replicated_pipeline_is_what_its_parts_say(void **state) {
     tl_random random = { 12 };
     int round;
     (void)state;
-    for (round = 0; round < sampled(300); round++) {
+    for (round = 0; round < scaled(300); round++) {
         work w;
         tl_parallel_plan plan;
         const tl_parallel_choice *c;

@@ -370,7 +370,7 @@ static void compare_with_all(random_chain *c, int round, long *refused) {
 
 static void random_chains_are_cut_as_enumeration_says(void **state) {
     tl_random random = { 1 };
-    int rounds = getenv("SOAK") ? 300000 : sampled(20000), round;
+    int rounds = scaled(20000), round;
     long refused = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
@@ -384,7 +384,7 @@ static void random_chains_are_cut_as_enumeration_says(void **state) {
 
 static void what_the_caller_measures_is_cut_as_enumeration_says(void **state) {
     tl_random random = { 2 };
-    int rounds = getenv("SOAK") ? 100000 : sampled(5000), round;
+    int rounds = scaled(5000), round;
     long refused = 0, calls, most;
     (void)state;
     for (round = 0; round < rounds; round++) {
@@ -407,7 +407,7 @@ static void what_the_caller_measures_is_cut_as_enumeration_says(void **state) {
 
 static void with_little_work_the_bound_still_holds(void **state) {
     tl_random random = { 3 };
-    int rounds = sampled(5000), round, unproven = 0, unsupported = 0;
+    int rounds = scaled(5000), round, unproven = 0, unsupported = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
         random_chain c;
@@ -499,7 +499,7 @@ static void stages_may_be_planned_by_the_planner_of_recomputation(void **state) 
     tl_random random = { 21 };
     int round, found = 0, refused = 0;
     (void)state;
-    for (round = 0; round < 2 + sampled(10); round++) {
+    for (round = 0; round < 2 + scaled(10); round++) {
         tl_partition_desc desc;
         tl_partition partition;
         tl_env env = silent_env();

@@ -237,7 +237,7 @@ static void random_pipelines_agree_with_the_equations(void **state) {
     tl_random random = { 11 };
     int round;
     (void)state;
-    for (round = 0; round < sampled(600); round++) {
+    for (round = 0; round < scaled(600); round++) {
         int32_t ranks = 1 + (int32_t)tl_next_random_below(&random, 5), m = 1 + (int32_t)tl_next_random_below(&random, 9), i, k;
         int32_t kind = (int32_t)tl_next_random_below(&random, 3), chunks = kind == TL_PIPELINE_INTERLEAVED ? 2 + round % 2 : 1;
         tl_pipeline_desc desc = desc_of((tl_pipeline)kind, ranks, chunks, chunks > 1 ? ranks * (1 + m % 3) : m);

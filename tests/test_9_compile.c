@@ -360,7 +360,7 @@ static uint64_t bound_of(tl_env *env, const tl_compile_desc *desc) {
 static void equals_exhaustive_search(void **state) {
     tl_env env = {0};
     tl_random random = {9};
-    long count = (long)(getenv("SOAK") ? 2500 : sampled(200)), i, planned = 0, fits = 0, unproven = 0, equal = 0;
+    long count = scaled(200), i, planned = 0, fits = 0, unproven = 0, equal = 0;
     (void)state;
     for (i = 0; i < count; i++) {
         static small_case s;
@@ -404,7 +404,7 @@ static void equals_exhaustive_search(void **state) {
 static void codecs_are_weighed_with_the_rest(void **state) {
     tl_env env = {0};
     tl_random random = {11};
-    long count = getenv("SOAK") ? 1000 : sampled(60), i, compressed = 0, cheaper = 0;
+    long count = scaled(60), i, compressed = 0, cheaper = 0;
     (void)state;
     for (i = 0; i < count; i++) {
         static small_case s;
@@ -602,7 +602,7 @@ static void wishes_that_cannot_be_met_are_refused(void **state) {
 static void named_least_budget_has_a_plan(void **state) {
     tl_env env = {0};
     tl_random random = {4};
-    long count = getenv("SOAK") ? 400 : 40, i;     // without the search that depends on no budget, case 34 fails
+    long count = scaled(40), i;     // without the search that depends on no budget, case 34 fails
     (void)state;
     for (i = 0; i < count; i++) {
         static small_case s;

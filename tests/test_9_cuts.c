@@ -10,7 +10,6 @@
 #include "support/support.h"
 #include "support/shape_graph.h"
 
-#define SOAK_TIMES(count) sampled((count) * (getenv("SOAK") ? 20 : 1))
 
 enum { MOST_RANKS = 4 };
 
@@ -67,7 +66,7 @@ static void every_rank_keeps_its_budget(void **state) {
     tl_random random = { 5 };
     long round, fitted = 0;
     (void)state;
-    for (round = 0; round < SOAK_TIMES(16); round++) {
+    for (round = 0; round < scaled(16); round++) {
         tl_env env = silent_env();
         tl_graph graph;
         tl_ranks_desc desc;
@@ -115,7 +114,7 @@ static void no_cut_is_below_the_bound(void **state) {
     static const shape kinds[] = { SHAPE_CHAIN, SHAPE_LAYERED, SHAPE_RESIDUAL, SHAPE_U, SHAPE_RANDOM };
     static const tl_link link = { 4000000000u, 20 };
     tl_random random = { 9 };
-    long round, cuts = 0, best_found = 0, rounds = SOAK_TIMES(6);
+    long round, cuts = 0, best_found = 0, rounds = scaled(6);
     double gap = 0, worst = 1;
     (void)state;
     for (round = 0; round < rounds; round++) {
@@ -158,7 +157,7 @@ static void no_cut_is_below_the_bound(void **state) {
 static void no_budget_makes_a_worse_cut(void **state) {
     static const shape kinds[] = { SHAPE_U, SHAPE_LAYERED, SHAPE_RESIDUAL, SHAPE_CHAIN };
     tl_random random = { 21 };
-    long round, rounds = SOAK_TIMES(16), compared = 0, better = 0;
+    long round, rounds = scaled(16), compared = 0, better = 0;
     double worst = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
@@ -197,7 +196,7 @@ static void no_budget_makes_a_worse_cut(void **state) {
 static void the_least_budget_is_a_plan(void **state) {
     static const shape kinds[] = { SHAPE_CHAIN, SHAPE_LAYERED, SHAPE_RESIDUAL, SHAPE_U };
     tl_random random = { 11 };
-    long round, rounds = SOAK_TIMES(8);
+    long round, rounds = scaled(8);
     (void)state;
     for (round = 0; round < rounds; round++) {
         tl_env env = silent_env();

@@ -111,7 +111,7 @@ enum { BUDGETS = 5 };
 enum { MISSED_CUTS_PER_1000 = 15, WORST_CUT_PERCENT = 105 };
 
 static void cuts_are_compared_with_every_cut(void **state) {
-    int times = sampled(getenv("SOAK") ? 400 : 60), round, k, fits = 0, equal = 0, missed = 0;
+    int times = scaled(60), round, k, fits = 0, equal = 0, missed = 0;
     double worst = 1, sum = 0;
     (void)state;
     for (round = 0; round < times; round++) {
@@ -144,7 +144,7 @@ static void cuts_are_compared_with_every_cut(void **state) {
     }
     print_message("cuts: %d of %d budgets that a cut fits have the least cost, %d are missed; worst ratio %.3f, average %.4f\n",
                   equal, fits, missed, worst, sum / (double)(fits - missed));
-    if (getenv("SAMPLE")) return;       // too few for shares
+    if (is_thinned()) return;       // too few for shares
     assert_true(missed * 1000 <= fits * MISSED_CUTS_PER_1000);
     assert_true(worst * 100 <= WORST_CUT_PERCENT);
 }
@@ -264,7 +264,7 @@ static void compare_point(tli_rank_search *s, const brute_stage *b, int32_t at, 
 enum { EQUAL_BODIES_PER_1000 = 915, MISSED_BODIES_PER_1000 = 6, WORST_BODY_PERCENT = 131 };
 
 static void plans_of_stages_are_compared_with_every_body(void **state) {
-    int times = sampled(getenv("SOAK") ? 1200 : 120), round;
+    int times = scaled(120), round;
     body_counts n;
     (void)state;
     memset(&n, 0, sizeof n);
@@ -295,7 +295,7 @@ static void plans_of_stages_are_compared_with_every_body(void **state) {
                   n.stages - n.large, n.large, n.budgets, n.equal, n.cheaper, n.missed, n.beaten, n.beaten_missed, n.worst,
                   n.sum / (double)(n.budgets - n.missed), n.worst_least);
     assert_int_equal(n.cheaper, 0);
-    if (getenv("SAMPLE")) return;       // too few for shares
+    if (is_thinned()) return;       // too few for shares
     assert_true(n.equal * 1000 >= n.budgets * EQUAL_BODIES_PER_1000);
     assert_true(n.missed * 1000 <= n.budgets * MISSED_BODIES_PER_1000);
     assert_true(n.worst * 100 <= WORST_BODY_PERCENT);

@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "nn.h"
+#include "support/walks.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -80,7 +81,7 @@ static double weighted_sum(forward_fn forward, void *ctx, float *out, const floa
 static void check_gradient(forward_fn forward, void *ctx, float *x, const float *dx, size_t x_n,
                            const float *w, size_t out_n, const char *what) {
     float *out = make_zero(out_n);
-    const size_t step = getenv("SAMPLE") ? (size_t)atoi(getenv("SAMPLE")) : 1;
+    const size_t step = (size_t)thinned();
     for (size_t i = 0; i < x_n; i += step) {
         const float before = x[i], h = 1e-2f;
         volatile float above = before + h, below = before - h;

@@ -11,6 +11,7 @@
 #define main quantize_main
 #include "../examples/05_quantize.c"
 #undef main
+#include "support/support.h"
 
 #include <cmocka.h>
 
@@ -26,17 +27,11 @@ static bed beds[2];  // text, image
 
 static int is_near(double value, double most) { return value >= 0.0 && value <= most; }
 
-// SAMPLE=n, for slow builds: networks as small as they can be.
-static int is_thin(void) {
-    const char *sample = getenv("SAMPLE");
-    return sample && atoi(sample) > 1;
-}
-
 static int init_bed(bed *b, int is_text) {
     size_t i;
     set_defaults(&b->o, 1);
     b->o.is_measured = 0;
-    if (is_thin()) {
+    if (is_thinned()) {
         b->o.layers = 1;
         b->o.width = 16;
         b->o.context = 8;
@@ -347,7 +342,7 @@ static void text_to_measure_on_is_not_trained_on(void **state) {
 
 static void training_lowers_the_loss(void **state) {
     (void)state;
-    if (is_thin()) return;  // a few images a step: too few to learn from
+    if (is_thinned()) return;  // a few images a step: too few to learn from
     assert_true(beds[0].s->base_loss < 0.8 * log(40.0));
     assert_true(beds[1].s->base_loss < 0.9 * log((double)KINDS));
 }

@@ -140,7 +140,7 @@ static void close_bench(bench *t) {
 // Beside staging, VkDeviceMemory is the arena, taken at init; no pass allocates, and all of it goes back.
 static void device_memory_is_the_planned_arena(void **state) {
     double worst = 0, sum = 0;
-    uint64_t seed, count = getenv("SAMPLE") ? 3 : 30;   // each waits for the planner
+    uint64_t seed, count = (uint64_t)scaled(30);   // each waits for the planner
     bench t;
     (void)state;
     if (!vkt_has_vulkan("device_memory_is_the_planned_arena")) skip();
@@ -212,7 +212,7 @@ static tl_result run_given(bench *t, const tl_graph *graph, const tl_plan *plan,
 
 // An arena of the budget runs every plan that was made for it.
 static void every_plan_runs_in_an_arena_of_its_budget(void **state) {
-    long count = getenv("SOAK") ? 200 : 20, i;
+    long count = scaled(20), i;
     bench t;
     (void)state;
     if (!vkt_has_vulkan("every_plan_runs_in_an_arena_of_its_budget")) skip();
@@ -319,7 +319,7 @@ static void a_tensor_above_the_largest_allocation_is_refused_at_init(void **stat
 static void arenas_above_the_largest_allocation_are_cut_into_blocks(void **state) {
     vkshim_config config;
     tl_backend_limits limits;
-    long round, rounds = getenv("SAMPLE") ? 6 : 20, most = 0;
+    long round, rounds = scaled(20), most = 0;
     world w;
     (void)state;
     if (!vkt_has_vulkan("arenas_above_the_largest_allocation_are_cut_into_blocks")) skip();

@@ -324,7 +324,7 @@ static void random_strategies_run_as_planned(void **state) {
     const case_machine machine = { ops, OP_COUNT, WIDTH, open_side, check_memory, note_sums, close_side, NULL };
     case_counts counts = { 0, 0, 0, 0, 0 };
     tl_random random = { 21 };
-    long count = sampled(getenv("SOAK") ? 500 : 50), trained = 0, i;
+    long count = scaled(50), trained = 0, i;
     int k;
     (void)state;
     if (!has_device("random_strategies_run_as_planned")) skip();

@@ -388,7 +388,7 @@ static void init_survives_every_failure(void **state) {
         world w;
         open_variant(&w, &variants[v]);
         for (kind = 0; kind < FAULT_KINDS; kind++) {
-            for (at = 1; ; at += stride()) {
+            for (at = 1; ; at += thinned()) {
                 uint64_t before = injected();
                 tl_result result;
                 plan_fault(&w, (fault_kind)kind, at);
@@ -440,7 +440,7 @@ static long walk_faults(world *w, const held *h, scenario_fn scenario, fault_kin
     long at, cases = 0;
     char text[96];
     expect_ok(w, scenario(w), what);
-    for (at = 1; ; at += stride()) {
+    for (at = 1; ; at += thinned()) {
         uint64_t before = injected();
         tl_result result;
         snprintf(text, sizeof text, "%s, fault %d at call %ld", what, (int)kind, at);
@@ -672,7 +672,7 @@ static void a_lost_device_is_lost_for_ever(void **state) {
         uint64_t at;
         for (v = 0; v < VARIANTS; v++)
             for (s = 0; s < SCENARIOS; s++)
-                for (at = 1; lose_device_once(&variants[v], s, (loss)at_what, at); at += (uint64_t)stride())
+                for (at = 1; lose_device_once(&variants[v], s, (loss)at_what, at); at += (uint64_t)thinned())
                     cases++;
         printf("group 3: lost at %s: %ld calls, %d backends\n", names[at_what], cases, VARIANTS);
     }

@@ -21,6 +21,7 @@
 #include "support/random_steps.h"
 #include "support/run_inputs.h"
 #include "support/vk_support.h"
+#include "support/support.h"
 #include "support/vk_shared.h"
 #include "support/vk_layers.h"
 
@@ -31,7 +32,6 @@ enum {
     RESULT_BYTES = 65536
 };
 
-static long rounds_of(long count) { return getenv("SOAK") ? 10 * count : getenv("SAMPLE") ? count / 4 : count; }
 
 // -- the device, opened once --
 
@@ -379,13 +379,13 @@ static void walk_graphs(uint64_t seed, int inference, long rounds) {
 static void random_graphs_run_as_planned_with_the_gradients_of_keep_all(void **state) {
     (void)state;
     NEED_DEVICE();
-    walk_graphs(130, 0, rounds_of(50));
+    walk_graphs(130, 0, scaled(50));
 }
 
 static void forward_only_graphs_give_the_results_of_keep_all(void **state) {
     (void)state;
     NEED_DEVICE();
-    walk_graphs(131, 1, rounds_of(20));
+    walk_graphs(131, 1, scaled(20));
 }
 
 // -- a device that allocates little at once --
@@ -402,7 +402,7 @@ static void random_graphs_run_in_blocks_with_the_gradients_of_keep_all(void **st
     static outcome expected, got;
     tl_random random = { 132 };
     tl_backend_limits limits;
-    long round, rounds = rounds_of(20);
+    long round, rounds = scaled(20);
     (void)state;
     NEED_DEVICE();
     device_limits = g.device.backend.limits;
@@ -517,7 +517,7 @@ static void plans_with_slots_and_entry_give_what_the_cpu_gives(void **state) {
     static slots vk, cpu;
     tl_random random = { 133 };
     tl_backend_limits limits;
-    long round, rounds = rounds_of(300), valid = 0, placed = 0, entries = 0, several = 0, spills = 0;
+    long round, rounds = scaled(300), valid = 0, placed = 0, entries = 0, several = 0, spills = 0;
     (void)state;
     NEED_DEVICE();
     g.device.backend.limits(g.device.backend.self, &limits);
@@ -560,7 +560,7 @@ static void plans_with_slots_and_entry_give_what_the_cpu_gives(void **state) {
     }
     printf("%ld of %ld plans ran: %ld with several slots, %ld with an entry, %ld with offsets of their own, %ld with host copies\n", valid,
            rounds, several, entries, placed, spills);
-    assert_true(several > rounds / 20 && entries > rounds / 100 && placed > 0 && spills > 0);
+    assert_true(is_thinned() || (several > rounds / 20 && entries > rounds / 100 && placed > 0 && spills > 0));
     assert_int_equal(vkt_messages(&g.device.v), 0);
 }
 

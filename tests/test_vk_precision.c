@@ -277,8 +277,7 @@ static float any_number(tl_random *random, const tl_quantization *q) {
 
 static void any_numbers_quantize_like_the_host(void **state) {
     enum { COUNT = 1 << 16 };
-    const char *soak = getenv("SOAK");
-    long rounds = soak && *soak ? 256 : 8, round;
+    long rounds = 8L * soaked(), round;
     float *plain = (float *)allocate(4 * COUNT);
     tl_random random;
     world w;
@@ -1064,7 +1063,7 @@ static void conversions_survive_every_failure(void **state) {
                     long at;
                     if (fresh && fault == FAULT_DEVICE) continue;  // as FAULT_HOST, and making shaders takes long
                     expect_ok(&w, convert_once(&w), "without a failure");
-                    for (at = 1; happened; at += stride()) {
+                    for (at = 1; happened; at += thinned()) {
                         if (fresh) forget_shaders(&w);
                         happened = convert_with_fault(&w, (fault_kind)fault, at);
                         cases[fresh] += happened;
@@ -1075,7 +1074,7 @@ static void conversions_survive_every_failure(void **state) {
             close_device(&w);
         }
     printf("%ld failures of conversions, %ld with the making of their shaders\n", cases[0], cases[1]);
-    assert_true(cases[0] > 20 / stride() && cases[1] > 20 / stride());
+    assert_true(cases[0] > 20 / thinned() && cases[1] > 20 / thinned());
 }
 
 int main(int argc, char **argv) {

@@ -1198,7 +1198,6 @@ static void floats_are_rounded_as_on_the_host(void **state) {
     static const uint32_t lows[] = { 0, 1, 0x0FFF, 0x1000, 0x1001, 0x1FFF, 0x2000, 0x2001, 0x3000, 0x5555, 0x7FFF, 0x8000,
                                      0x8001, 0xAAAA, 0xEFFF, 0xFFFF };
     static uint32_t words[CODEC_WORDS];
-    const char *soak = getenv("SOAK");
     uint64_t count = 0, first;
     fixture f;
     int codec;
@@ -1209,7 +1208,7 @@ static void floats_are_rounded_as_on_the_host(void **state) {
         for (first = 0; first < CODEC_WORDS; first++) words[first] = (uint32_t)(first / 16) << 16 | lows[first % 16];
         compare_codec(&f, (tl_codec)codec, words, CODEC_WORDS);
         count += CODEC_WORDS;
-        for (first = 0; soak && atoi(soak) && first < UINT64_C(1) << 32; first += CODEC_WORDS) {
+        for (first = 0; is_soaked() && first < UINT64_C(1) << 32; first += CODEC_WORDS) {
             uint32_t i;
             for (i = 0; i < CODEC_WORDS; i++) words[i] = (uint32_t)first + i;
             compare_codec(&f, (tl_codec)codec, words, CODEC_WORDS);
@@ -1291,7 +1290,7 @@ static uint32_t storm_word(int i) { return 0x9E3779B9u * (uint32_t)(i + 1); }
 
 static void compaction_changes_no_byte(void **state) {
     static tl_range blocks[STORM];
-    int machine, drops, part, i, count = getenv("SAMPLE") ? STORM / 3 : STORM;
+    int machine, drops, part, i, count = is_thinned() ? STORM / 3 : STORM;
     uint64_t moved_in_all = 0;
     (void)state;
     if (!vkt_has_vulkan("compaction_changes_no_byte")) skip();
@@ -1372,8 +1371,7 @@ static void unused_chunks_are_kept_up_to_a_size(void **state) {
 
 static void nothing_grows_in_steady_state(void **state) {
     static tl_range blocks[STEADY];
-    const char *soak = getenv("SOAK");
-    long total = soak && atoi(soak) ? 1000000 : sampled(100000), step, allocs = 0;
+    long total = scaled(100000), step, allocs = 0;
     tl_vk_counters before = {0}, after;
     uint64_t calls = 0;
     fixture f;

@@ -4,6 +4,7 @@
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_VK_BACKEND_IMPLEMENTATION
 #include "support/vk_support.h"
+#include "support/support.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -333,8 +334,7 @@ static void blocks_expand_like_the_host(void **state) {
 // Without SOAK every 1025th of them.
 static void every_f32_compresses_like_the_host(void **state) {
     enum { CHUNK = 1 << 22 };
-    const char *soak = getenv("SOAK");
-    uint32_t chunk, chunk_count = soak && *soak ? 1024 : 1, step = soak && *soak ? 1 : 1025, i;
+    uint32_t chunk, chunk_count = is_soaked() ? 1024 : 1, step = is_soaked() ? 1 : 1025, i;
     fixture f;
     (void)state;
     if (!vkt_has_vulkan("every_f32_compresses_like_the_host")) skip();

@@ -6,11 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// How much of a long walk is done: SAMPLE=n in the environment, for slow builds, leaves about one n-th.
-static inline int sampled(int count) {
-    int part = getenv("SAMPLE") ? atoi(getenv("SAMPLE")) : 1;
-    return part > 1 ? count / part + 1 : count;
-}
+#include "walks.h"
 
 // An allocator that counts, and fails from one allocation on (fails_once: that one only).
 //

@@ -228,11 +228,4 @@ static inline uint64_t injected(void) {
     return now.injected_count;
 }
 
-// Make each call fail in turn; with SAMPLE=n in the environment every n-th, for slow builds.
-static inline long stride(void) {
-    const char *text = getenv("SAMPLE");
-    long n = text ? strtol(text, NULL, 10) : 1;
-    return n > 1 ? n : 1;
-}
-
 #endif
