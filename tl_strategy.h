@@ -4101,6 +4101,8 @@ extern "C" {
 // comes to it sooner; it sends v times as often and holds up to v S + S - 1 micro-batches, each of a part of
 // its nodes. Chunks of one rank share nothing but graph inputs: what is read further on goes round.
 //
+// Fused nodes and conversions are nodes like others: with `compiled` the graph that is cut is tl_compile's.
+//
 // Every rank plans all ranks, from the same desc, and takes its own: plans are the same on every machine.
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
@@ -4116,8 +4118,9 @@ typedef struct tl_ranks_desc {
                                    // the last one node_count; 0 = chosen; where chunks are, by time: their
                                    // bytes are not asked
     const tl_rank *ranks;          // [rank_count] bytes and speed of each; 0 = equal ones
-    const tl_fusion_plan *fusion;  // of graph, with blocks_only: ranks run its fused nodes, and ends are nodes
-                                   // of its graph; it must outlive the plans. 0 = nothing is fused
+    const tl_compiled_plan *compiled;  // of graph, as one part: its graph is cut, so ranks run its fused nodes
+                                   // and conversions in its precision, and ends are nodes of its graph; its
+                                   // plan is not read. It must outlive the plans. 0 = graph itself is cut
     int32_t  inference;            // 1 = forward only
     uint64_t budget_bytes;         // of each rank, where ranks is 0: its arena and its part of the base; 0 = no
                                    // limit
@@ -4151,7 +4154,7 @@ typedef struct tl_compiled_ranks {
     tl_rank_plan *ranks;           // [rank_count]
     int32_t  rank_count, chunk_count, micro_batch_count;
     const int32_t *ends;           // [rank_count * chunk_count] the node after the last of each stage
-    const tl_fusion_plan *fusion;  // of the desc
+    const tl_compiled_plan *compiled;  // of the desc
     uint64_t hash;                 // of all plans; runs compare it with that of their neighbours
     uint64_t cost;                 // of a training step: the largest end_cost, with messages on the link
     uint64_t bound_cost;           // no plans of any cut cost less; where ends are given, none of these stages
@@ -7519,7 +7522,7 @@ static size_t tli_finish(tli_writer *w) {
       "strategy.parallelism: %0 does not divide the %1 ranks of the transport", "workers, ranks") \
     X(MESSAGE_BETWEEN_PASSES, "message with rank %0 between passes: %s", "rank") \
     X(STRATEGY_OF_RANKS_IS_LAZY, \
-      "strategy: model and pipeline are for mode lazy, f32, memory pooled, no interval", "") \
+      "strategy: model and pipeline are for mode lazy, memory pooled, no interval, no split batches", "") \
     X(BEGINS_ONE_KERNEL_CALL, "plan: step %0 begins what is not one call of one kernel", "step, node") \
     X(BEGINS_RANDOM_HOOK, "plan: begins calls, but the random hook is for one call at a time", "step, node") \
     X(BEGINS_DYNAMIC_NODES, "plan: begins calls, but dynamic nodes report one call at a time", "step, node") \
@@ -7557,6 +7560,9 @@ static size_t tli_finish(tli_writer *w) {
     X(STATE_SHARDS_ARE_LEFT_OUT, "states: range %0: shards are left out of this build", "range") \
     X(STATE_SHARD_NEEDS_HOST, "states: range %0: has a shard, but the backend's memory is not the host's", \
       "range") \
+    X(COMPILED_OF_RANKS_HAS_PARTS, \
+      "compiled: splits the batch, but ranks take micro-batches of the graph", "") \
+    X(COMPILED_OF_RANKS_INFERENCE, "compiled: its inference is not that of the desc", "") \
     X(STATE_SHARDS_OVERLAP, "states: ranges %0 and %1 overlap, or the shard of one does", "range, range") \
     X(SHARDS_ARE_NOT_REHEARSED, "states: range %0 has a shard; rehearse with gradients apart from each other", \
       "range")
@@ -48351,6 +48357,8 @@ typedef struct tli_stage_cut {
     int32_t        *starts;          // [chunk_count + 1] new nodes
     tl_tensor      *inputs;          // [old inputs] of the node being made
     uint64_t       *bytes;           // [old tensors] of its outputs
+    const uint8_t  *old_formats;     // [old tensors] tl_format; NULL = all are of one precision
+    uint8_t        *formats;         // [new tensors] the same; NULL as well
     tl_graph        graph;
 } tli_stage_cut;
 
@@ -48372,6 +48380,7 @@ static int tli_crosses(const tl_graph *graph, const int32_t *last_readers, int32
 
 static void tli_map_stage_tensor(tli_stage_cut *c, int32_t old_tensor, int32_t tensor) {
     c->tensors[old_tensor] = tensor;
+    if (c->formats) c->formats[tensor] = c->old_formats[old_tensor];
     if (c->all_tensors[old_tensor] < 0) c->all_tensors[old_tensor] = tensor;
 }
 
@@ -48504,6 +48513,7 @@ static tl_result tli_build_stage(tli_stage_cut *c) {
 typedef struct tli_rank_stage {
     tl_graph graph;
     int32_t *map;
+    uint8_t *formats;                // [tensors]; NULL = all are of one precision
     int32_t *chunk_starts;           // [chunk_count + 1] nodes of chunk c are starts[c] .. starts[c + 1] - 1
 } tli_rank_stage;
 
@@ -48548,8 +48558,10 @@ static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t r
     int32_t *numbers, id;
     tl_result result;
     tli_zero(&c, sizeof c);
+    stage->formats = NULL;
     c.env = env;
     c.old = old;
+    if (desc->compiled) c.old_formats = desc->compiled->formats;
     c.device = tli_rank_of(desc, rank);
     c.bounds = bounds;
     c.chunk_count = (int32_t)chunks;
@@ -48558,8 +48570,8 @@ static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t r
     numbers = (int32_t *)tli_alloc_array(env, 3 * tensors + 2 * nodes + messages + chunks + 1, sizeof *numbers);
     c.inputs = (tl_tensor *)tli_alloc_array(env, (uint64_t)old->input_count + 1, sizeof *c.inputs);
     c.bytes = (uint64_t *)tli_alloc_array(env, tensors, sizeof *c.bytes);
-    result = numbers && c.inputs && c.bytes
-        ? TL_OK : tli_fail_ranks(env);
+    if (c.old_formats) c.formats = (uint8_t *)tli_alloc_array(env, tensors + messages, sizeof *c.formats);
+    result = numbers && c.inputs && c.bytes && (c.formats || !c.old_formats) ? TL_OK : tli_fail_ranks(env);
     if (!result) {
         c.last_readers = numbers;
         c.tensors = numbers + tensors;
@@ -48573,6 +48585,8 @@ static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t r
     if (!result) result = tli_map_stage(&c, stage, compiled);
     if (result) tl_free_graph(env, &c.graph);
     stage->graph = c.graph;
+    stage->formats = c.formats;
+    compiled->formats = c.formats;
     tli_release(env, numbers);
     tli_release(env, c.inputs);
     tli_release(env, c.bytes);
@@ -48600,12 +48614,12 @@ static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t r
 
 enum { TLI_MESSAGE_NOT, TLI_MESSAGE_RECEIVE, TLI_MESSAGE_SEND };
 
-// What a node of a stage is.
+// What a node of a stage is. Conversions have no members either, but may run again.
 static uint8_t tli_find_message(const tl_compiled_plan *compiled, int32_t id) {
-    const tl_graph *graph = compiled->graph;
-    if (graph->nodes[id].is_input || compiled->first_members[id] < compiled->first_members[id + 1])
-        return TLI_MESSAGE_NOT;
-    return graph->nodes[id].input_count ? TLI_MESSAGE_SEND : TLI_MESSAGE_RECEIVE;
+    const tl_node *node = &compiled->graph->nodes[id];
+    int has_members = compiled->first_members[id] < compiled->first_members[id + 1];
+    if (node->is_input || !node->once || has_members) return TLI_MESSAGE_NOT;
+    return node->input_count ? TLI_MESSAGE_SEND : TLI_MESSAGE_RECEIVE;
 }
 
 // The chunks of a rank.
@@ -50288,6 +50302,7 @@ static void tli_free_stages(tl_env *env, tli_stage_plan *stages, int32_t count) 
         tl_free_plan(env, &stages[i].plan.compiled.plan);
         tl_free_graph(env, &stages[i].stage.graph);
         tli_release(env, stages[i].stage.map);
+        tli_release(env, stages[i].stage.formats);
         tli_zero(&stages[i], sizeof stages[i]);
     }
 }
@@ -51244,8 +51259,17 @@ static int tli_are_ends(const tl_ranks_desc *desc, const int32_t *ends) {
     return first == desc->graph->node_count;
 }
 
-// source: the graph of which the desc's is the fused one; NULL = it is the caller's.
-static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc, const tl_graph *source) {
+// Whether a compiled plan is one of a graph, of which ranks can run parts. Its graph may be a copy.
+static tli_rule tli_find_cut_rule(const tl_ranks_desc *desc) {
+    const tl_compiled_plan *compiled = desc->compiled;
+    if (!compiled->memory || compiled->rank_count || compiled->source->inputs != desc->graph->inputs ||
+        compiled->source->node_count != desc->graph->node_count) return TLI_RULE(COMPILED_NOT_OF_THE_GRAPH);
+    if (compiled->choice.part_count > 1) return TLI_RULE(COMPILED_OF_RANKS_HAS_PARTS);
+    if (compiled->inference != desc->inference) return TLI_RULE(COMPILED_OF_RANKS_INFERENCE);
+    return TLI_NO_RULE;
+}
+
+static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
     tli_rule why = TLI_NO_RULE;
     tl_result result;
     if (desc->rank_count < 1) why = TLI_RULE(RANK_COUNT_MUST_BE_POSITIVE);
@@ -51267,11 +51291,6 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc, co
                                TLI_RULE(MICRO_BATCHES_NOT_MULTIPLE_OF_RANKS), (uint64_t)desc->micro_batch_count,
                                (uint64_t)desc->rank_count);
     result = tl_check_graph(env, desc->graph);
-    if (!result && source && !tli_is_fusion_of(source, desc->fusion))
-        result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(FUSION_NOT_OF_THE_GRAPH));
-    if (!result && source && desc->fusion->inference && !desc->inference)
-        result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS),
-                          TLI_RULE(FUSION_MADE_FOR_INFERENCE));
     if (!result && desc->ends && !tli_are_ends(desc, desc->ends))
         result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(ENDS_MUST_RISE));
     return result;
@@ -51323,55 +51342,45 @@ static tl_result tli_plan_ranks(tl_env *env, const tl_ranks_desc *desc, tli_rank
     return result;
 }
 
-// Which tensor of a fused graph a tensor of the graph is; -1 = inside of a fused node.
-static int32_t tli_find_fused_tensor(const tl_graph *source, const tl_fusion_plan *fusion, int32_t tensor) {
-    const tl_node_output *output = &source->outputs[tensor];
-    int32_t fused = fusion->nodes[output->node];
-    if (fusion->members[fusion->first_members[fused + 1] - 1] != output->node) return -1;
-    return fusion->graph.nodes[fused].first_output + output->output;
-}
-
 // Note the members of one node of a stage, behind `count` others; returns how many there are then.
-static int32_t tli_map_members_of(const tl_fusion_plan *fusion, const tl_compiled_plan *cut, int32_t id,
+static int32_t tli_map_members_of(const tl_compiled_plan *whole, const tl_compiled_plan *cut, int32_t id,
                                   int32_t *nodes, int32_t *members, int32_t count) {
     int32_t at, k;
-    for (at = cut->first_members[id]; at < cut->first_members[id + 1]; at++) {
-        int32_t fused = cut->members[at];
-        for (k = fusion->first_members[fused]; k < fusion->first_members[fused + 1]; k++) {
-            nodes[fusion->members[k]] = id;
-            members[count++] = fusion->members[k];
+    for (at = cut->first_members[id]; at < cut->first_members[id + 1]; at++)
+        for (k = whole->first_members[cut->members[at]]; k < whole->first_members[cut->members[at] + 1]; k++) {
+            nodes[whole->members[k]] = id;
+            members[count++] = whole->members[k];
         }
-    }
     return count;
 }
 
-// Make the map of a stage of a fused graph that of the graph itself.
-static tl_result tli_map_fused(tl_env *env, const tl_graph *source, const tl_fusion_plan *fusion,
-                               tli_rank_stage *stage, tl_compiled_plan *compiled) {
-    uint64_t olds = (uint64_t)source->node_count, tensors = (uint64_t)source->tensor_count;
+// Make the map from a stage to the graph that was compiled one to what that was compiled from.
+static tl_result tli_map_compiled(tl_env *env, const tl_compiled_plan *whole, tli_rank_stage *stage,
+                                  tl_compiled_plan *compiled) {
+    uint64_t olds = (uint64_t)whole->source->node_count, tensors = (uint64_t)whole->source->tensor_count;
     uint64_t nodes = (uint64_t)compiled->graph->node_count;
     int32_t *map = (int32_t *)tli_alloc_array(env, 2 * olds + tensors + 2 * nodes + 1, sizeof *map);
     int32_t *first, *remade, count = 0, id;
     if (!map) return tli_fail_ranks(env);
     first = map + 2 * olds + tensors;
     remade = first + nodes + 1;
-    for (id = 0; id < source->node_count; id++) map[id] = -1;
-    for (id = 0; id < source->tensor_count; id++) {
-        int32_t fused = tli_find_fused_tensor(source, fusion, id);
-        map[2 * olds + (uint64_t)id] = fused < 0 ? -1 : compiled->tensors[fused];
+    for (id = 0; id < whole->source->node_count; id++) map[id] = -1;
+    for (id = 0; id < whole->source->tensor_count; id++) {
+        int32_t tensor = whole->tensors[id];
+        map[2 * olds + (uint64_t)id] = tensor < 0 ? -1 : compiled->tensors[tensor];
     }
     for (id = 0; id < compiled->graph->node_count; id++) {
         int32_t before = count, is_node = compiled->first_members[id] < compiled->first_members[id + 1];
         first[id] = count;
-        remade[id] = is_node ? fusion->remade_counts[compiled->members[compiled->first_members[id]]] : 0;
-        count = tli_map_members_of(fusion, compiled, id, map, map + olds, count);
+        remade[id] = is_node ? whole->remade_counts[compiled->members[compiled->first_members[id]]] : 0;
+        count = tli_map_members_of(whole, compiled, id, map, map + olds, count);
         compiled->choice.fused_count += count > before + 1;
+        compiled->choice.conversion_count += is_node && count == before;
     }
     first[compiled->graph->node_count] = count;
     tli_release(env, stage->map);
     stage->map = map;
     stage->chunk_starts = NULL;
-    compiled->source = source;
     compiled->nodes = map;
     compiled->members = map + olds;
     compiled->tensors = map + 2 * olds;
@@ -51401,6 +51410,7 @@ TLI_IMPL void tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks) {
         tl_free_plan(env, &own->ranks[rank].compiled.plan);
         tl_free_graph(env, &own->stages[rank].graph);
         tli_release(env, own->stages[rank].map);
+        tli_release(env, own->stages[rank].formats);
     }
     if (own) {
         tli_release(env, own->stages);
@@ -51415,19 +51425,16 @@ TLI_IMPL int32_t tl_find_node_rank(const tl_compiled_ranks *ranks, int32_t node)
     int32_t stages, stage = 0;
     TL_ASSERT(ranks);
     stages = ranks->rank_count * ranks->chunk_count;
-    if (ranks->fusion && node >= 0) {
-        const tl_fusion_plan *fusion = ranks->fusion;
-        node = node < fusion->first_members[fusion->graph.node_count] ? fusion->nodes[node] : -1;
-    }
+    if (ranks->compiled && ranks->compiled->nodes && node >= 0)
+        node = node < ranks->compiled->source->node_count ? ranks->compiled->nodes[node] : -1;
     while (stage < stages && ranks->ends[stage] <= node) stage++;
     return node >= 0 && stage < stages ? stage % ranks->rank_count : -1;
 }
 
-// Plan ranks of the desc's graph, which is the fused one of source, if that is not NULL.
-static tl_result tli_compile_cut(tl_env *env, const tl_ranks_desc *desc, const tl_graph *source,
-                                 tl_compiled_ranks *ranks) {
+static tl_result tli_compile_cut(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks) {
+    const tl_compiled_plan *whole = desc->compiled;
     tli_ranks *own;
-    tl_result result = tli_check_ranks_desc(env, desc, source);
+    tl_result result = tli_check_ranks_desc(env, desc);
     int32_t rank;
     if (result) return result;
     own = (tli_ranks *)tli_alloc_array(env, 1, sizeof *own);
@@ -51445,25 +51452,30 @@ static tl_result tli_compile_cut(tl_env *env, const tl_ranks_desc *desc, const t
     if (!result) result = tli_plan_ranks(env, desc, own, ranks);
     if (!result) result = tli_simulate_ranks(env, desc, ranks);
     if (!result) result = tli_bound_ranks(env, desc, &ranks->bound_cost);
-    for (rank = 0; rank < desc->rank_count && source && !result; rank++)
-        result = tli_map_fused(env, source, desc->fusion, &own->stages[rank], &own->ranks[rank].compiled);
+    for (rank = 0; rank < desc->rank_count && whole && !result; rank++) {
+        tl_compiled_plan *compiled = &own->ranks[rank].compiled;
+        compiled->source = whole->source;
+        compiled->precision = whole->precision;
+        if (whole->nodes) result = tli_map_compiled(env, whole, &own->stages[rank], compiled);
+    }
     if (!result) tli_name_ranks(ranks);
     if (result) tl_free_compiled_ranks(env, ranks);
     return result;
 }
 
 TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks) {
-    tl_ranks_desc fused;
+    tl_ranks_desc cut;
+    tli_rule why;
     tl_result result;
     TL_ASSERT(desc && desc->graph && ranks);
     tli_zero(ranks, sizeof *ranks);
-    if (!desc->fusion) return tli_compile_cut(env, desc, NULL, ranks);
-    if (!desc->fusion->memory)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(FUSION_NOT_OF_THE_GRAPH));
-    fused = *desc;
-    fused.graph = &desc->fusion->graph;
-    result = tli_compile_cut(env, &fused, desc->graph, ranks);
-    if (!result) ranks->fusion = desc->fusion;
+    if (!desc->compiled) return tli_compile_cut(env, desc, ranks);
+    why = tli_find_cut_rule(desc);
+    if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), why);
+    cut = *desc;
+    cut.graph = desc->compiled->graph;
+    result = tli_compile_cut(env, &cut, ranks);
+    if (!result) ranks->compiled = desc->compiled;
     return result;
 }
 #endif
@@ -57123,44 +57135,6 @@ static tl_result tli_fuse_strategy(tl_run *run) {
                     TLI_RULE(STRATEGY_ENABLE_FUSION_AND_PLAN));
 }
 
-#ifndef TL_NO_PRECISION
-// Mark the members of fused nodes that cost more than these do; returns how many nodes that are.
-static int32_t tli_mark_dear_chains(const tl_run *run, uint8_t *apart) {
-    const tl_fusion_plan *fusion = &run->own_fusion;
-    int32_t id, count = 0;
-    for (id = 0; id < fusion->graph.node_count; id++) {
-        if (tli_pays_fused(run->graph, fusion, id, run->inference)) continue;
-        tli_mark_apart(apart, fusion, id, 1);
-        count++;
-    }
-    return count;
-}
-
-// Fuse for ranks: everything, or what costs nothing more. *apart: how many chains are left apart.
-static tl_result tli_fuse_stages(tl_run *run, int all, int32_t *apart) {
-    tl_fusion_desc desc = tli_ask_fusion(run);
-    uint8_t *marks;
-    tl_result result;
-    desc.device = run->desc.device;
-    desc.call_cost = tli_find_fusion_call_cost(run);
-    tl_free_fusion_plan(run->env, &run->own_fusion);
-    *apart = 0;
-    result = tl_plan_fusion(run->env, &desc, &run->own_fusion);
-    if (result || all) return result;
-    marks = (uint8_t *)tli_alloc_array(run->env, (uint64_t)run->graph->node_count, 1);
-    if (!marks)
-        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
-    *apart = tli_mark_dear_chains(run, marks);
-    if (*apart) {
-        tl_free_fusion_plan(run->env, &run->own_fusion);
-        desc.apart = marks;
-        result = tl_plan_fusion(run->env, &desc, &run->own_fusion);
-    }
-    tli_release(run->env, marks);
-    return result;
-}
-#endif
-
 // Go on with the fused graph; the kernels stay those of the caller's.
 static void tli_use_fusion(tl_run *run, const tl_fusion_plan *fusion) {
     run->members.graph = run->graph;
@@ -58373,21 +58347,35 @@ static int32_t tli_find_stage_count(const tl_run *run) {
     return 1;
 }
 
-// Plan the ranks, with chains fused where that costs nothing, or where nothing else fits.
-static tl_result tli_compile_fused(tl_run *run, tl_ranks_desc *desc) {
-    int32_t apart = 0;
+// Choose chains and formats for the graph as a whole, and plan ranks of what that gives: what is cheapest or,
+// in memory minimal-peak, what takes fewest bytes.
+static tl_result tli_compile_and_cut(tl_run *run, tl_memory memory, tl_ranks_desc *desc) {
+    tl_strategy strategy = *run->desc.strategy;
+    tli_budget budget = tli_arena_budget(run);
+    tl_result result;
+    strategy.memory = memory;
+    strategy.parallelism = tl_parallelism_none();
+    budget.bytes = budget.host_bytes = UINT64_MAX;
+    budget.is_limited = budget.is_over = 0;
+    tl_free_compiled_plan(run->env, &run->own_compiled);
+    result = tli_compile_run(run, &strategy, &budget);
+    desc->compiled = &run->own_compiled;
+    return result ? result : tl_compile_ranks(run->env, desc, &run->own_ranks);
+}
+
+// Plan the ranks of what a strategy leaves open: as cheap as can be, and with fewest bytes where that does not
+// fit.
+static tl_result tli_compile_open(tl_run *run, tl_ranks_desc *desc) {
     tli_quiet quiet;
     tl_result result;
-    if (!run->desc.strategy->enable_fusion) return tl_compile_ranks(run->env, desc, &run->own_ranks);
-    result = tli_fuse_stages(run, 0, &apart);
-    if (run->own_fusion.fused_count) desc->fusion = &run->own_fusion;
+    tl_precision precision = tli_resolve_precision(run->desc.strategy->precision, run->desc.kernel_precisions);
+    if (!run->desc.strategy->enable_fusion && precision == TL_PRECISION_SINGLE)
+        return tl_compile_ranks(run->env, desc, &run->own_ranks);
     quiet = tli_begin_quiet(run->env);
-    if (!result) result = tl_compile_ranks(run->env, desc, &run->own_ranks);
-    tli_end_quiet(&quiet, result == TL_ERROR_INFEASIBLE && apart ? TL_OK : result);
-    if (result != TL_ERROR_INFEASIBLE || !apart) return result;
-    result = tli_fuse_stages(run, 1, &apart);
-    desc->fusion = &run->own_fusion;
-    return result ? result : tl_compile_ranks(run->env, desc, &run->own_ranks);
+    result = tli_compile_and_cut(run, TL_MEMORY_POOLED, desc);
+    tli_end_quiet(&quiet, result == TL_ERROR_INFEASIBLE ? TL_OK : result);
+    if (result != TL_ERROR_INFEASIBLE) return result;
+    return tli_compile_and_cut(run, TL_MEMORY_MINIMAL_PEAK, desc);
 }
 
 // Plan the stages of a strategy and take that of this rank. A pipeline has all micro-batches of a training step
@@ -58398,9 +58386,8 @@ static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
     tli_budget budget = tli_arena_budget(run);
     tl_ranks_desc desc;
     tl_result result;
-    int is_plain = strategy->mode == TL_MODE_LAZY && !run->desc.may_split &&
-                   (strategy->precision == TL_PRECISION_FULL || strategy->precision == TL_PRECISION_SINGLE) &&
-                   strategy->memory == TL_MEMORY_POOLED && !strategy->gradient.checkpoint_interval;
+    int is_plain = strategy->mode == TL_MODE_LAZY && strategy->memory == TL_MEMORY_POOLED &&
+                   !strategy->gradient.checkpoint_interval && !run->desc.may_split;
     if (!is_plain || run->desc.plan || run->desc.checkpoints || run->desc.formats || run->owns_layers)
         return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), TLI_RULE(STRATEGY_OF_RANKS_IS_LAZY));
     tli_zero(&desc, sizeof desc);
@@ -58412,12 +58399,16 @@ static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
     desc.inference = run->inference;
     desc.weights_apart = 1;
     desc.keep_all = !strategy->gradient.checkpointed && !run->inference;
-    if (budget.is_limited) desc.budget_bytes = budget.bytes && !budget.is_over ? budget.bytes : 1;
+    if (budget.is_limited) {
+        uint64_t bytes = tli_add_capped(budget.bytes, budget.base_bytes);
+        desc.base_bytes = budget.base_bytes;
+        desc.budget_bytes = bytes && !budget.is_over ? bytes : 1;
+    }
     desc.alignment_bytes = run->limits.alignment_bytes;
     desc.block_bytes = tli_run_cut(run);
-    result = tli_compile_fused(run, &desc);
+    result = tli_compile_open(run, &desc);
     if (result) return result;
-    if (run->own_fusion.fused_count && run->desc.random)
+    if (run->own_compiled.choice.fused_count && run->desc.random)
         return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
                         TLI_RULE(FUSION_RANDOM_HOOK_SEES_NODES_IN_ORDER));
     if (desc.micro_batch_count > 1) run->desc.repeat_count = 1;

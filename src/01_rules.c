@@ -1261,7 +1261,7 @@
       "strategy.parallelism: %0 does not divide the %1 ranks of the transport", "workers, ranks") \
     X(MESSAGE_BETWEEN_PASSES, "message with rank %0 between passes: %s", "rank") \
     X(STRATEGY_OF_RANKS_IS_LAZY, \
-      "strategy: model and pipeline are for mode lazy, f32, memory pooled, no interval", "") \
+      "strategy: model and pipeline are for mode lazy, memory pooled, no interval, no split batches", "") \
     X(BEGINS_ONE_KERNEL_CALL, "plan: step %0 begins what is not one call of one kernel", "step, node") \
     X(BEGINS_RANDOM_HOOK, "plan: begins calls, but the random hook is for one call at a time", "step, node") \
     X(BEGINS_DYNAMIC_NODES, "plan: begins calls, but dynamic nodes report one call at a time", "step, node") \
@@ -1299,6 +1299,9 @@
     X(STATE_SHARDS_ARE_LEFT_OUT, "states: range %0: shards are left out of this build", "range") \
     X(STATE_SHARD_NEEDS_HOST, "states: range %0: has a shard, but the backend's memory is not the host's", \
       "range") \
+    X(COMPILED_OF_RANKS_HAS_PARTS, \
+      "compiled: splits the batch, but ranks take micro-batches of the graph", "") \
+    X(COMPILED_OF_RANKS_INFERENCE, "compiled: its inference is not that of the desc", "") \
     X(STATE_SHARDS_OVERLAP, "states: ranges %0 and %1 overlap, or the shard of one does", "range, range") \
     X(SHARDS_ARE_NOT_REHEARSED, "states: range %0 has a shard; rehearse with gradients apart from each other", \
       "range")

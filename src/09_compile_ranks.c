@@ -35,8 +35,17 @@ static int tli_are_ends(const tl_ranks_desc *desc, const int32_t *ends) {
     return first == desc->graph->node_count;
 }
 
-// source: the graph of which the desc's is the fused one; NULL = it is the caller's.
-static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc, const tl_graph *source) {
+// Whether a compiled plan is one of a graph, of which ranks can run parts. Its graph may be a copy.
+static tli_rule tli_find_cut_rule(const tl_ranks_desc *desc) {
+    const tl_compiled_plan *compiled = desc->compiled;
+    if (!compiled->memory || compiled->rank_count || compiled->source->inputs != desc->graph->inputs ||
+        compiled->source->node_count != desc->graph->node_count) return TLI_RULE(COMPILED_NOT_OF_THE_GRAPH);
+    if (compiled->choice.part_count > 1) return TLI_RULE(COMPILED_OF_RANKS_HAS_PARTS);
+    if (compiled->inference != desc->inference) return TLI_RULE(COMPILED_OF_RANKS_INFERENCE);
+    return TLI_NO_RULE;
+}
+
+static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
     tli_rule why = TLI_NO_RULE;
     tl_result result;
     if (desc->rank_count < 1) why = TLI_RULE(RANK_COUNT_MUST_BE_POSITIVE);
@@ -58,11 +67,6 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc, co
                                TLI_RULE(MICRO_BATCHES_NOT_MULTIPLE_OF_RANKS), (uint64_t)desc->micro_batch_count,
                                (uint64_t)desc->rank_count);
     result = tl_check_graph(env, desc->graph);
-    if (!result && source && !tli_is_fusion_of(source, desc->fusion))
-        result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(FUSION_NOT_OF_THE_GRAPH));
-    if (!result && source && desc->fusion->inference && !desc->inference)
-        result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS),
-                          TLI_RULE(FUSION_MADE_FOR_INFERENCE));
     if (!result && desc->ends && !tli_are_ends(desc, desc->ends))
         result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(ENDS_MUST_RISE));
     return result;
@@ -114,55 +118,45 @@ static tl_result tli_plan_ranks(tl_env *env, const tl_ranks_desc *desc, tli_rank
     return result;
 }
 
-// Which tensor of a fused graph a tensor of the graph is; -1 = inside of a fused node.
-static int32_t tli_find_fused_tensor(const tl_graph *source, const tl_fusion_plan *fusion, int32_t tensor) {
-    const tl_node_output *output = &source->outputs[tensor];
-    int32_t fused = fusion->nodes[output->node];
-    if (fusion->members[fusion->first_members[fused + 1] - 1] != output->node) return -1;
-    return fusion->graph.nodes[fused].first_output + output->output;
-}
-
 // Note the members of one node of a stage, behind `count` others; returns how many there are then.
-static int32_t tli_map_members_of(const tl_fusion_plan *fusion, const tl_compiled_plan *cut, int32_t id,
+static int32_t tli_map_members_of(const tl_compiled_plan *whole, const tl_compiled_plan *cut, int32_t id,
                                   int32_t *nodes, int32_t *members, int32_t count) {
     int32_t at, k;
-    for (at = cut->first_members[id]; at < cut->first_members[id + 1]; at++) {
-        int32_t fused = cut->members[at];
-        for (k = fusion->first_members[fused]; k < fusion->first_members[fused + 1]; k++) {
-            nodes[fusion->members[k]] = id;
-            members[count++] = fusion->members[k];
+    for (at = cut->first_members[id]; at < cut->first_members[id + 1]; at++)
+        for (k = whole->first_members[cut->members[at]]; k < whole->first_members[cut->members[at] + 1]; k++) {
+            nodes[whole->members[k]] = id;
+            members[count++] = whole->members[k];
         }
-    }
     return count;
 }
 
-// Make the map of a stage of a fused graph that of the graph itself.
-static tl_result tli_map_fused(tl_env *env, const tl_graph *source, const tl_fusion_plan *fusion,
-                               tli_rank_stage *stage, tl_compiled_plan *compiled) {
-    uint64_t olds = (uint64_t)source->node_count, tensors = (uint64_t)source->tensor_count;
+// Make the map from a stage to the graph that was compiled one to what that was compiled from.
+static tl_result tli_map_compiled(tl_env *env, const tl_compiled_plan *whole, tli_rank_stage *stage,
+                                  tl_compiled_plan *compiled) {
+    uint64_t olds = (uint64_t)whole->source->node_count, tensors = (uint64_t)whole->source->tensor_count;
     uint64_t nodes = (uint64_t)compiled->graph->node_count;
     int32_t *map = (int32_t *)tli_alloc_array(env, 2 * olds + tensors + 2 * nodes + 1, sizeof *map);
     int32_t *first, *remade, count = 0, id;
     if (!map) return tli_fail_ranks(env);
     first = map + 2 * olds + tensors;
     remade = first + nodes + 1;
-    for (id = 0; id < source->node_count; id++) map[id] = -1;
-    for (id = 0; id < source->tensor_count; id++) {
-        int32_t fused = tli_find_fused_tensor(source, fusion, id);
-        map[2 * olds + (uint64_t)id] = fused < 0 ? -1 : compiled->tensors[fused];
+    for (id = 0; id < whole->source->node_count; id++) map[id] = -1;
+    for (id = 0; id < whole->source->tensor_count; id++) {
+        int32_t tensor = whole->tensors[id];
+        map[2 * olds + (uint64_t)id] = tensor < 0 ? -1 : compiled->tensors[tensor];
     }
     for (id = 0; id < compiled->graph->node_count; id++) {
         int32_t before = count, is_node = compiled->first_members[id] < compiled->first_members[id + 1];
         first[id] = count;
-        remade[id] = is_node ? fusion->remade_counts[compiled->members[compiled->first_members[id]]] : 0;
-        count = tli_map_members_of(fusion, compiled, id, map, map + olds, count);
+        remade[id] = is_node ? whole->remade_counts[compiled->members[compiled->first_members[id]]] : 0;
+        count = tli_map_members_of(whole, compiled, id, map, map + olds, count);
         compiled->choice.fused_count += count > before + 1;
+        compiled->choice.conversion_count += is_node && count == before;
     }
     first[compiled->graph->node_count] = count;
     tli_release(env, stage->map);
     stage->map = map;
     stage->chunk_starts = NULL;
-    compiled->source = source;
     compiled->nodes = map;
     compiled->members = map + olds;
     compiled->tensors = map + 2 * olds;
@@ -192,6 +186,7 @@ TLI_IMPL void tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks) {
         tl_free_plan(env, &own->ranks[rank].compiled.plan);
         tl_free_graph(env, &own->stages[rank].graph);
         tli_release(env, own->stages[rank].map);
+        tli_release(env, own->stages[rank].formats);
     }
     if (own) {
         tli_release(env, own->stages);
@@ -206,19 +201,16 @@ TLI_IMPL int32_t tl_find_node_rank(const tl_compiled_ranks *ranks, int32_t node)
     int32_t stages, stage = 0;
     TL_ASSERT(ranks);
     stages = ranks->rank_count * ranks->chunk_count;
-    if (ranks->fusion && node >= 0) {
-        const tl_fusion_plan *fusion = ranks->fusion;
-        node = node < fusion->first_members[fusion->graph.node_count] ? fusion->nodes[node] : -1;
-    }
+    if (ranks->compiled && ranks->compiled->nodes && node >= 0)
+        node = node < ranks->compiled->source->node_count ? ranks->compiled->nodes[node] : -1;
     while (stage < stages && ranks->ends[stage] <= node) stage++;
     return node >= 0 && stage < stages ? stage % ranks->rank_count : -1;
 }
 
-// Plan ranks of the desc's graph, which is the fused one of source, if that is not NULL.
-static tl_result tli_compile_cut(tl_env *env, const tl_ranks_desc *desc, const tl_graph *source,
-                                 tl_compiled_ranks *ranks) {
+static tl_result tli_compile_cut(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks) {
+    const tl_compiled_plan *whole = desc->compiled;
     tli_ranks *own;
-    tl_result result = tli_check_ranks_desc(env, desc, source);
+    tl_result result = tli_check_ranks_desc(env, desc);
     int32_t rank;
     if (result) return result;
     own = (tli_ranks *)tli_alloc_array(env, 1, sizeof *own);
@@ -236,25 +228,30 @@ static tl_result tli_compile_cut(tl_env *env, const tl_ranks_desc *desc, const t
     if (!result) result = tli_plan_ranks(env, desc, own, ranks);
     if (!result) result = tli_simulate_ranks(env, desc, ranks);
     if (!result) result = tli_bound_ranks(env, desc, &ranks->bound_cost);
-    for (rank = 0; rank < desc->rank_count && source && !result; rank++)
-        result = tli_map_fused(env, source, desc->fusion, &own->stages[rank], &own->ranks[rank].compiled);
+    for (rank = 0; rank < desc->rank_count && whole && !result; rank++) {
+        tl_compiled_plan *compiled = &own->ranks[rank].compiled;
+        compiled->source = whole->source;
+        compiled->precision = whole->precision;
+        if (whole->nodes) result = tli_map_compiled(env, whole, &own->stages[rank], compiled);
+    }
     if (!result) tli_name_ranks(ranks);
     if (result) tl_free_compiled_ranks(env, ranks);
     return result;
 }
 
 TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks) {
-    tl_ranks_desc fused;
+    tl_ranks_desc cut;
+    tli_rule why;
     tl_result result;
     TL_ASSERT(desc && desc->graph && ranks);
     tli_zero(ranks, sizeof *ranks);
-    if (!desc->fusion) return tli_compile_cut(env, desc, NULL, ranks);
-    if (!desc->fusion->memory)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(FUSION_NOT_OF_THE_GRAPH));
-    fused = *desc;
-    fused.graph = &desc->fusion->graph;
-    result = tli_compile_cut(env, &fused, desc->graph, ranks);
-    if (!result) ranks->fusion = desc->fusion;
+    if (!desc->compiled) return tli_compile_cut(env, desc, ranks);
+    why = tli_find_cut_rule(desc);
+    if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), why);
+    cut = *desc;
+    cut.graph = desc->compiled->graph;
+    result = tli_compile_cut(env, &cut, ranks);
+    if (!result) ranks->compiled = desc->compiled;
     return result;
 }
 #endif

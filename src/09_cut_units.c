@@ -275,6 +275,7 @@ static void tli_free_stages(tl_env *env, tli_stage_plan *stages, int32_t count) 
         tl_free_plan(env, &stages[i].plan.compiled.plan);
         tl_free_graph(env, &stages[i].stage.graph);
         tli_release(env, stages[i].stage.map);
+        tli_release(env, stages[i].stage.formats);
         tli_zero(&stages[i], sizeof stages[i]);
     }
 }

@@ -31,6 +31,8 @@ extern "C" {
 // comes to it sooner; it sends v times as often and holds up to v S + S - 1 micro-batches, each of a part of
 // its nodes. Chunks of one rank share nothing but graph inputs: what is read further on goes round.
 //
+// Fused nodes and conversions are nodes like others: with `compiled` the graph that is cut is tl_compile's.
+//
 // Every rank plans all ranks, from the same desc, and takes its own: plans are the same on every machine.
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
@@ -46,8 +48,9 @@ typedef struct tl_ranks_desc {
                                    // the last one node_count; 0 = chosen; where chunks are, by time: their
                                    // bytes are not asked
     const tl_rank *ranks;          // [rank_count] bytes and speed of each; 0 = equal ones
-    const tl_fusion_plan *fusion;  // of graph, with blocks_only: ranks run its fused nodes, and ends are nodes
-                                   // of its graph; it must outlive the plans. 0 = nothing is fused
+    const tl_compiled_plan *compiled;  // of graph, as one part: its graph is cut, so ranks run its fused nodes
+                                   // and conversions in its precision, and ends are nodes of its graph; its
+                                   // plan is not read. It must outlive the plans. 0 = graph itself is cut
     int32_t  inference;            // 1 = forward only
     uint64_t budget_bytes;         // of each rank, where ranks is 0: its arena and its part of the base; 0 = no
                                    // limit
@@ -81,7 +84,7 @@ typedef struct tl_compiled_ranks {
     tl_rank_plan *ranks;           // [rank_count]
     int32_t  rank_count, chunk_count, micro_batch_count;
     const int32_t *ends;           // [rank_count * chunk_count] the node after the last of each stage
-    const tl_fusion_plan *fusion;  // of the desc
+    const tl_compiled_plan *compiled;  // of the desc
     uint64_t hash;                 // of all plans; runs compare it with that of their neighbours
     uint64_t cost;                 // of a training step: the largest end_cost, with messages on the link
     uint64_t bound_cost;           // no plans of any cut cost less; where ends are given, none of these stages

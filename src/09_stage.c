@@ -45,6 +45,8 @@ typedef struct tli_stage_cut {
     int32_t        *starts;          // [chunk_count + 1] new nodes
     tl_tensor      *inputs;          // [old inputs] of the node being made
     uint64_t       *bytes;           // [old tensors] of its outputs
+    const uint8_t  *old_formats;     // [old tensors] tl_format; NULL = all are of one precision
+    uint8_t        *formats;         // [new tensors] the same; NULL as well
     tl_graph        graph;
 } tli_stage_cut;
 
@@ -66,6 +68,7 @@ static int tli_crosses(const tl_graph *graph, const int32_t *last_readers, int32
 
 static void tli_map_stage_tensor(tli_stage_cut *c, int32_t old_tensor, int32_t tensor) {
     c->tensors[old_tensor] = tensor;
+    if (c->formats) c->formats[tensor] = c->old_formats[old_tensor];
     if (c->all_tensors[old_tensor] < 0) c->all_tensors[old_tensor] = tensor;
 }
 
@@ -198,6 +201,7 @@ static tl_result tli_build_stage(tli_stage_cut *c) {
 typedef struct tli_rank_stage {
     tl_graph graph;
     int32_t *map;
+    uint8_t *formats;                // [tensors]; NULL = all are of one precision
     int32_t *chunk_starts;           // [chunk_count + 1] nodes of chunk c are starts[c] .. starts[c + 1] - 1
 } tli_rank_stage;
 
@@ -242,8 +246,10 @@ static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t r
     int32_t *numbers, id;
     tl_result result;
     tli_zero(&c, sizeof c);
+    stage->formats = NULL;
     c.env = env;
     c.old = old;
+    if (desc->compiled) c.old_formats = desc->compiled->formats;
     c.device = tli_rank_of(desc, rank);
     c.bounds = bounds;
     c.chunk_count = (int32_t)chunks;
@@ -252,8 +258,8 @@ static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t r
     numbers = (int32_t *)tli_alloc_array(env, 3 * tensors + 2 * nodes + messages + chunks + 1, sizeof *numbers);
     c.inputs = (tl_tensor *)tli_alloc_array(env, (uint64_t)old->input_count + 1, sizeof *c.inputs);
     c.bytes = (uint64_t *)tli_alloc_array(env, tensors, sizeof *c.bytes);
-    result = numbers && c.inputs && c.bytes
-        ? TL_OK : tli_fail_ranks(env);
+    if (c.old_formats) c.formats = (uint8_t *)tli_alloc_array(env, tensors + messages, sizeof *c.formats);
+    result = numbers && c.inputs && c.bytes && (c.formats || !c.old_formats) ? TL_OK : tli_fail_ranks(env);
     if (!result) {
         c.last_readers = numbers;
         c.tensors = numbers + tensors;
@@ -267,6 +273,8 @@ static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t r
     if (!result) result = tli_map_stage(&c, stage, compiled);
     if (result) tl_free_graph(env, &c.graph);
     stage->graph = c.graph;
+    stage->formats = c.formats;
+    compiled->formats = c.formats;
     tli_release(env, numbers);
     tli_release(env, c.inputs);
     tli_release(env, c.bytes);

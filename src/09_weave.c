@@ -18,12 +18,12 @@
 
 enum { TLI_MESSAGE_NOT, TLI_MESSAGE_RECEIVE, TLI_MESSAGE_SEND };
 
-// What a node of a stage is.
+// What a node of a stage is. Conversions have no members either, but may run again.
 static uint8_t tli_find_message(const tl_compiled_plan *compiled, int32_t id) {
-    const tl_graph *graph = compiled->graph;
-    if (graph->nodes[id].is_input || compiled->first_members[id] < compiled->first_members[id + 1])
-        return TLI_MESSAGE_NOT;
-    return graph->nodes[id].input_count ? TLI_MESSAGE_SEND : TLI_MESSAGE_RECEIVE;
+    const tl_node *node = &compiled->graph->nodes[id];
+    int has_members = compiled->first_members[id] < compiled->first_members[id + 1];
+    if (node->is_input || !node->once || has_members) return TLI_MESSAGE_NOT;
+    return node->input_count ? TLI_MESSAGE_SEND : TLI_MESSAGE_RECEIVE;
 }
 
 // The chunks of a rank.

@@ -201,21 +201,35 @@ static int32_t tli_find_stage_count(const tl_run *run) {
     return 1;
 }
 
-// Plan the ranks, with chains fused where that costs nothing, or where nothing else fits.
-static tl_result tli_compile_fused(tl_run *run, tl_ranks_desc *desc) {
-    int32_t apart = 0;
+// Choose chains and formats for the graph as a whole, and plan ranks of what that gives: what is cheapest or,
+// in memory minimal-peak, what takes fewest bytes.
+static tl_result tli_compile_and_cut(tl_run *run, tl_memory memory, tl_ranks_desc *desc) {
+    tl_strategy strategy = *run->desc.strategy;
+    tli_budget budget = tli_arena_budget(run);
+    tl_result result;
+    strategy.memory = memory;
+    strategy.parallelism = tl_parallelism_none();
+    budget.bytes = budget.host_bytes = UINT64_MAX;
+    budget.is_limited = budget.is_over = 0;
+    tl_free_compiled_plan(run->env, &run->own_compiled);
+    result = tli_compile_run(run, &strategy, &budget);
+    desc->compiled = &run->own_compiled;
+    return result ? result : tl_compile_ranks(run->env, desc, &run->own_ranks);
+}
+
+// Plan the ranks of what a strategy leaves open: as cheap as can be, and with fewest bytes where that does not
+// fit.
+static tl_result tli_compile_open(tl_run *run, tl_ranks_desc *desc) {
     tli_quiet quiet;
     tl_result result;
-    if (!run->desc.strategy->enable_fusion) return tl_compile_ranks(run->env, desc, &run->own_ranks);
-    result = tli_fuse_stages(run, 0, &apart);
-    if (run->own_fusion.fused_count) desc->fusion = &run->own_fusion;
+    tl_precision precision = tli_resolve_precision(run->desc.strategy->precision, run->desc.kernel_precisions);
+    if (!run->desc.strategy->enable_fusion && precision == TL_PRECISION_SINGLE)
+        return tl_compile_ranks(run->env, desc, &run->own_ranks);
     quiet = tli_begin_quiet(run->env);
-    if (!result) result = tl_compile_ranks(run->env, desc, &run->own_ranks);
-    tli_end_quiet(&quiet, result == TL_ERROR_INFEASIBLE && apart ? TL_OK : result);
-    if (result != TL_ERROR_INFEASIBLE || !apart) return result;
-    result = tli_fuse_stages(run, 1, &apart);
-    desc->fusion = &run->own_fusion;
-    return result ? result : tl_compile_ranks(run->env, desc, &run->own_ranks);
+    result = tli_compile_and_cut(run, TL_MEMORY_POOLED, desc);
+    tli_end_quiet(&quiet, result == TL_ERROR_INFEASIBLE ? TL_OK : result);
+    if (result != TL_ERROR_INFEASIBLE) return result;
+    return tli_compile_and_cut(run, TL_MEMORY_MINIMAL_PEAK, desc);
 }
 
 // Plan the stages of a strategy and take that of this rank. A pipeline has all micro-batches of a training step
@@ -226,9 +240,8 @@ static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
     tli_budget budget = tli_arena_budget(run);
     tl_ranks_desc desc;
     tl_result result;
-    int is_plain = strategy->mode == TL_MODE_LAZY && !run->desc.may_split &&
-                   (strategy->precision == TL_PRECISION_FULL || strategy->precision == TL_PRECISION_SINGLE) &&
-                   strategy->memory == TL_MEMORY_POOLED && !strategy->gradient.checkpoint_interval;
+    int is_plain = strategy->mode == TL_MODE_LAZY && strategy->memory == TL_MEMORY_POOLED &&
+                   !strategy->gradient.checkpoint_interval && !run->desc.may_split;
     if (!is_plain || run->desc.plan || run->desc.checkpoints || run->desc.formats || run->owns_layers)
         return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), TLI_RULE(STRATEGY_OF_RANKS_IS_LAZY));
     tli_zero(&desc, sizeof desc);
@@ -240,12 +253,16 @@ static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
     desc.inference = run->inference;
     desc.weights_apart = 1;
     desc.keep_all = !strategy->gradient.checkpointed && !run->inference;
-    if (budget.is_limited) desc.budget_bytes = budget.bytes && !budget.is_over ? budget.bytes : 1;
+    if (budget.is_limited) {
+        uint64_t bytes = tli_add_capped(budget.bytes, budget.base_bytes);
+        desc.base_bytes = budget.base_bytes;
+        desc.budget_bytes = bytes && !budget.is_over ? bytes : 1;
+    }
     desc.alignment_bytes = run->limits.alignment_bytes;
     desc.block_bytes = tli_run_cut(run);
-    result = tli_compile_fused(run, &desc);
+    result = tli_compile_open(run, &desc);
     if (result) return result;
-    if (run->own_fusion.fused_count && run->desc.random)
+    if (run->own_compiled.choice.fused_count && run->desc.random)
         return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
                         TLI_RULE(FUSION_RANDOM_HOOK_SEES_NODES_IN_ORDER));
     if (desc.micro_batch_count > 1) run->desc.repeat_count = 1;

@@ -351,44 +351,6 @@ static tl_result tli_fuse_strategy(tl_run *run) {
                     TLI_RULE(STRATEGY_ENABLE_FUSION_AND_PLAN));
 }
 
-#ifndef TL_NO_PRECISION
-// Mark the members of fused nodes that cost more than these do; returns how many nodes that are.
-static int32_t tli_mark_dear_chains(const tl_run *run, uint8_t *apart) {
-    const tl_fusion_plan *fusion = &run->own_fusion;
-    int32_t id, count = 0;
-    for (id = 0; id < fusion->graph.node_count; id++) {
-        if (tli_pays_fused(run->graph, fusion, id, run->inference)) continue;
-        tli_mark_apart(apart, fusion, id, 1);
-        count++;
-    }
-    return count;
-}
-
-// Fuse for ranks: everything, or what costs nothing more. *apart: how many chains are left apart.
-static tl_result tli_fuse_stages(tl_run *run, int all, int32_t *apart) {
-    tl_fusion_desc desc = tli_ask_fusion(run);
-    uint8_t *marks;
-    tl_result result;
-    desc.device = run->desc.device;
-    desc.call_cost = tli_find_fusion_call_cost(run);
-    tl_free_fusion_plan(run->env, &run->own_fusion);
-    *apart = 0;
-    result = tl_plan_fusion(run->env, &desc, &run->own_fusion);
-    if (result || all) return result;
-    marks = (uint8_t *)tli_alloc_array(run->env, (uint64_t)run->graph->node_count, 1);
-    if (!marks)
-        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
-    *apart = tli_mark_dear_chains(run, marks);
-    if (*apart) {
-        tl_free_fusion_plan(run->env, &run->own_fusion);
-        desc.apart = marks;
-        result = tl_plan_fusion(run->env, &desc, &run->own_fusion);
-    }
-    tli_release(run->env, marks);
-    return result;
-}
-#endif
-
 // Go on with the fused graph; the kernels stay those of the caller's.
 static void tli_use_fusion(tl_run *run, const tl_fusion_plan *fusion) {
     run->members.graph = run->graph;
