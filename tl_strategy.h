@@ -5689,7 +5689,8 @@ typedef struct tl_finding {
 typedef enum tl_rehearsal_kind { TL_REHEARSALS(TLI_ENUM) TL_REHEARSAL_COUNT } tl_rehearsal_kind;
 
 typedef struct tl_rehearsal_desc {
-    int32_t pass_count;         // timed passes; 0 = 5 where the backend has a clock, else none; -1 = none
+    int32_t pass_count;         // timed passes, and so many more under the run's own plan, if that makes
+                                // something again; 0 = 5 where the backend has a clock, else none; -1 = none
 } tl_rehearsal_desc;
 
 // What a rehearsal found.
@@ -5697,7 +5698,8 @@ typedef struct tl_rehearsal {
     tl_finding   *findings;       // [finding_count] in the order in which they were found
     int32_t       finding_count;  // advice included
     int32_t       error_count;    // those that are no advice
-    tl_node_cost *costs;          // [node_count] measured, at least 1, for tl_run_desc.costs; 0 = not measured
+    tl_node_cost *costs;          // [node_count] measured, at least 1, for tl_run_desc.costs: the lower quartile
+                                  // of the passes, of two plans the mean; 0 = not measured
     int32_t       node_count;
     int32_t       call_count;     // calls of kernels
     tl_rehearsal_kind kind;
@@ -64788,7 +64790,8 @@ typedef struct tli_rehearsing {
                                  // of input gradients after each backward, as they were made first
     uint64_t     *ends;          // [state_count + tensor_count] of the state and the results after the pass
     uint8_t      *is_made;       // [tensor_count + node_count + input_count]
-    uint64_t     *times;         // [2 * node_count * pass_count]
+    uint64_t     *times, *calls; // [2 * node_count * pass_count] of each pass: ns of a node's forwards, of its
+                                 // backward, and how many calls these were
 } tli_rehearsing;
 
 static int tli_is_advice(tl_finding_kind kind) {
@@ -65850,8 +65853,10 @@ static tl_result tli_probe_call(tli_rehearsing *r, tl_run *run, const tl_run_ste
 //               on a backend that poisons what is dead: each hash must be that of pass 1
 //     passes 3  nothing is made twice, nothing probed: each step is timed from the end of the one before to its
 //               own end
+//     passes 4  the same under the run's own plan, if that makes something again: a forward that runs again
+//               finds its operands in caches
 //
-// Passes 2 and 3 are run where no error was found before: what is named already would only show again.
+// Passes from 2 on are run where no error was found before: what is named already would only show again.
 
 // The graph that is rehearsed: the caller's.
 static const tl_graph *tli_rehearsed_graph(const tli_rehearsing *r) { return tli_caller_graph(r->asked); }
@@ -66103,27 +66108,42 @@ static tl_result tli_time_pass(tli_rehearsing *r, tl_run *sub, int32_t pass, int
         now = tli_rehearsal_now(r);
         at = 2 * step.call.node + (step.call.kind == TL_STEP_BACKWARD);
         r->times[(size_t)at * (size_t)pass_count + (size_t)pass] += now - before;
+        r->calls[(size_t)at * (size_t)pass_count + (size_t)pass]++;
         before = now;
     }
     sub->by_itself = 0;
     return result;
 }
 
-// The lower quartile of each time.
-static tl_result tli_take_times(tli_rehearsing *r, int32_t pass_count) {
+// The time of a call: in each pass its calls share theirs, of the passes the lower quartile counts.
+static uint64_t tli_find_call_time(const tli_rehearsing *r, int32_t at, int32_t pass_count) {
+    uint64_t *times = r->times + (size_t)at * (size_t)pass_count, time;
+    const uint64_t *calls = r->calls + (size_t)at * (size_t)pass_count;
+    int32_t k;
+    for (k = 0; k < pass_count; k++) times[k] /= calls[k] ? calls[k] : 1;
+    tli_sort_u64(times, (size_t)pass_count);
+    time = times[(pass_count - 1) / 4];
+    return time ? time : 1;
+}
+
+// Of several plans the mean.
+static void tli_take_time(uint64_t *cost, uint64_t time, int32_t plan_count) {
+    *cost = plan_count ? (*cost * (uint64_t)plan_count + time) / ((uint64_t)plan_count + 1) : time;
+}
+
+static tl_result tli_take_times(tli_rehearsing *r, int32_t pass_count, int32_t plan_count) {
     const tl_graph *graph = tli_rehearsed_graph(r);
-    tl_node_cost *costs = (tl_node_cost *)tli_alloc_array(r->env, (uint64_t)graph->node_count, sizeof *costs);
-    int32_t id, part;
+    tl_node_cost *costs = r->out->costs;
+    int32_t id;
+    if (!costs) costs = (tl_node_cost *)tli_alloc_array(r->env, (uint64_t)graph->node_count, sizeof *costs);
     if (!costs)
         return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
-    for (id = 0; id < graph->node_count; id++)
-        for (part = 0; part < 2 && !graph->nodes[id].is_input; part++) {
-            uint64_t *times = r->times + (size_t)(2 * id + part) * (size_t)pass_count, time;
-            tli_sort_u64(times, (size_t)pass_count);
-            time = times[(pass_count - 1) / 4];
-            if (!part) costs[id].fwd_ns = time ? time : 1;
-            else if (graph->nodes[id].has_grad) costs[id].bwd_ns = time ? time : 1;
-        }
+    for (id = 0; id < graph->node_count; id++) {
+        if (graph->nodes[id].is_input) continue;
+        tli_take_time(&costs[id].fwd_ns, tli_find_call_time(r, 2 * id, pass_count), plan_count);
+        if (graph->nodes[id].has_grad)
+            tli_take_time(&costs[id].bwd_ns, tli_find_call_time(r, 2 * id + 1, pass_count), plan_count);
+    }
     r->out->costs = costs;
     return TL_OK;
 }
@@ -66315,15 +66335,23 @@ static void tli_look_for_gradients(tli_rehearsing *r) {
     }
 }
 
-static tl_result tli_time_rehearsal(tli_rehearsing *r, tl_run *sub, int32_t pass_count) {
+// Time passes of one plan; plan_count: of those that were timed before.
+static tl_result tli_time_plan(tli_rehearsing *r, tli_rehearsed_plan which, int32_t pass_count,
+                               int32_t plan_count) {
     uint64_t count = 2 * (uint64_t)tli_rehearsed_graph(r)->node_count * (uint64_t)pass_count;
-    tl_result result = TL_OK;
+    tli_rehearsed timed;
     int32_t pass;
-    r->times = (uint64_t *)tli_alloc_array(r->env, count, sizeof *r->times);
-    if (!r->times)
-        return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
-    for (pass = 0; pass < pass_count && !result; pass++) result = tli_time_pass(r, sub, pass, pass_count);
-    return result ? result : tli_take_times(r, pass_count);
+    tl_result result = tli_open_rehearsed(r, which, &timed);
+    if (result) return result;
+    r->times = (uint64_t *)tli_alloc_array(r->env, 2 * count, sizeof *r->times);
+    if (r->times) r->calls = r->times + count;
+    else result = tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+    for (pass = 0; pass < pass_count && !result; pass++) result = tli_time_pass(r, timed.run, pass, pass_count);
+    if (!result) result = tli_take_times(r, pass_count, plan_count);
+    tli_release(r->env, r->times);
+    r->times = NULL;
+    tli_close_rehearsed(r, &timed);
+    return result;
 }
 
 // Probe the calls of a pass of one plan. What a pass before it noted is forgotten.
@@ -66356,19 +66384,28 @@ static tl_result tli_rehearse_kept(tli_rehearsing *r) {
     return result;
 }
 
-// Time the operations where they would run if nothing limited them: a pass that holds more than it needs is
-// slower, because caches are small.
-static tl_result tli_rehearse_times(tli_rehearsing *r, int32_t pass_count) {
-    tli_rehearsed timed;
-    tl_result result = tli_open_rehearsal_backend(r, 0);
-    if (!result) {
-        int has_room = r->out->kind == TL_REHEARSAL_KEPT || tli_has_members(r->asked);
-        result = tli_open_rehearsed(r, has_room ? TLI_PLAN_KEPT : TLI_PLAN_OWN, &timed);
-        if (!result) {
-            result = tli_time_rehearsal(r, timed.run, pass_count);
-            tli_close_rehearsed(r, &timed);
-        }
+// Whether the plan of a run makes something again, with calls and drops alone.
+static int tli_makes_again(const tl_run *run) {
+    int32_t forwards = 0, nodes = 0, k;
+    tl_plan plan;
+    tl_find_run_plan(run, &plan);
+    for (k = 0; k < plan.step_count; k++) {
+        tl_step step = tl_find_step(&plan, k);
+        if (step.kind > TL_STEP_DROP_SAVED || step.begins || step.slot) return 0;
+        forwards += step.kind < TL_STEP_BACKWARD;
     }
+    for (k = 0; k < run->graph->node_count; k++) nodes += !run->graph->nodes[k].is_input;
+    return forwards > nodes;
+}
+
+// Time the operations where they would run if nothing limited them, because a pass that holds more than it
+// needs is slower, caches being small; and where the run has them.
+static tl_result tli_rehearse_times(tli_rehearsing *r, int32_t pass_count) {
+    int has_room = r->out->kind == TL_REHEARSAL_KEPT || tli_has_members(r->asked);
+    tl_result result = tli_open_rehearsal_backend(r, 0);
+    if (!result) result = tli_time_plan(r, has_room ? TLI_PLAN_KEPT : TLI_PLAN_OWN, pass_count, 0);
+    if (!result && has_room && !tli_has_members(r->asked) && tli_makes_again(r->asked))
+        result = tli_time_plan(r, TLI_PLAN_OWN, pass_count, 1);
     tli_close_rehearsal_backend(r);
     return result;
 }
@@ -66452,7 +66489,6 @@ TLI_IMPL tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, t
     tli_release(r.env, r.is_made);
     tli_release(r.env, r.ends);
     tli_release(r.env, r.state);
-    tli_release(r.env, r.times);
     if (result) tl_free_rehearsal(r.env, rehearsal);
     return result;
 }

@@ -37,7 +37,8 @@ typedef struct tli_rehearsing {
                                  // of input gradients after each backward, as they were made first
     uint64_t     *ends;          // [state_count + tensor_count] of the state and the results after the pass
     uint8_t      *is_made;       // [tensor_count + node_count + input_count]
-    uint64_t     *times;         // [2 * node_count * pass_count]
+    uint64_t     *times, *calls; // [2 * node_count * pass_count] of each pass: ns of a node's forwards, of its
+                                 // backward, and how many calls these were
 } tli_rehearsing;
 
 static int tli_is_advice(tl_finding_kind kind) {

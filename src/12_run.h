@@ -908,7 +908,8 @@ typedef struct tl_finding {
 typedef enum tl_rehearsal_kind { TL_REHEARSALS(TLI_ENUM) TL_REHEARSAL_COUNT } tl_rehearsal_kind;
 
 typedef struct tl_rehearsal_desc {
-    int32_t pass_count;         // timed passes; 0 = 5 where the backend has a clock, else none; -1 = none
+    int32_t pass_count;         // timed passes, and so many more under the run's own plan, if that makes
+                                // something again; 0 = 5 where the backend has a clock, else none; -1 = none
 } tl_rehearsal_desc;
 
 // What a rehearsal found.
@@ -916,7 +917,8 @@ typedef struct tl_rehearsal {
     tl_finding   *findings;       // [finding_count] in the order in which they were found
     int32_t       finding_count;  // advice included
     int32_t       error_count;    // those that are no advice
-    tl_node_cost *costs;          // [node_count] measured, at least 1, for tl_run_desc.costs; 0 = not measured
+    tl_node_cost *costs;          // [node_count] measured, at least 1, for tl_run_desc.costs: the lower quartile
+                                  // of the passes, of two plans the mean; 0 = not measured
     int32_t       node_count;
     int32_t       call_count;     // calls of kernels
     tl_rehearsal_kind kind;

@@ -86,22 +86,22 @@ step_test()       { STRICT=1 bash tests/coverage.sh; }
 asan="-g1 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all"
 by_gcc='_5_checkpoint|_6_[cmopr]|_7_choice|_7_prec|_11_|_12_|_vk_shim'
 step_asan_gcc() {
-    SAMPLE=7 tests_with TESTS="$(programs $out/asan_gcc "$by_gcc")" B=$out/asan_gcc CC=gcc \
+    SAMPLE=25 tests_with TESTS="$(programs $out/asan_gcc "$by_gcc")" B=$out/asan_gcc CC=gcc \
         RUNNER="$(fixed_addresses)" CFLAGS="-O1 $asan"
 }
 step_asan_clang() {
-    SAMPLE=7 tests_with TESTS="$(programs $out/asan_clang . | tr ' ' '\n' | grep -vE "$by_gcc" | paste -sd' ')" \
+    SAMPLE=25 tests_with TESTS="$(programs $out/asan_clang . | tr ' ' '\n' | grep -vE "$by_gcc" | paste -sd' ')" \
         B=$out/asan_clang CC=clang RUNNER="$(fixed_addresses)" CFLAGS="-O1 $asan"
 }
 step_tsan() {   # the programs that have threads
     local threaded
     threaded=$(grep -l pthread_create tests/test_*.c | grep -v _vk_ | paste -sd'|')
     [ -n "$threaded" ] || fail "no test has a thread"
-    SAMPLE=7 TSAN_OPTIONS=halt_on_error=1 tests_with TESTS="$(programs $out/tsan "$threaded")" VULKAN=no B=$out/tsan CC=clang \
+    SAMPLE=25 TSAN_OPTIONS=halt_on_error=1 tests_with TESTS="$(programs $out/tsan "$threaded")" VULKAN=no B=$out/tsan CC=clang \
         RUNNER="$(fixed_addresses)" CFLAGS="-O1 -g -fsanitize=thread"
 }
 step_short_enums() {  # the programs that store enums: in tables, text, keys, runs
-    SAMPLE=7 tests_with TESTS="$(programs $out/short_enums '_2_|_5_|_7_apply|_7_prec|_manager|_12_run|_13_trace')" VULKAN=no \
+    SAMPLE=25 tests_with TESTS="$(programs $out/short_enums '_2_|_5_|_7_apply|_7_prec|_manager|_12_run|_13_trace')" VULKAN=no \
         B=$out/short_enums CC=gcc CFLAGS="-O1 -fshort-enums"
 }
 
@@ -110,14 +110,14 @@ step_reduced() {
     local option pattern
     while read -r option pattern; do
         echo "$option"
-        SAMPLE=7 tests_with TESTS="$(programs $out/$option "$pattern")" VULKAN=no B=$out/$option CC=gcc CFLAGS="-O1 -D$option"
+        SAMPLE=25 tests_with TESTS="$(programs $out/$option "$pattern")" VULKAN=no B=$out/$option CC=gcc CFLAGS="-O1 -D$option"
     done <<< "TL_NO_PRECISION _5_plan|_10_|_11_|_12_graph|_12_run|_13_plan|_13_trace|_nn\.
 TL_NO_OFFLOAD _5_plan|_6_[lr]|_11_|_12_run|_nn\.
 TL_NO_CODECS _5_plan|_6_offload|_12_graph|_13_plan|_nn\.
 TL_NO_ACCOUNTS _11_|_12_budgets|_12_run|_nn\.
 TL_NO_ONLINE _5_plan|_10_|_12_graph|_13_plan|_7_pack"
     echo "TL_ONLY_TABLES, TL_SMALL_SIZES"     # beside the full library, in files of their own; as for a device
-    SAMPLE=7 tests_with TESTS="$(programs $out/tables _12_tables)" VULKAN=no B=$out/tables CC=gcc CFLAGS="-Os -fshort-enums"
+    SAMPLE=25 tests_with TESTS="$(programs $out/tables _12_tables)" VULKAN=no B=$out/tables CC=gcc CFLAGS="-Os -fshort-enums"
 }
 
 # What depends on the machine beside decisions of planners, which step plans holds: on the width of words, and on the
@@ -129,7 +129,7 @@ bytewise='_[123]_|_5_(b|ch|p|r|s|t)|_7_[aopq]|_10_|_12_mixed|_13_|_nn'
 m32_flags="-m32 -msse2 -mfpmath=sse -idirafter /usr/include/x86_64-linux-gnu"
 step_m32() {
     local lib=$cross/i386/usr/lib/i386-linux-gnu
-    SAMPLE=7 tests_with TESTS="$(programs $out/m32 "$portable")" B=$out/m32 VULKAN=no CC=gcc LDFLAGS="-L$lib -Wl,-rpath,$lib" \
+    SAMPLE=25 tests_with TESTS="$(programs $out/m32 "$portable")" B=$out/m32 VULKAN=no CC=gcc LDFLAGS="-L$lib -Wl,-rpath,$lib" \
         CFLAGS="-O1 $m32_flags -I$cross/i386/usr/include"
 }
 # Big endian, and char is unsigned. gcc computes floats as doubles here under -std=c99, -fexcess-precision=fast as floats.
@@ -138,7 +138,7 @@ s390x_flags="-fexcess-precision=fast"
 s390x_runner="qemu-s390x -L /usr/s390x-linux-gnu"
 step_s390x() {
     local lib=$cross/s390x/usr/lib/s390x-linux-gnu
-    TIMEOUT=900 SAMPLE=25 tests_with TESTS="$(programs $out/s390x "$bytewise")" B=$out/s390x VULKAN=no CC=$s390x_cc LDFLAGS="-L$lib -Wl,-rpath,$lib" \
+    TIMEOUT=900 SAMPLE=50 tests_with TESTS="$(programs $out/s390x "$bytewise")" B=$out/s390x VULKAN=no CC=$s390x_cc LDFLAGS="-L$lib -Wl,-rpath,$lib" \
         CFLAGS="$s390x_flags -O1 -I$cross/s390x/usr/include" RUNNER="$s390x_runner"
 }
 

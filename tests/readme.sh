@@ -22,36 +22,39 @@ done
 page_of() { local name=${1##*/}; echo "${name%-*}.md:$(cat "$1.line")"; }
 
 flags="-Wall -Wextra -Wpedantic -Wno-misleading-indentation -Wno-unused-variable -Wno-unused-function -Wno-unused-but-set-variable -Werror -I. -Iexamples"
-blocks=0
-for part in $dir/*.part; do
-    [ -e "$part" ] || continue
-    blocks=$((blocks + 1))
+
+# Compile a block, and run it if it has a main. One without is read with the header's declarations alone.
+check_block() {
+    local part=$1 source=${1%.part}.c where line program text what=-fsyntax-only
     where=$(page_of "$part") line=$(cat "$part.line")
-    source=${part%.part}.c
     if grep -q '\bmain(' "$part"; then
         { echo "#line $line \"${where%:*}\""; cat "$part"; } > "$source"
+        what="-lm -lpthread -ldl"
     else
         {
-            printf '#define TL_STRATEGY_IMPLEMENTATION\n#include "tl_strategy.h"\n#include <stdio.h>\n#include <string.h>\n'
-            grep -E '^ *#' "$part" | grep -vE 'TL_STRATEGY_IMPLEMENTATION|"tl_strategy.h"' || true
+            printf '#include "tl_strategy.h"\n#include <stdio.h>\n#include <string.h>\n'
+            grep -E '^ *#' "$part" | grep -vE 'IMPLEMENTATION|"tl_strategy.h"' || true
             printf 'void readme_block(void);\nvoid readme_block(void) {\n#line %d "%s"\n' "$line" "${where%:*}"
             sed -E 's/^ *#.*//' "$part"
-            printf '}\nint main(void) { return 0; }\n'
+            printf '}\n'
         } > "$source"
     fi
-    gcc -std=c99 -ffp-contract=off $flags -o "${source%.c}" "$source" -lm -lpthread -ldl || fail "$where: not C99"
-    g++ -x c++ -std=c++11 -ffp-contract=off $flags -o "${source%.c}_cpp" "$source" -lm -lpthread -ldl || fail "$where: not C++11"
-    if grep -q '\bmain(' "$part"; then
-        for program in "${source%.c}" "${source%.c}_cpp"; do
-            (cd $dir && timeout 120 "../../$program" >"../../$program.out" 2>&1 </dev/null) ||
-                { cat "$program.out"; fail "$where: the program fails"; }
-            sed -n 's|.*// prints: ||p' "$part" | while IFS= read -r text; do
-                grep -qF -- "$text" "$program.out" || { cat "$program.out"; fail "$where: does not print: $text"; }
-            done
+    gcc -std=c99 -ffp-contract=off $flags -o "${source%.c}" "$source" $what || fail "$where: not C99"
+    g++ -x c++ -std=c++11 -ffp-contract=off $flags -o "${source%.c}_cpp" "$source" $what || fail "$where: not C++11"
+    grep -q '\bmain(' "$part" || return 0
+    for program in "${source%.c}" "${source%.c}_cpp"; do
+        (cd $dir && timeout 120 "../../$program" >"../../$program.out" 2>&1 </dev/null) ||
+            { cat "$program.out"; fail "$where: the program fails"; }
+        sed -n 's|.*// prints: ||p' "$part" | while IFS= read -r text; do
+            grep -qF -- "$text" "$program.out" || { cat "$program.out"; fail "$where: does not print: $text"; }
         done
-    fi
-done
+    done
+}
+export -f check_block page_of fail
+export dir flags
+blocks=$(find $dir -name '*.part' | wc -l)
 [ $blocks -gt 0 ] || fail 'no page has a ```c block'
+find $dir -name '*.part' -print0 | xargs -0 -n 1 -P "$(nproc 2>/dev/null || echo 2)" bash -euo pipefail -c 'check_block "$0"'
 
 for part in $dir/*.cpp; do
     [ -e "$part" ] || continue

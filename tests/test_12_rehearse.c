@@ -953,6 +953,90 @@ static void wrong_needs_are_found_without_inputs(void **state) {
     assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
 }
 
+// -- costs under two plans --
+
+enum { TIMED = 12 };
+
+// Forwards take 1000 ns, and 600 where they run again in a pass; backwards 2000.
+typedef struct timed_ops {
+    uint64_t now;
+    int      ran[TIMED];
+} timed_ops;
+
+static tl_result timed_forward(const tl_kernel_call *call, void *user) {
+    timed_ops *t = (timed_ops *)user;
+    const float *in = (const float *)call->inputs[0].host;
+    float *out = (float *)call->outputs[0].host;
+    size_t i;
+    for (i = 0; i < (size_t)(call->outputs[0].range.bytes / 4); i++) out[i] = in[i] + 1;
+    t->now += t->ran[call->node]++ ? 600 : 1000;
+    return TL_OK;
+}
+
+static tl_result timed_backward(const tl_kernel_call *call, void *user) {
+    timed_ops *t = (timed_ops *)user;
+    const float *in = (const float *)call->inputs[0].host, *dout = (const float *)call->output_grads[0].host;
+    float *din = (float *)call->input_grads[0].host;
+    size_t i;
+    for (i = 0; din && i < (size_t)(call->input_grads[0].range.bytes / 4); i++) din[i] += dout[i] * in[i];
+    t->now += 2000;
+    if (call->node == 1) memset(t->ran, 0, sizeof t->ran);      // the pass ends
+    return TL_OK;
+}
+
+static uint64_t timed_now(void *user) { return 1 + ((timed_ops *)user)->now; }     // 0 = no clock
+
+static void costs_are_the_mean_of_two_plans(void **state) {
+    static timed_ops t;
+    tl_cpu_backend_desc cpu = {0};
+    tl_backend backend;
+    tl_env env = silent_env();
+    tl_run_desc desc = {0};
+    tl_rehearsal found;
+    tl_rehearsal_desc three = {3};
+    tl_plan plan;
+    tl_run *run;
+    tl_op ops[TIMED];
+    int again = 0, tight, i, k;
+    (void)state;
+    for (tight = 0; tight < 2; tight++) {
+        memset(&t, 0, sizeof t);
+        memset(ops, 0, sizeof ops);
+        cpu.now_ns = timed_now;
+        cpu.user = &t;
+        if (tl_init_cpu_backend(&env, &cpu, &backend)) fail();
+        for (i = 0; i < TIMED; i++) {
+            ops[i].output_bytes = 256;
+            ops[i].needs = "in";
+            ops[i].forward = timed_forward;
+            ops[i].backward = timed_backward;
+            ops[i].user = &t;
+        }
+        memset(&ops[0], 0, sizeof ops[0]);
+        ops[0].kind = "input";
+        ops[0].output_bytes = 256;
+        desc.backend = &backend;
+        desc.budget_ratio = tight ? 0.5 : 0;
+        if (tl_init_op_run(&env, &desc, ops, TIMED, &run)) fail_msg("%s", env.error.text);
+        if (tl_rehearse_run(run, &three, &found)) fail_msg("%s", env.error.text);
+        assert_int_equal(found.error_count, 0);
+        tl_find_run_plan(run, &plan);
+        for (i = 1; i < TIMED; i++) {
+            uint64_t times = 0, own;
+            for (k = 0; k < plan.step_count; k++)
+                times += tl_find_step(&plan, k).kind < TL_STEP_BACKWARD && tl_find_step(&plan, k).node == i;
+            own = (1000 + 600 * (times - 1)) / times;
+            again += times > 1;
+            assert_int_equal(found.costs[i].fwd_ns, tight ? (1000 + own) / 2 : 1000);
+            assert_int_equal(found.costs[i].bwd_ns, 2000);
+        }
+        assert_true(tight ? again > 2 : again == 0);
+        tl_free_rehearsal(&env, &found);
+        tl_free_run(run);
+        assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
+    }
+}
+
 // One call builds, verifies, times and plans; the costs that come back give the same plan again.
 static void operations_are_rehearsed_before_they_are_planned(void **state) {
     static net n;
@@ -1044,6 +1128,7 @@ int main(void) {
         cmocka_unit_test(a_failing_allocator_leaves_nothing_of_a_rehearsal),
         cmocka_unit_test(little_memory_is_enough_for_two_plans),
         cmocka_unit_test(on_other_backends_passes_are_compared_and_calls_are_not_varied),
+        cmocka_unit_test(costs_are_the_mean_of_two_plans),
         cmocka_unit_test(operations_are_rehearsed_before_they_are_planned),
         cmocka_unit_test(wrong_needs_are_found_without_inputs),
     };

@@ -1,13 +1,13 @@
 // What a rehearsal's costs are worth: on the network of examples/01_train_text.c, the time that plans by these costs
 // promise for a training step against the time that it takes, at six budgets. Times are processor time. The plans are made
-// once. A machine that other work shares is now faster and now slower, so each of several blocks rehearses anew, adds up what
-// its costs promise for the same plans, and then times some steps, by turns; in a block the lower quartile counts, as in the
-// rehearsal, and of the blocks' ratios the median.
+// once. Costs are those of a rehearsal of the run in the middle, which makes half of its forwards again. A machine that other work shares is now faster and now slower, so each of several blocks rehearses anew, adds up what
+// its costs promise for the same plans, and then times steps of each plan, one after the other as training does them, behind
+// two that warm its memory up; in a block the lower quartile counts, as in the rehearsal, and of the blocks' ratios the median.
 #define main train_main
 #include "../../examples/01_train_text.c"
 #undef main
 
-enum { BLOCKS = 11, ROUNDS = 8, ROWS = 6, PASSES = 17 };
+enum { BLOCKS = 11, WARM = 2, ROUNDS = 8, ROWS = 6, MIDDLE = 3, PASSES = 9 };
 
 static void must(const tl_env *env, tl_result result) {
     if (result) { fprintf(stderr, "bench_rehearse: %s\n", env->error.text); exit(1); }
@@ -90,8 +90,8 @@ static void time_block(program *p, tl_run *rehearsed, cost_row *rows, int block)
     int round, k;
     must(&p->env, tl_rehearse_run(rehearsed, &desc, &found));
     for (k = 0; k < ROWS; k++) rows[k].promised[block] = sum_costs(&rows[k], found.costs);
-    for (round = 0; round < ROUNDS; round++)
-        for (k = 0; k < ROWS; k++) time_step(p, &rows[(round + k) % ROWS], round);
+    for (k = 0; k < ROWS; k++)
+        for (round = -WARM; round < ROUNDS; round++) time_step(p, &rows[(block + k) % ROWS], round < 0 ? 0 : round);
     for (k = 0; k < ROWS; k++) {
         rows[k].measured[block] = (double)training_find_quantile(rows[k].ns, ROUNDS, 1, 4);
         rows[k].ratios[block] = rows[k].promised[block] / rows[k].measured[block];
@@ -130,7 +130,7 @@ int main(int argc, char **argv) {
         printf("    %s\n", line);
     }
     for (k = 0; k < ROWS; k++) open_row(&p, &rows[k], ratios[k], found.costs);
-    for (block = 0; block < BLOCKS; block++) time_block(&p, first.run, rows, block);
+    for (block = 0; block < BLOCKS; block++) time_block(&p, rows[MIDDLE].run, rows, block);
     printf("%8s %12s %11s %11s %11s %15s %9s %11s\n", "budget", "peak bytes", "promised ms", "measured ms", "promised /",
            "least .. most", "to all", "made again");
     for (k = 0; k < ROWS; k++) {
