@@ -4131,6 +4131,9 @@ typedef struct tl_ranks_desc {
     int32_t  keep_all;             // 1 = nothing runs again
     uint64_t alignment_bytes;      // of the places, a power of two; 0 = 1
     uint64_t block_bytes;          // arenas are cut as in tl_places_desc; 0 = not
+    const tl_device *device;       // the link to the host of each rank, for copies; 0 = they take no time
+    uint64_t host_budget_bytes;    // of host copies of each rank at a time; 0 = none. What a micro-batch leaves
+                                   // between its forward and its backward may wait there; UINT64_MAX = no limit
     const tl_link *link;           // between neighbours; with chunks the last and the first are, too. 0 =
                                    // messages take no time
     uint64_t work_limit;           // elementary steps of all ranks together; 0 = 700 million
@@ -48757,10 +48760,12 @@ static void tli_weave_event(tli_weave *w, int32_t index) {
     tli_end_gradients(w, index - 1);
 }
 
-// Weave the plan of a rank. messages: [nodes] TLI_MESSAGE_.
+// Weave the plan of a rank. messages: [nodes] TLI_MESSAGE_; starts: [event_count + 1] overwritten with the
+// first step of each event, and the number of steps; NULL = not asked.
 static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_chunks *chunks,
                                 const tli_body *body, const uint8_t *messages, const tl_pipeline_event *events,
-                                int32_t event_count, int32_t micro_batches, int32_t inference, tl_plan *plan) {
+                                int32_t event_count, int32_t micro_batches, int32_t inference, int32_t *starts,
+                                tl_plan *plan) {
     uint64_t places = (uint64_t)micro_batches * (uint64_t)graph->node_count;
     int32_t i, slot;
     tli_weave w;
@@ -48783,10 +48788,14 @@ static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_ch
         return tli_fail_ranks(env);
     }
     w.has_begun = w.sending + places;
-    for (i = 0; i < event_count; i++) tli_weave_event(&w, i);
+    for (i = 0; i < event_count; i++) {
+        if (starts) starts[i] = w.steps.count;
+        tli_weave_event(&w, i);
+    }
     tli_end_gradients(&w, event_count - 1);
     for (slot = 0; slot < micro_batches; slot++)
         for (i = 0; i < graph->node_count; i++) tli_end_send(&w, i, slot);
+    if (starts) starts[event_count] = w.steps.count;
     tli_release(env, w.sending);
     tli_release(env, w.woven);
     result = tli_take_steps(&w.steps, TLI_IN(COMPILE_RANKS), plan);
@@ -48978,6 +48987,171 @@ static tl_result tli_join_bodies(tl_env *env, const tl_graph *graph, const tli_c
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 
+// -- ranks: copies to the host --
+//
+//     events     F@0    F@1    F@2    B@0    F@3    B@1
+//     a of @1           F a O  .. W          L ..   W  DH  B a
+//
+// A tensor that a micro-batch leaves for long may wait on the host. The copy begins behind the last step that
+// touches it; the device's bytes are free at the end of the event after that, come back from the start of the
+// event before the one that reads them, and the host's are free when they are there. So copies run beside the
+// calls of one event at least. Where that leaves no event between them, nothing is copied.
+
+#define TLI_COPY_EVENTS 3      // from the event of the last touch to that of the next, at least
+
+typedef struct tli_copies {
+    tl_env         *env;
+    const tl_graph *graph;
+    const uint8_t  *wanted;        // [tensors] 1 = may be copied
+    const tl_plan  *plan;          // woven
+    const int32_t  *starts;        // [events + 1] the first step of each event
+    int32_t        *touched;       // [slots x tensors] the last step that touches it, while it is resident; -1
+    int32_t        *touched_in;    // [slots x tensors] the event of that step
+    uint8_t        *begun;         // [slots x nodes] TL_STEP_BACKWARD = a gradient is under way, else 0
+    tli_steps       added;
+    uint64_t       *places;        // [added] before which step each goes, and in which order
+    int32_t         place_capacity;
+} tli_copies;
+
+// Orders before one step.
+enum { TLI_COPY_OUT, TLI_COPY_OUT_ENDS, TLI_COPY_BACK, TLI_COPY_IS_BACK };
+
+static void tli_add_copy_step(tli_copies *c, tl_step_kind kind, int32_t tensor, uint16_t slot, int32_t before,
+                              int order) {
+    const tl_node_output *output = &c->graph->outputs[tensor];
+    tl_step step = tli_step_of(kind, output->node, output->output);
+    void *places = c->places;
+    int32_t count = c->added.count;
+    step.slot = slot;
+    if (!tli_grow(c->env, &places, &c->place_capacity, count, (int64_t)count + 1, sizeof *c->places)) {
+        c->added.failed = 1;
+        return;
+    }
+    c->places = (uint64_t *)places;
+    c->places[count] = (uint64_t)(uint32_t)before << 32 | (uint64_t)order << 30 | (uint32_t)count;
+    tli_add_step(&c->added, step);
+}
+
+// A step of an event touches a tensor: copy it if it was idle for long enough.
+static void tli_touch_tensor(tli_copies *c, int32_t tensor, uint16_t slot, int32_t step, int32_t event) {
+    size_t at = (size_t)slot * (size_t)c->graph->tensor_count + (size_t)tensor;
+    int32_t last = c->touched[at], last_event = c->touched_in[at];
+    c->touched[at] = step;
+    c->touched_in[at] = event;
+    if (last < 0 || event - last_event < TLI_COPY_EVENTS || !c->wanted[tensor]) return;
+    tli_add_copy_step(c, TL_STEP_SPILL, tensor, slot, last + 1, TLI_COPY_OUT);
+    tli_add_copy_step(c, TL_STEP_WAIT, tensor, slot, c->starts[last_event + 2], TLI_COPY_OUT_ENDS);
+    tli_add_copy_step(c, TL_STEP_FETCH, tensor, slot, c->starts[event - 1], TLI_COPY_BACK);
+    tli_add_copy_step(c, TL_STEP_WAIT, tensor, slot, step, TLI_COPY_IS_BACK);
+    tli_add_copy_step(c, TL_STEP_DROP_HOST, tensor, slot, step, TLI_COPY_IS_BACK);
+}
+
+static void tli_forget_tensor(tli_copies *c, int32_t tensor, uint16_t slot) {
+    c->touched[(size_t)slot * (size_t)c->graph->tensor_count + (size_t)tensor] = -1;
+}
+
+// The operands of a call: all inputs and outputs forward, what is needed backward.
+static void tli_touch_operands(tli_copies *c, const tl_step *step, int32_t index, int32_t event, int backward) {
+    const tl_graph *graph = c->graph;
+    const tl_node *node = &graph->nodes[step->node];
+    int32_t k;
+    for (k = node->first_input; k < node->first_input + node->input_count; k++)
+        if (!backward || graph->inputs[k].needed)
+            tli_touch_tensor(c, graph->inputs[k].tensor, step->slot, index, event);
+    for (k = node->first_output; k < node->first_output + node->output_count; k++)
+        if (!backward || graph->outputs[k].needed) tli_touch_tensor(c, k, step->slot, index, event);
+    if (step->kind == TL_STEP_FORWARD_INPLACE)
+        tli_forget_tensor(c, graph->inputs[node->first_input + node->inplace].tensor, step->slot);
+}
+
+static void tli_touch_step(tli_copies *c, const tl_step *step, int32_t index, int32_t event) {
+    const tl_node *node = &c->graph->nodes[step->node];
+    uint8_t *begun = &c->begun[(size_t)step->slot * (size_t)c->graph->node_count + (size_t)step->node];
+    int32_t k;
+    switch ((tl_step_kind)step->kind) {
+    case TL_STEP_FORWARD:
+    case TL_STEP_FORWARD_INPLACE:
+    case TL_STEP_FORWARD_SAVE:
+        tli_touch_operands(c, step, index, event, 0);
+        return;
+    case TL_STEP_BACKWARD:
+        tli_touch_operands(c, step, index, event, 1);
+        if (step->begins) *begun = TL_STEP_BACKWARD;
+        return;
+    case TL_STEP_WAIT:      // of a message
+        tli_touch_operands(c, step, index, event, *begun == TL_STEP_BACKWARD);
+        *begun = 0;
+        return;
+    case TL_STEP_DROP:
+        for (k = 0; k < node->output_count; k++)
+            if (step->output == TL_ALL_OUTPUTS || step->output == k)
+                tli_forget_tensor(c, node->first_output + k, step->slot);
+        return;
+    case TL_STEP_DROP_SAVED:
+    case TL_STEP_SPILL:
+    case TL_STEP_FETCH:
+    case TL_STEP_DROP_HOST:
+    case TL_STEP_COMPRESS:
+    case TL_STEP_EXPAND:
+    case TL_STEP_COUNT: return;
+    }
+}
+
+// Merge what was added with the steps of the plan.
+static void tli_merge_copies(tli_copies *c, tli_steps *merged) {
+    int32_t i, at = 0;
+    tli_sort_u64(c->places, (size_t)c->added.count);
+    for (i = 0; i <= c->plan->step_count; i++) {
+        for (; at < c->added.count && c->places[at] >> 32 == (uint64_t)i; at++)
+            tli_add_step(merged, c->added.steps[c->places[at] & 0x3FFFFFFF]);
+        if (i < c->plan->step_count) tli_add_step(merged, c->plan->steps[i]);
+    }
+}
+
+// Add copies of the tensors that are wanted to a woven plan. starts: [event_count + 1] of its events.
+static tl_result tli_add_copies(tl_env *env, const tl_graph *graph, const uint8_t *wanted,
+                                const int32_t *starts, int32_t event_count, tl_plan *plan) {
+    uint64_t slots = (uint64_t)plan->slot_count, tensors = slots * (uint64_t)graph->tensor_count, i;
+    uint64_t nodes = slots * (uint64_t)graph->node_count;
+    int32_t event, k;
+    tli_steps merged = tli_steps_of(env);
+    tli_copies c;
+    tl_result result = TL_OK;
+    tl_plan copied;
+    tli_zero(&c, sizeof c);
+    c.env = env;
+    c.graph = graph;
+    c.wanted = wanted;
+    c.plan = plan;
+    c.starts = starts;
+    c.added = tli_steps_of(env);
+    c.touched = (int32_t *)tli_alloc_array(env, 2 * tensors, sizeof *c.touched);
+    c.begun = (uint8_t *)tli_alloc_array(env, nodes, 1);
+    if (c.touched && c.begun) {
+        c.touched_in = c.touched + tensors;
+        for (i = 0; i < tensors; i++) c.touched[i] = -1;
+        for (event = 0; event < event_count; event++)
+            for (k = starts[event]; k < starts[event + 1]; k++) tli_touch_step(&c, &plan->steps[k], k, event);
+        tli_merge_copies(&c, &merged);
+    }
+    merged.failed |= c.added.failed || !c.touched || !c.begun;
+    copied = *plan;
+    result = tli_take_steps(&merged, TLI_IN(COMPILE_RANKS), &copied);
+    if (!result) {
+        tl_free_plan(env, plan);
+        *plan = copied;
+    }
+    tli_release(env, c.added.steps);
+    tli_release(env, c.places);
+    tli_release(env, c.touched);
+    tli_release(env, c.begun);
+    return result;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
 // -- ranks: the time of a training step --
 //
 // All ranks are replayed together. A message can travel when both sides have begun it; messages of one
@@ -49004,6 +49178,8 @@ typedef struct tli_clock {
     const tl_rank_plan *rank;
     int32_t  *numbers;              // [nodes] of a message among those received, or sent; -1 = none
     uint8_t  *begun;                // [slots x nodes] 1 = F is under way, 2 = B
+    uint64_t *ready;                // [slots x tensors] when the copy to or from the host ends
+    uint64_t  copies_end;           // of the link to the host
     int32_t   position;
     uint64_t  now, busy;
 } tli_clock;
@@ -49065,6 +49241,28 @@ static tl_result tli_begin_travel(tli_ranks_time *t, int32_t rank, const tl_step
     return tli_move_road(t, channel);
 }
 
+// Begin a copy to or from the host: one after the other, beside the calls.
+static tl_result tli_begin_copy(const tli_ranks_time *t, tli_clock *clock, const tl_step *step) {
+    const tl_graph *graph = clock->rank->compiled.graph;
+    const tl_device *device = t->desc->device;
+    int32_t tensor = graph->nodes[step->node].first_output + step->output;
+    uint64_t ns = 0;
+    if (device && device->link_bytes_per_second &&
+        (!tli_find_time(graph->outputs[tensor].bytes, device->link_bytes_per_second, &ns) ||
+         !tli_add_u64(ns, device->link_latency_ns, &ns))) return TL_ERROR_OVERFLOW;
+    clock->copies_end = tli_larger_u64(clock->copies_end, clock->now);
+    if (!tli_add_u64(clock->copies_end, ns, &clock->copies_end)) return TL_ERROR_OVERFLOW;
+    clock->ready[(size_t)step->slot * (size_t)graph->tensor_count + (size_t)tensor] = clock->copies_end;
+    return TL_OK;
+}
+
+static void tli_end_copy(tli_clock *clock, const tl_step *step) {
+    const tl_graph *graph = clock->rank->compiled.graph;
+    int32_t tensor = graph->nodes[step->node].first_output + step->output;
+    uint64_t ready = clock->ready[(size_t)step->slot * (size_t)graph->tensor_count + (size_t)tensor];
+    clock->now = tli_larger_u64(clock->now, ready);
+}
+
 // Carry out steps of a rank until a message is missing.
 static tl_result tli_move_rank(tli_ranks_time *t, int32_t rank, int *moved) {
     tli_clock *clock = &t->clocks[rank];
@@ -49087,6 +49285,10 @@ static tl_result tli_move_rank(tli_ranks_time *t, int32_t rank, int *moved) {
             if (!travel->has_arrived) return TL_OK;
             clock->now = tli_larger_u64(clock->now, travel->arrives_at);
             *begun = 0;
+        } else if (step->kind == TL_STEP_WAIT) {
+            tli_end_copy(clock, step);
+        } else if (step->kind == TL_STEP_SPILL || step->kind == TL_STEP_FETCH) {
+            result = tli_begin_copy(t, clock, step);
         } else if (step->kind <= TL_STEP_BACKWARD) {
             cost = step->kind == TL_STEP_BACKWARD ? node->bwd_cost : node->fwd_cost;
         }
@@ -49098,13 +49300,15 @@ static tl_result tli_move_rank(tli_ranks_time *t, int32_t rank, int *moved) {
 
 static tl_result tli_open_clock(tl_env *env, tli_ranks_time *t, int32_t rank, const tl_rank_plan *plan) {
     const tl_graph *graph = plan->compiled.graph;
-    uint64_t nodes = (uint64_t)graph->node_count, slots = (uint64_t)t->micro_batches;
+    uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
+    uint64_t slots = (uint64_t)t->micro_batches;
     tli_clock *clock = &t->clocks[rank];
     int32_t id, counts[2] = { 0, 0 }, k;
     clock->rank = plan;
     clock->numbers = (int32_t *)tli_alloc_array(env, nodes, sizeof *clock->numbers);
     clock->begun = (uint8_t *)tli_alloc_array(env, nodes * slots, 1);
-    if (!clock->numbers || !clock->begun) return tli_fail_ranks(env);
+    clock->ready = (uint64_t *)tli_alloc_array(env, slots * tensors, sizeof *clock->ready);
+    if (!clock->numbers || !clock->begun || !clock->ready) return tli_fail_ranks(env);
     for (id = 0; id < graph->node_count; id++) {
         uint8_t message = tli_find_message(&plan->compiled, id);
         clock->numbers[id] = message ? counts[message == TLI_MESSAGE_SEND]++ : -1;
@@ -49125,6 +49329,7 @@ static void tli_close_clocks(tl_env *env, tli_ranks_time *t) {
     for (rank = 0; t->clocks && rank < t->rank_count; rank++) {
         tli_release(env, t->clocks[rank].numbers);
         tli_release(env, t->clocks[rank].begun);
+        tli_release(env, t->clocks[rank].ready);
     }
     for (rank = 0; t->channels && rank < 2 * t->rank_count; rank++) {
         tli_release(env, t->channels[rank].travels);
@@ -49382,6 +49587,7 @@ static tl_result tli_tidy_body(tl_env *env, const tl_graph *graph, const tli_bod
 //                                           and more of them; then sets that are better by one tensor, from
 //                                           none and from all
 //     a kept set, then one of the plans
+//     each of these that does not fit, with the largest tensors on the host while they wait for their backward
 //
 // Each is woven for a few micro-batches, which repeat themselves, and measured, as it is and tidied. What is
 // cheaper than the best and fits is woven for all of them and placed.
@@ -49410,11 +49616,16 @@ typedef struct tli_rank_search {
     tl_plan                plans[TLI_RANK_BUDGETS + TLI_RANK_HALVINGS];  // [plan_count] of tl_plan_remat
     int32_t                plan_count;
     tl_device              device;      // the alignment
+    int32_t               *largest;     // [largest_count] tensors that may be copied to the host, largest first
+    int32_t                largest_count;
+    uint8_t               *copied;      // [tensors] those of the plan that is woven next are 1
+    int                    copies;      // 1 = some are
     uint64_t               room;        // bytes of the arena; UINT64_MAX = no limit
     uint64_t               work_limit;  // of one plan
     tl_plan                best;        // with places
     int                    has_best;    // a stage in which nothing is wanted has a plan without steps
-    uint64_t               best_cost;   // of a micro-batch
+    uint64_t               best_cost;   // of a micro-batch, with what its copies make it wait
+    uint64_t               best_calls;  // of a micro-batch
     uint64_t               best_held;
     uint64_t               least;       // arena of the candidate that takes the fewest bytes
     uint64_t               bound_cost;  // of the calls of one micro-batch
@@ -49469,12 +49680,22 @@ static uint64_t tli_sum_body(const tl_graph *graph, const tli_body *body) {
     return sum;
 }
 
-// Weave a body for these events and measure the plan.
+// Weave a body for these events, with copies if they are wanted, and measure the plan.
 static tl_result tli_weave_measured(const tli_rank_search *s, const tli_body *body,
                                     const tli_rank_events *events, tl_plan *plan) {
-    tl_result result = tli_weave_plan(s->env, s->graph, &s->chunks, body, s->messages, events->events,
-                                      events->count, events->micro_batches, s->desc->inference, plan);
-    return result ? result : tl_measure_plan(s->env, s->graph, NULL, plan);
+    int32_t *starts = NULL;
+    tl_result result;
+    tli_zero(plan, sizeof *plan);
+    if (s->copies) {
+        starts = (int32_t *)tli_alloc_array(s->env, (uint64_t)events->count + 1, sizeof *starts);
+        if (!starts) return tli_fail_ranks(s->env);
+    }
+    result = tli_weave_plan(s->env, s->graph, &s->chunks, body, s->messages, events->events, events->count,
+                            events->micro_batches, s->desc->inference, starts, plan);
+    if (!result && starts)
+        result = tli_add_copies(s->env, s->graph, s->copied, starts, events->count, plan);
+    tli_release(s->env, starts);
+    return result ? result : tl_measure_plan(s->env, s->graph, s->copies ? s->desc->device : NULL, plan);
 }
 
 // Give a plan places, and note the arena. left: the work that may go into that yet.
@@ -49490,7 +49711,8 @@ static tl_result tli_place_rank(tli_rank_search *s, tl_plan *plan, uint64_t work
     result = tl_plan_places(s->env, &places, plan, &report);
     if (result) return result;
     *left -= report.work < *left ? report.work : *left;
-    if (plan->arena_bytes < s->least) s->least = plan->arena_bytes;
+    if (plan->host_arena_bytes <= s->desc->host_budget_bytes && plan->arena_bytes < s->least)
+        s->least = plan->arena_bytes;
     return TL_OK;
 }
 
@@ -49507,12 +49729,13 @@ static tl_result tli_place_body(tli_rank_search *s, const tli_body *body, uint64
         result = tli_place_rank(s, &plan, s->work_limit / 16 + 1, left);
     if (!result && plan.arena_bytes > s->room && plan.peak_bytes <= s->room && s->fits_left)
         result = tli_place_rank(s, &plan, s->work_limit, &s->fits_left);
-    if (!result && plan.arena_bytes <= s->room) {
+    if (!result && plan.arena_bytes <= s->room && plan.host_arena_bytes <= s->desc->host_budget_bytes) {
         tl_free_plan(s->env, &s->best);
         s->best = plan;
         s->has_best = 1;
         tli_zero(&plan, sizeof plan);
         s->best_cost = cost;
+        s->best_calls = tli_sum_body(s->graph, body);
         s->best_held = held;
     }
     tl_free_plan(s->env, &plan);
@@ -49549,6 +49772,91 @@ static int tli_sends_forward(const tli_rank_search *s, const tli_body *body) {
     return 1;
 }
 
+// What copies make of a body.
+typedef struct tli_copied_body {
+    uint64_t peak, host_peak, cost;  // cost: of a micro-batch, with what it waits for copies
+} tli_copied_body;
+
+// Measure a few micro-batches of a body with its `count` largest tensors on the host.
+static tl_result tli_measure_copied(tli_rank_search *s, const tli_body *body, int32_t count,
+                                    tli_copied_body *copied) {
+    tl_plan plan;
+    tl_result result;
+    int32_t k;
+    tli_zero(s->copied, (size_t)s->graph->tensor_count);
+    for (k = 0; k < count; k++) s->copied[s->largest[k]] = 1;
+    s->copies = 1;
+    result = tli_weave_measured(s, body, &s->probe, &plan);
+    copied->peak = tli_extend_peak(s, plan.peak_bytes);
+    copied->host_peak = plan.host_peak_bytes;
+    copied->cost = tli_divide_up(plan.cost, (uint64_t)s->probe.micro_batches);
+    tl_free_plan(s->env, &plan);
+    return result;
+}
+
+// Find how many of the largest tensors the host holds at most: 0 = none. *copied: of so many.
+static tl_result tli_find_most_copies(tli_rank_search *s, const tli_body *body, int32_t *most,
+                                      tli_copied_body *copied) {
+    int32_t low = 0, high = s->largest_count + 1;
+    tli_copied_body tried;
+    tl_result result = TL_OK;
+    tli_zero(copied, sizeof *copied);
+    while (!result && high - low > 1) {
+        int32_t middle = high > s->largest_count ? s->largest_count : low + (high - low) / 2;
+        result = tli_measure_copied(s, body, middle, &tried);
+        if (tried.host_peak > s->desc->host_budget_bytes) {
+            high = middle;
+            continue;
+        }
+        low = middle;
+        *copied = tried;
+    }
+    *most = low;
+    return result;
+}
+
+static int tli_is_cheaper_copied(const tli_rank_search *s, const tli_copied_body *copied) {
+    return copied->peak <= s->room && (!s->has_best || copied->cost < s->best_cost);
+}
+
+// Find the fewest of the largest tensors whose copies make a body fit, and take it then. With the most of them
+// it may have the fewest live bytes so far, which counts for the least budget.
+static tl_result tli_copy_least(tli_rank_search *s, const tli_body *body, uint64_t held) {
+    int32_t low = 0, high = 0;
+    tli_copied_body copied;
+    int fits, is_lowest;
+    tl_result result = tli_find_most_copies(s, body, &high, &copied);
+    if (result || !high) return result;
+    fits = tli_is_cheaper_copied(s, &copied);
+    is_lowest = copied.peak < s->lowest;
+    if (is_lowest) s->lowest = copied.peak;
+    if (fits || (is_lowest && !s->has_best)) {
+        result = tli_measure_copied(s, body, high, &copied);
+        if (!result) result = tli_place_body(s, body, copied.cost, held, is_lowest);
+    }
+    while (!result && fits && high - low > 1) {
+        int32_t middle = low + (high - low) / 2;
+        result = tli_measure_copied(s, body, middle, &copied);
+        if (!result && copied.peak > s->room) {
+            low = middle;
+            continue;
+        }
+        high = middle;
+        if (!result && tli_is_cheaper_copied(s, &copied))
+            result = tli_place_body(s, body, copied.cost, held, 0);
+    }
+    return result;
+}
+
+// Try a body that was not taken with copies to the host.
+static tl_result tli_try_copies(tli_rank_search *s, const tli_body *body, uint64_t held) {
+    tl_result result = TL_OK;
+    if (!s->largest_count || s->climbs) return TL_OK;
+    if (!s->has_best || s->tried_cost < s->best_cost) result = tli_copy_least(s, body, held);
+    s->copies = 0;
+    return result;
+}
+
 // Take a body if it is cheaper than the best and fits. One whose backwards begin before all is sent is none.
 static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
     int is_cheaper, is_lowest;
@@ -49570,6 +49878,7 @@ static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
     if (is_lowest) s->lowest = s->tried_peak;
     if (!result && is_cheaper && (s->tried_peak <= s->room || is_lowest))
         result = tli_place_body(s, body, s->tried_cost, held, is_lowest);
+    if (!result) result = tli_try_copies(s, body, held);
     tl_free_plan(s->env, &plan);
     if (result == TL_ERROR_INVALID_PLAN) result = TL_OK;
     tli_end_quiet(&quiet, result);
@@ -49854,12 +50163,38 @@ static tl_result tli_try_bodies(tli_rank_search *s) {
         result = tli_try_rank_plan(s, &plan, NULL);
     }
     tl_free_plan(s->env, &plan);
-    if (result || s->has_best || s->desc->keep_all) return result;
+    if (result || s->desc->keep_all || (s->has_best && s->best_cost <= s->best_calls)) return result;
     result = tli_open_turn(s);
     if (!result) result = tli_try_budgets(s, most, &least);
     if (!result && !s->is_quick) result = tli_try_halvings(s, least, most);
     if (!result && !s->is_quick && !s->desc->inference) result = tli_try_pairs(s);
     return result || s->desc->inference ? result : tli_try_kept_sets(s);
+}
+
+// Sort the tensors that may be copied to the host.
+static tl_result tli_open_copies(tli_rank_search *s) {
+    const tl_graph *graph = s->graph;
+    uint64_t tensors = (uint64_t)graph->tensor_count;
+    uint64_t *keys;
+    int32_t *items, i, count = 0;
+    if (!s->desc->host_budget_bytes || s->desc->inference) return TL_OK;
+    keys = (uint64_t *)tli_alloc_array(s->env, tensors, sizeof *keys);
+    items = (int32_t *)tli_alloc_array(s->env, 2 * tensors, sizeof *items);
+    s->largest = items;
+    s->copied = (uint8_t *)tli_alloc_array(s->env, tensors, 1);
+    if (keys && items && s->copied) {
+        for (i = 0; i < graph->tensor_count; i++) {
+            uint64_t bytes = graph->outputs[i].bytes;
+            if (!bytes || graph->nodes[graph->outputs[i].node].is_input) continue;
+            keys[count] = UINT64_MAX - bytes;
+            items[tensors + (uint64_t)count++] = i;
+        }
+        tli_sort_numbers(items, count, keys);
+        for (i = 0; i < count; i++) items[i] = items[tensors + (uint64_t)items[i]];
+        s->largest_count = count;
+    }
+    tli_release(s->env, keys);
+    return s->largest_count || (keys && items && s->copied) ? TL_OK : tli_fail_ranks(s->env);
 }
 
 // Find the plan of a rank, and the least arena for it that the work allows.
@@ -49868,7 +50203,8 @@ static tl_result tli_search_rank(tli_rank_search *s) {
     tl_result result;
     s->places_left = s->fits_left = TLI_RANK_PLACES * s->work_limit;
     s->lowest = UINT64_MAX;
-    result = tli_try_bodies(s);
+    result = tli_open_copies(s);
+    if (!result) result = tli_try_bodies(s);
     if (result || !s->has_best || s->best.arena_bytes == s->best.peak_bytes) return result;
     result = tl_copy_plan(s->env, &s->best, &plan);
     if (!result) result = tli_place_rank(s, &plan, s->work_limit, &s->fits_left);
@@ -49966,7 +50302,7 @@ static void tli_fill_rank(tli_rank_search *s, tl_rank_plan *rank) {
     compiled->proven = s->best_cost == s->bound_cost;
     compiled->gap_ratio = tli_find_gap(s->best_cost, s->bound_cost);
     rank->held_bytes = s->best_held;
-    rank->busy_cost = tli_of_all_batches(s, s->best_cost);
+    rank->busy_cost = tli_of_all_batches(s, s->best_calls);
     rank->in_flight_count = s->in_flight;
     rank->sent_bytes = tli_count_sent(s);
 }
@@ -50020,6 +50356,8 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
     tl_free_plan(env, &s.best);
     tl_free_graph(env, &s.turn);
     for (id = 0; id < s.plan_count; id++) tl_free_plan(env, &s.plans[id]);
+    tli_release(env, s.largest);
+    tli_release(env, s.copied);
     tli_release(env, s.all.events);
     tli_release(env, s.probe.events);
     tli_release(env, s.messages);
@@ -50916,7 +51254,7 @@ static tl_result tli_take_cut(tli_cuts *c, const int32_t *ends) {
     tl_result result = TL_OK;
     for (rank = 0; rank < c->desc->rank_count && !result; first = ends[rank++]) {
         tli_stage_plan *known = tli_find_known(c, rank, first, ends[rank]);
-        if (known->least_bytes || known->cost != known->base_cost) {
+        if (!known || known->least_bytes || known->cost != known->base_cost) {
             result = tli_plan_units(c, rank, first, ends[rank], tli_budget_of_rank(c->desc, rank), 0,
                                     &c->chosen[rank]);
         } else {
@@ -58406,6 +58744,8 @@ static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
         desc.base_bytes = budget.base_bytes;
         desc.budget_bytes = bytes && !budget.is_over ? bytes : 1;
     }
+    desc.device = run->desc.device;
+    desc.host_budget_bytes = budget.host_bytes;
     desc.alignment_bytes = run->limits.alignment_bytes;
     desc.block_bytes = tli_run_cut(run);
     result = tli_compile_open(run, &desc);

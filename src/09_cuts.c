@@ -462,7 +462,7 @@ static tl_result tli_take_cut(tli_cuts *c, const int32_t *ends) {
     tl_result result = TL_OK;
     for (rank = 0; rank < c->desc->rank_count && !result; first = ends[rank++]) {
         tli_stage_plan *known = tli_find_known(c, rank, first, ends[rank]);
-        if (known->least_bytes || known->cost != known->base_cost) {
+        if (!known || known->least_bytes || known->cost != known->base_cost) {
             result = tli_plan_units(c, rank, first, ends[rank], tli_budget_of_rank(c->desc, rank), 0,
                                     &c->chosen[rank]);
         } else {

@@ -15,6 +15,7 @@
 //                                           and more of them; then sets that are better by one tensor, from
 //                                           none and from all
 //     a kept set, then one of the plans
+//     each of these that does not fit, with the largest tensors on the host while they wait for their backward
 //
 // Each is woven for a few micro-batches, which repeat themselves, and measured, as it is and tidied. What is
 // cheaper than the best and fits is woven for all of them and placed.
@@ -43,11 +44,16 @@ typedef struct tli_rank_search {
     tl_plan                plans[TLI_RANK_BUDGETS + TLI_RANK_HALVINGS];  // [plan_count] of tl_plan_remat
     int32_t                plan_count;
     tl_device              device;      // the alignment
+    int32_t               *largest;     // [largest_count] tensors that may be copied to the host, largest first
+    int32_t                largest_count;
+    uint8_t               *copied;      // [tensors] those of the plan that is woven next are 1
+    int                    copies;      // 1 = some are
     uint64_t               room;        // bytes of the arena; UINT64_MAX = no limit
     uint64_t               work_limit;  // of one plan
     tl_plan                best;        // with places
     int                    has_best;    // a stage in which nothing is wanted has a plan without steps
-    uint64_t               best_cost;   // of a micro-batch
+    uint64_t               best_cost;   // of a micro-batch, with what its copies make it wait
+    uint64_t               best_calls;  // of a micro-batch
     uint64_t               best_held;
     uint64_t               least;       // arena of the candidate that takes the fewest bytes
     uint64_t               bound_cost;  // of the calls of one micro-batch
@@ -102,12 +108,22 @@ static uint64_t tli_sum_body(const tl_graph *graph, const tli_body *body) {
     return sum;
 }
 
-// Weave a body for these events and measure the plan.
+// Weave a body for these events, with copies if they are wanted, and measure the plan.
 static tl_result tli_weave_measured(const tli_rank_search *s, const tli_body *body,
                                     const tli_rank_events *events, tl_plan *plan) {
-    tl_result result = tli_weave_plan(s->env, s->graph, &s->chunks, body, s->messages, events->events,
-                                      events->count, events->micro_batches, s->desc->inference, plan);
-    return result ? result : tl_measure_plan(s->env, s->graph, NULL, plan);
+    int32_t *starts = NULL;
+    tl_result result;
+    tli_zero(plan, sizeof *plan);
+    if (s->copies) {
+        starts = (int32_t *)tli_alloc_array(s->env, (uint64_t)events->count + 1, sizeof *starts);
+        if (!starts) return tli_fail_ranks(s->env);
+    }
+    result = tli_weave_plan(s->env, s->graph, &s->chunks, body, s->messages, events->events, events->count,
+                            events->micro_batches, s->desc->inference, starts, plan);
+    if (!result && starts)
+        result = tli_add_copies(s->env, s->graph, s->copied, starts, events->count, plan);
+    tli_release(s->env, starts);
+    return result ? result : tl_measure_plan(s->env, s->graph, s->copies ? s->desc->device : NULL, plan);
 }
 
 // Give a plan places, and note the arena. left: the work that may go into that yet.
@@ -123,7 +139,8 @@ static tl_result tli_place_rank(tli_rank_search *s, tl_plan *plan, uint64_t work
     result = tl_plan_places(s->env, &places, plan, &report);
     if (result) return result;
     *left -= report.work < *left ? report.work : *left;
-    if (plan->arena_bytes < s->least) s->least = plan->arena_bytes;
+    if (plan->host_arena_bytes <= s->desc->host_budget_bytes && plan->arena_bytes < s->least)
+        s->least = plan->arena_bytes;
     return TL_OK;
 }
 
@@ -140,12 +157,13 @@ static tl_result tli_place_body(tli_rank_search *s, const tli_body *body, uint64
         result = tli_place_rank(s, &plan, s->work_limit / 16 + 1, left);
     if (!result && plan.arena_bytes > s->room && plan.peak_bytes <= s->room && s->fits_left)
         result = tli_place_rank(s, &plan, s->work_limit, &s->fits_left);
-    if (!result && plan.arena_bytes <= s->room) {
+    if (!result && plan.arena_bytes <= s->room && plan.host_arena_bytes <= s->desc->host_budget_bytes) {
         tl_free_plan(s->env, &s->best);
         s->best = plan;
         s->has_best = 1;
         tli_zero(&plan, sizeof plan);
         s->best_cost = cost;
+        s->best_calls = tli_sum_body(s->graph, body);
         s->best_held = held;
     }
     tl_free_plan(s->env, &plan);
@@ -182,6 +200,91 @@ static int tli_sends_forward(const tli_rank_search *s, const tli_body *body) {
     return 1;
 }
 
+// What copies make of a body.
+typedef struct tli_copied_body {
+    uint64_t peak, host_peak, cost;  // cost: of a micro-batch, with what it waits for copies
+} tli_copied_body;
+
+// Measure a few micro-batches of a body with its `count` largest tensors on the host.
+static tl_result tli_measure_copied(tli_rank_search *s, const tli_body *body, int32_t count,
+                                    tli_copied_body *copied) {
+    tl_plan plan;
+    tl_result result;
+    int32_t k;
+    tli_zero(s->copied, (size_t)s->graph->tensor_count);
+    for (k = 0; k < count; k++) s->copied[s->largest[k]] = 1;
+    s->copies = 1;
+    result = tli_weave_measured(s, body, &s->probe, &plan);
+    copied->peak = tli_extend_peak(s, plan.peak_bytes);
+    copied->host_peak = plan.host_peak_bytes;
+    copied->cost = tli_divide_up(plan.cost, (uint64_t)s->probe.micro_batches);
+    tl_free_plan(s->env, &plan);
+    return result;
+}
+
+// Find how many of the largest tensors the host holds at most: 0 = none. *copied: of so many.
+static tl_result tli_find_most_copies(tli_rank_search *s, const tli_body *body, int32_t *most,
+                                      tli_copied_body *copied) {
+    int32_t low = 0, high = s->largest_count + 1;
+    tli_copied_body tried;
+    tl_result result = TL_OK;
+    tli_zero(copied, sizeof *copied);
+    while (!result && high - low > 1) {
+        int32_t middle = high > s->largest_count ? s->largest_count : low + (high - low) / 2;
+        result = tli_measure_copied(s, body, middle, &tried);
+        if (tried.host_peak > s->desc->host_budget_bytes) {
+            high = middle;
+            continue;
+        }
+        low = middle;
+        *copied = tried;
+    }
+    *most = low;
+    return result;
+}
+
+static int tli_is_cheaper_copied(const tli_rank_search *s, const tli_copied_body *copied) {
+    return copied->peak <= s->room && (!s->has_best || copied->cost < s->best_cost);
+}
+
+// Find the fewest of the largest tensors whose copies make a body fit, and take it then. With the most of them
+// it may have the fewest live bytes so far, which counts for the least budget.
+static tl_result tli_copy_least(tli_rank_search *s, const tli_body *body, uint64_t held) {
+    int32_t low = 0, high = 0;
+    tli_copied_body copied;
+    int fits, is_lowest;
+    tl_result result = tli_find_most_copies(s, body, &high, &copied);
+    if (result || !high) return result;
+    fits = tli_is_cheaper_copied(s, &copied);
+    is_lowest = copied.peak < s->lowest;
+    if (is_lowest) s->lowest = copied.peak;
+    if (fits || (is_lowest && !s->has_best)) {
+        result = tli_measure_copied(s, body, high, &copied);
+        if (!result) result = tli_place_body(s, body, copied.cost, held, is_lowest);
+    }
+    while (!result && fits && high - low > 1) {
+        int32_t middle = low + (high - low) / 2;
+        result = tli_measure_copied(s, body, middle, &copied);
+        if (!result && copied.peak > s->room) {
+            low = middle;
+            continue;
+        }
+        high = middle;
+        if (!result && tli_is_cheaper_copied(s, &copied))
+            result = tli_place_body(s, body, copied.cost, held, 0);
+    }
+    return result;
+}
+
+// Try a body that was not taken with copies to the host.
+static tl_result tli_try_copies(tli_rank_search *s, const tli_body *body, uint64_t held) {
+    tl_result result = TL_OK;
+    if (!s->largest_count || s->climbs) return TL_OK;
+    if (!s->has_best || s->tried_cost < s->best_cost) result = tli_copy_least(s, body, held);
+    s->copies = 0;
+    return result;
+}
+
 // Take a body if it is cheaper than the best and fits. One whose backwards begin before all is sent is none.
 static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
     int is_cheaper, is_lowest;
@@ -203,6 +306,7 @@ static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
     if (is_lowest) s->lowest = s->tried_peak;
     if (!result && is_cheaper && (s->tried_peak <= s->room || is_lowest))
         result = tli_place_body(s, body, s->tried_cost, held, is_lowest);
+    if (!result) result = tli_try_copies(s, body, held);
     tl_free_plan(s->env, &plan);
     if (result == TL_ERROR_INVALID_PLAN) result = TL_OK;
     tli_end_quiet(&quiet, result);
@@ -487,12 +591,38 @@ static tl_result tli_try_bodies(tli_rank_search *s) {
         result = tli_try_rank_plan(s, &plan, NULL);
     }
     tl_free_plan(s->env, &plan);
-    if (result || s->has_best || s->desc->keep_all) return result;
+    if (result || s->desc->keep_all || (s->has_best && s->best_cost <= s->best_calls)) return result;
     result = tli_open_turn(s);
     if (!result) result = tli_try_budgets(s, most, &least);
     if (!result && !s->is_quick) result = tli_try_halvings(s, least, most);
     if (!result && !s->is_quick && !s->desc->inference) result = tli_try_pairs(s);
     return result || s->desc->inference ? result : tli_try_kept_sets(s);
+}
+
+// Sort the tensors that may be copied to the host.
+static tl_result tli_open_copies(tli_rank_search *s) {
+    const tl_graph *graph = s->graph;
+    uint64_t tensors = (uint64_t)graph->tensor_count;
+    uint64_t *keys;
+    int32_t *items, i, count = 0;
+    if (!s->desc->host_budget_bytes || s->desc->inference) return TL_OK;
+    keys = (uint64_t *)tli_alloc_array(s->env, tensors, sizeof *keys);
+    items = (int32_t *)tli_alloc_array(s->env, 2 * tensors, sizeof *items);
+    s->largest = items;
+    s->copied = (uint8_t *)tli_alloc_array(s->env, tensors, 1);
+    if (keys && items && s->copied) {
+        for (i = 0; i < graph->tensor_count; i++) {
+            uint64_t bytes = graph->outputs[i].bytes;
+            if (!bytes || graph->nodes[graph->outputs[i].node].is_input) continue;
+            keys[count] = UINT64_MAX - bytes;
+            items[tensors + (uint64_t)count++] = i;
+        }
+        tli_sort_numbers(items, count, keys);
+        for (i = 0; i < count; i++) items[i] = items[tensors + (uint64_t)items[i]];
+        s->largest_count = count;
+    }
+    tli_release(s->env, keys);
+    return s->largest_count || (keys && items && s->copied) ? TL_OK : tli_fail_ranks(s->env);
 }
 
 // Find the plan of a rank, and the least arena for it that the work allows.
@@ -501,7 +631,8 @@ static tl_result tli_search_rank(tli_rank_search *s) {
     tl_result result;
     s->places_left = s->fits_left = TLI_RANK_PLACES * s->work_limit;
     s->lowest = UINT64_MAX;
-    result = tli_try_bodies(s);
+    result = tli_open_copies(s);
+    if (!result) result = tli_try_bodies(s);
     if (result || !s->has_best || s->best.arena_bytes == s->best.peak_bytes) return result;
     result = tl_copy_plan(s->env, &s->best, &plan);
     if (!result) result = tli_place_rank(s, &plan, s->work_limit, &s->fits_left);

@@ -82,7 +82,7 @@ static void tli_fill_rank(tli_rank_search *s, tl_rank_plan *rank) {
     compiled->proven = s->best_cost == s->bound_cost;
     compiled->gap_ratio = tli_find_gap(s->best_cost, s->bound_cost);
     rank->held_bytes = s->best_held;
-    rank->busy_cost = tli_of_all_batches(s, s->best_cost);
+    rank->busy_cost = tli_of_all_batches(s, s->best_calls);
     rank->in_flight_count = s->in_flight;
     rank->sent_bytes = tli_count_sent(s);
 }
@@ -136,6 +136,8 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
     tl_free_plan(env, &s.best);
     tl_free_graph(env, &s.turn);
     for (id = 0; id < s.plan_count; id++) tl_free_plan(env, &s.plans[id]);
+    tli_release(env, s.largest);
+    tli_release(env, s.copied);
     tli_release(env, s.all.events);
     tli_release(env, s.probe.events);
     tli_release(env, s.messages);

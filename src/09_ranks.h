@@ -61,6 +61,9 @@ typedef struct tl_ranks_desc {
     int32_t  keep_all;             // 1 = nothing runs again
     uint64_t alignment_bytes;      // of the places, a power of two; 0 = 1
     uint64_t block_bytes;          // arenas are cut as in tl_places_desc; 0 = not
+    const tl_device *device;       // the link to the host of each rank, for copies; 0 = they take no time
+    uint64_t host_budget_bytes;    // of host copies of each rank at a time; 0 = none. What a micro-batch leaves
+                                   // between its forward and its backward may wait there; UINT64_MAX = no limit
     const tl_link *link;           // between neighbours; with chunks the last and the first are, too. 0 =
                                    // messages take no time
     uint64_t work_limit;           // elementary steps of all ranks together; 0 = 700 million

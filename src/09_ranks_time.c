@@ -27,6 +27,8 @@ typedef struct tli_clock {
     const tl_rank_plan *rank;
     int32_t  *numbers;              // [nodes] of a message among those received, or sent; -1 = none
     uint8_t  *begun;                // [slots x nodes] 1 = F is under way, 2 = B
+    uint64_t *ready;                // [slots x tensors] when the copy to or from the host ends
+    uint64_t  copies_end;           // of the link to the host
     int32_t   position;
     uint64_t  now, busy;
 } tli_clock;
@@ -88,6 +90,28 @@ static tl_result tli_begin_travel(tli_ranks_time *t, int32_t rank, const tl_step
     return tli_move_road(t, channel);
 }
 
+// Begin a copy to or from the host: one after the other, beside the calls.
+static tl_result tli_begin_copy(const tli_ranks_time *t, tli_clock *clock, const tl_step *step) {
+    const tl_graph *graph = clock->rank->compiled.graph;
+    const tl_device *device = t->desc->device;
+    int32_t tensor = graph->nodes[step->node].first_output + step->output;
+    uint64_t ns = 0;
+    if (device && device->link_bytes_per_second &&
+        (!tli_find_time(graph->outputs[tensor].bytes, device->link_bytes_per_second, &ns) ||
+         !tli_add_u64(ns, device->link_latency_ns, &ns))) return TL_ERROR_OVERFLOW;
+    clock->copies_end = tli_larger_u64(clock->copies_end, clock->now);
+    if (!tli_add_u64(clock->copies_end, ns, &clock->copies_end)) return TL_ERROR_OVERFLOW;
+    clock->ready[(size_t)step->slot * (size_t)graph->tensor_count + (size_t)tensor] = clock->copies_end;
+    return TL_OK;
+}
+
+static void tli_end_copy(tli_clock *clock, const tl_step *step) {
+    const tl_graph *graph = clock->rank->compiled.graph;
+    int32_t tensor = graph->nodes[step->node].first_output + step->output;
+    uint64_t ready = clock->ready[(size_t)step->slot * (size_t)graph->tensor_count + (size_t)tensor];
+    clock->now = tli_larger_u64(clock->now, ready);
+}
+
 // Carry out steps of a rank until a message is missing.
 static tl_result tli_move_rank(tli_ranks_time *t, int32_t rank, int *moved) {
     tli_clock *clock = &t->clocks[rank];
@@ -110,6 +134,10 @@ static tl_result tli_move_rank(tli_ranks_time *t, int32_t rank, int *moved) {
             if (!travel->has_arrived) return TL_OK;
             clock->now = tli_larger_u64(clock->now, travel->arrives_at);
             *begun = 0;
+        } else if (step->kind == TL_STEP_WAIT) {
+            tli_end_copy(clock, step);
+        } else if (step->kind == TL_STEP_SPILL || step->kind == TL_STEP_FETCH) {
+            result = tli_begin_copy(t, clock, step);
         } else if (step->kind <= TL_STEP_BACKWARD) {
             cost = step->kind == TL_STEP_BACKWARD ? node->bwd_cost : node->fwd_cost;
         }
@@ -121,13 +149,15 @@ static tl_result tli_move_rank(tli_ranks_time *t, int32_t rank, int *moved) {
 
 static tl_result tli_open_clock(tl_env *env, tli_ranks_time *t, int32_t rank, const tl_rank_plan *plan) {
     const tl_graph *graph = plan->compiled.graph;
-    uint64_t nodes = (uint64_t)graph->node_count, slots = (uint64_t)t->micro_batches;
+    uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
+    uint64_t slots = (uint64_t)t->micro_batches;
     tli_clock *clock = &t->clocks[rank];
     int32_t id, counts[2] = { 0, 0 }, k;
     clock->rank = plan;
     clock->numbers = (int32_t *)tli_alloc_array(env, nodes, sizeof *clock->numbers);
     clock->begun = (uint8_t *)tli_alloc_array(env, nodes * slots, 1);
-    if (!clock->numbers || !clock->begun) return tli_fail_ranks(env);
+    clock->ready = (uint64_t *)tli_alloc_array(env, slots * tensors, sizeof *clock->ready);
+    if (!clock->numbers || !clock->begun || !clock->ready) return tli_fail_ranks(env);
     for (id = 0; id < graph->node_count; id++) {
         uint8_t message = tli_find_message(&plan->compiled, id);
         clock->numbers[id] = message ? counts[message == TLI_MESSAGE_SEND]++ : -1;
@@ -148,6 +178,7 @@ static void tli_close_clocks(tl_env *env, tli_ranks_time *t) {
     for (rank = 0; t->clocks && rank < t->rank_count; rank++) {
         tli_release(env, t->clocks[rank].numbers);
         tli_release(env, t->clocks[rank].begun);
+        tli_release(env, t->clocks[rank].ready);
     }
     for (rank = 0; t->channels && rank < 2 * t->rank_count; rank++) {
         tli_release(env, t->channels[rank].travels);

@@ -159,10 +159,12 @@ static void tli_weave_event(tli_weave *w, int32_t index) {
     tli_end_gradients(w, index - 1);
 }
 
-// Weave the plan of a rank. messages: [nodes] TLI_MESSAGE_.
+// Weave the plan of a rank. messages: [nodes] TLI_MESSAGE_; starts: [event_count + 1] overwritten with the
+// first step of each event, and the number of steps; NULL = not asked.
 static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_chunks *chunks,
                                 const tli_body *body, const uint8_t *messages, const tl_pipeline_event *events,
-                                int32_t event_count, int32_t micro_batches, int32_t inference, tl_plan *plan) {
+                                int32_t event_count, int32_t micro_batches, int32_t inference, int32_t *starts,
+                                tl_plan *plan) {
     uint64_t places = (uint64_t)micro_batches * (uint64_t)graph->node_count;
     int32_t i, slot;
     tli_weave w;
@@ -185,10 +187,14 @@ static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_ch
         return tli_fail_ranks(env);
     }
     w.has_begun = w.sending + places;
-    for (i = 0; i < event_count; i++) tli_weave_event(&w, i);
+    for (i = 0; i < event_count; i++) {
+        if (starts) starts[i] = w.steps.count;
+        tli_weave_event(&w, i);
+    }
     tli_end_gradients(&w, event_count - 1);
     for (slot = 0; slot < micro_batches; slot++)
         for (i = 0; i < graph->node_count; i++) tli_end_send(&w, i, slot);
+    if (starts) starts[event_count] = w.steps.count;
     tli_release(env, w.sending);
     tli_release(env, w.woven);
     result = tli_take_steps(&w.steps, TLI_IN(COMPILE_RANKS), plan);

@@ -258,6 +258,8 @@ static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
         desc.base_bytes = budget.base_bytes;
         desc.budget_bytes = bytes && !budget.is_over ? bytes : 1;
     }
+    desc.device = run->desc.device;
+    desc.host_budget_bytes = budget.host_bytes;
     desc.alignment_bytes = run->limits.alignment_bytes;
     desc.block_bytes = tli_run_cut(run);
     result = tli_compile_open(run, &desc);

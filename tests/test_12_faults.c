@@ -626,7 +626,7 @@ static void training_survives_50_moments(void **state) {
            fewer_replicas);
     assert_true(is_thinned() || (told.gone >= 50 && told.lost > rounds && told.sender_mismatches > cuts / 2 && told.mismatches > cuts / 2));
     assert_true(is_thinned() || (told.phases[RUNNING] > 0 && told.greetings > 0 && told.phases[SUMMING] > 0));
-    assert_true(told.phases[SAVE_GATHERS] + told.phases[GATHERING] > 0 && fewer_replicas > 0);
+    assert_true(is_thinned() || (told.phases[SAVE_GATHERS] + told.phases[GATHERING] > 0 && fewer_replicas > 0));
 }
 
 // -- what is refused --

@@ -132,6 +132,7 @@ static void crew_open(crew *c, const tl_graph *graph, const tl_compiled_ranks *r
         hands_take_stages(&c->hands[r], graph, ranks, r);
         b->desc.load = load;
         b->desc.compiled = &ranks->ranks[r].compiled;
+        b->desc.host_budget_bytes = ranks->ranks[r].compiled.plan.host_arena_bytes;
         b->desc.transport = &c->transports[r];
         bed_must_init(b);
     }
@@ -221,6 +222,7 @@ static long check_crew(const crew *c, const tl_graph *graph, const tl_compiled_r
         assert_int_equal(report.measured_peak_bytes, rank->compiled.plan.peak_bytes);
         assert_int_equal(report.measured_arena_bytes, rank->compiled.plan.arena_bytes);
         bed_check_taken(&report);
+        assert_int_equal(report.measured_host_peak_bytes, rank->compiled.plan.host_peak_bytes);
         assert_int_equal(report.sent_bytes, rank->sent_bytes);
         assert_int_equal(rank->in_flight_count, most[r]);
         for (stage = 0; stage < ranks->chunk_count; stage++) is_trained &= c->hands[r].trained[stage] > 0;
@@ -237,8 +239,17 @@ static long check_crew(const crew *c, const tl_graph *graph, const tl_compiled_r
 
 // What some rounds did.
 typedef struct tally {
-    long ran, tight, remade, fewer;
+    long ran, tight, remade, fewer, copies;
 } tally;
+
+static long count_copies(const tl_compiled_ranks *ranks) {
+    long count = 0;
+    int32_t r, k;
+    for (r = 0; r < ranks->rank_count; r++)
+        for (k = 0; k < ranks->ranks[r].compiled.plan.step_count; k++)
+            count += tl_find_step(&ranks->ranks[r].compiled.plan, k).kind == TL_STEP_SPILL;
+    return count;
+}
 
 // The same plans forward only: what is planned is taken.
 static void infer_as_planned(tl_env *env, tl_random *random, const tl_ranks_desc *of) {
@@ -278,15 +289,22 @@ static void train_as_planned(tl_env *env, tl_random *random, const tl_graph *gra
             if (ranks.ranks[r].compiled.plan.arena_bytes > most) most = ranks.ranks[r].compiled.plan.arena_bytes;
         desc->budget_bytes = most - most / 4 ? most - most / 4 : 1;
         tl_free_compiled_ranks(env, &ranks);
+        if (desc->host_budget_bytes) desc->budget_bytes = most / 2 + 1;
         result = tl_compile_ranks(env, desc, &ranks);
-        if (result == TL_ERROR_INFEASIBLE) return;
+        if (result == TL_ERROR_INFEASIBLE && !desc->host_budget_bytes) return;
+        if (result == TL_ERROR_INFEASIBLE) {    // what the refusal names does
+            desc->budget_bytes = env->error.values[1];
+            result = tl_compile_ranks(env, desc, &ranks);
+        }
         if (result) fail_msg("%s", env->error.text);
         t->tight++;
     }
     for (r = 0; r < ranks.rank_count; r++) {
         assert_true(!desc->budget_bytes || ranks.ranks[r].compiled.plan.arena_bytes <= desc->budget_bytes);
+        assert_true(ranks.ranks[r].compiled.plan.host_arena_bytes <= desc->host_budget_bytes);
         t->remade += ranks.ranks[r].busy_cost > ranks.ranks[r].compiled.bound_cost;
     }
+    t->copies += count_copies(&ranks);
     one_process(graph, desc->micro_batch_count, expected);
     crew_open(&c, graph, &ranks, 0);
     crew_step(&c, random);
@@ -301,9 +319,10 @@ static void train_as_planned(tl_env *env, tl_random *random, const tl_graph *gra
 }
 
 // Train random graphs, each on as many ranks as it comes.
-static void train_random_graphs(uint64_t seed, long rounds, int32_t node_limit, int interleaved) {
+static void train_random_graphs(uint64_t seed, long rounds, int32_t node_limit, int interleaved, int copies) {
     tl_random random;
-    tally t = { 0, 0, 0, 0 };
+    tally t = { 0, 0, 0, 0, 0 };
+    tl_device device;
     long round;
     random.state = seed;
     for (round = 0; round < rounds; round++) {
@@ -325,8 +344,20 @@ static void train_random_graphs(uint64_t seed, long rounds, int32_t node_limit, 
             desc.micro_batch_count = random_count(&random, 1, MOST_BATCHES);
             desc.pipeline = random_chance(&random, 30) ? TL_PIPELINE_GPIPE : TL_PIPELINE_1F1B;
         }
+        if (copies) {
+            memset(&device, 0, sizeof device);
+            device.link_bytes_per_second = UINT64_C(1000000000) * (uint64_t)random_count(&random, 0, 3);   // 0: no time
+            desc.device = &device;
+            desc.host_budget_bytes = random_chance(&random, 50) ? UINT64_MAX : (uint64_t)random_count(&random, 20, 400);
+            desc.keep_all = random_chance(&random, 50);
+        }
         train_as_planned(&env, &random, &graph, &desc, &t);
         tl_free_graph(&env, &graph);
+    }
+    if (copies) {
+        printf("%ld graphs ran, %ld within less than all, %ld copies, %ld ranks run forwards again\n", t.ran, t.tight, t.copies, t.remade);
+        assert_true(is_thinned() || (t.copies > rounds / 4 && t.tight > t.ran / 10));
+        return;
     }
     printf("%ld graphs ran, %ld within less than all, %ld ranks run forwards again, %ld hold less than they may\n", t.ran, t.tight, t.remade,
            t.fewer);
@@ -335,13 +366,20 @@ static void train_random_graphs(uint64_t seed, long rounds, int32_t node_limit, 
 
 static void gradients_are_those_of_one_process(void **state) {
     (void)state;
-    train_random_graphs(1, scaled(200), 26, 0);
+    train_random_graphs(1, scaled(200), 26, 0, 0);
 }
 
 // The same with several chunks on each rank, two ranks among them, that are each other's neighbours on both sides.
 static void interleaved_gradients_are_those_of_one_process(void **state) {
     (void)state;
-    train_random_graphs(2, scaled(300), 32, 1);
+    train_random_graphs(2, scaled(300), 32, 1, 0);
+}
+
+// Tensors of micro-batches in flight wait on the host.
+static void copies_to_the_host_change_no_bit(void **state) {
+    (void)state;
+    train_random_graphs(3, scaled(200), 26, 0, 1);
+    train_random_graphs(4, scaled(150), 32, 1, 1);
 }
 
 // What a training step takes when everything is kept and messages leave as soon as they are there.
@@ -1197,6 +1235,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_those_of_one_process),
         cmocka_unit_test(interleaved_gradients_are_those_of_one_process),
+        cmocka_unit_test(copies_to_the_host_change_no_bit),
         cmocka_unit_test(chains_take_what_is_simulated),
         cmocka_unit_test(chunks_make_the_bubble_less),
         cmocka_unit_test(cuts_of_chunks_are_near_the_best),
