@@ -917,8 +917,8 @@ typedef struct tl_rehearsal {
     tl_finding   *findings;       // [finding_count] in the order in which they were found
     int32_t       finding_count;  // advice included
     int32_t       error_count;    // those that are no advice
-    tl_node_cost *costs;          // [node_count] measured, at least 1, for tl_run_desc.costs: the lower quartile
-                                  // of the passes, of two plans the mean; 0 = not measured
+    tl_node_cost *costs;          // [node_count] measured, at least 1, for tl_run_desc.costs: of the passes the
+                                  // lower quartile, of two plans the mean; 0 = not measured
     int32_t       node_count;
     int32_t       call_count;     // calls of kernels
     tl_rehearsal_kind kind;
