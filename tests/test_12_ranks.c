@@ -473,6 +473,50 @@ static void chains_take_what_is_simulated(void **state) {
     assert_true(interleaved > scaled(300) / 6 && longer <= interleaved / 200);
 }
 
+// On one rank, whose copies nobody else waits for, a step takes what the simulator of single plans says: no longer than its
+// calls where the link is quick, longer where it is slow.
+static void copies_take_what_is_simulated(void **state) {
+    static const uint64_t rates[] = { 0, UINT64_C(4000000000), 50000000, 2000000 };
+    int k, waits = 0, hides = 0;
+    (void)state;
+    for (k = 0; k < 4; k++) {
+        tl_env env = silent_env();
+        tl_graph graph;
+        tl_ranks_desc desc;
+        tl_compiled_ranks ranks;
+        tl_device device;
+        tl_plan plan;
+        memset(&desc, 0, sizeof desc);
+        memset(&device, 0, sizeof device);
+        chain_of(&env, NULL, 25, &graph);
+        device.link_bytes_per_second = rates[k];
+        device.link_latency_ns = rates[k] ? 1 : 0;
+        desc.graph = &graph;
+        desc.rank_count = 1;
+        desc.micro_batch_count = 8;
+        desc.pipeline = TL_PIPELINE_GPIPE;
+        desc.keep_all = 1;
+        if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
+        desc.budget_bytes = ranks.ranks[0].compiled.plan.arena_bytes / 2;
+        tl_free_compiled_ranks(&env, &ranks);
+        assert_int_equal(tl_compile_ranks(&env, &desc, &ranks), TL_ERROR_INFEASIBLE);
+        desc.device = &device;
+        desc.host_budget_bytes = UINT64_MAX;
+        if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
+        assert_true(count_copies(&ranks) >= 8);
+        if (tl_copy_plan(&env, &ranks.ranks[0].compiled.plan, &plan)) fail_msg("%s", env.error.text);
+        if (tl_measure_plan(&env, ranks.ranks[0].compiled.graph, &device, &plan)) fail_msg("%s", env.error.text);
+        assert_int_equal(ranks.cost, plan.cost);
+        assert_int_equal(ranks.ranks[0].busy_cost, 8 * 24 * 30);
+        waits += ranks.cost > ranks.ranks[0].busy_cost;
+        hides += ranks.cost == ranks.ranks[0].busy_cost;
+        tl_free_plan(&env, &plan);
+        tl_free_compiled_ranks(&env, &ranks);
+        tl_free_graph(&env, &graph);
+    }
+    assert_true(waits >= 1 && hides >= 2);
+}
+
 // With v chunks of equal stages S ranks wait (S - 1) of v m + S - 1 calls. Cuts that are chosen take no longer.
 static void chunks_make_the_bubble_less(void **state) {
     tl_env env = silent_env();
@@ -1237,6 +1281,7 @@ int main(void) {
         cmocka_unit_test(interleaved_gradients_are_those_of_one_process),
         cmocka_unit_test(copies_to_the_host_change_no_bit),
         cmocka_unit_test(chains_take_what_is_simulated),
+        cmocka_unit_test(copies_take_what_is_simulated),
         cmocka_unit_test(chunks_make_the_bubble_less),
         cmocka_unit_test(cuts_of_chunks_are_near_the_best),
         cmocka_unit_test(a_slow_rank_has_short_chunks),
