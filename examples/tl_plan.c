@@ -431,6 +431,8 @@ static const char *const usage[] = {
     "                    between neighbours, without it messages take no time. Schedule 1f1b. For each",
     "                    rank: what its weights take, micro-batches in flight, bytes that each of them",
     "                    holds, peak, arena, bytes sent, cost of its calls, and when they end",
+    "                    What waits for its backward may go to the host: --host-budget, so many bytes at a",
+    "                    time of each rank, at the speed of --link, too",
     "  --gpipe           all forwards first, then all backwards",
     "  --chunks V        interleaved 1f1b: V stages on each rank, so that ranks wait less, but send and",
     "                    hold more. --micro-batches must be a multiple of the ranks",
@@ -597,10 +599,10 @@ static int check_code_options(options *o) {
 // --ranks: what is of one plan on one machine does not apply.
 static int check_rank_options(const options *o) {
     const struct { int is_there; const char *name; } others[] = {
-        { o->host_budget != NULL, "--host-budget" }, { o->codec != NULL, "--codec" },
-        { o->codec_rate != NULL, "--codec-rate" },   { o->policy != NULL, "--policy" },
-        { o->form != NULL, "--form" },               { o->schedule != NULL, "--schedule" },
-        { o->c_table != NULL, "--c-table" },         { o->html != NULL, "--html" },
+        { o->codec != NULL, "--codec" },             { o->codec_rate != NULL, "--codec-rate" },
+        { o->policy != NULL, "--policy" },           { o->form != NULL, "--form" },
+        { o->schedule != NULL, "--schedule" },       { o->html != NULL, "--html" },
+        { o->c_table != NULL, "--c-table" },
         { o->lifetimes != NULL, "--lifetimes" },     { o->places != NULL, "--places" },
         { o->c_code != NULL, "--c-code" },           { o->folder != NULL, "-o" },
         { o->name != NULL, "--name" },               { o->block != NULL, "--block" },
@@ -615,6 +617,7 @@ static int check_rank_options(const options *o) {
     const struct { int is_there; const char *name; } of_pipelines[] = {
         { o->gpipe, "--gpipe" }, { o->align != NULL, "--align" }, { o->svg != NULL, "--svg" },
         { o->inference, "--inference" }, { o->chunks != NULL, "--chunks" },
+        { o->host_budget != NULL, "--host-budget" },
     };
     size_t i;
     for (i = 0; i < sizeof others / sizeof *others; i++)
@@ -630,6 +633,10 @@ static int check_rank_options(const options *o) {
     if (o->inference && o->states) return fail(CODE_INPUT, "--states: are of the optimizer, --inference has none");
     if (o->budget && strchr(o->budget, '%'))
         return fail(CODE_INPUT, "--budget %s: of a rank must be bytes, like 512MiB", o->budget);
+    if (o->host_budget && strchr(o->host_budget, '%'))
+        return fail(CODE_INPUT, "--host-budget %s: of a rank must be bytes, like 512MiB", o->host_budget);
+    if (o->host_budget && o->inference)
+        return fail(CODE_INPUT, "--host-budget: is for what waits for a backward, --inference has none");
     if (o->cost_unit && !o->link)
         return fail(CODE_INPUT, "--cost-unit: says what --link is compared with, which is missing");
     return CODE_OK;
@@ -3567,6 +3574,7 @@ static int prepare_ranks(program *p, rank_work *r) {
     if (!code && p->o.link) code = parse_link(p);
     r->link.bytes_per_second = p->device.link_bytes_per_second;
     if (!code && p->o.budget) code = parse_bytes("--budget", p->o.budget, 0, &p->budget_bytes);
+    if (!code && p->o.host_budget) code = parse_bytes("--host-budget", p->o.host_budget, 0, &p->host_bytes);
     if (!code && (tl_plan_keep_all(&p->env, &p->graph, p->o.inference, &p->keep_all) ||
                   tl_find_base_bytes(&p->env, &p->graph, gradients_of(p), r->states, &r->base_bytes)))
         code = fail_result(p, path_of(p));
@@ -3607,6 +3615,8 @@ static tl_result compile_pipeline(program *p, rank_work *r) {
     desc.optimizer_ratio = r->states;
     desc.alignment_bytes = p->alignment;
     desc.link = p->o.link ? &r->link : NULL;
+    desc.device = &p->device;
+    desc.host_budget_bytes = p->host_bytes;
     desc.work_limit = p->work_limit;
     return tl_compile_ranks(&p->env, &desc, &r->compiled);
 }
@@ -3650,6 +3660,10 @@ static void print_pipeline(const program *p, FILE *out, const rank_work *r) {
         for (stage = k + c->rank_count; stage < c->rank_count * c->chunk_count; stage += c->rank_count)
             fprintf(out, "%4s %s\n", "", stage_label(p, c, stage).text);
     }
+    for (k = 0; k < c->rank_count; k++)
+        if (c->ranks[k].compiled.plan.host_peak_bytes)
+            fprintf(out, "%s%4d: at most %llu bytes of copies on the host\n", k ? "" : "\n", (int)k,
+                    (ull)c->ranks[k].compiled.plan.host_peak_bytes);
     fprintf(out, "\nstep of %d micro-batches, %s: %llu%s, bubble %.2f %%\n", (int)c->micro_batch_count,
             tl_name_pipeline(schedule_of(p)), (ull)c->cost, time_label(p, (double)c->cost).text, 100 * c->bubble_ratio);
     fprintf(out, "no cut takes less than %llu, gap: %s\n", (ull)c->bound_cost,
@@ -3663,6 +3677,7 @@ static void put_rank_head_json(const program *p, writer *w, const rank_work *r) 
     put(w, ", \"budget_bytes\": ");
     if (p->budget_bytes) put(w, "%llu", (ull)p->budget_bytes);
     else put(w, "null");
+    put(w, ", \"host_budget_bytes\": %llu", (ull)p->host_bytes);
     put(w, ", \"states\": %d, \"link_bytes_per_second\": ", (int)r->states);
     if (p->o.link) put(w, "%llu", (ull)r->link.bytes_per_second);
     else put(w, "null");
@@ -3699,6 +3714,9 @@ static void put_rank_plan_json(writer *w, const tl_compiled_plan *compiled) {
     put_printed_json(w, compiled->graph, plan);
     put(w, ",\n   \"offsets\": [");
     for (i = 0; i < plan->offset_count; i++) put(w, "%s%llu", i ? ", " : "", (ull)plan->offsets[i]);
+    put(w, "],\n   \"host_peak_bytes\": %llu, \"host_arena_bytes\": %llu, \"host_offsets\": [",
+        (ull)plan->host_peak_bytes, (ull)plan->host_arena_bytes);
+    for (i = 0; i < plan->host_offset_count; i++) put(w, "%s%llu", i ? ", " : "", (ull)plan->host_offsets[i]);
     put(w, "]");
 }
 

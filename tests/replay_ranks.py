@@ -139,6 +139,7 @@ class Slot:
     """One micro-batch."""
     def __init__(self):
         self.here, self.coming, self.saved, self.ran, self.done = set(), set(), set(), set(), set()
+        self.leaving, self.returning, self.on_host = set(), set(), set()    # by copies to and from the host
         self.grads, self.summing, self.under_way = set(), set(), {}
         self.held_by = {}                   # tensor -> calls under way that read it
         self.bytes = 0                      # beside graph inputs and gradients
@@ -148,6 +149,8 @@ class Rank:
         self.number, self.stage, self.nodes, self.size, self.inference = number, stage, nodes, size, inference
         self.node = {n.key: n for n in stage}
         self.memory, self.slots = Memory(said['offsets'], align), [Slot() for _ in range(batches)]
+        self.host = Memory(said['host_offsets'], align)
+        self.copies = 0
         self.consumers = {t: [n for n in stage if t in n.ins] for n in stage for t in n.outs}
         self.cost = self.sent = 0
         self.begun = []                     # for the time: ('call', cost), ('begin', channel, message, bytes, sends), ('wait', channel, message)
@@ -182,6 +185,7 @@ class Rank:
         hold(not (n.once and n.key in slot.ran), 'runs once only')
         for t in n.ins: hold(t in slot.here, 'input', t, 'is not resident')
         hold(not any(t in slot.coming for t in n.outs), 'an output is coming')
+        hold(not any(t in slot.leaving or t in slot.returning for t in n.outs), 'an output is being copied')
         missing = [t for t in n.outs if t not in slot.here]
         if kind == 'S': hold(n.saved and n.key not in slot.saved, 'saves nothing, or again')
         else: hold(missing, 'all outputs are resident')
@@ -270,6 +274,28 @@ class Rank:
         hold(gone, 'no output is resident')
         for t in gone: self.untouched(slot, t); slot.here.remove(t); self.free(s, 'output', t)
 
+    def copy(self, n, s, kind, output):
+        """To the host and back, one after the other on the rank's own link; the bytes are there until W says that they are not."""
+        slot, t = self.slots[s], n.outs[output]
+        if kind == 'O':
+            self.untouched(slot, t)
+            hold(t not in slot.on_host, t, 'is on the host')
+            slot.here.remove(t); slot.leaving.add(t); slot.on_host.add(t)
+            self.host.add((s, t), self.bytes_of(t))
+        elif kind == 'L':
+            hold(t in slot.on_host and not any(t in where for where in (slot.here, slot.leaving, slot.returning, slot.coming)), t, 'cannot come back')
+            slot.returning.add(t)
+            self.add(s, 'output', t, self.bytes_of(t))
+        elif kind == 'W':
+            hold(t in slot.leaving or t in slot.returning, t, 'is not being copied')
+            if t in slot.leaving: slot.leaving.remove(t); self.free(s, 'output', t)
+            else: slot.returning.remove(t); slot.here.add(t)
+        else:
+            hold(t in slot.on_host and t not in slot.leaving and t not in slot.returning, t, 'has no copy on the host to drop')
+            slot.on_host.remove(t); self.host.free((s, t))
+        if kind in 'OL': self.copies += 1; self.begun.append(('copy', (t, s), self.bytes_of(t)))
+        elif kind == 'W': self.begun.append(('copied', (t, s)))
+
     def step(self, words):
         kind, target = words[0], words[1]
         target, _, s = target.partition('@')
@@ -280,10 +306,11 @@ class Rank:
         if kind in ('F', 'I', 'S', 'B') and not begins:
             if self.last not in (None, s) and all(isinstance(key, tuple) for key in self.slots[self.last].done): self.left.setdefault(self.last, self.slots[self.last].bytes)
             self.last = s
-        hold(n.op != 'input' and (len(words) == 2 or begins) and (not dot or kind == 'D'), 'is no step')
+        hold(n.op != 'input' and (len(words) == 2 or begins) and (not dot or kind in ('D', 'O', 'L', 'W', 'DH')), 'is no step')
         hold(n.key not in slot.under_way or kind == 'W', 'a call of it is under way')
         if kind in ('F', 'I', 'S'): self.forward(n, s, kind, begins)
         elif kind == 'B': self.backward(n, s, begins)
+        elif kind in ('O', 'L', 'DH') or kind == 'W' and n.key not in slot.under_way: self.copy(n, s, kind, int(output) if dot else 0)
         elif kind == 'W': self.wait(n, s)
         elif kind == 'D': self.drop(n, s, int(output) if dot else None)
         elif kind == 'DS':
@@ -335,7 +362,8 @@ class Rank:
                 hold(n.op not in ('receive', 'send') or n.key in slot.ran, n.key, 'slot', s, 'is no message')
                 if n.keep: hold(all(t in slot.here for t in n.outs), 'result', n.key, 'slot', s, 'is not resident')
             hold(not slot.grads, 'slot', s, 'gradients are left')
-        hold(self.memory.next == len(self.memory.offsets), 'offsets of', len(self.memory.offsets), 'for', self.memory.next)
+        for memory in self.memory, self.host: hold(memory.next == len(memory.offsets), 'offsets of', len(memory.offsets), 'for', memory.next)
+        hold(not self.host.live, 'copies are left on the host')
         for n in self.stage:
             if n.op == 'input': continue
             for kind in 'FB':
@@ -360,12 +388,15 @@ class Channel:
 def run_all(ranks, rate):
     """When each rank ends."""
     channels, now, at, moved = {}, [0] * len(ranks), [0] * len(ranks), True
+    links, ready = [0] * len(ranks), [{} for _ in ranks]        # of copies to and from the host
     while moved:
         moved = False
         for r, rank in enumerate(ranks):
             while at[r] < len(rank.begun):
                 what, *told = rank.begun[at[r]]
                 if what == 'call': now[r] += told[0]
+                elif what == 'copy': links[r] = ready[r][told[0]] = max(links[r], now[r]) + (-(-told[1] * 10**9 // rate) if rate else 0)
+                elif what == 'copied': now[r] = max(now[r], ready[r][told[0]])
                 else:
                     channel = channels.setdefault(told[0], Channel())
                     if what == 'begin': channel.begin(told[1], told[2], told[3], now[r], rate)
@@ -399,10 +430,12 @@ def replay(text, said):
         flight = 1 if inference else batches if said['schedule'] == 'gpipe' else min(batches, count - r)
         figures = {'peak_bytes': rank.memory.peak, 'arena_bytes': rank.memory.high, 'sent_bytes': rank.sent, 'busy_cost': rank.cost,
                    'base_bytes': weights * (1 + (not inference) + said['states']), 'in_flight_count': flight,
-                   'step_count': len(told['steps'].splitlines()), 'allocation_count': rank.memory.next}
+                   'step_count': len(told['steps'].splitlines()), 'allocation_count': rank.memory.next,
+                   'host_peak_bytes': rank.host.peak, 'host_arena_bytes': rank.host.high}
         for name, found in figures.items(): hold(told[name] == found, 'rank', r, name, told[name], 'is', found)
         hold(inference or rank.in_flight() in (None, flight), 'rank', r, 'holds', rank.in_flight(), 'micro-batches')
         for s in range(batches): hold(told['held_bytes'] in rank.held(s), 'rank', r, 'held_bytes', told['held_bytes'], 'slot', s, rank.held(s))
+        hold(rank.host.high <= said['host_budget_bytes'], 'rank', r, 'exceeds the host budget')
         hold(not said['budget_bytes'] or told['base_bytes'] + rank.memory.high <= said['budget_bytes'], 'rank', r, 'exceeds the budget')
     now, channels = run_all(ranks, said['link_bytes_per_second'])
     hold([told['end_cost'] for told in said['ranks']] == now, 'ranks end at', [told['end_cost'] for told in said['ranks']], 'for', now)
@@ -485,6 +518,7 @@ def options(random, count, batches):
         if random.random() < 0.3: args += ['--states', str(random.randint(1, 2))]
     if random.random() < 0.6: args += ['--link', random.choice(('1GB/s', '3GB/s', '100MB/s', '7GB/s'))]
     if random.random() < 0.3: args += ['--align', random.choice(('4', '16'))]
+    if '--inference' not in args and random.random() < 0.6: args += ['--host-budget', random.choice(('1GiB', '1GiB', '200', '60'))]
     return args
 
 # -- plans that are broken on purpose --
@@ -527,9 +561,10 @@ def breakages(said):
         if last not in rank['members'] or nodes[rank['members'].index(last)][3] == 'input': return False
         all['ranks'][0]['end_node'] -= 1; all['ranks'][1]['first_node'] -= 1
     for r in range(len(said['ranks'])):
-        for name in ('peak_bytes', 'arena_bytes', 'sent_bytes', 'held_bytes', 'base_bytes', 'busy_cost', 'end_cost', 'in_flight_count'):
+        for name in ('peak_bytes', 'arena_bytes', 'sent_bytes', 'held_bytes', 'base_bytes', 'busy_cost', 'end_cost', 'in_flight_count', 'host_peak_bytes',
+                     'host_arena_bytes'):
             yield from changed(name, lambda all: more(all['ranks'][r], name))
-        for word in 'B', 'W', 'F':
+        for word in 'B', 'W', 'F', 'O', 'L', 'DH':
             yield from changed('a missing ' + word, lambda all: without(all['ranks'][r], word))
         for change in swapped_slots, on_one_spot, needs_less, reads_another, other_members:
             yield from changed(change.__name__, lambda all: change(all['ranks'][r]))
@@ -569,7 +604,7 @@ def main():
         except Wrong as why: print('WRONG', why); return 1
         print('agrees'); return 0
     choose, begin, skipped, found = random.Random(a.seed), time.time(), [], {}
-    graphs = plans = steps = tight = 0
+    graphs = plans = steps = tight = copied = 0
     with tempfile.TemporaryDirectory() as folder:
         program = Program(os.path.abspath(a.program), folder)
         for name, text, times in cases(choose, a.random, skipped):
@@ -586,6 +621,7 @@ def main():
                         tight += number > 0 and said['total_cost'] > whole['total_cost']
                         if not number: whole = said
                         steps += sum(rank['step_count'] for rank in said['ranks'])
+                        copied += any(rank['host_peak_bytes'] for rank in said['ranks'])
                         if number == 1 and graphs % 8 == 0:
                             for what, often in must_be_found(text, said).items(): found[what] = found.get(what, 0) + often
                 except Wrong as why:
@@ -593,8 +629,8 @@ def main():
                     return 1
     if skipped: print('SKIPPED %s: no reference data' % ' '.join(skipped))
     elif not glob.glob(os.path.join(ROOT, 'small', '*.tlg')): print('SKIPPED small/: no reference data')
-    print('replay_ranks: %d plans of %d graphs agree (%d with recomputation), %d steps, %.1f s; breakages found: %s' %
-          (plans, graphs, tight, steps, time.time() - begin, ', '.join('%s %d' % pair for pair in sorted(found.items()))))
+    print('replay_ranks: %d plans of %d graphs agree (%d with recomputation, %d with copies), %d steps, %.1f s; breakages found: %s' %
+          (plans, graphs, tight, copied, steps, time.time() - begin, ', '.join('%s %d' % pair for pair in sorted(found.items()))))
     return 0
 
 if __name__ == '__main__': sys.exit(main())

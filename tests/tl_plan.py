@@ -1087,6 +1087,11 @@ def a_budget_of_ranks_is_kept_or_the_least_is_named():
     got = planned_ranks(model, 4, '--budget', str(most * 6 // 10))
     check_ranks(model, got, 4, 8)
     assert got['total_cost'] > whole['total_cost'], (got, whole)
+    tight = ['--gpipe', '--link', '100GB/s', '--budget', str(most * 6 // 10)]
+    again, copied = planned_ranks(model, 4, *tight), planned_ranks(model, 4, *tight, '--host-budget', '1GiB')
+    assert copied['total_cost'] < again['total_cost'], (again['total_cost'], copied['total_cost'])
+    assert any(r['host_peak_bytes'] for r in copied['ranks']) and not any(r['host_peak_bytes'] for r in again['ranks']), copied
+    assert 'copies on the host' in planned(model, '--ranks', '4', *tight, '--host-budget', '1GiB')
     code, out, err = run(model, '--ranks', '4', '--budget', '1MiB')
     assert code == 2 and not out and err.count('\n') == 1 and 'rank' in err and 'tl_' not in err.replace('tl_plan: ', '', 1), err
 
@@ -1117,9 +1122,10 @@ def hostile_ranks_are_refused():
              ([MODEL, '--ranks', '2', '--chunks', '2', '--gpipe'], ['--chunks', '--gpipe']), ([MODEL, '--ranks', '1', '--chunks', '2'], ['rank']),
              ([MODEL, '--ranks', '3', '--chunks', '2'], ['multiple', '3']), ([MODEL, '--ranks', '8', '--chunks', '1000'], ['nodes']),
              ([MODEL, '--ranks', '2', '--inference', '--states', '2'], ['--states']),
-             *[([MODEL, '--ranks', '2', way, *more], [more[0], way]) for way in ('--data', '--auto') for more in (['--gpipe'], ['--chunks', '2'], ['--align', '64'], ['--svg', path('s')], ['--inference'])],
+             ([MODEL, '--ranks', '2', '--host-budget', '50%'], ['--host-budget', '50%']), ([MODEL, '--ranks', '2', '--inference', '--host-budget', '1MiB'], ['--host-budget', '--inference']),
+             *[([MODEL, '--ranks', '2', way, *more], [more[0], way]) for way in ('--data', '--auto') for more in (['--gpipe'], ['--chunks', '2'], ['--align', '64'], ['--svg', path('s')], ['--inference'], ['--host-budget', '1MiB'])],
              *[([MODEL, option], [option.split('=')[0], '--ranks']) for option in ('--data', '--auto', '--gpipe', '--chunks=2')],
-             *[([MODEL, '--ranks', '2', *more], [more[0], '--ranks']) for more in (['--host-budget', '1MiB'], ['--codec', 'q8'], ['--codec-rate', '1'], ['--policy', 'revolve'], ['--form', 'once'],
+             *[([MODEL, '--ranks', '2', *more], [more[0], '--ranks']) for more in (['--codec', 'q8'], ['--codec-rate', '1'], ['--policy', 'revolve'], ['--form', 'once'],
                ['--schedule', '-'], ['--c-table', '-'], ['--html', '-'], ['--lifetimes', '-'], ['--places', '-'], ['--c-code', 'n'], ['-o', folder], ['--name', 'n'], ['--block', '1MiB'], ['--in-flight', '2'],
                ['--bank', 'any'], ['--precision', 'loss=1'], ['--profiles', 'p'], ['--loss', '1'], ['--pareto'], ['--explain'], ['--front'], ['--live'], ['--order'], ['--compile'], ['--recommend'],
                ['--split'], ['--compact'], ['--no-names'])]]
