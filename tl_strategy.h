@@ -4180,9 +4180,11 @@ typedef struct tl_compiled_ranks {
 // used up. Where there is a budget, graphs of more than 256 nodes are cut at one of some 256 places.
 //
 // Errors:  those of tl_check_graph, tl_plan_remat, tl_plan_partition; TL_ERROR_INVALID_ARG: more ranks than
-//          nodes, ends that do not rise, chunks without interleaved, or of one rank, or with micro-batches that
-//          are no multiple of the ranks; TL_ERROR_INFEASIBLE names a stage and the least budget found for it;
-//          TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. *ranks is all zero then.
+//          nodes, a compiled plan that is not of the graph, or of parts of a batch, or of one rank, ends that
+//          do not rise, chunks without interleaved, or of one rank, or with micro-batches that are no multiple
+//          of the ranks; TL_ERROR_INFEASIBLE names a stage and the least budget found for it;
+//          TL_ERROR_UNSUPPORTED: a host budget, which TL_NO_OFFLOAD left out; TL_ERROR_NO_MEMORY,
+//          TL_ERROR_OVERFLOW. *ranks is all zero then.
 // Cost:    work_limit. Memory: that of tl_plan_remat, and for each rank a copy of its part of the graph and 16
 //          bytes a step.
 // Threads: safe with one env per thread.
@@ -51626,6 +51628,11 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
         why = TLI_RULE(STAGES_MORE_THAN_NODES);
     else if (desc->link && !desc->link->bytes_per_second) why = TLI_RULE(LINK_OF_RANKS_HAS_NO_RATE);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), why);
+#ifdef TL_NO_OFFLOAD
+    if (desc->host_budget_bytes)
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(COMPILE_RANKS),
+                        TLI_RULE(HOST_BUDGET_BYTES_TL_NO_OFFLOAD_LEFT));
+#endif
     if (desc->chunk_count > 1 && desc->micro_batch_count % desc->rank_count)
         return tli_fail_values(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS),
                                TLI_RULE(MICRO_BATCHES_NOT_MULTIPLE_OF_RANKS), (uint64_t)desc->micro_batch_count,

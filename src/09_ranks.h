@@ -110,9 +110,11 @@ typedef struct tl_compiled_ranks {
 // used up. Where there is a budget, graphs of more than 256 nodes are cut at one of some 256 places.
 //
 // Errors:  those of tl_check_graph, tl_plan_remat, tl_plan_partition; TL_ERROR_INVALID_ARG: more ranks than
-//          nodes, ends that do not rise, chunks without interleaved, or of one rank, or with micro-batches that
-//          are no multiple of the ranks; TL_ERROR_INFEASIBLE names a stage and the least budget found for it;
-//          TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. *ranks is all zero then.
+//          nodes, a compiled plan that is not of the graph, or of parts of a batch, or of one rank, ends that
+//          do not rise, chunks without interleaved, or of one rank, or with micro-batches that are no multiple
+//          of the ranks; TL_ERROR_INFEASIBLE names a stage and the least budget found for it;
+//          TL_ERROR_UNSUPPORTED: a host budget, which TL_NO_OFFLOAD left out; TL_ERROR_NO_MEMORY,
+//          TL_ERROR_OVERFLOW. *ranks is all zero then.
 // Cost:    work_limit. Memory: that of tl_plan_remat, and for each rank a copy of its part of the graph and 16
 //          bytes a step.
 // Threads: safe with one env per thread.

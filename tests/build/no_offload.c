@@ -31,6 +31,21 @@ static tl_result replay_copies(tl_env *env, const tl_graph *graph) {
     return result ? result : report.host_peak_bytes == 1 ? TL_OK : TL_ERROR_CORRUPT;
 }
 
+// Two ranks, with and without bytes on the host.
+static int refuses_copies_of_ranks(tl_env *env, const tl_graph *graph) {
+    tl_ranks_desc desc;
+    tl_compiled_ranks ranks;
+    int failed;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = graph;
+    desc.rank_count = 2;
+    desc.micro_batch_count = 2;
+    failed = tl_compile_ranks(env, &desc, &ranks) != TL_OK;
+    tl_free_compiled_ranks(env, &ranks);
+    desc.host_budget_bytes = 1;
+    return !failed && tl_compile_ranks(env, &desc, &ranks) == TL_ERROR_UNSUPPORTED;
+}
+
 int main(void) {
     tl_env env;
     tl_graph graph, one;
@@ -45,6 +60,7 @@ int main(void) {
     chain.input_bytes = 1;
     failed = tl_add_chain(&env, &graph, &chain) || plan_chain(&env, &graph, 0, &plan) || plan.peak_bytes > 9;
     failed |= plan_chain(&env, &graph, 1, &none) != TL_ERROR_UNSUPPORTED || none.steps;
+    failed |= !refuses_copies_of_ranks(&env, &graph);
     chain.layer_count = 1;
     failed |= tl_add_chain(&env, &one, &chain) || replay_copies(&env, &one);
     tl_free_plan(&env, &plan);
