@@ -435,11 +435,11 @@ static tl_run *open_run(double budget, tl_run_figures *figures) {
         ops[i].needs = strstr("conv batchnorm layernorm linear attention gelu", l->kind) ? "in" : l->forward == relu_forward ? "out" : "none";
         ops[i].saved_bytes = ops[i].fwork_bytes = 4 * l->n_cache; ops[i].swork_bytes = TL_SCRATCH_NONE;
         ops[i].fwd_cost = l->n * (l->n_b ? 1 + l->n_w / l->n_b : 1); ops[i].bwd_cost = 2 * ops[i].fwd_cost;
-        *s++ = (tl_state){i, TL_STATE_PARAMETER, l->w, 4 * l->n_w}; *s++ = (tl_state){i, TL_STATE_PARAMETER, l->b, 4 * l->n_b};
-        *s++ = (tl_state){i, TL_STATE_GRADIENT, l->dw, 4 * l->n_w}; *s++ = (tl_state){i, TL_STATE_GRADIENT, l->db, 4 * l->n_b};
-        if (l->mean) *s++ = (tl_state){i, TL_STATE_STATISTICS, l->mean, 4 * (size_t)l->C};
+        *s++ = (tl_state){i, TL_STATE_PARAMETER, l->w, 4 * l->n_w, NULL}; *s++ = (tl_state){i, TL_STATE_PARAMETER, l->b, 4 * l->n_b, NULL};
+        *s++ = (tl_state){i, TL_STATE_GRADIENT, l->dw, 4 * l->n_w, NULL}; *s++ = (tl_state){i, TL_STATE_GRADIENT, l->db, 4 * l->n_b, NULL};
+        if (l->mean) *s++ = (tl_state){i, TL_STATE_STATISTICS, l->mean, 4 * (size_t)l->C, NULL};
     }
-    *s++ = (tl_state){-1, TL_STATE_RANDOM, &rng, sizeof rng};
+    *s++ = (tl_state){-1, TL_STATE_RANDOM, &rng, sizeof rng, NULL};
     desc.state_count = (int32_t)(s - states);
     if (budget > 1) desc.budget_bytes = (uint64_t)budget; else desc.budget_ratio = budget;
     if (!tl_init_cpu_backend(&env, &memory, &cpu) && !tl_init_op_run(&env, &desc, ops, n_layers, &run)) return run;
