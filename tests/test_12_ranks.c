@@ -361,7 +361,7 @@ static void train_random_graphs(uint64_t seed, long rounds, int32_t node_limit, 
     }
     printf("%ld graphs ran, %ld within less than all, %ld ranks run forwards again, %ld hold less than they may\n", t.ran, t.tight, t.remade,
            t.fewer);
-    assert_true(t.ran > rounds / 3 && t.tight > t.ran / 10 && t.remade > t.tight / 4 && t.fewer <= t.tight / 10);
+    assert_true(is_thinned() || (t.ran > rounds / 3 && t.tight > t.ran / 10 && t.remade > t.tight / 4 && t.fewer <= t.tight / 10));
 }
 
 static void gradients_are_those_of_one_process(void **state) {

@@ -838,7 +838,7 @@ static void what_makes_the_peak_adds_up(void **state) {
         tl_free_graph(NULL, &graph);
     }
     for (i = 0; i < TL_STEP_COUNT; i++)  // peaks of every kind that can have one
-        assert_int_equal(kinds[i] > 0, *tli_explain_kind((tl_step_kind)i) != 0);
+        if (!is_thinned()) assert_int_equal(kinds[i] > 0, *tli_explain_kind((tl_step_kind)i) != 0);
     assert_true(kinds[TL_STEP_COUNT] > 0);
     for (i = 0; i < 6; i++) assert_true(uses[i] > 0);
 }

@@ -562,7 +562,7 @@ static void larger_random_graphs_are_valid_and_repeatable(void **state) {
         tl_free_graph(NULL, &graph);
     }
     print_message("%d plans: %d with copies, %d cheaper than without\n", i, copies, cheaper);
-    assert_true(cheaper > 0);
+    assert_true(is_thinned() || cheaper > 0);
 }
 
 static void budgets_that_need_a_host_are_planned(void **state) {
