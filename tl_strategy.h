@@ -4147,7 +4147,7 @@ typedef struct tl_rank_plan {
                                    // it counts once
     uint64_t base_bytes;           // weights, gradients and optimizer of its nodes
     uint64_t held_bytes;           // that a micro-batch leaves between its forward and its backward, in all
-                                   // chunks together
+                                   // chunks together, here or on the host
     uint64_t sent_bytes;           // in a training step, to both neighbours together
     uint64_t busy_cost;            // of its calls
     uint64_t end_cost;             // at which its last call ends
@@ -48997,14 +48997,15 @@ static tl_result tli_join_bodies(tl_env *env, const tl_graph *graph, const tli_c
 // A tensor that a micro-batch leaves for long may wait on the host. The copy begins behind the last step that
 // touches it; the device's bytes are free at the end of the event after that, come back from the start of the
 // event before the one that reads them, and the host's are free when they are there. So copies run beside the
-// calls of one event at least. Where that leaves no event between them, nothing is copied.
-
-#define TLI_COPY_EVENTS 3      // from the event of the last touch to that of the next, at least
+// calls of one event at least. Tight ones end with the event itself, and come back from the start of the one
+// that reads: beside the calls behind, and before, those that touch the tensor. Where that leaves no event
+// between them, nothing is copied.
 
 typedef struct tli_copies {
     tl_env         *env;
     const tl_graph *graph;
     const uint8_t  *wanted;        // [tensors] 1 = may be copied
+    int32_t         beside;        // events beside which a copy runs: 1, or 0 = tight
     const tl_plan  *plan;          // woven
     const int32_t  *starts;        // [events + 1] the first step of each event
     int32_t        *touched;       // [slots x tensors] the last step that touches it, while it is resident; -1
@@ -49040,16 +49041,26 @@ static void tli_touch_tensor(tli_copies *c, int32_t tensor, uint16_t slot, int32
     int32_t last = c->touched[at], last_event = c->touched_in[at];
     c->touched[at] = step;
     c->touched_in[at] = event;
-    if (last < 0 || event - last_event < TLI_COPY_EVENTS || !c->wanted[tensor]) return;
+    if (last < 0 || event - last_event < 2 + 2 * c->beside || !c->wanted[tensor]) return;
     tli_add_copy_step(c, TL_STEP_SPILL, tensor, slot, last + 1, TLI_COPY_OUT);
-    tli_add_copy_step(c, TL_STEP_WAIT, tensor, slot, c->starts[last_event + 2], TLI_COPY_OUT_ENDS);
-    tli_add_copy_step(c, TL_STEP_FETCH, tensor, slot, c->starts[event - 1], TLI_COPY_BACK);
+    tli_add_copy_step(c, TL_STEP_WAIT, tensor, slot, c->starts[last_event + 1 + c->beside], TLI_COPY_OUT_ENDS);
+    tli_add_copy_step(c, TL_STEP_FETCH, tensor, slot, c->starts[event - c->beside], TLI_COPY_BACK);
     tli_add_copy_step(c, TL_STEP_WAIT, tensor, slot, step, TLI_COPY_IS_BACK);
     tli_add_copy_step(c, TL_STEP_DROP_HOST, tensor, slot, step, TLI_COPY_IS_BACK);
 }
 
 static void tli_forget_tensor(tli_copies *c, int32_t tensor, uint16_t slot) {
     c->touched[(size_t)slot * (size_t)c->graph->tensor_count + (size_t)tensor] = -1;
+}
+
+// What a message under way reads or writes stays where it is.
+static void tli_forget_operands(tli_copies *c, const tl_step *step) {
+    const tl_node *node = &c->graph->nodes[step->node];
+    int32_t k;
+    for (k = node->first_input; k < node->first_input + node->input_count; k++)
+        tli_forget_tensor(c, c->graph->inputs[k].tensor, step->slot);
+    for (k = node->first_output; k < node->first_output + node->output_count; k++)
+        tli_forget_tensor(c, k, step->slot);
 }
 
 // The operands of a call: all inputs and outputs forward, what is needed backward.
@@ -49075,6 +49086,7 @@ static void tli_touch_step(tli_copies *c, const tl_step *step, int32_t index, in
     case TL_STEP_FORWARD_INPLACE:
     case TL_STEP_FORWARD_SAVE:
         tli_touch_operands(c, step, index, event, 0);
+        if (step->begins) tli_forget_operands(c, step);
         return;
     case TL_STEP_BACKWARD:
         tli_touch_operands(c, step, index, event, 1);
@@ -49111,7 +49123,7 @@ static void tli_merge_copies(tli_copies *c, tli_steps *merged) {
 }
 
 // Add copies of the tensors that are wanted to a woven plan. starts: [event_count + 1] of its events.
-static tl_result tli_add_copies(tl_env *env, const tl_graph *graph, const uint8_t *wanted,
+static tl_result tli_add_copies(tl_env *env, const tl_graph *graph, const uint8_t *wanted, int32_t beside,
                                 const int32_t *starts, int32_t event_count, tl_plan *plan) {
     uint64_t slots = (uint64_t)plan->slot_count, tensors = slots * (uint64_t)graph->tensor_count, i;
     uint64_t nodes = slots * (uint64_t)graph->node_count;
@@ -49124,6 +49136,7 @@ static tl_result tli_add_copies(tl_env *env, const tl_graph *graph, const uint8_
     c.env = env;
     c.graph = graph;
     c.wanted = wanted;
+    c.beside = beside;
     c.plan = plan;
     c.starts = starts;
     c.added = tli_steps_of(env);
@@ -49622,6 +49635,7 @@ typedef struct tli_rank_search {
     int32_t                largest_count;
     uint8_t               *copied;      // [tensors] those of the plan that is woven next are 1
     int                    copies;      // 1 = some are
+    int32_t                beside;      // events beside which these copies run
     uint64_t               room;        // bytes of the arena; UINT64_MAX = no limit
     uint64_t               work_limit;  // of one plan
     tl_plan                best;        // with places
@@ -49695,7 +49709,7 @@ static tl_result tli_weave_measured(const tli_rank_search *s, const tli_body *bo
     result = tli_weave_plan(s->env, s->graph, &s->chunks, body, s->messages, events->events, events->count,
                             events->micro_batches, s->desc->inference, starts, plan);
     if (!result && starts)
-        result = tli_add_copies(s->env, s->graph, s->copied, starts, events->count, plan);
+        result = tli_add_copies(s->env, s->graph, s->copied, s->beside, starts, events->count, plan);
     tli_release(s->env, starts);
     return result ? result : tl_measure_plan(s->env, s->graph, s->copies ? s->desc->device : NULL, plan);
 }
@@ -49854,7 +49868,8 @@ static tl_result tli_copy_least(tli_rank_search *s, const tli_body *body, uint64
 static tl_result tli_try_copies(tli_rank_search *s, const tli_body *body, uint64_t held) {
     tl_result result = TL_OK;
     if (!s->largest_count || s->climbs) return TL_OK;
-    if (!s->has_best || s->tried_cost < s->best_cost) result = tli_copy_least(s, body, held);
+    for (s->beside = 1; s->beside >= 0 && !result; s->beside--)
+        if (!s->has_best || s->tried_cost < s->best_cost) result = tli_copy_least(s, body, held);
     s->copies = 0;
     return result;
 }
@@ -58684,7 +58699,6 @@ static tl_result tli_use_compiled(tl_run *run, const tl_compiled_plan *compiled)
     return tli_map_members(run);
 }
 
-// Take the compiled plan that was given, or compile what the strategy leaves open.
 // How many stages the strategy cuts the graph into; 1 = it is not cut.
 static int32_t tli_find_stage_count(const tl_run *run) {
     const tl_parallelism *parallelism = run->desc.strategy ? &run->desc.strategy->parallelism : NULL;
@@ -58764,6 +58778,7 @@ static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
     return tli_use_compiled(run, &run->own_ranks.ranks[run->desc.transport->rank % stages].compiled);
 }
 
+// Take the compiled plan that was given, or compile what the strategy leaves open.
 static tl_result tli_take_compiled(tl_run *run) {
     tl_run_desc *desc = &run->desc;
     const tl_compiled_plan *compiled = desc->compiled;

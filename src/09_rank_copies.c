@@ -9,14 +9,15 @@
 // A tensor that a micro-batch leaves for long may wait on the host. The copy begins behind the last step that
 // touches it; the device's bytes are free at the end of the event after that, come back from the start of the
 // event before the one that reads them, and the host's are free when they are there. So copies run beside the
-// calls of one event at least. Where that leaves no event between them, nothing is copied.
-
-#define TLI_COPY_EVENTS 3      // from the event of the last touch to that of the next, at least
+// calls of one event at least. Tight ones end with the event itself, and come back from the start of the one
+// that reads: beside the calls behind, and before, those that touch the tensor. Where that leaves no event
+// between them, nothing is copied.
 
 typedef struct tli_copies {
     tl_env         *env;
     const tl_graph *graph;
     const uint8_t  *wanted;        // [tensors] 1 = may be copied
+    int32_t         beside;        // events beside which a copy runs: 1, or 0 = tight
     const tl_plan  *plan;          // woven
     const int32_t  *starts;        // [events + 1] the first step of each event
     int32_t        *touched;       // [slots x tensors] the last step that touches it, while it is resident; -1
@@ -52,16 +53,26 @@ static void tli_touch_tensor(tli_copies *c, int32_t tensor, uint16_t slot, int32
     int32_t last = c->touched[at], last_event = c->touched_in[at];
     c->touched[at] = step;
     c->touched_in[at] = event;
-    if (last < 0 || event - last_event < TLI_COPY_EVENTS || !c->wanted[tensor]) return;
+    if (last < 0 || event - last_event < 2 + 2 * c->beside || !c->wanted[tensor]) return;
     tli_add_copy_step(c, TL_STEP_SPILL, tensor, slot, last + 1, TLI_COPY_OUT);
-    tli_add_copy_step(c, TL_STEP_WAIT, tensor, slot, c->starts[last_event + 2], TLI_COPY_OUT_ENDS);
-    tli_add_copy_step(c, TL_STEP_FETCH, tensor, slot, c->starts[event - 1], TLI_COPY_BACK);
+    tli_add_copy_step(c, TL_STEP_WAIT, tensor, slot, c->starts[last_event + 1 + c->beside], TLI_COPY_OUT_ENDS);
+    tli_add_copy_step(c, TL_STEP_FETCH, tensor, slot, c->starts[event - c->beside], TLI_COPY_BACK);
     tli_add_copy_step(c, TL_STEP_WAIT, tensor, slot, step, TLI_COPY_IS_BACK);
     tli_add_copy_step(c, TL_STEP_DROP_HOST, tensor, slot, step, TLI_COPY_IS_BACK);
 }
 
 static void tli_forget_tensor(tli_copies *c, int32_t tensor, uint16_t slot) {
     c->touched[(size_t)slot * (size_t)c->graph->tensor_count + (size_t)tensor] = -1;
+}
+
+// What a message under way reads or writes stays where it is.
+static void tli_forget_operands(tli_copies *c, const tl_step *step) {
+    const tl_node *node = &c->graph->nodes[step->node];
+    int32_t k;
+    for (k = node->first_input; k < node->first_input + node->input_count; k++)
+        tli_forget_tensor(c, c->graph->inputs[k].tensor, step->slot);
+    for (k = node->first_output; k < node->first_output + node->output_count; k++)
+        tli_forget_tensor(c, k, step->slot);
 }
 
 // The operands of a call: all inputs and outputs forward, what is needed backward.
@@ -87,6 +98,7 @@ static void tli_touch_step(tli_copies *c, const tl_step *step, int32_t index, in
     case TL_STEP_FORWARD_INPLACE:
     case TL_STEP_FORWARD_SAVE:
         tli_touch_operands(c, step, index, event, 0);
+        if (step->begins) tli_forget_operands(c, step);
         return;
     case TL_STEP_BACKWARD:
         tli_touch_operands(c, step, index, event, 1);
@@ -123,7 +135,7 @@ static void tli_merge_copies(tli_copies *c, tli_steps *merged) {
 }
 
 // Add copies of the tensors that are wanted to a woven plan. starts: [event_count + 1] of its events.
-static tl_result tli_add_copies(tl_env *env, const tl_graph *graph, const uint8_t *wanted,
+static tl_result tli_add_copies(tl_env *env, const tl_graph *graph, const uint8_t *wanted, int32_t beside,
                                 const int32_t *starts, int32_t event_count, tl_plan *plan) {
     uint64_t slots = (uint64_t)plan->slot_count, tensors = slots * (uint64_t)graph->tensor_count, i;
     uint64_t nodes = slots * (uint64_t)graph->node_count;
@@ -136,6 +148,7 @@ static tl_result tli_add_copies(tl_env *env, const tl_graph *graph, const uint8_
     c.env = env;
     c.graph = graph;
     c.wanted = wanted;
+    c.beside = beside;
     c.plan = plan;
     c.starts = starts;
     c.added = tli_steps_of(env);

@@ -48,6 +48,7 @@ typedef struct tli_rank_search {
     int32_t                largest_count;
     uint8_t               *copied;      // [tensors] those of the plan that is woven next are 1
     int                    copies;      // 1 = some are
+    int32_t                beside;      // events beside which these copies run
     uint64_t               room;        // bytes of the arena; UINT64_MAX = no limit
     uint64_t               work_limit;  // of one plan
     tl_plan                best;        // with places
@@ -121,7 +122,7 @@ static tl_result tli_weave_measured(const tli_rank_search *s, const tli_body *bo
     result = tli_weave_plan(s->env, s->graph, &s->chunks, body, s->messages, events->events, events->count,
                             events->micro_batches, s->desc->inference, starts, plan);
     if (!result && starts)
-        result = tli_add_copies(s->env, s->graph, s->copied, starts, events->count, plan);
+        result = tli_add_copies(s->env, s->graph, s->copied, s->beside, starts, events->count, plan);
     tli_release(s->env, starts);
     return result ? result : tl_measure_plan(s->env, s->graph, s->copies ? s->desc->device : NULL, plan);
 }
@@ -280,7 +281,8 @@ static tl_result tli_copy_least(tli_rank_search *s, const tli_body *body, uint64
 static tl_result tli_try_copies(tli_rank_search *s, const tli_body *body, uint64_t held) {
     tl_result result = TL_OK;
     if (!s->largest_count || s->climbs) return TL_OK;
-    if (!s->has_best || s->tried_cost < s->best_cost) result = tli_copy_least(s, body, held);
+    for (s->beside = 1; s->beside >= 0 && !result; s->beside--)
+        if (!s->has_best || s->tried_cost < s->best_cost) result = tli_copy_least(s, body, held);
     s->copies = 0;
     return result;
 }

@@ -77,7 +77,7 @@ typedef struct tl_rank_plan {
                                    // it counts once
     uint64_t base_bytes;           // weights, gradients and optimizer of its nodes
     uint64_t held_bytes;           // that a micro-batch leaves between its forward and its backward, in all
-                                   // chunks together
+                                   // chunks together, here or on the host
     uint64_t sent_bytes;           // in a training step, to both neighbours together
     uint64_t busy_cost;            // of its calls
     uint64_t end_cost;             // at which its last call ends

@@ -191,7 +191,6 @@ static tl_result tli_use_compiled(tl_run *run, const tl_compiled_plan *compiled)
     return tli_map_members(run);
 }
 
-// Take the compiled plan that was given, or compile what the strategy leaves open.
 // How many stages the strategy cuts the graph into; 1 = it is not cut.
 static int32_t tli_find_stage_count(const tl_run *run) {
     const tl_parallelism *parallelism = run->desc.strategy ? &run->desc.strategy->parallelism : NULL;
@@ -271,6 +270,7 @@ static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
     return tli_use_compiled(run, &run->own_ranks.ranks[run->desc.transport->rank % stages].compiled);
 }
 
+// Take the compiled plan that was given, or compile what the strategy leaves open.
 static tl_result tli_take_compiled(tl_run *run) {
     tl_run_desc *desc = &run->desc;
     const tl_compiled_plan *compiled = desc->compiled;

@@ -285,10 +285,10 @@ class Rank:
         elif kind == 'L':
             hold(t in slot.on_host and not any(t in where for where in (slot.here, slot.leaving, slot.returning, slot.coming)), t, 'cannot come back')
             slot.returning.add(t)
-            self.add(s, 'output', t, self.bytes_of(t))
+            self.memory.add((s, 'output', t), self.bytes_of(t))      # of the slot, wherever they are
         elif kind == 'W':
             hold(t in slot.leaving or t in slot.returning, t, 'is not being copied')
-            if t in slot.leaving: slot.leaving.remove(t); self.free(s, 'output', t)
+            if t in slot.leaving: slot.leaving.remove(t); self.memory.free((s, 'output', t))
             else: slot.returning.remove(t); slot.here.add(t)
         else:
             hold(t in slot.on_host and t not in slot.leaving and t not in slot.returning, t, 'has no copy on the host to drop')

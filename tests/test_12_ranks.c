@@ -1230,6 +1230,67 @@ static void strategies_cut_the_graph(void **state) {
     tl_free_graph(&env, &graph);
 }
 
+static void open_strategies(crew *c, const tl_graph *graph, const tl_strategy *strategy, uint64_t budget) {
+    threads_hub_desc desc;
+    int32_t r;
+    memset(&desc, 0, sizeof desc);
+    desc.rank_count = c->count = (int32_t)strategy->parallelism.as.pipeline.stage_count;
+    assert_true(threads_hub_open(&c->hub, &desc));
+    for (r = 0; r < c->count; r++) {
+        bed *b = &c->beds[r];
+        c->transports[r] = threads_hub_join(&c->hub, r);
+        bed_open(b, graph, BACKEND_CHECKED, (uint64_t)r, 1);
+        hands_open(&c->hands[r], b, graph);
+        b->desc.load = load;
+        b->desc.strategy = strategy;
+        b->desc.transport = &c->transports[r];
+        b->desc.budget_bytes = budget;
+        if (budget) b->desc.host_budget_bytes = UINT64_MAX;
+        bed_must_init(b);
+    }
+}
+
+// A pipeline that keeps everything runs within fewer bytes of the device where the host takes some.
+static void strategies_copy_to_the_host(void **state) {
+    static crew c;
+    static uint64_t expected[MIXER_NODES];
+    tl_strategy strategy = tl_with_parallelism(tl_with_fusion(tl_strategy_training(), 0), tl_parallelism_pipeline(3));
+    tl_random random = { 12 };
+    tl_env env = silent_env();
+    tl_graph graph;
+    uint64_t most = 0, budget, copied = 0;
+    int32_t r, id, part;
+    (void)state;
+    strategy.precision = TL_PRECISION_SINGLE;
+    strategy.gradient = tl_gradient_full();
+    strategy.gradient.accumulation_steps = 6;
+    chain_of(&env, NULL, 25, &graph);
+    one_process(&graph, 6, expected);
+    for (part = 8; part > 4; part--) {
+        budget = most * (uint64_t)part / 8;         // 0 at first: no limit
+        open_strategies(&c, &graph, &strategy, budget);
+        crew_step(&c, &random);
+        crew_step(&c, &random);
+        for (r = 0; r < c.count; r++) {
+            tl_run_report report = bed_report(&c.beds[r]);
+            assert_true(!budget || report.taken_bytes <= budget);
+            assert_int_equal(report.measured_peak_bytes, report.planned_peak_bytes);
+            assert_int_equal(report.measured_host_peak_bytes, report.planned_host_peak_bytes);
+            copied += report.measured_host_peak_bytes;
+            if (!budget && report.taken_bytes > most) most = report.taken_bytes;
+        }
+        for (id = 0; id < graph.node_count; id++) {
+            uint64_t found = 0;
+            for (r = 0; r < c.count; r++) found |= c.hands[r].gradients[id];
+            if (!graph.nodes[id].is_input) assert_int_equal(found, expected[id]);
+        }
+        assert_true(budget || !copied);
+        crew_close(&c);
+    }
+    assert_true(copied > 0);
+    tl_free_graph(&env, &graph);
+}
+
 static void strategies_that_no_transport_carries_are_refused(void **state) {
     static const struct {
         tl_parallelism_kind kind; uint64_t workers; int mode, ranks; tl_result result; const char *says;
@@ -1296,6 +1357,7 @@ int main(void) {
         cmocka_unit_test(short_messages_are_told),
         cmocka_unit_test(training_goes_on_from_what_was_saved),
         cmocka_unit_test(strategies_cut_the_graph),
+        cmocka_unit_test(strategies_copy_to_the_host),
         cmocka_unit_test(strategies_that_no_transport_carries_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
