@@ -638,7 +638,8 @@ static tl_result tli_search_rank(tli_rank_search *s) {
     if (result || !s->has_best || s->best.arena_bytes == s->best.peak_bytes) return result;
     result = tl_copy_plan(s->env, &s->best, &plan);
     if (!result) result = tli_place_rank(s, &plan, s->work_limit, &s->fits_left);
-    if (!result && plan.arena_bytes < s->best.arena_bytes) {
+    if (!result && plan.arena_bytes < s->best.arena_bytes &&
+        plan.host_arena_bytes <= s->desc->host_budget_bytes) {
         tl_free_plan(s->env, &s->best);
         s->best = plan;
         return TL_OK;
