@@ -49858,7 +49858,7 @@ static tl_result tli_copy_least(tli_rank_search *s, const tli_body *body, uint64
             continue;
         }
         high = middle;
-        if (!result && tli_is_cheaper_copied(s, &copied))
+        if (!result && (!s->has_best || copied.cost <= s->best_cost))     // of equal costs fewer copies
             result = tli_place_body(s, body, copied.cost, held, 0);
     }
     return result;

@@ -517,6 +517,52 @@ static void copies_take_what_is_simulated(void **state) {
     assert_true(waits >= 1 && hides >= 2);
 }
 
+// Of one cut: fewer bytes of the device take more of the host, no more than needed; over a slow link forwards run again
+// where that is cheaper, so a step takes no longer than without a host.
+static void copies_are_few_and_weighed_against_running_again(void **state) {
+    static const int32_t ends[] = { 9, 17, 25 };
+    tl_env env = silent_env();
+    tl_graph graph;
+    tl_ranks_desc desc;
+    tl_compiled_ranks ranks;
+    tl_device device;
+    uint64_t most, host = 0, again, budget;
+    (void)state;
+    memset(&desc, 0, sizeof desc);
+    memset(&device, 0, sizeof device);
+    chain_of(&env, NULL, 25, &graph);
+    desc.graph = &graph;
+    desc.ends = ends;
+    desc.rank_count = 3;
+    desc.micro_batch_count = 6;
+    desc.keep_all = 1;
+    if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
+    most = ranks.ranks[0].compiled.plan.arena_bytes;
+    tl_free_compiled_ranks(&env, &ranks);
+    desc.host_budget_bytes = UINT64_MAX;
+    for (budget = most - 8; budget >= most * 3 / 4; budget -= most / 8) {
+        if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
+        assert_true(!desc.budget_bytes || ranks.ranks[0].compiled.plan.host_peak_bytes > host);
+        assert_true(ranks.ranks[0].compiled.plan.arena_bytes + 64 >= (desc.budget_bytes ? desc.budget_bytes : most));
+        host = ranks.ranks[0].compiled.plan.host_peak_bytes;
+        tl_free_compiled_ranks(&env, &ranks);
+        desc.budget_bytes = budget;
+    }
+    desc.keep_all = 0;
+    desc.budget_bytes = most * 3 / 4;
+    desc.host_budget_bytes = 0;
+    if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
+    again = ranks.cost;
+    tl_free_compiled_ranks(&env, &ranks);
+    device.link_bytes_per_second = 50000;
+    desc.device = &device;
+    desc.host_budget_bytes = UINT64_MAX;
+    if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
+    assert_true(ranks.cost <= again && count_copies(&ranks) == 0);
+    tl_free_compiled_ranks(&env, &ranks);
+    tl_free_graph(&env, &graph);
+}
+
 // With v chunks of equal stages S ranks wait (S - 1) of v m + S - 1 calls. Cuts that are chosen take no longer.
 static void chunks_make_the_bubble_less(void **state) {
     tl_env env = silent_env();
@@ -1343,6 +1389,7 @@ int main(void) {
         cmocka_unit_test(copies_to_the_host_change_no_bit),
         cmocka_unit_test(chains_take_what_is_simulated),
         cmocka_unit_test(copies_take_what_is_simulated),
+        cmocka_unit_test(copies_are_few_and_weighed_against_running_again),
         cmocka_unit_test(chunks_make_the_bubble_less),
         cmocka_unit_test(cuts_of_chunks_are_near_the_best),
         cmocka_unit_test(a_slow_rank_has_short_chunks),
