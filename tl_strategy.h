@@ -364,7 +364,7 @@ extern "C" {
     X(TL_PARALLELISM_DATA,      "data",      "DataParallel",     "the batch is split over workers") \
     X(TL_PARALLELISM_MODEL,     "model",     "ModelParallel",    "the nodes are split over devices") \
     X(TL_PARALLELISM_PIPELINE,  "pipeline",  "PipelineParallel", "the nodes are split into stages") \
-    X(TL_PARALLELISM_AUTOMATIC, "automatic", "Automatic",        "as many workers as the device has, at most 8")
+    X(TL_PARALLELISM_AUTOMATIC, "automatic", "Automatic",        "what is fastest over the ranks of a transport")
 
 #define TLI_ENUM4(id, name, label, help) id,  // undefined again at the end of this half
 #define TLI_ENUM5(id, name, label, bytes, help) id,  // likewise
@@ -3719,7 +3719,8 @@ TLDEF void      tl_free_placement(tl_env *env, tl_placement *placement);  // acc
     X(TL_PARALLEL_COMMUNICATION, "communication", "slower, most of all for what the ranks send")              \
     X(TL_PARALLEL_BUBBLE,        "bubble",        "slower, most of all for ranks that wait for others")       \
     X(TL_PARALLEL_IDLE,          "idle",          "slower, most of all for ranks that it does not use")       \
-    X(TL_PARALLEL_EQUAL,         "equal",         "as fast as the one chosen, which was looked at before it")
+    X(TL_PARALLEL_EQUAL,         "equal",         "as fast as the one chosen, which was looked at before it") \
+    X(TL_PARALLEL_RECOMPUTATION, "recomputation", "slower, most of all for what runs again")
 
 typedef enum tl_parallel_reason { TL_PARALLEL_REASONS(TLI_ENUM) TL_PARALLEL_REASON_COUNT } tl_parallel_reason;
 
@@ -3747,10 +3748,11 @@ typedef struct tl_parallel_choice {
     tl_pipeline pipeline;
     int32_t  chunk_count;           // of interleaved; else 1
     int32_t  zero_stage;            // 0 to 2: the first that fits
-    uint64_t time_ns;               // of one step; with reason memory 0, as are the next four
+    uint64_t time_ns;               // of one step; with reason memory 0, as are the next five
     uint64_t communication_ns;      // that it is longer for transfers and exchange
-    uint64_t bubble_ns;             // that it is longer because ranks wait for others
+    uint64_t bubble_ns;             // that it is longer because ranks wait for others, or for host copies
     uint64_t idle_ns;               // that it is longer for ranks that are not used
+    uint64_t recompute_ns;          // that it is longer for what runs again; of tl_compile_parallel
     uint64_t sent_bytes;            // by all ranks
     uint64_t bytes;                 // of the rank that takes most; with reason memory the least that was found
 } tl_parallel_choice;
@@ -3776,7 +3778,8 @@ typedef struct tl_parallel_plan {
 //     weights + gradients + optimizer, sharded over p by zero_stage, + activations in flight + rank_bytes
 //
 // Model parallel takes m times what tl_plan_placement finds for one micro-batch; what waits for inputs counts
-// as bubble there. time_ns is bound_ns + idle_ns + bubble_ns + communication_ns.
+// as bubble there. Everything is kept: recompute_ns is 0. time_ns is bound_ns + idle_ns + bubble_ns +
+// communication_ns. tl_compile_parallel compares real plans of a graph, in which nodes may run again.
 //
 // Errors:  TL_ERROR_INFEASIBLE: nothing fits; the error names the least bytes. TL_ERROR_INVALID_ARG,
 //          TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY. *plan is all zero then.
@@ -4192,6 +4195,34 @@ typedef struct tl_compiled_ranks {
 //          Korthikanti et al., Reducing Activation Recomputation, 2022, arXiv:2205.05198, section 5.
 TLDEF tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks);
 TLDEF void      tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks);  // accepts zeroed ones
+
+// Choose how ranks share the batch of a training step, and plan it: each with a copy of all (data parallel), as
+// one pipeline, or as several replicas of a shorter one.
+//
+//   desc      as of tl_compile_ranks, but for: rank_count, of all ranks; micro_batch_count, of all of them
+//             together; ends, ranks, pipeline and chunk_count, which are chosen: 0; work_limit, of all ways
+//             together, 0 = 700 million
+//   ranks     overwritten: the plan of one replica, of ranks->rank_count stages. Rank r has stage r %
+//             rank_count, and replica r / rank_count takes ranks->micro_batch_count of the micro-batches
+//   choices   overwritten: what was compared, and why it was not taken; release with tl_free_parallel_plan.
+//             0 = not wanted
+//
+// Looks at every number of stages that divides the ranks and leaves replicas that divide the micro-batches, in
+// each order of calls, with 2 to 4 chunks where they are interleaved. All of them are planned within half of
+// the work, then the fastest once more with the other half. Behind its last call each rank exchanges the
+// gradients of its weights with the other replicas (tl_reduce_run). Where a rank has no bytes for what
+// gradient_ratio and optimizer_ratio ask, they are sharded over the replicas, by the first zero_stage of the
+// choice that fits; ranges are cut in whole elements, which may take a few bytes more. Times are those of
+// tl_compiled_ranks and of the exchange on the link, in nanoseconds where the costs of the graph are. idle_ns
+// is 0: all ranks work.
+//
+// Errors:  those of tl_compile_ranks; TL_ERROR_INFEASIBLE: no way fits, with the least bytes found of all.
+//          *ranks and *choices are all zero then.
+// Cost:    work_limit.
+// Threads: safe with one env per thread.
+// Source:  Narayanan et al., 2021, arXiv:2104.04473, section 3; Zheng et al., Alpa, 2022, arXiv:2201.12023.
+TLDEF tl_result tl_compile_parallel(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks,
+                                    tl_parallel_plan *choices);
 
 // Find the rank that runs a node of the desc's graph, and so has its weights. Inputs are on every rank whose
 // nodes read them. -1 = there is no such node.
@@ -4990,6 +5021,9 @@ typedef struct tl_transport {
     // polls.
     tl_result (*poll)(void *self, int32_t request);
     void      (*cancel)(void *self, int32_t request);  // give a message up; the number is free
+    const struct tl_link *link;   // what messages take, the same figures on every rank: strategies that cut the
+                                  // graph plan with it, and the costs of the graph are nanoseconds then. 0 =
+                                  // no time
 } tl_transport;
 
 typedef struct tl_run_desc {
@@ -5110,7 +5144,8 @@ typedef struct tl_run_desc {
                                       // backends whose memory the host sees. 0 = one rank
     int32_t     first_micro_batch;    // >= 0: number of the first one of a training step; replica g of those
                                       // that share a batch has g times as many as one takes (tl_reduce_run).
-                                      // In a pipeline all ranks have the same, and one seed and repeat_count
+                                      // In a pipeline all ranks have the same, and one seed and repeat_count.
+                                      // In automatic parallelism all ranks give the same, and the run counts
     int32_t     may_split;            // 1 = the batch of `graph` may be split, as in tl_compile_desc
     uint64_t    split_cost;           // as in tl_compile_desc
 
@@ -5600,6 +5635,10 @@ TLDEF int       tl_uses_checkpoints(const tl_run *run);
 // The compiled plan of a run: what was chosen, at what cost, and how far from the best. NULL: the strategy left
 // nothing open beside the plan. Valid until the run is freed.
 TLDEF const tl_compiled_plan *tl_find_compiled_plan(const tl_run *run);
+
+// The ways to share the batch that automatic parallelism has compared, the best of which the ranks run: as many
+// stages as its stage_count, in as many replicas. NULL: there was one way only. Valid until the run is freed.
+TLDEF const tl_parallel_plan *tl_find_parallel_plan(const tl_run *run);
 #endif
 
 // The graph of a run: that of the desc, the fused or compiled one, or the one that a layer run has made. Valid
@@ -6459,7 +6498,8 @@ static size_t tli_finish(tli_writer *w) {
     X(REDUCE_RUN, "tl_reduce_run") \
     X(SCATTER_RUN, "tl_scatter_run") \
     X(GATHER_RUN, "tl_gather_run") \
-    X(LOAD_STATES, "tl_load_states")
+    X(LOAD_STATES, "tl_load_states") \
+    X(COMPILE_PARALLEL, "tl_compile_parallel")
 
 // -- errors: rules --
 //
@@ -7180,7 +7220,11 @@ static size_t tli_finish(tli_writer *w) {
     X(RANKS_WAIT_FOR_EACH_OTHER, "ranks: wait for messages of each other", "") \
     X(LINK_OF_RANKS_HAS_NO_RATE, "link: bytes_per_second must be > 0 between ranks", "") \
     X(CHUNKS_NEED_RANKS, "chunk_count: more than 1 needs more than 1 rank", "") \
-    X(STAGES_MORE_THAN_NODES, "chunk_count: more stages than nodes", "")
+    X(STAGES_MORE_THAN_NODES, "chunk_count: more stages than nodes", "") \
+    X(WAYS_CHOOSE_ENDS_AND_ORDER, \
+      "ends, ranks, pipeline, chunk_count: must be 0 where ways to share a batch are compared", "") \
+    X(NO_WAY_TO_SHARE_THE_BATCH, \
+      "rank_count: no number of stages divides it and leaves replicas whole micro-batches, up to 65535", "")
 
 // -- errors: rules of [10] BACKEND --
 
@@ -45836,6 +45880,7 @@ static void tli_put_way(tli_writer *w, const tl_parallel_choice *c) {
     tli_put_column(w, c->communication_ns, 15);
     tli_put_column(w, c->bubble_ns, 15);
     tli_put_column(w, c->idle_ns, 15);
+    tli_put_column(w, c->recompute_ns, 15);
     tli_put_column(w, c->sent_bytes, 15);
     tli_put_column(w, c->bytes, 15);
     tli_put(w, "  ");
@@ -45848,7 +45893,7 @@ TLI_IMPL size_t tl_print_parallel_plan(const tl_parallel_plan *plan, char *buf, 
     int32_t i;
     TL_ASSERT(plan);
     tli_put(&w, "kind     schedule       p    S  v  z        time_ns  communication         bubble");
-    tli_put(&w, "           idle     sent_bytes     rank_bytes  reason\n");
+    tli_put(&w, "           idle      recompute     sent_bytes     rank_bytes  reason\n");
     if (plan->choice_count) tli_put_way(&w, &plan->choices[plan->best]);
     for (i = 0; i < plan->choice_count; i++) if (i != plan->best) tli_put_way(&w, &plan->choices[i]);
     return tli_finish(&w);
@@ -50088,16 +50133,17 @@ static tl_result tli_try_kept_sets(tli_rank_search *s) {
 }
 
 // What a plan of one micro-batch costs at least. What neither a backward nor a result wants need not run.
-static void tli_bound_rank(tli_rank_search *s) {
-    const tl_graph *graph = s->graph;
+// wanted: [nodes] overwritten.
+static uint64_t tli_find_least_cost(const tl_graph *graph, int inference, uint8_t *wanted) {
+    uint64_t sum = 0;
     int32_t id;
-    s->bound_cost = 0;
-    tli_mark_wanted(graph, s->desc->inference, s->ran);
+    tli_mark_wanted(graph, inference, wanted);
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
-        if (s->ran[id]) s->bound_cost += node->fwd_cost;
-        if (!s->desc->inference && node->has_grad) s->bound_cost += node->bwd_cost;
+        if (wanted[id]) sum += node->fwd_cost;
+        if (!inference && node->has_grad) sum += node->bwd_cost;
     }
+    return sum;
 }
 
 // Add a node of the stage's graph to that of tli_open_turn. inputs: [inputs of the graph], bytes: [its tensors]
@@ -50366,7 +50412,7 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
         for (id = 0; id < graph->node_count; id++)
             s.messages[id] = tli_find_message(&rank->compiled, id);
         if (budget) s.room = budget > rank->base_bytes ? budget - rank->base_bytes : 0;
-        tli_bound_rank(&s);
+        s.bound_cost = tli_find_least_cost(s.graph, desc->inference, s.ran);
         result = tli_search_rank(&s);
     }
     if (!result && s.has_best) tli_fill_rank(&s, rank);
@@ -51839,6 +51885,328 @@ TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
     cut.graph = desc->compiled->graph;
     result = tli_compile_cut(env, &cut, ranks);
     if (!result) ranks->compiled = desc->compiled;
+    return result;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- ranks: how they share a batch --
+//
+//     4 replicas of 1 stage      0 | 1 | 2 | 3
+//     2 replicas of 2 stages     0 1 | 2 3        in every order of calls
+//     1 replica of 4 stages      0 1 2 3
+//
+// Every way is planned with its part of the work, the fastest once more with what is left: half of all.
+//
+//     time   |..... bound .....|. runs again .|. bubble .|. communication .|
+
+#define TLI_WAYS_WORK 700000000     // as of one pipeline, where the desc has no limit
+#define TLI_MOST_CHUNKS 4           // of interleaved pipelines that are looked at
+
+typedef struct tli_way {
+    int32_t  replicas, stages, chunks;
+    tl_pipeline pipeline;
+} tli_way;
+
+typedef struct tli_ways {
+    tl_env  *env;                   // a copy of the caller's: what does not fit is not logged
+    const tl_ranks_desc *desc;
+    const tl_graph *graph;          // that is cut
+    tl_parallel_plan  *plan;
+    tl_compiled_ranks *best;        // of plan->best
+    int32_t  capacity;              // of plan->choices
+    int32_t  way_count;             // of all that there are
+    int32_t  node_count;            // that are no inputs: each stage has one at least
+    uint64_t cost;                  // of a micro-batch of which nothing runs again
+    uint64_t least_bytes;           // of all ways
+} tli_ways;
+
+static tl_result tli_fail_ways(const tli_ways *w, tl_result result, tli_rule rule) {
+    return tli_fail(w->env, result, TLI_IN(COMPILE_PARALLEL), rule);
+}
+
+// The desc of one replica, whose weights are sharded by the zero_stage.
+static tl_ranks_desc tli_desc_of_way(const tli_ways *w, const tl_parallel_choice *choice, uint64_t work) {
+    tl_ranks_desc desc = *w->desc;
+    desc.rank_count = choice->stage_count;
+    desc.micro_batch_count = w->desc->micro_batch_count / choice->replica_count;
+    desc.pipeline = choice->pipeline;
+    desc.chunk_count = choice->chunk_count;
+    desc.work_limit = work ? work : 1;
+    if (choice->zero_stage > 0) desc.optimizer_ratio /= choice->replica_count;
+    if (choice->zero_stage > 1) desc.gradient_ratio /= choice->replica_count;
+    return desc;
+}
+
+// What replicas exchange of a rank's weights in a training step. With sharded gradients their sums are taken
+// after each micro-batch. 0 = overflow.
+static int tli_exchange_of_way(const tl_ranks_desc *desc, const tl_parallel_choice *choice, uint64_t weights,
+                               uint64_t *ns, uint64_t *sent) {
+    uint64_t p = (uint64_t)choice->replica_count, sums = (uint64_t)desc->micro_batch_count - 1, part;
+    *ns = *sent = 0;
+    if (p == 1 || desc->inference) return 1;
+    if (!tli_find_exchange(desc->link, choice->zero_stage, weights, weights, p, ns, sent)) return 0;
+    if (choice->zero_stage < 2) return 1;
+    return tli_find_link_time(desc->link, tli_divide_up(weights, p), (p - 1) * sums, &part) &&
+           tli_add_u64(*ns, part, ns) && tli_mul_u64(tli_divide_up(weights, p), (p - 1) * sums, &part) &&
+           tli_add_u64(*sent, part, sent);
+}
+
+// Sum up what the ranks of a replica do: *busy in calls. Each exchanges its gradients after its last call.
+// 0 = overflow.
+static int tli_sum_way(const tli_ways *w, const tl_ranks_desc *desc, const tl_compiled_ranks *ranks,
+                       tl_parallel_choice *choice, uint64_t *busy) {
+    int32_t rank;
+    *busy = choice->time_ns = choice->sent_bytes = choice->bytes = 0;
+    for (rank = 0; rank < ranks->rank_count; rank++) {
+        const tl_rank_plan *plan = &ranks->ranks[rank];
+        uint64_t weights, end, sent, bytes;
+        if (tl_find_base_bytes(w->env, plan->compiled.graph, 0, 0, &weights) ||
+            !tli_exchange_of_way(desc, choice, weights, &end, &sent) ||
+            !tli_add_u64(end, plan->end_cost, &end) || !tli_add_u64(sent, plan->sent_bytes, &sent) ||
+            !tli_add_u64(choice->sent_bytes, sent, &choice->sent_bytes) ||
+            !tli_add_u64(*busy, plan->busy_cost, busy) ||
+            !tli_add_u64(plan->compiled.plan.arena_bytes, plan->base_bytes, &bytes)) return 0;
+        choice->time_ns = tli_larger_u64(choice->time_ns, end);
+        choice->bytes = tli_larger_u64(choice->bytes, bytes);
+    }
+    return tli_mul_u64(choice->sent_bytes, (uint64_t)choice->replica_count, &choice->sent_bytes);
+}
+
+// Price a way that is planned.
+static tl_result tli_price_way(const tli_ways *w, const tl_ranks_desc *desc, tl_compiled_ranks *ranks,
+                               tl_parallel_choice *choice) {
+    tl_ranks_desc alone = *desc;
+    uint64_t used, busy, free_ns;
+    tl_result result;
+    alone.link = NULL;
+    result = tli_simulate_ranks(w->env, &alone, ranks);
+    free_ns = ranks->cost;
+    if (!result) result = tli_simulate_ranks(w->env, desc, ranks);
+    if (result) return result;
+    if (!tli_sum_way(w, desc, ranks, choice, &busy))
+        return tli_fail_ways(w, TL_ERROR_OVERFLOW, TLI_RULE(COST_OF_RANKS_DOES_NOT_FIT_64));
+    used = tli_divide_up(busy, (uint64_t)choice->stage_count);
+    choice->recompute_ns = used - w->plan->bound_ns;
+    choice->bubble_ns = free_ns - used;
+    choice->communication_ns = choice->time_ns - free_ns;
+    choice->reason = TL_PARALLEL_CHOSEN;
+    return TL_OK;
+}
+
+// Plan a way within so much work. Where it does not fit, the choice has no time, and the ranks are all zero.
+static tl_result tli_plan_way(const tli_ways *w, tl_parallel_choice *choice, uint64_t work,
+                              tl_compiled_ranks *ranks) {
+    tl_ranks_desc desc = tli_desc_of_way(w, choice, work);
+    tl_result result = tl_compile_ranks(w->env, &desc, ranks);
+    if (result == TL_ERROR_INFEASIBLE) {
+        choice->bytes = tl_find_least_budget(&w->env->error);
+        return TL_OK;
+    }
+    desc.graph = w->graph;
+    if (!result) result = tli_price_way(w, &desc, ranks, choice);
+    if (result) tl_free_compiled_ranks(w->env, ranks);
+    return result;
+}
+
+// How far the weights of a rank can be sharded.
+static int32_t tli_most_sharded(const tl_ranks_desc *desc, int32_t replicas) {
+    if (replicas == 1 || desc->weights_apart || desc->inference) return 0;
+    return desc->gradient_ratio > 0 ? 2 : desc->optimizer_ratio > 0;
+}
+
+// Keep the ranks of a choice if it is the fastest so far.
+static void tli_keep_way(const tli_ways *w, int32_t choice, tl_compiled_ranks *ranks) {
+    const tl_parallel_choice *choices = w->plan->choices;
+    if (!ranks->memory) return;
+    if (w->plan->best >= 0 && choices[choice].time_ns >= choices[w->plan->best].time_ns) {
+        tl_free_compiled_ranks(w->env, ranks);
+        return;
+    }
+    tl_free_compiled_ranks(w->env, w->best);
+    *w->best = *ranks;
+    w->plan->best = choice;
+}
+
+// Plan a way with the first zero_stage that fits.
+static tl_result tli_look_at_way(tli_ways *w, const tli_way *way) {
+    uint64_t work = (w->desc->work_limit ? w->desc->work_limit : TLI_WAYS_WORK) / 2 / (uint64_t)w->way_count;
+    int32_t most = tli_most_sharded(w->desc, way->replicas), at = w->plan->choice_count;
+    tl_parallel_choice choice;
+    tl_compiled_ranks ranks;
+    tl_result result = TL_OK;
+    tli_zero(&ranks, sizeof ranks);
+    tli_zero(&choice, sizeof choice);
+    choice.kind = way->stages > 1 ? TL_PARALLELISM_PIPELINE : way->replicas > 1 ? TL_PARALLELISM_DATA
+                                                                               : TL_PARALLELISM_NONE;
+    choice.replica_count = way->replicas;
+    choice.stage_count = way->stages;
+    choice.chunk_count = way->chunks;
+    choice.pipeline = way->pipeline;
+    for (choice.reason = TL_PARALLEL_MEMORY; !result && choice.zero_stage <= most; choice.zero_stage++) {
+        result = tli_plan_way(w, &choice, work / (uint64_t)(most + 1), &ranks);
+        if (choice.reason == TL_PARALLEL_CHOSEN) break;
+    }
+    if (choice.zero_stage > most) choice.zero_stage = most;
+    if (choice.reason == TL_PARALLEL_MEMORY && choice.bytes < w->least_bytes) w->least_bytes = choice.bytes;
+    if (!result && !tli_grow(w->env, (void **)&w->plan->choices, &w->capacity, at, at + (int64_t)1,
+                             sizeof choice)) result = tli_fail_ranks(w->env);
+    if (result) {
+        tl_free_compiled_ranks(w->env, &ranks);
+        return result;
+    }
+    w->plan->choices[w->plan->choice_count++] = choice;
+    tli_keep_way(w, at, &ranks);
+    return TL_OK;
+}
+
+// Look at the orders of calls for a number of stages, or only count them.
+static tl_result tli_look_at_orders(tli_ways *w, int32_t stages, int only_count) {
+    static const tl_pipeline orders[] = { TL_PIPELINE_1F1B, TL_PIPELINE_GPIPE, TL_PIPELINE_INTERLEAVED };
+    int32_t replicas = w->desc->rank_count / stages, count = stages > 1 ? 1 + TLI_MOST_CHUNKS : 1, i;
+    int32_t share = w->desc->micro_batch_count / replicas;
+    tl_result result = TL_OK;
+    for (i = 0; i < count && !result; i++) {
+        tli_way way;
+        way.replicas = replicas;
+        way.stages = stages;
+        way.chunks = i < 2 ? 1 : i;
+        way.pipeline = orders[i < 2 ? i : 2];
+        if (way.chunks > w->node_count / stages || (way.chunks > 1 && share % stages)) continue;
+        if (only_count) w->way_count++;
+        else result = tli_look_at_way(w, &way);
+    }
+    return result;
+}
+
+// Look at every number of replicas that divides the ranks and the micro-batches, or only count the ways.
+static tl_result tli_look_at_all_ways(tli_ways *w, int only_count) {
+    const tl_ranks_desc *desc = w->desc;
+    int32_t stages;
+    tl_result result = TL_OK;
+    for (stages = 1; stages <= desc->rank_count && stages <= w->node_count && !result; stages++) {
+        int32_t replicas = desc->rank_count / stages;
+        if (desc->rank_count % stages || desc->micro_batch_count % replicas) continue;
+        if (desc->micro_batch_count / replicas >= TLI_MOST_SLOTS) continue;
+        result = tli_look_at_orders(w, stages, only_count);
+    }
+    return result;
+}
+
+// Plan the fastest way once more, with half of all work, and take what costs less.
+static tl_result tli_deepen_way(const tli_ways *w) {
+    uint64_t work = w->desc->work_limit ? w->desc->work_limit : TLI_WAYS_WORK;
+    tl_parallel_choice *choice = &w->plan->choices[w->plan->best], deeper = *choice;
+    tl_compiled_ranks ranks;
+    tl_result result;
+    tli_zero(&ranks, sizeof ranks);
+    if (w->plan->choice_count == 1) work -= work / 2;
+    result = tli_plan_way(w, &deeper, work / 2, &ranks);
+    if (!result && ranks.memory && deeper.time_ns < choice->time_ns) {
+        tl_free_compiled_ranks(w->env, w->best);
+        *w->best = ranks;
+        *choice = deeper;
+        return TL_OK;
+    }
+    tl_free_compiled_ranks(w->env, &ranks);
+    return result;
+}
+
+// Say of each way why it is not the fastest.
+static void tli_judge_ways(tl_parallel_plan *plan) {
+    uint64_t least = plan->choices[plan->best].time_ns;
+    int32_t i;
+    for (i = 0; i < plan->choice_count; i++) {
+        tl_parallel_choice *c = &plan->choices[i];
+        uint64_t most = tli_larger_u64(c->recompute_ns, tli_larger_u64(c->bubble_ns, c->communication_ns));
+        if (c->reason == TL_PARALLEL_MEMORY || i == plan->best) continue;
+        c->reason = TL_PARALLEL_RECOMPUTATION;
+        if (c->bubble_ns == most) c->reason = TL_PARALLEL_BUBBLE;
+        if (c->communication_ns == most) c->reason = TL_PARALLEL_COMMUNICATION;
+        if (c->time_ns == least) c->reason = TL_PARALLEL_EQUAL;
+    }
+}
+
+static tl_result tli_check_ways(const tli_ways *w) {
+    const tl_ranks_desc *desc = w->desc;
+    if (desc->ends || desc->ranks || desc->pipeline || desc->chunk_count)
+        return tli_fail_ways(w, TL_ERROR_INVALID_ARG, TLI_RULE(WAYS_CHOOSE_ENDS_AND_ORDER));
+    if (desc->rank_count < 1)
+        return tli_fail_ways(w, TL_ERROR_INVALID_ARG, TLI_RULE(RANK_COUNT_MUST_BE_POSITIVE));
+    if (desc->micro_batch_count < 1)
+        return tli_fail_ways(w, TL_ERROR_INVALID_ARG, TLI_RULE(MICRO_BATCH_COUNT_MUST_BE_POSITIVE));
+    return TL_OK;
+}
+
+// The time of a training step to which all ranks work throughout, and nothing runs again.
+static tl_result tli_bound_ways(tli_ways *w) {
+    const tl_ranks_desc *desc = w->desc;
+    uint8_t *wanted;
+    uint64_t all;
+    int32_t id;
+    tl_result result = tl_check_graph(w->env, w->graph);
+    if (result) return result;
+    for (id = 0; id < w->graph->node_count; id++) w->node_count += !w->graph->nodes[id].is_input;
+    wanted = (uint8_t *)tli_alloc_array(w->env, (uint64_t)w->graph->node_count, 1);
+    if (!wanted) return tli_fail_ranks(w->env);
+    w->cost = tli_find_least_cost(w->graph, desc->inference, wanted);
+    tli_release(w->env, wanted);
+    if (!tli_mul_u64(w->cost, (uint64_t)desc->micro_batch_count, &all))
+        return tli_fail_ways(w, TL_ERROR_OVERFLOW, TLI_RULE(COST_OF_RANKS_DOES_NOT_FIT_64));
+    w->plan->bound_ns = tli_divide_up(all, (uint64_t)desc->rank_count);
+    return TL_OK;
+}
+
+static tl_result tli_refuse_ways(const tli_ways *w) {
+    tli_sentence s = tli_begin_error(w->env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE_PARALLEL),
+                                     TLI_RULE(NO_CHOICE_FITS), w->desc->budget_bytes, w->least_bytes);
+    tli_put_limit(w->env, &s, TL_LIMIT_BUDGET);
+    return tli_end_error(w->env, &s, TL_ERROR_INFEASIBLE);
+}
+
+static tl_result tli_choose_way(tli_ways *w) {
+    tl_result result = tli_check_ways(w);
+    if (!result) result = tli_bound_ways(w);
+    if (!result) result = tli_look_at_all_ways(w, 1);
+    if (!result && !w->way_count)
+        return tli_fail_ways(w, TL_ERROR_INVALID_ARG, TLI_RULE(NO_WAY_TO_SHARE_THE_BATCH));
+    if (!result) result = tli_look_at_all_ways(w, 0);
+    if (result) return result;
+    if (w->plan->best < 0) return tli_refuse_ways(w);
+    w->plan->is_complete = 1;
+    result = tli_deepen_way(w);
+    tli_judge_ways(w->plan);
+    return result;
+}
+
+TLI_IMPL tl_result tl_compile_parallel(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks,
+                                       tl_parallel_plan *choices) {
+    tli_quiet quiet = tli_begin_quiet(env);
+    tl_parallel_plan own;
+    tl_env copy;
+    tli_ways w;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && ranks);
+    if (!choices) choices = &own;
+    tli_zero(&copy, sizeof copy);
+    if (env) copy = *env;
+    tli_zero(ranks, sizeof *ranks);
+    tli_zero(choices, sizeof *choices);
+    tli_zero(&w, sizeof w);
+    choices->best = -1;
+    w.env = &copy;
+    w.desc = desc;
+    w.graph = desc->compiled ? desc->compiled->graph : desc->graph;
+    w.plan = choices;
+    w.best = ranks;
+    w.least_bytes = UINT64_MAX;
+    result = tli_choose_way(&w);
+    if (result) tl_free_compiled_ranks(env, ranks);
+    if (result || choices == &own) tl_free_parallel_plan(env, choices);
+    if (result && env) env->error = copy.error;
+    tli_end_quiet(&quiet, result);
     return result;
 }
 #endif
@@ -55702,6 +56070,7 @@ struct tl_run {
     const tl_compiled_plan *compiled;  // whose graph the run has; NULL = none
     tl_compiled_plan own_compiled;   // of the strategy
     tl_compiled_ranks own_ranks;     // of a strategy with stages
+    tl_parallel_plan own_ways;       // of automatic parallelism
 #endif
 #endif
     tl_kernel      *kernels;
@@ -56938,6 +57307,17 @@ static int32_t tli_count_replicas(const tl_run *run) {
 
 static int32_t tli_find_replica(const tl_run *run) {
     return run->messages ? run->messages->transport->rank / tli_count_stages(run) : 0;
+}
+
+// In automatic parallelism the run numbers the micro-batches of replicas, one after the other.
+static tl_result tli_number_micro_batches(tl_run *run) {
+    const tl_strategy *strategy = run->desc.strategy;
+    int64_t first = (int64_t)run->repeat_count * run->slot_count;
+    if (!strategy || strategy->parallelism.kind != TL_PARALLELISM_AUTOMATIC || !run->messages) return TL_OK;
+    if (tli_find_replica(run) > (INT32_MAX - first - run->desc.first_micro_batch) / first)
+        return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN), TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
+    run->desc.first_micro_batch += (int32_t)(first * tli_find_replica(run));
+    return TL_OK;
 }
 
 // The rank of the replica `by` places further in the ring.
@@ -58700,13 +59080,32 @@ static tl_result tli_use_compiled(tl_run *run, const tl_compiled_plan *compiled)
     return tli_map_members(run);
 }
 
-// How many stages the strategy cuts the graph into; 1 = it is not cut.
-static int32_t tli_find_stage_count(const tl_run *run) {
+// Whether ranks can run parts of what the strategy asks for.
+static int tli_can_be_cut(const tl_run *run) {
+    const tl_strategy *strategy = run->desc.strategy;
+    return strategy->mode == TL_MODE_LAZY && strategy->memory == TL_MEMORY_POOLED &&
+           !strategy->gradient.checkpoint_interval && !run->desc.may_split && !run->desc.plan &&
+           !run->desc.checkpoints && !run->desc.formats && !run->owns_layers;
+}
+
+// How many ranks share a graph that the strategy cuts; 1 = it is not cut.
+static int32_t tli_count_sharing_ranks(const tl_run *run) {
     const tl_parallelism *parallelism = run->desc.strategy ? &run->desc.strategy->parallelism : NULL;
     if (!parallelism || !run->desc.transport || run->desc.compiled) return 1;
     if (parallelism->kind == TL_PARALLELISM_MODEL) return (int32_t)parallelism->as.model.device_count;
     if (parallelism->kind == TL_PARALLELISM_PIPELINE) return (int32_t)parallelism->as.pipeline.stage_count;
-    return 1;
+    if (parallelism->kind != TL_PARALLELISM_AUTOMATIC || !tli_can_be_cut(run)) return 1;
+    return run->desc.transport->rank_count;
+}
+
+static int tli_is_automatic(const tl_run *run) {
+    return run->desc.strategy->parallelism.kind == TL_PARALLELISM_AUTOMATIC;
+}
+
+// Plan the ranks of a desc: all of them as one pipeline or, in automatic, in the way that is fastest.
+static tl_result tli_plan_shared(tl_run *run, const tl_ranks_desc *desc) {
+    if (!tli_is_automatic(run)) return tl_compile_ranks(run->env, desc, &run->own_ranks);
+    return tl_compile_parallel(run->env, desc, &run->own_ranks, &run->own_ways);
 }
 
 // Choose chains and formats for the graph as a whole, and plan ranks of what that gives: what is cheapest or,
@@ -58722,7 +59121,7 @@ static tl_result tli_compile_and_cut(tl_run *run, tl_memory memory, tl_ranks_des
     tl_free_compiled_plan(run->env, &run->own_compiled);
     result = tli_compile_run(run, &strategy, &budget);
     desc->compiled = &run->own_compiled;
-    return result ? result : tl_compile_ranks(run->env, desc, &run->own_ranks);
+    return result ? result : tli_plan_shared(run, desc);
 }
 
 // Plan the ranks of what a strategy leaves open: as cheap as can be, and with fewest bytes where that does not
@@ -58731,8 +59130,7 @@ static tl_result tli_compile_open(tl_run *run, tl_ranks_desc *desc) {
     tli_quiet quiet;
     tl_result result;
     tl_precision precision = tli_resolve_precision(run->desc.strategy->precision, run->desc.kernel_precisions);
-    if (!run->desc.strategy->enable_fusion && precision == TL_PRECISION_SINGLE)
-        return tl_compile_ranks(run->env, desc, &run->own_ranks);
+    if (!run->desc.strategy->enable_fusion && precision == TL_PRECISION_SINGLE) return tli_plan_shared(run, desc);
     quiet = tli_begin_quiet(run->env);
     result = tli_compile_and_cut(run, TL_MEMORY_POOLED, desc);
     tli_end_quiet(&quiet, result == TL_ERROR_INFEASIBLE ? TL_OK : result);
@@ -58740,24 +59138,34 @@ static tl_result tli_compile_open(tl_run *run, tl_ranks_desc *desc) {
     return tli_compile_and_cut(run, TL_MEMORY_MINIMAL_PEAK, desc);
 }
 
-// Plan the stages of a strategy and take that of this rank. A pipeline has all micro-batches of a training step
-// under way, model parallelism one after the other.
-static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
+// The micro-batches of a training step that a pipeline has under way. Model parallelism takes one after the
+// other.
+static int32_t tli_count_step_batches(const tl_run *run) {
+    uint64_t steps = run->desc.strategy->gradient.accumulation_steps;
+    if (run->desc.strategy->parallelism.kind == TL_PARALLELISM_MODEL || !steps) return 1;
+    return steps < TLI_MOST_SLOTS ? (int32_t)steps : TLI_MOST_SLOTS;
+}
+
+// The micro-batches that the ranks of a desc share: in automatic every rank brings as many.
+static int32_t tli_count_shared_batches(const tl_run *run, int32_t ranks) {
+    int32_t count = tli_count_step_batches(run);
+    if (!tli_is_automatic(run)) return count;
+    return ranks <= INT32_MAX / count ? ranks * count : INT32_MAX;
+}
+
+// Plan the stages of a strategy and take that of this rank.
+static tl_result tli_compile_stages(tl_run *run, int32_t rank_count) {
     const tl_strategy *strategy = run->desc.strategy;
-    uint64_t steps = strategy->gradient.accumulation_steps;
+    const tl_compiled_ranks *ranks = &run->own_ranks;
     tli_budget budget = tli_arena_budget(run);
     tl_ranks_desc desc;
     tl_result result;
-    int is_plain = strategy->mode == TL_MODE_LAZY && strategy->memory == TL_MEMORY_POOLED &&
-                   !strategy->gradient.checkpoint_interval && !run->desc.may_split;
-    if (!is_plain || run->desc.plan || run->desc.checkpoints || run->desc.formats || run->owns_layers)
+    if (!tli_can_be_cut(run))
         return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), TLI_RULE(STRATEGY_OF_RANKS_IS_LAZY));
     tli_zero(&desc, sizeof desc);
     desc.graph = run->graph;
-    desc.rank_count = stages;
-    desc.micro_batch_count = 1;
-    if (strategy->parallelism.kind == TL_PARALLELISM_PIPELINE && steps)
-        desc.micro_batch_count = steps < TLI_MOST_SLOTS ? (int32_t)steps : TLI_MOST_SLOTS;
+    desc.rank_count = rank_count;
+    desc.micro_batch_count = tli_count_shared_batches(run, rank_count);
     desc.inference = run->inference;
     desc.weights_apart = 1;
     desc.keep_all = !strategy->gradient.checkpointed && !run->inference;
@@ -58768,6 +59176,7 @@ static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
     }
     desc.device = run->desc.device;
     desc.host_budget_bytes = budget.host_bytes;
+    desc.link = run->desc.transport->link;
     desc.alignment_bytes = run->limits.alignment_bytes;
     desc.block_bytes = tli_run_cut(run);
     result = tli_compile_open(run, &desc);
@@ -58775,21 +59184,21 @@ static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
     if (run->own_compiled.choice.fused_count && run->desc.random)
         return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
                         TLI_RULE(FUSION_RANDOM_HOOK_SEES_NODES_IN_ORDER));
-    if (desc.micro_batch_count > 1) run->desc.repeat_count = 1;
-    return tli_use_compiled(run, &run->own_ranks.ranks[run->desc.transport->rank % stages].compiled);
+    if (tli_count_step_batches(run) > 1) run->desc.repeat_count = 1;
+    return tli_use_compiled(run, &ranks->ranks[run->desc.transport->rank % ranks->rank_count].compiled);
 }
 
 // Take the compiled plan that was given, or compile what the strategy leaves open.
 static tl_result tli_take_compiled(tl_run *run) {
     tl_run_desc *desc = &run->desc;
     const tl_compiled_plan *compiled = desc->compiled;
-    int32_t stages = tli_find_stage_count(run);
+    int32_t sharing = tli_count_sharing_ranks(run);
     tli_rule why = compiled ? tli_find_compiled_rule(run) : TLI_NO_RULE;
     tl_result result = TL_OK;
     if (desc->precision && (!desc->strategy || desc->strategy->precision != TL_PRECISION_MIXED))
         why = TLI_RULE(PRECISION_BUT_STRATEGY_IS_NOT_MIXED);
     if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), why);
-    if (stages > 1) return tli_compile_stages(run, stages);
+    if (sharing > 1) return tli_compile_stages(run, sharing);
     if (!compiled && !tli_is_open(run)) return TL_OK;
     if (!compiled) {
         result = tli_compile_strategy(run);
@@ -58819,6 +59228,11 @@ static void tli_take_compiled_plan(tl_run *run) {
 TLI_IMPL const tl_compiled_plan *tl_find_compiled_plan(const tl_run *run) {
     TL_ASSERT(run);
     return run->compiled;
+}
+
+TLI_IMPL const tl_parallel_plan *tl_find_parallel_plan(const tl_run *run) {
+    TL_ASSERT(run);
+    return run->own_ways.choice_count ? &run->own_ways : NULL;
 }
 #else
 static void tli_take_compiled_plan(tl_run *run) { (void)run; }
@@ -63511,6 +63925,29 @@ static uint64_t tli_lower_live(uint64_t live, uint64_t excess, int turn) {
     return live > excess ? live - excess : 0;
 }
 
+#define TLI_ONLINE_PARTS 32   // of the bytes at which decisions peak
+#define TLI_ONLINE_LOWER 24   // the fewest parts within which they are tried out again
+
+// Decisions are greedy, and fewer bytes can make better ones: where forwards run again, try some out, and take
+// what costs least.
+static tl_result tli_improve_online(tl_run *run) {
+    const tl_report *report = &run->online.sim.report;
+    uint64_t host_live = run->live_budget[TL_TIER_HOST], live = run->live_budget[TL_TIER_DEVICE];
+    uint64_t best = report->cost, peak = report->peak_bytes;
+    int part;
+    tl_result result = TL_OK;
+    if (!run->desc.budget_bytes || !report->recompute_count) return TL_OK;
+    for (part = TLI_ONLINE_PARTS - 1; part >= TLI_ONLINE_LOWER && !result; part--) {
+        uint64_t lower = peak / TLI_ONLINE_PARTS * (uint64_t)part;
+        result = tli_place_online(run, lower, host_live);
+        if (result || report->cost >= best || tli_arena_excess(run, TL_TIER_DEVICE) ||
+            tli_arena_excess(run, TL_TIER_HOST)) continue;
+        best = report->cost;
+        live = lower;
+    }
+    return result && result != TL_ERROR_OVER_BUDGET ? result : tli_place_online(run, live, host_live);
+}
+
 // Try the decisions out, with less live bytes as long as an arena exceeds its budget, at last with nothing on
 // the host. is_least: of the device they stay, and its arena may exceed the budget. TL_ERROR_OVER_BUDGET: they
 // do not work, or no arena found fits.
@@ -63522,7 +63959,7 @@ static tl_result tli_settle_online(tl_run *run, uint64_t live, uint64_t host_liv
         if (result) return result;
         excess = is_least ? 0 : tli_arena_excess(run, TL_TIER_DEVICE);
         host_excess = tli_arena_excess(run, TL_TIER_HOST);
-        if (!excess && !host_excess) return TL_OK;
+        if (!excess && !host_excess) return is_least ? TL_OK : tli_improve_online(run);
         live = tli_lower_live(live, excess, turn);
         host_live = tli_lower_live(host_live, host_excess, turn);
         if (host_excess && turn + 1 == TLI_ONLINE_TURNS) host_live = 0;
@@ -63971,6 +64408,10 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (run->repeat_count > (INT32_MAX - desc->first_micro_batch) / run->slot_count)
         return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN),
                         TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    result = tli_number_micro_batches(run);
+    if (result) return result;
+#endif
     run->next_step = desc->first_step;
     tli_zero(&run->report, sizeof run->report);  // the rehearsal wrote to it
     run->report.limiting_node = -1;
@@ -64095,6 +64536,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
 #ifndef TL_NO_PRECISION
     tl_free_compiled_plan(env, &run->own_compiled);
     tl_free_compiled_ranks(env, &run->own_ranks);
+    tl_free_parallel_plan(env, &run->own_ways);
 #endif
 #endif
     tl_free_graph(env, &run->op_graph);

@@ -191,7 +191,8 @@
     X(REDUCE_RUN, "tl_reduce_run") \
     X(SCATTER_RUN, "tl_scatter_run") \
     X(GATHER_RUN, "tl_gather_run") \
-    X(LOAD_STATES, "tl_load_states")
+    X(LOAD_STATES, "tl_load_states") \
+    X(COMPILE_PARALLEL, "tl_compile_parallel")
 
 // -- errors: rules --
 //
@@ -912,7 +913,11 @@
     X(RANKS_WAIT_FOR_EACH_OTHER, "ranks: wait for messages of each other", "") \
     X(LINK_OF_RANKS_HAS_NO_RATE, "link: bytes_per_second must be > 0 between ranks", "") \
     X(CHUNKS_NEED_RANKS, "chunk_count: more than 1 needs more than 1 rank", "") \
-    X(STAGES_MORE_THAN_NODES, "chunk_count: more stages than nodes", "")
+    X(STAGES_MORE_THAN_NODES, "chunk_count: more stages than nodes", "") \
+    X(WAYS_CHOOSE_ENDS_AND_ORDER, \
+      "ends, ranks, pipeline, chunk_count: must be 0 where ways to share a batch are compared", "") \
+    X(NO_WAY_TO_SHARE_THE_BATCH, \
+      "rank_count: no number of stages divides it and leaves replicas whole micro-batches, up to 65535", "")
 
 // -- errors: rules of [10] BACKEND --
 

@@ -434,6 +434,7 @@ static void tli_put_way(tli_writer *w, const tl_parallel_choice *c) {
     tli_put_column(w, c->communication_ns, 15);
     tli_put_column(w, c->bubble_ns, 15);
     tli_put_column(w, c->idle_ns, 15);
+    tli_put_column(w, c->recompute_ns, 15);
     tli_put_column(w, c->sent_bytes, 15);
     tli_put_column(w, c->bytes, 15);
     tli_put(w, "  ");
@@ -446,7 +447,7 @@ TLI_IMPL size_t tl_print_parallel_plan(const tl_parallel_plan *plan, char *buf, 
     int32_t i;
     TL_ASSERT(plan);
     tli_put(&w, "kind     schedule       p    S  v  z        time_ns  communication         bubble");
-    tli_put(&w, "           idle     sent_bytes     rank_bytes  reason\n");
+    tli_put(&w, "           idle      recompute     sent_bytes     rank_bytes  reason\n");
     if (plan->choice_count) tli_put_way(&w, &plan->choices[plan->best]);
     for (i = 0; i < plan->choice_count; i++) if (i != plan->best) tli_put_way(&w, &plan->choices[i]);
     return tli_finish(&w);

@@ -377,7 +377,8 @@ TLDEF void      tl_free_placement(tl_env *env, tl_placement *placement);  // acc
     X(TL_PARALLEL_COMMUNICATION, "communication", "slower, most of all for what the ranks send")              \
     X(TL_PARALLEL_BUBBLE,        "bubble",        "slower, most of all for ranks that wait for others")       \
     X(TL_PARALLEL_IDLE,          "idle",          "slower, most of all for ranks that it does not use")       \
-    X(TL_PARALLEL_EQUAL,         "equal",         "as fast as the one chosen, which was looked at before it")
+    X(TL_PARALLEL_EQUAL,         "equal",         "as fast as the one chosen, which was looked at before it") \
+    X(TL_PARALLEL_RECOMPUTATION, "recomputation", "slower, most of all for what runs again")
 
 typedef enum tl_parallel_reason { TL_PARALLEL_REASONS(TLI_ENUM) TL_PARALLEL_REASON_COUNT } tl_parallel_reason;
 
@@ -405,10 +406,11 @@ typedef struct tl_parallel_choice {
     tl_pipeline pipeline;
     int32_t  chunk_count;           // of interleaved; else 1
     int32_t  zero_stage;            // 0 to 2: the first that fits
-    uint64_t time_ns;               // of one step; with reason memory 0, as are the next four
+    uint64_t time_ns;               // of one step; with reason memory 0, as are the next five
     uint64_t communication_ns;      // that it is longer for transfers and exchange
-    uint64_t bubble_ns;             // that it is longer because ranks wait for others
+    uint64_t bubble_ns;             // that it is longer because ranks wait for others, or for host copies
     uint64_t idle_ns;               // that it is longer for ranks that are not used
+    uint64_t recompute_ns;          // that it is longer for what runs again; of tl_compile_parallel
     uint64_t sent_bytes;            // by all ranks
     uint64_t bytes;                 // of the rank that takes most; with reason memory the least that was found
 } tl_parallel_choice;
@@ -434,7 +436,8 @@ typedef struct tl_parallel_plan {
 //     weights + gradients + optimizer, sharded over p by zero_stage, + activations in flight + rank_bytes
 //
 // Model parallel takes m times what tl_plan_placement finds for one micro-batch; what waits for inputs counts
-// as bubble there. time_ns is bound_ns + idle_ns + bubble_ns + communication_ns.
+// as bubble there. Everything is kept: recompute_ns is 0. time_ns is bound_ns + idle_ns + bubble_ns +
+// communication_ns. tl_compile_parallel compares real plans of a graph, in which nodes may run again.
 //
 // Errors:  TL_ERROR_INFEASIBLE: nothing fits; the error names the least bytes. TL_ERROR_INVALID_ARG,
 //          TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY. *plan is all zero then.

@@ -501,16 +501,17 @@ static tl_result tli_try_kept_sets(tli_rank_search *s) {
 }
 
 // What a plan of one micro-batch costs at least. What neither a backward nor a result wants need not run.
-static void tli_bound_rank(tli_rank_search *s) {
-    const tl_graph *graph = s->graph;
+// wanted: [nodes] overwritten.
+static uint64_t tli_find_least_cost(const tl_graph *graph, int inference, uint8_t *wanted) {
+    uint64_t sum = 0;
     int32_t id;
-    s->bound_cost = 0;
-    tli_mark_wanted(graph, s->desc->inference, s->ran);
+    tli_mark_wanted(graph, inference, wanted);
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
-        if (s->ran[id]) s->bound_cost += node->fwd_cost;
-        if (!s->desc->inference && node->has_grad) s->bound_cost += node->bwd_cost;
+        if (wanted[id]) sum += node->fwd_cost;
+        if (!inference && node->has_grad) sum += node->bwd_cost;
     }
+    return sum;
 }
 
 // Add a node of the stage's graph to that of tli_open_turn. inputs: [inputs of the graph], bytes: [its tensors]

@@ -128,7 +128,7 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
         for (id = 0; id < graph->node_count; id++)
             s.messages[id] = tli_find_message(&rank->compiled, id);
         if (budget) s.room = budget > rank->base_bytes ? budget - rank->base_bytes : 0;
-        tli_bound_rank(&s);
+        s.bound_cost = tli_find_least_cost(s.graph, desc->inference, s.ran);
         result = tli_search_rank(&s);
     }
     if (!result && s.has_best) tli_fill_rank(&s, rank);

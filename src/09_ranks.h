@@ -123,6 +123,34 @@ typedef struct tl_compiled_ranks {
 TLDEF tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks);
 TLDEF void      tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks);  // accepts zeroed ones
 
+// Choose how ranks share the batch of a training step, and plan it: each with a copy of all (data parallel), as
+// one pipeline, or as several replicas of a shorter one.
+//
+//   desc      as of tl_compile_ranks, but for: rank_count, of all ranks; micro_batch_count, of all of them
+//             together; ends, ranks, pipeline and chunk_count, which are chosen: 0; work_limit, of all ways
+//             together, 0 = 700 million
+//   ranks     overwritten: the plan of one replica, of ranks->rank_count stages. Rank r has stage r %
+//             rank_count, and replica r / rank_count takes ranks->micro_batch_count of the micro-batches
+//   choices   overwritten: what was compared, and why it was not taken; release with tl_free_parallel_plan.
+//             0 = not wanted
+//
+// Looks at every number of stages that divides the ranks and leaves replicas that divide the micro-batches, in
+// each order of calls, with 2 to 4 chunks where they are interleaved. All of them are planned within half of
+// the work, then the fastest once more with the other half. Behind its last call each rank exchanges the
+// gradients of its weights with the other replicas (tl_reduce_run). Where a rank has no bytes for what
+// gradient_ratio and optimizer_ratio ask, they are sharded over the replicas, by the first zero_stage of the
+// choice that fits; ranges are cut in whole elements, which may take a few bytes more. Times are those of
+// tl_compiled_ranks and of the exchange on the link, in nanoseconds where the costs of the graph are. idle_ns
+// is 0: all ranks work.
+//
+// Errors:  those of tl_compile_ranks; TL_ERROR_INFEASIBLE: no way fits, with the least bytes found of all.
+//          *ranks and *choices are all zero then.
+// Cost:    work_limit.
+// Threads: safe with one env per thread.
+// Source:  Narayanan et al., 2021, arXiv:2104.04473, section 3; Zheng et al., Alpa, 2022, arXiv:2201.12023.
+TLDEF tl_result tl_compile_parallel(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks,
+                                    tl_parallel_plan *choices);
+
 // Find the rank that runs a node of the desc's graph, and so has its weights. Inputs are on every rank whose
 // nodes read them. -1 = there is no such node.
 TLDEF int32_t tl_find_node_rank(const tl_compiled_ranks *ranks, int32_t node);

@@ -217,6 +217,7 @@ struct tl_run {
     const tl_compiled_plan *compiled;  // whose graph the run has; NULL = none
     tl_compiled_plan own_compiled;   // of the strategy
     tl_compiled_ranks own_ranks;     // of a strategy with stages
+    tl_parallel_plan own_ways;       // of automatic parallelism
 #endif
 #endif
     tl_kernel      *kernels;

@@ -191,13 +191,32 @@ static tl_result tli_use_compiled(tl_run *run, const tl_compiled_plan *compiled)
     return tli_map_members(run);
 }
 
-// How many stages the strategy cuts the graph into; 1 = it is not cut.
-static int32_t tli_find_stage_count(const tl_run *run) {
+// Whether ranks can run parts of what the strategy asks for.
+static int tli_can_be_cut(const tl_run *run) {
+    const tl_strategy *strategy = run->desc.strategy;
+    return strategy->mode == TL_MODE_LAZY && strategy->memory == TL_MEMORY_POOLED &&
+           !strategy->gradient.checkpoint_interval && !run->desc.may_split && !run->desc.plan &&
+           !run->desc.checkpoints && !run->desc.formats && !run->owns_layers;
+}
+
+// How many ranks share a graph that the strategy cuts; 1 = it is not cut.
+static int32_t tli_count_sharing_ranks(const tl_run *run) {
     const tl_parallelism *parallelism = run->desc.strategy ? &run->desc.strategy->parallelism : NULL;
     if (!parallelism || !run->desc.transport || run->desc.compiled) return 1;
     if (parallelism->kind == TL_PARALLELISM_MODEL) return (int32_t)parallelism->as.model.device_count;
     if (parallelism->kind == TL_PARALLELISM_PIPELINE) return (int32_t)parallelism->as.pipeline.stage_count;
-    return 1;
+    if (parallelism->kind != TL_PARALLELISM_AUTOMATIC || !tli_can_be_cut(run)) return 1;
+    return run->desc.transport->rank_count;
+}
+
+static int tli_is_automatic(const tl_run *run) {
+    return run->desc.strategy->parallelism.kind == TL_PARALLELISM_AUTOMATIC;
+}
+
+// Plan the ranks of a desc: all of them as one pipeline or, in automatic, in the way that is fastest.
+static tl_result tli_plan_shared(tl_run *run, const tl_ranks_desc *desc) {
+    if (!tli_is_automatic(run)) return tl_compile_ranks(run->env, desc, &run->own_ranks);
+    return tl_compile_parallel(run->env, desc, &run->own_ranks, &run->own_ways);
 }
 
 // Choose chains and formats for the graph as a whole, and plan ranks of what that gives: what is cheapest or,
@@ -213,7 +232,7 @@ static tl_result tli_compile_and_cut(tl_run *run, tl_memory memory, tl_ranks_des
     tl_free_compiled_plan(run->env, &run->own_compiled);
     result = tli_compile_run(run, &strategy, &budget);
     desc->compiled = &run->own_compiled;
-    return result ? result : tl_compile_ranks(run->env, desc, &run->own_ranks);
+    return result ? result : tli_plan_shared(run, desc);
 }
 
 // Plan the ranks of what a strategy leaves open: as cheap as can be, and with fewest bytes where that does not
@@ -222,8 +241,7 @@ static tl_result tli_compile_open(tl_run *run, tl_ranks_desc *desc) {
     tli_quiet quiet;
     tl_result result;
     tl_precision precision = tli_resolve_precision(run->desc.strategy->precision, run->desc.kernel_precisions);
-    if (!run->desc.strategy->enable_fusion && precision == TL_PRECISION_SINGLE)
-        return tl_compile_ranks(run->env, desc, &run->own_ranks);
+    if (!run->desc.strategy->enable_fusion && precision == TL_PRECISION_SINGLE) return tli_plan_shared(run, desc);
     quiet = tli_begin_quiet(run->env);
     result = tli_compile_and_cut(run, TL_MEMORY_POOLED, desc);
     tli_end_quiet(&quiet, result == TL_ERROR_INFEASIBLE ? TL_OK : result);
@@ -231,24 +249,34 @@ static tl_result tli_compile_open(tl_run *run, tl_ranks_desc *desc) {
     return tli_compile_and_cut(run, TL_MEMORY_MINIMAL_PEAK, desc);
 }
 
-// Plan the stages of a strategy and take that of this rank. A pipeline has all micro-batches of a training step
-// under way, model parallelism one after the other.
-static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
+// The micro-batches of a training step that a pipeline has under way. Model parallelism takes one after the
+// other.
+static int32_t tli_count_step_batches(const tl_run *run) {
+    uint64_t steps = run->desc.strategy->gradient.accumulation_steps;
+    if (run->desc.strategy->parallelism.kind == TL_PARALLELISM_MODEL || !steps) return 1;
+    return steps < TLI_MOST_SLOTS ? (int32_t)steps : TLI_MOST_SLOTS;
+}
+
+// The micro-batches that the ranks of a desc share: in automatic every rank brings as many.
+static int32_t tli_count_shared_batches(const tl_run *run, int32_t ranks) {
+    int32_t count = tli_count_step_batches(run);
+    if (!tli_is_automatic(run)) return count;
+    return ranks <= INT32_MAX / count ? ranks * count : INT32_MAX;
+}
+
+// Plan the stages of a strategy and take that of this rank.
+static tl_result tli_compile_stages(tl_run *run, int32_t rank_count) {
     const tl_strategy *strategy = run->desc.strategy;
-    uint64_t steps = strategy->gradient.accumulation_steps;
+    const tl_compiled_ranks *ranks = &run->own_ranks;
     tli_budget budget = tli_arena_budget(run);
     tl_ranks_desc desc;
     tl_result result;
-    int is_plain = strategy->mode == TL_MODE_LAZY && strategy->memory == TL_MEMORY_POOLED &&
-                   !strategy->gradient.checkpoint_interval && !run->desc.may_split;
-    if (!is_plain || run->desc.plan || run->desc.checkpoints || run->desc.formats || run->owns_layers)
+    if (!tli_can_be_cut(run))
         return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), TLI_RULE(STRATEGY_OF_RANKS_IS_LAZY));
     tli_zero(&desc, sizeof desc);
     desc.graph = run->graph;
-    desc.rank_count = stages;
-    desc.micro_batch_count = 1;
-    if (strategy->parallelism.kind == TL_PARALLELISM_PIPELINE && steps)
-        desc.micro_batch_count = steps < TLI_MOST_SLOTS ? (int32_t)steps : TLI_MOST_SLOTS;
+    desc.rank_count = rank_count;
+    desc.micro_batch_count = tli_count_shared_batches(run, rank_count);
     desc.inference = run->inference;
     desc.weights_apart = 1;
     desc.keep_all = !strategy->gradient.checkpointed && !run->inference;
@@ -259,6 +287,7 @@ static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
     }
     desc.device = run->desc.device;
     desc.host_budget_bytes = budget.host_bytes;
+    desc.link = run->desc.transport->link;
     desc.alignment_bytes = run->limits.alignment_bytes;
     desc.block_bytes = tli_run_cut(run);
     result = tli_compile_open(run, &desc);
@@ -266,21 +295,21 @@ static tl_result tli_compile_stages(tl_run *run, int32_t stages) {
     if (run->own_compiled.choice.fused_count && run->desc.random)
         return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
                         TLI_RULE(FUSION_RANDOM_HOOK_SEES_NODES_IN_ORDER));
-    if (desc.micro_batch_count > 1) run->desc.repeat_count = 1;
-    return tli_use_compiled(run, &run->own_ranks.ranks[run->desc.transport->rank % stages].compiled);
+    if (tli_count_step_batches(run) > 1) run->desc.repeat_count = 1;
+    return tli_use_compiled(run, &ranks->ranks[run->desc.transport->rank % ranks->rank_count].compiled);
 }
 
 // Take the compiled plan that was given, or compile what the strategy leaves open.
 static tl_result tli_take_compiled(tl_run *run) {
     tl_run_desc *desc = &run->desc;
     const tl_compiled_plan *compiled = desc->compiled;
-    int32_t stages = tli_find_stage_count(run);
+    int32_t sharing = tli_count_sharing_ranks(run);
     tli_rule why = compiled ? tli_find_compiled_rule(run) : TLI_NO_RULE;
     tl_result result = TL_OK;
     if (desc->precision && (!desc->strategy || desc->strategy->precision != TL_PRECISION_MIXED))
         why = TLI_RULE(PRECISION_BUT_STRATEGY_IS_NOT_MIXED);
     if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), why);
-    if (stages > 1) return tli_compile_stages(run, stages);
+    if (sharing > 1) return tli_compile_stages(run, sharing);
     if (!compiled && !tli_is_open(run)) return TL_OK;
     if (!compiled) {
         result = tli_compile_strategy(run);
@@ -310,6 +339,11 @@ static void tli_take_compiled_plan(tl_run *run) {
 TLI_IMPL const tl_compiled_plan *tl_find_compiled_plan(const tl_run *run) {
     TL_ASSERT(run);
     return run->compiled;
+}
+
+TLI_IMPL const tl_parallel_plan *tl_find_parallel_plan(const tl_run *run) {
+    TL_ASSERT(run);
+    return run->own_ways.choice_count ? &run->own_ways : NULL;
 }
 #else
 static void tli_take_compiled_plan(tl_run *run) { (void)run; }

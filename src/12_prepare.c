@@ -707,6 +707,29 @@ static uint64_t tli_lower_live(uint64_t live, uint64_t excess, int turn) {
     return live > excess ? live - excess : 0;
 }
 
+#define TLI_ONLINE_PARTS 32   // of the bytes at which decisions peak
+#define TLI_ONLINE_LOWER 24   // the fewest parts within which they are tried out again
+
+// Decisions are greedy, and fewer bytes can make better ones: where forwards run again, try some out, and take
+// what costs least.
+static tl_result tli_improve_online(tl_run *run) {
+    const tl_report *report = &run->online.sim.report;
+    uint64_t host_live = run->live_budget[TL_TIER_HOST], live = run->live_budget[TL_TIER_DEVICE];
+    uint64_t best = report->cost, peak = report->peak_bytes;
+    int part;
+    tl_result result = TL_OK;
+    if (!run->desc.budget_bytes || !report->recompute_count) return TL_OK;
+    for (part = TLI_ONLINE_PARTS - 1; part >= TLI_ONLINE_LOWER && !result; part--) {
+        uint64_t lower = peak / TLI_ONLINE_PARTS * (uint64_t)part;
+        result = tli_place_online(run, lower, host_live);
+        if (result || report->cost >= best || tli_arena_excess(run, TL_TIER_DEVICE) ||
+            tli_arena_excess(run, TL_TIER_HOST)) continue;
+        best = report->cost;
+        live = lower;
+    }
+    return result && result != TL_ERROR_OVER_BUDGET ? result : tli_place_online(run, live, host_live);
+}
+
 // Try the decisions out, with less live bytes as long as an arena exceeds its budget, at last with nothing on
 // the host. is_least: of the device they stay, and its arena may exceed the budget. TL_ERROR_OVER_BUDGET: they
 // do not work, or no arena found fits.
@@ -718,7 +741,7 @@ static tl_result tli_settle_online(tl_run *run, uint64_t live, uint64_t host_liv
         if (result) return result;
         excess = is_least ? 0 : tli_arena_excess(run, TL_TIER_DEVICE);
         host_excess = tli_arena_excess(run, TL_TIER_HOST);
-        if (!excess && !host_excess) return TL_OK;
+        if (!excess && !host_excess) return is_least ? TL_OK : tli_improve_online(run);
         live = tli_lower_live(live, excess, turn);
         host_live = tli_lower_live(host_live, host_excess, turn);
         if (host_excess && turn + 1 == TLI_ONLINE_TURNS) host_live = 0;
@@ -1167,6 +1190,10 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (run->repeat_count > (INT32_MAX - desc->first_micro_batch) / run->slot_count)
         return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN),
                         TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    result = tli_number_micro_batches(run);
+    if (result) return result;
+#endif
     run->next_step = desc->first_step;
     tli_zero(&run->report, sizeof run->report);  // the rehearsal wrote to it
     run->report.limiting_node = -1;
@@ -1291,6 +1318,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
 #ifndef TL_NO_PRECISION
     tl_free_compiled_plan(env, &run->own_compiled);
     tl_free_compiled_ranks(env, &run->own_ranks);
+    tl_free_parallel_plan(env, &run->own_ways);
 #endif
 #endif
     tl_free_graph(env, &run->op_graph);

@@ -32,6 +32,17 @@ static int32_t tli_find_replica(const tl_run *run) {
     return run->messages ? run->messages->transport->rank / tli_count_stages(run) : 0;
 }
 
+// In automatic parallelism the run numbers the micro-batches of replicas, one after the other.
+static tl_result tli_number_micro_batches(tl_run *run) {
+    const tl_strategy *strategy = run->desc.strategy;
+    int64_t first = (int64_t)run->repeat_count * run->slot_count;
+    if (!strategy || strategy->parallelism.kind != TL_PARALLELISM_AUTOMATIC || !run->messages) return TL_OK;
+    if (tli_find_replica(run) > (INT32_MAX - first - run->desc.first_micro_batch) / first)
+        return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN), TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
+    run->desc.first_micro_batch += (int32_t)(first * tli_find_replica(run));
+    return TL_OK;
+}
+
 // The rank of the replica `by` places further in the ring.
 static int32_t tli_find_ring_rank(const tl_run *run, int32_t by) {
     int32_t count = tli_count_replicas(run), stages = tli_count_stages(run);

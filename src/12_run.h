@@ -204,6 +204,9 @@ typedef struct tl_transport {
     // polls.
     tl_result (*poll)(void *self, int32_t request);
     void      (*cancel)(void *self, int32_t request);  // give a message up; the number is free
+    const struct tl_link *link;   // what messages take, the same figures on every rank: strategies that cut the
+                                  // graph plan with it, and the costs of the graph are nanoseconds then. 0 =
+                                  // no time
 } tl_transport;
 
 typedef struct tl_run_desc {
@@ -324,7 +327,8 @@ typedef struct tl_run_desc {
                                       // backends whose memory the host sees. 0 = one rank
     int32_t     first_micro_batch;    // >= 0: number of the first one of a training step; replica g of those
                                       // that share a batch has g times as many as one takes (tl_reduce_run).
-                                      // In a pipeline all ranks have the same, and one seed and repeat_count
+                                      // In a pipeline all ranks have the same, and one seed and repeat_count.
+                                      // In automatic parallelism all ranks give the same, and the run counts
     int32_t     may_split;            // 1 = the batch of `graph` may be split, as in tl_compile_desc
     uint64_t    split_cost;           // as in tl_compile_desc
 
@@ -814,6 +818,10 @@ TLDEF int       tl_uses_checkpoints(const tl_run *run);
 // The compiled plan of a run: what was chosen, at what cost, and how far from the best. NULL: the strategy left
 // nothing open beside the plan. Valid until the run is freed.
 TLDEF const tl_compiled_plan *tl_find_compiled_plan(const tl_run *run);
+
+// The ways to share the batch that automatic parallelism has compared, the best of which the ranks run: as many
+// stages as its stage_count, in as many replicas. NULL: there was one way only. Valid until the run is freed.
+TLDEF const tl_parallel_plan *tl_find_parallel_plan(const tl_run *run);
 #endif
 
 // The graph of a run: that of the desc, the fused or compiled one, or the one that a layer run has made. Valid

@@ -228,7 +228,7 @@ static void the_allocator_gives_what_was_planned_and_nothing_later(void **state)
         (void)bed_step(&a.b, 0);
         report = bed_report(&a.b);
         for (i = 0; i < w.count && i < 64; i++) blocks += w.sizes[i] == report.taken_bytes;
-        assert_true(blocks >= 1);
+        assert_true(blocks >= (report.taken_bytes > 0));
         assert_true(report.taken_bytes < report.planned_arena_bytes + desc.alignment_bytes);
         i = w.count;
         (void)bed_step(&a.b, 0);
@@ -303,7 +303,7 @@ static void host_copies_lie_in_one_block_within_their_budget(void **state) {
         if (a.b.desc.budget_bytes) assert_true(report.taken_bytes <= a.b.desc.budget_bytes);
         a.backend.counters(a.backend.self, &counters);
         assert_int_equal(counters.block_count[TL_TIER_HOST], report.host_taken_bytes > 0);
-        assert_int_equal(counters.block_count[TL_TIER_DEVICE], 1);
+        assert_int_equal(counters.block_count[TL_TIER_DEVICE], report.taken_bytes > 0);
         spilled += report.spill_count > 0;
         lowered += a.b.run->live_budget[TL_TIER_HOST] < host && source == HOST_ONLINE;
         arena_close(&a);

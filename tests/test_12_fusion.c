@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "../examples/transport_threads.h"
+#include "support/rank_hub.h"
 #include "nn.h"
 #include "support/support.h"
 #include "support/random_graph.h"
@@ -678,36 +678,32 @@ static tl_graph chains_of(int count, int length, uint64_t bytes) {
 enum { RANKS = 3, RANK_BATCHES = 4 };
 
 typedef struct fused_ranks {
-    threads_hub  hub;
-    tl_transport transports[RANKS];
-    bench        benches[RANKS];
+    rank_hub hub;
+    bench    benches[RANKS];
 } fused_ranks;
 
 static void open_fused_ranks(fused_ranks *f, const tl_graph *graph) {
-    threads_hub_desc desc;
     int r;
-    memset(&desc, 0, sizeof desc);
-    desc.rank_count = RANKS;
-    assert_true(threads_hub_open(&f->hub, &desc));
+    hub_open(&f->hub, RANKS, 0, NULL);
     for (r = 0; r < RANKS; r++) {
-        f->transports[r] = threads_hub_join(&f->hub, r);
         open_bench(&f->benches[r], graph, BACKEND_CHECKED, 64);
-        f->benches[r].desc.transport = &f->transports[r];
+        f->benches[r].desc.transport = &f->hub.transports[r];
     }
+}
+
+static tl_result run_fused_rank(int32_t rank, void *user) {
+    bench *e = &((fused_ranks *)user)->benches[rank];
+    tl_result result = tl_run_plan(e->run);
+    if (result && result != TL_NOT_READY) fail_msg("rank %d: %s", (int)rank, e->env.error.text);
+    return result;
 }
 
 // One step of all ranks; returns how many blocks were called.
 static long run_fused_ranks(fused_ranks *f) {
-    int left = (1 << RANKS) - 1, r;
+    int r;
     long blocks = 0;
     for (r = 0; r < RANKS; r++) f->benches[r].calls = f->benches[r].blocks = 0;
-    while (left)
-        for (r = 0; r < RANKS; r++) {
-            tl_result result = left >> r & 1 ? tl_run_plan(f->benches[r].run) : TL_NOT_READY;
-            if (result == TL_NOT_READY) continue;
-            if (result) fail_msg("rank %d: %s", r, f->benches[r].env.error.text);
-            left &= ~(1 << r);
-        }
+    hub_take_turns(&f->hub, NULL, run_fused_rank, f);
     for (r = 0; r < RANKS; r++) {
         tl_run_report report;
         tl_measure_run(f->benches[r].run, &report);
@@ -803,7 +799,7 @@ static void ranks_of_fused_graphs_have_the_bits_of_one_process(void **state) {
         (void)run_fused_ranks(&f);
         check_fused_ranks(&f, &ranks, &whole);
         for (r = 0; r < RANKS; r++) close_bench(&f.benches[r]);
-        threads_hub_close(&f.hub);
+        hub_close(&f.hub);
         tl_free_compiled_ranks(&env, &ranks);
         close_bench(&whole);
         tl_free_plan(NULL, &plan);
@@ -880,7 +876,7 @@ static void pipelines_of_strategies_are_fused(void **state) {
                     assert_same_floats(&graph, id, "gradient", whole.gradients[id], f.benches[r].gradients[id]);
             close_bench(&f.benches[r]);
         }
-        threads_hub_close(&f.hub);
+        hub_close(&f.hub);
     }
     assert_true(fused[0] == 0 && fused[1] == 4);   // backwards would run forwards again
     close_bench(&whole);

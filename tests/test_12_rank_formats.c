@@ -9,7 +9,7 @@
 #include <math.h>
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "../examples/transport_threads.h"
+#include "support/rank_hub.h"
 #include "support/support.h"
 #include "support/random_graph.h"
 #include "support/run_support.h"
@@ -160,33 +160,29 @@ static tl_graph random_mix(tl_random *random) {
 // -- all ranks in one thread --
 
 typedef struct crew {
-    threads_hub  hub;
-    tl_transport transports[RANKS];
-    side         sides[RANKS];
+    rank_hub hub;
+    side     sides[RANKS];
 } crew;
 
 static void open_crew(crew *c, const tl_graph *graph, uint32_t precisions) {
-    threads_hub_desc desc;
     int r;
-    memset(&desc, 0, sizeof desc);
-    desc.rank_count = RANKS;
-    assert_true(threads_hub_open(&c->hub, &desc));
+    hub_open(&c->hub, RANKS, 0, NULL);
     for (r = 0; r < RANKS; r++) {
-        c->transports[r] = threads_hub_join(&c->hub, r);
         open_side(&c->sides[r], graph, precisions);
-        c->sides[r].desc.transport = &c->transports[r];
+        c->sides[r].desc.transport = &c->hub.transports[r];
     }
 }
 
+static tl_result run_side(int32_t rank, void *user) {
+    side *s = &((crew *)user)->sides[rank];
+    tl_result result = tl_run_plan(s->run);
+    if (result && result != TL_NOT_READY) fail_msg("rank %d: %s", (int)rank, s->env.error.text);
+    return result;
+}
+
 static void run_crew(crew *c) {
-    int left = (1 << RANKS) - 1, r;
-    while (left)
-        for (r = 0; r < RANKS; r++) {
-            tl_result result = left >> r & 1 ? tl_run_plan(c->sides[r].run) : TL_NOT_READY;
-            if (result == TL_NOT_READY) continue;
-            if (result) fail_msg("rank %d: %s", r, c->sides[r].env.error.text);
-            left &= ~(1 << r);
-        }
+    int r;
+    hub_take_turns(&c->hub, NULL, run_side, c);
     for (r = 0; r < RANKS; r++) {
         tl_run_report report;
         tl_measure_run(c->sides[r].run, &report);
@@ -198,7 +194,7 @@ static void run_crew(crew *c) {
 static void close_crew(crew *c) {
     int r;
     for (r = 0; r < RANKS; r++) close_side(&c->sides[r]);
-    threads_hub_close(&c->hub);
+    hub_close(&c->hub);
 }
 
 // Every node's outputs and gradients, of every micro-batch, are there on one rank, and are those of one process.

@@ -8,104 +8,15 @@
 #include <cmocka.h>
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "../examples/transport_threads.h"
 #include "support/support.h"
 #include "support/texts.h"
 #include "support/random_graph.h"
 #include "support/sink_support.h"
 #include "support/run_support.h"
 #include "support/run_bed.h"
+#include "support/rank_crew.h"
 
-
-enum { MOST_RANKS = 4, MOST_BATCHES = 6, MOST_CHUNKS = 3 };
-
-// Kernels with a mixer for each micro-batch, because several are under way; gradients add up in the order of calls.
-typedef struct hands {
-    mixer     mixers[MOST_BATCHES];
-    uint64_t  gradients[MIXER_NODES];
-    tl_kernel kernels[MIXER_NODES];
-    int32_t   chunk_of[MIXER_NODES];
-    int32_t   calls[MOST_BATCHES][MOST_CHUNKS];  // -1 = not begun, else backwards
-    int32_t   held, most_held;       // micro-batches that have begun and whose last backward has not run, in each chunk
-    int32_t   trained[MOST_CHUNKS];  // backwards of a micro-batch on this rank
-} hands;
-
-// Count by the kernels alone how many micro-batches are in flight.
-static void hands_count(hands *h, const tl_kernel_call *call) {
-    int32_t chunk = h->chunk_of[call->node], *calls = &h->calls[call->micro_batch][chunk];
-    if (call->kind == TL_STEP_BACKWARD) {
-        if (++*calls == h->trained[chunk]) { h->held--; *calls = -1000000; }
-    } else if (*calls == -1) {
-        *calls = 0;
-        if (++h->held > h->most_held) h->most_held = h->held;
-    }
-}
-
-static tl_result hands_forward(const tl_kernel_call *call, void *user) {
-    hands_count((hands *)user, call);
-    return mixer_forward(call, &((hands *)user)->mixers[call->micro_batch]);
-}
-
-static tl_result hands_backward(const tl_kernel_call *call, void *user) {
-    hands *h = (hands *)user;
-    mixer *m = &h->mixers[call->micro_batch];
-    tl_result result;
-    hands_count(h, call);
-    m->gradients[call->node] = h->gradients[call->node];
-    result = mixer_backward(call, m);
-    h->gradients[call->node] = m->gradients[call->node];
-    return result;
-}
-
-static void hands_start_step(hands *h) {
-    int i, k;
-    for (i = 0; i < MOST_BATCHES; i++) {
-        mixer_start_pass(&h->mixers[i]);
-        for (k = 0; k < MOST_CHUNKS; k++) h->calls[i][k] = -1;
-    }
-    h->held = h->most_held = 0;
-}
-
-static void hands_open(hands *h, bed *b, const tl_graph *graph) {
-    int32_t i;
-    memset(h, 0, sizeof *h);
-    for (i = 0; i < MOST_BATCHES; i++) mixer_init(&h->mixers[i]);
-    b->desc.kernel_count = mixer_kernels(graph, &h->mixers[0], h->kernels);
-    for (i = 0; i < b->desc.kernel_count; i++) {
-        h->kernels[i].forward = hands_forward;
-        h->kernels[i].backward = hands_backward;
-        h->kernels[i].user = h;
-    }
-    b->desc.kernels = h->kernels;
-}
-
-typedef struct crew {
-    threads_hub  hub;
-    tl_transport transports[MOST_RANKS];
-    bed          beds[MOST_RANKS];
-    hands        hands[MOST_RANKS];
-    int32_t      count;
-} crew;
-
-// Write the inputs that the rank's stage has.
-static tl_result load(tl_run *run, int32_t micro_batch, void *user) {
-    bed *b = (bed *)user;
-    unsigned char bytes[256];
-    int32_t i;
-    uint64_t k;
-    for (i = 0; i < b->graph->tensor_count; i++) {
-        const tl_node_output *output = &b->graph->outputs[i];
-        tl_tensor tensor;
-        tl_result result;
-        if (!b->graph->nodes[output->node].is_input) continue;
-        for (k = 0; k < output->bytes; k++) bytes[k] = (unsigned char)tl_mix_u64((uint64_t)micro_batch * 1000 + (uint64_t)i, k);
-        tensor.node = output->node;
-        tensor.output = output->output;
-        result = tl_write_tensor(run, tensor, bytes, output->bytes);
-        if (result && result != TL_ERROR_NOT_FOUND) return result;
-    }
-    return TL_OK;
-}
+enum { FEW_RANKS = 4, FEW_CHUNKS = 3, FEW_BATCHES = 6 };  // of random pipelines
 
 // Note which chunk of its rank a node is in, and on a rank how many nodes of each are trained.
 static void hands_take_stages(hands *h, const tl_graph *graph, const tl_compiled_ranks *ranks, int32_t rank) {
@@ -118,75 +29,15 @@ static void hands_take_stages(hands *h, const tl_graph *graph, const tl_compiled
 }
 
 static void crew_open(crew *c, const tl_graph *graph, const tl_compiled_ranks *ranks, uint64_t poll_limit) {
-    threads_hub_desc desc;
     int32_t r;
-    memset(&desc, 0, sizeof desc);
-    desc.rank_count = c->count = ranks->rank_count;
-    desc.poll_limit = poll_limit;
-    assert_true(threads_hub_open(&c->hub, &desc));
-    for (r = 0; r < c->count; r++) {
+    crew_join(c, graph, ranks->rank_count, poll_limit, NULL);
+    for (r = 0; r < c->hub.count; r++) {
         bed *b = &c->beds[r];
-        c->transports[r] = threads_hub_join(&c->hub, r);
-        bed_open(b, graph, BACKEND_CHECKED, (uint64_t)r, 1);
-        hands_open(&c->hands[r], b, graph);
         hands_take_stages(&c->hands[r], graph, ranks, r);
-        b->desc.load = load;
         b->desc.compiled = &ranks->ranks[r].compiled;
         b->desc.host_budget_bytes = ranks->ranks[r].compiled.plan.host_arena_bytes;
-        b->desc.transport = &c->transports[r];
         bed_must_init(b);
     }
-}
-
-static void crew_close(crew *c) {
-    int32_t r;
-    for (r = 0; r < c->count; r++) bed_close(&c->beds[r]);
-    threads_hub_close(&c->hub);
-}
-
-// One training step of all ranks, in turns.
-static void crew_step(crew *c, tl_random *random) {
-    int32_t done[MOST_RANKS] = { 0 }, left = c->count;
-    long turns = 0;
-    int32_t r;
-    for (r = 0; r < c->count; r++) hands_start_step(&c->hands[r]);
-    while (left) {
-        tl_result result;
-        r = random_count(random, 0, c->count - 1);
-        if (++turns > 100000) fail_msg("%s", "ranks wait for each other");
-        if (done[r]) continue;
-        result = tl_run_plan(c->beds[r].run);
-        if (result == TL_NOT_READY) continue;
-        if (result) fail_msg("rank %d: %s", (int)r, c->beds[r].env.error.text);
-        done[r] = 1;
-        left--;
-    }
-}
-
-static int32_t count_nodes(const tl_graph *graph) {
-    int32_t count = 0, i;
-    for (i = 0; i < graph->node_count; i++) count += !graph->nodes[i].is_input;
-    return count;
-}
-
-// The gradient checksum of every node, of one process that keeps everything.
-static void one_process(const tl_graph *graph, int32_t micro_batches, uint64_t *gradients) {
-    static bed b;
-    static hands h;
-    tl_plan plan;
-    bed_open(&b, graph, 0, 0, 1);
-    hands_open(&h, &b, graph);
-    b.desc.load = load;
-    if (tl_plan_keep_all(&b.env, graph, 0, &plan)) fail_msg("%s", b.env.error.text);
-    b.desc.plan = &plan;
-    b.desc.repeat_count = micro_batches;
-    bed_must_init(&b);
-    if (tl_run_plan(b.run)) fail_msg("%s", b.env.error.text);
-    hands_start_step(&h);
-    if (tl_run_plan(b.run)) fail_msg("%s", b.env.error.text);
-    memcpy(gradients, h.gradients, (size_t)graph->node_count * sizeof *gradients);
-    bed_close(&b);
-    tl_free_plan(&b.env, &plan);
 }
 
 // What every schedule keeps, counted from the end; what interleaved keeps is in the order of the calls.
@@ -215,7 +66,7 @@ static long check_crew(const crew *c, const tl_graph *graph, const tl_compiled_r
     long fewer = 0;
     int32_t stages = ranks->rank_count * ranks->chunk_count, most[MOST_RANKS], r, stage, id;
     find_in_flight(ranks, pipeline, most);
-    for (r = 0; r < c->count; r++) {
+    for (r = 0; r < c->hub.count; r++) {
         const tl_rank_plan *rank = &ranks->ranks[r];
         tl_run_report report = bed_report(&c->beds[r]);
         int is_trained = 1;
@@ -262,7 +113,7 @@ static void infer_as_planned(tl_env *env, tl_random *random, const tl_ranks_desc
     if (tl_compile_ranks(env, &desc, &ranks)) fail_msg("%s", env->error.text);
     crew_open(&c, desc.graph, &ranks, 0);
     crew_step(&c, random);
-    for (r = 0; r < c.count; r++) {
+    for (r = 0; r < c.hub.count; r++) {
         tl_run_report report = bed_report(&c.beds[r]);
         assert_int_equal(report.measured_peak_bytes, ranks.ranks[r].compiled.plan.peak_bytes);
         assert_int_equal(report.measured_arena_bytes, ranks.ranks[r].compiled.plan.arena_bytes);
@@ -305,7 +156,7 @@ static void train_as_planned(tl_env *env, tl_random *random, const tl_graph *gra
         t->remade += ranks.ranks[r].busy_cost > ranks.ranks[r].compiled.bound_cost;
     }
     t->copies += count_copies(&ranks);
-    one_process(graph, desc->micro_batch_count, expected);
+    one_process(graph, 0, desc->micro_batch_count, expected);
     crew_open(&c, graph, &ranks, 0);
     crew_step(&c, random);
     crew_step(&c, random);
@@ -336,12 +187,12 @@ static void train_random_graphs(uint64_t seed, long rounds, int32_t node_limit, 
         desc.work_limit = 2000000;
         if (interleaved) {
             desc.rank_count = random_count(&random, 2, 3);
-            desc.chunk_count = random_count(&random, 2, MOST_CHUNKS);
-            desc.micro_batch_count = desc.rank_count * random_count(&random, 1, MOST_BATCHES / desc.rank_count);
+            desc.chunk_count = random_count(&random, 2, FEW_CHUNKS);
+            desc.micro_batch_count = desc.rank_count * random_count(&random, 1, FEW_BATCHES / desc.rank_count);
             desc.pipeline = TL_PIPELINE_INTERLEAVED;
         } else {
-            desc.rank_count = random_count(&random, 2, MOST_RANKS);
-            desc.micro_batch_count = random_count(&random, 1, MOST_BATCHES);
+            desc.rank_count = random_count(&random, 2, FEW_RANKS);
+            desc.micro_batch_count = random_count(&random, 1, FEW_BATCHES);
             desc.pipeline = random_chance(&random, 30) ? TL_PIPELINE_GPIPE : TL_PIPELINE_1F1B;
         }
         if (copies) {
@@ -452,13 +303,13 @@ static void chains_take_what_is_simulated(void **state) {
         desc.graph = &graph;
         desc.pipeline = (tl_pipeline)random_count(&random, 0, TL_PIPELINE_COUNT - 1);
         desc.work_limit = 2000000;
-        desc.rank_count = random_count(&random, 2, MOST_RANKS);
+        desc.rank_count = random_count(&random, 2, FEW_RANKS);
         desc.micro_batch_count = random_count(&random, 1, 12);
         link.bytes_per_second = (uint64_t)random_count(&random, 2, 10) * 100000000;
         link.latency_ns = (uint64_t)random_count(&random, 0, 20);
         if (round % 3 == 0) desc.link = &link;
         if (desc.pipeline == TL_PIPELINE_INTERLEAVED) {
-            desc.chunk_count = random_count(&random, 2, MOST_CHUNKS);
+            desc.chunk_count = random_count(&random, 2, FEW_CHUNKS);
             desc.micro_batch_count = desc.rank_count * random_count(&random, 1, 4);
             interleaved++;
         }
@@ -685,12 +536,11 @@ static void cuts_of_chunks_are_near_the_best(void **state) {
 enum { MOST_REPLICAS = 4, MOST_FLOATS = 20000 };
 
 typedef struct circle {
-    threads_hub  hub;
-    tl_transport transports[2 * MOST_REPLICAS];
+    rank_hub     hub;
     bed          beds[2 * MOST_REPLICAS];
     tl_state     states[2 * MOST_REPLICAS][3];
     float       *values[2 * MOST_REPLICAS][3];
-    int32_t      count, stages;
+    int32_t      stages;
 } circle;
 
 static const char *const pair =
@@ -706,17 +556,12 @@ static float some_value(int32_t rank, int32_t state, uint64_t i) {
 // Ranks of `stages` stages, each with two ranges of gradients and one of weights. ranks: with several stages.
 static void circle_open(circle *c, const tl_graph *graph, const tl_compiled_ranks *ranks, int32_t replicas, int32_t stages,
                         const uint64_t *counts, uint64_t poll_limit) {
-    threads_hub_desc desc;
     int32_t r, s;
     uint64_t i;
-    memset(&desc, 0, sizeof desc);
     c->stages = stages;
-    desc.rank_count = c->count = replicas * stages;
-    desc.poll_limit = poll_limit;
-    assert_true(threads_hub_open(&c->hub, &desc));
-    for (r = 0; r < c->count; r++) {
+    hub_open(&c->hub, replicas * stages, poll_limit, NULL);
+    for (r = 0; r < c->hub.count; r++) {
         bed *b = &c->beds[r];
-        c->transports[r] = threads_hub_join(&c->hub, r);
         bed_open(b, graph, 0, 0, 1);
         for (s = 0; s < 3; s++) {
             c->values[r][s] = (float *)malloc((size_t)counts[s] * sizeof(float) + 4);
@@ -728,7 +573,7 @@ static void circle_open(circle *c, const tl_graph *graph, const tl_compiled_rank
         }
         b->desc.states = c->states[r];
         b->desc.state_count = 3;
-        b->desc.transport = &c->transports[r];
+        b->desc.transport = &c->hub.transports[r];
         b->desc.load = load;
         if (ranks) b->desc.compiled = &ranks->ranks[r % stages].compiled;
         bed_must_init(b);
@@ -737,30 +582,34 @@ static void circle_open(circle *c, const tl_graph *graph, const tl_compiled_rank
 
 static void circle_close(circle *c) {
     int32_t r, s;
-    for (r = 0; r < c->count; r++) {
+    for (r = 0; r < c->hub.count; r++) {
         bed_close(&c->beds[r]);
         for (s = 0; s < 3; s++) free(c->values[r][s]);
     }
-    threads_hub_close(&c->hub);
+    hub_close(&c->hub);
+}
+
+typedef struct circle_call {
+    circle *c;
+    tl_result (*call)(tl_run *, tl_state_kind);
+    tl_state_kind kind;
+} circle_call;
+
+static tl_result circle_turn_of(int32_t rank, void *user) {
+    circle_call *turn = (circle_call *)user;
+    tl_result result = turn->call(turn->c->beds[rank].run, turn->kind);
+    if (result && result != TL_NOT_READY) fail_msg("rank %d: %s", (int)rank, turn->c->beds[rank].env.error.text);
+    return result;
 }
 
 static void circle_turn(circle *c, tl_random *random, tl_result (*call)(tl_run *, tl_state_kind), tl_state_kind kind) {
-    int32_t done[2 * MOST_REPLICAS] = { 0 }, left = c->count;
-    while (left) {
-        int32_t r = random_count(random, 0, c->count - 1);
-        tl_result result;
-        if (done[r]) continue;
-        result = call(c->beds[r].run, kind);
-        if (result == TL_NOT_READY) continue;
-        if (result) fail_msg("rank %d: %s", (int)r, c->beds[r].env.error.text);
-        done[r] = 1;
-        left--;
-    }
+    circle_call turn = { c, call, kind };
+    hub_take_turns(&c->hub, random, circle_turn_of, &turn);
 }
 
 // The sum of an element in the order that is documented.
 static float ring_sum(const circle *c, int32_t stage, int32_t state, uint64_t count, uint64_t i) {
-    int32_t replicas = c->count / c->stages, shard = 0, k;
+    int32_t replicas = c->hub.count / c->stages, shard = 0, k;
     uint64_t first = 0;
     float sum;
     for (; shard < replicas; shard++) {
@@ -796,7 +645,7 @@ static void sums_have_the_bits_of_the_documented_order(void **state) {
         circle_open(&c, &graph, &ranks, replicas, stages, counts, 0);
         if (round % 2) circle_turn(&c, &random, tl_reduce_run, TL_STATE_GRADIENT);
         else circle_turn(&c, &random, tl_scatter_run, TL_STATE_GRADIENT);
-        for (r = 0; r < c.count; r++)
+        for (r = 0; r < c.hub.count; r++)
             for (s = 0; s < 3; s++) {
                 uint64_t offset = 0, bytes = counts[s] * sizeof(float);
                 if (round % 2 == 0) tl_find_run_shard(c.beds[r].run, s, &offset, &bytes);
@@ -812,10 +661,10 @@ static void sums_have_the_bits_of_the_documented_order(void **state) {
                 }
             }
         if (round % 2 == 0) {   // each changes its shard of the weights; then all have all of them
-            for (r = 0; r < c.count; r++)
+            for (r = 0; r < c.hub.count; r++)
                 for (i = 0; i < scattered[r][1]; i++) c.values[r][1][scattered[r][0] + i] = (float)(r % stages) + (float)i / 64;
             circle_turn(&c, &random, tl_gather_run, TL_STATE_PARAMETER);
-            for (r = 0; r < c.count; r++)
+            for (r = 0; r < c.hub.count; r++)
                 assert_memory_equal(c.values[r][1], c.values[r % stages][1], (size_t)counts[1] * sizeof(float));
         }
         circle_close(&c);
@@ -855,17 +704,17 @@ static void a_lost_rank_is_told_to_all(void **state) {
         if (count_nodes(&graph) < (desc.chunk_count ? 6 : 3)) { tl_free_graph(&env, &graph); continue; }
         if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
         crew_open(&c, &graph, &ranks, round % 2 ? 5000 : 0);
-        victim = random_count(&random, 0, c.count - 1);
-        for (r = 0; r < c.count; r++) hands_start_step(&c.hands[r]);
-        left = c.count;
+        victim = random_count(&random, 0, c.hub.count - 1);
+        for (r = 0; r < c.hub.count; r++) hands_start_step(&c.hands[r]);
+        left = c.hub.count;
         while (left) {
             tl_result result;
-            r = random_count(&random, 0, c.count - 1);
+            r = random_count(&random, 0, c.hub.count - 1);
             if (ended[r]) continue;
             if (++turns > 200000) fail_msg("%s", "a rank waits for good");
             if (r == victim && turns > until) {     // it ends; with odd rounds without a word
                 tl_reset_run(c.beds[r].run);
-                if (round % 2 == 0) threads_hub_leave(&c.hub, r);
+                if (round % 2 == 0) threads_hub_leave(&c.hub.hub, r);
                 ended[r] = 1;
                 left--;
                 continue;
@@ -875,7 +724,7 @@ static void a_lost_rank_is_told_to_all(void **state) {
             if (result) {
                 assert_int_equal(result, TL_ERROR_PEER_LOST);
                 assert_non_null(strstr(c.beds[r].env.error.text, "peer lost"));
-                if (round % 2 == 0) threads_hub_leave(&c.hub, r);
+                if (round % 2 == 0) threads_hub_leave(&c.hub.hub, r);
                 told++;
             }
             ended[r] = 1;
@@ -913,7 +762,7 @@ static void ranks_with_other_plans_are_told_so(void **state) {
     bed_open(&c.beds[1], &graph, 0, 0, 1);
     hands_open(&c.hands[1], &c.beds[1], &graph);
     c.beds[1].desc.compiled = &others.ranks[1].compiled;
-    c.beds[1].desc.transport = &c.transports[1];
+    c.beds[1].desc.transport = &c.hub.transports[1];
     c.beds[1].desc.load = load;
     bed_must_init(&c.beds[1]);
     while (results[0] == TL_NOT_READY || results[1] == TL_NOT_READY)
@@ -977,7 +826,7 @@ static void ranks_stay_in_step(void **state) {
         bed_open(&c.beds[1], &graph, 0, 0, 1);
         hands_open(&c.hands[1], &c.beds[1], &graph);
         c.beds[1].desc.compiled = &ranks.ranks[1].compiled;
-        c.beds[1].desc.transport = &c.transports[1];
+        c.beds[1].desc.transport = &c.hub.transports[1];
         c.beds[1].desc.load = load;
         if (field == 0) c.beds[1].desc.first_micro_batch = 2;
         if (field == 1) c.beds[1].desc.repeat_count = 3;
@@ -1074,7 +923,7 @@ static void a_sum_under_way_keeps_passes_out(void **state) {
     assert_int_equal(tl_start_pass(run, 0), TL_OK);
     assert_int_equal(tl_reset_run(run), TL_OK);
     assert_int_equal(tl_reduce_run(run, TL_STATE_GRADIENT), TL_NOT_READY);
-    threads_hub_leave(&c.hub, 1);
+    threads_hub_leave(&c.hub.hub, 1);
     do result = tl_reduce_run(run, TL_STATE_GRADIENT); while (result == TL_NOT_READY);
     assert_int_equal(result, TL_ERROR_PEER_LOST);
     assert_non_null(strstr(c.beds[0].env.error.text, "message with rank 1 between passes: peer lost"));
@@ -1182,7 +1031,7 @@ static void training_goes_on_from_what_was_saved(void **state) {
                 (void)tl_run_plan(c.beds[r].run);
             }
         tl_reset_run(c.beds[victim].run);
-        threads_hub_leave(&c.hub, victim);
+        threads_hub_leave(&c.hub.hub, victim);
         crew_close(&c);
         // all over again, without a loss, and from what was saved
         crew_open(&c, &graph, &ranks, 0);
@@ -1231,10 +1080,8 @@ static void strategies_cut_the_graph(void **state) {
     } while (1);
     for (row = 0; row < sizeof rows / sizeof rows[0]; row++) {
         tl_strategy strategy = tl_strategy_training();
-        threads_hub_desc desc;
         uint64_t sent = 0;
         int32_t r, id;
-        memset(&desc, 0, sizeof desc);
         strategy.mode = TL_MODE_LAZY;
         strategy.precision = TL_PRECISION_SINGLE;
         strategy.memory = TL_MEMORY_POOLED;
@@ -1244,56 +1091,25 @@ static void strategies_cut_the_graph(void **state) {
         strategy.gradient.accumulation_steps = rows[row].steps;
         strategy.parallelism = rows[row].kind == TL_PARALLELISM_MODEL ? tl_parallelism_model(rows[row].workers)
                                                                       : tl_parallelism_pipeline(rows[row].workers);
-        desc.rank_count = c.count = (int32_t)rows[row].workers;
-        assert_true(threads_hub_open(&c.hub, &desc));
-        one_process(&graph, (int32_t)rows[row].steps, expected);
-        for (r = 0; r < c.count; r++) {
-            bed *b = &c.beds[r];
-            c.transports[r] = threads_hub_join(&c.hub, r);
-            bed_open(b, &graph, BACKEND_CHECKED, (uint64_t)r, 1);
-            hands_open(&c.hands[r], b, &graph);
-            b->desc.load = load;
-            b->desc.strategy = &strategy;
-            b->desc.transport = &c.transports[r];
-            bed_must_init(b);
-        }
+        one_process(&graph, 0, (int32_t)rows[row].steps, expected);
+        crew_open_strategy(&c, &graph, (int32_t)rows[row].workers, NULL, &strategy, 0);
         crew_step(&c, &random);
         crew_step(&c, &random);
         for (id = 0; id < graph.node_count; id++) {
             uint64_t found = 0;
-            for (r = 0; r < c.count; r++) found |= c.hands[r].gradients[id];
+            for (r = 0; r < c.hub.count; r++) found |= c.hands[r].gradients[id];
             if (!graph.nodes[id].is_input) assert_int_equal(found, expected[id]);
         }
-        for (r = 0; r < c.count; r++) {
+        for (r = 0; r < c.hub.count; r++) {
             tl_run_report report = bed_report(&c.beds[r]);
-            assert_int_equal(report.worker_count, c.count);
+            assert_int_equal(report.worker_count, c.hub.count);
             assert_int_equal(report.measured_peak_bytes, report.planned_peak_bytes);
             sent += report.sent_bytes;
         }
-        assert_true(c.count == 1 || sent > 0);
+        assert_true(c.hub.count == 1 || sent > 0);
         crew_close(&c);
     }
     tl_free_graph(&env, &graph);
-}
-
-static void open_strategies(crew *c, const tl_graph *graph, const tl_strategy *strategy, uint64_t budget) {
-    threads_hub_desc desc;
-    int32_t r;
-    memset(&desc, 0, sizeof desc);
-    desc.rank_count = c->count = (int32_t)strategy->parallelism.as.pipeline.stage_count;
-    assert_true(threads_hub_open(&c->hub, &desc));
-    for (r = 0; r < c->count; r++) {
-        bed *b = &c->beds[r];
-        c->transports[r] = threads_hub_join(&c->hub, r);
-        bed_open(b, graph, BACKEND_CHECKED, (uint64_t)r, 1);
-        hands_open(&c->hands[r], b, graph);
-        b->desc.load = load;
-        b->desc.strategy = strategy;
-        b->desc.transport = &c->transports[r];
-        b->desc.budget_bytes = budget;
-        if (budget) b->desc.host_budget_bytes = UINT64_MAX;
-        bed_must_init(b);
-    }
 }
 
 // A pipeline that keeps everything runs within fewer bytes of the device where the host takes some.
@@ -1311,13 +1127,13 @@ static void strategies_copy_to_the_host(void **state) {
     strategy.gradient = tl_gradient_full();
     strategy.gradient.accumulation_steps = 6;
     chain_of(&env, NULL, 25, &graph);
-    one_process(&graph, 6, expected);
+    one_process(&graph, 0, 6, expected);
     for (part = 8; part > 4; part--) {
         budget = most * (uint64_t)part / 8;         // 0 at first: no limit
-        open_strategies(&c, &graph, &strategy, budget);
+        crew_open_strategy(&c, &graph, 3, NULL, &strategy, budget);
         crew_step(&c, &random);
         crew_step(&c, &random);
-        for (r = 0; r < c.count; r++) {
+        for (r = 0; r < c.hub.count; r++) {
             tl_run_report report = bed_report(&c.beds[r]);
             assert_true(!budget || report.taken_bytes <= budget);
             assert_int_equal(report.measured_peak_bytes, report.planned_peak_bytes);
@@ -1327,7 +1143,7 @@ static void strategies_copy_to_the_host(void **state) {
         }
         for (id = 0; id < graph.node_count; id++) {
             uint64_t found = 0;
-            for (r = 0; r < c.count; r++) found |= c.hands[r].gradients[id];
+            for (r = 0; r < c.hub.count; r++) found |= c.hands[r].gradients[id];
             if (!graph.nodes[id].is_input) assert_int_equal(found, expected[id]);
         }
         assert_true(budget || !copied);

@@ -2901,7 +2901,7 @@ static void a_pooled_run_takes_one_block_within_its_budget(void **state) {
         assert_true(spy_count(&b.spy).block_count[TL_TIER_DEVICE] <= 1);
         (void)bed_step(&b, 0);
         assert_int_equal(bed_step(&b, 0), expected);
-        assert_int_equal(spy_count(&b.spy).block_count[TL_TIER_DEVICE], 1);
+        assert_int_equal(spy_count(&b.spy).block_count[TL_TIER_DEVICE], bed_report(&b).planned_arena_bytes > 0);
         assert_true(spy_count(&b.spy).reserved_bytes[TL_TIER_DEVICE] <= b.desc.budget_bytes);
         assert_int_equal(spy_count(&b.spy).reserved_bytes[TL_TIER_DEVICE], bed_report(&b).planned_arena_bytes);
         wider += bed_report(&b).planned_arena_bytes > bed_report(&b).planned_peak_bytes;

@@ -199,7 +199,7 @@ static uint64_t search_room(tli_rank_search *s, uint64_t room, uint64_t *least) 
     s->room = room;
     s->least = UINT64_MAX;
     s->plan_count = s->has_best = 0;
-    tli_bound_rank(s);
+    s->bound_cost = tli_find_least_cost(s->graph, s->desc->inference, s->ran);
     assert_int_equal(tli_search_rank(s), TL_OK);
     cost = s->has_best ? s->best_cost : UINT64_MAX;
     tl_free_plan(s->env, &s->best);
