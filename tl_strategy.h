@@ -3378,6 +3378,12 @@ extern "C" {
 // arXiv:2104.04473, section 2.2. Zheng et al., Alpa, OSDI 2022, arXiv:2201.12023, section 5. Rajbhandari et
 // al., ZeRO, SC 2020, arXiv:1910.02054, section 5.
 
+// A link between two ranks, the same in both directions; both are used at the same time.
+typedef struct tl_link {
+    uint64_t bytes_per_second;  // one way; > 0
+    uint64_t latency_ns;        // of each transfer
+} tl_link;
+
 #ifndef TL_NO_PLANNERS
 // id, name, what a rank does
 #define TL_PIPELINES(X) \
@@ -3386,12 +3392,6 @@ extern "C" {
     X(TL_PIPELINE_INTERLEAVED, "interleaved", "1f1b over several chunks of units on every rank")
 
 typedef enum tl_pipeline { TL_PIPELINES(TLI_ENUM) TL_PIPELINE_COUNT } tl_pipeline;
-
-// A link between two ranks, the same in both directions; both are used at the same time.
-typedef struct tl_link {
-    uint64_t bytes_per_second;  // one way; > 0
-    uint64_t latency_ns;        // of each transfer
-} tl_link;
 
 // A device of a given order.
 typedef struct tl_rank {
@@ -5021,7 +5021,7 @@ typedef struct tl_transport {
     // polls.
     tl_result (*poll)(void *self, int32_t request);
     void      (*cancel)(void *self, int32_t request);  // give a message up; the number is free
-    const struct tl_link *link;   // what messages take, the same figures on every rank: strategies that cut the
+    const tl_link *link;          // what messages take, the same figures on every rank: strategies that cut the
                                   // graph plan with it, and the costs of the graph are nanoseconds then. 0 =
                                   // no time
 } tl_transport;

@@ -1569,7 +1569,7 @@ static void end_job(int code) {
 }
 
 static int run(program *p, int count, char **argv) {
-    mpi_hub_desc desc = { MPI_COMM_WORLD, 0, 0 };
+    mpi_hub_desc desc = { MPI_COMM_WORLD, 0, 0, NULL };
     mpi_hub hub;
     worker *w = (worker *)calloc(1, sizeof *w);
     int code;

@@ -437,7 +437,8 @@ static const char *const usage[] = {
     "  --chunks V        interleaved 1f1b: V stages on each rank, so that ranks wait less, but send and",
     "                    hold more. --micro-batches must be a multiple of the ranks",
     "  --data            copies of the whole model instead, each with a part of the micro-batches",
-    "  --auto            all ways compared: copies, pipelines, both; the best, and why not the others",
+    "  --auto            all ways planned and compared: copies, pipelines in each schedule, copies of",
+    "                    these; the best, and why not the others. --micro-batches are of all ranks",
     "",
     "FILE is written whole or not at all, a pipe or a device as it is; - is standard output, for one of",
     "them. A FILE that is also read, and a FILE that two options name, are refused before any work:",
@@ -624,10 +625,12 @@ static int check_rank_options(const options *o) {
         if (others[i].is_there)
             return fail(CODE_INPUT, "%s: is for one rank, --ranks plans several", others[i].name);
     if (o->data && o->automatic) return fail(CODE_INPUT, "--data: is one way, --auto compares all");
-    for (i = 0; (o->data || o->automatic) && i < sizeof of_pipelines / sizeof *of_pipelines; i++)
+    for (i = 0; o->data && i < sizeof of_pipelines / sizeof *of_pipelines; i++)
         if (of_pipelines[i].is_there)
-            return fail(CODE_INPUT, "%s: is for the pipeline of --ranks, %s is a comparison of training steps",
-                        of_pipelines[i].name, o->data ? "--data" : "--auto");
+            return fail(CODE_INPUT, "%s: is for the pipeline of --ranks, --data is a comparison of training steps",
+                        of_pipelines[i].name);
+    if (o->automatic && (o->gpipe || o->chunks))
+        return fail(CODE_INPUT, "%s: is one order of calls, --auto compares all", o->gpipe ? "--gpipe" : "--chunks");
     if (o->chunks && o->gpipe) return fail(CODE_INPUT, "--gpipe: has one stage a rank, --chunks several");
     if (o->inference && o->gpipe) return fail(CODE_INPUT, "--gpipe: is an order of backwards, --inference has none");
     if (o->inference && o->states) return fail(CODE_INPUT, "--states: are of the optimizer, --inference has none");
@@ -3539,8 +3542,9 @@ typedef struct rank_work {
     int32_t  rank_count, chunk_count, micro_batches, states;
     tl_link  link;                 // its nanosecond is one unit of cost
     uint64_t base_bytes;           // weights, gradients and optimizer of the whole model
-    tl_compiled_ranks compiled;    // a pipeline
-    tl_parallel_plan  parallel;    // --data, --auto
+    tl_pipeline pipeline;          // of --gpipe, --chunks, or what --auto has chosen
+    tl_compiled_ranks compiled;    // a pipeline, or one replica of it
+    tl_parallel_plan  parallel;    // --data, --auto: what was compared
 } rank_work;
 
 // Numbers of the optimizer for each weight.
@@ -3596,19 +3600,14 @@ static label time_label(const program *p, double cost) {
     return l;
 }
 
-static tl_pipeline schedule_of(const program *p) {
-    if (p->o.chunks) return TL_PIPELINE_INTERLEAVED;
-    return p->o.gpipe ? TL_PIPELINE_GPIPE : TL_PIPELINE_1F1B;
-}
-
+// Plan the pipeline that was asked for, or the best of all ways.
 static tl_result compile_pipeline(program *p, rank_work *r) {
     tl_ranks_desc desc;
+    tl_result result;
     memset(&desc, 0, sizeof desc);
     desc.graph = &p->graph;
     desc.rank_count = r->rank_count;
     desc.micro_batch_count = r->micro_batches;
-    desc.chunk_count = r->chunk_count;
-    desc.pipeline = schedule_of(p);
     desc.inference = p->o.inference;
     desc.budget_bytes = p->budget_bytes;
     desc.gradient_ratio = gradients_of(p);
@@ -3618,6 +3617,14 @@ static tl_result compile_pipeline(program *p, rank_work *r) {
     desc.device = &p->device;
     desc.host_budget_bytes = p->host_bytes;
     desc.work_limit = p->work_limit;
+    if (p->o.automatic) {
+        result = tl_compile_parallel(&p->env, &desc, &r->compiled, &r->parallel);
+        if (!result) r->pipeline = r->parallel.choices[r->parallel.best].pipeline;
+        return result;
+    }
+    desc.chunk_count = r->chunk_count;
+    r->pipeline = p->o.chunks ? TL_PIPELINE_INTERLEAVED : p->o.gpipe ? TL_PIPELINE_GPIPE : TL_PIPELINE_1F1B;
+    desc.pipeline = r->pipeline;
     return tl_compile_ranks(&p->env, &desc, &r->compiled);
 }
 
@@ -3647,7 +3654,6 @@ static label stage_label(const program *p, const tl_compiled_ranks *c, int32_t s
 static void print_pipeline(const program *p, FILE *out, const rank_work *r) {
     const tl_compiled_ranks *c = &r->compiled;
     int32_t k, stage;
-    print_head(p, out);
     fprintf(out, "%4s %-33s %12s %6s %12s %12s %12s %12s %15s %15s\n", "rank", "nodes", "weights", "flight", "held",
             "peak", "arena", "sent", "busy", "ends");
     for (k = 0; k < c->rank_count; k++) {
@@ -3665,10 +3671,9 @@ static void print_pipeline(const program *p, FILE *out, const rank_work *r) {
             fprintf(out, "%s%4d: at most %llu bytes of copies on the host\n", k ? "" : "\n", (int)k,
                     (ull)c->ranks[k].compiled.plan.host_peak_bytes);
     fprintf(out, "\nstep of %d micro-batches, %s: %llu%s, bubble %.2f %%\n", (int)c->micro_batch_count,
-            tl_name_pipeline(schedule_of(p)), (ull)c->cost, time_label(p, (double)c->cost).text, 100 * c->bubble_ratio);
+            tl_name_pipeline(r->pipeline), (ull)c->cost, time_label(p, (double)c->cost).text, 100 * c->bubble_ratio);
     fprintf(out, "no cut takes less than %llu, gap: %s\n", (ull)c->bound_cost,
             gap_label(c->cost, c->bound_cost).text);
-    print_single(p, out, r, c->cost);
 }
 
 static void put_rank_head_json(const program *p, writer *w, const rank_work *r) {
@@ -3745,7 +3750,7 @@ static void put_pipeline_json(const program *p, writer *w, const rank_work *r) {
     const tl_compiled_ranks *c = &r->compiled;
     int32_t k;
     put(w, ", \"schedule\": \"%s\", \"chunk_count\": %d, \"inference\": %s, \"alignment_bytes\": %llu",
-        tl_name_pipeline(schedule_of(p)), (int)c->chunk_count, p->o.inference ? "true" : "false", (ull)p->alignment);
+        tl_name_pipeline(r->pipeline), (int)c->chunk_count, p->o.inference ? "true" : "false", (ull)p->alignment);
     put(w, ", \"total_cost\": %llu, \"lower_bound_cost\": %llu, \"bubble_ratio\": %.9f, \"hash\": \"%016llx\"",
         (ull)c->cost, (ull)c->bound_cost, c->bubble_ratio, (ull)c->hash);
     put(w, ", \"ranks\": [");
@@ -3756,7 +3761,7 @@ static void put_pipeline_json(const program *p, writer *w, const rank_work *r) {
     put(w, "\n]");
 }
 
-// -- ranks: data parallel, and all ways compared --
+// -- ranks: data parallel, and the table of ways --
 
 // Bytes of a node's outputs that a backward reads, and what its forward saves for it.
 static uint64_t kept_bytes(const tl_graph *graph, const uint8_t *needed, const tl_node *node) {
@@ -3817,7 +3822,7 @@ static tl_result plan_parallel(program *p, rank_work *r, const tl_unit *units, i
     desc.optimizer_multiplier = (uint64_t)r->states;
     desc.rank_bytes = beside_activations(p, units, count);
     desc.link = p->o.link ? &r->link : NULL;
-    if (p->o.data) desc.kinds = 1u << TL_PARALLELISM_NONE | 1u << TL_PARALLELISM_DATA;
+    desc.kinds = 1u << TL_PARALLELISM_NONE | 1u << TL_PARALLELISM_DATA;
     desc.work_limit = p->work_limit;
     return tl_plan_parallel(&p->env, &desc, &r->parallel);
 }
@@ -3844,24 +3849,35 @@ static int choose_parallel(program *p, rank_work *r) {
 
 static int print_parallel(const program *p, FILE *out, const rank_work *r) {
     const tl_parallel_plan *plan = &r->parallel;
-    uint64_t cost = plan->choice_count ? plan->choices[plan->best].time_ns : 0;
+    uint64_t cost = plan->choices[plan->best].time_ns;
     size_t length = tl_print_parallel_plan(plan, NULL, 0);
     char *text = (char *)malloc(length + 1);
     if (!text) return fail(CODE_INPUT, "no memory for the table");
     tl_print_parallel_plan(plan, text, length + 1);
-    print_head(p, out);
     fprintf(out, "%s\nstep of %d micro-batches: %llu%s; all work on all ranks: %llu\n", text, (int)r->micro_batches,
             (ull)cost, time_label(p, (double)cost).text, (ull)plan->bound_ns);
     if (p->unit_ns != 1 || p->unit_count != 1) fprintf(out, "time_ns is in units of the model's costs\n");
-    print_single(p, out, r, cost);
+    if (r->compiled.ranks)
+        fprintf(out, "\neach of %d replicas:\n", (int)plan->choices[plan->best].replica_count);
     free(text);
     return CODE_OK;
+}
+
+// The table of ways, a pipeline, or both.
+static int print_ranks(const program *p, FILE *out, const rank_work *r) {
+    const tl_parallel_plan *plan = &r->parallel;
+    int code = CODE_OK;
+    print_head(p, out);
+    if (plan->choice_count) code = print_parallel(p, out, r);
+    if (!code && r->compiled.ranks) print_pipeline(p, out, r);
+    if (!code) print_single(p, out, r, plan->choice_count ? plan->choices[plan->best].time_ns : r->compiled.cost);
+    return code;
 }
 
 static void put_parallel_json(writer *w, const rank_work *r) {
     const tl_parallel_plan *plan = &r->parallel;
     int32_t k;
-    put(w, ", \"best\": %d, \"lower_bound_cost\": %llu, \"choices\": [", (int)plan->best, (ull)plan->bound_ns);
+    put(w, ", \"best\": %d, \"all_ranks_cost\": %llu, \"choices\": [", (int)plan->best, (ull)plan->bound_ns);
     for (k = 0; k < plan->choice_count; k++) {
         const tl_parallel_choice *c = &plan->choices[k];
         put(w, "%s\n  {\"kind\": \"%s\", \"reason\": \"%s\", \"replica_count\": %d, \"stage_count\": %d", k ? "," : "",
@@ -3871,6 +3887,7 @@ static void put_parallel_json(writer *w, const rank_work *r) {
             (int)c->chunk_count, (int)c->zero_stage);
         put(w, ", \"total_cost\": %llu, \"communication_cost\": %llu, \"bubble_cost\": %llu, \"idle_cost\": %llu",
             (ull)c->time_ns, (ull)c->communication_ns, (ull)c->bubble_ns, (ull)c->idle_ns);
+        put(w, ", \"recompute_cost\": %llu", (ull)c->recompute_ns);
         put(w, ", \"sent_bytes\": %llu, \"rank_bytes\": %llu}", (ull)c->sent_bytes, (ull)c->bytes);
     }
     put(w, "\n]");
@@ -3881,8 +3898,8 @@ static int write_ranks_json(program *p, const rank_work *r) {
     int code = open_writer(p->o.json, &w);
     if (code) return code;
     put_rank_head_json(p, &w, r);
+    if (r->parallel.choice_count) put_parallel_json(&w, r);
     if (r->compiled.ranks) put_pipeline_json(p, &w, r);
-    else put_parallel_json(&w, r);
     put(&w, ", \"seconds\": %.3f}\n", now_seconds() - p->start);
     return close_writer(p, &w);
 }
@@ -3932,7 +3949,7 @@ static tl_result simulate_calls(program *p, const rank_work *r, const int32_t *l
         backward[k] = share > forward[k] ? share - forward[k] : 0;
     }
     memset(&desc, 0, sizeof desc);
-    desc.kind = p->o.inference && !p->o.chunks ? TL_PIPELINE_GPIPE : schedule_of(p);
+    desc.kind = p->o.inference && c->chunk_count == 1 ? TL_PIPELINE_GPIPE : r->pipeline;
     desc.rank_count = c->rank_count;
     desc.chunk_count = c->chunk_count;
     desc.micro_batch_count = c->micro_batch_count;
@@ -3976,7 +3993,7 @@ static void put_time_axis(writer *w, double total, int bottom) {
 }
 
 static void put_lanes(const program *p, writer *w, const rank_work *r, const tl_pipeline_report *report) {
-    int bottom = LANE_TOP + LANE_STEP * r->rank_count;
+    int bottom = LANE_TOP + LANE_STEP * r->compiled.rank_count;
     double total = report->total_ns ? (double)report->total_ns : 1.0;
     int32_t k, i;
     put(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\">\n"
@@ -3989,27 +4006,27 @@ static void put_lanes(const program *p, writer *w, const rank_work *r, const tl_
         bottom + 53);
     put(w, "<text class=\"title\" x=\"24\" y=\"34\">");
     put_markup(w, p->model);
-    put(w, ", %d micro-batches on %d ranks</text>\n", (int)r->micro_batches, (int)r->rank_count);
+    put(w, ", %d micro-batches on %d ranks</text>\n", (int)r->compiled.micro_batch_count, (int)r->compiled.rank_count);
     put(w, "<text class=\"label\" x=\"24\" y=\"58\">%s; the plans end at %llu, bubble %.1f %%; drawn: messages leave "
-        "when calls end</text>\n", tl_name_pipeline(schedule_of(p)), (ull)r->compiled.cost,
+        "when calls end</text>\n", tl_name_pipeline(r->pipeline), (ull)r->compiled.cost,
         100 * r->compiled.bubble_ratio);
     put(w, "<rect class=\"forward\" x=\"640\" y=\"24\" width=\"12\" height=\"12\"/><text class=\"label\" x=\"658\" "
         "y=\"34\">forward</text>\n");
     put(w, "<rect class=\"backward\" x=\"736\" y=\"24\" width=\"12\" height=\"12\"/><text class=\"label\" x=\"754\" "
         "y=\"34\">backward, what runs again</text>\n");
     put_time_axis(w, total, bottom);
-    for (k = 0; k < r->rank_count; k++) {
+    for (k = 0; k < r->compiled.rank_count; k++) {
         int y = LANE_TOP + LANE_STEP * k;
         put(w, "<text class=\"label\" x=\"%d\" y=\"%d\" text-anchor=\"end\">rank %d</text>\n", PLOT_LEFT - 8, y + 16,
             (int)k);
         for (i = 0; i < report->event_count; i++)
-            put_call(w, &report->events[(size_t)k * (size_t)report->event_count + (size_t)i], r->chunk_count, total, y);
+            put_call(w, &report->events[(size_t)k * (size_t)report->event_count + (size_t)i], r->compiled.chunk_count, total, y);
     }
     put(w, "</svg>\n");
 }
 
 static int write_lanes(program *p, const rank_work *r) {
-    size_t stages = (size_t)r->rank_count * (size_t)r->chunk_count, tensors = (size_t)p->graph.tensor_count;
+    size_t stages = (size_t)r->compiled.rank_count * (size_t)r->compiled.chunk_count, tensors = (size_t)p->graph.tensor_count;
     uint64_t *numbers = (uint64_t *)calloc(3 * stages + 1, sizeof *numbers);
     int32_t *last = (int32_t *)malloc((tensors + 1) * sizeof *last);
     uint8_t *needed = (uint8_t *)calloc(tensors + 1, 1);
@@ -4043,7 +4060,7 @@ static int run_ranks(program *p) {
     memset(&r, 0, sizeof r);
     signal(SIGINT, SIG_DFL);
     code = prepare_ranks(p, &r);
-    if (!code && (p->o.data || p->o.automatic)) {
+    if (!code && p->o.data) {
         code = choose_parallel(p, &r);
     } else if (!code) {
         result = compile_pipeline(p, &r);
@@ -4051,8 +4068,7 @@ static int run_ranks(program *p) {
     }
     if (!code && p->o.json) code = write_ranks_json(p, &r);
     if (!code && p->o.svg) code = write_lanes(p, &r);
-    if (!code && out && r.compiled.ranks) print_pipeline(p, out, &r);
-    else if (!code && out) code = print_parallel(p, out, &r);
+    if (!code && out) code = print_ranks(p, out, &r);
     tl_free_parallel_plan(&p->env, &r.parallel);
     tl_free_compiled_ranks(&p->env, &r.compiled);
     return code;

@@ -1,6 +1,6 @@
 // transport_mpi.h -- messages between ranks that are processes of one MPI job
 //
-//     mpi_hub_desc desc = { MPI_COMM_WORLD, 0, 0 };
+//     mpi_hub_desc desc = { MPI_COMM_WORLD, 0, 0, NULL };
 //     mpi_hub hub;
 //     MPI_Init(&count, &argv);
 //     if (!mpi_hub_open(&hub, &desc)) ...                 // no memory, or MPI refused
@@ -30,6 +30,7 @@ typedef struct mpi_hub_desc {
     MPI_Comm comm;               // is copied
     int32_t  message_limit;      // under way at a time, of this rank; 0 = 1024
     uint64_t poll_limit;         // polls of a message after which its peer counts as lost; 0 = no limit
+    const tl_link *link;         // what messages take, the same on every rank; outlives the hub; 0 = not known
 } mpi_hub_desc;
 
 typedef struct mpi_message {
@@ -154,6 +155,7 @@ static inline tl_transport mpi_hub_join(mpi_hub *hub) {
     transport.receive = mpi_receive;
     transport.poll = mpi_poll;
     transport.cancel = mpi_cancel;
+    transport.link = hub->desc.link;
     return transport;
 }
 #endif

@@ -51,6 +51,7 @@ typedef struct threads_hub {
     uint64_t         *free_ns;   // [rank_count x rank_count] when a direction is free again
     uint8_t          *has_left;  // [rank_count]
     threads_rank     *ranks;     // [rank_count]
+    tl_link           link;      // of a desc with a rate
 } threads_hub;
 
 static uint64_t threads_now_ns(void) {
@@ -84,6 +85,8 @@ static inline int threads_hub_open(threads_hub *hub, const threads_hub_desc *des
         threads_hub_close(hub);
         return 0;
     }
+    hub->link.bytes_per_second = desc->bytes_per_second;
+    hub->link.latency_ns = desc->latency_ns;
     for (i = 0; i < desc->rank_count; i++) {
         hub->ranks[i].hub = hub;
         hub->ranks[i].rank = i;
@@ -198,6 +201,7 @@ static inline tl_transport threads_hub_join(threads_hub *hub, int32_t rank) {
     transport.receive = threads_receive;
     transport.poll = threads_poll;
     transport.cancel = threads_cancel;
+    transport.link = hub->link.bytes_per_second ? &hub->link : NULL;
     return transport;
 }
 

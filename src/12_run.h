@@ -204,7 +204,7 @@ typedef struct tl_transport {
     // polls.
     tl_result (*poll)(void *self, int32_t request);
     void      (*cancel)(void *self, int32_t request);  // give a message up; the number is free
-    const struct tl_link *link;   // what messages take, the same figures on every rank: strategies that cut the
+    const tl_link *link;          // what messages take, the same figures on every rank: strategies that cut the
                                   // graph plan with it, and the costs of the graph are nanoseconds then. 0 =
                                   // no time
 } tl_transport;

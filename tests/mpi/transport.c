@@ -90,7 +90,7 @@ static void check_places(const tl_transport *t, void *data) {
 }
 
 int main(int count, char **argv) {
-    mpi_hub_desc desc = { MPI_COMM_WORLD, 8, POLL_LIMIT };
+    mpi_hub_desc desc = { MPI_COMM_WORLD, 8, POLL_LIMIT, NULL };
     mpi_hub hub;
     tl_transport t;
     unsigned char *data = (unsigned char *)calloc(2, LARGE);
