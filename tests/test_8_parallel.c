@@ -292,7 +292,7 @@ static void little_work_leaves_choices_out(void **state) {
 }
 
 static void the_table_begins_with_the_best(void **state) {
-    static const char first[] = "data     -              4    1  1  0            720              0              0              0"
+    static const char first[] = "data     -              4    1  1  0            720              0              0              0              0"
                                 "             96             72  chosen\n";
     work w;
     tl_parallel_plan plan;
