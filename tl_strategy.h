@@ -24195,27 +24195,27 @@ typedef struct tli_beam {
     tl_random random;
 } tli_beam;
 
-// Append to the path what is before a step of this call, unless it is a forward that makes nothing wanted.
-static void tli_beam_append(tli_beam *b, int32_t call, int is_backward) {
+// Append to the path what is before a step of this call, unless it is a forward that makes nothing wanted. What
+// is wanted and this forward does not save, an earlier one has saved.
+static void tli_beam_append(tli_beam *b, int32_t call, int32_t kind) {
     const tli_exact *x = &b->x;
     const tli_exact_call *c = &x->calls[call];
     const tli_exact_state *after = &b->path[b->count - 1];
+    int saves = kind == TL_STEP_FORWARD_SAVE && !tli_set_is_empty(tli_set_meet(after->wanted, c->saved));
+    tli_set items = saves ? tli_set_join(c->made, c->saved) : c->made;
     tli_exact_state *s = &b->path[b->count];
-    tli_set items = tli_set_join(c->made, c->saved);
     uint64_t bytes;
     *s = *after;
     s->after = b->count - 1;
     s->call = call;
-    if (is_backward) {
+    s->kind = kind;
+    if (kind == TL_STEP_BACKWARD) {
         const tli_exact_position *p = &x->positions[--s->position];
-        s->kind = TL_STEP_BACKWARD;
         s->wanted = tli_set_join(s->wanted, p->reads);
         s->cost += p->bwd_cost;
     } else {
         if (tli_set_is_empty(tli_set_meet(items, s->wanted))) return;
-        s->kind = TL_STEP_FORWARD_SAVE;
-        if (tli_set_is_empty(tli_set_meet(s->wanted, c->saved)))
-            s->kind = (int32_t)tli_exact_find_form(c, s->wanted, s->position, &bytes);
+        if (!saves) s->kind = (int32_t)tli_exact_find_form(c, s->wanted, s->position, &bytes);
         s->wanted = tli_set_join(tli_set_less(s->wanted, items), tli_set_join(c->inputs, c->spent));
         s->cost += c->fwd_cost;
     }
@@ -24251,7 +24251,7 @@ static int tli_beam_read(tli_beam *b, const tl_plan *plan) {
     for (i = plan->step_count; i-- > 0;) {
         const tl_step *step = &plan->steps[i];
         if (step->kind <= TL_STEP_BACKWARD)
-            tli_beam_append(b, b->x.call_of[step->node], step->kind == TL_STEP_BACKWARD);
+            tli_beam_append(b, b->x.call_of[step->node], step->kind);
     }
     return 1;
 }
@@ -24270,7 +24270,7 @@ static int tli_beam_splice(tli_beam *b, int32_t from, int32_t to, int32_t state)
         b->path[i].after = i - 1;
     }
     b->count = from + count + 1;
-    for (i = to + 1; i < end; i++) tli_beam_append(b, old[i].call, old[i].kind == TL_STEP_BACKWARD);
+    for (i = to + 1; i < end; i++) tli_beam_append(b, old[i].call, old[i].kind);
     return 1;
 }
 
