@@ -364,7 +364,7 @@ extern "C" {
     X(TL_PARALLELISM_DATA,      "data",      "DataParallel",     "the batch is split over workers") \
     X(TL_PARALLELISM_MODEL,     "model",     "ModelParallel",    "the nodes are split over devices") \
     X(TL_PARALLELISM_PIPELINE,  "pipeline",  "PipelineParallel", "the nodes are split into stages") \
-    X(TL_PARALLELISM_AUTOMATIC, "automatic", "Automatic",        "what is fastest over the ranks of a transport")
+    X(TL_PARALLELISM_AUTOMATIC, "automatic", "Automatic",        "what is fastest on the ranks of a transport")
 
 #define TLI_ENUM4(id, name, label, help) id,  // undefined again at the end of this half
 #define TLI_ENUM5(id, name, label, bytes, help) id,  // likewise
@@ -44240,10 +44240,11 @@ static void tli_cut_offer(const tli_partition *p, tl_partition *found, tl_partit
 
 // The least sum + (m - 1) * largest; best has the least bottleneck. Least sums are found for lower and lower
 // limits of the largest time. Each is the least of all partitions below its limit, so once it is too large with
-// the least bottleneck, no further partition is better. The bound of best is raised to what is proven.
+// the least bottleneck, no further partition is better. The bound of best is raised to what is proven. At first
+// that is a bottleneck which is in no sum: what arrives on one rank from a stage with replicas.
 static void tli_cut_find_total(tli_partition *p, tl_partition *found, tl_partition *best) {
     uint64_t limit = best->bottleneck_ns, rest = (uint64_t)(p->desc->micro_batch_count - 1) * limit;
-    uint64_t sum, bound = limit + rest;
+    uint64_t sum, bound = tli_divide_up(limit, (uint64_t)p->replica_limit) + rest;
     int32_t k = 0;
     tli_cut_solve(p, TLI_CUT_SUM, limit, &k);
     if (tli_cut_has_ended(p)) k = 0;
@@ -57315,7 +57316,8 @@ static tl_result tli_number_micro_batches(tl_run *run) {
     int64_t first = (int64_t)run->repeat_count * run->slot_count;
     if (!strategy || strategy->parallelism.kind != TL_PARALLELISM_AUTOMATIC || !run->messages) return TL_OK;
     if (tli_find_replica(run) > (INT32_MAX - first - run->desc.first_micro_batch) / first)
-        return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN), TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
+        return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN),
+                        TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
     run->desc.first_micro_batch += (int32_t)(first * tli_find_replica(run));
     return TL_OK;
 }
@@ -59130,7 +59132,8 @@ static tl_result tli_compile_open(tl_run *run, tl_ranks_desc *desc) {
     tli_quiet quiet;
     tl_result result;
     tl_precision precision = tli_resolve_precision(run->desc.strategy->precision, run->desc.kernel_precisions);
-    if (!run->desc.strategy->enable_fusion && precision == TL_PRECISION_SINGLE) return tli_plan_shared(run, desc);
+    if (!run->desc.strategy->enable_fusion && precision == TL_PRECISION_SINGLE)
+        return tli_plan_shared(run, desc);
     quiet = tli_begin_quiet(run->env);
     result = tli_compile_and_cut(run, TL_MEMORY_POOLED, desc);
     tli_end_quiet(&quiet, result == TL_ERROR_INFEASIBLE ? TL_OK : result);

@@ -45,7 +45,7 @@ extern "C" {
     X(TL_PARALLELISM_DATA,      "data",      "DataParallel",     "the batch is split over workers") \
     X(TL_PARALLELISM_MODEL,     "model",     "ModelParallel",    "the nodes are split over devices") \
     X(TL_PARALLELISM_PIPELINE,  "pipeline",  "PipelineParallel", "the nodes are split into stages") \
-    X(TL_PARALLELISM_AUTOMATIC, "automatic", "Automatic",        "what is fastest over the ranks of a transport")
+    X(TL_PARALLELISM_AUTOMATIC, "automatic", "Automatic",        "what is fastest on the ranks of a transport")
 
 #define TLI_ENUM4(id, name, label, help) id,  // undefined again at the end of this half
 #define TLI_ENUM5(id, name, label, bytes, help) id,  // likewise

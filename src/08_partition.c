@@ -365,10 +365,11 @@ static void tli_cut_offer(const tli_partition *p, tl_partition *found, tl_partit
 
 // The least sum + (m - 1) * largest; best has the least bottleneck. Least sums are found for lower and lower
 // limits of the largest time. Each is the least of all partitions below its limit, so once it is too large with
-// the least bottleneck, no further partition is better. The bound of best is raised to what is proven.
+// the least bottleneck, no further partition is better. The bound of best is raised to what is proven. At first
+// that is a bottleneck which is in no sum: what arrives on one rank from a stage with replicas.
 static void tli_cut_find_total(tli_partition *p, tl_partition *found, tl_partition *best) {
     uint64_t limit = best->bottleneck_ns, rest = (uint64_t)(p->desc->micro_batch_count - 1) * limit;
-    uint64_t sum, bound = limit + rest;
+    uint64_t sum, bound = tli_divide_up(limit, (uint64_t)p->replica_limit) + rest;
     int32_t k = 0;
     tli_cut_solve(p, TLI_CUT_SUM, limit, &k);
     if (tli_cut_has_ended(p)) k = 0;

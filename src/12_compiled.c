@@ -241,7 +241,8 @@ static tl_result tli_compile_open(tl_run *run, tl_ranks_desc *desc) {
     tli_quiet quiet;
     tl_result result;
     tl_precision precision = tli_resolve_precision(run->desc.strategy->precision, run->desc.kernel_precisions);
-    if (!run->desc.strategy->enable_fusion && precision == TL_PRECISION_SINGLE) return tli_plan_shared(run, desc);
+    if (!run->desc.strategy->enable_fusion && precision == TL_PRECISION_SINGLE)
+        return tli_plan_shared(run, desc);
     quiet = tli_begin_quiet(run->env);
     result = tli_compile_and_cut(run, TL_MEMORY_POOLED, desc);
     tli_end_quiet(&quiet, result == TL_ERROR_INFEASIBLE ? TL_OK : result);

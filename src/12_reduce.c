@@ -38,7 +38,8 @@ static tl_result tli_number_micro_batches(tl_run *run) {
     int64_t first = (int64_t)run->repeat_count * run->slot_count;
     if (!strategy || strategy->parallelism.kind != TL_PARALLELISM_AUTOMATIC || !run->messages) return TL_OK;
     if (tli_find_replica(run) > (INT32_MAX - first - run->desc.first_micro_batch) / first)
-        return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN), TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
+        return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN),
+                        TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
     run->desc.first_micro_batch += (int32_t)(first * tli_find_replica(run));
     return TL_OK;
 }
