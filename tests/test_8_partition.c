@@ -432,6 +432,33 @@ static void with_little_work_the_bound_still_holds(void **state) {
     assert_true(unproven > rounds / 20 && unsupported > 0);
 }
 
+// What arrives on one rank from a stage on two takes twice as long as it leaves, and is in no sum: the largest time, 198, is more
+// than the sum of the optimum, 193.
+static void a_bound_does_not_count_what_arrives_twice(void **state) {
+    static const tl_unit units[] = { { 31, 26, 16, 16, 52 }, { 1, 33, 12, 28, 7 } };
+    static const tl_link link = { 525890009, 0 };
+    tl_partition_desc desc;
+    int work;
+    (void)state;
+    memset(&desc, 0, sizeof desc);
+    desc.units = units;
+    desc.unit_count = 2;
+    desc.rank_count = 3;
+    desc.stage_count = 2;
+    desc.micro_batch_count = 3;
+    desc.objective = TL_PARTITION_TOTAL;
+    desc.replication = TL_REPLICATION_PIPEDREAM;
+    desc.link = &link;
+    for (work = 1; work < 100; work++) {
+        tl_partition partition;
+        desc.work_limit = (uint64_t)work;
+        if (tl_plan_partition(NULL, &desc, &partition)) continue;
+        assert_true(partition.bound_ns <= 589 && partition.value_ns >= 589);
+        assert_true(work < 99 || partition.is_proven);
+        tl_free_partition(NULL, &partition);
+    }
+}
+
 // -- stages that recompute --
 
 typedef struct layers { uint64_t out[8], forward[8], backward[8], weights[8]; long calls; } layers;
@@ -716,6 +743,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(random_chains_are_cut_as_enumeration_says),
         cmocka_unit_test(what_the_caller_measures_is_cut_as_enumeration_says),
         cmocka_unit_test(with_little_work_the_bound_still_holds),
+        cmocka_unit_test(a_bound_does_not_count_what_arrives_twice),
         cmocka_unit_test(stages_may_be_planned_by_the_planner_of_recomputation),
         cmocka_unit_test(a_thousand_ranks_are_planned),
         cmocka_unit_test(wrong_fields_are_named),
