@@ -357,6 +357,11 @@ static void the_link_decides(void **state) {
         assert_true(tl_print_parallel_plan(&plan, text, sizeof text) < sizeof text);
         if (best->kind != rows[i].kind || (rows[i].time && best->time_ns != rows[i].time)) fail_msg("row %d:\n%s", (int)i, text);
         assert_int_equal(plan.bound_ns, 120);
+        // Two stages of 20 + 40 ns and two micro-batches take 180 without a link: the rest is what the link takes.
+        assert_true(plan.choices[1].replica_count == 2 && plan.choices[1].pipeline == TL_PIPELINE_1F1B);
+        assert_int_equal(plan.choices[1].bubble_ns, 60);
+        assert_int_equal(plan.choices[1].recompute_ns, 0);
+        assert_int_equal(plan.choices[1].communication_ns > 0, rows[i].rate > 0);
         tl_free_compiled_ranks(&env, &ranks);
         tl_free_parallel_plan(&env, &plan);
     }

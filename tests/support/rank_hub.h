@@ -2,7 +2,7 @@
 #ifndef TESTS_RANK_HUB_H
 #define TESTS_RANK_HUB_H
 
-#include "../../examples/transport_threads.h"
+#include "transport_threads.h"
 
 enum { MOST_HUB_RANKS = 8, MOST_HUB_TURNS = 1000000 };
 
