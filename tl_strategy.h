@@ -4110,10 +4110,14 @@ extern "C" {
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 typedef struct tl_ranks_desc {
-    const tl_graph *graph;         // not NULL; of one micro-batch
+    const tl_graph *graph;         // not NULL; of one micro-batch, or with may_split of a whole batch
     int32_t  rank_count;           // stages > 0
     int32_t  micro_batch_count;    // of a training step > 0, at most 65535; with interleaved a multiple of
                                    // rank_count
+    int32_t  may_split;            // 1 = graph is of a whole batch, which is split into micro_batch_count equal
+                                   // parts, or where that is 0 into as many as make a training step shortest:
+                                   // every number that divides graph->batch is planned. For training, without
+                                   // compiled
     tl_pipeline pipeline;
     int32_t  chunk_count;          // v, stages of each rank: stage i is chunk i / rank_count of rank i %
                                    // rank_count. 2 or more with interleaved, else 0 or 1
@@ -4121,9 +4125,10 @@ typedef struct tl_ranks_desc {
                                    // the last one node_count; 0 = chosen; where chunks are, by time: their
                                    // bytes are not asked
     const tl_rank *ranks;          // [rank_count] bytes and speed of each; 0 = equal ones
-    const tl_compiled_plan *compiled;  // of graph, as one part: its graph is cut, so ranks run its fused nodes
-                                   // and conversions in its precision, and ends are nodes of its graph; its
-                                   // plan is not read. It must outlive the plans. 0 = graph itself is cut
+    const tl_compiled_plan *compiled;  // of graph: its graph is cut, so ranks run its fused nodes and
+                                   // conversions in its precision, and ends are nodes of its graph; its plan is
+                                   // not read. Where it splits the batch, micro-batches are its parts. It must
+                                   // outlive the plans. 0 = graph itself is cut
     int32_t  inference;            // 1 = forward only
     uint64_t budget_bytes;         // of each rank, where ranks is 0: its arena and its part of the base; 0 = no
                                    // limit
@@ -4160,7 +4165,7 @@ typedef struct tl_compiled_ranks {
     tl_rank_plan *ranks;           // [rank_count]
     int32_t  rank_count, chunk_count, micro_batch_count;
     const int32_t *ends;           // [rank_count * chunk_count] the node after the last of each stage
-    const tl_compiled_plan *compiled;  // of the desc
+    const tl_compiled_plan *compiled;  // of the desc, or with may_split of one micro-batch; 0 = none
     uint64_t hash;                 // of all plans; runs compare it with that of their neighbours
     uint64_t cost;                 // of a training step: the largest end_cost, with messages on the link
     uint64_t bound_cost;           // no plans of any cut cost less; where ends are given, none of these stages
@@ -4183,9 +4188,9 @@ typedef struct tl_compiled_ranks {
 // used up. Where there is a budget, graphs of more than 256 nodes are cut at one of some 256 places.
 //
 // Errors:  those of tl_check_graph, tl_plan_remat, tl_plan_partition; TL_ERROR_INVALID_ARG: more ranks than
-//          nodes, a compiled plan that is not of the graph, or of parts of a batch, or of one rank, ends that
-//          do not rise, chunks without interleaved, or of one rank, or with micro-batches that are no multiple
-//          of the ranks; TL_ERROR_INFEASIBLE names a stage and the least budget found for it;
+//          nodes, a compiled plan that is not of the graph, or of other parts of the batch, or of one rank,
+//          ends that do not rise, chunks without interleaved, or of one rank, or with micro-batches that are no
+//          multiple of the ranks; TL_ERROR_INFEASIBLE names a stage and the least budget found for it;
 //          TL_ERROR_UNSUPPORTED: a host budget, which TL_NO_OFFLOAD left out; TL_ERROR_NO_MEMORY,
 //          TL_ERROR_OVERFLOW. *ranks is all zero then.
 // Cost:    work_limit. Memory: that of tl_plan_remat, and for each rank a copy of its part of the graph and 16
@@ -7224,7 +7229,10 @@ static size_t tli_finish(tli_writer *w) {
     X(WAYS_CHOOSE_ENDS_AND_ORDER, \
       "ends, ranks, pipeline, chunk_count: must be 0 where ways to share a batch are compared", "") \
     X(NO_WAY_TO_SHARE_THE_BATCH, \
-      "rank_count: no number of stages divides it and leaves replicas whole micro-batches, up to 65535", "")
+      "rank_count: no number of stages divides it and leaves replicas whole micro-batches, up to 65535", "") \
+    X(SPLIT_OF_RANKS_IS_OF_TRAINING, \
+      "may_split: must be 0 or 1, and 1 only for training, without compiled, which has parts of its own", "") \
+    X(NO_SPLIT_OF_RANKS, "may_split: no number of equal parts of the batch suits these ranks", "")
 
 // -- errors: rules of [10] BACKEND --
 
@@ -7573,7 +7581,7 @@ static size_t tli_finish(tli_writer *w) {
       "strategy.parallelism: %0 does not divide the %1 ranks of the transport", "workers, ranks") \
     X(MESSAGE_BETWEEN_PASSES, "message with rank %0 between passes: %s", "rank") \
     X(STRATEGY_OF_RANKS_IS_LAZY, \
-      "strategy: model and pipeline are for mode lazy, memory pooled, no interval, no split batches", "") \
+      "strategy: model and pipeline are for mode lazy, memory pooled, no interval; model splits no batch", "") \
     X(BEGINS_ONE_KERNEL_CALL, "plan: step %0 begins what is not one call of one kernel", "step, node") \
     X(BEGINS_RANDOM_HOOK, "plan: begins calls, but the random hook is for one call at a time", "step, node") \
     X(BEGINS_DYNAMIC_NODES, "plan: begins calls, but dynamic nodes report one call at a time", "step, node") \
@@ -7611,8 +7619,6 @@ static size_t tli_finish(tli_writer *w) {
     X(STATE_SHARDS_ARE_LEFT_OUT, "states: range %0: shards are left out of this build", "range") \
     X(STATE_SHARD_NEEDS_HOST, "states: range %0: has a shard, but the backend's memory is not the host's", \
       "range") \
-    X(COMPILED_OF_RANKS_HAS_PARTS, \
-      "compiled: splits the batch, but ranks take micro-batches of the graph", "") \
     X(COMPILED_OF_RANKS_INFERENCE, "compiled: its inference is not that of the desc", "") \
     X(STATE_SHARDS_OVERLAP, "states: ranges %0 and %1 overlap, or the shard of one does", "range, range") \
     X(SHARDS_ARE_NOT_REHEARSED, "states: range %0 has a shard; rehearse with gradients apart from each other", \
@@ -50876,6 +50882,12 @@ static void tli_estimate_stage(const tli_cuts *c, int32_t rank, int32_t first, i
 #define TLI_CUT_FEW 200           // cuts that are all tried, in graphs of so many units at most
 #define TLI_CUT_FEW_UNITS 24
 
+#define TLI_RANKS_WORK 700000000  // of all ranks together, where the desc has no limit
+
+static uint64_t tli_work_of_ranks(const tl_ranks_desc *desc) {
+    return desc->work_limit ? desc->work_limit : TLI_RANKS_WORK;
+}
+
 // -- one cut --
 
 // Cut and plan the stage of a rank. bounds: as in tli_cut_stage; budget: of the rank, 0 = no limit; is_quick:
@@ -50883,7 +50895,7 @@ static void tli_estimate_stage(const tli_cuts *c, int32_t rank, int32_t first, i
 static tl_result tli_plan_stage(const tli_cuts *c, int32_t rank, const int32_t *bounds, uint64_t budget,
                                 int is_quick, tli_stage_plan *stage) {
     const tl_ranks_desc *desc = c->desc;
-    uint64_t work = (desc->work_limit ? desc->work_limit : 700000000) / (uint64_t)desc->rank_count;
+    uint64_t work = tli_work_of_ranks(desc) / (uint64_t)desc->rank_count;
     uint64_t batches = (uint64_t)desc->micro_batch_count;
     tl_rank_plan *plan = &stage->plan;
     tl_result result;
@@ -51312,22 +51324,27 @@ static tl_result tli_loosen_cut(tli_cuts *c, int32_t *ends, uint64_t *best) {
     return result ? result : tli_refine_cut(c, ends, best);
 }
 
+// Take a planned stage as it is.
+static void tli_take_known(tli_cuts *c, int32_t rank, tli_stage_plan *known) {
+    tli_free_stages(c->env, &c->chosen[rank], 1);
+    c->chosen[rank] = *known;
+    c->chosen[rank].plan.compiled.graph = &c->chosen[rank].stage.graph;
+    tli_zero(known, sizeof *known);
+    known->rank = -1;
+}
+
 // Take the stages of the cut: those in which nothing runs again as they are, others with the search of all
-// bodies.
+// bodies, where that finds a plan that costs no more.
 static tl_result tli_take_cut(tli_cuts *c, const int32_t *ends) {
     int32_t rank, first = 0;
     tl_result result = TL_OK;
     for (rank = 0; rank < c->desc->rank_count && !result; first = ends[rank++]) {
-        tli_stage_plan *known = tli_find_known(c, rank, first, ends[rank]);
-        if (!known || known->least_bytes || known->cost != known->base_cost) {
-            result = tli_plan_units(c, rank, first, ends[rank], tli_budget_of_rank(c->desc, rank), 0,
-                                    &c->chosen[rank]);
-        } else {
-            c->chosen[rank] = *known;
-            c->chosen[rank].plan.compiled.graph = &c->chosen[rank].stage.graph;
-            tli_zero(known, sizeof *known);
-            known->rank = -1;
-        }
+        tli_stage_plan *known = tli_find_known(c, rank, first, ends[rank]), *chosen = &c->chosen[rank];
+        int fits = known && !known->least_bytes, is_best = fits && known->cost == known->base_cost;
+        if (!is_best)
+            result = tli_plan_units(c, rank, first, ends[rank], tli_budget_of_rank(c->desc, rank), 0, chosen);
+        if (!result && fits && (is_best || chosen->least_bytes || chosen->cost > known->cost))
+            tli_take_known(c, rank, known);
     }
     return result;
 }
@@ -51636,6 +51653,7 @@ typedef struct tli_ranks {
     tli_rank_stage *stages;        // [rank_count]
     tl_rank_plan   *ranks;
     int32_t        *ends;          // [stages] of all ranks
+    tl_compiled_plan split;        // the graph of a part of the batch; memory NULL = the batch is not split
 } tli_ranks;
 
 static uint64_t tli_hash_rank_plan(uint64_t hash, const tl_graph *graph, const tl_plan *plan) {
@@ -51669,7 +51687,6 @@ static tli_rule tli_find_cut_rule(const tl_ranks_desc *desc) {
     const tl_compiled_plan *compiled = desc->compiled;
     if (!compiled->memory || compiled->rank_count || compiled->source->inputs != desc->graph->inputs ||
         compiled->source->node_count != desc->graph->node_count) return TLI_RULE(COMPILED_NOT_OF_THE_GRAPH);
-    if (compiled->choice.part_count > 1) return TLI_RULE(COMPILED_OF_RANKS_HAS_PARTS);
     if (compiled->inference != desc->inference) return TLI_RULE(COMPILED_OF_RANKS_INFERENCE);
     return TLI_NO_RULE;
 }
@@ -51826,6 +51843,7 @@ TLI_IMPL void tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks) {
         tli_release(env, own->stages);
         tli_release(env, own->ranks);
         tli_release(env, own->ends);
+        tl_free_compiled_plan(env, &own->split);
     }
     tli_release(env, own);
     tli_zero(ranks, sizeof *ranks);
@@ -51873,11 +51891,11 @@ static tl_result tli_compile_cut(tl_env *env, const tl_ranks_desc *desc, tl_comp
     return result;
 }
 
-TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks) {
+// Plan a pipeline of the micro-batches that the desc names.
+static tl_result tli_compile_batches(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks) {
     tl_ranks_desc cut;
     tli_rule why;
     tl_result result;
-    TL_ASSERT(desc && desc->graph && ranks);
     tli_zero(ranks, sizeof *ranks);
     if (!desc->compiled) return tli_compile_cut(env, desc, ranks);
     why = tli_find_cut_rule(desc);
@@ -51903,7 +51921,6 @@ TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_c
 //
 //     time   |..... bound .....|. runs again .|. bubble .|. communication .|
 
-#define TLI_WAYS_WORK 700000000     // as of one pipeline, where the desc has no limit
 #define TLI_MOST_CHUNKS 4           // of interleaved pipelines that are looked at
 
 typedef struct tli_way {
@@ -52001,7 +52018,7 @@ static tl_result tli_price_way(const tli_ways *w, const tl_ranks_desc *desc, tl_
 static tl_result tli_plan_way(const tli_ways *w, tl_parallel_choice *choice, uint64_t work,
                               tl_compiled_ranks *ranks) {
     tl_ranks_desc desc = tli_desc_of_way(w, choice, work);
-    tl_result result = tl_compile_ranks(w->env, &desc, ranks);
+    tl_result result = tli_compile_batches(w->env, &desc, ranks);
     if (result == TL_ERROR_INFEASIBLE) {
         choice->bytes = tl_find_least_budget(&w->env->error);
         return TL_OK;
@@ -52033,7 +52050,7 @@ static void tli_keep_way(const tli_ways *w, int32_t choice, tl_compiled_ranks *r
 
 // Plan a way with the first zero_stage that fits.
 static tl_result tli_look_at_way(tli_ways *w, const tli_way *way) {
-    uint64_t work = (w->desc->work_limit ? w->desc->work_limit : TLI_WAYS_WORK) / 2 / (uint64_t)w->way_count;
+    uint64_t work = tli_work_of_ranks(w->desc) / 2 / (uint64_t)w->way_count;
     int32_t most = tli_most_sharded(w->desc, way->replicas), at = w->plan->choice_count;
     tl_parallel_choice choice;
     tl_compiled_ranks ranks;
@@ -52098,7 +52115,7 @@ static tl_result tli_look_at_all_ways(tli_ways *w, int only_count) {
 
 // Plan the fastest way once more, with half of all work, and take what costs less.
 static tl_result tli_deepen_way(const tli_ways *w) {
-    uint64_t work = w->desc->work_limit ? w->desc->work_limit : TLI_WAYS_WORK;
+    uint64_t work = tli_work_of_ranks(w->desc);
     tl_parallel_choice *choice = &w->plan->choices[w->plan->best], deeper = *choice;
     tl_compiled_ranks ranks;
     tl_result result;
@@ -52182,15 +52199,13 @@ static tl_result tli_choose_way(tli_ways *w) {
     return result;
 }
 
-TLI_IMPL tl_result tl_compile_parallel(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks,
-                                       tl_parallel_plan *choices) {
+// Choose a way for the micro-batches that the desc names.
+static tl_result tli_compile_ways(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks,
+                                  tl_parallel_plan *choices) {
     tli_quiet quiet = tli_begin_quiet(env);
-    tl_parallel_plan own;
     tl_env copy;
     tli_ways w;
     tl_result result;
-    TL_ASSERT(desc && desc->graph && ranks);
-    if (!choices) choices = &own;
     tli_zero(&copy, sizeof copy);
     if (env) copy = *env;
     tli_zero(ranks, sizeof *ranks);
@@ -52205,9 +52220,180 @@ TLI_IMPL tl_result tl_compile_parallel(tl_env *env, const tl_ranks_desc *desc, t
     w.least_bytes = UINT64_MAX;
     result = tli_choose_way(&w);
     if (result) tl_free_compiled_ranks(env, ranks);
-    if (result || choices == &own) tl_free_parallel_plan(env, choices);
+    if (result) tl_free_parallel_plan(env, choices);
     if (result && env) env->error = copy.error;
     tli_end_quiet(&quiet, result);
+    return result;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- ranks: the size of micro-batches --
+//
+// A graph of a whole batch of B samples is split into m micro-batches of B / m: more of them make the bubble
+// less, and messages and sums more often. Every m that divides B is planned with its part of half the work, and
+// the best once more with the other half.
+
+typedef struct tli_splits {
+    tl_env  *env;                   // a copy of the caller's: what does not fit is not logged
+    const tl_ranks_desc *desc;
+    int      compares;              // 1 = ways to share the batch
+    tl_compiled_ranks *ranks;       // the best so far
+    tl_parallel_plan  *choices;
+    uint64_t time, least_bytes;     // of the best; of all
+    int32_t  best;                  // its m; 0 = none fits
+    int32_t  count;                 // of the numbers that divide the batch
+} tli_splits;
+
+static uint64_t tli_time_of_split(const tli_splits *s, const tl_compiled_ranks *ranks,
+                                  const tl_parallel_plan *choices) {
+    return s->compares ? choices->choices[choices->best].time_ns : ranks->cost;
+}
+
+// Make the graph of one of so many micro-batches.
+static tl_result tli_split_graph(tl_env *env, const tl_ranks_desc *desc, int32_t parts,
+                                 tl_compiled_plan *split) {
+    tl_strategy strategy = tl_strategy_training();
+    tl_compile_desc compile;
+    tli_zero(&compile, sizeof compile);
+    strategy.parallelism = tl_parallelism_none();
+    strategy.enable_fusion = 0;
+    strategy.gradient.accumulation_steps = (uint64_t)parts;
+    compile.graph = desc->graph;
+    compile.strategy = &strategy;
+    compile.may_split = 1;
+    compile.work_limit = 1;         // its plan is not read
+    return tl_compile(env, &compile, split);
+}
+
+// Plan so many micro-batches of the batch. The ranks own the graph of one.
+static tl_result tli_plan_split(tl_env *env, const tl_ranks_desc *desc, int compares, int32_t parts,
+                                tl_compiled_ranks *ranks, tl_parallel_plan *choices) {
+    tl_ranks_desc of_part = *desc;
+    tl_compiled_plan split;
+    tli_ranks *own;
+    tl_result result = tli_split_graph(env, desc, parts, &split);
+    if (result) return result;
+    of_part.compiled = &split;
+    of_part.micro_batch_count = parts;
+    result = compares ? tli_compile_ways(env, &of_part, ranks, choices)
+                      : tli_compile_batches(env, &of_part, ranks);
+    if (result) {
+        tl_free_compiled_plan(env, &split);
+        return result;
+    }
+    own = (tli_ranks *)ranks->memory;
+    own->split = split;
+    ranks->compiled = &own->split;
+    return TL_OK;
+}
+
+// Look at one number of micro-batches, if the ranks can have as many.
+static tl_result tli_look_at_split(tli_splits *s, int32_t parts, uint64_t work) {
+    tl_ranks_desc desc = *s->desc;
+    tl_compiled_ranks ranks;
+    tl_parallel_plan choices;
+    tl_result result;
+    uint64_t time;
+    tli_zero(&ranks, sizeof ranks);
+    tli_zero(&choices, sizeof choices);
+    desc.work_limit = work ? work : 1;
+    result = tli_plan_split(s->env, &desc, s->compares, parts, &ranks, &choices);
+    if (result == TL_ERROR_INFEASIBLE && tl_find_least_budget(&s->env->error) < s->least_bytes)
+        s->least_bytes = tl_find_least_budget(&s->env->error);
+    if (result == TL_ERROR_INFEASIBLE || result == TL_ERROR_INVALID_ARG) return TL_OK;
+    if (result) return result;
+    time = tli_time_of_split(s, &ranks, &choices);
+    if (!s->best || time < s->time) {
+        tl_free_compiled_ranks(s->env, s->ranks);
+        tl_free_parallel_plan(s->env, s->choices);
+        *s->ranks = ranks;
+        *s->choices = choices;
+        s->time = time;
+        s->best = parts;
+        return TL_OK;
+    }
+    tl_free_compiled_ranks(s->env, &ranks);
+    tl_free_parallel_plan(s->env, &choices);
+    return TL_OK;
+}
+
+static int tli_divides_batch(const tl_ranks_desc *desc, int32_t parts) {
+    uint64_t batch = desc->graph->batch ? desc->graph->batch : 1;
+    return batch % (uint64_t)parts == 0 &&
+           (tli_count_chunks(desc) == 1 || parts % desc->rank_count == 0);
+}
+
+static tl_result tli_choose_split(tli_splits *s) {
+    uint64_t batch = s->desc->graph->batch, half = tli_work_of_ranks(s->desc) / 2;
+    int32_t most = batch < TLI_MOST_SLOTS ? (int32_t)batch : TLI_MOST_SLOTS - 1, parts;
+    tl_result result = tl_check_graph(s->env, s->desc->graph);
+    if (most < 1) most = 1;
+    for (parts = 1; parts <= most && !result; parts++) s->count += tli_divides_batch(s->desc, parts);
+    for (parts = 1; parts <= most && !result; parts++)
+        if (tli_divides_batch(s->desc, parts))
+            result = tli_look_at_split(s, parts, half / (uint64_t)s->count);
+    if (result) return result;
+    if (s->best) return s->count > 1 ? tli_look_at_split(s, s->best, half) : TL_OK;
+    if (s->least_bytes < UINT64_MAX) {
+        tli_sentence e = tli_begin_error(s->env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE_RANKS),
+                                         TLI_RULE(NO_CHOICE_FITS), s->desc->budget_bytes, s->least_bytes);
+        tli_put_limit(s->env, &e, TL_LIMIT_BUDGET);
+        return tli_end_error(s->env, &e, TL_ERROR_INFEASIBLE);
+    }
+    if (s->count) return s->env->error.code;        // the same for every number of micro-batches
+    return tli_fail(s->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(NO_SPLIT_OF_RANKS));
+}
+
+// Plan the micro-batches of the graph, or of the batch that it is of: as many as the desc says, or as is best.
+static tl_result tli_compile_split(tl_env *env, const tl_ranks_desc *desc, int compares,
+                                   tl_compiled_ranks *ranks, tl_parallel_plan *choices) {
+    tli_quiet quiet;
+    tl_env copy;
+    tli_splits s;
+    tl_result result;
+    tli_zero(ranks, sizeof *ranks);
+    tli_zero(choices, sizeof *choices);
+    if (desc->may_split & ~1 || (desc->may_split && (desc->inference || desc->compiled)))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS),
+                        TLI_RULE(SPLIT_OF_RANKS_IS_OF_TRAINING));
+    if (!desc->may_split)
+        return compares ? tli_compile_ways(env, desc, ranks, choices) : tli_compile_batches(env, desc, ranks);
+    if (desc->micro_batch_count)
+        return tli_plan_split(env, desc, compares, desc->micro_batch_count, ranks, choices);
+    quiet = tli_begin_quiet(env);
+    tli_zero(&copy, sizeof copy);
+    if (env) copy = *env;
+    tli_zero(&s, sizeof s);
+    s.env = &copy;
+    s.desc = desc;
+    s.compares = compares;
+    s.ranks = ranks;
+    s.choices = choices;
+    s.least_bytes = UINT64_MAX;
+    result = tli_choose_split(&s);
+    if (result) tl_free_compiled_ranks(env, ranks);
+    if (result) tl_free_parallel_plan(env, choices);
+    if (result && env) env->error = copy.error;
+    tli_end_quiet(&quiet, result);
+    return result;
+}
+
+TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks) {
+    tl_parallel_plan none;
+    TL_ASSERT(desc && desc->graph && ranks);
+    return tli_compile_split(env, desc, 0, ranks, &none);
+}
+
+TLI_IMPL tl_result tl_compile_parallel(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks,
+                                       tl_parallel_plan *choices) {
+    tl_parallel_plan own;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && ranks);
+    result = tli_compile_split(env, desc, 1, ranks, choices ? choices : &own);
+    if (!choices) tl_free_parallel_plan(env, &own);
     return result;
 }
 #endif
@@ -59082,12 +59268,13 @@ static tl_result tli_use_compiled(tl_run *run, const tl_compiled_plan *compiled)
     return tli_map_members(run);
 }
 
-// Whether ranks can run parts of what the strategy asks for.
+// Whether ranks can run parts of what the strategy asks for. Pipelines alone split a batch.
 static int tli_can_be_cut(const tl_run *run) {
     const tl_strategy *strategy = run->desc.strategy;
+    int may_be_split = strategy->parallelism.kind == TL_PARALLELISM_PIPELINE;
     return strategy->mode == TL_MODE_LAZY && strategy->memory == TL_MEMORY_POOLED &&
-           !strategy->gradient.checkpoint_interval && !run->desc.may_split && !run->desc.plan &&
-           !run->desc.checkpoints && !run->desc.formats && !run->owns_layers;
+           !strategy->gradient.checkpoint_interval && (!run->desc.may_split || may_be_split) &&
+           !run->desc.plan && !run->desc.checkpoints && !run->desc.formats && !run->owns_layers;
 }
 
 // How many ranks share a graph that the strategy cuts; 1 = it is not cut.
@@ -59122,8 +59309,11 @@ static tl_result tli_compile_and_cut(tl_run *run, tl_memory memory, tl_ranks_des
     budget.is_limited = budget.is_over = 0;
     tl_free_compiled_plan(run->env, &run->own_compiled);
     result = tli_compile_run(run, &strategy, &budget);
+    if (result) return result;
     desc->compiled = &run->own_compiled;
-    return result ? result : tli_plan_shared(run, desc);
+    if (run->desc.may_split) desc->micro_batch_count = desc->compiled->choice.part_count;
+    desc->may_split = 0;
+    return tli_plan_shared(run, desc);
 }
 
 // Plan the ranks of what a strategy leaves open: as cheap as can be, and with fewest bytes where that does not
@@ -59169,6 +59359,8 @@ static tl_result tli_compile_stages(tl_run *run, int32_t rank_count) {
     desc.graph = run->graph;
     desc.rank_count = rank_count;
     desc.micro_batch_count = tli_count_shared_batches(run, rank_count);
+    desc.may_split = run->desc.may_split;
+    if (desc.may_split && !strategy->gradient.accumulation_steps) desc.micro_batch_count = 0;
     desc.inference = run->inference;
     desc.weights_apart = 1;
     desc.keep_all = !strategy->gradient.checkpointed && !run->inference;
@@ -59187,7 +59379,7 @@ static tl_result tli_compile_stages(tl_run *run, int32_t rank_count) {
     if (run->own_compiled.choice.fused_count && run->desc.random)
         return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
                         TLI_RULE(FUSION_RANDOM_HOOK_SEES_NODES_IN_ORDER));
-    if (tli_count_step_batches(run) > 1) run->desc.repeat_count = 1;
+    if (tli_count_step_batches(run) > 1 || run->desc.may_split) run->desc.repeat_count = 1;
     return tli_use_compiled(run, &ranks->ranks[run->desc.transport->rank % ranks->rank_count].compiled);
 }
 

@@ -437,6 +437,8 @@ static const char *const usage[] = {
     "  --chunks V        interleaved 1f1b: V stages on each rank, so that ranks wait less, but send and",
     "                    hold more. --micro-batches must be a multiple of the ranks",
     "  --data            copies of the whole model instead, each with a part of the micro-batches",
+    "  --split           MODEL is of the whole batch, and split into --micro-batches N, or without that",
+    "                    into as many as make the step shortest",
     "  --auto            all ways planned and compared: copies, pipelines in each schedule, copies of",
     "                    these; the best, and why not the others. --micro-batches are of all ranks",
     "",
@@ -612,13 +614,13 @@ static int check_rank_options(const options *o) {
         { o->loss != NULL, "--loss" },               { o->pareto, "--pareto" },
         { o->explain, "--explain" },                 { o->front, "--front" },
         { o->live, "--live" },                       { o->order, "--order" },
-        { compiles(o), o->compile ? "--compile" : "--recommend" }, { o->split, "--split" },
+        { compiles(o), o->compile ? "--compile" : "--recommend" },
         { o->compact, "--compact" },                 { o->no_names, "--no-names" },
     };
     const struct { int is_there; const char *name; } of_pipelines[] = {
         { o->gpipe, "--gpipe" }, { o->align != NULL, "--align" }, { o->svg != NULL, "--svg" },
         { o->inference, "--inference" }, { o->chunks != NULL, "--chunks" },
-        { o->host_budget != NULL, "--host-budget" },
+        { o->host_budget != NULL, "--host-budget" }, { o->split, "--split" },
     };
     size_t i;
     for (i = 0; i < sizeof others / sizeof *others; i++)
@@ -638,6 +640,7 @@ static int check_rank_options(const options *o) {
         return fail(CODE_INPUT, "--budget %s: of a rank must be bytes, like 512MiB", o->budget);
     if (o->host_budget && strchr(o->host_budget, '%'))
         return fail(CODE_INPUT, "--host-budget %s: of a rank must be bytes, like 512MiB", o->host_budget);
+    if (o->split && o->inference) return fail(CODE_INPUT, "--split: is for training steps, --inference has none");
     if (o->host_budget && o->inference)
         return fail(CODE_INPUT, "--host-budget: is for what waits for a backward, --inference has none");
     if (o->cost_unit && !o->link)
@@ -3567,7 +3570,7 @@ static int parse_rank_numbers(const program *p, rank_work *r) {
         return fail(CODE_INPUT, "--chunks %s: must be a whole number from 2 to %d", p->o.chunks, MOST_CHUNKS);
     r->chunk_count = (int32_t)chunks;
     r->rank_count = (int32_t)ranks;
-    r->micro_batches = (int32_t)batches;
+    r->micro_batches = p->o.split && !p->o.batches ? 0 : (int32_t)batches;
     return parse_states(p, &r->states);
 }
 
@@ -3575,6 +3578,7 @@ static double gradients_of(const program *p) { return p->o.inference ? 0.0 : 1.0
 
 static int prepare_ranks(program *p, rank_work *r) {
     int code = parse_rank_numbers(p, r);
+    if (!code && p->o.split) code = check_split(p);
     if (!code && p->o.link) code = parse_link(p);
     r->link.bytes_per_second = p->device.link_bytes_per_second;
     if (!code && p->o.budget) code = parse_bytes("--budget", p->o.budget, 0, &p->budget_bytes);
@@ -3608,6 +3612,7 @@ static tl_result compile_pipeline(program *p, rank_work *r) {
     desc.graph = &p->graph;
     desc.rank_count = r->rank_count;
     desc.micro_batch_count = r->micro_batches;
+    desc.may_split = p->o.split;
     desc.inference = p->o.inference;
     desc.budget_bytes = p->budget_bytes;
     desc.gradient_ratio = gradients_of(p);
@@ -3618,19 +3623,25 @@ static tl_result compile_pipeline(program *p, rank_work *r) {
     desc.host_budget_bytes = p->host_bytes;
     desc.work_limit = p->work_limit;
     if (p->o.automatic) {
+        const tl_parallel_choice *best;
         result = tl_compile_parallel(&p->env, &desc, &r->compiled, &r->parallel);
-        if (!result) r->pipeline = r->parallel.choices[r->parallel.best].pipeline;
-        return result;
+        if (result) return result;
+        best = &r->parallel.choices[r->parallel.best];
+        r->pipeline = best->pipeline;
+        r->micro_batches = r->compiled.micro_batch_count * best->replica_count;
+        return TL_OK;
     }
     desc.chunk_count = r->chunk_count;
     r->pipeline = p->o.chunks ? TL_PIPELINE_INTERLEAVED : p->o.gpipe ? TL_PIPELINE_GPIPE : TL_PIPELINE_1F1B;
     desc.pipeline = r->pipeline;
-    return tl_compile_ranks(&p->env, &desc, &r->compiled);
+    result = tl_compile_ranks(&p->env, &desc, &r->compiled);
+    if (!result) r->micro_batches = r->compiled.micro_batch_count;
+    return result;
 }
 
-// All micro-batches one after the other, everything kept.
+// All micro-batches one after the other, or the batch as one, everything kept.
 static double single_cost(const program *p, const rank_work *r) {
-    return (double)p->keep_all.base_cost * r->micro_batches;
+    return (double)p->keep_all.base_cost * (p->o.split ? 1 : r->micro_batches);
 }
 
 static void print_single(const program *p, FILE *out, const rank_work *r, uint64_t cost) {
@@ -3917,7 +3928,7 @@ static const char *const lane_style[] = {
 static void sum_stages(const program *p, const rank_work *r, const int32_t *last, uint64_t *forward, uint64_t *all,
                        uint64_t *sent) {
     const tl_compiled_ranks *c = &r->compiled;
-    const tl_graph *graph = &p->graph;
+    const tl_graph *graph = c->compiled ? c->compiled->source : &p->graph;     // of one micro-batch
     int32_t stages = c->rank_count * c->chunk_count, stage, i;
     for (stage = 0; stage < stages; stage++) {
         const tl_compiled_plan *compiled = &c->ranks[stage % c->rank_count].compiled;

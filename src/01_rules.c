@@ -917,7 +917,10 @@
     X(WAYS_CHOOSE_ENDS_AND_ORDER, \
       "ends, ranks, pipeline, chunk_count: must be 0 where ways to share a batch are compared", "") \
     X(NO_WAY_TO_SHARE_THE_BATCH, \
-      "rank_count: no number of stages divides it and leaves replicas whole micro-batches, up to 65535", "")
+      "rank_count: no number of stages divides it and leaves replicas whole micro-batches, up to 65535", "") \
+    X(SPLIT_OF_RANKS_IS_OF_TRAINING, \
+      "may_split: must be 0 or 1, and 1 only for training, without compiled, which has parts of its own", "") \
+    X(NO_SPLIT_OF_RANKS, "may_split: no number of equal parts of the batch suits these ranks", "")
 
 // -- errors: rules of [10] BACKEND --
 
@@ -1266,7 +1269,7 @@
       "strategy.parallelism: %0 does not divide the %1 ranks of the transport", "workers, ranks") \
     X(MESSAGE_BETWEEN_PASSES, "message with rank %0 between passes: %s", "rank") \
     X(STRATEGY_OF_RANKS_IS_LAZY, \
-      "strategy: model and pipeline are for mode lazy, memory pooled, no interval, no split batches", "") \
+      "strategy: model and pipeline are for mode lazy, memory pooled, no interval; model splits no batch", "") \
     X(BEGINS_ONE_KERNEL_CALL, "plan: step %0 begins what is not one call of one kernel", "step, node") \
     X(BEGINS_RANDOM_HOOK, "plan: begins calls, but the random hook is for one call at a time", "step, node") \
     X(BEGINS_DYNAMIC_NODES, "plan: begins calls, but dynamic nodes report one call at a time", "step, node") \
@@ -1304,8 +1307,6 @@
     X(STATE_SHARDS_ARE_LEFT_OUT, "states: range %0: shards are left out of this build", "range") \
     X(STATE_SHARD_NEEDS_HOST, "states: range %0: has a shard, but the backend's memory is not the host's", \
       "range") \
-    X(COMPILED_OF_RANKS_HAS_PARTS, \
-      "compiled: splits the batch, but ranks take micro-batches of the graph", "") \
     X(COMPILED_OF_RANKS_INFERENCE, "compiled: its inference is not that of the desc", "") \
     X(STATE_SHARDS_OVERLAP, "states: ranges %0 and %1 overlap, or the shard of one does", "range, range") \
     X(SHARDS_ARE_NOT_REHEARSED, "states: range %0 has a shard; rehearse with gradients apart from each other", \

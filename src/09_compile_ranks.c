@@ -7,6 +7,7 @@ typedef struct tli_ranks {
     tli_rank_stage *stages;        // [rank_count]
     tl_rank_plan   *ranks;
     int32_t        *ends;          // [stages] of all ranks
+    tl_compiled_plan split;        // the graph of a part of the batch; memory NULL = the batch is not split
 } tli_ranks;
 
 static uint64_t tli_hash_rank_plan(uint64_t hash, const tl_graph *graph, const tl_plan *plan) {
@@ -40,7 +41,6 @@ static tli_rule tli_find_cut_rule(const tl_ranks_desc *desc) {
     const tl_compiled_plan *compiled = desc->compiled;
     if (!compiled->memory || compiled->rank_count || compiled->source->inputs != desc->graph->inputs ||
         compiled->source->node_count != desc->graph->node_count) return TLI_RULE(COMPILED_NOT_OF_THE_GRAPH);
-    if (compiled->choice.part_count > 1) return TLI_RULE(COMPILED_OF_RANKS_HAS_PARTS);
     if (compiled->inference != desc->inference) return TLI_RULE(COMPILED_OF_RANKS_INFERENCE);
     return TLI_NO_RULE;
 }
@@ -197,6 +197,7 @@ TLI_IMPL void tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks) {
         tli_release(env, own->stages);
         tli_release(env, own->ranks);
         tli_release(env, own->ends);
+        tl_free_compiled_plan(env, &own->split);
     }
     tli_release(env, own);
     tli_zero(ranks, sizeof *ranks);
@@ -244,11 +245,11 @@ static tl_result tli_compile_cut(tl_env *env, const tl_ranks_desc *desc, tl_comp
     return result;
 }
 
-TLI_IMPL tl_result tl_compile_ranks(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks) {
+// Plan a pipeline of the micro-batches that the desc names.
+static tl_result tli_compile_batches(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks) {
     tl_ranks_desc cut;
     tli_rule why;
     tl_result result;
-    TL_ASSERT(desc && desc->graph && ranks);
     tli_zero(ranks, sizeof *ranks);
     if (!desc->compiled) return tli_compile_cut(env, desc, ranks);
     why = tli_find_cut_rule(desc);

@@ -19,6 +19,12 @@
 #define TLI_CUT_FEW 200           // cuts that are all tried, in graphs of so many units at most
 #define TLI_CUT_FEW_UNITS 24
 
+#define TLI_RANKS_WORK 700000000  // of all ranks together, where the desc has no limit
+
+static uint64_t tli_work_of_ranks(const tl_ranks_desc *desc) {
+    return desc->work_limit ? desc->work_limit : TLI_RANKS_WORK;
+}
+
 // -- one cut --
 
 // Cut and plan the stage of a rank. bounds: as in tli_cut_stage; budget: of the rank, 0 = no limit; is_quick:
@@ -26,7 +32,7 @@
 static tl_result tli_plan_stage(const tli_cuts *c, int32_t rank, const int32_t *bounds, uint64_t budget,
                                 int is_quick, tli_stage_plan *stage) {
     const tl_ranks_desc *desc = c->desc;
-    uint64_t work = (desc->work_limit ? desc->work_limit : 700000000) / (uint64_t)desc->rank_count;
+    uint64_t work = tli_work_of_ranks(desc) / (uint64_t)desc->rank_count;
     uint64_t batches = (uint64_t)desc->micro_batch_count;
     tl_rank_plan *plan = &stage->plan;
     tl_result result;
@@ -455,22 +461,27 @@ static tl_result tli_loosen_cut(tli_cuts *c, int32_t *ends, uint64_t *best) {
     return result ? result : tli_refine_cut(c, ends, best);
 }
 
+// Take a planned stage as it is.
+static void tli_take_known(tli_cuts *c, int32_t rank, tli_stage_plan *known) {
+    tli_free_stages(c->env, &c->chosen[rank], 1);
+    c->chosen[rank] = *known;
+    c->chosen[rank].plan.compiled.graph = &c->chosen[rank].stage.graph;
+    tli_zero(known, sizeof *known);
+    known->rank = -1;
+}
+
 // Take the stages of the cut: those in which nothing runs again as they are, others with the search of all
-// bodies.
+// bodies, where that finds a plan that costs no more.
 static tl_result tli_take_cut(tli_cuts *c, const int32_t *ends) {
     int32_t rank, first = 0;
     tl_result result = TL_OK;
     for (rank = 0; rank < c->desc->rank_count && !result; first = ends[rank++]) {
-        tli_stage_plan *known = tli_find_known(c, rank, first, ends[rank]);
-        if (!known || known->least_bytes || known->cost != known->base_cost) {
-            result = tli_plan_units(c, rank, first, ends[rank], tli_budget_of_rank(c->desc, rank), 0,
-                                    &c->chosen[rank]);
-        } else {
-            c->chosen[rank] = *known;
-            c->chosen[rank].plan.compiled.graph = &c->chosen[rank].stage.graph;
-            tli_zero(known, sizeof *known);
-            known->rank = -1;
-        }
+        tli_stage_plan *known = tli_find_known(c, rank, first, ends[rank]), *chosen = &c->chosen[rank];
+        int fits = known && !known->least_bytes, is_best = fits && known->cost == known->base_cost;
+        if (!is_best)
+            result = tli_plan_units(c, rank, first, ends[rank], tli_budget_of_rank(c->desc, rank), 0, chosen);
+        if (!result && fits && (is_best || chosen->least_bytes || chosen->cost > known->cost))
+            tli_take_known(c, rank, known);
     }
     return result;
 }

@@ -37,10 +37,14 @@ extern "C" {
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 typedef struct tl_ranks_desc {
-    const tl_graph *graph;         // not NULL; of one micro-batch
+    const tl_graph *graph;         // not NULL; of one micro-batch, or with may_split of a whole batch
     int32_t  rank_count;           // stages > 0
     int32_t  micro_batch_count;    // of a training step > 0, at most 65535; with interleaved a multiple of
                                    // rank_count
+    int32_t  may_split;            // 1 = graph is of a whole batch, which is split into micro_batch_count equal
+                                   // parts, or where that is 0 into as many as make a training step shortest:
+                                   // every number that divides graph->batch is planned. For training, without
+                                   // compiled
     tl_pipeline pipeline;
     int32_t  chunk_count;          // v, stages of each rank: stage i is chunk i / rank_count of rank i %
                                    // rank_count. 2 or more with interleaved, else 0 or 1
@@ -48,9 +52,10 @@ typedef struct tl_ranks_desc {
                                    // the last one node_count; 0 = chosen; where chunks are, by time: their
                                    // bytes are not asked
     const tl_rank *ranks;          // [rank_count] bytes and speed of each; 0 = equal ones
-    const tl_compiled_plan *compiled;  // of graph, as one part: its graph is cut, so ranks run its fused nodes
-                                   // and conversions in its precision, and ends are nodes of its graph; its
-                                   // plan is not read. It must outlive the plans. 0 = graph itself is cut
+    const tl_compiled_plan *compiled;  // of graph: its graph is cut, so ranks run its fused nodes and
+                                   // conversions in its precision, and ends are nodes of its graph; its plan is
+                                   // not read. Where it splits the batch, micro-batches are its parts. It must
+                                   // outlive the plans. 0 = graph itself is cut
     int32_t  inference;            // 1 = forward only
     uint64_t budget_bytes;         // of each rank, where ranks is 0: its arena and its part of the base; 0 = no
                                    // limit
@@ -87,7 +92,7 @@ typedef struct tl_compiled_ranks {
     tl_rank_plan *ranks;           // [rank_count]
     int32_t  rank_count, chunk_count, micro_batch_count;
     const int32_t *ends;           // [rank_count * chunk_count] the node after the last of each stage
-    const tl_compiled_plan *compiled;  // of the desc
+    const tl_compiled_plan *compiled;  // of the desc, or with may_split of one micro-batch; 0 = none
     uint64_t hash;                 // of all plans; runs compare it with that of their neighbours
     uint64_t cost;                 // of a training step: the largest end_cost, with messages on the link
     uint64_t bound_cost;           // no plans of any cut cost less; where ends are given, none of these stages
@@ -110,9 +115,9 @@ typedef struct tl_compiled_ranks {
 // used up. Where there is a budget, graphs of more than 256 nodes are cut at one of some 256 places.
 //
 // Errors:  those of tl_check_graph, tl_plan_remat, tl_plan_partition; TL_ERROR_INVALID_ARG: more ranks than
-//          nodes, a compiled plan that is not of the graph, or of parts of a batch, or of one rank, ends that
-//          do not rise, chunks without interleaved, or of one rank, or with micro-batches that are no multiple
-//          of the ranks; TL_ERROR_INFEASIBLE names a stage and the least budget found for it;
+//          nodes, a compiled plan that is not of the graph, or of other parts of the batch, or of one rank,
+//          ends that do not rise, chunks without interleaved, or of one rank, or with micro-batches that are no
+//          multiple of the ranks; TL_ERROR_INFEASIBLE names a stage and the least budget found for it;
 //          TL_ERROR_UNSUPPORTED: a host budget, which TL_NO_OFFLOAD left out; TL_ERROR_NO_MEMORY,
 //          TL_ERROR_OVERFLOW. *ranks is all zero then.
 // Cost:    work_limit. Memory: that of tl_plan_remat, and for each rank a copy of its part of the graph and 16

@@ -11,7 +11,6 @@
 //
 //     time   |..... bound .....|. runs again .|. bubble .|. communication .|
 
-#define TLI_WAYS_WORK 700000000     // as of one pipeline, where the desc has no limit
 #define TLI_MOST_CHUNKS 4           // of interleaved pipelines that are looked at
 
 typedef struct tli_way {
@@ -109,7 +108,7 @@ static tl_result tli_price_way(const tli_ways *w, const tl_ranks_desc *desc, tl_
 static tl_result tli_plan_way(const tli_ways *w, tl_parallel_choice *choice, uint64_t work,
                               tl_compiled_ranks *ranks) {
     tl_ranks_desc desc = tli_desc_of_way(w, choice, work);
-    tl_result result = tl_compile_ranks(w->env, &desc, ranks);
+    tl_result result = tli_compile_batches(w->env, &desc, ranks);
     if (result == TL_ERROR_INFEASIBLE) {
         choice->bytes = tl_find_least_budget(&w->env->error);
         return TL_OK;
@@ -141,7 +140,7 @@ static void tli_keep_way(const tli_ways *w, int32_t choice, tl_compiled_ranks *r
 
 // Plan a way with the first zero_stage that fits.
 static tl_result tli_look_at_way(tli_ways *w, const tli_way *way) {
-    uint64_t work = (w->desc->work_limit ? w->desc->work_limit : TLI_WAYS_WORK) / 2 / (uint64_t)w->way_count;
+    uint64_t work = tli_work_of_ranks(w->desc) / 2 / (uint64_t)w->way_count;
     int32_t most = tli_most_sharded(w->desc, way->replicas), at = w->plan->choice_count;
     tl_parallel_choice choice;
     tl_compiled_ranks ranks;
@@ -206,7 +205,7 @@ static tl_result tli_look_at_all_ways(tli_ways *w, int only_count) {
 
 // Plan the fastest way once more, with half of all work, and take what costs less.
 static tl_result tli_deepen_way(const tli_ways *w) {
-    uint64_t work = w->desc->work_limit ? w->desc->work_limit : TLI_WAYS_WORK;
+    uint64_t work = tli_work_of_ranks(w->desc);
     tl_parallel_choice *choice = &w->plan->choices[w->plan->best], deeper = *choice;
     tl_compiled_ranks ranks;
     tl_result result;
@@ -290,15 +289,13 @@ static tl_result tli_choose_way(tli_ways *w) {
     return result;
 }
 
-TLI_IMPL tl_result tl_compile_parallel(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks,
-                                       tl_parallel_plan *choices) {
+// Choose a way for the micro-batches that the desc names.
+static tl_result tli_compile_ways(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks,
+                                  tl_parallel_plan *choices) {
     tli_quiet quiet = tli_begin_quiet(env);
-    tl_parallel_plan own;
     tl_env copy;
     tli_ways w;
     tl_result result;
-    TL_ASSERT(desc && desc->graph && ranks);
-    if (!choices) choices = &own;
     tli_zero(&copy, sizeof copy);
     if (env) copy = *env;
     tli_zero(ranks, sizeof *ranks);
@@ -313,7 +310,7 @@ TLI_IMPL tl_result tl_compile_parallel(tl_env *env, const tl_ranks_desc *desc, t
     w.least_bytes = UINT64_MAX;
     result = tli_choose_way(&w);
     if (result) tl_free_compiled_ranks(env, ranks);
-    if (result || choices == &own) tl_free_parallel_plan(env, choices);
+    if (result) tl_free_parallel_plan(env, choices);
     if (result && env) env->error = copy.error;
     tli_end_quiet(&quiet, result);
     return result;

@@ -191,12 +191,13 @@ static tl_result tli_use_compiled(tl_run *run, const tl_compiled_plan *compiled)
     return tli_map_members(run);
 }
 
-// Whether ranks can run parts of what the strategy asks for.
+// Whether ranks can run parts of what the strategy asks for. Pipelines alone split a batch.
 static int tli_can_be_cut(const tl_run *run) {
     const tl_strategy *strategy = run->desc.strategy;
+    int may_be_split = strategy->parallelism.kind == TL_PARALLELISM_PIPELINE;
     return strategy->mode == TL_MODE_LAZY && strategy->memory == TL_MEMORY_POOLED &&
-           !strategy->gradient.checkpoint_interval && !run->desc.may_split && !run->desc.plan &&
-           !run->desc.checkpoints && !run->desc.formats && !run->owns_layers;
+           !strategy->gradient.checkpoint_interval && (!run->desc.may_split || may_be_split) &&
+           !run->desc.plan && !run->desc.checkpoints && !run->desc.formats && !run->owns_layers;
 }
 
 // How many ranks share a graph that the strategy cuts; 1 = it is not cut.
@@ -231,8 +232,11 @@ static tl_result tli_compile_and_cut(tl_run *run, tl_memory memory, tl_ranks_des
     budget.is_limited = budget.is_over = 0;
     tl_free_compiled_plan(run->env, &run->own_compiled);
     result = tli_compile_run(run, &strategy, &budget);
+    if (result) return result;
     desc->compiled = &run->own_compiled;
-    return result ? result : tli_plan_shared(run, desc);
+    if (run->desc.may_split) desc->micro_batch_count = desc->compiled->choice.part_count;
+    desc->may_split = 0;
+    return tli_plan_shared(run, desc);
 }
 
 // Plan the ranks of what a strategy leaves open: as cheap as can be, and with fewest bytes where that does not
@@ -278,6 +282,8 @@ static tl_result tli_compile_stages(tl_run *run, int32_t rank_count) {
     desc.graph = run->graph;
     desc.rank_count = rank_count;
     desc.micro_batch_count = tli_count_shared_batches(run, rank_count);
+    desc.may_split = run->desc.may_split;
+    if (desc.may_split && !strategy->gradient.accumulation_steps) desc.micro_batch_count = 0;
     desc.inference = run->inference;
     desc.weights_apart = 1;
     desc.keep_all = !strategy->gradient.checkpointed && !run->inference;
@@ -296,7 +302,7 @@ static tl_result tli_compile_stages(tl_run *run, int32_t rank_count) {
     if (run->own_compiled.choice.fused_count && run->desc.random)
         return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
                         TLI_RULE(FUSION_RANDOM_HOOK_SEES_NODES_IN_ORDER));
-    if (tli_count_step_batches(run) > 1) run->desc.repeat_count = 1;
+    if (tli_count_step_batches(run) > 1 || run->desc.may_split) run->desc.repeat_count = 1;
     return tli_use_compiled(run, &ranks->ranks[run->desc.transport->rank % ranks->rank_count].compiled);
 }
 

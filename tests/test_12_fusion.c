@@ -811,7 +811,7 @@ static void ranks_of_fused_graphs_have_the_bits_of_one_process(void **state) {
 
 static void ranks_refuse_what_they_cannot_cut(void **state) {
     tl_graph graph = chains_of(3, 4, 400), other = chains_of(3, 5, 400);
-    tl_compiled_plan foreign = fused_whole(&other, 0), none, forward_only = fused_whole(&graph, 1), split;
+    tl_compiled_plan foreign = fused_whole(&other, 0), none, forward_only = fused_whole(&graph, 1);
     tl_env env = silent_env();
     tl_ranks_desc desc;
     tl_compiled_ranks ranks, again;
@@ -830,12 +830,6 @@ static void ranks_refuse_what_they_cannot_cut(void **state) {
     assert_int_equal(tl_compile_ranks(&env, &desc, &ranks), TL_ERROR_INVALID_ARG);
     assert_string_equal(env.error.text, "tl_compile_ranks: compiled: its inference is not that of the desc");
     desc.inference = 1;
-    split = forward_only;
-    split.choice.part_count = 2;
-    desc.compiled = &split;
-    assert_int_equal(tl_compile_ranks(&env, &desc, &ranks), TL_ERROR_INVALID_ARG);
-    assert_string_equal(env.error.text, "tl_compile_ranks: compiled: splits the batch, but ranks take micro-batches of the graph");
-    desc.compiled = &forward_only;
     assert_int_equal(tl_compile_ranks(&env, &desc, &ranks), TL_OK);
     desc.compiled = &ranks.ranks[0].compiled;      // of a rank
     assert_int_equal(tl_compile_ranks(&env, &desc, &again), TL_ERROR_INVALID_ARG);

