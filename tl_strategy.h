@@ -4118,6 +4118,9 @@ typedef struct tl_ranks_desc {
                                    // parts, or where that is 0 into as many as make a training step shortest:
                                    // every number that divides graph->batch is planned. For training, without
                                    // compiled
+    uint64_t split_cost;           // what each micro-batch after the first adds to the cost of all calls, for
+                                   // instance what a call costs beside its work: shared by the ranks, it weighs
+                                   // against the bubble where their number is chosen. Not in `cost`
     tl_pipeline pipeline;
     int32_t  chunk_count;          // v, stages of each rank: stage i is chunk i / rank_count of rank i %
                                    // rank_count. 2 or more with interleaved, else 0 or 1
@@ -52247,9 +52250,12 @@ typedef struct tli_splits {
     int32_t  count;                 // of the numbers that divide the batch
 } tli_splits;
 
-static uint64_t tli_time_of_split(const tli_splits *s, const tl_compiled_ranks *ranks,
+// The time of a step, and what so many micro-batches cost beside.
+static uint64_t tli_time_of_split(const tli_splits *s, int32_t parts, const tl_compiled_ranks *ranks,
                                   const tl_parallel_plan *choices) {
-    return s->compares ? choices->choices[choices->best].time_ns : ranks->cost;
+    uint64_t time = s->compares ? choices->choices[choices->best].time_ns : ranks->cost, more;
+    if (!tli_mul_u64(s->desc->split_cost, (uint64_t)parts - 1, &more)) return UINT64_MAX;
+    return tli_add_capped(time, tli_divide_up(more, (uint64_t)s->desc->rank_count));
 }
 
 // Make the graph of one of so many micro-batches.
@@ -52305,7 +52311,7 @@ static tl_result tli_look_at_split(tli_splits *s, int32_t parts, uint64_t work) 
         s->least_bytes = tl_find_least_budget(&s->env->error);
     if (result == TL_ERROR_INFEASIBLE || result == TL_ERROR_INVALID_ARG) return TL_OK;
     if (result) return result;
-    time = tli_time_of_split(s, &ranks, &choices);
+    time = tli_time_of_split(s, parts, &ranks, &choices);
     if (!s->best || time < s->time) {
         tl_free_compiled_ranks(s->env, s->ranks);
         tl_free_parallel_plan(s->env, s->choices);
@@ -59360,6 +59366,7 @@ static tl_result tli_compile_stages(tl_run *run, int32_t rank_count) {
     desc.rank_count = rank_count;
     desc.micro_batch_count = tli_count_shared_batches(run, rank_count);
     desc.may_split = run->desc.may_split;
+    desc.split_cost = run->desc.split_cost;
     if (desc.may_split && !strategy->gradient.accumulation_steps) desc.micro_batch_count = 0;
     desc.inference = run->inference;
     desc.weights_apart = 1;

@@ -45,6 +45,9 @@ typedef struct tl_ranks_desc {
                                    // parts, or where that is 0 into as many as make a training step shortest:
                                    // every number that divides graph->batch is planned. For training, without
                                    // compiled
+    uint64_t split_cost;           // what each micro-batch after the first adds to the cost of all calls, for
+                                   // instance what a call costs beside its work: shared by the ranks, it weighs
+                                   // against the bubble where their number is chosen. Not in `cost`
     tl_pipeline pipeline;
     int32_t  chunk_count;          // v, stages of each rank: stage i is chunk i / rank_count of rank i %
                                    // rank_count. 2 or more with interleaved, else 0 or 1

@@ -18,9 +18,12 @@ typedef struct tli_splits {
     int32_t  count;                 // of the numbers that divide the batch
 } tli_splits;
 
-static uint64_t tli_time_of_split(const tli_splits *s, const tl_compiled_ranks *ranks,
+// The time of a step, and what so many micro-batches cost beside.
+static uint64_t tli_time_of_split(const tli_splits *s, int32_t parts, const tl_compiled_ranks *ranks,
                                   const tl_parallel_plan *choices) {
-    return s->compares ? choices->choices[choices->best].time_ns : ranks->cost;
+    uint64_t time = s->compares ? choices->choices[choices->best].time_ns : ranks->cost, more;
+    if (!tli_mul_u64(s->desc->split_cost, (uint64_t)parts - 1, &more)) return UINT64_MAX;
+    return tli_add_capped(time, tli_divide_up(more, (uint64_t)s->desc->rank_count));
 }
 
 // Make the graph of one of so many micro-batches.
@@ -76,7 +79,7 @@ static tl_result tli_look_at_split(tli_splits *s, int32_t parts, uint64_t work) 
         s->least_bytes = tl_find_least_budget(&s->env->error);
     if (result == TL_ERROR_INFEASIBLE || result == TL_ERROR_INVALID_ARG) return TL_OK;
     if (result) return result;
-    time = tli_time_of_split(s, &ranks, &choices);
+    time = tli_time_of_split(s, parts, &ranks, &choices);
     if (!s->best || time < s->time) {
         tl_free_compiled_ranks(s->env, s->ranks);
         tl_free_parallel_plan(s->env, s->choices);

@@ -283,6 +283,7 @@ static tl_result tli_compile_stages(tl_run *run, int32_t rank_count) {
     desc.rank_count = rank_count;
     desc.micro_batch_count = tli_count_shared_batches(run, rank_count);
     desc.may_split = run->desc.may_split;
+    desc.split_cost = run->desc.split_cost;
     if (desc.may_split && !strategy->gradient.accumulation_steps) desc.micro_batch_count = 0;
     desc.inference = run->inference;
     desc.weights_apart = 1;

@@ -1129,6 +1129,26 @@ def ways_to_use_ranks_are_compared():
     out = planned(model, '--ranks', '4', '--auto')
     assert 'chosen' in out and 'replicas' in out and 'bubble' in out and 'idle' in planned(model, '--ranks', '4', '--data'), out
 
+def batches_are_split_over_ranks():
+    model = write('batch.tlg', open(weighted()).read().replace('tlg 1\n', 'tlg 1\nbatch 8\n', 1)) if '\nbatch ' not in open(MODEL).read() else weighted()
+    batch = int(re.search(r'^batch (\d+)', open(model).read(), re.M)[1])
+    got = planned_ranks(model, 3, '--split', '--link', '100GB/s')
+    parts = got['micro_batch_count']
+    assert 1 < parts and batch % parts == 0, got
+    given = planned_ranks(model, 3, '--split', '--micro-batches', str(parts), '--link', '100GB/s', '--svg', path('lanes.svg'))
+    check_lanes(path('lanes.svg'), 3, parts)
+    assert given['total_cost'] == got['total_cost'] and given['single_cost'] == got['single_cost'], (given['total_cost'], got['total_cost'])
+    once = planned_ranks(model, 3, '--split', '--micro-batches', '1', '--link', '100GB/s')
+    assert once['total_cost'] > got['total_cost'], (once['total_cost'], got['total_cost'])
+    assert sum(r['busy_cost'] for r in got['ranks']) >= got['single_cost'] * (1 - 1e-9), got
+    for r in got['ranks']: assert f"batch {batch // parts}\n" in r['graph'] or batch == parts, r['graph'][:80]
+    auto = planned_ranks(model, 4, '--split', '--auto', '--link', '100GB/s')
+    best = auto['choices'][auto['best']]
+    assert batch % auto['micro_batch_count'] == 0 and auto['micro_batch_count'] % best['replica_count'] == 0, best
+    refused(1, ['--split', '--inference'], model, '--ranks', '2', '--split', '--inference')
+    refused(1, ['--split', 'batch'], write('single.tlg', head(*[line for line in CHAIN[1:] if line != 'batch 4'])), '--ranks', '2', '--split')
+    refused(1, ['batch'], model, '--ranks', '2', '--split', '--micro-batches', str(batch + 1))
+
 def hostile_ranks_are_refused():
     cases = [*[([MODEL, '--ranks=' + count], ['--ranks', '1024']) for count in ('0', '-1', '1.5', 'x', '1025', '18446744073709551616')],
              *[([MODEL, '--ranks', '2', '--micro-batches', count], ['--micro-batches', '65535']) for count in ('0', '65536', 'x')],
@@ -1141,12 +1161,12 @@ def hostile_ranks_are_refused():
              ([MODEL, '--ranks', '2', '--inference', '--states', '2'], ['--states']),
              ([MODEL, '--ranks', '2', '--host-budget', '50%'], ['--host-budget', '50%']), ([MODEL, '--ranks', '2', '--inference', '--host-budget', '1MiB'], ['--host-budget', '--inference']),
              *[([MODEL, '--ranks', '2', way, *more], [more[0], way]) for way in ('--data', '--auto') for more in (['--gpipe'], ['--chunks', '2'])],
-             *[([MODEL, '--ranks', '2', '--data', *more], [more[0], '--data']) for more in (['--align', '64'], ['--svg', path('s')], ['--inference'], ['--host-budget', '1MiB'])],
+             *[([MODEL, '--ranks', '2', '--data', *more], [more[0], '--data']) for more in (['--align', '64'], ['--svg', path('s')], ['--inference'], ['--host-budget', '1MiB'], ['--split'])],
              *[([MODEL, option], [option.split('=')[0], '--ranks']) for option in ('--data', '--auto', '--gpipe', '--chunks=2')],
              *[([MODEL, '--ranks', '2', *more], [more[0], '--ranks']) for more in (['--codec', 'q8'], ['--codec-rate', '1'], ['--policy', 'revolve'], ['--form', 'once'],
                ['--schedule', '-'], ['--c-table', '-'], ['--html', '-'], ['--lifetimes', '-'], ['--places', '-'], ['--c-code', 'n'], ['-o', folder], ['--name', 'n'], ['--block', '1MiB'], ['--in-flight', '2'],
                ['--bank', 'any'], ['--precision', 'loss=1'], ['--profiles', 'p'], ['--loss', '1'], ['--pareto'], ['--explain'], ['--front'], ['--live'], ['--order'], ['--compile'], ['--recommend'],
-               ['--split'], ['--compact'], ['--no-names'])]]
+               ['--compact'], ['--no-names'])]]
     for args, words in cases: refused(1, words, *args)
     return '%d command lines' % len(cases)
 
@@ -1366,7 +1386,7 @@ FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_sho
          limits_that_cannot_be_held_are_named, fronts_are_shown, hostile_precisions_are_refused,
          compiled_plans_are_what_they_say, compiled_reports_and_files_are_whole, a_compiled_budget_that_is_too_small_names_the_least, compiled_curves_fall,
          a_recommendation_shows_what_was_compiled, compiling_excludes_what_it_chooses, an_interrupted_compilation_ends_with_the_best_so_far,
-         ranks_are_planned_each, a_budget_of_ranks_is_kept_or_the_least_is_named, ways_to_use_ranks_are_compared, hostile_ranks_are_refused,
+         ranks_are_planned_each, a_budget_of_ranks_is_kept_or_the_least_is_named, ways_to_use_ranks_are_compared, batches_are_split_over_ranks, hostile_ranks_are_refused,
          pictures_are_xml, pages_are_whole, hostile_models_are_refused, hostile_options_are_refused,
          extreme_values_are_planned, files_are_whole_or_absent, a_file_that_may_not_be_written_is_kept, outputs_that_would_lose_a_file_are_refused, pipes_and_links_are_written_through,
          an_interrupt_ends_with_the_best_so_far, an_error_is_explained_by_its_numbers,
