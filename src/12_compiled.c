@@ -303,7 +303,7 @@ static tl_result tli_compile_stages(tl_run *run, int32_t rank_count) {
     if (run->own_compiled.choice.fused_count && run->desc.random)
         return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
                         TLI_RULE(FUSION_RANDOM_HOOK_SEES_NODES_IN_ORDER));
-    if (tli_count_step_batches(run) > 1 || run->desc.may_split) run->desc.repeat_count = 1;
+    if (tli_count_step_batches(run) > 1) run->desc.repeat_count = 1;
     return tli_use_compiled(run, &ranks->ranks[run->desc.transport->rank % ranks->rank_count].compiled);
 }
 

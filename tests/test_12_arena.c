@@ -321,15 +321,19 @@ static void a_larger_budget_does_not_fall_back_to_the_least(void **state) {
     static arena_bed a;
     tl_cpu_backend_desc desc;
     tl_random random = { 1217 };
-    long round, rounds = scaled(24), tries = 0, runs = 0;
+    long round, rounds = scaled(24), tries = 0, runs = 0, odd = 59;    // 139 forwards at 72 %, 63 at 64 %, if nothing else is tried
     (void)state;
     memset(&desc, 0, sizeof desc);
     desc.alignment_bytes = 16;      // much for such small tensors: arenas exceed the live bytes
-    for (round = 0; round < rounds; round++) {
+    for (round = 0; round < rounds || round <= odd; round++) {
         tl_graph graph;
         uint64_t peak, percent;
         int32_t fewest = INT32_MAX;
         if (random_graph(NULL, &random, 40, &graph)) fail_msg("%s", "no graph");
+        if (round >= rounds && round < odd) {
+            tl_free_graph(NULL, &graph);
+            continue;
+        }
         (void)keep_all_outcome(&graph, 0, 1, &peak);
         for (percent = 40; percent <= 240; percent += 8) {
             tl_plan plan;
