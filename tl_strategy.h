@@ -65233,6 +65233,8 @@ static void tli_save_entry(tli_saving *s) {
 
 // -- saving a run: in a pass --
 
+#define TLI_SAVE_COUNT (INT32_MAX / 2)  // at most: what is left of the pass adds to it
+
 // The counts of the pass so far.
 static void tli_save_counts(tli_saving *s) {
     tl_run_report *report = &s->run->report;
@@ -65244,7 +65246,7 @@ static void tli_save_counts(tli_saving *s) {
     counts[8] = &report->step_count;     counts[9] = &report->convert_count;
     counts[10] = &report->kernel_count;
     for (k = 0; k < 11; k++) {
-        int32_t read = (int32_t)tli_save_limited(s, (uint64_t)*counts[k], 4, INT32_MAX);
+        int32_t read = (int32_t)tli_save_limited(s, (uint64_t)*counts[k], 4, TLI_SAVE_COUNT);
         if (s->applies) *counts[k] = read;
     }
 }
