@@ -381,7 +381,8 @@ typedef struct tl_gradient {
     int32_t  checkpointed;         // 0 = keep all that backward reads, 1 = drop and recompute
     uint64_t checkpoint_interval;  // keep the nodes whose layer, or place in the listing where they have none,
                                    // is divisible by n; 0 = the planner's optimum
-    uint64_t accumulation_steps;   // micro-batches per step; 0 = 1
+    uint64_t accumulation_steps;   // micro-batches per step; 0 = 1. On ranks those of each replica; where
+                                   // parallelism is automatic those of each rank
 } tl_gradient;
 
 typedef struct tl_parallelism {
@@ -4133,14 +4134,15 @@ typedef struct tl_ranks_desc {
                                    // not read. Where it splits the batch, micro-batches are its parts. It must
                                    // outlive the plans. 0 = graph itself is cut
     int32_t  inference;            // 1 = forward only
-    uint64_t budget_bytes;         // of each rank, where ranks is 0: its arena and its part of the base; 0 = no
-                                   // limit
+    uint64_t budget_bytes;         // of each rank, where ranks is 0: its arena and its part of the base; what a
+                                   // backend takes beside them is not in it; 0 = no limit
     double   gradient_ratio;       // the base of a rank is base_bytes and the weights of its nodes times
     double   optimizer_ratio;      // 1 + gradient_ratio + optimizer_ratio (tl_find_base_bytes)
     uint64_t base_bytes;           // of every rank
     int32_t  weights_apart;        // 1 = the base is base_bytes alone: the budget is without weights
     int32_t  keep_all;             // 1 = nothing runs again
-    uint64_t alignment_bytes;      // of the places, a power of two; 0 = 1
+    uint64_t alignment_bytes;      // of the places, a power of two; 0 = 1. That of the backend: what is placed
+                                   // for less is placed again by a run, and may take more
     uint64_t block_bytes;          // arenas are cut as in tl_places_desc; 0 = not
     const tl_device *device;       // the link to the host of each rank, for copies; 0 = they take no time
     uint64_t host_budget_bytes;    // of host copies of each rank at a time; 0 = none. What a micro-batch leaves
@@ -4212,11 +4214,12 @@ TLDEF void      tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks);  
 //             together, 0 = 700 million
 //   ranks     overwritten: the plan of one replica, of ranks->rank_count stages. Rank r has stage r %
 //             rank_count, and replica r / rank_count takes ranks->micro_batch_count of the micro-batches
-//   choices   overwritten: what was compared, and why it was not taken; release with tl_free_parallel_plan.
-//             0 = not wanted
+//   choices   overwritten: what was compared, and why it was not taken, and whether the best fits only with
+//             shards (zero_stage); release with tl_free_parallel_plan. 0 = not wanted
 //
 // Looks at every number of stages that divides the ranks and leaves replicas that divide the micro-batches, in
-// each order of calls, with 2 to 4 chunks where they are interleaved. All of them are planned within half of
+// each order of calls, with 2 to 4 chunks where they are interleaved. A stage alone takes its micro-batches one
+// after the other: its plan is of one, and repeated. All of them are planned within half of
 // the work, then the fastest once more with the other half. Behind its last call each rank exchanges the
 // gradients of its weights with the other replicas (tl_reduce_run). Where a rank has no bytes for what
 // gradient_ratio and optimizer_ratio ask, they are sharded over the replicas, by the first zero_stage of the
@@ -5154,7 +5157,8 @@ typedef struct tl_run_desc {
                                       // that share a batch has g times as many as one takes (tl_reduce_run).
                                       // In a pipeline all ranks have the same, and one seed and repeat_count.
                                       // In automatic parallelism all ranks give the same, and the run counts
-    int32_t     may_split;            // 1 = the batch of `graph` may be split, as in tl_compile_desc
+    int32_t     may_split;            // 1 = the batch of `graph` may be split, as in tl_compile_desc; for
+                                      // pipelines as in tl_ranks_desc
     uint64_t    split_cost;           // as in tl_compile_desc
 
     // What belongs to a node rather than to its op. Kernels get users[origin] in the place of their own user,
@@ -5645,7 +5649,9 @@ TLDEF int       tl_uses_checkpoints(const tl_run *run);
 TLDEF const tl_compiled_plan *tl_find_compiled_plan(const tl_run *run);
 
 // The ways to share the batch that automatic parallelism has compared, the best of which the ranks run: as many
-// stages as its stage_count, in as many replicas. NULL: there was one way only. Valid until the run is freed.
+// stages as its stage_count, in as many replicas. NULL: parallelism is not automatic, there is one rank, or the
+// strategy asks for what ranks cannot run parts of (a mode that is not lazy, a memory that is not pooled, an
+// interval, a batch that may be split), and every rank is a replica. Valid until the run is freed.
 TLDEF const tl_parallel_plan *tl_find_parallel_plan(const tl_run *run);
 #endif
 
@@ -7235,7 +7241,8 @@ static size_t tli_finish(tli_writer *w) {
       "rank_count: no number of stages divides it and leaves replicas whole micro-batches, up to 65535", "") \
     X(SPLIT_OF_RANKS_IS_OF_TRAINING, \
       "may_split: must be 0 or 1, and 1 only for training, without compiled, which has parts of its own", "") \
-    X(NO_SPLIT_OF_RANKS, "may_split: no number of equal parts of the batch suits these ranks", "")
+    X(NO_SPLIT_OF_RANKS, "may_split: no number of equal parts of the batch suits these ranks", "") \
+    X(SPLIT_OF_UNKNOWN_BATCH, "may_split: graph.batch is 0: set it to the number of its samples", "")
 
 // -- errors: rules of [10] BACKEND --
 
@@ -7569,7 +7576,7 @@ static size_t tli_finish(tli_writer *w) {
     X(SAVED_PASS_NEEDS_A_PLAN_WITH_PLACES, \
       "run: in a pass, only a plan with places that is run as it is can be saved", "") \
     X(MESSAGE_OF_PEER, "message with rank %0 at step %1: %s", "rank, step") \
-    X(PEER_HAS_OTHER_PLANS, "rank %0 has other plans: graph, descs and versions must be the same", \
+    X(PEER_HAS_OTHER_PLANS, "rank %0 has other plans: graph, descs, links and versions must be the same", \
       "rank, hash") \
     X(TRANSPORT_RANKS_NEED_ONE, "transport: the plan of a rank needs one", "") \
     X(TRANSPORT_FUNCTIONS_MISSING, "transport: a function is missing", "") \
@@ -51948,11 +51955,16 @@ static tl_result tli_fail_ways(const tli_ways *w, tl_result result, tli_rule rul
     return tli_fail(w->env, result, TLI_IN(COMPILE_PARALLEL), rule);
 }
 
-// The desc of one replica, whose weights are sharded by the zero_stage.
+static int32_t tli_share_of_way(const tli_ways *w, const tl_parallel_choice *choice) {
+    return w->desc->micro_batch_count / choice->replica_count;
+}
+
+// The desc of one replica, whose weights are sharded by the zero_stage. One stage takes its micro-batches one
+// after the other: it is planned for one, and holds the inputs of no other.
 static tl_ranks_desc tli_desc_of_way(const tli_ways *w, const tl_parallel_choice *choice, uint64_t work) {
     tl_ranks_desc desc = *w->desc;
     desc.rank_count = choice->stage_count;
-    desc.micro_batch_count = w->desc->micro_batch_count / choice->replica_count;
+    desc.micro_batch_count = choice->stage_count > 1 ? tli_share_of_way(w, choice) : 1;
     desc.pipeline = choice->pipeline;
     desc.chunk_count = choice->chunk_count;
     desc.work_limit = work ? work : 1;
@@ -51963,29 +51975,30 @@ static tl_ranks_desc tli_desc_of_way(const tli_ways *w, const tl_parallel_choice
 
 // What replicas exchange of a rank's weights in a training step. With sharded gradients their sums are taken
 // after each micro-batch. 0 = overflow.
-static int tli_exchange_of_way(const tl_ranks_desc *desc, const tl_parallel_choice *choice, uint64_t weights,
+static int tli_exchange_of_way(const tli_ways *w, const tl_parallel_choice *choice, uint64_t weights,
                                uint64_t *ns, uint64_t *sent) {
-    uint64_t p = (uint64_t)choice->replica_count, sums = (uint64_t)desc->micro_batch_count - 1, part;
+    const tl_link *link = w->desc->link;
+    uint64_t p = (uint64_t)choice->replica_count, sums = (uint64_t)tli_share_of_way(w, choice) - 1, part;
     *ns = *sent = 0;
-    if (p == 1 || desc->inference) return 1;
-    if (!tli_find_exchange(desc->link, choice->zero_stage, weights, weights, p, ns, sent)) return 0;
+    if (p == 1 || w->desc->inference) return 1;
+    if (!tli_find_exchange(link, choice->zero_stage, weights, weights, p, ns, sent)) return 0;
     if (choice->zero_stage < 2) return 1;
-    return tli_find_link_time(desc->link, tli_divide_up(weights, p), (p - 1) * sums, &part) &&
+    return tli_find_link_time(link, tli_divide_up(weights, p), (p - 1) * sums, &part) &&
            tli_add_u64(*ns, part, ns) && tli_mul_u64(tli_divide_up(weights, p), (p - 1) * sums, &part) &&
            tli_add_u64(*sent, part, sent);
 }
 
 // Sum up what the ranks of a replica do: *busy in calls. Each exchanges its gradients after its last call.
 // 0 = overflow.
-static int tli_sum_way(const tli_ways *w, const tl_ranks_desc *desc, const tl_compiled_ranks *ranks,
-                       tl_parallel_choice *choice, uint64_t *busy) {
+static int tli_sum_way(const tli_ways *w, const tl_compiled_ranks *ranks, tl_parallel_choice *choice,
+                       uint64_t *busy) {
     int32_t rank;
     *busy = choice->time_ns = choice->sent_bytes = choice->bytes = 0;
     for (rank = 0; rank < ranks->rank_count; rank++) {
         const tl_rank_plan *plan = &ranks->ranks[rank];
         uint64_t weights, end, sent, bytes;
         if (tl_find_base_bytes(w->env, plan->compiled.graph, 0, 0, &weights) ||
-            !tli_exchange_of_way(desc, choice, weights, &end, &sent) ||
+            !tli_exchange_of_way(w, choice, weights, &end, &sent) ||
             !tli_add_u64(end, plan->end_cost, &end) || !tli_add_u64(sent, plan->sent_bytes, &sent) ||
             !tli_add_u64(choice->sent_bytes, sent, &choice->sent_bytes) ||
             !tli_add_u64(*busy, plan->busy_cost, busy) ||
@@ -51994,6 +52007,27 @@ static int tli_sum_way(const tli_ways *w, const tl_ranks_desc *desc, const tl_co
         choice->bytes = tli_larger_u64(choice->bytes, bytes);
     }
     return tli_mul_u64(choice->sent_bytes, (uint64_t)choice->replica_count, &choice->sent_bytes);
+}
+
+// Repeat the plan of a stage alone for all micro-batches of its replica. *free_ns: its time without a link.
+// 0 = overflow.
+static int tli_repeat_way(tl_compiled_ranks *ranks, const tl_parallel_choice *choice, uint64_t count,
+                          uint64_t *free_ns) {
+    tl_rank_plan *rank = &ranks->ranks[0];
+    uint64_t *costs[8];
+    int k;
+    if (choice->stage_count > 1) return 1;
+    costs[0] = &ranks->cost;    costs[1] = &ranks->bound_cost;
+    costs[2] = &rank->end_cost; costs[3] = &rank->busy_cost;
+    costs[4] = &rank->compiled.choice.cost;
+    costs[5] = &rank->compiled.base_cost;
+    costs[6] = &rank->compiled.bound_cost;
+    costs[7] = free_ns;
+    for (k = 0; k < 8; k++) if (!tli_mul_u64(*costs[k], count, costs[k])) return 0;
+    rank->compiled.plan.repeat_count = ranks->micro_batch_count = (int32_t)count;
+    ranks->hash = tl_mix_u64(ranks->hash, count);
+    tli_name_ranks(ranks);
+    return 1;
 }
 
 // Price a way that is planned.
@@ -52007,7 +52041,8 @@ static tl_result tli_price_way(const tli_ways *w, const tl_ranks_desc *desc, tl_
     free_ns = ranks->cost;
     if (!result) result = tli_simulate_ranks(w->env, desc, ranks);
     if (result) return result;
-    if (!tli_sum_way(w, desc, ranks, choice, &busy))
+    if (!tli_repeat_way(ranks, choice, (uint64_t)tli_share_of_way(w, choice), &free_ns) ||
+        !tli_sum_way(w, ranks, choice, &busy))
         return tli_fail_ways(w, TL_ERROR_OVERFLOW, TLI_RULE(COST_OF_RANKS_DOES_NOT_FIT_64));
     used = tli_divide_up(busy, (uint64_t)choice->stage_count);
     choice->recompute_ns = used - w->plan->bound_ns;
@@ -52327,8 +52362,7 @@ static tl_result tli_look_at_split(tli_splits *s, int32_t parts, uint64_t work) 
 }
 
 static int tli_divides_batch(const tl_ranks_desc *desc, int32_t parts) {
-    uint64_t batch = desc->graph->batch ? desc->graph->batch : 1;
-    return batch % (uint64_t)parts == 0 &&
+    return desc->graph->batch % (uint64_t)parts == 0 &&
            (tli_count_chunks(desc) == 1 || parts % desc->rank_count == 0);
 }
 
@@ -52336,7 +52370,9 @@ static tl_result tli_choose_split(tli_splits *s) {
     uint64_t batch = s->desc->graph->batch, half = tli_work_of_ranks(s->desc) / 2;
     int32_t most = batch < TLI_MOST_SLOTS ? (int32_t)batch : TLI_MOST_SLOTS - 1, parts;
     tl_result result = tl_check_graph(s->env, s->desc->graph);
-    if (most < 1) most = 1;
+    if (!result && !batch)
+        result = tli_fail(s->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS),
+                          TLI_RULE(SPLIT_OF_UNKNOWN_BATCH));
     for (parts = 1; parts <= most && !result; parts++) s->count += tli_divides_batch(s->desc, parts);
     for (parts = 1; parts <= most && !result; parts++)
         if (tli_divides_batch(s->desc, parts))
@@ -59311,6 +59347,7 @@ static tl_result tli_compile_and_cut(tl_run *run, tl_memory memory, tl_ranks_des
     tl_result result;
     strategy.memory = memory;
     strategy.parallelism = tl_parallelism_none();
+    if (run->desc.may_split) strategy.gradient.accumulation_steps = (uint64_t)desc->micro_batch_count;
     budget.bytes = budget.host_bytes = UINT64_MAX;
     budget.is_limited = budget.is_over = 0;
     tl_free_compiled_plan(run->env, &run->own_compiled);
@@ -59322,6 +59359,16 @@ static tl_result tli_compile_and_cut(tl_run *run, tl_memory memory, tl_ranks_des
     return tli_plan_shared(run, desc);
 }
 
+// Choose into how many micro-batches the batch is split, by the graph as it is. 0 = none fits: tl_compile
+// chooses.
+static tl_result tli_choose_parts(tl_run *run, tl_ranks_desc *desc) {
+    tl_compiled_ranks ranks;
+    tl_result result = tl_compile_ranks(run->env, desc, &ranks);
+    desc->micro_batch_count = ranks.micro_batch_count;
+    tl_free_compiled_ranks(run->env, &ranks);
+    return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
+}
+
 // Plan the ranks of what a strategy leaves open: as cheap as can be, and with fewest bytes where that does not
 // fit.
 static tl_result tli_compile_open(tl_run *run, tl_ranks_desc *desc) {
@@ -59331,7 +59378,8 @@ static tl_result tli_compile_open(tl_run *run, tl_ranks_desc *desc) {
     if (!run->desc.strategy->enable_fusion && precision == TL_PRECISION_SINGLE)
         return tli_plan_shared(run, desc);
     quiet = tli_begin_quiet(run->env);
-    result = tli_compile_and_cut(run, TL_MEMORY_POOLED, desc);
+    result = desc->micro_batch_count ? TL_OK : tli_choose_parts(run, desc);
+    if (!result) result = tli_compile_and_cut(run, TL_MEMORY_POOLED, desc);
     tli_end_quiet(&quiet, result == TL_ERROR_INFEASIBLE ? TL_OK : result);
     if (result != TL_ERROR_INFEASIBLE) return result;
     return tli_compile_and_cut(run, TL_MEMORY_MINIMAL_PEAK, desc);
@@ -59386,7 +59434,8 @@ static tl_result tli_compile_stages(tl_run *run, int32_t rank_count) {
     if (run->own_compiled.choice.fused_count && run->desc.random)
         return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
                         TLI_RULE(FUSION_RANDOM_HOOK_SEES_NODES_IN_ORDER));
-    if (tli_count_step_batches(run) > 1) run->desc.repeat_count = 1;
+    if (tli_count_step_batches(run) > 1)
+        run->desc.repeat_count = ranks->ranks[0].compiled.plan.repeat_count;
     return tli_use_compiled(run, &ranks->ranks[run->desc.transport->rank % ranks->rank_count].compiled);
 }
 

@@ -3753,6 +3753,7 @@ static void put_rank_json(const program *p, writer *w, const tl_compiled_ranks *
         (ull)plan->arena_bytes, (ull)rank->sent_bytes);
     put(w, ", \"busy_cost\": %llu, \"end_cost\": %llu, \"step_count\": %d, \"allocation_count\": %d",
         (ull)rank->busy_cost, (ull)rank->end_cost, (int)plan->step_count, (int)plan->offset_count);
+    put(w, ", \"repeat_count\": %d", (int)plan->repeat_count);
     put_rank_plan_json(w, &rank->compiled);
     put(w, "}");
 }
@@ -3940,6 +3941,7 @@ static void sum_stages(const program *p, const rank_work *r, const int32_t *last
             if (node < first_of(c, stage) || node >= c->ends[stage]) continue;
             all[stage] += step->kind == TL_STEP_BACKWARD ? graph->nodes[node].bwd_cost : graph->nodes[node].fwd_cost;
         }
+        if (compiled->plan.repeat_count > 1) all[stage] *= (uint64_t)compiled->plan.repeat_count;
         for (i = 0; i < graph->tensor_count; i++)
             if (graph->outputs[i].node < c->ends[stage] && last[i] >= c->ends[stage] &&
                 !graph->nodes[graph->outputs[i].node].is_input) sent[stage] += graph->outputs[i].bytes;

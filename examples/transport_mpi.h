@@ -28,7 +28,7 @@
 
 typedef struct mpi_hub_desc {
     MPI_Comm comm;               // is copied
-    int32_t  message_limit;      // under way at a time, of this rank; 0 = 1024
+    int32_t  message_limit;      // under way at a time, of this rank; 0 = no limit
     uint64_t poll_limit;         // polls of a message after which its peer counts as lost; 0 = no limit
     const tl_link *link;         // what messages take, the same on every rank; outlives the hub; 0 = not known
 } mpi_hub_desc;
@@ -44,7 +44,8 @@ typedef struct mpi_hub {
     MPI_Comm     comm;           // of the hub's own
     int          is_open;
     int          rank, rank_count, tag_limit;
-    mpi_message *messages;       // [message_limit]
+    mpi_message *messages;       // [message_count] grown where there is no limit
+    int32_t      message_count;
 } mpi_hub;
 
 static inline void mpi_hub_close(mpi_hub *hub) {
@@ -58,8 +59,8 @@ static inline int mpi_hub_open(mpi_hub *hub, const mpi_hub_desc *desc) {
     int *limit = NULL, has_limit = 0;
     memset(hub, 0, sizeof *hub);
     hub->desc = *desc;
-    if (!hub->desc.message_limit) hub->desc.message_limit = 1024;
-    hub->messages = (mpi_message *)calloc((size_t)hub->desc.message_limit, sizeof *hub->messages);
+    hub->message_count = desc->message_limit ? desc->message_limit : 1024;
+    hub->messages = (mpi_message *)calloc((size_t)hub->message_count, sizeof *hub->messages);
     if (hub->messages && MPI_Comm_dup(desc->comm, &hub->comm) == MPI_SUCCESS) {
         hub->is_open = 1;
         if (MPI_Comm_set_errhandler(hub->comm, MPI_ERRORS_RETURN) == MPI_SUCCESS &&
@@ -83,12 +84,25 @@ static tl_result mpi_explain(int code) {
          : kind == MPI_ERR_RANK || kind == MPI_ERR_TAG || kind == MPI_ERR_COUNT ? TL_ERROR_INVALID_ARG : TL_ERROR_IO;
 }
 
+// Twice as many messages. 0 = there is a limit, or no memory.
+static int mpi_grow(mpi_hub *hub) {
+    size_t count = (size_t)hub->message_count;
+    mpi_message *grown = NULL;
+    if (!hub->desc.message_limit && hub->message_count <= INT32_MAX / 2)
+        grown = (mpi_message *)realloc(hub->messages, 2 * count * sizeof *grown);
+    if (!grown) return 0;
+    memset(grown + count, 0, count * sizeof *grown);
+    hub->messages = grown;
+    hub->message_count *= 2;
+    return 1;
+}
+
 // A place for a message; NULL: *result says why there is none.
 static mpi_message *mpi_find_place(mpi_hub *hub, uint32_t tag, uint64_t bytes, int32_t *request, tl_result *result) {
     int32_t i = 0;
     *result = tag > (uint32_t)hub->tag_limit || bytes > INT_MAX ? TL_ERROR_UNSUPPORTED : TL_OK;
-    while (!*result && i < hub->desc.message_limit && hub->messages[i].is_used) i++;
-    if (!*result && i == hub->desc.message_limit) *result = TL_ERROR_NO_MEMORY;
+    while (!*result && i < hub->message_count && hub->messages[i].is_used) i++;
+    if (!*result && i == hub->message_count && !mpi_grow(hub)) *result = TL_ERROR_NO_MEMORY;
     if (*result) return NULL;
     *request = i;
     memset(&hub->messages[i], 0, sizeof hub->messages[i]);

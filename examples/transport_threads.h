@@ -23,7 +23,7 @@
 
 typedef struct threads_hub_desc {
     int32_t  rank_count;         // > 0
-    int32_t  message_limit;      // under way at a time, of all ranks; 0 = 64 for each rank
+    int32_t  message_limit;      // under way at a time, of all ranks; 0 = no limit
     uint64_t bytes_per_second;   // of each direction between two ranks; 0 = at once
     uint64_t latency_ns;
     uint64_t poll_limit;         // polls of a message after which its peer counts as lost; 0 = no limit
@@ -46,7 +46,8 @@ typedef struct threads_rank { struct threads_hub *hub; int32_t rank; } threads_r
 typedef struct threads_hub {
     threads_hub_desc  desc;
     pthread_mutex_t   lock;
-    threads_message  *messages;  // [message_limit]
+    threads_message  *messages;  // [message_count] grown where there is no limit
+    int32_t           message_count;
     uint64_t          begun_count;
     uint64_t         *free_ns;   // [rank_count x rank_count] when a direction is free again
     uint8_t          *has_left;  // [rank_count]
@@ -75,9 +76,9 @@ static inline int threads_hub_open(threads_hub *hub, const threads_hub_desc *des
     int32_t i;
     memset(hub, 0, sizeof *hub);
     hub->desc = *desc;
-    if (!hub->desc.message_limit) hub->desc.message_limit = 64 * desc->rank_count;
+    hub->message_count = desc->message_limit ? desc->message_limit : 64 * desc->rank_count;
     if (pthread_mutex_init(&hub->lock, NULL)) return 0;
-    hub->messages = (threads_message *)calloc((size_t)hub->desc.message_limit, sizeof *hub->messages);
+    hub->messages = (threads_message *)calloc((size_t)hub->message_count, sizeof *hub->messages);
     hub->free_ns = (uint64_t *)calloc(ranks * ranks, sizeof *hub->free_ns);
     hub->has_left = (uint8_t *)calloc(ranks, 1);
     hub->ranks = (threads_rank *)calloc(ranks, sizeof *hub->ranks);
@@ -98,7 +99,7 @@ static inline int threads_hub_open(threads_hub *hub, const threads_hub_desc *des
 static threads_message *threads_find_match(threads_hub *hub, const threads_message *message) {
     threads_message *found = NULL;
     int32_t i;
-    for (i = 0; i < hub->desc.message_limit; i++) {
+    for (i = 0; i < hub->message_count; i++) {
         threads_message *other = &hub->messages[i];
         if (!other->is_used || other->is_matched || other->is_send == message->is_send || other->tag != message->tag ||
             other->source != message->source || other->target != message->target) continue;
@@ -124,14 +125,27 @@ static void threads_match(threads_hub *hub, threads_message *a, threads_message 
     a->arrives_ns = b->arrives_ns = *free_ns;
 }
 
+// Twice as many messages. 0 = there is a limit, or no memory.
+static int threads_grow(threads_hub *hub) {
+    size_t count = (size_t)hub->message_count;
+    threads_message *grown = NULL;
+    if (!hub->desc.message_limit && hub->message_count <= INT32_MAX / 2)
+        grown = (threads_message *)realloc(hub->messages, 2 * count * sizeof *grown);
+    if (!grown) return 0;
+    memset(grown + count, 0, count * sizeof *grown);
+    hub->messages = grown;
+    hub->message_count *= 2;
+    return 1;
+}
+
 static tl_result threads_begin(threads_rank *rank, threads_message message, int32_t *request) {
     threads_hub *hub = rank->hub;
     threads_message *place, *other;
     int32_t i = 0;
     tl_result result = TL_OK;
     pthread_mutex_lock(&hub->lock);
-    while (i < hub->desc.message_limit && hub->messages[i].is_used) i++;
-    if (i == hub->desc.message_limit) result = TL_ERROR_NO_MEMORY;
+    while (i < hub->message_count && hub->messages[i].is_used) i++;
+    if (i == hub->message_count && !threads_grow(hub)) result = TL_ERROR_NO_MEMORY;
     else {
         place = &hub->messages[i];
         message.is_used = 1;
@@ -172,9 +186,10 @@ static tl_result threads_receive(void *self, int32_t peer, uint32_t tag, void *d
 
 static tl_result threads_poll(void *self, int32_t request) {
     threads_hub *hub = ((threads_rank *)self)->hub;
-    threads_message *message = &hub->messages[request];
+    threads_message *message;
     tl_result result = TL_NOT_READY;
     pthread_mutex_lock(&hub->lock);
+    message = &hub->messages[request];
     if (message->is_matched && (message->result || !message->arrives_ns || threads_now_ns() >= message->arrives_ns))
         result = message->result;
     else if (!message->is_matched && hub->has_left[message->is_send ? message->target : message->source])

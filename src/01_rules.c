@@ -920,7 +920,8 @@
       "rank_count: no number of stages divides it and leaves replicas whole micro-batches, up to 65535", "") \
     X(SPLIT_OF_RANKS_IS_OF_TRAINING, \
       "may_split: must be 0 or 1, and 1 only for training, without compiled, which has parts of its own", "") \
-    X(NO_SPLIT_OF_RANKS, "may_split: no number of equal parts of the batch suits these ranks", "")
+    X(NO_SPLIT_OF_RANKS, "may_split: no number of equal parts of the batch suits these ranks", "") \
+    X(SPLIT_OF_UNKNOWN_BATCH, "may_split: graph.batch is 0: set it to the number of its samples", "")
 
 // -- errors: rules of [10] BACKEND --
 
@@ -1254,7 +1255,7 @@
     X(SAVED_PASS_NEEDS_A_PLAN_WITH_PLACES, \
       "run: in a pass, only a plan with places that is run as it is can be saved", "") \
     X(MESSAGE_OF_PEER, "message with rank %0 at step %1: %s", "rank, step") \
-    X(PEER_HAS_OTHER_PLANS, "rank %0 has other plans: graph, descs and versions must be the same", \
+    X(PEER_HAS_OTHER_PLANS, "rank %0 has other plans: graph, descs, links and versions must be the same", \
       "rank, hash") \
     X(TRANSPORT_RANKS_NEED_ONE, "transport: the plan of a rank needs one", "") \
     X(TRANSPORT_FUNCTIONS_MISSING, "transport: a function is missing", "") \

@@ -62,7 +62,8 @@ typedef struct tl_gradient {
     int32_t  checkpointed;         // 0 = keep all that backward reads, 1 = drop and recompute
     uint64_t checkpoint_interval;  // keep the nodes whose layer, or place in the listing where they have none,
                                    // is divisible by n; 0 = the planner's optimum
-    uint64_t accumulation_steps;   // micro-batches per step; 0 = 1
+    uint64_t accumulation_steps;   // micro-batches per step; 0 = 1. On ranks those of each replica; where
+                                   // parallelism is automatic those of each rank
 } tl_gradient;
 
 typedef struct tl_parallelism {

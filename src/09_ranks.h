@@ -60,14 +60,15 @@ typedef struct tl_ranks_desc {
                                    // not read. Where it splits the batch, micro-batches are its parts. It must
                                    // outlive the plans. 0 = graph itself is cut
     int32_t  inference;            // 1 = forward only
-    uint64_t budget_bytes;         // of each rank, where ranks is 0: its arena and its part of the base; 0 = no
-                                   // limit
+    uint64_t budget_bytes;         // of each rank, where ranks is 0: its arena and its part of the base; what a
+                                   // backend takes beside them is not in it; 0 = no limit
     double   gradient_ratio;       // the base of a rank is base_bytes and the weights of its nodes times
     double   optimizer_ratio;      // 1 + gradient_ratio + optimizer_ratio (tl_find_base_bytes)
     uint64_t base_bytes;           // of every rank
     int32_t  weights_apart;        // 1 = the base is base_bytes alone: the budget is without weights
     int32_t  keep_all;             // 1 = nothing runs again
-    uint64_t alignment_bytes;      // of the places, a power of two; 0 = 1
+    uint64_t alignment_bytes;      // of the places, a power of two; 0 = 1. That of the backend: what is placed
+                                   // for less is placed again by a run, and may take more
     uint64_t block_bytes;          // arenas are cut as in tl_places_desc; 0 = not
     const tl_device *device;       // the link to the host of each rank, for copies; 0 = they take no time
     uint64_t host_budget_bytes;    // of host copies of each rank at a time; 0 = none. What a micro-batch leaves
@@ -139,11 +140,12 @@ TLDEF void      tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks);  
 //             together, 0 = 700 million
 //   ranks     overwritten: the plan of one replica, of ranks->rank_count stages. Rank r has stage r %
 //             rank_count, and replica r / rank_count takes ranks->micro_batch_count of the micro-batches
-//   choices   overwritten: what was compared, and why it was not taken; release with tl_free_parallel_plan.
-//             0 = not wanted
+//   choices   overwritten: what was compared, and why it was not taken, and whether the best fits only with
+//             shards (zero_stage); release with tl_free_parallel_plan. 0 = not wanted
 //
 // Looks at every number of stages that divides the ranks and leaves replicas that divide the micro-batches, in
-// each order of calls, with 2 to 4 chunks where they are interleaved. All of them are planned within half of
+// each order of calls, with 2 to 4 chunks where they are interleaved. A stage alone takes its micro-batches one
+// after the other: its plan is of one, and repeated. All of them are planned within half of
 // the work, then the fastest once more with the other half. Behind its last call each rank exchanges the
 // gradients of its weights with the other replicas (tl_reduce_run). Where a rank has no bytes for what
 // gradient_ratio and optimizer_ratio ask, they are sharded over the replicas, by the first zero_stage of the

@@ -95,8 +95,7 @@ static tl_result tli_look_at_split(tli_splits *s, int32_t parts, uint64_t work) 
 }
 
 static int tli_divides_batch(const tl_ranks_desc *desc, int32_t parts) {
-    uint64_t batch = desc->graph->batch ? desc->graph->batch : 1;
-    return batch % (uint64_t)parts == 0 &&
+    return desc->graph->batch % (uint64_t)parts == 0 &&
            (tli_count_chunks(desc) == 1 || parts % desc->rank_count == 0);
 }
 
@@ -104,7 +103,9 @@ static tl_result tli_choose_split(tli_splits *s) {
     uint64_t batch = s->desc->graph->batch, half = tli_work_of_ranks(s->desc) / 2;
     int32_t most = batch < TLI_MOST_SLOTS ? (int32_t)batch : TLI_MOST_SLOTS - 1, parts;
     tl_result result = tl_check_graph(s->env, s->desc->graph);
-    if (most < 1) most = 1;
+    if (!result && !batch)
+        result = tli_fail(s->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS),
+                          TLI_RULE(SPLIT_OF_UNKNOWN_BATCH));
     for (parts = 1; parts <= most && !result; parts++) s->count += tli_divides_batch(s->desc, parts);
     for (parts = 1; parts <= most && !result; parts++)
         if (tli_divides_batch(s->desc, parts))

@@ -35,11 +35,16 @@ static tl_result tli_fail_ways(const tli_ways *w, tl_result result, tli_rule rul
     return tli_fail(w->env, result, TLI_IN(COMPILE_PARALLEL), rule);
 }
 
-// The desc of one replica, whose weights are sharded by the zero_stage.
+static int32_t tli_share_of_way(const tli_ways *w, const tl_parallel_choice *choice) {
+    return w->desc->micro_batch_count / choice->replica_count;
+}
+
+// The desc of one replica, whose weights are sharded by the zero_stage. One stage takes its micro-batches one
+// after the other: it is planned for one, and holds the inputs of no other.
 static tl_ranks_desc tli_desc_of_way(const tli_ways *w, const tl_parallel_choice *choice, uint64_t work) {
     tl_ranks_desc desc = *w->desc;
     desc.rank_count = choice->stage_count;
-    desc.micro_batch_count = w->desc->micro_batch_count / choice->replica_count;
+    desc.micro_batch_count = choice->stage_count > 1 ? tli_share_of_way(w, choice) : 1;
     desc.pipeline = choice->pipeline;
     desc.chunk_count = choice->chunk_count;
     desc.work_limit = work ? work : 1;
@@ -50,29 +55,30 @@ static tl_ranks_desc tli_desc_of_way(const tli_ways *w, const tl_parallel_choice
 
 // What replicas exchange of a rank's weights in a training step. With sharded gradients their sums are taken
 // after each micro-batch. 0 = overflow.
-static int tli_exchange_of_way(const tl_ranks_desc *desc, const tl_parallel_choice *choice, uint64_t weights,
+static int tli_exchange_of_way(const tli_ways *w, const tl_parallel_choice *choice, uint64_t weights,
                                uint64_t *ns, uint64_t *sent) {
-    uint64_t p = (uint64_t)choice->replica_count, sums = (uint64_t)desc->micro_batch_count - 1, part;
+    const tl_link *link = w->desc->link;
+    uint64_t p = (uint64_t)choice->replica_count, sums = (uint64_t)tli_share_of_way(w, choice) - 1, part;
     *ns = *sent = 0;
-    if (p == 1 || desc->inference) return 1;
-    if (!tli_find_exchange(desc->link, choice->zero_stage, weights, weights, p, ns, sent)) return 0;
+    if (p == 1 || w->desc->inference) return 1;
+    if (!tli_find_exchange(link, choice->zero_stage, weights, weights, p, ns, sent)) return 0;
     if (choice->zero_stage < 2) return 1;
-    return tli_find_link_time(desc->link, tli_divide_up(weights, p), (p - 1) * sums, &part) &&
+    return tli_find_link_time(link, tli_divide_up(weights, p), (p - 1) * sums, &part) &&
            tli_add_u64(*ns, part, ns) && tli_mul_u64(tli_divide_up(weights, p), (p - 1) * sums, &part) &&
            tli_add_u64(*sent, part, sent);
 }
 
 // Sum up what the ranks of a replica do: *busy in calls. Each exchanges its gradients after its last call.
 // 0 = overflow.
-static int tli_sum_way(const tli_ways *w, const tl_ranks_desc *desc, const tl_compiled_ranks *ranks,
-                       tl_parallel_choice *choice, uint64_t *busy) {
+static int tli_sum_way(const tli_ways *w, const tl_compiled_ranks *ranks, tl_parallel_choice *choice,
+                       uint64_t *busy) {
     int32_t rank;
     *busy = choice->time_ns = choice->sent_bytes = choice->bytes = 0;
     for (rank = 0; rank < ranks->rank_count; rank++) {
         const tl_rank_plan *plan = &ranks->ranks[rank];
         uint64_t weights, end, sent, bytes;
         if (tl_find_base_bytes(w->env, plan->compiled.graph, 0, 0, &weights) ||
-            !tli_exchange_of_way(desc, choice, weights, &end, &sent) ||
+            !tli_exchange_of_way(w, choice, weights, &end, &sent) ||
             !tli_add_u64(end, plan->end_cost, &end) || !tli_add_u64(sent, plan->sent_bytes, &sent) ||
             !tli_add_u64(choice->sent_bytes, sent, &choice->sent_bytes) ||
             !tli_add_u64(*busy, plan->busy_cost, busy) ||
@@ -81,6 +87,27 @@ static int tli_sum_way(const tli_ways *w, const tl_ranks_desc *desc, const tl_co
         choice->bytes = tli_larger_u64(choice->bytes, bytes);
     }
     return tli_mul_u64(choice->sent_bytes, (uint64_t)choice->replica_count, &choice->sent_bytes);
+}
+
+// Repeat the plan of a stage alone for all micro-batches of its replica. *free_ns: its time without a link.
+// 0 = overflow.
+static int tli_repeat_way(tl_compiled_ranks *ranks, const tl_parallel_choice *choice, uint64_t count,
+                          uint64_t *free_ns) {
+    tl_rank_plan *rank = &ranks->ranks[0];
+    uint64_t *costs[8];
+    int k;
+    if (choice->stage_count > 1) return 1;
+    costs[0] = &ranks->cost;    costs[1] = &ranks->bound_cost;
+    costs[2] = &rank->end_cost; costs[3] = &rank->busy_cost;
+    costs[4] = &rank->compiled.choice.cost;
+    costs[5] = &rank->compiled.base_cost;
+    costs[6] = &rank->compiled.bound_cost;
+    costs[7] = free_ns;
+    for (k = 0; k < 8; k++) if (!tli_mul_u64(*costs[k], count, costs[k])) return 0;
+    rank->compiled.plan.repeat_count = ranks->micro_batch_count = (int32_t)count;
+    ranks->hash = tl_mix_u64(ranks->hash, count);
+    tli_name_ranks(ranks);
+    return 1;
 }
 
 // Price a way that is planned.
@@ -94,7 +121,8 @@ static tl_result tli_price_way(const tli_ways *w, const tl_ranks_desc *desc, tl_
     free_ns = ranks->cost;
     if (!result) result = tli_simulate_ranks(w->env, desc, ranks);
     if (result) return result;
-    if (!tli_sum_way(w, desc, ranks, choice, &busy))
+    if (!tli_repeat_way(ranks, choice, (uint64_t)tli_share_of_way(w, choice), &free_ns) ||
+        !tli_sum_way(w, ranks, choice, &busy))
         return tli_fail_ways(w, TL_ERROR_OVERFLOW, TLI_RULE(COST_OF_RANKS_DOES_NOT_FIT_64));
     used = tli_divide_up(busy, (uint64_t)choice->stage_count);
     choice->recompute_ns = used - w->plan->bound_ns;

@@ -228,6 +228,7 @@ static tl_result tli_compile_and_cut(tl_run *run, tl_memory memory, tl_ranks_des
     tl_result result;
     strategy.memory = memory;
     strategy.parallelism = tl_parallelism_none();
+    if (run->desc.may_split) strategy.gradient.accumulation_steps = (uint64_t)desc->micro_batch_count;
     budget.bytes = budget.host_bytes = UINT64_MAX;
     budget.is_limited = budget.is_over = 0;
     tl_free_compiled_plan(run->env, &run->own_compiled);
@@ -239,6 +240,16 @@ static tl_result tli_compile_and_cut(tl_run *run, tl_memory memory, tl_ranks_des
     return tli_plan_shared(run, desc);
 }
 
+// Choose into how many micro-batches the batch is split, by the graph as it is. 0 = none fits: tl_compile
+// chooses.
+static tl_result tli_choose_parts(tl_run *run, tl_ranks_desc *desc) {
+    tl_compiled_ranks ranks;
+    tl_result result = tl_compile_ranks(run->env, desc, &ranks);
+    desc->micro_batch_count = ranks.micro_batch_count;
+    tl_free_compiled_ranks(run->env, &ranks);
+    return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
+}
+
 // Plan the ranks of what a strategy leaves open: as cheap as can be, and with fewest bytes where that does not
 // fit.
 static tl_result tli_compile_open(tl_run *run, tl_ranks_desc *desc) {
@@ -248,7 +259,8 @@ static tl_result tli_compile_open(tl_run *run, tl_ranks_desc *desc) {
     if (!run->desc.strategy->enable_fusion && precision == TL_PRECISION_SINGLE)
         return tli_plan_shared(run, desc);
     quiet = tli_begin_quiet(run->env);
-    result = tli_compile_and_cut(run, TL_MEMORY_POOLED, desc);
+    result = desc->micro_batch_count ? TL_OK : tli_choose_parts(run, desc);
+    if (!result) result = tli_compile_and_cut(run, TL_MEMORY_POOLED, desc);
     tli_end_quiet(&quiet, result == TL_ERROR_INFEASIBLE ? TL_OK : result);
     if (result != TL_ERROR_INFEASIBLE) return result;
     return tli_compile_and_cut(run, TL_MEMORY_MINIMAL_PEAK, desc);
@@ -303,7 +315,8 @@ static tl_result tli_compile_stages(tl_run *run, int32_t rank_count) {
     if (run->own_compiled.choice.fused_count && run->desc.random)
         return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
                         TLI_RULE(FUSION_RANDOM_HOOK_SEES_NODES_IN_ORDER));
-    if (tli_count_step_batches(run) > 1) run->desc.repeat_count = 1;
+    if (tli_count_step_batches(run) > 1)
+        run->desc.repeat_count = ranks->ranks[0].compiled.plan.repeat_count;
     return tli_use_compiled(run, &ranks->ranks[run->desc.transport->rank % ranks->rank_count].compiled);
 }
 

@@ -329,7 +329,8 @@ typedef struct tl_run_desc {
                                       // that share a batch has g times as many as one takes (tl_reduce_run).
                                       // In a pipeline all ranks have the same, and one seed and repeat_count.
                                       // In automatic parallelism all ranks give the same, and the run counts
-    int32_t     may_split;            // 1 = the batch of `graph` may be split, as in tl_compile_desc
+    int32_t     may_split;            // 1 = the batch of `graph` may be split, as in tl_compile_desc; for
+                                      // pipelines as in tl_ranks_desc
     uint64_t    split_cost;           // as in tl_compile_desc
 
     // What belongs to a node rather than to its op. Kernels get users[origin] in the place of their own user,
@@ -820,7 +821,9 @@ TLDEF int       tl_uses_checkpoints(const tl_run *run);
 TLDEF const tl_compiled_plan *tl_find_compiled_plan(const tl_run *run);
 
 // The ways to share the batch that automatic parallelism has compared, the best of which the ranks run: as many
-// stages as its stage_count, in as many replicas. NULL: there was one way only. Valid until the run is freed.
+// stages as its stage_count, in as many replicas. NULL: parallelism is not automatic, there is one rank, or the
+// strategy asks for what ranks cannot run parts of (a mode that is not lazy, a memory that is not pooled, an
+// interval, a batch that may be split), and every rank is a replica. Valid until the run is freed.
 TLDEF const tl_parallel_plan *tl_find_parallel_plan(const tl_run *run);
 #endif
 

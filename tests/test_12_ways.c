@@ -244,12 +244,13 @@ static void check_split(const crew *c, const tl_graph *graph, int32_t parts) {
 }
 
 // The same by a strategy; steps 0 = as many as is best. The loaded inputs are those of a part.
-static int32_t run_split_strategy(const tl_ranks_desc *desc, tl_random *random, int32_t steps) {
+static int32_t run_split_strategy(const tl_ranks_desc *desc, tl_random *random, int32_t steps, int fuses) {
     static crew c;
     const tl_graph *graph = desc->graph;
     int32_t ranks = desc->rank_count;
     tl_strategy strategy = tl_with_parallelism(automatic(steps), tl_parallelism_pipeline((uint64_t)ranks));
     int32_t r, parts;
+    strategy.enable_fusion = !steps && fuses;       // nothing can be fused here, but the graph is compiled first
     crew_join(&c, graph, ranks, 0, desc->link);
     for (r = 0; r < ranks; r++) {
         c.beds[r].desc.strategy = &strategy;
@@ -332,14 +333,14 @@ static void a_batch_is_split_into_what_is_best(void **state) {
             }
             if (!tight) assert_int_equal(chosen_time, least);
             chosen[ranks.micro_batch_count]++;
-            if (!tight) assert_int_equal(run_split_strategy(&desc, &random, 0), ranks.micro_batch_count);
+            if (!tight) assert_int_equal(run_split_strategy(&desc, &random, 0, round % 2), ranks.micro_batch_count);
             run_split(&graph, &random, &ranks);
             for (r = 0; r < ranks.rank_count; r++)
                 if (ranks.ranks[r].compiled.plan.arena_bytes > most) most = ranks.ranks[r].compiled.plan.arena_bytes;
             tl_free_compiled_ranks(&env, &ranks);
             desc.budget_bytes = most * 2 / 3 + 1;
         }
-        (void)run_split_strategy(&desc, &random, round % 2 ? 2 : 4);
+        (void)run_split_strategy(&desc, &random, round % 2 ? 2 : 4, 0);
         desc.budget_bytes = 0;
         if (count_nodes(&graph) >= 4) {     // ways of a batch, split
             tl_parallel_plan plan;
@@ -364,9 +365,10 @@ static void what_cannot_be_split_is_refused(void **state) {
     int i;
     (void)state;
     memset(&none, 0, sizeof none);
-    for (i = 0; i < 6; i++) {
+    for (i = 0; i < 7; i++) {
         static const char *const says[] = { "may_split: must be", "may_split: must be", "may_split: must be", "more ranks", "may_split: no number",
-                                            "batch" };
+                                            "batch", "graph.batch is 0" };
+        graph.batch = i < 6;
         memset(&desc, 0, sizeof desc);
         desc.graph = &graph;
         desc.may_split = i ? 1 : 2;

@@ -95,7 +95,7 @@ static void plan_alone(ways_case *c, int count, way *w) {
     tl_result result = TL_ERROR_INFEASIBLE;
     int32_t r;
     desc.rank_count = w->stages;
-    desc.micro_batch_count /= w->replicas;
+    desc.micro_batch_count = w->stages > 1 ? desc.micro_batch_count / w->replicas : 1;      // repeated
     desc.pipeline = w->pipeline;
     desc.chunk_count = w->chunks;
     desc.work_limit = WORK / 2 / (uint64_t)count / (uint64_t)(most_sharded(c, w->replicas) + 1);
@@ -109,7 +109,8 @@ static void plan_alone(ways_case *c, int count, way *w) {
     }
     w->fits = !result;
     for (r = 0; r < w->stages && w->fits; r++) {
-        uint64_t end = ranks.ranks[r].end_cost + exchange(c, w, weights_of(ranks.ranks[r].compiled.graph));
+        uint64_t repeats = w->stages > 1 ? 1 : (uint64_t)(c->desc.micro_batch_count / w->replicas);
+        uint64_t end = repeats * ranks.ranks[r].end_cost + exchange(c, w, weights_of(ranks.ranks[r].compiled.graph));
         if (end > w->time) w->time = end;
     }
     tl_free_compiled_ranks(&c->env, &ranks);
@@ -141,7 +142,7 @@ static int list_ways(ways_case *c, way *ways) {
 // -- what is chosen --
 
 typedef struct ways_tally {
-    long cases, refused, reasons[TL_PARALLEL_REASON_COUNT], kinds[TL_PARALLELISM_COUNT], sharded, ways, equal;
+    long cases, refused, reasons[TL_PARALLEL_REASON_COUNT], kinds[TL_PARALLELISM_COUNT], sharded, ways, equal, again;
 } ways_tally;
 
 static void check_choice(const ways_case *c, const tl_parallel_plan *plan, const tl_parallel_choice *choice, const way *w,
@@ -168,6 +169,7 @@ static void check_choice(const ways_case *c, const tl_parallel_plan *plan, const
                 choice->communication_ns <= choice->time_ns);
     t->sharded += choice->zero_stage > 0;
     t->equal += choice->time_ns == w->time;
+    t->again += choice->recompute_ns > 0;
     if (choice == &plan->choices[plan->best] ? choice->time_ns > w->time : choice->time_ns != w->time)
         fail_msg("%d replicas of %d stages, %s, %d chunks, zero %d within %llu takes %llu, not %llu%s", (int)w->replicas, (int)w->stages,
                  tl_name_pipeline(w->pipeline), (int)w->chunks, (int)w->zero_stage, (unsigned long long)c->desc.budget_bytes,
@@ -246,13 +248,13 @@ static void the_fastest_of_all_ways_is_taken(void **state) {
         tl_free_graph(&c.env, &c.graph);
     }
     print_message("%ld cases, %ld refused; %ld ways, %ld as planned alone; none %ld, data %ld, pipeline %ld; "
-                  "memory %ld, communication %ld, bubble %ld, equal %ld, recomputation %ld; %ld sharded\n",
+                  "memory %ld, communication %ld, bubble %ld, equal %ld, recomputation %ld; %ld run again, %ld sharded\n",
                   t.cases, t.refused, t.ways, t.equal, t.kinds[TL_PARALLELISM_NONE], t.kinds[TL_PARALLELISM_DATA],
                   t.kinds[TL_PARALLELISM_PIPELINE], t.reasons[TL_PARALLEL_MEMORY], t.reasons[TL_PARALLEL_COMMUNICATION],
-                  t.reasons[TL_PARALLEL_BUBBLE], t.reasons[TL_PARALLEL_EQUAL], t.reasons[TL_PARALLEL_RECOMPUTATION], t.sharded);
+                  t.reasons[TL_PARALLEL_BUBBLE], t.reasons[TL_PARALLEL_EQUAL], t.reasons[TL_PARALLEL_RECOMPUTATION], t.again, t.sharded);
     assert_true(is_thinned() || (t.refused && t.sharded && t.kinds[TL_PARALLELISM_DATA] && t.kinds[TL_PARALLELISM_PIPELINE]));
-    assert_true(is_thinned() || (t.reasons[TL_PARALLEL_COMMUNICATION] && t.reasons[TL_PARALLEL_BUBBLE] &&
-                                 t.reasons[TL_PARALLEL_RECOMPUTATION] && t.reasons[TL_PARALLEL_EQUAL]));
+    assert_true(is_thinned() || (t.reasons[TL_PARALLEL_COMMUNICATION] && t.reasons[TL_PARALLEL_BUBBLE] && t.again &&
+                                 t.reasons[TL_PARALLEL_EQUAL]));
 }
 
 // -- what is refused --
@@ -264,6 +266,32 @@ static const char four[] =
     "node 2 b op fwd=10 bwd=20 out=16 needs=in in=1 param=40\n"
     "node 3 c op fwd=10 bwd=20 out=16 needs=in in=2 param=40\n"
     "node 4 d op fwd=10 bwd=20 out=16 needs=in in=3 param=40 keep\n";
+
+// A copy of all takes its micro-batches one after the other: its bytes are those of one.
+static void copies_hold_one_micro_batch(void **state) {
+    tl_graph graph = graph_of(four);
+    tl_env env = silent_env();
+    tl_ranks_desc desc;
+    int32_t m;
+    uint64_t bytes = 0;
+    (void)state;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &graph;
+    desc.rank_count = 4;
+    for (m = 4; m <= 400; m *= 10) {
+        tl_compiled_ranks ranks;
+        tl_parallel_plan plan;
+        desc.micro_batch_count = m;
+        assert_int_equal(tl_compile_parallel(&env, &desc, &ranks, &plan), TL_OK);
+        assert_true(plan.best == 0 && plan.choices[0].time_ns == (uint64_t)m / 4 * 120 && ranks.cost == plan.choices[0].time_ns);
+        assert_true(ranks.micro_batch_count == m / 4 && ranks.ranks[0].compiled.plan.repeat_count == m / 4);
+        assert_true(!bytes || plan.choices[0].bytes == bytes);
+        bytes = plan.choices[0].bytes;
+        tl_free_compiled_ranks(&env, &ranks);
+        tl_free_parallel_plan(&env, &plan);
+    }
+    tl_free_graph(NULL, &graph);
+}
 
 static void bad_descs_are_refused(void **state) {
     static const char *const says[] = { "must be 0 where ways", "must be 0 where ways", "must be 0 where ways", "must be 0 where ways",
@@ -372,6 +400,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_fastest_of_all_ways_is_taken),
         cmocka_unit_test(the_link_decides),
+        cmocka_unit_test(copies_hold_one_micro_batch),
         cmocka_unit_test(bad_descs_are_refused),
         cmocka_unit_test(failing_memory_loses_nothing),
     };
