@@ -5515,6 +5515,9 @@ TLDEF tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t save_
 // ring: the same bits on every replica, in every run, over every transport, but not those of one process, which
 // adds micro-batch after micro-batch.
 //
+// Statistics of a batch are those of a micro-batch on its rank, whatever the ranks: no call crosses ranks in a
+// forward. Running means of replicas differ until they are summed, as ranges of kind statistics, and divided.
+//
 // All of them answer TL_NOT_READY and are called again until they do not; between passes only. After an error
 // the ranges hold sums of some of the replicas. An element's place in its range decides its shard: ranges of
 // single nodes have the same sums whatever the stages, a range of a whole stage has not.
