@@ -4041,7 +4041,7 @@ static void put_lanes(const program *p, writer *w, const rank_work *r, const tl_
 static int write_lanes(program *p, const rank_work *r) {
     size_t stages = (size_t)r->compiled.rank_count * (size_t)r->compiled.chunk_count, tensors = (size_t)p->graph.tensor_count;
     uint64_t *numbers = (uint64_t *)calloc(3 * stages + 1, sizeof *numbers);
-    int32_t *last = (int32_t *)malloc((tensors + 1) * sizeof *last);
+    int32_t *last = (int32_t *)calloc(tensors + 1, sizeof *last);
     uint8_t *needed = (uint8_t *)calloc(tensors + 1, 1);
     tl_pipeline_report report;
     writer w;
