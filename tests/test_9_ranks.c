@@ -406,6 +406,41 @@ static void what_has_no_gradient_is_sent_before_the_first_backward(void **state)
     close_case(&c);
 }
 
+// -- budgets that were refused between others that were not --
+
+// A stage whose plan was found by the quick search keeps it where the search of all bodies finds none.
+static void a_budget_above_one_that_fits_is_not_refused(void **state) {
+    static const char text[] =
+        "tlg 1\n"
+        "node 0 x0 input fwd=0 bwd=0 out=17 needs=none in=-\n"
+        "node 1 n1 op fwd=16 bwd=19 out=0 needs=none in=0.0\n"
+        "node 2 n2 op fwd=14 bwd=23 out=27 needs=out0,out0 in=1.0,1.0,1.0 param=13 bwork=16\n"
+        "node 3 n3 op fwd=23 bwd=13 out=13 needs=out in=2.0\n"
+        "node 4 n4 op fwd=0 bwd=12 out=13 needs=in0,out in=3.0 inplace=0\n"
+        "node 5 n5 op fwd=7 bwd=9 out=0 needs=none in=4.0 param=3 bwork=6\n"
+        "node 6 n6 op fwd=10 bwd=29 out=20 needs=none in=0.0 param=5 keep saved=15\n"
+        "node 7 n7 op fwd=7 bwd=17 out=18 needs=none in=4.0\n"
+        "node 8 n8 op fwd=7 bwd=13 out=17 needs=none in=7.0 param=4 bwork=7\n"
+        "node 9 n9 op fwd=10 bwd=20 out=17 needs=out0 in=8.0,8.0\n";
+    small_case c;
+    tl_compiled_ranks ranked;
+    (void)state;
+    memset(&c, 0, sizeof c);
+    assert_int_equal(tl_parse_graph(&c.env, text, sizeof text - 1, &c.graph), TL_OK);
+    c.desc.graph = &c.graph;
+    c.desc.rank_count = 4;
+    c.desc.micro_batch_count = 1;
+    c.desc.gradient_ratio = 1;
+    c.desc.alignment_bytes = 16;
+    c.desc.host_budget_bytes = UINT64_C(1) << 30;
+    c.desc.work_limit = 2000000;
+    for (c.desc.budget_bytes = 112; c.desc.budget_bytes < 180; c.desc.budget_bytes += 4) {
+        if (tl_compile_ranks(&c.env, &c.desc, &ranked)) fail_msg("%s", c.env.error.text);
+        tl_free_compiled_ranks(&c.env, &ranked);
+    }
+    close_case(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cuts_are_compared_with_every_cut),
@@ -413,6 +448,7 @@ int main(void) {
         cmocka_unit_test(a_stage_in_which_nothing_is_wanted_has_an_empty_plan),
         cmocka_unit_test(a_bound_is_without_what_nothing_wants),
         cmocka_unit_test(what_has_no_gradient_is_sent_before_the_first_backward),
+        cmocka_unit_test(a_budget_above_one_that_fits_is_not_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
