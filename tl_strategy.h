@@ -4117,8 +4117,8 @@ typedef struct tl_ranks_desc {
                                    // rank_count
     int32_t  may_split;            // 1 = graph is of a whole batch, which is split into micro_batch_count equal
                                    // parts, or where that is 0 into as many as make a training step shortest:
-                                   // every number that divides graph->batch is planned. For training, without
-                                   // compiled
+                                   // every number that divides graph->batch is planned within half of the work,
+                                   // the best once more with all of it. For training, without compiled
     uint64_t split_cost;           // what each micro-batch after the first adds to the cost of all calls, for
                                    // instance what a call costs beside its work: shared by the ranks, it weighs
                                    // against the bubble where their number is chosen. Not in `cost`
@@ -4220,7 +4220,7 @@ TLDEF void      tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks);  
 // Looks at every number of stages that divides the ranks and leaves replicas that divide the micro-batches, in
 // each order of calls, with 2 to 4 chunks where they are interleaved. A stage alone takes its micro-batches one
 // after the other: its plan is of one, and repeated. All of them are planned within half of
-// the work, then the fastest once more with the other half. Behind its last call each rank exchanges the
+// the work, then the fastest once more with all of it. Behind its last call each rank exchanges the
 // gradients of its weights with the other replicas (tl_reduce_run). Where a rank has no bytes for what
 // gradient_ratio and optimizer_ratio ask, they are sharded over the replicas, by the first zero_stage of the
 // choice that fits; ranges are cut in whole elements, which may take a few bytes more. Times are those of
@@ -4229,7 +4229,7 @@ TLDEF void      tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks);  
 //
 // Errors:  those of tl_compile_ranks; TL_ERROR_INFEASIBLE: no way fits, with the least bytes found of all.
 //          *ranks and *choices are all zero then.
-// Cost:    work_limit.
+// Cost:    half as much again as work_limit.
 // Threads: safe with one env per thread.
 // Source:  Narayanan et al., 2021, arXiv:2104.04473, section 3; Zheng et al., Alpa, 2022, arXiv:2201.12023.
 TLDEF tl_result tl_compile_parallel(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks,
@@ -51930,7 +51930,8 @@ static tl_result tli_compile_batches(tl_env *env, const tl_ranks_desc *desc, tl_
 //     2 replicas of 2 stages     0 1 | 2 3        in every order of calls
 //     1 replica of 4 stages      0 1 2 3
 //
-// Every way is planned with its part of the work, the fastest once more with what is left: half of all.
+// Every way is planned with its part of half the work, the fastest once more with all of it: it is not slower
+// than asked for by itself.
 //
 //     time   |..... bound .....|. runs again .|. bubble .|. communication .|
 
@@ -52154,15 +52155,13 @@ static tl_result tli_look_at_all_ways(tli_ways *w, int only_count) {
     return result;
 }
 
-// Plan the fastest way once more, with half of all work, and take what costs less.
+// Plan the fastest way once more, with all work, and take what costs less.
 static tl_result tli_deepen_way(const tli_ways *w) {
-    uint64_t work = tli_work_of_ranks(w->desc);
     tl_parallel_choice *choice = &w->plan->choices[w->plan->best], deeper = *choice;
     tl_compiled_ranks ranks;
     tl_result result;
     tli_zero(&ranks, sizeof ranks);
-    if (w->plan->choice_count == 1) work -= work / 2;
-    result = tli_plan_way(w, &deeper, work / 2, &ranks);
+    result = tli_plan_way(w, &deeper, tli_work_of_ranks(w->desc), &ranks);
     if (!result && ranks.memory && deeper.time_ns < choice->time_ns) {
         tl_free_compiled_ranks(w->env, w->best);
         *w->best = ranks;
@@ -52275,7 +52274,7 @@ static tl_result tli_compile_ways(tl_env *env, const tl_ranks_desc *desc, tl_com
 //
 // A graph of a whole batch of B samples is split into m micro-batches of B / m: more of them make the bubble
 // less, and messages and sums more often. Every m that divides B is planned with its part of half the work, and
-// the best once more with the other half.
+// the best once more with all of it: it is not slower than asked for by itself.
 
 typedef struct tli_splits {
     tl_env  *env;                   // a copy of the caller's: what does not fit is not logged
@@ -52381,7 +52380,7 @@ static tl_result tli_choose_split(tli_splits *s) {
         if (tli_divides_batch(s->desc, parts))
             result = tli_look_at_split(s, parts, half / (uint64_t)s->count);
     if (result) return result;
-    if (s->best) return s->count > 1 ? tli_look_at_split(s, s->best, half) : TL_OK;
+    if (s->best) return tli_look_at_split(s, s->best, tli_work_of_ranks(s->desc));
     if (s->least_bytes < UINT64_MAX) {
         tli_sentence e = tli_begin_error(s->env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE_RANKS),
                                          TLI_RULE(NO_CHOICE_FITS), s->desc->budget_bytes, s->least_bytes);

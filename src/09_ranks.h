@@ -43,8 +43,8 @@ typedef struct tl_ranks_desc {
                                    // rank_count
     int32_t  may_split;            // 1 = graph is of a whole batch, which is split into micro_batch_count equal
                                    // parts, or where that is 0 into as many as make a training step shortest:
-                                   // every number that divides graph->batch is planned. For training, without
-                                   // compiled
+                                   // every number that divides graph->batch is planned within half of the work,
+                                   // the best once more with all of it. For training, without compiled
     uint64_t split_cost;           // what each micro-batch after the first adds to the cost of all calls, for
                                    // instance what a call costs beside its work: shared by the ranks, it weighs
                                    // against the bubble where their number is chosen. Not in `cost`
@@ -146,7 +146,7 @@ TLDEF void      tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks);  
 // Looks at every number of stages that divides the ranks and leaves replicas that divide the micro-batches, in
 // each order of calls, with 2 to 4 chunks where they are interleaved. A stage alone takes its micro-batches one
 // after the other: its plan is of one, and repeated. All of them are planned within half of
-// the work, then the fastest once more with the other half. Behind its last call each rank exchanges the
+// the work, then the fastest once more with all of it. Behind its last call each rank exchanges the
 // gradients of its weights with the other replicas (tl_reduce_run). Where a rank has no bytes for what
 // gradient_ratio and optimizer_ratio ask, they are sharded over the replicas, by the first zero_stage of the
 // choice that fits; ranges are cut in whole elements, which may take a few bytes more. Times are those of
@@ -155,7 +155,7 @@ TLDEF void      tl_free_compiled_ranks(tl_env *env, tl_compiled_ranks *ranks);  
 //
 // Errors:  those of tl_compile_ranks; TL_ERROR_INFEASIBLE: no way fits, with the least bytes found of all.
 //          *ranks and *choices are all zero then.
-// Cost:    work_limit.
+// Cost:    half as much again as work_limit.
 // Threads: safe with one env per thread.
 // Source:  Narayanan et al., 2021, arXiv:2104.04473, section 3; Zheng et al., Alpa, 2022, arXiv:2201.12023.
 TLDEF tl_result tl_compile_parallel(tl_env *env, const tl_ranks_desc *desc, tl_compiled_ranks *ranks,

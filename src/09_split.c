@@ -5,7 +5,7 @@
 //
 // A graph of a whole batch of B samples is split into m micro-batches of B / m: more of them make the bubble
 // less, and messages and sums more often. Every m that divides B is planned with its part of half the work, and
-// the best once more with the other half.
+// the best once more with all of it: it is not slower than asked for by itself.
 
 typedef struct tli_splits {
     tl_env  *env;                   // a copy of the caller's: what does not fit is not logged
@@ -111,7 +111,7 @@ static tl_result tli_choose_split(tli_splits *s) {
         if (tli_divides_batch(s->desc, parts))
             result = tli_look_at_split(s, parts, half / (uint64_t)s->count);
     if (result) return result;
-    if (s->best) return s->count > 1 ? tli_look_at_split(s, s->best, half) : TL_OK;
+    if (s->best) return tli_look_at_split(s, s->best, tli_work_of_ranks(s->desc));
     if (s->least_bytes < UINT64_MAX) {
         tli_sentence e = tli_begin_error(s->env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE_RANKS),
                                          TLI_RULE(NO_CHOICE_FITS), s->desc->budget_bytes, s->least_bytes);

@@ -7,7 +7,8 @@
 //     2 replicas of 2 stages     0 1 | 2 3        in every order of calls
 //     1 replica of 4 stages      0 1 2 3
 //
-// Every way is planned with its part of the work, the fastest once more with what is left: half of all.
+// Every way is planned with its part of half the work, the fastest once more with all of it: it is not slower
+// than asked for by itself.
 //
 //     time   |..... bound .....|. runs again .|. bubble .|. communication .|
 
@@ -231,15 +232,13 @@ static tl_result tli_look_at_all_ways(tli_ways *w, int only_count) {
     return result;
 }
 
-// Plan the fastest way once more, with half of all work, and take what costs less.
+// Plan the fastest way once more, with all work, and take what costs less.
 static tl_result tli_deepen_way(const tli_ways *w) {
-    uint64_t work = tli_work_of_ranks(w->desc);
     tl_parallel_choice *choice = &w->plan->choices[w->plan->best], deeper = *choice;
     tl_compiled_ranks ranks;
     tl_result result;
     tli_zero(&ranks, sizeof ranks);
-    if (w->plan->choice_count == 1) work -= work / 2;
-    result = tli_plan_way(w, &deeper, work / 2, &ranks);
+    result = tli_plan_way(w, &deeper, tli_work_of_ranks(w->desc), &ranks);
     if (!result && ranks.memory && deeper.time_ns < choice->time_ns) {
         tl_free_compiled_ranks(w->env, w->best);
         *w->best = ranks;

@@ -88,7 +88,7 @@ static int32_t most_sharded(const ways_case *c, int32_t replicas) {
     return c->desc.gradient_ratio > 0 ? 2 : c->desc.optimizer_ratio > 0;
 }
 
-// Plan a way with the first zero_stage that fits, with its part of the work that `count` ways share.
+// Plan a way with the first zero_stage that fits, with its part of the half of the work that `count` ways share.
 static void plan_alone(ways_case *c, int count, way *w) {
     tl_ranks_desc desc = c->desc;
     tl_compiled_ranks ranks;

@@ -1142,6 +1142,8 @@ def batches_are_split_over_ranks():
     assert once['total_cost'] > got['total_cost'], (once['total_cost'], got['total_cost'])
     assert sum(r['busy_cost'] for r in got['ranks']) >= got['single_cost'] * (1 - 1e-9), got
     for r in got['ranks']: assert f"batch {batch // parts}\n" in r['graph'] or batch == parts, r['graph'][:80]
+    tight = [planned_ranks(MODEL, 4, '--split', '--budget', '600000', *more) for more in ([], ['--micro-batches', '32'])]
+    assert tight[0]['total_cost'] <= tight[1]['total_cost'], 'what is chosen is slower than asked for by itself'
     auto = planned_ranks(model, 4, '--split', '--auto', '--link', '100GB/s')
     best = auto['choices'][auto['best']]
     assert batch % auto['micro_batch_count'] == 0 and auto['micro_batch_count'] % best['replica_count'] == 0, best
