@@ -900,6 +900,7 @@ static tl_result init_training(program *p, training *t, row_kind kind, const cha
     memset(plan, 0, sizeof *plan);
     snprintf(t->label, sizeof t->label, "%s", label);
     result = init_memory(&p->env, t, &p->device);
+    t->nn.is_gpu = is_gpu(&p->info);
     return result ? result : init_run(&p->env, t);
 }
 

@@ -357,9 +357,12 @@ typedef void (*compare_fn)(const shape *s);
 static const struct { compare_fn compare; shape sizes; } comparisons[] = {
     { compare_linear, { 1, 1, 1, 0 } },     { compare_linear, { 5, 7, 9, 0 } },
     { compare_linear, { 33, 17, 66, 0 } },  { compare_linear, { 4, 64, 8, 0 } },
+    { compare_linear, { 64, 65, 67, 0 } },  { compare_linear, { 333, 131, 33, 0 } },
+    { compare_linear, { 1031, 5, 19, 0 } }, { compare_linear, { 17, 127, 129, 0 } },
     { compare_embed, { 1, 1, 1, 1 } },      { compare_embed, { 3, 5, 7, 4 } },
     { compare_embed, { 2, 33, 16, 97 } },   { compare_norm, { 1, 2, 0, 0 } },
-    { compare_norm, { 67, 33, 0, 0 } },     { compare_attention, { 1, 1, 1, 0 } },
+    { compare_norm, { 67, 33, 0, 0 } },     { compare_norm, { 1031, 19, 0, 0 } },
+    { compare_norm, { 64, 4, 0, 0 } },      { compare_attention, { 1, 1, 1, 0 } },
     { compare_attention, { 3, 7, 3, 0 } },  { compare_attention, { 2, 65, 2, 0 } },
     { compare_gelu, { 1, 0, 0, 0 } },       { compare_gelu, { 1001, 0, 0, 0 } },
     { compare_add, { 1, 0, 0, 0 } },        { compare_add, { 129, 0, 0, 0 } },
@@ -369,10 +372,13 @@ static const struct { compare_fn compare; shape sizes; } comparisons[] = {
     { compare_adamw, { 1, 0, 0, 0 } },      { compare_adamw, { 333, 0, 0, 0 } },
 };
 
+// As a device that computes on the host has it, then as a GPU has it.
 static void compare_all(compare_fn compare) {
     size_t i;
-    for (i = 0; i < COUNT(comparisons); i++)
-        if (comparisons[i].compare == compare) compare(&comparisons[i].sizes);
+    for (g.nn.is_gpu = 0; g.nn.is_gpu < 2; g.nn.is_gpu++)
+        for (i = 0; i < COUNT(comparisons); i++)
+            if (comparisons[i].compare == compare) compare(&comparisons[i].sizes);
+    g.nn.is_gpu = 0;
 }
 
 #define COMPARES(name) \
@@ -391,19 +397,50 @@ COMPARES(dropout)
 COMPARES(loss)
 COMPARES(adamw)
 
+static uint64_t checksum_of(size_t comparison) {
+    g.checksum = 0;
+    comparisons[comparison].compare(&comparisons[comparison].sizes);
+    return g.checksum;
+}
+
 static void every_kernel_gives_the_same_bits_again(void **state) {
     size_t i;
     (void)state;
     NEED_DEVICE();
     for (i = 0; i < COUNT(comparisons); i++) {
-        uint64_t first;
-        g.checksum = 0;
-        comparisons[i].compare(&comparisons[i].sizes);
-        first = g.checksum;
-        g.checksum = 0;
-        comparisons[i].compare(&comparisons[i].sizes);
-        assert_true(first == g.checksum && first != 0);
+        for (g.nn.is_gpu = 0; g.nn.is_gpu < 2; g.nn.is_gpu++) {
+            uint64_t first = checksum_of(i);
+            assert_true(first == checksum_of(i) && first != 0);
+        }
+        g.nn.is_gpu = 0;
     }
+}
+
+// Sums in another order round otherwise: equal bits say that the kernels of a GPU have not run.
+static void a_gpu_sums_in_another_order(void **state) {
+    enum { R = 1031, C = 19, SUMS = 4 };
+    tensor *in, *dout, *saved, *sums[2][SUMS];
+    int i;
+    (void)state;
+    NEED_DEVICE();
+    in = make(R * C, 1);
+    dout = make(R * C, 2);
+    saved = make(2 * R, 3);
+    for (g.nn.is_gpu = 0; g.nn.is_gpu < 2; g.nn.is_gpu++) {
+        tensor **to = sums[g.nn.is_gpu];
+        for (i = 0; i < SUMS; i++) to[i] = make_zero(i ? C : C * C);
+        ok(vk_nn_linear_backward(&g.nn, nothing, to[0]->range, to[1]->range, dout->range, in->range,
+                                 in->range, R, C, C));
+        ok(vk_nn_norm_backward(&g.nn, nothing, to[2]->range, to[3]->range, dout->range,
+                               saved->range, in->range, in->range, R, C));
+        for (i = 0; i < SUMS; i++) download(to[i]);
+    }
+    g.nn.is_gpu = 0;
+    for (i = 0; i < SUMS; i++) {
+        size_t bytes = sums[0][i]->n * sizeof(float);
+        assert_memory_not_equal(sums[0][i]->host, sums[1][i]->host, bytes);
+    }
+    free_tensors();
 }
 
 // -- what is not wanted --
@@ -520,6 +557,62 @@ static void sizes_beyond_one_row_of_workgroups_are_whole(void **state) {
     download(out);
     for (i = 0; i < n; i++)
         if (out->host[i] != a->host[i] + a->host[i]) fail_msg("element %u differs", (unsigned)i);
+    free_tensors();
+}
+
+// The same of tiles: every element is a product of ones, a number of its row and one of its column.
+static void tiles_beyond_one_row_of_workgroups_are_whole(void **state) {
+    enum { R = 4111, K = VK_NN_SLAB + 1, N = 4099 };
+    tensor *in, *weight, *out;
+    size_t i;
+    (void)state;
+    NEED_DEVICE();
+    in = make_empty((size_t)R * K);
+    weight = make_empty((size_t)K * N);
+    out = make_zero((size_t)R * N);
+    for (i = 0; i < in->n; i++) in->host[i] = (float)(i / K % 61 + 1);
+    for (i = 0; i < weight->n; i++) weight->host[i] = (float)(i % N % 59 + 1);
+    upload(in);
+    upload(weight);
+    g.nn.is_gpu = 1;
+    ok(vk_nn_linear_forward(&g.nn, out->range, in->range, weight->range, nothing, R, K, N));
+    g.nn.is_gpu = 0;
+    download(out);
+    for (i = 0; i < out->n; i++)
+        if (out->host[i] != (float)((i / N % 61 + 1) * (i % N % 59 + 1) * K))
+            fail_msg("element %zu is %g", i, (double)out->host[i]);
+    free_tensors();
+}
+
+// And of columns, of which a workgroup of a GPU owns four.
+static void columns_beyond_one_row_of_workgroups_are_whole(void **state) {
+    const uint32_t R = 2, N = VK_NN_GROUPS * 4 + 7;
+    tensor *dout, *db, *saved, *in, *dweight, *dbias;
+    uint32_t i;
+    (void)state;
+    NEED_DEVICE();
+    dout = make((size_t)R * N, 1);
+    in = make((size_t)R * N, 2);
+    saved = make(2 * R, 3);
+    db = make_zero(N);
+    dweight = make_zero(N);
+    dbias = make_zero(N);
+    g.nn.is_gpu = 1;
+    ok(vk_nn_linear_backward(&g.nn, nothing, nothing, db->range, dout->range, in->range, in->range,
+                             R, 1, N));
+    ok(vk_nn_norm_backward(&g.nn, nothing, dweight->range, dbias->range, dout->range, saved->range,
+                           in->range, in->range, R, N));
+    g.nn.is_gpu = 0;
+    download(db);
+    download(dweight);
+    download(dbias);
+    for (i = 0; i < N; i++) {
+        const float *d = dout->host + i, *x = in->host + i, *s = saved->host;
+        assert_near(db->host[i], d[0] + d[N], 2e-5, "db", i);
+        assert_near(dbias->host[i], d[0] + d[N], 2e-5, "dbias", i);
+        assert_near(dweight->host[i], (x[0] - s[0]) * s[1] * d[0] + (x[N] - s[2]) * s[3] * d[N],
+                    2e-5, "dweight", i);
+    }
     free_tensors();
 }
 
@@ -903,11 +996,14 @@ int main(int argc, char **argv) {
         cmocka_unit_test(loss_equals_that_of_the_host),
         cmocka_unit_test(adamw_equals_that_of_the_host),
         cmocka_unit_test(every_kernel_gives_the_same_bits_again),
+        cmocka_unit_test(a_gpu_sums_in_another_order),
         cmocka_unit_test(forward_without_saved_has_the_same_bits),
         cmocka_unit_test(saved_alone_has_the_same_bits),
         cmocka_unit_test(gradients_not_wanted_are_left_out),
         cmocka_unit_test(a_linear_without_bias_starts_at_zero),
         cmocka_unit_test(sizes_beyond_one_row_of_workgroups_are_whole),
+        cmocka_unit_test(tiles_beyond_one_row_of_workgroups_are_whole),
+        cmocka_unit_test(columns_beyond_one_row_of_workgroups_are_whole),
         cmocka_unit_test(dropout_keeps_the_ratio_asked_for),
         cmocka_unit_test(linear_backward_matches_differences),
         cmocka_unit_test(norm_backward_matches_differences),
