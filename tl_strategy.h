@@ -24409,6 +24409,13 @@ static tl_result tli_remat_beam(tl_env *env, const tl_graph *graph, uint64_t bud
 // whose outputs nothing needs are not in the base cost, and their forwards cost nothing in (2): that can
 // only lower the bound.
 //
+// A forward call can be an instant, too, where it is known that every schedule makes it between two backwards
+// u > v: B v reads what does not fit beside the working set of B u, so its maker runs between them, and so do
+// the makers of what that call reads and does not fit beside B u. The last such call before B v, and the last
+// one before that which it depends on, come in a known order. In (1) such a call reads what it reads and makes,
+// in (5) the room is budget - graph inputs - gradients alive between B u and B v - the bytes of the call, in
+// (6) x of what it reads and makes is 1.
+//
 // The bound. (4) goes into the objective with multipliers mu[a][t] >= 0, (5) with lambda[a] >= 0, which
 // leaves one problem per span: a minimum cut (source side = 1; x[a][t] is "w[a][t] and not d[a][maker]",
 // the arc from t to its maker), exact in integers. The sum is a lower bound for any multipliers (weak
@@ -24442,6 +24449,14 @@ typedef struct tli_bound_net {
 
 struct tli_bound_label;
 
+// A moment at which it is known what must be resident: a backward, or a forward call that every schedule makes
+// between two backwards. Instants are events.
+typedef struct tli_bound_event {
+    int32_t  position;           // in order; of a call: of the backward after it
+    int32_t  call;               // node; -1 = the backward at the position
+    uint64_t room;               // budget less the working set
+} tli_bound_event;
+
 typedef struct tli_bound {
     tl_env         *env;
     const tl_graph *graph;
@@ -24465,6 +24480,8 @@ typedef struct tli_bound {
     int32_t  *last_read;         // [thing_count] position of the last backward that reads it; order_count = it
                                  // stays to the end; -1 = none does
     uint64_t *room;              // [order_count] budget less the working set of that backward
+    tli_bound_event *events;     // [event_count] in the order in which they happen
+    int32_t   event_count;
     uint64_t *calls;             // [node_count] bytes of a forward call but scratch: see tli_bound_call_bytes
     uint64_t *reused;            // [node_count] of these, the input that it may overwrite; 0 = none
     uint64_t *calls_above;       // [node_count] the largest call over the node and all that it depends on
@@ -24479,14 +24496,14 @@ typedef struct tli_bound {
     int32_t   cost_up, cost_down;  // scaled = cost << up >> down
     int64_t   typical;           // mean bytes of a thing in units, for the length of steps
     tli_bound_net net;
-    void     *memory[25];         // allocations of tli_bound_take
+    void     *memory[26];         // allocations of tli_bound_take
     int32_t   memory_count, failed;
 } tli_bound;
 
 // One relaxation: instants, multipliers, fixed variables. Arrays are [count][thing_count].
 typedef struct tli_bound_state {
     int32_t  count;
-    int32_t  at[TLI_BOUND_INSTANTS];       // positions in order
+    int32_t  at[TLI_BOUND_INSTANTS];       // events
     int64_t  lambda[TLI_BOUND_INSTANTS];   // scaled cost per unit
     int64_t  room[TLI_BOUND_INSTANTS];     // units
     int64_t  value;                     // scaled bound at these multipliers
@@ -24584,11 +24601,33 @@ static int tli_bound_is_held(const tli_bound *model, int32_t thing, int32_t posi
            model->last_read[thing] >= position;
 }
 
-// Set mark[] to `value` for every thing that is resident at a backward whatever the schedule does.
-static void tli_bound_mark_fixed(const tli_bound *model, int32_t position, uint8_t *mark, uint8_t value) {
-    int32_t t;
-    tli_bound_mark_reads(model, model->order[position], mark, value);
-    for (t = 0; t < model->thing_count; t++) if (tli_bound_is_held(model, t, position)) mark[t] = value;
+// The last position whose backward has its forwards behind it when an event happens.
+static int32_t tli_bound_ran_by(const tli_bound_event *event) { return event->position - (event->call >= 0); }
+
+// Set mark[] to `value` for what a forward call reads and makes, its saved bytes too: they are among the bytes
+// of the smallest call where that is one that saves.
+static void tli_bound_mark_call(const tli_bound *model, int32_t id, uint8_t *mark, uint8_t value) {
+    const tl_graph *graph = model->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t i, thing;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+        thing = model->thing_of[graph->inputs[i].tensor];
+        if (thing >= 0) mark[thing] = value;
+    }
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        if (model->thing_of[i] >= 0) mark[model->thing_of[i]] = value;
+    thing = model->thing_of[graph->tensor_count + id];
+    if (thing >= 0) mark[thing] = value;
+}
+
+// Set mark[] to `value` for every thing that is resident at an event whatever the schedule does.
+static void tli_bound_mark_fixed(const tli_bound *model, const tli_bound_event *event, uint8_t *mark,
+                                 uint8_t value) {
+    int32_t t, ran_by = tli_bound_ran_by(event);
+    if (event->call < 0) tli_bound_mark_reads(model, model->order[event->position], mark, value);
+    else tli_bound_mark_call(model, event->call, mark, value);
+    for (t = 0; t < model->thing_count; t++)
+        if (tli_bound_is_held(model, t, ran_by) && model->last_read[t] >= event->position) mark[t] = value;
 }
 
 // Unmark a thing and return its bytes; 0 = it was not marked. held_at: -1, or only what is held at this
@@ -24769,6 +24808,7 @@ static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
     model->order = (int32_t *)tli_bound_take(model, 4 * nodes, sizeof(int32_t));
     model->cost = (int64_t *)tli_bound_take(model, nodes, sizeof(int64_t));
     model->room = (uint64_t *)tli_bound_take(model, 7 * nodes, sizeof(uint64_t));
+    model->events = (tli_bound_event *)tli_bound_take(model, 2 * nodes, sizeof *model->events);
     if (model->failed) return TL_ERROR_NO_MEMORY;
     model->reads_mark = model->at_end + things;
     model->last_read = model->last_use + things;
@@ -24928,10 +24968,13 @@ static void tli_bound_find_side(tli_bound_net *net, uint64_t *work) {
 
 // Mark the things that must be resident at some moment of span a.
 static void tli_bound_mark_span(const tli_bound *model, const tli_bound_state *s, int32_t a, uint8_t *mark) {
-    int32_t end = a + 1 < s->count ? s->at[a + 1] : model->order_count - 1, p;
-    if (a + 1 < s->count) tli_zero(mark, (size_t)model->thing_count);
+    const tli_bound_event *next = a + 1 < s->count ? &model->events[s->at[a + 1]] : NULL;
+    int32_t end = next ? tli_bound_ran_by(next) : model->order_count - 1, p;
+    if (next) tli_zero(mark, (size_t)model->thing_count);
     else tli_copy(mark, model->at_end, (size_t)model->thing_count);
-    for (p = s->at[a] + 1; p <= end; p++) tli_bound_mark_reads(model, model->order[p], mark, 1);
+    for (p = tli_bound_ran_by(&model->events[s->at[a]]) + 1; p <= end; p++)
+        tli_bound_mark_reads(model, model->order[p], mark, 1);
+    if (next && next->call >= 0) tli_bound_mark_call(model, next->call, mark, 1);
 }
 
 static void tli_bound_set(tli_bound_net *net, int32_t arc, int64_t capacity) {
@@ -24972,6 +25015,7 @@ static int tli_bound_find_enters(tli_bound *model, const tli_bound_state *s, int
 static int64_t tli_bound_solve_span(tli_bound *model, const tli_bound_state *s, int32_t a) {
     tli_bound_net *net = &model->net;
     int32_t things = model->thing_count, t, i;
+    int32_t ran_by = tli_bound_ran_by(&model->events[s->at[a]]);
     int64_t offers, flow;
     int is_useful = tli_bound_find_enters(model, s, a, &offers);
     for (t = 0; t < things; t++) {
@@ -24979,7 +25023,7 @@ static int64_t tli_bound_solve_span(tli_bound *model, const tli_bound_state *s, 
         tli_bound_set(net, 2 * (things + t), tli_bound_price(model, s, a, t));
     }
     for (i = 0; i < model->graph->node_count; i++)
-        tli_bound_set(net, 2 * (2 * things + i), model->runs_by[i] <= s->at[a] ? model->cost[i] : 0);
+        tli_bound_set(net, 2 * (2 * things + i), model->runs_by[i] <= ran_by ? model->cost[i] : 0);
     for (i = 2 * (2 * things + model->graph->node_count); i < net->arc_count; i += 2)
         tli_bound_set(net, i, TLI_BOUND_INFINITE);
     flow = tli_bound_flow(net, model->work, model->flow_limit);
@@ -25190,7 +25234,8 @@ static int tli_bound_add_node(tli_bound_table *table, int32_t id) {
     tli_bound *model = table->model;
     const tl_node *node = &model->graph->nodes[id];
     uint64_t takes = 0, makes = 0, ends = 0, bit;
-    int64_t cost = model->runs_by[id] <= table->state->at[table->a] ? model->cost[id] : 0;
+    const tli_bound_event *event = &model->events[table->state->at[table->a]];
+    int64_t cost = model->runs_by[id] <= tli_bound_ran_by(event) ? model->cost[id] : 0;
     int32_t i, k, made = 0, wanted = 0;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
         int32_t thing = model->thing_of[model->graph->inputs[i].tensor];
@@ -25288,8 +25333,8 @@ static tl_result tli_bound_open_net(tli_bound *model) {
 //
 // Any instants, multipliers and branches give a valid bound; these are looked for that give a high one:
 //
-//     each backward alone -> the best, and others beside it, one by one -> branching on what is held when
-//           3/8 of the work                    3/8                                 2/8
+//     each event alone -> the best, and others with it, one by one -> some beside them -> branching on what
+//         3/8 of the work                  3/8, for both                                  is held when: 2/8
 //
 // Multipliers follow subgradients; for one instant two lines are intersected.
 
@@ -25338,20 +25383,20 @@ static int tli_bound_fix_large(const tli_bound *model, tli_bound_state *s, int32
 
 // Insert an instant into a state so that the value hardly changes: mu of a thing starts as a quarter of its
 // price at the instant before, or of its forward cost if that is less.
-static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t position) {
+static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t event) {
     int32_t a = s->count++, things = model->thing_count, t;
-    uint64_t room = model->room[position] / model->unit;
-    for (; a > 0 && s->at[a - 1] > position; a--) {
+    uint64_t room = model->events[event].room / model->unit;
+    for (; a > 0 && s->at[a - 1] > event; a--) {
         size_t to = (size_t)a * (size_t)things, from = to - (size_t)things, count = (size_t)things;
         s->at[a] = s->at[a - 1]; s->lambda[a] = s->lambda[a - 1]; s->room[a] = s->room[a - 1];
         tli_copy(s->mu + to, s->mu + from, count * sizeof *s->mu);
         tli_copy(s->fixed + to, s->fixed + from, count);
     }
-    s->at[a] = position;
+    s->at[a] = event;
     s->lambda[a] = 0;
     s->room[a] = room < (uint64_t)model->units ? (int64_t)room : model->units;
     tli_zero(s->fixed + (size_t)a * (size_t)things, (size_t)things);
-    tli_bound_mark_fixed(model, position, s->fixed + (size_t)a * (size_t)things, TLI_BOUND_KEPT);
+    tli_bound_mark_fixed(model, &model->events[event], s->fixed + (size_t)a * (size_t)things, TLI_BOUND_KEPT);
     for (t = 0; t < things; t++) {
         int64_t price = a ? tli_bound_price(model, s, a - 1, t) : 0, forward = model->cost[model->maker[t]];
         s->mu[a * things + t] = (price < forward ? price : forward) / 4;
@@ -25467,41 +25512,51 @@ static void tli_bound_climb_up(tli_bound *model, tli_bound_climb *climb, int32_t
 
 // -- bound: the choice of instants --
 
+#define TLI_BOUND_OPEN 2048                  // at most so many branches are open at a time,
+#define TLI_BOUND_OPEN_BYTES (48u << 20)     // and take about so many bytes
+
+typedef struct tli_bound_tree {
+    tli_bound_state *open[TLI_BOUND_OPEN];  // by falling value: the last one is split next
+    int32_t       count, most;
+    int64_t       bound;              // the least value of an open branch
+} tli_bound_tree;
+
 typedef struct tli_bound_search {
     tli_bound       *model;
     tli_bound_climb  climb;
     tli_bound_state *best, *trial;
     tli_bound_state *top;    // of the highest value when spans keep the room as a hard limit
-    int64_t      *single;    // [order_count] value with that instant alone; -1 = not computed
-    int32_t      *listed;    // [order_count] positions to try
+    tli_bound_tree  *tree;
+    int64_t      *single;    // [event_count] value with that instant alone; -1 = not computed
+    int32_t      *listed;    // [event_count] events to try
     int32_t       listed_count;
 } tli_bound_search;
 
-// Whether everything that is read after this backward fits beside its working set: then (5) is no constraint.
-static int tli_bound_is_slack(tli_bound *model, int32_t position) {
+// Whether everything that is read after this event fits beside its working set: then (5) is no constraint.
+static int tli_bound_is_slack(tli_bound *model, const tli_bound_event *event) {
     uint64_t need = 0;
     int32_t t, p;
     tli_copy(model->reads_mark, model->at_end, (size_t)model->thing_count);
-    for (p = position + 1; p < model->order_count; p++)
+    for (p = tli_bound_ran_by(event) + 1; p < model->order_count; p++)
         tli_bound_mark_reads(model, model->order[p], model->reads_mark, 1);
-    tli_bound_mark_fixed(model, position, model->reads_mark, 0);
+    tli_bound_mark_fixed(model, event, model->reads_mark, 0);
     for (t = 0; t < model->thing_count; t++) if (model->reads_mark[t]) need += model->exact[t];
     tli_zero(model->reads_mark, (size_t)model->thing_count);
     *model->work += (uint64_t)model->thing_count;
-    return need <= model->room[position];
+    return need <= event->room;
 }
 
-static void tli_bound_try_single(tli_bound_search *search, int32_t position) {
+static void tli_bound_try_single(tli_bound_search *search, int32_t event) {
     tli_bound *model = search->model;
     tli_bound_state *s = search->trial;
     int64_t ends[2];
-    if (search->single[position] >= 0 || tli_bound_is_over(model)) return;
-    search->single[position] = 0;
-    if (tli_bound_is_slack(model, position)) return;
+    if (search->single[event] >= 0 || tli_bound_is_over(model)) return;
+    search->single[event] = 0;
+    if (tli_bound_is_slack(model, &model->events[event])) return;
     s->count = 0;
-    tli_bound_add_instant(model, s, position);
+    tli_bound_add_instant(model, s, event);
     s->value = tli_bound_search_line(model, s, 0, ends);
-    search->single[position] = s->value > 1 ? s->value : 1;  // at least 1: not slack, so useful beside others
+    search->single[event] = s->value > 1 ? s->value : 1;  // at least 1: not slack, so useful beside others
     if (!search->best->count || s->value > search->best->value) tli_bound_copy_state(model, search->best, s);
 }
 
@@ -25510,7 +25565,7 @@ static void tli_bound_refine_single(tli_bound_search *search, int32_t distance) 
     for (; distance > 0 && search->best->count; distance /= 2) {
         int32_t at = search->best->at[0];
         if (at - distance >= 0) tli_bound_try_single(search, at - distance);
-        if (at + distance < search->model->order_count) tli_bound_try_single(search, at + distance);
+        if (at + distance < search->model->event_count) tli_bound_try_single(search, at + distance);
     }
 }
 
@@ -25518,27 +25573,27 @@ static void tli_bound_refine_single(tli_bound_search *search, int32_t distance) 
 // them, then evenly spaced ones and all near the best.
 static void tli_bound_try_singles(tli_bound_search *search) {
     tli_bound *model = search->model;
-    int32_t step = model->order_count / 256 + 1, wide = 16 * step, p, k;
-    for (p = 0; p < model->order_count; p++) search->single[p] = -1;
-    tli_bound_try_single(search, model->order_count - 1);
-    for (p = step / 2; p < model->order_count && step > 1; p += wide) tli_bound_try_single(search, p);
+    int32_t step = model->event_count / 256 + 1, wide = 16 * step, p, k;
+    for (p = 0; p < model->event_count; p++) search->single[p] = -1;
+    tli_bound_try_single(search, model->event_count - 1);
+    for (p = step / 2; p < model->event_count && step > 1; p += wide) tli_bound_try_single(search, p);
     if (step > 1) tli_bound_refine_single(search, wide / 2);
-    for (p = step / 2; p < model->order_count; p += step) tli_bound_try_single(search, p);
+    for (p = step / 2; p < model->event_count; p += step) tli_bound_try_single(search, p);
     for (k = step / 2; step > 1 && k > 0; k--) {
         int32_t at = search->best->count ? search->best->at[0] : 0;
         if (at - k >= 0) tli_bound_try_single(search, at - k);
-        if (at + k < model->order_count) tli_bound_try_single(search, at + k);
+        if (at + k < model->event_count) tli_bound_try_single(search, at + k);
     }
 }
 
 // Whether an instant is a local maximum among those that were evaluated.
-static int tli_bound_is_top(const tli_bound_search *search, int32_t position) {
-    int64_t value = search->single[position];
+static int tli_bound_is_top(const tli_bound_search *search, int32_t event) {
+    int64_t value = search->single[event];
     int32_t p;
-    for (p = position - 1; p >= 0 && search->single[p] < 0; p--) { }
+    for (p = event - 1; p >= 0 && search->single[p] < 0; p--) { }
     if (p >= 0 && search->single[p] >= value) return 0;
-    for (p = position + 1; p < search->model->order_count && search->single[p] < 0; p++) { }
-    return p == search->model->order_count || search->single[p] <= value;
+    for (p = event + 1; p < search->model->event_count && search->single[p] < 0; p++) { }
+    return p == search->model->event_count || search->single[p] <= value;
 }
 
 // List the instants to try together with others: all if there are few, else local maxima and evenly spaced
@@ -25546,13 +25601,13 @@ static int tli_bound_is_top(const tli_bound_search *search, int32_t position) {
 static void tli_bound_list_instants(tli_bound_search *search) {
     enum { LISTED = 24 };
     int32_t p, count = 0, tops = 0, seen = 0, step;
-    for (p = 0; p < search->model->order_count; p++) {
+    for (p = 0; p < search->model->event_count; p++) {
         count += search->single[p] > 0;
         tops += search->single[p] > 0 && tli_bound_is_top(search, p);
     }
     if (tops > LISTED / 2) tops = LISTED / 2;
     step = count <= LISTED ? 1 : (count - 1) / (LISTED - tops) + 1;
-    for (p = 0; p < search->model->order_count; p++) {
+    for (p = 0; p < search->model->event_count; p++) {
         int is_top;
         if (search->single[p] <= 0) continue;
         is_top = tli_bound_is_top(search, p) ||
@@ -25562,16 +25617,16 @@ static void tli_bound_list_instants(tli_bound_search *search) {
     }
 }
 
-static int tli_bound_has_instant(const tli_bound_state *s, int32_t position) {
+static int tli_bound_has_instant(const tli_bound_state *s, int32_t event) {
     int32_t a;
-    for (a = 0; a < s->count; a++) if (s->at[a] == position) return 1;
+    for (a = 0; a < s->count; a++) if (s->at[a] == event) return 1;
     return 0;
 }
 
 // Find the value of the best state with one more instant after some steps of climbing; into climb.best.
-static int64_t tli_bound_try_more(tli_bound_search *search, int32_t position, int32_t rounds) {
+static int64_t tli_bound_try_more(tli_bound_search *search, int32_t event, int32_t rounds) {
     tli_bound_copy_state(search->model, search->climb.best, search->best);
-    tli_bound_add_instant(search->model, search->climb.best, position);
+    tli_bound_add_instant(search->model, search->climb.best, event);
     tli_bound_climb_up(search->model, &search->climb, rounds);
     return search->climb.best->value;
 }
@@ -25601,7 +25656,7 @@ static int tli_bound_add_best(tli_bound_search *search) {
             nearby = chosen[i];
         }
     for (i = -AROUND; i <= AROUND && nearby >= 0 && !tli_bound_is_over(model); i++) {
-        if (nearby + i < 0 || nearby + i >= model->order_count) continue;
+        if (nearby + i < 0 || nearby + i >= model->event_count) continue;
         if (tli_bound_has_instant(search->best, nearby + i)) continue;
         if (tli_bound_try_more(search, nearby + i, MORE) > search->trial->value)
             tli_bound_copy_state(model, search->trial, search->climb.best);
@@ -25623,15 +25678,6 @@ static void tli_bound_keep_top(tli_bound_search *search) {
 }
 
 // -- bound: branching --
-
-#define TLI_BOUND_OPEN 2048                  // at most so many branches are open at a time,
-#define TLI_BOUND_OPEN_BYTES (48u << 20)     // and take about so many bytes
-
-typedef struct tli_bound_tree {
-    tli_bound_state *open[TLI_BOUND_OPEN];  // by falling value: the last one is split next
-    int32_t       count, most;
-    int64_t       bound;              // the least value of an open branch
-} tli_bound_tree;
 
 // Compute the value of a branch anew; it never falls. Returns 0 if no schedule is in the branch.
 static int tli_bound_find_branch(tli_bound_search *search, tli_bound_state *s, int32_t rounds) {
@@ -25742,18 +25788,19 @@ static int tli_bound_split(tli_bound_search *search, tli_bound_tree *tree) {
     return tree->count > 0;
 }
 
-// Raise the value of the best state by branching; TLI_BOUND_INFINITE: no schedule fits.
-static int64_t tli_bound_branch(tli_bound_search *search) {
+// Raise the value of a state by so many splits; TLI_BOUND_INFINITE: no schedule fits.
+static int64_t tli_bound_branch(tli_bound_search *search, const tli_bound_state *from, int32_t splits) {
     tli_bound *model = search->model;
-    tli_bound_tree *tree = (tli_bound_tree *)tli_bound_take(model, 1, sizeof *tree);
-    tli_bound_state *root = tree ? tli_bound_add_state(model, search->top->count) : NULL;
-    int64_t bound = search->top->value;
+    tli_bound_tree *tree = search->tree;
+    tli_bound_state *root = tli_bound_add_state(model, from->count);
+    int64_t bound = from->value;
     uint64_t most, start;
     if (!root) return bound;
-    tli_bound_copy_state(model, root, search->top);
+    tli_bound_copy_state(model, root, from);
     most = TLI_BOUND_OPEN_BYTES / (sizeof *root + 10 * (uint64_t)root->count * (uint64_t)model->thing_count);
     tree->most = most < TLI_BOUND_OPEN ? (int32_t)most : TLI_BOUND_OPEN;
-    if (tli_bound_find_branch(search, root, 40)) {
+    tree->count = 0;
+    if (tli_bound_find_branch(search, root, 30)) {
         start = *model->work;
         tli_bound_tabulate(model, root);
         if (*model->work - start > model->table_limit / 16) model->table_limit = 0;  // too slow for each branch
@@ -25762,19 +25809,65 @@ static int64_t tli_bound_branch(tli_bound_search *search) {
         tli_bound_free_state(model, root);
     }
     tree->bound = tree->count ? root->value : TLI_BOUND_INFINITE;
-    while (tree->count && tli_bound_split(search, tree)) { }
+    while (tree->count && splits-- > 0 && tli_bound_split(search, tree)) { }
     bound = tree->bound > bound ? tree->bound : bound;
     while (tree->count > 0) tli_bound_free_state(model, tree->open[--tree->count]);
     return bound;
 }
 
+// The value of a state after a few splits, without tables.
+static int64_t tli_bound_sound(tli_bound_search *search, const tli_bound_state *s) {
+    enum { SPLITS = 24 };
+    tli_bound *model = search->model;
+    uint64_t tables = model->table_limit;
+    int64_t value;
+    model->table_limit = 0;
+    value = tli_bound_branch(search, s, SPLITS);
+    model->table_limit = tables;
+    return value;
+}
+
+// Whether an event is beside one of a state's instants, and none of them.
+static int tli_bound_is_beside(const tli_bound_state *s, int32_t event) {
+    enum { AROUND = 2 };
+    int32_t a, beside = 0;
+    for (a = 0; a < s->count; a++) {
+        if (s->at[a] == event) return 0;
+        beside |= event >= s->at[a] - AROUND && event <= s->at[a] + AROUND;
+    }
+    return beside;
+}
+
+// Add the instant beside those of the top state that raises what a few splits make of it most; alone, without
+// splits, it may lower the value. *sounded: what they make of it so far. 0 = none does.
+static int tli_bound_grow(tli_bound_search *search, int64_t *sounded) {
+    tli_bound *model = search->model;
+    int64_t most = *sounded, value;
+    int32_t event;
+    tli_bound_copy_state(model, search->best, search->top);
+    for (event = 0; event < model->event_count && search->best->count < model->most_instants; event++) {
+        if (!tli_bound_is_beside(search->best, event) || tli_bound_is_over(model)) continue;
+        tli_bound_copy_state(model, search->trial, search->best);
+        tli_bound_add_instant(model, search->trial, event);
+        search->trial->value = 0;
+        value = tli_bound_sound(search, search->trial);
+        if (value <= most) continue;
+        most = value;
+        tli_bound_copy_state(model, search->top, search->trial);
+    }
+    if (most <= *sounded) return 0;
+    *sounded = most;
+    return 1;
+}
+
 // -- bound: the search as a whole --
 
-// Three eighths of the work go to choosing instants one by one, as much again to choosing them together, and
-// the rest to branching.
+// Three eighths of the work go to choosing instants one by one, as much again to choosing them together, at
+// last by a few splits each, and the rest to branching.
 static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
     tli_bound *model = search->model;
     uint64_t limit = model->work_limit, start = *model->work, share = limit > start ? (limit - start) / 8 : 0;
+    int64_t sounded;
     if (!tli_add_u64(limit, limit / 8, &model->flow_limit)) model->flow_limit = UINT64_MAX;
     model->work_limit = start + 3 * share;
     tli_bound_try_singles(search);
@@ -25785,8 +25878,11 @@ static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
         model->work_limit = start + 6 * share;
         do { tli_bound_keep_top(search); }
         while (search->best->count < model->most_instants && tli_bound_add_best(search));
+        sounded = tli_bound_sound(search, search->top);
+        while (tli_bound_grow(search, &sounded)) { }
         model->work_limit = limit;
-        *value = tli_bound_branch(search);
+        *value = tli_bound_branch(search, search->top, INT32_MAX);
+        if (*value < sounded) *value = sounded;
     }
     model->work_limit = limit;
 }
@@ -25802,8 +25898,9 @@ static tl_result tli_bound_search_bound(tli_bound *model, int64_t *value) {
     cells = (int64_t)model->most_instants * model->thing_count;
     tli_zero(&search, sizeof search);
     search.model = model;
-    search.single = (int64_t *)tli_bound_take(model, model->order_count, sizeof(int64_t));
-    search.listed = (int32_t *)tli_bound_take(model, model->order_count, sizeof(int32_t));
+    search.single = (int64_t *)tli_bound_take(model, model->event_count, sizeof(int64_t));
+    search.listed = (int32_t *)tli_bound_take(model, model->event_count, sizeof(int32_t));
+    search.tree = (tli_bound_tree *)tli_bound_take(model, 1, sizeof *search.tree);
     search.climb.slope = (int32_t *)tli_bound_take(model, cells, sizeof(int32_t));
     search.climb.held = (int8_t *)tli_bound_take(model, cells, 1);
     search.climb.now = tli_bound_add_state(model, model->most_instants);
@@ -25915,6 +26012,97 @@ static int tli_bound_fits_gaps(tli_bound *model, uint64_t budget, int32_t *node)
     for (p = 1; p < model->order_count; p++) if (tli_bound_exceeds_in_gap(model, budget, p, node)) return 0;
     return 1;
 }
+
+// -- bound: the events --
+
+#define TLI_BOUND_GAP_CALLS 4   // of one gap, at most
+
+// Whether a thing must be made between the backwards at positions p - 1 and p before it is read there.
+// reads_mark[]: 1 = the first of these reads it.
+static int tli_bound_is_made(const tli_bound *model, int32_t thing, int32_t p) {
+    return thing >= 0 && !model->reads_mark[thing] && model->exact[thing] > model->room[p - 1] &&
+           !tli_bound_is_held(model, thing, p - 1);
+}
+
+static void tli_bound_push_made(tli_bound *model, int32_t thing, int32_t p, int32_t stamp, int32_t *count) {
+    if (!tli_bound_is_made(model, thing, p) || model->stamps[model->maker[thing]] == stamp) return;
+    model->stamps[model->maker[thing]] = stamp;
+    model->stack[(*count)++] = model->maker[thing];
+}
+
+// Of the calls on the stack, and of those that must be made for them in the same gap, the one that leaves the
+// least room; call = -1: there is none.
+static tli_bound_event tli_bound_find_tightest(tli_bound *model, uint64_t budget, int32_t p, int32_t stamp,
+                                               int32_t count) {
+    const tl_graph *graph = model->graph;
+    tli_bound_event event;
+    int32_t i;
+    event.position = p;
+    event.call = -1;
+    event.room = UINT64_MAX;
+    while (count > 0) {
+        int32_t id = model->stack[--count];
+        const tl_node *node = &graph->nodes[id];
+        uint64_t taken = model->between[p - 1] + tli_bound_call_bytes(model, id, 0);
+        uint64_t room = budget > taken ? budget - taken : 0;
+        if (room < event.room || (room == event.room && id > event.call)) {
+            event.room = room;
+            event.call = id;
+        }
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            tli_bound_push_made(model, model->thing_of[graph->inputs[i].tensor], p, stamp, &count);
+        model->steps_left -= node->input_count + 1;
+    }
+    return event;
+}
+
+// Add the calls of the gap before position p that every schedule makes and that leave less room than the
+// backward does: each is made for the next one, so their order is known.
+static void tli_bound_add_calls(tli_bound *model, uint64_t budget, int32_t p, int32_t *stamp) {
+    const tl_graph *graph = model->graph;
+    const tl_node *node = &graph->nodes[model->order[p]];
+    tli_bound_event calls[TLI_BOUND_GAP_CALLS];
+    int32_t count = 0, found = 0, i;
+    tli_bound_mark_reads(model, model->order[p - 1], model->reads_mark, 1);
+    ++*stamp;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        if (graph->inputs[i].needed)
+            tli_bound_push_made(model, model->thing_of[graph->inputs[i].tensor], p, *stamp, &count);
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        if (graph->outputs[i].needed) tli_bound_push_made(model, model->thing_of[i], p, *stamp, &count);
+    tli_bound_push_made(model, model->thing_of[graph->tensor_count + model->order[p]], p, *stamp, &count);
+    while (count > 0 && found < TLI_BOUND_GAP_CALLS && model->steps_left > 0) {
+        tli_bound_event event = tli_bound_find_tightest(model, budget, p, *stamp, count);
+        if (event.room >= model->room[p]) break;
+        calls[found++] = event;
+        node = &graph->nodes[event.call];
+        ++*stamp;
+        for (i = node->first_input, count = 0; i < node->first_input + node->input_count; i++)
+            tli_bound_push_made(model, model->thing_of[graph->inputs[i].tensor], p, *stamp, &count);
+    }
+    tli_bound_mark_reads(model, model->order[p - 1], model->reads_mark, 0);
+    while (found > 0) model->events[model->event_count++] = calls[--found];
+}
+
+// List the events. Without a host tier, calls that every schedule makes are among them.
+static void tli_bound_list_events(tli_bound *model, uint64_t budget, int has_host) {
+    int32_t p, stamp = 0, most = model->order_count;  // calls, at most
+    tli_zero(model->stamps, (size_t)model->graph->node_count * sizeof *model->stamps);
+    for (p = 0; p < model->order_count; p++) {
+        tli_bound_event *event;
+        if (p && !has_host && most >= TLI_BOUND_GAP_CALLS && model->steps_left > 0) {
+            int32_t before = model->event_count;
+            tli_bound_add_calls(model, budget, p, &stamp);
+            most -= model->event_count - before;
+        }
+        event = &model->events[model->event_count++];
+        event->position = p;
+        event->call = -1;
+        event->room = model->room[p];
+    }
+}
+
+// -- bound: the least budget --
 
 // The largest working set of the calls that every schedule makes, and its node; -1 = graph inputs and results
 // together are larger than any of them. has_host: what is held may be on the host.
@@ -26054,7 +26242,10 @@ static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64
         if (model.room[p] < model.held[p]) value = TLI_BOUND_INFINITE;
         else model.room[p] -= model.held[p];
     }
-    if (!result && !value && model.order_count) result = tli_bound_search_bound(&model, &value);
+    if (!result && !value && model.order_count) {
+        tli_bound_list_events(&model, budget, host != NULL);
+        result = tli_bound_search_bound(&model, &value);
+    }
     if (!result && value >= TLI_BOUND_INFINITE) { result = TL_ERROR_INFEASIBLE; *bound_cost = UINT64_MAX; }
     else if (!result) *bound_cost = tli_bound_round_up(&model, value);
     tli_bound_free(&model);

@@ -80,6 +80,97 @@ static int tli_bound_fits_gaps(tli_bound *model, uint64_t budget, int32_t *node)
     return 1;
 }
 
+// -- bound: the events --
+
+#define TLI_BOUND_GAP_CALLS 4   // of one gap, at most
+
+// Whether a thing must be made between the backwards at positions p - 1 and p before it is read there.
+// reads_mark[]: 1 = the first of these reads it.
+static int tli_bound_is_made(const tli_bound *model, int32_t thing, int32_t p) {
+    return thing >= 0 && !model->reads_mark[thing] && model->exact[thing] > model->room[p - 1] &&
+           !tli_bound_is_held(model, thing, p - 1);
+}
+
+static void tli_bound_push_made(tli_bound *model, int32_t thing, int32_t p, int32_t stamp, int32_t *count) {
+    if (!tli_bound_is_made(model, thing, p) || model->stamps[model->maker[thing]] == stamp) return;
+    model->stamps[model->maker[thing]] = stamp;
+    model->stack[(*count)++] = model->maker[thing];
+}
+
+// Of the calls on the stack, and of those that must be made for them in the same gap, the one that leaves the
+// least room; call = -1: there is none.
+static tli_bound_event tli_bound_find_tightest(tli_bound *model, uint64_t budget, int32_t p, int32_t stamp,
+                                               int32_t count) {
+    const tl_graph *graph = model->graph;
+    tli_bound_event event;
+    int32_t i;
+    event.position = p;
+    event.call = -1;
+    event.room = UINT64_MAX;
+    while (count > 0) {
+        int32_t id = model->stack[--count];
+        const tl_node *node = &graph->nodes[id];
+        uint64_t taken = model->between[p - 1] + tli_bound_call_bytes(model, id, 0);
+        uint64_t room = budget > taken ? budget - taken : 0;
+        if (room < event.room || (room == event.room && id > event.call)) {
+            event.room = room;
+            event.call = id;
+        }
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            tli_bound_push_made(model, model->thing_of[graph->inputs[i].tensor], p, stamp, &count);
+        model->steps_left -= node->input_count + 1;
+    }
+    return event;
+}
+
+// Add the calls of the gap before position p that every schedule makes and that leave less room than the
+// backward does: each is made for the next one, so their order is known.
+static void tli_bound_add_calls(tli_bound *model, uint64_t budget, int32_t p, int32_t *stamp) {
+    const tl_graph *graph = model->graph;
+    const tl_node *node = &graph->nodes[model->order[p]];
+    tli_bound_event calls[TLI_BOUND_GAP_CALLS];
+    int32_t count = 0, found = 0, i;
+    tli_bound_mark_reads(model, model->order[p - 1], model->reads_mark, 1);
+    ++*stamp;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        if (graph->inputs[i].needed)
+            tli_bound_push_made(model, model->thing_of[graph->inputs[i].tensor], p, *stamp, &count);
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        if (graph->outputs[i].needed) tli_bound_push_made(model, model->thing_of[i], p, *stamp, &count);
+    tli_bound_push_made(model, model->thing_of[graph->tensor_count + model->order[p]], p, *stamp, &count);
+    while (count > 0 && found < TLI_BOUND_GAP_CALLS && model->steps_left > 0) {
+        tli_bound_event event = tli_bound_find_tightest(model, budget, p, *stamp, count);
+        if (event.room >= model->room[p]) break;
+        calls[found++] = event;
+        node = &graph->nodes[event.call];
+        ++*stamp;
+        for (i = node->first_input, count = 0; i < node->first_input + node->input_count; i++)
+            tli_bound_push_made(model, model->thing_of[graph->inputs[i].tensor], p, *stamp, &count);
+    }
+    tli_bound_mark_reads(model, model->order[p - 1], model->reads_mark, 0);
+    while (found > 0) model->events[model->event_count++] = calls[--found];
+}
+
+// List the events. Without a host tier, calls that every schedule makes are among them.
+static void tli_bound_list_events(tli_bound *model, uint64_t budget, int has_host) {
+    int32_t p, stamp = 0, most = model->order_count;  // calls, at most
+    tli_zero(model->stamps, (size_t)model->graph->node_count * sizeof *model->stamps);
+    for (p = 0; p < model->order_count; p++) {
+        tli_bound_event *event;
+        if (p && !has_host && most >= TLI_BOUND_GAP_CALLS && model->steps_left > 0) {
+            int32_t before = model->event_count;
+            tli_bound_add_calls(model, budget, p, &stamp);
+            most -= model->event_count - before;
+        }
+        event = &model->events[model->event_count++];
+        event->position = p;
+        event->call = -1;
+        event->room = model->room[p];
+    }
+}
+
+// -- bound: the least budget --
+
 // The largest working set of the calls that every schedule makes, and its node; -1 = graph inputs and results
 // together are larger than any of them. has_host: what is held may be on the host.
 static uint64_t tli_bound_find_floor(tli_bound *model, int32_t inference, int32_t has_host, int32_t *node) {
@@ -218,7 +309,10 @@ static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64
         if (model.room[p] < model.held[p]) value = TLI_BOUND_INFINITE;
         else model.room[p] -= model.held[p];
     }
-    if (!result && !value && model.order_count) result = tli_bound_search_bound(&model, &value);
+    if (!result && !value && model.order_count) {
+        tli_bound_list_events(&model, budget, host != NULL);
+        result = tli_bound_search_bound(&model, &value);
+    }
     if (!result && value >= TLI_BOUND_INFINITE) { result = TL_ERROR_INFEASIBLE; *bound_cost = UINT64_MAX; }
     else if (!result) *bound_cost = tli_bound_round_up(&model, value);
     tli_bound_free(&model);

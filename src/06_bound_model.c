@@ -27,6 +27,13 @@
 // whose outputs nothing needs are not in the base cost, and their forwards cost nothing in (2): that can
 // only lower the bound.
 //
+// A forward call can be an instant, too, where it is known that every schedule makes it between two backwards
+// u > v: B v reads what does not fit beside the working set of B u, so its maker runs between them, and so do
+// the makers of what that call reads and does not fit beside B u. The last such call before B v, and the last
+// one before that which it depends on, come in a known order. In (1) such a call reads what it reads and makes,
+// in (5) the room is budget - graph inputs - gradients alive between B u and B v - the bytes of the call, in
+// (6) x of what it reads and makes is 1.
+//
 // The bound. (4) goes into the objective with multipliers mu[a][t] >= 0, (5) with lambda[a] >= 0, which
 // leaves one problem per span: a minimum cut (source side = 1; x[a][t] is "w[a][t] and not d[a][maker]",
 // the arc from t to its maker), exact in integers. The sum is a lower bound for any multipliers (weak
@@ -60,6 +67,14 @@ typedef struct tli_bound_net {
 
 struct tli_bound_label;
 
+// A moment at which it is known what must be resident: a backward, or a forward call that every schedule makes
+// between two backwards. Instants are events.
+typedef struct tli_bound_event {
+    int32_t  position;           // in order; of a call: of the backward after it
+    int32_t  call;               // node; -1 = the backward at the position
+    uint64_t room;               // budget less the working set
+} tli_bound_event;
+
 typedef struct tli_bound {
     tl_env         *env;
     const tl_graph *graph;
@@ -83,6 +98,8 @@ typedef struct tli_bound {
     int32_t  *last_read;         // [thing_count] position of the last backward that reads it; order_count = it
                                  // stays to the end; -1 = none does
     uint64_t *room;              // [order_count] budget less the working set of that backward
+    tli_bound_event *events;     // [event_count] in the order in which they happen
+    int32_t   event_count;
     uint64_t *calls;             // [node_count] bytes of a forward call but scratch: see tli_bound_call_bytes
     uint64_t *reused;            // [node_count] of these, the input that it may overwrite; 0 = none
     uint64_t *calls_above;       // [node_count] the largest call over the node and all that it depends on
@@ -97,14 +114,14 @@ typedef struct tli_bound {
     int32_t   cost_up, cost_down;  // scaled = cost << up >> down
     int64_t   typical;           // mean bytes of a thing in units, for the length of steps
     tli_bound_net net;
-    void     *memory[25];         // allocations of tli_bound_take
+    void     *memory[26];         // allocations of tli_bound_take
     int32_t   memory_count, failed;
 } tli_bound;
 
 // One relaxation: instants, multipliers, fixed variables. Arrays are [count][thing_count].
 typedef struct tli_bound_state {
     int32_t  count;
-    int32_t  at[TLI_BOUND_INSTANTS];       // positions in order
+    int32_t  at[TLI_BOUND_INSTANTS];       // events
     int64_t  lambda[TLI_BOUND_INSTANTS];   // scaled cost per unit
     int64_t  room[TLI_BOUND_INSTANTS];     // units
     int64_t  value;                     // scaled bound at these multipliers
@@ -202,11 +219,33 @@ static int tli_bound_is_held(const tli_bound *model, int32_t thing, int32_t posi
            model->last_read[thing] >= position;
 }
 
-// Set mark[] to `value` for every thing that is resident at a backward whatever the schedule does.
-static void tli_bound_mark_fixed(const tli_bound *model, int32_t position, uint8_t *mark, uint8_t value) {
-    int32_t t;
-    tli_bound_mark_reads(model, model->order[position], mark, value);
-    for (t = 0; t < model->thing_count; t++) if (tli_bound_is_held(model, t, position)) mark[t] = value;
+// The last position whose backward has its forwards behind it when an event happens.
+static int32_t tli_bound_ran_by(const tli_bound_event *event) { return event->position - (event->call >= 0); }
+
+// Set mark[] to `value` for what a forward call reads and makes, its saved bytes too: they are among the bytes
+// of the smallest call where that is one that saves.
+static void tli_bound_mark_call(const tli_bound *model, int32_t id, uint8_t *mark, uint8_t value) {
+    const tl_graph *graph = model->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t i, thing;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+        thing = model->thing_of[graph->inputs[i].tensor];
+        if (thing >= 0) mark[thing] = value;
+    }
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        if (model->thing_of[i] >= 0) mark[model->thing_of[i]] = value;
+    thing = model->thing_of[graph->tensor_count + id];
+    if (thing >= 0) mark[thing] = value;
+}
+
+// Set mark[] to `value` for every thing that is resident at an event whatever the schedule does.
+static void tli_bound_mark_fixed(const tli_bound *model, const tli_bound_event *event, uint8_t *mark,
+                                 uint8_t value) {
+    int32_t t, ran_by = tli_bound_ran_by(event);
+    if (event->call < 0) tli_bound_mark_reads(model, model->order[event->position], mark, value);
+    else tli_bound_mark_call(model, event->call, mark, value);
+    for (t = 0; t < model->thing_count; t++)
+        if (tli_bound_is_held(model, t, ran_by) && model->last_read[t] >= event->position) mark[t] = value;
 }
 
 // Unmark a thing and return its bytes; 0 = it was not marked. held_at: -1, or only what is held at this
@@ -387,6 +426,7 @@ static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
     model->order = (int32_t *)tli_bound_take(model, 4 * nodes, sizeof(int32_t));
     model->cost = (int64_t *)tli_bound_take(model, nodes, sizeof(int64_t));
     model->room = (uint64_t *)tli_bound_take(model, 7 * nodes, sizeof(uint64_t));
+    model->events = (tli_bound_event *)tli_bound_take(model, 2 * nodes, sizeof *model->events);
     if (model->failed) return TL_ERROR_NO_MEMORY;
     model->reads_mark = model->at_end + things;
     model->last_read = model->last_use + things;

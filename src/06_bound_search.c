@@ -5,8 +5,8 @@
 //
 // Any instants, multipliers and branches give a valid bound; these are looked for that give a high one:
 //
-//     each backward alone -> the best, and others beside it, one by one -> branching on what is held when
-//           3/8 of the work                    3/8                                 2/8
+//     each event alone -> the best, and others with it, one by one -> some beside them -> branching on what
+//         3/8 of the work                  3/8, for both                                  is held when: 2/8
 //
 // Multipliers follow subgradients; for one instant two lines are intersected.
 
@@ -55,20 +55,20 @@ static int tli_bound_fix_large(const tli_bound *model, tli_bound_state *s, int32
 
 // Insert an instant into a state so that the value hardly changes: mu of a thing starts as a quarter of its
 // price at the instant before, or of its forward cost if that is less.
-static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t position) {
+static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t event) {
     int32_t a = s->count++, things = model->thing_count, t;
-    uint64_t room = model->room[position] / model->unit;
-    for (; a > 0 && s->at[a - 1] > position; a--) {
+    uint64_t room = model->events[event].room / model->unit;
+    for (; a > 0 && s->at[a - 1] > event; a--) {
         size_t to = (size_t)a * (size_t)things, from = to - (size_t)things, count = (size_t)things;
         s->at[a] = s->at[a - 1]; s->lambda[a] = s->lambda[a - 1]; s->room[a] = s->room[a - 1];
         tli_copy(s->mu + to, s->mu + from, count * sizeof *s->mu);
         tli_copy(s->fixed + to, s->fixed + from, count);
     }
-    s->at[a] = position;
+    s->at[a] = event;
     s->lambda[a] = 0;
     s->room[a] = room < (uint64_t)model->units ? (int64_t)room : model->units;
     tli_zero(s->fixed + (size_t)a * (size_t)things, (size_t)things);
-    tli_bound_mark_fixed(model, position, s->fixed + (size_t)a * (size_t)things, TLI_BOUND_KEPT);
+    tli_bound_mark_fixed(model, &model->events[event], s->fixed + (size_t)a * (size_t)things, TLI_BOUND_KEPT);
     for (t = 0; t < things; t++) {
         int64_t price = a ? tli_bound_price(model, s, a - 1, t) : 0, forward = model->cost[model->maker[t]];
         s->mu[a * things + t] = (price < forward ? price : forward) / 4;
@@ -184,41 +184,51 @@ static void tli_bound_climb_up(tli_bound *model, tli_bound_climb *climb, int32_t
 
 // -- bound: the choice of instants --
 
+#define TLI_BOUND_OPEN 2048                  // at most so many branches are open at a time,
+#define TLI_BOUND_OPEN_BYTES (48u << 20)     // and take about so many bytes
+
+typedef struct tli_bound_tree {
+    tli_bound_state *open[TLI_BOUND_OPEN];  // by falling value: the last one is split next
+    int32_t       count, most;
+    int64_t       bound;              // the least value of an open branch
+} tli_bound_tree;
+
 typedef struct tli_bound_search {
     tli_bound       *model;
     tli_bound_climb  climb;
     tli_bound_state *best, *trial;
     tli_bound_state *top;    // of the highest value when spans keep the room as a hard limit
-    int64_t      *single;    // [order_count] value with that instant alone; -1 = not computed
-    int32_t      *listed;    // [order_count] positions to try
+    tli_bound_tree  *tree;
+    int64_t      *single;    // [event_count] value with that instant alone; -1 = not computed
+    int32_t      *listed;    // [event_count] events to try
     int32_t       listed_count;
 } tli_bound_search;
 
-// Whether everything that is read after this backward fits beside its working set: then (5) is no constraint.
-static int tli_bound_is_slack(tli_bound *model, int32_t position) {
+// Whether everything that is read after this event fits beside its working set: then (5) is no constraint.
+static int tli_bound_is_slack(tli_bound *model, const tli_bound_event *event) {
     uint64_t need = 0;
     int32_t t, p;
     tli_copy(model->reads_mark, model->at_end, (size_t)model->thing_count);
-    for (p = position + 1; p < model->order_count; p++)
+    for (p = tli_bound_ran_by(event) + 1; p < model->order_count; p++)
         tli_bound_mark_reads(model, model->order[p], model->reads_mark, 1);
-    tli_bound_mark_fixed(model, position, model->reads_mark, 0);
+    tli_bound_mark_fixed(model, event, model->reads_mark, 0);
     for (t = 0; t < model->thing_count; t++) if (model->reads_mark[t]) need += model->exact[t];
     tli_zero(model->reads_mark, (size_t)model->thing_count);
     *model->work += (uint64_t)model->thing_count;
-    return need <= model->room[position];
+    return need <= event->room;
 }
 
-static void tli_bound_try_single(tli_bound_search *search, int32_t position) {
+static void tli_bound_try_single(tli_bound_search *search, int32_t event) {
     tli_bound *model = search->model;
     tli_bound_state *s = search->trial;
     int64_t ends[2];
-    if (search->single[position] >= 0 || tli_bound_is_over(model)) return;
-    search->single[position] = 0;
-    if (tli_bound_is_slack(model, position)) return;
+    if (search->single[event] >= 0 || tli_bound_is_over(model)) return;
+    search->single[event] = 0;
+    if (tli_bound_is_slack(model, &model->events[event])) return;
     s->count = 0;
-    tli_bound_add_instant(model, s, position);
+    tli_bound_add_instant(model, s, event);
     s->value = tli_bound_search_line(model, s, 0, ends);
-    search->single[position] = s->value > 1 ? s->value : 1;  // at least 1: not slack, so useful beside others
+    search->single[event] = s->value > 1 ? s->value : 1;  // at least 1: not slack, so useful beside others
     if (!search->best->count || s->value > search->best->value) tli_bound_copy_state(model, search->best, s);
 }
 
@@ -227,7 +237,7 @@ static void tli_bound_refine_single(tli_bound_search *search, int32_t distance) 
     for (; distance > 0 && search->best->count; distance /= 2) {
         int32_t at = search->best->at[0];
         if (at - distance >= 0) tli_bound_try_single(search, at - distance);
-        if (at + distance < search->model->order_count) tli_bound_try_single(search, at + distance);
+        if (at + distance < search->model->event_count) tli_bound_try_single(search, at + distance);
     }
 }
 
@@ -235,27 +245,27 @@ static void tli_bound_refine_single(tli_bound_search *search, int32_t distance) 
 // them, then evenly spaced ones and all near the best.
 static void tli_bound_try_singles(tli_bound_search *search) {
     tli_bound *model = search->model;
-    int32_t step = model->order_count / 256 + 1, wide = 16 * step, p, k;
-    for (p = 0; p < model->order_count; p++) search->single[p] = -1;
-    tli_bound_try_single(search, model->order_count - 1);
-    for (p = step / 2; p < model->order_count && step > 1; p += wide) tli_bound_try_single(search, p);
+    int32_t step = model->event_count / 256 + 1, wide = 16 * step, p, k;
+    for (p = 0; p < model->event_count; p++) search->single[p] = -1;
+    tli_bound_try_single(search, model->event_count - 1);
+    for (p = step / 2; p < model->event_count && step > 1; p += wide) tli_bound_try_single(search, p);
     if (step > 1) tli_bound_refine_single(search, wide / 2);
-    for (p = step / 2; p < model->order_count; p += step) tli_bound_try_single(search, p);
+    for (p = step / 2; p < model->event_count; p += step) tli_bound_try_single(search, p);
     for (k = step / 2; step > 1 && k > 0; k--) {
         int32_t at = search->best->count ? search->best->at[0] : 0;
         if (at - k >= 0) tli_bound_try_single(search, at - k);
-        if (at + k < model->order_count) tli_bound_try_single(search, at + k);
+        if (at + k < model->event_count) tli_bound_try_single(search, at + k);
     }
 }
 
 // Whether an instant is a local maximum among those that were evaluated.
-static int tli_bound_is_top(const tli_bound_search *search, int32_t position) {
-    int64_t value = search->single[position];
+static int tli_bound_is_top(const tli_bound_search *search, int32_t event) {
+    int64_t value = search->single[event];
     int32_t p;
-    for (p = position - 1; p >= 0 && search->single[p] < 0; p--) { }
+    for (p = event - 1; p >= 0 && search->single[p] < 0; p--) { }
     if (p >= 0 && search->single[p] >= value) return 0;
-    for (p = position + 1; p < search->model->order_count && search->single[p] < 0; p++) { }
-    return p == search->model->order_count || search->single[p] <= value;
+    for (p = event + 1; p < search->model->event_count && search->single[p] < 0; p++) { }
+    return p == search->model->event_count || search->single[p] <= value;
 }
 
 // List the instants to try together with others: all if there are few, else local maxima and evenly spaced
@@ -263,13 +273,13 @@ static int tli_bound_is_top(const tli_bound_search *search, int32_t position) {
 static void tli_bound_list_instants(tli_bound_search *search) {
     enum { LISTED = 24 };
     int32_t p, count = 0, tops = 0, seen = 0, step;
-    for (p = 0; p < search->model->order_count; p++) {
+    for (p = 0; p < search->model->event_count; p++) {
         count += search->single[p] > 0;
         tops += search->single[p] > 0 && tli_bound_is_top(search, p);
     }
     if (tops > LISTED / 2) tops = LISTED / 2;
     step = count <= LISTED ? 1 : (count - 1) / (LISTED - tops) + 1;
-    for (p = 0; p < search->model->order_count; p++) {
+    for (p = 0; p < search->model->event_count; p++) {
         int is_top;
         if (search->single[p] <= 0) continue;
         is_top = tli_bound_is_top(search, p) ||
@@ -279,16 +289,16 @@ static void tli_bound_list_instants(tli_bound_search *search) {
     }
 }
 
-static int tli_bound_has_instant(const tli_bound_state *s, int32_t position) {
+static int tli_bound_has_instant(const tli_bound_state *s, int32_t event) {
     int32_t a;
-    for (a = 0; a < s->count; a++) if (s->at[a] == position) return 1;
+    for (a = 0; a < s->count; a++) if (s->at[a] == event) return 1;
     return 0;
 }
 
 // Find the value of the best state with one more instant after some steps of climbing; into climb.best.
-static int64_t tli_bound_try_more(tli_bound_search *search, int32_t position, int32_t rounds) {
+static int64_t tli_bound_try_more(tli_bound_search *search, int32_t event, int32_t rounds) {
     tli_bound_copy_state(search->model, search->climb.best, search->best);
-    tli_bound_add_instant(search->model, search->climb.best, position);
+    tli_bound_add_instant(search->model, search->climb.best, event);
     tli_bound_climb_up(search->model, &search->climb, rounds);
     return search->climb.best->value;
 }
@@ -318,7 +328,7 @@ static int tli_bound_add_best(tli_bound_search *search) {
             nearby = chosen[i];
         }
     for (i = -AROUND; i <= AROUND && nearby >= 0 && !tli_bound_is_over(model); i++) {
-        if (nearby + i < 0 || nearby + i >= model->order_count) continue;
+        if (nearby + i < 0 || nearby + i >= model->event_count) continue;
         if (tli_bound_has_instant(search->best, nearby + i)) continue;
         if (tli_bound_try_more(search, nearby + i, MORE) > search->trial->value)
             tli_bound_copy_state(model, search->trial, search->climb.best);
@@ -340,15 +350,6 @@ static void tli_bound_keep_top(tli_bound_search *search) {
 }
 
 // -- bound: branching --
-
-#define TLI_BOUND_OPEN 2048                  // at most so many branches are open at a time,
-#define TLI_BOUND_OPEN_BYTES (48u << 20)     // and take about so many bytes
-
-typedef struct tli_bound_tree {
-    tli_bound_state *open[TLI_BOUND_OPEN];  // by falling value: the last one is split next
-    int32_t       count, most;
-    int64_t       bound;              // the least value of an open branch
-} tli_bound_tree;
 
 // Compute the value of a branch anew; it never falls. Returns 0 if no schedule is in the branch.
 static int tli_bound_find_branch(tli_bound_search *search, tli_bound_state *s, int32_t rounds) {
@@ -459,18 +460,19 @@ static int tli_bound_split(tli_bound_search *search, tli_bound_tree *tree) {
     return tree->count > 0;
 }
 
-// Raise the value of the best state by branching; TLI_BOUND_INFINITE: no schedule fits.
-static int64_t tli_bound_branch(tli_bound_search *search) {
+// Raise the value of a state by so many splits; TLI_BOUND_INFINITE: no schedule fits.
+static int64_t tli_bound_branch(tli_bound_search *search, const tli_bound_state *from, int32_t splits) {
     tli_bound *model = search->model;
-    tli_bound_tree *tree = (tli_bound_tree *)tli_bound_take(model, 1, sizeof *tree);
-    tli_bound_state *root = tree ? tli_bound_add_state(model, search->top->count) : NULL;
-    int64_t bound = search->top->value;
+    tli_bound_tree *tree = search->tree;
+    tli_bound_state *root = tli_bound_add_state(model, from->count);
+    int64_t bound = from->value;
     uint64_t most, start;
     if (!root) return bound;
-    tli_bound_copy_state(model, root, search->top);
+    tli_bound_copy_state(model, root, from);
     most = TLI_BOUND_OPEN_BYTES / (sizeof *root + 10 * (uint64_t)root->count * (uint64_t)model->thing_count);
     tree->most = most < TLI_BOUND_OPEN ? (int32_t)most : TLI_BOUND_OPEN;
-    if (tli_bound_find_branch(search, root, 40)) {
+    tree->count = 0;
+    if (tli_bound_find_branch(search, root, 30)) {
         start = *model->work;
         tli_bound_tabulate(model, root);
         if (*model->work - start > model->table_limit / 16) model->table_limit = 0;  // too slow for each branch
@@ -479,19 +481,65 @@ static int64_t tli_bound_branch(tli_bound_search *search) {
         tli_bound_free_state(model, root);
     }
     tree->bound = tree->count ? root->value : TLI_BOUND_INFINITE;
-    while (tree->count && tli_bound_split(search, tree)) { }
+    while (tree->count && splits-- > 0 && tli_bound_split(search, tree)) { }
     bound = tree->bound > bound ? tree->bound : bound;
     while (tree->count > 0) tli_bound_free_state(model, tree->open[--tree->count]);
     return bound;
 }
 
+// The value of a state after a few splits, without tables.
+static int64_t tli_bound_sound(tli_bound_search *search, const tli_bound_state *s) {
+    enum { SPLITS = 24 };
+    tli_bound *model = search->model;
+    uint64_t tables = model->table_limit;
+    int64_t value;
+    model->table_limit = 0;
+    value = tli_bound_branch(search, s, SPLITS);
+    model->table_limit = tables;
+    return value;
+}
+
+// Whether an event is beside one of a state's instants, and none of them.
+static int tli_bound_is_beside(const tli_bound_state *s, int32_t event) {
+    enum { AROUND = 2 };
+    int32_t a, beside = 0;
+    for (a = 0; a < s->count; a++) {
+        if (s->at[a] == event) return 0;
+        beside |= event >= s->at[a] - AROUND && event <= s->at[a] + AROUND;
+    }
+    return beside;
+}
+
+// Add the instant beside those of the top state that raises what a few splits make of it most; alone, without
+// splits, it may lower the value. *sounded: what they make of it so far. 0 = none does.
+static int tli_bound_grow(tli_bound_search *search, int64_t *sounded) {
+    tli_bound *model = search->model;
+    int64_t most = *sounded, value;
+    int32_t event;
+    tli_bound_copy_state(model, search->best, search->top);
+    for (event = 0; event < model->event_count && search->best->count < model->most_instants; event++) {
+        if (!tli_bound_is_beside(search->best, event) || tli_bound_is_over(model)) continue;
+        tli_bound_copy_state(model, search->trial, search->best);
+        tli_bound_add_instant(model, search->trial, event);
+        search->trial->value = 0;
+        value = tli_bound_sound(search, search->trial);
+        if (value <= most) continue;
+        most = value;
+        tli_bound_copy_state(model, search->top, search->trial);
+    }
+    if (most <= *sounded) return 0;
+    *sounded = most;
+    return 1;
+}
+
 // -- bound: the search as a whole --
 
-// Three eighths of the work go to choosing instants one by one, as much again to choosing them together, and
-// the rest to branching.
+// Three eighths of the work go to choosing instants one by one, as much again to choosing them together, at
+// last by a few splits each, and the rest to branching.
 static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
     tli_bound *model = search->model;
     uint64_t limit = model->work_limit, start = *model->work, share = limit > start ? (limit - start) / 8 : 0;
+    int64_t sounded;
     if (!tli_add_u64(limit, limit / 8, &model->flow_limit)) model->flow_limit = UINT64_MAX;
     model->work_limit = start + 3 * share;
     tli_bound_try_singles(search);
@@ -502,8 +550,11 @@ static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
         model->work_limit = start + 6 * share;
         do { tli_bound_keep_top(search); }
         while (search->best->count < model->most_instants && tli_bound_add_best(search));
+        sounded = tli_bound_sound(search, search->top);
+        while (tli_bound_grow(search, &sounded)) { }
         model->work_limit = limit;
-        *value = tli_bound_branch(search);
+        *value = tli_bound_branch(search, search->top, INT32_MAX);
+        if (*value < sounded) *value = sounded;
     }
     model->work_limit = limit;
 }
@@ -519,8 +570,9 @@ static tl_result tli_bound_search_bound(tli_bound *model, int64_t *value) {
     cells = (int64_t)model->most_instants * model->thing_count;
     tli_zero(&search, sizeof search);
     search.model = model;
-    search.single = (int64_t *)tli_bound_take(model, model->order_count, sizeof(int64_t));
-    search.listed = (int32_t *)tli_bound_take(model, model->order_count, sizeof(int32_t));
+    search.single = (int64_t *)tli_bound_take(model, model->event_count, sizeof(int64_t));
+    search.listed = (int32_t *)tli_bound_take(model, model->event_count, sizeof(int32_t));
+    search.tree = (tli_bound_tree *)tli_bound_take(model, 1, sizeof *search.tree);
     search.climb.slope = (int32_t *)tli_bound_take(model, cells, sizeof(int32_t));
     search.climb.held = (int8_t *)tli_bound_take(model, cells, 1);
     search.climb.now = tli_bound_add_state(model, model->most_instants);

@@ -131,10 +131,13 @@ static void tli_bound_find_side(tli_bound_net *net, uint64_t *work) {
 
 // Mark the things that must be resident at some moment of span a.
 static void tli_bound_mark_span(const tli_bound *model, const tli_bound_state *s, int32_t a, uint8_t *mark) {
-    int32_t end = a + 1 < s->count ? s->at[a + 1] : model->order_count - 1, p;
-    if (a + 1 < s->count) tli_zero(mark, (size_t)model->thing_count);
+    const tli_bound_event *next = a + 1 < s->count ? &model->events[s->at[a + 1]] : NULL;
+    int32_t end = next ? tli_bound_ran_by(next) : model->order_count - 1, p;
+    if (next) tli_zero(mark, (size_t)model->thing_count);
     else tli_copy(mark, model->at_end, (size_t)model->thing_count);
-    for (p = s->at[a] + 1; p <= end; p++) tli_bound_mark_reads(model, model->order[p], mark, 1);
+    for (p = tli_bound_ran_by(&model->events[s->at[a]]) + 1; p <= end; p++)
+        tli_bound_mark_reads(model, model->order[p], mark, 1);
+    if (next && next->call >= 0) tli_bound_mark_call(model, next->call, mark, 1);
 }
 
 static void tli_bound_set(tli_bound_net *net, int32_t arc, int64_t capacity) {
@@ -175,6 +178,7 @@ static int tli_bound_find_enters(tli_bound *model, const tli_bound_state *s, int
 static int64_t tli_bound_solve_span(tli_bound *model, const tli_bound_state *s, int32_t a) {
     tli_bound_net *net = &model->net;
     int32_t things = model->thing_count, t, i;
+    int32_t ran_by = tli_bound_ran_by(&model->events[s->at[a]]);
     int64_t offers, flow;
     int is_useful = tli_bound_find_enters(model, s, a, &offers);
     for (t = 0; t < things; t++) {
@@ -182,7 +186,7 @@ static int64_t tli_bound_solve_span(tli_bound *model, const tli_bound_state *s, 
         tli_bound_set(net, 2 * (things + t), tli_bound_price(model, s, a, t));
     }
     for (i = 0; i < model->graph->node_count; i++)
-        tli_bound_set(net, 2 * (2 * things + i), model->runs_by[i] <= s->at[a] ? model->cost[i] : 0);
+        tli_bound_set(net, 2 * (2 * things + i), model->runs_by[i] <= ran_by ? model->cost[i] : 0);
     for (i = 2 * (2 * things + model->graph->node_count); i < net->arc_count; i += 2)
         tli_bound_set(net, i, TLI_BOUND_INFINITE);
     flow = tli_bound_flow(net, model->work, model->flow_limit);
@@ -393,7 +397,8 @@ static int tli_bound_add_node(tli_bound_table *table, int32_t id) {
     tli_bound *model = table->model;
     const tl_node *node = &model->graph->nodes[id];
     uint64_t takes = 0, makes = 0, ends = 0, bit;
-    int64_t cost = model->runs_by[id] <= table->state->at[table->a] ? model->cost[id] : 0;
+    const tli_bound_event *event = &model->events[table->state->at[table->a]];
+    int64_t cost = model->runs_by[id] <= tli_bound_ran_by(event) ? model->cost[id] : 0;
     int32_t i, k, made = 0, wanted = 0;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
         int32_t thing = model->thing_of[model->graph->inputs[i].tensor];
