@@ -24429,6 +24429,7 @@ static tl_result tli_remat_beam(tl_env *env, const tl_graph *graph, uint64_t bud
 // solve it for one span, find the instants, multipliers and branches that raise it, and make bounds of it.
 
 #define TLI_BOUND_INSTANTS 10                      // at most, in one relaxation
+#define TLI_BOUND_CALLS 256                        // that every schedule makes, at most, among the events
 #define TLI_BOUND_CELLS 300000                     // pairs of an instant and a thing, about, in large graphs
 #define TLI_BOUND_INFINITE (INT64_C(1) << 62)      // a capacity that no flow reaches
 #define TLI_BOUND_COSTS (INT64_C(1) << 50)         // all scaled costs together, and the largest mu
@@ -24808,7 +24809,7 @@ static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
     model->order = (int32_t *)tli_bound_take(model, 4 * nodes, sizeof(int32_t));
     model->cost = (int64_t *)tli_bound_take(model, nodes, sizeof(int64_t));
     model->room = (uint64_t *)tli_bound_take(model, 7 * nodes, sizeof(uint64_t));
-    model->events = (tli_bound_event *)tli_bound_take(model, 2 * nodes, sizeof *model->events);
+    model->events = (tli_bound_event *)tli_bound_take(model, nodes + TLI_BOUND_CALLS, sizeof *model->events);
     if (model->failed) return TL_ERROR_NO_MEMORY;
     model->reads_mark = model->at_end + things;
     model->last_read = model->last_use + things;
@@ -26086,15 +26087,13 @@ static void tli_bound_add_calls(tli_bound *model, uint64_t budget, int32_t p, in
 
 // List the events. Without a host tier, calls that every schedule makes are among them.
 static void tli_bound_list_events(tli_bound *model, uint64_t budget, int has_host) {
-    int32_t p, stamp = 0, most = model->order_count;  // calls, at most
+    int32_t p, stamp = 0;
     tli_zero(model->stamps, (size_t)model->graph->node_count * sizeof *model->stamps);
     for (p = 0; p < model->order_count; p++) {
         tli_bound_event *event;
-        if (p && !has_host && most >= TLI_BOUND_GAP_CALLS && model->steps_left > 0) {
-            int32_t before = model->event_count;
+        int32_t calls = model->event_count - p;
+        if (p && !has_host && calls + TLI_BOUND_GAP_CALLS <= TLI_BOUND_CALLS && model->steps_left > 0)
             tli_bound_add_calls(model, budget, p, &stamp);
-            most -= model->event_count - before;
-        }
         event = &model->events[model->event_count++];
         event->position = p;
         event->call = -1;

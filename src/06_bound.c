@@ -153,15 +153,13 @@ static void tli_bound_add_calls(tli_bound *model, uint64_t budget, int32_t p, in
 
 // List the events. Without a host tier, calls that every schedule makes are among them.
 static void tli_bound_list_events(tli_bound *model, uint64_t budget, int has_host) {
-    int32_t p, stamp = 0, most = model->order_count;  // calls, at most
+    int32_t p, stamp = 0;
     tli_zero(model->stamps, (size_t)model->graph->node_count * sizeof *model->stamps);
     for (p = 0; p < model->order_count; p++) {
         tli_bound_event *event;
-        if (p && !has_host && most >= TLI_BOUND_GAP_CALLS && model->steps_left > 0) {
-            int32_t before = model->event_count;
+        int32_t calls = model->event_count - p;
+        if (p && !has_host && calls + TLI_BOUND_GAP_CALLS <= TLI_BOUND_CALLS && model->steps_left > 0)
             tli_bound_add_calls(model, budget, p, &stamp);
-            most -= model->event_count - before;
-        }
         event = &model->events[model->event_count++];
         event->position = p;
         event->call = -1;

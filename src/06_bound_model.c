@@ -47,6 +47,7 @@
 // solve it for one span, find the instants, multipliers and branches that raise it, and make bounds of it.
 
 #define TLI_BOUND_INSTANTS 10                      // at most, in one relaxation
+#define TLI_BOUND_CALLS 256                        // that every schedule makes, at most, among the events
 #define TLI_BOUND_CELLS 300000                     // pairs of an instant and a thing, about, in large graphs
 #define TLI_BOUND_INFINITE (INT64_C(1) << 62)      // a capacity that no flow reaches
 #define TLI_BOUND_COSTS (INT64_C(1) << 50)         // all scaled costs together, and the largest mu
@@ -426,7 +427,7 @@ static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
     model->order = (int32_t *)tli_bound_take(model, 4 * nodes, sizeof(int32_t));
     model->cost = (int64_t *)tli_bound_take(model, nodes, sizeof(int64_t));
     model->room = (uint64_t *)tli_bound_take(model, 7 * nodes, sizeof(uint64_t));
-    model->events = (tli_bound_event *)tli_bound_take(model, 2 * nodes, sizeof *model->events);
+    model->events = (tli_bound_event *)tli_bound_take(model, nodes + TLI_BOUND_CALLS, sizeof *model->events);
     if (model->failed) return TL_ERROR_NO_MEMORY;
     model->reads_mark = model->at_end + things;
     model->last_read = model->last_use + things;
