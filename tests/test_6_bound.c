@@ -213,7 +213,7 @@ static void the_bound_is_never_above_the_optimum(void **state) {
     tl_random random = { 13 };
     int i, equal = 0, planned = 0, rises = 0;
     (void)state;
-    for (i = 0; i < scaled(600); i++) {
+    for (i = 0; i < scaled(700); i++) {
         tl_graph graph;
         if (random_effect_graph(NULL, &random, 3 + i % 8, i % 3 * 20, &graph)) fail_msg("%s", "no graph");
         equal += compare_with_optimum(&graph, &planned, &rises);
