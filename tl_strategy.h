@@ -23236,6 +23236,7 @@ typedef struct tli_remat_watch {
     uint64_t             before;   // work of the parts that have ended
     uint64_t             next;     // total work at which progress is called again
     int32_t              stopped;  // 1 = progress asked to stop
+    int32_t              is_near;  // 1 = plans are near the bound: it is worth more work
 } tli_remat_watch;
 
 // Whether the caller asks to stop; `work` is that of the part that is running.
@@ -24203,9 +24204,11 @@ static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32
 // the least totals are expanded. A window that is not cut is left only when it is optimal.
 //
 // Lengths and widths are drawn at random: of ten sets of them tried on random graphs, this one gained most.
+// Where nothing was found for a quarter of the work, longer and wider ones are drawn as well.
 
 #define TLI_BEAM_LENGTH 12  // calls of the shortest windows; others are 2, 4 and 8 times as long
 #define TLI_BEAM_WIDTH 32   // the same for widths
+#define TLI_BEAM_SEED 2     // any would do
 
 typedef struct tli_beam {
     tli_exact x;
@@ -24329,9 +24332,12 @@ static int32_t tli_beam_draw(tli_beam *b, int32_t limit) {
 // Plan windows drawn at random until the work is used up. 0 = no memory.
 static int tli_beam_improve(tli_beam *b) {
     tli_exact *x = &b->x;
+    uint64_t found = x->work, cost = b->path[b->count - 1].cost;    // work so far when it fell, and what it is
     while (x->work < x->work_limit && !tli_remat_stops(x->watch, x->work)) {
-        int32_t length = TLI_BEAM_LENGTH << tli_beam_draw(b, 4), from;
-        x->width = TLI_BEAM_WIDTH << tli_beam_draw(b, 4);
+        int32_t stuck = x->work - found > x->work_limit / 4;
+        int32_t length = TLI_BEAM_LENGTH << tli_beam_draw(b, 4 + stuck), from;
+        x->width = TLI_BEAM_WIDTH << tli_beam_draw(b, 4 + 2 * stuck);
+        if (b->path[b->count - 1].cost < cost) { cost = b->path[b->count - 1].cost; found = x->work; }
         if (length > b->count - 1) length = b->count - 1;
         from = tli_beam_draw(b, b->count - length);
         if (!tli_beam_plan(b, from, from + length)) return 0;
@@ -24366,7 +24372,7 @@ static tl_result tli_remat_beam(tl_env *env, const tl_graph *graph, uint64_t bud
     b.x.watch = watch;
     b.x.work_limit = work_limit;
     b.x.budget = budget;
-    b.random.state = work_limit;
+    b.random.state = work_limit + TLI_BEAM_SEED;
     if (!result && b.x.item_count <= TLI_EXACT_ITEMS) {
         int ok = tli_beam_read(&b, start) && tli_beam_improve(&b);
         if (ok && b.path[b.count - 1].cost < start->cost) ok = tli_beam_steps(&b, steps);
@@ -25864,11 +25870,11 @@ static int tli_bound_grow(tli_bound_search *search, int64_t *sounded) {
 // -- bound: the search as a whole --
 
 // Three eighths of the work go to choosing instants one by one, as much again to choosing them together, at
-// last by a few splits each, and the rest to branching.
+// last by a few splits each if plans are near the bound, and the rest to branching.
 static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
     tli_bound *model = search->model;
     uint64_t limit = model->work_limit, start = *model->work, share = limit > start ? (limit - start) / 8 : 0;
-    int64_t sounded;
+    int64_t sounded = 0;
     if (!tli_add_u64(limit, limit / 8, &model->flow_limit)) model->flow_limit = UINT64_MAX;
     model->work_limit = start + 3 * share;
     tli_bound_try_singles(search);
@@ -25879,8 +25885,8 @@ static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
         model->work_limit = start + 6 * share;
         do { tli_bound_keep_top(search); }
         while (search->best->count < model->most_instants && tli_bound_add_best(search));
-        sounded = tli_bound_sound(search, search->top);
-        while (tli_bound_grow(search, &sounded)) { }
+        if (model->watch->is_near) sounded = tli_bound_sound(search, search->top);
+        while (model->watch->is_near && tli_bound_grow(search, &sounded)) { }
         model->work_limit = limit;
         *value = tli_bound_branch(search, search->top, INT32_MAX);
         if (*value < sounded) *value = sounded;
@@ -25929,6 +25935,253 @@ static uint64_t tli_bound_round_up(const tli_bound *model, int64_t value) {
     rest = model->cost_step ? again % model->cost_step : 0;
     if (rest) again += model->cost_step - rest;
     return model->base_cost + again < again ? UINT64_MAX : model->base_cost + again;
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- bound: long chains in few bytes --
+//
+// Where few things of a long graph are held at a time, forwards run more often than a few instants show. Take
+// nodes m_1 .. m_n, the pivots; m_k reads, directly or through others, what m_(k-1) makes. For each there is a
+// backward that reads something m_k makes: its moment; moments come in the order n .. 1. Region k is what m_k
+// depends on and no pivot before it does. A thing is large if it takes at least b bytes and may be made again.
+// If nothing large of region k is resident, making something of m_k runs what of region k it reaches through
+// large things, at a cost of f_k, and needs something of m_(k-1). At moment k at most
+//     s = room / b + regions before k of which that backward itself reads something large
+// regions before k have something large resident. So regions run as often as steps of a chain with s
+// checkpoints, of which at most C(s + t + 1, s + 1) - 1 run t times or less, however long it is (Griewank and
+// Walther, 2000, section 2; steps that run more often can be taken out of it). The bound gives the largest f
+// the fewest runs.
+
+#define TLI_RUNS_WORK 20000000  // elementary steps, at most
+
+typedef struct tli_runs {
+    tli_bound *model;
+    uint64_t   least;         // b
+    int32_t   *path;          // [count] nodes that may be pivots, the last first
+    int32_t   *moment;        // [count] position of the backward; -1 = none
+    uint64_t  *slots;         // [count] s of the moment
+    int32_t   *region;        // [node_count] 1 = that of the first pivot; 0 = none
+    int32_t   *index;         // [node_count] scratch: of a node in path, from 1 on
+    uint64_t  *costs;         // [count] f of the pivots taken
+    int32_t    count, taken;
+    uint64_t   work, extra;   // extra: the most that forwards cost beyond the first run of each
+} tli_runs;
+
+static int tli_runs_is_large(const tli_runs *r, int32_t thing) {
+    const tli_bound *model = r->model;
+    return thing >= 0 && model->exact[thing] >= r->least && !model->graph->nodes[model->maker[thing]].once;
+}
+
+// The things that the backward of a node reads, one by one: k from 0 on. -2 = no more; -1 = none here.
+static int32_t tli_runs_find_read(const tli_bound *model, int32_t id, int32_t k) {
+    const tl_graph *graph = model->graph;
+    const tl_node *node = &graph->nodes[id];
+    if (k < node->input_count) {
+        const tl_node_input *input = &graph->inputs[node->first_input + k];
+        return input->needed ? model->thing_of[input->tensor] : -1;
+    }
+    k -= node->input_count;
+    if (k < node->output_count)
+        return graph->outputs[node->first_output + k].needed ? model->thing_of[node->first_output + k] : -1;
+    return k == node->output_count ? model->thing_of[graph->tensor_count + id] : -2;
+}
+
+// The maker of a large input that comes last in the listing; -1 = none.
+static int32_t tli_runs_step_back(const tli_runs *r, int32_t id) {
+    const tl_graph *graph = r->model->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t i, last = -1;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+        int32_t thing = r->model->thing_of[graph->inputs[i].tensor];
+        if (tli_runs_is_large(r, thing) && r->model->maker[thing] > last) last = r->model->maker[thing];
+    }
+    return last;
+}
+
+// Find path[]: back from what the first backwards read, over large things.
+static void tli_runs_find_path(tli_runs *r) {
+    const tli_bound *model = r->model;
+    int32_t p, k, thing, node = -1;
+    r->count = 0;
+    for (p = 0; p < model->order_count && node < 0; p++)
+        for (k = 0; (thing = tli_runs_find_read(model, model->order[p], k)) != -2; k++)
+            if (tli_runs_is_large(r, thing) && model->maker[thing] > node) node = model->maker[thing];
+    for (; node >= 0; node = tli_runs_step_back(r, node)) r->path[r->count++] = node;
+    r->work += (uint64_t)p + 4 * (uint64_t)r->count;
+}
+
+// Find moment[]: of the backwards that read something of a node the one with the least room, if those of the
+// path come in its order.
+static void tli_runs_find_moments(tli_runs *r) {
+    const tli_bound *model = r->model;
+    int32_t i, p, k, thing, last = -1;
+    tli_zero(r->index, (size_t)model->graph->node_count * sizeof *r->index);
+    for (i = 0; i < r->count; i++) { r->index[r->path[i]] = i + 1; r->moment[i] = -1; }
+    for (p = 0; p < model->order_count; p++)
+        for (k = 0; (thing = tli_runs_find_read(model, model->order[p], k)) != -2; k++) {
+            int32_t at = tli_runs_is_large(r, thing) ? r->index[model->maker[thing]] - 1 : -1;
+            if (at < 0) continue;
+            if (r->moment[at] < 0 || model->room[p] < model->room[r->moment[at]]) r->moment[at] = p;
+        }
+    for (i = 0; i < r->count; i++)
+        if (r->moment[i] > last) last = r->moment[i];
+        else r->moment[i] = -1;
+    r->work += 4 * ((uint64_t)model->order_count + (uint64_t)model->graph->node_count);
+}
+
+// Mark what a node depends on and has no region, and the node.
+static void tli_runs_mark_region(tli_runs *r, int32_t pivot, int32_t region) {
+    const tl_graph *graph = r->model->graph;
+    int32_t *stack = r->model->stack, count = 0, i;
+    stack[count++] = pivot;
+    r->region[pivot] = region;
+    while (count > 0) {
+        const tl_node *node = &graph->nodes[stack[--count]];
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t maker = graph->outputs[graph->inputs[i].tensor].node;
+            if (graph->nodes[maker].is_input || r->region[maker]) continue;
+            r->region[maker] = region;
+            stack[count++] = maker;
+        }
+        r->work += (uint64_t)node->input_count + 1;
+    }
+}
+
+// f of a pivot: the forwards of its region that it reaches through large things. index[]: region of what was
+// reached.
+static uint64_t tli_runs_find_cost(tli_runs *r, int32_t pivot) {
+    const tl_graph *graph = r->model->graph;
+    int32_t *stack = r->model->stack, count = 0, region = r->region[pivot], i;
+    uint64_t cost = 0;
+    stack[count++] = pivot;
+    r->index[pivot] = region;
+    while (count > 0) {
+        const tl_node *node = &graph->nodes[stack[--count]];
+        cost += node->fwd_cost;     // of all nodes together they fit: tl_check_graph
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t thing = r->model->thing_of[graph->inputs[i].tensor];
+            int32_t maker = tli_runs_is_large(r, thing) ? r->model->maker[thing] : -1;
+            if (maker < 0 || r->region[maker] != region || r->index[maker] == region) continue;
+            r->index[maker] = region;
+            stack[count++] = maker;
+        }
+        r->work += (uint64_t)node->input_count + 1;
+    }
+    return cost;
+}
+
+// Regions before that of a pivot of which its backward reads something large.
+static uint64_t tli_runs_count_read(const tli_runs *r, int32_t at) {
+    int32_t seen[8], count = 0, k, i, thing, id = r->model->order[r->moment[at]];
+    for (k = 0; (thing = tli_runs_find_read(r->model, id, k)) != -2; k++) {
+        int32_t region = tli_runs_is_large(r, thing) ? r->region[r->model->maker[thing]] : 0;
+        if (!region || region >= r->region[r->path[at]]) continue;
+        for (i = 0; i < count && seen[i] != region; i++) { }
+        if (i < count) continue;
+        if (count == 8) return UINT64_MAX / 2;      // too many to tell
+        seen[count++] = region;
+    }
+    return (uint64_t)count;
+}
+
+// Number the regions of those pivots whose moments have at most `most` slots, and find all f.
+static void tli_runs_take(tli_runs *r, uint64_t most) {
+    int32_t i, region = 0;
+    tli_zero(r->region, (size_t)r->model->graph->node_count * sizeof *r->region);
+    tli_zero(r->index, (size_t)r->model->graph->node_count * sizeof *r->index);
+    for (i = r->count; i-- > 0;)
+        if (r->moment[i] >= 0 && r->slots[i] <= most) tli_runs_mark_region(r, r->path[i], ++region);
+    r->taken = 0;
+    for (i = r->count; i-- > 0;)
+        if (r->moment[i] >= 0 && r->slots[i] <= most) r->costs[r->taken++] = tli_runs_find_cost(r, r->path[i]);
+    r->work += (uint64_t)r->model->graph->node_count;
+}
+
+// Sort costs[], the largest first.
+static void tli_runs_sort(tli_runs *r) {
+    int32_t gap, k, at;
+    for (gap = r->taken / 2; gap; gap = gap == 2 ? 1 : gap * 5 / 11)
+        for (k = gap; k < r->taken; k++) {
+            uint64_t cost = r->costs[k];
+            for (at = k; at >= gap && r->costs[at - gap] < cost; at -= gap) r->costs[at] = r->costs[at - gap];
+            r->costs[at] = cost;
+            r->work++;
+        }
+}
+
+// What the pivots taken cost beyond their first runs with so many slots: C(s + t, s) of them run t times.
+static uint64_t tli_runs_sum(const tli_runs *r, uint64_t slots) {
+    uint64_t group = slots + 1, left = group, times = 1, sum = 0, part;
+    int32_t i;
+    for (i = 0; i < r->taken; i++) {
+        if (!left) {
+            times++;
+            if (!tli_mul_u64(group, slots + times, &group)) return sum;     // C(s + t, s) from C(s + t - 1, s)
+            left = group /= times;
+        }
+        left--;
+        if (!tli_mul_u64(r->costs[i], times - 1, &part) || !tli_add_u64(sum, part, &sum)) return UINT64_MAX;
+    }
+    return sum;
+}
+
+// Try numbers of slots from the fewest on.
+static void tli_runs_try(tli_runs *r) {
+    uint64_t most = 0, next;
+    int32_t i;
+    for (i = 0; i < r->count; i++)
+        r->slots[i] = r->moment[i] < 0 ? UINT64_MAX : r->model->room[r->moment[i]] / r->least;
+    tli_runs_take(r, UINT64_MAX - 1);
+    for (i = 0; i < r->count; i++) if (r->moment[i] >= 0) r->slots[i] += tli_runs_count_read(r, i);
+    for (; r->work < TLI_RUNS_WORK; most = next + 1) {
+        next = UINT64_MAX;
+        for (i = 0; i < r->count; i++) if (r->slots[i] >= most && r->slots[i] < next) next = r->slots[i];
+        if (next >= (uint64_t)r->count) break;      // no pivot has so few slots, or none runs twice
+        tli_runs_take(r, next);
+        tli_runs_sort(r);
+        r->extra = tli_larger_u64(r->extra, tli_runs_sum(r, next));
+    }
+}
+
+// The next larger size of a thing, at least a quarter above the last one; UINT64_MAX = none.
+static uint64_t tli_runs_next_size(const tli_runs *r) {
+    uint64_t next = UINT64_MAX, from = r->least + r->least / 4;
+    int32_t t;
+    for (t = 0; t < r->model->thing_count; t++)
+        if (r->model->exact[t] > from && r->model->exact[t] < next) next = r->model->exact[t];
+    return next;
+}
+
+// Find what forwards cost at least beyond the first run of each, from the rooms of all backwards.
+static tl_result tli_bound_runs(tli_bound *model, uint64_t *extra) {
+    int64_t nodes = model->graph->node_count;
+    tli_runs r;
+    tli_zero(&r, sizeof r);
+    r.model = model;
+    *extra = 0;
+    r.path = (int32_t *)tli_alloc_array(model->env, 4 * (uint64_t)nodes, sizeof *r.path);
+    r.slots = (uint64_t *)tli_alloc_array(model->env, 2 * (uint64_t)nodes, sizeof *r.slots);
+    if (r.path && r.slots) {
+        r.moment = r.path + nodes;
+        r.region = r.moment + nodes;
+        r.index = r.region + nodes;
+        r.costs = r.slots + nodes;
+        for (r.least = tli_runs_next_size(&r); r.least != UINT64_MAX && r.work < TLI_RUNS_WORK;
+             r.least = tli_runs_next_size(&r)) {
+            tli_runs_find_path(&r);
+            tli_runs_find_moments(&r);
+            if (r.count) tli_runs_try(&r);
+            r.work += (uint64_t)model->thing_count;
+        }
+    }
+    *extra = r.extra;
+    *model->work += r.work;
+    tli_release(model->env, r.path);
+    tli_release(model->env, r.slots);
+    return r.path && r.slots ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -26223,6 +26476,7 @@ static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64
                                       uint64_t work_limit, uint64_t *bound_cost, uint64_t *work) {
     tli_bound model;
     int64_t value = 0;
+    uint64_t runs = 0;
     int32_t p, node;
     tl_result result;
     tli_zero(&model, sizeof model);
@@ -26242,11 +26496,15 @@ static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64
         else model.room[p] -= model.held[p];
     }
     if (!result && !value && model.order_count) {
+        result = tli_bound_runs(&model, &runs);
         tli_bound_list_events(&model, budget, host != NULL);
-        result = tli_bound_search_bound(&model, &value);
+        if (!result) result = tli_bound_search_bound(&model, &value);
     }
     if (!result && value >= TLI_BOUND_INFINITE) { result = TL_ERROR_INFEASIBLE; *bound_cost = UINT64_MAX; }
-    else if (!result) *bound_cost = tli_bound_round_up(&model, value);
+    else if (!result) {
+        if (!tli_add_u64(model.base_cost, runs, &runs)) runs = UINT64_MAX;
+        *bound_cost = tli_larger_u64(tli_bound_round_up(&model, value), runs);
+    }
     tli_bound_free(&model);
     return result;
 }
@@ -33560,8 +33818,10 @@ static tl_result tli_remat_try_exact(tli_remat *r, uint64_t limit) {
 
 static tl_result tli_remat_bound_alone(tli_remat *r, uint64_t limit) {
     uint64_t bound, work = 0, before = r->bound;
-    tl_result result = tli_remat_bound(&r->quiet, r->graph, r->budget, r->inference, &r->watch, limit,
-                                       &bound, &work);
+    tl_result result;
+    r->watch.is_near = tli_remat_is_within(r, TLI_REMAT_FAR);
+    result = tli_remat_bound(&r->quiet, r->graph, r->budget, r->inference, &r->watch, limit, &bound,
+                             &work);
     tli_remat_add_work(r, work);
     if (result == TL_ERROR_INFEASIBLE) return tli_remat_rule_out(r);
     if (!result) result = tli_remat_raise_bound(r, bound);

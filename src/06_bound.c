@@ -289,6 +289,7 @@ static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64
                                       uint64_t work_limit, uint64_t *bound_cost, uint64_t *work) {
     tli_bound model;
     int64_t value = 0;
+    uint64_t runs = 0;
     int32_t p, node;
     tl_result result;
     tli_zero(&model, sizeof model);
@@ -308,11 +309,15 @@ static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64
         else model.room[p] -= model.held[p];
     }
     if (!result && !value && model.order_count) {
+        result = tli_bound_runs(&model, &runs);
         tli_bound_list_events(&model, budget, host != NULL);
-        result = tli_bound_search_bound(&model, &value);
+        if (!result) result = tli_bound_search_bound(&model, &value);
     }
     if (!result && value >= TLI_BOUND_INFINITE) { result = TL_ERROR_INFEASIBLE; *bound_cost = UINT64_MAX; }
-    else if (!result) *bound_cost = tli_bound_round_up(&model, value);
+    else if (!result) {
+        if (!tli_add_u64(model.base_cost, runs, &runs)) runs = UINT64_MAX;
+        *bound_cost = tli_larger_u64(tli_bound_round_up(&model, value), runs);
+    }
     tli_bound_free(&model);
     return result;
 }

@@ -535,11 +535,11 @@ static int tli_bound_grow(tli_bound_search *search, int64_t *sounded) {
 // -- bound: the search as a whole --
 
 // Three eighths of the work go to choosing instants one by one, as much again to choosing them together, at
-// last by a few splits each, and the rest to branching.
+// last by a few splits each if plans are near the bound, and the rest to branching.
 static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
     tli_bound *model = search->model;
     uint64_t limit = model->work_limit, start = *model->work, share = limit > start ? (limit - start) / 8 : 0;
-    int64_t sounded;
+    int64_t sounded = 0;
     if (!tli_add_u64(limit, limit / 8, &model->flow_limit)) model->flow_limit = UINT64_MAX;
     model->work_limit = start + 3 * share;
     tli_bound_try_singles(search);
@@ -550,8 +550,8 @@ static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
         model->work_limit = start + 6 * share;
         do { tli_bound_keep_top(search); }
         while (search->best->count < model->most_instants && tli_bound_add_best(search));
-        sounded = tli_bound_sound(search, search->top);
-        while (tli_bound_grow(search, &sounded)) { }
+        if (model->watch->is_near) sounded = tli_bound_sound(search, search->top);
+        while (model->watch->is_near && tli_bound_grow(search, &sounded)) { }
         model->work_limit = limit;
         *value = tli_bound_branch(search, search->top, INT32_MAX);
         if (*value < sounded) *value = sounded;

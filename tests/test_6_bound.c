@@ -167,6 +167,7 @@ static uint64_t bound_of(const tl_graph *graph, uint64_t budget, uint64_t work_l
     memset(&desc, 0, sizeof desc);
     memset(&watch, 0, sizeof watch);
     watch.desc = &desc;
+    watch.is_near = 1;
     *result = tli_remat_bound(NULL, graph, budget, 0, &watch, work_limit, &bound, &work);
     return bound;
 }
@@ -256,6 +257,37 @@ static void calls_that_every_schedule_makes_are_instants(void **state) {
     }
 }
 
+// Long chains in few bytes: the bound counts how often all must run, exactly where costs are equal.
+static void long_chains_in_few_bytes_run_again_and_again(void **state) {
+    int slots, unequal;
+    (void)state;
+    for (unequal = 0; unequal < 2; unequal++)
+        for (slots = 3; slots < 9; slots++) {
+            char text[16384] = "tlg 1\nnode 0 x input fwd=0 bwd=0 out=4 needs=none in=-\n";
+            tl_env env = silent_env();
+            tl_remat_desc desc;
+            tl_graph graph;
+            tl_plan plan;
+            tl_result result;
+            uint64_t bound;
+            int i;
+            for (i = 1; i <= 200; i++)
+                snprintf(text + strlen(text), sizeof text - strlen(text),
+                         "node %d n%d relu fwd=%d bwd=1 out=100 needs=in in=%d\n", i, i, unequal ? 50 + i * 37 % 100 : 100, i - 1);
+            if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
+            memset(&desc, 0, sizeof desc);
+            desc.graph = &graph;
+            desc.budget_bytes = 304 + 100 * (uint64_t)slots;
+            if (tl_plan_remat(&env, &desc, &plan, NULL)) fail_msg("%s", env.error.text);
+            bound = bound_of(&graph, desc.budget_bytes, 300000, &result);
+            assert_int_equal(result, TL_OK);
+            assert_true(unequal || bound == plan.cost);
+            assert_true(bound <= plan.cost && (double)bound > 0.95 * (double)plan.cost);
+            tl_free_plan(&env, &plan);
+            tl_free_graph(&env, &graph);
+        }
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_table_of_a_span_is_its_least_cost),
@@ -263,6 +295,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(what_cannot_be_made_again_is_held),
         cmocka_unit_test(the_bound_is_never_above_the_optimum),
         cmocka_unit_test(calls_that_every_schedule_makes_are_instants),
+        cmocka_unit_test(long_chains_in_few_bytes_run_again_and_again),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
