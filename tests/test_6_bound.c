@@ -288,6 +288,47 @@ static void long_chains_in_few_bytes_run_again_and_again(void **state) {
         }
 }
 
+// B k reads what nodes k - 1 and k - 3 make, and has a little more room than B (k - 1): it is the moment of pivot k - 1, and reads
+// one of two regions before that.
+static void what_a_backward_reads_itself_takes_a_slot(void **state) {
+    enum { COUNT = 12 };
+    static int32_t path[COUNT + 1], moment[COUNT + 1], region[COUNT + 1], index[COUNT + 1];
+    static uint64_t slots[COUNT + 1], costs[COUNT + 1];
+    char text[2048] = "tlg 1\nnode 0 x input fwd=0 bwd=0 out=4 needs=none in=-\n";
+    tl_env env = silent_env();
+    tl_graph graph;
+    tli_bound model;
+    tli_runs r;
+    uint64_t work = 0;
+    int i, pivots = 0;
+    (void)state;
+    for (i = 1; i <= COUNT; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text),
+                 "node %d n%d f fwd=10 bwd=1 out=100 needs=in in=%d,%d\n", i, i, i - 1, i > 3 ? i - 3 : 0);
+    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
+    memset(&model, 0, sizeof model);
+    memset(&r, 0, sizeof r);
+    model.graph = &graph;
+    model.work = &work;
+    assert_int_equal(tli_bound_open(&model, 0), TL_OK);
+    for (i = 0; i < model.order_count; i++) model.room[i] = 250 - (uint64_t)i;
+    r.model = &model;
+    r.least = 100;
+    r.path = path; r.moment = moment; r.region = region; r.index = index; r.slots = slots; r.costs = costs;
+    tli_runs_find_path(&r);
+    assert_int_equal(r.count, COUNT - 1);       // what the last one makes no backward reads
+    tli_runs_find_moments(&r);
+    tli_runs_try(&r);
+    for (i = 0; i < r.count; i++) {
+        if (moment[i] < 0) continue;
+        pivots++;
+        assert_int_equal(slots[i], path[i] > 2 ? 3 : 2);
+    }
+    assert_int_equal(pivots, COUNT - 1);
+    tli_bound_free(&model);
+    tl_free_graph(&env, &graph);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_table_of_a_span_is_its_least_cost),
@@ -296,6 +337,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(the_bound_is_never_above_the_optimum),
         cmocka_unit_test(calls_that_every_schedule_makes_are_instants),
         cmocka_unit_test(long_chains_in_few_bytes_run_again_and_again),
+        cmocka_unit_test(what_a_backward_reads_itself_takes_a_slot),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
