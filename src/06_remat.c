@@ -625,7 +625,7 @@ static int tli_remat_goes_on(const tli_remat *r, uint64_t cost) {
 
 // Rounds get longer; a plan that is near the bound gets short ones as long as it gets cheaper.
 static uint64_t tli_remat_next_length(const tli_remat *r, uint64_t length) {
-    return r->is_default && tli_remat_is_within(r, TLI_REMAT_ENOUGH) ? TLI_REMAT_LEAST_ROUND / 2 : 2 * length;
+    return r->is_default && tli_remat_is_within(r, TLI_REMAT_ENOUGH) ? TLI_REMAT_LEAST_ROUND : 2 * length;
 }
 
 // The work of the first round.

@@ -289,7 +289,7 @@ static void long_chains_in_few_bytes_run_again_and_again(void **state) {
 }
 
 // B k reads what nodes k - 1 and k - 3 make, and has a little more room than B (k - 1): it is the moment of pivot k - 1, and reads
-// one of two regions before that.
+// a region two before that one.
 static void what_a_backward_reads_itself_takes_a_slot(void **state) {
     enum { COUNT = 12 };
     static int32_t path[COUNT + 1], moment[COUNT + 1], region[COUNT + 1], index[COUNT + 1];
