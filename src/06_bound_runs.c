@@ -15,7 +15,8 @@
 // Walther, 2000, section 2; steps that run more often can be taken out of it). The bound gives the largest f
 // the fewest runs.
 
-#define TLI_RUNS_WORK 20000000  // elementary steps, at most
+#define TLI_RUNS_WORK 20000000          // elementary steps, at most
+#define TLI_RUNS_MANY (UINT64_MAX / 4)  // slots: more than regions
 
 typedef struct tli_runs {
     tli_bound *model;
@@ -141,7 +142,7 @@ static uint64_t tli_runs_count_read(const tli_runs *r, int32_t at) {
         if (!region || region >= r->region[r->path[at]]) continue;
         for (i = 0; i < count && seen[i] != region; i++) { }
         if (i < count) continue;
-        if (count == 8) return UINT64_MAX / 2;      // too many to tell
+        if (count == 8) return TLI_RUNS_MANY;       // too many to tell
         seen[count++] = region;
     }
     return (uint64_t)count;
@@ -193,8 +194,9 @@ static void tli_runs_try(tli_runs *r) {
     uint64_t most = 0, next;
     int32_t i;
     for (i = 0; i < r->count; i++)
-        r->slots[i] = r->moment[i] < 0 ? UINT64_MAX : r->model->room[r->moment[i]] / r->least;
-    tli_runs_take(r, UINT64_MAX - 1);
+        r->slots[i] = r->moment[i] < 0 ? TLI_RUNS_MANY : r->model->room[r->moment[i]] / r->least;
+    for (i = 0; i < r->count; i++) if (r->slots[i] > TLI_RUNS_MANY) r->slots[i] = TLI_RUNS_MANY;
+    tli_runs_take(r, TLI_RUNS_MANY);
     for (i = 0; i < r->count; i++) if (r->moment[i] >= 0) r->slots[i] += tli_runs_count_read(r, i);
     for (; r->work < TLI_RUNS_WORK; most = next + 1) {
         next = UINT64_MAX;
@@ -208,7 +210,7 @@ static void tli_runs_try(tli_runs *r) {
 
 // The next larger size of a thing, at least a quarter above the last one; UINT64_MAX = none.
 static uint64_t tli_runs_next_size(const tli_runs *r) {
-    uint64_t next = UINT64_MAX, from = r->least + r->least / 4;
+    uint64_t next = UINT64_MAX, from = r->least > UINT64_MAX / 2 ? UINT64_MAX : r->least + r->least / 4;
     int32_t t;
     for (t = 0; t < r->model->thing_count; t++)
         if (r->model->exact[t] > from && r->model->exact[t] < next) next = r->model->exact[t];
