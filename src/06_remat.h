@@ -22,10 +22,11 @@ extern "C" {
 //
 //   exact    A* from the end of the schedule to its start, for small graphs. A state
 //            is the set of tensors that the rest of the schedule needs
-//   bound    a lower bound for any graph. A few backwards, the instants, cut every schedule into
-//            spans. What is resident at an instant fits the budget, and what is not resident
-//            must be made in the span after it. The Lagrangian relaxation of this is one
-//            minimum cut for each span; branching narrows the duality gap
+//   bound    a lower bound for any graph. A few backwards, or forwards that every schedule runs between
+//            two of them, the instants, cut every schedule into spans. What is resident at an instant
+//            fits the budget, and what is not resident must be made in the span after it. The
+//            Lagrangian relaxation of this is one minimum cut for each span; branching narrows the
+//            duality gap. For long graphs in few bytes a second one counts how often parts must run
 //   policies the rules below, and the optimum over persistent schedules of a chain
 //   search   a schedule is described by its sequence of calls alone. Greedy schedules, and the best
 //            of the other parts, are improved by removing recomputations and adding others until
