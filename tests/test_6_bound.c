@@ -326,6 +326,11 @@ static void what_a_backward_reads_itself_takes_a_slot(void **state) {
         assert_int_equal(slots[i], path[i] > 2 ? 3 : 2);
     }
     assert_int_equal(pivots, COUNT - 1);
+    for (i = 0; i < model.order_count; i++) model.room[i] = 250 + (uint64_t)i;    // pivot 9 wants B 12, too
+    tli_runs_find_moments(&r);
+    assert_int_equal(moment[0], 0);
+    assert_int_equal(moment[1], 1);
+    assert_int_equal(moment[2], -1);
     tli_bound_free(&model);
     tl_free_graph(&env, &graph);
 }
