@@ -2473,8 +2473,9 @@ typedef struct tl_policy_desc {
 // Cost:    every-n, chen-greedy, selective: at most some thousand plans of O(nodes + inputs) each;
 //          revolve: O(forwards) for each slot count; the memory of the plan, 12 bytes a step, is what
 //          bounds it: 10000 layers in one slot are 100 million steps (ask for live bytes there: places take
-//          20 bytes and more for each allocation); chain: as tl_plan_chain. Places: as tl_plan_places, up to
-//          seven times.
+//          20 bytes and more for each allocation), and schedules of equal layers that have more than 2^27
+//          steps are not made: their budgets are refused; chain: as tl_plan_chain. Places: as
+//          tl_plan_places, up to seven times.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan);
 
@@ -31035,16 +31036,73 @@ static int tli_is_revolve_chain(const tl_graph *graph) {
     return 1;
 }
 
-// The number of slots that a budget gives; 0 = no schedule fits: the last backward takes *least bytes.
-static uint64_t tli_find_slots(const tl_graph *graph, uint64_t budget, uint64_t *least) {
+// Find the least number of forwards without saving that reverse n = layer_count equal layers with
+// c = slot_count checkpoints: r n - C(c+r, r-1), where r is the least number with C(c+r, c) >= n. It is
+// computed as a sum of positive terms: r (n - b) + c b (r-1) / (c+1), where b = b(c, r-1) < n.
+static tl_result tli_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count,
+                                           uint64_t *advances) {
+    const tli_function function = TLI_IN(PLAN_POLICY);
+    uint64_t n = layer_count, c = slot_count, r = 1, b = 1, next, more;
+    int fits = 1;
+    TL_ASSERT(advances);
+    *advances = 0;
+    if (!layer_count)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(LAYER_COUNT_MUST_BE_POSITIVE));
+    if (!slot_count)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(SLOT_COUNT_MUST_BE_POSITIVE));
+    if (c >= n - 1) {  // a checkpoint for every tensor
+        *advances = n - 1;
+        return TL_OK;
+    }
+    if (c == 1) {  // r = n - 1 would take too many iterations: n (n - 1) / 2
+        fits = tli_mul_u64(n % 2 ? n : n / 2, n % 2 ? (n - 1) / 2 : n - 1, advances);
+    } else {
+        for (; fits; r++, b = next) {
+            fits = tli_mul_u64(r, n - b, advances);  // at most the result: an overflow here is one there
+            next = tli_next_binomial(b, c, r);
+            if (next >= n) break;
+        }
+        fits = fits && tli_mul_u64(b / (c + 1), r - 1, &next) && tli_mul_u64(b % (c + 1), r - 1, &more) &&
+               tli_add_u64(next, more / (c + 1), &next) && tli_mul_u64(next, c, &next) &&
+               tli_add_u64(*advances, next, advances);
+    }
+    if (fits) return TL_OK;
+    *advances = 0;
+    return tli_fail(env, TL_ERROR_OVERFLOW, function, TLI_RULE(NUMBER_OF_FORWARDS_DOES_NOT_FIT_64));
+}
+
+#define TLI_REVOLVE_MOST (UINT64_C(1) << 27)  // steps of a schedule; a longer one takes gigabytes: not made
+
+// The least number of slots whose binomial schedule is not too long.
+static uint64_t tli_find_fewest_slots(uint64_t layer_count) {
+    uint64_t low = 0, high = layer_count, advances;
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        int counts = !tli_find_revolve_advances(NULL, layer_count, middle, &advances);
+        if (counts && advances + 2 * layer_count <= TLI_REVOLVE_MOST / 2) high = middle; else low = middle;
+    }
+    return high;
+}
+
+// What budgets give an equal chain, in bytes without base.
+typedef struct tli_revolve_bytes {
+    uint64_t slot_count;    // 0 = no schedule fits that is not too long
+    uint64_t least;         // budget of such a schedule: the last backward takes it
+    uint64_t floor;         // no schedule at all fits below
+} tli_revolve_bytes;
+
+static tli_revolve_bytes tli_find_slots(const tl_graph *graph, uint64_t budget) {
     const tl_node *one = &graph->nodes[graph->node_count - 1];
-    uint64_t beside = one->fwork_bytes, tensors;
-    int32_t i, end = graph->nodes[tli_find_first_layer(graph)].first_output;
+    int32_t i, first = tli_find_first_layer(graph), end = graph->nodes[first].first_output;
+    uint64_t fewest = tli_find_fewest_slots((uint64_t)(graph->node_count - first));
+    uint64_t beside = one->fwork_bytes, bytes = graph->outputs[one->first_output].bytes, tensors;
+    tli_revolve_bytes found;
     for (i = 0; i < end; i++) beside += graph->outputs[i].bytes;
-    *least = beside + 3 * graph->outputs[one->first_output].bytes;
-    if (budget < beside) return 0;
-    tensors = (budget - beside) / graph->outputs[one->first_output].bytes;
-    return tensors > 2 ? tensors - 2 : 0;
+    found.floor = beside + 3 * bytes;
+    found.least = beside + (fewest + 2) * bytes;
+    tensors = budget < beside ? 0 : (budget - beside) / bytes;
+    found.slot_count = tensors >= fewest + 2 ? tensors - 2 : 0;
+    return found;
 }
 
 #define TLI_REVOLVE_WORK UINT64_C(16)  // elementary steps for each step of a schedule, made and simulated
@@ -31158,10 +31216,11 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
     tli_zero(found, sizeof *found);
     *steps = tli_steps_of(env);
     if (tli_is_revolve_chain(graph)) {
-        uint64_t slots = tli_find_slots(graph, budget, &found->least);
-        found->exact = 1;
-        if (!slots) return TL_ERROR_INFEASIBLE;
-        result = tli_revolve(env, graph, slots, steps);
+        tli_revolve_bytes slots = tli_find_slots(graph, budget);
+        found->least = slots.least;
+        found->exact = slots.slot_count || slots.least == slots.floor;
+        if (!slots.slot_count) return TL_ERROR_INFEASIBLE;
+        result = tli_revolve(env, graph, slots.slot_count, steps);
         found->work = TLI_REVOLVE_WORK * (uint64_t)steps->count;
         return result;
     }
@@ -32765,7 +32824,8 @@ static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, co
     }
     report->proven = found.exact;
     if (infeasible && !steps.count) {
-        report->least_budget_bytes = report->bound_budget_bytes = found.least;
+        report->least_budget_bytes = found.least;
+        report->bound_budget_bytes = found.exact ? found.least : 0;
         report->limiting_node = desc->graph->node_count - 1;
         return result;
     }
@@ -33196,41 +33256,6 @@ static tl_result tli_policy_selective(tli_policy *p) {
 // Only the calls are listed here; tli_plan_calls adds the drops. A tensor lives from a call that makes it to
 // its last reader before the next such call, so a slot holds the last output of an advance.
 
-// Find the least number of forwards without saving that reverse n = layer_count equal layers with
-// c = slot_count checkpoints: r n - C(c+r, r-1), where r is the least number with C(c+r, c) >= n. It is
-// computed as a sum of positive terms: r (n - b) + c b (r-1) / (c+1), where b = b(c, r-1) < n.
-static tl_result tli_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count,
-                                           uint64_t *advances) {
-    const tli_function function = TLI_IN(PLAN_POLICY);
-    uint64_t n = layer_count, c = slot_count, r = 1, b = 1, next, more;
-    int fits = 1;
-    TL_ASSERT(advances);
-    *advances = 0;
-    if (!layer_count)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(LAYER_COUNT_MUST_BE_POSITIVE));
-    if (!slot_count)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(SLOT_COUNT_MUST_BE_POSITIVE));
-    if (c >= n - 1) {  // a checkpoint for every tensor
-        *advances = n - 1;
-        return TL_OK;
-    }
-    if (c == 1) {  // r = n - 1 would take too many iterations: n (n - 1) / 2
-        fits = tli_mul_u64(n % 2 ? n : n / 2, n % 2 ? (n - 1) / 2 : n - 1, advances);
-    } else {
-        for (; fits; r++, b = next) {
-            fits = tli_mul_u64(r, n - b, advances);  // at most the result: an overflow here is one there
-            next = tli_next_binomial(b, c, r);
-            if (next >= n) break;
-        }
-        fits = fits && tli_mul_u64(b / (c + 1), r - 1, &next) && tli_mul_u64(b % (c + 1), r - 1, &more) &&
-               tli_add_u64(next, more / (c + 1), &next) && tli_mul_u64(next, c, &next) &&
-               tli_add_u64(*advances, next, advances);
-    }
-    if (fits) return TL_OK;
-    *advances = 0;
-    return tli_fail(env, TL_ERROR_OVERFLOW, function, TLI_RULE(NUMBER_OF_FORWARDS_DOES_NOT_FIT_64));
-}
-
 typedef struct tli_stages {
     const tli_policy *policy;
     tli_steps         calls;
@@ -33377,12 +33402,12 @@ static tl_result tli_policy_double_slots(tli_policy *p, tli_stages *s) {
 // Try slot counts from the largest down in growing steps until a plan fits, then those between it and the last
 // one that did not, by bisection. For equal layers the largest that fits is known.
 static tl_result tli_policy_walk_slots(tli_policy *p, tli_stages *s) {
-    uint64_t slots = p->cut_count ? (uint64_t)p->cut_count : 1, high = slots, least;
+    uint64_t slots = p->cut_count ? (uint64_t)p->cut_count : 1, high = slots;
     tl_result result;
     int found;
     if (tli_is_revolve_chain(p->graph)) {
-        slots = tli_find_slots(p->graph, p->budget.bytes, &least);
-        return tli_policy_try_slots(p, s, slots ? slots : 1);
+        slots = tli_find_slots(p->graph, p->budget.bytes).slot_count;
+        return slots ? tli_policy_try_slots(p, s, slots) : TL_OK;
     }
     result = tli_policy_try_slots(p, s, slots);
     while (!result && slots > 1 && !p->fits && !tli_policy_is_done(p)) {
@@ -33487,6 +33512,20 @@ static tl_result tli_policy_report_least(tl_env *env, tli_policy *p, tl_remat_re
     return tli_policy_refuse(env, p->graph, p->desc->policy, &p->budget, report);
 }
 
+// Equal layers: whether the budget is below the least of revolve or chain, a closed form whose plan, long as it
+// may be, is not made for the sentence. The report is filled in then.
+static int tli_policy_is_below_least(const tl_policy_desc *desc, const tli_budget *budget,
+                                     tl_remat_report *report) {
+    tli_revolve_bytes found;
+    if (desc->policy != TL_POLICY_CHAIN && (desc->policy != TL_POLICY_REVOLVE || desc->slot_count)) return 0;
+    if (!tli_is_revolve_chain(desc->graph)) return 0;
+    found = tli_find_slots(desc->graph, budget->bytes);
+    if (found.slot_count && !budget->is_over) return 0;
+    report->least_budget_bytes = tli_add_base(budget, found.least);
+    report->limiting_node = desc->graph->node_count - 1;
+    return 1;
+}
+
 static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
     const tli_function function = TLI_IN(PLAN_POLICY);
     tl_result result;
@@ -33568,6 +33607,8 @@ static tl_result tli_plan_policy(tl_env *env, const tl_policy_desc *desc, const 
     tli_zero(report, sizeof *report);
     result = tli_check_policy(env, desc);
     if (result) return result;
+    if (tli_policy_is_below_least(desc, budget, report))
+        return tli_policy_refuse(env, desc->graph, desc->policy, budget, report);
     tli_pool_init(&pool, env, 0);
     result = tli_policy_init(env, desc, budget, &pool, &p);
     if (!result) result = tli_pool_ask(&pool, p.budget.bytes);
@@ -33773,15 +33814,15 @@ static tl_result tli_remat_keep_all(tli_remat *r, uint64_t limit) {
 
 // Equal layers: plan the optimum in closed form.
 static tl_result tli_remat_try_revolve(tli_remat *r, uint64_t limit) {
-    uint64_t least, slots = tli_find_slots(r->graph, r->budget, &least);
+    tli_revolve_bytes found = tli_find_slots(r->graph, r->budget);
     tli_steps steps;
     tl_result result;
     (void)limit;
-    if (!slots) {
-        tli_remat_raise_floor(r, least, r->graph->node_count - 1);
-        return tli_remat_rule_out(r);
+    if (!found.slot_count) {
+        tli_remat_raise_floor(r, found.floor, r->graph->node_count - 1);
+        return r->budget < found.floor ? tli_remat_rule_out(r) : TL_OK;
     }
-    result = tli_revolve(&r->quiet, r->graph, slots, &steps);
+    result = tli_revolve(&r->quiet, r->graph, found.slot_count, &steps);
     if (result) { tli_release(&r->quiet, steps.steps); return result; }
     tli_remat_add_work(r, (uint64_t)r->graph->node_count + TLI_REVOLVE_WORK * (uint64_t)steps.count);
     result = tli_remat_offer_steps(r, &steps);
@@ -34048,11 +34089,13 @@ static tl_result tli_remat_ladder_floor(tli_remat *r, uint64_t limit) {
 
 // Equal layers: the least budget in closed form. Its plan may be very long; it is made where it is asked for.
 static tl_result tli_remat_ladder_revolve(tli_remat *r, uint64_t limit) {
+    tli_revolve_bytes found;
     (void)limit;
     if (!tli_is_revolve_chain(r->graph)) return TL_OK;
-    (void)tli_find_slots(r->graph, 0, &r->pool->least);
+    found = tli_find_slots(r->graph, 0);
+    r->pool->least = found.least;
     r->pool->least_node = r->graph->node_count - 1;
-    if (!tli_remat_has_copies(r)) tli_remat_raise_floor(r, r->pool->least, r->pool->least_node);
+    if (!tli_remat_has_copies(r)) tli_remat_raise_floor(r, found.floor, r->pool->least_node);
     return TL_OK;
 }
 
@@ -34647,6 +34690,7 @@ TLI_IMPL int tl_parse_remat_form(const char *text, tl_remat_form *form) {
 // a function that makes one plan of the rounded graph.
 
 #define TLI_ARENA_TURNS 6      // plans that are made at most, the last one beside
+#define TLI_ARENA_STEP_WORK UINT64_C(150)   // of a step of a plan that gets places, beside that of its layout
 #define TLI_ARENA_EFFORT 16    // times the caller's work, for the places of the last one before it is refused
 
 typedef struct tli_arena_plan tli_arena_plan;
@@ -34736,6 +34780,7 @@ static tl_remat_desc tli_arena_ask(tli_arena_plan *a) {
 // here.
 static tl_result tli_arena_place(tli_arena_plan *a, int in_banks) {
     tl_places_desc places;
+    tl_places_report report;
     tl_device device;
     tl_result result;
     tli_zero(&device, sizeof device);
@@ -34751,7 +34796,8 @@ static tl_result tli_arena_place(tli_arena_plan *a, int in_banks) {
         places.banks = a->desc->banks;
         places.bank_count = a->desc->bank_count;
     }
-    result = tl_plan_places(a->env, &places, a->plan, NULL);
+    result = tl_plan_places(a->env, &places, a->plan, &report);
+    a->work += report.work + TLI_ARENA_STEP_WORK * (uint64_t)a->plan->step_count;
     a->is_unplaced = places.bank_count && result == TL_ERROR_INFEASIBLE;
     return a->is_unplaced ? TL_OK : result;
 }
@@ -34836,10 +34882,24 @@ static tl_result tli_arena_drop(tli_arena_plan *a, tl_result result) {
     return result;
 }
 
+// Whether the least budget is known without its plan, which may be very long: that of equal layers is a closed
+// form, and schedules in so few slots lie without gaps.
+static int tli_arena_knows_least(const tli_arena_plan *a, const tli_budget *budget,
+                                 const tl_remat_report *found) {
+    if (budget->host_bytes || a->block_bytes || (a->desc && (a->desc->codec || a->desc->bank_count))) return 0;
+    return tli_is_revolve_chain(&a->graph) &&
+           found->least_budget_bytes == tli_add_base(budget, tli_find_slots(&a->graph, 0).least);
+}
+
 // The last tries: with copies to the host, then without.
 static tl_result tli_arena_end(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *found) {
     tli_budget within = *budget;
-    tl_result result = tli_arena_try_least(a, &within, found);
+    tl_result result;
+    if (tli_arena_knows_least(a, budget, found)) {
+        *a->report = *found;
+        return a->planner->refuse(a, budget);
+    }
+    result = tli_arena_try_least(a, &within, found);
     if (!result && a->plan->host_arena_bytes > budget->host_bytes) {
         tl_free_plan(a->env, a->plan);
         tli_zero(found, sizeof *found);

@@ -13,6 +13,7 @@
 // a function that makes one plan of the rounded graph.
 
 #define TLI_ARENA_TURNS 6      // plans that are made at most, the last one beside
+#define TLI_ARENA_STEP_WORK UINT64_C(150)   // of a step of a plan that gets places, beside that of its layout
 #define TLI_ARENA_EFFORT 16    // times the caller's work, for the places of the last one before it is refused
 
 typedef struct tli_arena_plan tli_arena_plan;
@@ -102,6 +103,7 @@ static tl_remat_desc tli_arena_ask(tli_arena_plan *a) {
 // here.
 static tl_result tli_arena_place(tli_arena_plan *a, int in_banks) {
     tl_places_desc places;
+    tl_places_report report;
     tl_device device;
     tl_result result;
     tli_zero(&device, sizeof device);
@@ -117,7 +119,8 @@ static tl_result tli_arena_place(tli_arena_plan *a, int in_banks) {
         places.banks = a->desc->banks;
         places.bank_count = a->desc->bank_count;
     }
-    result = tl_plan_places(a->env, &places, a->plan, NULL);
+    result = tl_plan_places(a->env, &places, a->plan, &report);
+    a->work += report.work + TLI_ARENA_STEP_WORK * (uint64_t)a->plan->step_count;
     a->is_unplaced = places.bank_count && result == TL_ERROR_INFEASIBLE;
     return a->is_unplaced ? TL_OK : result;
 }
@@ -202,10 +205,24 @@ static tl_result tli_arena_drop(tli_arena_plan *a, tl_result result) {
     return result;
 }
 
+// Whether the least budget is known without its plan, which may be very long: that of equal layers is a closed
+// form, and schedules in so few slots lie without gaps.
+static int tli_arena_knows_least(const tli_arena_plan *a, const tli_budget *budget,
+                                 const tl_remat_report *found) {
+    if (budget->host_bytes || a->block_bytes || (a->desc && (a->desc->codec || a->desc->bank_count))) return 0;
+    return tli_is_revolve_chain(&a->graph) &&
+           found->least_budget_bytes == tli_add_base(budget, tli_find_slots(&a->graph, 0).least);
+}
+
 // The last tries: with copies to the host, then without.
 static tl_result tli_arena_end(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *found) {
     tli_budget within = *budget;
-    tl_result result = tli_arena_try_least(a, &within, found);
+    tl_result result;
+    if (tli_arena_knows_least(a, budget, found)) {
+        *a->report = *found;
+        return a->planner->refuse(a, budget);
+    }
+    result = tli_arena_try_least(a, &within, found);
     if (!result && a->plan->host_arena_bytes > budget->host_bytes) {
         tl_free_plan(a->env, a->plan);
         tli_zero(found, sizeof *found);

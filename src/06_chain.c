@@ -1378,16 +1378,73 @@ static int tli_is_revolve_chain(const tl_graph *graph) {
     return 1;
 }
 
-// The number of slots that a budget gives; 0 = no schedule fits: the last backward takes *least bytes.
-static uint64_t tli_find_slots(const tl_graph *graph, uint64_t budget, uint64_t *least) {
+// Find the least number of forwards without saving that reverse n = layer_count equal layers with
+// c = slot_count checkpoints: r n - C(c+r, r-1), where r is the least number with C(c+r, c) >= n. It is
+// computed as a sum of positive terms: r (n - b) + c b (r-1) / (c+1), where b = b(c, r-1) < n.
+static tl_result tli_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count,
+                                           uint64_t *advances) {
+    const tli_function function = TLI_IN(PLAN_POLICY);
+    uint64_t n = layer_count, c = slot_count, r = 1, b = 1, next, more;
+    int fits = 1;
+    TL_ASSERT(advances);
+    *advances = 0;
+    if (!layer_count)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(LAYER_COUNT_MUST_BE_POSITIVE));
+    if (!slot_count)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(SLOT_COUNT_MUST_BE_POSITIVE));
+    if (c >= n - 1) {  // a checkpoint for every tensor
+        *advances = n - 1;
+        return TL_OK;
+    }
+    if (c == 1) {  // r = n - 1 would take too many iterations: n (n - 1) / 2
+        fits = tli_mul_u64(n % 2 ? n : n / 2, n % 2 ? (n - 1) / 2 : n - 1, advances);
+    } else {
+        for (; fits; r++, b = next) {
+            fits = tli_mul_u64(r, n - b, advances);  // at most the result: an overflow here is one there
+            next = tli_next_binomial(b, c, r);
+            if (next >= n) break;
+        }
+        fits = fits && tli_mul_u64(b / (c + 1), r - 1, &next) && tli_mul_u64(b % (c + 1), r - 1, &more) &&
+               tli_add_u64(next, more / (c + 1), &next) && tli_mul_u64(next, c, &next) &&
+               tli_add_u64(*advances, next, advances);
+    }
+    if (fits) return TL_OK;
+    *advances = 0;
+    return tli_fail(env, TL_ERROR_OVERFLOW, function, TLI_RULE(NUMBER_OF_FORWARDS_DOES_NOT_FIT_64));
+}
+
+#define TLI_REVOLVE_MOST (UINT64_C(1) << 27)  // steps of a schedule; a longer one takes gigabytes: not made
+
+// The least number of slots whose binomial schedule is not too long.
+static uint64_t tli_find_fewest_slots(uint64_t layer_count) {
+    uint64_t low = 0, high = layer_count, advances;
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        int counts = !tli_find_revolve_advances(NULL, layer_count, middle, &advances);
+        if (counts && advances + 2 * layer_count <= TLI_REVOLVE_MOST / 2) high = middle; else low = middle;
+    }
+    return high;
+}
+
+// What budgets give an equal chain, in bytes without base.
+typedef struct tli_revolve_bytes {
+    uint64_t slot_count;    // 0 = no schedule fits that is not too long
+    uint64_t least;         // budget of such a schedule: the last backward takes it
+    uint64_t floor;         // no schedule at all fits below
+} tli_revolve_bytes;
+
+static tli_revolve_bytes tli_find_slots(const tl_graph *graph, uint64_t budget) {
     const tl_node *one = &graph->nodes[graph->node_count - 1];
-    uint64_t beside = one->fwork_bytes, tensors;
-    int32_t i, end = graph->nodes[tli_find_first_layer(graph)].first_output;
+    int32_t i, first = tli_find_first_layer(graph), end = graph->nodes[first].first_output;
+    uint64_t fewest = tli_find_fewest_slots((uint64_t)(graph->node_count - first));
+    uint64_t beside = one->fwork_bytes, bytes = graph->outputs[one->first_output].bytes, tensors;
+    tli_revolve_bytes found;
     for (i = 0; i < end; i++) beside += graph->outputs[i].bytes;
-    *least = beside + 3 * graph->outputs[one->first_output].bytes;
-    if (budget < beside) return 0;
-    tensors = (budget - beside) / graph->outputs[one->first_output].bytes;
-    return tensors > 2 ? tensors - 2 : 0;
+    found.floor = beside + 3 * bytes;
+    found.least = beside + (fewest + 2) * bytes;
+    tensors = budget < beside ? 0 : (budget - beside) / bytes;
+    found.slot_count = tensors >= fewest + 2 ? tensors - 2 : 0;
+    return found;
 }
 
 #define TLI_REVOLVE_WORK UINT64_C(16)  // elementary steps for each step of a schedule, made and simulated
@@ -1501,10 +1558,11 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
     tli_zero(found, sizeof *found);
     *steps = tli_steps_of(env);
     if (tli_is_revolve_chain(graph)) {
-        uint64_t slots = tli_find_slots(graph, budget, &found->least);
-        found->exact = 1;
-        if (!slots) return TL_ERROR_INFEASIBLE;
-        result = tli_revolve(env, graph, slots, steps);
+        tli_revolve_bytes slots = tli_find_slots(graph, budget);
+        found->least = slots.least;
+        found->exact = slots.slot_count || slots.least == slots.floor;
+        if (!slots.slot_count) return TL_ERROR_INFEASIBLE;
+        result = tli_revolve(env, graph, slots.slot_count, steps);
         found->work = TLI_REVOLVE_WORK * (uint64_t)steps->count;
         return result;
     }

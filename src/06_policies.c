@@ -59,7 +59,8 @@ static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, co
     }
     report->proven = found.exact;
     if (infeasible && !steps.count) {
-        report->least_budget_bytes = report->bound_budget_bytes = found.least;
+        report->least_budget_bytes = found.least;
+        report->bound_budget_bytes = found.exact ? found.least : 0;
         report->limiting_node = desc->graph->node_count - 1;
         return result;
     }
@@ -490,41 +491,6 @@ static tl_result tli_policy_selective(tli_policy *p) {
 // Only the calls are listed here; tli_plan_calls adds the drops. A tensor lives from a call that makes it to
 // its last reader before the next such call, so a slot holds the last output of an advance.
 
-// Find the least number of forwards without saving that reverse n = layer_count equal layers with
-// c = slot_count checkpoints: r n - C(c+r, r-1), where r is the least number with C(c+r, c) >= n. It is
-// computed as a sum of positive terms: r (n - b) + c b (r-1) / (c+1), where b = b(c, r-1) < n.
-static tl_result tli_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count,
-                                           uint64_t *advances) {
-    const tli_function function = TLI_IN(PLAN_POLICY);
-    uint64_t n = layer_count, c = slot_count, r = 1, b = 1, next, more;
-    int fits = 1;
-    TL_ASSERT(advances);
-    *advances = 0;
-    if (!layer_count)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(LAYER_COUNT_MUST_BE_POSITIVE));
-    if (!slot_count)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(SLOT_COUNT_MUST_BE_POSITIVE));
-    if (c >= n - 1) {  // a checkpoint for every tensor
-        *advances = n - 1;
-        return TL_OK;
-    }
-    if (c == 1) {  // r = n - 1 would take too many iterations: n (n - 1) / 2
-        fits = tli_mul_u64(n % 2 ? n : n / 2, n % 2 ? (n - 1) / 2 : n - 1, advances);
-    } else {
-        for (; fits; r++, b = next) {
-            fits = tli_mul_u64(r, n - b, advances);  // at most the result: an overflow here is one there
-            next = tli_next_binomial(b, c, r);
-            if (next >= n) break;
-        }
-        fits = fits && tli_mul_u64(b / (c + 1), r - 1, &next) && tli_mul_u64(b % (c + 1), r - 1, &more) &&
-               tli_add_u64(next, more / (c + 1), &next) && tli_mul_u64(next, c, &next) &&
-               tli_add_u64(*advances, next, advances);
-    }
-    if (fits) return TL_OK;
-    *advances = 0;
-    return tli_fail(env, TL_ERROR_OVERFLOW, function, TLI_RULE(NUMBER_OF_FORWARDS_DOES_NOT_FIT_64));
-}
-
 typedef struct tli_stages {
     const tli_policy *policy;
     tli_steps         calls;
@@ -671,12 +637,12 @@ static tl_result tli_policy_double_slots(tli_policy *p, tli_stages *s) {
 // Try slot counts from the largest down in growing steps until a plan fits, then those between it and the last
 // one that did not, by bisection. For equal layers the largest that fits is known.
 static tl_result tli_policy_walk_slots(tli_policy *p, tli_stages *s) {
-    uint64_t slots = p->cut_count ? (uint64_t)p->cut_count : 1, high = slots, least;
+    uint64_t slots = p->cut_count ? (uint64_t)p->cut_count : 1, high = slots;
     tl_result result;
     int found;
     if (tli_is_revolve_chain(p->graph)) {
-        slots = tli_find_slots(p->graph, p->budget.bytes, &least);
-        return tli_policy_try_slots(p, s, slots ? slots : 1);
+        slots = tli_find_slots(p->graph, p->budget.bytes).slot_count;
+        return slots ? tli_policy_try_slots(p, s, slots) : TL_OK;
     }
     result = tli_policy_try_slots(p, s, slots);
     while (!result && slots > 1 && !p->fits && !tli_policy_is_done(p)) {
@@ -781,6 +747,20 @@ static tl_result tli_policy_report_least(tl_env *env, tli_policy *p, tl_remat_re
     return tli_policy_refuse(env, p->graph, p->desc->policy, &p->budget, report);
 }
 
+// Equal layers: whether the budget is below the least of revolve or chain, a closed form whose plan, long as it
+// may be, is not made for the sentence. The report is filled in then.
+static int tli_policy_is_below_least(const tl_policy_desc *desc, const tli_budget *budget,
+                                     tl_remat_report *report) {
+    tli_revolve_bytes found;
+    if (desc->policy != TL_POLICY_CHAIN && (desc->policy != TL_POLICY_REVOLVE || desc->slot_count)) return 0;
+    if (!tli_is_revolve_chain(desc->graph)) return 0;
+    found = tli_find_slots(desc->graph, budget->bytes);
+    if (found.slot_count && !budget->is_over) return 0;
+    report->least_budget_bytes = tli_add_base(budget, found.least);
+    report->limiting_node = desc->graph->node_count - 1;
+    return 1;
+}
+
 static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
     const tli_function function = TLI_IN(PLAN_POLICY);
     tl_result result;
@@ -862,6 +842,8 @@ static tl_result tli_plan_policy(tl_env *env, const tl_policy_desc *desc, const 
     tli_zero(report, sizeof *report);
     result = tli_check_policy(env, desc);
     if (result) return result;
+    if (tli_policy_is_below_least(desc, budget, report))
+        return tli_policy_refuse(env, desc->graph, desc->policy, budget, report);
     tli_pool_init(&pool, env, 0);
     result = tli_policy_init(env, desc, budget, &pool, &p);
     if (!result) result = tli_pool_ask(&pool, p.budget.bytes);

@@ -157,15 +157,15 @@ static tl_result tli_remat_keep_all(tli_remat *r, uint64_t limit) {
 
 // Equal layers: plan the optimum in closed form.
 static tl_result tli_remat_try_revolve(tli_remat *r, uint64_t limit) {
-    uint64_t least, slots = tli_find_slots(r->graph, r->budget, &least);
+    tli_revolve_bytes found = tli_find_slots(r->graph, r->budget);
     tli_steps steps;
     tl_result result;
     (void)limit;
-    if (!slots) {
-        tli_remat_raise_floor(r, least, r->graph->node_count - 1);
-        return tli_remat_rule_out(r);
+    if (!found.slot_count) {
+        tli_remat_raise_floor(r, found.floor, r->graph->node_count - 1);
+        return r->budget < found.floor ? tli_remat_rule_out(r) : TL_OK;
     }
-    result = tli_revolve(&r->quiet, r->graph, slots, &steps);
+    result = tli_revolve(&r->quiet, r->graph, found.slot_count, &steps);
     if (result) { tli_release(&r->quiet, steps.steps); return result; }
     tli_remat_add_work(r, (uint64_t)r->graph->node_count + TLI_REVOLVE_WORK * (uint64_t)steps.count);
     result = tli_remat_offer_steps(r, &steps);
@@ -432,11 +432,13 @@ static tl_result tli_remat_ladder_floor(tli_remat *r, uint64_t limit) {
 
 // Equal layers: the least budget in closed form. Its plan may be very long; it is made where it is asked for.
 static tl_result tli_remat_ladder_revolve(tli_remat *r, uint64_t limit) {
+    tli_revolve_bytes found;
     (void)limit;
     if (!tli_is_revolve_chain(r->graph)) return TL_OK;
-    (void)tli_find_slots(r->graph, 0, &r->pool->least);
+    found = tli_find_slots(r->graph, 0);
+    r->pool->least = found.least;
     r->pool->least_node = r->graph->node_count - 1;
-    if (!tli_remat_has_copies(r)) tli_remat_raise_floor(r, r->pool->least, r->pool->least_node);
+    if (!tli_remat_has_copies(r)) tli_remat_raise_floor(r, found.floor, r->pool->least_node);
     return TL_OK;
 }
 

@@ -351,8 +351,9 @@ typedef struct tl_policy_desc {
 // Cost:    every-n, chen-greedy, selective: at most some thousand plans of O(nodes + inputs) each;
 //          revolve: O(forwards) for each slot count; the memory of the plan, 12 bytes a step, is what
 //          bounds it: 10000 layers in one slot are 100 million steps (ask for live bytes there: places take
-//          20 bytes and more for each allocation); chain: as tl_plan_chain. Places: as tl_plan_places, up to
-//          seven times.
+//          20 bytes and more for each allocation), and schedules of equal layers that have more than 2^27
+//          steps are not made: their budgets are refused; chain: as tl_plan_chain. Places: as
+//          tl_plan_places, up to seven times.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan);
 

@@ -12,7 +12,8 @@
 #include "support/random_graph.h"
 #include "support/texts.h"
 #include "support/keep_all.h"
-
+#include "support/counting_alloc.h"
+#include "support/walks.h"
 
 static tl_chain_plan_desc desc_of(const tl_graph *graph, uint64_t budget, uint64_t work_limit) {
     tl_chain_plan_desc desc;
@@ -460,6 +461,95 @@ static void every_entry_plans_equal_layers_in_closed_form(void **state) {
     }
 }
 
+// -- equal layers, with places --
+
+enum { ENTRIES = 4 };
+
+// Ask one of the entries for a plan with places; *least: what a refusal names, by tl_plan_policy in its sentence.
+static tl_result ask_entry(tl_env *env, int entry, const tl_graph *graph, const tl_device *device, uint64_t budget,
+                           tl_plan *plan, uint64_t *least) {
+    tl_chain_plan_desc chain = desc_of(graph, budget, 0);
+    tl_policy_desc policy;
+    tl_remat_desc remat;
+    tl_remat_report report;
+    const char *text;
+    tl_result result;
+    memset(&report, 0, sizeof report);
+    memset(&policy, 0, sizeof policy);
+    memset(&remat, 0, sizeof remat);
+    chain.live = 0;
+    policy.policy = entry == 1 ? TL_POLICY_REVOLVE : TL_POLICY_CHAIN;
+    policy.graph = remat.graph = graph;
+    policy.device = remat.device = chain.device = device;
+    policy.alignment_bytes = remat.alignment_bytes = chain.alignment_bytes = device->alignment_bytes;
+    policy.budget_bytes = remat.budget_bytes = budget;
+    if (!entry) result = tl_plan_remat(env, &remat, plan, &report);
+    else result = entry < 3 ? tl_plan_policy(env, &policy, plan) : tl_plan_chain(env, &chain, plan, &report);
+    *least = report.least_budget_bytes;
+    text = entry == 1 || entry == 2 ? strstr(env->error.text, "needs ") : NULL;
+    if (result && text) *least = strtoull(text + 6, NULL, 10);
+    return result;
+}
+
+// The least budget is a closed form, of live bytes; within it every entry finds places, and below it none a plan.
+static void the_least_of_equal_layers_holds_its_places(void **state) {
+    tl_random random = { 71 };
+    int i, entry;
+    (void)state;
+    for (i = 0; i < scaled(60); i++) {
+        int32_t inputs = (int32_t)tl_next_random_below(&random, 3), layers = 2 + (int32_t)tl_next_random_below(&random, 70);
+        uint64_t bytes = 1 + tl_next_random_below(&random, 200);
+        uint64_t work = tl_next_random_below(&random, 2) * bytes * (uint64_t)(i % 5);
+        uint64_t named = 0, least;
+        tl_graph graph = layers_after(inputs, layers, bytes, work + work % 3);
+        tl_device device;
+        memset(&device, 0, sizeof device);
+        device.alignment_bytes = (uint64_t)1 << 3 * tl_next_random_below(&random, 3);
+        for (entry = 0; entry < ENTRIES; entry++) {
+            tl_env env;
+            tl_plan plan;
+            memset(&env, 0, sizeof env);
+            assert_int_equal(ask_entry(&env, entry, &graph, &device, 1, &plan, &least), TL_ERROR_INFEASIBLE);
+            assert_true(least > 1 && (!named || named == least));
+            named = least;
+            assert_int_equal(ask_entry(&env, entry, &graph, &device, named, &plan, &least), TL_OK);
+            assert_true(plan.arena_bytes <= named && plan.offset_count > 0);
+            tl_free_plan(&env, &plan);
+            assert_int_equal(ask_entry(&env, entry, &graph, &device, named - 1, &plan, &least), TL_ERROR_INFEASIBLE);
+            assert_int_equal(least, named);
+        }
+        tl_free_graph(NULL, &graph);
+    }
+}
+
+// A refusal makes no plan: that of the least budget has half as many steps as the square of the layers. One of more
+// than 2^27 steps is not made at all, so that the least budget has one slot more.
+static void a_long_equal_chain_is_refused_in_little_memory(void **state) {
+    static const struct { int32_t layers; uint64_t budget, least; } rows[] = {
+        { 10000, 1, 3 }, { 10000, 2, 3 }, { 100000, 2, 4 }, { 100000, 3, 4 }
+    };
+    size_t k;
+    int entry;
+    (void)state;
+    for (k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+        tl_graph graph = layers_after(0, rows[k].layers, 1, 0);
+        tl_device device;
+        memset(&device, 0, sizeof device);
+        device.alignment_bytes = 1;
+        for (entry = 0; entry < ENTRIES; entry++) {
+            counting_alloc counter = { 0, 0 };
+            tl_env env = counting_env(&counter);
+            tl_plan plan;
+            uint64_t least;
+            assert_int_equal(ask_entry(&env, entry, &graph, &device, rows[k].budget, &plan, &least), TL_ERROR_INFEASIBLE);
+            assert_int_equal(least, rows[k].least);
+            if (counter.peak > 1024 * (uint64_t)rows[k].layers)
+                fail_msg("entry %d, row %d: %.0f bytes a node", entry, (int)k, (double)counter.peak / rows[k].layers);
+        }
+        tl_free_graph(NULL, &graph);
+    }
+}
+
 // A last layer that is larger than the others: the binomial schedule is found, though it is not known to be the best.
 static void revolve_over_stages_takes_the_most_slots_that_fit(void **state) {
     tl_graph graph = layers_after(1, 3000, 4, 0);
@@ -870,6 +960,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(results_and_branches_are_joined_into_stages),
         cmocka_unit_test(equal_layers_cost_the_closed_form),
         cmocka_unit_test(every_entry_plans_equal_layers_in_closed_form),
+        cmocka_unit_test(the_least_of_equal_layers_holds_its_places),
+        cmocka_unit_test(a_long_equal_chain_is_refused_in_little_memory),
         cmocka_unit_test(revolve_over_stages_takes_the_most_slots_that_fit),
         cmocka_unit_test(every_row_of_revolve_is_reached),
         cmocka_unit_test(closed_form_is_the_optimum_of_the_exact_search),
