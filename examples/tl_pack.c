@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -114,6 +115,28 @@ static int read_option(options *o, const char *name, const char *value) {
     return CODE_OK;
 }
 
+// Whether both are names of one file that exists; "-" is none.
+static int is_same_file(const char *a, const char *b) {
+    struct stat x, y;
+    if (!a || !b || strcmp(a, "-") == 0 || strcmp(b, "-") == 0) return 0;
+    if (stat(a, &x) || stat(b, &y)) return strcmp(a, b) == 0;
+    return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+// An output must be neither the input nor another output.
+static int check_outputs(const options *o) {
+    const struct { const char *name, *path; } outputs[] = { { "--out", o->out }, { "--svg", o->svg }, { "--json", o->json } };
+    int i, k;
+    for (i = 0; i < 3; i++) {
+        if (is_same_file(outputs[i].path, o->input))
+            return fail(CODE_INPUT, "%s %s: is the input", outputs[i].name, outputs[i].path);
+        for (k = 0; k < i; k++)
+            if (is_same_file(outputs[i].path, outputs[k].path))
+                return fail(CODE_INPUT, "%s %s: is the file of %s, too", outputs[i].name, outputs[i].path, outputs[k].name);
+    }
+    return CODE_OK;
+}
+
 static int parse_options(options *o, int count, char **argv) {
     int i, outputs;
     for (i = 1; i < count; i++) {
@@ -130,7 +153,7 @@ static int parse_options(options *o, int count, char **argv) {
     if (!o->input) return fail(CODE_INPUT, "an input is missing; --help says more");
     outputs = (o->out && strcmp(o->out, "-") == 0) + (o->svg && strcmp(o->svg, "-") == 0) +
               (o->json && strcmp(o->json, "-") == 0);
-    return outputs > 1 ? fail(CODE_INPUT, "-: only one output can be standard output") : CODE_OK;
+    return outputs > 1 ? fail(CODE_INPUT, "-: only one output can be standard output") : check_outputs(o);
 }
 
 // -- lines --
@@ -161,6 +184,7 @@ typedef struct program {
     tl_env            env;
     tl_layout_plan    plan;
     int64_t           begin, last;      // steps of all buffers
+    uint64_t          size_sum;         // of all buffers, aligned
     double            start, shown;
     int               terminal;
 } program;
@@ -230,6 +254,7 @@ static int read_names(program *p) {
     if (found < 0) return CODE_INPUT;
     if (!found) return fail(CODE_INPUT, "%s: is empty; the first line must name the columns", p->name);
     for (i = 0; i < COLUMNS; i++) p->columns[i] = -1;
+    if (memcmp(p->line, "\xEF\xBB\xBF", 3) == 0) memmove(p->line, p->line + 3, strlen(p->line + 3) + 1);  // UTF-8
     p->field_count = cut_line(p, p->fields, COLUMNS);
     if (p->field_count > COLUMNS)
         return fail(CODE_INPUT, "%s: line 1: has %d columns, more than there are names for", p->name, p->field_count);
@@ -343,8 +368,8 @@ static int grow(program *p) {
 }
 
 static int read_column(program *p, int column, uint64_t *number) {
-    return read_number(field_of(p, column), number) ? CODE_OK
-                                                    : fail_line(p, column, "must be a whole number, at least 0");
+    return read_number(field_of(p, column), number)
+        ? CODE_OK : fail_line(p, column, "must be a whole number from 0 to 9223372036854775798");
 }
 
 static int read_lifetime(program *p, tl_layout_buffer *buffer) {
@@ -383,6 +408,16 @@ static int read_extras(program *p, tl_layout_buffer *buffer) {
     return CODE_OK;
 }
 
+// All sizes together, aligned, must fit 61 bits.
+static int add_size(program *p, const tl_layout_buffer *buffer) {
+    uint64_t most = (uint64_t)1 << 61, alignment = buffer->alignment ? buffer->alignment : 1;
+    uint64_t bytes = buffer->bytes < most && alignment <= most
+        ? (buffer->bytes + alignment - 1) / alignment * alignment : most;
+    if (bytes >= most - p->size_sum) return fail_line(p, SIZE, "all sizes together, aligned, must be below 2^61");
+    p->size_sum += bytes;
+    return CODE_OK;
+}
+
 static int read_row(program *p) {
     tl_layout_buffer *buffer;
     row *r;
@@ -406,7 +441,7 @@ static int read_row(program *p) {
     code = read_lifetime(p, buffer);
     if (!code) code = read_extras(p, buffer);
     if (!code) code = read_gaps(p, r, buffer);
-    return code;
+    return code ? code : add_size(p, buffer);
 }
 
 static int compare_ids(const void *x, const void *y) {
@@ -428,6 +463,34 @@ static int check_ids(program *p) {
     if (!twice) return CODE_OK;
     p->line_number = twice->line;
     return fail_line(p, ID, "another buffer has the same");
+}
+
+static int compare_pins(const void *x, const void *y) {
+    const tl_layout_buffer *a = *(const tl_layout_buffer *const *)x, *b = *(const tl_layout_buffer *const *)y;
+    if (a->pinned_offset != b->pinned_offset) return a->pinned_offset < b->pinned_offset ? -1 : 1;
+    return a < b ? -1 : a > b;
+}
+
+// Tell two buffers without gaps that are live at one step and pinned to the same bytes, if there are such.
+static int find_clash(program *p) {
+    const tl_layout_buffer **pins = (const tl_layout_buffer **)malloc(((size_t)p->count + 1) * sizeof(void *));  // NOLINT
+    int32_t count = 0, i, k;
+    int64_t left = 100000000;       // pairs that are looked at
+    int code = CODE_OK;
+    if (!pins) return fail(CODE_INPUT, "%s: no memory", p->name);
+    for (i = 0; i < p->count; i++) if (p->buffers[i].is_pinned && !p->buffers[i].gap_count) pins[count++] = &p->buffers[i];
+    qsort((void *)pins, (size_t)count, sizeof *pins, compare_pins);  // NOLINT: pointers
+    for (i = 0; i < count && !code; i++)
+        for (k = i + 1; k < count && !code && left-- > 0; k++) {
+            const tl_layout_buffer *a = pins[i] < pins[k] ? pins[i] : pins[k], *b = a == pins[i] ? pins[k] : pins[i];
+            if (pins[k]->pinned_offset >= pins[i]->pinned_offset + pins[i]->bytes) break;
+            if (a->first_step > b->last_step || b->first_step > a->last_step || !pins[k]->bytes) continue;
+            p->line_number = p->rows[b - p->buffers].line;
+            code = fail(CODE_INPUT, "%s: line %llu: offset: shares bytes with %s, which is live at one step, too", p->name,
+                        (ull)p->line_number, p->rows[a - p->buffers].id);
+        }
+    free((void *)pins);  // NOLINT: the same
+    return code;
 }
 
 static int read_input(program *p) {
@@ -584,6 +647,7 @@ static int run(program *p) {
     const char *text;
     if (code) return code;
     result = pack(p);
+    if (result == TL_ERROR_INVALID_ARG && find_clash(p)) return CODE_INPUT;
     if (result && result != TL_ERROR_INFEASIBLE) {
         text = strstr(p->env.error.text, ": ");
         return fail(CODE_INPUT, "%s: %s", p->name, text ? text + 2 : p->env.error.text);

@@ -140,8 +140,10 @@ def bad_input_is_one_sentence_with_line_and_field():
         (['line 2: gaps: must be like'], 'id,lower,upper,size,gaps\na,1,9,3,4-5@1\n'), (['line 2: gaps: a gap must lie in'], 'id,lower,upper,size,gaps\na,1,9,3,4-12\n'),
         (['line 2: gaps: a gap must end'], 'id,lower,upper,size,gaps\na,1,9,3,4-4\n'), (['line 2: gaps: two gaps overlap'], 'id,lower,upper,size,gaps\na,1,9,3,5-7 4-6\n'),
         (['line 2: gaps: a gap leaves more'], 'id,lower,upper,size,gaps\na,1,9,3,5-7@1:4\n'), (['line 2: gaps: what a gap leaves'], 'id,lower,upper,size,gaps\na,1,9,3,5-7@2:1\n'),
-        (['pinned to the same bytes'], 'id,lower,upper,size,offset\na,1,9,3,0\nb,2,3,4,2\n'),
-        (['must fit 61 bits'], head + ''.join('%d,1,2,2000000000000000000\n' % i for i in range(6))), (['line 2: is longer'], head + 'a' * 70000)]:
+        (['line 3: offset: shares bytes with a'], 'id,lower,upper,size,offset\na,1,9,3,0\nb,2,3,4,2\n'),
+        (['pinned to the same bytes'], 'id,lower,upper,size,offset,gaps\na,1,9,3,0,4-5\nb,2,3,4,2,\n'),
+        (['line 2: size: must be a whole number from 0 to'], head + 'a,1,2,9223372036854775807\n'),
+        (['line 3: size: all sizes together'], head + ''.join('%d,1,2,2000000000000000000\n' % i for i in range(6))), (['line 2: is longer'], head + 'a' * 70000)]:
         refused(1, words, '-', text=text)
     refused(1, ['line 2: offset: the buffer ends above'], '-', '--capacity', '9', text='id,lower,upper,size,offset\na,1,2,3,8\n')
     refused(1, ['line 2097154: more than 2097152 buffers'], '-', text=head + ''.join('%d,1,2,3\n' % i for i in range(2100000)))
@@ -155,9 +157,14 @@ def bad_input_is_one_sentence_with_line_and_field():
     refused(1, ['--work: is given twice'], EXAMPLE, '--work', '1', '--work', '1')
     refused(1, ['only one output'], EXAMPLE, '--json', '-', '--out', '-')
     for option in ('--out', '--json', '--svg'): refused(1, ['cannot be written'], EXAMPLE, option, path('none/x'))
+    with open(path('own.csv'), 'w') as file: file.write(head + 'a,1,2,3\n')
+    os.symlink(path('own.csv'), path('link.csv'))
+    for option in ('--out', '--json', '--svg'): refused(1, [option, 'is the input'], path('own.csv'), option, path('link.csv'))
+    refused(1, ['--json', 'is the file of --out, too'], path('own.csv'), '--out', path('new'), '--json', path('new'))
+    with open(path('own.csv')) as file: assert file.read() == head + 'a,1,2,3\n'
 
 def other_names_and_line_ends_are_read():
-    text = '\ufeffid'.lstrip('\ufeff') + ',start,end,size\r\na,0,4,8\r\n\r\nb,4,6,8\r\n'    # end is live, too
+    text = '\ufeffid,start,end,size\r\na,0,4,8\r\n\r\nb,4,6,8\r\n'    # end is live, too
     code, out, err = run('-', '--out', '-', text=text)
     assert code == 0 and [row['upper'] for row in rows_of(out)] == ['5', '7'] and checked(out) == 16, (out, err)
     code, out, err = run('--help')
