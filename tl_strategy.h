@@ -2158,10 +2158,11 @@ extern "C" {
 //   offload  the same search, in which a tensor may also be fetched from the host; the cost
 //            is the time at which the last call ends, copies and waits included
 //
-// All plans go into one pool, and the answer is the best that fits. With the default work that is as
-// cheap as any policy; where work_limit is small, a policy by itself may take more work than that and be
-// cheaper. If none fits, a ladder of budgets that depends on the graph and the work limit alone leads to the
-// least budget: every call names the same one, and gets a plan where it asks for it.
+// All plans go into one pool, and the answer is the best that fits. With the default work that is mostly as
+// cheap as any policy: their candidates share an eighth of it or less. Where work_limit is small, or the graph
+// has many thousand nodes, a policy by itself may take more work than that and be cheaper. If none fits, a
+// ladder of budgets that depends on the graph and the work limit alone leads to the least budget: every call
+// names the same one, and gets a plan where it asks for it.
 //
 // Chains are treated apart: equal layers have a closed form, and for other chains the optimum
 // over persistent schedules is computed stage by stage (tl_plan_chain). Where forwards may run in another
@@ -2256,15 +2257,16 @@ typedef struct tl_remat_report {
 // always takes the bytes of its copy.
 //
 // The plan comes with places (tl_plan_places), unless desc->live says otherwise, and the budget binds their
-// arena: the bytes that a run takes. The sizes of allocations are rounded up to the alignment. Where an arena
-// exceeds the budget, up to five more plans are made within less, a little less at first, each with a quarter
-// of the work limit, then that of the least budget; before its arena is refused it is placed with 16 times
-// the work limit. Host copies have an arena of their own, which the host budget binds; where
-// that of the least budget's plan exceeds it, the plan of the least budget without copies is the last one.
-// The bound is that of the live bytes, rounded up, so it holds for every arena. The error names the arena
-// of the plan at the least budget: with so many bytes there is a plan. With banks, what is taken of all of
-// them counts as the arena; a plan that they do not hold is made again within an eighth less, and what the
-// error says of the last one is that of tl_plan_places.
+// arena: the bytes that a run takes. The sizes of allocations are rounded up to the alignment. Where the arena
+// of the first plan exceeds the budget, up to five more plans are made within less, each with a quarter of the
+// work limit; then that of the least budget of live bytes, and two between that and its arena; before the
+// lowest of these arenas is refused it is placed with 16 times the work. Host copies have an arena of their
+// own, which the host budget binds; where none of these plans fits, the same is done without copies. The bound
+// is that of the live bytes, rounded up, so it holds for every arena. The error names the lowest arena of the
+// plans for the least budget, which depend on no budget: with so many bytes there is a plan, and by chance
+// there may be one with fewer. With banks, what is taken of all of them counts as the arena; a plan that they
+// do not hold is made again within an eighth less, and what the error says of the last one is that of
+// tl_plan_places.
 //
 // With the form once, a set of kept tensors determines the plan: what is not kept is dropped after its
 // last use in the first pass, made again when a backward first needs it, and stays until its last reader.
@@ -2278,8 +2280,10 @@ typedef struct tl_remat_report {
 //          TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of forwards 56, and the graph is
 //          not small, or where base_bytes and what a plan takes do not fit 64; TL_ERROR_UNSUPPORTED: a
 //          host budget or a codec, which TL_NO_OFFLOAD left out. *plan is all zero then.
-// Cost:    work_limit (twice with a host budget; in an arena up to five times), and O(nodes + inputs). With
-//          little work no plan may be found where one exists; the error says that this is not known.
+// Cost:    work_limit (twice with a host budget), and O(nodes + inputs). In an arena as much again for its
+//          places; where the first arena exceeds the budget mostly two or three times as much, at most about
+//          ten times, and before a refusal 16 times for places. With little work no plan may be found where
+//          one exists; the error says that this is not known.
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors or 1024 stages; in graphs of
 //          more than 100 000 nodes about 1 KiB for each node. A host budget takes more in large graphs.
 // Threads: safe with one env per thread.
@@ -2471,11 +2475,11 @@ typedef struct tl_policy_desc {
 //          another than keep-all; TL_ERROR_OVERFLOW: a cost, or base_bytes and what a plan
 //          takes; TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    every-n, chen-greedy, selective: at most some thousand plans of O(nodes + inputs) each;
-//          revolve: O(forwards) for each slot count; the memory of the plan, 12 bytes a step, is what
-//          bounds it: 10000 layers in one slot are 100 million steps (ask for live bytes there: places take
-//          20 bytes and more for each allocation), and schedules of equal layers that have more than 2^27
-//          steps are not made: their budgets are refused; chain: as tl_plan_chain. Places: as
-//          tl_plan_places, up to seven times.
+//          revolve: O(forwards) for each slot count; the memory of the plan, 12 bytes a step and with places
+//          20 bytes and more for each allocation, is what bounds it: slot_count 1 makes a plan of n^2 steps
+//          for n layers. Without a slot count, schedules of equal layers of more than 2^22 steps are not
+//          made: their budgets are refused. chain: as tl_plan_chain. Places: as tl_plan_places, up to seven
+//          times.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan);
 
@@ -6978,7 +6982,8 @@ static size_t tli_finish(tli_writer *w) {
     X(WAIT_FOR_A_CALL_IS_OF_THE_NODE, "output: a call ends for the whole node", "step, node") \
     X(BEGINS_LAST_WORD, "the last word of F and B may be begin", "line") \
     X(PLAN_BEGINS_CALLS, "plan: begins calls that other steps end", "step, node") \
-    X(CALL_HAS_NOT_ENDED, "no W ends the call of %s", "step, node")
+    X(CALL_HAS_NOT_ENDED, "no W ends the call of %s", "step, node") \
+    X(ALLOCATIONS_DO_NOT_FIT_61_BITS, "places: all allocations together, aligned, must fit 61 bits", "")
 
 // -- errors: rules of [6] REMAT --
 
@@ -18360,6 +18365,8 @@ static tl_result tli_place_tier(tli_places *p, int is_host, int32_t count) {
         if (!result) result = tli_lay_out_banks(p, t, &bank, &height);
     }
     tli_end_quiet(&quiet, result);
+    if (result == TL_ERROR_OVERFLOW && !has_banks)
+        return tli_fail(p->env, result, p->function, TLI_RULE(ALLOCATIONS_DO_NOT_FIT_61_BITS));
     if (result) return result;
     tli_sort_numbers(t->order, count, t->offsets);
     tli_copy(t->ends, t->offsets, (size_t)count * sizeof *t->ends);
@@ -24438,7 +24445,7 @@ static tl_result tli_remat_beam(tl_env *env, const tl_graph *graph, uint64_t bud
 
 #define TLI_BOUND_INSTANTS 10                      // at most, in one relaxation
 #define TLI_BOUND_CALLS 256                        // that every schedule makes, at most, among the events
-#define TLI_BOUND_CELLS 300000                     // pairs of an instant and a thing, about, in large graphs
+#define TLI_BOUND_CELLS 290000                     // pairs of an instant and a thing, about, in large graphs
 #define TLI_BOUND_INFINITE (INT64_C(1) << 62)      // a capacity that no flow reaches
 #define TLI_BOUND_COSTS (INT64_C(1) << 50)         // all scaled costs together, and the largest mu
 #define TLI_BOUND_UNITS 26                         // bits of the sum of all bytes, in units
@@ -27542,6 +27549,15 @@ static void tli_search_rescan(tli_search_seq *s, int32_t at) {
     tli_search_judge(s, block);
 }
 
+// Add what is to be added. Where places are shifted together and back one by one, it would grow without end.
+static void tli_search_settle(tli_search_seq *s, tli_search_block *block) {
+    int32_t place = block->first, count = block->count;
+    s->work += (uint64_t)count;
+    for (; count-- > 0; place = s->places[place].behind) s->places[place].held += block->add;
+    block->top += block->add;
+    block->add = 0;
+}
+
 // Add bytes to the places after `from` up to `to`.
 static void tli_search_shift(tli_search_seq *s, int32_t from, int32_t to, int64_t bytes) {
     tli_search_place *places = s->places;
@@ -27559,8 +27575,11 @@ static void tli_search_shift(tli_search_seq *s, int32_t from, int32_t to, int64_
         tli_search_rescan(s, a);
     }
     for (block = s->blocks[a].behind; block != b; block = s->blocks[block].behind) {
-        s->blocks[block].add += bytes;
-        tli_search_judge(s, &s->blocks[block]);
+        tli_search_block *whole = &s->blocks[block];
+        whole->add += bytes;
+        if (whole->add > TLI_SEARCH_MOST_BYTES || whole->add < -TLI_SEARCH_MOST_BYTES)
+            tli_search_settle(s, whole);
+        tli_search_judge(s, whole);
         s->work++;
     }
     for (at = s->blocks[b].first; at != to; at = places[at].behind) places[at].held += bytes;
@@ -31071,7 +31090,7 @@ static tl_result tli_find_revolve_advances(tl_env *env, uint64_t layer_count, ui
     return tli_fail(env, TL_ERROR_OVERFLOW, function, TLI_RULE(NUMBER_OF_FORWARDS_DOES_NOT_FIT_64));
 }
 
-#define TLI_REVOLVE_MOST (UINT64_C(1) << 27)  // steps of a schedule; a longer one takes gigabytes: not made
+#define TLI_REVOLVE_MOST (UINT64_C(1) << 22)  // steps of a schedule; a longer one takes seconds and gigabytes
 
 // The least number of slots whose binomial schedule is not too long.
 static uint64_t tli_find_fewest_slots(uint64_t layer_count) {
@@ -31897,6 +31916,7 @@ struct tl_remat_pool {
     int32_t  floor_node;         // the node that takes it; -1 = none
     int32_t  least_node;         // at which the plan of `least` peaks
     uint64_t least;              // a plan of so few bytes is known, but too long to be kept; 0 = none
+    int32_t  is_of_call;         // 1 = it ends with the call: what was asked before names no least budget
     uint64_t ladder_work;        // work limit of the search for the least budget; 0 = not done yet
 };
 
@@ -33629,8 +33649,9 @@ static tl_result tli_plan_policy(tl_env *env, const tl_policy_desc *desc, const 
 static tl_result tli_remat_policies(tl_env *env, const tl_graph *graph, uint64_t budget, int wants_least,
                                     tl_remat_pool *pool, tli_remat_watch *watch, uint64_t work_limit,
                                     uint64_t *work) {
-    static const uint8_t order[] = { TL_POLICY_REVOLVE, TL_POLICY_CHEN_SQRT, TL_POLICY_CHEN_GREEDY,
-                                     TL_POLICY_SELECTIVE, TL_POLICY_EVERY_N };
+    static const uint8_t order[] = { TL_POLICY_SELECTIVE, TL_POLICY_EVERY_N, TL_POLICY_CHEN_SQRT,
+                                     TL_POLICY_CHEN_GREEDY, TL_POLICY_REVOLVE };    // the longest last
+    const uint32_t count = sizeof order / sizeof order[0];
     tl_policy_desc desc;
     tli_budget within;
     tli_policy p;
@@ -33644,8 +33665,9 @@ static tl_result tli_remat_policies(tl_env *env, const tl_graph *graph, uint64_t
     result = tli_policy_init(env, &desc, &within, pool, &p);
     p.wanted = wants_least ? TLI_WANT_LEAST : TLI_WANT_FITTING;
     p.watch = watch;
-    p.work_limit = work_limit;
-    for (i = 0; i < sizeof order / sizeof order[0] && !result && !tli_policy_is_done(&p); i++) {
+    for (i = 0; i < count && !result; i++) {
+        p.work_limit = p.work + (p.work < work_limit ? work_limit - p.work : 0) / (count - i);
+        if (tli_policy_is_done(&p)) continue;
         desc.policy = (tl_policy)order[i];
         result = tli_policy_run(&p);
     }
@@ -33681,6 +33703,7 @@ static tl_result tli_remat_policies(tl_env *env, const tl_graph *graph, uint64_t
 #define TLI_REMAT_MOST_WORK UINT64_C(700000000)
 #define TLI_REMAT_ENOUGH 1000
 #define TLI_REMAT_FAR 25   // the gap, as one part in so many, above which small graphs get beams
+#define TLI_REMAT_LARGE 20000  // nodes
 #define TLI_REMAT_LATE 50  // the gap, as one part in so many, from which on the bound gets what is left
 
 typedef struct tli_remat {
@@ -33699,7 +33722,7 @@ typedef struct tli_remat {
     tl_remat_form   form;
     int32_t         is_over;      // 1 = the base alone exceeds the limit
     int32_t         is_default;   // 1 = the caller gave no work limit: a small gap is enough
-    int32_t         is_shared;    // 1 = the pool is the caller's
+    int32_t         is_shared;    // 1 = the pool is the caller's, and outlives the call
     int32_t         alone;        // 1 = plans without copies are made first: these two are 0 meanwhile
     int32_t         none;         // 1 = it is proven that no plan fits
     int32_t         bound_is_stuck;  // 1 = its last work did not raise it
@@ -34045,16 +34068,33 @@ static tl_result tli_remat_try_beam(tli_remat *r, uint64_t limit) {
     return result;
 }
 
-// Lower the peak of the lowest plan to the budget, or as far as it goes.
+// Lower the peak of a plan to the budget, or as far as it goes.
+static tl_result tli_remat_lower_plan(tli_remat *r, const tl_plan *plan, uint64_t limit) {
+    tli_sequence_search search;
+    tl_result result = tli_remat_open_search(r, &search);
+    if (!search.is_open) return result;
+    result = tli_search_lower(&search, plan, limit);
+    return tli_remat_end_search(r, &search, result);
+}
+
 static tl_result tli_remat_lower(tli_remat *r, uint64_t limit) {
     const tl_plan *least = tli_pool_least(r->pool);
-    tli_sequence_search search;
+    return !least || least->host_peak_bytes ? TL_OK : tli_remat_lower_plan(r, least, limit);
+}
+
+// Far above the bound the first plan leads nowhere: the one that keeps everything, lowered step by step, does.
+static int tli_remat_needs_descent(const tli_remat *r) {
+    return tli_remat_best(r) && !tli_remat_is_within(r, 1);
+}
+
+static tl_result tli_remat_descend(tli_remat *r, uint64_t limit) {
+    tl_plan plan;
     tl_result result;
-    if (!least || least->host_peak_bytes) return TL_OK;
-    result = tli_remat_open_search(r, &search);
-    if (!search.is_open) return result;
-    result = tli_search_lower(&search, least, limit);
-    return tli_remat_end_search(r, &search, result);
+    if (r->graph->node_count > TLI_REMAT_LARGE) tli_search_close(&r->search);   // two take too much memory
+    result = tl_plan_keep_all(&r->quiet, r->graph, r->inference, &plan);
+    if (!result) result = tli_remat_lower_plan(r, &plan, limit / 4);
+    tl_free_plan(&r->quiet, &plan);
+    return result;
 }
 
 // Search plans of a kept set alone. The bound of any plan holds for them, and trying all sets may prove one.
@@ -34225,7 +34265,7 @@ static const tli_remat_part tli_remat_once_ladder[] = {
 // Whether the plan of the least peak is known to be that.
 static int tli_remat_is_lowest(const tli_remat *r) {
     const tl_plan *least = tli_pool_least(r->pool);
-    return (least && least->peak_bytes <= r->floor) || (r->pool->least && r->pool->least <= r->floor);
+    return (least && least->peak_bytes <= r->floor) || (r->pool->least && !tli_remat_has_copies(r));
 }
 
 // Search the least budget in a pool of its own, with the work that is kept for it, and add what was found. What
@@ -34267,6 +34307,7 @@ static const tli_remat_part tli_remat_parts[] = {
     { 1, tli_remat_always, tli_remat_try_exact },
     { 1, tli_remat_trains, tli_remat_try_policies },
     { 1, tli_remat_always, tli_remat_find_first },
+    { 1, tli_remat_needs_descent, tli_remat_descend },
     { 0, tli_remat_needs_chain, tli_remat_try_chain },
     { 0, tli_remat_needs_leaves, tli_remat_try_leaves },
     { 0, tli_remat_needs_beam, tli_remat_try_beam },
@@ -34583,7 +34624,7 @@ static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const t
 static tl_result tli_remat_take_pool(tli_remat *r, tl_env *env, tl_remat_pool *given, tl_remat_pool *own) {
     uint64_t key;
     tli_pool_init(own, &r->quiet, 0);
-    r->is_shared = given != NULL;
+    r->is_shared = given && !given->is_of_call;
     r->pool = given ? given : own;
     if (given) {
         key = tli_pool_class_of(r->graph, r->inference, r->form, r->host_budget, r->device);
@@ -34690,8 +34731,11 @@ TLI_IMPL int tl_parse_remat_form(const char *text, tl_remat_form *form) {
 // a function that makes one plan of the rounded graph.
 
 #define TLI_ARENA_TURNS 6      // plans that are made at most, the last one beside
+#define TLI_ARENA_CLOSE 32     // an arena exceeds a budget by little: by at most one part in so many
+#define TLI_ARENA_LEVELS 2     // plans that are made at most to lower the arena of the least one
+#define TLI_ARENA_POOL (UINT64_C(4) << 20)  // bytes of plans that are kept for the next ones
 #define TLI_ARENA_STEP_WORK UINT64_C(150)   // of a step of a plan that gets places, beside that of its layout
-#define TLI_ARENA_EFFORT 16    // times the caller's work, for the places of the last one before it is refused
+#define TLI_ARENA_EFFORT 16    // times the work of places, for the places of the last one before it is refused
 
 typedef struct tli_arena_plan tli_arena_plan;
 
@@ -34726,6 +34770,8 @@ struct tli_arena_plan {
     int       is_unplaced;      // 1 = no places in the banks were found for the plan
     uint64_t  live_bytes;       // of the plan, its sizes rounded up
     uint64_t  work, most_work;  // of the plans before; of the next one by default
+    tl_remat_pool own;          // of this call, where the caller gave no pool
+    tl_plan   best;             // the one of the lowest arena, while others are tried
     tl_plan  *plan;
     tl_remat_report *report;    // of the first plan: its bounds hold for all
 };
@@ -34833,13 +34879,15 @@ static uint64_t tli_arena_excess_of(const tli_arena_plan *a, const tli_budget *b
     return bytes > budget->bytes ? bytes - budget->bytes : 0;
 }
 
-// Less for the next plan, by what the arenas exceed. Of the device a 16th of that at first, then a fourth: a
-// plan of a little less is another one, whose allocations mostly leave no gaps. 0 = nothing would be left.
+// Less for the next plan, by what the arenas exceed. Where that is little of the device, a 16th of it at first,
+// then a fourth: a plan of a little less is another one, whose allocations mostly leave no gaps. 0 = nothing
+// would be left.
 static int tli_arena_lower(tli_arena_plan *a, const tli_budget *budget, tli_budget *within) {
     uint64_t device = tli_arena_excess_of(a, budget), host = a->plan->host_arena_bytes;
     host -= host < budget->host_bytes ? host : budget->host_bytes;
     if (device && within->bytes > a->live_bytes) within->bytes = a->live_bytes;
-    if (device && a->turns < 3 && !a->is_unplaced) device = (device >> (a->turns == 1 ? 4 : 2)) + 1;
+    if (device <= budget->bytes / TLI_ARENA_CLOSE && device && a->turns < 3 && !a->is_unplaced)
+        device = (device >> (a->turns == 1 ? 4 : 2)) + 1;
     if (device >= within->bytes) return 0;
     within->bytes -= device;
     tli_arena_lower_host(a, within, host < within->host_bytes ? within->host_bytes - host : 0);
@@ -34859,6 +34907,43 @@ static tl_result tli_arena_refuse(tli_arena_plan *a, const tli_budget *budget, c
     return a->planner->refuse(a, budget);
 }
 
+// Less work for each of the plans that follow the first one, and for their places.
+static void tli_arena_hurry(tli_arena_plan *a) {
+    a->most_work /= 4;
+    if (a->rounded.work_limit) a->rounded.work_limit = a->rounded.work_limit / 4 + 1;
+    a->place_work = (a->place_work ? a->place_work : TLI_LAYOUT_WORK) / 8 + 1;
+}
+
+// The plan at the least budget of live bytes has an arena of more: others between the two may have a lower one.
+static tl_result tli_arena_sink(tli_arena_plan *a, const tli_budget *least) {
+    tli_budget within = *least;
+    tl_remat_report report;
+    uint64_t live_bytes = a->live_bytes, place_work = a->place_work;
+    tl_result result = TL_OK;
+    int k;
+    a->best = *a->plan;
+    tli_zero(a->plan, sizeof *a->plan);
+    tli_arena_hurry(a);
+    for (k = 1; k <= TLI_ARENA_LEVELS && (!result || result == TL_ERROR_INFEASIBLE); k++) {
+        within.bytes = least->bytes + ((a->best.arena_bytes - least->bytes) >> k);
+        result = tli_arena_try(a, &within, &report);
+        if (result || a->is_unplaced || a->plan->arena_bytes >= a->best.arena_bytes) {
+            tl_free_plan(a->env, a->plan);
+            continue;
+        }
+        tl_free_plan(a->env, &a->best);
+        a->best = *a->plan;
+        live_bytes = a->live_bytes;
+        tli_zero(a->plan, sizeof *a->plan);
+    }
+    *a->plan = a->best;
+    tli_zero(&a->best, sizeof a->best);
+    a->live_bytes = live_bytes;
+    a->place_work = place_work;
+    a->is_unplaced = 0;
+    return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
+}
+
 // The plan at the least budget, which is the same whatever budget was too small. found: what a refusal says of
 // it.
 static tl_result tli_arena_try_least(tli_arena_plan *a, tli_budget *within, tl_remat_report *found) {
@@ -34871,6 +34956,8 @@ static tl_result tli_arena_try_least(tli_arena_plan *a, tli_budget *within, tl_r
         within->bytes = found->least_budget_bytes - within->base_bytes;
         result = tli_arena_try(a, within, &least);
     }
+    if (!result && !a->is_unplaced && !within->host_bytes && a->plan->arena_bytes > within->bytes)
+        result = tli_arena_sink(a, within);
     return result;
 }
 
@@ -34920,26 +35007,36 @@ static tl_result tli_arena_end(tli_arena_plan *a, const tli_budget *budget, tl_r
     return a->plan->arena_bytes > budget->bytes || budget->is_over ? tli_arena_refuse(a, budget, found) : TL_OK;
 }
 
-static tl_result tli_arena_run(tli_arena_plan *a, const tli_budget *budget) {
+// The arena of the first plan is too large: plans within less. TL_ERROR_INFEASIBLE, and no plan: none fits.
+static tl_result tli_arena_search(tli_arena_plan *a, const tli_budget *budget) {
     tli_budget within = *budget;
-    tl_remat_report first, later;
-    tl_result result = tli_arena_try(a, &within, a->report);
+    tl_remat_report later;
+    tl_result result = TL_OK;
     int turn;
-    first = *a->report;         // names the least budget, if this was refused already: by all of the work
-    a->most_work /= 4;
-    if (a->rounded.work_limit) a->rounded.work_limit = a->rounded.work_limit / 4 + 1;
     for (turn = 1; turn < TLI_ARENA_TURNS && !result && !tli_arena_is_within(a, budget); turn++) {
         int is_left = tli_arena_lower(a, budget, &within);
         tl_free_plan(a->env, a->plan);
         result = is_left ? tli_arena_try(a, &within, &later) : TL_ERROR_INFEASIBLE;
     }
-    if (a->desc) a->rounded = tli_arena_ask(a);     // the least budget depends on the work limit
-    a->most_work = TLI_REMAT_MOST_WORK;
-    if (!result && !tli_arena_is_within(a, budget)) {
-        tl_free_plan(a->env, a->plan);
-        result = TL_ERROR_INFEASIBLE;
-    }
-    return result == TL_ERROR_INFEASIBLE ? tli_arena_end(a, budget, &first) : result;
+    if (result || tli_arena_is_within(a, budget)) return result;
+    tl_free_plan(a->env, a->plan);
+    return TL_ERROR_INFEASIBLE;
+}
+
+static tl_result tli_arena_run(tli_arena_plan *a, const tli_budget *budget) {
+    tli_budget within = *budget;
+    uint64_t place_work = a->place_work;
+    tl_remat_report first;
+    tl_result result = tli_arena_try(a, &within, a->report);
+    first = *a->report;         // names the least budget, if this was refused already: by all of the work
+    if (!result && tli_arena_is_within(a, budget)) return TL_OK;
+    tli_arena_hurry(a);
+    if (!result) result = tli_arena_search(a, budget);
+    if (result != TL_ERROR_INFEASIBLE) return result;
+    if (a->desc) a->rounded = tli_arena_ask(a);     // the least budget depends on the work limit,
+    a->most_work = TLI_REMAT_MOST_WORK;             // and on no plan for another budget
+    a->place_work = place_work;
+    return tli_arena_end(a, budget, &first);
 }
 
 // Set what the report says of a plan that was not the first one, and the bound.
@@ -34971,6 +35068,16 @@ static tl_result tli_check_graph_cut(tl_env *env, tli_function function, const t
     return largest > cut ? tli_fail_cut(env, function, graph, cut, largest, node) : TL_OK;
 }
 
+// Ask for plans that share a pool, if they have no copies.
+static void tli_arena_begin(tli_arena_plan *a, const tli_budget *budget) {
+    if (!a->desc) return;
+    a->rounded = tli_arena_ask(a);
+    if (a->rounded.pool || a->desc->codec || budget->host_bytes) return;
+    tli_pool_init(&a->own, a->env, TLI_ARENA_POOL);
+    a->own.is_of_call = 1;
+    a->rounded.pool = &a->own;
+}
+
 // Plan within a budget that binds the arena. result: of the checks of the desc.
 static tl_result tli_plan_in_arena(tli_arena_plan *a, const tli_budget *budget, uint64_t alignment,
                                    tl_result result) {
@@ -34989,11 +35096,13 @@ static tl_result tli_plan_in_arena(tli_arena_plan *a, const tli_budget *budget, 
     if (result == TL_ERROR_INFEASIBLE) return result;
     if (!result && !tli_arena_round(a))
         result = tli_fail(a->env, TL_ERROR_NO_MEMORY, a->planner->function, TLI_RULE(NO_MEMORY_TO_PLAN));
-    if (!result && a->desc) a->rounded = tli_arena_ask(a);
+    if (!result) tli_arena_begin(a, budget);
     if (!result) result = tli_arena_run(a, budget);
     if (!result) tli_arena_report(a->plan, a->report, a->report->bound_cost);
     else if (result != TL_ERROR_INFEASIBLE) tli_zero(a->report, sizeof *a->report);
     if (!result || result == TL_ERROR_INFEASIBLE) a->report->work = a->work;
+    tl_free_plan(a->env, &a->best);
+    tli_pool_clear(&a->own);
     tli_release(a->env, a->nodes);
     tli_release(a->env, a->outputs);
     return result;
@@ -35058,19 +35167,21 @@ static tl_result tli_plan_remat_placed(tl_env *env, const tl_remat_desc *desc, c
     return result;
 }
 
-// Plan without compressed copies, and take that plan if it is cheaper, or what is said of its least budget if
-// that is less. result: of the plan with them.
+// Plan without copies, compressed or on the host, and take that plan if it is cheaper, or what is said of its
+// least budget if that is less. result: of the plan with them.
 static tl_result tli_plan_remat_plain(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
                                       tl_result result, tl_plan *plan, tl_remat_report *report) {
     tl_remat_desc plain = *desc;
     tl_remat_report other;
+    tli_budget within = *budget;
     uint64_t bound = result ? 0 : report->bound_cost;
     tl_plan without;
     int lowered, is_better;
     tl_result again;
     plain.codec = TL_CODEC_NONE;
     plain.pool = NULL;
-    again = tli_plan_remat_placed(env, &plain, budget, &without, &other, &lowered);
+    within.host_bytes = 0;
+    again = tli_plan_remat_placed(env, &plain, &within, &without, &other, &lowered);
     report->work = other.work += report->work;
     is_better = again != TL_ERROR_INFEASIBLE ? again || result || without.cost < plan->cost
                                              : result && other.least_budget_bytes < report->least_budget_bytes;
@@ -35086,8 +35197,8 @@ static tl_result tli_plan_remat_plain(tl_env *env, const tl_remat_desc *desc, co
     return again;
 }
 
-// As tli_plan_remat, within a budget that binds the arena. Where the arena of the first plan with compressed
-// copies is too large, the plan without them may be the better one.
+// As tli_plan_remat, within a budget that binds the arena. Where the arena of the first plan with copies is too
+// large, the plan without them may be the better one.
 static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
                                          tl_plan *plan, tl_remat_report *report) {
     tl_remat_report local;
@@ -35096,7 +35207,7 @@ static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc,
     tl_result result;
     if (!report) report = &local;
     result = tli_plan_remat_placed(env, desc, budget, plan, report, &lowered);
-    if (desc->codec && lowered && (!result || result == TL_ERROR_INFEASIBLE))
+    if ((desc->codec || budget->host_bytes) && lowered && (!result || result == TL_ERROR_INFEASIBLE))
         result = tli_plan_remat_plain(env, desc, budget, result, plan, report);
     tli_end_quiet(&quiet, result);
     return result;

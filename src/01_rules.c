@@ -652,7 +652,8 @@
     X(WAIT_FOR_A_CALL_IS_OF_THE_NODE, "output: a call ends for the whole node", "step, node") \
     X(BEGINS_LAST_WORD, "the last word of F and B may be begin", "line") \
     X(PLAN_BEGINS_CALLS, "plan: begins calls that other steps end", "step, node") \
-    X(CALL_HAS_NOT_ENDED, "no W ends the call of %s", "step, node")
+    X(CALL_HAS_NOT_ENDED, "no W ends the call of %s", "step, node") \
+    X(ALLOCATIONS_DO_NOT_FIT_61_BITS, "places: all allocations together, aligned, must fit 61 bits", "")
 
 // -- errors: rules of [6] REMAT --
 

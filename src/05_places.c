@@ -383,6 +383,8 @@ static tl_result tli_place_tier(tli_places *p, int is_host, int32_t count) {
         if (!result) result = tli_lay_out_banks(p, t, &bank, &height);
     }
     tli_end_quiet(&quiet, result);
+    if (result == TL_ERROR_OVERFLOW && !has_banks)
+        return tli_fail(p->env, result, p->function, TLI_RULE(ALLOCATIONS_DO_NOT_FIT_61_BITS));
     if (result) return result;
     tli_sort_numbers(t->order, count, t->offsets);
     tli_copy(t->ends, t->offsets, (size_t)count * sizeof *t->ends);

@@ -13,8 +13,11 @@
 // a function that makes one plan of the rounded graph.
 
 #define TLI_ARENA_TURNS 6      // plans that are made at most, the last one beside
+#define TLI_ARENA_CLOSE 32     // an arena exceeds a budget by little: by at most one part in so many
+#define TLI_ARENA_LEVELS 2     // plans that are made at most to lower the arena of the least one
+#define TLI_ARENA_POOL (UINT64_C(4) << 20)  // bytes of plans that are kept for the next ones
 #define TLI_ARENA_STEP_WORK UINT64_C(150)   // of a step of a plan that gets places, beside that of its layout
-#define TLI_ARENA_EFFORT 16    // times the caller's work, for the places of the last one before it is refused
+#define TLI_ARENA_EFFORT 16    // times the work of places, for the places of the last one before it is refused
 
 typedef struct tli_arena_plan tli_arena_plan;
 
@@ -49,6 +52,8 @@ struct tli_arena_plan {
     int       is_unplaced;      // 1 = no places in the banks were found for the plan
     uint64_t  live_bytes;       // of the plan, its sizes rounded up
     uint64_t  work, most_work;  // of the plans before; of the next one by default
+    tl_remat_pool own;          // of this call, where the caller gave no pool
+    tl_plan   best;             // the one of the lowest arena, while others are tried
     tl_plan  *plan;
     tl_remat_report *report;    // of the first plan: its bounds hold for all
 };
@@ -156,13 +161,15 @@ static uint64_t tli_arena_excess_of(const tli_arena_plan *a, const tli_budget *b
     return bytes > budget->bytes ? bytes - budget->bytes : 0;
 }
 
-// Less for the next plan, by what the arenas exceed. Of the device a 16th of that at first, then a fourth: a
-// plan of a little less is another one, whose allocations mostly leave no gaps. 0 = nothing would be left.
+// Less for the next plan, by what the arenas exceed. Where that is little of the device, a 16th of it at first,
+// then a fourth: a plan of a little less is another one, whose allocations mostly leave no gaps. 0 = nothing
+// would be left.
 static int tli_arena_lower(tli_arena_plan *a, const tli_budget *budget, tli_budget *within) {
     uint64_t device = tli_arena_excess_of(a, budget), host = a->plan->host_arena_bytes;
     host -= host < budget->host_bytes ? host : budget->host_bytes;
     if (device && within->bytes > a->live_bytes) within->bytes = a->live_bytes;
-    if (device && a->turns < 3 && !a->is_unplaced) device = (device >> (a->turns == 1 ? 4 : 2)) + 1;
+    if (device <= budget->bytes / TLI_ARENA_CLOSE && device && a->turns < 3 && !a->is_unplaced)
+        device = (device >> (a->turns == 1 ? 4 : 2)) + 1;
     if (device >= within->bytes) return 0;
     within->bytes -= device;
     tli_arena_lower_host(a, within, host < within->host_bytes ? within->host_bytes - host : 0);
@@ -182,6 +189,43 @@ static tl_result tli_arena_refuse(tli_arena_plan *a, const tli_budget *budget, c
     return a->planner->refuse(a, budget);
 }
 
+// Less work for each of the plans that follow the first one, and for their places.
+static void tli_arena_hurry(tli_arena_plan *a) {
+    a->most_work /= 4;
+    if (a->rounded.work_limit) a->rounded.work_limit = a->rounded.work_limit / 4 + 1;
+    a->place_work = (a->place_work ? a->place_work : TLI_LAYOUT_WORK) / 8 + 1;
+}
+
+// The plan at the least budget of live bytes has an arena of more: others between the two may have a lower one.
+static tl_result tli_arena_sink(tli_arena_plan *a, const tli_budget *least) {
+    tli_budget within = *least;
+    tl_remat_report report;
+    uint64_t live_bytes = a->live_bytes, place_work = a->place_work;
+    tl_result result = TL_OK;
+    int k;
+    a->best = *a->plan;
+    tli_zero(a->plan, sizeof *a->plan);
+    tli_arena_hurry(a);
+    for (k = 1; k <= TLI_ARENA_LEVELS && (!result || result == TL_ERROR_INFEASIBLE); k++) {
+        within.bytes = least->bytes + ((a->best.arena_bytes - least->bytes) >> k);
+        result = tli_arena_try(a, &within, &report);
+        if (result || a->is_unplaced || a->plan->arena_bytes >= a->best.arena_bytes) {
+            tl_free_plan(a->env, a->plan);
+            continue;
+        }
+        tl_free_plan(a->env, &a->best);
+        a->best = *a->plan;
+        live_bytes = a->live_bytes;
+        tli_zero(a->plan, sizeof *a->plan);
+    }
+    *a->plan = a->best;
+    tli_zero(&a->best, sizeof a->best);
+    a->live_bytes = live_bytes;
+    a->place_work = place_work;
+    a->is_unplaced = 0;
+    return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
+}
+
 // The plan at the least budget, which is the same whatever budget was too small. found: what a refusal says of
 // it.
 static tl_result tli_arena_try_least(tli_arena_plan *a, tli_budget *within, tl_remat_report *found) {
@@ -194,6 +238,8 @@ static tl_result tli_arena_try_least(tli_arena_plan *a, tli_budget *within, tl_r
         within->bytes = found->least_budget_bytes - within->base_bytes;
         result = tli_arena_try(a, within, &least);
     }
+    if (!result && !a->is_unplaced && !within->host_bytes && a->plan->arena_bytes > within->bytes)
+        result = tli_arena_sink(a, within);
     return result;
 }
 
@@ -243,26 +289,36 @@ static tl_result tli_arena_end(tli_arena_plan *a, const tli_budget *budget, tl_r
     return a->plan->arena_bytes > budget->bytes || budget->is_over ? tli_arena_refuse(a, budget, found) : TL_OK;
 }
 
-static tl_result tli_arena_run(tli_arena_plan *a, const tli_budget *budget) {
+// The arena of the first plan is too large: plans within less. TL_ERROR_INFEASIBLE, and no plan: none fits.
+static tl_result tli_arena_search(tli_arena_plan *a, const tli_budget *budget) {
     tli_budget within = *budget;
-    tl_remat_report first, later;
-    tl_result result = tli_arena_try(a, &within, a->report);
+    tl_remat_report later;
+    tl_result result = TL_OK;
     int turn;
-    first = *a->report;         // names the least budget, if this was refused already: by all of the work
-    a->most_work /= 4;
-    if (a->rounded.work_limit) a->rounded.work_limit = a->rounded.work_limit / 4 + 1;
     for (turn = 1; turn < TLI_ARENA_TURNS && !result && !tli_arena_is_within(a, budget); turn++) {
         int is_left = tli_arena_lower(a, budget, &within);
         tl_free_plan(a->env, a->plan);
         result = is_left ? tli_arena_try(a, &within, &later) : TL_ERROR_INFEASIBLE;
     }
-    if (a->desc) a->rounded = tli_arena_ask(a);     // the least budget depends on the work limit
-    a->most_work = TLI_REMAT_MOST_WORK;
-    if (!result && !tli_arena_is_within(a, budget)) {
-        tl_free_plan(a->env, a->plan);
-        result = TL_ERROR_INFEASIBLE;
-    }
-    return result == TL_ERROR_INFEASIBLE ? tli_arena_end(a, budget, &first) : result;
+    if (result || tli_arena_is_within(a, budget)) return result;
+    tl_free_plan(a->env, a->plan);
+    return TL_ERROR_INFEASIBLE;
+}
+
+static tl_result tli_arena_run(tli_arena_plan *a, const tli_budget *budget) {
+    tli_budget within = *budget;
+    uint64_t place_work = a->place_work;
+    tl_remat_report first;
+    tl_result result = tli_arena_try(a, &within, a->report);
+    first = *a->report;         // names the least budget, if this was refused already: by all of the work
+    if (!result && tli_arena_is_within(a, budget)) return TL_OK;
+    tli_arena_hurry(a);
+    if (!result) result = tli_arena_search(a, budget);
+    if (result != TL_ERROR_INFEASIBLE) return result;
+    if (a->desc) a->rounded = tli_arena_ask(a);     // the least budget depends on the work limit,
+    a->most_work = TLI_REMAT_MOST_WORK;             // and on no plan for another budget
+    a->place_work = place_work;
+    return tli_arena_end(a, budget, &first);
 }
 
 // Set what the report says of a plan that was not the first one, and the bound.
@@ -294,6 +350,16 @@ static tl_result tli_check_graph_cut(tl_env *env, tli_function function, const t
     return largest > cut ? tli_fail_cut(env, function, graph, cut, largest, node) : TL_OK;
 }
 
+// Ask for plans that share a pool, if they have no copies.
+static void tli_arena_begin(tli_arena_plan *a, const tli_budget *budget) {
+    if (!a->desc) return;
+    a->rounded = tli_arena_ask(a);
+    if (a->rounded.pool || a->desc->codec || budget->host_bytes) return;
+    tli_pool_init(&a->own, a->env, TLI_ARENA_POOL);
+    a->own.is_of_call = 1;
+    a->rounded.pool = &a->own;
+}
+
 // Plan within a budget that binds the arena. result: of the checks of the desc.
 static tl_result tli_plan_in_arena(tli_arena_plan *a, const tli_budget *budget, uint64_t alignment,
                                    tl_result result) {
@@ -312,11 +378,13 @@ static tl_result tli_plan_in_arena(tli_arena_plan *a, const tli_budget *budget, 
     if (result == TL_ERROR_INFEASIBLE) return result;
     if (!result && !tli_arena_round(a))
         result = tli_fail(a->env, TL_ERROR_NO_MEMORY, a->planner->function, TLI_RULE(NO_MEMORY_TO_PLAN));
-    if (!result && a->desc) a->rounded = tli_arena_ask(a);
+    if (!result) tli_arena_begin(a, budget);
     if (!result) result = tli_arena_run(a, budget);
     if (!result) tli_arena_report(a->plan, a->report, a->report->bound_cost);
     else if (result != TL_ERROR_INFEASIBLE) tli_zero(a->report, sizeof *a->report);
     if (!result || result == TL_ERROR_INFEASIBLE) a->report->work = a->work;
+    tl_free_plan(a->env, &a->best);
+    tli_pool_clear(&a->own);
     tli_release(a->env, a->nodes);
     tli_release(a->env, a->outputs);
     return result;
@@ -381,19 +449,21 @@ static tl_result tli_plan_remat_placed(tl_env *env, const tl_remat_desc *desc, c
     return result;
 }
 
-// Plan without compressed copies, and take that plan if it is cheaper, or what is said of its least budget if
-// that is less. result: of the plan with them.
+// Plan without copies, compressed or on the host, and take that plan if it is cheaper, or what is said of its
+// least budget if that is less. result: of the plan with them.
 static tl_result tli_plan_remat_plain(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
                                       tl_result result, tl_plan *plan, tl_remat_report *report) {
     tl_remat_desc plain = *desc;
     tl_remat_report other;
+    tli_budget within = *budget;
     uint64_t bound = result ? 0 : report->bound_cost;
     tl_plan without;
     int lowered, is_better;
     tl_result again;
     plain.codec = TL_CODEC_NONE;
     plain.pool = NULL;
-    again = tli_plan_remat_placed(env, &plain, budget, &without, &other, &lowered);
+    within.host_bytes = 0;
+    again = tli_plan_remat_placed(env, &plain, &within, &without, &other, &lowered);
     report->work = other.work += report->work;
     is_better = again != TL_ERROR_INFEASIBLE ? again || result || without.cost < plan->cost
                                              : result && other.least_budget_bytes < report->least_budget_bytes;
@@ -409,8 +479,8 @@ static tl_result tli_plan_remat_plain(tl_env *env, const tl_remat_desc *desc, co
     return again;
 }
 
-// As tli_plan_remat, within a budget that binds the arena. Where the arena of the first plan with compressed
-// copies is too large, the plan without them may be the better one.
+// As tli_plan_remat, within a budget that binds the arena. Where the arena of the first plan with copies is too
+// large, the plan without them may be the better one.
 static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
                                          tl_plan *plan, tl_remat_report *report) {
     tl_remat_report local;
@@ -419,7 +489,7 @@ static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc,
     tl_result result;
     if (!report) report = &local;
     result = tli_plan_remat_placed(env, desc, budget, plan, report, &lowered);
-    if (desc->codec && lowered && (!result || result == TL_ERROR_INFEASIBLE))
+    if ((desc->codec || budget->host_bytes) && lowered && (!result || result == TL_ERROR_INFEASIBLE))
         result = tli_plan_remat_plain(env, desc, budget, result, plan, report);
     tli_end_quiet(&quiet, result);
     return result;

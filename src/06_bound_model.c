@@ -48,7 +48,7 @@
 
 #define TLI_BOUND_INSTANTS 10                      // at most, in one relaxation
 #define TLI_BOUND_CALLS 256                        // that every schedule makes, at most, among the events
-#define TLI_BOUND_CELLS 300000                     // pairs of an instant and a thing, about, in large graphs
+#define TLI_BOUND_CELLS 290000                     // pairs of an instant and a thing, about, in large graphs
 #define TLI_BOUND_INFINITE (INT64_C(1) << 62)      // a capacity that no flow reaches
 #define TLI_BOUND_COSTS (INT64_C(1) << 50)         // all scaled costs together, and the largest mu
 #define TLI_BOUND_UNITS 26                         // bits of the sum of all bytes, in units

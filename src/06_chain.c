@@ -1413,7 +1413,7 @@ static tl_result tli_find_revolve_advances(tl_env *env, uint64_t layer_count, ui
     return tli_fail(env, TL_ERROR_OVERFLOW, function, TLI_RULE(NUMBER_OF_FORWARDS_DOES_NOT_FIT_64));
 }
 
-#define TLI_REVOLVE_MOST (UINT64_C(1) << 27)  // steps of a schedule; a longer one takes gigabytes: not made
+#define TLI_REVOLVE_MOST (UINT64_C(1) << 22)  // steps of a schedule; a longer one takes seconds and gigabytes
 
 // The least number of slots whose binomial schedule is not too long.
 static uint64_t tli_find_fewest_slots(uint64_t layer_count) {

@@ -864,8 +864,9 @@ static tl_result tli_plan_policy(tl_env *env, const tl_policy_desc *desc, const 
 static tl_result tli_remat_policies(tl_env *env, const tl_graph *graph, uint64_t budget, int wants_least,
                                     tl_remat_pool *pool, tli_remat_watch *watch, uint64_t work_limit,
                                     uint64_t *work) {
-    static const uint8_t order[] = { TL_POLICY_REVOLVE, TL_POLICY_CHEN_SQRT, TL_POLICY_CHEN_GREEDY,
-                                     TL_POLICY_SELECTIVE, TL_POLICY_EVERY_N };
+    static const uint8_t order[] = { TL_POLICY_SELECTIVE, TL_POLICY_EVERY_N, TL_POLICY_CHEN_SQRT,
+                                     TL_POLICY_CHEN_GREEDY, TL_POLICY_REVOLVE };    // the longest last
+    const uint32_t count = sizeof order / sizeof order[0];
     tl_policy_desc desc;
     tli_budget within;
     tli_policy p;
@@ -879,8 +880,9 @@ static tl_result tli_remat_policies(tl_env *env, const tl_graph *graph, uint64_t
     result = tli_policy_init(env, &desc, &within, pool, &p);
     p.wanted = wants_least ? TLI_WANT_LEAST : TLI_WANT_FITTING;
     p.watch = watch;
-    p.work_limit = work_limit;
-    for (i = 0; i < sizeof order / sizeof order[0] && !result && !tli_policy_is_done(&p); i++) {
+    for (i = 0; i < count && !result; i++) {
+        p.work_limit = p.work + (p.work < work_limit ? work_limit - p.work : 0) / (count - i);
+        if (tli_policy_is_done(&p)) continue;
         desc.policy = (tl_policy)order[i];
         result = tli_policy_run(&p);
     }

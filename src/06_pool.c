@@ -32,6 +32,7 @@ struct tl_remat_pool {
     int32_t  floor_node;         // the node that takes it; -1 = none
     int32_t  least_node;         // at which the plan of `least` peaks
     uint64_t least;              // a plan of so few bytes is known, but too long to be kept; 0 = none
+    int32_t  is_of_call;         // 1 = it ends with the call: what was asked before names no least budget
     uint64_t ladder_work;        // work limit of the search for the least budget; 0 = not done yet
 };
 

@@ -24,6 +24,7 @@
 #define TLI_REMAT_MOST_WORK UINT64_C(700000000)
 #define TLI_REMAT_ENOUGH 1000
 #define TLI_REMAT_FAR 25   // the gap, as one part in so many, above which small graphs get beams
+#define TLI_REMAT_LARGE 20000  // nodes
 #define TLI_REMAT_LATE 50  // the gap, as one part in so many, from which on the bound gets what is left
 
 typedef struct tli_remat {
@@ -42,7 +43,7 @@ typedef struct tli_remat {
     tl_remat_form   form;
     int32_t         is_over;      // 1 = the base alone exceeds the limit
     int32_t         is_default;   // 1 = the caller gave no work limit: a small gap is enough
-    int32_t         is_shared;    // 1 = the pool is the caller's
+    int32_t         is_shared;    // 1 = the pool is the caller's, and outlives the call
     int32_t         alone;        // 1 = plans without copies are made first: these two are 0 meanwhile
     int32_t         none;         // 1 = it is proven that no plan fits
     int32_t         bound_is_stuck;  // 1 = its last work did not raise it
@@ -388,16 +389,33 @@ static tl_result tli_remat_try_beam(tli_remat *r, uint64_t limit) {
     return result;
 }
 
-// Lower the peak of the lowest plan to the budget, or as far as it goes.
+// Lower the peak of a plan to the budget, or as far as it goes.
+static tl_result tli_remat_lower_plan(tli_remat *r, const tl_plan *plan, uint64_t limit) {
+    tli_sequence_search search;
+    tl_result result = tli_remat_open_search(r, &search);
+    if (!search.is_open) return result;
+    result = tli_search_lower(&search, plan, limit);
+    return tli_remat_end_search(r, &search, result);
+}
+
 static tl_result tli_remat_lower(tli_remat *r, uint64_t limit) {
     const tl_plan *least = tli_pool_least(r->pool);
-    tli_sequence_search search;
+    return !least || least->host_peak_bytes ? TL_OK : tli_remat_lower_plan(r, least, limit);
+}
+
+// Far above the bound the first plan leads nowhere: the one that keeps everything, lowered step by step, does.
+static int tli_remat_needs_descent(const tli_remat *r) {
+    return tli_remat_best(r) && !tli_remat_is_within(r, 1);
+}
+
+static tl_result tli_remat_descend(tli_remat *r, uint64_t limit) {
+    tl_plan plan;
     tl_result result;
-    if (!least || least->host_peak_bytes) return TL_OK;
-    result = tli_remat_open_search(r, &search);
-    if (!search.is_open) return result;
-    result = tli_search_lower(&search, least, limit);
-    return tli_remat_end_search(r, &search, result);
+    if (r->graph->node_count > TLI_REMAT_LARGE) tli_search_close(&r->search);   // two take too much memory
+    result = tl_plan_keep_all(&r->quiet, r->graph, r->inference, &plan);
+    if (!result) result = tli_remat_lower_plan(r, &plan, limit / 4);
+    tl_free_plan(&r->quiet, &plan);
+    return result;
 }
 
 // Search plans of a kept set alone. The bound of any plan holds for them, and trying all sets may prove one.
@@ -568,7 +586,7 @@ static const tli_remat_part tli_remat_once_ladder[] = {
 // Whether the plan of the least peak is known to be that.
 static int tli_remat_is_lowest(const tli_remat *r) {
     const tl_plan *least = tli_pool_least(r->pool);
-    return (least && least->peak_bytes <= r->floor) || (r->pool->least && r->pool->least <= r->floor);
+    return (least && least->peak_bytes <= r->floor) || (r->pool->least && !tli_remat_has_copies(r));
 }
 
 // Search the least budget in a pool of its own, with the work that is kept for it, and add what was found. What
@@ -610,6 +628,7 @@ static const tli_remat_part tli_remat_parts[] = {
     { 1, tli_remat_always, tli_remat_try_exact },
     { 1, tli_remat_trains, tli_remat_try_policies },
     { 1, tli_remat_always, tli_remat_find_first },
+    { 1, tli_remat_needs_descent, tli_remat_descend },
     { 0, tli_remat_needs_chain, tli_remat_try_chain },
     { 0, tli_remat_needs_leaves, tli_remat_try_leaves },
     { 0, tli_remat_needs_beam, tli_remat_try_beam },
@@ -926,7 +945,7 @@ static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const t
 static tl_result tli_remat_take_pool(tli_remat *r, tl_env *env, tl_remat_pool *given, tl_remat_pool *own) {
     uint64_t key;
     tli_pool_init(own, &r->quiet, 0);
-    r->is_shared = given != NULL;
+    r->is_shared = given && !given->is_of_call;
     r->pool = given ? given : own;
     if (given) {
         key = tli_pool_class_of(r->graph, r->inference, r->form, r->host_budget, r->device);

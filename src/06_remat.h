@@ -36,10 +36,11 @@ extern "C" {
 //   offload  the same search, in which a tensor may also be fetched from the host; the cost
 //            is the time at which the last call ends, copies and waits included
 //
-// All plans go into one pool, and the answer is the best that fits. With the default work that is as
-// cheap as any policy; where work_limit is small, a policy by itself may take more work than that and be
-// cheaper. If none fits, a ladder of budgets that depends on the graph and the work limit alone leads to the
-// least budget: every call names the same one, and gets a plan where it asks for it.
+// All plans go into one pool, and the answer is the best that fits. With the default work that is mostly as
+// cheap as any policy: their candidates share an eighth of it or less. Where work_limit is small, or the graph
+// has many thousand nodes, a policy by itself may take more work than that and be cheaper. If none fits, a
+// ladder of budgets that depends on the graph and the work limit alone leads to the least budget: every call
+// names the same one, and gets a plan where it asks for it.
 //
 // Chains are treated apart: equal layers have a closed form, and for other chains the optimum
 // over persistent schedules is computed stage by stage (tl_plan_chain). Where forwards may run in another
@@ -134,15 +135,16 @@ typedef struct tl_remat_report {
 // always takes the bytes of its copy.
 //
 // The plan comes with places (tl_plan_places), unless desc->live says otherwise, and the budget binds their
-// arena: the bytes that a run takes. The sizes of allocations are rounded up to the alignment. Where an arena
-// exceeds the budget, up to five more plans are made within less, a little less at first, each with a quarter
-// of the work limit, then that of the least budget; before its arena is refused it is placed with 16 times
-// the work limit. Host copies have an arena of their own, which the host budget binds; where
-// that of the least budget's plan exceeds it, the plan of the least budget without copies is the last one.
-// The bound is that of the live bytes, rounded up, so it holds for every arena. The error names the arena
-// of the plan at the least budget: with so many bytes there is a plan. With banks, what is taken of all of
-// them counts as the arena; a plan that they do not hold is made again within an eighth less, and what the
-// error says of the last one is that of tl_plan_places.
+// arena: the bytes that a run takes. The sizes of allocations are rounded up to the alignment. Where the arena
+// of the first plan exceeds the budget, up to five more plans are made within less, each with a quarter of the
+// work limit; then that of the least budget of live bytes, and two between that and its arena; before the
+// lowest of these arenas is refused it is placed with 16 times the work. Host copies have an arena of their
+// own, which the host budget binds; where none of these plans fits, the same is done without copies. The bound
+// is that of the live bytes, rounded up, so it holds for every arena. The error names the lowest arena of the
+// plans for the least budget, which depend on no budget: with so many bytes there is a plan, and by chance
+// there may be one with fewer. With banks, what is taken of all of them counts as the arena; a plan that they
+// do not hold is made again within an eighth less, and what the error says of the last one is that of
+// tl_plan_places.
 //
 // With the form once, a set of kept tensors determines the plan: what is not kept is dropped after its
 // last use in the first pass, made again when a backward first needs it, and stays until its last reader.
@@ -156,8 +158,10 @@ typedef struct tl_remat_report {
 //          TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of forwards 56, and the graph is
 //          not small, or where base_bytes and what a plan takes do not fit 64; TL_ERROR_UNSUPPORTED: a
 //          host budget or a codec, which TL_NO_OFFLOAD left out. *plan is all zero then.
-// Cost:    work_limit (twice with a host budget; in an arena up to five times), and O(nodes + inputs). With
-//          little work no plan may be found where one exists; the error says that this is not known.
+// Cost:    work_limit (twice with a host budget), and O(nodes + inputs). In an arena as much again for its
+//          places; where the first arena exceeds the budget mostly two or three times as much, at most about
+//          ten times, and before a refusal 16 times for places. With little work no plan may be found where
+//          one exists; the error says that this is not known.
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors or 1024 stages; in graphs of
 //          more than 100 000 nodes about 1 KiB for each node. A host budget takes more in large graphs.
 // Threads: safe with one env per thread.
@@ -349,11 +353,11 @@ typedef struct tl_policy_desc {
 //          another than keep-all; TL_ERROR_OVERFLOW: a cost, or base_bytes and what a plan
 //          takes; TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    every-n, chen-greedy, selective: at most some thousand plans of O(nodes + inputs) each;
-//          revolve: O(forwards) for each slot count; the memory of the plan, 12 bytes a step, is what
-//          bounds it: 10000 layers in one slot are 100 million steps (ask for live bytes there: places take
-//          20 bytes and more for each allocation), and schedules of equal layers that have more than 2^27
-//          steps are not made: their budgets are refused; chain: as tl_plan_chain. Places: as
-//          tl_plan_places, up to seven times.
+//          revolve: O(forwards) for each slot count; the memory of the plan, 12 bytes a step and with places
+//          20 bytes and more for each allocation, is what bounds it: slot_count 1 makes a plan of n^2 steps
+//          for n layers. Without a slot count, schedules of equal layers of more than 2^22 steps are not
+//          made: their budgets are refused. chain: as tl_plan_chain. Places: as tl_plan_places, up to seven
+//          times.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan);
 

@@ -1020,6 +1020,15 @@ static void tli_search_rescan(tli_search_seq *s, int32_t at) {
     tli_search_judge(s, block);
 }
 
+// Add what is to be added. Where places are shifted together and back one by one, it would grow without end.
+static void tli_search_settle(tli_search_seq *s, tli_search_block *block) {
+    int32_t place = block->first, count = block->count;
+    s->work += (uint64_t)count;
+    for (; count-- > 0; place = s->places[place].behind) s->places[place].held += block->add;
+    block->top += block->add;
+    block->add = 0;
+}
+
 // Add bytes to the places after `from` up to `to`.
 static void tli_search_shift(tli_search_seq *s, int32_t from, int32_t to, int64_t bytes) {
     tli_search_place *places = s->places;
@@ -1037,8 +1046,11 @@ static void tli_search_shift(tli_search_seq *s, int32_t from, int32_t to, int64_
         tli_search_rescan(s, a);
     }
     for (block = s->blocks[a].behind; block != b; block = s->blocks[block].behind) {
-        s->blocks[block].add += bytes;
-        tli_search_judge(s, &s->blocks[block]);
+        tli_search_block *whole = &s->blocks[block];
+        whole->add += bytes;
+        if (whole->add > TLI_SEARCH_MOST_BYTES || whole->add < -TLI_SEARCH_MOST_BYTES)
+            tli_search_settle(s, whole);
+        tli_search_judge(s, whole);
         s->work++;
     }
     for (at = s->blocks[b].first; at != to; at = places[at].behind) places[at].held += bytes;

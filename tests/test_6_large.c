@@ -85,6 +85,93 @@ static void a_wide_graph_fits_a_tenth(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// -- what outsiders found --
+
+// Layers of two nodes, the second of them with saved bytes; behind the middle every second layer reads the middle, too.
+static tl_graph two_stacks(int32_t layers, uint64_t bytes) {
+    tl_graph graph;
+    int32_t i;
+    tl_init_graph(&graph);
+    for (i = 0; i <= 2 * layers; i++) {
+        int has_side = i > layers && i % 2 == 0;
+        tl_tensor reads[2] = { { 0, 0 }, { 0, 0 } };
+        tl_node_desc node;
+        memset(&node, 0, sizeof node);
+        reads[0].node = i - 1;
+        reads[1].node = layers;
+        node.op = i ? "op" : "input";
+        node.inputs = reads;
+        node.input_count = !i ? 0 : has_side ? 2 : 1;
+        node.output_bytes = &bytes;
+        node.output_count = 1;
+        node.needs = i ? "in" : NULL;
+        node.saved_bytes = i % 2 ? bytes / 2 : 0;
+        node.fwd_cost = !i ? 0 : i % 2 ? 30 : 50;
+        node.bwd_cost = 2 * node.fwd_cost;
+        if (tl_add_node(NULL, &graph, &node, NULL)) fail_msg("%s", "no graph");
+    }
+    return graph;
+}
+
+static tl_result plan_live(const tl_graph *graph, uint64_t budget, uint64_t work_limit, tl_plan *plan) {
+    tl_remat_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = graph;
+    desc.live = 1;
+    desc.budget_bytes = budget;
+    desc.work_limit = work_limit;
+    return tl_plan_remat(NULL, &desc, plan, NULL);
+}
+
+// Policies that try much leave work to those that try little.
+static void no_policy_is_cheaper_than_a_large_plan(void **state) {
+    tl_graph graph = two_stacks(is_thinned() ? 500 : 1000, 4096);
+    uint64_t all = keep_all_peak(&graph, 0);
+    int k;
+    (void)state;
+    for (k = 35; k <= 85; k += 25) {
+        tl_policy_desc policy;
+        tl_plan plan, other;
+        int i;
+        assert_int_equal(plan_live(&graph, all * (uint64_t)k / 100, 100000000, &plan), TL_OK);
+        memset(&policy, 0, sizeof policy);
+        policy.graph = &graph;
+        policy.live = 1;
+        policy.budget_bytes = all * (uint64_t)k / 100;
+        for (i = TL_POLICY_EVERY_N; i <= TL_POLICY_REVOLVE; i++) {
+            policy.policy = (tl_policy)i;
+            if (tl_plan_policy(NULL, &policy, &other)) continue;
+            if (other.cost < plan.cost)
+                fail_msg("%d %%: %s %llu, planned %llu", k, tl_name_policy(policy.policy), (unsigned long long)other.cost,
+                         (unsigned long long)plan.cost);
+            tl_free_plan(NULL, &other);
+        }
+        tl_free_plan(NULL, &plan);
+    }
+    tl_free_graph(NULL, &graph);
+}
+
+// Bytes times a power of two, up to the largest that are planned, are the same plan.
+static void large_bytes_are_planned_as_small_ones(void **state) {
+    static const int percents[] = { 18, 20, 25, 40 };
+    tl_graph small = two_stacks(30, 1 << 8), large = two_stacks(30, (uint64_t)1 << 52);
+    size_t k;
+    (void)state;
+    for (k = 0; k < sizeof percents / sizeof *percents; k++) {
+        tl_plan a, b;
+        uint64_t budget = keep_all_peak(&small, 0) * (uint64_t)percents[k] / 100;
+        assert_int_equal(plan_live(&small, budget, 50000000, &a), TL_OK);
+        assert_int_equal(plan_live(&large, budget << 44, 50000000, &b), TL_OK);
+        assert_int_equal(a.step_count, b.step_count);
+        assert_memory_equal(a.steps, b.steps, (size_t)a.step_count * sizeof *a.steps);
+        assert_true(replay(&large, &b).peak_bytes <= budget << 44);
+        tl_free_plan(NULL, &a);
+        tl_free_plan(NULL, &b);
+    }
+    tl_free_graph(NULL, &small);
+    tl_free_graph(NULL, &large);
+}
+
 // -- growth: counted work of a first plan, at four times the nodes --
 
 static uint64_t work_of(shape kind, int32_t nodes) {
@@ -348,6 +435,8 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_shape_is_planned_or_refused),
         cmocka_unit_test(a_wide_graph_fits_a_tenth),
+        cmocka_unit_test(no_policy_is_cheaper_than_a_large_plan),
+        cmocka_unit_test(large_bytes_are_planned_as_small_ones),
         cmocka_unit_test(first_plans_take_work_in_proportion),
         cmocka_unit_test(a_caller_who_stops_is_heard),
         cmocka_unit_test(a_divided_graph_is_valid),

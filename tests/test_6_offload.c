@@ -565,6 +565,38 @@ static void larger_random_graphs_are_valid_and_repeatable(void **state) {
     assert_true(is_thinned() || cheaper > 0);
 }
 
+// With places, too: where the arena with copies is too large, the plan without them is the answer.
+static void a_host_takes_no_plan_away(void **state) {
+    tl_random random = { 64 };
+    int i, planned = 0;
+    (void)state;
+    for (i = 0; i < scaled(120); i++) {
+        tl_graph graph;
+        tl_device device;
+        tl_plan all, plan, none;
+        tl_env env;
+        tl_remat_desc desc;
+        memset(&env, 0, sizeof env);
+        if (random_graph(NULL, &random, 20 + i % 50, &graph) || tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no graph");
+        random_device(&random, &device);
+        desc = desc_of(&graph, all.peak_bytes - tl_next_random_below(&random, all.peak_bytes / 2), &device, 0);
+        desc.live = 0;
+        desc.work_limit = FEW;
+        if (!tl_plan_remat(&env, &desc, &none, NULL)) {
+            desc.host_budget_bytes = 1 + tl_next_random_below(&random, all.peak_bytes / 10);
+            if (tl_plan_remat(&env, &desc, &plan, NULL)) fail_msg("graph %d: %s", i, env.error.text);
+            if (plan.cost > none.cost) fail_msg("graph %d: dearer than without a host", i);
+            tl_free_plan(&env, &plan);
+            tl_free_plan(&env, &none);
+            planned++;
+        }
+        tl_free_plan(NULL, &all);
+        tl_free_graph(NULL, &graph);
+    }
+    print_message("%d plans\n", planned);
+    assert_true(is_thinned() || planned > 30);
+}
+
 static void budgets_that_need_a_host_are_planned(void **state) {
     tl_random random = { 68 };
     int i, planned = 0, refused = 0;
@@ -842,6 +874,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(copies_over_an_unknown_link_take_no_time),
         cmocka_unit_test(capacities_of_the_device_limit_both_budgets),
         cmocka_unit_test(larger_random_graphs_are_valid_and_repeatable),
+        cmocka_unit_test(a_host_takes_no_plan_away),
         cmocka_unit_test(budgets_that_need_a_host_are_planned),
         cmocka_unit_test(without_a_host_budget_a_device_changes_nothing),
         cmocka_unit_test(a_public_model_gains_from_a_link),
