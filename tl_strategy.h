@@ -33843,7 +33843,7 @@ static tl_result tli_remat_try_revolve(tli_remat *r, uint64_t limit) {
     (void)limit;
     if (!found.slot_count) {
         tli_remat_raise_floor(r, found.floor, r->graph->node_count - 1);
-        return r->budget < found.floor ? tli_remat_rule_out(r) : TL_OK;
+        return TL_OK;
     }
     result = tli_revolve(&r->quiet, r->graph, found.slot_count, &steps);
     if (result) { tli_release(&r->quiet, steps.steps); return result; }

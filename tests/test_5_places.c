@@ -163,7 +163,7 @@ static void budgets_bind_the_arenas(void **state) {
         assert_true(report.bound_cost <= report.cost && report.cost == plan.cost && report.proven == (report.cost == report.bound_cost));
         assert_true(plan.host_arena_bytes <= desc.host_budget_bytes && plan.host_peak_bytes <= plan.host_arena_bytes);
         spilled += plan.host_offset_count > 0;
-        turns += !desc.host_budget_bytes && report.work > desc.work_limit + desc.work_limit / 10;
+        turns += !desc.host_budget_bytes && report.work > 3 * desc.work_limit;
         tl_free_plan(&env, &plan);
         desc.live = 1;          // what fits as an arena fits as a sum of live bytes, at no higher a bound
         result = tl_plan_remat(&env, &desc, &plan, &live);

@@ -586,6 +586,7 @@ static void a_host_takes_no_plan_away(void **state) {
             desc.host_budget_bytes = 1 + tl_next_random_below(&random, all.peak_bytes / 10);
             if (tl_plan_remat(&env, &desc, &plan, NULL)) fail_msg("graph %d: %s", i, env.error.text);
             if (plan.cost > none.cost) fail_msg("graph %d: dearer than without a host", i);
+            assert_true(plan.arena_bytes <= desc.budget_bytes && plan.host_arena_bytes <= desc.host_budget_bytes);
             tl_free_plan(&env, &plan);
             tl_free_plan(&env, &none);
             planned++;
