@@ -34941,7 +34941,9 @@ static tl_result tli_arena_sink(tli_arena_plan *a, const tli_budget *least) {
     a->live_bytes = live_bytes;
     a->place_work = place_work;
     a->is_unplaced = 0;
-    return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
+    if (!result || result == TL_ERROR_INFEASIBLE) return TL_OK;
+    tl_free_plan(a->env, a->plan);
+    return result;
 }
 
 // The plan at the least budget, which is the same whatever budget was too small. found: what a refusal says of
