@@ -31917,7 +31917,10 @@ struct tl_remat_pool {
     int32_t  least_node;         // at which the plan of `least` peaks
     uint64_t least;              // a plan of so few bytes is known, but too long to be kept; 0 = none
     int32_t  is_of_call;         // 1 = it ends with the call: what was asked before names no least budget
+    int32_t  is_bounded;         // 1 = bounds are known well enough, and are not raised by search
     uint64_t ladder_work;        // work limit of the search for the least budget; 0 = not done yet
+    tl_plan  lowest;             // what that search found, where the pool ends with the call
+    int32_t  lowest_node;        // at which it peaks
 };
 
 static void tli_pool_init(tl_remat_pool *pool, const tl_env *env, uint64_t most_bytes) {
@@ -31930,6 +31933,7 @@ static void tli_pool_init(tl_remat_pool *pool, const tl_env *env, uint64_t most_
 
 static void tli_pool_clear(tl_remat_pool *pool) {
     while (pool->plan_count) tl_free_plan(&pool->env, &pool->plans[--pool->plan_count]);
+    tl_free_plan(&pool->env, &pool->lowest);
     tli_release(&pool->env, pool->plans);
     tli_release(&pool->env, pool->bounds);
     tli_release(&pool->env, pool->budgets);
@@ -34268,6 +34272,15 @@ static int tli_remat_is_lowest(const tli_remat *r) {
     return (least && least->peak_bytes <= r->floor) || (r->pool->least && !tli_remat_has_copies(r));
 }
 
+// Keep what the ladder found apart from what the pool of this call gets later: that depends on its budget.
+static tl_result tli_remat_keep_lowest(tli_remat *r, const tl_remat_pool *ladder, int32_t node) {
+    const tl_plan *least = tli_pool_least(ladder);
+    if (!r->pool->is_of_call || !least) return TL_OK;
+    tl_free_plan(&r->pool->env, &r->pool->lowest);
+    r->pool->lowest_node = node;
+    return tl_copy_plan(&r->pool->env, least, &r->pool->lowest);
+}
+
 // Search the least budget in a pool of its own, with the work that is kept for it, and add what was found. What
 // it finds must not depend on the budget, so it begins with the floor of the graph.
 static tl_result tli_remat_run_ladder(tli_remat *r) {
@@ -34279,7 +34292,11 @@ static tl_result tli_remat_run_ladder(tli_remat *r) {
     tl_result result = TL_OK;
     r->round_end = r->work + r->reserve;
     r->reserve = 0;
-    if (pool->ladder_work == r->work_limit) return TL_OK;
+    if (pool->ladder_work == r->work_limit) {
+        r->least = pool->lowest.peak_bytes;
+        r->node = pool->lowest_node;
+        return TL_OK;
+    }
     tli_pool_init(&ladder, &r->quiet, 0);
     r->pool = &ladder;
     r->budget = 0;
@@ -34293,6 +34310,7 @@ static tl_result tli_remat_run_ladder(tli_remat *r) {
     if (!result) {
         result = tli_remat_find_least(r, &ladder, &least, &least_node);
         if (!r->least || least < r->least) { r->least = least; r->node = least_node; }
+        if (!result) result = tli_remat_keep_lowest(r, &ladder, least_node);
         if (!result) result = tli_pool_merge(pool, &ladder);
         if (!r->watch.stopped && !r->alone) pool->ladder_work = r->work_limit;
     }
@@ -34565,29 +34583,29 @@ static tl_result tli_remat_refuse(tl_env *env, const tl_graph *graph, const tli_
     return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
 }
 
-// Report what was found, or what is known of the least budget: with a pool of the caller's, its lowest peak.
-static tl_result tli_remat_report(tli_remat *r, const tli_budget *budget, tl_remat_report *report) {
-    const tl_plan *best = tli_remat_best(r);
+// Report what is known of the least budget: with a pool of the caller's, its lowest peak.
+static tl_result tli_remat_report_least(tli_remat *r, const tli_budget *budget, tl_remat_report *report) {
     uint64_t least = r->least;
     int32_t node = r->node;
     tl_result result = TL_OK;
-    report->limiting_node = -1;
-    report->work = r->work;
-    if (best) {
-        report->cost = best->cost;
-        report->bound_cost = r->bound < best->cost ? r->bound : best->cost;
-        report->proven = report->cost == report->bound_cost;
-        if (!report->proven && report->bound_cost)
-            report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
-        return TL_OK;
-    }
     if (!least || r->is_shared) result = tli_remat_find_least(r, r->pool, &least, &node);
     if (least && least == r->floor && r->floor_node >= 0) node = r->floor_node;  // what all plans take
     report->least_budget_bytes = least ? tli_add_base(budget, least) : 0;
     report->bound_budget_bytes = tli_add_base(budget, r->floor);
     report->limiting_node = node;
     report->proven = r->none;
+    report->work = r->work;
     return result;
+}
+
+static void tli_remat_report_best(const tli_remat *r, const tl_plan *best, tl_remat_report *report) {
+    report->limiting_node = -1;
+    report->work = r->work;
+    report->cost = best->cost;
+    report->bound_cost = r->bound < best->cost ? r->bound : best->cost;
+    report->proven = report->cost == report->bound_cost;
+    if (!report->proven && report->bound_cost)
+        report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
 }
 
 static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget) {
@@ -34635,6 +34653,7 @@ static tl_result tli_remat_take_pool(tli_remat *r, tl_env *env, tl_remat_pool *g
         r->bound = tli_pool_bound_at(given, r->budget);
         r->floor = given->floor;
         r->floor_node = given->floor_node;
+        r->bound_is_stuck = r->bound_was_late = given->is_bounded;
     }
     return tli_pool_ask(r->pool, r->budget)
         ? tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN)) : TL_OK;
@@ -34644,7 +34663,8 @@ static tl_result tli_remat_take_pool(tli_remat *r, tl_env *env, tl_remat_pool *g
 static tl_result tli_remat_answer(tl_env *env, tli_remat *r, const tli_budget *budget, tl_result result,
                                   tl_plan *plan, tl_remat_report *report) {
     const tl_plan *best = tli_remat_best(r);
-    if (!result) result = tli_remat_report(r, budget, report);
+    if (!result && best) tli_remat_report_best(r, best, report);
+    else if (!result) result = tli_remat_report_least(r, budget, report);
     if (!result && best) result = tl_copy_plan(&r->quiet, best, plan);
     if (!result && best) {
         plan->base_bytes = budget->base_bytes;
@@ -34660,20 +34680,11 @@ static tl_result tli_remat_answer(tl_env *env, tli_remat *r, const tli_budget *b
     return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(PLAN_REMAT), TLI_RULE(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS));
 }
 
-// Plan within a budget that was found before: the limits and the base of the desc are not read. most_work: the
-// limit where the desc has none.
-static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                uint64_t most_work, tl_plan *plan, tl_remat_report *report) {
+// What a call begins with. most_work: the limit where the desc has none.
+static tli_remat tli_remat_of(const tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                              uint64_t most_work) {
     tli_remat r;
-    tl_remat_pool own;
-    tl_remat_report local;
-    tl_result result;
-    if (!report) report = &local;
-    tli_zero(plan, sizeof *plan);
-    tli_zero(report, sizeof *report);
     tli_zero(&r, sizeof r);
-    result = tli_check_remat(env, desc, budget);
-    if (result) return result;
     if (env) r.quiet = *env;
     r.quiet.log = NULL;
     r.graph = desc->graph;
@@ -34690,12 +34701,52 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     r.host_budget = budget->host_bytes;
     r.codec = desc->codec;
     r.lossless = desc->lossless;
+    return r;
+}
+
+// Plan within a budget that was found before: the limits and the base of the desc are not read.
+static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                uint64_t most_work, tl_plan *plan, tl_remat_report *report) {
+    tli_remat r;
+    tl_remat_pool own;
+    tl_remat_report local;
+    tl_result result;
+    if (!report) report = &local;
+    tli_zero(plan, sizeof *plan);
+    tli_zero(report, sizeof *report);
+    result = tli_check_remat(env, desc, budget);
+    if (result) return result;
+    r = tli_remat_of(env, desc, budget, most_work);
     result = tli_remat_take_pool(&r, env, desc->pool, &own);
     if (!result) {
         result = tli_remat_run(&r);
         result = tli_remat_answer(env, &r, budget, result, plan, report);
     }
     tli_search_close(&r.search);
+    tli_pool_clear(&own);
+    return result;
+}
+
+// The plan of the fewest bytes that a refusal by tli_plan_remat names, with the work of the search for them
+// alone. The report is that of the refusal. TL_ERROR_INFEASIBLE: they are known without a plan.
+static tl_result tli_plan_remat_lowest(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                       uint64_t most_work, tl_plan *plan, tl_remat_report *report) {
+    tli_remat r = tli_remat_of(env, desc, budget, most_work);
+    const tl_plan *lowest;
+    tl_remat_pool own;
+    tl_result result = tli_remat_take_pool(&r, env, desc->pool, &own);
+    tli_zero(plan, sizeof *plan);
+    tli_zero(report, sizeof *report);
+    if (!result) {
+        result = tli_remat_run_ladder(&r);
+        if (!result) result = tli_remat_report_least(&r, budget, report);
+        lowest = r.pool->is_of_call ? &r.pool->lowest : tli_pool_least(r.pool);
+        if (!result && (!lowest || !lowest->peak_bytes)) result = TL_ERROR_INFEASIBLE;
+        if (!result) result = tl_copy_plan(&r.quiet, lowest, plan);
+        if (result && result != TL_ERROR_INFEASIBLE)
+            result = tli_fail(env, result, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
+        plan->base_bytes = budget->base_bytes;
+    }
     tli_pool_clear(&own);
     return result;
 }
@@ -34723,19 +34774,20 @@ TLI_IMPL int tl_parse_remat_form(const char *text, tl_remat_form *form) {
 //
 // The planners count live bytes; an arena can be larger. Sizes are rounded up to the alignment for them, so
 // what remains is what lies between allocations, mostly nothing. Where an arena exceeds the budget all the
-// same, a plan is made again within as much less, a few times; the last try is the plan of the least
-// budget, which depends on no budget of the device: if its arena is refused, it is what does. Host copies
-// have an arena of their own; where even the least plan's exceeds the budget of the host, the last try is
-// the least plan without copies. In banks, what is taken of all of them together is the arena, and places
-// that no bank holds count as an arena that is too large. All planners with a budget go this way: each gives
-// a function that makes one plan of the rounded graph.
+// same, a plan is made again within as much less, a few times; the last tries are the plan of the least bytes
+// and, where its arena is larger than they are, another one and one of a little more. They depend on no budget
+// of the device: if none of their arenas fits, the lowest is what does. Host copies have an arena of their own;
+// where that of the last tries exceeds the budget of the host, they are made again without copies. In banks,
+// what is taken of all of them together is the arena, and places that no bank holds count as an arena that is
+// too large. All planners with a budget go this way: each gives a function that makes one plan of the rounded
+// graph.
 
 #define TLI_ARENA_TURNS 6      // plans that are made at most, the last one beside
 #define TLI_ARENA_CLOSE 32     // an arena exceeds a budget by little: by at most one part in so many
-#define TLI_ARENA_LEVELS 2     // plans that are made at most to lower the arena of the least one
+#define TLI_ARENA_ABOVE 4      // a plan above the least bytes: by one part in so many of what its arena exceeds
 #define TLI_ARENA_POOL (UINT64_C(4) << 20)  // bytes of plans that are kept for the next ones
 #define TLI_ARENA_STEP_WORK UINT64_C(150)   // of a step of a plan that gets places, beside that of its layout
-#define TLI_ARENA_EFFORT 16    // times the work of places, for the places of the last one before it is refused
+#define TLI_ARENA_EFFORT 16    // times the work of places where the first plan's do not fit, up to the default
 
 typedef struct tli_arena_plan tli_arena_plan;
 
@@ -34748,6 +34800,7 @@ typedef tl_result (*tli_arena_refuser)(tli_arena_plan *a, const tli_budget *budg
 typedef struct tli_arena_planner {
     tli_function      function;     // of the caller
     tli_arena_maker   make;
+    tli_arena_maker   make_lowest;  // the plan of the least bytes; the report is that of a refusal
     tli_arena_refuser refuse;
 } tli_arena_planner;
 
@@ -34849,8 +34902,9 @@ static tl_result tli_arena_place(tli_arena_plan *a, int in_banks) {
 }
 
 // One plan within a budget, with its places. TL_ERROR_INFEASIBLE: there is no plan.
-static tl_result tli_arena_try(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
-    tl_result result = a->planner->make(a, budget, report);
+static tl_result tli_arena_try(tli_arena_plan *a, tli_arena_maker make, const tli_budget *budget,
+                               tl_remat_report *report) {
+    tl_result result = make(a, budget, report);
     a->turns++;
     a->work += report->work;
     if (result) return result;
@@ -34907,34 +34961,47 @@ static tl_result tli_arena_refuse(tli_arena_plan *a, const tli_budget *budget, c
     return a->planner->refuse(a, budget);
 }
 
-// Less work for each of the plans that follow the first one, and for their places.
+// Less work for each of the plans that follow the first one, and for their places; none for bounds.
 static void tli_arena_hurry(tli_arena_plan *a) {
+    a->own.is_bounded = 1;
     a->most_work /= 4;
     if (a->rounded.work_limit) a->rounded.work_limit = a->rounded.work_limit / 4 + 1;
     a->place_work = (a->place_work ? a->place_work : TLI_LAYOUT_WORK) / 8 + 1;
 }
 
-// The plan at the least budget of live bytes has an arena of more: others between the two may have a lower one.
-static tl_result tli_arena_sink(tli_arena_plan *a, const tli_budget *least) {
+// Keep the plan that was tried in the place of the best so far if it is the cheaper one of those that fit, or
+// where neither does, the one of the lower arena. Else drop it.
+static void tli_arena_keep_best(tli_arena_plan *a, const tli_budget *budget, uint64_t *live_bytes) {
+    tl_plan tried = *a->plan;
+    int fits = tli_arena_is_within(a, budget) && !budget->is_over, best_fits, is_better;
+    tli_zero(a->plan, sizeof *a->plan);
+    best_fits = a->best.arena_bytes <= budget->bytes && a->best.host_arena_bytes <= budget->host_bytes &&
+                !budget->is_over;
+    is_better = !a->is_unplaced &&
+                (fits && best_fits ? tried.cost < a->best.cost
+                                   : !best_fits && (fits || tried.arena_bytes < a->best.arena_bytes));
+    if (is_better) *live_bytes = a->live_bytes;
+    tl_free_plan(a->env, is_better ? &a->best : &tried);
+    if (is_better) a->best = tried;
+}
+
+// The plan of the least bytes has an arena of more, or it fits but may be expensive: one of the same bytes that
+// is made with more work, and one of a little more. The budget picks one, but it does not say what is tried.
+static tl_result tli_arena_sink(tli_arena_plan *a, const tli_budget *budget, const tli_budget *least) {
     tli_budget within = *least;
     tl_remat_report report;
-    uint64_t live_bytes = a->live_bytes, place_work = a->place_work;
+    uint64_t live_bytes = a->live_bytes, place_work = a->place_work, arena = a->plan->arena_bytes;
+    int32_t above = a->desc ? 0 : 1, last = least->host_bytes ? 0 : 1;
     tl_result result = TL_OK;
-    int k;
     a->best = *a->plan;
     tli_zero(a->plan, sizeof *a->plan);
     tli_arena_hurry(a);
-    for (k = 1; k <= TLI_ARENA_LEVELS && (!result || result == TL_ERROR_INFEASIBLE); k++) {
-        within.bytes = least->bytes + ((a->best.arena_bytes - least->bytes) >> k);
-        result = tli_arena_try(a, &within, &report);
-        if (result || a->is_unplaced || a->plan->arena_bytes >= a->best.arena_bytes) {
-            tl_free_plan(a->env, a->plan);
-            continue;
-        }
-        tl_free_plan(a->env, &a->best);
-        a->best = *a->plan;
-        live_bytes = a->live_bytes;
-        tli_zero(a->plan, sizeof *a->plan);
+    for (; above <= last && (!result || result == TL_ERROR_INFEASIBLE); above++) {
+        if (above) within.bytes = least->bytes + (arena - least->bytes) / TLI_ARENA_ABOVE;
+        result = tli_arena_try(a, a->planner->make, &within, &report);
+        if (result) continue;
+        if (!a->is_unplaced && a->plan->arena_bytes < arena) arena = a->plan->arena_bytes;
+        tli_arena_keep_best(a, budget, &live_bytes);
     }
     *a->plan = a->best;
     tli_zero(&a->best, sizeof a->best);
@@ -34946,21 +35013,20 @@ static tl_result tli_arena_sink(tli_arena_plan *a, const tli_budget *least) {
     return result;
 }
 
-// The plan at the least budget, which is the same whatever budget was too small. found: what a refusal says of
-// it.
-static tl_result tli_arena_try_least(tli_arena_plan *a, tli_budget *within, tl_remat_report *found) {
+// The plans of the least bytes, which are the same whatever budget was too small. found: what a refusal says of
+// them.
+static tl_result tli_arena_try_least(tli_arena_plan *a, const tli_budget *budget, tli_budget *within,
+                                     tl_remat_report *found) {
     tl_remat_report least;
-    tl_result result = TL_ERROR_INFEASIBLE;
+    int is_named = found->least_budget_bytes > 0;
+    tl_result result;
     within->is_over = 0;
-    within->bytes = 1;
-    if (!found->least_budget_bytes) result = tli_arena_try(a, within, found);
-    if (result == TL_ERROR_INFEASIBLE && found->least_budget_bytes) {
-        within->bytes = found->least_budget_bytes - within->base_bytes;
-        result = tli_arena_try(a, within, &least);
-    }
-    if (!result && !a->is_unplaced && !within->host_bytes && a->plan->arena_bytes > within->bytes)
-        result = tli_arena_sink(a, within);
-    return result;
+    within->bytes = is_named ? found->least_budget_bytes - within->base_bytes : 1;
+    result = tli_arena_try(a, a->planner->make_lowest, within, is_named ? &least : found);
+    if (result || a->is_unplaced) return result;
+    within->bytes = a->live_bytes;
+    return a->plan->arena_bytes > within->bytes || tli_arena_is_within(a, budget)
+        ? tli_arena_sink(a, budget, within) : TL_OK;
 }
 
 // Leave no plan, and no figures of one.
@@ -34988,23 +35054,18 @@ static tl_result tli_arena_end(tli_arena_plan *a, const tli_budget *budget, tl_r
         *a->report = *found;
         return a->planner->refuse(a, budget);
     }
-    result = tli_arena_try_least(a, &within, found);
+    result = tli_arena_try_least(a, budget, &within, found);
     if (!result && a->plan->host_arena_bytes > budget->host_bytes) {
         tl_free_plan(a->env, a->plan);
         tli_zero(found, sizeof *found);
         tli_arena_lower_host(a, &within, 0);
-        result = tli_arena_try_least(a, &within, found);
+        result = tli_arena_try_least(a, budget, &within, found);
     }
     if (result) return result;
     if (a->is_unplaced) {
         int holds = a->live_bytes <= budget->bytes && !budget->is_over;
         result = tli_arena_place(a, holds);     // the error of the banks, or the bytes that one would do with
         if (holds || result) return tli_arena_drop(a, holds ? TL_ERROR_INFEASIBLE : result);
-    }
-    if (a->plan->arena_bytes > budget->bytes && a->live_bytes <= budget->bytes && a->place_work) {
-        if (!tli_mul_u64(a->place_work, TLI_ARENA_EFFORT, &a->place_work)) a->place_work = 0;
-        result = tli_arena_place(a, 1);
-        if (result) return tli_arena_drop(a, result);
     }
     return a->plan->arena_bytes > budget->bytes || budget->is_over ? tli_arena_refuse(a, budget, found) : TL_OK;
 }
@@ -35018,25 +35079,36 @@ static tl_result tli_arena_search(tli_arena_plan *a, const tli_budget *budget) {
     for (turn = 1; turn < TLI_ARENA_TURNS && !result && !tli_arena_is_within(a, budget); turn++) {
         int is_left = tli_arena_lower(a, budget, &within);
         tl_free_plan(a->env, a->plan);
-        result = is_left ? tli_arena_try(a, &within, &later) : TL_ERROR_INFEASIBLE;
+        result = is_left ? tli_arena_try(a, a->planner->make, &within, &later) : TL_ERROR_INFEASIBLE;
     }
     if (result || tli_arena_is_within(a, budget)) return result;
     tl_free_plan(a->env, a->plan);
     return TL_ERROR_INFEASIBLE;
 }
 
+// The first plan. Where a caller's limit was too low for its places, they are made again with more work.
+static tl_result tli_arena_try_first(tli_arena_plan *a, const tli_budget *budget) {
+    tl_result result = tli_arena_try(a, a->planner->make, budget, a->report);
+    if (a->place_work && a->place_work < TLI_LAYOUT_WORK) {
+        a->place_work *= TLI_ARENA_EFFORT;
+        if (a->place_work > TLI_LAYOUT_WORK) a->place_work = TLI_LAYOUT_WORK;
+        if (!result && !tli_arena_is_within(a, budget)) result = tli_arena_place(a, 1);
+        if (result) tl_free_plan(a->env, a->plan);
+    }
+    return result;
+}
+
 static tl_result tli_arena_run(tli_arena_plan *a, const tli_budget *budget) {
-    tli_budget within = *budget;
-    uint64_t place_work = a->place_work;
     tl_remat_report first;
-    tl_result result = tli_arena_try(a, &within, a->report);
+    tl_result result = tli_arena_try_first(a, budget);
+    uint64_t place_work = a->place_work;
     first = *a->report;         // names the least budget, if this was refused already: by all of the work
     if (!result && tli_arena_is_within(a, budget)) return TL_OK;
     tli_arena_hurry(a);
     if (!result) result = tli_arena_search(a, budget);
     if (result != TL_ERROR_INFEASIBLE) return result;
-    if (a->desc) a->rounded = tli_arena_ask(a);     // the least budget depends on the work limit,
-    a->most_work = TLI_REMAT_MOST_WORK;             // and on no plan for another budget
+    if (a->desc) a->rounded.work_limit = a->desc->work_limit;   // the least budget depends on the work limit
+    a->most_work = TLI_REMAT_MOST_WORK;
     a->place_work = place_work;
     return tli_arena_end(a, budget, &first);
 }
@@ -35070,13 +35142,17 @@ static tl_result tli_check_graph_cut(tl_env *env, tli_function function, const t
     return largest > cut ? tli_fail_cut(env, function, graph, cut, largest, node) : TL_OK;
 }
 
+static void tli_arena_open_pool(tli_arena_plan *a) {
+    tli_pool_init(&a->own, a->env, TLI_ARENA_POOL);
+    a->own.is_of_call = 1;
+}
+
 // Ask for plans that share a pool, if they have no copies.
 static void tli_arena_begin(tli_arena_plan *a, const tli_budget *budget) {
     if (!a->desc) return;
     a->rounded = tli_arena_ask(a);
     if (a->rounded.pool || a->desc->codec || budget->host_bytes) return;
-    tli_pool_init(&a->own, a->env, TLI_ARENA_POOL);
-    a->own.is_of_call = 1;
+    tli_arena_open_pool(a);
     a->rounded.pool = &a->own;
 }
 
@@ -35112,8 +35188,43 @@ static tl_result tli_plan_in_arena(tli_arena_plan *a, const tli_budget *budget, 
 
 // -- plans that come with places: the planners --
 
+// Plan within what a refusal names.
+static tl_result tli_make_lowest(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
+    tl_remat_report again;
+    tli_budget within = *budget;
+    tl_result result = a->planner->make(a, budget, report);
+    if (result != TL_ERROR_INFEASIBLE || !report->least_budget_bytes) return result;
+    within.bytes = report->least_budget_bytes - budget->base_bytes;
+    return a->planner->make(a, &within, &again);
+}
+
 static tl_result tli_make_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
     return tli_plan_remat(a->env, &a->rounded, budget, a->most_work, a->plan, report);
+}
+
+// Begin a pool of this call anew, with one plan: what is planned next depends on nothing else.
+static tl_result tli_arena_seed(tli_arena_plan *a, const tl_plan *plan) {
+    tl_plan copy;
+    tl_result result;
+    if (a->rounded.pool != &a->own) return TL_OK;
+    tli_pool_clear(&a->own);
+    tli_arena_open_pool(a);
+    result = tl_copy_plan(&a->own.env, plan, &copy);
+    return result ? result : tli_pool_offer(&a->own, &a->own.env, &copy);
+}
+
+// A plan that is too long to be kept is made where it is asked for.
+static tl_result tli_make_lowest_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
+    tl_remat_report again;
+    tli_budget within = *budget;
+    tl_result result = tli_plan_remat_lowest(a->env, &a->rounded, budget, a->most_work, a->plan, report);
+    if (!result && tli_arena_seed(a, a->plan)) {
+        tl_free_plan(a->env, a->plan);
+        return tli_fail(a->env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
+    }
+    if (result != TL_ERROR_INFEASIBLE || !report->least_budget_bytes) return result;
+    within.bytes = report->least_budget_bytes - budget->base_bytes;
+    return tli_make_remat(a, &within, &again);
 }
 
 static tl_result tli_refuse_remat(tli_arena_plan *a, const tli_budget *budget) {
@@ -35138,9 +35249,15 @@ static tl_result tli_refuse_policy(tli_arena_plan *a, const tli_budget *budget) 
     return tli_policy_refuse(a->env, a->given, a->policy.policy, budget, a->report);
 }
 
-static const tli_arena_planner tli_arena_remat = { TLI_IN(PLAN_REMAT), tli_make_remat, tli_refuse_remat };
-static const tli_arena_planner tli_arena_chain = { TLI_IN(PLAN_CHAIN), tli_make_chain, tli_refuse_chain };
-static const tli_arena_planner tli_arena_policy = { TLI_IN(PLAN_POLICY), tli_make_policy, tli_refuse_policy };
+static const tli_arena_planner tli_arena_remat = {
+    TLI_IN(PLAN_REMAT), tli_make_remat, tli_make_lowest_remat, tli_refuse_remat
+};
+static const tli_arena_planner tli_arena_chain = {
+    TLI_IN(PLAN_CHAIN), tli_make_chain, tli_make_lowest, tli_refuse_chain
+};
+static const tli_arena_planner tli_arena_policy = {
+    TLI_IN(PLAN_POLICY), tli_make_policy, tli_make_lowest, tli_refuse_policy
+};
 
 // What every planner is asked; the rest stands in its own desc.
 static tli_arena_plan tli_arena_of(tl_env *env, const tli_arena_planner *planner, const tl_graph *graph,

@@ -33,7 +33,10 @@ struct tl_remat_pool {
     int32_t  least_node;         // at which the plan of `least` peaks
     uint64_t least;              // a plan of so few bytes is known, but too long to be kept; 0 = none
     int32_t  is_of_call;         // 1 = it ends with the call: what was asked before names no least budget
+    int32_t  is_bounded;         // 1 = bounds are known well enough, and are not raised by search
     uint64_t ladder_work;        // work limit of the search for the least budget; 0 = not done yet
+    tl_plan  lowest;             // what that search found, where the pool ends with the call
+    int32_t  lowest_node;        // at which it peaks
 };
 
 static void tli_pool_init(tl_remat_pool *pool, const tl_env *env, uint64_t most_bytes) {
@@ -46,6 +49,7 @@ static void tli_pool_init(tl_remat_pool *pool, const tl_env *env, uint64_t most_
 
 static void tli_pool_clear(tl_remat_pool *pool) {
     while (pool->plan_count) tl_free_plan(&pool->env, &pool->plans[--pool->plan_count]);
+    tl_free_plan(&pool->env, &pool->lowest);
     tli_release(&pool->env, pool->plans);
     tli_release(&pool->env, pool->bounds);
     tli_release(&pool->env, pool->budgets);

@@ -589,6 +589,15 @@ static int tli_remat_is_lowest(const tli_remat *r) {
     return (least && least->peak_bytes <= r->floor) || (r->pool->least && !tli_remat_has_copies(r));
 }
 
+// Keep what the ladder found apart from what the pool of this call gets later: that depends on its budget.
+static tl_result tli_remat_keep_lowest(tli_remat *r, const tl_remat_pool *ladder, int32_t node) {
+    const tl_plan *least = tli_pool_least(ladder);
+    if (!r->pool->is_of_call || !least) return TL_OK;
+    tl_free_plan(&r->pool->env, &r->pool->lowest);
+    r->pool->lowest_node = node;
+    return tl_copy_plan(&r->pool->env, least, &r->pool->lowest);
+}
+
 // Search the least budget in a pool of its own, with the work that is kept for it, and add what was found. What
 // it finds must not depend on the budget, so it begins with the floor of the graph.
 static tl_result tli_remat_run_ladder(tli_remat *r) {
@@ -600,7 +609,11 @@ static tl_result tli_remat_run_ladder(tli_remat *r) {
     tl_result result = TL_OK;
     r->round_end = r->work + r->reserve;
     r->reserve = 0;
-    if (pool->ladder_work == r->work_limit) return TL_OK;
+    if (pool->ladder_work == r->work_limit) {
+        r->least = pool->lowest.peak_bytes;
+        r->node = pool->lowest_node;
+        return TL_OK;
+    }
     tli_pool_init(&ladder, &r->quiet, 0);
     r->pool = &ladder;
     r->budget = 0;
@@ -614,6 +627,7 @@ static tl_result tli_remat_run_ladder(tli_remat *r) {
     if (!result) {
         result = tli_remat_find_least(r, &ladder, &least, &least_node);
         if (!r->least || least < r->least) { r->least = least; r->node = least_node; }
+        if (!result) result = tli_remat_keep_lowest(r, &ladder, least_node);
         if (!result) result = tli_pool_merge(pool, &ladder);
         if (!r->watch.stopped && !r->alone) pool->ladder_work = r->work_limit;
     }
@@ -886,29 +900,29 @@ static tl_result tli_remat_refuse(tl_env *env, const tl_graph *graph, const tli_
     return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
 }
 
-// Report what was found, or what is known of the least budget: with a pool of the caller's, its lowest peak.
-static tl_result tli_remat_report(tli_remat *r, const tli_budget *budget, tl_remat_report *report) {
-    const tl_plan *best = tli_remat_best(r);
+// Report what is known of the least budget: with a pool of the caller's, its lowest peak.
+static tl_result tli_remat_report_least(tli_remat *r, const tli_budget *budget, tl_remat_report *report) {
     uint64_t least = r->least;
     int32_t node = r->node;
     tl_result result = TL_OK;
-    report->limiting_node = -1;
-    report->work = r->work;
-    if (best) {
-        report->cost = best->cost;
-        report->bound_cost = r->bound < best->cost ? r->bound : best->cost;
-        report->proven = report->cost == report->bound_cost;
-        if (!report->proven && report->bound_cost)
-            report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
-        return TL_OK;
-    }
     if (!least || r->is_shared) result = tli_remat_find_least(r, r->pool, &least, &node);
     if (least && least == r->floor && r->floor_node >= 0) node = r->floor_node;  // what all plans take
     report->least_budget_bytes = least ? tli_add_base(budget, least) : 0;
     report->bound_budget_bytes = tli_add_base(budget, r->floor);
     report->limiting_node = node;
     report->proven = r->none;
+    report->work = r->work;
     return result;
+}
+
+static void tli_remat_report_best(const tli_remat *r, const tl_plan *best, tl_remat_report *report) {
+    report->limiting_node = -1;
+    report->work = r->work;
+    report->cost = best->cost;
+    report->bound_cost = r->bound < best->cost ? r->bound : best->cost;
+    report->proven = report->cost == report->bound_cost;
+    if (!report->proven && report->bound_cost)
+        report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
 }
 
 static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget) {
@@ -956,6 +970,7 @@ static tl_result tli_remat_take_pool(tli_remat *r, tl_env *env, tl_remat_pool *g
         r->bound = tli_pool_bound_at(given, r->budget);
         r->floor = given->floor;
         r->floor_node = given->floor_node;
+        r->bound_is_stuck = r->bound_was_late = given->is_bounded;
     }
     return tli_pool_ask(r->pool, r->budget)
         ? tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN)) : TL_OK;
@@ -965,7 +980,8 @@ static tl_result tli_remat_take_pool(tli_remat *r, tl_env *env, tl_remat_pool *g
 static tl_result tli_remat_answer(tl_env *env, tli_remat *r, const tli_budget *budget, tl_result result,
                                   tl_plan *plan, tl_remat_report *report) {
     const tl_plan *best = tli_remat_best(r);
-    if (!result) result = tli_remat_report(r, budget, report);
+    if (!result && best) tli_remat_report_best(r, best, report);
+    else if (!result) result = tli_remat_report_least(r, budget, report);
     if (!result && best) result = tl_copy_plan(&r->quiet, best, plan);
     if (!result && best) {
         plan->base_bytes = budget->base_bytes;
@@ -981,20 +997,11 @@ static tl_result tli_remat_answer(tl_env *env, tli_remat *r, const tli_budget *b
     return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(PLAN_REMAT), TLI_RULE(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS));
 }
 
-// Plan within a budget that was found before: the limits and the base of the desc are not read. most_work: the
-// limit where the desc has none.
-static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                uint64_t most_work, tl_plan *plan, tl_remat_report *report) {
+// What a call begins with. most_work: the limit where the desc has none.
+static tli_remat tli_remat_of(const tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                              uint64_t most_work) {
     tli_remat r;
-    tl_remat_pool own;
-    tl_remat_report local;
-    tl_result result;
-    if (!report) report = &local;
-    tli_zero(plan, sizeof *plan);
-    tli_zero(report, sizeof *report);
     tli_zero(&r, sizeof r);
-    result = tli_check_remat(env, desc, budget);
-    if (result) return result;
     if (env) r.quiet = *env;
     r.quiet.log = NULL;
     r.graph = desc->graph;
@@ -1011,12 +1018,52 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     r.host_budget = budget->host_bytes;
     r.codec = desc->codec;
     r.lossless = desc->lossless;
+    return r;
+}
+
+// Plan within a budget that was found before: the limits and the base of the desc are not read.
+static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                uint64_t most_work, tl_plan *plan, tl_remat_report *report) {
+    tli_remat r;
+    tl_remat_pool own;
+    tl_remat_report local;
+    tl_result result;
+    if (!report) report = &local;
+    tli_zero(plan, sizeof *plan);
+    tli_zero(report, sizeof *report);
+    result = tli_check_remat(env, desc, budget);
+    if (result) return result;
+    r = tli_remat_of(env, desc, budget, most_work);
     result = tli_remat_take_pool(&r, env, desc->pool, &own);
     if (!result) {
         result = tli_remat_run(&r);
         result = tli_remat_answer(env, &r, budget, result, plan, report);
     }
     tli_search_close(&r.search);
+    tli_pool_clear(&own);
+    return result;
+}
+
+// The plan of the fewest bytes that a refusal by tli_plan_remat names, with the work of the search for them
+// alone. The report is that of the refusal. TL_ERROR_INFEASIBLE: they are known without a plan.
+static tl_result tli_plan_remat_lowest(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                       uint64_t most_work, tl_plan *plan, tl_remat_report *report) {
+    tli_remat r = tli_remat_of(env, desc, budget, most_work);
+    const tl_plan *lowest;
+    tl_remat_pool own;
+    tl_result result = tli_remat_take_pool(&r, env, desc->pool, &own);
+    tli_zero(plan, sizeof *plan);
+    tli_zero(report, sizeof *report);
+    if (!result) {
+        result = tli_remat_run_ladder(&r);
+        if (!result) result = tli_remat_report_least(&r, budget, report);
+        lowest = r.pool->is_of_call ? &r.pool->lowest : tli_pool_least(r.pool);
+        if (!result && (!lowest || !lowest->peak_bytes)) result = TL_ERROR_INFEASIBLE;
+        if (!result) result = tl_copy_plan(&r.quiet, lowest, plan);
+        if (result && result != TL_ERROR_INFEASIBLE)
+            result = tli_fail(env, result, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
+        plan->base_bytes = budget->base_bytes;
+    }
     tli_pool_clear(&own);
     return result;
 }

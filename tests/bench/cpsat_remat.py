@@ -301,7 +301,7 @@ def main():
     ap.add_argument('--seconds', type=float, default=120, help='of the solver, by its own deterministic clock'); ap.add_argument('--intervals', type=int)
     ap.add_argument('--program', default='build/tl_plan'); ap.add_argument('--work', type=int)
     ap.add_argument('--no-hint', action='store_true')
-    a = ap.parse_args()
+    a = ap.parse_intermixed_args()
     if a.what == 'small': return small(a)
     if a.what == 'check': return check(a)
     solve(a, a.what)
