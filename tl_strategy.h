@@ -2257,14 +2257,16 @@ typedef struct tl_remat_report {
 // always takes the bytes of its copy.
 //
 // The plan comes with places (tl_plan_places), unless desc->live says otherwise, and the budget binds their
-// arena: the bytes that a run takes. The sizes of allocations are rounded up to the alignment. Where the arena
-// of the first plan exceeds the budget, up to five more plans are made within less, each with a quarter of the
-// work limit; then that of the least budget of live bytes, and two between that and its arena; before the
-// lowest of these arenas is refused it is placed with 16 times the work. Host copies have an arena of their
-// own, which the host budget binds; where none of these plans fits, the same is done without copies. The bound
-// is that of the live bytes, rounded up, so it holds for every arena. The error names the lowest arena of the
-// plans for the least budget, which depend on no budget: with so many bytes there is a plan, and by chance
-// there may be one with fewer. With banks, what is taken of all of them counts as the arena; a plan that they
+// arena: the bytes that a run takes. The sizes of allocations are rounded up to the alignment. Where a work
+// limit was too low for places of the first plan that fit, they are made again with up to 16 times of it. Where
+// its arena still exceeds the budget, up to five more plans are made within less, each with a quarter of the
+// work limit; then that of the least live bytes, as the search for them found it, and where its arena is larger
+// than they are, another plan within as many and one within a little more; the cheapest that fits is the
+// answer. Host copies have an arena of their own, which the host budget binds; where none of these plans fits,
+// the same is done without copies. The bound is that of the live bytes, rounded up, so it holds for every
+// arena. The error names the lowest arena of the plans of the least bytes, which depend on no budget: with so
+// many bytes there is a plan, and by chance there may be one with fewer. With banks, what is taken of all of
+// them counts as the arena; a plan that they
 // do not hold is made again within an eighth less, and what the error says of the last one is that of
 // tl_plan_places.
 //
@@ -34824,7 +34826,7 @@ struct tli_arena_plan {
     uint64_t  live_bytes;       // of the plan, its sizes rounded up
     uint64_t  work, most_work;  // of the plans before; of the next one by default
     tl_remat_pool own;          // of this call, where the caller gave no pool
-    tl_plan   best;             // the one of the lowest arena, while others are tried
+    tl_plan   best;             // the best so far, while another is tried
     tl_plan  *plan;
     tl_remat_report *report;    // of the first plan: its bounds hold for all
 };
@@ -34914,10 +34916,13 @@ static tl_result tli_arena_try(tli_arena_plan *a, tli_arena_maker make, const tl
     return result;
 }
 
+static int tli_fits_arenas(const tl_plan *plan, const tli_budget *budget) {
+    return plan->arena_bytes <= budget->bytes && plan->host_arena_bytes <= budget->host_bytes;
+}
+
 // Whether the places of the plan fit both budgets.
 static int tli_arena_is_within(const tli_arena_plan *a, const tli_budget *budget) {
-    return !a->is_unplaced && a->plan->arena_bytes <= budget->bytes &&
-           a->plan->host_arena_bytes <= budget->host_bytes;
+    return !a->is_unplaced && tli_fits_arenas(a->plan, budget);
 }
 
 // A pool is for one budget of the host.
@@ -34969,20 +34974,13 @@ static void tli_arena_hurry(tli_arena_plan *a) {
     a->place_work = (a->place_work ? a->place_work : TLI_LAYOUT_WORK) / 8 + 1;
 }
 
-// Keep the plan that was tried in the place of the best so far if it is the cheaper one of those that fit, or
-// where neither does, the one of the lower arena. Else drop it.
-static void tli_arena_keep_best(tli_arena_plan *a, const tli_budget *budget, uint64_t *live_bytes) {
-    tl_plan tried = *a->plan;
-    int fits = tli_arena_is_within(a, budget) && !budget->is_over, best_fits, is_better;
-    tli_zero(a->plan, sizeof *a->plan);
-    best_fits = a->best.arena_bytes <= budget->bytes && a->best.host_arena_bytes <= budget->host_bytes &&
-                !budget->is_over;
-    is_better = !a->is_unplaced &&
-                (fits && best_fits ? tried.cost < a->best.cost
-                                   : !best_fits && (fits || tried.arena_bytes < a->best.arena_bytes));
-    if (is_better) *live_bytes = a->live_bytes;
-    tl_free_plan(a->env, is_better ? &a->best : &tried);
-    if (is_better) a->best = tried;
+// Whether the plan that was tried is better than the best so far: the cheaper one of those that fit, or where
+// neither does, the one of the lower arena.
+static int tli_arena_is_better(const tli_arena_plan *a, const tli_budget *budget) {
+    if (a->is_unplaced) return 0;
+    if (!tli_fits_arenas(&a->best, budget))
+        return tli_fits_arenas(a->plan, budget) || a->plan->arena_bytes < a->best.arena_bytes;
+    return tli_fits_arenas(a->plan, budget) && a->plan->cost < a->best.cost;
 }
 
 // The plan of the least bytes has an arena of more, or it fits but may be expensive: one of the same bytes that
@@ -34993,23 +34991,26 @@ static tl_result tli_arena_sink(tli_arena_plan *a, const tli_budget *budget, con
     uint64_t live_bytes = a->live_bytes, place_work = a->place_work, arena = a->plan->arena_bytes;
     int32_t above = a->desc ? 0 : 1, last = least->host_bytes ? 0 : 1;
     tl_result result = TL_OK;
-    a->best = *a->plan;
-    tli_zero(a->plan, sizeof *a->plan);
     tli_arena_hurry(a);
-    for (; above <= last && (!result || result == TL_ERROR_INFEASIBLE); above++) {
+    for (; above <= last && !result; above++) {
+        a->best = *a->plan;
         if (above) within.bytes = least->bytes + (arena - least->bytes) / TLI_ARENA_ABOVE;
         result = tli_arena_try(a, a->planner->make, &within, &report);
-        if (result) continue;
-        if (!a->is_unplaced && a->plan->arena_bytes < arena) arena = a->plan->arena_bytes;
-        tli_arena_keep_best(a, budget, &live_bytes);
+        if (!result && !a->is_unplaced && a->plan->arena_bytes < arena) arena = a->plan->arena_bytes;
+        if (!result && tli_arena_is_better(a, budget)) {
+            live_bytes = a->live_bytes;
+            tl_free_plan(a->env, &a->best);
+        } else {
+            tl_free_plan(a->env, a->plan);
+            *a->plan = a->best;
+        }
+        tli_zero(&a->best, sizeof a->best);
+        if (result == TL_ERROR_INFEASIBLE) result = TL_OK;
     }
-    *a->plan = a->best;
-    tli_zero(&a->best, sizeof a->best);
     a->live_bytes = live_bytes;
     a->place_work = place_work;
     a->is_unplaced = 0;
-    if (!result || result == TL_ERROR_INFEASIBLE) return TL_OK;
-    tl_free_plan(a->env, a->plan);
+    if (result) tl_free_plan(a->env, a->plan);
     return result;
 }
 

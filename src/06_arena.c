@@ -55,7 +55,7 @@ struct tli_arena_plan {
     uint64_t  live_bytes;       // of the plan, its sizes rounded up
     uint64_t  work, most_work;  // of the plans before; of the next one by default
     tl_remat_pool own;          // of this call, where the caller gave no pool
-    tl_plan   best;             // the one of the lowest arena, while others are tried
+    tl_plan   best;             // the best so far, while another is tried
     tl_plan  *plan;
     tl_remat_report *report;    // of the first plan: its bounds hold for all
 };
@@ -145,10 +145,13 @@ static tl_result tli_arena_try(tli_arena_plan *a, tli_arena_maker make, const tl
     return result;
 }
 
+static int tli_fits_arenas(const tl_plan *plan, const tli_budget *budget) {
+    return plan->arena_bytes <= budget->bytes && plan->host_arena_bytes <= budget->host_bytes;
+}
+
 // Whether the places of the plan fit both budgets.
 static int tli_arena_is_within(const tli_arena_plan *a, const tli_budget *budget) {
-    return !a->is_unplaced && a->plan->arena_bytes <= budget->bytes &&
-           a->plan->host_arena_bytes <= budget->host_bytes;
+    return !a->is_unplaced && tli_fits_arenas(a->plan, budget);
 }
 
 // A pool is for one budget of the host.
@@ -200,20 +203,13 @@ static void tli_arena_hurry(tli_arena_plan *a) {
     a->place_work = (a->place_work ? a->place_work : TLI_LAYOUT_WORK) / 8 + 1;
 }
 
-// Keep the plan that was tried in the place of the best so far if it is the cheaper one of those that fit, or
-// where neither does, the one of the lower arena. Else drop it.
-static void tli_arena_keep_best(tli_arena_plan *a, const tli_budget *budget, uint64_t *live_bytes) {
-    tl_plan tried = *a->plan;
-    int fits = tli_arena_is_within(a, budget) && !budget->is_over, best_fits, is_better;
-    tli_zero(a->plan, sizeof *a->plan);
-    best_fits = a->best.arena_bytes <= budget->bytes && a->best.host_arena_bytes <= budget->host_bytes &&
-                !budget->is_over;
-    is_better = !a->is_unplaced &&
-                (fits && best_fits ? tried.cost < a->best.cost
-                                   : !best_fits && (fits || tried.arena_bytes < a->best.arena_bytes));
-    if (is_better) *live_bytes = a->live_bytes;
-    tl_free_plan(a->env, is_better ? &a->best : &tried);
-    if (is_better) a->best = tried;
+// Whether the plan that was tried is better than the best so far: the cheaper one of those that fit, or where
+// neither does, the one of the lower arena.
+static int tli_arena_is_better(const tli_arena_plan *a, const tli_budget *budget) {
+    if (a->is_unplaced) return 0;
+    if (!tli_fits_arenas(&a->best, budget))
+        return tli_fits_arenas(a->plan, budget) || a->plan->arena_bytes < a->best.arena_bytes;
+    return tli_fits_arenas(a->plan, budget) && a->plan->cost < a->best.cost;
 }
 
 // The plan of the least bytes has an arena of more, or it fits but may be expensive: one of the same bytes that
@@ -224,23 +220,26 @@ static tl_result tli_arena_sink(tli_arena_plan *a, const tli_budget *budget, con
     uint64_t live_bytes = a->live_bytes, place_work = a->place_work, arena = a->plan->arena_bytes;
     int32_t above = a->desc ? 0 : 1, last = least->host_bytes ? 0 : 1;
     tl_result result = TL_OK;
-    a->best = *a->plan;
-    tli_zero(a->plan, sizeof *a->plan);
     tli_arena_hurry(a);
-    for (; above <= last && (!result || result == TL_ERROR_INFEASIBLE); above++) {
+    for (; above <= last && !result; above++) {
+        a->best = *a->plan;
         if (above) within.bytes = least->bytes + (arena - least->bytes) / TLI_ARENA_ABOVE;
         result = tli_arena_try(a, a->planner->make, &within, &report);
-        if (result) continue;
-        if (!a->is_unplaced && a->plan->arena_bytes < arena) arena = a->plan->arena_bytes;
-        tli_arena_keep_best(a, budget, &live_bytes);
+        if (!result && !a->is_unplaced && a->plan->arena_bytes < arena) arena = a->plan->arena_bytes;
+        if (!result && tli_arena_is_better(a, budget)) {
+            live_bytes = a->live_bytes;
+            tl_free_plan(a->env, &a->best);
+        } else {
+            tl_free_plan(a->env, a->plan);
+            *a->plan = a->best;
+        }
+        tli_zero(&a->best, sizeof a->best);
+        if (result == TL_ERROR_INFEASIBLE) result = TL_OK;
     }
-    *a->plan = a->best;
-    tli_zero(&a->best, sizeof a->best);
     a->live_bytes = live_bytes;
     a->place_work = place_work;
     a->is_unplaced = 0;
-    if (!result || result == TL_ERROR_INFEASIBLE) return TL_OK;
-    tl_free_plan(a->env, a->plan);
+    if (result) tl_free_plan(a->env, a->plan);
     return result;
 }
 

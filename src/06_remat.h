@@ -135,14 +135,16 @@ typedef struct tl_remat_report {
 // always takes the bytes of its copy.
 //
 // The plan comes with places (tl_plan_places), unless desc->live says otherwise, and the budget binds their
-// arena: the bytes that a run takes. The sizes of allocations are rounded up to the alignment. Where the arena
-// of the first plan exceeds the budget, up to five more plans are made within less, each with a quarter of the
-// work limit; then that of the least budget of live bytes, and two between that and its arena; before the
-// lowest of these arenas is refused it is placed with 16 times the work. Host copies have an arena of their
-// own, which the host budget binds; where none of these plans fits, the same is done without copies. The bound
-// is that of the live bytes, rounded up, so it holds for every arena. The error names the lowest arena of the
-// plans for the least budget, which depend on no budget: with so many bytes there is a plan, and by chance
-// there may be one with fewer. With banks, what is taken of all of them counts as the arena; a plan that they
+// arena: the bytes that a run takes. The sizes of allocations are rounded up to the alignment. Where a work
+// limit was too low for places of the first plan that fit, they are made again with up to 16 times of it. Where
+// its arena still exceeds the budget, up to five more plans are made within less, each with a quarter of the
+// work limit; then that of the least live bytes, as the search for them found it, and where its arena is larger
+// than they are, another plan within as many and one within a little more; the cheapest that fits is the
+// answer. Host copies have an arena of their own, which the host budget binds; where none of these plans fits,
+// the same is done without copies. The bound is that of the live bytes, rounded up, so it holds for every
+// arena. The error names the lowest arena of the plans of the least bytes, which depend on no budget: with so
+// many bytes there is a plan, and by chance there may be one with fewer. With banks, what is taken of all of
+// them counts as the arena; a plan that they
 // do not hold is made again within an eighth less, and what the error says of the last one is that of
 // tl_plan_places.
 //
