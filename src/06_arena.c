@@ -18,7 +18,8 @@
 #define TLI_ARENA_ABOVE 4      // a plan above the least bytes: by one part in so many of what its arena exceeds
 #define TLI_ARENA_POOL (UINT64_C(4) << 20)  // bytes of plans that are kept for the next ones
 #define TLI_ARENA_STEP_WORK UINT64_C(150)   // of a step of a plan that gets places, beside that of its layout
-#define TLI_ARENA_EFFORT 16    // times the work of places where the first plan's do not fit, up to the default
+#define TLI_ARENA_EFFORT 16    // times the work of places where those of the first plan do not fit,
+#define TLI_ARENA_EFFORT_END (TLI_LAYOUT_WORK / TLI_ARENA_EFFORT)   // up to this
 
 typedef struct tli_arena_plan tli_arena_plan;
 
@@ -220,9 +221,10 @@ static tl_result tli_arena_sink(tli_arena_plan *a, const tli_budget *budget, con
     uint64_t live_bytes = a->live_bytes, place_work = a->place_work, arena = a->plan->arena_bytes;
     int32_t above = a->desc ? 0 : 1, last = least->host_bytes ? 0 : 1;
     tl_result result = TL_OK;
-    tli_arena_hurry(a);
+    if (!a->rounded.work_limit) tli_arena_hurry(a);     // a refusal comes soon, unless more work was asked for
     for (; above <= last && !result; above++) {
         a->best = *a->plan;
+        if (above && a->rounded.work_limit) tli_arena_hurry(a);
         if (above) within.bytes = least->bytes + (arena - least->bytes) / TLI_ARENA_ABOVE;
         result = tli_arena_try(a, a->planner->make, &within, &report);
         if (!result && !a->is_unplaced && a->plan->arena_bytes < arena) arena = a->plan->arena_bytes;
@@ -319,9 +321,9 @@ static tl_result tli_arena_search(tli_arena_plan *a, const tli_budget *budget) {
 // The first plan. Where a caller's limit was too low for its places, they are made again with more work.
 static tl_result tli_arena_try_first(tli_arena_plan *a, const tli_budget *budget) {
     tl_result result = tli_arena_try(a, a->planner->make, budget, a->report);
-    if (a->place_work && a->place_work < TLI_LAYOUT_WORK) {
+    if (a->place_work && a->place_work < TLI_ARENA_EFFORT_END) {
         a->place_work *= TLI_ARENA_EFFORT;
-        if (a->place_work > TLI_LAYOUT_WORK) a->place_work = TLI_LAYOUT_WORK;
+        if (a->place_work > TLI_ARENA_EFFORT_END) a->place_work = TLI_ARENA_EFFORT_END;
         if (!result && !tli_arena_is_within(a, budget)) result = tli_arena_place(a, 1);
         if (result) tl_free_plan(a->env, a->plan);
     }
@@ -439,6 +441,7 @@ static tl_result tli_arena_seed(tli_arena_plan *a, const tl_plan *plan) {
     if (a->rounded.pool != &a->own) return TL_OK;
     tli_pool_clear(&a->own);
     tli_arena_open_pool(a);
+    a->own.is_bounded = 1;
     result = tl_copy_plan(&a->own.env, plan, &copy);
     return result ? result : tli_pool_offer(&a->own, &a->own.env, &copy);
 }

@@ -176,6 +176,67 @@ static void budgets_bind_the_arenas(void **state) {
     assert_true(is_thinned() || (refused > 20 && turns > 5 && spilled > 20));
 }
 
+// Layers whose nodes read up to three of the layer before, in any order: allocations of any size end in any order.
+static void woven_graph(uint64_t seed, int32_t layers, tl_graph *graph) {
+    enum { WIDTH = 8 };
+    tl_random random = { seed };
+    int32_t i, k;
+    tl_init_graph(graph);
+    for (i = 0; i <= layers * WIDTH + 1; i++) {
+        int32_t before = i <= WIDTH ? 0 : (i - 1) / WIDTH * WIDTH - WIDTH + 1, is_last = i > layers * WIDTH;
+        int32_t start = (int32_t)tl_next_random_below(&random, WIDTH);
+        tl_tensor reads[WIDTH];
+        uint64_t bytes = i ? 1 + tl_next_random_below(&random, 1000) : 1000;
+        tl_node_desc node;
+        memset(&node, 0, sizeof node);
+        memset(reads, 0, sizeof reads);
+        for (k = 0; k < WIDTH; k++) reads[k].node = before ? before + (start + k) % WIDTH : 0;
+        node.op = i ? "op" : "input";
+        node.inputs = reads;
+        node.input_count = !i ? 0 : !before ? 1 : is_last ? WIDTH : 1 + (int32_t)tl_next_random_below(&random, 3);
+        node.output_bytes = &bytes;
+        node.output_count = 1;
+        node.needs = i ? "in" : NULL;
+        node.fwd_cost = i ? 1 + tl_next_random_below(&random, 20) : 0;
+        node.bwd_cost = node.fwd_cost;
+        if (tl_add_node(NULL, graph, &node, NULL)) fail_msg("%s", "no graph");
+    }
+}
+
+// Where the plan of the least bytes leaves gaps, two more are made before it is named; what a refusal takes all together is a
+// few times the work limit.
+static void the_arena_of_the_least_plan_is_lowered(void **state) {
+    enum { LIMIT = 4000000 };
+    uint64_t named = 0, live = 0, work = 0, seed;
+    (void)state;
+    for (seed = 1; seed <= 4; seed++) {
+        tl_env env = silent_env();
+        tl_graph graph;
+        tl_remat_desc desc;
+        tl_remat_report report;
+        tl_plan plan;
+        woven_graph(seed, 8, &graph);
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.budget_bytes = 1;
+        desc.work_limit = LIMIT;
+        assert_int_equal(tl_plan_remat(&env, &desc, &plan, &report), TL_ERROR_INFEASIBLE);
+        named += report.least_budget_bytes;
+        if (report.work > work) work = report.work;
+        desc.budget_bytes = report.least_budget_bytes;
+        assert_int_equal(tl_plan_remat(&env, &desc, &plan, NULL), TL_OK);
+        assert_true(plan.arena_bytes <= desc.budget_bytes);
+        tl_free_plan(&env, &plan);
+        desc.budget_bytes = desc.live = 1;
+        assert_int_equal(tl_plan_remat(&env, &desc, &plan, &report), TL_ERROR_INFEASIBLE);
+        live += report.least_budget_bytes;
+        tl_free_graph(&env, &graph);
+    }
+    printf("named / live %.4f, at most %.2f times the work limit\n", (double)named / (double)live, (double)work / LIMIT);
+    assert_true((double)named <= 1.1 * (double)live);
+    assert_true(work <= 54 * (uint64_t)LIMIT / 10);
+}
+
 // One of the planners with a simple rule, at one budget; TL_POLICY_COUNT: tl_plan_chain.
 typedef struct rule_plan {
     const tl_graph *graph;
@@ -376,6 +437,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(conversions_hold_both_copies),
         cmocka_unit_test(large_plans_are_placed_near_their_live_peak),
         cmocka_unit_test(budgets_bind_the_arenas),
+        cmocka_unit_test(the_arena_of_the_least_plan_is_lowered),
         cmocka_unit_test(budgets_bind_the_arenas_of_rules),
         cmocka_unit_test(plans_of_configs_have_places),
         cmocka_unit_test(an_error_leaves_the_plan_as_it_was),
