@@ -2266,9 +2266,8 @@ typedef struct tl_remat_report {
 // the same is done without copies. The bound is that of the live bytes, rounded up, so it holds for every
 // arena. The error names the lowest arena of the plans of the least bytes, which depend on no budget: with so
 // many bytes there is a plan, and by chance there may be one with fewer. With banks, what is taken of all of
-// them counts as the arena; a plan that they
-// do not hold is made again within an eighth less, and what the error says of the last one is that of
-// tl_plan_places.
+// them counts as the arena; a plan that they do not hold is made again within an eighth less, and what the
+// error says of the last one is that of tl_plan_places.
 //
 // With the form once, a set of kept tensors determines the plan: what is not kept is dropped after its
 // last use in the first pass, made again when a backward first needs it, and stays until its last reader.
@@ -2284,7 +2283,7 @@ typedef struct tl_remat_report {
 //          host budget or a codec, which TL_NO_OFFLOAD left out. *plan is all zero then.
 // Cost:    work_limit (twice with a host budget), and O(nodes + inputs). In an arena as much again for its
 //          places; where the first arena exceeds the budget mostly two or three times as much, at most about
-//          ten times, and before a refusal 16 times for places. With little work no plan may be found where
+//          ten times, and up to 16 times a low limit for places. With little work no plan may be found where
 //          one exists; the error says that this is not known.
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors or 1024 stages; in graphs of
 //          more than 100 000 nodes about 1 KiB for each node. A host budget takes more in large graphs.
@@ -34989,13 +34988,14 @@ static int tli_arena_is_better(const tli_arena_plan *a, const tli_budget *budget
 static tl_result tli_arena_sink(tli_arena_plan *a, const tli_budget *budget, const tli_budget *least) {
     tli_budget within = *least;
     tl_remat_report report;
-    uint64_t live_bytes = a->live_bytes, place_work = a->place_work, arena = a->plan->arena_bytes;
+    uint64_t live_bytes = a->live_bytes, arena = a->plan->arena_bytes;
+    uint64_t most_work = a->most_work, work_limit = a->rounded.work_limit, place_work = a->place_work;
     int32_t above = a->desc ? 0 : 1, last = least->host_bytes ? 0 : 1;
     tl_result result = TL_OK;
-    if (!a->rounded.work_limit) tli_arena_hurry(a);     // a refusal comes soon, unless more work was asked for
-    for (; above <= last && !result; above++) {
+    if (!work_limit) tli_arena_hurry(a);    // a refusal comes soon, unless more work was asked for
+    for (; above <= last && !result && !(above && arena <= least->bytes); above++) {
         a->best = *a->plan;
-        if (above && a->rounded.work_limit) tli_arena_hurry(a);
+        if (above && work_limit) tli_arena_hurry(a);
         if (above) within.bytes = least->bytes + (arena - least->bytes) / TLI_ARENA_ABOVE;
         result = tli_arena_try(a, a->planner->make, &within, &report);
         if (!result && !a->is_unplaced && a->plan->arena_bytes < arena) arena = a->plan->arena_bytes;
@@ -35010,6 +35010,8 @@ static tl_result tli_arena_sink(tli_arena_plan *a, const tli_budget *budget, con
         if (result == TL_ERROR_INFEASIBLE) result = TL_OK;
     }
     a->live_bytes = live_bytes;
+    a->most_work = most_work;
+    a->rounded.work_limit = work_limit;
     a->place_work = place_work;
     a->is_unplaced = 0;
     if (result) tl_free_plan(a->env, a->plan);

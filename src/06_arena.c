@@ -218,13 +218,14 @@ static int tli_arena_is_better(const tli_arena_plan *a, const tli_budget *budget
 static tl_result tli_arena_sink(tli_arena_plan *a, const tli_budget *budget, const tli_budget *least) {
     tli_budget within = *least;
     tl_remat_report report;
-    uint64_t live_bytes = a->live_bytes, place_work = a->place_work, arena = a->plan->arena_bytes;
+    uint64_t live_bytes = a->live_bytes, arena = a->plan->arena_bytes;
+    uint64_t most_work = a->most_work, work_limit = a->rounded.work_limit, place_work = a->place_work;
     int32_t above = a->desc ? 0 : 1, last = least->host_bytes ? 0 : 1;
     tl_result result = TL_OK;
-    if (!a->rounded.work_limit) tli_arena_hurry(a);     // a refusal comes soon, unless more work was asked for
-    for (; above <= last && !result; above++) {
+    if (!work_limit) tli_arena_hurry(a);    // a refusal comes soon, unless more work was asked for
+    for (; above <= last && !result && !(above && arena <= least->bytes); above++) {
         a->best = *a->plan;
-        if (above && a->rounded.work_limit) tli_arena_hurry(a);
+        if (above && work_limit) tli_arena_hurry(a);
         if (above) within.bytes = least->bytes + (arena - least->bytes) / TLI_ARENA_ABOVE;
         result = tli_arena_try(a, a->planner->make, &within, &report);
         if (!result && !a->is_unplaced && a->plan->arena_bytes < arena) arena = a->plan->arena_bytes;
@@ -239,6 +240,8 @@ static tl_result tli_arena_sink(tli_arena_plan *a, const tli_budget *budget, con
         if (result == TL_ERROR_INFEASIBLE) result = TL_OK;
     }
     a->live_bytes = live_bytes;
+    a->most_work = most_work;
+    a->rounded.work_limit = work_limit;
     a->place_work = place_work;
     a->is_unplaced = 0;
     if (result) tl_free_plan(a->env, a->plan);

@@ -144,9 +144,8 @@ typedef struct tl_remat_report {
 // the same is done without copies. The bound is that of the live bytes, rounded up, so it holds for every
 // arena. The error names the lowest arena of the plans of the least bytes, which depend on no budget: with so
 // many bytes there is a plan, and by chance there may be one with fewer. With banks, what is taken of all of
-// them counts as the arena; a plan that they
-// do not hold is made again within an eighth less, and what the error says of the last one is that of
-// tl_plan_places.
+// them counts as the arena; a plan that they do not hold is made again within an eighth less, and what the
+// error says of the last one is that of tl_plan_places.
 //
 // With the form once, a set of kept tensors determines the plan: what is not kept is dropped after its
 // last use in the first pass, made again when a backward first needs it, and stays until its last reader.
@@ -162,7 +161,7 @@ typedef struct tl_remat_report {
 //          host budget or a codec, which TL_NO_OFFLOAD left out. *plan is all zero then.
 // Cost:    work_limit (twice with a host budget), and O(nodes + inputs). In an arena as much again for its
 //          places; where the first arena exceeds the budget mostly two or three times as much, at most about
-//          ten times, and before a refusal 16 times for places. With little work no plan may be found where
+//          ten times, and up to 16 times a low limit for places. With little work no plan may be found where
 //          one exists; the error says that this is not known.
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors or 1024 stages; in graphs of
 //          more than 100 000 nodes about 1 KiB for each node. A host budget takes more in large graphs.
