@@ -237,6 +237,48 @@ static void the_arena_of_the_least_plan_is_lowered(void **state) {
     assert_true(work <= 54 * (uint64_t)LIMIT / 10);
 }
 
+// What a refusal names depends on no budget, and more bytes than it names never cost more than these: of the last plans that
+// are made, the cheapest that fits is the answer.
+static void every_refusal_names_the_same_arena(void **state) {
+    uint64_t seed;
+    (void)state;
+    for (seed = 2; seed <= 4; seed += 2) {
+        tl_env env = silent_env();
+        tl_graph graph;
+        tl_remat_desc desc;
+        tl_remat_report report;
+        tl_plan plan;
+        uint64_t live, named, cost, part;
+        woven_graph(seed, 5, &graph);
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.work_limit = 1000000;
+        desc.budget_bytes = desc.live = 1;
+        assert_int_equal(tl_plan_remat(&env, &desc, &plan, &report), TL_ERROR_INFEASIBLE);
+        live = report.least_budget_bytes;
+        desc.live = 0;
+        assert_int_equal(tl_plan_remat(&env, &desc, &plan, &report), TL_ERROR_INFEASIBLE);
+        named = report.least_budget_bytes;
+        assert_true(named > live + live / 50);      // the arena binds
+        for (part = 0; part <= 2; part++) {         // from the live bytes up to one byte below
+            desc.budget_bytes = live + (named - 1 - live) * part / 2;
+            assert_int_equal(tl_plan_remat(&env, &desc, &plan, &report), TL_ERROR_INFEASIBLE);
+            assert_int_equal(report.least_budget_bytes, named);
+        }
+        desc.budget_bytes = named;
+        assert_int_equal(tl_plan_remat(&env, &desc, &plan, NULL), TL_OK);
+        cost = plan.cost;
+        tl_free_plan(&env, &plan);
+        for (part = 1; part <= 3; part++) {
+            desc.budget_bytes = named + named / 100 * part;
+            assert_int_equal(tl_plan_remat(&env, &desc, &plan, NULL), TL_OK);
+            assert_true(plan.arena_bytes <= desc.budget_bytes && plan.cost <= cost);
+            tl_free_plan(&env, &plan);
+        }
+        tl_free_graph(&env, &graph);
+    }
+}
+
 // One of the planners with a simple rule, at one budget; TL_POLICY_COUNT: tl_plan_chain.
 typedef struct rule_plan {
     const tl_graph *graph;
@@ -438,6 +480,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(large_plans_are_placed_near_their_live_peak),
         cmocka_unit_test(budgets_bind_the_arenas),
         cmocka_unit_test(the_arena_of_the_least_plan_is_lowered),
+        cmocka_unit_test(every_refusal_names_the_same_arena),
         cmocka_unit_test(budgets_bind_the_arenas_of_rules),
         cmocka_unit_test(plans_of_configs_have_places),
         cmocka_unit_test(an_error_leaves_the_plan_as_it_was),
