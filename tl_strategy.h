@@ -2283,8 +2283,9 @@ typedef struct tl_remat_report {
 //          host budget or a codec, which TL_NO_OFFLOAD left out. *plan is all zero then.
 // Cost:    work_limit (twice with a host budget), and O(nodes + inputs). In an arena as much again for its
 //          places; where the first arena exceeds the budget mostly two or three times as much, at most about
-//          ten times, and up to 16 times a low limit for places. With little work no plan may be found where
-//          one exists; the error says that this is not known.
+//          ten times. Of a limit below six million steps, the places of the first plan and of the two of the
+//          least bytes take up to 16 times as much each. With little work no plan may be found where one
+//          exists; the error says that this is not known.
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors or 1024 stages; in graphs of
 //          more than 100 000 nodes about 1 KiB for each node. A host budget takes more in large graphs.
 // Threads: safe with one env per thread.
@@ -34784,7 +34785,6 @@ TLI_IMPL int tl_parse_remat_form(const char *text, tl_remat_form *form) {
 // graph.
 
 #define TLI_ARENA_TURNS 6      // plans that are made at most, the last one beside
-#define TLI_ARENA_CLOSE 32     // an arena exceeds a budget by little: by at most one part in so many
 #define TLI_ARENA_ABOVE 4      // a plan above the least bytes: by one part in so many of what its arena exceeds
 #define TLI_ARENA_POOL (UINT64_C(4) << 20)  // bytes of plans that are kept for the next ones
 #define TLI_ARENA_STEP_WORK UINT64_C(150)   // of a step of a plan that gets places, beside that of its layout
@@ -34938,15 +34938,11 @@ static uint64_t tli_arena_excess_of(const tli_arena_plan *a, const tli_budget *b
     return bytes > budget->bytes ? bytes - budget->bytes : 0;
 }
 
-// Less for the next plan, by what the arenas exceed. Where that is little of the device, a 16th of it at first,
-// then a fourth: a plan of a little less is another one, whose allocations mostly leave no gaps. 0 = nothing
-// would be left.
+// Less for the next plan, by what the arenas exceed. 0 = nothing would be left.
 static int tli_arena_lower(tli_arena_plan *a, const tli_budget *budget, tli_budget *within) {
     uint64_t device = tli_arena_excess_of(a, budget), host = a->plan->host_arena_bytes;
     host -= host < budget->host_bytes ? host : budget->host_bytes;
     if (device && within->bytes > a->live_bytes) within->bytes = a->live_bytes;
-    if (device <= budget->bytes / TLI_ARENA_CLOSE && device && a->turns < 3 && !a->is_unplaced)
-        device = (device >> (a->turns == 1 ? 4 : 2)) + 1;
     if (device >= within->bytes) return 0;
     within->bytes -= device;
     tli_arena_lower_host(a, within, host < within->host_bytes ? within->host_bytes - host : 0);

@@ -161,8 +161,9 @@ typedef struct tl_remat_report {
 //          host budget or a codec, which TL_NO_OFFLOAD left out. *plan is all zero then.
 // Cost:    work_limit (twice with a host budget), and O(nodes + inputs). In an arena as much again for its
 //          places; where the first arena exceeds the budget mostly two or three times as much, at most about
-//          ten times, and up to 16 times a low limit for places. With little work no plan may be found where
-//          one exists; the error says that this is not known.
+//          ten times. Of a limit below six million steps, the places of the first plan and of the two of the
+//          least bytes take up to 16 times as much each. With little work no plan may be found where one
+//          exists; the error says that this is not known.
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors or 1024 stages; in graphs of
 //          more than 100 000 nodes about 1 KiB for each node. A host budget takes more in large graphs.
 // Threads: safe with one env per thread.

@@ -15,6 +15,7 @@
 #include "support/shape_graph.h"
 #include "support/planner_graphs.h"
 #include "support/keep_all.h"
+#include "support/woven_graph.h"
 #include "support/progress.h"
 
 #define FEW 2000000     // steps of work where time matters more than the last percent
@@ -756,6 +757,31 @@ static void plans_run_with_the_same_gradients(void **state) {
     }
 }
 
+// Near the least bytes of a dense graph the first plan makes nearly everything again, and small changes lead nowhere from
+// there: the plan that keeps everything is lowered as well.
+static void a_first_plan_that_leads_nowhere_is_not_the_only_one(void **state) {
+    enum { LIMIT = 100000000 };
+    tl_env env = silent_env();
+    tl_graph graph;
+    tl_remat_desc desc;
+    tl_remat_report report;
+    tl_plan plan;
+    uint64_t least, part;
+    (void)state;
+    woven_graph(5, 14, 20, &graph);
+    desc = desc_of(&graph, 1, 0, LIMIT);
+    assert_int_equal(tl_plan_remat(&env, &desc, &plan, &report), TL_ERROR_INFEASIBLE);
+    least = report.least_budget_bytes;
+    for (part = 0; part < 2; part++) {
+        desc.budget_bytes = least + (keep_all_peak(&graph, 0) - least) * part / 500;
+        assert_int_equal(tl_plan_remat(&env, &desc, &plan, &report), TL_OK);
+        printf("gap %.2f\n", report.gap_ratio);
+        assert_true(report.gap_ratio < 1.5);
+        tl_free_plan(&env, &plan);
+    }
+    tl_free_graph(&env, &graph);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_of_the_small_graphs_is_the_optimum),
@@ -771,6 +797,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(budgets_without_a_limit_keep_everything),
         cmocka_unit_test(one_step_of_work_still_gives_a_plan),
         cmocka_unit_test(a_plan_far_above_its_bound_gets_the_work),
+        cmocka_unit_test(a_first_plan_that_leads_nowhere_is_not_the_only_one),
         cmocka_unit_test(a_plan_near_its_bound_is_improved_as_long_as_it_gets_cheaper),
         cmocka_unit_test(a_node_that_nobody_wants_does_not_run),
         cmocka_unit_test(a_plan_without_a_step_leaves_nothing_behind),
