@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 
+#define TL_STRATEGY_STATIC  // private to this file: what it does not call is left out
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 

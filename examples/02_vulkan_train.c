@@ -33,6 +33,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define TL_STRATEGY_STATIC  // private to this file: what it does not call is left out
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 #define TL_VK_OPEN_LOADER

@@ -43,6 +43,7 @@
 #include <time.h>
 #endif
 
+#define TL_STRATEGY_STATIC  // private to this file: what it does not call is left out
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_VK_BACKEND_IMPLEMENTATION
 #include "../tl_vk_backend.h"

@@ -9,6 +9,7 @@
 //
 //     mkdir -p build && cc -o build/07_banks examples/07_banks.c && build/07_banks
 #include <stdio.h>
+#define TL_STRATEGY_STATIC  // private to this file: what it does not call is left out
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 

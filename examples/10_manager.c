@@ -7,6 +7,7 @@
 //     mkdir -p build && cc -O3 -ffp-contract=off -o build/10_manager examples/10_manager.c && build/10_manager
 #include <stdio.h>
 #include <string.h>
+#define TL_STRATEGY_STATIC  // private to this file: what it does not call is left out
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 

@@ -9,6 +9,7 @@
 //     mkdir -p build && cc -O2 -o build/12_unet examples/12_unet_by_hand.c && build/12_unet build/curve.svg
 #include <stdio.h>
 #include <string.h>
+#define TL_STRATEGY_STATIC  // private to this file: what it does not call is left out
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 

@@ -11,6 +11,7 @@
 //     mkdir -p build && cc -o build/15_schedule examples/15_schedule.c && build/15_schedule
 #include <stdio.h>
 #include <string.h>
+#define TL_STRATEGY_STATIC  // private to this file: what it does not call is left out
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 

@@ -49,6 +49,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define TL_STRATEGY_STATIC  // private to this file: what it does not call is left out
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 #define TRAINING_PROGRAM "17_parallel"

@@ -43,7 +43,8 @@
 
    OPTIONS           (define before the include; none is needed)
        TL_STRATEGY_IMPLEMENTATION   in one file: compile the second half
-       TL_STRATEGY_STATIC           everything static inline: private to this file
+       TL_STRATEGY_STATIC           everything static inline: private to this file, and
+                                    compilers skip what it does not call
        TLDEF                        your own linkage or export attribute
        TL_MALLOC(user,size)         default allocator, aligned for any type; both or neither
        TL_FREE(user,ptr)
