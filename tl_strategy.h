@@ -34786,6 +34786,7 @@ TLI_IMPL int tl_parse_remat_form(const char *text, tl_remat_form *form) {
 // graph.
 
 #define TLI_ARENA_TURNS 6      // plans that are made at most, the last one beside
+#define TLI_ARENA_CLOSE 32     // an arena exceeds a budget by little: by at most one part in so many
 #define TLI_ARENA_ABOVE 4      // a plan above the least bytes: by one part in so many of what its arena exceeds
 #define TLI_ARENA_POOL (UINT64_C(4) << 20)  // bytes of plans that are kept for the next ones
 #define TLI_ARENA_STEP_WORK UINT64_C(150)   // of a step of a plan that gets places, beside that of its layout
@@ -34939,11 +34940,15 @@ static uint64_t tli_arena_excess_of(const tli_arena_plan *a, const tli_budget *b
     return bytes > budget->bytes ? bytes - budget->bytes : 0;
 }
 
-// Less for the next plan, by what the arenas exceed. 0 = nothing would be left.
+// Less for the next plan, by what the arenas exceed. Where that is little of the device, a 16th of it at first,
+// then a fourth: a plan of a little less is another one, whose allocations mostly leave no gaps. 0 = nothing
+// would be left.
 static int tli_arena_lower(tli_arena_plan *a, const tli_budget *budget, tli_budget *within) {
     uint64_t device = tli_arena_excess_of(a, budget), host = a->plan->host_arena_bytes;
     host -= host < budget->host_bytes ? host : budget->host_bytes;
     if (device && within->bytes > a->live_bytes) within->bytes = a->live_bytes;
+    if (device <= budget->bytes / TLI_ARENA_CLOSE && device && a->turns < 3 && !a->is_unplaced)
+        device = (device >> (a->turns == 1 ? 4 : 2)) + 1;
     if (device >= within->bytes) return 0;
     within->bytes -= device;
     tli_arena_lower_host(a, within, host < within->host_bytes ? within->host_bytes - host : 0);

@@ -8,6 +8,7 @@
 #include "../tl_strategy.h"
 #include "support/support.h"
 #include "support/random_graph.h"
+#include "support/shape_graph.h"
 
 static uint64_t peak_of(const tl_graph *graph, const tl_plan *plan) {
     tl_simulate_desc desc;
@@ -267,6 +268,28 @@ static void an_arena_costs_next_to_nothing(void **state) {
     }
 }
 
+// So it is on a chain near its least budget, where a plan of as much less as the arena exceeds would be far dearer.
+static void a_budget_is_lowered_by_little_first(void **state) {
+    tl_random random = { 308 };
+    tl_env env = { 0 };
+    tl_graph graph;
+    tl_remat_desc desc;
+    tl_plan live, placed;
+    (void)state;
+    assert_int_equal(shape_graph(&env, &random, SHAPE_CHAIN, 208, &graph), TL_OK);
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &graph;
+    desc.budget_bytes = 252000;
+    desc.work_limit = 40000000;
+    assert_int_equal(tl_plan_remat(&env, &desc, &placed, NULL), TL_OK);
+    desc.live = 1;
+    assert_int_equal(tl_plan_remat(&env, &desc, &live, NULL), TL_OK);
+    assert_true(placed.arena_bytes <= 252000 && (double)placed.cost < 1.4 * (double)live.cost);
+    tl_free_plan(&env, &placed);
+    tl_free_plan(&env, &live);
+    tl_free_graph(&env, &graph);
+}
+
 // -- banks --
 
 // The bytes that a plan takes of each bank, from its blocks.
@@ -375,6 +398,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_base_beyond_any_budget_is_an_overflow),
         cmocka_unit_test(a_broken_device_is_refused),
         cmocka_unit_test(an_arena_costs_next_to_nothing),
+        cmocka_unit_test(a_budget_is_lowered_by_little_first),
         cmocka_unit_test(banks_are_bound_together_and_each),
         cmocka_unit_test(banks_that_are_none_are_errors),
         cmocka_unit_test(the_search_starts_at_the_floor_and_not_below),
