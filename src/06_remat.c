@@ -17,7 +17,8 @@
 
 // The default work limit: rounds begin with TLI_REMAT_WORK steps times the square of the number of nodes,
 // within the next two, and go on to TLI_REMAT_MOST_WORK while the gap is larger than one part in
-// TLI_REMAT_ENOUGH, or plans still get cheaper. A step is 2 to 3 ns.
+// TLI_REMAT_ENOUGH, or plans still get cheaper; then the bound has as much as the first round. A step is 2 to
+// 3 ns.
 #define TLI_REMAT_WORK UINT64_C(4000)
 #define TLI_REMAT_LEAST_ROUND UINT64_C(30000000)
 #define TLI_REMAT_MOST_ROUND UINT64_C(250000000)
@@ -670,6 +671,16 @@ static uint64_t tli_remat_first_length(const tli_remat *r) {
     return length < TLI_REMAT_MOST_ROUND ? length : TLI_REMAT_MOST_ROUND;
 }
 
+// The default ends where the gap is small: the bound gets as much work again as the first round, once, which
+// proves some of the plans.
+static tl_result tli_remat_prove(tli_remat *r) {
+    uint64_t length = tli_remat_first_length(r), left = r->work < r->work_limit ? r->work_limit - r->work : 0;
+    if (!r->is_default || r->bound_was_late || !left || r->watch.stopped) return TL_OK;
+    if (tli_remat_is_done(r) || !tli_remat_is_within(r, TLI_REMAT_ENOUGH)) return TL_OK;
+    r->bound_was_late = 1;
+    return tli_remat_bound_alone(r, left < length ? left : length);
+}
+
 // One tier: rounds of all parts. TL_OK also where no plan was found.
 static tl_result tli_remat_run_alone(tli_remat *r) {
     uint64_t length = tli_remat_first_length(r);
@@ -691,6 +702,7 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
             result = tli_remat_bound_late(r);
         if (!tli_remat_goes_on(r, cost) || r->work == before) break;  // or no part has anything left to do
     }
+    if (!result) result = tli_remat_prove(r);
     tli_search_close(&r->search);
     return result;
 }
