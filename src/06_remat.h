@@ -78,8 +78,8 @@ typedef struct tl_remat_desc {
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only
     uint64_t work_limit;        // elementary steps of 2 to 3 ns, of all parts together; 0 = until plans within
-                                // 0.1 % of the bound get no cheaper, and as much again for the bound as at
-                                // first; at most 700 million: about two seconds
+                                // 0.1 % of the bound get no cheaper, with a last try to prove those of small
+                                // graphs; at most 700 million: about two seconds
     int    (*progress)(const tl_remat_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;              // passed to progress
     const tl_device *device;    // link and capacities; 0 = copies take no time, no capacity is known
