@@ -513,6 +513,24 @@ static void a_plan_near_its_bound_is_proven(void **state) {
     tl_free_graph(&env, &graph);
 }
 
+// In larger graphs that would take as long as all before it, and hardly ever prove a plan.
+static void a_larger_plan_near_its_bound_is_left(void **state) {
+    tl_env env = silent_env();
+    tl_random random = { 1 };
+    tl_graph graph;
+    tl_remat_desc desc;
+    tl_remat_report report;
+    tl_plan plan;
+    (void)state;
+    assert_int_equal(shape_graph(&env, &random, SHAPE_LAYERED, 300, &graph), TL_OK);
+    desc = desc_of(&graph, keep_all_peak(&graph, 0) * 60 / 100, 0, 0);
+    assert_int_equal(tl_plan_remat(&env, &desc, &plan, &report), TL_OK);
+    check_answer(&desc, &env, TL_OK, &plan, &report);
+    assert_true(report.gap_ratio > 0 && report.gap_ratio <= 0.001 && report.work < 400000000);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(&env, &graph);
+}
+
 static void a_node_that_nobody_wants_does_not_run(void **state) {
     tl_graph graph = graph_of("tlg 1\n"
                               "node 0 x input fwd=0 bwd=0 out=8 needs=none in=-\n"
@@ -818,6 +836,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_first_plan_that_leads_nowhere_is_not_the_only_one),
         cmocka_unit_test(a_plan_near_its_bound_is_improved_as_long_as_it_gets_cheaper),
         cmocka_unit_test(a_plan_near_its_bound_is_proven),
+        cmocka_unit_test(a_larger_plan_near_its_bound_is_left),
         cmocka_unit_test(a_node_that_nobody_wants_does_not_run),
         cmocka_unit_test(a_plan_without_a_step_leaves_nothing_behind),
         cmocka_unit_test(numbers_near_64_bits_are_planned_or_refused),
