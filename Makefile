@@ -42,8 +42,8 @@ INSIDE  := $(filter-out $(WHOLE),$(INSIDE))
 LINKED  := $(filter-out $(WHOLE),$(TESTS))
 
 # Both headers are joined from parts by plain concatenation, in the order of a list.
-PARTS    := $(addprefix src/,$(shell cat src/ORDER))
-VK_PARTS := $(addprefix src/vk/,$(shell cat src/vk/ORDER))
+PARTS    := $(addprefix src/,$(shell awk '{print $$1}' src/ORDER))
+VK_PARTS := $(addprefix src/vk/,$(shell awk '{print $$1}' src/vk/ORDER))
 
 # Compute shaders: the file or the folder that holds their words, the folder of their sources, their prefix.
 SHADERS  := src/vk/words,shaders,tli_vk_ examples/vk_nn.h,examples/shaders,vk_nn_ \

@@ -8,6 +8,7 @@ clang compiles the joined parts to LLVM IR with debug information, which names t
 table. A call counts, and so does any other mention of a function, in code or in a constant table. Fails on
   - a mention, in a part, of what a part later in ORDER defines;
   - recursion: a cycle of functions, or of sub-headings of one section (`// -- name --`);
+  - a circle of folders: each uses the other, directly or through others;
   - a function of more than 60 lines, from its signature to its closing brace.
 tests/recursion.txt lists what is allowed of the first two, with a reason each; an entry of it that nothing needs fails, too.
 A second compilation sets every option that a header asks for (TL_NO_*): code that is there only under options is held to
@@ -33,7 +34,7 @@ class Parts:
     def __init__(self, folder):
         self.folder = folder
         with open(os.path.join(folder, "ORDER")) as f:
-            self.names = f.read().split()
+            self.names = [line.split()[0] for line in f if line.strip()]
         self.rank = {folder + "/" + name: i for i, name in enumerate(self.names)}
         self.lines = {}
         self.headings = {}
@@ -56,6 +57,9 @@ class Parts:
     def section(self, part):
         found = re.match(r"(\d+)_", part[len(self.folder) + 1:])
         return int(found.group(1)) if found else 5      # the words of shaders, which stand in a folder of their own
+
+    def room(self, part):
+        return os.path.relpath(os.path.dirname(part), self.folder)
 
     def heading(self, place):
         name = os.path.relpath(place.part, "src" if place.part.startswith("src/") else self.folder)
@@ -214,6 +218,25 @@ def recursion(graph, parts):
         yield LINK.join(cycle), message % ("\n".join(edges) + "\nsub-headings", LINK.join(cycle))
 
 
+def arrows(graph, parts):
+    """The folders that each folder uses, and one pair of functions for each of these arrows."""
+    uses, why = collections.defaultdict(set), {}
+    for user in sorted(graph.place):
+        for used in sorted(graph.uses[user]):
+            from_, to = (parts.room(graph.place[name].part) for name in (user, used))
+            if from_ != to:
+                uses[from_].add(to)
+                why.setdefault((from_, to), "%s -> %s" % (user, used))
+    return uses, why
+
+
+def circles(graph, parts):
+    uses, why = arrows(graph, parts)
+    for circle in cycles(set(uses), uses):
+        edges = ["    %s uses %s: %s" % (*edge, why[edge]) for edge in sorted(why) if edge[0] in circle and edge[1] in circle]
+        yield "folders that use each other: %s\n%s" % (LINK.join(circle), "\n".join(edges))
+
+
 def long_functions(graph, parts):
     for name in sorted(graph.functions):
         place = graph.place[name]
@@ -254,6 +277,20 @@ def print_matrix(graph, parts):
         sum(1 for a, b in graph.calls if a in graph.place and b in graph.place)))
 
 
+def print_rooms(graph, parts):
+    """How the parts lie: folders, which of them use which, and the largest of everything."""
+    uses, _ = arrows(graph, parts)
+    count = collections.Counter(parts.room(part) for part in parts.rank)
+    lines = {part: len(lines) - 1 for part, lines in parts.lines.items()}
+    folder, part = max(count, key=count.get), max(lines, key=lines.get)
+    upwards = sum(1 for _ in upward(graph, parts))
+    sections = {(parts.section(graph.place[a].part), parts.section(graph.place[b].part)) for a in graph.place for b in graph.uses[a]}
+    print("%d sections, %d arrows between them; %d folders, %d arrows, %d mentions upwards, %d circles" % (
+        len({s for pair in sections for s in pair}), sum(a != b for a, b in sections), len(count),
+        sum(map(len, uses.values())), upwards, sum(1 for _ in circles(graph, parts))))
+    print("largest folder %s, %d parts; largest part %s, %d lines" % (folder, count[folder], part, lines[part]))
+
+
 def check(folder, header, build, macros, allowed, met):
     """Complaints about one header. The matrix is that of the first compilation, with no option set."""
     parts = Parts(folder)
@@ -265,11 +302,12 @@ def check(folder, header, build, macros, allowed, met):
         graph = compile_graph(parts, header, build, macros + set_)
         if not set_:
             print_matrix(graph, parts)
+            print_rooms(graph, parts)
         for name, complaint in [*upward(graph, parts), *recursion(graph, parts)]:
             met.add(name)
             if name not in allowed:
                 complaints.append(complaint)
-        complaints += long_functions(graph, parts)
+        complaints += [*circles(graph, parts), *long_functions(graph, parts)]
         if not options:
             break
     return list(dict.fromkeys(complaints))
@@ -299,6 +337,7 @@ def main():
 
 # -- the test of the test --
 
+SPLIT = "// the other folder\n"
 LOW = """static int low(int x);
 static int low(int x) { return x + 1; }
 static int (*const low_table[])(int) = { low };
@@ -337,6 +376,11 @@ def self_test():
         ("sub-headings that use each other", LOW, "static int middle(int x);\n// -- one --\n" + HIGH.replace("return high(x)", "return "
          "high(x) + middle(x)") + "// -- two --\nstatic int middle(int x) { return high(x); }\n", {},
          "does not list:\n    2_high.c: one <-> 2_high.c: two\n"),
+        ("folders in one direction", LOW + SPLIT + "int middle(int x);\nint middle(int x) { return low(x); }\n",
+         "int upper(int x);\nint upper(int x) { return low(x); }\n" + SPLIT + HIGH, {}, None),
+        ("folders in a circle", LOW + SPLIT + "int middle(int x);\nint middle(int x) { return low(x); }\n",
+         "int upper(int x);\nint upper(int x) { return middle(x); }\n" + SPLIT + HIGH, {},
+         "folders that use each other: a <-> b\n    a uses b: upper -> middle\n    b uses a: "),
         ("a function of 60 lines", LOW, HIGH + "int tall(int x);\nint tall(int x) {\n" + long_body * 57 + "    return x;\n}\n", {}, None),
         ("a function of 61 lines", LOW, HIGH + "int tall(int x);\nint tall(int x) {\n" + long_body * 58 + "    return x;\n}\n", {},
          "2_high.c:5: tall has 61 lines"),
@@ -346,7 +390,12 @@ def self_test():
     failed = 0
     for what, low, high, allowed, expected in cases:
         with tempfile.TemporaryDirectory() as folder:
-            for name, text in (("ORDER", "1_low.c\n2_high.c\n"), ("1_low.c", low), ("2_high.c", high)):
+            parts = ("1_low.c", low), ("2_high.c", high)
+            if what.startswith("folders"):      # the upper half of each part lies in one folder, the lower in another
+                parts = [("%s/%s" % (half, name), text[slice(*lines)]) for name, text in parts
+                         for half, lines in (("a", (0, text.index(SPLIT))), ("b", (text.index(SPLIT) + len(SPLIT), None)))]
+            for name, text in (("ORDER", "".join(name + "  what it decides\n" for name, _ in parts)), *parts):
+                os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
                 with open(os.path.join(folder, name), "w") as f:
                     f.write(text)
             with open(os.devnull, "w") as null:

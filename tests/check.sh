@@ -67,8 +67,8 @@ programs() { printf '%s\n' tests/test_*.c | grep -E "$2" | sed "s|tests/\(.*\)\.
 step_parts() {
     local folder header
     while read -r folder header; do
-        sed "s|^|$folder/|" $folder/ORDER | xargs cat | cmp - "$header" || fail "$header is not what $folder says: run make header"
-        diff <(sort $folder/ORDER) <(cd $folder && find . -path ./vk -prune -o -name '*.[ch]' -printf '%P\n' | sort) ||
+        awk -v f=$folder '{print f "/" $1}' $folder/ORDER | xargs cat | cmp - "$header" || fail "$header is not what $folder says: run make header"
+        diff <(awk '{print $1}' $folder/ORDER | sort) <(cd $folder && find . -path ./vk -prune -o -name '*.[ch]' -printf '%P\n' | sort) ||
             fail "$folder/ORDER (<) and the parts in $folder (>) differ"
         echo "$header: $(wc -l < $folder/ORDER) parts"
     done <<< "src tl_strategy.h
@@ -243,7 +243,7 @@ step_options() {
 
 # Names of functions and sentences of errors, cut where a value or a name goes.
 error_texts() {
-    sed -n '/^#define TLI_[A-Z]*_RULES(X)\|^#define TLI_FUNCTIONS(X)/,/^$/p' src/01_rules.c | grep -oE '"([^"\\]|\\.)*"' |
+    sed -n '/^#define TLI_[A-Z]*_RULES(X)\|^#define TLI_FUNCTIONS(X)/,/^$/p' src/01_core/error_rules.c | grep -oE '"([^"\\]|\\.)*"' |
         sed 's/^"//; s/"$//; s/%[s01]/\n/g' | grep -E '.{10}' | sed 's/^tl_[a-z0-9_]*$/"&"/' | sort -u
 }
 
@@ -252,7 +252,7 @@ error_texts() {
 step_freestanding() {
     local cc opt o other included
     error_texts > $out/error_texts
-    [ "$(wc -l < $out/error_texts)" -gt 500 ] || fail "src/01_rules.c: its lists are not found"
+    [ "$(wc -l < $out/error_texts)" -gt 500 ] || fail "src/01_core/error_rules.c: its lists are not found"
     implementation_source tl_strategy.h
     for cc in gcc clang; do for opt in -O0 -Os -O2 -O3 "-Os -DTL_SMALL_SIZES"; do
         $cc -std=c99 $opt "${strict[@]}" -ffreestanding -fno-stack-protector -c -o $out/freestanding.o tests/build/freestanding.c

@@ -11,7 +11,7 @@ commands() {
     local folder part above
     for folder in src src/vk; do
         above="-D$([ $folder = src ] && echo TL_STRATEGY || echo TL_VK_BACKEND)_IMPLEMENTATION"
-        while read -r part; do
+        while read -r part _; do
             printf '%s\t%s\n' "$folder/$part" "${CC:-clang} -std=c99 -I. -x c -fsyntax-only $above $folder/$part"
             above+=" -include $folder/$part"
         done < $folder/ORDER

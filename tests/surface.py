@@ -29,8 +29,8 @@ def main():
     shown = words(sorted(glob.glob('examples/*.[ch]') + glob.glob('examples/*.py') + glob.glob('README.md') + glob.glob('GUIDE.md') + glob.glob('SEEDS.md')))
     backend = words(sorted(glob.glob('src/vk/*.c')))
     missing = 0
-    for header, parts in ('tl_strategy.h', 'src/*.h'), ('tl_vk_backend.h', 'src/vk/*.h'):
-        functions = declared(glob.glob(parts))
+    for header, parts in ('tl_strategy.h', 'src/[0-9]*/**/*.h'), ('tl_vk_backend.h', 'src/vk/*.h'):
+        functions = declared(glob.glob(parts, recursive=True))
         if not functions: sys.exit(header + ': no public function found')
         places = {name: shown[name] + (backend[name][:1] if header == 'tl_strategy.h' else []) for name in functions}
         nowhere = sorted(name for name in functions if not places[name])
