@@ -20992,7 +20992,7 @@ TLI_IMPL tl_result tl_write_table(tl_env *env, const tl_graph *graph, const tl_p
 //             call, op 1, backward, node 2     where each operand lies, in the order of the prototype
 //     O 1     copy                             to, from, bytes
 //
-// The same rows become calls or a table (05_code_write.c).
+// The same rows become calls or a table (code_text.c).
 
 static const char *const tli_code_form_names[] = { TL_CODE_FORMS(TLI_NAME) };
 
@@ -23260,6 +23260,11 @@ static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
     watch->stopped = watch->desc->progress(&watch->now, watch->desc->user) != 0;
     return watch->stopped;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
 
 // -- exact: the optimum of small graphs --
 //
@@ -30415,8 +30420,17 @@ static tl_result tli_chain_init(tli_chain *chain) {
     tli_chain_find_same(chain);
     return tli_chain_is_countable(chain) ? TL_OK : TL_ERROR_OVERFLOW;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
 
 // -- chain: curves --
+//
+// The curve of a segment is the minimum over the ways to reverse it, each a sum of curves of shorter segments. All
+// are found from short to long, exactly where that is affordable, else with shortened curves; the plan is read off
+// them from the whole graph down.
 
 // One way to reverse a segment: curve a with `shift` more bytes, then curve b (NULL = none).
 typedef struct tli_chain_way {
@@ -30952,6 +30966,11 @@ static int tli_chain_solve_least(tli_chain *chain, uint64_t work_limit) {
     tli_chain_find_curves(chain, chain->stage_count);
     return chain->grid[0] == chain->stage_count;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
 
 // -- chain: the binomial schedule --
 //
@@ -32794,7 +32813,10 @@ static tl_result tli_remat_once(const tli_remat_input *in, tli_once_result *foun
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- policies: tl_plan_chain --
+// -- chain: tl_plan_chain --
+//
+// The optimum over persistent schedules for a caller: its desc checked, the plan within the budget, or the least
+// budget in the sentence that refuses.
 
 // A least budget that does not fit 64 bits is no answer: TL_ERROR_OVERFLOW, and the report is all zero.
 static tl_result tli_refuse_base(tl_env *env, tl_remat_report *report, tli_function function) {
@@ -32917,6 +32939,11 @@ static tl_result tli_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, con
         return tli_fail(env, result, TLI_IN(PLAN_CHAIN), TLI_RULE(GRAPH_COSTS_TIMES_STAGES_MUST_FIT_62));
     return tli_fail(env, result, TLI_IN(PLAN_CHAIN), TLI_RULE(NO_MEMORY_TO_PLAN));
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
 
 // -- policies: names, candidates, cut nodes --
 //
@@ -38275,8 +38302,8 @@ TLI_IMPL tl_result tl_measure_range(tl_env *env, const tl_observer_desc *desc, c
 //
 // Choose a scheme for each node so that one quantity is minimal and another within its limit; exact on graphs
 // of small treewidth. This part builds the model (variables and tables), a tree decomposition of it, the
-// Lagrangian bound over the decomposition, and the lists that close the gap. 07_choice_wide.c covers graphs
-// whose decomposition is too wide, 07_choice_plan.c the entry points.
+// Lagrangian bound over the decomposition, and the lists that close the gap. branch_and_bound.c covers graphs
+// whose decomposition is too wide, choose.c the entry points.
 //
 //   minimise   sum cost[v][x_v] + conversions     subject to   sum loss[v][x_v] <= loss_limit
 //
@@ -41497,7 +41524,7 @@ static int tli_is_unlimited(double limit) { return !tli_is_amount(limit); }
 //
 // All amounts that decide are integers or exact quotients, so a plan is the same on every machine.
 //
-// This part: the rules of a tl_precision_desc, and the choice as 07_choice_plan.c takes it. The two parts that
+// This part: the rules of a tl_precision_desc, and the choice as choose.c takes it. The two parts that
 // follow choose by the criterion, and make a plan of the choice.
 
 #define TLI_LOSS_BITS 40          // the loss limit is 2^40 units
@@ -58006,7 +58033,7 @@ typedef struct tli_messages {
 
 enum { TLI_NO_REQUEST = -1 };
 
-// A sum over ranks under way (12_reduce.c).
+// A sum over ranks under way (ring_sums.c).
 enum { TLI_PIECE_COUNT = 4096 };  // elements
 enum { TLI_REDUCE_SCATTER = 1, TLI_REDUCE_GATHER = 2 };
 
@@ -58208,7 +58235,7 @@ static int32_t tli_find_neighbour(const tl_compiled_plan *compiled, int32_t rank
     return tli_is_below(at, count) ? rank - compiled->rank + at : -1;
 }
 
-// Ranks of a transport with the same stage are replicas, in a ring (12_reduce.c).
+// Ranks of a transport with the same stage are replicas, in a ring (ring_sums.c).
 static void tli_find_neighbours(tli_messages *m, const tl_compiled_plan *compiled) {
     const tl_transport *transport = m->transport;
     int32_t stages = compiled && compiled->rank_count > 1 ? compiled->rank_count : 1;

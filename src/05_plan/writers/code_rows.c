@@ -10,7 +10,7 @@
 //             call, op 1, backward, node 2     where each operand lies, in the order of the prototype
 //     O 1     copy                             to, from, bytes
 //
-// The same rows become calls or a table (05_code_write.c).
+// The same rows become calls or a table (code_text.c).
 
 static const char *const tli_code_form_names[] = { TL_CODE_FORMS(TLI_NAME) };
 

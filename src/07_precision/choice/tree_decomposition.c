@@ -6,8 +6,8 @@
 //
 // Choose a scheme for each node so that one quantity is minimal and another within its limit; exact on graphs
 // of small treewidth. This part builds the model (variables and tables), a tree decomposition of it, the
-// Lagrangian bound over the decomposition, and the lists that close the gap. 07_choice_wide.c covers graphs
-// whose decomposition is too wide, 07_choice_plan.c the entry points.
+// Lagrangian bound over the decomposition, and the lists that close the gap. branch_and_bound.c covers graphs
+// whose decomposition is too wide, choose.c the entry points.
 //
 //   minimise   sum cost[v][x_v] + conversions     subject to   sum loss[v][x_v] <= loss_limit
 //

@@ -13,7 +13,7 @@
 //
 // All amounts that decide are integers or exact quotients, so a plan is the same on every machine.
 //
-// This part: the rules of a tl_precision_desc, and the choice as 07_choice_plan.c takes it. The two parts that
+// This part: the rules of a tl_precision_desc, and the choice as choose.c takes it. The two parts that
 // follow choose by the criterion, and make a plan of the choice.
 
 #define TLI_LOSS_BITS 40          // the loss limit is 2^40 units

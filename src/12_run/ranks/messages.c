@@ -39,7 +39,7 @@ typedef struct tli_messages {
 
 enum { TLI_NO_REQUEST = -1 };
 
-// A sum over ranks under way (12_reduce.c).
+// A sum over ranks under way (ring_sums.c).
 enum { TLI_PIECE_COUNT = 4096 };  // elements
 enum { TLI_REDUCE_SCATTER = 1, TLI_REDUCE_GATHER = 2 };
 
@@ -241,7 +241,7 @@ static int32_t tli_find_neighbour(const tl_compiled_plan *compiled, int32_t rank
     return tli_is_below(at, count) ? rank - compiled->rank + at : -1;
 }
 
-// Ranks of a transport with the same stage are replicas, in a ring (12_reduce.c).
+// Ranks of a transport with the same stage are replicas, in a ring (ring_sums.c).
 static void tli_find_neighbours(tli_messages *m, const tl_compiled_plan *compiled) {
     const tl_transport *transport = m->transport;
     int32_t stages = compiled && compiled->rank_count > 1 ? compiled->rank_count : 1;
