@@ -26,20 +26,16 @@ UNUSED   := -DTL_STRATEGY_STATIC=
 HEADERS  := tl_strategy.h tl_vk_backend.h $(wildcard examples/*.h tests/support/*.h tests/bench/*.h) tests/support/vk_shim.c
 EXAMPLES := $(patsubst examples/%.c,$(B)/%,$(wildcard examples/*.c))
 TESTS    := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/test_*.c))
+# make test F=revolve, make test CHANGED=1: programs that have no such test are not built.
+CHOSEN    = $(if $(F)$(CHANGED),$(patsubst %,$(B)/%,$(shell F='$(F)' CHANGED='$(CHANGED)' bash tests/choose.sh)),$(TESTS))
 BENCHES  := $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
 FUZZERS  := $(patsubst tests/fuzz_%.c,%,$(wildcard tests/fuzz_*.c))
 
-# Test programs are linked with one object of each implementation, in which private functions are external. Those that name
-# what is private, or whose support does, are compiled with its declarations (run-> is a field of a run, which is private).
-# Those that set macros for the system's headers as well, or have none of the implementation, are compiled with the header.
+# Test programs are linked with the parts, in which private functions are external. Those that name what is private, or whose
+# support does, are compiled with its declarations (run-> is a field of a run, which is private), the others with the public ones.
 private := \b(tli|TLI)_|\brun->
 private := $(shell grep -lE '$(private)' tests/support/*.h | sed 's|.*/||' | tr '\n' '|')$(private)
-program  = $(patsubst tests/%.c,$(B)/%,$(sort $(shell $1)))
-INSIDE  := $(call program,grep -lE '$(private)' tests/test_*.c)
-WHOLE   := $(call program,grep -L TL_STRATEGY_IMPLEMENTATION tests/test_*.c) \
-           $(filter $(INSIDE),$(call program,grep -lE '^\#define (_|TLI_)' tests/test_*.c))
-INSIDE  := $(filter-out $(WHOLE),$(INSIDE))
-LINKED  := $(filter-out $(WHOLE),$(TESTS))
+INSIDE  := $(shell grep -lE '$(private)' tests/test_*.c | sed 's|tests/\(.*\)\.c|\1|')
 
 # Both headers are joined from parts by plain concatenation, in the order of a list.
 PARTS    := $(addprefix src/,$(shell awk '{print $$1}' src/ORDER))
@@ -96,34 +92,77 @@ $(EXAMPLES): $(B)/%: examples/%.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(call build,$(CC) -O3 $(STD) $(WARN) $(WERROR) -o $@ $< $(LDLIBS))
 
-$(WHOLE): $(B)/%: tests/%.c $(HEADERS) | cmocka
-	@mkdir -p $(@D)
-	$(call build,$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) $(UNUSED) -Iexamples -o $@ $< $(LDFLAGS) -lcmocka $(LDLIBS))
+# -- parts, compiled one by one --
+#
+# Each part is a translation unit: its own text with external functions, after the declarations of the parts above it. Both are
+# made of the part by tests/parts.awk. Declarations that are what they were stay untouched, so a change of a body compiles one
+# part, and a change of a declaration those below it that are compiled with it.
+#
+#     src/06_remat/pool.c --+--> build/parts/06_remat/pool.c        --> $(B)/parts/06_remat/pool.o --> $(B)/parts/libtl_strategy.so
+#                           +--> build/parts/06_remat/pool.c.seen   for parts below it and for tests
+G           := build/parts
+part_names  := $(shell awk '{print $$1}' src/ORDER) $(shell awk '{print "vk/" $$1}' src/vk/ORDER)
+SEEN        := $(part_names:%=$(G)/%.seen)
+objects      = $(patsubst %.c,$(B)/parts/%.o,$(filter %.c,$1))
+CORE_PARTS  := $(call objects,$(filter-out vk/%,$(part_names)))
+VK_OBJECTS  := $(call objects,$(filter vk/%,$(part_names)))
+PART_FLAGS  := -fPIC -fno-semantic-interposition -I$(G)/public -I. -MMD -MP
 
-$(LINKED): $(B)/%: tests/%.c $(HEADERS) $(B)/inside/tl_strategy.o | cmocka
+.SECONDARY:
+$(G)/%.made: src/% tests/parts.awk
 	@mkdir -p $(@D)
-	$(call build,$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) $(or $(addprefix -include ,$(filter $(B)/inside/%.h,$^)), \
-	    -DTL_STRATEGY_IMPLEMENTATION_DONE -DTL_VK_BACKEND_IMPLEMENTATION_DONE) -I. -Iexamples -o $@ $< $(filter %.o,$^) \
-	    $(LDFLAGS) -lcmocka $(LDLIBS))
-$(call on_vulkan,$(LINKED)): $(B)/inside/tl_vk_backend.o
-$(INSIDE): $(B)/inside/tl_strategy.h
-$(call on_vulkan,$(INSIDE)): $(B)/inside/tl_vk_backend.h
+	@awk -v declarations=1 -f tests/parts.awk $< > $(G)/$*.new && \
+	    if cmp -s $(G)/$*.new $(G)/$*.seen; then rm $(G)/$*.new; else mv $(G)/$*.new $(G)/$*.seen; fi && touch $@
+$(SEEN): %.seen: %.made
+	@:
+$(G)/%.c: src/%.c tests/parts.awk | $(G)/lists
+	@mkdir -p $(@D)
+	@{ echo '#include "$(G)/above/$*.c.h"' && awk -v part=$< -f tests/parts.awk $<; } > $@
 
-$(B)/inside/%.c: %.h tests/inside.awk
+# Lists of declarations: those above each part, and those that tests see.
+$(G)/lists: src/ORDER src/vk/ORDER tests/part_lists.sh
+	@bash tests/part_lists.sh $(G) && touch $@
+
+$(CORE_PARTS): $(B)/parts/%.o: $(G)/%.c | $(SEEN)
 	@mkdir -p $(@D)
-	@awk -f tests/inside.awk $< > $@
-$(B)/inside/%.h: %.h tests/inside.awk
+	@$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) $(PART_FLAGS) -DTL_STRATEGY_IMPLEMENTATION -c -o $@ $<
+$(VK_OBJECTS): $(B)/parts/%.o: $(G)/%.c | $(SEEN)
 	@mkdir -p $(@D)
-	@awk -v declarations=1 -f tests/inside.awk $< > $@
-$(B)/inside/tl_strategy.o: $(B)/inside/tl_strategy.c
-	$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -DTL_STRATEGY_IMPLEMENTATION -c -o $@ $<
+	@$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) $(PART_FLAGS) -DTL_VK_BACKEND_IMPLEMENTATION -c -o $@ $<
+$(B)/parts/libtl_strategy.so: $(CORE_PARTS)
+	@$(CC) $(CFLAGS) -shared $(LDFLAGS) -o $@ $^ -lm -lpthread
+	@echo "$@: $(words $^) parts"
+$(B)/parts/libtl_vk_backend.so: $(VK_OBJECTS)
+	@$(CC) $(CFLAGS) -shared $(LDFLAGS) -o $@ $^ -ldl
+	@echo "$@: $(words $^) parts"
+
+# A test that sets macros for the system's headers sets them before the declarations, too: they are given to the compiler. What
+# it reads of the joined headers is nothing, so a part that changes does not compile it again. Programs find the parts beside
+# them when they start, so they are not linked again either.
+system_macros = $$(sed -n 's/^\#define \(_[A-Z_]*\) *\([0-9L]*\).*/-D\1=\2/p' $<)
+sees          = $(if $(filter $*,$(INSIDE)),private,public)
+is_vulkan     = $(findstring _vk,$*)
+linked_with   = -L$(B)/parts -Wl,-rpath,'$$ORIGIN/parts' $(if $(is_vulkan),-ltl_vk_backend) -ltl_strategy
+$(TESTS): $(B)/%: tests/%.c | cmocka $(SEEN) $(G)/lists $(B)/parts/libtl_strategy.so
+	@mkdir -p $(@D)
+	@$(call build,$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -MMD -MP -MF $@.d $(system_macros) -include $(G)/$(sees)/tl_strategy.h \
+	    $(if $(is_vulkan),-include $(G)/$(sees)/tl_vk_backend.h) -I$(G)/public -I. -Iexamples -o $@ $< $(filter %.o,$^) $(linked_with) $(LDFLAGS) \
+	    -lcmocka $(LDLIBS) && sed -i 's|[^ ]*\.\./tl_[a-z_]*\.h:*||g' $@.d)
+$(call on_vulkan,$(TESTS)): | $(B)/parts/libtl_vk_backend.so
+
+# What compilers without builtins get of [1] is tested by this program, the builtins by all others.
+no_builtins := $(patsubst $(B)/parts/%,$(B)/parts/no_builtins/%,$(filter $(B)/parts/01_core/%,$(CORE_PARTS)))
+$(B)/test_1_core: $(no_builtins)
+$(no_builtins): $(B)/parts/no_builtins/%.o: $(G)/%.c | $(SEEN)
+	@mkdir -p $(@D)
+	@$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) $(PART_FLAGS) -DTLI_NO_BUILTINS -DTL_STRATEGY_IMPLEMENTATION -c -o $@ $<
 # Builds of other options beside that one, each private to its file.
-$(B)/test_12_tables: $(B)/inside/tables_run.o $(B)/inside/small_run.o
-$(B)/inside/%_run.o: tests/support/%_run.c tests/support/table_run.h tests/support/mixer.h tl_strategy.h | cmocka
+$(B)/test_12_tables: $(B)/parts/tables_run.o $(B)/parts/small_run.o
+$(B)/parts/%_run.o: tests/support/%_run.c tests/support/table_run.h tests/support/mixer.h tl_strategy.h | cmocka
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -c -o $@ $<
-$(B)/inside/tl_vk_backend.o: $(B)/inside/tl_vk_backend.c tl_strategy.h
-	$(call build,$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -DTL_VK_BACKEND_IMPLEMENTATION -I. -c -o $@ $<)
+
+-include $(patsubst %.o,%.d,$(wildcard $(CORE_PARTS) $(VK_OBJECTS) $(no_builtins))) $(wildcard $(TESTS:%=%.d))
 
 $(BENCHES): $(B)/bench/%: tests/bench/%.c $(HEADERS)
 	@mkdir -p $(@D)
@@ -207,7 +246,7 @@ run-vulkan: $(B)/02_vulkan_train
 	@$(call skipped,$^)
 	$(call build,$(RUNNER) ./$<)
 
-test: $(TESTS) $(if $(VMA),$(B)/test_vk_vma)
+test: $(CHOSEN) $(if $(VMA),$(B)/test_vk_vma)
 	@$(call skipped,$^)
 	@$(if $(VMA)$(filter no,$(VULKAN)),:,echo "SKIPPED vma: set VMA=<path of a clone>")
 	@F='$(F)' RUNNER='$(RUNNER)' tests/run.sh $(call present,$^)
@@ -280,7 +319,8 @@ help:
 	@echo 'make run-device  train on a simulated Cortex-M4: generated code, by hand, executor; a table of bytes'
 	@echo 'make run-quantize  quantise two networks within loss budgets, run them with integer kernels'
 	@echo 'make run-parallel  train on ranks that are threads; make run-mpi  RANKS=2 ARGS=: that are processes of MPI'
-	@echo 'make test        all tests, F=name filters        make mutate    break the header: tests must fail'
+	@echo 'make test        all tests; F=name: those with it  make mutate    break the header: tests must fail'
+	@echo '                 in their name, CHANGED=1: those of what differs from the last commit'
 	@echo 'make bench       tables of times, as ratios       make check     everything: compilers, languages, options,'
 	@echo 'make fuzz        each parser, FUZZ_SECONDS=60                    sanitizers, 32-bit, big endian, examples'
 	@echo 'make soak        walks SOAK=5 times as long       make deps      install what check needs (Debian)'

@@ -1,44 +1,83 @@
 #!/usr/bin/env bash
-# Break the header on purpose, one line at a time, and see a test turn red each time.
-# tests/mutations.txt holds one mutation a line: <test> <tab> <sed flag, -E or -e> <tab> <sed expression>. A mutation that changes nothing, does
-# not compile or survives its test fails this script. MUTATE=regex picks some; JOBS sets how many run side by side.
+# Break the parts on purpose, one line at a time, and see a test turn red each time.
+#
+#   tests/mutate.sh                 every mutation of tests/mutations.txt
+#   MUTATE=regex tests/mutate.sh    those with this in their test or expression; JOBS sets how many run side by side
+#   CHANGED=1 tests/mutate.sh       those of parts that differ from the last commit
+#
+# tests/mutations.txt holds one mutation a line: <test> <tab> <sed flag, -E or -e> <tab> <sed expression>. The part that it
+# changes is compiled and linked with the others as they are; where it changes declarations, the whole header is. One that
+# changes nothing, does not compile or survives its test fails this script.
 set -u
 cd "$(dirname "$0")/.."
 out=build/mutate
-flags=(-std=c99 -ffp-contract=off -O1 -w -DTL_STRATEGY_STATIC -Iexamples)
-rm -rf $out && mkdir -p $out
+flags=(-std=c99 -ffp-contract=off -O1 -w)
+rm -rf $out/*.txt $out/[0-9]* && mkdir -p $out
+
+tests=$(grep -v '^#' tests/mutations.txt | cut -f 1 | sort -u)
+programs=$(for t in $tests; do [ ! -e "tests/$t.c" ] || echo "$out/$t"; done)
+# shellcheck disable=SC2086  # a list of programs
+make -s -j"${JOBS:-$(nproc)}" B=$out CFLAGS="-O1 -w" VULKAN=no $programs || exit 1
+parts=$(awk '{print $1}' src/ORDER)
+for part in $parts; do echo "//@part $part"; cat "src/$part"; done > $out/joined
+objects=$(for part in $parts; do [[ $part != *.c ]] || echo "$out/parts/${part%.c}.o"; done)
+${CC:-cc} "${flags[@]}" -fPIC -DTL_STRATEGY_IMPLEMENTATION_DONE -include build/parts/public/tl_strategy.h -c -o $out/tl_plan.o examples/tl_plan.c || exit 1
+changed=
+[ -z "${CHANGED:-}" ] || changed=$(git diff --name-only HEAD -- src | sed 's|^src/||')
+
+# The program of a mutation, in its directory; the reason where there is none.  build DIRECTORY TEST PARTS
+build() {
+    local dir=$1 test=$2 part new=() rest=$objects
+    for part in $3; do
+        awk -v part="$part" '/^\/\/@part / {on = $2 == part; next} on' "$dir/joined" > "$dir/part"
+        awk -v declarations=1 -f tests/parts.awk "$dir/part" | cmp -s - "build/parts/$part.seen" || { whole "$dir" "$test"; return; }
+        mkdir -p "$dir/$(dirname "$part")"
+        { echo "#include \"build/parts/above/$part.h\""; awk -v part="src/$part" -f tests/parts.awk "$dir/part"; } > "$dir/$part"
+        ${CC:-cc} "${flags[@]}" -fPIC -fno-semantic-interposition -Ibuild/parts/public -I. -DTL_STRATEGY_IMPLEMENTATION \
+            $([ "$test" != test_1_core ] || echo -DTLI_NO_BUILTINS) -c -o "$dir/$part.o" "$dir/$part" 2> "$dir/log" || { echo "NO BUILD"; return; }
+        new+=("$dir/$part.o")
+        rest=$(grep -vxF "$out/parts/${part%.c}.o" <<<"$rest")
+    done
+    if [ "$test" = test_12_tables ] || [ "$test" = test_1_core ]; then whole "$dir" "$test"; return; fi
+    # shellcheck disable=SC2086  # a list of objects
+    ${CC:-cc} -shared -o "$dir/libtl_strategy.so" "${new[@]}" $rest -lm -lpthread || { echo "NO BUILD"; return; }
+    if [ -e "tests/$test.py" ]; then
+        ${CC:-cc} -o "$dir/run" $out/tl_plan.o -L"$dir" -Wl,-rpath,"$PWD/$dir" -ltl_strategy -lm -lpthread || echo "NO BUILD"
+    else
+        cp "$out/$test" "$dir/run"
+    fi
+}
+
+# The same with the whole header: for what has declarations, options or builds of its own.
+whole() {
+    local dir=$1 test=$2 beside=()
+    mkdir -p "$dir/tests" "$dir/examples"
+    cp -r tests/support "$dir/tests/"
+    cp tests/test_*.c "$dir/tests/"
+    cp examples/*.[ch] "$dir/examples/"
+    grep -v '^//@part ' "$dir/joined" > "$dir/tl_strategy.h"
+    [ "$test" != test_12_tables ] || beside=("$dir/tests/support/tables_run.c" "$dir/tests/support/small_run.c")
+    local source=$dir/tests/$test.c
+    [ ! -e "tests/$test.py" ] || source=$dir/examples/tl_plan.c
+    ${CC:-cc} "${flags[@]}" -DTL_STRATEGY_STATIC -I"$dir/examples" -o "$dir/run" "$source" "${beside[@]}" -lcmocka -lm -lpthread \
+        2> "$dir/log" || echo "NO BUILD"
+}
 
 one() {  # number, test, flag, expression -> a line in $out/<number>.txt
-    local dir=$out/$1 verdict beside=()
-    mkdir -p "$dir/tests"
-    cp -r tests/support tests/"$2".[cp]* "$dir/tests/"
-    sed "$3" "$4" tl_strategy.h > "$dir/tl_strategy.h"
-    [ "$2" != test_12_tables ] || beside=("$dir/tests/support/tables_run.c" "$dir/tests/support/small_run.c")
-    if [ -f "tests/$2.py" ]; then run_program "$@"; return 0; fi
-    if cmp -s tl_strategy.h "$dir/tl_strategy.h"; then verdict="UNCHANGED"
-    elif ! ${CC:-cc} "${flags[@]}" -o "$dir/run" "$dir/tests/$2.c" "${beside[@]}" -lcmocka -lm -lpthread 2> "$dir/log"; then
-        verdict="NO BUILD"
-    elif TL_SHARED=/nonexistent timeout 120 "$dir/run" > "$dir/log" 2>&1; then verdict="SURVIVED"
-    else verdict="red"; fi
-    report "$dir" "$verdict" "$@"
-}
-
-report() {  # directory, verdict, the arguments of one
-    printf '%-9s  %-18s  %s\n' "$2" "$4" "$6" > "$out/$3.txt"
-    [ "$2" = red ] && rm -rf "$1"
-    return 0
-}
-
-# A test in Python runs tl_plan.
-run_program() {  # the arguments of one
-    local dir=$out/$1 verdict
-    mkdir -p "$dir/examples"
-    cp examples/tl_plan.c "$dir/examples/"
-    if cmp -s tl_strategy.h "$dir/tl_strategy.h"; then verdict="UNCHANGED"
-    elif ! ${CC:-cc} "${flags[@]}" -o "$dir/run" "$dir/examples/tl_plan.c" -lm -lpthread 2> "$dir/log"; then verdict="NO BUILD"
-    elif TL_SHARED=/nonexistent timeout 120 python3 "tests/$2.py" "$dir/run" > "$dir/log" 2>&1; then verdict="SURVIVED"
-    else verdict="red"; fi
-    report "$dir" "$verdict" "$@"
+    local dir=$out/$1 verdict where run
+    mkdir -p "$dir"
+    sed "$3" "$4" $out/joined > "$dir/joined"
+    where=$(awk -v new="$dir/joined" '/^\/\/@part / {part = $2} {getline other < new} $0 != other {print part}' $out/joined | sort -u)
+    if [ -n "$changed" ] && ! grep -qxF -f <(tr ' ' '\n' <<<"$changed") <<<"$where"; then rm -rf "$dir"; return 0; fi
+    if [ -z "$where" ]; then verdict=UNCHANGED
+    else verdict=$(build "$dir" "$2" "$where"); fi
+    if [ -z "$verdict" ]; then
+        run=("$dir/run")
+        [ ! -e "tests/$2.py" ] || run=(python3 "tests/$2.py" "$dir/run")
+        if LD_LIBRARY_PATH=$dir TL_SHARED=/nonexistent timeout 120 "${run[@]}" > "$dir/log" 2>&1; then verdict=SURVIVED; else verdict=red; fi
+    fi
+    printf '%-9s  %-18s  %s\n' "$verdict" "$2" "$4" > "$out/$1.txt"
+    [ "$verdict" != red ] || rm -rf "$dir"
 }
 
 count=0
@@ -50,7 +89,10 @@ while IFS=$'\t' read -r test flag expression; do
     while [ "$(jobs -rp | wc -l)" -ge "${JOBS:-$(nproc)}" ]; do wait -n; done
 done < tests/mutations.txt
 wait
-cat $out/*.txt
-bad=$(grep -L '^red' $out/*.txt | wc -l)
-echo "$count mutations, $((count - bad)) red, $bad not"
-[ "$bad" -eq 0 ] && [ "$count" -ge 30 ]
+shopt -s nullglob
+results=($out/[0-9]*.txt)
+[ ${#results[@]} -gt 0 ] || { echo "no mutation"; exit 1; }
+cat "${results[@]}"
+bad=$(grep -L '^red' "${results[@]}" | wc -l)
+echo "${#results[@]} mutations, $((${#results[@]} - bad)) red, $bad not"
+[ "$bad" -eq 0 ] && { [ -n "$changed${MUTATE:-}" ] || [ ${#results[@]} -ge 30 ]; }

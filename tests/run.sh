@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Run test programs side by side and sum up. Called by `make test`:  tests/run.sh PROGRAM...
 #
-#   F=name       only tests with this in their name
+#   F=name       only tests with this in their name, or all of a program with it in its name
 #   RUNNER=...   put before each program: an emulator, for example
 #   TIMEOUT=600  seconds per program
 #   STRICT=1     a skipped test is a failure, unless all it lacks is the reference data
@@ -9,11 +9,10 @@
 # Each program's output stays in PROGRAM.log. Reference data is read from $TL_SHARED, else from ../shared.
 set -uo pipefail
 [ $# -gt 0 ] || { echo "no tests"; exit 1; }
-pattern=${F:+*$F*}
-[ -z "$pattern" ] || export CMOCKA_TEST_FILTER=$pattern
 
 run_one() {
-    local program=$1 start=$EPOCHREALTIME rc count verdict=ok
+    local program=$1 start=$EPOCHREALTIME rc count verdict=ok pattern=${F:+*$F*}
+    [[ -z $pattern || ${program##*/} != $pattern ]] || pattern=
     # shellcheck disable=SC2086  # RUNNER is a command line
     timeout -k 10 "${TIMEOUT:-600}" $RUNNER "$program" ${pattern:+"$pattern"} >"$program.log" 2>&1 </dev/null
     rc=$?
@@ -27,7 +26,7 @@ run_one() {
     [ $verdict = ok ] || grep -vE '^\[ +(RUN|OK) +\]' "$program.log" | tail -n 60 | sed 's/^/      /'
 }
 export -f run_one
-export pattern RUNNER=${RUNNER:-} TIMEOUT=${TIMEOUT:-600}
+export F=${F:-} RUNNER=${RUNNER:-} TIMEOUT=${TIMEOUT:-600}
 for p; do rm -f "$p.result" "$p.log"; done
 printf '%s\0' "$@" | xargs -0 -n 1 -P "${JOBS:-$(nproc 2>/dev/null || echo 2)}" bash -c 'run_one "$0"'
 

@@ -1,6 +1,6 @@
 // [5] PLAN: plans as C tables, compiled and run; copies of plans; plans in words.
 #define _POSIX_C_SOURCE 200809L
-#define _DEFAULT_SOURCE  // MAP_ANONYMOUS
+#define _DEFAULT_SOURCE 1  // MAP_ANONYMOUS
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
