@@ -5188,6 +5188,11 @@ typedef struct tl_run_desc {
     // runs of a plan, without random hook and dynamic nodes.
     int32_t     in_flight;            // most steps under way together; 0 and 1 = one after the other
 
+    // Planning, where the run makes its plan. Less of it starts sooner, with a plan that may cost more or, near the
+    // least budget, with none: a refusal names the fewest bytes that were found within it.
+    uint64_t            work_limit;   // elementary steps of 2 to 8 ns of each plan that is made, as in tl_remat_desc,
+                                      // tl_order_desc, tl_compile_desc and tl_ranks_desc; 0 = their defaults
+
     // tl_init_op_run only.
     double              budget_ratio; // > 0: budget_bytes is that part of figures.keep_all_bytes, rounded down
     const tl_node_cost *costs;        // [op_count] of ops whose own are 0; read during the call; 0 = none
@@ -41744,7 +41749,8 @@ static double tli_find_device_speedup(const tl_device *device, int32_t scheme) {
 // How many times as fast as in f32 a node runs in a scheme without a given cost, and who says so.
 static double tli_find_row_speedup(const tli_precision *p, int32_t id, const tli_option *o, int32_t k,
                                    tl_speed_source *source) {
-    int own = p->desc.profiles == tli_default_profiles && tli_has_product(tl_name_op(p->graph, id));
+    int32_t count;
+    int own = p->desc.profiles == tl_find_default_profiles(&count) && tli_has_product(tl_name_op(p->graph, id));
     double rate = own ? tli_find_device_speedup(p->desc.device, k) : 0;
     *source = TL_SPEED_ASSUMED;
     if (rate > 0) {
@@ -60020,6 +60026,7 @@ static tl_result tli_compile_run(tl_run *run, const tl_strategy *strategy, const
     desc.split_cost = run->desc.split_cost;
     desc.in_flight = run->in_flight;
     desc.codec = run->desc.codec;
+    desc.work_limit = run->desc.work_limit;
     desc.fusion_block_bytes = tli_find_fusion_block(run);
     desc.fusion_scratch_parts = tli_find_fusion_parts(run);
     desc.fusion_call_cost = tli_find_fusion_call_cost(run);
@@ -60209,6 +60216,7 @@ static tl_result tli_compile_stages(tl_run *run, int32_t rank_count) {
     desc.micro_batch_count = tli_count_shared_batches(run, rank_count);
     desc.may_split = run->desc.may_split;
     desc.split_cost = run->desc.split_cost;
+    desc.work_limit = run->desc.work_limit;
     if (desc.may_split && !strategy->gradient.accumulation_steps) desc.micro_batch_count = 0;
     desc.inference = run->inference;
     desc.weights_apart = 1;
@@ -64691,6 +64699,7 @@ static tli_asked tli_ask_for_run(const tl_run *run) {
     asked.alignment_bytes = run->limits.alignment_bytes;
     asked.block_bytes = tli_run_cut(run);
     asked.in_flight = run->in_flight;
+    asked.work_limit = run->desc.work_limit;
     asked.formats = run->desc.formats;
     if (run->precision == TL_PRECISION_MIXED || run->precision == TL_PRECISION_SINGLE)
         asked.codec = run->desc.codec;
@@ -64735,7 +64744,7 @@ static tl_result tli_check_compressed(tl_run *run) {
 // -- preparing a run: the arena --
 
 // Give a plan the places that `bare`, the same without some of its offsets, lacks, in a copy that the run owns
-// then. work_limit: of the layout.
+// then. work_limit: of the layout, at most that of the desc.
 static tl_result tli_place_run_plan(tl_run *run, const tl_plan *bare, uint64_t work_limit) {
     tl_device device = tli_run_device(run);
     tl_plan lacking = *bare, before = run->plan;
@@ -64744,7 +64753,7 @@ static tl_result tli_place_run_plan(tl_run *run, const tl_plan *bare, uint64_t w
     tli_zero(&desc, sizeof desc);
     desc.graph = run->graph;
     desc.device = &device;
-    desc.work_limit = work_limit;
+    desc.work_limit = run->desc.work_limit && run->desc.work_limit < work_limit ? run->desc.work_limit : work_limit;
     desc.block_bytes = tli_run_cut(run);
     if (!run->owns_plan) run->plan.memory = NULL;   // it stays the caller's
     result = tli_plan_places(run->env, TLI_IN(INIT_RUN_PLAN), &desc, &lacking,

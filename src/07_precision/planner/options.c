@@ -233,7 +233,8 @@ static double tli_find_device_speedup(const tl_device *device, int32_t scheme) {
 // How many times as fast as in f32 a node runs in a scheme without a given cost, and who says so.
 static double tli_find_row_speedup(const tli_precision *p, int32_t id, const tli_option *o, int32_t k,
                                    tl_speed_source *source) {
-    int own = p->desc.profiles == tli_default_profiles && tli_has_product(tl_name_op(p->graph, id));
+    int32_t count;
+    int own = p->desc.profiles == tl_find_default_profiles(&count) && tli_has_product(tl_name_op(p->graph, id));
     double rate = own ? tli_find_device_speedup(p->desc.device, k) : 0;
     *source = TL_SPEED_ASSUMED;
     if (rate > 0) {

@@ -107,6 +107,7 @@ static tl_result tli_compile_run(tl_run *run, const tl_strategy *strategy, const
     desc.split_cost = run->desc.split_cost;
     desc.in_flight = run->in_flight;
     desc.codec = run->desc.codec;
+    desc.work_limit = run->desc.work_limit;
     desc.fusion_block_bytes = tli_find_fusion_block(run);
     desc.fusion_scratch_parts = tli_find_fusion_parts(run);
     desc.fusion_call_cost = tli_find_fusion_call_cost(run);
@@ -296,6 +297,7 @@ static tl_result tli_compile_stages(tl_run *run, int32_t rank_count) {
     desc.micro_batch_count = tli_count_shared_batches(run, rank_count);
     desc.may_split = run->desc.may_split;
     desc.split_cost = run->desc.split_cost;
+    desc.work_limit = run->desc.work_limit;
     if (desc.may_split && !strategy->gradient.accumulation_steps) desc.micro_batch_count = 0;
     desc.inference = run->inference;
     desc.weights_apart = 1;

@@ -428,6 +428,7 @@ static tli_asked tli_ask_for_run(const tl_run *run) {
     asked.alignment_bytes = run->limits.alignment_bytes;
     asked.block_bytes = tli_run_cut(run);
     asked.in_flight = run->in_flight;
+    asked.work_limit = run->desc.work_limit;
     asked.formats = run->desc.formats;
     if (run->precision == TL_PRECISION_MIXED || run->precision == TL_PRECISION_SINGLE)
         asked.codec = run->desc.codec;
@@ -472,7 +473,7 @@ static tl_result tli_check_compressed(tl_run *run) {
 // -- preparing a run: the arena --
 
 // Give a plan the places that `bare`, the same without some of its offsets, lacks, in a copy that the run owns
-// then. work_limit: of the layout.
+// then. work_limit: of the layout, at most that of the desc.
 static tl_result tli_place_run_plan(tl_run *run, const tl_plan *bare, uint64_t work_limit) {
     tl_device device = tli_run_device(run);
     tl_plan lacking = *bare, before = run->plan;
@@ -481,7 +482,7 @@ static tl_result tli_place_run_plan(tl_run *run, const tl_plan *bare, uint64_t w
     tli_zero(&desc, sizeof desc);
     desc.graph = run->graph;
     desc.device = &device;
-    desc.work_limit = work_limit;
+    desc.work_limit = run->desc.work_limit && run->desc.work_limit < work_limit ? run->desc.work_limit : work_limit;
     desc.block_bytes = tli_run_cut(run);
     if (!run->owns_plan) run->plan.memory = NULL;   // it stays the caller's
     result = tli_plan_places(run->env, TLI_IN(INIT_RUN_PLAN), &desc, &lacking,
