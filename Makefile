@@ -60,7 +60,7 @@ skipped = $(if $(VULKAN)$(if $(call on_vulkan,$1),,none),:,echo "SKIPPED $(notdi
 build = $(if $(call present,$@),$1,@:)
 
 .PHONY: all header examples tests lib install run run-quantize run-vulkan run-device run-parallel run-mpi test bench fuzz soak \
-        shaders mutate coverage size check deps format help clean cmocka
+        shaders mutate coverage map size check deps format help clean cmocka
 .DELETE_ON_ERROR:
 
 all: examples
@@ -95,7 +95,7 @@ $(EXAMPLES): $(B)/%: examples/%.c $(HEADERS)
 # -- parts, compiled one by one --
 #
 # Each part is a translation unit: its own text with external functions, after the declarations of the parts above it. Both are
-# made of the part by tests/parts.awk. Declarations that are what they were stay untouched, so a change of a body compiles one
+# made of the part by tests/parts.awk. What a part defines and leaves to others is no waste here. Declarations that are what they were stay untouched, so a change of a body compiles one
 # part, and a change of a declaration those below it that are compiled with it.
 #
 #     src/06_remat/pool.c --+--> build/parts/06_remat/pool.c        --> $(B)/parts/06_remat/pool.o --> $(B)/parts/libtl_strategy.so
@@ -106,7 +106,7 @@ SEEN        := $(part_names:%=$(G)/%.seen)
 objects      = $(patsubst %.c,$(B)/parts/%.o,$(filter %.c,$1))
 CORE_PARTS  := $(call objects,$(filter-out vk/%,$(part_names)))
 VK_OBJECTS  := $(call objects,$(filter vk/%,$(part_names)))
-PART_FLAGS  := -fPIC -fno-semantic-interposition -I$(G)/public -I. -MMD -MP
+PART_FLAGS  := -Wno-unused-const-variable -fPIC -fno-semantic-interposition -I$(G)/public -I. -MMD -MP
 
 .SECONDARY:
 $(G)/%.made: src/% tests/parts.awk
@@ -296,6 +296,10 @@ mutate:
 
 coverage:
 	@bash tests/coverage.sh
+
+# Which programs are the tests of a part: CHANGED=1 looks there.
+map:
+	@bash tests/coverage.sh --map
 
 size:
 	@bash tests/size.sh --table

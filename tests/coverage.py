@@ -8,8 +8,8 @@
 
 A branch is one outcome of one condition, as clang counts them: `a && b` has four. tests/uncovered.txt says why a line, or a
 branch of it, is never run: `<the line's text> => <reason>`, or `<regular expression> =~> <reason>` for all like it.
-tests/map.txt has for each part the fewest programs that enter all of its functions which any program enters; it is true while
-they do."""
+tests/map.txt has for each part the fewest programs, first those of its section, that enter all of its functions which any
+program enters; it is true while they do."""
 import collections
 import glob
 import json
@@ -59,8 +59,9 @@ def entered(profdata):
 def part_of_functions(directory):
     """name -> part, from the objects."""
     found = {}
-    objects = [o for o in glob.glob(directory + "/parts/**/*.o", recursive=True) if "/no_builtins/" not in o]
-    for line in output("nm", "-A", "--defined-only", *objects).splitlines():
+    parts = [os.path.relpath(p, "src") for p in glob.glob("src/**/*.c", recursive=True)]
+    objects = ["%s/parts/%s.o" % (directory, part[:-2]) for part in parts]
+    for line in output("nm", "-A", "--defined-only", *filter(os.path.exists, objects)).splitlines():
         path, _, rest = line.partition(":")
         _, kind, name = rest.split()
         if kind == "T":
@@ -164,11 +165,12 @@ def show(parts, branches_too):
             print("src/%s:%d: %s%s" % (part, line, text, "    -- " + reason if reason else ""))
 
 
-def fewest(programs, wanted):
-    """Programs that enter all functions that are wanted: greedy, so nearly the fewest."""
+def fewest(programs, wanted, section):
+    """Programs that enter all functions that are wanted: greedy, so nearly the fewest; first those of the part's section."""
     chosen, left = [], set(wanted)
+    own = {p for p in programs if p.startswith("test_%s_" % section)}
     while left:
-        best = max(sorted(programs), key=lambda p: len(programs[p] & left))
+        best = max(sorted(programs), key=lambda p: (p in own and bool(programs[p] & left), len(programs[p] & left)))
         chosen.append(best)
         left -= programs[best]
     return chosen
@@ -178,7 +180,8 @@ def write_map(parts_functions, programs):
     with open(MAP, "w") as f:
         f.write("# The tests of each part: programs that enter all of its functions which any program enters. Made by make map.\n")
         for part in sorted(parts_functions):
-            f.write("%s: %s\n" % (part, " ".join(fewest(programs, parts_functions[part]))))
+            section = "vk" if part.startswith("vk/") else str(int(part[:2]))
+            f.write("%s: %s\n" % (part, " ".join(fewest(programs, parts_functions[part], section))))
 
 
 def check_map(parts_functions, programs):
