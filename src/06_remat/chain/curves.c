@@ -3,9 +3,9 @@
 
 // -- chain: curves --
 //
-// The curve of a segment is the minimum over the ways to reverse it, each a sum of curves of shorter segments. All
-// are found from short to long, exactly where that is affordable, else with shortened curves; the plan is read off
-// them from the whole graph down.
+// The curve of a segment is the minimum over the ways to reverse it, each a sum of curves of shorter segments.
+// All are found from short to long, exactly where that is affordable, else with shortened curves; the plan is
+// read off them from the whole graph down.
 
 // One way to reverse a segment: curve a with `shift` more bytes, then curve b (NULL = none).
 typedef struct tli_chain_way {

@@ -3,8 +3,8 @@
 
 // -- chain: tl_plan_chain --
 //
-// The optimum over persistent schedules for a caller: its desc checked, the plan within the budget, or the least
-// budget in the sentence that refuses.
+// The optimum over persistent schedules for a caller: its desc checked, the plan within the budget, or the
+// least budget in the sentence that refuses.
 
 // A least budget that does not fit 64 bits is no answer: TL_ERROR_OVERFLOW, and the report is all zero.
 static tl_result tli_refuse_base(tl_env *env, tl_remat_report *report, tli_function function) {

@@ -482,7 +482,8 @@ static tl_result tli_place_run_plan(tl_run *run, const tl_plan *bare, uint64_t w
     tli_zero(&desc, sizeof desc);
     desc.graph = run->graph;
     desc.device = &device;
-    desc.work_limit = run->desc.work_limit && run->desc.work_limit < work_limit ? run->desc.work_limit : work_limit;
+    desc.work_limit = work_limit;
+    if (run->desc.work_limit && run->desc.work_limit < work_limit) desc.work_limit = run->desc.work_limit;
     desc.block_bytes = tli_run_cut(run);
     if (!run->owns_plan) run->plan.memory = NULL;   // it stays the caller's
     result = tli_plan_places(run->env, TLI_IN(INIT_RUN_PLAN), &desc, &lacking,
