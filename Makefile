@@ -130,10 +130,10 @@ $(VK_OBJECTS): $(B)/parts/%.o: $(G)/%.c | $(SEEN)
 	@mkdir -p $(@D)
 	@$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) $(PART_FLAGS) -DTL_VK_BACKEND_IMPLEMENTATION -c -o $@ $<
 $(B)/parts/libtl_strategy.so: $(CORE_PARTS)
-	@$(CC) $(CFLAGS) -shared $(LDFLAGS) -o $@ $^ -lm -lpthread
+	@$(CC) $(CFLAGS) -shared $(LDFLAGS) -o $@.new $^ -lm -lpthread && mv $@.new $@
 	@echo "$@: $(words $^) parts"
 $(B)/parts/libtl_vk_backend.so: $(VK_OBJECTS)
-	@$(CC) $(CFLAGS) -shared $(LDFLAGS) -o $@ $^ -ldl
+	@$(CC) $(CFLAGS) -shared $(LDFLAGS) -o $@.new $^ -ldl && mv $@.new $@
 	@echo "$@: $(words $^) parts"
 
 # A test that sets macros for the system's headers sets them before the declarations, too: they are given to the compiler. What
@@ -142,8 +142,10 @@ $(B)/parts/libtl_vk_backend.so: $(VK_OBJECTS)
 system_macros = $$(sed -n 's/^\#define \(_[A-Z_]*\) *\([0-9L]*\).*/-D\1=\2/p' $<)
 sees          = $(if $(filter $*,$(INSIDE)),private,public)
 is_vulkan     = $(findstring _vk,$*)
-linked_with   = -L$(B)/parts -Wl,-rpath,'$$ORIGIN/parts' $(if $(is_vulkan),-ltl_vk_backend) -ltl_strategy
-$(TESTS): $(B)/%: tests/%.c | cmocka $(SEEN) $(G)/lists $(B)/parts/libtl_strategy.so
+# JOINED=1: with the header as users have it, in which private functions are static; for programs that name none.
+library       = $(if $(JOINED),,/parts)
+linked_with   = -L$(B)$(library) -Wl,-rpath,'$$ORIGIN$(library)' $(if $(is_vulkan),-ltl_vk_backend) -ltl_strategy
+$(TESTS): $(B)/%: tests/%.c | cmocka $(SEEN) $(G)/lists $(B)$(library)/libtl_strategy.so
 	@mkdir -p $(@D)
 	@$(call build,$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -MMD -MP -MF $@.d $(system_macros) -include $(G)/$(sees)/tl_strategy.h \
 	    $(if $(is_vulkan),-include $(G)/$(sees)/tl_vk_backend.h) -I$(G)/public -I. -Iexamples -o $@ $< $(filter %.o,$^) $(linked_with) $(LDFLAGS) \
@@ -192,7 +194,7 @@ $(B)/libtl_strategy.a: $(B)/tl_strategy.o
 	rm -f $@
 	$(AR) rcs $@ $<
 $(B)/libtl_strategy.so: $(B)/tl_strategy.o
-	$(CC) -shared -Wl,-soname,$(SONAME) $(LDFLAGS) -o $@.$(VERSION) $< -lm -lpthread
+	$(CC) $(CFLAGS) -shared -Wl,-soname,$(SONAME) $(LDFLAGS) -o $@.$(VERSION) $< -lm -lpthread
 	ln -sf $(@F).$(VERSION) $(B)/$(SONAME)
 	ln -sf $(SONAME) $@
 $(B)/tl_strategy.pc: tl_strategy.h FORCE
