@@ -771,6 +771,88 @@ static void random_changes_never_leave_stale_results(void **state) {
     assert_true(is_thinned() || limited > 0);
 }
 
+// -- saving --
+
+typedef struct kept_bytes { unsigned char bytes[8000]; size_t count; } kept_bytes;
+
+static tl_result keep_bytes(void *user, const char *text, size_t length) {
+    kept_bytes *k = (kept_bytes *)user;
+    if (length > sizeof k->bytes - k->count) return TL_ERROR_IO;
+    memcpy(k->bytes + k->count, text, length);
+    k->count += length;
+    return TL_OK;
+}
+
+static tl_result save_side(side *s, kept_bytes *k) {
+    tl_sink sink;
+    k->count = 0;
+    sink.write = keep_bytes;
+    sink.user = k;
+    return tl_save_run(s->b.run, sink);
+}
+
+// Results that are kept are saved with their versions, so the run that goes on does not make them again; a run that keeps
+// nothing passes them over, and one that finds none makes its own. In a pass it is not saved.
+static void kept_results_are_saved_and_taken_over(void **state) {
+    static pair p, other;
+    static kept_bytes kept, plain, fresh;
+    tl_run_step step;
+    tl_random random = { 41 };
+    int32_t done, i;
+    int kind;
+    (void)state;
+    for (kind = 0; kind < BACKEND_KINDS; kind++) {
+        pair_open(&p, prefix, TL_MODE_LAZY, tl_gradient_none(), kind, 0);
+        pair_start(&p);
+        if (save_side(&p.cached, &fresh)) fail_msg("%s", p.cached.b.env.error.text);
+        assert_int_equal(pair_pass(&p, 0), 4);
+        assert_int_equal(pair_pass(&p, 1), 2);
+        if (save_side(&p.cached, &kept)) fail_msg("%s", p.cached.b.env.error.text);
+        if (save_side(&p.plain, &plain)) fail_msg("%s", p.plain.b.env.error.text);
+        pair_open(&other, prefix, TL_MODE_LAZY, tl_gradient_none(), (kind + 1) % BACKEND_KINDS, 0);
+        other.w = p.w;
+        pair_start(&other);
+        assert_int_equal(pair_pass(&other, 0), 4);
+        if (tl_load_run(other.cached.b.run, kept.bytes, kept.count)) fail_msg("%s", other.cached.b.env.error.text);
+        if (tl_load_run(other.plain.b.run, kept.bytes, kept.count)) fail_msg("%s", other.plain.b.env.error.text);
+        assert_int_equal(pair_pass(&p, 2), 2);
+        assert_int_equal(pair_pass(&other, 2), 2);
+        assert_int_equal(bed_outcome(&other.cached.b, 1), bed_outcome(&p.cached.b, 1));
+        if (tl_load_run(other.cached.b.run, plain.bytes, plain.count)) fail_msg("%s", other.cached.b.env.error.text);
+        if (tl_load_run(other.plain.b.run, plain.bytes, plain.count)) fail_msg("%s", other.plain.b.env.error.text);
+        assert_int_equal(pair_pass(&other, 2), 4);
+        assert_int_equal(bed_outcome(&other.cached.b, 1), bed_outcome(&p.cached.b, 1));
+        if (tl_load_run(other.cached.b.run, fresh.bytes, fresh.count)) fail_msg("%s", other.cached.b.env.error.text);
+        if (tl_load_run(other.plain.b.run, fresh.bytes, fresh.count)) fail_msg("%s", other.plain.b.env.error.text);
+        assert_int_equal(pair_pass(&other, 0), 4);
+        for (i = 0; i < scaled(700); i++) {     // altered data is refused, or it is other numbers; what runs next is whole
+            size_t at = (size_t)tl_next_random_below(&random, i % 2 ? 320 : kept.count - 8), k;
+            unsigned char was;
+            uint64_t sum;
+            if (i % 2) at = kept.count - 8 - at % (kept.count - 8) - 1;
+            was = kept.bytes[at];
+            kept.bytes[at] ^= (unsigned char)(1 + tl_next_random_below(&random, 255));
+            sum = tli_checksum_bytes(0, kept.bytes, kept.count - 8);
+            for (k = 0; k < 8; k++) kept.bytes[kept.count - 8 + k] = (unsigned char)(sum >> (8 * k));
+            (void)tl_load_run(other.cached.b.run, kept.bytes, kept.count);
+            kept.bytes[at] = was;
+        }
+        if (tl_load_run(other.cached.b.run, fresh.bytes, fresh.count)) fail_msg("%s", other.cached.b.env.error.text);
+        side_write_all(&other.cached);
+        assert_int_equal(pair_pass(&other, 0), 4);
+        mixer_start_pass(&p.cached.b.mixer);
+        if (tl_start_pass(p.cached.b.run, 3)) fail_msg("%s", p.cached.b.env.error.text);
+        if (tl_next_step(p.cached.b.run, &step, &done)) fail_msg("%s", p.cached.b.env.error.text);
+        assert_int_equal(save_side(&p.cached, &kept), TL_ERROR_INVALID_ARG);   // a step is under way
+        if (tl_run_step_kernel(p.cached.b.run, &step)) fail_msg("%s", p.cached.b.env.error.text);
+        assert_int_equal(save_side(&p.cached, &kept), TL_ERROR_UNSUPPORTED);
+        assert_string_equal(p.cached.b.env.error.text, "tl_save_run: run: in a pass, only a plan with places that is run as it is can be saved");
+        if (tl_reset_run(p.cached.b.run)) fail_msg("%s", p.cached.b.env.error.text);
+        pair_close(&other);
+        pair_close(&p);
+    }
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(constant_prefix_of_inference_runs_once),
@@ -792,6 +874,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(arenas_in_blocks_keep_results),
         cmocka_unit_test(conversions_of_a_constant_prefix_run_once),
         cmocka_unit_test(random_changes_never_leave_stale_results),
+        cmocka_unit_test(kept_results_are_saved_and_taken_over),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

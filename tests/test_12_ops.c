@@ -101,6 +101,7 @@ static void figures_are_budgets(void **state) {
         b.desc.figures = &figures;
         b.desc.base_bytes = base;
         b.desc.budget_bytes = 1;
+        b.desc.work_limit = 20000000;   // with little, what is named need not be the least
         if (input_bytes(&graph) || base) {
             assert_int_equal(init_ops(&b, &list), TL_ERROR_INFEASIBLE);
             assert_null(b.run);
@@ -553,11 +554,103 @@ static void a_failing_allocator_leaves_nothing_behind(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// An operation of a graph is kernels alone: each field that says what the graph says already is refused, by its place in the list.
+static void operations_of_a_graph_say_nothing_twice(void **state) {
+    static const char text[] = "tlg 1\nnode 0 x input fwd=0 bwd=0 out=64 needs=none in=-\nnode 1 a op fwd=1 bwd=1 out=64 needs=in in=0\n";
+    static const uint64_t one[1] = { 64 };
+    tl_cpu_backend_desc cpu = {0};
+    tl_backend backend;
+    tl_env env = silent_env();
+    tl_graph graph;
+    tl_tensor input = {0, 0};
+    tl_run_desc desc = {0};
+    tl_op ops[4];
+    tl_run *run;
+    int counts[4] = {0}, i;
+    (void)state;
+    if (tl_init_cpu_backend(&env, &cpu, &backend)) fail();
+    desc.backend = &backend;
+    chain_ops(ops, counts);
+    if (tl_init_op_run(&env, &desc, ops, 4, &run)) fail_msg("%s", env.error.text);
+    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
+    tl_free_run(run);
+    desc.graph = &graph;
+    for (i = 0; i < 15; i++) {
+        chain_ops(ops, counts);
+        ops[0].output_bytes = ops[1].output_bytes = 0;
+        switch (i) {
+        case 0: ops[1].inputs = &input; break;
+        case 1: ops[1].outputs = one; break;
+        case 2: ops[1].needs = "in"; break;
+        case 3: ops[1].input_count = 1; break;
+        case 4: ops[1].output_count = 1; break;
+        case 5: ops[1].inplace = 1; break;
+        case 6: ops[1].output_bytes = 64; break;
+        case 7: ops[1].saved_bytes = 64; break;
+        case 8: ops[1].fwork_bytes = 64; break;
+        case 9: ops[1].swork_bytes = 64; break;
+        case 10: ops[1].bwork_bytes = 64; break;
+        case 11: ops[1].param_bytes = 64; break;
+        case 12: ops[1].fwd_cost = 64; break;
+        case 13: ops[1].bwd_cost = 64; break;
+        default: break;
+        }
+        if (i == 14) {
+            if (tl_init_op_run(&env, &desc, ops, 2, &run)) fail_msg("%s", env.error.text);
+            tl_free_run(run);
+            break;
+        }
+        assert_int_equal(tl_init_op_run(&env, &desc, ops, 2, &run), TL_ERROR_INVALID_ARG);
+        assert_string_equal(env.error.text,
+                            "tl_init_op_run: ops: op 1: its sizes and inputs are those of the graph, give kernels only");
+        assert_null(run);
+    }
+    desc.kernel_count = 1;
+    assert_int_equal(tl_init_op_run(&env, &desc, ops, 2, &run), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_init_op_run: kernels: they stand in the ops");
+    tl_free_graph(&env, &graph);
+    assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
+}
+
+// Who says how to run is not overruled by the cheapest plan; who asks for nothing gets that.
+static void what_is_asked_for_is_not_overruled(void **state) {
+    static const char steps[] = "F 1\nF 2\nF 3\nB 3\nB 2\nB 1\n";
+    tl_cpu_backend_desc cpu = {0};
+    tl_backend backend;
+    tl_env env = silent_env();
+    tl_plan plan;
+    tl_run *run;
+    int i;
+    (void)state;
+    if (tl_init_cpu_backend(&env, &cpu, &backend)) fail();
+    if (tl_parse_schedule(&env, steps, strlen(steps), &plan)) fail_msg("%s", env.error.text);
+    for (i = 0; i < 3; i++) {
+        tl_run_desc desc = {0};
+        tl_op ops[4];
+        int counts[4] = {0};
+        tl_result result;
+        chain_ops(ops, counts);
+        desc.backend = &backend;
+        if (i == 0) desc.plan = &plan;
+        if (i == 1) desc.eviction = TL_EVICTION_OLDEST;
+        if (i == 2) desc.policy = tl_recompute_policy_none();
+        result = tl_init_op_run(&env, &desc, ops, 4, &run);
+        if (result) fail_msg("%d: %s", i, env.error.text);
+        if (tl_run_plan(run)) fail_msg("%s", env.error.text);
+        if (counts[1] + counts[2] + counts[3] != (i == 2 ? 9 : 6)) fail_msg("%d: %d calls", i, counts[1] + counts[2] + counts[3]);
+        tl_free_run(run);
+    }
+    tl_free_plan(&env, &plan);
+    assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_list_of_operations_is_the_graph_that_it_describes),
         cmocka_unit_test(figures_are_budgets),
         cmocka_unit_test(operations_that_break_a_rule_are_refused),
+        cmocka_unit_test(operations_of_a_graph_say_nothing_twice),
+        cmocka_unit_test(what_is_asked_for_is_not_overruled),
         cmocka_unit_test(other_runs_have_no_figures),
         cmocka_unit_test(users_belong_to_the_nodes_they_come_from),
         cmocka_unit_test(a_graph_of_shapes_gets_kernels_and_costs),

@@ -469,7 +469,300 @@ static void data_of_another_run_is_refused(void **state) {
     tl_free_graph(&env, &other);
 }
 
-int main(void) {
+// -- entries, scalers, and what fails --
+
+// The graph above without its gradients, with an entry that no step frees, one that a step frees, and one that goes to the host.
+static const char *const entry_texts[] = {
+    "E 1.0\nF 2\nF 3\nF 4\n", "E 1.0\nF 2\nF 3\nF 4\nD 1\n", "E 1.0\nF 2\nF 3\nO 1\nW 1\nL 1\nW 1\nF 4\n",
+};
+#define ENTRIES (int)(sizeof entry_texts / sizeof *entry_texts)
+
+static void parse_entry(tl_env *env, int which, tl_plan *plan) {
+    if (tl_parse_schedule(env, entry_texts[which], strlen(entry_texts[which]), plan)) fail_msg("%s", env->error.text);
+    plan->inference = 1;
+}
+
+static void write_entry(bed *b) {
+    unsigned char bytes[12];
+    tl_tensor tensor = { 1, 0 };
+    int i;
+    for (i = 0; i < 12; i++) bytes[i] = (unsigned char)(7 * i + 1);
+    if (tl_write_tensor(b->run, tensor, bytes, 12)) fail_msg("%s", b->env.error.text);
+}
+
+static uint64_t finish_entry(bed *b) {
+    (void)run_steps(b, INT32_MAX);
+    return bed_outcome(b, 1);
+}
+
+// Saved between two passes, and at every step of one; what a step has freed is not there again.
+static void an_entry_goes_on_where_it_was_saved(void **state) {
+    static bed b, other;
+    static tl_state states[3], others[3];
+    tl_env env;
+    tl_graph graph;
+    saved s = { NULL, 0, 0, -1 };
+    int which, kind;
+    int32_t at;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    if (tl_parse_graph(&env, graph_text, strlen(graph_text), &graph)) fail_msg("%s", env.error.text);
+    for (which = 0; which < ENTRIES; which++)
+        for (kind = 0; kind < BACKEND_KINDS; kind++) {
+            tl_plan plan;
+            parse_entry(&env, which, &plan);
+            for (at = -1; at <= plan.step_count; at++) {
+                uint64_t expected;
+                tl_result result;
+                open_bed(&b, states, &graph, &plan, kind, 1);
+                write_entry(&b);
+                if (bed_load(b.run, 0, &b)) fail_msg("%s", b.env.error.text);
+                if (at >= 0) { start(&b); (void)run_steps(&b, at); }
+                result = save(b.run, &s);
+                if (result) {       // the entry is on its way to the host, or back
+                    assert_int_equal(which, 2);
+                    assert_int_equal(result, TL_ERROR_INVALID_ARG);
+                    bed_close(&b);
+                    continue;
+                }
+                open_bed(&other, others, &graph, &plan, (kind + 1) % BACKEND_KINDS, 1);
+                if (tl_load_run(other.run, s.bytes, s.count)) fail_msg("%s", other.env.error.text);
+                if (at < 0) { start(&b); start(&other); }
+                expected = finish_entry(&b);
+                assert_int_equal(finish_entry(&other), expected);
+                start(&b);
+                start(&other);
+                expected = finish_entry(&b);
+                assert_int_equal(finish_entry(&other), expected);
+                bed_close(&other);
+                bed_close(&b);
+            }
+            tl_free_plan(&env, &plan);
+        }
+    free(s.bytes);
+    tl_free_graph(&env, &graph);
+}
+
+// Data with another entry, or with none, is not that of a plan with one; and bytes that are altered are refused, or are other numbers.
+static void another_entry_is_refused(void **state) {
+    static const char text[] = "E 2.0\nF 1\nF 3\nF 4\n";
+    static const char *const refusal = "tl_load_run: data: another entry than the plan has";
+    static bed b;
+    static tl_state states[3];
+    tl_env env;
+    tl_graph graph;
+    tl_plan plan, entry, all;
+    tl_random random = { 31 };
+    saved s = { NULL, 0, 0, -1 }, without = { NULL, 0, 0, -1 };
+    long round, taken = 0, refused = 0;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    if (tl_parse_graph(&env, graph_text, strlen(graph_text), &graph)) fail_msg("%s", env.error.text);
+    if (tl_parse_schedule(&env, text, strlen(text), &entry)) fail_msg("%s", env.error.text);
+    if (tl_plan_keep_all(&env, &graph, 1, &all)) fail_msg("%s", env.error.text);
+    entry.inference = 1;
+    parse_entry(&env, 0, &plan);
+    open_bed(&b, states, &graph, &all, 0, 1);
+    if (save(b.run, &without)) fail_msg("%s", b.env.error.text);
+    bed_close(&b);
+    open_bed(&b, states, &graph, &entry, 0, 1);
+    assert_int_equal(tl_load_run(b.run, without.bytes, without.count), TL_ERROR_INVALID_ARG);
+    assert_string_equal(b.env.error.text, refusal);
+    bed_close(&b);
+    open_bed(&b, states, &graph, &plan, 0, 1);
+    write_entry(&b);
+    if (bed_load(b.run, 0, &b) || save(b.run, &s)) fail_msg("%s", b.env.error.text);
+    bed_close(&b);
+    open_bed(&b, states, &graph, &entry, 0, 1);
+    assert_int_equal(tl_load_run(b.run, s.bytes, s.count), TL_ERROR_INVALID_ARG);
+    assert_string_equal(b.env.error.text, refusal);
+    bed_close(&b);
+    open_bed(&b, states, &graph, &all, 0, 1);
+    assert_int_equal(tl_load_run(b.run, s.bytes, s.count), TL_OK);      // it asks for none
+    bed_close(&b);
+    open_bed(&b, states, &graph, &plan, BACKEND_CHECKED, 1);
+    for (round = 0; round < 600; round++) {
+        size_t at = round < 80 ? s.count - 9 - (size_t)round : (size_t)tl_next_random_below(&random, s.count - 8);
+        unsigned char was = s.bytes[at];
+        s.bytes[at] ^= (unsigned char)(1 + tl_next_random_below(&random, 255));
+        set_checksum(s.bytes, s.count);
+        if (tl_load_run(b.run, s.bytes, s.count)) refused++;
+        else taken++;
+        s.bytes[at] = was;
+    }
+    set_checksum(s.bytes, s.count);
+    if (tl_load_run(b.run, s.bytes, s.count)) fail_msg("%s", b.env.error.text);
+    start(&b);
+    (void)finish_entry(&b);
+    assert_true(refused > 100 && taken > 20);
+    bed_close(&b);
+    free(s.bytes);
+    free(without.bytes);
+    tl_free_plan(&env, &plan);
+    tl_free_plan(&env, &entry);
+    tl_free_plan(&env, &all);
+    tl_free_graph(&env, &graph);
+}
+
+// The caller's loss scaler goes with the states, and one with no scale that can be is refused.
+static void a_loss_scaler_is_saved_with_the_states(void **state) {
+    static bed b;
+    static tl_state states[3];
+    tl_env env;
+    tl_graph graph;
+    tl_plan plan;
+    tl_loss_scaler scaler;
+    saved s = { NULL, 0, 0, -1 };
+    size_t at, found = 0;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    memset(&scaler, 0, sizeof scaler);
+    if (tl_parse_graph(&env, graph_text, strlen(graph_text), &graph)) fail_msg("%s", env.error.text);
+    if (tl_parse_schedule(&env, steps_text, strlen(steps_text), &plan)) fail_msg("%s", env.error.text);
+    open_bed(&b, states, &graph, &plan, 0, 1);
+    tl_free_run(b.run);
+    b.desc.loss_scaler = &scaler;
+    bed_must_init(&b);
+    start(&b);
+    (void)run_steps(&b, INT32_MAX);
+    scaler.scale = 12345.5f;
+    scaler.clean_count = 77;
+    scaler.skipped_count = 3;
+    if (save(b.run, &s)) fail_msg("%s", b.env.error.text);
+    scaler.scale = 1;
+    scaler.clean_count = 0;
+    scaler.skipped_count = 0;
+    if (tl_load_run(b.run, s.bytes, s.count)) fail_msg("%s", b.env.error.text);
+    assert_true(scaler.scale == 12345.5f && scaler.clean_count == 77 && scaler.skipped_count == 3);
+    for (at = 0; at + 8 < s.count && !found; at++)
+        if (!memcmp(s.bytes + at, "\x00\xe6\x40\x46\x4d\x00\x00\x00", 8)) found = at;
+    assert_true(found > 0);
+    s.bytes[found + 3] |= 0x80;             // below zero
+    set_checksum(s.bytes, s.count);
+    assert_int_equal(tl_load_run(b.run, s.bytes, s.count), TL_ERROR_PARSE);
+    memcpy(s.bytes + found, "\x00\x00\x80\x7f", 4);     // without end
+    set_checksum(s.bytes, s.count);
+    assert_int_equal(tl_load_run(b.run, s.bytes, s.count), TL_ERROR_PARSE);
+    assert_true(scaler.scale == 12345.5f);
+    tl_free_run(b.run);
+    b.desc.loss_scaler = NULL;
+    bed_must_init(&b);
+    assert_int_equal(tl_load_run(b.run, s.bytes, s.count), TL_ERROR_INVALID_ARG);
+    assert_string_equal(b.env.error.text, "tl_load_run: data: other states of the caller than this run has");
+    bed_close(&b);
+    free(s.bytes);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(&env, &graph);
+}
+
+// A backend that cannot map, order or claim while a run is saved or loaded is told, and a run that was to be loaded starts anew.
+static void saving_and_loading_survive_a_backend_that_fails(void **state) {
+    static const int functions[] = { SPY_MAP, SPY_UNMAP, SPY_ORDER, SPY_CLAIM };
+    static bed b, other;
+    static tl_state states[3], others[3];
+    tl_env env;
+    tl_graph graph;
+    tl_plan plans[2];
+    saved s = { NULL, 0, 0, -1 };
+    long failures = 0;
+    size_t f;
+    int which;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    if (tl_parse_graph(&env, graph_text, strlen(graph_text), &graph)) fail_msg("%s", env.error.text);
+    if (tl_parse_schedule(&env, steps_text, strlen(steps_text), &plans[0])) fail_msg("%s", env.error.text);
+    parse_entry(&env, 0, &plans[1]);
+    for (which = 0; which < 2; which++)
+        for (f = 0; f < sizeof functions / sizeof *functions; f++) {
+            long at;
+            int fails = 1;
+            for (at = 0; fails; at++) {
+                tl_result result;
+                int32_t steps = which ? 2 : 9;
+                open_bed(&b, states, &graph, &plans[which], 0, 1);
+                if (which) write_entry(&b);
+                start(&b);
+                (void)run_steps(&b, steps);
+                fails = 0;
+                if (functions[f] != SPY_CLAIM) {
+                    b.spy.fail_function = functions[f];
+                    b.spy.fail_at = b.spy.calls[functions[f]] + at;
+                    result = save(b.run, &s);
+                    fails = b.spy.calls[functions[f]] > b.spy.fail_at;
+                    assert_true(fails == (result != TL_OK));
+                    b.spy.fail_function = -1;
+                    failures += fails;
+                }
+                if (save(b.run, &s)) fail_msg("%s", b.env.error.text);
+                open_bed(&other, others, &graph, &plans[which], 0, 1);
+                other.spy.fail_function = functions[f];
+                other.spy.fail_at = other.spy.calls[functions[f]] + at;
+                result = tl_load_run(other.run, s.bytes, s.count);
+                if (other.spy.calls[functions[f]] > other.spy.fail_at) {
+                    fails = 1;
+                    failures++;
+                    assert_true(result != TL_OK);
+                }
+                other.spy.fail_function = -1;
+                if (tl_load_run(other.run, s.bytes, s.count) && result) {       // unless it was taken over
+                    if (tl_reset_run(other.run)) fail_msg("%s", other.env.error.text);
+                    if (tl_load_run(other.run, s.bytes, s.count)) fail_msg("%s", other.env.error.text);
+                }
+                (void)run_steps(&b, INT32_MAX);
+                (void)run_steps(&other, INT32_MAX);
+                assert_int_equal(bed_outcome(&b, which), bed_outcome(&other, which));
+                bed_close(&other);
+                bed_close(&b);
+            }
+        }
+    printf("%ld failures\n", failures);
+    assert_true(failures > 10);
+    free(s.bytes);
+    tl_free_plan(&env, &plans[0]);
+    tl_free_plan(&env, &plans[1]);
+    tl_free_graph(&env, &graph);
+}
+
+// Data with something behind its end, or of no bytes; and a pass of a run that decides by itself.
+static void what_no_saved_run_is_is_refused(void **state) {
+    static bed b;
+    static tl_state states[3];
+    tl_env env;
+    tl_graph graph;
+    tl_plan plan;
+    tl_strategy strategy = tl_with_gradient(tl_strategy_new(), tl_gradient_full());
+    saved s = { NULL, 0, 0, -1 };
+    unsigned char *longer;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    if (tl_parse_graph(&env, graph_text, strlen(graph_text), &graph)) fail_msg("%s", env.error.text);
+    if (tl_parse_schedule(&env, steps_text, strlen(steps_text), &plan)) fail_msg("%s", env.error.text);
+    open_bed(&b, states, &graph, &plan, 0, 1);
+    if (bed_load(b.run, 0, &b) || save(b.run, &s)) fail_msg("%s", b.env.error.text);
+    longer = (unsigned char *)calloc(s.count + 4, 1);
+    memcpy(longer, s.bytes, s.count - 8);
+    set_checksum(longer, s.count + 4);
+    assert_int_equal(tl_load_run(b.run, longer, s.count + 4), TL_ERROR_PARSE);
+    assert_string_equal(b.env.error.text, "tl_load_run: data: ends too early, or holds what no run has");
+    tl_free_run(b.run);
+    b.desc.plan = NULL;
+    b.desc.in_flight = 0;
+    b.desc.strategy = &strategy;
+    strategy.mode = TL_MODE_EAGER;
+    strategy.precision = TL_PRECISION_SINGLE;
+    bed_must_init(&b);
+    start(&b);
+    (void)run_steps(&b, 2);
+    assert_int_equal(save(b.run, &s), TL_ERROR_UNSUPPORTED);
+    assert_string_equal(b.env.error.text, "tl_save_run: run: in a pass, only a plan with places that is run as it is can be saved");
+    bed_close(&b);
+    free(longer);
+    free(s.bytes);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(&env, &graph);
+}
+
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pass_goes_on_where_it_was_saved),
         cmocka_unit_test(a_training_goes_on_under_another_plan),
@@ -477,6 +770,12 @@ int main(void) {
         cmocka_unit_test(hostile_data_is_refused_and_nothing_lost),
         cmocka_unit_test(hostile_states_are_refused),
         cmocka_unit_test(data_of_another_run_is_refused),
+        cmocka_unit_test(an_entry_goes_on_where_it_was_saved),
+        cmocka_unit_test(another_entry_is_refused),
+        cmocka_unit_test(a_loss_scaler_is_saved_with_the_states),
+        cmocka_unit_test(saving_and_loading_survive_a_backend_that_fails),
+        cmocka_unit_test(what_no_saved_run_is_is_refused),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

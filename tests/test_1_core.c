@@ -1096,6 +1096,12 @@ static void logarithms_without_builtins_are_those_of_the_highest_bit(void **stat
     }
 }
 
+static void no_rule_is_number_0(void **state) {
+    (void)state;
+    assert_int_equal(tli_number_rule(TLI_NO_RULE), 0);
+    assert_int_not_equal(tli_number_rule(TLI_RULE(TEXT_AFTER_SUMMARY)), 0);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(version_is_the_one_of_the_macros),
@@ -1140,6 +1146,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(json_values_of_the_wrong_kind_are_refused),
         cmocka_unit_test(any_text_prints_as_a_json_string),
         cmocka_unit_test(logarithms_without_builtins_are_those_of_the_highest_bit),
+        cmocka_unit_test(no_rule_is_number_0),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("1 core", tests, NULL, NULL);

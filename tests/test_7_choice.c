@@ -806,6 +806,32 @@ static void a_wide_graph_says_what_was_found(void **state) {
     lc_free(&c);
 }
 
+// a x 2^shift / b, by hand: what is cut off rounds up where that is asked for, and what does not fit is all ones.
+static void quotients_round_as_they_are_told(void **state) {
+    static const struct { uint64_t a; int32_t shift; uint64_t b, down, up; } cases[] = {
+        { 7, 0, 2, 3, 4 }, { 8, 0, 2, 4, 4 }, { 7, -1, 2, 1, 2 }, { 6, -1, 2, 1, 2 }, { 8, -1, 2, 2, 2 },
+        { 8, -63, 2, 0, 1 }, { 8, -64, 2, 0, 1 }, { 0, -64, 2, 0, 0 }, { 1, -200, 3, 0, 1 }, { 0, -200, 3, 0, 0 },
+        { 1, 10, 3, 341, 342 }, { 3, 62, 3, UINT64_C(1) << 62, UINT64_C(1) << 62 }, { 3, 64, 3, UINT64_MAX, UINT64_MAX },
+        { UINT64_MAX, 0, 1, UINT64_MAX, UINT64_MAX }, { UINT64_MAX, 1, 2, UINT64_MAX, UINT64_MAX },
+        { UINT64_MAX, 1, 1, UINT64_MAX, UINT64_MAX }, { 0, 1000, 7, 0, 0 },
+    };
+    uint64_t mantissa;
+    size_t i;
+    (void)state;
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(tli_divide_shifted(cases[i].a, cases[i].shift, cases[i].b, 0), cases[i].down);
+        assert_int_equal(tli_divide_shifted(cases[i].a, cases[i].shift, cases[i].b, 1), cases[i].up);
+    }
+    assert_int_equal(tli_split_f64(tli_f64_of(5), &mantissa), -1074);      // not normalised
+    assert_int_equal(mantissa, 5);
+    assert_int_equal(tli_split_f64(3, &mantissa), -51);
+    assert_int_equal(mantissa, UINT64_C(3) << 51);
+    assert_true(tli_scale_f64(1.5, 4) == 24 && tli_scale_f64(24, -4) == 1.5 && tli_scale_f64(0, -4000) == 0);
+    assert_int_equal(tli_divide_f64(0, 3, 1, 1), 0);
+    assert_int_equal(tli_divide_f64(1, 4, 3, 1), 6);
+    assert_int_equal(tli_divide_by_f64(10, 0.75, 0), 13);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_choices_are_what_brute_force_says),
@@ -825,6 +851,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(every_allocation_fails_in_turn),
         cmocka_unit_test(what_is_not_possible_names_the_nearest_limit),
         cmocka_unit_test(a_wide_graph_says_what_was_found),
+        cmocka_unit_test(quotients_round_as_they_are_told),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

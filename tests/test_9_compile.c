@@ -595,6 +595,209 @@ static void wishes_that_cannot_be_met_are_refused(void **state) {
     tl_free_graph(&env, &graph);
 }
 
+// What was compiled is told in a few lines, and a sink that fails says so.
+typedef struct lines { char text[4000]; size_t count; int fails; } lines;
+
+static tl_result keep_lines(void *user, const char *text, size_t length) {
+    lines *l = (lines *)user;
+    if (l->fails || length >= sizeof l->text - l->count) return TL_ERROR_IO;
+    memcpy(l->text + l->count, text, length);
+    l->count += length;
+    l->text[l->count] = 0;
+    return TL_OK;
+}
+
+static const char *explain(tl_env *env, const tl_compile_desc *desc, const tl_compiled_plan *compiled, lines *l) {
+    tl_sink sink;
+    memset(l, 0, sizeof *l);
+    sink.write = keep_lines;
+    sink.user = l;
+    if (tl_explain_compiled(env, desc, compiled, sink)) fail_msg("%s", env->error.text);
+    return l->text;
+}
+
+static void a_compiled_plan_is_explained(void **state) {
+    tl_env env = {0};
+    tl_strategy strategy = tl_with_fusion(tl_with_memory(tl_with_mode(tl_strategy_new(), TL_MODE_LAZY), TL_MEMORY_POOLED), 1);
+    tl_compile_desc desc;
+    tl_compiled_plan compiled;
+    tl_graph graph;
+    tl_sink sink;
+    uint64_t least;
+    const char *text;
+    static lines l;
+    (void)state;
+    make_blocks(&env, &graph, 4);
+    memset(&desc, 0, sizeof desc);
+    strategy.gradient = tl_gradient_checkpointed(0);
+    strategy.precision = TL_PRECISION_MIXED;
+    desc.graph = &graph;
+    desc.strategy = &strategy;
+    desc.kernel_precisions = 1u << TL_PRECISION_SINGLE | 1u << TL_PRECISION_MIXED;
+    desc.may_split = 1;
+    desc.split_cost = 50;
+    desc.work_limit = 20000000;
+    desc.budget_bytes = 1;
+    assert_int_equal(tl_compile(&env, &desc, &compiled), TL_ERROR_INFEASIBLE);
+    least = tl_find_least_budget(&env.error);
+    desc.budget_bytes = least + least / 4;
+    if (tl_compile(&env, &desc, &compiled)) fail_msg("%s", env.error.text);
+    text = explain(&env, &desc, &compiled, &l);
+    assert_memory_equal(text, "chosen: cost ", 13);
+    assert_non_null(strstr(text, "\nno combination costs less than "));
+    assert_int_equal(strstr(text, ": proven\n") != NULL, compiled.proven);
+    assert_int_equal(strstr(text, " % above\n") != NULL, !compiled.proven);
+    assert_int_equal(strstr(text, "\nrunner-up: cost ") != NULL, compiled.runner_up.cost > 0);
+    assert_non_null(strstr(text, "\none more MiB"));
+    sink.write = keep_lines;
+    sink.user = &l;
+    l.fails = 1;
+    assert_int_equal(tl_explain_compiled(&env, &desc, &compiled, sink), TL_ERROR_IO);
+    desc.base_bytes = (uint64_t)1 << 40;        // a MiB is not enough any more
+    assert_null(strstr(explain(&env, &desc, &compiled, &l), "one more MiB"));
+    desc.base_bytes = 0;
+    compiled.proven = 1;
+    compiled.runner_up = compiled.choice;
+    compiled.runner_up.cost += compiled.choice.cost;
+    text = explain(&env, &desc, &compiled, &l);
+    assert_non_null(strstr(text, ": proven\n"));
+    assert_non_null(strstr(text, "\n    above the chosen one by 100.00 %\n"));
+    compiled.choice.cost = 1;                   // nothing costs less
+    assert_non_null(strstr(explain(&env, &desc, &compiled, &l), "\none more MiB buys nothing\n"));
+    compiled.choice.copy_count = 3;
+    compiled.choice.compressed_count = 2;
+    compiled.choice.part_count = 4;
+    compiled.bound_cost = 0;
+    compiled.proven = 0;
+    desc.budget_bytes = 0;
+    text = explain(&env, &desc, &compiled, &l);
+    assert_null(strstr(text, "one more MiB"));
+    assert_non_null(strstr(text, ", the batch in 4 parts"));
+    assert_non_null(strstr(text, ", copies to and from the host: 3, tensors compressed: 2\n"));
+    desc.budget_bytes = UINT64_MAX;
+    assert_null(strstr(explain(&env, &desc, &compiled, &l), "one more MiB"));
+    tl_free_compiled_plan(&env, &compiled);
+    tl_free_graph(&env, &graph);
+}
+
+// Inference has half of the rows; where no choice of formats keeps the loss, the rows that mix say so, whatever is wished.
+static void rows_say_why_they_are_not_chosen(void **state) {
+    tl_env env = {0};
+    tl_graph graph;
+    tl_precision_desc precision;
+    tl_recommendation found;
+    tl_recommend_desc desc;
+    char text[8000];
+    int wish;
+    (void)state;
+    make_blocks(&env, &graph, 1);
+    memset(&precision, 0, sizeof precision);
+    precision.schemes = 1u << TL_SCHEME_BF16;       // it loses something
+    precision.allow_unknown = precision.allow_sensitive = 1;
+    for (wish = 0; wish < TL_WISH_COUNT; wish++) {
+        int32_t k, lost = 0;
+        desc = recommend_desc(&graph, (tl_wish)wish);
+        desc.compile.precision = &precision;
+        desc.compile.work_limit = 4000000;
+        desc.inference = 1;
+        desc.cost_limit = UINT64_MAX;
+        if (tl_recommend(wish == 1 ? NULL : &env, &desc, &found)) fail_msg("%s", env.error.text);
+        assert_int_equal(found.row_count, 8);
+        for (k = 0; k < 8; k++) {
+            const tl_recommend_row *row = &found.rows[k];
+            assert_int_equal(row->outcome == TL_OUTCOME_LOSS, row->strategy.precision == TL_PRECISION_MIXED);
+            lost += row->outcome == TL_OUTCOME_LOSS;
+        }
+        assert_int_equal(lost, 4);
+        assert_true(tl_print_recommendation(&found, text, sizeof text) < sizeof text);
+        assert_non_null(strstr(text, "loses more than its limit\n"));
+        assert_memory_equal(text, "forward  ", 9);
+        tl_free_recommendation(&env, &found);
+    }
+    tl_free_recommendation(&env, NULL);
+    tl_free_graph(&env, &graph);
+}
+
+// A device that is too small for any is told as it is, whatever is wished; for the curve, too.
+static void a_device_too_small_for_any_is_told(void **state) {
+    tl_env env = {0};
+    tl_graph graph;
+    tl_device device;
+    tl_recommendation found;
+    tl_compile_front front;
+    tl_strategy strategy = tl_with_mode(tl_strategy_new(), TL_MODE_LAZY);
+    tl_recommend_desc desc;
+    int wish;
+    (void)state;
+    make_blocks(&env, &graph, 1);
+    memset(&device, 0, sizeof device);
+    device.device_capacity_bytes = 1000;
+    for (wish = 0; wish < TL_WISH_COUNT; wish++) {
+        desc = recommend_desc(&graph, (tl_wish)wish);
+        desc.compile.device = &device;
+        desc.compile.work_limit = 4000000;
+        desc.cost_limit = 1;
+        assert_int_equal(tl_recommend(&env, &desc, &found), TL_ERROR_INFEASIBLE);
+        assert_non_null(strstr(env.error.text, "device"));
+        assert_null(found.rows);
+        assert_true(tl_find_least_budget(&env.error) > 1000);
+    }
+    strategy.gradient = tl_gradient_full();
+    desc.compile.strategy = &strategy;
+    assert_int_equal(tl_plan_compile_front(&env, &desc.compile, 0, &front), TL_ERROR_INFEASIBLE);
+    assert_null(front.points);
+    assert_int_equal(tl_plan_compile_front(&env, &desc.compile, 1001, &front), TL_ERROR_INVALID_ARG);
+    desc.compile.device = NULL;
+    strategy.precision = TL_PRECISION_SINGLE;
+    if (tl_plan_compile_front(NULL, &desc.compile, 0, &front)) fail_msg("%s", "a curve without an env");
+    assert_true(front.point_count >= 1);
+    tl_free_compile_front(NULL, &front);
+    tl_free_compile_front(NULL, NULL);
+    tl_free_graph(&env, &graph);
+}
+
+// Each allocation of a recommendation and of a curve fails once, and nothing is lost.
+static void recommendations_survive_every_failure(void **state) {
+    int which;
+    (void)state;
+    for (which = 0; which <= TL_WISH_COUNT; which++) {
+        long at, failed = 0;
+        for (at = 0;; at += 1 + at / 2) {
+            failing_alloc f = {0};
+            tl_env env = failing_env(&f, at), plain = {0};
+            tl_strategy strategy = tl_with_mode(tl_strategy_new(), TL_MODE_LAZY);
+            tl_recommend_desc desc;
+            tl_recommendation found;
+            tl_compile_front front;
+            tl_graph graph;
+            tl_result result;
+            make_blocks(&plain, &graph, 1);
+            desc = recommend_desc(&graph, which < TL_WISH_COUNT ? (tl_wish)which : TL_WISH_KNEE);
+            desc.compile.work_limit = 100000;
+            desc.compile.budget_bytes = 400000;
+            desc.cost_limit = 3000;
+            memset(&front, 0, sizeof front);
+            memset(&found, 0, sizeof found);
+            if (which < TL_WISH_COUNT) result = tl_recommend(&env, &desc, &found);
+            else {
+                strategy.gradient = tl_gradient_checkpointed(0);
+                strategy.precision = TL_PRECISION_SINGLE;
+                desc.compile.strategy = &strategy;
+                result = tl_plan_compile_front(&env, &desc.compile, 4, &front);
+            }
+            if (f.count > at) assert_int_equal(result, TL_ERROR_NO_MEMORY);
+            else assert_int_equal(result, TL_OK);
+            failed += f.count > at;
+            tl_free_recommendation(&env, &found);
+            tl_free_compile_front(&env, &front);
+            assert_int_equal(f.live, 0);
+            tl_free_graph(&plain, &graph);
+            if (f.count <= at) break;
+        }
+        assert_true(failed > 5);
+    }
+}
+
 // -- least budgets --
 
 // A case of a size that users have, with random losses and times, refused at a few bytes: what the error names is
@@ -697,6 +900,77 @@ static void contradictions_are_refused(void **state) {
     tl_free_graph(&env, &graph);
 }
 
+static tl_result no_loss(const tl_precision_plan *plan, double *loss, void *user) {
+    (void)plan;
+    (void)user;
+    *loss = 0;
+    return TL_OK;
+}
+
+typedef struct watched { long count; long stops_at; uint64_t cost, bound; } watched;
+
+static int watch(const tl_compile_progress *now, void *user) {
+    watched *w = (watched *)user;
+    assert_true(now->work_limit > 0);
+    assert_true(!now->cost || now->bound_cost <= now->cost);
+    if (now->cost) w->cost = now->cost;
+    if (now->bound_cost) w->bound = now->bound_cost;
+    return ++w->count == w->stops_at;
+}
+
+// Codecs, alignments, workers and precisions that there are not; without mixed kernels mixed is f32, if they compute that.
+static void what_there_is_not_is_refused(void **state) {
+    tl_env env = {0};
+    tl_graph graph;
+    tl_strategy lazy = tl_with_mode(tl_strategy_new(), TL_MODE_LAZY);
+    tl_precision_desc precision;
+    tl_compiled_plan compiled;
+    tl_compile_desc desc;
+    watched w = {0};
+    (void)state;
+    make_blocks(&env, &graph, 1);
+    memset(&desc, 0, sizeof desc);
+    memset(&precision, 0, sizeof precision);
+    desc.graph = &graph;
+    desc.strategy = &lazy;
+    desc.work_limit = 1000000;
+    lazy.gradient = tl_gradient_full();
+    lazy.precision = TL_PRECISION_SINGLE;
+    desc.codec = TL_CODEC_COUNT;
+    assert_refused(&env, &desc, TL_ERROR_INVALID_ARG, "codec");
+    desc.codec = TL_CODEC_NONE;
+    desc.alignment_bytes = UINT64_C(1) << 31;
+    assert_refused(&env, &desc, TL_ERROR_INVALID_ARG, "alignment_bytes: must be 0 or a power of two");
+    desc.alignment_bytes = 0;
+    lazy.parallelism = tl_parallelism_model(2);
+    assert_refused(&env, &desc, TL_ERROR_UNSUPPORTED, "strategy.parallelism: model and pipeline");
+    lazy.parallelism = tl_parallelism_none();
+    lazy.precision = TL_PRECISION_MIXED;
+    desc.kernel_precisions = 1u << TL_PRECISION_HALF;
+    assert_refused(&env, &desc, TL_ERROR_UNSUPPORTED, "strategy.precision: not among kernel_precisions");
+    desc.kernel_precisions = 1u << TL_PRECISION_HALF | 1u << TL_PRECISION_SINGLE;
+    if (tl_compile(&env, &desc, &compiled)) fail_msg("%s", env.error.text);
+    assert_int_equal(compiled.precision, TL_PRECISION_SINGLE);
+    tl_free_compiled_plan(&env, &compiled);
+    desc.kernel_precisions = 1u << TL_PRECISION_SINGLE | 1u << TL_PRECISION_MIXED;
+    desc.precision = &precision;
+    precision.evaluate = no_loss;
+    assert_refused(&env, &desc, TL_ERROR_INVALID_ARG, "precision: criterion, objective and evaluate must be 0");
+    precision.evaluate = NULL;
+    desc.precision = NULL;
+    desc.progress = watch;
+    desc.user = &w;
+    desc.may_split = 1;
+    if (tl_compile(&env, &desc, &compiled)) fail_msg("%s", env.error.text);
+    assert_true(w.count > 0 && w.cost > 0);
+    tl_free_compiled_plan(&env, &compiled);
+    w.stops_at = w.count;
+    w.count = 0;
+    if (tl_compile(&env, &desc, &compiled)) fail_msg("%s", env.error.text);     // stopped, with what there is
+    tl_free_compiled_plan(&env, &compiled);
+    tl_free_graph(&env, &graph);
+}
+
 // Each allocation fails once, and nothing is lost.
 static void every_allocation_fails_in_turn(void **state) {
     long at;
@@ -736,8 +1010,13 @@ int main(int argc, char **argv) {
         cmocka_unit_test(curve_falls_and_holds_its_bounds),
         cmocka_unit_test(recommended_is_the_best_of_the_rows),
         cmocka_unit_test(wishes_that_cannot_be_met_are_refused),
+        cmocka_unit_test(a_compiled_plan_is_explained),
+        cmocka_unit_test(rows_say_why_they_are_not_chosen),
+        cmocka_unit_test(a_device_too_small_for_any_is_told),
+        cmocka_unit_test(recommendations_survive_every_failure),
         cmocka_unit_test(named_least_budget_has_a_plan),
         cmocka_unit_test(contradictions_are_refused),
+        cmocka_unit_test(what_there_is_not_is_refused),
         cmocka_unit_test(every_allocation_fails_in_turn),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);

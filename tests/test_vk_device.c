@@ -9,6 +9,7 @@
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_VK_BACKEND_IMPLEMENTATION
 #include "support/vk_support.h"
+#include "support/support.h"
 #include "support/vk_shim.c"
 
 static tl_vk_device_desc shim_desc(void) {
@@ -146,6 +147,244 @@ static void every_call_that_fails_leaves_nothing(void **state) {
     assert_true(at > 3);
 }
 
+// -- machines with a loader that answers otherwise --
+
+// Functions that are found in place of the shim's; NULL = none is found.
+typedef struct replacement { const char *name; PFN_vkVoidFunction function; } replacement;
+static replacement replaced;
+static VkInstance made_instance;
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL find_replaced(VkInstance instance, const char *name) {
+    if (instance) made_instance = instance;
+    if (replaced.name && !strcmp(replaced.name, name)) return replaced.function;
+    return vkshim_get_instance_proc(instance, name);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL no_version(uint32_t *version) {
+    *version = 0;
+    return VK_ERROR_OUT_OF_HOST_MEMORY;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL no_devices(VkInstance instance, uint32_t *count, VkPhysicalDevice *devices) {
+    (void)instance;
+    (void)devices;
+    *count = 0;
+    return VK_SUCCESS;
+}
+
+// A device came between the two calls: as many as there is room for, and VK_INCOMPLETE.
+static VKAPI_ATTR VkResult VKAPI_CALL one_device_more(VkInstance instance, uint32_t *count, VkPhysicalDevice *devices) {
+    PFN_vkEnumeratePhysicalDevices list =
+        (PFN_vkEnumeratePhysicalDevices)vkshim_get_instance_proc(instance, "vkEnumeratePhysicalDevices");
+    VkResult result = list(instance, count, devices);
+    return result == VK_SUCCESS && devices ? VK_INCOMPLETE : result;
+}
+
+// The first family twice, and more without a queue than are considered.
+static VKAPI_ATTR void VKAPI_CALL many_families(VkPhysicalDevice physical, uint32_t *count, VkQueueFamilyProperties *list) {
+    PFN_vkGetPhysicalDeviceQueueFamilyProperties get = (PFN_vkGetPhysicalDeviceQueueFamilyProperties)
+        vkshim_get_instance_proc(made_instance, "vkGetPhysicalDeviceQueueFamilyProperties");
+    uint32_t one = 1, i;
+    if (!list) { *count = 40; return; }
+    get(physical, &one, list);
+    for (i = 1; i < *count; i++) {
+        list[i] = list[0];
+        if (i > 1) list[i].queueCount = 0;
+    }
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL no_extensions(VkPhysicalDevice physical, const char *layer, uint32_t *count,
+                                                    VkExtensionProperties *list) {
+    (void)physical;
+    (void)layer;
+    (void)list;
+    *count = 0;
+    return VK_SUCCESS;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL no_messenger(VkInstance instance, const VkDebugUtilsMessengerCreateInfoEXT *info,
+                                                   const VkAllocationCallbacks *callbacks, VkDebugUtilsMessengerEXT *messenger) {
+    (void)instance;
+    (void)info;
+    (void)callbacks;
+    *messenger = VK_NULL_HANDLE;
+    return VK_ERROR_OUT_OF_HOST_MEMORY;
+}
+
+static VKAPI_ATTR VkBool32 VKAPI_CALL no_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
+                                                 VkDebugUtilsMessageTypeFlagsEXT types,
+                                                 const VkDebugUtilsMessengerCallbackDataEXT *data, void *user) {
+    (void)severity;
+    (void)types;
+    (void)data;
+    (void)user;
+    return VK_FALSE;
+}
+
+static tl_vk_device_desc replaced_desc(const char *name, PFN_vkVoidFunction function) {
+    tl_vk_device_desc desc = shim_desc();
+    replaced.name = name;
+    replaced.function = function;
+    desc.get_instance_proc = find_replaced;
+    return desc;
+}
+
+static void expect_device(const tl_vk_device_desc *desc, int has_timeline) {
+    tl_vk_device device;
+    tl_env env = {0};
+    if (tl_vk_init_device(&env, desc, &device)) fail_msg("%s", env.error.text);
+    assert_int_equal(device.timeline_enabled, has_timeline);
+    assert_int_equal(tl_vk_free_device(&env, &device), TL_OK);
+}
+
+static void expect_no_device(const tl_vk_device_desc *desc, tl_result code, const char *text) {
+    vkshim_counts counts;
+    tl_vk_device device;
+    tl_env env = {0};
+    assert_int_equal(tl_vk_init_device(&env, desc, &device), code);
+    if (strcmp(env.error.text, text)) fail_msg("%s", env.error.text);
+    assert_null(device.owned);
+    vkshim_report(&counts);
+    assert_int_equal(counts.live[VKSHIM_DEVICE] + counts.leak_count + counts.violation_count, 0);
+}
+
+static void a_loader_that_answers_otherwise_is_believed(void **state) {
+    static const char *const needed[] = {
+        "vkGetPhysicalDeviceProperties", "vkGetPhysicalDeviceFeatures", "vkGetPhysicalDeviceMemoryProperties",
+        "vkGetPhysicalDeviceQueueFamilyProperties", "vkEnumerateDeviceExtensionProperties", "vkCreateDevice"
+    };
+    tl_vk_device_desc desc;
+    tl_vk_device_info infos[4];
+    tl_env env = {0};
+    int32_t count = 0;
+    size_t i;
+    (void)state;
+    if (!vkt_has_vulkan("a_loader_that_answers_otherwise_is_believed")) skip();
+    vkshim_reset(NULL);
+    desc = replaced_desc("vkEnumerateInstanceVersion", (PFN_vkVoidFunction)no_version);     // so it is 1.0
+    desc.api_version = VK_API_VERSION_1_2;
+    expect_device(&desc, 0);
+    desc = replaced_desc("vkEnumeratePhysicalDevices", (PFN_vkVoidFunction)no_devices);
+    expect_no_device(&desc, TL_ERROR_NOT_FOUND, "tl_vk_init_device: no Vulkan device");
+    assert_int_equal(tl_vk_read_devices(&env, &desc, infos, 4, &count), TL_OK);
+    assert_int_equal(count, 0);
+    desc = replaced_desc("vkEnumeratePhysicalDevices", (PFN_vkVoidFunction)one_device_more);
+    expect_device(&desc, 1);
+    desc = replaced_desc("vkGetPhysicalDeviceQueueFamilyProperties", (PFN_vkVoidFunction)many_families);
+    expect_device(&desc, 1);
+    desc = replaced_desc("vkEnumerateDeviceExtensionProperties", (PFN_vkVoidFunction)no_extensions);
+    expect_device(&desc, 0);
+    desc = replaced_desc("vkGetPhysicalDeviceFeatures2", NULL);
+    expect_device(&desc, 0);
+    for (i = 0; i < sizeof needed / sizeof *needed; i++) {
+        desc = replaced_desc(needed[i], NULL);
+        expect_no_device(&desc, TL_ERROR_UNSUPPORTED, "tl_vk_init_device: entry point missing: of the instance");
+    }
+    desc = replaced_desc("vkGetDeviceProcAddr", NULL);
+    expect_no_device(&desc, TL_ERROR_UNSUPPORTED, "tl_vk_init_device: entry point missing: vkGetDeviceProcAddr");
+    assert_int_equal(tl_vk_read_devices(&env, &desc, infos, 4, &count), TL_OK);
+    desc.get_instance_proc = NULL;
+    assert_int_equal(tl_vk_read_devices(&env, &desc, infos, 4, &count), TL_ERROR_NOT_FOUND);
+    desc = replaced_desc(NULL, NULL);
+    desc.number = -1;
+    expect_no_device(&desc, TL_ERROR_NOT_FOUND, "tl_vk_init_device: number: there are fewer devices");
+    assert_int_equal(tl_vk_free_device(&env, NULL), TL_OK);
+}
+
+static void messages_and_validation_are_there_or_refused(void **state) {
+    tl_vk_device_desc desc;
+    (void)state;
+    if (!vkt_has_vulkan("messages_and_validation_are_there_or_refused")) skip();
+    vkshim_reset(NULL);
+    desc = replaced_desc("vkCreateDebugUtilsMessengerEXT", NULL);
+    desc.message = no_message;
+    expect_no_device(&desc, TL_ERROR_UNSUPPORTED, "tl_vk_init_device: entry point missing: vkCreateDebugUtilsMessengerEXT");
+    replaced.name = "vkDestroyDebugUtilsMessengerEXT";
+    expect_no_device(&desc, TL_ERROR_UNSUPPORTED, "tl_vk_init_device: entry point missing: vkCreateDebugUtilsMessengerEXT");
+    replaced.name = "vkCreateDebugUtilsMessengerEXT";
+    replaced.function = (PFN_vkVoidFunction)no_messenger;
+    expect_no_device(&desc, TL_ERROR_NO_MEMORY, "tl_vk_init_device: vkCreateDebugUtilsMessengerEXT: out of host memory");
+    replaced.name = NULL;
+    expect_device(&desc, 1);
+    desc.validates = 1;
+    if (vkt_has_layer(vkt_loader())) expect_device(&desc, 1);
+    else expect_no_device(&desc, TL_ERROR_NOT_FOUND, "tl_vk_init_device: validates: VK_LAYER_KHRONOS_validation is not installed");
+}
+
+// Every result of Vulkan that a call may have is told by its name, and what it means to a caller.
+static void results_are_told_by_name(void **state) {
+    static const struct { VkResult result; tl_result code; const char *text; } cases[] = {
+        { VK_NOT_READY, TL_ERROR_BACKEND, "not ready" },
+        { VK_TIMEOUT, TL_ERROR_BACKEND, "timeout" },
+        { VK_ERROR_OUT_OF_HOST_MEMORY, TL_ERROR_NO_MEMORY, "out of host memory" },
+        { VK_ERROR_OUT_OF_DEVICE_MEMORY, TL_ERROR_NO_MEMORY, "out of device memory" },
+        { VK_ERROR_INITIALIZATION_FAILED, TL_ERROR_BACKEND, "initialization failed" },
+        { VK_ERROR_MEMORY_MAP_FAILED, TL_ERROR_BACKEND, "memory map failed" },
+        { VK_ERROR_EXTENSION_NOT_PRESENT, TL_ERROR_BACKEND, "extension not present" },
+        { VK_ERROR_FEATURE_NOT_PRESENT, TL_ERROR_BACKEND, "feature not present" },
+        { VK_ERROR_TOO_MANY_OBJECTS, TL_ERROR_NO_MEMORY, "too many objects" },
+        { VK_ERROR_FRAGMENTED_POOL, TL_ERROR_NO_MEMORY, "fragmented pool" },
+        { VK_ERROR_OUT_OF_POOL_MEMORY, TL_ERROR_NO_MEMORY, "out of pool memory" },
+        { VK_ERROR_FORMAT_NOT_SUPPORTED, TL_ERROR_BACKEND, "failed" },
+        { VK_ERROR_DEVICE_LOST, TL_ERROR_DEVICE_LOST, "device lost" },
+    };
+    tl_vk_device_desc desc = shim_desc();
+    vkshim_config config;
+    char text[160];
+    size_t i;
+    (void)state;
+    if (!vkt_has_vulkan("results_are_told_by_name")) skip();
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        vkshim_default(&config, VKSHIM_MACHINE_REAL);
+        config.fail_call = "vkCreateDevice";
+        config.fail_at = 1;
+        config.fail_with = cases[i].result;
+        vkshim_reset(&config);
+        snprintf(text, sizeof text, "tl_vk_init_device: vkCreateDevice: %s", cases[i].text);
+        expect_no_device(&desc, cases[i].code, text);
+    }
+    config.fail_call = "vkCreateInstance";
+    config.fail_with = VK_ERROR_LAYER_NOT_PRESENT;
+    vkshim_reset(&config);
+    expect_no_device(&desc, TL_ERROR_NOT_FOUND, "tl_vk_init_device: validates: VK_LAYER_KHRONOS_validation is not installed");
+    config.fail_with = VK_ERROR_INCOMPATIBLE_DRIVER;
+    vkshim_reset(&config);
+    expect_no_device(&desc, TL_ERROR_NOT_FOUND, "tl_vk_init_device: no Vulkan driver is installed");
+}
+
+// Graphics cards, two heaps of the device, a budget that can be asked for, and no memory for any list.
+static void machines_are_described_as_they_are(void **state) {
+    static const VkPhysicalDeviceType types[] = { VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU };
+    tl_vk_device_desc desc = shim_desc();
+    vkshim_config config;
+    long at, i, made = 0;
+    (void)state;
+    if (!vkt_has_vulkan("machines_are_described_as_they_are")) skip();
+    for (i = 0; i < 2; i++) {
+        tl_vk_device_info info;
+        tl_env env = {0};
+        int32_t count;
+        vkshim_default(&config, VKSHIM_MACHINE_SMALL_BAR);
+        config.device_type = types[i];
+        config.fakes_budget = 1;
+        vkshim_reset(&config);
+        assert_int_equal(tl_vk_read_devices(&env, &desc, &info, 1, &count), TL_OK);
+        assert_int_equal(info.type, types[i]);
+        assert_int_equal(info.device_bytes, (uint64_t)4 << 30);
+        expect_device(&desc, 1);
+    }
+    for (at = 0; made < 2; at++) {
+        failing_alloc f = {0};
+        tl_env env = failing_env(&f, at);
+        tl_vk_device device;
+        f.fails_once = 1;
+        if (tl_vk_init_device(&env, &desc, &device)) assert_int_equal(env.error.code, TL_ERROR_NO_MEMORY);
+        else tl_vk_free_device(&env, &device);
+        assert_int_equal(f.live, 0);
+        made += f.count <= at;
+    }
+}
+
 // -- hooks --
 
 typedef struct owner { vkt *v; int live, refuse; } owner;
@@ -217,6 +456,10 @@ int main(int argc, char **argv) {
         cmocka_unit_test(what_is_not_there_is_refused_with_a_sentence),
         cmocka_unit_test(versions_and_features_are_taken_as_they_are),
         cmocka_unit_test(every_call_that_fails_leaves_nothing),
+        cmocka_unit_test(a_loader_that_answers_otherwise_is_believed),
+        cmocka_unit_test(messages_and_validation_are_there_or_refused),
+        cmocka_unit_test(results_are_told_by_name),
+        cmocka_unit_test(machines_are_described_as_they_are),
         cmocka_unit_test(memory_of_another_allocator_serves_and_goes_back),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);

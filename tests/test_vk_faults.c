@@ -918,6 +918,372 @@ static void a_timeline_that_is_not_enabled_is_not_used(void **state) {
     printf("group 15: timeline enabled or not: 3 versions\n");
 }
 
+// ============================================================================
+// Group 16: what is wrong is refused with a sentence
+// ============================================================================
+
+static void expect_wrong(world *w, tl_result result, tl_result code, const char *text) {
+    if (result != code) fail_msg("%s, not %s: %s", tl_name_result(result), tl_name_result(code), text);
+    if (!strstr(w->env.error.text, text)) fail_msg("\"%s\" is not in \"%s\"", text, w->env.error.text);
+}
+
+static void expect_wrong_desc(world *w, const tl_vk_backend_desc *desc, const char *text) {
+    tl_backend backend;
+    expect_wrong(w, tl_vk_init_backend(&w->env, desc, &backend), TL_ERROR_INVALID_ARG, text);
+    assert_null(backend.self);
+    expect_nothing_left(w, text);
+}
+
+static VkResult never_allocate(void *user, const VkMemoryRequirements *needs, VkMemoryPropertyFlags required,
+                               VkMemoryPropertyFlags preferred, VkDeviceMemory *memory, VkDeviceSize *offset,
+                               uint32_t *type_index, void **mapped, void **cookie) {
+    (void)user; (void)needs; (void)required; (void)preferred; (void)memory; (void)offset; (void)type_index; (void)mapped; (void)cookie;
+    return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+}
+
+static void ignore_lock(void *user) { (void)user; }
+
+static void a_wrong_description_is_named(void **state) {
+    static const char *const three = "device: instance, physical and device: all three are needed";
+    tl_vk_backend_desc d;
+    vkshim_config config;
+    vkt_desc device = {0};
+    tl_backend backend;
+    world w;
+    (void)state;
+    if (!vkt_has_vulkan("a_wrong_description_is_named")) skip();
+    vkshim_default(&config, VKSHIM_MACHINE_DISCRETE);
+    config.transfer_family = 1;
+    device.disable_validation = 1;  // the layer knows of one family alone
+    open_device(&w, &config, &device);
+    d = w.desc; d.device.get_instance_proc = NULL;
+    expect_wrong_desc(&w, &d, "device: get_instance_proc: missing");
+    d = w.desc; d.device.instance = VK_NULL_HANDLE;
+    expect_wrong_desc(&w, &d, three);
+    d = w.desc; d.device.physical = VK_NULL_HANDLE;
+    expect_wrong_desc(&w, &d, three);
+    d = w.desc; d.device.device = VK_NULL_HANDLE;
+    expect_wrong_desc(&w, &d, three);
+    d = w.desc; d.device.lock_queue = ignore_lock;
+    expect_wrong_desc(&w, &d, "device: lock_queue, unlock_queue: set both or neither");
+    d = w.desc; d.device.transfer_queue = d.device.queue; d.device.queue = VK_NULL_HANDLE;
+    expect_wrong_desc(&w, &d, "device: transfer_queue: needs timeline_enabled and a queue");
+    d = w.desc; d.device.transfer_queue = d.device.queue; d.device.timeline_enabled = 0;
+    expect_wrong_desc(&w, &d, "device: transfer_queue: needs timeline_enabled and a queue");
+    d = w.desc; d.hooks.allocate = never_allocate;
+    expect_wrong_desc(&w, &d, "hooks: set both or neither");
+    d = w.desc; d.batch_count = -1;
+    expect_wrong_desc(&w, &d, "batch_count: must be 0 to 64");
+    d.batch_count = 65;
+    expect_wrong_desc(&w, &d, "batch_count: must be 0 to 64");
+    d = w.desc; d.copy_path = (tl_vk_copy_path)-1;
+    expect_wrong_desc(&w, &d, "copy_path: unknown");
+    d.copy_path = TL_VK_COPY_PATH_COUNT;
+    expect_wrong_desc(&w, &d, "copy_path: unknown");
+    d = w.desc; d.device.queue_family = 99;
+    expect_wrong_desc(&w, &d, "device: queue_family: no such family that computes");
+    d.device.queue_family = 1;      // copies alone
+    expect_wrong_desc(&w, &d, "device: queue_family: no such family that computes");
+    d = w.desc; d.time_count = UINT32_MAX;
+    expect_wrong_desc(&w, &d, "time_count: too many");
+    assert_int_equal(tl_vk_init_backend(NULL, &d, &backend), TL_ERROR_INVALID_ARG);     // the same without an env
+    assert_int_equal(tl_vk_init_backend(NULL, &w.desc, &backend), TL_OK);
+    assert_int_equal(tl_vk_free_backend(NULL, &backend), TL_OK);
+    assert_int_equal(tl_vk_free_backend(NULL, NULL), TL_OK);
+    assert_string_equal(tl_vk_name_copy_path(TL_VK_COPY_PATH_COUNT), "?");
+    close_device(&w);
+}
+
+// Frames are for a backend without a queue; tickets, times and groups are those that there are.
+static void a_queue_takes_no_frames_and_knows_its_tickets(void **state) {
+    int v;
+    (void)state;
+    if (!vkt_has_vulkan("a_queue_takes_no_frames_and_knows_its_tickets")) skip();
+    for (v = 0; v < VARIANTS; v++) {
+        const tl_backend *b;
+        vkshim_config config;
+        tl_ticket ticket, next;
+        uint64_t ns;
+        world w;
+        held h;
+        open_variant(&w, &variants[v]);
+        open_backend(&w);
+        b = &w.backend;
+        hold(&w, &h);
+        expect_wrong(&w, tl_vk_start_frame(b, VK_NULL_HANDLE, &ticket), TL_ERROR_INVALID_ARG,
+                     "backend: it has a queue and submits by itself");
+        expect_wrong(&w, tl_vk_end_frame(b), TL_ERROR_INVALID_ARG, "backend: no frame is open");
+        expect_ok(&w, b->submit(b->self, &next), "submit");
+        expect_wrong(&w, tl_vk_retire_frame(b, next), TL_ERROR_INVALID_ARG, "frame: was never ended");
+        expect_wrong(&w, tl_vk_drop_frame(b, next), TL_ERROR_INVALID_ARG, "frame: is not under way");
+        next.value++;
+        expect_wrong(&w, b->poll(b->self, next), TL_ERROR_INVALID_ARG, "ticket: was never submitted");
+        expect_wrong(&w, b->wait(b->self, next), TL_ERROR_INVALID_ARG, "ticket: was never submitted");
+        expect_wrong(&w, tl_vk_read_times(b, w.desc.time_count + 1, 0, &ns), TL_ERROR_INVALID_ARG, "slot: not below time_count");
+        config = w.config;              // a poll that cannot ask
+        config.delay_polls = 1000;
+        config.fail_call = w.v.device.timeline_enabled ? "vkGetSemaphoreCounterValueKHR" : "vkGetFenceStatus";
+        config.fail_at = 1;
+        vkshim_change(&config);
+        expect_ok(&w, b->fill(b->self, h.device, 5), "fill");
+        expect_ok(&w, b->submit(b->self, &ticket), "submit");
+        assert_int_equal(b->poll(b->self, ticket), TL_ERROR_NO_MEMORY);
+        calm(&w);
+        expect_ok(&w, b->wait(b->self, ticket), "wait");
+        free_range(&w, &h.device);
+        free_range(&w, &h.host);
+        tl_vk_lose_device(b);
+        assert_int_equal(tl_vk_start_frame(b, VK_NULL_HANDLE, &ticket), TL_ERROR_DEVICE_LOST);
+        assert_int_equal(tl_vk_end_frame(b), TL_ERROR_DEVICE_LOST);
+        close_backend(&w, variants[v].name);
+        close_device(&w);
+    }
+}
+
+// Ranges of no bytes, beyond a capacity, of no account; shortened as far as they were claimed.
+static void claims_that_cannot_be_are_refused(void **state) {
+    const uint64_t limits[TL_TIER_COUNT] = { 0, 0 };
+    const tl_backend *b;
+    vkt_desc device = {0};
+    vkshim_config config;
+    uint64_t account, block, other;
+    tl_vk_buffer_desc buffer = {0};
+    tl_range range = {0}, none = {0}, wrong;
+    void *host;
+    world w;
+    (void)state;
+    if (!vkt_has_vulkan("claims_that_cannot_be_are_refused")) skip();
+    vkshim_default(&config, VKSHIM_MACHINE_DISCRETE);
+    open_device(&w, &config, &device);
+    w.desc.capacity_bytes[TL_TIER_DEVICE] = 4096;
+    open_backend(&w);
+    b = &w.backend;
+    expect_ok(&w, b->open_account(b->self, limits, &account), "open_account");
+    expect_ok(&w, b->claim(b->self, none), "no bytes");
+    expect_ok(&w, b->release(b->self, none), "no bytes");
+    expect_ok(&w, b->unmap(b->self, none, TL_MAP_READ, NULL), "no bytes");
+    expect_ok(&w, b->claim_on(b->self, account, none), "no bytes");
+    expect_ok(&w, b->release_on(b->self, account, none), "no bytes");
+    expect_ok(&w, b->add_block(b->self, TL_TIER_DEVICE, 0, &block), "no bytes");
+    expect_ok(&w, b->free_block(b->self, block), "no bytes");
+    expect_ok(&w, b->add_arena(b->self, TL_TIER_DEVICE, 0, 0, &block), "no bytes");
+    expect_ok(&w, b->free_block(b->self, block), "no bytes");
+    expect_wrong(&w, b->add_arena(b->self, TL_TIER_DEVICE, 1, 64, &block), TL_ERROR_INVALID_ARG, "bank: there is bank 0 alone");
+    expect_wrong(&w, b->add_arena(b->self, TL_TIER_COUNT, 0, 64, &block), TL_ERROR_INVALID_ARG, "tier");
+    wrong = none;
+    wrong.block = 12345;
+    wrong.bytes = 4;
+    expect_wrong(&w, b->claim_on(b->self, account, wrong), TL_ERROR_INVALID_ARG, "block: not a handle of this backend");
+    expect_wrong(&w, b->release_on(b->self, account, wrong), TL_ERROR_INVALID_ARG, "block: not a handle of this backend");
+    expect_wrong(&w, b->shorten(b->self, account, wrong, 4), TL_ERROR_INVALID_ARG, "block: not a handle of this backend");
+    wrong.block = (uint64_t)7 << 32;
+    expect_wrong(&w, b->claim(b->self, wrong), TL_ERROR_INVALID_ARG, "block: not a handle of this backend");
+    expect_ok(&w, b->add_block(b->self, TL_TIER_DEVICE, 4096, &range.block), "add_block");
+    range.bytes = 256;
+    expect_wrong(&w, b->shorten(b->self, 0, range, 128), TL_ERROR_INVALID_ARG, "range: was not claimed");
+    expect_ok(&w, b->claim_on(b->self, account, range), "claim_on");
+    expect_wrong(&w, b->shorten(b->self, account, range, 0), TL_ERROR_INVALID_ARG, "bytes: must be > 0");
+    expect_wrong(&w, b->shorten(b->self, account, range, 257), TL_ERROR_INVALID_ARG, "bytes: must be > 0");
+    wrong = range;
+    wrong.bytes = 512;
+    expect_wrong(&w, b->shorten(b->self, account, wrong, 256), TL_ERROR_INVALID_ARG, "range: was not claimed");
+    expect_wrong(&w, b->release(b->self, wrong), TL_ERROR_INVALID_ARG, "range: was not claimed");
+    expect_ok(&w, b->open_account(b->self, limits, &other), "open_account");
+    expect_wrong(&w, b->shorten(b->self, other, range, 128), TL_ERROR_INVALID_ARG, "range: was not claimed");
+    expect_ok(&w, b->close_account(b->self, other), "close_account");
+    assert_int_equal(b->shorten(b->self, other, range, 128), TL_ERROR_STALE);
+    expect_ok(&w, b->shorten(b->self, account, range, 128), "shorten");
+    range.bytes = 128;
+    wrong.offset = 256;
+    wrong.bytes = 4096 - 256;
+    expect_ok(&w, b->claim(b->self, wrong), "the rest");        // what was given back is free
+    expect_ok(&w, b->shorten(b->self, 0, wrong, 4096 - 512), "shorten");
+    wrong.bytes = 4096 - 512;
+    expect_wrong(&w, b->claim(b->self, wrong), TL_ERROR_NO_MEMORY, "the tier's capacity is used up");
+    assert_int_equal(b->claim_on(b->self, account, wrong), TL_ERROR_NO_MEMORY);
+    assert_int_equal(b->map(b->self, none, TL_MAP_READ, &host), TL_OK);
+    expect_ok(&w, b->release(b->self, wrong), "release");
+    expect_ok(&w, b->release_on(b->self, account, range), "release_on");
+    expect_ok(&w, b->free_block(b->self, range.block), "free_block");
+    expect_ok(&w, b->close_account(b->self, account), "close_account");
+    buffer.bytes = UINT64_MAX - 3;
+    buffer.buffer = (VkBuffer)(uintptr_t)8;
+    buffer.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+    expect_wrong(&w, tl_vk_add_buffer(b, &buffer, &block), TL_ERROR_INVALID_ARG, "bytes: must be a multiple of 4, not 0");
+    tl_vk_lose_device(b);
+    buffer.bytes = 64;
+    assert_int_equal(b->open_account(b->self, limits, &account), TL_ERROR_DEVICE_LOST);
+    assert_int_equal(tl_vk_add_buffer(b, &buffer, &block), TL_ERROR_DEVICE_LOST);
+    close_backend(&w, "claims");
+    close_device(&w);
+}
+
+// Staging that mapped ranges have filled is no place to wait for; what is mapped when all is freed goes, too.
+static void staging_full_of_mapped_ranges_is_told(void **state) {
+    const tl_backend *b;
+    tl_range ranges[3] = {{0}}, large = {0};
+    void *host[4];
+    world w;
+    int i;
+    (void)state;
+    if (!vkt_has_vulkan("staging_full_of_mapped_ranges_is_told")) skip();
+    open_variant(&w, &variants[0]);
+    open_backend(&w);
+    b = &w.backend;
+    for (i = 0; i < 3; i++) expect_ok(&w, add_range(&w, TL_TIER_DEVICE, w.desc.staging_bytes / 2, &ranges[i]), "add");
+    expect_ok(&w, add_range(&w, TL_TIER_DEVICE, w.desc.staging_bytes * 2, &large), "add");
+    for (i = 0; i < 2; i++) expect_ok(&w, b->map(b->self, ranges[i], TL_MAP_WRITE, &host[i]), "map");
+    expect_wrong(&w, b->map(b->self, ranges[2], TL_MAP_WRITE, &host[2]), TL_ERROR_NO_MEMORY, "staging: is full of ranges that are mapped");
+    expect_wrong(&w, b->map(b->self, ranges[2], TL_MAP_READ, &host[2]), TL_ERROR_NO_MEMORY, "staging: is full of ranges that are mapped");
+    expect_wrong(&w, b->map(b->self, large, TL_MAP_READ, &host[3]), TL_ERROR_NO_MEMORY, "staging: is full of ranges that are mapped");
+    expect_ok(&w, b->map(b->self, large, TL_MAP_WRITE, &host[3]), "map");    // memory of the env
+    calm(&w);
+    assert_int_equal(tl_vk_free_backend(&w.env, &w.backend), TL_OK);
+    expect_nothing_left(&w, "mapped");
+    close_device(&w);
+}
+
+// Tables that cannot grow.
+static void tables_that_cannot_grow_are_told(void **state) {
+    const uint64_t limits[TL_TIER_COUNT] = { 0, 0 };
+    int v;
+    (void)state;
+    if (!vkt_has_vulkan("tables_that_cannot_grow_are_told")) skip();
+    for (v = 0; v < VARIANTS; v++) {
+        uint64_t blocks[64], accounts[64];
+        void *hosts[64];
+        tl_range range;
+        int i, blocks_count = 0, account_count = 0, map_count = 0;
+        const tl_backend *b;
+        tl_result result = TL_OK;
+        world w;
+        open_variant(&w, &variants[v]);
+        open_backend(&w);
+        b = &w.backend;
+        expect_ok(&w, add_range(&w, TL_TIER_HOST, 256, &range), "add");
+        w.alloc.count = 0;
+        w.alloc.fail_at = 0;
+        while (!result && blocks_count < 64) {
+            result = b->add_block(b->self, TL_TIER_HOST, 16, &blocks[blocks_count]);
+            blocks_count += !result;
+        }
+        expect_wrong(&w, result, TL_ERROR_NO_MEMORY, "no memory for");
+        for (result = TL_OK; !result && account_count < 64; account_count += !result)
+            result = b->open_account(b->self, limits, &accounts[account_count]);
+        expect_wrong(&w, result, TL_ERROR_NO_MEMORY, "no memory for the table of accounts");
+        for (result = TL_OK; !result && map_count < 64; map_count += !result)
+            result = b->map(b->self, range, TL_MAP_READ, &hosts[map_count]);
+        expect_wrong(&w, result, TL_ERROR_NO_MEMORY, "no memory for the table of mappings");
+        calm(&w);
+        for (i = 0; i < map_count; i++) expect_ok(&w, b->unmap(b->self, range, TL_MAP_READ, hosts[i]), "unmap");
+        for (i = 0; i < account_count; i++) expect_ok(&w, b->close_account(b->self, accounts[i]), "close");
+        for (i = 0; i < blocks_count; i++) expect_ok(&w, b->free_block(b->self, blocks[i]), "free");
+        free_range(&w, &range);
+        expect_idle(&w, variants[v].name);
+        close_backend(&w, variants[v].name);
+        close_device(&w);
+    }
+}
+
+// The next chunk with the number of one that is freed was never with the transfer queue.
+static void what_the_transfer_queue_owned_goes_with_its_chunk(void **state) {
+    vkshim_config config;
+    vkt_desc device = {0};
+    const tl_backend *b;
+    world w;
+    int round;
+    (void)state;
+    if (!vkt_has_vulkan("what_the_transfer_queue_owned_goes_with_its_chunk")) skip();
+    vkshim_default(&config, VKSHIM_MACHINE_DISCRETE);
+    config.transfer_family = 1;
+    config.strict_ownership = 1;
+    device.enable_transfer = 1;
+    device.disable_validation = 1;
+    open_device(&w, &config, &device);
+    open_backend(&w);
+    b = &w.backend;
+    for (round = 0; round < 3; round++) {
+        tl_range ranges[2] = {{0}};
+        int tier;
+        for (tier = 0; tier < 2; tier++) {
+            expect_ok(&w, b->add_arena(b->self, (tl_tier)tier, 0, 4096, &ranges[tier].block), "add_arena");
+            ranges[tier].bytes = 4096;
+            expect_ok(&w, b->claim(b->self, ranges[tier]), "claim");
+            expect_ok(&w, fill_and_expect(&w, ranges[tier], (uint32_t)(10 * round + tier)), "fill");
+        }
+        expect_ok(&w, b->copy(b->self, ranges[round % 2], ranges[1 - round % 2]), "copy");
+        finish(&w);
+        for (tier = 0; tier < 2; tier++) free_range(&w, &ranges[tier]);
+        expect_idle(&w, "a round");
+    }
+    close_backend(&w, "arenas");
+    close_device(&w);
+}
+
+// With a transfer queue of another family: each function fails at its first call, while the backend is made and while it works.
+static void each_function_fails_beside_a_transfer_queue(void **state) {
+    vkshim_config config;
+    vkt_desc device = {0};
+    const char *name;
+    uint64_t at;
+    uint32_t i;
+    world w;
+    held h;
+    int s, cases = 0;
+    (void)state;
+    if (!vkt_has_vulkan("each_function_fails_beside_a_transfer_queue")) skip();
+    vkshim_default(&config, VKSHIM_MACHINE_DISCRETE);
+    config.transfer_family = 1;
+    config.strict_ownership = 1;
+    device.enable_transfer = 1;
+    device.disable_validation = 1;
+    open_device(&w, &config, &device);
+    assert_true(w.v.device.transfer_queue != VK_NULL_HANDLE);
+    w.desc.staging_bytes = 1 << 20;
+    for (i = 0; (name = vkshim_fallible(i)) != NULL; i++) {
+        for (at = 1; at <= 3; at++) {
+            uint64_t before = injected();
+            config = w.config;
+            config.fail_call = name;
+            config.fail_at = at;
+            vkshim_change(&config);
+            if (!tl_vk_init_backend(&w.env, &w.desc, &w.backend)) tl_vk_free_backend(&w.env, &w.backend);
+            else assert_int_equal(w.env.error.code, TL_ERROR_NO_MEMORY);
+            calm(&w);
+            expect_nothing_left(&w, name);
+            if (injected() == before) break;
+            cases++;
+        }
+    }
+    open_backend(&w);
+    hold(&w, &h);
+    for (i = 0; (name = vkshim_fallible(i)) != NULL; i++)
+        for (s = 0; s < SCENARIOS; s += 2)
+            for (at = 1; at <= 3; at++) {
+                uint64_t before = injected();
+                tl_result result;
+                config = w.config;
+                config.fail_call = name;
+                config.fail_at = at;
+                vkshim_change(&config);
+                result = scenarios[s].run(&w);
+                calm(&w);
+                if (result && result != TL_ERROR_NO_MEMORY && result != TL_ERROR_KERNEL && (result != TL_ERROR_STALE || !lost_work()))
+                    fail_msg("%s, %s at call %d: %s: %s", scenarios[s].name, name, (int)at, tl_name_result(result), w.env.error.text);
+                if (injected() == before) break;
+                cases++;
+                if (at == 1) expect_ok(&w, scenarios[s].run(&w), name);
+                expect_held_ranges(&w, &h, name);
+            }
+    free_range(&w, &h.device);
+    free_range(&w, &h.host);
+    expect_idle(&w, "beside a transfer queue");
+    close_backend(&w, "beside a transfer queue");
+    close_device(&w);
+    printf("group 16: beside a transfer queue: %d failures\n", cases);
+    assert_true(cases > 20);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(init_survives_every_failure),
@@ -930,6 +1296,13 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_missing_entry_point_is_named),
         cmocka_unit_test(vulkan_1_0_is_enough),
         cmocka_unit_test(a_timeline_that_is_not_enabled_is_not_used),
+        cmocka_unit_test(a_wrong_description_is_named),
+        cmocka_unit_test(a_queue_takes_no_frames_and_knows_its_tickets),
+        cmocka_unit_test(claims_that_cannot_be_are_refused),
+        cmocka_unit_test(staging_full_of_mapped_ranges_is_told),
+        cmocka_unit_test(tables_that_cannot_grow_are_told),
+        cmocka_unit_test(what_the_transfer_queue_owned_goes_with_its_chunk),
+        cmocka_unit_test(each_function_fails_beside_a_transfer_queue),
     };
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc > 1) cmocka_set_test_filter(argv[1]);

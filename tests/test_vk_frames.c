@@ -1162,6 +1162,60 @@ static void a_run_in_frames_allocates_nothing(void **state) {
     printf("12: 20 passes in frames without an allocation\n");
 }
 
+// Frames that are not there, are not open, or are over; and a device that is gone.
+static void calls_out_of_turn_are_refused(void **state) {
+    int machine;
+    (void)state;
+    if (!vkt_has_vulkan("calls_out_of_turn_are_refused")) skip();
+    for (machine = 0; machine < MACHINES; machine++) {
+        tl_ticket none = {0}, ticket, over, dropped;
+        tl_range a, b, c;
+        tl_vk_copy_path path;
+        float values[64];
+        frames f;
+        open_frames(&f, machine, 4);
+        expect_error(&f, tl_vk_start_frame(&f.b, VK_NULL_HANDLE, &ticket), TL_ERROR_INVALID_ARG, "tl_vk_start_frame: commands: missing");
+        expect_error(&f, tl_vk_end_frame(&f.b), TL_ERROR_INVALID_ARG, "tl_vk_end_frame: backend: no frame is open");
+        expect_error(&f, tl_vk_retire_frame(&f.b, none), TL_ERROR_INVALID_ARG, "tl_vk_retire_frame: frame: was never ended");
+        expect_error(&f, tl_vk_drop_frame(&f.b, none), TL_ERROR_INVALID_ARG, "tl_vk_drop_frame: frame: is not under way");
+        expect_error(&f, tl_vk_measure_copies(&f.b, &path), TL_ERROR_UNSUPPORTED, "tl_vk_measure_copies: backend: it has no queue");
+        assert_int_equal(f.b.submit(f.b.self, &ticket), TL_OK);     // nothing is enqueued
+        assert_int_equal(ticket.value, 0);
+        a = add(&f, 256);
+        b = add(&f, 256);
+        c = add(&f, 256);
+        write_floats(&f, a, 1);
+        run_frame(&f);
+        over = f.open;
+        expect_error(&f, tl_vk_drop_frame(&f.b, over), TL_ERROR_INVALID_ARG, "tl_vk_drop_frame: frame: is not under way");
+        start(&f);                                                  // one that is dropped is over, too
+        assert_int_equal(f.b.submit(f.b.self, &ticket), TL_OK);
+        assert_int_equal(ticket.value, f.open.value);
+        assert_int_equal(f.b.copy(f.b.self, b, a), TL_OK);
+        drop(&f, 1);
+        dropped = f.open;
+        expect_error(&f, tl_vk_drop_frame(&f.b, dropped), TL_ERROR_INVALID_ARG, "tl_vk_drop_frame: frame: is not under way");
+        assert_int_equal(f.b.fill(f.b.self, b, 0), TL_OK);
+        // A sum whose other half is lost is lost; a pending read of other bytes is not.
+        start(&f);
+        assert_int_equal(f.b.fill(f.b.self, c, 0), TL_OK);
+        end(&f);
+        if (machine) assert_int_equal(try_read(&f, a, values), TL_NOT_READY);
+        assert_int_equal(tl_vk_record_add(&f.b, c, a), TL_OK);
+        drop(&f, 0);
+        expect_error(&f, try_read(&f, c, values), TL_ERROR_STALE, stale_map);
+        expect_floats(&f, a, 1);
+        run_frame(&f);
+        forget(&f, a);
+        forget(&f, b);
+        forget(&f, c);
+        tl_vk_lose_device(&f.b);
+        assert_int_equal(tl_vk_start_frame(&f.b, f.commands[0], &ticket), TL_ERROR_DEVICE_LOST);
+        assert_int_equal(tl_vk_end_frame(&f.b), TL_ERROR_DEVICE_LOST);
+        close_frames(&f);
+    }
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_record_and_never_submit),
@@ -1179,6 +1233,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(times_of_dropped_frames_were_never_written),
         cmocka_unit_test(checkpoints_of_a_dropped_frame_are_stale),
         cmocka_unit_test(a_pass_of_dropped_frames_begins_again),
+        cmocka_unit_test(calls_out_of_turn_are_refused),
         cmocka_unit_test(a_run_in_frames_allocates_nothing),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);

@@ -93,7 +93,7 @@ static tl_precision tli_resolve_precision(tl_precision precision, uint32_t kerne
     uint32_t can = kernel_precisions ? kernel_precisions : 1u << TL_PRECISION_SINGLE;
     if (precision == TL_PRECISION_MIXED && can & (1u << TL_PRECISION_MIXED)) return TL_PRECISION_MIXED;
     if (precision == TL_PRECISION_FULL) return tli_find_widest(can);
-    if (precision == TL_PRECISION_MIXED) return TL_PRECISION_SINGLE;
+    if (precision == TL_PRECISION_MIXED) precision = TL_PRECISION_SINGLE;  // nothing to choose from
     return can & (1u << precision) ? precision : TL_PRECISION_COUNT;
 }
 

@@ -67,26 +67,28 @@ static int32_t tli_find_farthest(const tl_compile_point *points, int32_t count) 
     return knee;
 }
 
-// The two ends of the curve. The lower one: the budget that a refusal of one byte names.
+// The two ends of the curve. The lower one: the budget that a refusal of one byte names. least: as above, where
+// nothing is chosen without a budget.
 static tl_result tli_compile_ends(tl_env *env, const tl_compile_desc *desc, uint64_t work_limit,
-                                  tl_compile_point *ends, uint64_t *work) {
-    uint64_t least = 0, none;
-    tl_result result = tli_compile_point(env, desc, 0, work_limit, &ends[1], &none, work);
+                                  tl_compile_point *ends, uint64_t *least, uint64_t *work) {
+    uint64_t lowest = 0, none;
+    tl_result result = tli_compile_point(env, desc, 0, work_limit, &ends[1], least, work);
     if (result) return result;
-    result = tli_compile_point(env, desc, 1, work_limit, &ends[0], &least, work);
+    result = tli_compile_point(env, desc, 1, work_limit, &ends[0], &lowest, work);
     if (result != TL_ERROR_INFEASIBLE) return result;
-    if (least && least != UINT64_MAX)
-        result = tli_compile_point(env, desc, least, work_limit, &ends[0], &none, work);
+    if (lowest && lowest != UINT64_MAX)
+        result = tli_compile_point(env, desc, lowest, work_limit, &ends[0], &none, work);
     if (result == TL_ERROR_INFEASIBLE) { ends[0] = ends[1]; result = TL_OK; }
     return result;
 }
 
 // points: room for limit + 1.
 static tl_result tli_compile_curve(tl_env *env, const tl_compile_desc *desc, int32_t limit,
-                                   tl_compile_point *points, int32_t *count, uint64_t *work) {
+                                   tl_compile_point *points, int32_t *count, uint64_t *least,
+                                   uint64_t *work) {
     uint64_t each = tli_or_default(desc->work_limit, TLI_COMPILE_WORK) / (uint64_t)limit + 1, low, high, none;
     tl_compile_point ends[2], point;
-    tl_result result = tli_compile_ends(env, desc, each, ends, work);
+    tl_result result = tli_compile_ends(env, desc, each, ends, least, work);
     int32_t k;
     *count = 0;
     if (result) return result;
@@ -107,6 +109,7 @@ TLI_IMPL tl_result tl_plan_compile_front(tl_env *env, const tl_compile_desc *des
                                          tl_compile_front *front) {
     int32_t limit = point_limit ? point_limit : TLI_FRONT_POINTS, count = 0;
     tl_compile_point *points;
+    uint64_t least;
     tl_result result;
     TL_ASSERT(desc && desc->graph && desc->strategy && front);
     tli_zero(front, sizeof *front);
@@ -114,7 +117,7 @@ TLI_IMPL tl_result tl_plan_compile_front(tl_env *env, const tl_compile_desc *des
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_COMPILE_FRONT),
                         TLI_RULE(POINT_LIMIT_AT_LEAST_2));
     points = (tl_compile_point *)tli_alloc_array(env, (uint64_t)limit + 1, sizeof *points);
-    result = points ? tli_compile_curve(env, desc, limit, points, &count, &front->work)
+    result = points ? tli_compile_curve(env, desc, limit, points, &count, &least, &front->work)
                     : tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_COMPILE_FRONT),
                                TLI_RULE(NO_MEMORY_TO_COMPILE));
     front->points = points;
@@ -190,10 +193,10 @@ static void tli_set_candidate(tli_recommend *r, int32_t index) {
 }
 
 // The fewest bytes at a cost within the limit, by bisection between the ends of the curve.
-static tl_result tli_bisect_bytes(tli_recommend *r, tl_compile_point *best, uint64_t *work) {
+static tl_result tli_bisect_bytes(tli_recommend *r, tl_compile_point *best, uint64_t *least, uint64_t *work) {
     uint64_t limit = r->desc->cost_limit, low, high, none;
     tl_compile_point ends[2], point;
-    tl_result result = tli_compile_ends(r->env, &r->compile, r->each, ends, work);
+    tl_result result = tli_compile_ends(r->env, &r->compile, r->each, ends, least, work);
     int turn;
     if (result) return result;
     *best = ends[1];
@@ -214,13 +217,14 @@ static tl_result tli_bisect_bytes(tli_recommend *r, tl_compile_point *best, uint
 }
 
 // The knee of the candidate's own curve.
-static tl_result tli_find_knee_point(tli_recommend *r, tl_compile_point *best, uint64_t *work) {
+static tl_result tli_find_knee_point(tli_recommend *r, tl_compile_point *best, uint64_t *least,
+                                     uint64_t *work) {
     tl_compile_point points[TLI_WISH_POINTS + 1];
     tl_compile_desc desc = r->compile;
     int32_t count;
     tl_result result;
     desc.work_limit = r->each * TLI_WISH_POINTS;
-    result = tli_compile_curve(r->env, &desc, TLI_WISH_POINTS, points, &count, work);
+    result = tli_compile_curve(r->env, &desc, TLI_WISH_POINTS, points, &count, least, work);
     if (!result) *best = points[count > 2 ? tli_find_farthest(points, count) : 0];
     return result;
 }
@@ -238,8 +242,8 @@ static tl_result tli_try_candidate(tli_recommend *r, int32_t index) {
         result = tli_compile_point(r->env, &r->compile, r->desc->compile.budget_bytes, r->each, &point, &least,
                                    &work);
         break;
-    case TL_WISH_LEAST_BYTES: result = tli_bisect_bytes(r, &point, &work); break;
-    case TL_WISH_KNEE: result = tli_find_knee_point(r, &point, &work); break;
+    case TL_WISH_LEAST_BYTES: result = tli_bisect_bytes(r, &point, &least, &work); break;
+    case TL_WISH_KNEE: result = tli_find_knee_point(r, &point, &least, &work); break;
     case TL_WISH_COUNT: break;
     }
     row->choice = point.choice;

@@ -393,7 +393,15 @@ static void tli_vk_count_memory(tli_vk *b, const tli_vk_chunk *chunk, int sign) 
         b->calls.outside_bytes += bytes;
 }
 
+// What the transfer queue owns of a chunk goes with it: the next chunk with its number was never there.
+static void tli_vk_forget_away(tli_vk *b, const tli_vk_chunk *chunk) {
+    int32_t i;
+    for (i = b->away_count - 1; i >= 0; i--)
+        if (b->chunks[b->away[i].place.chunk].buffer == chunk->buffer) b->away[i] = b->away[--b->away_count];
+}
+
 static void tli_vk_destroy_chunk(tli_vk *b, tli_vk_chunk *chunk) {
+    tli_vk_forget_away(b, chunk);
     if (!chunk->imported) {
         if (chunk->buffer) b->vk.vkDestroyBuffer(b->device, chunk->buffer, b->callbacks);
         if (chunk->memory && b->desc.hooks.release) {
