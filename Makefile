@@ -59,8 +59,8 @@ skipped = $(if $(VULKAN)$(if $(call on_vulkan,$1),,none),:,echo "SKIPPED $(notdi
     <vulkan/vulkan_core.h> (Debian: libvulkan-dev)"; [ "$${STRICT:-0}" != 1 ])
 build = $(if $(call present,$@),$1,@:)
 
-.PHONY: all header examples tests lib install run run-quantize run-vulkan run-device run-parallel run-mpi test bench fuzz soak \
-        shaders mutate coverage map size check deps format help clean cmocka
+.PHONY: all header seen examples tests lib install run run-quantize run-vulkan run-device run-parallel run-mpi test bench fuzz soak \
+        shaders mutate coverage map size api check deps format help clean cmocka
 .DELETE_ON_ERROR:
 
 all: examples
@@ -84,7 +84,7 @@ tl_vk_backend.h: $(VK_PARTS) $(if $(NUMBERED),FORCE)
 	@$(join)
 FORCE:
 
-# For language servers: each part is read with the parts above it.
+# For language servers: each part is read with the declarations of the parts above it.
 compile_commands.json: src/ORDER src/vk/ORDER
 	@bash tests/compile_commands.sh > $@
 
@@ -119,6 +119,7 @@ $(G)/%.c: src/%.c tests/parts.awk | $(G)/lists
 	@mkdir -p $(@D)
 	@{ echo '#include "$(G)/above/$*.c.h"' && awk -v part=$< -f tests/parts.awk $<; } > $@
 
+seen: $(SEEN)
 # Lists of declarations: those above each part, and those that tests see.
 $(G)/lists: src/ORDER src/vk/ORDER tests/part_lists.sh
 	@bash tests/part_lists.sh $(G) && touch $@
@@ -306,6 +307,10 @@ map:
 size:
 	@bash tests/size.sh --table
 
+# Functions, structs, enums and options of both headers with their comments, for bindings and tables: build/api.json.
+api:
+	@python3 tests/api.py
+
 check:
 	@bash tests/check.sh
 
@@ -333,4 +338,5 @@ help:
 	@echo 'make format      advice from clang-format         make help      this list; make clean removes build/'
 	@echo 'make lib         shared and static library        make install   PREFIX=/usr/local DESTDIR='
 	@echo 'make header      join src/ into both headers      make compile_commands.json   for language servers'
+	@echo 'make api         build/api.json: functions, structs, enums, options with their comments'
 	@echo 'VMA=<clone of the Vulkan Memory Allocator>: test and bench run beside it, too'

@@ -42,11 +42,11 @@
        [13] TRACE        what a run did, as a picture and as a trace; a plan as a picture
 
    OPTIONS           (define before the include; none is needed)
-       TL_STRATEGY_IMPLEMENTATION   in one file: compile the second half
+       TL_STRATEGY_IMPLEMENTATION   in one .c or .cpp file: compile the second half
        TL_STRATEGY_STATIC           everything static inline: private to this file, and
                                     compilers skip what it does not call
        TLDEF                        your own linkage or export attribute
-       TL_MALLOC(user,size)         default allocator, aligned for any type; both or neither
+       TL_MALLOC(user,size)         default allocator, both or neither, else #error; aligned for any type
        TL_FREE(user,ptr)
        TL_ASSERT(x)                 default assert; only a NULL where none is allowed asserts
        TL_NO_STDIO                  drops functions that open files; nothing else uses stdio
@@ -60,7 +60,7 @@
        TL_NO_PRECISION              drops [7], quantisation of one tensor too, and [9]; runs of one
                                     precision remain, formats and a loss scaler are refused
        TL_NO_ONLINE                 drops the manager of [11], and runs of [12] that decide by
-                                    themselves; runs of a plan, given or made, remain
+                                    themselves; runs of a plan, given or made, remain, also over layers
        TL_NO_OFFLOAD                drops the planner of copies, on a host or compressed: both are refused
                                     there, plans made elsewhere and online runs may still copy
        TL_NO_CODECS                 drops compression: f16, bf16 and q8 are refused wherever something
@@ -74,7 +74,8 @@
                                     its text is "", and log is not called
        TL_ONLY_TABLES               leaves runs of plans that are const tables (tl_write_plan_table), in memory
                                     of the host, one step at a time, without copies: nothing is checked,
-                                    simulated, counted or placed. Sets TL_NO_PLANNERS, TL_NO_ONLINE,
+                                    simulated, counted, placed or saved. For plans that a full build has
+                                    checked. Sets TL_NO_PLANNERS, TL_NO_ONLINE,
                                     TL_NO_PRECISION, TL_NO_CODECS, TL_NO_ACCOUNTS, TL_NO_CHECKS, TL_NO_TEXT and
                                     TL_NO_TRACE; see [12]
        TL_SMALL_SIZES               TL_ONLY_TABLES with sizes and offsets of 32 bits; a run of what does not fit

@@ -21,7 +21,7 @@ allowed='^(memcpy|memset|memmove|memcmp)$'
 mkdir -p $out
 unset F     # a filter is no bar
 
-steps=(parts names contents surface test differential torch shaders headers options freestanding calls mingw
+steps=(parts names contents surface test joined differential torch shaders headers options freestanding calls mingw
        asan_gcc asan_clang tsan short_enums reduced m32 s390x plans
        cppcheck tidy readme examples commands install mixed client mpi tl_plan fuzz size device)
 
@@ -73,17 +73,29 @@ step_parts() {
         echo "$header: $(wc -l < $folder/ORDER) parts"
     done <<< "src tl_strategy.h
 src/vk tl_vk_backend.h"
-    if [ -n "$(vulkan_include)" ]; then bash tests/compile_commands.sh --check; else skip "parts by themselves: $no_vulkan"; fi
+    bash tests/compile_commands.sh --check
 }
 
 # Every step below is there for what the others do not see, and runs the programs in which that can show. All of them run
 # once by gcc, counting lines. -O1 builds in half the time of -O2.
 step_test()       { STRICT=1 bash tests/coverage.sh; }
 
+# The joined header, in which private functions are static and compilers see all of it at once: as users have it, with all
+# warnings that need data flow, and the one that takes gcc long. Programs that name nothing private run with it.
+step_joined() {
+    local inside warnings
+    implementation tl_strategy.h $out/joined.o gcc -std=c99 -O3 "${strict[@]}" -Wmisleading-indentation &
+    warnings=$!
+    inside=$(make -pn | sed -n 's/^INSIDE := //p')
+    SAMPLE=25 tests_with JOINED=1 VULKAN=no B=$out/joined CC=gcc CFLAGS="-O2" \
+        TESTS="$(programs $out/joined . | tr ' ' '\n' | grep -vE "/($(tr ' ' '|' <<<"$inside")|test_vk_.*|test_1_core)$" | paste -sd' ')"
+    wait $warnings
+}
+
 # Sanitizers: gcc has what plans and runs long, and the program that unloads drivers, whose leaks clang cannot attribute
 # then; clang has the others. SAMPLE thins walks that `make test` does in full,
 # and `make soak` many times.
-asan="-g1 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all"
+asan="-g1 -DTLI_INVARIANTS -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all"
 by_gcc='_5_checkpoint|_6_[cmopr]|_7_choice|_7_prec|_11_|_12_|_vk_shim'
 step_asan_gcc() {
     SAMPLE=25 tests_with TESTS="$(programs $out/asan_gcc "$by_gcc")" B=$out/asan_gcc CC=gcc \
@@ -190,12 +202,11 @@ step_headers() {
                 read_command "$f" c gcc c11
                 read_command "$f" c clang c17
                 for std in 14 17; do read_command "$f" c++ g++ c++$std; done
-                read_command "$f" c++ clang++ c++11
-                # warnings that need data flow, and the one that takes long
-                build_command "$f" c gcc c99 -O3 -Wmisleading-indentation | sed "s|$out/|$out/O3-|g" ;;
+                read_command "$f" c++ clang++ c++11 ;;
             *)
                 [ "$lang" = c++ ] || build_command "$f" c gcc c99
-                [ "$lang" = c ] || build_command "$f" c++ clang++ c++20 ;;
+                [ "$lang" != c++ ] || build_command "$f" c++ clang++ c++20
+                [ -n "$lang" ] && [ "$lang" != both ] || read_command "$f" c++ clang++ c++20 ;;
         esac
     done > $out/headers.list
     parallel < $out/headers.list 2> >(tee $out/headers.err >&2)
@@ -204,8 +215,8 @@ step_headers() {
     ! grep -q '^SKIPPED' $out/headers.err || skip "runs of tests/build/vk_*.c: no Vulkan driver"
 }
 
-# Each TL_NO_* alone and all together, built by gcc and read by two others; all pairs and all but one, read by clang, which
-# names what nobody uses; the companion, with each alone and all, likewise. Those that set others alone, and with each TL_NO_*
+# Each TL_NO_* alone and all together, read by three (gcc builds them in step headers); all pairs and all but one, read by
+# clang, which names what nobody uses; the companion, with each alone and all, likewise. Those that set others alone, and with each TL_NO_*
 # and all. Every one must have its build test.
 step_options() {
     local o other=() all=() flags cc i k
@@ -217,7 +228,7 @@ step_options() {
     implementation_source tl_strategy.h
     : > $out/options.list
     for flags in "${all[@]}" "${all[*]}" "${table_options[@]}"; do
-        for cc in "gcc -std=c99 -c -o /dev/null" "clang -std=c11 -fsyntax-only" "g++ -x c++ -std=c++11 -fsyntax-only"; do
+        for cc in "gcc -std=c99 -fsyntax-only" "clang -std=c11 -fsyntax-only" "g++ -x c++ -std=c++11 -fsyntax-only"; do
             echo "$cc ${strict[*]} -I. -D${flags// / -D} $out/implementation.c"
         done
     done >> $out/options.list
@@ -279,17 +290,18 @@ step_freestanding() {
 # that a linker would look for.
 check_symbols() {
     local header=$1 object=$out/names.o bad
-    implementation "$header" $object clang++ -x c++ -std=c++11 -Wreserved-identifier -Werror
-    implementation "$header" $object clang -std=c99 -Wreserved-identifier -Werror
-    implementation "$header" $object gcc -std=c99 -fno-pie
+    implementation_source "$header"
+    parallel <<< "clang++ -x c++ -std=c++11 -Wreserved-identifier -Werror -I. -fsyntax-only $out/implementation.c
+clang -std=c99 -Wreserved-identifier -Werror -I. -fsyntax-only $out/implementation.c
+gcc -std=c99 -fno-pie -I. -c -o $object $out/implementation.c
+gcc -std=c99 -DTL_STRATEGY_STATIC -I. -c -o $object.static $out/implementation.c"
     bad=$(nm -g --defined-only $object | awk '$3 !~ /^tl_/' || true)
     [ -z "$bad" ] || fail "$header: global names that do not begin with tl_:"$'\n'"$bad"
     bad=$(nm $object | awk '$2 ~ /^[bBdDcC]$/' || true)
     [ -z "$bad" ] || fail "$header: writable data, so state outside the arguments:"$'\n'"$bad"
     bad=$(nm -u $object | grep ' vk' || true)
     [ -z "$bad" ] || fail "$header: needs functions of Vulkan when it is linked:"$'\n'"$bad"
-    implementation "$header" $object gcc -std=c99 -DTL_STRATEGY_STATIC
-    bad=$(nm -g --defined-only $object)
+    bad=$(nm -g --defined-only $object.static)
     [ -z "$bad" ] || fail "$header: TL_STRATEGY_STATIC leaves global names:"$'\n'"$bad"
 }
 check_text() {      # HEADER, and a pattern of the macros that it may define
@@ -386,7 +398,7 @@ step_tidy() {
     echo "clang-tidy found nothing"
 }
 
-step_surface() { python3 tests/surface.py; }   # every public function is shown somewhere
+step_surface() { python3 tests/api.py --check; python3 tests/surface.py; }   # all is explained, and shown somewhere
 
 step_readme() { bash tests/readme.sh; }
 

@@ -53,6 +53,24 @@ soname=$(readelf -d "$work/build/libtl_strategy.so" | sed -n 's/.*Library soname
 [ "$soname" = libtl_strategy.so.${version%.*} ] || [ "$soname" = libtl_strategy.so.${version%%.*} ] || fail "soname is '$soname'"
 other=$(nm -D --defined-only "$work/build/libtl_strategy.so" | awk '$3 !~ /^tl_/' || true)
 [ -z "$other" ] || fail "libtl_strategy.so: names that do not begin with tl_:"$'\n'"$other"
+
+# From Python, through what is made of the declarations.
+python3 tests/api.py --ctypes
+cat > "$work/ctypes" <<END
+#!/usr/bin/env python3
+import os, sys
+sys.path.insert(0, '$source/build')
+os.environ['TL_STRATEGY_LIBRARY'] = '$work/build/libtl_strategy.so'
+from tl_strategy import *
+chain, every4, graph, plan = tl_chain_desc(layer_count=16, input_bytes=1), tl_checkpoint_uniform(4), tl_graph(), tl_plan()
+if tl_add_chain(None, graph, chain) or tl_plan_checkpoints(None, graph, every4, plan): sys.exit(1)
+print('%d.%d.%d: peak %d' % (tl_version() // 10000, tl_version() // 100 % 100, tl_version() % 100, plan.peak_bytes))
+tl_free_plan(None, plan)
+tl_free_graph(None, graph)
+END
+chmod +x "$work/ctypes"
+try "Python's ctypes" "$work/ctypes"
+
 make -s install B="$work/build" PREFIX="$work/prefix" CFLAGS=-O1
 make -s install B="$work/build" PREFIX=/opt/tl DESTDIR="$work/stage" CFLAGS=-O1
 [ "$(cd "$work/prefix" && find . | sort)" = "$(cd "$work/stage/opt/tl" && find . | sort)" ] || fail "DESTDIR and PREFIX install different files"

@@ -95,6 +95,7 @@ typedef struct tl_random {
     uint64_t state;  // any value is a seed
 } tl_random;
 
+// Return TL_VERSION, or words for a result.
 TLDEF int         tl_version(void);                 // TL_VERSION of the compiled half
 TLDEF const char *tl_name_result(tl_result result);  // "no memory"; "?" out of range
 TLDEF const char *tl_explain_result(tl_result result);  // "the allocator or the backend has none left"
@@ -134,6 +135,7 @@ TLDEF tl_result tl_init_arena(tl_env *env, void *memory, size_t bytes);
 //   used_bytes, peak_bytes   may be NULL
 TLDEF void tl_measure_arena(const tl_env *env, size_t *used_bytes, size_t *peak_bytes);
 
+// Draw a random number.
 TLDEF uint64_t tl_next_random(tl_random *random);        // uniform in 0 .. 2^64-1
 TLDEF double   tl_next_random_ratio(tl_random *random);  // uniform in [0, 1), 53 bits
 TLDEF uint64_t tl_next_random_below(tl_random *random, uint64_t limit);  // uniform in 0 .. limit-1; 0 for 0

@@ -83,8 +83,10 @@ typedef struct tl_node {
     int32_t  first_output, output_count;  // into tl_graph.outputs
     int32_t  inplace;               // input index, -1 = none
     int32_t  layer;                 // layer number, -1 = none
-    uint8_t  is_input, has_grad, keep, fixed;
-    uint64_t fwd_cost, bwd_cost, saved_bytes, fwork_bytes, bwork_bytes, param_bytes;
+    uint8_t  is_input;              // 1 = a graph input
+    uint8_t  has_grad;              // 1 = it has a backward
+    uint8_t  keep, fixed;           // as in tl_node_desc
+    uint64_t fwd_cost, bwd_cost, saved_bytes, fwork_bytes, bwork_bytes, param_bytes;  // as in tl_node_desc
     uint8_t takes_blocks;           // its kernels may be called for a range of elements
     uint8_t dynamic;                // the bytes of its outputs are an upper bound
     uint8_t once;                   // its forward has an effect and never runs again in a pass
@@ -100,7 +102,7 @@ typedef struct tl_node_input {
 typedef struct tl_node_output {
     int32_t  node;                  // the node that makes it
     int32_t  output;                // which of the node's outputs
-    uint64_t bytes;
+    uint64_t bytes;                 // of the tensor
     uint8_t  needed;                // 1 = the node's own backward reads it
 } tl_node_output;
 
@@ -116,11 +118,11 @@ typedef struct tl_graph {
     const tl_node        *nodes;    int32_t node_count;     // [node_count] topological order
     const tl_node_input  *inputs;   int32_t input_count;    // of all nodes, one after the other
     const tl_node_output *outputs;  int32_t tensor_count;   // of all nodes, one after the other
-    const tl_view        *views;    int32_t view_count;
+    const tl_view        *views;    int32_t view_count;     // see tl_add_view
     const char           *text;     uint32_t text_bytes;    // names, each ended by 0; the one at 0 is empty
     uint64_t        batch;                            // samples that bytes and costs stand for; 0 = unknown
-    int32_t         node_capacity, input_capacity, tensor_capacity, view_capacity;
-    uint32_t        text_capacity;
+    int32_t         node_capacity, input_capacity, tensor_capacity, view_capacity;  // entries with room
+    uint32_t        text_capacity;                    // bytes with room
 } tl_graph;
 
 // Initialise an empty graph; release it with tl_free_graph. A zeroed tl_graph is an empty graph,
@@ -322,7 +324,7 @@ typedef enum tl_cell        { TL_CELLS(TLI_ENUM) TL_CELL_COUNT } tl_cell;
 // The extents of a tensor; 0 means 1. Rows are {B, C, 1, 1}, sequences {B, C, T, 1}, images {B, C,
 // H, W}.
 typedef struct tl_shape {
-    uint64_t batch, channels, height, width;
+    uint64_t batch, channels, height, width;  // in elements
 } tl_shape;
 
 // A tensor of a graph with its precision and shape: what layers read and make.
@@ -332,7 +334,7 @@ typedef struct tl_value {
     tl_shape     shape;      // never 0 in a value that a layer made
 } tl_value;
 
-#define TL_NO_PADDING UINT64_MAX
+#define TL_NO_PADDING UINT64_MAX  // tl_layer_desc.padding: none at all
 
 // The parameters of a layer. Zero is the default; a layer refuses fields that it does not use. Of
 // two-dimensional fields, the first is for the height; a width of 0 means that of the height.
@@ -503,9 +505,9 @@ TLDEF int tl_parse_cell(const char *text, tl_cell *kind);
 // Sums over all nodes of one op.
 typedef struct tl_op_statistics {
     const char *op;             // a text of the graph
-    int32_t  node_count;
-    uint64_t output_bytes, saved_bytes, param_bytes;
-    uint64_t fwd_cost, bwd_cost;
+    int32_t  node_count;        // nodes of the op
+    uint64_t output_bytes, saved_bytes, param_bytes;  // sums
+    uint64_t fwd_cost, bwd_cost;      // sums
 } tl_op_statistics;
 
 // Statistics of a graph. The floor is the largest working set of all calls that every plan makes:
@@ -515,7 +517,7 @@ typedef struct tl_graph_statistics {
     const tl_op_statistics *ops;  // [op_count] in order of first appearance
     const int32_t *cuts;        // [cut_count] cut nodes: nothing made before one is read after it
     int32_t  op_count, cut_count;
-    int32_t  node_count, tensor_count;
+    int32_t  node_count, tensor_count;  // of the graph, its inputs included
     int32_t  input_node_count;  // graph inputs
     int32_t  grad_node_count;   // nodes with a backward
     int32_t  depth;             // nodes of the longest path
@@ -527,7 +529,7 @@ typedef struct tl_graph_statistics {
     uint64_t floor_bytes;       // of training, without weights
     int32_t  floor_node;        // the first node with a call of that working set
     int32_t  floor_is_backward; // 1 = the call is its backward
-    uint64_t inference_floor_bytes;
+    uint64_t inference_floor_bytes;   // of a forward alone, without weights
     uint64_t keep_all_bytes;    // peak of training that keeps all that backward reads (tl_plan_keep_all)
     void    *memory;            // what tl_free_graph_statistics releases
 } tl_graph_statistics;

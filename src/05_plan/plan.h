@@ -60,7 +60,7 @@ typedef struct tl_step {
     int32_t  begins;    // 1 = F or B begins a call, and a later W of the node ends it; else 0
 } tl_step;
 
-#define TL_ALL_OUTPUTS (-1)
+#define TL_ALL_OUTPUTS (-1)  // tl_step.output: every output that the step can act on
 
 // -- what steps allocate and free --
 //
@@ -133,7 +133,7 @@ typedef struct tl_step {
 // A tensor that is resident when a plan starts: a result kept from an earlier run.
 typedef struct tl_entry {
     int32_t node, output;        // not of a graph input
-    int32_t slot;
+    int32_t slot;                // the micro-batch whose result it is
 } tl_entry;
 
 // A tier is a kind of memory: device or host. A bank is one memory of a tier (the heap of a GPU; TCM, SRAM
@@ -204,15 +204,15 @@ TLDEF uint64_t tl_find_offset(const tl_plan *plan, int32_t number, int is_host);
 
 // The result of one replay of a plan.
 typedef struct tl_report {
-    uint64_t peak_bytes, arena_bytes, host_peak_bytes, host_arena_bytes;
+    uint64_t peak_bytes, arena_bytes, host_peak_bytes, host_arena_bytes;  // as in tl_plan
     uint64_t end_bytes;         // device bytes still live after the last step, inputs included
-    uint64_t end_host_bytes;
+    uint64_t end_host_bytes;    // host copies still held after it
     uint64_t cost;              // time at which the last compute step or WAIT ends
     uint64_t compute_cost;      // sum of the costs of all forwards and backwards
     uint64_t base_cost;         // every forward and backward once
     int32_t  forward_count;     // F, I and S steps
     int32_t  recompute_count;   // how many of them run a node that had run before
-    int32_t  backward_count;
+    int32_t  backward_count;    // B steps
     int32_t  copy_count;        // O and L, per tensor
     int32_t  codec_count;       // C and X, per tensor
     int32_t  allocation_count;  // device allocations, with scratch and gradients
@@ -272,6 +272,7 @@ TLDEF tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_dev
 TLDEF tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy);
 #endif
 
+// Free a plan.
 TLDEF void        tl_free_plan(tl_env *env, tl_plan *plan);  // accepts zeroed plans and const tables
 
 #ifndef TL_ONLY_TABLES
@@ -328,6 +329,7 @@ TLDEF tl_result tl_find_lifetimes(tl_env *env, const tl_graph *graph, const tl_p
                                   tl_lifetimes *lifetimes);
 TLDEF void      tl_free_lifetimes(tl_env *env, tl_lifetimes *lifetimes);  // accepts zeroed ones
 
+// Name a use.
 TLDEF const char *tl_name_use(tl_use use);  // "gradient"; "?" if it is out of range
 
 // -- replay: a plan carried out with functions of the caller --
@@ -389,7 +391,7 @@ typedef struct tl_replay_desc {
     // Take memory back. Where life->free_step is the plan's step_count no step freed it: graph inputs, results,
     // and what else was left.
     void      (*release)(const tl_lifetime *life, void *memory, void *user);
-    tl_result (*call)(const tl_replay_call *call, void *user);
+    tl_result (*call)(const tl_replay_call *call, void *user);  // run a kernel
     tl_result (*copy)(const tl_replay_copy *copy, void *user);  // 0 = the plan must have no O, L, W, C, X
     void       *user;
 } tl_replay_desc;
@@ -594,7 +596,7 @@ TLDEF tl_result tl_plan_checkpoints(tl_env *env, const tl_graph *graph,
 
 // The effect of a config on a graph, from its simulated plan.
 typedef struct tl_checkpoint_effect {
-    uint64_t peak_bytes, keep_all_peak_bytes;
+    uint64_t peak_bytes, keep_all_peak_bytes;  // of its plan, and of keeping everything
     double   memory_savings_ratio;     // 1 - peak / keep-all peak; below 0 where it needs more
     double   compute_overhead_ratio;   // cost / base cost; 1 = no recomputation
     uint64_t kept_count;               // layers kept
@@ -610,6 +612,7 @@ typedef struct tl_checkpoint_effect {
 TLDEF tl_result tl_measure_checkpoints(tl_env *env, const tl_graph *graph, uint64_t layer_count,
                                        const tl_checkpoint_config *config, tl_checkpoint_effect *effect);
 
+// Name a kind, and free a config.
 TLDEF const char *tl_name_checkpoint(tl_checkpoint_kind kind);  // "Uniform"; "?" out of range
 TLDEF void        tl_free_checkpoint_config(tl_env *env, tl_checkpoint_config *config);  // accepts zeroed ones
 #endif
@@ -760,6 +763,7 @@ typedef struct tl_code_desc {
 TLDEF tl_result tl_write_plan_code(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                    const tl_code_desc *desc, tl_sink header, tl_sink source);
 
+// Name a form, and parse its name.
 TLDEF const char *tl_name_code_form(tl_code_form form);  // "calls"; "?" if it is out of range
 TLDEF int         tl_parse_code_form(const char *text, tl_code_form *form);  // exactly these: 1 and the value
 

@@ -186,8 +186,10 @@ TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *p
 TLDEF tl_result tl_init_remat_pool(tl_env *env, tl_remat_pool **pool);
 TLDEF void      tl_free_remat_pool(tl_remat_pool *pool);  // accepts NULL
 
+// Name a form.
 TLDEF const char *tl_name_remat_form(tl_remat_form form);  // "once"; "?" out of range
 #ifndef TL_NO_TEXT
+// Parse exactly what the tl_name_ function returns: 1 and the value, or 0.
 TLDEF int tl_parse_remat_form(const char *text, tl_remat_form *form);
 #endif
 
@@ -364,8 +366,10 @@ typedef struct tl_policy_desc {
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan);
 
+// Name a policy.
 TLDEF const char *tl_name_policy(tl_policy policy);     // "chen-sqrt"; "?" out of range
 #ifndef TL_NO_TEXT
+// Parse exactly what the tl_name_ function returns: 1 and the value, or 0.
 TLDEF int tl_parse_policy(const char *text, tl_policy *policy);
 #endif
 #endif

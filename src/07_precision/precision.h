@@ -65,9 +65,11 @@ TLDEF uint64_t tl_find_format_bytes(tl_format format, uint64_t f32_bytes);
 // Find the format of the outputs of a node in this scheme; TL_FORMAT_COUNT for an unknown scheme.
 TLDEF tl_format tl_find_scheme_format(tl_scheme scheme);
 
+// Name a format, or a scheme.
 TLDEF const char *tl_name_format(tl_format format);     // "bf16"; "?" out of range
 TLDEF const char *tl_name_scheme(tl_scheme scheme);     // "w8a16"
 #ifndef TL_NO_TEXT
+// Parse exactly what the tl_name_ function returns: 1 and the value, or 0.
 TLDEF int tl_parse_format(const char *text, tl_format *format);  // 1 and the value; 0 and f32 for unknown text
 TLDEF int tl_parse_scheme(const char *text, tl_scheme *scheme);
 #endif
@@ -172,6 +174,7 @@ TLDEF tl_result tl_find_multiplier(tl_env *env, float a, float b, float c, tl_mu
 TLDEF int32_t tl_requantize(int32_t sum, tl_multiplier multiplier, const tl_quantization *to);
 
 #ifndef TL_NO_PLANNERS
+// Name a rule.
 TLDEF const char *tl_name_range_rule(tl_range_rule rule);  // "narrow"; "?" out of range
 #endif
 
@@ -197,6 +200,7 @@ TLDEF tl_loss_scaler tl_default_loss_scaler(const tl_loss_scaler *scaler);
 // this call), 0 = skip it.
 TLDEF int tl_next_loss_scale(tl_loss_scaler *scaler, int overflowed);
 
+// Look for an overflow.
 TLDEF int tl_has_overflow(const float *data, uint64_t count);  // 1 = data holds an infinity or NaN
 
 #ifndef TL_NO_PLANNERS
@@ -360,8 +364,10 @@ TLDEF tl_result tl_measure_noise(tl_env *env, const tl_quantization *quantizatio
 TLDEF tl_result tl_measure_format_noise(tl_env *env, tl_format format, const float *data,
                                         const float *weights, uint64_t count, tl_noise *noise);
 
+// Name a kind of observer.
 TLDEF const char *tl_name_observer(tl_observer_kind kind);  // "entropy"; "?" out of range
 #ifndef TL_NO_TEXT
+// Parse exactly what the tl_name_ function returns: 1 and the value, or 0.
 TLDEF int tl_parse_observer(const char *text, tl_observer_kind *kind);
 #endif
 
@@ -426,6 +432,7 @@ typedef struct tl_speeds {
     char     measured_on[64];          // the machine, cut after 63 bytes; "" = none; of several "A and others"
 } tl_speeds;
 
+// Name a source of speeds.
 TLDEF const char *tl_name_speed_source(tl_speed_source source);  // "assumed"; "?" out of range
 
 // -- precision plan --
@@ -506,7 +513,7 @@ typedef struct tl_precision_node {
     uint64_t  runner_up_cost;          // cost of the whole graph in that choice
     double    runner_up_loss;          // loss of the whole graph in that choice
     int32_t   conversion_count;        // of its outputs, to other formats
-    uint64_t  conversion_cost;
+    uint64_t  conversion_cost;         // of these
     tl_speed_source speed_source;      // where the speed-up comes from
 } tl_precision_node;
 
@@ -519,8 +526,8 @@ struct tl_precision_plan {
     double   measured_loss;            // by evaluate; NaN without evaluate
     int32_t  round_count;              // choices made
     uint64_t cost, base_cost;          // of the objective, conversions included; of everything in f32
-    uint64_t conversion_cost;
-    int32_t  conversion_count;
+    uint64_t conversion_cost;          // of all conversions, a part of cost
+    int32_t  conversion_count;         // of tensors, to other formats
     uint64_t bound_cost;               // lower bound of the cost within this loss limit (accuracy: this loss)
     double   bound_loss;               // accuracy: lower bound of the loss at this speed; else 0
     int32_t  proven;                   // 1 = optimal: value and bound are equal
@@ -532,7 +539,9 @@ struct tl_precision_plan {
     tl_speeds speeds;                  // where the times come from
 };
 
+// Fill in the defaults.
 TLDEF tl_precision_desc tl_default_precision(const tl_precision_desc *desc);  // NULL = all defaults
+
 // Choose a scheme for every node.
 //
 //   plan   overwritten; release with tl_free_precision_plan
@@ -741,7 +750,7 @@ typedef struct tl_measured_profiles {
 // Cost:    sample_count + 1 turns of each node and scheme, each of least_ns or one call.
 TL_EXPERIMENTAL tl_result tl_measure_profiles(tl_env *env, const tl_measure_profiles_desc *desc,
                                               tl_measured_profiles *measured);
-// Accepts zeroed ones.
+// Free measured profiles. Accepts zeroed ones.
 TL_EXPERIMENTAL void tl_free_measured_profiles(tl_env *env, tl_measured_profiles *measured);
 
 // -- apply --
@@ -759,7 +768,7 @@ typedef struct tl_precision_graph {
     const uint8_t *formats;            // [graph.tensor_count] tl_format
     const uint8_t *schemes;            // [graph.node_count] tl_scheme; f32 for conversions
     const tl_quantization *quantizations;  // [graph.tensor_count] of i8 and i16 tensors; scale 0 = none known
-    int32_t        conversion_count;
+    int32_t        conversion_count;   // nodes that convert
     void          *memory;             // released by tl_free_precision_graph, with the graph
 } tl_precision_graph;
 
@@ -806,10 +815,11 @@ TLDEF void      tl_free_precision_graph(tl_env *env, tl_precision_graph *applied
 
 // -- names and text --
 
+// Name a criterion, or an objective.
 TLDEF const char *tl_name_criterion(tl_criterion criterion);         // "balanced"; "?" out of range
 TLDEF const char *tl_name_objective(tl_precision_objective objective);  // "bytes"
 #ifndef TL_NO_TEXT
-// Accepts exactly what tl_name_objective returns: 1 and the value, or 0.
+// Parse exactly what tl_name_objective returns: 1 and the value, or 0.
 TLDEF int tl_parse_objective(const char *text, tl_precision_objective *objective);
 
 // Write a table of profiles as text, one line per row, in the form that examples/tl_plan.c reads back exactly

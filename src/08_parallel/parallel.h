@@ -62,7 +62,7 @@ typedef struct tl_rank {
 
 // A part of the network that stays on one rank. Costs and activations are those of one micro-batch.
 typedef struct tl_unit {
-    uint64_t forward_ns, backward_ns;
+    uint64_t forward_ns, backward_ns;  // of one micro-batch
     uint64_t activation_bytes;  // that one micro-batch in flight holds, from its forward to its backward
     uint64_t parameter_bytes;   // weights; their gradients have as many bytes
     uint64_t output_bytes;      // to the next unit if that is on another rank; as many come back as gradient
@@ -127,7 +127,7 @@ typedef struct tl_partition_desc {
 
 typedef struct tl_stage {
     int32_t  first_unit, end_unit;  // first_unit .. end_unit - 1
-    int32_t  first_rank, replica_count;
+    int32_t  first_rank, replica_count;  // first_rank .. first_rank + replica_count - 1 have it
     int32_t  in_flight_count;       // micro-batches that it keeps at a time
     uint64_t time_ns;               // of one micro-batch, with what its replicas exchange
     uint64_t transfer_ns;           // of one micro-batch to the next stage and back; 0 for the last stage
@@ -185,8 +185,8 @@ TLDEF void      tl_free_partition(tl_env *env, tl_partition *partition);  // acc
 
 // One call of a rank: forward or backward of one micro-batch through one chunk.
 typedef struct tl_pipeline_event {
-    int32_t  is_backward;
-    int32_t  micro_batch;
+    int32_t  is_backward;           // 1 = backward, 0 = forward
+    int32_t  micro_batch;           // from 0
     int32_t  chunk;                 // of the rank; 0 unless interleaved
     uint64_t start_ns, end_ns;      // of tl_simulate_pipeline; else 0
 } tl_pipeline_event;
@@ -283,7 +283,7 @@ typedef struct tl_replicas {
     int32_t  replica_count;         // p
     int32_t  fits;                  // 1 = within the budget
     uint64_t time_ns;               // of a step: compute and exchange one after the other
-    uint64_t compute_ns, exchange_ns;
+    uint64_t compute_ns, exchange_ns;  // of a step: calls; the sum of gradients
     uint64_t sent_bytes;            // by each rank in a step
     uint64_t bytes;                 // of each rank
 } tl_replicas;
@@ -318,7 +318,7 @@ typedef struct tl_placement_node {
 typedef struct tl_placement_edge {
     int32_t  from, to;              // nodes; from < to
     int32_t  output;                // which output of from; edges with the same one carry the same tensor
-    uint64_t bytes;
+    uint64_t bytes;                 // of the tensor
 } tl_placement_edge;
 
 typedef struct tl_placement_desc {
@@ -450,11 +450,13 @@ TLDEF void      tl_free_parallel_plan(tl_env *env, tl_parallel_plan *plan);  // 
 // Write the choices as a table, a line each, the one chosen first.
 TLDEF size_t tl_print_parallel_plan(const tl_parallel_plan *plan, char *buf, size_t size);
 #endif
+// Name a value.
 TLDEF const char *tl_name_parallel_reason(tl_parallel_reason reason);               // "bubble"
 TLDEF const char *tl_name_pipeline(tl_pipeline pipeline);                           // "1f1b"; "?" out of range
 TLDEF const char *tl_name_partition_objective(tl_partition_objective objective);    // "total"
 TLDEF const char *tl_name_replication(tl_replication replication);                  // "ring"
 #ifndef TL_NO_TEXT
+// Parse exactly what the tl_name_ function returns: 1 and the value, or 0.
 TLDEF int tl_parse_pipeline(const char *text, tl_pipeline *pipeline);
 TLDEF int tl_parse_partition_objective(const char *text, tl_partition_objective *objective);
 TLDEF int tl_parse_replication(const char *text, tl_replication *replication);

@@ -246,9 +246,11 @@ typedef struct tl_recommendation {
 TLDEF tl_result tl_recommend(tl_env *env, const tl_recommend_desc *desc, tl_recommendation *recommendation);
 TLDEF void      tl_free_recommendation(tl_env *env, tl_recommendation *recommendation);  // accepts zeroed ones
 
+// Name a wish, or an outcome.
 TLDEF const char *tl_name_wish(tl_wish wish);           // "knee"; "?" out of range
 TLDEF const char *tl_name_outcome(tl_outcome outcome);  // "slower"
 #ifndef TL_NO_TEXT
+// Parse the name of a wish.
 TLDEF int tl_parse_wish(const char *text, tl_wish *wish);  // 1 and the value, or 0
 
 // Write the rows as a table for people: what each strategy asks for, its bytes and cost, and why it was not

@@ -93,7 +93,7 @@ typedef struct tl_backend_counters {
     uint64_t block_count[TL_TIER_COUNT];     // blocks alive
     uint64_t claim_count[TL_TIER_COUNT];     // ranges claimed and not released
     uint64_t added_count, copy_count, convert_count, fill_count;  // calls since init
-    uint64_t submit_count, poll_count, wait_count, map_count;
+    uint64_t submit_count, poll_count, wait_count, map_count;  // calls since init
     uint64_t copied_bytes;       // read by copy, compress and expand
 } tl_backend_counters;
 
@@ -121,7 +121,7 @@ typedef struct tl_account_counters {
 //
 // With TL_ONLY_TABLES a backend gives memory of the host, and nothing else: free_block, map and add_arena.
 typedef struct tl_backend {
-    void *self;
+    void *self;  // first argument of all functions
 
 #ifndef TL_ONLY_TABLES
     // Make a block. TL_ERROR_NO_MEMORY, with *block 0, if there is no memory for it. A backend that can

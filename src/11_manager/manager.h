@@ -61,12 +61,15 @@ typedef struct tl_recompute_policy {
 } tl_recompute_policy;
 
 #ifndef TL_NO_ONLINE
+// Make a policy.
 TLDEF tl_recompute_policy tl_recompute_policy_all(void);
 TLDEF tl_recompute_policy tl_recompute_policy_none(void);
 TLDEF tl_recompute_policy tl_recompute_policy_selective(uint64_t cost_threshold);
 TLDEF tl_recompute_policy tl_recompute_policy_every_n(uint64_t n);
 TLDEF tl_recompute_policy tl_default_recompute_policy(void);  // the seed's: selective 100
 
+// Check a policy.
+//
 // Errors:  TL_ERROR_INVALID_ARG: unknown kind, n = 0.
 TLDEF tl_result tl_check_recompute_policy(tl_env *env, const tl_recompute_policy *policy);
 #endif
@@ -74,12 +77,12 @@ TLDEF tl_result tl_check_recompute_policy(tl_env *env, const tl_recompute_policy
 // The key under which a checkpoint is held.
 typedef struct tl_checkpoint_key {
     uint64_t step;         // training step
-    int32_t  micro_batch;
+    int32_t  micro_batch;  // of the step
     int32_t  node;         // >= 0
     int32_t  output;       // of the node; TL_SAVED = its saved bytes
 } tl_checkpoint_key;
 
-#define TL_SAVED (-1)
+#define TL_SAVED (-1)  // tl_checkpoint_key.output: the saved bytes of the node
 
 // One checkpoint, as tl_find_checkpoint shows it and as the caller's eviction function sees it.
 typedef struct tl_checkpoint_info {
@@ -101,8 +104,8 @@ typedef int32_t (*tl_evict_fn)(const tl_checkpoint_info *candidates, int32_t cou
 #ifndef TL_NO_ONLINE
 // A lock of the caller: both functions or neither.
 typedef struct tl_lock {
-    void (*lock)(void *user);
-    void (*unlock)(void *user);
+    void (*lock)(void *user);    // before a call uses the manager
+    void (*unlock)(void *user);  // after it
     void  *user;
 } tl_lock;
 
@@ -125,12 +128,12 @@ typedef struct tl_checkpoint_statistics {
     uint64_t total_memory_bytes;       // they take in the device tier
     uint64_t memory_budget_bytes;      // that binds: of the desc or of the backend; TL_UNLIMITED = none
     double   memory_utilization;       // 0..1; 0 without a budget
-    uint64_t host_memory_bytes, host_budget_bytes;
+    uint64_t host_memory_bytes, host_budget_bytes;  // the same of the host tier
     uint64_t peak_bytes;               // most bytes in the device tier
     uint64_t saved, skipped, refused;  // saves that stored, that the policy skipped, that did not fit
     uint64_t hits, misses;             // takes and peeks that found their checkpoint, that did not
     uint64_t evictions;                // = dropped + spills + compressions
-    uint64_t dropped, spills, compressions, fetches;
+    uint64_t dropped, spills, compressions, fetches;  // fetches: brought back to the device tier
 } tl_checkpoint_statistics;
 
 typedef struct tl_manager tl_manager;
@@ -222,13 +225,16 @@ TLDEF tl_result tl_submit_checkpoints(tl_env *env, tl_manager *manager, tl_ticke
 // Drop everything, borrowed or not, and set the counters to zero.
 TLDEF tl_result tl_reset_manager(tl_env *env, tl_manager *manager);
 
+// Read what is held, and what was counted.
 TLDEF uint64_t tl_find_memory_usage(tl_manager *manager);      // bytes in the device tier
 TLDEF uint64_t tl_find_checkpoint_count(tl_manager *manager);  // held, in any tier
 TLDEF void     tl_measure_manager(tl_manager *manager, tl_checkpoint_statistics *statistics);
 
+// Name a kind; "?" if it is out of range.
 TLDEF const char *tl_name_recompute_policy(tl_recompute_policy_kind kind);  // "every-n"
 TLDEF const char *tl_name_eviction(tl_eviction eviction);                   // "oldest"
 #ifndef TL_NO_TEXT
+// Parse exactly what the tl_name_ function returns: 1 and the value, or 0.
 TLDEF int tl_parse_recompute_policy(const char *text, tl_recompute_policy_kind *kind);
 TLDEF int tl_parse_eviction(const char *text, tl_eviction *eviction);
 #endif

@@ -141,8 +141,8 @@ typedef enum tl_random_moment {
 typedef struct tl_run_event {
     tl_step  step;
     int32_t  index;         // in the pass, from 0
-    int32_t  micro_batch;
-    uint64_t training_step;
+    int32_t  micro_batch;   // that it acted on, as in tl_kernel_call
+    uint64_t training_step; // of the pass
     int32_t  recompute;     // 1 = a forward that ran before in this pass
     uint64_t start_ns, end_ns;  // of the backend's clock; a WAIT starts where its copy was issued
     uint64_t device_bytes;  // highest live bytes of the backend during the step
@@ -373,7 +373,7 @@ typedef struct tl_run_report {
     uint64_t planned_taken_bytes; // arena, rounded up as the backend says, and overhead; 0 without an arena
     uint64_t taken_bytes;         // most bytes of the device that the backend took for the run, by its own
                                   // count: not above these, or the pass failed; 0 = it counts no accounts
-    uint64_t planned_host_peak_bytes, measured_host_peak_bytes;
+    uint64_t planned_host_peak_bytes, measured_host_peak_bytes;  // as those of the device, for the host copies
     uint64_t planned_host_taken_bytes, host_taken_bytes;  // as those of the device, for the host copies
     uint64_t end_bytes;           // in use after the pass: inputs and results
     uint64_t planned_cost, base_cost;  // simulated, of one pass
@@ -381,13 +381,13 @@ typedef struct tl_run_report {
 #endif
     int32_t  forward_count;       // forwards carried out, each counted once
     int32_t  recompute_count;     // of these, those of a node that had run before in the pass
-    int32_t  backward_count;
-    int32_t  drop_count;
+    int32_t  backward_count;      // backwards carried out
+    int32_t  drop_count;          // drops carried out
     int32_t  step_count;          // steps carried out
     int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges,
                                   // one a member and block of a fused node
 #ifndef TL_ONLY_TABLES
-    int32_t  spill_count, fetch_count, compress_count, expand_count;
+    int32_t  spill_count, fetch_count, compress_count, expand_count;  // of tensors, carried out
     int32_t  eviction_count;      // online: tensors evicted to stay within the budget
     int32_t  limiting_node;       // TL_ERROR_OVER_BUDGET: the node that needs needed_bytes; else -1
     uint64_t needed_bytes;        // least budget with which that step fits
@@ -698,6 +698,8 @@ TLDEF tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t save_
 // All of them answer TL_NOT_READY and are called again until they do not; between passes only. After an error
 // the ranges hold sums of some of the replicas. An element's place in its range decides its shard: ranges of
 // single nodes have the same sums whatever the stages, a range of a whole stage has not.
+
+// Sum the ranges of a kind over replicas: on each, or each its shard; or give each the shards of the others.
 //
 // Errors:  TL_ERROR_INVALID_ARG: no transport, a pass or another sum is under way, ranges that are no f32;
 //          TL_ERROR_MISMATCH, at the first sum: a replica has other states (nodes, kinds or bytes, but for
@@ -776,6 +778,7 @@ typedef struct tl_op {
 TLDEF tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl_op *ops, int32_t op_count,
                                tl_run **run);
 
+// Name a kind of state.
 TLDEF const char *tl_name_state(tl_state_kind kind);  // "gradient"; "?" if it is out of range
 
 // -- layer by layer: a list of operations that is a chain --
@@ -786,8 +789,8 @@ typedef struct tl_layer {
     tl_kernel_fn forward;
     tl_kernel_fn backward;
     void        *user;
-    uint64_t     output_bytes;
-    uint64_t     saved_bytes, fwork_bytes, bwork_bytes, param_bytes;
+    uint64_t     output_bytes;    // of its result
+    uint64_t     saved_bytes, fwork_bytes, bwork_bytes, param_bytes;  // as in tl_node_desc
     uint64_t     fwd_cost, bwd_cost;  // 0 = 1
     const char  *needs;           // what backward reads: "in", "out", "in,out", "none"; 0 = "in", as in tl_op
     int32_t      keep;            // 1 = its output is a result: tl_read_tensor after the pass
@@ -824,19 +827,19 @@ TLDEF int       tl_uses_checkpoints(const tl_run *run);
 #endif
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-// The compiled plan of a run: what was chosen, at what cost, and how far from the best. NULL: the strategy left
-// nothing open beside the plan. Valid until the run is freed.
+// Find the compiled plan of a run: what was chosen, at what cost, and how far from the best. NULL: the strategy
+// left nothing open beside the plan. Valid until the run is freed.
 TLDEF const tl_compiled_plan *tl_find_compiled_plan(const tl_run *run);
 
-// The ways to share the batch that automatic parallelism has compared, the best of which the ranks run: as many
-// stages as its stage_count, in as many replicas. NULL: parallelism is not automatic, there is one rank, or the
-// strategy asks for what ranks cannot run parts of (a mode that is not lazy, a memory that is not pooled, an
-// interval, a batch that may be split), and every rank is a replica. Valid until the run is freed.
+// Find the ways to share the batch that automatic parallelism has compared, the best of which the ranks run:
+// as many stages as its stage_count, in as many replicas. NULL: parallelism is not automatic, there is one
+// rank, or the strategy asks for what ranks cannot run parts of (a mode that is not lazy, a memory that is not
+// pooled, an interval, a batch that may be split), and every rank is a replica. Valid until the run is freed.
 TLDEF const tl_parallel_plan *tl_find_parallel_plan(const tl_run *run);
 #endif
 
-// The graph of a run: that of the desc, the fused or compiled one, or the one that a layer run has made. Valid
-// until the run is freed.
+// Find the graph of a run: that of the desc, the fused or compiled one, or the one that a layer run has made.
+// Valid until the run is freed.
 TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 
 #ifndef TL_NO_PLANNERS
@@ -857,8 +860,8 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
     X(TL_OPERAND_OUTPUT,          "output",           "with its number")                        \
     X(TL_OPERAND_OUTPUT_GRADIENT, "output gradient",  "with the number of the output")          \
     X(TL_OPERAND_INPUT_GRADIENT,  "input gradient",   "with the number of the input")           \
-    X(TL_OPERAND_SAVED,           "saved bytes",      "")                                       \
-    X(TL_OPERAND_SCRATCH,         "scratch",          "")                                       \
+    X(TL_OPERAND_SAVED,           "saved bytes",      "of the node")                            \
+    X(TL_OPERAND_SCRATCH,         "scratch",          "of the call")                            \
     X(TL_OPERAND_STATE,           "state",            "with the number of its range in states")
 
 typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_operand_kind;

@@ -156,6 +156,7 @@ typedef struct tl_vk_counters {
 // Read the counters.
 TLDEF void tl_vk_measure(const tl_backend *backend, tl_vk_counters *counters);
 
+// Name a path.
 TL_EXPERIMENTAL const char *tl_vk_name_copy_path(tl_vk_copy_path path);  // "command"; "?" out of range
 
 #ifdef __cplusplus

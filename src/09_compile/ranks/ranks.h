@@ -94,7 +94,7 @@ typedef struct tl_rank_plan {
 
 typedef struct tl_compiled_ranks {
     tl_rank_plan *ranks;           // [rank_count]
-    int32_t  rank_count, chunk_count, micro_batch_count;
+    int32_t  rank_count, chunk_count, micro_batch_count;  // ranks; stages of each; of a training step
     const int32_t *ends;           // [rank_count * chunk_count] the node after the last of each stage
     const tl_compiled_plan *compiled;  // of the desc, or with may_split of one micro-batch; 0 = none
     uint64_t hash;                 // of all plans; runs compare it with that of their neighbours
