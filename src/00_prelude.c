@@ -19,6 +19,13 @@
 #include <assert.h>
 #define TL_ASSERT(x) assert(x)
 #endif
+// What holds between the steps of a part that keeps state, written in the code. Developers switch it on with
+// -DTLI_INVARIANTS, in builds for tests and without NDEBUG. It is no option for users, and nothing by default.
+#ifdef TLI_INVARIANTS
+#define TLI_INVARIANT(x) TL_ASSERT(x)
+#else
+#define TLI_INVARIANT(x) ((void)0)
+#endif
 #if !defined(TL_NO_STDIO) && !defined(TL_NO_TEXT)
 #include <stdio.h>
 #endif

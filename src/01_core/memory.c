@@ -40,6 +40,7 @@ static int tli_grow(tl_env *env, void **array, int32_t *capacity, int32_t used, 
     if (*capacity) tli_release(env, *array);
     *array = bigger;
     *capacity = (int32_t)wanted;
+    TLI_INVARIANT(used <= *capacity && needed <= *capacity);
     return 1;
 }
 
@@ -138,6 +139,25 @@ static char *tli_arena_start(tli_arena *arena) {
     return (char *)arena + tli_round_up(sizeof *arena, TLI_ARENA_ALIGN);
 }
 
+#ifdef TLI_INVARIANTS
+// Pieces fill the arena without a gap, no two free ones lie side by side, and those in use add up to `used`.
+static int tli_arena_holds(tli_arena *arena) {
+    size_t at = 0, used = 0;
+    int was_free = 0;
+    while (at < arena->size) {
+        const tli_piece *piece = (tli_piece *)(void *)(tli_arena_start(arena) + at);
+        int is_free = piece->free_bytes != 0;
+        if (piece->bytes < tli_piece_head() || piece->bytes > arena->size - at) return 0;
+        if (piece->bytes % TLI_ARENA_ALIGN || (is_free && was_free)) return 0;
+        if (is_free && piece->free_bytes != piece->bytes) return 0;
+        if (!is_free) used += piece->bytes;
+        was_free = is_free;
+        at += piece->bytes;
+    }
+    return used == arena->used && used <= arena->peak && arena->peak <= arena->size;
+}
+#endif
+
 static void *tli_arena_alloc(void *user, size_t bytes) {
     tli_arena *arena = (tli_arena *)user;
     size_t head = tli_piece_head(), at, need;
@@ -154,6 +174,7 @@ static void *tli_arena_alloc(void *user, size_t bytes) {
         piece->free_bytes = 0;
         arena->used += piece->bytes;
         if (arena->used > arena->peak) arena->peak = arena->used;
+        TLI_INVARIANT(tli_arena_holds(arena));
         return (char *)piece + head;
     }
     return NULL;
@@ -175,6 +196,7 @@ static void tli_arena_release(void *user, void *ptr) {
             last = piece;
         }
     }
+    TLI_INVARIANT(tli_arena_holds(arena));
 }
 
 TLI_IMPL tl_result tl_init_arena(tl_env *env, void *memory, size_t bytes) {
@@ -194,6 +216,7 @@ TLI_IMPL tl_result tl_init_arena(tl_env *env, void *memory, size_t bytes) {
     env->alloc = tli_arena_alloc;
     env->release = tli_arena_release;
     env->user = arena;
+    TLI_INVARIANT(tli_arena_holds(arena));
     return TL_OK;
 }
 

@@ -137,6 +137,7 @@ static void tli_banks_fill(tli_banks *b, int32_t i, int32_t bank, int64_t sign) 
     tli_banks_add_bytes(b, bank, b->first[i], b->last[i], sign * (int64_t)tli_banks_rounded(b, i, bank));
     if (buffer->in_place && tli_banks_may(b, buffer->over, bank))
         tli_banks_add_bytes(b, bank, b->first[i], b->first[i], -sign * (int64_t)tli_banks_shared(b, i, bank));
+    TLI_INVARIANT(b->fullest[bank][1] >= 0);
 }
 
 // The most bytes in sections first..last.
@@ -168,6 +169,41 @@ static int tli_banks_is_full(tli_banks *b, int32_t i, int32_t bank) {
     return is_full;
 }
 
+#ifdef TLI_INVARIANTS
+// The cost is that of where all buffers live; nowhere, too.
+static int tli_banks_sums_hold(const tli_banks *b) {
+    uint64_t cost = 0;
+    int32_t i, missing = 0;
+    for (i = 0; i < b->count; i++) {
+        cost += tli_banks_price(b, i, b->bank[i]);
+        missing += b->bank[i] == TLI_BANKS_NONE;
+    }
+    return cost == b->cost && missing == b->missing;
+}
+
+// A buffer ends within its bank, and what is above it there and meets it in time lies over none of its bytes.
+static int tli_banks_place_holds(const tli_banks *b, int32_t bank, int32_t rank) {
+    int32_t i = b->by_offset[bank][rank], k;
+    uint64_t end = b->offset[i] + tli_banks_bytes(b, i);
+    if (b->bank[i] != bank || end > b->banks[bank].capacity_bytes || end > b->top[bank]) return 0;
+    for (k = rank + 1; k < b->sizes[bank] && b->offset[b->by_offset[bank][k]] < end; k++) {
+        int32_t other = b->by_offset[bank][k];
+        if (b->offset[other] < b->offset[i]) return 0;
+        if (b->first[other] > b->last[i] || b->last[other] < b->first[i]) continue;
+        if (b->offset[other] != b->offset[i] || !tli_banks_is_pair(b, i, other)) return 0;
+    }
+    return 1;
+}
+
+// The sums hold, and whatever is in a bank has a place there that nothing else takes.
+static int tli_banks_hold(const tli_banks *b) {
+    int32_t bank, rank;
+    for (bank = 0; bank < b->bank_count; bank++)
+        for (rank = 0; rank < b->sizes[bank]; rank++) if (!tli_banks_place_holds(b, bank, rank)) return 0;
+    return tli_banks_sums_hold(b);
+}
+#endif
+
 // -- banks: into a bank and out of it --
 
 // Where a buffer stands in a bank by offset, or would.
@@ -186,10 +222,12 @@ static void tli_banks_insert(tli_banks *b, int32_t i, int32_t bank) {
     for (at = b->sizes[bank]++; at > rank; at--) items[at] = items[at - 1];
     items[rank] = i;
     b->work += (uint64_t)(b->sizes[bank] - rank) / 16;
+    TLI_INVARIANT(rank == tli_banks_find_rank(b, i, bank));
 }
 
 static void tli_banks_delete(tli_banks *b, int32_t i, int32_t bank) {
     int32_t *items = b->by_offset[bank], at, rank = tli_banks_find_rank(b, i, bank);
+    TLI_INVARIANT(rank < b->sizes[bank] && items[rank] == i);
     b->sizes[bank]--;
     for (at = rank; at < b->sizes[bank]; at++) items[at] = items[at + 1];
     b->work += (uint64_t)(b->sizes[bank] - rank) / 16;
@@ -199,9 +237,11 @@ static void tli_banks_climb(tli_banks *b, int32_t i, int32_t bank, int32_t last)
     int32_t *reach = b->reach[bank], at = b->leaf_count + b->position[i];
     for (reach[at] = last; (at /= 2) > 0; b->work++)
         reach[at] = reach[2 * at] > reach[2 * at + 1] ? reach[2 * at] : reach[2 * at + 1];
+    TLI_INVARIANT(reach[1] >= last);
 }
 
 static void tli_banks_put(tli_banks *b, int32_t i, int32_t bank, uint64_t offset) {
+    TLI_INVARIANT(bank == TLI_BANKS_NONE || tli_banks_may(b, i, bank));
     b->bank[i] = (uint8_t)bank;
     b->offset[i] = offset;
     b->cost += tli_banks_price(b, i, bank);
@@ -211,11 +251,13 @@ static void tli_banks_put(tli_banks *b, int32_t i, int32_t bank, uint64_t offset
     tli_banks_climb(b, i, bank, b->last[i]);
     tli_banks_fill(b, i, bank, 1);
     tli_banks_insert(b, i, bank);
+    TLI_INVARIANT(tli_banks_bytes(b, i) <= b->banks[bank].capacity_bytes);
 }
 
 // Take a buffer out. It has no price until it is put somewhere.
 static void tli_banks_take(tli_banks *b, int32_t i) {
     int32_t bank = b->bank[i];
+    TLI_INVARIANT(b->cost >= tli_banks_price(b, i, bank));
     b->cost -= tli_banks_price(b, i, bank);
     b->bank[i] = TLI_BANKS_NONE;
     if (bank == TLI_BANKS_NONE) { b->missing--; return; }
@@ -238,6 +280,7 @@ static void tli_banks_clear(tli_banks *b) {
     for (i = 0; i < b->count; i++) b->bank[i] = TLI_BANKS_NONE;
     b->cost = 0;
     b->missing = 0;
+    TLI_INVARIANT(b->cost == 0 && b->missing == 0);
 }
 
 // Everything where the best plan has it, by offset: so each is the last of its bank.
@@ -248,6 +291,7 @@ static void tli_banks_load(tli_banks *b) {
     b->work += (uint64_t)b->count * 16;
     for (at = 0; at < b->count; at++)
         tli_banks_put(b, b->order[at], b->best_bank[b->order[at]], b->best_offset[b->order[at]]);
+    TLI_INVARIANT(tli_banks_hold(b));
 }
 
 static void tli_banks_keep(tli_banks *b) {
@@ -255,6 +299,7 @@ static void tli_banks_keep(tli_banks *b) {
     b->best_cost = b->cost;
     tli_copy(b->best_bank, b->bank, (size_t)b->count);
     tli_copy(b->best_offset, b->offset, (size_t)b->count * sizeof *b->offset);
+    TLI_INVARIANT(tli_banks_hold(b));
 }
 
 // -- banks: gaps --
@@ -415,6 +460,7 @@ static int tli_banks_lay_out(tli_banks *b, int32_t bank, int32_t extra, uint64_t
     }
     if (b->reach[bank]) tli_banks_sort(b, bank);
     *height = plan.height_bytes;
+    TLI_INVARIANT(plan.height_bytes <= b->banks[bank].capacity_bytes);
     b->top[bank] = tli_larger_u64(b->top[bank], plan.height_bytes);
     tl_free_layout_plan(&b->silent, &plan);
     return TLI_BANKS_FITS;
@@ -491,6 +537,7 @@ static void tli_banks_pass(tli_banks *b, int32_t kind) {
     }
     for (i = 0; i < b->count; i++)
         if (b->bank[i] == TLI_BANKS_NONE) tli_banks_put(b, i, TLI_BANKS_NONE, 0);
+    TLI_INVARIANT(tli_banks_sums_hold(b));
 }
 
 // -- banks: moves and exchanges --
@@ -553,6 +600,7 @@ static int tli_banks_exchange(tli_banks *b, int32_t i, int32_t bank, uint64_t of
     for (k = 0; k < count; k++) tli_banks_take(b, hit[k]);
     for (k = 0; k < count; k++) tli_banks_put(b, hit[k], bank, at[k]);
     tli_banks_put(b, i, from, before);
+    TLI_INVARIANT(b->cost == cost && b->offset[i] == before);
     return 0;
 }
 
@@ -615,6 +663,7 @@ static void tli_banks_restore(tli_banks *b) {
         tli_banks_put(b, i, b->best_bank[i], b->best_offset[i]);
     }
     b->work += (uint64_t)b->count / 2;
+    TLI_INVARIANT(tli_banks_sums_hold(b));
 }
 
 // Take out what lives at a step of the best plan, and put it back in an order by saving and by chance. What is
@@ -636,6 +685,7 @@ static void tli_banks_shake(tli_banks *b, tl_random *random) {
     if (b->missing || b->cost > b->best_cost) { tli_banks_restore(b); return; }
     b->best_cost = b->cost + 1;     // so that what costs the same is kept, too
     tli_banks_keep(b);
+    TLI_INVARIANT(tli_banks_sums_hold(b));
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -273,6 +273,7 @@ static uint64_t tli_pack_read(tli_pack *p) {
                 p->twin[i] = other;
         }
     }
+    TLI_INVARIANT(p->placed_count == 0);
     return most;
 }
 
@@ -296,6 +297,7 @@ static int tli_pack_init(tli_pack *p, tli_fit *fit, const int32_t *boxes, int32_
         p->best[i] = fit->best[boxes[i]];
         p->pin_count += box->pin != UINT64_MAX;
     }
+    TLI_INVARIANT(p->pin_count >= 0 && p->pin_count <= count);
     return tli_pack_list_windows(p) && tli_pack_list_near(p) && tli_pack_list_live(p);
 }
 
@@ -348,6 +350,15 @@ static int tli_pack_ranks_before(const tli_pack_keys *a, const tli_pack_keys *b)
     return a->box < b->box;
 }
 
+#ifdef TLI_INVARIANTS
+// Keys stand in order of rank.
+static int tli_pack_is_ranked(const tli_pack *p, int32_t count) {
+    int32_t k;
+    for (k = 1; k < count; k++) if (!tli_pack_ranks_before(&p->keys[k - 1], &p->keys[k])) return 0;
+    return 1;
+}
+#endif
+
 // Sort the items of a part by rank.
 static void tli_pack_rank(tli_pack *p, tli_pack_part part) {
     int32_t *items = p->items + part.first, gap, k, at;
@@ -359,6 +370,7 @@ static void tli_pack_rank(tli_pack *p, tli_pack_part part) {
                 p->keys[at] = p->keys[at - gap];
             p->keys[at] = keys;
         }
+    TLI_INVARIANT(!part.count || tli_pack_is_ranked(p, part.count));
     for (k = 0; k < part.count; k++) items[k] = p->keys[k].box;
 }
 
@@ -390,6 +402,7 @@ static int tli_pack_change_low(tli_pack *p, int32_t box, uint64_t low) {
     if (p->change_count == p->change_capacity &&
         !tli_grow(p->fit->env, &array, &p->change_capacity, p->change_count, (int64_t)p->change_count + 1,
                   sizeof *p->changes)) { p->failed = 1; return 0; }
+    TLI_INVARIANT(low >= p->low[box] && !p->placed[box]);
     p->changes = (tli_pack_change *)array;
     p->changes[p->change_count].box = box;
     p->changes[p->change_count].slept = p->sleeps[box];
@@ -448,6 +461,38 @@ static int32_t tli_pack_find_lowest(tli_pack *p, int32_t section, uint64_t most,
     return count;
 }
 
+#ifdef TLI_INVARIANTS
+// What is left of a section is what its unplaced boxes take.
+static int tli_pack_section_holds(const tli_pack *p, int32_t section) {
+    uint64_t rest = 0;
+    int32_t k;
+    for (k = p->live_first[section]; k < p->live_first[section + 1]; k++)
+        if (!p->placed[p->live[k]]) rest += tli_pack_takes(p, p->live[k], section);
+    return rest == p->rest[section];
+}
+
+// A box that was placed is aligned and over no other that was, where all of them take all their bytes.
+static int tli_pack_box_holds(const tli_pack *p, int32_t box) {
+    uint64_t offset = p->offset[box], end = offset + p->bytes[box];
+    int32_t k;
+    if (p->pin[box] != UINT64_MAX ? offset != p->pin[box] : offset != tli_pack_align(p, box, offset)) return 0;
+    for (k = p->near_first[box]; k < p->near_first[box + 1] && !p->over; k++) {
+        int32_t other = p->near_boxes[k];
+        if (!p->placed[other]) continue;
+        if (offset < p->offset[other] + p->bytes[other] && p->offset[other] < end) return 0;
+    }
+    return 1;
+}
+
+// Nothing is placed, and every section has all its bytes left.
+static int tli_pack_is_empty(const tli_pack *p) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) if (p->placed[i]) return 0;
+    for (i = 0; i < p->section_count; i++) if (!tli_pack_section_holds(p, i) || p->crossing[i] < 0) return 0;
+    return p->placed_count == 0;
+}
+#endif
+
 // Look at the unplaced boxes of a section, of which none lies below `offset`. The lowest of them must leave
 // room for all others above it; the others lie above an end of those that could be it. 0 = they do not fit.
 static int tli_pack_look_at(tli_pack *p, int32_t section, uint64_t offset) {
@@ -488,6 +533,7 @@ static int tli_pack_look(tli_pack *p, uint64_t offset) {
 static int tli_pack_place(tli_pack *p, int32_t box, uint64_t offset) {
     int32_t k, s;
     int fits = 1;
+    TLI_INVARIANT(!p->placed[box] && p->placed_count < p->count);
     p->placed[box] = 1;
     p->stack[p->placed_count++] = box;
     p->offset[box] = offset;
@@ -495,6 +541,7 @@ static int tli_pack_place(tli_pack *p, int32_t box, uint64_t offset) {
         p->rest[s] -= tli_pack_takes(p, box, s);
         if (s < p->last[box]) p->crossing[s]--;
     }
+    TLI_INVARIANT(tli_pack_box_holds(p, box) && tli_pack_section_holds(p, p->first[box]));
     for (k = p->near_first[box]; k < p->near_first[box + 1] && fits; k++) {
         int32_t other = p->near_boxes[k];
         uint64_t end = offset + (p->over ? p->over[k] : p->bytes[box]);
@@ -512,6 +559,7 @@ static void tli_pack_take_back(tli_pack *p) {
         p->rest[s] += tli_pack_takes(p, box, s);
         if (s < p->last[box]) p->crossing[s]++;
     }
+    TLI_INVARIANT(tli_pack_section_holds(p, p->first[box]));
 }
 
 // -- layout: parts --
@@ -526,6 +574,7 @@ static int tli_pack_add_item(tli_pack *p, int32_t box) {
     }
     p->items = (int32_t *)array;
     p->items[p->item_count++] = box;
+    TLI_INVARIANT(p->item_count <= p->item_capacity);
     return 1;
 }
 
@@ -541,6 +590,7 @@ static int tli_pack_add_part(tli_pack *p, int32_t first) {
     p->parts = (tli_pack_part *)array;
     p->parts[p->part_count].first = first;
     p->parts[p->part_count++].count = p->item_count - first;
+    TLI_INVARIANT(p->part_count <= p->part_capacity);
     return 1;
 }
 
@@ -591,6 +641,19 @@ static int tli_pack_is_candidate(const tli_pack *p, const tli_pack_frame *f, int
     return p->twin[box] < 0 || p->placed[p->twin[box]];
 }
 
+#ifdef TLI_INVARIANTS
+// Candidates stand in order of offset, and none is placed.
+static int tli_pack_candidates_hold(const tli_pack *p, const tli_pack_frame *f) {
+    const int32_t *items = p->items + f->candidates;
+    int32_t k;
+    for (k = 0; k < f->candidate_count; k++) {
+        if (p->placed[items[k]] || p->low[items[k]] < f->last_offset) return 0;
+        if (k && p->low[items[k - 1]] > p->low[items[k]]) return 0;
+    }
+    return 1;
+}
+#endif
+
 // List the boxes that may be placed next, by offset and rank. 0 = no memory.
 static int tli_pack_list_candidates(tli_pack *p, tli_pack_frame *f) {
     uint64_t most = tli_pack_find_most(p, f);
@@ -607,6 +670,7 @@ static int tli_pack_list_candidates(tli_pack *p, tli_pack_frame *f) {
         p->items[at] = box;
     }
     f->candidate_count = p->item_count - f->candidates;
+    TLI_INVARIANT(tli_pack_candidates_hold(p, f));
     return 1;
 }
 
@@ -622,6 +686,7 @@ static int tli_pack_push(tli_pack *p, tli_pack_part part, uint64_t last_offset) 
     f->last_offset = last_offset;
     if (!tli_pack_list_candidates(p, f)) return 0;
     f->item_count = p->item_count;
+    TLI_INVARIANT(p->frame_count <= p->count + 1);
     return 1;
 }
 
@@ -657,6 +722,7 @@ static void tli_pack_undo(tli_pack *p, const tli_pack_frame *f) {
     while (p->placed_count > f->placed_count) tli_pack_take_back(p);
     p->item_count = f->item_count;
     p->part_count = f->child_first;
+    TLI_INVARIANT(p->change_count == f->change_count && p->placed_count == f->placed_count);
 }
 
 // Report progress; where it asks to stop, no work is left.
@@ -679,7 +745,10 @@ static int tli_pack_search(tli_pack *p) {
         p->low[i] = p->sleeps[i] = 0;
         if (!tli_pack_add_item(p, i)) return TLI_PACK_STOPPED;
     }
-    for (i = 0; i < p->count; i++) p->low[i] = tli_pack_lift(p, i, 0);
+    for (i = 0; i < p->count; i++) {
+        p->low[i] = tli_pack_lift(p, i, 0);
+        if (tli_pack_end(p, i, p->low[i]) > p->capacity) return TLI_PACK_NEVER;   // pins
+    }
     all.first = 0;
     all.count = p->count;
     tli_pack_rank(p, all);
@@ -704,6 +773,7 @@ static int tli_pack_search(tli_pack *p) {
         if (!tli_pack_push(p, p->parts[f->child_first + f->child_at], p->offset[f->chosen]))
             return TLI_PACK_STOPPED;
     }
+    TLI_INVARIANT(!solved || p->placed_count == p->count);
     if (solved) return TLI_PACK_FITS;
     return p->work < p->work_limit && !p->failed ? TLI_PACK_NEVER : TLI_PACK_STOPPED;
 }
@@ -711,6 +781,7 @@ static int tli_pack_search(tli_pack *p) {
 // After a search, whatever its answer: nothing is placed.
 static void tli_pack_reset(tli_pack *p) {
     while (p->placed_count) tli_pack_take_back(p);
+    TLI_INVARIANT(tli_pack_is_empty(p));
 }
 // -- layout: from a bound to a height --
 
@@ -755,6 +826,7 @@ static int tli_pack_ask(tli_pack *p, uint64_t capacity, uint64_t slice, int32_t 
         answer = tli_pack_search(p);
         if (answer == TLI_PACK_FITS) {
             tli_copy(p->best, p->offset, (size_t)p->count * sizeof *p->best);
+            TLI_INVARIANT(tli_pack_height(p, p->best) <= capacity);
             p->favourite = p->ranking;
         }
         tli_pack_reset(p);
@@ -770,6 +842,7 @@ static int tli_pack_ask_range(tli_pack *p, tli_pack_range *range, uint64_t capac
     int answer = tli_pack_ask(p, capacity, slice, favourite);
     if (answer == TLI_PACK_FITS) range->high = tli_pack_height(p, p->best);
     if (answer == TLI_PACK_NEVER) range->low = capacity + range->step;
+    TLI_INVARIANT(answer != TLI_PACK_NEVER || range->low <= range->high);
     return answer;
 }
 
@@ -810,6 +883,7 @@ static void tli_pack_lower(tli_pack *p, uint64_t goal, uint64_t wanted, uint64_t
         if (answer == TLI_PACK_STOPPED) tli_pack_ask_between(p, &range, slice);
     }
     *bound = range.low;
+    TLI_INVARIANT(range.high == tli_pack_height(p, p->best));
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION

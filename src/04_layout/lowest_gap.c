@@ -127,6 +127,15 @@ static int tli_fit_is_before(const tli_fit *f, int32_t order, int32_t a, int32_t
     return a < b;
 }
 
+#ifdef TLI_INVARIANTS
+// The boxes stand in an order.
+static int tli_fit_is_sorted(const tli_fit *f, int32_t order, const int32_t *items) {
+    int32_t i;
+    for (i = 1; i < f->count; i++) if (!tli_fit_is_before(f, order, items[i - 1], items[i])) return 0;
+    return 1;
+}
+#endif
+
 // Sort boxes by heap sort: no order of them makes it slow.
 static void tli_fit_sort(tli_fit *f, int32_t order, int32_t *items) {
     int32_t end, root, at, child, swap;
@@ -140,6 +149,7 @@ static void tli_fit_sort(tli_fit *f, int32_t order, int32_t *items) {
         }
         f->work += 4;
     }
+    TLI_INVARIANT(tli_fit_is_sorted(f, order, items));
 }
 
 // Get memory for passes over the boxes. 0 = there is none.
@@ -156,6 +166,7 @@ static int tli_fit_init(tli_fit *f) {
     f->best_height = UINT64_MAX;
     for (i = 0; i < f->count; i++) f->by_first[i] = i;
     tli_fit_sort(f, TLI_FIT_START, f->by_first);
+    TLI_INVARIANT(f->leaf_count >= f->count);
     return 1;
 }
 
@@ -170,11 +181,23 @@ static int32_t tli_fit_position(const tli_fit *f, int32_t box) {
     return low;
 }
 
+#ifdef TLI_INVARIANTS
+// From a leaf of the tree to its root each node knows the last section that a placed box below it reaches.
+static int tli_fit_reach_holds(const tli_fit *f, int32_t at) {
+    while ((at /= 2) > 0) {
+        int32_t low = f->reach[2 * at], high = f->reach[2 * at + 1];
+        if (f->reach[at] != (low > high ? low : high)) return 0;
+    }
+    return 1;
+}
+#endif
+
 static void tli_fit_put(tli_fit *f, int32_t box, uint64_t offset) {
     int32_t at = f->leaf_count + tli_fit_position(f, box);
     f->offsets[box] = offset;
     for (; at; at /= 2)
         if (f->reach[at] < f->boxes[box].last) f->reach[at] = f->boxes[box].last;
+    TLI_INVARIANT(tli_fit_reach_holds(f, f->leaf_count + tli_fit_position(f, box)));
 }
 
 static int32_t tli_fit_count_pieces(const tli_fit *f, const tli_fit_box *box) {
@@ -204,6 +227,7 @@ static void tli_fit_add_taken(tli_fit *f, uint64_t offset, const tli_fit_piece *
     f->taken = (tli_fit_taken *)array;
     f->taken[*count].first = offset + piece->from + (bytes - other->end);
     f->taken[(*count)++].end = offset + piece->end - other->from;
+    TLI_INVARIANT(*count <= f->taken_capacity);
 }
 
 // The same for all pieces of both.
@@ -238,6 +262,15 @@ static int32_t tli_fit_list_taken(tli_fit *f, const tli_fit_box *box) {
     return count;
 }
 
+#ifdef TLI_INVARIANTS
+// What is taken stands in order of its first byte.
+static int tli_fit_taken_is_sorted(const tli_fit *f, int32_t count) {
+    int32_t i;
+    for (i = 1; i < count; i++) if (f->taken[i - 1].first > f->taken[i].first) return 0;
+    return 1;
+}
+#endif
+
 // Sort what is taken by its first byte: by insertion if there is little, else by heap sort.
 static void tli_fit_sort_taken(tli_fit *f, int32_t count) {
     tli_fit_taken *g = f->taken, swap;
@@ -258,7 +291,18 @@ static void tli_fit_sort_taken(tli_fit *f, int32_t count) {
         }
     }
     f->work += (uint64_t)count * (count > 16 ? 8 : 2);
+    TLI_INVARIANT(f->failed || tli_fit_taken_is_sorted(f, count));
 }
+
+#ifdef TLI_INVARIANTS
+// A box lies at an offset in none of the bytes that are taken, aligned and in one block.
+static int tli_fit_is_free(const tli_fit *f, const tli_fit_box *box, int32_t count, uint64_t offset) {
+    uint64_t end = offset + tli_fit_taken_bytes(f, box);
+    int32_t i;
+    for (i = 0; i < count; i++) if (f->taken[i].first < end && f->taken[i].end > offset) return 0;
+    return offset == tli_fit_lift(f, box, offset);
+}
+#endif
 
 // The lowest offset at which a box lies in a gap.
 static uint64_t tli_fit_find_gap(tli_fit *f, const tli_fit_box *box) {
@@ -267,6 +311,7 @@ static uint64_t tli_fit_find_gap(tli_fit *f, const tli_fit_box *box) {
     tli_fit_sort_taken(f, count);
     for (i = 0; i < count && f->taken[i].first < offset + bytes; i++)
         if (f->taken[i].end > offset) offset = tli_fit_lift(f, box, f->taken[i].end);
+    TLI_INVARIANT(f->failed || tli_fit_is_free(f, box, count, offset));
     return offset;
 }
 
@@ -278,7 +323,35 @@ static void tli_fit_put_pinned(tli_fit *f, int32_t box) {
     for (i = 0; i < count; i++)
         if (f->taken[i].first < end && b->pin < f->taken[i].end) f->pins_overlap = 1;
     tli_fit_put(f, box, b->pin);
+    TLI_INVARIANT(f->offsets[box] == b->pin);
 }
+
+#ifdef TLI_INVARIANTS
+// Where the boxes are few, no two take the same bytes in the same section.
+static int tli_fit_is_apart(const tli_fit *f) {
+    int32_t a, b, i, k;
+    for (a = 0; a < f->count && f->count <= 128; a++)
+        for (b = a + 1; b < f->count; b++) {
+            const tli_fit_box *x = &f->boxes[a], *y = &f->boxes[b];
+            for (i = 0; !i || i < tli_fit_count_pieces(f, x); i++)
+                for (k = 0; !k || k < tli_fit_count_pieces(f, y); k++) {
+                    tli_fit_piece p = tli_fit_find_piece(f, x, i), q = tli_fit_find_piece(f, y, k);
+                    if (p.first > q.last || q.first > p.last) continue;
+                    if (f->best[a] + p.from < f->best[b] + q.end && f->best[b] + q.from < f->best[a] + p.end)
+                        return 0;
+                }
+        }
+    return 1;
+}
+
+// The best offsets reach exactly the best height, and unless pins do, no boxes overlap.
+static int tli_fit_best_holds(const tli_fit *f) {
+    uint64_t height = 0;
+    int32_t i;
+    for (i = 0; i < f->count; i++) height = tli_larger_u64(height, f->best[i] + f->boxes[i].bytes);
+    return height == f->best_height && (f->pins_overlap || tli_fit_is_apart(f));
+}
+#endif
 
 // Place all boxes in an order and keep the result if it is the lowest. Where the work is spent, the first pass
 // puts what is left on top, and later ones end.
@@ -307,6 +380,7 @@ static void tli_fit_run(tli_fit *f, int32_t order) {
     if (height >= f->best_height) return;
     f->best_height = height;
     tli_copy(f->best, f->offsets, (size_t)f->count * sizeof *f->best);
+    TLI_INVARIANT(f->failed || tli_fit_best_holds(f));
 }
 #endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION

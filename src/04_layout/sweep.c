@@ -65,6 +65,60 @@ static void tli_gap_update(tli_gaps *g, int32_t gap) {
     at->widest = tli_larger_u64(at->widest, tli_gap_widest(g, at->down[1]));
 }
 
+#ifdef TLI_INVARIANTS
+// A gap and its children stand in order of bytes and ranks, and it knows the widest from itself down.
+static int tli_gap_holds(const tli_gaps *g, int32_t gap) {
+    const tli_gap *at = &g->gaps[gap];
+    uint64_t widest = at->end - at->first;
+    int32_t side;
+    if (g->failed) return 1;
+    if (at->first >= at->end || at->end > g->end) return 0;
+    if (at->up < 0 && g->root != gap) return 0;
+    if (at->up >= 0 && g->gaps[at->up].down[0] != gap && g->gaps[at->up].down[1] != gap) return 0;
+    for (side = 0; side < 2; side++) {
+        int32_t down = at->down[side];
+        if (down < 0) continue;
+        if (g->gaps[down].up != gap || tli_gap_rank(down) > tli_gap_rank(gap)) return 0;
+        if (side ? g->gaps[down].first <= at->end : g->gaps[down].end >= at->first) return 0;
+        widest = tli_larger_u64(widest, g->gaps[down].widest);
+    }
+    return widest == at->widest;
+}
+
+// So do all gaps from one up to the root.
+static int tli_gap_path_holds(const tli_gaps *g, int32_t gap) {
+    for (; gap >= 0; gap = g->gaps[gap].up) if (!tli_gap_holds(g, gap)) return 0;
+    return 1;
+}
+
+// All gaps hold and do not touch; where they are many, that is looked at now and then.
+static int tli_gaps_hold(const tli_gaps *g) {
+    int32_t at = g->root, last = -1, left = g->count;
+    if (g->failed) return 1;
+    if (g->count > 16 && g->work % ((uint64_t)g->count + 1)) return 1;
+    while (at >= 0 && g->gaps[at].down[0] >= 0) at = g->gaps[at].down[0];
+    for (; at >= 0 && left > 0; left--) {
+        if (!tli_gap_holds(g, at) || (last >= 0 && g->gaps[last].end >= g->gaps[at].first)) return 0;
+        last = at;
+        if (g->gaps[at].down[1] >= 0) {
+            at = g->gaps[at].down[1];
+            while (g->gaps[at].down[0] >= 0) at = g->gaps[at].down[0];
+            continue;
+        }
+        while (g->gaps[at].up >= 0 && g->gaps[g->gaps[at].up].down[1] == at) at = g->gaps[at].up;
+        at = g->gaps[at].up;
+    }
+    return at < 0;
+}
+
+// A box and its neighbours in the list know each other.
+static int tli_gap_list_holds(const tli_gaps *g, int32_t box) {
+    int32_t below = g->lower[box], above = g->higher[box];
+    if ((below < 0 ? g->lowest : g->higher[below]) != box) return 0;
+    return (above < 0 ? g->highest : g->lower[above]) == box;
+}
+#endif
+
 static void tli_gap_update_above(tli_gaps *g, int32_t gap) {
     for (; gap >= 0; gap = g->gaps[gap].up, g->work++) tli_gap_update(g, gap);
 }
@@ -75,6 +129,7 @@ static void tli_gap_replace(tli_gaps *g, int32_t old, int32_t gap) {
     if (up < 0) g->root = gap;
     else g->gaps[up].down[g->gaps[up].down[1] == old] = gap;
     if (gap >= 0) g->gaps[gap].up = up;
+    TLI_INVARIANT(gap < 0 || g->gaps[gap].up == up);
 }
 
 // Lift a gap above its parent.
@@ -87,6 +142,7 @@ static void tli_gap_lift(tli_gaps *g, int32_t gap) {
     g->gaps[up].up = gap;
     tli_gap_update(g, up);
     g->work++;
+    TLI_INVARIANT(tli_gap_rank(up) <= tli_gap_rank(gap) || g->gaps[up].up == gap);
 }
 
 // A gap that is in no tree; -1 = no memory.
@@ -102,6 +158,7 @@ static int32_t tli_gap_new(tli_gaps *g) {
         return -1;
     }
     g->gaps = (tli_gap *)array;
+    TLI_INVARIANT(g->count <= g->capacity);
     return g->count++;
 }
 
@@ -121,6 +178,7 @@ static void tli_gap_add(tli_gaps *g, int32_t below, uint64_t first, uint64_t end
     tli_gap_update(g, gap);
     while (item->up >= 0 && tli_gap_rank(item->up) < tli_gap_rank(gap)) tli_gap_lift(g, gap);
     tli_gap_update_above(g, gap);
+    TLI_INVARIANT(tli_gap_path_holds(g, gap));
 }
 
 static void tli_gap_remove(tli_gaps *g, int32_t gap) {
@@ -129,6 +187,7 @@ static void tli_gap_remove(tli_gaps *g, int32_t gap) {
         tli_gap_lift(g, item->down[tli_gap_rank(item->down[0]) < tli_gap_rank(item->down[1])]);
     tli_gap_replace(g, gap, item->down[item->down[0] < 0]);
     tli_gap_update_above(g, item->up);
+    TLI_INVARIANT(tli_gap_path_holds(g, item->up));
     item->up = g->unused;
     g->unused = gap;
 }
@@ -173,6 +232,7 @@ static void tli_gap_give(tli_gaps *g, int32_t box, uint64_t first, uint64_t end)
     }
     g->gaps[below].end = end;
     tli_gap_update_above(g, below);
+    TLI_INVARIANT(tli_gap_path_holds(g, below));
 }
 
 // Let there be a gap of so many bytes: the last one grows, or begins at the end.
@@ -183,6 +243,7 @@ static void tli_gap_widen(tli_gaps *g, uint64_t bytes) {
     while (at >= 0 && g->gaps[at].down[1] >= 0) at = g->gaps[at].down[1];
     g->end += bytes - (at >= 0 && g->gaps[at].end == end ? end - g->gaps[at].first : 0);
     tli_gap_give(g, g->highest, end, g->end);
+    TLI_INVARIANT(g->failed || tli_gap_widest(g, g->root) >= bytes);
 }
 
 // A place in a gap: against the box below it, or, side 1, against the one above.
@@ -247,16 +308,19 @@ static void tli_gap_link(tli_gaps *g, int32_t box, int32_t below) {
     else g->higher[below] = box;
     if (above < 0) g->highest = box;
     else g->lower[above] = box;
+    TLI_INVARIANT(tli_gap_list_holds(g, box));
 }
 
 // Take a box out of the list, and give its bytes back.
 static void tli_gap_drop(const tli_fit *f, tli_gaps *g, int32_t box) {
     int32_t below = g->lower[box], above = g->higher[box];
+    TLI_INVARIANT(tli_gap_list_holds(g, box));
     if (below < 0) g->lowest = above;
     else g->higher[below] = above;
     if (above < 0) g->highest = below;
     else g->lower[above] = below;
     tli_gap_give(g, below, f->offsets[box], f->offsets[box] + tli_fit_taken_bytes(f, &f->boxes[box]));
+    TLI_INVARIANT(tli_gaps_hold(g));
 }
 
 // Take the bytes of a box in a gap that holds them; where they do not fit it aligned, or in one block, in one
@@ -275,6 +339,7 @@ static uint64_t tli_gap_take(const tli_fit *f, tli_gaps *g, int32_t id, int stac
         if (again || (place.offset >= first && place.offset + bytes <= end)) break;
         wanted = (f->block ? 2 * bytes : bytes) + ((uint64_t)1 << box->alignment_bits);
     }
+    TLI_INVARIANT(place.offset >= first && place.offset + bytes <= end);
     tli_gap_link(g, id, g->gaps[place.gap].below);
     if (place.offset > first) {
         g->gaps[place.gap].end = place.offset;
@@ -287,6 +352,7 @@ static uint64_t tli_gap_take(const tli_fit *f, tli_gaps *g, int32_t id, int stac
     } else {
         tli_gap_remove(g, place.gap);
     }
+    TLI_INVARIANT(tli_gaps_hold(g));
     return place.offset;
 }
 
@@ -295,6 +361,7 @@ static void tli_gap_reset(tli_gaps *g, uint64_t end) {
     g->count = 0;
     g->end = end;
     if (end) tli_gap_add(g, -1, 0, end);
+    TLI_INVARIANT(g->failed || tli_gaps_hold(g));
 }
 
 // Place all boxes as they begin, and keep the result if it is the lowest. by_first: boxes by first section,
@@ -320,6 +387,7 @@ static void tli_fit_sweep_items(tli_fit *f, tli_gaps *g, const int32_t *ends, in
     if (height >= f->best_height) return;
     f->best_height = height;
     tli_copy(f->best, f->offsets, (size_t)n * sizeof *f->best);
+    TLI_INVARIANT(tli_fit_best_holds(f));
 }
 
 // Sweep forwards, and where that is above the bound, backwards; then stack in both directions.

@@ -195,6 +195,22 @@ static int32_t tli_find_span(const tli_cpu_block *block, uint64_t offset) {
     return low;
 }
 
+#ifdef TLI_INVARIANTS
+// Claimed ranges of a checked block ascend, do not overlap, and add up.
+static int tli_spans_hold(const tli_cpu *cpu, const tli_cpu_block *block) {
+    uint64_t bytes = 0;
+    int32_t i;
+    if (!tli_is_checked(cpu)) return !block->claim_count ? !block->claimed_bytes : block->claimed_bytes > 0;
+    for (i = 0; i < block->span_count; i++) {
+        const tli_span *span = &block->spans[i];
+        if (span->start >= span->end || span->end > block->bytes) return 0;
+        if (i && span[-1].end > span->start) return 0;
+        bytes += span->end - span->start;
+    }
+    return bytes == block->claimed_bytes && (uint64_t)block->span_count == block->claim_count;
+}
+#endif
+
 // Check a range that is about to be used: it must lie in a live block and, if checked, in a claimed range.
 static tl_result tli_check_range(tli_cpu *cpu, const tl_range *range, tli_function function) {
     tl_result result = TL_OK;
@@ -251,6 +267,39 @@ static void tli_take_block(const tli_cpu *cpu, tli_account *account, uint64_t ha
         counters->bank_taken_bytes[block->bank] += block->reserved_bytes - 2 * tli_guard_bytes(cpu);
     if (counters->taken_bytes[block->tier] > counters->peak_taken_bytes[block->tier])
         counters->peak_taken_bytes[block->tier] = counters->taken_bytes[block->tier];
+    TLI_INVARIANT(counters->taken_bytes[block->tier] <= counters->peak_taken_bytes[block->tier]);
+}
+#endif
+
+#ifdef TLI_INVARIANTS
+// Sums over accounts and blocks: claimed and reserved bytes of each tier, and what each open account took; with
+// many blocks, that is looked at now and then.
+static int tli_cpu_holds(const tli_cpu *cpu) {
+    uint64_t reserved[TL_TIER_COUNT], claimed[TL_TIER_COUNT];
+    uint64_t turn = cpu->counters.added_count + cpu->counters.copied_bytes;
+    int32_t i, tier, dying = 0;
+    tli_zero(reserved, sizeof reserved);
+    tli_zero(claimed, sizeof claimed);
+    if (turn % ((uint64_t)cpu->block_count / 16 + 1)) return 1;
+    for (i = 0; i < cpu->block_count; i++) {
+        const tli_cpu_block *block = &cpu->blocks[i];
+        if (!block->alive && !block->dying) continue;
+        reserved[block->tier] += block->reserved_bytes;
+        claimed[block->tier] += block->claimed_bytes;
+        dying += block->dying;
+    }
+    for (tier = 0; tier < TL_TIER_COUNT; tier++) {
+        const tl_backend_counters *all = &cpu->counters;
+        uint64_t on_accounts = 0;
+#ifndef TL_NO_ACCOUNTS
+        for (i = 0; i < cpu->account_count; i++)
+            if (cpu->accounts[i].is_open) on_accounts += cpu->accounts[i].counters.live_bytes[tier];
+#endif
+        if (reserved[tier] != all->reserved_bytes[tier] || claimed[tier] != all->live_bytes[tier]) return 0;
+        if (on_accounts > all->live_bytes[tier] || all->live_bytes[tier] > all->peak_bytes[tier]) return 0;
+        if (all->live_bytes[tier] > cpu->desc.capacity_bytes[tier]) return 0;
+    }
+    return dying == cpu->dying_count && tli_queued(cpu) <= TLI_QUEUE_CAPACITY;
 }
 #endif
 
@@ -263,6 +312,7 @@ static void tli_untake_block(tli_cpu *cpu, tli_cpu_block *block) {
     if (account && block->tier == TL_TIER_DEVICE) account->counters.bank_taken_bytes[block->bank] -= taken;
     block->account = 0;
 #endif
+    TLI_INVARIANT(cpu->counters.reserved_bytes[block->tier] >= block->reserved_bytes);
     cpu->counters.reserved_bytes[block->tier] -= block->reserved_bytes;
 }
 
@@ -311,6 +361,7 @@ static tl_result tli_finish_block(tli_cpu *cpu, int32_t slot) {
     block->generation++;
     block->next_free = cpu->free_block;
     cpu->free_block = slot + 1;
+    TLI_INVARIANT(tli_cpu_holds(cpu));
     return result;
 }
 
@@ -372,6 +423,7 @@ static void tli_count_work(tli_cpu *cpu, const tli_work *work, int32_t by) {
     if (tli_is_upkeep(work)) return;
     if (to) to->pending += by;
     if (from) from->pending += by;
+    TLI_INVARIANT((!to || to->pending >= 0) && (!from || from->pending >= 0));
 }
 
 // Carry out one queued piece of work and remove it from the queue. An error is returned later.
@@ -383,6 +435,7 @@ static void tli_run_queued(tli_cpu *cpu, int32_t index) {
     for (i = index + 1; i < cpu->queue_count; i++) cpu->queue[i - 1] = cpu->queue[i];
     cpu->queue_count--;
     tli_count_work(cpu, &work, -1);
+    TLI_INVARIANT(cpu->queue_count >= 0);
 }
 
 // Carry out the queued upkeep of a block that no other work needs any more, then free it.
@@ -421,6 +474,7 @@ static tl_result tli_enqueue(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, c
     if (!tli_is_deferred(cpu)) return tli_do_work(cpu, &work);
     if (cpu->queue_count == TLI_QUEUE_CAPACITY) tli_run_work(cpu, 0);
     cpu->queue[cpu->queue_count++] = work;
+    TLI_INVARIANT(cpu->queue_count <= TLI_QUEUE_CAPACITY);
     tli_count_work(cpu, &work, 1);
     return TL_OK;
 }
@@ -448,6 +502,7 @@ static void tli_run_marked(tli_cpu *cpu) {
     while (i < cpu->queue_count)
         if (cpu->queue[i].marked) { tli_run_work(cpu, i); i = 0; }
         else i++;
+    TLI_INVARIANT(cpu->queue_count >= 0);
 }
 
 // Carry out a random piece of submitted work, among those that conflict with no earlier work.
@@ -516,6 +571,7 @@ static tl_result tli_cpu_add_arena(void *self, tl_tier tier, int32_t bank, uint6
     cpu->counters.block_count[tier]++;
     cpu->counters.reserved_bytes[tier] += block->reserved_bytes;
     *handle = (uint64_t)block->generation << 32 | (uint64_t)(slot + 1);
+    TLI_INVARIANT(tli_cpu_holds(cpu));
     return TL_OK;
 }
 
@@ -536,6 +592,7 @@ static tl_result tli_cpu_free_block(void *self, uint64_t handle) {
     block->alive = 0;
     block->dying = 1;
     cpu->dying_count++;
+    TLI_INVARIANT(tli_cpu_holds(cpu));
     return TL_OK;
 }
 
@@ -552,6 +609,7 @@ static tl_result tli_add_span(tli_cpu *cpu, tli_cpu_block *block, tl_range range
     for (i = block->span_count++; i > at; i--) block->spans[i] = block->spans[i - 1];
     block->spans[at].start = range.offset;
     block->spans[at].end = range.offset + range.bytes;
+    TLI_INVARIANT(at == tli_find_span(block, range.offset));
     return TL_OK;
 }
 
@@ -559,6 +617,7 @@ static void tli_remove_span(tli_cpu_block *block, int32_t at) {
     int32_t i;
     for (i = at + 1; i < block->span_count; i++) block->spans[i - 1] = block->spans[i];
     block->span_count--;
+    TLI_INVARIANT(block->span_count >= 0);
 }
 
 static tl_result tli_cpu_claim(void *self, tl_range range) {
@@ -590,6 +649,7 @@ static tl_result tli_cpu_claim(void *self, tl_range range) {
         counters->peak_bytes[block->tier] = counters->live_bytes[block->tier];
     end = tli_align_u64(range.offset + range.bytes, cpu->desc.alignment_bytes);
     if (block->tier == TL_TIER_DEVICE && end > counters->arena_bytes) counters->arena_bytes = end;
+    TLI_INVARIANT(tli_spans_hold(cpu, block) && tli_cpu_holds(cpu));
     return TL_OK;
 }
 
@@ -627,6 +687,7 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
     block->claimed_bytes -= range.bytes;
     cpu->counters.claim_count[block->tier]--;
     cpu->counters.live_bytes[block->tier] -= range.bytes;
+    TLI_INVARIANT(tli_spans_hold(cpu, block));
     return result;
 }
 
@@ -645,8 +706,10 @@ static tl_result tli_cut_claim(tli_cpu *cpu, tli_cpu_block *block, tl_range rang
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_SHORTEN), TLI_RULE(RANGE_IS_MAPPED));
     block->claimed_bytes -= less;
     cpu->counters.live_bytes[block->tier] -= less;
+    TLI_INVARIANT(block->claimed_bytes > 0);
     if (at < 0) return TL_OK;
     block->spans[at].end -= less;
+    TLI_INVARIANT(tli_spans_hold(cpu, block));
     range.offset += range.bytes - less;
     range.bytes = less;
     return tli_enqueue(cpu, TLI_WORK_RELEASE, TL_CODEC_NONE, &range, NULL, 0);
@@ -686,6 +749,7 @@ static tl_result tli_cpu_open_account(void *self, const uint64_t limit_bytes[TL_
     account->is_open = 1;
     cpu->open_count++;
     *handle = (uint64_t)account->generation << 32 | (uint64_t)(slot + 1);
+    TLI_INVARIANT(cpu->open_count <= cpu->account_count);
     return TL_OK;
 }
 
@@ -699,6 +763,7 @@ static tl_result tli_cpu_close_account(void *self, uint64_t handle) {
     account->next_free = cpu->free_account;
     cpu->free_account = (int32_t)(account - cpu->accounts) + 1;
     cpu->open_count--;
+    TLI_INVARIANT(cpu->open_count >= 0);
     return TL_OK;
 }
 
@@ -725,6 +790,8 @@ static tl_result tli_cpu_claim_on(void *self, uint64_t handle, tl_range range) {
         counters->peak_bytes[block->tier] = counters->live_bytes[block->tier];
     end = tli_align_u64(range.offset + range.bytes, cpu->desc.alignment_bytes);
     if (block->tier == TL_TIER_DEVICE && end > counters->arena_bytes) counters->arena_bytes = end;
+    TLI_INVARIANT(counters->live_bytes[block->tier] <= account->limit_bytes[block->tier]);
+    TLI_INVARIANT(tli_cpu_holds(cpu));
     return TL_OK;
 }
 
@@ -743,6 +810,7 @@ static tl_result tli_cpu_release_on(void *self, uint64_t handle, tl_range range)
     if (result) return result;
     account->counters.claim_count[block->tier]--;
     account->counters.live_bytes[block->tier] -= range.bytes;
+    TLI_INVARIANT(tli_cpu_holds(cpu));
     return TL_OK;
 }
 
@@ -873,6 +941,7 @@ static tl_result tli_cpu_submit(void *self, tl_ticket *ticket) {
     ticket->value = ++cpu->submitted;
     for (i = tli_queued(cpu) - 1; i >= 0 && !cpu->queue[i].ticket; i--)
         cpu->queue[i].ticket = cpu->submitted;
+    TLI_INVARIANT(!tli_queued(cpu) || cpu->queue[0].ticket);
     return TL_OK;
 }
 
@@ -947,6 +1016,7 @@ static tl_result tli_cpu_map(void *self, tl_range range, tl_map_mode mode, void 
     mapping = &cpu->mappings[cpu->mapping_count++];
     mapping->range = range;
     mapping->host = *host;
+    TLI_INVARIANT(cpu->mapping_count <= cpu->mapping_capacity);
     mapping->mode = mode;
     return TL_OK;
 }
@@ -972,6 +1042,7 @@ static tl_result tli_cpu_unmap(void *self, tl_range range, tl_map_mode mode, voi
         result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_UNMAP),
                               TLI_RULE(BYTES_OF_READ_ONLY_RANGE_WERE_WRITTEN));
     tli_release(cpu->env, host);
+    TLI_INVARIANT(i < cpu->mapping_count);
     cpu->mappings[i] = cpu->mappings[--cpu->mapping_count];
     return result;
 }
@@ -1051,6 +1122,7 @@ static void tli_cpu_reset_peaks(void *self) {
     int tier;
     for (tier = 0; tier < TL_TIER_COUNT; tier++) counters->peak_bytes[tier] = counters->live_bytes[tier];
     counters->arena_bytes = 0;
+    TLI_INVARIANT(tli_cpu_holds((const tli_cpu *)self));
 }
 
 // -- making and freeing it --

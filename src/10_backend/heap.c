@@ -179,15 +179,60 @@ struct tl_heap {
     uint32_t class_bits[TLI_CLASS_COUNT / 32];  // 1 = the class has a free extent
 };
 
+#ifdef TLI_INVARIANTS
+// An extent touches its neighbours in address order, or an end of the heap, and no two free ones touch.
+static int tli_extent_holds(const tl_heap *heap, int32_t index) {
+    const tli_extent *extent = &heap->extents[index], *before = NULL, *after = NULL;
+    if (extent->before >= 0) before = &heap->extents[extent->before];
+    if (extent->after >= 0) after = &heap->extents[extent->after];
+    if (extent->state == TLI_EXTENT_UNUSED || !extent->bytes || extent->offset % heap->alignment) return 0;
+    if (before && (before->after != index || before->offset + before->bytes != extent->offset)) return 0;
+    if (after && (after->before != index || extent->offset + extent->bytes != after->offset)) return 0;
+    if (!before && extent->offset) return 0;
+    if (!after && extent->offset + extent->bytes != heap->bytes) return 0;
+    if (extent->state != TLI_EXTENT_FREE) return 1;
+    return !(before && before->state == TLI_EXTENT_FREE) && !(after && after->state == TLI_EXTENT_FREE);
+}
+#endif
+
 static int32_t tli_class_of(uint64_t bytes) {
     int32_t high = tli_log2_u64(bytes);
     uint64_t quarter = high > 1 ? bytes >> (high - 2) & 3 : 0;
     return high * 4 + (int32_t)quarter;
 }
 
+#ifdef TLI_INVARIANTS
+// A free extent is in the list of its class.
+static int tli_class_holds(const tl_heap *heap, int32_t index) {
+    const tli_extent *extent = &heap->extents[index];
+    int32_t class_index = tli_class_of(extent->bytes);
+    if (!(heap->class_bits[class_index >> 5] >> (class_index & 31) & 1)) return 0;
+    if (extent->free_after >= 0 && heap->extents[extent->free_after].free_before != index) return 0;
+    if (extent->free_before < 0) return heap->class_heads[class_index] == index + 1;
+    return heap->extents[extent->free_before].free_after == index;
+}
+
+// Extents fill the heap in address order, disjoint, and free bytes add up. With many, that is looked at now and
+// then: index says which one has changed.
+static int tli_heap_holds(const tl_heap *heap, int32_t index) {
+    size_t free_bytes = 0;
+    int32_t at = 0, count = 0;
+    size_t turn = (heap->free_bytes + heap->extents[index].offset) / heap->alignment;
+    if (turn % ((size_t)heap->extent_count / 16 + 1)) return 1;
+    for (; at >= 0; at = heap->extents[at].after) {
+        if (++count > heap->extent_count || !tli_extent_holds(heap, at)) return 0;
+        if (heap->extents[at].state != TLI_EXTENT_FREE) continue;
+        if (!tli_class_holds(heap, at)) return 0;
+        free_bytes += heap->extents[at].bytes;
+    }
+    return free_bytes == heap->free_bytes;
+}
+#endif
+
 static void tli_unlink_extent(tl_heap *heap, int32_t index) {
     tli_extent *extent = &heap->extents[index];
     int32_t class_index = tli_class_of(extent->bytes);
+    TLI_INVARIANT(tli_class_holds(heap, index));
     if (extent->free_after >= 0) heap->extents[extent->free_after].free_before = extent->free_before;
     if (extent->free_before >= 0) heap->extents[extent->free_before].free_after = extent->free_after;
     else heap->class_heads[class_index] = extent->free_after + 1;
@@ -207,6 +252,7 @@ static void tli_link_extent(tl_heap *heap, int32_t index) {
     heap->class_bits[class_index >> 5] |= (uint32_t)1 << (class_index & 31);
     extent->state = TLI_EXTENT_FREE;
     heap->free_bytes += extent->bytes;
+    TLI_INVARIANT(tli_class_holds(heap, index) && heap->free_bytes <= heap->bytes);
 }
 
 // Find a free extent of at least so many bytes; -1 = there is none. The same sizes are often taken
@@ -234,6 +280,7 @@ static int32_t tli_add_extent(tl_heap *heap) {
     }
     if (!tli_grow(heap->env, (void **)&heap->extents, &heap->extent_capacity, heap->extent_count,
                   (int64_t)heap->extent_count + 1, sizeof *heap->extents)) return -1;
+    TLI_INVARIANT(heap->extent_count < heap->extent_capacity);
     return heap->extent_count++;
 }
 
@@ -247,6 +294,7 @@ static int32_t tli_take_piece(tl_heap *heap, size_t bytes) {
     if (index < 0) return 0;
     if (heap->extents[index].bytes == bytes) {
         tli_unlink_extent(heap, index);
+        TLI_INVARIANT(tli_heap_holds(heap, index));
         return index + 1;
     }
     rest = tli_add_extent(heap);
@@ -262,6 +310,8 @@ static int32_t tli_take_piece(tl_heap *heap, size_t bytes) {
     extent->after = rest;
     extent->bytes = bytes;
     tli_link_extent(heap, rest);
+    TLI_INVARIANT(tli_extent_holds(heap, index) && tli_extent_holds(heap, rest));
+    TLI_INVARIANT(tli_heap_holds(heap, index));
     return index + 1;
 }
 
@@ -275,11 +325,13 @@ static void tli_join_extent(tl_heap *heap, int32_t index) {
     after->state = TLI_EXTENT_UNUSED;
     after->free_after = heap->free_extent - 1;
     heap->free_extent = unused + 1;
+    TLI_INVARIANT(tli_extent_holds(heap, index) || heap->extents[index].state == TLI_EXTENT_TAKEN);
 }
 
 static void tli_give_piece(tl_heap *heap, int32_t piece) {
     int32_t index = piece - 1;
     int32_t before = heap->extents[index].before, after = heap->extents[index].after;
+    TLI_INVARIANT(heap->extents[index].state == TLI_EXTENT_TAKEN);
     if (after >= 0 && heap->extents[after].state == TLI_EXTENT_FREE) {
         tli_unlink_extent(heap, after);
         tli_join_extent(heap, index);
@@ -290,6 +342,8 @@ static void tli_give_piece(tl_heap *heap, int32_t piece) {
         index = before;
     }
     tli_link_extent(heap, index);
+    TLI_INVARIANT(tli_extent_holds(heap, index));
+    TLI_INVARIANT(tli_heap_holds(heap, index));
 }
 
 // Start with one free extent over all bytes, a multiple of the alignment; 0 = no memory for its record.
@@ -304,6 +358,7 @@ static int tli_open_heap(tl_env *env, size_t bytes, size_t alignment, tl_heap *h
     heap->extents[first].bytes = bytes;
     heap->extents[first].before = heap->extents[first].after = -1;
     tli_link_extent(heap, first);
+    TLI_INVARIANT(tli_heap_holds(heap, first));
     return 1;
 }
 

@@ -194,11 +194,51 @@ static int32_t tli_find_entry(const tl_manager *m, const tl_checkpoint_key *key)
     return -1;
 }
 
+#ifdef TLI_INVARIANTS
+// Each entry in use is found by its key, takes what its tier counts, and is in a list where it can be evicted.
+static int tli_entry_holds(const tl_manager *m, int32_t i) {
+    const tli_entry *e = &m->entries[i];
+    int is_listed = e->held.tier == TL_TIER_DEVICE && e->held.range.bytes > 0;
+    if (tli_find_entry(m, &e->key) != i || e->borrows < 0 || (e->list >= 0) != is_listed) return 0;
+    if (e->victim.bytes != e->held.range.bytes || e->victim.bytes > e->bytes) return 0;
+    if (!is_listed) return 1;
+    if (!(m->list_bits[e->list >> 5] >> (e->list & 31) & 1) || e->list / TLI_LIST_COUNT != e->keep) return 0;
+    if ((e->before ? m->entries[e->before - 1].after : m->lists[e->list].head) != i + 1) return 0;
+    return (e->after ? m->entries[e->after - 1].before : m->lists[e->list].tail) == i + 1;
+}
+
+// Bytes counted are those of all entries and of what the backend refused to take back, within the budgets; with
+// many entries, that is looked at now and then.
+static int tli_manager_holds(const tl_manager *m) {
+    uint64_t bytes[TL_TIER_COUNT], droppable = 0;
+    int32_t held = 0, spilled = 0, i;
+    uint32_t at;
+    tli_zero(bytes, sizeof bytes);
+    if ((m->clock + m->statistics.hits + m->statistics.misses) % (m->cell_count / 64 + 1)) return 1;
+    for (at = 0; at < m->cell_count; at++) {
+        const tli_entry *e = m->cells[at].entry ? &m->entries[m->cells[at].entry - 1] : NULL;
+        if (!e) continue;
+        if (!tli_entry_holds(m, m->cells[at].entry - 1)) return 0;
+        held++;
+        spilled += e->held.tier == TL_TIER_HOST;
+        bytes[e->held.tier] += e->held.range.bytes;
+        if (e->list >= 0 && !e->keep && !e->borrows) droppable += e->victim.bytes;
+    }
+    for (i = 0; i < m->store.lost_count; i++)
+        if (!m->store.lost[i].host) bytes[m->store.lost[i].held.tier] += m->store.lost[i].held.range.bytes;
+    for (i = 0; i < TL_TIER_COUNT; i++)
+        if (bytes[i] != m->store.bytes[i] || bytes[i] > m->budget[i]) return 0;
+    if (held != m->held || spilled != m->spilled || droppable != m->droppable_bytes) return 0;
+    return tli_store_holds(&m->store);
+}
+#endif
+
 static void tli_put_cell(tli_cell *cells, uint32_t cell_count, uint32_t hash, int32_t entry) {
     uint32_t at = hash & (cell_count - 1);
     while (cells[at].entry) at = (at + 1) & (cell_count - 1);
     cells[at].hash = hash;
     cells[at].entry = entry + 1;
+    TLI_INVARIANT(cells[at].hash == hash);
 }
 
 // Empty a cell and move later cells of its probe sequence up, so that no search ends too early and no
@@ -212,6 +252,7 @@ static void tli_clear_cell(tl_manager *m, int32_t entry) {
         gap = at;
     }
     m->cells[gap].entry = 0;
+    TLI_INVARIANT(tli_find_entry(m, &m->entries[entry].key) < 0);
 }
 
 // Make room for `count` entries in every table.
@@ -237,6 +278,7 @@ static int tli_reserve_entries(tl_manager *m, int64_t count) {
     tli_release(m->env, m->cells);
     m->cells = table;
     m->cell_count = cells;
+    TLI_INVARIANT(2 * (int64_t)m->held <= m->cell_count);
     return 1;
 }
 
@@ -251,6 +293,7 @@ static int32_t tli_add_entry(tl_manager *m, const tl_checkpoint_key *key) {
     e->hash = tli_hash_key(key);
     tli_put_cell(m->cells, m->cell_count, e->hash, i);
     m->held++;
+    TLI_INVARIANT(tli_find_entry(m, key) == i && m->held <= m->entry_count);
     return i;
 }
 
@@ -260,6 +303,7 @@ static void tli_remove_entry(tl_manager *m, int32_t i) {
     m->entries[i].after = m->free_entry;
     m->free_entry = i + 1;
     m->held--;
+    TLI_INVARIANT(m->spilled >= 0 && m->held >= m->spilled);
 }
 
 // -- lists of entries that may be evicted, each in order of age or of last use --
@@ -304,6 +348,8 @@ static void tli_enlist(tl_manager *m, int32_t i) {
     if (e->before) m->entries[e->before - 1].after = i + 1; else list->head = i + 1;
     if (e->after) m->entries[e->after - 1].before = i + 1; else list->tail = i + 1;
     if (tli_is_droppable(e)) m->droppable_bytes += e->victim.bytes;
+    TLI_INVARIANT(!e->before || tli_list_key(m, &m->entries[e->before - 1]) <= key);
+    TLI_INVARIANT(!e->after || tli_list_key(m, &m->entries[e->after - 1]) > key);
 }
 
 static void tli_delist(tl_manager *m, int32_t i) {
@@ -314,6 +360,7 @@ static void tli_delist(tl_manager *m, int32_t i) {
     if (e->before) m->entries[e->before - 1].after = e->after; else list->head = e->after;
     if (e->after) m->entries[e->after - 1].before = e->before; else list->tail = e->before;
     if (!list->head) m->list_bits[e->list >> 5] &= ~((uint32_t)1 << (e->list & 31));
+    TLI_INVARIANT(!tli_is_droppable(e) || m->droppable_bytes >= e->victim.bytes);
     if (tli_is_droppable(e)) m->droppable_bytes -= e->victim.bytes;
     e->list = -1;
 }
@@ -323,12 +370,14 @@ static void tli_borrow(tl_manager *m, int32_t i) {
     tli_entry *e = &m->entries[i];
     if (e->list >= 0 && tli_is_droppable(e)) m->droppable_bytes -= e->victim.bytes;
     e->borrows++;
+    TLI_INVARIANT(e->borrows > 0);
 }
 
 static void tli_unborrow(tl_manager *m, int32_t i) {
     tli_entry *e = &m->entries[i];
     e->borrows--;
     if (e->list >= 0 && tli_is_droppable(e)) m->droppable_bytes += e->victim.bytes;
+    TLI_INVARIANT(e->borrows >= 0);
 }
 
 // -- memory and work of the backend --
@@ -427,6 +476,7 @@ static tl_result tli_move_entry(tl_manager *m, int32_t i, tli_held *to, tl_codec
     e->victim.bytes = e->held.range.bytes;
     e->codec = (uint8_t)codec;
     if (e->held.tier == TL_TIER_DEVICE) tli_enlist(m, i);
+    TLI_INVARIANT(tli_entry_holds(m, i));
     return result;
 }
 
@@ -451,6 +501,7 @@ static tl_result tli_relocate(tl_env *env, tl_manager *m, tli_function function,
                                         : TLI_RULE(SPILL_FAILED), result);
     if (packs) m->statistics.compressions++;
     else m->statistics.spills++;
+    TLI_INVARIANT(tier != TL_TIER_HOST || m->store.bytes[tier] <= m->budget[tier]);
     return TL_OK;
 }
 
@@ -542,6 +593,7 @@ static tl_result tli_acquire(tl_env *env, tl_manager *m, tli_function function, 
         return result;
     }
     result = tli_claim_placed(&m->store, held);
+    TLI_INVARIANT(result || m->store.bytes[TL_TIER_DEVICE] <= m->budget[TL_TIER_DEVICE]);
     return result ? tli_fail_backend(env, function, TLI_RULE(CLAIM_FAILED), result) : TL_OK;
 }
 
@@ -585,6 +637,7 @@ static void tli_fill_entry(tl_manager *m, int32_t i, const tl_save_desc *desc, u
     e->lossless = desc->lossless != 0;
     tli_enlist(m, i);
     m->statistics.saved++;
+    TLI_INVARIANT(tli_entry_holds(m, i));
 }
 
 // Overwrite the bytes of an entry in place. This is done only if the host writes them, because then no
@@ -676,6 +729,7 @@ TLI_IMPL tl_result tl_save_checkpoint(tl_env *env, tl_manager *manager, const tl
     if (result) return result;
     tli_lock_manager(manager);
     result = tli_save_unlocked(env, manager, desc);
+    TLI_INVARIANT(tli_manager_holds(manager));
     tli_unlock_manager(manager);
     return result;
 }
@@ -731,6 +785,7 @@ TLI_IMPL tl_result tl_take_checkpoint(tl_env *env, tl_manager *manager, tl_check
     TL_ASSERT(manager && (data || !bytes));
     tli_lock_manager(manager);
     result = tli_take_unlocked(env, manager, &key, data, bytes);
+    TLI_INVARIANT(tli_manager_holds(manager));
     tli_unlock_manager(manager);
     return result;
 }
@@ -761,6 +816,7 @@ TLI_IMPL tl_result tl_take_checkpoint_range(tl_env *env, tl_manager *manager, tl
     if (ticket) ticket->value = 0;
     tli_lock_manager(manager);
     result = tli_take_range_unlocked(env, manager, &key, to, ticket);
+    TLI_INVARIANT(tli_manager_holds(manager));
     tli_unlock_manager(manager);
     return result;
 }
@@ -861,6 +917,7 @@ TLI_IMPL tl_result tl_peek_checkpoint(tl_env *env, tl_manager *manager, tl_check
     *bytes = 0;
     tli_lock_manager(manager);
     result = tli_peek_unlocked(env, manager, &key, data, bytes);
+    TLI_INVARIANT(tli_manager_holds(manager));
     tli_unlock_manager(manager);
     return result;
 }
@@ -874,6 +931,7 @@ static tl_result tli_unmap_entry(tl_manager *m, int32_t i) {
     if (host.in && e->owns_mapped) tli_release(m->env, host.out);
     else if (host.in) result = m->backend.unmap(m->backend.self, e->held.range, TL_MAP_READ, host.out);
     if (!result || result == TL_ERROR_CORRUPT) e->mapped = NULL;
+    TLI_INVARIANT(result || !e->mapped);
     return result;
 }
 
@@ -894,6 +952,7 @@ TLI_IMPL tl_result tl_release_checkpoint(tl_env *env, tl_manager *manager, tl_ch
     TL_ASSERT(manager);
     tli_lock_manager(manager);
     result = tli_release_unlocked(env, manager, &key);
+    TLI_INVARIANT(tli_manager_holds(manager));
     tli_unlock_manager(manager);
     return result;
 }
@@ -925,6 +984,7 @@ TLI_IMPL tl_result tl_drop_checkpoint(tl_env *env, tl_manager *manager, tl_check
     TL_ASSERT(manager);
     tli_lock_manager(manager);
     result = tli_drop_unlocked(env, manager, &key);
+    TLI_INVARIANT(tli_manager_holds(manager));
     tli_unlock_manager(manager);
     return result;
 }
@@ -938,6 +998,7 @@ TLI_IMPL tl_result tl_find_checkpoint(tl_env *env, tl_manager *manager, tl_check
     tli_lock_manager(manager);
     result = tli_look_up(env, manager, TLI_IN(FIND_CHECKPOINT), &key, 0, &i);
     if (!result) tli_fill_info(&manager->entries[i], info);
+    TLI_INVARIANT(tli_manager_holds(manager));
     tli_unlock_manager(manager);
     return result;
 }
@@ -949,6 +1010,7 @@ TLI_IMPL tl_result tl_evict_checkpoints(tl_env *env, tl_manager *manager, uint64
     tli_lock_manager(manager);
     result = tli_clear_way(env, manager, function, bytes);
     if (!result) result = tli_evict_until(env, manager, function, bytes);
+    TLI_INVARIANT(tli_manager_holds(manager));
     tli_unlock_manager(manager);
     return result;
 }
@@ -970,6 +1032,7 @@ static tl_result tli_reset_unlocked(tl_env *env, tl_manager *m, tli_function fun
         }
         if (m->cells[at].entry == i + 1) at++;  // it could not be dropped: go on behind it
     }
+    TLI_INVARIANT(first || !m->held);
     return first;
 }
 
@@ -981,6 +1044,7 @@ TLI_IMPL tl_result tl_reset_manager(tl_env *env, tl_manager *manager) {
     (void)tli_retry_lost(&manager->store);
     tli_zero(&manager->statistics, sizeof manager->statistics);
     manager->store.peak_bytes = manager->store.bytes[TL_TIER_DEVICE];
+    TLI_INVARIANT(tli_manager_holds(manager));
     tli_unlock_manager(manager);
     return result;
 }

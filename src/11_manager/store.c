@@ -71,6 +71,19 @@ static uint64_t tli_account_of(const tli_store *store) {
 #endif
 }
 
+#ifdef TLI_INVARIANTS
+// Bytes that the backend refused to take back count as claimed, and the peak is no less than what is claimed.
+static int tli_store_holds(const tli_store *store) {
+    uint64_t bytes[TL_TIER_COUNT];
+    int32_t i;
+    tli_zero(bytes, sizeof bytes);
+    for (i = 0; i < store->lost_count; i++)
+        if (!store->lost[i].host) bytes[store->lost[i].held.tier] += store->lost[i].held.range.bytes;
+    for (i = 0; i < TL_TIER_COUNT; i++) if (bytes[i] > store->bytes[i]) return 0;
+    return store->lost_count <= store->lost_capacity && store->bytes[TL_TIER_DEVICE] <= store->peak_bytes;
+}
+#endif
+
 // limit_bytes: of each tier; 0 = none.
 static tl_result tli_open_store(tl_env *env, const tl_backend *backend,
                                 const uint64_t limit_bytes[TL_TIER_COUNT], tli_store *store) {
@@ -87,6 +100,7 @@ static tl_result tli_open_store(tl_env *env, const tl_backend *backend,
     (void)limit_bytes;
 #endif
     if (!result) store->backend = backend;
+    TLI_INVARIANT(tli_store_holds(store));
     return result;
 }
 
@@ -118,6 +132,7 @@ static tl_result tli_submit_store(tli_store *store) {
     if (!store->enqueued) return TL_OK;
     result = store->backend->submit(store->backend->self, &store->last_ticket);
     if (!result) store->enqueued = 0;
+    TLI_INVARIANT(result || !store->enqueued);
     return result;
 }
 
@@ -158,6 +173,7 @@ static void tli_lose(tli_store *store, const tli_held *held, void *host, tl_map_
     lost->held = *held;
     lost->host = host;
     lost->mode = mode;
+    TLI_INVARIANT(tli_store_holds(store));
 }
 
 static tl_result tli_release_range(tli_store *store, const tli_held *held) {
@@ -165,6 +181,7 @@ static tl_result tli_release_range(tli_store *store, const tli_held *held) {
     uint64_t account = tli_account_of(store);
     tl_result result = account ? backend->release_on(backend->self, account, held->range)
                                : backend->release(backend->self, held->range);
+    TLI_INVARIANT(store->bytes[held->tier] >= held->range.bytes);
     if (!result) store->bytes[held->tier] -= held->range.bytes;
     return result;
 }
@@ -195,6 +212,7 @@ static tl_result tli_retry_lost(tli_store *store) {
         if (result) store->lost[kept++] = store->lost[i];
     }
     store->lost_count = kept;
+    TLI_INVARIANT(tli_store_holds(store));
     return first;
 }
 
@@ -217,6 +235,7 @@ static tl_result tli_free_held_block(tli_store *store, tli_held *held) {
     }
     tli_end_quiet(&quiet, result);
     tli_zero(&held->range, sizeof held->range);
+    TLI_INVARIANT(tli_store_holds(store));
     return result;
 }
 
@@ -240,6 +259,7 @@ static tl_result tli_abandon(tli_store *store, tli_held *held) {
     tl_result result = tli_give_back(store, held, &gone);
     if (!gone) tli_lose(store, held, NULL, TL_MAP_READ);
     tli_zero(&held->range, sizeof held->range);
+    TLI_INVARIANT(tli_store_holds(store));
     return result;
 }
 
@@ -249,6 +269,7 @@ static tl_result tli_shorten_held(tli_store *store, tli_held *held, uint64_t byt
     tl_result result = store->backend->shorten(store->backend->self, tli_account_of(store), held->range,
                                                bytes);
     if (result) return result;
+    TLI_INVARIANT(bytes <= held->range.bytes && store->bytes[held->tier] >= held->range.bytes);
     store->bytes[held->tier] -= held->range.bytes - bytes;
     held->range.bytes = bytes;
     return TL_OK;
@@ -307,6 +328,7 @@ static tl_result tli_claim_placed(tli_store *store, tli_held *held) {
     store->bytes[held->tier] += held->range.bytes;
     if (held->tier == TL_TIER_DEVICE && store->bytes[TL_TIER_DEVICE] > store->peak_bytes)
         store->peak_bytes = store->bytes[TL_TIER_DEVICE];
+    TLI_INVARIANT(tli_store_holds(store));
     return TL_OK;
 }
 
@@ -329,6 +351,7 @@ static tl_result tli_replace(tli_store *store, tli_held *held, tli_held *to, int
         return result;
     }
     *held = *to;
+    TLI_INVARIANT(tli_store_holds(store));
     return result;
 }
 

@@ -308,6 +308,7 @@ static void tli_run_choose_slot(tl_run *run, int32_t slot) {
     run->gradients = run->all_gradients + tensors;
     run->saved = run->all_saved + nodes;
     run->ran = run->all_ran + nodes;
+    TLI_INVARIANT(slot >= 0 && slot < run->slot_count);
 }
 
 // The bytes of a tensor in a slot as far as they are known.
@@ -410,6 +411,15 @@ static uint64_t tli_needed_bytes(const tl_run *run, uint64_t bytes) {
     return needed + unusable;
 }
 
+#ifdef TLI_INVARIANTS
+// A buffer that is absent holds nothing on the device, and one without a host copy nothing there.
+static int tli_buffer_holds(const tli_buffer *buffer) {
+    if (buffer->state > TLI_PACKED || (buffer->state == TLI_ABSENT && buffer->device.range.bytes)) return 0;
+    if (!buffer->on_host && (buffer->host.range.bytes || buffer->state == TLI_LEAVING)) return 0;
+    return (buffer->state == TLI_PACKED) == (buffer->codec != TL_CODEC_NONE);
+}
+#endif
+
 // -- buffers: claims --
 
 // What the backend takes for a block in a bank of a tier.
@@ -497,6 +507,7 @@ static tl_result tli_claim_planned(tl_run *run, tl_tier tier, uint64_t bytes, tl
         place.block = arena->handles[k];
         place.offset = offset - arena->blocks[k].offset;
     }
+    TLI_INVARIANT(!arena->block_count || arena->next_offset <= arena->offset_count);
     return tli_claim(&run->store, tier, bytes, &place, held);
 }
 
@@ -553,6 +564,7 @@ static tli_buffer *tli_saved_buffer(const tl_run *run, int32_t id) { return &run
 static tl_result tli_buffer_claim(tl_run *run, uint64_t bytes, tli_buffer *buffer) {
     tl_result result = tli_claim_device(run, bytes, &buffer->device);
     if (!result) buffer->state = TLI_RESIDENT;
+    TLI_INVARIANT(result || tli_buffer_holds(buffer));
     return result;
 }
 
@@ -563,11 +575,13 @@ static void tli_buffer_hand_over(tli_buffer *to, tli_buffer *from) {
     tli_zero(&from->device, sizeof from->device);
     from->state = TLI_ABSENT;
     from->is_entry = 0;
+    TLI_INVARIANT(tli_buffer_holds(from) && to->state == TLI_RESIDENT);
 }
 
 // Give held bytes back: at once, or where others may be under way, in_flight steps later.
 static tl_result tli_free_held(tl_run *run, tli_held *held) {
     if (!run->defers || !held->range.bytes) return tli_abandon(&run->store, held);
+    TLI_INVARIANT(run->at.freed_count < run->at.call.twice_count + 2);
     run->at.freed[run->at.freed_count++] = *held;
     tli_zero(&held->range, sizeof held->range);
     return TL_OK;
@@ -577,6 +591,7 @@ static tl_result tli_buffer_drop(tl_run *run, tli_buffer *buffer) {
     buffer->state = TLI_ABSENT;
     buffer->codec = TL_CODEC_NONE;
     buffer->is_entry = 0;
+    TLI_INVARIANT(buffer->state == TLI_ABSENT);
     return tli_free_held(run, &buffer->device);
 }
 
@@ -598,6 +613,7 @@ static tl_result tli_buffer_spill(tl_run *run, tli_buffer *buffer) {
     if (result) return result;
     buffer->on_host = 1;
     buffer->state = TLI_LEAVING;
+    TLI_INVARIANT(buffer->host.range.bytes == buffer->device.range.bytes);
     return tli_buffer_copy(run, buffer, &buffer->host, &buffer->device);
 }
 
@@ -605,6 +621,7 @@ static tl_result tli_buffer_fetch(tl_run *run, tli_buffer *buffer) {
     tl_result result = tli_claim_device(run, buffer->host.range.bytes, &buffer->device);
     if (result) return result;
     buffer->state = TLI_COMING;
+    TLI_INVARIANT(buffer->host.range.bytes == buffer->device.range.bytes);
     return tli_buffer_copy(run, buffer, &buffer->device, &buffer->host);
 }
 
@@ -612,6 +629,7 @@ static tl_result tli_buffer_fetch(tl_run *run, tli_buffer *buffer) {
 static tl_result tli_buffer_wait(tl_run *run, tli_buffer *buffer) {
     if (buffer->state == TLI_LEAVING) return tli_buffer_drop(run, buffer);
     buffer->state = TLI_RESIDENT;
+    TLI_INVARIANT(tli_buffer_holds(buffer));
     return TL_OK;
 }
 
@@ -642,6 +660,7 @@ static tl_result tli_buffer_convert(tl_run *run, tli_buffer *buffer, uint64_t by
     buffer->is_entry = 0;
     buffer->codec = (uint8_t)codec;
     buffer->state = codec == TL_CODEC_NONE ? TLI_RESIDENT : TLI_PACKED;
+    TLI_INVARIANT(tli_buffer_holds(buffer));
     return result;
 }
 #endif  // TL_ONLY_TABLES

@@ -13,6 +13,14 @@ struct tl_trace {
     int32_t       capacity, kept, dropped;
 };
 
+#ifdef TLI_INVARIANTS
+// Events are dropped only where there is no room for more.
+static int tli_trace_holds(const tl_trace *trace) {
+    if (trace->kept < 0 || trace->kept > trace->capacity) return 0;
+    return trace->dropped == 0 || (trace->dropped > 0 && trace->kept == trace->capacity);
+}
+#endif
+
 TLI_IMPL tl_result tl_init_trace(tl_env *env, int32_t capacity, tl_trace **trace) {
     tl_trace *made;
     TL_ASSERT(trace);
@@ -28,6 +36,7 @@ TLI_IMPL tl_result tl_init_trace(tl_env *env, int32_t capacity, tl_trace **trace
     made->env = env;
     made->capacity = capacity;
     *trace = made;
+    TLI_INVARIANT(tli_trace_holds(made));
     return TL_OK;
 }
 
@@ -42,6 +51,7 @@ TLI_IMPL void tl_reset_trace(tl_trace *trace) {
     TL_ASSERT(trace);
     trace->kept = 0;
     trace->dropped = 0;
+    TLI_INVARIANT(tli_trace_holds(trace));
 }
 
 TLI_IMPL void tl_record_event(const tl_run_event *event, void *trace) {
@@ -49,6 +59,7 @@ TLI_IMPL void tl_record_event(const tl_run_event *event, void *trace) {
     TL_ASSERT(event && trace);
     if (into->kept < into->capacity) into->events[into->kept++] = *event;
     else if (into->dropped < INT32_MAX) into->dropped++;
+    TLI_INVARIANT(tli_trace_holds(into));
 }
 
 TLI_IMPL void tl_measure_trace(const tl_trace *trace, int32_t *kept, int32_t *dropped) {
@@ -218,6 +229,7 @@ static void tli_find_clock(tli_trace_writer *t) {
         if (event->start_ns < t->origin_ns) t->origin_ns = event->start_ns;
         if (event->end_ns) t->has_clock = 1;
     }
+    TLI_INVARIANT(tli_trace_holds(t->trace));
 }
 
 static const char tli_trace_head[] =

@@ -75,6 +75,7 @@ static tl_result tli_sim_step(tli_sim *sim, const tl_step *step) {
     if (!result && sim->has_failed)
         result = tli_sim_fail(sim, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_FOR_SIMULATION));
     sim->step = NULL;
+    TLI_INVARIANT(result || (!sim->call_bytes && tli_sim_holds_often(sim)));
     return result;
 }
 
@@ -123,6 +124,7 @@ static tl_result tli_sim_end(tli_sim *sim) {
     sim->report.end_bytes = sim->live_bytes;
     sim->report.end_host_bytes = sim->host_bytes;
     sim->report.cost = sim->now;
+    TLI_INVARIANT(tli_sim_holds(sim));
     return TL_OK;
 }
 
@@ -249,6 +251,7 @@ static tl_result tli_sim_start_slot(tli_sim *sim, int32_t slot) {
         sim->tensors[i].state = TLI_RESIDENT;
         result = tli_sim_alloc(sim, TLI_USE_TENSOR, i, graph->outputs[i].bytes);
     }
+    TLI_INVARIANT(result || tli_sim_call_holds(sim));
     return result;
 }
 
@@ -274,6 +277,7 @@ static tl_result tli_sim_enter(tli_sim *sim, int32_t index) {
     i = 0;
     while (i < node->output_count && sim->tensors[node->first_output + i].state != TLI_ABSENT) i++;
     sim->nodes[entry->node].enters = i == node->output_count;
+    TLI_INVARIANT(!sim->call_bytes);
     return tli_sim_alloc(sim, TLI_USE_TENSOR, tensor, graph->outputs[tensor].bytes);
 }
 
@@ -297,6 +301,7 @@ static tl_result tli_reset_sim(tli_sim *sim) {
     for (slot = 0; slot < sim->slot_count && !result; slot++) result = tli_sim_start_slot(sim, slot);
     for (i = 0; i < sim->entry_count && !result; i++) result = tli_sim_enter(sim, i);
     if (!result) tli_sim_choose_slot(sim, 0);
+    TLI_INVARIANT(result || tli_sim_holds(sim));
     return result;
 }
 

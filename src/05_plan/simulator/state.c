@@ -145,6 +145,60 @@ static void tli_sim_choose_slot(tli_sim *sim, int32_t slot) {
     sim->nodes = sim->all_nodes + (size_t)slot * (size_t)sim->graph->node_count;
 }
 
+#ifdef TLI_INVARIANTS
+// A tensor that a host copy replaces has one, and compressed bytes are those of a codec.
+static int tli_sim_tensor_holds(const tli_sim *sim, const tli_sim_tensor *t, int32_t tensor) {
+    const tl_node_output *output = &sim->graph->outputs[tensor];
+    if (t->state > TLI_PACKED || (t->state == TLI_LEAVING && !t->on_host)) return 0;
+    if (t->has_gradient && (sim->inference || !sim->graph->nodes[output->node].has_grad)) return 0;
+    return t->state != TLI_PACKED || t->packed_bytes == tl_find_codec_bytes((tl_codec)t->codec, output->bytes);
+}
+
+// Live bytes are those of all tensors, gradients and saved bytes of all slots, of the call at hand, and of what
+// was freed and may still be in use.
+static int tli_sim_holds(const tli_sim *sim) {
+    const tl_graph *graph = sim->graph;
+    uint64_t live = sim->call_bytes, host = 0;
+    int32_t slot, i;
+    for (slot = 0; slot < sim->slot_count; slot++) {
+        const tli_sim_tensor *tensors = sim->all_tensors + (size_t)slot * (size_t)graph->tensor_count;
+        const tli_sim_node *nodes = sim->all_nodes + (size_t)slot * (size_t)graph->node_count;
+        for (i = 0; i < graph->tensor_count; i++) {
+            if (!tli_sim_tensor_holds(sim, &tensors[i], i)) return 0;
+            if (tensors[i].state == TLI_PACKED) live += tensors[i].packed_bytes;
+            else if (tensors[i].state != TLI_ABSENT) live += graph->outputs[i].bytes;
+            if (tensors[i].has_gradient) live += graph->outputs[i].bytes;
+            if (tensors[i].on_host) host += graph->outputs[i].bytes;
+        }
+        for (i = 0; i < graph->node_count; i++) {
+            if (nodes[i].has_saved) live += graph->nodes[i].saved_bytes;
+            if (nodes[i].waits_for < 0) return 0;
+        }
+    }
+    for (i = sim->late_first; i < sim->late_count; i++) {
+        if (sim->late[i].is_host) host += sim->late[i].made.bytes;
+        else live += sim->late[i].made.bytes;
+    }
+    return live == sim->live_bytes && host == sim->host_bytes && live <= sim->report.peak_bytes &&
+           host <= sim->report.host_peak_bytes;
+}
+
+// The same after a step: of large graphs so seldom that it costs no more than the steps.
+static int tli_sim_holds_often(const tli_sim *sim) {
+    int64_t size = (int64_t)sim->slot_count * (sim->graph->tensor_count + sim->graph->node_count);
+    return (sim->step_count % (size / 16 + 1)) != 0 || tli_sim_holds(sim);
+}
+
+// The allocations of a call add up.
+static int tli_sim_call_holds(const tli_sim *sim) {
+    uint64_t bytes = 0;
+    int32_t i;
+    for (i = 0; i < sim->made_count; i++)
+        if (sim->made[i].use == TLI_USE_TWICE || sim->made[i].use == TLI_USE_WORK) bytes += sim->made[i].bytes;
+    return bytes == sim->call_bytes && bytes <= sim->live_bytes;
+}
+#endif
+
 // ceil(bytes * 10^9 / rate); 0 on overflow. The remainder of bytes / rate is multiplied bit by bit,
 // so that nothing is wider than 64 bits.
 static int tli_find_time(uint64_t bytes, uint64_t rate, uint64_t *ns) {
@@ -292,6 +346,7 @@ static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint6
     ledger->items = (tl_lifetime *)items;
     ledger->open[key] = ledger->count;
     life = &ledger->items[ledger->count++];
+    TLI_INVARIANT(ledger->count <= ledger->capacity);
     life->bytes = bytes;
     life->offset = arena->offsets && number < arena->count ? arena->offsets[number] : 0;
     life->use = use;
@@ -317,6 +372,7 @@ static void tli_ledger_close(const tli_sim *sim, tl_use use, int32_t index, int3
     if (life) life->free_step = sim->step_count - 1;
     if (life) life->end_step = end_step;
     *open = -1;
+    TLI_INVARIANT(!life || life->free_step >= life->first_step - 1);
 }
 
 // Output 0 of a node takes over the bytes of an input.
@@ -326,6 +382,7 @@ static void tli_ledger_hand_over(const tli_sim *sim, int32_t from, int32_t to) {
     tli_ledger_close(sim, TL_USE_OUTPUT, from, sim->step_count - 1);
     tli_ledger_open(sim, TL_USE_OUTPUT, to, sim->graph->outputs[to].bytes, number);
     if (sim->ledger->count > count) sim->ledger->items[count].over = old;
+    TLI_INVARIANT(sim->ledger->open[tli_sim_key(sim, TL_USE_OUTPUT, from)] < 0);
 }
 
 // Whether what the present step frees lives until its call, or its conversion, has ended.
@@ -373,6 +430,7 @@ static void tli_sim_mark(tli_sim_arena *arena, int32_t number, int is_live) {
     int32_t at = arena->leaf_count + arena->ranks[number];
     arena->live[at] = (uint8_t)is_live;
     for (at /= 2; at; at /= 2) arena->live[at] = arena->live[2 * at] | arena->live[2 * at + 1];
+    TLI_INVARIANT(arena->live[1] || !is_live);
 }
 
 static uint64_t *tli_sim_bytes(tli_sim *sim, const tli_sim_arena *arena) {
@@ -383,6 +441,7 @@ static uint64_t *tli_sim_bytes(tli_sim *sim, const tli_sim_arena *arena) {
 static void tli_sim_free(tli_sim *sim, tli_sim_arena *arena, int32_t number, const tli_made *made) {
     void *array = sim->late;
     tli_late *late;
+    TLI_INVARIANT(*tli_sim_bytes(sim, arena) >= made->bytes);
     if (sim->in_flight <= 1) {
         *tli_sim_bytes(sim, arena) -= made->bytes;
         if (number >= 0) tli_sim_mark(arena, number, 0);
@@ -399,6 +458,7 @@ static void tli_sim_free(tli_sim *sim, tli_sim_arena *arena, int32_t number, con
     late->made = *made;
     late->number = number;
     late->until = tli_sim_free_step(sim, 1);
+    TLI_INVARIANT(sim->late_count <= sim->late_capacity && late->until >= sim->step_count);
 }
 
 // What was freed long enough before a step is free now.
@@ -406,6 +466,7 @@ static void tli_sim_free_late(tli_sim *sim, int32_t step) {
     while (sim->late_first < sim->late_count && sim->late[sim->late_first].until <= step) {
         const tli_late *late = &sim->late[sim->late_first++];
         tli_sim_arena *arena = late->is_host ? &sim->host_arena : &sim->arena;
+        TLI_INVARIANT(*tli_sim_bytes(sim, arena) >= late->made.bytes);
         *tli_sim_bytes(sim, arena) -= late->made.bytes;
         if (late->number >= 0) tli_sim_mark(arena, late->number, 0);
     }
@@ -413,6 +474,7 @@ static void tli_sim_free_late(tli_sim *sim, int32_t step) {
     sim->late_count -= sim->late_first;
     tli_copy(sim->late, sim->late + sim->late_first, (size_t)sim->late_count * sizeof *sim->late);
     sim->late_first = 0;
+    TLI_INVARIANT(sim->late_count >= 0);
 }
 
 // An owner gives its place and its bytes back.
@@ -421,6 +483,7 @@ static void tli_sim_leave(tli_sim *sim, tli_sim_arena *arena, int32_t owner, tli
     int32_t number = arena->offsets ? arena->places[owner] : -1;
     tli_made made;
     made.use = use; made.index = index; made.slot = sim->slot; made.bytes = bytes;
+    TLI_INVARIANT(!arena->offsets || number >= 0);
     if (arena->offsets) arena->places[owner] = -1;
     tli_sim_free(sim, arena, number, &made);
 }
@@ -445,6 +508,7 @@ static tl_result tli_sim_raise(tli_sim *sim, tli_sim_arena *arena, uint64_t offs
     if (!tli_add_u64(*sum, padded - *high, sum))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
     *high = padded;
+    TLI_INVARIANT(*sum >= padded);
     return TL_OK;
 }
 
@@ -470,6 +534,7 @@ static tl_result tli_sim_place(tli_sim *sim, tli_sim_arena *arena, int32_t numbe
     arena->ends[number] = end;
     tli_sim_mark(arena, number, 1);
     if (owner >= 0) arena->places[owner] = number;
+    TLI_INVARIANT(arena->live[1] && (owner < 0 || arena->places[owner] == number));
     return TL_OK;
 }
 
@@ -491,6 +556,7 @@ static tl_result tli_sim_alloc(tli_sim *sim, tli_use use, int32_t index, uint64_
     made->use = use; made->index = index; made->slot = sim->slot; made->bytes = bytes;
     sim->made_count++;
     sim->report.allocation_count++;
+    TLI_INVARIANT(sim->live_bytes <= sim->step_bytes && sim->step_bytes <= sim->report.peak_bytes);
     if (!sim->arena.offsets) return TL_OK;
     return tli_sim_place(sim, &sim->arena, sim->report.allocation_count - 1, tli_sim_owner(sim, use, index),
                          bytes, &sim->report.arena_bytes);
@@ -507,6 +573,7 @@ static void tli_sim_release(tli_sim *sim, tli_use use, int32_t index, uint64_t b
 // End a call: free second copies and scratch.
 static void tli_sim_release_call(tli_sim *sim) {
     int32_t i;
+    TLI_INVARIANT(tli_sim_call_holds(sim));
     if (!sim->call_bytes) return;
     for (i = 0; i < sim->made_count; i++) {
         const tli_made *made = &sim->made[i];
@@ -525,6 +592,7 @@ static void tli_sim_release_call(tli_sim *sim) {
 static void tli_sim_hand_over(tli_sim *sim, int32_t from, int32_t to) {
     sim->tensors[from].state = TLI_ABSENT;
     sim->tensors[to].state = TLI_RESIDENT;
+    TLI_INVARIANT(sim->graph->outputs[from].bytes == sim->graph->outputs[to].bytes);
     if (sim->ledger) tli_ledger_hand_over(sim, from, to);
     if (!sim->arena.offsets || !sim->graph->outputs[from].bytes) return;
     from = tli_sim_owner(sim, TLI_USE_TENSOR, from);
@@ -538,6 +606,7 @@ static tl_result tli_sim_compute(tli_sim *sim, uint64_t cost) {
     uint64_t *sum = &sim->report.compute_cost;
     if (!tli_add_u64(sim->now, cost, &sim->now) || !tli_add_u64(*sum, cost, sum))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
+    TLI_INVARIANT(sim->now >= cost && *sum >= cost);
     return TL_OK;
 }
 
@@ -548,6 +617,7 @@ static tl_result tli_sim_convert(tli_sim *sim, uint64_t bytes) {
     if (!sim->codec_rate) return TL_OK;
     if (!tli_find_time(bytes, sim->codec_rate, &ns) || !tli_add_u64(sim->now, ns, &sim->now))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
+    TLI_INVARIANT(sim->now >= ns);
     return TL_OK;
 }
 
@@ -561,6 +631,7 @@ static tl_result tli_sim_copy(tli_sim *sim, int32_t tensor) {
     if (!tli_add_u64(start, ns, &sim->link_free))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
     sim->tensors[tensor].ready = sim->link_free;
+    TLI_INVARIANT(sim->link_free >= start);
     return TL_OK;
 }
 #endif  // TL_ONLY_TABLES

@@ -78,12 +78,15 @@ static void tli_sim_hold_operands(tli_sim *sim, int32_t id, int backward, int ho
     }
     for (i = node->first_output; i < node->first_output + node->output_count && backward; i++)
         if (graph->outputs[i].needed) sim->tensors[i].readers += change;
+    TLI_INVARIANT(!holds || backward || !node->input_count ||
+                  sim->tensors[graph->inputs[node->first_input].tensor].readers);
 }
 
 // The call of the present step goes on until a W ends it.
 static void tli_sim_begin_call(tli_sim *sim, int32_t id, uint8_t begun) {
     sim->nodes[id].under_way = begun;
     tli_sim_hold_operands(sim, id, begun == TLI_BEGUN_BACKWARD, 1);
+    TLI_INVARIANT(!sim->call_bytes);
 }
 
 // Run a forward. It allocates, in this order: missing outputs; second copies of outputs that are
@@ -125,6 +128,7 @@ static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
     sim->report.forward_count++;
     sim->report.recompute_count += sim->nodes[id].ran;
     sim->nodes[id].ran = 1;
+    TLI_INVARIANT(!sim->call_bytes && sim->nodes[id].ran);
     return tli_sim_compute(sim, node->fwd_cost);
 }
 
@@ -179,6 +183,7 @@ static tl_result tli_sim_make_gradient(tli_sim *sim, int32_t tensor, int adds) {
         return TL_OK;
     }
     sim->tensors[tensor].has_gradient = 1;
+    TLI_INVARIANT(!sim->inference);
     return tli_sim_alloc(sim, TLI_USE_GRADIENT, tensor, output->bytes);
 }
 
@@ -206,6 +211,7 @@ static void tli_sim_end_backward(tli_sim *sim, int32_t id) {
         sim->tensors[i].has_gradient = 0;
     }
     if (sim->nodes[id].has_saved) tli_sim_release(sim, TLI_USE_SAVED, id, node->saved_bytes);
+    TLI_INVARIANT(!sim->inference && node->has_grad);
     sim->nodes[id].has_saved = 0;
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
         sim->nodes[graph->outputs[graph->inputs[i].tensor].node].waits_for--;
@@ -222,6 +228,7 @@ static tl_result tli_sim_end_call(tli_sim *sim, const tl_step *step) {
         sim->tensors[i].state = TLI_RESIDENT;
     if (backward) tli_sim_end_backward(sim, step->node);
     sim->nodes[step->node].under_way = TLI_BEGUN_NOT;
+    TLI_INVARIANT(!sim->call_bytes);
     return TL_OK;
 }
 
@@ -247,6 +254,7 @@ static tl_result tli_sim_backward(tli_sim *sim, int32_t id) {
     sim->nodes[id].done = 1;
     while (*next >= 0 && (sim->nodes[*next].done || !graph->nodes[*next].has_grad)) --*next;
     sim->report.backward_count++;
+    TLI_INVARIANT(*next < 0 || !sim->nodes[*next].done);
     return TL_OK;
 }
 
@@ -257,6 +265,7 @@ static void tli_sim_drop(tli_sim *sim, int32_t tensor) {
     if (t->state == TLI_PACKED) tli_sim_release(sim, TLI_USE_PACKED, tensor, t->packed_bytes);
     else tli_sim_release(sim, TLI_USE_TENSOR, tensor, sim->graph->outputs[tensor].bytes);
     t->state = TLI_ABSENT;
+    TLI_INVARIANT(tli_sim_tensor_holds(sim, t, tensor));
 }
 
 static int32_t tli_sim_host_owner(const tli_sim *sim, int32_t tensor) {
@@ -276,6 +285,7 @@ static tl_result tli_sim_alloc_host(tli_sim *sim, int32_t tensor) {
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(ALLOCATIONS_DO_NOT_FIT_31_BITS));
     sim->report.host_allocation_count++;
     if (!sim->host_arena.offsets) return TL_OK;
+    TLI_INVARIANT(sim->host_bytes <= sim->report.host_peak_bytes);
     return tli_sim_place(sim, &sim->host_arena, number, tli_sim_host_owner(sim, tensor), bytes,
                          &sim->report.host_arena_bytes);
 }
@@ -289,6 +299,7 @@ static tl_result tli_sim_spill(tli_sim *sim, int32_t tensor) {
     t->on_host = 1;
     t->state = TLI_LEAVING;
     tli_ledger_move(sim, TL_USE_OUTPUT, tensor, 1);
+    TLI_INVARIANT(tli_sim_tensor_holds(sim, t, tensor));
     return tli_sim_copy(sim, tensor);
 }
 
@@ -300,6 +311,7 @@ static tl_result tli_sim_fetch(tli_sim *sim, int32_t tensor) {
     if (result) return result;
     sim->tensors[tensor].state = TLI_COMING;
     tli_ledger_move(sim, TL_USE_HOST, tensor, 1);
+    TLI_INVARIANT(tli_sim_tensor_holds(sim, &sim->tensors[tensor], tensor));
     return tli_sim_copy(sim, tensor);
 }
 
@@ -308,6 +320,7 @@ static void tli_sim_wait(tli_sim *sim, int32_t tensor) {
     if (t->ready > sim->now) sim->now = t->ready;
     if (t->state == TLI_LEAVING) tli_sim_drop(sim, tensor);
     else t->state = TLI_RESIDENT;
+    TLI_INVARIANT(t->state == TLI_ABSENT || t->state == TLI_RESIDENT);
 }
 
 // Compress one tensor. A step on several outputs converts them one after the other: both copies of
@@ -322,6 +335,7 @@ static tl_result tli_sim_compress(tli_sim *sim, int32_t tensor, uint8_t codec) {
     t->state = TLI_PACKED;
     t->packed_bytes = packed;
     t->codec = codec;
+    TLI_INVARIANT(tli_sim_tensor_holds(sim, t, tensor));
     return tli_sim_convert(sim, bytes);
 }
 
@@ -333,6 +347,7 @@ static tl_result tli_sim_expand(tli_sim *sim, int32_t tensor) {
     tli_ledger_move(sim, TL_USE_COMPRESSED, tensor, 1);
     tli_sim_release(sim, TLI_USE_PACKED, tensor, t->packed_bytes);
     t->state = TLI_RESIDENT;
+    TLI_INVARIANT(tli_sim_tensor_holds(sim, t, tensor));
     return tli_sim_convert(sim, bytes);
 }
 
@@ -346,6 +361,7 @@ static tl_result tli_sim_drop_host(tli_sim *sim, int32_t tensor) {
     if (!sim->graph->outputs[tensor].bytes) return TL_OK;
     tli_sim_leave(sim, &sim->host_arena, tli_sim_host_owner(sim, tensor), TLI_USE_TENSOR, tensor,
                   sim->graph->outputs[tensor].bytes);
+    TLI_INVARIANT(tli_sim_tensor_holds(sim, t, tensor));
     return TL_OK;
 }
 

@@ -356,6 +356,7 @@ static void tli_exact_add_gradients(tli_exact *x) {
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             alive -= graph->outputs[i].bytes;
     }
+    TLI_INVARIANT(alive == x->pinned_bytes);
 }
 
 // Add to `wanted` everything that making it needs, but for what is given; returns the cost of making all of it,
@@ -406,6 +407,7 @@ static void tli_exact_read_before(tli_exact *x) {
         p[1].before = tli_set_join(p->before, p->reads);
         p[1].before_cost = bwd_cost + tli_exact_close(x, &p[1].before);
     }
+    TLI_INVARIANT(x->first <= x->last);
 }
 
 // -- exact: loads: items that do not fit beside a backward --
@@ -448,6 +450,7 @@ static void tli_exact_add_load(tli_exact *x, tli_exact_position *p,
     }
     x->loads[at] = load;
     p->load_items = tli_set_join(p->load_items, load.items);
+    TLI_INVARIANT(x->load_count <= x->call_count * x->position_count && at >= p->first_load);
 }
 
 // Read what depends on the budget. Returns 0 if some backward alone exceeds the budget.
@@ -465,6 +468,7 @@ static int tli_exact_read_budget(tli_exact *x) {
         for (i = 0; i < x->call_count; i++) tli_exact_add_load(x, p, &x->calls[i]);
         p->end_load = x->load_count;
     }
+    TLI_INVARIANT(x->load_count <= x->call_count * x->position_count);
     return 1;
 }
 
@@ -537,6 +541,25 @@ static int tli_exact_comes_first(const tli_exact *x, tli_exact_entry a, tli_exac
     return a.state > b.state;
 }
 
+#ifdef TLI_INVARIANTS
+// An entry of the heap comes no earlier than the one above it. (Costs of states fall while old entries wait, so
+// the order of equal totals is not kept.)
+static int tli_exact_entry_holds(const tli_exact *x, int32_t at) {
+    const tli_exact_entry *entry = &x->heap[at], *above = &x->heap[(at - 1) / 2];
+    int32_t position = x->states[entry->state].position, other = x->states[above->state].position;
+    if (!at) return 1;
+    return x->width && position != other ? other > position : above->total <= entry->total;
+}
+
+// So do all entries; large heaps are looked at now and then.
+static int tli_exact_heap_holds(const tli_exact *x) {
+    int32_t at;
+    if (x->work % ((uint64_t)x->heap_count / 16 + 1)) return 1;
+    for (at = 0; at < x->heap_count; at++) if (!tli_exact_entry_holds(x, at)) return 0;
+    return 1;
+}
+#endif
+
 static void tli_exact_push(tli_exact *x, int32_t state) {
     void *heap = x->heap;
     tli_exact_entry entry;
@@ -552,6 +575,7 @@ static void tli_exact_push(tli_exact *x, int32_t state) {
     for (; at && tli_exact_comes_first(x, entry, x->heap[(at - 1) / 2]); at = (at - 1) / 2)
         x->heap[at] = x->heap[(at - 1) / 2];
     x->heap[at] = entry;
+    TLI_INVARIANT(tli_exact_entry_holds(x, at) && x->heap_count <= x->heap_capacity);
 }
 
 static tli_exact_entry tli_exact_pop(tli_exact *x) {
@@ -565,6 +589,7 @@ static tli_exact_entry tli_exact_pop(tli_exact *x) {
         at = child;
     }
     x->heap[at] = entry;
+    TLI_INVARIANT(tli_exact_heap_holds(x));
     return top;
 }
 
@@ -583,6 +608,7 @@ static void tli_exact_rehash(tli_exact *x) {
         s->next = buckets[hash];
         buckets[hash] = i + 1;
     }
+    TLI_INVARIANT(x->state_count < x->bucket_count);
 }
 
 static int32_t tli_exact_find(const tli_exact *x, tli_set wanted, int32_t position) {
@@ -616,6 +642,7 @@ static int32_t tli_exact_add_state(tli_exact *x, tli_set wanted, int32_t positio
     x->buckets[hash] = at + 1;
     x->state_count++;
     tli_exact_rehash(x);
+    TLI_INVARIANT(x->state_count <= x->state_capacity && s->total >= cost);
     return at;
 }
 
@@ -653,6 +680,7 @@ static void tli_exact_reach(tli_exact *x, tli_set wanted, int32_t position, tl_s
     s->call = x->call;
     s->kind = (int32_t)kind;
     if (!x->width || s->total < x->most_total) tli_exact_push(x, at);
+    TLI_INVARIANT(s->total >= s->cost && (s->after < 0 || x->states[s->after].cost <= s->cost));
 }
 
 // -- exact: edges, backwards in time --
@@ -720,6 +748,8 @@ static int tli_exact_is_needless(tli_exact *x, const tli_exact_state *s) {
     p->settled[i].wanted = s->wanted;
     p->settled[i].cost = s->cost;
     p->settled_count++;
+    TLI_INVARIANT(p->settled_count <= p->settled_capacity);
+    TLI_INVARIANT(!x->width || p->settled_count <= x->width);
     return 0;
 }
 
@@ -739,6 +769,7 @@ static int32_t tli_exact_search(tli_exact *x, uint64_t *bound) {
         tli_exact_pop(x);
         if (top.total != s->total) continue;  // outdated: the state was reached again at a lower cost
         if (s->position == x->first && tli_set_is_within(s->wanted, x->given)) return top.state;
+        TLI_INVARIANT(s->total >= s->cost && s->position >= x->first && s->position <= x->last);
         if (x->width && x->positions[s->position].settled_count >= x->width) continue;
         if (tli_exact_is_needless(x, s)) continue;
         x->after = top.state;

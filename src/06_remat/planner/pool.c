@@ -39,12 +39,46 @@ struct tl_remat_pool {
     int32_t  lowest_node;        // at which it peaks
 };
 
+#ifdef TLI_INVARIANTS
+// Peaks of plans ascend and their costs descend, each was simulated, and bytes count their steps; bounds and
+// budgets ascend, costs of bounds descend.
+static int tli_pool_holds(const tl_remat_pool *pool) {
+    uint64_t bytes = 0;
+    int32_t i;
+    for (i = 0; i < pool->plan_count; i++) {
+        const tl_plan *plan = &pool->plans[i];
+        bytes += (uint64_t)plan->step_count * sizeof(tl_step);
+        if (plan->step_count && !plan->peak_bytes && !plan->cost && plan->base_cost) return 0;
+        if (i && (plan[-1].peak_bytes >= plan->peak_bytes || plan[-1].cost <= plan->cost)) return 0;
+    }
+    for (i = 1; i < pool->bound_count; i++) {
+        const tli_pool_bound *bound = &pool->bounds[i];
+        if (bound[-1].budget >= bound->budget || bound[-1].cost <= bound->cost) return 0;
+    }
+    for (i = 1; i < pool->budget_count; i++) if (pool->budgets[i - 1] >= pool->budgets[i]) return 0;
+    return bytes == pool->bytes && pool->plan_count <= pool->plan_capacity &&
+           pool->bound_count <= pool->bound_capacity && pool->budget_count <= pool->budget_capacity;
+}
+
+// No plan that is known beats what is proven.
+static int tli_pool_keeps_bounds(const tl_remat_pool *pool) {
+    int32_t i, k;
+    for (i = 0; i < pool->plan_count; i++) {
+        if (pool->plans[i].peak_bytes < pool->floor) return 0;
+        for (k = 0; k < pool->bound_count && pool->bounds[k].budget < pool->plans[i].peak_bytes;) k++;
+        if (k < pool->bound_count && pool->plans[i].cost < pool->bounds[k].cost) return 0;
+    }
+    return 1;
+}
+#endif
+
 static void tli_pool_init(tl_remat_pool *pool, const tl_env *env, uint64_t most_bytes) {
     tli_zero(pool, sizeof *pool);
     if (env) pool->env = *env;
     pool->env.log = NULL;
     pool->most_bytes = most_bytes;
     pool->floor_node = -1;
+    TLI_INVARIANT(tli_pool_holds(pool));
 }
 
 static void tli_pool_clear(tl_remat_pool *pool) {
@@ -79,9 +113,11 @@ static const tl_plan *tli_pool_least(const tl_remat_pool *pool) {
 // -- pool: what stays --
 
 static void tli_pool_remove(tl_remat_pool *pool, int32_t at) {
+    TLI_INVARIANT(pool->bytes >= (uint64_t)pool->plans[at].step_count * sizeof(tl_step));
     pool->bytes -= (uint64_t)pool->plans[at].step_count * sizeof(tl_step);
     tl_free_plan(&pool->env, &pool->plans[at]);
     for (--pool->plan_count; at < pool->plan_count; at++) pool->plans[at] = pool->plans[at + 1];
+    TLI_INVARIANT(tli_pool_holds(pool));
 }
 
 // Whether a plan is the answer to a budget that was asked for.
@@ -110,6 +146,7 @@ static void tli_pool_thin(tl_remat_pool *pool) {
         if (worst < 0) return;
         tli_pool_remove(pool, worst);
     }
+    TLI_INVARIANT(pool->bytes <= pool->most_bytes);
 }
 
 // Note a budget that is asked for. TL_ERROR_NO_MEMORY.
@@ -124,6 +161,7 @@ static tl_result tli_pool_ask(tl_remat_pool *pool, uint64_t budget) {
     for (at = pool->budget_count++; at > 0 && pool->budgets[at - 1] > budget; at--)
         pool->budgets[at] = pool->budgets[at - 1];
     pool->budgets[at] = budget;
+    TLI_INVARIANT(tli_pool_holds(pool));
     return TL_OK;
 }
 
@@ -168,6 +206,8 @@ static tl_result tli_pool_offer(tl_remat_pool *pool, tl_env *env, tl_plan *plan)
     pool->plans[at] = taken;
     pool->bytes += (uint64_t)taken.step_count * sizeof(tl_step);
     tli_pool_thin(pool);
+    TLI_INVARIANT(tli_pool_holds(pool));
+    TLI_INVARIANT(tli_pool_keeps_bounds(pool));
     return TL_OK;
 }
 
@@ -177,6 +217,7 @@ static tl_result tli_pool_merge(tl_remat_pool *pool, tl_remat_pool *from) {
     while (from->plan_count && !result)
         result = tli_pool_offer(pool, &from->env, &from->plans[--from->plan_count]);
     if (from->least) { pool->least = from->least; pool->least_node = from->least_node; }
+    TLI_INVARIANT(tli_pool_holds(pool));
     return result;
 }
 
@@ -203,6 +244,8 @@ static tl_result tli_pool_add_bound(tl_remat_pool *pool, uint64_t budget, uint64
     pool->bounds[at].budget = budget;
     pool->bounds[at].cost = cost;
     pool->bound_count = kept + 1;
+    TLI_INVARIANT(tli_pool_holds(pool));
+    TLI_INVARIANT(tli_pool_keeps_bounds(pool));
     return TL_OK;
 }
 
@@ -211,6 +254,7 @@ static void tli_pool_raise_floor(tl_remat_pool *pool, uint64_t floor, int32_t no
     if (floor <= pool->floor) return;
     pool->floor = floor;
     pool->floor_node = node;
+    TLI_INVARIANT(tli_pool_keeps_bounds(pool));
 }
 
 // -- pool: whose plans --
@@ -264,6 +308,7 @@ TLI_IMPL tl_result tl_init_remat_pool(tl_env *env, tl_remat_pool **pool) {
     if (!*pool)
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_REMAT_POOL), TLI_RULE(NO_MEMORY_FOR_POOL));
     tli_pool_init(*pool, env, TLI_POOL_BYTES);
+    TLI_INVARIANT(tli_pool_holds(*pool));
     return TL_OK;
 }
 

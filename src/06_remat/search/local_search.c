@@ -245,6 +245,7 @@ static int tli_search_choose(tli_search_state *r, int32_t full) {
             group += group < r->group_count - r->stride ? r->stride : r->stride - r->group_count;
         if (item < items) left -= tli_search_compare(r, item, full, &least);
     }
+    TLI_INVARIANT(r->chosen_count <= r->p->node_count + r->p->graph->tensor_count);
     return r->chosen_count > 0;
 }
 
@@ -264,6 +265,7 @@ static int tli_search_apply(tli_search_state *r) {
         behind = tli_search_insert(&r->seq, call, behind);
         if (behind < 0) return 0;
     }
+    TLI_INVARIANT(r->seq.failed || tli_search_seq_holds_often(&r->seq));
     return 1;
 }
 
@@ -287,6 +289,7 @@ static int tli_search_mend(tli_search_state *r, uint64_t most_cost, int32_t step
         if (r->watch && tli_remat_stops(r->watch, s->work)) return 0;
         if (!tli_search_choose(r, tli_search_find_full(s)) || !tli_search_apply(r)) return 0;
     }
+    TLI_INVARIANT(!s->over_count && tli_search_seq_holds_often(s));
     return s->cost <= most_cost;
 }
 
@@ -359,6 +362,7 @@ static void tli_search_spare(tli_search_seq *s, int32_t at) {
     if (!tli_search_is_useless(s, at) && !tli_search_may_fit(s, at)) return;
     tli_search_remove(s, at);
     if (s->over_count) tli_search_undo(s, mark);
+    TLI_INVARIANT(s->failed || s->change_count >= mark);
 }
 
 #define TLI_SEARCH_NEARBY 2000  // places that are tidied after one try
@@ -408,6 +412,7 @@ static int32_t tli_search_ruin(tli_search_state *r, int32_t at) {
         }
         at = next;
     }
+    TLI_INVARIANT(s->failed || tli_search_seq_holds_often(s));
     return mark;
 }
 
@@ -439,6 +444,7 @@ static int32_t tli_search_move(tli_search_state *r, int32_t at) {
     }
     tli_search_remove(s, at);
     tli_search_insert(s, call, e);
+    TLI_INVARIANT(s->failed || tli_search_seq_holds_often(s));
     return e;
 }
 
@@ -454,12 +460,14 @@ static int tli_search_list_calls(tli_search_seq *s, tli_search_calls *list) {
     s->work += 2 * (uint64_t)s->used;
     for (at = s->places[0].behind; at >= 0 && !s->failed; at = s->places[at].behind)
         if (!tli_search_add_call(s->p->env, list, s->places[at].call)) s->failed = 1;
+    TLI_INVARIANT(s->failed || list->count == s->used);
     return !s->failed;
 }
 
 static int tli_search_save_best(tli_search_state *r) {
     if (!tli_search_list_calls(&r->seq, &r->best)) return 0;
     r->best_cost = r->seq.cost;
+    TLI_INVARIANT(r->best.count == r->seq.used);
     return 1;
 }
 
@@ -487,9 +495,11 @@ static void tli_search_try(tli_search_state *r, uint64_t heat) {
     if (mark >= 0 && tli_search_mend(r, most, 40)) {
         tli_search_tidy_some(r, mark, s->used < TLI_SEARCH_NEARBY ? s->used : TLI_SEARCH_NEARBY);
         if (!s->failed && s->cost < r->best_cost) tli_search_save_best(r);
+        TLI_INVARIANT(s->failed || !s->over_count);
         return;
     }
     tli_search_undo(s, 0);
+    TLI_INVARIANT(s->failed || tli_search_seq_holds_often(s));
 }
 
 // -- search: starts, phases, the whole --
@@ -566,6 +576,7 @@ static int tli_search_keep_start(tli_search_state *r, tli_search_start *starts) 
         if (!starts[i].calls.count || starts[i].cost > starts[worst].cost) worst = i;
     }
     if (starts[worst].calls.count && starts[worst].cost <= s->cost) return 1;
+    TLI_INVARIANT(!s->over_count);
     starts[worst].cost = s->cost;
     return tli_search_list_calls(s, &starts[worst].calls);
 }
@@ -603,6 +614,7 @@ static int tli_search_begin_phase(tli_search_state *r, const tli_search_start *s
     r->turn = 0;
     mean = r->best_cost / (uint64_t)r->seq.used / 16;
     r->heat = (mean < TLI_SEARCH_MOST_COST >> 12 ? mean : TLI_SEARCH_MOST_COST >> 12) * heats[r->phase++ % 4];
+    TLI_INVARIANT(r->seq.used > 0 && tli_search_seq_holds(&r->seq));
     return 1;
 }
 
@@ -675,6 +687,7 @@ static void tli_search_swap_best(tli_search_state *r, tli_search_calls *calls, u
     r->best = *calls;
     r->best_cost = cost;
     *calls = best;
+    TLI_INVARIANT(r->best_cost == cost);
 }
 
 // Make a list of calls a start. One that is too long for that becomes the best sequence, if it keeps the budget
@@ -721,6 +734,7 @@ static int tli_search_take_lower(tli_search_state *r, int64_t *high) {
     int64_t peak = tli_search_held(&r->seq, tli_search_find_full(&r->seq));
     if (peak >= *high) return 1;
     *high = peak;
+    TLI_INVARIANT(!r->seq.failed);
     return tli_search_save_best(r);
 }
 
@@ -841,6 +855,7 @@ static void tli_search_close(tli_sequence_search *s) {
     tli_search_free_search(&s->r, s->starts);
     tli_search_free_problem(&s->p);
     s->is_open = 0;
+    TLI_INVARIANT(!s->is_open);
 }
 
 // Prepare a search; close it also after an error. TL_ERROR_OVERFLOW: bytes or costs are too large.

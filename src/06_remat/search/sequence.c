@@ -356,6 +356,7 @@ static int tli_search_add_call(tl_env *env, tli_search_calls *list, int32_t call
     if (!tli_grow(env, &array, &list->capacity, list->count, (int64_t)list->count + 1, sizeof call)) return 0;
     list->calls = (int32_t *)array;
     list->calls[list->count++] = call;
+    TLI_INVARIANT(list->count <= list->capacity);
     return 1;
 }
 
@@ -500,6 +501,27 @@ static int tli_search_stays(const tli_search_greedy *g, int32_t item) {
     return g->until && g->until[item] >= g->now && tli_search_is_made_once(g->p, item);
 }
 
+#ifdef TLI_INVARIANTS
+// Live bytes are those of all resident items, and the heap has those that may be evicted, the least key first.
+// Large graphs are looked at now and then.
+static int tli_search_greedy_holds(const tli_search_greedy *g) {
+    int64_t live = 0;
+    int32_t i, at, count = 0;
+    if (g->work % ((uint64_t)g->p->item_count / 16 + 1)) return 1;
+    for (i = 0; i < g->p->item_count; i++) {
+        at = g->place[i];
+        if (g->here[i]) live += g->p->item_bytes[i];
+        if (g->p->graph->nodes[tli_search_maker(g->p, i)].is_input) continue;
+        if ((at >= 0) != (g->here[i] && !g->pins[i] && g->p->item_bytes[i])) return 0;
+        if (at < 0) continue;
+        count++;
+        if (at >= g->heap_count || g->heap[at] != i) return 0;
+        if (at && g->key[i] < g->key[g->heap[(at - 1) / 2]]) return 0;
+    }
+    return count == g->heap_count && live == g->live;
+}
+#endif
+
 static tl_result tli_search_init_greedy(const tli_search_problem *p, tli_search_greedy *g) {
     tl_env *env = p->env;
     uint64_t items = (uint64_t)p->item_count, nodes = (uint64_t)p->node_count;
@@ -594,6 +616,7 @@ static void tli_search_sift(tli_search_greedy *g, int32_t at) {
     }
     tli_search_set_heap(g, at, item);
     g->work += 8;
+    TLI_INVARIANT(g->heap[at] == item && g->place[item] == at);
 }
 
 // Put an item into the heap or take it out, as its state asks.
@@ -610,6 +633,7 @@ static void tli_search_update_heap(tli_search_greedy *g, int32_t item) {
         g->heap[at] = last;
         tli_search_sift(g, at);
     }
+    TLI_INVARIANT(g->heap_count >= 0 && g->heap_count <= g->p->item_count);
 }
 
 static void tli_search_make_resident(tli_search_greedy *g, int32_t item) {
@@ -617,12 +641,14 @@ static void tli_search_make_resident(tli_search_greedy *g, int32_t item) {
     g->here[item] = 1;
     g->live += g->p->item_bytes[item];
     tli_search_update_heap(g, item);
+    TLI_INVARIANT(g->live >= g->p->item_bytes[item]);
 }
 
 static void tli_search_evict(tli_search_greedy *g, int32_t item) {
     g->here[item] = 0;
     g->live -= g->p->item_bytes[item];
     tli_search_update_heap(g, item);
+    TLI_INVARIANT(g->live >= 0);
 }
 
 // Evict until so many more bytes fit; 0 if everything that is left is pinned.
@@ -640,6 +666,7 @@ static int tli_search_make_room(tli_search_greedy *g, int64_t bytes) {
         if (score == TLI_SEARCH_STAYS) return 0;
         tli_search_evict(g, item);
     }
+    TLI_INVARIANT(g->live + g->gradients + bytes <= g->budget);
     return 1;
 }
 
@@ -649,6 +676,7 @@ static void tli_search_pin(tli_search_greedy *g, int32_t call, int32_t by) {
     for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++) {
         if (!p->touches[k].is_use) continue;
         g->pins[p->touches[k].item] += by;
+        TLI_INVARIANT(g->pins[p->touches[k].item] >= 0);
         tli_search_update_heap(g, p->touches[k].item);
     }
     g->work += 2 * (uint64_t)(p->first_touch[call + 1] - p->first_touch[call]);
@@ -707,6 +735,7 @@ static int tli_search_run_call(tli_search_greedy *g, int32_t call) {
     if (g->calls.count >= g->most_calls || g->cost > TLI_SEARCH_MOST_COST || g->work > g->most_work) return 0;
     if (g->watch && tli_remat_stops(g->watch, g->work)) return 0;
     if (!tli_search_add_call(p->env, &g->calls, call)) { g->failed = 1; return 0; }
+    TLI_INVARIANT(tli_search_greedy_holds(g));
     return 1;
 }
 
@@ -817,6 +846,7 @@ static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *ru
         for (k = g->until ? g->ends[g->now] : -1; k >= 0; k = g->next_end[k])
             if (g->here[k]) tli_search_evict(g, k);
     }
+    TLI_INVARIANT(tli_search_greedy_holds(g));
     return 1;
 }
 
@@ -897,6 +927,7 @@ static int32_t tli_search_new_place(tli_search_seq *s) {
     if (!tli_grow(s->p->env, &array, &s->place_capacity, s->place_count, (int64_t)s->place_count + 1,
                   sizeof *s->places)) { s->failed = 1; return -1; }
     s->places = (tli_search_place *)array;
+    TLI_INVARIANT(s->place_count < s->place_capacity);
     return s->place_count++;
 }
 
@@ -906,6 +937,7 @@ static int tli_search_reserve_events(tli_search_seq *s, int32_t count) {
     if (!tli_grow(s->p->env, &array, &s->event_capacity, s->event_count, (int64_t)s->event_count + count,
                   sizeof *s->events)) { s->failed = 1; return 0; }
     s->events = (tli_search_event *)array;
+    TLI_INVARIANT(s->event_count + count <= s->event_capacity);
     return 1;
 }
 
@@ -916,6 +948,7 @@ static int tli_search_reserve_block(tli_search_seq *s) {
     if (!tli_grow(s->p->env, &array, &s->block_capacity, s->block_count, (int64_t)s->block_count + 1,
                   sizeof *s->blocks)) { s->failed = 1; return 0; }
     s->blocks = (tli_search_block *)array;
+    TLI_INVARIANT(s->block_count < s->block_capacity);
     return 1;
 }
 
@@ -966,6 +999,7 @@ static void tli_search_empty_seq(tli_search_seq *s) {
     block->before = block->behind = -1;
     block->count = 1;
     block->top = start->held;
+    TLI_INVARIANT(s->used == 0 && s->over_count == 0);
 }
 
 static tl_result tli_search_init_seq(const tli_search_problem *p, tli_search_seq *s) {
@@ -1007,6 +1041,7 @@ static void tli_search_judge(tli_search_seq *s, tli_search_block *block) {
     int is_over = block->top + block->add > s->budget;
     s->over_count += is_over - block->is_over;
     block->is_over = is_over;
+    TLI_INVARIANT(s->over_count >= 0 && s->over_count <= s->block_count);
 }
 
 static void tli_search_rescan(tli_search_seq *s, int32_t at) {
@@ -1018,6 +1053,7 @@ static void tli_search_rescan(tli_search_seq *s, int32_t at) {
         if (s->places[place].held > top) top = s->places[place].held;
     block->top = top;
     tli_search_judge(s, block);
+    TLI_INVARIANT(top > INT64_MIN / 2);
 }
 
 // Add what is to be added. Where places are shifted together and back one by one, it would grow without end.
@@ -1027,6 +1063,7 @@ static void tli_search_settle(tli_search_seq *s, tli_search_block *block) {
     for (; count-- > 0; place = s->places[place].behind) s->places[place].held += block->add;
     block->top += block->add;
     block->add = 0;
+    TLI_INVARIANT(!block->add);
 }
 
 // Add bytes to the places after `from` up to `to`.
@@ -1053,6 +1090,7 @@ static void tli_search_shift(tli_search_seq *s, int32_t from, int32_t to, int64_
         tli_search_judge(s, whole);
         s->work++;
     }
+    TLI_INVARIANT(s->blocks[b].first >= 0);
     for (at = s->blocks[b].first; at != to; at = places[at].behind) places[at].held += bytes;
     places[to].held += bytes;
     tli_search_rescan(s, b);
@@ -1084,6 +1122,7 @@ static void tli_search_join(tli_search_seq *s, int32_t at, int64_t held) {
         tli_search_rescan(s, new_block);
     }
     tli_search_rescan(s, old);
+    TLI_INVARIANT(s->places[at].block >= 0 && s->block_count <= s->block_capacity);
 }
 
 // Remove a place from its block, before it is unlinked.
@@ -1097,7 +1136,21 @@ static void tli_search_leave(tli_search_seq *s, int32_t at) {
     if (block->behind >= 0) s->blocks[block->behind].before = block->before;
     block->behind = s->free_block;
     s->free_block = number;
+    TLI_INVARIANT(number && s->over_count >= 0);
 }
+
+#ifdef TLI_INVARIANTS
+// A place and its neighbours know each other, orders ascend, and it is in a block that knows that.
+static int tli_search_place_holds(const tli_search_seq *s, int32_t at) {
+    const tli_search_place *place = &s->places[at];
+    const tli_search_block *block = &s->blocks[place->block];
+    if (place->behind < 0 ? s->last_place != at : s->places[place->behind].before != at) return 0;
+    if (!at) return place->before < 0 && place->call < 0 && block->first == 0;
+    if (s->places[place->before].behind != at || s->places[place->before].order >= place->order) return 0;
+    if (place->call < 0 || place->held > block->top || block->count < 1) return 0;
+    return s->places[place->before].block == place->block || block->first == at;
+}
+#endif
 
 // The moment of an event in time order: that of its call.
 static int64_t tli_search_when(const tli_search_seq *s, int32_t event) {
@@ -1125,6 +1178,59 @@ static int64_t tli_search_gap_bytes(const tli_search_seq *s, int32_t event) {
     return tli_search_expanded(s->p, s->places[s->events[event].call].call) < 0
                ? 0 : s->p->packed_bytes[s->events[event].item];
 }
+
+#ifdef TLI_INVARIANTS
+// By how many bytes more items are live behind a call than before it.
+static int64_t tli_search_change_at(const tli_search_seq *s, int32_t at) {
+    int64_t bytes = 0;
+    int32_t e;
+    for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling) {
+        bytes += tli_search_gap_bytes(s, s->events[e].behind);
+        if (s->events[e].before >= 0) bytes -= tli_search_gap_bytes(s, e);
+    }
+    return bytes;
+}
+
+// What a call holds is its own bytes beside those of items that its neighbour before it leaves live.
+static int tli_search_bytes_hold(const tli_search_seq *s, int32_t at) {
+    const tli_search_place *place = &s->places[at], *before;
+    int64_t live, gradients;
+    if (at <= 0 || place->before < 0) return 1;
+    before = &s->places[place->before];
+    live = tli_search_held(s, at) - tli_search_own(s, place);
+    gradients = place->call % 2 ? s->p->gradient_bytes[place->call / 2] : before->gradients;
+    if (place->gradients != gradients) return 0;
+    if (!place->before) return live == s->p->input_bytes;
+    return live == tli_search_held(s, place->before) - tli_search_own(s, before) +
+                       tli_search_change_at(s, place->before);
+}
+
+// All of it: places in time order, live bytes, blocks and the largest of each, counts and the cost.
+static int tli_search_seq_holds(const tli_search_seq *s) {
+    uint64_t cost = 0;
+    int64_t top = INT64_MIN;
+    int32_t at, count = 0, over = 0, used = 0;
+    for (at = 0; at >= 0; at = s->places[at].behind) {
+        const tli_search_place *place = &s->places[at];
+        const tli_search_block *block = &s->blocks[place->block];
+        if (!tli_search_place_holds(s, at) || !tli_search_bytes_hold(s, at)) return 0;
+        if (block->first == at) { count = 0; top = INT64_MIN; }
+        if (place->held > top) top = place->held;
+        if (++count == block->count) {
+            if (top != block->top || block->is_over != (top + block->add > s->budget)) return 0;
+            over += block->is_over;
+        }
+        used += at > 0;
+        if (at) cost += tli_search_call_cost(s->p, place->call);
+    }
+    return used == s->used && cost == s->cost && over == s->over_count;
+}
+
+// The same after a change: of long sequences so seldom that it costs no more than the changes.
+static int tli_search_seq_holds_often(const tli_search_seq *s) {
+    return s->work % ((uint64_t)s->used / 4 + 16) != 0 || tli_search_seq_holds(s);
+}
+#endif
 
 // The bytes that a call holds and that are gone behind it: scratch, gradients, and items that nothing needs.
 static int64_t tli_search_freed(const tli_search_seq *s, const tli_search_place *place) {
@@ -1158,6 +1264,7 @@ static void tli_search_refresh_packs(tli_search_seq *s, tli_search_place *place)
     place->held += packs - place->packs;
     place->packs = packs;
     tli_search_rescan(s, place->block);
+    TLI_INVARIANT(packs >= 0);
 }
 
 // Find again whether a forward saves and whether it runs in place; both follow from the next events of its
@@ -1189,6 +1296,7 @@ static void tli_search_refresh_form(tli_search_seq *s, int32_t at) {
     place->overwrites = (uint8_t)overwrites;
     place->held += tli_search_own(s, place) - own;
     tli_search_rescan(s, place->block);
+    TLI_INVARIANT(!saves || !overwrites);
 }
 
 static void tli_search_refresh(tli_search_seq *s, int32_t at) {
@@ -1239,6 +1347,7 @@ static void tli_search_link_event(tli_search_seq *s, int32_t at, const tli_searc
     c = x >= 0 ? s->events[x].call : 0;
     if (was != left) tli_search_shift(s, c, at, left - was);
     if (was != right) tli_search_shift(s, at, s->events[y].call, right - was);
+    TLI_INVARIANT(event->before == x && event->behind == y && s->event_count <= s->event_capacity);
     tli_search_refresh_event(s, x);
 }
 
@@ -1252,6 +1361,7 @@ static void tli_search_unlink_event(tli_search_seq *s, int32_t e) {
     if (s->recent[event->item] == e) s->recent[event->item] = x >= 0 ? x : y;
     if (will != was_left) tli_search_shift(s, s->events[x].call, at, will - was_left);
     if (will != was_right) tli_search_shift(s, at, s->events[y].call, will - was_right);
+    TLI_INVARIANT(s->recent[event->item] != e);
     event->sibling = s->free_event;
     s->free_event = e;
     tli_search_refresh_event(s, x);
@@ -1266,6 +1376,7 @@ static void tli_search_number(tli_search_seq *s) {
         order += (int64_t)1 << 24;
     }
     s->work += 8 * (uint64_t)s->used;
+    TLI_INVARIANT(s->places[s->last_place].behind < 0);
 }
 
 static void tli_search_log_change(tli_search_seq *s, int32_t call, int32_t place) {
@@ -1276,6 +1387,7 @@ static void tli_search_log_change(tli_search_seq *s, int32_t call, int32_t place
     s->changes = (tli_search_change *)array;
     s->changes[s->change_count].call = call;
     s->changes[s->change_count++].place = place;
+    TLI_INVARIANT(s->change_count <= s->change_capacity);
 }
 
 // Insert a call after a place; -1 = no memory, nothing changed.
@@ -1309,6 +1421,9 @@ static int32_t tli_search_put(tli_search_seq *s, int32_t call, int32_t behind) {
     tli_search_refresh(s, at);
     s->used++;
     s->work += 8 + 6 * (uint64_t)(to - from);
+    TLI_INVARIANT(tli_search_place_holds(s, at) && tli_search_bytes_hold(s, at));
+    TLI_INVARIANT(tli_search_bytes_hold(s, next));
+    TLI_INVARIANT(tli_search_seq_holds_often(s));
     return at;
 }
 
@@ -1331,6 +1446,7 @@ static void tli_search_take(tli_search_seq *s, int32_t at) {
     s->free_place = at;
     s->used--;
     s->work += 8;
+    TLI_INVARIANT(s->used >= 0 && tli_search_seq_holds_often(s));
 }
 
 // -- search: the sequence: all of it from a list of calls --
@@ -1375,6 +1491,7 @@ static int tli_search_append(tli_search_seq *s, int32_t call) {
     s->last_place = at;
     s->used++;
     s->work += 4 + 4 * (uint64_t)(to - from);
+    TLI_INVARIANT(s->last_place == at && s->event_count <= s->event_capacity);
     return 1;
 }
 
@@ -1452,6 +1569,7 @@ static int tli_search_load(tli_search_seq *s, const tli_search_calls *calls) {
     if (!tli_search_make_blocks(s)) return 0;
     for (at = s->places[0].behind; at >= 0; at = s->places[at].behind) tli_search_refresh(s, at);
     s->work += (uint64_t)s->p->item_count + 2 * (uint64_t)s->used;
+    TLI_INVARIANT(tli_search_seq_holds(s));
     return 1;
 }
 
@@ -1478,6 +1596,7 @@ static void tli_search_undo(tli_search_seq *s, int32_t count) {
         if (change->call < 0) tli_search_take(s, change->place);
         else tli_search_put(s, change->call, change->place);
     }
+    TLI_INVARIANT(s->change_count <= count || s->failed);
 }
 
 static int tli_search_is_forward(const tli_search_seq *s, int32_t at) {

@@ -42,7 +42,23 @@ static void tli_window_list(tli_search_window *w, int32_t view, int32_t item) {
     if (w->is_listed[item] >> view & 1 || !w->r->p->item_bytes[item]) return;
     w->is_listed[item] = (uint8_t)(w->is_listed[item] | 1 << view);
     w->views[view].items[w->views[view].item_count++] = item;
+    TLI_INVARIANT(w->views[view].item_count <= w->r->p->item_count);
 }
+
+#ifdef TLI_INVARIANTS
+// Each view lists exactly the items that have its bit.
+static int tli_window_lists_hold(const tli_search_window *w) {
+    int32_t view, i, counts[TLI_WINDOW_VIEWS];
+    tli_zero(counts, sizeof counts);
+    for (i = 0; i < w->r->p->item_count; i++)
+        for (view = 0; view < TLI_WINDOW_VIEWS; view++) counts[view] += w->is_listed[i] >> view & 1;
+    for (view = 0; view < TLI_WINDOW_VIEWS; view++) {
+        if (counts[view] != w->views[view].item_count) return 0;
+        for (i = 0; i < counts[view]; i++) if (!(w->is_listed[w->views[view].items[i]] >> view & 1)) return 0;
+    }
+    return 1;
+}
+#endif
 
 // Put a view around a place, `half` calls to each side, and list the items with an event in it or held across
 // it. Returns the number of its calls.
@@ -69,6 +85,7 @@ static int32_t tli_window_set(tli_search_window *w, int32_t number, int32_t at, 
             tli_window_list(w, number, item);
     }
     s->work += 2 * (uint64_t)half + 3 * (uint64_t)items;
+    TLI_INVARIANT(tli_window_lists_hold(w));
     return count;
 }
 
@@ -84,6 +101,7 @@ static void tli_window_note(tli_search_window *w) {
             for (view = 0; view < w->view_count; view++) tli_window_list(w, view, p->touches[k].item);
         s->work += 4;
     }
+    TLI_INVARIANT(w->noted >= s->change_count);
 }
 
 static int tli_window_holds(const tli_search_window *w, int32_t view, int32_t at) {
@@ -111,6 +129,7 @@ static int32_t tli_window_find_view(tli_search_window *w, int32_t at) {
         w->oldest = w->oldest % (TLI_WINDOW_VIEWS - 1) + 1;
     }
     tli_window_set(w, view, at, 48);
+    TLI_INVARIANT(view < w->view_count && w->oldest < TLI_WINDOW_VIEWS);
     return view;
 }
 
@@ -152,6 +171,7 @@ static int tli_window_mend(tli_search_window *w, uint64_t most_cost, int32_t ste
         if (!tli_window_choose(w) || !tli_search_apply(w->r)) return 0;
     }
     tli_window_note(w);
+    TLI_INVARIANT(!s->over_count && tli_search_seq_holds_often(s));
     return s->cost <= most_cost;
 }
 
@@ -167,6 +187,7 @@ static void tli_window_tidy(tli_search_window *w, int32_t mark) {
         tli_search_spare(s, at);
     }
     tli_window_note(w);
+    TLI_INVARIANT(s->failed || !s->over_count);
 }
 
 // As tli_search_try, inside the window. The log keeps the changes of earlier tries.
@@ -183,6 +204,7 @@ static void tli_window_try(tli_search_window *w, uint64_t heat) {
         tli_search_undo(s, mark);
         if (w->noted > mark) w->noted = mark;
     }
+    TLI_INVARIANT(s->failed || (!s->over_count && w->noted <= s->change_count));
 }
 
 // -- window: one after another --
@@ -203,6 +225,7 @@ static void tli_window_anneal(tli_search_window *w, uint64_t heat) {
         best = s->change_count;
     }
     if (!s->failed) tli_search_undo(s, best);
+    TLI_INVARIANT(s->failed || s->cost == r->best_cost);
 }
 
 static void tli_window_improve(tli_search_window *w) {
@@ -221,6 +244,7 @@ static void tli_window_improve(tli_search_window *w) {
             tli_window_anneal(w, (mean < TLI_SEARCH_MOST_COST >> 12 ? mean : TLI_SEARCH_MOST_COST >> 12) *
                                      heats[turn % 4]);
     }
+    TLI_INVARIANT(s->failed || tli_search_seq_holds(s));
 }
 
 // -- window: lower the peak --
@@ -230,6 +254,7 @@ static void tli_window_rebudget(tli_search_seq *s, int64_t budget) {
     int32_t b;
     s->budget = budget;
     for (b = 0; b >= 0; b = s->blocks[b].behind, s->work++) tli_search_judge(s, &s->blocks[b]);
+    TLI_INVARIANT(tli_search_seq_holds_often(s));
 }
 
 static int64_t tli_window_peak(tli_search_seq *s) { return tli_search_held(s, tli_search_find_full(s)); }
@@ -251,6 +276,7 @@ static int tli_window_dip(tli_search_window *w) {
         tli_search_undo(s, 0);
         w->noted = 0;
     }
+    TLI_INVARIANT(s->failed || s->change_count == 0);
     return 0;
 }
 
@@ -270,6 +296,7 @@ static void tli_window_lower(tli_search_window *w) {
         }
     }
     tli_window_rebudget(s, target);
+    TLI_INVARIANT(s->failed || tli_search_seq_holds(s));
 }
 
 // Memory for the views; 0 = there is none.
@@ -280,6 +307,7 @@ static int tli_window_init(tli_search_window *w, tli_search_state *r) {
     w->r = r;
     for (i = 0; i < TLI_WINDOW_VIEWS; i++) w->views[i].items = lists ? lists + (size_t)i * items : NULL;
     w->is_listed = (uint8_t *)tli_alloc_array(r->p->env, items, 1);
+    TLI_INVARIANT(w->view_count == 0);
     return lists && w->is_listed;
 }
 

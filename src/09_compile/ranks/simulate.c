@@ -40,6 +40,21 @@ typedef struct tli_ranks_time {
     tli_road *channels;             // [2 x rank_count] to the next rank and back
 } tli_ranks_time;
 
+#ifdef TLI_INVARIANTS
+// Messages arrive in the order of the sender, none before both sides have begun it, and the last one frees the
+// road.
+static int tli_road_holds(const tli_ranks_time *t, const tli_road *channel) {
+    const tli_travel *last;
+    if (channel->arrived_count < 0 || channel->arrived_count > channel->sent_count) return 0;
+    if (channel->sent_count > channel->count * t->micro_batches) return 0;
+    if (!channel->arrived_count) return channel->free_at == 0;
+    last = &channel->travels[channel->order[channel->arrived_count - 1]];
+    if (!last->is_sent || !last->is_asked || !last->has_arrived) return 0;
+    if (last->arrives_at != channel->free_at) return 0;
+    return last->arrives_at >= last->sent_at && last->arrives_at >= last->asked_at;
+}
+#endif
+
 // Let messages travel as far as both sides are known.
 static tl_result tli_move_road(tli_ranks_time *t, tli_road *channel) {
     const tl_link *link = t->desc->link;
@@ -56,6 +71,7 @@ static tl_result tli_move_road(tli_ranks_time *t, tli_road *channel) {
         travel->has_arrived = 1;
         channel->arrived_count++;
     }
+    TLI_INVARIANT(tli_road_holds(t, channel));
     return TL_OK;
 }
 
@@ -87,6 +103,7 @@ static tl_result tli_begin_travel(tli_ranks_time *t, int32_t rank, const tl_step
         travel->is_asked = 1;
         travel->asked_at = t->clocks[rank].now;
     }
+    TLI_INVARIANT(tli_road_holds(t, channel));
     return tli_move_road(t, channel);
 }
 
@@ -102,6 +119,7 @@ static tl_result tli_begin_copy(const tli_ranks_time *t, tli_clock *clock, const
     clock->copies_end = tli_larger_u64(clock->copies_end, clock->now);
     if (!tli_add_u64(clock->copies_end, ns, &clock->copies_end)) return TL_ERROR_OVERFLOW;
     clock->ready[(size_t)step->slot * (size_t)graph->tensor_count + (size_t)tensor] = clock->copies_end;
+    TLI_INVARIANT(clock->copies_end >= clock->now);
     return TL_OK;
 }
 
@@ -110,6 +128,7 @@ static void tli_end_copy(tli_clock *clock, const tl_step *step) {
     int32_t tensor = graph->nodes[step->node].first_output + step->output;
     uint64_t ready = clock->ready[(size_t)step->slot * (size_t)graph->tensor_count + (size_t)tensor];
     clock->now = tli_larger_u64(clock->now, ready);
+    TLI_INVARIANT(clock->now >= ready);
 }
 
 // Carry out steps of a rank until a message is missing.
@@ -144,6 +163,7 @@ static tl_result tli_move_rank(tli_ranks_time *t, int32_t rank, int *moved) {
         if (!tli_add_u64(clock->now, cost, &clock->now) || !tli_add_u64(clock->busy, cost, &clock->busy))
             result = TL_ERROR_OVERFLOW;
     }
+    TLI_INVARIANT(result || (clock->busy <= clock->now && clock->position <= compiled->plan.step_count));
     return result;
 }
 
@@ -200,6 +220,7 @@ static void tli_take_rank_times(const tli_ranks_time *t, tl_compiled_ranks *rank
         busy += (double)t->clocks[rank].busy;
     }
     if (ranks->cost) ranks->bubble_ratio = 1 - busy / ((double)ranks->cost * t->rank_count);
+    TLI_INVARIANT(busy <= (double)ranks->cost * t->rank_count);
 }
 
 // Find how long a training step takes, and that no ranks wait for each other for good.

@@ -39,6 +39,7 @@ static void tli_mark_kept(tl_run *run, int is_entry) {
         const tl_entry *entry = &warm->entry[i];
         run->tensors[run->graph->nodes[entry->node].first_output + entry->output].is_entry = (uint8_t)is_entry;
     }
+    TLI_INVARIANT(run->cache.is_on);
 }
 
 static void tli_take_cached_plan(tl_run *run, int is_warm) {
@@ -49,7 +50,23 @@ static void tli_take_cached_plan(tl_run *run, int is_warm) {
     run->input_arena_bytes = cache->start_bytes[is_warm];
     run->arenas[TL_TIER_DEVICE].offset_count = run->plan.offset_count;
     run->arenas[TL_TIER_HOST].offset_count = run->plan.host_offset_count;
+    TLI_INVARIANT(run->plan.steps == cache->plans[is_warm].steps);
 }
+
+#ifdef TLI_INVARIANTS
+// Where results are kept, what the warm plan begins with is there.
+static int tli_cache_holds(const tl_run *run) {
+    const tli_cache *cache = &run->cache;
+    const tl_plan *warm = &cache->plans[1];
+    int32_t i;
+    if (!cache->is_on || !cache->is_kept) return 1;
+    for (i = 0; i < warm->entry_count; i++) {
+        int32_t tensor = run->graph->nodes[warm->entry[i].node].first_output + warm->entry[i].output;
+        if (run->tensors[tensor].state != TLI_RESIDENT) return 0;
+    }
+    return 1;
+}
+#endif
 
 // Ask for the versions of this pass, and choose its plan.
 static void tli_choose_cached_plan(tl_run *run, int32_t micro_batch) {
@@ -64,12 +81,14 @@ static void tli_choose_cached_plan(tl_run *run, int32_t micro_batch) {
     cache->is_kept = is_same;       // else until the pass has made it
     tli_take_cached_plan(run, is_same);
     tli_mark_kept(run, is_same);
+    TLI_INVARIANT(tli_cache_holds(run) && cache->is_warm == is_same);
 }
 
 // What was kept goes with the next release.
 static void tli_forget_cache(tl_run *run) {
     run->cache.is_kept = 0;
     if (run->cache.is_on) tli_mark_kept(run, 0);
+    TLI_INVARIANT(tli_cache_holds(run));
 }
 
 static void tli_free_cache(tl_run *run) {
@@ -79,6 +98,7 @@ static void tli_free_cache(tl_run *run) {
     tli_release(run->env, cache->versions);
     tli_release(run->env, cache->is_watched);
     tli_zero(cache, sizeof *cache);
+    TLI_INVARIANT(!cache->is_on);
 }
 
 // -- results kept between passes: what is constant --
@@ -139,6 +159,7 @@ static uint64_t tli_find_warm_nodes(tli_caching *c) {
             c->runs[from] |= !graph->nodes[from].is_input && !c->is_kept[from];
         }
     }
+    TLI_INVARIANT(cost < UINT64_MAX);
     return cost;
 }
 
@@ -175,6 +196,7 @@ static int tli_order_kept(tli_caching *c) {
             c->is_kept[nodes[i]] = 1;
         }
         tli_sort_numbers(c->order, c->kept_count, c->worth);
+        TLI_INVARIANT(!c->kept_count || c->worth[c->order[0]] <= c->worth[c->order[c->kept_count - 1]]);
         for (i = 0; i < c->kept_count; i++) c->order[i] = nodes[c->order[i]];
     }
     i = nodes && c->order && c->worth;
@@ -264,6 +286,7 @@ static void tli_add_part(const tl_graph *from, tli_part *part, int32_t id, int a
         part->tensors[given->first_output + i] = graph->tensor_count++;
     }
     part->order[graph->node_count++] = id;
+    TLI_INVARIANT(graph->node_count <= from->node_count && graph->tensor_count <= from->tensor_count);
 }
 
 // The graph of the full plan, or of the warm one.
@@ -423,6 +446,8 @@ static tl_result tli_place_cached_plans(tl_run *run) {
         tli_larger_u64(cache->plans[0].arena_bytes, cache->plans[1].arena_bytes);
     cache->plans[0].host_arena_bytes = cache->plans[1].host_arena_bytes =
         tli_larger_u64(cache->plans[0].host_arena_bytes, cache->plans[1].host_arena_bytes);
+    TLI_INVARIANT(cache->high_bytes[0] <= cache->plans[0].arena_bytes);
+    TLI_INVARIANT(cache->high_bytes[1] <= cache->plans[1].arena_bytes);
     tli_take_cached_plan(run, 0);
     return TL_OK;
 }
@@ -483,6 +508,7 @@ static tl_result tli_keep_most(tli_caching *c, int32_t *given_up) {
         at = fails + (fits - fails) / 2;
     }
     *given_up = fits;
+    TLI_INVARIANT(fits > fails && fits <= c->kept_count);
     return fits < c->kept_count && fits != last ? tli_try_to_keep(c, fits) : TL_OK;
 }
 
@@ -499,6 +525,7 @@ static void tli_count_skipped(tli_caching *c) {
     }
     for (k = 0; k < cache->plans[1].step_count; k++) c->runs[tl_find_step(&cache->plans[1], k).node] = 0;
     for (id = 0; id < c->run->graph->node_count; id++) cache->skipped_count += c->runs[id];
+    TLI_INVARIANT(cache->skipped_count >= 0);
 }
 
 // Watch all that something kept was made from.
@@ -513,6 +540,7 @@ static void tli_watch_kept(tli_caching *c) {
         for (i = node->first_input; i < node->first_input + node->input_count && cache->is_watched[id]; i++)
             cache->is_watched[tli_input_node(graph, i)] = 1;
     }
+    TLI_INVARIANT(cache->kept_bytes > 0 || c->kept_count > 0);
 }
 
 static tl_result tli_fill_cache(tli_caching *c) {
@@ -529,6 +557,7 @@ static tl_result tli_fill_cache(tli_caching *c) {
     run->cache.is_on = 1;
     run->is_online = 0;
     run->owns_plan = 0;     // the cache does
+    TLI_INVARIANT(run->cache.is_on && !run->is_online);
     return TL_OK;
 }
 

@@ -19,6 +19,7 @@ static int tli_alloc_reports(tl_run *run, uint64_t tensor_count, uint64_t output
     run->real_bytes = (uint64_t *)tli_alloc_array(run->env, tensor_count, sizeof *run->real_bytes);
     run->at.call.reported = (uint64_t *)tli_alloc_array(run->env, output_count, sizeof *run->at.call.reported);
     for (i = 0; i < tensor_count && run->real_bytes; i++) run->real_bytes[i] = TLI_UNREPORTED;
+    TLI_INVARIANT(!run->real_bytes || !tensor_count || run->real_bytes[0] == TLI_UNREPORTED);
     return run->real_bytes && run->at.call.reported;
 }
 
@@ -27,6 +28,7 @@ static void tli_clear_reports(tl_run *run) {
     const tl_node *node = &run->graph->nodes[run->at.last.node];
     int32_t i;
     for (i = 0; i < node->output_count && node->dynamic; i++) run->at.call.reported[i] = TLI_UNREPORTED;
+    TLI_INVARIANT(!node->dynamic || run->at.call.reported != NULL);
 }
 
 static tl_result tli_fail_report(tl_run *run, tli_rule rule, uint64_t bytes, uint64_t most) {
@@ -48,6 +50,7 @@ static tl_result tli_check_report(tl_run *run, int32_t output) {
 
 static tl_result tli_note_report(tl_run *run, int32_t output, uint64_t bytes) {
     run->at.call.reported[output] = bytes < TLI_UNREPORTED ? bytes : TLI_UNREPORTED - 1;   // is above any bound
+    TLI_INVARIANT(run->at.call.reported[output] != TLI_UNREPORTED);
     return tli_check_report(run, output);
 }
 
@@ -133,6 +136,7 @@ static tl_result tli_start_hybrid(tl_run *run) {
     run->plan.offset_count = run->arenas[TL_TIER_DEVICE].offset_count = h->bounds.offset_count;
     h->high_bytes = run->input_arena_bytes;
     h->has_room = 0;
+    TLI_INVARIANT(run->plan.step_count == h->bounds.step_count);
     return tli_reset_sim(&h->sim);
 }
 
@@ -145,6 +149,7 @@ static tl_result tli_follow_step(tl_run *run, const tl_step *step) {
         uint64_t end = tl_find_offset(&run->plan, number++, 0) + h->sim.made[i].bytes;
         h->high_bytes = tli_larger_u64(h->high_bytes, tli_align_up(end, run->limits.alignment_bytes));
     }
+    TLI_INVARIANT(result || (h->sim.step_count == run->position && h->high_bytes <= h->bounds.arena_bytes));
     return result;
 }
 
@@ -324,6 +329,7 @@ static void tli_settle_steps(tli_rest *r) {
         r->is_first[k] = (uint8_t)(tli_runs_forward(step) && !r->ran[step->node]);
         if (tli_runs_forward(step)) r->ran[step->node] = 1;
     }
+    TLI_INVARIANT(r->count >= 0);
 }
 
 // Whether something that a forward makes is read later, or stays.
@@ -384,6 +390,7 @@ static void tli_copy_sim(tli_sim *to, const tli_sim *from) {
     to->step_count = from->step_count;
     to->report = from->report;
     to->call_bytes = 0;
+    TLI_INVARIANT(tli_sim_holds(to));
 }
 
 // Whether the steps of the trial are valid and stay within the room. *cost: of the pass.
@@ -409,6 +416,7 @@ static int tli_judge_trial(tli_rest *r) {
     tli_leave_out_unread(r);
     tli_settle_steps(r);
     if (!tli_try_rest(r, &cost) || cost >= r->cost) return 0;
+    TLI_INVARIANT(cost < r->cost);
     r->cost = cost;
     tli_copy(r->steps, r->trial, (size_t)r->count * sizeof *r->steps);
     return 1;
@@ -496,6 +504,7 @@ static void tli_make_rest_buffers(const tli_rest *r, tli_rest_places *p) {
         p->before += p->buffers[i].is_pinned;
         if (p->buffers[i].last_step < r->from) continue;
         p->buffers[p->member_count] = p->buffers[i];
+        TLI_INVARIANT(p->member_count <= i);
         p->numbers[p->member_count++] = i;
     }
 }
@@ -552,6 +561,7 @@ static tl_result tli_take_rest(const tli_rest *r, tli_rest_places *p, const uint
     run->plan.offsets = h->offsets = offsets;
     run->plan.offset_count = run->arenas[TL_TIER_DEVICE].offset_count = count;
     p->steps = NULL;
+    TLI_INVARIANT(run->position <= run->plan.step_count && next <= count);
     return TL_OK;
 }
 
@@ -654,10 +664,12 @@ static tl_result tli_take_real_bytes(tl_run *run, int32_t tensor, uint64_t bytes
     uint64_t less;
     if (!bytes && output->bytes) bytes = 1;
     less = output->bytes - bytes;
+    TLI_INVARIANT(bytes <= output->bytes && run->hybrid.sim.live_bytes >= less);
     output->bytes = bytes;
     run->hybrid.sim.live_bytes -= less;
     run->hybrid.has_room |= less > 0;
     run->report.spared_bytes += less;
+    TLI_INVARIANT(tli_sim_holds_often(&run->hybrid.sim));
     return less ? tli_shorten_held(&run->store, &run->tensors[tensor].device, bytes) : TL_OK;
 }
 #endif  // TL_NO_PLANNERS
@@ -674,6 +686,7 @@ static tl_result tli_take_reports(tl_run *run) {
     real += (size_t)run->slot * (size_t)run->graph->tensor_count + (size_t)node->first_output;
     for (i = 0; i < node->output_count && !result; i++) {
         if (run->at.call.reported[i] == TLI_UNREPORTED || real[i] != TLI_UNREPORTED) continue;
+        TLI_INVARIANT(run->at.call.reported[i] <= run->graph->outputs[node->first_output + i].bytes);
         real[i] = run->at.call.reported[i];
 #ifndef TL_NO_PLANNERS
         if (run->hybrid.is_on) result = tli_take_real_bytes(run, node->first_output + i, real[i]);
@@ -690,6 +703,7 @@ static void tli_forget_reports(tl_run *run) {
     size_t count = (size_t)run->slot_count * (size_t)run->graph->tensor_count, i;
     for (i = 0; i < count && run->real_bytes; i++)
         if (!run->all_tensors[i].is_entry) run->real_bytes[i] = TLI_UNREPORTED;
+    TLI_INVARIANT(!run->real_bytes || run->real_bytes[0] == TLI_UNREPORTED || run->all_tensors[0].is_entry);
 }
 #endif  // TL_NO_ONLINE
 #endif  // TL_STRATEGY_IMPLEMENTATION

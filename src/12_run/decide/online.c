@@ -53,6 +53,29 @@ static int tli_online_is_use(const tl_run *run, int32_t input) {
     return read->needed || (tli_online_by_spans(run) && run->online.spans.crosses[read->tensor]);
 }
 
+#ifdef TLI_INVARIANTS
+// Between goals nothing is wanted or pinned, and no count of uses is below 0. Of large graphs that is looked at
+// now and then.
+static int tli_online_is_at_rest(const tl_run *run) {
+    const tli_online *o = &run->online;
+    int32_t i;
+    if (o->clock % ((uint64_t)run->graph->tensor_count / 16 + 1)) return 1;
+    for (i = 0; i < run->graph->tensor_count; i++) {
+        if (o->wanted[i] != TLI_WANT_NOT || o->wanted_uses[i]) return 0;
+        if (o->forward_uses[i] < 0 || o->backward_uses[i] < 0) return 0;
+    }
+    for (i = 0; i < run->graph->tensor_count + run->graph->node_count; i++) if (o->pins[i]) return 0;
+    return o->open_count == 0;
+}
+
+// A closure ascends, so what it makes is made before it is read.
+static int tli_online_closure_holds(const tli_online *o) {
+    int32_t i;
+    for (i = 1; i < o->closure_count; i++) if (o->closure[i - 1] >= o->closure[i]) return 0;
+    return o->open_count == 0;
+}
+#endif
+
 static tl_result tli_online_emit(tl_run *run, tl_step_kind kind, int32_t node, int32_t output,
                                  tl_codec codec) {
     tli_online *o = &run->online;
@@ -63,6 +86,8 @@ static tl_result tli_online_emit(tl_run *run, tl_step_kind kind, int32_t node, i
     if (result) return result;
     o->clock++;
     tli_add_step(&o->record, step);
+    TLI_INVARIANT(o->record.failed || o->record.count == o->sim.step_count);
+    TLI_INVARIANT(kind > TL_STEP_BACKWARD || o->sim.step_bytes <= o->budget);
     return o->record.failed
                ? tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(RUN_PLAN), TLI_RULE(RECORD_OF_STEPS_NO_MEMORY))
                : TL_OK;
@@ -82,6 +107,7 @@ static tl_result tli_online_drop(tl_run *run, int32_t tensor) {
         result = tli_online_emit_tensor(run, TL_STEP_DROP, tensor, TL_CODEC_NONE);
     if (!result && t->on_host)
         result = tli_online_emit_tensor(run, TL_STEP_DROP_HOST, tensor, TL_CODEC_NONE);
+    TLI_INVARIANT(result || !t->on_host);
     return result;
 }
 
@@ -129,6 +155,7 @@ static void tli_online_list_ends(tl_run *run) {
         o->next_end[i] = o->ends[o->until[i]];
         o->ends[o->until[i]] = i;
     }
+    TLI_INVARIANT(o->until != NULL);
 }
 
 // 0 = no memory.
@@ -157,9 +184,11 @@ static tl_result tli_online_end_goal(tl_run *run) {
     tli_online *o = &run->online;
     int32_t tensor = o->until ? o->ends[o->now] : -1;
     tl_result result = TL_OK;
+    TLI_INVARIANT(o->now >= 0 && o->now < 2 * run->graph->node_count);
     o->now++;
     for (; tensor >= 0 && !result; tensor = o->next_end[tensor])
         if (!tli_online_has_uses(run, tensor)) result = tli_online_let_go(run, tensor);
+    TLI_INVARIANT(result || tli_online_is_at_rest(run));
     return result;
 }
 
@@ -275,6 +304,7 @@ static tl_result tli_online_evict(tl_run *run, int32_t item) {
     if (way == TLI_EXIT_COMPRESS) return tli_online_emit_tensor(run, TL_STEP_COMPRESS, item, run->desc.codec);
     if (way == TLI_EXIT_DROP) return tli_online_emit_tensor(run, TL_STEP_DROP, item, TL_CODEC_NONE);
     result = tli_online_emit_tensor(run, TL_STEP_SPILL, item, TL_CODEC_NONE);
+    TLI_INVARIANT(!run->online.pins[item]);
     return result ? result : tli_online_emit_tensor(run, TL_STEP_WAIT, item, TL_CODEC_NONE);
 }
 
@@ -303,6 +333,7 @@ static tl_result tli_online_make_room(tl_run *run, uint64_t bytes, int32_t node)
         int32_t item = tli_online_pick(run);
         result = item < 0 ? tli_online_refuse(run, bytes, node) : tli_online_evict(run, item);
     }
+    TLI_INVARIANT(result || o->sim.live_bytes + bytes <= o->budget);
     return result;
 }
 
@@ -317,6 +348,7 @@ static tl_result tli_online_bring(tl_run *run, int32_t tensor, int32_t node) {
     if (t->state == TLI_PACKED)
         return tli_online_emit_tensor(run, TL_STEP_EXPAND, tensor, TL_CODEC_NONE);
     result = tli_online_emit_tensor(run, TL_STEP_FETCH, tensor, TL_CODEC_NONE);
+    TLI_INVARIANT(!run->online.pins[tensor] || run->online.wanted_uses[tensor] >= 0);
     return result ? result : tli_online_emit_tensor(run, TL_STEP_WAIT, tensor, TL_CODEC_NONE);
 }
 
@@ -330,6 +362,7 @@ static void tli_online_want(tl_run *run, int32_t tensor) {
     o->wanted[tensor] = tli_online_is_held(run, tensor) ? TLI_WANT_HELD : TLI_WANT_MADE;
     o->open_count += o->wanted[tensor] == TLI_WANT_MADE;
     o->pins[tensor]++;
+    TLI_INVARIANT(o->pins[tensor] > 0 && o->wanted_uses[tensor] > 0);
 }
 
 static void tli_online_want_inputs(tl_run *run, int32_t id) {
@@ -360,6 +393,7 @@ static void tli_online_collect(tl_run *run, int32_t from) {
         o->closure[i] = o->closure[other];
         o->closure[other] = swapped;
     }
+    TLI_INVARIANT(tli_online_closure_holds(o));
 }
 
 static uint64_t tli_online_forward_bytes(const tl_run *run, int32_t id, int with_saved) {
@@ -445,6 +479,7 @@ static void tli_online_save_cut(tl_run *run, int32_t cut_after) {
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             if (o->wanted[i] == TLI_WANT_MADE && o->left[i] > 0) o->wanted[i] = TLI_WANT_SAVED;
     }
+    TLI_INVARIANT(cut_after < o->closure_count);
 }
 
 // Choose which tensors of the closure to keep for later backwards: all if they fit, else those at the
@@ -492,6 +527,7 @@ static void tli_online_choose_saves(tl_run *run, uint64_t goal_bytes) {
 static tl_result tli_online_unwant(tl_run *run, int32_t tensor) {
     tli_online *o = &run->online;
     uint8_t want = o->wanted[tensor];
+    TLI_INVARIANT(o->wanted_uses[tensor] > 0 && o->pins[tensor] > 0);
     if (--o->wanted_uses[tensor]) return TL_OK;
     o->wanted[tensor] = TLI_WANT_NOT;
     o->pins[tensor]--;
@@ -535,6 +571,7 @@ static tl_result tli_online_run_node(tl_run *run, int32_t id, int with_saved) {
     for (i = node->first_output; i < node->first_output + node->output_count && !result; i++)
         if (o->wanted[i] == TLI_WANT_NOT && !tli_online_has_uses(run, i))
             result = tli_online_let_go(run, i);
+    TLI_INVARIANT(result || !with_saved || o->sim.nodes[id].has_saved);
     return result;
 }
 
@@ -555,6 +592,7 @@ static tl_result tli_online_reach(tl_run *run, int32_t goal, uint64_t goal_bytes
         result = tli_online_run_node(run, id, with_saved);
         if (!result) result = tli_online_unwant_inputs(run, id);
     }
+    TLI_INVARIANT(result || tli_online_closure_holds(o));
     return result;
 }
 
@@ -573,6 +611,7 @@ static tl_result tli_online_forward(tl_run *run, int32_t id) {
     if (!result) result = tli_online_run_node(run, id, with_saved);
     for (i = node->first_input; i < node->first_input + node->input_count && !result; i++) {
         int32_t tensor = graph->inputs[i].tensor;
+        TLI_INVARIANT(o->forward_uses[tensor] > 0);
         o->forward_uses[tensor]--;
         if (!o->forward_uses[tensor] && !tli_policy_keeps(run, graph->outputs[tensor].node) &&
             o->wanted_uses[tensor] == 1)
@@ -628,10 +667,12 @@ static tl_result tli_online_backward(tl_run *run, int32_t id) {
         if (graph->outputs[i].needed) result = tli_online_bring(run, i, id);
     if (!result) result = tli_online_make_room(run, tli_online_backward_bytes(run, id), id);
     if (!result) result = tli_online_emit(run, TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS, TL_CODEC_NONE);
+    TLI_INVARIANT(o->pins[saved] > 0);
     o->pins[saved]--;
     for (i = node->first_input; i < node->first_input + node->input_count && !result; i++) {
         int32_t tensor = graph->inputs[i].tensor;
         if (!tli_online_is_use(run, i)) continue;
+        TLI_INVARIANT(o->backward_uses[tensor] > 0);
         o->backward_uses[tensor]--;
         if (graph->inputs[i].needed) result = tli_online_unwant(run, tensor);
         else if (!o->wanted_uses[tensor] && !tli_online_has_uses(run, tensor))
@@ -639,6 +680,7 @@ static tl_result tli_online_backward(tl_run *run, int32_t id) {
     }
     for (i = node->first_output; i < node->first_output + node->output_count && !result; i++) {
         if (!graph->outputs[i].needed) continue;
+        TLI_INVARIANT(o->backward_uses[i] > 0);
         o->backward_uses[i]--;
         result = tli_online_unwant(run, i);
     }
@@ -664,6 +706,7 @@ static tl_result tli_online_clear(tl_run *run) {
         if (o->sim.nodes[i].has_saved && run->checkpoints_on && !graph->nodes[i].once)
             result = tli_online_emit(run, TL_STEP_DROP_SAVED, i, TL_ALL_OUTPUTS, TL_CODEC_NONE);
     }
+    TLI_INVARIANT(result || tli_online_is_at_rest(run));
     return result;
 }
 
@@ -696,6 +739,7 @@ static tl_result tli_online_close(tl_run *run) {
         if (o->sim.nodes[i].has_saved)
             result = tli_online_emit(run, TL_STEP_DROP_SAVED, i, TL_ALL_OUTPUTS, TL_CODEC_NONE);
     o->closed = 1;
+    TLI_INVARIANT(result || tli_online_is_at_rest(run));
     return result;
 }
 
@@ -714,6 +758,7 @@ static tl_result tli_online_next_goal(tl_run *run, int32_t *done) {
     }
     if (!o->closed) return tli_online_close(run);
     *done = 1;
+    TLI_INVARIANT(o->next_forward == graph->node_count && o->closed);
     return TL_OK;
 }
 
@@ -790,6 +835,7 @@ static void tli_online_count_uses(tl_run *run) {
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             o->backward_uses[i] += reads && graph->outputs[i].needed;
     }
+    TLI_INVARIANT(o->next_forward == 0);
 }
 
 // Start a pass: nothing but the graph's inputs is held.
@@ -815,6 +861,7 @@ static tl_result tli_start_online(tl_run *run, uint64_t budget) {
     o->is_bare = 0;
     o->budget = budget;
     tli_online_count_uses(run);
+    TLI_INVARIANT(!o->record.count && tli_online_is_at_rest(run));
     return tli_reset_sim(&o->sim);
 }
 

@@ -22,7 +22,25 @@ static void tli_swap_begun(tl_run *run, tli_begun *begun) {
     run->at = begun->at;
     begun->at = at;
     tli_run_choose_slot(run, run->at.last.slot);
+    TLI_INVARIANT(run->at.last.slot < (uint32_t)run->slot_count);
 }
+
+#ifdef TLI_INVARIANTS
+// No two calls that were set aside are of one node and slot, and each is a step that begins one.
+static int tli_begun_holds(const tl_run *run) {
+    int32_t i, k;
+    for (i = 0; i < run->begun_count; i++) {
+        const tl_step *step = &run->begun[i].at.last;
+        if (!run->begun[i].is_used) continue;
+        if (!step->begins) return 0;
+        for (k = 0; k < i; k++) {
+            const tl_step *other = &run->begun[k].at.last;
+            if (run->begun[k].is_used && other->node == step->node && other->slot == step->slot) return 0;
+        }
+    }
+    return 1;
+}
+#endif
 
 // The call that a step ends; NULL = none.
 static tli_begun *tli_find_begun(const tl_run *run, const tl_step *step) {
@@ -41,6 +59,7 @@ static tli_begun *tli_find_begun(const tl_run *run, const tl_step *step) {
 static int tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
     tli_begun *begun = run->begun;
     if (!run->at.last.begins) return 0;
+    TLI_INVARIANT(run->begun_count > 0);
     while (begun->is_used) begun++;     // there is a place for each call that the plan begins
     begun->kernel = *step->kernel;
     run->at.yielded = *step;
@@ -50,6 +69,7 @@ static int tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
     begun->is_ready = is_ready;
     tli_swap_begun(run, begun);
     run->at.computing = TLI_COMPUTING_NOT;
+    TLI_INVARIANT(begun < run->begun + run->begun_count && tli_begun_holds(run));
     return 1;
 }
 
@@ -104,6 +124,7 @@ static void tli_free_begun(tl_run *run) {
     tli_release(run->env, run->begun);
     run->begun = NULL;
     run->begun_count = 0;
+    TLI_INVARIANT(!run->begun_count);
 }
 
 // Room for the calls that are begun. operands, outputs: most of a node.
@@ -116,6 +137,7 @@ static tl_result tli_open_begun(tl_run *run, uint64_t operands, uint64_t outputs
     for (i = 0; i < run->begun_count && is_there; i++)
         is_there = tli_alloc_call(run->env, operands, outputs, &run->begun[i].at.call);
     if (run->begun && is_there) return tli_check_begun(run);
+    TLI_INVARIANT(run->begun_count == (run->begun ? count : 0));
     return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 }
 #endif  // TL_ONLY_TABLES

@@ -17,6 +17,21 @@
 // Two calls of one node are never under way together, whatever their ranges: so sums of parameter gradients,
 // and whatever else belongs to a node, are made in the order of the steps.
 
+#ifdef TLI_INVARIANTS
+// Each step under way has the place of its index, and frees no more than there is room for.
+static int tli_flights_hold(const tl_run *run) {
+    int32_t i;
+    if (!run->flights) return 1;
+    if (run->flight < 0 || run->flight >= run->flight_count) return 0;
+    for (i = 0; i < run->flight_count; i++) {
+        const tli_step_state *at = i == run->flight ? &run->at : &run->flights[i].at;
+        if (at->freed_count < 0 || at->freed_count > at->call.twice_count + 2) return 0;
+        if (at->computing && at->event.index % run->flight_count != i) return 0;
+    }
+    return 1;
+}
+#endif
+
 // Go on with the state of the flight at this place.
 static void tli_choose_flight(tl_run *run, int32_t place) {
     if (!run->flights || place == run->flight) return;
@@ -24,6 +39,7 @@ static void tli_choose_flight(tl_run *run, int32_t place) {
     run->at = run->flights[place].at;
     run->flight = place;
     tli_run_choose_slot(run, run->at.last.slot);
+    TLI_INVARIANT(tli_flights_hold(run));
 }
 
 // Go on with the state of a step that may be under way.
@@ -42,6 +58,7 @@ static tl_result tli_give_freed(tl_run *run) {
         if (!first) first = result;
     }
     run->at.freed_count = 0;
+    TLI_INVARIANT(!run->at.freed_count);
     return first;
 }
 
@@ -56,12 +73,14 @@ static tl_result tli_give_all_freed(tl_run *run) {
         if (!first) first = result;
     }
     run->defers = 0;
+    TLI_INVARIANT(!run->defers && tli_flights_hold(run));
     return first;
 }
 
 // The caller has to finish a step first.
 static tl_result tli_wait_for(tl_run *run, int32_t index) {
     run->waits_for = index;
+    TLI_INVARIANT(index >= 0);
     return TL_NOT_READY;
 }
 
@@ -113,6 +132,7 @@ static tl_result tli_enter_flight(tl_run *run, const tl_step *step) {
     if (!run->flights) return TL_OK;
     tli_choose_step(run, run->position);
     if (run->at.computing) return tli_wait_for(run, run->at.event.index);
+    TLI_INVARIANT(tli_flights_hold(run) && run->flight == run->position % run->flight_count);
     if (step->kind <= TL_STEP_BACKWARD) before = tli_find_node_flight(run, step->node);
     return before >= 0 ? tli_wait_for(run, before) : tli_give_freed(run);
 }
@@ -155,6 +175,7 @@ static void tli_free_flights(tl_run *run) {
     tli_free_call(run->env, &run->at.call);
     tli_release(run->env, run->flights);
     run->flights = NULL;
+    TLI_INVARIANT(!run->flights);
 }
 
 // Refuse what is for one step at a time.
@@ -186,6 +207,7 @@ static tl_result tli_open_flights(tl_run *run, int32_t step_count, uint64_t oper
         is_there = run->at.freed && (!i || tli_alloc_call(run->env, operands, outputs, &run->at.call));
     }
     tli_choose_flight(run, 0);
+    TLI_INVARIANT(!is_there || tli_flights_hold(run));
     if (is_there) return TL_OK;
     return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 }

@@ -60,13 +60,25 @@ static tl_result tli_poll_request(const tl_transport *transport, int32_t *reques
     if (*request == TLI_NO_REQUEST) return TL_OK;
     result = transport->poll(transport->self, *request);
     if (result != TL_NOT_READY) *request = TLI_NO_REQUEST;
+    TLI_INVARIANT(result == TL_NOT_READY || *request == TLI_NO_REQUEST);
     return result;
 }
 
 static void tli_cancel_request(const tl_transport *transport, int32_t *request) {
     if (*request != TLI_NO_REQUEST) transport->cancel(transport->self, *request);
     *request = TLI_NO_REQUEST;
+    TLI_INVARIANT(*request == TLI_NO_REQUEST);
 }
+
+#ifdef TLI_INVARIANTS
+// Only a greeting that was begun has messages under way.
+static int tli_greeting_holds(const tli_greeting *g) {
+    int32_t i;
+    if (g->is_begun && g->is_done) return 0;
+    for (i = 0; i < 4; i++) if (!g->is_begun && g->requests[i / 2][i % 2] != TLI_NO_REQUEST) return 0;
+    return 1;
+}
+#endif
 
 // Note that a pass is given up in which neighbours in the pipeline, or replicas that sum shards, may have had
 // messages, or wait for them.
@@ -75,6 +87,7 @@ static void tli_leave_step(tl_run *run) {
     int is_in_step = run->active || (run->in_plan && run->plan_pass);
     if (!m || !is_in_step) return;
     if (m->peers[TLI_BEFORE] >= 0 || m->peers[TLI_AFTER] >= 0 || run->has_shards) m->is_out_of_step = 1;
+    TLI_INVARIANT(run->messages == m);
 }
 
 // Cancel the message of the call at hand.
@@ -109,6 +122,7 @@ static tl_result tli_carry_message(const tl_kernel_call *call, void *user) {
     }
     if (!result) result = tli_poll_request(transport, &run->at.call.request);
     if (result && result != TL_NOT_READY) messages->failed_peer = peer;
+    TLI_INVARIANT(result == TL_NOT_READY || result || run->at.call.request == TLI_NO_REQUEST);
     return result;
 }
 
@@ -158,6 +172,7 @@ static tl_result tli_begin_greeting(const tl_run *run, tli_greeting *g) {
             result = transport->send(transport->self, peer, 0, &g->own, sizeof g->own, &g->requests[i][0]);
     }
     g->is_begun = 1;
+    TLI_INVARIANT(tli_greeting_holds(g));
     return result;
 }
 
@@ -165,6 +180,7 @@ static void tli_end_greeting(const tli_messages *m, tli_greeting *g) {
     int32_t i;
     for (i = 0; i < 4; i++) tli_cancel_request(m->transport, &g->requests[i / 2][i % 2]);
     g->is_begun = 0;
+    TLI_INVARIANT(tli_greeting_holds(g));
 }
 
 // What both sides have told each other is the same; states only of replicas, which have the same stage.
@@ -206,8 +222,10 @@ static tl_result tli_greet_ranks(tl_run *run, tli_function function, tli_greetin
     }
     if (waits) return TL_NOT_READY;
     g->is_begun = 0;
+    TLI_INVARIANT(tli_greeting_holds(g));
     result = tli_compare_words(run, function, g);
     g->is_done = !result;
+    TLI_INVARIANT(tli_greeting_holds(g));
     return result;
 }
 
@@ -225,6 +243,7 @@ static tl_result tli_number_messages(tl_run *run, tli_messages *m) {
         m->numbers[id] = -1;
         if (message) m->numbers[id] = message == TLI_MESSAGE_RECEIVE ? received++ : sent++;
     }
+    TLI_INVARIANT(received + sent <= graph->node_count);
     return TL_OK;
 }
 
@@ -232,6 +251,7 @@ static void tli_open_greeting(tli_greeting *g, int32_t first) {
     int32_t i;
     g->first = first;
     for (i = 0; i < 4; i++) g->requests[i / 2][i % 2] = TLI_NO_REQUEST;
+    TLI_INVARIANT(tli_greeting_holds(g));
 }
 
 // The rank of the transport that is `by` further in the pipeline; -1 = none.
@@ -289,6 +309,7 @@ static void tli_stop_reduction(tl_run *run) {
     for (i = 0; r && i < 2; i++) tli_cancel_request(run->messages->transport, &r->requests[i]);
     if (r != run->in_pass) tli_release(run->env, r);
     run->reduction = NULL;
+    TLI_INVARIANT(!run->reduction);
 }
 
 static void tli_close_messages(tl_run *run) {
@@ -301,6 +322,7 @@ static void tli_close_messages(tl_run *run) {
     tli_release(run->env, run->messages->numbers);
     tli_release(run->env, run->messages);
     run->messages = NULL;
+    TLI_INVARIANT(!run->messages && !run->in_pass && !run->reduction);
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -41,6 +41,7 @@ static tl_result tli_number_micro_batches(tl_run *run) {
         return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN),
                         TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
     run->desc.first_micro_batch += (int32_t)(first * tli_find_replica(run));
+    TLI_INVARIANT(run->desc.first_micro_batch >= 0);
     return TL_OK;
 }
 
@@ -78,6 +79,16 @@ static void tli_find_turn_pieces(const tl_run *run, const tli_reduction *r, tli_
     *received = tli_find_piece(run, state, shard - 1, r->piece);
 }
 
+#ifdef TLI_INVARIANTS
+// A sum has parts of those that were asked for, a turn of its ring, and messages only of a begun piece.
+static int tli_reduction_holds(const tl_run *run, const tli_reduction *r) {
+    int is_idle = r->requests[0] == TLI_NO_REQUEST && r->requests[1] == TLI_NO_REQUEST;
+    if (!r->asked || (r->parts & ~r->asked) || !r->parts || r->state > run->desc.state_count) return 0;
+    if (r->turn < 0 || r->turn >= tli_count_replicas(run) - 1) return 0;
+    return r->is_begun || is_idle;
+}
+#endif
+
 static tl_result tli_begin_piece(tl_run *run, tli_reduction *r, tli_shard_piece sent,
                                  tli_shard_piece received) {
     const tl_transport *transport = run->messages->transport;
@@ -94,6 +105,7 @@ static tl_result tli_begin_piece(tl_run *run, tli_reduction *r, tli_shard_piece 
         result = transport->send(transport->self, after, 0, sent.at, 4 * sent.count, &r->requests[0]);
     if (!result) run->report.sent_bytes += 4 * sent.count;
     if (!result) run->report.received_bytes += 4 * received.count;
+    TLI_INVARIANT(tli_reduction_holds(run, r));
     return result;
 }
 
@@ -103,6 +115,7 @@ static tl_result tli_poll_piece(tl_run *run, tli_reduction *r) {
     tl_result received = tli_poll_request(transport, &r->requests[1]);
     int has_failed = sent && sent != TL_NOT_READY;
     run->messages->failed_peer = tli_find_ring_rank(run, has_failed ? 1 : -1);
+    TLI_INVARIANT(tli_reduction_holds(run, r));
     return has_failed || !received ? sent : received;
 }
 
@@ -124,6 +137,7 @@ static void tli_pass_piece(tl_run *run, tli_reduction *r) {
     }
     r->parts = r->asked;
     r->state++;
+    TLI_INVARIANT(tli_reduction_holds(run, r));
 }
 
 // Whether a range has a shard, and is of a node that the step at hand computes.
@@ -139,6 +153,7 @@ static int tli_is_reduced(const tl_run *run, const tli_reduction *r, const tl_st
 // Go to the next range that is summed; 0 = there is none.
 static int tli_find_next_state(const tl_run *run, tli_reduction *r) {
     while (r->state < run->desc.state_count && !tli_is_reduced(run, r, &run->desc.states[r->state])) r->state++;
+    TLI_INVARIANT(r->state <= run->desc.state_count);
     return r->state < run->desc.state_count;
 }
 
@@ -155,6 +170,7 @@ static tl_result tli_move_reduction(tl_run *run, tli_reduction *r) {
             received.at[i] = r->values[i] + received.at[i];
         tli_pass_piece(run, r);
     }
+    TLI_INVARIANT(tli_reduction_holds(run, r));
     return result;
 }
 
@@ -184,6 +200,7 @@ static void tli_open_reduction(tl_run *run, tli_reduction *r, tl_state_kind kind
     r->node = node;
     r->parts = r->asked = parts;
     r->requests[0] = r->requests[1] = TLI_NO_REQUEST;
+    TLI_INVARIANT(tli_reduction_holds(run, r));
 }
 
 // step: of the pass; -1 = between passes.
@@ -195,6 +212,7 @@ static tl_result tli_continue_reduction(tl_run *run, tli_function function, int3
             result = tli_fail_peer(run, function, result, run->messages->failed_peer, step);
     }
     if (result != TL_NOT_READY) tli_stop_reduction(run);
+    TLI_INVARIANT(result == TL_NOT_READY || !run->reduction);
     return result;
 }
 
@@ -241,6 +259,7 @@ static void tli_find_shard(const tl_run *run, int32_t state, uint64_t *offset, u
     uint64_t shard = ((uint64_t)tli_find_replica(run) + 1) % replicas;
     *offset = 4 * tli_shard_start(count, replicas, shard);
     *bytes = 4 * tli_shard_start(count, replicas, shard + 1) - *offset;
+    TLI_INVARIANT(*offset + *bytes <= run->desc.states[state].bytes);
 }
 
 TLI_IMPL void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes) {

@@ -23,6 +23,7 @@ static tl_result tli_open_shards(tl_run *run) {
     run->has_shards = tli_find_first_shard(run) < run->desc.state_count;
     if (!run->has_shards || tli_count_replicas(run) == 1) return TL_OK;
     run->in_pass = tli_alloc_reduction(run, TLI_IN(INIT_RUN));
+    TLI_INVARIANT(!run->has_shards || tli_count_replicas(run) > 1);
     return run->in_pass ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
@@ -30,6 +31,7 @@ static void tli_clear_shards(tl_run *run) {
     int32_t i;
     for (i = 0; i < run->desc.state_count && run->has_shards; i++) {
         const tl_state *state = &run->desc.states[i];
+        TLI_INVARIANT(!state->shard || state->host);
         if (tli_is_shard_at_hand(run, state)) tli_zero(state->host, (size_t)state->bytes);
     }
 }
@@ -43,6 +45,7 @@ static void tli_add_shards(tl_run *run) {
         const float *from;
         if (!tli_is_shard_at_hand(run, state)) continue;
         tli_find_shard(run, i, &offset, &bytes);
+        TLI_INVARIANT(offset + bytes <= state->bytes && offset % 4 == 0);
         from = (const float *)state->host + offset / 4;
         for (k = 0; k < bytes / 4; k++) state->shard[k] += from[k];
     }
@@ -57,6 +60,7 @@ static tl_result tli_sum_shards(tl_run *run) {
     if (!count) return TL_OK;
     if (tli_count_replicas(run) > 1) result = tli_reduce_node(run, run->at.last.node, run->at.event.index);
     if (!result) tli_add_shards(run);
+    TLI_INVARIANT(result || !run->reduction);
     return result;
 }
 

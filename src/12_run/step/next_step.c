@@ -243,6 +243,7 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
         if (!result) run->cache.is_kept = run->cache.is_on;
 #endif
     }
+    TLI_INVARIANT(result || tli_run_holds_often(run));
     if (!result) return TL_OK;
     tli_zero(step, sizeof *step);
     *done = 0;

@@ -16,6 +16,56 @@ static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t te
     return &run->all_tensors[(size_t)slot * (size_t)run->graph->tensor_count + (size_t)tensor];
 }
 
+#ifdef TLI_INVARIANTS
+// Add what a step holds beside tensors: scratch, second copies, what it has freed.
+static void tli_add_step_bytes(const tli_step_state *at, uint64_t bytes[TL_TIER_COUNT]) {
+    int32_t i;
+    bytes[at->call.scratch.tier] += at->call.scratch.range.bytes;
+    for (i = 0; i < at->call.twice_count; i++) bytes[at->call.twice[i].tier] += at->call.twice[i].range.bytes;
+    for (i = 0; i < at->freed_count; i++) bytes[at->freed[i].tier] += at->freed[i].range.bytes;
+}
+
+// Add what a buffer holds.
+static int tli_add_buffer_bytes(const tli_buffer *buffer, uint64_t bytes[TL_TIER_COUNT]) {
+    bytes[TL_TIER_DEVICE] += buffer->device.range.bytes;
+    bytes[TL_TIER_HOST] += buffer->host.range.bytes;
+    return tli_buffer_holds(buffer);
+}
+
+// What the store counts is what buffers, steps under way and calls that were set aside hold, and what the
+// backend refused to take back.
+static int tli_run_holds(const tl_run *run) {
+    size_t slots = (size_t)run->slot_count, i, tensors = slots * (size_t)run->graph->tensor_count;
+    uint64_t bytes[TL_TIER_COUNT];
+    int32_t k;
+    int holds = 1;
+    tli_zero(bytes, sizeof bytes);
+    for (i = 0; i < tensors && holds; i++)
+        holds = tli_add_buffer_bytes(&run->all_tensors[i], bytes) &&
+                tli_add_buffer_bytes(&run->all_gradients[i], bytes);
+    for (i = 0; i < slots * (size_t)run->graph->node_count && holds; i++)
+        holds = tli_add_buffer_bytes(&run->all_saved[i], bytes);
+    tli_add_step_bytes(&run->at, bytes);
+    for (k = 0; run->flights && k < run->flight_count; k++)
+        if (k != run->flight) tli_add_step_bytes(&run->flights[k].at, bytes);
+    for (k = 0; k < run->begun_count; k++) tli_add_step_bytes(&run->begun[k].at, bytes);
+    for (k = 0; k < run->store.lost_count; k++) {
+        const tli_lost *lost = &run->store.lost[k];
+        if (!lost->host) bytes[lost->held.tier] += lost->held.range.bytes;
+    }
+    holds &= bytes[TL_TIER_DEVICE] == run->store.bytes[TL_TIER_DEVICE];
+    holds &= bytes[TL_TIER_HOST] <= run->store.bytes[TL_TIER_HOST];     // between arenas inputs are there, too
+    if (run->active) holds &= bytes[TL_TIER_HOST] == run->store.bytes[TL_TIER_HOST];
+    return holds && tli_store_holds(&run->store) && tli_flights_hold(run) && tli_begun_holds(run);
+}
+
+// The same after a step: of large graphs so seldom that it costs no more than the steps.
+static int tli_run_holds_often(const tl_run *run) {
+    int64_t size = (int64_t)run->slot_count * (run->graph->tensor_count + run->graph->node_count);
+    return (run->position % (size / 16 + 1)) != 0 || tli_run_holds(run);
+}
+#endif
+
 // Release the buffers of the present slot. What the plan's entry took stays, as inputs do, where no step has
 // freed it.
 static void tli_release_slot(tl_run *run, int with_inputs) {
@@ -48,6 +98,7 @@ static void tli_release_buffers(tl_run *run, int with_inputs) {
     tli_run_choose_slot(run, 0);
     (void)tli_retry_lost(&run->store);
     tli_end_quiet(&quiet, TL_OK);
+    TLI_INVARIANT(tli_run_holds(run));
 }
 
 // Claim what the plan's entry names and is not there (any more), and fill it with zeroes. Everything else but
@@ -72,6 +123,7 @@ static tl_result tli_claim_entry(tl_run *run) {
         result = tli_fill_range(&run->store, &buffer->device.range, 0);
     }
     run->first_count = *next = number;
+    TLI_INVARIANT(result || tli_run_holds(run));
     return result;
 }
 
@@ -93,6 +145,7 @@ static void tli_drop_begun(tl_run *run, tli_begun *begun) {
     tli_cancel_call(run);
     tli_swap_begun(run, begun);
     begun->is_used = 0;
+    TLI_INVARIANT(tli_begun_holds(run));
 }
 
 // Submit what was enqueued and release everything, at any point of a pass.
@@ -111,8 +164,16 @@ static void tli_clear_run(tl_run *run, int with_inputs) {
     (void)tli_submit_store(&run->store);
     tli_release_buffers(run, with_inputs);
     tli_end_quiet(&quiet, TL_OK);
+    TLI_INVARIANT(tli_run_holds(run));
 }
 #else
+#ifdef TLI_INVARIANTS
+// A run of tables stands at a step of its plan, or at its end.
+static int tli_run_holds_often(const tl_run *run) {
+    return run->position >= 0 && run->position <= tli_plan_of(run)->step_count;
+}
+#endif
+
 // The buffer of a tensor in a slot.
 static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t tensor) {
     return run->tensors + (slot - run->slot) * run->graph->tensor_count + tensor;
@@ -160,6 +221,7 @@ static tl_result tli_abort_pass(tl_run *run, tl_result why) {
     run->goal_waits = 0;
 #endif
     if (run->env) run->env->error = error;
+    TLI_INVARIANT(!run->active && !run->in_plan && !run->at.computing);
     return why;
 }
 
@@ -176,6 +238,7 @@ static tl_result tli_end_pass(tl_run *run) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     if (run->hybrid.is_on) result = tli_sim_end(&run->hybrid.sim);
 #endif
+    TLI_INVARIANT(result || tli_run_holds(run));
     return result ? result : tli_check_pass(run);
 }
 #else
@@ -192,6 +255,7 @@ static void tli_start_training_step(tl_run *run) {
     *run->desc.loss_scaler = tl_default_loss_scaler(run->desc.loss_scaler);
     run->loss_scale = run->desc.loss_scaler->scale;
 #endif
+    TLI_INVARIANT(run->next_step == run->training_step + 1);
 }
 
 // Count from here on: offsets, accesses, forwards, and what the report says.
@@ -217,6 +281,7 @@ static void tli_start_counting(tl_run *run) {
     tli_measure_store(&run->store, 1, &counters);
     run->defers = run->flights != NULL;
 #endif
+    TLI_INVARIANT(run->active == 0);
 }
 
 // The neighbours of a rank are greeted before its first pass. TL_NOT_READY: not all have answered.
@@ -269,6 +334,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     if (run->is_online) result = tli_start_online(run, run->live_budget[TL_TIER_DEVICE]);
 #endif
     run->active = !result;
+    TLI_INVARIANT(!run->active || run->position == 0);
     return result;
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
