@@ -42,11 +42,11 @@
        [13] TRACE        what a run did, as a picture and as a trace; a plan as a picture
 
    OPTIONS           (define before the include; none is needed)
-       TL_STRATEGY_IMPLEMENTATION   in one file: compile the second half
+       TL_STRATEGY_IMPLEMENTATION   in one .c or .cpp file: compile the second half
        TL_STRATEGY_STATIC           everything static inline: private to this file, and
                                     compilers skip what it does not call
        TLDEF                        your own linkage or export attribute
-       TL_MALLOC(user,size)         default allocator, aligned for any type; both or neither
+       TL_MALLOC(user,size)         default allocator, both or neither, else #error; aligned for any type
        TL_FREE(user,ptr)
        TL_ASSERT(x)                 default assert; only a NULL where none is allowed asserts
        TL_NO_STDIO                  drops functions that open files; nothing else uses stdio
@@ -60,7 +60,7 @@
        TL_NO_PRECISION              drops [7], quantisation of one tensor too, and [9]; runs of one
                                     precision remain, formats and a loss scaler are refused
        TL_NO_ONLINE                 drops the manager of [11], and runs of [12] that decide by
-                                    themselves; runs of a plan, given or made, remain
+                                    themselves; runs of a plan, given or made, remain, also over layers
        TL_NO_OFFLOAD                drops the planner of copies, on a host or compressed: both are refused
                                     there, plans made elsewhere and online runs may still copy
        TL_NO_CODECS                 drops compression: f16, bf16 and q8 are refused wherever something
@@ -74,7 +74,8 @@
                                     its text is "", and log is not called
        TL_ONLY_TABLES               leaves runs of plans that are const tables (tl_write_plan_table), in memory
                                     of the host, one step at a time, without copies: nothing is checked,
-                                    simulated, counted or placed. Sets TL_NO_PLANNERS, TL_NO_ONLINE,
+                                    simulated, counted, placed or saved. For plans that a full build has
+                                    checked. Sets TL_NO_PLANNERS, TL_NO_ONLINE,
                                     TL_NO_PRECISION, TL_NO_CODECS, TL_NO_ACCOUNTS, TL_NO_CHECKS, TL_NO_TEXT and
                                     TL_NO_TRACE; see [12]
        TL_SMALL_SIZES               TL_ONLY_TABLES with sizes and offsets of 32 bits; a run of what does not fit
@@ -157,6 +158,36 @@
 // Marks a function that may still change in any version; its linkage is that of TLDEF.
 #define TL_EXPERIMENTAL TLDEF
 #endif  // TL_STRATEGY_H
+
+/* START HERE          the functions that a program needs first, in the order of use; [n] says where each is explained
+
+   Train inside a budget: your kernels and your loop around these
+       tl_init_arena            [1]   optional: an env in memory of yours, so that nothing calls malloc
+       tl_init_cpu_backend     [10]   the memory that runs work in: malloc, or a block of yours
+       tl_init_op_run          [12]   a list of operations and a budget in; checked, timed, planned, ready to run
+       tl_write_tensor         [12]   inputs of the next step
+       tl_run_plan             [12]   one training step: all forwards, recomputation, backwards
+       tl_read_tensor          [12]   results of the step
+       tl_measure_run          [12]   bytes and calls, planned and measured
+       tl_save_run             [12]   and tl_load_run: go on later with the same bits
+       tl_free_run             [12]   then tl_free_cpu_backend
+
+   When something is refused
+       tl_explain_error         [1]   the sentence; env.error has it, too, and numbers
+       tl_find_least_budget     [1]   the bytes that would do
+
+   A plan alone: for an executor of your own, a tool, a table in flash
+       tl_init_graph            [3]   or tl_read_graph, tl_parse_graph: a .tlg file, a text
+       tl_add_input             [3]   then layers by their shapes, tl_add_conv2d and so on, or
+       tl_add_node              [3]   any operation, with its bytes, costs and what its backward reads
+       tl_add_loss              [3]   where backwards begin
+       tl_plan_remat            [6]   the cheapest plan within the budget, and a lower bound of its cost
+       tl_explain_plan          [5]   what it does, in plain text
+       tl_simulate_plan         [5]   its peak, its cost and whether it is valid, counted again
+       tl_init_run             [12]   carry it out with a kernel for each op
+       tl_write_table           [5]   or write it as a C table that needs no planner
+       tl_free_plan             [5]   then tl_free_graph
+*/
 
 #ifndef TL_STRATEGY_H
 #ifdef __cplusplus
@@ -255,6 +286,7 @@ typedef struct tl_random {
     uint64_t state;  // any value is a seed
 } tl_random;
 
+// Return TL_VERSION, or words for a result.
 TLDEF int         tl_version(void);                 // TL_VERSION of the compiled half
 TLDEF const char *tl_name_result(tl_result result);  // "no memory"; "?" out of range
 TLDEF const char *tl_explain_result(tl_result result);  // "the allocator or the backend has none left"
@@ -294,6 +326,7 @@ TLDEF tl_result tl_init_arena(tl_env *env, void *memory, size_t bytes);
 //   used_bytes, peak_bytes   may be NULL
 TLDEF void tl_measure_arena(const tl_env *env, size_t *used_bytes, size_t *peak_bytes);
 
+// Draw a random number.
 TLDEF uint64_t tl_next_random(tl_random *random);        // uniform in 0 .. 2^64-1
 TLDEF double   tl_next_random_ratio(tl_random *random);  // uniform in [0, 1), 53 bits
 TLDEF uint64_t tl_next_random_below(tl_random *random, uint64_t limit);  // uniform in 0 .. limit-1; 0 for 0
@@ -599,8 +632,10 @@ typedef struct tl_node {
     int32_t  first_output, output_count;  // into tl_graph.outputs
     int32_t  inplace;               // input index, -1 = none
     int32_t  layer;                 // layer number, -1 = none
-    uint8_t  is_input, has_grad, keep, fixed;
-    uint64_t fwd_cost, bwd_cost, saved_bytes, fwork_bytes, bwork_bytes, param_bytes;
+    uint8_t  is_input;              // 1 = a graph input
+    uint8_t  has_grad;              // 1 = it has a backward
+    uint8_t  keep, fixed;           // as in tl_node_desc
+    uint64_t fwd_cost, bwd_cost, saved_bytes, fwork_bytes, bwork_bytes, param_bytes;  // as in tl_node_desc
     uint8_t takes_blocks;           // its kernels may be called for a range of elements
     uint8_t dynamic;                // the bytes of its outputs are an upper bound
     uint8_t once;                   // its forward has an effect and never runs again in a pass
@@ -616,7 +651,7 @@ typedef struct tl_node_input {
 typedef struct tl_node_output {
     int32_t  node;                  // the node that makes it
     int32_t  output;                // which of the node's outputs
-    uint64_t bytes;
+    uint64_t bytes;                 // of the tensor
     uint8_t  needed;                // 1 = the node's own backward reads it
 } tl_node_output;
 
@@ -632,11 +667,11 @@ typedef struct tl_graph {
     const tl_node        *nodes;    int32_t node_count;     // [node_count] topological order
     const tl_node_input  *inputs;   int32_t input_count;    // of all nodes, one after the other
     const tl_node_output *outputs;  int32_t tensor_count;   // of all nodes, one after the other
-    const tl_view        *views;    int32_t view_count;
+    const tl_view        *views;    int32_t view_count;     // see tl_add_view
     const char           *text;     uint32_t text_bytes;    // names, each ended by 0; the one at 0 is empty
     uint64_t        batch;                            // samples that bytes and costs stand for; 0 = unknown
-    int32_t         node_capacity, input_capacity, tensor_capacity, view_capacity;
-    uint32_t        text_capacity;
+    int32_t         node_capacity, input_capacity, tensor_capacity, view_capacity;  // entries with room
+    uint32_t        text_capacity;                    // bytes with room
 } tl_graph;
 
 // Initialise an empty graph; release it with tl_free_graph. A zeroed tl_graph is an empty graph,
@@ -838,7 +873,7 @@ typedef enum tl_cell        { TL_CELLS(TLI_ENUM) TL_CELL_COUNT } tl_cell;
 // The extents of a tensor; 0 means 1. Rows are {B, C, 1, 1}, sequences {B, C, T, 1}, images {B, C,
 // H, W}.
 typedef struct tl_shape {
-    uint64_t batch, channels, height, width;
+    uint64_t batch, channels, height, width;  // in elements
 } tl_shape;
 
 // A tensor of a graph with its precision and shape: what layers read and make.
@@ -848,7 +883,7 @@ typedef struct tl_value {
     tl_shape     shape;      // never 0 in a value that a layer made
 } tl_value;
 
-#define TL_NO_PADDING UINT64_MAX
+#define TL_NO_PADDING UINT64_MAX  // tl_layer_desc.padding: none at all
 
 // The parameters of a layer. Zero is the default; a layer refuses fields that it does not use. Of
 // two-dimensional fields, the first is for the height; a width of 0 means that of the height.
@@ -1019,9 +1054,9 @@ TLDEF int tl_parse_cell(const char *text, tl_cell *kind);
 // Sums over all nodes of one op.
 typedef struct tl_op_statistics {
     const char *op;             // a text of the graph
-    int32_t  node_count;
-    uint64_t output_bytes, saved_bytes, param_bytes;
-    uint64_t fwd_cost, bwd_cost;
+    int32_t  node_count;        // nodes of the op
+    uint64_t output_bytes, saved_bytes, param_bytes;  // sums
+    uint64_t fwd_cost, bwd_cost;      // sums
 } tl_op_statistics;
 
 // Statistics of a graph. The floor is the largest working set of all calls that every plan makes:
@@ -1031,7 +1066,7 @@ typedef struct tl_graph_statistics {
     const tl_op_statistics *ops;  // [op_count] in order of first appearance
     const int32_t *cuts;        // [cut_count] cut nodes: nothing made before one is read after it
     int32_t  op_count, cut_count;
-    int32_t  node_count, tensor_count;
+    int32_t  node_count, tensor_count;  // of the graph, its inputs included
     int32_t  input_node_count;  // graph inputs
     int32_t  grad_node_count;   // nodes with a backward
     int32_t  depth;             // nodes of the longest path
@@ -1043,7 +1078,7 @@ typedef struct tl_graph_statistics {
     uint64_t floor_bytes;       // of training, without weights
     int32_t  floor_node;        // the first node with a call of that working set
     int32_t  floor_is_backward; // 1 = the call is its backward
-    uint64_t inference_floor_bytes;
+    uint64_t inference_floor_bytes;   // of a forward alone, without weights
     uint64_t keep_all_bytes;    // peak of training that keeps all that backward reads (tl_plan_keep_all)
     void    *memory;            // what tl_free_graph_statistics releases
 } tl_graph_statistics;
@@ -1392,7 +1427,7 @@ typedef struct tl_step {
     int32_t  begins;    // 1 = F or B begins a call, and a later W of the node ends it; else 0
 } tl_step;
 
-#define TL_ALL_OUTPUTS (-1)
+#define TL_ALL_OUTPUTS (-1)  // tl_step.output: every output that the step can act on
 
 // -- what steps allocate and free --
 //
@@ -1465,7 +1500,7 @@ typedef struct tl_step {
 // A tensor that is resident when a plan starts: a result kept from an earlier run.
 typedef struct tl_entry {
     int32_t node, output;        // not of a graph input
-    int32_t slot;
+    int32_t slot;                // the micro-batch whose result it is
 } tl_entry;
 
 // A tier is a kind of memory: device or host. A bank is one memory of a tier (the heap of a GPU; TCM, SRAM
@@ -1536,15 +1571,15 @@ TLDEF uint64_t tl_find_offset(const tl_plan *plan, int32_t number, int is_host);
 
 // The result of one replay of a plan.
 typedef struct tl_report {
-    uint64_t peak_bytes, arena_bytes, host_peak_bytes, host_arena_bytes;
+    uint64_t peak_bytes, arena_bytes, host_peak_bytes, host_arena_bytes;  // as in tl_plan
     uint64_t end_bytes;         // device bytes still live after the last step, inputs included
-    uint64_t end_host_bytes;
+    uint64_t end_host_bytes;    // host copies still held after it
     uint64_t cost;              // time at which the last compute step or WAIT ends
     uint64_t compute_cost;      // sum of the costs of all forwards and backwards
     uint64_t base_cost;         // every forward and backward once
     int32_t  forward_count;     // F, I and S steps
     int32_t  recompute_count;   // how many of them run a node that had run before
-    int32_t  backward_count;
+    int32_t  backward_count;    // B steps
     int32_t  copy_count;        // O and L, per tensor
     int32_t  codec_count;       // C and X, per tensor
     int32_t  allocation_count;  // device allocations, with scratch and gradients
@@ -1604,6 +1639,7 @@ TLDEF tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_dev
 TLDEF tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy);
 #endif
 
+// Free a plan.
 TLDEF void        tl_free_plan(tl_env *env, tl_plan *plan);  // accepts zeroed plans and const tables
 
 #ifndef TL_ONLY_TABLES
@@ -1660,6 +1696,7 @@ TLDEF tl_result tl_find_lifetimes(tl_env *env, const tl_graph *graph, const tl_p
                                   tl_lifetimes *lifetimes);
 TLDEF void      tl_free_lifetimes(tl_env *env, tl_lifetimes *lifetimes);  // accepts zeroed ones
 
+// Name a use.
 TLDEF const char *tl_name_use(tl_use use);  // "gradient"; "?" if it is out of range
 
 // -- replay: a plan carried out with functions of the caller --
@@ -1721,7 +1758,7 @@ typedef struct tl_replay_desc {
     // Take memory back. Where life->free_step is the plan's step_count no step freed it: graph inputs, results,
     // and what else was left.
     void      (*release)(const tl_lifetime *life, void *memory, void *user);
-    tl_result (*call)(const tl_replay_call *call, void *user);
+    tl_result (*call)(const tl_replay_call *call, void *user);  // run a kernel
     tl_result (*copy)(const tl_replay_copy *copy, void *user);  // 0 = the plan must have no O, L, W, C, X
     void       *user;
 } tl_replay_desc;
@@ -1926,7 +1963,7 @@ TLDEF tl_result tl_plan_checkpoints(tl_env *env, const tl_graph *graph,
 
 // The effect of a config on a graph, from its simulated plan.
 typedef struct tl_checkpoint_effect {
-    uint64_t peak_bytes, keep_all_peak_bytes;
+    uint64_t peak_bytes, keep_all_peak_bytes;  // of its plan, and of keeping everything
     double   memory_savings_ratio;     // 1 - peak / keep-all peak; below 0 where it needs more
     double   compute_overhead_ratio;   // cost / base cost; 1 = no recomputation
     uint64_t kept_count;               // layers kept
@@ -1942,6 +1979,7 @@ typedef struct tl_checkpoint_effect {
 TLDEF tl_result tl_measure_checkpoints(tl_env *env, const tl_graph *graph, uint64_t layer_count,
                                        const tl_checkpoint_config *config, tl_checkpoint_effect *effect);
 
+// Name a kind, and free a config.
 TLDEF const char *tl_name_checkpoint(tl_checkpoint_kind kind);  // "Uniform"; "?" out of range
 TLDEF void        tl_free_checkpoint_config(tl_env *env, tl_checkpoint_config *config);  // accepts zeroed ones
 #endif
@@ -2092,6 +2130,7 @@ typedef struct tl_code_desc {
 TLDEF tl_result tl_write_plan_code(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                    const tl_code_desc *desc, tl_sink header, tl_sink source);
 
+// Name a form, and parse its name.
 TLDEF const char *tl_name_code_form(tl_code_form form);  // "calls"; "?" if it is out of range
 TLDEF int         tl_parse_code_form(const char *text, tl_code_form *form);  // exactly these: 1 and the value
 
@@ -2309,8 +2348,10 @@ TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *p
 TLDEF tl_result tl_init_remat_pool(tl_env *env, tl_remat_pool **pool);
 TLDEF void      tl_free_remat_pool(tl_remat_pool *pool);  // accepts NULL
 
+// Name a form.
 TLDEF const char *tl_name_remat_form(tl_remat_form form);  // "once"; "?" out of range
 #ifndef TL_NO_TEXT
+// Parse exactly what the tl_name_ function returns: 1 and the value, or 0.
 TLDEF int tl_parse_remat_form(const char *text, tl_remat_form *form);
 #endif
 
@@ -2487,8 +2528,10 @@ typedef struct tl_policy_desc {
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan);
 
+// Name a policy.
 TLDEF const char *tl_name_policy(tl_policy policy);     // "chen-sqrt"; "?" out of range
 #ifndef TL_NO_TEXT
+// Parse exactly what the tl_name_ function returns: 1 and the value, or 0.
 TLDEF int tl_parse_policy(const char *text, tl_policy *policy);
 #endif
 #endif
@@ -2565,9 +2608,11 @@ TLDEF uint64_t tl_find_format_bytes(tl_format format, uint64_t f32_bytes);
 // Find the format of the outputs of a node in this scheme; TL_FORMAT_COUNT for an unknown scheme.
 TLDEF tl_format tl_find_scheme_format(tl_scheme scheme);
 
+// Name a format, or a scheme.
 TLDEF const char *tl_name_format(tl_format format);     // "bf16"; "?" out of range
 TLDEF const char *tl_name_scheme(tl_scheme scheme);     // "w8a16"
 #ifndef TL_NO_TEXT
+// Parse exactly what the tl_name_ function returns: 1 and the value, or 0.
 TLDEF int tl_parse_format(const char *text, tl_format *format);  // 1 and the value; 0 and f32 for unknown text
 TLDEF int tl_parse_scheme(const char *text, tl_scheme *scheme);
 #endif
@@ -2672,6 +2717,7 @@ TLDEF tl_result tl_find_multiplier(tl_env *env, float a, float b, float c, tl_mu
 TLDEF int32_t tl_requantize(int32_t sum, tl_multiplier multiplier, const tl_quantization *to);
 
 #ifndef TL_NO_PLANNERS
+// Name a rule.
 TLDEF const char *tl_name_range_rule(tl_range_rule rule);  // "narrow"; "?" out of range
 #endif
 
@@ -2697,6 +2743,7 @@ TLDEF tl_loss_scaler tl_default_loss_scaler(const tl_loss_scaler *scaler);
 // this call), 0 = skip it.
 TLDEF int tl_next_loss_scale(tl_loss_scaler *scaler, int overflowed);
 
+// Look for an overflow.
 TLDEF int tl_has_overflow(const float *data, uint64_t count);  // 1 = data holds an infinity or NaN
 
 #ifndef TL_NO_PLANNERS
@@ -2860,8 +2907,10 @@ TLDEF tl_result tl_measure_noise(tl_env *env, const tl_quantization *quantizatio
 TLDEF tl_result tl_measure_format_noise(tl_env *env, tl_format format, const float *data,
                                         const float *weights, uint64_t count, tl_noise *noise);
 
+// Name a kind of observer.
 TLDEF const char *tl_name_observer(tl_observer_kind kind);  // "entropy"; "?" out of range
 #ifndef TL_NO_TEXT
+// Parse exactly what the tl_name_ function returns: 1 and the value, or 0.
 TLDEF int tl_parse_observer(const char *text, tl_observer_kind *kind);
 #endif
 
@@ -2926,6 +2975,7 @@ typedef struct tl_speeds {
     char     measured_on[64];          // the machine, cut after 63 bytes; "" = none; of several "A and others"
 } tl_speeds;
 
+// Name a source of speeds.
 TLDEF const char *tl_name_speed_source(tl_speed_source source);  // "assumed"; "?" out of range
 
 // -- precision plan --
@@ -3006,7 +3056,7 @@ typedef struct tl_precision_node {
     uint64_t  runner_up_cost;          // cost of the whole graph in that choice
     double    runner_up_loss;          // loss of the whole graph in that choice
     int32_t   conversion_count;        // of its outputs, to other formats
-    uint64_t  conversion_cost;
+    uint64_t  conversion_cost;         // of these
     tl_speed_source speed_source;      // where the speed-up comes from
 } tl_precision_node;
 
@@ -3019,8 +3069,8 @@ struct tl_precision_plan {
     double   measured_loss;            // by evaluate; NaN without evaluate
     int32_t  round_count;              // choices made
     uint64_t cost, base_cost;          // of the objective, conversions included; of everything in f32
-    uint64_t conversion_cost;
-    int32_t  conversion_count;
+    uint64_t conversion_cost;          // of all conversions, a part of cost
+    int32_t  conversion_count;         // of tensors, to other formats
     uint64_t bound_cost;               // lower bound of the cost within this loss limit (accuracy: this loss)
     double   bound_loss;               // accuracy: lower bound of the loss at this speed; else 0
     int32_t  proven;                   // 1 = optimal: value and bound are equal
@@ -3032,7 +3082,9 @@ struct tl_precision_plan {
     tl_speeds speeds;                  // where the times come from
 };
 
+// Fill in the defaults.
 TLDEF tl_precision_desc tl_default_precision(const tl_precision_desc *desc);  // NULL = all defaults
+
 // Choose a scheme for every node.
 //
 //   plan   overwritten; release with tl_free_precision_plan
@@ -3241,7 +3293,7 @@ typedef struct tl_measured_profiles {
 // Cost:    sample_count + 1 turns of each node and scheme, each of least_ns or one call.
 TL_EXPERIMENTAL tl_result tl_measure_profiles(tl_env *env, const tl_measure_profiles_desc *desc,
                                               tl_measured_profiles *measured);
-// Accepts zeroed ones.
+// Free measured profiles. Accepts zeroed ones.
 TL_EXPERIMENTAL void tl_free_measured_profiles(tl_env *env, tl_measured_profiles *measured);
 
 // -- apply --
@@ -3259,7 +3311,7 @@ typedef struct tl_precision_graph {
     const uint8_t *formats;            // [graph.tensor_count] tl_format
     const uint8_t *schemes;            // [graph.node_count] tl_scheme; f32 for conversions
     const tl_quantization *quantizations;  // [graph.tensor_count] of i8 and i16 tensors; scale 0 = none known
-    int32_t        conversion_count;
+    int32_t        conversion_count;   // nodes that convert
     void          *memory;             // released by tl_free_precision_graph, with the graph
 } tl_precision_graph;
 
@@ -3306,10 +3358,11 @@ TLDEF void      tl_free_precision_graph(tl_env *env, tl_precision_graph *applied
 
 // -- names and text --
 
+// Name a criterion, or an objective.
 TLDEF const char *tl_name_criterion(tl_criterion criterion);         // "balanced"; "?" out of range
 TLDEF const char *tl_name_objective(tl_precision_objective objective);  // "bytes"
 #ifndef TL_NO_TEXT
-// Accepts exactly what tl_name_objective returns: 1 and the value, or 0.
+// Parse exactly what tl_name_objective returns: 1 and the value, or 0.
 TLDEF int tl_parse_objective(const char *text, tl_precision_objective *objective);
 
 // Write a table of profiles as text, one line per row, in the form that examples/tl_plan.c reads back exactly
@@ -3415,7 +3468,7 @@ typedef struct tl_rank {
 
 // A part of the network that stays on one rank. Costs and activations are those of one micro-batch.
 typedef struct tl_unit {
-    uint64_t forward_ns, backward_ns;
+    uint64_t forward_ns, backward_ns;  // of one micro-batch
     uint64_t activation_bytes;  // that one micro-batch in flight holds, from its forward to its backward
     uint64_t parameter_bytes;   // weights; their gradients have as many bytes
     uint64_t output_bytes;      // to the next unit if that is on another rank; as many come back as gradient
@@ -3480,7 +3533,7 @@ typedef struct tl_partition_desc {
 
 typedef struct tl_stage {
     int32_t  first_unit, end_unit;  // first_unit .. end_unit - 1
-    int32_t  first_rank, replica_count;
+    int32_t  first_rank, replica_count;  // first_rank .. first_rank + replica_count - 1 have it
     int32_t  in_flight_count;       // micro-batches that it keeps at a time
     uint64_t time_ns;               // of one micro-batch, with what its replicas exchange
     uint64_t transfer_ns;           // of one micro-batch to the next stage and back; 0 for the last stage
@@ -3538,8 +3591,8 @@ TLDEF void      tl_free_partition(tl_env *env, tl_partition *partition);  // acc
 
 // One call of a rank: forward or backward of one micro-batch through one chunk.
 typedef struct tl_pipeline_event {
-    int32_t  is_backward;
-    int32_t  micro_batch;
+    int32_t  is_backward;           // 1 = backward, 0 = forward
+    int32_t  micro_batch;           // from 0
     int32_t  chunk;                 // of the rank; 0 unless interleaved
     uint64_t start_ns, end_ns;      // of tl_simulate_pipeline; else 0
 } tl_pipeline_event;
@@ -3636,7 +3689,7 @@ typedef struct tl_replicas {
     int32_t  replica_count;         // p
     int32_t  fits;                  // 1 = within the budget
     uint64_t time_ns;               // of a step: compute and exchange one after the other
-    uint64_t compute_ns, exchange_ns;
+    uint64_t compute_ns, exchange_ns;  // of a step: calls; the sum of gradients
     uint64_t sent_bytes;            // by each rank in a step
     uint64_t bytes;                 // of each rank
 } tl_replicas;
@@ -3671,7 +3724,7 @@ typedef struct tl_placement_node {
 typedef struct tl_placement_edge {
     int32_t  from, to;              // nodes; from < to
     int32_t  output;                // which output of from; edges with the same one carry the same tensor
-    uint64_t bytes;
+    uint64_t bytes;                 // of the tensor
 } tl_placement_edge;
 
 typedef struct tl_placement_desc {
@@ -3803,11 +3856,13 @@ TLDEF void      tl_free_parallel_plan(tl_env *env, tl_parallel_plan *plan);  // 
 // Write the choices as a table, a line each, the one chosen first.
 TLDEF size_t tl_print_parallel_plan(const tl_parallel_plan *plan, char *buf, size_t size);
 #endif
+// Name a value.
 TLDEF const char *tl_name_parallel_reason(tl_parallel_reason reason);               // "bubble"
 TLDEF const char *tl_name_pipeline(tl_pipeline pipeline);                           // "1f1b"; "?" out of range
 TLDEF const char *tl_name_partition_objective(tl_partition_objective objective);    // "total"
 TLDEF const char *tl_name_replication(tl_replication replication);                  // "ring"
 #ifndef TL_NO_TEXT
+// Parse exactly what the tl_name_ function returns: 1 and the value, or 0.
 TLDEF int tl_parse_pipeline(const char *text, tl_pipeline *pipeline);
 TLDEF int tl_parse_partition_objective(const char *text, tl_partition_objective *objective);
 TLDEF int tl_parse_replication(const char *text, tl_replication *replication);
@@ -4067,9 +4122,11 @@ typedef struct tl_recommendation {
 TLDEF tl_result tl_recommend(tl_env *env, const tl_recommend_desc *desc, tl_recommendation *recommendation);
 TLDEF void      tl_free_recommendation(tl_env *env, tl_recommendation *recommendation);  // accepts zeroed ones
 
+// Name a wish, or an outcome.
 TLDEF const char *tl_name_wish(tl_wish wish);           // "knee"; "?" out of range
 TLDEF const char *tl_name_outcome(tl_outcome outcome);  // "slower"
 #ifndef TL_NO_TEXT
+// Parse the name of a wish.
 TLDEF int tl_parse_wish(const char *text, tl_wish *wish);  // 1 and the value, or 0
 
 // Write the rows as a table for people: what each strategy asks for, its bytes and cost, and why it was not
@@ -4178,7 +4235,7 @@ typedef struct tl_rank_plan {
 
 typedef struct tl_compiled_ranks {
     tl_rank_plan *ranks;           // [rank_count]
-    int32_t  rank_count, chunk_count, micro_batch_count;
+    int32_t  rank_count, chunk_count, micro_batch_count;  // ranks; stages of each; of a training step
     const int32_t *ends;           // [rank_count * chunk_count] the node after the last of each stage
     const tl_compiled_plan *compiled;  // of the desc, or with may_split of one micro-batch; 0 = none
     uint64_t hash;                 // of all plans; runs compare it with that of their neighbours
@@ -4349,7 +4406,7 @@ typedef struct tl_backend_counters {
     uint64_t block_count[TL_TIER_COUNT];     // blocks alive
     uint64_t claim_count[TL_TIER_COUNT];     // ranges claimed and not released
     uint64_t added_count, copy_count, convert_count, fill_count;  // calls since init
-    uint64_t submit_count, poll_count, wait_count, map_count;
+    uint64_t submit_count, poll_count, wait_count, map_count;  // calls since init
     uint64_t copied_bytes;       // read by copy, compress and expand
 } tl_backend_counters;
 
@@ -4377,7 +4434,7 @@ typedef struct tl_account_counters {
 //
 // With TL_ONLY_TABLES a backend gives memory of the host, and nothing else: free_block, map and add_arena.
 typedef struct tl_backend {
-    void *self;
+    void *self;  // first argument of all functions
 
 #ifndef TL_ONLY_TABLES
     // Make a block. TL_ERROR_NO_MEMORY, with *block 0, if there is no memory for it. A backend that can
@@ -4658,12 +4715,15 @@ typedef struct tl_recompute_policy {
 } tl_recompute_policy;
 
 #ifndef TL_NO_ONLINE
+// Make a policy.
 TLDEF tl_recompute_policy tl_recompute_policy_all(void);
 TLDEF tl_recompute_policy tl_recompute_policy_none(void);
 TLDEF tl_recompute_policy tl_recompute_policy_selective(uint64_t cost_threshold);
 TLDEF tl_recompute_policy tl_recompute_policy_every_n(uint64_t n);
 TLDEF tl_recompute_policy tl_default_recompute_policy(void);  // the seed's: selective 100
 
+// Check a policy.
+//
 // Errors:  TL_ERROR_INVALID_ARG: unknown kind, n = 0.
 TLDEF tl_result tl_check_recompute_policy(tl_env *env, const tl_recompute_policy *policy);
 #endif
@@ -4671,12 +4731,12 @@ TLDEF tl_result tl_check_recompute_policy(tl_env *env, const tl_recompute_policy
 // The key under which a checkpoint is held.
 typedef struct tl_checkpoint_key {
     uint64_t step;         // training step
-    int32_t  micro_batch;
+    int32_t  micro_batch;  // of the step
     int32_t  node;         // >= 0
     int32_t  output;       // of the node; TL_SAVED = its saved bytes
 } tl_checkpoint_key;
 
-#define TL_SAVED (-1)
+#define TL_SAVED (-1)  // tl_checkpoint_key.output: the saved bytes of the node
 
 // One checkpoint, as tl_find_checkpoint shows it and as the caller's eviction function sees it.
 typedef struct tl_checkpoint_info {
@@ -4698,8 +4758,8 @@ typedef int32_t (*tl_evict_fn)(const tl_checkpoint_info *candidates, int32_t cou
 #ifndef TL_NO_ONLINE
 // A lock of the caller: both functions or neither.
 typedef struct tl_lock {
-    void (*lock)(void *user);
-    void (*unlock)(void *user);
+    void (*lock)(void *user);    // before a call uses the manager
+    void (*unlock)(void *user);  // after it
     void  *user;
 } tl_lock;
 
@@ -4722,12 +4782,12 @@ typedef struct tl_checkpoint_statistics {
     uint64_t total_memory_bytes;       // they take in the device tier
     uint64_t memory_budget_bytes;      // that binds: of the desc or of the backend; TL_UNLIMITED = none
     double   memory_utilization;       // 0..1; 0 without a budget
-    uint64_t host_memory_bytes, host_budget_bytes;
+    uint64_t host_memory_bytes, host_budget_bytes;  // the same of the host tier
     uint64_t peak_bytes;               // most bytes in the device tier
     uint64_t saved, skipped, refused;  // saves that stored, that the policy skipped, that did not fit
     uint64_t hits, misses;             // takes and peeks that found their checkpoint, that did not
     uint64_t evictions;                // = dropped + spills + compressions
-    uint64_t dropped, spills, compressions, fetches;
+    uint64_t dropped, spills, compressions, fetches;  // fetches: brought back to the device tier
 } tl_checkpoint_statistics;
 
 typedef struct tl_manager tl_manager;
@@ -4819,13 +4879,16 @@ TLDEF tl_result tl_submit_checkpoints(tl_env *env, tl_manager *manager, tl_ticke
 // Drop everything, borrowed or not, and set the counters to zero.
 TLDEF tl_result tl_reset_manager(tl_env *env, tl_manager *manager);
 
+// Read what is held, and what was counted.
 TLDEF uint64_t tl_find_memory_usage(tl_manager *manager);      // bytes in the device tier
 TLDEF uint64_t tl_find_checkpoint_count(tl_manager *manager);  // held, in any tier
 TLDEF void     tl_measure_manager(tl_manager *manager, tl_checkpoint_statistics *statistics);
 
+// Name a kind; "?" if it is out of range.
 TLDEF const char *tl_name_recompute_policy(tl_recompute_policy_kind kind);  // "every-n"
 TLDEF const char *tl_name_eviction(tl_eviction eviction);                   // "oldest"
 #ifndef TL_NO_TEXT
+// Parse exactly what the tl_name_ function returns: 1 and the value, or 0.
 TLDEF int tl_parse_recompute_policy(const char *text, tl_recompute_policy_kind *kind);
 TLDEF int tl_parse_eviction(const char *text, tl_eviction *eviction);
 #endif
@@ -4979,8 +5042,8 @@ typedef enum tl_random_moment {
 typedef struct tl_run_event {
     tl_step  step;
     int32_t  index;         // in the pass, from 0
-    int32_t  micro_batch;
-    uint64_t training_step;
+    int32_t  micro_batch;   // that it acted on, as in tl_kernel_call
+    uint64_t training_step; // of the pass
     int32_t  recompute;     // 1 = a forward that ran before in this pass
     uint64_t start_ns, end_ns;  // of the backend's clock; a WAIT starts where its copy was issued
     uint64_t device_bytes;  // highest live bytes of the backend during the step
@@ -5211,7 +5274,7 @@ typedef struct tl_run_report {
     uint64_t planned_taken_bytes; // arena, rounded up as the backend says, and overhead; 0 without an arena
     uint64_t taken_bytes;         // most bytes of the device that the backend took for the run, by its own
                                   // count: not above these, or the pass failed; 0 = it counts no accounts
-    uint64_t planned_host_peak_bytes, measured_host_peak_bytes;
+    uint64_t planned_host_peak_bytes, measured_host_peak_bytes;  // as those of the device, for the host copies
     uint64_t planned_host_taken_bytes, host_taken_bytes;  // as those of the device, for the host copies
     uint64_t end_bytes;           // in use after the pass: inputs and results
     uint64_t planned_cost, base_cost;  // simulated, of one pass
@@ -5219,13 +5282,13 @@ typedef struct tl_run_report {
 #endif
     int32_t  forward_count;       // forwards carried out, each counted once
     int32_t  recompute_count;     // of these, those of a node that had run before in the pass
-    int32_t  backward_count;
-    int32_t  drop_count;
+    int32_t  backward_count;      // backwards carried out
+    int32_t  drop_count;          // drops carried out
     int32_t  step_count;          // steps carried out
     int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges,
                                   // one a member and block of a fused node
 #ifndef TL_ONLY_TABLES
-    int32_t  spill_count, fetch_count, compress_count, expand_count;
+    int32_t  spill_count, fetch_count, compress_count, expand_count;  // of tensors, carried out
     int32_t  eviction_count;      // online: tensors evicted to stay within the budget
     int32_t  limiting_node;       // TL_ERROR_OVER_BUDGET: the node that needs needed_bytes; else -1
     uint64_t needed_bytes;        // least budget with which that step fits
@@ -5536,6 +5599,8 @@ TLDEF tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t save_
 // All of them answer TL_NOT_READY and are called again until they do not; between passes only. After an error
 // the ranges hold sums of some of the replicas. An element's place in its range decides its shard: ranges of
 // single nodes have the same sums whatever the stages, a range of a whole stage has not.
+
+// Sum the ranges of a kind over replicas: on each, or each its shard; or give each the shards of the others.
 //
 // Errors:  TL_ERROR_INVALID_ARG: no transport, a pass or another sum is under way, ranges that are no f32;
 //          TL_ERROR_MISMATCH, at the first sum: a replica has other states (nodes, kinds or bytes, but for
@@ -5614,6 +5679,7 @@ typedef struct tl_op {
 TLDEF tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl_op *ops, int32_t op_count,
                                tl_run **run);
 
+// Name a kind of state.
 TLDEF const char *tl_name_state(tl_state_kind kind);  // "gradient"; "?" if it is out of range
 
 // -- layer by layer: a list of operations that is a chain --
@@ -5624,8 +5690,8 @@ typedef struct tl_layer {
     tl_kernel_fn forward;
     tl_kernel_fn backward;
     void        *user;
-    uint64_t     output_bytes;
-    uint64_t     saved_bytes, fwork_bytes, bwork_bytes, param_bytes;
+    uint64_t     output_bytes;    // of its result
+    uint64_t     saved_bytes, fwork_bytes, bwork_bytes, param_bytes;  // as in tl_node_desc
     uint64_t     fwd_cost, bwd_cost;  // 0 = 1
     const char  *needs;           // what backward reads: "in", "out", "in,out", "none"; 0 = "in", as in tl_op
     int32_t      keep;            // 1 = its output is a result: tl_read_tensor after the pass
@@ -5662,19 +5728,19 @@ TLDEF int       tl_uses_checkpoints(const tl_run *run);
 #endif
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-// The compiled plan of a run: what was chosen, at what cost, and how far from the best. NULL: the strategy left
-// nothing open beside the plan. Valid until the run is freed.
+// Find the compiled plan of a run: what was chosen, at what cost, and how far from the best. NULL: the strategy
+// left nothing open beside the plan. Valid until the run is freed.
 TLDEF const tl_compiled_plan *tl_find_compiled_plan(const tl_run *run);
 
-// The ways to share the batch that automatic parallelism has compared, the best of which the ranks run: as many
-// stages as its stage_count, in as many replicas. NULL: parallelism is not automatic, there is one rank, or the
-// strategy asks for what ranks cannot run parts of (a mode that is not lazy, a memory that is not pooled, an
-// interval, a batch that may be split), and every rank is a replica. Valid until the run is freed.
+// Find the ways to share the batch that automatic parallelism has compared, the best of which the ranks run:
+// as many stages as its stage_count, in as many replicas. NULL: parallelism is not automatic, there is one
+// rank, or the strategy asks for what ranks cannot run parts of (a mode that is not lazy, a memory that is not
+// pooled, an interval, a batch that may be split), and every rank is a replica. Valid until the run is freed.
 TLDEF const tl_parallel_plan *tl_find_parallel_plan(const tl_run *run);
 #endif
 
-// The graph of a run: that of the desc, the fused or compiled one, or the one that a layer run has made. Valid
-// until the run is freed.
+// Find the graph of a run: that of the desc, the fused or compiled one, or the one that a layer run has made.
+// Valid until the run is freed.
 TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 
 #ifndef TL_NO_PLANNERS
@@ -5695,8 +5761,8 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
     X(TL_OPERAND_OUTPUT,          "output",           "with its number")                        \
     X(TL_OPERAND_OUTPUT_GRADIENT, "output gradient",  "with the number of the output")          \
     X(TL_OPERAND_INPUT_GRADIENT,  "input gradient",   "with the number of the input")           \
-    X(TL_OPERAND_SAVED,           "saved bytes",      "")                                       \
-    X(TL_OPERAND_SCRATCH,         "scratch",          "")                                       \
+    X(TL_OPERAND_SAVED,           "saved bytes",      "of the node")                            \
+    X(TL_OPERAND_SCRATCH,         "scratch",          "of the call")                            \
     X(TL_OPERAND_STATE,           "state",            "with the number of its range in states")
 
 typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_operand_kind;
@@ -5995,6 +6061,13 @@ TLDEF tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_result w
 #ifndef TL_ASSERT
 #include <assert.h>
 #define TL_ASSERT(x) assert(x)
+#endif
+// What holds between the steps of a part that keeps state, written in the code. Developers switch it on with
+// -DTLI_INVARIANTS, in builds for tests and without NDEBUG. It is no option for users, and nothing by default.
+#ifdef TLI_INVARIANTS
+#define TLI_INVARIANT(x) TL_ASSERT(x)
+#else
+#define TLI_INVARIANT(x) ((void)0)
 #endif
 #if !defined(TL_NO_STDIO) && !defined(TL_NO_TEXT)
 #include <stdio.h>
@@ -8053,6 +8126,7 @@ static int tli_grow(tl_env *env, void **array, int32_t *capacity, int32_t used, 
     if (*capacity) tli_release(env, *array);
     *array = bigger;
     *capacity = (int32_t)wanted;
+    TLI_INVARIANT(used <= *capacity && needed <= *capacity);
     return 1;
 }
 
@@ -8151,6 +8225,25 @@ static char *tli_arena_start(tli_arena *arena) {
     return (char *)arena + tli_round_up(sizeof *arena, TLI_ARENA_ALIGN);
 }
 
+#ifdef TLI_INVARIANTS
+// Pieces fill the arena without a gap, no two free ones lie side by side, and those in use add up to `used`.
+static int tli_arena_holds(tli_arena *arena) {
+    size_t at = 0, used = 0;
+    int was_free = 0;
+    while (at < arena->size) {
+        const tli_piece *piece = (tli_piece *)(void *)(tli_arena_start(arena) + at);
+        int is_free = piece->free_bytes != 0;
+        if (piece->bytes < tli_piece_head() || piece->bytes > arena->size - at) return 0;
+        if (piece->bytes % TLI_ARENA_ALIGN || (is_free && was_free)) return 0;
+        if (is_free && piece->free_bytes != piece->bytes) return 0;
+        if (!is_free) used += piece->bytes;
+        was_free = is_free;
+        at += piece->bytes;
+    }
+    return used == arena->used && used <= arena->peak && arena->peak <= arena->size;
+}
+#endif
+
 static void *tli_arena_alloc(void *user, size_t bytes) {
     tli_arena *arena = (tli_arena *)user;
     size_t head = tli_piece_head(), at, need;
@@ -8167,6 +8260,7 @@ static void *tli_arena_alloc(void *user, size_t bytes) {
         piece->free_bytes = 0;
         arena->used += piece->bytes;
         if (arena->used > arena->peak) arena->peak = arena->used;
+        TLI_INVARIANT(tli_arena_holds(arena));
         return (char *)piece + head;
     }
     return NULL;
@@ -8188,6 +8282,7 @@ static void tli_arena_release(void *user, void *ptr) {
             last = piece;
         }
     }
+    TLI_INVARIANT(tli_arena_holds(arena));
 }
 
 TLI_IMPL tl_result tl_init_arena(tl_env *env, void *memory, size_t bytes) {
@@ -8207,6 +8302,7 @@ TLI_IMPL tl_result tl_init_arena(tl_env *env, void *memory, size_t bytes) {
     env->alloc = tli_arena_alloc;
     env->release = tli_arena_release;
     env->user = arena;
+    TLI_INVARIANT(tli_arena_holds(arena));
     return TL_OK;
 }
 
@@ -13041,6 +13137,15 @@ static int tli_fit_is_before(const tli_fit *f, int32_t order, int32_t a, int32_t
     return a < b;
 }
 
+#ifdef TLI_INVARIANTS
+// The boxes stand in an order.
+static int tli_fit_is_sorted(const tli_fit *f, int32_t order, const int32_t *items) {
+    int32_t i;
+    for (i = 1; i < f->count; i++) if (!tli_fit_is_before(f, order, items[i - 1], items[i])) return 0;
+    return 1;
+}
+#endif
+
 // Sort boxes by heap sort: no order of them makes it slow.
 static void tli_fit_sort(tli_fit *f, int32_t order, int32_t *items) {
     int32_t end, root, at, child, swap;
@@ -13054,6 +13159,7 @@ static void tli_fit_sort(tli_fit *f, int32_t order, int32_t *items) {
         }
         f->work += 4;
     }
+    TLI_INVARIANT(tli_fit_is_sorted(f, order, items));
 }
 
 // Get memory for passes over the boxes. 0 = there is none.
@@ -13070,6 +13176,7 @@ static int tli_fit_init(tli_fit *f) {
     f->best_height = UINT64_MAX;
     for (i = 0; i < f->count; i++) f->by_first[i] = i;
     tli_fit_sort(f, TLI_FIT_START, f->by_first);
+    TLI_INVARIANT(f->leaf_count >= f->count);
     return 1;
 }
 
@@ -13084,11 +13191,23 @@ static int32_t tli_fit_position(const tli_fit *f, int32_t box) {
     return low;
 }
 
+#ifdef TLI_INVARIANTS
+// From a leaf of the tree to its root each node knows the last section that a placed box below it reaches.
+static int tli_fit_reach_holds(const tli_fit *f, int32_t at) {
+    while ((at /= 2) > 0) {
+        int32_t low = f->reach[2 * at], high = f->reach[2 * at + 1];
+        if (f->reach[at] != (low > high ? low : high)) return 0;
+    }
+    return 1;
+}
+#endif
+
 static void tli_fit_put(tli_fit *f, int32_t box, uint64_t offset) {
     int32_t at = f->leaf_count + tli_fit_position(f, box);
     f->offsets[box] = offset;
     for (; at; at /= 2)
         if (f->reach[at] < f->boxes[box].last) f->reach[at] = f->boxes[box].last;
+    TLI_INVARIANT(tli_fit_reach_holds(f, f->leaf_count + tli_fit_position(f, box)));
 }
 
 static int32_t tli_fit_count_pieces(const tli_fit *f, const tli_fit_box *box) {
@@ -13118,6 +13237,7 @@ static void tli_fit_add_taken(tli_fit *f, uint64_t offset, const tli_fit_piece *
     f->taken = (tli_fit_taken *)array;
     f->taken[*count].first = offset + piece->from + (bytes - other->end);
     f->taken[(*count)++].end = offset + piece->end - other->from;
+    TLI_INVARIANT(*count <= f->taken_capacity);
 }
 
 // The same for all pieces of both.
@@ -13152,6 +13272,15 @@ static int32_t tli_fit_list_taken(tli_fit *f, const tli_fit_box *box) {
     return count;
 }
 
+#ifdef TLI_INVARIANTS
+// What is taken stands in order of its first byte.
+static int tli_fit_taken_is_sorted(const tli_fit *f, int32_t count) {
+    int32_t i;
+    for (i = 1; i < count; i++) if (f->taken[i - 1].first > f->taken[i].first) return 0;
+    return 1;
+}
+#endif
+
 // Sort what is taken by its first byte: by insertion if there is little, else by heap sort.
 static void tli_fit_sort_taken(tli_fit *f, int32_t count) {
     tli_fit_taken *g = f->taken, swap;
@@ -13172,7 +13301,18 @@ static void tli_fit_sort_taken(tli_fit *f, int32_t count) {
         }
     }
     f->work += (uint64_t)count * (count > 16 ? 8 : 2);
+    TLI_INVARIANT(f->failed || tli_fit_taken_is_sorted(f, count));
 }
+
+#ifdef TLI_INVARIANTS
+// A box lies at an offset in none of the bytes that are taken, aligned and in one block.
+static int tli_fit_is_free(const tli_fit *f, const tli_fit_box *box, int32_t count, uint64_t offset) {
+    uint64_t end = offset + tli_fit_taken_bytes(f, box);
+    int32_t i;
+    for (i = 0; i < count; i++) if (f->taken[i].first < end && f->taken[i].end > offset) return 0;
+    return offset == tli_fit_lift(f, box, offset);
+}
+#endif
 
 // The lowest offset at which a box lies in a gap.
 static uint64_t tli_fit_find_gap(tli_fit *f, const tli_fit_box *box) {
@@ -13181,6 +13321,7 @@ static uint64_t tli_fit_find_gap(tli_fit *f, const tli_fit_box *box) {
     tli_fit_sort_taken(f, count);
     for (i = 0; i < count && f->taken[i].first < offset + bytes; i++)
         if (f->taken[i].end > offset) offset = tli_fit_lift(f, box, f->taken[i].end);
+    TLI_INVARIANT(f->failed || tli_fit_is_free(f, box, count, offset));
     return offset;
 }
 
@@ -13192,7 +13333,35 @@ static void tli_fit_put_pinned(tli_fit *f, int32_t box) {
     for (i = 0; i < count; i++)
         if (f->taken[i].first < end && b->pin < f->taken[i].end) f->pins_overlap = 1;
     tli_fit_put(f, box, b->pin);
+    TLI_INVARIANT(f->offsets[box] == b->pin);
 }
+
+#ifdef TLI_INVARIANTS
+// Where the boxes are few, no two take the same bytes in the same section.
+static int tli_fit_is_apart(const tli_fit *f) {
+    int32_t a, b, i, k;
+    for (a = 0; a < f->count && f->count <= 128; a++)
+        for (b = a + 1; b < f->count; b++) {
+            const tli_fit_box *x = &f->boxes[a], *y = &f->boxes[b];
+            for (i = 0; !i || i < tli_fit_count_pieces(f, x); i++)
+                for (k = 0; !k || k < tli_fit_count_pieces(f, y); k++) {
+                    tli_fit_piece p = tli_fit_find_piece(f, x, i), q = tli_fit_find_piece(f, y, k);
+                    if (p.first > q.last || q.first > p.last) continue;
+                    if (f->best[a] + p.from < f->best[b] + q.end && f->best[b] + q.from < f->best[a] + p.end)
+                        return 0;
+                }
+        }
+    return 1;
+}
+
+// The best offsets reach exactly the best height, and unless pins do, no boxes overlap.
+static int tli_fit_best_holds(const tli_fit *f) {
+    uint64_t height = 0;
+    int32_t i;
+    for (i = 0; i < f->count; i++) height = tli_larger_u64(height, f->best[i] + f->boxes[i].bytes);
+    return height == f->best_height && (f->pins_overlap || tli_fit_is_apart(f));
+}
+#endif
 
 // Place all boxes in an order and keep the result if it is the lowest. Where the work is spent, the first pass
 // puts what is left on top, and later ones end.
@@ -13221,6 +13390,7 @@ static void tli_fit_run(tli_fit *f, int32_t order) {
     if (height >= f->best_height) return;
     f->best_height = height;
     tli_copy(f->best, f->offsets, (size_t)f->count * sizeof *f->best);
+    TLI_INVARIANT(f->failed || tli_fit_best_holds(f));
 }
 #endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -13291,6 +13461,60 @@ static void tli_gap_update(tli_gaps *g, int32_t gap) {
     at->widest = tli_larger_u64(at->widest, tli_gap_widest(g, at->down[1]));
 }
 
+#ifdef TLI_INVARIANTS
+// A gap and its children stand in order of bytes and ranks, and it knows the widest from itself down.
+static int tli_gap_holds(const tli_gaps *g, int32_t gap) {
+    const tli_gap *at = &g->gaps[gap];
+    uint64_t widest = at->end - at->first;
+    int32_t side;
+    if (g->failed) return 1;
+    if (at->first >= at->end || at->end > g->end) return 0;
+    if (at->up < 0 && g->root != gap) return 0;
+    if (at->up >= 0 && g->gaps[at->up].down[0] != gap && g->gaps[at->up].down[1] != gap) return 0;
+    for (side = 0; side < 2; side++) {
+        int32_t down = at->down[side];
+        if (down < 0) continue;
+        if (g->gaps[down].up != gap || tli_gap_rank(down) > tli_gap_rank(gap)) return 0;
+        if (side ? g->gaps[down].first <= at->end : g->gaps[down].end >= at->first) return 0;
+        widest = tli_larger_u64(widest, g->gaps[down].widest);
+    }
+    return widest == at->widest;
+}
+
+// So do all gaps from one up to the root.
+static int tli_gap_path_holds(const tli_gaps *g, int32_t gap) {
+    for (; gap >= 0; gap = g->gaps[gap].up) if (!tli_gap_holds(g, gap)) return 0;
+    return 1;
+}
+
+// All gaps hold and do not touch; where they are many, that is looked at now and then.
+static int tli_gaps_hold(const tli_gaps *g) {
+    int32_t at = g->root, last = -1, left = g->count;
+    if (g->failed) return 1;
+    if (g->count > 16 && g->work % ((uint64_t)g->count + 1)) return 1;
+    while (at >= 0 && g->gaps[at].down[0] >= 0) at = g->gaps[at].down[0];
+    for (; at >= 0 && left > 0; left--) {
+        if (!tli_gap_holds(g, at) || (last >= 0 && g->gaps[last].end >= g->gaps[at].first)) return 0;
+        last = at;
+        if (g->gaps[at].down[1] >= 0) {
+            at = g->gaps[at].down[1];
+            while (g->gaps[at].down[0] >= 0) at = g->gaps[at].down[0];
+            continue;
+        }
+        while (g->gaps[at].up >= 0 && g->gaps[g->gaps[at].up].down[1] == at) at = g->gaps[at].up;
+        at = g->gaps[at].up;
+    }
+    return at < 0;
+}
+
+// A box and its neighbours in the list know each other.
+static int tli_gap_list_holds(const tli_gaps *g, int32_t box) {
+    int32_t below = g->lower[box], above = g->higher[box];
+    if ((below < 0 ? g->lowest : g->higher[below]) != box) return 0;
+    return (above < 0 ? g->highest : g->lower[above]) == box;
+}
+#endif
+
 static void tli_gap_update_above(tli_gaps *g, int32_t gap) {
     for (; gap >= 0; gap = g->gaps[gap].up, g->work++) tli_gap_update(g, gap);
 }
@@ -13301,6 +13525,7 @@ static void tli_gap_replace(tli_gaps *g, int32_t old, int32_t gap) {
     if (up < 0) g->root = gap;
     else g->gaps[up].down[g->gaps[up].down[1] == old] = gap;
     if (gap >= 0) g->gaps[gap].up = up;
+    TLI_INVARIANT(gap < 0 || g->gaps[gap].up == up);
 }
 
 // Lift a gap above its parent.
@@ -13313,6 +13538,7 @@ static void tli_gap_lift(tli_gaps *g, int32_t gap) {
     g->gaps[up].up = gap;
     tli_gap_update(g, up);
     g->work++;
+    TLI_INVARIANT(tli_gap_rank(up) <= tli_gap_rank(gap) || g->gaps[up].up == gap);
 }
 
 // A gap that is in no tree; -1 = no memory.
@@ -13328,6 +13554,7 @@ static int32_t tli_gap_new(tli_gaps *g) {
         return -1;
     }
     g->gaps = (tli_gap *)array;
+    TLI_INVARIANT(g->count <= g->capacity);
     return g->count++;
 }
 
@@ -13347,6 +13574,7 @@ static void tli_gap_add(tli_gaps *g, int32_t below, uint64_t first, uint64_t end
     tli_gap_update(g, gap);
     while (item->up >= 0 && tli_gap_rank(item->up) < tli_gap_rank(gap)) tli_gap_lift(g, gap);
     tli_gap_update_above(g, gap);
+    TLI_INVARIANT(tli_gap_path_holds(g, gap));
 }
 
 static void tli_gap_remove(tli_gaps *g, int32_t gap) {
@@ -13355,6 +13583,7 @@ static void tli_gap_remove(tli_gaps *g, int32_t gap) {
         tli_gap_lift(g, item->down[tli_gap_rank(item->down[0]) < tli_gap_rank(item->down[1])]);
     tli_gap_replace(g, gap, item->down[item->down[0] < 0]);
     tli_gap_update_above(g, item->up);
+    TLI_INVARIANT(tli_gap_path_holds(g, item->up));
     item->up = g->unused;
     g->unused = gap;
 }
@@ -13399,6 +13628,7 @@ static void tli_gap_give(tli_gaps *g, int32_t box, uint64_t first, uint64_t end)
     }
     g->gaps[below].end = end;
     tli_gap_update_above(g, below);
+    TLI_INVARIANT(tli_gap_path_holds(g, below));
 }
 
 // Let there be a gap of so many bytes: the last one grows, or begins at the end.
@@ -13409,6 +13639,7 @@ static void tli_gap_widen(tli_gaps *g, uint64_t bytes) {
     while (at >= 0 && g->gaps[at].down[1] >= 0) at = g->gaps[at].down[1];
     g->end += bytes - (at >= 0 && g->gaps[at].end == end ? end - g->gaps[at].first : 0);
     tli_gap_give(g, g->highest, end, g->end);
+    TLI_INVARIANT(g->failed || tli_gap_widest(g, g->root) >= bytes);
 }
 
 // A place in a gap: against the box below it, or, side 1, against the one above.
@@ -13473,16 +13704,19 @@ static void tli_gap_link(tli_gaps *g, int32_t box, int32_t below) {
     else g->higher[below] = box;
     if (above < 0) g->highest = box;
     else g->lower[above] = box;
+    TLI_INVARIANT(tli_gap_list_holds(g, box));
 }
 
 // Take a box out of the list, and give its bytes back.
 static void tli_gap_drop(const tli_fit *f, tli_gaps *g, int32_t box) {
     int32_t below = g->lower[box], above = g->higher[box];
+    TLI_INVARIANT(tli_gap_list_holds(g, box));
     if (below < 0) g->lowest = above;
     else g->higher[below] = above;
     if (above < 0) g->highest = below;
     else g->lower[above] = below;
     tli_gap_give(g, below, f->offsets[box], f->offsets[box] + tli_fit_taken_bytes(f, &f->boxes[box]));
+    TLI_INVARIANT(tli_gaps_hold(g));
 }
 
 // Take the bytes of a box in a gap that holds them; where they do not fit it aligned, or in one block, in one
@@ -13501,6 +13735,7 @@ static uint64_t tli_gap_take(const tli_fit *f, tli_gaps *g, int32_t id, int stac
         if (again || (place.offset >= first && place.offset + bytes <= end)) break;
         wanted = (f->block ? 2 * bytes : bytes) + ((uint64_t)1 << box->alignment_bits);
     }
+    TLI_INVARIANT(place.offset >= first && place.offset + bytes <= end);
     tli_gap_link(g, id, g->gaps[place.gap].below);
     if (place.offset > first) {
         g->gaps[place.gap].end = place.offset;
@@ -13513,6 +13748,7 @@ static uint64_t tli_gap_take(const tli_fit *f, tli_gaps *g, int32_t id, int stac
     } else {
         tli_gap_remove(g, place.gap);
     }
+    TLI_INVARIANT(tli_gaps_hold(g));
     return place.offset;
 }
 
@@ -13521,6 +13757,7 @@ static void tli_gap_reset(tli_gaps *g, uint64_t end) {
     g->count = 0;
     g->end = end;
     if (end) tli_gap_add(g, -1, 0, end);
+    TLI_INVARIANT(g->failed || tli_gaps_hold(g));
 }
 
 // Place all boxes as they begin, and keep the result if it is the lowest. by_first: boxes by first section,
@@ -13546,6 +13783,7 @@ static void tli_fit_sweep_items(tli_fit *f, tli_gaps *g, const int32_t *ends, in
     if (height >= f->best_height) return;
     f->best_height = height;
     tli_copy(f->best, f->offsets, (size_t)n * sizeof *f->best);
+    TLI_INVARIANT(tli_fit_best_holds(f));
 }
 
 // Sweep forwards, and where that is above the bound, backwards; then stack in both directions.
@@ -13846,6 +14084,7 @@ static uint64_t tli_pack_read(tli_pack *p) {
                 p->twin[i] = other;
         }
     }
+    TLI_INVARIANT(p->placed_count == 0);
     return most;
 }
 
@@ -13869,6 +14108,7 @@ static int tli_pack_init(tli_pack *p, tli_fit *fit, const int32_t *boxes, int32_
         p->best[i] = fit->best[boxes[i]];
         p->pin_count += box->pin != UINT64_MAX;
     }
+    TLI_INVARIANT(p->pin_count >= 0 && p->pin_count <= count);
     return tli_pack_list_windows(p) && tli_pack_list_near(p) && tli_pack_list_live(p);
 }
 
@@ -13921,6 +14161,15 @@ static int tli_pack_ranks_before(const tli_pack_keys *a, const tli_pack_keys *b)
     return a->box < b->box;
 }
 
+#ifdef TLI_INVARIANTS
+// Keys stand in order of rank.
+static int tli_pack_is_ranked(const tli_pack *p, int32_t count) {
+    int32_t k;
+    for (k = 1; k < count; k++) if (!tli_pack_ranks_before(&p->keys[k - 1], &p->keys[k])) return 0;
+    return 1;
+}
+#endif
+
 // Sort the items of a part by rank.
 static void tli_pack_rank(tli_pack *p, tli_pack_part part) {
     int32_t *items = p->items + part.first, gap, k, at;
@@ -13932,6 +14181,7 @@ static void tli_pack_rank(tli_pack *p, tli_pack_part part) {
                 p->keys[at] = p->keys[at - gap];
             p->keys[at] = keys;
         }
+    TLI_INVARIANT(!part.count || tli_pack_is_ranked(p, part.count));
     for (k = 0; k < part.count; k++) items[k] = p->keys[k].box;
 }
 
@@ -13963,6 +14213,7 @@ static int tli_pack_change_low(tli_pack *p, int32_t box, uint64_t low) {
     if (p->change_count == p->change_capacity &&
         !tli_grow(p->fit->env, &array, &p->change_capacity, p->change_count, (int64_t)p->change_count + 1,
                   sizeof *p->changes)) { p->failed = 1; return 0; }
+    TLI_INVARIANT(low >= p->low[box] && !p->placed[box]);
     p->changes = (tli_pack_change *)array;
     p->changes[p->change_count].box = box;
     p->changes[p->change_count].slept = p->sleeps[box];
@@ -14021,6 +14272,38 @@ static int32_t tli_pack_find_lowest(tli_pack *p, int32_t section, uint64_t most,
     return count;
 }
 
+#ifdef TLI_INVARIANTS
+// What is left of a section is what its unplaced boxes take.
+static int tli_pack_section_holds(const tli_pack *p, int32_t section) {
+    uint64_t rest = 0;
+    int32_t k;
+    for (k = p->live_first[section]; k < p->live_first[section + 1]; k++)
+        if (!p->placed[p->live[k]]) rest += tli_pack_takes(p, p->live[k], section);
+    return rest == p->rest[section];
+}
+
+// A box that was placed is aligned and over no other that was, where all of them take all their bytes.
+static int tli_pack_box_holds(const tli_pack *p, int32_t box) {
+    uint64_t offset = p->offset[box], end = offset + p->bytes[box];
+    int32_t k;
+    if (p->pin[box] != UINT64_MAX ? offset != p->pin[box] : offset != tli_pack_align(p, box, offset)) return 0;
+    for (k = p->near_first[box]; k < p->near_first[box + 1] && !p->over; k++) {
+        int32_t other = p->near_boxes[k];
+        if (!p->placed[other]) continue;
+        if (offset < p->offset[other] + p->bytes[other] && p->offset[other] < end) return 0;
+    }
+    return 1;
+}
+
+// Nothing is placed, and every section has all its bytes left.
+static int tli_pack_is_empty(const tli_pack *p) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) if (p->placed[i]) return 0;
+    for (i = 0; i < p->section_count; i++) if (!tli_pack_section_holds(p, i) || p->crossing[i] < 0) return 0;
+    return p->placed_count == 0;
+}
+#endif
+
 // Look at the unplaced boxes of a section, of which none lies below `offset`. The lowest of them must leave
 // room for all others above it; the others lie above an end of those that could be it. 0 = they do not fit.
 static int tli_pack_look_at(tli_pack *p, int32_t section, uint64_t offset) {
@@ -14061,6 +14344,7 @@ static int tli_pack_look(tli_pack *p, uint64_t offset) {
 static int tli_pack_place(tli_pack *p, int32_t box, uint64_t offset) {
     int32_t k, s;
     int fits = 1;
+    TLI_INVARIANT(!p->placed[box] && p->placed_count < p->count);
     p->placed[box] = 1;
     p->stack[p->placed_count++] = box;
     p->offset[box] = offset;
@@ -14068,6 +14352,7 @@ static int tli_pack_place(tli_pack *p, int32_t box, uint64_t offset) {
         p->rest[s] -= tli_pack_takes(p, box, s);
         if (s < p->last[box]) p->crossing[s]--;
     }
+    TLI_INVARIANT(tli_pack_box_holds(p, box) && tli_pack_section_holds(p, p->first[box]));
     for (k = p->near_first[box]; k < p->near_first[box + 1] && fits; k++) {
         int32_t other = p->near_boxes[k];
         uint64_t end = offset + (p->over ? p->over[k] : p->bytes[box]);
@@ -14085,6 +14370,7 @@ static void tli_pack_take_back(tli_pack *p) {
         p->rest[s] += tli_pack_takes(p, box, s);
         if (s < p->last[box]) p->crossing[s]++;
     }
+    TLI_INVARIANT(tli_pack_section_holds(p, p->first[box]));
 }
 
 // -- layout: parts --
@@ -14099,6 +14385,7 @@ static int tli_pack_add_item(tli_pack *p, int32_t box) {
     }
     p->items = (int32_t *)array;
     p->items[p->item_count++] = box;
+    TLI_INVARIANT(p->item_count <= p->item_capacity);
     return 1;
 }
 
@@ -14114,6 +14401,7 @@ static int tli_pack_add_part(tli_pack *p, int32_t first) {
     p->parts = (tli_pack_part *)array;
     p->parts[p->part_count].first = first;
     p->parts[p->part_count++].count = p->item_count - first;
+    TLI_INVARIANT(p->part_count <= p->part_capacity);
     return 1;
 }
 
@@ -14164,6 +14452,19 @@ static int tli_pack_is_candidate(const tli_pack *p, const tli_pack_frame *f, int
     return p->twin[box] < 0 || p->placed[p->twin[box]];
 }
 
+#ifdef TLI_INVARIANTS
+// Candidates stand in order of offset, and none is placed.
+static int tli_pack_candidates_hold(const tli_pack *p, const tli_pack_frame *f) {
+    const int32_t *items = p->items + f->candidates;
+    int32_t k;
+    for (k = 0; k < f->candidate_count; k++) {
+        if (p->placed[items[k]] || p->low[items[k]] < f->last_offset) return 0;
+        if (k && p->low[items[k - 1]] > p->low[items[k]]) return 0;
+    }
+    return 1;
+}
+#endif
+
 // List the boxes that may be placed next, by offset and rank. 0 = no memory.
 static int tli_pack_list_candidates(tli_pack *p, tli_pack_frame *f) {
     uint64_t most = tli_pack_find_most(p, f);
@@ -14180,6 +14481,7 @@ static int tli_pack_list_candidates(tli_pack *p, tli_pack_frame *f) {
         p->items[at] = box;
     }
     f->candidate_count = p->item_count - f->candidates;
+    TLI_INVARIANT(tli_pack_candidates_hold(p, f));
     return 1;
 }
 
@@ -14195,6 +14497,7 @@ static int tli_pack_push(tli_pack *p, tli_pack_part part, uint64_t last_offset) 
     f->last_offset = last_offset;
     if (!tli_pack_list_candidates(p, f)) return 0;
     f->item_count = p->item_count;
+    TLI_INVARIANT(p->frame_count <= p->count + 1);
     return 1;
 }
 
@@ -14230,6 +14533,7 @@ static void tli_pack_undo(tli_pack *p, const tli_pack_frame *f) {
     while (p->placed_count > f->placed_count) tli_pack_take_back(p);
     p->item_count = f->item_count;
     p->part_count = f->child_first;
+    TLI_INVARIANT(p->change_count == f->change_count && p->placed_count == f->placed_count);
 }
 
 // Report progress; where it asks to stop, no work is left.
@@ -14252,7 +14556,10 @@ static int tli_pack_search(tli_pack *p) {
         p->low[i] = p->sleeps[i] = 0;
         if (!tli_pack_add_item(p, i)) return TLI_PACK_STOPPED;
     }
-    for (i = 0; i < p->count; i++) p->low[i] = tli_pack_lift(p, i, 0);
+    for (i = 0; i < p->count; i++) {
+        p->low[i] = tli_pack_lift(p, i, 0);
+        if (tli_pack_end(p, i, p->low[i]) > p->capacity) return TLI_PACK_NEVER;   // pins
+    }
     all.first = 0;
     all.count = p->count;
     tli_pack_rank(p, all);
@@ -14277,6 +14584,7 @@ static int tli_pack_search(tli_pack *p) {
         if (!tli_pack_push(p, p->parts[f->child_first + f->child_at], p->offset[f->chosen]))
             return TLI_PACK_STOPPED;
     }
+    TLI_INVARIANT(!solved || p->placed_count == p->count);
     if (solved) return TLI_PACK_FITS;
     return p->work < p->work_limit && !p->failed ? TLI_PACK_NEVER : TLI_PACK_STOPPED;
 }
@@ -14284,6 +14592,7 @@ static int tli_pack_search(tli_pack *p) {
 // After a search, whatever its answer: nothing is placed.
 static void tli_pack_reset(tli_pack *p) {
     while (p->placed_count) tli_pack_take_back(p);
+    TLI_INVARIANT(tli_pack_is_empty(p));
 }
 // -- layout: from a bound to a height --
 
@@ -14328,6 +14637,7 @@ static int tli_pack_ask(tli_pack *p, uint64_t capacity, uint64_t slice, int32_t 
         answer = tli_pack_search(p);
         if (answer == TLI_PACK_FITS) {
             tli_copy(p->best, p->offset, (size_t)p->count * sizeof *p->best);
+            TLI_INVARIANT(tli_pack_height(p, p->best) <= capacity);
             p->favourite = p->ranking;
         }
         tli_pack_reset(p);
@@ -14343,6 +14653,7 @@ static int tli_pack_ask_range(tli_pack *p, tli_pack_range *range, uint64_t capac
     int answer = tli_pack_ask(p, capacity, slice, favourite);
     if (answer == TLI_PACK_FITS) range->high = tli_pack_height(p, p->best);
     if (answer == TLI_PACK_NEVER) range->low = capacity + range->step;
+    TLI_INVARIANT(answer != TLI_PACK_NEVER || range->low <= range->high);
     return answer;
 }
 
@@ -14383,6 +14694,7 @@ static void tli_pack_lower(tli_pack *p, uint64_t goal, uint64_t wanted, uint64_t
         if (answer == TLI_PACK_STOPPED) tli_pack_ask_between(p, &range, slice);
     }
     *bound = range.low;
+    TLI_INVARIANT(range.high == tli_pack_height(p, p->best));
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -15192,6 +15504,7 @@ static void tli_banks_fill(tli_banks *b, int32_t i, int32_t bank, int64_t sign) 
     tli_banks_add_bytes(b, bank, b->first[i], b->last[i], sign * (int64_t)tli_banks_rounded(b, i, bank));
     if (buffer->in_place && tli_banks_may(b, buffer->over, bank))
         tli_banks_add_bytes(b, bank, b->first[i], b->first[i], -sign * (int64_t)tli_banks_shared(b, i, bank));
+    TLI_INVARIANT(b->fullest[bank][1] >= 0);
 }
 
 // The most bytes in sections first..last.
@@ -15223,6 +15536,41 @@ static int tli_banks_is_full(tli_banks *b, int32_t i, int32_t bank) {
     return is_full;
 }
 
+#ifdef TLI_INVARIANTS
+// The cost is that of where all buffers live; nowhere, too.
+static int tli_banks_sums_hold(const tli_banks *b) {
+    uint64_t cost = 0;
+    int32_t i, missing = 0;
+    for (i = 0; i < b->count; i++) {
+        cost += tli_banks_price(b, i, b->bank[i]);
+        missing += b->bank[i] == TLI_BANKS_NONE;
+    }
+    return cost == b->cost && missing == b->missing;
+}
+
+// A buffer ends within its bank, and what is above it there and meets it in time lies over none of its bytes.
+static int tli_banks_place_holds(const tli_banks *b, int32_t bank, int32_t rank) {
+    int32_t i = b->by_offset[bank][rank], k;
+    uint64_t end = b->offset[i] + tli_banks_bytes(b, i);
+    if (b->bank[i] != bank || end > b->banks[bank].capacity_bytes || end > b->top[bank]) return 0;
+    for (k = rank + 1; k < b->sizes[bank] && b->offset[b->by_offset[bank][k]] < end; k++) {
+        int32_t other = b->by_offset[bank][k];
+        if (b->offset[other] < b->offset[i]) return 0;
+        if (b->first[other] > b->last[i] || b->last[other] < b->first[i]) continue;
+        if (b->offset[other] != b->offset[i] || !tli_banks_is_pair(b, i, other)) return 0;
+    }
+    return 1;
+}
+
+// The sums hold, and whatever is in a bank has a place there that nothing else takes.
+static int tli_banks_hold(const tli_banks *b) {
+    int32_t bank, rank;
+    for (bank = 0; bank < b->bank_count; bank++)
+        for (rank = 0; rank < b->sizes[bank]; rank++) if (!tli_banks_place_holds(b, bank, rank)) return 0;
+    return tli_banks_sums_hold(b);
+}
+#endif
+
 // -- banks: into a bank and out of it --
 
 // Where a buffer stands in a bank by offset, or would.
@@ -15241,10 +15589,12 @@ static void tli_banks_insert(tli_banks *b, int32_t i, int32_t bank) {
     for (at = b->sizes[bank]++; at > rank; at--) items[at] = items[at - 1];
     items[rank] = i;
     b->work += (uint64_t)(b->sizes[bank] - rank) / 16;
+    TLI_INVARIANT(rank == tli_banks_find_rank(b, i, bank));
 }
 
 static void tli_banks_delete(tli_banks *b, int32_t i, int32_t bank) {
     int32_t *items = b->by_offset[bank], at, rank = tli_banks_find_rank(b, i, bank);
+    TLI_INVARIANT(rank < b->sizes[bank] && items[rank] == i);
     b->sizes[bank]--;
     for (at = rank; at < b->sizes[bank]; at++) items[at] = items[at + 1];
     b->work += (uint64_t)(b->sizes[bank] - rank) / 16;
@@ -15254,9 +15604,11 @@ static void tli_banks_climb(tli_banks *b, int32_t i, int32_t bank, int32_t last)
     int32_t *reach = b->reach[bank], at = b->leaf_count + b->position[i];
     for (reach[at] = last; (at /= 2) > 0; b->work++)
         reach[at] = reach[2 * at] > reach[2 * at + 1] ? reach[2 * at] : reach[2 * at + 1];
+    TLI_INVARIANT(reach[1] >= last);
 }
 
 static void tli_banks_put(tli_banks *b, int32_t i, int32_t bank, uint64_t offset) {
+    TLI_INVARIANT(bank == TLI_BANKS_NONE || tli_banks_may(b, i, bank));
     b->bank[i] = (uint8_t)bank;
     b->offset[i] = offset;
     b->cost += tli_banks_price(b, i, bank);
@@ -15266,11 +15618,13 @@ static void tli_banks_put(tli_banks *b, int32_t i, int32_t bank, uint64_t offset
     tli_banks_climb(b, i, bank, b->last[i]);
     tli_banks_fill(b, i, bank, 1);
     tli_banks_insert(b, i, bank);
+    TLI_INVARIANT(tli_banks_bytes(b, i) <= b->banks[bank].capacity_bytes);
 }
 
 // Take a buffer out. It has no price until it is put somewhere.
 static void tli_banks_take(tli_banks *b, int32_t i) {
     int32_t bank = b->bank[i];
+    TLI_INVARIANT(b->cost >= tli_banks_price(b, i, bank));
     b->cost -= tli_banks_price(b, i, bank);
     b->bank[i] = TLI_BANKS_NONE;
     if (bank == TLI_BANKS_NONE) { b->missing--; return; }
@@ -15293,6 +15647,7 @@ static void tli_banks_clear(tli_banks *b) {
     for (i = 0; i < b->count; i++) b->bank[i] = TLI_BANKS_NONE;
     b->cost = 0;
     b->missing = 0;
+    TLI_INVARIANT(b->cost == 0 && b->missing == 0);
 }
 
 // Everything where the best plan has it, by offset: so each is the last of its bank.
@@ -15303,6 +15658,7 @@ static void tli_banks_load(tli_banks *b) {
     b->work += (uint64_t)b->count * 16;
     for (at = 0; at < b->count; at++)
         tli_banks_put(b, b->order[at], b->best_bank[b->order[at]], b->best_offset[b->order[at]]);
+    TLI_INVARIANT(tli_banks_hold(b));
 }
 
 static void tli_banks_keep(tli_banks *b) {
@@ -15310,6 +15666,7 @@ static void tli_banks_keep(tli_banks *b) {
     b->best_cost = b->cost;
     tli_copy(b->best_bank, b->bank, (size_t)b->count);
     tli_copy(b->best_offset, b->offset, (size_t)b->count * sizeof *b->offset);
+    TLI_INVARIANT(tli_banks_hold(b));
 }
 
 // -- banks: gaps --
@@ -15470,6 +15827,7 @@ static int tli_banks_lay_out(tli_banks *b, int32_t bank, int32_t extra, uint64_t
     }
     if (b->reach[bank]) tli_banks_sort(b, bank);
     *height = plan.height_bytes;
+    TLI_INVARIANT(plan.height_bytes <= b->banks[bank].capacity_bytes);
     b->top[bank] = tli_larger_u64(b->top[bank], plan.height_bytes);
     tl_free_layout_plan(&b->silent, &plan);
     return TLI_BANKS_FITS;
@@ -15546,6 +15904,7 @@ static void tli_banks_pass(tli_banks *b, int32_t kind) {
     }
     for (i = 0; i < b->count; i++)
         if (b->bank[i] == TLI_BANKS_NONE) tli_banks_put(b, i, TLI_BANKS_NONE, 0);
+    TLI_INVARIANT(tli_banks_sums_hold(b));
 }
 
 // -- banks: moves and exchanges --
@@ -15608,6 +15967,7 @@ static int tli_banks_exchange(tli_banks *b, int32_t i, int32_t bank, uint64_t of
     for (k = 0; k < count; k++) tli_banks_take(b, hit[k]);
     for (k = 0; k < count; k++) tli_banks_put(b, hit[k], bank, at[k]);
     tli_banks_put(b, i, from, before);
+    TLI_INVARIANT(b->cost == cost && b->offset[i] == before);
     return 0;
 }
 
@@ -15670,6 +16030,7 @@ static void tli_banks_restore(tli_banks *b) {
         tli_banks_put(b, i, b->best_bank[i], b->best_offset[i]);
     }
     b->work += (uint64_t)b->count / 2;
+    TLI_INVARIANT(tli_banks_sums_hold(b));
 }
 
 // Take out what lives at a step of the best plan, and put it back in an order by saving and by chance. What is
@@ -15691,6 +16052,7 @@ static void tli_banks_shake(tli_banks *b, tl_random *random) {
     if (b->missing || b->cost > b->best_cost) { tli_banks_restore(b); return; }
     b->best_cost = b->cost + 1;     // so that what costs the same is kept, too
     tli_banks_keep(b);
+    TLI_INVARIANT(tli_banks_sums_hold(b));
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -16643,6 +17005,60 @@ static void tli_sim_choose_slot(tli_sim *sim, int32_t slot) {
     sim->nodes = sim->all_nodes + (size_t)slot * (size_t)sim->graph->node_count;
 }
 
+#ifdef TLI_INVARIANTS
+// A tensor that a host copy replaces has one, and compressed bytes are those of a codec.
+static int tli_sim_tensor_holds(const tli_sim *sim, const tli_sim_tensor *t, int32_t tensor) {
+    const tl_node_output *output = &sim->graph->outputs[tensor];
+    if (t->state > TLI_PACKED || (t->state == TLI_LEAVING && !t->on_host)) return 0;
+    if (t->has_gradient && (sim->inference || !sim->graph->nodes[output->node].has_grad)) return 0;
+    return t->state != TLI_PACKED || t->packed_bytes == tl_find_codec_bytes((tl_codec)t->codec, output->bytes);
+}
+
+// Live bytes are those of all tensors, gradients and saved bytes of all slots, of the call at hand, and of what
+// was freed and may still be in use.
+static int tli_sim_holds(const tli_sim *sim) {
+    const tl_graph *graph = sim->graph;
+    uint64_t live = sim->call_bytes, host = 0;
+    int32_t slot, i;
+    for (slot = 0; slot < sim->slot_count; slot++) {
+        const tli_sim_tensor *tensors = sim->all_tensors + (size_t)slot * (size_t)graph->tensor_count;
+        const tli_sim_node *nodes = sim->all_nodes + (size_t)slot * (size_t)graph->node_count;
+        for (i = 0; i < graph->tensor_count; i++) {
+            if (!tli_sim_tensor_holds(sim, &tensors[i], i)) return 0;
+            if (tensors[i].state == TLI_PACKED) live += tensors[i].packed_bytes;
+            else if (tensors[i].state != TLI_ABSENT) live += graph->outputs[i].bytes;
+            if (tensors[i].has_gradient) live += graph->outputs[i].bytes;
+            if (tensors[i].on_host) host += graph->outputs[i].bytes;
+        }
+        for (i = 0; i < graph->node_count; i++) {
+            if (nodes[i].has_saved) live += graph->nodes[i].saved_bytes;
+            if (nodes[i].waits_for < 0) return 0;
+        }
+    }
+    for (i = sim->late_first; i < sim->late_count; i++) {
+        if (sim->late[i].is_host) host += sim->late[i].made.bytes;
+        else live += sim->late[i].made.bytes;
+    }
+    return live == sim->live_bytes && host == sim->host_bytes && live <= sim->report.peak_bytes &&
+           host <= sim->report.host_peak_bytes;
+}
+
+// The same after a step: of large graphs so seldom that it costs no more than the steps.
+static int tli_sim_holds_often(const tli_sim *sim) {
+    int64_t size = (int64_t)sim->slot_count * (sim->graph->tensor_count + sim->graph->node_count);
+    return (sim->step_count % (size / 16 + 1)) != 0 || tli_sim_holds(sim);
+}
+
+// The allocations of a call add up.
+static int tli_sim_call_holds(const tli_sim *sim) {
+    uint64_t bytes = 0;
+    int32_t i;
+    for (i = 0; i < sim->made_count; i++)
+        if (sim->made[i].use == TLI_USE_TWICE || sim->made[i].use == TLI_USE_WORK) bytes += sim->made[i].bytes;
+    return bytes == sim->call_bytes && bytes <= sim->live_bytes;
+}
+#endif
+
 // ceil(bytes * 10^9 / rate); 0 on overflow. The remainder of bytes / rate is multiplied bit by bit,
 // so that nothing is wider than 64 bits.
 static int tli_find_time(uint64_t bytes, uint64_t rate, uint64_t *ns) {
@@ -16790,6 +17206,7 @@ static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint6
     ledger->items = (tl_lifetime *)items;
     ledger->open[key] = ledger->count;
     life = &ledger->items[ledger->count++];
+    TLI_INVARIANT(ledger->count <= ledger->capacity);
     life->bytes = bytes;
     life->offset = arena->offsets && number < arena->count ? arena->offsets[number] : 0;
     life->use = use;
@@ -16815,6 +17232,7 @@ static void tli_ledger_close(const tli_sim *sim, tl_use use, int32_t index, int3
     if (life) life->free_step = sim->step_count - 1;
     if (life) life->end_step = end_step;
     *open = -1;
+    TLI_INVARIANT(!life || life->free_step >= life->first_step - 1);
 }
 
 // Output 0 of a node takes over the bytes of an input.
@@ -16824,6 +17242,7 @@ static void tli_ledger_hand_over(const tli_sim *sim, int32_t from, int32_t to) {
     tli_ledger_close(sim, TL_USE_OUTPUT, from, sim->step_count - 1);
     tli_ledger_open(sim, TL_USE_OUTPUT, to, sim->graph->outputs[to].bytes, number);
     if (sim->ledger->count > count) sim->ledger->items[count].over = old;
+    TLI_INVARIANT(sim->ledger->open[tli_sim_key(sim, TL_USE_OUTPUT, from)] < 0);
 }
 
 // Whether what the present step frees lives until its call, or its conversion, has ended.
@@ -16871,6 +17290,7 @@ static void tli_sim_mark(tli_sim_arena *arena, int32_t number, int is_live) {
     int32_t at = arena->leaf_count + arena->ranks[number];
     arena->live[at] = (uint8_t)is_live;
     for (at /= 2; at; at /= 2) arena->live[at] = arena->live[2 * at] | arena->live[2 * at + 1];
+    TLI_INVARIANT(arena->live[1] || !is_live);
 }
 
 static uint64_t *tli_sim_bytes(tli_sim *sim, const tli_sim_arena *arena) {
@@ -16881,6 +17301,7 @@ static uint64_t *tli_sim_bytes(tli_sim *sim, const tli_sim_arena *arena) {
 static void tli_sim_free(tli_sim *sim, tli_sim_arena *arena, int32_t number, const tli_made *made) {
     void *array = sim->late;
     tli_late *late;
+    TLI_INVARIANT(*tli_sim_bytes(sim, arena) >= made->bytes);
     if (sim->in_flight <= 1) {
         *tli_sim_bytes(sim, arena) -= made->bytes;
         if (number >= 0) tli_sim_mark(arena, number, 0);
@@ -16897,6 +17318,7 @@ static void tli_sim_free(tli_sim *sim, tli_sim_arena *arena, int32_t number, con
     late->made = *made;
     late->number = number;
     late->until = tli_sim_free_step(sim, 1);
+    TLI_INVARIANT(sim->late_count <= sim->late_capacity && late->until >= sim->step_count);
 }
 
 // What was freed long enough before a step is free now.
@@ -16904,6 +17326,7 @@ static void tli_sim_free_late(tli_sim *sim, int32_t step) {
     while (sim->late_first < sim->late_count && sim->late[sim->late_first].until <= step) {
         const tli_late *late = &sim->late[sim->late_first++];
         tli_sim_arena *arena = late->is_host ? &sim->host_arena : &sim->arena;
+        TLI_INVARIANT(*tli_sim_bytes(sim, arena) >= late->made.bytes);
         *tli_sim_bytes(sim, arena) -= late->made.bytes;
         if (late->number >= 0) tli_sim_mark(arena, late->number, 0);
     }
@@ -16911,6 +17334,7 @@ static void tli_sim_free_late(tli_sim *sim, int32_t step) {
     sim->late_count -= sim->late_first;
     tli_copy(sim->late, sim->late + sim->late_first, (size_t)sim->late_count * sizeof *sim->late);
     sim->late_first = 0;
+    TLI_INVARIANT(sim->late_count >= 0);
 }
 
 // An owner gives its place and its bytes back.
@@ -16919,6 +17343,7 @@ static void tli_sim_leave(tli_sim *sim, tli_sim_arena *arena, int32_t owner, tli
     int32_t number = arena->offsets ? arena->places[owner] : -1;
     tli_made made;
     made.use = use; made.index = index; made.slot = sim->slot; made.bytes = bytes;
+    TLI_INVARIANT(!arena->offsets || number >= 0);
     if (arena->offsets) arena->places[owner] = -1;
     tli_sim_free(sim, arena, number, &made);
 }
@@ -16943,6 +17368,7 @@ static tl_result tli_sim_raise(tli_sim *sim, tli_sim_arena *arena, uint64_t offs
     if (!tli_add_u64(*sum, padded - *high, sum))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
     *high = padded;
+    TLI_INVARIANT(*sum >= padded);
     return TL_OK;
 }
 
@@ -16968,6 +17394,7 @@ static tl_result tli_sim_place(tli_sim *sim, tli_sim_arena *arena, int32_t numbe
     arena->ends[number] = end;
     tli_sim_mark(arena, number, 1);
     if (owner >= 0) arena->places[owner] = number;
+    TLI_INVARIANT(arena->live[1] && (owner < 0 || arena->places[owner] == number));
     return TL_OK;
 }
 
@@ -16989,6 +17416,7 @@ static tl_result tli_sim_alloc(tli_sim *sim, tli_use use, int32_t index, uint64_
     made->use = use; made->index = index; made->slot = sim->slot; made->bytes = bytes;
     sim->made_count++;
     sim->report.allocation_count++;
+    TLI_INVARIANT(sim->live_bytes <= sim->step_bytes && sim->step_bytes <= sim->report.peak_bytes);
     if (!sim->arena.offsets) return TL_OK;
     return tli_sim_place(sim, &sim->arena, sim->report.allocation_count - 1, tli_sim_owner(sim, use, index),
                          bytes, &sim->report.arena_bytes);
@@ -17005,6 +17433,7 @@ static void tli_sim_release(tli_sim *sim, tli_use use, int32_t index, uint64_t b
 // End a call: free second copies and scratch.
 static void tli_sim_release_call(tli_sim *sim) {
     int32_t i;
+    TLI_INVARIANT(tli_sim_call_holds(sim));
     if (!sim->call_bytes) return;
     for (i = 0; i < sim->made_count; i++) {
         const tli_made *made = &sim->made[i];
@@ -17023,6 +17452,7 @@ static void tli_sim_release_call(tli_sim *sim) {
 static void tli_sim_hand_over(tli_sim *sim, int32_t from, int32_t to) {
     sim->tensors[from].state = TLI_ABSENT;
     sim->tensors[to].state = TLI_RESIDENT;
+    TLI_INVARIANT(sim->graph->outputs[from].bytes == sim->graph->outputs[to].bytes);
     if (sim->ledger) tli_ledger_hand_over(sim, from, to);
     if (!sim->arena.offsets || !sim->graph->outputs[from].bytes) return;
     from = tli_sim_owner(sim, TLI_USE_TENSOR, from);
@@ -17036,6 +17466,7 @@ static tl_result tli_sim_compute(tli_sim *sim, uint64_t cost) {
     uint64_t *sum = &sim->report.compute_cost;
     if (!tli_add_u64(sim->now, cost, &sim->now) || !tli_add_u64(*sum, cost, sum))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
+    TLI_INVARIANT(sim->now >= cost && *sum >= cost);
     return TL_OK;
 }
 
@@ -17046,6 +17477,7 @@ static tl_result tli_sim_convert(tli_sim *sim, uint64_t bytes) {
     if (!sim->codec_rate) return TL_OK;
     if (!tli_find_time(bytes, sim->codec_rate, &ns) || !tli_add_u64(sim->now, ns, &sim->now))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
+    TLI_INVARIANT(sim->now >= ns);
     return TL_OK;
 }
 
@@ -17059,6 +17491,7 @@ static tl_result tli_sim_copy(tli_sim *sim, int32_t tensor) {
     if (!tli_add_u64(start, ns, &sim->link_free))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
     sim->tensors[tensor].ready = sim->link_free;
+    TLI_INVARIANT(sim->link_free >= start);
     return TL_OK;
 }
 #endif  // TL_ONLY_TABLES
@@ -17143,12 +17576,15 @@ static void tli_sim_hold_operands(tli_sim *sim, int32_t id, int backward, int ho
     }
     for (i = node->first_output; i < node->first_output + node->output_count && backward; i++)
         if (graph->outputs[i].needed) sim->tensors[i].readers += change;
+    TLI_INVARIANT(!holds || backward || !node->input_count ||
+                  sim->tensors[graph->inputs[node->first_input].tensor].readers);
 }
 
 // The call of the present step goes on until a W ends it.
 static void tli_sim_begin_call(tli_sim *sim, int32_t id, uint8_t begun) {
     sim->nodes[id].under_way = begun;
     tli_sim_hold_operands(sim, id, begun == TLI_BEGUN_BACKWARD, 1);
+    TLI_INVARIANT(!sim->call_bytes);
 }
 
 // Run a forward. It allocates, in this order: missing outputs; second copies of outputs that are
@@ -17190,6 +17626,7 @@ static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
     sim->report.forward_count++;
     sim->report.recompute_count += sim->nodes[id].ran;
     sim->nodes[id].ran = 1;
+    TLI_INVARIANT(!sim->call_bytes && sim->nodes[id].ran);
     return tli_sim_compute(sim, node->fwd_cost);
 }
 
@@ -17244,6 +17681,7 @@ static tl_result tli_sim_make_gradient(tli_sim *sim, int32_t tensor, int adds) {
         return TL_OK;
     }
     sim->tensors[tensor].has_gradient = 1;
+    TLI_INVARIANT(!sim->inference);
     return tli_sim_alloc(sim, TLI_USE_GRADIENT, tensor, output->bytes);
 }
 
@@ -17271,6 +17709,7 @@ static void tli_sim_end_backward(tli_sim *sim, int32_t id) {
         sim->tensors[i].has_gradient = 0;
     }
     if (sim->nodes[id].has_saved) tli_sim_release(sim, TLI_USE_SAVED, id, node->saved_bytes);
+    TLI_INVARIANT(!sim->inference && node->has_grad);
     sim->nodes[id].has_saved = 0;
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
         sim->nodes[graph->outputs[graph->inputs[i].tensor].node].waits_for--;
@@ -17287,6 +17726,7 @@ static tl_result tli_sim_end_call(tli_sim *sim, const tl_step *step) {
         sim->tensors[i].state = TLI_RESIDENT;
     if (backward) tli_sim_end_backward(sim, step->node);
     sim->nodes[step->node].under_way = TLI_BEGUN_NOT;
+    TLI_INVARIANT(!sim->call_bytes);
     return TL_OK;
 }
 
@@ -17312,6 +17752,7 @@ static tl_result tli_sim_backward(tli_sim *sim, int32_t id) {
     sim->nodes[id].done = 1;
     while (*next >= 0 && (sim->nodes[*next].done || !graph->nodes[*next].has_grad)) --*next;
     sim->report.backward_count++;
+    TLI_INVARIANT(*next < 0 || !sim->nodes[*next].done);
     return TL_OK;
 }
 
@@ -17322,6 +17763,7 @@ static void tli_sim_drop(tli_sim *sim, int32_t tensor) {
     if (t->state == TLI_PACKED) tli_sim_release(sim, TLI_USE_PACKED, tensor, t->packed_bytes);
     else tli_sim_release(sim, TLI_USE_TENSOR, tensor, sim->graph->outputs[tensor].bytes);
     t->state = TLI_ABSENT;
+    TLI_INVARIANT(tli_sim_tensor_holds(sim, t, tensor));
 }
 
 static int32_t tli_sim_host_owner(const tli_sim *sim, int32_t tensor) {
@@ -17341,6 +17783,7 @@ static tl_result tli_sim_alloc_host(tli_sim *sim, int32_t tensor) {
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(ALLOCATIONS_DO_NOT_FIT_31_BITS));
     sim->report.host_allocation_count++;
     if (!sim->host_arena.offsets) return TL_OK;
+    TLI_INVARIANT(sim->host_bytes <= sim->report.host_peak_bytes);
     return tli_sim_place(sim, &sim->host_arena, number, tli_sim_host_owner(sim, tensor), bytes,
                          &sim->report.host_arena_bytes);
 }
@@ -17354,6 +17797,7 @@ static tl_result tli_sim_spill(tli_sim *sim, int32_t tensor) {
     t->on_host = 1;
     t->state = TLI_LEAVING;
     tli_ledger_move(sim, TL_USE_OUTPUT, tensor, 1);
+    TLI_INVARIANT(tli_sim_tensor_holds(sim, t, tensor));
     return tli_sim_copy(sim, tensor);
 }
 
@@ -17365,6 +17809,7 @@ static tl_result tli_sim_fetch(tli_sim *sim, int32_t tensor) {
     if (result) return result;
     sim->tensors[tensor].state = TLI_COMING;
     tli_ledger_move(sim, TL_USE_HOST, tensor, 1);
+    TLI_INVARIANT(tli_sim_tensor_holds(sim, &sim->tensors[tensor], tensor));
     return tli_sim_copy(sim, tensor);
 }
 
@@ -17373,6 +17818,7 @@ static void tli_sim_wait(tli_sim *sim, int32_t tensor) {
     if (t->ready > sim->now) sim->now = t->ready;
     if (t->state == TLI_LEAVING) tli_sim_drop(sim, tensor);
     else t->state = TLI_RESIDENT;
+    TLI_INVARIANT(t->state == TLI_ABSENT || t->state == TLI_RESIDENT);
 }
 
 // Compress one tensor. A step on several outputs converts them one after the other: both copies of
@@ -17387,6 +17833,7 @@ static tl_result tli_sim_compress(tli_sim *sim, int32_t tensor, uint8_t codec) {
     t->state = TLI_PACKED;
     t->packed_bytes = packed;
     t->codec = codec;
+    TLI_INVARIANT(tli_sim_tensor_holds(sim, t, tensor));
     return tli_sim_convert(sim, bytes);
 }
 
@@ -17398,6 +17845,7 @@ static tl_result tli_sim_expand(tli_sim *sim, int32_t tensor) {
     tli_ledger_move(sim, TL_USE_COMPRESSED, tensor, 1);
     tli_sim_release(sim, TLI_USE_PACKED, tensor, t->packed_bytes);
     t->state = TLI_RESIDENT;
+    TLI_INVARIANT(tli_sim_tensor_holds(sim, t, tensor));
     return tli_sim_convert(sim, bytes);
 }
 
@@ -17411,6 +17859,7 @@ static tl_result tli_sim_drop_host(tli_sim *sim, int32_t tensor) {
     if (!sim->graph->outputs[tensor].bytes) return TL_OK;
     tli_sim_leave(sim, &sim->host_arena, tli_sim_host_owner(sim, tensor), TLI_USE_TENSOR, tensor,
                   sim->graph->outputs[tensor].bytes);
+    TLI_INVARIANT(tli_sim_tensor_holds(sim, t, tensor));
     return TL_OK;
 }
 
@@ -17562,6 +18011,7 @@ static tl_result tli_sim_step(tli_sim *sim, const tl_step *step) {
     if (!result && sim->has_failed)
         result = tli_sim_fail(sim, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_FOR_SIMULATION));
     sim->step = NULL;
+    TLI_INVARIANT(result || (!sim->call_bytes && tli_sim_holds_often(sim)));
     return result;
 }
 
@@ -17610,6 +18060,7 @@ static tl_result tli_sim_end(tli_sim *sim) {
     sim->report.end_bytes = sim->live_bytes;
     sim->report.end_host_bytes = sim->host_bytes;
     sim->report.cost = sim->now;
+    TLI_INVARIANT(tli_sim_holds(sim));
     return TL_OK;
 }
 
@@ -17736,6 +18187,7 @@ static tl_result tli_sim_start_slot(tli_sim *sim, int32_t slot) {
         sim->tensors[i].state = TLI_RESIDENT;
         result = tli_sim_alloc(sim, TLI_USE_TENSOR, i, graph->outputs[i].bytes);
     }
+    TLI_INVARIANT(result || tli_sim_call_holds(sim));
     return result;
 }
 
@@ -17761,6 +18213,7 @@ static tl_result tli_sim_enter(tli_sim *sim, int32_t index) {
     i = 0;
     while (i < node->output_count && sim->tensors[node->first_output + i].state != TLI_ABSENT) i++;
     sim->nodes[entry->node].enters = i == node->output_count;
+    TLI_INVARIANT(!sim->call_bytes);
     return tli_sim_alloc(sim, TLI_USE_TENSOR, tensor, graph->outputs[tensor].bytes);
 }
 
@@ -17784,6 +18237,7 @@ static tl_result tli_reset_sim(tli_sim *sim) {
     for (slot = 0; slot < sim->slot_count && !result; slot++) result = tli_sim_start_slot(sim, slot);
     for (i = 0; i < sim->entry_count && !result; i++) result = tli_sim_enter(sim, i);
     if (!result) tli_sim_choose_slot(sim, 0);
+    TLI_INVARIANT(result || tli_sim_holds(sim));
     return result;
 }
 
@@ -23626,6 +24080,7 @@ static void tli_exact_add_gradients(tli_exact *x) {
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             alive -= graph->outputs[i].bytes;
     }
+    TLI_INVARIANT(alive == x->pinned_bytes);
 }
 
 // Add to `wanted` everything that making it needs, but for what is given; returns the cost of making all of it,
@@ -23676,6 +24131,7 @@ static void tli_exact_read_before(tli_exact *x) {
         p[1].before = tli_set_join(p->before, p->reads);
         p[1].before_cost = bwd_cost + tli_exact_close(x, &p[1].before);
     }
+    TLI_INVARIANT(x->first <= x->last);
 }
 
 // -- exact: loads: items that do not fit beside a backward --
@@ -23718,6 +24174,7 @@ static void tli_exact_add_load(tli_exact *x, tli_exact_position *p,
     }
     x->loads[at] = load;
     p->load_items = tli_set_join(p->load_items, load.items);
+    TLI_INVARIANT(x->load_count <= x->call_count * x->position_count && at >= p->first_load);
 }
 
 // Read what depends on the budget. Returns 0 if some backward alone exceeds the budget.
@@ -23735,6 +24192,7 @@ static int tli_exact_read_budget(tli_exact *x) {
         for (i = 0; i < x->call_count; i++) tli_exact_add_load(x, p, &x->calls[i]);
         p->end_load = x->load_count;
     }
+    TLI_INVARIANT(x->load_count <= x->call_count * x->position_count);
     return 1;
 }
 
@@ -23807,6 +24265,25 @@ static int tli_exact_comes_first(const tli_exact *x, tli_exact_entry a, tli_exac
     return a.state > b.state;
 }
 
+#ifdef TLI_INVARIANTS
+// An entry of the heap comes no earlier than the one above it. (Costs of states fall while old entries wait, so
+// the order of equal totals is not kept.)
+static int tli_exact_entry_holds(const tli_exact *x, int32_t at) {
+    const tli_exact_entry *entry = &x->heap[at], *above = &x->heap[(at - 1) / 2];
+    int32_t position = x->states[entry->state].position, other = x->states[above->state].position;
+    if (!at) return 1;
+    return x->width && position != other ? other > position : above->total <= entry->total;
+}
+
+// So do all entries; large heaps are looked at now and then.
+static int tli_exact_heap_holds(const tli_exact *x) {
+    int32_t at;
+    if (x->work % ((uint64_t)x->heap_count / 16 + 1)) return 1;
+    for (at = 0; at < x->heap_count; at++) if (!tli_exact_entry_holds(x, at)) return 0;
+    return 1;
+}
+#endif
+
 static void tli_exact_push(tli_exact *x, int32_t state) {
     void *heap = x->heap;
     tli_exact_entry entry;
@@ -23822,6 +24299,7 @@ static void tli_exact_push(tli_exact *x, int32_t state) {
     for (; at && tli_exact_comes_first(x, entry, x->heap[(at - 1) / 2]); at = (at - 1) / 2)
         x->heap[at] = x->heap[(at - 1) / 2];
     x->heap[at] = entry;
+    TLI_INVARIANT(tli_exact_entry_holds(x, at) && x->heap_count <= x->heap_capacity);
 }
 
 static tli_exact_entry tli_exact_pop(tli_exact *x) {
@@ -23835,6 +24313,7 @@ static tli_exact_entry tli_exact_pop(tli_exact *x) {
         at = child;
     }
     x->heap[at] = entry;
+    TLI_INVARIANT(tli_exact_heap_holds(x));
     return top;
 }
 
@@ -23853,6 +24332,7 @@ static void tli_exact_rehash(tli_exact *x) {
         s->next = buckets[hash];
         buckets[hash] = i + 1;
     }
+    TLI_INVARIANT(x->state_count < x->bucket_count);
 }
 
 static int32_t tli_exact_find(const tli_exact *x, tli_set wanted, int32_t position) {
@@ -23886,6 +24366,7 @@ static int32_t tli_exact_add_state(tli_exact *x, tli_set wanted, int32_t positio
     x->buckets[hash] = at + 1;
     x->state_count++;
     tli_exact_rehash(x);
+    TLI_INVARIANT(x->state_count <= x->state_capacity && s->total >= cost);
     return at;
 }
 
@@ -23923,6 +24404,7 @@ static void tli_exact_reach(tli_exact *x, tli_set wanted, int32_t position, tl_s
     s->call = x->call;
     s->kind = (int32_t)kind;
     if (!x->width || s->total < x->most_total) tli_exact_push(x, at);
+    TLI_INVARIANT(s->total >= s->cost && (s->after < 0 || x->states[s->after].cost <= s->cost));
 }
 
 // -- exact: edges, backwards in time --
@@ -23990,6 +24472,8 @@ static int tli_exact_is_needless(tli_exact *x, const tli_exact_state *s) {
     p->settled[i].wanted = s->wanted;
     p->settled[i].cost = s->cost;
     p->settled_count++;
+    TLI_INVARIANT(p->settled_count <= p->settled_capacity);
+    TLI_INVARIANT(!x->width || p->settled_count <= x->width);
     return 0;
 }
 
@@ -24009,6 +24493,7 @@ static int32_t tli_exact_search(tli_exact *x, uint64_t *bound) {
         tli_exact_pop(x);
         if (top.total != s->total) continue;  // outdated: the state was reached again at a lower cost
         if (s->position == x->first && tli_set_is_within(s->wanted, x->given)) return top.state;
+        TLI_INVARIANT(s->total >= s->cost && s->position >= x->first && s->position <= x->last);
         if (x->width && x->positions[s->position].settled_count >= x->width) continue;
         if (tli_exact_is_needless(x, s)) continue;
         x->after = top.state;
@@ -26899,6 +27384,7 @@ static int tli_search_add_call(tl_env *env, tli_search_calls *list, int32_t call
     if (!tli_grow(env, &array, &list->capacity, list->count, (int64_t)list->count + 1, sizeof call)) return 0;
     list->calls = (int32_t *)array;
     list->calls[list->count++] = call;
+    TLI_INVARIANT(list->count <= list->capacity);
     return 1;
 }
 
@@ -27043,6 +27529,27 @@ static int tli_search_stays(const tli_search_greedy *g, int32_t item) {
     return g->until && g->until[item] >= g->now && tli_search_is_made_once(g->p, item);
 }
 
+#ifdef TLI_INVARIANTS
+// Live bytes are those of all resident items, and the heap has those that may be evicted, the least key first.
+// Large graphs are looked at now and then.
+static int tli_search_greedy_holds(const tli_search_greedy *g) {
+    int64_t live = 0;
+    int32_t i, at, count = 0;
+    if (g->work % ((uint64_t)g->p->item_count / 16 + 1)) return 1;
+    for (i = 0; i < g->p->item_count; i++) {
+        at = g->place[i];
+        if (g->here[i]) live += g->p->item_bytes[i];
+        if (g->p->graph->nodes[tli_search_maker(g->p, i)].is_input) continue;
+        if ((at >= 0) != (g->here[i] && !g->pins[i] && g->p->item_bytes[i])) return 0;
+        if (at < 0) continue;
+        count++;
+        if (at >= g->heap_count || g->heap[at] != i) return 0;
+        if (at && g->key[i] < g->key[g->heap[(at - 1) / 2]]) return 0;
+    }
+    return count == g->heap_count && live == g->live;
+}
+#endif
+
 static tl_result tli_search_init_greedy(const tli_search_problem *p, tli_search_greedy *g) {
     tl_env *env = p->env;
     uint64_t items = (uint64_t)p->item_count, nodes = (uint64_t)p->node_count;
@@ -27137,6 +27644,7 @@ static void tli_search_sift(tli_search_greedy *g, int32_t at) {
     }
     tli_search_set_heap(g, at, item);
     g->work += 8;
+    TLI_INVARIANT(g->heap[at] == item && g->place[item] == at);
 }
 
 // Put an item into the heap or take it out, as its state asks.
@@ -27153,6 +27661,7 @@ static void tli_search_update_heap(tli_search_greedy *g, int32_t item) {
         g->heap[at] = last;
         tli_search_sift(g, at);
     }
+    TLI_INVARIANT(g->heap_count >= 0 && g->heap_count <= g->p->item_count);
 }
 
 static void tli_search_make_resident(tli_search_greedy *g, int32_t item) {
@@ -27160,12 +27669,14 @@ static void tli_search_make_resident(tli_search_greedy *g, int32_t item) {
     g->here[item] = 1;
     g->live += g->p->item_bytes[item];
     tli_search_update_heap(g, item);
+    TLI_INVARIANT(g->live >= g->p->item_bytes[item]);
 }
 
 static void tli_search_evict(tli_search_greedy *g, int32_t item) {
     g->here[item] = 0;
     g->live -= g->p->item_bytes[item];
     tli_search_update_heap(g, item);
+    TLI_INVARIANT(g->live >= 0);
 }
 
 // Evict until so many more bytes fit; 0 if everything that is left is pinned.
@@ -27183,6 +27694,7 @@ static int tli_search_make_room(tli_search_greedy *g, int64_t bytes) {
         if (score == TLI_SEARCH_STAYS) return 0;
         tli_search_evict(g, item);
     }
+    TLI_INVARIANT(g->live + g->gradients + bytes <= g->budget);
     return 1;
 }
 
@@ -27192,6 +27704,7 @@ static void tli_search_pin(tli_search_greedy *g, int32_t call, int32_t by) {
     for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++) {
         if (!p->touches[k].is_use) continue;
         g->pins[p->touches[k].item] += by;
+        TLI_INVARIANT(g->pins[p->touches[k].item] >= 0);
         tli_search_update_heap(g, p->touches[k].item);
     }
     g->work += 2 * (uint64_t)(p->first_touch[call + 1] - p->first_touch[call]);
@@ -27250,6 +27763,7 @@ static int tli_search_run_call(tli_search_greedy *g, int32_t call) {
     if (g->calls.count >= g->most_calls || g->cost > TLI_SEARCH_MOST_COST || g->work > g->most_work) return 0;
     if (g->watch && tli_remat_stops(g->watch, g->work)) return 0;
     if (!tli_search_add_call(p->env, &g->calls, call)) { g->failed = 1; return 0; }
+    TLI_INVARIANT(tli_search_greedy_holds(g));
     return 1;
 }
 
@@ -27360,6 +27874,7 @@ static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *ru
         for (k = g->until ? g->ends[g->now] : -1; k >= 0; k = g->next_end[k])
             if (g->here[k]) tli_search_evict(g, k);
     }
+    TLI_INVARIANT(tli_search_greedy_holds(g));
     return 1;
 }
 
@@ -27440,6 +27955,7 @@ static int32_t tli_search_new_place(tli_search_seq *s) {
     if (!tli_grow(s->p->env, &array, &s->place_capacity, s->place_count, (int64_t)s->place_count + 1,
                   sizeof *s->places)) { s->failed = 1; return -1; }
     s->places = (tli_search_place *)array;
+    TLI_INVARIANT(s->place_count < s->place_capacity);
     return s->place_count++;
 }
 
@@ -27449,6 +27965,7 @@ static int tli_search_reserve_events(tli_search_seq *s, int32_t count) {
     if (!tli_grow(s->p->env, &array, &s->event_capacity, s->event_count, (int64_t)s->event_count + count,
                   sizeof *s->events)) { s->failed = 1; return 0; }
     s->events = (tli_search_event *)array;
+    TLI_INVARIANT(s->event_count + count <= s->event_capacity);
     return 1;
 }
 
@@ -27459,6 +27976,7 @@ static int tli_search_reserve_block(tli_search_seq *s) {
     if (!tli_grow(s->p->env, &array, &s->block_capacity, s->block_count, (int64_t)s->block_count + 1,
                   sizeof *s->blocks)) { s->failed = 1; return 0; }
     s->blocks = (tli_search_block *)array;
+    TLI_INVARIANT(s->block_count < s->block_capacity);
     return 1;
 }
 
@@ -27509,6 +28027,7 @@ static void tli_search_empty_seq(tli_search_seq *s) {
     block->before = block->behind = -1;
     block->count = 1;
     block->top = start->held;
+    TLI_INVARIANT(s->used == 0 && s->over_count == 0);
 }
 
 static tl_result tli_search_init_seq(const tli_search_problem *p, tli_search_seq *s) {
@@ -27550,6 +28069,7 @@ static void tli_search_judge(tli_search_seq *s, tli_search_block *block) {
     int is_over = block->top + block->add > s->budget;
     s->over_count += is_over - block->is_over;
     block->is_over = is_over;
+    TLI_INVARIANT(s->over_count >= 0 && s->over_count <= s->block_count);
 }
 
 static void tli_search_rescan(tli_search_seq *s, int32_t at) {
@@ -27561,6 +28081,7 @@ static void tli_search_rescan(tli_search_seq *s, int32_t at) {
         if (s->places[place].held > top) top = s->places[place].held;
     block->top = top;
     tli_search_judge(s, block);
+    TLI_INVARIANT(top > INT64_MIN / 2);
 }
 
 // Add what is to be added. Where places are shifted together and back one by one, it would grow without end.
@@ -27570,6 +28091,7 @@ static void tli_search_settle(tli_search_seq *s, tli_search_block *block) {
     for (; count-- > 0; place = s->places[place].behind) s->places[place].held += block->add;
     block->top += block->add;
     block->add = 0;
+    TLI_INVARIANT(!block->add);
 }
 
 // Add bytes to the places after `from` up to `to`.
@@ -27596,6 +28118,7 @@ static void tli_search_shift(tli_search_seq *s, int32_t from, int32_t to, int64_
         tli_search_judge(s, whole);
         s->work++;
     }
+    TLI_INVARIANT(s->blocks[b].first >= 0);
     for (at = s->blocks[b].first; at != to; at = places[at].behind) places[at].held += bytes;
     places[to].held += bytes;
     tli_search_rescan(s, b);
@@ -27627,6 +28150,7 @@ static void tli_search_join(tli_search_seq *s, int32_t at, int64_t held) {
         tli_search_rescan(s, new_block);
     }
     tli_search_rescan(s, old);
+    TLI_INVARIANT(s->places[at].block >= 0 && s->block_count <= s->block_capacity);
 }
 
 // Remove a place from its block, before it is unlinked.
@@ -27640,7 +28164,21 @@ static void tli_search_leave(tli_search_seq *s, int32_t at) {
     if (block->behind >= 0) s->blocks[block->behind].before = block->before;
     block->behind = s->free_block;
     s->free_block = number;
+    TLI_INVARIANT(number && s->over_count >= 0);
 }
+
+#ifdef TLI_INVARIANTS
+// A place and its neighbours know each other, orders ascend, and it is in a block that knows that.
+static int tli_search_place_holds(const tli_search_seq *s, int32_t at) {
+    const tli_search_place *place = &s->places[at];
+    const tli_search_block *block = &s->blocks[place->block];
+    if (place->behind < 0 ? s->last_place != at : s->places[place->behind].before != at) return 0;
+    if (!at) return place->before < 0 && place->call < 0 && block->first == 0;
+    if (s->places[place->before].behind != at || s->places[place->before].order >= place->order) return 0;
+    if (place->call < 0 || place->held > block->top || block->count < 1) return 0;
+    return s->places[place->before].block == place->block || block->first == at;
+}
+#endif
 
 // The moment of an event in time order: that of its call.
 static int64_t tli_search_when(const tli_search_seq *s, int32_t event) {
@@ -27668,6 +28206,59 @@ static int64_t tli_search_gap_bytes(const tli_search_seq *s, int32_t event) {
     return tli_search_expanded(s->p, s->places[s->events[event].call].call) < 0
                ? 0 : s->p->packed_bytes[s->events[event].item];
 }
+
+#ifdef TLI_INVARIANTS
+// By how many bytes more items are live behind a call than before it.
+static int64_t tli_search_change_at(const tli_search_seq *s, int32_t at) {
+    int64_t bytes = 0;
+    int32_t e;
+    for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling) {
+        bytes += tli_search_gap_bytes(s, s->events[e].behind);
+        if (s->events[e].before >= 0) bytes -= tli_search_gap_bytes(s, e);
+    }
+    return bytes;
+}
+
+// What a call holds is its own bytes beside those of items that its neighbour before it leaves live.
+static int tli_search_bytes_hold(const tli_search_seq *s, int32_t at) {
+    const tli_search_place *place = &s->places[at], *before;
+    int64_t live, gradients;
+    if (at <= 0 || place->before < 0) return 1;
+    before = &s->places[place->before];
+    live = tli_search_held(s, at) - tli_search_own(s, place);
+    gradients = place->call % 2 ? s->p->gradient_bytes[place->call / 2] : before->gradients;
+    if (place->gradients != gradients) return 0;
+    if (!place->before) return live == s->p->input_bytes;
+    return live == tli_search_held(s, place->before) - tli_search_own(s, before) +
+                       tli_search_change_at(s, place->before);
+}
+
+// All of it: places in time order, live bytes, blocks and the largest of each, counts and the cost.
+static int tli_search_seq_holds(const tli_search_seq *s) {
+    uint64_t cost = 0;
+    int64_t top = INT64_MIN;
+    int32_t at, count = 0, over = 0, used = 0;
+    for (at = 0; at >= 0; at = s->places[at].behind) {
+        const tli_search_place *place = &s->places[at];
+        const tli_search_block *block = &s->blocks[place->block];
+        if (!tli_search_place_holds(s, at) || !tli_search_bytes_hold(s, at)) return 0;
+        if (block->first == at) { count = 0; top = INT64_MIN; }
+        if (place->held > top) top = place->held;
+        if (++count == block->count) {
+            if (top != block->top || block->is_over != (top + block->add > s->budget)) return 0;
+            over += block->is_over;
+        }
+        used += at > 0;
+        if (at) cost += tli_search_call_cost(s->p, place->call);
+    }
+    return used == s->used && cost == s->cost && over == s->over_count;
+}
+
+// The same after a change: of long sequences so seldom that it costs no more than the changes.
+static int tli_search_seq_holds_often(const tli_search_seq *s) {
+    return s->work % ((uint64_t)s->used / 4 + 16) != 0 || tli_search_seq_holds(s);
+}
+#endif
 
 // The bytes that a call holds and that are gone behind it: scratch, gradients, and items that nothing needs.
 static int64_t tli_search_freed(const tli_search_seq *s, const tli_search_place *place) {
@@ -27701,6 +28292,7 @@ static void tli_search_refresh_packs(tli_search_seq *s, tli_search_place *place)
     place->held += packs - place->packs;
     place->packs = packs;
     tli_search_rescan(s, place->block);
+    TLI_INVARIANT(packs >= 0);
 }
 
 // Find again whether a forward saves and whether it runs in place; both follow from the next events of its
@@ -27732,6 +28324,7 @@ static void tli_search_refresh_form(tli_search_seq *s, int32_t at) {
     place->overwrites = (uint8_t)overwrites;
     place->held += tli_search_own(s, place) - own;
     tli_search_rescan(s, place->block);
+    TLI_INVARIANT(!saves || !overwrites);
 }
 
 static void tli_search_refresh(tli_search_seq *s, int32_t at) {
@@ -27782,6 +28375,7 @@ static void tli_search_link_event(tli_search_seq *s, int32_t at, const tli_searc
     c = x >= 0 ? s->events[x].call : 0;
     if (was != left) tli_search_shift(s, c, at, left - was);
     if (was != right) tli_search_shift(s, at, s->events[y].call, right - was);
+    TLI_INVARIANT(event->before == x && event->behind == y && s->event_count <= s->event_capacity);
     tli_search_refresh_event(s, x);
 }
 
@@ -27795,6 +28389,7 @@ static void tli_search_unlink_event(tli_search_seq *s, int32_t e) {
     if (s->recent[event->item] == e) s->recent[event->item] = x >= 0 ? x : y;
     if (will != was_left) tli_search_shift(s, s->events[x].call, at, will - was_left);
     if (will != was_right) tli_search_shift(s, at, s->events[y].call, will - was_right);
+    TLI_INVARIANT(s->recent[event->item] != e);
     event->sibling = s->free_event;
     s->free_event = e;
     tli_search_refresh_event(s, x);
@@ -27809,6 +28404,7 @@ static void tli_search_number(tli_search_seq *s) {
         order += (int64_t)1 << 24;
     }
     s->work += 8 * (uint64_t)s->used;
+    TLI_INVARIANT(s->places[s->last_place].behind < 0);
 }
 
 static void tli_search_log_change(tli_search_seq *s, int32_t call, int32_t place) {
@@ -27819,6 +28415,7 @@ static void tli_search_log_change(tli_search_seq *s, int32_t call, int32_t place
     s->changes = (tli_search_change *)array;
     s->changes[s->change_count].call = call;
     s->changes[s->change_count++].place = place;
+    TLI_INVARIANT(s->change_count <= s->change_capacity);
 }
 
 // Insert a call after a place; -1 = no memory, nothing changed.
@@ -27852,6 +28449,9 @@ static int32_t tli_search_put(tli_search_seq *s, int32_t call, int32_t behind) {
     tli_search_refresh(s, at);
     s->used++;
     s->work += 8 + 6 * (uint64_t)(to - from);
+    TLI_INVARIANT(tli_search_place_holds(s, at) && tli_search_bytes_hold(s, at));
+    TLI_INVARIANT(tli_search_bytes_hold(s, next));
+    TLI_INVARIANT(tli_search_seq_holds_often(s));
     return at;
 }
 
@@ -27874,6 +28474,7 @@ static void tli_search_take(tli_search_seq *s, int32_t at) {
     s->free_place = at;
     s->used--;
     s->work += 8;
+    TLI_INVARIANT(s->used >= 0 && tli_search_seq_holds_often(s));
 }
 
 // -- search: the sequence: all of it from a list of calls --
@@ -27918,6 +28519,7 @@ static int tli_search_append(tli_search_seq *s, int32_t call) {
     s->last_place = at;
     s->used++;
     s->work += 4 + 4 * (uint64_t)(to - from);
+    TLI_INVARIANT(s->last_place == at && s->event_count <= s->event_capacity);
     return 1;
 }
 
@@ -27995,6 +28597,7 @@ static int tli_search_load(tli_search_seq *s, const tli_search_calls *calls) {
     if (!tli_search_make_blocks(s)) return 0;
     for (at = s->places[0].behind; at >= 0; at = s->places[at].behind) tli_search_refresh(s, at);
     s->work += (uint64_t)s->p->item_count + 2 * (uint64_t)s->used;
+    TLI_INVARIANT(tli_search_seq_holds(s));
     return 1;
 }
 
@@ -28021,6 +28624,7 @@ static void tli_search_undo(tli_search_seq *s, int32_t count) {
         if (change->call < 0) tli_search_take(s, change->place);
         else tli_search_put(s, change->call, change->place);
     }
+    TLI_INVARIANT(s->change_count <= count || s->failed);
 }
 
 static int tli_search_is_forward(const tli_search_seq *s, int32_t at) {
@@ -28626,6 +29230,7 @@ static int tli_search_choose(tli_search_state *r, int32_t full) {
             group += group < r->group_count - r->stride ? r->stride : r->stride - r->group_count;
         if (item < items) left -= tli_search_compare(r, item, full, &least);
     }
+    TLI_INVARIANT(r->chosen_count <= r->p->node_count + r->p->graph->tensor_count);
     return r->chosen_count > 0;
 }
 
@@ -28645,6 +29250,7 @@ static int tli_search_apply(tli_search_state *r) {
         behind = tli_search_insert(&r->seq, call, behind);
         if (behind < 0) return 0;
     }
+    TLI_INVARIANT(r->seq.failed || tli_search_seq_holds_often(&r->seq));
     return 1;
 }
 
@@ -28668,6 +29274,7 @@ static int tli_search_mend(tli_search_state *r, uint64_t most_cost, int32_t step
         if (r->watch && tli_remat_stops(r->watch, s->work)) return 0;
         if (!tli_search_choose(r, tli_search_find_full(s)) || !tli_search_apply(r)) return 0;
     }
+    TLI_INVARIANT(!s->over_count && tli_search_seq_holds_often(s));
     return s->cost <= most_cost;
 }
 
@@ -28740,6 +29347,7 @@ static void tli_search_spare(tli_search_seq *s, int32_t at) {
     if (!tli_search_is_useless(s, at) && !tli_search_may_fit(s, at)) return;
     tli_search_remove(s, at);
     if (s->over_count) tli_search_undo(s, mark);
+    TLI_INVARIANT(s->failed || s->change_count >= mark);
 }
 
 #define TLI_SEARCH_NEARBY 2000  // places that are tidied after one try
@@ -28789,6 +29397,7 @@ static int32_t tli_search_ruin(tli_search_state *r, int32_t at) {
         }
         at = next;
     }
+    TLI_INVARIANT(s->failed || tli_search_seq_holds_often(s));
     return mark;
 }
 
@@ -28820,6 +29429,7 @@ static int32_t tli_search_move(tli_search_state *r, int32_t at) {
     }
     tli_search_remove(s, at);
     tli_search_insert(s, call, e);
+    TLI_INVARIANT(s->failed || tli_search_seq_holds_often(s));
     return e;
 }
 
@@ -28835,12 +29445,14 @@ static int tli_search_list_calls(tli_search_seq *s, tli_search_calls *list) {
     s->work += 2 * (uint64_t)s->used;
     for (at = s->places[0].behind; at >= 0 && !s->failed; at = s->places[at].behind)
         if (!tli_search_add_call(s->p->env, list, s->places[at].call)) s->failed = 1;
+    TLI_INVARIANT(s->failed || list->count == s->used);
     return !s->failed;
 }
 
 static int tli_search_save_best(tli_search_state *r) {
     if (!tli_search_list_calls(&r->seq, &r->best)) return 0;
     r->best_cost = r->seq.cost;
+    TLI_INVARIANT(r->best.count == r->seq.used);
     return 1;
 }
 
@@ -28868,9 +29480,11 @@ static void tli_search_try(tli_search_state *r, uint64_t heat) {
     if (mark >= 0 && tli_search_mend(r, most, 40)) {
         tli_search_tidy_some(r, mark, s->used < TLI_SEARCH_NEARBY ? s->used : TLI_SEARCH_NEARBY);
         if (!s->failed && s->cost < r->best_cost) tli_search_save_best(r);
+        TLI_INVARIANT(s->failed || !s->over_count);
         return;
     }
     tli_search_undo(s, 0);
+    TLI_INVARIANT(s->failed || tli_search_seq_holds_often(s));
 }
 
 // -- search: starts, phases, the whole --
@@ -28947,6 +29561,7 @@ static int tli_search_keep_start(tli_search_state *r, tli_search_start *starts) 
         if (!starts[i].calls.count || starts[i].cost > starts[worst].cost) worst = i;
     }
     if (starts[worst].calls.count && starts[worst].cost <= s->cost) return 1;
+    TLI_INVARIANT(!s->over_count);
     starts[worst].cost = s->cost;
     return tli_search_list_calls(s, &starts[worst].calls);
 }
@@ -28984,6 +29599,7 @@ static int tli_search_begin_phase(tli_search_state *r, const tli_search_start *s
     r->turn = 0;
     mean = r->best_cost / (uint64_t)r->seq.used / 16;
     r->heat = (mean < TLI_SEARCH_MOST_COST >> 12 ? mean : TLI_SEARCH_MOST_COST >> 12) * heats[r->phase++ % 4];
+    TLI_INVARIANT(r->seq.used > 0 && tli_search_seq_holds(&r->seq));
     return 1;
 }
 
@@ -29056,6 +29672,7 @@ static void tli_search_swap_best(tli_search_state *r, tli_search_calls *calls, u
     r->best = *calls;
     r->best_cost = cost;
     *calls = best;
+    TLI_INVARIANT(r->best_cost == cost);
 }
 
 // Make a list of calls a start. One that is too long for that becomes the best sequence, if it keeps the budget
@@ -29102,6 +29719,7 @@ static int tli_search_take_lower(tli_search_state *r, int64_t *high) {
     int64_t peak = tli_search_held(&r->seq, tli_search_find_full(&r->seq));
     if (peak >= *high) return 1;
     *high = peak;
+    TLI_INVARIANT(!r->seq.failed);
     return tli_search_save_best(r);
 }
 
@@ -29222,6 +29840,7 @@ static void tli_search_close(tli_sequence_search *s) {
     tli_search_free_search(&s->r, s->starts);
     tli_search_free_problem(&s->p);
     s->is_open = 0;
+    TLI_INVARIANT(!s->is_open);
 }
 
 // Prepare a search; close it also after an error. TL_ERROR_OVERFLOW: bytes or costs are too large.
@@ -29404,7 +30023,23 @@ static void tli_window_list(tli_search_window *w, int32_t view, int32_t item) {
     if (w->is_listed[item] >> view & 1 || !w->r->p->item_bytes[item]) return;
     w->is_listed[item] = (uint8_t)(w->is_listed[item] | 1 << view);
     w->views[view].items[w->views[view].item_count++] = item;
+    TLI_INVARIANT(w->views[view].item_count <= w->r->p->item_count);
 }
+
+#ifdef TLI_INVARIANTS
+// Each view lists exactly the items that have its bit.
+static int tli_window_lists_hold(const tli_search_window *w) {
+    int32_t view, i, counts[TLI_WINDOW_VIEWS];
+    tli_zero(counts, sizeof counts);
+    for (i = 0; i < w->r->p->item_count; i++)
+        for (view = 0; view < TLI_WINDOW_VIEWS; view++) counts[view] += w->is_listed[i] >> view & 1;
+    for (view = 0; view < TLI_WINDOW_VIEWS; view++) {
+        if (counts[view] != w->views[view].item_count) return 0;
+        for (i = 0; i < counts[view]; i++) if (!(w->is_listed[w->views[view].items[i]] >> view & 1)) return 0;
+    }
+    return 1;
+}
+#endif
 
 // Put a view around a place, `half` calls to each side, and list the items with an event in it or held across
 // it. Returns the number of its calls.
@@ -29431,6 +30066,7 @@ static int32_t tli_window_set(tli_search_window *w, int32_t number, int32_t at, 
             tli_window_list(w, number, item);
     }
     s->work += 2 * (uint64_t)half + 3 * (uint64_t)items;
+    TLI_INVARIANT(tli_window_lists_hold(w));
     return count;
 }
 
@@ -29446,6 +30082,7 @@ static void tli_window_note(tli_search_window *w) {
             for (view = 0; view < w->view_count; view++) tli_window_list(w, view, p->touches[k].item);
         s->work += 4;
     }
+    TLI_INVARIANT(w->noted >= s->change_count);
 }
 
 static int tli_window_holds(const tli_search_window *w, int32_t view, int32_t at) {
@@ -29473,6 +30110,7 @@ static int32_t tli_window_find_view(tli_search_window *w, int32_t at) {
         w->oldest = w->oldest % (TLI_WINDOW_VIEWS - 1) + 1;
     }
     tli_window_set(w, view, at, 48);
+    TLI_INVARIANT(view < w->view_count && w->oldest < TLI_WINDOW_VIEWS);
     return view;
 }
 
@@ -29514,6 +30152,7 @@ static int tli_window_mend(tli_search_window *w, uint64_t most_cost, int32_t ste
         if (!tli_window_choose(w) || !tli_search_apply(w->r)) return 0;
     }
     tli_window_note(w);
+    TLI_INVARIANT(!s->over_count && tli_search_seq_holds_often(s));
     return s->cost <= most_cost;
 }
 
@@ -29529,6 +30168,7 @@ static void tli_window_tidy(tli_search_window *w, int32_t mark) {
         tli_search_spare(s, at);
     }
     tli_window_note(w);
+    TLI_INVARIANT(s->failed || !s->over_count);
 }
 
 // As tli_search_try, inside the window. The log keeps the changes of earlier tries.
@@ -29545,6 +30185,7 @@ static void tli_window_try(tli_search_window *w, uint64_t heat) {
         tli_search_undo(s, mark);
         if (w->noted > mark) w->noted = mark;
     }
+    TLI_INVARIANT(s->failed || (!s->over_count && w->noted <= s->change_count));
 }
 
 // -- window: one after another --
@@ -29565,6 +30206,7 @@ static void tli_window_anneal(tli_search_window *w, uint64_t heat) {
         best = s->change_count;
     }
     if (!s->failed) tli_search_undo(s, best);
+    TLI_INVARIANT(s->failed || s->cost == r->best_cost);
 }
 
 static void tli_window_improve(tli_search_window *w) {
@@ -29583,6 +30225,7 @@ static void tli_window_improve(tli_search_window *w) {
             tli_window_anneal(w, (mean < TLI_SEARCH_MOST_COST >> 12 ? mean : TLI_SEARCH_MOST_COST >> 12) *
                                      heats[turn % 4]);
     }
+    TLI_INVARIANT(s->failed || tli_search_seq_holds(s));
 }
 
 // -- window: lower the peak --
@@ -29592,6 +30235,7 @@ static void tli_window_rebudget(tli_search_seq *s, int64_t budget) {
     int32_t b;
     s->budget = budget;
     for (b = 0; b >= 0; b = s->blocks[b].behind, s->work++) tli_search_judge(s, &s->blocks[b]);
+    TLI_INVARIANT(tli_search_seq_holds_often(s));
 }
 
 static int64_t tli_window_peak(tli_search_seq *s) { return tli_search_held(s, tli_search_find_full(s)); }
@@ -29613,6 +30257,7 @@ static int tli_window_dip(tli_search_window *w) {
         tli_search_undo(s, 0);
         w->noted = 0;
     }
+    TLI_INVARIANT(s->failed || s->change_count == 0);
     return 0;
 }
 
@@ -29632,6 +30277,7 @@ static void tli_window_lower(tli_search_window *w) {
         }
     }
     tli_window_rebudget(s, target);
+    TLI_INVARIANT(s->failed || tli_search_seq_holds(s));
 }
 
 // Memory for the views; 0 = there is none.
@@ -29642,6 +30288,7 @@ static int tli_window_init(tli_search_window *w, tli_search_state *r) {
     w->r = r;
     for (i = 0; i < TLI_WINDOW_VIEWS; i++) w->views[i].items = lists ? lists + (size_t)i * items : NULL;
     w->is_listed = (uint8_t *)tli_alloc_array(r->p->env, items, 1);
+    TLI_INVARIANT(w->view_count == 0);
     return lists && w->is_listed;
 }
 
@@ -30433,9 +31080,9 @@ static tl_result tli_chain_init(tli_chain *chain) {
 
 // -- chain: curves --
 //
-// The curve of a segment is the minimum over the ways to reverse it, each a sum of curves of shorter segments. All
-// are found from short to long, exactly where that is affordable, else with shortened curves; the plan is read off
-// them from the whole graph down.
+// The curve of a segment is the minimum over the ways to reverse it, each a sum of curves of shorter segments.
+// All are found from short to long, exactly where that is affordable, else with shortened curves; the plan is
+// read off them from the whole graph down.
 
 // One way to reverse a segment: curve a with `shift` more bytes, then curve b (NULL = none).
 typedef struct tli_chain_way {
@@ -31951,12 +32598,46 @@ struct tl_remat_pool {
     int32_t  lowest_node;        // at which it peaks
 };
 
+#ifdef TLI_INVARIANTS
+// Peaks of plans ascend and their costs descend, each was simulated, and bytes count their steps; bounds and
+// budgets ascend, costs of bounds descend.
+static int tli_pool_holds(const tl_remat_pool *pool) {
+    uint64_t bytes = 0;
+    int32_t i;
+    for (i = 0; i < pool->plan_count; i++) {
+        const tl_plan *plan = &pool->plans[i];
+        bytes += (uint64_t)plan->step_count * sizeof(tl_step);
+        if (plan->step_count && !plan->peak_bytes && !plan->cost && plan->base_cost) return 0;
+        if (i && (plan[-1].peak_bytes >= plan->peak_bytes || plan[-1].cost <= plan->cost)) return 0;
+    }
+    for (i = 1; i < pool->bound_count; i++) {
+        const tli_pool_bound *bound = &pool->bounds[i];
+        if (bound[-1].budget >= bound->budget || bound[-1].cost <= bound->cost) return 0;
+    }
+    for (i = 1; i < pool->budget_count; i++) if (pool->budgets[i - 1] >= pool->budgets[i]) return 0;
+    return bytes == pool->bytes && pool->plan_count <= pool->plan_capacity &&
+           pool->bound_count <= pool->bound_capacity && pool->budget_count <= pool->budget_capacity;
+}
+
+// No plan that is known beats what is proven.
+static int tli_pool_keeps_bounds(const tl_remat_pool *pool) {
+    int32_t i, k;
+    for (i = 0; i < pool->plan_count; i++) {
+        if (pool->plans[i].peak_bytes < pool->floor) return 0;
+        for (k = 0; k < pool->bound_count && pool->bounds[k].budget < pool->plans[i].peak_bytes;) k++;
+        if (k < pool->bound_count && pool->plans[i].cost < pool->bounds[k].cost) return 0;
+    }
+    return 1;
+}
+#endif
+
 static void tli_pool_init(tl_remat_pool *pool, const tl_env *env, uint64_t most_bytes) {
     tli_zero(pool, sizeof *pool);
     if (env) pool->env = *env;
     pool->env.log = NULL;
     pool->most_bytes = most_bytes;
     pool->floor_node = -1;
+    TLI_INVARIANT(tli_pool_holds(pool));
 }
 
 static void tli_pool_clear(tl_remat_pool *pool) {
@@ -31991,9 +32672,11 @@ static const tl_plan *tli_pool_least(const tl_remat_pool *pool) {
 // -- pool: what stays --
 
 static void tli_pool_remove(tl_remat_pool *pool, int32_t at) {
+    TLI_INVARIANT(pool->bytes >= (uint64_t)pool->plans[at].step_count * sizeof(tl_step));
     pool->bytes -= (uint64_t)pool->plans[at].step_count * sizeof(tl_step);
     tl_free_plan(&pool->env, &pool->plans[at]);
     for (--pool->plan_count; at < pool->plan_count; at++) pool->plans[at] = pool->plans[at + 1];
+    TLI_INVARIANT(tli_pool_holds(pool));
 }
 
 // Whether a plan is the answer to a budget that was asked for.
@@ -32022,6 +32705,7 @@ static void tli_pool_thin(tl_remat_pool *pool) {
         if (worst < 0) return;
         tli_pool_remove(pool, worst);
     }
+    TLI_INVARIANT(pool->bytes <= pool->most_bytes);
 }
 
 // Note a budget that is asked for. TL_ERROR_NO_MEMORY.
@@ -32036,6 +32720,7 @@ static tl_result tli_pool_ask(tl_remat_pool *pool, uint64_t budget) {
     for (at = pool->budget_count++; at > 0 && pool->budgets[at - 1] > budget; at--)
         pool->budgets[at] = pool->budgets[at - 1];
     pool->budgets[at] = budget;
+    TLI_INVARIANT(tli_pool_holds(pool));
     return TL_OK;
 }
 
@@ -32080,6 +32765,8 @@ static tl_result tli_pool_offer(tl_remat_pool *pool, tl_env *env, tl_plan *plan)
     pool->plans[at] = taken;
     pool->bytes += (uint64_t)taken.step_count * sizeof(tl_step);
     tli_pool_thin(pool);
+    TLI_INVARIANT(tli_pool_holds(pool));
+    TLI_INVARIANT(tli_pool_keeps_bounds(pool));
     return TL_OK;
 }
 
@@ -32089,6 +32776,7 @@ static tl_result tli_pool_merge(tl_remat_pool *pool, tl_remat_pool *from) {
     while (from->plan_count && !result)
         result = tli_pool_offer(pool, &from->env, &from->plans[--from->plan_count]);
     if (from->least) { pool->least = from->least; pool->least_node = from->least_node; }
+    TLI_INVARIANT(tli_pool_holds(pool));
     return result;
 }
 
@@ -32115,6 +32803,8 @@ static tl_result tli_pool_add_bound(tl_remat_pool *pool, uint64_t budget, uint64
     pool->bounds[at].budget = budget;
     pool->bounds[at].cost = cost;
     pool->bound_count = kept + 1;
+    TLI_INVARIANT(tli_pool_holds(pool));
+    TLI_INVARIANT(tli_pool_keeps_bounds(pool));
     return TL_OK;
 }
 
@@ -32123,6 +32813,7 @@ static void tli_pool_raise_floor(tl_remat_pool *pool, uint64_t floor, int32_t no
     if (floor <= pool->floor) return;
     pool->floor = floor;
     pool->floor_node = node;
+    TLI_INVARIANT(tli_pool_keeps_bounds(pool));
 }
 
 // -- pool: whose plans --
@@ -32176,6 +32867,7 @@ TLI_IMPL tl_result tl_init_remat_pool(tl_env *env, tl_remat_pool **pool) {
     if (!*pool)
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_REMAT_POOL), TLI_RULE(NO_MEMORY_FOR_POOL));
     tli_pool_init(*pool, env, TLI_POOL_BYTES);
+    TLI_INVARIANT(tli_pool_holds(*pool));
     return TL_OK;
 }
 
@@ -32820,8 +33512,8 @@ static tl_result tli_remat_once(const tli_remat_input *in, tli_once_result *foun
 
 // -- chain: tl_plan_chain --
 //
-// The optimum over persistent schedules for a caller: its desc checked, the plan within the budget, or the least
-// budget in the sentence that refuses.
+// The optimum over persistent schedules for a caller: its desc checked, the plan within the budget, or the
+// least budget in the sentence that refuses.
 
 // A least budget that does not fit 64 bits is no answer: TL_ERROR_OVERFLOW, and the report is all zero.
 static tl_result tli_refuse_base(tl_env *env, tl_remat_report *report, tli_function function) {
@@ -46960,7 +47652,7 @@ static tl_precision tli_resolve_precision(tl_precision precision, uint32_t kerne
     uint32_t can = kernel_precisions ? kernel_precisions : 1u << TL_PRECISION_SINGLE;
     if (precision == TL_PRECISION_MIXED && can & (1u << TL_PRECISION_MIXED)) return TL_PRECISION_MIXED;
     if (precision == TL_PRECISION_FULL) return tli_find_widest(can);
-    if (precision == TL_PRECISION_MIXED) return TL_PRECISION_SINGLE;
+    if (precision == TL_PRECISION_MIXED) precision = TL_PRECISION_SINGLE;  // nothing to choose from
     return can & (1u << precision) ? precision : TL_PRECISION_COUNT;
 }
 
@@ -48705,26 +49397,28 @@ static int32_t tli_find_farthest(const tl_compile_point *points, int32_t count) 
     return knee;
 }
 
-// The two ends of the curve. The lower one: the budget that a refusal of one byte names.
+// The two ends of the curve. The lower one: the budget that a refusal of one byte names. least: as above, where
+// nothing is chosen without a budget.
 static tl_result tli_compile_ends(tl_env *env, const tl_compile_desc *desc, uint64_t work_limit,
-                                  tl_compile_point *ends, uint64_t *work) {
-    uint64_t least = 0, none;
-    tl_result result = tli_compile_point(env, desc, 0, work_limit, &ends[1], &none, work);
+                                  tl_compile_point *ends, uint64_t *least, uint64_t *work) {
+    uint64_t lowest = 0, none;
+    tl_result result = tli_compile_point(env, desc, 0, work_limit, &ends[1], least, work);
     if (result) return result;
-    result = tli_compile_point(env, desc, 1, work_limit, &ends[0], &least, work);
+    result = tli_compile_point(env, desc, 1, work_limit, &ends[0], &lowest, work);
     if (result != TL_ERROR_INFEASIBLE) return result;
-    if (least && least != UINT64_MAX)
-        result = tli_compile_point(env, desc, least, work_limit, &ends[0], &none, work);
+    if (lowest && lowest != UINT64_MAX)
+        result = tli_compile_point(env, desc, lowest, work_limit, &ends[0], &none, work);
     if (result == TL_ERROR_INFEASIBLE) { ends[0] = ends[1]; result = TL_OK; }
     return result;
 }
 
 // points: room for limit + 1.
 static tl_result tli_compile_curve(tl_env *env, const tl_compile_desc *desc, int32_t limit,
-                                   tl_compile_point *points, int32_t *count, uint64_t *work) {
+                                   tl_compile_point *points, int32_t *count, uint64_t *least,
+                                   uint64_t *work) {
     uint64_t each = tli_or_default(desc->work_limit, TLI_COMPILE_WORK) / (uint64_t)limit + 1, low, high, none;
     tl_compile_point ends[2], point;
-    tl_result result = tli_compile_ends(env, desc, each, ends, work);
+    tl_result result = tli_compile_ends(env, desc, each, ends, least, work);
     int32_t k;
     *count = 0;
     if (result) return result;
@@ -48745,6 +49439,7 @@ TLI_IMPL tl_result tl_plan_compile_front(tl_env *env, const tl_compile_desc *des
                                          tl_compile_front *front) {
     int32_t limit = point_limit ? point_limit : TLI_FRONT_POINTS, count = 0;
     tl_compile_point *points;
+    uint64_t least;
     tl_result result;
     TL_ASSERT(desc && desc->graph && desc->strategy && front);
     tli_zero(front, sizeof *front);
@@ -48752,7 +49447,7 @@ TLI_IMPL tl_result tl_plan_compile_front(tl_env *env, const tl_compile_desc *des
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_COMPILE_FRONT),
                         TLI_RULE(POINT_LIMIT_AT_LEAST_2));
     points = (tl_compile_point *)tli_alloc_array(env, (uint64_t)limit + 1, sizeof *points);
-    result = points ? tli_compile_curve(env, desc, limit, points, &count, &front->work)
+    result = points ? tli_compile_curve(env, desc, limit, points, &count, &least, &front->work)
                     : tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_COMPILE_FRONT),
                                TLI_RULE(NO_MEMORY_TO_COMPILE));
     front->points = points;
@@ -48828,10 +49523,10 @@ static void tli_set_candidate(tli_recommend *r, int32_t index) {
 }
 
 // The fewest bytes at a cost within the limit, by bisection between the ends of the curve.
-static tl_result tli_bisect_bytes(tli_recommend *r, tl_compile_point *best, uint64_t *work) {
+static tl_result tli_bisect_bytes(tli_recommend *r, tl_compile_point *best, uint64_t *least, uint64_t *work) {
     uint64_t limit = r->desc->cost_limit, low, high, none;
     tl_compile_point ends[2], point;
-    tl_result result = tli_compile_ends(r->env, &r->compile, r->each, ends, work);
+    tl_result result = tli_compile_ends(r->env, &r->compile, r->each, ends, least, work);
     int turn;
     if (result) return result;
     *best = ends[1];
@@ -48852,13 +49547,14 @@ static tl_result tli_bisect_bytes(tli_recommend *r, tl_compile_point *best, uint
 }
 
 // The knee of the candidate's own curve.
-static tl_result tli_find_knee_point(tli_recommend *r, tl_compile_point *best, uint64_t *work) {
+static tl_result tli_find_knee_point(tli_recommend *r, tl_compile_point *best, uint64_t *least,
+                                     uint64_t *work) {
     tl_compile_point points[TLI_WISH_POINTS + 1];
     tl_compile_desc desc = r->compile;
     int32_t count;
     tl_result result;
     desc.work_limit = r->each * TLI_WISH_POINTS;
-    result = tli_compile_curve(r->env, &desc, TLI_WISH_POINTS, points, &count, work);
+    result = tli_compile_curve(r->env, &desc, TLI_WISH_POINTS, points, &count, least, work);
     if (!result) *best = points[count > 2 ? tli_find_farthest(points, count) : 0];
     return result;
 }
@@ -48876,8 +49572,8 @@ static tl_result tli_try_candidate(tli_recommend *r, int32_t index) {
         result = tli_compile_point(r->env, &r->compile, r->desc->compile.budget_bytes, r->each, &point, &least,
                                    &work);
         break;
-    case TL_WISH_LEAST_BYTES: result = tli_bisect_bytes(r, &point, &work); break;
-    case TL_WISH_KNEE: result = tli_find_knee_point(r, &point, &work); break;
+    case TL_WISH_LEAST_BYTES: result = tli_bisect_bytes(r, &point, &least, &work); break;
+    case TL_WISH_KNEE: result = tli_find_knee_point(r, &point, &least, &work); break;
     case TL_WISH_COUNT: break;
     }
     row->choice = point.choice;
@@ -50069,6 +50765,21 @@ typedef struct tli_ranks_time {
     tli_road *channels;             // [2 x rank_count] to the next rank and back
 } tli_ranks_time;
 
+#ifdef TLI_INVARIANTS
+// Messages arrive in the order of the sender, none before both sides have begun it, and the last one frees the
+// road.
+static int tli_road_holds(const tli_ranks_time *t, const tli_road *channel) {
+    const tli_travel *last;
+    if (channel->arrived_count < 0 || channel->arrived_count > channel->sent_count) return 0;
+    if (channel->sent_count > channel->count * t->micro_batches) return 0;
+    if (!channel->arrived_count) return channel->free_at == 0;
+    last = &channel->travels[channel->order[channel->arrived_count - 1]];
+    if (!last->is_sent || !last->is_asked || !last->has_arrived) return 0;
+    if (last->arrives_at != channel->free_at) return 0;
+    return last->arrives_at >= last->sent_at && last->arrives_at >= last->asked_at;
+}
+#endif
+
 // Let messages travel as far as both sides are known.
 static tl_result tli_move_road(tli_ranks_time *t, tli_road *channel) {
     const tl_link *link = t->desc->link;
@@ -50085,6 +50796,7 @@ static tl_result tli_move_road(tli_ranks_time *t, tli_road *channel) {
         travel->has_arrived = 1;
         channel->arrived_count++;
     }
+    TLI_INVARIANT(tli_road_holds(t, channel));
     return TL_OK;
 }
 
@@ -50116,6 +50828,7 @@ static tl_result tli_begin_travel(tli_ranks_time *t, int32_t rank, const tl_step
         travel->is_asked = 1;
         travel->asked_at = t->clocks[rank].now;
     }
+    TLI_INVARIANT(tli_road_holds(t, channel));
     return tli_move_road(t, channel);
 }
 
@@ -50131,6 +50844,7 @@ static tl_result tli_begin_copy(const tli_ranks_time *t, tli_clock *clock, const
     clock->copies_end = tli_larger_u64(clock->copies_end, clock->now);
     if (!tli_add_u64(clock->copies_end, ns, &clock->copies_end)) return TL_ERROR_OVERFLOW;
     clock->ready[(size_t)step->slot * (size_t)graph->tensor_count + (size_t)tensor] = clock->copies_end;
+    TLI_INVARIANT(clock->copies_end >= clock->now);
     return TL_OK;
 }
 
@@ -50139,6 +50853,7 @@ static void tli_end_copy(tli_clock *clock, const tl_step *step) {
     int32_t tensor = graph->nodes[step->node].first_output + step->output;
     uint64_t ready = clock->ready[(size_t)step->slot * (size_t)graph->tensor_count + (size_t)tensor];
     clock->now = tli_larger_u64(clock->now, ready);
+    TLI_INVARIANT(clock->now >= ready);
 }
 
 // Carry out steps of a rank until a message is missing.
@@ -50173,6 +50888,7 @@ static tl_result tli_move_rank(tli_ranks_time *t, int32_t rank, int *moved) {
         if (!tli_add_u64(clock->now, cost, &clock->now) || !tli_add_u64(clock->busy, cost, &clock->busy))
             result = TL_ERROR_OVERFLOW;
     }
+    TLI_INVARIANT(result || (clock->busy <= clock->now && clock->position <= compiled->plan.step_count));
     return result;
 }
 
@@ -50229,6 +50945,7 @@ static void tli_take_rank_times(const tli_ranks_time *t, tl_compiled_ranks *rank
         busy += (double)t->clocks[rank].busy;
     }
     if (ranks->cost) ranks->bubble_ratio = 1 - busy / ((double)ranks->cost * t->rank_count);
+    TLI_INVARIANT(busy <= (double)ranks->cost * t->rank_count);
 }
 
 // Find how long a training step takes, and that no ranks wait for each other for good.
@@ -53421,15 +54138,60 @@ struct tl_heap {
     uint32_t class_bits[TLI_CLASS_COUNT / 32];  // 1 = the class has a free extent
 };
 
+#ifdef TLI_INVARIANTS
+// An extent touches its neighbours in address order, or an end of the heap, and no two free ones touch.
+static int tli_extent_holds(const tl_heap *heap, int32_t index) {
+    const tli_extent *extent = &heap->extents[index], *before = NULL, *after = NULL;
+    if (extent->before >= 0) before = &heap->extents[extent->before];
+    if (extent->after >= 0) after = &heap->extents[extent->after];
+    if (extent->state == TLI_EXTENT_UNUSED || !extent->bytes || extent->offset % heap->alignment) return 0;
+    if (before && (before->after != index || before->offset + before->bytes != extent->offset)) return 0;
+    if (after && (after->before != index || extent->offset + extent->bytes != after->offset)) return 0;
+    if (!before && extent->offset) return 0;
+    if (!after && extent->offset + extent->bytes != heap->bytes) return 0;
+    if (extent->state != TLI_EXTENT_FREE) return 1;
+    return !(before && before->state == TLI_EXTENT_FREE) && !(after && after->state == TLI_EXTENT_FREE);
+}
+#endif
+
 static int32_t tli_class_of(uint64_t bytes) {
     int32_t high = tli_log2_u64(bytes);
     uint64_t quarter = high > 1 ? bytes >> (high - 2) & 3 : 0;
     return high * 4 + (int32_t)quarter;
 }
 
+#ifdef TLI_INVARIANTS
+// A free extent is in the list of its class.
+static int tli_class_holds(const tl_heap *heap, int32_t index) {
+    const tli_extent *extent = &heap->extents[index];
+    int32_t class_index = tli_class_of(extent->bytes);
+    if (!(heap->class_bits[class_index >> 5] >> (class_index & 31) & 1)) return 0;
+    if (extent->free_after >= 0 && heap->extents[extent->free_after].free_before != index) return 0;
+    if (extent->free_before < 0) return heap->class_heads[class_index] == index + 1;
+    return heap->extents[extent->free_before].free_after == index;
+}
+
+// Extents fill the heap in address order, disjoint, and free bytes add up. With many, that is looked at now and
+// then: index says which one has changed.
+static int tli_heap_holds(const tl_heap *heap, int32_t index) {
+    size_t free_bytes = 0;
+    int32_t at = 0, count = 0;
+    size_t turn = (heap->free_bytes + heap->extents[index].offset) / heap->alignment;
+    if (turn % ((size_t)heap->extent_count / 16 + 1)) return 1;
+    for (; at >= 0; at = heap->extents[at].after) {
+        if (++count > heap->extent_count || !tli_extent_holds(heap, at)) return 0;
+        if (heap->extents[at].state != TLI_EXTENT_FREE) continue;
+        if (!tli_class_holds(heap, at)) return 0;
+        free_bytes += heap->extents[at].bytes;
+    }
+    return free_bytes == heap->free_bytes;
+}
+#endif
+
 static void tli_unlink_extent(tl_heap *heap, int32_t index) {
     tli_extent *extent = &heap->extents[index];
     int32_t class_index = tli_class_of(extent->bytes);
+    TLI_INVARIANT(tli_class_holds(heap, index));
     if (extent->free_after >= 0) heap->extents[extent->free_after].free_before = extent->free_before;
     if (extent->free_before >= 0) heap->extents[extent->free_before].free_after = extent->free_after;
     else heap->class_heads[class_index] = extent->free_after + 1;
@@ -53449,6 +54211,7 @@ static void tli_link_extent(tl_heap *heap, int32_t index) {
     heap->class_bits[class_index >> 5] |= (uint32_t)1 << (class_index & 31);
     extent->state = TLI_EXTENT_FREE;
     heap->free_bytes += extent->bytes;
+    TLI_INVARIANT(tli_class_holds(heap, index) && heap->free_bytes <= heap->bytes);
 }
 
 // Find a free extent of at least so many bytes; -1 = there is none. The same sizes are often taken
@@ -53476,6 +54239,7 @@ static int32_t tli_add_extent(tl_heap *heap) {
     }
     if (!tli_grow(heap->env, (void **)&heap->extents, &heap->extent_capacity, heap->extent_count,
                   (int64_t)heap->extent_count + 1, sizeof *heap->extents)) return -1;
+    TLI_INVARIANT(heap->extent_count < heap->extent_capacity);
     return heap->extent_count++;
 }
 
@@ -53489,6 +54253,7 @@ static int32_t tli_take_piece(tl_heap *heap, size_t bytes) {
     if (index < 0) return 0;
     if (heap->extents[index].bytes == bytes) {
         tli_unlink_extent(heap, index);
+        TLI_INVARIANT(tli_heap_holds(heap, index));
         return index + 1;
     }
     rest = tli_add_extent(heap);
@@ -53504,6 +54269,8 @@ static int32_t tli_take_piece(tl_heap *heap, size_t bytes) {
     extent->after = rest;
     extent->bytes = bytes;
     tli_link_extent(heap, rest);
+    TLI_INVARIANT(tli_extent_holds(heap, index) && tli_extent_holds(heap, rest));
+    TLI_INVARIANT(tli_heap_holds(heap, index));
     return index + 1;
 }
 
@@ -53517,11 +54284,13 @@ static void tli_join_extent(tl_heap *heap, int32_t index) {
     after->state = TLI_EXTENT_UNUSED;
     after->free_after = heap->free_extent - 1;
     heap->free_extent = unused + 1;
+    TLI_INVARIANT(tli_extent_holds(heap, index) || heap->extents[index].state == TLI_EXTENT_TAKEN);
 }
 
 static void tli_give_piece(tl_heap *heap, int32_t piece) {
     int32_t index = piece - 1;
     int32_t before = heap->extents[index].before, after = heap->extents[index].after;
+    TLI_INVARIANT(heap->extents[index].state == TLI_EXTENT_TAKEN);
     if (after >= 0 && heap->extents[after].state == TLI_EXTENT_FREE) {
         tli_unlink_extent(heap, after);
         tli_join_extent(heap, index);
@@ -53532,6 +54301,8 @@ static void tli_give_piece(tl_heap *heap, int32_t piece) {
         index = before;
     }
     tli_link_extent(heap, index);
+    TLI_INVARIANT(tli_extent_holds(heap, index));
+    TLI_INVARIANT(tli_heap_holds(heap, index));
 }
 
 // Start with one free extent over all bytes, a multiple of the alignment; 0 = no memory for its record.
@@ -53546,6 +54317,7 @@ static int tli_open_heap(tl_env *env, size_t bytes, size_t alignment, tl_heap *h
     heap->extents[first].bytes = bytes;
     heap->extents[first].before = heap->extents[first].after = -1;
     tli_link_extent(heap, first);
+    TLI_INVARIANT(tli_heap_holds(heap, first));
     return 1;
 }
 
@@ -53805,6 +54577,22 @@ static int32_t tli_find_span(const tli_cpu_block *block, uint64_t offset) {
     return low;
 }
 
+#ifdef TLI_INVARIANTS
+// Claimed ranges of a checked block ascend, do not overlap, and add up.
+static int tli_spans_hold(const tli_cpu *cpu, const tli_cpu_block *block) {
+    uint64_t bytes = 0;
+    int32_t i;
+    if (!tli_is_checked(cpu)) return !block->claim_count ? !block->claimed_bytes : block->claimed_bytes > 0;
+    for (i = 0; i < block->span_count; i++) {
+        const tli_span *span = &block->spans[i];
+        if (span->start >= span->end || span->end > block->bytes) return 0;
+        if (i && span[-1].end > span->start) return 0;
+        bytes += span->end - span->start;
+    }
+    return bytes == block->claimed_bytes && (uint64_t)block->span_count == block->claim_count;
+}
+#endif
+
 // Check a range that is about to be used: it must lie in a live block and, if checked, in a claimed range.
 static tl_result tli_check_range(tli_cpu *cpu, const tl_range *range, tli_function function) {
     tl_result result = TL_OK;
@@ -53861,6 +54649,39 @@ static void tli_take_block(const tli_cpu *cpu, tli_account *account, uint64_t ha
         counters->bank_taken_bytes[block->bank] += block->reserved_bytes - 2 * tli_guard_bytes(cpu);
     if (counters->taken_bytes[block->tier] > counters->peak_taken_bytes[block->tier])
         counters->peak_taken_bytes[block->tier] = counters->taken_bytes[block->tier];
+    TLI_INVARIANT(counters->taken_bytes[block->tier] <= counters->peak_taken_bytes[block->tier]);
+}
+#endif
+
+#ifdef TLI_INVARIANTS
+// Sums over accounts and blocks: claimed and reserved bytes of each tier, and what each open account took; with
+// many blocks, that is looked at now and then.
+static int tli_cpu_holds(const tli_cpu *cpu) {
+    uint64_t reserved[TL_TIER_COUNT], claimed[TL_TIER_COUNT];
+    uint64_t turn = cpu->counters.added_count + cpu->counters.copied_bytes;
+    int32_t i, tier, dying = 0;
+    tli_zero(reserved, sizeof reserved);
+    tli_zero(claimed, sizeof claimed);
+    if (turn % ((uint64_t)cpu->block_count / 16 + 1)) return 1;
+    for (i = 0; i < cpu->block_count; i++) {
+        const tli_cpu_block *block = &cpu->blocks[i];
+        if (!block->alive && !block->dying) continue;
+        reserved[block->tier] += block->reserved_bytes;
+        claimed[block->tier] += block->claimed_bytes;
+        dying += block->dying;
+    }
+    for (tier = 0; tier < TL_TIER_COUNT; tier++) {
+        const tl_backend_counters *all = &cpu->counters;
+        uint64_t on_accounts = 0;
+#ifndef TL_NO_ACCOUNTS
+        for (i = 0; i < cpu->account_count; i++)
+            if (cpu->accounts[i].is_open) on_accounts += cpu->accounts[i].counters.live_bytes[tier];
+#endif
+        if (reserved[tier] != all->reserved_bytes[tier] || claimed[tier] != all->live_bytes[tier]) return 0;
+        if (on_accounts > all->live_bytes[tier] || all->live_bytes[tier] > all->peak_bytes[tier]) return 0;
+        if (all->live_bytes[tier] > cpu->desc.capacity_bytes[tier]) return 0;
+    }
+    return dying == cpu->dying_count && tli_queued(cpu) <= TLI_QUEUE_CAPACITY;
 }
 #endif
 
@@ -53873,6 +54694,7 @@ static void tli_untake_block(tli_cpu *cpu, tli_cpu_block *block) {
     if (account && block->tier == TL_TIER_DEVICE) account->counters.bank_taken_bytes[block->bank] -= taken;
     block->account = 0;
 #endif
+    TLI_INVARIANT(cpu->counters.reserved_bytes[block->tier] >= block->reserved_bytes);
     cpu->counters.reserved_bytes[block->tier] -= block->reserved_bytes;
 }
 
@@ -53921,6 +54743,7 @@ static tl_result tli_finish_block(tli_cpu *cpu, int32_t slot) {
     block->generation++;
     block->next_free = cpu->free_block;
     cpu->free_block = slot + 1;
+    TLI_INVARIANT(tli_cpu_holds(cpu));
     return result;
 }
 
@@ -53982,6 +54805,7 @@ static void tli_count_work(tli_cpu *cpu, const tli_work *work, int32_t by) {
     if (tli_is_upkeep(work)) return;
     if (to) to->pending += by;
     if (from) from->pending += by;
+    TLI_INVARIANT((!to || to->pending >= 0) && (!from || from->pending >= 0));
 }
 
 // Carry out one queued piece of work and remove it from the queue. An error is returned later.
@@ -53993,6 +54817,7 @@ static void tli_run_queued(tli_cpu *cpu, int32_t index) {
     for (i = index + 1; i < cpu->queue_count; i++) cpu->queue[i - 1] = cpu->queue[i];
     cpu->queue_count--;
     tli_count_work(cpu, &work, -1);
+    TLI_INVARIANT(cpu->queue_count >= 0);
 }
 
 // Carry out the queued upkeep of a block that no other work needs any more, then free it.
@@ -54031,6 +54856,7 @@ static tl_result tli_enqueue(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, c
     if (!tli_is_deferred(cpu)) return tli_do_work(cpu, &work);
     if (cpu->queue_count == TLI_QUEUE_CAPACITY) tli_run_work(cpu, 0);
     cpu->queue[cpu->queue_count++] = work;
+    TLI_INVARIANT(cpu->queue_count <= TLI_QUEUE_CAPACITY);
     tli_count_work(cpu, &work, 1);
     return TL_OK;
 }
@@ -54058,6 +54884,7 @@ static void tli_run_marked(tli_cpu *cpu) {
     while (i < cpu->queue_count)
         if (cpu->queue[i].marked) { tli_run_work(cpu, i); i = 0; }
         else i++;
+    TLI_INVARIANT(cpu->queue_count >= 0);
 }
 
 // Carry out a random piece of submitted work, among those that conflict with no earlier work.
@@ -54126,6 +54953,7 @@ static tl_result tli_cpu_add_arena(void *self, tl_tier tier, int32_t bank, uint6
     cpu->counters.block_count[tier]++;
     cpu->counters.reserved_bytes[tier] += block->reserved_bytes;
     *handle = (uint64_t)block->generation << 32 | (uint64_t)(slot + 1);
+    TLI_INVARIANT(tli_cpu_holds(cpu));
     return TL_OK;
 }
 
@@ -54146,6 +54974,7 @@ static tl_result tli_cpu_free_block(void *self, uint64_t handle) {
     block->alive = 0;
     block->dying = 1;
     cpu->dying_count++;
+    TLI_INVARIANT(tli_cpu_holds(cpu));
     return TL_OK;
 }
 
@@ -54162,6 +54991,7 @@ static tl_result tli_add_span(tli_cpu *cpu, tli_cpu_block *block, tl_range range
     for (i = block->span_count++; i > at; i--) block->spans[i] = block->spans[i - 1];
     block->spans[at].start = range.offset;
     block->spans[at].end = range.offset + range.bytes;
+    TLI_INVARIANT(at == tli_find_span(block, range.offset));
     return TL_OK;
 }
 
@@ -54169,6 +54999,7 @@ static void tli_remove_span(tli_cpu_block *block, int32_t at) {
     int32_t i;
     for (i = at + 1; i < block->span_count; i++) block->spans[i - 1] = block->spans[i];
     block->span_count--;
+    TLI_INVARIANT(block->span_count >= 0);
 }
 
 static tl_result tli_cpu_claim(void *self, tl_range range) {
@@ -54200,6 +55031,7 @@ static tl_result tli_cpu_claim(void *self, tl_range range) {
         counters->peak_bytes[block->tier] = counters->live_bytes[block->tier];
     end = tli_align_u64(range.offset + range.bytes, cpu->desc.alignment_bytes);
     if (block->tier == TL_TIER_DEVICE && end > counters->arena_bytes) counters->arena_bytes = end;
+    TLI_INVARIANT(tli_spans_hold(cpu, block) && tli_cpu_holds(cpu));
     return TL_OK;
 }
 
@@ -54237,6 +55069,7 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
     block->claimed_bytes -= range.bytes;
     cpu->counters.claim_count[block->tier]--;
     cpu->counters.live_bytes[block->tier] -= range.bytes;
+    TLI_INVARIANT(tli_spans_hold(cpu, block));
     return result;
 }
 
@@ -54255,8 +55088,10 @@ static tl_result tli_cut_claim(tli_cpu *cpu, tli_cpu_block *block, tl_range rang
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_SHORTEN), TLI_RULE(RANGE_IS_MAPPED));
     block->claimed_bytes -= less;
     cpu->counters.live_bytes[block->tier] -= less;
+    TLI_INVARIANT(block->claimed_bytes > 0);
     if (at < 0) return TL_OK;
     block->spans[at].end -= less;
+    TLI_INVARIANT(tli_spans_hold(cpu, block));
     range.offset += range.bytes - less;
     range.bytes = less;
     return tli_enqueue(cpu, TLI_WORK_RELEASE, TL_CODEC_NONE, &range, NULL, 0);
@@ -54296,6 +55131,7 @@ static tl_result tli_cpu_open_account(void *self, const uint64_t limit_bytes[TL_
     account->is_open = 1;
     cpu->open_count++;
     *handle = (uint64_t)account->generation << 32 | (uint64_t)(slot + 1);
+    TLI_INVARIANT(cpu->open_count <= cpu->account_count);
     return TL_OK;
 }
 
@@ -54309,6 +55145,7 @@ static tl_result tli_cpu_close_account(void *self, uint64_t handle) {
     account->next_free = cpu->free_account;
     cpu->free_account = (int32_t)(account - cpu->accounts) + 1;
     cpu->open_count--;
+    TLI_INVARIANT(cpu->open_count >= 0);
     return TL_OK;
 }
 
@@ -54335,6 +55172,8 @@ static tl_result tli_cpu_claim_on(void *self, uint64_t handle, tl_range range) {
         counters->peak_bytes[block->tier] = counters->live_bytes[block->tier];
     end = tli_align_u64(range.offset + range.bytes, cpu->desc.alignment_bytes);
     if (block->tier == TL_TIER_DEVICE && end > counters->arena_bytes) counters->arena_bytes = end;
+    TLI_INVARIANT(counters->live_bytes[block->tier] <= account->limit_bytes[block->tier]);
+    TLI_INVARIANT(tli_cpu_holds(cpu));
     return TL_OK;
 }
 
@@ -54353,6 +55192,7 @@ static tl_result tli_cpu_release_on(void *self, uint64_t handle, tl_range range)
     if (result) return result;
     account->counters.claim_count[block->tier]--;
     account->counters.live_bytes[block->tier] -= range.bytes;
+    TLI_INVARIANT(tli_cpu_holds(cpu));
     return TL_OK;
 }
 
@@ -54483,6 +55323,7 @@ static tl_result tli_cpu_submit(void *self, tl_ticket *ticket) {
     ticket->value = ++cpu->submitted;
     for (i = tli_queued(cpu) - 1; i >= 0 && !cpu->queue[i].ticket; i--)
         cpu->queue[i].ticket = cpu->submitted;
+    TLI_INVARIANT(!tli_queued(cpu) || cpu->queue[0].ticket);
     return TL_OK;
 }
 
@@ -54557,6 +55398,7 @@ static tl_result tli_cpu_map(void *self, tl_range range, tl_map_mode mode, void 
     mapping = &cpu->mappings[cpu->mapping_count++];
     mapping->range = range;
     mapping->host = *host;
+    TLI_INVARIANT(cpu->mapping_count <= cpu->mapping_capacity);
     mapping->mode = mode;
     return TL_OK;
 }
@@ -54582,6 +55424,7 @@ static tl_result tli_cpu_unmap(void *self, tl_range range, tl_map_mode mode, voi
         result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_UNMAP),
                               TLI_RULE(BYTES_OF_READ_ONLY_RANGE_WERE_WRITTEN));
     tli_release(cpu->env, host);
+    TLI_INVARIANT(i < cpu->mapping_count);
     cpu->mappings[i] = cpu->mappings[--cpu->mapping_count];
     return result;
 }
@@ -54661,6 +55504,7 @@ static void tli_cpu_reset_peaks(void *self) {
     int tier;
     for (tier = 0; tier < TL_TIER_COUNT; tier++) counters->peak_bytes[tier] = counters->live_bytes[tier];
     counters->arena_bytes = 0;
+    TLI_INVARIANT(tli_cpu_holds((const tli_cpu *)self));
 }
 
 // -- making and freeing it --
@@ -55352,6 +56196,19 @@ static uint64_t tli_account_of(const tli_store *store) {
 #endif
 }
 
+#ifdef TLI_INVARIANTS
+// Bytes that the backend refused to take back count as claimed, and the peak is no less than what is claimed.
+static int tli_store_holds(const tli_store *store) {
+    uint64_t bytes[TL_TIER_COUNT];
+    int32_t i;
+    tli_zero(bytes, sizeof bytes);
+    for (i = 0; i < store->lost_count; i++)
+        if (!store->lost[i].host) bytes[store->lost[i].held.tier] += store->lost[i].held.range.bytes;
+    for (i = 0; i < TL_TIER_COUNT; i++) if (bytes[i] > store->bytes[i]) return 0;
+    return store->lost_count <= store->lost_capacity && store->bytes[TL_TIER_DEVICE] <= store->peak_bytes;
+}
+#endif
+
 // limit_bytes: of each tier; 0 = none.
 static tl_result tli_open_store(tl_env *env, const tl_backend *backend,
                                 const uint64_t limit_bytes[TL_TIER_COUNT], tli_store *store) {
@@ -55368,6 +56225,7 @@ static tl_result tli_open_store(tl_env *env, const tl_backend *backend,
     (void)limit_bytes;
 #endif
     if (!result) store->backend = backend;
+    TLI_INVARIANT(tli_store_holds(store));
     return result;
 }
 
@@ -55399,6 +56257,7 @@ static tl_result tli_submit_store(tli_store *store) {
     if (!store->enqueued) return TL_OK;
     result = store->backend->submit(store->backend->self, &store->last_ticket);
     if (!result) store->enqueued = 0;
+    TLI_INVARIANT(result || !store->enqueued);
     return result;
 }
 
@@ -55439,6 +56298,7 @@ static void tli_lose(tli_store *store, const tli_held *held, void *host, tl_map_
     lost->held = *held;
     lost->host = host;
     lost->mode = mode;
+    TLI_INVARIANT(tli_store_holds(store));
 }
 
 static tl_result tli_release_range(tli_store *store, const tli_held *held) {
@@ -55446,6 +56306,7 @@ static tl_result tli_release_range(tli_store *store, const tli_held *held) {
     uint64_t account = tli_account_of(store);
     tl_result result = account ? backend->release_on(backend->self, account, held->range)
                                : backend->release(backend->self, held->range);
+    TLI_INVARIANT(store->bytes[held->tier] >= held->range.bytes);
     if (!result) store->bytes[held->tier] -= held->range.bytes;
     return result;
 }
@@ -55476,6 +56337,7 @@ static tl_result tli_retry_lost(tli_store *store) {
         if (result) store->lost[kept++] = store->lost[i];
     }
     store->lost_count = kept;
+    TLI_INVARIANT(tli_store_holds(store));
     return first;
 }
 
@@ -55498,6 +56360,7 @@ static tl_result tli_free_held_block(tli_store *store, tli_held *held) {
     }
     tli_end_quiet(&quiet, result);
     tli_zero(&held->range, sizeof held->range);
+    TLI_INVARIANT(tli_store_holds(store));
     return result;
 }
 
@@ -55521,6 +56384,7 @@ static tl_result tli_abandon(tli_store *store, tli_held *held) {
     tl_result result = tli_give_back(store, held, &gone);
     if (!gone) tli_lose(store, held, NULL, TL_MAP_READ);
     tli_zero(&held->range, sizeof held->range);
+    TLI_INVARIANT(tli_store_holds(store));
     return result;
 }
 
@@ -55530,6 +56394,7 @@ static tl_result tli_shorten_held(tli_store *store, tli_held *held, uint64_t byt
     tl_result result = store->backend->shorten(store->backend->self, tli_account_of(store), held->range,
                                                bytes);
     if (result) return result;
+    TLI_INVARIANT(bytes <= held->range.bytes && store->bytes[held->tier] >= held->range.bytes);
     store->bytes[held->tier] -= held->range.bytes - bytes;
     held->range.bytes = bytes;
     return TL_OK;
@@ -55588,6 +56453,7 @@ static tl_result tli_claim_placed(tli_store *store, tli_held *held) {
     store->bytes[held->tier] += held->range.bytes;
     if (held->tier == TL_TIER_DEVICE && store->bytes[TL_TIER_DEVICE] > store->peak_bytes)
         store->peak_bytes = store->bytes[TL_TIER_DEVICE];
+    TLI_INVARIANT(tli_store_holds(store));
     return TL_OK;
 }
 
@@ -55610,6 +56476,7 @@ static tl_result tli_replace(tli_store *store, tli_held *held, tli_held *to, int
         return result;
     }
     *held = *to;
+    TLI_INVARIANT(tli_store_holds(store));
     return result;
 }
 
@@ -55965,11 +56832,51 @@ static int32_t tli_find_entry(const tl_manager *m, const tl_checkpoint_key *key)
     return -1;
 }
 
+#ifdef TLI_INVARIANTS
+// Each entry in use is found by its key, takes what its tier counts, and is in a list where it can be evicted.
+static int tli_entry_holds(const tl_manager *m, int32_t i) {
+    const tli_entry *e = &m->entries[i];
+    int is_listed = e->held.tier == TL_TIER_DEVICE && e->held.range.bytes > 0;
+    if (tli_find_entry(m, &e->key) != i || e->borrows < 0 || (e->list >= 0) != is_listed) return 0;
+    if (e->victim.bytes != e->held.range.bytes || e->victim.bytes > e->bytes) return 0;
+    if (!is_listed) return 1;
+    if (!(m->list_bits[e->list >> 5] >> (e->list & 31) & 1) || e->list / TLI_LIST_COUNT != e->keep) return 0;
+    if ((e->before ? m->entries[e->before - 1].after : m->lists[e->list].head) != i + 1) return 0;
+    return (e->after ? m->entries[e->after - 1].before : m->lists[e->list].tail) == i + 1;
+}
+
+// Bytes counted are those of all entries and of what the backend refused to take back, within the budgets; with
+// many entries, that is looked at now and then.
+static int tli_manager_holds(const tl_manager *m) {
+    uint64_t bytes[TL_TIER_COUNT], droppable = 0;
+    int32_t held = 0, spilled = 0, i;
+    uint32_t at;
+    tli_zero(bytes, sizeof bytes);
+    if ((m->clock + m->statistics.hits + m->statistics.misses) % (m->cell_count / 64 + 1)) return 1;
+    for (at = 0; at < m->cell_count; at++) {
+        const tli_entry *e = m->cells[at].entry ? &m->entries[m->cells[at].entry - 1] : NULL;
+        if (!e) continue;
+        if (!tli_entry_holds(m, m->cells[at].entry - 1)) return 0;
+        held++;
+        spilled += e->held.tier == TL_TIER_HOST;
+        bytes[e->held.tier] += e->held.range.bytes;
+        if (e->list >= 0 && !e->keep && !e->borrows) droppable += e->victim.bytes;
+    }
+    for (i = 0; i < m->store.lost_count; i++)
+        if (!m->store.lost[i].host) bytes[m->store.lost[i].held.tier] += m->store.lost[i].held.range.bytes;
+    for (i = 0; i < TL_TIER_COUNT; i++)
+        if (bytes[i] != m->store.bytes[i] || bytes[i] > m->budget[i]) return 0;
+    if (held != m->held || spilled != m->spilled || droppable != m->droppable_bytes) return 0;
+    return tli_store_holds(&m->store);
+}
+#endif
+
 static void tli_put_cell(tli_cell *cells, uint32_t cell_count, uint32_t hash, int32_t entry) {
     uint32_t at = hash & (cell_count - 1);
     while (cells[at].entry) at = (at + 1) & (cell_count - 1);
     cells[at].hash = hash;
     cells[at].entry = entry + 1;
+    TLI_INVARIANT(cells[at].hash == hash);
 }
 
 // Empty a cell and move later cells of its probe sequence up, so that no search ends too early and no
@@ -55983,6 +56890,7 @@ static void tli_clear_cell(tl_manager *m, int32_t entry) {
         gap = at;
     }
     m->cells[gap].entry = 0;
+    TLI_INVARIANT(tli_find_entry(m, &m->entries[entry].key) < 0);
 }
 
 // Make room for `count` entries in every table.
@@ -56008,6 +56916,7 @@ static int tli_reserve_entries(tl_manager *m, int64_t count) {
     tli_release(m->env, m->cells);
     m->cells = table;
     m->cell_count = cells;
+    TLI_INVARIANT(2 * (int64_t)m->held <= m->cell_count);
     return 1;
 }
 
@@ -56022,6 +56931,7 @@ static int32_t tli_add_entry(tl_manager *m, const tl_checkpoint_key *key) {
     e->hash = tli_hash_key(key);
     tli_put_cell(m->cells, m->cell_count, e->hash, i);
     m->held++;
+    TLI_INVARIANT(tli_find_entry(m, key) == i && m->held <= m->entry_count);
     return i;
 }
 
@@ -56031,6 +56941,7 @@ static void tli_remove_entry(tl_manager *m, int32_t i) {
     m->entries[i].after = m->free_entry;
     m->free_entry = i + 1;
     m->held--;
+    TLI_INVARIANT(m->spilled >= 0 && m->held >= m->spilled);
 }
 
 // -- lists of entries that may be evicted, each in order of age or of last use --
@@ -56075,6 +56986,8 @@ static void tli_enlist(tl_manager *m, int32_t i) {
     if (e->before) m->entries[e->before - 1].after = i + 1; else list->head = i + 1;
     if (e->after) m->entries[e->after - 1].before = i + 1; else list->tail = i + 1;
     if (tli_is_droppable(e)) m->droppable_bytes += e->victim.bytes;
+    TLI_INVARIANT(!e->before || tli_list_key(m, &m->entries[e->before - 1]) <= key);
+    TLI_INVARIANT(!e->after || tli_list_key(m, &m->entries[e->after - 1]) > key);
 }
 
 static void tli_delist(tl_manager *m, int32_t i) {
@@ -56085,6 +56998,7 @@ static void tli_delist(tl_manager *m, int32_t i) {
     if (e->before) m->entries[e->before - 1].after = e->after; else list->head = e->after;
     if (e->after) m->entries[e->after - 1].before = e->before; else list->tail = e->before;
     if (!list->head) m->list_bits[e->list >> 5] &= ~((uint32_t)1 << (e->list & 31));
+    TLI_INVARIANT(!tli_is_droppable(e) || m->droppable_bytes >= e->victim.bytes);
     if (tli_is_droppable(e)) m->droppable_bytes -= e->victim.bytes;
     e->list = -1;
 }
@@ -56094,12 +57008,14 @@ static void tli_borrow(tl_manager *m, int32_t i) {
     tli_entry *e = &m->entries[i];
     if (e->list >= 0 && tli_is_droppable(e)) m->droppable_bytes -= e->victim.bytes;
     e->borrows++;
+    TLI_INVARIANT(e->borrows > 0);
 }
 
 static void tli_unborrow(tl_manager *m, int32_t i) {
     tli_entry *e = &m->entries[i];
     e->borrows--;
     if (e->list >= 0 && tli_is_droppable(e)) m->droppable_bytes += e->victim.bytes;
+    TLI_INVARIANT(e->borrows >= 0);
 }
 
 // -- memory and work of the backend --
@@ -56198,6 +57114,7 @@ static tl_result tli_move_entry(tl_manager *m, int32_t i, tli_held *to, tl_codec
     e->victim.bytes = e->held.range.bytes;
     e->codec = (uint8_t)codec;
     if (e->held.tier == TL_TIER_DEVICE) tli_enlist(m, i);
+    TLI_INVARIANT(tli_entry_holds(m, i));
     return result;
 }
 
@@ -56222,6 +57139,7 @@ static tl_result tli_relocate(tl_env *env, tl_manager *m, tli_function function,
                                         : TLI_RULE(SPILL_FAILED), result);
     if (packs) m->statistics.compressions++;
     else m->statistics.spills++;
+    TLI_INVARIANT(tier != TL_TIER_HOST || m->store.bytes[tier] <= m->budget[tier]);
     return TL_OK;
 }
 
@@ -56313,6 +57231,7 @@ static tl_result tli_acquire(tl_env *env, tl_manager *m, tli_function function, 
         return result;
     }
     result = tli_claim_placed(&m->store, held);
+    TLI_INVARIANT(result || m->store.bytes[TL_TIER_DEVICE] <= m->budget[TL_TIER_DEVICE]);
     return result ? tli_fail_backend(env, function, TLI_RULE(CLAIM_FAILED), result) : TL_OK;
 }
 
@@ -56356,6 +57275,7 @@ static void tli_fill_entry(tl_manager *m, int32_t i, const tl_save_desc *desc, u
     e->lossless = desc->lossless != 0;
     tli_enlist(m, i);
     m->statistics.saved++;
+    TLI_INVARIANT(tli_entry_holds(m, i));
 }
 
 // Overwrite the bytes of an entry in place. This is done only if the host writes them, because then no
@@ -56447,6 +57367,7 @@ TLI_IMPL tl_result tl_save_checkpoint(tl_env *env, tl_manager *manager, const tl
     if (result) return result;
     tli_lock_manager(manager);
     result = tli_save_unlocked(env, manager, desc);
+    TLI_INVARIANT(tli_manager_holds(manager));
     tli_unlock_manager(manager);
     return result;
 }
@@ -56502,6 +57423,7 @@ TLI_IMPL tl_result tl_take_checkpoint(tl_env *env, tl_manager *manager, tl_check
     TL_ASSERT(manager && (data || !bytes));
     tli_lock_manager(manager);
     result = tli_take_unlocked(env, manager, &key, data, bytes);
+    TLI_INVARIANT(tli_manager_holds(manager));
     tli_unlock_manager(manager);
     return result;
 }
@@ -56532,6 +57454,7 @@ TLI_IMPL tl_result tl_take_checkpoint_range(tl_env *env, tl_manager *manager, tl
     if (ticket) ticket->value = 0;
     tli_lock_manager(manager);
     result = tli_take_range_unlocked(env, manager, &key, to, ticket);
+    TLI_INVARIANT(tli_manager_holds(manager));
     tli_unlock_manager(manager);
     return result;
 }
@@ -56632,6 +57555,7 @@ TLI_IMPL tl_result tl_peek_checkpoint(tl_env *env, tl_manager *manager, tl_check
     *bytes = 0;
     tli_lock_manager(manager);
     result = tli_peek_unlocked(env, manager, &key, data, bytes);
+    TLI_INVARIANT(tli_manager_holds(manager));
     tli_unlock_manager(manager);
     return result;
 }
@@ -56645,6 +57569,7 @@ static tl_result tli_unmap_entry(tl_manager *m, int32_t i) {
     if (host.in && e->owns_mapped) tli_release(m->env, host.out);
     else if (host.in) result = m->backend.unmap(m->backend.self, e->held.range, TL_MAP_READ, host.out);
     if (!result || result == TL_ERROR_CORRUPT) e->mapped = NULL;
+    TLI_INVARIANT(result || !e->mapped);
     return result;
 }
 
@@ -56665,6 +57590,7 @@ TLI_IMPL tl_result tl_release_checkpoint(tl_env *env, tl_manager *manager, tl_ch
     TL_ASSERT(manager);
     tli_lock_manager(manager);
     result = tli_release_unlocked(env, manager, &key);
+    TLI_INVARIANT(tli_manager_holds(manager));
     tli_unlock_manager(manager);
     return result;
 }
@@ -56696,6 +57622,7 @@ TLI_IMPL tl_result tl_drop_checkpoint(tl_env *env, tl_manager *manager, tl_check
     TL_ASSERT(manager);
     tli_lock_manager(manager);
     result = tli_drop_unlocked(env, manager, &key);
+    TLI_INVARIANT(tli_manager_holds(manager));
     tli_unlock_manager(manager);
     return result;
 }
@@ -56709,6 +57636,7 @@ TLI_IMPL tl_result tl_find_checkpoint(tl_env *env, tl_manager *manager, tl_check
     tli_lock_manager(manager);
     result = tli_look_up(env, manager, TLI_IN(FIND_CHECKPOINT), &key, 0, &i);
     if (!result) tli_fill_info(&manager->entries[i], info);
+    TLI_INVARIANT(tli_manager_holds(manager));
     tli_unlock_manager(manager);
     return result;
 }
@@ -56720,6 +57648,7 @@ TLI_IMPL tl_result tl_evict_checkpoints(tl_env *env, tl_manager *manager, uint64
     tli_lock_manager(manager);
     result = tli_clear_way(env, manager, function, bytes);
     if (!result) result = tli_evict_until(env, manager, function, bytes);
+    TLI_INVARIANT(tli_manager_holds(manager));
     tli_unlock_manager(manager);
     return result;
 }
@@ -56741,6 +57670,7 @@ static tl_result tli_reset_unlocked(tl_env *env, tl_manager *m, tli_function fun
         }
         if (m->cells[at].entry == i + 1) at++;  // it could not be dropped: go on behind it
     }
+    TLI_INVARIANT(first || !m->held);
     return first;
 }
 
@@ -56752,6 +57682,7 @@ TLI_IMPL tl_result tl_reset_manager(tl_env *env, tl_manager *manager) {
     (void)tli_retry_lost(&manager->store);
     tli_zero(&manager->statistics, sizeof manager->statistics);
     manager->store.peak_bytes = manager->store.bytes[TL_TIER_DEVICE];
+    TLI_INVARIANT(tli_manager_holds(manager));
     tli_unlock_manager(manager);
     return result;
 }
@@ -57190,6 +58121,7 @@ static void tli_run_choose_slot(tl_run *run, int32_t slot) {
     run->gradients = run->all_gradients + tensors;
     run->saved = run->all_saved + nodes;
     run->ran = run->all_ran + nodes;
+    TLI_INVARIANT(slot >= 0 && slot < run->slot_count);
 }
 
 // The bytes of a tensor in a slot as far as they are known.
@@ -57292,6 +58224,15 @@ static uint64_t tli_needed_bytes(const tl_run *run, uint64_t bytes) {
     return needed + unusable;
 }
 
+#ifdef TLI_INVARIANTS
+// A buffer that is absent holds nothing on the device, and one without a host copy nothing there.
+static int tli_buffer_holds(const tli_buffer *buffer) {
+    if (buffer->state > TLI_PACKED || (buffer->state == TLI_ABSENT && buffer->device.range.bytes)) return 0;
+    if (!buffer->on_host && (buffer->host.range.bytes || buffer->state == TLI_LEAVING)) return 0;
+    return (buffer->state == TLI_PACKED) == (buffer->codec != TL_CODEC_NONE);
+}
+#endif
+
 // -- buffers: claims --
 
 // What the backend takes for a block in a bank of a tier.
@@ -57379,6 +58320,7 @@ static tl_result tli_claim_planned(tl_run *run, tl_tier tier, uint64_t bytes, tl
         place.block = arena->handles[k];
         place.offset = offset - arena->blocks[k].offset;
     }
+    TLI_INVARIANT(!arena->block_count || arena->next_offset <= arena->offset_count);
     return tli_claim(&run->store, tier, bytes, &place, held);
 }
 
@@ -57435,6 +58377,7 @@ static tli_buffer *tli_saved_buffer(const tl_run *run, int32_t id) { return &run
 static tl_result tli_buffer_claim(tl_run *run, uint64_t bytes, tli_buffer *buffer) {
     tl_result result = tli_claim_device(run, bytes, &buffer->device);
     if (!result) buffer->state = TLI_RESIDENT;
+    TLI_INVARIANT(result || tli_buffer_holds(buffer));
     return result;
 }
 
@@ -57445,11 +58388,13 @@ static void tli_buffer_hand_over(tli_buffer *to, tli_buffer *from) {
     tli_zero(&from->device, sizeof from->device);
     from->state = TLI_ABSENT;
     from->is_entry = 0;
+    TLI_INVARIANT(tli_buffer_holds(from) && to->state == TLI_RESIDENT);
 }
 
 // Give held bytes back: at once, or where others may be under way, in_flight steps later.
 static tl_result tli_free_held(tl_run *run, tli_held *held) {
     if (!run->defers || !held->range.bytes) return tli_abandon(&run->store, held);
+    TLI_INVARIANT(run->at.freed_count < run->at.call.twice_count + 2);
     run->at.freed[run->at.freed_count++] = *held;
     tli_zero(&held->range, sizeof held->range);
     return TL_OK;
@@ -57459,6 +58404,7 @@ static tl_result tli_buffer_drop(tl_run *run, tli_buffer *buffer) {
     buffer->state = TLI_ABSENT;
     buffer->codec = TL_CODEC_NONE;
     buffer->is_entry = 0;
+    TLI_INVARIANT(buffer->state == TLI_ABSENT);
     return tli_free_held(run, &buffer->device);
 }
 
@@ -57480,6 +58426,7 @@ static tl_result tli_buffer_spill(tl_run *run, tli_buffer *buffer) {
     if (result) return result;
     buffer->on_host = 1;
     buffer->state = TLI_LEAVING;
+    TLI_INVARIANT(buffer->host.range.bytes == buffer->device.range.bytes);
     return tli_buffer_copy(run, buffer, &buffer->host, &buffer->device);
 }
 
@@ -57487,6 +58434,7 @@ static tl_result tli_buffer_fetch(tl_run *run, tli_buffer *buffer) {
     tl_result result = tli_claim_device(run, buffer->host.range.bytes, &buffer->device);
     if (result) return result;
     buffer->state = TLI_COMING;
+    TLI_INVARIANT(buffer->host.range.bytes == buffer->device.range.bytes);
     return tli_buffer_copy(run, buffer, &buffer->device, &buffer->host);
 }
 
@@ -57494,6 +58442,7 @@ static tl_result tli_buffer_fetch(tl_run *run, tli_buffer *buffer) {
 static tl_result tli_buffer_wait(tl_run *run, tli_buffer *buffer) {
     if (buffer->state == TLI_LEAVING) return tli_buffer_drop(run, buffer);
     buffer->state = TLI_RESIDENT;
+    TLI_INVARIANT(tli_buffer_holds(buffer));
     return TL_OK;
 }
 
@@ -57524,6 +58473,7 @@ static tl_result tli_buffer_convert(tl_run *run, tli_buffer *buffer, uint64_t by
     buffer->is_entry = 0;
     buffer->codec = (uint8_t)codec;
     buffer->state = codec == TL_CODEC_NONE ? TLI_RESIDENT : TLI_PACKED;
+    TLI_INVARIANT(tli_buffer_holds(buffer));
     return result;
 }
 #endif  // TL_ONLY_TABLES
@@ -57702,6 +58652,21 @@ static int tli_has_more_ranges(const tl_run *run) {
 // Two calls of one node are never under way together, whatever their ranges: so sums of parameter gradients,
 // and whatever else belongs to a node, are made in the order of the steps.
 
+#ifdef TLI_INVARIANTS
+// Each step under way has the place of its index, and frees no more than there is room for.
+static int tli_flights_hold(const tl_run *run) {
+    int32_t i;
+    if (!run->flights) return 1;
+    if (run->flight < 0 || run->flight >= run->flight_count) return 0;
+    for (i = 0; i < run->flight_count; i++) {
+        const tli_step_state *at = i == run->flight ? &run->at : &run->flights[i].at;
+        if (at->freed_count < 0 || at->freed_count > at->call.twice_count + 2) return 0;
+        if (at->computing && at->event.index % run->flight_count != i) return 0;
+    }
+    return 1;
+}
+#endif
+
 // Go on with the state of the flight at this place.
 static void tli_choose_flight(tl_run *run, int32_t place) {
     if (!run->flights || place == run->flight) return;
@@ -57709,6 +58674,7 @@ static void tli_choose_flight(tl_run *run, int32_t place) {
     run->at = run->flights[place].at;
     run->flight = place;
     tli_run_choose_slot(run, run->at.last.slot);
+    TLI_INVARIANT(tli_flights_hold(run));
 }
 
 // Go on with the state of a step that may be under way.
@@ -57727,6 +58693,7 @@ static tl_result tli_give_freed(tl_run *run) {
         if (!first) first = result;
     }
     run->at.freed_count = 0;
+    TLI_INVARIANT(!run->at.freed_count);
     return first;
 }
 
@@ -57741,12 +58708,14 @@ static tl_result tli_give_all_freed(tl_run *run) {
         if (!first) first = result;
     }
     run->defers = 0;
+    TLI_INVARIANT(!run->defers && tli_flights_hold(run));
     return first;
 }
 
 // The caller has to finish a step first.
 static tl_result tli_wait_for(tl_run *run, int32_t index) {
     run->waits_for = index;
+    TLI_INVARIANT(index >= 0);
     return TL_NOT_READY;
 }
 
@@ -57798,6 +58767,7 @@ static tl_result tli_enter_flight(tl_run *run, const tl_step *step) {
     if (!run->flights) return TL_OK;
     tli_choose_step(run, run->position);
     if (run->at.computing) return tli_wait_for(run, run->at.event.index);
+    TLI_INVARIANT(tli_flights_hold(run) && run->flight == run->position % run->flight_count);
     if (step->kind <= TL_STEP_BACKWARD) before = tli_find_node_flight(run, step->node);
     return before >= 0 ? tli_wait_for(run, before) : tli_give_freed(run);
 }
@@ -57840,6 +58810,7 @@ static void tli_free_flights(tl_run *run) {
     tli_free_call(run->env, &run->at.call);
     tli_release(run->env, run->flights);
     run->flights = NULL;
+    TLI_INVARIANT(!run->flights);
 }
 
 // Refuse what is for one step at a time.
@@ -57871,6 +58842,7 @@ static tl_result tli_open_flights(tl_run *run, int32_t step_count, uint64_t oper
         is_there = run->at.freed && (!i || tli_alloc_call(run->env, operands, outputs, &run->at.call));
     }
     tli_choose_flight(run, 0);
+    TLI_INVARIANT(!is_there || tli_flights_hold(run));
     if (is_there) return TL_OK;
     return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 }
@@ -57900,7 +58872,25 @@ static void tli_swap_begun(tl_run *run, tli_begun *begun) {
     run->at = begun->at;
     begun->at = at;
     tli_run_choose_slot(run, run->at.last.slot);
+    TLI_INVARIANT(run->at.last.slot < (uint32_t)run->slot_count);
 }
+
+#ifdef TLI_INVARIANTS
+// No two calls that were set aside are of one node and slot, and each is a step that begins one.
+static int tli_begun_holds(const tl_run *run) {
+    int32_t i, k;
+    for (i = 0; i < run->begun_count; i++) {
+        const tl_step *step = &run->begun[i].at.last;
+        if (!run->begun[i].is_used) continue;
+        if (!step->begins) return 0;
+        for (k = 0; k < i; k++) {
+            const tl_step *other = &run->begun[k].at.last;
+            if (run->begun[k].is_used && other->node == step->node && other->slot == step->slot) return 0;
+        }
+    }
+    return 1;
+}
+#endif
 
 // The call that a step ends; NULL = none.
 static tli_begun *tli_find_begun(const tl_run *run, const tl_step *step) {
@@ -57919,6 +58909,7 @@ static tli_begun *tli_find_begun(const tl_run *run, const tl_step *step) {
 static int tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
     tli_begun *begun = run->begun;
     if (!run->at.last.begins) return 0;
+    TLI_INVARIANT(run->begun_count > 0);
     while (begun->is_used) begun++;     // there is a place for each call that the plan begins
     begun->kernel = *step->kernel;
     run->at.yielded = *step;
@@ -57928,6 +58919,7 @@ static int tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
     begun->is_ready = is_ready;
     tli_swap_begun(run, begun);
     run->at.computing = TLI_COMPUTING_NOT;
+    TLI_INVARIANT(begun < run->begun + run->begun_count && tli_begun_holds(run));
     return 1;
 }
 
@@ -57982,6 +58974,7 @@ static void tli_free_begun(tl_run *run) {
     tli_release(run->env, run->begun);
     run->begun = NULL;
     run->begun_count = 0;
+    TLI_INVARIANT(!run->begun_count);
 }
 
 // Room for the calls that are begun. operands, outputs: most of a node.
@@ -57994,6 +58987,7 @@ static tl_result tli_open_begun(tl_run *run, uint64_t operands, uint64_t outputs
     for (i = 0; i < run->begun_count && is_there; i++)
         is_there = tli_alloc_call(run->env, operands, outputs, &run->begun[i].at.call);
     if (run->begun && is_there) return tli_check_begun(run);
+    TLI_INVARIANT(run->begun_count == (run->begun ? count : 0));
     return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 }
 #endif  // TL_ONLY_TABLES
@@ -58060,13 +59054,25 @@ static tl_result tli_poll_request(const tl_transport *transport, int32_t *reques
     if (*request == TLI_NO_REQUEST) return TL_OK;
     result = transport->poll(transport->self, *request);
     if (result != TL_NOT_READY) *request = TLI_NO_REQUEST;
+    TLI_INVARIANT(result == TL_NOT_READY || *request == TLI_NO_REQUEST);
     return result;
 }
 
 static void tli_cancel_request(const tl_transport *transport, int32_t *request) {
     if (*request != TLI_NO_REQUEST) transport->cancel(transport->self, *request);
     *request = TLI_NO_REQUEST;
+    TLI_INVARIANT(*request == TLI_NO_REQUEST);
 }
+
+#ifdef TLI_INVARIANTS
+// Only a greeting that was begun has messages under way.
+static int tli_greeting_holds(const tli_greeting *g) {
+    int32_t i;
+    if (g->is_begun && g->is_done) return 0;
+    for (i = 0; i < 4; i++) if (!g->is_begun && g->requests[i / 2][i % 2] != TLI_NO_REQUEST) return 0;
+    return 1;
+}
+#endif
 
 // Note that a pass is given up in which neighbours in the pipeline, or replicas that sum shards, may have had
 // messages, or wait for them.
@@ -58075,6 +59081,7 @@ static void tli_leave_step(tl_run *run) {
     int is_in_step = run->active || (run->in_plan && run->plan_pass);
     if (!m || !is_in_step) return;
     if (m->peers[TLI_BEFORE] >= 0 || m->peers[TLI_AFTER] >= 0 || run->has_shards) m->is_out_of_step = 1;
+    TLI_INVARIANT(run->messages == m);
 }
 
 // Cancel the message of the call at hand.
@@ -58109,6 +59116,7 @@ static tl_result tli_carry_message(const tl_kernel_call *call, void *user) {
     }
     if (!result) result = tli_poll_request(transport, &run->at.call.request);
     if (result && result != TL_NOT_READY) messages->failed_peer = peer;
+    TLI_INVARIANT(result == TL_NOT_READY || result || run->at.call.request == TLI_NO_REQUEST);
     return result;
 }
 
@@ -58158,6 +59166,7 @@ static tl_result tli_begin_greeting(const tl_run *run, tli_greeting *g) {
             result = transport->send(transport->self, peer, 0, &g->own, sizeof g->own, &g->requests[i][0]);
     }
     g->is_begun = 1;
+    TLI_INVARIANT(tli_greeting_holds(g));
     return result;
 }
 
@@ -58165,6 +59174,7 @@ static void tli_end_greeting(const tli_messages *m, tli_greeting *g) {
     int32_t i;
     for (i = 0; i < 4; i++) tli_cancel_request(m->transport, &g->requests[i / 2][i % 2]);
     g->is_begun = 0;
+    TLI_INVARIANT(tli_greeting_holds(g));
 }
 
 // What both sides have told each other is the same; states only of replicas, which have the same stage.
@@ -58206,8 +59216,10 @@ static tl_result tli_greet_ranks(tl_run *run, tli_function function, tli_greetin
     }
     if (waits) return TL_NOT_READY;
     g->is_begun = 0;
+    TLI_INVARIANT(tli_greeting_holds(g));
     result = tli_compare_words(run, function, g);
     g->is_done = !result;
+    TLI_INVARIANT(tli_greeting_holds(g));
     return result;
 }
 
@@ -58225,6 +59237,7 @@ static tl_result tli_number_messages(tl_run *run, tli_messages *m) {
         m->numbers[id] = -1;
         if (message) m->numbers[id] = message == TLI_MESSAGE_RECEIVE ? received++ : sent++;
     }
+    TLI_INVARIANT(received + sent <= graph->node_count);
     return TL_OK;
 }
 
@@ -58232,6 +59245,7 @@ static void tli_open_greeting(tli_greeting *g, int32_t first) {
     int32_t i;
     g->first = first;
     for (i = 0; i < 4; i++) g->requests[i / 2][i % 2] = TLI_NO_REQUEST;
+    TLI_INVARIANT(tli_greeting_holds(g));
 }
 
 // The rank of the transport that is `by` further in the pipeline; -1 = none.
@@ -58289,6 +59303,7 @@ static void tli_stop_reduction(tl_run *run) {
     for (i = 0; r && i < 2; i++) tli_cancel_request(run->messages->transport, &r->requests[i]);
     if (r != run->in_pass) tli_release(run->env, r);
     run->reduction = NULL;
+    TLI_INVARIANT(!run->reduction);
 }
 
 static void tli_close_messages(tl_run *run) {
@@ -58301,6 +59316,7 @@ static void tli_close_messages(tl_run *run) {
     tli_release(run->env, run->messages->numbers);
     tli_release(run->env, run->messages);
     run->messages = NULL;
+    TLI_INVARIANT(!run->messages && !run->in_pass && !run->reduction);
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -58347,6 +59363,7 @@ static tl_result tli_number_micro_batches(tl_run *run) {
         return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN),
                         TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
     run->desc.first_micro_batch += (int32_t)(first * tli_find_replica(run));
+    TLI_INVARIANT(run->desc.first_micro_batch >= 0);
     return TL_OK;
 }
 
@@ -58384,6 +59401,16 @@ static void tli_find_turn_pieces(const tl_run *run, const tli_reduction *r, tli_
     *received = tli_find_piece(run, state, shard - 1, r->piece);
 }
 
+#ifdef TLI_INVARIANTS
+// A sum has parts of those that were asked for, a turn of its ring, and messages only of a begun piece.
+static int tli_reduction_holds(const tl_run *run, const tli_reduction *r) {
+    int is_idle = r->requests[0] == TLI_NO_REQUEST && r->requests[1] == TLI_NO_REQUEST;
+    if (!r->asked || (r->parts & ~r->asked) || !r->parts || r->state > run->desc.state_count) return 0;
+    if (r->turn < 0 || r->turn >= tli_count_replicas(run) - 1) return 0;
+    return r->is_begun || is_idle;
+}
+#endif
+
 static tl_result tli_begin_piece(tl_run *run, tli_reduction *r, tli_shard_piece sent,
                                  tli_shard_piece received) {
     const tl_transport *transport = run->messages->transport;
@@ -58400,6 +59427,7 @@ static tl_result tli_begin_piece(tl_run *run, tli_reduction *r, tli_shard_piece 
         result = transport->send(transport->self, after, 0, sent.at, 4 * sent.count, &r->requests[0]);
     if (!result) run->report.sent_bytes += 4 * sent.count;
     if (!result) run->report.received_bytes += 4 * received.count;
+    TLI_INVARIANT(tli_reduction_holds(run, r));
     return result;
 }
 
@@ -58409,6 +59437,7 @@ static tl_result tli_poll_piece(tl_run *run, tli_reduction *r) {
     tl_result received = tli_poll_request(transport, &r->requests[1]);
     int has_failed = sent && sent != TL_NOT_READY;
     run->messages->failed_peer = tli_find_ring_rank(run, has_failed ? 1 : -1);
+    TLI_INVARIANT(tli_reduction_holds(run, r));
     return has_failed || !received ? sent : received;
 }
 
@@ -58430,6 +59459,7 @@ static void tli_pass_piece(tl_run *run, tli_reduction *r) {
     }
     r->parts = r->asked;
     r->state++;
+    TLI_INVARIANT(tli_reduction_holds(run, r));
 }
 
 // Whether a range has a shard, and is of a node that the step at hand computes.
@@ -58445,6 +59475,7 @@ static int tli_is_reduced(const tl_run *run, const tli_reduction *r, const tl_st
 // Go to the next range that is summed; 0 = there is none.
 static int tli_find_next_state(const tl_run *run, tli_reduction *r) {
     while (r->state < run->desc.state_count && !tli_is_reduced(run, r, &run->desc.states[r->state])) r->state++;
+    TLI_INVARIANT(r->state <= run->desc.state_count);
     return r->state < run->desc.state_count;
 }
 
@@ -58461,6 +59492,7 @@ static tl_result tli_move_reduction(tl_run *run, tli_reduction *r) {
             received.at[i] = r->values[i] + received.at[i];
         tli_pass_piece(run, r);
     }
+    TLI_INVARIANT(tli_reduction_holds(run, r));
     return result;
 }
 
@@ -58490,6 +59522,7 @@ static void tli_open_reduction(tl_run *run, tli_reduction *r, tl_state_kind kind
     r->node = node;
     r->parts = r->asked = parts;
     r->requests[0] = r->requests[1] = TLI_NO_REQUEST;
+    TLI_INVARIANT(tli_reduction_holds(run, r));
 }
 
 // step: of the pass; -1 = between passes.
@@ -58501,6 +59534,7 @@ static tl_result tli_continue_reduction(tl_run *run, tli_function function, int3
             result = tli_fail_peer(run, function, result, run->messages->failed_peer, step);
     }
     if (result != TL_NOT_READY) tli_stop_reduction(run);
+    TLI_INVARIANT(result == TL_NOT_READY || !run->reduction);
     return result;
 }
 
@@ -58547,6 +59581,7 @@ static void tli_find_shard(const tl_run *run, int32_t state, uint64_t *offset, u
     uint64_t shard = ((uint64_t)tli_find_replica(run) + 1) % replicas;
     *offset = 4 * tli_shard_start(count, replicas, shard);
     *bytes = 4 * tli_shard_start(count, replicas, shard + 1) - *offset;
+    TLI_INVARIANT(*offset + *bytes <= run->desc.states[state].bytes);
 }
 
 TLI_IMPL void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes) {
@@ -59012,6 +60047,7 @@ static tl_result tli_open_shards(tl_run *run) {
     run->has_shards = tli_find_first_shard(run) < run->desc.state_count;
     if (!run->has_shards || tli_count_replicas(run) == 1) return TL_OK;
     run->in_pass = tli_alloc_reduction(run, TLI_IN(INIT_RUN));
+    TLI_INVARIANT(!run->has_shards || tli_count_replicas(run) > 1);
     return run->in_pass ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
@@ -59019,6 +60055,7 @@ static void tli_clear_shards(tl_run *run) {
     int32_t i;
     for (i = 0; i < run->desc.state_count && run->has_shards; i++) {
         const tl_state *state = &run->desc.states[i];
+        TLI_INVARIANT(!state->shard || state->host);
         if (tli_is_shard_at_hand(run, state)) tli_zero(state->host, (size_t)state->bytes);
     }
 }
@@ -59032,6 +60069,7 @@ static void tli_add_shards(tl_run *run) {
         const float *from;
         if (!tli_is_shard_at_hand(run, state)) continue;
         tli_find_shard(run, i, &offset, &bytes);
+        TLI_INVARIANT(offset + bytes <= state->bytes && offset % 4 == 0);
         from = (const float *)state->host + offset / 4;
         for (k = 0; k < bytes / 4; k++) state->shard[k] += from[k];
     }
@@ -59046,6 +60084,7 @@ static tl_result tli_sum_shards(tl_run *run) {
     if (!count) return TL_OK;
     if (tli_count_replicas(run) > 1) result = tli_reduce_node(run, run->at.last.node, run->at.event.index);
     if (!result) tli_add_shards(run);
+    TLI_INVARIANT(result || !run->reduction);
     return result;
 }
 
@@ -59142,6 +60181,29 @@ static int tli_online_is_use(const tl_run *run, int32_t input) {
     return read->needed || (tli_online_by_spans(run) && run->online.spans.crosses[read->tensor]);
 }
 
+#ifdef TLI_INVARIANTS
+// Between goals nothing is wanted or pinned, and no count of uses is below 0. Of large graphs that is looked at
+// now and then.
+static int tli_online_is_at_rest(const tl_run *run) {
+    const tli_online *o = &run->online;
+    int32_t i;
+    if (o->clock % ((uint64_t)run->graph->tensor_count / 16 + 1)) return 1;
+    for (i = 0; i < run->graph->tensor_count; i++) {
+        if (o->wanted[i] != TLI_WANT_NOT || o->wanted_uses[i]) return 0;
+        if (o->forward_uses[i] < 0 || o->backward_uses[i] < 0) return 0;
+    }
+    for (i = 0; i < run->graph->tensor_count + run->graph->node_count; i++) if (o->pins[i]) return 0;
+    return o->open_count == 0;
+}
+
+// A closure ascends, so what it makes is made before it is read.
+static int tli_online_closure_holds(const tli_online *o) {
+    int32_t i;
+    for (i = 1; i < o->closure_count; i++) if (o->closure[i - 1] >= o->closure[i]) return 0;
+    return o->open_count == 0;
+}
+#endif
+
 static tl_result tli_online_emit(tl_run *run, tl_step_kind kind, int32_t node, int32_t output,
                                  tl_codec codec) {
     tli_online *o = &run->online;
@@ -59152,6 +60214,8 @@ static tl_result tli_online_emit(tl_run *run, tl_step_kind kind, int32_t node, i
     if (result) return result;
     o->clock++;
     tli_add_step(&o->record, step);
+    TLI_INVARIANT(o->record.failed || o->record.count == o->sim.step_count);
+    TLI_INVARIANT(kind > TL_STEP_BACKWARD || o->sim.step_bytes <= o->budget);
     return o->record.failed
                ? tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(RUN_PLAN), TLI_RULE(RECORD_OF_STEPS_NO_MEMORY))
                : TL_OK;
@@ -59171,6 +60235,7 @@ static tl_result tli_online_drop(tl_run *run, int32_t tensor) {
         result = tli_online_emit_tensor(run, TL_STEP_DROP, tensor, TL_CODEC_NONE);
     if (!result && t->on_host)
         result = tli_online_emit_tensor(run, TL_STEP_DROP_HOST, tensor, TL_CODEC_NONE);
+    TLI_INVARIANT(result || !t->on_host);
     return result;
 }
 
@@ -59218,6 +60283,7 @@ static void tli_online_list_ends(tl_run *run) {
         o->next_end[i] = o->ends[o->until[i]];
         o->ends[o->until[i]] = i;
     }
+    TLI_INVARIANT(o->until != NULL);
 }
 
 // 0 = no memory.
@@ -59246,9 +60312,11 @@ static tl_result tli_online_end_goal(tl_run *run) {
     tli_online *o = &run->online;
     int32_t tensor = o->until ? o->ends[o->now] : -1;
     tl_result result = TL_OK;
+    TLI_INVARIANT(o->now >= 0 && o->now < 2 * run->graph->node_count);
     o->now++;
     for (; tensor >= 0 && !result; tensor = o->next_end[tensor])
         if (!tli_online_has_uses(run, tensor)) result = tli_online_let_go(run, tensor);
+    TLI_INVARIANT(result || tli_online_is_at_rest(run));
     return result;
 }
 
@@ -59364,6 +60432,7 @@ static tl_result tli_online_evict(tl_run *run, int32_t item) {
     if (way == TLI_EXIT_COMPRESS) return tli_online_emit_tensor(run, TL_STEP_COMPRESS, item, run->desc.codec);
     if (way == TLI_EXIT_DROP) return tli_online_emit_tensor(run, TL_STEP_DROP, item, TL_CODEC_NONE);
     result = tli_online_emit_tensor(run, TL_STEP_SPILL, item, TL_CODEC_NONE);
+    TLI_INVARIANT(!run->online.pins[item]);
     return result ? result : tli_online_emit_tensor(run, TL_STEP_WAIT, item, TL_CODEC_NONE);
 }
 
@@ -59392,6 +60461,7 @@ static tl_result tli_online_make_room(tl_run *run, uint64_t bytes, int32_t node)
         int32_t item = tli_online_pick(run);
         result = item < 0 ? tli_online_refuse(run, bytes, node) : tli_online_evict(run, item);
     }
+    TLI_INVARIANT(result || o->sim.live_bytes + bytes <= o->budget);
     return result;
 }
 
@@ -59406,6 +60476,7 @@ static tl_result tli_online_bring(tl_run *run, int32_t tensor, int32_t node) {
     if (t->state == TLI_PACKED)
         return tli_online_emit_tensor(run, TL_STEP_EXPAND, tensor, TL_CODEC_NONE);
     result = tli_online_emit_tensor(run, TL_STEP_FETCH, tensor, TL_CODEC_NONE);
+    TLI_INVARIANT(!run->online.pins[tensor] || run->online.wanted_uses[tensor] >= 0);
     return result ? result : tli_online_emit_tensor(run, TL_STEP_WAIT, tensor, TL_CODEC_NONE);
 }
 
@@ -59419,6 +60490,7 @@ static void tli_online_want(tl_run *run, int32_t tensor) {
     o->wanted[tensor] = tli_online_is_held(run, tensor) ? TLI_WANT_HELD : TLI_WANT_MADE;
     o->open_count += o->wanted[tensor] == TLI_WANT_MADE;
     o->pins[tensor]++;
+    TLI_INVARIANT(o->pins[tensor] > 0 && o->wanted_uses[tensor] > 0);
 }
 
 static void tli_online_want_inputs(tl_run *run, int32_t id) {
@@ -59449,6 +60521,7 @@ static void tli_online_collect(tl_run *run, int32_t from) {
         o->closure[i] = o->closure[other];
         o->closure[other] = swapped;
     }
+    TLI_INVARIANT(tli_online_closure_holds(o));
 }
 
 static uint64_t tli_online_forward_bytes(const tl_run *run, int32_t id, int with_saved) {
@@ -59534,6 +60607,7 @@ static void tli_online_save_cut(tl_run *run, int32_t cut_after) {
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             if (o->wanted[i] == TLI_WANT_MADE && o->left[i] > 0) o->wanted[i] = TLI_WANT_SAVED;
     }
+    TLI_INVARIANT(cut_after < o->closure_count);
 }
 
 // Choose which tensors of the closure to keep for later backwards: all if they fit, else those at the
@@ -59581,6 +60655,7 @@ static void tli_online_choose_saves(tl_run *run, uint64_t goal_bytes) {
 static tl_result tli_online_unwant(tl_run *run, int32_t tensor) {
     tli_online *o = &run->online;
     uint8_t want = o->wanted[tensor];
+    TLI_INVARIANT(o->wanted_uses[tensor] > 0 && o->pins[tensor] > 0);
     if (--o->wanted_uses[tensor]) return TL_OK;
     o->wanted[tensor] = TLI_WANT_NOT;
     o->pins[tensor]--;
@@ -59624,6 +60699,7 @@ static tl_result tli_online_run_node(tl_run *run, int32_t id, int with_saved) {
     for (i = node->first_output; i < node->first_output + node->output_count && !result; i++)
         if (o->wanted[i] == TLI_WANT_NOT && !tli_online_has_uses(run, i))
             result = tli_online_let_go(run, i);
+    TLI_INVARIANT(result || !with_saved || o->sim.nodes[id].has_saved);
     return result;
 }
 
@@ -59644,6 +60720,7 @@ static tl_result tli_online_reach(tl_run *run, int32_t goal, uint64_t goal_bytes
         result = tli_online_run_node(run, id, with_saved);
         if (!result) result = tli_online_unwant_inputs(run, id);
     }
+    TLI_INVARIANT(result || tli_online_closure_holds(o));
     return result;
 }
 
@@ -59662,6 +60739,7 @@ static tl_result tli_online_forward(tl_run *run, int32_t id) {
     if (!result) result = tli_online_run_node(run, id, with_saved);
     for (i = node->first_input; i < node->first_input + node->input_count && !result; i++) {
         int32_t tensor = graph->inputs[i].tensor;
+        TLI_INVARIANT(o->forward_uses[tensor] > 0);
         o->forward_uses[tensor]--;
         if (!o->forward_uses[tensor] && !tli_policy_keeps(run, graph->outputs[tensor].node) &&
             o->wanted_uses[tensor] == 1)
@@ -59717,10 +60795,12 @@ static tl_result tli_online_backward(tl_run *run, int32_t id) {
         if (graph->outputs[i].needed) result = tli_online_bring(run, i, id);
     if (!result) result = tli_online_make_room(run, tli_online_backward_bytes(run, id), id);
     if (!result) result = tli_online_emit(run, TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS, TL_CODEC_NONE);
+    TLI_INVARIANT(o->pins[saved] > 0);
     o->pins[saved]--;
     for (i = node->first_input; i < node->first_input + node->input_count && !result; i++) {
         int32_t tensor = graph->inputs[i].tensor;
         if (!tli_online_is_use(run, i)) continue;
+        TLI_INVARIANT(o->backward_uses[tensor] > 0);
         o->backward_uses[tensor]--;
         if (graph->inputs[i].needed) result = tli_online_unwant(run, tensor);
         else if (!o->wanted_uses[tensor] && !tli_online_has_uses(run, tensor))
@@ -59728,6 +60808,7 @@ static tl_result tli_online_backward(tl_run *run, int32_t id) {
     }
     for (i = node->first_output; i < node->first_output + node->output_count && !result; i++) {
         if (!graph->outputs[i].needed) continue;
+        TLI_INVARIANT(o->backward_uses[i] > 0);
         o->backward_uses[i]--;
         result = tli_online_unwant(run, i);
     }
@@ -59753,6 +60834,7 @@ static tl_result tli_online_clear(tl_run *run) {
         if (o->sim.nodes[i].has_saved && run->checkpoints_on && !graph->nodes[i].once)
             result = tli_online_emit(run, TL_STEP_DROP_SAVED, i, TL_ALL_OUTPUTS, TL_CODEC_NONE);
     }
+    TLI_INVARIANT(result || tli_online_is_at_rest(run));
     return result;
 }
 
@@ -59785,6 +60867,7 @@ static tl_result tli_online_close(tl_run *run) {
         if (o->sim.nodes[i].has_saved)
             result = tli_online_emit(run, TL_STEP_DROP_SAVED, i, TL_ALL_OUTPUTS, TL_CODEC_NONE);
     o->closed = 1;
+    TLI_INVARIANT(result || tli_online_is_at_rest(run));
     return result;
 }
 
@@ -59803,6 +60886,7 @@ static tl_result tli_online_next_goal(tl_run *run, int32_t *done) {
     }
     if (!o->closed) return tli_online_close(run);
     *done = 1;
+    TLI_INVARIANT(o->next_forward == graph->node_count && o->closed);
     return TL_OK;
 }
 
@@ -59879,6 +60963,7 @@ static void tli_online_count_uses(tl_run *run) {
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             o->backward_uses[i] += reads && graph->outputs[i].needed;
     }
+    TLI_INVARIANT(o->next_forward == 0);
 }
 
 // Start a pass: nothing but the graph's inputs is held.
@@ -59904,6 +60989,7 @@ static tl_result tli_start_online(tl_run *run, uint64_t budget) {
     o->is_bare = 0;
     o->budget = budget;
     tli_online_count_uses(run);
+    TLI_INVARIANT(!o->record.count && tli_online_is_at_rest(run));
     return tli_reset_sim(&o->sim);
 }
 
@@ -60338,6 +61424,7 @@ static void tli_mark_kept(tl_run *run, int is_entry) {
         const tl_entry *entry = &warm->entry[i];
         run->tensors[run->graph->nodes[entry->node].first_output + entry->output].is_entry = (uint8_t)is_entry;
     }
+    TLI_INVARIANT(run->cache.is_on);
 }
 
 static void tli_take_cached_plan(tl_run *run, int is_warm) {
@@ -60348,7 +61435,23 @@ static void tli_take_cached_plan(tl_run *run, int is_warm) {
     run->input_arena_bytes = cache->start_bytes[is_warm];
     run->arenas[TL_TIER_DEVICE].offset_count = run->plan.offset_count;
     run->arenas[TL_TIER_HOST].offset_count = run->plan.host_offset_count;
+    TLI_INVARIANT(run->plan.steps == cache->plans[is_warm].steps);
 }
+
+#ifdef TLI_INVARIANTS
+// Where results are kept, what the warm plan begins with is there.
+static int tli_cache_holds(const tl_run *run) {
+    const tli_cache *cache = &run->cache;
+    const tl_plan *warm = &cache->plans[1];
+    int32_t i;
+    if (!cache->is_on || !cache->is_kept) return 1;
+    for (i = 0; i < warm->entry_count; i++) {
+        int32_t tensor = run->graph->nodes[warm->entry[i].node].first_output + warm->entry[i].output;
+        if (run->tensors[tensor].state != TLI_RESIDENT) return 0;
+    }
+    return 1;
+}
+#endif
 
 // Ask for the versions of this pass, and choose its plan.
 static void tli_choose_cached_plan(tl_run *run, int32_t micro_batch) {
@@ -60363,12 +61466,14 @@ static void tli_choose_cached_plan(tl_run *run, int32_t micro_batch) {
     cache->is_kept = is_same;       // else until the pass has made it
     tli_take_cached_plan(run, is_same);
     tli_mark_kept(run, is_same);
+    TLI_INVARIANT(tli_cache_holds(run) && cache->is_warm == is_same);
 }
 
 // What was kept goes with the next release.
 static void tli_forget_cache(tl_run *run) {
     run->cache.is_kept = 0;
     if (run->cache.is_on) tli_mark_kept(run, 0);
+    TLI_INVARIANT(tli_cache_holds(run));
 }
 
 static void tli_free_cache(tl_run *run) {
@@ -60378,6 +61483,7 @@ static void tli_free_cache(tl_run *run) {
     tli_release(run->env, cache->versions);
     tli_release(run->env, cache->is_watched);
     tli_zero(cache, sizeof *cache);
+    TLI_INVARIANT(!cache->is_on);
 }
 
 // -- results kept between passes: what is constant --
@@ -60438,6 +61544,7 @@ static uint64_t tli_find_warm_nodes(tli_caching *c) {
             c->runs[from] |= !graph->nodes[from].is_input && !c->is_kept[from];
         }
     }
+    TLI_INVARIANT(cost < UINT64_MAX);
     return cost;
 }
 
@@ -60474,6 +61581,7 @@ static int tli_order_kept(tli_caching *c) {
             c->is_kept[nodes[i]] = 1;
         }
         tli_sort_numbers(c->order, c->kept_count, c->worth);
+        TLI_INVARIANT(!c->kept_count || c->worth[c->order[0]] <= c->worth[c->order[c->kept_count - 1]]);
         for (i = 0; i < c->kept_count; i++) c->order[i] = nodes[c->order[i]];
     }
     i = nodes && c->order && c->worth;
@@ -60563,6 +61671,7 @@ static void tli_add_part(const tl_graph *from, tli_part *part, int32_t id, int a
         part->tensors[given->first_output + i] = graph->tensor_count++;
     }
     part->order[graph->node_count++] = id;
+    TLI_INVARIANT(graph->node_count <= from->node_count && graph->tensor_count <= from->tensor_count);
 }
 
 // The graph of the full plan, or of the warm one.
@@ -60722,6 +61831,8 @@ static tl_result tli_place_cached_plans(tl_run *run) {
         tli_larger_u64(cache->plans[0].arena_bytes, cache->plans[1].arena_bytes);
     cache->plans[0].host_arena_bytes = cache->plans[1].host_arena_bytes =
         tli_larger_u64(cache->plans[0].host_arena_bytes, cache->plans[1].host_arena_bytes);
+    TLI_INVARIANT(cache->high_bytes[0] <= cache->plans[0].arena_bytes);
+    TLI_INVARIANT(cache->high_bytes[1] <= cache->plans[1].arena_bytes);
     tli_take_cached_plan(run, 0);
     return TL_OK;
 }
@@ -60782,6 +61893,7 @@ static tl_result tli_keep_most(tli_caching *c, int32_t *given_up) {
         at = fails + (fits - fails) / 2;
     }
     *given_up = fits;
+    TLI_INVARIANT(fits > fails && fits <= c->kept_count);
     return fits < c->kept_count && fits != last ? tli_try_to_keep(c, fits) : TL_OK;
 }
 
@@ -60798,6 +61910,7 @@ static void tli_count_skipped(tli_caching *c) {
     }
     for (k = 0; k < cache->plans[1].step_count; k++) c->runs[tl_find_step(&cache->plans[1], k).node] = 0;
     for (id = 0; id < c->run->graph->node_count; id++) cache->skipped_count += c->runs[id];
+    TLI_INVARIANT(cache->skipped_count >= 0);
 }
 
 // Watch all that something kept was made from.
@@ -60812,6 +61925,7 @@ static void tli_watch_kept(tli_caching *c) {
         for (i = node->first_input; i < node->first_input + node->input_count && cache->is_watched[id]; i++)
             cache->is_watched[tli_input_node(graph, i)] = 1;
     }
+    TLI_INVARIANT(cache->kept_bytes > 0 || c->kept_count > 0);
 }
 
 static tl_result tli_fill_cache(tli_caching *c) {
@@ -60828,6 +61942,7 @@ static tl_result tli_fill_cache(tli_caching *c) {
     run->cache.is_on = 1;
     run->is_online = 0;
     run->owns_plan = 0;     // the cache does
+    TLI_INVARIANT(run->cache.is_on && !run->is_online);
     return TL_OK;
 }
 
@@ -60888,6 +62003,7 @@ static int tli_alloc_reports(tl_run *run, uint64_t tensor_count, uint64_t output
     run->real_bytes = (uint64_t *)tli_alloc_array(run->env, tensor_count, sizeof *run->real_bytes);
     run->at.call.reported = (uint64_t *)tli_alloc_array(run->env, output_count, sizeof *run->at.call.reported);
     for (i = 0; i < tensor_count && run->real_bytes; i++) run->real_bytes[i] = TLI_UNREPORTED;
+    TLI_INVARIANT(!run->real_bytes || !tensor_count || run->real_bytes[0] == TLI_UNREPORTED);
     return run->real_bytes && run->at.call.reported;
 }
 
@@ -60896,6 +62012,7 @@ static void tli_clear_reports(tl_run *run) {
     const tl_node *node = &run->graph->nodes[run->at.last.node];
     int32_t i;
     for (i = 0; i < node->output_count && node->dynamic; i++) run->at.call.reported[i] = TLI_UNREPORTED;
+    TLI_INVARIANT(!node->dynamic || run->at.call.reported != NULL);
 }
 
 static tl_result tli_fail_report(tl_run *run, tli_rule rule, uint64_t bytes, uint64_t most) {
@@ -60917,6 +62034,7 @@ static tl_result tli_check_report(tl_run *run, int32_t output) {
 
 static tl_result tli_note_report(tl_run *run, int32_t output, uint64_t bytes) {
     run->at.call.reported[output] = bytes < TLI_UNREPORTED ? bytes : TLI_UNREPORTED - 1;   // is above any bound
+    TLI_INVARIANT(run->at.call.reported[output] != TLI_UNREPORTED);
     return tli_check_report(run, output);
 }
 
@@ -61002,6 +62120,7 @@ static tl_result tli_start_hybrid(tl_run *run) {
     run->plan.offset_count = run->arenas[TL_TIER_DEVICE].offset_count = h->bounds.offset_count;
     h->high_bytes = run->input_arena_bytes;
     h->has_room = 0;
+    TLI_INVARIANT(run->plan.step_count == h->bounds.step_count);
     return tli_reset_sim(&h->sim);
 }
 
@@ -61014,6 +62133,7 @@ static tl_result tli_follow_step(tl_run *run, const tl_step *step) {
         uint64_t end = tl_find_offset(&run->plan, number++, 0) + h->sim.made[i].bytes;
         h->high_bytes = tli_larger_u64(h->high_bytes, tli_align_up(end, run->limits.alignment_bytes));
     }
+    TLI_INVARIANT(result || (h->sim.step_count == run->position && h->high_bytes <= h->bounds.arena_bytes));
     return result;
 }
 
@@ -61193,6 +62313,7 @@ static void tli_settle_steps(tli_rest *r) {
         r->is_first[k] = (uint8_t)(tli_runs_forward(step) && !r->ran[step->node]);
         if (tli_runs_forward(step)) r->ran[step->node] = 1;
     }
+    TLI_INVARIANT(r->count >= 0);
 }
 
 // Whether something that a forward makes is read later, or stays.
@@ -61253,6 +62374,7 @@ static void tli_copy_sim(tli_sim *to, const tli_sim *from) {
     to->step_count = from->step_count;
     to->report = from->report;
     to->call_bytes = 0;
+    TLI_INVARIANT(tli_sim_holds(to));
 }
 
 // Whether the steps of the trial are valid and stay within the room. *cost: of the pass.
@@ -61278,6 +62400,7 @@ static int tli_judge_trial(tli_rest *r) {
     tli_leave_out_unread(r);
     tli_settle_steps(r);
     if (!tli_try_rest(r, &cost) || cost >= r->cost) return 0;
+    TLI_INVARIANT(cost < r->cost);
     r->cost = cost;
     tli_copy(r->steps, r->trial, (size_t)r->count * sizeof *r->steps);
     return 1;
@@ -61365,6 +62488,7 @@ static void tli_make_rest_buffers(const tli_rest *r, tli_rest_places *p) {
         p->before += p->buffers[i].is_pinned;
         if (p->buffers[i].last_step < r->from) continue;
         p->buffers[p->member_count] = p->buffers[i];
+        TLI_INVARIANT(p->member_count <= i);
         p->numbers[p->member_count++] = i;
     }
 }
@@ -61421,6 +62545,7 @@ static tl_result tli_take_rest(const tli_rest *r, tli_rest_places *p, const uint
     run->plan.offsets = h->offsets = offsets;
     run->plan.offset_count = run->arenas[TL_TIER_DEVICE].offset_count = count;
     p->steps = NULL;
+    TLI_INVARIANT(run->position <= run->plan.step_count && next <= count);
     return TL_OK;
 }
 
@@ -61523,10 +62648,12 @@ static tl_result tli_take_real_bytes(tl_run *run, int32_t tensor, uint64_t bytes
     uint64_t less;
     if (!bytes && output->bytes) bytes = 1;
     less = output->bytes - bytes;
+    TLI_INVARIANT(bytes <= output->bytes && run->hybrid.sim.live_bytes >= less);
     output->bytes = bytes;
     run->hybrid.sim.live_bytes -= less;
     run->hybrid.has_room |= less > 0;
     run->report.spared_bytes += less;
+    TLI_INVARIANT(tli_sim_holds_often(&run->hybrid.sim));
     return less ? tli_shorten_held(&run->store, &run->tensors[tensor].device, bytes) : TL_OK;
 }
 #endif  // TL_NO_PLANNERS
@@ -61543,6 +62670,7 @@ static tl_result tli_take_reports(tl_run *run) {
     real += (size_t)run->slot * (size_t)run->graph->tensor_count + (size_t)node->first_output;
     for (i = 0; i < node->output_count && !result; i++) {
         if (run->at.call.reported[i] == TLI_UNREPORTED || real[i] != TLI_UNREPORTED) continue;
+        TLI_INVARIANT(run->at.call.reported[i] <= run->graph->outputs[node->first_output + i].bytes);
         real[i] = run->at.call.reported[i];
 #ifndef TL_NO_PLANNERS
         if (run->hybrid.is_on) result = tli_take_real_bytes(run, node->first_output + i, real[i]);
@@ -61559,6 +62687,7 @@ static void tli_forget_reports(tl_run *run) {
     size_t count = (size_t)run->slot_count * (size_t)run->graph->tensor_count, i;
     for (i = 0; i < count && run->real_bytes; i++)
         if (!run->all_tensors[i].is_entry) run->real_bytes[i] = TLI_UNREPORTED;
+    TLI_INVARIANT(!run->real_bytes || run->real_bytes[0] == TLI_UNREPORTED || run->all_tensors[0].is_entry);
 }
 #endif  // TL_NO_ONLINE
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -62901,6 +64030,56 @@ static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t te
     return &run->all_tensors[(size_t)slot * (size_t)run->graph->tensor_count + (size_t)tensor];
 }
 
+#ifdef TLI_INVARIANTS
+// Add what a step holds beside tensors: scratch, second copies, what it has freed.
+static void tli_add_step_bytes(const tli_step_state *at, uint64_t bytes[TL_TIER_COUNT]) {
+    int32_t i;
+    bytes[at->call.scratch.tier] += at->call.scratch.range.bytes;
+    for (i = 0; i < at->call.twice_count; i++) bytes[at->call.twice[i].tier] += at->call.twice[i].range.bytes;
+    for (i = 0; i < at->freed_count; i++) bytes[at->freed[i].tier] += at->freed[i].range.bytes;
+}
+
+// Add what a buffer holds.
+static int tli_add_buffer_bytes(const tli_buffer *buffer, uint64_t bytes[TL_TIER_COUNT]) {
+    bytes[TL_TIER_DEVICE] += buffer->device.range.bytes;
+    bytes[TL_TIER_HOST] += buffer->host.range.bytes;
+    return tli_buffer_holds(buffer);
+}
+
+// What the store counts is what buffers, steps under way and calls that were set aside hold, and what the
+// backend refused to take back.
+static int tli_run_holds(const tl_run *run) {
+    size_t slots = (size_t)run->slot_count, i, tensors = slots * (size_t)run->graph->tensor_count;
+    uint64_t bytes[TL_TIER_COUNT];
+    int32_t k;
+    int holds = 1;
+    tli_zero(bytes, sizeof bytes);
+    for (i = 0; i < tensors && holds; i++)
+        holds = tli_add_buffer_bytes(&run->all_tensors[i], bytes) &&
+                tli_add_buffer_bytes(&run->all_gradients[i], bytes);
+    for (i = 0; i < slots * (size_t)run->graph->node_count && holds; i++)
+        holds = tli_add_buffer_bytes(&run->all_saved[i], bytes);
+    tli_add_step_bytes(&run->at, bytes);
+    for (k = 0; run->flights && k < run->flight_count; k++)
+        if (k != run->flight) tli_add_step_bytes(&run->flights[k].at, bytes);
+    for (k = 0; k < run->begun_count; k++) tli_add_step_bytes(&run->begun[k].at, bytes);
+    for (k = 0; k < run->store.lost_count; k++) {
+        const tli_lost *lost = &run->store.lost[k];
+        if (!lost->host) bytes[lost->held.tier] += lost->held.range.bytes;
+    }
+    holds &= bytes[TL_TIER_DEVICE] == run->store.bytes[TL_TIER_DEVICE];
+    holds &= bytes[TL_TIER_HOST] <= run->store.bytes[TL_TIER_HOST];     // between arenas inputs are there, too
+    if (run->active) holds &= bytes[TL_TIER_HOST] == run->store.bytes[TL_TIER_HOST];
+    return holds && tli_store_holds(&run->store) && tli_flights_hold(run) && tli_begun_holds(run);
+}
+
+// The same after a step: of large graphs so seldom that it costs no more than the steps.
+static int tli_run_holds_often(const tl_run *run) {
+    int64_t size = (int64_t)run->slot_count * (run->graph->tensor_count + run->graph->node_count);
+    return (run->position % (size / 16 + 1)) != 0 || tli_run_holds(run);
+}
+#endif
+
 // Release the buffers of the present slot. What the plan's entry took stays, as inputs do, where no step has
 // freed it.
 static void tli_release_slot(tl_run *run, int with_inputs) {
@@ -62933,6 +64112,7 @@ static void tli_release_buffers(tl_run *run, int with_inputs) {
     tli_run_choose_slot(run, 0);
     (void)tli_retry_lost(&run->store);
     tli_end_quiet(&quiet, TL_OK);
+    TLI_INVARIANT(tli_run_holds(run));
 }
 
 // Claim what the plan's entry names and is not there (any more), and fill it with zeroes. Everything else but
@@ -62957,6 +64137,7 @@ static tl_result tli_claim_entry(tl_run *run) {
         result = tli_fill_range(&run->store, &buffer->device.range, 0);
     }
     run->first_count = *next = number;
+    TLI_INVARIANT(result || tli_run_holds(run));
     return result;
 }
 
@@ -62978,6 +64159,7 @@ static void tli_drop_begun(tl_run *run, tli_begun *begun) {
     tli_cancel_call(run);
     tli_swap_begun(run, begun);
     begun->is_used = 0;
+    TLI_INVARIANT(tli_begun_holds(run));
 }
 
 // Submit what was enqueued and release everything, at any point of a pass.
@@ -62996,8 +64178,16 @@ static void tli_clear_run(tl_run *run, int with_inputs) {
     (void)tli_submit_store(&run->store);
     tli_release_buffers(run, with_inputs);
     tli_end_quiet(&quiet, TL_OK);
+    TLI_INVARIANT(tli_run_holds(run));
 }
 #else
+#ifdef TLI_INVARIANTS
+// A run of tables stands at a step of its plan, or at its end.
+static int tli_run_holds_often(const tl_run *run) {
+    return run->position >= 0 && run->position <= tli_plan_of(run)->step_count;
+}
+#endif
+
 // The buffer of a tensor in a slot.
 static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t tensor) {
     return run->tensors + (slot - run->slot) * run->graph->tensor_count + tensor;
@@ -63045,6 +64235,7 @@ static tl_result tli_abort_pass(tl_run *run, tl_result why) {
     run->goal_waits = 0;
 #endif
     if (run->env) run->env->error = error;
+    TLI_INVARIANT(!run->active && !run->in_plan && !run->at.computing);
     return why;
 }
 
@@ -63061,6 +64252,7 @@ static tl_result tli_end_pass(tl_run *run) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     if (run->hybrid.is_on) result = tli_sim_end(&run->hybrid.sim);
 #endif
+    TLI_INVARIANT(result || tli_run_holds(run));
     return result ? result : tli_check_pass(run);
 }
 #else
@@ -63077,6 +64269,7 @@ static void tli_start_training_step(tl_run *run) {
     *run->desc.loss_scaler = tl_default_loss_scaler(run->desc.loss_scaler);
     run->loss_scale = run->desc.loss_scaler->scale;
 #endif
+    TLI_INVARIANT(run->next_step == run->training_step + 1);
 }
 
 // Count from here on: offsets, accesses, forwards, and what the report says.
@@ -63102,6 +64295,7 @@ static void tli_start_counting(tl_run *run) {
     tli_measure_store(&run->store, 1, &counters);
     run->defers = run->flights != NULL;
 #endif
+    TLI_INVARIANT(run->active == 0);
 }
 
 // The neighbours of a rank are greeted before its first pass. TL_NOT_READY: not all have answered.
@@ -63154,6 +64348,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     if (run->is_online) result = tli_start_online(run, run->live_budget[TL_TIER_DEVICE]);
 #endif
     run->active = !result;
+    TLI_INVARIANT(!run->active || run->position == 0);
     return result;
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -63402,6 +64597,7 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
         if (!result) run->cache.is_kept = run->cache.is_on;
 #endif
     }
+    TLI_INVARIANT(result || tli_run_holds_often(run));
     if (!result) return TL_OK;
     tli_zero(step, sizeof *step);
     *done = 0;
@@ -64753,7 +65949,8 @@ static tl_result tli_place_run_plan(tl_run *run, const tl_plan *bare, uint64_t w
     tli_zero(&desc, sizeof desc);
     desc.graph = run->graph;
     desc.device = &device;
-    desc.work_limit = run->desc.work_limit && run->desc.work_limit < work_limit ? run->desc.work_limit : work_limit;
+    desc.work_limit = work_limit;
+    if (run->desc.work_limit && run->desc.work_limit < work_limit) desc.work_limit = run->desc.work_limit;
     desc.block_bytes = tli_run_cut(run);
     if (!run->owns_plan) run->plan.memory = NULL;   // it stays the caller's
     result = tli_plan_places(run->env, TLI_IN(INIT_RUN_PLAN), &desc, &lacking,
@@ -68911,6 +70108,14 @@ struct tl_trace {
     int32_t       capacity, kept, dropped;
 };
 
+#ifdef TLI_INVARIANTS
+// Events are dropped only where there is no room for more.
+static int tli_trace_holds(const tl_trace *trace) {
+    if (trace->kept < 0 || trace->kept > trace->capacity) return 0;
+    return trace->dropped == 0 || (trace->dropped > 0 && trace->kept == trace->capacity);
+}
+#endif
+
 TLI_IMPL tl_result tl_init_trace(tl_env *env, int32_t capacity, tl_trace **trace) {
     tl_trace *made;
     TL_ASSERT(trace);
@@ -68926,6 +70131,7 @@ TLI_IMPL tl_result tl_init_trace(tl_env *env, int32_t capacity, tl_trace **trace
     made->env = env;
     made->capacity = capacity;
     *trace = made;
+    TLI_INVARIANT(tli_trace_holds(made));
     return TL_OK;
 }
 
@@ -68940,6 +70146,7 @@ TLI_IMPL void tl_reset_trace(tl_trace *trace) {
     TL_ASSERT(trace);
     trace->kept = 0;
     trace->dropped = 0;
+    TLI_INVARIANT(tli_trace_holds(trace));
 }
 
 TLI_IMPL void tl_record_event(const tl_run_event *event, void *trace) {
@@ -68947,6 +70154,7 @@ TLI_IMPL void tl_record_event(const tl_run_event *event, void *trace) {
     TL_ASSERT(event && trace);
     if (into->kept < into->capacity) into->events[into->kept++] = *event;
     else if (into->dropped < INT32_MAX) into->dropped++;
+    TLI_INVARIANT(tli_trace_holds(into));
 }
 
 TLI_IMPL void tl_measure_trace(const tl_trace *trace, int32_t *kept, int32_t *dropped) {
@@ -69116,6 +70324,7 @@ static void tli_find_clock(tli_trace_writer *t) {
         if (event->start_ns < t->origin_ns) t->origin_ns = event->start_ns;
         if (event->end_ns) t->has_clock = 1;
     }
+    TLI_INVARIANT(tli_trace_holds(t->trace));
 }
 
 static const char tli_trace_head[] =

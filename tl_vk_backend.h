@@ -82,8 +82,8 @@ extern "C" {
 // A device and what its owner enabled. Everything in it must outlive the backends made from it.
 typedef struct tl_vk_device {
     PFN_vkGetInstanceProcAddr get_instance_proc;  // 0 = see TL_VK_LINKED and TL_VK_OPEN_LOADER
-    VkInstance         instance;
-    VkPhysicalDevice   physical;
+    VkInstance         instance;         // that the device was made from
+    VkPhysicalDevice   physical;         // likewise
     VkDevice           device;
     uint32_t           api_version;      // that instance and device were created for; 0 = Vulkan 1.0
     const char *const *extensions;       // [extension_count] enabled on the device
@@ -93,9 +93,9 @@ typedef struct tl_vk_device {
     uint32_t           queue_family;     // of the queue, or in record mode of the caller's command buffers
     VkQueue            transfer_queue;   // for copies between the tiers, needs timelines and a queue;
                                          // VK_NULL_HANDLE = the queue
-    uint32_t           transfer_family;
+    uint32_t           transfer_family;  // of transfer_queue
     void             (*lock_queue)(void *user);    // around every use of a queue; both or neither
-    void             (*unlock_queue)(void *user);
+    void             (*unlock_queue)(void *user);  // after it
     void              *lock_user;
     const VkAllocationCallbacks *callbacks;        // for every vkCreate and vkAllocateMemory; 0 = none
     void              *owned;            // set by tl_vk_init_device, 0 elsewhere
@@ -114,9 +114,9 @@ typedef struct tl_vk_device_desc {
 
 // One device of the machine.
 typedef struct tl_vk_device_info {
-    char     name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE];
+    char     name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE];  // as the driver says it
     VkPhysicalDeviceType type;   // VK_PHYSICAL_DEVICE_TYPE_CPU: a driver that computes on the host
-    uint32_t api_version, driver_version;
+    uint32_t api_version, driver_version;  // as the driver says them
     int32_t  has_compute;        // 0 = no queue family computes: tl_vk_init_device refuses the device
     uint64_t device_bytes;       // of its largest device-local heap
 } tl_vk_device_info;
@@ -308,6 +308,7 @@ typedef struct tl_vk_counters {
 // Read the counters.
 TLDEF void tl_vk_measure(const tl_backend *backend, tl_vk_counters *counters);
 
+// Name a path.
 TL_EXPERIMENTAL const char *tl_vk_name_copy_path(tl_vk_copy_path path);  // "command"; "?" out of range
 
 #ifdef __cplusplus
@@ -1543,7 +1544,15 @@ static void tli_vk_count_memory(tli_vk *b, const tli_vk_chunk *chunk, int sign) 
         b->calls.outside_bytes += bytes;
 }
 
+// What the transfer queue owns of a chunk goes with it: the next chunk with its number was never there.
+static void tli_vk_forget_away(tli_vk *b, const tli_vk_chunk *chunk) {
+    int32_t i;
+    for (i = b->away_count - 1; i >= 0; i--)
+        if (b->chunks[b->away[i].place.chunk].buffer == chunk->buffer) b->away[i] = b->away[--b->away_count];
+}
+
 static void tli_vk_destroy_chunk(tli_vk *b, tli_vk_chunk *chunk) {
+    tli_vk_forget_away(b, chunk);
     if (!chunk->imported) {
         if (chunk->buffer) b->vk.vkDestroyBuffer(b->device, chunk->buffer, b->callbacks);
         if (chunk->memory && b->desc.hooks.release) {
