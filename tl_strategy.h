@@ -159,12 +159,12 @@
 #define TL_EXPERIMENTAL TLDEF
 #endif  // TL_STRATEGY_H
 
-/* START HERE          the functions that a program needs first, in the order of use; [n] says where each is explained
+/* START HERE          the functions that a program needs first, in the order of use; [n] is the section of each
 
    Train inside a budget: your kernels and your loop around these
        tl_init_arena            [1]   optional: an env in memory of yours, so that nothing calls malloc
        tl_init_cpu_backend     [10]   the memory that runs work in: malloc, or a block of yours
-       tl_init_op_run          [12]   a list of operations and a budget in; checked, timed, planned, ready to run
+       tl_init_op_run          [12]   a list of operations and a budget: checked, timed, planned, ready
        tl_write_tensor         [12]   inputs of the next step
        tl_run_plan             [12]   one training step: all forwards, recomputation, backwards
        tl_read_tensor          [12]   results of the step
@@ -5251,10 +5251,11 @@ typedef struct tl_run_desc {
     // runs of a plan, without random hook and dynamic nodes.
     int32_t     in_flight;            // most steps under way together; 0 and 1 = one after the other
 
-    // Planning, where the run makes its plan. Less of it starts sooner, with a plan that may cost more or, near the
-    // least budget, with none: a refusal names the fewest bytes that were found within it.
-    uint64_t            work_limit;   // elementary steps of 2 to 8 ns of each plan that is made, as in tl_remat_desc,
-                                      // tl_order_desc, tl_compile_desc and tl_ranks_desc; 0 = their defaults
+    // Planning, where the run makes its plan. Less of it starts sooner, with a plan that may cost more or, near
+    // the least budget, with none: a refusal names the fewest bytes that were found within it.
+    uint64_t            work_limit;   // elementary steps of 2 to 8 ns of each plan that is made, as in
+                                      // tl_remat_desc, tl_order_desc, tl_compile_desc and tl_ranks_desc;
+                                      // 0 = their defaults
 
     // tl_init_op_run only.
     double              budget_ratio; // > 0: budget_bytes is that part of figures.keep_all_bytes, rounded down

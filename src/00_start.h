@@ -1,9 +1,9 @@
-/* START HERE          the functions that a program needs first, in the order of use; [n] says where each is explained
+/* START HERE          the functions that a program needs first, in the order of use; [n] is the section of each
 
    Train inside a budget: your kernels and your loop around these
        tl_init_arena            [1]   optional: an env in memory of yours, so that nothing calls malloc
        tl_init_cpu_backend     [10]   the memory that runs work in: malloc, or a block of yours
-       tl_init_op_run          [12]   a list of operations and a budget in; checked, timed, planned, ready to run
+       tl_init_op_run          [12]   a list of operations and a budget: checked, timed, planned, ready
        tl_write_tensor         [12]   inputs of the next step
        tl_run_plan             [12]   one training step: all forwards, recomputation, backwards
        tl_read_tensor          [12]   results of the step

@@ -350,10 +350,11 @@ typedef struct tl_run_desc {
     // runs of a plan, without random hook and dynamic nodes.
     int32_t     in_flight;            // most steps under way together; 0 and 1 = one after the other
 
-    // Planning, where the run makes its plan. Less of it starts sooner, with a plan that may cost more or, near the
-    // least budget, with none: a refusal names the fewest bytes that were found within it.
-    uint64_t            work_limit;   // elementary steps of 2 to 8 ns of each plan that is made, as in tl_remat_desc,
-                                      // tl_order_desc, tl_compile_desc and tl_ranks_desc; 0 = their defaults
+    // Planning, where the run makes its plan. Less of it starts sooner, with a plan that may cost more or, near
+    // the least budget, with none: a refusal names the fewest bytes that were found within it.
+    uint64_t            work_limit;   // elementary steps of 2 to 8 ns of each plan that is made, as in
+                                      // tl_remat_desc, tl_order_desc, tl_compile_desc and tl_ranks_desc;
+                                      // 0 = their defaults
 
     // tl_init_op_run only.
     double              budget_ratio; // > 0: budget_bytes is that part of figures.keep_all_bytes, rounded down
