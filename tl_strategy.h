@@ -52,7 +52,7 @@
        TL_NO_STDIO                  drops functions that open files; nothing else uses stdio
        TL_NO_THREADS                no built-in lock; the caller may still give one
        TL_NO_CHECKS                 drops the checked and the deferred CPU backend, which are for tests, and
-                                    the comparison of the ranges of tl_run_desc.states
+                                    the comparison of the ranges of tl_run_desc.variables
        TL_NO_PLANNERS               drops what makes plans: checkpoint configs, kept sets, Revolve,
                                     [6], [9], [7] except quantisation and loss scales, and their inputs:
                                     layers, statistics, fusion, measured devices; plans made
@@ -78,6 +78,7 @@
                                     checked. Sets TL_NO_PLANNERS, TL_NO_ONLINE,
                                     TL_NO_PRECISION, TL_NO_CODECS, TL_NO_ACCOUNTS, TL_NO_CHECKS, TL_NO_TEXT and
                                     TL_NO_TRACE; see [12]
+       TL_OLD_NAMES                 the names of 0.4 and before for what has another one, for this release only
        TL_SMALL_SIZES               TL_ONLY_TABLES with sizes and offsets of 32 bits; a run of what does not fit
                                     them is refused
 
@@ -4567,14 +4568,14 @@ TLDEF tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *desc
 //          With TL_NO_ACCOUNTS they are not counted: the caller frees them first.
 TLDEF tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend);
 
-// A heap gives out pieces of a range of offsets (of device memory, of a file, of an arena) and never
-// touches the memory itself. A piece has an offset and an id. Neighbouring free pieces are joined.
+// A heap gives out blocks of a range of offsets (of device memory, of a file, of an arena) and never
+// touches the memory itself. A block has an offset and an id. Neighbouring free blocks are joined.
 typedef struct tl_heap tl_heap;
 
 // Make a heap over so many bytes, all free; the env must outlive it.
 //
 //   bytes       rounded down to the alignment
-//   alignment   of every offset and every piece: a power of two; 0 = 1
+//   alignment   of every offset and every block: a power of two; 0 = 1
 //   heap        overwritten; release with tl_free_heap
 //
 // Errors:  TL_ERROR_INVALID_ARG: no byte, or an alignment that is no power of two; TL_ERROR_NO_MEMORY.
@@ -4583,19 +4584,19 @@ typedef struct tl_heap tl_heap;
 TLDEF tl_result tl_init_heap(tl_env *env, size_t bytes, size_t alignment, tl_heap **heap);
 TLDEF void      tl_free_heap(tl_heap *heap);  // accepts NULL
 
-// Take a piece, and free one. The piece is cut from a free place of about its size, not always from the
-// smallest that is large enough. tl_free_piece ignores an id that stands for no piece; ids are used again.
+// Take a block, and free one. The block is cut from a free place of about its size, not always from the
+// smallest that is large enough. tl_free_block ignores an id that stands for no block; ids are used again.
 //
 //   bytes   rounded up to the alignment
-//   piece   its id, > 0
+//   block   its id, > 0
 //
 // Errors:  TL_ERROR_INVALID_ARG: 0 bytes; TL_ERROR_NO_MEMORY: no free place is large enough, or no memory
-//          for the table of pieces. *offset and *piece are 0 then.
+//          for the table of blocks. *offset and *block are 0 then.
 // Cost:    O(1); O(free places of about this size) if hardly any of them is large enough.
-TLDEF tl_result tl_add_piece(tl_heap *heap, size_t bytes, size_t *offset, int32_t *piece);
-TLDEF void      tl_free_piece(tl_heap *heap, int32_t piece);
+TLDEF tl_result tl_add_block(tl_heap *heap, size_t bytes, size_t *offset, int32_t *block);
+TLDEF void      tl_free_block(tl_heap *heap, int32_t block);
 
-// Report the free bytes, and those of the largest piece that can be taken. Either may be NULL.
+// Report the free bytes, and those of the largest block that can be taken. Either may be NULL.
 TLDEF void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *largest_bytes);
 
 #ifndef TL_NO_CODECS
@@ -5051,27 +5052,27 @@ typedef struct tl_run_event {
 } tl_run_event;
 
 // What a range of the caller's memory holds that kernels read or write beside their operands.
-#define TL_STATES(X) \
-    X(TL_STATE_PARAMETER,  "parameter",  "weights: read by kernels, changed between steps")        \
-    X(TL_STATE_GRADIENT,   "gradient",   "of weights: backwards add to it")                         \
-    X(TL_STATE_OPTIMIZER,  "optimizer",  "moments: neither read nor written in a pass")             \
-    X(TL_STATE_STATISTICS, "statistics", "running means: a forward changes them, once a pass")      \
-    X(TL_STATE_RANDOM,     "random",     "state of a generator: a forward changes it, once a pass")
+#define TL_VARIABLES(X) \
+    X(TL_VARIABLE_PARAMETER,  "parameter",  "weights: read by kernels, changed between steps")        \
+    X(TL_VARIABLE_GRADIENT,   "gradient",   "of weights: backwards add to it")                         \
+    X(TL_VARIABLE_OPTIMIZER,  "optimizer",  "moments: neither read nor written in a pass")             \
+    X(TL_VARIABLE_STATISTICS, "statistics", "running means: a forward changes them, once a pass")      \
+    X(TL_VARIABLE_RANDOM,     "random",     "state of a generator: a forward changes it, once a pass")
 
-typedef enum tl_state_kind {
-    TL_STATES(TLI_ENUM) TL_STATE_COUNT
-} tl_state_kind;
+typedef enum tl_variable_kind {
+    TL_VARIABLES(TLI_ENUM) TL_VARIABLE_COUNT
+} tl_variable_kind;
 
-// A range of the caller's state. Two do not overlap, unless both have a shard and are of nodes that are not run
+// A range of the caller's memory that outlives a step, as the variables of TensorFlow do. Two do not overlap, unless both have a shard and are of nodes that are not run
 // as one: weights that several nodes share are given once.
-typedef struct tl_state {
+typedef struct tl_variable {
     int32_t       node;   // whose kernels use it, of the desc's graph; -1 = of several, or of none
-    tl_state_kind kind;
+    tl_variable_kind kind;
     void         *host;   // of the caller; not NULL unless bytes is 0
     uint64_t      bytes;
     float        *shard;  // of a node's gradient: the range holds it during that node's backward alone, and
                           // sums over replicas are added to this ("sums over ranks"); 0 = not sharded
-} tl_state;
+} tl_variable;
 
 // The costs of a node. Planners compare nodes, so any unit does, if it is the same for all.
 typedef struct tl_node_cost {
@@ -5239,8 +5240,9 @@ typedef struct tl_run_desc {
     // with fusion and conversion, origins do not. A node that comes from none gets its kernel's.
     void *const    *users;            // [user_count] must outlive the run; 0 = one user for every node of an op
     int32_t         user_count;
-    const tl_state *states;           // [state_count] ranges of the caller's state; must outlive the run
-    int32_t         state_count;
+    const tl_variable *variables;     // [variable_count] what kernels read and write beside their operands; must
+                                      // outlive the run
+    int32_t         variable_count;
 
     // Several steps under way. k = in_flight: step j of a plan may be begun when step j - k is finished; one
     // that reads what another under way writes, or writes what it reads or writes, waits for that one, and so
@@ -5378,7 +5380,7 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 //          before the next call clear the gradients, and put back a copy of statistics and random state. On a
 //          rank of a pipeline the step is not run again, because its neighbours may have had messages of it:
 //          calls are TL_ERROR_INVALID_ARG, all ranks make their runs anew and go on from what was saved
-//          (tl_load_states). Tell the others by leaving the transport, or they wait for its poll limit.
+//          (tl_load_variables). Tell the others by leaving the transport, or they wait for its poll limit.
 TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
@@ -5496,13 +5498,13 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 //   sink     gets the data, in parts; what it got before an error is worth nothing
 //   data     [length] all of it; hostile data is refused
 //
-// Between passes that is the number of the next training step, the caller's state (tl_run_desc.states) and loss
+// Between passes that is the number of the next training step, the caller's variables (tl_run_desc.variables) and loss
 // scaler, the graph's inputs, and the plan's entry or the results that are kept from pass to pass. It goes into
 // any run of the same graph, precision, seed, slots and states, whatever its plan: results that this one would
 // not keep, or that are not there, are made again; a plan with an entry of its own needs that entry. In a pass
 // it is all that is live as well, and goes into a run of the same plan alone, with the same places and
 // in_flight: it goes on with the step that comes next. What follows is the same to the bit as without. Whatever
-// else the caller has, such as weights that are no state, and generators of random numbers, is the caller's to
+// else the caller has, such as weights that are no variables of the run, and generators of random numbers, is the caller's to
 // save.
 //
 // The form: numbers of 4 or 8 bytes, the lowest byte first; 8 bytes that say what it is, a version, the hashes
@@ -5531,11 +5533,11 @@ typedef struct tl_saved {
 // Go on from the states of several saves, with other ranks than those that saved:
 //
 //     4 ranks     tl_save_run on each, after the same training step
-//     3 ranks     tl_compile_ranks again, tl_init_run, tl_load_states with all four saves, on each
+//     3 ranks     tl_compile_ranks again, tl_init_run, tl_load_variables with all four saves, on each
 //
 //   saves   [save_count] of one training step, of runs of the same graph, precision and seed
 //
-// Each range that this run registers (tl_run_desc.states) is looked for by its node, its kind and its number
+// Each range that this run registers (tl_run_desc.variables) is looked for by its node, its kind and its number
 // among those of both, and may be in any of the saves; what else they have is passed over. So register what
 // belongs to a node under that node, on the rank whose stage has it. The number of the next training step and
 // the loss scaler are taken over as well; inputs, entry and kept results are not, and slots do not matter.
@@ -5554,7 +5556,7 @@ typedef struct tl_saved {
 //          sum is under way. TL_ERROR_PARSE: damaged data. TL_ERROR_UNSUPPORTED: data of another version.
 //          TL_ERROR_NO_MEMORY.
 // Cost:    the bytes of all saves are read once; n log n for n ranges, and 24 bytes a range meanwhile.
-TLDEF tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t save_count);
+TLDEF tl_result tl_load_variables(tl_run *run, const tl_saved *saves, int32_t save_count);
 #endif  // TL_ONLY_TABLES
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
@@ -5564,14 +5566,14 @@ TLDEF tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t save_
 // tl_compile_ranks each rank is one. They run the same plan on other micro-batches; after a training step
 //
 //     tl_run_plan                                   gradients of the micro-batches of this rank
-//     tl_reduce_run(run, TL_STATE_GRADIENT)         the sum over all replicas, on each
+//     tl_reduce_run(run, TL_VARIABLE_GRADIENT)         the sum over all replicas, on each
 //     your optimizer, on all weights, with the sum divided by what the loss divides by
 //
 // or, so that each replica keeps the optimizer's state of a shard only (ZeRO 1):
 //
-//     tl_scatter_run(run, TL_STATE_GRADIENT)        the sum, in the shard of this replica (tl_find_run_shard)
+//     tl_scatter_run(run, TL_VARIABLE_GRADIENT)        the sum, in the shard of this replica (tl_find_run_shard)
 //     your optimizer, on that shard of the weights
-//     tl_gather_run(run, TL_STATE_PARAMETER)        the shards of the others
+//     tl_gather_run(run, TL_VARIABLE_PARAMETER)        the shards of the others
 //
 // or, so that it keeps that shard of the gradients only, too (ZeRO 2):
 //
@@ -5588,7 +5590,7 @@ TLDEF tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t save_
 // backends whose memory the host sees, one step at a time (in_flight), and are not rehearsed: rehearse without
 // them. tl_reduce_run, tl_scatter_run and tl_gather_run leave ranges with shards out.
 //
-// The ranges are those of desc.states, of f32, the same on all replicas. Each is cut in as many shards as there
+// The ranges are those of desc.variables, of f32, the same on all replicas. Each is cut in as many shards as there
 // are replicas, the first ones longer by an element where that leaves a rest; replica g has shard g + 1, the
 // last one shard 0. An element of shard c is ((s[c] + s[c + 1]) + s[c + 2]) + .., from replica c on around the
 // ring: the same bits on every replica, in every run, over every transport, but not those of one process, which
@@ -5611,12 +5613,12 @@ TLDEF tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t save_
 //          tl_reduce_run. 16 KiB of memory while it lasts.
 // Source:  Patarasuk, Yuan, Bandwidth optimal all-reduce algorithms, 2009; Rajbhandari et al., ZeRO, 2020,
 //          arXiv:1910.02054, section 5.
-TLDEF tl_result tl_reduce_run(tl_run *run, tl_state_kind kind);
-TLDEF tl_result tl_scatter_run(tl_run *run, tl_state_kind kind);
-TLDEF tl_result tl_gather_run(tl_run *run, tl_state_kind kind);
+TLDEF tl_result tl_reduce_run(tl_run *run, tl_variable_kind kind);
+TLDEF tl_result tl_scatter_run(tl_run *run, tl_variable_kind kind);
+TLDEF tl_result tl_gather_run(tl_run *run, tl_variable_kind kind);
 
-// Find the shard of desc.states[state] that this replica has after tl_scatter_run; all of it with one replica.
-TLDEF void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes);
+// Find the shard of desc.variables[variable] that this replica has after tl_scatter_run; all of it with one replica.
+TLDEF void tl_find_run_shard(const tl_run *run, int32_t variable, uint64_t *offset, uint64_t *bytes);
 #endif
 
 // Report the last pass; and the plan of a run: the one given or made, or the record of the last online pass
@@ -5680,8 +5682,8 @@ typedef struct tl_op {
 TLDEF tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl_op *ops, int32_t op_count,
                                tl_run **run);
 
-// Name a kind of state.
-TLDEF const char *tl_name_state(tl_state_kind kind);  // "gradient"; "?" if it is out of range
+// Name a kind of variable.
+TLDEF const char *tl_name_variable(tl_variable_kind kind);  // "gradient"; "?" if it is out of range
 
 // -- layer by layer: a list of operations that is a chain --
 
@@ -5764,7 +5766,7 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
     X(TL_OPERAND_INPUT_GRADIENT,  "input gradient",   "with the number of the input")           \
     X(TL_OPERAND_SAVED,           "saved bytes",      "of the node")                            \
     X(TL_OPERAND_SCRATCH,         "scratch",          "of the call")                            \
-    X(TL_OPERAND_STATE,           "state",            "with the number of its range in states")
+    X(TL_OPERAND_VARIABLE,           "variable",         "with its number in desc.variables")
 
 typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_operand_kind;
 
@@ -5804,7 +5806,7 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
       "look for what it reads or keeps beside its operands") \
     X(TL_FINDING_UNDECLARED, "uses %o, though none of its bytes is declared", "set %w") \
     X(TL_FINDING_OPERAND_MISSING, "uses %o, which the op does not have", "list it in %l, or leave it alone") \
-    X(TL_FINDING_GRADIENT_UNKNOWN, "has weights, but no gradient of them stands in states", \
+    X(TL_FINDING_GRADIENT_UNKNOWN, "has weights, but no gradient of them stands in variables", \
       "register it, or clear it and what else is not registered after the rehearsal") \
     X(TL_FINDING_RANGE_IGNORED, "makes another %o when it is called for a range of elements", \
       "go by call->first and call->count, or take takes_blocks out")
@@ -5818,7 +5820,7 @@ typedef struct tl_finding {
     tl_step_kind    step;       // of the call
     tl_operand_kind operand;
     int32_t         index;      // number of the operand, or of the range in states
-    tl_state_kind   state;      // of that range
+    tl_variable_kind variable;  // of that range
     uint64_t        byte;       // the first that differs, or what the kind says
     int32_t         is_advice;  // 1 = no error: costs bytes or time, or keeps the rehearsal from looking
     char            name[48];   // of the node, its first 47 bytes; "" = of none
@@ -6511,7 +6513,7 @@ static size_t tli_finish(tli_writer *w) {
     X(INIT_CPU_BACKEND, "tl_init_cpu_backend") \
     X(FREE_CPU_BACKEND, "tl_free_cpu_backend") \
     X(INIT_HEAP, "tl_init_heap") \
-    X(ADD_PIECE, "tl_add_piece") \
+    X(ADD_BLOCK, "tl_add_block") \
     X(MEASURE_DEVICE, "tl_measure_device") \
     X(BACKEND_ADD_BLOCK, "add_block") \
     X(BACKEND_FREE_BLOCK, "free_block") \
@@ -6604,7 +6606,7 @@ static size_t tli_finish(tli_writer *w) {
     X(REDUCE_RUN, "tl_reduce_run") \
     X(SCATTER_RUN, "tl_scatter_run") \
     X(GATHER_RUN, "tl_gather_run") \
-    X(LOAD_STATES, "tl_load_states") \
+    X(LOAD_VARIABLES, "tl_load_variables") \
     X(COMPILE_PARALLEL, "tl_compile_parallel")
 
 // -- errors: rules --
@@ -7638,12 +7640,12 @@ static size_t tli_finish(tli_writer *w) {
     X(BUDGET_RATIO_MUST_BE_0_TO_1, "budget_ratio: must be 0 to 1, without budget_bytes", "") \
     X(FIGURES_TL_NO_PLANNERS, "budget_ratio, figures, rehearsal: TL_NO_PLANNERS left the planners out", "") \
     X(USERS_NONE_FOR_ORIGIN, "users: none for node %s, whose origin is %1", "node, origin") \
-    X(STATES_COUNT_WITHOUT_STATES, "states, state_count: give both or neither", "") \
-    X(STATE_KIND_OR_NODE_UNKNOWN, "states: range %0: unknown kind, or no such node", "range") \
-    X(STATE_NULL_WITH_BYTES, \
-      "states: range %0: NULL has no bytes, and none end beyond the address space", "range") \
-    X(STATE_RANGES_OVERLAP, "states: ranges %0 and %1 overlap", "range, range") \
-    X(STATE_OVERLAPS_ARENA, "states: range %0 overlaps the run's arena", "range") \
+    X(VARIABLE_COUNT_WITHOUT_VARIABLES, "variables, variable_count: give both or neither", "") \
+    X(VARIABLE_KIND_OR_NODE_UNKNOWN, "variables: range %0: unknown kind, or no such node", "range") \
+    X(VARIABLE_NULL_WITH_BYTES, \
+      "variables: range %0: NULL has no bytes, and none end beyond the address space", "range") \
+    X(VARIABLES_OVERLAP, "variables: ranges %0 and %1 overlap", "range, range") \
+    X(VARIABLE_OVERLAPS_ARENA, "variables: range %0 overlaps the run's arena", "range") \
     X(REHEARSAL_FOUND_ERRORS, "rehearsal: %0 errors, the first: %s", "errors, node") \
     X(REHEARSAL_NO_MEMORY, "rehearsal", "") \
     X(PASS_COUNT_MUST_BE_TO_1000, "pass_count: must be -1 to 1000", "") \
@@ -7662,7 +7664,7 @@ static size_t tli_finish(tli_writer *w) {
     X(SAVED_HAS_ANOTHER_SEED, "data: of another seed", "") \
     X(SAVED_IN_A_PASS_OF_ANOTHER_PLAN, "data: saved in a pass of another plan", "") \
     X(SAVED_HAS_ANOTHER_BYTE_ORDER, "data: of a machine of the other byte order", "") \
-    X(SAVED_STATES_ARE_OTHERS, "data: other states of the caller than this run has", "") \
+    X(SAVED_VARIABLES_ARE_OTHERS, "data: other variables than this run has", "") \
     X(SAVED_ENTRY_IS_ANOTHER, "data: another entry than the plan has", "") \
     X(SAVED_RUN_IS_NOT_AS_PLANNED, "run: holds other bytes than its plan says", "") \
     X(SAVED_STEP_OR_COPY_IS_UNDER_WAY, "run: a step or a copy is under way", "") \
@@ -7678,7 +7680,7 @@ static size_t tli_finish(tli_writer *w) {
     X(TRANSPORT_NEEDS_HOST_VISIBLE, "transport: the host must see the memory of the backend", "") \
     X(REDUCED_KIND_UNKNOWN, "kind: unknown state kind", "") \
     X(REDUCTION_NEEDS_TRANSPORT, "run: has no transport", "") \
-    X(REDUCED_RANGES_ARE_F32, "states: ranges that are summed hold f32: 4 bytes each", "") \
+    X(REDUCED_RANGES_ARE_F32, "variables: ranges that are summed hold f32: 4 bytes each", "") \
     X(REDUCTION_IS_UNDER_WAY, "run: another sum over ranks is under way", "") \
     X(STRATEGY_PARALLELISM_IS_NOT_THAT_OF_THE_TRANSPORT, \
       "strategy.parallelism: %0 does not divide the %1 ranks of the transport", "workers, ranks") \
@@ -7699,16 +7701,16 @@ static size_t tli_finish(tli_writer *w) {
     X(SIZES_DO_NOT_FIT_32_BITS, "plan: %0 bytes do not fit the 32 bits of TL_SMALL_SIZES", "bytes") \
     X(OP_INPUT_HAS_KERNELS, "ops: op %s: an input has no forward and no backward", "op") \
     X(SAVES_THERE_MUST_BE_ONE, "saves: there must be at least one", "") \
-    X(SAVED_IN_A_PASS, "data: saved in a pass, where states are not whole", "") \
+    X(SAVED_IN_A_PASS, "data: saved in a pass, where variables are not whole", "") \
     X(SAVES_ARE_OF_OTHER_STEPS, "saves: some are of training step %0, others of %1", "step, step") \
     X(SAVES_HAVE_OTHER_SCALERS, "saves: their loss scalers differ", "") \
-    X(SAVES_LACK_A_STATE, "saves: none has states[%1], %s of node %s", "node, state") \
-    X(SAVES_HAVE_A_STATE_TWICE, "saves: states[%1], %s of node %s, is not the same in all of them", \
+    X(SAVES_LACK_A_VARIABLE, "saves: none has variables[%1], %s of node %s", "node, state") \
+    X(SAVES_HAVE_A_VARIABLE_TWICE, "saves: variables[%1], %s of node %s, is not the same in all of them", \
       "node, state") \
-    X(SAVED_STATE_HAS_OTHER_BYTES, "saves: states[%1], %s of node %s, has another number of bytes there", \
+    X(SAVED_VARIABLE_HAS_OTHER_BYTES, "saves: variables[%1], %s of node %s, has another number of bytes there", \
       "node, state") \
-    X(PEER_HAS_OTHER_STATES, \
-      "rank %0 has other states: replicas register the same nodes, kinds, bytes and shards", "rank") \
+    X(PEER_HAS_OTHER_VARIABLES, \
+      "rank %0 has other variables: replicas register the same nodes, kinds, bytes and shards", "rank") \
     X(PEER_IS_AT_ANOTHER_STEP, "rank %0 is at training step %1: ranks begin at the same one", "rank, step") \
     X(PEER_HAS_OTHER_SETTINGS, \
       "rank %0 has another repeat_count, seed or first_micro_batch than this one", "rank") \
@@ -7716,15 +7718,15 @@ static size_t tli_finish(tli_writer *w) {
       "run: a pass with messages did not end: make the runs of all ranks anew, go on from what was saved", "") \
     X(RUN_IS_OF_ONE_RANK, "run: is of one rank of several; rehearse the whole graph in one process", "") \
     X(TENSOR_OF_ANOTHER_RANK, "tensor: of a node that this rank does not have", "") \
-    X(STATE_SHARD_OF_WHAT_HAS_NONE, \
-      "states: range %0: has a shard, but is no gradient of one node in f32 (kind, node, bytes)", "range") \
-    X(STATE_SHARDS_ONE_STEP_AT_A_TIME, "states: range %0: with shards in_flight must be 0 or 1", "range") \
-    X(STATE_SHARDS_ARE_LEFT_OUT, "states: range %0: shards are left out of this build", "range") \
-    X(STATE_SHARD_NEEDS_HOST, "states: range %0: has a shard, but the backend's memory is not the host's", \
+    X(VARIABLE_SHARD_OF_WHAT_HAS_NONE, \
+      "variables: range %0: has a shard, but is no gradient of one node in f32 (kind, node, bytes)", "range") \
+    X(VARIABLE_SHARDS_ONE_STEP_AT_A_TIME, "variables: range %0: with shards in_flight must be 0 or 1", "range") \
+    X(VARIABLE_SHARDS_ARE_LEFT_OUT, "variables: range %0: shards are left out of this build", "range") \
+    X(VARIABLE_SHARD_NEEDS_HOST, "variables: range %0: has a shard, but the backend's memory is not the host's", \
       "range") \
     X(COMPILED_OF_RANKS_INFERENCE, "compiled: its inference is not that of the desc", "") \
-    X(STATE_SHARDS_OVERLAP, "states: ranges %0 and %1 overlap, or the shard of one does", "range, range") \
-    X(SHARDS_ARE_NOT_REHEARSED, "states: range %0 has a shard; rehearse with gradients apart from each other", \
+    X(VARIABLE_SHARDS_OVERLAP, "variables: ranges %0 and %1 overlap, or the shard of one does", "range, range") \
+    X(SHARDS_ARE_NOT_REHEARSED, "variables: range %0 has a shard; rehearse with gradients apart from each other", \
       "range")
 
 // -- errors: rules of [13] TRACE --
@@ -54244,8 +54246,8 @@ static int32_t tli_add_extent(tl_heap *heap) {
     return heap->extent_count++;
 }
 
-// Take bytes and return the id of the piece; 0 = no room.
-static int32_t tli_take_piece(tl_heap *heap, size_t bytes) {
+// Take bytes and return the id of the block; 0 = no room.
+static int32_t tli_take_heap_block(tl_heap *heap, size_t bytes) {
     int32_t index, rest;
     tli_extent *extent, *left;
     if (bytes > heap->bytes) return 0;
@@ -54288,8 +54290,8 @@ static void tli_join_extent(tl_heap *heap, int32_t index) {
     TLI_INVARIANT(tli_extent_holds(heap, index) || heap->extents[index].state == TLI_EXTENT_TAKEN);
 }
 
-static void tli_give_piece(tl_heap *heap, int32_t piece) {
-    int32_t index = piece - 1;
+static void tli_give_heap_block(tl_heap *heap, int32_t block) {
+    int32_t index = block - 1;
     int32_t before = heap->extents[index].before, after = heap->extents[index].after;
     TLI_INVARIANT(heap->extents[index].state == TLI_EXTENT_TAKEN);
     if (after >= 0 && heap->extents[after].state == TLI_EXTENT_FREE) {
@@ -54350,23 +54352,23 @@ TLI_IMPL void tl_free_heap(tl_heap *heap) {
     tli_release(env, heap);
 }
 
-TLI_IMPL tl_result tl_add_piece(tl_heap *heap, size_t bytes, size_t *offset, int32_t *piece) {
-    TL_ASSERT(heap && offset && piece);
+TLI_IMPL tl_result tl_add_block(tl_heap *heap, size_t bytes, size_t *offset, int32_t *block) {
+    TL_ASSERT(heap && offset && block);
     *offset = 0;
-    *piece = 0;
+    *block = 0;
     if (!bytes)
-        return tli_fail(heap->env, TL_ERROR_INVALID_ARG, TLI_IN(ADD_PIECE), TLI_RULE(BYTES_MUST_BE_POSITIVE));
-    *piece = tli_take_piece(heap, bytes);
-    if (!*piece)
-        return tli_fail(heap->env, TL_ERROR_NO_MEMORY, TLI_IN(ADD_PIECE), TLI_RULE(BYTES_NO_PLACE_FOR_SO_MANY));
-    *offset = heap->extents[*piece - 1].offset;
+        return tli_fail(heap->env, TL_ERROR_INVALID_ARG, TLI_IN(ADD_BLOCK), TLI_RULE(BYTES_MUST_BE_POSITIVE));
+    *block = tli_take_heap_block(heap, bytes);
+    if (!*block)
+        return tli_fail(heap->env, TL_ERROR_NO_MEMORY, TLI_IN(ADD_BLOCK), TLI_RULE(BYTES_NO_PLACE_FOR_SO_MANY));
+    *offset = heap->extents[*block - 1].offset;
     return TL_OK;
 }
 
-TLI_IMPL void tl_free_piece(tl_heap *heap, int32_t piece) {
+TLI_IMPL void tl_free_block(tl_heap *heap, int32_t block) {
     TL_ASSERT(heap);
-    if (piece > 0 && piece <= heap->extent_count && heap->extents[piece - 1].state == TLI_EXTENT_TAKEN)
-        tli_give_piece(heap, piece);
+    if (block > 0 && block <= heap->extent_count && heap->extents[block - 1].state == TLI_EXTENT_TAKEN)
+        tli_give_heap_block(heap, block);
 }
 
 TLI_IMPL void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *largest_bytes) {
@@ -54710,7 +54712,7 @@ static tl_result tli_place_block(tli_cpu *cpu, tli_cpu_block *block) {
     if (block->bytes > SIZE_MAX / 4 - 2 * guard - 2 * alignment) return TL_ERROR_NO_MEMORY;
     whole = (size_t)tli_align_u64(block->bytes ? block->bytes : 1, alignment) + 2 * guard;
     if (block->tier == TL_TIER_DEVICE && bank->memory) {
-        block->piece = tli_take_piece(&bank->heap, whole);
+        block->piece = tli_take_heap_block(&bank->heap, whole);
         if (!block->piece) return TL_ERROR_NO_MEMORY;
         base = bank->memory + bank->heap.extents[block->piece - 1].offset;
     } else {
@@ -54734,7 +54736,7 @@ static tl_result tli_finish_block(tli_cpu *cpu, int32_t slot) {
         result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_FREE_BLOCK),
                               TLI_RULE(BYTES_THAT_NOBODY_CLAIMED_WERE_WRITTEN));
     if (block->allocation) tli_release(cpu->env, block->allocation);
-    else tli_give_piece(&cpu->banks[block->bank].heap, block->piece);
+    else tli_give_heap_block(&cpu->banks[block->bank].heap, block->piece);
     tli_release(cpu->env, block->spans);
     tli_untake_block(cpu, block);
     block->spans = NULL;
@@ -58081,7 +58083,7 @@ struct tl_run {
     struct tli_messages *messages;   // with other ranks; NULL = none
     struct tli_reduction *reduction; // under way; NULL = none
     struct tli_reduction *in_pass;   // for sums of shards: a pass allocates nothing; NULL = none needed
-    int32_t       has_shards;        // 1 = some of desc.states have a shard
+    int32_t       has_shards;        // 1 = some of desc.variables have a shard
     tli_touched    *touched;
     int32_t         touched_count, touched_capacity;
 
@@ -59041,7 +59043,7 @@ enum { TLI_REDUCE_SCATTER = 1, TLI_REDUCE_GATHER = 2 };
 typedef struct tli_reduction {
     int32_t  parts;                 // TLI_REDUCE_ bits that are left; 0 = none is under way
     int32_t  asked;                 // the bits it began with
-    tl_state_kind kind;
+    tl_variable_kind kind;
     int32_t  node;                  // of the run's graph, whose shards are summed; -1 = every range of the kind
     int32_t  state, turn;
     uint64_t piece;
@@ -59133,13 +59135,13 @@ static tl_result tli_fail_peer(tl_run *run, tli_function function, tl_result why
 // -- greetings --
 
 // Of an optimizer each replica may have a part of its own length.
-static uint64_t tli_hash_states(const tl_run *run) {
-    uint64_t hash = (uint64_t)run->desc.state_count;
+static uint64_t tli_hash_variables(const tl_run *run) {
+    uint64_t hash = (uint64_t)run->desc.variable_count;
     int32_t i;
-    for (i = 0; i < run->desc.state_count; i++) {
-        const tl_state *state = &run->desc.states[i];
+    for (i = 0; i < run->desc.variable_count; i++) {
+        const tl_variable *state = &run->desc.variables[i];
         hash = tl_mix_u64(hash, (uint64_t)(uint32_t)state->node << 32 | (uint64_t)state->kind);
-        hash = tl_mix_u64(hash, state->kind == TL_STATE_OPTIMIZER ? 0 : state->bytes);
+        hash = tl_mix_u64(hash, state->kind == TL_VARIABLE_OPTIMIZER ? 0 : state->bytes);
         hash = tl_mix_u64(hash, state->shard != NULL);
     }
     return hash;
@@ -59151,7 +59153,7 @@ static tl_result tli_begin_greeting(const tl_run *run, tli_greeting *g) {
     tl_result result = TL_OK;
     int32_t i;
     g->own.plans = run->compiled ? run->compiled->ranks_hash : 0;
-    g->own.states = tli_hash_states(run);
+    g->own.states = tli_hash_variables(run);
     if (g == &m->stages)
         g->own.settings = tl_mix_u64(run->desc.seed, (uint64_t)(uint32_t)run->repeat_count << 32 |
                                                          (uint32_t)run->desc.first_micro_batch);
@@ -59190,7 +59192,7 @@ static tl_result tli_compare_words(const tl_run *run, tli_function function, con
         if (peer < 0) continue;
         if (other->step != g->own.step) { why = TLI_RULE(PEER_IS_AT_ANOTHER_STEP); value = other->step; }
         if (other->settings != g->own.settings) why = TLI_RULE(PEER_HAS_OTHER_SETTINGS);
-        if (g == &m->ring && other->states != g->own.states) why = TLI_RULE(PEER_HAS_OTHER_STATES);
+        if (g == &m->ring && other->states != g->own.states) why = TLI_RULE(PEER_HAS_OTHER_VARIABLES);
         if (other->plans != g->own.plans) { why = TLI_RULE(PEER_HAS_OTHER_PLANS); value = other->plans; }
         if (why)
             return tli_fail_values(run->env, TL_ERROR_MISMATCH, function, why, (uint64_t)peer, value);
@@ -59381,7 +59383,7 @@ static uint64_t tli_shard_start(uint64_t count, uint64_t replicas, uint64_t shar
     return count / replicas * shard + (shard < rest ? shard : rest);
 }
 
-static tli_shard_piece tli_find_piece(const tl_run *run, const tl_state *state, int32_t shard, uint64_t piece) {
+static tli_shard_piece tli_find_piece(const tl_run *run, const tl_variable *state, int32_t shard, uint64_t piece) {
     uint64_t replicas = (uint64_t)tli_count_replicas(run), count = state->bytes / 4;
     uint64_t at = (uint64_t)((shard % (int32_t)replicas + (int32_t)replicas) % (int32_t)replicas);
     uint64_t first = tli_shard_start(count, replicas, at) + piece * TLI_PIECE_COUNT;
@@ -59396,7 +59398,7 @@ static tli_shard_piece tli_find_piece(const tl_run *run, const tl_state *state, 
 // The pieces that the present turn sends and receives.
 static void tli_find_turn_pieces(const tl_run *run, const tli_reduction *r, tli_shard_piece *sent,
                                  tli_shard_piece *received) {
-    const tl_state *state = &run->desc.states[r->state];
+    const tl_variable *state = &run->desc.variables[r->state];
     int32_t shard = tli_find_replica(run) - r->turn + (r->parts & TLI_REDUCE_SCATTER ? 0 : 1);
     *sent = tli_find_piece(run, state, shard, r->piece);
     *received = tli_find_piece(run, state, shard - 1, r->piece);
@@ -59406,7 +59408,7 @@ static void tli_find_turn_pieces(const tl_run *run, const tli_reduction *r, tli_
 // A sum has parts of those that were asked for, a turn of its ring, and messages only of a begun piece.
 static int tli_reduction_holds(const tl_run *run, const tli_reduction *r) {
     int is_idle = r->requests[0] == TLI_NO_REQUEST && r->requests[1] == TLI_NO_REQUEST;
-    if (!r->asked || (r->parts & ~r->asked) || !r->parts || r->state > run->desc.state_count) return 0;
+    if (!r->asked || (r->parts & ~r->asked) || !r->parts || r->state > run->desc.variable_count) return 0;
     if (r->turn < 0 || r->turn >= tli_count_replicas(run) - 1) return 0;
     return r->is_begun || is_idle;
 }
@@ -59447,8 +59449,8 @@ static void tli_pass_piece(tl_run *run, tli_reduction *r) {
     uint64_t replicas = (uint64_t)tli_count_replicas(run), count;
     r->is_begun = 0;
     r->piece++;
-    if (r->state < run->desc.state_count) {
-        count = run->desc.states[r->state].bytes / 4;
+    if (r->state < run->desc.variable_count) {
+        count = run->desc.variables[r->state].bytes / 4;
         if (r->piece * TLI_PIECE_COUNT < count / replicas + 1) return;
     }
     r->piece = 0;
@@ -59464,26 +59466,26 @@ static void tli_pass_piece(tl_run *run, tli_reduction *r) {
 }
 
 // Whether a range has a shard, and is of a node that the step at hand computes.
-static int tli_is_shard_at_hand(const tl_run *run, const tl_state *state) {
+static int tli_is_shard_at_hand(const tl_run *run, const tl_variable *state) {
     return state->shard && tli_find_run_node(run, state->node) == run->at.last.node;
 }
 
-static int tli_is_reduced(const tl_run *run, const tli_reduction *r, const tl_state *state) {
+static int tli_is_reduced(const tl_run *run, const tli_reduction *r, const tl_variable *state) {
     if (r->node >= 0) return tli_is_shard_at_hand(run, state);
     return state->kind == r->kind && !state->shard;
 }
 
 // Go to the next range that is summed; 0 = there is none.
-static int tli_find_next_state(const tl_run *run, tli_reduction *r) {
-    while (r->state < run->desc.state_count && !tli_is_reduced(run, r, &run->desc.states[r->state])) r->state++;
-    TLI_INVARIANT(r->state <= run->desc.state_count);
-    return r->state < run->desc.state_count;
+static int tli_find_next_variable(const tl_run *run, tli_reduction *r) {
+    while (r->state < run->desc.variable_count && !tli_is_reduced(run, r, &run->desc.variables[r->state])) r->state++;
+    TLI_INVARIANT(r->state <= run->desc.variable_count);
+    return r->state < run->desc.variable_count;
 }
 
 static tl_result tli_move_reduction(tl_run *run, tli_reduction *r) {
     tl_result result = TL_OK;
     uint64_t i;
-    while (!result && tli_find_next_state(run, r)) {
+    while (!result && tli_find_next_variable(run, r)) {
         tli_shard_piece sent, received;
         tli_find_turn_pieces(run, r, &sent, &received);
         if (!r->is_begun) result = tli_begin_piece(run, r, sent, received);
@@ -59497,14 +59499,14 @@ static tl_result tli_move_reduction(tl_run *run, tli_reduction *r) {
     return result;
 }
 
-static tl_result tli_check_reduction(tl_run *run, tli_function function, tl_state_kind kind) {
+static tl_result tli_check_reduction(tl_run *run, tli_function function, tl_variable_kind kind) {
     tli_rule why = TLI_NO_RULE;
     int32_t i;
-    if (!tli_is_below((int64_t)kind, TL_STATE_COUNT)) why = TLI_RULE(REDUCED_KIND_UNKNOWN);
+    if (!tli_is_below((int64_t)kind, TL_VARIABLE_COUNT)) why = TLI_RULE(REDUCED_KIND_UNKNOWN);
     else if (run->active || run->in_plan) why = TLI_RULE(RUN_PASS_IS_UNDER_WAY);
     else if (!run->messages) why = TLI_RULE(REDUCTION_NEEDS_TRANSPORT);
-    for (i = 0; i < run->desc.state_count && !why; i++)
-        if (run->desc.states[i].kind == kind && run->desc.states[i].bytes % 4)
+    for (i = 0; i < run->desc.variable_count && !why; i++)
+        if (run->desc.variables[i].kind == kind && run->desc.variables[i].bytes % 4)
             why = TLI_RULE(REDUCED_RANGES_ARE_F32);
     return why ? tli_fail(run->env, TL_ERROR_INVALID_ARG, function, why) : TL_OK;
 }
@@ -59516,7 +59518,7 @@ static tli_reduction *tli_alloc_reduction(tl_run *run, tli_function function) {
 }
 
 // node: as in tli_reduction.
-static void tli_open_reduction(tl_run *run, tli_reduction *r, tl_state_kind kind, int32_t parts, int32_t node) {
+static void tli_open_reduction(tl_run *run, tli_reduction *r, tl_variable_kind kind, int32_t parts, int32_t node) {
     tli_zero(r, sizeof *r);
     run->reduction = r;
     r->kind = kind;
@@ -59540,7 +59542,7 @@ static tl_result tli_continue_reduction(tl_run *run, tli_function function, int3
 }
 
 // Begin, or go on with, a reduction of these parts.
-static tl_result tli_reduce(tl_run *run, tli_function function, tl_state_kind kind, int32_t parts) {
+static tl_result tli_reduce(tl_run *run, tli_function function, tl_variable_kind kind, int32_t parts) {
     tli_reduction *r = run->reduction;
     tl_result result = tli_check_reduction(run, function, kind);
     if (result) return result;
@@ -59558,35 +59560,35 @@ static tl_result tli_reduce(tl_run *run, tli_function function, tl_state_kind ki
 // Scatter the ranges with shards of a node of the run's graph, in a pass.
 static tl_result tli_reduce_node(tl_run *run, int32_t node, int32_t step) {
     if (!run->reduction)
-        tli_open_reduction(run, run->in_pass, TL_STATE_GRADIENT, TLI_REDUCE_SCATTER, node);
+        tli_open_reduction(run, run->in_pass, TL_VARIABLE_GRADIENT, TLI_REDUCE_SCATTER, node);
     return tli_continue_reduction(run, TLI_IN(RUN_PLAN), step);
 }
 
-TLI_IMPL tl_result tl_reduce_run(tl_run *run, tl_state_kind kind) {
+TLI_IMPL tl_result tl_reduce_run(tl_run *run, tl_variable_kind kind) {
     TL_ASSERT(run);
     return tli_reduce(run, TLI_IN(REDUCE_RUN), kind, TLI_REDUCE_SCATTER | TLI_REDUCE_GATHER);
 }
 
-TLI_IMPL tl_result tl_scatter_run(tl_run *run, tl_state_kind kind) {
+TLI_IMPL tl_result tl_scatter_run(tl_run *run, tl_variable_kind kind) {
     TL_ASSERT(run);
     return tli_reduce(run, TLI_IN(SCATTER_RUN), kind, TLI_REDUCE_SCATTER);
 }
 
-TLI_IMPL tl_result tl_gather_run(tl_run *run, tl_state_kind kind) {
+TLI_IMPL tl_result tl_gather_run(tl_run *run, tl_variable_kind kind) {
     TL_ASSERT(run);
     return tli_reduce(run, TLI_IN(GATHER_RUN), kind, TLI_REDUCE_GATHER);
 }
 
 static void tli_find_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes) {
-    uint64_t replicas = (uint64_t)tli_count_replicas(run), count = run->desc.states[state].bytes / 4;
+    uint64_t replicas = (uint64_t)tli_count_replicas(run), count = run->desc.variables[state].bytes / 4;
     uint64_t shard = ((uint64_t)tli_find_replica(run) + 1) % replicas;
     *offset = 4 * tli_shard_start(count, replicas, shard);
     *bytes = 4 * tli_shard_start(count, replicas, shard + 1) - *offset;
-    TLI_INVARIANT(*offset + *bytes <= run->desc.states[state].bytes);
+    TLI_INVARIANT(*offset + *bytes <= run->desc.variables[state].bytes);
 }
 
 TLI_IMPL void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes) {
-    TL_ASSERT(run && offset && bytes && state >= 0 && state < run->desc.state_count);
+    TL_ASSERT(run && offset && bytes && state >= 0 && state < run->desc.variable_count);
     tli_find_shard(run, state, offset, bytes);
 }
 #endif
@@ -60038,14 +60040,14 @@ static tl_result tli_find_caller_tensor(const tl_run *run, tli_function function
 // The first range that has a shard; state_count if none has.
 static int32_t tli_find_first_shard(const tl_run *run) {
     int32_t i = 0;
-    while (run->desc.states && i < run->desc.state_count && !run->desc.states[i].shard) i++;
+    while (run->desc.variables && i < run->desc.variable_count && !run->desc.variables[i].shard) i++;
     return i;
 }
 #endif
 
 #if !defined(TL_ONLY_TABLES) && !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 static tl_result tli_open_shards(tl_run *run) {
-    run->has_shards = tli_find_first_shard(run) < run->desc.state_count;
+    run->has_shards = tli_find_first_shard(run) < run->desc.variable_count;
     if (!run->has_shards || tli_count_replicas(run) == 1) return TL_OK;
     run->in_pass = tli_alloc_reduction(run, TLI_IN(INIT_RUN));
     TLI_INVARIANT(!run->has_shards || tli_count_replicas(run) > 1);
@@ -60054,8 +60056,8 @@ static tl_result tli_open_shards(tl_run *run) {
 
 static void tli_clear_shards(tl_run *run) {
     int32_t i;
-    for (i = 0; i < run->desc.state_count && run->has_shards; i++) {
-        const tl_state *state = &run->desc.states[i];
+    for (i = 0; i < run->desc.variable_count && run->has_shards; i++) {
+        const tl_variable *state = &run->desc.variables[i];
         TLI_INVARIANT(!state->shard || state->host);
         if (tli_is_shard_at_hand(run, state)) tli_zero(state->host, (size_t)state->bytes);
     }
@@ -60064,8 +60066,8 @@ static void tli_clear_shards(tl_run *run) {
 // Add this replica's part of the sums to the shards.
 static void tli_add_shards(tl_run *run) {
     int32_t i;
-    for (i = 0; i < run->desc.state_count; i++) {
-        const tl_state *state = &run->desc.states[i];
+    for (i = 0; i < run->desc.variable_count; i++) {
+        const tl_variable *state = &run->desc.variables[i];
         uint64_t offset, bytes, k;
         const float *from;
         if (!tli_is_shard_at_hand(run, state)) continue;
@@ -60081,7 +60083,7 @@ static tl_result tli_sum_shards(tl_run *run) {
     tl_result result = TL_OK;
     int32_t i, count = 0;
     if (!run->has_shards || run->at.last.kind != TL_STEP_BACKWARD) return TL_OK;
-    for (i = 0; i < run->desc.state_count; i++) count += tli_is_shard_at_hand(run, &run->desc.states[i]);
+    for (i = 0; i < run->desc.variable_count; i++) count += tli_is_shard_at_hand(run, &run->desc.variables[i]);
     if (!count) return TL_OK;
     if (tli_count_replicas(run) > 1) result = tli_reduce_node(run, run->at.last.node, run->at.event.index);
     if (!result) tli_add_shards(run);
@@ -60090,8 +60092,8 @@ static tl_result tli_sum_shards(tl_run *run) {
 }
 
 // The bytes of a range between steps: of one with a shard, the shard.
-static void tli_find_state_bytes(const tl_run *run, int32_t i, void **host, uint64_t *bytes) {
-    const tl_state *state = &run->desc.states[i];
+static void tli_find_variable_bytes(const tl_run *run, int32_t i, void **host, uint64_t *bytes) {
+    const tl_variable *state = &run->desc.variables[i];
     uint64_t offset;
     *host = state->shard ? state->shard : state->host;
     *bytes = state->bytes;
@@ -60100,7 +60102,7 @@ static void tli_find_state_bytes(const tl_run *run, int32_t i, void **host, uint
 #else
 #ifndef TL_ONLY_TABLES
 static tl_result tli_open_shards(tl_run *run) {
-    run->has_shards = tli_find_first_shard(run) < run->desc.state_count;
+    run->has_shards = tli_find_first_shard(run) < run->desc.variable_count;
     return TL_OK;
 }
 #endif
@@ -60108,9 +60110,9 @@ static void tli_clear_shards(tl_run *run) { (void)run; }
 static tl_result tli_sum_shards(tl_run *run) { (void)run; return TL_OK; }
 
 #ifndef TL_ONLY_TABLES
-static void tli_find_state_bytes(const tl_run *run, int32_t i, void **host, uint64_t *bytes) {
-    *host = run->desc.states[i].host;
-    *bytes = run->desc.states[i].bytes;
+static void tli_find_variable_bytes(const tl_run *run, int32_t i, void **host, uint64_t *bytes) {
+    *host = run->desc.variables[i].host;
+    *bytes = run->desc.variables[i].bytes;
 }
 #endif
 #endif
@@ -62237,7 +62239,7 @@ static void tli_spare_forward(tli_rest *r, int32_t at) {
 
 // -- hybrid runs: what remains valid of the steps --
 
-static void tli_start_states(tli_rest *r) {
+static void tli_start_variables(tli_rest *r) {
     const tli_sim *now = &r->run->hybrid.sim;
     int32_t i;
     for (i = 0; i < r->graph->tensor_count; i++) r->states[i] = now->tensors[i].state;
@@ -62303,7 +62305,7 @@ static void tli_settle_tensors(tli_rest *r, tl_step *step) {
 // Leave out what has nothing to act on any more, in the order of the steps.
 static void tli_settle_steps(tli_rest *r) {
     int32_t k;
-    tli_start_states(r);
+    tli_start_variables(r);
     for (k = 0; k < r->count; k++) {
         tl_step *step = &r->trial[k];
         if (step->kind == TL_STEP_DROP_SAVED && !r->saved[step->node]) step->kind = TLI_LEFT_OUT;
@@ -64996,7 +64998,7 @@ static int tli_asks_for_more(const tl_run_desc *desc) {
     return desc->strategy || desc->checkpoints || desc->device || desc->host_budget_bytes ||
            desc->policy.kind || desc->eviction || desc->evict || desc->codec || desc->observe ||
            desc->profiling || desc->formats || desc->quantizations || desc->loss_scaler || desc->version ||
-           desc->fusion || desc->compiled || desc->precision || desc->may_split || desc->states ||
+           desc->fusion || desc->compiled || desc->precision || desc->may_split || desc->variables ||
            desc->in_flight > 1 || ratio || desc->costs || desc->figures || desc->rehearsal ||
            desc->transport || desc->first_micro_batch ||
            (desc->kernel_precisions && !(desc->kernel_precisions & 1u << TL_PRECISION_SINGLE));
@@ -65272,11 +65274,11 @@ TLI_IMPL void tl_free_run(tl_run *run) {
 //     arena                                                                        |####...####|
 
 #define TLI_STATE_NAME(id, name, what) name,
-static const char *const tli_state_names[] = { TL_STATES(TLI_STATE_NAME) };
+static const char *const tli_variable_names[] = { TL_VARIABLES(TLI_STATE_NAME) };
 #undef TLI_STATE_NAME
 
-TLI_IMPL const char *tl_name_state(tl_state_kind kind) {
-    return tli_is_below((int64_t)kind, TL_STATE_COUNT) ? tli_state_names[kind] : "?";
+TLI_IMPL const char *tl_name_variable(tl_variable_kind kind) {
+    return tli_is_below((int64_t)kind, TL_VARIABLE_COUNT) ? tli_variable_names[kind] : "?";
 }
 
 // Each node of the caller's graph that comes from one has a user.
@@ -65296,35 +65298,35 @@ static tl_result tli_check_users(tl_run *run) {
 }
 
 #ifndef TL_NO_CHECKS
-static uint64_t tli_state_address(const tl_state *state) { return (uint64_t)(uintptr_t)state->host; }
+static uint64_t tli_variable_address(const tl_variable *state) { return (uint64_t)(uintptr_t)state->host; }
 
-static tli_rule tli_find_shard_rule(const tl_run *run, const tl_state *state) {
+static tli_rule tli_find_shard_rule(const tl_run *run, const tl_variable *state) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (state->kind != TL_STATE_GRADIENT || state->node < 0 || state->bytes % 4)
-        return TLI_RULE(STATE_SHARD_OF_WHAT_HAS_NONE);
-    if (!run->limits.host_visible) return TLI_RULE(STATE_SHARD_NEEDS_HOST);
-    return run->in_flight > 1 ? TLI_RULE(STATE_SHARDS_ONE_STEP_AT_A_TIME) : TLI_NO_RULE;
+    if (state->kind != TL_VARIABLE_GRADIENT || state->node < 0 || state->bytes % 4)
+        return TLI_RULE(VARIABLE_SHARD_OF_WHAT_HAS_NONE);
+    if (!run->limits.host_visible) return TLI_RULE(VARIABLE_SHARD_NEEDS_HOST);
+    return run->in_flight > 1 ? TLI_RULE(VARIABLE_SHARDS_ONE_STEP_AT_A_TIME) : TLI_NO_RULE;
 #else
     (void)run;
     (void)state;
-    return TLI_RULE(STATE_SHARDS_ARE_LEFT_OUT);
+    return TLI_RULE(VARIABLE_SHARDS_ARE_LEFT_OUT);
 #endif
 }
 
-static tli_rule tli_find_state_rule(const tl_run *run, const tl_state *state) {
+static tli_rule tli_find_variable_rule(const tl_run *run, const tl_variable *state) {
     if (state->node < -1 || state->node >= tli_caller_graph(run)->node_count ||
-        !tli_is_below((int64_t)state->kind, TL_STATE_COUNT)) return TLI_RULE(STATE_KIND_OR_NODE_UNKNOWN);
+        !tli_is_below((int64_t)state->kind, TL_VARIABLE_COUNT)) return TLI_RULE(VARIABLE_KIND_OR_NODE_UNKNOWN);
     if (state->bytes && (!state->host || state->bytes > UINTPTR_MAX - (uintptr_t)state->host))
-        return TLI_RULE(STATE_NULL_WITH_BYTES);
+        return TLI_RULE(VARIABLE_NULL_WITH_BYTES);
     return state->shard ? tli_find_shard_rule(run, state) : TLI_NO_RULE;
 }
 
 // Range number i, or beyond these the shard of range i - state_count.
-static tl_state tli_find_memory(const tl_run *run, int32_t i) {
-    int32_t count = run->desc.state_count;
-    tl_state found = run->desc.states[i < count ? i : i - count];
+static tl_variable tli_find_memory(const tl_run *run, int32_t i) {
+    int32_t count = run->desc.variable_count;
+    tl_variable found = run->desc.variables[i < count ? i : i - count];
     if (i < count) return found;
-    if (found.shard) tli_find_state_bytes(run, i - count, &found.host, &found.bytes);
+    if (found.shard) tli_find_variable_bytes(run, i - count, &found.host, &found.bytes);
     else found.bytes = 0;
     found.shard = NULL;
     return found;
@@ -65333,24 +65335,24 @@ static tl_state tli_find_memory(const tl_run *run, int32_t i) {
 // Compare the ranges in the order of their addresses: of two that overlap, one follows the other, or one that
 // overlaps it does. ends: the range that ends last so far, of those without a shard and of those with one,
 // which may overlap each other.
-static tl_result tli_compare_states(tl_run *run, int32_t *order, uint64_t *keys) {
-    int32_t states = run->desc.state_count, count = run->has_shards ? 2 * states : states;
+static tl_result tli_compare_variables(tl_run *run, int32_t *order, uint64_t *keys) {
+    int32_t states = run->desc.variable_count, count = run->has_shards ? 2 * states : states;
     int32_t ends[2] = { -1, -1 }, i, k;
     for (i = 0; i < count; i++) {
-        tl_state state = tli_find_memory(run, i);
-        keys[i] = tli_state_address(&state);
+        tl_variable state = tli_find_memory(run, i);
+        keys[i] = tli_variable_address(&state);
     }
     tli_sort_numbers(order, count, keys);
     for (i = 0; i < count; i++) {
-        tl_state state = tli_find_memory(run, order[i]);
+        tl_variable state = tli_find_memory(run, order[i]);
         int32_t *end = &ends[state.shard != NULL];
         uint64_t to = keys[order[i]] + state.bytes;
         if (!state.bytes) continue;
         for (k = 0; k < (state.shard ? 1 : 2); k++)
             if (ends[k] >= 0 && keys[order[i]] - keys[ends[k]] < tli_find_memory(run, ends[k]).bytes)
                 return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
-                                       run->has_shards ? TLI_RULE(STATE_SHARDS_OVERLAP)
-                                                       : TLI_RULE(STATE_RANGES_OVERLAP),
+                                       run->has_shards ? TLI_RULE(VARIABLE_SHARDS_OVERLAP)
+                                                       : TLI_RULE(VARIABLES_OVERLAP),
                                        (uint64_t)(ends[k] % states), (uint64_t)(order[i] % states));
         if (*end < 0 || to > keys[*end] + tli_find_memory(run, *end).bytes) *end = order[i];
     }
@@ -65358,15 +65360,15 @@ static tl_result tli_compare_states(tl_run *run, int32_t *order, uint64_t *keys)
 }
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-static int tli_do_overlap(const tl_state *a, const tl_state *b) {
-    uint64_t from = tli_state_address(a), to = tli_state_address(b);
+static int tli_do_overlap(const tl_variable *a, const tl_variable *b) {
+    uint64_t from = tli_variable_address(a), to = tli_variable_address(b);
     return from < to + b->bytes && to < from + a->bytes;
 }
 
 // Ranges with shards of one node of the run's graph are written by the same backward: they do not overlap.
 static tl_result tli_compare_shards(tl_run *run, int32_t *order, uint64_t *keys) {
-    const tl_state *states = run->desc.states;
-    int32_t count = run->desc.state_count, i, k;
+    const tl_variable *states = run->desc.variables;
+    int32_t count = run->desc.variable_count, i, k;
     for (i = 0; i < count; i++) {
         int32_t node = states[i].shard ? tli_find_run_node(run, states[i].node) : -1;
         keys[i] = node < 0 ? UINT64_MAX : (uint64_t)node;
@@ -65376,7 +65378,7 @@ static tl_result tli_compare_shards(tl_run *run, int32_t *order, uint64_t *keys)
         for (k = i + 1; k < count && keys[order[i]] == keys[order[k]]; k++)
             if (tli_do_overlap(&states[order[i]], &states[order[k]]))
                 return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
-                                       TLI_RULE(STATE_RANGES_OVERLAP), (uint64_t)order[i], (uint64_t)order[k]);
+                                       TLI_RULE(VARIABLES_OVERLAP), (uint64_t)order[i], (uint64_t)order[k]);
     return TL_OK;
 }
 #else
@@ -65388,21 +65390,21 @@ static tl_result tli_compare_shards(tl_run *run, int32_t *order, uint64_t *keys)
 }
 #endif
 
-static tl_result tli_check_states(tl_run *run) {
-    uint64_t count = run->desc.state_count > 0 ? (uint64_t)run->desc.state_count : 0, i, *keys;
+static tl_result tli_check_variables(tl_run *run) {
+    uint64_t count = run->desc.variable_count > 0 ? (uint64_t)run->desc.variable_count : 0, i, *keys;
     int32_t *order;
     tl_result result;
-    if (run->desc.state_count < 0 || !run->desc.states != !count)
+    if (run->desc.variable_count < 0 || !run->desc.variables != !count)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
-                        TLI_RULE(STATES_COUNT_WITHOUT_STATES));
+                        TLI_RULE(VARIABLE_COUNT_WITHOUT_VARIABLES));
     for (i = 0; i < count; i++) {
-        tli_rule rule = tli_find_state_rule(run, &run->desc.states[i]);
+        tli_rule rule = tli_find_variable_rule(run, &run->desc.variables[i]);
         if (rule) return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), rule, i, 0);
     }
     if (!count) return TL_OK;
     keys = (uint64_t *)tli_alloc_array(run->env, 2 * count, sizeof *keys);
     order = (int32_t *)tli_alloc_array(run->env, 2 * count, sizeof *order);
-    result = keys && order ? tli_compare_states(run, order, keys)
+    result = keys && order ? tli_compare_variables(run, order, keys)
                            : tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN),
                                       TLI_RULE(STATE_OF_RUN_NO_MEMORY));
     if (!result && run->has_shards) result = tli_compare_shards(run, order, keys);
@@ -65414,11 +65416,11 @@ static tl_result tli_check_states(tl_run *run) {
 static tl_result tli_compare_block(tl_run *run, const char *host, uint64_t bytes) {
     uint64_t from = (uint64_t)(uintptr_t)host;
     int32_t i;
-    for (i = 0; i < run->desc.state_count; i++) {
-        const tl_state *state = &run->desc.states[i];
-        uint64_t at = tli_state_address(state);
+    for (i = 0; i < run->desc.variable_count; i++) {
+        const tl_variable *state = &run->desc.variables[i];
+        uint64_t at = tli_variable_address(state);
         if (!state->bytes || at >= from + bytes || from >= at + state->bytes) continue;
-        return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(STATE_OVERLAPS_ARENA),
+        return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(VARIABLE_OVERLAPS_ARENA),
                                (uint64_t)i, 0);
     }
     return TL_OK;
@@ -65437,14 +65439,14 @@ static tl_result tli_compare_range(tl_run *run, tl_range range) {
 
 // Compare the ranges with the arena of a backend whose memory is the host's: each block is claimed and mapped
 // for that, before anything else is claimed.
-static tl_result tli_check_state_arena(tl_run *run) {
+static tl_result tli_check_variable_arena(tl_run *run) {
     const tl_backend *backend = &run->backend;
     const tli_run_arena *arena = &run->arenas[TL_TIER_DEVICE];
     uint64_t account = tli_account_of(&run->store);
     tl_account_counters counters;
     tl_result result = TL_OK;
     int32_t k;
-    if (!run->desc.state_count || !run->limits.host_visible) return TL_OK;
+    if (!run->desc.variable_count || !run->limits.host_visible) return TL_OK;
     for (k = 0; k < arena->block_count && !result; k++) {
         tl_range range;
         range.block = arena->handles[k];
@@ -65461,8 +65463,8 @@ static tl_result tli_check_state_arena(tl_run *run) {
     return result;
 }
 #else
-static tl_result tli_check_states(tl_run *run) { (void)run; return TL_OK; }
-static tl_result tli_check_state_arena(tl_run *run) { (void)run; return TL_OK; }
+static tl_result tli_check_variables(tl_run *run) { (void)run; return TL_OK; }
+static tl_result tli_check_variable_arena(tl_run *run) { (void)run; return TL_OK; }
 #endif
 #endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -66581,7 +66583,7 @@ static tl_result tli_claim_inputs(tl_run *run) {
 
 static tl_result tli_take_memory(tl_run *run) {
     tl_result result = tli_open_run_store(run), taken = result ? TL_OK : tli_take_arenas(run);
-    if (!result && !taken) taken = tli_check_state_arena(run);
+    if (!result && !taken) taken = tli_check_variable_arena(run);
     if (taken) return taken;
     if (!result) result = tli_claim_inputs(run);
     return result ? tli_fail(run->env, result, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS))
@@ -66632,7 +66634,7 @@ static tl_result tli_prepare_run(tl_run *run) {
 #ifndef TL_ONLY_TABLES
     if (!result) result = tli_open_shards(run);
 #endif
-    if (!result) result = tli_check_states(run);
+    if (!result) result = tli_check_variables(run);
     if (!result) result = tli_check_sizes(run);
 #ifndef TL_NO_PLANNERS
     if (!result) result = tli_open_cache(run, tli_plan_desc);
@@ -67113,7 +67115,7 @@ static void tli_save_head(tli_saving *s) {
 // The loss scaler, which is the caller's.
 static void tli_save_scaler(tli_saving *s) {
     const tl_run_desc *desc = &s->run->desc;
-    tli_save_same(s, desc->loss_scaler != NULL, 4, TLI_RULE(SAVED_STATES_ARE_OTHERS));
+    tli_save_same(s, desc->loss_scaler != NULL, 4, TLI_RULE(SAVED_VARIABLES_ARE_OTHERS));
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (desc->loss_scaler) {
         tl_loss_scaler scaler = *desc->loss_scaler;
@@ -67131,16 +67133,16 @@ static void tli_save_scaler(tli_saving *s) {
 }
 
 // Ranges of the caller's state.
-static void tli_save_states(tli_saving *s) {
+static void tli_save_variables(tli_saving *s) {
     const tl_run_desc *desc = &s->run->desc;
-    const tli_rule rule = TLI_RULE(SAVED_STATES_ARE_OTHERS);
+    const tli_rule rule = TLI_RULE(SAVED_VARIABLES_ARE_OTHERS);
     int32_t i;
-    tli_save_same(s, (uint64_t)desc->state_count, 4, rule);
-    for (i = 0; i < desc->state_count && !s->result; i++) {
-        const tl_state *state = &desc->states[i];
+    tli_save_same(s, (uint64_t)desc->variable_count, 4, rule);
+    for (i = 0; i < desc->variable_count && !s->result; i++) {
+        const tl_variable *state = &desc->variables[i];
         uint64_t bytes;
         void *host;
-        tli_find_state_bytes(s->run, i, &host, &bytes);
+        tli_find_variable_bytes(s->run, i, &host, &bytes);
         tli_save_same(s, (uint32_t)state->node, 4, rule);
         tli_save_same(s, (uint64_t)state->kind, 4, rule);
         tli_save_same(s, bytes, 8, rule);
@@ -67514,7 +67516,7 @@ static void tli_save_pass(tli_saving *s) {
 
 static void tli_walk_run(tli_saving *s) {
     tli_save_head(s);
-    tli_save_states(s);
+    tli_save_variables(s);
     tli_save_inputs(s);
     if (s->result) return;
     if (s->in_pass) tli_save_pass(s);
@@ -67647,8 +67649,8 @@ typedef struct tli_gathering {
     uint64_t     next_step;
 } tli_gathering;
 
-static uint64_t tli_state_key(int32_t node, tl_state_kind kind) {
-    return ((uint64_t)node + 1) * TL_STATE_COUNT + (uint64_t)kind;
+static uint64_t tli_variable_key(int32_t node, tl_variable_kind kind) {
+    return ((uint64_t)node + 1) * TL_VARIABLE_COUNT + (uint64_t)kind;
 }
 
 static void tli_close_gathering(tli_gathering *g) {
@@ -67660,7 +67662,7 @@ static void tli_close_gathering(tli_gathering *g) {
 
 static tl_result tli_open_gathering(tl_run *run, tli_gathering *g) {
     const tl_run_desc *desc = &run->desc;
-    uint64_t count = (uint64_t)desc->state_count + 1;
+    uint64_t count = (uint64_t)desc->variable_count + 1;
     int32_t i;
     tli_zero(g, sizeof *g);
     g->run = run;
@@ -67669,19 +67671,19 @@ static tl_result tli_open_gathering(tl_run *run, tli_gathering *g) {
     g->seen = (int32_t *)tli_alloc_array(run->env, count, sizeof *g->seen);
     g->found = (const uint8_t **)tli_alloc_array(run->env, count, sizeof *g->found);
     if (!g->order || !g->keys || !g->seen || !g->found)
-        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(LOAD_STATES), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
-    for (i = 0; i < desc->state_count; i++)
-        g->keys[i] = tli_state_key(desc->states[i].node, desc->states[i].kind);
-    tli_sort_numbers(g->order, desc->state_count, g->keys);
+        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(LOAD_VARIABLES), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    for (i = 0; i < desc->variable_count; i++)
+        g->keys[i] = tli_variable_key(desc->variables[i].node, desc->variables[i].kind);
+    tli_sort_numbers(g->order, desc->variable_count, g->keys);
     return TL_OK;
 }
 
-static tl_result tli_fail_state(const tli_gathering *g, tli_rule rule, int32_t state) {
+static tl_result tli_fail_variable(const tli_gathering *g, tli_rule rule, int32_t state) {
     const tl_run *run = g->run;
-    const tl_state *at = &run->desc.states[state];
-    tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_STATES), rule,
+    const tl_variable *at = &run->desc.variables[state];
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_VARIABLES), rule,
                                      at->node < 0 ? UINT64_MAX : (uint64_t)at->node, (uint64_t)state);
-    tli_put_text(&s, tl_name_state(at->kind));
+    tli_put_text(&s, tl_name_variable(at->kind));
     tli_put_text(&s, "");
     if (TLI_ERROR_TEXT)
         tli_put_named(&s.text, at->node, at->node < 0 ? "several, or none"
@@ -67690,8 +67692,8 @@ static tl_result tli_fail_state(const tli_gathering *g, tli_rule rule, int32_t s
 }
 
 // The place in order of the first range of a node and kind; state_count if there is none.
-static int32_t tli_find_first_state(const tli_gathering *g, uint64_t key) {
-    int32_t low = 0, high = g->run->desc.state_count;
+static int32_t tli_find_first_variable(const tli_gathering *g, uint64_t key) {
+    int32_t low = 0, high = g->run->desc.variable_count;
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
         if (g->keys[g->order[middle]] < key) low = middle + 1;
@@ -67702,40 +67704,40 @@ static int32_t tli_find_first_state(const tli_gathering *g, uint64_t key) {
 
 // The range of this run that a range of the save is, -1 = it has none of this node and kind. The save may not
 // have more of them.
-static int32_t tli_match_state(tli_gathering *g, tli_saving *s, uint64_t key) {
-    int32_t first = tli_find_first_state(g, key), at;
-    if (first == g->run->desc.state_count || g->keys[g->order[first]] != key) return -1;
+static int32_t tli_match_variable(tli_gathering *g, tli_saving *s, uint64_t key) {
+    int32_t first = tli_find_first_variable(g, key), at;
+    if (first == g->run->desc.variable_count || g->keys[g->order[first]] != key) return -1;
     at = first + g->seen[first]++;
-    if (at < g->run->desc.state_count && g->keys[g->order[at]] == key) return g->order[at];
-    tli_refuse_saving(s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_STATES_ARE_OTHERS));
+    if (at < g->run->desc.variable_count && g->keys[g->order[at]] == key) return g->order[at];
+    tli_refuse_saving(s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_VARIABLES_ARE_OTHERS));
     return -1;
 }
 
 // What replicas have of their own may differ between saves: what is summed, running means, random numbers.
 // Weights and moments are the same in all, and what belongs to no node could be anything.
-static int tli_is_own_state(const tl_state *state) {
-    return state->node >= 0 && state->kind != TL_STATE_PARAMETER && state->kind != TL_STATE_OPTIMIZER;
+static int tli_is_own_variable(const tl_variable *state) {
+    return state->node >= 0 && state->kind != TL_VARIABLE_PARAMETER && state->kind != TL_VARIABLE_OPTIMIZER;
 }
 
 static void tli_take_state(tli_gathering *g, tli_saving *s, int32_t i, uint64_t bytes, const uint8_t *from) {
-    const tl_state *state = &g->run->desc.states[i];
+    const tl_variable *state = &g->run->desc.variables[i];
     if (state->shard) return;   // spent between training steps; with other replicas its bytes are others
-    if (state->bytes != bytes) s->result = tli_fail_state(g, TLI_RULE(SAVED_STATE_HAS_OTHER_BYTES), i);
+    if (state->bytes != bytes) s->result = tli_fail_variable(g, TLI_RULE(SAVED_VARIABLE_HAS_OTHER_BYTES), i);
     else if (!g->found[i]) g->found[i] = from;
-    else if (!tli_is_own_state(state) && TLI_MEMCMP(g->found[i], from, (size_t)bytes) != 0)
-        s->result = tli_fail_state(g, TLI_RULE(SAVES_HAVE_A_STATE_TWICE), i);
+    else if (!tli_is_own_variable(state) && TLI_MEMCMP(g->found[i], from, (size_t)bytes) != 0)
+        s->result = tli_fail_variable(g, TLI_RULE(SAVES_HAVE_A_VARIABLE_TWICE), i);
 }
 
-static void tli_gather_states(tli_gathering *g, tli_saving *s) {
+static void tli_gather_variables(tli_gathering *g, tli_saving *s) {
     uint64_t count = tli_save_number(s, 0, 4), k;
-    tli_zero(g->seen, (size_t)g->run->desc.state_count * sizeof *g->seen);
+    tli_zero(g->seen, (size_t)g->run->desc.variable_count * sizeof *g->seen);
     for (k = 0; k < count && !s->result; k++) {
-        uint64_t node = tli_save_number(s, 0, 4), kind = tli_save_limited(s, 0, 4, TL_STATE_COUNT - 1);
+        uint64_t node = tli_save_number(s, 0, 4), kind = tli_save_limited(s, 0, 4, TL_VARIABLE_COUNT - 1);
         uint64_t bytes = tli_save_number(s, 0, 8);
         const uint8_t *from = s->data + s->at;
         int32_t i = -1;
         tli_save_bytes(s, NULL, bytes);
-        if (!s->result) i = tli_match_state(g, s, tli_state_key((int32_t)(uint32_t)node, (tl_state_kind)kind));
+        if (!s->result) i = tli_match_variable(g, s, tli_variable_key((int32_t)(uint32_t)node, (tl_variable_kind)kind));
         if (i >= 0) tli_take_state(g, s, i, bytes, from);
     }
 }
@@ -67745,11 +67747,11 @@ static tl_result tli_gather_save(tli_gathering *g, const tl_saved *saved, int is
     tl_run *run = g->run;
     tli_saving s;
     const uint8_t *scaler;
-    tl_result result = tli_open_saved(run, TLI_IN(LOAD_STATES), saved->data, saved->length, &s);
+    tl_result result = tli_open_saved(run, TLI_IN(LOAD_VARIABLES), saved->data, saved->length, &s);
     if (result) return result;
     s.any_slots = 1;
     tli_save_head(&s);
-    if (!s.result) tli_gather_states(g, &s);
+    if (!s.result) tli_gather_variables(g, &s);
     scaler = s.data + s.at;
     if (!s.result) tli_save_scaler(&s);
     if (s.result) return s.result;
@@ -67759,10 +67761,10 @@ static tl_result tli_gather_save(tli_gathering *g, const tl_saved *saved, int is
         g->scaler_bytes = s.at - (size_t)(scaler - s.data);
     }
     if (g->next_step != s.next_step)
-        return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_STATES),
+        return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_VARIABLES),
                                TLI_RULE(SAVES_ARE_OF_OTHER_STEPS), g->next_step, s.next_step);
     if (TLI_MEMCMP(g->scaler, scaler, g->scaler_bytes) != 0)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_STATES),
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_VARIABLES),
                         TLI_RULE(SAVES_HAVE_OTHER_SCALERS));
     return TL_OK;
 }
@@ -67772,13 +67774,13 @@ static void tli_apply_gathering(const tli_gathering *g) {
     tl_run *run = g->run;
     tli_saving s;
     int32_t i;
-    for (i = 0; i < run->desc.state_count; i++) {
-        const tl_state *state = &run->desc.states[i];
+    for (i = 0; i < run->desc.variable_count; i++) {
+        const tl_variable *state = &run->desc.variables[i];
         if (state->bytes && !state->shard) tli_copy(state->host, g->found[i], (size_t)state->bytes);
     }
     tli_zero(&s, sizeof s);
     s.run = run;
-    s.function = TLI_IN(LOAD_STATES);
+    s.function = TLI_IN(LOAD_VARIABLES);
     s.data = g->scaler;
     s.length = g->scaler_bytes;
     s.applies = 1;
@@ -67789,21 +67791,21 @@ static void tli_apply_gathering(const tli_gathering *g) {
 #endif
 }
 
-TLI_IMPL tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t save_count) {
+TLI_IMPL tl_result tl_load_variables(tl_run *run, const tl_saved *saves, int32_t save_count) {
     tli_gathering g;
     tl_result result;
     int32_t i;
     TL_ASSERT(run && (saves || !save_count));
-    result = tli_check_idle(run, TLI_IN(LOAD_STATES));
+    result = tli_check_idle(run, TLI_IN(LOAD_VARIABLES));
     if (result) return result;
     if (save_count <= 0)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_STATES),
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_VARIABLES),
                         TLI_RULE(SAVES_THERE_MUST_BE_ONE));
     result = tli_open_gathering(run, &g);
     for (i = 0; i < save_count && !result; i++) result = tli_gather_save(&g, &saves[i], i == 0);
-    for (i = 0; i < run->desc.state_count && !result; i++)
-        if (!g.found[i] && !run->desc.states[i].shard)
-            result = tli_fail_state(&g, TLI_RULE(SAVES_LACK_A_STATE), i);
+    for (i = 0; i < run->desc.variable_count && !result; i++)
+        if (!g.found[i] && !run->desc.variables[i].shard)
+            result = tli_fail_variable(&g, TLI_RULE(SAVES_LACK_A_VARIABLE), i);
     if (!result) tli_apply_gathering(&g);
     tli_close_gathering(&g);
     return result;
@@ -67958,19 +67960,19 @@ typedef struct tli_probe {
 
 // -- rehearsal: the state that a node uses --
 
-static int tli_uses_state(const tl_state *state, int32_t node) {
+static int tli_uses_variable(const tl_variable *state, int32_t node) {
     return state->node == node || state->node < 0;
 }
 
-typedef enum tli_state_move { TLI_STATE_TAKE, TLI_STATE_PUT, TLI_STATE_COMPARE } tli_state_move;
+typedef enum tli_variable_move { TLI_STATE_TAKE, TLI_STATE_PUT, TLI_STATE_COMPARE } tli_variable_move;
 
 // Copy the state of a node to or from an image, or compare. node: -1 = all of it. Returns the first range that
 // differs, -1 = none does.
-static int32_t tli_move_state(const tl_run_desc *desc, int32_t node, char *image, tli_state_move move) {
+static int32_t tli_move_state(const tl_run_desc *desc, int32_t node, char *image, tli_variable_move move) {
     int32_t i;
-    for (i = 0; i < desc->state_count; i++) {
-        const tl_state *state = &desc->states[i];
-        if (node >= 0 && !tli_uses_state(state, node)) continue;
+    for (i = 0; i < desc->variable_count; i++) {
+        const tl_variable *state = &desc->variables[i];
+        if (node >= 0 && !tli_uses_variable(state, node)) continue;
         if (!state->bytes) continue;
         if (move == TLI_STATE_TAKE) tli_copy(image, state->host, (size_t)state->bytes);
         else if (move == TLI_STATE_PUT) tli_copy(state->host, image, (size_t)state->bytes);
@@ -67980,18 +67982,18 @@ static int32_t tli_move_state(const tl_run_desc *desc, int32_t node, char *image
     return -1;
 }
 
-static uint64_t tli_count_state(const tl_run_desc *desc, int32_t node) {
+static uint64_t tli_count_variable(const tl_run_desc *desc, int32_t node) {
     uint64_t bytes = 0;
     int32_t i;
-    for (i = 0; i < desc->state_count; i++)
-        if (node < 0 || tli_uses_state(&desc->states[i], node)) bytes += desc->states[i].bytes;
+    for (i = 0; i < desc->variable_count; i++)
+        if (node < 0 || tli_uses_variable(&desc->variables[i], node)) bytes += desc->variables[i].bytes;
     return bytes;
 }
 
-static int tli_has_gradient_state(const tl_run_desc *desc, int32_t node) {
+static int tli_has_gradient_variable(const tl_run_desc *desc, int32_t node) {
     int32_t i;
-    for (i = 0; i < desc->state_count; i++)
-        if (tli_uses_state(&desc->states[i], node) && desc->states[i].kind == TL_STATE_GRADIENT) return 1;
+    for (i = 0; i < desc->variable_count; i++)
+        if (tli_uses_variable(&desc->variables[i], node) && desc->variables[i].kind == TL_VARIABLE_GRADIENT) return 1;
     return 0;
 }
 
@@ -68181,7 +68183,7 @@ static tl_result tli_open_probe(tli_probe *p, tli_rehearsing *r, tl_run *run, co
     if (p->shadows && p->operands) {
         p->room = tli_find_guard_room(p);
         tli_list_shadows(p);
-        p->state_bytes = tli_count_state(&run->desc, step->call.node);
+        p->state_bytes = tli_count_variable(&run->desc, step->call.node);
         p->memory = (char *)tli_alloc_array(env, 3 * p->image_bytes + 2 * p->state_bytes + 64, 1);
     }
     if (!p->memory)
@@ -68236,9 +68238,9 @@ static void tli_apply_change(const tli_probe *p, const tli_change *change) {
             tli_copy(p->work + p->shadows[i].at, p->after + p->shadows[i].at, (size_t)p->shadows[i].bytes);
     (void)tli_move_state(&p->run->desc, p->step->call.node, change->again ? p->state_after : p->state_before,
                          TLI_STATE_PUT);
-    for (i = 0; i < p->run->desc.state_count && change->gradients; i++) {
-        const tl_state *state = &p->run->desc.states[i];
-        if (tli_uses_state(state, p->step->call.node) && state->kind == TL_STATE_GRADIENT)
+    for (i = 0; i < p->run->desc.variable_count && change->gradients; i++) {
+        const tl_variable *state = &p->run->desc.variables[i];
+        if (tli_uses_variable(state, p->step->call.node) && state->kind == TL_VARIABLE_GRADIENT)
             tli_fill_words((char *)state->host, state->bytes, tli_fill_word(TLI_FILL_HALVES));
     }
 }
@@ -68338,15 +68340,15 @@ static void tli_note_finding(tli_probe *p, tl_finding_kind kind, const tli_shado
     tli_add_finding(p->r, &finding);
 }
 
-static void tli_note_state(tli_probe *p, tl_finding_kind kind, int32_t state) {
+static void tli_note_variable(tli_probe *p, tl_finding_kind kind, int32_t state) {
     tl_finding finding;
     tli_zero(&finding, sizeof finding);
     finding.kind = kind;
     finding.node = p->step->call.node;
     finding.step = p->call.kind;
-    finding.operand = TL_OPERAND_STATE;
+    finding.operand = TL_OPERAND_VARIABLE;
     finding.index = state;
-    finding.state = p->run->desc.states[state].kind;
+    finding.variable = p->run->desc.variables[state].kind;
     tli_add_finding(p->r, &finding);
 }
 
@@ -68415,7 +68417,7 @@ static int tli_makes_enough(const tli_probe *p) {
     for (i = 0; i < p->count; i++)
         if (tli_is_effect(&p->shadows[i])) bytes += p->shadows[i].bytes;
     if (p->step->call.kind != TL_STEP_BACKWARD) return bytes >= 4;
-    return bytes >= 4 || tli_has_gradient_state(&p->run->desc, p->step->call.node);
+    return bytes >= 4 || tli_has_gradient_variable(&p->run->desc, p->step->call.node);
 }
 
 // Whether a change of one operand shows in the effects, tried with each fill in turn. -1 = no fill changed it.
@@ -68535,10 +68537,10 @@ static tl_result tli_probe_again(tli_probe *p) {
     if (state >= 0) {
         int32_t i;  // of the ranges that the node uses, the one that changed
         const char *image = p->state_after;
-        for (i = 0; i < p->run->desc.state_count; i++) {
-            const tl_state *s = &p->run->desc.states[i];
-            if (!tli_uses_state(s, p->step->call.node)) continue;
-            if (!tli_same_bytes(s->host, image, s->bytes)) tli_note_state(p, TL_FINDING_SIDE_EFFECT, i);
+        for (i = 0; i < p->run->desc.variable_count; i++) {
+            const tl_variable *s = &p->run->desc.variables[i];
+            if (!tli_uses_variable(s, p->step->call.node)) continue;
+            if (!tli_same_bytes(s->host, image, s->bytes)) tli_note_variable(p, TL_FINDING_SIDE_EFFECT, i);
             image += s->bytes;
         }
     } else if (tli_find_effect(p, 1) >= 0) {
@@ -68666,8 +68668,8 @@ static tl_result tli_probe_hidden(tli_probe *p) {
 // Whether the effects of the backward are all known: the gradients of its weights stand in the state.
 static int tli_knows_effects(const tli_probe *p) {
     int32_t i;
-    if (tli_has_gradient_state(&p->run->desc, p->step->call.node)) return 1;
-    if (p->node->param_bytes || !p->run->desc.state_count) return 0;
+    if (tli_has_gradient_variable(&p->run->desc, p->step->call.node)) return 1;
+    if (p->node->param_bytes || !p->run->desc.variable_count) return 0;
     for (i = 0; i < p->count; i++)
         if (p->shadows[i].access == TLI_SHADOW_ADD) return 1;
     return 0;
@@ -68741,15 +68743,15 @@ static tl_result tli_probe_sums(tli_probe *p) {
         if (result) return result;
         if (!shows) tli_note_finding(p, TL_FINDING_GRADIENT_OVERWRITTEN, s, 0);
     }
-    if (!tli_has_gradient_state(desc, p->step->call.node)) return TL_OK;
+    if (!tli_has_gradient_variable(desc, p->step->call.node)) return TL_OK;
     change.gradients = 1;
     result = tli_run_probe(p, &change, 0);
-    for (i = 0; i < desc->state_count && !result; i++) {
-        const tl_state *s = &desc->states[i];
-        if (!tli_uses_state(s, p->step->call.node)) continue;
-        if (s->kind == TL_STATE_GRADIENT && s->bytes && tli_same_bytes(s->host, image, s->bytes) &&
+    for (i = 0; i < desc->variable_count && !result; i++) {
+        const tl_variable *s = &desc->variables[i];
+        if (!tli_uses_variable(s, p->step->call.node)) continue;
+        if (s->kind == TL_VARIABLE_GRADIENT && s->bytes && tli_same_bytes(s->host, image, s->bytes) &&
             !tli_same_bytes(before, image, s->bytes))
-            tli_note_state(p, TL_FINDING_GRADIENT_OVERWRITTEN, i);
+            tli_note_variable(p, TL_FINDING_GRADIENT_OVERWRITTEN, i);
         image += s->bytes;
         before += s->bytes;
     }
@@ -68855,7 +68857,7 @@ static tl_result tli_probe_ranges(tli_probe *p) {
     if (operand >= 0) tli_note_finding(p, TL_FINDING_RANGE_IGNORED, &p->shadows[operand], 0);
     if (operand >= 0) return TL_OK;
     state = tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_COMPARE);
-    if (state >= 0) tli_note_state(p, TL_FINDING_RANGE_IGNORED, state);
+    if (state >= 0) tli_note_variable(p, TL_FINDING_RANGE_IGNORED, state);
     return TL_OK;
 }
 
@@ -68938,8 +68940,8 @@ static tl_result tli_init_rehearsed(tli_rehearsing *r, const tl_plan *plan, tl_r
     desc.loss_gradient_word = asked->desc.loss_gradient_word;
     desc.users = asked->desc.users;
     desc.user_count = asked->desc.user_count;
-    desc.states = asked->desc.states;
-    desc.state_count = asked->desc.state_count;
+    desc.variables = asked->desc.variables;
+    desc.variable_count = asked->desc.variable_count;
     if (!tli_has_members(asked)) {
         desc.formats = asked->desc.formats;
         desc.quantizations = asked->desc.quantizations;
@@ -69062,7 +69064,7 @@ static tl_result tli_note_call(tli_rehearsing *r, tl_run *sub, const tl_run_step
 // The state and the results after a pass: remember them, or compare.
 static tl_result tli_note_end(tli_rehearsing *r, tl_run *sub, int compares) {
     const tl_run_desc *desc = &r->asked->desc;
-    char *image = r->state + tli_count_state(desc, -1);
+    char *image = r->state + tli_count_variable(desc, -1);
     tl_finding finding;
     tl_result result = TL_OK;
     int32_t i;
@@ -69080,17 +69082,17 @@ static tl_result tli_note_end(tli_rehearsing *r, tl_run *sub, int compares) {
         tli_add_finding(r, &finding);
     }
     if (!compares) (void)tli_move_state(desc, -1, image, TLI_STATE_TAKE);
-    for (i = 0; i < desc->state_count && compares && !result; i++) {
-        const tl_state *state = &desc->states[i];
+    for (i = 0; i < desc->variable_count && compares && !result; i++) {
+        const tl_variable *state = &desc->variables[i];
         int same = tli_same_bytes(state->host, image, state->bytes);
         image += state->bytes;
         if (same || r->out->error_count) continue;
         tli_zero(&finding, sizeof finding);
         finding.kind = TL_FINDING_END_DIFFERS;
         finding.node = state->node;
-        finding.operand = TL_OPERAND_STATE;
+        finding.operand = TL_OPERAND_VARIABLE;
         finding.index = i;
-        finding.state = state->kind;
+        finding.variable = state->kind;
         tli_add_finding(r, &finding);
     }
     return result;
@@ -69360,14 +69362,14 @@ static void tli_compare_parameters(tli_rehearsing *r) {
     const tl_graph *graph = tli_rehearsed_graph(r);
     const tl_run_desc *desc = &r->asked->desc;
     int32_t i, k;
-    for (i = 0; i < desc->state_count; i++) {
-        const tl_state *state = &desc->states[i];
+    for (i = 0; i < desc->variable_count; i++) {
+        const tl_variable *state = &desc->variables[i];
         uint64_t bytes = 0;
         tl_finding finding;
-        if (state->node < 0 || state->kind != TL_STATE_PARAMETER) continue;
-        for (k = 0; k < desc->state_count; k++)
-            if (desc->states[k].node == state->node && desc->states[k].kind == TL_STATE_PARAMETER)
-                bytes += desc->states[k].bytes;
+        if (state->node < 0 || state->kind != TL_VARIABLE_PARAMETER) continue;
+        for (k = 0; k < desc->variable_count; k++)
+            if (desc->variables[k].node == state->node && desc->variables[k].kind == TL_VARIABLE_PARAMETER)
+                bytes += desc->variables[k].bytes;
         if (!graph->nodes[state->node].param_bytes || bytes == graph->nodes[state->node].param_bytes) continue;
         tli_zero(&finding, sizeof finding);
         finding.kind = TL_FINDING_PARAM_BYTES_DIFFER;
@@ -69385,7 +69387,7 @@ static void tli_look_for_gradients(tli_rehearsing *r) {
     for (id = 0; id < graph->node_count && !r->asked->inference && r->asked->limits.host_visible; id++) {
         const tl_node *node = &graph->nodes[id];
         tl_finding finding;
-        if (!node->param_bytes || !node->has_grad || tli_has_gradient_state(&r->asked->desc, id)) continue;
+        if (!node->param_bytes || !node->has_grad || tli_has_gradient_variable(&r->asked->desc, id)) continue;
         tli_zero(&finding, sizeof finding);
         finding.kind = TL_FINDING_GRADIENT_UNKNOWN;
         finding.node = id;
@@ -69490,7 +69492,7 @@ static tl_result tli_alloc_rehearsal(tli_rehearsing *r) {
     r->made = (uint64_t *)tli_alloc_array(r->env, made, sizeof *r->made);
     r->is_made = (uint8_t *)tli_alloc_array(r->env, made, 1);
     r->ends = (uint64_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, sizeof *r->ends);
-    r->state = (char *)tli_alloc_array(r->env, tli_count_state(&r->asked->desc, -1) + 1, 2);
+    r->state = (char *)tli_alloc_array(r->env, tli_count_variable(&r->asked->desc, -1) + 1, 2);
     if (r->made && r->is_made && r->ends && r->state) {
         (void)tli_move_state(&r->asked->desc, -1, r->state, TLI_STATE_TAKE);
         return TL_OK;
@@ -69573,8 +69575,8 @@ static const char *const tli_operand_names[] = { TL_OPERANDS(TLI_OPERAND_NAME) }
 static void tli_put_operand(tli_writer *w, const tl_finding *f) {
     int is_numbered = f->operand != TL_OPERAND_SAVED && f->operand != TL_OPERAND_SCRATCH;
     if (f->operand == TL_OPERAND_NONE) { tli_put(w, "its operands"); return; }
-    if (f->operand == TL_OPERAND_STATE) tli_put(w, tl_name_state(f->state));
-    if (f->operand == TL_OPERAND_STATE) tli_put(w, " ");
+    if (f->operand == TL_OPERAND_VARIABLE) tli_put(w, tl_name_variable(f->variable));
+    if (f->operand == TL_OPERAND_VARIABLE) tli_put(w, " ");
     tli_put(w, tli_operand_names[f->operand]);
     if (is_numbered) tli_put(w, " ");
     if (is_numbered) tli_put_i64(w, f->index);
@@ -72009,6 +72011,27 @@ TLI_IMPL tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_resul
 #endif
 #endif  // TL_NO_TRACE
 #endif  // TL_STRATEGY_IMPLEMENTATION
+
+// Names of version 0.4 and before, for programs that were written with them: they go with the next release.
+// They stand behind the implementation, which has fields of its own by some of these names.
+#if defined(TL_OLD_NAMES) && !defined(TL_OLD_NAMES_DEFINED)
+#define TL_OLD_NAMES_DEFINED
+#define tl_add_piece        tl_add_block        // a piece of a heap is a block, as everywhere
+#define tl_free_piece       tl_free_block
+#define tl_state            tl_variable         // a state belongs to a graph; what the caller registers is a variable
+#define tl_state_kind       tl_variable_kind
+#define TL_STATE_PARAMETER  TL_VARIABLE_PARAMETER
+#define TL_STATE_GRADIENT   TL_VARIABLE_GRADIENT
+#define TL_STATE_OPTIMIZER  TL_VARIABLE_OPTIMIZER
+#define TL_STATE_STATISTICS TL_VARIABLE_STATISTICS
+#define TL_STATE_RANDOM     TL_VARIABLE_RANDOM
+#define TL_STATE_COUNT      TL_VARIABLE_COUNT
+#define TL_OPERAND_STATE    TL_OPERAND_VARIABLE
+#define tl_name_state       tl_name_variable
+#define tl_load_states      tl_load_variables
+#define states              variables           // of tl_run_desc
+#define state_count         variable_count
+#endif
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #undef TLI_NAME

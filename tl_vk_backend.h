@@ -1874,7 +1874,7 @@ static tl_result tli_vk_find_piece(tli_vk *b, tl_tier tier, uint64_t bytes, cons
             chunk->bytes < bytes)
             continue;
         if (except != TLI_VK_CHUNK_NONE && !chunk->block_count) continue;  // empty: to be freed as well
-        if (tl_add_piece(chunk->heap, (size_t)bytes, at, piece) == TL_OK) {
+        if (tl_add_block(chunk->heap, (size_t)bytes, at, piece) == TL_OK) {
             *index = i;
             return TL_OK;
         }
@@ -1882,7 +1882,7 @@ static tl_result tli_vk_find_piece(tli_vk *b, tl_tier tier, uint64_t bytes, cons
     if (except != TLI_VK_CHUNK_NONE) return TL_ERROR_NO_MEMORY;
     result = tli_vk_add_chunk(b, tier, TLI_VK_CHUNK_SHARED, bytes, function, index);
     if (result) return result;
-    if (tl_add_piece(b->chunks[*index].heap, (size_t)bytes, at, piece) == TL_OK) return TL_OK;
+    if (tl_add_block(b->chunks[*index].heap, (size_t)bytes, at, piece) == TL_OK) return TL_OK;
     return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the heap of a chunk");
 }
 
@@ -2023,7 +2023,7 @@ static void tli_vk_untake_block(tli_vk *b, const tli_vk_block *block) {
 
 // Give the memory of a slot back.
 static void tli_vk_free_slot(tli_vk *b, tli_vk_slot *slot) {
-    if (slot->piece) tl_free_piece(b->staging_heap, slot->piece);
+    if (slot->piece) tl_free_block(b->staging_heap, slot->piece);
     else b->chunks[slot->chunk].block_count = 0;
     slot->is_used = 0;
     b->slot_count--;
@@ -2077,7 +2077,7 @@ static tl_result tli_vk_free_block(void *self, uint64_t handle) {
     tli_vk_untake_block(b, block);
     chunk->block_count--;
     tli_vk_drop_reads(b, handle);
-    if (chunk->heap) tl_free_piece(chunk->heap, block->piece);  // a barrier orders the next user after it
+    if (chunk->heap) tl_free_block(chunk->heap, block->piece);  // a barrier orders the next user after it
     block->alive = 0;
     block->generation++;
     block->next_free = b->free_block;
@@ -3576,7 +3576,7 @@ static tl_result tli_vk_place_slot(tli_vk *b, uint64_t needed, const char *funct
         if (!result) b->chunks[slot->chunk].block_count = 1;
         return result;
     }
-    while (!result && tl_add_piece(b->staging_heap, (size_t)needed, at, &slot->piece))
+    while (!result && tl_add_block(b->staging_heap, (size_t)needed, at, &slot->piece))
         result = tli_vk_make_room(b, function);
     return result;
 }
@@ -3597,7 +3597,7 @@ static tl_result tli_vk_take_staging(tli_vk *b, uint64_t bytes, const char *func
         b->free_slot = ++b->slot_end;
     }
     if (!b->free_slot) {
-        if (slot.piece) tl_free_piece(b->staging_heap, slot.piece);
+        if (slot.piece) tl_free_block(b->staging_heap, slot.piece);
         else b->chunks[slot.chunk].block_count = 0;
         return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the table of staging");
     }
@@ -4026,11 +4026,11 @@ static tl_result tli_vk_move_block(tli_vk *b, uint64_t handle, tli_vk_block *blo
     op.to.at = at;
     result = tli_vk_enqueue(b, &op, handle, 0, "tl_vk_compact");
     if (result) {
-        tl_free_piece(b->chunks[chunk].heap, piece);
+        tl_free_block(b->chunks[chunk].heap, piece);
         return result;
     }
     old->last_use = b->serial;
-    tl_free_piece(old->heap, block->piece);
+    tl_free_block(old->heap, block->piece);
     old->block_count--;
     b->chunks[chunk].block_count++;
     b->chunks[chunk].last_use = b->serial;

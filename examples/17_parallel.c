@@ -31,7 +31,7 @@
 // ends all of them behind the same step. Embedding and head have weights of their own, so no weight belongs to two stages.
 //
 // Each rank registers weights, optimizer and gradients of its nodes, node by node, and saves them (tl_save_run). A rank of
-// another cut finds those of its nodes in the files of all ranks (tl_load_states): stages may be others, and what follows
+// another cut finds those of its nodes in the files of all ranks (tl_load_variables): stages may be others, and what follows
 // has the same bits. The file PREFIX names the last step that all ranks have saved, so no moment to be killed is a bad one.
 //
 // CONTENTS       (search for "// -- ")
@@ -252,8 +252,8 @@ typedef struct worker {
     uint64_t *grad_places;        // [param_kinds] likewise in grads
     uint64_t *shard_places;       // [param_kinds] likewise in shards and in each of moments_of_adamw
     size_t   count, grad_count, shard_count;
-    tl_state *states;             // [state_count] of its nodes: weights, both states of AdamW, gradients
-    int32_t  state_count;
+    tl_variable *states;             // [variable_count] of its nodes: weights, both states of AdamW, gradients
+    int32_t  variable_count;
     const tl_saved *saves;        // [from.rank_count] to go on from
     save_note from, saved;        // the save that it went on from; the last one
     int32_t *window;              // [2][B T]
@@ -663,8 +663,8 @@ static void fill_floats(worker *w) {
     }
 }
 
-static tl_state *add_state(worker *w, int32_t id, tl_state_kind kind, float *host, size_t count) {
-    tl_state *state = &w->states[w->state_count++];
+static tl_variable *add_state(worker *w, int32_t id, tl_variable_kind kind, float *host, size_t count) {
+    tl_variable *state = &w->states[w->variable_count++];
     state->node = id;
     state->kind = kind;
     state->host = host;
@@ -679,21 +679,21 @@ static void register_node(worker *w, int32_t id) {
     for (k = 0; k < 2; k++) {
         int32_t param = params[k];
         size_t count = param < 0 ? 0 : (size_t)w->m.params[param].count, first, length;
-        tl_state *gradient;
+        tl_variable *gradient;
         if (param < 0) continue;
         length = find_part(w, count, &first);
-        (void)add_state(w, id, TL_STATE_PARAMETER, w->params + w->places[param], count);
+        (void)add_state(w, id, TL_VARIABLE_PARAMETER, w->params + w->places[param], count);
         for (part = 0; part < 2; part++)
-            (void)add_state(w, id, TL_STATE_OPTIMIZER,
+            (void)add_state(w, id, TL_VARIABLE_OPTIMIZER,
                             w->moments_of_adamw + (size_t)part * w->shard_count + w->shard_places[param], length);
-        gradient = add_state(w, id, TL_STATE_GRADIENT, w->grads + w->grad_places[param], count);
+        gradient = add_state(w, id, TL_VARIABLE_GRADIENT, w->grads + w->grad_places[param], count);
         if (w->shards) gradient->shard = w->shards + w->shard_places[param];
     }
 }
 
 static tl_result register_states(worker *w) {
     int32_t chunk, id;
-    w->states = (tl_state *)calloc((size_t)w->m.graph.node_count * 8 + 1, sizeof *w->states);
+    w->states = (tl_variable *)calloc((size_t)w->m.graph.node_count * 8 + 1, sizeof *w->states);
     if (!w->states) return TL_ERROR_NO_MEMORY;
     for (chunk = 0; chunk < w->ranks.chunk_count; chunk++)
         for (id = first_node_of(w, chunk); id < end_node_of(w, chunk); id++) register_node(w, id);
@@ -723,8 +723,8 @@ static tl_result init_run(worker *w) {
     desc.compiled = &w->plan->compiled;
     desc.transport = w->rank_count > 1 ? &w->transport : NULL;
     desc.first_micro_batch = w->replica * w->micro_batches;
-    desc.states = w->states;
-    desc.state_count = w->state_count;
+    desc.variables = w->states;
+    desc.variable_count = w->variable_count;
     desc.base_bytes = w->plan->base_bytes;
     desc.budget_bytes = w->o->budget * 1024;
     desc.load = load;
@@ -759,7 +759,7 @@ static tl_result init_training(worker *w) {
     result = fail(w, "states", register_states(w));
     if (!result) result = fail(w, "run", init_run(w));
     if (!result && w->from.rank_count)
-        result = fail(w, "save", tl_load_states(w->run, w->saves, (int32_t)w->from.rank_count));
+        result = fail(w, "save", tl_load_variables(w->run, w->saves, (int32_t)w->from.rank_count));
     w->first_step = w->step = w->from.step;
     w->saved = w->from;
     return result;
@@ -777,7 +777,7 @@ static void free_training(worker *w) {
     free(w->places);
     w->run = NULL;
     w->states = NULL;
-    w->state_count = 0;
+    w->variable_count = 0;
     memset(&w->backend, 0, sizeof w->backend);
     w->params = w->moments_of_adamw = w->grads = w->shards = NULL;
     w->window = NULL;
@@ -819,7 +819,7 @@ static void update_weights(worker *w) {
 }
 
 // Sums over all replicas, or what they have of the sums, or of the weights, brought to each other.
-static tl_result talk_to_replicas(worker *w, tl_result (*call)(tl_run *, tl_state_kind), tl_state_kind kind) {
+static tl_result talk_to_replicas(worker *w, tl_result (*call)(tl_run *, tl_variable_kind), tl_variable_kind kind) {
     tl_result result;
     int polls = 0;
     if (w->replicas <= 1) return TL_OK;
@@ -828,12 +828,12 @@ static tl_result talk_to_replicas(worker *w, tl_result (*call)(tl_run *, tl_stat
 }
 
 static tl_result sum_gradients(worker *w) {
-    return talk_to_replicas(w, w->o->zero ? tl_scatter_run : tl_reduce_run, TL_STATE_GRADIENT);
+    return talk_to_replicas(w, w->o->zero ? tl_scatter_run : tl_reduce_run, TL_VARIABLE_GRADIENT);
 }
 
 // The rest of the weights, which other replicas have updated.
 static tl_result gather_weights(worker *w) {
-    tl_result result = w->o->zero ? talk_to_replicas(w, tl_gather_run, TL_STATE_PARAMETER) : TL_OK;
+    tl_result result = w->o->zero ? talk_to_replicas(w, tl_gather_run, TL_VARIABLE_PARAMETER) : TL_OK;
     tl_measure_run(w->run, &w->report);
     return result;
 }
@@ -1014,7 +1014,7 @@ static tl_result gather_floats(worker *w, gathered *all, const float *own, float
 
 // The sums of the first step, for rank 0.
 static tl_result gather_gradients(worker *w, gathered *all) {
-    tl_result result = w->o->zero == 1 ? talk_to_replicas(w, tl_gather_run, TL_STATE_GRADIENT) : TL_OK;
+    tl_result result = w->o->zero == 1 ? talk_to_replicas(w, tl_gather_run, TL_VARIABLE_GRADIENT) : TL_OK;
     return result ? result : gather_floats(w, all, w->shards ? w->shards : w->grads, all->grads, w->shards != NULL);
 }
 

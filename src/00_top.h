@@ -52,7 +52,7 @@
        TL_NO_STDIO                  drops functions that open files; nothing else uses stdio
        TL_NO_THREADS                no built-in lock; the caller may still give one
        TL_NO_CHECKS                 drops the checked and the deferred CPU backend, which are for tests, and
-                                    the comparison of the ranges of tl_run_desc.states
+                                    the comparison of the ranges of tl_run_desc.variables
        TL_NO_PLANNERS               drops what makes plans: checkpoint configs, kept sets, Revolve,
                                     [6], [9], [7] except quantisation and loss scales, and their inputs:
                                     layers, statistics, fusion, measured devices; plans made
@@ -78,6 +78,7 @@
                                     checked. Sets TL_NO_PLANNERS, TL_NO_ONLINE,
                                     TL_NO_PRECISION, TL_NO_CODECS, TL_NO_ACCOUNTS, TL_NO_CHECKS, TL_NO_TEXT and
                                     TL_NO_TRACE; see [12]
+       TL_OLD_NAMES                 the names of 0.4 and before for what has another one, for this release only
        TL_SMALL_SIZES               TL_ONLY_TABLES with sizes and offsets of 32 bits; a run of what does not fit
                                     them is refused
 

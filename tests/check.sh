@@ -188,7 +188,7 @@ build_command() {
     fi
 }
 # The same for a standard between others: it is read, and no code is made.
-read_command() { echo "$3 -x $2 -std=$4 ${strict[*]} $1 $(header_line "$1" flags | sed 's/[^ ]*\.c\b//g') -fsyntax-only"; }
+read_command() { echo "$3 -x $2 -std=$4 ${strict[*]} $1 $(header_line "$1" flags | sed 's/[^ ]*\.c\b//g; s/-l[a-z]*//g') -fsyntax-only"; }
 step_headers() {
     local f lang std
     for f in $(build_tests); do
@@ -314,7 +314,8 @@ check_text() {      # HEADER, and a pattern of the macros that it may define
 step_names() {
     local header
     for header in $(headers); do check_symbols "$header"; done
-    check_text tl_strategy.h 'TL_|TLI_|TLDEF\b'
+    # and, where TL_OLD_NAMES asks for them, what things were called
+    check_text tl_strategy.h 'TL_|TLI_|TLDEF\b|tl_[a-z_]+ +tl_[a-z_]+\b|(states +variables|state_count +variable_count)\b'
     # its synopsis, and what Windows and Vulkan are told before they are included
     check_text tl_vk_backend.h 'TL_VK_|TLI_VK_|TL_EXPERIMENTAL\b|TL_STRATEGY_IMPLEMENTATION\b|VK_NO_PROTOTYPES$|WIN32_LEAN_AND_MEAN$'
     echo "no reserved, foreign or stateful names"

@@ -67,7 +67,7 @@ typedef struct bed {
     tl_plan    plan;
     tl_backend backend;
     tl_run    *run;
-    tl_state   state;
+    tl_variable   state;
     uint64_t   total;       // the caller's state
 } bed;
 
@@ -86,7 +86,7 @@ static void open_bed(bed *b, unsigned choice) {
     kernel.forward = kernel.backward = compute;
     kernel.user = &b->total;
     b->state.node = -1;
-    b->state.kind = TL_STATE_GRADIENT;
+    b->state.kind = TL_VARIABLE_GRADIENT;
     b->state.host = &b->total;
     b->state.bytes = sizeof b->total;
     desc.graph = &b->graph;
@@ -94,8 +94,8 @@ static void open_bed(bed *b, unsigned choice) {
     desc.backend = &b->backend;
     desc.kernels = &kernel;
     desc.kernel_count = 1;
-    desc.states = &b->state;
-    desc.state_count = 1;
+    desc.variables = &b->state;
+    desc.variable_count = 1;
     desc.in_flight = choice % 128 % SCHEDULES == BEGINS ? 0 : (int32_t)(choice % 128 / SCHEDULES % 3);
     check(!tl_init_run(NULL, &desc, &b->run));
 }
@@ -149,7 +149,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     saved.data = bytes;
     saved.length = size + 7;
     open_bed(&b, choice);
-    result = tl_load_states(b.run, &saved, 1);
+    result = tl_load_variables(b.run, &saved, 1);
     check(run_pass(&b) == expected || !result);
     close_bed(&b);
     open_bed(&b, choice);

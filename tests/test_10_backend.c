@@ -522,14 +522,14 @@ static void pieces_of_a_heap_agree_with_a_map_of_its_bytes(void **state) {
             size_t free_units, reported, reported_largest;
             if (ids[at]) {
                 memset(taken + offsets[at] / unit, 0, units[at]);
-                tl_free_piece(heap, ids[at]);
+                tl_free_block(heap, ids[at]);
             }
             whole = (bytes + unit - 1) / unit;
             largest = largest_gap(taken, HEAP_UNITS, &free_units);
             tl_measure_heap(heap, &reported, &reported_largest);
             assert_int_equal(reported, free_units * unit);
             assert_int_equal(reported_largest, largest * unit);
-            assert_int_equal(tl_add_piece(heap, bytes, &offsets[at], &ids[at]),
+            assert_int_equal(tl_add_block(heap, bytes, &offsets[at], &ids[at]),
                              whole <= largest ? TL_OK : TL_ERROR_NO_MEMORY);
             if (whole > largest) {
                 assert_int_equal(ids[at], 0);
@@ -543,7 +543,7 @@ static void pieces_of_a_heap_agree_with_a_map_of_its_bytes(void **state) {
             assert_null(memchr(taken + offsets[at] / unit, 1, whole));
             memset(taken + offsets[at] / unit, 1, whole);
         }
-        for (round = 0; round < HEAP_PIECES; round++) tl_free_piece(heap, ids[round]);
+        for (round = 0; round < HEAP_PIECES; round++) tl_free_block(heap, ids[round]);
         tl_measure_heap(heap, NULL, &offsets[0]);
         assert_int_equal(offsets[0], HEAP_UNITS * unit);  // all were joined again
         tl_free_heap(heap);
@@ -569,21 +569,21 @@ static void a_heap_refuses_what_has_no_place(void **state) {
     assert_null(heap);
     tl_free_heap(NULL);
     assert_int_equal(tl_init_heap(&env, 64, 16, &heap), TL_OK);
-    assert_int_equal(tl_add_piece(heap, 0, &offset, &piece), TL_ERROR_INVALID_ARG);
+    assert_int_equal(tl_add_block(heap, 0, &offset, &piece), TL_ERROR_INVALID_ARG);
     assert_int_equal(offset + (size_t)piece, 0);
-    assert_int_equal(tl_add_piece(heap, 65, &offset, &piece), TL_ERROR_NO_MEMORY);
-    assert_string_equal(env.error.text, "tl_add_piece: bytes: no place for so many");
-    assert_int_equal(tl_add_piece(heap, SIZE_MAX, &offset, &piece), TL_ERROR_NO_MEMORY);
-    assert_int_equal(tl_add_piece(heap, 49, &offset, &first), TL_OK);
-    assert_int_equal(tl_add_piece(heap, 1, &offset, &piece), TL_ERROR_NO_MEMORY);
+    assert_int_equal(tl_add_block(heap, 65, &offset, &piece), TL_ERROR_NO_MEMORY);
+    assert_string_equal(env.error.text, "tl_add_block: bytes: no place for so many");
+    assert_int_equal(tl_add_block(heap, SIZE_MAX, &offset, &piece), TL_ERROR_NO_MEMORY);
+    assert_int_equal(tl_add_block(heap, 49, &offset, &first), TL_OK);
+    assert_int_equal(tl_add_block(heap, 1, &offset, &piece), TL_ERROR_NO_MEMORY);
     tl_measure_heap(heap, &free_bytes, &largest);
     assert_int_equal(free_bytes + largest, 0);
-    tl_free_piece(heap, 0);                       // none of these is a piece
-    tl_free_piece(heap, -1);
-    tl_free_piece(heap, first + 1);
-    tl_free_piece(heap, INT32_MAX);
-    tl_free_piece(heap, first);
-    tl_free_piece(heap, first);                   // no longer
+    tl_free_block(heap, 0);                       // none of these is a piece
+    tl_free_block(heap, -1);
+    tl_free_block(heap, first + 1);
+    tl_free_block(heap, INT32_MAX);
+    tl_free_block(heap, first);
+    tl_free_block(heap, first);                   // no longer
     tl_measure_heap(heap, &free_bytes, &largest);
     assert_int_equal(free_bytes, 64);
     assert_int_equal(largest, 64);
@@ -597,16 +597,16 @@ static void an_id_of_a_joined_place_is_passed_over(void **state) {
     tl_heap *heap;
     (void)state;
     assert_int_equal(tl_init_heap(NULL, 96, 32, &heap), TL_OK);
-    assert_int_equal(tl_add_piece(heap, 32, &offset, &a), TL_OK);
-    assert_int_equal(tl_add_piece(heap, 32, &offset, &b), TL_OK);
-    assert_int_equal(tl_add_piece(heap, 32, &offset, &c), TL_OK);
-    tl_free_piece(heap, a);
-    tl_free_piece(heap, b);  // joined with a
-    tl_free_piece(heap, b);
-    tl_free_piece(heap, a);
+    assert_int_equal(tl_add_block(heap, 32, &offset, &a), TL_OK);
+    assert_int_equal(tl_add_block(heap, 32, &offset, &b), TL_OK);
+    assert_int_equal(tl_add_block(heap, 32, &offset, &c), TL_OK);
+    tl_free_block(heap, a);
+    tl_free_block(heap, b);  // joined with a
+    tl_free_block(heap, b);
+    tl_free_block(heap, a);
     tl_measure_heap(heap, &free_bytes, NULL);
     assert_int_equal(free_bytes, 64);
-    assert_int_equal(tl_add_piece(heap, 64, &offset, &a), TL_OK);
+    assert_int_equal(tl_add_block(heap, 64, &offset, &a), TL_OK);
     assert_int_equal(offset, 0);
     tl_free_heap(heap);
 }
@@ -630,13 +630,13 @@ static void a_heap_survives_every_allocation_failing(void **state) {
             assert_null(heap);
         }
         for (i = 0; heap && i < 64; i++) {
-            result = tl_add_piece(heap, 16, &offset, &ids[i]);
+            result = tl_add_block(heap, 16, &offset, &ids[i]);
             if (result) assert_int_equal(result, TL_ERROR_NO_MEMORY);
             else expected -= 16;
             tl_measure_heap(heap, &free_bytes, NULL);
             assert_int_equal(free_bytes, expected);
         }
-        for (i = 0; heap && i < 64; i++) tl_free_piece(heap, ids[i]);
+        for (i = 0; heap && i < 64; i++) tl_free_block(heap, ids[i]);
         if (heap) tl_measure_heap(heap, NULL, &free_bytes);
         if (heap) assert_int_equal(free_bytes, 4096);
         tl_free_heap(heap);

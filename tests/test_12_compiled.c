@@ -367,6 +367,36 @@ static void users_belong_to_nodes_whatever_a_compiled_plan_makes_of_them(void **
     tl_free_graph(&env, &graph);
 }
 
+// A run that is compiled is so within its work_limit; 0 is the default, of which this graph needs a part.
+static void a_run_compiles_within_its_work_limit(void **state) {
+    static const uint64_t works[] = { 3000, 100000, 0 };
+    tl_env env = {0};
+    tl_graph graph = chain_graph(&env, 4, 24);
+    tl_strategy strategy = tl_with_mode(tl_with_memory(tl_strategy_new(), TL_MEMORY_POOLED), TL_MODE_LAZY);
+    uint64_t done[3], costs[3];
+    int k;
+    (void)state;
+    strategy.gradient = tl_gradient_checkpointed(0);
+    strategy.precision = TL_PRECISION_MIXED;
+    strategy.enable_fusion = 1;
+    for (k = 0; k < 3; k++) {
+        static bench e;
+        const tl_compiled_plan *compiled;
+        open_bench(&e, &graph, 64);
+        e.desc.strategy = &strategy;
+        e.desc.budget_bytes = 2600;
+        e.desc.work_limit = works[k];
+        if (tl_init_run(&e.env, &e.desc, &e.run)) fail_msg("%s", e.env.error.text);
+        compiled = tl_find_compiled_plan(e.run);
+        done[k] = compiled->work;
+        costs[k] = compiled->choice.cost;
+        close_bench(&e);
+    }
+    assert_true(done[0] < done[1] / 2 && done[1] < 2 * works[1] && done[2] > 100 * done[1]);
+    assert_true(costs[2] < costs[0] && costs[2] < costs[1]);
+    tl_free_graph(&env, &graph);
+}
+
 // A run that splits the batch is rehearsed with one part of it.
 static void a_split_run_is_rehearsed_with_a_part(void **state) {
     static bench e;
@@ -475,6 +505,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(random_strategies_run_as_planned),
         cmocka_unit_test(given_plans_run_or_are_refused),
         cmocka_unit_test(users_belong_to_nodes_whatever_a_compiled_plan_makes_of_them),
+        cmocka_unit_test(a_run_compiles_within_its_work_limit),
         cmocka_unit_test(a_split_run_is_rehearsed_with_a_part),
         cmocka_unit_test(every_allocation_of_a_compiling_run_fails_in_turn),
         cmocka_unit_test(fused_nodes_keep_their_results),

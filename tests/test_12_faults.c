@@ -27,8 +27,8 @@ enum {
 typedef struct trainer {
     mixer     mixers[BATCHES];            // of the slots
     float     values[MOST_NODES][KINDS][FLOATS];  // weights, moments, gradients of each node
-    tl_state  states[MOST_NODES * RANGES];     // of the nodes of this rank: for both halves weight, moment, gradient
-    int32_t   state_count;
+    tl_variable  states[MOST_NODES * RANGES];     // of the nodes of this rank: for both halves weight, moment, gradient
+    int32_t variable_count;
     tl_kernel kernels[MOST_NODES];
     int32_t   first_batch, last_node;     // last_node: whose outputs are the loss
     uint64_t  loss;                       // of this step: a sum, in no order
@@ -43,7 +43,7 @@ static tl_result train_forward(const tl_kernel_call *call, void *user) {
     int32_t i;
     if (result || call->outputs_ready) return result;
     for (i = 0; i < FLOATS; i++) {
-        memcpy(&bits, &t->values[call->node][TL_STATE_PARAMETER][i], sizeof bits);
+        memcpy(&bits, &t->values[call->node][TL_VARIABLE_PARAMETER][i], sizeof bits);
         sum = tl_mix_u64(sum, bits);
     }
     for (i = 0; i < node->output_count; i++) {
@@ -66,19 +66,19 @@ static tl_result train_backward(const tl_kernel_call *call, void *user) {
     result = mixer_backward(call, m);
     sum = m->gradients[call->node];
     for (k = 0; k < FLOATS; k++)
-        t->values[call->node][TL_STATE_GRADIENT][k] += (float)((sum >> (12 * k)) & 4095) / 97.0f - 21.0f;
+        t->values[call->node][TL_VARIABLE_GRADIENT][k] += (float)((sum >> (12 * k)) & 4095) / 97.0f - 21.0f;
     return result;
 }
 
 static void start_step(trainer *t) {
     int32_t i;
     for (i = 0; i < BATCHES; i++) mixer_start_pass(&t->mixers[i]);
-    for (i = 0; i < MOST_NODES; i++) memset(t->values[i][TL_STATE_GRADIENT], 0, sizeof t->values[i][TL_STATE_GRADIENT]);
+    for (i = 0; i < MOST_NODES; i++) memset(t->values[i][TL_VARIABLE_GRADIENT], 0, sizeof t->values[i][TL_VARIABLE_GRADIENT]);
     t->loss = 0;
 }
 
 // What an optimizer does with the floats of a range from `first` on.
-static void update_range(const tl_state *weights, uint64_t first, uint64_t count) {
+static void update_range(const tl_variable *weights, uint64_t first, uint64_t count) {
     float *weight = (float *)weights[0].host, *moment = (float *)weights[1].host;
     const float *gradient = (const float *)weights[2].host;
     uint64_t i;
@@ -90,7 +90,7 @@ static void update_range(const tl_state *weights, uint64_t first, uint64_t count
 
 // Each rank has its own nodes only: what it has of others is never what it should be.
 static void open_trainer(trainer *t, bed *b, const tl_graph *graph, const tl_rank_plan *rank) {
-    static const tl_state_kind kinds[KINDS] = { TL_STATE_PARAMETER, TL_STATE_OPTIMIZER, TL_STATE_GRADIENT };
+    static const tl_variable_kind kinds[KINDS] = { TL_VARIABLE_PARAMETER, TL_VARIABLE_OPTIMIZER, TL_VARIABLE_GRADIENT };
     int32_t id, half, k, i;
     memset(t, 0, sizeof *t);
     for (i = 0; i < BATCHES; i++) mixer_init(&t->mixers[i]);
@@ -98,18 +98,18 @@ static void open_trainer(trainer *t, bed *b, const tl_graph *graph, const tl_ran
         if (!graph->nodes[id].is_input) t->last_node = id;
     for (id = rank->first_node; id < rank->end_node; id++) {
         if (graph->nodes[id].is_input) continue;
-        for (k = 0; k < FLOATS; k++) t->values[id][TL_STATE_PARAMETER][k] = (float)(tl_mix_u64((uint64_t)id, (uint64_t)k) % 1000) / 999.0f;
+        for (k = 0; k < FLOATS; k++) t->values[id][TL_VARIABLE_PARAMETER][k] = (float)(tl_mix_u64((uint64_t)id, (uint64_t)k) % 1000) / 999.0f;
         for (half = 0; half < 2; half++)
             for (k = 0; k < KINDS; k++) {
-                tl_state *state = &t->states[t->state_count++];
+                tl_variable *state = &t->states[t->variable_count++];
                 state->node = id;
                 state->kind = kinds[k];
                 state->host = t->values[id][kinds[k]] + (half ? FIRST_HALF : 0);
                 state->bytes = sizeof(float) * (uint64_t)(half ? FLOATS - FIRST_HALF : FIRST_HALF);
             }
     }
-    b->desc.states = t->states;
-    b->desc.state_count = t->state_count;
+    b->desc.variables = t->states;
+    b->desc.variable_count = t->variable_count;
     b->desc.kernel_count = mixer_kernels(graph, &t->mixers[0], t->kernels);
     for (i = 0; i < b->desc.kernel_count; i++) {
         t->kernels[i].forward = train_forward;
@@ -274,7 +274,7 @@ static void close_team(team *t) {
 static void update_weights(const team *t, int32_t r) {
     const trainer *own = &t->trainers[r];
     int32_t s;
-    for (s = 0; s < own->state_count; s += KINDS) {
+    for (s = 0; s < own->variable_count; s += KINDS) {
         uint64_t offset = 0, bytes = own->states[s].bytes;
         if (t->shards) tl_find_run_shard(t->beds[r].run, s, &offset, &bytes);
         update_range(&own->states[s], offset / sizeof(float), bytes / sizeof(float));
@@ -286,7 +286,7 @@ static tl_result run_phase(team *t, int32_t r) {
     int32_t *saves = &t->save_counts[r], is_saved = t->steps[r] % SAVE_EVERY == 0, sums = t->replicas > 1;
     tl_result result = TL_OK;
     switch (t->phases[r]) {
-    case SAVE_GATHERS: return sums && t->shards && is_saved ? tl_gather_run(run, TL_STATE_OPTIMIZER) : TL_OK;
+    case SAVE_GATHERS: return sums && t->shards && is_saved ? tl_gather_run(run, TL_VARIABLE_OPTIMIZER) : TL_OK;
     case SAVING:
         if (is_saved) result = tl_save_run(run, sink_of(&t->saves[r][*saves], -1));
         *saves += is_saved && !result;
@@ -295,9 +295,9 @@ static tl_result run_phase(team *t, int32_t r) {
         if (!t->started[r]) start_step(&t->trainers[r]);
         t->started[r] = 1;
         return tl_run_plan(run);
-    case SUMMING: return !sums ? TL_OK : t->shards ? tl_scatter_run(run, TL_STATE_GRADIENT) : tl_reduce_run(run, TL_STATE_GRADIENT);
+    case SUMMING: return !sums ? TL_OK : t->shards ? tl_scatter_run(run, TL_VARIABLE_GRADIENT) : tl_reduce_run(run, TL_VARIABLE_GRADIENT);
     case UPDATING: update_weights(t, r); return TL_OK;
-    default: return sums && t->shards ? tl_gather_run(run, TL_STATE_PARAMETER) : TL_OK;
+    default: return sums && t->shards ? tl_gather_run(run, TL_VARIABLE_PARAMETER) : TL_OK;
     }
 }
 
@@ -350,10 +350,10 @@ static void must_equal(const team *a, const team *b, int32_t from, const char *w
     for (step = from; step < STEPS; step++)
         if (loss_of(a, step) != loss_of(b, step)) fail_msg("%s: step %d has another loss", what, (int)step);
     for (id = 0; id < a->graph->node_count; id++) {
-        const float *expected = b->trainers[owner_of(b, id)].values[id][TL_STATE_PARAMETER];
+        const float *expected = b->trainers[owner_of(b, id)].values[id][TL_VARIABLE_PARAMETER];
         if (a->graph->nodes[id].is_input) continue;
         for (g = 0; g < a->replicas; g++)
-            if (memcmp(a->trainers[g * a->stages + owner_of(a, id)].values[id][TL_STATE_PARAMETER], expected,
+            if (memcmp(a->trainers[g * a->stages + owner_of(a, id)].values[id][TL_VARIABLE_PARAMETER], expected,
                        FLOATS * sizeof(float)) != 0) fail_msg("%s: node %d has other weights", what, (int)id);
     }
 }
@@ -370,7 +370,7 @@ static void take_saves(const team *t, int32_t k, tl_saved *saves) {
 static void load_team(team *t, const tl_saved *saves, int32_t count, int32_t step) {
     int32_t r;
     for (r = 0; r < t->count; r++) {
-        if (tl_load_states(t->beds[r].run, saves, count)) fail_msg("%s", t->beds[r].env.error.text);
+        if (tl_load_variables(t->beds[r].run, saves, count)) fail_msg("%s", t->beds[r].env.error.text);
         t->steps[r] = step;
     }
 }
@@ -641,8 +641,8 @@ static const char *const two_inputs =
 static void must_refuse(team *t, int32_t r, const tl_saved *saves, int32_t count, const char *says) {
     static float before[MOST_NODES][KINDS][FLOATS];
     memcpy(before, t->trainers[r].values, sizeof before);
-    assert_int_equal(tl_load_states(t->beds[r].run, saves, count), TL_ERROR_INVALID_ARG);
-    if (strncmp(t->beds[r].env.error.text, "tl_load_states: ", 16) || !strstr(t->beds[r].env.error.text, says))
+    assert_int_equal(tl_load_variables(t->beds[r].run, saves, count), TL_ERROR_INVALID_ARG);
+    if (strncmp(t->beds[r].env.error.text, "tl_load_variables: ", 16) || !strstr(t->beds[r].env.error.text, says))
         fail_msg("%s, not %s", t->beds[r].env.error.text, says);
     assert_memory_equal(before, t->trainers[r].values, sizeof before);
 }
@@ -660,13 +660,13 @@ static void saves_that_do_not_belong_are_refused(void **state) {
     open_team(&two, &graph, &l);
     train(&two, &random);
     open_team(&other, &graph, &l);
-    other.trainers[0].values[2][TL_STATE_PARAMETER][FIRST_HALF] = 9.0f;
+    other.trainers[0].values[2][TL_VARIABLE_PARAMETER][FIRST_HALF] = 9.0f;
     train(&other, &random);
     open_team(&alone, &graph, &one);
     take_saves(&two, 1, saves);
     must_refuse(&alone, 0, saves, 0, "saves: there must be at least one");
-    must_refuse(&alone, 0, saves, 1, "saves: none has states[6], parameter of node 3 (b)");
-    must_refuse(&alone, 0, saves + 1, 1, "saves: none has states[0], parameter of node 2 (a)");
+    must_refuse(&alone, 0, saves, 1, "saves: none has variables[6], parameter of node 3 (b)");
+    must_refuse(&alone, 0, saves + 1, 1, "saves: none has variables[0], parameter of node 2 (a)");
     take_saves(&other, 1, saves + 2);
     must_refuse(&alone, 0, saves, 4, ", is not the same in all of them");
     close_team(&alone);
@@ -679,18 +679,18 @@ static void saves_that_do_not_belong_are_refused(void **state) {
     mixed[1].length = two.saves[1][0].length;
     must_refuse(&alone, 0, mixed, 2, "saves: some are of training step 2, others of 0");
     alone.trainers[0].states[4].bytes -= sizeof(float);
-    must_refuse(&alone, 0, saves, 2, "saves: states[4], optimizer of node 2 (a), has another number of bytes there");
+    must_refuse(&alone, 0, saves, 2, "saves: variables[4], optimizer of node 2 (a), has another number of bytes there");
     alone.trainers[0].states[4].bytes += sizeof(float);
-    alone.trainers[0].states[4].kind = TL_STATE_STATISTICS;
-    must_refuse(&alone, 0, saves, 2, "data: other states of the caller than this run has");
-    alone.trainers[0].states[4].kind = TL_STATE_OPTIMIZER;
+    alone.trainers[0].states[4].kind = TL_VARIABLE_STATISTICS;
+    must_refuse(&alone, 0, saves, 2, "data: other variables than this run has");
+    alone.trainers[0].states[4].kind = TL_VARIABLE_OPTIMIZER;
     if (tl_start_pass(alone.beds[0].run, 0)) fail_msg("%s", alone.beds[0].env.error.text);
     must_refuse(&alone, 0, saves, 2, "a pass is under way");
     if (tl_save_run(alone.beds[0].run, sink_of(&in_pass, -1))) fail_msg("%s", alone.beds[0].env.error.text);
     if (tl_reset_run(alone.beds[0].run)) fail_msg("%s", alone.beds[0].env.error.text);
     mixed[1].data = in_pass.text;
     mixed[1].length = in_pass.length;
-    must_refuse(&alone, 0, mixed, 2, "data: saved in a pass, where states are not whole");
+    must_refuse(&alone, 0, mixed, 2, "data: saved in a pass, where variables are not whole");
     load_team(&alone, saves, 2, SAVE_EVERY);    // and nothing of it is in the way
     train(&alone, &random);
     must_equal(&alone, &two, SAVE_EVERY, "after refusals");
@@ -732,20 +732,20 @@ static void ranks_that_disagree_are_told(void **state) {
     take_saves(&before, 1, saves);
     for (k = 0; k < 2; k++) {       // neighbours of a pipeline, and of a ring
         open_team(&t, &graph, k ? &replicas : &stages);
-        if (tl_load_states(t.beds[1].run, saves, 2)) fail_msg("%s", t.beds[1].env.error.text);
+        if (tl_load_variables(t.beds[1].run, saves, 2)) fail_msg("%s", t.beds[1].env.error.text);
         must_disagree(&t, k ? "rank 1 is at training step 3: ranks begin at the same one" : "rank 1 is at training step 2",
                       k ? "rank 0 is at training step 1" : "rank 0 is at training step 0: ranks begin at the same one");
         close_team(&t);
     }
     for (k = 0; k < 3; k++) {
-        tl_state *changed;
+        tl_variable *changed;
         open_team(&t, &graph, &replicas);
         changed = &t.trainers[1].states[3];
         if (k == 0) changed->bytes -= 4;
-        if (k == 1) changed->kind = TL_STATE_STATISTICS;
+        if (k == 1) changed->kind = TL_VARIABLE_STATISTICS;
         if (k == 2) changed->node = 3;
-        must_disagree(&t, "rank 1 has other states: replicas register the same nodes, kinds, bytes and shards",
-                      "rank 0 has other states");
+        must_disagree(&t, "rank 1 has other variables: replicas register the same nodes, kinds, bytes and shards",
+                      "rank 0 has other variables");
         close_team(&t);
     }
     close_team(&before);
@@ -763,7 +763,7 @@ static void a_sum_under_way_is_not_saved(void **state) {
     (void)state;
     open_team(&t, &graph, &replicas);
     run = t.beds[0].run;
-    assert_int_equal(tl_reduce_run(run, TL_STATE_GRADIENT), TL_NOT_READY);
+    assert_int_equal(tl_reduce_run(run, TL_VARIABLE_GRADIENT), TL_NOT_READY);
     assert_int_equal(tl_save_run(run, sink_of(&saved, -1)), TL_ERROR_INVALID_ARG);
     assert_string_equal(t.beds[0].env.error.text, "tl_save_run: run: another sum over ranks is under way");
     assert_int_equal(saved.length, 0);

@@ -203,6 +203,7 @@ static tl_run_report run_chain(const tl_graph *graph, tl_mode mode, int fuses, s
     h.strategy.mode = mode;
     h.strategy.enable_fusion = fuses;
     h.b.desc.budget_bytes = budget;
+    h.b.desc.work_limit = 0;        // the bytes that are asserted are those of the best plan
     bed_must_init(&h.b);
     (void)hybrid_step(&h);
     *outcome = hybrid_step(&h);

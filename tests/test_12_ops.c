@@ -452,15 +452,15 @@ static void a_refusal_names_the_bytes_that_alignment_takes(void **state) {
 
 static void ranges_of_the_state_are_checked(void **state) {
     static const char *const sentences[] = {
-        "tl_init_run: states, state_count: give both or neither",
-        "tl_init_run: states: range 1: unknown kind, or no such node",
-        "tl_init_run: states: range 1: unknown kind, or no such node",
-        "tl_init_run: states: range 1: NULL has no bytes, and none end beyond the address space",
-        "tl_init_run: states: range 1: NULL has no bytes, and none end beyond the address space",
-        "tl_init_run: states: ranges 1 and 0 overlap",
-        "tl_init_run: states: ranges 0 and 1 overlap",
-        "tl_init_run: states: range 1 overlaps the run's arena",
-        "tl_init_run: states: range 1 overlaps the run's arena",
+        "tl_init_run: variables, variable_count: give both or neither",
+        "tl_init_run: variables: range 1: unknown kind, or no such node",
+        "tl_init_run: variables: range 1: unknown kind, or no such node",
+        "tl_init_run: variables: range 1: NULL has no bytes, and none end beyond the address space",
+        "tl_init_run: variables: range 1: NULL has no bytes, and none end beyond the address space",
+        "tl_init_run: variables: ranges 1 and 0 overlap",
+        "tl_init_run: variables: ranges 0 and 1 overlap",
+        "tl_init_run: variables: range 1 overlaps the run's arena",
+        "tl_init_run: variables: range 1 overlaps the run's arena",
     };
     static char memory[4096], weights[64];
     size_t i;
@@ -470,7 +470,7 @@ static void ranges_of_the_state_are_checked(void **state) {
         tl_backend backend;
         tl_env env = silent_env();
         tl_run_desc desc = {0};
-        tl_state states[3] = {{1, TL_STATE_PARAMETER, 0, 32, 0}, {2, TL_STATE_GRADIENT, 0, 32, 0}, {-1, TL_STATE_RANDOM, 0, 0, 0}};
+        tl_variable states[3] = {{1, TL_VARIABLE_PARAMETER, 0, 32, 0}, {2, TL_VARIABLE_GRADIENT, 0, 32, 0}, {-1, TL_VARIABLE_RANDOM, 0, 0, 0}};
         tl_run *run = NULL;
         tl_op ops[4];
         int counts[4] = {0};
@@ -479,14 +479,14 @@ static void ranges_of_the_state_are_checked(void **state) {
         if (tl_init_cpu_backend(&env, &cpu, &backend)) fail();
         chain_ops(ops, counts);
         desc.backend = &backend;
-        desc.states = states;
-        desc.state_count = 3;
+        desc.variables = states;
+        desc.variable_count = 3;
         states[0].host = weights;
         states[1].host = weights + 32;
         switch (i) {
-        case 0: desc.state_count = -1; break;
+        case 0: desc.variable_count = -1; break;
         case 1: states[1].node = 4; break;
-        case 2: states[1].kind = TL_STATE_COUNT; break;
+        case 2: states[1].kind = TL_VARIABLE_COUNT; break;
         case 3: states[1].host = NULL; break;
         case 4: states[1].bytes = UINT64_MAX; break;
         case 5: states[0].host = weights + 16; states[1].host = weights; break;
@@ -509,8 +509,8 @@ static void ranges_of_the_state_are_checked(void **state) {
         }
         assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
     }
-    assert_string_equal(tl_name_state(TL_STATE_GRADIENT), "gradient");
-    assert_string_equal(tl_name_state(TL_STATE_COUNT), "?");
+    assert_string_equal(tl_name_variable(TL_VARIABLE_GRADIENT), "gradient");
+    assert_string_equal(tl_name_variable(TL_VARIABLE_COUNT), "?");
 }
 
 // -- memory --
@@ -526,7 +526,7 @@ static void a_failing_allocator_leaves_nothing_behind(void **state) {
     (void)state;
     for (at = 0;; at++) {
         static bed b;
-        tl_state one = {1, TL_STATE_PARAMETER, 0, sizeof weights, 0};
+        tl_variable one = {1, TL_VARIABLE_PARAMETER, 0, sizeof weights, 0};
         tl_run_figures figures;
         failing_alloc f;
         op_list list;
@@ -537,8 +537,8 @@ static void a_failing_allocator_leaves_nothing_behind(void **state) {
         b.env = failing_env(&f, at);
         b.desc.budget_ratio = 1;
         b.desc.figures = &figures;
-        b.desc.states = &one;
-        b.desc.state_count = 1;
+        b.desc.variables = &one;
+        b.desc.variable_count = 1;
         one.host = weights;
         result = init_ops(&b, &list);
         if (result) assert_int_equal(result, TL_ERROR_NO_MEMORY);

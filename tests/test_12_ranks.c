@@ -184,7 +184,7 @@ static void train_random_graphs(uint64_t seed, long rounds, int32_t node_limit, 
         memset(&desc, 0, sizeof desc);
         if (random_graph(&env, &random, node_limit, &graph)) fail_msg("%s", env.error.text);
         desc.graph = &graph;
-        desc.work_limit = 2000000;
+        desc.work_limit = BED_WORK;
         if (interleaved) {
             desc.rank_count = random_count(&random, 2, 3);
             desc.chunk_count = random_count(&random, 2, FEW_CHUNKS);
@@ -217,7 +217,7 @@ static void train_random_graphs(uint64_t seed, long rounds, int32_t node_limit, 
 
 static void gradients_are_those_of_one_process(void **state) {
     (void)state;
-    train_random_graphs(1, scaled(200), 26, 0, 0);
+    train_random_graphs(1, scaled(100), 26, 0, 0);
 }
 
 // The same with several chunks on each rank, two ranks among them, that are each other's neighbours on both sides.
@@ -229,8 +229,8 @@ static void interleaved_gradients_are_those_of_one_process(void **state) {
 // Tensors of micro-batches in flight wait on the host.
 static void copies_to_the_host_change_no_bit(void **state) {
     (void)state;
-    train_random_graphs(3, scaled(200), 26, 0, 1);
-    train_random_graphs(4, scaled(150), 32, 1, 1);
+    train_random_graphs(3, scaled(70), 26, 0, 1);
+    train_random_graphs(4, scaled(60), 32, 1, 1);
 }
 
 // What a training step takes when everything is kept and messages leave as soon as they are there.
@@ -538,7 +538,7 @@ enum { MOST_REPLICAS = 4, MOST_FLOATS = 20000 };
 typedef struct circle {
     rank_hub     hub;
     bed          beds[2 * MOST_REPLICAS];
-    tl_state     states[2 * MOST_REPLICAS][3];
+    tl_variable     states[2 * MOST_REPLICAS][3];
     float       *values[2 * MOST_REPLICAS][3];
     int32_t      stages;
 } circle;
@@ -567,12 +567,12 @@ static void circle_open(circle *c, const tl_graph *graph, const tl_compiled_rank
             c->values[r][s] = (float *)malloc((size_t)counts[s] * sizeof(float) + 4);
             for (i = 0; i < counts[s]; i++) c->values[r][s][i] = some_value(r, s, i);
             c->states[r][s].node = -1;
-            c->states[r][s].kind = s == 1 ? TL_STATE_PARAMETER : TL_STATE_GRADIENT;
+            c->states[r][s].kind = s == 1 ? TL_VARIABLE_PARAMETER : TL_VARIABLE_GRADIENT;
             c->states[r][s].host = c->values[r][s];
             c->states[r][s].bytes = counts[s] * sizeof(float);
         }
-        b->desc.states = c->states[r];
-        b->desc.state_count = 3;
+        b->desc.variables = c->states[r];
+        b->desc.variable_count = 3;
         b->desc.transport = &c->hub.transports[r];
         b->desc.load = load;
         if (ranks) b->desc.compiled = &ranks->ranks[r % stages].compiled;
@@ -591,8 +591,8 @@ static void circle_close(circle *c) {
 
 typedef struct circle_call {
     circle *c;
-    tl_result (*call)(tl_run *, tl_state_kind);
-    tl_state_kind kind;
+    tl_result (*call)(tl_run *, tl_variable_kind);
+    tl_variable_kind kind;
 } circle_call;
 
 static tl_result circle_turn_of(int32_t rank, void *user) {
@@ -602,7 +602,7 @@ static tl_result circle_turn_of(int32_t rank, void *user) {
     return result;
 }
 
-static void circle_turn(circle *c, tl_random *random, tl_result (*call)(tl_run *, tl_state_kind), tl_state_kind kind) {
+static void circle_turn(circle *c, tl_random *random, tl_result (*call)(tl_run *, tl_variable_kind), tl_variable_kind kind) {
     circle_call turn = { c, call, kind };
     hub_take_turns(&c->hub, random, circle_turn_of, &turn);
 }
@@ -643,8 +643,8 @@ static void sums_have_the_bits_of_the_documented_order(void **state) {
         if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
         for (s = 0; s < 3; s++) counts[s] = random_chance(&random, 40) ? (uint64_t)random_count(&random, 0, 9) : (uint64_t)random_count(&random, 1, MOST_FLOATS);
         circle_open(&c, &graph, &ranks, replicas, stages, counts, 0);
-        if (round % 2) circle_turn(&c, &random, tl_reduce_run, TL_STATE_GRADIENT);
-        else circle_turn(&c, &random, tl_scatter_run, TL_STATE_GRADIENT);
+        if (round % 2) circle_turn(&c, &random, tl_reduce_run, TL_VARIABLE_GRADIENT);
+        else circle_turn(&c, &random, tl_scatter_run, TL_VARIABLE_GRADIENT);
         for (r = 0; r < c.hub.count; r++)
             for (s = 0; s < 3; s++) {
                 uint64_t offset = 0, bytes = counts[s] * sizeof(float);
@@ -663,7 +663,7 @@ static void sums_have_the_bits_of_the_documented_order(void **state) {
         if (round % 2 == 0) {   // each changes its shard of the weights; then all have all of them
             for (r = 0; r < c.hub.count; r++)
                 for (i = 0; i < scattered[r][1]; i++) c.values[r][1][scattered[r][0] + i] = (float)(r % stages) + (float)i / 64;
-            circle_turn(&c, &random, tl_gather_run, TL_STATE_PARAMETER);
+            circle_turn(&c, &random, tl_gather_run, TL_VARIABLE_PARAMETER);
             for (r = 0; r < c.hub.count; r++)
                 assert_memory_equal(c.values[r][1], c.values[r % stages][1], (size_t)counts[1] * sizeof(float));
         }
@@ -915,16 +915,16 @@ static void a_sum_under_way_keeps_passes_out(void **state) {
     (void)state;
     circle_open(&c, &graph, NULL, 2, 1, counts, 0);
     run = c.beds[0].run;
-    assert_int_equal(tl_reduce_run(run, TL_STATE_GRADIENT), TL_NOT_READY);
-    assert_int_equal(tl_scatter_run(run, TL_STATE_GRADIENT), TL_ERROR_INVALID_ARG);
+    assert_int_equal(tl_reduce_run(run, TL_VARIABLE_GRADIENT), TL_NOT_READY);
+    assert_int_equal(tl_scatter_run(run, TL_VARIABLE_GRADIENT), TL_ERROR_INVALID_ARG);
     assert_int_equal(tl_start_pass(run, 0), TL_ERROR_INVALID_ARG);
     assert_string_equal(c.beds[0].env.error.text, "tl_start_pass: run: another sum over ranks is under way");
     assert_int_equal(tl_reset_run(run), TL_OK);
     assert_int_equal(tl_start_pass(run, 0), TL_OK);
     assert_int_equal(tl_reset_run(run), TL_OK);
-    assert_int_equal(tl_reduce_run(run, TL_STATE_GRADIENT), TL_NOT_READY);
+    assert_int_equal(tl_reduce_run(run, TL_VARIABLE_GRADIENT), TL_NOT_READY);
     threads_hub_leave(&c.hub.hub, 1);
-    do result = tl_reduce_run(run, TL_STATE_GRADIENT); while (result == TL_NOT_READY);
+    do result = tl_reduce_run(run, TL_VARIABLE_GRADIENT); while (result == TL_NOT_READY);
     assert_int_equal(result, TL_ERROR_PEER_LOST);
     assert_non_null(strstr(c.beds[0].env.error.text, "message with rank 1 between passes: peer lost"));
     circle_close(&c);

@@ -117,7 +117,7 @@ static tl_result hash_backward(const tl_kernel_call *call, void *user) {
 typedef struct hash_bed {
     hasher   h;
     tl_kernel kernels[MIXER_NODES];
-    tl_state states[2 * MIXER_NODES];
+    tl_variable states[2 * MIXER_NODES];
 } hash_bed;
 
 static void hash_open(bed *b, hash_bed *h, const tl_graph *graph, int registers) {
@@ -134,14 +134,14 @@ static void hash_open(bed *b, hash_bed *h, const tl_graph *graph, int registers)
     b->desc.kernels = h->kernels;
     for (i = 0; i < graph->node_count; i++) {
         h->states[2 * i].node = h->states[2 * i + 1].node = i;
-        h->states[2 * i].kind = TL_STATE_GRADIENT;
+        h->states[2 * i].kind = TL_VARIABLE_GRADIENT;
         h->states[2 * i].host = &h->h.gradients[i];
-        h->states[2 * i + 1].kind = TL_STATE_STATISTICS;
+        h->states[2 * i + 1].kind = TL_VARIABLE_STATISTICS;
         h->states[2 * i + 1].host = &h->h.steps[i];
         h->states[2 * i].bytes = h->states[2 * i + 1].bytes = 8;
     }
-    b->desc.states = registers ? h->states : NULL;
-    b->desc.state_count = registers ? 2 * graph->node_count : 0;
+    b->desc.variables = registers ? h->states : NULL;
+    b->desc.variable_count = registers ? 2 * graph->node_count : 0;
 }
 
 // Nodes whose weights have gradients.
@@ -315,21 +315,21 @@ typedef struct net {
     tl_tensor reads[NET_OPS][2];
     float     memory[4096];
     size_t    used;
-    tl_state  states[64];
-    int32_t   state_count;
+    tl_variable  states[64];
+    int32_t   variable_count;
     tl_rehearsal found;
 } net;
 
-static float *net_state(net *n, int32_t node, tl_state_kind kind, size_t count) {
-    tl_state *state = &n->states[n->state_count++];
+static float *net_state(net *n, int32_t node, tl_variable_kind kind, size_t count) {
+    tl_variable *state = &n->states[n->variable_count++];
     size_t i;
     state->node = node;
     state->kind = kind;
     state->host = n->memory + n->used;
     state->bytes = count * sizeof(float);
-    for (i = 0; i < count && kind == TL_STATE_PARAMETER; i++) n->memory[n->used + i] = 0.5f * nn_normal(7, n->used + i);
+    for (i = 0; i < count && kind == TL_VARIABLE_PARAMETER; i++) n->memory[n->used + i] = 0.5f * nn_normal(7, n->used + i);
     n->used += count;
-    assert_true(n->used <= 4096 && n->state_count < 64);
+    assert_true(n->used <= 4096 && n->variable_count < 64);
     return (float *)state->host;
 }
 
@@ -355,10 +355,10 @@ static void net_weights(net *n, int32_t id, size_t K, size_t N) {
     size_t biases = id == EMBED ? NT * NC : N;
     l->K = K;
     l->N = N;
-    l->w = net_state(n, id, TL_STATE_PARAMETER, K * N);
-    l->b = net_state(n, id, TL_STATE_PARAMETER, biases);
-    l->dw = net_state(n, id, TL_STATE_GRADIENT, K * N);
-    l->db = net_state(n, id, TL_STATE_GRADIENT, biases);
+    l->w = net_state(n, id, TL_VARIABLE_PARAMETER, K * N);
+    l->b = net_state(n, id, TL_VARIABLE_PARAMETER, biases);
+    l->dw = net_state(n, id, TL_VARIABLE_GRADIENT, K * N);
+    l->db = net_state(n, id, TL_VARIABLE_GRADIENT, biases);
     n->ops[id].param_bytes = (K * N + biases) * sizeof(float);
 }
 
@@ -385,7 +385,7 @@ static void net_make(net *n) {
     net_weights(n, PROJ, NC, NC);
     net_weights(n, BN, 1, NC);
     net_weights(n, HEAD, NC, NV);
-    n->layers[BN].mean = net_state(n, BN, TL_STATE_STATISTICS, NC);
+    n->layers[BN].mean = net_state(n, BN, TL_VARIABLE_STATISTICS, NC);
     n->ops[NORM].saved_bytes = nn_norm_saved_bytes(NR);
     n->ops[BN].saved_bytes = NC * sizeof(float);
     n->ops[ATTENTION].saved_bytes = nn_attention_saved_bytes(NB, NHEADS, NT);
@@ -412,8 +412,8 @@ static tl_result net_rehearse(net *n, tl_env *env, tl_backend *backend) {
     tl_result result;
     float before[4096];
     desc.backend = backend;
-    desc.states = n->states;
-    desc.state_count = n->state_count;
+    desc.variables = n->states;
+    desc.variable_count = n->variable_count;
     desc.load = net_load;
     result = tl_init_op_run(env, &desc, n->ops, NET_OPS, &run);
     if (result) return result;
@@ -535,12 +535,12 @@ static const planted all_planted[] = {
     {HEAD, NULL, RIGHT, 0, 0, 0, 0, 0, 100, 0, 0, "head: forward has 432 bytes of registered parameters: set param_bytes to that"},
     // what kernels do
     {NORM, NULL, ASSIGNS_GRADIENT, 0, 0, 0, 0, 0, 0, 0, 0, "norm: backward overwrites input gradient 0: add to it: a gradient is a sum"},
-    {HEAD, NULL, ASSIGNS_WEIGHT_GRADIENT, 0, 0, 0, 0, 0, 0, 0, 0, "head: backward overwrites gradient state 22: add to it: a gradient is a sum"},
-    {BN, NULL, ALWAYS_COUNTS, 0, 0, 0, 0, 0, 0, 0, 0, "bn: forward changes statistics state 24 when it runs again: look at call->recompute, or mark the op once"},
-    {GELU, NULL, DRAWS_REGISTERED, 0, 0, 0, 0, 0, 0, 0, 0, "gelu: forward changes random state 25 when it runs again: look at call->recompute, or mark the op once"},
+    {HEAD, NULL, ASSIGNS_WEIGHT_GRADIENT, 0, 0, 0, 0, 0, 0, 0, 0, "head: backward overwrites gradient variable 22: add to it: a gradient is a sum"},
+    {BN, NULL, ALWAYS_COUNTS, 0, 0, 0, 0, 0, 0, 0, 0, "bn: forward changes statistics variable 24 when it runs again: look at call->recompute, or mark the op once"},
+    {GELU, NULL, DRAWS_REGISTERED, 0, 0, 0, 0, 0, 0, 0, 0, "gelu: forward changes random variable 25 when it runs again: look at call->recompute, or mark the op once"},
     {RELU, NULL, DRAWS_HIDDEN, 0, 0, 0, 0, 0, 0, 0, 0, "relu: forward makes other bytes from the same operands: draw random numbers from call->seed, or register their state and give a random hook, or mark it once"},
     {GELU, NULL, BACKWARD_DRAWS, 0, 0, 0, 0, 0, 0, 0, 0, "gelu: backward makes other bytes from the same operands: draw random numbers from call->seed, or register their state and give a random hook, or mark it once"},
-    {HEAD, NULL, DECAYS, 0, 0, 0, 0, 0, 0, 0, 0, "head: forward changes parameter state 20 when it runs again: look at call->recompute, or mark the op once"},
+    {HEAD, NULL, DECAYS, 0, 0, 0, 0, 0, 0, 0, 0, "head: forward changes parameter variable 20 when it runs again: look at call->recompute, or mark the op once"},
     {RELU, NULL, WRITES_INPUT, 0, 0, 0, 0, 0, 0, 0, 0, "relu: forward writes to input 0, which it may only read, at byte 4: write to an output, a gradient or scratch; an input is overwritten by inplace alone"},
     {GELU, NULL, WRITES_GRADIENT, 0, 0, 0, 0, 0, 0, 0, 0, "gelu: backward writes to output gradient 0, which it may only read, at byte 4: write to an output, a gradient or scratch; an input is overwritten by inplace alone"},
     {NORM, NULL, WRITES_SAVED, 0, 0, 0, 0, 0, 0, 0, 0, "norm: backward writes to saved bytes, which it may only read, at byte 0: write to an output, a gradient or scratch; an input is overwritten by inplace alone"},
@@ -584,9 +584,9 @@ static void net_plant(net *n, const planted *p) {
     }
     op->takes_blocks = p->bug >= IGNORES_FIRST;
     if (p->bug == DRAWS_REGISTERED) {
-        tl_state *state = &n->states[n->state_count++];
+        tl_variable *state = &n->states[n->variable_count++];
         state->node = p->op;
-        state->kind = TL_STATE_RANDOM;
+        state->kind = TL_VARIABLE_RANDOM;
         state->host = &net_generator;
         state->bytes = sizeof net_generator;
     }
@@ -664,7 +664,7 @@ static void weights_without_a_registered_gradient_are_named(void **state) {
     assert_int_equal(n.found.error_count, 0);
     assert_true(n.found.finding_count >= 6);    // embed, norm, qkv, proj, bn, head
     tl_print_finding(NULL, &n.found.findings[0], line, sizeof line);
-    assert_string_equal(line, "embed: backward has weights, but no gradient of them stands in states: register it, or clear it and "
+    assert_string_equal(line, "embed: backward has weights, but no gradient of them stands in variables: register it, or clear it and "
                               "what else is not registered after the rehearsal");
     tl_free_rehearsal(&env, &n.found);
     tl_free_run(run);
@@ -1059,8 +1059,8 @@ static void operations_are_rehearsed_before_they_are_planned(void **state) {
     if (tl_init_cpu_backend(&env, &cpu, &backend)) fail();
     net_make(&n);
     desc.backend = &backend;
-    desc.states = n.states;
-    desc.state_count = n.state_count;
+    desc.variables = n.states;
+    desc.variable_count = n.variable_count;
     desc.load = net_load;
     desc.budget_ratio = 0.9;
     desc.figures = &figures;

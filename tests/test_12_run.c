@@ -2752,6 +2752,7 @@ static void every_precision_changes_the_bytes(void **state) {
         strategy_open(&b, &graph, &strategy);
         b.desc.kernel_precisions = 1u << TL_PRECISION_MIXED | 1u << TL_PRECISION_SINGLE;
         b.desc.budget_bytes = input_bytes(&graph) + single_peak * 3 / 4;
+        b.desc.work_limit = 0;     // near the least that works
         bed_must_init(&b);
         assert_true(tl_find_compiled_plan(b.run)->choice.format_counts[TL_FORMAT_BF16] > 0);
         bed_close(&b);
@@ -3134,6 +3135,61 @@ static void a_result_that_is_being_spilled_can_be_read(void **state) {
     tl_free_plan(NULL, &plan);
     tl_free_graph(NULL, &graph);
 }
+
+#ifndef TL_NO_PLANNERS
+static int same_steps(const tl_plan *a, const tl_plan *b) {
+    return a->step_count == b->step_count && !memcmp(a->steps, b->steps, (size_t)a->step_count * sizeof *a->steps);
+}
+
+// A run that makes its plan makes that of tl_plan_remat with the same work_limit; with 0 that of the default.
+static void a_run_plans_within_its_work_limit(void **state) {
+    static const uint64_t works[] = { 0, 1, 2000, 1000000 };
+    tl_strategy strategy = tl_with_precision(tl_with_gradient(tl_strategy_new(), tl_gradient_checkpointed(0)), TL_PRECISION_SINGLE);
+    tl_random random = { 77 };
+    long round, made = 0, differ = 0, refused = 0;
+    (void)state;
+    strategy = tl_with_memory(tl_with_mode(strategy, TL_MODE_LAZY), TL_MEMORY_STANDARD);
+    for (round = 0; round < scaled(12); round++) {
+        tl_graph graph;
+        tl_env env = silent_env();
+        tl_plan planned[4];
+        tl_result result;
+        uint64_t peak;
+        size_t k;
+        if (random_graph(NULL, &random, 14, &graph)) fail_msg("%s", "no graph");
+        (void)keep_all_outcome(&graph, 0, 1, &peak);
+        for (k = 0; k < 4; k++) {
+            static bed b;
+            tl_remat_desc remat;
+            tl_plan found;
+            memset(&remat, 0, sizeof remat);
+            remat.graph = &graph;
+            remat.live = 1;     // memory standard has no arena
+            remat.budget_bytes = peak - peak / (round % 2 ? 12 : 4);
+            remat.work_limit = works[k];
+            result = tl_plan_remat(&env, &remat, &planned[k], NULL);
+            strategy_open(&b, &graph, &strategy);
+            b.desc.budget_bytes = remat.budget_bytes;
+            b.desc.work_limit = works[k];
+            assert_int_equal(bed_init(&b), result);
+            if (result) {
+                assert_true(tl_find_least_budget(&b.env.error) == tl_find_least_budget(&env.error));
+                refused++;
+            } else {
+                tl_find_run_plan(b.run, &found);
+                assert_true(found.cost == planned[k].cost && same_steps(&found, &planned[k]));
+                differ += planned[0].step_count && !same_steps(&found, &planned[0]);
+                made++;
+            }
+            bed_close(&b);
+        }
+        for (k = 0; k < 4; k++) tl_free_plan(&env, &planned[k]);
+        tl_free_graph(NULL, &graph);
+    }
+    printf("%ld plans made, %ld of them not that of default work, %ld budgets refused\n", made, differ, refused);
+    assert_true(is_thinned() || (made > 12 && differ > 0));
+}
+#endif
 
 static void plans_are_found_as_they_were_given_or_made(void **state) {
     static bed b;
@@ -3767,6 +3823,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(tensors_are_read_and_written_within_the_rules),
         cmocka_unit_test(a_result_that_is_being_spilled_can_be_read),
         cmocka_unit_test(plans_are_found_as_they_were_given_or_made),
+#ifndef TL_NO_PLANNERS
+        cmocka_unit_test(a_run_plans_within_its_work_limit),
+#endif
         cmocka_unit_test(a_plan_changed_after_init_is_refused),
         cmocka_unit_test(real_gradients_are_those_of_finite_differences_under_every_plan),
         cmocka_unit_test(events_tell_every_step_and_the_peak),

@@ -38,21 +38,21 @@ static tl_result save(tl_run *run, saved *s) {
 }
 
 // What the kernels of the bed keep from call to call is state of the caller.
-static void open_bed(bed *b, tl_state *states, const tl_graph *graph, const tl_plan *plan, int kind, int32_t k) {
+static void open_bed(bed *b, tl_variable *states, const tl_graph *graph, const tl_plan *plan, int kind, int32_t k) {
     bed_open(b, graph, kind, 6, 4);
     memset(states, 0, 3 * sizeof *states);
     states[0].node = states[1].node = states[2].node = -1;
-    states[0].kind = TL_STATE_GRADIENT;
+    states[0].kind = TL_VARIABLE_GRADIENT;
     states[0].host = b->mixer.gradients;
     states[0].bytes = (uint64_t)graph->node_count * sizeof *b->mixer.gradients;
-    states[1].kind = TL_STATE_STATISTICS;
+    states[1].kind = TL_VARIABLE_STATISTICS;
     states[1].host = b->mixer.seeds;
     states[1].bytes = (uint64_t)graph->node_count * sizeof *b->mixer.seeds;
-    states[2].kind = TL_STATE_RANDOM;
+    states[2].kind = TL_VARIABLE_RANDOM;
     states[2].host = b->mixer.ran;
     states[2].bytes = (uint64_t)graph->node_count * sizeof *b->mixer.ran;
-    b->desc.states = states;
-    b->desc.state_count = 3;
+    b->desc.variables = states;
+    b->desc.variable_count = 3;
     b->desc.plan = plan;
     b->desc.in_flight = k;
     bed_must_init(b);
@@ -92,7 +92,7 @@ static int is_valid(const tl_graph *graph, const tl_plan *plan, int *copies) {
 // Load into a new run, go on there to the end of the pass, and run one more.
 static uint64_t go_on(const tl_graph *graph, const tl_plan *plan, int kind, int32_t k, const saved *s) {
     static bed b;
-    static tl_state states[3];
+    static tl_variable states[3];
     uint64_t sum;
     open_bed(&b, states, graph, plan, kind, k);
     if (tl_load_run(b.run, s->bytes, s->count)) fail_msg("%s", b.env.error.text);
@@ -108,7 +108,7 @@ static uint64_t go_on(const tl_graph *graph, const tl_plan *plan, int kind, int3
 
 static void a_pass_goes_on_where_it_was_saved(void **state) {
     static bed b;
-    static tl_state states[3];
+    static tl_variable states[3];
     tl_random random;
     saved s = { NULL, 0, 0, -1 };
     long runs = 0, saves = 0, refused = 0, with_copies = 0;
@@ -177,7 +177,7 @@ static void a_pass_goes_on_where_it_was_saved(void **state) {
 // Between passes the plan does not matter.
 static void a_training_goes_on_under_another_plan(void **state) {
     static bed b, other;
-    static tl_state states[3], others[3];
+    static tl_variable states[3], others[3];
     tl_random random;
     saved s = { NULL, 0, 0, -1 };
     long runs = 0;
@@ -227,7 +227,7 @@ static const char steps_text[] = "S 1\nO 1\nF 2\nW 1\nF 3\nL 1\nD 2\nW 1\nF 4\nB
 // What a step is under way for is refused, and a sink that fails says so.
 static void what_is_under_way_is_not_saved(void **state) {
     static bed b;
-    static tl_state states[3];
+    static tl_variable states[3];
     tl_env env;
     tl_graph graph;
     tl_plan plan;
@@ -284,7 +284,7 @@ static void check_undisturbed(bed *b, uint64_t expected) {
 
 static void hostile_data_is_refused_and_nothing_lost(void **state) {
     static bed b;
-    static tl_state states[3];
+    static tl_variable states[3];
     tl_env env;
     tl_graph graph;
     tl_plan plan;
@@ -360,10 +360,10 @@ static void hostile_data_is_refused_and_nothing_lost(void **state) {
     tl_free_graph(&env, &graph);
 }
 
-// The same of tl_load_states: refused, and no state has changed, or taken.
+// The same of tl_load_variables: refused, and no state has changed, or taken.
 static void hostile_states_are_refused(void **state) {
     static bed b;
-    static tl_state states[3];
+    static tl_variable states[3];
     static mixer before;
     tl_env env;
     tl_graph graph;
@@ -394,20 +394,20 @@ static void hostile_states_are_refused(void **state) {
         saves[1].length = cuts ? at + 8 : s.count;
         memcpy(bytes, s.bytes, s.count);
         if (!cuts) bytes[at] ^= (unsigned char)(1 + tl_next_random_below(&random, 255));
-        assert_int_equal(tl_load_states(b.run, saves + 1 - both, 1 + both), TL_ERROR_PARSE);
+        assert_int_equal(tl_load_variables(b.run, saves + 1 - both, 1 + both), TL_ERROR_PARSE);
         set_checksum(bytes, saves[1].length);
-        result = tl_load_states(b.run, saves + 1 - both, 1 + both);
+        result = tl_load_variables(b.run, saves + 1 - both, 1 + both);
         refused += result != TL_OK;
         taken += !result;
         if (result) assert_memory_equal(&before, &b.mixer, sizeof before);
         b.mixer = before;
     }
     memcpy(bytes, s.bytes, s.count);
-    assert_int_equal(bytes[60], TL_STATE_GRADIENT);      // the kind of the first range
-    bytes[60] = TL_STATE_COUNT;
+    assert_int_equal(bytes[60], TL_VARIABLE_GRADIENT);      // the kind of the first range
+    bytes[60] = TL_VARIABLE_COUNT;
     set_checksum(bytes, s.count);
     saves[1].length = s.count;
-    assert_int_equal(tl_load_states(b.run, &saves[1], 1), TL_ERROR_PARSE);
+    assert_int_equal(tl_load_variables(b.run, &saves[1], 1), TL_ERROR_PARSE);
     free(bytes);
     free(s.bytes);
     printf("%ld altered ones refused, %ld taken\n", refused, taken);
@@ -420,7 +420,7 @@ static void hostile_states_are_refused(void **state) {
 // Data of another graph, seed, plan or state is told apart.
 static void data_of_another_run_is_refused(void **state) {
     static bed b;
-    static tl_state states[3];
+    static tl_variable states[3];
     tl_env env;
     tl_graph graph, other;
     tl_plan plan, all;
@@ -454,7 +454,7 @@ static void data_of_another_run_is_refused(void **state) {
     bed_open(&b, &graph, 0, 0, 4);
     bed_must_init(&b);
     assert_int_equal(tl_load_run(b.run, s.bytes, s.count), TL_ERROR_INVALID_ARG);
-    assert_string_equal(b.env.error.text, "tl_load_run: data: other states of the caller than this run has");
+    assert_string_equal(b.env.error.text, "tl_load_run: data: other variables than this run has");
     tl_free_run(b.run);
     b.desc.seed = 5;
     bed_must_init(&b);
@@ -498,7 +498,7 @@ static uint64_t finish_entry(bed *b) {
 // Saved between two passes, and at every step of one; what a step has freed is not there again.
 static void an_entry_goes_on_where_it_was_saved(void **state) {
     static bed b, other;
-    static tl_state states[3], others[3];
+    static tl_variable states[3], others[3];
     tl_env env;
     tl_graph graph;
     saved s = { NULL, 0, 0, -1 };
@@ -548,7 +548,7 @@ static void another_entry_is_refused(void **state) {
     static const char text[] = "E 2.0\nF 1\nF 3\nF 4\n";
     static const char *const refusal = "tl_load_run: data: another entry than the plan has";
     static bed b;
-    static tl_state states[3];
+    static tl_variable states[3];
     tl_env env;
     tl_graph graph;
     tl_plan plan, entry, all;
@@ -607,7 +607,7 @@ static void another_entry_is_refused(void **state) {
 // The caller's loss scaler goes with the states, and one with no scale that can be is refused.
 static void a_loss_scaler_is_saved_with_the_states(void **state) {
     static bed b;
-    static tl_state states[3];
+    static tl_variable states[3];
     tl_env env;
     tl_graph graph;
     tl_plan plan;
@@ -648,7 +648,7 @@ static void a_loss_scaler_is_saved_with_the_states(void **state) {
     b.desc.loss_scaler = NULL;
     bed_must_init(&b);
     assert_int_equal(tl_load_run(b.run, s.bytes, s.count), TL_ERROR_INVALID_ARG);
-    assert_string_equal(b.env.error.text, "tl_load_run: data: other states of the caller than this run has");
+    assert_string_equal(b.env.error.text, "tl_load_run: data: other variables than this run has");
     bed_close(&b);
     free(s.bytes);
     tl_free_plan(&env, &plan);
@@ -659,7 +659,7 @@ static void a_loss_scaler_is_saved_with_the_states(void **state) {
 static void saving_and_loading_survive_a_backend_that_fails(void **state) {
     static const int functions[] = { SPY_MAP, SPY_UNMAP, SPY_ORDER, SPY_CLAIM };
     static bed b, other;
-    static tl_state states[3], others[3];
+    static tl_variable states[3], others[3];
     tl_env env;
     tl_graph graph;
     tl_plan plans[2];
@@ -726,7 +726,7 @@ static void saving_and_loading_survive_a_backend_that_fails(void **state) {
 // Data with something behind its end, or of no bytes; and a pass of a run that decides by itself.
 static void what_no_saved_run_is_is_refused(void **state) {
     static bed b;
-    static tl_state states[3];
+    static tl_variable states[3];
     tl_env env;
     tl_graph graph;
     tl_plan plan;

@@ -24,7 +24,7 @@ typedef struct worker {
     tl_transport transport;
     bed          bed;
     tl_kernel    kernels[MIXER_NODES];
-    tl_state     states[MIXER_NODES];
+    tl_variable     states[MIXER_NODES];
     int32_t      state_of[MIXER_NODES];  // -1 = the node has no gradient
     float        buffer[MOST_FLOATS];    // of all gradients
     float       *shards[MIXER_NODES];
@@ -105,14 +105,14 @@ static void worker_open(worker *w, const tl_graph *graph, int32_t replicas, int 
         w->shards[w->count] = (float *)calloc((size_t)floats / (size_t)replicas + 1, sizeof(float));
         memset(&w->states[w->count], 0, sizeof w->states[0]);
         w->states[w->count].node = id;
-        w->states[w->count].kind = TL_STATE_GRADIENT;
+        w->states[w->count].kind = TL_VARIABLE_GRADIENT;
         w->states[w->count].host = w->buffer;
         w->states[w->count].bytes = floats * sizeof(float);
         w->states[w->count].shard = w->shards[w->count];
         w->count++;
     }
-    w->bed.desc.states = w->count ? w->states : NULL;
-    w->bed.desc.state_count = w->count;
+    w->bed.desc.variables = w->count ? w->states : NULL;
+    w->bed.desc.variable_count = w->count;
 }
 
 static void worker_close(worker *w) {
@@ -347,7 +347,7 @@ static void shards_are_saved(void **state) {
         save.length = saved.length;
         if (at > steps - 1) {   // between passes
             b.shards[0][0] = 1234;
-            if (tl_load_states(b.bed.run, &save, 1)) fail_msg("%s", b.bed.env.error.text);
+            if (tl_load_variables(b.bed.run, &save, 1)) fail_msg("%s", b.bed.env.error.text);
             assert_true(b.shards[0][0] == 1234);
         }
         free(saved.text);
@@ -369,12 +369,12 @@ static void assert_init_fails(worker *w, const char *text) {
 }
 
 static void what_cannot_be_in_shards_is_refused(void **state) {
-    static const char *const what = "tl_init_run: states: range 0: has a shard, but is no gradient of one node in f32 (kind, node, bytes)";
+    static const char *const what = "tl_init_run: variables: range 0: has a shard, but is no gradient of one node in f32 (kind, node, bytes)";
     static worker w;
     tl_graph graph = graph_of(pair);
     tl_strategy strategy = tl_with_parallelism(tl_strategy_training(), tl_parallelism_none());
     float shard[64] = { 0 };
-    tl_state *s = w.states;
+    tl_variable *s = w.states;
     tl_run_report report;
     tl_rehearsal rehearsal;
     (void)state;
@@ -388,9 +388,9 @@ static void what_cannot_be_in_shards_is_refused(void **state) {
     w.counts[0] = w.counts[1] = 16;
     s[0].shard = shard;
     s[1].shard = shard + 16;
-    s[0].kind = TL_STATE_PARAMETER;
+    s[0].kind = TL_VARIABLE_PARAMETER;
     assert_init_fails(&w, what);
-    s[0].kind = TL_STATE_GRADIENT;
+    s[0].kind = TL_VARIABLE_GRADIENT;
     s[0].node = -1;
     assert_init_fails(&w, what);
     s[0].node = 1;
@@ -398,27 +398,27 @@ static void what_cannot_be_in_shards_is_refused(void **state) {
     assert_init_fails(&w, what);
     s[0].bytes = 64;
     w.bed.spy.is_remote = 1;
-    assert_init_fails(&w, "tl_init_run: states: range 0: has a shard, but the backend's memory is not the host's");
+    assert_init_fails(&w, "tl_init_run: variables: range 0: has a shard, but the backend's memory is not the host's");
     w.bed.spy.is_remote = 0;
     w.bed.desc.in_flight = 2;
-    assert_init_fails(&w, "tl_init_run: states: range 0: with shards in_flight must be 0 or 1");
+    assert_init_fails(&w, "tl_init_run: variables: range 0: with shards in_flight must be 0 or 1");
     w.bed.desc.in_flight = 0;
     s[1].shard = shard + 15;
-    assert_init_fails(&w, "tl_init_run: states: ranges 0 and 1 overlap, or the shard of one does");
+    assert_init_fails(&w, "tl_init_run: variables: ranges 0 and 1 overlap, or the shard of one does");
     s[1].shard = w.buffer + 3;
-    assert_init_fails(&w, "tl_init_run: states: ranges 0 and 1 overlap, or the shard of one does");
+    assert_init_fails(&w, "tl_init_run: variables: ranges 0 and 1 overlap, or the shard of one does");
     s[1].shard = NULL;
-    assert_init_fails(&w, "tl_init_run: states: ranges 0 and 1 overlap, or the shard of one does");
+    assert_init_fails(&w, "tl_init_run: variables: ranges 0 and 1 overlap, or the shard of one does");
     s[1].host = w.buffer + 16;
     s[1].shard = shard + 32;
     s[0].bytes = 4 * 17;
     s[1].node = 1;
-    assert_init_fails(&w, "tl_init_run: states: ranges 0 and 1 overlap");   // both of one backward
+    assert_init_fails(&w, "tl_init_run: variables: ranges 0 and 1 overlap");   // both of one backward
     s[1].node = 2;
     bed_must_init(&w.bed);          // buffers of shards may overlap in any way
     assert_int_equal(tl_rehearse_run(w.bed.run, NULL, &rehearsal), TL_ERROR_UNSUPPORTED);
     assert_string_equal(w.bed.env.error.text,
-                        "tl_rehearse_run: states: range 0 has a shard; rehearse with gradients apart from each other");
+                        "tl_rehearse_run: variables: range 0 has a shard; rehearse with gradients apart from each other");
     tl_free_run(w.bed.run);
     s[0].bytes = 64;
     s[1].host = w.buffer;
@@ -447,7 +447,7 @@ static void the_rest_is_summed_and_saved_as_ever(void **state) {
     random.state = 3;
     team_open(&t, &graph, NULL, &strategy, 2, 1, 0);
     for (r = 0; r < 2; r++) {
-        tl_state *s = &t.workers[r].states[1];
+        tl_variable *s = &t.workers[r].states[1];
         s->host = whole[r];
         s->shard = NULL;
         s->bytes = sizeof whole[r];
@@ -460,7 +460,7 @@ static void the_rest_is_summed_and_saved_as_ever(void **state) {
     for (r = 0; r < 2; r++) assert_int_equal(t.workers[r].bed.logged, 0);    // to wait for others is no error
     for (left = 3; left;)
         for (r = 0; r < 2; r++) {
-            tl_result result = left >> r & 1 ? tl_reduce_run(t.workers[r].bed.run, TL_STATE_GRADIENT) : TL_NOT_READY;
+            tl_result result = left >> r & 1 ? tl_reduce_run(t.workers[r].bed.run, TL_VARIABLE_GRADIENT) : TL_NOT_READY;
             assert_true(!result || result == TL_NOT_READY);
             if (!result) left &= ~(1 << r);
         }
@@ -483,7 +483,7 @@ static void the_rest_is_summed_and_saved_as_ever(void **state) {
     one.states[1].bytes = sizeof third;
     bed_must_init(&one.bed);
     one.shards[0][0] = 1234;
-    if (tl_load_states(one.bed.run, saves, 2)) fail_msg("%s", one.bed.env.error.text);
+    if (tl_load_variables(one.bed.run, saves, 2)) fail_msg("%s", one.bed.env.error.text);
     assert_true(one.shards[0][0] == 1234 && third[4] == 55);
     worker_close(&one);
     team_close(&t);

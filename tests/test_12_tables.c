@@ -216,7 +216,7 @@ static void what_was_left_out_is_refused(void **state) {
     ASKS(budget_ratio, 0.5);
     ASKS(may_split, 1);
     ASKS(kernel_precisions, 1u << TL_PRECISION_DOUBLE);
-    ASKS(states, (const tl_state *)&asks);
+    ASKS(variables, (const tl_variable *)&asks);
 #undef ASKS
     memset(&asks, 0, sizeof asks);
     asks.budget_bytes = plan.arena_bytes + 3;

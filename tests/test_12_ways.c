@@ -216,6 +216,7 @@ static void one_split_process(const tl_graph *graph, int32_t parts, uint64_t *gr
     desc.strategy = &strategy;
     desc.may_split = 1;
     desc.alignment_bytes = 1;
+    desc.work_limit = BED_WORK;
     if (tl_compile(NULL, &desc, &compiled)) fail_msg("%s", "not compiled");
     bed_open(&b, graph, 0, 0, 1);
     hands_open(&h, &b, graph);
@@ -256,6 +257,7 @@ static int32_t run_split_strategy(const tl_ranks_desc *desc, tl_random *random, 
         c.beds[r].desc.strategy = &strategy;
         c.beds[r].desc.may_split = 1;
         c.beds[r].desc.split_cost = desc->split_cost;
+        c.beds[r].desc.work_limit = desc->work_limit;
         bed_must_init(&c.beds[r]);
         c.beds[r].graph = tl_find_compiled_plan(c.beds[r].run)->source;
     }
@@ -307,6 +309,7 @@ static void a_batch_is_split_into_what_is_best(void **state) {
         memset(&desc, 0, sizeof desc);
         desc.graph = &graph;
         desc.may_split = 1;
+        desc.work_limit = 10 * BED_WORK;
         desc.rank_count = random_count(&random, 2, 3);
         desc.link = round % 4 ? &link : NULL;
         desc.split_cost = round % 2 ? 0 : (uint64_t)random_count(&random, 1, 200);

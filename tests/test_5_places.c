@@ -303,7 +303,7 @@ static void budgets_bind_the_arenas_of_rules(void **state) {
     tl_random random = { 6 };
     long round, plans = 0, refused = 0, above = 0;
     (void)state;
-    for (round = 0; round < scaled(240); round++) {
+    for (round = 0; round < scaled(100); round++) {
         static rule_plan p;
         tl_graph graph;
         uint64_t peak, cost;

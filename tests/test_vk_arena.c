@@ -58,6 +58,9 @@ static void make_graph(tl_graph *graph, uint64_t seed, int32_t count, uint64_t l
     }
 }
 
+// Of each plan that a run makes: runs are tested here, not how good their plans are.
+#define PLAN_WORK 1000000
+
 static tl_result start_run(tl_env *env, const tl_backend *backend, const tl_graph *graph, uint64_t budget,
                            tl_run **run) {
     tl_strategy strategy = tl_with_precision(
@@ -71,6 +74,7 @@ static tl_result start_run(tl_env *env, const tl_backend *backend, const tl_grap
     desc.kernel_count = 1;
     desc.strategy = &strategy;
     desc.budget_bytes = budget;
+    desc.work_limit = PLAN_WORK;
     return tl_init_run(env, &desc, run);
 }
 
@@ -187,7 +191,7 @@ static uint64_t make_plan(bench *t, const tl_graph *graph, uint64_t budget, tl_p
     desc.graph = graph;
     desc.budget_bytes = budget;
     desc.alignment_bytes = limits.alignment_bytes;
-    desc.work_limit = 1000000;
+    desc.work_limit = PLAN_WORK;
     result = tl_plan_remat(&t->env, &desc, plan, NULL);
     if (result == TL_ERROR_INFEASIBLE) {
         desc.budget_bytes = tl_find_least_budget(&t->env.error);
@@ -349,6 +353,7 @@ static void arenas_above_the_largest_allocation_are_cut_into_blocks(void **state
             if (tl_plan_keep_all(&w.env, &graph, 0, &plan)) fail_msg("%s", w.env.error.text);
             places.graph = &graph;
             places.device = &device;
+            places.work_limit = PLAN_WORK;
             device.alignment_bytes = limits.alignment_bytes;
             if (round % 3 == 1 && tl_plan_places(&w.env, &places, &plan, NULL)) fail_msg("%s", w.env.error.text);
             memset(&desc, 0, sizeof desc);
@@ -357,6 +362,7 @@ static void arenas_above_the_largest_allocation_are_cut_into_blocks(void **state
             desc.kernels = &kernel;
             desc.kernel_count = 1;
             desc.plan = &plan;
+            desc.work_limit = PLAN_WORK;
             if (tl_init_run(&w.env, &desc, &run)) fail_msg("%s", w.env.error.text);
         }
         vkshim_report(&after);

@@ -98,7 +98,7 @@
     X(INIT_CPU_BACKEND, "tl_init_cpu_backend") \
     X(FREE_CPU_BACKEND, "tl_free_cpu_backend") \
     X(INIT_HEAP, "tl_init_heap") \
-    X(ADD_PIECE, "tl_add_piece") \
+    X(ADD_BLOCK, "tl_add_block") \
     X(MEASURE_DEVICE, "tl_measure_device") \
     X(BACKEND_ADD_BLOCK, "add_block") \
     X(BACKEND_FREE_BLOCK, "free_block") \
@@ -191,7 +191,7 @@
     X(REDUCE_RUN, "tl_reduce_run") \
     X(SCATTER_RUN, "tl_scatter_run") \
     X(GATHER_RUN, "tl_gather_run") \
-    X(LOAD_STATES, "tl_load_states") \
+    X(LOAD_VARIABLES, "tl_load_variables") \
     X(COMPILE_PARALLEL, "tl_compile_parallel")
 
 // -- errors: rules --
@@ -1225,12 +1225,12 @@
     X(BUDGET_RATIO_MUST_BE_0_TO_1, "budget_ratio: must be 0 to 1, without budget_bytes", "") \
     X(FIGURES_TL_NO_PLANNERS, "budget_ratio, figures, rehearsal: TL_NO_PLANNERS left the planners out", "") \
     X(USERS_NONE_FOR_ORIGIN, "users: none for node %s, whose origin is %1", "node, origin") \
-    X(STATES_COUNT_WITHOUT_STATES, "states, state_count: give both or neither", "") \
-    X(STATE_KIND_OR_NODE_UNKNOWN, "states: range %0: unknown kind, or no such node", "range") \
-    X(STATE_NULL_WITH_BYTES, \
-      "states: range %0: NULL has no bytes, and none end beyond the address space", "range") \
-    X(STATE_RANGES_OVERLAP, "states: ranges %0 and %1 overlap", "range, range") \
-    X(STATE_OVERLAPS_ARENA, "states: range %0 overlaps the run's arena", "range") \
+    X(VARIABLE_COUNT_WITHOUT_VARIABLES, "variables, variable_count: give both or neither", "") \
+    X(VARIABLE_KIND_OR_NODE_UNKNOWN, "variables: range %0: unknown kind, or no such node", "range") \
+    X(VARIABLE_NULL_WITH_BYTES, \
+      "variables: range %0: NULL has no bytes, and none end beyond the address space", "range") \
+    X(VARIABLES_OVERLAP, "variables: ranges %0 and %1 overlap", "range, range") \
+    X(VARIABLE_OVERLAPS_ARENA, "variables: range %0 overlaps the run's arena", "range") \
     X(REHEARSAL_FOUND_ERRORS, "rehearsal: %0 errors, the first: %s", "errors, node") \
     X(REHEARSAL_NO_MEMORY, "rehearsal", "") \
     X(PASS_COUNT_MUST_BE_TO_1000, "pass_count: must be -1 to 1000", "") \
@@ -1249,7 +1249,7 @@
     X(SAVED_HAS_ANOTHER_SEED, "data: of another seed", "") \
     X(SAVED_IN_A_PASS_OF_ANOTHER_PLAN, "data: saved in a pass of another plan", "") \
     X(SAVED_HAS_ANOTHER_BYTE_ORDER, "data: of a machine of the other byte order", "") \
-    X(SAVED_STATES_ARE_OTHERS, "data: other states of the caller than this run has", "") \
+    X(SAVED_VARIABLES_ARE_OTHERS, "data: other variables than this run has", "") \
     X(SAVED_ENTRY_IS_ANOTHER, "data: another entry than the plan has", "") \
     X(SAVED_RUN_IS_NOT_AS_PLANNED, "run: holds other bytes than its plan says", "") \
     X(SAVED_STEP_OR_COPY_IS_UNDER_WAY, "run: a step or a copy is under way", "") \
@@ -1265,7 +1265,7 @@
     X(TRANSPORT_NEEDS_HOST_VISIBLE, "transport: the host must see the memory of the backend", "") \
     X(REDUCED_KIND_UNKNOWN, "kind: unknown state kind", "") \
     X(REDUCTION_NEEDS_TRANSPORT, "run: has no transport", "") \
-    X(REDUCED_RANGES_ARE_F32, "states: ranges that are summed hold f32: 4 bytes each", "") \
+    X(REDUCED_RANGES_ARE_F32, "variables: ranges that are summed hold f32: 4 bytes each", "") \
     X(REDUCTION_IS_UNDER_WAY, "run: another sum over ranks is under way", "") \
     X(STRATEGY_PARALLELISM_IS_NOT_THAT_OF_THE_TRANSPORT, \
       "strategy.parallelism: %0 does not divide the %1 ranks of the transport", "workers, ranks") \
@@ -1286,16 +1286,16 @@
     X(SIZES_DO_NOT_FIT_32_BITS, "plan: %0 bytes do not fit the 32 bits of TL_SMALL_SIZES", "bytes") \
     X(OP_INPUT_HAS_KERNELS, "ops: op %s: an input has no forward and no backward", "op") \
     X(SAVES_THERE_MUST_BE_ONE, "saves: there must be at least one", "") \
-    X(SAVED_IN_A_PASS, "data: saved in a pass, where states are not whole", "") \
+    X(SAVED_IN_A_PASS, "data: saved in a pass, where variables are not whole", "") \
     X(SAVES_ARE_OF_OTHER_STEPS, "saves: some are of training step %0, others of %1", "step, step") \
     X(SAVES_HAVE_OTHER_SCALERS, "saves: their loss scalers differ", "") \
-    X(SAVES_LACK_A_STATE, "saves: none has states[%1], %s of node %s", "node, state") \
-    X(SAVES_HAVE_A_STATE_TWICE, "saves: states[%1], %s of node %s, is not the same in all of them", \
+    X(SAVES_LACK_A_VARIABLE, "saves: none has variables[%1], %s of node %s", "node, state") \
+    X(SAVES_HAVE_A_VARIABLE_TWICE, "saves: variables[%1], %s of node %s, is not the same in all of them", \
       "node, state") \
-    X(SAVED_STATE_HAS_OTHER_BYTES, "saves: states[%1], %s of node %s, has another number of bytes there", \
+    X(SAVED_VARIABLE_HAS_OTHER_BYTES, "saves: variables[%1], %s of node %s, has another number of bytes there", \
       "node, state") \
-    X(PEER_HAS_OTHER_STATES, \
-      "rank %0 has other states: replicas register the same nodes, kinds, bytes and shards", "rank") \
+    X(PEER_HAS_OTHER_VARIABLES, \
+      "rank %0 has other variables: replicas register the same nodes, kinds, bytes and shards", "rank") \
     X(PEER_IS_AT_ANOTHER_STEP, "rank %0 is at training step %1: ranks begin at the same one", "rank, step") \
     X(PEER_HAS_OTHER_SETTINGS, \
       "rank %0 has another repeat_count, seed or first_micro_batch than this one", "rank") \
@@ -1303,15 +1303,15 @@
       "run: a pass with messages did not end: make the runs of all ranks anew, go on from what was saved", "") \
     X(RUN_IS_OF_ONE_RANK, "run: is of one rank of several; rehearse the whole graph in one process", "") \
     X(TENSOR_OF_ANOTHER_RANK, "tensor: of a node that this rank does not have", "") \
-    X(STATE_SHARD_OF_WHAT_HAS_NONE, \
-      "states: range %0: has a shard, but is no gradient of one node in f32 (kind, node, bytes)", "range") \
-    X(STATE_SHARDS_ONE_STEP_AT_A_TIME, "states: range %0: with shards in_flight must be 0 or 1", "range") \
-    X(STATE_SHARDS_ARE_LEFT_OUT, "states: range %0: shards are left out of this build", "range") \
-    X(STATE_SHARD_NEEDS_HOST, "states: range %0: has a shard, but the backend's memory is not the host's", \
+    X(VARIABLE_SHARD_OF_WHAT_HAS_NONE, \
+      "variables: range %0: has a shard, but is no gradient of one node in f32 (kind, node, bytes)", "range") \
+    X(VARIABLE_SHARDS_ONE_STEP_AT_A_TIME, "variables: range %0: with shards in_flight must be 0 or 1", "range") \
+    X(VARIABLE_SHARDS_ARE_LEFT_OUT, "variables: range %0: shards are left out of this build", "range") \
+    X(VARIABLE_SHARD_NEEDS_HOST, "variables: range %0: has a shard, but the backend's memory is not the host's", \
       "range") \
     X(COMPILED_OF_RANKS_INFERENCE, "compiled: its inference is not that of the desc", "") \
-    X(STATE_SHARDS_OVERLAP, "states: ranges %0 and %1 overlap, or the shard of one does", "range, range") \
-    X(SHARDS_ARE_NOT_REHEARSED, "states: range %0 has a shard; rehearse with gradients apart from each other", \
+    X(VARIABLE_SHARDS_OVERLAP, "variables: ranges %0 and %1 overlap, or the shard of one does", "range, range") \
+    X(SHARDS_ARE_NOT_REHEARSED, "variables: range %0 has a shard; rehearse with gradients apart from each other", \
       "range")
 
 // -- errors: rules of [13] TRACE --

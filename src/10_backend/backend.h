@@ -254,14 +254,14 @@ TLDEF tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *desc
 //          With TL_NO_ACCOUNTS they are not counted: the caller frees them first.
 TLDEF tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend);
 
-// A heap gives out pieces of a range of offsets (of device memory, of a file, of an arena) and never
-// touches the memory itself. A piece has an offset and an id. Neighbouring free pieces are joined.
+// A heap gives out blocks of a range of offsets (of device memory, of a file, of an arena) and never
+// touches the memory itself. A block has an offset and an id. Neighbouring free blocks are joined.
 typedef struct tl_heap tl_heap;
 
 // Make a heap over so many bytes, all free; the env must outlive it.
 //
 //   bytes       rounded down to the alignment
-//   alignment   of every offset and every piece: a power of two; 0 = 1
+//   alignment   of every offset and every block: a power of two; 0 = 1
 //   heap        overwritten; release with tl_free_heap
 //
 // Errors:  TL_ERROR_INVALID_ARG: no byte, or an alignment that is no power of two; TL_ERROR_NO_MEMORY.
@@ -270,19 +270,19 @@ typedef struct tl_heap tl_heap;
 TLDEF tl_result tl_init_heap(tl_env *env, size_t bytes, size_t alignment, tl_heap **heap);
 TLDEF void      tl_free_heap(tl_heap *heap);  // accepts NULL
 
-// Take a piece, and free one. The piece is cut from a free place of about its size, not always from the
-// smallest that is large enough. tl_free_piece ignores an id that stands for no piece; ids are used again.
+// Take a block, and free one. The block is cut from a free place of about its size, not always from the
+// smallest that is large enough. tl_free_block ignores an id that stands for no block; ids are used again.
 //
 //   bytes   rounded up to the alignment
-//   piece   its id, > 0
+//   block   its id, > 0
 //
 // Errors:  TL_ERROR_INVALID_ARG: 0 bytes; TL_ERROR_NO_MEMORY: no free place is large enough, or no memory
-//          for the table of pieces. *offset and *piece are 0 then.
+//          for the table of blocks. *offset and *block are 0 then.
 // Cost:    O(1); O(free places of about this size) if hardly any of them is large enough.
-TLDEF tl_result tl_add_piece(tl_heap *heap, size_t bytes, size_t *offset, int32_t *piece);
-TLDEF void      tl_free_piece(tl_heap *heap, int32_t piece);
+TLDEF tl_result tl_add_block(tl_heap *heap, size_t bytes, size_t *offset, int32_t *block);
+TLDEF void      tl_free_block(tl_heap *heap, int32_t block);
 
-// Report the free bytes, and those of the largest piece that can be taken. Either may be NULL.
+// Report the free bytes, and those of the largest block that can be taken. Either may be NULL.
 TLDEF void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *largest_bytes);
 
 #ifndef TL_NO_CODECS

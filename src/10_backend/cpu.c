@@ -327,7 +327,7 @@ static tl_result tli_place_block(tli_cpu *cpu, tli_cpu_block *block) {
     if (block->bytes > SIZE_MAX / 4 - 2 * guard - 2 * alignment) return TL_ERROR_NO_MEMORY;
     whole = (size_t)tli_align_u64(block->bytes ? block->bytes : 1, alignment) + 2 * guard;
     if (block->tier == TL_TIER_DEVICE && bank->memory) {
-        block->piece = tli_take_piece(&bank->heap, whole);
+        block->piece = tli_take_heap_block(&bank->heap, whole);
         if (!block->piece) return TL_ERROR_NO_MEMORY;
         base = bank->memory + bank->heap.extents[block->piece - 1].offset;
     } else {
@@ -351,7 +351,7 @@ static tl_result tli_finish_block(tli_cpu *cpu, int32_t slot) {
         result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_FREE_BLOCK),
                               TLI_RULE(BYTES_THAT_NOBODY_CLAIMED_WERE_WRITTEN));
     if (block->allocation) tli_release(cpu->env, block->allocation);
-    else tli_give_piece(&cpu->banks[block->bank].heap, block->piece);
+    else tli_give_heap_block(&cpu->banks[block->bank].heap, block->piece);
     tli_release(cpu->env, block->spans);
     tli_untake_block(cpu, block);
     block->spans = NULL;

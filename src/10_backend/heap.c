@@ -284,8 +284,8 @@ static int32_t tli_add_extent(tl_heap *heap) {
     return heap->extent_count++;
 }
 
-// Take bytes and return the id of the piece; 0 = no room.
-static int32_t tli_take_piece(tl_heap *heap, size_t bytes) {
+// Take bytes and return the id of the block; 0 = no room.
+static int32_t tli_take_heap_block(tl_heap *heap, size_t bytes) {
     int32_t index, rest;
     tli_extent *extent, *left;
     if (bytes > heap->bytes) return 0;
@@ -328,8 +328,8 @@ static void tli_join_extent(tl_heap *heap, int32_t index) {
     TLI_INVARIANT(tli_extent_holds(heap, index) || heap->extents[index].state == TLI_EXTENT_TAKEN);
 }
 
-static void tli_give_piece(tl_heap *heap, int32_t piece) {
-    int32_t index = piece - 1;
+static void tli_give_heap_block(tl_heap *heap, int32_t block) {
+    int32_t index = block - 1;
     int32_t before = heap->extents[index].before, after = heap->extents[index].after;
     TLI_INVARIANT(heap->extents[index].state == TLI_EXTENT_TAKEN);
     if (after >= 0 && heap->extents[after].state == TLI_EXTENT_FREE) {
@@ -390,23 +390,23 @@ TLI_IMPL void tl_free_heap(tl_heap *heap) {
     tli_release(env, heap);
 }
 
-TLI_IMPL tl_result tl_add_piece(tl_heap *heap, size_t bytes, size_t *offset, int32_t *piece) {
-    TL_ASSERT(heap && offset && piece);
+TLI_IMPL tl_result tl_add_block(tl_heap *heap, size_t bytes, size_t *offset, int32_t *block) {
+    TL_ASSERT(heap && offset && block);
     *offset = 0;
-    *piece = 0;
+    *block = 0;
     if (!bytes)
-        return tli_fail(heap->env, TL_ERROR_INVALID_ARG, TLI_IN(ADD_PIECE), TLI_RULE(BYTES_MUST_BE_POSITIVE));
-    *piece = tli_take_piece(heap, bytes);
-    if (!*piece)
-        return tli_fail(heap->env, TL_ERROR_NO_MEMORY, TLI_IN(ADD_PIECE), TLI_RULE(BYTES_NO_PLACE_FOR_SO_MANY));
-    *offset = heap->extents[*piece - 1].offset;
+        return tli_fail(heap->env, TL_ERROR_INVALID_ARG, TLI_IN(ADD_BLOCK), TLI_RULE(BYTES_MUST_BE_POSITIVE));
+    *block = tli_take_heap_block(heap, bytes);
+    if (!*block)
+        return tli_fail(heap->env, TL_ERROR_NO_MEMORY, TLI_IN(ADD_BLOCK), TLI_RULE(BYTES_NO_PLACE_FOR_SO_MANY));
+    *offset = heap->extents[*block - 1].offset;
     return TL_OK;
 }
 
-TLI_IMPL void tl_free_piece(tl_heap *heap, int32_t piece) {
+TLI_IMPL void tl_free_block(tl_heap *heap, int32_t block) {
     TL_ASSERT(heap);
-    if (piece > 0 && piece <= heap->extent_count && heap->extents[piece - 1].state == TLI_EXTENT_TAKEN)
-        tli_give_piece(heap, piece);
+    if (block > 0 && block <= heap->extent_count && heap->extents[block - 1].state == TLI_EXTENT_TAKEN)
+        tli_give_heap_block(heap, block);
 }
 
 TLI_IMPL void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *largest_bytes) {

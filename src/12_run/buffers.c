@@ -267,7 +267,7 @@ struct tl_run {
     struct tli_messages *messages;   // with other ranks; NULL = none
     struct tli_reduction *reduction; // under way; NULL = none
     struct tli_reduction *in_pass;   // for sums of shards: a pass allocates nothing; NULL = none needed
-    int32_t       has_shards;        // 1 = some of desc.states have a shard
+    int32_t       has_shards;        // 1 = some of desc.variables have a shard
     tli_touched    *touched;
     int32_t         touched_count, touched_capacity;
 

@@ -150,27 +150,27 @@ typedef struct tl_run_event {
 } tl_run_event;
 
 // What a range of the caller's memory holds that kernels read or write beside their operands.
-#define TL_STATES(X) \
-    X(TL_STATE_PARAMETER,  "parameter",  "weights: read by kernels, changed between steps")        \
-    X(TL_STATE_GRADIENT,   "gradient",   "of weights: backwards add to it")                         \
-    X(TL_STATE_OPTIMIZER,  "optimizer",  "moments: neither read nor written in a pass")             \
-    X(TL_STATE_STATISTICS, "statistics", "running means: a forward changes them, once a pass")      \
-    X(TL_STATE_RANDOM,     "random",     "state of a generator: a forward changes it, once a pass")
+#define TL_VARIABLES(X) \
+    X(TL_VARIABLE_PARAMETER,  "parameter",  "weights: read by kernels, changed between steps")        \
+    X(TL_VARIABLE_GRADIENT,   "gradient",   "of weights: backwards add to it")                         \
+    X(TL_VARIABLE_OPTIMIZER,  "optimizer",  "moments: neither read nor written in a pass")             \
+    X(TL_VARIABLE_STATISTICS, "statistics", "running means: a forward changes them, once a pass")      \
+    X(TL_VARIABLE_RANDOM,     "random",     "state of a generator: a forward changes it, once a pass")
 
-typedef enum tl_state_kind {
-    TL_STATES(TLI_ENUM) TL_STATE_COUNT
-} tl_state_kind;
+typedef enum tl_variable_kind {
+    TL_VARIABLES(TLI_ENUM) TL_VARIABLE_COUNT
+} tl_variable_kind;
 
-// A range of the caller's state. Two do not overlap, unless both have a shard and are of nodes that are not run
+// A range of the caller's memory that outlives a step, as the variables of TensorFlow do. Two do not overlap, unless both have a shard and are of nodes that are not run
 // as one: weights that several nodes share are given once.
-typedef struct tl_state {
+typedef struct tl_variable {
     int32_t       node;   // whose kernels use it, of the desc's graph; -1 = of several, or of none
-    tl_state_kind kind;
+    tl_variable_kind kind;
     void         *host;   // of the caller; not NULL unless bytes is 0
     uint64_t      bytes;
     float        *shard;  // of a node's gradient: the range holds it during that node's backward alone, and
                           // sums over replicas are added to this ("sums over ranks"); 0 = not sharded
-} tl_state;
+} tl_variable;
 
 // The costs of a node. Planners compare nodes, so any unit does, if it is the same for all.
 typedef struct tl_node_cost {
@@ -338,8 +338,9 @@ typedef struct tl_run_desc {
     // with fusion and conversion, origins do not. A node that comes from none gets its kernel's.
     void *const    *users;            // [user_count] must outlive the run; 0 = one user for every node of an op
     int32_t         user_count;
-    const tl_state *states;           // [state_count] ranges of the caller's state; must outlive the run
-    int32_t         state_count;
+    const tl_variable *variables;     // [variable_count] what kernels read and write beside their operands; must
+                                      // outlive the run
+    int32_t         variable_count;
 
     // Several steps under way. k = in_flight: step j of a plan may be begun when step j - k is finished; one
     // that reads what another under way writes, or writes what it reads or writes, waits for that one, and so
@@ -477,7 +478,7 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 //          before the next call clear the gradients, and put back a copy of statistics and random state. On a
 //          rank of a pipeline the step is not run again, because its neighbours may have had messages of it:
 //          calls are TL_ERROR_INVALID_ARG, all ranks make their runs anew and go on from what was saved
-//          (tl_load_states). Tell the others by leaving the transport, or they wait for its poll limit.
+//          (tl_load_variables). Tell the others by leaving the transport, or they wait for its poll limit.
 TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
@@ -595,13 +596,13 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 //   sink     gets the data, in parts; what it got before an error is worth nothing
 //   data     [length] all of it; hostile data is refused
 //
-// Between passes that is the number of the next training step, the caller's state (tl_run_desc.states) and loss
+// Between passes that is the number of the next training step, the caller's variables (tl_run_desc.variables) and loss
 // scaler, the graph's inputs, and the plan's entry or the results that are kept from pass to pass. It goes into
 // any run of the same graph, precision, seed, slots and states, whatever its plan: results that this one would
 // not keep, or that are not there, are made again; a plan with an entry of its own needs that entry. In a pass
 // it is all that is live as well, and goes into a run of the same plan alone, with the same places and
 // in_flight: it goes on with the step that comes next. What follows is the same to the bit as without. Whatever
-// else the caller has, such as weights that are no state, and generators of random numbers, is the caller's to
+// else the caller has, such as weights that are no variables of the run, and generators of random numbers, is the caller's to
 // save.
 //
 // The form: numbers of 4 or 8 bytes, the lowest byte first; 8 bytes that say what it is, a version, the hashes
@@ -630,11 +631,11 @@ typedef struct tl_saved {
 // Go on from the states of several saves, with other ranks than those that saved:
 //
 //     4 ranks     tl_save_run on each, after the same training step
-//     3 ranks     tl_compile_ranks again, tl_init_run, tl_load_states with all four saves, on each
+//     3 ranks     tl_compile_ranks again, tl_init_run, tl_load_variables with all four saves, on each
 //
 //   saves   [save_count] of one training step, of runs of the same graph, precision and seed
 //
-// Each range that this run registers (tl_run_desc.states) is looked for by its node, its kind and its number
+// Each range that this run registers (tl_run_desc.variables) is looked for by its node, its kind and its number
 // among those of both, and may be in any of the saves; what else they have is passed over. So register what
 // belongs to a node under that node, on the rank whose stage has it. The number of the next training step and
 // the loss scaler are taken over as well; inputs, entry and kept results are not, and slots do not matter.
@@ -653,7 +654,7 @@ typedef struct tl_saved {
 //          sum is under way. TL_ERROR_PARSE: damaged data. TL_ERROR_UNSUPPORTED: data of another version.
 //          TL_ERROR_NO_MEMORY.
 // Cost:    the bytes of all saves are read once; n log n for n ranges, and 24 bytes a range meanwhile.
-TLDEF tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t save_count);
+TLDEF tl_result tl_load_variables(tl_run *run, const tl_saved *saves, int32_t save_count);
 #endif  // TL_ONLY_TABLES
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
@@ -663,14 +664,14 @@ TLDEF tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t save_
 // tl_compile_ranks each rank is one. They run the same plan on other micro-batches; after a training step
 //
 //     tl_run_plan                                   gradients of the micro-batches of this rank
-//     tl_reduce_run(run, TL_STATE_GRADIENT)         the sum over all replicas, on each
+//     tl_reduce_run(run, TL_VARIABLE_GRADIENT)         the sum over all replicas, on each
 //     your optimizer, on all weights, with the sum divided by what the loss divides by
 //
 // or, so that each replica keeps the optimizer's state of a shard only (ZeRO 1):
 //
-//     tl_scatter_run(run, TL_STATE_GRADIENT)        the sum, in the shard of this replica (tl_find_run_shard)
+//     tl_scatter_run(run, TL_VARIABLE_GRADIENT)        the sum, in the shard of this replica (tl_find_run_shard)
 //     your optimizer, on that shard of the weights
-//     tl_gather_run(run, TL_STATE_PARAMETER)        the shards of the others
+//     tl_gather_run(run, TL_VARIABLE_PARAMETER)        the shards of the others
 //
 // or, so that it keeps that shard of the gradients only, too (ZeRO 2):
 //
@@ -687,7 +688,7 @@ TLDEF tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t save_
 // backends whose memory the host sees, one step at a time (in_flight), and are not rehearsed: rehearse without
 // them. tl_reduce_run, tl_scatter_run and tl_gather_run leave ranges with shards out.
 //
-// The ranges are those of desc.states, of f32, the same on all replicas. Each is cut in as many shards as there
+// The ranges are those of desc.variables, of f32, the same on all replicas. Each is cut in as many shards as there
 // are replicas, the first ones longer by an element where that leaves a rest; replica g has shard g + 1, the
 // last one shard 0. An element of shard c is ((s[c] + s[c + 1]) + s[c + 2]) + .., from replica c on around the
 // ring: the same bits on every replica, in every run, over every transport, but not those of one process, which
@@ -710,12 +711,12 @@ TLDEF tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t save_
 //          tl_reduce_run. 16 KiB of memory while it lasts.
 // Source:  Patarasuk, Yuan, Bandwidth optimal all-reduce algorithms, 2009; Rajbhandari et al., ZeRO, 2020,
 //          arXiv:1910.02054, section 5.
-TLDEF tl_result tl_reduce_run(tl_run *run, tl_state_kind kind);
-TLDEF tl_result tl_scatter_run(tl_run *run, tl_state_kind kind);
-TLDEF tl_result tl_gather_run(tl_run *run, tl_state_kind kind);
+TLDEF tl_result tl_reduce_run(tl_run *run, tl_variable_kind kind);
+TLDEF tl_result tl_scatter_run(tl_run *run, tl_variable_kind kind);
+TLDEF tl_result tl_gather_run(tl_run *run, tl_variable_kind kind);
 
-// Find the shard of desc.states[state] that this replica has after tl_scatter_run; all of it with one replica.
-TLDEF void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes);
+// Find the shard of desc.variables[variable] that this replica has after tl_scatter_run; all of it with one replica.
+TLDEF void tl_find_run_shard(const tl_run *run, int32_t variable, uint64_t *offset, uint64_t *bytes);
 #endif
 
 // Report the last pass; and the plan of a run: the one given or made, or the record of the last online pass
@@ -779,8 +780,8 @@ typedef struct tl_op {
 TLDEF tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl_op *ops, int32_t op_count,
                                tl_run **run);
 
-// Name a kind of state.
-TLDEF const char *tl_name_state(tl_state_kind kind);  // "gradient"; "?" if it is out of range
+// Name a kind of variable.
+TLDEF const char *tl_name_variable(tl_variable_kind kind);  // "gradient"; "?" if it is out of range
 
 // -- layer by layer: a list of operations that is a chain --
 
@@ -863,7 +864,7 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
     X(TL_OPERAND_INPUT_GRADIENT,  "input gradient",   "with the number of the input")           \
     X(TL_OPERAND_SAVED,           "saved bytes",      "of the node")                            \
     X(TL_OPERAND_SCRATCH,         "scratch",          "of the call")                            \
-    X(TL_OPERAND_STATE,           "state",            "with the number of its range in states")
+    X(TL_OPERAND_VARIABLE,           "variable",         "with its number in desc.variables")
 
 typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_operand_kind;
 
@@ -903,7 +904,7 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
       "look for what it reads or keeps beside its operands") \
     X(TL_FINDING_UNDECLARED, "uses %o, though none of its bytes is declared", "set %w") \
     X(TL_FINDING_OPERAND_MISSING, "uses %o, which the op does not have", "list it in %l, or leave it alone") \
-    X(TL_FINDING_GRADIENT_UNKNOWN, "has weights, but no gradient of them stands in states", \
+    X(TL_FINDING_GRADIENT_UNKNOWN, "has weights, but no gradient of them stands in variables", \
       "register it, or clear it and what else is not registered after the rehearsal") \
     X(TL_FINDING_RANGE_IGNORED, "makes another %o when it is called for a range of elements", \
       "go by call->first and call->count, or take takes_blocks out")
@@ -917,7 +918,7 @@ typedef struct tl_finding {
     tl_step_kind    step;       // of the call
     tl_operand_kind operand;
     int32_t         index;      // number of the operand, or of the range in states
-    tl_state_kind   state;      // of that range
+    tl_variable_kind variable;  // of that range
     uint64_t        byte;       // the first that differs, or what the kind says
     int32_t         is_advice;  // 1 = no error: costs bytes or time, or keeps the rehearsal from looking
     char            name[48];   // of the node, its first 47 bytes; "" = of none

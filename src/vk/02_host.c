@@ -100,7 +100,7 @@ static tl_result tli_vk_place_slot(tli_vk *b, uint64_t needed, const char *funct
         if (!result) b->chunks[slot->chunk].block_count = 1;
         return result;
     }
-    while (!result && tl_add_piece(b->staging_heap, (size_t)needed, at, &slot->piece))
+    while (!result && tl_add_block(b->staging_heap, (size_t)needed, at, &slot->piece))
         result = tli_vk_make_room(b, function);
     return result;
 }
@@ -121,7 +121,7 @@ static tl_result tli_vk_take_staging(tli_vk *b, uint64_t bytes, const char *func
         b->free_slot = ++b->slot_end;
     }
     if (!b->free_slot) {
-        if (slot.piece) tl_free_piece(b->staging_heap, slot.piece);
+        if (slot.piece) tl_free_block(b->staging_heap, slot.piece);
         else b->chunks[slot.chunk].block_count = 0;
         return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the table of staging");
     }
@@ -550,11 +550,11 @@ static tl_result tli_vk_move_block(tli_vk *b, uint64_t handle, tli_vk_block *blo
     op.to.at = at;
     result = tli_vk_enqueue(b, &op, handle, 0, "tl_vk_compact");
     if (result) {
-        tl_free_piece(b->chunks[chunk].heap, piece);
+        tl_free_block(b->chunks[chunk].heap, piece);
         return result;
     }
     old->last_use = b->serial;
-    tl_free_piece(old->heap, block->piece);
+    tl_free_block(old->heap, block->piece);
     old->block_count--;
     b->chunks[chunk].block_count++;
     b->chunks[chunk].last_use = b->serial;

@@ -723,7 +723,7 @@ static tl_result tli_vk_find_piece(tli_vk *b, tl_tier tier, uint64_t bytes, cons
             chunk->bytes < bytes)
             continue;
         if (except != TLI_VK_CHUNK_NONE && !chunk->block_count) continue;  // empty: to be freed as well
-        if (tl_add_piece(chunk->heap, (size_t)bytes, at, piece) == TL_OK) {
+        if (tl_add_block(chunk->heap, (size_t)bytes, at, piece) == TL_OK) {
             *index = i;
             return TL_OK;
         }
@@ -731,7 +731,7 @@ static tl_result tli_vk_find_piece(tli_vk *b, tl_tier tier, uint64_t bytes, cons
     if (except != TLI_VK_CHUNK_NONE) return TL_ERROR_NO_MEMORY;
     result = tli_vk_add_chunk(b, tier, TLI_VK_CHUNK_SHARED, bytes, function, index);
     if (result) return result;
-    if (tl_add_piece(b->chunks[*index].heap, (size_t)bytes, at, piece) == TL_OK) return TL_OK;
+    if (tl_add_block(b->chunks[*index].heap, (size_t)bytes, at, piece) == TL_OK) return TL_OK;
     return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the heap of a chunk");
 }
 
@@ -872,7 +872,7 @@ static void tli_vk_untake_block(tli_vk *b, const tli_vk_block *block) {
 
 // Give the memory of a slot back.
 static void tli_vk_free_slot(tli_vk *b, tli_vk_slot *slot) {
-    if (slot->piece) tl_free_piece(b->staging_heap, slot->piece);
+    if (slot->piece) tl_free_block(b->staging_heap, slot->piece);
     else b->chunks[slot->chunk].block_count = 0;
     slot->is_used = 0;
     b->slot_count--;
@@ -926,7 +926,7 @@ static tl_result tli_vk_free_block(void *self, uint64_t handle) {
     tli_vk_untake_block(b, block);
     chunk->block_count--;
     tli_vk_drop_reads(b, handle);
-    if (chunk->heap) tl_free_piece(chunk->heap, block->piece);  // a barrier orders the next user after it
+    if (chunk->heap) tl_free_block(chunk->heap, block->piece);  // a barrier orders the next user after it
     block->alive = 0;
     block->generation++;
     block->next_free = b->free_block;

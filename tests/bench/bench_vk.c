@@ -292,8 +292,8 @@ static void churn_heap(bench *b, void *user) {
     int i;
     for (i = 0; i < TURNS; i++) {
         int32_t *piece = &c->pieces[c->at[i]];
-        tl_free_piece(c->heap, *piece);  // 0 stands for none
-        must(b, tl_add_piece(c->heap, (size_t)c->sizes[i], &offset, piece));
+        tl_free_block(c->heap, *piece);  // 0 stands for none
+        must(b, tl_add_block(c->heap, (size_t)c->sizes[i], &offset, piece));
     }
 }
 
@@ -358,7 +358,7 @@ static void places(bench *b) {
     if (open_virtual(&c)) {
         print_head("free + alloc, 1024 live, each", "Virtual ns", "ours ns");
         print_cost("free_block, add_block", compare(b, 101, churn_virtual, churn_backend, &c), TURNS, "<= 1.5");
-        print_cost("tl_free_piece, tl_add_piece", compare(b, 101, churn_virtual, churn_heap, &c), TURNS, "");
+        print_cost("tl_free_block, tl_add_block", compare(b, 101, churn_virtual, churn_heap, &c), TURNS, "");
     } else {
         printf("\nSKIPPED VmaVirtualBlock: make bench VMA=<path of a clone>\n");
         print_head("free + alloc, 1024 live, each", "heap ns", "backend ns");

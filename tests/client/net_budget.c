@@ -422,7 +422,7 @@ static void keep_rng(tl_random_moment moment, int32_t node, int32_t micro_batch,
 }
 static tl_run *open_run(double budget, tl_run_figures *figures) {
     static tl_op ops[MAX_LAYERS]; static tl_tensor in[MAX_LAYERS][2];
-    static tl_state states[6 * MAX_LAYERS], *s = states;
+    static tl_variable states[6 * MAX_LAYERS], *s = states;
     static tl_backend cpu; static tl_env env;
     tl_cpu_backend_desc memory = {0}; tl_run *run;
     tl_run_desc desc = {.backend = &cpu, .states = states, .random = keep_rng, .figures = figures};
@@ -435,12 +435,12 @@ static tl_run *open_run(double budget, tl_run_figures *figures) {
         ops[i].needs = strstr("conv batchnorm layernorm linear attention gelu", l->kind) ? "in" : l->forward == relu_forward ? "out" : "none";
         ops[i].saved_bytes = ops[i].fwork_bytes = 4 * l->n_cache; ops[i].swork_bytes = TL_SCRATCH_NONE;
         ops[i].fwd_cost = l->n * (l->n_b ? 1 + l->n_w / l->n_b : 1); ops[i].bwd_cost = 2 * ops[i].fwd_cost;
-        *s++ = (tl_state){i, TL_STATE_PARAMETER, l->w, 4 * l->n_w, NULL}; *s++ = (tl_state){i, TL_STATE_PARAMETER, l->b, 4 * l->n_b, NULL};
-        *s++ = (tl_state){i, TL_STATE_GRADIENT, l->dw, 4 * l->n_w, NULL}; *s++ = (tl_state){i, TL_STATE_GRADIENT, l->db, 4 * l->n_b, NULL};
-        if (l->mean) *s++ = (tl_state){i, TL_STATE_STATISTICS, l->mean, 4 * (size_t)l->C, NULL};
+        *s++ = (tl_variable){i, TL_VARIABLE_PARAMETER, l->w, 4 * l->n_w, NULL}; *s++ = (tl_variable){i, TL_VARIABLE_PARAMETER, l->b, 4 * l->n_b, NULL};
+        *s++ = (tl_variable){i, TL_VARIABLE_GRADIENT, l->dw, 4 * l->n_w, NULL}; *s++ = (tl_variable){i, TL_VARIABLE_GRADIENT, l->db, 4 * l->n_b, NULL};
+        if (l->mean) *s++ = (tl_variable){i, TL_VARIABLE_STATISTICS, l->mean, 4 * (size_t)l->C, NULL};
     }
-    *s++ = (tl_state){-1, TL_STATE_RANDOM, &rng, sizeof rng, NULL};
-    desc.state_count = (int32_t)(s - states);
+    *s++ = (tl_variable){-1, TL_VARIABLE_RANDOM, &rng, sizeof rng, NULL};
+    desc.variable_count = (int32_t)(s - states);
     if (budget > 1) desc.budget_bytes = (uint64_t)budget; else desc.budget_ratio = budget;
     if (!tl_init_cpu_backend(&env, &memory, &cpu) && !tl_init_op_run(&env, &desc, ops, n_layers, &run)) return run;
     fprintf(stderr, "%s\n", env.error.text);

@@ -6,6 +6,7 @@
 #include <math.h>
 
 enum { CASE_NODES = 40 };
+#define CASE_WORK 1000000         // of planning: cases ask whether plans run, not whether they are the best
 
 // An op that nodes may have.
 typedef struct case_op {
@@ -169,6 +170,7 @@ static inline void case_start(case_bed *bed, tl_random *random, const tl_graph *
     bed->desc.budget_bytes = keep_all.peak_bytes / 3 + case_pick(random, keep_all.peak_bytes) + 64;
     if (bed->desc.codec) bed->desc.budget_bytes = keep_all.peak_bytes / 3 + 64;   // else hardly anything is compressed
     tl_free_plan(&env, &keep_all);
+    bed->desc.work_limit = CASE_WORK;
     result = tl_init_run(&bed->env, &bed->desc, &bed->run);
     if (result == TL_ERROR_INFEASIBLE) {
         bed->desc.budget_bytes = tl_find_least_budget(&bed->env.error);

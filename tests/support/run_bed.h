@@ -5,6 +5,9 @@
 
 // -- a run, its backend and its kernels --
 
+// Of each plan that a run makes: tests of runs ask whether plans run, not whether they are the best.
+#define BED_WORK 200000
+
 typedef struct bed {
     tl_env      env;          // of the run
     tl_env      backend_env;
@@ -66,6 +69,7 @@ static inline void bed_open(bed *b, const tl_graph *graph, int kind, uint64_t se
     b->desc.load = bed_load;
     b->desc.load_user = b;
     b->desc.seed = 42;
+    b->desc.work_limit = BED_WORK;
 }
 
 static inline tl_result bed_init(bed *b) { return tl_init_run(&b->env, &b->desc, &b->run); }

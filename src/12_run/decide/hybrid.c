@@ -252,7 +252,7 @@ static void tli_spare_forward(tli_rest *r, int32_t at) {
 
 // -- hybrid runs: what remains valid of the steps --
 
-static void tli_start_states(tli_rest *r) {
+static void tli_start_variables(tli_rest *r) {
     const tli_sim *now = &r->run->hybrid.sim;
     int32_t i;
     for (i = 0; i < r->graph->tensor_count; i++) r->states[i] = now->tensors[i].state;
@@ -318,7 +318,7 @@ static void tli_settle_tensors(tli_rest *r, tl_step *step) {
 // Leave out what has nothing to act on any more, in the order of the steps.
 static void tli_settle_steps(tli_rest *r) {
     int32_t k;
-    tli_start_states(r);
+    tli_start_variables(r);
     for (k = 0; k < r->count; k++) {
         tl_step *step = &r->trial[k];
         if (step->kind == TL_STEP_DROP_SAVED && !r->saved[step->node]) step->kind = TLI_LEFT_OUT;

@@ -146,19 +146,19 @@ typedef struct tli_probe {
 
 // -- rehearsal: the state that a node uses --
 
-static int tli_uses_state(const tl_state *state, int32_t node) {
+static int tli_uses_variable(const tl_variable *state, int32_t node) {
     return state->node == node || state->node < 0;
 }
 
-typedef enum tli_state_move { TLI_STATE_TAKE, TLI_STATE_PUT, TLI_STATE_COMPARE } tli_state_move;
+typedef enum tli_variable_move { TLI_STATE_TAKE, TLI_STATE_PUT, TLI_STATE_COMPARE } tli_variable_move;
 
 // Copy the state of a node to or from an image, or compare. node: -1 = all of it. Returns the first range that
 // differs, -1 = none does.
-static int32_t tli_move_state(const tl_run_desc *desc, int32_t node, char *image, tli_state_move move) {
+static int32_t tli_move_state(const tl_run_desc *desc, int32_t node, char *image, tli_variable_move move) {
     int32_t i;
-    for (i = 0; i < desc->state_count; i++) {
-        const tl_state *state = &desc->states[i];
-        if (node >= 0 && !tli_uses_state(state, node)) continue;
+    for (i = 0; i < desc->variable_count; i++) {
+        const tl_variable *state = &desc->variables[i];
+        if (node >= 0 && !tli_uses_variable(state, node)) continue;
         if (!state->bytes) continue;
         if (move == TLI_STATE_TAKE) tli_copy(image, state->host, (size_t)state->bytes);
         else if (move == TLI_STATE_PUT) tli_copy(state->host, image, (size_t)state->bytes);
@@ -168,18 +168,18 @@ static int32_t tli_move_state(const tl_run_desc *desc, int32_t node, char *image
     return -1;
 }
 
-static uint64_t tli_count_state(const tl_run_desc *desc, int32_t node) {
+static uint64_t tli_count_variable(const tl_run_desc *desc, int32_t node) {
     uint64_t bytes = 0;
     int32_t i;
-    for (i = 0; i < desc->state_count; i++)
-        if (node < 0 || tli_uses_state(&desc->states[i], node)) bytes += desc->states[i].bytes;
+    for (i = 0; i < desc->variable_count; i++)
+        if (node < 0 || tli_uses_variable(&desc->variables[i], node)) bytes += desc->variables[i].bytes;
     return bytes;
 }
 
-static int tli_has_gradient_state(const tl_run_desc *desc, int32_t node) {
+static int tli_has_gradient_variable(const tl_run_desc *desc, int32_t node) {
     int32_t i;
-    for (i = 0; i < desc->state_count; i++)
-        if (tli_uses_state(&desc->states[i], node) && desc->states[i].kind == TL_STATE_GRADIENT) return 1;
+    for (i = 0; i < desc->variable_count; i++)
+        if (tli_uses_variable(&desc->variables[i], node) && desc->variables[i].kind == TL_VARIABLE_GRADIENT) return 1;
     return 0;
 }
 
@@ -369,7 +369,7 @@ static tl_result tli_open_probe(tli_probe *p, tli_rehearsing *r, tl_run *run, co
     if (p->shadows && p->operands) {
         p->room = tli_find_guard_room(p);
         tli_list_shadows(p);
-        p->state_bytes = tli_count_state(&run->desc, step->call.node);
+        p->state_bytes = tli_count_variable(&run->desc, step->call.node);
         p->memory = (char *)tli_alloc_array(env, 3 * p->image_bytes + 2 * p->state_bytes + 64, 1);
     }
     if (!p->memory)
@@ -424,9 +424,9 @@ static void tli_apply_change(const tli_probe *p, const tli_change *change) {
             tli_copy(p->work + p->shadows[i].at, p->after + p->shadows[i].at, (size_t)p->shadows[i].bytes);
     (void)tli_move_state(&p->run->desc, p->step->call.node, change->again ? p->state_after : p->state_before,
                          TLI_STATE_PUT);
-    for (i = 0; i < p->run->desc.state_count && change->gradients; i++) {
-        const tl_state *state = &p->run->desc.states[i];
-        if (tli_uses_state(state, p->step->call.node) && state->kind == TL_STATE_GRADIENT)
+    for (i = 0; i < p->run->desc.variable_count && change->gradients; i++) {
+        const tl_variable *state = &p->run->desc.variables[i];
+        if (tli_uses_variable(state, p->step->call.node) && state->kind == TL_VARIABLE_GRADIENT)
             tli_fill_words((char *)state->host, state->bytes, tli_fill_word(TLI_FILL_HALVES));
     }
 }
@@ -526,15 +526,15 @@ static void tli_note_finding(tli_probe *p, tl_finding_kind kind, const tli_shado
     tli_add_finding(p->r, &finding);
 }
 
-static void tli_note_state(tli_probe *p, tl_finding_kind kind, int32_t state) {
+static void tli_note_variable(tli_probe *p, tl_finding_kind kind, int32_t state) {
     tl_finding finding;
     tli_zero(&finding, sizeof finding);
     finding.kind = kind;
     finding.node = p->step->call.node;
     finding.step = p->call.kind;
-    finding.operand = TL_OPERAND_STATE;
+    finding.operand = TL_OPERAND_VARIABLE;
     finding.index = state;
-    finding.state = p->run->desc.states[state].kind;
+    finding.variable = p->run->desc.variables[state].kind;
     tli_add_finding(p->r, &finding);
 }
 
@@ -603,7 +603,7 @@ static int tli_makes_enough(const tli_probe *p) {
     for (i = 0; i < p->count; i++)
         if (tli_is_effect(&p->shadows[i])) bytes += p->shadows[i].bytes;
     if (p->step->call.kind != TL_STEP_BACKWARD) return bytes >= 4;
-    return bytes >= 4 || tli_has_gradient_state(&p->run->desc, p->step->call.node);
+    return bytes >= 4 || tli_has_gradient_variable(&p->run->desc, p->step->call.node);
 }
 
 // Whether a change of one operand shows in the effects, tried with each fill in turn. -1 = no fill changed it.
@@ -723,10 +723,10 @@ static tl_result tli_probe_again(tli_probe *p) {
     if (state >= 0) {
         int32_t i;  // of the ranges that the node uses, the one that changed
         const char *image = p->state_after;
-        for (i = 0; i < p->run->desc.state_count; i++) {
-            const tl_state *s = &p->run->desc.states[i];
-            if (!tli_uses_state(s, p->step->call.node)) continue;
-            if (!tli_same_bytes(s->host, image, s->bytes)) tli_note_state(p, TL_FINDING_SIDE_EFFECT, i);
+        for (i = 0; i < p->run->desc.variable_count; i++) {
+            const tl_variable *s = &p->run->desc.variables[i];
+            if (!tli_uses_variable(s, p->step->call.node)) continue;
+            if (!tli_same_bytes(s->host, image, s->bytes)) tli_note_variable(p, TL_FINDING_SIDE_EFFECT, i);
             image += s->bytes;
         }
     } else if (tli_find_effect(p, 1) >= 0) {
@@ -854,8 +854,8 @@ static tl_result tli_probe_hidden(tli_probe *p) {
 // Whether the effects of the backward are all known: the gradients of its weights stand in the state.
 static int tli_knows_effects(const tli_probe *p) {
     int32_t i;
-    if (tli_has_gradient_state(&p->run->desc, p->step->call.node)) return 1;
-    if (p->node->param_bytes || !p->run->desc.state_count) return 0;
+    if (tli_has_gradient_variable(&p->run->desc, p->step->call.node)) return 1;
+    if (p->node->param_bytes || !p->run->desc.variable_count) return 0;
     for (i = 0; i < p->count; i++)
         if (p->shadows[i].access == TLI_SHADOW_ADD) return 1;
     return 0;
@@ -929,15 +929,15 @@ static tl_result tli_probe_sums(tli_probe *p) {
         if (result) return result;
         if (!shows) tli_note_finding(p, TL_FINDING_GRADIENT_OVERWRITTEN, s, 0);
     }
-    if (!tli_has_gradient_state(desc, p->step->call.node)) return TL_OK;
+    if (!tli_has_gradient_variable(desc, p->step->call.node)) return TL_OK;
     change.gradients = 1;
     result = tli_run_probe(p, &change, 0);
-    for (i = 0; i < desc->state_count && !result; i++) {
-        const tl_state *s = &desc->states[i];
-        if (!tli_uses_state(s, p->step->call.node)) continue;
-        if (s->kind == TL_STATE_GRADIENT && s->bytes && tli_same_bytes(s->host, image, s->bytes) &&
+    for (i = 0; i < desc->variable_count && !result; i++) {
+        const tl_variable *s = &desc->variables[i];
+        if (!tli_uses_variable(s, p->step->call.node)) continue;
+        if (s->kind == TL_VARIABLE_GRADIENT && s->bytes && tli_same_bytes(s->host, image, s->bytes) &&
             !tli_same_bytes(before, image, s->bytes))
-            tli_note_state(p, TL_FINDING_GRADIENT_OVERWRITTEN, i);
+            tli_note_variable(p, TL_FINDING_GRADIENT_OVERWRITTEN, i);
         image += s->bytes;
         before += s->bytes;
     }
@@ -1043,7 +1043,7 @@ static tl_result tli_probe_ranges(tli_probe *p) {
     if (operand >= 0) tli_note_finding(p, TL_FINDING_RANGE_IGNORED, &p->shadows[operand], 0);
     if (operand >= 0) return TL_OK;
     state = tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_COMPARE);
-    if (state >= 0) tli_note_state(p, TL_FINDING_RANGE_IGNORED, state);
+    if (state >= 0) tli_note_variable(p, TL_FINDING_RANGE_IGNORED, state);
     return TL_OK;
 }
 

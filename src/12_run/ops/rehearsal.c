@@ -34,8 +34,8 @@ static tl_result tli_init_rehearsed(tli_rehearsing *r, const tl_plan *plan, tl_r
     desc.loss_gradient_word = asked->desc.loss_gradient_word;
     desc.users = asked->desc.users;
     desc.user_count = asked->desc.user_count;
-    desc.states = asked->desc.states;
-    desc.state_count = asked->desc.state_count;
+    desc.variables = asked->desc.variables;
+    desc.variable_count = asked->desc.variable_count;
     if (!tli_has_members(asked)) {
         desc.formats = asked->desc.formats;
         desc.quantizations = asked->desc.quantizations;
@@ -158,7 +158,7 @@ static tl_result tli_note_call(tli_rehearsing *r, tl_run *sub, const tl_run_step
 // The state and the results after a pass: remember them, or compare.
 static tl_result tli_note_end(tli_rehearsing *r, tl_run *sub, int compares) {
     const tl_run_desc *desc = &r->asked->desc;
-    char *image = r->state + tli_count_state(desc, -1);
+    char *image = r->state + tli_count_variable(desc, -1);
     tl_finding finding;
     tl_result result = TL_OK;
     int32_t i;
@@ -176,17 +176,17 @@ static tl_result tli_note_end(tli_rehearsing *r, tl_run *sub, int compares) {
         tli_add_finding(r, &finding);
     }
     if (!compares) (void)tli_move_state(desc, -1, image, TLI_STATE_TAKE);
-    for (i = 0; i < desc->state_count && compares && !result; i++) {
-        const tl_state *state = &desc->states[i];
+    for (i = 0; i < desc->variable_count && compares && !result; i++) {
+        const tl_variable *state = &desc->variables[i];
         int same = tli_same_bytes(state->host, image, state->bytes);
         image += state->bytes;
         if (same || r->out->error_count) continue;
         tli_zero(&finding, sizeof finding);
         finding.kind = TL_FINDING_END_DIFFERS;
         finding.node = state->node;
-        finding.operand = TL_OPERAND_STATE;
+        finding.operand = TL_OPERAND_VARIABLE;
         finding.index = i;
-        finding.state = state->kind;
+        finding.variable = state->kind;
         tli_add_finding(r, &finding);
     }
     return result;
@@ -456,14 +456,14 @@ static void tli_compare_parameters(tli_rehearsing *r) {
     const tl_graph *graph = tli_rehearsed_graph(r);
     const tl_run_desc *desc = &r->asked->desc;
     int32_t i, k;
-    for (i = 0; i < desc->state_count; i++) {
-        const tl_state *state = &desc->states[i];
+    for (i = 0; i < desc->variable_count; i++) {
+        const tl_variable *state = &desc->variables[i];
         uint64_t bytes = 0;
         tl_finding finding;
-        if (state->node < 0 || state->kind != TL_STATE_PARAMETER) continue;
-        for (k = 0; k < desc->state_count; k++)
-            if (desc->states[k].node == state->node && desc->states[k].kind == TL_STATE_PARAMETER)
-                bytes += desc->states[k].bytes;
+        if (state->node < 0 || state->kind != TL_VARIABLE_PARAMETER) continue;
+        for (k = 0; k < desc->variable_count; k++)
+            if (desc->variables[k].node == state->node && desc->variables[k].kind == TL_VARIABLE_PARAMETER)
+                bytes += desc->variables[k].bytes;
         if (!graph->nodes[state->node].param_bytes || bytes == graph->nodes[state->node].param_bytes) continue;
         tli_zero(&finding, sizeof finding);
         finding.kind = TL_FINDING_PARAM_BYTES_DIFFER;
@@ -481,7 +481,7 @@ static void tli_look_for_gradients(tli_rehearsing *r) {
     for (id = 0; id < graph->node_count && !r->asked->inference && r->asked->limits.host_visible; id++) {
         const tl_node *node = &graph->nodes[id];
         tl_finding finding;
-        if (!node->param_bytes || !node->has_grad || tli_has_gradient_state(&r->asked->desc, id)) continue;
+        if (!node->param_bytes || !node->has_grad || tli_has_gradient_variable(&r->asked->desc, id)) continue;
         tli_zero(&finding, sizeof finding);
         finding.kind = TL_FINDING_GRADIENT_UNKNOWN;
         finding.node = id;
@@ -586,7 +586,7 @@ static tl_result tli_alloc_rehearsal(tli_rehearsing *r) {
     r->made = (uint64_t *)tli_alloc_array(r->env, made, sizeof *r->made);
     r->is_made = (uint8_t *)tli_alloc_array(r->env, made, 1);
     r->ends = (uint64_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, sizeof *r->ends);
-    r->state = (char *)tli_alloc_array(r->env, tli_count_state(&r->asked->desc, -1) + 1, 2);
+    r->state = (char *)tli_alloc_array(r->env, tli_count_variable(&r->asked->desc, -1) + 1, 2);
     if (r->made && r->is_made && r->ends && r->state) {
         (void)tli_move_state(&r->asked->desc, -1, r->state, TLI_STATE_TAKE);
         return TL_OK;
@@ -669,8 +669,8 @@ static const char *const tli_operand_names[] = { TL_OPERANDS(TLI_OPERAND_NAME) }
 static void tli_put_operand(tli_writer *w, const tl_finding *f) {
     int is_numbered = f->operand != TL_OPERAND_SAVED && f->operand != TL_OPERAND_SCRATCH;
     if (f->operand == TL_OPERAND_NONE) { tli_put(w, "its operands"); return; }
-    if (f->operand == TL_OPERAND_STATE) tli_put(w, tl_name_state(f->state));
-    if (f->operand == TL_OPERAND_STATE) tli_put(w, " ");
+    if (f->operand == TL_OPERAND_VARIABLE) tli_put(w, tl_name_variable(f->variable));
+    if (f->operand == TL_OPERAND_VARIABLE) tli_put(w, " ");
     tli_put(w, tli_operand_names[f->operand]);
     if (is_numbered) tli_put(w, " ");
     if (is_numbered) tli_put_i64(w, f->index);

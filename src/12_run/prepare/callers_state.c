@@ -11,11 +11,11 @@
 //     arena                                                                        |####...####|
 
 #define TLI_STATE_NAME(id, name, what) name,
-static const char *const tli_state_names[] = { TL_STATES(TLI_STATE_NAME) };
+static const char *const tli_variable_names[] = { TL_VARIABLES(TLI_STATE_NAME) };
 #undef TLI_STATE_NAME
 
-TLI_IMPL const char *tl_name_state(tl_state_kind kind) {
-    return tli_is_below((int64_t)kind, TL_STATE_COUNT) ? tli_state_names[kind] : "?";
+TLI_IMPL const char *tl_name_variable(tl_variable_kind kind) {
+    return tli_is_below((int64_t)kind, TL_VARIABLE_COUNT) ? tli_variable_names[kind] : "?";
 }
 
 // Each node of the caller's graph that comes from one has a user.
@@ -35,35 +35,35 @@ static tl_result tli_check_users(tl_run *run) {
 }
 
 #ifndef TL_NO_CHECKS
-static uint64_t tli_state_address(const tl_state *state) { return (uint64_t)(uintptr_t)state->host; }
+static uint64_t tli_variable_address(const tl_variable *state) { return (uint64_t)(uintptr_t)state->host; }
 
-static tli_rule tli_find_shard_rule(const tl_run *run, const tl_state *state) {
+static tli_rule tli_find_shard_rule(const tl_run *run, const tl_variable *state) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (state->kind != TL_STATE_GRADIENT || state->node < 0 || state->bytes % 4)
-        return TLI_RULE(STATE_SHARD_OF_WHAT_HAS_NONE);
-    if (!run->limits.host_visible) return TLI_RULE(STATE_SHARD_NEEDS_HOST);
-    return run->in_flight > 1 ? TLI_RULE(STATE_SHARDS_ONE_STEP_AT_A_TIME) : TLI_NO_RULE;
+    if (state->kind != TL_VARIABLE_GRADIENT || state->node < 0 || state->bytes % 4)
+        return TLI_RULE(VARIABLE_SHARD_OF_WHAT_HAS_NONE);
+    if (!run->limits.host_visible) return TLI_RULE(VARIABLE_SHARD_NEEDS_HOST);
+    return run->in_flight > 1 ? TLI_RULE(VARIABLE_SHARDS_ONE_STEP_AT_A_TIME) : TLI_NO_RULE;
 #else
     (void)run;
     (void)state;
-    return TLI_RULE(STATE_SHARDS_ARE_LEFT_OUT);
+    return TLI_RULE(VARIABLE_SHARDS_ARE_LEFT_OUT);
 #endif
 }
 
-static tli_rule tli_find_state_rule(const tl_run *run, const tl_state *state) {
+static tli_rule tli_find_variable_rule(const tl_run *run, const tl_variable *state) {
     if (state->node < -1 || state->node >= tli_caller_graph(run)->node_count ||
-        !tli_is_below((int64_t)state->kind, TL_STATE_COUNT)) return TLI_RULE(STATE_KIND_OR_NODE_UNKNOWN);
+        !tli_is_below((int64_t)state->kind, TL_VARIABLE_COUNT)) return TLI_RULE(VARIABLE_KIND_OR_NODE_UNKNOWN);
     if (state->bytes && (!state->host || state->bytes > UINTPTR_MAX - (uintptr_t)state->host))
-        return TLI_RULE(STATE_NULL_WITH_BYTES);
+        return TLI_RULE(VARIABLE_NULL_WITH_BYTES);
     return state->shard ? tli_find_shard_rule(run, state) : TLI_NO_RULE;
 }
 
 // Range number i, or beyond these the shard of range i - state_count.
-static tl_state tli_find_memory(const tl_run *run, int32_t i) {
-    int32_t count = run->desc.state_count;
-    tl_state found = run->desc.states[i < count ? i : i - count];
+static tl_variable tli_find_memory(const tl_run *run, int32_t i) {
+    int32_t count = run->desc.variable_count;
+    tl_variable found = run->desc.variables[i < count ? i : i - count];
     if (i < count) return found;
-    if (found.shard) tli_find_state_bytes(run, i - count, &found.host, &found.bytes);
+    if (found.shard) tli_find_variable_bytes(run, i - count, &found.host, &found.bytes);
     else found.bytes = 0;
     found.shard = NULL;
     return found;
@@ -72,24 +72,24 @@ static tl_state tli_find_memory(const tl_run *run, int32_t i) {
 // Compare the ranges in the order of their addresses: of two that overlap, one follows the other, or one that
 // overlaps it does. ends: the range that ends last so far, of those without a shard and of those with one,
 // which may overlap each other.
-static tl_result tli_compare_states(tl_run *run, int32_t *order, uint64_t *keys) {
-    int32_t states = run->desc.state_count, count = run->has_shards ? 2 * states : states;
+static tl_result tli_compare_variables(tl_run *run, int32_t *order, uint64_t *keys) {
+    int32_t states = run->desc.variable_count, count = run->has_shards ? 2 * states : states;
     int32_t ends[2] = { -1, -1 }, i, k;
     for (i = 0; i < count; i++) {
-        tl_state state = tli_find_memory(run, i);
-        keys[i] = tli_state_address(&state);
+        tl_variable state = tli_find_memory(run, i);
+        keys[i] = tli_variable_address(&state);
     }
     tli_sort_numbers(order, count, keys);
     for (i = 0; i < count; i++) {
-        tl_state state = tli_find_memory(run, order[i]);
+        tl_variable state = tli_find_memory(run, order[i]);
         int32_t *end = &ends[state.shard != NULL];
         uint64_t to = keys[order[i]] + state.bytes;
         if (!state.bytes) continue;
         for (k = 0; k < (state.shard ? 1 : 2); k++)
             if (ends[k] >= 0 && keys[order[i]] - keys[ends[k]] < tli_find_memory(run, ends[k]).bytes)
                 return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
-                                       run->has_shards ? TLI_RULE(STATE_SHARDS_OVERLAP)
-                                                       : TLI_RULE(STATE_RANGES_OVERLAP),
+                                       run->has_shards ? TLI_RULE(VARIABLE_SHARDS_OVERLAP)
+                                                       : TLI_RULE(VARIABLES_OVERLAP),
                                        (uint64_t)(ends[k] % states), (uint64_t)(order[i] % states));
         if (*end < 0 || to > keys[*end] + tli_find_memory(run, *end).bytes) *end = order[i];
     }
@@ -97,15 +97,15 @@ static tl_result tli_compare_states(tl_run *run, int32_t *order, uint64_t *keys)
 }
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-static int tli_do_overlap(const tl_state *a, const tl_state *b) {
-    uint64_t from = tli_state_address(a), to = tli_state_address(b);
+static int tli_do_overlap(const tl_variable *a, const tl_variable *b) {
+    uint64_t from = tli_variable_address(a), to = tli_variable_address(b);
     return from < to + b->bytes && to < from + a->bytes;
 }
 
 // Ranges with shards of one node of the run's graph are written by the same backward: they do not overlap.
 static tl_result tli_compare_shards(tl_run *run, int32_t *order, uint64_t *keys) {
-    const tl_state *states = run->desc.states;
-    int32_t count = run->desc.state_count, i, k;
+    const tl_variable *states = run->desc.variables;
+    int32_t count = run->desc.variable_count, i, k;
     for (i = 0; i < count; i++) {
         int32_t node = states[i].shard ? tli_find_run_node(run, states[i].node) : -1;
         keys[i] = node < 0 ? UINT64_MAX : (uint64_t)node;
@@ -115,7 +115,7 @@ static tl_result tli_compare_shards(tl_run *run, int32_t *order, uint64_t *keys)
         for (k = i + 1; k < count && keys[order[i]] == keys[order[k]]; k++)
             if (tli_do_overlap(&states[order[i]], &states[order[k]]))
                 return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
-                                       TLI_RULE(STATE_RANGES_OVERLAP), (uint64_t)order[i], (uint64_t)order[k]);
+                                       TLI_RULE(VARIABLES_OVERLAP), (uint64_t)order[i], (uint64_t)order[k]);
     return TL_OK;
 }
 #else
@@ -127,21 +127,21 @@ static tl_result tli_compare_shards(tl_run *run, int32_t *order, uint64_t *keys)
 }
 #endif
 
-static tl_result tli_check_states(tl_run *run) {
-    uint64_t count = run->desc.state_count > 0 ? (uint64_t)run->desc.state_count : 0, i, *keys;
+static tl_result tli_check_variables(tl_run *run) {
+    uint64_t count = run->desc.variable_count > 0 ? (uint64_t)run->desc.variable_count : 0, i, *keys;
     int32_t *order;
     tl_result result;
-    if (run->desc.state_count < 0 || !run->desc.states != !count)
+    if (run->desc.variable_count < 0 || !run->desc.variables != !count)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
-                        TLI_RULE(STATES_COUNT_WITHOUT_STATES));
+                        TLI_RULE(VARIABLE_COUNT_WITHOUT_VARIABLES));
     for (i = 0; i < count; i++) {
-        tli_rule rule = tli_find_state_rule(run, &run->desc.states[i]);
+        tli_rule rule = tli_find_variable_rule(run, &run->desc.variables[i]);
         if (rule) return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), rule, i, 0);
     }
     if (!count) return TL_OK;
     keys = (uint64_t *)tli_alloc_array(run->env, 2 * count, sizeof *keys);
     order = (int32_t *)tli_alloc_array(run->env, 2 * count, sizeof *order);
-    result = keys && order ? tli_compare_states(run, order, keys)
+    result = keys && order ? tli_compare_variables(run, order, keys)
                            : tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN),
                                       TLI_RULE(STATE_OF_RUN_NO_MEMORY));
     if (!result && run->has_shards) result = tli_compare_shards(run, order, keys);
@@ -153,11 +153,11 @@ static tl_result tli_check_states(tl_run *run) {
 static tl_result tli_compare_block(tl_run *run, const char *host, uint64_t bytes) {
     uint64_t from = (uint64_t)(uintptr_t)host;
     int32_t i;
-    for (i = 0; i < run->desc.state_count; i++) {
-        const tl_state *state = &run->desc.states[i];
-        uint64_t at = tli_state_address(state);
+    for (i = 0; i < run->desc.variable_count; i++) {
+        const tl_variable *state = &run->desc.variables[i];
+        uint64_t at = tli_variable_address(state);
         if (!state->bytes || at >= from + bytes || from >= at + state->bytes) continue;
-        return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(STATE_OVERLAPS_ARENA),
+        return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(VARIABLE_OVERLAPS_ARENA),
                                (uint64_t)i, 0);
     }
     return TL_OK;
@@ -176,14 +176,14 @@ static tl_result tli_compare_range(tl_run *run, tl_range range) {
 
 // Compare the ranges with the arena of a backend whose memory is the host's: each block is claimed and mapped
 // for that, before anything else is claimed.
-static tl_result tli_check_state_arena(tl_run *run) {
+static tl_result tli_check_variable_arena(tl_run *run) {
     const tl_backend *backend = &run->backend;
     const tli_run_arena *arena = &run->arenas[TL_TIER_DEVICE];
     uint64_t account = tli_account_of(&run->store);
     tl_account_counters counters;
     tl_result result = TL_OK;
     int32_t k;
-    if (!run->desc.state_count || !run->limits.host_visible) return TL_OK;
+    if (!run->desc.variable_count || !run->limits.host_visible) return TL_OK;
     for (k = 0; k < arena->block_count && !result; k++) {
         tl_range range;
         range.block = arena->handles[k];
@@ -200,8 +200,8 @@ static tl_result tli_check_state_arena(tl_run *run) {
     return result;
 }
 #else
-static tl_result tli_check_states(tl_run *run) { (void)run; return TL_OK; }
-static tl_result tli_check_state_arena(tl_run *run) { (void)run; return TL_OK; }
+static tl_result tli_check_variables(tl_run *run) { (void)run; return TL_OK; }
+static tl_result tli_check_variable_arena(tl_run *run) { (void)run; return TL_OK; }
 #endif
 #endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -1113,7 +1113,7 @@ static tl_result tli_claim_inputs(tl_run *run) {
 
 static tl_result tli_take_memory(tl_run *run) {
     tl_result result = tli_open_run_store(run), taken = result ? TL_OK : tli_take_arenas(run);
-    if (!result && !taken) taken = tli_check_state_arena(run);
+    if (!result && !taken) taken = tli_check_variable_arena(run);
     if (taken) return taken;
     if (!result) result = tli_claim_inputs(run);
     return result ? tli_fail(run->env, result, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS))
@@ -1164,7 +1164,7 @@ static tl_result tli_prepare_run(tl_run *run) {
 #ifndef TL_ONLY_TABLES
     if (!result) result = tli_open_shards(run);
 #endif
-    if (!result) result = tli_check_states(run);
+    if (!result) result = tli_check_variables(run);
     if (!result) result = tli_check_sizes(run);
 #ifndef TL_NO_PLANNERS
     if (!result) result = tli_open_cache(run, tli_plan_desc);

@@ -46,7 +46,7 @@ enum { TLI_REDUCE_SCATTER = 1, TLI_REDUCE_GATHER = 2 };
 typedef struct tli_reduction {
     int32_t  parts;                 // TLI_REDUCE_ bits that are left; 0 = none is under way
     int32_t  asked;                 // the bits it began with
-    tl_state_kind kind;
+    tl_variable_kind kind;
     int32_t  node;                  // of the run's graph, whose shards are summed; -1 = every range of the kind
     int32_t  state, turn;
     uint64_t piece;
@@ -138,13 +138,13 @@ static tl_result tli_fail_peer(tl_run *run, tli_function function, tl_result why
 // -- greetings --
 
 // Of an optimizer each replica may have a part of its own length.
-static uint64_t tli_hash_states(const tl_run *run) {
-    uint64_t hash = (uint64_t)run->desc.state_count;
+static uint64_t tli_hash_variables(const tl_run *run) {
+    uint64_t hash = (uint64_t)run->desc.variable_count;
     int32_t i;
-    for (i = 0; i < run->desc.state_count; i++) {
-        const tl_state *state = &run->desc.states[i];
+    for (i = 0; i < run->desc.variable_count; i++) {
+        const tl_variable *state = &run->desc.variables[i];
         hash = tl_mix_u64(hash, (uint64_t)(uint32_t)state->node << 32 | (uint64_t)state->kind);
-        hash = tl_mix_u64(hash, state->kind == TL_STATE_OPTIMIZER ? 0 : state->bytes);
+        hash = tl_mix_u64(hash, state->kind == TL_VARIABLE_OPTIMIZER ? 0 : state->bytes);
         hash = tl_mix_u64(hash, state->shard != NULL);
     }
     return hash;
@@ -156,7 +156,7 @@ static tl_result tli_begin_greeting(const tl_run *run, tli_greeting *g) {
     tl_result result = TL_OK;
     int32_t i;
     g->own.plans = run->compiled ? run->compiled->ranks_hash : 0;
-    g->own.states = tli_hash_states(run);
+    g->own.states = tli_hash_variables(run);
     if (g == &m->stages)
         g->own.settings = tl_mix_u64(run->desc.seed, (uint64_t)(uint32_t)run->repeat_count << 32 |
                                                          (uint32_t)run->desc.first_micro_batch);
@@ -195,7 +195,7 @@ static tl_result tli_compare_words(const tl_run *run, tli_function function, con
         if (peer < 0) continue;
         if (other->step != g->own.step) { why = TLI_RULE(PEER_IS_AT_ANOTHER_STEP); value = other->step; }
         if (other->settings != g->own.settings) why = TLI_RULE(PEER_HAS_OTHER_SETTINGS);
-        if (g == &m->ring && other->states != g->own.states) why = TLI_RULE(PEER_HAS_OTHER_STATES);
+        if (g == &m->ring && other->states != g->own.states) why = TLI_RULE(PEER_HAS_OTHER_VARIABLES);
         if (other->plans != g->own.plans) { why = TLI_RULE(PEER_HAS_OTHER_PLANS); value = other->plans; }
         if (why)
             return tli_fail_values(run->env, TL_ERROR_MISMATCH, function, why, (uint64_t)peer, value);

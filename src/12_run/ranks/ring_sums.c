@@ -58,7 +58,7 @@ static uint64_t tli_shard_start(uint64_t count, uint64_t replicas, uint64_t shar
     return count / replicas * shard + (shard < rest ? shard : rest);
 }
 
-static tli_shard_piece tli_find_piece(const tl_run *run, const tl_state *state, int32_t shard, uint64_t piece) {
+static tli_shard_piece tli_find_piece(const tl_run *run, const tl_variable *state, int32_t shard, uint64_t piece) {
     uint64_t replicas = (uint64_t)tli_count_replicas(run), count = state->bytes / 4;
     uint64_t at = (uint64_t)((shard % (int32_t)replicas + (int32_t)replicas) % (int32_t)replicas);
     uint64_t first = tli_shard_start(count, replicas, at) + piece * TLI_PIECE_COUNT;
@@ -73,7 +73,7 @@ static tli_shard_piece tli_find_piece(const tl_run *run, const tl_state *state, 
 // The pieces that the present turn sends and receives.
 static void tli_find_turn_pieces(const tl_run *run, const tli_reduction *r, tli_shard_piece *sent,
                                  tli_shard_piece *received) {
-    const tl_state *state = &run->desc.states[r->state];
+    const tl_variable *state = &run->desc.variables[r->state];
     int32_t shard = tli_find_replica(run) - r->turn + (r->parts & TLI_REDUCE_SCATTER ? 0 : 1);
     *sent = tli_find_piece(run, state, shard, r->piece);
     *received = tli_find_piece(run, state, shard - 1, r->piece);
@@ -83,7 +83,7 @@ static void tli_find_turn_pieces(const tl_run *run, const tli_reduction *r, tli_
 // A sum has parts of those that were asked for, a turn of its ring, and messages only of a begun piece.
 static int tli_reduction_holds(const tl_run *run, const tli_reduction *r) {
     int is_idle = r->requests[0] == TLI_NO_REQUEST && r->requests[1] == TLI_NO_REQUEST;
-    if (!r->asked || (r->parts & ~r->asked) || !r->parts || r->state > run->desc.state_count) return 0;
+    if (!r->asked || (r->parts & ~r->asked) || !r->parts || r->state > run->desc.variable_count) return 0;
     if (r->turn < 0 || r->turn >= tli_count_replicas(run) - 1) return 0;
     return r->is_begun || is_idle;
 }
@@ -124,8 +124,8 @@ static void tli_pass_piece(tl_run *run, tli_reduction *r) {
     uint64_t replicas = (uint64_t)tli_count_replicas(run), count;
     r->is_begun = 0;
     r->piece++;
-    if (r->state < run->desc.state_count) {
-        count = run->desc.states[r->state].bytes / 4;
+    if (r->state < run->desc.variable_count) {
+        count = run->desc.variables[r->state].bytes / 4;
         if (r->piece * TLI_PIECE_COUNT < count / replicas + 1) return;
     }
     r->piece = 0;
@@ -141,26 +141,26 @@ static void tli_pass_piece(tl_run *run, tli_reduction *r) {
 }
 
 // Whether a range has a shard, and is of a node that the step at hand computes.
-static int tli_is_shard_at_hand(const tl_run *run, const tl_state *state) {
+static int tli_is_shard_at_hand(const tl_run *run, const tl_variable *state) {
     return state->shard && tli_find_run_node(run, state->node) == run->at.last.node;
 }
 
-static int tli_is_reduced(const tl_run *run, const tli_reduction *r, const tl_state *state) {
+static int tli_is_reduced(const tl_run *run, const tli_reduction *r, const tl_variable *state) {
     if (r->node >= 0) return tli_is_shard_at_hand(run, state);
     return state->kind == r->kind && !state->shard;
 }
 
 // Go to the next range that is summed; 0 = there is none.
-static int tli_find_next_state(const tl_run *run, tli_reduction *r) {
-    while (r->state < run->desc.state_count && !tli_is_reduced(run, r, &run->desc.states[r->state])) r->state++;
-    TLI_INVARIANT(r->state <= run->desc.state_count);
-    return r->state < run->desc.state_count;
+static int tli_find_next_variable(const tl_run *run, tli_reduction *r) {
+    while (r->state < run->desc.variable_count && !tli_is_reduced(run, r, &run->desc.variables[r->state])) r->state++;
+    TLI_INVARIANT(r->state <= run->desc.variable_count);
+    return r->state < run->desc.variable_count;
 }
 
 static tl_result tli_move_reduction(tl_run *run, tli_reduction *r) {
     tl_result result = TL_OK;
     uint64_t i;
-    while (!result && tli_find_next_state(run, r)) {
+    while (!result && tli_find_next_variable(run, r)) {
         tli_shard_piece sent, received;
         tli_find_turn_pieces(run, r, &sent, &received);
         if (!r->is_begun) result = tli_begin_piece(run, r, sent, received);
@@ -174,14 +174,14 @@ static tl_result tli_move_reduction(tl_run *run, tli_reduction *r) {
     return result;
 }
 
-static tl_result tli_check_reduction(tl_run *run, tli_function function, tl_state_kind kind) {
+static tl_result tli_check_reduction(tl_run *run, tli_function function, tl_variable_kind kind) {
     tli_rule why = TLI_NO_RULE;
     int32_t i;
-    if (!tli_is_below((int64_t)kind, TL_STATE_COUNT)) why = TLI_RULE(REDUCED_KIND_UNKNOWN);
+    if (!tli_is_below((int64_t)kind, TL_VARIABLE_COUNT)) why = TLI_RULE(REDUCED_KIND_UNKNOWN);
     else if (run->active || run->in_plan) why = TLI_RULE(RUN_PASS_IS_UNDER_WAY);
     else if (!run->messages) why = TLI_RULE(REDUCTION_NEEDS_TRANSPORT);
-    for (i = 0; i < run->desc.state_count && !why; i++)
-        if (run->desc.states[i].kind == kind && run->desc.states[i].bytes % 4)
+    for (i = 0; i < run->desc.variable_count && !why; i++)
+        if (run->desc.variables[i].kind == kind && run->desc.variables[i].bytes % 4)
             why = TLI_RULE(REDUCED_RANGES_ARE_F32);
     return why ? tli_fail(run->env, TL_ERROR_INVALID_ARG, function, why) : TL_OK;
 }
@@ -193,7 +193,7 @@ static tli_reduction *tli_alloc_reduction(tl_run *run, tli_function function) {
 }
 
 // node: as in tli_reduction.
-static void tli_open_reduction(tl_run *run, tli_reduction *r, tl_state_kind kind, int32_t parts, int32_t node) {
+static void tli_open_reduction(tl_run *run, tli_reduction *r, tl_variable_kind kind, int32_t parts, int32_t node) {
     tli_zero(r, sizeof *r);
     run->reduction = r;
     r->kind = kind;
@@ -217,7 +217,7 @@ static tl_result tli_continue_reduction(tl_run *run, tli_function function, int3
 }
 
 // Begin, or go on with, a reduction of these parts.
-static tl_result tli_reduce(tl_run *run, tli_function function, tl_state_kind kind, int32_t parts) {
+static tl_result tli_reduce(tl_run *run, tli_function function, tl_variable_kind kind, int32_t parts) {
     tli_reduction *r = run->reduction;
     tl_result result = tli_check_reduction(run, function, kind);
     if (result) return result;
@@ -235,35 +235,35 @@ static tl_result tli_reduce(tl_run *run, tli_function function, tl_state_kind ki
 // Scatter the ranges with shards of a node of the run's graph, in a pass.
 static tl_result tli_reduce_node(tl_run *run, int32_t node, int32_t step) {
     if (!run->reduction)
-        tli_open_reduction(run, run->in_pass, TL_STATE_GRADIENT, TLI_REDUCE_SCATTER, node);
+        tli_open_reduction(run, run->in_pass, TL_VARIABLE_GRADIENT, TLI_REDUCE_SCATTER, node);
     return tli_continue_reduction(run, TLI_IN(RUN_PLAN), step);
 }
 
-TLI_IMPL tl_result tl_reduce_run(tl_run *run, tl_state_kind kind) {
+TLI_IMPL tl_result tl_reduce_run(tl_run *run, tl_variable_kind kind) {
     TL_ASSERT(run);
     return tli_reduce(run, TLI_IN(REDUCE_RUN), kind, TLI_REDUCE_SCATTER | TLI_REDUCE_GATHER);
 }
 
-TLI_IMPL tl_result tl_scatter_run(tl_run *run, tl_state_kind kind) {
+TLI_IMPL tl_result tl_scatter_run(tl_run *run, tl_variable_kind kind) {
     TL_ASSERT(run);
     return tli_reduce(run, TLI_IN(SCATTER_RUN), kind, TLI_REDUCE_SCATTER);
 }
 
-TLI_IMPL tl_result tl_gather_run(tl_run *run, tl_state_kind kind) {
+TLI_IMPL tl_result tl_gather_run(tl_run *run, tl_variable_kind kind) {
     TL_ASSERT(run);
     return tli_reduce(run, TLI_IN(GATHER_RUN), kind, TLI_REDUCE_GATHER);
 }
 
 static void tli_find_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes) {
-    uint64_t replicas = (uint64_t)tli_count_replicas(run), count = run->desc.states[state].bytes / 4;
+    uint64_t replicas = (uint64_t)tli_count_replicas(run), count = run->desc.variables[state].bytes / 4;
     uint64_t shard = ((uint64_t)tli_find_replica(run) + 1) % replicas;
     *offset = 4 * tli_shard_start(count, replicas, shard);
     *bytes = 4 * tli_shard_start(count, replicas, shard + 1) - *offset;
-    TLI_INVARIANT(*offset + *bytes <= run->desc.states[state].bytes);
+    TLI_INVARIANT(*offset + *bytes <= run->desc.variables[state].bytes);
 }
 
 TLI_IMPL void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes) {
-    TL_ASSERT(run && offset && bytes && state >= 0 && state < run->desc.state_count);
+    TL_ASSERT(run && offset && bytes && state >= 0 && state < run->desc.variable_count);
     tli_find_shard(run, state, offset, bytes);
 }
 #endif

@@ -13,14 +13,14 @@
 // The first range that has a shard; state_count if none has.
 static int32_t tli_find_first_shard(const tl_run *run) {
     int32_t i = 0;
-    while (run->desc.states && i < run->desc.state_count && !run->desc.states[i].shard) i++;
+    while (run->desc.variables && i < run->desc.variable_count && !run->desc.variables[i].shard) i++;
     return i;
 }
 #endif
 
 #if !defined(TL_ONLY_TABLES) && !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 static tl_result tli_open_shards(tl_run *run) {
-    run->has_shards = tli_find_first_shard(run) < run->desc.state_count;
+    run->has_shards = tli_find_first_shard(run) < run->desc.variable_count;
     if (!run->has_shards || tli_count_replicas(run) == 1) return TL_OK;
     run->in_pass = tli_alloc_reduction(run, TLI_IN(INIT_RUN));
     TLI_INVARIANT(!run->has_shards || tli_count_replicas(run) > 1);
@@ -29,8 +29,8 @@ static tl_result tli_open_shards(tl_run *run) {
 
 static void tli_clear_shards(tl_run *run) {
     int32_t i;
-    for (i = 0; i < run->desc.state_count && run->has_shards; i++) {
-        const tl_state *state = &run->desc.states[i];
+    for (i = 0; i < run->desc.variable_count && run->has_shards; i++) {
+        const tl_variable *state = &run->desc.variables[i];
         TLI_INVARIANT(!state->shard || state->host);
         if (tli_is_shard_at_hand(run, state)) tli_zero(state->host, (size_t)state->bytes);
     }
@@ -39,8 +39,8 @@ static void tli_clear_shards(tl_run *run) {
 // Add this replica's part of the sums to the shards.
 static void tli_add_shards(tl_run *run) {
     int32_t i;
-    for (i = 0; i < run->desc.state_count; i++) {
-        const tl_state *state = &run->desc.states[i];
+    for (i = 0; i < run->desc.variable_count; i++) {
+        const tl_variable *state = &run->desc.variables[i];
         uint64_t offset, bytes, k;
         const float *from;
         if (!tli_is_shard_at_hand(run, state)) continue;
@@ -56,7 +56,7 @@ static tl_result tli_sum_shards(tl_run *run) {
     tl_result result = TL_OK;
     int32_t i, count = 0;
     if (!run->has_shards || run->at.last.kind != TL_STEP_BACKWARD) return TL_OK;
-    for (i = 0; i < run->desc.state_count; i++) count += tli_is_shard_at_hand(run, &run->desc.states[i]);
+    for (i = 0; i < run->desc.variable_count; i++) count += tli_is_shard_at_hand(run, &run->desc.variables[i]);
     if (!count) return TL_OK;
     if (tli_count_replicas(run) > 1) result = tli_reduce_node(run, run->at.last.node, run->at.event.index);
     if (!result) tli_add_shards(run);
@@ -65,8 +65,8 @@ static tl_result tli_sum_shards(tl_run *run) {
 }
 
 // The bytes of a range between steps: of one with a shard, the shard.
-static void tli_find_state_bytes(const tl_run *run, int32_t i, void **host, uint64_t *bytes) {
-    const tl_state *state = &run->desc.states[i];
+static void tli_find_variable_bytes(const tl_run *run, int32_t i, void **host, uint64_t *bytes) {
+    const tl_variable *state = &run->desc.variables[i];
     uint64_t offset;
     *host = state->shard ? state->shard : state->host;
     *bytes = state->bytes;
@@ -75,7 +75,7 @@ static void tli_find_state_bytes(const tl_run *run, int32_t i, void **host, uint
 #else
 #ifndef TL_ONLY_TABLES
 static tl_result tli_open_shards(tl_run *run) {
-    run->has_shards = tli_find_first_shard(run) < run->desc.state_count;
+    run->has_shards = tli_find_first_shard(run) < run->desc.variable_count;
     return TL_OK;
 }
 #endif
@@ -83,9 +83,9 @@ static void tli_clear_shards(tl_run *run) { (void)run; }
 static tl_result tli_sum_shards(tl_run *run) { (void)run; return TL_OK; }
 
 #ifndef TL_ONLY_TABLES
-static void tli_find_state_bytes(const tl_run *run, int32_t i, void **host, uint64_t *bytes) {
-    *host = run->desc.states[i].host;
-    *bytes = run->desc.states[i].bytes;
+static void tli_find_variable_bytes(const tl_run *run, int32_t i, void **host, uint64_t *bytes) {
+    *host = run->desc.variables[i].host;
+    *bytes = run->desc.variables[i].bytes;
 }
 #endif
 #endif

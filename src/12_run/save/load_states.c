@@ -20,8 +20,8 @@ typedef struct tli_gathering {
     uint64_t     next_step;
 } tli_gathering;
 
-static uint64_t tli_state_key(int32_t node, tl_state_kind kind) {
-    return ((uint64_t)node + 1) * TL_STATE_COUNT + (uint64_t)kind;
+static uint64_t tli_variable_key(int32_t node, tl_variable_kind kind) {
+    return ((uint64_t)node + 1) * TL_VARIABLE_COUNT + (uint64_t)kind;
 }
 
 static void tli_close_gathering(tli_gathering *g) {
@@ -33,7 +33,7 @@ static void tli_close_gathering(tli_gathering *g) {
 
 static tl_result tli_open_gathering(tl_run *run, tli_gathering *g) {
     const tl_run_desc *desc = &run->desc;
-    uint64_t count = (uint64_t)desc->state_count + 1;
+    uint64_t count = (uint64_t)desc->variable_count + 1;
     int32_t i;
     tli_zero(g, sizeof *g);
     g->run = run;
@@ -42,19 +42,19 @@ static tl_result tli_open_gathering(tl_run *run, tli_gathering *g) {
     g->seen = (int32_t *)tli_alloc_array(run->env, count, sizeof *g->seen);
     g->found = (const uint8_t **)tli_alloc_array(run->env, count, sizeof *g->found);
     if (!g->order || !g->keys || !g->seen || !g->found)
-        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(LOAD_STATES), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
-    for (i = 0; i < desc->state_count; i++)
-        g->keys[i] = tli_state_key(desc->states[i].node, desc->states[i].kind);
-    tli_sort_numbers(g->order, desc->state_count, g->keys);
+        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(LOAD_VARIABLES), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    for (i = 0; i < desc->variable_count; i++)
+        g->keys[i] = tli_variable_key(desc->variables[i].node, desc->variables[i].kind);
+    tli_sort_numbers(g->order, desc->variable_count, g->keys);
     return TL_OK;
 }
 
-static tl_result tli_fail_state(const tli_gathering *g, tli_rule rule, int32_t state) {
+static tl_result tli_fail_variable(const tli_gathering *g, tli_rule rule, int32_t state) {
     const tl_run *run = g->run;
-    const tl_state *at = &run->desc.states[state];
-    tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_STATES), rule,
+    const tl_variable *at = &run->desc.variables[state];
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_VARIABLES), rule,
                                      at->node < 0 ? UINT64_MAX : (uint64_t)at->node, (uint64_t)state);
-    tli_put_text(&s, tl_name_state(at->kind));
+    tli_put_text(&s, tl_name_variable(at->kind));
     tli_put_text(&s, "");
     if (TLI_ERROR_TEXT)
         tli_put_named(&s.text, at->node, at->node < 0 ? "several, or none"
@@ -63,8 +63,8 @@ static tl_result tli_fail_state(const tli_gathering *g, tli_rule rule, int32_t s
 }
 
 // The place in order of the first range of a node and kind; state_count if there is none.
-static int32_t tli_find_first_state(const tli_gathering *g, uint64_t key) {
-    int32_t low = 0, high = g->run->desc.state_count;
+static int32_t tli_find_first_variable(const tli_gathering *g, uint64_t key) {
+    int32_t low = 0, high = g->run->desc.variable_count;
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
         if (g->keys[g->order[middle]] < key) low = middle + 1;
@@ -75,40 +75,40 @@ static int32_t tli_find_first_state(const tli_gathering *g, uint64_t key) {
 
 // The range of this run that a range of the save is, -1 = it has none of this node and kind. The save may not
 // have more of them.
-static int32_t tli_match_state(tli_gathering *g, tli_saving *s, uint64_t key) {
-    int32_t first = tli_find_first_state(g, key), at;
-    if (first == g->run->desc.state_count || g->keys[g->order[first]] != key) return -1;
+static int32_t tli_match_variable(tli_gathering *g, tli_saving *s, uint64_t key) {
+    int32_t first = tli_find_first_variable(g, key), at;
+    if (first == g->run->desc.variable_count || g->keys[g->order[first]] != key) return -1;
     at = first + g->seen[first]++;
-    if (at < g->run->desc.state_count && g->keys[g->order[at]] == key) return g->order[at];
-    tli_refuse_saving(s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_STATES_ARE_OTHERS));
+    if (at < g->run->desc.variable_count && g->keys[g->order[at]] == key) return g->order[at];
+    tli_refuse_saving(s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_VARIABLES_ARE_OTHERS));
     return -1;
 }
 
 // What replicas have of their own may differ between saves: what is summed, running means, random numbers.
 // Weights and moments are the same in all, and what belongs to no node could be anything.
-static int tli_is_own_state(const tl_state *state) {
-    return state->node >= 0 && state->kind != TL_STATE_PARAMETER && state->kind != TL_STATE_OPTIMIZER;
+static int tli_is_own_variable(const tl_variable *state) {
+    return state->node >= 0 && state->kind != TL_VARIABLE_PARAMETER && state->kind != TL_VARIABLE_OPTIMIZER;
 }
 
 static void tli_take_state(tli_gathering *g, tli_saving *s, int32_t i, uint64_t bytes, const uint8_t *from) {
-    const tl_state *state = &g->run->desc.states[i];
+    const tl_variable *state = &g->run->desc.variables[i];
     if (state->shard) return;   // spent between training steps; with other replicas its bytes are others
-    if (state->bytes != bytes) s->result = tli_fail_state(g, TLI_RULE(SAVED_STATE_HAS_OTHER_BYTES), i);
+    if (state->bytes != bytes) s->result = tli_fail_variable(g, TLI_RULE(SAVED_VARIABLE_HAS_OTHER_BYTES), i);
     else if (!g->found[i]) g->found[i] = from;
-    else if (!tli_is_own_state(state) && TLI_MEMCMP(g->found[i], from, (size_t)bytes) != 0)
-        s->result = tli_fail_state(g, TLI_RULE(SAVES_HAVE_A_STATE_TWICE), i);
+    else if (!tli_is_own_variable(state) && TLI_MEMCMP(g->found[i], from, (size_t)bytes) != 0)
+        s->result = tli_fail_variable(g, TLI_RULE(SAVES_HAVE_A_VARIABLE_TWICE), i);
 }
 
-static void tli_gather_states(tli_gathering *g, tli_saving *s) {
+static void tli_gather_variables(tli_gathering *g, tli_saving *s) {
     uint64_t count = tli_save_number(s, 0, 4), k;
-    tli_zero(g->seen, (size_t)g->run->desc.state_count * sizeof *g->seen);
+    tli_zero(g->seen, (size_t)g->run->desc.variable_count * sizeof *g->seen);
     for (k = 0; k < count && !s->result; k++) {
-        uint64_t node = tli_save_number(s, 0, 4), kind = tli_save_limited(s, 0, 4, TL_STATE_COUNT - 1);
+        uint64_t node = tli_save_number(s, 0, 4), kind = tli_save_limited(s, 0, 4, TL_VARIABLE_COUNT - 1);
         uint64_t bytes = tli_save_number(s, 0, 8);
         const uint8_t *from = s->data + s->at;
         int32_t i = -1;
         tli_save_bytes(s, NULL, bytes);
-        if (!s->result) i = tli_match_state(g, s, tli_state_key((int32_t)(uint32_t)node, (tl_state_kind)kind));
+        if (!s->result) i = tli_match_variable(g, s, tli_variable_key((int32_t)(uint32_t)node, (tl_variable_kind)kind));
         if (i >= 0) tli_take_state(g, s, i, bytes, from);
     }
 }
@@ -118,11 +118,11 @@ static tl_result tli_gather_save(tli_gathering *g, const tl_saved *saved, int is
     tl_run *run = g->run;
     tli_saving s;
     const uint8_t *scaler;
-    tl_result result = tli_open_saved(run, TLI_IN(LOAD_STATES), saved->data, saved->length, &s);
+    tl_result result = tli_open_saved(run, TLI_IN(LOAD_VARIABLES), saved->data, saved->length, &s);
     if (result) return result;
     s.any_slots = 1;
     tli_save_head(&s);
-    if (!s.result) tli_gather_states(g, &s);
+    if (!s.result) tli_gather_variables(g, &s);
     scaler = s.data + s.at;
     if (!s.result) tli_save_scaler(&s);
     if (s.result) return s.result;
@@ -132,10 +132,10 @@ static tl_result tli_gather_save(tli_gathering *g, const tl_saved *saved, int is
         g->scaler_bytes = s.at - (size_t)(scaler - s.data);
     }
     if (g->next_step != s.next_step)
-        return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_STATES),
+        return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_VARIABLES),
                                TLI_RULE(SAVES_ARE_OF_OTHER_STEPS), g->next_step, s.next_step);
     if (TLI_MEMCMP(g->scaler, scaler, g->scaler_bytes) != 0)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_STATES),
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_VARIABLES),
                         TLI_RULE(SAVES_HAVE_OTHER_SCALERS));
     return TL_OK;
 }
@@ -145,13 +145,13 @@ static void tli_apply_gathering(const tli_gathering *g) {
     tl_run *run = g->run;
     tli_saving s;
     int32_t i;
-    for (i = 0; i < run->desc.state_count; i++) {
-        const tl_state *state = &run->desc.states[i];
+    for (i = 0; i < run->desc.variable_count; i++) {
+        const tl_variable *state = &run->desc.variables[i];
         if (state->bytes && !state->shard) tli_copy(state->host, g->found[i], (size_t)state->bytes);
     }
     tli_zero(&s, sizeof s);
     s.run = run;
-    s.function = TLI_IN(LOAD_STATES);
+    s.function = TLI_IN(LOAD_VARIABLES);
     s.data = g->scaler;
     s.length = g->scaler_bytes;
     s.applies = 1;
@@ -162,21 +162,21 @@ static void tli_apply_gathering(const tli_gathering *g) {
 #endif
 }
 
-TLI_IMPL tl_result tl_load_states(tl_run *run, const tl_saved *saves, int32_t save_count) {
+TLI_IMPL tl_result tl_load_variables(tl_run *run, const tl_saved *saves, int32_t save_count) {
     tli_gathering g;
     tl_result result;
     int32_t i;
     TL_ASSERT(run && (saves || !save_count));
-    result = tli_check_idle(run, TLI_IN(LOAD_STATES));
+    result = tli_check_idle(run, TLI_IN(LOAD_VARIABLES));
     if (result) return result;
     if (save_count <= 0)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_STATES),
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_VARIABLES),
                         TLI_RULE(SAVES_THERE_MUST_BE_ONE));
     result = tli_open_gathering(run, &g);
     for (i = 0; i < save_count && !result; i++) result = tli_gather_save(&g, &saves[i], i == 0);
-    for (i = 0; i < run->desc.state_count && !result; i++)
-        if (!g.found[i] && !run->desc.states[i].shard)
-            result = tli_fail_state(&g, TLI_RULE(SAVES_LACK_A_STATE), i);
+    for (i = 0; i < run->desc.variable_count && !result; i++)
+        if (!g.found[i] && !run->desc.variables[i].shard)
+            result = tli_fail_variable(&g, TLI_RULE(SAVES_LACK_A_VARIABLE), i);
     if (!result) tli_apply_gathering(&g);
     tli_close_gathering(&g);
     return result;

@@ -192,7 +192,7 @@ static void tli_save_head(tli_saving *s) {
 // The loss scaler, which is the caller's.
 static void tli_save_scaler(tli_saving *s) {
     const tl_run_desc *desc = &s->run->desc;
-    tli_save_same(s, desc->loss_scaler != NULL, 4, TLI_RULE(SAVED_STATES_ARE_OTHERS));
+    tli_save_same(s, desc->loss_scaler != NULL, 4, TLI_RULE(SAVED_VARIABLES_ARE_OTHERS));
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (desc->loss_scaler) {
         tl_loss_scaler scaler = *desc->loss_scaler;
@@ -210,16 +210,16 @@ static void tli_save_scaler(tli_saving *s) {
 }
 
 // Ranges of the caller's state.
-static void tli_save_states(tli_saving *s) {
+static void tli_save_variables(tli_saving *s) {
     const tl_run_desc *desc = &s->run->desc;
-    const tli_rule rule = TLI_RULE(SAVED_STATES_ARE_OTHERS);
+    const tli_rule rule = TLI_RULE(SAVED_VARIABLES_ARE_OTHERS);
     int32_t i;
-    tli_save_same(s, (uint64_t)desc->state_count, 4, rule);
-    for (i = 0; i < desc->state_count && !s->result; i++) {
-        const tl_state *state = &desc->states[i];
+    tli_save_same(s, (uint64_t)desc->variable_count, 4, rule);
+    for (i = 0; i < desc->variable_count && !s->result; i++) {
+        const tl_variable *state = &desc->variables[i];
         uint64_t bytes;
         void *host;
-        tli_find_state_bytes(s->run, i, &host, &bytes);
+        tli_find_variable_bytes(s->run, i, &host, &bytes);
         tli_save_same(s, (uint32_t)state->node, 4, rule);
         tli_save_same(s, (uint64_t)state->kind, 4, rule);
         tli_save_same(s, bytes, 8, rule);
@@ -593,7 +593,7 @@ static void tli_save_pass(tli_saving *s) {
 
 static void tli_walk_run(tli_saving *s) {
     tli_save_head(s);
-    tli_save_states(s);
+    tli_save_variables(s);
     tli_save_inputs(s);
     if (s->result) return;
     if (s->in_pass) tli_save_pass(s);
