@@ -5063,8 +5063,9 @@ typedef enum tl_variable_kind {
     TL_VARIABLES(TLI_ENUM) TL_VARIABLE_COUNT
 } tl_variable_kind;
 
-// A range of the caller's memory that outlives a step, as the variables of TensorFlow do. Two do not overlap, unless both have a shard and are of nodes that are not run
-// as one: weights that several nodes share are given once.
+// A range of the caller's memory that outlives a step, as the variables of TensorFlow do. Two do not overlap,
+// unless both have a shard and are of nodes that are not run as one: weights that several nodes share are
+// given once.
 typedef struct tl_variable {
     int32_t       node;   // whose kernels use it, of the desc's graph; -1 = of several, or of none
     tl_variable_kind kind;
@@ -5240,8 +5241,8 @@ typedef struct tl_run_desc {
     // with fusion and conversion, origins do not. A node that comes from none gets its kernel's.
     void *const    *users;            // [user_count] must outlive the run; 0 = one user for every node of an op
     int32_t         user_count;
-    const tl_variable *variables;     // [variable_count] what kernels read and write beside their operands; must
-                                      // outlive the run
+    const tl_variable *variables;     // [variable_count] what kernels read and write beside their operands;
+                                      // must outlive the run
     int32_t         variable_count;
 
     // Several steps under way. k = in_flight: step j of a plan may be begun when step j - k is finished; one
@@ -5498,14 +5499,14 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 //   sink     gets the data, in parts; what it got before an error is worth nothing
 //   data     [length] all of it; hostile data is refused
 //
-// Between passes that is the number of the next training step, the caller's variables (tl_run_desc.variables) and loss
-// scaler, the graph's inputs, and the plan's entry or the results that are kept from pass to pass. It goes into
-// any run of the same graph, precision, seed, slots and states, whatever its plan: results that this one would
-// not keep, or that are not there, are made again; a plan with an entry of its own needs that entry. In a pass
-// it is all that is live as well, and goes into a run of the same plan alone, with the same places and
-// in_flight: it goes on with the step that comes next. What follows is the same to the bit as without. Whatever
-// else the caller has, such as weights that are no variables of the run, and generators of random numbers, is the caller's to
-// save.
+// Between passes that is the number of the next training step, the caller's variables (tl_run_desc.variables)
+// and loss scaler, the graph's inputs, and the plan's entry or the results that are kept from pass to pass.
+// It goes into any run of the same graph, precision, seed, slots and states, whatever its plan: results that
+// this one would not keep, or that are not there, are made again; a plan with an entry of its own needs that
+// entry. In a pass it is all that is live as well, and goes into a run of the same plan alone, with the same
+// places and in_flight: it goes on with the step that comes next. What follows is the same to the bit as
+// without. Whatever else the caller has, such as weights that are no variables of the run, and generators of
+// random numbers, is the caller's to save.
 //
 // The form: numbers of 4 or 8 bytes, the lowest byte first; 8 bytes that say what it is, a version, the hashes
 // of graph and plan, states, tensors as they lie in memory, and 8 bytes of checksum. Tensors are not converted:
@@ -5566,14 +5567,14 @@ TLDEF tl_result tl_load_variables(tl_run *run, const tl_saved *saves, int32_t sa
 // tl_compile_ranks each rank is one. They run the same plan on other micro-batches; after a training step
 //
 //     tl_run_plan                                   gradients of the micro-batches of this rank
-//     tl_reduce_run(run, TL_VARIABLE_GRADIENT)         the sum over all replicas, on each
+//     tl_reduce_run(run, TL_VARIABLE_GRADIENT)      the sum over all replicas, on each
 //     your optimizer, on all weights, with the sum divided by what the loss divides by
 //
 // or, so that each replica keeps the optimizer's state of a shard only (ZeRO 1):
 //
-//     tl_scatter_run(run, TL_VARIABLE_GRADIENT)        the sum, in the shard of this replica (tl_find_run_shard)
+//     tl_scatter_run(run, TL_VARIABLE_GRADIENT)     the sum, in the shard of this replica (tl_find_run_shard)
 //     your optimizer, on that shard of the weights
-//     tl_gather_run(run, TL_VARIABLE_PARAMETER)        the shards of the others
+//     tl_gather_run(run, TL_VARIABLE_PARAMETER)     the shards of the others
 //
 // or, so that it keeps that shard of the gradients only, too (ZeRO 2):
 //
@@ -5590,11 +5591,11 @@ TLDEF tl_result tl_load_variables(tl_run *run, const tl_saved *saves, int32_t sa
 // backends whose memory the host sees, one step at a time (in_flight), and are not rehearsed: rehearse without
 // them. tl_reduce_run, tl_scatter_run and tl_gather_run leave ranges with shards out.
 //
-// The ranges are those of desc.variables, of f32, the same on all replicas. Each is cut in as many shards as there
-// are replicas, the first ones longer by an element where that leaves a rest; replica g has shard g + 1, the
-// last one shard 0. An element of shard c is ((s[c] + s[c + 1]) + s[c + 2]) + .., from replica c on around the
-// ring: the same bits on every replica, in every run, over every transport, but not those of one process, which
-// adds micro-batch after micro-batch.
+// The ranges are those of desc.variables, of f32, the same on all replicas. Each is cut in as many shards as
+// there are replicas, the first ones longer by an element where that leaves a rest; replica g has shard g +
+// 1, the last one shard 0. An element of shard c is ((s[c] + s[c + 1]) + s[c + 2]) + .., from replica c on
+// around the ring: the same bits on every replica, in every run, over every transport, but not those of one
+// process, which adds micro-batch after micro-batch.
 //
 // Statistics of a batch are those of a micro-batch on its rank, whatever the ranks: no call crosses ranks in a
 // forward. Running means of replicas differ until they are summed, as ranges of kind statistics, and divided.
@@ -5617,7 +5618,8 @@ TLDEF tl_result tl_reduce_run(tl_run *run, tl_variable_kind kind);
 TLDEF tl_result tl_scatter_run(tl_run *run, tl_variable_kind kind);
 TLDEF tl_result tl_gather_run(tl_run *run, tl_variable_kind kind);
 
-// Find the shard of desc.variables[variable] that this replica has after tl_scatter_run; all of it with one replica.
+// Find the shard of desc.variables[variable] that this replica has after tl_scatter_run; all of it with one
+// replica.
 TLDEF void tl_find_run_shard(const tl_run *run, int32_t variable, uint64_t *offset, uint64_t *bytes);
 #endif
 
@@ -7707,7 +7709,8 @@ static size_t tli_finish(tli_writer *w) {
     X(SAVES_LACK_A_VARIABLE, "saves: none has variables[%1], %s of node %s", "node, state") \
     X(SAVES_HAVE_A_VARIABLE_TWICE, "saves: variables[%1], %s of node %s, is not the same in all of them", \
       "node, state") \
-    X(SAVED_VARIABLE_HAS_OTHER_BYTES, "saves: variables[%1], %s of node %s, has another number of bytes there", \
+    X(SAVED_VARIABLE_HAS_OTHER_BYTES, \
+      "saves: variables[%1], %s of node %s, has another number of bytes there", \
       "node, state") \
     X(PEER_HAS_OTHER_VARIABLES, \
       "rank %0 has other variables: replicas register the same nodes, kinds, bytes and shards", "rank") \
@@ -7720,13 +7723,17 @@ static size_t tli_finish(tli_writer *w) {
     X(TENSOR_OF_ANOTHER_RANK, "tensor: of a node that this rank does not have", "") \
     X(VARIABLE_SHARD_OF_WHAT_HAS_NONE, \
       "variables: range %0: has a shard, but is no gradient of one node in f32 (kind, node, bytes)", "range") \
-    X(VARIABLE_SHARDS_ONE_STEP_AT_A_TIME, "variables: range %0: with shards in_flight must be 0 or 1", "range") \
+    X(VARIABLE_SHARDS_ONE_STEP_AT_A_TIME, \
+      "variables: range %0: with shards in_flight must be 0 or 1", "range") \
     X(VARIABLE_SHARDS_ARE_LEFT_OUT, "variables: range %0: shards are left out of this build", "range") \
-    X(VARIABLE_SHARD_NEEDS_HOST, "variables: range %0: has a shard, but the backend's memory is not the host's", \
+    X(VARIABLE_SHARD_NEEDS_HOST, \
+      "variables: range %0: has a shard, but the backend's memory is not the host's", \
       "range") \
     X(COMPILED_OF_RANKS_INFERENCE, "compiled: its inference is not that of the desc", "") \
-    X(VARIABLE_SHARDS_OVERLAP, "variables: ranges %0 and %1 overlap, or the shard of one does", "range, range") \
-    X(SHARDS_ARE_NOT_REHEARSED, "variables: range %0 has a shard; rehearse with gradients apart from each other", \
+    X(VARIABLE_SHARDS_OVERLAP, \
+      "variables: ranges %0 and %1 overlap, or the shard of one does", "range, range") \
+    X(SHARDS_ARE_NOT_REHEARSED, \
+      "variables: range %0 has a shard; rehearse with gradients apart from each other", \
       "range")
 
 // -- errors: rules of [13] TRACE --
@@ -59383,7 +59390,8 @@ static uint64_t tli_shard_start(uint64_t count, uint64_t replicas, uint64_t shar
     return count / replicas * shard + (shard < rest ? shard : rest);
 }
 
-static tli_shard_piece tli_find_piece(const tl_run *run, const tl_variable *state, int32_t shard, uint64_t piece) {
+static tli_shard_piece tli_find_piece(const tl_run *run, const tl_variable *state, int32_t shard,
+                                      uint64_t piece) {
     uint64_t replicas = (uint64_t)tli_count_replicas(run), count = state->bytes / 4;
     uint64_t at = (uint64_t)((shard % (int32_t)replicas + (int32_t)replicas) % (int32_t)replicas);
     uint64_t first = tli_shard_start(count, replicas, at) + piece * TLI_PIECE_COUNT;
@@ -59477,7 +59485,8 @@ static int tli_is_reduced(const tl_run *run, const tli_reduction *r, const tl_va
 
 // Go to the next range that is summed; 0 = there is none.
 static int tli_find_next_variable(const tl_run *run, tli_reduction *r) {
-    while (r->state < run->desc.variable_count && !tli_is_reduced(run, r, &run->desc.variables[r->state])) r->state++;
+    while (r->state < run->desc.variable_count && !tli_is_reduced(run, r, &run->desc.variables[r->state]))
+        r->state++;
     TLI_INVARIANT(r->state <= run->desc.variable_count);
     return r->state < run->desc.variable_count;
 }
@@ -59518,7 +59527,8 @@ static tli_reduction *tli_alloc_reduction(tl_run *run, tli_function function) {
 }
 
 // node: as in tli_reduction.
-static void tli_open_reduction(tl_run *run, tli_reduction *r, tl_variable_kind kind, int32_t parts, int32_t node) {
+static void tli_open_reduction(tl_run *run, tli_reduction *r, tl_variable_kind kind, int32_t parts,
+                               int32_t node) {
     tli_zero(r, sizeof *r);
     run->reduction = r;
     r->kind = kind;
@@ -65420,7 +65430,8 @@ static tl_result tli_compare_block(tl_run *run, const char *host, uint64_t bytes
         const tl_variable *state = &run->desc.variables[i];
         uint64_t at = tli_variable_address(state);
         if (!state->bytes || at >= from + bytes || from >= at + state->bytes) continue;
-        return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(VARIABLE_OVERLAPS_ARENA),
+        return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                               TLI_RULE(VARIABLE_OVERLAPS_ARENA),
                                (uint64_t)i, 0);
     }
     return TL_OK;
@@ -67737,7 +67748,8 @@ static void tli_gather_variables(tli_gathering *g, tli_saving *s) {
         const uint8_t *from = s->data + s->at;
         int32_t i = -1;
         tli_save_bytes(s, NULL, bytes);
-        if (!s->result) i = tli_match_variable(g, s, tli_variable_key((int32_t)(uint32_t)node, (tl_variable_kind)kind));
+        if (!s->result)
+            i = tli_match_variable(g, s, tli_variable_key((int32_t)(uint32_t)node, (tl_variable_kind)kind));
         if (i >= 0) tli_take_state(g, s, i, bytes, from);
     }
 }
@@ -67993,7 +68005,8 @@ static uint64_t tli_count_variable(const tl_run_desc *desc, int32_t node) {
 static int tli_has_gradient_variable(const tl_run_desc *desc, int32_t node) {
     int32_t i;
     for (i = 0; i < desc->variable_count; i++)
-        if (tli_uses_variable(&desc->variables[i], node) && desc->variables[i].kind == TL_VARIABLE_GRADIENT) return 1;
+        if (tli_uses_variable(&desc->variables[i], node) &&
+            desc->variables[i].kind == TL_VARIABLE_GRADIENT) return 1;
     return 0;
 }
 
@@ -72014,11 +72027,10 @@ TLI_IMPL tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_resul
 
 // Names of version 0.4 and before, for programs that were written with them: they go with the next release.
 // They stand behind the implementation, which has fields of its own by some of these names.
-#if defined(TL_OLD_NAMES) && !defined(TL_OLD_NAMES_DEFINED)
-#define TL_OLD_NAMES_DEFINED
+#ifdef TL_OLD_NAMES
 #define tl_add_piece        tl_add_block        // a piece of a heap is a block, as everywhere
 #define tl_free_piece       tl_free_block
-#define tl_state            tl_variable         // a state belongs to a graph; what the caller registers is a variable
+#define tl_state            tl_variable         // a state is the graph's; what a caller registers, a variable
 #define tl_state_kind       tl_variable_kind
 #define TL_STATE_PARAMETER  TL_VARIABLE_PARAMETER
 #define TL_STATE_GRADIENT   TL_VARIABLE_GRADIENT

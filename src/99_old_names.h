@@ -1,10 +1,9 @@
 // Names of version 0.4 and before, for programs that were written with them: they go with the next release.
 // They stand behind the implementation, which has fields of its own by some of these names.
-#if defined(TL_OLD_NAMES) && !defined(TL_OLD_NAMES_DEFINED)
-#define TL_OLD_NAMES_DEFINED
+#ifdef TL_OLD_NAMES
 #define tl_add_piece        tl_add_block        // a piece of a heap is a block, as everywhere
 #define tl_free_piece       tl_free_block
-#define tl_state            tl_variable         // a state belongs to a graph; what the caller registers is a variable
+#define tl_state            tl_variable         // a state is the graph's; what a caller registers, a variable
 #define tl_state_kind       tl_variable_kind
 #define TL_STATE_PARAMETER  TL_VARIABLE_PARAMETER
 #define TL_STATE_GRADIENT   TL_VARIABLE_GRADIENT

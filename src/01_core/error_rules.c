@@ -1292,7 +1292,8 @@
     X(SAVES_LACK_A_VARIABLE, "saves: none has variables[%1], %s of node %s", "node, state") \
     X(SAVES_HAVE_A_VARIABLE_TWICE, "saves: variables[%1], %s of node %s, is not the same in all of them", \
       "node, state") \
-    X(SAVED_VARIABLE_HAS_OTHER_BYTES, "saves: variables[%1], %s of node %s, has another number of bytes there", \
+    X(SAVED_VARIABLE_HAS_OTHER_BYTES, \
+      "saves: variables[%1], %s of node %s, has another number of bytes there", \
       "node, state") \
     X(PEER_HAS_OTHER_VARIABLES, \
       "rank %0 has other variables: replicas register the same nodes, kinds, bytes and shards", "rank") \
@@ -1305,13 +1306,17 @@
     X(TENSOR_OF_ANOTHER_RANK, "tensor: of a node that this rank does not have", "") \
     X(VARIABLE_SHARD_OF_WHAT_HAS_NONE, \
       "variables: range %0: has a shard, but is no gradient of one node in f32 (kind, node, bytes)", "range") \
-    X(VARIABLE_SHARDS_ONE_STEP_AT_A_TIME, "variables: range %0: with shards in_flight must be 0 or 1", "range") \
+    X(VARIABLE_SHARDS_ONE_STEP_AT_A_TIME, \
+      "variables: range %0: with shards in_flight must be 0 or 1", "range") \
     X(VARIABLE_SHARDS_ARE_LEFT_OUT, "variables: range %0: shards are left out of this build", "range") \
-    X(VARIABLE_SHARD_NEEDS_HOST, "variables: range %0: has a shard, but the backend's memory is not the host's", \
+    X(VARIABLE_SHARD_NEEDS_HOST, \
+      "variables: range %0: has a shard, but the backend's memory is not the host's", \
       "range") \
     X(COMPILED_OF_RANKS_INFERENCE, "compiled: its inference is not that of the desc", "") \
-    X(VARIABLE_SHARDS_OVERLAP, "variables: ranges %0 and %1 overlap, or the shard of one does", "range, range") \
-    X(SHARDS_ARE_NOT_REHEARSED, "variables: range %0 has a shard; rehearse with gradients apart from each other", \
+    X(VARIABLE_SHARDS_OVERLAP, \
+      "variables: ranges %0 and %1 overlap, or the shard of one does", "range, range") \
+    X(SHARDS_ARE_NOT_REHEARSED, \
+      "variables: range %0 has a shard; rehearse with gradients apart from each other", \
       "range")
 
 // -- errors: rules of [13] TRACE --

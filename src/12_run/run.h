@@ -161,8 +161,9 @@ typedef enum tl_variable_kind {
     TL_VARIABLES(TLI_ENUM) TL_VARIABLE_COUNT
 } tl_variable_kind;
 
-// A range of the caller's memory that outlives a step, as the variables of TensorFlow do. Two do not overlap, unless both have a shard and are of nodes that are not run
-// as one: weights that several nodes share are given once.
+// A range of the caller's memory that outlives a step, as the variables of TensorFlow do. Two do not overlap,
+// unless both have a shard and are of nodes that are not run as one: weights that several nodes share are
+// given once.
 typedef struct tl_variable {
     int32_t       node;   // whose kernels use it, of the desc's graph; -1 = of several, or of none
     tl_variable_kind kind;
@@ -338,8 +339,8 @@ typedef struct tl_run_desc {
     // with fusion and conversion, origins do not. A node that comes from none gets its kernel's.
     void *const    *users;            // [user_count] must outlive the run; 0 = one user for every node of an op
     int32_t         user_count;
-    const tl_variable *variables;     // [variable_count] what kernels read and write beside their operands; must
-                                      // outlive the run
+    const tl_variable *variables;     // [variable_count] what kernels read and write beside their operands;
+                                      // must outlive the run
     int32_t         variable_count;
 
     // Several steps under way. k = in_flight: step j of a plan may be begun when step j - k is finished; one
@@ -596,14 +597,14 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 //   sink     gets the data, in parts; what it got before an error is worth nothing
 //   data     [length] all of it; hostile data is refused
 //
-// Between passes that is the number of the next training step, the caller's variables (tl_run_desc.variables) and loss
-// scaler, the graph's inputs, and the plan's entry or the results that are kept from pass to pass. It goes into
-// any run of the same graph, precision, seed, slots and states, whatever its plan: results that this one would
-// not keep, or that are not there, are made again; a plan with an entry of its own needs that entry. In a pass
-// it is all that is live as well, and goes into a run of the same plan alone, with the same places and
-// in_flight: it goes on with the step that comes next. What follows is the same to the bit as without. Whatever
-// else the caller has, such as weights that are no variables of the run, and generators of random numbers, is the caller's to
-// save.
+// Between passes that is the number of the next training step, the caller's variables (tl_run_desc.variables)
+// and loss scaler, the graph's inputs, and the plan's entry or the results that are kept from pass to pass.
+// It goes into any run of the same graph, precision, seed, slots and states, whatever its plan: results that
+// this one would not keep, or that are not there, are made again; a plan with an entry of its own needs that
+// entry. In a pass it is all that is live as well, and goes into a run of the same plan alone, with the same
+// places and in_flight: it goes on with the step that comes next. What follows is the same to the bit as
+// without. Whatever else the caller has, such as weights that are no variables of the run, and generators of
+// random numbers, is the caller's to save.
 //
 // The form: numbers of 4 or 8 bytes, the lowest byte first; 8 bytes that say what it is, a version, the hashes
 // of graph and plan, states, tensors as they lie in memory, and 8 bytes of checksum. Tensors are not converted:
@@ -664,14 +665,14 @@ TLDEF tl_result tl_load_variables(tl_run *run, const tl_saved *saves, int32_t sa
 // tl_compile_ranks each rank is one. They run the same plan on other micro-batches; after a training step
 //
 //     tl_run_plan                                   gradients of the micro-batches of this rank
-//     tl_reduce_run(run, TL_VARIABLE_GRADIENT)         the sum over all replicas, on each
+//     tl_reduce_run(run, TL_VARIABLE_GRADIENT)      the sum over all replicas, on each
 //     your optimizer, on all weights, with the sum divided by what the loss divides by
 //
 // or, so that each replica keeps the optimizer's state of a shard only (ZeRO 1):
 //
-//     tl_scatter_run(run, TL_VARIABLE_GRADIENT)        the sum, in the shard of this replica (tl_find_run_shard)
+//     tl_scatter_run(run, TL_VARIABLE_GRADIENT)     the sum, in the shard of this replica (tl_find_run_shard)
 //     your optimizer, on that shard of the weights
-//     tl_gather_run(run, TL_VARIABLE_PARAMETER)        the shards of the others
+//     tl_gather_run(run, TL_VARIABLE_PARAMETER)     the shards of the others
 //
 // or, so that it keeps that shard of the gradients only, too (ZeRO 2):
 //
@@ -688,11 +689,11 @@ TLDEF tl_result tl_load_variables(tl_run *run, const tl_saved *saves, int32_t sa
 // backends whose memory the host sees, one step at a time (in_flight), and are not rehearsed: rehearse without
 // them. tl_reduce_run, tl_scatter_run and tl_gather_run leave ranges with shards out.
 //
-// The ranges are those of desc.variables, of f32, the same on all replicas. Each is cut in as many shards as there
-// are replicas, the first ones longer by an element where that leaves a rest; replica g has shard g + 1, the
-// last one shard 0. An element of shard c is ((s[c] + s[c + 1]) + s[c + 2]) + .., from replica c on around the
-// ring: the same bits on every replica, in every run, over every transport, but not those of one process, which
-// adds micro-batch after micro-batch.
+// The ranges are those of desc.variables, of f32, the same on all replicas. Each is cut in as many shards as
+// there are replicas, the first ones longer by an element where that leaves a rest; replica g has shard g +
+// 1, the last one shard 0. An element of shard c is ((s[c] + s[c + 1]) + s[c + 2]) + .., from replica c on
+// around the ring: the same bits on every replica, in every run, over every transport, but not those of one
+// process, which adds micro-batch after micro-batch.
 //
 // Statistics of a batch are those of a micro-batch on its rank, whatever the ranks: no call crosses ranks in a
 // forward. Running means of replicas differ until they are summed, as ranges of kind statistics, and divided.
@@ -715,7 +716,8 @@ TLDEF tl_result tl_reduce_run(tl_run *run, tl_variable_kind kind);
 TLDEF tl_result tl_scatter_run(tl_run *run, tl_variable_kind kind);
 TLDEF tl_result tl_gather_run(tl_run *run, tl_variable_kind kind);
 
-// Find the shard of desc.variables[variable] that this replica has after tl_scatter_run; all of it with one replica.
+// Find the shard of desc.variables[variable] that this replica has after tl_scatter_run; all of it with one
+// replica.
 TLDEF void tl_find_run_shard(const tl_run *run, int32_t variable, uint64_t *offset, uint64_t *bytes);
 #endif
 

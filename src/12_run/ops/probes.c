@@ -179,7 +179,8 @@ static uint64_t tli_count_variable(const tl_run_desc *desc, int32_t node) {
 static int tli_has_gradient_variable(const tl_run_desc *desc, int32_t node) {
     int32_t i;
     for (i = 0; i < desc->variable_count; i++)
-        if (tli_uses_variable(&desc->variables[i], node) && desc->variables[i].kind == TL_VARIABLE_GRADIENT) return 1;
+        if (tli_uses_variable(&desc->variables[i], node) &&
+            desc->variables[i].kind == TL_VARIABLE_GRADIENT) return 1;
     return 0;
 }
 

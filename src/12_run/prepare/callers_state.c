@@ -157,7 +157,8 @@ static tl_result tli_compare_block(tl_run *run, const char *host, uint64_t bytes
         const tl_variable *state = &run->desc.variables[i];
         uint64_t at = tli_variable_address(state);
         if (!state->bytes || at >= from + bytes || from >= at + state->bytes) continue;
-        return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(VARIABLE_OVERLAPS_ARENA),
+        return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                               TLI_RULE(VARIABLE_OVERLAPS_ARENA),
                                (uint64_t)i, 0);
     }
     return TL_OK;

@@ -58,7 +58,8 @@ static uint64_t tli_shard_start(uint64_t count, uint64_t replicas, uint64_t shar
     return count / replicas * shard + (shard < rest ? shard : rest);
 }
 
-static tli_shard_piece tli_find_piece(const tl_run *run, const tl_variable *state, int32_t shard, uint64_t piece) {
+static tli_shard_piece tli_find_piece(const tl_run *run, const tl_variable *state, int32_t shard,
+                                      uint64_t piece) {
     uint64_t replicas = (uint64_t)tli_count_replicas(run), count = state->bytes / 4;
     uint64_t at = (uint64_t)((shard % (int32_t)replicas + (int32_t)replicas) % (int32_t)replicas);
     uint64_t first = tli_shard_start(count, replicas, at) + piece * TLI_PIECE_COUNT;
@@ -152,7 +153,8 @@ static int tli_is_reduced(const tl_run *run, const tli_reduction *r, const tl_va
 
 // Go to the next range that is summed; 0 = there is none.
 static int tli_find_next_variable(const tl_run *run, tli_reduction *r) {
-    while (r->state < run->desc.variable_count && !tli_is_reduced(run, r, &run->desc.variables[r->state])) r->state++;
+    while (r->state < run->desc.variable_count && !tli_is_reduced(run, r, &run->desc.variables[r->state]))
+        r->state++;
     TLI_INVARIANT(r->state <= run->desc.variable_count);
     return r->state < run->desc.variable_count;
 }
@@ -193,7 +195,8 @@ static tli_reduction *tli_alloc_reduction(tl_run *run, tli_function function) {
 }
 
 // node: as in tli_reduction.
-static void tli_open_reduction(tl_run *run, tli_reduction *r, tl_variable_kind kind, int32_t parts, int32_t node) {
+static void tli_open_reduction(tl_run *run, tli_reduction *r, tl_variable_kind kind, int32_t parts,
+                               int32_t node) {
     tli_zero(r, sizeof *r);
     run->reduction = r;
     r->kind = kind;

@@ -108,7 +108,8 @@ static void tli_gather_variables(tli_gathering *g, tli_saving *s) {
         const uint8_t *from = s->data + s->at;
         int32_t i = -1;
         tli_save_bytes(s, NULL, bytes);
-        if (!s->result) i = tli_match_variable(g, s, tli_variable_key((int32_t)(uint32_t)node, (tl_variable_kind)kind));
+        if (!s->result)
+            i = tli_match_variable(g, s, tli_variable_key((int32_t)(uint32_t)node, (tl_variable_kind)kind));
         if (i >= 0) tli_take_state(g, s, i, bytes, from);
     }
 }
