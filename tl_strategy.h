@@ -1131,7 +1131,7 @@ typedef struct tl_fusion_plan {
     const int32_t *nodes;            // [nodes of the old graph] the new node that computes this old node
     const int32_t *first_members;    // [graph.node_count + 1] index into members
     const int32_t *members;          // [nodes of the old graph] old nodes by new node, in their old order
-    const int32_t *remade_counts;    // [graph.node_count] how many members, from the first on, run
+    const int32_t *recompute_counts;    // [graph.node_count] how many members, from the first on, run
                                      // again in backward
     uint64_t       block_bytes;      // defaults filled in
     int32_t        fused_count;      // new nodes of two or more members
@@ -3978,7 +3978,7 @@ typedef struct tl_compiled_plan {
     const int32_t   *first_members;  // [graph nodes + 1] index into members
     const int32_t   *members;      // nodes of source by node of `graph`: one; several of a fused node; none of
                                    // a conversion
-    const int32_t   *remade_counts;  // [graph nodes] members, from the first on, that run again in backward
+    const int32_t   *recompute_counts;  // [graph nodes] members, from the first on, that run again in backward
     const uint8_t   *formats;      // [graph tensors] tl_format; 0 = all of `precision`
     tl_precision     precision;    // of the tensors; mixed: see formats
     int32_t          inference;    // 1 = forward only
@@ -4253,7 +4253,7 @@ typedef struct tl_compiled_ranks {
 //
 // What a rank holds of a micro-batch until its backward counts once for each that is in flight, so plans that
 // keep everything, plans of tl_plan_remat at several budgets and plans that drop what costs little for each
-// byte are all woven into the rank's order, placed, and the cheapest that fits is taken.
+// byte are all interleaved into the rank's order, placed, and the cheapest that fits is taken.
 //
 // Where to cut is found by tl_plan_partition, from estimates of what each possible stage costs and takes within
 // the bytes of its rank, and by moving cuts as long as the simulated step gets shorter; stages of the best cut
@@ -5752,7 +5752,7 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 // -- rehearsal --
 //
 // Wrong declarations leave the loss as it is and make gradients wrong under some plans only. A rehearsal calls
-// the caller's kernels on copies of their operands, each call again and again with one thing changed that must
+// the caller's kernels on copies of their operands, each call again and again with one change that must
 // not matter (what is not declared, what is undefined, what lies behind an operand; where a node takes blocks,
 // into which ranges its elements are cut), or that must (what needs names); then it runs a pass that drops
 // every tensor as early as possible, saves as late as possible and works in place wherever that is allowed,
@@ -12419,7 +12419,7 @@ typedef struct tli_fusion {
     int32_t *chains;           // [nodes] first node of the chain; -1 = not fusible
     int32_t *heads;            // [nodes] first member of the fused node that ends here; -1 = ends elsewhere
     int32_t *counts;           // [nodes] number of members of the fused node that ends here
-    int32_t *remade;           // [nodes] the first so many of them run again in backward
+    int32_t *recomputed;           // [nodes] the first so many of them run again in backward
     int32_t *first_readers;    // [tensors + 1] index into readers
     int32_t *readers;          // [inputs] nodes that read a tensor, ascending
     int32_t *marks;            // [tensors] number of the last search that counted it
@@ -12584,12 +12584,12 @@ static uint64_t tli_count_new_needs(tli_fusion *f, int32_t id, int is_head) {
 // The length of the longest fused node that may begin at `head`, and how many of its members run
 // again in backward. `gained` counts bytes of inner tensors that backward no longer reads, `lost`
 // those of outer tensors that it reads in addition.
-static int32_t tli_find_length(tli_fusion *f, int32_t head, int32_t *remade) {
+static int32_t tli_find_length(tli_fusion *f, int32_t head, int32_t *recomputed) {
     const tl_graph *graph = f->graph;
     uint64_t gained = 0, lost = 0;
     int32_t best = 1, length, id = head, pending = head, obstacle = graph->node_count, again = 0, k;
     f->searches++;
-    *remade = 0;
+    *recomputed = 0;
     for (length = 2; length <= TLI_FUSION_LIMIT && f->next[id] >= 0; length++) {
         const tl_node *node = &graph->nodes[id];
         for (k = node->first_input; k < node->first_input + node->input_count; k++) {
@@ -12608,25 +12608,25 @@ static int32_t tli_find_length(tli_fusion *f, int32_t head, int32_t *remade) {
         id = f->next[id];
         if (lost > gained && !f->desc->inference) continue;
         best = length;
-        *remade = again;
+        *recomputed = again;
     }
     return best;
 }
 
 static void tli_cut_chains(tli_fusion *f) {
     const tl_graph *graph = f->graph;
-    int32_t id, at, last, i, length, remade;
+    int32_t id, at, last, i, length, recomputed;
     for (id = 0; id < graph->node_count; id++) {
         if (f->chains[id] != id) continue;
         for (at = id; at >= 0; at = f->next[last]) {
-            length = tli_find_length(f, at, &remade);
+            length = tli_find_length(f, at, &recomputed);
             for (last = at, i = 1; i < length; i++) {
                 f->heads[last] = -1;
                 last = f->next[last];
             }
             f->heads[last] = at;
             f->counts[last] = length;
-            f->remade[last] = remade;
+            f->recomputed[last] = recomputed;
         }
     }
 }
@@ -12653,7 +12653,8 @@ typedef struct tli_fused {
 } tli_fused;
 
 // Add the bytes that member number `at` of `count` reads and writes, and those that fusing saves.
-static void tli_add_member_traffic(const tli_fusion *f, int32_t id, int32_t at, int32_t count, int32_t remade,
+static void tli_add_member_traffic(const tli_fusion *f, int32_t id, int32_t at, int32_t count,
+                                   int32_t recomputed,
                                    tli_fused *sum) {
     const tl_graph *graph = f->graph;
     const tl_node *node = &graph->nodes[id];
@@ -12663,7 +12664,8 @@ static void tli_add_member_traffic(const tli_fusion *f, int32_t id, int32_t at, 
         int32_t tensor = graph->inputs[k].tensor;
         if (at > 0 && graph->outputs[tensor].node == f->previous[id]) continue;
         sum->fwd_traffic = tli_add_capped(sum->fwd_traffic, bytes);
-        if (at < remade || graph->inputs[k].needed) sum->bwd_traffic = tli_add_capped(sum->bwd_traffic, bytes);
+        if (at < recomputed || graph->inputs[k].needed)
+            sum->bwd_traffic = tli_add_capped(sum->bwd_traffic, bytes);
         if (tli_gets_gradient(graph, tensor)) sum->bwd_traffic = tli_add_capped(sum->bwd_traffic, bytes);
     }
     if (at + 1 == count) {
@@ -12677,7 +12679,7 @@ static void tli_add_member_traffic(const tli_fusion *f, int32_t id, int32_t at, 
     // again.
     sum->fwd_saved = tli_add_capped(sum->fwd_saved, tli_add_capped(bytes, bytes));
     sum->bwd_saved = tli_add_capped(sum->bwd_saved, tli_add_capped(bytes, bytes));
-    if (at < remade) sum->bwd_saved = tli_add_capped(sum->bwd_saved, tli_add_capped(bytes, bytes));
+    if (at < recomputed) sum->bwd_saved = tli_add_capped(sum->bwd_saved, tli_add_capped(bytes, bytes));
     if (f->needed[node->first_output]) sum->bwd_saved = tli_add_capped(sum->bwd_saved, bytes);
 }
 
@@ -12708,14 +12710,14 @@ static uint64_t tli_find_block_calls(const tli_fusion *f, uint64_t members, uint
 // tl_check_graph has added every one.
 static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
     const tl_graph *graph = f->graph;
-    int32_t count = f->counts[last], remade = f->remade[last], id = f->heads[last], at;
+    int32_t count = f->counts[last], recomputed = f->recomputed[last], id = f->heads[last], at;
     uint64_t bytes = graph->outputs[graph->nodes[last].first_output].bytes;
     uint64_t block = bytes < f->block_bytes ? bytes : f->block_bytes, turns = count > 2 ? 2 : 1;
     uint64_t unit = tli_larger_u64(1, f->desc->alignment_bytes), times, calls;
     tli_fused sum;
     tli_zero(&sum, sizeof sum);
     if (f->desc->scratch_parts) {
-        uint64_t blocks = f->desc->inference ? turns : turns + (uint64_t)remade;
+        uint64_t blocks = f->desc->inference ? turns : turns + (uint64_t)recomputed;
         uint64_t part = bytes / f->desc->scratch_parts / blocks;
         part = part > 64 ? part - part % 64 : 64;
         if (part < block) block = part;
@@ -12724,16 +12726,16 @@ static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
     for (at = 0; at < count; at++, id = f->next[id]) {
         const tl_node *node = &graph->nodes[id];
         sum.fwd_cost += node->fwd_cost;
-        sum.bwd_cost += node->bwd_cost + (at < remade ? node->fwd_cost : 0);
+        sum.bwd_cost += node->bwd_cost + (at < recomputed ? node->fwd_cost : 0);
         sum.largest_fwd_cost = tli_larger_u64(sum.largest_fwd_cost, node->fwd_cost);
         sum.largest_bwd_cost = tli_larger_u64(sum.largest_bwd_cost, node->bwd_cost);
         sum.fwork_bytes = tli_larger_u64(sum.fwork_bytes, node->fwork_bytes);
         sum.bwork_bytes = tli_larger_u64(sum.bwork_bytes, node->bwork_bytes);
-        if (at < remade) sum.bwork_bytes = tli_larger_u64(sum.bwork_bytes, node->fwork_bytes);
-        tli_add_member_traffic(f, id, at, count, remade, &sum);
+        if (at < recomputed) sum.bwork_bytes = tli_larger_u64(sum.bwork_bytes, node->fwork_bytes);
+        tli_add_member_traffic(f, id, at, count, recomputed, &sum);
     }
     sum.fwork_bytes = tli_add_scratch(sum.fwork_bytes, block, turns);
-    sum.bwork_bytes = tli_add_scratch(sum.bwork_bytes, block, turns + (uint64_t)remade);
+    sum.bwork_bytes = tli_add_scratch(sum.bwork_bytes, block, turns + (uint64_t)recomputed);
     if (!graph->nodes[last].has_grad) sum.bwd_cost = sum.bwork_bytes = 0;
     if (f->desc->device && f->desc->device->bytes_per_second) {
         uint64_t rate = f->desc->device->bytes_per_second;
@@ -12743,7 +12745,7 @@ static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
     times = block < bytes ? (bytes - 1) / block + 1 : 1;
     calls = (uint64_t)count;
     sum.fwd_cost = tli_add_capped(sum.fwd_cost, tli_find_block_calls(f, calls, times));
-    calls += (uint64_t)remade;
+    calls += (uint64_t)recomputed;
     if (graph->nodes[last].has_grad)
         sum.bwd_cost = tli_add_capped(sum.bwd_cost, tli_find_block_calls(f, calls, times));
     return sum;
@@ -12805,7 +12807,7 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     for (at = 0, id = f->heads[last]; at < count; at++, id = f->next[id])
         for (k = old->nodes[id].first_input; k < old->nodes[id].first_input + old->nodes[id].input_count; k++) {
             if (at > 0 && old->outputs[old->inputs[k].tensor].node == f->previous[id]) continue;
-            inputs[input++].needed = (uint8_t)(old->inputs[k].needed || at < f->remade[last]);
+            inputs[input++].needed = (uint8_t)(old->inputs[k].needed || at < f->recomputed[last]);
         }
     for (k = 0; k < end->output_count; k++) {
         int32_t tensor = graph->nodes[graph->node_count - 1].first_output + k;
@@ -12816,7 +12818,7 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
 }
 
 static tl_result tli_build_fused(tli_fusion *f, tl_fusion_plan *plan, int32_t *nodes, int32_t *first_members,
-                                 int32_t *members, int32_t *remade) {
+                                 int32_t *members, int32_t *recomputed) {
     tli_graph_rules rules = tli_rules_of(f->env, TLI_IN(PLAN_FUSION));
     const tl_graph *old = f->graph;
     int32_t id, at, member, count = 0;
@@ -12829,7 +12831,7 @@ static tl_result tli_build_fused(tli_fusion *f, tl_fusion_plan *plan, int32_t *n
             continue;
         }
         first_members[plan->graph.node_count] = count;
-        remade[plan->graph.node_count] = f->remade[id];
+        recomputed[plan->graph.node_count] = f->recomputed[id];
         plan->fused_count += f->counts[id] > 1;
         for (at = 0, member = f->heads[id]; at < f->counts[id]; at++, member = f->next[member]) {
             nodes[member] = plan->graph.node_count;
@@ -12884,8 +12886,8 @@ static int tli_open_fusion(tl_env *env, const tl_fusion_desc *desc, tli_fusion *
     f->chains = f->previous + nodes;
     f->heads = f->chains + nodes;
     f->counts = f->heads + nodes;
-    f->remade = f->counts + nodes;
-    f->first_readers = f->remade + nodes;
+    f->recomputed = f->counts + nodes;
+    f->first_readers = f->recomputed + nodes;
     f->marks = f->first_readers + tensors + 1;
     f->tensors = f->marks + tensors;
     f->readers = f->tensors + tensors;
@@ -12920,7 +12922,7 @@ TLI_IMPL tl_result tl_plan_fusion(tl_env *env, const tl_fusion_desc *desc, tl_fu
         plan.memory = numbers;
         plan.nodes = numbers;
         plan.members = numbers + nodes;
-        plan.remade_counts = numbers + 2 * nodes;
+        plan.recompute_counts = numbers + 2 * nodes;
         plan.first_members = numbers + 3 * nodes;
         result = tli_build_fused(&f, &plan, numbers, numbers + 3 * nodes, numbers + nodes, numbers + 2 * nodes);
     } else {
@@ -12988,7 +12990,7 @@ static int tli_reads_as_fused(const tl_graph *graph, const tl_fusion_plan *fusio
 static int tli_computes_members(const tl_graph *graph, const tl_fusion_plan *fusion, int32_t id) {
     const tl_node *node = &fusion->graph.nodes[id], *end;
     int32_t from = fusion->first_members[id], count = fusion->first_members[id + 1] - from, at, k, place = 0;
-    if (count < 1 || fusion->remade_counts[id] < 0 || fusion->remade_counts[id] >= count) return 0;
+    if (count < 1 || fusion->recompute_counts[id] < 0 || fusion->recompute_counts[id] >= count) return 0;
     for (at = 0; at < count; at++) {
         int32_t member = fusion->members[from + at];
         if (member < 0 || member >= graph->node_count || fusion->nodes[member] != id ||
@@ -15428,12 +15430,12 @@ typedef struct tli_banks {
     int32_t   member_pairs;         // of them
     int32_t  *member_ids, *number_of;   // [count]
     uint64_t *fill;                 // [section_count + 1] bytes
-    uint64_t *tolls[TLI_BANKS_MOST];    // [section_count] price of a byte in a section; NULL = has no capacity
-    uint64_t *sums[TLI_BANKS_MOST];     // [section_count + 1] of the tolls before a section
-    uint64_t *used[TLI_BANKS_MOST];     // [section_count + 1] bytes at these tolls
-    uint64_t *best_tolls[TLI_BANKS_MOST];
-    int32_t   bits, halvings, stalls;   // of a cost behind the point; of the step of the tolls
-    uint64_t  relaxed, bound;       // best sum with tolls; no plan costs less than bound
+    uint64_t *multipliers[TLI_BANKS_MOST];    // [section_count] price of a byte there; NULL = has no capacity
+    uint64_t *sums[TLI_BANKS_MOST];     // [section_count + 1] of the multipliers before a section
+    uint64_t *used[TLI_BANKS_MOST];     // [section_count + 1] bytes at these multipliers
+    uint64_t *best_multipliers[TLI_BANKS_MOST];
+    int32_t   bits, halvings, stalls;   // of a cost behind the point; of the step of the multipliers
+    uint64_t  relaxed, bound;       // best sum with multipliers; no plan costs less than bound
     uint64_t  work, end;            // end: of what runs now
     int       has_pins, has_pairs, avoids_pairs, failed;    // failed: no memory
 } tli_banks;
@@ -15860,20 +15862,22 @@ static int tli_banks_squeeze(tli_banks *b, int32_t i, int32_t bank) {
 // -- banks: passes --
 
 enum {
-    TLI_BANKS_LISTED, TLI_BANKS_BYTES, TLI_BANKS_MOVES, TLI_BANKS_DENSITY, TLI_BANKS_SAVING, TLI_BANKS_TOLL
+    TLI_BANKS_LISTED, TLI_BANKS_BYTES, TLI_BANKS_MOVES, TLI_BANKS_DENSITY, TLI_BANKS_SAVING,
+    TLI_BANKS_MULTIPLIER
 };
 
 // What a buffer pays for its bytes in the sections that it is in.
-static uint64_t tli_banks_toll(const tli_banks *b, int32_t i, int32_t bank) {
+static uint64_t tli_banks_multiplier(const tli_banks *b, int32_t i, int32_t bank) {
     const tl_layout_buffer *buffer = &b->desc->buffers[i];
-    uint64_t sum, toll;
-    if (!b->tolls[bank] || !buffer->bytes) return 0;
+    uint64_t sum, multiplier;
+    if (!b->multipliers[bank] || !buffer->bytes) return 0;
     sum = b->sums[bank][b->last[i] + 1] - b->sums[bank][b->first[i]];
-    if (!tli_mul_u64(sum, tli_banks_rounded(b, i, bank), &toll) || toll >> 61) return UINT64_C(1) << 61;
+    if (!tli_mul_u64(sum, tli_banks_rounded(b, i, bank), &multiplier) || multiplier >> 61)
+        return UINT64_C(1) << 61;
     if (buffer->in_place && tli_banks_may(b, buffer->over, bank))
-        toll -= tli_banks_shared(b, i, bank) *
+        multiplier -= tli_banks_shared(b, i, bank) *
                 (b->sums[bank][b->first[i] + 1] - b->sums[bank][b->first[i]]);
-    return toll;
+    return multiplier;
 }
 
 // What a pass sorts by in a bank, largest first.
@@ -15890,7 +15894,8 @@ static uint64_t tli_banks_key(const tli_banks *b, int32_t kind, int32_t i, int32
     }
     if (buffer->is_pinned) return UINT64_MAX;
     saves = tli_banks_saves(b, i, bank);
-    if (kind == TLI_BANKS_TOLL) return tli_fixed_ratio(saves << b->bits, tli_banks_toll(b, i, bank) + 1);
+    if (kind == TLI_BANKS_MULTIPLIER)
+        return tli_fixed_ratio(saves << b->bits, tli_banks_multiplier(b, i, bank) + 1);
     return tli_fixed_ratio(saves, tli_fit_area(buffer->bytes, length));
 }
 
@@ -16050,7 +16055,8 @@ static void tli_banks_shake(tli_banks *b, tl_random *random) {
     for (i = 0; i < b->count; i++) {
         if (b->first[i] > section || b->last[i] < section || !tl_next_random_below(random, 4)) continue;
         for (k = 0; !tli_banks_may(b, i, b->by_price[k]); k++) { }
-        b->keys[count] = tli_banks_key(b, TLI_BANKS_TOLL, i, b->by_price[k]) >> tl_next_random_below(random, 3);
+        uint64_t key = tli_banks_key(b, TLI_BANKS_MULTIPLIER, i, b->by_price[k]);
+        b->keys[count] = key >> tl_next_random_below(random, 3);
         b->keys[count] = UINT64_MAX - b->keys[count];
         b->tried[count++] = (uint32_t)i;
         tli_banks_take(b, i);
@@ -16069,32 +16075,34 @@ static void tli_banks_shake(tli_banks *b, tl_random *random) {
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- banks: tolls --
+// -- banks: multipliers --
 //
-// A toll is a price of a byte in a section of a bank, beside that of moving. Where each buffer lives where
-// price and tolls together are least, the sum less what the capacities would pay is at most the cost of any
+// A multiplier (of Lagrange) is a price of a byte in a section of a bank, beside that of moving. Where each
+// buffer lives where price and multipliers together are least, the sum less what the capacities would pay is at
+// most the cost of any
 // plan:
 //
-//     bound = sum over buffers of min over banks (price + tolls of its bytes) - sum of tolls x capacity
+//     bound = sum over buffers of min over banks (price + multipliers of its bytes)
+//             - sum of multipliers x capacity
 //
-// Tolls rise where more bytes want in than a bank holds, and fall elsewhere, by steps that are as long as the
-// distance to the best plan allows (Polyak). They are integers with `bits` bits behind the point, so the bound
+// Multipliers rise where more bytes want in than a bank holds, and fall elsewhere, by steps that are as long as
+// the distance to the best plan allows (Polyak). They are integers of `bits` bits behind the point, so the bound
 // is exact. What a buffer would cost above its least says how much the bound rises if it lives there: the
 // search puts the buffers for which that is most first, and ends branches that reach the best plan.
 
 #define TLI_BANKS_STALLS 8      // steps without a better bound before they are halved
-#define TLI_BANKS_STEPS 6       // steps of the tolls between two passes
-#define TLI_BANKS_ROUNDS 80     // passes with tolls
+#define TLI_BANKS_STEPS 6       // steps of the multipliers between two passes
+#define TLI_BANKS_ROUNDS 80     // passes with multipliers
 #define TLI_BANKS_FEW 1000      // buffers of which every choice is searched
 
-// Set the sums, and what is used at these tolls. Returns the bound that they prove, 0 if it does not fit.
+// Set the sums, and what is used at these multipliers. Returns the bound that they prove, 0 if it does not fit.
 static uint64_t tli_banks_relax(tli_banks *b) {
     uint64_t total = 0, worth = 0, due;
     int32_t i, k, s;
     int fits = 1;
     for (k = 0; k < b->bank_count; k++) {
-        if (!b->tolls[k]) continue;
-        for (s = 0; s < b->section_count; s++) b->sums[k][s + 1] = b->sums[k][s] + b->tolls[k][s];
+        if (!b->multipliers[k]) continue;
+        for (s = 0; s < b->section_count; s++) b->sums[k][s + 1] = b->sums[k][s] + b->multipliers[k][s];
         tli_zero(b->used[k], ((size_t)b->section_count + 1) * sizeof *b->used[k]);
         due = tli_align_up(b->desc->banks[k].capacity_bytes, b->banks[k].alignment);
         fits &= tli_mul_u64(b->sums[k][b->section_count], due, &due) && tli_add_u64(worth, due, &worth);
@@ -16105,11 +16113,11 @@ static uint64_t tli_banks_relax(tli_banks *b) {
         for (k = 0; k < b->bank_count; k++) {
             int32_t other = b->by_price[k];
             if (!tli_banks_may(b, i, other)) continue;
-            due = (tli_banks_price(b, i, other) << b->bits) + tli_banks_toll(b, i, other);
+            due = (tli_banks_price(b, i, other) << b->bits) + tli_banks_multiplier(b, i, other);
             if (due < least) { least = due; bank = other; }
         }
         fits &= tli_add_u64(total, least, &total);
-        if (!tli_banks_bytes(b, i) || !b->tolls[bank]) continue;
+        if (!tli_banks_bytes(b, i) || !b->multipliers[bank]) continue;
         bytes = tli_banks_rounded(b, i, bank);
         b->used[bank][b->first[i]] += bytes;
         b->used[bank][b->last[i] + 1] -= bytes;
@@ -16128,12 +16136,12 @@ static int64_t tli_banks_excess(const tli_banks *b, int32_t bank, int32_t sectio
     return excess / ((int64_t)1 << shift);
 }
 
-// A step of the tolls along the excess, as long as the distance to the goal allows. 0 = there is none.
+// A step of the multipliers along the excess, as long as the distance to the goal allows. 0 = there is none.
 static int tli_banks_step(tli_banks *b, uint64_t distance) {
     uint64_t most = 1, norm = 0, length, limit = (UINT64_C(1) << 61) / ((uint64_t)b->section_count + 1);
     int32_t k, s, shift, up;
     for (k = 0; k < b->bank_count; k++)
-        for (s = 0; s < b->section_count && b->tolls[k]; s++) {
+        for (s = 0; s < b->section_count && b->multipliers[k]; s++) {
             int64_t excess;
             if (s) b->used[k][s] += b->used[k][s - 1];
             excess = tli_banks_excess(b, k, s, 0);
@@ -16141,29 +16149,30 @@ static int tli_banks_step(tli_banks *b, uint64_t distance) {
         }
     shift = tli_log2_u64(most) > 19 ? tli_log2_u64(most) - 19 : 0;
     for (k = 0; k < b->bank_count; k++)
-        for (s = 0; s < b->section_count && b->tolls[k]; s++) {
+        for (s = 0; s < b->section_count && b->multipliers[k]; s++) {
             int64_t excess = tli_banks_excess(b, k, s, shift);
-            if (excess > 0 || b->tolls[k][s]) norm += (uint64_t)(excess * excess);
+            if (excess > 0 || b->multipliers[k][s]) norm += (uint64_t)(excess * excess);
         }
     if (!norm || !distance) return 0;
     up = 62 - tli_log2_u64(distance);
     length = (distance << up) / norm;
     up += shift + b->halvings;
     for (k = 0; k < b->bank_count && up < 64; k++)
-        for (s = 0; s < b->section_count && b->tolls[k]; s++) {
+        for (s = 0; s < b->section_count && b->multipliers[k]; s++) {
             int64_t excess = tli_banks_excess(b, k, s, shift);
-            uint64_t by = length * (uint64_t)(excess < 0 ? -excess : excess) >> up, *toll = &b->tolls[k][s];
-            if (excess < 0) *toll -= by < *toll ? by : *toll;
-            else if (*toll + by < limit) *toll += by;
+            uint64_t by = length * (uint64_t)(excess < 0 ? -excess : excess) >> up;
+            uint64_t *multiplier = &b->multipliers[k][s];
+            if (excess < 0) *multiplier -= by < *multiplier ? by : *multiplier;
+            else if (*multiplier + by < limit) *multiplier += by;
         }
     b->work += (uint64_t)b->section_count * (uint64_t)b->bank_count * 3;
     return up < 64;
 }
 
-static void tli_banks_copy_tolls(const tli_banks *b, uint64_t *const *from, uint64_t *const *to) {
+static void tli_banks_copy_multipliers(const tli_banks *b, uint64_t *const *from, uint64_t *const *to) {
     int32_t k;
     for (k = 0; k < b->bank_count; k++)
-        if (b->tolls[k]) tli_copy(to[k], from[k], (size_t)b->section_count * sizeof **to);
+        if (b->multipliers[k]) tli_copy(to[k], from[k], (size_t)b->section_count * sizeof **to);
 }
 
 // Raise the bound by a few steps. 0 = it goes no further.
@@ -16175,11 +16184,11 @@ static int tli_banks_raise(tli_banks *b) {
         if (sum > b->relaxed) {
             b->relaxed = sum;
             b->stalls = 0;
-            tli_banks_copy_tolls(b, b->tolls, b->best_tolls);
+            tli_banks_copy_multipliers(b, b->multipliers, b->best_multipliers);
         } else if (++b->stalls >= TLI_BANKS_STALLS) {
             b->stalls = 0;
             b->halvings++;
-            tli_banks_copy_tolls(b, b->best_tolls, b->tolls);
+            tli_banks_copy_multipliers(b, b->best_multipliers, b->multipliers);
             sum = tli_banks_relax(b);
         }
         b->bound = tli_larger_u64(b->bound, (b->relaxed + ((UINT64_C(1) << b->bits) - 1)) >> b->bits);
@@ -16190,9 +16199,9 @@ static int tli_banks_raise(tli_banks *b) {
 
 // -- banks: the search --
 
-// What a buffer pays in a bank, with tolls.
+// What a buffer pays in a bank, with multipliers.
 static uint64_t tli_banks_due(const tli_banks *b, int32_t i, int32_t bank) {
-    return (tli_banks_price(b, i, bank) << b->bits) + tli_banks_toll(b, i, bank);
+    return (tli_banks_price(b, i, bank) << b->bits) + tli_banks_multiplier(b, i, bank);
 }
 
 // The bank that is not in a set and where a buffer pays least; -1 = none. *above: how much more than anywhere.
@@ -16228,7 +16237,7 @@ static void tli_banks_rank(tli_banks *b) {
 static int tli_banks_search(tli_banks *b, uint64_t end) {
     uint64_t open = UINT64_MAX, above, sum;
     int32_t depth = 0;
-    tli_banks_copy_tolls(b, b->best_tolls, b->tolls);
+    tli_banks_copy_multipliers(b, b->best_multipliers, b->multipliers);
     b->relaxed = tli_banks_relax(b);
     tli_banks_rank(b);
     tli_banks_clear(b);
@@ -16291,7 +16300,7 @@ static void tli_banks_try(tli_banks *b, int32_t kind, int lays_out, int32_t roun
 }
 
 // Passes as anybody would write them, with pairs over each other and apart, then passes by saving and by
-// tolls.
+// multipliers.
 static void tli_banks_run(tli_banks *b, uint64_t end) {
     int32_t kind, round;
     uint64_t start = b->work, share = end > start ? (end - start) / 2 : 0;
@@ -16305,7 +16314,7 @@ static void tli_banks_run(tli_banks *b, uint64_t end) {
     for (round = 0; round < 10 && b->count > TLI_BANKS_FEW; round++) tli_banks_raise(b);
     for (round = 0; round < TLI_BANKS_ROUNDS && b->best_cost > b->bound; round++) {
         int more = tli_banks_raise(b);
-        tli_banks_try(b, TLI_BANKS_TOLL, b->count <= TLI_BANKS_FEW && round % 8 == 7, 2, share / 16);
+        tli_banks_try(b, TLI_BANKS_MULTIPLIER, b->count <= TLI_BANKS_FEW && round % 8 == 7, 2, share / 16);
         if (!more || b->work > start + share || b->failed) break;
     }
 }
@@ -16316,7 +16325,7 @@ static void tli_banks_polish(tli_banks *b, uint64_t end) {
     random.state = 1;
     b->end = end;
     if (b->best_cost == UINT64_MAX || b->best_cost <= b->bound || b->work >= end || b->failed) return;
-    tli_banks_copy_tolls(b, b->best_tolls, b->tolls);
+    tli_banks_copy_multipliers(b, b->best_multipliers, b->multipliers);
     tli_banks_relax(b);
     tli_banks_load(b);
     tli_banks_improve(b, 1, 8);
@@ -16567,7 +16576,7 @@ static tl_result tli_banks_alloc(tli_banks *b) {
     return TL_OK;
 }
 
-// Trees and tolls, of which the size is known when time is divided.
+// Trees and multipliers, of which the size is known when time is divided.
 static tl_result tli_banks_alloc_banks(tli_banks *b) {
     uint64_t sections = (uint64_t)b->section_count + 1;
     int32_t k;
@@ -16584,11 +16593,11 @@ static tl_result tli_banks_alloc_banks(tli_banks *b) {
         if (!b->fullest[k]) return TL_ERROR_NO_MEMORY;
         b->added[k] = b->fullest[k] + 2 * b->section_leaves;
         if (!b->desc->banks[k].capacity_bytes) continue;
-        b->tolls[k] = (uint64_t *)tli_alloc_array(b->env, 4 * sections, sizeof *b->tolls[k]);
-        if (!b->tolls[k]) return TL_ERROR_NO_MEMORY;
-        b->sums[k] = b->tolls[k] + sections;
+        b->multipliers[k] = (uint64_t *)tli_alloc_array(b->env, 4 * sections, sizeof *b->multipliers[k]);
+        if (!b->multipliers[k]) return TL_ERROR_NO_MEMORY;
+        b->sums[k] = b->multipliers[k] + sections;
         b->used[k] = b->sums[k] + sections;
-        b->best_tolls[k] = b->used[k] + sections;
+        b->best_multipliers[k] = b->used[k] + sections;
     }
     return TL_OK;
 }
@@ -16605,7 +16614,7 @@ static void tli_banks_free(tli_banks *b) {
     for (k = 0; k < TLI_BANKS_MOST; k++) {
         tli_release(b->env, b->reach[k]);
         tli_release(b->env, b->fullest[k]);
-        tli_release(b->env, b->tolls[k]);
+        tli_release(b->env, b->multipliers[k]);
     }
 }
 
@@ -24912,11 +24921,11 @@ static tl_result tli_remat_beam(tl_env *env, const tl_graph *graph, uint64_t bud
 // The relaxation. A training schedule runs its backwards in reverse listing order, so the tensors that are
 // read before and after a backward are known, whatever the schedule does. Choose k backwards v_1 > .. > v_k,
 // the instants. They cut every schedule into spans: span 0 before B v_1, span a from B v_a to B v_(a+1),
-// span k to the end. A thing is a tensor, or saved(v); making either takes one forward of its node. For a
+// span k to the end. An item is a tensor, or saved(v); making either takes one forward of its node. For a
 // schedule that fits the budget, let
-//     x[a][t] = 1   thing t is resident while B v_a runs
+//     x[a][t] = 1   item t is resident while B v_a runs
 //     d[a][n] = 1   a forward of n runs in span a                    (F, I or S: each costs fwd)
-//     w[a][t] = 1   thing t is resident at some moment of span a
+//     w[a][t] = 1   item t is resident at some moment of span a
 // Then, for every a >= 1:
 //     (1) w[a][t] = 1 where a backward of span a, or B v_(a+1), reads t; at the end where t is kept
 //     (2) w[a][t] <= x[a][t] + d[a][maker of t]         t was resident at the start of the span, or was made
@@ -24954,7 +24963,7 @@ static tl_result tli_remat_beam(tl_env *env, const tl_graph *graph, uint64_t bud
 
 #define TLI_BOUND_INSTANTS 10                      // at most, in one relaxation
 #define TLI_BOUND_CALLS 256                        // that every schedule makes, at most, among the events
-#define TLI_BOUND_CELLS 290000                     // pairs of an instant and a thing, about, in large graphs
+#define TLI_BOUND_CELLS 290000                     // pairs of an instant and an item, about, in large graphs
 #define TLI_BOUND_INFINITE (INT64_C(1) << 62)      // a capacity that no flow reaches
 #define TLI_BOUND_COSTS (INT64_C(1) << 50)         // all scaled costs together, and the largest mu
 #define TLI_BOUND_UNITS 26                         // bits of the sum of all bytes, in units
@@ -24962,8 +24971,8 @@ static tl_result tli_remat_beam(tl_env *env, const tl_graph *graph, uint64_t bud
 
 enum { TLI_BOUND_FREE, TLI_BOUND_KEPT, TLI_BOUND_ABSENT };  // x[a][t] not fixed, fixed to 1, fixed to 0
 
-// The flow network, the same for all spans: source -> thing -> maker -> its inputs; node -> sink. Arc e ^ 1
-// is the reverse of arc e. Arc 2t goes from the source to thing t, arc 2 (things + t) from t to its maker.
+// The flow network, the same for all spans: source -> item -> maker -> its inputs; node -> sink. Arc e ^ 1
+// is the reverse of arc e. Arc 2t goes from the source to item t, arc 2 (items + t) from t to its maker.
 typedef struct tli_bound_net {
     int32_t  vertex_count, arc_count;
     int32_t *to;                 // [arc_count]
@@ -24989,20 +24998,20 @@ typedef struct tli_bound {
     uint64_t       *work, work_limit;
     uint64_t        table_limit;  // work of one table; 0 = no tables
     uint64_t        flow_limit;   // of *work: flows end there, maximal or not
-    int32_t   thing_count, order_count;
+    int32_t   item_count, order_count;
     int32_t   most_instants;     // of a relaxation
-    int32_t  *thing_of;          // [tensor_count + node_count] thing of a tensor, of saved(v); -1 = none
-    int32_t  *maker;             // [thing_count] node
-    uint64_t *exact;             // [thing_count] bytes
-    int64_t  *bytes;             // [thing_count] in units, rounded down
-    uint8_t  *at_end;            // [thing_count] 1 = resident at the end
+    int32_t  *item_of;          // [tensor_count + node_count] item of a tensor, of saved(v); -1 = none
+    int32_t  *maker;             // [item_count] node
+    uint64_t *exact;             // [item_count] bytes
+    int64_t  *bytes;             // [item_count] in units, rounded down
+    uint8_t  *at_end;            // [item_count] 1 = resident at the end
     int32_t  *order;             // [order_count] nodes in the order of their backwards
     int32_t  *runs_by;           // [node_count] position of the first backward that needs it; INT32_MAX
     int64_t  *cost;              // [node_count] scaled fwd
     uint64_t *sets, *between;    // [order_count] see tli_bound_find_sets
     uint64_t *held;              // [order_count] bytes that stay beside the set of that backward, because
                                  // what made them cannot run again: see tli_bound_find_held
-    int32_t  *last_read;         // [thing_count] position of the last backward that reads it; order_count = it
+    int32_t  *last_read;         // [item_count] position of the last backward that reads it; order_count = it
                                  // stays to the end; -1 = none does
     uint64_t *room;              // [order_count] budget less the working set of that backward
     tli_bound_event *events;     // [event_count] in the order in which they happen
@@ -25012,20 +25021,20 @@ typedef struct tli_bound {
     uint64_t *calls_above;       // [node_count] the largest call over the node and all that it depends on
     int32_t  *stack, *stamps;    // [node_count] scratch: tli_bound_exceeds_in_gap
     int64_t   steps_left;        // of walks, for each tli_bound_open: tli_bound_exceeds_in_gap
-    uint8_t  *reads_mark;        // [thing_count] scratch
-    int64_t  *enter;             // [thing_count] scratch: tli_bound_find_enters
-    int32_t  *last_use;          // [thing_count] scratch: tli_bound_find_uses
+    uint8_t  *reads_mark;        // [item_count] scratch
+    int64_t  *enter;             // [item_count] scratch: tli_bound_find_enters
+    int32_t  *last_use;          // [item_count] scratch: tli_bound_find_uses
     struct tli_bound_label *labels, *made;  // [2 TLI_BOUND_LABELS], [TLI_BOUND_LABELS]
     uint64_t  unit, base_cost, cost_step;
-    int64_t   units, most_lambda;  // of all things together; the largest lambda
+    int64_t   units, most_lambda;  // of all items together; the largest lambda
     int32_t   cost_up, cost_down;  // scaled = cost << up >> down
-    int64_t   typical;           // mean bytes of a thing in units, for the length of steps
+    int64_t   typical;           // mean bytes of an item in units, for the length of steps
     tli_bound_net net;
     void     *memory[26];         // allocations of tli_bound_take
     int32_t   memory_count, failed;
 } tli_bound;
 
-// One relaxation: instants, multipliers, fixed variables. Arrays are [count][thing_count].
+// One relaxation: instants, multipliers, fixed variables. Arrays are [count][item_count].
 typedef struct tli_bound_state {
     int32_t  count;
     int32_t  at[TLI_BOUND_INSTANTS];       // events
@@ -25050,7 +25059,7 @@ static void tli_bound_free(tli_bound *model) {
     while (model->memory_count > 0) tli_release(model->env, model->memory[--model->memory_count]);
 }
 
-// -- bound: set-up: what must run before which backward, things, bytes and costs --
+// -- bound: set-up: what must run before which backward, items, bytes and costs --
 
 // Find runs_by[]: the position of the first backward that needs a node to have run; node_count where only a
 // result needs it, INT32_MAX where nothing does. wanted: scratch [tensor_count].
@@ -25066,7 +25075,7 @@ static void tli_bound_find_runs(tli_bound *model, int32_t inference, uint8_t *wa
         model->order[model->order_count++] = id;
     }
     for (i = 0; i < graph->tensor_count; i++)
-        if (wanted[i] && model->thing_of[i] >= 0) model->at_end[model->thing_of[i]] = 1;
+        if (wanted[i] && model->item_of[i] >= 0) model->at_end[model->item_of[i]] = 1;
     for (id = graph->node_count; id-- > 0;) {
         const tl_node *node = &graph->nodes[id];
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
@@ -25102,28 +25111,28 @@ static void tli_bound_scale_costs(tli_bound *model) {
             model->cost[id] = (int64_t)(graph->nodes[id].fwd_cost >> model->cost_down << model->cost_up);
 }
 
-// Set mark[] to `value` for every thing that the backward of a node reads.
+// Set mark[] to `value` for every item that the backward of a node reads.
 static void tli_bound_mark_reads(const tli_bound *model, int32_t id, uint8_t *mark, uint8_t value) {
     const tl_graph *graph = model->graph;
     const tl_node *node = &graph->nodes[id];
-    int32_t i, thing;
+    int32_t i, item;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
-        thing = graph->inputs[i].needed ? model->thing_of[graph->inputs[i].tensor] : -1;
-        if (thing >= 0) mark[thing] = value;
+        item = graph->inputs[i].needed ? model->item_of[graph->inputs[i].tensor] : -1;
+        if (item >= 0) mark[item] = value;
     }
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
-        thing = graph->outputs[i].needed ? model->thing_of[i] : -1;
-        if (thing >= 0) mark[thing] = value;
+        item = graph->outputs[i].needed ? model->item_of[i] : -1;
+        if (item >= 0) mark[item] = value;
     }
-    thing = model->thing_of[graph->tensor_count + id];
-    if (thing >= 0) mark[thing] = value;
+    item = model->item_of[graph->tensor_count + id];
+    if (item >= 0) mark[item] = value;
 }
 
-// Whether a thing is resident at the backward of a position because its maker has run and cannot run again.
-static int tli_bound_is_held(const tli_bound *model, int32_t thing, int32_t position) {
-    int32_t maker = model->maker[thing];
+// Whether an item is resident at the backward of a position because its maker has run and cannot run again.
+static int tli_bound_is_held(const tli_bound *model, int32_t item, int32_t position) {
+    int32_t maker = model->maker[item];
     return model->graph->nodes[maker].once && model->runs_by[maker] <= position &&
-           model->last_read[thing] >= position;
+           model->last_read[item] >= position;
 }
 
 // The last position whose backward has its forwards behind it when an event happens.
@@ -25134,36 +25143,36 @@ static int32_t tli_bound_ran_by(const tli_bound_event *event) { return event->po
 static void tli_bound_mark_call(const tli_bound *model, int32_t id, uint8_t *mark, uint8_t value) {
     const tl_graph *graph = model->graph;
     const tl_node *node = &graph->nodes[id];
-    int32_t i, thing;
+    int32_t i, item;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
-        thing = model->thing_of[graph->inputs[i].tensor];
-        if (thing >= 0) mark[thing] = value;
+        item = model->item_of[graph->inputs[i].tensor];
+        if (item >= 0) mark[item] = value;
     }
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        if (model->thing_of[i] >= 0) mark[model->thing_of[i]] = value;
-    thing = model->thing_of[graph->tensor_count + id];
-    if (thing >= 0) mark[thing] = value;
+        if (model->item_of[i] >= 0) mark[model->item_of[i]] = value;
+    item = model->item_of[graph->tensor_count + id];
+    if (item >= 0) mark[item] = value;
 }
 
-// Set mark[] to `value` for every thing that is resident at an event whatever the schedule does.
+// Set mark[] to `value` for every item that is resident at an event whatever the schedule does.
 static void tli_bound_mark_fixed(const tli_bound *model, const tli_bound_event *event, uint8_t *mark,
                                  uint8_t value) {
     int32_t t, ran_by = tli_bound_ran_by(event);
     if (event->call < 0) tli_bound_mark_reads(model, model->order[event->position], mark, value);
     else tli_bound_mark_call(model, event->call, mark, value);
-    for (t = 0; t < model->thing_count; t++)
+    for (t = 0; t < model->item_count; t++)
         if (tli_bound_is_held(model, t, ran_by) && model->last_read[t] >= event->position) mark[t] = value;
 }
 
-// Unmark a thing and return its bytes; 0 = it was not marked. held_at: -1, or only what is held at this
+// Unmark an item and return its bytes; 0 = it was not marked. held_at: -1, or only what is held at this
 // position counts.
-static uint64_t tli_bound_take_mark(const tli_bound *model, int32_t thing, int32_t held_at) {
-    if (thing < 0 || !model->reads_mark[thing]) return 0;
-    model->reads_mark[thing] = 0;
-    return held_at < 0 || tli_bound_is_held(model, thing, held_at) ? model->exact[thing] : 0;
+static uint64_t tli_bound_take_mark(const tli_bound *model, int32_t item, int32_t held_at) {
+    if (item < 0 || !model->reads_mark[item]) return 0;
+    model->reads_mark[item] = 0;
+    return held_at < 0 || tli_bound_is_held(model, item, held_at) ? model->exact[item] : 0;
 }
 
-// The bytes of all things that the backward of a node reads, each once; reads_mark[] is zero before and after.
+// The bytes of all items that the backward of a node reads, each once; reads_mark[] is zero before and after.
 // held_at: as in tli_bound_take_mark.
 static uint64_t tli_bound_sum_reads(const tli_bound *model, int32_t id, int32_t held_at) {
     const tl_graph *graph = model->graph;
@@ -25172,10 +25181,10 @@ static uint64_t tli_bound_sum_reads(const tli_bound *model, int32_t id, int32_t 
     int32_t i;
     tli_bound_mark_reads(model, id, model->reads_mark, 1);
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
-        sum += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor], held_at);
+        sum += tli_bound_take_mark(model, model->item_of[graph->inputs[i].tensor], held_at);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        sum += tli_bound_take_mark(model, model->thing_of[i], held_at);
-    return sum + tli_bound_take_mark(model, model->thing_of[graph->tensor_count + id], held_at);
+        sum += tli_bound_take_mark(model, model->item_of[i], held_at);
+    return sum + tli_bound_take_mark(model, model->item_of[graph->tensor_count + id], held_at);
 }
 
 static uint64_t tli_bound_input_bytes(const tl_graph *graph) {
@@ -25210,24 +25219,24 @@ static void tli_bound_find_sets(tli_bound *model, uint8_t *has_gradient) {
     }
 }
 
-static void tli_bound_note_read(const tli_bound *model, int32_t thing, int32_t position) {
-    if (thing >= 0 && model->last_read[thing] < position) model->last_read[thing] = position;
+static void tli_bound_note_read(const tli_bound *model, int32_t item, int32_t position) {
+    if (item >= 0 && model->last_read[item] < position) model->last_read[item] = position;
 }
 
 // Find last_read[].
 static void tli_bound_find_reads(tli_bound *model) {
     const tl_graph *graph = model->graph;
     int32_t p, t, i;
-    for (t = 0; t < model->thing_count; t++) model->last_read[t] = model->at_end[t] ? model->order_count : -1;
+    for (t = 0; t < model->item_count; t++) model->last_read[t] = model->at_end[t] ? model->order_count : -1;
     for (p = 0; p < model->order_count; p++) {
         const tl_node *node = &graph->nodes[model->order[p]];
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             const tl_node_input *input = &graph->inputs[i];
-            if (input->needed) tli_bound_note_read(model, model->thing_of[input->tensor], p);
+            if (input->needed) tli_bound_note_read(model, model->item_of[input->tensor], p);
         }
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            if (graph->outputs[i].needed) tli_bound_note_read(model, model->thing_of[i], p);
-        tli_bound_note_read(model, model->thing_of[graph->tensor_count + model->order[p]], p);
+            if (graph->outputs[i].needed) tli_bound_note_read(model, model->item_of[i], p);
+        tli_bound_note_read(model, model->item_of[graph->tensor_count + model->order[p]], p);
     }
 }
 
@@ -25237,7 +25246,7 @@ static void tli_bound_find_held(tli_bound *model) {
     uint64_t live = 0;
     int32_t p, t;
     tli_bound_find_reads(model);
-    for (t = 0; t < model->thing_count; t++) {
+    for (t = 0; t < model->item_count; t++) {
         int32_t from = model->runs_by[model->maker[t]], to = model->last_read[t] + 1;
         if (!model->graph->nodes[model->maker[t]].once || from >= to || from >= model->order_count) continue;
         model->held[from] += model->exact[t];                           // modulo 2^64: the sums are right
@@ -25249,23 +25258,23 @@ static void tli_bound_find_held(tli_bound *model) {
     }
 }
 
-// Number the things: tensors that are not graph inputs, and saved bytes that some backward reads.
-static void tli_bound_find_things(tli_bound *model, int32_t inference) {
+// Number the items: tensors that are not graph inputs, and saved bytes that some backward reads.
+static void tli_bound_find_items(tli_bound *model, int32_t inference) {
     const tl_graph *graph = model->graph;
     int32_t i, id;
     for (i = 0; i < graph->tensor_count; i++) {
         int is_input = graph->nodes[graph->outputs[i].node].is_input;
-        model->thing_of[i] = is_input ? -1 : model->thing_count;
+        model->item_of[i] = is_input ? -1 : model->item_count;
         if (is_input) continue;
-        model->exact[model->thing_count] = graph->outputs[i].bytes;
-        model->maker[model->thing_count++] = graph->outputs[i].node;
+        model->exact[model->item_count] = graph->outputs[i].bytes;
+        model->maker[model->item_count++] = graph->outputs[i].node;
     }
     for (id = 0; id < graph->node_count; id++) {
         int is_read = !inference && graph->nodes[id].has_grad && graph->nodes[id].saved_bytes;
-        model->thing_of[graph->tensor_count + id] = is_read ? model->thing_count : -1;
+        model->item_of[graph->tensor_count + id] = is_read ? model->item_count : -1;
         if (!is_read) continue;
-        model->exact[model->thing_count] = graph->nodes[id].saved_bytes;
-        model->maker[model->thing_count++] = id;
+        model->exact[model->item_count] = graph->nodes[id].saved_bytes;
+        model->maker[model->item_count++] = id;
     }
 }
 
@@ -25274,14 +25283,14 @@ static void tli_bound_find_things(tli_bound *model, int32_t inference) {
 static void tli_bound_scale_bytes(tli_bound *model) {
     uint64_t sum = 0, divisor = 0;
     int32_t t, count = 0;
-    for (t = 0; t < model->thing_count; t++) {
+    for (t = 0; t < model->item_count; t++) {
         sum += model->exact[t];
         divisor = tli_bound_gcd(divisor, model->exact[t]);
         count += model->exact[t] > 0;
     }
     model->unit = divisor ? divisor : 1;
     if (sum / model->unit >> TLI_BOUND_UNITS) model->unit *= (sum / model->unit >> TLI_BOUND_UNITS) + 1;
-    for (t = 0; t < model->thing_count; t++) model->bytes[t] = (int64_t)(model->exact[t] / model->unit);
+    for (t = 0; t < model->item_count; t++) model->bytes[t] = (int64_t)(model->exact[t] / model->unit);
     model->units = (int64_t)(sum / model->unit) + 1;
     model->most_lambda = TLI_BOUND_PRICES / model->units;
     model->typical = count ? (int64_t)(sum / model->unit / (uint64_t)count) : 1;
@@ -25303,12 +25312,12 @@ static void tli_bound_find_calls(tli_bound *model) {
         for (i = node->first_input; i < end; i++) {
             int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node;
             reads += tensor == over;
-            if (model->thing_of[tensor] >= 0) model->reads_mark[model->thing_of[tensor]] = 1;
+            if (model->item_of[tensor] >= 0) model->reads_mark[model->item_of[tensor]] = 1;
             if (model->calls_above[maker] > above) above = model->calls_above[maker];
         }
         model->calls[id] = 0;
         for (i = node->first_input; i < end; i++)
-            model->calls[id] += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor], -1);
+            model->calls[id] += tli_bound_take_mark(model, model->item_of[graph->inputs[i].tensor], -1);
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             model->calls[id] += graph->outputs[i].bytes;
         model->reused[id] = reads == 1 ? graph->outputs[over].bytes : 0;
@@ -25321,22 +25330,22 @@ static void tli_bound_find_calls(tli_bound *model) {
 // Read everything that does not depend on the budget.
 static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
     const tl_graph *graph = model->graph;
-    int64_t tensors = graph->tensor_count, nodes = graph->node_count, things = tensors + nodes;
+    int64_t tensors = graph->tensor_count, nodes = graph->node_count, items = tensors + nodes;
     uint8_t *scratch = (uint8_t *)tli_bound_take(model, tensors, 1);
-    model->thing_of = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
-    model->maker = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
-    model->exact = (uint64_t *)tli_bound_take(model, things, sizeof(uint64_t));
-    model->bytes = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
-    model->at_end = (uint8_t *)tli_bound_take(model, 2 * things, 1);
-    model->enter = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
-    model->last_use = (int32_t *)tli_bound_take(model, 2 * things, sizeof(int32_t));
+    model->item_of = (int32_t *)tli_bound_take(model, items, sizeof(int32_t));
+    model->maker = (int32_t *)tli_bound_take(model, items, sizeof(int32_t));
+    model->exact = (uint64_t *)tli_bound_take(model, items, sizeof(uint64_t));
+    model->bytes = (int64_t *)tli_bound_take(model, items, sizeof(int64_t));
+    model->at_end = (uint8_t *)tli_bound_take(model, 2 * items, 1);
+    model->enter = (int64_t *)tli_bound_take(model, items, sizeof(int64_t));
+    model->last_use = (int32_t *)tli_bound_take(model, 2 * items, sizeof(int32_t));
     model->order = (int32_t *)tli_bound_take(model, 4 * nodes, sizeof(int32_t));
     model->cost = (int64_t *)tli_bound_take(model, nodes, sizeof(int64_t));
     model->room = (uint64_t *)tli_bound_take(model, 7 * nodes, sizeof(uint64_t));
     model->events = (tli_bound_event *)tli_bound_take(model, nodes + TLI_BOUND_CALLS, sizeof *model->events);
     if (model->failed) return TL_ERROR_NO_MEMORY;
-    model->reads_mark = model->at_end + things;
-    model->last_read = model->last_use + things;
+    model->reads_mark = model->at_end + items;
+    model->last_read = model->last_use + items;
     model->runs_by = model->order + nodes;
     model->sets = model->room + nodes;
     model->between = model->sets + nodes;
@@ -25348,7 +25357,7 @@ static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
     model->stamps = model->stack + nodes;
     model->steps_left = TLI_BOUND_WALK;
     model->flow_limit = UINT64_MAX;
-    tli_bound_find_things(model, inference);
+    tli_bound_find_items(model, inference);
     tli_bound_find_runs(model, inference, scratch);
     tli_zero(scratch, (size_t)tensors);
     tli_bound_find_sets(model, scratch);
@@ -25378,21 +25387,21 @@ static void tli_bound_add_arc(tli_bound_net *net, int32_t from, int32_t to) {
     net->to[net->arc_count++] = from;
 }
 
-// Add the arcs in the order that tli_bound_net names, then node -> sink as arc 2 (2 things + node), then
+// Add the arcs in the order that tli_bound_net names, then node -> sink as arc 2 (2 items + node), then
 // maker -> input.
 static void tli_bound_make_net(tli_bound *model) {
     const tl_graph *graph = model->graph;
     tli_bound_net *net = &model->net;
-    int32_t things = model->thing_count, nodes = graph->node_count, source = things + nodes, i, v;
+    int32_t items = model->item_count, nodes = graph->node_count, source = items + nodes, i, v;
     net->vertex_count = source + 2;
-    for (i = 0; i < things; i++) tli_bound_add_arc(net, source, i);
-    for (i = 0; i < things; i++) tli_bound_add_arc(net, i, things + model->maker[i]);
-    for (i = 0; i < nodes; i++) tli_bound_add_arc(net, things + i, source + 1);
+    for (i = 0; i < items; i++) tli_bound_add_arc(net, source, i);
+    for (i = 0; i < items; i++) tli_bound_add_arc(net, i, items + model->maker[i]);
+    for (i = 0; i < nodes; i++) tli_bound_add_arc(net, items + i, source + 1);
     for (i = 0; i < nodes; i++) {
         const tl_node *node = &graph->nodes[i];
         for (v = node->first_input; v < node->first_input + node->input_count; v++) {
-            int32_t thing = model->thing_of[graph->inputs[v].tensor];
-            if (thing >= 0) tli_bound_add_arc(net, things + i, thing);
+            int32_t item = model->item_of[graph->inputs[v].tensor];
+            if (item >= 0) tli_bound_add_arc(net, items + i, item);
         }
     }
     for (i = 0; i < net->arc_count; i++) net->first[net->to[i ^ 1] + 1]++;
@@ -25491,12 +25500,12 @@ static void tli_bound_find_side(tli_bound_net *net, uint64_t *work) {
 
 // -- bound: one span: the minimum cut --
 
-// Mark the things that must be resident at some moment of span a.
+// Mark the items that must be resident at some moment of span a.
 static void tli_bound_mark_span(const tli_bound *model, const tli_bound_state *s, int32_t a, uint8_t *mark) {
     const tli_bound_event *next = a + 1 < s->count ? &model->events[s->at[a + 1]] : NULL;
     int32_t end = next ? tli_bound_ran_by(next) : model->order_count - 1, p;
-    if (next) tli_zero(mark, (size_t)model->thing_count);
-    else tli_copy(mark, model->at_end, (size_t)model->thing_count);
+    if (next) tli_zero(mark, (size_t)model->item_count);
+    else tli_copy(mark, model->at_end, (size_t)model->item_count);
     for (p = tli_bound_ran_by(&model->events[s->at[a]]) + 1; p <= end; p++)
         tli_bound_mark_reads(model, model->order[p], mark, 1);
     if (next && next->call >= 0) tli_bound_mark_call(model, next->call, mark, 1);
@@ -25507,23 +25516,23 @@ static void tli_bound_set(tli_bound_net *net, int32_t arc, int64_t capacity) {
     net->left[arc ^ 1] = 0;
 }
 
-// The price of holding thing t at instant a under the multipliers.
+// The price of holding item t at instant a under the multipliers.
 static int64_t tli_bound_price(const tli_bound *model, const tli_bound_state *s, int32_t a, int32_t t) {
-    int32_t at = a * model->thing_count + t;
+    int32_t at = a * model->item_count + t;
     if (s->fixed[at] == TLI_BOUND_KEPT) return 0;
     if (s->fixed[at] == TLI_BOUND_ABSENT) return TLI_BOUND_INFINITE;
     return s->lambda[a] * model->bytes[t] + s->mu[at];
 }
 
-// Find enter[t], the cost of thing t being absent throughout span a (infinite: it must be resident). Presence
-// earns mu of instant a + 1; that is counted as a constant gain, *offers, for all things, and as a cost of
+// Find enter[t], the cost of item t being absent throughout span a (infinite: it must be resident). Presence
+// earns mu of instant a + 1; that is counted as a constant gain, *offers, for all items, and as a cost of
 // absence for each. Returns 0 if the constant is too large to be useful.
 static int tli_bound_find_enters(tli_bound *model, const tli_bound_state *s, int32_t a, int64_t *offers) {
-    int32_t things = model->thing_count, t;
+    int32_t items = model->item_count, t;
     tli_bound_mark_span(model, s, a, model->reads_mark);
     *offers = 0;
-    for (t = 0; t < things; t++) {
-        int32_t next = (a + 1) * things + t;
+    for (t = 0; t < items; t++) {
+        int32_t next = (a + 1) * items + t;
         model->enter[t] = model->reads_mark[t] ? TLI_BOUND_INFINITE : 0;
         if (a + 1 == s->count) continue;
         if (s->fixed[next] == TLI_BOUND_KEPT) model->enter[t] = TLI_BOUND_INFINITE;
@@ -25531,7 +25540,7 @@ static int tli_bound_find_enters(tli_bound *model, const tli_bound_state *s, int
         if (*offers <= INT64_C(1) << 58) *offers += s->mu[next];
         if (!model->enter[t]) model->enter[t] = s->mu[next];
     }
-    tli_zero(model->reads_mark, (size_t)things);
+    tli_zero(model->reads_mark, (size_t)items);
     return *offers <= INT64_C(1) << 58;
 }
 
@@ -25539,17 +25548,17 @@ static int tli_bound_find_enters(tli_bound *model, const tli_bound_state *s, int
 // to be useful. Afterwards level[] of the net marks the source side of the cut.
 static int64_t tli_bound_solve_span(tli_bound *model, const tli_bound_state *s, int32_t a) {
     tli_bound_net *net = &model->net;
-    int32_t things = model->thing_count, t, i;
+    int32_t items = model->item_count, t, i;
     int32_t ran_by = tli_bound_ran_by(&model->events[s->at[a]]);
     int64_t offers, flow;
     int is_useful = tli_bound_find_enters(model, s, a, &offers);
-    for (t = 0; t < things; t++) {
+    for (t = 0; t < items; t++) {
         tli_bound_set(net, 2 * t, model->enter[t]);
-        tli_bound_set(net, 2 * (things + t), tli_bound_price(model, s, a, t));
+        tli_bound_set(net, 2 * (items + t), tli_bound_price(model, s, a, t));
     }
     for (i = 0; i < model->graph->node_count; i++)
-        tli_bound_set(net, 2 * (2 * things + i), model->runs_by[i] <= ran_by ? model->cost[i] : 0);
-    for (i = 2 * (2 * things + model->graph->node_count); i < net->arc_count; i += 2)
+        tli_bound_set(net, 2 * (2 * items + i), model->runs_by[i] <= ran_by ? model->cost[i] : 0);
+    for (i = 2 * (2 * items + model->graph->node_count); i < net->arc_count; i += 2)
         tli_bound_set(net, i, TLI_BOUND_INFINITE);
     flow = tli_bound_flow(net, model->work, model->flow_limit);
     tli_bound_find_side(net, model->work);
@@ -25561,19 +25570,19 @@ static int64_t tli_bound_slope(const tli_bound *model, const tli_bound_state *s,
     const int32_t *level = model->net.level;
     int64_t held = 0;
     int32_t t;
-    for (t = 0; t < model->thing_count; t++)
-        if (s->fixed[a * model->thing_count + t] == TLI_BOUND_FREE && level[t] &&
-            !level[model->thing_count + model->maker[t]]) held += model->bytes[t];
+    for (t = 0; t < model->item_count; t++)
+        if (s->fixed[a * model->item_count + t] == TLI_BOUND_FREE && level[t] &&
+            !level[model->item_count + model->maker[t]]) held += model->bytes[t];
     return held - s->room[a];
 }
 
-// Add `weight` to share[] of each thing that the last solution holds at instant a.
+// Add `weight` to share[] of each item that the last solution holds at instant a.
 static void tli_bound_add_share(const tli_bound *model, tli_bound_state *s, int32_t a, uint8_t weight) {
     const int32_t *level = model->net.level;
-    int32_t t, things = model->thing_count;
-    for (t = 0; t < things; t++)
-        if (level[t] && !level[things + model->maker[t]])
-            s->share[a * things + t] = (uint8_t)(s->share[a * things + t] + weight);
+    int32_t t, items = model->item_count;
+    for (t = 0; t < items; t++)
+        if (level[t] && !level[items + model->maker[t]])
+            s->share[a * items + t] = (uint8_t)(s->share[a * items + t] + weight);
 }
 
 // The tangent of the concave function value(lambda[a]) at one lambda.
@@ -25622,9 +25631,9 @@ static int64_t tli_bound_search_line(tli_bound *model, tli_bound_state *s, int32
 
 //
 // The minimum cut prices the bytes held at an instant; this table limits them, so its value is never lower.
-// Nodes are visited in listing order. A label is the set of resident things that later nodes may read (mask),
+// Nodes are visited in listing order. A label is the set of resident items that later nodes may read (mask),
 // the bytes held at the instant, and the cost so far. A node is run in the span (its inputs must be resident;
-// all its things then are) or not (each of its things is held, or is absent). Of labels with the same mask,
+// all its items then are) or not (each of its items is held, or is absent). Of labels with the same mask,
 // dominated ones (more bytes and more cost) are removed. If there are too many labels, bytes are rounded down
 // to a coarser grid, which can only lower the least cost.
 
@@ -25684,24 +25693,24 @@ typedef struct tli_bound_table {
     int32_t  count;      // of labels
     int64_t  grid;       // bytes are rounded down to multiples of this
     uint64_t start;      // work done before this table
-    uint64_t used;       // slots in use, a bit each. A slot is a bit of the masks, given to one thing
-    int32_t  slot_things[TLI_BOUND_SLOTS];
+    uint64_t used;       // slots in use, a bit each. A slot is a bit of the masks, given to one item
+    int32_t  slot_items[TLI_BOUND_SLOTS];
 } tli_bound_table;
 
-// The slot of a thing; -1 = none, because no later node reads it.
-static int32_t tli_bound_find_slot(const tli_bound_table *table, int32_t thing) {
+// The slot of an item; -1 = none, because no later node reads it.
+static int32_t tli_bound_find_slot(const tli_bound_table *table, int32_t item) {
     int32_t slot;
     for (slot = 0; slot < TLI_BOUND_SLOTS; slot++)
-        if (table->used >> slot & 1 && table->slot_things[slot] == thing) return slot;
+        if (table->used >> slot & 1 && table->slot_items[slot] == item) return slot;
     return -1;
 }
 
-// Split each label in two for thing t of a node that is not run: t is held, or t is absent. Returns 0 if
+// Split each label in two for item t of a node that is not run: t is held, or t is absent. Returns 0 if
 // there are too many labels.
 static int tli_bound_spread(tli_bound_table *table, int32_t t, uint64_t bit) {
     tli_bound *model = table->model;
     const tli_bound_state *s = table->state;
-    int32_t cell = table->a * model->thing_count + t, i, count = table->count;
+    int32_t cell = table->a * model->item_count + t, i, count = table->count;
     int is_kept = s->fixed[cell] == TLI_BOUND_KEPT;
     for (i = 0; i < count; i++) {
         tli_bound_label held = model->labels[i], *gone = &model->labels[i];
@@ -25722,26 +25731,26 @@ static int tli_bound_spread(tli_bound_table *table, int32_t t, uint64_t bit) {
     return table->count <= TLI_BOUND_LABELS;
 }
 
-// Find last_use[]: the last node that may read a thing in this span (its maker if none does); -1 = nothing
+// Find last_use[]: the last node that may read an item in this span (its maker if none does); -1 = nothing
 // in this span wants it.
 static void tli_bound_find_uses(tli_bound *model) {
     const tl_graph *graph = model->graph;
     int32_t t, id, i;
-    for (t = 0; t < model->thing_count; t++) model->last_use[t] = model->enter[t] > 0 ? model->maker[t] : -1;
+    for (t = 0; t < model->item_count; t++) model->last_use[t] = model->enter[t] > 0 ? model->maker[t] : -1;
     for (id = graph->node_count; id-- > 0;) {
         const tl_node *node = &graph->nodes[id];
-        int32_t saved = model->thing_of[graph->tensor_count + id];
+        int32_t saved = model->item_of[graph->tensor_count + id];
         int is_wanted = saved >= 0 && model->last_use[saved] >= 0;
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            is_wanted |= model->thing_of[i] >= 0 && model->last_use[model->thing_of[i]] >= 0;
+            is_wanted |= model->item_of[i] >= 0 && model->last_use[model->item_of[i]] >= 0;
         for (i = node->first_input; i < node->first_input + node->input_count && is_wanted; i++) {
-            int32_t thing = model->thing_of[graph->inputs[i].tensor];
-            if (thing >= 0 && model->last_use[thing] < id) model->last_use[thing] = id;
+            int32_t item = model->item_of[graph->inputs[i].tensor];
+            if (item >= 0 && model->last_use[item] < id) model->last_use[item] = id;
         }
     }
 }
 
-// Give thing t a slot if a later node may read it; 0 = there is none left.
+// Give item t a slot if a later node may read it; 0 = there is none left.
 static int tli_bound_add_slot(tli_bound_table *table, int32_t t, uint64_t *bit) {
     int32_t slot = 0;
     *bit = 0;
@@ -25749,7 +25758,7 @@ static int tli_bound_add_slot(tli_bound_table *table, int32_t t, uint64_t *bit) 
     while (slot < TLI_BOUND_SLOTS && table->used >> slot & 1) slot++;
     if (slot == TLI_BOUND_SLOTS) return 0;
     table->used |= *bit = UINT64_C(1) << slot;
-    table->slot_things[slot] = t;
+    table->slot_items[slot] = t;
     return 1;
 }
 
@@ -25763,15 +25772,15 @@ static int tli_bound_add_node(tli_bound_table *table, int32_t id) {
     int64_t cost = model->runs_by[id] <= tli_bound_ran_by(event) ? model->cost[id] : 0;
     int32_t i, k, made = 0, wanted = 0;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
-        int32_t thing = model->thing_of[model->graph->inputs[i].tensor];
-        int32_t slot = thing >= 0 ? tli_bound_find_slot(table, thing) : -1;
+        int32_t item = model->item_of[model->graph->inputs[i].tensor];
+        int32_t slot = item >= 0 ? tli_bound_find_slot(table, item) : -1;
         if (slot < 0) continue;
         takes |= UINT64_C(1) << slot;
-        if (model->last_use[thing] == id) ends |= UINT64_C(1) << slot;
+        if (model->last_use[item] == id) ends |= UINT64_C(1) << slot;
     }
     for (k = 0; k <= node->output_count; k++) {
         int32_t t = k < node->output_count ? node->first_output + k : model->graph->tensor_count + id;
-        t = model->thing_of[t];
+        t = model->item_of[t];
         if (t < 0 || model->last_use[t] < 0) continue;
         if (!tli_bound_add_slot(table, t, &bit)) return 0;
         makes |= bit;
@@ -25832,8 +25841,8 @@ static void tli_bound_tabulate(tli_bound *model, tli_bound_state *s) {
 
 // Allocate the network and the labels.
 static tl_result tli_bound_open_net(tli_bound *model) {
-    int64_t vertices = (int64_t)model->thing_count + model->graph->node_count + 2;
-    int64_t arcs = 2 * (2 * (int64_t)model->thing_count + model->graph->node_count + model->graph->input_count);
+    int64_t vertices = (int64_t)model->item_count + model->graph->node_count + 2;
+    int64_t arcs = 2 * (2 * (int64_t)model->item_count + model->graph->node_count + model->graph->input_count);
     tli_bound_net *net = &model->net;
     net->to = (int32_t *)tli_bound_take(model, arcs, sizeof(int32_t));
     net->left = (int64_t *)tli_bound_take(model, arcs, sizeof(int64_t));
@@ -25872,7 +25881,7 @@ static void tli_bound_free_state(tli_bound *model, tli_bound_state *s) {
 // Allocate an empty state for so many instants; NULL: no memory (model->failed).
 static tli_bound_state *tli_bound_add_state(tli_bound *model, int32_t instants) {
     tli_bound_state *s = (tli_bound_state *)tli_alloc_array(model->env, 1, sizeof *s);
-    uint64_t cells = (uint64_t)instants * (uint64_t)model->thing_count;
+    uint64_t cells = (uint64_t)instants * (uint64_t)model->item_count;
     if (s) {
         tli_zero(s, sizeof *s);
         s->mu = (int64_t *)tli_alloc_array(model->env, cells, sizeof *s->mu);
@@ -25886,7 +25895,7 @@ static tli_bound_state *tli_bound_add_state(tli_bound *model, int32_t instants) 
 }
 
 static void tli_bound_copy_state(const tli_bound *model, tli_bound_state *to, const tli_bound_state *from) {
-    size_t cells = (size_t)from->count * (size_t)model->thing_count;
+    size_t cells = (size_t)from->count * (size_t)model->item_count;
     int64_t *mu = to->mu;
     uint8_t *fixed = to->fixed, *share = to->share;
     *to = *from;
@@ -25896,23 +25905,23 @@ static void tli_bound_copy_state(const tli_bound *model, tli_bound_state *to, co
     tli_copy(share, from->share, cells);
 }
 
-// Fix to absent every thing that is larger than the room. Returns 0 if the things fixed to be held exceed it.
+// Fix to absent every item that is larger than the room. Returns 0 if the items fixed to be held exceed it.
 static int tli_bound_fix_large(const tli_bound *model, tli_bound_state *s, int32_t a) {
-    uint8_t *fixed = s->fixed + (size_t)a * (size_t)model->thing_count;
+    uint8_t *fixed = s->fixed + (size_t)a * (size_t)model->item_count;
     int32_t t;
     if (s->room[a] < 0) return 0;
-    for (t = 0; t < model->thing_count; t++)
+    for (t = 0; t < model->item_count; t++)
         if (fixed[t] == TLI_BOUND_FREE && model->bytes[t] > s->room[a]) fixed[t] = TLI_BOUND_ABSENT;
     return 1;
 }
 
-// Insert an instant into a state so that the value hardly changes: mu of a thing starts as a quarter of its
+// Insert an instant into a state so that the value hardly changes: mu of an item starts as a quarter of its
 // price at the instant before, or of its forward cost if that is less.
 static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t event) {
-    int32_t a = s->count++, things = model->thing_count, t;
+    int32_t a = s->count++, items = model->item_count, t;
     uint64_t room = model->events[event].room / model->unit;
     for (; a > 0 && s->at[a - 1] > event; a--) {
-        size_t to = (size_t)a * (size_t)things, from = to - (size_t)things, count = (size_t)things;
+        size_t to = (size_t)a * (size_t)items, from = to - (size_t)items, count = (size_t)items;
         s->at[a] = s->at[a - 1]; s->lambda[a] = s->lambda[a - 1]; s->room[a] = s->room[a - 1];
         tli_copy(s->mu + to, s->mu + from, count * sizeof *s->mu);
         tli_copy(s->fixed + to, s->fixed + from, count);
@@ -25920,11 +25929,11 @@ static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t 
     s->at[a] = event;
     s->lambda[a] = 0;
     s->room[a] = room < (uint64_t)model->units ? (int64_t)room : model->units;
-    tli_zero(s->fixed + (size_t)a * (size_t)things, (size_t)things);
-    tli_bound_mark_fixed(model, &model->events[event], s->fixed + (size_t)a * (size_t)things, TLI_BOUND_KEPT);
-    for (t = 0; t < things; t++) {
+    tli_zero(s->fixed + (size_t)a * (size_t)items, (size_t)items);
+    tli_bound_mark_fixed(model, &model->events[event], s->fixed + (size_t)a * (size_t)items, TLI_BOUND_KEPT);
+    for (t = 0; t < items; t++) {
         int64_t price = a ? tli_bound_price(model, s, a - 1, t) : 0, forward = model->cost[model->maker[t]];
-        s->mu[a * things + t] = (price < forward ? price : forward) / 4;
+        s->mu[a * items + t] = (price < forward ? price : forward) / 4;
     }
     (void)tli_bound_fix_large(model, s, a);
 }
@@ -25933,28 +25942,28 @@ static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t 
 
 typedef struct tli_bound_climb {
     tli_bound_state *now, *best;
-    int32_t *slope;    // [instants][things] direction along mu, 1024 = 1
-    int8_t  *held;     // [instants][things] x, and w of the span before
+    int32_t *slope;    // [instants][items] direction along mu, 1024 = 1
+    int8_t  *held;     // [instants][items] x, and w of the span before
     int64_t  along[TLI_BOUND_INSTANTS];    // slope along lambda, bytes less room
     int64_t  turn[TLI_BOUND_INSTANTS];     // direction along lambda x typical
 } tli_bound_climb;
 
 // Find the value of a state, the sum of its spans; the slopes along its multipliers go to climb.
 static int64_t tli_bound_measure(tli_bound *model, tli_bound_state *s, tli_bound_climb *climb) {
-    int32_t a, t, things = model->thing_count;
+    int32_t a, t, items = model->item_count;
     const int32_t *level = model->net.level;
     int64_t value = 0;
-    tli_zero(climb->held, (size_t)s->count * (size_t)things);
+    tli_zero(climb->held, (size_t)s->count * (size_t)items);
     for (a = 0; a < s->count; a++) {
         value += tli_bound_solve_span(model, s, a);
         climb->along[a] = tli_bound_slope(model, s, a);
-        for (t = 0; t < things; t++) {
-            uint8_t *share = &s->share[a * things + t];
-            int is_held = level[t] && !level[things + model->maker[t]];
+        for (t = 0; t < items; t++) {
+            uint8_t *share = &s->share[a * items + t];
+            int is_held = level[t] && !level[items + model->maker[t]];
             *share = (uint8_t)((*share * 7 + (is_held ? 255 : 0)) / 8);
             if (!level[t]) continue;
-            if (is_held) climb->held[a * things + t]++;
-            if (a + 1 < s->count) climb->held[(a + 1) * things + t]--;
+            if (is_held) climb->held[a * items + t]++;
+            if (a + 1 < s->count) climb->held[(a + 1) * items + t]--;
         }
     }
     return value;
@@ -25962,7 +25971,7 @@ static int64_t tli_bound_measure(tli_bound *model, tli_bound_state *s, tli_bound
 
 // Update the direction of the climb: three quarters of the old direction plus the slopes.
 static void tli_bound_turn(tli_bound *model, tli_bound_state *s, tli_bound_climb *climb, uint64_t *norm) {
-    int32_t a, t, things = model->thing_count;
+    int32_t a, t, items = model->item_count;
     *norm = 1;
     for (a = 0; a < s->count; a++) {
         int64_t along = climb->along[a] * 256 / model->typical;
@@ -25970,8 +25979,8 @@ static void tli_bound_turn(tli_bound *model, tli_bound_state *s, tli_bound_climb
         if (along < -(1 << 15)) along = -(1 << 15);
         climb->turn[a] = climb->turn[a] * 3 / 4 + along;
         if (s->lambda[a] > 0 || climb->turn[a] > 0) *norm += (uint64_t)(climb->turn[a] * climb->turn[a]);
-        for (t = 0; a && t < things; t++) {
-            int32_t at = a * things + t;
+        for (t = 0; a && t < items; t++) {
+            int32_t at = a * items + t;
             if (s->fixed[at] != TLI_BOUND_FREE) continue;
             climb->slope[at] = climb->slope[at] * 3 / 4 + climb->held[at] * 256;
             if (s->mu[at] > 0 || climb->slope[at] > 0)
@@ -25982,14 +25991,14 @@ static void tli_bound_turn(tli_bound *model, tli_bound_state *s, tli_bound_climb
 
 static void tli_bound_step(tli_bound *model, tli_bound_state *s, const tli_bound_climb *climb,
                            int64_t gain, uint64_t norm) {
-    int32_t a, t, things = model->thing_count;
+    int32_t a, t, items = model->item_count;
     int64_t length = (int64_t)(((uint64_t)gain << 8) / (norm >> 10 ? norm >> 10 : 1)), most = INT64_C(1) << 44;
     if (length > most) length = most;
     for (a = 0; a < s->count; a++) {
         int64_t lambda = s->lambda[a] + length * climb->turn[a] / 1024 / model->typical;
         s->lambda[a] = lambda < 0 ? 0 : lambda > model->most_lambda ? model->most_lambda : lambda;
-        for (t = 0; a && t < things; t++) {
-            int32_t at = a * things + t;
+        for (t = 0; a && t < items; t++) {
+            int32_t at = a * items + t;
             int64_t mu = s->mu[at];
             if (s->fixed[at] != TLI_BOUND_FREE || (!mu && climb->slope[at] <= 0)) continue;
             mu += length * climb->slope[at] / 1024;
@@ -26006,7 +26015,7 @@ static int tli_bound_is_over(const tli_bound *model) {
 // distance to a target value, which is lowered when it is not reached. best->value is the value found.
 static void tli_bound_climb_up(tli_bound *model, tli_bound_climb *climb, int32_t rounds) {
     tli_bound_state *best = climb->best, *now = climb->now;
-    size_t cells = (size_t)best->count * (size_t)model->thing_count;
+    size_t cells = (size_t)best->count * (size_t)model->item_count;
     int64_t ahead, gap, ends[2];
     int32_t round, failures = 0, a;
     best->value = 0;
@@ -26061,13 +26070,13 @@ typedef struct tli_bound_search {
 static int tli_bound_is_slack(tli_bound *model, const tli_bound_event *event) {
     uint64_t need = 0;
     int32_t t, p;
-    tli_copy(model->reads_mark, model->at_end, (size_t)model->thing_count);
+    tli_copy(model->reads_mark, model->at_end, (size_t)model->item_count);
     for (p = tli_bound_ran_by(event) + 1; p < model->order_count; p++)
         tli_bound_mark_reads(model, model->order[p], model->reads_mark, 1);
     tli_bound_mark_fixed(model, event, model->reads_mark, 0);
-    for (t = 0; t < model->thing_count; t++) if (model->reads_mark[t]) need += model->exact[t];
-    tli_zero(model->reads_mark, (size_t)model->thing_count);
-    *model->work += (uint64_t)model->thing_count;
+    for (t = 0; t < model->item_count; t++) if (model->reads_mark[t]) need += model->exact[t];
+    tli_zero(model->reads_mark, (size_t)model->item_count);
+    *model->work += (uint64_t)model->item_count;
     return need <= event->room;
 }
 
@@ -26192,7 +26201,7 @@ static int tli_bound_add_best(tli_bound_search *search) {
 }
 
 // Note the best state as search->top if its value, each span with the room as a hard limit, is the highest.
-// Where a few large things compete for the room, that is far above the value that the multipliers give, and one
+// Where a few large items compete for the room, that is far above the value that the multipliers give, and one
 // instant more can lower it: half of a call in each of two spans does what a whole call does in their union.
 static void tli_bound_keep_top(tli_bound_search *search) {
     tli_bound *model = search->model;
@@ -26215,12 +26224,12 @@ static int tli_bound_find_branch(tli_bound_search *search, tli_bound_state *s, i
         tli_bound_climb_up(model, &search->climb, rounds);
         search->climb.now->value = search->climb.best->value;
         tli_bound_copy_state(model, s, search->climb.best);
-        tli_copy(s->share, search->climb.now->share, (size_t)s->count * (size_t)model->thing_count);
+        tli_copy(s->share, search->climb.now->share, (size_t)s->count * (size_t)model->item_count);
         if (model->table_limit) tli_bound_tabulate(model, s);
     } else {
         s->value = tli_bound_search_line(model, s, 0, ends);
         s->is_exact = ends[0] == ends[1];
-        tli_zero(s->share, (size_t)model->thing_count);
+        tli_zero(s->share, (size_t)model->item_count);
         for (a = 0; a < 2 && ends[0] != ends[1]; a++) {
             int64_t lambda = s->lambda[0];
             (void)tli_bound_touch(model, s, 0, ends[a]);
@@ -26238,8 +26247,8 @@ static int32_t tli_bound_choose_cell(const tli_bound *model, const tli_bound_sta
     int64_t most = 0;
     if (s->is_exact) return -1;
     for (a = 0; a < s->count; a++)
-        for (t = 0; t < model->thing_count; t++) {
-            int32_t at = a * model->thing_count + t;
+        for (t = 0; t < model->item_count; t++) {
+            int32_t at = a * model->item_count + t;
             int64_t doubt = s->share[at] < 128 ? s->share[at] : 255 - s->share[at];
             if (s->fixed[at] != TLI_BOUND_FREE || !model->bytes[t]) continue;
             doubt = (1 + 32 * doubt) * (1 + tli_bound_price(model, s, a, t) / 4096);
@@ -26287,7 +26296,7 @@ static int tli_bound_extend(tli_bound_search *search, tli_bound_tree *tree) {
     return tree->count > 0;
 }
 
-// Split the lowest branch in two: thing held, thing absent. Returns 0 when branching has to end.
+// Split the lowest branch in two: item held, item absent. Returns 0 when branching has to end.
 static int tli_bound_split(tli_bound_search *search, tli_bound_tree *tree) {
     tli_bound *model = search->model;
     tli_bound_state *low = tree->open[tree->count - 1], *half;
@@ -26304,7 +26313,7 @@ static int tli_bound_split(tli_bound_search *search, tli_bound_tree *tree) {
     low->mu[cell] = 0;
     half->fixed[cell] = TLI_BOUND_KEPT;
     half->mu[cell] = 0;
-    half->room[cell / model->thing_count] -= model->bytes[cell % model->thing_count];
+    half->room[cell / model->item_count] -= model->bytes[cell % model->item_count];
     if (tli_bound_find_branch(search, low, rounds)) tli_bound_push(tree, low);
     else tli_bound_free_state(model, low);
     if (tli_bound_find_branch(search, half, rounds)) tli_bound_push(tree, half);
@@ -26322,7 +26331,7 @@ static int64_t tli_bound_branch(tli_bound_search *search, const tli_bound_state 
     uint64_t most, start;
     if (!root) return bound;
     tli_bound_copy_state(model, root, from);
-    most = TLI_BOUND_OPEN_BYTES / (sizeof *root + 10 * (uint64_t)root->count * (uint64_t)model->thing_count);
+    most = TLI_BOUND_OPEN_BYTES / (sizeof *root + 10 * (uint64_t)root->count * (uint64_t)model->item_count);
     tree->most = most < TLI_BOUND_OPEN ? (int32_t)most : TLI_BOUND_OPEN;
     tree->count = 0;
     if (tli_bound_find_branch(search, root, 30)) {
@@ -26418,9 +26427,9 @@ static tl_result tli_bound_search_bound(tli_bound *model, int64_t *value) {
     int64_t cells;
     tl_result result = tli_bound_open_net(model);
     if (result) return result;
-    model->most_instants = model->thing_count > TLI_BOUND_CELLS / TLI_BOUND_INSTANTS
-        ? 1 + TLI_BOUND_CELLS / model->thing_count : TLI_BOUND_INSTANTS;
-    cells = (int64_t)model->most_instants * model->thing_count;
+    model->most_instants = model->item_count > TLI_BOUND_CELLS / TLI_BOUND_INSTANTS
+        ? 1 + TLI_BOUND_CELLS / model->item_count : TLI_BOUND_INSTANTS;
+    cells = (int64_t)model->most_instants * model->item_count;
     tli_zero(&search, sizeof search);
     search.model = model;
     search.single = (int64_t *)tli_bound_take(model, model->event_count, sizeof(int64_t));
@@ -26461,12 +26470,12 @@ static uint64_t tli_bound_round_up(const tli_bound *model, int64_t value) {
 
 // -- bound: long chains in few bytes --
 //
-// Where few things of a long graph are held at a time, forwards run more often than a few instants show. Take
+// Where few items of a long graph are held at a time, forwards run more often than a few instants show. Take
 // nodes m_1 .. m_n, the pivots; m_k reads, directly or through others, what m_(k-1) makes. For each there is a
 // backward that reads something m_k makes: its moment; moments come in the order n .. 1. Region k is what m_k
-// depends on and no pivot before it does. A thing is large if it takes at least b bytes and may be made again.
+// depends on and no pivot before it does. An item is large if it takes at least b bytes and may be made again.
 // If nothing large of region k is resident, making something of m_k runs what of region k it reaches through
-// large things, at a cost of f_k, and needs something of m_(k-1). At moment k at most
+// large items, at a cost of f_k, and needs something of m_(k-1). At moment k at most
 //     s = room / b + regions before k of which that backward itself reads something large
 // regions before k have something large resident. So regions run as often as steps of a chain with s
 // checkpoints, of which at most C(s + t + 1, s + 1) - 1 run t times or less, however long it is (Griewank and
@@ -26489,23 +26498,23 @@ typedef struct tli_runs {
     uint64_t   work, extra;   // extra: the most that forwards cost beyond the first run of each
 } tli_runs;
 
-static int tli_runs_is_large(const tli_runs *r, int32_t thing) {
+static int tli_runs_is_large(const tli_runs *r, int32_t item) {
     const tli_bound *model = r->model;
-    return thing >= 0 && model->exact[thing] >= r->least && !model->graph->nodes[model->maker[thing]].once;
+    return item >= 0 && model->exact[item] >= r->least && !model->graph->nodes[model->maker[item]].once;
 }
 
-// The things that the backward of a node reads, one by one: k from 0 on. -2 = no more; -1 = none here.
+// The items that the backward of a node reads, one by one: k from 0 on. -2 = no more; -1 = none here.
 static int32_t tli_runs_find_read(const tli_bound *model, int32_t id, int32_t k) {
     const tl_graph *graph = model->graph;
     const tl_node *node = &graph->nodes[id];
     if (k < node->input_count) {
         const tl_node_input *input = &graph->inputs[node->first_input + k];
-        return input->needed ? model->thing_of[input->tensor] : -1;
+        return input->needed ? model->item_of[input->tensor] : -1;
     }
     k -= node->input_count;
     if (k < node->output_count)
-        return graph->outputs[node->first_output + k].needed ? model->thing_of[node->first_output + k] : -1;
-    return k == node->output_count ? model->thing_of[graph->tensor_count + id] : -2;
+        return graph->outputs[node->first_output + k].needed ? model->item_of[node->first_output + k] : -1;
+    return k == node->output_count ? model->item_of[graph->tensor_count + id] : -2;
 }
 
 // The maker of a large input that comes last in the listing; -1 = none.
@@ -26514,20 +26523,20 @@ static int32_t tli_runs_step_back(const tli_runs *r, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     int32_t i, last = -1;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
-        int32_t thing = r->model->thing_of[graph->inputs[i].tensor];
-        if (tli_runs_is_large(r, thing) && r->model->maker[thing] > last) last = r->model->maker[thing];
+        int32_t item = r->model->item_of[graph->inputs[i].tensor];
+        if (tli_runs_is_large(r, item) && r->model->maker[item] > last) last = r->model->maker[item];
     }
     return last;
 }
 
-// Find path[]: back from what the first backwards read, over large things.
+// Find path[]: back from what the first backwards read, over large items.
 static void tli_runs_find_path(tli_runs *r) {
     const tli_bound *model = r->model;
-    int32_t p, k, thing, node = -1;
+    int32_t p, k, item, node = -1;
     r->count = 0;
     for (p = 0; p < model->order_count && node < 0; p++)
-        for (k = 0; (thing = tli_runs_find_read(model, model->order[p], k)) != -2; k++)
-            if (tli_runs_is_large(r, thing) && model->maker[thing] > node) node = model->maker[thing];
+        for (k = 0; (item = tli_runs_find_read(model, model->order[p], k)) != -2; k++)
+            if (tli_runs_is_large(r, item) && model->maker[item] > node) node = model->maker[item];
     for (; node >= 0; node = tli_runs_step_back(r, node)) r->path[r->count++] = node;
     r->work += (uint64_t)p + 4 * (uint64_t)r->count;
 }
@@ -26536,12 +26545,12 @@ static void tli_runs_find_path(tli_runs *r) {
 // path come in its order.
 static void tli_runs_find_moments(tli_runs *r) {
     const tli_bound *model = r->model;
-    int32_t i, p, k, thing, last = -1;
+    int32_t i, p, k, item, last = -1;
     tli_zero(r->index, (size_t)model->graph->node_count * sizeof *r->index);
     for (i = 0; i < r->count; i++) { r->index[r->path[i]] = i + 1; r->moment[i] = -1; }
     for (p = 0; p < model->order_count; p++)
-        for (k = 0; (thing = tli_runs_find_read(model, model->order[p], k)) != -2; k++) {
-            int32_t at = tli_runs_is_large(r, thing) ? r->index[model->maker[thing]] - 1 : -1;
+        for (k = 0; (item = tli_runs_find_read(model, model->order[p], k)) != -2; k++) {
+            int32_t at = tli_runs_is_large(r, item) ? r->index[model->maker[item]] - 1 : -1;
             if (at < 0) continue;
             if (r->moment[at] < 0 || model->room[p] < model->room[r->moment[at]]) r->moment[at] = p;
         }
@@ -26569,7 +26578,7 @@ static void tli_runs_mark_region(tli_runs *r, int32_t pivot, int32_t region) {
     }
 }
 
-// f of a pivot: the forwards of its region that it reaches through large things. index[]: region of what was
+// f of a pivot: the forwards of its region that it reaches through large items. index[]: region of what was
 // reached.
 static uint64_t tli_runs_find_cost(tli_runs *r, int32_t pivot) {
     const tl_graph *graph = r->model->graph;
@@ -26581,8 +26590,8 @@ static uint64_t tli_runs_find_cost(tli_runs *r, int32_t pivot) {
         const tl_node *node = &graph->nodes[stack[--count]];
         cost += node->fwd_cost;     // of all nodes together they fit: tl_check_graph
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
-            int32_t thing = r->model->thing_of[graph->inputs[i].tensor];
-            int32_t maker = tli_runs_is_large(r, thing) ? r->model->maker[thing] : -1;
+            int32_t item = r->model->item_of[graph->inputs[i].tensor];
+            int32_t maker = tli_runs_is_large(r, item) ? r->model->maker[item] : -1;
             if (maker < 0 || r->region[maker] != region || r->index[maker] == region) continue;
             r->index[maker] = region;
             stack[count++] = maker;
@@ -26594,9 +26603,9 @@ static uint64_t tli_runs_find_cost(tli_runs *r, int32_t pivot) {
 
 // Regions before that of a pivot of which its backward reads something large.
 static uint64_t tli_runs_count_read(const tli_runs *r, int32_t at) {
-    int32_t seen[8], count = 0, k, i, thing, id = r->model->order[r->moment[at]];
-    for (k = 0; (thing = tli_runs_find_read(r->model, id, k)) != -2; k++) {
-        int32_t region = tli_runs_is_large(r, thing) ? r->region[r->model->maker[thing]] : 0;
+    int32_t seen[8], count = 0, k, i, item, id = r->model->order[r->moment[at]];
+    for (k = 0; (item = tli_runs_find_read(r->model, id, k)) != -2; k++) {
+        int32_t region = tli_runs_is_large(r, item) ? r->region[r->model->maker[item]] : 0;
         if (!region || region >= r->region[r->path[at]]) continue;
         for (i = 0; i < count && seen[i] != region; i++) { }
         if (i < count) continue;
@@ -26666,11 +26675,11 @@ static void tli_runs_try(tli_runs *r) {
     }
 }
 
-// The next larger size of a thing, at least a quarter above the last one; UINT64_MAX = none.
+// The next larger size of an item, at least a quarter above the last one; UINT64_MAX = none.
 static uint64_t tli_runs_next_size(const tli_runs *r) {
     uint64_t next = UINT64_MAX, from = r->least > UINT64_MAX / 2 ? UINT64_MAX : r->least + r->least / 4;
     int32_t t;
-    for (t = 0; t < r->model->thing_count; t++)
+    for (t = 0; t < r->model->item_count; t++)
         if (r->model->exact[t] > from && r->model->exact[t] < next) next = r->model->exact[t];
     return next;
 }
@@ -26694,7 +26703,7 @@ static tl_result tli_bound_runs(tli_bound *model, uint64_t *extra) {
             tli_runs_find_path(&r);
             tli_runs_find_moments(&r);
             if (r.count) tli_runs_try(&r);
-            r.work += (uint64_t)model->thing_count;
+            r.work += (uint64_t)model->item_count;
         }
     }
     *extra = r.extra;
@@ -26732,19 +26741,19 @@ static uint64_t tli_bound_call_bytes(const tli_bound *model, int32_t id, int sav
     return saves || (node->saved_bytes && saving < bytes) ? saving : bytes;
 }
 
-// Push the maker of a thing, once, if the thing is marked `mark` and does not fit the room, and if a call
+// Push the maker of an item, once, if the item is marked `mark` and does not fit the room, and if a call
 // that is made then may need more than `most` bytes.
-static void tli_bound_push_maker(tli_bound *model, int32_t thing, uint8_t mark, uint64_t room, uint64_t most,
+static void tli_bound_push_maker(tli_bound *model, int32_t item, uint8_t mark, uint64_t room, uint64_t most,
                                  int32_t p, int32_t *count) {
-    int32_t maker = thing < 0 ? 0 : model->maker[thing];
-    if (thing < 0 || model->reads_mark[thing] != mark || model->exact[thing] <= room) return;
+    int32_t maker = item < 0 ? 0 : model->maker[item];
+    if (item < 0 || model->reads_mark[item] != mark || model->exact[item] <= room) return;
     if (model->stamps[maker] == p || model->calls_above[maker] <= most) return;
     model->stamps[maker] = p;
     model->stack[(*count)++] = maker;
 }
 
 // Whether every schedule within the budget makes a call between the backwards at positions p - 1 and p that
-// exceeds the budget; the largest one is at *node. A thing that backward p reads is made there if it does not
+// exceeds the budget; the largest one is at *node. An item that backward p reads is made there if it does not
 // fit beside the working set of backward p - 1; the same holds for the inputs of the call that makes it. In
 // very large graphs the walk over these ends early: it finds less then, and what it finds is true.
 static int tli_bound_exceeds_in_gap(tli_bound *model, uint64_t budget, int32_t p, int32_t *node) {
@@ -26752,14 +26761,14 @@ static int tli_bound_exceeds_in_gap(tli_bound *model, uint64_t budget, int32_t p
     const tl_graph *graph = model->graph;
     const tl_node *last = &graph->nodes[model->order[p]];
     uint64_t room = budget - model->sets[p - 1], most, bytes;
-    int32_t saved = model->thing_of[graph->tensor_count + model->order[p]], count = 0, found = 0, i;
+    int32_t saved = model->item_of[graph->tensor_count + model->order[p]], count = 0, found = 0, i;
     most = budget - model->between[p - 1];
     tli_bound_mark_reads(model, model->order[p], model->reads_mark, READ);
     tli_bound_mark_reads(model, model->order[p - 1], model->reads_mark, HELD);
     for (i = last->first_input; i < last->first_input + last->input_count; i++)
-        tli_bound_push_maker(model, model->thing_of[graph->inputs[i].tensor], READ, room, most, p, &count);
+        tli_bound_push_maker(model, model->item_of[graph->inputs[i].tensor], READ, room, most, p, &count);
     for (i = last->first_output; i < last->first_output + last->output_count; i++)
-        tli_bound_push_maker(model, model->thing_of[i], READ, room, most, p, &count);
+        tli_bound_push_maker(model, model->item_of[i], READ, room, most, p, &count);
     tli_bound_push_maker(model, saved, READ, room, most, p, &count);
     tli_bound_mark_reads(model, model->order[p], model->reads_mark, 0);
     tli_bound_mark_reads(model, model->order[p - 1], model->reads_mark, HELD);
@@ -26771,7 +26780,7 @@ static int tli_bound_exceeds_in_gap(tli_bound *model, uint64_t budget, int32_t p
         if (bytes > most) { most = bytes; *node = id; found = 1; }
         model->steps_left -= maker->input_count;
         for (i = maker->first_input; i < maker->first_input + maker->input_count && model->steps_left > 0; i++)
-            tli_bound_push_maker(model, model->thing_of[graph->inputs[i].tensor], 0, room, most, p, &count);
+            tli_bound_push_maker(model, model->item_of[graph->inputs[i].tensor], 0, room, most, p, &count);
     }
     tli_bound_mark_reads(model, model->order[p - 1], model->reads_mark, 0);
     return found;
@@ -26791,17 +26800,17 @@ static int tli_bound_fits_gaps(tli_bound *model, uint64_t budget, int32_t *node)
 
 #define TLI_BOUND_GAP_CALLS 4   // of one gap, at most
 
-// Whether a thing must be made between the backwards at positions p - 1 and p before it is read there.
+// Whether an item must be made between the backwards at positions p - 1 and p before it is read there.
 // reads_mark[]: 1 = the first of these reads it.
-static int tli_bound_is_made(const tli_bound *model, int32_t thing, int32_t p) {
-    return thing >= 0 && !model->reads_mark[thing] && model->exact[thing] > model->room[p - 1] &&
-           !tli_bound_is_held(model, thing, p - 1);
+static int tli_bound_is_made(const tli_bound *model, int32_t item, int32_t p) {
+    return item >= 0 && !model->reads_mark[item] && model->exact[item] > model->room[p - 1] &&
+           !tli_bound_is_held(model, item, p - 1);
 }
 
-static void tli_bound_push_made(tli_bound *model, int32_t thing, int32_t p, int32_t stamp, int32_t *count) {
-    if (!tli_bound_is_made(model, thing, p) || model->stamps[model->maker[thing]] == stamp) return;
-    model->stamps[model->maker[thing]] = stamp;
-    model->stack[(*count)++] = model->maker[thing];
+static void tli_bound_push_made(tli_bound *model, int32_t item, int32_t p, int32_t stamp, int32_t *count) {
+    if (!tli_bound_is_made(model, item, p) || model->stamps[model->maker[item]] == stamp) return;
+    model->stamps[model->maker[item]] = stamp;
+    model->stack[(*count)++] = model->maker[item];
 }
 
 // Of the calls on the stack, and of those that must be made for them in the same gap, the one that leaves the
@@ -26824,7 +26833,7 @@ static tli_bound_event tli_bound_find_tightest(tli_bound *model, uint64_t budget
             event.call = id;
         }
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
-            tli_bound_push_made(model, model->thing_of[graph->inputs[i].tensor], p, stamp, &count);
+            tli_bound_push_made(model, model->item_of[graph->inputs[i].tensor], p, stamp, &count);
         model->steps_left -= node->input_count + 1;
     }
     return event;
@@ -26841,10 +26850,10 @@ static void tli_bound_add_calls(tli_bound *model, uint64_t budget, int32_t p, in
     ++*stamp;
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
         if (graph->inputs[i].needed)
-            tli_bound_push_made(model, model->thing_of[graph->inputs[i].tensor], p, *stamp, &count);
+            tli_bound_push_made(model, model->item_of[graph->inputs[i].tensor], p, *stamp, &count);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        if (graph->outputs[i].needed) tli_bound_push_made(model, model->thing_of[i], p, *stamp, &count);
-    tli_bound_push_made(model, model->thing_of[graph->tensor_count + model->order[p]], p, *stamp, &count);
+        if (graph->outputs[i].needed) tli_bound_push_made(model, model->item_of[i], p, *stamp, &count);
+    tli_bound_push_made(model, model->item_of[graph->tensor_count + model->order[p]], p, *stamp, &count);
     while (count > 0 && found < TLI_BOUND_GAP_CALLS && model->steps_left > 0) {
         tli_bound_event event = tli_bound_find_tightest(model, budget, p, *stamp, count);
         if (event.room >= model->room[p]) break;
@@ -26852,7 +26861,7 @@ static void tli_bound_add_calls(tli_bound *model, uint64_t budget, int32_t p, in
         node = &graph->nodes[event.call];
         ++*stamp;
         for (i = node->first_input, count = 0; i < node->first_input + node->input_count; i++)
-            tli_bound_push_made(model, model->thing_of[graph->inputs[i].tensor], p, *stamp, &count);
+            tli_bound_push_made(model, model->item_of[graph->inputs[i].tensor], p, *stamp, &count);
     }
     tli_bound_mark_reads(model, model->order[p - 1], model->reads_mark, 0);
     while (found > 0) model->events[model->event_count++] = calls[--found];
@@ -26883,7 +26892,7 @@ static uint64_t tli_bound_find_floor(tli_bound *model, int32_t inference, int32_
     uint64_t inputs = tli_bound_input_bytes(graph), most = inputs;
     int32_t i;
     *node = -1;
-    for (i = 0; i < model->thing_count; i++) if (model->at_end[i]) most += model->exact[i];
+    for (i = 0; i < model->item_count; i++) if (model->at_end[i]) most += model->exact[i];
     for (i = 0; i < graph->node_count; i++) {
         int saves = graph->nodes[i].has_grad && !inference && graph->nodes[i].saved_bytes;
         uint64_t call;
@@ -44644,7 +44653,7 @@ static uint64_t tli_find_lower_quartile(uint64_t *samples, int32_t count) {
     return samples[(count - 1) / 4];
 }
 
-// Time what there is of one thing, by turns: the schemes of a node, or the formats of a tensor. costs: ns of
+// Time all of one kind, by turns: the schemes of a node, or the formats of a tensor. costs: ns of
 // one call; those of bits that are not set stay as they are.
 static tl_result tli_take_turns(const tli_timing *t, int32_t id, uint32_t bits, int32_t kinds, int converts,
                                 uint64_t *costs) {
@@ -49120,7 +49129,7 @@ static int32_t tli_find_compiled_tensor(const tli_compile *c, const tli_compiled
 
 // Which nodes of source each node of the plan's graph computes.
 static void tli_map_nodes(const tli_compile *c, const tli_compiled *own, int32_t *first, int32_t *members,
-                          int32_t *remade, int32_t *nodes) {
+                          int32_t *recomputed, int32_t *nodes) {
     const tl_precision_graph *applied = &own->applied;
     const tl_graph *graph = applied->memory ? &applied->graph : c->graph;
     int32_t id, at, count = 0;
@@ -49128,14 +49137,14 @@ static void tli_map_nodes(const tli_compile *c, const tli_compiled *own, int32_t
         int32_t from = applied->memory ? applied->nodes[id] : id;
         int is_conversion = applied->memory && applied->new_nodes[from] != id;
         first[id] = count;
-        remade[id] = 0;
+        recomputed[id] = 0;
         if (is_conversion) continue;
         if (c->graph == &c->source) {
             nodes[from] = id;
             members[count++] = from;
             continue;
         }
-        remade[id] = own->fusion.remade_counts[from];
+        recomputed[id] = own->fusion.recompute_counts[from];
         for (at = own->fusion.first_members[from]; at < own->fusion.first_members[from + 1]; at++) {
             nodes[own->fusion.members[at]] = id;
             members[count++] = own->fusion.members[at];
@@ -49153,7 +49162,7 @@ static int tli_open_compiled_map(tli_compile *c, tli_compiled *own, tl_compiled_
     own->map = map;
     compiled->nodes = map;
     compiled->members = map + source;
-    compiled->remade_counts = map + 2 * source;
+    compiled->recompute_counts = map + 2 * source;
     compiled->first_members = map + 2 * source + nodes;
     compiled->tensors = map + 2 * source + 2 * nodes + 1;
     tli_map_nodes(c, own, map + 2 * source + nodes, map + source, map + 2 * source, map);
@@ -50111,7 +50120,7 @@ static tl_result tli_map_stage(const tli_stage_cut *c, tli_rank_stage *stage, tl
     }
     at[old_nodes + nodes] = found;
     compiled->first_members = at + old_nodes;
-    compiled->remade_counts = at + old_nodes + nodes + 1;    // no node is fused: all 0
+    compiled->recompute_counts = at + old_nodes + nodes + 1;    // no node is fused: all 0
     return TL_OK;
 }
 
@@ -50173,7 +50182,7 @@ static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t r
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 
-// -- the plan of a rank, woven from that of one micro-batch --
+// -- the plan of a rank, interleaved from that of one micro-batch --
 //
 //     body     F receive  F 1  F 2  F send  D 1 | B send  F 1  B 2  B 1  B receive         | turn
 //     events   F@0  F@1  B@0  F@2  ..
@@ -50217,7 +50226,7 @@ static int32_t tli_find_part_start(const tli_body *body, int32_t chunk, int is_b
     return part ? body->ends[part - 1] : 0;
 }
 
-typedef struct tli_weave {
+typedef struct tli_interleave {
     tl_env         *env;
     const tl_graph *graph;
     const tli_chunks *chunks;
@@ -50227,54 +50236,55 @@ typedef struct tli_weave {
     const uint8_t  *messages;          // [nodes] TLI_MESSAGE_
     uint8_t        *sending;           // [slots x nodes] 1 = the forward of a send is under way
     uint8_t        *has_begun;         // [events] 1 = what it receives has been begun
-    int32_t        *woven;             // [slots] events: forwards of all chunks, then backwards
+    int32_t        *interleaved;             // [slots] events: forwards of all chunks, then backwards
     tli_steps       steps;
-} tli_weave;
+} tli_interleave;
 
-static void tli_weave_step(tli_weave *w, tl_step_kind kind, int32_t node, int32_t slot, int32_t begins) {
+static void tli_interleave_step(tli_interleave *w, tl_step_kind kind, int32_t node, int32_t slot,
+                                int32_t begins) {
     tl_step step = tli_step_of(kind, node, TL_ALL_OUTPUTS);
     step.slot = (uint16_t)slot;
     step.begins = begins;
     tli_add_step(&w->steps, step);
 }
 
-static uint8_t *tli_weave_sending(const tli_weave *w, int32_t node, int32_t slot) {
+static uint8_t *tli_interleave_sending(const tli_interleave *w, int32_t node, int32_t slot) {
     return &w->sending[(size_t)slot * (size_t)w->graph->node_count + (size_t)node];
 }
 
 // End the forward of a send, if it is under way.
-static void tli_end_send(tli_weave *w, int32_t node, int32_t slot) {
-    uint8_t *sending = tli_weave_sending(w, node, slot);
-    if (*sending) tli_weave_step(w, TL_STEP_WAIT, node, slot, 0);
+static void tli_end_send(tli_interleave *w, int32_t node, int32_t slot) {
+    uint8_t *sending = tli_interleave_sending(w, node, slot);
+    if (*sending) tli_interleave_step(w, TL_STEP_WAIT, node, slot, 0);
     *sending = 0;
 }
 
 // How many events of the same micro-batch come before one.
-static int32_t tli_count_before(const tli_weave *w, const tl_pipeline_event *event) {
+static int32_t tli_count_before(const tli_interleave *w, const tl_pipeline_event *event) {
     return event->is_backward ? 2 * w->chunks->count - 1 - event->chunk : event->chunk;
 }
 
 // Begin what an event receives, if there is one, that has not begun, and what comes before it of its
-// micro-batch is woven: tensors before a forward, gradients before a backward, in reverse order.
-static void tli_begin_event(tli_weave *w, int32_t index) {
+// micro-batch is interleaved: tensors before a forward, gradients before a backward, in reverse order.
+static void tli_begin_event(tli_interleave *w, int32_t index) {
     const tl_pipeline_event *event = &w->events[index < w->event_count ? index : 0];
     int32_t first = w->chunks->starts[event->chunk], end = w->chunks->starts[event->chunk + 1], at, node;
     if (index >= w->event_count || w->has_begun[index]) return;
-    if (w->woven[event->micro_batch] < tli_count_before(w, event)) return;
+    if (w->interleaved[event->micro_batch] < tli_count_before(w, event)) return;
     w->has_begun[index] = 1;
     for (at = first; at < end; at++) {
         node = event->is_backward ? first + end - 1 - at : at;
         if (!event->is_backward && w->messages[node] == TLI_MESSAGE_RECEIVE)
-            tli_weave_step(w, TL_STEP_FORWARD, node, event->micro_batch, 1);
+            tli_interleave_step(w, TL_STEP_FORWARD, node, event->micro_batch, 1);
         if (!event->is_backward || w->messages[node] != TLI_MESSAGE_SEND) continue;
         if (!w->graph->nodes[node].has_grad) continue;
         tli_end_send(w, node, event->micro_batch);
-        tli_weave_step(w, TL_STEP_BACKWARD, node, event->micro_batch, 1);
+        tli_interleave_step(w, TL_STEP_BACKWARD, node, event->micro_batch, 1);
     }
 }
 
 // End the sends of a tensor before a step changes it or frees it.
-static void tli_free_sent(tli_weave *w, const tl_step *step, int32_t slot) {
+static void tli_free_sent(tli_interleave *w, const tl_step *step, int32_t slot) {
     const tl_graph *graph = w->graph;
     const tl_node *node = &graph->nodes[step->node];
     int32_t from = node->first_output, end = from + node->output_count, id;
@@ -50294,52 +50304,52 @@ static void tli_free_sent(tli_weave *w, const tl_step *step, int32_t slot) {
     }
 }
 
-static void tli_weave_body_step(tli_weave *w, tl_step step, int32_t slot) {
+static void tli_interleave_body_step(tli_interleave *w, tl_step step, int32_t slot) {
     int message = w->messages[step.node], backward = step.kind == TL_STEP_BACKWARD;
     tli_free_sent(w, &step, slot);
     step.slot = (uint16_t)slot;
     if (!message || step.kind > TL_STEP_BACKWARD) {
         tli_add_step(&w->steps, step);
     } else if ((message == TLI_MESSAGE_RECEIVE) != backward) {   // begun before: tli_begin_event
-        tli_weave_step(w, TL_STEP_WAIT, step.node, slot, 0);
+        tli_interleave_step(w, TL_STEP_WAIT, step.node, slot, 0);
     } else {
         step.begins = 1;
         tli_add_step(&w->steps, step);
-        if (!backward) *tli_weave_sending(w, step.node, slot) = 1;
+        if (!backward) *tli_interleave_sending(w, step.node, slot) = 1;
     }
 }
 
 // End the gradients that an event has sent back.
-static void tli_end_gradients(tli_weave *w, int32_t index) {
+static void tli_end_gradients(tli_interleave *w, int32_t index) {
     const tl_pipeline_event *event = &w->events[index < 0 ? 0 : index];
     int32_t node;
     if (index < 0 || !event->is_backward) return;
     for (node = w->chunks->starts[event->chunk + 1] - 1; node >= w->chunks->starts[event->chunk]; node--)
         if (w->messages[node] == TLI_MESSAGE_RECEIVE && w->graph->nodes[node].has_grad)
-            tli_weave_step(w, TL_STEP_WAIT, node, event->micro_batch, 0);
+            tli_interleave_step(w, TL_STEP_WAIT, node, event->micro_batch, 0);
 }
 
-static void tli_weave_event(tli_weave *w, int32_t index) {
+static void tli_interleave_event(tli_interleave *w, int32_t index) {
     const tl_pipeline_event *event = &w->events[index];
     int32_t at = tli_find_part_start(w->body, event->chunk, event->is_backward);
     int32_t end = w->body->ends[2 * event->chunk + event->is_backward];
     tli_begin_event(w, index);
     tli_begin_event(w, index + 1);
     if (w->chunks->count > 1) tli_begin_event(w, index + 2);
-    for (; at < end; at++) tli_weave_body_step(w, w->body->steps[at], event->micro_batch);
-    w->woven[event->micro_batch]++;
+    for (; at < end; at++) tli_interleave_body_step(w, w->body->steps[at], event->micro_batch);
+    w->interleaved[event->micro_batch]++;
     tli_end_gradients(w, index - 1);
 }
 
-// Weave the plan of a rank. messages: [nodes] TLI_MESSAGE_; starts: [event_count + 1] overwritten with the
+// Interleave the plan of a rank. messages: [nodes] TLI_MESSAGE_; starts: [event_count + 1] overwritten with the
 // first step of each event, and the number of steps; NULL = not asked.
-static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_chunks *chunks,
+static tl_result tli_interleave_plan(tl_env *env, const tl_graph *graph, const tli_chunks *chunks,
                                 const tli_body *body, const uint8_t *messages, const tl_pipeline_event *events,
                                 int32_t event_count, int32_t micro_batches, int32_t inference, int32_t *starts,
                                 tl_plan *plan) {
     uint64_t places = (uint64_t)micro_batches * (uint64_t)graph->node_count;
     int32_t i, slot;
-    tli_weave w;
+    tli_interleave w;
     tl_result result;
     tli_zero(&w, sizeof w);
     tli_zero(plan, sizeof *plan);
@@ -50352,23 +50362,23 @@ static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_ch
     w.messages = messages;
     w.steps = tli_steps_of(env);
     w.sending = (uint8_t *)tli_alloc_array(env, places + (uint64_t)event_count, 1);
-    w.woven = (int32_t *)tli_alloc_array(env, (uint64_t)micro_batches, sizeof *w.woven);
-    if (!w.sending || !w.woven) {
+    w.interleaved = (int32_t *)tli_alloc_array(env, (uint64_t)micro_batches, sizeof *w.interleaved);
+    if (!w.sending || !w.interleaved) {
         tli_release(env, w.sending);
-        tli_release(env, w.woven);
+        tli_release(env, w.interleaved);
         return tli_fail_ranks(env);
     }
     w.has_begun = w.sending + places;
     for (i = 0; i < event_count; i++) {
         if (starts) starts[i] = w.steps.count;
-        tli_weave_event(&w, i);
+        tli_interleave_event(&w, i);
     }
     tli_end_gradients(&w, event_count - 1);
     for (slot = 0; slot < micro_batches; slot++)
         for (i = 0; i < graph->node_count; i++) tli_end_send(&w, i, slot);
     if (starts) starts[event_count] = w.steps.count;
     tli_release(env, w.sending);
-    tli_release(env, w.woven);
+    tli_release(env, w.interleaved);
     result = tli_take_steps(&w.steps, TLI_IN(COMPILE_RANKS), plan);
     plan->slot_count = micro_batches;
     plan->repeat_count = 1;
@@ -50480,7 +50490,7 @@ static void tli_join_step(tli_join *j, tl_step step) {
 }
 
 // Hold nothing that a plan does not make again behind its turn.
-static void tli_hold_remade(tli_join *j, const tl_plan *plan, int32_t turn) {
+static void tli_hold_recomputed(tli_join *j, const tl_plan *plan, int32_t turn) {
     const tl_graph *graph = j->graph;
     int32_t id, k, i;
     for (id = 0; id < graph->node_count; id++) {
@@ -50503,7 +50513,7 @@ static void tli_join_backward(tli_join *j, const tl_plan *first, int32_t turn, c
     if (second) {
         tli_copy(held, j->there, count);
         j->held = held;
-        tli_hold_remade(j, second, second_turn);
+        tli_hold_recomputed(j, second, second_turn);
     }
     for (i = 0; second && i < second->step_count; i++) {
         if (i == second_turn) j->held = NULL;
@@ -50575,7 +50585,7 @@ typedef struct tli_copies {
     const tl_graph *graph;
     const uint8_t  *wanted;        // [tensors] 1 = may be copied
     int32_t         beside;        // events beside which a copy runs: 1, or 0 = tight
-    const tl_plan  *plan;          // woven
+    const tl_plan  *plan;          // interleaved
     const int32_t  *starts;        // [events + 1] the first step of each event
     int32_t        *touched;       // [slots x tensors] the last step that touches it, while it is resident; -1
     int32_t        *touched_in;    // [slots x tensors] the event of that step
@@ -50691,7 +50701,7 @@ static void tli_merge_copies(tli_copies *c, tli_steps *merged) {
     }
 }
 
-// Add copies of the tensors that are wanted to a woven plan. starts: [event_count + 1] of its events.
+// Add copies of the tensors that are wanted to a interleaved plan. starts: [event_count + 1] of its events.
 static tl_result tli_add_copies(tl_env *env, const tl_graph *graph, const uint8_t *wanted, int32_t beside,
                                 const int32_t *starts, int32_t event_count, tl_plan *plan) {
     uint64_t slots = (uint64_t)plan->slot_count, tensors = slots * (uint64_t)graph->tensor_count, i;
@@ -51142,9 +51152,9 @@ static void tli_tidy_write(const tli_tidy *t, const tli_body *from, tli_body *bo
 // Make a body of the same calls without those that serve nothing, with drops as early as they may be. Release
 // it, also after an error.
 static tl_result tli_tidy_body(tl_env *env, const tl_graph *graph, const tli_body *from, tli_body *body) {
-    uint64_t things = (uint64_t)graph->tensor_count + (uint64_t)graph->node_count;
+    uint64_t items = (uint64_t)graph->tensor_count + (uint64_t)graph->node_count;
     uint64_t steps = (uint64_t)from->step_count, nodes = (uint64_t)graph->node_count;
-    int32_t *numbers = (int32_t *)tli_alloc_array(env, things + 2 * steps, sizeof *numbers);
+    int32_t *numbers = (int32_t *)tli_alloc_array(env, items + 2 * steps, sizeof *numbers);
     tli_tidy t;
     int is_there;
     tli_zero(&t, sizeof t);
@@ -51152,18 +51162,18 @@ static tl_result tli_tidy_body(tl_env *env, const tl_graph *graph, const tli_bod
     t.graph = graph;
     t.steps = from->steps;
     t.count = from->step_count;
-    t.wanted = (uint8_t *)tli_alloc_array(env, 2 * things + nodes + 2 * steps, 1);
+    t.wanted = (uint8_t *)tli_alloc_array(env, 2 * items + nodes + 2 * steps, 1);
     body->part_count = from->part_count;
     body->steps = (tl_step *)tli_alloc_array(env, steps + 1, sizeof *body->steps);
     body->ends = (int32_t *)tli_alloc_array(env, (uint64_t)from->part_count, sizeof *body->ends);
     is_there = body->steps && body->ends && numbers && t.wanted;
     if (is_there) {
-        t.there = t.wanted + things;
-        t.ran = t.there + things;
+        t.there = t.wanted + items;
+        t.ran = t.there + items;
         t.again = t.ran + nodes;
         t.is_out = t.again + steps;
         t.touched = numbers;
-        t.first_drop = numbers + things;
+        t.first_drop = numbers + items;
         t.next_drop = t.first_drop + steps;
         tli_tidy_forwards(&t);
         tli_tidy_drops(&t);
@@ -51194,8 +51204,8 @@ static tl_result tli_tidy_body(tl_env *env, const tl_graph *graph, const tli_bod
 //     a kept set, then one of the plans
 //     each of these that does not fit, with the largest tensors on the host while they wait for their backward
 //
-// Each is woven for a few micro-batches, which repeat themselves, and measured, as it is and tidied. What is
-// cheaper than the best and fits is woven for all of them and placed.
+// Each is interleaved for a few micro-batches, which repeat themselves, and measured, as it is and tidied. What
+// is cheaper than the best and fits is interleaved for all of them and placed.
 
 #define TLI_RANK_BUDGETS 8    // of tl_plan_remat
 #define TLI_RANK_HALVINGS 7   // more budgets, to come near the one that just fits
@@ -51223,7 +51233,7 @@ typedef struct tli_rank_search {
     tl_device              device;      // the alignment
     int32_t               *largest;     // [largest_count] tensors that may be copied to the host, largest first
     int32_t                largest_count;
-    uint8_t               *copied;      // [tensors] those of the plan that is woven next are 1
+    uint8_t               *copied;      // [tensors] those of the plan that is interleaved next are 1
     int                    copies;      // 1 = some are
     int32_t                beside;      // events beside which these copies run
     uint64_t               room;        // bytes of the arena; UINT64_MAX = no limit
@@ -51286,8 +51296,8 @@ static uint64_t tli_sum_body(const tl_graph *graph, const tli_body *body) {
     return sum;
 }
 
-// Weave a body for these events, with copies if they are wanted, and measure the plan.
-static tl_result tli_weave_measured(const tli_rank_search *s, const tli_body *body,
+// Interleave a body for these events, with copies if they are wanted, and measure the plan.
+static tl_result tli_interleave_measured(const tli_rank_search *s, const tli_body *body,
                                     const tli_rank_events *events, tl_plan *plan) {
     int32_t *starts = NULL;
     tl_result result;
@@ -51296,7 +51306,7 @@ static tl_result tli_weave_measured(const tli_rank_search *s, const tli_body *bo
         starts = (int32_t *)tli_alloc_array(s->env, (uint64_t)events->count + 1, sizeof *starts);
         if (!starts) return tli_fail_ranks(s->env);
     }
-    result = tli_weave_plan(s->env, s->graph, &s->chunks, body, s->messages, events->events, events->count,
+    result = tli_interleave_plan(s->env, s->graph, &s->chunks, body, s->messages, events->events, events->count,
                             events->micro_batches, s->desc->inference, starts, plan);
     if (!result && starts)
         result = tli_add_copies(s->env, s->graph, s->copied, s->beside, starts, events->count, plan);
@@ -51329,7 +51339,7 @@ static tl_result tli_place_body(tli_rank_search *s, const tli_body *body, uint64
                                 int is_lowest) {
     uint64_t *left = is_lowest ? &s->places_left : &s->fits_left;
     tl_plan plan;
-    tl_result result = tli_weave_measured(s, body, &s->all, &plan);
+    tl_result result = tli_interleave_measured(s, body, &s->all, &plan);
     if (!result) result = tli_place_rank(s, &plan, 1, left);
     if (!result && plan.arena_bytes > s->room && plan.arena_bytes > plan.peak_bytes && *left)
         result = tli_place_rank(s, &plan, s->work_limit / 16 + 1, left);
@@ -51392,7 +51402,7 @@ static tl_result tli_measure_copied(tli_rank_search *s, const tli_body *body, in
     tli_zero(s->copied, (size_t)s->graph->tensor_count);
     for (k = 0; k < count; k++) s->copied[s->largest[k]] = 1;
     s->copies = 1;
-    result = tli_weave_measured(s, body, &s->probe, &plan);
+    result = tli_interleave_measured(s, body, &s->probe, &plan);
     copied->peak = tli_extend_peak(s, plan.peak_bytes);
     copied->host_peak = plan.host_peak_bytes;
     copied->cost = tli_divide_up(plan.cost, (uint64_t)s->probe.micro_batches);
@@ -51478,7 +51488,7 @@ static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
     if (!is_cheaper && !s->climbs) return TL_OK;
     s->work += (uint64_t)s->probe.micro_batches * (uint64_t)body->step_count;
     quiet = tli_begin_quiet(s->env);
-    result = tli_weave_measured(s, body, &s->probe, &plan);
+    result = tli_interleave_measured(s, body, &s->probe, &plan);
     if (!result) result = tli_measure_held(s, body, &held);
     if (!result) s->tried_peak = tli_extend_peak(s, plan.peak_bytes);
     is_lowest = s->tried_peak < s->lowest;
@@ -53325,10 +53335,10 @@ static tl_result tli_map_compiled(tl_env *env, const tl_compiled_plan *whole, tl
     uint64_t olds = (uint64_t)whole->source->node_count, tensors = (uint64_t)whole->source->tensor_count;
     uint64_t nodes = (uint64_t)compiled->graph->node_count;
     int32_t *map = (int32_t *)tli_alloc_array(env, 2 * olds + tensors + 2 * nodes + 1, sizeof *map);
-    int32_t *first, *remade, count = 0, id;
+    int32_t *first, *recomputed, count = 0, id;
     if (!map) return tli_fail_ranks(env);
     first = map + 2 * olds + tensors;
-    remade = first + nodes + 1;
+    recomputed = first + nodes + 1;
     for (id = 0; id < whole->source->node_count; id++) map[id] = -1;
     for (id = 0; id < whole->source->tensor_count; id++) {
         int32_t tensor = whole->tensors[id];
@@ -53337,7 +53347,7 @@ static tl_result tli_map_compiled(tl_env *env, const tl_compiled_plan *whole, tl
     for (id = 0; id < compiled->graph->node_count; id++) {
         int32_t before = count, is_node = compiled->first_members[id] < compiled->first_members[id + 1];
         first[id] = count;
-        remade[id] = is_node ? whole->remade_counts[compiled->members[compiled->first_members[id]]] : 0;
+        recomputed[id] = is_node ? whole->recompute_counts[compiled->members[compiled->first_members[id]]] : 0;
         count = tli_map_members_of(whole, compiled, id, map, map + olds, count);
         compiled->choice.fused_count += count > before + 1;
         compiled->choice.conversion_count += is_node && count == before;
@@ -53350,7 +53360,7 @@ static tl_result tli_map_compiled(tl_env *env, const tl_compiled_plan *whole, tl
     compiled->members = map + olds;
     compiled->tensors = map + 2 * olds;
     compiled->first_members = first;
-    compiled->remade_counts = remade;
+    compiled->recompute_counts = recomputed;
     return TL_OK;
 }
 
@@ -58001,7 +58011,7 @@ typedef struct tli_members {
                                     // the same output of that node, if it is the last of the node's members
     const int32_t  *first_members;  // [node_count + 1] index into members
     const int32_t  *members;        // nodes of the caller's graph, each a reader of the one before
-    const int32_t  *remade_counts;  // [node_count] members, from the first on, that run again in backward
+    const int32_t  *recompute_counts;  // [node_count] members, from the first on, that run again in backward
     int32_t         fused_count;    // nodes with two or more members
     int32_t        *kernels;        // [nodes of graph] index into kernels, for members of fused nodes
     int32_t        *outer;          // [nodes of graph] place of a member's first outer input among those of the
@@ -59657,12 +59667,12 @@ typedef struct tli_blocks {
 
 // Most bytes of scratch of a member in a step.
 static uint64_t tli_find_member_scratch(const tl_run *run, int32_t id, int backward) {
-    int32_t count = tli_count_members(run, id), remade = run->members.remade_counts[id], at;
+    int32_t count = tli_count_members(run, id), recomputed = run->members.recompute_counts[id], at;
     uint64_t most = 0;
     for (at = 0; at < count; at++) {
         const tl_node *node = &run->members.graph->nodes[tli_find_member(run, id, at)];
         if (backward) most = tli_larger_u64(most, node->bwork_bytes);
-        if (!backward || at < remade) most = tli_larger_u64(most, node->fwork_bytes);
+        if (!backward || at < recomputed) most = tli_larger_u64(most, node->fwork_bytes);
     }
     return most;
 }
@@ -59670,7 +59680,7 @@ static uint64_t tli_find_member_scratch(const tl_run *run, int32_t id, int backw
 // How many blocks a step has in its scratch.
 static int32_t tli_count_blocks(const tl_run *run, int32_t id, int backward) {
     int32_t turns = tli_count_members(run, id) > 2 ? 2 : 1;
-    return backward ? turns + run->members.remade_counts[id] : turns;
+    return backward ? turns + run->members.recompute_counts[id] : turns;
 }
 
 // Whether as many blocks of `stride` bytes, of which the last needs `bytes`, lie in the scratch, with that of a
@@ -59730,7 +59740,7 @@ static tl_range tli_output_block(const tl_run *run, int32_t at) {
 }
 
 static tl_range tli_gradient_block(const tl_run *run, int32_t at) {
-    return tli_block_range(run, run->members.remade_counts[run->at.last.node] + at % 2);
+    return tli_block_range(run, run->members.recompute_counts[run->at.last.node] + at % 2);
 }
 
 // -- fused nodes: turns --
@@ -59742,7 +59752,7 @@ static void tli_choose_turn(tl_run *run) {
     call->kind = (tl_step_kind)run->at.last.kind;
     call->member = 0;
     if (tli_has_turns(run)) {
-        again = call->kind == TL_STEP_BACKWARD ? run->members.remade_counts[id] : call->turns;
+        again = call->kind == TL_STEP_BACKWARD ? run->members.recompute_counts[id] : call->turns;
         call->member = call->turn < again ? call->turn : call->turns - 1 - call->turn;
         call->kind = call->turn < again ? TL_STEP_FORWARD : TL_STEP_BACKWARD;
     }
@@ -59762,7 +59772,7 @@ static void tli_start_turns(tl_run *run, const tli_cut *cut) {
     if (tli_is_fused(run, id)) {
         tli_blocks blocks = tli_find_blocks(run, id, backward);
         call->turns = tli_count_members(run, id);
-        if (backward) call->turns += run->members.remade_counts[id];
+        if (backward) call->turns += run->members.recompute_counts[id];
         call->count = blocks.count;
         call->block_bytes = blocks.block_bytes;
     }
@@ -59962,7 +59972,7 @@ static void tli_use_fusion(tl_run *run, const tl_fusion_plan *fusion) {
     run->members.nodes = fusion->nodes;
     run->members.first_members = fusion->first_members;
     run->members.members = fusion->members;
-    run->members.remade_counts = fusion->remade_counts;
+    run->members.recompute_counts = fusion->recompute_counts;
     run->members.fused_count = fusion->fused_count;
     run->graph = &fusion->graph;
 }
@@ -61205,7 +61215,7 @@ static tl_result tli_use_compiled(tl_run *run, const tl_compiled_plan *compiled)
     members->tensors = compiled->tensors;
     members->first_members = compiled->first_members;
     members->members = compiled->members;
-    members->remade_counts = compiled->remade_counts;
+    members->recompute_counts = compiled->recompute_counts;
     members->fused_count = compiled->choice.fused_count;
     return tli_map_members(run);
 }
@@ -67830,7 +67840,7 @@ TLI_IMPL tl_result tl_load_variables(tl_run *run, const tl_saved *saves, int32_t
 // -- rehearsal: probes of one call --
 //
 // What a kernel reads shows in what it makes: a call is made again and again on copies of its operands, each
-// time with one thing changed that must not matter, or that must. Who reads what is not declared is known by
+// time with one change that must not matter, or that must. Who reads what is not declared is known by
 // name then.
 //
 //     before  |guard| input 0 |guard| output 0 |guard| scratch |guard|   contents before the call
@@ -70480,7 +70490,7 @@ static void tli_send_text_start(tli_stream *s, int32_t x, int32_t y, const char 
 
 // -- the picture: checks and layout --
 
-// Refuse a picture for one of the things that it is to show.
+// Refuse a picture for one of what it is to show.
 static tl_result tli_fail_drawn(tl_env *env, tli_function function, const char *what, int32_t index,
                                 tli_rule rule) {
     tli_sentence s = tli_begin_error(env, TL_ERROR_INVALID_ARG, function, rule, (uint64_t)index, 0);
@@ -72043,6 +72053,7 @@ TLI_IMPL tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_resul
 #define tl_load_states      tl_load_variables
 #define states              variables           // of tl_run_desc
 #define state_count         variable_count
+#define remade_counts       recompute_counts    // of tl_fusion_plan
 #endif
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)

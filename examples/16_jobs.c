@@ -192,7 +192,7 @@ static void end_jobs(job_system *jobs) {
 
 // -- plan: the same steps for each micro-batch, each one step behind the one before --
 
-static tl_result weave_plan(const tl_plan *one, int32_t slots, tl_plan *plan) {
+static tl_result interleave_plan(const tl_plan *one, int32_t slots, tl_plan *plan) {
     int32_t count = one->step_count, at, slot;
     tl_step *steps = (tl_step *)calloc((size_t)count * (size_t)slots, sizeof *steps);
     memset(plan, 0, sizeof *plan);
@@ -497,7 +497,7 @@ static int make_plan(program *p) {
         tl_free_plan(&p->env, &p->one);
         result = tl_plan_remat(&p->env, &desc, &p->one, &report);
     }
-    if (!result) result = weave_plan(&p->one, (int32_t)p->o.micro_batches, &p->plan);
+    if (!result) result = interleave_plan(&p->one, (int32_t)p->o.micro_batches, &p->plan);
     return result ? training_fail_result(&p->env, "plan", result) : TRAINING_OK;
 }
 

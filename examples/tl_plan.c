@@ -1792,7 +1792,7 @@ static int explain_peak(const program *p, const lives *l, FILE *out) {
     fprintf(out, " is at ");
     if (p->plan.step_count) print_step(p, out, step);
     else fprintf(out, "the start");
-    fprintf(out, ". %d things live there:\n", (int)count);
+    fprintf(out, ". %d items live there:\n", (int)count);
     for (i = 0; i < count; i++) {
         const life *item = &l->items[index[i]];
         if (i >= LISTED) { rest += item->bytes; continue; }
@@ -2584,7 +2584,7 @@ static const char *const plan_script[] = {
     "  at=Math.max(0,Math.min(N-1,s));",
     "  const k=D.kinds[D.steps[2*at]],here=L.filter(l=>l[3]<=at&&at<=l[4]&&l[5]).sort((a,b)=>b[5]-a[5]);",
     "  const step=(words[k]||k+' ')+D.names[D.steps[2*at+1]];",
-    "  let text='step '+at+' of 0 to '+(N-1)+': '+step+'. '+size(D.live[at])+' live in '+here.length+' things';",
+    "  let text='step '+at+' of 0 to '+(N-1)+': '+step+'. '+size(D.live[at])+' live in '+here.length+' items';",
     "  for(const l of here.slice(0,10))",
     "    text+='\\n  '+size(l[5])+'  '+D.lifes[l[0]]+' '+D.names[l[1]]+(l[2]>0?'.'+l[2]:'');",
     "  if(here.length>10)text+='\\n  and '+(here.length-10)+' more';",

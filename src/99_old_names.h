@@ -16,5 +16,6 @@
 #define tl_load_states      tl_load_variables
 #define states              variables           // of tl_run_desc
 #define state_count         variable_count
+#define remade_counts       recompute_counts    // of tl_fusion_plan
 #endif
 

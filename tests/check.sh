@@ -315,7 +315,7 @@ step_names() {
     local header
     for header in $(headers); do check_symbols "$header"; done
     # and, where TL_OLD_NAMES asks for them, what things were called
-    check_text tl_strategy.h 'TL_|TLI_|TLDEF\b|tl_[a-z_]+ +tl_[a-z_]+\b|(states +variables|state_count +variable_count)\b'
+    check_text tl_strategy.h 'TL_|TLI_|TLDEF\b|tl_[a-z_]+ +tl_[a-z_]+\b|(states +variables|state_count +variable_count|remade_counts +recompute_counts)\b'
     # its synopsis, and what Windows and Vulkan are told before they are included
     check_text tl_vk_backend.h 'TL_VK_|TLI_VK_|TL_EXPERIMENTAL\b|TL_STRATEGY_IMPLEMENTATION\b|VK_NO_PROTOTYPES$|WIN32_LEAN_AND_MEAN$'
     echo "no reserved, foreign or stateful names"
@@ -399,7 +399,8 @@ step_tidy() {
     echo "clang-tidy found nothing"
 }
 
-step_surface() { python3 tests/api.py --check; python3 tests/surface.py; }   # all is explained, and shown somewhere
+# All is explained, in the words of the glossary, and shown somewhere.
+step_surface() { python3 tests/api.py --check; python3 tests/words.py; python3 tests/surface.py; }
 
 step_readme() { bash tests/readme.sh; }
 

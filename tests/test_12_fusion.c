@@ -577,7 +577,7 @@ static void calls_are_priced_as_they_are_made(void **state) {
         assert_same(&whole, &fused);
         assert_int_equal(fusion.fused_count, 1);
         // a forward that runs again costs what it does, so that its first call is in that
-        more = fused.calls - whole.calls - fusion.remade_counts[fusion.nodes[2]];
+        more = fused.calls - whole.calls - fusion.recompute_counts[fusion.nodes[2]];
         assert_int_equal(priced - free_calls, 1000 * more);
         close_bench(&whole);
         close_bench(&fused);

@@ -140,7 +140,7 @@ static void an_interval_counts_layers(void **state) {
 // passing does not stay.
 static void on_graphs_with_skips_an_interval_saves(void **state) {
     static const int tensors[] = { 16, 12, 10, 12, 10, 11, 11, 10, 13, 13, 13, 16, 16 };
-    static const int remade[] = { 0, 6, 8, 12, 14, 10, 15, 15, 10, 18, 18, 11, 11 };
+    static const int recomputed[] = { 0, 6, 8, 12, 14, 10, 15, 15, 10, 18, 18, 11, 11 };
     tl_graph graph = chain_with(1);
     uint64_t expected = keep_all_outcome(&graph, 0, 1, NULL);
     int n, mode;
@@ -149,7 +149,7 @@ static void on_graphs_with_skips_an_interval_saves(void **state) {
         for (mode = 0; mode < 2; mode++) {
             outcome o = run_interval(&graph, mode ? TL_MODE_LAZY : TL_MODE_EAGER, (uint64_t)n);
             assert_int_equal(o.report.measured_peak_bytes, tensors[n - 1] * BYTES);
-            assert_int_equal(o.report.recompute_count, remade[n - 1]);
+            assert_int_equal(o.report.recompute_count, recomputed[n - 1]);
             assert_int_equal(o.sum, expected);
         }
     tl_free_graph(NULL, &graph);

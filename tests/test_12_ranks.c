@@ -90,7 +90,7 @@ static long check_crew(const crew *c, const tl_graph *graph, const tl_compiled_r
 
 // What some rounds did.
 typedef struct tally {
-    long ran, tight, remade, fewer, copies;
+    long ran, tight, recomputed, fewer, copies;
 } tally;
 
 static long count_copies(const tl_compiled_ranks *ranks) {
@@ -153,7 +153,7 @@ static void train_as_planned(tl_env *env, tl_random *random, const tl_graph *gra
     for (r = 0; r < ranks.rank_count; r++) {
         assert_true(!desc->budget_bytes || ranks.ranks[r].compiled.plan.arena_bytes <= desc->budget_bytes);
         assert_true(ranks.ranks[r].compiled.plan.host_arena_bytes <= desc->host_budget_bytes);
-        t->remade += ranks.ranks[r].busy_cost > ranks.ranks[r].compiled.bound_cost;
+        t->recomputed += ranks.ranks[r].busy_cost > ranks.ranks[r].compiled.bound_cost;
     }
     t->copies += count_copies(&ranks);
     one_process(graph, 0, desc->micro_batch_count, expected);
@@ -206,13 +206,13 @@ static void train_random_graphs(uint64_t seed, long rounds, int32_t node_limit, 
         tl_free_graph(&env, &graph);
     }
     if (copies) {
-        printf("%ld graphs ran, %ld within less than all, %ld copies, %ld ranks run forwards again\n", t.ran, t.tight, t.copies, t.remade);
+        printf("%ld graphs ran, %ld within less than all, %ld copies, %ld ranks run forwards again\n", t.ran, t.tight, t.copies, t.recomputed);
         assert_true(is_thinned() || (t.copies > rounds / 4 && t.tight > t.ran / 10));
         return;
     }
-    printf("%ld graphs ran, %ld within less than all, %ld ranks run forwards again, %ld hold less than they may\n", t.ran, t.tight, t.remade,
+    printf("%ld graphs ran, %ld within less than all, %ld ranks run forwards again, %ld hold less than they may\n", t.ran, t.tight, t.recomputed,
            t.fewer);
-    assert_true(is_thinned() || (t.ran > rounds / 3 && t.tight > t.ran / 10 && t.remade > t.tight / 4 && t.fewer <= t.tight / 10));
+    assert_true(is_thinned() || (t.ran > rounds / 3 && t.tight > t.ran / 10 && t.recomputed > t.tight / 4 && t.fewer <= t.tight / 10));
 }
 
 static void gradients_are_those_of_one_process(void **state) {

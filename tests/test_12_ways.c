@@ -23,7 +23,7 @@ static tl_strategy automatic(int32_t steps) {
 }
 
 typedef struct ways_tally {
-    long runs, kinds[TL_PARALLELISM_COUNT], orders[TL_PIPELINE_COUNT], both, within, remade;
+    long runs, kinds[TL_PARALLELISM_COUNT], orders[TL_PIPELINE_COUNT], both, within, recomputed;
 } ways_tally;
 
 // Every replica has the gradients that one process has of its micro-batches, and each node is on one rank of it.
@@ -55,7 +55,7 @@ static void check_figures(const crew *c, uint64_t budget, uint64_t *most, ways_t
         if (report.planned_taken_bytes > *most) *most = report.planned_taken_bytes;
         forwards += (uint64_t)report.recompute_count;
     }
-    t->remade += forwards > 0;
+    t->recomputed += forwards > 0;
 }
 
 // Two training steps; returns what the largest rank takes.
@@ -134,8 +134,8 @@ static void ranks_run_what_is_fastest(void **state) {
     }
     printf("%ld runs, data %ld, pipeline %ld, of these replicated %ld; 1f1b %ld, gpipe %ld, interleaved %ld; %ld within a budget, %ld run again\n",
            t.runs, t.kinds[TL_PARALLELISM_DATA], t.kinds[TL_PARALLELISM_PIPELINE], t.both, t.orders[TL_PIPELINE_1F1B],
-           t.orders[TL_PIPELINE_GPIPE], t.orders[TL_PIPELINE_INTERLEAVED], t.within, t.remade);
-    assert_true(is_thinned() || (t.kinds[TL_PARALLELISM_DATA] && t.both && t.orders[TL_PIPELINE_INTERLEAVED] && t.remade &&
+           t.orders[TL_PIPELINE_GPIPE], t.orders[TL_PIPELINE_INTERLEAVED], t.within, t.recomputed);
+    assert_true(is_thinned() || (t.kinds[TL_PARALLELISM_DATA] && t.both && t.orders[TL_PIPELINE_INTERLEAVED] && t.recomputed &&
                                  t.kinds[TL_PARALLELISM_PIPELINE] > t.both));
 }
 

@@ -406,7 +406,7 @@ static void long_chains_are_cut_at_256(void **state) {
     assert_int_equal(plan.first_members[2], 257);
     assert_int_equal(plan.first_members[3], 513);
     assert_int_equal(plan.first_members[4], 601);
-    assert_int_equal(plan.remade_counts[1], 255);
+    assert_int_equal(plan.recompute_counts[1], 255);
     assert_int_equal(plan.graph.nodes[1].bwd_cost, 256 + 255);
     assert_int_equal(plan.graph.nodes[1].bwork_bytes, 640 * 257);
     tl_free_fusion_plan(NULL, &plan);
@@ -682,27 +682,27 @@ static tl_result fused_forward(const tl_kernel_call *call, void *user) {
 static tl_result fused_backward(const tl_kernel_call *call, void *user) {
     const lab *l = (const lab *)user;
     member members[MEMBERS];
-    int32_t count = find_members(l, call, members), remade = l->fusion->remade_counts[call->node], i;
+    int32_t count = find_members(l, call, members), recomputed = l->fusion->recompute_counts[call->node], i;
     uint64_t total = call->output_grads[0].range.bytes / 4, block = l->fusion->block_bytes / 4, first;
     float *values = (float *)call->scratch.host, *turns;
     if (block > total) block = total;
-    turns = values + block * (uint64_t)remade;
-    assert_int_equal(call->scratch.range.bytes, 4 * block * (uint64_t)(remade + (count > 2 ? 2 : 1)));
+    turns = values + block * (uint64_t)recomputed;
+    assert_int_equal(call->scratch.range.bytes, 4 * block * (uint64_t)(recomputed + (count > 2 ? 2 : 1)));
     for (first = 0; first < total; first += block) {
         uint64_t size = total - first < block ? total - first : block;
         const float *grad = (const float *)call->output_grads[0].host + first;
-        for (i = 0; i < remade; i++) {
+        for (i = 0; i < recomputed; i++) {
             point_at_block(call, &members[i], first, i ? values + block * (uint64_t)(i - 1) : NULL, NULL);
             compute_elements(members[i].op, members[i].node, members[i].in, members[i].input_count,
                              values + block * (uint64_t)i, first, size);
         }
         for (i = count; i-- > 0;) {
-            const float *out = i < remade ? values + block * (uint64_t)i : NULL;
+            const float *out = i < recomputed ? values + block * (uint64_t)i : NULL;
             float *inner_grad = i ? turns + (uint64_t)(i & 1 && count > 2) * block : NULL;
             if (i + 1 == count && call->outputs[0].host) out = (const float *)call->outputs[0].host + first;
             if (inner_grad) memset(inner_grad, 0, (size_t)size * 4);
             point_at_block(call, &members[i], first,
-                           i && i - 1 < remade ? values + block * (uint64_t)(i - 1) : NULL, inner_grad);
+                           i && i - 1 < recomputed ? values + block * (uint64_t)(i - 1) : NULL, inner_grad);
             add_gradients(members[i].op, members[i].node, members[i].in, members[i].input_count, out, grad,
                           members[i].grads, first, size);
             grad = inner_grad;

@@ -19,13 +19,13 @@ static int64_t least_of_all_choices(const tli_bound *model, const tli_bound_stat
     int64_t best = TLI_BOUND_INFINITE;
     uint32_t held, runs;
     int32_t t, id, i, ran_by;
-    assert_true(model->thing_count <= MOST_THINGS && graph->node_count <= MOST_NODES);
+    assert_true(model->item_count <= MOST_THINGS && graph->node_count <= MOST_NODES);
     tli_bound_mark_span(model, s, 0, must);
     ran_by = tli_bound_ran_by(&model->events[s->at[0]]);
-    for (held = 0; held < (uint32_t)1 << model->thing_count; held++) {
+    for (held = 0; held < (uint32_t)1 << model->item_count; held++) {
         int64_t bytes = 0;
         int fits = 1;
-        for (t = 0; t < model->thing_count; t++) {
+        for (t = 0; t < model->item_count; t++) {
             int is_held = (int)(held >> t & 1);
             if (s->fixed[t] == TLI_BOUND_KEPT) fits &= is_held;
             else if (is_held) bytes += model->bytes[t];
@@ -34,14 +34,14 @@ static int64_t least_of_all_choices(const tli_bound *model, const tli_bound_stat
         for (runs = 0; runs < (uint32_t)1 << graph->node_count; runs++) {
             int64_t cost = 0;
             int valid = 1;
-            for (t = 0; t < model->thing_count; t++)
+            for (t = 0; t < model->item_count; t++)
                 if (must[t]) valid &= (int)((held >> t | runs >> model->maker[t]) & 1);
             for (id = 0; id < graph->node_count; id++) {
                 const tl_node *node = &graph->nodes[id];
                 if (!(runs >> id & 1)) continue;
                 if (model->runs_by[id] <= ran_by) cost += model->cost[id];
                 for (i = node->first_input; i < node->first_input + node->input_count; i++) {
-                    int32_t input = model->thing_of[graph->inputs[i].tensor];
+                    int32_t input = model->item_of[graph->inputs[i].tensor];
                     if (input >= 0) valid &= (int)((held >> input | runs >> model->maker[input]) & 1);
                 }
             }
@@ -75,7 +75,7 @@ static int compare_spans(const tl_graph *graph, int *calls) {
     model.work = &work;
     model.work_limit = model.table_limit = UINT64_MAX;
     assert_int_equal(tli_bound_open(&model, 0), TL_OK);
-    if (model.thing_count <= MOST_THINGS && model.thing_count && model.order_count) {
+    if (model.item_count <= MOST_THINGS && model.item_count && model.order_count) {
         assert_int_equal(tli_bound_open_net(&model), TL_OK);
         s = tli_bound_add_state(&model, 1);
         floor = tli_bound_find_floor(&model, 0, 0, &node);
@@ -86,7 +86,7 @@ static int compare_spans(const tl_graph *graph, int *calls) {
                 int32_t is_exact = 1;
                 s->count = 0;
                 tli_bound_add_instant(&model, s, event);
-                memset(s->mu, 0, (size_t)model.thing_count * sizeof *s->mu);
+                memset(s->mu, 0, (size_t)model.item_count * sizeof *s->mu);
                 least = least_of_all_choices(&model, s);
                 found = tli_bound_tabulate_span(&model, s, 0, &is_exact);
                 assert_int_equal(is_exact, 1);

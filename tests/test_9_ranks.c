@@ -221,7 +221,7 @@ static uint64_t place_point(const tli_rank_search *s, const brute_stage *b, cons
     body.ends = ends;
     body.part_count = 2;
     body.step_count = ends[1] = brute_stage_body(b, point, steps, &ends[0]);
-    assert_int_equal(tli_weave_measured(s, &body, &s->all, &plan), TL_OK);
+    assert_int_equal(tli_interleave_measured(s, &body, &s->all, &plan), TL_OK);
     assert_int_equal(plan.peak_bytes, point->bytes);
     assert_int_equal(tli_sum_body(s->graph, &body), point->cost);
     memset(&places, 0, sizeof places);

@@ -20,7 +20,7 @@ typedef struct tli_fusion {
     int32_t *chains;           // [nodes] first node of the chain; -1 = not fusible
     int32_t *heads;            // [nodes] first member of the fused node that ends here; -1 = ends elsewhere
     int32_t *counts;           // [nodes] number of members of the fused node that ends here
-    int32_t *remade;           // [nodes] the first so many of them run again in backward
+    int32_t *recomputed;           // [nodes] the first so many of them run again in backward
     int32_t *first_readers;    // [tensors + 1] index into readers
     int32_t *readers;          // [inputs] nodes that read a tensor, ascending
     int32_t *marks;            // [tensors] number of the last search that counted it
@@ -185,12 +185,12 @@ static uint64_t tli_count_new_needs(tli_fusion *f, int32_t id, int is_head) {
 // The length of the longest fused node that may begin at `head`, and how many of its members run
 // again in backward. `gained` counts bytes of inner tensors that backward no longer reads, `lost`
 // those of outer tensors that it reads in addition.
-static int32_t tli_find_length(tli_fusion *f, int32_t head, int32_t *remade) {
+static int32_t tli_find_length(tli_fusion *f, int32_t head, int32_t *recomputed) {
     const tl_graph *graph = f->graph;
     uint64_t gained = 0, lost = 0;
     int32_t best = 1, length, id = head, pending = head, obstacle = graph->node_count, again = 0, k;
     f->searches++;
-    *remade = 0;
+    *recomputed = 0;
     for (length = 2; length <= TLI_FUSION_LIMIT && f->next[id] >= 0; length++) {
         const tl_node *node = &graph->nodes[id];
         for (k = node->first_input; k < node->first_input + node->input_count; k++) {
@@ -209,25 +209,25 @@ static int32_t tli_find_length(tli_fusion *f, int32_t head, int32_t *remade) {
         id = f->next[id];
         if (lost > gained && !f->desc->inference) continue;
         best = length;
-        *remade = again;
+        *recomputed = again;
     }
     return best;
 }
 
 static void tli_cut_chains(tli_fusion *f) {
     const tl_graph *graph = f->graph;
-    int32_t id, at, last, i, length, remade;
+    int32_t id, at, last, i, length, recomputed;
     for (id = 0; id < graph->node_count; id++) {
         if (f->chains[id] != id) continue;
         for (at = id; at >= 0; at = f->next[last]) {
-            length = tli_find_length(f, at, &remade);
+            length = tli_find_length(f, at, &recomputed);
             for (last = at, i = 1; i < length; i++) {
                 f->heads[last] = -1;
                 last = f->next[last];
             }
             f->heads[last] = at;
             f->counts[last] = length;
-            f->remade[last] = remade;
+            f->recomputed[last] = recomputed;
         }
     }
 }
@@ -254,7 +254,8 @@ typedef struct tli_fused {
 } tli_fused;
 
 // Add the bytes that member number `at` of `count` reads and writes, and those that fusing saves.
-static void tli_add_member_traffic(const tli_fusion *f, int32_t id, int32_t at, int32_t count, int32_t remade,
+static void tli_add_member_traffic(const tli_fusion *f, int32_t id, int32_t at, int32_t count,
+                                   int32_t recomputed,
                                    tli_fused *sum) {
     const tl_graph *graph = f->graph;
     const tl_node *node = &graph->nodes[id];
@@ -264,7 +265,8 @@ static void tli_add_member_traffic(const tli_fusion *f, int32_t id, int32_t at, 
         int32_t tensor = graph->inputs[k].tensor;
         if (at > 0 && graph->outputs[tensor].node == f->previous[id]) continue;
         sum->fwd_traffic = tli_add_capped(sum->fwd_traffic, bytes);
-        if (at < remade || graph->inputs[k].needed) sum->bwd_traffic = tli_add_capped(sum->bwd_traffic, bytes);
+        if (at < recomputed || graph->inputs[k].needed)
+            sum->bwd_traffic = tli_add_capped(sum->bwd_traffic, bytes);
         if (tli_gets_gradient(graph, tensor)) sum->bwd_traffic = tli_add_capped(sum->bwd_traffic, bytes);
     }
     if (at + 1 == count) {
@@ -278,7 +280,7 @@ static void tli_add_member_traffic(const tli_fusion *f, int32_t id, int32_t at, 
     // again.
     sum->fwd_saved = tli_add_capped(sum->fwd_saved, tli_add_capped(bytes, bytes));
     sum->bwd_saved = tli_add_capped(sum->bwd_saved, tli_add_capped(bytes, bytes));
-    if (at < remade) sum->bwd_saved = tli_add_capped(sum->bwd_saved, tli_add_capped(bytes, bytes));
+    if (at < recomputed) sum->bwd_saved = tli_add_capped(sum->bwd_saved, tli_add_capped(bytes, bytes));
     if (f->needed[node->first_output]) sum->bwd_saved = tli_add_capped(sum->bwd_saved, bytes);
 }
 
@@ -309,14 +311,14 @@ static uint64_t tli_find_block_calls(const tli_fusion *f, uint64_t members, uint
 // tl_check_graph has added every one.
 static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
     const tl_graph *graph = f->graph;
-    int32_t count = f->counts[last], remade = f->remade[last], id = f->heads[last], at;
+    int32_t count = f->counts[last], recomputed = f->recomputed[last], id = f->heads[last], at;
     uint64_t bytes = graph->outputs[graph->nodes[last].first_output].bytes;
     uint64_t block = bytes < f->block_bytes ? bytes : f->block_bytes, turns = count > 2 ? 2 : 1;
     uint64_t unit = tli_larger_u64(1, f->desc->alignment_bytes), times, calls;
     tli_fused sum;
     tli_zero(&sum, sizeof sum);
     if (f->desc->scratch_parts) {
-        uint64_t blocks = f->desc->inference ? turns : turns + (uint64_t)remade;
+        uint64_t blocks = f->desc->inference ? turns : turns + (uint64_t)recomputed;
         uint64_t part = bytes / f->desc->scratch_parts / blocks;
         part = part > 64 ? part - part % 64 : 64;
         if (part < block) block = part;
@@ -325,16 +327,16 @@ static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
     for (at = 0; at < count; at++, id = f->next[id]) {
         const tl_node *node = &graph->nodes[id];
         sum.fwd_cost += node->fwd_cost;
-        sum.bwd_cost += node->bwd_cost + (at < remade ? node->fwd_cost : 0);
+        sum.bwd_cost += node->bwd_cost + (at < recomputed ? node->fwd_cost : 0);
         sum.largest_fwd_cost = tli_larger_u64(sum.largest_fwd_cost, node->fwd_cost);
         sum.largest_bwd_cost = tli_larger_u64(sum.largest_bwd_cost, node->bwd_cost);
         sum.fwork_bytes = tli_larger_u64(sum.fwork_bytes, node->fwork_bytes);
         sum.bwork_bytes = tli_larger_u64(sum.bwork_bytes, node->bwork_bytes);
-        if (at < remade) sum.bwork_bytes = tli_larger_u64(sum.bwork_bytes, node->fwork_bytes);
-        tli_add_member_traffic(f, id, at, count, remade, &sum);
+        if (at < recomputed) sum.bwork_bytes = tli_larger_u64(sum.bwork_bytes, node->fwork_bytes);
+        tli_add_member_traffic(f, id, at, count, recomputed, &sum);
     }
     sum.fwork_bytes = tli_add_scratch(sum.fwork_bytes, block, turns);
-    sum.bwork_bytes = tli_add_scratch(sum.bwork_bytes, block, turns + (uint64_t)remade);
+    sum.bwork_bytes = tli_add_scratch(sum.bwork_bytes, block, turns + (uint64_t)recomputed);
     if (!graph->nodes[last].has_grad) sum.bwd_cost = sum.bwork_bytes = 0;
     if (f->desc->device && f->desc->device->bytes_per_second) {
         uint64_t rate = f->desc->device->bytes_per_second;
@@ -344,7 +346,7 @@ static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
     times = block < bytes ? (bytes - 1) / block + 1 : 1;
     calls = (uint64_t)count;
     sum.fwd_cost = tli_add_capped(sum.fwd_cost, tli_find_block_calls(f, calls, times));
-    calls += (uint64_t)remade;
+    calls += (uint64_t)recomputed;
     if (graph->nodes[last].has_grad)
         sum.bwd_cost = tli_add_capped(sum.bwd_cost, tli_find_block_calls(f, calls, times));
     return sum;
@@ -406,7 +408,7 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     for (at = 0, id = f->heads[last]; at < count; at++, id = f->next[id])
         for (k = old->nodes[id].first_input; k < old->nodes[id].first_input + old->nodes[id].input_count; k++) {
             if (at > 0 && old->outputs[old->inputs[k].tensor].node == f->previous[id]) continue;
-            inputs[input++].needed = (uint8_t)(old->inputs[k].needed || at < f->remade[last]);
+            inputs[input++].needed = (uint8_t)(old->inputs[k].needed || at < f->recomputed[last]);
         }
     for (k = 0; k < end->output_count; k++) {
         int32_t tensor = graph->nodes[graph->node_count - 1].first_output + k;
@@ -417,7 +419,7 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
 }
 
 static tl_result tli_build_fused(tli_fusion *f, tl_fusion_plan *plan, int32_t *nodes, int32_t *first_members,
-                                 int32_t *members, int32_t *remade) {
+                                 int32_t *members, int32_t *recomputed) {
     tli_graph_rules rules = tli_rules_of(f->env, TLI_IN(PLAN_FUSION));
     const tl_graph *old = f->graph;
     int32_t id, at, member, count = 0;
@@ -430,7 +432,7 @@ static tl_result tli_build_fused(tli_fusion *f, tl_fusion_plan *plan, int32_t *n
             continue;
         }
         first_members[plan->graph.node_count] = count;
-        remade[plan->graph.node_count] = f->remade[id];
+        recomputed[plan->graph.node_count] = f->recomputed[id];
         plan->fused_count += f->counts[id] > 1;
         for (at = 0, member = f->heads[id]; at < f->counts[id]; at++, member = f->next[member]) {
             nodes[member] = plan->graph.node_count;
@@ -485,8 +487,8 @@ static int tli_open_fusion(tl_env *env, const tl_fusion_desc *desc, tli_fusion *
     f->chains = f->previous + nodes;
     f->heads = f->chains + nodes;
     f->counts = f->heads + nodes;
-    f->remade = f->counts + nodes;
-    f->first_readers = f->remade + nodes;
+    f->recomputed = f->counts + nodes;
+    f->first_readers = f->recomputed + nodes;
     f->marks = f->first_readers + tensors + 1;
     f->tensors = f->marks + tensors;
     f->readers = f->tensors + tensors;
@@ -521,7 +523,7 @@ TLI_IMPL tl_result tl_plan_fusion(tl_env *env, const tl_fusion_desc *desc, tl_fu
         plan.memory = numbers;
         plan.nodes = numbers;
         plan.members = numbers + nodes;
-        plan.remade_counts = numbers + 2 * nodes;
+        plan.recompute_counts = numbers + 2 * nodes;
         plan.first_members = numbers + 3 * nodes;
         result = tli_build_fused(&f, &plan, numbers, numbers + 3 * nodes, numbers + nodes, numbers + 2 * nodes);
     } else {
@@ -589,7 +591,7 @@ static int tli_reads_as_fused(const tl_graph *graph, const tl_fusion_plan *fusio
 static int tli_computes_members(const tl_graph *graph, const tl_fusion_plan *fusion, int32_t id) {
     const tl_node *node = &fusion->graph.nodes[id], *end;
     int32_t from = fusion->first_members[id], count = fusion->first_members[id + 1] - from, at, k, place = 0;
-    if (count < 1 || fusion->remade_counts[id] < 0 || fusion->remade_counts[id] >= count) return 0;
+    if (count < 1 || fusion->recompute_counts[id] < 0 || fusion->recompute_counts[id] >= count) return 0;
     for (at = 0; at < count; at++) {
         int32_t member = fusion->members[from + at];
         if (member < 0 || member >= graph->node_count || fusion->nodes[member] != id ||

@@ -581,7 +581,7 @@ typedef struct tl_fusion_plan {
     const int32_t *nodes;            // [nodes of the old graph] the new node that computes this old node
     const int32_t *first_members;    // [graph.node_count + 1] index into members
     const int32_t *members;          // [nodes of the old graph] old nodes by new node, in their old order
-    const int32_t *remade_counts;    // [graph.node_count] how many members, from the first on, run
+    const int32_t *recompute_counts;    // [graph.node_count] how many members, from the first on, run
                                      // again in backward
     uint64_t       block_bytes;      // defaults filled in
     int32_t        fused_count;      // new nodes of two or more members

@@ -51,12 +51,12 @@ typedef struct tli_banks {
     int32_t   member_pairs;         // of them
     int32_t  *member_ids, *number_of;   // [count]
     uint64_t *fill;                 // [section_count + 1] bytes
-    uint64_t *tolls[TLI_BANKS_MOST];    // [section_count] price of a byte in a section; NULL = has no capacity
-    uint64_t *sums[TLI_BANKS_MOST];     // [section_count + 1] of the tolls before a section
-    uint64_t *used[TLI_BANKS_MOST];     // [section_count + 1] bytes at these tolls
-    uint64_t *best_tolls[TLI_BANKS_MOST];
-    int32_t   bits, halvings, stalls;   // of a cost behind the point; of the step of the tolls
-    uint64_t  relaxed, bound;       // best sum with tolls; no plan costs less than bound
+    uint64_t *multipliers[TLI_BANKS_MOST];    // [section_count] price of a byte there; NULL = has no capacity
+    uint64_t *sums[TLI_BANKS_MOST];     // [section_count + 1] of the multipliers before a section
+    uint64_t *used[TLI_BANKS_MOST];     // [section_count + 1] bytes at these multipliers
+    uint64_t *best_multipliers[TLI_BANKS_MOST];
+    int32_t   bits, halvings, stalls;   // of a cost behind the point; of the step of the multipliers
+    uint64_t  relaxed, bound;       // best sum with multipliers; no plan costs less than bound
     uint64_t  work, end;            // end: of what runs now
     int       has_pins, has_pairs, avoids_pairs, failed;    // failed: no memory
 } tli_banks;
@@ -483,20 +483,22 @@ static int tli_banks_squeeze(tli_banks *b, int32_t i, int32_t bank) {
 // -- banks: passes --
 
 enum {
-    TLI_BANKS_LISTED, TLI_BANKS_BYTES, TLI_BANKS_MOVES, TLI_BANKS_DENSITY, TLI_BANKS_SAVING, TLI_BANKS_TOLL
+    TLI_BANKS_LISTED, TLI_BANKS_BYTES, TLI_BANKS_MOVES, TLI_BANKS_DENSITY, TLI_BANKS_SAVING,
+    TLI_BANKS_MULTIPLIER
 };
 
 // What a buffer pays for its bytes in the sections that it is in.
-static uint64_t tli_banks_toll(const tli_banks *b, int32_t i, int32_t bank) {
+static uint64_t tli_banks_multiplier(const tli_banks *b, int32_t i, int32_t bank) {
     const tl_layout_buffer *buffer = &b->desc->buffers[i];
-    uint64_t sum, toll;
-    if (!b->tolls[bank] || !buffer->bytes) return 0;
+    uint64_t sum, multiplier;
+    if (!b->multipliers[bank] || !buffer->bytes) return 0;
     sum = b->sums[bank][b->last[i] + 1] - b->sums[bank][b->first[i]];
-    if (!tli_mul_u64(sum, tli_banks_rounded(b, i, bank), &toll) || toll >> 61) return UINT64_C(1) << 61;
+    if (!tli_mul_u64(sum, tli_banks_rounded(b, i, bank), &multiplier) || multiplier >> 61)
+        return UINT64_C(1) << 61;
     if (buffer->in_place && tli_banks_may(b, buffer->over, bank))
-        toll -= tli_banks_shared(b, i, bank) *
+        multiplier -= tli_banks_shared(b, i, bank) *
                 (b->sums[bank][b->first[i] + 1] - b->sums[bank][b->first[i]]);
-    return toll;
+    return multiplier;
 }
 
 // What a pass sorts by in a bank, largest first.
@@ -513,7 +515,8 @@ static uint64_t tli_banks_key(const tli_banks *b, int32_t kind, int32_t i, int32
     }
     if (buffer->is_pinned) return UINT64_MAX;
     saves = tli_banks_saves(b, i, bank);
-    if (kind == TLI_BANKS_TOLL) return tli_fixed_ratio(saves << b->bits, tli_banks_toll(b, i, bank) + 1);
+    if (kind == TLI_BANKS_MULTIPLIER)
+        return tli_fixed_ratio(saves << b->bits, tli_banks_multiplier(b, i, bank) + 1);
     return tli_fixed_ratio(saves, tli_fit_area(buffer->bytes, length));
 }
 
@@ -673,7 +676,8 @@ static void tli_banks_shake(tli_banks *b, tl_random *random) {
     for (i = 0; i < b->count; i++) {
         if (b->first[i] > section || b->last[i] < section || !tl_next_random_below(random, 4)) continue;
         for (k = 0; !tli_banks_may(b, i, b->by_price[k]); k++) { }
-        b->keys[count] = tli_banks_key(b, TLI_BANKS_TOLL, i, b->by_price[k]) >> tl_next_random_below(random, 3);
+        uint64_t key = tli_banks_key(b, TLI_BANKS_MULTIPLIER, i, b->by_price[k]);
+        b->keys[count] = key >> tl_next_random_below(random, 3);
         b->keys[count] = UINT64_MAX - b->keys[count];
         b->tried[count++] = (uint32_t)i;
         tli_banks_take(b, i);

@@ -1,32 +1,34 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- banks: tolls --
+// -- banks: multipliers --
 //
-// A toll is a price of a byte in a section of a bank, beside that of moving. Where each buffer lives where
-// price and tolls together are least, the sum less what the capacities would pay is at most the cost of any
+// A multiplier (of Lagrange) is a price of a byte in a section of a bank, beside that of moving. Where each
+// buffer lives where price and multipliers together are least, the sum less what the capacities would pay is at
+// most the cost of any
 // plan:
 //
-//     bound = sum over buffers of min over banks (price + tolls of its bytes) - sum of tolls x capacity
+//     bound = sum over buffers of min over banks (price + multipliers of its bytes)
+//             - sum of multipliers x capacity
 //
-// Tolls rise where more bytes want in than a bank holds, and fall elsewhere, by steps that are as long as the
-// distance to the best plan allows (Polyak). They are integers with `bits` bits behind the point, so the bound
+// Multipliers rise where more bytes want in than a bank holds, and fall elsewhere, by steps that are as long as
+// the distance to the best plan allows (Polyak). They are integers of `bits` bits behind the point, so the bound
 // is exact. What a buffer would cost above its least says how much the bound rises if it lives there: the
 // search puts the buffers for which that is most first, and ends branches that reach the best plan.
 
 #define TLI_BANKS_STALLS 8      // steps without a better bound before they are halved
-#define TLI_BANKS_STEPS 6       // steps of the tolls between two passes
-#define TLI_BANKS_ROUNDS 80     // passes with tolls
+#define TLI_BANKS_STEPS 6       // steps of the multipliers between two passes
+#define TLI_BANKS_ROUNDS 80     // passes with multipliers
 #define TLI_BANKS_FEW 1000      // buffers of which every choice is searched
 
-// Set the sums, and what is used at these tolls. Returns the bound that they prove, 0 if it does not fit.
+// Set the sums, and what is used at these multipliers. Returns the bound that they prove, 0 if it does not fit.
 static uint64_t tli_banks_relax(tli_banks *b) {
     uint64_t total = 0, worth = 0, due;
     int32_t i, k, s;
     int fits = 1;
     for (k = 0; k < b->bank_count; k++) {
-        if (!b->tolls[k]) continue;
-        for (s = 0; s < b->section_count; s++) b->sums[k][s + 1] = b->sums[k][s] + b->tolls[k][s];
+        if (!b->multipliers[k]) continue;
+        for (s = 0; s < b->section_count; s++) b->sums[k][s + 1] = b->sums[k][s] + b->multipliers[k][s];
         tli_zero(b->used[k], ((size_t)b->section_count + 1) * sizeof *b->used[k]);
         due = tli_align_up(b->desc->banks[k].capacity_bytes, b->banks[k].alignment);
         fits &= tli_mul_u64(b->sums[k][b->section_count], due, &due) && tli_add_u64(worth, due, &worth);
@@ -37,11 +39,11 @@ static uint64_t tli_banks_relax(tli_banks *b) {
         for (k = 0; k < b->bank_count; k++) {
             int32_t other = b->by_price[k];
             if (!tli_banks_may(b, i, other)) continue;
-            due = (tli_banks_price(b, i, other) << b->bits) + tli_banks_toll(b, i, other);
+            due = (tli_banks_price(b, i, other) << b->bits) + tli_banks_multiplier(b, i, other);
             if (due < least) { least = due; bank = other; }
         }
         fits &= tli_add_u64(total, least, &total);
-        if (!tli_banks_bytes(b, i) || !b->tolls[bank]) continue;
+        if (!tli_banks_bytes(b, i) || !b->multipliers[bank]) continue;
         bytes = tli_banks_rounded(b, i, bank);
         b->used[bank][b->first[i]] += bytes;
         b->used[bank][b->last[i] + 1] -= bytes;
@@ -60,12 +62,12 @@ static int64_t tli_banks_excess(const tli_banks *b, int32_t bank, int32_t sectio
     return excess / ((int64_t)1 << shift);
 }
 
-// A step of the tolls along the excess, as long as the distance to the goal allows. 0 = there is none.
+// A step of the multipliers along the excess, as long as the distance to the goal allows. 0 = there is none.
 static int tli_banks_step(tli_banks *b, uint64_t distance) {
     uint64_t most = 1, norm = 0, length, limit = (UINT64_C(1) << 61) / ((uint64_t)b->section_count + 1);
     int32_t k, s, shift, up;
     for (k = 0; k < b->bank_count; k++)
-        for (s = 0; s < b->section_count && b->tolls[k]; s++) {
+        for (s = 0; s < b->section_count && b->multipliers[k]; s++) {
             int64_t excess;
             if (s) b->used[k][s] += b->used[k][s - 1];
             excess = tli_banks_excess(b, k, s, 0);
@@ -73,29 +75,30 @@ static int tli_banks_step(tli_banks *b, uint64_t distance) {
         }
     shift = tli_log2_u64(most) > 19 ? tli_log2_u64(most) - 19 : 0;
     for (k = 0; k < b->bank_count; k++)
-        for (s = 0; s < b->section_count && b->tolls[k]; s++) {
+        for (s = 0; s < b->section_count && b->multipliers[k]; s++) {
             int64_t excess = tli_banks_excess(b, k, s, shift);
-            if (excess > 0 || b->tolls[k][s]) norm += (uint64_t)(excess * excess);
+            if (excess > 0 || b->multipliers[k][s]) norm += (uint64_t)(excess * excess);
         }
     if (!norm || !distance) return 0;
     up = 62 - tli_log2_u64(distance);
     length = (distance << up) / norm;
     up += shift + b->halvings;
     for (k = 0; k < b->bank_count && up < 64; k++)
-        for (s = 0; s < b->section_count && b->tolls[k]; s++) {
+        for (s = 0; s < b->section_count && b->multipliers[k]; s++) {
             int64_t excess = tli_banks_excess(b, k, s, shift);
-            uint64_t by = length * (uint64_t)(excess < 0 ? -excess : excess) >> up, *toll = &b->tolls[k][s];
-            if (excess < 0) *toll -= by < *toll ? by : *toll;
-            else if (*toll + by < limit) *toll += by;
+            uint64_t by = length * (uint64_t)(excess < 0 ? -excess : excess) >> up;
+            uint64_t *multiplier = &b->multipliers[k][s];
+            if (excess < 0) *multiplier -= by < *multiplier ? by : *multiplier;
+            else if (*multiplier + by < limit) *multiplier += by;
         }
     b->work += (uint64_t)b->section_count * (uint64_t)b->bank_count * 3;
     return up < 64;
 }
 
-static void tli_banks_copy_tolls(const tli_banks *b, uint64_t *const *from, uint64_t *const *to) {
+static void tli_banks_copy_multipliers(const tli_banks *b, uint64_t *const *from, uint64_t *const *to) {
     int32_t k;
     for (k = 0; k < b->bank_count; k++)
-        if (b->tolls[k]) tli_copy(to[k], from[k], (size_t)b->section_count * sizeof **to);
+        if (b->multipliers[k]) tli_copy(to[k], from[k], (size_t)b->section_count * sizeof **to);
 }
 
 // Raise the bound by a few steps. 0 = it goes no further.
@@ -107,11 +110,11 @@ static int tli_banks_raise(tli_banks *b) {
         if (sum > b->relaxed) {
             b->relaxed = sum;
             b->stalls = 0;
-            tli_banks_copy_tolls(b, b->tolls, b->best_tolls);
+            tli_banks_copy_multipliers(b, b->multipliers, b->best_multipliers);
         } else if (++b->stalls >= TLI_BANKS_STALLS) {
             b->stalls = 0;
             b->halvings++;
-            tli_banks_copy_tolls(b, b->best_tolls, b->tolls);
+            tli_banks_copy_multipliers(b, b->best_multipliers, b->multipliers);
             sum = tli_banks_relax(b);
         }
         b->bound = tli_larger_u64(b->bound, (b->relaxed + ((UINT64_C(1) << b->bits) - 1)) >> b->bits);
@@ -122,9 +125,9 @@ static int tli_banks_raise(tli_banks *b) {
 
 // -- banks: the search --
 
-// What a buffer pays in a bank, with tolls.
+// What a buffer pays in a bank, with multipliers.
 static uint64_t tli_banks_due(const tli_banks *b, int32_t i, int32_t bank) {
-    return (tli_banks_price(b, i, bank) << b->bits) + tli_banks_toll(b, i, bank);
+    return (tli_banks_price(b, i, bank) << b->bits) + tli_banks_multiplier(b, i, bank);
 }
 
 // The bank that is not in a set and where a buffer pays least; -1 = none. *above: how much more than anywhere.
@@ -160,7 +163,7 @@ static void tli_banks_rank(tli_banks *b) {
 static int tli_banks_search(tli_banks *b, uint64_t end) {
     uint64_t open = UINT64_MAX, above, sum;
     int32_t depth = 0;
-    tli_banks_copy_tolls(b, b->best_tolls, b->tolls);
+    tli_banks_copy_multipliers(b, b->best_multipliers, b->multipliers);
     b->relaxed = tli_banks_relax(b);
     tli_banks_rank(b);
     tli_banks_clear(b);
@@ -223,7 +226,7 @@ static void tli_banks_try(tli_banks *b, int32_t kind, int lays_out, int32_t roun
 }
 
 // Passes as anybody would write them, with pairs over each other and apart, then passes by saving and by
-// tolls.
+// multipliers.
 static void tli_banks_run(tli_banks *b, uint64_t end) {
     int32_t kind, round;
     uint64_t start = b->work, share = end > start ? (end - start) / 2 : 0;
@@ -237,7 +240,7 @@ static void tli_banks_run(tli_banks *b, uint64_t end) {
     for (round = 0; round < 10 && b->count > TLI_BANKS_FEW; round++) tli_banks_raise(b);
     for (round = 0; round < TLI_BANKS_ROUNDS && b->best_cost > b->bound; round++) {
         int more = tli_banks_raise(b);
-        tli_banks_try(b, TLI_BANKS_TOLL, b->count <= TLI_BANKS_FEW && round % 8 == 7, 2, share / 16);
+        tli_banks_try(b, TLI_BANKS_MULTIPLIER, b->count <= TLI_BANKS_FEW && round % 8 == 7, 2, share / 16);
         if (!more || b->work > start + share || b->failed) break;
     }
 }
@@ -248,7 +251,7 @@ static void tli_banks_polish(tli_banks *b, uint64_t end) {
     random.state = 1;
     b->end = end;
     if (b->best_cost == UINT64_MAX || b->best_cost <= b->bound || b->work >= end || b->failed) return;
-    tli_banks_copy_tolls(b, b->best_tolls, b->tolls);
+    tli_banks_copy_multipliers(b, b->best_multipliers, b->multipliers);
     tli_banks_relax(b);
     tli_banks_load(b);
     tli_banks_improve(b, 1, 8);
@@ -499,7 +502,7 @@ static tl_result tli_banks_alloc(tli_banks *b) {
     return TL_OK;
 }
 
-// Trees and tolls, of which the size is known when time is divided.
+// Trees and multipliers, of which the size is known when time is divided.
 static tl_result tli_banks_alloc_banks(tli_banks *b) {
     uint64_t sections = (uint64_t)b->section_count + 1;
     int32_t k;
@@ -516,11 +519,11 @@ static tl_result tli_banks_alloc_banks(tli_banks *b) {
         if (!b->fullest[k]) return TL_ERROR_NO_MEMORY;
         b->added[k] = b->fullest[k] + 2 * b->section_leaves;
         if (!b->desc->banks[k].capacity_bytes) continue;
-        b->tolls[k] = (uint64_t *)tli_alloc_array(b->env, 4 * sections, sizeof *b->tolls[k]);
-        if (!b->tolls[k]) return TL_ERROR_NO_MEMORY;
-        b->sums[k] = b->tolls[k] + sections;
+        b->multipliers[k] = (uint64_t *)tli_alloc_array(b->env, 4 * sections, sizeof *b->multipliers[k]);
+        if (!b->multipliers[k]) return TL_ERROR_NO_MEMORY;
+        b->sums[k] = b->multipliers[k] + sections;
         b->used[k] = b->sums[k] + sections;
-        b->best_tolls[k] = b->used[k] + sections;
+        b->best_multipliers[k] = b->used[k] + sections;
     }
     return TL_OK;
 }
@@ -537,7 +540,7 @@ static void tli_banks_free(tli_banks *b) {
     for (k = 0; k < TLI_BANKS_MOST; k++) {
         tli_release(b->env, b->reach[k]);
         tli_release(b->env, b->fullest[k]);
-        tli_release(b->env, b->tolls[k]);
+        tli_release(b->env, b->multipliers[k]);
     }
 }
 

@@ -254,7 +254,7 @@ static int32_t tli_find_compiled_tensor(const tli_compile *c, const tli_compiled
 
 // Which nodes of source each node of the plan's graph computes.
 static void tli_map_nodes(const tli_compile *c, const tli_compiled *own, int32_t *first, int32_t *members,
-                          int32_t *remade, int32_t *nodes) {
+                          int32_t *recomputed, int32_t *nodes) {
     const tl_precision_graph *applied = &own->applied;
     const tl_graph *graph = applied->memory ? &applied->graph : c->graph;
     int32_t id, at, count = 0;
@@ -262,14 +262,14 @@ static void tli_map_nodes(const tli_compile *c, const tli_compiled *own, int32_t
         int32_t from = applied->memory ? applied->nodes[id] : id;
         int is_conversion = applied->memory && applied->new_nodes[from] != id;
         first[id] = count;
-        remade[id] = 0;
+        recomputed[id] = 0;
         if (is_conversion) continue;
         if (c->graph == &c->source) {
             nodes[from] = id;
             members[count++] = from;
             continue;
         }
-        remade[id] = own->fusion.remade_counts[from];
+        recomputed[id] = own->fusion.recompute_counts[from];
         for (at = own->fusion.first_members[from]; at < own->fusion.first_members[from + 1]; at++) {
             nodes[own->fusion.members[at]] = id;
             members[count++] = own->fusion.members[at];
@@ -287,7 +287,7 @@ static int tli_open_compiled_map(tli_compile *c, tli_compiled *own, tl_compiled_
     own->map = map;
     compiled->nodes = map;
     compiled->members = map + source;
-    compiled->remade_counts = map + 2 * source;
+    compiled->recompute_counts = map + 2 * source;
     compiled->first_members = map + 2 * source + nodes;
     compiled->tensors = map + 2 * source + 2 * nodes + 1;
     tli_map_nodes(c, own, map + 2 * source + nodes, map + source, map + 2 * source, map);

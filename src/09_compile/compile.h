@@ -101,7 +101,7 @@ typedef struct tl_compiled_plan {
     const int32_t   *first_members;  // [graph nodes + 1] index into members
     const int32_t   *members;      // nodes of source by node of `graph`: one; several of a fused node; none of
                                    // a conversion
-    const int32_t   *remade_counts;  // [graph nodes] members, from the first on, that run again in backward
+    const int32_t   *recompute_counts;  // [graph nodes] members, from the first on, that run again in backward
     const uint8_t   *formats;      // [graph tensors] tl_format; 0 = all of `precision`
     tl_precision     precision;    // of the tensors; mixed: see formats
     int32_t          inference;    // 1 = forward only

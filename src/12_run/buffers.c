@@ -178,7 +178,7 @@ typedef struct tli_members {
                                     // the same output of that node, if it is the last of the node's members
     const int32_t  *first_members;  // [node_count + 1] index into members
     const int32_t  *members;        // nodes of the caller's graph, each a reader of the one before
-    const int32_t  *remade_counts;  // [node_count] members, from the first on, that run again in backward
+    const int32_t  *recompute_counts;  // [node_count] members, from the first on, that run again in backward
     int32_t         fused_count;    // nodes with two or more members
     int32_t        *kernels;        // [nodes of graph] index into kernels, for members of fused nodes
     int32_t        *outer;          // [nodes of graph] place of a member's first outer input among those of the

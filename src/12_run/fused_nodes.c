@@ -52,12 +52,12 @@ typedef struct tli_blocks {
 
 // Most bytes of scratch of a member in a step.
 static uint64_t tli_find_member_scratch(const tl_run *run, int32_t id, int backward) {
-    int32_t count = tli_count_members(run, id), remade = run->members.remade_counts[id], at;
+    int32_t count = tli_count_members(run, id), recomputed = run->members.recompute_counts[id], at;
     uint64_t most = 0;
     for (at = 0; at < count; at++) {
         const tl_node *node = &run->members.graph->nodes[tli_find_member(run, id, at)];
         if (backward) most = tli_larger_u64(most, node->bwork_bytes);
-        if (!backward || at < remade) most = tli_larger_u64(most, node->fwork_bytes);
+        if (!backward || at < recomputed) most = tli_larger_u64(most, node->fwork_bytes);
     }
     return most;
 }
@@ -65,7 +65,7 @@ static uint64_t tli_find_member_scratch(const tl_run *run, int32_t id, int backw
 // How many blocks a step has in its scratch.
 static int32_t tli_count_blocks(const tl_run *run, int32_t id, int backward) {
     int32_t turns = tli_count_members(run, id) > 2 ? 2 : 1;
-    return backward ? turns + run->members.remade_counts[id] : turns;
+    return backward ? turns + run->members.recompute_counts[id] : turns;
 }
 
 // Whether as many blocks of `stride` bytes, of which the last needs `bytes`, lie in the scratch, with that of a
@@ -125,7 +125,7 @@ static tl_range tli_output_block(const tl_run *run, int32_t at) {
 }
 
 static tl_range tli_gradient_block(const tl_run *run, int32_t at) {
-    return tli_block_range(run, run->members.remade_counts[run->at.last.node] + at % 2);
+    return tli_block_range(run, run->members.recompute_counts[run->at.last.node] + at % 2);
 }
 
 // -- fused nodes: turns --
@@ -137,7 +137,7 @@ static void tli_choose_turn(tl_run *run) {
     call->kind = (tl_step_kind)run->at.last.kind;
     call->member = 0;
     if (tli_has_turns(run)) {
-        again = call->kind == TL_STEP_BACKWARD ? run->members.remade_counts[id] : call->turns;
+        again = call->kind == TL_STEP_BACKWARD ? run->members.recompute_counts[id] : call->turns;
         call->member = call->turn < again ? call->turn : call->turns - 1 - call->turn;
         call->kind = call->turn < again ? TL_STEP_FORWARD : TL_STEP_BACKWARD;
     }
@@ -157,7 +157,7 @@ static void tli_start_turns(tl_run *run, const tli_cut *cut) {
     if (tli_is_fused(run, id)) {
         tli_blocks blocks = tli_find_blocks(run, id, backward);
         call->turns = tli_count_members(run, id);
-        if (backward) call->turns += run->members.remade_counts[id];
+        if (backward) call->turns += run->members.recompute_counts[id];
         call->count = blocks.count;
         call->block_bytes = blocks.block_bytes;
     }
@@ -357,7 +357,7 @@ static void tli_use_fusion(tl_run *run, const tl_fusion_plan *fusion) {
     run->members.nodes = fusion->nodes;
     run->members.first_members = fusion->first_members;
     run->members.members = fusion->members;
-    run->members.remade_counts = fusion->remade_counts;
+    run->members.recompute_counts = fusion->recompute_counts;
     run->members.fused_count = fusion->fused_count;
     run->graph = &fusion->graph;
 }

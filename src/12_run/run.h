@@ -850,7 +850,7 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 // -- rehearsal --
 //
 // Wrong declarations leave the loss as it is and make gradients wrong under some plans only. A rehearsal calls
-// the caller's kernels on copies of their operands, each call again and again with one thing changed that must
+// the caller's kernels on copies of their operands, each call again and again with one change that must
 // not matter (what is not declared, what is undefined, what lies behind an operand; where a node takes blocks,
 // into which ranges its elements are cut), or that must (what needs names); then it runs a pass that drops
 // every tensor as early as possible, saves as late as possible and works in place wherever that is allowed,

@@ -105,7 +105,7 @@ static void tli_send_text_start(tli_stream *s, int32_t x, int32_t y, const char 
 
 // -- the picture: checks and layout --
 
-// Refuse a picture for one of the things that it is to show.
+// Refuse a picture for one of what it is to show.
 static tl_result tli_fail_drawn(tl_env *env, tli_function function, const char *what, int32_t index,
                                 tli_rule rule) {
     tli_sentence s = tli_begin_error(env, TL_ERROR_INVALID_ARG, function, rule, (uint64_t)index, 0);

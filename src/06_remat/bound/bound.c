@@ -25,19 +25,19 @@ static uint64_t tli_bound_call_bytes(const tli_bound *model, int32_t id, int sav
     return saves || (node->saved_bytes && saving < bytes) ? saving : bytes;
 }
 
-// Push the maker of a thing, once, if the thing is marked `mark` and does not fit the room, and if a call
+// Push the maker of an item, once, if the item is marked `mark` and does not fit the room, and if a call
 // that is made then may need more than `most` bytes.
-static void tli_bound_push_maker(tli_bound *model, int32_t thing, uint8_t mark, uint64_t room, uint64_t most,
+static void tli_bound_push_maker(tli_bound *model, int32_t item, uint8_t mark, uint64_t room, uint64_t most,
                                  int32_t p, int32_t *count) {
-    int32_t maker = thing < 0 ? 0 : model->maker[thing];
-    if (thing < 0 || model->reads_mark[thing] != mark || model->exact[thing] <= room) return;
+    int32_t maker = item < 0 ? 0 : model->maker[item];
+    if (item < 0 || model->reads_mark[item] != mark || model->exact[item] <= room) return;
     if (model->stamps[maker] == p || model->calls_above[maker] <= most) return;
     model->stamps[maker] = p;
     model->stack[(*count)++] = maker;
 }
 
 // Whether every schedule within the budget makes a call between the backwards at positions p - 1 and p that
-// exceeds the budget; the largest one is at *node. A thing that backward p reads is made there if it does not
+// exceeds the budget; the largest one is at *node. An item that backward p reads is made there if it does not
 // fit beside the working set of backward p - 1; the same holds for the inputs of the call that makes it. In
 // very large graphs the walk over these ends early: it finds less then, and what it finds is true.
 static int tli_bound_exceeds_in_gap(tli_bound *model, uint64_t budget, int32_t p, int32_t *node) {
@@ -45,14 +45,14 @@ static int tli_bound_exceeds_in_gap(tli_bound *model, uint64_t budget, int32_t p
     const tl_graph *graph = model->graph;
     const tl_node *last = &graph->nodes[model->order[p]];
     uint64_t room = budget - model->sets[p - 1], most, bytes;
-    int32_t saved = model->thing_of[graph->tensor_count + model->order[p]], count = 0, found = 0, i;
+    int32_t saved = model->item_of[graph->tensor_count + model->order[p]], count = 0, found = 0, i;
     most = budget - model->between[p - 1];
     tli_bound_mark_reads(model, model->order[p], model->reads_mark, READ);
     tli_bound_mark_reads(model, model->order[p - 1], model->reads_mark, HELD);
     for (i = last->first_input; i < last->first_input + last->input_count; i++)
-        tli_bound_push_maker(model, model->thing_of[graph->inputs[i].tensor], READ, room, most, p, &count);
+        tli_bound_push_maker(model, model->item_of[graph->inputs[i].tensor], READ, room, most, p, &count);
     for (i = last->first_output; i < last->first_output + last->output_count; i++)
-        tli_bound_push_maker(model, model->thing_of[i], READ, room, most, p, &count);
+        tli_bound_push_maker(model, model->item_of[i], READ, room, most, p, &count);
     tli_bound_push_maker(model, saved, READ, room, most, p, &count);
     tli_bound_mark_reads(model, model->order[p], model->reads_mark, 0);
     tli_bound_mark_reads(model, model->order[p - 1], model->reads_mark, HELD);
@@ -64,7 +64,7 @@ static int tli_bound_exceeds_in_gap(tli_bound *model, uint64_t budget, int32_t p
         if (bytes > most) { most = bytes; *node = id; found = 1; }
         model->steps_left -= maker->input_count;
         for (i = maker->first_input; i < maker->first_input + maker->input_count && model->steps_left > 0; i++)
-            tli_bound_push_maker(model, model->thing_of[graph->inputs[i].tensor], 0, room, most, p, &count);
+            tli_bound_push_maker(model, model->item_of[graph->inputs[i].tensor], 0, room, most, p, &count);
     }
     tli_bound_mark_reads(model, model->order[p - 1], model->reads_mark, 0);
     return found;
@@ -84,17 +84,17 @@ static int tli_bound_fits_gaps(tli_bound *model, uint64_t budget, int32_t *node)
 
 #define TLI_BOUND_GAP_CALLS 4   // of one gap, at most
 
-// Whether a thing must be made between the backwards at positions p - 1 and p before it is read there.
+// Whether an item must be made between the backwards at positions p - 1 and p before it is read there.
 // reads_mark[]: 1 = the first of these reads it.
-static int tli_bound_is_made(const tli_bound *model, int32_t thing, int32_t p) {
-    return thing >= 0 && !model->reads_mark[thing] && model->exact[thing] > model->room[p - 1] &&
-           !tli_bound_is_held(model, thing, p - 1);
+static int tli_bound_is_made(const tli_bound *model, int32_t item, int32_t p) {
+    return item >= 0 && !model->reads_mark[item] && model->exact[item] > model->room[p - 1] &&
+           !tli_bound_is_held(model, item, p - 1);
 }
 
-static void tli_bound_push_made(tli_bound *model, int32_t thing, int32_t p, int32_t stamp, int32_t *count) {
-    if (!tli_bound_is_made(model, thing, p) || model->stamps[model->maker[thing]] == stamp) return;
-    model->stamps[model->maker[thing]] = stamp;
-    model->stack[(*count)++] = model->maker[thing];
+static void tli_bound_push_made(tli_bound *model, int32_t item, int32_t p, int32_t stamp, int32_t *count) {
+    if (!tli_bound_is_made(model, item, p) || model->stamps[model->maker[item]] == stamp) return;
+    model->stamps[model->maker[item]] = stamp;
+    model->stack[(*count)++] = model->maker[item];
 }
 
 // Of the calls on the stack, and of those that must be made for them in the same gap, the one that leaves the
@@ -117,7 +117,7 @@ static tli_bound_event tli_bound_find_tightest(tli_bound *model, uint64_t budget
             event.call = id;
         }
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
-            tli_bound_push_made(model, model->thing_of[graph->inputs[i].tensor], p, stamp, &count);
+            tli_bound_push_made(model, model->item_of[graph->inputs[i].tensor], p, stamp, &count);
         model->steps_left -= node->input_count + 1;
     }
     return event;
@@ -134,10 +134,10 @@ static void tli_bound_add_calls(tli_bound *model, uint64_t budget, int32_t p, in
     ++*stamp;
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
         if (graph->inputs[i].needed)
-            tli_bound_push_made(model, model->thing_of[graph->inputs[i].tensor], p, *stamp, &count);
+            tli_bound_push_made(model, model->item_of[graph->inputs[i].tensor], p, *stamp, &count);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        if (graph->outputs[i].needed) tli_bound_push_made(model, model->thing_of[i], p, *stamp, &count);
-    tli_bound_push_made(model, model->thing_of[graph->tensor_count + model->order[p]], p, *stamp, &count);
+        if (graph->outputs[i].needed) tli_bound_push_made(model, model->item_of[i], p, *stamp, &count);
+    tli_bound_push_made(model, model->item_of[graph->tensor_count + model->order[p]], p, *stamp, &count);
     while (count > 0 && found < TLI_BOUND_GAP_CALLS && model->steps_left > 0) {
         tli_bound_event event = tli_bound_find_tightest(model, budget, p, *stamp, count);
         if (event.room >= model->room[p]) break;
@@ -145,7 +145,7 @@ static void tli_bound_add_calls(tli_bound *model, uint64_t budget, int32_t p, in
         node = &graph->nodes[event.call];
         ++*stamp;
         for (i = node->first_input, count = 0; i < node->first_input + node->input_count; i++)
-            tli_bound_push_made(model, model->thing_of[graph->inputs[i].tensor], p, *stamp, &count);
+            tli_bound_push_made(model, model->item_of[graph->inputs[i].tensor], p, *stamp, &count);
     }
     tli_bound_mark_reads(model, model->order[p - 1], model->reads_mark, 0);
     while (found > 0) model->events[model->event_count++] = calls[--found];
@@ -176,7 +176,7 @@ static uint64_t tli_bound_find_floor(tli_bound *model, int32_t inference, int32_
     uint64_t inputs = tli_bound_input_bytes(graph), most = inputs;
     int32_t i;
     *node = -1;
-    for (i = 0; i < model->thing_count; i++) if (model->at_end[i]) most += model->exact[i];
+    for (i = 0; i < model->item_count; i++) if (model->at_end[i]) most += model->exact[i];
     for (i = 0; i < graph->node_count; i++) {
         int saves = graph->nodes[i].has_grad && !inference && graph->nodes[i].saved_bytes;
         uint64_t call;

@@ -19,7 +19,7 @@ static void tli_bound_free_state(tli_bound *model, tli_bound_state *s) {
 // Allocate an empty state for so many instants; NULL: no memory (model->failed).
 static tli_bound_state *tli_bound_add_state(tli_bound *model, int32_t instants) {
     tli_bound_state *s = (tli_bound_state *)tli_alloc_array(model->env, 1, sizeof *s);
-    uint64_t cells = (uint64_t)instants * (uint64_t)model->thing_count;
+    uint64_t cells = (uint64_t)instants * (uint64_t)model->item_count;
     if (s) {
         tli_zero(s, sizeof *s);
         s->mu = (int64_t *)tli_alloc_array(model->env, cells, sizeof *s->mu);
@@ -33,7 +33,7 @@ static tli_bound_state *tli_bound_add_state(tli_bound *model, int32_t instants) 
 }
 
 static void tli_bound_copy_state(const tli_bound *model, tli_bound_state *to, const tli_bound_state *from) {
-    size_t cells = (size_t)from->count * (size_t)model->thing_count;
+    size_t cells = (size_t)from->count * (size_t)model->item_count;
     int64_t *mu = to->mu;
     uint8_t *fixed = to->fixed, *share = to->share;
     *to = *from;
@@ -43,23 +43,23 @@ static void tli_bound_copy_state(const tli_bound *model, tli_bound_state *to, co
     tli_copy(share, from->share, cells);
 }
 
-// Fix to absent every thing that is larger than the room. Returns 0 if the things fixed to be held exceed it.
+// Fix to absent every item that is larger than the room. Returns 0 if the items fixed to be held exceed it.
 static int tli_bound_fix_large(const tli_bound *model, tli_bound_state *s, int32_t a) {
-    uint8_t *fixed = s->fixed + (size_t)a * (size_t)model->thing_count;
+    uint8_t *fixed = s->fixed + (size_t)a * (size_t)model->item_count;
     int32_t t;
     if (s->room[a] < 0) return 0;
-    for (t = 0; t < model->thing_count; t++)
+    for (t = 0; t < model->item_count; t++)
         if (fixed[t] == TLI_BOUND_FREE && model->bytes[t] > s->room[a]) fixed[t] = TLI_BOUND_ABSENT;
     return 1;
 }
 
-// Insert an instant into a state so that the value hardly changes: mu of a thing starts as a quarter of its
+// Insert an instant into a state so that the value hardly changes: mu of an item starts as a quarter of its
 // price at the instant before, or of its forward cost if that is less.
 static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t event) {
-    int32_t a = s->count++, things = model->thing_count, t;
+    int32_t a = s->count++, items = model->item_count, t;
     uint64_t room = model->events[event].room / model->unit;
     for (; a > 0 && s->at[a - 1] > event; a--) {
-        size_t to = (size_t)a * (size_t)things, from = to - (size_t)things, count = (size_t)things;
+        size_t to = (size_t)a * (size_t)items, from = to - (size_t)items, count = (size_t)items;
         s->at[a] = s->at[a - 1]; s->lambda[a] = s->lambda[a - 1]; s->room[a] = s->room[a - 1];
         tli_copy(s->mu + to, s->mu + from, count * sizeof *s->mu);
         tli_copy(s->fixed + to, s->fixed + from, count);
@@ -67,11 +67,11 @@ static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t 
     s->at[a] = event;
     s->lambda[a] = 0;
     s->room[a] = room < (uint64_t)model->units ? (int64_t)room : model->units;
-    tli_zero(s->fixed + (size_t)a * (size_t)things, (size_t)things);
-    tli_bound_mark_fixed(model, &model->events[event], s->fixed + (size_t)a * (size_t)things, TLI_BOUND_KEPT);
-    for (t = 0; t < things; t++) {
+    tli_zero(s->fixed + (size_t)a * (size_t)items, (size_t)items);
+    tli_bound_mark_fixed(model, &model->events[event], s->fixed + (size_t)a * (size_t)items, TLI_BOUND_KEPT);
+    for (t = 0; t < items; t++) {
         int64_t price = a ? tli_bound_price(model, s, a - 1, t) : 0, forward = model->cost[model->maker[t]];
-        s->mu[a * things + t] = (price < forward ? price : forward) / 4;
+        s->mu[a * items + t] = (price < forward ? price : forward) / 4;
     }
     (void)tli_bound_fix_large(model, s, a);
 }
@@ -80,28 +80,28 @@ static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t 
 
 typedef struct tli_bound_climb {
     tli_bound_state *now, *best;
-    int32_t *slope;    // [instants][things] direction along mu, 1024 = 1
-    int8_t  *held;     // [instants][things] x, and w of the span before
+    int32_t *slope;    // [instants][items] direction along mu, 1024 = 1
+    int8_t  *held;     // [instants][items] x, and w of the span before
     int64_t  along[TLI_BOUND_INSTANTS];    // slope along lambda, bytes less room
     int64_t  turn[TLI_BOUND_INSTANTS];     // direction along lambda x typical
 } tli_bound_climb;
 
 // Find the value of a state, the sum of its spans; the slopes along its multipliers go to climb.
 static int64_t tli_bound_measure(tli_bound *model, tli_bound_state *s, tli_bound_climb *climb) {
-    int32_t a, t, things = model->thing_count;
+    int32_t a, t, items = model->item_count;
     const int32_t *level = model->net.level;
     int64_t value = 0;
-    tli_zero(climb->held, (size_t)s->count * (size_t)things);
+    tli_zero(climb->held, (size_t)s->count * (size_t)items);
     for (a = 0; a < s->count; a++) {
         value += tli_bound_solve_span(model, s, a);
         climb->along[a] = tli_bound_slope(model, s, a);
-        for (t = 0; t < things; t++) {
-            uint8_t *share = &s->share[a * things + t];
-            int is_held = level[t] && !level[things + model->maker[t]];
+        for (t = 0; t < items; t++) {
+            uint8_t *share = &s->share[a * items + t];
+            int is_held = level[t] && !level[items + model->maker[t]];
             *share = (uint8_t)((*share * 7 + (is_held ? 255 : 0)) / 8);
             if (!level[t]) continue;
-            if (is_held) climb->held[a * things + t]++;
-            if (a + 1 < s->count) climb->held[(a + 1) * things + t]--;
+            if (is_held) climb->held[a * items + t]++;
+            if (a + 1 < s->count) climb->held[(a + 1) * items + t]--;
         }
     }
     return value;
@@ -109,7 +109,7 @@ static int64_t tli_bound_measure(tli_bound *model, tli_bound_state *s, tli_bound
 
 // Update the direction of the climb: three quarters of the old direction plus the slopes.
 static void tli_bound_turn(tli_bound *model, tli_bound_state *s, tli_bound_climb *climb, uint64_t *norm) {
-    int32_t a, t, things = model->thing_count;
+    int32_t a, t, items = model->item_count;
     *norm = 1;
     for (a = 0; a < s->count; a++) {
         int64_t along = climb->along[a] * 256 / model->typical;
@@ -117,8 +117,8 @@ static void tli_bound_turn(tli_bound *model, tli_bound_state *s, tli_bound_climb
         if (along < -(1 << 15)) along = -(1 << 15);
         climb->turn[a] = climb->turn[a] * 3 / 4 + along;
         if (s->lambda[a] > 0 || climb->turn[a] > 0) *norm += (uint64_t)(climb->turn[a] * climb->turn[a]);
-        for (t = 0; a && t < things; t++) {
-            int32_t at = a * things + t;
+        for (t = 0; a && t < items; t++) {
+            int32_t at = a * items + t;
             if (s->fixed[at] != TLI_BOUND_FREE) continue;
             climb->slope[at] = climb->slope[at] * 3 / 4 + climb->held[at] * 256;
             if (s->mu[at] > 0 || climb->slope[at] > 0)
@@ -129,14 +129,14 @@ static void tli_bound_turn(tli_bound *model, tli_bound_state *s, tli_bound_climb
 
 static void tli_bound_step(tli_bound *model, tli_bound_state *s, const tli_bound_climb *climb,
                            int64_t gain, uint64_t norm) {
-    int32_t a, t, things = model->thing_count;
+    int32_t a, t, items = model->item_count;
     int64_t length = (int64_t)(((uint64_t)gain << 8) / (norm >> 10 ? norm >> 10 : 1)), most = INT64_C(1) << 44;
     if (length > most) length = most;
     for (a = 0; a < s->count; a++) {
         int64_t lambda = s->lambda[a] + length * climb->turn[a] / 1024 / model->typical;
         s->lambda[a] = lambda < 0 ? 0 : lambda > model->most_lambda ? model->most_lambda : lambda;
-        for (t = 0; a && t < things; t++) {
-            int32_t at = a * things + t;
+        for (t = 0; a && t < items; t++) {
+            int32_t at = a * items + t;
             int64_t mu = s->mu[at];
             if (s->fixed[at] != TLI_BOUND_FREE || (!mu && climb->slope[at] <= 0)) continue;
             mu += length * climb->slope[at] / 1024;
@@ -153,7 +153,7 @@ static int tli_bound_is_over(const tli_bound *model) {
 // distance to a target value, which is lowered when it is not reached. best->value is the value found.
 static void tli_bound_climb_up(tli_bound *model, tli_bound_climb *climb, int32_t rounds) {
     tli_bound_state *best = climb->best, *now = climb->now;
-    size_t cells = (size_t)best->count * (size_t)model->thing_count;
+    size_t cells = (size_t)best->count * (size_t)model->item_count;
     int64_t ahead, gap, ends[2];
     int32_t round, failures = 0, a;
     best->value = 0;
@@ -208,13 +208,13 @@ typedef struct tli_bound_search {
 static int tli_bound_is_slack(tli_bound *model, const tli_bound_event *event) {
     uint64_t need = 0;
     int32_t t, p;
-    tli_copy(model->reads_mark, model->at_end, (size_t)model->thing_count);
+    tli_copy(model->reads_mark, model->at_end, (size_t)model->item_count);
     for (p = tli_bound_ran_by(event) + 1; p < model->order_count; p++)
         tli_bound_mark_reads(model, model->order[p], model->reads_mark, 1);
     tli_bound_mark_fixed(model, event, model->reads_mark, 0);
-    for (t = 0; t < model->thing_count; t++) if (model->reads_mark[t]) need += model->exact[t];
-    tli_zero(model->reads_mark, (size_t)model->thing_count);
-    *model->work += (uint64_t)model->thing_count;
+    for (t = 0; t < model->item_count; t++) if (model->reads_mark[t]) need += model->exact[t];
+    tli_zero(model->reads_mark, (size_t)model->item_count);
+    *model->work += (uint64_t)model->item_count;
     return need <= event->room;
 }
 
@@ -339,7 +339,7 @@ static int tli_bound_add_best(tli_bound_search *search) {
 }
 
 // Note the best state as search->top if its value, each span with the room as a hard limit, is the highest.
-// Where a few large things compete for the room, that is far above the value that the multipliers give, and one
+// Where a few large items compete for the room, that is far above the value that the multipliers give, and one
 // instant more can lower it: half of a call in each of two spans does what a whole call does in their union.
 static void tli_bound_keep_top(tli_bound_search *search) {
     tli_bound *model = search->model;
@@ -362,12 +362,12 @@ static int tli_bound_find_branch(tli_bound_search *search, tli_bound_state *s, i
         tli_bound_climb_up(model, &search->climb, rounds);
         search->climb.now->value = search->climb.best->value;
         tli_bound_copy_state(model, s, search->climb.best);
-        tli_copy(s->share, search->climb.now->share, (size_t)s->count * (size_t)model->thing_count);
+        tli_copy(s->share, search->climb.now->share, (size_t)s->count * (size_t)model->item_count);
         if (model->table_limit) tli_bound_tabulate(model, s);
     } else {
         s->value = tli_bound_search_line(model, s, 0, ends);
         s->is_exact = ends[0] == ends[1];
-        tli_zero(s->share, (size_t)model->thing_count);
+        tli_zero(s->share, (size_t)model->item_count);
         for (a = 0; a < 2 && ends[0] != ends[1]; a++) {
             int64_t lambda = s->lambda[0];
             (void)tli_bound_touch(model, s, 0, ends[a]);
@@ -385,8 +385,8 @@ static int32_t tli_bound_choose_cell(const tli_bound *model, const tli_bound_sta
     int64_t most = 0;
     if (s->is_exact) return -1;
     for (a = 0; a < s->count; a++)
-        for (t = 0; t < model->thing_count; t++) {
-            int32_t at = a * model->thing_count + t;
+        for (t = 0; t < model->item_count; t++) {
+            int32_t at = a * model->item_count + t;
             int64_t doubt = s->share[at] < 128 ? s->share[at] : 255 - s->share[at];
             if (s->fixed[at] != TLI_BOUND_FREE || !model->bytes[t]) continue;
             doubt = (1 + 32 * doubt) * (1 + tli_bound_price(model, s, a, t) / 4096);
@@ -434,7 +434,7 @@ static int tli_bound_extend(tli_bound_search *search, tli_bound_tree *tree) {
     return tree->count > 0;
 }
 
-// Split the lowest branch in two: thing held, thing absent. Returns 0 when branching has to end.
+// Split the lowest branch in two: item held, item absent. Returns 0 when branching has to end.
 static int tli_bound_split(tli_bound_search *search, tli_bound_tree *tree) {
     tli_bound *model = search->model;
     tli_bound_state *low = tree->open[tree->count - 1], *half;
@@ -451,7 +451,7 @@ static int tli_bound_split(tli_bound_search *search, tli_bound_tree *tree) {
     low->mu[cell] = 0;
     half->fixed[cell] = TLI_BOUND_KEPT;
     half->mu[cell] = 0;
-    half->room[cell / model->thing_count] -= model->bytes[cell % model->thing_count];
+    half->room[cell / model->item_count] -= model->bytes[cell % model->item_count];
     if (tli_bound_find_branch(search, low, rounds)) tli_bound_push(tree, low);
     else tli_bound_free_state(model, low);
     if (tli_bound_find_branch(search, half, rounds)) tli_bound_push(tree, half);
@@ -469,7 +469,7 @@ static int64_t tli_bound_branch(tli_bound_search *search, const tli_bound_state 
     uint64_t most, start;
     if (!root) return bound;
     tli_bound_copy_state(model, root, from);
-    most = TLI_BOUND_OPEN_BYTES / (sizeof *root + 10 * (uint64_t)root->count * (uint64_t)model->thing_count);
+    most = TLI_BOUND_OPEN_BYTES / (sizeof *root + 10 * (uint64_t)root->count * (uint64_t)model->item_count);
     tree->most = most < TLI_BOUND_OPEN ? (int32_t)most : TLI_BOUND_OPEN;
     tree->count = 0;
     if (tli_bound_find_branch(search, root, 30)) {
@@ -565,9 +565,9 @@ static tl_result tli_bound_search_bound(tli_bound *model, int64_t *value) {
     int64_t cells;
     tl_result result = tli_bound_open_net(model);
     if (result) return result;
-    model->most_instants = model->thing_count > TLI_BOUND_CELLS / TLI_BOUND_INSTANTS
-        ? 1 + TLI_BOUND_CELLS / model->thing_count : TLI_BOUND_INSTANTS;
-    cells = (int64_t)model->most_instants * model->thing_count;
+    model->most_instants = model->item_count > TLI_BOUND_CELLS / TLI_BOUND_INSTANTS
+        ? 1 + TLI_BOUND_CELLS / model->item_count : TLI_BOUND_INSTANTS;
+    cells = (int64_t)model->most_instants * model->item_count;
     tli_zero(&search, sizeof search);
     search.model = model;
     search.single = (int64_t *)tli_bound_take(model, model->event_count, sizeof(int64_t));

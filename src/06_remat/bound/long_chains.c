@@ -3,12 +3,12 @@
 
 // -- bound: long chains in few bytes --
 //
-// Where few things of a long graph are held at a time, forwards run more often than a few instants show. Take
+// Where few items of a long graph are held at a time, forwards run more often than a few instants show. Take
 // nodes m_1 .. m_n, the pivots; m_k reads, directly or through others, what m_(k-1) makes. For each there is a
 // backward that reads something m_k makes: its moment; moments come in the order n .. 1. Region k is what m_k
-// depends on and no pivot before it does. A thing is large if it takes at least b bytes and may be made again.
+// depends on and no pivot before it does. An item is large if it takes at least b bytes and may be made again.
 // If nothing large of region k is resident, making something of m_k runs what of region k it reaches through
-// large things, at a cost of f_k, and needs something of m_(k-1). At moment k at most
+// large items, at a cost of f_k, and needs something of m_(k-1). At moment k at most
 //     s = room / b + regions before k of which that backward itself reads something large
 // regions before k have something large resident. So regions run as often as steps of a chain with s
 // checkpoints, of which at most C(s + t + 1, s + 1) - 1 run t times or less, however long it is (Griewank and
@@ -31,23 +31,23 @@ typedef struct tli_runs {
     uint64_t   work, extra;   // extra: the most that forwards cost beyond the first run of each
 } tli_runs;
 
-static int tli_runs_is_large(const tli_runs *r, int32_t thing) {
+static int tli_runs_is_large(const tli_runs *r, int32_t item) {
     const tli_bound *model = r->model;
-    return thing >= 0 && model->exact[thing] >= r->least && !model->graph->nodes[model->maker[thing]].once;
+    return item >= 0 && model->exact[item] >= r->least && !model->graph->nodes[model->maker[item]].once;
 }
 
-// The things that the backward of a node reads, one by one: k from 0 on. -2 = no more; -1 = none here.
+// The items that the backward of a node reads, one by one: k from 0 on. -2 = no more; -1 = none here.
 static int32_t tli_runs_find_read(const tli_bound *model, int32_t id, int32_t k) {
     const tl_graph *graph = model->graph;
     const tl_node *node = &graph->nodes[id];
     if (k < node->input_count) {
         const tl_node_input *input = &graph->inputs[node->first_input + k];
-        return input->needed ? model->thing_of[input->tensor] : -1;
+        return input->needed ? model->item_of[input->tensor] : -1;
     }
     k -= node->input_count;
     if (k < node->output_count)
-        return graph->outputs[node->first_output + k].needed ? model->thing_of[node->first_output + k] : -1;
-    return k == node->output_count ? model->thing_of[graph->tensor_count + id] : -2;
+        return graph->outputs[node->first_output + k].needed ? model->item_of[node->first_output + k] : -1;
+    return k == node->output_count ? model->item_of[graph->tensor_count + id] : -2;
 }
 
 // The maker of a large input that comes last in the listing; -1 = none.
@@ -56,20 +56,20 @@ static int32_t tli_runs_step_back(const tli_runs *r, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     int32_t i, last = -1;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
-        int32_t thing = r->model->thing_of[graph->inputs[i].tensor];
-        if (tli_runs_is_large(r, thing) && r->model->maker[thing] > last) last = r->model->maker[thing];
+        int32_t item = r->model->item_of[graph->inputs[i].tensor];
+        if (tli_runs_is_large(r, item) && r->model->maker[item] > last) last = r->model->maker[item];
     }
     return last;
 }
 
-// Find path[]: back from what the first backwards read, over large things.
+// Find path[]: back from what the first backwards read, over large items.
 static void tli_runs_find_path(tli_runs *r) {
     const tli_bound *model = r->model;
-    int32_t p, k, thing, node = -1;
+    int32_t p, k, item, node = -1;
     r->count = 0;
     for (p = 0; p < model->order_count && node < 0; p++)
-        for (k = 0; (thing = tli_runs_find_read(model, model->order[p], k)) != -2; k++)
-            if (tli_runs_is_large(r, thing) && model->maker[thing] > node) node = model->maker[thing];
+        for (k = 0; (item = tli_runs_find_read(model, model->order[p], k)) != -2; k++)
+            if (tli_runs_is_large(r, item) && model->maker[item] > node) node = model->maker[item];
     for (; node >= 0; node = tli_runs_step_back(r, node)) r->path[r->count++] = node;
     r->work += (uint64_t)p + 4 * (uint64_t)r->count;
 }
@@ -78,12 +78,12 @@ static void tli_runs_find_path(tli_runs *r) {
 // path come in its order.
 static void tli_runs_find_moments(tli_runs *r) {
     const tli_bound *model = r->model;
-    int32_t i, p, k, thing, last = -1;
+    int32_t i, p, k, item, last = -1;
     tli_zero(r->index, (size_t)model->graph->node_count * sizeof *r->index);
     for (i = 0; i < r->count; i++) { r->index[r->path[i]] = i + 1; r->moment[i] = -1; }
     for (p = 0; p < model->order_count; p++)
-        for (k = 0; (thing = tli_runs_find_read(model, model->order[p], k)) != -2; k++) {
-            int32_t at = tli_runs_is_large(r, thing) ? r->index[model->maker[thing]] - 1 : -1;
+        for (k = 0; (item = tli_runs_find_read(model, model->order[p], k)) != -2; k++) {
+            int32_t at = tli_runs_is_large(r, item) ? r->index[model->maker[item]] - 1 : -1;
             if (at < 0) continue;
             if (r->moment[at] < 0 || model->room[p] < model->room[r->moment[at]]) r->moment[at] = p;
         }
@@ -111,7 +111,7 @@ static void tli_runs_mark_region(tli_runs *r, int32_t pivot, int32_t region) {
     }
 }
 
-// f of a pivot: the forwards of its region that it reaches through large things. index[]: region of what was
+// f of a pivot: the forwards of its region that it reaches through large items. index[]: region of what was
 // reached.
 static uint64_t tli_runs_find_cost(tli_runs *r, int32_t pivot) {
     const tl_graph *graph = r->model->graph;
@@ -123,8 +123,8 @@ static uint64_t tli_runs_find_cost(tli_runs *r, int32_t pivot) {
         const tl_node *node = &graph->nodes[stack[--count]];
         cost += node->fwd_cost;     // of all nodes together they fit: tl_check_graph
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
-            int32_t thing = r->model->thing_of[graph->inputs[i].tensor];
-            int32_t maker = tli_runs_is_large(r, thing) ? r->model->maker[thing] : -1;
+            int32_t item = r->model->item_of[graph->inputs[i].tensor];
+            int32_t maker = tli_runs_is_large(r, item) ? r->model->maker[item] : -1;
             if (maker < 0 || r->region[maker] != region || r->index[maker] == region) continue;
             r->index[maker] = region;
             stack[count++] = maker;
@@ -136,9 +136,9 @@ static uint64_t tli_runs_find_cost(tli_runs *r, int32_t pivot) {
 
 // Regions before that of a pivot of which its backward reads something large.
 static uint64_t tli_runs_count_read(const tli_runs *r, int32_t at) {
-    int32_t seen[8], count = 0, k, i, thing, id = r->model->order[r->moment[at]];
-    for (k = 0; (thing = tli_runs_find_read(r->model, id, k)) != -2; k++) {
-        int32_t region = tli_runs_is_large(r, thing) ? r->region[r->model->maker[thing]] : 0;
+    int32_t seen[8], count = 0, k, i, item, id = r->model->order[r->moment[at]];
+    for (k = 0; (item = tli_runs_find_read(r->model, id, k)) != -2; k++) {
+        int32_t region = tli_runs_is_large(r, item) ? r->region[r->model->maker[item]] : 0;
         if (!region || region >= r->region[r->path[at]]) continue;
         for (i = 0; i < count && seen[i] != region; i++) { }
         if (i < count) continue;
@@ -208,11 +208,11 @@ static void tli_runs_try(tli_runs *r) {
     }
 }
 
-// The next larger size of a thing, at least a quarter above the last one; UINT64_MAX = none.
+// The next larger size of an item, at least a quarter above the last one; UINT64_MAX = none.
 static uint64_t tli_runs_next_size(const tli_runs *r) {
     uint64_t next = UINT64_MAX, from = r->least > UINT64_MAX / 2 ? UINT64_MAX : r->least + r->least / 4;
     int32_t t;
-    for (t = 0; t < r->model->thing_count; t++)
+    for (t = 0; t < r->model->item_count; t++)
         if (r->model->exact[t] > from && r->model->exact[t] < next) next = r->model->exact[t];
     return next;
 }
@@ -236,7 +236,7 @@ static tl_result tli_bound_runs(tli_bound *model, uint64_t *extra) {
             tli_runs_find_path(&r);
             tli_runs_find_moments(&r);
             if (r.count) tli_runs_try(&r);
-            r.work += (uint64_t)model->thing_count;
+            r.work += (uint64_t)model->item_count;
         }
     }
     *extra = r.extra;

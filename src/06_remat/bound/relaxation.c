@@ -6,11 +6,11 @@
 // The relaxation. A training schedule runs its backwards in reverse listing order, so the tensors that are
 // read before and after a backward are known, whatever the schedule does. Choose k backwards v_1 > .. > v_k,
 // the instants. They cut every schedule into spans: span 0 before B v_1, span a from B v_a to B v_(a+1),
-// span k to the end. A thing is a tensor, or saved(v); making either takes one forward of its node. For a
+// span k to the end. An item is a tensor, or saved(v); making either takes one forward of its node. For a
 // schedule that fits the budget, let
-//     x[a][t] = 1   thing t is resident while B v_a runs
+//     x[a][t] = 1   item t is resident while B v_a runs
 //     d[a][n] = 1   a forward of n runs in span a                    (F, I or S: each costs fwd)
-//     w[a][t] = 1   thing t is resident at some moment of span a
+//     w[a][t] = 1   item t is resident at some moment of span a
 // Then, for every a >= 1:
 //     (1) w[a][t] = 1 where a backward of span a, or B v_(a+1), reads t; at the end where t is kept
 //     (2) w[a][t] <= x[a][t] + d[a][maker of t]         t was resident at the start of the span, or was made
@@ -48,7 +48,7 @@
 
 #define TLI_BOUND_INSTANTS 10                      // at most, in one relaxation
 #define TLI_BOUND_CALLS 256                        // that every schedule makes, at most, among the events
-#define TLI_BOUND_CELLS 290000                     // pairs of an instant and a thing, about, in large graphs
+#define TLI_BOUND_CELLS 290000                     // pairs of an instant and an item, about, in large graphs
 #define TLI_BOUND_INFINITE (INT64_C(1) << 62)      // a capacity that no flow reaches
 #define TLI_BOUND_COSTS (INT64_C(1) << 50)         // all scaled costs together, and the largest mu
 #define TLI_BOUND_UNITS 26                         // bits of the sum of all bytes, in units
@@ -56,8 +56,8 @@
 
 enum { TLI_BOUND_FREE, TLI_BOUND_KEPT, TLI_BOUND_ABSENT };  // x[a][t] not fixed, fixed to 1, fixed to 0
 
-// The flow network, the same for all spans: source -> thing -> maker -> its inputs; node -> sink. Arc e ^ 1
-// is the reverse of arc e. Arc 2t goes from the source to thing t, arc 2 (things + t) from t to its maker.
+// The flow network, the same for all spans: source -> item -> maker -> its inputs; node -> sink. Arc e ^ 1
+// is the reverse of arc e. Arc 2t goes from the source to item t, arc 2 (items + t) from t to its maker.
 typedef struct tli_bound_net {
     int32_t  vertex_count, arc_count;
     int32_t *to;                 // [arc_count]
@@ -83,20 +83,20 @@ typedef struct tli_bound {
     uint64_t       *work, work_limit;
     uint64_t        table_limit;  // work of one table; 0 = no tables
     uint64_t        flow_limit;   // of *work: flows end there, maximal or not
-    int32_t   thing_count, order_count;
+    int32_t   item_count, order_count;
     int32_t   most_instants;     // of a relaxation
-    int32_t  *thing_of;          // [tensor_count + node_count] thing of a tensor, of saved(v); -1 = none
-    int32_t  *maker;             // [thing_count] node
-    uint64_t *exact;             // [thing_count] bytes
-    int64_t  *bytes;             // [thing_count] in units, rounded down
-    uint8_t  *at_end;            // [thing_count] 1 = resident at the end
+    int32_t  *item_of;          // [tensor_count + node_count] item of a tensor, of saved(v); -1 = none
+    int32_t  *maker;             // [item_count] node
+    uint64_t *exact;             // [item_count] bytes
+    int64_t  *bytes;             // [item_count] in units, rounded down
+    uint8_t  *at_end;            // [item_count] 1 = resident at the end
     int32_t  *order;             // [order_count] nodes in the order of their backwards
     int32_t  *runs_by;           // [node_count] position of the first backward that needs it; INT32_MAX
     int64_t  *cost;              // [node_count] scaled fwd
     uint64_t *sets, *between;    // [order_count] see tli_bound_find_sets
     uint64_t *held;              // [order_count] bytes that stay beside the set of that backward, because
                                  // what made them cannot run again: see tli_bound_find_held
-    int32_t  *last_read;         // [thing_count] position of the last backward that reads it; order_count = it
+    int32_t  *last_read;         // [item_count] position of the last backward that reads it; order_count = it
                                  // stays to the end; -1 = none does
     uint64_t *room;              // [order_count] budget less the working set of that backward
     tli_bound_event *events;     // [event_count] in the order in which they happen
@@ -106,20 +106,20 @@ typedef struct tli_bound {
     uint64_t *calls_above;       // [node_count] the largest call over the node and all that it depends on
     int32_t  *stack, *stamps;    // [node_count] scratch: tli_bound_exceeds_in_gap
     int64_t   steps_left;        // of walks, for each tli_bound_open: tli_bound_exceeds_in_gap
-    uint8_t  *reads_mark;        // [thing_count] scratch
-    int64_t  *enter;             // [thing_count] scratch: tli_bound_find_enters
-    int32_t  *last_use;          // [thing_count] scratch: tli_bound_find_uses
+    uint8_t  *reads_mark;        // [item_count] scratch
+    int64_t  *enter;             // [item_count] scratch: tli_bound_find_enters
+    int32_t  *last_use;          // [item_count] scratch: tli_bound_find_uses
     struct tli_bound_label *labels, *made;  // [2 TLI_BOUND_LABELS], [TLI_BOUND_LABELS]
     uint64_t  unit, base_cost, cost_step;
-    int64_t   units, most_lambda;  // of all things together; the largest lambda
+    int64_t   units, most_lambda;  // of all items together; the largest lambda
     int32_t   cost_up, cost_down;  // scaled = cost << up >> down
-    int64_t   typical;           // mean bytes of a thing in units, for the length of steps
+    int64_t   typical;           // mean bytes of an item in units, for the length of steps
     tli_bound_net net;
     void     *memory[26];         // allocations of tli_bound_take
     int32_t   memory_count, failed;
 } tli_bound;
 
-// One relaxation: instants, multipliers, fixed variables. Arrays are [count][thing_count].
+// One relaxation: instants, multipliers, fixed variables. Arrays are [count][item_count].
 typedef struct tli_bound_state {
     int32_t  count;
     int32_t  at[TLI_BOUND_INSTANTS];       // events
@@ -144,7 +144,7 @@ static void tli_bound_free(tli_bound *model) {
     while (model->memory_count > 0) tli_release(model->env, model->memory[--model->memory_count]);
 }
 
-// -- bound: set-up: what must run before which backward, things, bytes and costs --
+// -- bound: set-up: what must run before which backward, items, bytes and costs --
 
 // Find runs_by[]: the position of the first backward that needs a node to have run; node_count where only a
 // result needs it, INT32_MAX where nothing does. wanted: scratch [tensor_count].
@@ -160,7 +160,7 @@ static void tli_bound_find_runs(tli_bound *model, int32_t inference, uint8_t *wa
         model->order[model->order_count++] = id;
     }
     for (i = 0; i < graph->tensor_count; i++)
-        if (wanted[i] && model->thing_of[i] >= 0) model->at_end[model->thing_of[i]] = 1;
+        if (wanted[i] && model->item_of[i] >= 0) model->at_end[model->item_of[i]] = 1;
     for (id = graph->node_count; id-- > 0;) {
         const tl_node *node = &graph->nodes[id];
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
@@ -196,28 +196,28 @@ static void tli_bound_scale_costs(tli_bound *model) {
             model->cost[id] = (int64_t)(graph->nodes[id].fwd_cost >> model->cost_down << model->cost_up);
 }
 
-// Set mark[] to `value` for every thing that the backward of a node reads.
+// Set mark[] to `value` for every item that the backward of a node reads.
 static void tli_bound_mark_reads(const tli_bound *model, int32_t id, uint8_t *mark, uint8_t value) {
     const tl_graph *graph = model->graph;
     const tl_node *node = &graph->nodes[id];
-    int32_t i, thing;
+    int32_t i, item;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
-        thing = graph->inputs[i].needed ? model->thing_of[graph->inputs[i].tensor] : -1;
-        if (thing >= 0) mark[thing] = value;
+        item = graph->inputs[i].needed ? model->item_of[graph->inputs[i].tensor] : -1;
+        if (item >= 0) mark[item] = value;
     }
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
-        thing = graph->outputs[i].needed ? model->thing_of[i] : -1;
-        if (thing >= 0) mark[thing] = value;
+        item = graph->outputs[i].needed ? model->item_of[i] : -1;
+        if (item >= 0) mark[item] = value;
     }
-    thing = model->thing_of[graph->tensor_count + id];
-    if (thing >= 0) mark[thing] = value;
+    item = model->item_of[graph->tensor_count + id];
+    if (item >= 0) mark[item] = value;
 }
 
-// Whether a thing is resident at the backward of a position because its maker has run and cannot run again.
-static int tli_bound_is_held(const tli_bound *model, int32_t thing, int32_t position) {
-    int32_t maker = model->maker[thing];
+// Whether an item is resident at the backward of a position because its maker has run and cannot run again.
+static int tli_bound_is_held(const tli_bound *model, int32_t item, int32_t position) {
+    int32_t maker = model->maker[item];
     return model->graph->nodes[maker].once && model->runs_by[maker] <= position &&
-           model->last_read[thing] >= position;
+           model->last_read[item] >= position;
 }
 
 // The last position whose backward has its forwards behind it when an event happens.
@@ -228,36 +228,36 @@ static int32_t tli_bound_ran_by(const tli_bound_event *event) { return event->po
 static void tli_bound_mark_call(const tli_bound *model, int32_t id, uint8_t *mark, uint8_t value) {
     const tl_graph *graph = model->graph;
     const tl_node *node = &graph->nodes[id];
-    int32_t i, thing;
+    int32_t i, item;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
-        thing = model->thing_of[graph->inputs[i].tensor];
-        if (thing >= 0) mark[thing] = value;
+        item = model->item_of[graph->inputs[i].tensor];
+        if (item >= 0) mark[item] = value;
     }
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        if (model->thing_of[i] >= 0) mark[model->thing_of[i]] = value;
-    thing = model->thing_of[graph->tensor_count + id];
-    if (thing >= 0) mark[thing] = value;
+        if (model->item_of[i] >= 0) mark[model->item_of[i]] = value;
+    item = model->item_of[graph->tensor_count + id];
+    if (item >= 0) mark[item] = value;
 }
 
-// Set mark[] to `value` for every thing that is resident at an event whatever the schedule does.
+// Set mark[] to `value` for every item that is resident at an event whatever the schedule does.
 static void tli_bound_mark_fixed(const tli_bound *model, const tli_bound_event *event, uint8_t *mark,
                                  uint8_t value) {
     int32_t t, ran_by = tli_bound_ran_by(event);
     if (event->call < 0) tli_bound_mark_reads(model, model->order[event->position], mark, value);
     else tli_bound_mark_call(model, event->call, mark, value);
-    for (t = 0; t < model->thing_count; t++)
+    for (t = 0; t < model->item_count; t++)
         if (tli_bound_is_held(model, t, ran_by) && model->last_read[t] >= event->position) mark[t] = value;
 }
 
-// Unmark a thing and return its bytes; 0 = it was not marked. held_at: -1, or only what is held at this
+// Unmark an item and return its bytes; 0 = it was not marked. held_at: -1, or only what is held at this
 // position counts.
-static uint64_t tli_bound_take_mark(const tli_bound *model, int32_t thing, int32_t held_at) {
-    if (thing < 0 || !model->reads_mark[thing]) return 0;
-    model->reads_mark[thing] = 0;
-    return held_at < 0 || tli_bound_is_held(model, thing, held_at) ? model->exact[thing] : 0;
+static uint64_t tli_bound_take_mark(const tli_bound *model, int32_t item, int32_t held_at) {
+    if (item < 0 || !model->reads_mark[item]) return 0;
+    model->reads_mark[item] = 0;
+    return held_at < 0 || tli_bound_is_held(model, item, held_at) ? model->exact[item] : 0;
 }
 
-// The bytes of all things that the backward of a node reads, each once; reads_mark[] is zero before and after.
+// The bytes of all items that the backward of a node reads, each once; reads_mark[] is zero before and after.
 // held_at: as in tli_bound_take_mark.
 static uint64_t tli_bound_sum_reads(const tli_bound *model, int32_t id, int32_t held_at) {
     const tl_graph *graph = model->graph;
@@ -266,10 +266,10 @@ static uint64_t tli_bound_sum_reads(const tli_bound *model, int32_t id, int32_t 
     int32_t i;
     tli_bound_mark_reads(model, id, model->reads_mark, 1);
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
-        sum += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor], held_at);
+        sum += tli_bound_take_mark(model, model->item_of[graph->inputs[i].tensor], held_at);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        sum += tli_bound_take_mark(model, model->thing_of[i], held_at);
-    return sum + tli_bound_take_mark(model, model->thing_of[graph->tensor_count + id], held_at);
+        sum += tli_bound_take_mark(model, model->item_of[i], held_at);
+    return sum + tli_bound_take_mark(model, model->item_of[graph->tensor_count + id], held_at);
 }
 
 static uint64_t tli_bound_input_bytes(const tl_graph *graph) {
@@ -304,24 +304,24 @@ static void tli_bound_find_sets(tli_bound *model, uint8_t *has_gradient) {
     }
 }
 
-static void tli_bound_note_read(const tli_bound *model, int32_t thing, int32_t position) {
-    if (thing >= 0 && model->last_read[thing] < position) model->last_read[thing] = position;
+static void tli_bound_note_read(const tli_bound *model, int32_t item, int32_t position) {
+    if (item >= 0 && model->last_read[item] < position) model->last_read[item] = position;
 }
 
 // Find last_read[].
 static void tli_bound_find_reads(tli_bound *model) {
     const tl_graph *graph = model->graph;
     int32_t p, t, i;
-    for (t = 0; t < model->thing_count; t++) model->last_read[t] = model->at_end[t] ? model->order_count : -1;
+    for (t = 0; t < model->item_count; t++) model->last_read[t] = model->at_end[t] ? model->order_count : -1;
     for (p = 0; p < model->order_count; p++) {
         const tl_node *node = &graph->nodes[model->order[p]];
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             const tl_node_input *input = &graph->inputs[i];
-            if (input->needed) tli_bound_note_read(model, model->thing_of[input->tensor], p);
+            if (input->needed) tli_bound_note_read(model, model->item_of[input->tensor], p);
         }
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            if (graph->outputs[i].needed) tli_bound_note_read(model, model->thing_of[i], p);
-        tli_bound_note_read(model, model->thing_of[graph->tensor_count + model->order[p]], p);
+            if (graph->outputs[i].needed) tli_bound_note_read(model, model->item_of[i], p);
+        tli_bound_note_read(model, model->item_of[graph->tensor_count + model->order[p]], p);
     }
 }
 
@@ -331,7 +331,7 @@ static void tli_bound_find_held(tli_bound *model) {
     uint64_t live = 0;
     int32_t p, t;
     tli_bound_find_reads(model);
-    for (t = 0; t < model->thing_count; t++) {
+    for (t = 0; t < model->item_count; t++) {
         int32_t from = model->runs_by[model->maker[t]], to = model->last_read[t] + 1;
         if (!model->graph->nodes[model->maker[t]].once || from >= to || from >= model->order_count) continue;
         model->held[from] += model->exact[t];                           // modulo 2^64: the sums are right
@@ -343,23 +343,23 @@ static void tli_bound_find_held(tli_bound *model) {
     }
 }
 
-// Number the things: tensors that are not graph inputs, and saved bytes that some backward reads.
-static void tli_bound_find_things(tli_bound *model, int32_t inference) {
+// Number the items: tensors that are not graph inputs, and saved bytes that some backward reads.
+static void tli_bound_find_items(tli_bound *model, int32_t inference) {
     const tl_graph *graph = model->graph;
     int32_t i, id;
     for (i = 0; i < graph->tensor_count; i++) {
         int is_input = graph->nodes[graph->outputs[i].node].is_input;
-        model->thing_of[i] = is_input ? -1 : model->thing_count;
+        model->item_of[i] = is_input ? -1 : model->item_count;
         if (is_input) continue;
-        model->exact[model->thing_count] = graph->outputs[i].bytes;
-        model->maker[model->thing_count++] = graph->outputs[i].node;
+        model->exact[model->item_count] = graph->outputs[i].bytes;
+        model->maker[model->item_count++] = graph->outputs[i].node;
     }
     for (id = 0; id < graph->node_count; id++) {
         int is_read = !inference && graph->nodes[id].has_grad && graph->nodes[id].saved_bytes;
-        model->thing_of[graph->tensor_count + id] = is_read ? model->thing_count : -1;
+        model->item_of[graph->tensor_count + id] = is_read ? model->item_count : -1;
         if (!is_read) continue;
-        model->exact[model->thing_count] = graph->nodes[id].saved_bytes;
-        model->maker[model->thing_count++] = id;
+        model->exact[model->item_count] = graph->nodes[id].saved_bytes;
+        model->maker[model->item_count++] = id;
     }
 }
 
@@ -368,14 +368,14 @@ static void tli_bound_find_things(tli_bound *model, int32_t inference) {
 static void tli_bound_scale_bytes(tli_bound *model) {
     uint64_t sum = 0, divisor = 0;
     int32_t t, count = 0;
-    for (t = 0; t < model->thing_count; t++) {
+    for (t = 0; t < model->item_count; t++) {
         sum += model->exact[t];
         divisor = tli_bound_gcd(divisor, model->exact[t]);
         count += model->exact[t] > 0;
     }
     model->unit = divisor ? divisor : 1;
     if (sum / model->unit >> TLI_BOUND_UNITS) model->unit *= (sum / model->unit >> TLI_BOUND_UNITS) + 1;
-    for (t = 0; t < model->thing_count; t++) model->bytes[t] = (int64_t)(model->exact[t] / model->unit);
+    for (t = 0; t < model->item_count; t++) model->bytes[t] = (int64_t)(model->exact[t] / model->unit);
     model->units = (int64_t)(sum / model->unit) + 1;
     model->most_lambda = TLI_BOUND_PRICES / model->units;
     model->typical = count ? (int64_t)(sum / model->unit / (uint64_t)count) : 1;
@@ -397,12 +397,12 @@ static void tli_bound_find_calls(tli_bound *model) {
         for (i = node->first_input; i < end; i++) {
             int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node;
             reads += tensor == over;
-            if (model->thing_of[tensor] >= 0) model->reads_mark[model->thing_of[tensor]] = 1;
+            if (model->item_of[tensor] >= 0) model->reads_mark[model->item_of[tensor]] = 1;
             if (model->calls_above[maker] > above) above = model->calls_above[maker];
         }
         model->calls[id] = 0;
         for (i = node->first_input; i < end; i++)
-            model->calls[id] += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor], -1);
+            model->calls[id] += tli_bound_take_mark(model, model->item_of[graph->inputs[i].tensor], -1);
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             model->calls[id] += graph->outputs[i].bytes;
         model->reused[id] = reads == 1 ? graph->outputs[over].bytes : 0;
@@ -415,22 +415,22 @@ static void tli_bound_find_calls(tli_bound *model) {
 // Read everything that does not depend on the budget.
 static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
     const tl_graph *graph = model->graph;
-    int64_t tensors = graph->tensor_count, nodes = graph->node_count, things = tensors + nodes;
+    int64_t tensors = graph->tensor_count, nodes = graph->node_count, items = tensors + nodes;
     uint8_t *scratch = (uint8_t *)tli_bound_take(model, tensors, 1);
-    model->thing_of = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
-    model->maker = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
-    model->exact = (uint64_t *)tli_bound_take(model, things, sizeof(uint64_t));
-    model->bytes = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
-    model->at_end = (uint8_t *)tli_bound_take(model, 2 * things, 1);
-    model->enter = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
-    model->last_use = (int32_t *)tli_bound_take(model, 2 * things, sizeof(int32_t));
+    model->item_of = (int32_t *)tli_bound_take(model, items, sizeof(int32_t));
+    model->maker = (int32_t *)tli_bound_take(model, items, sizeof(int32_t));
+    model->exact = (uint64_t *)tli_bound_take(model, items, sizeof(uint64_t));
+    model->bytes = (int64_t *)tli_bound_take(model, items, sizeof(int64_t));
+    model->at_end = (uint8_t *)tli_bound_take(model, 2 * items, 1);
+    model->enter = (int64_t *)tli_bound_take(model, items, sizeof(int64_t));
+    model->last_use = (int32_t *)tli_bound_take(model, 2 * items, sizeof(int32_t));
     model->order = (int32_t *)tli_bound_take(model, 4 * nodes, sizeof(int32_t));
     model->cost = (int64_t *)tli_bound_take(model, nodes, sizeof(int64_t));
     model->room = (uint64_t *)tli_bound_take(model, 7 * nodes, sizeof(uint64_t));
     model->events = (tli_bound_event *)tli_bound_take(model, nodes + TLI_BOUND_CALLS, sizeof *model->events);
     if (model->failed) return TL_ERROR_NO_MEMORY;
-    model->reads_mark = model->at_end + things;
-    model->last_read = model->last_use + things;
+    model->reads_mark = model->at_end + items;
+    model->last_read = model->last_use + items;
     model->runs_by = model->order + nodes;
     model->sets = model->room + nodes;
     model->between = model->sets + nodes;
@@ -442,7 +442,7 @@ static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
     model->stamps = model->stack + nodes;
     model->steps_left = TLI_BOUND_WALK;
     model->flow_limit = UINT64_MAX;
-    tli_bound_find_things(model, inference);
+    tli_bound_find_items(model, inference);
     tli_bound_find_runs(model, inference, scratch);
     tli_zero(scratch, (size_t)tensors);
     tli_bound_find_sets(model, scratch);

@@ -16,21 +16,21 @@ static void tli_bound_add_arc(tli_bound_net *net, int32_t from, int32_t to) {
     net->to[net->arc_count++] = from;
 }
 
-// Add the arcs in the order that tli_bound_net names, then node -> sink as arc 2 (2 things + node), then
+// Add the arcs in the order that tli_bound_net names, then node -> sink as arc 2 (2 items + node), then
 // maker -> input.
 static void tli_bound_make_net(tli_bound *model) {
     const tl_graph *graph = model->graph;
     tli_bound_net *net = &model->net;
-    int32_t things = model->thing_count, nodes = graph->node_count, source = things + nodes, i, v;
+    int32_t items = model->item_count, nodes = graph->node_count, source = items + nodes, i, v;
     net->vertex_count = source + 2;
-    for (i = 0; i < things; i++) tli_bound_add_arc(net, source, i);
-    for (i = 0; i < things; i++) tli_bound_add_arc(net, i, things + model->maker[i]);
-    for (i = 0; i < nodes; i++) tli_bound_add_arc(net, things + i, source + 1);
+    for (i = 0; i < items; i++) tli_bound_add_arc(net, source, i);
+    for (i = 0; i < items; i++) tli_bound_add_arc(net, i, items + model->maker[i]);
+    for (i = 0; i < nodes; i++) tli_bound_add_arc(net, items + i, source + 1);
     for (i = 0; i < nodes; i++) {
         const tl_node *node = &graph->nodes[i];
         for (v = node->first_input; v < node->first_input + node->input_count; v++) {
-            int32_t thing = model->thing_of[graph->inputs[v].tensor];
-            if (thing >= 0) tli_bound_add_arc(net, things + i, thing);
+            int32_t item = model->item_of[graph->inputs[v].tensor];
+            if (item >= 0) tli_bound_add_arc(net, items + i, item);
         }
     }
     for (i = 0; i < net->arc_count; i++) net->first[net->to[i ^ 1] + 1]++;
@@ -129,12 +129,12 @@ static void tli_bound_find_side(tli_bound_net *net, uint64_t *work) {
 
 // -- bound: one span: the minimum cut --
 
-// Mark the things that must be resident at some moment of span a.
+// Mark the items that must be resident at some moment of span a.
 static void tli_bound_mark_span(const tli_bound *model, const tli_bound_state *s, int32_t a, uint8_t *mark) {
     const tli_bound_event *next = a + 1 < s->count ? &model->events[s->at[a + 1]] : NULL;
     int32_t end = next ? tli_bound_ran_by(next) : model->order_count - 1, p;
-    if (next) tli_zero(mark, (size_t)model->thing_count);
-    else tli_copy(mark, model->at_end, (size_t)model->thing_count);
+    if (next) tli_zero(mark, (size_t)model->item_count);
+    else tli_copy(mark, model->at_end, (size_t)model->item_count);
     for (p = tli_bound_ran_by(&model->events[s->at[a]]) + 1; p <= end; p++)
         tli_bound_mark_reads(model, model->order[p], mark, 1);
     if (next && next->call >= 0) tli_bound_mark_call(model, next->call, mark, 1);
@@ -145,23 +145,23 @@ static void tli_bound_set(tli_bound_net *net, int32_t arc, int64_t capacity) {
     net->left[arc ^ 1] = 0;
 }
 
-// The price of holding thing t at instant a under the multipliers.
+// The price of holding item t at instant a under the multipliers.
 static int64_t tli_bound_price(const tli_bound *model, const tli_bound_state *s, int32_t a, int32_t t) {
-    int32_t at = a * model->thing_count + t;
+    int32_t at = a * model->item_count + t;
     if (s->fixed[at] == TLI_BOUND_KEPT) return 0;
     if (s->fixed[at] == TLI_BOUND_ABSENT) return TLI_BOUND_INFINITE;
     return s->lambda[a] * model->bytes[t] + s->mu[at];
 }
 
-// Find enter[t], the cost of thing t being absent throughout span a (infinite: it must be resident). Presence
-// earns mu of instant a + 1; that is counted as a constant gain, *offers, for all things, and as a cost of
+// Find enter[t], the cost of item t being absent throughout span a (infinite: it must be resident). Presence
+// earns mu of instant a + 1; that is counted as a constant gain, *offers, for all items, and as a cost of
 // absence for each. Returns 0 if the constant is too large to be useful.
 static int tli_bound_find_enters(tli_bound *model, const tli_bound_state *s, int32_t a, int64_t *offers) {
-    int32_t things = model->thing_count, t;
+    int32_t items = model->item_count, t;
     tli_bound_mark_span(model, s, a, model->reads_mark);
     *offers = 0;
-    for (t = 0; t < things; t++) {
-        int32_t next = (a + 1) * things + t;
+    for (t = 0; t < items; t++) {
+        int32_t next = (a + 1) * items + t;
         model->enter[t] = model->reads_mark[t] ? TLI_BOUND_INFINITE : 0;
         if (a + 1 == s->count) continue;
         if (s->fixed[next] == TLI_BOUND_KEPT) model->enter[t] = TLI_BOUND_INFINITE;
@@ -169,7 +169,7 @@ static int tli_bound_find_enters(tli_bound *model, const tli_bound_state *s, int
         if (*offers <= INT64_C(1) << 58) *offers += s->mu[next];
         if (!model->enter[t]) model->enter[t] = s->mu[next];
     }
-    tli_zero(model->reads_mark, (size_t)things);
+    tli_zero(model->reads_mark, (size_t)items);
     return *offers <= INT64_C(1) << 58;
 }
 
@@ -177,17 +177,17 @@ static int tli_bound_find_enters(tli_bound *model, const tli_bound_state *s, int
 // to be useful. Afterwards level[] of the net marks the source side of the cut.
 static int64_t tli_bound_solve_span(tli_bound *model, const tli_bound_state *s, int32_t a) {
     tli_bound_net *net = &model->net;
-    int32_t things = model->thing_count, t, i;
+    int32_t items = model->item_count, t, i;
     int32_t ran_by = tli_bound_ran_by(&model->events[s->at[a]]);
     int64_t offers, flow;
     int is_useful = tli_bound_find_enters(model, s, a, &offers);
-    for (t = 0; t < things; t++) {
+    for (t = 0; t < items; t++) {
         tli_bound_set(net, 2 * t, model->enter[t]);
-        tli_bound_set(net, 2 * (things + t), tli_bound_price(model, s, a, t));
+        tli_bound_set(net, 2 * (items + t), tli_bound_price(model, s, a, t));
     }
     for (i = 0; i < model->graph->node_count; i++)
-        tli_bound_set(net, 2 * (2 * things + i), model->runs_by[i] <= ran_by ? model->cost[i] : 0);
-    for (i = 2 * (2 * things + model->graph->node_count); i < net->arc_count; i += 2)
+        tli_bound_set(net, 2 * (2 * items + i), model->runs_by[i] <= ran_by ? model->cost[i] : 0);
+    for (i = 2 * (2 * items + model->graph->node_count); i < net->arc_count; i += 2)
         tli_bound_set(net, i, TLI_BOUND_INFINITE);
     flow = tli_bound_flow(net, model->work, model->flow_limit);
     tli_bound_find_side(net, model->work);
@@ -199,19 +199,19 @@ static int64_t tli_bound_slope(const tli_bound *model, const tli_bound_state *s,
     const int32_t *level = model->net.level;
     int64_t held = 0;
     int32_t t;
-    for (t = 0; t < model->thing_count; t++)
-        if (s->fixed[a * model->thing_count + t] == TLI_BOUND_FREE && level[t] &&
-            !level[model->thing_count + model->maker[t]]) held += model->bytes[t];
+    for (t = 0; t < model->item_count; t++)
+        if (s->fixed[a * model->item_count + t] == TLI_BOUND_FREE && level[t] &&
+            !level[model->item_count + model->maker[t]]) held += model->bytes[t];
     return held - s->room[a];
 }
 
-// Add `weight` to share[] of each thing that the last solution holds at instant a.
+// Add `weight` to share[] of each item that the last solution holds at instant a.
 static void tli_bound_add_share(const tli_bound *model, tli_bound_state *s, int32_t a, uint8_t weight) {
     const int32_t *level = model->net.level;
-    int32_t t, things = model->thing_count;
-    for (t = 0; t < things; t++)
-        if (level[t] && !level[things + model->maker[t]])
-            s->share[a * things + t] = (uint8_t)(s->share[a * things + t] + weight);
+    int32_t t, items = model->item_count;
+    for (t = 0; t < items; t++)
+        if (level[t] && !level[items + model->maker[t]])
+            s->share[a * items + t] = (uint8_t)(s->share[a * items + t] + weight);
 }
 
 // The tangent of the concave function value(lambda[a]) at one lambda.
@@ -260,9 +260,9 @@ static int64_t tli_bound_search_line(tli_bound *model, tli_bound_state *s, int32
 
 //
 // The minimum cut prices the bytes held at an instant; this table limits them, so its value is never lower.
-// Nodes are visited in listing order. A label is the set of resident things that later nodes may read (mask),
+// Nodes are visited in listing order. A label is the set of resident items that later nodes may read (mask),
 // the bytes held at the instant, and the cost so far. A node is run in the span (its inputs must be resident;
-// all its things then are) or not (each of its things is held, or is absent). Of labels with the same mask,
+// all its items then are) or not (each of its items is held, or is absent). Of labels with the same mask,
 // dominated ones (more bytes and more cost) are removed. If there are too many labels, bytes are rounded down
 // to a coarser grid, which can only lower the least cost.
 
@@ -322,24 +322,24 @@ typedef struct tli_bound_table {
     int32_t  count;      // of labels
     int64_t  grid;       // bytes are rounded down to multiples of this
     uint64_t start;      // work done before this table
-    uint64_t used;       // slots in use, a bit each. A slot is a bit of the masks, given to one thing
-    int32_t  slot_things[TLI_BOUND_SLOTS];
+    uint64_t used;       // slots in use, a bit each. A slot is a bit of the masks, given to one item
+    int32_t  slot_items[TLI_BOUND_SLOTS];
 } tli_bound_table;
 
-// The slot of a thing; -1 = none, because no later node reads it.
-static int32_t tli_bound_find_slot(const tli_bound_table *table, int32_t thing) {
+// The slot of an item; -1 = none, because no later node reads it.
+static int32_t tli_bound_find_slot(const tli_bound_table *table, int32_t item) {
     int32_t slot;
     for (slot = 0; slot < TLI_BOUND_SLOTS; slot++)
-        if (table->used >> slot & 1 && table->slot_things[slot] == thing) return slot;
+        if (table->used >> slot & 1 && table->slot_items[slot] == item) return slot;
     return -1;
 }
 
-// Split each label in two for thing t of a node that is not run: t is held, or t is absent. Returns 0 if
+// Split each label in two for item t of a node that is not run: t is held, or t is absent. Returns 0 if
 // there are too many labels.
 static int tli_bound_spread(tli_bound_table *table, int32_t t, uint64_t bit) {
     tli_bound *model = table->model;
     const tli_bound_state *s = table->state;
-    int32_t cell = table->a * model->thing_count + t, i, count = table->count;
+    int32_t cell = table->a * model->item_count + t, i, count = table->count;
     int is_kept = s->fixed[cell] == TLI_BOUND_KEPT;
     for (i = 0; i < count; i++) {
         tli_bound_label held = model->labels[i], *gone = &model->labels[i];
@@ -360,26 +360,26 @@ static int tli_bound_spread(tli_bound_table *table, int32_t t, uint64_t bit) {
     return table->count <= TLI_BOUND_LABELS;
 }
 
-// Find last_use[]: the last node that may read a thing in this span (its maker if none does); -1 = nothing
+// Find last_use[]: the last node that may read an item in this span (its maker if none does); -1 = nothing
 // in this span wants it.
 static void tli_bound_find_uses(tli_bound *model) {
     const tl_graph *graph = model->graph;
     int32_t t, id, i;
-    for (t = 0; t < model->thing_count; t++) model->last_use[t] = model->enter[t] > 0 ? model->maker[t] : -1;
+    for (t = 0; t < model->item_count; t++) model->last_use[t] = model->enter[t] > 0 ? model->maker[t] : -1;
     for (id = graph->node_count; id-- > 0;) {
         const tl_node *node = &graph->nodes[id];
-        int32_t saved = model->thing_of[graph->tensor_count + id];
+        int32_t saved = model->item_of[graph->tensor_count + id];
         int is_wanted = saved >= 0 && model->last_use[saved] >= 0;
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            is_wanted |= model->thing_of[i] >= 0 && model->last_use[model->thing_of[i]] >= 0;
+            is_wanted |= model->item_of[i] >= 0 && model->last_use[model->item_of[i]] >= 0;
         for (i = node->first_input; i < node->first_input + node->input_count && is_wanted; i++) {
-            int32_t thing = model->thing_of[graph->inputs[i].tensor];
-            if (thing >= 0 && model->last_use[thing] < id) model->last_use[thing] = id;
+            int32_t item = model->item_of[graph->inputs[i].tensor];
+            if (item >= 0 && model->last_use[item] < id) model->last_use[item] = id;
         }
     }
 }
 
-// Give thing t a slot if a later node may read it; 0 = there is none left.
+// Give item t a slot if a later node may read it; 0 = there is none left.
 static int tli_bound_add_slot(tli_bound_table *table, int32_t t, uint64_t *bit) {
     int32_t slot = 0;
     *bit = 0;
@@ -387,7 +387,7 @@ static int tli_bound_add_slot(tli_bound_table *table, int32_t t, uint64_t *bit) 
     while (slot < TLI_BOUND_SLOTS && table->used >> slot & 1) slot++;
     if (slot == TLI_BOUND_SLOTS) return 0;
     table->used |= *bit = UINT64_C(1) << slot;
-    table->slot_things[slot] = t;
+    table->slot_items[slot] = t;
     return 1;
 }
 
@@ -401,15 +401,15 @@ static int tli_bound_add_node(tli_bound_table *table, int32_t id) {
     int64_t cost = model->runs_by[id] <= tli_bound_ran_by(event) ? model->cost[id] : 0;
     int32_t i, k, made = 0, wanted = 0;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
-        int32_t thing = model->thing_of[model->graph->inputs[i].tensor];
-        int32_t slot = thing >= 0 ? tli_bound_find_slot(table, thing) : -1;
+        int32_t item = model->item_of[model->graph->inputs[i].tensor];
+        int32_t slot = item >= 0 ? tli_bound_find_slot(table, item) : -1;
         if (slot < 0) continue;
         takes |= UINT64_C(1) << slot;
-        if (model->last_use[thing] == id) ends |= UINT64_C(1) << slot;
+        if (model->last_use[item] == id) ends |= UINT64_C(1) << slot;
     }
     for (k = 0; k <= node->output_count; k++) {
         int32_t t = k < node->output_count ? node->first_output + k : model->graph->tensor_count + id;
-        t = model->thing_of[t];
+        t = model->item_of[t];
         if (t < 0 || model->last_use[t] < 0) continue;
         if (!tli_bound_add_slot(table, t, &bit)) return 0;
         makes |= bit;
@@ -470,8 +470,8 @@ static void tli_bound_tabulate(tli_bound *model, tli_bound_state *s) {
 
 // Allocate the network and the labels.
 static tl_result tli_bound_open_net(tli_bound *model) {
-    int64_t vertices = (int64_t)model->thing_count + model->graph->node_count + 2;
-    int64_t arcs = 2 * (2 * (int64_t)model->thing_count + model->graph->node_count + model->graph->input_count);
+    int64_t vertices = (int64_t)model->item_count + model->graph->node_count + 2;
+    int64_t arcs = 2 * (2 * (int64_t)model->item_count + model->graph->node_count + model->graph->input_count);
     tli_bound_net *net = &model->net;
     net->to = (int32_t *)tli_bound_take(model, arcs, sizeof(int32_t));
     net->left = (int64_t *)tli_bound_take(model, arcs, sizeof(int64_t));

@@ -102,7 +102,7 @@ static uint64_t tli_find_lower_quartile(uint64_t *samples, int32_t count) {
     return samples[(count - 1) / 4];
 }
 
-// Time what there is of one thing, by turns: the schemes of a node, or the formats of a tensor. costs: ns of
+// Time all of one kind, by turns: the schemes of a node, or the formats of a tensor. costs: ns of
 // one call; those of bits that are not set stay as they are.
 static tl_result tli_take_turns(const tli_timing *t, int32_t id, uint32_t bits, int32_t kinds, int converts,
                                 uint64_t *costs) {

@@ -141,10 +141,10 @@ static tl_result tli_map_compiled(tl_env *env, const tl_compiled_plan *whole, tl
     uint64_t olds = (uint64_t)whole->source->node_count, tensors = (uint64_t)whole->source->tensor_count;
     uint64_t nodes = (uint64_t)compiled->graph->node_count;
     int32_t *map = (int32_t *)tli_alloc_array(env, 2 * olds + tensors + 2 * nodes + 1, sizeof *map);
-    int32_t *first, *remade, count = 0, id;
+    int32_t *first, *recomputed, count = 0, id;
     if (!map) return tli_fail_ranks(env);
     first = map + 2 * olds + tensors;
-    remade = first + nodes + 1;
+    recomputed = first + nodes + 1;
     for (id = 0; id < whole->source->node_count; id++) map[id] = -1;
     for (id = 0; id < whole->source->tensor_count; id++) {
         int32_t tensor = whole->tensors[id];
@@ -153,7 +153,7 @@ static tl_result tli_map_compiled(tl_env *env, const tl_compiled_plan *whole, tl
     for (id = 0; id < compiled->graph->node_count; id++) {
         int32_t before = count, is_node = compiled->first_members[id] < compiled->first_members[id + 1];
         first[id] = count;
-        remade[id] = is_node ? whole->remade_counts[compiled->members[compiled->first_members[id]]] : 0;
+        recomputed[id] = is_node ? whole->recompute_counts[compiled->members[compiled->first_members[id]]] : 0;
         count = tli_map_members_of(whole, compiled, id, map, map + olds, count);
         compiled->choice.fused_count += count > before + 1;
         compiled->choice.conversion_count += is_node && count == before;
@@ -166,7 +166,7 @@ static tl_result tli_map_compiled(tl_env *env, const tl_compiled_plan *whole, tl
     compiled->members = map + olds;
     compiled->tensors = map + 2 * olds;
     compiled->first_members = first;
-    compiled->remade_counts = remade;
+    compiled->recompute_counts = recomputed;
     return TL_OK;
 }
 

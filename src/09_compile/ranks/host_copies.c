@@ -18,7 +18,7 @@ typedef struct tli_copies {
     const tl_graph *graph;
     const uint8_t  *wanted;        // [tensors] 1 = may be copied
     int32_t         beside;        // events beside which a copy runs: 1, or 0 = tight
-    const tl_plan  *plan;          // woven
+    const tl_plan  *plan;          // interleaved
     const int32_t  *starts;        // [events + 1] the first step of each event
     int32_t        *touched;       // [slots x tensors] the last step that touches it, while it is resident; -1
     int32_t        *touched_in;    // [slots x tensors] the event of that step
@@ -134,7 +134,7 @@ static void tli_merge_copies(tli_copies *c, tli_steps *merged) {
     }
 }
 
-// Add copies of the tensors that are wanted to a woven plan. starts: [event_count + 1] of its events.
+// Add copies of the tensors that are wanted to a interleaved plan. starts: [event_count + 1] of its events.
 static tl_result tli_add_copies(tl_env *env, const tl_graph *graph, const uint8_t *wanted, int32_t beside,
                                 const int32_t *starts, int32_t event_count, tl_plan *plan) {
     uint64_t slots = (uint64_t)plan->slot_count, tensors = slots * (uint64_t)graph->tensor_count, i;

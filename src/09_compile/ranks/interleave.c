@@ -1,7 +1,7 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 
-// -- the plan of a rank, woven from that of one micro-batch --
+// -- the plan of a rank, interleaved from that of one micro-batch --
 //
 //     body     F receive  F 1  F 2  F send  D 1 | B send  F 1  B 2  B 1  B receive         | turn
 //     events   F@0  F@1  B@0  F@2  ..
@@ -45,7 +45,7 @@ static int32_t tli_find_part_start(const tli_body *body, int32_t chunk, int is_b
     return part ? body->ends[part - 1] : 0;
 }
 
-typedef struct tli_weave {
+typedef struct tli_interleave {
     tl_env         *env;
     const tl_graph *graph;
     const tli_chunks *chunks;
@@ -55,54 +55,55 @@ typedef struct tli_weave {
     const uint8_t  *messages;          // [nodes] TLI_MESSAGE_
     uint8_t        *sending;           // [slots x nodes] 1 = the forward of a send is under way
     uint8_t        *has_begun;         // [events] 1 = what it receives has been begun
-    int32_t        *woven;             // [slots] events: forwards of all chunks, then backwards
+    int32_t        *interleaved;             // [slots] events: forwards of all chunks, then backwards
     tli_steps       steps;
-} tli_weave;
+} tli_interleave;
 
-static void tli_weave_step(tli_weave *w, tl_step_kind kind, int32_t node, int32_t slot, int32_t begins) {
+static void tli_interleave_step(tli_interleave *w, tl_step_kind kind, int32_t node, int32_t slot,
+                                int32_t begins) {
     tl_step step = tli_step_of(kind, node, TL_ALL_OUTPUTS);
     step.slot = (uint16_t)slot;
     step.begins = begins;
     tli_add_step(&w->steps, step);
 }
 
-static uint8_t *tli_weave_sending(const tli_weave *w, int32_t node, int32_t slot) {
+static uint8_t *tli_interleave_sending(const tli_interleave *w, int32_t node, int32_t slot) {
     return &w->sending[(size_t)slot * (size_t)w->graph->node_count + (size_t)node];
 }
 
 // End the forward of a send, if it is under way.
-static void tli_end_send(tli_weave *w, int32_t node, int32_t slot) {
-    uint8_t *sending = tli_weave_sending(w, node, slot);
-    if (*sending) tli_weave_step(w, TL_STEP_WAIT, node, slot, 0);
+static void tli_end_send(tli_interleave *w, int32_t node, int32_t slot) {
+    uint8_t *sending = tli_interleave_sending(w, node, slot);
+    if (*sending) tli_interleave_step(w, TL_STEP_WAIT, node, slot, 0);
     *sending = 0;
 }
 
 // How many events of the same micro-batch come before one.
-static int32_t tli_count_before(const tli_weave *w, const tl_pipeline_event *event) {
+static int32_t tli_count_before(const tli_interleave *w, const tl_pipeline_event *event) {
     return event->is_backward ? 2 * w->chunks->count - 1 - event->chunk : event->chunk;
 }
 
 // Begin what an event receives, if there is one, that has not begun, and what comes before it of its
-// micro-batch is woven: tensors before a forward, gradients before a backward, in reverse order.
-static void tli_begin_event(tli_weave *w, int32_t index) {
+// micro-batch is interleaved: tensors before a forward, gradients before a backward, in reverse order.
+static void tli_begin_event(tli_interleave *w, int32_t index) {
     const tl_pipeline_event *event = &w->events[index < w->event_count ? index : 0];
     int32_t first = w->chunks->starts[event->chunk], end = w->chunks->starts[event->chunk + 1], at, node;
     if (index >= w->event_count || w->has_begun[index]) return;
-    if (w->woven[event->micro_batch] < tli_count_before(w, event)) return;
+    if (w->interleaved[event->micro_batch] < tli_count_before(w, event)) return;
     w->has_begun[index] = 1;
     for (at = first; at < end; at++) {
         node = event->is_backward ? first + end - 1 - at : at;
         if (!event->is_backward && w->messages[node] == TLI_MESSAGE_RECEIVE)
-            tli_weave_step(w, TL_STEP_FORWARD, node, event->micro_batch, 1);
+            tli_interleave_step(w, TL_STEP_FORWARD, node, event->micro_batch, 1);
         if (!event->is_backward || w->messages[node] != TLI_MESSAGE_SEND) continue;
         if (!w->graph->nodes[node].has_grad) continue;
         tli_end_send(w, node, event->micro_batch);
-        tli_weave_step(w, TL_STEP_BACKWARD, node, event->micro_batch, 1);
+        tli_interleave_step(w, TL_STEP_BACKWARD, node, event->micro_batch, 1);
     }
 }
 
 // End the sends of a tensor before a step changes it or frees it.
-static void tli_free_sent(tli_weave *w, const tl_step *step, int32_t slot) {
+static void tli_free_sent(tli_interleave *w, const tl_step *step, int32_t slot) {
     const tl_graph *graph = w->graph;
     const tl_node *node = &graph->nodes[step->node];
     int32_t from = node->first_output, end = from + node->output_count, id;
@@ -122,52 +123,52 @@ static void tli_free_sent(tli_weave *w, const tl_step *step, int32_t slot) {
     }
 }
 
-static void tli_weave_body_step(tli_weave *w, tl_step step, int32_t slot) {
+static void tli_interleave_body_step(tli_interleave *w, tl_step step, int32_t slot) {
     int message = w->messages[step.node], backward = step.kind == TL_STEP_BACKWARD;
     tli_free_sent(w, &step, slot);
     step.slot = (uint16_t)slot;
     if (!message || step.kind > TL_STEP_BACKWARD) {
         tli_add_step(&w->steps, step);
     } else if ((message == TLI_MESSAGE_RECEIVE) != backward) {   // begun before: tli_begin_event
-        tli_weave_step(w, TL_STEP_WAIT, step.node, slot, 0);
+        tli_interleave_step(w, TL_STEP_WAIT, step.node, slot, 0);
     } else {
         step.begins = 1;
         tli_add_step(&w->steps, step);
-        if (!backward) *tli_weave_sending(w, step.node, slot) = 1;
+        if (!backward) *tli_interleave_sending(w, step.node, slot) = 1;
     }
 }
 
 // End the gradients that an event has sent back.
-static void tli_end_gradients(tli_weave *w, int32_t index) {
+static void tli_end_gradients(tli_interleave *w, int32_t index) {
     const tl_pipeline_event *event = &w->events[index < 0 ? 0 : index];
     int32_t node;
     if (index < 0 || !event->is_backward) return;
     for (node = w->chunks->starts[event->chunk + 1] - 1; node >= w->chunks->starts[event->chunk]; node--)
         if (w->messages[node] == TLI_MESSAGE_RECEIVE && w->graph->nodes[node].has_grad)
-            tli_weave_step(w, TL_STEP_WAIT, node, event->micro_batch, 0);
+            tli_interleave_step(w, TL_STEP_WAIT, node, event->micro_batch, 0);
 }
 
-static void tli_weave_event(tli_weave *w, int32_t index) {
+static void tli_interleave_event(tli_interleave *w, int32_t index) {
     const tl_pipeline_event *event = &w->events[index];
     int32_t at = tli_find_part_start(w->body, event->chunk, event->is_backward);
     int32_t end = w->body->ends[2 * event->chunk + event->is_backward];
     tli_begin_event(w, index);
     tli_begin_event(w, index + 1);
     if (w->chunks->count > 1) tli_begin_event(w, index + 2);
-    for (; at < end; at++) tli_weave_body_step(w, w->body->steps[at], event->micro_batch);
-    w->woven[event->micro_batch]++;
+    for (; at < end; at++) tli_interleave_body_step(w, w->body->steps[at], event->micro_batch);
+    w->interleaved[event->micro_batch]++;
     tli_end_gradients(w, index - 1);
 }
 
-// Weave the plan of a rank. messages: [nodes] TLI_MESSAGE_; starts: [event_count + 1] overwritten with the
+// Interleave the plan of a rank. messages: [nodes] TLI_MESSAGE_; starts: [event_count + 1] overwritten with the
 // first step of each event, and the number of steps; NULL = not asked.
-static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_chunks *chunks,
+static tl_result tli_interleave_plan(tl_env *env, const tl_graph *graph, const tli_chunks *chunks,
                                 const tli_body *body, const uint8_t *messages, const tl_pipeline_event *events,
                                 int32_t event_count, int32_t micro_batches, int32_t inference, int32_t *starts,
                                 tl_plan *plan) {
     uint64_t places = (uint64_t)micro_batches * (uint64_t)graph->node_count;
     int32_t i, slot;
-    tli_weave w;
+    tli_interleave w;
     tl_result result;
     tli_zero(&w, sizeof w);
     tli_zero(plan, sizeof *plan);
@@ -180,23 +181,23 @@ static tl_result tli_weave_plan(tl_env *env, const tl_graph *graph, const tli_ch
     w.messages = messages;
     w.steps = tli_steps_of(env);
     w.sending = (uint8_t *)tli_alloc_array(env, places + (uint64_t)event_count, 1);
-    w.woven = (int32_t *)tli_alloc_array(env, (uint64_t)micro_batches, sizeof *w.woven);
-    if (!w.sending || !w.woven) {
+    w.interleaved = (int32_t *)tli_alloc_array(env, (uint64_t)micro_batches, sizeof *w.interleaved);
+    if (!w.sending || !w.interleaved) {
         tli_release(env, w.sending);
-        tli_release(env, w.woven);
+        tli_release(env, w.interleaved);
         return tli_fail_ranks(env);
     }
     w.has_begun = w.sending + places;
     for (i = 0; i < event_count; i++) {
         if (starts) starts[i] = w.steps.count;
-        tli_weave_event(&w, i);
+        tli_interleave_event(&w, i);
     }
     tli_end_gradients(&w, event_count - 1);
     for (slot = 0; slot < micro_batches; slot++)
         for (i = 0; i < graph->node_count; i++) tli_end_send(&w, i, slot);
     if (starts) starts[event_count] = w.steps.count;
     tli_release(env, w.sending);
-    tli_release(env, w.woven);
+    tli_release(env, w.interleaved);
     result = tli_take_steps(&w.steps, TLI_IN(COMPILE_RANKS), plan);
     plan->slot_count = micro_batches;
     plan->repeat_count = 1;
@@ -308,7 +309,7 @@ static void tli_join_step(tli_join *j, tl_step step) {
 }
 
 // Hold nothing that a plan does not make again behind its turn.
-static void tli_hold_remade(tli_join *j, const tl_plan *plan, int32_t turn) {
+static void tli_hold_recomputed(tli_join *j, const tl_plan *plan, int32_t turn) {
     const tl_graph *graph = j->graph;
     int32_t id, k, i;
     for (id = 0; id < graph->node_count; id++) {
@@ -331,7 +332,7 @@ static void tli_join_backward(tli_join *j, const tl_plan *first, int32_t turn, c
     if (second) {
         tli_copy(held, j->there, count);
         j->held = held;
-        tli_hold_remade(j, second, second_turn);
+        tli_hold_recomputed(j, second, second_turn);
     }
     for (i = 0; second && i < second->step_count; i++) {
         if (i == second_turn) j->held = NULL;

@@ -17,8 +17,8 @@
 //     a kept set, then one of the plans
 //     each of these that does not fit, with the largest tensors on the host while they wait for their backward
 //
-// Each is woven for a few micro-batches, which repeat themselves, and measured, as it is and tidied. What is
-// cheaper than the best and fits is woven for all of them and placed.
+// Each is interleaved for a few micro-batches, which repeat themselves, and measured, as it is and tidied. What
+// is cheaper than the best and fits is interleaved for all of them and placed.
 
 #define TLI_RANK_BUDGETS 8    // of tl_plan_remat
 #define TLI_RANK_HALVINGS 7   // more budgets, to come near the one that just fits
@@ -46,7 +46,7 @@ typedef struct tli_rank_search {
     tl_device              device;      // the alignment
     int32_t               *largest;     // [largest_count] tensors that may be copied to the host, largest first
     int32_t                largest_count;
-    uint8_t               *copied;      // [tensors] those of the plan that is woven next are 1
+    uint8_t               *copied;      // [tensors] those of the plan that is interleaved next are 1
     int                    copies;      // 1 = some are
     int32_t                beside;      // events beside which these copies run
     uint64_t               room;        // bytes of the arena; UINT64_MAX = no limit
@@ -109,8 +109,8 @@ static uint64_t tli_sum_body(const tl_graph *graph, const tli_body *body) {
     return sum;
 }
 
-// Weave a body for these events, with copies if they are wanted, and measure the plan.
-static tl_result tli_weave_measured(const tli_rank_search *s, const tli_body *body,
+// Interleave a body for these events, with copies if they are wanted, and measure the plan.
+static tl_result tli_interleave_measured(const tli_rank_search *s, const tli_body *body,
                                     const tli_rank_events *events, tl_plan *plan) {
     int32_t *starts = NULL;
     tl_result result;
@@ -119,7 +119,7 @@ static tl_result tli_weave_measured(const tli_rank_search *s, const tli_body *bo
         starts = (int32_t *)tli_alloc_array(s->env, (uint64_t)events->count + 1, sizeof *starts);
         if (!starts) return tli_fail_ranks(s->env);
     }
-    result = tli_weave_plan(s->env, s->graph, &s->chunks, body, s->messages, events->events, events->count,
+    result = tli_interleave_plan(s->env, s->graph, &s->chunks, body, s->messages, events->events, events->count,
                             events->micro_batches, s->desc->inference, starts, plan);
     if (!result && starts)
         result = tli_add_copies(s->env, s->graph, s->copied, s->beside, starts, events->count, plan);
@@ -152,7 +152,7 @@ static tl_result tli_place_body(tli_rank_search *s, const tli_body *body, uint64
                                 int is_lowest) {
     uint64_t *left = is_lowest ? &s->places_left : &s->fits_left;
     tl_plan plan;
-    tl_result result = tli_weave_measured(s, body, &s->all, &plan);
+    tl_result result = tli_interleave_measured(s, body, &s->all, &plan);
     if (!result) result = tli_place_rank(s, &plan, 1, left);
     if (!result && plan.arena_bytes > s->room && plan.arena_bytes > plan.peak_bytes && *left)
         result = tli_place_rank(s, &plan, s->work_limit / 16 + 1, left);
@@ -215,7 +215,7 @@ static tl_result tli_measure_copied(tli_rank_search *s, const tli_body *body, in
     tli_zero(s->copied, (size_t)s->graph->tensor_count);
     for (k = 0; k < count; k++) s->copied[s->largest[k]] = 1;
     s->copies = 1;
-    result = tli_weave_measured(s, body, &s->probe, &plan);
+    result = tli_interleave_measured(s, body, &s->probe, &plan);
     copied->peak = tli_extend_peak(s, plan.peak_bytes);
     copied->host_peak = plan.host_peak_bytes;
     copied->cost = tli_divide_up(plan.cost, (uint64_t)s->probe.micro_batches);
@@ -301,7 +301,7 @@ static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
     if (!is_cheaper && !s->climbs) return TL_OK;
     s->work += (uint64_t)s->probe.micro_batches * (uint64_t)body->step_count;
     quiet = tli_begin_quiet(s->env);
-    result = tli_weave_measured(s, body, &s->probe, &plan);
+    result = tli_interleave_measured(s, body, &s->probe, &plan);
     if (!result) result = tli_measure_held(s, body, &held);
     if (!result) s->tried_peak = tli_extend_peak(s, plan.peak_bytes);
     is_lowest = s->tried_peak < s->lowest;

@@ -111,7 +111,7 @@ typedef struct tl_compiled_ranks {
 //
 // What a rank holds of a micro-batch until its backward counts once for each that is in flight, so plans that
 // keep everything, plans of tl_plan_remat at several budgets and plans that drop what costs little for each
-// byte are all woven into the rank's order, placed, and the cheapest that fits is taken.
+// byte are all interleaved into the rank's order, placed, and the cheapest that fits is taken.
 //
 // Where to cut is found by tl_plan_partition, from estimates of what each possible stage costs and takes within
 // the bytes of its rank, and by moving cuts as long as the simulated step gets shorter; stages of the best cut

@@ -223,7 +223,7 @@ static tl_result tli_map_stage(const tli_stage_cut *c, tli_rank_stage *stage, tl
     }
     at[old_nodes + nodes] = found;
     compiled->first_members = at + old_nodes;
-    compiled->remade_counts = at + old_nodes + nodes + 1;    // no node is fused: all 0
+    compiled->recompute_counts = at + old_nodes + nodes + 1;    // no node is fused: all 0
     return TL_OK;
 }
 

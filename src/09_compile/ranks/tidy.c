@@ -150,9 +150,9 @@ static void tli_tidy_write(const tli_tidy *t, const tli_body *from, tli_body *bo
 // Make a body of the same calls without those that serve nothing, with drops as early as they may be. Release
 // it, also after an error.
 static tl_result tli_tidy_body(tl_env *env, const tl_graph *graph, const tli_body *from, tli_body *body) {
-    uint64_t things = (uint64_t)graph->tensor_count + (uint64_t)graph->node_count;
+    uint64_t items = (uint64_t)graph->tensor_count + (uint64_t)graph->node_count;
     uint64_t steps = (uint64_t)from->step_count, nodes = (uint64_t)graph->node_count;
-    int32_t *numbers = (int32_t *)tli_alloc_array(env, things + 2 * steps, sizeof *numbers);
+    int32_t *numbers = (int32_t *)tli_alloc_array(env, items + 2 * steps, sizeof *numbers);
     tli_tidy t;
     int is_there;
     tli_zero(&t, sizeof t);
@@ -160,18 +160,18 @@ static tl_result tli_tidy_body(tl_env *env, const tl_graph *graph, const tli_bod
     t.graph = graph;
     t.steps = from->steps;
     t.count = from->step_count;
-    t.wanted = (uint8_t *)tli_alloc_array(env, 2 * things + nodes + 2 * steps, 1);
+    t.wanted = (uint8_t *)tli_alloc_array(env, 2 * items + nodes + 2 * steps, 1);
     body->part_count = from->part_count;
     body->steps = (tl_step *)tli_alloc_array(env, steps + 1, sizeof *body->steps);
     body->ends = (int32_t *)tli_alloc_array(env, (uint64_t)from->part_count, sizeof *body->ends);
     is_there = body->steps && body->ends && numbers && t.wanted;
     if (is_there) {
-        t.there = t.wanted + things;
-        t.ran = t.there + things;
+        t.there = t.wanted + items;
+        t.ran = t.there + items;
         t.again = t.ran + nodes;
         t.is_out = t.again + steps;
         t.touched = numbers;
-        t.first_drop = numbers + things;
+        t.first_drop = numbers + items;
         t.next_drop = t.first_drop + steps;
         tli_tidy_forwards(&t);
         tli_tidy_drops(&t);

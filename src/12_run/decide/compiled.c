@@ -187,7 +187,7 @@ static tl_result tli_use_compiled(tl_run *run, const tl_compiled_plan *compiled)
     members->tensors = compiled->tensors;
     members->first_members = compiled->first_members;
     members->members = compiled->members;
-    members->remade_counts = compiled->remade_counts;
+    members->recompute_counts = compiled->recompute_counts;
     members->fused_count = compiled->choice.fused_count;
     return tli_map_members(run);
 }

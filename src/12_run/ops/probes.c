@@ -4,7 +4,7 @@
 // -- rehearsal: probes of one call --
 //
 // What a kernel reads shows in what it makes: a call is made again and again on copies of its operands, each
-// time with one thing changed that must not matter, or that must. Who reads what is not declared is known by
+// time with one change that must not matter, or that must. Who reads what is not declared is known by
 // name then.
 //
 //     before  |guard| input 0 |guard| output 0 |guard| scratch |guard|   contents before the call

@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+"""words.py: words that CONTRIBUTING's glossary has retired stand nowhere: not in names, comments or sentences of the parts, and not
+in pages or examples. What is found is printed; exit status 0 nothing. CHANGES.md and SEEDS.md tell of the past, 99_old_names.h is it."""
+import glob, re, sys
+
+PAST = {'src/99_old_names.h', 'tests/build/old_names.c'}
+
+def retired():
+    """The words of the last column of the glossary."""
+    with open('CONTRIBUTING.md', encoding='utf-8') as f: text = f.read()
+    rows = re.search(r'\| word \| meaning \| not \|\n\|[-|]+\|\n((?:\|.*\n)+)', text).group(1).splitlines()
+    return [word.strip() for row in rows for word in row.split('|')[3].split(',') if word.strip()]
+
+def main():
+    words = retired()
+    if len(words) < 15: sys.exit('CONTRIBUTING.md: the glossary has retired fewer than 15 words')
+    plain = [w for w in words if '_' not in w]      # also as a part of a name: weave_plan
+    pattern = re.compile(r'(?<![A-Za-z])(%s)(?![A-Za-z])|\b(%s)\b' % ('|'.join(plain), '|'.join(w for w in words if '_' in w)), re.I)
+    paths = sorted(glob.glob('src/**/*.[ch]', recursive=True) + glob.glob('examples/*.[ch]') + ['README.md', 'GUIDE.md', 'FIGURES.md'])
+    found = 0
+    for path in paths:
+        if path in PAST: continue
+        with open(path, encoding='utf-8') as f:
+            for number, line in enumerate(f, 1):
+                for match in pattern.finditer(line):
+                    found += 1
+                    print('%s:%d: %s' % (path, number, match.group(0)))
+    print('%d retired words, found %d times' % (len(words), found))
+    return found > 0
+
+if __name__ == '__main__': sys.exit(main())
