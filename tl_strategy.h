@@ -16086,7 +16086,7 @@ static void tli_banks_shake(tli_banks *b, tl_random *random) {
 //             - sum of multipliers x capacity
 //
 // Multipliers rise where more bytes want in than a bank holds, and fall elsewhere, by steps that are as long as
-// the distance to the best plan allows (Polyak). They are integers of `bits` bits behind the point, so the bound
+// the distance to the best plan allows (Polyak). They have `bits` bits behind the point, so the bound
 // is exact. What a buffer would cost above its least says how much the bound rises if it lives there: the
 // search puts the buffers for which that is most first, and ends branches that reach the best plan.
 
