@@ -27068,8 +27068,8 @@ static tl_result tli_remat_bound(tl_env *env, const tl_graph *graph, uint64_t bu
 //      a slowly falling random threshold. Every change inserts or removes one call, takes time
 //      proportional to the items live across it, and can be undone.
 //
-// This part holds the problem (p), the greedy planner (g) and the sequence (s); the next part holds the
-// search (r) that changes it.
+// This part holds the problem (p); the next ones the greedy planner (g), the sequence (s), and the search (r)
+// that changes it.
 
 typedef struct tli_search_calls { int32_t *calls; int32_t count, capacity; } tli_search_calls;
 
@@ -27417,8 +27417,16 @@ static int tli_search_list_program(const tli_search_problem *p, tli_search_calls
         if (p->graph->nodes[id].has_grad) ok = tli_search_add_call(p->env, list, 2 * id + 1);
     return ok && tli_search_add_call(p->env, list, tli_search_end_call(p));
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
 
 // -- search: greedy: recomputation on demand, with eviction --
+//
+// The program is walked once: what a call needs and is not there is made before it, and where that exceeds the
+// budget, what scores least is evicted. Rules with other exponents of the score give other first sequences.
 
 typedef struct tli_search_rule {
     int8_t cost, bytes, distance;  // exponents of the score, in halves
@@ -27896,6 +27904,11 @@ static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *ru
     TLI_INVARIANT(tli_search_greedy_holds(g));
     return 1;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
 
 // -- search: the sequence: a list of calls, a list of events of each item, live bytes of each call --
 //
