@@ -5,7 +5,7 @@ set -euo pipefail
 packages=(
     gcc g++ make python3-minimal            # the tests, and the schedule checker they call
     libcmocka-dev                           # test harness
-    clang libclang-rt-14-dev                # second compiler, sanitizers, libFuzzer
+    clang libclang-rt-14-dev llvm           # second compiler, sanitizers, libFuzzer, coverage
     clang-tidy clang-format cppcheck        # linters
     cmake pkg-config                        # a foreign project that uses this one
     lib32gcc-12-dev libc6-dev-i386          # -m32 (gcc-multilib itself excludes the cross compilers)

@@ -6,7 +6,7 @@
 #include <math.h>
 
 enum { CASE_NODES = 40 };
-#define CASE_WORK 1000000         // of planning: cases ask whether plans run, not whether they are the best
+#define CASE_WORK 3000000         // of planning: cases ask whether plans run, not whether they are the best
 
 // An op that nodes may have.
 typedef struct case_op {
