@@ -37,6 +37,9 @@ private := \b(tli|TLI)_|\brun->
 private := $(shell grep -lE '$(private)' tests/support/*.h | sed 's|.*/||' | tr '\n' '|')$(private)
 INSIDE  := $(shell grep -lE '$(private)' tests/test_*.c | sed 's|tests/\(.*\)\.c|\1|')
 
+inside:
+	@echo $(INSIDE)
+
 # Both headers are joined from parts by plain concatenation, in the order of a list.
 PARTS    := $(addprefix src/,$(shell awk '{print $$1}' src/ORDER))
 VK_PARTS := $(addprefix src/vk/,$(shell awk '{print $$1}' src/vk/ORDER))
@@ -59,7 +62,7 @@ skipped = $(if $(VULKAN)$(if $(call on_vulkan,$1),,none),:,echo "SKIPPED $(notdi
     <vulkan/vulkan_core.h> (Debian: libvulkan-dev)"; [ "$${STRICT:-0}" != 1 ])
 build = $(if $(call present,$@),$1,@:)
 
-.PHONY: all header seen examples tests lib install run run-quantize run-vulkan run-device run-parallel run-mpi test bench fuzz soak \
+.PHONY: all header seen inside examples tests lib install run run-quantize run-vulkan run-device run-parallel run-mpi test bench fuzz soak \
         shaders mutate coverage map size api check deps format help clean cmocka
 .DELETE_ON_ERROR:
 

@@ -74,6 +74,7 @@ step_parts() {
     done <<< "src tl_strategy.h
 src/vk tl_vk_backend.h"
     bash tests/compile_commands.sh --check
+    ! grep -L cmocka_set_test_filter tests/test_*.c | grep . || fail "these ignore F=name (CONTRIBUTING, section 13)"
 }
 
 # Every step below is there for what the others do not see, and runs the programs in which that can show. All of them run
@@ -86,9 +87,9 @@ step_joined() {
     local inside warnings
     implementation tl_strategy.h $out/joined.o gcc -std=c99 -O3 "${strict[@]}" -Wmisleading-indentation &
     warnings=$!
-    inside=$(make -pn | sed -n 's/^INSIDE := //p')
+    inside=$(make -s inside)
     SAMPLE=25 tests_with JOINED=1 VULKAN=no B=$out/joined CC=gcc CFLAGS="-O2" \
-        TESTS="$(programs $out/joined . | tr ' ' '\n' | grep -vE "/($(tr ' ' '|' <<<"$inside")|test_vk_.*|test_1_core)$" | paste -sd' ')"
+        TESTS="$(programs $out/joined . | tr ' ' '\n' | grep -vE "/(${inside// /|}|test_vk_.*|test_1_core)$" | paste -sd' ')"
     wait $warnings
 }
 

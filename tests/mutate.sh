@@ -21,7 +21,9 @@ make -s -j"${JOBS:-$(nproc)}" B=$out CFLAGS="-O1 -w" VULKAN=no $programs || exit
 parts=$(awk '{print $1}' src/ORDER)
 for part in $parts; do echo "//@part $part"; cat "src/$part"; done > $out/joined
 objects=$(for part in $parts; do [[ $part != *.c ]] || echo "$out/parts/${part%.c}.o"; done)
-${CC:-cc} "${flags[@]}" -fPIC -DTL_STRATEGY_IMPLEMENTATION_DONE -include build/parts/public/tl_strategy.h -c -o $out/tl_plan.o examples/tl_plan.c || exit 1
+${CC:-cc} "${flags[@]}" -fPIC -DTL_STRATEGY_IMPLEMENTATION_DONE -I. \
+    $(sed -n 's/^#define \(_[A-Z_]*\) *\([0-9L]*\).*/-D\1=\2/p' examples/tl_plan.c) -include build/parts/public/tl_strategy.h \
+    -c -o $out/tl_plan.o examples/tl_plan.c || exit 1
 changed=
 [ -z "${CHANGED:-}" ] || changed=$(git diff --name-only HEAD -- src | sed 's|^src/||')
 

@@ -801,7 +801,7 @@ static void inputs_of_a_later_stage_are_saved(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pipeline_goes_on_with_other_ranks),
         cmocka_unit_test(replicas_go_on_with_other_ranks),
@@ -812,5 +812,6 @@ int main(void) {
         cmocka_unit_test(a_sum_under_way_is_not_saved),
         cmocka_unit_test(inputs_of_a_later_stage_are_saved),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -908,7 +908,7 @@ static void gradients_on_threads_are_those_of_one(void **state) {
     for (i = 0; i < JOB_THREADS; i++) pthread_join(threads[i], NULL);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(peaks_and_lifetimes_are_those_of_the_rule),
         cmocka_unit_test(places_for_k_steps_hold_for_fewer),
@@ -922,5 +922,6 @@ int main(void) {
         cmocka_unit_test(a_schedule_says_how_many_steps_may_be_under_way),
         cmocka_unit_test(gradients_on_threads_are_those_of_one),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -644,7 +644,7 @@ static void what_is_asked_for_is_not_overruled(void **state) {
     assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_list_of_operations_is_the_graph_that_it_describes),
         cmocka_unit_test(figures_are_budgets),
@@ -659,5 +659,6 @@ int main(void) {
         cmocka_unit_test(ranges_of_the_state_are_checked),
         cmocka_unit_test(a_failing_allocator_leaves_nothing_behind),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

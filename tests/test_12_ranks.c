@@ -1198,7 +1198,7 @@ static void strategies_that_no_transport_carries_are_refused(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_those_of_one_process),
         cmocka_unit_test(interleaved_gradients_are_those_of_one_process),
@@ -1223,5 +1223,6 @@ int main(void) {
         cmocka_unit_test(strategies_copy_to_the_host),
         cmocka_unit_test(strategies_that_no_transport_carries_are_refused),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

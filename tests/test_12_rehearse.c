@@ -1116,7 +1116,7 @@ static void operations_are_rehearsed_before_they_are_planned(void **state) {
     assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_found_on_random_graphs),
         cmocka_unit_test(nothing_is_found_in_a_network_that_is_right),
@@ -1132,5 +1132,6 @@ int main(void) {
         cmocka_unit_test(operations_are_rehearsed_before_they_are_planned),
         cmocka_unit_test(wrong_needs_are_found_without_inputs),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -390,7 +390,7 @@ static void sizes_beyond_32_bits_are_refused(void **state) {
     tl_free_graph(&env, &graph);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_plans_compute_the_same),
         cmocka_unit_test(what_was_left_out_is_refused),
@@ -398,5 +398,6 @@ int main(void) {
         cmocka_unit_test(a_kernel_that_fails_stops_the_step_and_it_is_run_again),
         cmocka_unit_test(sizes_beyond_32_bits_are_refused),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

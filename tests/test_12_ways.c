@@ -414,7 +414,7 @@ static void failing_memory_loses_nothing(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_run_what_is_fastest),
         cmocka_unit_test(what_cannot_be_cut_is_copied),
@@ -423,5 +423,6 @@ int main(void) {
         cmocka_unit_test(what_cannot_be_split_is_refused),
         cmocka_unit_test(failing_memory_loses_nothing),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

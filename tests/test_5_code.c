@@ -442,7 +442,7 @@ static void programs_compute_what_the_executor_computes(void **state) {
         int first = number;
         add(&users, "#include \"tests/support/code_program.h\"\n");
         for (i = 0; i < BATCH; i++) add_program(&random, number++, dir, &users, &all, &expected[i], &counts);
-        add(&users, "int main(void) {\n");
+        add(&users, "int main(int argc, char **argv) {\n");
         for (i = first; i < number; i++) add(&users, "    code_run(&n%d_net);\n", i);
         add(&users, "    return 0;\n}\n");
         save_text(dir, "users", ".c", users.text);
@@ -617,7 +617,7 @@ static void every_code_form_has_a_name(void **state) {
     assert_string_equal(tl_name_code_form(TL_CODE_FORM_COUNT), "?");
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_compute_what_the_executor_computes),
         cmocka_unit_test(a_program_reads_like_what_it_does),
@@ -626,5 +626,6 @@ int main(void) {
         cmocka_unit_test(failing_sinks_and_allocators_are_reported),
         cmocka_unit_test(every_code_form_has_a_name),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("5_code", tests, NULL, NULL);
 }

@@ -436,7 +436,7 @@ static void every_start_has_a_name(void **state) {
     assert_string_equal(tl_name_start(TL_START_COUNT), "?");
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_replay_allocates_what_is_planned_and_computes_what_a_run_computes),
         cmocka_unit_test(whatever_fails_everything_is_released),
@@ -445,5 +445,6 @@ int main(void) {
         cmocka_unit_test(a_replay_without_memory_says_so),
         cmocka_unit_test(every_start_has_a_name),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("5_replay", tests, NULL, NULL);
 }

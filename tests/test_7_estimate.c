@@ -244,12 +244,13 @@ static void every_allocation_fails_in_turn(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_are_sums_of_squares),
         cmocka_unit_test(an_estimate_is_near_what_is_measured),
         cmocka_unit_test(bad_input_is_named),
         cmocka_unit_test(every_allocation_fails_in_turn),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -283,7 +283,7 @@ static void no_memory_is_an_error(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(times_are_lower_quartiles_of_turns),
         cmocka_unit_test(rows_are_by_op_and_size),
@@ -293,5 +293,6 @@ int main(void) {
         cmocka_unit_test(failures_and_stops),
         cmocka_unit_test(no_memory_is_an_error),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

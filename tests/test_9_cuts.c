@@ -256,7 +256,7 @@ static void long_networks_are_cut(void **state) {
     tl_free_graph(&env, &graph);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slow_rank_gets_less),
         cmocka_unit_test(every_rank_keeps_its_budget),
@@ -265,5 +265,6 @@ int main(void) {
         cmocka_unit_test(the_least_budget_is_a_plan),
         cmocka_unit_test(long_networks_are_cut),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

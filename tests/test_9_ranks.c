@@ -441,7 +441,7 @@ static void a_budget_above_one_that_fits_is_not_refused(void **state) {
     close_case(&c);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cuts_are_compared_with_every_cut),
         cmocka_unit_test(plans_of_stages_are_compared_with_every_body),
@@ -450,5 +450,6 @@ int main(void) {
         cmocka_unit_test(what_has_no_gradient_is_sent_before_the_first_backward),
         cmocka_unit_test(a_budget_above_one_that_fits_is_not_refused),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

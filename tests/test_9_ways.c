@@ -396,7 +396,7 @@ static void the_link_decides(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_fastest_of_all_ways_is_taken),
         cmocka_unit_test(the_link_decides),
@@ -404,5 +404,6 @@ int main(void) {
         cmocka_unit_test(bad_descs_are_refused),
         cmocka_unit_test(failing_memory_loses_nothing),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

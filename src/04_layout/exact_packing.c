@@ -859,6 +859,11 @@ static void tli_pack_ask_between(tli_pack *p, tli_pack_range *range, uint64_t sl
     }
 }
 
+// The next slice of work is four times as long, while the last was less than all work: a bound may rise often.
+static uint64_t tli_pack_more(uint64_t slice, uint64_t work_limit) {
+    return slice < work_limit ? 4 * slice : slice;
+}
+
 // Lower the layout of the boxes to `goal` or less, as far as the work goes; *bound: no layout is lower. Most of
 // the work goes to the capacity that is wanted, if more than that is taken.
 static void tli_pack_lower(tli_pack *p, uint64_t goal, uint64_t wanted, uint64_t work_limit, uint64_t *bound) {
@@ -874,13 +879,14 @@ static void tli_pack_lower(tli_pack *p, uint64_t goal, uint64_t wanted, uint64_t
     while (wanted >= range.low && range.high > wanted && p->work < p->work_end && answer == TLI_PACK_STOPPED) {
         if (p->failed) break;
         answer = tli_pack_ask_range(p, &range, wanted, slice, 0);
-        slice *= 4;
+        slice = tli_pack_more(slice, work_limit);
     }
     p->work_end = p->stopped ? 0 : end;
-    for (slice = TLI_PACK_SLICE * (uint64_t)p->count; range.high > range.low; slice *= 4) {
-        if (p->work >= p->work_end || p->failed) break;
+    slice = TLI_PACK_SLICE * (uint64_t)p->count;
+    while (range.high > range.low && p->work < p->work_end && !p->failed) {
         answer = tli_pack_ask_range(p, &range, range.low, slice * TLI_PACK_BOUND, 0);
         if (answer == TLI_PACK_STOPPED) tli_pack_ask_between(p, &range, slice);
+        slice = tli_pack_more(slice, work_limit);
     }
     *bound = range.low;
     TLI_INVARIANT(range.high == tli_pack_height(p, p->best));
