@@ -123,7 +123,7 @@ step_reduced() {
     local option pattern
     while read -r option pattern; do
         echo "$option"
-        SAMPLE=25 tests_with TESTS="$(programs $out/$option "$pattern")" VULKAN=no B=$out/$option CC=gcc CFLAGS="-O1 -D$option"
+        SAMPLE=25 tests_with TESTS="$(programs $out/$option "$pattern")" VULKAN=no B=$out/$option CC=gcc CFLAGS="-O0 -D$option"
     done <<< "TL_NO_PRECISION _5_plan|_10_|_11_|_12_graph|_12_run|_13_plan|_13_trace|_nn\.
 TL_NO_OFFLOAD _5_plan|_6_[lr]|_11_|_12_run|_nn\.
 TL_NO_CODECS _5_plan|_6_offload|_12_graph|_13_plan|_nn\.
@@ -266,14 +266,18 @@ step_freestanding() {
     error_texts > $out/error_texts
     [ "$(wc -l < $out/error_texts)" -gt 500 ] || fail "src/01_core/error_rules.c: its lists are not found"
     implementation_source tl_strategy.h
-    for cc in gcc clang; do for opt in -O0 -Os -O2 -O3 "-Os -DTL_SMALL_SIZES"; do
-        $cc -std=c99 $opt "${strict[@]}" -ffreestanding -fno-stack-protector -c -o $out/freestanding.o tests/build/freestanding.c
-        other=$(nm -u $out/freestanding.o | awk '{print $2}' | grep -vE "$allowed" || true)
-        [ -z "$other" ] || fail "$cc $opt needs other symbols:"$'\n'"$other"
-    done; done
-    for cc in gcc clang; do     # -O0 removes least
-        other=$($cc -std=c99 -O0 -I. -DNDEBUG -DTL_NO_ERROR_TEXT -S -o - $out/implementation.c |
-            grep -E '^\s*\.(string|ascii|asciz)' | grep -Ff $out/error_texts || true)
+    for cc in gcc clang; do     # of the text, -O0 removes least
+        echo "$cc -std=c99 -O0 -I. -DNDEBUG -DTL_NO_ERROR_TEXT -S -o $out/no_error_text-$cc.s $out/implementation.c"
+        for opt in -O0 -Os -O2 -O3 "-Os -DTL_SMALL_SIZES"; do
+            echo "$cc -std=c99 $opt ${strict[*]} -ffreestanding -fno-stack-protector -c -o '$out/freestanding-$cc${opt// /}.o' tests/build/freestanding.c"
+        done
+    done | parallel
+    for o in $out/freestanding-*.o; do
+        other=$(nm -u "$o" | awk '{print $2}' | grep -vE "$allowed" || true)
+        [ -z "$other" ] || fail "$o needs other symbols:"$'\n'"$other"
+    done
+    for cc in gcc clang; do
+        other=$(grep -E '^\s*\.(string|ascii|asciz)' $out/no_error_text-$cc.s | grep -Ff $out/error_texts || true)
         [ -z "$other" ] || fail "$cc: TL_NO_ERROR_TEXT leaves text of errors:"$'\n'"$other"
     done
     for o in $(options); do
@@ -408,7 +412,7 @@ step_readme() { bash tests/readme.sh; }
 # Run every example as its `// check:` line says; compare what it prints with tests/expected/NAME.txt where that exists.
 step_examples() {
     local f name args code
-    make -s -j"$jobs" examples WERROR=-Werror
+    make -s -j"$jobs" examples LINKED=1 WERROR=-Werror > $out/examples.log 2>&1 || { cat $out/examples.log; fail "make examples"; }
     for f in $(examples); do
         grep -q '^// check:' "$f" || fail "$f: no '// check: <arguments>' line in its first comment"
         name=$(basename "$f" .c)
