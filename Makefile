@@ -4,7 +4,8 @@
 # directory of their own:  make test CC=clang CFLAGS="-O1 -g -fsanitize=address" B=build/asan
 
 B            = build
-CFLAGS       ?= -O2 -g
+LIB_CFLAGS   := $(or $(CFLAGS),-O2 -g)
+CFLAGS       ?= -O1 -g
 FUZZ_SECONDS ?= 60
 CLANG        = clang
 RUNNER       =
@@ -199,7 +200,7 @@ lib: $(B)/libtl_strategy.so $(B)/libtl_strategy.a $(B)/tl_strategy.pc
 
 $(B)/tl_strategy.o: tl_strategy.h
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -fPIC -DTL_STRATEGY_IMPLEMENTATION -x c -c -o $@ $<
+	$(CC) $(LIB_CFLAGS) $(STD) $(WARN) $(WERROR) -fPIC -DTL_STRATEGY_IMPLEMENTATION -x c -c -o $@ $<
 $(B)/libtl_strategy.a: $(B)/tl_strategy.o
 	rm -f $@
 	$(AR) rcs $@ $<

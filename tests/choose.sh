@@ -2,8 +2,8 @@
 # The names of the test programs that `make test F=... CHANGED=...` builds and runs.
 #
 #   F=name       those that have a test with this in its name, or have it in their own
-#   CHANGED=1    those of what differs from the last commit: the tests of a part are in tests/map.txt, those of a file in
-#                tests/support are the ones that include it
+#   CHANGED=1    those of what differs from the last commit: the tests of a part are in tests/map.txt, those of a public part
+#                are those of its section, those of a file in tests/support are the ones that include it
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,11 +20,14 @@ with_includers() {
     echo "$all"
 }
 
+tests_of() { awk -v parts="$1" '$1 ~ parts {for (i = 2; i <= NF; i++) print "tests/" $i ".c"}' tests/map.txt; }
 changed() {
     local file
     { git diff --name-only HEAD; git ls-files -o --exclude-standard; } | while read -r file; do
         case $file in
-        src/vk/*.[ch] | src/*.[ch]) awk -v part="${file#src/}" '$1 == part ":" {for (i = 2; i <= NF; i++) print "tests/" $i ".c"}' tests/map.txt ;;
+        src/vk/*.h) tests_of '^vk/' ;;
+        src/*/*.h) file=${file#src/}; tests_of "^${file%%/*}/" ;;
+        src/*.c) awk -v part="${file#src/}" '$1 == part ":" {for (i = 2; i <= NF; i++) print "tests/" $i ".c"}' tests/map.txt ;;
         tests/test_*.c) echo "$file" ;;
         tests/support/* | examples/*.[ch])
             with_includers "$(basename "$file")" | tr ' ' '\n' | grep '^test_.*\.c$' | sed 's|^|tests/|' || true ;;
