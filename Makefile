@@ -93,13 +93,10 @@ compile_commands.json: src/ORDER src/vk/ORDER
 	@bash tests/compile_commands.sh > $@
 
 # LINKED=1: with the parts, which takes seconds where the whole header takes half a minute each; for development and CI, where
-# step commands builds them as they say themselves.
+# step commands builds them as they say themselves. Those on Vulkan set options of the implementation.
 $(EXAMPLES): $(B)/%: examples/%.c $(HEADERS) $(if $(LINKED),| $(B)/parts/libtl_strategy.so)
 	@mkdir -p $(@D)
-	$(call build,$(CC) -O3 $(STD) $(WARN) $(WERROR) $(if $(LINKED),$(sees_public)) -o $@ $< $(if $(LINKED),$(linked_with)) $(LDLIBS))
-ifdef LINKED
-$(call on_vulkan,$(EXAMPLES)): | $(B)/parts/libtl_vk_backend.so
-endif
+	$(call build,$(CC) -O3 $(STD) $(WARN) $(WERROR) $(if $(is_linked),$(sees_public)) -o $@ $< $(if $(is_linked),$(linked_with)) $(LDLIBS))
 
 # -- parts, compiled one by one --
 #
@@ -152,6 +149,7 @@ $(B)/parts/libtl_vk_backend.so: $(VK_OBJECTS)
 system_macros = $$(sed -n 's/^\#define \(_[A-Z_]*\) *\([0-9L]*\).*/-D\1=\2/p' $<)
 sees          = $(if $(filter $*,$(INSIDE)),private,public)
 is_vulkan     = $(findstring _vk,$*)$(findstring vulkan,$*)
+is_linked     = $(if $(is_vulkan),,$(LINKED))
 sees_public   = $(system_macros) -include $(G)/public/tl_strategy.h $(if $(is_vulkan),-include $(G)/public/tl_vk_backend.h) -I$(G)/public -I.
 # JOINED=1: with the header as users have it, in which private functions are static; for programs that name none.
 library       = $(if $(JOINED),,/parts)
