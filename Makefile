@@ -63,7 +63,7 @@ skipped = $(if $(VULKAN)$(if $(call on_vulkan,$1),,none),:,echo "SKIPPED $(notdi
     <vulkan/vulkan_core.h> (Debian: libvulkan-dev)"; [ "$${STRICT:-0}" != 1 ])
 build = $(if $(call present,$@),$1,@:)
 
-.PHONY: all header seen inside examples tests lib install run run-quantize run-vulkan run-device run-parallel run-mpi test bench fuzz soak \
+.PHONY: all header seen inside FORCE examples tests lib install run run-quantize run-vulkan run-device run-parallel run-mpi test bench fuzz soak \
         shaders mutate coverage map size api check deps format help clean cmocka
 .DELETE_ON_ERROR:
 
@@ -114,7 +114,7 @@ CORE_PARTS  := $(call objects,$(filter-out vk/%,$(part_names)))
 VK_OBJECTS  := $(call objects,$(filter vk/%,$(part_names)))
 PART_FLAGS  := -Wno-unused-const-variable -fPIC -fno-semantic-interposition -I$(G)/public -I. -MMD -MP
 
-.SECONDARY:
+.PRECIOUS: $(G)/%.made $(G)/%.c
 $(G)/%.made: src/% tests/parts.awk
 	@mkdir -p $(@D)
 	@awk -v declarations=1 -f tests/parts.awk $< > $(G)/$*.new && \

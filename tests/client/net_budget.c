@@ -425,7 +425,7 @@ static tl_run *open_run(double budget, tl_run_figures *figures) {
     static tl_variable states[6 * MAX_LAYERS], *s = states;
     static tl_backend cpu; static tl_env env;
     tl_cpu_backend_desc memory = {0}; tl_run *run;
-    tl_run_desc desc = {.backend = &cpu, .states = states, .random = keep_rng, .figures = figures};
+    tl_run_desc desc = {.backend = &cpu, .variables = states, .random = keep_rng, .figures = figures};
     for (int i = 0; i < n_layers; i++) {
         struct layer *l = &layers[i];
         for (int k = 0; k < l->n_in; k++) in[i][k].node = (int32_t)(l->in[k] - layers);
