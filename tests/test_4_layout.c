@@ -252,7 +252,7 @@ static int tries_all(const tl_layout_buffer *buffers, int32_t count) {
 // Buffers, by kind: 0 = plain ones, 1 = alignments, pins and in place, 2 = and gaps, 3 = that leave some bytes.
 static void check_small_layouts(uint64_t seed, int count, int32_t most, int has_blocks) {
     tl_random random = { seed };
-    int i, proven = 0, pins = 0, best_count = 0, all = 0;
+    int i, proven = 0, pins = 0, best_count = 0, all = 0, spent = 0;
     for (i = 0; i < count; i++) {
         static tl_layout_buffer buffers[MOST];
         static tl_layout_gap gaps[MOST][3];
@@ -283,9 +283,12 @@ static void check_small_layouts(uint64_t seed, int count, int32_t most, int has_
             fail_msg("%d: height %llu, bound %llu, best %llu", i, (ull)plan.height_bytes, (ull)plan.bound_bytes, (ull)best);
         proven += plan.proven;
         best_count += plan.height_bytes == best;
+        if (plan.work >= desc.work_limit) print_message("%d: all work is spent on %d buffers\n", i, (int)n);
+        spent += plan.work >= desc.work_limit;
         tl_free_layout_plan(&env, &plan);
     }
     print_message("%d of %d proven, %d the best, %d with pins that overlap\n", proven, count - pins, best_count, pins);
+    assert_int_equal(spent, 0);     // capacities that cannot be kept are refuted once, and never asked for again
     assert_true(!has_blocks || all * 4 > count);
     assert_true(is_thinned() || (proven * 100 > 90 * (count - pins) && best_count * 100 > 98 * (count - pins)));
 }
