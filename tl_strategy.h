@@ -59048,7 +59048,7 @@ enum { TLI_BEFORE, TLI_AFTER, TLI_RING_BEFORE, TLI_RING_AFTER, TLI_NEIGHBOURS };
 
 typedef struct tli_words {
     uint64_t plans;      // hash of those of all ranks; 0 = no plan of ranks
-    uint64_t states;     // hash of the registered ones
+    uint64_t variables;  // hash of the registered ones
     uint64_t settings;   // hash of repeat_count, seed, first_micro_batch; 0 between replicas: they may differ
     uint64_t step;       // the next training step
 } tli_words;
@@ -59081,7 +59081,7 @@ typedef struct tli_reduction {
     int32_t  asked;                 // the bits it began with
     tl_variable_kind kind;
     int32_t  node;                  // of the run's graph, whose shards are summed; -1 = every range of the kind
-    int32_t  state, turn;
+    int32_t  variable, turn;
     uint64_t piece;
     int32_t  is_begun;              // 1 = the messages of this piece are under way
     int32_t  requests[2];           // sent, received
@@ -59175,10 +59175,10 @@ static uint64_t tli_hash_variables(const tl_run *run) {
     uint64_t hash = (uint64_t)run->desc.variable_count;
     int32_t i;
     for (i = 0; i < run->desc.variable_count; i++) {
-        const tl_variable *state = &run->desc.variables[i];
-        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)state->node << 32 | (uint64_t)state->kind);
-        hash = tl_mix_u64(hash, state->kind == TL_VARIABLE_OPTIMIZER ? 0 : state->bytes);
-        hash = tl_mix_u64(hash, state->shard != NULL);
+        const tl_variable *variable = &run->desc.variables[i];
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)variable->node << 32 | (uint64_t)variable->kind);
+        hash = tl_mix_u64(hash, variable->kind == TL_VARIABLE_OPTIMIZER ? 0 : variable->bytes);
+        hash = tl_mix_u64(hash, variable->shard != NULL);
     }
     return hash;
 }
@@ -59189,7 +59189,7 @@ static tl_result tli_begin_greeting(const tl_run *run, tli_greeting *g) {
     tl_result result = TL_OK;
     int32_t i;
     g->own.plans = run->compiled ? run->compiled->ranks_hash : 0;
-    g->own.states = tli_hash_variables(run);
+    g->own.variables = tli_hash_variables(run);
     if (g == &m->stages)
         g->own.settings = tl_mix_u64(run->desc.seed, (uint64_t)(uint32_t)run->repeat_count << 32 |
                                                          (uint32_t)run->desc.first_micro_batch);
@@ -59216,7 +59216,7 @@ static void tli_end_greeting(const tli_messages *m, tli_greeting *g) {
     TLI_INVARIANT(tli_greeting_holds(g));
 }
 
-// What both sides have told each other is the same; states only of replicas, which have the same stage.
+// What both sides have told each other is the same; variables only of replicas, which have the same stage.
 static tl_result tli_compare_words(const tl_run *run, tli_function function, const tli_greeting *g) {
     const tli_messages *m = run->messages;
     int32_t i;
@@ -59228,7 +59228,7 @@ static tl_result tli_compare_words(const tl_run *run, tli_function function, con
         if (peer < 0) continue;
         if (other->step != g->own.step) { why = TLI_RULE(PEER_IS_AT_ANOTHER_STEP); value = other->step; }
         if (other->settings != g->own.settings) why = TLI_RULE(PEER_HAS_OTHER_SETTINGS);
-        if (g == &m->ring && other->states != g->own.states) why = TLI_RULE(PEER_HAS_OTHER_VARIABLES);
+        if (g == &m->ring && other->variables != g->own.variables) why = TLI_RULE(PEER_HAS_OTHER_VARIABLES);
         if (other->plans != g->own.plans) { why = TLI_RULE(PEER_HAS_OTHER_PLANS); value = other->plans; }
         if (why)
             return tli_fail_values(run->env, TL_ERROR_MISMATCH, function, why, (uint64_t)peer, value);
@@ -59419,14 +59419,14 @@ static uint64_t tli_shard_start(uint64_t count, uint64_t replicas, uint64_t shar
     return count / replicas * shard + (shard < rest ? shard : rest);
 }
 
-static tli_shard_piece tli_find_piece(const tl_run *run, const tl_variable *state, int32_t shard,
+static tli_shard_piece tli_find_piece(const tl_run *run, const tl_variable *variable, int32_t shard,
                                       uint64_t piece) {
-    uint64_t replicas = (uint64_t)tli_count_replicas(run), count = state->bytes / 4;
+    uint64_t replicas = (uint64_t)tli_count_replicas(run), count = variable->bytes / 4;
     uint64_t at = (uint64_t)((shard % (int32_t)replicas + (int32_t)replicas) % (int32_t)replicas);
     uint64_t first = tli_shard_start(count, replicas, at) + piece * TLI_PIECE_COUNT;
     uint64_t end = tli_shard_start(count, replicas, at + 1);
     tli_shard_piece found;
-    found.at = (float *)state->host + (first < end ? first : end);
+    found.at = (float *)variable->host + (first < end ? first : end);
     found.count = first < end ? end - first : 0;
     if (found.count > TLI_PIECE_COUNT) found.count = TLI_PIECE_COUNT;
     return found;
@@ -59435,17 +59435,17 @@ static tli_shard_piece tli_find_piece(const tl_run *run, const tl_variable *stat
 // The pieces that the present turn sends and receives.
 static void tli_find_turn_pieces(const tl_run *run, const tli_reduction *r, tli_shard_piece *sent,
                                  tli_shard_piece *received) {
-    const tl_variable *state = &run->desc.variables[r->state];
+    const tl_variable *variable = &run->desc.variables[r->variable];
     int32_t shard = tli_find_replica(run) - r->turn + (r->parts & TLI_REDUCE_SCATTER ? 0 : 1);
-    *sent = tli_find_piece(run, state, shard, r->piece);
-    *received = tli_find_piece(run, state, shard - 1, r->piece);
+    *sent = tli_find_piece(run, variable, shard, r->piece);
+    *received = tli_find_piece(run, variable, shard - 1, r->piece);
 }
 
 #ifdef TLI_INVARIANTS
 // A sum has parts of those that were asked for, a turn of its ring, and messages only of a begun piece.
 static int tli_reduction_holds(const tl_run *run, const tli_reduction *r) {
     int is_idle = r->requests[0] == TLI_NO_REQUEST && r->requests[1] == TLI_NO_REQUEST;
-    if (!r->asked || (r->parts & ~r->asked) || !r->parts || r->state > run->desc.variable_count) return 0;
+    if (!r->asked || (r->parts & ~r->asked) || !r->parts || r->variable > run->desc.variable_count) return 0;
     if (r->turn < 0 || r->turn >= tli_count_replicas(run) - 1) return 0;
     return r->is_begun || is_idle;
 }
@@ -59486,8 +59486,8 @@ static void tli_pass_piece(tl_run *run, tli_reduction *r) {
     uint64_t replicas = (uint64_t)tli_count_replicas(run), count;
     r->is_begun = 0;
     r->piece++;
-    if (r->state < run->desc.variable_count) {
-        count = run->desc.variables[r->state].bytes / 4;
+    if (r->variable < run->desc.variable_count) {
+        count = run->desc.variables[r->variable].bytes / 4;
         if (r->piece * TLI_PIECE_COUNT < count / replicas + 1) return;
     }
     r->piece = 0;
@@ -59498,26 +59498,26 @@ static void tli_pass_piece(tl_run *run, tli_reduction *r) {
         return;
     }
     r->parts = r->asked;
-    r->state++;
+    r->variable++;
     TLI_INVARIANT(tli_reduction_holds(run, r));
 }
 
 // Whether a range has a shard, and is of a node that the step at hand computes.
-static int tli_is_shard_at_hand(const tl_run *run, const tl_variable *state) {
-    return state->shard && tli_find_run_node(run, state->node) == run->at.last.node;
+static int tli_is_shard_at_hand(const tl_run *run, const tl_variable *variable) {
+    return variable->shard && tli_find_run_node(run, variable->node) == run->at.last.node;
 }
 
-static int tli_is_reduced(const tl_run *run, const tli_reduction *r, const tl_variable *state) {
-    if (r->node >= 0) return tli_is_shard_at_hand(run, state);
-    return state->kind == r->kind && !state->shard;
+static int tli_is_reduced(const tl_run *run, const tli_reduction *r, const tl_variable *variable) {
+    if (r->node >= 0) return tli_is_shard_at_hand(run, variable);
+    return variable->kind == r->kind && !variable->shard;
 }
 
 // Go to the next range that is summed; 0 = there is none.
 static int tli_find_next_variable(const tl_run *run, tli_reduction *r) {
-    while (r->state < run->desc.variable_count && !tli_is_reduced(run, r, &run->desc.variables[r->state]))
-        r->state++;
-    TLI_INVARIANT(r->state <= run->desc.variable_count);
-    return r->state < run->desc.variable_count;
+    while (r->variable < run->desc.variable_count && !tli_is_reduced(run, r, &run->desc.variables[r->variable]))
+        r->variable++;
+    TLI_INVARIANT(r->variable <= run->desc.variable_count);
+    return r->variable < run->desc.variable_count;
 }
 
 static tl_result tli_move_reduction(tl_run *run, tli_reduction *r) {
@@ -59618,17 +59618,17 @@ TLI_IMPL tl_result tl_gather_run(tl_run *run, tl_variable_kind kind) {
     return tli_reduce(run, TLI_IN(GATHER_RUN), kind, TLI_REDUCE_GATHER);
 }
 
-static void tli_find_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes) {
-    uint64_t replicas = (uint64_t)tli_count_replicas(run), count = run->desc.variables[state].bytes / 4;
+static void tli_find_shard(const tl_run *run, int32_t variable, uint64_t *offset, uint64_t *bytes) {
+    uint64_t replicas = (uint64_t)tli_count_replicas(run), count = run->desc.variables[variable].bytes / 4;
     uint64_t shard = ((uint64_t)tli_find_replica(run) + 1) % replicas;
     *offset = 4 * tli_shard_start(count, replicas, shard);
     *bytes = 4 * tli_shard_start(count, replicas, shard + 1) - *offset;
-    TLI_INVARIANT(*offset + *bytes <= run->desc.variables[state].bytes);
+    TLI_INVARIANT(*offset + *bytes <= run->desc.variables[variable].bytes);
 }
 
-TLI_IMPL void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes) {
-    TL_ASSERT(run && offset && bytes && state >= 0 && state < run->desc.variable_count);
-    tli_find_shard(run, state, offset, bytes);
+TLI_IMPL void tl_find_run_shard(const tl_run *run, int32_t variable, uint64_t *offset, uint64_t *bytes) {
+    TL_ASSERT(run && offset && bytes && variable >= 0 && variable < run->desc.variable_count);
+    tli_find_shard(run, variable, offset, bytes);
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -60096,9 +60096,9 @@ static tl_result tli_open_shards(tl_run *run) {
 static void tli_clear_shards(tl_run *run) {
     int32_t i;
     for (i = 0; i < run->desc.variable_count && run->has_shards; i++) {
-        const tl_variable *state = &run->desc.variables[i];
-        TLI_INVARIANT(!state->shard || state->host);
-        if (tli_is_shard_at_hand(run, state)) tli_zero(state->host, (size_t)state->bytes);
+        const tl_variable *variable = &run->desc.variables[i];
+        TLI_INVARIANT(!variable->shard || variable->host);
+        if (tli_is_shard_at_hand(run, variable)) tli_zero(variable->host, (size_t)variable->bytes);
     }
 }
 
@@ -60106,14 +60106,14 @@ static void tli_clear_shards(tl_run *run) {
 static void tli_add_shards(tl_run *run) {
     int32_t i;
     for (i = 0; i < run->desc.variable_count; i++) {
-        const tl_variable *state = &run->desc.variables[i];
+        const tl_variable *variable = &run->desc.variables[i];
         uint64_t offset, bytes, k;
         const float *from;
-        if (!tli_is_shard_at_hand(run, state)) continue;
+        if (!tli_is_shard_at_hand(run, variable)) continue;
         tli_find_shard(run, i, &offset, &bytes);
-        TLI_INVARIANT(offset + bytes <= state->bytes && offset % 4 == 0);
-        from = (const float *)state->host + offset / 4;
-        for (k = 0; k < bytes / 4; k++) state->shard[k] += from[k];
+        TLI_INVARIANT(offset + bytes <= variable->bytes && offset % 4 == 0);
+        from = (const float *)variable->host + offset / 4;
+        for (k = 0; k < bytes / 4; k++) variable->shard[k] += from[k];
     }
 }
 
@@ -60132,11 +60132,11 @@ static tl_result tli_sum_shards(tl_run *run) {
 
 // The bytes of a range between steps: of one with a shard, the shard.
 static void tli_find_variable_bytes(const tl_run *run, int32_t i, void **host, uint64_t *bytes) {
-    const tl_variable *state = &run->desc.variables[i];
+    const tl_variable *variable = &run->desc.variables[i];
     uint64_t offset;
-    *host = state->shard ? state->shard : state->host;
-    *bytes = state->bytes;
-    if (state->shard) tli_find_shard(run, i, &offset, bytes);
+    *host = variable->shard ? variable->shard : variable->host;
+    *bytes = variable->bytes;
+    if (variable->shard) tli_find_shard(run, i, &offset, bytes);
 }
 #else
 #ifndef TL_ONLY_TABLES
@@ -65303,18 +65303,18 @@ TLI_IMPL void tl_free_run(tl_run *run) {
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_ONLY_TABLES
 
-// -- the caller's state, and users by node --
+// -- the caller's variables, and users by node --
 //
 // What kernels read and write beside their operands is known by ranges of the caller's memory. They are
 // compared with each other and with the arena once, when a run is made: where two overlapped, what is restored,
 // saved or summed of one would change the other.
 //
-//     states   |== conv weights ==|== their gradient ==|    |== running mean ==|
-//     arena                                                                        |####...####|
+//     variables   |== conv weights ==|== their gradient ==|    |== running mean ==|
+//     arena                                                                           |####...####|
 
-#define TLI_STATE_NAME(id, name, what) name,
-static const char *const tli_variable_names[] = { TL_VARIABLES(TLI_STATE_NAME) };
-#undef TLI_STATE_NAME
+#define TLI_VARIABLE_NAME(id, name, what) name,
+static const char *const tli_variable_names[] = { TL_VARIABLES(TLI_VARIABLE_NAME) };
+#undef TLI_VARIABLE_NAME
 
 TLI_IMPL const char *tl_name_variable(tl_variable_kind kind) {
     return tli_is_below((int64_t)kind, TL_VARIABLE_COUNT) ? tli_variable_names[kind] : "?";
@@ -65337,27 +65337,30 @@ static tl_result tli_check_users(tl_run *run) {
 }
 
 #ifndef TL_NO_CHECKS
-static uint64_t tli_variable_address(const tl_variable *state) { return (uint64_t)(uintptr_t)state->host; }
+static uint64_t tli_variable_address(const tl_variable *variable) {
+    return (uint64_t)(uintptr_t)variable->host;
+}
 
-static tli_rule tli_find_shard_rule(const tl_run *run, const tl_variable *state) {
+static tli_rule tli_find_shard_rule(const tl_run *run, const tl_variable *variable) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (state->kind != TL_VARIABLE_GRADIENT || state->node < 0 || state->bytes % 4)
+    if (variable->kind != TL_VARIABLE_GRADIENT || variable->node < 0 || variable->bytes % 4)
         return TLI_RULE(VARIABLE_SHARD_OF_WHAT_HAS_NONE);
     if (!run->limits.host_visible) return TLI_RULE(VARIABLE_SHARD_NEEDS_HOST);
     return run->in_flight > 1 ? TLI_RULE(VARIABLE_SHARDS_ONE_STEP_AT_A_TIME) : TLI_NO_RULE;
 #else
     (void)run;
-    (void)state;
+    (void)variable;
     return TLI_RULE(VARIABLE_SHARDS_ARE_LEFT_OUT);
 #endif
 }
 
-static tli_rule tli_find_variable_rule(const tl_run *run, const tl_variable *state) {
-    if (state->node < -1 || state->node >= tli_caller_graph(run)->node_count ||
-        !tli_is_below((int64_t)state->kind, TL_VARIABLE_COUNT)) return TLI_RULE(VARIABLE_KIND_OR_NODE_UNKNOWN);
-    if (state->bytes && (!state->host || state->bytes > UINTPTR_MAX - (uintptr_t)state->host))
+static tli_rule tli_find_variable_rule(const tl_run *run, const tl_variable *variable) {
+    if (variable->node < -1 || variable->node >= tli_caller_graph(run)->node_count ||
+        !tli_is_below((int64_t)variable->kind, TL_VARIABLE_COUNT))
+        return TLI_RULE(VARIABLE_KIND_OR_NODE_UNKNOWN);
+    if (variable->bytes && (!variable->host || variable->bytes > UINTPTR_MAX - (uintptr_t)variable->host))
         return TLI_RULE(VARIABLE_NULL_WITH_BYTES);
-    return state->shard ? tli_find_shard_rule(run, state) : TLI_NO_RULE;
+    return variable->shard ? tli_find_shard_rule(run, variable) : TLI_NO_RULE;
 }
 
 // Range number i, or beyond these the shard of range i - state_count.
@@ -65375,24 +65378,24 @@ static tl_variable tli_find_memory(const tl_run *run, int32_t i) {
 // overlaps it does. ends: the range that ends last so far, of those without a shard and of those with one,
 // which may overlap each other.
 static tl_result tli_compare_variables(tl_run *run, int32_t *order, uint64_t *keys) {
-    int32_t states = run->desc.variable_count, count = run->has_shards ? 2 * states : states;
+    int32_t variables = run->desc.variable_count, count = run->has_shards ? 2 * variables : variables;
     int32_t ends[2] = { -1, -1 }, i, k;
     for (i = 0; i < count; i++) {
-        tl_variable state = tli_find_memory(run, i);
-        keys[i] = tli_variable_address(&state);
+        tl_variable variable = tli_find_memory(run, i);
+        keys[i] = tli_variable_address(&variable);
     }
     tli_sort_numbers(order, count, keys);
     for (i = 0; i < count; i++) {
-        tl_variable state = tli_find_memory(run, order[i]);
-        int32_t *end = &ends[state.shard != NULL];
-        uint64_t to = keys[order[i]] + state.bytes;
-        if (!state.bytes) continue;
-        for (k = 0; k < (state.shard ? 1 : 2); k++)
+        tl_variable variable = tli_find_memory(run, order[i]);
+        int32_t *end = &ends[variable.shard != NULL];
+        uint64_t to = keys[order[i]] + variable.bytes;
+        if (!variable.bytes) continue;
+        for (k = 0; k < (variable.shard ? 1 : 2); k++)
             if (ends[k] >= 0 && keys[order[i]] - keys[ends[k]] < tli_find_memory(run, ends[k]).bytes)
                 return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
                                        run->has_shards ? TLI_RULE(VARIABLE_SHARDS_OVERLAP)
                                                        : TLI_RULE(VARIABLES_OVERLAP),
-                                       (uint64_t)(ends[k] % states), (uint64_t)(order[i] % states));
+                                       (uint64_t)(ends[k] % variables), (uint64_t)(order[i] % variables));
         if (*end < 0 || to > keys[*end] + tli_find_memory(run, *end).bytes) *end = order[i];
     }
     return TL_OK;
@@ -65406,16 +65409,16 @@ static int tli_do_overlap(const tl_variable *a, const tl_variable *b) {
 
 // Ranges with shards of one node of the run's graph are written by the same backward: they do not overlap.
 static tl_result tli_compare_shards(tl_run *run, int32_t *order, uint64_t *keys) {
-    const tl_variable *states = run->desc.variables;
+    const tl_variable *variables = run->desc.variables;
     int32_t count = run->desc.variable_count, i, k;
     for (i = 0; i < count; i++) {
-        int32_t node = states[i].shard ? tli_find_run_node(run, states[i].node) : -1;
+        int32_t node = variables[i].shard ? tli_find_run_node(run, variables[i].node) : -1;
         keys[i] = node < 0 ? UINT64_MAX : (uint64_t)node;
     }
     tli_sort_numbers(order, count, keys);
     for (i = 0; i < count && keys[order[i]] != UINT64_MAX; i++)
         for (k = i + 1; k < count && keys[order[i]] == keys[order[k]]; k++)
-            if (tli_do_overlap(&states[order[i]], &states[order[k]]))
+            if (tli_do_overlap(&variables[order[i]], &variables[order[k]]))
                 return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
                                        TLI_RULE(VARIABLES_OVERLAP), (uint64_t)order[i], (uint64_t)order[k]);
     return TL_OK;
@@ -65456,9 +65459,9 @@ static tl_result tli_compare_block(tl_run *run, const char *host, uint64_t bytes
     uint64_t from = (uint64_t)(uintptr_t)host;
     int32_t i;
     for (i = 0; i < run->desc.variable_count; i++) {
-        const tl_variable *state = &run->desc.variables[i];
-        uint64_t at = tli_variable_address(state);
-        if (!state->bytes || at >= from + bytes || from >= at + state->bytes) continue;
+        const tl_variable *variable = &run->desc.variables[i];
+        uint64_t at = tli_variable_address(variable);
+        if (!variable->bytes || at >= from + bytes || from >= at + variable->bytes) continue;
         return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
                                TLI_RULE(VARIABLE_OVERLAPS_ARENA),
                                (uint64_t)i, 0);
@@ -66970,7 +66973,7 @@ TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on
 // differ. A first walk over the data changes nothing and refuses whatever does not belong to this run; then a
 // second takes it over.
 //
-//     head | the caller's states | inputs | between passes: the entry, or results that are kept | checksum
+//     head | the caller's variables | inputs | between passes: the entry, or results that are kept | checksum
 //                                         | in a pass: what is live, by tensors and nodes        |
 //
 // Where something lies, and what is live at a step, is not in the data: the simulator tells it, from the plan.
@@ -66987,7 +66990,7 @@ typedef struct tli_saving {
     uint64_t     checksum;
     tl_result    result;      // the first error
     int32_t      in_pass;
-    int32_t      any_slots;   // 1 = states alone, of a run with any number of slots
+    int32_t      any_slots;   // 1 = variables alone, of a run with any number of slots
     uint64_t     next_step;   // that was read
     int32_t      takes_entry; // 1 = the data's entry, or kept results, are those of this run
     tli_sim      sim;         // in a pass: after the steps that were carried out
@@ -67172,19 +67175,19 @@ static void tli_save_scaler(tli_saving *s) {
 #endif
 }
 
-// Ranges of the caller's state.
+// The caller's variables.
 static void tli_save_variables(tli_saving *s) {
     const tl_run_desc *desc = &s->run->desc;
     const tli_rule rule = TLI_RULE(SAVED_VARIABLES_ARE_OTHERS);
     int32_t i;
     tli_save_same(s, (uint64_t)desc->variable_count, 4, rule);
     for (i = 0; i < desc->variable_count && !s->result; i++) {
-        const tl_variable *state = &desc->variables[i];
+        const tl_variable *variable = &desc->variables[i];
         uint64_t bytes;
         void *host;
         tli_find_variable_bytes(s->run, i, &host, &bytes);
-        tli_save_same(s, (uint32_t)state->node, 4, rule);
-        tli_save_same(s, (uint64_t)state->kind, 4, rule);
+        tli_save_same(s, (uint32_t)variable->node, 4, rule);
+        tli_save_same(s, (uint64_t)variable->kind, 4, rule);
         tli_save_same(s, bytes, 8, rule);
         tli_save_bytes(s, s->sink || s->applies ? host : NULL, bytes);
     }
@@ -67670,7 +67673,7 @@ TLI_IMPL tl_result tl_load_run(tl_run *run, const void *data, size_t length) {
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_ONLY_TABLES
 
-// -- loading states from the saves of other runs --
+// -- loading variables from the saves of other runs --
 //
 // A range is known by its node, its kind and its number among those of both. Each save is walked over once, and
 // where it has a range that this run registers, the place is noted; nothing is copied before all are there.
@@ -67680,10 +67683,10 @@ TLI_IMPL tl_result tl_load_run(tl_run *run, const void *data, size_t length) {
 
 typedef struct tli_gathering {
     tl_run      *run;
-    int32_t     *order;        // [states] by node and kind, those of both as they are registered
-    uint64_t    *keys;         // [states] of node and kind
-    int32_t     *seen;         // [states] at the first of a node and kind: ranges of these in the save at hand
-    const uint8_t **found;     // [states] NULL = in none so far
+    int32_t     *order;        // [variables] by node and kind, those of both as they are registered
+    uint64_t    *keys;         // [variables] of node and kind
+    int32_t     *seen;         // [variables] at the first of a node and kind: those in the save at hand
+    const uint8_t **found;     // [variables] NULL = in none so far
     const uint8_t *scaler;     // of the first save
     size_t       scaler_bytes;
     uint64_t     next_step;
@@ -67718,11 +67721,11 @@ static tl_result tli_open_gathering(tl_run *run, tli_gathering *g) {
     return TL_OK;
 }
 
-static tl_result tli_fail_variable(const tli_gathering *g, tli_rule rule, int32_t state) {
+static tl_result tli_fail_variable(const tli_gathering *g, tli_rule rule, int32_t variable) {
     const tl_run *run = g->run;
-    const tl_variable *at = &run->desc.variables[state];
+    const tl_variable *at = &run->desc.variables[variable];
     tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_VARIABLES), rule,
-                                     at->node < 0 ? UINT64_MAX : (uint64_t)at->node, (uint64_t)state);
+                                     at->node < 0 ? UINT64_MAX : (uint64_t)at->node, (uint64_t)variable);
     tli_put_text(&s, tl_name_variable(at->kind));
     tli_put_text(&s, "");
     if (TLI_ERROR_TEXT)
@@ -67755,16 +67758,17 @@ static int32_t tli_match_variable(tli_gathering *g, tli_saving *s, uint64_t key)
 
 // What replicas have of their own may differ between saves: what is summed, running means, random numbers.
 // Weights and moments are the same in all, and what belongs to no node could be anything.
-static int tli_is_own_variable(const tl_variable *state) {
-    return state->node >= 0 && state->kind != TL_VARIABLE_PARAMETER && state->kind != TL_VARIABLE_OPTIMIZER;
+static int tli_is_own_variable(const tl_variable *variable) {
+    return variable->node >= 0 && variable->kind != TL_VARIABLE_PARAMETER &&
+           variable->kind != TL_VARIABLE_OPTIMIZER;
 }
 
 static void tli_take_state(tli_gathering *g, tli_saving *s, int32_t i, uint64_t bytes, const uint8_t *from) {
-    const tl_variable *state = &g->run->desc.variables[i];
-    if (state->shard) return;   // spent between training steps; with other replicas its bytes are others
-    if (state->bytes != bytes) s->result = tli_fail_variable(g, TLI_RULE(SAVED_VARIABLE_HAS_OTHER_BYTES), i);
+    const tl_variable *variable = &g->run->desc.variables[i];
+    if (variable->shard) return;   // spent between training steps; with other replicas its bytes are others
+    if (variable->bytes != bytes) s->result = tli_fail_variable(g, TLI_RULE(SAVED_VARIABLE_HAS_OTHER_BYTES), i);
     else if (!g->found[i]) g->found[i] = from;
-    else if (!tli_is_own_variable(state) && TLI_MEMCMP(g->found[i], from, (size_t)bytes) != 0)
+    else if (!tli_is_own_variable(variable) && TLI_MEMCMP(g->found[i], from, (size_t)bytes) != 0)
         s->result = tli_fail_variable(g, TLI_RULE(SAVES_HAVE_A_VARIABLE_TWICE), i);
 }
 
@@ -67816,8 +67820,8 @@ static void tli_apply_gathering(const tli_gathering *g) {
     tli_saving s;
     int32_t i;
     for (i = 0; i < run->desc.variable_count; i++) {
-        const tl_variable *state = &run->desc.variables[i];
-        if (state->bytes && !state->shard) tli_copy(state->host, g->found[i], (size_t)state->bytes);
+        const tl_variable *variable = &run->desc.variables[i];
+        if (variable->bytes && !variable->shard) tli_copy(variable->host, g->found[i], (size_t)variable->bytes);
     }
     tli_zero(&s, sizeof s);
     s.run = run;
@@ -67890,7 +67894,7 @@ typedef struct tli_rehearsing {
     char         *state;         // as the caller left it
     uint64_t     *made;          // [tensor_count + node_count + input_count] hashes of outputs, of saved bytes,
                                  // of input gradients after each backward, as they were made first
-    uint64_t     *ends;          // [state_count + tensor_count] of the state and the results after the pass
+    uint64_t     *ends;          // [variable_count + tensor_count] of the state and the results after the pass
     uint8_t      *is_made;       // [tensor_count + node_count + input_count]
     uint64_t     *times, *calls; // [2 * node_count * pass_count] of each pass: ns of a node's forwards, of its
                                  // backward, and how many calls these were
@@ -68001,24 +68005,26 @@ typedef struct tli_probe {
 
 // -- rehearsal: the state that a node uses --
 
-static int tli_uses_variable(const tl_variable *state, int32_t node) {
-    return state->node == node || state->node < 0;
+static int tli_uses_variable(const tl_variable *variable, int32_t node) {
+    return variable->node == node || variable->node < 0;
 }
 
-typedef enum tli_variable_move { TLI_STATE_TAKE, TLI_STATE_PUT, TLI_STATE_COMPARE } tli_variable_move;
+typedef enum tli_variable_move {
+    TLI_VARIABLES_TAKE, TLI_VARIABLES_PUT, TLI_VARIABLES_COMPARE
+} tli_variable_move;
 
 // Copy the state of a node to or from an image, or compare. node: -1 = all of it. Returns the first range that
 // differs, -1 = none does.
-static int32_t tli_move_state(const tl_run_desc *desc, int32_t node, char *image, tli_variable_move move) {
+static int32_t tli_move_variables(const tl_run_desc *desc, int32_t node, char *image, tli_variable_move move) {
     int32_t i;
     for (i = 0; i < desc->variable_count; i++) {
-        const tl_variable *state = &desc->variables[i];
-        if (node >= 0 && !tli_uses_variable(state, node)) continue;
-        if (!state->bytes) continue;
-        if (move == TLI_STATE_TAKE) tli_copy(image, state->host, (size_t)state->bytes);
-        else if (move == TLI_STATE_PUT) tli_copy(state->host, image, (size_t)state->bytes);
-        else if (!tli_same_bytes(state->host, image, state->bytes)) return i;
-        image += state->bytes;
+        const tl_variable *variable = &desc->variables[i];
+        if (node >= 0 && !tli_uses_variable(variable, node)) continue;
+        if (!variable->bytes) continue;
+        if (move == TLI_VARIABLES_TAKE) tli_copy(image, variable->host, (size_t)variable->bytes);
+        else if (move == TLI_VARIABLES_PUT) tli_copy(variable->host, image, (size_t)variable->bytes);
+        else if (!tli_same_bytes(variable->host, image, variable->bytes)) return i;
+        image += variable->bytes;
     }
     return -1;
 }
@@ -68236,7 +68242,7 @@ static tl_result tli_open_probe(tli_probe *p, tli_rehearsing *r, tl_run *run, co
     p->state_before = p->after + p->image_bytes;
     p->state_after = p->state_before + p->state_bytes;
     tli_fill_before(p);
-    (void)tli_move_state(&run->desc, step->call.node, p->state_before, TLI_STATE_TAKE);
+    (void)tli_move_variables(&run->desc, step->call.node, p->state_before, TLI_VARIABLES_TAKE);
     return TL_OK;
 }
 
@@ -68278,12 +68284,12 @@ static void tli_apply_change(const tli_probe *p, const tli_change *change) {
     for (i = 0; i < p->count && change->ready; i++)      // the outputs are there
         if (p->shadows[i].kind == TL_OPERAND_OUTPUT)
             tli_copy(p->work + p->shadows[i].at, p->after + p->shadows[i].at, (size_t)p->shadows[i].bytes);
-    (void)tli_move_state(&p->run->desc, p->step->call.node, change->again ? p->state_after : p->state_before,
-                         TLI_STATE_PUT);
+    (void)tli_move_variables(&p->run->desc, p->step->call.node,
+                             change->again ? p->state_after : p->state_before, TLI_VARIABLES_PUT);
     for (i = 0; i < p->run->desc.variable_count && change->gradients; i++) {
-        const tl_variable *state = &p->run->desc.variables[i];
-        if (tli_uses_variable(state, p->step->call.node) && state->kind == TL_VARIABLE_GRADIENT)
-            tli_fill_words((char *)state->host, state->bytes, tli_fill_word(TLI_FILL_HALVES));
+        const tl_variable *variable = &p->run->desc.variables[i];
+        if (tli_uses_variable(variable, p->step->call.node) && variable->kind == TL_VARIABLE_GRADIENT)
+            tli_fill_words((char *)variable->host, variable->bytes, tli_fill_word(TLI_FILL_HALVES));
     }
 }
 
@@ -68367,7 +68373,7 @@ static int32_t tli_find_effect(const tli_probe *p, int with_saved) {
 // Whether anything differs that the call makes: operands, or the state that it leaves.
 static int tli_has_effect(const tli_probe *p) {
     return tli_find_effect(p, 1) >= 0 ||
-           tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_COMPARE) >= 0;
+           tli_move_variables(&p->run->desc, p->step->call.node, p->state_after, TLI_VARIABLES_COMPARE) >= 0;
 }
 
 static void tli_note_finding(tli_probe *p, tl_finding_kind kind, const tli_shadow *shadow, uint64_t byte) {
@@ -68382,15 +68388,15 @@ static void tli_note_finding(tli_probe *p, tl_finding_kind kind, const tli_shado
     tli_add_finding(p->r, &finding);
 }
 
-static void tli_note_variable(tli_probe *p, tl_finding_kind kind, int32_t state) {
+static void tli_note_variable(tli_probe *p, tl_finding_kind kind, int32_t variable) {
     tl_finding finding;
     tli_zero(&finding, sizeof finding);
     finding.kind = kind;
     finding.node = p->step->call.node;
     finding.step = p->call.kind;
     finding.operand = TL_OPERAND_VARIABLE;
-    finding.index = state;
-    finding.variable = p->run->desc.variables[state].kind;
+    finding.index = variable;
+    finding.variable = p->run->desc.variables[variable].kind;
     tli_add_finding(p->r, &finding);
 }
 
@@ -68571,12 +68577,12 @@ static tl_result tli_probe_undefined(tli_probe *p, int *untouched) {
 static tl_result tli_probe_again(tli_probe *p) {
     tli_change change = tli_no_change;
     tl_result result;
-    int32_t state;
+    int32_t variable;
     change.again = 1;
     result = tli_run_probe(p, &change, 0);
     if (result) return result;
-    state = tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_COMPARE);
-    if (state >= 0) {
+    variable = tli_move_variables(&p->run->desc, p->step->call.node, p->state_after, TLI_VARIABLES_COMPARE);
+    if (variable >= 0) {
         int32_t i;  // of the ranges that the node uses, the one that changed
         const char *image = p->state_after;
         for (i = 0; i < p->run->desc.variable_count; i++) {
@@ -68881,7 +68887,7 @@ static tl_result tli_probe_ranges(tli_probe *p) {
     tli_change change = tli_change_of(TLI_PROBE_UNDEFINED, TLI_FILL_SIGNALLING);
     uint64_t total = p->step->call.total, count = tli_choose_range(p), first = 0;
     uint32_t word = tli_fill_word(change.fill);
-    int32_t operand = -1, state;
+    int32_t operand = -1, variable;
     tl_result result = TL_OK;
     if (!p->node->takes_blocks || !count) return TL_OK;
     tli_apply_change(p, &change);
@@ -68898,8 +68904,8 @@ static tl_result tli_probe_ranges(tli_probe *p) {
     if (operand < 0) operand = tli_find_effect(p, 1);
     if (operand >= 0) tli_note_finding(p, TL_FINDING_RANGE_IGNORED, &p->shadows[operand], 0);
     if (operand >= 0) return TL_OK;
-    state = tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_COMPARE);
-    if (state >= 0) tli_note_variable(p, TL_FINDING_RANGE_IGNORED, state);
+    variable = tli_move_variables(&p->run->desc, p->step->call.node, p->state_after, TLI_VARIABLES_COMPARE);
+    if (variable >= 0) tli_note_variable(p, TL_FINDING_RANGE_IGNORED, variable);
     return TL_OK;
 }
 
@@ -68913,7 +68919,7 @@ static void tli_put_effects(const tli_probe *p) {
         if (to && tli_is_effect(&p->shadows[i]))
             tli_copy(to, p->after + p->shadows[i].at, (size_t)p->shadows[i].bytes);
     }
-    (void)tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_PUT);
+    (void)tli_move_variables(&p->run->desc, p->step->call.node, p->state_after, TLI_VARIABLES_PUT);
 }
 
 // The plain call, and whether it makes the same bytes once more.
@@ -68922,7 +68928,7 @@ static tl_result tli_probe_plain(tli_probe *p, int *repeats) {
     *repeats = 0;
     if (result) return result;
     tli_copy(p->after, p->work, (size_t)p->image_bytes);
-    (void)tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_TAKE);
+    (void)tli_move_variables(&p->run->desc, p->step->call.node, p->state_after, TLI_VARIABLES_TAKE);
     result = tli_run_probe(p, &tli_no_change, 0);
     if (result) return result;
     *repeats = !tli_has_effect(p);
@@ -69024,7 +69030,7 @@ static tl_result tli_start_rehearsed(tli_rehearsing *r, tl_run *sub) {
     tli_quiet quiet = tli_begin_quiet(r->env);
     tl_result result = tli_copy_rehearsed_inputs(r, sub);
     tli_end_quiet(&quiet, result);
-    (void)tli_move_state(desc, -1, r->state, TLI_STATE_PUT);
+    (void)tli_move_variables(desc, -1, r->state, TLI_VARIABLES_PUT);
     if (!result && desc->load && desc->load(sub, 0, desc->load_user))
         result = tli_fail(r->env, TL_ERROR_KERNEL, TLI_IN(REHEARSE_RUN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
     return result ? result : tl_start_pass(sub, 0);
@@ -69123,18 +69129,18 @@ static tl_result tli_note_end(tli_rehearsing *r, tl_run *sub, int compares) {
         finding.index = sub->graph->outputs[i].output;
         tli_add_finding(r, &finding);
     }
-    if (!compares) (void)tli_move_state(desc, -1, image, TLI_STATE_TAKE);
+    if (!compares) (void)tli_move_variables(desc, -1, image, TLI_VARIABLES_TAKE);
     for (i = 0; i < desc->variable_count && compares && !result; i++) {
-        const tl_variable *state = &desc->variables[i];
-        int same = tli_same_bytes(state->host, image, state->bytes);
-        image += state->bytes;
+        const tl_variable *variable = &desc->variables[i];
+        int same = tli_same_bytes(variable->host, image, variable->bytes);
+        image += variable->bytes;
         if (same || r->out->error_count) continue;
         tli_zero(&finding, sizeof finding);
         finding.kind = TL_FINDING_END_DIFFERS;
-        finding.node = state->node;
+        finding.node = variable->node;
         finding.operand = TL_OPERAND_VARIABLE;
         finding.index = i;
-        finding.variable = state->kind;
+        finding.variable = variable->kind;
         tli_add_finding(r, &finding);
     }
     return result;
@@ -69405,17 +69411,18 @@ static void tli_compare_parameters(tli_rehearsing *r) {
     const tl_run_desc *desc = &r->asked->desc;
     int32_t i, k;
     for (i = 0; i < desc->variable_count; i++) {
-        const tl_variable *state = &desc->variables[i];
+        const tl_variable *variable = &desc->variables[i];
         uint64_t bytes = 0;
         tl_finding finding;
-        if (state->node < 0 || state->kind != TL_VARIABLE_PARAMETER) continue;
+        if (variable->node < 0 || variable->kind != TL_VARIABLE_PARAMETER) continue;
         for (k = 0; k < desc->variable_count; k++)
-            if (desc->variables[k].node == state->node && desc->variables[k].kind == TL_VARIABLE_PARAMETER)
+            if (desc->variables[k].node == variable->node && desc->variables[k].kind == TL_VARIABLE_PARAMETER)
                 bytes += desc->variables[k].bytes;
-        if (!graph->nodes[state->node].param_bytes || bytes == graph->nodes[state->node].param_bytes) continue;
+        if (!graph->nodes[variable->node].param_bytes ||
+            bytes == graph->nodes[variable->node].param_bytes) continue;
         tli_zero(&finding, sizeof finding);
         finding.kind = TL_FINDING_PARAM_BYTES_DIFFER;
-        finding.node = state->node;
+        finding.node = variable->node;
         finding.byte = bytes;
         tli_add_finding(r, &finding);
     }
@@ -69536,7 +69543,7 @@ static tl_result tli_alloc_rehearsal(tli_rehearsing *r) {
     r->ends = (uint64_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, sizeof *r->ends);
     r->state = (char *)tli_alloc_array(r->env, tli_count_variable(&r->asked->desc, -1) + 1, 2);
     if (r->made && r->is_made && r->ends && r->state) {
-        (void)tli_move_state(&r->asked->desc, -1, r->state, TLI_STATE_TAKE);
+        (void)tli_move_variables(&r->asked->desc, -1, r->state, TLI_VARIABLES_TAKE);
         return TL_OK;
     }
     tli_release(r->env, r->state);  // there is nothing to put back from
@@ -69587,7 +69594,7 @@ TLI_IMPL tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, t
         if (!result && !rehearsal->error_count) result = tli_rehearse_stressed(&r);
         if (!result && !rehearsal->error_count && pass_count) result = tli_rehearse_times(&r, pass_count);
     }
-    if (r.state) (void)tli_move_state(&run->desc, -1, r.state, TLI_STATE_PUT);
+    if (r.state) (void)tli_move_variables(&run->desc, -1, r.state, TLI_VARIABLES_PUT);
     tli_release(r.env, r.made);
     tli_release(r.env, r.is_made);
     tli_release(r.env, r.ends);

@@ -35,7 +35,7 @@ typedef struct tli_rehearsing {
     char         *state;         // as the caller left it
     uint64_t     *made;          // [tensor_count + node_count + input_count] hashes of outputs, of saved bytes,
                                  // of input gradients after each backward, as they were made first
-    uint64_t     *ends;          // [state_count + tensor_count] of the state and the results after the pass
+    uint64_t     *ends;          // [variable_count + tensor_count] of the state and the results after the pass
     uint8_t      *is_made;       // [tensor_count + node_count + input_count]
     uint64_t     *times, *calls; // [2 * node_count * pass_count] of each pass: ns of a node's forwards, of its
                                  // backward, and how many calls these were
@@ -146,24 +146,26 @@ typedef struct tli_probe {
 
 // -- rehearsal: the state that a node uses --
 
-static int tli_uses_variable(const tl_variable *state, int32_t node) {
-    return state->node == node || state->node < 0;
+static int tli_uses_variable(const tl_variable *variable, int32_t node) {
+    return variable->node == node || variable->node < 0;
 }
 
-typedef enum tli_variable_move { TLI_STATE_TAKE, TLI_STATE_PUT, TLI_STATE_COMPARE } tli_variable_move;
+typedef enum tli_variable_move {
+    TLI_VARIABLES_TAKE, TLI_VARIABLES_PUT, TLI_VARIABLES_COMPARE
+} tli_variable_move;
 
 // Copy the state of a node to or from an image, or compare. node: -1 = all of it. Returns the first range that
 // differs, -1 = none does.
-static int32_t tli_move_state(const tl_run_desc *desc, int32_t node, char *image, tli_variable_move move) {
+static int32_t tli_move_variables(const tl_run_desc *desc, int32_t node, char *image, tli_variable_move move) {
     int32_t i;
     for (i = 0; i < desc->variable_count; i++) {
-        const tl_variable *state = &desc->variables[i];
-        if (node >= 0 && !tli_uses_variable(state, node)) continue;
-        if (!state->bytes) continue;
-        if (move == TLI_STATE_TAKE) tli_copy(image, state->host, (size_t)state->bytes);
-        else if (move == TLI_STATE_PUT) tli_copy(state->host, image, (size_t)state->bytes);
-        else if (!tli_same_bytes(state->host, image, state->bytes)) return i;
-        image += state->bytes;
+        const tl_variable *variable = &desc->variables[i];
+        if (node >= 0 && !tli_uses_variable(variable, node)) continue;
+        if (!variable->bytes) continue;
+        if (move == TLI_VARIABLES_TAKE) tli_copy(image, variable->host, (size_t)variable->bytes);
+        else if (move == TLI_VARIABLES_PUT) tli_copy(variable->host, image, (size_t)variable->bytes);
+        else if (!tli_same_bytes(variable->host, image, variable->bytes)) return i;
+        image += variable->bytes;
     }
     return -1;
 }
@@ -381,7 +383,7 @@ static tl_result tli_open_probe(tli_probe *p, tli_rehearsing *r, tl_run *run, co
     p->state_before = p->after + p->image_bytes;
     p->state_after = p->state_before + p->state_bytes;
     tli_fill_before(p);
-    (void)tli_move_state(&run->desc, step->call.node, p->state_before, TLI_STATE_TAKE);
+    (void)tli_move_variables(&run->desc, step->call.node, p->state_before, TLI_VARIABLES_TAKE);
     return TL_OK;
 }
 
@@ -423,12 +425,12 @@ static void tli_apply_change(const tli_probe *p, const tli_change *change) {
     for (i = 0; i < p->count && change->ready; i++)      // the outputs are there
         if (p->shadows[i].kind == TL_OPERAND_OUTPUT)
             tli_copy(p->work + p->shadows[i].at, p->after + p->shadows[i].at, (size_t)p->shadows[i].bytes);
-    (void)tli_move_state(&p->run->desc, p->step->call.node, change->again ? p->state_after : p->state_before,
-                         TLI_STATE_PUT);
+    (void)tli_move_variables(&p->run->desc, p->step->call.node,
+                             change->again ? p->state_after : p->state_before, TLI_VARIABLES_PUT);
     for (i = 0; i < p->run->desc.variable_count && change->gradients; i++) {
-        const tl_variable *state = &p->run->desc.variables[i];
-        if (tli_uses_variable(state, p->step->call.node) && state->kind == TL_VARIABLE_GRADIENT)
-            tli_fill_words((char *)state->host, state->bytes, tli_fill_word(TLI_FILL_HALVES));
+        const tl_variable *variable = &p->run->desc.variables[i];
+        if (tli_uses_variable(variable, p->step->call.node) && variable->kind == TL_VARIABLE_GRADIENT)
+            tli_fill_words((char *)variable->host, variable->bytes, tli_fill_word(TLI_FILL_HALVES));
     }
 }
 
@@ -512,7 +514,7 @@ static int32_t tli_find_effect(const tli_probe *p, int with_saved) {
 // Whether anything differs that the call makes: operands, or the state that it leaves.
 static int tli_has_effect(const tli_probe *p) {
     return tli_find_effect(p, 1) >= 0 ||
-           tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_COMPARE) >= 0;
+           tli_move_variables(&p->run->desc, p->step->call.node, p->state_after, TLI_VARIABLES_COMPARE) >= 0;
 }
 
 static void tli_note_finding(tli_probe *p, tl_finding_kind kind, const tli_shadow *shadow, uint64_t byte) {
@@ -527,15 +529,15 @@ static void tli_note_finding(tli_probe *p, tl_finding_kind kind, const tli_shado
     tli_add_finding(p->r, &finding);
 }
 
-static void tli_note_variable(tli_probe *p, tl_finding_kind kind, int32_t state) {
+static void tli_note_variable(tli_probe *p, tl_finding_kind kind, int32_t variable) {
     tl_finding finding;
     tli_zero(&finding, sizeof finding);
     finding.kind = kind;
     finding.node = p->step->call.node;
     finding.step = p->call.kind;
     finding.operand = TL_OPERAND_VARIABLE;
-    finding.index = state;
-    finding.variable = p->run->desc.variables[state].kind;
+    finding.index = variable;
+    finding.variable = p->run->desc.variables[variable].kind;
     tli_add_finding(p->r, &finding);
 }
 
@@ -716,12 +718,12 @@ static tl_result tli_probe_undefined(tli_probe *p, int *untouched) {
 static tl_result tli_probe_again(tli_probe *p) {
     tli_change change = tli_no_change;
     tl_result result;
-    int32_t state;
+    int32_t variable;
     change.again = 1;
     result = tli_run_probe(p, &change, 0);
     if (result) return result;
-    state = tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_COMPARE);
-    if (state >= 0) {
+    variable = tli_move_variables(&p->run->desc, p->step->call.node, p->state_after, TLI_VARIABLES_COMPARE);
+    if (variable >= 0) {
         int32_t i;  // of the ranges that the node uses, the one that changed
         const char *image = p->state_after;
         for (i = 0; i < p->run->desc.variable_count; i++) {
@@ -1026,7 +1028,7 @@ static tl_result tli_probe_ranges(tli_probe *p) {
     tli_change change = tli_change_of(TLI_PROBE_UNDEFINED, TLI_FILL_SIGNALLING);
     uint64_t total = p->step->call.total, count = tli_choose_range(p), first = 0;
     uint32_t word = tli_fill_word(change.fill);
-    int32_t operand = -1, state;
+    int32_t operand = -1, variable;
     tl_result result = TL_OK;
     if (!p->node->takes_blocks || !count) return TL_OK;
     tli_apply_change(p, &change);
@@ -1043,8 +1045,8 @@ static tl_result tli_probe_ranges(tli_probe *p) {
     if (operand < 0) operand = tli_find_effect(p, 1);
     if (operand >= 0) tli_note_finding(p, TL_FINDING_RANGE_IGNORED, &p->shadows[operand], 0);
     if (operand >= 0) return TL_OK;
-    state = tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_COMPARE);
-    if (state >= 0) tli_note_variable(p, TL_FINDING_RANGE_IGNORED, state);
+    variable = tli_move_variables(&p->run->desc, p->step->call.node, p->state_after, TLI_VARIABLES_COMPARE);
+    if (variable >= 0) tli_note_variable(p, TL_FINDING_RANGE_IGNORED, variable);
     return TL_OK;
 }
 
@@ -1058,7 +1060,7 @@ static void tli_put_effects(const tli_probe *p) {
         if (to && tli_is_effect(&p->shadows[i]))
             tli_copy(to, p->after + p->shadows[i].at, (size_t)p->shadows[i].bytes);
     }
-    (void)tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_PUT);
+    (void)tli_move_variables(&p->run->desc, p->step->call.node, p->state_after, TLI_VARIABLES_PUT);
 }
 
 // The plain call, and whether it makes the same bytes once more.
@@ -1067,7 +1069,7 @@ static tl_result tli_probe_plain(tli_probe *p, int *repeats) {
     *repeats = 0;
     if (result) return result;
     tli_copy(p->after, p->work, (size_t)p->image_bytes);
-    (void)tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_TAKE);
+    (void)tli_move_variables(&p->run->desc, p->step->call.node, p->state_after, TLI_VARIABLES_TAKE);
     result = tli_run_probe(p, &tli_no_change, 0);
     if (result) return result;
     *repeats = !tli_has_effect(p);

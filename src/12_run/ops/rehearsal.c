@@ -76,7 +76,7 @@ static tl_result tli_start_rehearsed(tli_rehearsing *r, tl_run *sub) {
     tli_quiet quiet = tli_begin_quiet(r->env);
     tl_result result = tli_copy_rehearsed_inputs(r, sub);
     tli_end_quiet(&quiet, result);
-    (void)tli_move_state(desc, -1, r->state, TLI_STATE_PUT);
+    (void)tli_move_variables(desc, -1, r->state, TLI_VARIABLES_PUT);
     if (!result && desc->load && desc->load(sub, 0, desc->load_user))
         result = tli_fail(r->env, TL_ERROR_KERNEL, TLI_IN(REHEARSE_RUN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
     return result ? result : tl_start_pass(sub, 0);
@@ -175,18 +175,18 @@ static tl_result tli_note_end(tli_rehearsing *r, tl_run *sub, int compares) {
         finding.index = sub->graph->outputs[i].output;
         tli_add_finding(r, &finding);
     }
-    if (!compares) (void)tli_move_state(desc, -1, image, TLI_STATE_TAKE);
+    if (!compares) (void)tli_move_variables(desc, -1, image, TLI_VARIABLES_TAKE);
     for (i = 0; i < desc->variable_count && compares && !result; i++) {
-        const tl_variable *state = &desc->variables[i];
-        int same = tli_same_bytes(state->host, image, state->bytes);
-        image += state->bytes;
+        const tl_variable *variable = &desc->variables[i];
+        int same = tli_same_bytes(variable->host, image, variable->bytes);
+        image += variable->bytes;
         if (same || r->out->error_count) continue;
         tli_zero(&finding, sizeof finding);
         finding.kind = TL_FINDING_END_DIFFERS;
-        finding.node = state->node;
+        finding.node = variable->node;
         finding.operand = TL_OPERAND_VARIABLE;
         finding.index = i;
-        finding.variable = state->kind;
+        finding.variable = variable->kind;
         tli_add_finding(r, &finding);
     }
     return result;
@@ -457,17 +457,18 @@ static void tli_compare_parameters(tli_rehearsing *r) {
     const tl_run_desc *desc = &r->asked->desc;
     int32_t i, k;
     for (i = 0; i < desc->variable_count; i++) {
-        const tl_variable *state = &desc->variables[i];
+        const tl_variable *variable = &desc->variables[i];
         uint64_t bytes = 0;
         tl_finding finding;
-        if (state->node < 0 || state->kind != TL_VARIABLE_PARAMETER) continue;
+        if (variable->node < 0 || variable->kind != TL_VARIABLE_PARAMETER) continue;
         for (k = 0; k < desc->variable_count; k++)
-            if (desc->variables[k].node == state->node && desc->variables[k].kind == TL_VARIABLE_PARAMETER)
+            if (desc->variables[k].node == variable->node && desc->variables[k].kind == TL_VARIABLE_PARAMETER)
                 bytes += desc->variables[k].bytes;
-        if (!graph->nodes[state->node].param_bytes || bytes == graph->nodes[state->node].param_bytes) continue;
+        if (!graph->nodes[variable->node].param_bytes ||
+            bytes == graph->nodes[variable->node].param_bytes) continue;
         tli_zero(&finding, sizeof finding);
         finding.kind = TL_FINDING_PARAM_BYTES_DIFFER;
-        finding.node = state->node;
+        finding.node = variable->node;
         finding.byte = bytes;
         tli_add_finding(r, &finding);
     }
@@ -588,7 +589,7 @@ static tl_result tli_alloc_rehearsal(tli_rehearsing *r) {
     r->ends = (uint64_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, sizeof *r->ends);
     r->state = (char *)tli_alloc_array(r->env, tli_count_variable(&r->asked->desc, -1) + 1, 2);
     if (r->made && r->is_made && r->ends && r->state) {
-        (void)tli_move_state(&r->asked->desc, -1, r->state, TLI_STATE_TAKE);
+        (void)tli_move_variables(&r->asked->desc, -1, r->state, TLI_VARIABLES_TAKE);
         return TL_OK;
     }
     tli_release(r->env, r->state);  // there is nothing to put back from
@@ -639,7 +640,7 @@ TLI_IMPL tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, t
         if (!result && !rehearsal->error_count) result = tli_rehearse_stressed(&r);
         if (!result && !rehearsal->error_count && pass_count) result = tli_rehearse_times(&r, pass_count);
     }
-    if (r.state) (void)tli_move_state(&run->desc, -1, r.state, TLI_STATE_PUT);
+    if (r.state) (void)tli_move_variables(&run->desc, -1, r.state, TLI_VARIABLES_PUT);
     tli_release(r.env, r.made);
     tli_release(r.env, r.is_made);
     tli_release(r.env, r.ends);

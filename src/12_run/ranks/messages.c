@@ -15,7 +15,7 @@ enum { TLI_BEFORE, TLI_AFTER, TLI_RING_BEFORE, TLI_RING_AFTER, TLI_NEIGHBOURS };
 
 typedef struct tli_words {
     uint64_t plans;      // hash of those of all ranks; 0 = no plan of ranks
-    uint64_t states;     // hash of the registered ones
+    uint64_t variables;  // hash of the registered ones
     uint64_t settings;   // hash of repeat_count, seed, first_micro_batch; 0 between replicas: they may differ
     uint64_t step;       // the next training step
 } tli_words;
@@ -48,7 +48,7 @@ typedef struct tli_reduction {
     int32_t  asked;                 // the bits it began with
     tl_variable_kind kind;
     int32_t  node;                  // of the run's graph, whose shards are summed; -1 = every range of the kind
-    int32_t  state, turn;
+    int32_t  variable, turn;
     uint64_t piece;
     int32_t  is_begun;              // 1 = the messages of this piece are under way
     int32_t  requests[2];           // sent, received
@@ -142,10 +142,10 @@ static uint64_t tli_hash_variables(const tl_run *run) {
     uint64_t hash = (uint64_t)run->desc.variable_count;
     int32_t i;
     for (i = 0; i < run->desc.variable_count; i++) {
-        const tl_variable *state = &run->desc.variables[i];
-        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)state->node << 32 | (uint64_t)state->kind);
-        hash = tl_mix_u64(hash, state->kind == TL_VARIABLE_OPTIMIZER ? 0 : state->bytes);
-        hash = tl_mix_u64(hash, state->shard != NULL);
+        const tl_variable *variable = &run->desc.variables[i];
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)variable->node << 32 | (uint64_t)variable->kind);
+        hash = tl_mix_u64(hash, variable->kind == TL_VARIABLE_OPTIMIZER ? 0 : variable->bytes);
+        hash = tl_mix_u64(hash, variable->shard != NULL);
     }
     return hash;
 }
@@ -156,7 +156,7 @@ static tl_result tli_begin_greeting(const tl_run *run, tli_greeting *g) {
     tl_result result = TL_OK;
     int32_t i;
     g->own.plans = run->compiled ? run->compiled->ranks_hash : 0;
-    g->own.states = tli_hash_variables(run);
+    g->own.variables = tli_hash_variables(run);
     if (g == &m->stages)
         g->own.settings = tl_mix_u64(run->desc.seed, (uint64_t)(uint32_t)run->repeat_count << 32 |
                                                          (uint32_t)run->desc.first_micro_batch);
@@ -183,7 +183,7 @@ static void tli_end_greeting(const tli_messages *m, tli_greeting *g) {
     TLI_INVARIANT(tli_greeting_holds(g));
 }
 
-// What both sides have told each other is the same; states only of replicas, which have the same stage.
+// What both sides have told each other is the same; variables only of replicas, which have the same stage.
 static tl_result tli_compare_words(const tl_run *run, tli_function function, const tli_greeting *g) {
     const tli_messages *m = run->messages;
     int32_t i;
@@ -195,7 +195,7 @@ static tl_result tli_compare_words(const tl_run *run, tli_function function, con
         if (peer < 0) continue;
         if (other->step != g->own.step) { why = TLI_RULE(PEER_IS_AT_ANOTHER_STEP); value = other->step; }
         if (other->settings != g->own.settings) why = TLI_RULE(PEER_HAS_OTHER_SETTINGS);
-        if (g == &m->ring && other->states != g->own.states) why = TLI_RULE(PEER_HAS_OTHER_VARIABLES);
+        if (g == &m->ring && other->variables != g->own.variables) why = TLI_RULE(PEER_HAS_OTHER_VARIABLES);
         if (other->plans != g->own.plans) { why = TLI_RULE(PEER_HAS_OTHER_PLANS); value = other->plans; }
         if (why)
             return tli_fail_values(run->env, TL_ERROR_MISMATCH, function, why, (uint64_t)peer, value);

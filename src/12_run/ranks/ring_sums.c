@@ -58,14 +58,14 @@ static uint64_t tli_shard_start(uint64_t count, uint64_t replicas, uint64_t shar
     return count / replicas * shard + (shard < rest ? shard : rest);
 }
 
-static tli_shard_piece tli_find_piece(const tl_run *run, const tl_variable *state, int32_t shard,
+static tli_shard_piece tli_find_piece(const tl_run *run, const tl_variable *variable, int32_t shard,
                                       uint64_t piece) {
-    uint64_t replicas = (uint64_t)tli_count_replicas(run), count = state->bytes / 4;
+    uint64_t replicas = (uint64_t)tli_count_replicas(run), count = variable->bytes / 4;
     uint64_t at = (uint64_t)((shard % (int32_t)replicas + (int32_t)replicas) % (int32_t)replicas);
     uint64_t first = tli_shard_start(count, replicas, at) + piece * TLI_PIECE_COUNT;
     uint64_t end = tli_shard_start(count, replicas, at + 1);
     tli_shard_piece found;
-    found.at = (float *)state->host + (first < end ? first : end);
+    found.at = (float *)variable->host + (first < end ? first : end);
     found.count = first < end ? end - first : 0;
     if (found.count > TLI_PIECE_COUNT) found.count = TLI_PIECE_COUNT;
     return found;
@@ -74,17 +74,17 @@ static tli_shard_piece tli_find_piece(const tl_run *run, const tl_variable *stat
 // The pieces that the present turn sends and receives.
 static void tli_find_turn_pieces(const tl_run *run, const tli_reduction *r, tli_shard_piece *sent,
                                  tli_shard_piece *received) {
-    const tl_variable *state = &run->desc.variables[r->state];
+    const tl_variable *variable = &run->desc.variables[r->variable];
     int32_t shard = tli_find_replica(run) - r->turn + (r->parts & TLI_REDUCE_SCATTER ? 0 : 1);
-    *sent = tli_find_piece(run, state, shard, r->piece);
-    *received = tli_find_piece(run, state, shard - 1, r->piece);
+    *sent = tli_find_piece(run, variable, shard, r->piece);
+    *received = tli_find_piece(run, variable, shard - 1, r->piece);
 }
 
 #ifdef TLI_INVARIANTS
 // A sum has parts of those that were asked for, a turn of its ring, and messages only of a begun piece.
 static int tli_reduction_holds(const tl_run *run, const tli_reduction *r) {
     int is_idle = r->requests[0] == TLI_NO_REQUEST && r->requests[1] == TLI_NO_REQUEST;
-    if (!r->asked || (r->parts & ~r->asked) || !r->parts || r->state > run->desc.variable_count) return 0;
+    if (!r->asked || (r->parts & ~r->asked) || !r->parts || r->variable > run->desc.variable_count) return 0;
     if (r->turn < 0 || r->turn >= tli_count_replicas(run) - 1) return 0;
     return r->is_begun || is_idle;
 }
@@ -125,8 +125,8 @@ static void tli_pass_piece(tl_run *run, tli_reduction *r) {
     uint64_t replicas = (uint64_t)tli_count_replicas(run), count;
     r->is_begun = 0;
     r->piece++;
-    if (r->state < run->desc.variable_count) {
-        count = run->desc.variables[r->state].bytes / 4;
+    if (r->variable < run->desc.variable_count) {
+        count = run->desc.variables[r->variable].bytes / 4;
         if (r->piece * TLI_PIECE_COUNT < count / replicas + 1) return;
     }
     r->piece = 0;
@@ -137,26 +137,26 @@ static void tli_pass_piece(tl_run *run, tli_reduction *r) {
         return;
     }
     r->parts = r->asked;
-    r->state++;
+    r->variable++;
     TLI_INVARIANT(tli_reduction_holds(run, r));
 }
 
 // Whether a range has a shard, and is of a node that the step at hand computes.
-static int tli_is_shard_at_hand(const tl_run *run, const tl_variable *state) {
-    return state->shard && tli_find_run_node(run, state->node) == run->at.last.node;
+static int tli_is_shard_at_hand(const tl_run *run, const tl_variable *variable) {
+    return variable->shard && tli_find_run_node(run, variable->node) == run->at.last.node;
 }
 
-static int tli_is_reduced(const tl_run *run, const tli_reduction *r, const tl_variable *state) {
-    if (r->node >= 0) return tli_is_shard_at_hand(run, state);
-    return state->kind == r->kind && !state->shard;
+static int tli_is_reduced(const tl_run *run, const tli_reduction *r, const tl_variable *variable) {
+    if (r->node >= 0) return tli_is_shard_at_hand(run, variable);
+    return variable->kind == r->kind && !variable->shard;
 }
 
 // Go to the next range that is summed; 0 = there is none.
 static int tli_find_next_variable(const tl_run *run, tli_reduction *r) {
-    while (r->state < run->desc.variable_count && !tli_is_reduced(run, r, &run->desc.variables[r->state]))
-        r->state++;
-    TLI_INVARIANT(r->state <= run->desc.variable_count);
-    return r->state < run->desc.variable_count;
+    while (r->variable < run->desc.variable_count && !tli_is_reduced(run, r, &run->desc.variables[r->variable]))
+        r->variable++;
+    TLI_INVARIANT(r->variable <= run->desc.variable_count);
+    return r->variable < run->desc.variable_count;
 }
 
 static tl_result tli_move_reduction(tl_run *run, tli_reduction *r) {
@@ -257,17 +257,17 @@ TLI_IMPL tl_result tl_gather_run(tl_run *run, tl_variable_kind kind) {
     return tli_reduce(run, TLI_IN(GATHER_RUN), kind, TLI_REDUCE_GATHER);
 }
 
-static void tli_find_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes) {
-    uint64_t replicas = (uint64_t)tli_count_replicas(run), count = run->desc.variables[state].bytes / 4;
+static void tli_find_shard(const tl_run *run, int32_t variable, uint64_t *offset, uint64_t *bytes) {
+    uint64_t replicas = (uint64_t)tli_count_replicas(run), count = run->desc.variables[variable].bytes / 4;
     uint64_t shard = ((uint64_t)tli_find_replica(run) + 1) % replicas;
     *offset = 4 * tli_shard_start(count, replicas, shard);
     *bytes = 4 * tli_shard_start(count, replicas, shard + 1) - *offset;
-    TLI_INVARIANT(*offset + *bytes <= run->desc.variables[state].bytes);
+    TLI_INVARIANT(*offset + *bytes <= run->desc.variables[variable].bytes);
 }
 
-TLI_IMPL void tl_find_run_shard(const tl_run *run, int32_t state, uint64_t *offset, uint64_t *bytes) {
-    TL_ASSERT(run && offset && bytes && state >= 0 && state < run->desc.variable_count);
-    tli_find_shard(run, state, offset, bytes);
+TLI_IMPL void tl_find_run_shard(const tl_run *run, int32_t variable, uint64_t *offset, uint64_t *bytes) {
+    TL_ASSERT(run && offset && bytes && variable >= 0 && variable < run->desc.variable_count);
+    tli_find_shard(run, variable, offset, bytes);
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION

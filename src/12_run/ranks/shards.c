@@ -30,9 +30,9 @@ static tl_result tli_open_shards(tl_run *run) {
 static void tli_clear_shards(tl_run *run) {
     int32_t i;
     for (i = 0; i < run->desc.variable_count && run->has_shards; i++) {
-        const tl_variable *state = &run->desc.variables[i];
-        TLI_INVARIANT(!state->shard || state->host);
-        if (tli_is_shard_at_hand(run, state)) tli_zero(state->host, (size_t)state->bytes);
+        const tl_variable *variable = &run->desc.variables[i];
+        TLI_INVARIANT(!variable->shard || variable->host);
+        if (tli_is_shard_at_hand(run, variable)) tli_zero(variable->host, (size_t)variable->bytes);
     }
 }
 
@@ -40,14 +40,14 @@ static void tli_clear_shards(tl_run *run) {
 static void tli_add_shards(tl_run *run) {
     int32_t i;
     for (i = 0; i < run->desc.variable_count; i++) {
-        const tl_variable *state = &run->desc.variables[i];
+        const tl_variable *variable = &run->desc.variables[i];
         uint64_t offset, bytes, k;
         const float *from;
-        if (!tli_is_shard_at_hand(run, state)) continue;
+        if (!tli_is_shard_at_hand(run, variable)) continue;
         tli_find_shard(run, i, &offset, &bytes);
-        TLI_INVARIANT(offset + bytes <= state->bytes && offset % 4 == 0);
-        from = (const float *)state->host + offset / 4;
-        for (k = 0; k < bytes / 4; k++) state->shard[k] += from[k];
+        TLI_INVARIANT(offset + bytes <= variable->bytes && offset % 4 == 0);
+        from = (const float *)variable->host + offset / 4;
+        for (k = 0; k < bytes / 4; k++) variable->shard[k] += from[k];
     }
 }
 
@@ -66,11 +66,11 @@ static tl_result tli_sum_shards(tl_run *run) {
 
 // The bytes of a range between steps: of one with a shard, the shard.
 static void tli_find_variable_bytes(const tl_run *run, int32_t i, void **host, uint64_t *bytes) {
-    const tl_variable *state = &run->desc.variables[i];
+    const tl_variable *variable = &run->desc.variables[i];
     uint64_t offset;
-    *host = state->shard ? state->shard : state->host;
-    *bytes = state->bytes;
-    if (state->shard) tli_find_shard(run, i, &offset, bytes);
+    *host = variable->shard ? variable->shard : variable->host;
+    *bytes = variable->bytes;
+    if (variable->shard) tli_find_shard(run, i, &offset, bytes);
 }
 #else
 #ifndef TL_ONLY_TABLES

@@ -7,7 +7,7 @@
 // differ. A first walk over the data changes nothing and refuses whatever does not belong to this run; then a
 // second takes it over.
 //
-//     head | the caller's states | inputs | between passes: the entry, or results that are kept | checksum
+//     head | the caller's variables | inputs | between passes: the entry, or results that are kept | checksum
 //                                         | in a pass: what is live, by tensors and nodes        |
 //
 // Where something lies, and what is live at a step, is not in the data: the simulator tells it, from the plan.
@@ -24,7 +24,7 @@ typedef struct tli_saving {
     uint64_t     checksum;
     tl_result    result;      // the first error
     int32_t      in_pass;
-    int32_t      any_slots;   // 1 = states alone, of a run with any number of slots
+    int32_t      any_slots;   // 1 = variables alone, of a run with any number of slots
     uint64_t     next_step;   // that was read
     int32_t      takes_entry; // 1 = the data's entry, or kept results, are those of this run
     tli_sim      sim;         // in a pass: after the steps that were carried out
@@ -209,19 +209,19 @@ static void tli_save_scaler(tli_saving *s) {
 #endif
 }
 
-// Ranges of the caller's state.
+// The caller's variables.
 static void tli_save_variables(tli_saving *s) {
     const tl_run_desc *desc = &s->run->desc;
     const tli_rule rule = TLI_RULE(SAVED_VARIABLES_ARE_OTHERS);
     int32_t i;
     tli_save_same(s, (uint64_t)desc->variable_count, 4, rule);
     for (i = 0; i < desc->variable_count && !s->result; i++) {
-        const tl_variable *state = &desc->variables[i];
+        const tl_variable *variable = &desc->variables[i];
         uint64_t bytes;
         void *host;
         tli_find_variable_bytes(s->run, i, &host, &bytes);
-        tli_save_same(s, (uint32_t)state->node, 4, rule);
-        tli_save_same(s, (uint64_t)state->kind, 4, rule);
+        tli_save_same(s, (uint32_t)variable->node, 4, rule);
+        tli_save_same(s, (uint64_t)variable->kind, 4, rule);
         tli_save_same(s, bytes, 8, rule);
         tli_save_bytes(s, s->sink || s->applies ? host : NULL, bytes);
     }

@@ -1,7 +1,7 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_ONLY_TABLES
 
-// -- loading states from the saves of other runs --
+// -- loading variables from the saves of other runs --
 //
 // A range is known by its node, its kind and its number among those of both. Each save is walked over once, and
 // where it has a range that this run registers, the place is noted; nothing is copied before all are there.
@@ -11,10 +11,10 @@
 
 typedef struct tli_gathering {
     tl_run      *run;
-    int32_t     *order;        // [states] by node and kind, those of both as they are registered
-    uint64_t    *keys;         // [states] of node and kind
-    int32_t     *seen;         // [states] at the first of a node and kind: ranges of these in the save at hand
-    const uint8_t **found;     // [states] NULL = in none so far
+    int32_t     *order;        // [variables] by node and kind, those of both as they are registered
+    uint64_t    *keys;         // [variables] of node and kind
+    int32_t     *seen;         // [variables] at the first of a node and kind: those in the save at hand
+    const uint8_t **found;     // [variables] NULL = in none so far
     const uint8_t *scaler;     // of the first save
     size_t       scaler_bytes;
     uint64_t     next_step;
@@ -49,11 +49,11 @@ static tl_result tli_open_gathering(tl_run *run, tli_gathering *g) {
     return TL_OK;
 }
 
-static tl_result tli_fail_variable(const tli_gathering *g, tli_rule rule, int32_t state) {
+static tl_result tli_fail_variable(const tli_gathering *g, tli_rule rule, int32_t variable) {
     const tl_run *run = g->run;
-    const tl_variable *at = &run->desc.variables[state];
+    const tl_variable *at = &run->desc.variables[variable];
     tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_VARIABLES), rule,
-                                     at->node < 0 ? UINT64_MAX : (uint64_t)at->node, (uint64_t)state);
+                                     at->node < 0 ? UINT64_MAX : (uint64_t)at->node, (uint64_t)variable);
     tli_put_text(&s, tl_name_variable(at->kind));
     tli_put_text(&s, "");
     if (TLI_ERROR_TEXT)
@@ -86,16 +86,17 @@ static int32_t tli_match_variable(tli_gathering *g, tli_saving *s, uint64_t key)
 
 // What replicas have of their own may differ between saves: what is summed, running means, random numbers.
 // Weights and moments are the same in all, and what belongs to no node could be anything.
-static int tli_is_own_variable(const tl_variable *state) {
-    return state->node >= 0 && state->kind != TL_VARIABLE_PARAMETER && state->kind != TL_VARIABLE_OPTIMIZER;
+static int tli_is_own_variable(const tl_variable *variable) {
+    return variable->node >= 0 && variable->kind != TL_VARIABLE_PARAMETER &&
+           variable->kind != TL_VARIABLE_OPTIMIZER;
 }
 
 static void tli_take_state(tli_gathering *g, tli_saving *s, int32_t i, uint64_t bytes, const uint8_t *from) {
-    const tl_variable *state = &g->run->desc.variables[i];
-    if (state->shard) return;   // spent between training steps; with other replicas its bytes are others
-    if (state->bytes != bytes) s->result = tli_fail_variable(g, TLI_RULE(SAVED_VARIABLE_HAS_OTHER_BYTES), i);
+    const tl_variable *variable = &g->run->desc.variables[i];
+    if (variable->shard) return;   // spent between training steps; with other replicas its bytes are others
+    if (variable->bytes != bytes) s->result = tli_fail_variable(g, TLI_RULE(SAVED_VARIABLE_HAS_OTHER_BYTES), i);
     else if (!g->found[i]) g->found[i] = from;
-    else if (!tli_is_own_variable(state) && TLI_MEMCMP(g->found[i], from, (size_t)bytes) != 0)
+    else if (!tli_is_own_variable(variable) && TLI_MEMCMP(g->found[i], from, (size_t)bytes) != 0)
         s->result = tli_fail_variable(g, TLI_RULE(SAVES_HAVE_A_VARIABLE_TWICE), i);
 }
 
@@ -147,8 +148,8 @@ static void tli_apply_gathering(const tli_gathering *g) {
     tli_saving s;
     int32_t i;
     for (i = 0; i < run->desc.variable_count; i++) {
-        const tl_variable *state = &run->desc.variables[i];
-        if (state->bytes && !state->shard) tli_copy(state->host, g->found[i], (size_t)state->bytes);
+        const tl_variable *variable = &run->desc.variables[i];
+        if (variable->bytes && !variable->shard) tli_copy(variable->host, g->found[i], (size_t)variable->bytes);
     }
     tli_zero(&s, sizeof s);
     s.run = run;

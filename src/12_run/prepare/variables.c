@@ -1,18 +1,18 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_ONLY_TABLES
 
-// -- the caller's state, and users by node --
+// -- the caller's variables, and users by node --
 //
 // What kernels read and write beside their operands is known by ranges of the caller's memory. They are
 // compared with each other and with the arena once, when a run is made: where two overlapped, what is restored,
 // saved or summed of one would change the other.
 //
-//     states   |== conv weights ==|== their gradient ==|    |== running mean ==|
-//     arena                                                                        |####...####|
+//     variables   |== conv weights ==|== their gradient ==|    |== running mean ==|
+//     arena                                                                           |####...####|
 
-#define TLI_STATE_NAME(id, name, what) name,
-static const char *const tli_variable_names[] = { TL_VARIABLES(TLI_STATE_NAME) };
-#undef TLI_STATE_NAME
+#define TLI_VARIABLE_NAME(id, name, what) name,
+static const char *const tli_variable_names[] = { TL_VARIABLES(TLI_VARIABLE_NAME) };
+#undef TLI_VARIABLE_NAME
 
 TLI_IMPL const char *tl_name_variable(tl_variable_kind kind) {
     return tli_is_below((int64_t)kind, TL_VARIABLE_COUNT) ? tli_variable_names[kind] : "?";
@@ -35,27 +35,30 @@ static tl_result tli_check_users(tl_run *run) {
 }
 
 #ifndef TL_NO_CHECKS
-static uint64_t tli_variable_address(const tl_variable *state) { return (uint64_t)(uintptr_t)state->host; }
+static uint64_t tli_variable_address(const tl_variable *variable) {
+    return (uint64_t)(uintptr_t)variable->host;
+}
 
-static tli_rule tli_find_shard_rule(const tl_run *run, const tl_variable *state) {
+static tli_rule tli_find_shard_rule(const tl_run *run, const tl_variable *variable) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (state->kind != TL_VARIABLE_GRADIENT || state->node < 0 || state->bytes % 4)
+    if (variable->kind != TL_VARIABLE_GRADIENT || variable->node < 0 || variable->bytes % 4)
         return TLI_RULE(VARIABLE_SHARD_OF_WHAT_HAS_NONE);
     if (!run->limits.host_visible) return TLI_RULE(VARIABLE_SHARD_NEEDS_HOST);
     return run->in_flight > 1 ? TLI_RULE(VARIABLE_SHARDS_ONE_STEP_AT_A_TIME) : TLI_NO_RULE;
 #else
     (void)run;
-    (void)state;
+    (void)variable;
     return TLI_RULE(VARIABLE_SHARDS_ARE_LEFT_OUT);
 #endif
 }
 
-static tli_rule tli_find_variable_rule(const tl_run *run, const tl_variable *state) {
-    if (state->node < -1 || state->node >= tli_caller_graph(run)->node_count ||
-        !tli_is_below((int64_t)state->kind, TL_VARIABLE_COUNT)) return TLI_RULE(VARIABLE_KIND_OR_NODE_UNKNOWN);
-    if (state->bytes && (!state->host || state->bytes > UINTPTR_MAX - (uintptr_t)state->host))
+static tli_rule tli_find_variable_rule(const tl_run *run, const tl_variable *variable) {
+    if (variable->node < -1 || variable->node >= tli_caller_graph(run)->node_count ||
+        !tli_is_below((int64_t)variable->kind, TL_VARIABLE_COUNT))
+        return TLI_RULE(VARIABLE_KIND_OR_NODE_UNKNOWN);
+    if (variable->bytes && (!variable->host || variable->bytes > UINTPTR_MAX - (uintptr_t)variable->host))
         return TLI_RULE(VARIABLE_NULL_WITH_BYTES);
-    return state->shard ? tli_find_shard_rule(run, state) : TLI_NO_RULE;
+    return variable->shard ? tli_find_shard_rule(run, variable) : TLI_NO_RULE;
 }
 
 // Range number i, or beyond these the shard of range i - state_count.
@@ -73,24 +76,24 @@ static tl_variable tli_find_memory(const tl_run *run, int32_t i) {
 // overlaps it does. ends: the range that ends last so far, of those without a shard and of those with one,
 // which may overlap each other.
 static tl_result tli_compare_variables(tl_run *run, int32_t *order, uint64_t *keys) {
-    int32_t states = run->desc.variable_count, count = run->has_shards ? 2 * states : states;
+    int32_t variables = run->desc.variable_count, count = run->has_shards ? 2 * variables : variables;
     int32_t ends[2] = { -1, -1 }, i, k;
     for (i = 0; i < count; i++) {
-        tl_variable state = tli_find_memory(run, i);
-        keys[i] = tli_variable_address(&state);
+        tl_variable variable = tli_find_memory(run, i);
+        keys[i] = tli_variable_address(&variable);
     }
     tli_sort_numbers(order, count, keys);
     for (i = 0; i < count; i++) {
-        tl_variable state = tli_find_memory(run, order[i]);
-        int32_t *end = &ends[state.shard != NULL];
-        uint64_t to = keys[order[i]] + state.bytes;
-        if (!state.bytes) continue;
-        for (k = 0; k < (state.shard ? 1 : 2); k++)
+        tl_variable variable = tli_find_memory(run, order[i]);
+        int32_t *end = &ends[variable.shard != NULL];
+        uint64_t to = keys[order[i]] + variable.bytes;
+        if (!variable.bytes) continue;
+        for (k = 0; k < (variable.shard ? 1 : 2); k++)
             if (ends[k] >= 0 && keys[order[i]] - keys[ends[k]] < tli_find_memory(run, ends[k]).bytes)
                 return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
                                        run->has_shards ? TLI_RULE(VARIABLE_SHARDS_OVERLAP)
                                                        : TLI_RULE(VARIABLES_OVERLAP),
-                                       (uint64_t)(ends[k] % states), (uint64_t)(order[i] % states));
+                                       (uint64_t)(ends[k] % variables), (uint64_t)(order[i] % variables));
         if (*end < 0 || to > keys[*end] + tli_find_memory(run, *end).bytes) *end = order[i];
     }
     return TL_OK;
@@ -104,16 +107,16 @@ static int tli_do_overlap(const tl_variable *a, const tl_variable *b) {
 
 // Ranges with shards of one node of the run's graph are written by the same backward: they do not overlap.
 static tl_result tli_compare_shards(tl_run *run, int32_t *order, uint64_t *keys) {
-    const tl_variable *states = run->desc.variables;
+    const tl_variable *variables = run->desc.variables;
     int32_t count = run->desc.variable_count, i, k;
     for (i = 0; i < count; i++) {
-        int32_t node = states[i].shard ? tli_find_run_node(run, states[i].node) : -1;
+        int32_t node = variables[i].shard ? tli_find_run_node(run, variables[i].node) : -1;
         keys[i] = node < 0 ? UINT64_MAX : (uint64_t)node;
     }
     tli_sort_numbers(order, count, keys);
     for (i = 0; i < count && keys[order[i]] != UINT64_MAX; i++)
         for (k = i + 1; k < count && keys[order[i]] == keys[order[k]]; k++)
-            if (tli_do_overlap(&states[order[i]], &states[order[k]]))
+            if (tli_do_overlap(&variables[order[i]], &variables[order[k]]))
                 return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
                                        TLI_RULE(VARIABLES_OVERLAP), (uint64_t)order[i], (uint64_t)order[k]);
     return TL_OK;
@@ -154,9 +157,9 @@ static tl_result tli_compare_block(tl_run *run, const char *host, uint64_t bytes
     uint64_t from = (uint64_t)(uintptr_t)host;
     int32_t i;
     for (i = 0; i < run->desc.variable_count; i++) {
-        const tl_variable *state = &run->desc.variables[i];
-        uint64_t at = tli_variable_address(state);
-        if (!state->bytes || at >= from + bytes || from >= at + state->bytes) continue;
+        const tl_variable *variable = &run->desc.variables[i];
+        uint64_t at = tli_variable_address(variable);
+        if (!variable->bytes || at >= from + bytes || from >= at + variable->bytes) continue;
         return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
                                TLI_RULE(VARIABLE_OVERLAPS_ARENA),
                                (uint64_t)i, 0);
