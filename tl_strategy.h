@@ -67763,7 +67763,7 @@ static int tli_is_own_variable(const tl_variable *variable) {
            variable->kind != TL_VARIABLE_OPTIMIZER;
 }
 
-static void tli_take_state(tli_gathering *g, tli_saving *s, int32_t i, uint64_t bytes, const uint8_t *from) {
+static void tli_take_variable(tli_gathering *g, tli_saving *s, int32_t i, uint64_t bytes, const uint8_t *from) {
     const tl_variable *variable = &g->run->desc.variables[i];
     if (variable->shard) return;   // spent between training steps; with other replicas its bytes are others
     if (variable->bytes != bytes) s->result = tli_fail_variable(g, TLI_RULE(SAVED_VARIABLE_HAS_OTHER_BYTES), i);
@@ -67783,7 +67783,7 @@ static void tli_gather_variables(tli_gathering *g, tli_saving *s) {
         tli_save_bytes(s, NULL, bytes);
         if (!s->result)
             i = tli_match_variable(g, s, tli_variable_key((int32_t)(uint32_t)node, (tl_variable_kind)kind));
-        if (i >= 0) tli_take_state(g, s, i, bytes, from);
+        if (i >= 0) tli_take_variable(g, s, i, bytes, from);
     }
 }
 
