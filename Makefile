@@ -96,7 +96,8 @@ compile_commands.json: src/ORDER src/vk/ORDER
 # step commands builds them as they say themselves. Those on Vulkan set options of the implementation.
 $(EXAMPLES): $(B)/%: examples/%.c $(HEADERS) $(if $(LINKED),| $(B)/parts/libtl_strategy.so)
 	@mkdir -p $(@D)
-	$(call build,$(CC) -O3 $(STD) $(WARN) $(WERROR) $(if $(is_linked),$(sees_public)) -o $@ $< $(if $(is_linked),$(linked_with)) $(LDLIBS))
+	$(call build,$(CC) $(as_example))
+as_example = -O3 $(STD) $(WARN) $(WERROR) $(if $(is_linked),$(sees_public)) -o $@ $< $(if $(is_linked),$(linked_with)) $(LDLIBS)
 
 # -- parts, compiled one by one --
 #
@@ -245,9 +246,9 @@ run-parallel: $(B)/17_parallel
 run-mpi: $(B)/17_mpi
 	@$(if $(has_mpi),$(MPIRUN) -n $(RANKS) ./$< $(ARGS),:)
 
-$(B)/17_mpi: examples/17_parallel.c $(HEADERS)
+$(B)/17_mpi: examples/17_parallel.c $(HEADERS) $(if $(LINKED),| $(B)/parts/libtl_strategy.so)
 	@mkdir -p $(@D)
-	@$(if $(has_mpi),OMPI_CC='$(CC)' mpicc -DWITH_MPI -O3 $(STD) $(WARN) $(WERROR) -o $@ $< $(LDLIBS),$(no_mpi))
+	@$(if $(has_mpi),OMPI_CC='$(CC)' mpicc -DWITH_MPI $(as_example),$(no_mpi))
 
 # On a Cortex-M4 that QEMU simulates.
 run-device: $(B)/tl_plan
@@ -283,11 +284,18 @@ fuzz-%: $(B)/fuzz/%
 	$< -max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
 	    -artifact_prefix=$(B)/fuzz/$*- $(B)/fuzz/corpus/$* tests/corpus/fuzz_$*
 
+# Linked with parts that tell what is entered. FUZZ_B: where these are; CI takes those of its sanitizers.
+FUZZ_B     = $(B)/fuzz
+FUZZ_FLAGS = -O1 -g1 -DTLI_INVARIANTS -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined,float-cast-overflow \
+             -fno-sanitize-recover=all
+.PHONY: fuzz-parts
+fuzz-parts:
+	@$(MAKE) --no-print-directory $(FUZZ_B)/parts/libtl_strategy.so B=$(FUZZ_B) CC=$(CLANG) CFLAGS='$(FUZZ_FLAGS)'
 .PRECIOUS: $(B)/fuzz/%
-$(B)/fuzz/%: tests/fuzz_%.c $(HEADERS)
+$(B)/fuzz/%: tests/fuzz_%.c fuzz-parts
 	@mkdir -p $(@D)
-	$(CLANG) -g -O1 $(STD) $(WARN) $(WERROR) $(UNUSED) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-	    -o $@ $< $(LDLIBS)
+	$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer -rdynamic $(STD) $(WARN) $(WERROR) -include $(G)/private/tl_strategy.h -I$(G)/public -I. \
+	    -o $@ $< -L$(FUZZ_B)/parts -Wl,-rpath,'$(abspath $(FUZZ_B)/parts)' -ltl_strategy $(LDLIBS)
 
 # Walks SOAK times as long.
 SOAK = 5

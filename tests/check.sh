@@ -20,10 +20,11 @@ strict=(-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wswitch-enum -Wundef -Wn
 allowed='^(memcpy|memset|memmove|memcmp)$'
 mkdir -p $out
 unset F     # a filter is no bar
+export LINKED=1     # programs are linked with the parts, where the step is not about compiling the header
 
-steps=(parts names contents surface test joined differential torch shaders headers options freestanding calls mingw
-       asan_gcc asan_clang tsan short_enums reduced m32 s390x plans
-       cppcheck tidy readme examples commands install mixed client mpi tl_plan fuzz size device)
+steps=(parts names contents surface test joined asan tsan reduced m32 s390x plans headers options freestanding examples commands fuzz)
+# Most of these run one process at a time: two of them run side by side.
+beside=(tl_plan mpi tidy readme client device install differential mixed torch cppcheck calls shaders mingw size)
 
 fail() { echo "$*" >&2; exit 1; }
 skip() { echo "SKIPPED $*"; [ "${STRICT:-0}" != 1 ] || fail "a skip is a failure here"; }
@@ -33,11 +34,12 @@ header_line() { sed -n "1,20s|^// $2: *||p" "$1" | head -n 1; }
 # An object of a whole header, for the steps that look at its symbols:  implementation HEADER OUT COMPILER FLAGS...
 implementation() {
     implementation_source "$1"
-    "${@:3}" -I. -c -o "$2" $out/implementation.c
+    "${@:3}" -I. -c -o "$2" $whole
 }
+whole=$out/implementation_${2:-}.c      # of this step, which may not be the only one that runs
 implementation_source() {
-    printf '#define %s\n' TL_STRATEGY_IMPLEMENTATION TL_VK_BACKEND_IMPLEMENTATION > $out/implementation.c
-    echo "#include \"$1\"" >> $out/implementation.c
+    printf '#define %s\n' TL_STRATEGY_IMPLEMENTATION TL_VK_BACKEND_IMPLEMENTATION > $whole
+    echo "#include \"$1\"" >> $whole
 }
 
 # The folder that holds Vulkan's headers; nothing where there is none.
@@ -83,9 +85,10 @@ step_test()       { STRICT=1 bash tests/coverage.sh; }
 
 # The joined header, in which private functions are static and compilers see all of it at once: as users have it, with all
 # warnings that need data flow, and the one that takes gcc long. Programs that name nothing private run with it.
+joined_object() { implementation tl_strategy.h $out/joined.o gcc -std=c99 -O3 -ffp-contract=off "${strict[@]}" -Wmisleading-indentation; }
 step_joined() {
     local inside warnings
-    implementation tl_strategy.h $out/joined.o gcc -std=c99 -O3 "${strict[@]}" -Wmisleading-indentation &
+    joined_object &
     warnings=$!
     inside=$(make -s inside)
     SAMPLE=25 tests_with JOINED=1 VULKAN=no B=$out/joined CC=gcc CFLAGS="-O2" \
@@ -93,18 +96,14 @@ step_joined() {
     wait $warnings
 }
 
-# Sanitizers: gcc has what plans and runs long, and the program that unloads drivers, whose leaks clang cannot attribute
-# then; clang has the others. SAMPLE thins walks that `make test` does in full,
-# and `make soak` many times.
-asan="-g1 -DTLI_INVARIANTS -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all"
-by_gcc='_5_checkpoint|_6_[cmopr]|_7_choice|_7_prec|_11_|_12_|_vk_shim'
-step_asan_gcc() {
-    SAMPLE=25 tests_with TESTS="$(programs $out/asan_gcc "$by_gcc")" B=$out/asan_gcc CC=gcc \
-        RUNNER="$(fixed_addresses)" CFLAGS="-O1 $asan"
-}
-step_asan_clang() {
-    SAMPLE=25 tests_with TESTS="$(programs $out/asan_clang . | tr ' ' '\n' | grep -vE "$by_gcc" | paste -sd' ')" \
-        B=$out/asan_clang CC=clang RUNNER="$(fixed_addresses)" CFLAGS="-O1 $asan"
+# Sanitizers, with invariants, and with what fuzzers count. SAMPLE thins walks that `make test` does in full, and `make soak`
+# many times. Leaks of drivers that are unloaded cannot be told from others.
+asan="-O1 -g1 -DTLI_INVARIANTS -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined,float-cast-overflow -fno-sanitize-recover=all"
+step_asan() {
+    local options="B=$out/asan CC=clang"
+    SAMPLE=25 tests_with TESTS="$(programs $out/asan . | tr ' ' '\n' | grep -v _vk_shim | paste -sd' ')" $options \
+        RUNNER="$(fixed_addresses)" CFLAGS="$asan"
+    SAMPLE=25 ASAN_OPTIONS=detect_leaks=0 tests_with TESTS="$(programs $out/asan _vk_shim)" $options RUNNER="$(fixed_addresses)" CFLAGS="$asan"
 }
 step_tsan() {   # the programs that have threads
     local threaded
@@ -113,22 +112,16 @@ step_tsan() {   # the programs that have threads
     SAMPLE=25 TSAN_OPTIONS=halt_on_error=1 tests_with TESTS="$(programs $out/tsan "$threaded")" VULKAN=no B=$out/tsan CC=clang \
         RUNNER="$(fixed_addresses)" CFLAGS="-O1 -g -fsanitize=thread"
 }
-step_short_enums() {  # the programs that store enums: in tables, text, keys, runs
-    SAMPLE=25 tests_with TESTS="$(programs $out/short_enums '_2_|_5_|_7_apply|_7_prec|_manager|_12_run|_13_trace')" VULKAN=no \
-        B=$out/short_enums CC=gcc CFLAGS="-O1 -fshort-enums"
-}
 
 # The programs that need nothing of what an option drops, where its absence can show.
 step_reduced() {
     local option pattern
     while read -r option pattern; do
         echo "$option"
-        SAMPLE=25 tests_with TESTS="$(programs $out/$option "$pattern")" VULKAN=no B=$out/$option CC=gcc CFLAGS="-O0 -D$option"
+        SAMPLE=25 tests_with TESTS="$(programs $out/$option "$pattern")" VULKAN=no B=$out/$option CC=gcc CFLAGS="-O0 -D${option//,/ -D}"
     done <<< "TL_NO_PRECISION _5_plan|_10_|_11_|_12_graph|_12_run|_13_plan|_13_trace|_nn\.
-TL_NO_OFFLOAD _5_plan|_6_[lr]|_11_|_12_run|_nn\.
-TL_NO_CODECS _5_plan|_6_offload|_12_graph|_13_plan|_nn\.
-TL_NO_ACCOUNTS _11_|_12_budgets|_12_run|_nn\.
-TL_NO_ONLINE _5_plan|_10_|_12_graph|_13_plan|_7_pack"
+TL_NO_OFFLOAD,TL_NO_ACCOUNTS _11_|_12_run|_nn\.
+TL_NO_CODECS,TL_NO_ONLINE _5_plan|_12_graph|_13_plan|_nn\."
     echo "TL_ONLY_TABLES, TL_SMALL_SIZES"     # beside the full library, in files of their own; as for a device
     SAMPLE=25 tests_with TESTS="$(programs $out/tables _12_tables)" VULKAN=no B=$out/tables CC=gcc CFLAGS="-Os -fshort-enums"
 }
@@ -138,44 +131,51 @@ TL_NO_ONLINE _5_plan|_10_|_12_graph|_13_plan|_7_pack"
 portable='_[1235]_|_7_[aopq]|_1[0-3]_|_nn|_quantize'
 bytewise='_[123]_|_5_(b|ch|p|r|s|t)|_7_[aopq]|_10_|_12_mixed|_13_|_nn'
 
-# 32 bit with SSE: x87 would round intermediate results differently.
-m32_flags="-m32 -msse2 -mfpmath=sse -idirafter /usr/include/x86_64-linux-gnu"
+# 32 bit with SSE: x87 would round intermediate results differently. Enums take a byte, as on many devices.
+m32_build="-O1 -fshort-enums -m32 -msse2 -mfpmath=sse -idirafter /usr/include/x86_64-linux-gnu -I$cross/i386/usr/include"
 step_m32() {
     local lib=$cross/i386/usr/lib/i386-linux-gnu
     SAMPLE=25 tests_with TESTS="$(programs $out/m32 "$portable")" B=$out/m32 VULKAN=no CC=gcc LDFLAGS="-L$lib -Wl,-rpath,$lib" \
-        CFLAGS="-O1 $m32_flags -I$cross/i386/usr/include"
+        CFLAGS="$m32_build"
 }
 # Big endian, and char is unsigned. gcc computes floats as doubles here under -std=c99, -fexcess-precision=fast as floats.
 s390x_cc=s390x-linux-gnu-gcc
-s390x_flags="-fexcess-precision=fast"
+s390x_build="-O1 -fexcess-precision=fast -I$cross/s390x/usr/include"
 s390x_runner="qemu-s390x -L /usr/s390x-linux-gnu"
 step_s390x() {
     local lib=$cross/s390x/usr/lib/s390x-linux-gnu
     TIMEOUT=900 SAMPLE=50 tests_with TESTS="$(programs $out/s390x "$bytewise")" B=$out/s390x VULKAN=no CC=$s390x_cc LDFLAGS="-L$lib -Wl,-rpath,$lib" \
-        CFLAGS="$s390x_flags -O1 -I$cross/s390x/usr/include" RUNNER="$s390x_runner"
+        CFLAGS="$s390x_build" RUNNER="$s390x_runner"
 }
 
-# The same plans, to the last step, from every compiler, optimisation, word size and byte order.
+# The same plans, to the last step, from every compiler, optimisation, word size and byte order: from the libraries of the
+# steps above, and from clang -O3.
 step_plans() {
-    local name runner cc all=()
-    while IFS='|' read -r name runner cc; do
+    local name runner cc library all=()
+    make -s -j"$jobs" build/parts/libtl_strategy.so
+    implementation tl_strategy.h $out/plans-clang-O3.o clang -std=c99 -O3 -ffp-contract=off &
+    make -s -j"$jobs" $out/m32/parts/libtl_strategy.so B=$out/m32 CC=gcc CFLAGS="$m32_build"
+    make -s -j"$jobs" $out/s390x/parts/libtl_strategy.so B=$out/s390x CC=$s390x_cc CFLAGS="$s390x_build"
+    [ -e $out/joined.o ] || joined_object
+    wait $!
+    while IFS='|' read -r name runner library cc; do
         all+=("$name")
-        echo "$cc -std=c99 -ffp-contract=off ${strict[*]} -o $out/plans-$name tests/plan_hash.c && $runner $out/plans-$name > $out/plans-$name.txt"
-    done > $out/plans.list <<< "s390x|$s390x_runner|$s390x_cc $s390x_flags -O2
-gcc-O0||gcc -O0
-clang-O0||clang -O0
-m32||gcc $m32_flags -O1
-gcc-O3||gcc -O3
-clang-O3||clang -O3"
+        [[ $library = *.o ]] || library="-L$library -Wl,-rpath,$PWD/$library -ltl_strategy"
+        echo "$cc -std=c99 -ffp-contract=off ${strict[*]} -o $out/plans-$name tests/plan_hash.c $library -lm -lpthread && $runner $out/plans-$name > $out/plans-$name.txt"
+    done > $out/plans.list <<< "s390x|$s390x_runner|$out/s390x/parts|$s390x_cc $s390x_build
+gcc-O1||build/parts|gcc -O1
+m32||$out/m32/parts|gcc $m32_build
+gcc-O3||$out/joined.o|gcc -O3
+clang-O3||$out/plans-clang-O3.o|clang -O3"
     parallel < $out/plans.list
     for name in "${all[@]}"; do
-        cmp $out/plans-gcc-O0.txt "$out/plans-$name.txt" || {
-            diff $out/plans-gcc-O0.txt "$out/plans-$name.txt" | head
-            fail "gcc -O0 (<) and $name (>) plan differently"
+        cmp $out/plans-gcc-O1.txt "$out/plans-$name.txt" || {
+            diff $out/plans-gcc-O1.txt "$out/plans-$name.txt" | head
+            fail "gcc -O1 (<) and $name (>) plan differently"
         }
     done
-    [ -s $out/plans-gcc-O0.txt ] || fail "tests/plan_hash.c planned nothing"
-    echo "$(wc -l < $out/plans-gcc-O0.txt) plans, the same from ${all[*]}"
+    [ -s $out/plans-gcc-O1.txt ] || fail "tests/plan_hash.c planned nothing"
+    echo "$(wc -l < $out/plans-gcc-O1.txt) plans, the same from ${all[*]}"
 }
 
 # Print the command that compiles (and runs) one tests/build/*.c:  build_command FILE c|c++ COMPILER STANDARD FLAGS...
@@ -196,16 +196,17 @@ step_headers() {
         lang=$(header_line "$f" lang)
         case $f in      # the others are about options, loaders and link orders: languages are held by these four
             */only_header.c | */static_impl.c | */vk_impl.c | */vk_only_header.c)
-                for std in c99 c17; do build_command "$f" c gcc $std; done
-                build_command "$f" c clang c99
-                for std in 11 20; do build_command "$f" c++ g++ c++$std; done
+                build_command "$f" c gcc c99
+                build_command "$f" c clang c17
+                build_command "$f" c++ g++ c++11
                 build_command "$f" c++ clang++ c++20
-                read_command "$f" c gcc c11
-                read_command "$f" c clang c17
-                for std in 14 17; do read_command "$f" c++ g++ c++$std; done
-                read_command "$f" c++ clang++ c++11 ;;
+                for std in c11 c17; do read_command "$f" c gcc $std; done
+                for std in c99 c11; do read_command "$f" c clang $std; done
+                for std in 14 17 20; do read_command "$f" c++ g++ c++$std; done
+                for std in 11 14 17; do read_command "$f" c++ clang++ c++$std; done ;;
             *)
-                [ "$lang" = c++ ] || build_command "$f" c gcc c99
+                [ "$lang" = c++ ] || read_command "$f" c gcc c99
+                [ "$lang" = c++ ] || build_command "$f" c clang c99      # in half of gcc's time
                 [ "$lang" != c++ ] || build_command "$f" c++ clang++ c++20
                 [ -n "$lang" ] && [ "$lang" != both ] || read_command "$f" c++ clang++ c++20 ;;
         esac
@@ -230,21 +231,21 @@ step_options() {
     : > $out/options.list
     for flags in "${all[@]}" "${all[*]}" "${table_options[@]}"; do
         for cc in "gcc -std=c99 -fsyntax-only" "clang -std=c11 -fsyntax-only" "g++ -x c++ -std=c++11 -fsyntax-only"; do
-            echo "$cc ${strict[*]} -I. -D${flags// / -D} $out/implementation.c"
+            echo "$cc ${strict[*]} -I. -D${flags// / -D} $whole"
         done
     done >> $out/options.list
     for o in "${table_options[@]}"; do
         for flags in "${all[@]}" "${all[*]}"; do
-            echo "clang -std=c99 ${strict[*]} -I. -D$o -D${flags// / -D} -fsyntax-only $out/implementation.c"
+            echo "clang -std=c99 ${strict[*]} -I. -D$o -D${flags// / -D} -fsyntax-only $whole"
         done
     done >> $out/options.list
     for ((i = 0; i < ${#all[@]}; i++)); do
         for ((k = 0; k < i; k++)); do echo "${all[i]} ${all[k]}"; done
         other=("${all[@]:0:i}" "${all[@]:i+1}")
         echo "${other[*]}"
-    done | sed "s/\(^\| \)/ -D/g; s|.*|clang -std=c99 ${strict[*]} -I.& -fsyntax-only $out/implementation.c|" >> $out/options.list
+    done | sed "s/\(^\| \)/ -D/g; s|.*|clang -std=c99 ${strict[*]} -I.& -fsyntax-only $whole|" >> $out/options.list
     if [ -n "$(vulkan_include)" ]; then
-        sed 's/tl_strategy/tl_vk_backend/' $out/implementation.c > $out/implementation_vk.c
+        sed 's/tl_strategy/tl_vk_backend/' $whole > $out/implementation_vk.c
         for flags in "${all[@]}" "${all[*]}"; do
             echo "clang -std=c99 ${strict[*]} -I. -D${flags// / -D} -fsyntax-only $out/implementation_vk.c"
         done >> $out/options.list
@@ -267,7 +268,7 @@ step_freestanding() {
     [ "$(wc -l < $out/error_texts)" -gt 500 ] || fail "src/01_core/error_rules.c: its lists are not found"
     implementation_source tl_strategy.h
     for cc in gcc clang; do     # of the text, -O0 removes least
-        echo "$cc -std=c99 -O0 -I. -DNDEBUG -DTL_NO_ERROR_TEXT -S -o $out/no_error_text-$cc.s $out/implementation.c"
+        echo "$cc -std=c99 -O0 -I. -DNDEBUG -DTL_NO_ERROR_TEXT -S -o $out/no_error_text-$cc.s $whole"
         for opt in -O0 -Os -O2 -O3 "-Os -DTL_SMALL_SIZES"; do
             echo "$cc -std=c99 $opt ${strict[*]} -ffreestanding -fno-stack-protector -c -o '$out/freestanding-$cc${opt// /}.o' tests/build/freestanding.c"
         done
@@ -296,10 +297,10 @@ step_freestanding() {
 check_symbols() {
     local header=$1 object=$out/names.o bad
     implementation_source "$header"
-    parallel <<< "clang++ -x c++ -std=c++11 -Wreserved-identifier -Werror -I. -fsyntax-only $out/implementation.c
-clang -std=c99 -Wreserved-identifier -Werror -I. -fsyntax-only $out/implementation.c
-gcc -std=c99 -fno-pie -I. -c -o $object $out/implementation.c
-gcc -std=c99 -DTL_STRATEGY_STATIC -I. -c -o $object.static $out/implementation.c"
+    parallel <<< "clang++ -x c++ -std=c++11 -Wreserved-identifier -Werror -I. -fsyntax-only $whole
+clang -std=c99 -Wreserved-identifier -Werror -I. -fsyntax-only $whole
+gcc -std=c99 -fno-pie -I. -c -o $object $whole
+gcc -std=c99 -DTL_STRATEGY_STATIC -I. -c -o $object.static $whole"
     bad=$(nm -g --defined-only $object | awk '$3 !~ /^tl_/' || true)
     [ -z "$bad" ] || fail "$header: global names that do not begin with tl_:"$'\n'"$bad"
     bad=$(nm $object | awk '$2 ~ /^[bBdDcC]$/' || true)
@@ -388,7 +389,7 @@ step_cppcheck() {
     implementation tl_strategy.h $out/cppcheck.o gcc -std=c99
     cppcheck --quiet --std=c99 --language=c --platform=unix64 --enable=warning,performance,portability --inline-suppr \
         --suppress=missingIncludeSystem --suppress=preprocessorErrorDirective --error-exitcode=1 -I. -j "$jobs" \
-        -DNDEBUG -DTL_STRATEGY_IMPLEMENTATION $out/implementation.c "${examples[@]}"
+        -DNDEBUG -DTL_STRATEGY_IMPLEMENTATION $whole "${examples[@]}"
     echo "cppcheck found nothing"
 }
 
@@ -396,9 +397,9 @@ step_cppcheck() {
 step_tidy() {
     local f flags
     implementation tl_strategy.h $out/tidy.o gcc -std=c99
-    for f in $out/implementation.c $(examples); do
+    for f in $whole $(examples); do
         flags="-DTL_STRATEGY_IMPLEMENTATION_DONE -DTL_VK_BACKEND_IMPLEMENTATION_DONE"
-        [ "$f" != $out/implementation.c ] || flags=
+        [ "$f" != $whole ] || flags=
         echo "clang-tidy --quiet --warnings-as-errors='*' $f -- -std=c99 -I. $flags 2>$out/tidy-$(basename "$f").err || { grep -v 'warnings generated' $out/tidy-$(basename "$f").err; exit 1; }"
     done | parallel
     echo "clang-tidy found nothing"
@@ -412,7 +413,7 @@ step_readme() { bash tests/readme.sh; }
 # Run every example as its `// check:` line says; compare what it prints with tests/expected/NAME.txt where that exists.
 step_examples() {
     local f name args code
-    make -s -j"$jobs" examples LINKED=1 WERROR=-Werror > $out/examples.log 2>&1 || { cat $out/examples.log; fail "make examples"; }
+    make -s -j"$jobs" examples WERROR=-Werror > $out/examples.log 2>&1 || { cat $out/examples.log; fail "make examples"; }
     for f in $(examples); do
         grep -q '^// check:' "$f" || fail "$f: no '// check: <arguments>' line in its first comment"
         name=$(basename "$f" .c)
@@ -444,17 +445,17 @@ step_tl_plan() {
 
 step_fuzz() {
     compgen -G 'tests/fuzz_*.c' >/dev/null || { echo "no fuzz targets"; return; }
-    make -s -j"$jobs" fuzz FUZZ_SECONDS="${FUZZ_SECONDS:-5}" WERROR=-Werror > $out/fuzz.log 2>&1 || { tail -n 60 $out/fuzz.log; fail "fuzzing"; }
+    make -s -j"$jobs" fuzz FUZZ_SECONDS="${FUZZ_SECONDS:-5}" FUZZ_B=$out/asan FUZZ_FLAGS="$asan" WERROR=-Werror > $out/fuzz.log 2>&1 || { tail -n 60 $out/fuzz.log; fail "fuzzing"; }
     grep -E 'stat::number_of_executed_units' $out/fuzz.log
 }
 
-step_commands() { bash tests/commands.sh; }
+step_commands() { LINKED= bash tests/commands.sh; }
 step_install()  { bash tests/install.sh; }
 step_mixed()    { bash tests/mixed.sh; }
 step_mpi()      { bash tests/mpi.sh; }
 step_client()   { bash tests/client/run.sh 3; }
 step_size()     { bash tests/size.sh; }
-step_device()   { make -s run-device B=$out/device; }
+step_device()   { make -s run-device; }
 step_torch() {      # the exporter, where some python3 has PyTorch, and the library on what it writes
     local python
     for python in python3 /usr/bin/python3; do
@@ -473,18 +474,31 @@ step_differential() {     # simulator and planner against independent ones; 1000
 }
 
 case ${1:-} in
---list) printf '%s\n' "${steps[@]}"; exit ;;
+--list) printf '%s\n' "${steps[@]}" "${beside[@]}"; exit ;;
 --step) "step_$2"; exit ;;          # a process of its own, so that `set -e` holds in it
+--beside)
+    bash "$0" "$2" > $out/step_"$2".txt 2>&1 || { cat $out/step_"$2".txt >&2; exit 255; }    # which ends xargs
+    sed '$d' $out/step_"$2".txt     # without the sum
+    exit ;;
 esac
-[ $# = 0 ] || steps=("$@")
-for s in "${steps[@]}"; do
-    declare -F "step_$s" >/dev/null || fail "no step $s; tests/check.sh --list"
-done
 SECONDS=0
-for s in "${steps[@]}"; do
-    begin=$SECONDS
-    printf '\n== %s\n' "$s"
-    "$BASH" "$0" --step "$s" || fail $'\n'"FAILED in step $s; alone: tests/check.sh $s"
-    echo "   $((SECONDS - begin)) s"
-done
-printf '\nall %d steps passed in %d s\n' ${#steps[@]} $SECONDS
+# Processor seconds of all steps so far, in $processor.
+processor=0
+count_processor() {
+    times > $out/times.$$       # not in a subshell, which has no children yet
+    processor=$(tr 'ms' '  ' < $out/times.$$ | awk 'NR == 2 {print int($1 * 60 + $2 + $3 * 60 + $4)}')
+    rm $out/times.$$
+}
+run_step() {
+    local begin=$SECONDS used=$processor
+    declare -F "step_$1" >/dev/null || fail "no step $1; tests/check.sh --list"
+    printf '\n== %s\n' "$1"
+    "$BASH" "$0" --step "$1" || fail $'\n'"FAILED in step $1; alone: tests/check.sh $1"
+    count_processor
+    echo "   $((SECONDS - begin)) s, $((processor - used)) of processors"
+}
+if [ $# != 0 ]; then steps=("$@") beside=(); fi
+for s in "${steps[@]}"; do run_step "$s"; done
+[ ${#beside[@]} = 0 ] || printf '%s\n' "${beside[@]}" | xargs -P 2 -n 1 "$BASH" "$0" --beside
+count_processor
+printf '\nall %d steps passed in %d s, %d of processors\n' $((${#steps[@]} + ${#beside[@]})) $SECONDS $processor

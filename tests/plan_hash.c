@@ -3,10 +3,6 @@
 //
 //     plan_hash            lines of: graph, planner, budget, result, steps, cost, bound, checksum; of precisions:
 //                          graph, criterion, objective, result, conversions, cost, bound, checksum
-#define TL_STRATEGY_STATIC
-#define TL_STRATEGY_IMPLEMENTATION
-#define TL_NO_TRACE
-#define TL_NO_CHECKS
 #include "../tl_strategy.h"
 #include "support/random_graph.h"
 #include "support/layered_graph.h"

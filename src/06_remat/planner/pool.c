@@ -40,15 +40,14 @@ struct tl_remat_pool {
 };
 
 #ifdef TLI_INVARIANTS
-// Peaks of plans ascend and their costs descend, each was simulated, and bytes count their steps; bounds and
-// budgets ascend, costs of bounds descend.
+// Peaks of plans ascend and their costs descend, and bytes count their steps; bounds and budgets ascend, costs of
+// bounds descend.
 static int tli_pool_holds(const tl_remat_pool *pool) {
     uint64_t bytes = 0;
     int32_t i;
     for (i = 0; i < pool->plan_count; i++) {
         const tl_plan *plan = &pool->plans[i];
         bytes += (uint64_t)plan->step_count * sizeof(tl_step);
-        if (plan->step_count && !plan->peak_bytes && !plan->cost && plan->base_cost) return 0;
         if (i && (plan[-1].peak_bytes >= plan->peak_bytes || plan[-1].cost <= plan->cost)) return 0;
     }
     for (i = 1; i < pool->bound_count; i++) {
