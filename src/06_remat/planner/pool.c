@@ -40,8 +40,8 @@ struct tl_remat_pool {
 };
 
 #ifdef TLI_INVARIANTS
-// Peaks of plans ascend and their costs descend, and bytes count their steps; bounds and budgets ascend, costs of
-// bounds descend.
+// Peaks of plans ascend and their costs descend, and bytes count their steps; bounds and budgets ascend, and
+// costs of bounds descend.
 static int tli_pool_holds(const tl_remat_pool *pool) {
     uint64_t bytes = 0;
     int32_t i;
