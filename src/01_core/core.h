@@ -29,7 +29,7 @@ extern "C" {
     X(TL_ERROR_STALE,          "stale",          "the key or handle belongs to an earlier step")   \
     X(TL_ERROR_KERNEL,         "kernel failed",  "a function of the caller reported a failure")    \
     X(TL_ERROR_BACKEND,        "backend failed", "a copy, a conversion or a mapping failed")       \
-    X(TL_ERROR_DEVICE_LOST,    "device lost",    "sticky: every later call on the backend says so") \
+    X(TL_ERROR_DEVICE_LOST,    "device lost",    "the device was lost: every later call says so")   \
     X(TL_ERROR_CORRUPT,        "corrupt",        "bytes changed that nobody may change")           \
     X(TL_ERROR_MISMATCH,       "mismatch",       "what was measured differs from what was planned") \
     X(TL_ERROR_IO,             "i/o error",      "a sink or a file did not take the bytes")        \
