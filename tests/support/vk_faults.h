@@ -42,6 +42,7 @@ static void open_device(world *w, const vkshim_config *config, const vkt_desc *d
     vkt_desc desc = *device;
     memset(w, 0, sizeof *w);
     w->config = *config;
+    w->config.keeps_pipelines = 1;
     vkshim_reset(&w->config);
     desc.get_instance_proc = vkshim_get_instance_proc;
     vkt_open(&desc, &w->v);

@@ -217,6 +217,7 @@ typedef struct vkshim_object {
     uint32_t *words;
     size_t    word_count;
     uint32_t  storage_count;
+    uint64_t  shape;            // of layouts: hash of what they were made of
     vkshim_slot *slots;
     uint32_t  slot_count, slot_room;
     // command pools and buffers; the family is also that of a queue
@@ -240,6 +241,14 @@ typedef struct vkshim_object {
     VkDevice device;
     uint32_t version;           // of a device or an instance: the version it may use
 } vkshim_object;
+
+typedef struct vkshim_kept {    // a pipeline of keeps_pipelines
+    struct vkshim_kept *next;
+    VkDevice device;
+    VkPipeline pipeline;
+    uint64_t shape;
+    int32_t  is_used;
+} vkshim_kept;
 
 typedef struct vkshim_submit {  // one VkSubmitInfo, until the host has seen it finished
     struct vkshim_submit *next;
@@ -276,6 +285,7 @@ static struct {
     vkshim_submit *submits;                         // in order
     VkResult submit_result;
     int32_t  is_lost;
+    vkshim_kept *kept;
 } vkshim;
 
 static pthread_mutex_t vkshim_mutex = PTHREAD_MUTEX_INITIALIZER;  // guards all above
@@ -1254,6 +1264,18 @@ static VKAPI_ATTR VkResult VKAPI_CALL vkshim_CreateDevice(VkPhysicalDevice physi
     return vkshim_leave(result);
 }
 
+// Destroy the pipelines that were kept.
+static void vkshim_drop_kept(VkDevice device) {
+    vkshim_kept **at = &vkshim.kept;
+    while (*at) {
+        vkshim_kept *kept = *at;
+        if (kept->device != device) { at = &kept->next; continue; }
+        *at = kept->next;
+        vkshim.real.DestroyPipeline(device, kept->pipeline, NULL);
+        free(kept);
+    }
+}
+
 static void vkshim_report_leaks(VkDevice device) {
     uint64_t counts[VKSHIM_KIND_COUNT];
     const vkshim_object *o;
@@ -1289,6 +1311,7 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_DestroyDevice(VkDevice device,
                 memset(&vkshim_guards[i], 0, sizeof vkshim_guards[i]);
         pthread_mutex_unlock(&vkshim_guard_mutex);
         vkshim_forget_children(VKSHIM_QUEUE, key);
+        vkshim_drop_kept(device);
         vkshim.real.DestroyDevice(device, callbacks);
         vkshim_end_destroy(VKSHIM_DEVICE, key);
     }
@@ -1712,8 +1735,22 @@ static int vkshim_is_storage(VkDescriptorType type) {
            type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC;
 }
 
+static uint64_t vkshim_mix(uint64_t hash, const void *bytes, size_t count) {  // FNV-1a
+    const unsigned char *p = (const unsigned char *)bytes;
+    while (count--) hash = (hash ^ *p++) * 0x100000001B3u;
+    return hash;
+}
+
 static void vkshim_note_set_layout(vkshim_object *o, const VkDescriptorSetLayoutCreateInfo *info) {
     uint32_t i;
+    o->shape = 0xCBF29CE484222325u;
+    for (i = 0; i < info->bindingCount; i++) {
+        const VkDescriptorSetLayoutBinding *binding = &info->pBindings[i];
+        o->shape = vkshim_mix(o->shape, &binding->binding, sizeof binding->binding);
+        o->shape = vkshim_mix(o->shape, &binding->descriptorType, sizeof binding->descriptorType);
+        o->shape = vkshim_mix(o->shape, &binding->descriptorCount, sizeof binding->descriptorCount);
+        o->shape = vkshim_mix(o->shape, &binding->stageFlags, sizeof binding->stageFlags);
+    }
     for (i = 0; i < info->bindingCount; i++)
         if (vkshim_is_storage(info->pBindings[i].descriptorType)
             && (info->pBindings[i].stageFlags & VK_SHADER_STAGE_COMPUTE_BIT))
@@ -1723,10 +1760,13 @@ static void vkshim_note_set_layout(vkshim_object *o, const VkDescriptorSetLayout
 static void vkshim_note_pipeline_layout(vkshim_object *o, const VkPipelineLayoutCreateInfo *info) {
     const VkPhysicalDeviceLimits *limits = &vkshim.properties.limits;
     uint32_t i;
+    o->shape = vkshim_mix(0xCBF29CE484222325u, info->pPushConstantRanges,
+                          info->pushConstantRangeCount * sizeof *info->pPushConstantRanges);
     for (i = 0; i < info->setLayoutCount; i++) {
         const vkshim_object *set = vkshim_need(VKSHIM_CreatePipelineLayout, VKSHIM_SET_LAYOUT,
                                                VKSHIM_KEY(info->pSetLayouts[i]));
         if (set) o->storage_count += set->storage_count;
+        if (set) o->shape = vkshim_mix(o->shape, &set->shape, sizeof set->shape);
     }
     if (o->storage_count > limits->maxPerStageDescriptorStorageBuffers)
         vkshim_violate("vkCreatePipelineLayout: pSetLayouts: %u storage buffers, the limit is %u",
@@ -1749,7 +1789,25 @@ VKSHIM_CREATE(DescriptorSetLayout, VKSHIM_SET_LAYOUT, vkshim_note_set_layout)
 VKSHIM_DESTROY(DescriptorSetLayout, VKSHIM_SET_LAYOUT)
 VKSHIM_CREATE(PipelineLayout, VKSHIM_PIPELINE_LAYOUT, vkshim_note_pipeline_layout)
 VKSHIM_DESTROY(PipelineLayout, VKSHIM_PIPELINE_LAYOUT)
-VKSHIM_DESTROY(Pipeline, VKSHIM_PIPELINE)
+
+// 1 = the pipeline was kept, and stays.
+static int vkshim_keep_pipeline(VkPipeline pipeline) {
+    vkshim_kept *kept = vkshim.kept;
+    while (kept && kept->pipeline != pipeline) kept = kept->next;
+    if (kept) kept->is_used = 0;
+    return kept != NULL;
+}
+
+static VKAPI_ATTR void VKAPI_CALL vkshim_DestroyPipeline(VkDevice device, VkPipeline pipeline,
+                                                         const VkAllocationCallbacks *callbacks) {
+    vkshim_enter(VKSHIM_DestroyPipeline);
+    if (vkshim_start_destroy(VKSHIM_DestroyPipeline, VKSHIM_PIPELINE, VKSHIM_KEY(pipeline), callbacks)) {
+        if (!vkshim_keep_pipeline(pipeline)) vkshim.real.DestroyPipeline(device, pipeline, callbacks);
+        vkshim_end_destroy(VKSHIM_PIPELINE, VKSHIM_KEY(pipeline));
+    }
+    vkshim_leave(VK_SUCCESS);
+}
+
 VKSHIM_CREATE(DescriptorPool, VKSHIM_DESCRIPTOR_POOL, vkshim_note_nothing)
 VKSHIM_DESTROY(Buffer, VKSHIM_BUFFER)
 
@@ -1848,6 +1906,42 @@ static void vkshim_check_pipeline(const VkComputePipelineCreateInfo *info) {
             size[0], size[1], size[2], limits->maxComputeWorkGroupInvocations);
 }
 
+static uint64_t vkshim_pipeline_shape(const VkComputePipelineCreateInfo *info) {
+    const vkshim_object *shader = vkshim_find(VKSHIM_SHADER, VKSHIM_KEY(info->stage.module));
+    const vkshim_object *layout = vkshim_find(VKSHIM_PIPELINE_LAYOUT, VKSHIM_KEY(info->layout));
+    const VkSpecializationInfo *special = info->stage.pSpecializationInfo;
+    uint64_t shape = 0xCBF29CE484222325u;
+    if (shader) shape = vkshim_mix(shape, shader->words, shader->word_count * 4);
+    if (layout) shape = vkshim_mix(shape, &layout->shape, sizeof layout->shape);
+    if (special) shape = vkshim_mix(shape, special->pData, special->dataSize);
+    return vkshim_mix(shape, info->stage.pName, strlen(info->stage.pName));
+}
+
+// Make one pipeline, or find one that was kept; with callbacks none is.
+static VkResult vkshim_make_pipeline(VkDevice device, VkPipelineCache cache, const VkComputePipelineCreateInfo *info,
+                                     const VkAllocationCallbacks *callbacks, VkPipeline *pipeline) {
+    uint64_t shape = vkshim_pipeline_shape(info);
+    int keeps = vkshim.config.keeps_pipelines && !callbacks;
+    vkshim_kept *kept = keeps ? vkshim.kept : NULL;
+    VkResult result;
+    while (kept && (kept->is_used || kept->device != device || kept->shape != shape)) kept = kept->next;
+    if (kept) {
+        kept->is_used = 1;
+        *pipeline = kept->pipeline;
+        return VK_SUCCESS;
+    }
+    result = vkshim.real.CreateComputePipelines(device, cache, 1, info, callbacks, pipeline);
+    kept = keeps && !result ? (vkshim_kept *)calloc(1, sizeof *kept) : NULL;
+    if (!kept) return result;
+    kept->next = vkshim.kept;
+    kept->device = device;
+    kept->pipeline = *pipeline;
+    kept->shape = shape;
+    kept->is_used = 1;
+    vkshim.kept = kept;
+    return result;
+}
+
 static VKAPI_ATTR VkResult VKAPI_CALL
 vkshim_CreateComputePipelines(VkDevice device, VkPipelineCache cache, uint32_t count,
                               const VkComputePipelineCreateInfo *infos,
@@ -1856,9 +1950,8 @@ vkshim_CreateComputePipelines(VkDevice device, VkPipelineCache cache, uint32_t c
     uint32_t i;
     for (i = 0; !result && i < count; i++) vkshim_check_pipeline(&infos[i]);
     memset(pipelines, 0, count * sizeof *pipelines);
-    if (!result)
-        result =
-            vkshim.real.CreateComputePipelines(device, cache, count, infos, callbacks, pipelines);
+    for (i = 0; !result && i < count; i++)
+        result = vkshim_make_pipeline(device, cache, &infos[i], callbacks, &pipelines[i]);
     for (i = 0; i < count; i++)
         if (pipelines[i])
             vkshim_track(VKSHIM_PIPELINE, VKSHIM_KEY(pipelines[i]), VKSHIM_POINTER_KEY(device),
@@ -2988,6 +3081,12 @@ void vkshim_set_budget(uint32_t heap, uint64_t bytes) {
 void vkshim_lose_device(void) {
     pthread_mutex_lock(&vkshim_mutex);
     vkshim_die();
+    pthread_mutex_unlock(&vkshim_mutex);
+}
+
+void vkshim_recover_device(void) {
+    pthread_mutex_lock(&vkshim_mutex);
+    vkshim.is_lost = 0;
     pthread_mutex_unlock(&vkshim_mutex);
 }
 

@@ -100,6 +100,10 @@ typedef struct vkshim_config {
     int32_t  strict_ownership;             // 1 = also for ranges whose old bytes are not read
     uint32_t queue_yields;                 // yields of each queue call, so that overlapping use is noticed
 
+    // 1 = a pipeline that was destroyed stays in the driver, for the next with the same words, constants and
+    // layout on that device. Drivers that ignore VkPipelineCache then compile once for many backends
+    int32_t  keeps_pipelines;
+
     // failures: counted from vkshim_reset or vkshim_change; call 1 is the first, 0 = never
     const char *fail_call;                 // "vkAllocateMemory"
     uint64_t fail_at;                      // call of fail_call that fails
@@ -156,6 +160,7 @@ void vkshim_change(const vkshim_config *config);
 
 void vkshim_set_budget(uint32_t heap, uint64_t bytes);
 void vkshim_lose_device(void);
+void vkshim_recover_device(void);  // a device that was lost works again: for the next backend, not for those on it
 void vkshim_complete_all(void);    // run the delayed submits; the host has not seen them finished yet
 void vkshim_report(vkshim_counts *counts);
 uint64_t vkshim_calls(const char *name);       // since vkshim_reset; UINT64_MAX = not a wrapped function
