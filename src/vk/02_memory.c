@@ -416,13 +416,10 @@ static void tli_vk_destroy_chunk(tli_vk *b, tli_vk_chunk *chunk) {
     memset(chunk, 0, sizeof *chunk);
 }
 
-static VkResult tli_vk_allocate_hooked(tli_vk *b, tl_tier tier, const VkMemoryRequirements *needs,
-                                       tli_vk_chunk *chunk) {
-    VkMemoryPropertyFlags required = tier == TL_TIER_HOST ? VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
-                                   : tli_vk_needs_local(b, tier, needs->memoryTypeBits)
-                                       ? VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT : 0;
-    VkMemoryPropertyFlags preferred = tier == TL_TIER_HOST ? VK_MEMORY_PROPERTY_HOST_CACHED_BIT
-                                                           : VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+// Ask the allocator of the caller once.
+static VkResult tli_vk_ask_hook(tli_vk *b, tl_tier tier, const VkMemoryRequirements *needs,
+                                VkMemoryPropertyFlags required, VkMemoryPropertyFlags preferred,
+                                tli_vk_chunk *chunk) {
     void *mapped = NULL;
     uint32_t type = 0;
     VkResult result = b->desc.hooks.allocate(b->desc.hooks.user, needs, required, preferred, &chunk->memory,
@@ -436,6 +433,32 @@ static VkResult tli_vk_allocate_hooked(tli_vk *b, tl_tier tier, const VkMemoryRe
     chunk->flags = b->memory.memoryTypes[type % VK_MAX_MEMORY_TYPES].propertyFlags;
     chunk->memory_heap = (uint8_t)b->memory.memoryTypes[type % VK_MAX_MEMORY_TYPES].heapIndex;
     return tier == TL_TIER_HOST && !mapped ? VK_ERROR_MEMORY_MAP_FAILED : VK_SUCCESS;
+}
+
+// Allocate by the caller's allocator. For the device tier it is asked for memory like that of the best type;
+// where that is used up, like that of the next one. What is handed over includes the atom, so that whole atoms
+// can be flushed.
+static VkResult tli_vk_allocate_hooked(tli_vk *b, tl_tier tier, const VkMemoryRequirements *requirements,
+                                       tli_vk_chunk *chunk) {
+    const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+    const VkMemoryPropertyFlags visible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT;
+    VkMemoryPropertyFlags asked = ~(VkMemoryPropertyFlags)0;
+    VkMemoryRequirements needs = *requirements;
+    VkResult result = VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    int32_t type = -1;
+    if (needs.alignment < b->device_limits.nonCoherentAtomSize)
+        needs.alignment = b->device_limits.nonCoherentAtomSize;
+    needs.size = tli_vk_align(needs.size, b->device_limits.nonCoherentAtomSize);
+    if (tier == TL_TIER_HOST)
+        return tli_vk_ask_hook(b, tier, &needs, visible, VK_MEMORY_PROPERTY_HOST_CACHED_BIT, chunk);
+    while (result == VK_ERROR_OUT_OF_DEVICE_MEMORY &&
+           (type = tli_vk_next_type(b, tier, needs.memoryTypeBits, type)) >= 0) {
+        VkMemoryPropertyFlags required = b->memory.memoryTypes[type].propertyFlags & (local | visible);
+        if (required == asked) continue;  // of the same kind as the type before it
+        asked = required;
+        result = tli_vk_ask_hook(b, tier, &needs, required, local, chunk);
+    }
+    return result;
 }
 
 static VkResult tli_vk_allocate_typed(tli_vk *b, tl_tier tier, const VkMemoryRequirements *needs,

@@ -22,9 +22,11 @@ extern "C" {
 
 // An allocator of the caller, such as VMA. It allocates the memory of whole chunks.
 typedef struct tl_vk_memory_hooks {
-    // Allocate memory for a buffer with these requirements: set *memory, *offset and *type_index.
-    // Where `required` has HOST_VISIBLE, map it and set *mapped to the address of that offset; it stays
-    // mapped until release, which gets the *cookie.
+    // Allocate memory for a buffer with these requirements: set *memory, *offset and *type_index. Size and
+    // alignment include nonCoherentAtomSize: whole atoms of it are flushed. Where `required` has HOST_VISIBLE,
+    // map it and set *mapped to the address of that offset; it stays mapped until release, which gets the
+    // *cookie. The device tier requires that where its memory is host-visible, as on unified memory; NULL
+    // there means staging.
     VkResult (*allocate)(void *user, const VkMemoryRequirements *requirements,
                          VkMemoryPropertyFlags required, VkMemoryPropertyFlags preferred,
                          VkDeviceMemory *memory, VkDeviceSize *offset, uint32_t *type_index,
