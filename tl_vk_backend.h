@@ -415,7 +415,9 @@ TLDEF tl_result tl_vk_record_kernel(const tl_backend *backend, const tl_vk_kerne
                                     uint32_t groups_y, uint32_t groups_z);
 
 // Write the device's time into a slot when all earlier work has finished. tl_vk_read_times waits until
-// it is written (record mode: TL_NOT_READY before the frame was retired) and converts to nanoseconds.
+// it is written (record mode: TL_NOT_READY before the frame was retired) and converts to nanoseconds since an
+// unknown start. Where the device's counter, of at most 48 bits, begins again from 0, times go on: a difference
+// is right if less than seven eighths of its range lie between a time and the one that was read before.
 //
 // Errors:  TL_ERROR_UNSUPPORTED: the queue has no timestamps; TL_ERROR_INVALID_ARG: slot not below
 //          time_count, or never written; and those of the backend.
@@ -1401,6 +1403,9 @@ typedef struct tli_vk {
     tli_vk_place placeholder;         // four bytes behind the staging, bound where a range is empty
     VkQueryPool times;
     uint64_t *time_serials;           // [time_count + TLI_VK_OWN_TIMES] batch of each slot; 0 = none
+    uint64_t *time_numbers;           // [time_count + TLI_VK_OWN_TIMES] how many times were written before it
+    uint64_t time_count;              // times written so far
+    uint64_t read_number, read_ticks; // of the time that was read last; ticks 0 = none yet
 } tli_vk;
 
 static tli_vk *tli_vk_self(const tl_backend *backend) { return (tli_vk *)backend->self; }
@@ -4294,7 +4299,8 @@ static tl_result tli_vk_make_times(tli_vk *b) {
     if (count > UINT32_MAX - TLI_VK_OWN_TIMES)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "tl_vk_init_backend", "time_count: too many");
     b->time_serials =
-        (uint64_t *)tl_add_memory(b->env, ((size_t)count + TLI_VK_OWN_TIMES) * sizeof *b->time_serials);
+        (uint64_t *)tl_add_memory(b->env, ((size_t)count + TLI_VK_OWN_TIMES) * 2 * sizeof *b->time_serials);
+    b->time_numbers = b->time_serials ? b->time_serials + count + TLI_VK_OWN_TIMES : NULL;
     if (!b->time_serials)
         return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "tl_vk_init_backend", "no memory for the times");
     memset(&info, 0, sizeof info);
@@ -4753,12 +4759,30 @@ static tl_result tli_vk_write_time(tli_vk *b, uint32_t slot, const char *functio
     result = tli_vk_open(b, function);
     if (!result) result = tli_vk_flush(b, function);
     if (result) return result;
-    commands = tli_vk_batch_of(b, b->serial)->commands;
-    b->vk.vkCmdResetQueryPool(commands, b->times, slot, 1);
-    b->vk.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, b->times, slot);
+    memset(&command, 0, sizeof command);
+    command.kind = TLI_VK_COMMAND_TIME;
+    command.count = slot;
+    tli_vk_record_command(b, &command, NULL);
     b->time_serials[slot] = b->serial;
+    b->time_numbers[slot] = b->time_count++;
     b->has_work = 1;
     return TL_OK;
+}
+
+// Count ticks on where the counter of the device begins again: relative to the time that was read last, a later
+// one lies up to seven eighths of the range after it, or slightly before it, as times may overtake each other.
+static uint64_t tli_vk_extend_ticks(tli_vk *b, uint32_t slot, uint64_t ticks) {
+    uint64_t range = (uint64_t)1 << (b->time_bits & 63), back, apart;
+    if (b->time_bits > 48) return b->time_bits < 64 ? ticks & (range - 1) : ticks;  // lasts for a week at least
+    ticks &= range - 1;
+    if (!b->read_ticks) b->read_ticks = range + ticks;  // so that those before it are above 0
+    apart = (ticks - b->read_ticks) & (range - 1);
+    back = b->time_numbers[slot] < b->read_number ? range / 8 * 7 : range / 8;
+    ticks = b->read_ticks + apart;
+    if (apart >= range - back && ticks > range) ticks -= range;
+    b->read_number = b->time_numbers[slot];
+    b->read_ticks = ticks;
+    return ticks;
 }
 
 static tl_result tli_vk_read_time(tli_vk *b, uint32_t slot, const char *function, uint64_t *ns) {
@@ -4773,7 +4797,7 @@ static tl_result tli_vk_read_time(tli_vk *b, uint32_t slot, const char *function
     got = b->vk.vkGetQueryPoolResults(b->device, b->times, slot, 1, sizeof ticks, &ticks, sizeof ticks,
                                       VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
     if (got) return tli_vk_fail_result(b, function, "vkGetQueryPoolResults", got);
-    if (b->time_bits < 64) ticks &= ((uint64_t)1 << b->time_bits) - 1;
+    ticks = tli_vk_extend_ticks(b, slot, ticks);
     *ns = (uint64_t)((double)ticks * (double)b->device_limits.timestampPeriod);
     return TL_OK;
 }

@@ -793,7 +793,8 @@ static tl_result tli_vk_make_times(tli_vk *b) {
     if (count > UINT32_MAX - TLI_VK_OWN_TIMES)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "tl_vk_init_backend", "time_count: too many");
     b->time_serials =
-        (uint64_t *)tl_add_memory(b->env, ((size_t)count + TLI_VK_OWN_TIMES) * sizeof *b->time_serials);
+        (uint64_t *)tl_add_memory(b->env, ((size_t)count + TLI_VK_OWN_TIMES) * 2 * sizeof *b->time_serials);
+    b->time_numbers = b->time_serials ? b->time_serials + count + TLI_VK_OWN_TIMES : NULL;
     if (!b->time_serials)
         return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "tl_vk_init_backend", "no memory for the times");
     memset(&info, 0, sizeof info);

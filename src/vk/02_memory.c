@@ -248,6 +248,9 @@ typedef struct tli_vk {
     tli_vk_place placeholder;         // four bytes behind the staging, bound where a range is empty
     VkQueryPool times;
     uint64_t *time_serials;           // [time_count + TLI_VK_OWN_TIMES] batch of each slot; 0 = none
+    uint64_t *time_numbers;           // [time_count + TLI_VK_OWN_TIMES] how many times were written before it
+    uint64_t time_count;              // times written so far
+    uint64_t read_number, read_ticks; // of the time that was read last; ticks 0 = none yet
 } tli_vk;
 
 static tli_vk *tli_vk_self(const tl_backend *backend) { return (tli_vk *)backend->self; }

@@ -179,12 +179,30 @@ static tl_result tli_vk_write_time(tli_vk *b, uint32_t slot, const char *functio
     result = tli_vk_open(b, function);
     if (!result) result = tli_vk_flush(b, function);
     if (result) return result;
-    commands = tli_vk_batch_of(b, b->serial)->commands;
-    b->vk.vkCmdResetQueryPool(commands, b->times, slot, 1);
-    b->vk.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, b->times, slot);
+    memset(&command, 0, sizeof command);
+    command.kind = TLI_VK_COMMAND_TIME;
+    command.count = slot;
+    tli_vk_record_command(b, &command, NULL);
     b->time_serials[slot] = b->serial;
+    b->time_numbers[slot] = b->time_count++;
     b->has_work = 1;
     return TL_OK;
+}
+
+// Count ticks on where the counter of the device begins again: relative to the time that was read last, a later
+// one lies up to seven eighths of the range after it, or slightly before it, as times may overtake each other.
+static uint64_t tli_vk_extend_ticks(tli_vk *b, uint32_t slot, uint64_t ticks) {
+    uint64_t range = (uint64_t)1 << (b->time_bits & 63), back, apart;
+    if (b->time_bits > 48) return b->time_bits < 64 ? ticks & (range - 1) : ticks;  // lasts for a week at least
+    ticks &= range - 1;
+    if (!b->read_ticks) b->read_ticks = range + ticks;  // so that those before it are above 0
+    apart = (ticks - b->read_ticks) & (range - 1);
+    back = b->time_numbers[slot] < b->read_number ? range / 8 * 7 : range / 8;
+    ticks = b->read_ticks + apart;
+    if (apart >= range - back && ticks > range) ticks -= range;
+    b->read_number = b->time_numbers[slot];
+    b->read_ticks = ticks;
+    return ticks;
 }
 
 static tl_result tli_vk_read_time(tli_vk *b, uint32_t slot, const char *function, uint64_t *ns) {
@@ -199,7 +217,7 @@ static tl_result tli_vk_read_time(tli_vk *b, uint32_t slot, const char *function
     got = b->vk.vkGetQueryPoolResults(b->device, b->times, slot, 1, sizeof ticks, &ticks, sizeof ticks,
                                       VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
     if (got) return tli_vk_fail_result(b, function, "vkGetQueryPoolResults", got);
-    if (b->time_bits < 64) ticks &= ((uint64_t)1 << b->time_bits) - 1;
+    ticks = tli_vk_extend_ticks(b, slot, ticks);
     *ns = (uint64_t)((double)ticks * (double)b->device_limits.timestampPeriod);
     return TL_OK;
 }

@@ -48,7 +48,9 @@ TLDEF tl_result tl_vk_record_kernel(const tl_backend *backend, const tl_vk_kerne
                                     uint32_t groups_y, uint32_t groups_z);
 
 // Write the device's time into a slot when all earlier work has finished. tl_vk_read_times waits until
-// it is written (record mode: TL_NOT_READY before the frame was retired) and converts to nanoseconds.
+// it is written (record mode: TL_NOT_READY before the frame was retired) and converts to nanoseconds since an
+// unknown start. Where the device's counter, of at most 48 bits, begins again from 0, times go on: a difference
+// is right if less than seven eighths of its range lie between a time and the one that was read before.
 //
 // Errors:  TL_ERROR_UNSUPPORTED: the queue has no timestamps; TL_ERROR_INVALID_ARG: slot not below
 //          time_count, or never written; and those of the backend.
