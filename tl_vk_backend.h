@@ -227,10 +227,10 @@ typedef struct tl_vk_backend_desc {
 // Threads: one thread at a time.
 TLDEF tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *desc, tl_backend *backend);
 
-// Wait for the device (record mode: every frame must have been retired or dropped) and free
-// everything. Legal after the device was lost.
+// Wait for the device and free everything, blocks and claims included. Legal after the device was lost.
 //
-// Errors:  TL_ERROR_INVALID_ARG: runs or managers still use it, the text tells how many; nothing is freed.
+// Errors:  TL_ERROR_INVALID_ARG: there are runs, managers, kernels or mapped ranges of it, or in record mode
+//          frames that were neither retired nor dropped; the text tells how many; nothing is freed.
 TLDEF tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend);
 
 // A buffer of the caller that becomes a block, so that its bytes can be saved, restored and used by kernels.
@@ -393,7 +393,8 @@ typedef struct tl_vk_kernel_desc {
 
 // Make a kernel.
 //
-//   kernel   overwritten; release with tl_vk_free_kernel after its work has finished, before the backend
+//   kernel   overwritten; release with tl_vk_free_kernel after its work has finished, before the backend,
+//            which refuses to be freed until then
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_UNSUPPORTED: more buffers than the device binds;
 //          TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND. *kernel is NULL then.
@@ -1400,6 +1401,7 @@ typedef struct tli_vk {
     int32_t  lost_count, lost_capacity;
 
     tl_vk_kernel *shaders[TLI_VK_SHADER_COUNT];
+    int32_t kernel_count;             // alive, shaders of [5] included
     tli_vk_place placeholder;         // four bytes behind the staging, bound where a range is empty
     VkQueryPool times;
     uint64_t *time_serials;           // [time_count + TLI_VK_OWN_TIMES] batch of each slot; 0 = none
@@ -4421,6 +4423,26 @@ static void tli_vk_free_batch(tli_vk *b, tli_vk_batch *batch) {
     if (batch->transfer_pool) b->vk.vkDestroyCommandPool(b->device, batch->transfer_pool, b->callbacks);
     tl_free_memory(b->env, batch->sets);
     tl_free_memory(b->env, batch->writes);
+    tl_free_memory(b->env, batch->noted);
+}
+
+// Refuse to free what runs, managers or pointers of the caller still need. The device may still read what
+// frames under way use, unless it was lost.
+static tl_result tli_vk_check_unused(tli_vk *b, tl_env *env) {
+    const char *function = "tl_vk_free_backend", *what = "backend";
+    int32_t kernels = b->kernel_count, mapped = 0, frames = 0, i;
+    uint64_t serial;
+    for (i = 0; i < TLI_VK_SHADER_COUNT; i++) kernels -= b->shaders[i] != NULL;
+    for (i = 0; i < b->mapping_count; i++) mapped += !b->mappings[i].is_pending;
+    for (serial = b->passed + 1; b->records && b->batches && serial <= b->serial; serial++)
+        frames += tli_vk_batch_of(b, serial)->serial == serial;
+    if (b->open_account_count)
+        return tli_vk_fail_users(env, function, what, b->open_account_count, "runs and managers");
+    if (kernels) return tli_vk_fail_users(env, function, what, kernels, "kernels");
+    if (mapped) return tli_vk_fail_users(env, function, what, mapped, "mapped ranges");
+    if (frames && !b->lost)
+        return tli_vk_fail_users(env, function, what, frames, "frames neither retired nor dropped");
+    return TL_OK;
 }
 
 TLI_VK_IMPL tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend) {
@@ -4428,9 +4450,8 @@ TLI_VK_IMPL tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     int32_t i;
     if (!backend || !backend->self) return TL_OK;
     b = tli_vk_self(backend);
-    if (b->open_account_count)
-        return tli_vk_fail_users(env, "tl_vk_free_backend", "backend", b->open_account_count,
-                                 "runs and managers");
+    result = tli_vk_check_unused(b, env);
+    if (result) return result;
     if (b->desc.device.owned) ((tli_vk_owned *)b->desc.device.owned)->backend_count--;
     b->env = &b->quiet;  // nothing below is an error of this call
     for (i = 0; i < 64 && !b->records && !b->lost; i++)  // a wait that fails for want of memory may work again
@@ -4687,6 +4708,7 @@ TLI_VK_IMPL tl_result tl_vk_init_kernel(const tl_backend *backend, const tl_vk_k
     kernel = (tl_vk_kernel *)tl_add_memory(b->env, sizeof *kernel);
     if (!kernel) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory");
     b->calls.host_alloc_count++;
+    b->kernel_count++;
     kernel->buffer_count = desc->buffer_count;
     kernel->push_bytes = desc->push_bytes;
     result = tli_vk_make_layouts(b, desc, kernel);
@@ -4708,6 +4730,7 @@ TLI_VK_IMPL void tl_vk_free_kernel(const tl_backend *backend, tl_vk_kernel *kern
     if (kernel->pipeline) b->vk.vkDestroyPipeline(b->device, kernel->pipeline, b->callbacks);
     if (kernel->layout) b->vk.vkDestroyPipelineLayout(b->device, kernel->layout, b->callbacks);
     if (kernel->set_layout) b->vk.vkDestroyDescriptorSetLayout(b->device, kernel->set_layout, b->callbacks);
+    b->kernel_count--;
     tl_free_memory(b->env, kernel);
 }
 

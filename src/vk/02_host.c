@@ -915,6 +915,26 @@ static void tli_vk_free_batch(tli_vk *b, tli_vk_batch *batch) {
     if (batch->transfer_pool) b->vk.vkDestroyCommandPool(b->device, batch->transfer_pool, b->callbacks);
     tl_free_memory(b->env, batch->sets);
     tl_free_memory(b->env, batch->writes);
+    tl_free_memory(b->env, batch->noted);
+}
+
+// Refuse to free what runs, managers or pointers of the caller still need. The device may still read what
+// frames under way use, unless it was lost.
+static tl_result tli_vk_check_unused(tli_vk *b, tl_env *env) {
+    const char *function = "tl_vk_free_backend", *what = "backend";
+    int32_t kernels = b->kernel_count, mapped = 0, frames = 0, i;
+    uint64_t serial;
+    for (i = 0; i < TLI_VK_SHADER_COUNT; i++) kernels -= b->shaders[i] != NULL;
+    for (i = 0; i < b->mapping_count; i++) mapped += !b->mappings[i].is_pending;
+    for (serial = b->passed + 1; b->records && b->batches && serial <= b->serial; serial++)
+        frames += tli_vk_batch_of(b, serial)->serial == serial;
+    if (b->open_account_count)
+        return tli_vk_fail_users(env, function, what, b->open_account_count, "runs and managers");
+    if (kernels) return tli_vk_fail_users(env, function, what, kernels, "kernels");
+    if (mapped) return tli_vk_fail_users(env, function, what, mapped, "mapped ranges");
+    if (frames && !b->lost)
+        return tli_vk_fail_users(env, function, what, frames, "frames neither retired nor dropped");
+    return TL_OK;
 }
 
 TLI_VK_IMPL tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend) {
@@ -922,9 +942,8 @@ TLI_VK_IMPL tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     int32_t i;
     if (!backend || !backend->self) return TL_OK;
     b = tli_vk_self(backend);
-    if (b->open_account_count)
-        return tli_vk_fail_users(env, "tl_vk_free_backend", "backend", b->open_account_count,
-                                 "runs and managers");
+    result = tli_vk_check_unused(b, env);
+    if (result) return result;
     if (b->desc.device.owned) ((tli_vk_owned *)b->desc.device.owned)->backend_count--;
     b->env = &b->quiet;  // nothing below is an error of this call
     for (i = 0; i < 64 && !b->records && !b->lost; i++)  // a wait that fails for want of memory may work again

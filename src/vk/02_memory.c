@@ -245,6 +245,7 @@ typedef struct tli_vk {
     int32_t  lost_count, lost_capacity;
 
     tl_vk_kernel *shaders[TLI_VK_SHADER_COUNT];
+    int32_t kernel_count;             // alive, shaders of [5] included
     tli_vk_place placeholder;         // four bytes behind the staging, bound where a range is empty
     VkQueryPool times;
     uint64_t *time_serials;           // [time_count + TLI_VK_OWN_TIMES] batch of each slot; 0 = none

@@ -75,10 +75,10 @@ typedef struct tl_vk_backend_desc {
 // Threads: one thread at a time.
 TLDEF tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *desc, tl_backend *backend);
 
-// Wait for the device (record mode: every frame must have been retired or dropped) and free
-// everything. Legal after the device was lost.
+// Wait for the device and free everything, blocks and claims included. Legal after the device was lost.
 //
-// Errors:  TL_ERROR_INVALID_ARG: runs or managers still use it, the text tells how many; nothing is freed.
+// Errors:  TL_ERROR_INVALID_ARG: there are runs, managers, kernels or mapped ranges of it, or in record mode
+//          frames that were neither retired nor dropped; the text tells how many; nothing is freed.
 TLDEF tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend);
 
 // A buffer of the caller that becomes a block, so that its bytes can be saved, restored and used by kernels.

@@ -107,6 +107,7 @@ TLI_VK_IMPL tl_result tl_vk_init_kernel(const tl_backend *backend, const tl_vk_k
     kernel = (tl_vk_kernel *)tl_add_memory(b->env, sizeof *kernel);
     if (!kernel) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory");
     b->calls.host_alloc_count++;
+    b->kernel_count++;
     kernel->buffer_count = desc->buffer_count;
     kernel->push_bytes = desc->push_bytes;
     result = tli_vk_make_layouts(b, desc, kernel);
@@ -128,6 +129,7 @@ TLI_VK_IMPL void tl_vk_free_kernel(const tl_backend *backend, tl_vk_kernel *kern
     if (kernel->pipeline) b->vk.vkDestroyPipeline(b->device, kernel->pipeline, b->callbacks);
     if (kernel->layout) b->vk.vkDestroyPipelineLayout(b->device, kernel->layout, b->callbacks);
     if (kernel->set_layout) b->vk.vkDestroyDescriptorSetLayout(b->device, kernel->set_layout, b->callbacks);
+    b->kernel_count--;
     tl_free_memory(b->env, kernel);
 }
 

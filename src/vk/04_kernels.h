@@ -26,7 +26,8 @@ typedef struct tl_vk_kernel_desc {
 
 // Make a kernel.
 //
-//   kernel   overwritten; release with tl_vk_free_kernel after its work has finished, before the backend
+//   kernel   overwritten; release with tl_vk_free_kernel after its work has finished, before the backend,
+//            which refuses to be freed until then
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_UNSUPPORTED: more buffers than the device binds;
 //          TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND. *kernel is NULL then.
