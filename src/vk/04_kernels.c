@@ -84,7 +84,7 @@ static VkResult tli_vk_make_pipeline(tli_vk *b, const tl_vk_kernel_desc *desc, t
     pipeline.stage.pName = "main";
     pipeline.stage.pSpecializationInfo = desc->constant_count ? &special : NULL;
     pipeline.layout = kernel->layout;
-    result = b->vk.vkCreateComputePipelines(b->device, VK_NULL_HANDLE, 1, &pipeline, b->callbacks,
+    result = b->vk.vkCreateComputePipelines(b->device, b->desc.pipeline_cache, 1, &pipeline, b->callbacks,
                                             &kernel->pipeline);
     if (result) kernel->pipeline = VK_NULL_HANDLE;
     b->vk.vkDestroyShaderModule(b->device, shader, b->callbacks);
