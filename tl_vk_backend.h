@@ -264,7 +264,9 @@ TLDEF tl_result tl_vk_find_buffer(const tl_backend *backend, tl_range range, VkD
 // Find the command buffer that is recording, so that the caller can record into it; NULL on error.
 // Enqueued work is recorded before. Call `order` first, for the ranges that the commands will access.
 //
-// Errors:  TL_NOT_READY: record mode, no frame is open; those of a submit.
+// Errors:  TL_NOT_READY: record mode, no frame is open; those of a submit. If vkEndCommandBuffer fails
+//          later, the backend records its own commands again, but not the caller's: what was to be written
+//          from here on is then lost, as in a frame that is dropped.
 TLDEF tl_result tl_vk_find_commands(const tl_backend *backend, VkCommandBuffer *commands);
 
 // Order all earlier work on these ranges before the commands that the caller records next, which
@@ -1169,6 +1171,7 @@ TLI_VK_IMPL tl_result tl_vk_free_device(tl_env *env, tl_vk_device *device) {
 //     batch     a command buffer: a submit to the own queue, or a frame of the caller
 //     serial    the number of a batch; batches finish in this order, and `passed` is the last that did
 //     op        work that was enqueued and is not recorded yet
+//     noted     of a command: kept until its batch was submitted, so that it can be recorded again
 //     touch     an access that was recorded since the last barrier
 //     promise   an access that `order` announced; the caller records it later
 //     lost      bytes whose last write was in a batch that never ran
@@ -1184,8 +1187,10 @@ TLI_VK_IMPL tl_result tl_vk_free_device(tl_env *env, tl_vk_device *device) {
 #define TLI_VK_WRITES 1024         // places that a batch notes before its list grows
 #define TLI_VK_SHADER_COPY_BYTES 65536  // smaller copies are always vkCmdCopyBuffer
 #define TLI_VK_OWN_TIMES 2         // timestamp slots of the backend, after the caller's
+#define TLI_VK_NOTED 2048          // words of noted commands in a batch before its list grows
 #define TLI_VK_OPEN 1              // tli_vk.open: the command buffer is recording
 #define TLI_VK_ENDED 2             // it is complete, but its submit failed: it will be tried again
+#define TLI_VK_BROKEN 3            // its end failed: what it held is recorded again before it is submitted
 
 // Bytes of the buffer of a chunk.
 typedef struct tli_vk_place {
@@ -1284,6 +1289,30 @@ typedef struct tli_vk_sets {
     uint32_t sets_left, buffers_left;
 } tli_vk_sets;
 
+typedef enum tli_vk_command_kind {
+    TLI_VK_COMMAND_BARRIER,
+    TLI_VK_COMMAND_PASSAGE,        // between the queue and the transfer queue
+    TLI_VK_COMMAND_TIME,
+    TLI_VK_COMMAND_COPY,
+    TLI_VK_COMMAND_FILL,
+    TLI_VK_COMMAND_DISPATCH
+} tli_vk_command_kind;
+
+// A command that the backend records for itself, as it is noted; `data` of that many bytes follows it.
+typedef struct tli_vk_command {
+    tli_vk_command_kind kind;
+    uint32_t count;                // regions of a copy, barriers of a passage; slot of a time
+    uint64_t data_bytes;           // regions, barriers, push constants
+    VkBuffer to, from;
+    VkDeviceSize at, bytes;        // fill
+    const tl_vk_kernel *kernel;
+    VkDescriptorSet set;
+    VkPipelineStageFlags stages[2];// before and after a barrier or passage
+    VkAccessFlags access[2];
+    uint32_t groups[3];
+    uint32_t word;                 // fill
+} tli_vk_command;
+
 // One command buffer: a submit to the own queue, or a frame of the caller.
 typedef struct tli_vk_batch {
     VkCommandPool   pool;
@@ -1300,6 +1329,10 @@ typedef struct tli_vk_batch {
     int32_t         set_count, set_capacity, set_at;
     tli_vk_place   *writes;        // [write_count] places it writes: lost if it never runs
     int32_t         write_count, write_capacity;
+    uint64_t       *noted;         // [noted_count] words: commands and their data; with a queue only
+    int32_t         noted_count, noted_capacity;
+    int32_t         has_others;    // 1 = also commands that are not noted: the caller's own
+    int32_t         known_count, known_writes;  // noted words and writes before those
 } tli_vk_batch;
 
 // A piece of the staging, or a chunk of its own where that is too small. None waits for another.
@@ -2213,6 +2246,14 @@ static int tli_vk_add_lost(tli_vk *b, tli_vk_place place) {
     return 1;
 }
 
+static tl_result tli_vk_fail_stale(tli_vk *b, const char *function, const char *what) {
+    const char *parts[2];
+    parts[0] = what;
+    parts[1] = b->records ? ": was written by a frame that was dropped"
+                          : ": was written behind commands of the caller that did not run";
+    return tli_vk_fail_parts(b->env, TL_ERROR_STALE, function, parts, 2);
+}
+
 // These bytes are written again: they are no longer lost.
 static void tli_vk_forget_lost(tli_vk *b, const tli_vk_place *place) {
     int32_t i;
@@ -2406,6 +2447,11 @@ static tl_result tli_vk_measure_account(void *self, uint64_t handle, int32_t res
     *counters = account->counters;
     return TL_OK;
 }
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
+
+// Batches: opened, submitted, looked at, waited for. With a queue of its own the backend notes each command
+// that it records: vkEndCommandBuffer may fail and leave the command buffer invalid, then all is recorded again.
 
 // -- batches --
 
@@ -2502,26 +2548,6 @@ static tl_result tli_vk_wait_batch(tli_vk *b, uint64_t serial, const char *funct
     return TL_OK;
 }
 
-// Give up a batch that never runs: the places that it writes are lost.
-static void tli_vk_lose_batch(tli_vk *b, tli_vk_batch *batch) {
-    uint64_t slot;
-    int32_t i;
-    for (slot = 0; b->time_serials && slot < (uint64_t)b->desc.time_count + TLI_VK_OWN_TIMES; slot++)
-        if (b->time_serials[slot] == batch->serial) b->time_serials[slot] = 0;  // it is never written
-    for (i = 0; i < batch->write_count; i++)
-        if (!tli_vk_add_lost(b, batch->writes[i])) b->lost = 1;  // what is lost is not known any more
-    for (i = b->away_count - 1; i >= 0; i--)
-        if (b->away[i].serial == batch->serial) b->away[i] = b->away[--b->away_count];
-    batch->write_count = 0;
-    batch->serial = 0;
-    batch->transfers = 0;
-    b->open = 0;
-    b->has_work = b->op_count > 0;
-    b->touch_count = 0;
-    b->all_touched = 1;
-    b->calls.recorded_bytes = 0;
-}
-
 static tl_result tli_vk_reset_batch(tli_vk *b, tli_vk_batch *batch, const char *function) {
     VkResult result;
     int32_t i;
@@ -2532,11 +2558,164 @@ static tl_result tli_vk_reset_batch(tli_vk *b, tli_vk_batch *batch, const char *
         batch->sets[i].buffers_left = TLI_VK_SET_BUFFERS;
     }
     batch->set_at = 0;
-    batch->write_count = 0;
-    batch->transfers = batch->is_half = 0;
+    batch->write_count = batch->noted_count = 0;
+    batch->transfers = batch->is_half = batch->has_others = 0;
     batch->waits_for = 0;
     return TL_OK;
 }
+
+// -- commands, noted so that they can be recorded again --
+
+// From here on the batch holds commands that are not noted.
+static void tli_vk_note_others(tli_vk_batch *batch) {
+    if (batch->has_others) return;
+    batch->has_others = 1;
+    batch->known_count = batch->noted_count;
+    batch->known_writes = batch->write_count;
+}
+
+// Have room to note a command with so many bytes of data; 0 = no memory.
+static int tli_vk_reserve_note(tli_vk *b, tli_vk_batch *batch, uint64_t data_bytes) {
+    int32_t words = (int32_t)((sizeof(tli_vk_command) + data_bytes + 7) / 8);
+    while (batch->noted_capacity - batch->noted_count < words)
+        if (!tli_vk_grow(b, &batch->noted, &batch->noted_capacity, batch->noted_capacity, sizeof *batch->noted))
+            return 0;
+    return 1;
+}
+
+static int32_t tli_vk_words_of_command(const tli_vk_command *command) {
+    return (int32_t)((sizeof *command + command->data_bytes + 7) / 8);
+}
+
+// Without memory for the note the command counts as one of others: only a command buffer that cannot be ended
+// makes a difference.
+static void tli_vk_note_command(tli_vk *b, tli_vk_batch *batch, const tli_vk_command *command,
+                                const void *data) {
+    uint64_t *noted;
+    if (!tli_vk_reserve_note(b, batch, command->data_bytes)) {
+        tli_vk_note_others(batch);
+        return;
+    }
+    noted = batch->noted + batch->noted_count;
+    memcpy(noted, command, sizeof *command);
+    if (command->data_bytes) memcpy(noted + sizeof *command / 8, data, (size_t)command->data_bytes);
+    batch->noted_count += tli_vk_words_of_command(command);
+}
+
+static void tli_vk_issue_barrier(tli_vk *b, VkCommandBuffer commands, const tli_vk_command *c) {
+    VkMemoryBarrier barrier;
+    memset(&barrier, 0, sizeof barrier);
+    barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
+    barrier.srcAccessMask = c->access[0];
+    barrier.dstAccessMask = c->access[1];
+    b->vk.vkCmdPipelineBarrier(commands, c->stages[0], c->stages[1], 0, 1, &barrier, 0, NULL, 0, NULL);
+}
+
+static void tli_vk_issue_dispatch(tli_vk *b, VkCommandBuffer commands, const tli_vk_command *c,
+                                  const void *push) {
+    const tl_vk_kernel *kernel = c->kernel;
+    if (kernel->buffer_count)
+        b->vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->layout, 0, 1, &c->set,
+                                      0, NULL);
+    b->vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
+    if (kernel->push_bytes)
+        b->vk.vkCmdPushConstants(commands, kernel->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, kernel->push_bytes,
+                                 push);
+    b->vk.vkCmdDispatch(commands, c->groups[0], c->groups[1], c->groups[2]);
+}
+
+static void tli_vk_issue_command(tli_vk *b, VkCommandBuffer commands, const tli_vk_command *c,
+                                 const void *data) {
+    switch (c->kind) {
+    case TLI_VK_COMMAND_BARRIER: tli_vk_issue_barrier(b, commands, c); break;
+    case TLI_VK_COMMAND_PASSAGE:
+        b->vk.vkCmdPipelineBarrier(commands, c->stages[0], c->stages[1], 0, 0, NULL, c->count,
+                                   (const VkBufferMemoryBarrier *)data, 0, NULL);
+        break;
+    case TLI_VK_COMMAND_TIME:
+        b->vk.vkCmdResetQueryPool(commands, b->times, c->count, 1);
+        b->vk.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, b->times, c->count);
+        break;
+    case TLI_VK_COMMAND_COPY:
+        b->vk.vkCmdCopyBuffer(commands, c->from, c->to, c->count, (const VkBufferCopy *)data);
+        break;
+    case TLI_VK_COMMAND_FILL: b->vk.vkCmdFillBuffer(commands, c->to, c->at, c->bytes, c->word); break;
+    case TLI_VK_COMMAND_DISPATCH: tli_vk_issue_dispatch(b, commands, c, data); break;
+    }
+}
+
+// Record a command into the open batch.
+static void tli_vk_record_command(tli_vk *b, const tli_vk_command *command, const void *data) {
+    tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
+    if (!b->records) tli_vk_note_command(b, batch, command, data);
+    tli_vk_issue_command(b, batch->commands, command, data);
+}
+
+// The end of the batch failed. What it noted will be recorded again. Of what stands behind commands of others
+// only barriers, passages and times: the places that the rest was to write are lost.
+static void tli_vk_break_batch(tli_vk *b, tli_vk_batch *batch) {
+    int32_t at, kept = batch->known_count, i;
+    b->open = TLI_VK_BROKEN;
+    if (!batch->has_others) return;
+    for (at = kept; at < batch->noted_count;) {
+        tli_vk_command command;
+        int32_t words;
+        memcpy(&command, batch->noted + at, sizeof command);
+        words = tli_vk_words_of_command(&command);
+        if (command.kind <= TLI_VK_COMMAND_TIME) {
+            memmove(batch->noted + kept, batch->noted + at, (size_t)words * 8);
+            kept += words;
+        }
+        at += words;
+    }
+    batch->noted_count = kept;
+    batch->has_others = 0;
+    for (i = batch->known_writes; i < batch->write_count; i++)
+        if (!tli_vk_add_lost(b, batch->writes[i])) b->lost = 1;  // what is lost is not known any more
+}
+
+static tl_result tli_vk_start_commands(tli_vk *b, VkCommandPool pool, VkCommandBuffer commands,
+                                       const char *function) {
+    VkCommandBufferBeginInfo info;
+    VkResult result = b->vk.vkResetCommandPool(b->device, pool, 0);
+    if (result) return tli_vk_fail_result(b, function, "vkResetCommandPool", result);
+    memset(&info, 0, sizeof info);
+    info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+    info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+    result = b->vk.vkBeginCommandBuffer(commands, &info);
+    return result ? tli_vk_fail_result(b, function, "vkBeginCommandBuffer", result) : TL_OK;
+}
+
+// End the command buffer of the open batch.
+static tl_result tli_vk_end_commands(tli_vk *b, const char *function) {
+    tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
+    VkResult result = b->vk.vkEndCommandBuffer(batch->commands);
+    const char *call = batch->has_others ? "what the caller recorded did not run: vkEndCommandBuffer"
+                                         : "vkEndCommandBuffer";
+    if (!result) {
+        b->open = TLI_VK_ENDED;
+        return TL_OK;
+    }
+    tli_vk_break_batch(b, batch);
+    return tli_vk_fail_result(b, function, call, result);
+}
+
+// Record what a broken batch holds again.
+static tl_result tli_vk_mend_batch(tli_vk *b, const char *function) {
+    tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
+    tl_result result = tli_vk_start_commands(b, batch->pool, batch->commands, function);
+    int32_t at = 0;
+    while (!result && at < batch->noted_count) {
+        const uint64_t *noted = batch->noted + at;
+        tli_vk_command command;
+        memcpy(&command, noted, sizeof command);
+        tli_vk_issue_command(b, batch->commands, &command, noted + sizeof command / 8);
+        at += tli_vk_words_of_command(&command);
+    }
+    return result ? result : tli_vk_end_commands(b, function);
+}
+
+// -- submits --
 
 // Submit one command buffer to a queue. It waits for wait_value of one timeline (0 = for nothing) and signals
 // the open serial on another, if there are timelines.
@@ -2570,10 +2749,12 @@ static VkResult tli_vk_submit_to(tli_vk *b, VkQueue queue, const VkCommandBuffer
     return result;
 }
 
-// Submit the completed batch, then its copy on the transfer queue. A submit that fails is tried again later.
+// Submit the completed batch, then its copy on the transfer queue. What fails is tried again later.
 static tl_result tli_vk_hand_over(tli_vk *b, const char *function) {
     tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
+    tl_result mended = b->open == TLI_VK_BROKEN ? tli_vk_mend_batch(b, function) : TL_OK;
     VkResult result = VK_SUCCESS;
+    if (mended) return mended;
     if (!b->timeline) result = b->vk.vkResetFences(b->device, 1, &batch->fence);
     if (result) return tli_vk_fail_result(b, function, "vkResetFences", result);
     if (!batch->is_half)
@@ -2595,11 +2776,9 @@ static tl_result tli_vk_hand_over(tli_vk *b, const char *function) {
 // Have a command buffer that is recording. In record mode only the caller can open one.
 static tl_result tli_vk_open(tli_vk *b, const char *function) {
     tli_vk_batch *batch;
-    VkCommandBufferBeginInfo info;
-    VkResult result;
     tl_result code;
     if (b->lost) return tli_vk_fail_lost(b, function);
-    if (b->open == TLI_VK_ENDED && (code = tli_vk_hand_over(b, function)) != TL_OK) return code;
+    if (b->open >= TLI_VK_ENDED && (code = tli_vk_hand_over(b, function)) != TL_OK) return code;
     if (b->open) return TL_OK;
     if (b->records) return tli_vk_fail(b, TL_NOT_READY, function, "no frame is open");
     batch = tli_vk_batch_of(b, b->serial);
@@ -2607,13 +2786,8 @@ static tl_result tli_vk_open(tli_vk *b, const char *function) {
     if (batch->serial > b->passed && (code = tli_vk_wait_batch(b, batch->serial, function)) != TL_OK)
         return code;
     if ((code = tli_vk_reset_batch(b, batch, function)) != TL_OK) return code;
-    result = b->vk.vkResetCommandPool(b->device, batch->pool, 0);
-    if (result) return tli_vk_fail_result(b, function, "vkResetCommandPool", result);
-    memset(&info, 0, sizeof info);
-    info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
-    info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
-    result = b->vk.vkBeginCommandBuffer(batch->commands, &info);
-    if (result) return tli_vk_fail_result(b, function, "vkBeginCommandBuffer", result);
+    code = tli_vk_start_commands(b, batch->pool, batch->commands, function);
+    if (code) return code;
     batch->serial = b->serial;
     b->open = TLI_VK_OPEN;
     return TL_OK;
@@ -2650,14 +2824,15 @@ static int tli_vk_must_follow(tli_vk *b, const tli_vk_place *place, int writes) 
 
 static void tli_vk_record_barrier(tli_vk *b, VkPipelineStageFlags stages, VkAccessFlags access) {
     const VkPipelineStageFlags own = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
-    VkMemoryBarrier barrier;
+    tli_vk_command barrier;
     memset(&barrier, 0, sizeof barrier);
-    barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
-    barrier.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT | b->foreign_access;
-    barrier.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
-                            VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT | access;
-    b->vk.vkCmdPipelineBarrier(tli_vk_batch_of(b, b->serial)->commands, own | b->foreign_stages,
-                               own | stages, 0, 1, &barrier, 0, NULL, 0, NULL);
+    barrier.kind = TLI_VK_COMMAND_BARRIER;
+    barrier.stages[0] = own | b->foreign_stages;
+    barrier.stages[1] = own | stages;
+    barrier.access[0] = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT | b->foreign_access;
+    barrier.access[1] = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
+                        VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT | access;
+    tli_vk_record_command(b, &barrier, NULL);
     b->calls.barrier_count++;
     b->touch_count = 0;
     b->all_touched = 0;
@@ -2747,7 +2922,7 @@ static tl_result tli_vk_dispatch(tli_vk *b, const tl_vk_kernel *kernel, const tl
                                  const void *push, const uint32_t groups[3], const char *function) {
     VkDescriptorBufferInfo buffers[TLI_VK_BINDINGS];
     VkWriteDescriptorSet writes[TLI_VK_BINDINGS];
-    VkCommandBuffer commands;
+    tli_vk_command command;
     VkDescriptorSet set = VK_NULL_HANDLE;
     int32_t i;
     tl_result result = tli_vk_open(b, function);
@@ -2765,17 +2940,15 @@ static tl_result tli_vk_dispatch(tli_vk *b, const tl_vk_kernel *kernel, const tl
         writes[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
         writes[i].pBufferInfo = &buffers[i];
     }
-    commands = tli_vk_batch_of(b, b->serial)->commands;
-    if (kernel->buffer_count) {
+    if (kernel->buffer_count)
         b->vk.vkUpdateDescriptorSets(b->device, (uint32_t)kernel->buffer_count, writes, 0, NULL);
-        b->vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->layout, 0, 1, &set, 0,
-                                      NULL);
-    }
-    b->vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
-    if (kernel->push_bytes)
-        b->vk.vkCmdPushConstants(commands, kernel->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, kernel->push_bytes,
-                                 push);
-    b->vk.vkCmdDispatch(commands, groups[0], groups[1], groups[2]);
+    memset(&command, 0, sizeof command);
+    command.kind = TLI_VK_COMMAND_DISPATCH;
+    command.kernel = kernel;
+    command.set = set;
+    memcpy(command.groups, groups, sizeof command.groups);
+    command.data_bytes = kernel->push_bytes;
+    tli_vk_record_command(b, &command, push);
     b->has_work = 1;
     return TL_OK;
 }
@@ -2960,6 +3133,7 @@ static tl_result tli_vk_record_move(tli_vk *b, const tli_vk_op *op, const char *
 // many.
 static void tli_vk_record_copies(tli_vk *b, const tli_vk_op *ops, int32_t count, int32_t *taken) {
     VkBufferCopy regions[TLI_VK_REGION_CAPACITY];
+    tli_vk_command command;
     int32_t n = 0;
     while (n < count && n < TLI_VK_REGION_CAPACITY && ops[n].kind == TLI_VK_OP_COPY &&
            ops[n].to.chunk == ops[0].to.chunk && ops[n].from.chunk == ops[0].from.chunk &&
@@ -2969,10 +3143,27 @@ static void tli_vk_record_copies(tli_vk *b, const tli_vk_op *ops, int32_t count,
         regions[n].size = ops[n].to.bytes;
         n++;
     }
-    b->vk.vkCmdCopyBuffer(tli_vk_batch_of(b, b->serial)->commands, b->chunks[ops[0].from.chunk].buffer,
-                          b->chunks[ops[0].to.chunk].buffer, (uint32_t)n, regions);
+    memset(&command, 0, sizeof command);
+    command.kind = TLI_VK_COMMAND_COPY;
+    command.from = b->chunks[ops[0].from.chunk].buffer;
+    command.to = b->chunks[ops[0].to.chunk].buffer;
+    command.count = (uint32_t)n;
+    command.data_bytes = (uint64_t)n * sizeof *regions;
+    tli_vk_record_command(b, &command, regions);
     b->calls.copy_count++;
     *taken = n;
+}
+
+static void tli_vk_record_fill(tli_vk *b, const tli_vk_op *op) {
+    tli_vk_command command;
+    memset(&command, 0, sizeof command);
+    command.kind = TLI_VK_COMMAND_FILL;
+    command.to = b->chunks[op->to.chunk].buffer;
+    command.at = op->to.at;
+    command.bytes = tli_vk_align(op->to.bytes, 4);
+    command.word = op->word;
+    tli_vk_record_command(b, &command, NULL);
+    b->calls.fill_count++;
 }
 
 // Record the first of `count` independent operations, or several by one command; *taken = how many.
@@ -2985,9 +3176,7 @@ static tl_result tli_vk_record_ops(tli_vk *b, tli_vk_op *ops, int32_t count, con
     } else if (ops->kind == TLI_VK_OP_COPY) {
         tli_vk_record_copies(b, ops, count, taken);
     } else if (ops->kind == TLI_VK_OP_FILL) {
-        b->vk.vkCmdFillBuffer(tli_vk_batch_of(b, b->serial)->commands, b->chunks[ops->to.chunk].buffer,
-                              ops->to.at, tli_vk_align(ops->to.bytes, 4), ops->word);
-        b->calls.fill_count++;
+        tli_vk_record_fill(b, ops);
     } else {
         result = tli_vk_record_shader(b, ops, function);
     }
@@ -3065,24 +3254,17 @@ static tl_result tli_vk_complete(tli_vk *b, const char *function) {
 }
 
 static tl_result tli_vk_submit_work(tli_vk *b, const char *function) {
-    tli_vk_batch *batch;
     tl_result result;
-    VkResult ended;
     if (b->lost) return tli_vk_fail_lost(b, function);
-    if (b->open == TLI_VK_ENDED) {
+    if (b->open >= TLI_VK_ENDED) {
         result = tli_vk_hand_over(b, function);
         if (result) return result;
     }
     if (!b->has_work) return TL_OK;
     result = tli_vk_complete(b, function);
     if (result || !b->open) return result;
-    batch = tli_vk_batch_of(b, b->serial);
-    ended = b->vk.vkEndCommandBuffer(batch->commands);
-    if (ended) {  // the command buffer is invalid: its commands never run
-        tli_vk_lose_batch(b, batch);
-        return tli_vk_fail_result(b, function, "vkEndCommandBuffer", ended);
-    }
-    b->open = TLI_VK_ENDED;
+    result = tli_vk_end_commands(b, function);
+    if (result) return result;
     return tli_vk_hand_over(b, function);
 }
 
@@ -3128,6 +3310,7 @@ static int tli_vk_is_transfer(const tli_vk *b, const tli_vk_op *op) {
 }
 
 // Transfer the ownership of places between the two queue families: one queue releases, the other acquires.
+// `commands` NULL: in the open batch.
 static void tli_vk_record_passage(tli_vk *b, VkCommandBuffer commands, const tli_vk_place *places,
                                   uint32_t count, int to_transfer, int releases) {
     const VkPipelineStageFlags own = VK_PIPELINE_STAGE_TRANSFER_BIT |
@@ -3135,8 +3318,8 @@ static void tli_vk_record_passage(tli_vk *b, VkCommandBuffer commands, const tli
     const VkAccessFlags access = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT |
         (to_transfer == releases ? VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT : 0);
     const tl_vk_device *device = &b->desc.device;
-    VkPipelineStageFlags after = own;
     VkBufferMemoryBarrier barriers[2];
+    tli_vk_command command;
     uint32_t i;
     memset(barriers, 0, sizeof barriers);
     for (i = 0; i < count; i++) {
@@ -3149,8 +3332,14 @@ static void tli_vk_record_passage(tli_vk *b, VkCommandBuffer commands, const tli
         barriers[i].offset = places[i].at;
         barriers[i].size = places[i].bytes;
     }
-    if (releases) after = VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT;
-    b->vk.vkCmdPipelineBarrier(commands, own, after, 0, 0, NULL, count, barriers, 0, NULL);
+    memset(&command, 0, sizeof command);
+    command.kind = TLI_VK_COMMAND_PASSAGE;
+    command.stages[0] = own;
+    command.stages[1] = releases ? (VkPipelineStageFlags)VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT : own;
+    command.count = count;
+    command.data_bytes = count * sizeof *barriers;
+    if (commands) tli_vk_issue_command(b, commands, &command, barriers);
+    else tli_vk_record_command(b, &command, barriers);
     b->calls.barrier_count++;
 }
 
@@ -3158,17 +3347,12 @@ static void tli_vk_record_passage(tli_vk *b, VkCommandBuffer commands, const tli
 static tl_result tli_vk_record_transfer(tli_vk *b, tli_vk_batch *batch, const tli_vk_op *op,
                                         const char *function) {
     int differ = b->desc.device.transfer_family != b->desc.device.queue_family;
-    VkCommandBufferBeginInfo info;
     VkMemoryBarrier barrier;
     tli_vk_place places[2];
     VkBufferCopy region;
-    VkResult result = b->vk.vkResetCommandPool(b->device, batch->transfer_pool, 0);
-    if (result) return tli_vk_fail_result(b, function, "vkResetCommandPool", result);
-    memset(&info, 0, sizeof info);
-    info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
-    info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
-    result = b->vk.vkBeginCommandBuffer(batch->transfer_commands, &info);
-    if (result) return tli_vk_fail_result(b, function, "vkBeginCommandBuffer", result);
+    VkResult result;
+    tl_result code = tli_vk_start_commands(b, batch->transfer_pool, batch->transfer_commands, function);
+    if (code) return code;
     places[0] = op->to;
     places[1] = op->from;
     if (differ) tli_vk_record_passage(b, batch->transfer_commands, places, 2, 1, 0);
@@ -3197,6 +3381,11 @@ static int tli_vk_add_away(tli_vk *b, const tli_vk_place *place) {
     return 1;
 }
 
+// Passages are always noted: bytes that a queue does not own may not be used.
+static int tli_vk_reserve_passage(tli_vk *b, tli_vk_batch *batch) {
+    return tli_vk_reserve_note(b, batch, 2 * sizeof(VkBufferMemoryBarrier));
+}
+
 // Submit a copy between the tiers to the transfer queue at once, after all work that was enqueued so far.
 static tl_result tli_vk_transfer(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
                                  const char *function) {
@@ -3206,10 +3395,10 @@ static tl_result tli_vk_transfer(tli_vk *b, const tli_vk_op *op, uint64_t to, ui
     if (!result) result = tli_vk_flush(b, function);
     if (result) return result;
     batch = tli_vk_batch_of(b, b->serial);
-    result = tli_vk_touch_place(b, &op->to, 1, function);  // for the list of writes
-    if (!result) result = tli_vk_record_transfer(b, batch, op, function);
+    result = tli_vk_record_transfer(b, batch, op, function);
+    if (!result) result = tli_vk_touch_place(b, &op->to, 1, function);  // for the list of writes
     if (result) return result;
-    if (!tli_vk_add_away(b, &op->to))
+    if (!tli_vk_reserve_passage(b, batch) || !tli_vk_add_away(b, &op->to))
         return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the copy");
     if (!tli_vk_add_away(b, &op->from)) {
         b->away_count--;
@@ -3218,7 +3407,7 @@ static tl_result tli_vk_transfer(tli_vk *b, const tli_vk_op *op, uint64_t to, ui
     places[0] = op->to;
     places[1] = op->from;
     if (b->desc.device.transfer_family != b->desc.device.queue_family)
-        tli_vk_record_passage(b, batch->commands, places, 2, 1, 1);
+        tli_vk_record_passage(b, VK_NULL_HANDLE, places, 2, 1, 1);
     batch->transfers = 1;
     b->has_work = 1;
     if (b->lost_count) tli_vk_forget_lost(b, &op->to);
@@ -3243,9 +3432,11 @@ static tl_result tli_vk_take_back(tli_vk *b, const tli_vk_place *place, const ch
         result = tli_vk_open(b, function);
         if (result) return result;
         batch = tli_vk_batch_of(b, b->serial);
+        if (!tli_vk_reserve_passage(b, batch))
+            return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the note of a passage");
         if (batch->waits_for < away.serial) batch->waits_for = away.serial;
         if (b->desc.device.transfer_family != b->desc.device.queue_family)
-            tli_vk_record_passage(b, batch->commands, &away.place, 1, 0, 0);
+            tli_vk_record_passage(b, VK_NULL_HANDLE, &away.place, 1, 0, 0);
         b->has_work = 1;
         b->away[i] = b->away[--b->away_count];
     }
@@ -3258,8 +3449,8 @@ static tl_result tli_vk_enqueue(tli_vk *b, const tli_vk_op *op, uint64_t to, uin
     uint64_t bytes = op->kind == TLI_VK_OP_FILL ? op->to.bytes : op->from.bytes;
     tl_result result;
     if (op->kind != TLI_VK_OP_FILL && b->lost_count && tli_vk_is_lost(b, &op->from))
-        return tli_vk_fail(b, TL_ERROR_STALE, function, "range: was written by a frame that was dropped");
-    if (b->open == TLI_VK_ENDED && (result = tli_vk_hand_over(b, function)) != TL_OK) return result;
+        return tli_vk_fail_stale(b, function, "range");
+    if (b->open >= TLI_VK_ENDED && (result = tli_vk_hand_over(b, function)) != TL_OK) return result;
     if (b->away_count && (result = tli_vk_take_back(b, &op->to, function)) != TL_OK) return result;
     if (b->away_count && op->kind != TLI_VK_OP_FILL &&
         (result = tli_vk_take_back(b, &op->from, function)) != TL_OK)
@@ -3400,7 +3591,7 @@ static tl_result tli_vk_check_accesses(tli_vk *b, const tl_access *accesses, int
         if (!block) return result;
         place = tli_vk_place_of(block, &accesses[i].range);
         if (b->lost_count && tli_vk_is_lost(b, &place))
-            return tli_vk_fail(b, TL_ERROR_STALE, function, "range: was written by a frame that was dropped");
+            return tli_vk_fail_stale(b, function, "range");
         *bytes += accesses[i].range.bytes;
         if (b->away_count && (result = tli_vk_take_back(b, &place, function)) != TL_OK) return result;
     }
@@ -3580,7 +3771,7 @@ static tl_result tli_vk_make_room(tli_vk *b, const char *function) {
     result = serial == UINT64_MAX ? TL_OK : tli_vk_reach(b, serial, function);
     if (result || serial <= b->passed) return result;
     if (b->records || serial == UINT64_MAX) return tli_vk_fail(b, TL_NOT_READY, function, "staging: is in use");
-    for (i = 0; i < b->slot_end; i++)   // nothing was left to submit: a failure took the work of these along
+    for (i = 0; i < b->slot_end; i++)   // nothing was left to submit: the work of these was never enqueued
         if (b->slots[i].is_used && b->slots[i].serial == serial) tli_vk_free_slot(b, &b->slots[i]);
     return TL_OK;
 }
@@ -3848,7 +4039,7 @@ static tl_result tli_vk_map(void *self, tl_range range, tl_map_mode mode, void *
     m.mode = mode;
     m.place = tli_vk_place_of(block, &range);
     if (mode != TL_MAP_WRITE && b->lost_count && tli_vk_is_lost(b, &m.place))
-        return tli_vk_fail(b, TL_ERROR_STALE, "map", "range: was written by a frame that was dropped");
+        return tli_vk_fail_stale(b, "map", "range");
     result = b->chunks[block->chunk].mapped ? tli_vk_map_direct(b, block, &m) : TL_NOT_READY;
     if (result == TL_NOT_READY && (mode == TL_MAP_WRITE || !b->chunks[block->chunk].mapped))
         result = tli_vk_map_staged(b, block, &m, &ready);
@@ -4003,7 +4194,9 @@ TLI_VK_IMPL tl_result tl_vk_find_commands(const tl_backend *backend, VkCommandBu
     result = tli_vk_open(b, "tl_vk_find_commands");
     if (!result) result = tli_vk_order_early(b, "tl_vk_find_commands");
     if (!result) result = tli_vk_flush(b, "tl_vk_find_commands");
-    if (!result) result = tli_vk_touch_open_promises(b, "tl_vk_find_commands");
+    if (result) return result;
+    tli_vk_note_others(tli_vk_batch_of(b, b->serial));  // first: what was announced is written by those
+    result = tli_vk_touch_open_promises(b, "tl_vk_find_commands");
     if (result) return result;
     b->kept_count = b->promise_count;
     b->has_work = 1;
@@ -4354,6 +4547,10 @@ static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
         batch->writes = (tli_vk_place *)tl_add_memory(b->env, TLI_VK_WRITES * sizeof *batch->writes);
         if (!batch->writes) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
         batch->write_capacity = TLI_VK_WRITES;
+        if (b->records) continue;
+        batch->noted = (uint64_t *)tl_add_memory(b->env, TLI_VK_NOTED * sizeof *batch->noted);
+        if (!batch->noted) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
+        batch->noted_capacity = TLI_VK_NOTED;
     }
     for (i = 0; i < b->desc.batch_count && !result && !b->records; i++)
         result = tli_vk_make_batch(b, &b->batches[i]);
@@ -4448,6 +4645,7 @@ static tl_result tli_vk_check_unused(tli_vk *b, tl_env *env) {
 }
 
 TLI_VK_IMPL tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend) {
+    tl_result result;
     tli_vk *b;
     int32_t i;
     if (!backend || !backend->self) return TL_OK;
@@ -4461,8 +4659,6 @@ TLI_VK_IMPL tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     for (i = 0; i < TLI_VK_SHADER_COUNT; i++) tl_vk_free_kernel(backend, b->shaders[i]);
     for (i = 0; i < b->chunk_count; i++)
         if (b->chunks[i].alive) tli_vk_destroy_chunk(b, &b->chunks[i]);
-    for (i = 0; i < b->mapping_count; i++)
-        if (b->mappings[i].is_bounced) tli_vk_give_bounce(b, b->mappings[i].host);
     tl_free_memory(env, b->bounce);
     tl_free_heap(b->staging_heap);
     for (i = 0; b->batches && i < b->desc.batch_count; i++) tli_vk_free_batch(b, &b->batches[i]);
@@ -4543,6 +4739,23 @@ TLI_VK_IMPL tl_result tl_vk_retire_frame(const tl_backend *backend, tl_ticket fr
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "tl_vk_retire_frame", "frame: was never ended");
     tli_vk_pass(b, frame.value);
     return TL_OK;
+}
+
+// Give up a frame that never runs: the places that it writes are lost.
+static void tli_vk_lose_batch(tli_vk *b, tli_vk_batch *batch) {
+    uint64_t slot;
+    int32_t i;
+    for (slot = 0; b->time_serials && slot < (uint64_t)b->desc.time_count + TLI_VK_OWN_TIMES; slot++)
+        if (b->time_serials[slot] == batch->serial) b->time_serials[slot] = 0;  // it is never written
+    for (i = 0; i < batch->write_count; i++)
+        if (!tli_vk_add_lost(b, batch->writes[i])) b->lost = 1;  // what is lost is not known any more
+    batch->write_count = 0;
+    batch->serial = 0;
+    b->open = 0;
+    b->has_work = b->op_count > 0;
+    b->touch_count = 0;
+    b->all_touched = 1;
+    b->calls.recorded_bytes = 0;
 }
 
 // Cancel a pending read whose copy never runs.
@@ -4778,7 +4991,7 @@ TLI_VK_IMPL tl_result tl_vk_record_kernel(const tl_backend *backend, const tl_vk
 // -- timestamps --
 
 static tl_result tli_vk_write_time(tli_vk *b, uint32_t slot, const char *function) {
-    VkCommandBuffer commands;
+    tli_vk_command command;
     tl_result result;
     if (!b->times) return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function, "the queue has no timestamps");
     result = tli_vk_open(b, function);
@@ -6772,7 +6985,7 @@ static tl_result tli_vk_check_words(tli_vk *b, const tl_range *to, const tl_rang
     if (tli_vk_meet(&written, &place))  // two blocks of one buffer of the caller
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: overlaps from");
     if (b->lost_count && tli_vk_is_lost(b, &place))
-        return tli_vk_fail(b, TL_ERROR_STALE, function, "range: was written by a frame that was dropped");
+        return tli_vk_fail_stale(b, function, "range");
     return TL_OK;
 }
 
@@ -6787,7 +7000,7 @@ TLI_VK_IMPL tl_result tl_vk_record_add(const tl_backend *backend, tl_range to, t
     if (!block) return result;
     place = tli_vk_place_of(block, &to);
     if (b->lost_count && tli_vk_is_lost(b, &place))
-        return tli_vk_fail(b, TL_ERROR_STALE, function, "to: was written by a frame that was dropped");
+        return tli_vk_fail_stale(b, function, "to");
     return tli_vk_move(b, TLI_VK_OP_SHADER, TLI_VK_SHADER_ADD, &to, &from, from.bytes, function);
 }
 

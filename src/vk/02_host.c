@@ -70,7 +70,7 @@ static tl_result tli_vk_make_room(tli_vk *b, const char *function) {
     result = serial == UINT64_MAX ? TL_OK : tli_vk_reach(b, serial, function);
     if (result || serial <= b->passed) return result;
     if (b->records || serial == UINT64_MAX) return tli_vk_fail(b, TL_NOT_READY, function, "staging: is in use");
-    for (i = 0; i < b->slot_end; i++)   // nothing was left to submit: a failure took the work of these along
+    for (i = 0; i < b->slot_end; i++)   // nothing was left to submit: the work of these was never enqueued
         if (b->slots[i].is_used && b->slots[i].serial == serial) tli_vk_free_slot(b, &b->slots[i]);
     return TL_OK;
 }
@@ -338,7 +338,7 @@ static tl_result tli_vk_map(void *self, tl_range range, tl_map_mode mode, void *
     m.mode = mode;
     m.place = tli_vk_place_of(block, &range);
     if (mode != TL_MAP_WRITE && b->lost_count && tli_vk_is_lost(b, &m.place))
-        return tli_vk_fail(b, TL_ERROR_STALE, "map", "range: was written by a frame that was dropped");
+        return tli_vk_fail_stale(b, "map", "range");
     result = b->chunks[block->chunk].mapped ? tli_vk_map_direct(b, block, &m) : TL_NOT_READY;
     if (result == TL_NOT_READY && (mode == TL_MAP_WRITE || !b->chunks[block->chunk].mapped))
         result = tli_vk_map_staged(b, block, &m, &ready);
@@ -493,7 +493,9 @@ TLI_VK_IMPL tl_result tl_vk_find_commands(const tl_backend *backend, VkCommandBu
     result = tli_vk_open(b, "tl_vk_find_commands");
     if (!result) result = tli_vk_order_early(b, "tl_vk_find_commands");
     if (!result) result = tli_vk_flush(b, "tl_vk_find_commands");
-    if (!result) result = tli_vk_touch_open_promises(b, "tl_vk_find_commands");
+    if (result) return result;
+    tli_vk_note_others(tli_vk_batch_of(b, b->serial));  // first: what was announced is written by those
+    result = tli_vk_touch_open_promises(b, "tl_vk_find_commands");
     if (result) return result;
     b->kept_count = b->promise_count;
     b->has_work = 1;
@@ -844,6 +846,10 @@ static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
         batch->writes = (tli_vk_place *)tl_add_memory(b->env, TLI_VK_WRITES * sizeof *batch->writes);
         if (!batch->writes) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
         batch->write_capacity = TLI_VK_WRITES;
+        if (b->records) continue;
+        batch->noted = (uint64_t *)tl_add_memory(b->env, TLI_VK_NOTED * sizeof *batch->noted);
+        if (!batch->noted) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
+        batch->noted_capacity = TLI_VK_NOTED;
     }
     for (i = 0; i < b->desc.batch_count && !result && !b->records; i++)
         result = tli_vk_make_batch(b, &b->batches[i]);
@@ -938,6 +944,7 @@ static tl_result tli_vk_check_unused(tli_vk *b, tl_env *env) {
 }
 
 TLI_VK_IMPL tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend) {
+    tl_result result;
     tli_vk *b;
     int32_t i;
     if (!backend || !backend->self) return TL_OK;
@@ -951,8 +958,6 @@ TLI_VK_IMPL tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     for (i = 0; i < TLI_VK_SHADER_COUNT; i++) tl_vk_free_kernel(backend, b->shaders[i]);
     for (i = 0; i < b->chunk_count; i++)
         if (b->chunks[i].alive) tli_vk_destroy_chunk(b, &b->chunks[i]);
-    for (i = 0; i < b->mapping_count; i++)
-        if (b->mappings[i].is_bounced) tli_vk_give_bounce(b, b->mappings[i].host);
     tl_free_memory(env, b->bounce);
     tl_free_heap(b->staging_heap);
     for (i = 0; b->batches && i < b->desc.batch_count; i++) tli_vk_free_batch(b, &b->batches[i]);

@@ -11,6 +11,7 @@
 //     batch     a command buffer: a submit to the own queue, or a frame of the caller
 //     serial    the number of a batch; batches finish in this order, and `passed` is the last that did
 //     op        work that was enqueued and is not recorded yet
+//     noted     of a command: kept until its batch was submitted, so that it can be recorded again
 //     touch     an access that was recorded since the last barrier
 //     promise   an access that `order` announced; the caller records it later
 //     lost      bytes whose last write was in a batch that never ran
@@ -26,8 +27,10 @@
 #define TLI_VK_WRITES 1024         // places that a batch notes before its list grows
 #define TLI_VK_SHADER_COPY_BYTES 65536  // smaller copies are always vkCmdCopyBuffer
 #define TLI_VK_OWN_TIMES 2         // timestamp slots of the backend, after the caller's
+#define TLI_VK_NOTED 2048          // words of noted commands in a batch before its list grows
 #define TLI_VK_OPEN 1              // tli_vk.open: the command buffer is recording
 #define TLI_VK_ENDED 2             // it is complete, but its submit failed: it will be tried again
+#define TLI_VK_BROKEN 3            // its end failed: what it held is recorded again before it is submitted
 
 // Bytes of the buffer of a chunk.
 typedef struct tli_vk_place {
@@ -126,6 +129,30 @@ typedef struct tli_vk_sets {
     uint32_t sets_left, buffers_left;
 } tli_vk_sets;
 
+typedef enum tli_vk_command_kind {
+    TLI_VK_COMMAND_BARRIER,
+    TLI_VK_COMMAND_PASSAGE,        // between the queue and the transfer queue
+    TLI_VK_COMMAND_TIME,
+    TLI_VK_COMMAND_COPY,
+    TLI_VK_COMMAND_FILL,
+    TLI_VK_COMMAND_DISPATCH
+} tli_vk_command_kind;
+
+// A command that the backend records for itself, as it is noted; `data` of that many bytes follows it.
+typedef struct tli_vk_command {
+    tli_vk_command_kind kind;
+    uint32_t count;                // regions of a copy, barriers of a passage; slot of a time
+    uint64_t data_bytes;           // regions, barriers, push constants
+    VkBuffer to, from;
+    VkDeviceSize at, bytes;        // fill
+    const tl_vk_kernel *kernel;
+    VkDescriptorSet set;
+    VkPipelineStageFlags stages[2];// before and after a barrier or passage
+    VkAccessFlags access[2];
+    uint32_t groups[3];
+    uint32_t word;                 // fill
+} tli_vk_command;
+
 // One command buffer: a submit to the own queue, or a frame of the caller.
 typedef struct tli_vk_batch {
     VkCommandPool   pool;
@@ -142,6 +169,10 @@ typedef struct tli_vk_batch {
     int32_t         set_count, set_capacity, set_at;
     tli_vk_place   *writes;        // [write_count] places it writes: lost if it never runs
     int32_t         write_count, write_capacity;
+    uint64_t       *noted;         // [noted_count] words: commands and their data; with a queue only
+    int32_t         noted_count, noted_capacity;
+    int32_t         has_others;    // 1 = also commands that are not noted: the caller's own
+    int32_t         known_count, known_writes;  // noted words and writes before those
 } tli_vk_batch;
 
 // A piece of the staging, or a chunk of its own where that is too small. None waits for another.
@@ -1055,6 +1086,14 @@ static int tli_vk_add_lost(tli_vk *b, tli_vk_place place) {
     return 1;
 }
 
+static tl_result tli_vk_fail_stale(tli_vk *b, const char *function, const char *what) {
+    const char *parts[2];
+    parts[0] = what;
+    parts[1] = b->records ? ": was written by a frame that was dropped"
+                          : ": was written behind commands of the caller that did not run";
+    return tli_vk_fail_parts(b->env, TL_ERROR_STALE, function, parts, 2);
+}
+
 // These bytes are written again: they are no longer lost.
 static void tli_vk_forget_lost(tli_vk *b, const tli_vk_place *place) {
     int32_t i;
@@ -1248,217 +1287,4 @@ static tl_result tli_vk_measure_account(void *self, uint64_t handle, int32_t res
     *counters = account->counters;
     return TL_OK;
 }
-
-// -- batches --
-
-static tli_vk_batch *tli_vk_batch_of(tli_vk *b, uint64_t serial) {
-    return &b->batches[serial % (uint64_t)b->desc.batch_count];
-}
-
-static void tli_vk_lock(tli_vk *b) {
-    if (b->desc.device.lock_queue) b->desc.device.lock_queue(b->desc.device.lock_user);
-}
-
-static void tli_vk_unlock(tli_vk *b) {
-    if (b->desc.device.unlock_queue) b->desc.device.unlock_queue(b->desc.device.lock_user);
-}
-
-// Free the staging slots whose batch has passed.
-static void tli_vk_free_slots(tli_vk *b) {
-    int32_t i;
-    for (i = 0; i < b->slot_end && b->slot_count; i++)
-        if (b->slots[i].is_used && b->slots[i].serial <= b->passed) tli_vk_free_slot(b, &b->slots[i]);
-}
-
-// Note that the batches up to this serial have finished, and the dropped ones behind them.
-static void tli_vk_pass(tli_vk *b, uint64_t serial) {
-    if (serial <= b->passed) return;
-    b->passed = serial;
-    while (b->passed + 1 < b->serial && tli_vk_batch_of(b, b->passed + 1)->dropped == b->passed + 1)
-        b->passed++;
-    tli_vk_drop_arenas(b);
-    tli_vk_free_slots(b);
-}
-
-// The largest serial, at most `serial`, up to which the copies on the transfer queue have finished as well.
-//
-//   serial, transferred   what the queue and the transfer queue have finished
-static uint64_t tli_vk_untransferred(tli_vk *b, uint64_t serial, uint64_t transferred) {
-    uint64_t at = b->passed;
-    if (serial >= b->serial) serial = b->serial - 1;  // its copy may not be submitted yet
-    while (at < serial && (!tli_vk_batch_of(b, at + 1)->transfers || at + 1 <= transferred)) at++;
-    return at;
-}
-
-// Ask the device which batches have finished. Never blocks.
-static tl_result tli_vk_look(tli_vk *b, const char *function) {
-    uint64_t serial = b->passed, transferred = UINT64_MAX;
-    VkResult result = VK_SUCCESS;
-    if (b->records || b->lost) return TL_OK;
-    if (b->timeline) {
-        result = b->vk.vkGetSemaphoreCounterValue(b->device, b->timeline, &serial);
-        if (!result && serial >= b->serial + 1) {  // no such batch: drivers return this for a lost device
-            result = VK_ERROR_DEVICE_LOST;
-            serial = b->passed;
-        }
-        if (!result && b->transfer_timeline)
-            result = b->vk.vkGetSemaphoreCounterValue(b->device, b->transfer_timeline, &transferred);
-    } else {
-        while (serial + 1 < b->serial && !result) {
-            result = b->vk.vkGetFenceStatus(b->device, tli_vk_batch_of(b, serial + 1)->fence);
-            if (!result) serial++;
-        }
-        if (result == VK_NOT_READY) result = VK_SUCCESS;
-    }
-    if (result) return tli_vk_fail_result(b, function, "status of the device", result);
-    tli_vk_pass(b, tli_vk_untransferred(b, serial, transferred));
-    return TL_OK;
-}
-
-// Block until a submitted batch has finished.
-static tl_result tli_vk_wait_batch(tli_vk *b, uint64_t serial, const char *function) {
-    VkSemaphoreWaitInfo info;
-    VkSemaphore timelines[2];
-    uint64_t values[2], at;
-    VkResult result;
-    if (serial <= b->passed) return TL_OK;
-    b->calls.host_wait_count++;
-    if (b->timeline) {
-        memset(&info, 0, sizeof info);
-        timelines[0] = b->timeline;
-        timelines[1] = b->transfer_timeline;
-        values[0] = serial;
-        values[1] = 0;
-        for (at = b->passed + 1; at <= serial; at++)
-            if (tli_vk_batch_of(b, at)->transfers) values[1] = at;
-        info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO;
-        info.semaphoreCount = values[1] ? 2 : 1;
-        info.pSemaphores = timelines;
-        info.pValues = values;
-        result = b->vk.vkWaitSemaphores(b->device, &info, UINT64_MAX);
-    } else {
-        result = b->vk.vkWaitForFences(b->device, 1, &tli_vk_batch_of(b, serial)->fence, VK_TRUE, UINT64_MAX);
-    }
-    if (result) return tli_vk_fail_result(b, function, "wait for the device", result);
-    tli_vk_pass(b, serial);
-    return TL_OK;
-}
-
-// Give up a batch that never runs: the places that it writes are lost.
-static void tli_vk_lose_batch(tli_vk *b, tli_vk_batch *batch) {
-    uint64_t slot;
-    int32_t i;
-    for (slot = 0; b->time_serials && slot < (uint64_t)b->desc.time_count + TLI_VK_OWN_TIMES; slot++)
-        if (b->time_serials[slot] == batch->serial) b->time_serials[slot] = 0;  // it is never written
-    for (i = 0; i < batch->write_count; i++)
-        if (!tli_vk_add_lost(b, batch->writes[i])) b->lost = 1;  // what is lost is not known any more
-    for (i = b->away_count - 1; i >= 0; i--)
-        if (b->away[i].serial == batch->serial) b->away[i] = b->away[--b->away_count];
-    batch->write_count = 0;
-    batch->serial = 0;
-    batch->transfers = 0;
-    b->open = 0;
-    b->has_work = b->op_count > 0;
-    b->touch_count = 0;
-    b->all_touched = 1;
-    b->calls.recorded_bytes = 0;
-}
-
-static tl_result tli_vk_reset_batch(tli_vk *b, tli_vk_batch *batch, const char *function) {
-    VkResult result;
-    int32_t i;
-    for (i = 0; i < batch->set_count && i <= batch->set_at; i++) {
-        result = b->vk.vkResetDescriptorPool(b->device, batch->sets[i].pool, 0);
-        if (result) return tli_vk_fail_result(b, function, "vkResetDescriptorPool", result);
-        batch->sets[i].sets_left = TLI_VK_SETS;
-        batch->sets[i].buffers_left = TLI_VK_SET_BUFFERS;
-    }
-    batch->set_at = 0;
-    batch->write_count = 0;
-    batch->transfers = batch->is_half = 0;
-    batch->waits_for = 0;
-    return TL_OK;
-}
-
-// Submit one command buffer to a queue. It waits for wait_value of one timeline (0 = for nothing) and signals
-// the open serial on another, if there are timelines.
-static VkResult tli_vk_submit_to(tli_vk *b, VkQueue queue, const VkCommandBuffer *commands, VkSemaphore wait,
-                                 uint64_t wait_value, VkSemaphore signal, VkFence fence) {
-    const VkPipelineStageFlags stages = VK_PIPELINE_STAGE_TRANSFER_BIT |
-        (queue == b->desc.device.queue ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT : 0);
-    VkTimelineSemaphoreSubmitInfo timeline;
-    VkSubmitInfo info;
-    VkResult result;
-    memset(&info, 0, sizeof info);
-    info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
-    info.commandBufferCount = 1;
-    info.pCommandBuffers = commands;
-    if (signal) {
-        memset(&timeline, 0, sizeof timeline);
-        timeline.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO;
-        timeline.waitSemaphoreValueCount = info.waitSemaphoreCount = wait_value != 0;
-        timeline.pWaitSemaphoreValues = &wait_value;
-        timeline.signalSemaphoreValueCount = info.signalSemaphoreCount = 1;
-        timeline.pSignalSemaphoreValues = &b->serial;
-        info.pNext = &timeline;
-        info.pSignalSemaphores = &signal;
-        if (wait_value) info.pWaitSemaphores = &wait;
-        if (wait_value) info.pWaitDstStageMask = &stages;
-    }
-    tli_vk_lock(b);
-    result = b->vk.vkQueueSubmit(queue, 1, &info, fence);
-    tli_vk_unlock(b);
-    if (!result) b->calls.submit_count++;
-    return result;
-}
-
-// Submit the completed batch, then its copy on the transfer queue. A submit that fails is tried again later.
-static tl_result tli_vk_hand_over(tli_vk *b, const char *function) {
-    tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
-    VkResult result = VK_SUCCESS;
-    if (!b->timeline) result = b->vk.vkResetFences(b->device, 1, &batch->fence);
-    if (result) return tli_vk_fail_result(b, function, "vkResetFences", result);
-    if (!batch->is_half)
-        result = tli_vk_submit_to(b, b->desc.device.queue, &batch->commands, b->transfer_timeline,
-                                  batch->waits_for, b->timeline, batch->fence);
-    if (!result && batch->transfers) {
-        batch->is_half = 1;
-        result = tli_vk_submit_to(b, b->desc.device.transfer_queue, &batch->transfer_commands, b->timeline,
-                                  b->serial, b->transfer_timeline, VK_NULL_HANDLE);
-    }
-    if (result) return tli_vk_fail_result(b, function, "vkQueueSubmit", result);
-    b->serial++;
-    b->open = 0;
-    b->has_work = b->op_count > 0;
-    b->calls.recorded_bytes = 0;
-    return TL_OK;
-}
-
-// Have a command buffer that is recording. In record mode only the caller can open one.
-static tl_result tli_vk_open(tli_vk *b, const char *function) {
-    tli_vk_batch *batch;
-    VkCommandBufferBeginInfo info;
-    VkResult result;
-    tl_result code;
-    if (b->lost) return tli_vk_fail_lost(b, function);
-    if (b->open == TLI_VK_ENDED && (code = tli_vk_hand_over(b, function)) != TL_OK) return code;
-    if (b->open) return TL_OK;
-    if (b->records) return tli_vk_fail(b, TL_NOT_READY, function, "no frame is open");
-    batch = tli_vk_batch_of(b, b->serial);
-    if (batch->serial > b->passed && (code = tli_vk_look(b, function)) != TL_OK) return code;
-    if (batch->serial > b->passed && (code = tli_vk_wait_batch(b, batch->serial, function)) != TL_OK)
-        return code;
-    if ((code = tli_vk_reset_batch(b, batch, function)) != TL_OK) return code;
-    result = b->vk.vkResetCommandPool(b->device, batch->pool, 0);
-    if (result) return tli_vk_fail_result(b, function, "vkResetCommandPool", result);
-    memset(&info, 0, sizeof info);
-    info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
-    info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
-    result = b->vk.vkBeginCommandBuffer(batch->commands, &info);
-    if (result) return tli_vk_fail_result(b, function, "vkBeginCommandBuffer", result);
-    batch->serial = b->serial;
-    b->open = TLI_VK_OPEN;
-    return TL_OK;
-}
 #endif  // TL_VK_BACKEND_IMPLEMENTATION
-

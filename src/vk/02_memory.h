@@ -112,7 +112,9 @@ TLDEF tl_result tl_vk_find_buffer(const tl_backend *backend, tl_range range, VkD
 // Find the command buffer that is recording, so that the caller can record into it; NULL on error.
 // Enqueued work is recorded before. Call `order` first, for the ranges that the commands will access.
 //
-// Errors:  TL_NOT_READY: record mode, no frame is open; those of a submit.
+// Errors:  TL_NOT_READY: record mode, no frame is open; those of a submit. If vkEndCommandBuffer fails
+//          later, the backend records its own commands again, but not the caller's: what was to be written
+//          from here on is then lost, as in a frame that is dropped.
 TLDEF tl_result tl_vk_find_commands(const tl_backend *backend, VkCommandBuffer *commands);
 
 // Order all earlier work on these ranges before the commands that the caller records next, which

@@ -28,14 +28,15 @@ static int tli_vk_must_follow(tli_vk *b, const tli_vk_place *place, int writes) 
 
 static void tli_vk_record_barrier(tli_vk *b, VkPipelineStageFlags stages, VkAccessFlags access) {
     const VkPipelineStageFlags own = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
-    VkMemoryBarrier barrier;
+    tli_vk_command barrier;
     memset(&barrier, 0, sizeof barrier);
-    barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
-    barrier.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT | b->foreign_access;
-    barrier.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
-                            VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT | access;
-    b->vk.vkCmdPipelineBarrier(tli_vk_batch_of(b, b->serial)->commands, own | b->foreign_stages,
-                               own | stages, 0, 1, &barrier, 0, NULL, 0, NULL);
+    barrier.kind = TLI_VK_COMMAND_BARRIER;
+    barrier.stages[0] = own | b->foreign_stages;
+    barrier.stages[1] = own | stages;
+    barrier.access[0] = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT | b->foreign_access;
+    barrier.access[1] = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
+                        VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT | access;
+    tli_vk_record_command(b, &barrier, NULL);
     b->calls.barrier_count++;
     b->touch_count = 0;
     b->all_touched = 0;
@@ -125,7 +126,7 @@ static tl_result tli_vk_dispatch(tli_vk *b, const tl_vk_kernel *kernel, const tl
                                  const void *push, const uint32_t groups[3], const char *function) {
     VkDescriptorBufferInfo buffers[TLI_VK_BINDINGS];
     VkWriteDescriptorSet writes[TLI_VK_BINDINGS];
-    VkCommandBuffer commands;
+    tli_vk_command command;
     VkDescriptorSet set = VK_NULL_HANDLE;
     int32_t i;
     tl_result result = tli_vk_open(b, function);
@@ -143,17 +144,15 @@ static tl_result tli_vk_dispatch(tli_vk *b, const tl_vk_kernel *kernel, const tl
         writes[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
         writes[i].pBufferInfo = &buffers[i];
     }
-    commands = tli_vk_batch_of(b, b->serial)->commands;
-    if (kernel->buffer_count) {
+    if (kernel->buffer_count)
         b->vk.vkUpdateDescriptorSets(b->device, (uint32_t)kernel->buffer_count, writes, 0, NULL);
-        b->vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->layout, 0, 1, &set, 0,
-                                      NULL);
-    }
-    b->vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
-    if (kernel->push_bytes)
-        b->vk.vkCmdPushConstants(commands, kernel->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, kernel->push_bytes,
-                                 push);
-    b->vk.vkCmdDispatch(commands, groups[0], groups[1], groups[2]);
+    memset(&command, 0, sizeof command);
+    command.kind = TLI_VK_COMMAND_DISPATCH;
+    command.kernel = kernel;
+    command.set = set;
+    memcpy(command.groups, groups, sizeof command.groups);
+    command.data_bytes = kernel->push_bytes;
+    tli_vk_record_command(b, &command, push);
     b->has_work = 1;
     return TL_OK;
 }
@@ -338,6 +337,7 @@ static tl_result tli_vk_record_move(tli_vk *b, const tli_vk_op *op, const char *
 // many.
 static void tli_vk_record_copies(tli_vk *b, const tli_vk_op *ops, int32_t count, int32_t *taken) {
     VkBufferCopy regions[TLI_VK_REGION_CAPACITY];
+    tli_vk_command command;
     int32_t n = 0;
     while (n < count && n < TLI_VK_REGION_CAPACITY && ops[n].kind == TLI_VK_OP_COPY &&
            ops[n].to.chunk == ops[0].to.chunk && ops[n].from.chunk == ops[0].from.chunk &&
@@ -347,10 +347,27 @@ static void tli_vk_record_copies(tli_vk *b, const tli_vk_op *ops, int32_t count,
         regions[n].size = ops[n].to.bytes;
         n++;
     }
-    b->vk.vkCmdCopyBuffer(tli_vk_batch_of(b, b->serial)->commands, b->chunks[ops[0].from.chunk].buffer,
-                          b->chunks[ops[0].to.chunk].buffer, (uint32_t)n, regions);
+    memset(&command, 0, sizeof command);
+    command.kind = TLI_VK_COMMAND_COPY;
+    command.from = b->chunks[ops[0].from.chunk].buffer;
+    command.to = b->chunks[ops[0].to.chunk].buffer;
+    command.count = (uint32_t)n;
+    command.data_bytes = (uint64_t)n * sizeof *regions;
+    tli_vk_record_command(b, &command, regions);
     b->calls.copy_count++;
     *taken = n;
+}
+
+static void tli_vk_record_fill(tli_vk *b, const tli_vk_op *op) {
+    tli_vk_command command;
+    memset(&command, 0, sizeof command);
+    command.kind = TLI_VK_COMMAND_FILL;
+    command.to = b->chunks[op->to.chunk].buffer;
+    command.at = op->to.at;
+    command.bytes = tli_vk_align(op->to.bytes, 4);
+    command.word = op->word;
+    tli_vk_record_command(b, &command, NULL);
+    b->calls.fill_count++;
 }
 
 // Record the first of `count` independent operations, or several by one command; *taken = how many.
@@ -363,9 +380,7 @@ static tl_result tli_vk_record_ops(tli_vk *b, tli_vk_op *ops, int32_t count, con
     } else if (ops->kind == TLI_VK_OP_COPY) {
         tli_vk_record_copies(b, ops, count, taken);
     } else if (ops->kind == TLI_VK_OP_FILL) {
-        b->vk.vkCmdFillBuffer(tli_vk_batch_of(b, b->serial)->commands, b->chunks[ops->to.chunk].buffer,
-                              ops->to.at, tli_vk_align(ops->to.bytes, 4), ops->word);
-        b->calls.fill_count++;
+        tli_vk_record_fill(b, ops);
     } else {
         result = tli_vk_record_shader(b, ops, function);
     }
@@ -443,24 +458,17 @@ static tl_result tli_vk_complete(tli_vk *b, const char *function) {
 }
 
 static tl_result tli_vk_submit_work(tli_vk *b, const char *function) {
-    tli_vk_batch *batch;
     tl_result result;
-    VkResult ended;
     if (b->lost) return tli_vk_fail_lost(b, function);
-    if (b->open == TLI_VK_ENDED) {
+    if (b->open >= TLI_VK_ENDED) {
         result = tli_vk_hand_over(b, function);
         if (result) return result;
     }
     if (!b->has_work) return TL_OK;
     result = tli_vk_complete(b, function);
     if (result || !b->open) return result;
-    batch = tli_vk_batch_of(b, b->serial);
-    ended = b->vk.vkEndCommandBuffer(batch->commands);
-    if (ended) {  // the command buffer is invalid: its commands never run
-        tli_vk_lose_batch(b, batch);
-        return tli_vk_fail_result(b, function, "vkEndCommandBuffer", ended);
-    }
-    b->open = TLI_VK_ENDED;
+    result = tli_vk_end_commands(b, function);
+    if (result) return result;
     return tli_vk_hand_over(b, function);
 }
 
@@ -506,6 +514,7 @@ static int tli_vk_is_transfer(const tli_vk *b, const tli_vk_op *op) {
 }
 
 // Transfer the ownership of places between the two queue families: one queue releases, the other acquires.
+// `commands` NULL: in the open batch.
 static void tli_vk_record_passage(tli_vk *b, VkCommandBuffer commands, const tli_vk_place *places,
                                   uint32_t count, int to_transfer, int releases) {
     const VkPipelineStageFlags own = VK_PIPELINE_STAGE_TRANSFER_BIT |
@@ -513,8 +522,8 @@ static void tli_vk_record_passage(tli_vk *b, VkCommandBuffer commands, const tli
     const VkAccessFlags access = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT |
         (to_transfer == releases ? VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT : 0);
     const tl_vk_device *device = &b->desc.device;
-    VkPipelineStageFlags after = own;
     VkBufferMemoryBarrier barriers[2];
+    tli_vk_command command;
     uint32_t i;
     memset(barriers, 0, sizeof barriers);
     for (i = 0; i < count; i++) {
@@ -527,8 +536,14 @@ static void tli_vk_record_passage(tli_vk *b, VkCommandBuffer commands, const tli
         barriers[i].offset = places[i].at;
         barriers[i].size = places[i].bytes;
     }
-    if (releases) after = VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT;
-    b->vk.vkCmdPipelineBarrier(commands, own, after, 0, 0, NULL, count, barriers, 0, NULL);
+    memset(&command, 0, sizeof command);
+    command.kind = TLI_VK_COMMAND_PASSAGE;
+    command.stages[0] = own;
+    command.stages[1] = releases ? (VkPipelineStageFlags)VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT : own;
+    command.count = count;
+    command.data_bytes = count * sizeof *barriers;
+    if (commands) tli_vk_issue_command(b, commands, &command, barriers);
+    else tli_vk_record_command(b, &command, barriers);
     b->calls.barrier_count++;
 }
 
@@ -536,17 +551,12 @@ static void tli_vk_record_passage(tli_vk *b, VkCommandBuffer commands, const tli
 static tl_result tli_vk_record_transfer(tli_vk *b, tli_vk_batch *batch, const tli_vk_op *op,
                                         const char *function) {
     int differ = b->desc.device.transfer_family != b->desc.device.queue_family;
-    VkCommandBufferBeginInfo info;
     VkMemoryBarrier barrier;
     tli_vk_place places[2];
     VkBufferCopy region;
-    VkResult result = b->vk.vkResetCommandPool(b->device, batch->transfer_pool, 0);
-    if (result) return tli_vk_fail_result(b, function, "vkResetCommandPool", result);
-    memset(&info, 0, sizeof info);
-    info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
-    info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
-    result = b->vk.vkBeginCommandBuffer(batch->transfer_commands, &info);
-    if (result) return tli_vk_fail_result(b, function, "vkBeginCommandBuffer", result);
+    VkResult result;
+    tl_result code = tli_vk_start_commands(b, batch->transfer_pool, batch->transfer_commands, function);
+    if (code) return code;
     places[0] = op->to;
     places[1] = op->from;
     if (differ) tli_vk_record_passage(b, batch->transfer_commands, places, 2, 1, 0);
@@ -575,6 +585,11 @@ static int tli_vk_add_away(tli_vk *b, const tli_vk_place *place) {
     return 1;
 }
 
+// Passages are always noted: bytes that a queue does not own may not be used.
+static int tli_vk_reserve_passage(tli_vk *b, tli_vk_batch *batch) {
+    return tli_vk_reserve_note(b, batch, 2 * sizeof(VkBufferMemoryBarrier));
+}
+
 // Submit a copy between the tiers to the transfer queue at once, after all work that was enqueued so far.
 static tl_result tli_vk_transfer(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
                                  const char *function) {
@@ -584,10 +599,10 @@ static tl_result tli_vk_transfer(tli_vk *b, const tli_vk_op *op, uint64_t to, ui
     if (!result) result = tli_vk_flush(b, function);
     if (result) return result;
     batch = tli_vk_batch_of(b, b->serial);
-    result = tli_vk_touch_place(b, &op->to, 1, function);  // for the list of writes
-    if (!result) result = tli_vk_record_transfer(b, batch, op, function);
+    result = tli_vk_record_transfer(b, batch, op, function);
+    if (!result) result = tli_vk_touch_place(b, &op->to, 1, function);  // for the list of writes
     if (result) return result;
-    if (!tli_vk_add_away(b, &op->to))
+    if (!tli_vk_reserve_passage(b, batch) || !tli_vk_add_away(b, &op->to))
         return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the copy");
     if (!tli_vk_add_away(b, &op->from)) {
         b->away_count--;
@@ -596,7 +611,7 @@ static tl_result tli_vk_transfer(tli_vk *b, const tli_vk_op *op, uint64_t to, ui
     places[0] = op->to;
     places[1] = op->from;
     if (b->desc.device.transfer_family != b->desc.device.queue_family)
-        tli_vk_record_passage(b, batch->commands, places, 2, 1, 1);
+        tli_vk_record_passage(b, VK_NULL_HANDLE, places, 2, 1, 1);
     batch->transfers = 1;
     b->has_work = 1;
     if (b->lost_count) tli_vk_forget_lost(b, &op->to);
@@ -621,9 +636,11 @@ static tl_result tli_vk_take_back(tli_vk *b, const tli_vk_place *place, const ch
         result = tli_vk_open(b, function);
         if (result) return result;
         batch = tli_vk_batch_of(b, b->serial);
+        if (!tli_vk_reserve_passage(b, batch))
+            return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the note of a passage");
         if (batch->waits_for < away.serial) batch->waits_for = away.serial;
         if (b->desc.device.transfer_family != b->desc.device.queue_family)
-            tli_vk_record_passage(b, batch->commands, &away.place, 1, 0, 0);
+            tli_vk_record_passage(b, VK_NULL_HANDLE, &away.place, 1, 0, 0);
         b->has_work = 1;
         b->away[i] = b->away[--b->away_count];
     }
@@ -636,8 +653,8 @@ static tl_result tli_vk_enqueue(tli_vk *b, const tli_vk_op *op, uint64_t to, uin
     uint64_t bytes = op->kind == TLI_VK_OP_FILL ? op->to.bytes : op->from.bytes;
     tl_result result;
     if (op->kind != TLI_VK_OP_FILL && b->lost_count && tli_vk_is_lost(b, &op->from))
-        return tli_vk_fail(b, TL_ERROR_STALE, function, "range: was written by a frame that was dropped");
-    if (b->open == TLI_VK_ENDED && (result = tli_vk_hand_over(b, function)) != TL_OK) return result;
+        return tli_vk_fail_stale(b, function, "range");
+    if (b->open >= TLI_VK_ENDED && (result = tli_vk_hand_over(b, function)) != TL_OK) return result;
     if (b->away_count && (result = tli_vk_take_back(b, &op->to, function)) != TL_OK) return result;
     if (b->away_count && op->kind != TLI_VK_OP_FILL &&
         (result = tli_vk_take_back(b, &op->from, function)) != TL_OK)
@@ -778,7 +795,7 @@ static tl_result tli_vk_check_accesses(tli_vk *b, const tl_access *accesses, int
         if (!block) return result;
         place = tli_vk_place_of(block, &accesses[i].range);
         if (b->lost_count && tli_vk_is_lost(b, &place))
-            return tli_vk_fail(b, TL_ERROR_STALE, function, "range: was written by a frame that was dropped");
+            return tli_vk_fail_stale(b, function, "range");
         *bytes += accesses[i].range.bytes;
         if (b->away_count && (result = tli_vk_take_back(b, &place, function)) != TL_OK) return result;
     }

@@ -53,6 +53,23 @@ TLI_VK_IMPL tl_result tl_vk_retire_frame(const tl_backend *backend, tl_ticket fr
     return TL_OK;
 }
 
+// Give up a frame that never runs: the places that it writes are lost.
+static void tli_vk_lose_batch(tli_vk *b, tli_vk_batch *batch) {
+    uint64_t slot;
+    int32_t i;
+    for (slot = 0; b->time_serials && slot < (uint64_t)b->desc.time_count + TLI_VK_OWN_TIMES; slot++)
+        if (b->time_serials[slot] == batch->serial) b->time_serials[slot] = 0;  // it is never written
+    for (i = 0; i < batch->write_count; i++)
+        if (!tli_vk_add_lost(b, batch->writes[i])) b->lost = 1;  // what is lost is not known any more
+    batch->write_count = 0;
+    batch->serial = 0;
+    b->open = 0;
+    b->has_work = b->op_count > 0;
+    b->touch_count = 0;
+    b->all_touched = 1;
+    b->calls.recorded_bytes = 0;
+}
+
 // Cancel a pending read whose copy never runs.
 static void tli_vk_drop_read(tli_vk *b, const tli_vk_place *staged, uint64_t serial) {
     int32_t i;

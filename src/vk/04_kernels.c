@@ -175,7 +175,7 @@ TLI_VK_IMPL tl_result tl_vk_record_kernel(const tl_backend *backend, const tl_vk
 // -- timestamps --
 
 static tl_result tli_vk_write_time(tli_vk *b, uint32_t slot, const char *function) {
-    VkCommandBuffer commands;
+    tli_vk_command command;
     tl_result result;
     if (!b->times) return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function, "the queue has no timestamps");
     result = tli_vk_open(b, function);

@@ -47,7 +47,7 @@ static tl_result tli_vk_check_words(tli_vk *b, const tl_range *to, const tl_rang
     if (tli_vk_meet(&written, &place))  // two blocks of one buffer of the caller
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: overlaps from");
     if (b->lost_count && tli_vk_is_lost(b, &place))
-        return tli_vk_fail(b, TL_ERROR_STALE, function, "range: was written by a frame that was dropped");
+        return tli_vk_fail_stale(b, function, "range");
     return TL_OK;
 }
 
@@ -62,7 +62,7 @@ TLI_VK_IMPL tl_result tl_vk_record_add(const tl_backend *backend, tl_range to, t
     if (!block) return result;
     place = tli_vk_place_of(block, &to);
     if (b->lost_count && tli_vk_is_lost(b, &place))
-        return tli_vk_fail(b, TL_ERROR_STALE, function, "to: was written by a frame that was dropped");
+        return tli_vk_fail_stale(b, function, "to");
     return tli_vk_move(b, TLI_VK_OP_SHADER, TLI_VK_SHADER_ADD, &to, &from, from.bytes, function);
 }
 
