@@ -7933,7 +7933,7 @@ static tl_result tli_end_error(tl_env *env, tli_sentence *s, tl_result code) {
     tli_put_rule(s);
     if (w->size && w->length >= w->size) w->size = tli_whole_characters(w->buf, w->size - 1) + 1;
     tli_finish(w);
-    if (TLI_ERROR_TEXT && env && env->log) env->log(env->user, env->error.text);
+    if (TLI_ERROR_TEXT && env && env->log) (env->log)(env->user, env->error.text);
     return code;
 }
 
@@ -8089,7 +8089,7 @@ static void tli_end_quiet(const tli_quiet *quiet, tl_result result) {
     if (!env) return;
     env->log = quiet->log;
     if (!result || !env->error.code) env->error = quiet->error;
-    else if (TLI_ERROR_TEXT && env->log) env->log(env->user, env->error.text);
+    else if (TLI_ERROR_TEXT && env->log) (env->log)(env->user, env->error.text);
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -8099,12 +8099,12 @@ static void tli_end_quiet(const tli_quiet *quiet, tl_result result) {
 // -- memory --
 
 static void *tli_alloc(tl_env *env, size_t bytes) {
-    return env && env->alloc ? env->alloc(env->user, bytes) : TL_MALLOC(env ? env->user : NULL, bytes);
+    return env && env->alloc ? (env->alloc)(env->user, bytes) : TL_MALLOC(env ? env->user : NULL, bytes);
 }
 
 static void tli_release(tl_env *env, void *ptr) {
     if (!ptr) return;
-    if (env && env->release) env->release(env->user, ptr);
+    if (env && env->release) (env->release)(env->user, ptr);
     else TL_FREE(env ? env->user : NULL, ptr);
 }
 
@@ -9129,7 +9129,7 @@ static void tli_open_stream(tli_stream *s, tl_sink sink) {
 
 static void tli_flush(tli_stream *s) {
     if (!s->result && s->used) {
-        s->result = s->sink.write(s->sink.user, s->buf, s->used);
+        s->result = (s->sink.write)(s->sink.user, s->buf, s->used);
         if (!s->result) s->sent += s->used;
     }
     s->used = 0;
@@ -14554,7 +14554,7 @@ static void tli_pack_report(tli_pack *p) {
     if (p->work < p->report_at) return;
     p->report_at = p->work + TLI_PACK_REPORT;
     now.work += p->work;
-    if (p->desc->progress && p->desc->progress(&now, p->desc->user)) p->stopped = 1;
+    if (p->desc->progress && (p->desc->progress)(&now, p->desc->user)) p->stopped = 1;
     if (p->stopped) p->work_limit = p->work_end = 0;
 }
 
@@ -18162,14 +18162,14 @@ static void tli_reset_sim_arena(tli_sim_arena *arena) {
 
 static tl_result tli_sim_alloc_state(tli_sim *sim) {
     uint64_t tensors = (uint64_t)sim->graph->tensor_count, nodes = (uint64_t)sim->graph->node_count;
-    uint64_t most = tli_sim_most_made(sim->graph), slots = (uint64_t)sim->slot_count;
-    uint64_t owners = slots * (3 * tensors + nodes);  // no overflow: slots fit 17 bits
+    uint64_t most = tli_sim_most_made(sim->graph), slot_total = (uint64_t)sim->slot_count;
+    uint64_t owners = slot_total * (3 * tensors + nodes);  // no overflow: slots fit 17 bits
     if (owners > INT32_MAX) return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(GRAPH_TOO_MANY_TENSORS));
     sim->arena.owner_count = (int32_t)owners;
-    sim->host_arena.owner_count = (int32_t)(slots * tensors);
-    sim->all_tensors = (tli_sim_tensor *)tli_alloc_array(sim->env, slots * tensors, sizeof *sim->tensors);
-    sim->all_nodes = (tli_sim_node *)tli_alloc_array(sim->env, slots * nodes, sizeof *sim->nodes);
-    sim->next_backward = (int32_t *)tli_alloc_array(sim->env, slots, sizeof *sim->next_backward);
+    sim->host_arena.owner_count = (int32_t)(slot_total * tensors);
+    sim->all_tensors = (tli_sim_tensor *)tli_alloc_array(sim->env, slot_total * tensors, sizeof *sim->tensors);
+    sim->all_nodes = (tli_sim_node *)tli_alloc_array(sim->env, slot_total * nodes, sizeof *sim->nodes);
+    sim->next_backward = (int32_t *)tli_alloc_array(sim->env, slot_total, sizeof *sim->next_backward);
     sim->made = (tli_made *)tli_alloc_array(sim->env, most, sizeof *sim->made);
     if (!sim->all_tensors || !sim->all_nodes || !sim->next_backward || !sim->made ||
         !tli_sim_alloc_arena(sim->env, &sim->arena) || !tli_sim_alloc_arena(sim->env, &sim->host_arena))
@@ -18244,11 +18244,11 @@ static tl_result tli_sim_enter(tli_sim *sim, int32_t index) {
 
 // Return to the state before the first step, without allocating.
 static tl_result tli_reset_sim(tli_sim *sim) {
-    size_t slots = (size_t)sim->slot_count;
+    size_t slot_total = (size_t)sim->slot_count;
     tl_result result = TL_OK;
     int32_t slot, i;
-    tli_zero(sim->all_tensors, slots * (size_t)sim->graph->tensor_count * sizeof *sim->tensors);
-    tli_zero(sim->all_nodes, slots * (size_t)sim->graph->node_count * sizeof *sim->nodes);
+    tli_zero(sim->all_tensors, slot_total * (size_t)sim->graph->tensor_count * sizeof *sim->tensors);
+    tli_zero(sim->all_nodes, slot_total * (size_t)sim->graph->node_count * sizeof *sim->nodes);
     tli_zero(&sim->report, sizeof sim->report);
     sim->report.broken_step = -1;
     sim->report.peak_step = -1;
@@ -19244,7 +19244,7 @@ static tl_result tli_walk_open(tli_walk *w) {
         w->memory[life->over] = NULL;
         *tli_walk_live_as(w, &w->lifetimes.items[life->over]) = -1;
     } else {
-        result = w->desc->allocate(life, memory, w->desc->user);
+        result = (w->desc->allocate)(life, memory, w->desc->user);
     }
     if (result) *memory = NULL;
     if (result) return tli_walk_failed(w, result, "allocate");
@@ -19263,7 +19263,7 @@ static void tli_walk_release(tli_walk *w, int32_t number) {
     if (!memory) return;
     w->memory[number] = NULL;
     *tli_walk_live_as(w, life) = -1;
-    w->desc->release(life, memory, w->desc->user);
+    (w->desc->release)(life, memory, w->desc->user);
 }
 
 // Release what the step frees.
@@ -19366,7 +19366,7 @@ static tl_result tli_walk_compute(tli_walk *w) {
     if (w->step.kind == TL_STEP_FORWARD || w->step.kind == TL_STEP_FORWARD_INPLACE)
         call.saved = tli_walk_tensor(w, 0, 0);
     call.scratch = tli_walk_operand_of(w, TL_USE_SCRATCH, w->step.node);
-    result = w->desc->call(&call, w->desc->user);
+    result = (w->desc->call)(&call, w->desc->user);
     return result ? tli_walk_failed(w, result, "call") : TL_OK;
 }
 
@@ -19388,7 +19388,7 @@ static tl_result tli_walk_copy_tensor(tli_walk *w, int32_t tensor, tl_use to, tl
     copy.index = w->index;
     copy.to = tli_walk_operand_of(w, to, tensor);
     copy.from = tli_walk_operand_of(w, from, tensor);
-    result = w->desc->copy(&copy, w->desc->user);
+    result = (w->desc->copy)(&copy, w->desc->user);
     return result ? tli_walk_failed(w, result, "copy") : TL_OK;
 }
 
@@ -19479,14 +19479,14 @@ static tl_result tli_walk_steps(tli_walk *w) {
 
 static tl_result tli_walk_alloc(tli_walk *w) {
     const tl_graph *graph = w->graph;
-    uint64_t slots = (uint64_t)tli_count_slots(w->desc->plan), count = (uint64_t)w->lifetimes.count, i;
-    uint64_t keys = slots * tli_ledger_keys(graph), tensors = (uint64_t)graph->tensor_count;
+    uint64_t slot_total = (uint64_t)tli_count_slots(w->desc->plan), count = (uint64_t)w->lifetimes.count, i;
+    uint64_t keys = slot_total * tli_ledger_keys(graph), tensors = (uint64_t)graph->tensor_count;
     uint64_t *free_steps = (uint64_t *)tli_alloc_array(w->env, count, sizeof *free_steps);
     w->memory = (void **)tli_alloc_array(w->env, count, sizeof *w->memory);
     w->by_free = (int32_t *)tli_alloc_array(w->env, count, sizeof *w->by_free);
     w->live = (int32_t *)tli_alloc_array(w->env, keys, sizeof *w->live);
-    w->states = (tli_walk_state *)tli_alloc_array(w->env, slots * tensors, sizeof *w->states);
-    w->ran = (uint8_t *)tli_alloc_array(w->env, slots * (uint64_t)graph->node_count, 1);
+    w->states = (tli_walk_state *)tli_alloc_array(w->env, slot_total * tensors, sizeof *w->states);
+    w->ran = (uint8_t *)tli_alloc_array(w->env, slot_total * (uint64_t)graph->node_count, 1);
     w->is_read = (uint8_t *)tli_alloc_array(w->env, tensors, 1);
     w->operands = (tl_replay_operand *)tli_alloc_array(w->env, 2 * (tensors + (uint64_t)graph->input_count),
                                                        sizeof *w->operands);
@@ -20047,12 +20047,12 @@ static int32_t tli_find_first_layer(const tl_graph *graph) {
 
 // Add the binomial schedule. `slots` is a stack of the nodes whose output is held as a checkpoint; the first
 // stands for the graph inputs, if there are any.
-static void tli_reverse_chain(tli_unit_chain *chain, int32_t slot_count, int32_t *slots) {
+static void tli_reverse_chain(tli_unit_chain *chain, int32_t slot_count, int32_t *all_slots) {
     int32_t right = chain->graph->node_count - 1, depth = 1;
     chain->first = tli_find_first_layer(chain->graph);
-    chain->reached = slots[0] = chain->first - 1;
+    chain->reached = all_slots[0] = chain->first - 1;
     while (right >= chain->first) {
-        int32_t left = slots[depth - 1], count = right - left;
+        int32_t left = all_slots[depth - 1], count = right - left;
         if (count == 1) {
             tli_revolve_backward(chain, right--);
             if (depth > 1) { tli_revolve_drop(chain, left); depth--; }
@@ -20061,8 +20061,8 @@ static void tli_reverse_chain(tli_unit_chain *chain, int32_t slot_count, int32_t
             tli_revolve_backward(chain, right);
             tli_revolve_drop(chain, --right);
         } else {
-            slots[depth] = left + tli_split_chain(count, slot_count - depth + 1);
-            tli_revolve_advance(chain, left, slots[depth]);
+            all_slots[depth] = left + tli_split_chain(count, slot_count - depth + 1);
+            tli_revolve_advance(chain, left, all_slots[depth]);
             depth++;
         }
     }
@@ -20082,7 +20082,7 @@ static tl_result tli_check_chain(tl_env *env, tli_function function, const tl_gr
 
 TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t slot_count, tl_plan *plan) {
     tli_unit_chain chain;
-    int32_t *slots, most, id;
+    int32_t *all_slots, most, id;
     tl_result result;
     TL_ASSERT(graph && plan);
     tli_zero(plan, sizeof *plan);
@@ -20098,10 +20098,10 @@ TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t s
     chain.graph = graph;
     chain.list = tli_steps_of(env);
     most = slot_count < graph->node_count ? slot_count : graph->node_count;
-    slots = (int32_t *)tli_alloc_array(env, (uint64_t)most, sizeof *slots);
-    chain.list.failed = !slots;
-    if (slots) tli_reverse_chain(&chain, slot_count, slots);
-    tli_release(env, slots);
+    all_slots = (int32_t *)tli_alloc_array(env, (uint64_t)most, sizeof *all_slots);
+    chain.list.failed = !all_slots;
+    if (all_slots) tli_reverse_chain(&chain, slot_count, all_slots);
+    tli_release(env, all_slots);
     return tli_finish_plan(&chain.list, TLI_IN(PLAN_REVOLVE), graph, 0, plan);
 }
 #endif  // TL_NO_PLANNERS
@@ -23741,7 +23741,7 @@ static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
     if (watch->before + work > watch->now.work) watch->now.work = watch->before + work;
     if (watch->stopped || !watch->desc->progress || watch->now.work < watch->next) return watch->stopped;
     watch->next = watch->now.work + TLI_REMAT_ASK;
-    watch->stopped = watch->desc->progress(&watch->now, watch->desc->user) != 0;
+    watch->stopped = (watch->desc->progress)(&watch->now, watch->desc->user) != 0;
     return watch->stopped;
 }
 #endif  // TL_NO_PLANNERS
@@ -26496,7 +26496,7 @@ typedef struct tli_runs {
     uint64_t   least;         // b
     int32_t   *path;          // [count] nodes that may be pivots, the last first
     int32_t   *moment;        // [count] position of the backward; -1 = none
-    uint64_t  *slots;         // [count] s of the moment
+    uint64_t  *all_slots;     // [count] s of the moment
     int32_t   *region;        // [node_count] 1 = that of the first pivot; 0 = none
     int32_t   *index;         // [node_count] scratch: of a node in path, from 1 on
     uint64_t  *costs;         // [count] f of the pivots taken
@@ -26627,10 +26627,11 @@ static void tli_runs_take(tli_runs *r, uint64_t most) {
     tli_zero(r->region, (size_t)r->model->graph->node_count * sizeof *r->region);
     tli_zero(r->index, (size_t)r->model->graph->node_count * sizeof *r->index);
     for (i = r->count; i-- > 0;)
-        if (r->moment[i] >= 0 && r->slots[i] <= most) tli_runs_mark_region(r, r->path[i], ++region);
+        if (r->moment[i] >= 0 && r->all_slots[i] <= most) tli_runs_mark_region(r, r->path[i], ++region);
     r->taken = 0;
     for (i = r->count; i-- > 0;)
-        if (r->moment[i] >= 0 && r->slots[i] <= most) r->costs[r->taken++] = tli_runs_find_cost(r, r->path[i]);
+        if (r->moment[i] >= 0 && r->all_slots[i] <= most)
+            r->costs[r->taken++] = tli_runs_find_cost(r, r->path[i]);
     r->work += (uint64_t)r->model->graph->node_count;
 }
 
@@ -26647,13 +26648,13 @@ static void tli_runs_sort(tli_runs *r) {
 }
 
 // What the pivots taken cost beyond their first runs with so many slots: C(s + t, s) of them run t times.
-static uint64_t tli_runs_sum(const tli_runs *r, uint64_t slots) {
-    uint64_t group = slots + 1, left = group, times = 1, sum = 0, part;
+static uint64_t tli_runs_sum(const tli_runs *r, uint64_t slot_total) {
+    uint64_t group = slot_total + 1, left = group, times = 1, sum = 0, part;
     int32_t i;
     for (i = 0; i < r->taken; i++) {
         if (!left) {
             times++;
-            if (!tli_mul_u64(group, slots + times, &group)) return sum;     // C(s + t, s) from C(s + t - 1, s)
+            if (!tli_mul_u64(group, slot_total + times, &group)) return sum;  // C(s + t, s)
             left = group /= times;
         }
         left--;
@@ -26667,13 +26668,14 @@ static void tli_runs_try(tli_runs *r) {
     uint64_t most = 0, next;
     int32_t i;
     for (i = 0; i < r->count; i++)
-        r->slots[i] = r->moment[i] < 0 ? TLI_RUNS_MANY : r->model->room[r->moment[i]] / r->least;
-    for (i = 0; i < r->count; i++) if (r->slots[i] > TLI_RUNS_MANY) r->slots[i] = TLI_RUNS_MANY;
+        r->all_slots[i] = r->moment[i] < 0 ? TLI_RUNS_MANY : r->model->room[r->moment[i]] / r->least;
+    for (i = 0; i < r->count; i++) if (r->all_slots[i] > TLI_RUNS_MANY) r->all_slots[i] = TLI_RUNS_MANY;
     tli_runs_take(r, TLI_RUNS_MANY);
-    for (i = 0; i < r->count; i++) if (r->moment[i] >= 0) r->slots[i] += tli_runs_count_read(r, i);
+    for (i = 0; i < r->count; i++) if (r->moment[i] >= 0) r->all_slots[i] += tli_runs_count_read(r, i);
     for (; r->work < TLI_RUNS_WORK; most = next + 1) {
         next = UINT64_MAX;
-        for (i = 0; i < r->count; i++) if (r->slots[i] >= most && r->slots[i] < next) next = r->slots[i];
+        for (i = 0; i < r->count; i++)
+            if (r->all_slots[i] >= most && r->all_slots[i] < next) next = r->all_slots[i];
         if (next >= (uint64_t)r->count) break;      // no pivot has so few slots, or none runs twice
         tli_runs_take(r, next);
         tli_runs_sort(r);
@@ -26698,12 +26700,12 @@ static tl_result tli_bound_runs(tli_bound *model, uint64_t *extra) {
     r.model = model;
     *extra = 0;
     r.path = (int32_t *)tli_alloc_array(model->env, 4 * (uint64_t)nodes, sizeof *r.path);
-    r.slots = (uint64_t *)tli_alloc_array(model->env, 2 * (uint64_t)nodes, sizeof *r.slots);
-    if (r.path && r.slots) {
+    r.all_slots = (uint64_t *)tli_alloc_array(model->env, 2 * (uint64_t)nodes, sizeof *r.all_slots);
+    if (r.path && r.all_slots) {
         r.moment = r.path + nodes;
         r.region = r.moment + nodes;
         r.index = r.region + nodes;
-        r.costs = r.slots + nodes;
+        r.costs = r.all_slots + nodes;
         for (r.least = tli_runs_next_size(&r); r.least != UINT64_MAX && r.work < TLI_RUNS_WORK;
              r.least = tli_runs_next_size(&r)) {
             tli_runs_find_path(&r);
@@ -26715,8 +26717,8 @@ static tl_result tli_bound_runs(tli_bound *model, uint64_t *extra) {
     *extra = r.extra;
     *model->work += r.work;
     tli_release(model->env, r.path);
-    tli_release(model->env, r.slots);
-    return r.path && r.slots ? TL_OK : TL_ERROR_NO_MEMORY;
+    tli_release(model->env, r.all_slots);
+    return r.path && r.all_slots ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -28947,18 +28949,18 @@ static int64_t tli_divide_scan(tli_divide *d, const tli_divide_segment *s) {
 
 // The place at which to divide a segment that was scanned and that takes `bytes` at once.
 static int32_t tli_divide_choose(tli_divide *d, const tli_divide_segment *s, int64_t bytes) {
-    int64_t room = d->budget - d->p->input_bytes - s->held, mean = 0, slots, parts, repeats = 1, reach;
+    int64_t room = d->budget - d->p->input_bytes - s->held, mean = 0, slot_total, parts, repeats = 1, reach;
     int32_t count = s->end - s->first, id, best, from, to;
     for (id = s->first + 1; id < s->end; id++) mean += d->frontier[id];
     mean = mean / count + 1;
-    slots = room > 0 ? room / mean / 2 : 0;  // half of the room for frontiers, half for what is run at once
-    if (slots > TLI_DIVIDE_SLOTS) slots = TLI_DIVIDE_SLOTS;
+    slot_total = room > 0 ? room / mean / 2 : 0;  // half for frontiers, half for what is run at once
+    if (slot_total > TLI_DIVIDE_SLOTS) slot_total = TLI_DIVIDE_SLOTS;
     parts = room > 1 ? 1 + bytes / (room / 2) : count;
     if (parts > count) parts = count;
-    for (reach = slots + 1; reach < parts && slots; repeats++)  // C(slots + repeats, slots) parts
-        reach = reach < INT64_C(1) << 30 ? reach * (slots + repeats + 1) / (repeats + 1) : parts;
-    if (!slots || repeats > 3 * slots) { slots = 1; repeats = 3; }
-    best = s->first + 1 + (int32_t)((count - 2) * repeats / (slots + repeats));
+    for (reach = slot_total + 1; reach < parts && slot_total; repeats++)  // C(slots + repeats, slots) parts
+        reach = reach < INT64_C(1) << 30 ? reach * (slot_total + repeats + 1) / (repeats + 1) : parts;
+    if (!slot_total || repeats > 3 * slot_total) { slot_total = 1; repeats = 3; }
+    best = s->first + 1 + (int32_t)((count - 2) * repeats / (slot_total + repeats));
     from = best - (best - s->first - 1) / 4;
     to = best + (s->end - best - 1) / 4;
     for (id = from; id <= to; id++) if (d->frontier[id] < d->frontier[best]) best = id;
@@ -31669,7 +31671,7 @@ static int tli_chain_solve_least(tli_chain *chain, uint64_t work_limit) {
 
 typedef struct tli_chain_binomial {
     tli_chain *chain;
-    int32_t   *slots;               // [stage_count] stages whose inputs are checkpoints, ascending
+    int32_t   *all_slots;           // [stage_count] stages whose inputs are checkpoints, ascending
     int32_t    slot_count;
     tli_steps *steps;               // NULL = only bytes and cost are wanted
     uint64_t   held, peak, cost;    // held: by checkpoints
@@ -31705,9 +31707,9 @@ static void tli_binomial_leaf(tli_chain_binomial *b, int32_t stage) {
 static void tli_binomial_reverse(tli_chain_binomial *b) {
     int32_t right = b->chain->stage_count - 1, depth = 1;
     b->held = b->peak = b->cost = 0;
-    b->slots[0] = 0;
+    b->all_slots[0] = 0;
     while (right >= 0) {
-        int32_t left = b->slots[depth - 1], count = right - left + 1;
+        int32_t left = b->all_slots[depth - 1], count = right - left + 1;
         if (count == 1) {
             tli_binomial_leaf(b, right--);
             if (depth > 1) depth--;
@@ -31715,8 +31717,8 @@ static void tli_binomial_reverse(tli_chain_binomial *b) {
             tli_binomial_advance(b, left, right, right);
             tli_binomial_leaf(b, right--);
         } else {
-            b->slots[depth] = left + tli_split_chain(count, b->slot_count - depth + 1);
-            tli_binomial_advance(b, left, b->slots[depth], right);
+            b->all_slots[depth] = left + tli_split_chain(count, b->slot_count - depth + 1);
+            tli_binomial_advance(b, left, b->all_slots[depth], right);
             depth++;
         }
     }
@@ -31843,12 +31845,12 @@ static tli_revolve_bytes tli_find_slots(const tl_graph *graph, uint64_t budget) 
 static tl_result tli_revolve(tl_env *env, const tl_graph *graph, uint64_t slot_count, tli_steps *steps) {
     int32_t most = slot_count < (uint64_t)graph->node_count ? (int32_t)slot_count : graph->node_count;
     tli_unit_chain chain;
-    int32_t *slots = (int32_t *)tli_alloc_array(env, (uint64_t)most, sizeof *slots);
+    int32_t *all_slots = (int32_t *)tli_alloc_array(env, (uint64_t)most, sizeof *all_slots);
     chain.graph = graph;
     chain.list = tli_steps_of(env);
-    chain.list.failed = !slots;
-    if (slots) tli_reverse_chain(&chain, most, slots);
-    tli_release(env, slots);
+    chain.list.failed = !all_slots;
+    if (all_slots) tli_reverse_chain(&chain, most, all_slots);
+    tli_release(env, all_slots);
     *steps = chain.list;
     return steps->failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
@@ -31888,15 +31890,15 @@ static int tli_chain_try_binomial(tli_chain *chain, tli_steps *steps, tli_chain_
     tli_chain_binomial b;
     tli_zero(&b, sizeof b);
     b.chain = chain;
-    b.slots = (int32_t *)tli_alloc_array(chain->env, (uint64_t)chain->stage_count, sizeof *b.slots);
-    if (!b.slots) { chain->failed = 1; return 0; }
+    b.all_slots = (int32_t *)tli_alloc_array(chain->env, (uint64_t)chain->stage_count, sizeof *b.all_slots);
+    if (!b.all_slots) { chain->failed = 1; return 0; }
     found->cost = tli_binomial_find(&b);
     if (curve->count && curve->points[curve->count - 1].cost <= found->cost) found->cost = UINT64_MAX;
     if (found->cost != UINT64_MAX) {
         b.steps = steps;
         tli_binomial_reverse(&b);
     }
-    tli_release(chain->env, b.slots);
+    tli_release(chain->env, b.all_slots);
     if (steps->failed) chain->failed = 1;
     return found->cost != UINT64_MAX;
 }
@@ -31948,11 +31950,11 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
     tli_zero(found, sizeof *found);
     *steps = tli_steps_of(env);
     if (tli_is_revolve_chain(graph)) {
-        tli_revolve_bytes slots = tli_find_slots(graph, budget);
-        found->least = slots.least;
-        found->exact = slots.slot_count || slots.least == slots.floor;
-        if (!slots.slot_count) return TL_ERROR_INFEASIBLE;
-        result = tli_revolve(env, graph, slots.slot_count, steps);
+        tli_revolve_bytes revolve = tli_find_slots(graph, budget);
+        found->least = revolve.least;
+        found->exact = revolve.slot_count || revolve.least == revolve.floor;
+        if (!revolve.slot_count) return TL_ERROR_INFEASIBLE;
+        result = tli_revolve(env, graph, revolve.slot_count, steps);
         found->work = TLI_REVOLVE_WORK * (uint64_t)steps->count;
         return result;
     }
@@ -34051,7 +34053,7 @@ typedef struct tli_stages {
     uint8_t *carries;   // [node_count] 1 = the end of its stage needs it
     uint8_t *ran;       // [node_count]
     uint8_t *wanted;    // [node_count] in the stage that is being reversed: runs again
-    int32_t *slots;     // [cut_count + 1] stages whose ends are checkpoints, ascending
+    int32_t *all_slots; // [cut_count + 1] stages whose ends are checkpoints, ascending
 } tli_stages;
 
 // The last node of a stage. Stage 0 is the graph inputs, stage k the nodes after cut node k-1 up to and
@@ -34119,9 +34121,9 @@ static void tli_stage_reverse(tli_stages *s, int32_t stage) {
 static void tli_stages_reverse(tli_stages *s, int32_t slot_count) {
     int32_t right = s->policy->cut_count, depth = 1;
     tli_zero(s->ran, (size_t)s->policy->graph->node_count);
-    s->slots[0] = 0;
+    s->all_slots[0] = 0;
     while (right > 0 && !s->calls.failed) {
-        int32_t left = s->slots[depth - 1], count = right - left;
+        int32_t left = s->all_slots[depth - 1], count = right - left;
         if (count == 1) {
             tli_stage_reverse(s, right--);
             if (depth > 1) depth--;
@@ -34129,8 +34131,8 @@ static void tli_stages_reverse(tli_stages *s, int32_t slot_count) {
             tli_stages_advance(s, left, right - 1);
             tli_stage_reverse(s, right--);
         } else {
-            s->slots[depth] = left + tli_split_chain(count, slot_count - depth + 1);
-            tli_stages_advance(s, left, s->slots[depth]);
+            s->all_slots[depth] = left + tli_split_chain(count, slot_count - depth + 1);
+            tli_stages_advance(s, left, s->all_slots[depth]);
             depth++;
         }
     }
@@ -34139,11 +34141,11 @@ static void tli_stages_reverse(tli_stages *s, int32_t slot_count) {
 // The bytes of the checkpoints that the schedule holds when it turns back at the end of the last stage.
 static uint64_t tli_stages_weigh(const tli_stages *s, int32_t slot_count) {
     const tl_graph *graph = s->policy->graph;
-    int32_t left = 0, right = s->policy->cut_count, slots = slot_count, i;
+    int32_t left = 0, right = s->policy->cut_count, slot_total = slot_count, i;
     uint64_t bytes = 0;
-    for (; slots > 1 && right - left > 1; slots--) {
+    for (; slot_total > 1 && right - left > 1; slot_total--) {
         const tl_node *node;
-        left += tli_split_chain(right - left, slots);
+        left += tli_split_chain(right - left, slot_total);
         node = &graph->nodes[tli_find_stage_end(s, left)];
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             if (s->policy->read[i]) bytes += graph->outputs[i].bytes;
@@ -34151,27 +34153,27 @@ static uint64_t tli_stages_weigh(const tli_stages *s, int32_t slot_count) {
     return bytes;
 }
 
-static tl_result tli_policy_try_slots(tli_policy *p, tli_stages *s, uint64_t slots) {
+static tl_result tli_policy_try_slots(tli_policy *p, tli_stages *s, uint64_t slot_total) {
     uint64_t most = (uint64_t)p->cut_count + 1;
     tl_plan plan;
     tl_result made;
-    slots = slots < most ? slots : most;
+    slot_total = slot_total < most ? slot_total : most;
     p->fits = 0;
-    p->work += slots;
-    if (!tli_policy_may_help(p, tli_stages_weigh(s, (int32_t)slots), 0)) return TL_OK;
+    p->work += slot_total;
+    if (!tli_policy_may_help(p, tli_stages_weigh(s, (int32_t)slot_total), 0)) return TL_OK;
     tli_zero(&plan, sizeof plan);
     s->calls = tli_steps_of(&p->quiet);
-    tli_stages_reverse(s, (int32_t)slots);
+    tli_stages_reverse(s, (int32_t)slot_total);
     made = tli_plan_calls(&s->calls, s->calls.count, NULL, TLI_IN(PLAN_POLICY), p->graph, 0, &plan);
     return tli_policy_offer(p, made, &plan);
 }
 
 // Whether the schedule of so many checkpoints takes more work than is left.
-static int tli_policy_is_too_long(tli_policy *p, uint64_t slots) {
+static int tli_policy_is_too_long(tli_policy *p, uint64_t slot_total) {
     uint64_t advances, left = p->work < p->work_limit ? p->work_limit - p->work : 0;
     uint64_t nodes = p->call_count / ((uint64_t)p->cut_count + 1) + 1;  // of a stage
     uint64_t most = (uint64_t)tli_divide_most_calls(p->graph) / nodes;
-    if (tli_find_revolve_advances(&p->quiet, (uint64_t)p->cut_count, slots, &advances)) return 1;
+    if (tli_find_revolve_advances(&p->quiet, (uint64_t)p->cut_count, slot_total, &advances)) return 1;
     return p->watch && (advances > left / TLI_POLICY_STEP_WORK || advances > most);
 }
 
@@ -34191,24 +34193,24 @@ static tl_result tli_policy_double_slots(tli_policy *p, tli_stages *s) {
 // Try slot counts from the largest down in growing steps until a plan fits, then those between it and the last
 // one that did not, by bisection. For equal layers the largest that fits is known.
 static tl_result tli_policy_walk_slots(tli_policy *p, tli_stages *s) {
-    uint64_t slots = p->cut_count ? (uint64_t)p->cut_count : 1, high = slots;
+    uint64_t slot_total = p->cut_count ? (uint64_t)p->cut_count : 1, high = slot_total;
     tl_result result;
     int found;
     if (tli_is_revolve_chain(p->graph)) {
-        slots = tli_find_slots(p->graph, p->budget.bytes).slot_count;
-        return slots ? tli_policy_try_slots(p, s, slots) : TL_OK;
+        slot_total = tli_find_slots(p->graph, p->budget.bytes).slot_count;
+        return slot_total ? tli_policy_try_slots(p, s, slot_total) : TL_OK;
     }
-    result = tli_policy_try_slots(p, s, slots);
-    while (!result && slots > 1 && !p->fits && !tli_policy_is_done(p)) {
-        high = slots;
-        slots -= tli_policy_step(p, slots);
-        if (tli_policy_is_too_long(p, slots)) break;
-        result = tli_policy_try_slots(p, s, slots);
+    result = tli_policy_try_slots(p, s, slot_total);
+    while (!result && slot_total > 1 && !p->fits && !tli_policy_is_done(p)) {
+        high = slot_total;
+        slot_total -= tli_policy_step(p, slot_total);
+        if (tli_policy_is_too_long(p, slot_total)) break;
+        result = tli_policy_try_slots(p, s, slot_total);
     }
-    for (found = p->fits; !result && found && high - slots > 1 && !tli_policy_is_done(p);) {
-        uint64_t middle = slots + (high - slots) / 2;
+    for (found = p->fits; !result && found && high - slot_total > 1 && !tli_policy_is_done(p);) {
+        uint64_t middle = slot_total + (high - slot_total) / 2;
         result = tli_policy_try_slots(p, s, middle);
-        if (p->fits) slots = middle; else high = middle;
+        if (p->fits) slot_total = middle; else high = middle;
     }
     return result;
 }
@@ -34220,8 +34222,8 @@ static tl_result tli_policy_revolve(tli_policy *p) {
     tli_zero(&s, sizeof s);
     s.policy = p;
     s.carries = (uint8_t *)tli_alloc_array(&p->quiet, count, 3);
-    s.slots = (int32_t *)tli_alloc_array(&p->quiet, (uint64_t)p->cut_count + 1, sizeof *s.slots);
-    if (s.carries && s.slots) {
+    s.all_slots = (int32_t *)tli_alloc_array(&p->quiet, (uint64_t)p->cut_count + 1, sizeof *s.all_slots);
+    if (s.carries && s.all_slots) {
         s.ran = s.carries + count;
         s.wanted = s.ran + count;
         tli_find_carriers(&s);
@@ -34230,7 +34232,7 @@ static tl_result tli_policy_revolve(tli_policy *p) {
                                                : tli_policy_walk_slots(p, &s);
     }
     tli_release(&p->quiet, s.carries);
-    tli_release(&p->quiet, s.slots);
+    tli_release(&p->quiet, s.all_slots);
     return result;
 }
 
@@ -35006,8 +35008,8 @@ static tl_result tli_remat_run_parts(tli_remat *r, const tli_remat_part *parts, 
     int32_t i;
     for (i = 0; i < count && !result && !r->none && !tli_remat_is_done(r); i++) {
         uint64_t limit = tli_remat_left(r);
-        if ((round && parts[i].once) || (!limit && tli_remat_best(r)) || !parts[i].applies(r)) continue;
-        result = parts[i].run(r, limit);
+        if ((round && parts[i].once) || (!limit && tli_remat_best(r)) || !(parts[i].applies)(r)) continue;
+        result = (parts[i].run)(r, limit);
     }
     return result;
 }
@@ -35068,7 +35070,7 @@ static tl_result tli_remat_run_ladder(tli_remat *r) {
     r->budget = 0;
     r->floor = 0;
     for (i = 0; i < count && !result && !tli_remat_is_lowest(r); i++)
-        if (parts[i].applies(r)) result = parts[i].run(r, tli_remat_left(r));
+        if ((parts[i].applies)(r)) result = (parts[i].run)(r, tli_remat_left(r));
     r->pool = pool;
     r->budget = budget;
     if (!r->alone) tli_pool_raise_floor(pool, r->floor, r->floor_node);
@@ -35641,7 +35643,7 @@ static int tli_arena_watch(const tl_remat_progress *progress, void *user) {
     tl_remat_progress now = *progress;
     now.work += a->work;
     now.work_limit += a->work;
-    return a->desc->progress(&now, a->desc->user);
+    return (a->desc->progress)(&now, a->desc->user);
 }
 
 // What tl_plan_remat is asked in the place of the caller.
@@ -35683,7 +35685,7 @@ static tl_result tli_arena_place(tli_arena_plan *a, int in_banks) {
 // One plan within a budget, with its places. TL_ERROR_INFEASIBLE: there is no plan.
 static tl_result tli_arena_try(tli_arena_plan *a, tli_arena_maker make, const tli_budget *budget,
                                tl_remat_report *report) {
-    tl_result result = make(a, budget, report);
+    tl_result result = (make)(a, budget, report);
     a->turns++;
     a->work += report->work;
     if (result) return result;
@@ -35740,7 +35742,7 @@ static tl_result tli_arena_refuse(tli_arena_plan *a, const tli_budget *budget, c
     report->cost = report->bound_cost = 0;
     report->gap_ratio = 0;
     tl_free_plan(a->env, a->plan);
-    return a->planner->refuse(a, budget);
+    return (a->planner->refuse)(a, budget);
 }
 
 // Less work for each of the plans that follow the first one, and for their places; none for bounds.
@@ -35834,7 +35836,7 @@ static tl_result tli_arena_end(tli_arena_plan *a, const tli_budget *budget, tl_r
     tl_result result;
     if (tli_arena_knows_least(a, budget, found)) {
         *a->report = *found;
-        return a->planner->refuse(a, budget);
+        return (a->planner->refuse)(a, budget);
     }
     result = tli_arena_try_least(a, budget, &within, found);
     if (!result && a->plan->host_arena_bytes > budget->host_bytes) {
@@ -35974,10 +35976,10 @@ static tl_result tli_plan_in_arena(tli_arena_plan *a, const tli_budget *budget, 
 static tl_result tli_make_lowest(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
     tl_remat_report again;
     tli_budget within = *budget;
-    tl_result result = a->planner->make(a, budget, report);
+    tl_result result = (a->planner->make)(a, budget, report);
     if (result != TL_ERROR_INFEASIBLE || !report->least_budget_bytes) return result;
     within.bytes = report->least_budget_bytes - budget->base_bytes;
-    return a->planner->make(a, &within, &again);
+    return (a->planner->make)(a, &within, &again);
 }
 
 static tl_result tli_make_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
@@ -36398,7 +36400,7 @@ static int tli_order_stops(tli_order *o) {
     now.work_limit = o->work_limit;
     now.peak_bytes = o->peak;
     now.bound_bytes = o->bound;
-    o->stopped = o->desc->progress(&now, o->desc->user) != 0;
+    o->stopped = (o->desc->progress)(&now, o->desc->user) != 0;
     return o->stopped;
 }
 
@@ -40557,7 +40559,7 @@ typedef struct tli_choice_slot {
 
 typedef struct tli_choice_dual {
     tli_choice      *x;
-    tli_choice_slot *slots; int32_t slot_count;
+    tli_choice_slot *all_slots; int32_t slot_count;
     int32_t     *first_slot;          // [variable_count + 1]
     int32_t     *ranks, *order;       // [variable_count] position of a variable, variable at a position
     int64_t     *shares, *left, *right;   // per slot and state: its share of the variable's sums, least sum of
@@ -40566,7 +40568,7 @@ typedef struct tli_choice_dual {
 } tli_choice_dual;
 
 static void tli_choice_free_dual(tli_choice_dual *d) {
-    tli_release(d->x->env, d->slots);
+    tli_release(d->x->env, d->all_slots);
     tli_release(d->x->env, d->first_slot);
     tli_release(d->x->env, d->ranks);
     tli_release(d->x->env, d->order);
@@ -40615,23 +40617,24 @@ static int tli_choice_add_slots(tli_choice_dual *d) {
         ins[i] = outs[i] = 0;
     }
     d->first_slot[x->variable_count] = d->slot_count;
-    d->slots = (tli_choice_slot *)tli_alloc_array(x->env, (uint64_t)d->slot_count, sizeof *d->slots);
-    for (i = 0; d->slots && i < x->variable_count; i++)
+    d->all_slots = (tli_choice_slot *)tli_alloc_array(x->env, (uint64_t)d->slot_count, sizeof *d->all_slots);
+    for (i = 0; d->all_slots && i < x->variable_count; i++)
         for (k = d->first_slot[i]; k < d->first_slot[i + 1]; k++) {
-            d->slots[k].variable = i;
-            d->slots[k].first = count;
-            d->slots[k].in_table = d->slots[k].before = d->slots[k].out_table = d->slots[k].after = -1;
+            d->all_slots[k].variable = i;
+            d->all_slots[k].first = count;
+            d->all_slots[k].in_table = d->all_slots[k].before = -1;
+            d->all_slots[k].out_table = d->all_slots[k].after = -1;
             count += x->variables[i].state_count;
         }
-    for (i = 0; d->slots && i < x->table_count; i++) {
+    for (i = 0; d->all_slots && i < x->table_count; i++) {
         const int32_t *scope = x->tables[i].scope;
         int32_t up = x->tables[i].scope_count == 2 && d->ranks[scope[0]] > d->ranks[scope[1]], a, b;
         if (x->tables[i].scope_count != 2) continue;
         a = d->first_slot[scope[up]] + outs[scope[up]]++;
         b = d->first_slot[scope[!up]] + ins[scope[!up]]++;
-        d->slots[a].out_table = d->slots[b].in_table = i;
-        d->slots[a].after = b;
-        d->slots[b].before = a;
+        d->all_slots[a].out_table = d->all_slots[b].in_table = i;
+        d->all_slots[a].after = b;
+        d->all_slots[b].before = a;
     }
     tli_release(x->env, ins);
     tli_release(x->env, outs);
@@ -40639,7 +40642,7 @@ static int tli_choice_add_slots(tli_choice_dual *d) {
     d->left = (int64_t *)tli_alloc_array(x->env, (uint64_t)count, sizeof *d->left);
     d->right = (int64_t *)tli_alloc_array(x->env, (uint64_t)count, sizeof *d->right);
     d->sweep_work += 4 * (uint64_t)count;
-    return d->slots && d->shares && d->left && d->right;
+    return d->all_slots && d->shares && d->left && d->right;
 }
 
 // Set up the chains. Returns 0 = no memory. Weighted sums get fewer bits, so that forbidden conversions can
@@ -40664,7 +40667,7 @@ static void tli_choice_share_out(tli_choice_dual *d) {
         for (s = 0; s < x->variables[i].state_count; s++) {
             int64_t sum = (int64_t)x->mixed.states[x->variables[i].first_state + s];
             for (k = 0; k < count; k++) {
-                int32_t at = d->slots[d->first_slot[i] + k].first + s;
+                int32_t at = d->all_slots[d->first_slot[i] + k].first + s;
                 d->shares[at] = sum / count + (k < sum % count);
                 d->left[at] = d->right[at] = 0;
             }
@@ -40672,7 +40675,7 @@ static void tli_choice_share_out(tli_choice_dual *d) {
     }
     for (i = 0; i < x->table_count; i++) {
         const uint64_t *cells = x->mixed.cells + x->tables[i].first_cell;
-        const tli_choice_slot *slot = &d->slots[d->first_slot[x->tables[i].scope[0]]];
+        const tli_choice_slot *slot = &d->all_slots[d->first_slot[x->tables[i].scope[0]]];
         if (x->tables[i].scope_count != 1) continue;
         for (s = 0; s < x->tables[i].cell_count; s++)
             d->shares[slot->first + s] += (int64_t)cells[s];
@@ -40707,14 +40710,14 @@ static void tli_choice_average(tli_choice_dual *d, int32_t variable) {
     for (s = 0; s < d->x->variables[variable].state_count; s++) {
         int64_t sum = 0, part, rest;
         for (k = 0; k < count; k++) {
-            int32_t at = d->slots[first + k].first + s;
+            int32_t at = d->all_slots[first + k].first + s;
             sum += d->shares[at] + d->left[at] + d->right[at];
         }
         part = sum / count;
         rest = sum % count;
         if (rest < 0) { rest += count; part--; }
         for (k = 0; k < count; k++) {
-            int32_t at = d->slots[first + k].first + s;
+            int32_t at = d->all_slots[first + k].first + s;
             d->shares[at] = part + (k < rest) - d->left[at] - d->right[at];
         }
     }
@@ -40728,11 +40731,11 @@ static void tli_choice_pick(tli_choice_dual *d, int32_t variable) {
     for (s = 0; s < x->variables[variable].state_count; s++) {
         int64_t sum = 0;
         for (k = d->first_slot[variable]; k < d->first_slot[variable + 1]; k++) {
-            const tli_choice_slot *slot = &d->slots[k];
+            const tli_choice_slot *slot = &d->all_slots[k];
             sum += d->shares[slot->first + s] + d->right[slot->first + s];
             if (slot->before >= 0) {
                 const tli_choice_table *table = &x->tables[slot->in_table];
-                int32_t before = x->picks[d->slots[slot->before].variable];
+                int32_t before = x->picks[d->all_slots[slot->before].variable];
                 int32_t inner = x->variables[table->scope[0]].state_count;
                 int32_t cell = table->scope[0] == variable ? s + before * inner : before + s * inner;
                 sum += (int64_t)x->mixed.cells[table->first_cell + cell];
@@ -40752,23 +40755,23 @@ static uint64_t tli_choice_sweep(tli_choice_dual *d) {
     for (i = x->variable_count; i-- > 0;) {
         int32_t variable = d->order[i];
         for (k = d->first_slot[variable]; k < d->first_slot[variable + 1]; k++)
-            if (d->slots[k].after >= 0)
-                tli_choice_send(d, d->slots[k].out_table, &d->slots[d->slots[k].after], d->right, &d->slots[k],
-                                d->right);
+            if (d->all_slots[k].after >= 0)
+                tli_choice_send(d, d->all_slots[k].out_table, &d->all_slots[d->all_slots[k].after], d->right,
+                                &d->all_slots[k], d->right);
         tli_choice_average(d, variable);
     }
     for (i = 0; i < x->variable_count; i++) {
         int32_t variable = d->order[i];
         for (k = d->first_slot[variable]; k < d->first_slot[variable + 1]; k++)
-            if (d->slots[k].before >= 0)
-                tli_choice_send(d, d->slots[k].in_table, &d->slots[d->slots[k].before], d->left, &d->slots[k],
-                                d->left);
+            if (d->all_slots[k].before >= 0)
+                tli_choice_send(d, d->all_slots[k].in_table, &d->all_slots[d->all_slots[k].before], d->left,
+                                &d->all_slots[k], d->left);
         tli_choice_pick(d, variable);
         tli_choice_average(d, variable);
         for (k = d->first_slot[variable]; k < d->first_slot[variable + 1]; k++) {
             int64_t least = INT64_MAX;
-            if (d->slots[k].after >= 0) continue;
-            for (s = d->slots[k].first; s < d->slots[k].first + x->variables[variable].state_count; s++)
+            if (d->all_slots[k].after >= 0) continue;
+            for (s = d->all_slots[k].first; s < d->all_slots[k].first + x->variables[variable].state_count; s++)
                 if (d->left[s] + d->shares[s] < least) least = d->left[s] + d->shares[s];
             bound += least;
         }
@@ -41191,11 +41194,11 @@ static uint64_t tli_choice_find_excess(tli_choice_dual *d, uint64_t *excess) {
         uint64_t *sums = excess + x->variables[variable].first_state;
         for (s = 0; s < count; s++) sums[s] = 0;
         for (k = d->first_slot[variable]; k < d->first_slot[variable + 1]; k++) {
-            const tli_choice_slot *slot = &d->slots[k];
+            const tli_choice_slot *slot = &d->all_slots[k];
             int64_t *right = d->right + slot->first, least = INT64_MAX;
             const int64_t *left = d->left + slot->first, *own = d->shares + slot->first;
             if (slot->after >= 0)
-                tli_choice_send(d, slot->out_table, &d->slots[slot->after], d->right, slot, d->right);
+                tli_choice_send(d, slot->out_table, &d->all_slots[slot->after], d->right, slot, d->right);
             for (s = 0; s < count; s++)
                 if (left[s] + own[s] + right[s] < least) least = left[s] + own[s] + right[s];
             for (s = 0; s < count; s++) sums[s] += (uint64_t)(left[s] + own[s] + right[s] - least);
@@ -43611,7 +43614,7 @@ static tl_result tli_find_runners_up(tli_precision *p, const tli_pick *pick, tl_
 
 static tl_result tli_measure_plan(const tli_precision *p, tl_precision_plan *plan) {
     double loss = tli_not_a_number();
-    tl_result result = p->desc.evaluate(plan, &loss, p->desc.user);
+    tl_result result = (p->desc.evaluate)(plan, &loss, p->desc.user);
     tli_sentence s;
     if (result) {
         s = tli_begin_error(p->env, TL_ERROR_KERNEL, p->function, TLI_RULE(EVALUATE_FAILED),
@@ -43816,7 +43819,7 @@ static uint32_t tli_find_evaluated(const tl_sensitivity_desc *desc, int32_t id) 
 static tl_result tli_measure_op(tl_env *env, const tl_sensitivity_desc *desc, int32_t id, tl_scheme scheme,
                                 double *loss) {
     double value = tli_not_a_number();
-    tl_result result = desc->evaluate(id, scheme, &value, desc->user);
+    tl_result result = (desc->evaluate)(id, scheme, &value, desc->user);
     tli_sentence s;
     if (!result && (tli_is_amount(value) || tli_is_amount(-value))) {
         *loss = value > 0 ? value : 0;
@@ -43844,7 +43847,7 @@ static tl_result tli_measure_ops(tl_env *env, const tl_sensitivity_desc *desc, d
             loss = &losses[(size_t)id * TL_SCHEME_COUNT + (size_t)k];
             result = tli_measure_op(env, desc, id, (tl_scheme)k, loss);
             if (result) return result;
-            if (desc->progress && desc->progress(++done, all, *loss, desc->user)) return TL_OK;
+            if (desc->progress && (desc->progress)(++done, all, *loss, desc->user)) return TL_OK;
         }
     return TL_OK;
 }
@@ -44340,7 +44343,7 @@ static tl_result tli_check_sample(const tli_estimate *e, const tl_sample *sample
 static tl_result tli_take_tensor(const tli_estimate *e, int32_t tensor, tl_sample *sample) {
     tl_result result;
     tli_zero(sample, sizeof *sample);
-    result = e->desc->find_tensor(tensor, sample, e->desc->user);
+    result = (e->desc->find_tensor)(tensor, sample, e->desc->user);
     return result ? tli_fail_estimate(e, TLI_RULE(FIND_TENSOR_FAILED), result) : tli_check_sample(e, sample);
 }
 
@@ -44348,7 +44351,7 @@ static tl_result tli_take_weights(const tli_estimate *e, int32_t id, tl_sample *
     tl_result result;
     tli_zero(sample, sizeof *sample);
     if (!e->desc->find_weights) return TL_OK;
-    result = e->desc->find_weights(id, sample, e->desc->user);
+    result = (e->desc->find_weights)(id, sample, e->desc->user);
     return result ? tli_fail_estimate(e, TLI_RULE(FIND_WEIGHTS_FAILED), result) : tli_check_sample(e, sample);
 }
 
@@ -44479,7 +44482,7 @@ static tl_result tli_add_tensor_noise(const tli_estimate *e, int32_t tensor) {
 static tl_result tli_run_batches(const tli_estimate *e, int is_second) {
     int32_t batch, i;
     for (batch = 0; batch < e->desc->batch_count; batch++) {
-        tl_result result = e->desc->run(batch, e->desc->user);
+        tl_result result = (e->desc->run)(batch, e->desc->user);
         if (result) return tli_fail_estimate(e, TLI_RULE(RUN_FAILED), result);
         for (i = 0; i < e->graph->tensor_count && !result; i++)
             result = is_second ? tli_add_tensor_noise(e, i) : tli_observe_sample(e, i);
@@ -44636,10 +44639,10 @@ static tl_result tli_time_calls(const tli_timing *t, int32_t id, int32_t scheme,
     const tl_measure_profiles_desc *desc = t->desc;
     uint64_t start, end;
     tl_result result = TL_OK;
-    if (desc->prepare) result = desc->prepare(id, (tl_scheme)scheme, desc->user);
-    start = desc->now_ns(desc->clock);
-    if (!result) result = desc->run(id, (tl_scheme)scheme, count, desc->user);
-    end = desc->now_ns(desc->clock);
+    if (desc->prepare) result = (desc->prepare)(id, (tl_scheme)scheme, desc->user);
+    start = (desc->now_ns)(desc->clock);
+    if (!result) result = (desc->run)(id, (tl_scheme)scheme, count, desc->user);
+    end = (desc->now_ns)(desc->clock);
     *ns = end > start ? end - start : 1;
     return result ? tli_fail_timing(t, TLI_RULE(RUN_NODE_FAILED), tl_name_node(t->graph, id), result) : TL_OK;
 }
@@ -44647,9 +44650,9 @@ static tl_result tli_time_calls(const tli_timing *t, int32_t id, int32_t scheme,
 static tl_result tli_time_conversion(const tli_timing *t, int32_t tensor, int32_t format, int32_t count,
                                      uint64_t *ns) {
     const tl_measure_profiles_desc *desc = t->desc;
-    uint64_t start = desc->now_ns(desc->clock), end;
-    tl_result result = desc->convert(tensor, (tl_format)format, count, desc->user);
-    end = desc->now_ns(desc->clock);
+    uint64_t start = (desc->now_ns)(desc->clock), end;
+    tl_result result = (desc->convert)(tensor, (tl_format)format, count, desc->user);
+    end = (desc->now_ns)(desc->clock);
     *ns = end > start ? end - start : 1;
     if (!result) return TL_OK;
     return tli_fail_timing(t, TLI_RULE(CONVERT_TENSOR_FAILED), tl_name_format((tl_format)format), result);
@@ -44695,7 +44698,7 @@ static tl_result tli_take_turns(const tli_timing *t, int32_t id, uint32_t bits, 
 
 static void tli_report_timing(tli_timing *t) {
     t->done++;
-    if (t->desc->progress && t->desc->progress(t->done, t->all, t->desc->user)) t->stopped = 1;
+    if (t->desc->progress && (t->desc->progress)(t->done, t->all, t->desc->user)) t->stopped = 1;
 }
 
 static tl_result tli_time_nodes(tli_timing *t) {
@@ -45575,7 +45578,7 @@ static void tli_cut_measure(tli_partition *p, const tli_cut_level *level, int32_
     query.replica_count = level->replicas;
     query.rank = level->slowest;
     query.budget_bytes = level->budget == UINT64_MAX ? 0 : level->budget;
-    result = p->desc->measure(&query, cell, p->desc->user);
+    result = (p->desc->measure)(&query, cell, p->desc->user);
     if (result && !p->result) {
         tli_sentence s = tli_begin_error(p->env, result, TLI_IN(PLAN_PARTITION), TLI_RULE(MEASURE_FAILED),
                                          (uint64_t)query.first_unit, (uint64_t)query.end_unit);
@@ -47758,7 +47761,7 @@ static void tli_report_progress(tli_compile *c) {
     now.tried_count = c->tried_count;
     now.cost = c->has_best ? c->choice.cost : 0;
     now.bound_cost = c->bound == UINT64_MAX ? 0 : c->bound;
-    if (c->desc->progress(&now, c->desc->user)) c->stopped = 1;
+    if ((c->desc->progress)(&now, c->desc->user)) c->stopped = 1;
 }
 
 // Called by the planner of a combination, whose own work counts on top.
@@ -50722,8 +50725,8 @@ static void tli_merge_copies(tli_copies *c, tli_steps *merged) {
 // Add copies of the tensors that are wanted to a interleaved plan. starts: [event_count + 1] of its events.
 static tl_result tli_add_copies(tl_env *env, const tl_graph *graph, const uint8_t *wanted, int32_t beside,
                                 const int32_t *starts, int32_t event_count, tl_plan *plan) {
-    uint64_t slots = (uint64_t)plan->slot_count, tensors = slots * (uint64_t)graph->tensor_count, i;
-    uint64_t nodes = slots * (uint64_t)graph->node_count;
+    uint64_t slot_total = (uint64_t)plan->slot_count, tensors = slot_total * (uint64_t)graph->tensor_count, i;
+    uint64_t nodes = slot_total * (uint64_t)graph->node_count;
     int32_t event, k;
     tli_steps merged = tli_steps_of(env);
     tli_copies c;
@@ -50933,13 +50936,13 @@ static tl_result tli_move_rank(tli_ranks_time *t, int32_t rank, int *moved) {
 static tl_result tli_open_clock(tl_env *env, tli_ranks_time *t, int32_t rank, const tl_rank_plan *plan) {
     const tl_graph *graph = plan->compiled.graph;
     uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
-    uint64_t slots = (uint64_t)t->micro_batches;
+    uint64_t slot_total = (uint64_t)t->micro_batches;
     tli_clock *clock = &t->clocks[rank];
     int32_t id, counts[2] = { 0, 0 }, k;
     clock->rank = plan;
     clock->numbers = (int32_t *)tli_alloc_array(env, nodes, sizeof *clock->numbers);
-    clock->begun = (uint8_t *)tli_alloc_array(env, nodes * slots, 1);
-    clock->ready = (uint64_t *)tli_alloc_array(env, slots * tensors, sizeof *clock->ready);
+    clock->begun = (uint8_t *)tli_alloc_array(env, nodes * slot_total, 1);
+    clock->ready = (uint64_t *)tli_alloc_array(env, slot_total * tensors, sizeof *clock->ready);
     if (!clock->numbers || !clock->begun || !clock->ready) return tli_fail_ranks(env);
     for (id = 0; id < graph->node_count; id++) {
         uint8_t message = tli_find_message(&plan->compiled, id);
@@ -50947,7 +50950,7 @@ static tl_result tli_open_clock(tl_env *env, tli_ranks_time *t, int32_t rank, co
     }
     for (k = 0; k < 2; k++) {
         tli_road *channel = &t->channels[2 * rank + k];
-        uint64_t most = slots * (uint64_t)counts[1] + 1;
+        uint64_t most = slot_total * (uint64_t)counts[1] + 1;
         channel->count = counts[1];
         channel->travels = (tli_travel *)tli_alloc_array(env, most, sizeof *channel->travels);
         channel->order = (int32_t *)tli_alloc_array(env, most, sizeof *channel->order);
@@ -55484,7 +55487,7 @@ static tl_result tli_cpu_check(void *self) {
 
 static uint64_t tli_cpu_now_ns(void *self) {
     const tli_cpu *cpu = (const tli_cpu *)self;
-    return cpu->desc.now_ns ? cpu->desc.now_ns(cpu->desc.user) : 0;
+    return cpu->desc.now_ns ? (cpu->desc.now_ns)(cpu->desc.user) : 0;
 }
 
 // Memory of the caller limits; where a bank is of the env, the others lie beside memory without a limit.
@@ -55862,9 +55865,9 @@ static tl_result tli_gauge_fail(const tli_gauge *g, tli_rule rule, tl_result cod
 static tl_result tli_gauge_wait(const tli_gauge *g) {
     const tl_backend *b = g->backend;
     tl_ticket ticket;
-    tl_result result = b->submit(b->self, &ticket);
+    tl_result result = (b->submit)(b->self, &ticket);
     if (result && result != TL_NOT_READY) return tli_gauge_fail(g, TLI_RULE(SUBMIT_FAILED), result);
-    if (!result) result = b->wait(b->self, ticket);
+    if (!result) result = (b->wait)(b->self, ticket);
     if (result == TL_NOT_READY)
         return tli_fail(g->env, TL_ERROR_UNSUPPORTED, TLI_IN(MEASURE_DEVICE),
                         TLI_RULE(BACKEND_CANNOT_WAIT_SO_THAT_NOTHING));
@@ -55879,15 +55882,15 @@ static tl_result tli_gauge_enqueue(const tli_gauge *g, const tli_gauge_job *job,
     to.bytes = from.bytes = bytes;
     switch (job->work) {
     case TLI_GAUGE_COPY:
-        result = b->copy(b->self, to, from);
+        result = (b->copy)(b->self, to, from);
         return result ? tli_gauge_fail(g, TLI_RULE(COPY_FAILED), result) : TL_OK;
     case TLI_GAUGE_COMPRESS:
         to.bytes = tl_find_codec_bytes(job->codec, bytes);
-        result = b->compress(b->self, job->codec, to, from);
+        result = (b->compress)(b->self, job->codec, to, from);
         return result ? tli_gauge_fail(g, TLI_RULE(COMPRESS_FAILED), result) : TL_OK;
     case TLI_GAUGE_EXPAND:
         from.bytes = tl_find_codec_bytes(job->codec, bytes);
-        result = b->expand(b->self, job->codec, to, from);
+        result = (b->expand)(b->self, job->codec, to, from);
         return result ? tli_gauge_fail(g, TLI_RULE(EXPAND_FAILED), result) : TL_OK;
     }
     return result;
@@ -55909,12 +55912,12 @@ static tl_result tli_time_job(const tli_gauge *g, const tli_gauge_job *job, uint
     double samples[TLI_GAUGE_SAMPLES];
     int32_t i, turn;
     for (i = -1; i < g->desc.sample_count; i++) {
-        uint64_t start = b->now_ns(b->self), end;
+        uint64_t start = (b->now_ns)(b->self), end;
         tl_result result = TL_OK;
         for (turn = 0; turn < job->turns && !result; turn++) result = tli_gauge_enqueue(g, job, turn, bytes);
         if (!result) result = tli_gauge_wait(g);
         if (result) return result;
-        end = b->now_ns(b->self);
+        end = (b->now_ns)(b->self);
         if (i >= 0) samples[i] = end > start ? (double)(end - start) : 0;
     }
     *ns = tli_find_median(samples, g->desc.sample_count);
@@ -56036,9 +56039,9 @@ static tl_result tli_measure_flops(const tli_gauge *g, tl_device *device) {
     for (p = 0; p < TL_PRECISION_COUNT && compute; p++) {
         tl_result result = TL_OK;
         for (i = -1; i < g->desc.sample_count && !result; i++) {
-            uint64_t flops = 0, start = b->now_ns(b->self), end;
-            result = compute((tl_precision)p, &flops, g->desc.user);
-            end = b->now_ns(b->self);
+            uint64_t flops = 0, start = (b->now_ns)(b->self), end;
+            result = (compute)((tl_precision)p, &flops, g->desc.user);
+            end = (b->now_ns)(b->self);
             if (i >= 0) samples[i] = end > start ? (double)flops * 1e9 / (double)(end - start) : 0;
         }
         if (result && result != TL_ERROR_UNSUPPORTED)
@@ -56058,11 +56061,11 @@ static void tli_close_gauge(tli_gauge *g) {
     const tl_backend *b = g->backend;
     int32_t i;
     for (i = 0; i < 3; i++) {
-        if (g->ranges[i].bytes) (void)b->release(b->self, g->ranges[i]);
+        if (g->ranges[i].bytes) (void)(b->release)(b->self, g->ranges[i]);
         tli_zero(&g->ranges[i], sizeof g->ranges[i]);
     }
     for (i = 0; i < TL_TIER_COUNT; i++) {
-        if (g->blocks[i]) (void)b->free_block(b->self, g->blocks[i]);
+        if (g->blocks[i]) (void)(b->free_block)(b->self, g->blocks[i]);
         g->blocks[i] = 0;
     }
 }
@@ -56071,7 +56074,7 @@ static tl_result tli_claim_gauge(tli_gauge *g, int32_t index, tl_tier tier, uint
     tl_range range;
     tl_result result;
     range.block = g->blocks[tier]; range.offset = offset; range.bytes = g->large;
-    result = g->backend->claim(g->backend->self, range);
+    result = (g->backend->claim)(g->backend->self, range);
     if (!result) g->ranges[index] = range;
     return result;
 }
@@ -56079,8 +56082,9 @@ static tl_result tli_claim_gauge(tli_gauge *g, int32_t index, tl_tier tier, uint
 // Make blocks and claim ranges of g->large bytes; TL_ERROR_NO_MEMORY if there is no room for them.
 static tl_result tli_open_gauge(tli_gauge *g, int uses_host) {
     const tl_backend *b = g->backend;
-    tl_result result = b->add_block(b->self, TL_TIER_DEVICE, 2 * g->large, &g->blocks[TL_TIER_DEVICE]);
-    if (!result && uses_host) result = b->add_block(b->self, TL_TIER_HOST, g->large, &g->blocks[TL_TIER_HOST]);
+    tl_result result = (b->add_block)(b->self, TL_TIER_DEVICE, 2 * g->large, &g->blocks[TL_TIER_DEVICE]);
+    if (!result && uses_host)
+        result = (b->add_block)(b->self, TL_TIER_HOST, g->large, &g->blocks[TL_TIER_HOST]);
     if (!result) result = tli_claim_gauge(g, 0, TL_TIER_DEVICE, 0);
     if (!result) result = tli_claim_gauge(g, 1, TL_TIER_DEVICE, g->large);
     if (!result && uses_host) result = tli_claim_gauge(g, 2, TL_TIER_HOST, 0);
@@ -56117,7 +56121,7 @@ static tl_result tli_measure_blocks(tli_gauge *g, tl_device *device) {
     const tl_backend *b = g->backend;
     tl_result result = tli_size_gauge(g);
     if (result || !g->large) return result;
-    result = b->fill(b->self, g->ranges[0], 0x3F800000u);
+    result = (b->fill)(b->self, g->ranges[0], 0x3F800000u);
     if (result) result = tli_gauge_fail(g, TLI_RULE(FILL_FAILED), result);
     if (!result) result = tli_measure_copies(g, device);
 #ifndef TL_NO_CODECS
@@ -56146,7 +56150,7 @@ TLI_IMPL tl_result tl_measure_device(tl_env *env, const tl_backend *backend,
     if (!g.desc.bytes) g.desc.bytes = TLI_GAUGE_LARGE;
     g.env = env;
     g.backend = backend;
-    backend->limits(backend->self, &g.limits);
+    (backend->limits)(backend->self, &g.limits);
     measured.name = g.desc.name;
     measured.alignment_bytes = g.limits.alignment_bytes;
     if (g.limits.capacity_bytes[TL_TIER_DEVICE] != TL_UNLIMITED)
@@ -56254,11 +56258,11 @@ static tl_result tli_open_store(tl_env *env, const tl_backend *backend,
     tl_result result = TL_OK;
     tli_zero(store, sizeof *store);
     tli_zero(&limits, sizeof limits);
-    if (backend->limits) backend->limits(backend->self, &limits);
+    if (backend->limits) (backend->limits)(backend->self, &limits);
     store->env = env;
     store->backend_env = limits.env;
 #ifndef TL_NO_ACCOUNTS
-    if (backend->open_account) result = backend->open_account(backend->self, limit_bytes, &store->account);
+    if (backend->open_account) result = (backend->open_account)(backend->self, limit_bytes, &store->account);
 #else
     (void)limit_bytes;
 #endif
@@ -56274,12 +56278,12 @@ static void tli_measure_store(tli_store *store, int resets, tl_account_counters 
     tl_backend_counters all;
     int tier;
     tli_zero(counters, sizeof *counters);
-    if (resets) backend->reset_peaks(backend->self);
+    if (resets) (backend->reset_peaks)(backend->self);
     if (tli_account_of(store)) {
-        (void)backend->measure_account(backend->self, tli_account_of(store), resets, counters);
+        (void)(backend->measure_account)(backend->self, tli_account_of(store), resets, counters);
         return;
     }
-    backend->counters(backend->self, &all);
+    (backend->counters)(backend->self, &all);
     for (tier = 0; tier < TL_TIER_COUNT; tier++) {
         if (resets) store->foreign[tier] = all.live_bytes[tier] - store->bytes[tier];
         counters->live_bytes[tier] = all.live_bytes[tier] - store->foreign[tier];
@@ -56293,7 +56297,7 @@ static void tli_measure_store(tli_store *store, int resets, tl_account_counters 
 static tl_result tli_submit_store(tli_store *store) {
     tl_result result;
     if (!store->enqueued) return TL_OK;
-    result = store->backend->submit(store->backend->self, &store->last_ticket);
+    result = (store->backend->submit)(store->backend->self, &store->last_ticket);
     if (!result) store->enqueued = 0;
     TLI_INVARIANT(result || !store->enqueued);
     return result;
@@ -56303,7 +56307,7 @@ static tl_result tli_order_range(const tli_store *store, const tl_range *range, 
     tl_access access;
     access.range = *range;
     access.writes = writes;
-    return store->backend->order(store->backend->self, &access, 1);
+    return (store->backend->order)(store->backend->self, &access, 1);
 }
 
 // Enqueue a copy or a conversion between two ranges, by the codecs in which their bytes are.
@@ -56312,9 +56316,9 @@ static tl_result tli_transfer(tli_store *store, const tl_range *to, tl_codec to_
     const tl_backend *backend = store->backend;
     tl_result result;
     if (!from->bytes) return TL_OK;
-    if (to_codec == from_codec) result = backend->copy(backend->self, *to, *from);
-    else if (to_codec == TL_CODEC_NONE) result = backend->expand(backend->self, from_codec, *to, *from);
-    else result = backend->compress(backend->self, to_codec, *to, *from);
+    if (to_codec == from_codec) result = (backend->copy)(backend->self, *to, *from);
+    else if (to_codec == TL_CODEC_NONE) result = (backend->expand)(backend->self, from_codec, *to, *from);
+    else result = (backend->compress)(backend->self, to_codec, *to, *from);
     if (!result) store->enqueued = 1;
     return result;
 }
@@ -56322,7 +56326,7 @@ static tl_result tli_transfer(tli_store *store, const tl_range *to, tl_codec to_
 static tl_result tli_fill_range(tli_store *store, const tl_range *to, uint32_t word) {
     if (!to->bytes) return TL_OK;
     store->enqueued = 1;
-    return store->backend->fill(store->backend->self, *to, word);
+    return (store->backend->fill)(store->backend->self, *to, word);
 }
 
 // -- the store: give back --
@@ -56342,8 +56346,8 @@ static void tli_lose(tli_store *store, const tli_held *held, void *host, tl_map_
 static tl_result tli_release_range(tli_store *store, const tli_held *held) {
     const tl_backend *backend = store->backend;
     uint64_t account = tli_account_of(store);
-    tl_result result = account ? backend->release_on(backend->self, account, held->range)
-                               : backend->release(backend->self, held->range);
+    tl_result result = account ? (backend->release_on)(backend->self, account, held->range)
+                               : (backend->release)(backend->self, held->range);
     TLI_INVARIANT(store->bytes[held->tier] >= held->range.bytes);
     if (!result) store->bytes[held->tier] -= held->range.bytes;
     return result;
@@ -56355,13 +56359,13 @@ static tl_result tli_retry_one(tli_store *store, tli_lost *lost) {
     tli_held *held = &lost->held;
     tl_result result = TL_OK;
     if (lost->host) {
-        result = backend->unmap(backend->self, held->range, lost->mode, lost->host);
+        result = (backend->unmap)(backend->self, held->range, lost->mode, lost->host);
         return result == TL_ERROR_CORRUPT ? TL_OK : result;
     }
     if (held->range.bytes) result = tli_release_range(store, held);
     if (result) return result;
     held->range.bytes = 0;
-    if (held->owns_block) result = backend->free_block(backend->self, held->range.block);
+    if (held->owns_block) result = (backend->free_block)(backend->self, held->range.block);
     return result == TL_ERROR_CORRUPT ? TL_OK : result;
 }
 
@@ -56391,7 +56395,7 @@ static tl_result tli_free_held_block(tli_store *store, tli_held *held) {
     tli_quiet quiet = tli_begin_quiet(store->backend_env);
     tl_result result = TL_OK;
     held->range.bytes = 0;
-    if (held->owns_block) result = store->backend->free_block(store->backend->self, held->range.block);
+    if (held->owns_block) result = (store->backend->free_block)(store->backend->self, held->range.block);
     if (result && result != TL_ERROR_CORRUPT) {
         tli_lose(store, held, NULL, TL_MAP_READ);
         if (!store->is_strict) result = TL_OK;
@@ -56429,7 +56433,7 @@ static tl_result tli_abandon(tli_store *store, tli_held *held) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
 // Give back what is behind the first bytes of held ones, at least one. The backend can.
 static tl_result tli_shorten_held(tli_store *store, tli_held *held, uint64_t bytes) {
-    tl_result result = store->backend->shorten(store->backend->self, tli_account_of(store), held->range,
+    tl_result result = (store->backend->shorten)(store->backend->self, tli_account_of(store), held->range,
                                                bytes);
     if (result) return result;
     TLI_INVARIANT(bytes <= held->range.bytes && store->bytes[held->tier] >= held->range.bytes);
@@ -56442,7 +56446,7 @@ static tl_result tli_shorten_held(tli_store *store, tli_held *held, uint64_t byt
 #ifndef TL_NO_ONLINE
 // Unmap; a mapping whose unmap failed is remembered, so that it ends before its range is released.
 static tl_result tli_unmap_held(tli_store *store, const tli_held *held, tl_map_mode mode, void *host) {
-    tl_result result = store->backend->unmap(store->backend->self, held->range, mode, host);
+    tl_result result = (store->backend->unmap)(store->backend->self, held->range, mode, host);
     if (result && result != TL_ERROR_CORRUPT) tli_lose(store, held, host, mode);
     return result;
 }
@@ -56453,7 +56457,7 @@ static void tli_close_store(tli_store *store) {
     const tl_backend *backend = store->backend;
     if (backend) {
         tli_retry_quietly(store);
-        if (tli_account_of(store)) (void)backend->close_account(backend->self, tli_account_of(store));
+        if (tli_account_of(store)) (void)(backend->close_account)(backend->self, tli_account_of(store));
     }
     tli_release(store->env, store->lost);
     store->backend = NULL;
@@ -56473,7 +56477,7 @@ static tl_result tli_place_held(tli_store *store, tl_tier tier, uint64_t bytes, 
     held->range.block = place->block;
     held->range.offset = place->block ? place->offset : 0;
     held->range.bytes = bytes;
-    if (held->owns_block) result = backend->add_block(backend->self, tier, bytes, &held->range.block);
+    if (held->owns_block) result = (backend->add_block)(backend->self, tier, bytes, &held->range.block);
     if (result) tli_zero(&held->range, sizeof held->range);
     return result;
 }
@@ -56482,8 +56486,8 @@ static tl_result tli_place_held(tli_store *store, tl_tier tier, uint64_t bytes, 
 static tl_result tli_claim_placed(tli_store *store, tli_held *held) {
     const tl_backend *backend = store->backend;
     uint64_t account = tli_account_of(store);
-    tl_result result = account ? backend->claim_on(backend->self, account, held->range)
-                               : backend->claim(backend->self, held->range);
+    tl_result result = account ? (backend->claim_on)(backend->self, account, held->range)
+                               : (backend->claim)(backend->self, held->range);
     if (result) {
         (void)tli_free_held_block(store, held);
         return result;
@@ -56630,7 +56634,7 @@ static void tli_describe_victim(tli_hunt *hunt, int32_t index, const tl_checkpoi
 static int32_t tli_end_hunt(const tli_hunt *hunt) {
     int32_t picked;
     if (hunt->eviction != TL_EVICTION_CALLER) return hunt->best;
-    picked = hunt->count ? hunt->evict(hunt->infos, hunt->count, hunt->user) : -1;
+    picked = hunt->count ? (hunt->evict)(hunt->infos, hunt->count, hunt->user) : -1;
     return picked >= 0 && picked < hunt->count ? hunt->indices[picked] : -1;
 }
 
@@ -56834,14 +56838,14 @@ static void tli_spin_unlock(char *lock) { _InterlockedExchange8(lock, 0); }
 #endif
 
 static void tli_lock_manager(tl_manager *m) {
-    if (m->desc.lock.lock) { m->desc.lock.lock(m->desc.lock.user); return; }
+    if (m->desc.lock.lock) { (m->desc.lock.lock)(m->desc.lock.user); return; }
 #ifndef TL_NO_THREADS
     tli_spin_lock(&m->lock);
 #endif
 }
 
 static void tli_unlock_manager(tl_manager *m) {
-    if (m->desc.lock.unlock) { m->desc.lock.unlock(m->desc.lock.user); return; }
+    if (m->desc.lock.unlock) { (m->desc.lock.unlock)(m->desc.lock.user); return; }
 #ifndef TL_NO_THREADS
     tli_spin_unlock(&m->lock);
 #endif
@@ -57071,7 +57075,7 @@ static tl_result tli_map_held(const tli_store *store, const tli_held *held, tl_m
     tl_result result = tli_order_range(store, &held->range, mode != TL_MAP_READ);
     *host = NULL;
     if (result == TL_ERROR_DEVICE_LOST && held->tier == TL_TIER_HOST && mode == TL_MAP_READ) result = TL_OK;
-    return result ? result : store->backend->map(store->backend->self, held->range, mode, host);
+    return result ? result : (store->backend->map)(store->backend->self, held->range, mode, host);
 }
 
 static uint64_t tli_find_room(const tl_manager *m, tl_tier tier) {
@@ -57605,7 +57609,7 @@ static tl_result tli_unmap_entry(tl_manager *m, int32_t i) {
     union { const void *in; void *out; } host;
     host.in = e->mapped;
     if (host.in && e->owns_mapped) tli_release(m->env, host.out);
-    else if (host.in) result = m->backend.unmap(m->backend.self, e->held.range, TL_MAP_READ, host.out);
+    else if (host.in) result = (m->backend.unmap)(m->backend.self, e->held.range, TL_MAP_READ, host.out);
     if (!result || result == TL_ERROR_CORRUPT) e->mapped = NULL;
     TLI_INVARIANT(result || !e->mapped);
     return result;
@@ -57803,7 +57807,7 @@ TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const
     TL_ASSERT(backend && desc && manager);
     *manager = NULL;
     tli_zero(&limits, sizeof limits);
-    if (backend->limits) backend->limits(backend->self, &limits);
+    if (backend->limits) (backend->limits)(backend->self, &limits);
     result = tli_check_manager(env, backend, desc, &limits);
     budget = tli_find_budget(desc->device_budget_bytes, desc->host_budget_bytes, 0, NULL,
                              limits.capacity_bytes, 0);
@@ -59090,14 +59094,14 @@ typedef struct tli_reduction {
 static tl_result tli_poll_request(const tl_transport *transport, int32_t *request) {
     tl_result result;
     if (*request == TLI_NO_REQUEST) return TL_OK;
-    result = transport->poll(transport->self, *request);
+    result = (transport->poll)(transport->self, *request);
     if (result != TL_NOT_READY) *request = TLI_NO_REQUEST;
     TLI_INVARIANT(result == TL_NOT_READY || *request == TLI_NO_REQUEST);
     return result;
 }
 
 static void tli_cancel_request(const tl_transport *transport, int32_t *request) {
-    if (*request != TLI_NO_REQUEST) transport->cancel(transport->self, *request);
+    if (*request != TLI_NO_REQUEST) (transport->cancel)(transport->self, *request);
     *request = TLI_NO_REQUEST;
     TLI_INVARIANT(*request == TLI_NO_REQUEST);
 }
@@ -59145,9 +59149,9 @@ static tl_result tli_carry_message(const tl_kernel_call *call, void *user) {
     tl_result result = TL_OK;
     if (!operand->range.bytes) return TL_OK;
     if (!call->polled) {
-        result = sends ? transport->send(transport->self, peer, tag, operand->host, operand->range.bytes,
+        result = sends ? (transport->send)(transport->self, peer, tag, operand->host, operand->range.bytes,
                                          &run->at.call.request)
-                       : transport->receive(transport->self, peer, tag, operand->host, operand->range.bytes,
+                       : (transport->receive)(transport->self, peer, tag, operand->host, operand->range.bytes,
                                             &run->at.call.request);
         if (sends) run->report.sent_bytes += operand->range.bytes;
         else run->report.received_bytes += operand->range.bytes;
@@ -59198,10 +59202,10 @@ static tl_result tli_begin_greeting(const tl_run *run, tli_greeting *g) {
         int32_t peer = m->peers[g->first + i];
         if (peer < 0) continue;
         m->failed_peer = peer;
-        result = transport->receive(transport->self, peer, 0, &g->others[i], sizeof g->others[i],
+        result = (transport->receive)(transport->self, peer, 0, &g->others[i], sizeof g->others[i],
                                     &g->requests[i][1]);
         if (!result)
-            result = transport->send(transport->self, peer, 0, &g->own, sizeof g->own, &g->requests[i][0]);
+            result = (transport->send)(transport->self, peer, 0, &g->own, sizeof g->own, &g->requests[i][0]);
     }
     g->is_begun = 1;
     TLI_INVARIANT(tli_greeting_holds(g));
@@ -59459,11 +59463,11 @@ static tl_result tli_begin_piece(tl_run *run, tli_reduction *r, tli_shard_piece 
     r->is_begun = 1;
     run->messages->failed_peer = before;
     if (received.count)
-        result = transport->receive(transport->self, before, 0, to, 4 * received.count, &r->requests[1]);
+        result = (transport->receive)(transport->self, before, 0, to, 4 * received.count, &r->requests[1]);
     if (result) return result;
     run->messages->failed_peer = after;
     if (sent.count)
-        result = transport->send(transport->self, after, 0, sent.at, 4 * sent.count, &r->requests[0]);
+        result = (transport->send)(transport->self, after, 0, sent.at, 4 * sent.count, &r->requests[0]);
     if (!result) run->report.sent_bytes += 4 * sent.count;
     if (!result) run->report.received_bytes += 4 * received.count;
     TLI_INVARIANT(tli_reduction_holds(run, r));
@@ -60657,7 +60661,7 @@ static void tli_online_choose_saves(tl_run *run, uint64_t goal_bytes) {
     tli_online *o = &run->online;
     tli_closure_bytes sum = tli_online_measure_closure(run);
     uint64_t free_bytes = o->budget - o->sim.live_bytes, reserve = sum.most, narrow, length = 1,
-             slots;
+             slot_total;
     int32_t k, next;
     o->save_all = sum.all + sum.saved <= free_bytes &&
                   sum.work <= free_bytes - sum.all - sum.saved &&
@@ -60674,12 +60678,12 @@ static void tli_online_choose_saves(tl_run *run, uint64_t goal_bytes) {
         reserve = o->cuts[o->closure_count - 1] + goal_bytes;
     if (reserve >= free_bytes) return;
     narrow = sum.least_cut + sum.least_cut / 4;
-    slots = 1 + (free_bytes - reserve) / narrow;
+    slot_total = 1 + (free_bytes - reserve) / narrow;
     for (k = 0; k + 1 < o->closure_count; k++) length += o->cuts[k] && o->cuts[k] <= narrow;
     length++;  // the goal is the last step of the segment
-    for (k = -1; slots > 1 && length > 1; slots--) {
+    for (k = -1; slot_total > 1 && length > 1; slot_total--) {
         uint64_t skip = (uint64_t)tli_split_chain(
-            (int32_t)length, slots < length ? (int32_t)slots : (int32_t)length);
+            (int32_t)length, slot_total < length ? (int32_t)slot_total : (int32_t)length);
         if (!skip || skip >= length) break;
         length -= skip;
         for (next = k + 1; next + 1 < o->closure_count; next++)
@@ -61451,7 +61455,7 @@ static uint64_t tli_ask_version(const tl_run *run, int32_t id, int32_t micro_bat
     uint64_t version = 1;
     if (run->kernel_of[id] == TLI_CONVERSION) return 1;     // it depends on its input alone
     for (at = 0; at < count; at++) {
-        uint64_t of = run->desc.version(tli_find_member(run, id, at), micro_batch, run->desc.version_user);
+        uint64_t of = (run->desc.version)(tli_find_member(run, id, at), micro_batch, run->desc.version_user);
         version = !of || !version ? 0 : at ? tl_mix_u64(version, of) | 1 : of;
     }
     return version;
@@ -61792,7 +61796,7 @@ static tl_result tli_make_cached_plan(tli_caching *c, int is_warm) {
     if (!result) {
         tli_fill_part(c, is_warm, &part);
         run->graph = &part.graph;
-        result = c->make(run);
+        result = (c->make)(run);
         run->graph = graph;
     }
     found = run->plan;
@@ -63042,7 +63046,7 @@ static tl_result tli_run_fail_backend(tl_run *run, tl_result why, tli_rule rule)
 
 #ifndef TL_ONLY_TABLES
 static uint64_t tli_run_now(const tl_run *run) {
-    return run->profiling ? run->backend.now_ns(run->backend.self) : 0;
+    return run->profiling ? (run->backend.now_ns)(run->backend.self) : 0;
 }
 
 static void tli_start_event(tl_run *run) {
@@ -63056,7 +63060,7 @@ static void tli_observe_step(tl_run *run) {
     if (!run->profiling) return;
     run->at.event.device_bytes = run->at.high_bytes;
     run->at.event.host_bytes = tli_run_live_bytes(run, TL_TIER_HOST);
-    if (run->desc.observe) run->desc.observe(&run->at.event, run->desc.observe_user);
+    if (run->desc.observe) (run->desc.observe)(&run->at.event, run->desc.observe_user);
 }
 #else
 static void tli_start_event(tl_run *run) { (void)run; }
@@ -63220,12 +63224,12 @@ static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
     tl_result result;
     if (!range.bytes) return TL_OK;
     result = tli_order_range(&run->store, &range, 1);
-    if (!result) result = run->backend.map(run->backend.self, range, TL_MAP_WRITE, &host);
+    if (!result) result = (run->backend.map)(run->backend.self, range, TL_MAP_WRITE, &host);
     if (result) return result;
     for (at = 0; range.bytes - at >= sizeof value; at += sizeof value)
         tli_copy((char *)host + at, &value, sizeof value);
     tli_zero((char *)host + at, (size_t)(range.bytes - at));
-    return run->backend.unmap(run->backend.self, range, TL_MAP_WRITE, host);
+    return (run->backend.unmap)(run->backend.self, range, TL_MAP_WRITE, host);
 }
 
 // Fill the gradient of a loss.
@@ -63304,7 +63308,7 @@ static tl_result tli_unmap_accesses(tl_run *run, int32_t count) {
     tl_result first = TL_OK;
     int32_t i;
     for (i = 0; i < count; i++) {
-        tl_result result = run->backend.unmap(run->backend.self, call->accesses[i].range,
+        tl_result result = (run->backend.unmap)(run->backend.self, call->accesses[i].range,
                                               tli_mode_of(call, i), call->hosts[i]);
         if (!first) first = result;
     }
@@ -63319,7 +63323,7 @@ static tl_result tli_map_accesses(tl_run *run) {
     int32_t i;
     for (i = 0; i < call->access_count && !result; i++) {
         const tl_access *access = &call->accesses[i];
-        result = run->backend.map(run->backend.self, access->range, tli_mode_of(call, i),
+        result = (run->backend.map)(run->backend.self, access->range, tli_mode_of(call, i),
                                   &call->hosts[i]);
         if (result) (void)tli_unmap_accesses(run, i);
     }
@@ -63427,7 +63431,8 @@ static tl_result tli_convert_elements(tl_run *run, const tli_side *to, const tli
 }
 
 static tl_result tli_convert_on_host(tl_run *run, const tli_side *to, const tli_side *from, int adds) {
-    tl_result result = run->backend.order(run->backend.self, run->at.call.accesses, run->at.call.access_count);
+    tl_result result =
+        (run->backend.order)(run->backend.self, run->at.call.accesses, run->at.call.access_count);
     tl_result unmapped;
     if (!result) result = tli_map_accesses(run);
     if (result) return result;
@@ -63742,7 +63747,7 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     run->report.kernel_count++;
 #ifndef TL_ONLY_TABLES
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLEAR_FAILED));
-    result = run->backend.order(run->backend.self, run->at.call.accesses, run->at.call.access_count);
+    result = (run->backend.order)(run->backend.self, run->at.call.accesses, run->at.call.access_count);
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(ORDER_FAILED));
     result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
     if (result && result != TL_NOT_READY) return tli_run_fail_backend(run, result, TLI_RULE(MAP_FAILED));
@@ -63827,7 +63832,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
 
 static void tli_call_random(tl_run *run, tl_random_moment moment) {
     if (run->desc.random)
-        run->desc.random(moment, run->at.last.node, run->at.event.micro_batch, run->desc.random_user);
+        (run->desc.random)(moment, run->at.last.node, run->at.event.micro_batch, run->desc.random_user);
 }
 
 static void tli_start_random(tl_run *run) {
@@ -63871,7 +63876,7 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
 #ifndef TL_NO_ONLINE
     run->at.call.is_inside = 1;
 #endif
-    result = function(&call, step->kernel->user);
+    result = (function)(&call, step->kernel->user);
 #ifndef TL_NO_ONLINE
     run->at.call.is_inside = 0;
 #endif
@@ -63968,7 +63973,7 @@ static tl_result tli_check_pass(tl_run *run) {
     const tl_report *planned = tli_planned_pass(run);
     tl_account_counters counters;
     int32_t bank;
-    tl_result result = run->backend.check(run->backend.self);
+    tl_result result = (run->backend.check)(run->backend.self);
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CHECK_FAILED));
     tli_measure_store(&run->store, 0, &counters);
     tli_report_pass(run, &counters);
@@ -64090,7 +64095,7 @@ static int tli_add_buffer_bytes(const tli_buffer *buffer, uint64_t bytes[TL_TIER
 // What the store counts is what buffers, steps under way and calls that were set aside hold, and what the
 // backend refused to take back.
 static int tli_run_holds(const tl_run *run) {
-    size_t slots = (size_t)run->slot_count, i, tensors = slots * (size_t)run->graph->tensor_count;
+    size_t slot_total = (size_t)run->slot_count, i, tensors = slot_total * (size_t)run->graph->tensor_count;
     uint64_t bytes[TL_TIER_COUNT];
     int32_t k;
     int holds = 1;
@@ -64098,7 +64103,7 @@ static int tli_run_holds(const tl_run *run) {
     for (i = 0; i < tensors && holds; i++)
         holds = tli_add_buffer_bytes(&run->all_tensors[i], bytes) &&
                 tli_add_buffer_bytes(&run->all_gradients[i], bytes);
-    for (i = 0; i < slots * (size_t)run->graph->node_count && holds; i++)
+    for (i = 0; i < slot_total * (size_t)run->graph->node_count && holds; i++)
         holds = tli_add_buffer_bytes(&run->all_saved[i], bytes);
     tli_add_step_bytes(&run->at, bytes);
     for (k = 0; run->flights && k < run->flight_count; k++)
@@ -64840,7 +64845,7 @@ static tl_result tli_load_slots(tl_run *run, int32_t micro_batch) {
     tl_result result = TL_OK;
     for (slot = 0; run->desc.load && slot < run->slot_count && !result; slot++) {
         run->caller_slot = slot;
-        result = run->desc.load(run, micro_batch + slot, run->desc.load_user);
+        result = (run->desc.load)(run, micro_batch + slot, run->desc.load_user);
     }
     run->caller_slot = chosen;
     if (!result || result == TL_NOT_READY) return result;
@@ -64928,12 +64933,12 @@ static tl_result tli_move_tensor(tl_run *run, tli_function function, tl_range ra
     access.range = range;
     access.writes = mode == TL_MAP_WRITE;
     // On a backend that works in order, map itself waits for the work on the range.
-    result = run->limits.in_order ? TL_OK : run->backend.order(run->backend.self, &access, 1);
-    if (!result) result = run->backend.map(run->backend.self, range, mode, &host);
+    result = run->limits.in_order ? TL_OK : (run->backend.order)(run->backend.self, &access, 1);
+    if (!result) result = (run->backend.map)(run->backend.self, range, mode, &host);
     if (!result) {
         if (mode == TL_MAP_WRITE) tli_copy(host, from, (size_t)range.bytes);
         else tli_copy(to, host, (size_t)range.bytes);
-        result = run->backend.unmap(run->backend.self, range, mode, host);
+        result = (run->backend.unmap)(run->backend.self, range, mode, host);
     }
     if (result == TL_NOT_READY)
         return tli_fail(run->env, result, function, TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT));
@@ -65147,7 +65152,7 @@ static size_t tli_add_part(uint64_t *at, uint64_t count, size_t item_bytes) {
 
 // Run and arrays in one piece of memory.
 static tl_run *tli_alloc_run(tl_env *env, const tl_graph *graph, const tl_plan *plan) {
-    uint64_t slots = (uint64_t)tli_count_slots(plan), nodes = (uint64_t)graph->node_count, at = 0;
+    uint64_t slot_total = (uint64_t)tli_count_slots(plan), nodes = (uint64_t)graph->node_count, at = 0;
     uint64_t tensors = (uint64_t)graph->tensor_count, inputs = 0, outputs = 0, saved = 0;
     size_t parts[10];
     tl_run *run;
@@ -65156,17 +65161,17 @@ static tl_run *tli_alloc_run(tl_env *env, const tl_graph *graph, const tl_plan *
     for (i = 0; i < graph->node_count; i++) {
         inputs = tli_larger_u64(inputs, (uint64_t)graph->nodes[i].input_count);
         outputs = tli_larger_u64(outputs, (uint64_t)graph->nodes[i].output_count);
-        if (graph->nodes[i].saved_bytes) saved = slots * nodes;
+        if (graph->nodes[i].saved_bytes) saved = slot_total * nodes;
     }
     (void)tli_add_part(&at, 1, sizeof *run);
     parts[0] = tli_add_part(&at, plan->block_count ? (uint64_t)plan->block_count : 1, sizeof *run->blocks);
     parts[1] = tli_add_part(&at, 2 * inputs + 2 * outputs + 2, sizeof *run->at.call.operands);
-    parts[2] = tli_add_part(&at, slots * tensors, sizeof *run->tensors);
-    parts[3] = tli_add_part(&at, slots * tensors, sizeof *run->gradients);
+    parts[2] = tli_add_part(&at, slot_total * tensors, sizeof *run->tensors);
+    parts[3] = tli_add_part(&at, slot_total * tensors, sizeof *run->gradients);
     parts[4] = tli_add_part(&at, saved, sizeof *run->saved);
     parts[5] = tli_add_part(&at, outputs, sizeof *run->at.call.twice);
     parts[6] = tli_add_part(&at, nodes, sizeof *run->kernel_of);
-    parts[7] = tli_add_part(&at, slots * nodes, 1);
+    parts[7] = tli_add_part(&at, slot_total * nodes, 1);
     parts[8] = tli_add_part(&at, tensors, 1);
     parts[9] = tli_add_part(&at, outputs, 1);
     if (at > SIZE_MAX / 2) return NULL;
@@ -65183,7 +65188,7 @@ static tl_run *tli_alloc_run(tl_env *env, const tl_graph *graph, const tl_plan *
     run->ran = (uint8_t *)memory + parts[7];
     run->is_read = (uint8_t *)memory + parts[8];
     run->at.call.made = (uint8_t *)memory + parts[9];
-    run->slot_count = (int32_t)slots;
+    run->slot_count = (int32_t)slot_total;
     for (i = 0; i < graph->input_count; i++) run->is_read[graph->inputs[i].tensor] = 1;
     return run;
 }
@@ -65191,7 +65196,7 @@ static tl_run *tli_alloc_run(tl_env *env, const tl_graph *graph, const tl_plan *
 static void tli_free_blocks(tl_run *run) {
     int32_t k, count = run->plan->block_count ? run->plan->block_count : 1;
     for (k = 0; k < count; k++)
-        if (run->blocks[k].handle) (void)run->backend->free_block(run->backend->self, run->blocks[k].handle);
+        if (run->blocks[k].handle) (void)(run->backend->free_block)(run->backend->self, run->blocks[k].handle);
 }
 
 static tl_result tli_take_block(tl_run *run, int32_t bank, uint64_t bytes, tli_table_block *block) {
@@ -65199,7 +65204,7 @@ static tl_result tli_take_block(tl_run *run, int32_t bank, uint64_t bytes, tli_t
     uint64_t alignment = run->plan->alignment_bytes ? run->plan->alignment_bytes : 1, handle;
     void *host = NULL;
     tl_range whole;
-    tl_result result = backend->add_arena(backend->self, TL_TIER_DEVICE, bank, bytes, &handle);
+    tl_result result = (backend->add_arena)(backend->self, TL_TIER_DEVICE, bank, bytes, &handle);
     if (result) {
         tli_sentence s = tli_begin_error(run->env, result, TLI_IN(INIT_RUN),
                                          TLI_RULE(BACKEND_COULD_NOT_TAKE_ARENA), bytes, 0);
@@ -65209,7 +65214,7 @@ static tl_result tli_take_block(tl_run *run, int32_t bank, uint64_t bytes, tli_t
     whole.block = block->handle = (tl_size)handle;
     whole.offset = 0;
     whole.bytes = (tl_size)bytes;
-    result = backend->map(backend->self, whole, TL_MAP_CHANGE, &host);
+    result = (backend->map)(backend->self, whole, TL_MAP_CHANGE, &host);
     block->host = (char *)host;
     if (!result && (uintptr_t)host & (alignment - 1))
         result = tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
@@ -65473,9 +65478,9 @@ static tl_result tli_compare_range(tl_run *run, tl_range range) {
     const tl_backend *backend = &run->backend;
     void *host = NULL;
     tl_result result;
-    if (backend->map(backend->self, range, TL_MAP_READ, &host)) return TL_OK;
+    if ((backend->map)(backend->self, range, TL_MAP_READ, &host)) return TL_OK;
     result = tli_compare_block(run, (const char *)host, range.bytes);
-    (void)backend->unmap(backend->self, range, TL_MAP_READ, host);
+    (void)(backend->unmap)(backend->self, range, TL_MAP_READ, host);
     return result;
 }
 
@@ -65495,11 +65500,12 @@ static tl_result tli_check_variable_arena(tl_run *run) {
         range.offset = 0;
         range.bytes = arena->blocks[k].bytes;
         if (!range.bytes) continue;
-        if (account ? backend->claim_on(backend->self, account, range) : backend->claim(backend->self, range))
+        if (account ? (backend->claim_on)(backend->self, account, range)
+                    : (backend->claim)(backend->self, range))
             continue;
         result = tli_compare_range(run, range);
-        if (account) (void)backend->release_on(backend->self, account, range);
-        else (void)backend->release(backend->self, range);
+        if (account) (void)(backend->release_on)(backend->self, account, range);
+        else (void)(backend->release)(backend->self, range);
     }
     tli_measure_store(&run->store, 1, &counters);   // what was claimed here belongs to no peak
     return result;
@@ -65595,7 +65601,7 @@ static tl_result tli_match_strategy(tl_run *run, const tl_strategy *strategy) {
 static tl_result tli_apply_strategy(tl_run *run) {
     tl_run_desc *desc = &run->desc;
     const tl_strategy *strategy = desc->strategy;
-    uint64_t slots = desc->plan ? (uint64_t)tli_count_slots(desc->plan) : 1;
+    uint64_t slot_total = desc->plan ? (uint64_t)tli_count_slots(desc->plan) : 1;
     tl_result result;
     run->precision = TL_PRECISION_SINGLE;
     run->profiling = desc->profiling;
@@ -65616,7 +65622,7 @@ static tl_result tli_apply_strategy(tl_run *run) {
     run->inference = !strategy->gradient.computes;
     run->precision = strategy->precision;
     run->profiling = desc->profiling || strategy->enable_profiling;
-    if (!desc->repeat_count) desc->repeat_count = (int32_t)(strategy->gradient.accumulation_steps / slots);
+    if (!desc->repeat_count) desc->repeat_count = (int32_t)(strategy->gradient.accumulation_steps / slot_total);
 #ifndef TL_NO_ONLINE
     if (run->is_online) {
         run->checkpoints_on = run->inference || strategy->gradient.checkpointed;
@@ -66446,17 +66452,17 @@ static tl_result tli_alloc_run(tl_run *run) {
     const tl_graph *graph = run->graph;
     tl_env *env = run->env;
     uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
-    uint64_t outputs, widest = tli_find_widest_call(run, &outputs), slots;
+    uint64_t outputs, widest = tli_find_widest_call(run, &outputs), slot_total;
     int32_t id;
     run->slot_count = run->desc.plan ? tli_count_slots(run->desc.plan) : 1;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->compiled) run->slot_count = tli_count_slots(&run->compiled->plan);
 #endif
-    slots = (uint64_t)run->slot_count;
-    run->all_tensors = (tli_buffer *)tli_alloc_array(env, slots * tensors, sizeof *run->tensors);
-    run->all_gradients = (tli_buffer *)tli_alloc_array(env, slots * tensors, sizeof *run->gradients);
-    run->all_saved = (tli_buffer *)tli_alloc_array(env, slots * nodes, sizeof *run->saved);
-    run->all_ran = (uint8_t *)tli_alloc_array(env, slots * nodes, 1);
+    slot_total = (uint64_t)run->slot_count;
+    run->all_tensors = (tli_buffer *)tli_alloc_array(env, slot_total * tensors, sizeof *run->tensors);
+    run->all_gradients = (tli_buffer *)tli_alloc_array(env, slot_total * tensors, sizeof *run->gradients);
+    run->all_saved = (tli_buffer *)tli_alloc_array(env, slot_total * nodes, sizeof *run->saved);
+    run->all_ran = (uint8_t *)tli_alloc_array(env, slot_total * nodes, 1);
     run->is_read = (uint8_t *)tli_alloc_array(env, tensors, 1);
     run->is_result = (uint8_t *)tli_alloc_array(env, tensors, 1);
     run->kernel_of = (int32_t *)tli_alloc_array(env, nodes, sizeof *run->kernel_of);
@@ -66467,7 +66473,7 @@ static tl_result tli_alloc_run(tl_run *run) {
         !run->kernels)
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 #ifndef TL_NO_ONLINE
-    if (tli_has_dynamic(graph) && !tli_alloc_reports(run, slots * tensors, outputs))
+    if (tli_has_dynamic(graph) && !tli_alloc_reports(run, slot_total * tensors, outputs))
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 #endif
     tli_run_choose_slot(run, 0);
@@ -66499,8 +66505,8 @@ static tl_result tli_take_block_of(tl_run *run, tl_tier tier, int32_t bank, uint
     const tl_backend *backend = &run->backend;
     char text[sizeof run->env->error.text];
     tli_quiet quiet = tli_begin_quiet(run->limits.env);
-    tl_result result = backend->add_arena ? backend->add_arena(backend->self, tier, bank, bytes, handle)
-                                          : backend->add_block(backend->self, tier, bytes, handle);
+    tl_result result = backend->add_arena ? (backend->add_arena)(backend->self, tier, bank, bytes, handle)
+                                          : (backend->add_block)(backend->self, tier, bytes, handle);
     tli_sentence s;
     tli_copy_backend_text(run, text, result ? sizeof text : 1);
     tli_end_quiet(&quiet, TL_OK);
@@ -66541,7 +66547,7 @@ static tl_result tli_free_arena(tl_run *run, tl_tier tier) {
     int32_t k;
     for (k = 0; k < arena->block_count; k++) {
         uint64_t block = arena->handles[k];
-        tl_result result = block ? run->backend.free_block(run->backend.self, block) : TL_OK;
+        tl_result result = block ? (run->backend.free_block)(run->backend.self, block) : TL_OK;
         if (!first) first = result;
     }
     if (arena->block_count && arena->handles != &arena->only) tli_release(run->env, arena->handles);
@@ -66760,7 +66766,7 @@ static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form
         run->op_graph = *graph;
         run->graph = &run->op_graph;
     }
-    run->backend.limits(run->backend.self, &run->limits);
+    (run->backend.limits)(run->backend.self, &run->limits);
     result = tli_prepare_run(run);
     if (result) {
         tl_error error;
@@ -67010,7 +67016,7 @@ static uint64_t tli_checksum_bytes(uint64_t sum, const uint8_t *bytes, size_t le
 }
 
 static void tli_flush_saving(tli_saving *s) {
-    if (!s->result && s->used) s->result = s->sink->write(s->sink->user, (const char *)s->block, s->used);
+    if (!s->result && s->used) s->result = (s->sink->write)(s->sink->user, (const char *)s->block, s->used);
     s->used = 0;
 }
 
@@ -67073,10 +67079,10 @@ static void tli_save_range(tli_saving *s, tl_range range) {
     if (!range.bytes || s->result) return;
     if (!s->sink && !s->applies) { tli_save_bytes(s, NULL, range.bytes); return; }
     result = tli_order_range(&s->run->store, &range, !s->sink);
-    if (!result) result = backend->map(backend->self, range, mode, &host);
+    if (!result) result = (backend->map)(backend->self, range, mode, &host);
     if (!result) {
         tli_save_bytes(s, host, range.bytes);
-        unmapped = backend->unmap(backend->self, range, mode, host);
+        unmapped = (backend->unmap)(backend->self, range, mode, host);
         result = unmapped;
     }
     if (result) tli_refuse_saving(s, result, TLI_RULE(SAVED_BACKEND_COULD_NOT_MAP));
@@ -68199,9 +68205,9 @@ static void tli_take_hidden(const tli_probe *p, const tli_shadow *shadow) {
     const tli_buffer *buffer = &p->run->tensors[tensor];
     void *host = NULL;
     if (buffer->state != TLI_RESIDENT || buffer->device.range.bytes != shadow->bytes) return;
-    if (backend->map(backend->self, buffer->device.range, TL_MAP_READ, &host)) return;
+    if ((backend->map)(backend->self, buffer->device.range, TL_MAP_READ, &host)) return;
     tli_copy(p->before + shadow->at, host, (size_t)shadow->bytes);
-    (void)backend->unmap(backend->self, buffer->device.range, TL_MAP_READ, host);
+    (void)(backend->unmap)(backend->self, buffer->device.range, TL_MAP_READ, host);
 }
 
 static void tli_fill_before(const tli_probe *p) {
@@ -68343,7 +68349,7 @@ static void tli_describe_probe(tli_probe *p, const tli_change *change) {
 static void tli_probe_random(const tli_probe *p, tl_random_moment moment) {
     const tl_run_desc *desc = &p->run->desc;
     if (desc->random && p->step->call.kind != TL_STEP_BACKWARD)
-        desc->random(moment, p->step->call.node, p->step->call.micro_batch, desc->random_user);
+        (desc->random)(moment, p->step->call.node, p->step->call.micro_batch, desc->random_user);
 }
 
 // -- rehearsal: effects --
@@ -69030,7 +69036,7 @@ static tl_result tli_start_rehearsed(tli_rehearsing *r, tl_run *sub) {
     tl_result result = tli_copy_rehearsed_inputs(r, sub);
     tli_end_quiet(&quiet, result);
     (void)tli_move_variables(desc, -1, r->state, TLI_VARIABLES_PUT);
-    if (!result && desc->load && desc->load(sub, 0, desc->load_user))
+    if (!result && desc->load && (desc->load)(sub, 0, desc->load_user))
         result = tli_fail(r->env, TL_ERROR_KERNEL, TLI_IN(REHEARSE_RUN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
     return result ? result : tl_start_pass(sub, 0);
 }
@@ -69046,7 +69052,7 @@ static tl_result tli_hash_range(tl_run *sub, tl_range range, uint64_t *hash) {
     *hash = 0;
     if (!range.bytes) return TL_OK;
     result = tli_order_range(&sub->store, &range, 0);
-    if (!result) result = backend->map(backend->self, range, TL_MAP_READ, &host);
+    if (!result) result = (backend->map)(backend->self, range, TL_MAP_READ, &host);
     if (result) return result;
     *hash = range.bytes;
     for (i = 0; i + sizeof word <= range.bytes; i += sizeof word) {
@@ -69054,7 +69060,7 @@ static tl_result tli_hash_range(tl_run *sub, tl_range range, uint64_t *hash) {
         *hash = tl_mix_u64(*hash, word);
     }
     for (; i < range.bytes; i++) *hash = tl_mix_u64(*hash, ((const unsigned char *)host)[i]);
-    return backend->unmap(backend->self, range, TL_MAP_READ, host);
+    return (backend->unmap)(backend->self, range, TL_MAP_READ, host);
 }
 
 // Remember the hash of what a call made, or compare it. Only the first that differs is named: what follows may
@@ -69189,7 +69195,7 @@ static tl_result tli_stress_pass(tli_rehearsing *r, tl_run *sub) {
 }
 
 static uint64_t tli_rehearsal_now(const tli_rehearsing *r) {
-    return r->asked->backend.now_ns(r->asked->backend.self);
+    return (r->asked->backend.now_ns)(r->asked->backend.self);
 }
 
 // Time every step of a pass: from the end of the compute step before to its own, so the times of a pass add up
@@ -69211,7 +69217,7 @@ static tl_result tli_time_pass(tli_rehearsing *r, tl_run *sub, int32_t pass, int
         if (!result && !sub->limits.host_visible) {
             sub->store.enqueued = 1;
             result = tli_submit_store(&sub->store);
-            if (!result) result = sub->backend.wait(sub->backend.self, sub->store.last_ticket);
+            if (!result) result = (sub->backend.wait)(sub->backend.self, sub->store.last_ticket);
         }
         now = tli_rehearsal_now(r);
         at = 2 * step.call.node + (step.call.kind == TL_STEP_BACKWARD);
@@ -69551,7 +69557,7 @@ static tl_result tli_alloc_rehearsal(tli_rehearsing *r) {
 }
 
 static tl_result tli_check_rehearsal(const tl_run *run, const tl_rehearsal_desc *desc, int32_t *pass_count) {
-    int has_clock = run->backend.now_ns(run->backend.self) != 0;
+    int has_clock = (run->backend.now_ns)(run->backend.self) != 0;
     *pass_count = desc ? desc->pass_count : 0;
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REHEARSE_RUN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
@@ -69924,7 +69930,7 @@ static tl_result tli_find_needed(tli_op_run *o, tl_run_desc *desc, uint64_t *byt
     if (!result || result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW) return TL_OK;
     if (o->list.env) {
         o->list.env->error = env.error;
-        if (TLI_ERROR_TEXT && o->list.env->log) o->list.env->log(o->list.env->user, env.error.text);
+        if (TLI_ERROR_TEXT && o->list.env->log) (o->list.env->log)(o->list.env->user, env.error.text);
     }
     return result;
 }
@@ -69940,7 +69946,7 @@ static tl_result tli_measure_keep_all(tli_op_run *o) {
     tl_plan plan;
     tl_result result = tl_plan_keep_all(env, graph, tli_ops_infer(o), &plan);
     if (result) return result;
-    o->desc.backend->limits(o->desc.backend->self, &limits);
+    (o->desc.backend->limits)(o->desc.backend->self, &limits);
     tli_zero(&device, sizeof device);
     device.alignment_bytes = limits.alignment_bytes;
     tli_zero(&places, sizeof places);
@@ -70038,7 +70044,7 @@ static tl_result tli_rehearse_ops(tli_op_run *o) {
     tl_run *run = NULL;
     tl_result result = tl_plan_keep_all(env, tli_op_graph(o), tli_ops_infer(o), &plan);
     if (result) return result;
-    asked->limits(asked->self, &limits);
+    (asked->limits)(asked->self, &limits);
     tli_zero(&cpu, sizeof cpu);
     tli_zero(&backend, sizeof backend);
     cpu.alignment_bytes = limits.alignment_bytes;

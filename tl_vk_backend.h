@@ -718,25 +718,25 @@ static tl_result tli_vk_load(tl_env *env, const tl_vk_device *device, tli_vk_cal
     size_t i;
     for (i = 0; i < sizeof tli_vk_instance_entries / sizeof *tli_vk_instance_entries; i++) {
         const tli_vk_entry *entry = &tli_vk_instance_entries[i];
-        PFN_vkVoidFunction found = get(device->instance, entry->name);
+        PFN_vkVoidFunction found = (get)(device->instance, entry->name);
         if (!found) return tli_vk_fail_entry(env, function, entry->name);
         tli_vk_set_call((char *)calls + entry->offset, found);
     }
     for (i = 0; i < sizeof tli_vk_device_entries / sizeof *tli_vk_device_entries; i++) {
         const tli_vk_entry *entry = &tli_vk_device_entries[i];
-        PFN_vkVoidFunction found = calls->vkGetDeviceProcAddr(device->device, entry->name);
+        PFN_vkVoidFunction found = (calls->vkGetDeviceProcAddr)(device->device, entry->name);
         if (!found) return tli_vk_fail_entry(env, function, entry->name);
         tli_vk_set_call((char *)calls + entry->offset, found);
     }
     if (tli_vk_is_at_least(device, VK_API_VERSION_1_1)) {
         tli_vk_set_call(&calls->vkGetPhysicalDeviceProperties2,
-                        get(device->instance, "vkGetPhysicalDeviceProperties2"));
+                        (get)(device->instance, "vkGetPhysicalDeviceProperties2"));
         tli_vk_set_call(&calls->vkGetPhysicalDeviceMemoryProperties2,
-                        get(device->instance, "vkGetPhysicalDeviceMemoryProperties2"));
+                        (get)(device->instance, "vkGetPhysicalDeviceMemoryProperties2"));
     }
     if (!device->timeline_enabled) return TL_OK;
-    tli_vk_set_call(&calls->vkGetSemaphoreCounterValue, calls->vkGetDeviceProcAddr(device->device, counter));
-    tli_vk_set_call(&calls->vkWaitSemaphores, calls->vkGetDeviceProcAddr(device->device, wait));
+    tli_vk_set_call(&calls->vkGetSemaphoreCounterValue, (calls->vkGetDeviceProcAddr)(device->device, counter));
+    tli_vk_set_call(&calls->vkWaitSemaphores, (calls->vkGetDeviceProcAddr)(device->device, wait));
     if (!calls->vkGetSemaphoreCounterValue) return tli_vk_fail_entry(env, function, counter);
     return calls->vkWaitSemaphores ? TL_OK : tli_vk_fail_entry(env, function, wait);
 }
@@ -814,7 +814,7 @@ typedef struct tli_vk_loader {
 } tli_vk_loader;
 
 static void tli_vk_close_instance(tli_vk_loader *loader) {
-    if (loader->instance && loader->destroy) loader->destroy(loader->instance, NULL);
+    if (loader->instance && loader->destroy) (loader->destroy)(loader->instance, NULL);
     tli_vk_close_loader(loader->library);
     tl_free_memory(loader->env, loader->devices);
     loader->instance = VK_NULL_HANDLE;
@@ -848,10 +848,10 @@ static tl_result tli_vk_create_instance(tli_vk_loader *loader) {
     VkDebugUtilsMessengerCreateInfoEXT messenger;
     uint32_t highest = VK_API_VERSION_1_0;
     VkResult result;
-    tli_vk_set_call(&create, loader->get(VK_NULL_HANDLE, "vkCreateInstance"));
-    tli_vk_set_call(&version, loader->get(VK_NULL_HANDLE, "vkEnumerateInstanceVersion"));
+    tli_vk_set_call(&create, (loader->get)(VK_NULL_HANDLE, "vkCreateInstance"));
+    tli_vk_set_call(&version, (loader->get)(VK_NULL_HANDLE, "vkEnumerateInstanceVersion"));
     if (!create) return tli_vk_fail_entry(loader->env, loader->function, "vkCreateInstance");
-    if (version && version(&highest) != VK_SUCCESS) highest = VK_API_VERSION_1_0;
+    if (version && (version)(&highest) != VK_SUCCESS) highest = VK_API_VERSION_1_0;
     loader->api_version = desc->api_version ? desc->api_version : VK_API_VERSION_1_1;
     if (loader->api_version > highest) loader->api_version = highest;
     memset(&application, 0, sizeof application);
@@ -872,7 +872,7 @@ static tl_result tli_vk_create_instance(tli_vk_loader *loader) {
         info.enabledExtensionCount = 1;
         info.ppEnabledExtensionNames = &debug;
     }
-    result = create(&info, NULL, &loader->instance);
+    result = (create)(&info, NULL, &loader->instance);
     if (result == VK_ERROR_LAYER_NOT_PRESENT)
         return tli_vk_loader_fail(loader, TL_ERROR_NOT_FOUND,
                                   "validates: VK_LAYER_KHRONOS_validation is not installed");
@@ -883,14 +883,15 @@ static tl_result tli_vk_create_instance(tli_vk_loader *loader) {
 
 static tl_result tli_vk_load_instance(tli_vk_loader *loader) {
     VkInstance instance = loader->instance;
-    tli_vk_set_call(&loader->destroy, loader->get(instance, "vkDestroyInstance"));
-    tli_vk_set_call(&loader->enumerate, loader->get(instance, "vkEnumeratePhysicalDevices"));
-    tli_vk_set_call(&loader->properties, loader->get(instance, "vkGetPhysicalDeviceProperties"));
-    tli_vk_set_call(&loader->features, loader->get(instance, "vkGetPhysicalDeviceFeatures"));
-    tli_vk_set_call(&loader->memory, loader->get(instance, "vkGetPhysicalDeviceMemoryProperties"));
-    tli_vk_set_call(&loader->families, loader->get(instance, "vkGetPhysicalDeviceQueueFamilyProperties"));
-    tli_vk_set_call(&loader->device_extensions, loader->get(instance, "vkEnumerateDeviceExtensionProperties"));
-    tli_vk_set_call(&loader->create_device, loader->get(instance, "vkCreateDevice"));
+    tli_vk_set_call(&loader->destroy, (loader->get)(instance, "vkDestroyInstance"));
+    tli_vk_set_call(&loader->enumerate, (loader->get)(instance, "vkEnumeratePhysicalDevices"));
+    tli_vk_set_call(&loader->properties, (loader->get)(instance, "vkGetPhysicalDeviceProperties"));
+    tli_vk_set_call(&loader->features, (loader->get)(instance, "vkGetPhysicalDeviceFeatures"));
+    tli_vk_set_call(&loader->memory, (loader->get)(instance, "vkGetPhysicalDeviceMemoryProperties"));
+    tli_vk_set_call(&loader->families, (loader->get)(instance, "vkGetPhysicalDeviceQueueFamilyProperties"));
+    tli_vk_set_call(&loader->device_extensions,
+                    (loader->get)(instance, "vkEnumerateDeviceExtensionProperties"));
+    tli_vk_set_call(&loader->create_device, (loader->get)(instance, "vkCreateDevice"));
     if (!loader->destroy || !loader->enumerate || !loader->properties || !loader->features ||
         !loader->memory || !loader->families || !loader->device_extensions || !loader->create_device)
         return tli_vk_fail_entry(loader->env, loader->function, "of the instance");
@@ -906,12 +907,12 @@ static tl_result tli_vk_open_instance(tli_vk_loader *loader) {
     code = tli_vk_create_instance(loader);
     if (!code) code = tli_vk_load_instance(loader);
     if (code) return code;
-    result = loader->enumerate(loader->instance, &loader->device_count, NULL);
+    result = (loader->enumerate)(loader->instance, &loader->device_count, NULL);
     if (!result && loader->device_count) {
         loader->devices = (VkPhysicalDevice *)tl_add_memory(
             loader->env, loader->device_count * sizeof(VkPhysicalDevice));
         if (!loader->devices) return tli_vk_loader_fail(loader, TL_ERROR_NO_MEMORY, "list of devices");
-        result = loader->enumerate(loader->instance, &loader->device_count, loader->devices);
+        result = (loader->enumerate)(loader->instance, &loader->device_count, loader->devices);
     }
     if (result && result != VK_INCOMPLETE)
         return tli_vk_fail_call(loader->env, loader->function, "vkEnumeratePhysicalDevices", result);
@@ -923,9 +924,9 @@ static void tli_vk_find_families(tli_vk_loader *loader, VkPhysicalDevice physica
                                  int32_t *transfer) {
     VkQueueFamilyProperties families[TLI_VK_FAMILIES];
     uint32_t count = 0, i;
-    loader->families(physical, &count, NULL);
+    (loader->families)(physical, &count, NULL);
     if (count > TLI_VK_FAMILIES) count = TLI_VK_FAMILIES;
-    loader->families(physical, &count, families);
+    (loader->families)(physical, &count, families);
     *compute = *transfer = -1;
     for (i = 0; i < count; i++) {
         VkQueueFlags flags = families[i].queueFlags;
@@ -942,8 +943,8 @@ static void tli_vk_describe_device(tli_vk_loader *loader, VkPhysicalDevice physi
     VkPhysicalDeviceMemoryProperties memory;
     int32_t compute, transfer;
     uint32_t i;
-    loader->properties(physical, &properties);
-    loader->memory(physical, &memory);
+    (loader->properties)(physical, &properties);
+    (loader->memory)(physical, &memory);
     tli_vk_find_families(loader, physical, &compute, &transfer);
     memset(info, 0, sizeof *info);
     memcpy(info->name, properties.deviceName, sizeof info->name);
@@ -1007,10 +1008,10 @@ static int tli_vk_device_has(tli_vk_loader *loader, VkPhysicalDevice physical, c
     VkExtensionProperties *list;
     uint32_t count = 0, i;
     int found = 0;
-    if (loader->device_extensions(physical, NULL, &count, NULL) || !count) return 0;
+    if ((loader->device_extensions)(physical, NULL, &count, NULL) || !count) return 0;
     list = (VkExtensionProperties *)tl_add_memory(loader->env, count * sizeof *list);
     if (!list) return 0;
-    if (loader->device_extensions(physical, NULL, &count, list) == VK_SUCCESS)
+    if ((loader->device_extensions)(physical, NULL, &count, list) == VK_SUCCESS)
         for (i = 0; i < count && !found; i++) found = strcmp(list[i].extensionName, name) == 0;
     tl_free_memory(loader->env, list);
     return found;
@@ -1023,14 +1024,14 @@ static int tli_vk_can_timeline(tli_vk_loader *loader, VkPhysicalDevice physical)
     VkPhysicalDeviceTimelineSemaphoreFeatures timeline;
     if (loader->api_version < VK_API_VERSION_1_1) return 0;
     if (!tli_vk_device_has(loader, physical, "VK_KHR_timeline_semaphore")) return 0;
-    tli_vk_set_call(&get, loader->get(loader->instance, "vkGetPhysicalDeviceFeatures2"));
+    tli_vk_set_call(&get, (loader->get)(loader->instance, "vkGetPhysicalDeviceFeatures2"));
     if (!get) return 0;
     memset(&features, 0, sizeof features);
     memset(&timeline, 0, sizeof timeline);
     features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
     timeline.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES;
     features.pNext = &timeline;
-    get(physical, &features);
+    (get)(physical, &features);
     return timeline.timelineSemaphore != 0;
 }
 
@@ -1045,7 +1046,7 @@ static tl_result tli_vk_create_device(tli_vk_loader *loader, VkPhysicalDevice ph
     PFN_vkGetDeviceQueue get_queue;
     int32_t compute, transfer;
     VkResult result;
-    loader->features(physical, &features);  // validation warns where features were never queried
+    (loader->features)(physical, &features);  // validation warns where features were never queried
     tli_vk_find_families(loader, physical, &compute, &transfer);
     if (!loader->desc->enable_transfer) transfer = -1;
     memset(queues, 0, sizeof queues);
@@ -1070,18 +1071,18 @@ static tl_result tli_vk_create_device(tli_vk_loader *loader, VkPhysicalDevice ph
         owned->extensions[info.enabledExtensionCount++] = "VK_EXT_memory_budget";
     info.ppEnabledExtensionNames = owned->extensions;
     // What ends a device is there before it begins: a driver whose threads outlive its library crashes.
-    tli_vk_set_call(&owned->destroy_device, loader->get(loader->instance, "vkDestroyDevice"));
-    tli_vk_set_call(&get_device_proc, loader->get(loader->instance, "vkGetDeviceProcAddr"));
+    tli_vk_set_call(&owned->destroy_device, (loader->get)(loader->instance, "vkDestroyDevice"));
+    tli_vk_set_call(&get_device_proc, (loader->get)(loader->instance, "vkGetDeviceProcAddr"));
     if (!owned->destroy_device || !get_device_proc)
         return tli_vk_fail_entry(loader->env, loader->function, "vkGetDeviceProcAddr");
-    result = loader->create_device(physical, &info, NULL, &device->device);
+    result = (loader->create_device)(physical, &info, NULL, &device->device);
     if (result) return tli_vk_fail_call(loader->env, loader->function, "vkCreateDevice", result);
-    tli_vk_set_call(&get_queue, get_device_proc(device->device, "vkGetDeviceQueue"));
+    tli_vk_set_call(&get_queue, (get_device_proc)(device->device, "vkGetDeviceQueue"));
     if (!get_queue) return tli_vk_fail_entry(loader->env, loader->function, "vkGetDeviceQueue");
-    get_queue(device->device, (uint32_t)compute, 0, &device->queue);
+    (get_queue)(device->device, (uint32_t)compute, 0, &device->queue);
     device->queue_family = (uint32_t)compute;
     if (transfer >= 0) {
-        get_queue(device->device, (uint32_t)transfer, 0, &device->transfer_queue);
+        (get_queue)(device->device, (uint32_t)transfer, 0, &device->transfer_queue);
         device->transfer_family = (uint32_t)transfer;
     }
     device->timeline_enabled = timeline.timelineSemaphore != 0;
@@ -1095,13 +1096,13 @@ static tl_result tli_vk_add_messenger(tli_vk_loader *loader, tli_vk_owned *owned
     PFN_vkCreateDebugUtilsMessengerEXT create;
     VkResult result;
     if (!loader->desc->message) return TL_OK;
-    tli_vk_set_call(&create, loader->get(loader->instance, "vkCreateDebugUtilsMessengerEXT"));
+    tli_vk_set_call(&create, (loader->get)(loader->instance, "vkCreateDebugUtilsMessengerEXT"));
     tli_vk_set_call(&owned->destroy_messenger,
-                    loader->get(loader->instance, "vkDestroyDebugUtilsMessengerEXT"));
+                    (loader->get)(loader->instance, "vkDestroyDebugUtilsMessengerEXT"));
     if (!create || !owned->destroy_messenger)
         return tli_vk_fail_entry(loader->env, loader->function, "vkCreateDebugUtilsMessengerEXT");
     tli_vk_fill_messenger(loader->desc, &info);
-    result = create(loader->instance, &info, NULL, &owned->messenger);
+    result = (create)(loader->instance, &info, NULL, &owned->messenger);
     return result ? tli_vk_fail_call(loader->env, loader->function, "vkCreateDebugUtilsMessengerEXT", result)
                   : TL_OK;
 }
@@ -1148,9 +1149,9 @@ TLI_VK_IMPL tl_result tl_vk_free_device(tl_env *env, tl_vk_device *device) {
     if (!owned) return TL_OK;
     if (owned->backend_count)
         return tli_vk_fail_users(env, "tl_vk_free_device", "device", owned->backend_count, "backends");
-    if (device->device && owned->destroy_device) owned->destroy_device(device->device, NULL);
-    if (owned->messenger) owned->destroy_messenger(device->instance, owned->messenger, NULL);
-    if (device->instance && owned->destroy_instance) owned->destroy_instance(device->instance, NULL);
+    if (device->device && owned->destroy_device) (owned->destroy_device)(device->device, NULL);
+    if (owned->messenger) (owned->destroy_messenger)(device->instance, owned->messenger, NULL);
+    if (device->instance && owned->destroy_instance) (owned->destroy_instance)(device->instance, NULL);
     tli_vk_close_loader(owned->library);
     tl_free_memory(env, owned);
     memset(device, 0, sizeof *device);
@@ -1425,7 +1426,7 @@ typedef struct tli_vk {
     int32_t  staging;                 // chunk
     uint64_t staging_size;
     tl_heap *staging_heap;            // of the slots in it
-    tli_vk_slot *slots;               // [slot_end]
+    tli_vk_slot *all_slots;           // [slot_end]
     int32_t  slot_count, slot_end, slot_capacity, free_slot;  // slot_count: in use; free_slot: slot + 1
     void    *bounce;                  // memory of the env for a map larger than the staging, kept for the next
     uint64_t bounce_bytes;
@@ -1504,14 +1505,14 @@ static VkResult tli_vk_flush_host(tli_vk *b, const tli_vk_place *place) {
     const tli_vk_chunk *chunk = &b->chunks[place->chunk];
     VkMappedMemoryRange range = tli_vk_mapped_range(b, chunk, place->at, place->bytes);
     if (chunk->flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) return VK_SUCCESS;
-    return b->vk.vkFlushMappedMemoryRanges(b->device, 1, &range);
+    return (b->vk.vkFlushMappedMemoryRanges)(b->device, 1, &range);
 }
 
 static VkResult tli_vk_invalidate_host(tli_vk *b, const tli_vk_place *place) {
     const tli_vk_chunk *chunk = &b->chunks[place->chunk];
     VkMappedMemoryRange range = tli_vk_mapped_range(b, chunk, place->at, place->bytes);
     if (chunk->flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) return VK_SUCCESS;
-    return b->vk.vkInvalidateMappedMemoryRanges(b->device, 1, &range);
+    return (b->vk.vkInvalidateMappedMemoryRanges)(b->device, 1, &range);
 }
 
 // Rate how well a memory type serves a tier; 0 = not at all. Host-visible device-local memory rates lower,
@@ -1598,12 +1599,12 @@ static void tli_vk_forget_away(tli_vk *b, const tli_vk_chunk *chunk) {
 static void tli_vk_destroy_chunk(tli_vk *b, tli_vk_chunk *chunk) {
     tli_vk_forget_away(b, chunk);
     if (!chunk->imported) {
-        if (chunk->buffer) b->vk.vkDestroyBuffer(b->device, chunk->buffer, b->callbacks);
+        if (chunk->buffer) (b->vk.vkDestroyBuffer)(b->device, chunk->buffer, b->callbacks);
         if (chunk->memory && b->desc.hooks.release) {
-            b->desc.hooks.release(b->desc.hooks.user, chunk->cookie);
+            (b->desc.hooks.release)(b->desc.hooks.user, chunk->cookie);
         } else if (chunk->memory) {
-            if (chunk->mapped) b->vk.vkUnmapMemory(b->device, chunk->memory);
-            b->vk.vkFreeMemory(b->device, chunk->memory, b->callbacks);
+            if (chunk->mapped) (b->vk.vkUnmapMemory)(b->device, chunk->memory);
+            (b->vk.vkFreeMemory)(b->device, chunk->memory, b->callbacks);
         }
         if (chunk->memory) tli_vk_count_memory(b, chunk, -1);
         tl_free_heap(chunk->heap);
@@ -1617,7 +1618,7 @@ static VkResult tli_vk_ask_hook(tli_vk *b, tl_tier tier, const VkMemoryRequireme
                                 tli_vk_chunk *chunk) {
     void *mapped = NULL;
     uint32_t type = 0;
-    VkResult result = b->desc.hooks.allocate(b->desc.hooks.user, needs, required, preferred, &chunk->memory,
+    VkResult result = (b->desc.hooks.allocate)(b->desc.hooks.user, needs, required, preferred, &chunk->memory,
                                              &chunk->memory_offset, &type, &mapped, &chunk->cookie);
     if (result) {
         chunk->memory = VK_NULL_HANDLE;
@@ -1669,7 +1670,7 @@ static VkResult tli_vk_allocate_typed(tli_vk *b, tl_tier tier, const VkMemoryReq
         info.memoryTypeIndex = (uint32_t)type;
         result = VK_ERROR_OUT_OF_DEVICE_MEMORY;
         if (info.allocationSize > b->memory.memoryHeaps[b->memory.memoryTypes[type].heapIndex].size) continue;
-        result = b->vk.vkAllocateMemory(b->device, &info, b->callbacks, &chunk->memory);
+        result = (b->vk.vkAllocateMemory)(b->device, &info, b->callbacks, &chunk->memory);
         if (result) {
             chunk->memory = VK_NULL_HANDLE;
             if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY) continue;  // try another heap
@@ -1679,7 +1680,7 @@ static VkResult tli_vk_allocate_typed(tli_vk *b, tl_tier tier, const VkMemoryReq
         chunk->flags = b->memory.memoryTypes[type].propertyFlags;
         chunk->memory_heap = (uint8_t)b->memory.memoryTypes[type].heapIndex;
         if (!(chunk->flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT)) return VK_SUCCESS;
-        result = b->vk.vkMapMemory(b->device, chunk->memory, 0, VK_WHOLE_SIZE, 0, &mapped);
+        result = (b->vk.vkMapMemory)(b->device, chunk->memory, 0, VK_WHOLE_SIZE, 0, &mapped);
         chunk->mapped = (char *)mapped;
         if (result && tier == TL_TIER_DEVICE) result = VK_SUCCESS;  // it is mapped through staging instead
         return result;
@@ -1697,9 +1698,9 @@ static VkResult tli_vk_create_buffer(tli_vk *b, uint64_t bytes, VkBuffer *buffer
     info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                  VK_BUFFER_USAGE_TRANSFER_DST_BIT;
     info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
-    result = b->vk.vkCreateBuffer(b->device, &info, b->callbacks, buffer);
+    result = (b->vk.vkCreateBuffer)(b->device, &info, b->callbacks, buffer);
     if (result) *buffer = VK_NULL_HANDLE;
-    else b->vk.vkGetBufferMemoryRequirements(b->device, *buffer, needs);
+    else (b->vk.vkGetBufferMemoryRequirements)(b->device, *buffer, needs);
     return result;
 }
 
@@ -1719,7 +1720,7 @@ static VkResult tli_vk_create_chunk(tli_vk *b, tl_tier tier, tli_vk_chunk_kind k
     chunk->kind = (uint8_t)kind;
     if (chunk->memory) tli_vk_count_memory(b, chunk, 1);
     if (!result)
-        result = b->vk.vkBindBufferMemory(b->device, chunk->buffer, chunk->memory, chunk->memory_offset);
+        result = (b->vk.vkBindBufferMemory)(b->device, chunk->buffer, chunk->memory, chunk->memory_offset);
     if (result) tli_vk_destroy_chunk(b, chunk);
     return result;
 }
@@ -2021,7 +2022,7 @@ static uint64_t tli_vk_heap_budget(const tli_vk *b, uint32_t heap) {
         budget.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT;
         properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2;
         properties.pNext = &budget;
-        b->vk.vkGetPhysicalDeviceMemoryProperties2(b->desc.device.physical, &properties);
+        (b->vk.vkGetPhysicalDeviceMemoryProperties2)(b->desc.device.physical, &properties);
         whole = budget.heapBudget[heap];
         used = budget.heapUsage[heap];
     }
@@ -2095,12 +2096,12 @@ static void tli_vk_free_slot(tli_vk *b, tli_vk_slot *slot) {
     slot->is_used = 0;
     b->slot_count--;
     slot->next_free = b->free_slot;
-    b->free_slot = (int32_t)(slot - b->slots) + 1;
+    b->free_slot = (int32_t)(slot - b->all_slots) + 1;
 }
 
 // A slot is free as soon as this batch has finished.
 static void tli_vk_give_staging(tli_vk *b, int32_t number, uint64_t serial) {
-    tli_vk_slot *slot = &b->slots[number];
+    tli_vk_slot *slot = &b->all_slots[number];
     slot->serial = serial;
     if (serial <= b->passed) tli_vk_free_slot(b, slot);
 }
@@ -2460,18 +2461,18 @@ static tli_vk_batch *tli_vk_batch_of(tli_vk *b, uint64_t serial) {
 }
 
 static void tli_vk_lock(tli_vk *b) {
-    if (b->desc.device.lock_queue) b->desc.device.lock_queue(b->desc.device.lock_user);
+    if (b->desc.device.lock_queue) (b->desc.device.lock_queue)(b->desc.device.lock_user);
 }
 
 static void tli_vk_unlock(tli_vk *b) {
-    if (b->desc.device.unlock_queue) b->desc.device.unlock_queue(b->desc.device.lock_user);
+    if (b->desc.device.unlock_queue) (b->desc.device.unlock_queue)(b->desc.device.lock_user);
 }
 
 // Free the staging slots whose batch has passed.
 static void tli_vk_free_slots(tli_vk *b) {
     int32_t i;
     for (i = 0; i < b->slot_end && b->slot_count; i++)
-        if (b->slots[i].is_used && b->slots[i].serial <= b->passed) tli_vk_free_slot(b, &b->slots[i]);
+        if (b->all_slots[i].is_used && b->all_slots[i].serial <= b->passed) tli_vk_free_slot(b, &b->all_slots[i]);
 }
 
 // Note that the batches up to this serial have finished, and the dropped ones behind them.
@@ -2500,16 +2501,16 @@ static tl_result tli_vk_look(tli_vk *b, const char *function) {
     VkResult result = VK_SUCCESS;
     if (b->records || b->lost) return TL_OK;
     if (b->timeline) {
-        result = b->vk.vkGetSemaphoreCounterValue(b->device, b->timeline, &serial);
+        result = (b->vk.vkGetSemaphoreCounterValue)(b->device, b->timeline, &serial);
         if (!result && serial >= b->serial + 1) {  // no such batch: drivers return this for a lost device
             result = VK_ERROR_DEVICE_LOST;
             serial = b->passed;
         }
         if (!result && b->transfer_timeline)
-            result = b->vk.vkGetSemaphoreCounterValue(b->device, b->transfer_timeline, &transferred);
+            result = (b->vk.vkGetSemaphoreCounterValue)(b->device, b->transfer_timeline, &transferred);
     } else {
         while (serial + 1 < b->serial && !result) {
-            result = b->vk.vkGetFenceStatus(b->device, tli_vk_batch_of(b, serial + 1)->fence);
+            result = (b->vk.vkGetFenceStatus)(b->device, tli_vk_batch_of(b, serial + 1)->fence);
             if (!result) serial++;
         }
         if (result == VK_NOT_READY) result = VK_SUCCESS;
@@ -2539,9 +2540,9 @@ static tl_result tli_vk_wait_batch(tli_vk *b, uint64_t serial, const char *funct
         info.semaphoreCount = values[1] ? 2 : 1;
         info.pSemaphores = timelines;
         info.pValues = values;
-        result = b->vk.vkWaitSemaphores(b->device, &info, UINT64_MAX);
+        result = (b->vk.vkWaitSemaphores)(b->device, &info, UINT64_MAX);
     } else {
-        result = b->vk.vkWaitForFences(b->device, 1, &tli_vk_batch_of(b, serial)->fence, VK_TRUE, UINT64_MAX);
+        result = (b->vk.vkWaitForFences)(b->device, 1, &tli_vk_batch_of(b, serial)->fence, VK_TRUE, UINT64_MAX);
     }
     if (result) return tli_vk_fail_result(b, function, "wait for the device", result);
     tli_vk_pass(b, serial);
@@ -2552,7 +2553,7 @@ static tl_result tli_vk_reset_batch(tli_vk *b, tli_vk_batch *batch, const char *
     VkResult result;
     int32_t i;
     for (i = 0; i < batch->set_count && i <= batch->set_at; i++) {
-        result = b->vk.vkResetDescriptorPool(b->device, batch->sets[i].pool, 0);
+        result = (b->vk.vkResetDescriptorPool)(b->device, batch->sets[i].pool, 0);
         if (result) return tli_vk_fail_result(b, function, "vkResetDescriptorPool", result);
         batch->sets[i].sets_left = TLI_VK_SETS;
         batch->sets[i].buffers_left = TLI_VK_SET_BUFFERS;
@@ -2608,20 +2609,20 @@ static void tli_vk_issue_barrier(tli_vk *b, VkCommandBuffer commands, const tli_
     barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
     barrier.srcAccessMask = c->access[0];
     barrier.dstAccessMask = c->access[1];
-    b->vk.vkCmdPipelineBarrier(commands, c->stages[0], c->stages[1], 0, 1, &barrier, 0, NULL, 0, NULL);
+    (b->vk.vkCmdPipelineBarrier)(commands, c->stages[0], c->stages[1], 0, 1, &barrier, 0, NULL, 0, NULL);
 }
 
 static void tli_vk_issue_dispatch(tli_vk *b, VkCommandBuffer commands, const tli_vk_command *c,
                                   const void *push) {
     const tl_vk_kernel *kernel = c->kernel;
     if (kernel->buffer_count)
-        b->vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->layout, 0, 1, &c->set,
+        (b->vk.vkCmdBindDescriptorSets)(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->layout, 0, 1, &c->set,
                                       0, NULL);
-    b->vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
+    (b->vk.vkCmdBindPipeline)(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
     if (kernel->push_bytes)
-        b->vk.vkCmdPushConstants(commands, kernel->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, kernel->push_bytes,
+        (b->vk.vkCmdPushConstants)(commands, kernel->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, kernel->push_bytes,
                                  push);
-    b->vk.vkCmdDispatch(commands, c->groups[0], c->groups[1], c->groups[2]);
+    (b->vk.vkCmdDispatch)(commands, c->groups[0], c->groups[1], c->groups[2]);
 }
 
 static void tli_vk_issue_command(tli_vk *b, VkCommandBuffer commands, const tli_vk_command *c,
@@ -2629,17 +2630,17 @@ static void tli_vk_issue_command(tli_vk *b, VkCommandBuffer commands, const tli_
     switch (c->kind) {
     case TLI_VK_COMMAND_BARRIER: tli_vk_issue_barrier(b, commands, c); break;
     case TLI_VK_COMMAND_PASSAGE:
-        b->vk.vkCmdPipelineBarrier(commands, c->stages[0], c->stages[1], 0, 0, NULL, c->count,
+        (b->vk.vkCmdPipelineBarrier)(commands, c->stages[0], c->stages[1], 0, 0, NULL, c->count,
                                    (const VkBufferMemoryBarrier *)data, 0, NULL);
         break;
     case TLI_VK_COMMAND_TIME:
-        b->vk.vkCmdResetQueryPool(commands, b->times, c->count, 1);
-        b->vk.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, b->times, c->count);
+        (b->vk.vkCmdResetQueryPool)(commands, b->times, c->count, 1);
+        (b->vk.vkCmdWriteTimestamp)(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, b->times, c->count);
         break;
     case TLI_VK_COMMAND_COPY:
-        b->vk.vkCmdCopyBuffer(commands, c->from, c->to, c->count, (const VkBufferCopy *)data);
+        (b->vk.vkCmdCopyBuffer)(commands, c->from, c->to, c->count, (const VkBufferCopy *)data);
         break;
-    case TLI_VK_COMMAND_FILL: b->vk.vkCmdFillBuffer(commands, c->to, c->at, c->bytes, c->word); break;
+    case TLI_VK_COMMAND_FILL: (b->vk.vkCmdFillBuffer)(commands, c->to, c->at, c->bytes, c->word); break;
     case TLI_VK_COMMAND_DISPATCH: tli_vk_issue_dispatch(b, commands, c, data); break;
     }
 }
@@ -2677,19 +2678,19 @@ static void tli_vk_break_batch(tli_vk *b, tli_vk_batch *batch) {
 static tl_result tli_vk_start_commands(tli_vk *b, VkCommandPool pool, VkCommandBuffer commands,
                                        const char *function) {
     VkCommandBufferBeginInfo info;
-    VkResult result = b->vk.vkResetCommandPool(b->device, pool, 0);
+    VkResult result = (b->vk.vkResetCommandPool)(b->device, pool, 0);
     if (result) return tli_vk_fail_result(b, function, "vkResetCommandPool", result);
     memset(&info, 0, sizeof info);
     info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
     info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
-    result = b->vk.vkBeginCommandBuffer(commands, &info);
+    result = (b->vk.vkBeginCommandBuffer)(commands, &info);
     return result ? tli_vk_fail_result(b, function, "vkBeginCommandBuffer", result) : TL_OK;
 }
 
 // End the command buffer of the open batch.
 static tl_result tli_vk_end_commands(tli_vk *b, const char *function) {
     tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
-    VkResult result = b->vk.vkEndCommandBuffer(batch->commands);
+    VkResult result = (b->vk.vkEndCommandBuffer)(batch->commands);
     const char *call = batch->has_others ? "what the caller recorded did not run: vkEndCommandBuffer"
                                          : "vkEndCommandBuffer";
     if (!result) {
@@ -2743,7 +2744,7 @@ static VkResult tli_vk_submit_to(tli_vk *b, VkQueue queue, const VkCommandBuffer
         if (wait_value) info.pWaitDstStageMask = &stages;
     }
     tli_vk_lock(b);
-    result = b->vk.vkQueueSubmit(queue, 1, &info, fence);
+    result = (b->vk.vkQueueSubmit)(queue, 1, &info, fence);
     tli_vk_unlock(b);
     if (!result) b->calls.submit_count++;
     return result;
@@ -2755,7 +2756,7 @@ static tl_result tli_vk_hand_over(tli_vk *b, const char *function) {
     tl_result mended = b->open == TLI_VK_BROKEN ? tli_vk_mend_batch(b, function) : TL_OK;
     VkResult result = VK_SUCCESS;
     if (mended) return mended;
-    if (!b->timeline) result = b->vk.vkResetFences(b->device, 1, &batch->fence);
+    if (!b->timeline) result = (b->vk.vkResetFences)(b->device, 1, &batch->fence);
     if (result) return tli_vk_fail_result(b, function, "vkResetFences", result);
     if (!batch->is_half)
         result = tli_vk_submit_to(b, b->desc.device.queue, &batch->commands, b->transfer_timeline,
@@ -2882,7 +2883,7 @@ static tl_result tli_vk_add_sets(tli_vk *b, tli_vk_batch *batch, const char *fun
     info.maxSets = TLI_VK_SETS;
     info.poolSizeCount = 1;
     info.pPoolSizes = &size;
-    result = b->vk.vkCreateDescriptorPool(b->device, &info, b->callbacks, &sets.pool);
+    result = (b->vk.vkCreateDescriptorPool)(b->device, &info, b->callbacks, &sets.pool);
     if (result) return tli_vk_fail_result(b, function, "vkCreateDescriptorPool", result);
     sets.sets_left = TLI_VK_SETS;
     sets.buffers_left = TLI_VK_SET_BUFFERS;
@@ -2910,7 +2911,7 @@ static tl_result tli_vk_take_set(tli_vk *b, const tl_vk_kernel *kernel, const ch
     info.descriptorPool = sets->pool;
     info.descriptorSetCount = 1;
     info.pSetLayouts = &kernel->set_layout;
-    result = b->vk.vkAllocateDescriptorSets(b->device, &info, set);
+    result = (b->vk.vkAllocateDescriptorSets)(b->device, &info, set);
     if (result) return tli_vk_fail_result(b, function, "vkAllocateDescriptorSets", result);
     sets->sets_left--;
     sets->buffers_left -= (uint32_t)kernel->buffer_count;
@@ -2941,7 +2942,7 @@ static tl_result tli_vk_dispatch(tli_vk *b, const tl_vk_kernel *kernel, const tl
         writes[i].pBufferInfo = &buffers[i];
     }
     if (kernel->buffer_count)
-        b->vk.vkUpdateDescriptorSets(b->device, (uint32_t)kernel->buffer_count, writes, 0, NULL);
+        (b->vk.vkUpdateDescriptorSets)(b->device, (uint32_t)kernel->buffer_count, writes, 0, NULL);
     memset(&command, 0, sizeof command);
     command.kind = TLI_VK_COMMAND_DISPATCH;
     command.kernel = kernel;
@@ -3359,18 +3360,18 @@ static tl_result tli_vk_record_transfer(tli_vk *b, tli_vk_batch *batch, const tl
     region.srcOffset = op->from.at;
     region.dstOffset = op->to.at;
     region.size = op->to.bytes;
-    b->vk.vkCmdCopyBuffer(batch->transfer_commands, b->chunks[op->from.chunk].buffer,
+    (b->vk.vkCmdCopyBuffer)(batch->transfer_commands, b->chunks[op->from.chunk].buffer,
                           b->chunks[op->to.chunk].buffer, 1, &region);
     b->calls.copy_count++;
     memset(&barrier, 0, sizeof barrier);
     barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
     barrier.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
     barrier.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
-    b->vk.vkCmdPipelineBarrier(batch->transfer_commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
+    (b->vk.vkCmdPipelineBarrier)(batch->transfer_commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
                                VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, NULL, 0, NULL);
     b->calls.barrier_count++;
     if (differ) tli_vk_record_passage(b, batch->transfer_commands, places, 2, 0, 1);
-    result = b->vk.vkEndCommandBuffer(batch->transfer_commands);
+    result = (b->vk.vkEndCommandBuffer)(batch->transfer_commands);
     return result ? tli_vk_fail_result(b, function, "vkEndCommandBuffer", result) : TL_OK;
 }
 
@@ -3764,7 +3765,8 @@ static tl_result tli_vk_make_room(tli_vk *b, const char *function) {
     int32_t i, reads = 0;
     if (tli_vk_drop_stale_read(b)) return TL_OK;
     for (i = 0; i < b->slot_end; i++)
-        if (b->slots[i].is_used && b->slots[i].piece) serial = tli_vk_least(serial, b->slots[i].serial);
+        if (b->all_slots[i].is_used && b->all_slots[i].piece)
+            serial = tli_vk_least(serial, b->all_slots[i].serial);
     for (i = 0; i < b->mapping_count; i++) reads += b->mappings[i].is_pending;
     if (serial == UINT64_MAX && !reads)
         return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "staging: is full of ranges that are mapped");
@@ -3772,7 +3774,7 @@ static tl_result tli_vk_make_room(tli_vk *b, const char *function) {
     if (result || serial <= b->passed) return result;
     if (b->records || serial == UINT64_MAX) return tli_vk_fail(b, TL_NOT_READY, function, "staging: is in use");
     for (i = 0; i < b->slot_end; i++)   // nothing was left to submit: the work of these was never enqueued
-        if (b->slots[i].is_used && b->slots[i].serial == serial) tli_vk_free_slot(b, &b->slots[i]);
+        if (b->all_slots[i].is_used && b->all_slots[i].serial == serial) tli_vk_free_slot(b, &b->all_slots[i]);
     return TL_OK;
 }
 
@@ -3817,8 +3819,8 @@ static tl_result tli_vk_take_staging(tli_vk *b, uint64_t bytes, const char *func
     if (result) return result;
     slot.serial = UINT64_MAX;
     slot.is_used = 1;
-    if (!b->free_slot && tli_vk_grow(b, &b->slots, &b->slot_capacity, b->slot_end, sizeof *b->slots)) {
-        memset(&b->slots[b->slot_end], 0, sizeof *b->slots);
+    if (!b->free_slot && tli_vk_grow(b, &b->all_slots, &b->slot_capacity, b->slot_end, sizeof *b->all_slots)) {
+        memset(&b->all_slots[b->slot_end], 0, sizeof *b->all_slots);
         b->free_slot = ++b->slot_end;
     }
     if (!b->free_slot) {
@@ -3831,8 +3833,8 @@ static tl_result tli_vk_take_staging(tli_vk *b, uint64_t bytes, const char *func
     place->bytes = bytes;
     if (b->lost_count) tli_vk_forget_lost(b, place);  // a dropped frame may have been to write it
     *number = b->free_slot - 1;
-    b->free_slot = b->slots[*number].next_free;
-    b->slots[*number] = slot;
+    b->free_slot = b->all_slots[*number].next_free;
+    b->all_slots[*number] = slot;
     b->slot_count++;
     b->calls.staged_bytes += bytes;
     return TL_OK;
@@ -4106,7 +4108,7 @@ static tl_result tli_vk_check(void *self) {
 
 static uint64_t tli_vk_now_ns(void *self) {
     const tli_vk *b = (const tli_vk *)self;
-    return b->desc.now_ns ? b->desc.now_ns(b->desc.user) : 0;
+    return b->desc.now_ns ? (b->desc.now_ns)(b->desc.user) : 0;
 }
 
 // The bytes of a chunk that the tier can take without asking the driver, or after a wait.
@@ -4351,11 +4353,11 @@ static tl_result tli_vk_read_device(tli_vk *b) {
     uint32_t family_count = 0;
     const VkPhysicalDeviceLimits *limits = &b->device_limits;
     uint64_t unit;
-    b->vk.vkGetPhysicalDeviceProperties(device->physical, &properties);
-    b->vk.vkGetPhysicalDeviceMemoryProperties(device->physical, &b->memory);
-    b->vk.vkGetPhysicalDeviceQueueFamilyProperties(device->physical, &family_count, NULL);
+    (b->vk.vkGetPhysicalDeviceProperties)(device->physical, &properties);
+    (b->vk.vkGetPhysicalDeviceMemoryProperties)(device->physical, &b->memory);
+    (b->vk.vkGetPhysicalDeviceQueueFamilyProperties)(device->physical, &family_count, NULL);
     if (family_count > TLI_VK_FAMILIES) family_count = TLI_VK_FAMILIES;
-    b->vk.vkGetPhysicalDeviceQueueFamilyProperties(device->physical, &family_count, families);
+    (b->vk.vkGetPhysicalDeviceQueueFamilyProperties)(device->physical, &family_count, families);
     b->device_limits = properties.limits;
     if (device->queue_family >= family_count ||
         !(families[device->queue_family].queueFlags & VK_QUEUE_COMPUTE_BIT))
@@ -4382,7 +4384,7 @@ static tl_result tli_vk_read_device(tli_vk *b) {
         more.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
         largest.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES;
         more.pNext = &largest;
-        b->vk.vkGetPhysicalDeviceProperties2(device->physical, &more);
+        (b->vk.vkGetPhysicalDeviceProperties2)(device->physical, &more);
         if (largest.maxMemoryAllocationSize) b->most_allocation_bytes = largest.maxMemoryAllocationSize;
     }
     b->has_budget = tli_vk_has_extension(device, "VK_EXT_memory_budget") &&
@@ -4403,7 +4405,7 @@ static tl_result tli_vk_read_overhead(tli_vk *b) {
         uint64_t bytes = units[i] * b->granularity;
         result = tli_vk_create_buffer(b, bytes, &buffer, &needs);
         if (result) return tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateBuffer", result);
-        b->vk.vkDestroyBuffer(b->device, buffer, b->callbacks);
+        (b->vk.vkDestroyBuffer)(b->device, buffer, b->callbacks);
         if (needs.alignment > b->granularity) b->granularity = needs.alignment;
         bytes = tli_vk_align(bytes, b->granularity);
         needs.size = tli_vk_align(needs.size, b->granularity);
@@ -4441,14 +4443,14 @@ static tl_result tli_vk_make_commands(tli_vk *b, uint32_t family, VkCommandPool 
     info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
     info.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
     info.queueFamilyIndex = family;
-    result = b->vk.vkCreateCommandPool(b->device, &info, b->callbacks, pool);
+    result = (b->vk.vkCreateCommandPool)(b->device, &info, b->callbacks, pool);
     if (result) *pool = VK_NULL_HANDLE;  // a call that fails may leave anything there
     if (result) return tli_vk_fail_result(b, function, "vkCreateCommandPool", result);
     commands.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
     commands.commandPool = *pool;
     commands.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
     commands.commandBufferCount = 1;
-    result = b->vk.vkAllocateCommandBuffers(b->device, &commands, buffer);
+    result = (b->vk.vkAllocateCommandBuffers)(b->device, &commands, buffer);
     return result ? tli_vk_fail_result(b, function, "vkAllocateCommandBuffers", result) : TL_OK;
 }
 
@@ -4463,7 +4465,7 @@ static tl_result tli_vk_make_batch(tli_vk *b, tli_vk_batch *batch) {
     if (code || b->timeline) return code;
     memset(&fence, 0, sizeof fence);
     fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
-    result = b->vk.vkCreateFence(b->device, &fence, b->callbacks, &batch->fence);
+    result = (b->vk.vkCreateFence)(b->device, &fence, b->callbacks, &batch->fence);
     if (result) batch->fence = VK_NULL_HANDLE;
     return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateFence", result) : TL_OK;
 }
@@ -4479,10 +4481,10 @@ static tl_result tli_vk_make_timeline(tli_vk *b) {
     type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
     info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO;
     info.pNext = &type;
-    result = b->vk.vkCreateSemaphore(b->device, &info, b->callbacks, &b->timeline);
+    result = (b->vk.vkCreateSemaphore)(b->device, &info, b->callbacks, &b->timeline);
     if (result) b->timeline = VK_NULL_HANDLE;
     if (!result && b->desc.device.transfer_queue) {
-        result = b->vk.vkCreateSemaphore(b->device, &info, b->callbacks, &b->transfer_timeline);
+        result = (b->vk.vkCreateSemaphore)(b->device, &info, b->callbacks, &b->transfer_timeline);
         if (result) b->transfer_timeline = VK_NULL_HANDLE;
     }
     return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateSemaphore", result) : TL_OK;
@@ -4504,7 +4506,7 @@ static tl_result tli_vk_make_times(tli_vk *b) {
     info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
     info.queryType = VK_QUERY_TYPE_TIMESTAMP;
     info.queryCount = count + TLI_VK_OWN_TIMES;
-    result = b->vk.vkCreateQueryPool(b->device, &info, b->callbacks, &b->times);
+    result = (b->vk.vkCreateQueryPool)(b->device, &info, b->callbacks, &b->times);
     if (result) b->times = VK_NULL_HANDLE;
     return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateQueryPool", result) : TL_OK;
 }
@@ -4616,10 +4618,10 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
 static void tli_vk_free_batch(tli_vk *b, tli_vk_batch *batch) {
     int32_t i;
     for (i = 0; i < batch->set_count; i++)
-        b->vk.vkDestroyDescriptorPool(b->device, batch->sets[i].pool, b->callbacks);
-    if (batch->fence) b->vk.vkDestroyFence(b->device, batch->fence, b->callbacks);
-    if (batch->pool) b->vk.vkDestroyCommandPool(b->device, batch->pool, b->callbacks);
-    if (batch->transfer_pool) b->vk.vkDestroyCommandPool(b->device, batch->transfer_pool, b->callbacks);
+        (b->vk.vkDestroyDescriptorPool)(b->device, batch->sets[i].pool, b->callbacks);
+    if (batch->fence) (b->vk.vkDestroyFence)(b->device, batch->fence, b->callbacks);
+    if (batch->pool) (b->vk.vkDestroyCommandPool)(b->device, batch->pool, b->callbacks);
+    if (batch->transfer_pool) (b->vk.vkDestroyCommandPool)(b->device, batch->transfer_pool, b->callbacks);
     tl_free_memory(b->env, batch->sets);
     tl_free_memory(b->env, batch->writes);
     tl_free_memory(b->env, batch->noted);
@@ -4662,16 +4664,16 @@ TLI_VK_IMPL tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     tl_free_memory(env, b->bounce);
     tl_free_heap(b->staging_heap);
     for (i = 0; b->batches && i < b->desc.batch_count; i++) tli_vk_free_batch(b, &b->batches[i]);
-    if (b->timeline) b->vk.vkDestroySemaphore(b->device, b->timeline, b->callbacks);
-    if (b->transfer_timeline) b->vk.vkDestroySemaphore(b->device, b->transfer_timeline, b->callbacks);
-    if (b->times) b->vk.vkDestroyQueryPool(b->device, b->times, b->callbacks);
+    if (b->timeline) (b->vk.vkDestroySemaphore)(b->device, b->timeline, b->callbacks);
+    if (b->transfer_timeline) (b->vk.vkDestroySemaphore)(b->device, b->transfer_timeline, b->callbacks);
+    if (b->times) (b->vk.vkDestroyQueryPool)(b->device, b->times, b->callbacks);
     tl_free_memory(env, b->time_serials);
     tl_free_memory(env, b->away);
     tl_free_memory(env, b->batches);
     tl_free_memory(env, b->chunks);
     tl_free_memory(env, b->blocks);
     tl_free_memory(env, b->accounts);
-    tl_free_memory(env, b->slots);
+    tl_free_memory(env, b->all_slots);
     tl_free_memory(env, b->mappings);
     tl_free_memory(env, b->lost_places);
     tl_free_memory(env, b);
@@ -4853,7 +4855,7 @@ static VkResult tli_vk_make_layouts(tli_vk *b, const tl_vk_kernel_desc *desc, tl
     set.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
     set.bindingCount = (uint32_t)desc->buffer_count;
     set.pBindings = bindings;
-    result = b->vk.vkCreateDescriptorSetLayout(b->device, &set, b->callbacks, &kernel->set_layout);
+    result = (b->vk.vkCreateDescriptorSetLayout)(b->device, &set, b->callbacks, &kernel->set_layout);
     if (result) kernel->set_layout = VK_NULL_HANDLE;
     if (result) return result;
     push.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
@@ -4863,7 +4865,7 @@ static VkResult tli_vk_make_layouts(tli_vk *b, const tl_vk_kernel_desc *desc, tl
     layout.pSetLayouts = &kernel->set_layout;
     layout.pushConstantRangeCount = desc->push_bytes != 0;
     layout.pPushConstantRanges = &push;
-    result = b->vk.vkCreatePipelineLayout(b->device, &layout, b->callbacks, &kernel->layout);
+    result = (b->vk.vkCreatePipelineLayout)(b->device, &layout, b->callbacks, &kernel->layout);
     if (result) kernel->layout = VK_NULL_HANDLE;
     return result;
 }
@@ -4882,7 +4884,7 @@ static VkResult tli_vk_make_pipeline(tli_vk *b, const tl_vk_kernel_desc *desc, t
     module.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
     module.codeSize = desc->word_count * 4;
     module.pCode = desc->words;
-    result = b->vk.vkCreateShaderModule(b->device, &module, b->callbacks, &shader);
+    result = (b->vk.vkCreateShaderModule)(b->device, &module, b->callbacks, &shader);
     if (result) return result;
     for (i = 0; i < desc->constant_count; i++) {
         entries[i].constantID = i;
@@ -4900,10 +4902,10 @@ static VkResult tli_vk_make_pipeline(tli_vk *b, const tl_vk_kernel_desc *desc, t
     pipeline.stage.pName = "main";
     pipeline.stage.pSpecializationInfo = desc->constant_count ? &special : NULL;
     pipeline.layout = kernel->layout;
-    result = b->vk.vkCreateComputePipelines(b->device, b->desc.pipeline_cache, 1, &pipeline, b->callbacks,
+    result = (b->vk.vkCreateComputePipelines)(b->device, b->desc.pipeline_cache, 1, &pipeline, b->callbacks,
                                             &kernel->pipeline);
     if (result) kernel->pipeline = VK_NULL_HANDLE;
-    b->vk.vkDestroyShaderModule(b->device, shader, b->callbacks);
+    (b->vk.vkDestroyShaderModule)(b->device, shader, b->callbacks);
     return result;
 }
 
@@ -4942,9 +4944,9 @@ TLI_VK_IMPL tl_result tl_vk_init_kernel(const tl_backend *backend, const tl_vk_k
 TLI_VK_IMPL void tl_vk_free_kernel(const tl_backend *backend, tl_vk_kernel *kernel) {
     tli_vk *b = tli_vk_self(backend);
     if (!kernel) return;
-    if (kernel->pipeline) b->vk.vkDestroyPipeline(b->device, kernel->pipeline, b->callbacks);
-    if (kernel->layout) b->vk.vkDestroyPipelineLayout(b->device, kernel->layout, b->callbacks);
-    if (kernel->set_layout) b->vk.vkDestroyDescriptorSetLayout(b->device, kernel->set_layout, b->callbacks);
+    if (kernel->pipeline) (b->vk.vkDestroyPipeline)(b->device, kernel->pipeline, b->callbacks);
+    if (kernel->layout) (b->vk.vkDestroyPipelineLayout)(b->device, kernel->layout, b->callbacks);
+    if (kernel->set_layout) (b->vk.vkDestroyDescriptorSetLayout)(b->device, kernel->set_layout, b->callbacks);
     b->kernel_count--;
     tl_free_memory(b->env, kernel);
 }
@@ -5032,7 +5034,7 @@ static tl_result tli_vk_read_time(tli_vk *b, uint32_t slot, const char *function
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "slot: was never written");
     result = tli_vk_reach(b, b->time_serials[slot], function);
     if (result) return result;
-    got = b->vk.vkGetQueryPoolResults(b->device, b->times, slot, 1, sizeof ticks, &ticks, sizeof ticks,
+    got = (b->vk.vkGetQueryPoolResults)(b->device, b->times, slot, 1, sizeof ticks, &ticks, sizeof ticks,
                                       VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
     if (got) return tli_vk_fail_result(b, function, "vkGetQueryPoolResults", got);
     ticks = tli_vk_extend_ticks(b, slot, ticks);

@@ -317,9 +317,22 @@ check_text() {      # HEADER, and a pattern of the macros that it may define
     bad=$(LC_ALL=C grep -nP '[^\x00-\x7F]|\t| +$|.{113,}' "$1" | head || true)
     [ -z "$bad" ] || fail "$1: non-ASCII, tab, space at the end, or more than 112 columns:"$'\n'"$bad"
 }
+# What is called is ours, of the language or of its library: any other name may be a macro of the caller. A member or a variable that
+# holds a function is called as (env->log)(...). And no variable is a word that Qt takes away.
+check_calls() {
+    local bad known
+    known='if|else|for|while|switch|return|sizeof|defined|offsetof|assert|X|void|int|u?int(8|16|32|64)_t|U?INT(32|64)_C|VkResult'
+    known+='|malloc|free|mem(cpy|set|move|cmp)|str(len|cmp)|f(open|read|write|close|error)|remove|rename|dl(open|close|sym)'
+    known+='|FreeLibrary|LoadLibraryA|GetProcAddress'
+    bad=$(awk '/^\/\*/ {text = 1} !text; text {print ""} /\*\/$/ {text = 0}' "$1" |
+        sed -E 's:"([^"\\]|\\.)*":"":g; s|//.*||; s|/\*.*\*/||; s|^ *#.*||' |
+        grep -nP "(->|\.) *\w+ *\(|\b(?!(tl_|tli_|TL_|TLI_|_)|($known)\b)[A-Za-z]\w*\b *\(|\b(slots|signals|emit|foreach|forever)\b" || true)
+    [ -z "$bad" ] || fail "$1: calls that a macro of the caller may take: write (x->name)(...)"$'\n'"$bad"
+}
 step_names() {
     local header
     for header in $(headers); do check_symbols "$header"; done
+    for header in tl_*.h; do check_calls "$header"; done
     # and, where TL_OLD_NAMES asks for them, what things were called
     check_text tl_strategy.h 'TL_|TLI_|TLDEF\b|tl_[a-z_]+ +tl_[a-z_]+\b|(states +variables|state_count +variable_count|remade_counts +recompute_counts)\b'
     # its synopsis, and what Windows and Vulkan are told before they are included

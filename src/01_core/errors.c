@@ -74,7 +74,7 @@ static tl_result tli_end_error(tl_env *env, tli_sentence *s, tl_result code) {
     tli_put_rule(s);
     if (w->size && w->length >= w->size) w->size = tli_whole_characters(w->buf, w->size - 1) + 1;
     tli_finish(w);
-    if (TLI_ERROR_TEXT && env && env->log) env->log(env->user, env->error.text);
+    if (TLI_ERROR_TEXT && env && env->log) (env->log)(env->user, env->error.text);
     return code;
 }
 
@@ -230,7 +230,7 @@ static void tli_end_quiet(const tli_quiet *quiet, tl_result result) {
     if (!env) return;
     env->log = quiet->log;
     if (!result || !env->error.code) env->error = quiet->error;
-    else if (TLI_ERROR_TEXT && env->log) env->log(env->user, env->error.text);
+    else if (TLI_ERROR_TEXT && env->log) (env->log)(env->user, env->error.text);
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -3,12 +3,12 @@
 // -- memory --
 
 static void *tli_alloc(tl_env *env, size_t bytes) {
-    return env && env->alloc ? env->alloc(env->user, bytes) : TL_MALLOC(env ? env->user : NULL, bytes);
+    return env && env->alloc ? (env->alloc)(env->user, bytes) : TL_MALLOC(env ? env->user : NULL, bytes);
 }
 
 static void tli_release(tl_env *env, void *ptr) {
     if (!ptr) return;
-    if (env && env->release) env->release(env->user, ptr);
+    if (env && env->release) (env->release)(env->user, ptr);
     else TL_FREE(env ? env->user : NULL, ptr);
 }
 

@@ -775,7 +775,7 @@ static void tli_open_stream(tli_stream *s, tl_sink sink) {
 
 static void tli_flush(tli_stream *s) {
     if (!s->result && s->used) {
-        s->result = s->sink.write(s->sink.user, s->buf, s->used);
+        s->result = (s->sink.write)(s->sink.user, s->buf, s->used);
         if (!s->result) s->sent += s->used;
     }
     s->used = 0;

@@ -731,7 +731,7 @@ static void tli_pack_report(tli_pack *p) {
     if (p->work < p->report_at) return;
     p->report_at = p->work + TLI_PACK_REPORT;
     now.work += p->work;
-    if (p->desc->progress && p->desc->progress(&now, p->desc->user)) p->stopped = 1;
+    if (p->desc->progress && (p->desc->progress)(&now, p->desc->user)) p->stopped = 1;
     if (p->stopped) p->work_limit = p->work_end = 0;
 }
 

@@ -154,7 +154,7 @@ static void tli_cut_measure(tli_partition *p, const tli_cut_level *level, int32_
     query.replica_count = level->replicas;
     query.rank = level->slowest;
     query.budget_bytes = level->budget == UINT64_MAX ? 0 : level->budget;
-    result = p->desc->measure(&query, cell, p->desc->user);
+    result = (p->desc->measure)(&query, cell, p->desc->user);
     if (result && !p->result) {
         tli_sentence s = tli_begin_error(p->env, result, TLI_IN(PLAN_PARTITION), TLI_RULE(MEASURE_FAILED),
                                          (uint64_t)query.first_unit, (uint64_t)query.end_unit);

@@ -162,7 +162,7 @@ static void tli_report_progress(tli_compile *c) {
     now.tried_count = c->tried_count;
     now.cost = c->has_best ? c->choice.cost : 0;
     now.bound_cost = c->bound == UINT64_MAX ? 0 : c->bound;
-    if (c->desc->progress(&now, c->desc->user)) c->stopped = 1;
+    if ((c->desc->progress)(&now, c->desc->user)) c->stopped = 1;
 }
 
 // Called by the planner of a combination, whose own work counts on top.

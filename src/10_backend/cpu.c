@@ -1064,7 +1064,7 @@ static tl_result tli_cpu_check(void *self) {
 
 static uint64_t tli_cpu_now_ns(void *self) {
     const tli_cpu *cpu = (const tli_cpu *)self;
-    return cpu->desc.now_ns ? cpu->desc.now_ns(cpu->desc.user) : 0;
+    return cpu->desc.now_ns ? (cpu->desc.now_ns)(cpu->desc.user) : 0;
 }
 
 // Memory of the caller limits; where a bank is of the env, the others lie beside memory without a limit.

@@ -47,9 +47,9 @@ static tl_result tli_gauge_fail(const tli_gauge *g, tli_rule rule, tl_result cod
 static tl_result tli_gauge_wait(const tli_gauge *g) {
     const tl_backend *b = g->backend;
     tl_ticket ticket;
-    tl_result result = b->submit(b->self, &ticket);
+    tl_result result = (b->submit)(b->self, &ticket);
     if (result && result != TL_NOT_READY) return tli_gauge_fail(g, TLI_RULE(SUBMIT_FAILED), result);
-    if (!result) result = b->wait(b->self, ticket);
+    if (!result) result = (b->wait)(b->self, ticket);
     if (result == TL_NOT_READY)
         return tli_fail(g->env, TL_ERROR_UNSUPPORTED, TLI_IN(MEASURE_DEVICE),
                         TLI_RULE(BACKEND_CANNOT_WAIT_SO_THAT_NOTHING));
@@ -64,15 +64,15 @@ static tl_result tli_gauge_enqueue(const tli_gauge *g, const tli_gauge_job *job,
     to.bytes = from.bytes = bytes;
     switch (job->work) {
     case TLI_GAUGE_COPY:
-        result = b->copy(b->self, to, from);
+        result = (b->copy)(b->self, to, from);
         return result ? tli_gauge_fail(g, TLI_RULE(COPY_FAILED), result) : TL_OK;
     case TLI_GAUGE_COMPRESS:
         to.bytes = tl_find_codec_bytes(job->codec, bytes);
-        result = b->compress(b->self, job->codec, to, from);
+        result = (b->compress)(b->self, job->codec, to, from);
         return result ? tli_gauge_fail(g, TLI_RULE(COMPRESS_FAILED), result) : TL_OK;
     case TLI_GAUGE_EXPAND:
         from.bytes = tl_find_codec_bytes(job->codec, bytes);
-        result = b->expand(b->self, job->codec, to, from);
+        result = (b->expand)(b->self, job->codec, to, from);
         return result ? tli_gauge_fail(g, TLI_RULE(EXPAND_FAILED), result) : TL_OK;
     }
     return result;
@@ -94,12 +94,12 @@ static tl_result tli_time_job(const tli_gauge *g, const tli_gauge_job *job, uint
     double samples[TLI_GAUGE_SAMPLES];
     int32_t i, turn;
     for (i = -1; i < g->desc.sample_count; i++) {
-        uint64_t start = b->now_ns(b->self), end;
+        uint64_t start = (b->now_ns)(b->self), end;
         tl_result result = TL_OK;
         for (turn = 0; turn < job->turns && !result; turn++) result = tli_gauge_enqueue(g, job, turn, bytes);
         if (!result) result = tli_gauge_wait(g);
         if (result) return result;
-        end = b->now_ns(b->self);
+        end = (b->now_ns)(b->self);
         if (i >= 0) samples[i] = end > start ? (double)(end - start) : 0;
     }
     *ns = tli_find_median(samples, g->desc.sample_count);
@@ -221,9 +221,9 @@ static tl_result tli_measure_flops(const tli_gauge *g, tl_device *device) {
     for (p = 0; p < TL_PRECISION_COUNT && compute; p++) {
         tl_result result = TL_OK;
         for (i = -1; i < g->desc.sample_count && !result; i++) {
-            uint64_t flops = 0, start = b->now_ns(b->self), end;
-            result = compute((tl_precision)p, &flops, g->desc.user);
-            end = b->now_ns(b->self);
+            uint64_t flops = 0, start = (b->now_ns)(b->self), end;
+            result = (compute)((tl_precision)p, &flops, g->desc.user);
+            end = (b->now_ns)(b->self);
             if (i >= 0) samples[i] = end > start ? (double)flops * 1e9 / (double)(end - start) : 0;
         }
         if (result && result != TL_ERROR_UNSUPPORTED)
@@ -243,11 +243,11 @@ static void tli_close_gauge(tli_gauge *g) {
     const tl_backend *b = g->backend;
     int32_t i;
     for (i = 0; i < 3; i++) {
-        if (g->ranges[i].bytes) (void)b->release(b->self, g->ranges[i]);
+        if (g->ranges[i].bytes) (void)(b->release)(b->self, g->ranges[i]);
         tli_zero(&g->ranges[i], sizeof g->ranges[i]);
     }
     for (i = 0; i < TL_TIER_COUNT; i++) {
-        if (g->blocks[i]) (void)b->free_block(b->self, g->blocks[i]);
+        if (g->blocks[i]) (void)(b->free_block)(b->self, g->blocks[i]);
         g->blocks[i] = 0;
     }
 }
@@ -256,7 +256,7 @@ static tl_result tli_claim_gauge(tli_gauge *g, int32_t index, tl_tier tier, uint
     tl_range range;
     tl_result result;
     range.block = g->blocks[tier]; range.offset = offset; range.bytes = g->large;
-    result = g->backend->claim(g->backend->self, range);
+    result = (g->backend->claim)(g->backend->self, range);
     if (!result) g->ranges[index] = range;
     return result;
 }
@@ -264,8 +264,9 @@ static tl_result tli_claim_gauge(tli_gauge *g, int32_t index, tl_tier tier, uint
 // Make blocks and claim ranges of g->large bytes; TL_ERROR_NO_MEMORY if there is no room for them.
 static tl_result tli_open_gauge(tli_gauge *g, int uses_host) {
     const tl_backend *b = g->backend;
-    tl_result result = b->add_block(b->self, TL_TIER_DEVICE, 2 * g->large, &g->blocks[TL_TIER_DEVICE]);
-    if (!result && uses_host) result = b->add_block(b->self, TL_TIER_HOST, g->large, &g->blocks[TL_TIER_HOST]);
+    tl_result result = (b->add_block)(b->self, TL_TIER_DEVICE, 2 * g->large, &g->blocks[TL_TIER_DEVICE]);
+    if (!result && uses_host)
+        result = (b->add_block)(b->self, TL_TIER_HOST, g->large, &g->blocks[TL_TIER_HOST]);
     if (!result) result = tli_claim_gauge(g, 0, TL_TIER_DEVICE, 0);
     if (!result) result = tli_claim_gauge(g, 1, TL_TIER_DEVICE, g->large);
     if (!result && uses_host) result = tli_claim_gauge(g, 2, TL_TIER_HOST, 0);
@@ -302,7 +303,7 @@ static tl_result tli_measure_blocks(tli_gauge *g, tl_device *device) {
     const tl_backend *b = g->backend;
     tl_result result = tli_size_gauge(g);
     if (result || !g->large) return result;
-    result = b->fill(b->self, g->ranges[0], 0x3F800000u);
+    result = (b->fill)(b->self, g->ranges[0], 0x3F800000u);
     if (result) result = tli_gauge_fail(g, TLI_RULE(FILL_FAILED), result);
     if (!result) result = tli_measure_copies(g, device);
 #ifndef TL_NO_CODECS
@@ -331,7 +332,7 @@ TLI_IMPL tl_result tl_measure_device(tl_env *env, const tl_backend *backend,
     if (!g.desc.bytes) g.desc.bytes = TLI_GAUGE_LARGE;
     g.env = env;
     g.backend = backend;
-    backend->limits(backend->self, &g.limits);
+    (backend->limits)(backend->self, &g.limits);
     measured.name = g.desc.name;
     measured.alignment_bytes = g.limits.alignment_bytes;
     if (g.limits.capacity_bytes[TL_TIER_DEVICE] != TL_UNLIMITED)

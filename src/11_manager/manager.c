@@ -158,14 +158,14 @@ static void tli_spin_unlock(char *lock) { _InterlockedExchange8(lock, 0); }
 #endif
 
 static void tli_lock_manager(tl_manager *m) {
-    if (m->desc.lock.lock) { m->desc.lock.lock(m->desc.lock.user); return; }
+    if (m->desc.lock.lock) { (m->desc.lock.lock)(m->desc.lock.user); return; }
 #ifndef TL_NO_THREADS
     tli_spin_lock(&m->lock);
 #endif
 }
 
 static void tli_unlock_manager(tl_manager *m) {
-    if (m->desc.lock.unlock) { m->desc.lock.unlock(m->desc.lock.user); return; }
+    if (m->desc.lock.unlock) { (m->desc.lock.unlock)(m->desc.lock.user); return; }
 #ifndef TL_NO_THREADS
     tli_spin_unlock(&m->lock);
 #endif
@@ -395,7 +395,7 @@ static tl_result tli_map_held(const tli_store *store, const tli_held *held, tl_m
     tl_result result = tli_order_range(store, &held->range, mode != TL_MAP_READ);
     *host = NULL;
     if (result == TL_ERROR_DEVICE_LOST && held->tier == TL_TIER_HOST && mode == TL_MAP_READ) result = TL_OK;
-    return result ? result : store->backend->map(store->backend->self, held->range, mode, host);
+    return result ? result : (store->backend->map)(store->backend->self, held->range, mode, host);
 }
 
 static uint64_t tli_find_room(const tl_manager *m, tl_tier tier) {
@@ -929,7 +929,7 @@ static tl_result tli_unmap_entry(tl_manager *m, int32_t i) {
     union { const void *in; void *out; } host;
     host.in = e->mapped;
     if (host.in && e->owns_mapped) tli_release(m->env, host.out);
-    else if (host.in) result = m->backend.unmap(m->backend.self, e->held.range, TL_MAP_READ, host.out);
+    else if (host.in) result = (m->backend.unmap)(m->backend.self, e->held.range, TL_MAP_READ, host.out);
     if (!result || result == TL_ERROR_CORRUPT) e->mapped = NULL;
     TLI_INVARIANT(result || !e->mapped);
     return result;
@@ -1127,7 +1127,7 @@ TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const
     TL_ASSERT(backend && desc && manager);
     *manager = NULL;
     tli_zero(&limits, sizeof limits);
-    if (backend->limits) backend->limits(backend->self, &limits);
+    if (backend->limits) (backend->limits)(backend->self, &limits);
     result = tli_check_manager(env, backend, desc, &limits);
     budget = tli_find_budget(desc->device_budget_bytes, desc->host_budget_bytes, 0, NULL,
                              limits.capacity_bytes, 0);

@@ -91,11 +91,11 @@ static tl_result tli_open_store(tl_env *env, const tl_backend *backend,
     tl_result result = TL_OK;
     tli_zero(store, sizeof *store);
     tli_zero(&limits, sizeof limits);
-    if (backend->limits) backend->limits(backend->self, &limits);
+    if (backend->limits) (backend->limits)(backend->self, &limits);
     store->env = env;
     store->backend_env = limits.env;
 #ifndef TL_NO_ACCOUNTS
-    if (backend->open_account) result = backend->open_account(backend->self, limit_bytes, &store->account);
+    if (backend->open_account) result = (backend->open_account)(backend->self, limit_bytes, &store->account);
 #else
     (void)limit_bytes;
 #endif
@@ -111,12 +111,12 @@ static void tli_measure_store(tli_store *store, int resets, tl_account_counters 
     tl_backend_counters all;
     int tier;
     tli_zero(counters, sizeof *counters);
-    if (resets) backend->reset_peaks(backend->self);
+    if (resets) (backend->reset_peaks)(backend->self);
     if (tli_account_of(store)) {
-        (void)backend->measure_account(backend->self, tli_account_of(store), resets, counters);
+        (void)(backend->measure_account)(backend->self, tli_account_of(store), resets, counters);
         return;
     }
-    backend->counters(backend->self, &all);
+    (backend->counters)(backend->self, &all);
     for (tier = 0; tier < TL_TIER_COUNT; tier++) {
         if (resets) store->foreign[tier] = all.live_bytes[tier] - store->bytes[tier];
         counters->live_bytes[tier] = all.live_bytes[tier] - store->foreign[tier];
@@ -130,7 +130,7 @@ static void tli_measure_store(tli_store *store, int resets, tl_account_counters 
 static tl_result tli_submit_store(tli_store *store) {
     tl_result result;
     if (!store->enqueued) return TL_OK;
-    result = store->backend->submit(store->backend->self, &store->last_ticket);
+    result = (store->backend->submit)(store->backend->self, &store->last_ticket);
     if (!result) store->enqueued = 0;
     TLI_INVARIANT(result || !store->enqueued);
     return result;
@@ -140,7 +140,7 @@ static tl_result tli_order_range(const tli_store *store, const tl_range *range, 
     tl_access access;
     access.range = *range;
     access.writes = writes;
-    return store->backend->order(store->backend->self, &access, 1);
+    return (store->backend->order)(store->backend->self, &access, 1);
 }
 
 // Enqueue a copy or a conversion between two ranges, by the codecs in which their bytes are.
@@ -149,9 +149,9 @@ static tl_result tli_transfer(tli_store *store, const tl_range *to, tl_codec to_
     const tl_backend *backend = store->backend;
     tl_result result;
     if (!from->bytes) return TL_OK;
-    if (to_codec == from_codec) result = backend->copy(backend->self, *to, *from);
-    else if (to_codec == TL_CODEC_NONE) result = backend->expand(backend->self, from_codec, *to, *from);
-    else result = backend->compress(backend->self, to_codec, *to, *from);
+    if (to_codec == from_codec) result = (backend->copy)(backend->self, *to, *from);
+    else if (to_codec == TL_CODEC_NONE) result = (backend->expand)(backend->self, from_codec, *to, *from);
+    else result = (backend->compress)(backend->self, to_codec, *to, *from);
     if (!result) store->enqueued = 1;
     return result;
 }
@@ -159,7 +159,7 @@ static tl_result tli_transfer(tli_store *store, const tl_range *to, tl_codec to_
 static tl_result tli_fill_range(tli_store *store, const tl_range *to, uint32_t word) {
     if (!to->bytes) return TL_OK;
     store->enqueued = 1;
-    return store->backend->fill(store->backend->self, *to, word);
+    return (store->backend->fill)(store->backend->self, *to, word);
 }
 
 // -- the store: give back --
@@ -179,8 +179,8 @@ static void tli_lose(tli_store *store, const tli_held *held, void *host, tl_map_
 static tl_result tli_release_range(tli_store *store, const tli_held *held) {
     const tl_backend *backend = store->backend;
     uint64_t account = tli_account_of(store);
-    tl_result result = account ? backend->release_on(backend->self, account, held->range)
-                               : backend->release(backend->self, held->range);
+    tl_result result = account ? (backend->release_on)(backend->self, account, held->range)
+                               : (backend->release)(backend->self, held->range);
     TLI_INVARIANT(store->bytes[held->tier] >= held->range.bytes);
     if (!result) store->bytes[held->tier] -= held->range.bytes;
     return result;
@@ -192,13 +192,13 @@ static tl_result tli_retry_one(tli_store *store, tli_lost *lost) {
     tli_held *held = &lost->held;
     tl_result result = TL_OK;
     if (lost->host) {
-        result = backend->unmap(backend->self, held->range, lost->mode, lost->host);
+        result = (backend->unmap)(backend->self, held->range, lost->mode, lost->host);
         return result == TL_ERROR_CORRUPT ? TL_OK : result;
     }
     if (held->range.bytes) result = tli_release_range(store, held);
     if (result) return result;
     held->range.bytes = 0;
-    if (held->owns_block) result = backend->free_block(backend->self, held->range.block);
+    if (held->owns_block) result = (backend->free_block)(backend->self, held->range.block);
     return result == TL_ERROR_CORRUPT ? TL_OK : result;
 }
 
@@ -228,7 +228,7 @@ static tl_result tli_free_held_block(tli_store *store, tli_held *held) {
     tli_quiet quiet = tli_begin_quiet(store->backend_env);
     tl_result result = TL_OK;
     held->range.bytes = 0;
-    if (held->owns_block) result = store->backend->free_block(store->backend->self, held->range.block);
+    if (held->owns_block) result = (store->backend->free_block)(store->backend->self, held->range.block);
     if (result && result != TL_ERROR_CORRUPT) {
         tli_lose(store, held, NULL, TL_MAP_READ);
         if (!store->is_strict) result = TL_OK;
@@ -266,7 +266,7 @@ static tl_result tli_abandon(tli_store *store, tli_held *held) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
 // Give back what is behind the first bytes of held ones, at least one. The backend can.
 static tl_result tli_shorten_held(tli_store *store, tli_held *held, uint64_t bytes) {
-    tl_result result = store->backend->shorten(store->backend->self, tli_account_of(store), held->range,
+    tl_result result = (store->backend->shorten)(store->backend->self, tli_account_of(store), held->range,
                                                bytes);
     if (result) return result;
     TLI_INVARIANT(bytes <= held->range.bytes && store->bytes[held->tier] >= held->range.bytes);
@@ -279,7 +279,7 @@ static tl_result tli_shorten_held(tli_store *store, tli_held *held, uint64_t byt
 #ifndef TL_NO_ONLINE
 // Unmap; a mapping whose unmap failed is remembered, so that it ends before its range is released.
 static tl_result tli_unmap_held(tli_store *store, const tli_held *held, tl_map_mode mode, void *host) {
-    tl_result result = store->backend->unmap(store->backend->self, held->range, mode, host);
+    tl_result result = (store->backend->unmap)(store->backend->self, held->range, mode, host);
     if (result && result != TL_ERROR_CORRUPT) tli_lose(store, held, host, mode);
     return result;
 }
@@ -290,7 +290,7 @@ static void tli_close_store(tli_store *store) {
     const tl_backend *backend = store->backend;
     if (backend) {
         tli_retry_quietly(store);
-        if (tli_account_of(store)) (void)backend->close_account(backend->self, tli_account_of(store));
+        if (tli_account_of(store)) (void)(backend->close_account)(backend->self, tli_account_of(store));
     }
     tli_release(store->env, store->lost);
     store->backend = NULL;
@@ -310,7 +310,7 @@ static tl_result tli_place_held(tli_store *store, tl_tier tier, uint64_t bytes, 
     held->range.block = place->block;
     held->range.offset = place->block ? place->offset : 0;
     held->range.bytes = bytes;
-    if (held->owns_block) result = backend->add_block(backend->self, tier, bytes, &held->range.block);
+    if (held->owns_block) result = (backend->add_block)(backend->self, tier, bytes, &held->range.block);
     if (result) tli_zero(&held->range, sizeof held->range);
     return result;
 }
@@ -319,8 +319,8 @@ static tl_result tli_place_held(tli_store *store, tl_tier tier, uint64_t bytes, 
 static tl_result tli_claim_placed(tli_store *store, tli_held *held) {
     const tl_backend *backend = store->backend;
     uint64_t account = tli_account_of(store);
-    tl_result result = account ? backend->claim_on(backend->self, account, held->range)
-                               : backend->claim(backend->self, held->range);
+    tl_result result = account ? (backend->claim_on)(backend->self, account, held->range)
+                               : (backend->claim)(backend->self, held->range);
     if (result) {
         (void)tli_free_held_block(store, held);
         return result;
@@ -467,7 +467,7 @@ static void tli_describe_victim(tli_hunt *hunt, int32_t index, const tl_checkpoi
 static int32_t tli_end_hunt(const tli_hunt *hunt) {
     int32_t picked;
     if (hunt->eviction != TL_EVICTION_CALLER) return hunt->best;
-    picked = hunt->count ? hunt->evict(hunt->infos, hunt->count, hunt->user) : -1;
+    picked = hunt->count ? (hunt->evict)(hunt->infos, hunt->count, hunt->user) : -1;
     return picked >= 0 && picked < hunt->count ? hunt->indices[picked] : -1;
 }
 

@@ -162,25 +162,25 @@ static tl_result tli_vk_load(tl_env *env, const tl_vk_device *device, tli_vk_cal
     size_t i;
     for (i = 0; i < sizeof tli_vk_instance_entries / sizeof *tli_vk_instance_entries; i++) {
         const tli_vk_entry *entry = &tli_vk_instance_entries[i];
-        PFN_vkVoidFunction found = get(device->instance, entry->name);
+        PFN_vkVoidFunction found = (get)(device->instance, entry->name);
         if (!found) return tli_vk_fail_entry(env, function, entry->name);
         tli_vk_set_call((char *)calls + entry->offset, found);
     }
     for (i = 0; i < sizeof tli_vk_device_entries / sizeof *tli_vk_device_entries; i++) {
         const tli_vk_entry *entry = &tli_vk_device_entries[i];
-        PFN_vkVoidFunction found = calls->vkGetDeviceProcAddr(device->device, entry->name);
+        PFN_vkVoidFunction found = (calls->vkGetDeviceProcAddr)(device->device, entry->name);
         if (!found) return tli_vk_fail_entry(env, function, entry->name);
         tli_vk_set_call((char *)calls + entry->offset, found);
     }
     if (tli_vk_is_at_least(device, VK_API_VERSION_1_1)) {
         tli_vk_set_call(&calls->vkGetPhysicalDeviceProperties2,
-                        get(device->instance, "vkGetPhysicalDeviceProperties2"));
+                        (get)(device->instance, "vkGetPhysicalDeviceProperties2"));
         tli_vk_set_call(&calls->vkGetPhysicalDeviceMemoryProperties2,
-                        get(device->instance, "vkGetPhysicalDeviceMemoryProperties2"));
+                        (get)(device->instance, "vkGetPhysicalDeviceMemoryProperties2"));
     }
     if (!device->timeline_enabled) return TL_OK;
-    tli_vk_set_call(&calls->vkGetSemaphoreCounterValue, calls->vkGetDeviceProcAddr(device->device, counter));
-    tli_vk_set_call(&calls->vkWaitSemaphores, calls->vkGetDeviceProcAddr(device->device, wait));
+    tli_vk_set_call(&calls->vkGetSemaphoreCounterValue, (calls->vkGetDeviceProcAddr)(device->device, counter));
+    tli_vk_set_call(&calls->vkWaitSemaphores, (calls->vkGetDeviceProcAddr)(device->device, wait));
     if (!calls->vkGetSemaphoreCounterValue) return tli_vk_fail_entry(env, function, counter);
     return calls->vkWaitSemaphores ? TL_OK : tli_vk_fail_entry(env, function, wait);
 }
@@ -258,7 +258,7 @@ typedef struct tli_vk_loader {
 } tli_vk_loader;
 
 static void tli_vk_close_instance(tli_vk_loader *loader) {
-    if (loader->instance && loader->destroy) loader->destroy(loader->instance, NULL);
+    if (loader->instance && loader->destroy) (loader->destroy)(loader->instance, NULL);
     tli_vk_close_loader(loader->library);
     tl_free_memory(loader->env, loader->devices);
     loader->instance = VK_NULL_HANDLE;
@@ -292,10 +292,10 @@ static tl_result tli_vk_create_instance(tli_vk_loader *loader) {
     VkDebugUtilsMessengerCreateInfoEXT messenger;
     uint32_t highest = VK_API_VERSION_1_0;
     VkResult result;
-    tli_vk_set_call(&create, loader->get(VK_NULL_HANDLE, "vkCreateInstance"));
-    tli_vk_set_call(&version, loader->get(VK_NULL_HANDLE, "vkEnumerateInstanceVersion"));
+    tli_vk_set_call(&create, (loader->get)(VK_NULL_HANDLE, "vkCreateInstance"));
+    tli_vk_set_call(&version, (loader->get)(VK_NULL_HANDLE, "vkEnumerateInstanceVersion"));
     if (!create) return tli_vk_fail_entry(loader->env, loader->function, "vkCreateInstance");
-    if (version && version(&highest) != VK_SUCCESS) highest = VK_API_VERSION_1_0;
+    if (version && (version)(&highest) != VK_SUCCESS) highest = VK_API_VERSION_1_0;
     loader->api_version = desc->api_version ? desc->api_version : VK_API_VERSION_1_1;
     if (loader->api_version > highest) loader->api_version = highest;
     memset(&application, 0, sizeof application);
@@ -316,7 +316,7 @@ static tl_result tli_vk_create_instance(tli_vk_loader *loader) {
         info.enabledExtensionCount = 1;
         info.ppEnabledExtensionNames = &debug;
     }
-    result = create(&info, NULL, &loader->instance);
+    result = (create)(&info, NULL, &loader->instance);
     if (result == VK_ERROR_LAYER_NOT_PRESENT)
         return tli_vk_loader_fail(loader, TL_ERROR_NOT_FOUND,
                                   "validates: VK_LAYER_KHRONOS_validation is not installed");
@@ -327,14 +327,15 @@ static tl_result tli_vk_create_instance(tli_vk_loader *loader) {
 
 static tl_result tli_vk_load_instance(tli_vk_loader *loader) {
     VkInstance instance = loader->instance;
-    tli_vk_set_call(&loader->destroy, loader->get(instance, "vkDestroyInstance"));
-    tli_vk_set_call(&loader->enumerate, loader->get(instance, "vkEnumeratePhysicalDevices"));
-    tli_vk_set_call(&loader->properties, loader->get(instance, "vkGetPhysicalDeviceProperties"));
-    tli_vk_set_call(&loader->features, loader->get(instance, "vkGetPhysicalDeviceFeatures"));
-    tli_vk_set_call(&loader->memory, loader->get(instance, "vkGetPhysicalDeviceMemoryProperties"));
-    tli_vk_set_call(&loader->families, loader->get(instance, "vkGetPhysicalDeviceQueueFamilyProperties"));
-    tli_vk_set_call(&loader->device_extensions, loader->get(instance, "vkEnumerateDeviceExtensionProperties"));
-    tli_vk_set_call(&loader->create_device, loader->get(instance, "vkCreateDevice"));
+    tli_vk_set_call(&loader->destroy, (loader->get)(instance, "vkDestroyInstance"));
+    tli_vk_set_call(&loader->enumerate, (loader->get)(instance, "vkEnumeratePhysicalDevices"));
+    tli_vk_set_call(&loader->properties, (loader->get)(instance, "vkGetPhysicalDeviceProperties"));
+    tli_vk_set_call(&loader->features, (loader->get)(instance, "vkGetPhysicalDeviceFeatures"));
+    tli_vk_set_call(&loader->memory, (loader->get)(instance, "vkGetPhysicalDeviceMemoryProperties"));
+    tli_vk_set_call(&loader->families, (loader->get)(instance, "vkGetPhysicalDeviceQueueFamilyProperties"));
+    tli_vk_set_call(&loader->device_extensions,
+                    (loader->get)(instance, "vkEnumerateDeviceExtensionProperties"));
+    tli_vk_set_call(&loader->create_device, (loader->get)(instance, "vkCreateDevice"));
     if (!loader->destroy || !loader->enumerate || !loader->properties || !loader->features ||
         !loader->memory || !loader->families || !loader->device_extensions || !loader->create_device)
         return tli_vk_fail_entry(loader->env, loader->function, "of the instance");
@@ -350,12 +351,12 @@ static tl_result tli_vk_open_instance(tli_vk_loader *loader) {
     code = tli_vk_create_instance(loader);
     if (!code) code = tli_vk_load_instance(loader);
     if (code) return code;
-    result = loader->enumerate(loader->instance, &loader->device_count, NULL);
+    result = (loader->enumerate)(loader->instance, &loader->device_count, NULL);
     if (!result && loader->device_count) {
         loader->devices = (VkPhysicalDevice *)tl_add_memory(
             loader->env, loader->device_count * sizeof(VkPhysicalDevice));
         if (!loader->devices) return tli_vk_loader_fail(loader, TL_ERROR_NO_MEMORY, "list of devices");
-        result = loader->enumerate(loader->instance, &loader->device_count, loader->devices);
+        result = (loader->enumerate)(loader->instance, &loader->device_count, loader->devices);
     }
     if (result && result != VK_INCOMPLETE)
         return tli_vk_fail_call(loader->env, loader->function, "vkEnumeratePhysicalDevices", result);
@@ -367,9 +368,9 @@ static void tli_vk_find_families(tli_vk_loader *loader, VkPhysicalDevice physica
                                  int32_t *transfer) {
     VkQueueFamilyProperties families[TLI_VK_FAMILIES];
     uint32_t count = 0, i;
-    loader->families(physical, &count, NULL);
+    (loader->families)(physical, &count, NULL);
     if (count > TLI_VK_FAMILIES) count = TLI_VK_FAMILIES;
-    loader->families(physical, &count, families);
+    (loader->families)(physical, &count, families);
     *compute = *transfer = -1;
     for (i = 0; i < count; i++) {
         VkQueueFlags flags = families[i].queueFlags;
@@ -386,8 +387,8 @@ static void tli_vk_describe_device(tli_vk_loader *loader, VkPhysicalDevice physi
     VkPhysicalDeviceMemoryProperties memory;
     int32_t compute, transfer;
     uint32_t i;
-    loader->properties(physical, &properties);
-    loader->memory(physical, &memory);
+    (loader->properties)(physical, &properties);
+    (loader->memory)(physical, &memory);
     tli_vk_find_families(loader, physical, &compute, &transfer);
     memset(info, 0, sizeof *info);
     memcpy(info->name, properties.deviceName, sizeof info->name);
@@ -451,10 +452,10 @@ static int tli_vk_device_has(tli_vk_loader *loader, VkPhysicalDevice physical, c
     VkExtensionProperties *list;
     uint32_t count = 0, i;
     int found = 0;
-    if (loader->device_extensions(physical, NULL, &count, NULL) || !count) return 0;
+    if ((loader->device_extensions)(physical, NULL, &count, NULL) || !count) return 0;
     list = (VkExtensionProperties *)tl_add_memory(loader->env, count * sizeof *list);
     if (!list) return 0;
-    if (loader->device_extensions(physical, NULL, &count, list) == VK_SUCCESS)
+    if ((loader->device_extensions)(physical, NULL, &count, list) == VK_SUCCESS)
         for (i = 0; i < count && !found; i++) found = strcmp(list[i].extensionName, name) == 0;
     tl_free_memory(loader->env, list);
     return found;
@@ -467,14 +468,14 @@ static int tli_vk_can_timeline(tli_vk_loader *loader, VkPhysicalDevice physical)
     VkPhysicalDeviceTimelineSemaphoreFeatures timeline;
     if (loader->api_version < VK_API_VERSION_1_1) return 0;
     if (!tli_vk_device_has(loader, physical, "VK_KHR_timeline_semaphore")) return 0;
-    tli_vk_set_call(&get, loader->get(loader->instance, "vkGetPhysicalDeviceFeatures2"));
+    tli_vk_set_call(&get, (loader->get)(loader->instance, "vkGetPhysicalDeviceFeatures2"));
     if (!get) return 0;
     memset(&features, 0, sizeof features);
     memset(&timeline, 0, sizeof timeline);
     features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
     timeline.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES;
     features.pNext = &timeline;
-    get(physical, &features);
+    (get)(physical, &features);
     return timeline.timelineSemaphore != 0;
 }
 
@@ -489,7 +490,7 @@ static tl_result tli_vk_create_device(tli_vk_loader *loader, VkPhysicalDevice ph
     PFN_vkGetDeviceQueue get_queue;
     int32_t compute, transfer;
     VkResult result;
-    loader->features(physical, &features);  // validation warns where features were never queried
+    (loader->features)(physical, &features);  // validation warns where features were never queried
     tli_vk_find_families(loader, physical, &compute, &transfer);
     if (!loader->desc->enable_transfer) transfer = -1;
     memset(queues, 0, sizeof queues);
@@ -514,18 +515,18 @@ static tl_result tli_vk_create_device(tli_vk_loader *loader, VkPhysicalDevice ph
         owned->extensions[info.enabledExtensionCount++] = "VK_EXT_memory_budget";
     info.ppEnabledExtensionNames = owned->extensions;
     // What ends a device is there before it begins: a driver whose threads outlive its library crashes.
-    tli_vk_set_call(&owned->destroy_device, loader->get(loader->instance, "vkDestroyDevice"));
-    tli_vk_set_call(&get_device_proc, loader->get(loader->instance, "vkGetDeviceProcAddr"));
+    tli_vk_set_call(&owned->destroy_device, (loader->get)(loader->instance, "vkDestroyDevice"));
+    tli_vk_set_call(&get_device_proc, (loader->get)(loader->instance, "vkGetDeviceProcAddr"));
     if (!owned->destroy_device || !get_device_proc)
         return tli_vk_fail_entry(loader->env, loader->function, "vkGetDeviceProcAddr");
-    result = loader->create_device(physical, &info, NULL, &device->device);
+    result = (loader->create_device)(physical, &info, NULL, &device->device);
     if (result) return tli_vk_fail_call(loader->env, loader->function, "vkCreateDevice", result);
-    tli_vk_set_call(&get_queue, get_device_proc(device->device, "vkGetDeviceQueue"));
+    tli_vk_set_call(&get_queue, (get_device_proc)(device->device, "vkGetDeviceQueue"));
     if (!get_queue) return tli_vk_fail_entry(loader->env, loader->function, "vkGetDeviceQueue");
-    get_queue(device->device, (uint32_t)compute, 0, &device->queue);
+    (get_queue)(device->device, (uint32_t)compute, 0, &device->queue);
     device->queue_family = (uint32_t)compute;
     if (transfer >= 0) {
-        get_queue(device->device, (uint32_t)transfer, 0, &device->transfer_queue);
+        (get_queue)(device->device, (uint32_t)transfer, 0, &device->transfer_queue);
         device->transfer_family = (uint32_t)transfer;
     }
     device->timeline_enabled = timeline.timelineSemaphore != 0;
@@ -539,13 +540,13 @@ static tl_result tli_vk_add_messenger(tli_vk_loader *loader, tli_vk_owned *owned
     PFN_vkCreateDebugUtilsMessengerEXT create;
     VkResult result;
     if (!loader->desc->message) return TL_OK;
-    tli_vk_set_call(&create, loader->get(loader->instance, "vkCreateDebugUtilsMessengerEXT"));
+    tli_vk_set_call(&create, (loader->get)(loader->instance, "vkCreateDebugUtilsMessengerEXT"));
     tli_vk_set_call(&owned->destroy_messenger,
-                    loader->get(loader->instance, "vkDestroyDebugUtilsMessengerEXT"));
+                    (loader->get)(loader->instance, "vkDestroyDebugUtilsMessengerEXT"));
     if (!create || !owned->destroy_messenger)
         return tli_vk_fail_entry(loader->env, loader->function, "vkCreateDebugUtilsMessengerEXT");
     tli_vk_fill_messenger(loader->desc, &info);
-    result = create(loader->instance, &info, NULL, &owned->messenger);
+    result = (create)(loader->instance, &info, NULL, &owned->messenger);
     return result ? tli_vk_fail_call(loader->env, loader->function, "vkCreateDebugUtilsMessengerEXT", result)
                   : TL_OK;
 }
@@ -592,9 +593,9 @@ TLI_VK_IMPL tl_result tl_vk_free_device(tl_env *env, tl_vk_device *device) {
     if (!owned) return TL_OK;
     if (owned->backend_count)
         return tli_vk_fail_users(env, "tl_vk_free_device", "device", owned->backend_count, "backends");
-    if (device->device && owned->destroy_device) owned->destroy_device(device->device, NULL);
-    if (owned->messenger) owned->destroy_messenger(device->instance, owned->messenger, NULL);
-    if (device->instance && owned->destroy_instance) owned->destroy_instance(device->instance, NULL);
+    if (device->device && owned->destroy_device) (owned->destroy_device)(device->device, NULL);
+    if (owned->messenger) (owned->destroy_messenger)(device->instance, owned->messenger, NULL);
+    if (device->instance && owned->destroy_instance) (owned->destroy_instance)(device->instance, NULL);
     tli_vk_close_loader(owned->library);
     tl_free_memory(env, owned);
     memset(device, 0, sizeof *device);

@@ -10,18 +10,18 @@ static tli_vk_batch *tli_vk_batch_of(tli_vk *b, uint64_t serial) {
 }
 
 static void tli_vk_lock(tli_vk *b) {
-    if (b->desc.device.lock_queue) b->desc.device.lock_queue(b->desc.device.lock_user);
+    if (b->desc.device.lock_queue) (b->desc.device.lock_queue)(b->desc.device.lock_user);
 }
 
 static void tli_vk_unlock(tli_vk *b) {
-    if (b->desc.device.unlock_queue) b->desc.device.unlock_queue(b->desc.device.lock_user);
+    if (b->desc.device.unlock_queue) (b->desc.device.unlock_queue)(b->desc.device.lock_user);
 }
 
 // Free the staging slots whose batch has passed.
 static void tli_vk_free_slots(tli_vk *b) {
     int32_t i;
     for (i = 0; i < b->slot_end && b->slot_count; i++)
-        if (b->slots[i].is_used && b->slots[i].serial <= b->passed) tli_vk_free_slot(b, &b->slots[i]);
+        if (b->all_slots[i].is_used && b->all_slots[i].serial <= b->passed) tli_vk_free_slot(b, &b->all_slots[i]);
 }
 
 // Note that the batches up to this serial have finished, and the dropped ones behind them.
@@ -50,16 +50,16 @@ static tl_result tli_vk_look(tli_vk *b, const char *function) {
     VkResult result = VK_SUCCESS;
     if (b->records || b->lost) return TL_OK;
     if (b->timeline) {
-        result = b->vk.vkGetSemaphoreCounterValue(b->device, b->timeline, &serial);
+        result = (b->vk.vkGetSemaphoreCounterValue)(b->device, b->timeline, &serial);
         if (!result && serial >= b->serial + 1) {  // no such batch: drivers return this for a lost device
             result = VK_ERROR_DEVICE_LOST;
             serial = b->passed;
         }
         if (!result && b->transfer_timeline)
-            result = b->vk.vkGetSemaphoreCounterValue(b->device, b->transfer_timeline, &transferred);
+            result = (b->vk.vkGetSemaphoreCounterValue)(b->device, b->transfer_timeline, &transferred);
     } else {
         while (serial + 1 < b->serial && !result) {
-            result = b->vk.vkGetFenceStatus(b->device, tli_vk_batch_of(b, serial + 1)->fence);
+            result = (b->vk.vkGetFenceStatus)(b->device, tli_vk_batch_of(b, serial + 1)->fence);
             if (!result) serial++;
         }
         if (result == VK_NOT_READY) result = VK_SUCCESS;
@@ -89,9 +89,9 @@ static tl_result tli_vk_wait_batch(tli_vk *b, uint64_t serial, const char *funct
         info.semaphoreCount = values[1] ? 2 : 1;
         info.pSemaphores = timelines;
         info.pValues = values;
-        result = b->vk.vkWaitSemaphores(b->device, &info, UINT64_MAX);
+        result = (b->vk.vkWaitSemaphores)(b->device, &info, UINT64_MAX);
     } else {
-        result = b->vk.vkWaitForFences(b->device, 1, &tli_vk_batch_of(b, serial)->fence, VK_TRUE, UINT64_MAX);
+        result = (b->vk.vkWaitForFences)(b->device, 1, &tli_vk_batch_of(b, serial)->fence, VK_TRUE, UINT64_MAX);
     }
     if (result) return tli_vk_fail_result(b, function, "wait for the device", result);
     tli_vk_pass(b, serial);
@@ -102,7 +102,7 @@ static tl_result tli_vk_reset_batch(tli_vk *b, tli_vk_batch *batch, const char *
     VkResult result;
     int32_t i;
     for (i = 0; i < batch->set_count && i <= batch->set_at; i++) {
-        result = b->vk.vkResetDescriptorPool(b->device, batch->sets[i].pool, 0);
+        result = (b->vk.vkResetDescriptorPool)(b->device, batch->sets[i].pool, 0);
         if (result) return tli_vk_fail_result(b, function, "vkResetDescriptorPool", result);
         batch->sets[i].sets_left = TLI_VK_SETS;
         batch->sets[i].buffers_left = TLI_VK_SET_BUFFERS;
@@ -158,20 +158,20 @@ static void tli_vk_issue_barrier(tli_vk *b, VkCommandBuffer commands, const tli_
     barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
     barrier.srcAccessMask = c->access[0];
     barrier.dstAccessMask = c->access[1];
-    b->vk.vkCmdPipelineBarrier(commands, c->stages[0], c->stages[1], 0, 1, &barrier, 0, NULL, 0, NULL);
+    (b->vk.vkCmdPipelineBarrier)(commands, c->stages[0], c->stages[1], 0, 1, &barrier, 0, NULL, 0, NULL);
 }
 
 static void tli_vk_issue_dispatch(tli_vk *b, VkCommandBuffer commands, const tli_vk_command *c,
                                   const void *push) {
     const tl_vk_kernel *kernel = c->kernel;
     if (kernel->buffer_count)
-        b->vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->layout, 0, 1, &c->set,
+        (b->vk.vkCmdBindDescriptorSets)(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->layout, 0, 1, &c->set,
                                       0, NULL);
-    b->vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
+    (b->vk.vkCmdBindPipeline)(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
     if (kernel->push_bytes)
-        b->vk.vkCmdPushConstants(commands, kernel->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, kernel->push_bytes,
+        (b->vk.vkCmdPushConstants)(commands, kernel->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, kernel->push_bytes,
                                  push);
-    b->vk.vkCmdDispatch(commands, c->groups[0], c->groups[1], c->groups[2]);
+    (b->vk.vkCmdDispatch)(commands, c->groups[0], c->groups[1], c->groups[2]);
 }
 
 static void tli_vk_issue_command(tli_vk *b, VkCommandBuffer commands, const tli_vk_command *c,
@@ -179,17 +179,17 @@ static void tli_vk_issue_command(tli_vk *b, VkCommandBuffer commands, const tli_
     switch (c->kind) {
     case TLI_VK_COMMAND_BARRIER: tli_vk_issue_barrier(b, commands, c); break;
     case TLI_VK_COMMAND_PASSAGE:
-        b->vk.vkCmdPipelineBarrier(commands, c->stages[0], c->stages[1], 0, 0, NULL, c->count,
+        (b->vk.vkCmdPipelineBarrier)(commands, c->stages[0], c->stages[1], 0, 0, NULL, c->count,
                                    (const VkBufferMemoryBarrier *)data, 0, NULL);
         break;
     case TLI_VK_COMMAND_TIME:
-        b->vk.vkCmdResetQueryPool(commands, b->times, c->count, 1);
-        b->vk.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, b->times, c->count);
+        (b->vk.vkCmdResetQueryPool)(commands, b->times, c->count, 1);
+        (b->vk.vkCmdWriteTimestamp)(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, b->times, c->count);
         break;
     case TLI_VK_COMMAND_COPY:
-        b->vk.vkCmdCopyBuffer(commands, c->from, c->to, c->count, (const VkBufferCopy *)data);
+        (b->vk.vkCmdCopyBuffer)(commands, c->from, c->to, c->count, (const VkBufferCopy *)data);
         break;
-    case TLI_VK_COMMAND_FILL: b->vk.vkCmdFillBuffer(commands, c->to, c->at, c->bytes, c->word); break;
+    case TLI_VK_COMMAND_FILL: (b->vk.vkCmdFillBuffer)(commands, c->to, c->at, c->bytes, c->word); break;
     case TLI_VK_COMMAND_DISPATCH: tli_vk_issue_dispatch(b, commands, c, data); break;
     }
 }
@@ -227,19 +227,19 @@ static void tli_vk_break_batch(tli_vk *b, tli_vk_batch *batch) {
 static tl_result tli_vk_start_commands(tli_vk *b, VkCommandPool pool, VkCommandBuffer commands,
                                        const char *function) {
     VkCommandBufferBeginInfo info;
-    VkResult result = b->vk.vkResetCommandPool(b->device, pool, 0);
+    VkResult result = (b->vk.vkResetCommandPool)(b->device, pool, 0);
     if (result) return tli_vk_fail_result(b, function, "vkResetCommandPool", result);
     memset(&info, 0, sizeof info);
     info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
     info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
-    result = b->vk.vkBeginCommandBuffer(commands, &info);
+    result = (b->vk.vkBeginCommandBuffer)(commands, &info);
     return result ? tli_vk_fail_result(b, function, "vkBeginCommandBuffer", result) : TL_OK;
 }
 
 // End the command buffer of the open batch.
 static tl_result tli_vk_end_commands(tli_vk *b, const char *function) {
     tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
-    VkResult result = b->vk.vkEndCommandBuffer(batch->commands);
+    VkResult result = (b->vk.vkEndCommandBuffer)(batch->commands);
     const char *call = batch->has_others ? "what the caller recorded did not run: vkEndCommandBuffer"
                                          : "vkEndCommandBuffer";
     if (!result) {
@@ -293,7 +293,7 @@ static VkResult tli_vk_submit_to(tli_vk *b, VkQueue queue, const VkCommandBuffer
         if (wait_value) info.pWaitDstStageMask = &stages;
     }
     tli_vk_lock(b);
-    result = b->vk.vkQueueSubmit(queue, 1, &info, fence);
+    result = (b->vk.vkQueueSubmit)(queue, 1, &info, fence);
     tli_vk_unlock(b);
     if (!result) b->calls.submit_count++;
     return result;
@@ -305,7 +305,7 @@ static tl_result tli_vk_hand_over(tli_vk *b, const char *function) {
     tl_result mended = b->open == TLI_VK_BROKEN ? tli_vk_mend_batch(b, function) : TL_OK;
     VkResult result = VK_SUCCESS;
     if (mended) return mended;
-    if (!b->timeline) result = b->vk.vkResetFences(b->device, 1, &batch->fence);
+    if (!b->timeline) result = (b->vk.vkResetFences)(b->device, 1, &batch->fence);
     if (result) return tli_vk_fail_result(b, function, "vkResetFences", result);
     if (!batch->is_half)
         result = tli_vk_submit_to(b, b->desc.device.queue, &batch->commands, b->transfer_timeline,

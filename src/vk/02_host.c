@@ -63,7 +63,8 @@ static tl_result tli_vk_make_room(tli_vk *b, const char *function) {
     int32_t i, reads = 0;
     if (tli_vk_drop_stale_read(b)) return TL_OK;
     for (i = 0; i < b->slot_end; i++)
-        if (b->slots[i].is_used && b->slots[i].piece) serial = tli_vk_least(serial, b->slots[i].serial);
+        if (b->all_slots[i].is_used && b->all_slots[i].piece)
+            serial = tli_vk_least(serial, b->all_slots[i].serial);
     for (i = 0; i < b->mapping_count; i++) reads += b->mappings[i].is_pending;
     if (serial == UINT64_MAX && !reads)
         return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "staging: is full of ranges that are mapped");
@@ -71,7 +72,7 @@ static tl_result tli_vk_make_room(tli_vk *b, const char *function) {
     if (result || serial <= b->passed) return result;
     if (b->records || serial == UINT64_MAX) return tli_vk_fail(b, TL_NOT_READY, function, "staging: is in use");
     for (i = 0; i < b->slot_end; i++)   // nothing was left to submit: the work of these was never enqueued
-        if (b->slots[i].is_used && b->slots[i].serial == serial) tli_vk_free_slot(b, &b->slots[i]);
+        if (b->all_slots[i].is_used && b->all_slots[i].serial == serial) tli_vk_free_slot(b, &b->all_slots[i]);
     return TL_OK;
 }
 
@@ -116,8 +117,8 @@ static tl_result tli_vk_take_staging(tli_vk *b, uint64_t bytes, const char *func
     if (result) return result;
     slot.serial = UINT64_MAX;
     slot.is_used = 1;
-    if (!b->free_slot && tli_vk_grow(b, &b->slots, &b->slot_capacity, b->slot_end, sizeof *b->slots)) {
-        memset(&b->slots[b->slot_end], 0, sizeof *b->slots);
+    if (!b->free_slot && tli_vk_grow(b, &b->all_slots, &b->slot_capacity, b->slot_end, sizeof *b->all_slots)) {
+        memset(&b->all_slots[b->slot_end], 0, sizeof *b->all_slots);
         b->free_slot = ++b->slot_end;
     }
     if (!b->free_slot) {
@@ -130,8 +131,8 @@ static tl_result tli_vk_take_staging(tli_vk *b, uint64_t bytes, const char *func
     place->bytes = bytes;
     if (b->lost_count) tli_vk_forget_lost(b, place);  // a dropped frame may have been to write it
     *number = b->free_slot - 1;
-    b->free_slot = b->slots[*number].next_free;
-    b->slots[*number] = slot;
+    b->free_slot = b->all_slots[*number].next_free;
+    b->all_slots[*number] = slot;
     b->slot_count++;
     b->calls.staged_bytes += bytes;
     return TL_OK;
@@ -405,7 +406,7 @@ static tl_result tli_vk_check(void *self) {
 
 static uint64_t tli_vk_now_ns(void *self) {
     const tli_vk *b = (const tli_vk *)self;
-    return b->desc.now_ns ? b->desc.now_ns(b->desc.user) : 0;
+    return b->desc.now_ns ? (b->desc.now_ns)(b->desc.user) : 0;
 }
 
 // The bytes of a chunk that the tier can take without asking the driver, or after a wait.
@@ -650,11 +651,11 @@ static tl_result tli_vk_read_device(tli_vk *b) {
     uint32_t family_count = 0;
     const VkPhysicalDeviceLimits *limits = &b->device_limits;
     uint64_t unit;
-    b->vk.vkGetPhysicalDeviceProperties(device->physical, &properties);
-    b->vk.vkGetPhysicalDeviceMemoryProperties(device->physical, &b->memory);
-    b->vk.vkGetPhysicalDeviceQueueFamilyProperties(device->physical, &family_count, NULL);
+    (b->vk.vkGetPhysicalDeviceProperties)(device->physical, &properties);
+    (b->vk.vkGetPhysicalDeviceMemoryProperties)(device->physical, &b->memory);
+    (b->vk.vkGetPhysicalDeviceQueueFamilyProperties)(device->physical, &family_count, NULL);
     if (family_count > TLI_VK_FAMILIES) family_count = TLI_VK_FAMILIES;
-    b->vk.vkGetPhysicalDeviceQueueFamilyProperties(device->physical, &family_count, families);
+    (b->vk.vkGetPhysicalDeviceQueueFamilyProperties)(device->physical, &family_count, families);
     b->device_limits = properties.limits;
     if (device->queue_family >= family_count ||
         !(families[device->queue_family].queueFlags & VK_QUEUE_COMPUTE_BIT))
@@ -681,7 +682,7 @@ static tl_result tli_vk_read_device(tli_vk *b) {
         more.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
         largest.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES;
         more.pNext = &largest;
-        b->vk.vkGetPhysicalDeviceProperties2(device->physical, &more);
+        (b->vk.vkGetPhysicalDeviceProperties2)(device->physical, &more);
         if (largest.maxMemoryAllocationSize) b->most_allocation_bytes = largest.maxMemoryAllocationSize;
     }
     b->has_budget = tli_vk_has_extension(device, "VK_EXT_memory_budget") &&
@@ -702,7 +703,7 @@ static tl_result tli_vk_read_overhead(tli_vk *b) {
         uint64_t bytes = units[i] * b->granularity;
         result = tli_vk_create_buffer(b, bytes, &buffer, &needs);
         if (result) return tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateBuffer", result);
-        b->vk.vkDestroyBuffer(b->device, buffer, b->callbacks);
+        (b->vk.vkDestroyBuffer)(b->device, buffer, b->callbacks);
         if (needs.alignment > b->granularity) b->granularity = needs.alignment;
         bytes = tli_vk_align(bytes, b->granularity);
         needs.size = tli_vk_align(needs.size, b->granularity);
@@ -740,14 +741,14 @@ static tl_result tli_vk_make_commands(tli_vk *b, uint32_t family, VkCommandPool 
     info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
     info.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
     info.queueFamilyIndex = family;
-    result = b->vk.vkCreateCommandPool(b->device, &info, b->callbacks, pool);
+    result = (b->vk.vkCreateCommandPool)(b->device, &info, b->callbacks, pool);
     if (result) *pool = VK_NULL_HANDLE;  // a call that fails may leave anything there
     if (result) return tli_vk_fail_result(b, function, "vkCreateCommandPool", result);
     commands.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
     commands.commandPool = *pool;
     commands.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
     commands.commandBufferCount = 1;
-    result = b->vk.vkAllocateCommandBuffers(b->device, &commands, buffer);
+    result = (b->vk.vkAllocateCommandBuffers)(b->device, &commands, buffer);
     return result ? tli_vk_fail_result(b, function, "vkAllocateCommandBuffers", result) : TL_OK;
 }
 
@@ -762,7 +763,7 @@ static tl_result tli_vk_make_batch(tli_vk *b, tli_vk_batch *batch) {
     if (code || b->timeline) return code;
     memset(&fence, 0, sizeof fence);
     fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
-    result = b->vk.vkCreateFence(b->device, &fence, b->callbacks, &batch->fence);
+    result = (b->vk.vkCreateFence)(b->device, &fence, b->callbacks, &batch->fence);
     if (result) batch->fence = VK_NULL_HANDLE;
     return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateFence", result) : TL_OK;
 }
@@ -778,10 +779,10 @@ static tl_result tli_vk_make_timeline(tli_vk *b) {
     type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
     info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO;
     info.pNext = &type;
-    result = b->vk.vkCreateSemaphore(b->device, &info, b->callbacks, &b->timeline);
+    result = (b->vk.vkCreateSemaphore)(b->device, &info, b->callbacks, &b->timeline);
     if (result) b->timeline = VK_NULL_HANDLE;
     if (!result && b->desc.device.transfer_queue) {
-        result = b->vk.vkCreateSemaphore(b->device, &info, b->callbacks, &b->transfer_timeline);
+        result = (b->vk.vkCreateSemaphore)(b->device, &info, b->callbacks, &b->transfer_timeline);
         if (result) b->transfer_timeline = VK_NULL_HANDLE;
     }
     return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateSemaphore", result) : TL_OK;
@@ -803,7 +804,7 @@ static tl_result tli_vk_make_times(tli_vk *b) {
     info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
     info.queryType = VK_QUERY_TYPE_TIMESTAMP;
     info.queryCount = count + TLI_VK_OWN_TIMES;
-    result = b->vk.vkCreateQueryPool(b->device, &info, b->callbacks, &b->times);
+    result = (b->vk.vkCreateQueryPool)(b->device, &info, b->callbacks, &b->times);
     if (result) b->times = VK_NULL_HANDLE;
     return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateQueryPool", result) : TL_OK;
 }
@@ -915,10 +916,10 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
 static void tli_vk_free_batch(tli_vk *b, tli_vk_batch *batch) {
     int32_t i;
     for (i = 0; i < batch->set_count; i++)
-        b->vk.vkDestroyDescriptorPool(b->device, batch->sets[i].pool, b->callbacks);
-    if (batch->fence) b->vk.vkDestroyFence(b->device, batch->fence, b->callbacks);
-    if (batch->pool) b->vk.vkDestroyCommandPool(b->device, batch->pool, b->callbacks);
-    if (batch->transfer_pool) b->vk.vkDestroyCommandPool(b->device, batch->transfer_pool, b->callbacks);
+        (b->vk.vkDestroyDescriptorPool)(b->device, batch->sets[i].pool, b->callbacks);
+    if (batch->fence) (b->vk.vkDestroyFence)(b->device, batch->fence, b->callbacks);
+    if (batch->pool) (b->vk.vkDestroyCommandPool)(b->device, batch->pool, b->callbacks);
+    if (batch->transfer_pool) (b->vk.vkDestroyCommandPool)(b->device, batch->transfer_pool, b->callbacks);
     tl_free_memory(b->env, batch->sets);
     tl_free_memory(b->env, batch->writes);
     tl_free_memory(b->env, batch->noted);
@@ -961,16 +962,16 @@ TLI_VK_IMPL tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     tl_free_memory(env, b->bounce);
     tl_free_heap(b->staging_heap);
     for (i = 0; b->batches && i < b->desc.batch_count; i++) tli_vk_free_batch(b, &b->batches[i]);
-    if (b->timeline) b->vk.vkDestroySemaphore(b->device, b->timeline, b->callbacks);
-    if (b->transfer_timeline) b->vk.vkDestroySemaphore(b->device, b->transfer_timeline, b->callbacks);
-    if (b->times) b->vk.vkDestroyQueryPool(b->device, b->times, b->callbacks);
+    if (b->timeline) (b->vk.vkDestroySemaphore)(b->device, b->timeline, b->callbacks);
+    if (b->transfer_timeline) (b->vk.vkDestroySemaphore)(b->device, b->transfer_timeline, b->callbacks);
+    if (b->times) (b->vk.vkDestroyQueryPool)(b->device, b->times, b->callbacks);
     tl_free_memory(env, b->time_serials);
     tl_free_memory(env, b->away);
     tl_free_memory(env, b->batches);
     tl_free_memory(env, b->chunks);
     tl_free_memory(env, b->blocks);
     tl_free_memory(env, b->accounts);
-    tl_free_memory(env, b->slots);
+    tl_free_memory(env, b->all_slots);
     tl_free_memory(env, b->mappings);
     tl_free_memory(env, b->lost_places);
     tl_free_memory(env, b);

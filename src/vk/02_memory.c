@@ -265,7 +265,7 @@ typedef struct tli_vk {
     int32_t  staging;                 // chunk
     uint64_t staging_size;
     tl_heap *staging_heap;            // of the slots in it
-    tli_vk_slot *slots;               // [slot_end]
+    tli_vk_slot *all_slots;           // [slot_end]
     int32_t  slot_count, slot_end, slot_capacity, free_slot;  // slot_count: in use; free_slot: slot + 1
     void    *bounce;                  // memory of the env for a map larger than the staging, kept for the next
     uint64_t bounce_bytes;
@@ -344,14 +344,14 @@ static VkResult tli_vk_flush_host(tli_vk *b, const tli_vk_place *place) {
     const tli_vk_chunk *chunk = &b->chunks[place->chunk];
     VkMappedMemoryRange range = tli_vk_mapped_range(b, chunk, place->at, place->bytes);
     if (chunk->flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) return VK_SUCCESS;
-    return b->vk.vkFlushMappedMemoryRanges(b->device, 1, &range);
+    return (b->vk.vkFlushMappedMemoryRanges)(b->device, 1, &range);
 }
 
 static VkResult tli_vk_invalidate_host(tli_vk *b, const tli_vk_place *place) {
     const tli_vk_chunk *chunk = &b->chunks[place->chunk];
     VkMappedMemoryRange range = tli_vk_mapped_range(b, chunk, place->at, place->bytes);
     if (chunk->flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) return VK_SUCCESS;
-    return b->vk.vkInvalidateMappedMemoryRanges(b->device, 1, &range);
+    return (b->vk.vkInvalidateMappedMemoryRanges)(b->device, 1, &range);
 }
 
 // Rate how well a memory type serves a tier; 0 = not at all. Host-visible device-local memory rates lower,
@@ -438,12 +438,12 @@ static void tli_vk_forget_away(tli_vk *b, const tli_vk_chunk *chunk) {
 static void tli_vk_destroy_chunk(tli_vk *b, tli_vk_chunk *chunk) {
     tli_vk_forget_away(b, chunk);
     if (!chunk->imported) {
-        if (chunk->buffer) b->vk.vkDestroyBuffer(b->device, chunk->buffer, b->callbacks);
+        if (chunk->buffer) (b->vk.vkDestroyBuffer)(b->device, chunk->buffer, b->callbacks);
         if (chunk->memory && b->desc.hooks.release) {
-            b->desc.hooks.release(b->desc.hooks.user, chunk->cookie);
+            (b->desc.hooks.release)(b->desc.hooks.user, chunk->cookie);
         } else if (chunk->memory) {
-            if (chunk->mapped) b->vk.vkUnmapMemory(b->device, chunk->memory);
-            b->vk.vkFreeMemory(b->device, chunk->memory, b->callbacks);
+            if (chunk->mapped) (b->vk.vkUnmapMemory)(b->device, chunk->memory);
+            (b->vk.vkFreeMemory)(b->device, chunk->memory, b->callbacks);
         }
         if (chunk->memory) tli_vk_count_memory(b, chunk, -1);
         tl_free_heap(chunk->heap);
@@ -457,7 +457,7 @@ static VkResult tli_vk_ask_hook(tli_vk *b, tl_tier tier, const VkMemoryRequireme
                                 tli_vk_chunk *chunk) {
     void *mapped = NULL;
     uint32_t type = 0;
-    VkResult result = b->desc.hooks.allocate(b->desc.hooks.user, needs, required, preferred, &chunk->memory,
+    VkResult result = (b->desc.hooks.allocate)(b->desc.hooks.user, needs, required, preferred, &chunk->memory,
                                              &chunk->memory_offset, &type, &mapped, &chunk->cookie);
     if (result) {
         chunk->memory = VK_NULL_HANDLE;
@@ -509,7 +509,7 @@ static VkResult tli_vk_allocate_typed(tli_vk *b, tl_tier tier, const VkMemoryReq
         info.memoryTypeIndex = (uint32_t)type;
         result = VK_ERROR_OUT_OF_DEVICE_MEMORY;
         if (info.allocationSize > b->memory.memoryHeaps[b->memory.memoryTypes[type].heapIndex].size) continue;
-        result = b->vk.vkAllocateMemory(b->device, &info, b->callbacks, &chunk->memory);
+        result = (b->vk.vkAllocateMemory)(b->device, &info, b->callbacks, &chunk->memory);
         if (result) {
             chunk->memory = VK_NULL_HANDLE;
             if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY) continue;  // try another heap
@@ -519,7 +519,7 @@ static VkResult tli_vk_allocate_typed(tli_vk *b, tl_tier tier, const VkMemoryReq
         chunk->flags = b->memory.memoryTypes[type].propertyFlags;
         chunk->memory_heap = (uint8_t)b->memory.memoryTypes[type].heapIndex;
         if (!(chunk->flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT)) return VK_SUCCESS;
-        result = b->vk.vkMapMemory(b->device, chunk->memory, 0, VK_WHOLE_SIZE, 0, &mapped);
+        result = (b->vk.vkMapMemory)(b->device, chunk->memory, 0, VK_WHOLE_SIZE, 0, &mapped);
         chunk->mapped = (char *)mapped;
         if (result && tier == TL_TIER_DEVICE) result = VK_SUCCESS;  // it is mapped through staging instead
         return result;
@@ -537,9 +537,9 @@ static VkResult tli_vk_create_buffer(tli_vk *b, uint64_t bytes, VkBuffer *buffer
     info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                  VK_BUFFER_USAGE_TRANSFER_DST_BIT;
     info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
-    result = b->vk.vkCreateBuffer(b->device, &info, b->callbacks, buffer);
+    result = (b->vk.vkCreateBuffer)(b->device, &info, b->callbacks, buffer);
     if (result) *buffer = VK_NULL_HANDLE;
-    else b->vk.vkGetBufferMemoryRequirements(b->device, *buffer, needs);
+    else (b->vk.vkGetBufferMemoryRequirements)(b->device, *buffer, needs);
     return result;
 }
 
@@ -559,7 +559,7 @@ static VkResult tli_vk_create_chunk(tli_vk *b, tl_tier tier, tli_vk_chunk_kind k
     chunk->kind = (uint8_t)kind;
     if (chunk->memory) tli_vk_count_memory(b, chunk, 1);
     if (!result)
-        result = b->vk.vkBindBufferMemory(b->device, chunk->buffer, chunk->memory, chunk->memory_offset);
+        result = (b->vk.vkBindBufferMemory)(b->device, chunk->buffer, chunk->memory, chunk->memory_offset);
     if (result) tli_vk_destroy_chunk(b, chunk);
     return result;
 }
@@ -861,7 +861,7 @@ static uint64_t tli_vk_heap_budget(const tli_vk *b, uint32_t heap) {
         budget.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT;
         properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2;
         properties.pNext = &budget;
-        b->vk.vkGetPhysicalDeviceMemoryProperties2(b->desc.device.physical, &properties);
+        (b->vk.vkGetPhysicalDeviceMemoryProperties2)(b->desc.device.physical, &properties);
         whole = budget.heapBudget[heap];
         used = budget.heapUsage[heap];
     }
@@ -935,12 +935,12 @@ static void tli_vk_free_slot(tli_vk *b, tli_vk_slot *slot) {
     slot->is_used = 0;
     b->slot_count--;
     slot->next_free = b->free_slot;
-    b->free_slot = (int32_t)(slot - b->slots) + 1;
+    b->free_slot = (int32_t)(slot - b->all_slots) + 1;
 }
 
 // A slot is free as soon as this batch has finished.
 static void tli_vk_give_staging(tli_vk *b, int32_t number, uint64_t serial) {
-    tli_vk_slot *slot = &b->slots[number];
+    tli_vk_slot *slot = &b->all_slots[number];
     slot->serial = serial;
     if (serial <= b->passed) tli_vk_free_slot(b, slot);
 }

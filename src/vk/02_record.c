@@ -86,7 +86,7 @@ static tl_result tli_vk_add_sets(tli_vk *b, tli_vk_batch *batch, const char *fun
     info.maxSets = TLI_VK_SETS;
     info.poolSizeCount = 1;
     info.pPoolSizes = &size;
-    result = b->vk.vkCreateDescriptorPool(b->device, &info, b->callbacks, &sets.pool);
+    result = (b->vk.vkCreateDescriptorPool)(b->device, &info, b->callbacks, &sets.pool);
     if (result) return tli_vk_fail_result(b, function, "vkCreateDescriptorPool", result);
     sets.sets_left = TLI_VK_SETS;
     sets.buffers_left = TLI_VK_SET_BUFFERS;
@@ -114,7 +114,7 @@ static tl_result tli_vk_take_set(tli_vk *b, const tl_vk_kernel *kernel, const ch
     info.descriptorPool = sets->pool;
     info.descriptorSetCount = 1;
     info.pSetLayouts = &kernel->set_layout;
-    result = b->vk.vkAllocateDescriptorSets(b->device, &info, set);
+    result = (b->vk.vkAllocateDescriptorSets)(b->device, &info, set);
     if (result) return tli_vk_fail_result(b, function, "vkAllocateDescriptorSets", result);
     sets->sets_left--;
     sets->buffers_left -= (uint32_t)kernel->buffer_count;
@@ -145,7 +145,7 @@ static tl_result tli_vk_dispatch(tli_vk *b, const tl_vk_kernel *kernel, const tl
         writes[i].pBufferInfo = &buffers[i];
     }
     if (kernel->buffer_count)
-        b->vk.vkUpdateDescriptorSets(b->device, (uint32_t)kernel->buffer_count, writes, 0, NULL);
+        (b->vk.vkUpdateDescriptorSets)(b->device, (uint32_t)kernel->buffer_count, writes, 0, NULL);
     memset(&command, 0, sizeof command);
     command.kind = TLI_VK_COMMAND_DISPATCH;
     command.kernel = kernel;
@@ -563,18 +563,18 @@ static tl_result tli_vk_record_transfer(tli_vk *b, tli_vk_batch *batch, const tl
     region.srcOffset = op->from.at;
     region.dstOffset = op->to.at;
     region.size = op->to.bytes;
-    b->vk.vkCmdCopyBuffer(batch->transfer_commands, b->chunks[op->from.chunk].buffer,
+    (b->vk.vkCmdCopyBuffer)(batch->transfer_commands, b->chunks[op->from.chunk].buffer,
                           b->chunks[op->to.chunk].buffer, 1, &region);
     b->calls.copy_count++;
     memset(&barrier, 0, sizeof barrier);
     barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
     barrier.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
     barrier.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
-    b->vk.vkCmdPipelineBarrier(batch->transfer_commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
+    (b->vk.vkCmdPipelineBarrier)(batch->transfer_commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
                                VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, NULL, 0, NULL);
     b->calls.barrier_count++;
     if (differ) tli_vk_record_passage(b, batch->transfer_commands, places, 2, 0, 1);
-    result = b->vk.vkEndCommandBuffer(batch->transfer_commands);
+    result = (b->vk.vkEndCommandBuffer)(batch->transfer_commands);
     return result ? tli_vk_fail_result(b, function, "vkEndCommandBuffer", result) : TL_OK;
 }
 

@@ -37,7 +37,7 @@ static VkResult tli_vk_make_layouts(tli_vk *b, const tl_vk_kernel_desc *desc, tl
     set.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
     set.bindingCount = (uint32_t)desc->buffer_count;
     set.pBindings = bindings;
-    result = b->vk.vkCreateDescriptorSetLayout(b->device, &set, b->callbacks, &kernel->set_layout);
+    result = (b->vk.vkCreateDescriptorSetLayout)(b->device, &set, b->callbacks, &kernel->set_layout);
     if (result) kernel->set_layout = VK_NULL_HANDLE;
     if (result) return result;
     push.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
@@ -47,7 +47,7 @@ static VkResult tli_vk_make_layouts(tli_vk *b, const tl_vk_kernel_desc *desc, tl
     layout.pSetLayouts = &kernel->set_layout;
     layout.pushConstantRangeCount = desc->push_bytes != 0;
     layout.pPushConstantRanges = &push;
-    result = b->vk.vkCreatePipelineLayout(b->device, &layout, b->callbacks, &kernel->layout);
+    result = (b->vk.vkCreatePipelineLayout)(b->device, &layout, b->callbacks, &kernel->layout);
     if (result) kernel->layout = VK_NULL_HANDLE;
     return result;
 }
@@ -66,7 +66,7 @@ static VkResult tli_vk_make_pipeline(tli_vk *b, const tl_vk_kernel_desc *desc, t
     module.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
     module.codeSize = desc->word_count * 4;
     module.pCode = desc->words;
-    result = b->vk.vkCreateShaderModule(b->device, &module, b->callbacks, &shader);
+    result = (b->vk.vkCreateShaderModule)(b->device, &module, b->callbacks, &shader);
     if (result) return result;
     for (i = 0; i < desc->constant_count; i++) {
         entries[i].constantID = i;
@@ -84,10 +84,10 @@ static VkResult tli_vk_make_pipeline(tli_vk *b, const tl_vk_kernel_desc *desc, t
     pipeline.stage.pName = "main";
     pipeline.stage.pSpecializationInfo = desc->constant_count ? &special : NULL;
     pipeline.layout = kernel->layout;
-    result = b->vk.vkCreateComputePipelines(b->device, b->desc.pipeline_cache, 1, &pipeline, b->callbacks,
+    result = (b->vk.vkCreateComputePipelines)(b->device, b->desc.pipeline_cache, 1, &pipeline, b->callbacks,
                                             &kernel->pipeline);
     if (result) kernel->pipeline = VK_NULL_HANDLE;
-    b->vk.vkDestroyShaderModule(b->device, shader, b->callbacks);
+    (b->vk.vkDestroyShaderModule)(b->device, shader, b->callbacks);
     return result;
 }
 
@@ -126,9 +126,9 @@ TLI_VK_IMPL tl_result tl_vk_init_kernel(const tl_backend *backend, const tl_vk_k
 TLI_VK_IMPL void tl_vk_free_kernel(const tl_backend *backend, tl_vk_kernel *kernel) {
     tli_vk *b = tli_vk_self(backend);
     if (!kernel) return;
-    if (kernel->pipeline) b->vk.vkDestroyPipeline(b->device, kernel->pipeline, b->callbacks);
-    if (kernel->layout) b->vk.vkDestroyPipelineLayout(b->device, kernel->layout, b->callbacks);
-    if (kernel->set_layout) b->vk.vkDestroyDescriptorSetLayout(b->device, kernel->set_layout, b->callbacks);
+    if (kernel->pipeline) (b->vk.vkDestroyPipeline)(b->device, kernel->pipeline, b->callbacks);
+    if (kernel->layout) (b->vk.vkDestroyPipelineLayout)(b->device, kernel->layout, b->callbacks);
+    if (kernel->set_layout) (b->vk.vkDestroyDescriptorSetLayout)(b->device, kernel->set_layout, b->callbacks);
     b->kernel_count--;
     tl_free_memory(b->env, kernel);
 }
@@ -216,7 +216,7 @@ static tl_result tli_vk_read_time(tli_vk *b, uint32_t slot, const char *function
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "slot: was never written");
     result = tli_vk_reach(b, b->time_serials[slot], function);
     if (result) return result;
-    got = b->vk.vkGetQueryPoolResults(b->device, b->times, slot, 1, sizeof ticks, &ticks, sizeof ticks,
+    got = (b->vk.vkGetQueryPoolResults)(b->device, b->times, slot, 1, sizeof ticks, &ticks, sizeof ticks,
                                       VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
     if (got) return tli_vk_fail_result(b, function, "vkGetQueryPoolResults", got);
     ticks = tli_vk_extend_ticks(b, slot, ticks);

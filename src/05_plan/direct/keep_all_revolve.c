@@ -423,12 +423,12 @@ static int32_t tli_find_first_layer(const tl_graph *graph) {
 
 // Add the binomial schedule. `slots` is a stack of the nodes whose output is held as a checkpoint; the first
 // stands for the graph inputs, if there are any.
-static void tli_reverse_chain(tli_unit_chain *chain, int32_t slot_count, int32_t *slots) {
+static void tli_reverse_chain(tli_unit_chain *chain, int32_t slot_count, int32_t *all_slots) {
     int32_t right = chain->graph->node_count - 1, depth = 1;
     chain->first = tli_find_first_layer(chain->graph);
-    chain->reached = slots[0] = chain->first - 1;
+    chain->reached = all_slots[0] = chain->first - 1;
     while (right >= chain->first) {
-        int32_t left = slots[depth - 1], count = right - left;
+        int32_t left = all_slots[depth - 1], count = right - left;
         if (count == 1) {
             tli_revolve_backward(chain, right--);
             if (depth > 1) { tli_revolve_drop(chain, left); depth--; }
@@ -437,8 +437,8 @@ static void tli_reverse_chain(tli_unit_chain *chain, int32_t slot_count, int32_t
             tli_revolve_backward(chain, right);
             tli_revolve_drop(chain, --right);
         } else {
-            slots[depth] = left + tli_split_chain(count, slot_count - depth + 1);
-            tli_revolve_advance(chain, left, slots[depth]);
+            all_slots[depth] = left + tli_split_chain(count, slot_count - depth + 1);
+            tli_revolve_advance(chain, left, all_slots[depth]);
             depth++;
         }
     }
@@ -458,7 +458,7 @@ static tl_result tli_check_chain(tl_env *env, tli_function function, const tl_gr
 
 TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t slot_count, tl_plan *plan) {
     tli_unit_chain chain;
-    int32_t *slots, most, id;
+    int32_t *all_slots, most, id;
     tl_result result;
     TL_ASSERT(graph && plan);
     tli_zero(plan, sizeof *plan);
@@ -474,10 +474,10 @@ TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t s
     chain.graph = graph;
     chain.list = tli_steps_of(env);
     most = slot_count < graph->node_count ? slot_count : graph->node_count;
-    slots = (int32_t *)tli_alloc_array(env, (uint64_t)most, sizeof *slots);
-    chain.list.failed = !slots;
-    if (slots) tli_reverse_chain(&chain, slot_count, slots);
-    tli_release(env, slots);
+    all_slots = (int32_t *)tli_alloc_array(env, (uint64_t)most, sizeof *all_slots);
+    chain.list.failed = !all_slots;
+    if (all_slots) tli_reverse_chain(&chain, slot_count, all_slots);
+    tli_release(env, all_slots);
     return tli_finish_plan(&chain.list, TLI_IN(PLAN_REVOLVE), graph, 0, plan);
 }
 #endif  // TL_NO_PLANNERS

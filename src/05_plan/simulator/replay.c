@@ -91,7 +91,7 @@ static tl_result tli_walk_open(tli_walk *w) {
         w->memory[life->over] = NULL;
         *tli_walk_live_as(w, &w->lifetimes.items[life->over]) = -1;
     } else {
-        result = w->desc->allocate(life, memory, w->desc->user);
+        result = (w->desc->allocate)(life, memory, w->desc->user);
     }
     if (result) *memory = NULL;
     if (result) return tli_walk_failed(w, result, "allocate");
@@ -110,7 +110,7 @@ static void tli_walk_release(tli_walk *w, int32_t number) {
     if (!memory) return;
     w->memory[number] = NULL;
     *tli_walk_live_as(w, life) = -1;
-    w->desc->release(life, memory, w->desc->user);
+    (w->desc->release)(life, memory, w->desc->user);
 }
 
 // Release what the step frees.
@@ -213,7 +213,7 @@ static tl_result tli_walk_compute(tli_walk *w) {
     if (w->step.kind == TL_STEP_FORWARD || w->step.kind == TL_STEP_FORWARD_INPLACE)
         call.saved = tli_walk_tensor(w, 0, 0);
     call.scratch = tli_walk_operand_of(w, TL_USE_SCRATCH, w->step.node);
-    result = w->desc->call(&call, w->desc->user);
+    result = (w->desc->call)(&call, w->desc->user);
     return result ? tli_walk_failed(w, result, "call") : TL_OK;
 }
 
@@ -235,7 +235,7 @@ static tl_result tli_walk_copy_tensor(tli_walk *w, int32_t tensor, tl_use to, tl
     copy.index = w->index;
     copy.to = tli_walk_operand_of(w, to, tensor);
     copy.from = tli_walk_operand_of(w, from, tensor);
-    result = w->desc->copy(&copy, w->desc->user);
+    result = (w->desc->copy)(&copy, w->desc->user);
     return result ? tli_walk_failed(w, result, "copy") : TL_OK;
 }
 
@@ -326,14 +326,14 @@ static tl_result tli_walk_steps(tli_walk *w) {
 
 static tl_result tli_walk_alloc(tli_walk *w) {
     const tl_graph *graph = w->graph;
-    uint64_t slots = (uint64_t)tli_count_slots(w->desc->plan), count = (uint64_t)w->lifetimes.count, i;
-    uint64_t keys = slots * tli_ledger_keys(graph), tensors = (uint64_t)graph->tensor_count;
+    uint64_t slot_total = (uint64_t)tli_count_slots(w->desc->plan), count = (uint64_t)w->lifetimes.count, i;
+    uint64_t keys = slot_total * tli_ledger_keys(graph), tensors = (uint64_t)graph->tensor_count;
     uint64_t *free_steps = (uint64_t *)tli_alloc_array(w->env, count, sizeof *free_steps);
     w->memory = (void **)tli_alloc_array(w->env, count, sizeof *w->memory);
     w->by_free = (int32_t *)tli_alloc_array(w->env, count, sizeof *w->by_free);
     w->live = (int32_t *)tli_alloc_array(w->env, keys, sizeof *w->live);
-    w->states = (tli_walk_state *)tli_alloc_array(w->env, slots * tensors, sizeof *w->states);
-    w->ran = (uint8_t *)tli_alloc_array(w->env, slots * (uint64_t)graph->node_count, 1);
+    w->states = (tli_walk_state *)tli_alloc_array(w->env, slot_total * tensors, sizeof *w->states);
+    w->ran = (uint8_t *)tli_alloc_array(w->env, slot_total * (uint64_t)graph->node_count, 1);
     w->is_read = (uint8_t *)tli_alloc_array(w->env, tensors, 1);
     w->operands = (tl_replay_operand *)tli_alloc_array(w->env, 2 * (tensors + (uint64_t)graph->input_count),
                                                        sizeof *w->operands);

@@ -201,14 +201,14 @@ static void tli_reset_sim_arena(tli_sim_arena *arena) {
 
 static tl_result tli_sim_alloc_state(tli_sim *sim) {
     uint64_t tensors = (uint64_t)sim->graph->tensor_count, nodes = (uint64_t)sim->graph->node_count;
-    uint64_t most = tli_sim_most_made(sim->graph), slots = (uint64_t)sim->slot_count;
-    uint64_t owners = slots * (3 * tensors + nodes);  // no overflow: slots fit 17 bits
+    uint64_t most = tli_sim_most_made(sim->graph), slot_total = (uint64_t)sim->slot_count;
+    uint64_t owners = slot_total * (3 * tensors + nodes);  // no overflow: slots fit 17 bits
     if (owners > INT32_MAX) return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(GRAPH_TOO_MANY_TENSORS));
     sim->arena.owner_count = (int32_t)owners;
-    sim->host_arena.owner_count = (int32_t)(slots * tensors);
-    sim->all_tensors = (tli_sim_tensor *)tli_alloc_array(sim->env, slots * tensors, sizeof *sim->tensors);
-    sim->all_nodes = (tli_sim_node *)tli_alloc_array(sim->env, slots * nodes, sizeof *sim->nodes);
-    sim->next_backward = (int32_t *)tli_alloc_array(sim->env, slots, sizeof *sim->next_backward);
+    sim->host_arena.owner_count = (int32_t)(slot_total * tensors);
+    sim->all_tensors = (tli_sim_tensor *)tli_alloc_array(sim->env, slot_total * tensors, sizeof *sim->tensors);
+    sim->all_nodes = (tli_sim_node *)tli_alloc_array(sim->env, slot_total * nodes, sizeof *sim->nodes);
+    sim->next_backward = (int32_t *)tli_alloc_array(sim->env, slot_total, sizeof *sim->next_backward);
     sim->made = (tli_made *)tli_alloc_array(sim->env, most, sizeof *sim->made);
     if (!sim->all_tensors || !sim->all_nodes || !sim->next_backward || !sim->made ||
         !tli_sim_alloc_arena(sim->env, &sim->arena) || !tli_sim_alloc_arena(sim->env, &sim->host_arena))
@@ -283,11 +283,11 @@ static tl_result tli_sim_enter(tli_sim *sim, int32_t index) {
 
 // Return to the state before the first step, without allocating.
 static tl_result tli_reset_sim(tli_sim *sim) {
-    size_t slots = (size_t)sim->slot_count;
+    size_t slot_total = (size_t)sim->slot_count;
     tl_result result = TL_OK;
     int32_t slot, i;
-    tli_zero(sim->all_tensors, slots * (size_t)sim->graph->tensor_count * sizeof *sim->tensors);
-    tli_zero(sim->all_nodes, slots * (size_t)sim->graph->node_count * sizeof *sim->nodes);
+    tli_zero(sim->all_tensors, slot_total * (size_t)sim->graph->tensor_count * sizeof *sim->tensors);
+    tli_zero(sim->all_nodes, slot_total * (size_t)sim->graph->node_count * sizeof *sim->nodes);
     tli_zero(&sim->report, sizeof sim->report);
     sim->report.broken_step = -1;
     sim->report.peak_step = -1;

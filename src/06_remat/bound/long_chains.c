@@ -23,7 +23,7 @@ typedef struct tli_runs {
     uint64_t   least;         // b
     int32_t   *path;          // [count] nodes that may be pivots, the last first
     int32_t   *moment;        // [count] position of the backward; -1 = none
-    uint64_t  *slots;         // [count] s of the moment
+    uint64_t  *all_slots;     // [count] s of the moment
     int32_t   *region;        // [node_count] 1 = that of the first pivot; 0 = none
     int32_t   *index;         // [node_count] scratch: of a node in path, from 1 on
     uint64_t  *costs;         // [count] f of the pivots taken
@@ -154,10 +154,11 @@ static void tli_runs_take(tli_runs *r, uint64_t most) {
     tli_zero(r->region, (size_t)r->model->graph->node_count * sizeof *r->region);
     tli_zero(r->index, (size_t)r->model->graph->node_count * sizeof *r->index);
     for (i = r->count; i-- > 0;)
-        if (r->moment[i] >= 0 && r->slots[i] <= most) tli_runs_mark_region(r, r->path[i], ++region);
+        if (r->moment[i] >= 0 && r->all_slots[i] <= most) tli_runs_mark_region(r, r->path[i], ++region);
     r->taken = 0;
     for (i = r->count; i-- > 0;)
-        if (r->moment[i] >= 0 && r->slots[i] <= most) r->costs[r->taken++] = tli_runs_find_cost(r, r->path[i]);
+        if (r->moment[i] >= 0 && r->all_slots[i] <= most)
+            r->costs[r->taken++] = tli_runs_find_cost(r, r->path[i]);
     r->work += (uint64_t)r->model->graph->node_count;
 }
 
@@ -174,13 +175,13 @@ static void tli_runs_sort(tli_runs *r) {
 }
 
 // What the pivots taken cost beyond their first runs with so many slots: C(s + t, s) of them run t times.
-static uint64_t tli_runs_sum(const tli_runs *r, uint64_t slots) {
-    uint64_t group = slots + 1, left = group, times = 1, sum = 0, part;
+static uint64_t tli_runs_sum(const tli_runs *r, uint64_t slot_total) {
+    uint64_t group = slot_total + 1, left = group, times = 1, sum = 0, part;
     int32_t i;
     for (i = 0; i < r->taken; i++) {
         if (!left) {
             times++;
-            if (!tli_mul_u64(group, slots + times, &group)) return sum;     // C(s + t, s) from C(s + t - 1, s)
+            if (!tli_mul_u64(group, slot_total + times, &group)) return sum;  // C(s + t, s)
             left = group /= times;
         }
         left--;
@@ -194,13 +195,14 @@ static void tli_runs_try(tli_runs *r) {
     uint64_t most = 0, next;
     int32_t i;
     for (i = 0; i < r->count; i++)
-        r->slots[i] = r->moment[i] < 0 ? TLI_RUNS_MANY : r->model->room[r->moment[i]] / r->least;
-    for (i = 0; i < r->count; i++) if (r->slots[i] > TLI_RUNS_MANY) r->slots[i] = TLI_RUNS_MANY;
+        r->all_slots[i] = r->moment[i] < 0 ? TLI_RUNS_MANY : r->model->room[r->moment[i]] / r->least;
+    for (i = 0; i < r->count; i++) if (r->all_slots[i] > TLI_RUNS_MANY) r->all_slots[i] = TLI_RUNS_MANY;
     tli_runs_take(r, TLI_RUNS_MANY);
-    for (i = 0; i < r->count; i++) if (r->moment[i] >= 0) r->slots[i] += tli_runs_count_read(r, i);
+    for (i = 0; i < r->count; i++) if (r->moment[i] >= 0) r->all_slots[i] += tli_runs_count_read(r, i);
     for (; r->work < TLI_RUNS_WORK; most = next + 1) {
         next = UINT64_MAX;
-        for (i = 0; i < r->count; i++) if (r->slots[i] >= most && r->slots[i] < next) next = r->slots[i];
+        for (i = 0; i < r->count; i++)
+            if (r->all_slots[i] >= most && r->all_slots[i] < next) next = r->all_slots[i];
         if (next >= (uint64_t)r->count) break;      // no pivot has so few slots, or none runs twice
         tli_runs_take(r, next);
         tli_runs_sort(r);
@@ -225,12 +227,12 @@ static tl_result tli_bound_runs(tli_bound *model, uint64_t *extra) {
     r.model = model;
     *extra = 0;
     r.path = (int32_t *)tli_alloc_array(model->env, 4 * (uint64_t)nodes, sizeof *r.path);
-    r.slots = (uint64_t *)tli_alloc_array(model->env, 2 * (uint64_t)nodes, sizeof *r.slots);
-    if (r.path && r.slots) {
+    r.all_slots = (uint64_t *)tli_alloc_array(model->env, 2 * (uint64_t)nodes, sizeof *r.all_slots);
+    if (r.path && r.all_slots) {
         r.moment = r.path + nodes;
         r.region = r.moment + nodes;
         r.index = r.region + nodes;
-        r.costs = r.slots + nodes;
+        r.costs = r.all_slots + nodes;
         for (r.least = tli_runs_next_size(&r); r.least != UINT64_MAX && r.work < TLI_RUNS_WORK;
              r.least = tli_runs_next_size(&r)) {
             tli_runs_find_path(&r);
@@ -242,8 +244,8 @@ static tl_result tli_bound_runs(tli_bound *model, uint64_t *extra) {
     *extra = r.extra;
     *model->work += r.work;
     tli_release(model->env, r.path);
-    tli_release(model->env, r.slots);
-    return r.path && r.slots ? TL_OK : TL_ERROR_NO_MEMORY;
+    tli_release(model->env, r.all_slots);
+    return r.path && r.all_slots ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -8,7 +8,7 @@
 
 typedef struct tli_chain_binomial {
     tli_chain *chain;
-    int32_t   *slots;               // [stage_count] stages whose inputs are checkpoints, ascending
+    int32_t   *all_slots;           // [stage_count] stages whose inputs are checkpoints, ascending
     int32_t    slot_count;
     tli_steps *steps;               // NULL = only bytes and cost are wanted
     uint64_t   held, peak, cost;    // held: by checkpoints
@@ -44,9 +44,9 @@ static void tli_binomial_leaf(tli_chain_binomial *b, int32_t stage) {
 static void tli_binomial_reverse(tli_chain_binomial *b) {
     int32_t right = b->chain->stage_count - 1, depth = 1;
     b->held = b->peak = b->cost = 0;
-    b->slots[0] = 0;
+    b->all_slots[0] = 0;
     while (right >= 0) {
-        int32_t left = b->slots[depth - 1], count = right - left + 1;
+        int32_t left = b->all_slots[depth - 1], count = right - left + 1;
         if (count == 1) {
             tli_binomial_leaf(b, right--);
             if (depth > 1) depth--;
@@ -54,8 +54,8 @@ static void tli_binomial_reverse(tli_chain_binomial *b) {
             tli_binomial_advance(b, left, right, right);
             tli_binomial_leaf(b, right--);
         } else {
-            b->slots[depth] = left + tli_split_chain(count, b->slot_count - depth + 1);
-            tli_binomial_advance(b, left, b->slots[depth], right);
+            b->all_slots[depth] = left + tli_split_chain(count, b->slot_count - depth + 1);
+            tli_binomial_advance(b, left, b->all_slots[depth], right);
             depth++;
         }
     }
@@ -182,12 +182,12 @@ static tli_revolve_bytes tli_find_slots(const tl_graph *graph, uint64_t budget) 
 static tl_result tli_revolve(tl_env *env, const tl_graph *graph, uint64_t slot_count, tli_steps *steps) {
     int32_t most = slot_count < (uint64_t)graph->node_count ? (int32_t)slot_count : graph->node_count;
     tli_unit_chain chain;
-    int32_t *slots = (int32_t *)tli_alloc_array(env, (uint64_t)most, sizeof *slots);
+    int32_t *all_slots = (int32_t *)tli_alloc_array(env, (uint64_t)most, sizeof *all_slots);
     chain.graph = graph;
     chain.list = tli_steps_of(env);
-    chain.list.failed = !slots;
-    if (slots) tli_reverse_chain(&chain, most, slots);
-    tli_release(env, slots);
+    chain.list.failed = !all_slots;
+    if (all_slots) tli_reverse_chain(&chain, most, all_slots);
+    tli_release(env, all_slots);
     *steps = chain.list;
     return steps->failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
@@ -227,15 +227,15 @@ static int tli_chain_try_binomial(tli_chain *chain, tli_steps *steps, tli_chain_
     tli_chain_binomial b;
     tli_zero(&b, sizeof b);
     b.chain = chain;
-    b.slots = (int32_t *)tli_alloc_array(chain->env, (uint64_t)chain->stage_count, sizeof *b.slots);
-    if (!b.slots) { chain->failed = 1; return 0; }
+    b.all_slots = (int32_t *)tli_alloc_array(chain->env, (uint64_t)chain->stage_count, sizeof *b.all_slots);
+    if (!b.all_slots) { chain->failed = 1; return 0; }
     found->cost = tli_binomial_find(&b);
     if (curve->count && curve->points[curve->count - 1].cost <= found->cost) found->cost = UINT64_MAX;
     if (found->cost != UINT64_MAX) {
         b.steps = steps;
         tli_binomial_reverse(&b);
     }
-    tli_release(chain->env, b.slots);
+    tli_release(chain->env, b.all_slots);
     if (steps->failed) chain->failed = 1;
     return found->cost != UINT64_MAX;
 }
@@ -287,11 +287,11 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
     tli_zero(found, sizeof *found);
     *steps = tli_steps_of(env);
     if (tli_is_revolve_chain(graph)) {
-        tli_revolve_bytes slots = tli_find_slots(graph, budget);
-        found->least = slots.least;
-        found->exact = slots.slot_count || slots.least == slots.floor;
-        if (!slots.slot_count) return TL_ERROR_INFEASIBLE;
-        result = tli_revolve(env, graph, slots.slot_count, steps);
+        tli_revolve_bytes revolve = tli_find_slots(graph, budget);
+        found->least = revolve.least;
+        found->exact = revolve.slot_count || revolve.least == revolve.floor;
+        if (!revolve.slot_count) return TL_ERROR_INFEASIBLE;
+        result = tli_revolve(env, graph, revolve.slot_count, steps);
         found->work = TLI_REVOLVE_WORK * (uint64_t)steps->count;
         return result;
     }

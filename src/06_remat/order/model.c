@@ -231,7 +231,7 @@ static int tli_order_stops(tli_order *o) {
     now.work_limit = o->work_limit;
     now.peak_bytes = o->peak;
     now.bound_bytes = o->bound;
-    o->stopped = o->desc->progress(&now, o->desc->user) != 0;
+    o->stopped = (o->desc->progress)(&now, o->desc->user) != 0;
     return o->stopped;
 }
 

@@ -94,7 +94,7 @@ static int tli_arena_watch(const tl_remat_progress *progress, void *user) {
     tl_remat_progress now = *progress;
     now.work += a->work;
     now.work_limit += a->work;
-    return a->desc->progress(&now, a->desc->user);
+    return (a->desc->progress)(&now, a->desc->user);
 }
 
 // What tl_plan_remat is asked in the place of the caller.
@@ -136,7 +136,7 @@ static tl_result tli_arena_place(tli_arena_plan *a, int in_banks) {
 // One plan within a budget, with its places. TL_ERROR_INFEASIBLE: there is no plan.
 static tl_result tli_arena_try(tli_arena_plan *a, tli_arena_maker make, const tli_budget *budget,
                                tl_remat_report *report) {
-    tl_result result = make(a, budget, report);
+    tl_result result = (make)(a, budget, report);
     a->turns++;
     a->work += report->work;
     if (result) return result;
@@ -193,7 +193,7 @@ static tl_result tli_arena_refuse(tli_arena_plan *a, const tli_budget *budget, c
     report->cost = report->bound_cost = 0;
     report->gap_ratio = 0;
     tl_free_plan(a->env, a->plan);
-    return a->planner->refuse(a, budget);
+    return (a->planner->refuse)(a, budget);
 }
 
 // Less work for each of the plans that follow the first one, and for their places; none for bounds.
@@ -287,7 +287,7 @@ static tl_result tli_arena_end(tli_arena_plan *a, const tli_budget *budget, tl_r
     tl_result result;
     if (tli_arena_knows_least(a, budget, found)) {
         *a->report = *found;
-        return a->planner->refuse(a, budget);
+        return (a->planner->refuse)(a, budget);
     }
     result = tli_arena_try_least(a, budget, &within, found);
     if (!result && a->plan->host_arena_bytes > budget->host_bytes) {
@@ -427,10 +427,10 @@ static tl_result tli_plan_in_arena(tli_arena_plan *a, const tli_budget *budget, 
 static tl_result tli_make_lowest(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
     tl_remat_report again;
     tli_budget within = *budget;
-    tl_result result = a->planner->make(a, budget, report);
+    tl_result result = (a->planner->make)(a, budget, report);
     if (result != TL_ERROR_INFEASIBLE || !report->least_budget_bytes) return result;
     within.bytes = report->least_budget_bytes - budget->base_bytes;
-    return a->planner->make(a, &within, &again);
+    return (a->planner->make)(a, &within, &again);
 }
 
 static tl_result tli_make_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {

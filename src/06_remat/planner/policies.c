@@ -373,7 +373,7 @@ typedef struct tli_stages {
     uint8_t *carries;   // [node_count] 1 = the end of its stage needs it
     uint8_t *ran;       // [node_count]
     uint8_t *wanted;    // [node_count] in the stage that is being reversed: runs again
-    int32_t *slots;     // [cut_count + 1] stages whose ends are checkpoints, ascending
+    int32_t *all_slots; // [cut_count + 1] stages whose ends are checkpoints, ascending
 } tli_stages;
 
 // The last node of a stage. Stage 0 is the graph inputs, stage k the nodes after cut node k-1 up to and
@@ -441,9 +441,9 @@ static void tli_stage_reverse(tli_stages *s, int32_t stage) {
 static void tli_stages_reverse(tli_stages *s, int32_t slot_count) {
     int32_t right = s->policy->cut_count, depth = 1;
     tli_zero(s->ran, (size_t)s->policy->graph->node_count);
-    s->slots[0] = 0;
+    s->all_slots[0] = 0;
     while (right > 0 && !s->calls.failed) {
-        int32_t left = s->slots[depth - 1], count = right - left;
+        int32_t left = s->all_slots[depth - 1], count = right - left;
         if (count == 1) {
             tli_stage_reverse(s, right--);
             if (depth > 1) depth--;
@@ -451,8 +451,8 @@ static void tli_stages_reverse(tli_stages *s, int32_t slot_count) {
             tli_stages_advance(s, left, right - 1);
             tli_stage_reverse(s, right--);
         } else {
-            s->slots[depth] = left + tli_split_chain(count, slot_count - depth + 1);
-            tli_stages_advance(s, left, s->slots[depth]);
+            s->all_slots[depth] = left + tli_split_chain(count, slot_count - depth + 1);
+            tli_stages_advance(s, left, s->all_slots[depth]);
             depth++;
         }
     }
@@ -461,11 +461,11 @@ static void tli_stages_reverse(tli_stages *s, int32_t slot_count) {
 // The bytes of the checkpoints that the schedule holds when it turns back at the end of the last stage.
 static uint64_t tli_stages_weigh(const tli_stages *s, int32_t slot_count) {
     const tl_graph *graph = s->policy->graph;
-    int32_t left = 0, right = s->policy->cut_count, slots = slot_count, i;
+    int32_t left = 0, right = s->policy->cut_count, slot_total = slot_count, i;
     uint64_t bytes = 0;
-    for (; slots > 1 && right - left > 1; slots--) {
+    for (; slot_total > 1 && right - left > 1; slot_total--) {
         const tl_node *node;
-        left += tli_split_chain(right - left, slots);
+        left += tli_split_chain(right - left, slot_total);
         node = &graph->nodes[tli_find_stage_end(s, left)];
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             if (s->policy->read[i]) bytes += graph->outputs[i].bytes;
@@ -473,27 +473,27 @@ static uint64_t tli_stages_weigh(const tli_stages *s, int32_t slot_count) {
     return bytes;
 }
 
-static tl_result tli_policy_try_slots(tli_policy *p, tli_stages *s, uint64_t slots) {
+static tl_result tli_policy_try_slots(tli_policy *p, tli_stages *s, uint64_t slot_total) {
     uint64_t most = (uint64_t)p->cut_count + 1;
     tl_plan plan;
     tl_result made;
-    slots = slots < most ? slots : most;
+    slot_total = slot_total < most ? slot_total : most;
     p->fits = 0;
-    p->work += slots;
-    if (!tli_policy_may_help(p, tli_stages_weigh(s, (int32_t)slots), 0)) return TL_OK;
+    p->work += slot_total;
+    if (!tli_policy_may_help(p, tli_stages_weigh(s, (int32_t)slot_total), 0)) return TL_OK;
     tli_zero(&plan, sizeof plan);
     s->calls = tli_steps_of(&p->quiet);
-    tli_stages_reverse(s, (int32_t)slots);
+    tli_stages_reverse(s, (int32_t)slot_total);
     made = tli_plan_calls(&s->calls, s->calls.count, NULL, TLI_IN(PLAN_POLICY), p->graph, 0, &plan);
     return tli_policy_offer(p, made, &plan);
 }
 
 // Whether the schedule of so many checkpoints takes more work than is left.
-static int tli_policy_is_too_long(tli_policy *p, uint64_t slots) {
+static int tli_policy_is_too_long(tli_policy *p, uint64_t slot_total) {
     uint64_t advances, left = p->work < p->work_limit ? p->work_limit - p->work : 0;
     uint64_t nodes = p->call_count / ((uint64_t)p->cut_count + 1) + 1;  // of a stage
     uint64_t most = (uint64_t)tli_divide_most_calls(p->graph) / nodes;
-    if (tli_find_revolve_advances(&p->quiet, (uint64_t)p->cut_count, slots, &advances)) return 1;
+    if (tli_find_revolve_advances(&p->quiet, (uint64_t)p->cut_count, slot_total, &advances)) return 1;
     return p->watch && (advances > left / TLI_POLICY_STEP_WORK || advances > most);
 }
 
@@ -513,24 +513,24 @@ static tl_result tli_policy_double_slots(tli_policy *p, tli_stages *s) {
 // Try slot counts from the largest down in growing steps until a plan fits, then those between it and the last
 // one that did not, by bisection. For equal layers the largest that fits is known.
 static tl_result tli_policy_walk_slots(tli_policy *p, tli_stages *s) {
-    uint64_t slots = p->cut_count ? (uint64_t)p->cut_count : 1, high = slots;
+    uint64_t slot_total = p->cut_count ? (uint64_t)p->cut_count : 1, high = slot_total;
     tl_result result;
     int found;
     if (tli_is_revolve_chain(p->graph)) {
-        slots = tli_find_slots(p->graph, p->budget.bytes).slot_count;
-        return slots ? tli_policy_try_slots(p, s, slots) : TL_OK;
+        slot_total = tli_find_slots(p->graph, p->budget.bytes).slot_count;
+        return slot_total ? tli_policy_try_slots(p, s, slot_total) : TL_OK;
     }
-    result = tli_policy_try_slots(p, s, slots);
-    while (!result && slots > 1 && !p->fits && !tli_policy_is_done(p)) {
-        high = slots;
-        slots -= tli_policy_step(p, slots);
-        if (tli_policy_is_too_long(p, slots)) break;
-        result = tli_policy_try_slots(p, s, slots);
+    result = tli_policy_try_slots(p, s, slot_total);
+    while (!result && slot_total > 1 && !p->fits && !tli_policy_is_done(p)) {
+        high = slot_total;
+        slot_total -= tli_policy_step(p, slot_total);
+        if (tli_policy_is_too_long(p, slot_total)) break;
+        result = tli_policy_try_slots(p, s, slot_total);
     }
-    for (found = p->fits; !result && found && high - slots > 1 && !tli_policy_is_done(p);) {
-        uint64_t middle = slots + (high - slots) / 2;
+    for (found = p->fits; !result && found && high - slot_total > 1 && !tli_policy_is_done(p);) {
+        uint64_t middle = slot_total + (high - slot_total) / 2;
         result = tli_policy_try_slots(p, s, middle);
-        if (p->fits) slots = middle; else high = middle;
+        if (p->fits) slot_total = middle; else high = middle;
     }
     return result;
 }
@@ -542,8 +542,8 @@ static tl_result tli_policy_revolve(tli_policy *p) {
     tli_zero(&s, sizeof s);
     s.policy = p;
     s.carries = (uint8_t *)tli_alloc_array(&p->quiet, count, 3);
-    s.slots = (int32_t *)tli_alloc_array(&p->quiet, (uint64_t)p->cut_count + 1, sizeof *s.slots);
-    if (s.carries && s.slots) {
+    s.all_slots = (int32_t *)tli_alloc_array(&p->quiet, (uint64_t)p->cut_count + 1, sizeof *s.all_slots);
+    if (s.carries && s.all_slots) {
         s.ran = s.carries + count;
         s.wanted = s.ran + count;
         tli_find_carriers(&s);
@@ -552,7 +552,7 @@ static tl_result tli_policy_revolve(tli_policy *p) {
                                                : tli_policy_walk_slots(p, &s);
     }
     tli_release(&p->quiet, s.carries);
-    tli_release(&p->quiet, s.slots);
+    tli_release(&p->quiet, s.all_slots);
     return result;
 }
 

@@ -558,8 +558,8 @@ static tl_result tli_remat_run_parts(tli_remat *r, const tli_remat_part *parts, 
     int32_t i;
     for (i = 0; i < count && !result && !r->none && !tli_remat_is_done(r); i++) {
         uint64_t limit = tli_remat_left(r);
-        if ((round && parts[i].once) || (!limit && tli_remat_best(r)) || !parts[i].applies(r)) continue;
-        result = parts[i].run(r, limit);
+        if ((round && parts[i].once) || (!limit && tli_remat_best(r)) || !(parts[i].applies)(r)) continue;
+        result = (parts[i].run)(r, limit);
     }
     return result;
 }
@@ -620,7 +620,7 @@ static tl_result tli_remat_run_ladder(tli_remat *r) {
     r->budget = 0;
     r->floor = 0;
     for (i = 0; i < count && !result && !tli_remat_is_lowest(r); i++)
-        if (parts[i].applies(r)) result = parts[i].run(r, tli_remat_left(r));
+        if ((parts[i].applies)(r)) result = (parts[i].run)(r, tli_remat_left(r));
     r->pool = pool;
     r->budget = budget;
     if (!r->alone) tli_pool_raise_floor(pool, r->floor, r->floor_node);

@@ -112,18 +112,18 @@ static int64_t tli_divide_scan(tli_divide *d, const tli_divide_segment *s) {
 
 // The place at which to divide a segment that was scanned and that takes `bytes` at once.
 static int32_t tli_divide_choose(tli_divide *d, const tli_divide_segment *s, int64_t bytes) {
-    int64_t room = d->budget - d->p->input_bytes - s->held, mean = 0, slots, parts, repeats = 1, reach;
+    int64_t room = d->budget - d->p->input_bytes - s->held, mean = 0, slot_total, parts, repeats = 1, reach;
     int32_t count = s->end - s->first, id, best, from, to;
     for (id = s->first + 1; id < s->end; id++) mean += d->frontier[id];
     mean = mean / count + 1;
-    slots = room > 0 ? room / mean / 2 : 0;  // half of the room for frontiers, half for what is run at once
-    if (slots > TLI_DIVIDE_SLOTS) slots = TLI_DIVIDE_SLOTS;
+    slot_total = room > 0 ? room / mean / 2 : 0;  // half for frontiers, half for what is run at once
+    if (slot_total > TLI_DIVIDE_SLOTS) slot_total = TLI_DIVIDE_SLOTS;
     parts = room > 1 ? 1 + bytes / (room / 2) : count;
     if (parts > count) parts = count;
-    for (reach = slots + 1; reach < parts && slots; repeats++)  // C(slots + repeats, slots) parts
-        reach = reach < INT64_C(1) << 30 ? reach * (slots + repeats + 1) / (repeats + 1) : parts;
-    if (!slots || repeats > 3 * slots) { slots = 1; repeats = 3; }
-    best = s->first + 1 + (int32_t)((count - 2) * repeats / (slots + repeats));
+    for (reach = slot_total + 1; reach < parts && slot_total; repeats++)  // C(slots + repeats, slots) parts
+        reach = reach < INT64_C(1) << 30 ? reach * (slot_total + repeats + 1) / (repeats + 1) : parts;
+    if (!slot_total || repeats > 3 * slot_total) { slot_total = 1; repeats = 3; }
+    best = s->first + 1 + (int32_t)((count - 2) * repeats / (slot_total + repeats));
     from = best - (best - s->first - 1) / 4;
     to = best + (s->end - best - 1) / 4;
     for (id = from; id <= to; id++) if (d->frontier[id] < d->frontier[best]) best = id;

@@ -30,7 +30,7 @@ typedef struct tli_choice_slot {
 
 typedef struct tli_choice_dual {
     tli_choice      *x;
-    tli_choice_slot *slots; int32_t slot_count;
+    tli_choice_slot *all_slots; int32_t slot_count;
     int32_t     *first_slot;          // [variable_count + 1]
     int32_t     *ranks, *order;       // [variable_count] position of a variable, variable at a position
     int64_t     *shares, *left, *right;   // per slot and state: its share of the variable's sums, least sum of
@@ -39,7 +39,7 @@ typedef struct tli_choice_dual {
 } tli_choice_dual;
 
 static void tli_choice_free_dual(tli_choice_dual *d) {
-    tli_release(d->x->env, d->slots);
+    tli_release(d->x->env, d->all_slots);
     tli_release(d->x->env, d->first_slot);
     tli_release(d->x->env, d->ranks);
     tli_release(d->x->env, d->order);
@@ -88,23 +88,24 @@ static int tli_choice_add_slots(tli_choice_dual *d) {
         ins[i] = outs[i] = 0;
     }
     d->first_slot[x->variable_count] = d->slot_count;
-    d->slots = (tli_choice_slot *)tli_alloc_array(x->env, (uint64_t)d->slot_count, sizeof *d->slots);
-    for (i = 0; d->slots && i < x->variable_count; i++)
+    d->all_slots = (tli_choice_slot *)tli_alloc_array(x->env, (uint64_t)d->slot_count, sizeof *d->all_slots);
+    for (i = 0; d->all_slots && i < x->variable_count; i++)
         for (k = d->first_slot[i]; k < d->first_slot[i + 1]; k++) {
-            d->slots[k].variable = i;
-            d->slots[k].first = count;
-            d->slots[k].in_table = d->slots[k].before = d->slots[k].out_table = d->slots[k].after = -1;
+            d->all_slots[k].variable = i;
+            d->all_slots[k].first = count;
+            d->all_slots[k].in_table = d->all_slots[k].before = -1;
+            d->all_slots[k].out_table = d->all_slots[k].after = -1;
             count += x->variables[i].state_count;
         }
-    for (i = 0; d->slots && i < x->table_count; i++) {
+    for (i = 0; d->all_slots && i < x->table_count; i++) {
         const int32_t *scope = x->tables[i].scope;
         int32_t up = x->tables[i].scope_count == 2 && d->ranks[scope[0]] > d->ranks[scope[1]], a, b;
         if (x->tables[i].scope_count != 2) continue;
         a = d->first_slot[scope[up]] + outs[scope[up]]++;
         b = d->first_slot[scope[!up]] + ins[scope[!up]]++;
-        d->slots[a].out_table = d->slots[b].in_table = i;
-        d->slots[a].after = b;
-        d->slots[b].before = a;
+        d->all_slots[a].out_table = d->all_slots[b].in_table = i;
+        d->all_slots[a].after = b;
+        d->all_slots[b].before = a;
     }
     tli_release(x->env, ins);
     tli_release(x->env, outs);
@@ -112,7 +113,7 @@ static int tli_choice_add_slots(tli_choice_dual *d) {
     d->left = (int64_t *)tli_alloc_array(x->env, (uint64_t)count, sizeof *d->left);
     d->right = (int64_t *)tli_alloc_array(x->env, (uint64_t)count, sizeof *d->right);
     d->sweep_work += 4 * (uint64_t)count;
-    return d->slots && d->shares && d->left && d->right;
+    return d->all_slots && d->shares && d->left && d->right;
 }
 
 // Set up the chains. Returns 0 = no memory. Weighted sums get fewer bits, so that forbidden conversions can
@@ -137,7 +138,7 @@ static void tli_choice_share_out(tli_choice_dual *d) {
         for (s = 0; s < x->variables[i].state_count; s++) {
             int64_t sum = (int64_t)x->mixed.states[x->variables[i].first_state + s];
             for (k = 0; k < count; k++) {
-                int32_t at = d->slots[d->first_slot[i] + k].first + s;
+                int32_t at = d->all_slots[d->first_slot[i] + k].first + s;
                 d->shares[at] = sum / count + (k < sum % count);
                 d->left[at] = d->right[at] = 0;
             }
@@ -145,7 +146,7 @@ static void tli_choice_share_out(tli_choice_dual *d) {
     }
     for (i = 0; i < x->table_count; i++) {
         const uint64_t *cells = x->mixed.cells + x->tables[i].first_cell;
-        const tli_choice_slot *slot = &d->slots[d->first_slot[x->tables[i].scope[0]]];
+        const tli_choice_slot *slot = &d->all_slots[d->first_slot[x->tables[i].scope[0]]];
         if (x->tables[i].scope_count != 1) continue;
         for (s = 0; s < x->tables[i].cell_count; s++)
             d->shares[slot->first + s] += (int64_t)cells[s];
@@ -180,14 +181,14 @@ static void tli_choice_average(tli_choice_dual *d, int32_t variable) {
     for (s = 0; s < d->x->variables[variable].state_count; s++) {
         int64_t sum = 0, part, rest;
         for (k = 0; k < count; k++) {
-            int32_t at = d->slots[first + k].first + s;
+            int32_t at = d->all_slots[first + k].first + s;
             sum += d->shares[at] + d->left[at] + d->right[at];
         }
         part = sum / count;
         rest = sum % count;
         if (rest < 0) { rest += count; part--; }
         for (k = 0; k < count; k++) {
-            int32_t at = d->slots[first + k].first + s;
+            int32_t at = d->all_slots[first + k].first + s;
             d->shares[at] = part + (k < rest) - d->left[at] - d->right[at];
         }
     }
@@ -201,11 +202,11 @@ static void tli_choice_pick(tli_choice_dual *d, int32_t variable) {
     for (s = 0; s < x->variables[variable].state_count; s++) {
         int64_t sum = 0;
         for (k = d->first_slot[variable]; k < d->first_slot[variable + 1]; k++) {
-            const tli_choice_slot *slot = &d->slots[k];
+            const tli_choice_slot *slot = &d->all_slots[k];
             sum += d->shares[slot->first + s] + d->right[slot->first + s];
             if (slot->before >= 0) {
                 const tli_choice_table *table = &x->tables[slot->in_table];
-                int32_t before = x->picks[d->slots[slot->before].variable];
+                int32_t before = x->picks[d->all_slots[slot->before].variable];
                 int32_t inner = x->variables[table->scope[0]].state_count;
                 int32_t cell = table->scope[0] == variable ? s + before * inner : before + s * inner;
                 sum += (int64_t)x->mixed.cells[table->first_cell + cell];
@@ -225,23 +226,23 @@ static uint64_t tli_choice_sweep(tli_choice_dual *d) {
     for (i = x->variable_count; i-- > 0;) {
         int32_t variable = d->order[i];
         for (k = d->first_slot[variable]; k < d->first_slot[variable + 1]; k++)
-            if (d->slots[k].after >= 0)
-                tli_choice_send(d, d->slots[k].out_table, &d->slots[d->slots[k].after], d->right, &d->slots[k],
-                                d->right);
+            if (d->all_slots[k].after >= 0)
+                tli_choice_send(d, d->all_slots[k].out_table, &d->all_slots[d->all_slots[k].after], d->right,
+                                &d->all_slots[k], d->right);
         tli_choice_average(d, variable);
     }
     for (i = 0; i < x->variable_count; i++) {
         int32_t variable = d->order[i];
         for (k = d->first_slot[variable]; k < d->first_slot[variable + 1]; k++)
-            if (d->slots[k].before >= 0)
-                tli_choice_send(d, d->slots[k].in_table, &d->slots[d->slots[k].before], d->left, &d->slots[k],
-                                d->left);
+            if (d->all_slots[k].before >= 0)
+                tli_choice_send(d, d->all_slots[k].in_table, &d->all_slots[d->all_slots[k].before], d->left,
+                                &d->all_slots[k], d->left);
         tli_choice_pick(d, variable);
         tli_choice_average(d, variable);
         for (k = d->first_slot[variable]; k < d->first_slot[variable + 1]; k++) {
             int64_t least = INT64_MAX;
-            if (d->slots[k].after >= 0) continue;
-            for (s = d->slots[k].first; s < d->slots[k].first + x->variables[variable].state_count; s++)
+            if (d->all_slots[k].after >= 0) continue;
+            for (s = d->all_slots[k].first; s < d->all_slots[k].first + x->variables[variable].state_count; s++)
                 if (d->left[s] + d->shares[s] < least) least = d->left[s] + d->shares[s];
             bound += least;
         }
@@ -664,11 +665,11 @@ static uint64_t tli_choice_find_excess(tli_choice_dual *d, uint64_t *excess) {
         uint64_t *sums = excess + x->variables[variable].first_state;
         for (s = 0; s < count; s++) sums[s] = 0;
         for (k = d->first_slot[variable]; k < d->first_slot[variable + 1]; k++) {
-            const tli_choice_slot *slot = &d->slots[k];
+            const tli_choice_slot *slot = &d->all_slots[k];
             int64_t *right = d->right + slot->first, least = INT64_MAX;
             const int64_t *left = d->left + slot->first, *own = d->shares + slot->first;
             if (slot->after >= 0)
-                tli_choice_send(d, slot->out_table, &d->slots[slot->after], d->right, slot, d->right);
+                tli_choice_send(d, slot->out_table, &d->all_slots[slot->after], d->right, slot, d->right);
             for (s = 0; s < count; s++)
                 if (left[s] + own[s] + right[s] < least) least = left[s] + own[s] + right[s];
             for (s = 0; s < count; s++) sums[s] += (uint64_t)(left[s] + own[s] + right[s] - least);

@@ -73,7 +73,7 @@ static tl_result tli_check_sample(const tli_estimate *e, const tl_sample *sample
 static tl_result tli_take_tensor(const tli_estimate *e, int32_t tensor, tl_sample *sample) {
     tl_result result;
     tli_zero(sample, sizeof *sample);
-    result = e->desc->find_tensor(tensor, sample, e->desc->user);
+    result = (e->desc->find_tensor)(tensor, sample, e->desc->user);
     return result ? tli_fail_estimate(e, TLI_RULE(FIND_TENSOR_FAILED), result) : tli_check_sample(e, sample);
 }
 
@@ -81,7 +81,7 @@ static tl_result tli_take_weights(const tli_estimate *e, int32_t id, tl_sample *
     tl_result result;
     tli_zero(sample, sizeof *sample);
     if (!e->desc->find_weights) return TL_OK;
-    result = e->desc->find_weights(id, sample, e->desc->user);
+    result = (e->desc->find_weights)(id, sample, e->desc->user);
     return result ? tli_fail_estimate(e, TLI_RULE(FIND_WEIGHTS_FAILED), result) : tli_check_sample(e, sample);
 }
 
@@ -212,7 +212,7 @@ static tl_result tli_add_tensor_noise(const tli_estimate *e, int32_t tensor) {
 static tl_result tli_run_batches(const tli_estimate *e, int is_second) {
     int32_t batch, i;
     for (batch = 0; batch < e->desc->batch_count; batch++) {
-        tl_result result = e->desc->run(batch, e->desc->user);
+        tl_result result = (e->desc->run)(batch, e->desc->user);
         if (result) return tli_fail_estimate(e, TLI_RULE(RUN_FAILED), result);
         for (i = 0; i < e->graph->tensor_count && !result; i++)
             result = is_second ? tli_add_tensor_noise(e, i) : tli_observe_sample(e, i);

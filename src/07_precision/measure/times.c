@@ -67,10 +67,10 @@ static tl_result tli_time_calls(const tli_timing *t, int32_t id, int32_t scheme,
     const tl_measure_profiles_desc *desc = t->desc;
     uint64_t start, end;
     tl_result result = TL_OK;
-    if (desc->prepare) result = desc->prepare(id, (tl_scheme)scheme, desc->user);
-    start = desc->now_ns(desc->clock);
-    if (!result) result = desc->run(id, (tl_scheme)scheme, count, desc->user);
-    end = desc->now_ns(desc->clock);
+    if (desc->prepare) result = (desc->prepare)(id, (tl_scheme)scheme, desc->user);
+    start = (desc->now_ns)(desc->clock);
+    if (!result) result = (desc->run)(id, (tl_scheme)scheme, count, desc->user);
+    end = (desc->now_ns)(desc->clock);
     *ns = end > start ? end - start : 1;
     return result ? tli_fail_timing(t, TLI_RULE(RUN_NODE_FAILED), tl_name_node(t->graph, id), result) : TL_OK;
 }
@@ -78,9 +78,9 @@ static tl_result tli_time_calls(const tli_timing *t, int32_t id, int32_t scheme,
 static tl_result tli_time_conversion(const tli_timing *t, int32_t tensor, int32_t format, int32_t count,
                                      uint64_t *ns) {
     const tl_measure_profiles_desc *desc = t->desc;
-    uint64_t start = desc->now_ns(desc->clock), end;
-    tl_result result = desc->convert(tensor, (tl_format)format, count, desc->user);
-    end = desc->now_ns(desc->clock);
+    uint64_t start = (desc->now_ns)(desc->clock), end;
+    tl_result result = (desc->convert)(tensor, (tl_format)format, count, desc->user);
+    end = (desc->now_ns)(desc->clock);
     *ns = end > start ? end - start : 1;
     if (!result) return TL_OK;
     return tli_fail_timing(t, TLI_RULE(CONVERT_TENSOR_FAILED), tl_name_format((tl_format)format), result);
@@ -126,7 +126,7 @@ static tl_result tli_take_turns(const tli_timing *t, int32_t id, uint32_t bits, 
 
 static void tli_report_timing(tli_timing *t) {
     t->done++;
-    if (t->desc->progress && t->desc->progress(t->done, t->all, t->desc->user)) t->stopped = 1;
+    if (t->desc->progress && (t->desc->progress)(t->done, t->all, t->desc->user)) t->stopped = 1;
 }
 
 static tl_result tli_time_nodes(tli_timing *t) {

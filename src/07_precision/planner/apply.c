@@ -35,7 +35,7 @@ static uint32_t tli_find_evaluated(const tl_sensitivity_desc *desc, int32_t id) 
 static tl_result tli_measure_op(tl_env *env, const tl_sensitivity_desc *desc, int32_t id, tl_scheme scheme,
                                 double *loss) {
     double value = tli_not_a_number();
-    tl_result result = desc->evaluate(id, scheme, &value, desc->user);
+    tl_result result = (desc->evaluate)(id, scheme, &value, desc->user);
     tli_sentence s;
     if (!result && (tli_is_amount(value) || tli_is_amount(-value))) {
         *loss = value > 0 ? value : 0;
@@ -63,7 +63,7 @@ static tl_result tli_measure_ops(tl_env *env, const tl_sensitivity_desc *desc, d
             loss = &losses[(size_t)id * TL_SCHEME_COUNT + (size_t)k];
             result = tli_measure_op(env, desc, id, (tl_scheme)k, loss);
             if (result) return result;
-            if (desc->progress && desc->progress(++done, all, *loss, desc->user)) return TL_OK;
+            if (desc->progress && (desc->progress)(++done, all, *loss, desc->user)) return TL_OK;
         }
     return TL_OK;
 }

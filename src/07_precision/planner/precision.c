@@ -354,7 +354,7 @@ static tl_result tli_find_runners_up(tli_precision *p, const tli_pick *pick, tl_
 
 static tl_result tli_measure_plan(const tli_precision *p, tl_precision_plan *plan) {
     double loss = tli_not_a_number();
-    tl_result result = p->desc.evaluate(plan, &loss, p->desc.user);
+    tl_result result = (p->desc.evaluate)(plan, &loss, p->desc.user);
     tli_sentence s;
     if (result) {
         s = tli_begin_error(p->env, TL_ERROR_KERNEL, p->function, TLI_RULE(EVALUATE_FAILED),

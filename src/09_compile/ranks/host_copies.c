@@ -137,8 +137,8 @@ static void tli_merge_copies(tli_copies *c, tli_steps *merged) {
 // Add copies of the tensors that are wanted to a interleaved plan. starts: [event_count + 1] of its events.
 static tl_result tli_add_copies(tl_env *env, const tl_graph *graph, const uint8_t *wanted, int32_t beside,
                                 const int32_t *starts, int32_t event_count, tl_plan *plan) {
-    uint64_t slots = (uint64_t)plan->slot_count, tensors = slots * (uint64_t)graph->tensor_count, i;
-    uint64_t nodes = slots * (uint64_t)graph->node_count;
+    uint64_t slot_total = (uint64_t)plan->slot_count, tensors = slot_total * (uint64_t)graph->tensor_count, i;
+    uint64_t nodes = slot_total * (uint64_t)graph->node_count;
     int32_t event, k;
     tli_steps merged = tli_steps_of(env);
     tli_copies c;

@@ -170,13 +170,13 @@ static tl_result tli_move_rank(tli_ranks_time *t, int32_t rank, int *moved) {
 static tl_result tli_open_clock(tl_env *env, tli_ranks_time *t, int32_t rank, const tl_rank_plan *plan) {
     const tl_graph *graph = plan->compiled.graph;
     uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
-    uint64_t slots = (uint64_t)t->micro_batches;
+    uint64_t slot_total = (uint64_t)t->micro_batches;
     tli_clock *clock = &t->clocks[rank];
     int32_t id, counts[2] = { 0, 0 }, k;
     clock->rank = plan;
     clock->numbers = (int32_t *)tli_alloc_array(env, nodes, sizeof *clock->numbers);
-    clock->begun = (uint8_t *)tli_alloc_array(env, nodes * slots, 1);
-    clock->ready = (uint64_t *)tli_alloc_array(env, slots * tensors, sizeof *clock->ready);
+    clock->begun = (uint8_t *)tli_alloc_array(env, nodes * slot_total, 1);
+    clock->ready = (uint64_t *)tli_alloc_array(env, slot_total * tensors, sizeof *clock->ready);
     if (!clock->numbers || !clock->begun || !clock->ready) return tli_fail_ranks(env);
     for (id = 0; id < graph->node_count; id++) {
         uint8_t message = tli_find_message(&plan->compiled, id);
@@ -184,7 +184,7 @@ static tl_result tli_open_clock(tl_env *env, tli_ranks_time *t, int32_t rank, co
     }
     for (k = 0; k < 2; k++) {
         tli_road *channel = &t->channels[2 * rank + k];
-        uint64_t most = slots * (uint64_t)counts[1] + 1;
+        uint64_t most = slot_total * (uint64_t)counts[1] + 1;
         channel->count = counts[1];
         channel->travels = (tli_travel *)tli_alloc_array(env, most, sizeof *channel->travels);
         channel->order = (int32_t *)tli_alloc_array(env, most, sizeof *channel->order);

@@ -25,7 +25,7 @@ static uint64_t tli_ask_version(const tl_run *run, int32_t id, int32_t micro_bat
     uint64_t version = 1;
     if (run->kernel_of[id] == TLI_CONVERSION) return 1;     // it depends on its input alone
     for (at = 0; at < count; at++) {
-        uint64_t of = run->desc.version(tli_find_member(run, id, at), micro_batch, run->desc.version_user);
+        uint64_t of = (run->desc.version)(tli_find_member(run, id, at), micro_batch, run->desc.version_user);
         version = !of || !version ? 0 : at ? tl_mix_u64(version, of) | 1 : of;
     }
     return version;
@@ -366,7 +366,7 @@ static tl_result tli_make_cached_plan(tli_caching *c, int is_warm) {
     if (!result) {
         tli_fill_part(c, is_warm, &part);
         run->graph = &part.graph;
-        result = c->make(run);
+        result = (c->make)(run);
         run->graph = graph;
     }
     found = run->plan;

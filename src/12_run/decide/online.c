@@ -488,7 +488,7 @@ static void tli_online_choose_saves(tl_run *run, uint64_t goal_bytes) {
     tli_online *o = &run->online;
     tli_closure_bytes sum = tli_online_measure_closure(run);
     uint64_t free_bytes = o->budget - o->sim.live_bytes, reserve = sum.most, narrow, length = 1,
-             slots;
+             slot_total;
     int32_t k, next;
     o->save_all = sum.all + sum.saved <= free_bytes &&
                   sum.work <= free_bytes - sum.all - sum.saved &&
@@ -505,12 +505,12 @@ static void tli_online_choose_saves(tl_run *run, uint64_t goal_bytes) {
         reserve = o->cuts[o->closure_count - 1] + goal_bytes;
     if (reserve >= free_bytes) return;
     narrow = sum.least_cut + sum.least_cut / 4;
-    slots = 1 + (free_bytes - reserve) / narrow;
+    slot_total = 1 + (free_bytes - reserve) / narrow;
     for (k = 0; k + 1 < o->closure_count; k++) length += o->cuts[k] && o->cuts[k] <= narrow;
     length++;  // the goal is the last step of the segment
-    for (k = -1; slots > 1 && length > 1; slots--) {
+    for (k = -1; slot_total > 1 && length > 1; slot_total--) {
         uint64_t skip = (uint64_t)tli_split_chain(
-            (int32_t)length, slots < length ? (int32_t)slots : (int32_t)length);
+            (int32_t)length, slot_total < length ? (int32_t)slot_total : (int32_t)length);
         if (!skip || skip >= length) break;
         length -= skip;
         for (next = k + 1; next + 1 < o->closure_count; next++)

@@ -245,7 +245,7 @@ static tl_result tli_find_needed(tli_op_run *o, tl_run_desc *desc, uint64_t *byt
     if (!result || result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW) return TL_OK;
     if (o->list.env) {
         o->list.env->error = env.error;
-        if (TLI_ERROR_TEXT && o->list.env->log) o->list.env->log(o->list.env->user, env.error.text);
+        if (TLI_ERROR_TEXT && o->list.env->log) (o->list.env->log)(o->list.env->user, env.error.text);
     }
     return result;
 }
@@ -261,7 +261,7 @@ static tl_result tli_measure_keep_all(tli_op_run *o) {
     tl_plan plan;
     tl_result result = tl_plan_keep_all(env, graph, tli_ops_infer(o), &plan);
     if (result) return result;
-    o->desc.backend->limits(o->desc.backend->self, &limits);
+    (o->desc.backend->limits)(o->desc.backend->self, &limits);
     tli_zero(&device, sizeof device);
     device.alignment_bytes = limits.alignment_bytes;
     tli_zero(&places, sizeof places);
@@ -359,7 +359,7 @@ static tl_result tli_rehearse_ops(tli_op_run *o) {
     tl_run *run = NULL;
     tl_result result = tl_plan_keep_all(env, tli_op_graph(o), tli_ops_infer(o), &plan);
     if (result) return result;
-    asked->limits(asked->self, &limits);
+    (asked->limits)(asked->self, &limits);
     tli_zero(&cpu, sizeof cpu);
     tli_zero(&backend, sizeof backend);
     cpu.alignment_bytes = limits.alignment_bytes;

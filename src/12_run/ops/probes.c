@@ -341,9 +341,9 @@ static void tli_take_hidden(const tli_probe *p, const tli_shadow *shadow) {
     const tli_buffer *buffer = &p->run->tensors[tensor];
     void *host = NULL;
     if (buffer->state != TLI_RESIDENT || buffer->device.range.bytes != shadow->bytes) return;
-    if (backend->map(backend->self, buffer->device.range, TL_MAP_READ, &host)) return;
+    if ((backend->map)(backend->self, buffer->device.range, TL_MAP_READ, &host)) return;
     tli_copy(p->before + shadow->at, host, (size_t)shadow->bytes);
-    (void)backend->unmap(backend->self, buffer->device.range, TL_MAP_READ, host);
+    (void)(backend->unmap)(backend->self, buffer->device.range, TL_MAP_READ, host);
 }
 
 static void tli_fill_before(const tli_probe *p) {
@@ -485,7 +485,7 @@ static void tli_describe_probe(tli_probe *p, const tli_change *change) {
 static void tli_probe_random(const tli_probe *p, tl_random_moment moment) {
     const tl_run_desc *desc = &p->run->desc;
     if (desc->random && p->step->call.kind != TL_STEP_BACKWARD)
-        desc->random(moment, p->step->call.node, p->step->call.micro_batch, desc->random_user);
+        (desc->random)(moment, p->step->call.node, p->step->call.micro_batch, desc->random_user);
 }
 
 // -- rehearsal: effects --

@@ -77,7 +77,7 @@ static tl_result tli_start_rehearsed(tli_rehearsing *r, tl_run *sub) {
     tl_result result = tli_copy_rehearsed_inputs(r, sub);
     tli_end_quiet(&quiet, result);
     (void)tli_move_variables(desc, -1, r->state, TLI_VARIABLES_PUT);
-    if (!result && desc->load && desc->load(sub, 0, desc->load_user))
+    if (!result && desc->load && (desc->load)(sub, 0, desc->load_user))
         result = tli_fail(r->env, TL_ERROR_KERNEL, TLI_IN(REHEARSE_RUN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
     return result ? result : tl_start_pass(sub, 0);
 }
@@ -93,7 +93,7 @@ static tl_result tli_hash_range(tl_run *sub, tl_range range, uint64_t *hash) {
     *hash = 0;
     if (!range.bytes) return TL_OK;
     result = tli_order_range(&sub->store, &range, 0);
-    if (!result) result = backend->map(backend->self, range, TL_MAP_READ, &host);
+    if (!result) result = (backend->map)(backend->self, range, TL_MAP_READ, &host);
     if (result) return result;
     *hash = range.bytes;
     for (i = 0; i + sizeof word <= range.bytes; i += sizeof word) {
@@ -101,7 +101,7 @@ static tl_result tli_hash_range(tl_run *sub, tl_range range, uint64_t *hash) {
         *hash = tl_mix_u64(*hash, word);
     }
     for (; i < range.bytes; i++) *hash = tl_mix_u64(*hash, ((const unsigned char *)host)[i]);
-    return backend->unmap(backend->self, range, TL_MAP_READ, host);
+    return (backend->unmap)(backend->self, range, TL_MAP_READ, host);
 }
 
 // Remember the hash of what a call made, or compare it. Only the first that differs is named: what follows may
@@ -236,7 +236,7 @@ static tl_result tli_stress_pass(tli_rehearsing *r, tl_run *sub) {
 }
 
 static uint64_t tli_rehearsal_now(const tli_rehearsing *r) {
-    return r->asked->backend.now_ns(r->asked->backend.self);
+    return (r->asked->backend.now_ns)(r->asked->backend.self);
 }
 
 // Time every step of a pass: from the end of the compute step before to its own, so the times of a pass add up
@@ -258,7 +258,7 @@ static tl_result tli_time_pass(tli_rehearsing *r, tl_run *sub, int32_t pass, int
         if (!result && !sub->limits.host_visible) {
             sub->store.enqueued = 1;
             result = tli_submit_store(&sub->store);
-            if (!result) result = sub->backend.wait(sub->backend.self, sub->store.last_ticket);
+            if (!result) result = (sub->backend.wait)(sub->backend.self, sub->store.last_ticket);
         }
         now = tli_rehearsal_now(r);
         at = 2 * step.call.node + (step.call.kind == TL_STEP_BACKWARD);
@@ -598,7 +598,7 @@ static tl_result tli_alloc_rehearsal(tli_rehearsing *r) {
 }
 
 static tl_result tli_check_rehearsal(const tl_run *run, const tl_rehearsal_desc *desc, int32_t *pass_count) {
-    int has_clock = run->backend.now_ns(run->backend.self) != 0;
+    int has_clock = (run->backend.now_ns)(run->backend.self) != 0;
     *pass_count = desc ? desc->pass_count : 0;
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REHEARSE_RUN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));

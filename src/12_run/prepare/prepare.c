@@ -83,7 +83,7 @@ static tl_result tli_match_strategy(tl_run *run, const tl_strategy *strategy) {
 static tl_result tli_apply_strategy(tl_run *run) {
     tl_run_desc *desc = &run->desc;
     const tl_strategy *strategy = desc->strategy;
-    uint64_t slots = desc->plan ? (uint64_t)tli_count_slots(desc->plan) : 1;
+    uint64_t slot_total = desc->plan ? (uint64_t)tli_count_slots(desc->plan) : 1;
     tl_result result;
     run->precision = TL_PRECISION_SINGLE;
     run->profiling = desc->profiling;
@@ -104,7 +104,7 @@ static tl_result tli_apply_strategy(tl_run *run) {
     run->inference = !strategy->gradient.computes;
     run->precision = strategy->precision;
     run->profiling = desc->profiling || strategy->enable_profiling;
-    if (!desc->repeat_count) desc->repeat_count = (int32_t)(strategy->gradient.accumulation_steps / slots);
+    if (!desc->repeat_count) desc->repeat_count = (int32_t)(strategy->gradient.accumulation_steps / slot_total);
 #ifndef TL_NO_ONLINE
     if (run->is_online) {
         run->checkpoints_on = run->inference || strategy->gradient.checkpointed;
@@ -934,17 +934,17 @@ static tl_result tli_alloc_run(tl_run *run) {
     const tl_graph *graph = run->graph;
     tl_env *env = run->env;
     uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
-    uint64_t outputs, widest = tli_find_widest_call(run, &outputs), slots;
+    uint64_t outputs, widest = tli_find_widest_call(run, &outputs), slot_total;
     int32_t id;
     run->slot_count = run->desc.plan ? tli_count_slots(run->desc.plan) : 1;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->compiled) run->slot_count = tli_count_slots(&run->compiled->plan);
 #endif
-    slots = (uint64_t)run->slot_count;
-    run->all_tensors = (tli_buffer *)tli_alloc_array(env, slots * tensors, sizeof *run->tensors);
-    run->all_gradients = (tli_buffer *)tli_alloc_array(env, slots * tensors, sizeof *run->gradients);
-    run->all_saved = (tli_buffer *)tli_alloc_array(env, slots * nodes, sizeof *run->saved);
-    run->all_ran = (uint8_t *)tli_alloc_array(env, slots * nodes, 1);
+    slot_total = (uint64_t)run->slot_count;
+    run->all_tensors = (tli_buffer *)tli_alloc_array(env, slot_total * tensors, sizeof *run->tensors);
+    run->all_gradients = (tli_buffer *)tli_alloc_array(env, slot_total * tensors, sizeof *run->gradients);
+    run->all_saved = (tli_buffer *)tli_alloc_array(env, slot_total * nodes, sizeof *run->saved);
+    run->all_ran = (uint8_t *)tli_alloc_array(env, slot_total * nodes, 1);
     run->is_read = (uint8_t *)tli_alloc_array(env, tensors, 1);
     run->is_result = (uint8_t *)tli_alloc_array(env, tensors, 1);
     run->kernel_of = (int32_t *)tli_alloc_array(env, nodes, sizeof *run->kernel_of);
@@ -955,7 +955,7 @@ static tl_result tli_alloc_run(tl_run *run) {
         !run->kernels)
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 #ifndef TL_NO_ONLINE
-    if (tli_has_dynamic(graph) && !tli_alloc_reports(run, slots * tensors, outputs))
+    if (tli_has_dynamic(graph) && !tli_alloc_reports(run, slot_total * tensors, outputs))
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 #endif
     tli_run_choose_slot(run, 0);
@@ -987,8 +987,8 @@ static tl_result tli_take_block_of(tl_run *run, tl_tier tier, int32_t bank, uint
     const tl_backend *backend = &run->backend;
     char text[sizeof run->env->error.text];
     tli_quiet quiet = tli_begin_quiet(run->limits.env);
-    tl_result result = backend->add_arena ? backend->add_arena(backend->self, tier, bank, bytes, handle)
-                                          : backend->add_block(backend->self, tier, bytes, handle);
+    tl_result result = backend->add_arena ? (backend->add_arena)(backend->self, tier, bank, bytes, handle)
+                                          : (backend->add_block)(backend->self, tier, bytes, handle);
     tli_sentence s;
     tli_copy_backend_text(run, text, result ? sizeof text : 1);
     tli_end_quiet(&quiet, TL_OK);
@@ -1029,7 +1029,7 @@ static tl_result tli_free_arena(tl_run *run, tl_tier tier) {
     int32_t k;
     for (k = 0; k < arena->block_count; k++) {
         uint64_t block = arena->handles[k];
-        tl_result result = block ? run->backend.free_block(run->backend.self, block) : TL_OK;
+        tl_result result = block ? (run->backend.free_block)(run->backend.self, block) : TL_OK;
         if (!first) first = result;
     }
     if (arena->block_count && arena->handles != &arena->only) tli_release(run->env, arena->handles);
@@ -1248,7 +1248,7 @@ static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form
         run->op_graph = *graph;
         run->graph = &run->op_graph;
     }
-    run->backend.limits(run->backend.self, &run->limits);
+    (run->backend.limits)(run->backend.self, &run->limits);
     result = tli_prepare_run(run);
     if (result) {
         tl_error error;

@@ -127,7 +127,7 @@ static size_t tli_add_part(uint64_t *at, uint64_t count, size_t item_bytes) {
 
 // Run and arrays in one piece of memory.
 static tl_run *tli_alloc_run(tl_env *env, const tl_graph *graph, const tl_plan *plan) {
-    uint64_t slots = (uint64_t)tli_count_slots(plan), nodes = (uint64_t)graph->node_count, at = 0;
+    uint64_t slot_total = (uint64_t)tli_count_slots(plan), nodes = (uint64_t)graph->node_count, at = 0;
     uint64_t tensors = (uint64_t)graph->tensor_count, inputs = 0, outputs = 0, saved = 0;
     size_t parts[10];
     tl_run *run;
@@ -136,17 +136,17 @@ static tl_run *tli_alloc_run(tl_env *env, const tl_graph *graph, const tl_plan *
     for (i = 0; i < graph->node_count; i++) {
         inputs = tli_larger_u64(inputs, (uint64_t)graph->nodes[i].input_count);
         outputs = tli_larger_u64(outputs, (uint64_t)graph->nodes[i].output_count);
-        if (graph->nodes[i].saved_bytes) saved = slots * nodes;
+        if (graph->nodes[i].saved_bytes) saved = slot_total * nodes;
     }
     (void)tli_add_part(&at, 1, sizeof *run);
     parts[0] = tli_add_part(&at, plan->block_count ? (uint64_t)plan->block_count : 1, sizeof *run->blocks);
     parts[1] = tli_add_part(&at, 2 * inputs + 2 * outputs + 2, sizeof *run->at.call.operands);
-    parts[2] = tli_add_part(&at, slots * tensors, sizeof *run->tensors);
-    parts[3] = tli_add_part(&at, slots * tensors, sizeof *run->gradients);
+    parts[2] = tli_add_part(&at, slot_total * tensors, sizeof *run->tensors);
+    parts[3] = tli_add_part(&at, slot_total * tensors, sizeof *run->gradients);
     parts[4] = tli_add_part(&at, saved, sizeof *run->saved);
     parts[5] = tli_add_part(&at, outputs, sizeof *run->at.call.twice);
     parts[6] = tli_add_part(&at, nodes, sizeof *run->kernel_of);
-    parts[7] = tli_add_part(&at, slots * nodes, 1);
+    parts[7] = tli_add_part(&at, slot_total * nodes, 1);
     parts[8] = tli_add_part(&at, tensors, 1);
     parts[9] = tli_add_part(&at, outputs, 1);
     if (at > SIZE_MAX / 2) return NULL;
@@ -163,7 +163,7 @@ static tl_run *tli_alloc_run(tl_env *env, const tl_graph *graph, const tl_plan *
     run->ran = (uint8_t *)memory + parts[7];
     run->is_read = (uint8_t *)memory + parts[8];
     run->at.call.made = (uint8_t *)memory + parts[9];
-    run->slot_count = (int32_t)slots;
+    run->slot_count = (int32_t)slot_total;
     for (i = 0; i < graph->input_count; i++) run->is_read[graph->inputs[i].tensor] = 1;
     return run;
 }
@@ -171,7 +171,7 @@ static tl_run *tli_alloc_run(tl_env *env, const tl_graph *graph, const tl_plan *
 static void tli_free_blocks(tl_run *run) {
     int32_t k, count = run->plan->block_count ? run->plan->block_count : 1;
     for (k = 0; k < count; k++)
-        if (run->blocks[k].handle) (void)run->backend->free_block(run->backend->self, run->blocks[k].handle);
+        if (run->blocks[k].handle) (void)(run->backend->free_block)(run->backend->self, run->blocks[k].handle);
 }
 
 static tl_result tli_take_block(tl_run *run, int32_t bank, uint64_t bytes, tli_table_block *block) {
@@ -179,7 +179,7 @@ static tl_result tli_take_block(tl_run *run, int32_t bank, uint64_t bytes, tli_t
     uint64_t alignment = run->plan->alignment_bytes ? run->plan->alignment_bytes : 1, handle;
     void *host = NULL;
     tl_range whole;
-    tl_result result = backend->add_arena(backend->self, TL_TIER_DEVICE, bank, bytes, &handle);
+    tl_result result = (backend->add_arena)(backend->self, TL_TIER_DEVICE, bank, bytes, &handle);
     if (result) {
         tli_sentence s = tli_begin_error(run->env, result, TLI_IN(INIT_RUN),
                                          TLI_RULE(BACKEND_COULD_NOT_TAKE_ARENA), bytes, 0);
@@ -189,7 +189,7 @@ static tl_result tli_take_block(tl_run *run, int32_t bank, uint64_t bytes, tli_t
     whole.block = block->handle = (tl_size)handle;
     whole.offset = 0;
     whole.bytes = (tl_size)bytes;
-    result = backend->map(backend->self, whole, TL_MAP_CHANGE, &host);
+    result = (backend->map)(backend->self, whole, TL_MAP_CHANGE, &host);
     block->host = (char *)host;
     if (!result && (uintptr_t)host & (alignment - 1))
         result = tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),

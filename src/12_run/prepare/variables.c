@@ -172,9 +172,9 @@ static tl_result tli_compare_range(tl_run *run, tl_range range) {
     const tl_backend *backend = &run->backend;
     void *host = NULL;
     tl_result result;
-    if (backend->map(backend->self, range, TL_MAP_READ, &host)) return TL_OK;
+    if ((backend->map)(backend->self, range, TL_MAP_READ, &host)) return TL_OK;
     result = tli_compare_block(run, (const char *)host, range.bytes);
-    (void)backend->unmap(backend->self, range, TL_MAP_READ, host);
+    (void)(backend->unmap)(backend->self, range, TL_MAP_READ, host);
     return result;
 }
 
@@ -194,11 +194,12 @@ static tl_result tli_check_variable_arena(tl_run *run) {
         range.offset = 0;
         range.bytes = arena->blocks[k].bytes;
         if (!range.bytes) continue;
-        if (account ? backend->claim_on(backend->self, account, range) : backend->claim(backend->self, range))
+        if (account ? (backend->claim_on)(backend->self, account, range)
+                    : (backend->claim)(backend->self, range))
             continue;
         result = tli_compare_range(run, range);
-        if (account) (void)backend->release_on(backend->self, account, range);
-        else (void)backend->release(backend->self, range);
+        if (account) (void)(backend->release_on)(backend->self, account, range);
+        else (void)(backend->release)(backend->self, range);
     }
     tli_measure_store(&run->store, 1, &counters);   // what was claimed here belongs to no peak
     return result;

@@ -58,14 +58,14 @@ typedef struct tli_reduction {
 static tl_result tli_poll_request(const tl_transport *transport, int32_t *request) {
     tl_result result;
     if (*request == TLI_NO_REQUEST) return TL_OK;
-    result = transport->poll(transport->self, *request);
+    result = (transport->poll)(transport->self, *request);
     if (result != TL_NOT_READY) *request = TLI_NO_REQUEST;
     TLI_INVARIANT(result == TL_NOT_READY || *request == TLI_NO_REQUEST);
     return result;
 }
 
 static void tli_cancel_request(const tl_transport *transport, int32_t *request) {
-    if (*request != TLI_NO_REQUEST) transport->cancel(transport->self, *request);
+    if (*request != TLI_NO_REQUEST) (transport->cancel)(transport->self, *request);
     *request = TLI_NO_REQUEST;
     TLI_INVARIANT(*request == TLI_NO_REQUEST);
 }
@@ -113,9 +113,9 @@ static tl_result tli_carry_message(const tl_kernel_call *call, void *user) {
     tl_result result = TL_OK;
     if (!operand->range.bytes) return TL_OK;
     if (!call->polled) {
-        result = sends ? transport->send(transport->self, peer, tag, operand->host, operand->range.bytes,
+        result = sends ? (transport->send)(transport->self, peer, tag, operand->host, operand->range.bytes,
                                          &run->at.call.request)
-                       : transport->receive(transport->self, peer, tag, operand->host, operand->range.bytes,
+                       : (transport->receive)(transport->self, peer, tag, operand->host, operand->range.bytes,
                                             &run->at.call.request);
         if (sends) run->report.sent_bytes += operand->range.bytes;
         else run->report.received_bytes += operand->range.bytes;
@@ -166,10 +166,10 @@ static tl_result tli_begin_greeting(const tl_run *run, tli_greeting *g) {
         int32_t peer = m->peers[g->first + i];
         if (peer < 0) continue;
         m->failed_peer = peer;
-        result = transport->receive(transport->self, peer, 0, &g->others[i], sizeof g->others[i],
+        result = (transport->receive)(transport->self, peer, 0, &g->others[i], sizeof g->others[i],
                                     &g->requests[i][1]);
         if (!result)
-            result = transport->send(transport->self, peer, 0, &g->own, sizeof g->own, &g->requests[i][0]);
+            result = (transport->send)(transport->self, peer, 0, &g->own, sizeof g->own, &g->requests[i][0]);
     }
     g->is_begun = 1;
     TLI_INVARIANT(tli_greeting_holds(g));

@@ -99,11 +99,11 @@ static tl_result tli_begin_piece(tl_run *run, tli_reduction *r, tli_shard_piece 
     r->is_begun = 1;
     run->messages->failed_peer = before;
     if (received.count)
-        result = transport->receive(transport->self, before, 0, to, 4 * received.count, &r->requests[1]);
+        result = (transport->receive)(transport->self, before, 0, to, 4 * received.count, &r->requests[1]);
     if (result) return result;
     run->messages->failed_peer = after;
     if (sent.count)
-        result = transport->send(transport->self, after, 0, sent.at, 4 * sent.count, &r->requests[0]);
+        result = (transport->send)(transport->self, after, 0, sent.at, 4 * sent.count, &r->requests[0]);
     if (!result) run->report.sent_bytes += 4 * sent.count;
     if (!result) run->report.received_bytes += 4 * received.count;
     TLI_INVARIANT(tli_reduction_holds(run, r));

@@ -45,7 +45,7 @@ static uint64_t tli_checksum_bytes(uint64_t sum, const uint8_t *bytes, size_t le
 }
 
 static void tli_flush_saving(tli_saving *s) {
-    if (!s->result && s->used) s->result = s->sink->write(s->sink->user, (const char *)s->block, s->used);
+    if (!s->result && s->used) s->result = (s->sink->write)(s->sink->user, (const char *)s->block, s->used);
     s->used = 0;
 }
 
@@ -108,10 +108,10 @@ static void tli_save_range(tli_saving *s, tl_range range) {
     if (!range.bytes || s->result) return;
     if (!s->sink && !s->applies) { tli_save_bytes(s, NULL, range.bytes); return; }
     result = tli_order_range(&s->run->store, &range, !s->sink);
-    if (!result) result = backend->map(backend->self, range, mode, &host);
+    if (!result) result = (backend->map)(backend->self, range, mode, &host);
     if (!result) {
         tli_save_bytes(s, host, range.bytes);
-        unmapped = backend->unmap(backend->self, range, mode, host);
+        unmapped = (backend->unmap)(backend->self, range, mode, host);
         result = unmapped;
     }
     if (result) tli_refuse_saving(s, result, TLI_RULE(SAVED_BACKEND_COULD_NOT_MAP));

@@ -94,7 +94,8 @@ static tl_result tli_convert_elements(tl_run *run, const tli_side *to, const tli
 }
 
 static tl_result tli_convert_on_host(tl_run *run, const tli_side *to, const tli_side *from, int adds) {
-    tl_result result = run->backend.order(run->backend.self, run->at.call.accesses, run->at.call.access_count);
+    tl_result result =
+        (run->backend.order)(run->backend.self, run->at.call.accesses, run->at.call.access_count);
     tl_result unmapped;
     if (!result) result = tli_map_accesses(run);
     if (result) return result;

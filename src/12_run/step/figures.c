@@ -71,7 +71,7 @@ static tl_result tli_check_pass(tl_run *run) {
     const tl_report *planned = tli_planned_pass(run);
     tl_account_counters counters;
     int32_t bank;
-    tl_result result = run->backend.check(run->backend.self);
+    tl_result result = (run->backend.check)(run->backend.self);
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CHECK_FAILED));
     tli_measure_store(&run->store, 0, &counters);
     tli_report_pass(run, &counters);

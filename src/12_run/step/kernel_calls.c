@@ -134,7 +134,7 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     run->report.kernel_count++;
 #ifndef TL_ONLY_TABLES
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLEAR_FAILED));
-    result = run->backend.order(run->backend.self, run->at.call.accesses, run->at.call.access_count);
+    result = (run->backend.order)(run->backend.self, run->at.call.accesses, run->at.call.access_count);
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(ORDER_FAILED));
     result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
     if (result && result != TL_NOT_READY) return tli_run_fail_backend(run, result, TLI_RULE(MAP_FAILED));
@@ -219,7 +219,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
 
 static void tli_call_random(tl_run *run, tl_random_moment moment) {
     if (run->desc.random)
-        run->desc.random(moment, run->at.last.node, run->at.event.micro_batch, run->desc.random_user);
+        (run->desc.random)(moment, run->at.last.node, run->at.event.micro_batch, run->desc.random_user);
 }
 
 static void tli_start_random(tl_run *run) {
@@ -263,7 +263,7 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
 #ifndef TL_NO_ONLINE
     run->at.call.is_inside = 1;
 #endif
-    result = function(&call, step->kernel->user);
+    result = (function)(&call, step->kernel->user);
 #ifndef TL_NO_ONLINE
     run->at.call.is_inside = 0;
 #endif

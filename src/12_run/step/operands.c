@@ -40,7 +40,7 @@ static tl_result tli_run_fail_backend(tl_run *run, tl_result why, tli_rule rule)
 
 #ifndef TL_ONLY_TABLES
 static uint64_t tli_run_now(const tl_run *run) {
-    return run->profiling ? run->backend.now_ns(run->backend.self) : 0;
+    return run->profiling ? (run->backend.now_ns)(run->backend.self) : 0;
 }
 
 static void tli_start_event(tl_run *run) {
@@ -54,7 +54,7 @@ static void tli_observe_step(tl_run *run) {
     if (!run->profiling) return;
     run->at.event.device_bytes = run->at.high_bytes;
     run->at.event.host_bytes = tli_run_live_bytes(run, TL_TIER_HOST);
-    if (run->desc.observe) run->desc.observe(&run->at.event, run->desc.observe_user);
+    if (run->desc.observe) (run->desc.observe)(&run->at.event, run->desc.observe_user);
 }
 #else
 static void tli_start_event(tl_run *run) { (void)run; }
@@ -218,12 +218,12 @@ static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
     tl_result result;
     if (!range.bytes) return TL_OK;
     result = tli_order_range(&run->store, &range, 1);
-    if (!result) result = run->backend.map(run->backend.self, range, TL_MAP_WRITE, &host);
+    if (!result) result = (run->backend.map)(run->backend.self, range, TL_MAP_WRITE, &host);
     if (result) return result;
     for (at = 0; range.bytes - at >= sizeof value; at += sizeof value)
         tli_copy((char *)host + at, &value, sizeof value);
     tli_zero((char *)host + at, (size_t)(range.bytes - at));
-    return run->backend.unmap(run->backend.self, range, TL_MAP_WRITE, host);
+    return (run->backend.unmap)(run->backend.self, range, TL_MAP_WRITE, host);
 }
 
 // Fill the gradient of a loss.
@@ -302,7 +302,7 @@ static tl_result tli_unmap_accesses(tl_run *run, int32_t count) {
     tl_result first = TL_OK;
     int32_t i;
     for (i = 0; i < count; i++) {
-        tl_result result = run->backend.unmap(run->backend.self, call->accesses[i].range,
+        tl_result result = (run->backend.unmap)(run->backend.self, call->accesses[i].range,
                                               tli_mode_of(call, i), call->hosts[i]);
         if (!first) first = result;
     }
@@ -317,7 +317,7 @@ static tl_result tli_map_accesses(tl_run *run) {
     int32_t i;
     for (i = 0; i < call->access_count && !result; i++) {
         const tl_access *access = &call->accesses[i];
-        result = run->backend.map(run->backend.self, access->range, tli_mode_of(call, i),
+        result = (run->backend.map)(run->backend.self, access->range, tli_mode_of(call, i),
                                   &call->hosts[i]);
         if (result) (void)tli_unmap_accesses(run, i);
     }

@@ -35,7 +35,7 @@ static int tli_add_buffer_bytes(const tli_buffer *buffer, uint64_t bytes[TL_TIER
 // What the store counts is what buffers, steps under way and calls that were set aside hold, and what the
 // backend refused to take back.
 static int tli_run_holds(const tl_run *run) {
-    size_t slots = (size_t)run->slot_count, i, tensors = slots * (size_t)run->graph->tensor_count;
+    size_t slot_total = (size_t)run->slot_count, i, tensors = slot_total * (size_t)run->graph->tensor_count;
     uint64_t bytes[TL_TIER_COUNT];
     int32_t k;
     int holds = 1;
@@ -43,7 +43,7 @@ static int tli_run_holds(const tl_run *run) {
     for (i = 0; i < tensors && holds; i++)
         holds = tli_add_buffer_bytes(&run->all_tensors[i], bytes) &&
                 tli_add_buffer_bytes(&run->all_gradients[i], bytes);
-    for (i = 0; i < slots * (size_t)run->graph->node_count && holds; i++)
+    for (i = 0; i < slot_total * (size_t)run->graph->node_count && holds; i++)
         holds = tli_add_buffer_bytes(&run->all_saved[i], bytes);
     tli_add_step_bytes(&run->at, bytes);
     for (k = 0; run->flights && k < run->flight_count; k++)

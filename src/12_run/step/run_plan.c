@@ -94,7 +94,7 @@ static tl_result tli_load_slots(tl_run *run, int32_t micro_batch) {
     tl_result result = TL_OK;
     for (slot = 0; run->desc.load && slot < run->slot_count && !result; slot++) {
         run->caller_slot = slot;
-        result = run->desc.load(run, micro_batch + slot, run->desc.load_user);
+        result = (run->desc.load)(run, micro_batch + slot, run->desc.load_user);
     }
     run->caller_slot = chosen;
     if (!result || result == TL_NOT_READY) return result;

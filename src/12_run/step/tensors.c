@@ -43,12 +43,12 @@ static tl_result tli_move_tensor(tl_run *run, tli_function function, tl_range ra
     access.range = range;
     access.writes = mode == TL_MAP_WRITE;
     // On a backend that works in order, map itself waits for the work on the range.
-    result = run->limits.in_order ? TL_OK : run->backend.order(run->backend.self, &access, 1);
-    if (!result) result = run->backend.map(run->backend.self, range, mode, &host);
+    result = run->limits.in_order ? TL_OK : (run->backend.order)(run->backend.self, &access, 1);
+    if (!result) result = (run->backend.map)(run->backend.self, range, mode, &host);
     if (!result) {
         if (mode == TL_MAP_WRITE) tli_copy(host, from, (size_t)range.bytes);
         else tli_copy(to, host, (size_t)range.bytes);
-        result = run->backend.unmap(run->backend.self, range, mode, host);
+        result = (run->backend.unmap)(run->backend.self, range, mode, host);
     }
     if (result == TL_NOT_READY)
         return tli_fail(run->env, result, function, TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT));
