@@ -5772,8 +5772,8 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 
 typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_operand_kind;
 
-// id, what the call does, what to change. %o is the operand, %b a byte, %n its name in needs, %w the field that
-// has its bytes, %z the value of that field for none, %l the list that it belongs to.
+// id, what the call does (or load, or the backend), what to change. %o is the operand, %b a byte, %n its name in
+// needs, %w the field that has its bytes, %z the value of that field for none, %l the list that it belongs to.
 #define TL_FINDINGS(X) \
     X(TL_FINDING_NEEDS_MISSING, "reads %o, which needs does not name", "add %n to needs") \
     X(TL_FINDING_NEEDS_UNUSED, "does not read %o, which needs names", "take %n out of needs") \
@@ -5811,15 +5811,24 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
     X(TL_FINDING_GRADIENT_UNKNOWN, "has weights, but no gradient of them stands in variables", \
       "register it, or clear it and what else is not registered after the rehearsal") \
     X(TL_FINDING_RANGE_IGNORED, "makes another %o when it is called for a range of elements", \
-      "go by call->first and call->count, or take takes_blocks out")
+      "go by call->first and call->count, or take takes_blocks out") \
+    X(TL_FINDING_LOAD_REFUSED, "writes %b bytes there, which is refused", \
+      "write a graph input, all of its bytes and no more") \
+    X(TL_FINDING_LOAD_MISSING, "does not write it, and nothing was written there before", \
+      "write it in load, or once before the rehearsal") \
+    X(TL_FINDING_LOAD_OTHER_RUN, "writes to a run that is not its argument", \
+      "write to the run that load is given") \
+    X(TL_FINDING_LOAD_CHANGES, "changes %o", "leave to load the inputs and the place in the data alone") \
+    X(TL_FINDING_NO_CLOCK, "has no clock, so every op counts as much as any other", \
+      "give now_ns to the backend, or costs")
 
 typedef enum tl_finding_kind { TL_FINDINGS(TLI_ENUM) TL_FINDING_COUNT } tl_finding_kind;
 
 // One finding: who does what to which operand.
 typedef struct tl_finding {
     tl_finding_kind kind;
-    int32_t         node;       // of the desc's graph; -1 = of none (state that belongs to no node)
-    tl_step_kind    step;       // of the call
+    int32_t         node;       // of the desc's graph; -1 = of none (state that belongs to no node, a backend)
+    tl_step_kind    step;       // of the call; of load and of the backend it says nothing
     tl_operand_kind operand;
     int32_t         index;      // number of the operand, or of the range in states
     tl_variable_kind variable;  // of that range
@@ -5861,8 +5870,12 @@ typedef struct tl_rehearsal {
 // Rehearse a run: find wrong declarations of its nodes, and time them.
 //
 // The passes are made by runs of its own, with the run's kernels, users, hooks and seed, from the inputs that
-// the run has now (then load, which gets the run that it is to write to): give data as in training, of zeroes
-// not much can be learnt. Kernels of the host work on copies in
+// the run has now, over which load writes: give data as in training, of zeroes not much can be learnt. load is
+// called once, for the first micro-batch, with the run that it is to write to; all passes begin with what it
+// wrote, and it may give other data at each call. That data is not trained with: a reader whose place in the
+// data is registered (kind random, node -1) stands where it stood, when the call returns, and training begins
+// with the same batch; any other has moved on by one. A hook that is not ready counts as one that failed.
+// Kernels of the host work on copies in
 // memory of the env; others on the run's backend, as far as it maps. With a fusion or a compiled plan it is the
 // caller's graph that is rehearsed, of a split batch one part. No smaller batch is tried beside that: kernels
 // keep shapes behind their user pointers, and only may_split says that they go by the bytes of a call.
@@ -5879,7 +5892,7 @@ typedef struct tl_rehearsal {
 //          process; TL_ERROR_KERNEL: a kernel or load reported failure; TL_ERROR_NO_MEMORY, and
 //          those of tl_init_run and of the backend. *rehearsal is all zero then, and the state as it was.
 // Cost:    about twenty calls of every kernel, three images of the operands of one call, all tensors and
-//          gradients of a pass at once, and the state twice.
+//          gradients of a pass at once, the inputs once more, and the state three times.
 TLDEF tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, tl_rehearsal *rehearsal);
 TLDEF void      tl_free_rehearsal(tl_env *env, tl_rehearsal *rehearsal);  // accepts zeroed ones
 
@@ -57879,6 +57892,7 @@ typedef struct tli_buffer {
     uint8_t   on_host;
     uint8_t   codec;       // of the device bytes
     uint8_t   is_entry;    // 1 = claimed for the plan's entry, and no step has freed or overwritten it since
+    uint8_t   is_written;  // 1 = of a graph input: the caller has written it
 } tli_buffer;
 
 // The operands of a compute step. The arrays are made once, for the node with the most operands.
@@ -58105,6 +58119,9 @@ struct tl_run {
     tli_buffer     *all_saved;       // [slot_count * node_count]
     uint8_t        *all_ran;         // [slot_count * node_count]
     int32_t         caller_slot;     // of tl_write_tensor and tl_read_tensor
+#ifndef TL_NO_PLANNERS
+    struct tli_write_watch *watch;   // of a load hook that is rehearsed; NULL = none
+#endif
 #ifndef TL_NO_ONLINE
     uint64_t       *real_bytes;      // [slot_count * tensor_count] reported of dynamic tensors in this pass, or
                                      // TLI_UNREPORTED; NULL = the graph has none
@@ -64967,13 +64984,48 @@ static tl_result tli_prepare_entry(tl_run *run) {
 }
 #endif
 
-TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data,
-                                   uint64_t bytes) {
+#ifndef TL_NO_PLANNERS
+// What a load hook writes while it is rehearsed. The rehearsal reads this when the hook has returned.
+typedef struct tli_write_watch {
+    uint8_t  *is_written;     // [tensor_count] of the caller's graph
+    int32_t   count;          // writes that were carried out
+    int32_t   is_refused;     // 1 = a write was refused, and that tensor was not written since
+    tl_tensor refused;
+    uint64_t  refused_bytes;
+} tli_write_watch;
+
+// tensor: as the caller named it.
+static void tli_watch_write(const tl_run *run, tl_tensor tensor, uint64_t bytes, tl_result result) {
+    const tl_graph *graph = tli_caller_graph(run);
+    tli_write_watch *watch = run->watch;
+    int is_same = tensor.node == watch->refused.node && tensor.output == watch->refused.output;
+    if (!result) {
+        watch->is_written[graph->nodes[tensor.node].first_output + tensor.output] = 1;
+        watch->count++;
+        if (is_same) watch->is_refused = 0;
+    } else if ((result == TL_ERROR_INVALID_ARG || result == TL_ERROR_NOT_FOUND) && !watch->is_refused) {
+        watch->is_refused = 1;
+        watch->refused = tensor;
+        watch->refused_bytes = bytes;
+    }
+}
+
+// Whether the caller has ever written an input, in the slot that he has chosen.
+static int tli_was_written(tl_run *run, tl_tensor tensor) {
+    tli_quiet quiet = tli_begin_quiet(run->env);
+    tl_result result = tli_find_caller_tensor(run, TLI_IN(WRITE_TENSOR), &tensor);
+    int32_t index;
+    tli_end_quiet(&quiet, TL_OK);
+    if (result) return 0;
+    index = run->graph->nodes[tensor.node].first_output + tensor.output;
+    return tli_caller_buffer(run, run->caller_slot, index)->is_written;
+}
+#endif
+
+static tl_result tli_write_tensor(tl_run *run, tl_tensor tensor, const void *data, uint64_t bytes) {
     tli_buffer *buffer;
     int enters = 0;
-    tl_result result = TL_OK;
-    TL_ASSERT(run && (data || !bytes));
-    result = tli_find_caller_tensor(run, TLI_IN(WRITE_TENSOR), &tensor);
+    tl_result result = tli_find_caller_tensor(run, TLI_IN(WRITE_TENSOR), &tensor);
     if (result) return result;
 #ifndef TL_ONLY_TABLES
     enters = tli_enters(run, tensor);
@@ -64986,6 +65038,7 @@ TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *da
     if (result) return result;
 #ifndef TL_NO_PLANNERS
     if (run->cache.is_on && run->cache.is_watched[tensor.node]) tli_forget_cache(run);
+    buffer->is_written = 1;
 #endif
 #ifdef TL_ONLY_TABLES
     tli_copy(tli_place_address(run, buffer->place), data, (size_t)bytes);
@@ -64994,6 +65047,17 @@ TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *da
     return tli_move_tensor(run, TLI_IN(WRITE_TENSOR), buffer->device.range, bytes, TL_MAP_WRITE, NULL,
                            data);
 #endif
+}
+
+TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data,
+                                   uint64_t bytes) {
+    tl_result result;
+    TL_ASSERT(run && (data || !bytes));
+    result = tli_write_tensor(run, tensor, data, bytes);
+#ifndef TL_NO_PLANNERS
+    if (run->watch) tli_watch_write(run, tensor, bytes, result);
+#endif
+    return result;
 }
 
 TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes) {
@@ -67896,7 +67960,10 @@ typedef struct tli_rehearsing {
     int32_t       finding_capacity;
     tl_backend    backend;       // of the passes: in memory of the env, or that of the run
     int32_t       owns_backend;
-    char         *state;         // as the caller left it
+    char         *state;         // as the caller left it; after a pass; as load left it
+    char         *inputs;        // of the graph, as load left them; all passes begin with them
+    int32_t       is_loaded;     // 1 = inputs and the third state are there
+    uint8_t      *is_written;    // [2 * tensor_count] by load: of the run that it was given, of the other
     uint64_t     *made;          // [tensor_count + node_count + input_count] hashes of outputs, of saved bytes,
                                  // of input gradients after each backward, as they were made first
     uint64_t     *ends;          // [variable_count + tensor_count] of the state and the results after the pass
@@ -67908,7 +67975,9 @@ typedef struct tli_rehearsing {
 static int tli_is_advice(tl_finding_kind kind) {
     return kind == TL_FINDING_NEEDS_UNUSED || kind == TL_FINDING_SCRATCH_UNUSED ||
            kind == TL_FINDING_INPUT_UNUSED || kind == TL_FINDING_SAVED_UNUSED ||
-           kind == TL_FINDING_PARAM_BYTES_DIFFER || kind == TL_FINDING_GRADIENT_UNKNOWN;
+           kind == TL_FINDING_PARAM_BYTES_DIFFER || kind == TL_FINDING_GRADIENT_UNKNOWN ||
+           kind == TL_FINDING_LOAD_MISSING || kind == TL_FINDING_LOAD_OTHER_RUN ||
+           kind == TL_FINDING_LOAD_CHANGES || kind == TL_FINDING_NO_CLOCK;
 }
 
 static void tli_copy_finding_name(const tl_graph *graph, tl_finding *finding) {
@@ -68962,6 +69031,7 @@ static tl_result tli_probe_call(tli_rehearsing *r, tl_run *run, const tl_run_ste
 #ifndef TL_NO_PLANNERS
 // -- rehearsal: passes --
 //
+//     load      once, before pass 1; all passes begin with what it left
 //     pass 1    nothing is dropped before the end; every call is probed; what it makes is hashed
 //     pass 2    everything is dropped as early as possible and made again, saved late, in place where allowed,
 //               on a backend that poisons what is dead: each hash must be that of pass 1
@@ -69005,39 +69075,158 @@ static tl_result tli_init_rehearsed(tli_rehearsing *r, const tl_plan *plan, tl_r
     return result;
 }
 
-// Copy the graph's inputs of the run that is rehearsed.
-static tl_result tli_copy_rehearsed_inputs(tli_rehearsing *r, tl_run *sub) {
+// -- rehearsal: inputs --
+//
+// Load hooks give the next batch: called once more they would give other data, and a difference between two
+// passes would prove nothing. So the hook is called before the first pass alone, and all passes begin with what
+// it left, in inputs and in the registered state:
+//
+//     inputs of the run --> inputs of the first pass --> load --> image --> every later pass
+//
+// What is wrong about the hook itself is named as such, before any kernel is called.
+
+// The next input of a graph from tensor i on, and its bytes; tensor_count = there is none.
+static int32_t tli_next_input(const tl_graph *graph, int32_t i, tl_tensor *tensor) {
+    while (i < graph->tensor_count &&
+           (!graph->nodes[graph->outputs[i].node].is_input || !graph->outputs[i].bytes)) i++;
+    tensor->node = i < graph->tensor_count ? graph->outputs[i].node : -1;
+    tensor->output = i < graph->tensor_count ? graph->outputs[i].output : 0;
+    return i;
+}
+
+static uint64_t tli_count_input_bytes(const tl_graph *graph) {
+    uint64_t bytes = 0;
+    tl_tensor tensor;
+    int32_t i = tli_next_input(graph, 0, &tensor);
+    for (; i < graph->tensor_count; i = tli_next_input(graph, i + 1, &tensor)) bytes += graph->outputs[i].bytes;
+    return bytes;
+}
+
+// Give a pass the inputs of the run that is rehearsed: all of them, or those that load wrote there alone.
+static tl_result tli_copy_rehearsed_inputs(tli_rehearsing *r, tl_run *sub, const uint8_t *wanted) {
     const tl_graph *graph = sub->graph;
     tl_result result = TL_OK;
-    void *data = NULL;
-    uint64_t room = 0;
-    int32_t i;
-    for (i = 0; i < graph->tensor_count; i++)
-        if (graph->nodes[graph->outputs[i].node].is_input) room = tli_larger_u64(room, graph->outputs[i].bytes);
-    if (room) data = tli_alloc_array(r->env, room, 1);
-    if (room && !data)
-        return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
-    for (i = 0; i < graph->tensor_count && !result; i++) {
-        tl_tensor tensor;
-        tensor.node = graph->outputs[i].node;
-        tensor.output = graph->outputs[i].output;
-        if (!graph->nodes[tensor.node].is_input || !graph->outputs[i].bytes) continue;
-        if (tl_read_tensor(r->asked, tensor, data, graph->outputs[i].bytes)) continue;  // split or converted
-        result = tl_write_tensor(sub, tensor, data, graph->outputs[i].bytes);
+    tl_tensor tensor;
+    int32_t i = tli_next_input(graph, 0, &tensor);
+    for (; i < graph->tensor_count && !result; i = tli_next_input(graph, i + 1, &tensor)) {
+        if (wanted && (!wanted[i] || r->is_written[i])) continue;
+        // of another size in a run that is split or converted
+        if (tl_read_tensor(r->asked, tensor, r->inputs, graph->outputs[i].bytes)) continue;
+        result = tl_write_tensor(sub, tensor, r->inputs, graph->outputs[i].bytes);
     }
-    tli_release(r->env, data);
     return result;
 }
 
-// Begin a pass as the caller would: the state as he left it, and the inputs.
+// Keep the inputs of the first pass, or give them to a later one.
+static tl_result tli_move_rehearsed_inputs(tli_rehearsing *r, tl_run *sub, int keeps) {
+    const tl_graph *graph = sub->graph;
+    char *image = r->inputs;
+    tl_result result = TL_OK;
+    tl_tensor tensor;
+    int32_t i = tli_next_input(graph, 0, &tensor);
+    for (; i < graph->tensor_count && !result; i = tli_next_input(graph, i + 1, &tensor)) {
+        result = keeps ? tl_read_tensor(sub, tensor, image, graph->outputs[i].bytes)
+                       : tl_write_tensor(sub, tensor, image, graph->outputs[i].bytes);
+        image += graph->outputs[i].bytes;
+    }
+    return result;
+}
+
+static char *tli_loaded_state(const tli_rehearsing *r) {
+    return r->state + 2 * tli_count_variable(&r->asked->desc, -1);
+}
+
+// A hook moves on in its data and may clear gradients; what else belongs to a node is the kernels'.
+static void tli_look_for_changes(tli_rehearsing *r) {
+    const tl_run_desc *desc = &r->asked->desc;
+    const char *image = r->state;
+    int32_t i;
+    for (i = 0; i < desc->variable_count; i++) {
+        const tl_variable *variable = &desc->variables[i];
+        int same = tli_same_bytes(variable->host, image, variable->bytes);
+        tl_finding finding;
+        image += variable->bytes;
+        if (same || variable->node < 0 || variable->kind == TL_VARIABLE_RANDOM) continue;
+        if (variable->kind == TL_VARIABLE_GRADIENT &&
+            tli_holds_word((const char *)variable->host, variable->bytes, 0)) continue;
+        tli_zero(&finding, sizeof finding);
+        finding.kind = TL_FINDING_LOAD_CHANGES;
+        finding.node = variable->node;
+        finding.operand = TL_OPERAND_VARIABLE;
+        finding.index = i;
+        finding.variable = variable->kind;
+        tli_add_finding(r, &finding);
+    }
+}
+
+static void tli_note_load(tli_rehearsing *r, tl_finding_kind kind, tl_tensor tensor, uint64_t bytes) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    tl_finding finding;
+    tli_zero(&finding, sizeof finding);
+    finding.kind = kind;
+    finding.node = tensor.node >= 0 && tensor.node < graph->node_count ? tensor.node : -1;
+    finding.operand = TL_OPERAND_OUTPUT;
+    finding.index = tensor.output;
+    finding.byte = bytes;
+    tli_add_finding(r, &finding);
+}
+
+// What the hook did with the inputs.
+static void tli_note_writes(tli_rehearsing *r, const tli_write_watch *watch, const tli_write_watch *other) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    tl_tensor tensor;
+    int32_t i = tli_next_input(graph, 0, &tensor);
+    if (watch->is_refused) tli_note_load(r, TL_FINDING_LOAD_REFUSED, watch->refused, watch->refused_bytes);
+    if (other->is_refused) tli_note_load(r, TL_FINDING_LOAD_REFUSED, other->refused, other->refused_bytes);
+    for (; i < graph->tensor_count; i = tli_next_input(graph, i + 1, &tensor)) {
+        if (other->is_written[i] && !watch->is_written[i])
+            tli_note_load(r, TL_FINDING_LOAD_OTHER_RUN, tensor, 0);
+        else if (!watch->is_written[i] && !watch->is_refused && !tli_was_written(r->asked, tensor))
+            tli_note_load(r, TL_FINDING_LOAD_MISSING, tensor, 0);
+    }
+}
+
+// Call the hook. What it writes to the run that is rehearsed counts as well: training would have it there.
+static tl_result tli_call_load(tli_rehearsing *r, tl_run *sub) {
+    tl_run *asked = r->asked;
+    tli_write_watch watch, other;
+    tl_result result;
+    tli_zero(&watch, sizeof watch);
+    watch.refused.node = -1;
+    other = watch;
+    watch.is_written = r->is_written;
+    other.is_written = r->is_written + tli_rehearsed_graph(r)->tensor_count;
+    sub->watch = &watch;
+    asked->watch = &other;
+    result = (asked->desc.load)(sub, tli_first_micro_batch(asked), asked->desc.load_user);
+    sub->watch = asked->watch = NULL;
+    if (!result || watch.is_refused || other.is_refused) tli_note_writes(r, &watch, &other);
+    if (r->out->error_count) return TL_OK;  // the finding says more than the hook's result
+    if (result)
+        return tli_fail(r->env, TL_ERROR_KERNEL, TLI_IN(REHEARSE_RUN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
+    return other.count ? tli_copy_rehearsed_inputs(r, sub, other.is_written) : TL_OK;
+}
+
+// Begin a pass as the caller would: the state as he left it, and the inputs. An error of the hook is a finding:
+// no pass has begun then.
 static tl_result tli_start_rehearsed(tli_rehearsing *r, tl_run *sub) {
     const tl_run_desc *desc = &r->asked->desc;
-    tli_quiet quiet = tli_begin_quiet(r->env);
-    tl_result result = tli_copy_rehearsed_inputs(r, sub);
-    tli_end_quiet(&quiet, result);
-    (void)tli_move_variables(desc, -1, r->state, TLI_VARIABLES_PUT);
-    if (!result && desc->load && (desc->load)(sub, 0, desc->load_user))
-        result = tli_fail(r->env, TL_ERROR_KERNEL, TLI_IN(REHEARSE_RUN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
+    tl_result result;
+    if (r->is_loaded) {
+        result = tli_move_rehearsed_inputs(r, sub, 0);
+        (void)tli_move_variables(desc, -1, tli_loaded_state(r), TLI_VARIABLES_PUT);
+        return result ? result : tl_start_pass(sub, 0);
+    } else {
+        tli_quiet quiet = tli_begin_quiet(r->env);
+        result = tli_copy_rehearsed_inputs(r, sub, NULL);
+        tli_end_quiet(&quiet, result);
+    }
+    if (!result && desc->load) result = tli_call_load(r, sub);
+    if (result || r->out->error_count) return result;
+    tli_look_for_changes(r);
+    (void)tli_move_variables(desc, -1, tli_loaded_state(r), TLI_VARIABLES_TAKE);
+    result = tli_move_rehearsed_inputs(r, sub, 1);
+    r->is_loaded = !result;
     return result ? result : tl_start_pass(sub, 0);
 }
 
@@ -69162,6 +69351,7 @@ static tl_result tli_probe_pass(tli_rehearsing *r, tl_run *sub) {
     tl_run_step step;
     int32_t done = 0;
     tl_result result = tli_start_rehearsed(r, sub);
+    if (!result && !r->is_loaded) return TL_OK;     // load was named
     while (!result && !done) {
         result = tl_next_step(sub, &step, &done);
         if (result || done || !step.is_compute) continue;
@@ -69546,8 +69736,10 @@ static tl_result tli_alloc_rehearsal(tli_rehearsing *r) {
     r->made = (uint64_t *)tli_alloc_array(r->env, made, sizeof *r->made);
     r->is_made = (uint8_t *)tli_alloc_array(r->env, made, 1);
     r->ends = (uint64_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, sizeof *r->ends);
-    r->state = (char *)tli_alloc_array(r->env, tli_count_variable(&r->asked->desc, -1) + 1, 2);
-    if (r->made && r->is_made && r->ends && r->state) {
+    r->state = (char *)tli_alloc_array(r->env, tli_count_variable(&r->asked->desc, -1) + 1, 3);
+    r->inputs = (char *)tli_alloc_array(r->env, tli_count_input_bytes(graph) + 1, 1);
+    r->is_written = (uint8_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, 2);
+    if (r->made && r->is_made && r->ends && r->state && r->inputs && r->is_written) {
         (void)tli_move_variables(&r->asked->desc, -1, r->state, TLI_VARIABLES_TAKE);
         return TL_OK;
     }
@@ -69603,6 +69795,8 @@ TLI_IMPL tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, t
     tli_release(r.env, r.made);
     tli_release(r.env, r.is_made);
     tli_release(r.env, r.ends);
+    tli_release(r.env, r.inputs);
+    tli_release(r.env, r.is_written);
     tli_release(r.env, r.state);
     if (result) tl_free_rehearsal(r.env, rehearsal);
     return result;
@@ -69667,10 +69861,15 @@ static void tli_put_finding_text(tli_writer *w, const char *text, const tl_findi
 
 TLI_IMPL size_t tl_print_finding(const tl_graph *graph, const tl_finding *finding, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
+    int is_load;
     TL_ASSERT(finding);
-    tli_put(&w, finding->node < 0 ? "state of several nodes"
+    is_load = finding->kind >= TL_FINDING_LOAD_REFUSED && finding->kind <= TL_FINDING_LOAD_CHANGES;
+    tli_put(&w, finding->kind == TL_FINDING_NO_CLOCK ? "the backend"
+                : finding->node < 0 && is_load ? "no tensor of the graph"
+                : finding->node < 0 ? "state of several nodes"
                 : graph ? tl_name_node(graph, finding->node) : finding->name);
-    tli_put(&w, finding->step == TL_STEP_BACKWARD ? ": backward " : ": forward ");
+    tli_put(&w, finding->kind == TL_FINDING_NO_CLOCK ? " " : is_load ? ": load "
+                : finding->step == TL_STEP_BACKWARD ? ": backward " : ": forward ");
     if (tli_is_below((int64_t)finding->kind, TL_FINDING_COUNT) &&
         tli_is_below((int64_t)finding->operand, TL_OPERAND_COUNT)) {
         tli_put_finding_text(&w, tli_finding_texts[finding->kind][0], finding);

@@ -245,7 +245,7 @@ static tl_result net_forward(const tl_kernel_call *call, void *user) {
     }
     if (l->bug == STALE_SCRATCH) { AT(call->scratch)[0] += y[0]; y[0] = AT(call->scratch)[0]; }
     if (l->bug == DRAWS_REGISTERED) { net_generator = tl_mix_u64(net_generator, 1); y[0] += (float)(net_generator >> 60); }
-    if (l->bug == DRAWS_HIDDEN) { net_hidden = tl_mix_u64(net_hidden, 1); y[0] *= 1.0f + (float)(net_hidden >> 40); }
+    if (l->bug == DRAWS_HIDDEN) { net_hidden = tl_mix_u64(net_hidden, 1); y[0] += 1.0f + (float)(net_hidden >> 40); }
     if (l->bug == READS_COUNTER) y[0] += (float)net_runs;
     if (l->bug == READS_BEYOND) y[0] += x[NE];
     if (l->bug == WRITES_BEYOND || (l->bug == WRITES_BEYOND_UNSAVED && !saved)) y[NE] = 1.0f;
@@ -395,12 +395,16 @@ static void net_make(net *n) {
     n->ops[CE].keep = 1;
 }
 
+// As in a training loop: each call gives the next batch.
+static int net_batch;
+
 static tl_result net_load(tl_run *run, int32_t micro_batch, void *user) {
     int32_t tokens[NR], targets[NR], i;
     tl_tensor a = {TOKENS, 0}, b = {TARGETS, 0};
     (void)micro_batch;
     (void)user;
-    for (i = 0; i < NR; i++) { tokens[i] = (5 * i + 1) % NV; targets[i] = (7 * i + 3) % NV; }
+    net_batch++;
+    for (i = 0; i < NR; i++) { tokens[i] = (5 * i + net_batch) % NV; targets[i] = (7 * i + 3 * net_batch) % NV; }
     if (tl_write_tensor(run, a, tokens, sizeof tokens)) return TL_ERROR_IO;
     return tl_write_tensor(run, b, targets, sizeof targets);
 }
@@ -411,6 +415,7 @@ static tl_result net_rehearse(net *n, tl_env *env, tl_backend *backend) {
     tl_run *run;
     tl_result result;
     float before[4096];
+    int batch;
     desc.backend = backend;
     desc.variables = n->states;
     desc.variable_count = n->variable_count;
@@ -418,7 +423,9 @@ static tl_result net_rehearse(net *n, tl_env *env, tl_backend *backend) {
     result = tl_init_op_run(env, &desc, n->ops, NET_OPS, &run);
     if (result) return result;
     memcpy(before, n->memory, sizeof before);
+    batch = net_batch;
     result = tl_rehearse_run(run, NULL, &n->found);
+    assert_int_equal(net_batch, batch + 1);
     assert_memory_equal(before, n->memory, sizeof before);
     tl_free_run(run);
     return result;

@@ -24,6 +24,7 @@ typedef struct tli_buffer {
     uint8_t   on_host;
     uint8_t   codec;       // of the device bytes
     uint8_t   is_entry;    // 1 = claimed for the plan's entry, and no step has freed or overwritten it since
+    uint8_t   is_written;  // 1 = of a graph input: the caller has written it
 } tli_buffer;
 
 // The operands of a compute step. The arrays are made once, for the node with the most operands.
@@ -250,6 +251,9 @@ struct tl_run {
     tli_buffer     *all_saved;       // [slot_count * node_count]
     uint8_t        *all_ran;         // [slot_count * node_count]
     int32_t         caller_slot;     // of tl_write_tensor and tl_read_tensor
+#ifndef TL_NO_PLANNERS
+    struct tli_write_watch *watch;   // of a load hook that is rehearsed; NULL = none
+#endif
 #ifndef TL_NO_ONLINE
     uint64_t       *real_bytes;      // [slot_count * tensor_count] reported of dynamic tensors in this pass, or
                                      // TLI_UNREPORTED; NULL = the graph has none

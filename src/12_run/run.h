@@ -870,8 +870,8 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 
 typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_operand_kind;
 
-// id, what the call does, what to change. %o is the operand, %b a byte, %n its name in needs, %w the field that
-// has its bytes, %z the value of that field for none, %l the list that it belongs to.
+// id, what the call does (or load, or the backend), what to change. %o is the operand, %b a byte, %n its name in
+// needs, %w the field that has its bytes, %z the value of that field for none, %l the list that it belongs to.
 #define TL_FINDINGS(X) \
     X(TL_FINDING_NEEDS_MISSING, "reads %o, which needs does not name", "add %n to needs") \
     X(TL_FINDING_NEEDS_UNUSED, "does not read %o, which needs names", "take %n out of needs") \
@@ -909,15 +909,24 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
     X(TL_FINDING_GRADIENT_UNKNOWN, "has weights, but no gradient of them stands in variables", \
       "register it, or clear it and what else is not registered after the rehearsal") \
     X(TL_FINDING_RANGE_IGNORED, "makes another %o when it is called for a range of elements", \
-      "go by call->first and call->count, or take takes_blocks out")
+      "go by call->first and call->count, or take takes_blocks out") \
+    X(TL_FINDING_LOAD_REFUSED, "writes %b bytes there, which is refused", \
+      "write a graph input, all of its bytes and no more") \
+    X(TL_FINDING_LOAD_MISSING, "does not write it, and nothing was written there before", \
+      "write it in load, or once before the rehearsal") \
+    X(TL_FINDING_LOAD_OTHER_RUN, "writes to a run that is not its argument", \
+      "write to the run that load is given") \
+    X(TL_FINDING_LOAD_CHANGES, "changes %o", "leave to load the inputs and the place in the data alone") \
+    X(TL_FINDING_NO_CLOCK, "has no clock, so every op counts as much as any other", \
+      "give now_ns to the backend, or costs")
 
 typedef enum tl_finding_kind { TL_FINDINGS(TLI_ENUM) TL_FINDING_COUNT } tl_finding_kind;
 
 // One finding: who does what to which operand.
 typedef struct tl_finding {
     tl_finding_kind kind;
-    int32_t         node;       // of the desc's graph; -1 = of none (state that belongs to no node)
-    tl_step_kind    step;       // of the call
+    int32_t         node;       // of the desc's graph; -1 = of none (state that belongs to no node, a backend)
+    tl_step_kind    step;       // of the call; of load and of the backend it says nothing
     tl_operand_kind operand;
     int32_t         index;      // number of the operand, or of the range in states
     tl_variable_kind variable;  // of that range
@@ -959,8 +968,12 @@ typedef struct tl_rehearsal {
 // Rehearse a run: find wrong declarations of its nodes, and time them.
 //
 // The passes are made by runs of its own, with the run's kernels, users, hooks and seed, from the inputs that
-// the run has now (then load, which gets the run that it is to write to): give data as in training, of zeroes
-// not much can be learnt. Kernels of the host work on copies in
+// the run has now, over which load writes: give data as in training, of zeroes not much can be learnt. load is
+// called once, for the first micro-batch, with the run that it is to write to; all passes begin with what it
+// wrote, and it may give other data at each call. That data is not trained with: a reader whose place in the
+// data is registered (kind random, node -1) stands where it stood, when the call returns, and training begins
+// with the same batch; any other has moved on by one. A hook that is not ready counts as one that failed.
+// Kernels of the host work on copies in
 // memory of the env; others on the run's backend, as far as it maps. With a fusion or a compiled plan it is the
 // caller's graph that is rehearsed, of a split batch one part. No smaller batch is tried beside that: kernels
 // keep shapes behind their user pointers, and only may_split says that they go by the bytes of a call.
@@ -977,7 +990,7 @@ typedef struct tl_rehearsal {
 //          process; TL_ERROR_KERNEL: a kernel or load reported failure; TL_ERROR_NO_MEMORY, and
 //          those of tl_init_run and of the backend. *rehearsal is all zero then, and the state as it was.
 // Cost:    about twenty calls of every kernel, three images of the operands of one call, all tensors and
-//          gradients of a pass at once, and the state twice.
+//          gradients of a pass at once, the inputs once more, and the state three times.
 TLDEF tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, tl_rehearsal *rehearsal);
 TLDEF void      tl_free_rehearsal(tl_env *env, tl_rehearsal *rehearsal);  // accepts zeroed ones
 

@@ -32,7 +32,10 @@ typedef struct tli_rehearsing {
     int32_t       finding_capacity;
     tl_backend    backend;       // of the passes: in memory of the env, or that of the run
     int32_t       owns_backend;
-    char         *state;         // as the caller left it
+    char         *state;         // as the caller left it; after a pass; as load left it
+    char         *inputs;        // of the graph, as load left them; all passes begin with them
+    int32_t       is_loaded;     // 1 = inputs and the third state are there
+    uint8_t      *is_written;    // [2 * tensor_count] by load: of the run that it was given, of the other
     uint64_t     *made;          // [tensor_count + node_count + input_count] hashes of outputs, of saved bytes,
                                  // of input gradients after each backward, as they were made first
     uint64_t     *ends;          // [variable_count + tensor_count] of the state and the results after the pass
@@ -44,7 +47,9 @@ typedef struct tli_rehearsing {
 static int tli_is_advice(tl_finding_kind kind) {
     return kind == TL_FINDING_NEEDS_UNUSED || kind == TL_FINDING_SCRATCH_UNUSED ||
            kind == TL_FINDING_INPUT_UNUSED || kind == TL_FINDING_SAVED_UNUSED ||
-           kind == TL_FINDING_PARAM_BYTES_DIFFER || kind == TL_FINDING_GRADIENT_UNKNOWN;
+           kind == TL_FINDING_PARAM_BYTES_DIFFER || kind == TL_FINDING_GRADIENT_UNKNOWN ||
+           kind == TL_FINDING_LOAD_MISSING || kind == TL_FINDING_LOAD_OTHER_RUN ||
+           kind == TL_FINDING_LOAD_CHANGES || kind == TL_FINDING_NO_CLOCK;
 }
 
 static void tli_copy_finding_name(const tl_graph *graph, tl_finding *finding) {

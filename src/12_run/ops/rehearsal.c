@@ -3,6 +3,7 @@
 #ifndef TL_NO_PLANNERS
 // -- rehearsal: passes --
 //
+//     load      once, before pass 1; all passes begin with what it left
 //     pass 1    nothing is dropped before the end; every call is probed; what it makes is hashed
 //     pass 2    everything is dropped as early as possible and made again, saved late, in place where allowed,
 //               on a backend that poisons what is dead: each hash must be that of pass 1
@@ -46,39 +47,158 @@ static tl_result tli_init_rehearsed(tli_rehearsing *r, const tl_plan *plan, tl_r
     return result;
 }
 
-// Copy the graph's inputs of the run that is rehearsed.
-static tl_result tli_copy_rehearsed_inputs(tli_rehearsing *r, tl_run *sub) {
+// -- rehearsal: inputs --
+//
+// Load hooks give the next batch: called once more they would give other data, and a difference between two
+// passes would prove nothing. So the hook is called before the first pass alone, and all passes begin with what
+// it left, in inputs and in the registered state:
+//
+//     inputs of the run --> inputs of the first pass --> load --> image --> every later pass
+//
+// What is wrong about the hook itself is named as such, before any kernel is called.
+
+// The next input of a graph from tensor i on, and its bytes; tensor_count = there is none.
+static int32_t tli_next_input(const tl_graph *graph, int32_t i, tl_tensor *tensor) {
+    while (i < graph->tensor_count &&
+           (!graph->nodes[graph->outputs[i].node].is_input || !graph->outputs[i].bytes)) i++;
+    tensor->node = i < graph->tensor_count ? graph->outputs[i].node : -1;
+    tensor->output = i < graph->tensor_count ? graph->outputs[i].output : 0;
+    return i;
+}
+
+static uint64_t tli_count_input_bytes(const tl_graph *graph) {
+    uint64_t bytes = 0;
+    tl_tensor tensor;
+    int32_t i = tli_next_input(graph, 0, &tensor);
+    for (; i < graph->tensor_count; i = tli_next_input(graph, i + 1, &tensor)) bytes += graph->outputs[i].bytes;
+    return bytes;
+}
+
+// Give a pass the inputs of the run that is rehearsed: all of them, or those that load wrote there alone.
+static tl_result tli_copy_rehearsed_inputs(tli_rehearsing *r, tl_run *sub, const uint8_t *wanted) {
     const tl_graph *graph = sub->graph;
     tl_result result = TL_OK;
-    void *data = NULL;
-    uint64_t room = 0;
-    int32_t i;
-    for (i = 0; i < graph->tensor_count; i++)
-        if (graph->nodes[graph->outputs[i].node].is_input) room = tli_larger_u64(room, graph->outputs[i].bytes);
-    if (room) data = tli_alloc_array(r->env, room, 1);
-    if (room && !data)
-        return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
-    for (i = 0; i < graph->tensor_count && !result; i++) {
-        tl_tensor tensor;
-        tensor.node = graph->outputs[i].node;
-        tensor.output = graph->outputs[i].output;
-        if (!graph->nodes[tensor.node].is_input || !graph->outputs[i].bytes) continue;
-        if (tl_read_tensor(r->asked, tensor, data, graph->outputs[i].bytes)) continue;  // split or converted
-        result = tl_write_tensor(sub, tensor, data, graph->outputs[i].bytes);
+    tl_tensor tensor;
+    int32_t i = tli_next_input(graph, 0, &tensor);
+    for (; i < graph->tensor_count && !result; i = tli_next_input(graph, i + 1, &tensor)) {
+        if (wanted && (!wanted[i] || r->is_written[i])) continue;
+        // of another size in a run that is split or converted
+        if (tl_read_tensor(r->asked, tensor, r->inputs, graph->outputs[i].bytes)) continue;
+        result = tl_write_tensor(sub, tensor, r->inputs, graph->outputs[i].bytes);
     }
-    tli_release(r->env, data);
     return result;
 }
 
-// Begin a pass as the caller would: the state as he left it, and the inputs.
+// Keep the inputs of the first pass, or give them to a later one.
+static tl_result tli_move_rehearsed_inputs(tli_rehearsing *r, tl_run *sub, int keeps) {
+    const tl_graph *graph = sub->graph;
+    char *image = r->inputs;
+    tl_result result = TL_OK;
+    tl_tensor tensor;
+    int32_t i = tli_next_input(graph, 0, &tensor);
+    for (; i < graph->tensor_count && !result; i = tli_next_input(graph, i + 1, &tensor)) {
+        result = keeps ? tl_read_tensor(sub, tensor, image, graph->outputs[i].bytes)
+                       : tl_write_tensor(sub, tensor, image, graph->outputs[i].bytes);
+        image += graph->outputs[i].bytes;
+    }
+    return result;
+}
+
+static char *tli_loaded_state(const tli_rehearsing *r) {
+    return r->state + 2 * tli_count_variable(&r->asked->desc, -1);
+}
+
+// A hook moves on in its data and may clear gradients; what else belongs to a node is the kernels'.
+static void tli_look_for_changes(tli_rehearsing *r) {
+    const tl_run_desc *desc = &r->asked->desc;
+    const char *image = r->state;
+    int32_t i;
+    for (i = 0; i < desc->variable_count; i++) {
+        const tl_variable *variable = &desc->variables[i];
+        int same = tli_same_bytes(variable->host, image, variable->bytes);
+        tl_finding finding;
+        image += variable->bytes;
+        if (same || variable->node < 0 || variable->kind == TL_VARIABLE_RANDOM) continue;
+        if (variable->kind == TL_VARIABLE_GRADIENT &&
+            tli_holds_word((const char *)variable->host, variable->bytes, 0)) continue;
+        tli_zero(&finding, sizeof finding);
+        finding.kind = TL_FINDING_LOAD_CHANGES;
+        finding.node = variable->node;
+        finding.operand = TL_OPERAND_VARIABLE;
+        finding.index = i;
+        finding.variable = variable->kind;
+        tli_add_finding(r, &finding);
+    }
+}
+
+static void tli_note_load(tli_rehearsing *r, tl_finding_kind kind, tl_tensor tensor, uint64_t bytes) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    tl_finding finding;
+    tli_zero(&finding, sizeof finding);
+    finding.kind = kind;
+    finding.node = tensor.node >= 0 && tensor.node < graph->node_count ? tensor.node : -1;
+    finding.operand = TL_OPERAND_OUTPUT;
+    finding.index = tensor.output;
+    finding.byte = bytes;
+    tli_add_finding(r, &finding);
+}
+
+// What the hook did with the inputs.
+static void tli_note_writes(tli_rehearsing *r, const tli_write_watch *watch, const tli_write_watch *other) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    tl_tensor tensor;
+    int32_t i = tli_next_input(graph, 0, &tensor);
+    if (watch->is_refused) tli_note_load(r, TL_FINDING_LOAD_REFUSED, watch->refused, watch->refused_bytes);
+    if (other->is_refused) tli_note_load(r, TL_FINDING_LOAD_REFUSED, other->refused, other->refused_bytes);
+    for (; i < graph->tensor_count; i = tli_next_input(graph, i + 1, &tensor)) {
+        if (other->is_written[i] && !watch->is_written[i])
+            tli_note_load(r, TL_FINDING_LOAD_OTHER_RUN, tensor, 0);
+        else if (!watch->is_written[i] && !watch->is_refused && !tli_was_written(r->asked, tensor))
+            tli_note_load(r, TL_FINDING_LOAD_MISSING, tensor, 0);
+    }
+}
+
+// Call the hook. What it writes to the run that is rehearsed counts as well: training would have it there.
+static tl_result tli_call_load(tli_rehearsing *r, tl_run *sub) {
+    tl_run *asked = r->asked;
+    tli_write_watch watch, other;
+    tl_result result;
+    tli_zero(&watch, sizeof watch);
+    watch.refused.node = -1;
+    other = watch;
+    watch.is_written = r->is_written;
+    other.is_written = r->is_written + tli_rehearsed_graph(r)->tensor_count;
+    sub->watch = &watch;
+    asked->watch = &other;
+    result = (asked->desc.load)(sub, tli_first_micro_batch(asked), asked->desc.load_user);
+    sub->watch = asked->watch = NULL;
+    if (!result || watch.is_refused || other.is_refused) tli_note_writes(r, &watch, &other);
+    if (r->out->error_count) return TL_OK;  // the finding says more than the hook's result
+    if (result)
+        return tli_fail(r->env, TL_ERROR_KERNEL, TLI_IN(REHEARSE_RUN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
+    return other.count ? tli_copy_rehearsed_inputs(r, sub, other.is_written) : TL_OK;
+}
+
+// Begin a pass as the caller would: the state as he left it, and the inputs. An error of the hook is a finding:
+// no pass has begun then.
 static tl_result tli_start_rehearsed(tli_rehearsing *r, tl_run *sub) {
     const tl_run_desc *desc = &r->asked->desc;
-    tli_quiet quiet = tli_begin_quiet(r->env);
-    tl_result result = tli_copy_rehearsed_inputs(r, sub);
-    tli_end_quiet(&quiet, result);
-    (void)tli_move_variables(desc, -1, r->state, TLI_VARIABLES_PUT);
-    if (!result && desc->load && (desc->load)(sub, 0, desc->load_user))
-        result = tli_fail(r->env, TL_ERROR_KERNEL, TLI_IN(REHEARSE_RUN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
+    tl_result result;
+    if (r->is_loaded) {
+        result = tli_move_rehearsed_inputs(r, sub, 0);
+        (void)tli_move_variables(desc, -1, tli_loaded_state(r), TLI_VARIABLES_PUT);
+        return result ? result : tl_start_pass(sub, 0);
+    } else {
+        tli_quiet quiet = tli_begin_quiet(r->env);
+        result = tli_copy_rehearsed_inputs(r, sub, NULL);
+        tli_end_quiet(&quiet, result);
+    }
+    if (!result && desc->load) result = tli_call_load(r, sub);
+    if (result || r->out->error_count) return result;
+    tli_look_for_changes(r);
+    (void)tli_move_variables(desc, -1, tli_loaded_state(r), TLI_VARIABLES_TAKE);
+    result = tli_move_rehearsed_inputs(r, sub, 1);
+    r->is_loaded = !result;
     return result ? result : tl_start_pass(sub, 0);
 }
 
@@ -203,6 +323,7 @@ static tl_result tli_probe_pass(tli_rehearsing *r, tl_run *sub) {
     tl_run_step step;
     int32_t done = 0;
     tl_result result = tli_start_rehearsed(r, sub);
+    if (!result && !r->is_loaded) return TL_OK;     // load was named
     while (!result && !done) {
         result = tl_next_step(sub, &step, &done);
         if (result || done || !step.is_compute) continue;
@@ -587,8 +708,10 @@ static tl_result tli_alloc_rehearsal(tli_rehearsing *r) {
     r->made = (uint64_t *)tli_alloc_array(r->env, made, sizeof *r->made);
     r->is_made = (uint8_t *)tli_alloc_array(r->env, made, 1);
     r->ends = (uint64_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, sizeof *r->ends);
-    r->state = (char *)tli_alloc_array(r->env, tli_count_variable(&r->asked->desc, -1) + 1, 2);
-    if (r->made && r->is_made && r->ends && r->state) {
+    r->state = (char *)tli_alloc_array(r->env, tli_count_variable(&r->asked->desc, -1) + 1, 3);
+    r->inputs = (char *)tli_alloc_array(r->env, tli_count_input_bytes(graph) + 1, 1);
+    r->is_written = (uint8_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, 2);
+    if (r->made && r->is_made && r->ends && r->state && r->inputs && r->is_written) {
         (void)tli_move_variables(&r->asked->desc, -1, r->state, TLI_VARIABLES_TAKE);
         return TL_OK;
     }
@@ -644,6 +767,8 @@ TLI_IMPL tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, t
     tli_release(r.env, r.made);
     tli_release(r.env, r.is_made);
     tli_release(r.env, r.ends);
+    tli_release(r.env, r.inputs);
+    tli_release(r.env, r.is_written);
     tli_release(r.env, r.state);
     if (result) tl_free_rehearsal(r.env, rehearsal);
     return result;
@@ -708,10 +833,15 @@ static void tli_put_finding_text(tli_writer *w, const char *text, const tl_findi
 
 TLI_IMPL size_t tl_print_finding(const tl_graph *graph, const tl_finding *finding, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
+    int is_load;
     TL_ASSERT(finding);
-    tli_put(&w, finding->node < 0 ? "state of several nodes"
+    is_load = finding->kind >= TL_FINDING_LOAD_REFUSED && finding->kind <= TL_FINDING_LOAD_CHANGES;
+    tli_put(&w, finding->kind == TL_FINDING_NO_CLOCK ? "the backend"
+                : finding->node < 0 && is_load ? "no tensor of the graph"
+                : finding->node < 0 ? "state of several nodes"
                 : graph ? tl_name_node(graph, finding->node) : finding->name);
-    tli_put(&w, finding->step == TL_STEP_BACKWARD ? ": backward " : ": forward ");
+    tli_put(&w, finding->kind == TL_FINDING_NO_CLOCK ? " " : is_load ? ": load "
+                : finding->step == TL_STEP_BACKWARD ? ": backward " : ": forward ");
     if (tli_is_below((int64_t)finding->kind, TL_FINDING_COUNT) &&
         tli_is_below((int64_t)finding->operand, TL_OPERAND_COUNT)) {
         tli_put_finding_text(&w, tli_finding_texts[finding->kind][0], finding);

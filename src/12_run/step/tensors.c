@@ -77,13 +77,48 @@ static tl_result tli_prepare_entry(tl_run *run) {
 }
 #endif
 
-TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data,
-                                   uint64_t bytes) {
+#ifndef TL_NO_PLANNERS
+// What a load hook writes while it is rehearsed. The rehearsal reads this when the hook has returned.
+typedef struct tli_write_watch {
+    uint8_t  *is_written;     // [tensor_count] of the caller's graph
+    int32_t   count;          // writes that were carried out
+    int32_t   is_refused;     // 1 = a write was refused, and that tensor was not written since
+    tl_tensor refused;
+    uint64_t  refused_bytes;
+} tli_write_watch;
+
+// tensor: as the caller named it.
+static void tli_watch_write(const tl_run *run, tl_tensor tensor, uint64_t bytes, tl_result result) {
+    const tl_graph *graph = tli_caller_graph(run);
+    tli_write_watch *watch = run->watch;
+    int is_same = tensor.node == watch->refused.node && tensor.output == watch->refused.output;
+    if (!result) {
+        watch->is_written[graph->nodes[tensor.node].first_output + tensor.output] = 1;
+        watch->count++;
+        if (is_same) watch->is_refused = 0;
+    } else if ((result == TL_ERROR_INVALID_ARG || result == TL_ERROR_NOT_FOUND) && !watch->is_refused) {
+        watch->is_refused = 1;
+        watch->refused = tensor;
+        watch->refused_bytes = bytes;
+    }
+}
+
+// Whether the caller has ever written an input, in the slot that he has chosen.
+static int tli_was_written(tl_run *run, tl_tensor tensor) {
+    tli_quiet quiet = tli_begin_quiet(run->env);
+    tl_result result = tli_find_caller_tensor(run, TLI_IN(WRITE_TENSOR), &tensor);
+    int32_t index;
+    tli_end_quiet(&quiet, TL_OK);
+    if (result) return 0;
+    index = run->graph->nodes[tensor.node].first_output + tensor.output;
+    return tli_caller_buffer(run, run->caller_slot, index)->is_written;
+}
+#endif
+
+static tl_result tli_write_tensor(tl_run *run, tl_tensor tensor, const void *data, uint64_t bytes) {
     tli_buffer *buffer;
     int enters = 0;
-    tl_result result = TL_OK;
-    TL_ASSERT(run && (data || !bytes));
-    result = tli_find_caller_tensor(run, TLI_IN(WRITE_TENSOR), &tensor);
+    tl_result result = tli_find_caller_tensor(run, TLI_IN(WRITE_TENSOR), &tensor);
     if (result) return result;
 #ifndef TL_ONLY_TABLES
     enters = tli_enters(run, tensor);
@@ -96,6 +131,7 @@ TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *da
     if (result) return result;
 #ifndef TL_NO_PLANNERS
     if (run->cache.is_on && run->cache.is_watched[tensor.node]) tli_forget_cache(run);
+    buffer->is_written = 1;
 #endif
 #ifdef TL_ONLY_TABLES
     tli_copy(tli_place_address(run, buffer->place), data, (size_t)bytes);
@@ -104,6 +140,17 @@ TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *da
     return tli_move_tensor(run, TLI_IN(WRITE_TENSOR), buffer->device.range, bytes, TL_MAP_WRITE, NULL,
                            data);
 #endif
+}
+
+TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data,
+                                   uint64_t bytes) {
+    tl_result result;
+    TL_ASSERT(run && (data || !bytes));
+    result = tli_write_tensor(run, tensor, data, bytes);
+#ifndef TL_NO_PLANNERS
+    if (run->watch) tli_watch_write(run, tensor, bytes, result);
+#endif
+    return result;
 }
 
 TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes) {
