@@ -53,6 +53,7 @@
        TL_NO_THREADS                no built-in lock; the caller may still give one
        TL_NO_CHECKS                 drops the checked and the deferred CPU backend, which are for tests, and
                                     the comparison of the ranges of tl_run_desc.variables
+       TL_NO_CLOCK                  drops the system's clock: the CPU backend has that of its desc or none
        TL_NO_PLANNERS               drops what makes plans: checkpoint configs, kept sets, Revolve,
                                     [6], [9], [7] except quantisation and loss scales, and their inputs:
                                     layers, statistics, fusion, measured devices; plans made
@@ -4533,11 +4534,14 @@ typedef struct tl_cpu_backend_desc {
     uint64_t capacity_bytes[TL_TIER_COUNT];  // most bytes claimed at a time, and of a run
                                   // with its base_bytes; 0 = TL_UNLIMITED
     uint64_t alignment_bytes;     // 0 = 64; a power of two
-    uint64_t (*now_ns)(void *user);  // the clock; 0 = none, every time is 0
+    uint64_t (*now_ns)(void *user);  // the clock; 0 = that of the system (clock_gettime or
+                                  // QueryPerformanceCounter), where it has one and TL_NO_CLOCK is not set. One
+                                  // that returns 0 is none: every time is 0, nothing is measured
     void    *user;
     // For tests, not with TL_NO_CHECKS. checked = 1 fills dead ranges with a poison word, puts guard bytes
     // around blocks and maps copies of ranges (filled with poison if the mode is TL_MAP_WRITE): 64 bytes before
-    // and after each block, or the alignment where that is more. No budget and no plan counts guard bytes;
+    // and after each block and each copy, or the alignment where that is more; those of a copy are looked at
+    // when it is unmapped, after each call of a kernel. No budget and no plan counts guard bytes;
     // memory of the caller needs room for them. deferred = 1 delays work until it is polled, waited for or
     // ordered, or until a new block needs its memory, and carries it out in a random legal order that follows
     // from seed.
@@ -4549,10 +4553,11 @@ typedef struct tl_cpu_backend_desc {
 
 // Make the CPU backend. It finishes work at once. Two variants are for tests. The deferred one finishes
 // work late, so that a missing wait in its caller shows as wrong bytes. The checked one gives kernels
-// copies of their ranges, so that an address sanitizer sees every access outside; it reports
-// TL_ERROR_CORRUPT when a kernel wrote to a range that it may only read, to a dead range or beside a
-// block. With TL_NO_CHECKS asking for one of them is TL_ERROR_UNSUPPORTED. With TL_ONLY_TABLES each memory is
-// one block, of one run at a time, and capacities and clock are not read.
+// copies of their ranges; it reports TL_ERROR_CORRUPT when a kernel wrote to a range that it may only read,
+// one byte or more beside a range, to a dead range or beside a block, and a run names the kernel's op, the
+// operand and the side. In a build with an address sanitizer that sees every access outside of a copy, reads
+// too, and ends the program there. With TL_NO_CHECKS asking for one of them is TL_ERROR_UNSUPPORTED. With
+// TL_ONLY_TABLES each memory is one block, of one run at a time, and capacities and clock are not read.
 //
 //   env       must outlive the backend, and gets the error text when one of its functions fails
 //   backend   overwritten; release with tl_free_cpu_backend
@@ -5772,8 +5777,9 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 
 typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_operand_kind;
 
-// id, what the call does (or load, or the backend), what to change. %o is the operand, %b a byte, %n its name in
-// needs, %w the field that has its bytes, %z the value of that field for none, %l the list that it belongs to.
+// id, what the call does (or load, or the backend), what to change. %o is the operand, %b a byte, %n its name
+// in needs, %w the field that has its bytes, %z the value of that field for none, %l the list that it belongs
+// to.
 #define TL_FINDINGS(X) \
     X(TL_FINDING_NEEDS_MISSING, "reads %o, which needs does not name", "add %n to needs") \
     X(TL_FINDING_NEEDS_UNUSED, "does not read %o, which needs names", "take %n out of needs") \
@@ -6065,7 +6071,7 @@ TLDEF tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_result w
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// What the implementation takes from its surroundings: an allocator, assert and stdio, which
+// What the implementation takes from its surroundings: an allocator, assert, stdio and a clock, which
 // options replace or drop, and the linkage of its functions.
 
 #if defined(TL_MALLOC) != defined(TL_FREE)
@@ -6089,6 +6095,25 @@ TLDEF tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_result w
 #endif
 #if !defined(TL_NO_STDIO) && !defined(TL_NO_TEXT)
 #include <stdio.h>
+#endif
+// The clock of the CPU backend: that of the system. Linux has it in strict modes of C as well, which hide it.
+#if !defined(TL_NO_CLOCK) && !defined(TL_ONLY_TABLES) && (!defined(__STDC_HOSTED__) || __STDC_HOSTED__)
+#if defined(_WIN32)
+#ifndef WIN32_LEAN_AND_MEAN
+#define WIN32_LEAN_AND_MEAN
+#endif
+#include <windows.h>
+#define TLI_CLOCK_WINDOWS
+#elif defined(__unix__) || defined(__APPLE__)
+#include <time.h>
+#if defined(CLOCK_MONOTONIC)
+#define TLI_CLOCK_POSIX
+#elif defined(__linux__) && !defined(__cplusplus) && !(defined(__x86_64__) && defined(__ILP32__))
+#define TLI_CLOCK_HIDDEN
+typedef struct tli_time { long seconds, nanoseconds; } tli_time;
+extern int clock_gettime(int clock, tli_time *time);
+#endif
+#endif
 #endif
 #ifdef TL_STRATEGY_STATIC
 #define TLI_IMPL static inline
@@ -7419,7 +7444,9 @@ static size_t tli_finish(tli_writer *w) {
     X(NO_ROOM_FOR_BLOCK_WITH_GUARDS, \
       "no room for the block of %0 bytes, and for the %1 bytes of its guards (checked)", "bytes, guard bytes") \
     X(BYTES_NOT_PART_OF_RANGE, "bytes: must be > 0 and not above those of the range", "") \
-    X(CODECS_UNKNOWN_BIT, "codecs: unknown bit", "")
+    X(CODECS_UNKNOWN_BIT, "codecs: unknown bit", "") \
+    X(BYTES_BEFORE_A_MAPPED_RANGE_WERE_WRITTEN, "bytes before a mapped range were written", "") \
+    X(BYTES_BEHIND_A_MAPPED_RANGE_WERE_WRITTEN, "bytes behind a mapped range were written", "")
 
 // -- errors: rules of [11] MANAGER --
 
@@ -7747,7 +7774,10 @@ static size_t tli_finish(tli_writer *w) {
       "variables: ranges %0 and %1 overlap, or the shard of one does", "range, range") \
     X(SHARDS_ARE_NOT_REHEARSED, \
       "variables: range %0 has a shard; rehearse with gradients apart from each other", \
-      "range")
+      "range") \
+    X(KERNEL_WROTE_BEFORE, "the kernel wrote before the first byte of %s", "step, node") \
+    X(KERNEL_WROTE_BEHIND, "the kernel wrote behind the last byte of %s", "step, node") \
+    X(KERNEL_WROTE_WHAT_IT_READS, "the kernel wrote to %s, which it may only read", "step, node")
 
 // -- errors: rules of [13] TRACE --
 
@@ -54444,6 +54474,10 @@ TLI_IMPL void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *l
 //
 //     checked    |guard| range |dead| range |dead|guard|    guards and dead bytes hold a poison word;
 //                                                           claim and release verify and write it
+//                |guard| copy of a mapped range |guard|     unmap verifies them; another pattern each time,
+//                                                           so no byte that is written looks like it for long.
+//                                                           Under an address sanitizer there are none: it
+//                                                           sees what is read outside as well
 //     deferred   work waits in a queue and is carried out later, in a random legal order
 //
 // Checking a claim and poisoning a release are queued like other work; both are called upkeep.
@@ -54451,6 +54485,14 @@ TLI_IMPL void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *l
 #define TLI_POISON 0xFFFEAD5Au  // word in dead bytes: NaN as f32 and as f64
 #define TLI_GUARD_BYTES 64      // before and after a checked block, at least
 #define TLI_QUEUE_CAPACITY 256  // deferred work; beyond it the oldest is carried out
+
+#if defined(__SANITIZE_ADDRESS__)
+#define TLI_HAS_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TLI_HAS_SANITIZER
+#endif
+#endif
 
 typedef struct tli_span { uint64_t start, end; } tli_span;
 
@@ -54504,7 +54546,13 @@ typedef struct tli_account {
 } tli_account;
 #endif
 
-typedef struct tli_mapping { tl_range range; void *host; tl_map_mode mode; } tli_mapping;
+typedef struct tli_mapping {
+    tl_range range;
+    void    *host;            // of the copy
+    void    *allocation;      // guard, copy, guard
+    uint64_t key;             // of the guards' pattern
+    tl_map_mode mode;
+} tli_mapping;
 
 typedef struct tli_cpu {
     tl_env *env;
@@ -55424,6 +55472,57 @@ static tl_result tli_settle(tli_cpu *cpu, tl_range range, int writes, tli_functi
     return tli_report_late(cpu);
 }
 
+// The bytes of a guard beside the copy of a mapped range.
+static size_t tli_copy_guard_bytes(const tli_cpu *cpu) {
+#ifdef TLI_HAS_SANITIZER
+    (void)cpu;
+    return 0;
+#else
+    return (size_t)tli_guard_bytes(cpu);
+#endif
+}
+
+// Write the pattern of a guard, or compare with it. Returns 1 if it is there.
+static int tli_is_guard(char *at, size_t bytes, uint64_t key, int writes) {
+    uint64_t word = 0;
+    size_t i;
+    int same = 1;
+    for (i = 0; i < bytes; i++, word >>= 8) {
+        if (i % 8 == 0) word = tl_mix_u64(key, i);
+        if (writes) at[i] = (char)(unsigned char)(word & 255);
+        same &= (unsigned char)at[i] == (word & 255);
+    }
+    return same;
+}
+
+// Make the copy of a range, as aligned as the range is, between two guards.
+static int tli_make_copy(tli_cpu *cpu, tli_mapping *mapping) {
+    size_t guard = tli_copy_guard_bytes(cpu), bytes = (size_t)mapping->range.bytes;
+    size_t alignment = guard ? (size_t)cpu->desc.alignment_bytes : 1;
+    char *base = (char *)tli_alloc(cpu->env, bytes + 2 * guard + alignment - 1);
+    mapping->allocation = base;
+    if (!base) return 0;
+    base += (0 - (size_t)(uintptr_t)base) & (alignment - 1);
+    mapping->host = base + guard;
+    mapping->key = tl_mix_u64(TLI_POISON, cpu->counters.map_count);
+    (void)tli_is_guard(base, guard, mapping->key, 1);
+    (void)tli_is_guard(base + guard + bytes, guard, ~mapping->key, 1);
+    return 1;
+}
+
+// What was written beside the copy of a range.
+static tl_result tli_check_copy(tli_cpu *cpu, const tli_mapping *mapping) {
+    size_t guard = tli_copy_guard_bytes(cpu);
+    char *host = (char *)mapping->host;
+    if (!tli_is_guard(host - guard, guard, mapping->key, 0))
+        return tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_UNMAP),
+                            TLI_RULE(BYTES_BEFORE_A_MAPPED_RANGE_WERE_WRITTEN));
+    if (!tli_is_guard(host + mapping->range.bytes, guard, ~mapping->key, 0))
+        return tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_UNMAP),
+                            TLI_RULE(BYTES_BEHIND_A_MAPPED_RANGE_WERE_WRITTEN));
+    return TL_OK;
+}
+
 static tl_result tli_cpu_map(void *self, tl_range range, tl_map_mode mode, void **host) {
     tli_cpu *cpu = (tli_cpu *)self;
     tl_result result = tli_check_range(cpu, &range, TLI_IN(BACKEND_MAP));
@@ -55444,16 +55543,17 @@ static tl_result tli_cpu_map(void *self, tl_range range, tl_map_mode mode, void 
                   (int64_t)cpu->mapping_count + 1, sizeof *cpu->mappings))
         return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_MAP),
                             TLI_RULE(NO_MEMORY_FOR_TABLE_OF_MAPPINGS));
-    *host = tli_alloc(cpu->env, (size_t)range.bytes);
-    if (!*host) return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_MAP),
-                                    TLI_RULE(NO_MEMORY_FOR_COPY_OF_RANGE));
+    mapping = &cpu->mappings[cpu->mapping_count];
+    mapping->range = range;
+    mapping->mode = mode;
+    if (!tli_make_copy(cpu, mapping))
+        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_MAP),
+                            TLI_RULE(NO_MEMORY_FOR_COPY_OF_RANGE));
+    *host = mapping->host;
     if (mode == TL_MAP_WRITE) tli_poison((char *)*host, range.bytes);
     else tli_copy(*host, tli_address(cpu, range), (size_t)range.bytes);
-    mapping = &cpu->mappings[cpu->mapping_count++];
-    mapping->range = range;
-    mapping->host = *host;
+    cpu->mapping_count++;
     TLI_INVARIANT(cpu->mapping_count <= cpu->mapping_capacity);
-    mapping->mode = mode;
     return TL_OK;
 }
 
@@ -55477,7 +55577,8 @@ static tl_result tli_cpu_unmap(void *self, tl_range range, tl_map_mode mode, voi
     else if (TLI_MEMCMP(tli_address(cpu, range), host, (size_t)range.bytes) != 0)
         result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_UNMAP),
                               TLI_RULE(BYTES_OF_READ_ONLY_RANGE_WERE_WRITTEN));
-    tli_release(cpu->env, host);
+    if (!result) result = tli_check_copy(cpu, &cpu->mappings[i]);
+    tli_release(cpu->env, cpu->mappings[i].allocation);
     TLI_INVARIANT(i < cpu->mapping_count);
     cpu->mappings[i] = cpu->mappings[--cpu->mapping_count];
     return result;
@@ -55498,9 +55599,31 @@ static tl_result tli_cpu_check(void *self) {
     return tli_report_late(cpu);
 }
 
+// The clock of the system in nanoseconds; 0 = it has none, or TL_NO_CLOCK left it out.
+static uint64_t tli_system_now_ns(void) {
+#if defined(TLI_CLOCK_WINDOWS)
+    LARGE_INTEGER rate, now;
+    uint64_t each, ticks;
+    if (!QueryPerformanceFrequency(&rate) || !QueryPerformanceCounter(&now) || rate.QuadPart <= 0) return 0;
+    each = (uint64_t)rate.QuadPart;
+    ticks = (uint64_t)now.QuadPart;
+    return ticks / each * 1000000000u + ticks % each * 1000000000u / each;
+#elif defined(TLI_CLOCK_POSIX)
+    struct timespec now;
+    if (clock_gettime(CLOCK_MONOTONIC, &now)) return 0;
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+#elif defined(TLI_CLOCK_HIDDEN)
+    tli_time now;
+    if (clock_gettime(1, &now)) return 0;    // CLOCK_MONOTONIC
+    return (uint64_t)now.seconds * 1000000000u + (uint64_t)now.nanoseconds;
+#else
+    return 0;
+#endif
+}
+
 static uint64_t tli_cpu_now_ns(void *self) {
     const tli_cpu *cpu = (const tli_cpu *)self;
-    return cpu->desc.now_ns ? (cpu->desc.now_ns)(cpu->desc.user) : 0;
+    return cpu->desc.now_ns ? (cpu->desc.now_ns)(cpu->desc.user) : tli_system_now_ns();
 }
 
 // Memory of the caller limits; where a bank is of the env, the others lie beside memory without a limit.
@@ -55682,7 +55805,7 @@ TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     tli_release(env, cpu->accounts);
 #endif
     for (i = 0; tli_is_checked(cpu) && i < cpu->mapping_count; i++)
-        tli_release(env, cpu->mappings[i].host);
+        tli_release(env, cpu->mappings[i].allocation);
     for (i = 0; i < cpu->block_count; i++) {
         tli_cpu_block *block = &cpu->blocks[i];
         if (block->alive || block->dying) {
@@ -57904,6 +58027,8 @@ typedef struct tli_call {
     uint8_t    *writable;    // [access_count] 1 = its kernel may write it
     void      **hosts;       // [access_count] host addresses while mapped
     int32_t     is_mapped;   // 1 = all accesses are
+    int32_t     failed;      // the first access whose unmapping failed
+    uint32_t    failed_site; // of the backend's error then; 0 = not known
     int32_t     access_count;
     tli_held   *twice;       // [output_count] second ranges of outputs that are resident already
     uint8_t    *made;        // [output_count] 1 = made by this call
@@ -63327,11 +63452,63 @@ static tl_result tli_unmap_accesses(tl_run *run, int32_t count) {
     for (i = 0; i < count; i++) {
         tl_result result = (run->backend.unmap)(run->backend.self, call->accesses[i].range,
                                               tli_mode_of(call, i), call->hosts[i]);
-        if (!first) first = result;
+        if (first || !result) continue;
+        first = result;
+        call->failed = i;
+        call->failed_site = run->limits.env ? run->limits.env->error.site : 0;
     }
     for (i = 0; i < call->operand_count; i++) call->operands[i].host = NULL;
     call->is_mapped = 0;
     return first;
+}
+
+#if !defined(TL_NO_CHECKS)
+// Write "output gradient 2": the first operand of the call that lies in an access.
+static void tli_put_operand_of(const tl_run *run, int32_t access, tli_writer *w) {
+    static const char *const kinds[] = {
+        "input ", "output ", "output gradient ", "input gradient ", "the saved bytes", "the scratch"
+    };
+    const tl_graph *graph = tli_count_members(run, run->at.last.node) ? tli_caller_graph(run) : run->graph;
+    const tl_node *node = &graph->nodes[run->at.call.node];
+    int32_t counts[6], kind = 0, at = 0;
+    counts[0] = counts[3] = node->input_count;
+    counts[1] = counts[2] = node->output_count;
+    counts[4] = counts[5] = 1;
+    while (at < run->at.call.operand_count - 1 && run->at.call.access_of[at] != access) at++;
+    while (kind < 5 && at >= counts[kind]) at -= counts[kind++];
+    tli_put(w, kinds[kind]);
+    if (kind < 4) tli_put_i64(w, at);
+}
+
+// What a checked backend found when the operands of a call were unmapped.
+static tli_rule tli_find_damage(const tl_run *run) {
+    uint32_t rule = run->at.call.failed_site & 0xFFFFu;
+    if (rule == tli_number_rule(TLI_RULE(BYTES_BEFORE_A_MAPPED_RANGE_WERE_WRITTEN)))
+        return TLI_RULE(KERNEL_WROTE_BEFORE);
+    if (rule == tli_number_rule(TLI_RULE(BYTES_BEHIND_A_MAPPED_RANGE_WERE_WRITTEN)))
+        return TLI_RULE(KERNEL_WROTE_BEHIND);
+    return rule == tli_number_rule(TLI_RULE(BYTES_OF_READ_ONLY_RANGE_WERE_WRITTEN))
+        ? TLI_RULE(KERNEL_WROTE_WHAT_IT_READS) : TLI_NO_RULE;
+}
+#endif
+
+// Report that the operands of a call could not be unmapped: where the kernel wrote beside one, that one.
+static tl_result tli_fail_unmap(tl_run *run, tl_result why) {
+#if !defined(TL_NO_CHECKS)
+    tli_rule rule = why == TL_ERROR_CORRUPT ? tli_find_damage(run) : TLI_NO_RULE;
+    if (rule) {
+        tli_sentence s = tli_begin_error(run->env, why, TLI_IN(RUN_PLAN), rule, (uint64_t)run->at.event.index,
+                                         (uint64_t)run->at.last.node);
+        if (TLI_ERROR_TEXT) {
+            tli_put_last_step(run, &s.text);
+            tli_put(&s.text, ": ");
+        }
+        tli_put_text(&s, "");
+        if (TLI_ERROR_TEXT) tli_put_operand_of(run, run->at.call.failed, &s.text);
+        return tli_end_error(run->env, &s, why);
+    }
+#endif
+    return tli_run_fail_backend(run, why, TLI_RULE(UNMAP_FAILED));
 }
 
 static tl_result tli_map_accesses(tl_run *run) {
@@ -64505,7 +64682,7 @@ static tl_result tli_end_begun(tl_run *run, tli_begun *begun) {
     tl_result result = TL_OK, closed;
     tli_swap_begun(run, begun);
     if (run->at.call.is_mapped) result = tli_unmap_accesses(run, run->at.call.access_count);
-    if (result) result = tli_run_fail_backend(run, result, TLI_RULE(UNMAP_FAILED));
+    if (result) result = tli_fail_unmap(run, result);
     closed = tli_close_compute(run);
     tli_swap_begun(run, begun);
     begun->is_used = 0;
@@ -64708,7 +64885,7 @@ static tl_result tli_map_last_step(tl_run *run, tli_function function) {
 static tl_result tli_leave_kernel(tl_run *run, tl_result result) {
 #ifndef TL_ONLY_TABLES
     tl_result unmapped = run->at.call.is_mapped ? tli_unmap_accesses(run, run->at.call.access_count) : TL_OK;
-    if (!result && unmapped) result = tli_run_fail_backend(run, unmapped, TLI_RULE(UNMAP_FAILED));
+    if (!result && unmapped) result = tli_fail_unmap(run, unmapped);
 #endif
     run->at.computing = TLI_COMPUTING_DONE;
     if (!result) result = tli_close_flight(run);
@@ -69640,6 +69817,20 @@ static void tli_look_for_gradients(tli_rehearsing *r) {
     }
 }
 
+// Without a clock nothing is timed; where nobody gave costs either, plans take all ops for equally dear.
+static void tli_look_for_clock(tli_rehearsing *r, const tl_rehearsal_desc *desc) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    tl_finding finding;
+    int32_t id;
+    if ((desc && desc->pass_count < 0) || tli_rehearsal_now(r)) return;
+    for (id = 0; id < graph->node_count; id++)
+        if (graph->nodes[id].fwd_cost > 1 || graph->nodes[id].bwd_cost > 1) return;
+    tli_zero(&finding, sizeof finding);
+    finding.kind = TL_FINDING_NO_CLOCK;
+    finding.node = -1;
+    tli_add_finding(r, &finding);
+}
+
 // Time passes of one plan; plan_count: of those that were timed before.
 static tl_result tli_time_plan(tli_rehearsing *r, tli_rehearsed_plan which, int32_t pass_count,
                                int32_t plan_count) {
@@ -69787,6 +69978,7 @@ TLI_IMPL tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, t
     if (!result) {
         tli_compare_parameters(&r);
         tli_look_for_gradients(&r);
+        tli_look_for_clock(&r, desc);
         result = tli_rehearse_kept(&r);
         if (!result && !rehearsal->error_count) result = tli_rehearse_stressed(&r);
         if (!result && !rehearsal->error_count && pass_count) result = tli_rehearse_times(&r, pass_count);

@@ -4,7 +4,7 @@
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// What the implementation takes from its surroundings: an allocator, assert and stdio, which
+// What the implementation takes from its surroundings: an allocator, assert, stdio and a clock, which
 // options replace or drop, and the linkage of its functions.
 
 #if defined(TL_MALLOC) != defined(TL_FREE)
@@ -28,6 +28,25 @@
 #endif
 #if !defined(TL_NO_STDIO) && !defined(TL_NO_TEXT)
 #include <stdio.h>
+#endif
+// The clock of the CPU backend: that of the system. Linux has it in strict modes of C as well, which hide it.
+#if !defined(TL_NO_CLOCK) && !defined(TL_ONLY_TABLES) && (!defined(__STDC_HOSTED__) || __STDC_HOSTED__)
+#if defined(_WIN32)
+#ifndef WIN32_LEAN_AND_MEAN
+#define WIN32_LEAN_AND_MEAN
+#endif
+#include <windows.h>
+#define TLI_CLOCK_WINDOWS
+#elif defined(__unix__) || defined(__APPLE__)
+#include <time.h>
+#if defined(CLOCK_MONOTONIC)
+#define TLI_CLOCK_POSIX
+#elif defined(__linux__) && !defined(__cplusplus) && !(defined(__x86_64__) && defined(__ILP32__))
+#define TLI_CLOCK_HIDDEN
+typedef struct tli_time { long seconds, nanoseconds; } tli_time;
+extern int clock_gettime(int clock, tli_time *time);
+#endif
+#endif
 #endif
 #ifdef TL_STRATEGY_STATIC
 #define TLI_IMPL static inline

@@ -53,6 +53,7 @@
        TL_NO_THREADS                no built-in lock; the caller may still give one
        TL_NO_CHECKS                 drops the checked and the deferred CPU backend, which are for tests, and
                                     the comparison of the ranges of tl_run_desc.variables
+       TL_NO_CLOCK                  drops the system's clock: the CPU backend has that of its desc or none
        TL_NO_PLANNERS               drops what makes plans: checkpoint configs, kept sets, Revolve,
                                     [6], [9], [7] except quantisation and loss scales, and their inputs:
                                     layers, statistics, fusion, measured devices; plans made

@@ -323,7 +323,7 @@ check_calls() {
     local bad known
     known='if|else|for|while|switch|return|sizeof|defined|offsetof|assert|X|void|int|u?int(8|16|32|64)_t|U?INT(32|64)_C|VkResult'
     known+='|malloc|free|mem(cpy|set|move|cmp)|str(len|cmp)|f(open|read|write|close|error)|remove|rename|dl(open|close|sym)'
-    known+='|FreeLibrary|LoadLibraryA|GetProcAddress'
+    known+='|FreeLibrary|LoadLibraryA|GetProcAddress|QueryPerformance(Counter|Frequency)|clock_gettime'
     bad=$(awk '/^\/\*/ {text = 1} !text; text {print ""} /\*\/$/ {text = 0}' "$1" |
         sed -E 's:"([^"\\]|\\.)*":"":g; s|//.*||; s|/\*.*\*/||; s|^ *#.*||' |
         grep -nP "(->|\.) *\w+ *\(|\b(?!(tl_|tli_|TL_|TLI_|_)|($known)\b)[A-Za-z]\w*\b *\(|\b(slots|signals|emit|foreach|forever)\b" || true)
@@ -334,7 +334,7 @@ step_names() {
     for header in $(headers); do check_symbols "$header"; done
     for header in tl_*.h; do check_calls "$header"; done
     # and, where TL_OLD_NAMES asks for them, what things were called
-    check_text tl_strategy.h 'TL_|TLI_|TLDEF\b|tl_[a-z_]+ +tl_[a-z_]+\b|(states +variables|state_count +variable_count|remade_counts +recompute_counts)\b'
+    check_text tl_strategy.h 'TL_|TLI_|TLDEF\b|WIN32_LEAN_AND_MEAN$|tl_[a-z_]+ +tl_[a-z_]+\b|(states +variables|state_count +variable_count|remade_counts +recompute_counts)\b'
     # its synopsis, and what Windows and Vulkan are told before they are included
     check_text tl_vk_backend.h 'TL_VK_|TLI_VK_|TL_EXPERIMENTAL\b|TL_STRATEGY_IMPLEMENTATION\b|VK_NO_PROTOTYPES$|WIN32_LEAN_AND_MEAN$'
     echo "no reserved, foreign or stateful names"

@@ -744,6 +744,8 @@ static void a_load_hook_that_fails_ends_the_rehearsal(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+static uint64_t no_clock(void *user) { (void)user; return 0; }
+
 static void a_rehearsal_that_breaks_a_rule_is_refused(void **state) {
     static bed b;
     static hash_bed h;
@@ -764,6 +766,7 @@ static void a_rehearsal_that_breaks_a_rule_is_refused(void **state) {
     assert_string_equal(b.env.error.text, "tl_rehearse_run: run: a pass is under way");
     if (tl_reset_run(b.run)) fail();
     tl_free_run(b.run);
+    cpu.now_ns = no_clock;
     if (tl_init_cpu_backend(&b.env, &cpu, &blind)) fail();
     b.desc.backend = &blind;
     bed_must_init(&b);
@@ -1123,6 +1126,51 @@ static void operations_are_rehearsed_before_they_are_planned(void **state) {
     assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
 }
 
+// Without a clock and without costs every op counts as much as any other: the rehearsal says so, once. The CPU backend has the
+// clock of the system.
+static void a_missing_clock_is_an_advice(void **state) {
+    int turn;
+    (void)state;
+    for (turn = 0; turn < 6; turn++) {
+        static net n;
+        tl_cpu_backend_desc cpu = {0};
+        tl_backend backend;
+        tl_env env = silent_env();
+        tl_run_desc desc = {0};
+        tl_rehearsal_desc untimed = {-1};
+        tl_node_cost costs[NET_OPS];
+        tl_run *run;
+        int32_t i;
+        for (i = 0; i < NET_OPS; i++) costs[i].fwd_ns = costs[i].bwd_ns = 5;
+        cpu.now_ns = turn ? no_clock : NULL;
+        if (tl_init_cpu_backend(&env, &cpu, &backend)) fail();
+        net_make(&n);
+        desc.backend = &backend;
+        desc.variables = n.states;
+        desc.variable_count = n.variable_count;
+        desc.load = net_load;
+        if (turn < 3) desc.rehearsal = &n.found;
+        if (turn == 2) desc.costs = costs;
+        if (turn == 3) n.ops[GELU].bwd_cost = 2;
+        if (tl_init_op_run(&env, &desc, n.ops, NET_OPS, &run)) fail_msg("%s", env.error.text);
+        if (turn >= 3 && tl_rehearse_run(run, turn == 4 ? &untimed : NULL, &n.found)) fail_msg("%s", env.error.text);
+        assert_int_equal(n.found.error_count, 0);
+        assert_true((n.found.costs != NULL) == !turn);
+        assert_int_equal(n.found.finding_count, turn == 1 || turn == 5);
+        if (n.found.finding_count) {
+            char line[200];
+            assert_int_equal(n.found.findings[0].is_advice, 1);
+            tl_print_finding(NULL, &n.found.findings[0], line, sizeof line);
+            assert_string_equal(line, "the backend has no clock, so every op counts as much as any other: give now_ns to the "
+                                      "backend, or costs");
+        }
+        for (i = EMBED; i < NET_OPS && !turn; i++) assert_true(tl_find_run_graph(run)->nodes[i].fwd_cost == n.found.costs[i].fwd_ns);
+        tl_free_rehearsal(&env, &n.found);
+        tl_free_run(run);
+        assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
+    }
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_found_on_random_graphs),
@@ -1138,6 +1186,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(costs_are_the_mean_of_two_plans),
         cmocka_unit_test(operations_are_rehearsed_before_they_are_planned),
         cmocka_unit_test(wrong_needs_are_found_without_inputs),
+        cmocka_unit_test(a_missing_clock_is_an_advice),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

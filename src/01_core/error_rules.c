@@ -989,7 +989,9 @@
     X(NO_ROOM_FOR_BLOCK_WITH_GUARDS, \
       "no room for the block of %0 bytes, and for the %1 bytes of its guards (checked)", "bytes, guard bytes") \
     X(BYTES_NOT_PART_OF_RANGE, "bytes: must be > 0 and not above those of the range", "") \
-    X(CODECS_UNKNOWN_BIT, "codecs: unknown bit", "")
+    X(CODECS_UNKNOWN_BIT, "codecs: unknown bit", "") \
+    X(BYTES_BEFORE_A_MAPPED_RANGE_WERE_WRITTEN, "bytes before a mapped range were written", "") \
+    X(BYTES_BEHIND_A_MAPPED_RANGE_WERE_WRITTEN, "bytes behind a mapped range were written", "")
 
 // -- errors: rules of [11] MANAGER --
 
@@ -1317,7 +1319,10 @@
       "variables: ranges %0 and %1 overlap, or the shard of one does", "range, range") \
     X(SHARDS_ARE_NOT_REHEARSED, \
       "variables: range %0 has a shard; rehearse with gradients apart from each other", \
-      "range")
+      "range") \
+    X(KERNEL_WROTE_BEFORE, "the kernel wrote before the first byte of %s", "step, node") \
+    X(KERNEL_WROTE_BEHIND, "the kernel wrote behind the last byte of %s", "step, node") \
+    X(KERNEL_WROTE_WHAT_IT_READS, "the kernel wrote to %s, which it may only read", "step, node")
 
 // -- errors: rules of [13] TRACE --
 

@@ -219,11 +219,14 @@ typedef struct tl_cpu_backend_desc {
     uint64_t capacity_bytes[TL_TIER_COUNT];  // most bytes claimed at a time, and of a run
                                   // with its base_bytes; 0 = TL_UNLIMITED
     uint64_t alignment_bytes;     // 0 = 64; a power of two
-    uint64_t (*now_ns)(void *user);  // the clock; 0 = none, every time is 0
+    uint64_t (*now_ns)(void *user);  // the clock; 0 = that of the system (clock_gettime or
+                                  // QueryPerformanceCounter), where it has one and TL_NO_CLOCK is not set. One
+                                  // that returns 0 is none: every time is 0, nothing is measured
     void    *user;
     // For tests, not with TL_NO_CHECKS. checked = 1 fills dead ranges with a poison word, puts guard bytes
     // around blocks and maps copies of ranges (filled with poison if the mode is TL_MAP_WRITE): 64 bytes before
-    // and after each block, or the alignment where that is more. No budget and no plan counts guard bytes;
+    // and after each block and each copy, or the alignment where that is more; those of a copy are looked at
+    // when it is unmapped, after each call of a kernel. No budget and no plan counts guard bytes;
     // memory of the caller needs room for them. deferred = 1 delays work until it is polled, waited for or
     // ordered, or until a new block needs its memory, and carries it out in a random legal order that follows
     // from seed.
@@ -235,10 +238,11 @@ typedef struct tl_cpu_backend_desc {
 
 // Make the CPU backend. It finishes work at once. Two variants are for tests. The deferred one finishes
 // work late, so that a missing wait in its caller shows as wrong bytes. The checked one gives kernels
-// copies of their ranges, so that an address sanitizer sees every access outside; it reports
-// TL_ERROR_CORRUPT when a kernel wrote to a range that it may only read, to a dead range or beside a
-// block. With TL_NO_CHECKS asking for one of them is TL_ERROR_UNSUPPORTED. With TL_ONLY_TABLES each memory is
-// one block, of one run at a time, and capacities and clock are not read.
+// copies of their ranges; it reports TL_ERROR_CORRUPT when a kernel wrote to a range that it may only read,
+// one byte or more beside a range, to a dead range or beside a block, and a run names the kernel's op, the
+// operand and the side. In a build with an address sanitizer that sees every access outside of a copy, reads
+// too, and ends the program there. With TL_NO_CHECKS asking for one of them is TL_ERROR_UNSUPPORTED. With
+// TL_ONLY_TABLES each memory is one block, of one run at a time, and capacities and clock are not read.
 //
 //   env       must outlive the backend, and gets the error text when one of its functions fails
 //   backend   overwritten; release with tl_free_cpu_backend

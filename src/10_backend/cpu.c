@@ -8,6 +8,10 @@
 //
 //     checked    |guard| range |dead| range |dead|guard|    guards and dead bytes hold a poison word;
 //                                                           claim and release verify and write it
+//                |guard| copy of a mapped range |guard|     unmap verifies them; another pattern each time,
+//                                                           so no byte that is written looks like it for long.
+//                                                           Under an address sanitizer there are none: it
+//                                                           sees what is read outside as well
 //     deferred   work waits in a queue and is carried out later, in a random legal order
 //
 // Checking a claim and poisoning a release are queued like other work; both are called upkeep.
@@ -15,6 +19,14 @@
 #define TLI_POISON 0xFFFEAD5Au  // word in dead bytes: NaN as f32 and as f64
 #define TLI_GUARD_BYTES 64      // before and after a checked block, at least
 #define TLI_QUEUE_CAPACITY 256  // deferred work; beyond it the oldest is carried out
+
+#if defined(__SANITIZE_ADDRESS__)
+#define TLI_HAS_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TLI_HAS_SANITIZER
+#endif
+#endif
 
 typedef struct tli_span { uint64_t start, end; } tli_span;
 
@@ -68,7 +80,13 @@ typedef struct tli_account {
 } tli_account;
 #endif
 
-typedef struct tli_mapping { tl_range range; void *host; tl_map_mode mode; } tli_mapping;
+typedef struct tli_mapping {
+    tl_range range;
+    void    *host;            // of the copy
+    void    *allocation;      // guard, copy, guard
+    uint64_t key;             // of the guards' pattern
+    tl_map_mode mode;
+} tli_mapping;
 
 typedef struct tli_cpu {
     tl_env *env;
@@ -988,6 +1006,57 @@ static tl_result tli_settle(tli_cpu *cpu, tl_range range, int writes, tli_functi
     return tli_report_late(cpu);
 }
 
+// The bytes of a guard beside the copy of a mapped range.
+static size_t tli_copy_guard_bytes(const tli_cpu *cpu) {
+#ifdef TLI_HAS_SANITIZER
+    (void)cpu;
+    return 0;
+#else
+    return (size_t)tli_guard_bytes(cpu);
+#endif
+}
+
+// Write the pattern of a guard, or compare with it. Returns 1 if it is there.
+static int tli_is_guard(char *at, size_t bytes, uint64_t key, int writes) {
+    uint64_t word = 0;
+    size_t i;
+    int same = 1;
+    for (i = 0; i < bytes; i++, word >>= 8) {
+        if (i % 8 == 0) word = tl_mix_u64(key, i);
+        if (writes) at[i] = (char)(unsigned char)(word & 255);
+        same &= (unsigned char)at[i] == (word & 255);
+    }
+    return same;
+}
+
+// Make the copy of a range, as aligned as the range is, between two guards.
+static int tli_make_copy(tli_cpu *cpu, tli_mapping *mapping) {
+    size_t guard = tli_copy_guard_bytes(cpu), bytes = (size_t)mapping->range.bytes;
+    size_t alignment = guard ? (size_t)cpu->desc.alignment_bytes : 1;
+    char *base = (char *)tli_alloc(cpu->env, bytes + 2 * guard + alignment - 1);
+    mapping->allocation = base;
+    if (!base) return 0;
+    base += (0 - (size_t)(uintptr_t)base) & (alignment - 1);
+    mapping->host = base + guard;
+    mapping->key = tl_mix_u64(TLI_POISON, cpu->counters.map_count);
+    (void)tli_is_guard(base, guard, mapping->key, 1);
+    (void)tli_is_guard(base + guard + bytes, guard, ~mapping->key, 1);
+    return 1;
+}
+
+// What was written beside the copy of a range.
+static tl_result tli_check_copy(tli_cpu *cpu, const tli_mapping *mapping) {
+    size_t guard = tli_copy_guard_bytes(cpu);
+    char *host = (char *)mapping->host;
+    if (!tli_is_guard(host - guard, guard, mapping->key, 0))
+        return tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_UNMAP),
+                            TLI_RULE(BYTES_BEFORE_A_MAPPED_RANGE_WERE_WRITTEN));
+    if (!tli_is_guard(host + mapping->range.bytes, guard, ~mapping->key, 0))
+        return tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_UNMAP),
+                            TLI_RULE(BYTES_BEHIND_A_MAPPED_RANGE_WERE_WRITTEN));
+    return TL_OK;
+}
+
 static tl_result tli_cpu_map(void *self, tl_range range, tl_map_mode mode, void **host) {
     tli_cpu *cpu = (tli_cpu *)self;
     tl_result result = tli_check_range(cpu, &range, TLI_IN(BACKEND_MAP));
@@ -1008,16 +1077,17 @@ static tl_result tli_cpu_map(void *self, tl_range range, tl_map_mode mode, void 
                   (int64_t)cpu->mapping_count + 1, sizeof *cpu->mappings))
         return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_MAP),
                             TLI_RULE(NO_MEMORY_FOR_TABLE_OF_MAPPINGS));
-    *host = tli_alloc(cpu->env, (size_t)range.bytes);
-    if (!*host) return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_MAP),
-                                    TLI_RULE(NO_MEMORY_FOR_COPY_OF_RANGE));
+    mapping = &cpu->mappings[cpu->mapping_count];
+    mapping->range = range;
+    mapping->mode = mode;
+    if (!tli_make_copy(cpu, mapping))
+        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_MAP),
+                            TLI_RULE(NO_MEMORY_FOR_COPY_OF_RANGE));
+    *host = mapping->host;
     if (mode == TL_MAP_WRITE) tli_poison((char *)*host, range.bytes);
     else tli_copy(*host, tli_address(cpu, range), (size_t)range.bytes);
-    mapping = &cpu->mappings[cpu->mapping_count++];
-    mapping->range = range;
-    mapping->host = *host;
+    cpu->mapping_count++;
     TLI_INVARIANT(cpu->mapping_count <= cpu->mapping_capacity);
-    mapping->mode = mode;
     return TL_OK;
 }
 
@@ -1041,7 +1111,8 @@ static tl_result tli_cpu_unmap(void *self, tl_range range, tl_map_mode mode, voi
     else if (TLI_MEMCMP(tli_address(cpu, range), host, (size_t)range.bytes) != 0)
         result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_UNMAP),
                               TLI_RULE(BYTES_OF_READ_ONLY_RANGE_WERE_WRITTEN));
-    tli_release(cpu->env, host);
+    if (!result) result = tli_check_copy(cpu, &cpu->mappings[i]);
+    tli_release(cpu->env, cpu->mappings[i].allocation);
     TLI_INVARIANT(i < cpu->mapping_count);
     cpu->mappings[i] = cpu->mappings[--cpu->mapping_count];
     return result;
@@ -1062,9 +1133,31 @@ static tl_result tli_cpu_check(void *self) {
     return tli_report_late(cpu);
 }
 
+// The clock of the system in nanoseconds; 0 = it has none, or TL_NO_CLOCK left it out.
+static uint64_t tli_system_now_ns(void) {
+#if defined(TLI_CLOCK_WINDOWS)
+    LARGE_INTEGER rate, now;
+    uint64_t each, ticks;
+    if (!QueryPerformanceFrequency(&rate) || !QueryPerformanceCounter(&now) || rate.QuadPart <= 0) return 0;
+    each = (uint64_t)rate.QuadPart;
+    ticks = (uint64_t)now.QuadPart;
+    return ticks / each * 1000000000u + ticks % each * 1000000000u / each;
+#elif defined(TLI_CLOCK_POSIX)
+    struct timespec now;
+    if (clock_gettime(CLOCK_MONOTONIC, &now)) return 0;
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+#elif defined(TLI_CLOCK_HIDDEN)
+    tli_time now;
+    if (clock_gettime(1, &now)) return 0;    // CLOCK_MONOTONIC
+    return (uint64_t)now.seconds * 1000000000u + (uint64_t)now.nanoseconds;
+#else
+    return 0;
+#endif
+}
+
 static uint64_t tli_cpu_now_ns(void *self) {
     const tli_cpu *cpu = (const tli_cpu *)self;
-    return cpu->desc.now_ns ? (cpu->desc.now_ns)(cpu->desc.user) : 0;
+    return cpu->desc.now_ns ? (cpu->desc.now_ns)(cpu->desc.user) : tli_system_now_ns();
 }
 
 // Memory of the caller limits; where a bank is of the env, the others lie beside memory without a limit.
@@ -1246,7 +1339,7 @@ TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     tli_release(env, cpu->accounts);
 #endif
     for (i = 0; tli_is_checked(cpu) && i < cpu->mapping_count; i++)
-        tli_release(env, cpu->mappings[i].host);
+        tli_release(env, cpu->mappings[i].allocation);
     for (i = 0; i < cpu->block_count; i++) {
         tli_cpu_block *block = &cpu->blocks[i];
         if (block->alive || block->dying) {

@@ -36,6 +36,8 @@ typedef struct tli_call {
     uint8_t    *writable;    // [access_count] 1 = its kernel may write it
     void      **hosts;       // [access_count] host addresses while mapped
     int32_t     is_mapped;   // 1 = all accesses are
+    int32_t     failed;      // the first access whose unmapping failed
+    uint32_t    failed_site; // of the backend's error then; 0 = not known
     int32_t     access_count;
     tli_held   *twice;       // [output_count] second ranges of outputs that are resident already
     uint8_t    *made;        // [output_count] 1 = made by this call

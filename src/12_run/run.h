@@ -870,8 +870,9 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 
 typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_operand_kind;
 
-// id, what the call does (or load, or the backend), what to change. %o is the operand, %b a byte, %n its name in
-// needs, %w the field that has its bytes, %z the value of that field for none, %l the list that it belongs to.
+// id, what the call does (or load, or the backend), what to change. %o is the operand, %b a byte, %n its name
+// in needs, %w the field that has its bytes, %z the value of that field for none, %l the list that it belongs
+// to.
 #define TL_FINDINGS(X) \
     X(TL_FINDING_NEEDS_MISSING, "reads %o, which needs does not name", "add %n to needs") \
     X(TL_FINDING_NEEDS_UNUSED, "does not read %o, which needs names", "take %n out of needs") \

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <tgmath.h>     // log, exp, pow, round, fmin, ... of C; functions in C++
 
 #ifdef _WIN32

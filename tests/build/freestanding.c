@@ -3,6 +3,7 @@
 // flags: -ffreestanding
 #define TL_NO_STDIO
 #define TL_NO_THREADS
+#define TL_NO_CLOCK
 #define TL_NO_TEXT
 #define TL_NO_TRACE
 #define TL_NO_PLANNERS

@@ -612,6 +612,20 @@ static void tli_look_for_gradients(tli_rehearsing *r) {
     }
 }
 
+// Without a clock nothing is timed; where nobody gave costs either, plans take all ops for equally dear.
+static void tli_look_for_clock(tli_rehearsing *r, const tl_rehearsal_desc *desc) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    tl_finding finding;
+    int32_t id;
+    if ((desc && desc->pass_count < 0) || tli_rehearsal_now(r)) return;
+    for (id = 0; id < graph->node_count; id++)
+        if (graph->nodes[id].fwd_cost > 1 || graph->nodes[id].bwd_cost > 1) return;
+    tli_zero(&finding, sizeof finding);
+    finding.kind = TL_FINDING_NO_CLOCK;
+    finding.node = -1;
+    tli_add_finding(r, &finding);
+}
+
 // Time passes of one plan; plan_count: of those that were timed before.
 static tl_result tli_time_plan(tli_rehearsing *r, tli_rehearsed_plan which, int32_t pass_count,
                                int32_t plan_count) {
@@ -759,6 +773,7 @@ TLI_IMPL tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, t
     if (!result) {
         tli_compare_parameters(&r);
         tli_look_for_gradients(&r);
+        tli_look_for_clock(&r, desc);
         result = tli_rehearse_kept(&r);
         if (!result && !rehearsal->error_count) result = tli_rehearse_stressed(&r);
         if (!result && !rehearsal->error_count && pass_count) result = tli_rehearse_times(&r, pass_count);

@@ -88,7 +88,7 @@ static tl_result tli_end_begun(tl_run *run, tli_begun *begun) {
     tl_result result = TL_OK, closed;
     tli_swap_begun(run, begun);
     if (run->at.call.is_mapped) result = tli_unmap_accesses(run, run->at.call.access_count);
-    if (result) result = tli_run_fail_backend(run, result, TLI_RULE(UNMAP_FAILED));
+    if (result) result = tli_fail_unmap(run, result);
     closed = tli_close_compute(run);
     tli_swap_begun(run, begun);
     begun->is_used = 0;
@@ -291,7 +291,7 @@ static tl_result tli_map_last_step(tl_run *run, tli_function function) {
 static tl_result tli_leave_kernel(tl_run *run, tl_result result) {
 #ifndef TL_ONLY_TABLES
     tl_result unmapped = run->at.call.is_mapped ? tli_unmap_accesses(run, run->at.call.access_count) : TL_OK;
-    if (!result && unmapped) result = tli_run_fail_backend(run, unmapped, TLI_RULE(UNMAP_FAILED));
+    if (!result && unmapped) result = tli_fail_unmap(run, unmapped);
 #endif
     run->at.computing = TLI_COMPUTING_DONE;
     if (!result) result = tli_close_flight(run);

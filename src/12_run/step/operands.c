@@ -304,11 +304,63 @@ static tl_result tli_unmap_accesses(tl_run *run, int32_t count) {
     for (i = 0; i < count; i++) {
         tl_result result = (run->backend.unmap)(run->backend.self, call->accesses[i].range,
                                               tli_mode_of(call, i), call->hosts[i]);
-        if (!first) first = result;
+        if (first || !result) continue;
+        first = result;
+        call->failed = i;
+        call->failed_site = run->limits.env ? run->limits.env->error.site : 0;
     }
     for (i = 0; i < call->operand_count; i++) call->operands[i].host = NULL;
     call->is_mapped = 0;
     return first;
+}
+
+#if !defined(TL_NO_CHECKS)
+// Write "output gradient 2": the first operand of the call that lies in an access.
+static void tli_put_operand_of(const tl_run *run, int32_t access, tli_writer *w) {
+    static const char *const kinds[] = {
+        "input ", "output ", "output gradient ", "input gradient ", "the saved bytes", "the scratch"
+    };
+    const tl_graph *graph = tli_count_members(run, run->at.last.node) ? tli_caller_graph(run) : run->graph;
+    const tl_node *node = &graph->nodes[run->at.call.node];
+    int32_t counts[6], kind = 0, at = 0;
+    counts[0] = counts[3] = node->input_count;
+    counts[1] = counts[2] = node->output_count;
+    counts[4] = counts[5] = 1;
+    while (at < run->at.call.operand_count - 1 && run->at.call.access_of[at] != access) at++;
+    while (kind < 5 && at >= counts[kind]) at -= counts[kind++];
+    tli_put(w, kinds[kind]);
+    if (kind < 4) tli_put_i64(w, at);
+}
+
+// What a checked backend found when the operands of a call were unmapped.
+static tli_rule tli_find_damage(const tl_run *run) {
+    uint32_t rule = run->at.call.failed_site & 0xFFFFu;
+    if (rule == tli_number_rule(TLI_RULE(BYTES_BEFORE_A_MAPPED_RANGE_WERE_WRITTEN)))
+        return TLI_RULE(KERNEL_WROTE_BEFORE);
+    if (rule == tli_number_rule(TLI_RULE(BYTES_BEHIND_A_MAPPED_RANGE_WERE_WRITTEN)))
+        return TLI_RULE(KERNEL_WROTE_BEHIND);
+    return rule == tli_number_rule(TLI_RULE(BYTES_OF_READ_ONLY_RANGE_WERE_WRITTEN))
+        ? TLI_RULE(KERNEL_WROTE_WHAT_IT_READS) : TLI_NO_RULE;
+}
+#endif
+
+// Report that the operands of a call could not be unmapped: where the kernel wrote beside one, that one.
+static tl_result tli_fail_unmap(tl_run *run, tl_result why) {
+#if !defined(TL_NO_CHECKS)
+    tli_rule rule = why == TL_ERROR_CORRUPT ? tli_find_damage(run) : TLI_NO_RULE;
+    if (rule) {
+        tli_sentence s = tli_begin_error(run->env, why, TLI_IN(RUN_PLAN), rule, (uint64_t)run->at.event.index,
+                                         (uint64_t)run->at.last.node);
+        if (TLI_ERROR_TEXT) {
+            tli_put_last_step(run, &s.text);
+            tli_put(&s.text, ": ");
+        }
+        tli_put_text(&s, "");
+        if (TLI_ERROR_TEXT) tli_put_operand_of(run, run->at.call.failed, &s.text);
+        return tli_end_error(run->env, &s, why);
+    }
+#endif
+    return tli_run_fail_backend(run, why, TLI_RULE(UNMAP_FAILED));
 }
 
 static tl_result tli_map_accesses(tl_run *run) {
