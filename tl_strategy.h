@@ -5167,7 +5167,8 @@ typedef struct tl_run_desc {
 
     // Hooks; 0 = none.
     tl_result (*load)(tl_run *run, int32_t micro_batch, void *user);  // write the inputs; what was
-                                      // never written is undefined, and no error
+                                      // never written is undefined, and no error. tl_run_plan calls it before
+                                      // each pass, a rehearsal once; tl_start_pass does not
     void       *load_user;
     void      (*random)(tl_random_moment moment, int32_t node, int32_t micro_batch, void *user);
     void       *random_user;
@@ -5413,7 +5414,8 @@ typedef struct tl_run_step {
                                      // limits.in_order, where later work runs after the copy anyway
 } tl_run_step;
 
-// Begin a pass: drop the results of the last one, reset the peaks.
+// Begin a pass: drop the results of the last one, reset the peaks. desc.load is not called: write the inputs of
+// all slots before (tl_write_tensor); those that are not written are those of the last pass.
 //
 //   micro_batch   that of slot 0; the other slots have the next ones. With desc.first_micro_batch a new
 //                 training step begins
