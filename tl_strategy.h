@@ -4996,7 +4996,7 @@ typedef struct tl_kernel_call {
     uint64_t          first, count;    // the call is for the elements first .. first + count - 1 of `total`;
                                        // 0 and total, unless the node takes blocks, see tl_kernel_fn
     uint64_t          total;           // elements of output 0: its bytes / those of an element of its format
-                                       // (without formats: of the precision)
+                                       // (without formats: of the precision), rounded down
     tl_run           *run;             // that makes the call
     int32_t           polled;          // how often this call was answered TL_NOT_READY before; 0 = it is new
 } tl_kernel_call;
@@ -5008,8 +5008,9 @@ typedef struct tl_kernel_call {
 // A node that says takes_blocks is called for a range of elements at a time where one of its operands exceeds
 // the backend's largest binding (tl_backend_limits.binding_bytes), from the first elements on. Operands that
 // have `total` elements hold those of the call alone: the first byte at host, or of range, belongs to element
-// `first`. Operands with another number of elements, and scratch, are whole in every call. What depends on the
-// number of an element (random numbers of a dropout) goes by first, so no result depends on the ranges.
+// `first`; bytes behind the last whole element lie in the ranges of the last call, and in no count. Operands
+// with another number of elements, and scratch, are whole in every call. What depends on the number of an
+// element (random numbers of a dropout) goes by first, so no result depends on the ranges.
 //
 // The members of a fused node (tl_run_desc.fusion) are called in the same way, for a block of elements at a
 // time and in turns: in a forward each member in order; in a backward first the forwards that run again (as
@@ -58677,7 +58678,8 @@ static tl_result tli_buffer_convert(tl_run *run, tli_buffer *buffer, uint64_t by
 //     row, scratch               |--|                        whole in each call
 //
 // All but the last call have the same number of elements, and every part begins at a multiple of the backend's
-// alignment.
+// alignment. Bytes at the end of a tensor that make no whole element are cut as one, but kernels are not told
+// to make it: their counts are of whole elements, and only ranges have these bytes.
 
 // The bytes of an element: of its format, else of the precision; graph inputs are f32 in each precision.
 static uint64_t tli_element_bytes(const tl_run *run, int32_t tensor) {
@@ -58688,10 +58690,14 @@ static uint64_t tli_element_bytes(const tl_run *run, int32_t tensor) {
     return tli_scale_bytes(4, run->precision);
 }
 
+static int tli_ends_incomplete(const tl_run *run, int32_t tensor) {
+    return tli_known_bytes(run, run->slot, tensor) % tli_element_bytes(run, tensor) != 0;
+}
+
 // The elements of a tensor; the last may be incomplete.
 static uint64_t tli_tensor_elements(const tl_run *run, int32_t tensor) {
     uint64_t bytes = tli_known_bytes(run, run->slot, tensor), size = tli_element_bytes(run, tensor);
-    return bytes / size + (bytes % size != 0);
+    return bytes / size + (uint64_t)tli_ends_incomplete(run, tensor);
 }
 
 // The tensor of an operand of a node, by its place among the inputs and outputs.
@@ -63122,7 +63128,7 @@ typedef struct tli_cut { uint64_t total; } tli_cut;
 
 static tli_cut tli_find_cut(const tl_run *run, int32_t id) {
     tli_cut cut;
-    cut.total = (run->graph->outputs[run->graph->nodes[id].first_output].bytes + 3) / 4;
+    cut.total = run->graph->outputs[run->graph->nodes[id].first_output].bytes / 4;
     return cut;
 }
 
@@ -63229,6 +63235,19 @@ static void tli_name_formats(tl_run *run, const tl_node *node) {
 }
 #endif
 
+// Tell a call its elements: whole ones, none of which ends behind the bytes of output 0.
+static void tli_name_elements(const tl_run *run, tl_kernel_call *out) {
+    const tli_call *call = &run->at.call;
+    out->first = call->first;
+    out->count = call->count;
+    out->total = call->total;
+#ifndef TL_ONLY_TABLES
+    if (!tli_ends_incomplete(run, run->graph->nodes[run->at.last.node].first_output)) return;
+    out->total--;
+    if (out->count > out->total - out->first) out->count = out->total - out->first;
+#endif
+}
+
 // The operands in the order of tl_kernel_call: inputs, outputs, gradients of both, saved, scratch.
 static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     tli_call *call = &run->at.call;
@@ -63257,9 +63276,7 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     out->saved = at[0];
     out->scratch = at[1];
     out->outputs_ready = call->outputs_ready;
-    out->first = call->first;
-    out->count = call->count;
-    out->total = call->total;
+    tli_name_elements(run, out);
     out->run = run;
 }
 
@@ -69080,14 +69097,14 @@ static uint64_t tli_cut_element(const tli_probe *p, const tli_shadow *shadow) {
     int32_t tensor;
     if (shadow->missing || shadow->kind == TL_OPERAND_SAVED || shadow->kind == TL_OPERAND_SCRATCH) return 0;
     tensor = tli_operand_tensor(p->run, p->node, shadow->index + (is_output ? p->node->input_count : 0));
-    if (tli_tensor_elements(p->run, tensor) != p->step->call.total) return 0;
+    if (tli_tensor_elements(p->run, tensor) != p->run->at.call.total) return 0;
     return tli_element_bytes(p->run, tensor);
 }
 
 // The elements of the first range, aligned as those of a run; 0 = they cannot be cut. So few that who writes
 // all elements from the second range on stays in the room behind an operand.
 static uint64_t tli_choose_range(const tli_probe *p) {
-    uint64_t alignment = tli_larger_u64(4, p->run->limits.alignment_bytes), total = p->step->call.total;
+    uint64_t alignment = tli_larger_u64(4, p->run->limits.alignment_bytes), total = p->run->at.call.total;
     uint64_t least = UINT64_MAX, most = 1, unit, count;
     int32_t i;
     for (i = 0; i < p->count; i++) {
@@ -69105,7 +69122,7 @@ static uint64_t tli_choose_range(const tli_probe *p) {
 static void tli_cut_probe(tli_probe *p, uint64_t first, uint64_t count) {
     int32_t i;
     p->call.first = first;
-    p->call.count = count;
+    p->call.count = count < p->call.total - first ? count : p->call.total - first;   // whole ones
     for (i = 0; i < p->count; i++) {
         uint64_t size = tli_cut_element(p, &p->shadows[i]);
         tl_operand *operand = &p->operands[i];
@@ -69113,7 +69130,7 @@ static void tli_cut_probe(tli_probe *p, uint64_t first, uint64_t count) {
         operand->host = (char *)operand->host + first * size;
         operand->range.offset += first * size;
         operand->range.bytes -= first * size;
-        if (first + count < p->call.total) operand->range.bytes = count * size;
+        if (first + count < p->run->at.call.total) operand->range.bytes = count * size;
     }
 }
 
@@ -69138,7 +69155,7 @@ static int32_t tli_find_beyond_range(const tli_probe *p, uint64_t end, uint32_t 
 // The same bytes come of calls for two ranges as of one call for all elements.
 static tl_result tli_probe_ranges(tli_probe *p) {
     tli_change change = tli_change_of(TLI_PROBE_UNDEFINED, TLI_FILL_SIGNALLING);
-    uint64_t total = p->step->call.total, count = tli_choose_range(p), first = 0;
+    uint64_t total = p->run->at.call.total, count = tli_choose_range(p), first = 0;
     uint32_t word = tli_fill_word(change.fill);
     int32_t operand = -1, variable;
     tl_result result = TL_OK;
@@ -69468,7 +69485,7 @@ static tl_result tli_note_call(tli_rehearsing *r, tl_run *sub, const tl_run_step
     int backward = call->kind == TL_STEP_BACKWARD;
     tl_result result = TL_OK;
     int32_t i;
-    if (call->count < call->total) return TL_OK;    // one of several calls for a range
+    if (sub->at.call.count < sub->at.call.total) return TL_OK;  // one of several calls for a range
     for (i = 0; i < node->output_count && !backward && !call->outputs_ready && !result; i++)
         result = tli_note_made(r, sub, step, TL_OPERAND_OUTPUT, i, node->first_output + i,
                                call->outputs[i].range);
@@ -69523,7 +69540,7 @@ static tl_result tli_note_end(tli_rehearsing *r, tl_run *sub, int compares) {
 
 static int tli_can_probe(const tl_run *sub, const tl_run_step *step) {
     return sub->limits.host_visible && !sub->graph->nodes[step->call.node].dynamic &&
-           step->call.count == step->call.total;
+           sub->at.call.count == sub->at.call.total;
 }
 
 static tl_result tli_probe_pass(tli_rehearsing *r, tl_run *sub) {

@@ -666,6 +666,83 @@ static void every_allocation_may_fail(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// -- bytes that make no whole element --
+
+// What the calls of a node have covered.
+typedef struct counted {
+    uint64_t bytes, size;               // of each output; of an element
+    uint64_t covered[2], elements[2];   // forward, backward: bytes of ranges, elements of counts
+    long     cut;
+} counted;
+
+static tl_result count_call(const tl_kernel_call *call, void *user) {
+    counted *c = (counted *)user;
+    int back = call->kind == TL_STEP_BACKWARD;
+    const tl_operand *made = back ? &call->input_grads[0] : &call->outputs[0];
+    uint64_t i;
+    assert_true(call->total == c->bytes / c->size);
+    assert_true(call->first <= call->total && call->count <= call->total - call->first);
+    assert_true(call->first * c->size == c->covered[back]);
+    assert_true(call->count * c->size <= call->inputs[0].range.bytes || back);
+    if (made->range.bytes) assert_true(call->count * c->size <= made->range.bytes);
+    for (i = 0; made->host && i < call->count * c->size; i++) ((unsigned char *)made->host)[i] += 1;    // no byte too far
+    c->covered[back] += back ? call->output_grads[0].range.bytes : made->range.bytes;
+    c->elements[back] += call->count;
+    c->cut += call->count < call->total;
+    return TL_OK;
+}
+
+// Kernels that go by count write no byte behind an operand, those that go by ranges are given every byte once.
+static void incomplete_elements_are_in_no_count(void **state) {
+    tl_random random = {8};
+    int turn;
+    long cut = 0, incomplete = 0;
+    (void)state;
+    for (turn = 0; turn < 400; turn++) {
+        static spy spied;
+        tl_env env = silent_env(), backend_env = silent_env();
+        counted c = {0};
+        tl_run_desc desc = {0};
+        tl_backend backend = spy_open(&backend_env, BACKEND_CHECKED, 3, UINT64_C(1) << tl_next_random_below(&random, 6), &spied);
+        tl_op ops[4];
+        tl_run *run;
+        int i, blocks = turn % 3 > 0;
+        c.bytes = turn < 140 ? (uint64_t)(turn / 2 + 1) : 1 + tl_next_random_below(&random, 700);
+        c.size = 4;
+        memset(ops, 0, sizeof ops);
+        for (i = 0; i < 4; i++) {
+            ops[i].output_bytes = c.bytes;
+            if (!i) { ops[i].kind = "input"; continue; }
+            ops[i].forward = ops[i].backward = count_call;
+            ops[i].user = &c;
+            ops[i].needs = "none";
+            ops[i].takes_blocks = blocks;
+        }
+        if (blocks) spied.binding = 64 + tl_next_random_below(&random, 100);
+        desc.backend = &backend;
+        if (tl_init_op_run(&env, &desc, ops, 4, &run)) fail_msg("%s", env.error.text);
+        if (tl_start_pass(run, 0)) fail_msg("%s", env.error.text);
+        for (;;) {
+            tl_run_step step;
+            int32_t done;
+            if (tl_next_step(run, &step, &done)) fail_msg("turn %d, %d bytes: %s", turn, (int)c.bytes, env.error.text);
+            if (done) break;
+            if (!step.is_compute) continue;
+            i = step.call.kind == TL_STEP_BACKWARD;
+            if (c.covered[i] == c.bytes) c.covered[i] = c.elements[i] = 0;    // of the node before
+            if (tl_run_step_kernel(run, &step)) fail_msg("turn %d, %d bytes: %s", turn, (int)c.bytes, env.error.text);
+            if (c.covered[i] == c.bytes) assert_int_equal(c.elements[i], c.bytes / c.size);
+            assert_true(c.covered[i] <= c.bytes);
+        }
+        assert_true(c.covered[0] == c.bytes && c.covered[1] == c.bytes);
+        cut += c.cut > 0;
+        incomplete += c.bytes % c.size != 0;
+        tl_free_run(run);
+        spy_close(&backend_env, &spied);
+    }
+    assert_true(cut > 50 && incomplete > 200);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranges_compute_what_whole_calls_do),
@@ -679,6 +756,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_step_given_up_resumes_the_random_state),
         cmocka_unit_test(what_no_range_helps_is_refused_at_init),
         cmocka_unit_test(failing_backends_are_survived_in_every_range),
+        cmocka_unit_test(incomplete_elements_are_in_no_count),
         cmocka_unit_test(every_allocation_may_fail),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);

@@ -21,16 +21,30 @@ typedef struct hasher {
     long     calls, fail_at;          // call that fails; -1 = none
 } hasher;
 
+static uint64_t tensor_bytes(const tl_kernel_call *call, int32_t tensor) { return call->graph->outputs[tensor].bytes; }
+
+// Of output 0, with the bytes at its end that make no whole element as one more: these hashes go by bytes.
+static uint64_t elements_of(const tl_kernel_call *call) {
+    uint64_t bytes = tensor_bytes(call, call->graph->nodes[call->node].first_output);
+    assert_true(call->total == bytes / 4);      // whole ones
+    assert_true(call->count <= call->total && call->first <= call->total - call->count);
+    return bytes / 4 + (bytes % 4 > 0);
+}
+
+// Those of the call; its ranges have what is left at the end.
+static uint64_t count_of(const tl_kernel_call *call) {
+    const tl_operand *operand = call->kind == TL_STEP_BACKWARD ? &call->output_grads[0] : &call->outputs[0];
+    return (operand->range.bytes + 3) / 4;
+}
+
 // One element of an operand of a node that takes blocks, or all of one that has another number of elements.
 static tl_operand hash_part(const tl_kernel_call *call, const tl_operand *operand, uint64_t whole_bytes, uint64_t at) {
     tl_operand part = *operand;
-    if (!part.range.bytes || whole_bytes / 4 + (whole_bytes % 4 > 0) != call->total) return part;
+    if (!part.range.bytes || whole_bytes / 4 + (whole_bytes % 4 > 0) != elements_of(call)) return part;
     part.host = (char *)part.host + 4 * at;
     part.range.bytes = part.range.bytes - 4 * at < 4 ? part.range.bytes - 4 * at : 4;
     return part;
 }
-
-static uint64_t tensor_bytes(const tl_kernel_call *call, int32_t tensor) { return call->graph->outputs[tensor].bytes; }
 
 // The same sums element by element: what comes of one depends on its number, not on the range in which it is.
 static void hash_forward_blocks(const tl_kernel_call *call) {
@@ -38,7 +52,7 @@ static void hash_forward_blocks(const tl_kernel_call *call) {
     const tl_node *node = &graph->nodes[call->node];
     uint64_t at;
     int32_t i;
-    for (at = 0; at < call->count; at++) {
+    for (at = 0; at < count_of(call); at++) {
         uint64_t sum = tl_mix_u64(call->seed, call->first + at);
         for (i = 0; i < node->input_count; i++) {
             tl_operand part = hash_part(call, &call->inputs[i], tensor_bytes(call, graph->inputs[node->first_input + i].tensor), at);
@@ -56,7 +70,7 @@ static void hash_backward_blocks(const tl_kernel_call *call, uint64_t *gradient)
     const tl_node *node = &graph->nodes[call->node];
     uint64_t at;
     int32_t i;
-    for (at = 0; at < call->count; at++) {
+    for (at = 0; at < count_of(call); at++) {
         uint64_t sum = tl_mix_u64(call->seed, call->first + at);
         for (i = 0; i < node->input_count; i++) {
             int32_t tensor = graph->inputs[node->first_input + i].tensor;

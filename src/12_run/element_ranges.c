@@ -10,7 +10,8 @@
 //     row, scratch               |--|                        whole in each call
 //
 // All but the last call have the same number of elements, and every part begins at a multiple of the backend's
-// alignment.
+// alignment. Bytes at the end of a tensor that make no whole element are cut as one, but kernels are not told
+// to make it: their counts are of whole elements, and only ranges have these bytes.
 
 // The bytes of an element: of its format, else of the precision; graph inputs are f32 in each precision.
 static uint64_t tli_element_bytes(const tl_run *run, int32_t tensor) {
@@ -21,10 +22,14 @@ static uint64_t tli_element_bytes(const tl_run *run, int32_t tensor) {
     return tli_scale_bytes(4, run->precision);
 }
 
+static int tli_ends_incomplete(const tl_run *run, int32_t tensor) {
+    return tli_known_bytes(run, run->slot, tensor) % tli_element_bytes(run, tensor) != 0;
+}
+
 // The elements of a tensor; the last may be incomplete.
 static uint64_t tli_tensor_elements(const tl_run *run, int32_t tensor) {
     uint64_t bytes = tli_known_bytes(run, run->slot, tensor), size = tli_element_bytes(run, tensor);
-    return bytes / size + (bytes % size != 0);
+    return bytes / size + (uint64_t)tli_ends_incomplete(run, tensor);
 }
 
 // The tensor of an operand of a node, by its place among the inputs and outputs.

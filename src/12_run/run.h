@@ -89,7 +89,7 @@ typedef struct tl_kernel_call {
     uint64_t          first, count;    // the call is for the elements first .. first + count - 1 of `total`;
                                        // 0 and total, unless the node takes blocks, see tl_kernel_fn
     uint64_t          total;           // elements of output 0: its bytes / those of an element of its format
-                                       // (without formats: of the precision)
+                                       // (without formats: of the precision), rounded down
     tl_run           *run;             // that makes the call
     int32_t           polled;          // how often this call was answered TL_NOT_READY before; 0 = it is new
 } tl_kernel_call;
@@ -101,8 +101,9 @@ typedef struct tl_kernel_call {
 // A node that says takes_blocks is called for a range of elements at a time where one of its operands exceeds
 // the backend's largest binding (tl_backend_limits.binding_bytes), from the first elements on. Operands that
 // have `total` elements hold those of the call alone: the first byte at host, or of range, belongs to element
-// `first`. Operands with another number of elements, and scratch, are whole in every call. What depends on the
-// number of an element (random numbers of a dropout) goes by first, so no result depends on the ranges.
+// `first`; bytes behind the last whole element lie in the ranges of the last call, and in no count. Operands
+// with another number of elements, and scratch, are whole in every call. What depends on the number of an
+// element (random numbers of a dropout) goes by first, so no result depends on the ranges.
 //
 // The members of a fused node (tl_run_desc.fusion) are called in the same way, for a block of elements at a
 // time and in turns: in a forward each member in order; in a backward first the forwards that run again (as

@@ -240,7 +240,7 @@ typedef struct tli_cut { uint64_t total; } tli_cut;
 
 static tli_cut tli_find_cut(const tl_run *run, int32_t id) {
     tli_cut cut;
-    cut.total = (run->graph->outputs[run->graph->nodes[id].first_output].bytes + 3) / 4;
+    cut.total = run->graph->outputs[run->graph->nodes[id].first_output].bytes / 4;
     return cut;
 }
 

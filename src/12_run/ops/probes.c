@@ -973,14 +973,14 @@ static uint64_t tli_cut_element(const tli_probe *p, const tli_shadow *shadow) {
     int32_t tensor;
     if (shadow->missing || shadow->kind == TL_OPERAND_SAVED || shadow->kind == TL_OPERAND_SCRATCH) return 0;
     tensor = tli_operand_tensor(p->run, p->node, shadow->index + (is_output ? p->node->input_count : 0));
-    if (tli_tensor_elements(p->run, tensor) != p->step->call.total) return 0;
+    if (tli_tensor_elements(p->run, tensor) != p->run->at.call.total) return 0;
     return tli_element_bytes(p->run, tensor);
 }
 
 // The elements of the first range, aligned as those of a run; 0 = they cannot be cut. So few that who writes
 // all elements from the second range on stays in the room behind an operand.
 static uint64_t tli_choose_range(const tli_probe *p) {
-    uint64_t alignment = tli_larger_u64(4, p->run->limits.alignment_bytes), total = p->step->call.total;
+    uint64_t alignment = tli_larger_u64(4, p->run->limits.alignment_bytes), total = p->run->at.call.total;
     uint64_t least = UINT64_MAX, most = 1, unit, count;
     int32_t i;
     for (i = 0; i < p->count; i++) {
@@ -998,7 +998,7 @@ static uint64_t tli_choose_range(const tli_probe *p) {
 static void tli_cut_probe(tli_probe *p, uint64_t first, uint64_t count) {
     int32_t i;
     p->call.first = first;
-    p->call.count = count;
+    p->call.count = count < p->call.total - first ? count : p->call.total - first;   // whole ones
     for (i = 0; i < p->count; i++) {
         uint64_t size = tli_cut_element(p, &p->shadows[i]);
         tl_operand *operand = &p->operands[i];
@@ -1006,7 +1006,7 @@ static void tli_cut_probe(tli_probe *p, uint64_t first, uint64_t count) {
         operand->host = (char *)operand->host + first * size;
         operand->range.offset += first * size;
         operand->range.bytes -= first * size;
-        if (first + count < p->call.total) operand->range.bytes = count * size;
+        if (first + count < p->run->at.call.total) operand->range.bytes = count * size;
     }
 }
 
@@ -1031,7 +1031,7 @@ static int32_t tli_find_beyond_range(const tli_probe *p, uint64_t end, uint32_t 
 // The same bytes come of calls for two ranges as of one call for all elements.
 static tl_result tli_probe_ranges(tli_probe *p) {
     tli_change change = tli_change_of(TLI_PROBE_UNDEFINED, TLI_FILL_SIGNALLING);
-    uint64_t total = p->step->call.total, count = tli_choose_range(p), first = 0;
+    uint64_t total = p->run->at.call.total, count = tli_choose_range(p), first = 0;
     uint32_t word = tli_fill_word(change.fill);
     int32_t operand = -1, variable;
     tl_result result = TL_OK;

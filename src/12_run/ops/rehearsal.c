@@ -261,7 +261,7 @@ static tl_result tli_note_call(tli_rehearsing *r, tl_run *sub, const tl_run_step
     int backward = call->kind == TL_STEP_BACKWARD;
     tl_result result = TL_OK;
     int32_t i;
-    if (call->count < call->total) return TL_OK;    // one of several calls for a range
+    if (sub->at.call.count < sub->at.call.total) return TL_OK;  // one of several calls for a range
     for (i = 0; i < node->output_count && !backward && !call->outputs_ready && !result; i++)
         result = tli_note_made(r, sub, step, TL_OPERAND_OUTPUT, i, node->first_output + i,
                                call->outputs[i].range);
@@ -316,7 +316,7 @@ static tl_result tli_note_end(tli_rehearsing *r, tl_run *sub, int compares) {
 
 static int tli_can_probe(const tl_run *sub, const tl_run_step *step) {
     return sub->limits.host_visible && !sub->graph->nodes[step->call.node].dynamic &&
-           step->call.count == step->call.total;
+           sub->at.call.count == sub->at.call.total;
 }
 
 static tl_result tli_probe_pass(tli_rehearsing *r, tl_run *sub) {

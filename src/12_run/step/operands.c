@@ -79,6 +79,19 @@ static void tli_name_formats(tl_run *run, const tl_node *node) {
 }
 #endif
 
+// Tell a call its elements: whole ones, none of which ends behind the bytes of output 0.
+static void tli_name_elements(const tl_run *run, tl_kernel_call *out) {
+    const tli_call *call = &run->at.call;
+    out->first = call->first;
+    out->count = call->count;
+    out->total = call->total;
+#ifndef TL_ONLY_TABLES
+    if (!tli_ends_incomplete(run, run->graph->nodes[run->at.last.node].first_output)) return;
+    out->total--;
+    if (out->count > out->total - out->first) out->count = out->total - out->first;
+#endif
+}
+
 // The operands in the order of tl_kernel_call: inputs, outputs, gradients of both, saved, scratch.
 static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     tli_call *call = &run->at.call;
@@ -107,9 +120,7 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     out->saved = at[0];
     out->scratch = at[1];
     out->outputs_ready = call->outputs_ready;
-    out->first = call->first;
-    out->count = call->count;
-    out->total = call->total;
+    tli_name_elements(run, out);
     out->run = run;
 }
 
