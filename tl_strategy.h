@@ -7780,7 +7780,18 @@ static size_t tli_finish(tli_writer *w) {
       "range") \
     X(KERNEL_WROTE_BEFORE, "the kernel wrote before the first byte of %s", "step, node") \
     X(KERNEL_WROTE_BEHIND, "the kernel wrote behind the last byte of %s", "step, node") \
-    X(KERNEL_WROTE_WHAT_IT_READS, "the kernel wrote to %s, which it may only read", "step, node")
+    X(KERNEL_WROTE_WHAT_IT_READS, "the kernel wrote to %s, which it may only read", "step, node") \
+    X(SAVED_HAS_OTHER_FORMATS, "data: of a run whose kernels see tensors in other formats", "") \
+    X(SAVED_HAS_ANOTHER_LOSS, "data: of a run with another loss_gradient_word", "") \
+    X(SAVED_SCALER_HAS_OTHER_LIMITS, "data: of a loss scaler with another least, most or growth_interval", "") \
+    X(SAVED_IS_FORWARD_ONLY_OR_NOT, "data: of a run forward only, and this one is not, or the other way", "") \
+    X(SAVED_HAS_OTHER_MICRO_BATCHES, \
+      "data: of a run with another repeat_count or first_micro_batch, or of another rank", "") \
+    X(SAVED_LOSES_OTHER_BITS, "data: of a plan that compresses other copies than this one", "") \
+    X(SAVED_IN_A_TRAINING_STEP, \
+      "data: saved between two micro-batches of a training step; take saves from the ends of steps", "") \
+    X(PEER_IS_AT_ANOTHER_PASS, "rank %0 has ended %1 passes of a training step: ranks begin at the same one", \
+      "rank, passes")
 
 // -- errors: rules of [13] TRACE --
 
@@ -58281,6 +58292,8 @@ struct tl_run {
     uint64_t        plan_step;       // training step that it runs
     int32_t         micro_batch;     // of slot 0
     uint64_t        training_step, next_step;
+    int32_t         ended_passes;    // of the training step that was begun last
+    int32_t         resumes;         // 1 = a training step under way was loaded, and no pass of it was started
     int32_t         input_count;     // offsets that the graph's inputs take
     int32_t         first_count;     // these, and offsets that the plan's entry takes
     uint64_t        before_bytes[3];  // of a pass that was loaded: peaks of both tiers and arena until then
@@ -58298,6 +58311,11 @@ struct tl_run {
 };
 
 static int32_t tli_first_micro_batch(const tl_run *run) { return run->desc.first_micro_batch; }
+
+// Whether some of the passes of a training step have ended, and not all.
+static int tli_is_in_training_step(const tl_run *run) {
+    return run->ended_passes > 0 && run->ended_passes < run->repeat_count;
+}
 
 // Go on with the buffers of a slot.
 static void tli_run_choose_slot(tl_run *run, int32_t slot) {
@@ -59204,6 +59222,7 @@ typedef struct tli_words {
     uint64_t variables;  // hash of the registered ones
     uint64_t settings;   // hash of repeat_count, seed, first_micro_batch; 0 between replicas: they may differ
     uint64_t step;       // the next training step
+    uint64_t passes;     // that have ended of the one under way
 } tli_words;
 
 // With the neighbours first and first + 1.
@@ -59348,6 +59367,7 @@ static tl_result tli_begin_greeting(const tl_run *run, tli_greeting *g) {
                                                          (uint32_t)run->desc.first_micro_batch);
     else if (run->has_shards) g->own.settings = (uint64_t)run->repeat_count;   // sums within passes
     g->own.step = run->next_step;
+    g->own.passes = tli_is_in_training_step(run) ? (uint64_t)run->ended_passes : 0;
     for (i = 0; i < 2 && !result; i++) {
         int32_t peer = m->peers[g->first + i];
         if (peer < 0) continue;
@@ -59380,6 +59400,7 @@ static tl_result tli_compare_words(const tl_run *run, tli_function function, con
         uint64_t value = 0;
         if (peer < 0) continue;
         if (other->step != g->own.step) { why = TLI_RULE(PEER_IS_AT_ANOTHER_STEP); value = other->step; }
+        if (other->passes != g->own.passes) { why = TLI_RULE(PEER_IS_AT_ANOTHER_PASS); value = other->passes; }
         if (other->settings != g->own.settings) why = TLI_RULE(PEER_HAS_OTHER_SETTINGS);
         if (g == &m->ring && other->variables != g->own.variables) why = TLI_RULE(PEER_HAS_OTHER_VARIABLES);
         if (other->plans != g->own.plans) { why = TLI_RULE(PEER_HAS_OTHER_PLANS); value = other->plans; }
@@ -64489,6 +64510,9 @@ static tl_result tli_abort_pass(tl_run *run, tl_result why) {
     tli_clear_run(run, 0);
     if (run->active) run->next_step = run->training_step;  // the same step is run again
     if (run->in_plan) run->next_step = run->plan_step;
+#ifndef TL_ONLY_TABLES
+    if (run->active || run->in_plan) run->ended_passes = run->resumes = 0;
+#endif
     run->active = run->in_plan = 0;
 #ifndef TL_NO_ONLINE
     run->goal_waits = 0;
@@ -64522,6 +64546,7 @@ static void tli_start_training_step(tl_run *run) {
     run->training_step = run->next_step++;
 #ifndef TL_ONLY_TABLES
     run->loss_scale = 1.0f;
+    run->ended_passes = 0;
 #endif
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (!run->desc.loss_scaler) return;
@@ -64595,6 +64620,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
         return tli_fail(run->env, TL_ERROR_INVALID_PLAN, TLI_IN(START_PASS), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 #endif
 #ifndef TL_ONLY_TABLES
+    run->resumes = 0;
     if (tli_claim_entry(run))
         return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
 #endif
@@ -64852,6 +64878,9 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     if (!result && *done && !tli_is_by_hand(run)) {
         result = tli_end_pass(run);
         if (!result) run->active = 0;
+#ifndef TL_ONLY_TABLES
+        if (!result) run->ended_passes++;
+#endif
 #ifndef TL_NO_PLANNERS
         if (!result) run->cache.is_kept = run->cache.is_on;
 #endif
@@ -65085,6 +65114,12 @@ TLI_IMPL tl_result tl_run_plan(tl_run *run) {
     if (!run->in_plan) {
         run->plan_pass = 0;
         run->plan_step = run->next_step;
+#ifndef TL_ONLY_TABLES
+        if (run->resumes) {     // the rest of the training step that was loaded
+            run->plan_pass = run->ended_passes;
+            run->plan_step = run->training_step;
+        }
+#endif
     }
     while (run->plan_pass < run->repeat_count && !result) {
         if (!run->active) result = tli_begin_plan_pass(run);
@@ -65093,6 +65128,9 @@ TLI_IMPL tl_result tl_run_plan(tl_run *run) {
     }
     run->in_plan = result == TL_NOT_READY;
     if (result && !run->in_plan) run->next_step = run->plan_step;
+#ifndef TL_ONLY_TABLES
+    if (result && !run->in_plan) run->ended_passes = run->resumes = 0;
+#endif
     return result;
 }
 
@@ -67255,7 +67293,7 @@ typedef struct tli_saving {
     uint64_t     checksum;
     tl_result    result;      // the first error
     int32_t      in_pass;
-    int32_t      any_slots;   // 1 = variables alone, of a run with any number of slots
+    int32_t      variables_only;  // 1 = of a run with any slots, micro-batches and compressed copies
     uint64_t     next_step;   // that was read
     int32_t      takes_entry; // 1 = the data's entry, or kept results, are those of this run
     tli_sim      sim;         // in a pass: after the steps that were carried out
@@ -67359,11 +67397,23 @@ static uint64_t tli_hash_graph(const tl_graph *graph) {
         hash = tl_mix_u64(hash, tli_checksum_bytes(0, (const uint8_t *)op, tli_text_length(op)));
         hash = tl_mix_u64(hash, (uint64_t)node->input_count << 32 | (uint64_t)(uint32_t)node->output_count);
         hash = tl_mix_u64(hash, node->saved_bytes);
-        hash = tl_mix_u64(hash, (uint64_t)(node->is_input + 2 * node->has_grad + 4 * node->keep));
+        hash = tl_mix_u64(hash, (uint64_t)(node->is_input + 2 * node->has_grad + 4 * node->keep +
+                                           8 * node->dynamic));
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
             hash = tl_mix_u64(hash, (uint64_t)graph->inputs[i].tensor * 2 + (uint64_t)graph->inputs[i].needed);
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             hash = tl_mix_u64(hash, graph->outputs[i].bytes * 2 + graph->outputs[i].needed);
+    }
+    return hash;
+}
+
+static uint64_t tli_hash_steps(uint64_t hash, const tl_plan *plan) {
+    int32_t i;
+    for (i = 0; i < plan->step_count; i++) {
+        tl_step step = tl_find_step(plan, i);
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)step.begins << 56 | (uint64_t)step.kind << 48 |
+                                 (uint64_t)step.codec << 40 | step.slot);
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)step.node << 32 | (uint32_t)step.output);
     }
     return hash;
 }
@@ -67376,12 +67426,7 @@ static uint64_t tli_hash_plan(const tl_run *run) {
     hash = tl_mix_u64(hash, (uint64_t)plan->inference + 2 * (uint64_t)plan->any_order);
     hash = tl_mix_u64(hash, (uint64_t)run->in_flight);
     hash = tl_mix_u64(hash, plan->alignment_bytes);
-    for (i = 0; i < plan->step_count; i++) {
-        tl_step step = tl_find_step(plan, i);
-        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)step.begins << 56 | (uint64_t)step.kind << 48 |
-                                 (uint64_t)step.codec << 40 | step.slot);
-        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)step.node << 32 | (uint32_t)step.output);
-    }
+    hash = tli_hash_steps(hash, plan);
     for (i = 0; i < plan->offset_count; i++) hash = tl_mix_u64(hash, tl_find_offset(plan, i, 0));
     for (i = 0; i < plan->host_offset_count; i++) hash = tl_mix_u64(hash, tl_find_offset(plan, i, 1));
     for (i = 0; i < plan->block_count; i++) hash = tl_mix_u64(hash, plan->blocks[i].offset);
@@ -67391,7 +67436,132 @@ static uint64_t tli_hash_plan(const tl_run *run) {
     return hash;
 }
 
-#define TLI_SAVE_VERSION 1
+// -- saving a run: what its bits depend on beside graph and seed --
+
+static uint32_t tli_float_bits(float value) {
+    uint32_t bits;
+    tli_copy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+// How a tensor of the run's graph is stored.
+static uint64_t tli_hash_format(const tl_run *run, uint64_t hash, int32_t tensor) {
+    tl_format format = tli_run_format(run, tensor);
+    hash = tl_mix_u64(hash, (uint64_t)format);
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (run->desc.quantizations && (format == TL_FORMAT_I8 || format == TL_FORMAT_I16)) {
+        const tl_quantization *q = &run->desc.quantizations[tensor];
+        hash = tl_mix_u64(hash, (uint64_t)tli_float_bits(q->scale) << 32 | (uint32_t)q->zero_point);
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)q->low << 32 | (uint32_t)q->high);
+        hash = tl_mix_u64(hash, (uint64_t)q->rounding);
+    }
+#endif
+    return hash;
+}
+
+// The formats that the kernel of member number `at` of a node sees.
+static uint64_t tli_hash_member_formats(const tl_run *run, int32_t id, int32_t at) {
+    const tl_graph *graph = tli_caller_graph(run);
+    int32_t caller = tli_find_member(run, id, at), first = run->graph->nodes[id].first_output, i;
+    int32_t place = run->graph->nodes[id].first_input + (tli_has_members(run) ? run->members.outer[caller] : 0);
+    const tl_node *member = &graph->nodes[caller];
+    uint64_t hash = (uint64_t)caller + 1;
+    for (i = 0; i < member->input_count; i++) {
+        int is_inner = tli_is_inner(run, id, at, graph->inputs[member->first_input + i].tensor);
+        hash = tli_hash_format(run, hash, is_inner ? first : run->graph->inputs[place++].tensor);
+    }
+    for (i = 0; i < member->output_count; i++)
+        hash = tli_hash_format(run, hash, tli_is_fused(run, id) ? first : first + i);
+    return hash;
+}
+
+// The formats of all that the caller's kernels see on this rank. It is a sum, because the order of nodes is
+// another where others are fused, and that changes no bits.
+static uint64_t tli_hash_formats(const tl_run *run) {
+    uint64_t hash = 0;
+    int32_t id, at;
+    for (id = 0; id < run->graph->node_count; id++)
+        for (at = 0; at < tli_count_members(run, id); at++) hash += tli_hash_member_formats(run, id, at);
+    return hash;
+}
+
+// Which micro-batches of a training step this run has, and of how many ranks it is which.
+static uint64_t tli_hash_share(const tl_run *run) {
+    uint64_t hash = (uint64_t)(uint32_t)run->repeat_count << 32 | (uint32_t)run->desc.first_micro_batch;
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    const tl_compiled_plan *compiled = run->compiled;
+    hash = tl_mix_u64(hash, (uint64_t)tli_count_replicas(run) << 32 | (uint32_t)tli_find_replica(run));
+    if (tli_count_stages(run) == 1) return hash;
+    hash = tl_mix_u64(hash, (uint64_t)compiled->rank_count << 32 | (uint32_t)compiled->rank);
+    hash = tl_mix_u64(hash, (uint64_t)compiled->chunk_count);
+#endif
+    return hash;
+}
+
+// What is lost in compressed copies: 0 = nothing. Else every step counts, because a pass goes on with the bits
+// that are expanded.
+static uint64_t tli_hash_losses(const tl_run *run) {
+    tl_plan plan;
+    int32_t i;
+    tl_find_run_plan(run, &plan);
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on) plan = run->hybrid.bounds;
+#endif
+    for (i = 0; i < plan.step_count; i++)
+        if (tl_find_step(&plan, i).kind == TL_STEP_COMPRESS) return tli_hash_steps(1, &plan);
+    return 0;
+}
+
+static int tli_has_stages(const tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    return tli_count_stages(run) > 1;
+#else
+    (void)run;
+    return 0;
+#endif
+}
+
+// What has to be the same. Variables alone go to other ranks, which have other micro-batches, and other nodes.
+static void tli_save_settings(tli_saving *s) {
+    tl_run *run = s->run;
+    uint64_t has_stages = tli_has_stages(run), formats = tli_hash_formats(run);
+    uint64_t read = tli_save_number(s, has_stages, 4);
+    if (s->variables_only && (read || has_stages)) (void)tli_save_number(s, 0, 8);
+    else tli_save_same(s, formats, 8, TLI_RULE(SAVED_HAS_OTHER_FORMATS));
+    tli_save_same(s, run->desc.loss_gradient_word, 4, TLI_RULE(SAVED_HAS_ANOTHER_LOSS));
+    if (s->variables_only) {
+        tli_save_bytes(s, NULL, 20);
+        return;
+    }
+    tli_save_same(s, (uint64_t)run->inference, 4, TLI_RULE(SAVED_IS_FORWARD_ONLY_OR_NOT));
+    tli_save_same(s, tli_hash_share(run), 8, TLI_RULE(SAVED_HAS_OTHER_MICRO_BATCHES));
+    tli_save_same(s, tli_hash_losses(run), 8, TLI_RULE(SAVED_LOSES_OTHER_BITS));
+}
+
+// The training step under way: between two of its micro-batches, too, the next pass goes on with it.
+static void tli_save_training_step(tli_saving *s) {
+    tl_run *run = s->run;
+    uint64_t begun = tli_is_in_training_step(run) ? (uint64_t)run->ended_passes : 0, step;
+    uint64_t most = s->variables_only ? INT32_MAX : (uint64_t)run->repeat_count;
+    uint32_t bits = (uint32_t)tli_save_number(s, tli_float_bits(run->loss_scale), 4);
+    float scale;
+    tli_copy(&scale, &bits, sizeof scale);
+    step = tli_save_number(s, run->training_step, 8);
+    begun = tli_save_limited(s, begun, 4, most);
+    s->next_step = tli_save_number(s, run->next_step, 8);
+    if (!(scale >= 0.0f && scale <= 3.4e38f))
+        tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_ENDS_OR_HOLDS_WHAT_IT_MAY_NOT));
+    if (begun && s->variables_only)
+        tli_refuse_saving(s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_IN_A_TRAINING_STEP));
+    if (!s->applies || s->result) return;
+    run->loss_scale = scale;
+    run->training_step = step;
+    run->next_step = s->next_step;
+    run->ended_passes = (int32_t)begun;
+    run->resumes = begun > 0 && !s->in_pass;
+}
+
+#define TLI_SAVE_VERSION 2
 
 static const uint8_t tli_save_magic[8] = { 'T', 'L', 'R', 'U', 'N', '\r', '\n', 26 };
 
@@ -67411,12 +67581,12 @@ static void tli_save_head(tli_saving *s) {
     s->in_pass = (int32_t)tli_save_limited(s, (uint64_t)s->in_pass, 4, 1);
     tli_save_same(s, tli_hash_graph(tli_caller_graph(run)), 8, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
     tli_save_same(s, (uint64_t)run->precision, 4, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
-    if (s->any_slots) (void)tli_save_number(s, 0, 4);
+    if (s->variables_only) (void)tli_save_number(s, 0, 4);
     else tli_save_same(s, (uint64_t)run->slot_count, 4, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
     tli_save_same(s, run->desc.seed, 8, TLI_RULE(SAVED_HAS_ANOTHER_SEED));
-    s->next_step = tli_save_number(s, run->next_step, 8);
-    if (s->applies && !s->result) run->next_step = s->next_step;
-    if (s->in_pass && s->any_slots) tli_refuse_saving(s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_IN_A_PASS));
+    tli_save_settings(s);
+    tli_save_training_step(s);
+    if (s->in_pass && s->variables_only) tli_refuse_saving(s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_IN_A_PASS));
     else if (s->in_pass) tli_save_same(s, tli_hash_plan(run), 8, TLI_RULE(SAVED_IN_A_PASS_OF_ANOTHER_PLAN));
 }
 
@@ -67426,13 +67596,14 @@ static void tli_save_scaler(tli_saving *s) {
     tli_save_same(s, desc->loss_scaler != NULL, 4, TLI_RULE(SAVED_VARIABLES_ARE_OTHERS));
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (desc->loss_scaler) {
-        tl_loss_scaler scaler = *desc->loss_scaler;
-        uint32_t bits;
-        tli_copy(&bits, &scaler.scale, sizeof bits);
-        bits = (uint32_t)tli_save_number(s, bits, 4);
+        tl_loss_scaler scaler = tl_default_loss_scaler(desc->loss_scaler);
+        uint32_t bits = (uint32_t)tli_save_number(s, tli_float_bits(scaler.scale), 4);
         tli_copy(&scaler.scale, &bits, sizeof bits);
         scaler.clean_count = (uint32_t)tli_save_number(s, scaler.clean_count, 4);
         scaler.skipped_count = tli_save_number(s, scaler.skipped_count, 8);
+        tli_save_same(s, tli_float_bits(scaler.least), 4, TLI_RULE(SAVED_SCALER_HAS_OTHER_LIMITS));
+        tli_save_same(s, tli_float_bits(scaler.most), 4, TLI_RULE(SAVED_SCALER_HAS_OTHER_LIMITS));
+        tli_save_same(s, scaler.growth_interval, 4, TLI_RULE(SAVED_SCALER_HAS_OTHER_LIMITS));
         if (!(scaler.scale >= 0.0f && scaler.scale <= 3.4e38f))
             tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_ENDS_OR_HOLDS_WHAT_IT_MAY_NOT));
         if (s->applies && !s->result) *desc->loss_scaler = scaler;
@@ -67786,23 +67957,18 @@ static int tli_can_save_pass(const tl_run *run) {
 
 static void tli_save_pass(tli_saving *s) {
     tl_run *run = s->run;
-    uint64_t step = tli_save_number(s, run->training_step, 8), micro_batch;
+    uint64_t micro_batch;
     int32_t position, slot;
-    uint32_t scale;
     if (!tli_can_save_pass(run))
         tli_refuse_saving(s, TL_ERROR_UNSUPPORTED, TLI_RULE(SAVED_PASS_NEEDS_A_PLAN_WITH_PLACES));
     position = (int32_t)tli_save_limited(s, (uint64_t)run->position, 4, (uint64_t)run->plan.step_count);
     micro_batch = tli_save_limited(s, (uint64_t)run->micro_batch, 4, (uint64_t)(INT32_MAX - run->slot_count));
-    tli_copy(&scale, &run->loss_scale, sizeof scale);
-    scale = (uint32_t)tli_save_number(s, scale, 4);
     if (s->result) return;
     tli_replay_saved(s, position);
     if (s->applies && !s->result) {
         tli_open_saved_pass(s);
-        run->training_step = step;
         run->position = position;
         run->micro_batch = (int32_t)micro_batch;
-        tli_copy(&run->loss_scale, &scale, sizeof scale);
     }
     tli_save_counts(s);
     tli_save_peaks(s);
@@ -68059,7 +68225,7 @@ static tl_result tli_gather_save(tli_gathering *g, const tl_saved *saved, int is
     const uint8_t *scaler;
     tl_result result = tli_open_saved(run, TLI_IN(LOAD_VARIABLES), saved->data, saved->length, &s);
     if (result) return result;
-    s.any_slots = 1;
+    s.variables_only = 1;
     tli_save_head(&s);
     if (!s.result) tli_gather_variables(g, &s);
     scaler = s.data + s.at;
@@ -68096,6 +68262,7 @@ static void tli_apply_gathering(const tli_gathering *g) {
     s.applies = 1;
     tli_save_scaler(&s);
     run->next_step = g->next_step;
+    run->ended_passes = run->resumes = 0;
 #ifndef TL_NO_PLANNERS
     tli_forget_cache(run);
 #endif

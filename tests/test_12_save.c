@@ -403,8 +403,8 @@ static void hostile_states_are_refused(void **state) {
         b.mixer = before;
     }
     memcpy(bytes, s.bytes, s.count);
-    assert_int_equal(bytes[60], TL_VARIABLE_GRADIENT);      // the kind of the first range
-    bytes[60] = TL_VARIABLE_COUNT;
+    assert_int_equal(bytes[112], TL_VARIABLE_GRADIENT);      // the kind of the first range
+    bytes[112] = TL_VARIABLE_COUNT;
     set_checksum(bytes, s.count);
     saves[1].length = s.count;
     assert_int_equal(tl_load_variables(b.run, &saves[1], 1), TL_ERROR_PARSE);

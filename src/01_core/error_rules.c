@@ -1322,7 +1322,18 @@
       "range") \
     X(KERNEL_WROTE_BEFORE, "the kernel wrote before the first byte of %s", "step, node") \
     X(KERNEL_WROTE_BEHIND, "the kernel wrote behind the last byte of %s", "step, node") \
-    X(KERNEL_WROTE_WHAT_IT_READS, "the kernel wrote to %s, which it may only read", "step, node")
+    X(KERNEL_WROTE_WHAT_IT_READS, "the kernel wrote to %s, which it may only read", "step, node") \
+    X(SAVED_HAS_OTHER_FORMATS, "data: of a run whose kernels see tensors in other formats", "") \
+    X(SAVED_HAS_ANOTHER_LOSS, "data: of a run with another loss_gradient_word", "") \
+    X(SAVED_SCALER_HAS_OTHER_LIMITS, "data: of a loss scaler with another least, most or growth_interval", "") \
+    X(SAVED_IS_FORWARD_ONLY_OR_NOT, "data: of a run forward only, and this one is not, or the other way", "") \
+    X(SAVED_HAS_OTHER_MICRO_BATCHES, \
+      "data: of a run with another repeat_count or first_micro_batch, or of another rank", "") \
+    X(SAVED_LOSES_OTHER_BITS, "data: of a plan that compresses other copies than this one", "") \
+    X(SAVED_IN_A_TRAINING_STEP, \
+      "data: saved between two micro-batches of a training step; take saves from the ends of steps", "") \
+    X(PEER_IS_AT_ANOTHER_PASS, "rank %0 has ended %1 passes of a training step: ranks begin at the same one", \
+      "rank, passes")
 
 // -- errors: rules of [13] TRACE --
 

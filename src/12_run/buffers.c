@@ -287,6 +287,8 @@ struct tl_run {
     uint64_t        plan_step;       // training step that it runs
     int32_t         micro_batch;     // of slot 0
     uint64_t        training_step, next_step;
+    int32_t         ended_passes;    // of the training step that was begun last
+    int32_t         resumes;         // 1 = a training step under way was loaded, and no pass of it was started
     int32_t         input_count;     // offsets that the graph's inputs take
     int32_t         first_count;     // these, and offsets that the plan's entry takes
     uint64_t        before_bytes[3];  // of a pass that was loaded: peaks of both tiers and arena until then
@@ -304,6 +306,11 @@ struct tl_run {
 };
 
 static int32_t tli_first_micro_batch(const tl_run *run) { return run->desc.first_micro_batch; }
+
+// Whether some of the passes of a training step have ended, and not all.
+static int tli_is_in_training_step(const tl_run *run) {
+    return run->ended_passes > 0 && run->ended_passes < run->repeat_count;
+}
 
 // Go on with the buffers of a slot.
 static void tli_run_choose_slot(tl_run *run, int32_t slot) {

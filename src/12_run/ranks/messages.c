@@ -18,6 +18,7 @@ typedef struct tli_words {
     uint64_t variables;  // hash of the registered ones
     uint64_t settings;   // hash of repeat_count, seed, first_micro_batch; 0 between replicas: they may differ
     uint64_t step;       // the next training step
+    uint64_t passes;     // that have ended of the one under way
 } tli_words;
 
 // With the neighbours first and first + 1.
@@ -162,6 +163,7 @@ static tl_result tli_begin_greeting(const tl_run *run, tli_greeting *g) {
                                                          (uint32_t)run->desc.first_micro_batch);
     else if (run->has_shards) g->own.settings = (uint64_t)run->repeat_count;   // sums within passes
     g->own.step = run->next_step;
+    g->own.passes = tli_is_in_training_step(run) ? (uint64_t)run->ended_passes : 0;
     for (i = 0; i < 2 && !result; i++) {
         int32_t peer = m->peers[g->first + i];
         if (peer < 0) continue;
@@ -194,6 +196,7 @@ static tl_result tli_compare_words(const tl_run *run, tli_function function, con
         uint64_t value = 0;
         if (peer < 0) continue;
         if (other->step != g->own.step) { why = TLI_RULE(PEER_IS_AT_ANOTHER_STEP); value = other->step; }
+        if (other->passes != g->own.passes) { why = TLI_RULE(PEER_IS_AT_ANOTHER_PASS); value = other->passes; }
         if (other->settings != g->own.settings) why = TLI_RULE(PEER_HAS_OTHER_SETTINGS);
         if (g == &m->ring && other->variables != g->own.variables) why = TLI_RULE(PEER_HAS_OTHER_VARIABLES);
         if (other->plans != g->own.plans) { why = TLI_RULE(PEER_HAS_OTHER_PLANS); value = other->plans; }

@@ -122,7 +122,7 @@ static tl_result tli_gather_save(tli_gathering *g, const tl_saved *saved, int is
     const uint8_t *scaler;
     tl_result result = tli_open_saved(run, TLI_IN(LOAD_VARIABLES), saved->data, saved->length, &s);
     if (result) return result;
-    s.any_slots = 1;
+    s.variables_only = 1;
     tli_save_head(&s);
     if (!s.result) tli_gather_variables(g, &s);
     scaler = s.data + s.at;
@@ -159,6 +159,7 @@ static void tli_apply_gathering(const tli_gathering *g) {
     s.applies = 1;
     tli_save_scaler(&s);
     run->next_step = g->next_step;
+    run->ended_passes = run->resumes = 0;
 #ifndef TL_NO_PLANNERS
     tli_forget_cache(run);
 #endif

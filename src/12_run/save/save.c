@@ -24,7 +24,7 @@ typedef struct tli_saving {
     uint64_t     checksum;
     tl_result    result;      // the first error
     int32_t      in_pass;
-    int32_t      any_slots;   // 1 = variables alone, of a run with any number of slots
+    int32_t      variables_only;  // 1 = of a run with any slots, micro-batches and compressed copies
     uint64_t     next_step;   // that was read
     int32_t      takes_entry; // 1 = the data's entry, or kept results, are those of this run
     tli_sim      sim;         // in a pass: after the steps that were carried out
@@ -128,11 +128,23 @@ static uint64_t tli_hash_graph(const tl_graph *graph) {
         hash = tl_mix_u64(hash, tli_checksum_bytes(0, (const uint8_t *)op, tli_text_length(op)));
         hash = tl_mix_u64(hash, (uint64_t)node->input_count << 32 | (uint64_t)(uint32_t)node->output_count);
         hash = tl_mix_u64(hash, node->saved_bytes);
-        hash = tl_mix_u64(hash, (uint64_t)(node->is_input + 2 * node->has_grad + 4 * node->keep));
+        hash = tl_mix_u64(hash, (uint64_t)(node->is_input + 2 * node->has_grad + 4 * node->keep +
+                                           8 * node->dynamic));
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
             hash = tl_mix_u64(hash, (uint64_t)graph->inputs[i].tensor * 2 + (uint64_t)graph->inputs[i].needed);
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             hash = tl_mix_u64(hash, graph->outputs[i].bytes * 2 + graph->outputs[i].needed);
+    }
+    return hash;
+}
+
+static uint64_t tli_hash_steps(uint64_t hash, const tl_plan *plan) {
+    int32_t i;
+    for (i = 0; i < plan->step_count; i++) {
+        tl_step step = tl_find_step(plan, i);
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)step.begins << 56 | (uint64_t)step.kind << 48 |
+                                 (uint64_t)step.codec << 40 | step.slot);
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)step.node << 32 | (uint32_t)step.output);
     }
     return hash;
 }
@@ -145,12 +157,7 @@ static uint64_t tli_hash_plan(const tl_run *run) {
     hash = tl_mix_u64(hash, (uint64_t)plan->inference + 2 * (uint64_t)plan->any_order);
     hash = tl_mix_u64(hash, (uint64_t)run->in_flight);
     hash = tl_mix_u64(hash, plan->alignment_bytes);
-    for (i = 0; i < plan->step_count; i++) {
-        tl_step step = tl_find_step(plan, i);
-        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)step.begins << 56 | (uint64_t)step.kind << 48 |
-                                 (uint64_t)step.codec << 40 | step.slot);
-        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)step.node << 32 | (uint32_t)step.output);
-    }
+    hash = tli_hash_steps(hash, plan);
     for (i = 0; i < plan->offset_count; i++) hash = tl_mix_u64(hash, tl_find_offset(plan, i, 0));
     for (i = 0; i < plan->host_offset_count; i++) hash = tl_mix_u64(hash, tl_find_offset(plan, i, 1));
     for (i = 0; i < plan->block_count; i++) hash = tl_mix_u64(hash, plan->blocks[i].offset);
@@ -160,7 +167,132 @@ static uint64_t tli_hash_plan(const tl_run *run) {
     return hash;
 }
 
-#define TLI_SAVE_VERSION 1
+// -- saving a run: what its bits depend on beside graph and seed --
+
+static uint32_t tli_float_bits(float value) {
+    uint32_t bits;
+    tli_copy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+// How a tensor of the run's graph is stored.
+static uint64_t tli_hash_format(const tl_run *run, uint64_t hash, int32_t tensor) {
+    tl_format format = tli_run_format(run, tensor);
+    hash = tl_mix_u64(hash, (uint64_t)format);
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (run->desc.quantizations && (format == TL_FORMAT_I8 || format == TL_FORMAT_I16)) {
+        const tl_quantization *q = &run->desc.quantizations[tensor];
+        hash = tl_mix_u64(hash, (uint64_t)tli_float_bits(q->scale) << 32 | (uint32_t)q->zero_point);
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)q->low << 32 | (uint32_t)q->high);
+        hash = tl_mix_u64(hash, (uint64_t)q->rounding);
+    }
+#endif
+    return hash;
+}
+
+// The formats that the kernel of member number `at` of a node sees.
+static uint64_t tli_hash_member_formats(const tl_run *run, int32_t id, int32_t at) {
+    const tl_graph *graph = tli_caller_graph(run);
+    int32_t caller = tli_find_member(run, id, at), first = run->graph->nodes[id].first_output, i;
+    int32_t place = run->graph->nodes[id].first_input + (tli_has_members(run) ? run->members.outer[caller] : 0);
+    const tl_node *member = &graph->nodes[caller];
+    uint64_t hash = (uint64_t)caller + 1;
+    for (i = 0; i < member->input_count; i++) {
+        int is_inner = tli_is_inner(run, id, at, graph->inputs[member->first_input + i].tensor);
+        hash = tli_hash_format(run, hash, is_inner ? first : run->graph->inputs[place++].tensor);
+    }
+    for (i = 0; i < member->output_count; i++)
+        hash = tli_hash_format(run, hash, tli_is_fused(run, id) ? first : first + i);
+    return hash;
+}
+
+// The formats of all that the caller's kernels see on this rank. It is a sum, because the order of nodes is
+// another where others are fused, and that changes no bits.
+static uint64_t tli_hash_formats(const tl_run *run) {
+    uint64_t hash = 0;
+    int32_t id, at;
+    for (id = 0; id < run->graph->node_count; id++)
+        for (at = 0; at < tli_count_members(run, id); at++) hash += tli_hash_member_formats(run, id, at);
+    return hash;
+}
+
+// Which micro-batches of a training step this run has, and of how many ranks it is which.
+static uint64_t tli_hash_share(const tl_run *run) {
+    uint64_t hash = (uint64_t)(uint32_t)run->repeat_count << 32 | (uint32_t)run->desc.first_micro_batch;
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    const tl_compiled_plan *compiled = run->compiled;
+    hash = tl_mix_u64(hash, (uint64_t)tli_count_replicas(run) << 32 | (uint32_t)tli_find_replica(run));
+    if (tli_count_stages(run) == 1) return hash;
+    hash = tl_mix_u64(hash, (uint64_t)compiled->rank_count << 32 | (uint32_t)compiled->rank);
+    hash = tl_mix_u64(hash, (uint64_t)compiled->chunk_count);
+#endif
+    return hash;
+}
+
+// What is lost in compressed copies: 0 = nothing. Else every step counts, because a pass goes on with the bits
+// that are expanded.
+static uint64_t tli_hash_losses(const tl_run *run) {
+    tl_plan plan;
+    int32_t i;
+    tl_find_run_plan(run, &plan);
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on) plan = run->hybrid.bounds;
+#endif
+    for (i = 0; i < plan.step_count; i++)
+        if (tl_find_step(&plan, i).kind == TL_STEP_COMPRESS) return tli_hash_steps(1, &plan);
+    return 0;
+}
+
+static int tli_has_stages(const tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    return tli_count_stages(run) > 1;
+#else
+    (void)run;
+    return 0;
+#endif
+}
+
+// What has to be the same. Variables alone go to other ranks, which have other micro-batches, and other nodes.
+static void tli_save_settings(tli_saving *s) {
+    tl_run *run = s->run;
+    uint64_t has_stages = tli_has_stages(run), formats = tli_hash_formats(run);
+    uint64_t read = tli_save_number(s, has_stages, 4);
+    if (s->variables_only && (read || has_stages)) (void)tli_save_number(s, 0, 8);
+    else tli_save_same(s, formats, 8, TLI_RULE(SAVED_HAS_OTHER_FORMATS));
+    tli_save_same(s, run->desc.loss_gradient_word, 4, TLI_RULE(SAVED_HAS_ANOTHER_LOSS));
+    if (s->variables_only) {
+        tli_save_bytes(s, NULL, 20);
+        return;
+    }
+    tli_save_same(s, (uint64_t)run->inference, 4, TLI_RULE(SAVED_IS_FORWARD_ONLY_OR_NOT));
+    tli_save_same(s, tli_hash_share(run), 8, TLI_RULE(SAVED_HAS_OTHER_MICRO_BATCHES));
+    tli_save_same(s, tli_hash_losses(run), 8, TLI_RULE(SAVED_LOSES_OTHER_BITS));
+}
+
+// The training step under way: between two of its micro-batches, too, the next pass goes on with it.
+static void tli_save_training_step(tli_saving *s) {
+    tl_run *run = s->run;
+    uint64_t begun = tli_is_in_training_step(run) ? (uint64_t)run->ended_passes : 0, step;
+    uint64_t most = s->variables_only ? INT32_MAX : (uint64_t)run->repeat_count;
+    uint32_t bits = (uint32_t)tli_save_number(s, tli_float_bits(run->loss_scale), 4);
+    float scale;
+    tli_copy(&scale, &bits, sizeof scale);
+    step = tli_save_number(s, run->training_step, 8);
+    begun = tli_save_limited(s, begun, 4, most);
+    s->next_step = tli_save_number(s, run->next_step, 8);
+    if (!(scale >= 0.0f && scale <= 3.4e38f))
+        tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_ENDS_OR_HOLDS_WHAT_IT_MAY_NOT));
+    if (begun && s->variables_only)
+        tli_refuse_saving(s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_IN_A_TRAINING_STEP));
+    if (!s->applies || s->result) return;
+    run->loss_scale = scale;
+    run->training_step = step;
+    run->next_step = s->next_step;
+    run->ended_passes = (int32_t)begun;
+    run->resumes = begun > 0 && !s->in_pass;
+}
+
+#define TLI_SAVE_VERSION 2
 
 static const uint8_t tli_save_magic[8] = { 'T', 'L', 'R', 'U', 'N', '\r', '\n', 26 };
 
@@ -180,12 +312,12 @@ static void tli_save_head(tli_saving *s) {
     s->in_pass = (int32_t)tli_save_limited(s, (uint64_t)s->in_pass, 4, 1);
     tli_save_same(s, tli_hash_graph(tli_caller_graph(run)), 8, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
     tli_save_same(s, (uint64_t)run->precision, 4, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
-    if (s->any_slots) (void)tli_save_number(s, 0, 4);
+    if (s->variables_only) (void)tli_save_number(s, 0, 4);
     else tli_save_same(s, (uint64_t)run->slot_count, 4, TLI_RULE(SAVED_IS_OF_ANOTHER_GRAPH));
     tli_save_same(s, run->desc.seed, 8, TLI_RULE(SAVED_HAS_ANOTHER_SEED));
-    s->next_step = tli_save_number(s, run->next_step, 8);
-    if (s->applies && !s->result) run->next_step = s->next_step;
-    if (s->in_pass && s->any_slots) tli_refuse_saving(s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_IN_A_PASS));
+    tli_save_settings(s);
+    tli_save_training_step(s);
+    if (s->in_pass && s->variables_only) tli_refuse_saving(s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_IN_A_PASS));
     else if (s->in_pass) tli_save_same(s, tli_hash_plan(run), 8, TLI_RULE(SAVED_IN_A_PASS_OF_ANOTHER_PLAN));
 }
 
@@ -195,13 +327,14 @@ static void tli_save_scaler(tli_saving *s) {
     tli_save_same(s, desc->loss_scaler != NULL, 4, TLI_RULE(SAVED_VARIABLES_ARE_OTHERS));
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (desc->loss_scaler) {
-        tl_loss_scaler scaler = *desc->loss_scaler;
-        uint32_t bits;
-        tli_copy(&bits, &scaler.scale, sizeof bits);
-        bits = (uint32_t)tli_save_number(s, bits, 4);
+        tl_loss_scaler scaler = tl_default_loss_scaler(desc->loss_scaler);
+        uint32_t bits = (uint32_t)tli_save_number(s, tli_float_bits(scaler.scale), 4);
         tli_copy(&scaler.scale, &bits, sizeof bits);
         scaler.clean_count = (uint32_t)tli_save_number(s, scaler.clean_count, 4);
         scaler.skipped_count = tli_save_number(s, scaler.skipped_count, 8);
+        tli_save_same(s, tli_float_bits(scaler.least), 4, TLI_RULE(SAVED_SCALER_HAS_OTHER_LIMITS));
+        tli_save_same(s, tli_float_bits(scaler.most), 4, TLI_RULE(SAVED_SCALER_HAS_OTHER_LIMITS));
+        tli_save_same(s, scaler.growth_interval, 4, TLI_RULE(SAVED_SCALER_HAS_OTHER_LIMITS));
         if (!(scaler.scale >= 0.0f && scaler.scale <= 3.4e38f))
             tli_refuse_saving(s, TL_ERROR_PARSE, TLI_RULE(SAVED_ENDS_OR_HOLDS_WHAT_IT_MAY_NOT));
         if (s->applies && !s->result) *desc->loss_scaler = scaler;
@@ -555,23 +688,18 @@ static int tli_can_save_pass(const tl_run *run) {
 
 static void tli_save_pass(tli_saving *s) {
     tl_run *run = s->run;
-    uint64_t step = tli_save_number(s, run->training_step, 8), micro_batch;
+    uint64_t micro_batch;
     int32_t position, slot;
-    uint32_t scale;
     if (!tli_can_save_pass(run))
         tli_refuse_saving(s, TL_ERROR_UNSUPPORTED, TLI_RULE(SAVED_PASS_NEEDS_A_PLAN_WITH_PLACES));
     position = (int32_t)tli_save_limited(s, (uint64_t)run->position, 4, (uint64_t)run->plan.step_count);
     micro_batch = tli_save_limited(s, (uint64_t)run->micro_batch, 4, (uint64_t)(INT32_MAX - run->slot_count));
-    tli_copy(&scale, &run->loss_scale, sizeof scale);
-    scale = (uint32_t)tli_save_number(s, scale, 4);
     if (s->result) return;
     tli_replay_saved(s, position);
     if (s->applies && !s->result) {
         tli_open_saved_pass(s);
-        run->training_step = step;
         run->position = position;
         run->micro_batch = (int32_t)micro_batch;
-        tli_copy(&run->loss_scale, &scale, sizeof scale);
     }
     tli_save_counts(s);
     tli_save_peaks(s);

@@ -239,6 +239,9 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     if (!result && *done && !tli_is_by_hand(run)) {
         result = tli_end_pass(run);
         if (!result) run->active = 0;
+#ifndef TL_ONLY_TABLES
+        if (!result) run->ended_passes++;
+#endif
 #ifndef TL_NO_PLANNERS
         if (!result) run->cache.is_kept = run->cache.is_on;
 #endif

@@ -216,6 +216,9 @@ static tl_result tli_abort_pass(tl_run *run, tl_result why) {
     tli_clear_run(run, 0);
     if (run->active) run->next_step = run->training_step;  // the same step is run again
     if (run->in_plan) run->next_step = run->plan_step;
+#ifndef TL_ONLY_TABLES
+    if (run->active || run->in_plan) run->ended_passes = run->resumes = 0;
+#endif
     run->active = run->in_plan = 0;
 #ifndef TL_NO_ONLINE
     run->goal_waits = 0;
@@ -249,6 +252,7 @@ static void tli_start_training_step(tl_run *run) {
     run->training_step = run->next_step++;
 #ifndef TL_ONLY_TABLES
     run->loss_scale = 1.0f;
+    run->ended_passes = 0;
 #endif
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (!run->desc.loss_scaler) return;
@@ -322,6 +326,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
         return tli_fail(run->env, TL_ERROR_INVALID_PLAN, TLI_IN(START_PASS), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 #endif
 #ifndef TL_ONLY_TABLES
+    run->resumes = 0;
     if (tli_claim_entry(run))
         return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
 #endif

@@ -121,6 +121,12 @@ TLI_IMPL tl_result tl_run_plan(tl_run *run) {
     if (!run->in_plan) {
         run->plan_pass = 0;
         run->plan_step = run->next_step;
+#ifndef TL_ONLY_TABLES
+        if (run->resumes) {     // the rest of the training step that was loaded
+            run->plan_pass = run->ended_passes;
+            run->plan_step = run->training_step;
+        }
+#endif
     }
     while (run->plan_pass < run->repeat_count && !result) {
         if (!run->active) result = tli_begin_plan_pass(run);
@@ -129,6 +135,9 @@ TLI_IMPL tl_result tl_run_plan(tl_run *run) {
     }
     run->in_plan = result == TL_NOT_READY;
     if (result && !run->in_plan) run->next_step = run->plan_step;
+#ifndef TL_ONLY_TABLES
+    if (result && !run->in_plan) run->ended_passes = run->resumes = 0;
+#endif
     return result;
 }
 
