@@ -5104,7 +5104,9 @@ typedef struct tl_transport {
     int32_t rank, rank_count;     // 0 <= rank < rank_count
     // Begin to send, or to receive, so many bytes. The memory stays as it is until the request ends. A message
     // is received by the receive of that peer with its tag and as many bytes; messages of one peer and tag
-    // arrive in their order. *request is a number >= 0 for the calls below.
+    // arrive in their order. TL_OK: the message was taken, and *request is a number >= 0 for the calls below.
+    // TL_NOT_READY: it was not taken, and the same message is offered again. Another result: it has failed. With
+    // these two *request is not read.
     tl_result (*send)(void *self, int32_t peer, uint32_t tag, const void *data, uint64_t bytes,
                       int32_t *request);
     tl_result (*receive)(void *self, int32_t peer, uint32_t tag, void *data, uint64_t bytes, int32_t *request);
@@ -59229,6 +59231,7 @@ typedef struct tli_words {
 typedef struct tli_greeting {
     int32_t   first;
     int32_t   is_begun, is_done;
+    uint32_t  accepted;         // bits 1 << (2 x neighbour + 0 received, 1 sent): messages that the transport took
     tli_words own, others[2];
     int32_t   requests[2][2];   // sent, received; TLI_NO_REQUEST
 } tli_greeting;
@@ -59255,10 +59258,42 @@ typedef struct tli_reduction {
     int32_t  node;                  // of the run's graph, whose shards are summed; -1 = every range of the kind
     int32_t  variable, turn;
     uint64_t piece;
-    int32_t  is_begun;              // 1 = the messages of this piece are under way
+    uint32_t accepted;              // bits 1 sent, 2 received: messages of this piece that the transport took
     int32_t  requests[2];           // sent, received
     float    values[TLI_PIECE_COUNT];
 } tli_reduction;
+
+// What is sent, or received.
+typedef struct tli_message {
+    int      sends;
+    int32_t  peer;
+    uint32_t tag;
+    void    *data;      // what is sent is not changed
+    uint64_t bytes;
+} tli_message;
+
+static tli_message tli_message_of(int sends, int32_t peer, uint32_t tag, void *data, uint64_t bytes) {
+    tli_message m;
+    m.sends = sends;
+    m.peer = peer;
+    m.tag = tag;
+    m.data = data;
+    m.bytes = bytes;
+    return m;
+}
+
+// Ask the transport to take a message. Only one that it took has a number: whatever it wrote beside another
+// answer is forgotten. TL_NOT_READY: it takes it at present no more; ask again.
+static tl_result tli_begin_request(const tl_transport *transport, const tli_message *m, int32_t *request) {
+    int32_t number = TLI_NO_REQUEST;
+    tl_result result = m->sends
+        ? (transport->send)(transport->self, m->peer, m->tag, m->data, m->bytes, &number)
+        : (transport->receive)(transport->self, m->peer, m->tag, m->data, m->bytes, &number);
+    if (!result && number < 0) result = TL_ERROR_IO;    // it took the message, and gave it no number
+    *request = result ? TLI_NO_REQUEST : number;
+    TLI_INVARIANT(!result == (*request != TLI_NO_REQUEST));
+    return result;
+}
 
 static tl_result tli_poll_request(const tl_transport *transport, int32_t *request) {
     tl_result result;
@@ -59304,7 +59339,13 @@ static uint32_t tli_message_tag(const tl_run *run, int32_t number, int backward,
     return 1 + (uint32_t)(2 * number + backward) * (uint32_t)run->slot_count + (uint32_t)slot;
 }
 
-// The kernel of all messages: the first call begins one, the others ask for it.
+// Count a message that the transport took.
+static void tli_count_message(tl_run *run, const tli_message *m) {
+    if (m->sends) run->report.sent_bytes += m->bytes;
+    else run->report.received_bytes += m->bytes;
+}
+
+// The kernel of all messages: calls begin one until the transport takes it, the others ask for it.
 static tl_result tli_carry_message(const tl_kernel_call *call, void *user) {
     tl_run *run = (tl_run *)user;
     tli_messages *messages = run->messages;
@@ -59317,13 +59358,10 @@ static tl_result tli_carry_message(const tl_kernel_call *call, void *user) {
     int32_t peer = messages->peers[is_receive ? TLI_BEFORE : TLI_AFTER];
     tl_result result = TL_OK;
     if (!operand->range.bytes) return TL_OK;
-    if (!call->polled) {
-        result = sends ? (transport->send)(transport->self, peer, tag, operand->host, operand->range.bytes,
-                                         &run->at.call.request)
-                       : (transport->receive)(transport->self, peer, tag, operand->host, operand->range.bytes,
-                                            &run->at.call.request);
-        if (sends) run->report.sent_bytes += operand->range.bytes;
-        else run->report.received_bytes += operand->range.bytes;
+    if (run->at.call.request == TLI_NO_REQUEST) {   // it is new, or the transport did not take it
+        tli_message message = tli_message_of(sends, peer, tag, operand->host, operand->range.bytes);
+        result = tli_begin_request(transport, &message, &run->at.call.request);
+        if (!result) tli_count_message(run, &message);
     }
     if (!result) result = tli_poll_request(transport, &run->at.call.request);
     if (result && result != TL_NOT_READY) messages->failed_peer = peer;
@@ -59355,29 +59393,37 @@ static uint64_t tli_hash_variables(const tl_run *run) {
     return hash;
 }
 
-static tl_result tli_begin_greeting(const tl_run *run, tli_greeting *g) {
-    tli_messages *m = run->messages;
-    const tl_transport *transport = m->transport;
-    tl_result result = TL_OK;
-    int32_t i;
+static void tli_open_words(const tl_run *run, tli_greeting *g) {
     g->own.plans = run->compiled ? run->compiled->ranks_hash : 0;
     g->own.variables = tli_hash_variables(run);
-    if (g == &m->stages)
+    if (g == &run->messages->stages)
         g->own.settings = tl_mix_u64(run->desc.seed, (uint64_t)(uint32_t)run->repeat_count << 32 |
                                                          (uint32_t)run->desc.first_micro_batch);
     else if (run->has_shards) g->own.settings = (uint64_t)run->repeat_count;   // sums within passes
     g->own.step = run->next_step;
     g->own.passes = tli_is_in_training_step(run) ? (uint64_t)run->ended_passes : 0;
-    for (i = 0; i < 2 && !result; i++) {
-        int32_t peer = m->peers[g->first + i];
-        if (peer < 0) continue;
-        m->failed_peer = peer;
-        result = (transport->receive)(transport->self, peer, 0, &g->others[i], sizeof g->others[i],
-                                    &g->requests[i][1]);
-        if (!result)
-            result = (transport->send)(transport->self, peer, 0, &g->own, sizeof g->own, &g->requests[i][0]);
-    }
+    g->accepted = 0;
     g->is_begun = 1;
+    TLI_INVARIANT(tli_greeting_holds(g));
+}
+
+// Begin those messages of a greeting that the transport did not take so far. *waits: 1 = there are others.
+static tl_result tli_begin_greeting(tl_run *run, tli_greeting *g, int32_t *waits) {
+    tli_messages *m = run->messages;
+    tl_result result = TL_OK;
+    int32_t i;
+    if (!g->is_begun) tli_open_words(run, g);
+    for (i = 0; i < 4 && !result; i++) {
+        int32_t peer = m->peers[g->first + i / 2];
+        int sends = i % 2;      // what is received first, so that it has a place when it arrives
+        tli_message message;
+        if (peer < 0 || g->accepted & 1u << i) continue;
+        message = tli_message_of(sends, peer, 0, sends ? &g->own : &g->others[i / 2], sizeof g->own);
+        m->failed_peer = peer;
+        result = tli_begin_request(m->transport, &message, &g->requests[i / 2][!sends]);
+        if (!result) g->accepted |= 1u << i;
+        if (result == TL_NOT_READY) { *waits = 1; result = TL_OK; }
+    }
     TLI_INVARIANT(tli_greeting_holds(g));
     return result;
 }
@@ -59416,7 +59462,7 @@ static tl_result tli_greet_ranks(tl_run *run, tli_function function, tli_greetin
     tl_result result = TL_OK;
     int32_t i, waits = 0;
     if (g->is_done) return TL_OK;
-    if (!g->is_begun) result = tli_begin_greeting(run, g);
+    result = tli_begin_greeting(run, g, &waits);
     for (i = 0; i < 4 && !result; i++) {
         result = tli_poll_request(m->transport, &g->requests[i / 2][i % 2]);
         waits |= result == TL_NOT_READY;
@@ -59621,26 +59667,30 @@ static int tli_reduction_holds(const tl_run *run, const tli_reduction *r) {
     int is_idle = r->requests[0] == TLI_NO_REQUEST && r->requests[1] == TLI_NO_REQUEST;
     if (!r->asked || (r->parts & ~r->asked) || !r->parts || r->variable > run->desc.variable_count) return 0;
     if (r->turn < 0 || r->turn >= tli_count_replicas(run) - 1) return 0;
-    return r->is_begun || is_idle;
+    return r->accepted || is_idle;
 }
 #endif
 
+// Begin those messages of a piece that the transport did not take so far. *waits: 1 = there are others.
 static tl_result tli_begin_piece(tl_run *run, tli_reduction *r, tli_shard_piece sent,
-                                 tli_shard_piece received) {
-    const tl_transport *transport = run->messages->transport;
-    int32_t before = tli_find_ring_rank(run, -1), after = tli_find_ring_rank(run, 1);
+                                 tli_shard_piece received, int *waits) {
     void *to = r->parts & TLI_REDUCE_SCATTER ? r->values : received.at;
+    tli_message messages[2];
     tl_result result = TL_OK;
-    r->is_begun = 1;
-    run->messages->failed_peer = before;
-    if (received.count)
-        result = (transport->receive)(transport->self, before, 0, to, 4 * received.count, &r->requests[1]);
-    if (result) return result;
-    run->messages->failed_peer = after;
-    if (sent.count)
-        result = (transport->send)(transport->self, after, 0, sent.at, 4 * sent.count, &r->requests[0]);
-    if (!result) run->report.sent_bytes += 4 * sent.count;
-    if (!result) run->report.received_bytes += 4 * received.count;
+    int i;
+    messages[0] = tli_message_of(1, tli_find_ring_rank(run, 1), 0, sent.at, 4 * sent.count);
+    messages[1] = tli_message_of(0, tli_find_ring_rank(run, -1), 0, to, 4 * received.count);
+    for (i = 1; i >= 0 && !result; i--) {
+        if (r->accepted & 1u << i) continue;
+        run->messages->failed_peer = messages[i].peer;
+        if (messages[i].bytes)
+            result = tli_begin_request(run->messages->transport, &messages[i], &r->requests[i]);
+        if (!result) {
+            r->accepted |= 1u << i;
+            tli_count_message(run, &messages[i]);
+        }
+        if (result == TL_NOT_READY) { *waits = 1; result = TL_OK; }
+    }
     TLI_INVARIANT(tli_reduction_holds(run, r));
     return result;
 }
@@ -59658,7 +59708,7 @@ static tl_result tli_poll_piece(tl_run *run, tli_reduction *r) {
 // Go on to the next piece, turn, part or range; r->parts is 0 at the end.
 static void tli_pass_piece(tl_run *run, tli_reduction *r) {
     uint64_t replicas = (uint64_t)tli_count_replicas(run), count;
-    r->is_begun = 0;
+    r->accepted = 0;
     r->piece++;
     if (r->variable < run->desc.variable_count) {
         count = run->desc.variables[r->variable].bytes / 4;
@@ -59699,9 +59749,11 @@ static tl_result tli_move_reduction(tl_run *run, tli_reduction *r) {
     uint64_t i;
     while (!result && tli_find_next_variable(run, r)) {
         tli_shard_piece sent, received;
+        int waits = 0;
         tli_find_turn_pieces(run, r, &sent, &received);
-        if (!r->is_begun) result = tli_begin_piece(run, r, sent, received);
+        result = tli_begin_piece(run, r, sent, received, &waits);
         if (!result) result = tli_poll_piece(run, r);
+        if (!result && waits) result = TL_NOT_READY;
         if (result) break;
         for (i = 0; i < received.count && r->parts & TLI_REDUCE_SCATTER; i++)
             received.at[i] = r->values[i] + received.at[i];
@@ -64681,6 +64733,28 @@ static tl_result tli_poll_begun(tl_run *run, tli_begun *begun) {
 }
 #endif
 
+#ifndef TL_ONLY_TABLES
+// Offer the messages of begun calls that the transport did not take: while this rank waits for something else,
+// another may wait for them.
+static tl_result tli_offer_messages(tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    int32_t i;
+    for (i = 0; run->messages && i < run->begun_count; i++) {
+        tli_begun *begun = &run->begun[i];
+        int is_message = begun->is_used && begun->kernel.forward == tli_carry_message;
+        tl_result result = TL_OK;
+        if (is_message && begun->at.call.request == TLI_NO_REQUEST) result = tli_poll_begun(run, begun);
+        if (result && result != TL_NOT_READY) return result;
+    }
+#else
+    (void)run;
+#endif
+    return TL_OK;
+}
+#else
+static tl_result tli_offer_messages(tl_run *run) { (void)run; return TL_OK; }
+#endif
+
 static void tli_count_compute(tl_run *run) {
     int32_t id = run->at.last.node;
     if (run->at.last.kind == TL_STEP_BACKWARD) { run->report.backward_count++; return; }
@@ -64873,7 +64947,8 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
 #ifdef TL_ONLY_TABLES
     result = tli_take_next_step(run, step, done);
 #else
-    result = tli_take_step(run, step, done);
+    result = tli_offer_messages(run);
+    if (!result) result = tli_take_step(run, step, done);
 #endif
     if (!result && *done && !tli_is_by_hand(run)) {
         result = tli_end_pass(run);
@@ -64971,6 +65046,8 @@ TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
     if (!tli_is_current(run, step)) return tli_fail_stale_step(run, function);
     result = tli_is_host_visible(run) ? tli_map_last_step(run, function) : TL_OK;
     if (result) return result;
+    result = tli_offer_messages(run);
+    if (result) return tli_abort_pass(run, result);
     run->at.computing = TLI_COMPUTING_DONE;
     result = tli_call_kernel(run, step);
     if ((!result || result == TL_NOT_READY) && tli_set_aside(run, step, !result)) return TL_OK;

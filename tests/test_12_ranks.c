@@ -738,6 +738,99 @@ static void a_lost_rank_is_told_to_all(void **state) {
     assert_true(rounds < 8 || told >= rounds / 2);
 }
 
+// -- transports that do not take every message, or fail --
+
+// Messages that are not taken are offered again: the same bits and bytes, in pipelines, rings, and both.
+static void a_transport_that_is_not_ready_changes_no_bit(void **state) {
+    int share;
+    (void)state;
+    for (share = 20; share <= 80; share += 60) {
+        hub_not_ready = share;
+        train_random_graphs((uint64_t)share + 5, scaled(24), 26, 0, 0);
+        train_random_graphs((uint64_t)share + 6, scaled(40), 32, 1, 0);
+        sums_have_the_bits_of_the_documented_order(state);
+    }
+    hub_not_ready = 0;
+}
+
+// Take turns until all have ended. A rank that gets an error leaves. Returns how many got one.
+static int32_t take_turns_to_the_end(rank_hub *hub, bed *beds, tl_random *random, tl_result (*call)(tl_run *run)) {
+    int32_t left = hub->count, errors = 0, ended[MOST_RANKS] = { 0 };
+    long turns = 0;
+    while (left) {
+        int32_t r = random_count(random, 0, hub->count - 1);
+        tl_result result;
+        if (ended[r]) continue;
+        if (++turns > 200000) fail_msg("%s", "a rank waits for good");
+        result = call(beds[r].run);
+        if (result == TL_NOT_READY) continue;
+        if (result) {
+            assert_true(result == hub_fail_code || result == TL_ERROR_PEER_LOST);
+            assert_non_null(strstr(beds[r].env.error.text, tl_name_result(result)));
+            threads_hub_leave(&hub->hub, r);
+            errors++;
+        }
+        ended[r] = 1;
+        left--;
+    }
+    return errors;
+}
+
+static tl_result reduce_gradients(tl_run *run) { return tl_reduce_run(run, TL_VARIABLE_GRADIENT); }
+
+// A send or receive that fails, and leaves the number of another rank's message: only what was taken is polled and canceled,
+// which the hub asserts, and nothing is left behind.
+static void a_message_that_fails_takes_no_other_with_it(void **state) {
+    static const tl_result codes[] = { TL_ERROR_IO, TL_ERROR_NO_MEMORY, TL_ERROR_PEER_LOST };
+    static crew c;
+    static circle ring;
+    tl_env env;
+    tl_random random;
+    tl_graph graph = graph_of(pair);
+    tl_ranks_desc desc;
+    tl_compiled_ranks ranks;
+    uint64_t counts[3] = { 700, 3, 9000 };
+    long at, failures = 0, canceled = 0, is_failed = 1;
+    int32_t r;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    memset(&desc, 0, sizeof desc);
+    random.state = 15;
+    desc.graph = &graph;
+    desc.rank_count = 2;
+    desc.micro_batch_count = 3;
+    if (tl_compile_ranks(&env, &desc, &ranks)) fail_msg("%s", env.error.text);
+    for (at = 0; is_failed; at++) {
+        hub_fail_at = at;
+        hub_fail_code = codes[at % 3];
+        hub_not_ready = at % 2 ? 30 : 0;
+        crew_open(&c, &graph, &ranks, 0);
+        for (r = 0; r < c.hub.count; r++) hands_start_step(&c.hands[r]);
+        is_failed = take_turns_to_the_end(&c.hub, c.beds, &random, tl_run_plan) > 0;
+        assert_int_equal(is_failed, c.hub.failed);
+        crew_close(&c);
+        failures += is_failed;
+        canceled += c.hub.canceled;
+    }
+    for (at = 0, is_failed = 1; is_failed; at++) {
+        hub_fail_at = at;
+        hub_fail_code = codes[at % 3];
+        hub_not_ready = at % 2 ? 30 : 0;
+        circle_open(&ring, &graph, NULL, 3, 1, counts, 0);
+        is_failed = take_turns_to_the_end(&ring.hub, ring.beds, &random, reduce_gradients) > 0;
+        assert_int_equal(is_failed, ring.hub.failed);
+        circle_close(&ring);
+        failures += is_failed;
+        canceled += ring.hub.canceled;
+    }
+    hub_fail_at = -1;
+    hub_not_ready = 0;
+    printf("%ld failures, %ld messages canceled\n", failures, canceled);
+    assert_true(failures > 30 && canceled > 10);
+    tl_free_compiled_ranks(&env, &ranks);
+    tl_free_graph(NULL, &graph);
+}
+
 static void ranks_with_other_plans_are_told_so(void **state) {
     static crew c;
     tl_env env;
@@ -1211,6 +1304,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_slow_rank_has_short_chunks),
         cmocka_unit_test(sums_have_the_bits_of_the_documented_order),
         cmocka_unit_test(a_lost_rank_is_told_to_all),
+        cmocka_unit_test(a_transport_that_is_not_ready_changes_no_bit),
+        cmocka_unit_test(a_message_that_fails_takes_no_other_with_it),
         cmocka_unit_test(ranks_with_other_plans_are_told_so),
         cmocka_unit_test(ranks_stay_in_step),
         cmocka_unit_test(bad_descs_are_refused),

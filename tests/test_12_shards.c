@@ -8,13 +8,13 @@
 #include <cmocka.h>
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "../examples/transport_threads.h"
 #include "support/support.h"
 #include "support/texts.h"
 #include "support/random_graph.h"
 #include "support/sink_support.h"
 #include "support/run_support.h"
 #include "support/run_bed.h"
+#include "support/rank_hub.h"
 
 
 enum { MOST_REPLICAS = 4, MOST_WORKERS = 6, MOST_FLOATS = 9000 };
@@ -34,7 +34,7 @@ typedef struct worker {
 } worker;
 
 typedef struct team {
-    threads_hub hub;
+    rank_hub    hub;
     worker      workers[MOST_WORKERS];
     int32_t     count, stages;
 } team;
@@ -124,16 +124,13 @@ static void worker_close(worker *w) {
 // Ranks of stages, or without ranks runs of the strategy.
 static void team_open(team *t, const tl_graph *graph, const tl_compiled_ranks *ranks, const tl_strategy *strategy, int32_t replicas,
                       int32_t batches, uint64_t poll_limit) {
-    threads_hub_desc desc;
     int32_t r;
-    memset(&desc, 0, sizeof desc);
     t->stages = ranks ? ranks->rank_count : 1;
-    desc.rank_count = t->count = replicas * t->stages;
-    desc.poll_limit = poll_limit;
-    assert_true(threads_hub_open(&t->hub, &desc));
+    t->count = replicas * t->stages;
+    hub_open(&t->hub, t->count, poll_limit, NULL);
     for (r = 0; r < t->count; r++) {
         worker *w = &t->workers[r];
-        w->transport = threads_hub_join(&t->hub, r);
+        w->transport = t->hub.transports[r];
         worker_open(w, graph, replicas, BACKEND_CHECKED);
         w->bed.desc.transport = &w->transport;
         w->bed.desc.first_micro_batch = r / t->stages * batches;
@@ -149,7 +146,7 @@ static void team_open(team *t, const tl_graph *graph, const tl_compiled_ranks *r
 static void team_close(team *t) {
     int32_t r;
     for (r = 0; r < t->count; r++) worker_close(&t->workers[r]);
-    threads_hub_close(&t->hub);
+    hub_close(&t->hub);
 }
 
 // One training step of all ranks, in turns.
@@ -289,7 +286,7 @@ static void a_pass_that_ends_early_is_the_last(void **state) {
             if (result) {
                 if (r != victim) assert_int_equal(result, TL_ERROR_PEER_LOST);
                 lost += r != victim;
-                if (round % 2) threads_hub_leave(&t.hub, r);
+                if (round % 2) threads_hub_leave(&t.hub.hub, r);
                 assert_int_equal(tl_run_plan(t.workers[r].bed.run), TL_ERROR_INVALID_ARG);
                 assert_non_null(strstr(t.workers[r].bed.env.error.text, "did not end"));
             }
@@ -548,9 +545,17 @@ static void passes_allocate_nothing(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// The same where the transport does not take every message at once.
+static void shards_are_the_sums_over_replicas_of_a_slow_transport(void **state) {
+    hub_not_ready = 30;
+    shards_are_the_sums_over_replicas(state);
+    hub_not_ready = 0;
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shards_are_the_sums_over_replicas),
+        cmocka_unit_test(shards_are_the_sums_over_replicas_of_a_slow_transport),
         cmocka_unit_test(a_pass_that_ends_early_is_the_last),
         cmocka_unit_test(shards_are_saved),
         cmocka_unit_test(the_rest_is_summed_and_saved_as_ever),

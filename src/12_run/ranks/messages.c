@@ -25,6 +25,7 @@ typedef struct tli_words {
 typedef struct tli_greeting {
     int32_t   first;
     int32_t   is_begun, is_done;
+    uint32_t  accepted;         // bits 1 << (2 x neighbour + 0 received, 1 sent): messages that the transport took
     tli_words own, others[2];
     int32_t   requests[2][2];   // sent, received; TLI_NO_REQUEST
 } tli_greeting;
@@ -51,10 +52,42 @@ typedef struct tli_reduction {
     int32_t  node;                  // of the run's graph, whose shards are summed; -1 = every range of the kind
     int32_t  variable, turn;
     uint64_t piece;
-    int32_t  is_begun;              // 1 = the messages of this piece are under way
+    uint32_t accepted;              // bits 1 sent, 2 received: messages of this piece that the transport took
     int32_t  requests[2];           // sent, received
     float    values[TLI_PIECE_COUNT];
 } tli_reduction;
+
+// What is sent, or received.
+typedef struct tli_message {
+    int      sends;
+    int32_t  peer;
+    uint32_t tag;
+    void    *data;      // what is sent is not changed
+    uint64_t bytes;
+} tli_message;
+
+static tli_message tli_message_of(int sends, int32_t peer, uint32_t tag, void *data, uint64_t bytes) {
+    tli_message m;
+    m.sends = sends;
+    m.peer = peer;
+    m.tag = tag;
+    m.data = data;
+    m.bytes = bytes;
+    return m;
+}
+
+// Ask the transport to take a message. Only one that it took has a number: whatever it wrote beside another
+// answer is forgotten. TL_NOT_READY: it takes it at present no more; ask again.
+static tl_result tli_begin_request(const tl_transport *transport, const tli_message *m, int32_t *request) {
+    int32_t number = TLI_NO_REQUEST;
+    tl_result result = m->sends
+        ? (transport->send)(transport->self, m->peer, m->tag, m->data, m->bytes, &number)
+        : (transport->receive)(transport->self, m->peer, m->tag, m->data, m->bytes, &number);
+    if (!result && number < 0) result = TL_ERROR_IO;    // it took the message, and gave it no number
+    *request = result ? TLI_NO_REQUEST : number;
+    TLI_INVARIANT(!result == (*request != TLI_NO_REQUEST));
+    return result;
+}
 
 static tl_result tli_poll_request(const tl_transport *transport, int32_t *request) {
     tl_result result;
@@ -100,7 +133,13 @@ static uint32_t tli_message_tag(const tl_run *run, int32_t number, int backward,
     return 1 + (uint32_t)(2 * number + backward) * (uint32_t)run->slot_count + (uint32_t)slot;
 }
 
-// The kernel of all messages: the first call begins one, the others ask for it.
+// Count a message that the transport took.
+static void tli_count_message(tl_run *run, const tli_message *m) {
+    if (m->sends) run->report.sent_bytes += m->bytes;
+    else run->report.received_bytes += m->bytes;
+}
+
+// The kernel of all messages: calls begin one until the transport takes it, the others ask for it.
 static tl_result tli_carry_message(const tl_kernel_call *call, void *user) {
     tl_run *run = (tl_run *)user;
     tli_messages *messages = run->messages;
@@ -113,13 +152,10 @@ static tl_result tli_carry_message(const tl_kernel_call *call, void *user) {
     int32_t peer = messages->peers[is_receive ? TLI_BEFORE : TLI_AFTER];
     tl_result result = TL_OK;
     if (!operand->range.bytes) return TL_OK;
-    if (!call->polled) {
-        result = sends ? (transport->send)(transport->self, peer, tag, operand->host, operand->range.bytes,
-                                         &run->at.call.request)
-                       : (transport->receive)(transport->self, peer, tag, operand->host, operand->range.bytes,
-                                            &run->at.call.request);
-        if (sends) run->report.sent_bytes += operand->range.bytes;
-        else run->report.received_bytes += operand->range.bytes;
+    if (run->at.call.request == TLI_NO_REQUEST) {   // it is new, or the transport did not take it
+        tli_message message = tli_message_of(sends, peer, tag, operand->host, operand->range.bytes);
+        result = tli_begin_request(transport, &message, &run->at.call.request);
+        if (!result) tli_count_message(run, &message);
     }
     if (!result) result = tli_poll_request(transport, &run->at.call.request);
     if (result && result != TL_NOT_READY) messages->failed_peer = peer;
@@ -151,29 +187,37 @@ static uint64_t tli_hash_variables(const tl_run *run) {
     return hash;
 }
 
-static tl_result tli_begin_greeting(const tl_run *run, tli_greeting *g) {
-    tli_messages *m = run->messages;
-    const tl_transport *transport = m->transport;
-    tl_result result = TL_OK;
-    int32_t i;
+static void tli_open_words(const tl_run *run, tli_greeting *g) {
     g->own.plans = run->compiled ? run->compiled->ranks_hash : 0;
     g->own.variables = tli_hash_variables(run);
-    if (g == &m->stages)
+    if (g == &run->messages->stages)
         g->own.settings = tl_mix_u64(run->desc.seed, (uint64_t)(uint32_t)run->repeat_count << 32 |
                                                          (uint32_t)run->desc.first_micro_batch);
     else if (run->has_shards) g->own.settings = (uint64_t)run->repeat_count;   // sums within passes
     g->own.step = run->next_step;
     g->own.passes = tli_is_in_training_step(run) ? (uint64_t)run->ended_passes : 0;
-    for (i = 0; i < 2 && !result; i++) {
-        int32_t peer = m->peers[g->first + i];
-        if (peer < 0) continue;
-        m->failed_peer = peer;
-        result = (transport->receive)(transport->self, peer, 0, &g->others[i], sizeof g->others[i],
-                                    &g->requests[i][1]);
-        if (!result)
-            result = (transport->send)(transport->self, peer, 0, &g->own, sizeof g->own, &g->requests[i][0]);
-    }
+    g->accepted = 0;
     g->is_begun = 1;
+    TLI_INVARIANT(tli_greeting_holds(g));
+}
+
+// Begin those messages of a greeting that the transport did not take so far. *waits: 1 = there are others.
+static tl_result tli_begin_greeting(tl_run *run, tli_greeting *g, int32_t *waits) {
+    tli_messages *m = run->messages;
+    tl_result result = TL_OK;
+    int32_t i;
+    if (!g->is_begun) tli_open_words(run, g);
+    for (i = 0; i < 4 && !result; i++) {
+        int32_t peer = m->peers[g->first + i / 2];
+        int sends = i % 2;      // what is received first, so that it has a place when it arrives
+        tli_message message;
+        if (peer < 0 || g->accepted & 1u << i) continue;
+        message = tli_message_of(sends, peer, 0, sends ? &g->own : &g->others[i / 2], sizeof g->own);
+        m->failed_peer = peer;
+        result = tli_begin_request(m->transport, &message, &g->requests[i / 2][!sends]);
+        if (!result) g->accepted |= 1u << i;
+        if (result == TL_NOT_READY) { *waits = 1; result = TL_OK; }
+    }
     TLI_INVARIANT(tli_greeting_holds(g));
     return result;
 }
@@ -212,7 +256,7 @@ static tl_result tli_greet_ranks(tl_run *run, tli_function function, tli_greetin
     tl_result result = TL_OK;
     int32_t i, waits = 0;
     if (g->is_done) return TL_OK;
-    if (!g->is_begun) result = tli_begin_greeting(run, g);
+    result = tli_begin_greeting(run, g, &waits);
     for (i = 0; i < 4 && !result; i++) {
         result = tli_poll_request(m->transport, &g->requests[i / 2][i % 2]);
         waits |= result == TL_NOT_READY;

@@ -86,26 +86,30 @@ static int tli_reduction_holds(const tl_run *run, const tli_reduction *r) {
     int is_idle = r->requests[0] == TLI_NO_REQUEST && r->requests[1] == TLI_NO_REQUEST;
     if (!r->asked || (r->parts & ~r->asked) || !r->parts || r->variable > run->desc.variable_count) return 0;
     if (r->turn < 0 || r->turn >= tli_count_replicas(run) - 1) return 0;
-    return r->is_begun || is_idle;
+    return r->accepted || is_idle;
 }
 #endif
 
+// Begin those messages of a piece that the transport did not take so far. *waits: 1 = there are others.
 static tl_result tli_begin_piece(tl_run *run, tli_reduction *r, tli_shard_piece sent,
-                                 tli_shard_piece received) {
-    const tl_transport *transport = run->messages->transport;
-    int32_t before = tli_find_ring_rank(run, -1), after = tli_find_ring_rank(run, 1);
+                                 tli_shard_piece received, int *waits) {
     void *to = r->parts & TLI_REDUCE_SCATTER ? r->values : received.at;
+    tli_message messages[2];
     tl_result result = TL_OK;
-    r->is_begun = 1;
-    run->messages->failed_peer = before;
-    if (received.count)
-        result = (transport->receive)(transport->self, before, 0, to, 4 * received.count, &r->requests[1]);
-    if (result) return result;
-    run->messages->failed_peer = after;
-    if (sent.count)
-        result = (transport->send)(transport->self, after, 0, sent.at, 4 * sent.count, &r->requests[0]);
-    if (!result) run->report.sent_bytes += 4 * sent.count;
-    if (!result) run->report.received_bytes += 4 * received.count;
+    int i;
+    messages[0] = tli_message_of(1, tli_find_ring_rank(run, 1), 0, sent.at, 4 * sent.count);
+    messages[1] = tli_message_of(0, tli_find_ring_rank(run, -1), 0, to, 4 * received.count);
+    for (i = 1; i >= 0 && !result; i--) {
+        if (r->accepted & 1u << i) continue;
+        run->messages->failed_peer = messages[i].peer;
+        if (messages[i].bytes)
+            result = tli_begin_request(run->messages->transport, &messages[i], &r->requests[i]);
+        if (!result) {
+            r->accepted |= 1u << i;
+            tli_count_message(run, &messages[i]);
+        }
+        if (result == TL_NOT_READY) { *waits = 1; result = TL_OK; }
+    }
     TLI_INVARIANT(tli_reduction_holds(run, r));
     return result;
 }
@@ -123,7 +127,7 @@ static tl_result tli_poll_piece(tl_run *run, tli_reduction *r) {
 // Go on to the next piece, turn, part or range; r->parts is 0 at the end.
 static void tli_pass_piece(tl_run *run, tli_reduction *r) {
     uint64_t replicas = (uint64_t)tli_count_replicas(run), count;
-    r->is_begun = 0;
+    r->accepted = 0;
     r->piece++;
     if (r->variable < run->desc.variable_count) {
         count = run->desc.variables[r->variable].bytes / 4;
@@ -164,9 +168,11 @@ static tl_result tli_move_reduction(tl_run *run, tli_reduction *r) {
     uint64_t i;
     while (!result && tli_find_next_variable(run, r)) {
         tli_shard_piece sent, received;
+        int waits = 0;
         tli_find_turn_pieces(run, r, &sent, &received);
-        if (!r->is_begun) result = tli_begin_piece(run, r, sent, received);
+        result = tli_begin_piece(run, r, sent, received, &waits);
         if (!result) result = tli_poll_piece(run, r);
+        if (!result && waits) result = TL_NOT_READY;
         if (result) break;
         for (i = 0; i < received.count && r->parts & TLI_REDUCE_SCATTER; i++)
             received.at[i] = r->values[i] + received.at[i];

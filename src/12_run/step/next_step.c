@@ -42,6 +42,28 @@ static tl_result tli_poll_begun(tl_run *run, tli_begun *begun) {
 }
 #endif
 
+#ifndef TL_ONLY_TABLES
+// Offer the messages of begun calls that the transport did not take: while this rank waits for something else,
+// another may wait for them.
+static tl_result tli_offer_messages(tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    int32_t i;
+    for (i = 0; run->messages && i < run->begun_count; i++) {
+        tli_begun *begun = &run->begun[i];
+        int is_message = begun->is_used && begun->kernel.forward == tli_carry_message;
+        tl_result result = TL_OK;
+        if (is_message && begun->at.call.request == TLI_NO_REQUEST) result = tli_poll_begun(run, begun);
+        if (result && result != TL_NOT_READY) return result;
+    }
+#else
+    (void)run;
+#endif
+    return TL_OK;
+}
+#else
+static tl_result tli_offer_messages(tl_run *run) { (void)run; return TL_OK; }
+#endif
+
 static void tli_count_compute(tl_run *run) {
     int32_t id = run->at.last.node;
     if (run->at.last.kind == TL_STEP_BACKWARD) { run->report.backward_count++; return; }
@@ -234,7 +256,8 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
 #ifdef TL_ONLY_TABLES
     result = tli_take_next_step(run, step, done);
 #else
-    result = tli_take_step(run, step, done);
+    result = tli_offer_messages(run);
+    if (!result) result = tli_take_step(run, step, done);
 #endif
     if (!result && *done && !tli_is_by_hand(run)) {
         result = tli_end_pass(run);
@@ -332,6 +355,8 @@ TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
     if (!tli_is_current(run, step)) return tli_fail_stale_step(run, function);
     result = tli_is_host_visible(run) ? tli_map_last_step(run, function) : TL_OK;
     if (result) return result;
+    result = tli_offer_messages(run);
+    if (result) return tli_abort_pass(run, result);
     run->at.computing = TLI_COMPUTING_DONE;
     result = tli_call_kernel(run, step);
     if ((!result || result == TL_NOT_READY) && tli_set_aside(run, step, !result)) return TL_OK;
