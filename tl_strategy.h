@@ -328,6 +328,34 @@ TLDEF tl_result tl_init_arena(tl_env *env, void *memory, size_t bytes);
 //   used_bytes, peak_bytes   may be NULL
 TLDEF void tl_measure_arena(const tl_env *env, size_t *used_bytes, size_t *peak_bytes);
 
+#if !defined(TL_NO_STDIO) && !defined(TL_NO_TEXT)
+// A sink that replaces a file when what is new is whole. Until then, and after any failure, the old one stays:
+//
+//     if (!tl_init_file_sink(&env, "memory.svg", &file, &sink))
+//         result = tl_finish_file_sink(&env, &file, tl_write_memory_svg(&env, curves, 2, NULL, sink));
+//
+// What is new is written to PATH.tl_tmp, or PATH.tl_tmp1 and so on where there is one; it is made anew, so it is
+// no link that somebody else has put there. It gets the mode of the old file and, where that is allowed, its
+// owner. A link is followed, and stays. What is no file is written as it is: pipes, devices, /dev/stdout.
+typedef struct tl_file_sink {
+    void   *file;      // FILE *; NULL = not open
+    char    path[480]; // of what is replaced, links followed
+    int32_t durable;   // 1, set between the two calls: the end waits until all is on the disk (fsync). 0 = not
+    int32_t part;      // which temporary file; -1 = none, written as it is
+} tl_file_sink;
+
+// Open and close it. The tl_file_sink must not be moved between the two.
+//
+//   written   what the writer returned. If it is not TL_OK, the temporary file is removed and it is
+//             returned again; TL_ERROR_IO instead where it was the file that failed
+//
+// Errors:  TL_ERROR_INVALID_ARG: a path that is empty or, links followed, longer than 472 bytes, a file that is
+//          not open; TL_ERROR_IO with the path and what failed, and errno says why; no temporary file is left
+//          then, and an older file at the path is unchanged.
+TLDEF tl_result tl_init_file_sink(tl_env *env, const char *path, tl_file_sink *file, tl_sink *sink);
+TLDEF tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_result written);
+#endif
+
 // Draw a random number.
 TLDEF uint64_t tl_next_random(tl_random *random);        // uniform in 0 .. 2^64-1
 TLDEF double   tl_next_random_ratio(tl_random *random);  // uniform in [0, 1), 53 bits
@@ -786,21 +814,24 @@ TLDEF tl_result tl_find_base_bytes(tl_env *env, const tl_graph *graph, double gr
                                    double optimizer_ratio, uint64_t *base_bytes);
 
 #ifndef TL_NO_TEXT
-// Write a graph as .tlg text; tl_parse_graph reads the same graph back. Views are written as the
+// Write a graph as .tlg text of version 2; tl_parse_graph reads the same graph back. Views are written as the
 // tensors that they stand for.
 TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 
 // Read .tlg text:
 //
-//     tlg 1
+//     tlg 2
 //     batch 32
 //     node <id> <name> <op> fwd=<cost> bwd=<cost> out=<bytes[,bytes..]> needs=<..> in=<tensors or ->
 //          [saved=] [fwork=] [bwork=] [swork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>]
 //          [grad=no] [keep] [once] [dynamic] [takes_blocks] [fixed]
+//     end <nodes>
 //
 // with one node per line, ids 0, 1, 2, ..., attributes in any order, # comments; batch may be left
-// out, and swork, which is fwork then. A byte order mark of UTF-8 at the start is skipped. Any text is
-// safe to read: every number is checked before it is used.
+// out, and swork, which is fwork then. The last line says how many nodes there are, and nothing but empty
+// lines and comments follows it: so a text that was cut is refused. One that starts with tlg 1 has no such
+// line. A byte order mark of UTF-8 at the start is skipped. Any text is safe to read: every number is checked
+// before it is used.
 //
 //   graph   overwritten (not freed); release with tl_free_graph
 //
@@ -809,9 +840,10 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 TLDEF tl_result tl_parse_graph(tl_env *env, const char *text, size_t length, tl_graph *graph);
 
 #ifndef TL_NO_STDIO
-// Read or write a file of .tlg text.
+// Read or write a file of .tlg text. A file is replaced when the new one is whole (tl_init_file_sink).
 //
-// Errors:  TL_ERROR_IO names the path; those of tl_parse_graph. *graph is empty then.
+// Errors:  TL_ERROR_IO names the path; those of tl_parse_graph, *graph is empty then; those of
+//          tl_init_file_sink, and an older file at the path is unchanged.
 TLDEF tl_result tl_read_graph(tl_env *env, const char *path, tl_graph *graph);
 TLDEF tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char *path);
 #endif
@@ -6034,30 +6066,6 @@ TLDEF tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const tl_p
 // Cost:    O(points) time, no allocation.
 TLDEF tl_result tl_write_front_svg(tl_env *env, const tl_precision_front *front, tl_sink sink);
 #endif
-
-#ifndef TL_NO_STDIO
-// A sink that writes a temporary file and renames it to the path when it is complete:
-//
-//     if (!tl_init_file_sink(&env, "memory.svg", &file, &sink))
-//         result = tl_finish_file_sink(&env, &file, tl_write_memory_svg(&env, curves, 2, NULL, sink));
-//
-// The temporary file is PATH.tl_tmp. A path under /dev/ is written in place: renaming would replace the device.
-typedef struct tl_file_sink {
-    void *file;        // FILE *
-    char  path[480];
-} tl_file_sink;
-
-// Open and close it. The tl_file_sink must not be moved between the two.
-//
-//   written   what the writer returned. If it is not TL_OK, the temporary file is removed and it is
-//             returned again; TL_ERROR_IO instead where it was the file that failed
-//
-// Errors:  TL_ERROR_INVALID_ARG: a path that is empty or longer than 472 bytes, a file that is not
-//          open; TL_ERROR_IO with the path and what failed; no temporary file is left then, and
-//          an older file at the path is unchanged.
-TLDEF tl_result tl_init_file_sink(tl_env *env, const char *path, tl_file_sink *file, tl_sink *sink);
-TLDEF tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_result written);
-#endif
 #endif
 #endif  // TL_NO_TRACE
 
@@ -6099,7 +6107,15 @@ TLDEF tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_result w
 #define TLI_INVARIANT(x) ((void)0)
 #endif
 #if !defined(TL_NO_STDIO) && !defined(TL_NO_TEXT)
+#include <errno.h>
 #include <stdio.h>
+#if defined(__unix__) || defined(__APPLE__)
+#define TLI_POSIX_FILES
+#include <fcntl.h>
+#include <sys/types.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
 #endif
 // The clock of the CPU backend: that of the system. Linux has it in strict modes of C as well, which hide it.
 #if !defined(TL_NO_CLOCK) && !defined(TL_ONLY_TABLES) && (!defined(__STDC_HOSTED__) || __STDC_HOSTED__)
@@ -6806,14 +6822,14 @@ static size_t tli_finish(tli_writer *w) {
       "must be - or tensors like 3 or 3.1, with commas between them", "line") \
     X(NODE_IDS_MUST_BE_0_1_2_IN_THIS_ORDER, "node ids must be 0, 1, 2, ... in this order", "line") \
     X(NODE_NAME_AND_OP_MUST_FOLLOW_ID, "node: a name and an op must follow the id", "line") \
-    X(GRAPH_MUST_START_WITH_TLG_1, "a graph must start with tlg 1", "line") \
-    X(VERSION_MUST_BE_1, "the version must be 1", "line") \
+    X(GRAPH_MUST_START_WITH_TLG, "a graph must start with tlg 1 or tlg 2", "line") \
+    X(VERSION_MUST_BE_1_OR_2, "the version must be 1 or 2", "line") \
     X(LINE_MUST_START_WITH_NODE_OR_BATCH, "a line must start with node or batch", "line") \
     X(MUST_STAND_ONCE_AND_ABOVE_NODES, "must stand once, and above the nodes", "line") \
     X(MUST_BE_ONE_NUMBER_FROM_1_TO_2_64_1, "must be one number from 1 to 2^64 - 1", "line") \
     X(LENGTH_MUST_NOT_EXCEED_2_30_BYTES, "length: must not exceed 2^30 bytes", "") \
     X(TEXT_HOLDS_CONTROL_CHARACTER, "text: holds a control character", "line") \
-    X(TEXT_MUST_START_WITH_TLG_1, "text: must start with tlg 1", "line") \
+    X(TEXT_MUST_START_WITH_TLG, "text: must start with tlg 1 or tlg 2", "line") \
     X(TEXT_ENDS_BEFORE_FIRST_NODE, "text: ends before the first node", "line") \
     X(PATH_CANNOT_OPEN, "path: cannot open %s", "") \
     X(PATH_MORE_THAN_2_30_BYTES_IN, "path: more than 2^30 bytes in %s", "") \
@@ -6900,7 +6916,11 @@ static size_t tli_finish(tli_writer *w) {
       "inplace: neither a dynamic node nor what one made is run in place", "node, line") \
     X(SWORK_MUST_BE_0_FOR_INPUT, "swork: must be 0 for an input", "node, line") \
     X(ONCE_INPUT_HAS_NO_FORWARD, "once: an input has no forward", "node, line") \
-    X(ORIGIN_MUST_BE_NODE_OR_NONE, "origin: must name a node, or be -1", "node, line")
+    X(ORIGIN_MUST_BE_NODE_OR_NONE, "origin: must name a node, or be -1", "node, line") \
+    X(END_MUST_BE_THE_LAST_LINE, "nothing may follow the line that starts with end", "line") \
+    X(END_MUST_BE_THE_NUMBER_OF_NODES, "must be followed by the number of the nodes above", "line") \
+    X(END_MUST_HAVE_A_LINE_END, "the text was cut: the last line has no line end", "line") \
+    X(TEXT_ENDS_BEFORE_ITS_END, "text: was cut: a tlg 2 ends with a line end and the number of nodes", "line")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -9272,6 +9292,257 @@ static void tli_send_size(tli_stream *s, uint64_t bytes) {
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_STDIO) && !defined(TL_NO_TEXT)
+
+// -- files --
+//
+// One reader and one writer for all. What is written goes to a new file beside the one that it replaces, and
+// takes its name when it is whole:
+//
+//     path --follow links--> target   a file, or nothing: target.tl_tmp, made anew --> renamed to target
+//                                     anything else, or open already: written as it is
+//
+// The temporary file is made exclusively, so that nobody can put a link in its place. It has the mode and, where
+// that is allowed, the owner of what it replaces. Other hard links to that keep the old content.
+
+static tl_result tli_fail_path(tl_env *env, tl_result code, tli_function function, tli_rule rule,
+                               const char *path) {
+    int why = errno;
+    tli_sentence s = tli_begin_error(env, code, function, rule, 0, 0);
+    tli_put_text(&s, path);
+    code = tli_end_error(env, &s, code);
+    errno = why;    // the log function may have changed it
+    return code;
+}
+
+// Read a whole file; release the text with tli_release.
+static tl_result tli_read_file(tl_env *env, tli_function function, const char *path, char **text,
+                               size_t *length) {
+    FILE *file = fopen(path, "rb");
+    void *bytes = NULL;
+    int32_t capacity = 0;
+    size_t got = 1;
+    tl_result result = TL_OK;
+    *text = NULL;
+    *length = 0;
+    if (!file) return tli_fail_path(env, TL_ERROR_IO, function, TLI_RULE(PATH_CANNOT_OPEN), path);
+    while (!result && got) {
+        if (*length > TLI_TEXT_LIMIT) {
+            result = tli_fail_path(env, TL_ERROR_PARSE, function, TLI_RULE(PATH_MORE_THAN_2_30_BYTES_IN), path);
+        } else if (!tli_grow(env, &bytes, &capacity, (int32_t)*length, (int64_t)*length + 4096, 1)) {
+            result = tli_fail_path(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(PATH_NO_MEMORY_TO_HOLD), path);
+        } else {
+            got = fread((char *)bytes + *length, 1, (size_t)capacity - *length, file);
+            *length += got;
+        }
+    }
+    if (!result && ferror(file))
+        result = tli_fail_path(env, TL_ERROR_IO, function, TLI_RULE(PATH_CANNOT_READ), path);
+    fclose(file);
+    *text = (char *)bytes;
+    if (!result) return TL_OK;
+    tli_release(env, bytes);
+    *text = NULL;
+    *length = 0;
+    return result;
+}
+
+#define TLI_PATH_LIMIT 472
+#define TLI_FILE_SUFFIX ".tl_tmp"
+#define TLI_FILE_PARTS 1000         // temporary files of one name that may have been left behind
+#define TLI_FILE_IN_PLACE (-1)      // tl_file_sink.part
+
+// The path of the temporary file.
+static void tli_find_part_path(const tl_file_sink *file, char *part, size_t size) {
+    tli_writer w = tli_writer_of(part, size);
+    tli_put(&w, file->path);
+    tli_put(&w, TLI_FILE_SUFFIX);
+    if (file->part > 0) tli_put_u64(&w, (uint64_t)file->part);
+    tli_finish(&w);
+}
+
+#ifdef TLI_POSIX_FILES
+#if defined(__STRICT_ANSI__) && !defined(__cplusplus)
+// What the headers declare only where a program asks for POSIX before it includes the first of them.
+ssize_t readlink(const char *, char *, size_t);
+FILE *fdopen(int, const char *);
+int fileno(FILE *);
+int fsync(int);
+int fchmod(int, mode_t);
+int fchown(int, uid_t, gid_t);
+#endif
+
+static int tli_begins_with(const char *text, const char *prefix) {
+    while (*prefix && *text == *prefix) { text++; prefix++; }
+    return !*prefix;
+}
+
+// What is neither a file nor absent is written in place, and so is what is open already, like /dev/stdout.
+static int tli_is_in_place(const char *path) {
+    struct stat now;
+    return tli_begins_with(path, "/proc/") || tli_begins_with(path, "/dev/fd/") ||
+           (stat(path, &now) == 0 && !S_ISREG(now.st_mode));
+}
+
+// Replace a path that is a link by what it leads to. 0 = that is too long, or leads in a circle.
+static int tli_follow_links(char *path) {
+    char target[TLI_PATH_LIMIT + 1];
+    int hops;
+    for (hops = 0; hops < 40 && !tli_is_in_place(path); hops++) {
+        ssize_t length = readlink(path, target, sizeof target);
+        size_t folder = tli_text_length(path);
+        if (length < 0) return 1;
+        while (folder && path[folder - 1] != '/') folder--;
+        if (*target == '/') folder = 0;
+        if (folder + (size_t)length > TLI_PATH_LIMIT) {
+            errno = ENAMETOOLONG;
+            return 0;
+        }
+        tli_copy(path + folder, target, (size_t)length);
+        path[folder + (size_t)length] = 0;
+    }
+    if (hops < 40) return 1;
+    errno = ELOOP;
+    return 0;
+}
+
+// Make the temporary file; NULL: errno says why not.
+static FILE *tli_make_part(tl_file_sink *file) {
+    char part[TLI_PATH_LIMIT + 16];
+    struct stat now;
+    int exists = stat(file->path, &now) == 0, number = -1, unused = 0;
+    FILE *stream;
+    if (exists && access(file->path, W_OK) != 0) return NULL;   // rename would replace it all the same
+    for (file->part = 0; file->part < TLI_FILE_PARTS; file->part++) {
+        tli_find_part_path(file, part, sizeof part);
+        number = open(part, O_WRONLY | O_CREAT | O_EXCL, exists ? 0600 : 0666);
+        if (number >= 0 || errno != EEXIST) break;
+    }
+    if (number < 0) return NULL;
+    if (exists) unused = fchown(number, now.st_uid, now.st_gid);    // those of others only with privileges
+    if (exists) unused += fchmod(number, now.st_mode & 07777);
+    (void)unused;
+    stream = fdopen(number, "wb");
+    if (!stream) {
+        close(number);
+        remove(part);
+    }
+    return stream;
+}
+
+static FILE *tli_open_target(tl_file_sink *file) {
+    if (!tli_follow_links(file->path)) return NULL;
+    if (!tli_is_in_place(file->path)) return tli_make_part(file);
+    file->part = TLI_FILE_IN_PLACE;
+    return fopen(file->path, "wb");
+}
+
+// Bring what was written to the disk; 0 = it did not get there.
+static int tli_sync_file(FILE *stream) { return fflush(stream) == 0 && fsync(fileno(stream)) == 0; }
+
+// The same of the name, which a folder has.
+static void tli_sync_folder(const char *path) {
+    char folder[TLI_PATH_LIMIT + 2] = ".";
+    size_t length = tli_text_length(path);
+    int number;
+    while (length && path[length - 1] != '/') length--;
+    tli_copy(folder, path, length);
+    if (length) folder[length] = 0;
+    number = open(folder, O_RDONLY);
+    if (number < 0) return;
+    (void)fsync(number);
+    close(number);
+}
+#else
+// Make the temporary file. Between the two calls somebody else could make it: standard C knows no better.
+static FILE *tli_open_target(tl_file_sink *file) {
+    char part[TLI_PATH_LIMIT + 16];
+    for (file->part = 0; file->part < TLI_FILE_PARTS; file->part++) {
+        FILE *other;
+        tli_find_part_path(file, part, sizeof part);
+        other = fopen(part, "rb");
+        if (!other) return fopen(part, "wb");
+        fclose(other);
+    }
+    return NULL;
+}
+
+static int tli_sync_file(FILE *stream) { return fflush(stream) == 0; }
+static void tli_sync_folder(const char *path) { (void)path; }
+#endif
+
+static tl_result tli_open_file(tl_env *env, tli_function function, const char *path, tl_file_sink *file) {
+    size_t length = tli_text_length(path);
+    tli_zero(file, sizeof *file);
+    if (!length || length > TLI_PATH_LIMIT)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(PATH_MUST_BE_1_TO_472_BYTES));
+    tli_copy(file->path, path, length + 1);
+    errno = 0;
+    file->file = tli_open_target(file);
+    if (file->file) return TL_OK;
+    tli_zero(file, sizeof *file);
+    return tli_fail_path(env, TL_ERROR_IO, function, TLI_RULE(PATH_CANNOT_OPEN), path);
+}
+
+static tl_result tli_write_file(void *user, const char *text, size_t length) {
+    FILE *file = (FILE *)((tl_file_sink *)user)->file;
+    return fwrite(text, 1, length, file) == length ? TL_OK : TL_ERROR_IO;
+}
+
+static int tli_move_file(const char *from, const char *to) {
+#ifdef _WIN32
+    remove(to);  // rename does not replace a file there
+#endif
+    return rename(from, to) == 0;
+}
+
+// Close a file, and give it its name. written: what the writer returned.
+static tl_result tli_close_file(tl_env *env, tli_function function, tl_file_sink *file, tl_result written) {
+    tl_file_sink done = *file;
+    FILE *stream = (FILE *)file->file;
+    char part[TLI_PATH_LIMIT + 16];
+    int in_place = file->part == TLI_FILE_IN_PLACE, failed = ferror(stream), why = 0;
+    tli_find_part_path(file, part, sizeof part);
+    tli_zero(file, sizeof *file);
+    if (!failed && !written) errno = 0;
+    if (!failed && !written && done.durable && !in_place && !tli_sync_file(stream)) failed = 1;
+    why = errno;
+    if (fclose(stream) && !failed) {  // writes what is buffered: a full disk may be noticed only here
+        failed = 1;
+        why = errno;
+    }
+    if (!failed && !written && (in_place || tli_move_file(part, done.path))) {
+        if (done.durable && !in_place) tli_sync_folder(done.path);
+        return TL_OK;
+    }
+    if (!failed && !written) why = errno;
+    if (!in_place) remove(part);
+    errno = why;
+    if (failed) return tli_fail_path(env, TL_ERROR_IO, function, TLI_RULE(PATH_CANNOT_WRITE), done.path);
+    if (written) return written;
+    return tli_fail_path(env, TL_ERROR_IO, function, TLI_RULE(PATH_CANNOT_REPLACE), done.path);
+}
+
+TLI_IMPL tl_result tl_init_file_sink(tl_env *env, const char *path, tl_file_sink *file, tl_sink *sink) {
+    tl_result result;
+    TL_ASSERT(path && file && sink);
+    tli_zero(sink, sizeof *sink);
+    result = tli_open_file(env, TLI_IN(INIT_FILE_SINK), path, file);
+    if (result) return result;
+    sink->write = tli_write_file;
+    sink->user = file;
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_result written) {
+    TL_ASSERT(file);
+    if (file->file) return tli_close_file(env, TLI_IN(FINISH_FILE_SINK), file, written);
+    if (written) return written;
+    return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(FINISH_FILE_SINK), TLI_RULE(FILE_IS_NOT_OPEN));
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // ============================================================================
 // [2] STRATEGY (implementation)
@@ -10849,9 +11120,12 @@ TLI_IMPL size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
     int32_t i;
     TL_ASSERT(graph);
-    tli_put(&w, "tlg 1\n");
+    tli_put(&w, "tlg 2\n");
     if (graph->batch) { tli_put(&w, "batch "); tli_put_u64(&w, graph->batch); tli_put(&w, "\n"); }
     for (i = 0; i < graph->node_count; i++) tli_put_node(&w, graph, i);
+    tli_put(&w, "end ");
+    tli_put_i64(&w, graph->node_count);
+    tli_put(&w, "\n");
     return tli_finish(&w);
 }
 
@@ -10875,7 +11149,8 @@ static const char *const tli_tlg_keys[] = {
 typedef struct tli_tlg {
     tli_graph_rules rules;             // rules.line is the line being read
     tl_graph  *graph;
-    int        has_header;
+    int32_t    version;                // of the text; 0 = its first line was not read yet
+    int        has_ended;              // 1 = its last line was read
     tli_word   values[TLI_TLG_COUNT];  // attributes of the current line; text NULL = not given
     tl_tensor *inputs;                 // inputs of the current line
     uint64_t  *bytes;                  // bytes of its outputs
@@ -11050,16 +11325,32 @@ static tl_result tli_read_node(tli_tlg *t, tli_reader *r) {
     return tli_add_node(&t->rules, t->graph, &desc);
 }
 
+// The last line says how many nodes there are, and has an end itself: so no text that was cut is a whole one.
+static tl_result tli_read_end(tli_tlg *t, tli_reader *r, tli_word first) {
+    tli_word word, more;
+    const char *at = r->line_end;
+    uint64_t count;
+    if (!tli_next_word(r, &word) || !tli_read_u64(word, &count) || tli_next_word(r, &more) ||
+        count != (uint64_t)t->graph->node_count)
+        return tli_fail_word(t, first, TLI_RULE(END_MUST_BE_THE_NUMBER_OF_NODES));
+    while (at < r->end && *at != '\n') at++;
+    if (at == r->end) return tli_fail_word(t, first, TLI_RULE(END_MUST_HAVE_A_LINE_END));
+    t->has_ended = 1;
+    return TL_OK;
+}
+
 static tl_result tli_read_line(tli_tlg *t, tli_reader *r, tli_word first) {
     tli_word word, more;
-    if (!t->has_header) {
-        if (!tli_word_is(first, "tlg")) return tli_fail_word(t, first, TLI_RULE(GRAPH_MUST_START_WITH_TLG_1));
-        if (!tli_next_word(r, &word) || !tli_word_is(word, "1") || tli_next_word(r, &more))
-            return tli_fail_word(t, first, TLI_RULE(VERSION_MUST_BE_1));
-        t->has_header = 1;
+    if (!t->version) {
+        if (!tli_word_is(first, "tlg")) return tli_fail_word(t, first, TLI_RULE(GRAPH_MUST_START_WITH_TLG));
+        if (!tli_next_word(r, &word) || !(tli_word_is(word, "1") || tli_word_is(word, "2")) ||
+            tli_next_word(r, &more)) return tli_fail_word(t, first, TLI_RULE(VERSION_MUST_BE_1_OR_2));
+        t->version = *word.text - '0';
         return TL_OK;
     }
+    if (t->has_ended) return tli_fail_word(t, first, TLI_RULE(END_MUST_BE_THE_LAST_LINE));
     if (tli_word_is(first, "node")) return tli_read_node(t, r);
+    if (t->version > 1 && tli_word_is(first, "end")) return tli_read_end(t, r, first);
     if (!tli_word_is(first, "batch"))
         return tli_fail_word(t, first, TLI_RULE(LINE_MUST_START_WITH_NODE_OR_BATCH));
     if (t->graph->batch || t->graph->node_count)
@@ -11097,8 +11388,9 @@ static tl_result tli_read_tlg(tli_tlg *t, const char *text, size_t length) {
         if (result) return result;
     }
     t->rules.line = r.line ? r.line : 1;
-    if (!t->has_header) return tli_fail_read(t, TLI_RULE(TEXT_MUST_START_WITH_TLG_1));
+    if (!t->version) return tli_fail_read(t, TLI_RULE(TEXT_MUST_START_WITH_TLG));
     if (!t->graph->node_count) return tli_fail_read(t, TLI_RULE(TEXT_ENDS_BEFORE_FIRST_NODE));
+    if (t->version > 1 && !t->has_ended) return tli_fail_read(t, TLI_RULE(TEXT_ENDS_BEFORE_ITS_END));
     result = tli_find_duplicate(&t->rules, t->graph, &found);
     if (result || found < 0) return result;
     t->rules.line = tli_find_line(text, length, found);
@@ -11128,46 +11420,7 @@ TLI_IMPL tl_result tl_parse_graph(tl_env *env, const char *text, size_t length, 
 }
 
 #ifndef TL_NO_STDIO
-// -- files --
-
-static tl_result tli_fail_path(tl_env *env, tl_result code, tli_function function, tli_rule rule,
-                               const char *path) {
-    tli_sentence s = tli_begin_error(env, code, function, rule, 0, 0);
-    tli_put_text(&s, path);
-    return tli_end_error(env, &s, code);
-}
-
-// Read a whole file; release the text with tli_release.
-static tl_result tli_read_file(tl_env *env, tli_function function, const char *path, char **text,
-                               size_t *length) {
-    FILE *file = fopen(path, "rb");
-    void *bytes = NULL;
-    int32_t capacity = 0;
-    size_t got = 1;
-    tl_result result = TL_OK;
-    *text = NULL;
-    *length = 0;
-    if (!file) return tli_fail_path(env, TL_ERROR_IO, function, TLI_RULE(PATH_CANNOT_OPEN), path);
-    while (!result && got) {
-        if (*length > TLI_TEXT_LIMIT) {
-            result = tli_fail_path(env, TL_ERROR_PARSE, function, TLI_RULE(PATH_MORE_THAN_2_30_BYTES_IN), path);
-        } else if (!tli_grow(env, &bytes, &capacity, (int32_t)*length, (int64_t)*length + 4096, 1)) {
-            result = tli_fail_path(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(PATH_NO_MEMORY_TO_HOLD), path);
-        } else {
-            got = fread((char *)bytes + *length, 1, (size_t)capacity - *length, file);
-            *length += got;
-        }
-    }
-    if (!result && ferror(file))
-        result = tli_fail_path(env, TL_ERROR_IO, function, TLI_RULE(PATH_CANNOT_READ), path);
-    fclose(file);
-    *text = (char *)bytes;
-    if (!result) return TL_OK;
-    tli_release(env, bytes);
-    *text = NULL;
-    *length = 0;
-    return result;
-}
+// -- graph: files --
 
 TLI_IMPL tl_result tl_read_graph(tl_env *env, const char *path, tl_graph *graph) {
     char *text;
@@ -11183,10 +11436,10 @@ TLI_IMPL tl_result tl_read_graph(tl_env *env, const char *path, tl_graph *graph)
 }
 
 TLI_IMPL tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char *path) {
+    tl_file_sink file;
+    tl_result result;
     size_t length;
     char *text;
-    FILE *file;
-    int ok;
     TL_ASSERT(graph && path);
     length = tl_print_graph(graph, NULL, 0);
     text = (char *)tli_alloc_array(env, (uint64_t)length + 1, 1);
@@ -11194,13 +11447,11 @@ TLI_IMPL tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char
         return tli_fail_path(env, TL_ERROR_NO_MEMORY, TLI_IN(WRITE_GRAPH),
                              TLI_RULE(PATH_NO_MEMORY_TO_PRINT_FOR), path);
     tl_print_graph(graph, text, length + 1);
-    file = fopen(path, "wb");
-    ok = file && fwrite(text, 1, length, file) == length;
-    if (file && fclose(file)) ok = 0;
+    result = tli_open_file(env, TLI_IN(WRITE_GRAPH), path, &file);
+    if (!result)
+        result = tli_close_file(env, TLI_IN(WRITE_GRAPH), &file, tli_write_file(&file, text, length));
     tli_release(env, text);
-    if (ok) return TL_OK;
-    return tli_fail_path(env, TL_ERROR_IO, TLI_IN(WRITE_GRAPH), file ? TLI_RULE(PATH_CANNOT_WRITE)
-                         : TLI_RULE(PATH_CANNOT_OPEN), path);
+    return result;
 }
 #endif
 #endif
@@ -72641,79 +72892,6 @@ TLI_IMPL tl_result tl_write_front_svg(tl_env *env, const tl_precision_front *fro
     tli_draw_front_points(&f);
     tli_send(&f.p.out, "</svg>\n");
     return tli_close_stream(&f.p.out, env, TLI_IN(WRITE_FRONT_SVG));
-}
-#endif
-
-#ifndef TL_NO_STDIO
-// -- files --
-
-#define TLI_FILE_SUFFIX ".tl_tmp"
-
-// Whether a path is written in place: renaming a file over a device would replace it.
-static int tli_is_device(const char *path) {
-    const char *prefix = "/dev/";
-    while (*prefix && *path == *prefix) { path++; prefix++; }
-    return !*prefix;
-}
-
-// The path of the temporary file. size = that of tl_file_sink.path.
-static void tli_find_part_path(const char *path, char *part, size_t size) {
-    tli_writer w = tli_writer_of(part, size);
-    tli_put(&w, path);
-    if (!tli_is_device(path)) tli_put(&w, TLI_FILE_SUFFIX);
-    tli_finish(&w);
-}
-
-static tl_result tli_write_file_sink(void *user, const char *text, size_t length) {
-    FILE *file = (FILE *)((tl_file_sink *)user)->file;
-    return fwrite(text, 1, length, file) == length ? TL_OK : TL_ERROR_IO;
-}
-
-TLI_IMPL tl_result tl_init_file_sink(tl_env *env, const char *path, tl_file_sink *file, tl_sink *sink) {
-    char part[sizeof file->path];
-    size_t length;
-    TL_ASSERT(path && file && sink);
-    tli_zero(file, sizeof *file);
-    tli_zero(sink, sizeof *sink);
-    length = tli_text_length(path);
-    if (!length || length + sizeof TLI_FILE_SUFFIX > sizeof part)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_FILE_SINK),
-                        TLI_RULE(PATH_MUST_BE_1_TO_472_BYTES));
-    tli_find_part_path(path, part, sizeof part);
-    file->file = fopen(part, "wb");
-    if (!file->file)
-        return tli_fail_path(env, TL_ERROR_IO, TLI_IN(INIT_FILE_SINK), TLI_RULE(PATH_CANNOT_OPEN), part);
-    tli_copy(file->path, path, length + 1);
-    sink->write = tli_write_file_sink;
-    sink->user = file;
-    return TL_OK;
-}
-
-static int tli_move_file(const char *from, const char *to) {
-#ifdef _WIN32
-    remove(to);  // rename does not replace a file there
-#endif
-    return rename(from, to) == 0;
-}
-
-TLI_IMPL tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_result written) {
-    const tli_function function = TLI_IN(FINISH_FILE_SINK);
-    char part[sizeof file->path], path[sizeof file->path];
-    FILE *stream;
-    int failed;
-    TL_ASSERT(file);
-    stream = (FILE *)file->file;
-    if (!stream && written) return written;
-    if (!stream) return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(FILE_IS_NOT_OPEN));
-    tli_copy(path, file->path, sizeof path);
-    tli_find_part_path(path, part, sizeof part);
-    tli_zero(file, sizeof *file);
-    failed = ferror(stream);
-    if (fclose(stream)) failed = 1;  // writes what is buffered: a full disk may be noticed only here
-    if (!failed && !written && (tli_is_device(path) || tli_move_file(part, path))) return TL_OK;
-    if (!tli_is_device(path)) remove(part);
-    if (failed) return tli_fail_path(env, TL_ERROR_IO, function, TLI_RULE(PATH_CANNOT_WRITE), path);
-    return written ? written : tli_fail_path(env, TL_ERROR_IO, function, TLI_RULE(PATH_CANNOT_REPLACE), path);
 }
 #endif
 #endif

@@ -27,7 +27,15 @@
 #define TLI_INVARIANT(x) ((void)0)
 #endif
 #if !defined(TL_NO_STDIO) && !defined(TL_NO_TEXT)
+#include <errno.h>
 #include <stdio.h>
+#if defined(__unix__) || defined(__APPLE__)
+#define TLI_POSIX_FILES
+#include <fcntl.h>
+#include <sys/types.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
 #endif
 // The clock of the CPU backend: that of the system. Linux has it in strict modes of C as well, which hide it.
 #if !defined(TL_NO_CLOCK) && !defined(TL_ONLY_TABLES) && (!defined(__STDC_HOSTED__) || __STDC_HOSTED__)

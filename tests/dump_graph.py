@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """dump_graph.py TOOLS FILE...   what tools/check_schedule.py of the reference data reads in .tlg files, one line a node
 
-test_3_graph.c prints the same lines from what the header reads. A file may hold several graphs, each from its "tlg 1".
+test_3_graph.c prints the same lines from what the header reads. A file may hold several graphs, each from its "tlg 2".
 """
 import io, os, re, sys
 
@@ -14,7 +14,7 @@ def tensors(pairs):
 
 for path in sys.argv[2:]:
     with open(path, newline='') as file:
-        texts = re.split('(?m)^tlg 1', file.read())[1:]
+        texts = re.split('(?m)^tlg [12]', file.read())[1:]
     for text in texts:
         check_schedule.open = lambda _: io.StringIO(text, newline=None)
         print('graph', os.path.basename(path))

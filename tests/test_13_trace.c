@@ -1,5 +1,4 @@
-// [13] TRACE: events of a run, the trace as JSON, memory as a picture, files that are whole or not there.
-#define _POSIX_C_SOURCE 200809L  // symlink
+// [13] TRACE: events of a run, the trace as JSON, memory as a picture.
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,9 +9,6 @@
 #include "support/support.h"
 #include "support/sink_support.h"
 #include "support/texts.h"
-#ifndef _WIN32
-#include <unistd.h>
-#endif
 
 // -- helpers --
 
@@ -1072,192 +1068,6 @@ static void svg_stops_at_each_failing_write(void **state) {
     }
 }
 
-// -- files --
-
-static int exists(const char *path) {
-    FILE *file = fopen(path, "rb");
-    if (file) fclose(file);
-    return file != NULL;
-}
-
-// A path that no other run of this test uses.
-static const char *path_of(const char *name) {
-    static char path[200];
-#ifdef _WIN32
-    snprintf(path, sizeof path, "test_13_trace_%s", name);
-#else
-    const char *directory = getenv("TMPDIR");
-    snprintf(path, sizeof path, "%.100s/test_13_trace_%ld_%s", directory ? directory : "/tmp", (long)getpid(), name);
-#endif
-    return path;
-}
-
-static const char *part_of(const char *path) {
-    static char part[220];
-    snprintf(part, sizeof part, "%s.tl_tmp", path);
-    return part;
-}
-
-static void put_file(const char *path, const char *text) {
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fputs(text, file) < 0, 0);
-    assert_int_equal(fclose(file), 0);
-}
-
-static void must_be_file(const char *path, const char *wanted) {
-    char *text = read_text(path, NULL);
-    assert_non_null(text);
-    assert_string_equal(text, wanted);
-    free(text);
-}
-
-static void file_sink_writes_a_whole_file(void **state) {
-    const char *path = path_of("whole.svg");
-    static const uint64_t live[] = { 5, 7 };
-    tl_memory_curve curve = curve_of("x", live, NULL, 2);
-    tl_env env = silent_env();
-    tl_file_sink file;
-    tl_sink sink;
-    char *text = svg_of(&curve, 1, NULL);
-    (void)state;
-    remove(path);
-    assert_int_equal(tl_init_file_sink(&env, path, &file, &sink), TL_OK);
-    assert_true(exists(part_of(path)) && !exists(path));
-    assert_int_equal(tl_finish_file_sink(&env, &file, tl_write_memory_svg(&env, &curve, 1, NULL, sink)), TL_OK);
-    assert_false(exists(part_of(path)));
-    must_be_file(path, text);
-    assert_null(file.file);
-    assert_int_equal(tl_finish_file_sink(&env, &file, TL_OK), TL_ERROR_INVALID_ARG);
-    assert_string_equal(env.error.text, "tl_finish_file_sink: file: is not open");
-    remove(path);
-    free(text);
-}
-
-static void file_sink_replaces_only_by_a_whole_file(void **state) {
-    const char *path = path_of("old.txt");
-    tl_env env = silent_env();
-    tl_file_sink file;
-    tl_sink sink;
-    (void)state;
-    put_file(path, "old");
-    assert_int_equal(tl_init_file_sink(&env, path, &file, &sink), TL_OK);
-    assert_int_equal(sink.write(sink.user, "ne", 2), TL_OK);
-    assert_int_equal(tl_finish_file_sink(&env, &file, TL_ERROR_KERNEL), TL_ERROR_KERNEL);  // given up half way
-    must_be_file(path, "old");
-    assert_false(exists(part_of(path)));
-    assert_int_equal(tl_init_file_sink(&env, path, &file, &sink), TL_OK);
-    assert_int_equal(sink.write(sink.user, "new", 3), TL_OK);
-    must_be_file(path, "old");
-    assert_int_equal(tl_finish_file_sink(&env, &file, TL_OK), TL_OK);
-    must_be_file(path, "new");
-    assert_false(exists(part_of(path)));
-    remove(path);
-}
-
-static void file_sink_refuses_a_path_that_cannot_be_written(void **state) {
-    const char *path = "no_such_directory/x.svg";
-    char many[600];
-    tl_env env = silent_env();
-    tl_file_sink file;
-    tl_sink sink;
-    (void)state;
-    assert_int_equal(tl_init_file_sink(&env, path, &file, &sink), TL_ERROR_IO);
-    assert_string_equal(env.error.text, "tl_init_file_sink: path: cannot open no_such_directory/x.svg.tl_tmp");
-    assert_null(file.file);
-    assert_null(sink.user);
-    assert_int_equal(tl_finish_file_sink(&env, &file, TL_ERROR_IO), TL_ERROR_IO);  // after an init that failed
-    assert_int_equal(tl_init_file_sink(&env, "", &file, &sink), TL_ERROR_INVALID_ARG);
-    assert_string_equal(env.error.text, "tl_init_file_sink: path: must be 1 to 472 bytes");
-    memset(many, 'x', sizeof many);
-    memcpy(many, "none/", 5);
-    many[473] = 0;
-    assert_int_equal(tl_init_file_sink(&env, many, &file, &sink), TL_ERROR_INVALID_ARG);
-    many[472] = 0;
-    assert_int_equal(tl_init_file_sink(&env, many, &file, &sink), TL_ERROR_IO);
-}
-
-static void file_sink_never_takes_the_place_of_a_directory(void **state) {
-    tl_env env = silent_env();
-    tl_file_sink file;
-    tl_sink sink;
-    (void)state;
-    assert_int_equal(tl_init_file_sink(&env, ".", &file, &sink), TL_OK);
-    assert_int_equal(sink.write(sink.user, "x", 1), TL_OK);
-    assert_int_equal(tl_finish_file_sink(&env, &file, TL_OK), TL_ERROR_IO);
-    assert_string_equal(env.error.text, "tl_finish_file_sink: path: cannot replace .");
-    assert_false(exists("..tl_tmp"));
-}
-
-static void file_sink_a_full_disk_is_refused_and_leaves_nothing(void **state) {
-    static const uint64_t live[] = { 5, 7 };
-    tl_memory_curve curve = curve_of("x", live, NULL, 2);
-    tl_env env = silent_env();
-    tl_file_sink file;
-    tl_sink sink;
-    (void)state;
-    if (!exists("/dev/full")) { printf("SKIPPED file_sink_a_full_disk_is_refused_and_leaves_nothing: no /dev/full\n"); skip(); }
-    // a few bytes: only the flush sees it
-    assert_int_equal(tl_init_file_sink(&env, "/dev/full", &file, &sink), TL_OK);
-    assert_int_equal(sink.write(sink.user, "x", 1), TL_OK);
-    assert_int_equal(tl_finish_file_sink(&env, &file, TL_OK), TL_ERROR_IO);
-    assert_string_equal(env.error.text, "tl_finish_file_sink: path: cannot write /dev/full");
-    // more than a buffer: a write sees it, and the sentence names the file, not the writer
-    {
-        tl_result result = TL_OK;
-        int i;
-        assert_int_equal(tl_init_file_sink(&env, "/dev/full", &file, &sink), TL_OK);
-        for (i = 0; i < 100 && !result; i++) result = tl_write_memory_svg(&env, &curve, 1, NULL, sink);
-        assert_int_equal(result, TL_ERROR_IO);
-        assert_int_equal(tl_finish_file_sink(&env, &file, result), TL_ERROR_IO);
-        assert_string_equal(env.error.text, "tl_finish_file_sink: path: cannot write /dev/full");
-    }
-    assert_false(exists("/dev/full.tl_tmp"));
-    assert_true(exists("/dev/full"));
-}
-
-static void file_sink_a_disk_that_fills_up_keeps_the_old_file(void **state) {
-#ifdef _WIN32
-    (void)state;
-#else
-    const char *path = path_of("full.txt");
-    tl_env env = silent_env();
-    tl_file_sink file;
-    tl_sink sink;
-    char wanted[300];
-    int i;
-    (void)state;
-    if (!exists("/dev/full")) { printf("SKIPPED file_sink_a_disk_that_fills_up_keeps_the_old_file: no /dev/full\n"); skip(); }
-    for (i = 0; i < 2; i++) {
-        put_file(path, "old");
-        assert_int_equal(symlink("/dev/full", part_of(path)), 0);  // the part goes to a full disk
-        assert_int_equal(tl_init_file_sink(&env, path, &file, &sink), TL_OK);
-        if (i) while (!sink.write(sink.user, wanted, sizeof wanted)) {}
-        else assert_int_equal(sink.write(sink.user, "new", 3), TL_OK);
-        assert_int_equal(tl_finish_file_sink(&env, &file, TL_OK), TL_ERROR_IO);  // whatever the caller believes
-        snprintf(wanted, sizeof wanted, "tl_finish_file_sink: path: cannot write %s", path);
-        assert_string_equal(env.error.text, wanted);
-        must_be_file(path, "old");
-        assert_int_equal(access(part_of(path), F_OK), -1);
-        remove(path);
-    }
-#endif
-}
-
-static void file_sink_devices_stay_devices(void **state) {
-    tl_env env = silent_env();
-    tl_file_sink file;
-    tl_sink sink;
-    (void)state;
-    if (!exists("/dev/null")) { printf("SKIPPED file_sink_devices_stay_devices: no /dev/null\n"); skip(); }
-    assert_int_equal(tl_init_file_sink(&env, "/dev/null", &file, &sink), TL_OK);
-    assert_int_equal(sink.write(sink.user, "x", 1), TL_OK);
-    assert_int_equal(tl_finish_file_sink(&env, &file, TL_OK), TL_OK);
-    assert_int_equal(tl_init_file_sink(&env, "/dev/null", &file, &sink), TL_OK);
-    assert_int_equal(tl_finish_file_sink(&env, &file, TL_ERROR_KERNEL), TL_ERROR_KERNEL);
-    must_be_file("/dev/null", "");
-}
-
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trace_keeps_the_oldest_events_and_counts_the_rest),
@@ -1298,13 +1108,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(svg_draws_anything_that_holds_the_rules),
         cmocka_unit_test(svg_is_the_same_each_time),
         cmocka_unit_test(svg_stops_at_each_failing_write),
-        cmocka_unit_test(file_sink_writes_a_whole_file),
-        cmocka_unit_test(file_sink_replaces_only_by_a_whole_file),
-        cmocka_unit_test(file_sink_refuses_a_path_that_cannot_be_written),
-        cmocka_unit_test(file_sink_never_takes_the_place_of_a_directory),
-        cmocka_unit_test(file_sink_a_full_disk_is_refused_and_leaves_nothing),
-        cmocka_unit_test(file_sink_a_disk_that_fills_up_keeps_the_old_file),
-        cmocka_unit_test(file_sink_devices_stay_devices),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,12 +36,13 @@ static const char *const references[] = {
 
 // Every attribute in its canonical form.
 static const char sample_text[] =
-    "tlg 1\n"
+    "tlg 2\n"
     "batch 32\n"
     "node 0 x input fwd=0 bwd=0 out=8,1 needs=none in=- keep fixed\n"
     "node 1 frozen conv fwd=3 bwd=0 out=8 needs=none in=0.1 fwork=2 param=7 grad=no once\n"
     "node 2 split relu fwd=4 bwd=5 out=8,0,3 needs=in0,out2 in=1,0.0 saved=5 bwork=6 swork=4 inplace=0 layer=0 unit=ffn\n"
-    "node 3 y ce fwd=1 bwd=2 out=9 needs=in,out in=2.0,2.2,2.2 layer=11 unit=attention keep\n";
+    "node 3 y ce fwd=1 bwd=2 out=9 needs=in,out in=2.0,2.2,2.2 layer=11 unit=attention keep\n"
+    "end 4\n";
 
 static char *printed(const tl_graph *graph) {
     size_t length = tl_print_graph(graph, NULL, 0);
@@ -58,9 +59,17 @@ static void assert_empty(const tl_graph *graph) {
     assert_memory_equal(graph, &empty, sizeof empty);
 }
 
+// expected: of version 2, or of version 1, which has no last line.
 static void assert_prints(const tl_graph *graph, const char *expected) {
-    char *text = printed(graph);
-    assert_string_equal(text, expected);
+    char *text = printed(graph), *whole = (char *)malloc(strlen(expected) + 30);
+    assert_non_null(whole);
+    strcpy(whole, expected);
+    if (!strncmp(expected, "tlg 1\n", 6)) {
+        whole[4] = '2';
+        snprintf(whole + strlen(whole), 20, "end %d\n", (int)graph->node_count);
+    }
+    assert_string_equal(text, whole);
+    free(whole);
     free(text);
 }
 
@@ -1059,16 +1068,32 @@ static void parse_graph_accepts_other_spellings(void **state) {
 #define HEAD "tlg 1\nnode 0 x input fwd=0 bwd=0 out=8,1 needs=none in=-\n"
 #define NODE HEAD "node 1 a op fwd=1 bwd=1 out=8 needs=none in=0"
 
+// The same in version 2, without its last line.
+#define SECOND "tlg 2\nnode 0 x input fwd=0 bwd=0 out=8 needs=none in=-\n"
+
 static void parse_graph_refuses_wrong_text(void **state) {
     static const struct { const char *text; tl_result code; const char *error; } rows[] = {
-        { "", TL_ERROR_PARSE, "line 1: text: must start with tlg 1" },
-        { "\n\n#\n", TL_ERROR_PARSE, "line 3: text: must start with tlg 1" },
-        { "tlg", TL_ERROR_PARSE, "line 1: tlg: the version must be 1" },
-        { "tlg 2", TL_ERROR_PARSE, "line 1: tlg: the version must be 1" },
-        { "tlg 01", TL_ERROR_PARSE, "line 1: tlg: the version must be 1" },
-        { "tlg 1 node", TL_ERROR_PARSE, "line 1: tlg: the version must be 1" },
+        { "", TL_ERROR_PARSE, "line 1: text: must start with tlg 1 or tlg 2" },
+        { "\n\n#\n", TL_ERROR_PARSE, "line 3: text: must start with tlg 1 or tlg 2" },
+        { "tlg", TL_ERROR_PARSE, "line 1: tlg: the version must be 1 or 2" },
+        { "tlg 3", TL_ERROR_PARSE, "line 1: tlg: the version must be 1 or 2" },
+        { "tlg 12", TL_ERROR_PARSE, "line 1: tlg: the version must be 1 or 2" },
+        { "tlg 2", TL_ERROR_PARSE, "line 1: text: ends before the first node" },
+        { SECOND, TL_ERROR_PARSE, "line 2: text: was cut: a tlg 2 ends with a line end and the number of nodes" },
+        { SECOND "end 1", TL_ERROR_PARSE, "line 3: end: the text was cut: the last line has no line end" },
+        { SECOND "end 1 # one", TL_ERROR_PARSE, "line 3: end: the text was cut: the last line has no line end" },
+        { SECOND "end 1\r", TL_ERROR_PARSE, "line 3: end: the text was cut: the last line has no line end" },
+        { SECOND "end\n", TL_ERROR_PARSE, "line 3: end: must be followed by the number of the nodes above" },
+        { SECOND "end 2\n", TL_ERROR_PARSE, "line 3: end: must be followed by the number of the nodes above" },
+        { SECOND "end 01 1\n", TL_ERROR_PARSE, "line 3: end: must be followed by the number of the nodes above" },
+        { SECOND "end 1\nend 1\n", TL_ERROR_PARSE, "line 4: end: nothing may follow the line that starts with end" },
+        { SECOND "end 1\nnode 1 a op\n", TL_ERROR_PARSE, "line 4: node: nothing may follow the line that starts with end" },
+        { SECOND "end 1\nbatch 4\n", TL_ERROR_PARSE, "line 4: batch: nothing may follow the line that starts with end" },
+        { HEAD "end 1\n", TL_ERROR_PARSE, "line 3: end: a line must start with node or batch" },
+        { "tlg 01", TL_ERROR_PARSE, "line 1: tlg: the version must be 1 or 2" },
+        { "tlg 1 node", TL_ERROR_PARSE, "line 1: tlg: the version must be 1 or 2" },
         { "tlg 1\n\n", TL_ERROR_PARSE, "line 2: text: ends before the first node" },
-        { "node 0 x input fwd=0 bwd=0 out=8 needs=none in=-", TL_ERROR_PARSE, "line 1: node: a graph must start with tlg 1" },
+        { "node 0 x input fwd=0 bwd=0 out=8 needs=none in=-", TL_ERROR_PARSE, "line 1: node: a graph must start with tlg 1 or tlg 2" },
         { HEAD "tlg 1", TL_ERROR_PARSE, "line 3: tlg: a line must start with node or batch" },
         { HEAD "edge 1", TL_ERROR_PARSE, "line 3: edge: a line must start with node or batch" },
         { HEAD "batch 3", TL_ERROR_PARSE, "line 3: batch: must stand once, and above the nodes" },
@@ -1142,10 +1167,10 @@ static void parse_graph_refuses_wrong_text(void **state) {
         { HEAD "node 1 a=b op fwd=1 bwd=1 out=1 needs=in in=0", TL_ERROR_INVALID_ARG, "line 3: node 1 (a=b): name: " TLI_NAME_RULE },
         { HEAD "node 1 a fwd=1 bwd=1 out=1 needs=in in=0 fwd=1", TL_ERROR_INVALID_ARG, "line 3: node 1 (a): op: " TLI_NAME_RULE },
         { HEAD "node 1 gr\xf6\xdf\x65 op fwd=1 bwd=1 out=1 needs=in in=0", TL_ERROR_INVALID_ARG, "line 3: node 1 (gr??e): name: " TLI_NAME_RULE },
-        { "\xEF\xBB\xBF\xEF\xBB\xBF" HEAD, TL_ERROR_PARSE, "line 1: ?tlg: a graph must start with tlg 1" },
-        { "\xEF\xBB" HEAD, TL_ERROR_PARSE, "line 1: ??tlg: a graph must start with tlg 1" },
-        { "\xFF\xFEt", TL_ERROR_PARSE, "line 1: ??t: a graph must start with tlg 1" },
-        { "\xEF\xBB\xBF", TL_ERROR_PARSE, "line 1: text: must start with tlg 1" },
+        { "\xEF\xBB\xBF\xEF\xBB\xBF" HEAD, TL_ERROR_PARSE, "line 1: ?tlg: a graph must start with tlg 1 or tlg 2" },
+        { "\xEF\xBB" HEAD, TL_ERROR_PARSE, "line 1: ??tlg: a graph must start with tlg 1 or tlg 2" },
+        { "\xFF\xFEt", TL_ERROR_PARSE, "line 1: ??t: a graph must start with tlg 1 or tlg 2" },
+        { "\xEF\xBB\xBF", TL_ERROR_PARSE, "line 1: text: must start with tlg 1 or tlg 2" },
         { NODE " grad=no", TL_ERROR_INVALID_ARG, "line 3: node 1 (a): bwd: must be 0 where there is no gradient" },
         { NODE " inplace=0", TL_ERROR_INVALID_ARG, "line 3: node 1 (a): inplace: a graph input must not be overwritten" },
         { NODE " inplace=1", TL_ERROR_INVALID_ARG, "line 3: node 1 (a): inplace: there is no such input" },
@@ -1159,7 +1184,7 @@ static void parse_graph_refuses_wrong_text(void **state) {
         { "tlg 1\n# \x01\n", TL_ERROR_PARSE, "line 2: text: holds a control character" },
         { "tlg 1\n\n\x0bnode 0", TL_ERROR_PARSE, "line 3: text: holds a control character" },
         { "tlg 1\x7f", TL_ERROR_PARSE, "line 1: text: holds a control character" },
-        { "tlg\xc2\xa0" "1", TL_ERROR_PARSE, "line 1: tlg?1: a graph must start with tlg 1" }
+        { "tlg\xc2\xa0" "1", TL_ERROR_PARSE, "line 1: tlg?1: a graph must start with tlg 1 or tlg 2" }
     };
     size_t i;
     (void)state;
@@ -1351,6 +1376,46 @@ static void random_graphs_come_back_the_same(void **state) {
         free(text);
         free(other);
     }
+}
+
+// What was written and cut anywhere, up to its last byte, is refused with a sentence; in other spellings, too.
+static void a_text_that_was_cut_is_refused(void **state) {
+    tl_random random = { 20241127 };
+    long round, cuts = 0;
+    (void)state;
+    for (round = 0; round < scaled(400); round++) {
+        tl_env env = silent_env();
+        tl_graph graph, again;
+        char *text, *other;
+        const char *at, *last = NULL;
+        size_t length, cut;
+        assert_int_equal(random_graph(&env, &random, (int32_t)(round % 14) + 1, &graph), TL_OK);
+        text = printed(&graph);
+        other = respelled(&random, text);
+        if (round % 2) strcpy(other, text);
+        for (at = strstr(other, "\nend"); at; at = strstr(at + 1, "\nend")) last = at;
+        assert_non_null(last);
+        length = (size_t)(strchr(last + 1, '\n') - other);
+        assert_int_equal(tl_parse_graph(&env, other, strlen(other), &again), TL_OK);
+        tl_free_graph(&env, &again);
+        assert_int_equal(tl_parse_graph(&env, other, length + 1, &again), TL_OK);
+        tl_free_graph(&env, &again);
+        for (cut = 0; cut <= length; cut++) {
+            char *part = (char *)malloc(cut + 1);
+            assert_non_null(part);
+            memcpy(part, other, cut);
+            env.error.text[0] = 0;
+            if (tl_parse_graph(&env, part, cut, &again) == TL_OK) fail_msg("%d of %d bytes are a graph", (int)cut, (int)length + 1);
+            assert_non_null(strstr(env.error.text, "tl_parse_graph: "));
+            assert_empty(&again);
+            free(part);
+            cuts++;
+        }
+        tl_free_graph(&env, &graph);
+        free(text);
+        free(other);
+    }
+    printf("%ld cut texts refused\n", cuts);
 }
 
 static void random_graphs_have_every_attribute(void **state) {
@@ -1702,6 +1767,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(lines_of_a_megabyte_are_read_in_linear_time),
         cmocka_unit_test(names_that_look_alike_are_compared_quickly),
         cmocka_unit_test(random_graphs_come_back_the_same),
+        cmocka_unit_test(a_text_that_was_cut_is_refused),
         cmocka_unit_test(random_graphs_have_every_attribute),
         cmocka_unit_test(reference_graphs_come_back_the_same),
         cmocka_unit_test(the_independent_reader_reads_the_same),

@@ -57,7 +57,7 @@ static void hostile_lines_get_one_sentence_each(void **state) {
         { HEAD NODE " param=18446744073709551615\nnode 2 b op fwd=1 bwd=1 out=4 needs=in in=1 param=1", TL_ERROR_OVERFLOW,
           "line 4: node 2 (b): param: the sum of all weights" },
         { "tlg 1\nbatch 18446744073709551616\n" NODE, TL_ERROR_PARSE, "line 2: batch: must be one number" },
-        { "tlg 4294967297\n" NODE, TL_ERROR_PARSE, "line 1: tlg: the version must be 1" },
+        { "tlg 4294967297\n" NODE, TL_ERROR_PARSE, "line 1: tlg: the version must be 1 or 2" },
     };
     size_t i;
     (void)state;

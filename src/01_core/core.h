@@ -135,6 +135,34 @@ TLDEF tl_result tl_init_arena(tl_env *env, void *memory, size_t bytes);
 //   used_bytes, peak_bytes   may be NULL
 TLDEF void tl_measure_arena(const tl_env *env, size_t *used_bytes, size_t *peak_bytes);
 
+#if !defined(TL_NO_STDIO) && !defined(TL_NO_TEXT)
+// A sink that replaces a file when what is new is whole. Until then, and after any failure, the old one stays:
+//
+//     if (!tl_init_file_sink(&env, "memory.svg", &file, &sink))
+//         result = tl_finish_file_sink(&env, &file, tl_write_memory_svg(&env, curves, 2, NULL, sink));
+//
+// What is new is written to PATH.tl_tmp, or PATH.tl_tmp1 and so on where there is one; it is made anew, so it is
+// no link that somebody else has put there. It gets the mode of the old file and, where that is allowed, its
+// owner. A link is followed, and stays. What is no file is written as it is: pipes, devices, /dev/stdout.
+typedef struct tl_file_sink {
+    void   *file;      // FILE *; NULL = not open
+    char    path[480]; // of what is replaced, links followed
+    int32_t durable;   // 1, set between the two calls: the end waits until all is on the disk (fsync). 0 = not
+    int32_t part;      // which temporary file; -1 = none, written as it is
+} tl_file_sink;
+
+// Open and close it. The tl_file_sink must not be moved between the two.
+//
+//   written   what the writer returned. If it is not TL_OK, the temporary file is removed and it is
+//             returned again; TL_ERROR_IO instead where it was the file that failed
+//
+// Errors:  TL_ERROR_INVALID_ARG: a path that is empty or, links followed, longer than 472 bytes, a file that is
+//          not open; TL_ERROR_IO with the path and what failed, and errno says why; no temporary file is left
+//          then, and an older file at the path is unchanged.
+TLDEF tl_result tl_init_file_sink(tl_env *env, const char *path, tl_file_sink *file, tl_sink *sink);
+TLDEF tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_result written);
+#endif
+
 // Draw a random number.
 TLDEF uint64_t tl_next_random(tl_random *random);        // uniform in 0 .. 2^64-1
 TLDEF double   tl_next_random_ratio(tl_random *random);  // uniform in [0, 1), 53 bits

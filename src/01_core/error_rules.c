@@ -346,14 +346,14 @@
       "must be - or tensors like 3 or 3.1, with commas between them", "line") \
     X(NODE_IDS_MUST_BE_0_1_2_IN_THIS_ORDER, "node ids must be 0, 1, 2, ... in this order", "line") \
     X(NODE_NAME_AND_OP_MUST_FOLLOW_ID, "node: a name and an op must follow the id", "line") \
-    X(GRAPH_MUST_START_WITH_TLG_1, "a graph must start with tlg 1", "line") \
-    X(VERSION_MUST_BE_1, "the version must be 1", "line") \
+    X(GRAPH_MUST_START_WITH_TLG, "a graph must start with tlg 1 or tlg 2", "line") \
+    X(VERSION_MUST_BE_1_OR_2, "the version must be 1 or 2", "line") \
     X(LINE_MUST_START_WITH_NODE_OR_BATCH, "a line must start with node or batch", "line") \
     X(MUST_STAND_ONCE_AND_ABOVE_NODES, "must stand once, and above the nodes", "line") \
     X(MUST_BE_ONE_NUMBER_FROM_1_TO_2_64_1, "must be one number from 1 to 2^64 - 1", "line") \
     X(LENGTH_MUST_NOT_EXCEED_2_30_BYTES, "length: must not exceed 2^30 bytes", "") \
     X(TEXT_HOLDS_CONTROL_CHARACTER, "text: holds a control character", "line") \
-    X(TEXT_MUST_START_WITH_TLG_1, "text: must start with tlg 1", "line") \
+    X(TEXT_MUST_START_WITH_TLG, "text: must start with tlg 1 or tlg 2", "line") \
     X(TEXT_ENDS_BEFORE_FIRST_NODE, "text: ends before the first node", "line") \
     X(PATH_CANNOT_OPEN, "path: cannot open %s", "") \
     X(PATH_MORE_THAN_2_30_BYTES_IN, "path: more than 2^30 bytes in %s", "") \
@@ -440,7 +440,11 @@
       "inplace: neither a dynamic node nor what one made is run in place", "node, line") \
     X(SWORK_MUST_BE_0_FOR_INPUT, "swork: must be 0 for an input", "node, line") \
     X(ONCE_INPUT_HAS_NO_FORWARD, "once: an input has no forward", "node, line") \
-    X(ORIGIN_MUST_BE_NODE_OR_NONE, "origin: must name a node, or be -1", "node, line")
+    X(ORIGIN_MUST_BE_NODE_OR_NONE, "origin: must name a node, or be -1", "node, line") \
+    X(END_MUST_BE_THE_LAST_LINE, "nothing may follow the line that starts with end", "line") \
+    X(END_MUST_BE_THE_NUMBER_OF_NODES, "must be followed by the number of the nodes above", "line") \
+    X(END_MUST_HAVE_A_LINE_END, "the text was cut: the last line has no line end", "line") \
+    X(TEXT_ENDS_BEFORE_ITS_END, "text: was cut: a tlg 2 ends with a line end and the number of nodes", "line")
 
 // -- errors: rules of [4] LAYOUT --
 

@@ -911,9 +911,12 @@ TLI_IMPL size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
     int32_t i;
     TL_ASSERT(graph);
-    tli_put(&w, "tlg 1\n");
+    tli_put(&w, "tlg 2\n");
     if (graph->batch) { tli_put(&w, "batch "); tli_put_u64(&w, graph->batch); tli_put(&w, "\n"); }
     for (i = 0; i < graph->node_count; i++) tli_put_node(&w, graph, i);
+    tli_put(&w, "end ");
+    tli_put_i64(&w, graph->node_count);
+    tli_put(&w, "\n");
     return tli_finish(&w);
 }
 
@@ -937,7 +940,8 @@ static const char *const tli_tlg_keys[] = {
 typedef struct tli_tlg {
     tli_graph_rules rules;             // rules.line is the line being read
     tl_graph  *graph;
-    int        has_header;
+    int32_t    version;                // of the text; 0 = its first line was not read yet
+    int        has_ended;              // 1 = its last line was read
     tli_word   values[TLI_TLG_COUNT];  // attributes of the current line; text NULL = not given
     tl_tensor *inputs;                 // inputs of the current line
     uint64_t  *bytes;                  // bytes of its outputs
@@ -1112,16 +1116,32 @@ static tl_result tli_read_node(tli_tlg *t, tli_reader *r) {
     return tli_add_node(&t->rules, t->graph, &desc);
 }
 
+// The last line says how many nodes there are, and has an end itself: so no text that was cut is a whole one.
+static tl_result tli_read_end(tli_tlg *t, tli_reader *r, tli_word first) {
+    tli_word word, more;
+    const char *at = r->line_end;
+    uint64_t count;
+    if (!tli_next_word(r, &word) || !tli_read_u64(word, &count) || tli_next_word(r, &more) ||
+        count != (uint64_t)t->graph->node_count)
+        return tli_fail_word(t, first, TLI_RULE(END_MUST_BE_THE_NUMBER_OF_NODES));
+    while (at < r->end && *at != '\n') at++;
+    if (at == r->end) return tli_fail_word(t, first, TLI_RULE(END_MUST_HAVE_A_LINE_END));
+    t->has_ended = 1;
+    return TL_OK;
+}
+
 static tl_result tli_read_line(tli_tlg *t, tli_reader *r, tli_word first) {
     tli_word word, more;
-    if (!t->has_header) {
-        if (!tli_word_is(first, "tlg")) return tli_fail_word(t, first, TLI_RULE(GRAPH_MUST_START_WITH_TLG_1));
-        if (!tli_next_word(r, &word) || !tli_word_is(word, "1") || tli_next_word(r, &more))
-            return tli_fail_word(t, first, TLI_RULE(VERSION_MUST_BE_1));
-        t->has_header = 1;
+    if (!t->version) {
+        if (!tli_word_is(first, "tlg")) return tli_fail_word(t, first, TLI_RULE(GRAPH_MUST_START_WITH_TLG));
+        if (!tli_next_word(r, &word) || !(tli_word_is(word, "1") || tli_word_is(word, "2")) ||
+            tli_next_word(r, &more)) return tli_fail_word(t, first, TLI_RULE(VERSION_MUST_BE_1_OR_2));
+        t->version = *word.text - '0';
         return TL_OK;
     }
+    if (t->has_ended) return tli_fail_word(t, first, TLI_RULE(END_MUST_BE_THE_LAST_LINE));
     if (tli_word_is(first, "node")) return tli_read_node(t, r);
+    if (t->version > 1 && tli_word_is(first, "end")) return tli_read_end(t, r, first);
     if (!tli_word_is(first, "batch"))
         return tli_fail_word(t, first, TLI_RULE(LINE_MUST_START_WITH_NODE_OR_BATCH));
     if (t->graph->batch || t->graph->node_count)
@@ -1159,8 +1179,9 @@ static tl_result tli_read_tlg(tli_tlg *t, const char *text, size_t length) {
         if (result) return result;
     }
     t->rules.line = r.line ? r.line : 1;
-    if (!t->has_header) return tli_fail_read(t, TLI_RULE(TEXT_MUST_START_WITH_TLG_1));
+    if (!t->version) return tli_fail_read(t, TLI_RULE(TEXT_MUST_START_WITH_TLG));
     if (!t->graph->node_count) return tli_fail_read(t, TLI_RULE(TEXT_ENDS_BEFORE_FIRST_NODE));
+    if (t->version > 1 && !t->has_ended) return tli_fail_read(t, TLI_RULE(TEXT_ENDS_BEFORE_ITS_END));
     result = tli_find_duplicate(&t->rules, t->graph, &found);
     if (result || found < 0) return result;
     t->rules.line = tli_find_line(text, length, found);
@@ -1190,46 +1211,7 @@ TLI_IMPL tl_result tl_parse_graph(tl_env *env, const char *text, size_t length, 
 }
 
 #ifndef TL_NO_STDIO
-// -- files --
-
-static tl_result tli_fail_path(tl_env *env, tl_result code, tli_function function, tli_rule rule,
-                               const char *path) {
-    tli_sentence s = tli_begin_error(env, code, function, rule, 0, 0);
-    tli_put_text(&s, path);
-    return tli_end_error(env, &s, code);
-}
-
-// Read a whole file; release the text with tli_release.
-static tl_result tli_read_file(tl_env *env, tli_function function, const char *path, char **text,
-                               size_t *length) {
-    FILE *file = fopen(path, "rb");
-    void *bytes = NULL;
-    int32_t capacity = 0;
-    size_t got = 1;
-    tl_result result = TL_OK;
-    *text = NULL;
-    *length = 0;
-    if (!file) return tli_fail_path(env, TL_ERROR_IO, function, TLI_RULE(PATH_CANNOT_OPEN), path);
-    while (!result && got) {
-        if (*length > TLI_TEXT_LIMIT) {
-            result = tli_fail_path(env, TL_ERROR_PARSE, function, TLI_RULE(PATH_MORE_THAN_2_30_BYTES_IN), path);
-        } else if (!tli_grow(env, &bytes, &capacity, (int32_t)*length, (int64_t)*length + 4096, 1)) {
-            result = tli_fail_path(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(PATH_NO_MEMORY_TO_HOLD), path);
-        } else {
-            got = fread((char *)bytes + *length, 1, (size_t)capacity - *length, file);
-            *length += got;
-        }
-    }
-    if (!result && ferror(file))
-        result = tli_fail_path(env, TL_ERROR_IO, function, TLI_RULE(PATH_CANNOT_READ), path);
-    fclose(file);
-    *text = (char *)bytes;
-    if (!result) return TL_OK;
-    tli_release(env, bytes);
-    *text = NULL;
-    *length = 0;
-    return result;
-}
+// -- graph: files --
 
 TLI_IMPL tl_result tl_read_graph(tl_env *env, const char *path, tl_graph *graph) {
     char *text;
@@ -1245,10 +1227,10 @@ TLI_IMPL tl_result tl_read_graph(tl_env *env, const char *path, tl_graph *graph)
 }
 
 TLI_IMPL tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char *path) {
+    tl_file_sink file;
+    tl_result result;
     size_t length;
     char *text;
-    FILE *file;
-    int ok;
     TL_ASSERT(graph && path);
     length = tl_print_graph(graph, NULL, 0);
     text = (char *)tli_alloc_array(env, (uint64_t)length + 1, 1);
@@ -1256,13 +1238,11 @@ TLI_IMPL tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char
         return tli_fail_path(env, TL_ERROR_NO_MEMORY, TLI_IN(WRITE_GRAPH),
                              TLI_RULE(PATH_NO_MEMORY_TO_PRINT_FOR), path);
     tl_print_graph(graph, text, length + 1);
-    file = fopen(path, "wb");
-    ok = file && fwrite(text, 1, length, file) == length;
-    if (file && fclose(file)) ok = 0;
+    result = tli_open_file(env, TLI_IN(WRITE_GRAPH), path, &file);
+    if (!result)
+        result = tli_close_file(env, TLI_IN(WRITE_GRAPH), &file, tli_write_file(&file, text, length));
     tli_release(env, text);
-    if (ok) return TL_OK;
-    return tli_fail_path(env, TL_ERROR_IO, TLI_IN(WRITE_GRAPH), file ? TLI_RULE(PATH_CANNOT_WRITE)
-                         : TLI_RULE(PATH_CANNOT_OPEN), path);
+    return result;
 }
 #endif
 #endif

@@ -235,21 +235,24 @@ TLDEF tl_result tl_find_base_bytes(tl_env *env, const tl_graph *graph, double gr
                                    double optimizer_ratio, uint64_t *base_bytes);
 
 #ifndef TL_NO_TEXT
-// Write a graph as .tlg text; tl_parse_graph reads the same graph back. Views are written as the
+// Write a graph as .tlg text of version 2; tl_parse_graph reads the same graph back. Views are written as the
 // tensors that they stand for.
 TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 
 // Read .tlg text:
 //
-//     tlg 1
+//     tlg 2
 //     batch 32
 //     node <id> <name> <op> fwd=<cost> bwd=<cost> out=<bytes[,bytes..]> needs=<..> in=<tensors or ->
 //          [saved=] [fwork=] [bwork=] [swork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>]
 //          [grad=no] [keep] [once] [dynamic] [takes_blocks] [fixed]
+//     end <nodes>
 //
 // with one node per line, ids 0, 1, 2, ..., attributes in any order, # comments; batch may be left
-// out, and swork, which is fwork then. A byte order mark of UTF-8 at the start is skipped. Any text is
-// safe to read: every number is checked before it is used.
+// out, and swork, which is fwork then. The last line says how many nodes there are, and nothing but empty
+// lines and comments follows it: so a text that was cut is refused. One that starts with tlg 1 has no such
+// line. A byte order mark of UTF-8 at the start is skipped. Any text is safe to read: every number is checked
+// before it is used.
 //
 //   graph   overwritten (not freed); release with tl_free_graph
 //
@@ -258,9 +261,10 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 TLDEF tl_result tl_parse_graph(tl_env *env, const char *text, size_t length, tl_graph *graph);
 
 #ifndef TL_NO_STDIO
-// Read or write a file of .tlg text.
+// Read or write a file of .tlg text. A file is replaced when the new one is whole (tl_init_file_sink).
 //
-// Errors:  TL_ERROR_IO names the path; those of tl_parse_graph. *graph is empty then.
+// Errors:  TL_ERROR_IO names the path; those of tl_parse_graph, *graph is empty then; those of
+//          tl_init_file_sink, and an older file at the path is unchanged.
 TLDEF tl_result tl_read_graph(tl_env *env, const char *path, tl_graph *graph);
 TLDEF tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char *path);
 #endif

@@ -111,30 +111,6 @@ TLDEF tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const tl_p
 // Cost:    O(points) time, no allocation.
 TLDEF tl_result tl_write_front_svg(tl_env *env, const tl_precision_front *front, tl_sink sink);
 #endif
-
-#ifndef TL_NO_STDIO
-// A sink that writes a temporary file and renames it to the path when it is complete:
-//
-//     if (!tl_init_file_sink(&env, "memory.svg", &file, &sink))
-//         result = tl_finish_file_sink(&env, &file, tl_write_memory_svg(&env, curves, 2, NULL, sink));
-//
-// The temporary file is PATH.tl_tmp. A path under /dev/ is written in place: renaming would replace the device.
-typedef struct tl_file_sink {
-    void *file;        // FILE *
-    char  path[480];
-} tl_file_sink;
-
-// Open and close it. The tl_file_sink must not be moved between the two.
-//
-//   written   what the writer returned. If it is not TL_OK, the temporary file is removed and it is
-//             returned again; TL_ERROR_IO instead where it was the file that failed
-//
-// Errors:  TL_ERROR_INVALID_ARG: a path that is empty or longer than 472 bytes, a file that is not
-//          open; TL_ERROR_IO with the path and what failed; no temporary file is left then, and
-//          an older file at the path is unchanged.
-TLDEF tl_result tl_init_file_sink(tl_env *env, const char *path, tl_file_sink *file, tl_sink *sink);
-TLDEF tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_result written);
-#endif
 #endif
 #endif  // TL_NO_TRACE
 
