@@ -47912,13 +47912,20 @@ static tl_result tli_plan_asked(const tli_asked *a, tl_plan *plan, tl_remat_repo
 
 // -- compile --
 //
-// The outer choices are nested loops, and each turn of the innermost one is a plan of [6] within the budget:
+// Each combination of outer choices is a graph, and each trial of one a plan of [6] within the budget:
 //
-//     for each number of parts       the caller's graph in the precision and of one part: source
-//       the bound of that many parts     of one relaxed graph: tli_bound_part
-//       for each set of fused chains     source with these chains fused: graph
-//         for each mix of formats        graph with conversions: applied
+//     number of parts            the caller's graph in the precision and of one part: source
+//       set of fused chains      source with these chains fused: graph
+//         mix of formats         graph with conversions: applied
 //           plan, places, compare
+//
+// Nothing that a narrower call would find may be missed because other choices used up the work. So it is shared:
+//
+//     a quarter       every number of parts: its bound (tli_bound_part), all in f32 with every chain fused, with
+//                     none, and formats for what that plan runs again
+//     a quarter       every number of parts: other chains and mixes, planned with little work
+//     the rest        chains and formats beside the best; then the best of each kind, the finalists, are planned
+//                     again: all of them, the better half with more work, and so on, until one gets what is left
 //
 // With a codec all of this happens twice: first without compressed copies, which are proven sooner, then with.
 //
@@ -47930,6 +47937,26 @@ static tl_result tli_plan_asked(const tli_asked *a, tl_plan *plan, tl_remat_repo
 #define TLI_COMPILE_MIXES     64      // mixes by prices of a byte that are remembered, to plan none twice
 #define TLI_COMPILE_MOST      4096    // combinations, up to which all are enumerated
 #define TLI_COMPILE_CHAINS    16      // chains, up to which each is tried apart, or fused, beside the best
+#define TLI_COMPILE_FINALISTS 12
+#define TLI_COMPILE_OF_KIND   2       // finalists of one number of parts, all in f32 or not
+
+// A combination that was planned, and may be planned again with more work.
+typedef struct tli_finalist {
+    uint64_t value;                   // of its plan: cost, or with `fewest` bytes; without one, its least budget
+    uint64_t work;                    // with which it was planned
+    int32_t  fits;                    // 1 = there is a plan
+    int32_t  is_settled;              // 1 = more work finds no other plan
+    int32_t  is_wide;                 // 1 = all in f32
+    int32_t  parts, compresses;
+    uint8_t *apart, *schemes;         // [nodes of source]
+} tli_finalist;
+
+// A number of parts.
+typedef struct tli_batch_part {
+    uint64_t bound;                   // of a step; UINT64_MAX = nothing fits
+    int32_t  parts;
+    int32_t  is_out;                  // 1 = the batch cannot be split so
+} tli_batch_part;
 
 typedef struct tli_compile {
     tl_env          *env;
@@ -47941,11 +47968,17 @@ typedef struct tli_compile {
     int32_t          fewest;         // 1 = bytes come first, then the cost
     tl_codec         codec;          // by which f32 tensors may be compressed
     int32_t          compresses;     // 1 = the plans at hand may
-    uint64_t         work, work_limit, try_work;
+    uint64_t         work, work_limit;
+    uint64_t         try_work;       // of the plan of a combination; plan_work: of the one at hand
+    uint64_t         plan_work;
     int32_t          stopped;        // by progress
     int32_t          tried_count;
+    int32_t          is_bounded;     // 1 = the bound is of all numbers of parts
     int32_t          is_complete;    // 1 = every combination so far was proven, or ruled out
     int32_t          enumerates;     // 1 = all combinations are planned
+    int32_t          seeks_least;    // 1 = the budget is one byte: what counts is the least budget
+    tli_batch_part        *part_list;      // [part_count] the numbers of parts, rising
+    int32_t          part_count, part_capacity;
     // One number of parts.
     int32_t          parts;
     tl_graph         source;
@@ -47963,20 +47996,25 @@ typedef struct tli_compile {
     tli_precision    options;        // of graph, where it is not source
     const tli_precision *choices;    // of graph
     uint64_t        *unpriced;       // costs of the choice, and then of its nets, before prices are added
-    double          *weights;        // [tensors] of the price of its bytes, 0 .. 1
+    double          *weights;        // [tensors] of the price of its bytes, 0 .. 1; of each rule, those at hand
     uint8_t         *mixes;          // [TLI_COMPILE_MIXES x nodes] those tried
     int32_t          mix_count;
     uint8_t         *schemes;        // [nodes] of the mix at hand
     uint8_t         *is_wanted;      // [nodes] of the graph at hand: it has to run
+    uint8_t         *runs;           // [nodes] of the graph at hand: forwards of the last plan, at most 255
+    int32_t          has_runs;
     tl_precision_node *formats;      // [nodes] of the mix at hand
     // The best so far.
-    int32_t          has_best, best_parts;
+    int32_t          has_best, best_parts, best_compresses;
     tl_plan          plan;
     tl_compile_choice choice, runner_up;
     uint8_t         *best_apart, *best_schemes;  // [nodes of source]
     uint64_t         bound;          // of all parts seen; UINT64_MAX = none
     uint64_t         least;          // budget for which a plan was found, where none fits; UINT64_MAX = none
+    uint64_t         least_work;     // with which that was found
     int32_t          least_node;     // of the caller's graph, because of which; -1 = not known
+    tli_finalist     finalists[TLI_COMPILE_FINALISTS];
+    int32_t          finalist_count;
 } tli_compile;
 
 // -- compile: the desc --
@@ -48032,7 +48070,8 @@ static tl_result tli_fail_compile(const tli_compile *c) {
 // The arrays of the whole call, one block.
 static int tli_open_compile(tli_compile *c) {
     uint64_t nodes = (uint64_t)c->desc->graph->node_count;
-    uint8_t *bytes = (uint8_t *)tli_alloc_array(c->env, nodes, TLI_COMPILE_MIXES + 5);
+    uint8_t *bytes = (uint8_t *)tli_alloc_array(c->env, nodes, TLI_COMPILE_MIXES + 6 + 2 * TLI_COMPILE_FINALISTS);
+    int32_t i;
     c->formats = (tl_precision_node *)tli_alloc_array(c->env, nodes, sizeof *c->formats);
     c->losses = (double *)tli_alloc_array(c->env, nodes * TL_SCHEME_COUNT, sizeof *c->losses);
     c->costs = (uint64_t *)tli_alloc_array(c->env, nodes * TL_SCHEME_COUNT, sizeof *c->costs);
@@ -48043,7 +48082,13 @@ static int tli_open_compile(tli_compile *c) {
     c->is_wanted = c->schemes + nodes;
     c->best_apart = c->is_wanted + nodes;
     c->best_schemes = c->best_apart + nodes;
-    c->mixes = c->best_schemes + nodes;
+    c->runs = c->best_schemes + nodes;
+    c->mixes = c->runs + nodes;
+    bytes = c->mixes + TLI_COMPILE_MIXES * nodes;
+    for (i = 0; i < TLI_COMPILE_FINALISTS; i++, bytes += 2 * nodes) {
+        c->finalists[i].apart = bytes;
+        c->finalists[i].schemes = bytes + nodes;
+    }
     return 1;
 }
 
@@ -48053,14 +48098,17 @@ static void tli_close_compile(tli_compile *c) {
     tli_release(c->env, c->losses);
     tli_release(c->env, c->costs);
     tli_release(c->env, c->masks);
+    tli_release(c->env, c->part_list);
 }
-
-static int tli_is_out_of_work(const tli_compile *c) { return c->stopped || c->work >= c->work_limit; }
 
 // Whether the best is within 0.1 % of the bound of all parts: by default nothing is improved then.
 static int tli_is_near(const tli_compile *c) {
     return c->has_best && !c->desc->work_limit && c->bound != UINT64_MAX &&
            c->choice.cost - (c->bound < c->choice.cost ? c->bound : c->choice.cost) <= c->bound / 1000;
+}
+
+static int tli_is_out_of_work(const tli_compile *c) {
+    return c->stopped || c->work >= c->work_limit || (c->is_bounded && tli_is_near(c));
 }
 
 static void tli_report_progress(tli_compile *c) {
@@ -48445,10 +48493,13 @@ static uint64_t tli_compiled_bytes(const tli_compile *c, const tl_plan *plan) {
     return c->in_arena ? plan->arena_bytes : plan->peak_bytes;
 }
 
-static void tli_note_least(tli_compile *c, uint64_t bytes, int32_t node) {
+// The budget that the combination at hand would do with.
+static void tli_note_least(tli_compile *c, uint64_t bytes, int32_t node, uint64_t *needed) {
+    if (bytes) *needed = bytes;
     if (!bytes || bytes >= c->least) return;
     c->least = bytes;
     c->least_node = node;
+    c->least_work = c->plan_work;
 }
 
 // The node of the caller's graph that a node of the graph at hand stands for.
@@ -48458,21 +48509,23 @@ static int32_t tli_find_origin(const tli_compile *c, const tl_precision_graph *a
     return c->graph == &c->source ? node : c->fusion.members[c->fusion.first_members[node + 1] - 1];
 }
 
-// Plan a graph within the budget, with places. TL_ERROR_INFEASIBLE: nothing fits, and the least is noted.
+// Plan a graph within the budget, with places. TL_ERROR_INFEASIBLE: nothing fits, and *needed is the budget that
+// would do, UINT64_MAX = not known.
 static tl_result tli_plan_graph(tli_compile *c, const tl_precision_graph *applied, uint64_t work_limit,
-                                tl_plan *plan, int32_t *proven) {
+                                tl_plan *plan, int32_t *proven, uint64_t *needed) {
     const tl_graph *graph = applied->memory ? &applied->graph : c->graph;
     tli_asked asked = tli_ask_for_compile(c, graph, work_limit);
     tl_remat_report report;
     tl_result result;
     asked.formats = applied->formats;
+    *needed = UINT64_MAX;
     tli_zero(plan, sizeof *plan);
     result = tli_plan_asked(&asked, plan, &report);
     c->work += report.work + (uint64_t)graph->node_count * 64;
     *proven = report.bound_cost || result ? report.proven : !c->fewest;
     if (result == TL_ERROR_INFEASIBLE) {
         int32_t node = report.limiting_node;
-        tli_note_least(c, report.least_budget_bytes, tli_find_origin(c, applied, node));
+        tli_note_least(c, report.least_budget_bytes, tli_find_origin(c, applied, node), needed);
         return result;
     }
     if (!result) result = tli_place_compiled(c, graph, plan);
@@ -48480,7 +48533,7 @@ static tl_result tli_plan_graph(tli_compile *c, const tl_precision_graph *applie
     plan->base_bytes = c->budget.base_bytes;
     if (!c->budget.is_over && tli_compiled_bytes(c, plan) <= c->budget.bytes &&
         (c->in_arena ? plan->host_arena_bytes : plan->host_peak_bytes) <= c->budget.host_bytes) return TL_OK;
-    tli_note_least(c, tli_add_base(&c->budget, tli_compiled_bytes(c, plan)), -1);
+    tli_note_least(c, tli_add_base(&c->budget, tli_compiled_bytes(c, plan)), -1, needed);
     *proven = plan->peak_bytes > c->budget.bytes && !c->fewest && !report.bound_cost;
     tl_free_plan(c->env, plan);
     return TL_ERROR_INFEASIBLE;
@@ -48510,16 +48563,25 @@ static void tli_describe_choice(const tli_compile *c, const tl_precision_graph *
 // Remember the numbers that make the graphs at hand again.
 static void tli_remember_mix(tli_compile *c) {
     c->best_parts = c->parts;
+    c->best_compresses = c->compresses;
     tli_copy(c->best_apart, c->apart, (size_t)c->source.node_count);
     tli_copy(c->best_schemes, c->schemes, (size_t)c->graph->node_count);
+}
+
+// Whether the combination at hand is the best one.
+static int tli_is_at_best(const tli_compile *c) {
+    return c->has_best && c->parts == c->best_parts && c->compresses == c->best_compresses &&
+           TLI_MEMCMP(c->apart, c->best_apart, (size_t)c->source.node_count) == 0 &&
+           TLI_MEMCMP(c->schemes, c->best_schemes, (size_t)c->graph->node_count) == 0;
 }
 
 // Take a plan for the best, or for the runner-up, or release it.
 static void tli_offer_choice(tli_compile *c, const tl_precision_graph *applied, tl_plan *plan) {
     tl_compile_choice choice;
+    int is_again = tli_is_at_best(c);
     tli_describe_choice(c, applied, plan, &choice);
     if (!c->has_best || tli_is_better(c, &choice, &c->choice)) {
-        if (c->has_best) c->runner_up = c->choice;
+        if (c->has_best && !is_again) c->runner_up = c->choice;
         tl_free_plan(c->env, &c->plan);
         c->plan = *plan;
         c->choice = choice;
@@ -48527,35 +48589,120 @@ static void tli_offer_choice(tli_compile *c, const tl_precision_graph *applied, 
         tli_remember_mix(c);
         return;
     }
-    if (tli_is_better(c, &choice, &c->runner_up)) c->runner_up = choice;
+    if (!is_again && tli_is_better(c, &choice, &c->runner_up)) c->runner_up = choice;
     tl_free_plan(c->env, plan);
 }
 
-// Plan the combination at hand, unless its calls cost too much.
+// -- compile: finalists --
+
+// Whether a finalist is better than another one: what fits first.
+static int tli_is_ahead(const tli_finalist *a, const tli_finalist *b) {
+    if (a->fits != b->fits) return a->fits;
+    return a->value < b->value;
+}
+
+// The place of a new finalist: of itself, of the worst of its kind, a free one, or of the worst of all.
+static tli_finalist *tli_place_finalist(tli_compile *c, const tli_finalist *f, int32_t *is_known) {
+    tli_finalist *worst = NULL, *of_kind = NULL;
+    int32_t i, count = 0;
+    for (i = 0; i < c->finalist_count; i++) {
+        tli_finalist *other = &c->finalists[i];
+        int same_kind = other->parts == f->parts && other->is_wide == f->is_wide;
+        if (same_kind && other->compresses == f->compresses &&
+            TLI_MEMCMP(c->apart, other->apart, (size_t)c->source.node_count) == 0 &&
+            TLI_MEMCMP(c->schemes, other->schemes, (size_t)c->graph->node_count) == 0) {
+            *is_known = 1;
+            return other;
+        }
+        if (!worst || tli_is_ahead(worst, other)) worst = other;
+        if (!same_kind) continue;
+        count++;
+        if (!of_kind || tli_is_ahead(of_kind, other)) of_kind = other;
+    }
+    if (count >= TLI_COMPILE_OF_KIND) return tli_is_ahead(f, of_kind) ? of_kind : NULL;
+    if (c->finalist_count < TLI_COMPILE_FINALISTS) return &c->finalists[c->finalist_count++];
+    return tli_is_ahead(f, worst) ? worst : NULL;
+}
+
+// Remember the combination at hand, which was planned with plan_work.
+static void tli_note_finalist(tli_compile *c, uint64_t value, int fits, int is_settled) {
+    tli_finalist f, *place;
+    int32_t id, is_known = 0;
+    f.value = value;
+    f.work = c->plan_work;
+    f.fits = fits;
+    f.is_settled = is_settled;
+    f.is_wide = 1;
+    for (id = 0; id < c->graph->node_count && c->is_mixed; id++) f.is_wide &= c->schemes[id] == TL_SCHEME_F32;
+    f.parts = c->parts;
+    f.compresses = c->compresses;
+    place = tli_place_finalist(c, &f, &is_known);
+    if (!place) return;
+    if (is_known && !tli_is_ahead(&f, place)) {         // as good as before, with more work
+        place->work = f.work;
+        place->is_settled |= f.is_settled;
+        return;
+    }
+    f.apart = place->apart;
+    f.schemes = place->schemes;
+    *place = f;
+    tli_copy(f.apart, c->apart, (size_t)c->source.node_count);
+    tli_zero(f.schemes, (size_t)c->source.node_count);
+    tli_copy(f.schemes, c->schemes, (size_t)c->graph->node_count);
+}
+
+// Count the forwards of the nodes of the graph at hand in a plan of it, or of it with conversions.
+static void tli_count_runs(tli_compile *c, const tl_precision_graph *applied, const tl_plan *plan) {
+    int32_t k;
+    tli_zero(c->runs, (size_t)c->graph->node_count);
+    for (k = 0; k < plan->step_count; k++) {
+        tl_step step = tl_find_step(plan, k);
+        uint8_t *runs;
+        if (step.kind != TL_STEP_FORWARD && step.kind != TL_STEP_FORWARD_INPLACE &&
+            step.kind != TL_STEP_FORWARD_SAVE) continue;
+        runs = &c->runs[applied->memory ? applied->nodes[step.node] : step.node];
+        if (*runs < 255) ++*runs;
+    }
+    c->has_runs = 1;
+}
+
+// Whether the calls of a graph cost too much already. -1 = no memory.
+static int tli_is_too_dear(tli_compile *c, const tl_graph *graph) {
+    uint8_t *is_wanted = (uint8_t *)tli_alloc_array(c->env, (uint64_t)graph->node_count, 1);
+    int is_out;
+    c->work += (uint64_t)graph->node_count * 64;
+    if (!is_wanted) return -1;
+    tli_mark_wanted(graph, c->inference, is_wanted);
+    is_out = tli_is_ruled_out(c, tli_find_step_cost(c, tli_sum_wanted(c, graph, is_wanted)));
+    tli_release(c->env, is_wanted);
+    return is_out;
+}
+
+// Plan the combination at hand with plan_work, unless its calls cost too much.
 static tl_result tli_try_mix(tli_compile *c) {
     tl_precision_graph applied;
     tl_plan plan;
-    uint64_t least = c->least;
+    uint64_t least = c->least, needed;
     int32_t proven = 0;
-    uint8_t *is_wanted;
     tl_result result = tli_apply_mix(c, &applied);
-    const tl_graph *graph = applied.memory ? &applied.graph : c->graph;
-    int is_out = 0;
+    int is_out;
+    c->has_runs = 0;
     if (result) return result;
-    is_wanted = (uint8_t *)tli_alloc_array(c->env, (uint64_t)graph->node_count, 1);
-    if (is_wanted) {
-        tli_mark_wanted(graph, c->inference, is_wanted);
-        is_out = tli_is_ruled_out(c, tli_find_step_cost(c, tli_sum_wanted(c, graph, is_wanted)));
-    }
-    tli_release(c->env, is_wanted);
-    c->work += (uint64_t)graph->node_count * 64;
-    if (!is_wanted) result = tli_fail_compile(c);
-    else if (!is_out) {
+    is_out = tli_is_too_dear(c, applied.memory ? &applied.graph : c->graph);
+    if (is_out < 0) result = tli_fail_compile(c);
+    if (!is_out) {
         c->tried_count++;
-        result = tli_plan_graph(c, &applied, c->try_work, &plan, &proven);
+        result = tli_plan_graph(c, &applied, c->plan_work, &plan, &proven, &needed);
         if (!result || result == TL_ERROR_INFEASIBLE) c->is_complete &= proven;
-        if (!result) tli_offer_choice(c, &applied, &plan);
-        else if (!c->has_best && c->least < least) tli_remember_mix(c);
+        if (!result) {
+            uint64_t cost = tli_find_step_cost(c, plan.cost);
+            tli_note_finalist(c, c->fewest ? tli_compiled_bytes(c, &plan) : cost, 1, proven);
+            tli_count_runs(c, &applied, &plan);
+            tli_offer_choice(c, &applied, &plan);
+        } else if (result == TL_ERROR_INFEASIBLE) {
+            if (needed != UINT64_MAX && (!proven || c->seeks_least)) tli_note_finalist(c, needed, 0, 0);
+            if (!c->has_best && c->least < least) tli_remember_mix(c);
+        }
         tli_report_progress(c);
     }
     tl_free_precision_graph(c->env, &applied);
@@ -48564,8 +48711,9 @@ static tl_result tli_try_mix(tli_compile *c) {
 
 // -- compile: mixes of formats --
 
-// Prices of a byte, in units of the time of all calls over all bytes.
-static const double tli_byte_prices[] = { 0, 0.03125, 0.0625, 0.125, 0.25, 0.5, 1, 2, 8, 32, 4096 };
+// Prices of a byte, in units of the time of all calls over all bytes. First time alone and bytes alone, then the
+// middle, then what lies between.
+static const double tli_byte_prices[] = { 0, 4096, 0.5, 8, 0.125, 2, 0.03125, 1, 32, 0.25, 0.0625 };
 
 // Whether a mix was tried; if not, remember it.
 static int tli_is_mix_known(tli_compile *c) {
@@ -48607,14 +48755,24 @@ static uint64_t tli_price_node(const tli_compile *c, int32_t id, int32_t scheme,
     return sum < most ? sum : most;
 }
 
+// Choose formats by the costs at hand.
+static tl_result tli_pick_formats(tli_compile *c, tli_precision *p) {
+    tli_pick pick;
+    tl_result result = tli_pick_cost(p, p->loss_units, &pick);
+    c->work += (uint64_t)c->graph->node_count * 4096;
+    if (result == TL_ERROR_INFEASIBLE)
+        return tli_fail(c->env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE),
+                        TLI_RULE(LOSS_LIMIT_NO_CHOICE_OF_FORMATS));
+    if (!result) tli_copy(c->schemes, p->schemes, (size_t)c->graph->node_count);
+    return result;
+}
+
 // Choose formats by time and a price of a byte.
 static tl_result tli_pick_priced(tli_compile *c, tli_precision *p, double price, int copies) {
     uint64_t places = (uint64_t)c->graph->node_count * TL_SCHEME_COUNT, i;
     uint64_t most = (UINT64_C(1) << 58) / ((uint64_t)p->node_count + (uint64_t)p->net_count * TL_FORMAT_COUNT);
     const uint64_t *net_costs = c->unpriced + (uint64_t)p->node_count * TL_SCHEME_COUNT;
     uint64_t net_places = (uint64_t)p->net_count * TL_FORMAT_COUNT * TL_FORMAT_COUNT;
-    tli_pick pick;
-    tl_result result;
     for (i = 0; i < places; i++)
         if (c->unpriced[i] != TL_FORBIDDEN)
             p->costs[i] = c->unpriced[i] + tli_price_node(c, (int32_t)(i / TL_SCHEME_COUNT),
@@ -48628,13 +48786,7 @@ static tl_result tli_pick_priced(tli_compile *c, tli_precision *p, double price,
         p->net_costs[i] = net_costs[i];
         if (copies) p->net_costs[i] += tli_price_bytes(price * c->weights[tensor], bytes, most);
     }
-    result = tli_pick_cost(p, p->loss_units, &pick);
-    c->work += (uint64_t)c->graph->node_count * 4096;
-    if (result == TL_ERROR_INFEASIBLE)
-        return tli_fail(c->env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE),
-                        TLI_RULE(LOSS_LIMIT_NO_CHOICE_OF_FORMATS));
-    if (!result) tli_copy(c->schemes, p->schemes, (size_t)c->graph->node_count);
-    return result;
+    return tli_pick_formats(c, p);
 }
 
 // Room for what prices are added to; 0 = no memory.
@@ -48642,22 +48794,23 @@ static int tli_open_prices(tli_compile *c, const tli_precision *p) {
     uint64_t costs = (uint64_t)p->node_count * TL_SCHEME_COUNT;
     uint64_t net_costs = (uint64_t)p->net_count * TL_FORMAT_COUNT * TL_FORMAT_COUNT;
     c->unpriced = (uint64_t *)tli_alloc_array(c->env, costs + net_costs, sizeof *c->unpriced);
-    c->weights = (double *)tli_alloc_array(c->env, (uint64_t)c->graph->tensor_count, sizeof *c->weights);
+    c->weights = (double *)tli_alloc_array(c->env, (uint64_t)c->graph->tensor_count,
+                                           TLI_PRICE_RULES * sizeof *c->weights);
     if (!c->unpriced || !c->weights) return 0;
     tli_copy(c->unpriced, p->costs, (size_t)costs * sizeof *c->unpriced);
     tli_copy(c->unpriced + costs, p->net_costs, (size_t)net_costs * sizeof *c->unpriced);
     return 1;
 }
 
-static void tli_close_prices(tli_compile *c, tli_precision *p) {
+static void tli_close_prices(tli_compile *c, tli_precision *p, double *weights) {
     uint64_t costs = (uint64_t)p->node_count * TL_SCHEME_COUNT;
     uint64_t net_costs = (uint64_t)p->net_count * TL_FORMAT_COUNT * TL_FORMAT_COUNT;
-    if (c->unpriced && c->weights) {
+    if (c->unpriced && weights) {
         tli_copy(p->costs, c->unpriced, (size_t)costs * sizeof *c->unpriced);
         tli_copy(p->net_costs, c->unpriced + costs, (size_t)net_costs * sizeof *c->unpriced);
     }
     tli_release(c->env, c->unpriced);
-    tli_release(c->env, c->weights);
+    tli_release(c->env, weights);
     c->unpriced = NULL;
     c->weights = NULL;
 }
@@ -48724,13 +48877,18 @@ static double tli_find_price_unit(const tli_compile *c) {
     return (double)(time + 1) / (double)bytes;
 }
 
-// Plan the mixes that the prices of one rule lead to.
-static tl_result tli_try_rule(tli_compile *c, tli_precision *p, tli_price_rule rule) {
-    size_t rows = sizeof tli_byte_prices / sizeof tli_byte_prices[0], i;
-    double unit = tli_find_price_unit(c);
-    tl_result result = tli_weigh_tensors(c, rule);
-    for (i = 0; i < rows && !result && !tli_is_out_of_work(c); i++) {
-        result = tli_pick_priced(c, p, unit * tli_byte_prices[i], rule != TLI_PRICE_MADE);
+static tli_precision *tli_open_choices(tli_compile *c) {
+    return c->graph == &c->source ? &c->tables : &c->options;
+}
+
+// Plan the mixes that a price of a byte leads to by each rule; a price of 0 is the same by all.
+static tl_result tli_try_price(tli_compile *c, tli_precision *p, double *weights, double price) {
+    tl_result result = TL_OK;
+    int rule;
+    for (rule = 0; rule < (price > 0 ? TLI_PRICE_RULES : 1) && !result && !tli_is_out_of_work(c); rule++) {
+        if (c->inference && rule == TLI_PRICE_KEPT) continue;   // nothing is kept for a backward
+        c->weights = weights + (size_t)rule * (size_t)c->graph->tensor_count;
+        result = tli_pick_priced(c, p, price, rule != TLI_PRICE_MADE);
         if (!result && !tli_is_mix_known(c)) result = tli_try_mix(c);
     }
     return result;
@@ -48738,15 +48896,63 @@ static tl_result tli_try_rule(tli_compile *c, tli_precision *p, tli_price_rule r
 
 // Plan the mixes that prices of a byte lead to, the first of them with none.
 static tl_result tli_try_prices(tli_compile *c) {
-    tli_precision *p = c->graph == &c->source ? &c->tables : &c->options;
+    size_t rows = sizeof tli_byte_prices / sizeof tli_byte_prices[0], i;
+    tli_precision *p = tli_open_choices(c);
     tl_result result = tli_open_prices(c, p) ? TL_OK : tli_fail_compile(c);
+    double unit = tli_find_price_unit(c), *weights = c->weights;
     int rule;
     for (rule = 0; rule < TLI_PRICE_RULES && !result; rule++) {
-        if (c->inference && rule == TLI_PRICE_KEPT) continue;   // nothing is kept for a backward
-        result = tli_try_rule(c, p, (tli_price_rule)rule);
+        c->weights = weights + (size_t)rule * (size_t)c->graph->tensor_count;
+        result = tli_weigh_tensors(c, (tli_price_rule)rule);
     }
-    tli_close_prices(c, p);
+    for (i = 0; i < rows && !result && !tli_is_out_of_work(c); i++)
+        result = tli_try_price(c, p, weights, unit * tli_byte_prices[i]);
+    tli_close_prices(c, p, weights);
     return result;
+}
+
+// Raise the times of a choice by what the last plan runs again: precision after recomputation.
+static void tli_price_runs(tli_compile *c, tli_precision *p) {
+    int32_t id, k;
+    for (id = 0; id < c->graph->node_count; id++) {
+        const tl_node *node = &c->graph->nodes[id];
+        uint64_t once = tli_find_call_costs(c, node), again, most = UINT64_C(1) << 40;
+        if (c->runs[id] < 2 || !once) continue;
+        for (k = 0; k < TL_SCHEME_COUNT; k++) {
+            uint64_t *cost = &p->costs[(size_t)id * TL_SCHEME_COUNT + (size_t)k];
+            if (*cost == TL_FORBIDDEN) continue;
+            again = tli_multiply_ratio(*cost, node->fwd_cost, once, 1);
+            if (again > most) again = most;     // sums over a graph stay within the bits of a choice
+            *cost += again * (uint64_t)(c->runs[id] - 1);
+        }
+    }
+}
+
+// After a plan in f32: the formats that make it fastest, planned with these.
+static tl_result tli_try_after_plan(tli_compile *c) {
+    tli_precision *p = tli_open_choices(c);
+    tl_result result;
+    double *weights;
+    if (!c->is_mixed || !c->has_runs) return TL_OK;
+    result = tli_open_prices(c, p) ? TL_OK : tli_fail_compile(c);
+    weights = c->weights;
+    if (!result) {
+        tli_price_runs(c, p);
+        result = tli_pick_formats(c, p);
+    }
+    if (!result && !tli_is_mix_known(c)) result = tli_try_mix(c);
+    tli_close_prices(c, p, weights);
+    return result == TL_ERROR_INFEASIBLE ? TL_OK : result;      // said where formats alone are chosen
+}
+
+// Whether the mix at hand keeps the limit of the loss.
+static int tli_keeps_loss(const tli_compile *c) {
+    const tli_precision *p = c->choices;
+    uint64_t sum = 0;
+    int32_t id;
+    for (id = 0; id < c->graph->node_count; id++)
+        sum += p->losses[(size_t)id * TL_SCHEME_COUNT + c->schemes[id]];
+    return p->loss_units == TL_UNLIMITED || sum <= p->loss_units;
 }
 
 // Whether every node may stay in f32.
@@ -48757,12 +48963,31 @@ static int tli_may_be_wide(const tli_compile *c) {
     return 1;
 }
 
-// Everything in f32, where it may be: that keeps any limit of the loss.
-static tl_result tli_try_uniform(tli_compile *c) {
+// Everything in f32, where it may be: that keeps any limit of the loss. 0 = it may not.
+static int tli_choose_wide(tli_compile *c) {
     int32_t id;
-    if (!tli_may_be_wide(c)) return TL_OK;
     for (id = 0; id < c->graph->node_count; id++) c->schemes[id] = TL_SCHEME_F32;
-    return c->is_mixed && tli_is_mix_known(c) ? TL_OK : tli_try_mix(c);
+    return tli_may_be_wide(c);
+}
+
+// Every node that may be in a scheme, the others in the first that they may have: in f32, mostly.
+static tl_result tli_try_uniform(tli_compile *c, int32_t scheme) {
+    int32_t id, k;
+    for (id = 0; id < c->graph->node_count; id++) {
+        const uint64_t *costs = c->choices->costs + (size_t)id * TL_SCHEME_COUNT;
+        for (k = costs[scheme] != TL_FORBIDDEN ? scheme : 0; k < TL_SCHEME_COUNT; k++)
+            if (costs[k] != TL_FORBIDDEN) break;
+        c->schemes[id] = (uint8_t)k;
+    }
+    return !tli_keeps_loss(c) || tli_is_mix_known(c) ? TL_OK : tli_try_mix(c);
+}
+
+static tl_result tli_try_uniforms(tli_compile *c) {
+    tl_result result = TL_OK;
+    int32_t scheme;
+    for (scheme = 0; scheme < TL_SCHEME_COUNT && !result && !tli_is_out_of_work(c); scheme++)
+        if (scheme != TL_SCHEME_F32 && TLI_FLOAT_SCHEMES >> scheme & 1) result = tli_try_uniform(c, scheme);
+    return result;
 }
 
 // -- compile: mixes of formats, all of them --
@@ -48845,16 +49070,6 @@ static tl_result tli_try_all(tli_compile *c) {
 // Beside the best mix, or where nothing fits the one that takes the fewest bytes: runs of 1, 2, 4 and 8 nodes
 // in another format, those with the most bytes first, as long as that helps.
 
-// Whether the mix at hand keeps the limit of the loss.
-static int tli_keeps_loss(const tli_compile *c) {
-    const tli_precision *p = c->choices;
-    uint64_t sum = 0;
-    int32_t id;
-    for (id = 0; id < c->graph->node_count; id++)
-        sum += p->losses[(size_t)id * TL_SCHEME_COUNT + c->schemes[id]];
-    return p->loss_units == TL_UNLIMITED || sum <= p->loss_units;
-}
-
 // Put a run of nodes into a scheme, as far as they may have it; 0 = that changes nothing.
 static int tli_turn_run(tli_compile *c, int32_t first, int32_t count, int32_t scheme) {
     int32_t id, changed = 0;
@@ -48915,12 +49130,40 @@ static tl_result tli_turn_formats(tli_compile *c) {
     return result;
 }
 
-// Plan the mixes of one set of fused chains.
-static tl_result tli_try_variant(tli_compile *c) {
+// Give the next plan one part in so many of the work that is left, but try_work at most.
+static void tli_share_work(tli_compile *c, uint64_t count) {
+    uint64_t left = c->work_limit > c->work ? c->work_limit - c->work : 0;
+    c->plan_work = left / count < c->try_work ? left / count + 1 : c->try_work;
+}
+
+// Plan one set of fused chains in f32, where it may be, and with formats for that plan.
+static tl_result tli_try_wide(tli_compile *c) {
     tl_result result = tli_open_variant(c);
-    if (!result) result = tli_try_uniform(c);
+    tli_share_work(c, 2);
+    if (!result && tli_choose_wide(c)) {
+        (void)tli_is_mix_known(c);
+        result = tli_try_mix(c);
+        tli_share_work(c, 2);
+        if (!result && !c->stopped) result = tli_try_after_plan(c);
+    }
+    tli_close_variant(c);
+    return result;
+}
+
+// Plan the mixes of one set of fused chains. has_wide: it was planned in f32 before.
+static tl_result tli_try_variant(tli_compile *c, int has_wide) {
+    tl_result result = tli_open_variant(c);
+    if (!result && tli_choose_wide(c)) {
+        (void)tli_is_mix_known(c);
+        if (!has_wide) result = tli_try_mix(c);
+    }
     if (!result && c->is_mixed && (tli_count_mixes(c) > 1 || !tli_may_be_wide(c))) {
-        result = tli_try_prices(c);
+        result = tli_try_uniforms(c);
+        if (!result) result = tli_try_prices(c);
+        if (result == TL_ERROR_INFEASIBLE && tli_may_be_wide(c)) {  // found by no search, in a wide graph
+            c->is_complete = 0;
+            result = TL_OK;
+        }
         if (!result && c->enumerates) result = tli_try_all(c);
         if (!c->enumerates || tli_is_out_of_work(c)) c->is_complete = 0;
     }
@@ -49181,7 +49424,7 @@ static tl_result tli_bound_relaxed(tli_compile *c, const tli_relaxed *r, uint64_
     desc.graph = &r->graph;
     desc.inference = c->inference;
     desc.device = c->desc->device;
-    desc.work_limit = c->try_work;
+    desc.work_limit = c->plan_work;
     result = tli_plan_remat(c->env, &desc, &c->budget, TLI_REMAT_MOST_WORK, &plan, &report);
     c->work += report.work;
     if (!result && report.bound_cost > base) *bound = report.bound_cost;
@@ -49232,31 +49475,50 @@ static int32_t tli_choose_paying(tli_compile *c, int none) {
     return count;
 }
 
+// Plan every chain fused, and none.
+static tl_result tli_begin_chains(tli_compile *c) {
+    tl_result result;
+    tli_choose_apart(c, 0);
+    result = tli_try_wide(c);
+    if (result || !c->all.fused_count || c->stopped) return result;
+    (void)tli_choose_paying(c, 1);
+    return tli_try_wide(c);
+}
+
 // Plan the sets of fused chains of one number of parts: all sets; or every chain fused, those that pay, none.
 static tl_result tli_try_chains(tli_compile *c) {
     int32_t chains = c->all.fused_count, apart;
-    uint32_t bits;
+    uint32_t bits, sets = (uint32_t)1 << (c->enumerates ? chains : 0);
     tl_result result;
     if (c->enumerates) {
-        for (bits = 0, result = TL_OK; bits < (uint32_t)1 << chains && !result; bits++) {
+        for (bits = 0, result = TL_OK; bits < sets && !result; bits++) {
             tli_choose_apart(c, bits);
-            result = tli_try_variant(c);
+            result = tli_try_variant(c, bits == 0 || bits == sets - 1);
         }
         return result;
     }
     if (chains > 1) c->is_complete = 0;
     tli_choose_apart(c, 0);
-    result = tli_try_variant(c);
+    result = tli_try_variant(c, 1);
     apart = tli_choose_paying(c, 0);
-    if (!result && apart && apart < chains && !tli_is_out_of_work(c)) result = tli_try_variant(c);
+    if (!result && apart && apart < chains && !tli_is_out_of_work(c)) result = tli_try_variant(c, 0);
     if (!result && chains && !tli_is_out_of_work(c)) {
         (void)tli_choose_paying(c, 1);
-        result = tli_try_variant(c);
+        result = tli_try_variant(c, 1);
     }
     return result;
 }
 
 // -- compile: numbers of parts --
+
+// Divisors of a batch are looked for up to this, and those that these leave.
+#define TLI_COMPILE_DIVISOR 1000000
+
+// Whether nothing of a number of parts fits, or can be the best.
+static int tli_is_part_out(const tli_compile *c, const tli_batch_part *part) {
+    if (c->seeks_least) return 0;
+    return part->bound == UINT64_MAX || tli_is_ruled_out(c, part->bound);
+}
 
 static tl_result tli_open_part(tli_compile *c, int32_t parts) {
     tl_result result = tli_open_source(c, parts);
@@ -49280,43 +49542,95 @@ static int tli_is_small(const tli_compile *c) {
     return c->all.fused_count <= 4 && mixes << c->all.fused_count <= TLI_COMPILE_MOST;
 }
 
-static tl_result tli_try_part(tli_compile *c, int32_t parts) {
-    uint64_t bound = 0, step = 0;
-    tl_result result = tli_open_part(c, parts);
-    if (!result) result = tli_bound_part(c, &bound);
+// List a number of parts.
+static tl_result tli_add_batch_part(tli_compile *c, uint64_t parts) {
+    tli_batch_part *part;
+    if (parts > INT32_MAX) return TL_OK;
+    if (!tli_grow(c->env, (void **)&c->part_list, &c->part_capacity, c->part_count, 1, sizeof *c->part_list))
+        return tli_fail_compile(c);
+    part = &c->part_list[c->part_count++];
+    part->parts = (int32_t)parts;
+    return TL_OK;
+}
+
+// List the numbers of parts: that of the strategy, or every divisor of the batch that is small, or the batch
+// over one.
+static tl_result tli_list_parts(tli_compile *c) {
+    uint64_t batch = c->desc->graph->batch, steps = c->strategy->gradient.accumulation_steps, d;
+    tl_result result = TL_OK;
+    if (!c->desc->may_split) return tli_add_batch_part(c, 1);
+    if (steps) {
+        if (batch % steps == 0 && steps <= INT32_MAX) return tli_add_batch_part(c, steps);
+        return tli_fail_values(c->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE),
+                               TLI_RULE(GRAPH_BATCH_CANNOT_BE_SPLIT_SO), batch, steps);
+    }
+    if (!batch) return tli_add_batch_part(c, 1);
+    for (d = 1; d <= TLI_COMPILE_DIVISOR && d <= batch / d && !result; d++)
+        if (batch % d == 0) result = tli_add_batch_part(c, d);
+    for (d--; d > 0 && !result; d--)
+        if (batch % d == 0 && batch / d > d) result = tli_add_batch_part(c, batch / d);
+    return result;
+}
+
+// Bound a number of parts, and plan it in f32. Its share of the work ends at work_limit.
+static tl_result tli_begin_part(tli_compile *c, tli_batch_part *part) {
+    uint64_t bound = 0;
+    tl_result result = tli_open_part(c, part->parts);
+    part->is_out = result == TL_NOT_READY;
+    tli_share_work(c, 4);
+    if (!result && !c->seeks_least) result = tli_bound_part(c, &bound);
     if (!result) {
-        step = bound == UINT64_MAX ? bound : tli_find_step_cost(c, bound);
-        c->bound = step < c->bound ? step : c->bound;
-        if (!c->has_best || (bound != UINT64_MAX && !tli_is_ruled_out(c, step))) {
-            c->enumerates = tli_is_small(c);
-            result = tli_try_chains(c);
-        }
+        part->bound = bound == UINT64_MAX ? bound : tli_find_step_cost(c, bound);
+        if (!c->seeks_least && part->bound < c->bound) c->bound = part->bound;
+        if (!tli_is_part_out(c, part)) result = tli_begin_chains(c);
+    }
+    tli_close_part(c);
+    if (result != TL_NOT_READY) return result;
+    if (!c->strategy->gradient.accumulation_steps) return TL_OK;
+    return tli_fail_values(c->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE),
+                           TLI_RULE(GRAPH_BATCH_CANNOT_BE_SPLIT_SO), c->desc->graph->batch, part->parts);
+}
+
+// Plan the other combinations of a number of parts, each with little work: what is good is planned again.
+static tl_result tli_try_part(tli_compile *c, const tli_batch_part *part) {
+    tl_result result = tli_open_part(c, part->parts);
+    if (!result) {
+        c->enumerates = tli_is_small(c);
+        tli_share_work(c, (c->is_mixed ? 24u : 1u) * (c->all.fused_count ? 3u : 1u));
+        if (c->plan_work < c->try_work / 8 + 1) c->plan_work = c->try_work / 8 + 1;
+        if (c->enumerates) c->plan_work = c->try_work;
+        result = tli_try_chains(c);
     }
     tli_close_part(c);
     return result;
 }
 
-// The numbers of parts: that of the strategy, or every divisor of the batch.
-static tl_result tli_try_parts(tli_compile *c) {
-    uint64_t batch = c->desc->graph->batch, steps = c->strategy->gradient.accumulation_steps, parts;
+// One turn over all numbers of parts, each with its share of the work up to `end`.
+static tl_result tli_turn_parts(tli_compile *c, uint64_t end, int begins) {
+    uint64_t limit = c->work_limit;
     tl_result result = TL_OK;
-    if (!c->desc->may_split) return tli_try_part(c, 1);
-    if (steps) {
-        result = batch % steps || steps > INT32_MAX ? TL_NOT_READY : tli_try_part(c, (int32_t)steps);
-        if (result != TL_NOT_READY) return result;
-        return tli_fail_values(c->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE),
-                               TLI_RULE(GRAPH_BATCH_CANNOT_BE_SPLIT_SO), batch, steps);
+    int32_t i;
+    for (i = 0; i < c->part_count && !result && !c->stopped; i++) {
+        tli_batch_part *part = &c->part_list[i];
+        if (!begins && (part->is_out || tli_is_part_out(c, part))) continue;
+        if (!begins && (c->work >= end || tli_is_out_of_work(c))) { c->is_complete = 0; break; }
+        c->work_limit = c->work + (end > c->work ? (end - c->work) / (uint64_t)(c->part_count - i) : 0);
+        result = begins ? tli_begin_part(c, part) : tli_try_part(c, part);
     }
-    for (parts = 1; !result && (parts == 1 || parts <= batch) && parts <= INT32_MAX; parts++) {
-        if (parts > 1 && batch % parts) continue;
-        if (parts > 1 && tli_is_out_of_work(c)) {
-            c->is_complete = 0;
-            c->bound = 0;
-            break;
-        }
-        result = tli_try_part(c, (int32_t)parts);
-        if (result == TL_NOT_READY && parts > 1) result = TL_OK;
-    }
+    c->work_limit = limit;
+    c->is_bounded = i == c->part_count || !begins;
+    if (c->is_bounded) return result;
+    c->is_complete = 0;
+    c->bound = 0;
+    return result;
+}
+
+// All numbers of parts: first each in f32, then the rest of each.
+static tl_result tli_try_parts(tli_compile *c) {
+    uint64_t start = c->work, whole = c->work_limit > start ? c->work_limit - start : 0;
+    tl_result result = c->part_count ? TL_OK : tli_list_parts(c);
+    if (!result) result = tli_turn_parts(c, start + whole / 4, 1);
+    if (!result && !c->stopped) result = tli_turn_parts(c, start + whole / 2 + whole / 4, 0);
     return result;
 }
 
@@ -49343,6 +49657,7 @@ static tl_result tli_try_codecs(tli_compile *c) {
 // Open the graphs of the best combination again.
 static tl_result tli_open_best(tli_compile *c) {
     tl_result result = tli_open_part(c, c->best_parts);
+    c->compresses = c->best_compresses;
     tli_copy(c->apart, c->best_apart, (size_t)c->source.node_count);
     if (!result) result = tli_open_variant(c);
     if (!result) tli_copy(c->schemes, c->best_schemes, (size_t)c->graph->node_count);
@@ -49360,28 +49675,35 @@ static tl_result tli_turn_chains(tli_compile *c) {
         tli_copy(c->apart, c->best_apart, (size_t)c->source.node_count);
         first = c->all.members[c->all.first_members[id]];
         tli_mark_apart(c->apart, &c->all, id, !c->apart[first]);
-        result = tli_try_variant(c);
+        result = tli_try_variant(c, 0);
     }
     return result;
 }
 
+// With a third of the work that is left.
 static tl_result tli_improve_chains(tli_compile *c) {
+    uint64_t limit = c->work_limit;
     tl_result result;
     if (!c->has_best || tli_is_out_of_work(c) || !c->strategy->enable_fusion) return TL_OK;
+    c->compresses = c->best_compresses;
     result = tli_open_part(c, c->best_parts);
+    c->work_limit = c->work + (limit - c->work) / 3;
+    c->plan_work = c->try_work / (c->is_mixed ? 8 : 2) + 1;
     if (!result) result = tli_turn_chains(c);
     tli_close_part(c);
+    c->work_limit = limit;
     return result;
 }
 
-// Turn formats beside the best, with half of the work that is left.
+// Turn formats beside the best, with a third of the work that is left.
 static tl_result tli_improve_formats(tli_compile *c) {
     uint64_t limit = c->work_limit;
     tl_result result;
     if (!c->is_mixed || !c->best_parts || c->fewest || tli_is_out_of_work(c)) return TL_OK;
     if (c->has_best && (c->is_complete || c->bound == c->choice.cost || tli_is_near(c))) return TL_OK;
-    c->work_limit = c->work + (c->work_limit - c->work) / 2;
+    c->work_limit = c->work + (limit - c->work) / 3;
     result = tli_open_best(c);
+    c->plan_work = c->try_work;
     if (!result) result = tli_turn_formats(c);
     tli_close_variant(c);
     tli_close_part(c);
@@ -49389,15 +49711,68 @@ static tl_result tli_improve_formats(tli_compile *c) {
     return result;
 }
 
+// Plan a finalist again, with plan_work.
+static tl_result tli_plan_finalist(tli_compile *c, const tli_finalist *f) {
+    int32_t tried_count = c->tried_count;
+    tl_result result = tli_open_part(c, f->parts);
+    c->compresses = f->compresses;
+    tli_copy(c->apart, f->apart, (size_t)c->source.node_count);
+    if (!result) result = tli_open_variant(c);
+    if (!result) {
+        tli_copy(c->schemes, f->schemes, (size_t)c->graph->node_count);
+        result = tli_try_mix(c);
+    }
+    tli_close_variant(c);
+    tli_close_part(c);
+    c->tried_count = tried_count;
+    return result;
+}
+
+// The best first; equal ones in the order in which they are.
+static void tli_sort_finalists(tli_compile *c) {
+    int32_t i, k;
+    for (i = 1; i < c->finalist_count; i++) {
+        tli_finalist f = c->finalists[i];
+        for (k = i; k > 0 && tli_is_ahead(&f, &c->finalists[k - 1]); k--) c->finalists[k] = c->finalists[k - 1];
+        c->finalists[k] = f;
+    }
+}
+
+// Whether nothing better is left to find.
+static int tli_is_compile_settled(const tli_compile *c) {
+    return c->has_best && (c->is_complete || tli_is_near(c) || (!c->fewest && c->bound == c->choice.cost));
+}
+
+// Plan the finalists again: all of them with half of the work that is left, the better half with half of the
+// rest, and so on. The last one is the best, which is planned with what is left then.
+static tl_result tli_deepen(tli_compile *c) {
+    tl_result result = TL_OK;
+    int32_t count, i;
+    for (count = c->finalist_count; count > c->has_best && !tli_is_compile_settled(c); count /= 2) {
+        uint64_t end = c->work_limit - (c->work_limit > c->work ? (c->work_limit - c->work) / 2 : 0);
+        tli_sort_finalists(c);
+        for (i = 0; i < count && !result && !tli_is_out_of_work(c) && !tli_is_compile_settled(c); i++) {
+            const tli_finalist *f = &c->finalists[i];
+            uint64_t share = end > c->work ? (end - c->work) / (uint64_t)(count - i) : 0;
+            if (f->is_settled || f->work >= share / 2) continue;
+            c->plan_work = share;
+            result = tli_plan_finalist(c, f);
+        }
+        if (result) break;
+    }
+    return result;
+}
+
 // Plan the best combination once more with the work that is left. The graphs are open.
 static tl_result tli_improve_plan(tli_compile *c, const tl_precision_graph *applied) {
     uint64_t left = c->work_limit > c->work ? c->work_limit - c->work : 0;
+    uint64_t needed;
     int32_t proven;
     tl_plan plan;
     tl_result result;
     if (left <= c->try_work || c->stopped || c->is_complete || c->bound == c->choice.cost || tli_is_near(c))
         return TL_OK;
-    result = tli_plan_graph(c, applied, c->desc->work_limit ? left : 0, &plan, &proven);
+    result = tli_plan_graph(c, applied, c->desc->work_limit ? left : 0, &plan, &proven, &needed);
     if (result == TL_ERROR_INFEASIBLE) return TL_OK;    // with more work other plans are found, mostly better
     if (result) return result;
     if (c->fewest ? tli_compiled_bytes(c, &plan) < tli_compiled_bytes(c, &c->plan)
@@ -49581,9 +49956,11 @@ static tl_result tli_refuse_compile(const tli_compile *c) {
 static tl_result tli_plan_least(tli_compile *c) {
     tl_precision_graph applied;
     tl_plan plan;
+    uint64_t needed;
     int32_t proven;
     tl_result result = tli_apply_mix(c, &applied);
-    if (!result) result = tli_plan_graph(c, &applied, c->try_work, &plan, &proven);
+    c->plan_work = c->least_work;
+    if (!result) result = tli_plan_graph(c, &applied, c->plan_work, &plan, &proven, &needed);
     if (!result) tli_offer_choice(c, &applied, &plan);
     tl_free_precision_graph(c->env, &applied);
     return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
@@ -49599,8 +49976,12 @@ static tl_result tli_try_least(tli_compile *c) {
     c->budget.is_over = 0;
     c->work = 0;
     c->least = UINT64_MAX;
+    c->seeks_least = 1;
+    c->finalist_count = 0;
     result = tli_try_codecs(c);
     if (!result) result = tli_improve_formats(c);
+    if (!result) result = tli_deepen(c);
+    c->seeks_least = 0;
     c->budget = budget;
     c->is_complete = 0;
     if (!result && !c->has_best && c->least != UINT64_MAX && c->least <= budget.allowed_bytes) {
@@ -49619,6 +50000,7 @@ static tl_result tli_search_combinations(tli_compile *c) {
     tl_result result = tli_try_codecs(c);
     if (!result) result = tli_improve_chains(c);
     if (!result) result = tli_improve_formats(c);
+    if (!result) result = tli_deepen(c);
     if (!result && !c->has_best) result = tli_try_least(c);
     tli_end_quiet(&quiet, result);
     if (result) return result;

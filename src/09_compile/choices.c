@@ -3,13 +3,20 @@
 
 // -- compile --
 //
-// The outer choices are nested loops, and each turn of the innermost one is a plan of [6] within the budget:
+// Each combination of outer choices is a graph, and each trial of one a plan of [6] within the budget:
 //
-//     for each number of parts       the caller's graph in the precision and of one part: source
-//       the bound of that many parts     of one relaxed graph: tli_bound_part
-//       for each set of fused chains     source with these chains fused: graph
-//         for each mix of formats        graph with conversions: applied
+//     number of parts            the caller's graph in the precision and of one part: source
+//       set of fused chains      source with these chains fused: graph
+//         mix of formats         graph with conversions: applied
 //           plan, places, compare
+//
+// Nothing that a narrower call would find may be missed because other choices used up the work. So it is shared:
+//
+//     a quarter       every number of parts: its bound (tli_bound_part), all in f32 with every chain fused, with
+//                     none, and formats for what that plan runs again
+//     a quarter       every number of parts: other chains and mixes, planned with little work
+//     the rest        chains and formats beside the best; then the best of each kind, the finalists, are planned
+//                     again: all of them, the better half with more work, and so on, until one gets what is left
 //
 // With a codec all of this happens twice: first without compressed copies, which are proven sooner, then with.
 //
@@ -21,6 +28,26 @@
 #define TLI_COMPILE_MIXES     64      // mixes by prices of a byte that are remembered, to plan none twice
 #define TLI_COMPILE_MOST      4096    // combinations, up to which all are enumerated
 #define TLI_COMPILE_CHAINS    16      // chains, up to which each is tried apart, or fused, beside the best
+#define TLI_COMPILE_FINALISTS 12
+#define TLI_COMPILE_OF_KIND   2       // finalists of one number of parts, all in f32 or not
+
+// A combination that was planned, and may be planned again with more work.
+typedef struct tli_finalist {
+    uint64_t value;                   // of its plan: cost, or with `fewest` bytes; without one, its least budget
+    uint64_t work;                    // with which it was planned
+    int32_t  fits;                    // 1 = there is a plan
+    int32_t  is_settled;              // 1 = more work finds no other plan
+    int32_t  is_wide;                 // 1 = all in f32
+    int32_t  parts, compresses;
+    uint8_t *apart, *schemes;         // [nodes of source]
+} tli_finalist;
+
+// A number of parts.
+typedef struct tli_batch_part {
+    uint64_t bound;                   // of a step; UINT64_MAX = nothing fits
+    int32_t  parts;
+    int32_t  is_out;                  // 1 = the batch cannot be split so
+} tli_batch_part;
 
 typedef struct tli_compile {
     tl_env          *env;
@@ -32,11 +59,17 @@ typedef struct tli_compile {
     int32_t          fewest;         // 1 = bytes come first, then the cost
     tl_codec         codec;          // by which f32 tensors may be compressed
     int32_t          compresses;     // 1 = the plans at hand may
-    uint64_t         work, work_limit, try_work;
+    uint64_t         work, work_limit;
+    uint64_t         try_work;       // of the plan of a combination; plan_work: of the one at hand
+    uint64_t         plan_work;
     int32_t          stopped;        // by progress
     int32_t          tried_count;
+    int32_t          is_bounded;     // 1 = the bound is of all numbers of parts
     int32_t          is_complete;    // 1 = every combination so far was proven, or ruled out
     int32_t          enumerates;     // 1 = all combinations are planned
+    int32_t          seeks_least;    // 1 = the budget is one byte: what counts is the least budget
+    tli_batch_part        *part_list;      // [part_count] the numbers of parts, rising
+    int32_t          part_count, part_capacity;
     // One number of parts.
     int32_t          parts;
     tl_graph         source;
@@ -54,20 +87,25 @@ typedef struct tli_compile {
     tli_precision    options;        // of graph, where it is not source
     const tli_precision *choices;    // of graph
     uint64_t        *unpriced;       // costs of the choice, and then of its nets, before prices are added
-    double          *weights;        // [tensors] of the price of its bytes, 0 .. 1
+    double          *weights;        // [tensors] of the price of its bytes, 0 .. 1; of each rule, those at hand
     uint8_t         *mixes;          // [TLI_COMPILE_MIXES x nodes] those tried
     int32_t          mix_count;
     uint8_t         *schemes;        // [nodes] of the mix at hand
     uint8_t         *is_wanted;      // [nodes] of the graph at hand: it has to run
+    uint8_t         *runs;           // [nodes] of the graph at hand: forwards of the last plan, at most 255
+    int32_t          has_runs;
     tl_precision_node *formats;      // [nodes] of the mix at hand
     // The best so far.
-    int32_t          has_best, best_parts;
+    int32_t          has_best, best_parts, best_compresses;
     tl_plan          plan;
     tl_compile_choice choice, runner_up;
     uint8_t         *best_apart, *best_schemes;  // [nodes of source]
     uint64_t         bound;          // of all parts seen; UINT64_MAX = none
     uint64_t         least;          // budget for which a plan was found, where none fits; UINT64_MAX = none
+    uint64_t         least_work;     // with which that was found
     int32_t          least_node;     // of the caller's graph, because of which; -1 = not known
+    tli_finalist     finalists[TLI_COMPILE_FINALISTS];
+    int32_t          finalist_count;
 } tli_compile;
 
 // -- compile: the desc --
@@ -123,7 +161,8 @@ static tl_result tli_fail_compile(const tli_compile *c) {
 // The arrays of the whole call, one block.
 static int tli_open_compile(tli_compile *c) {
     uint64_t nodes = (uint64_t)c->desc->graph->node_count;
-    uint8_t *bytes = (uint8_t *)tli_alloc_array(c->env, nodes, TLI_COMPILE_MIXES + 5);
+    uint8_t *bytes = (uint8_t *)tli_alloc_array(c->env, nodes, TLI_COMPILE_MIXES + 6 + 2 * TLI_COMPILE_FINALISTS);
+    int32_t i;
     c->formats = (tl_precision_node *)tli_alloc_array(c->env, nodes, sizeof *c->formats);
     c->losses = (double *)tli_alloc_array(c->env, nodes * TL_SCHEME_COUNT, sizeof *c->losses);
     c->costs = (uint64_t *)tli_alloc_array(c->env, nodes * TL_SCHEME_COUNT, sizeof *c->costs);
@@ -134,7 +173,13 @@ static int tli_open_compile(tli_compile *c) {
     c->is_wanted = c->schemes + nodes;
     c->best_apart = c->is_wanted + nodes;
     c->best_schemes = c->best_apart + nodes;
-    c->mixes = c->best_schemes + nodes;
+    c->runs = c->best_schemes + nodes;
+    c->mixes = c->runs + nodes;
+    bytes = c->mixes + TLI_COMPILE_MIXES * nodes;
+    for (i = 0; i < TLI_COMPILE_FINALISTS; i++, bytes += 2 * nodes) {
+        c->finalists[i].apart = bytes;
+        c->finalists[i].schemes = bytes + nodes;
+    }
     return 1;
 }
 
@@ -144,14 +189,17 @@ static void tli_close_compile(tli_compile *c) {
     tli_release(c->env, c->losses);
     tli_release(c->env, c->costs);
     tli_release(c->env, c->masks);
+    tli_release(c->env, c->part_list);
 }
-
-static int tli_is_out_of_work(const tli_compile *c) { return c->stopped || c->work >= c->work_limit; }
 
 // Whether the best is within 0.1 % of the bound of all parts: by default nothing is improved then.
 static int tli_is_near(const tli_compile *c) {
     return c->has_best && !c->desc->work_limit && c->bound != UINT64_MAX &&
            c->choice.cost - (c->bound < c->choice.cost ? c->bound : c->choice.cost) <= c->bound / 1000;
+}
+
+static int tli_is_out_of_work(const tli_compile *c) {
+    return c->stopped || c->work >= c->work_limit || (c->is_bounded && tli_is_near(c));
 }
 
 static void tli_report_progress(tli_compile *c) {

@@ -133,10 +133,13 @@ static uint64_t tli_compiled_bytes(const tli_compile *c, const tl_plan *plan) {
     return c->in_arena ? plan->arena_bytes : plan->peak_bytes;
 }
 
-static void tli_note_least(tli_compile *c, uint64_t bytes, int32_t node) {
+// The budget that the combination at hand would do with.
+static void tli_note_least(tli_compile *c, uint64_t bytes, int32_t node, uint64_t *needed) {
+    if (bytes) *needed = bytes;
     if (!bytes || bytes >= c->least) return;
     c->least = bytes;
     c->least_node = node;
+    c->least_work = c->plan_work;
 }
 
 // The node of the caller's graph that a node of the graph at hand stands for.
@@ -146,21 +149,23 @@ static int32_t tli_find_origin(const tli_compile *c, const tl_precision_graph *a
     return c->graph == &c->source ? node : c->fusion.members[c->fusion.first_members[node + 1] - 1];
 }
 
-// Plan a graph within the budget, with places. TL_ERROR_INFEASIBLE: nothing fits, and the least is noted.
+// Plan a graph within the budget, with places. TL_ERROR_INFEASIBLE: nothing fits, and *needed is the budget that
+// would do, UINT64_MAX = not known.
 static tl_result tli_plan_graph(tli_compile *c, const tl_precision_graph *applied, uint64_t work_limit,
-                                tl_plan *plan, int32_t *proven) {
+                                tl_plan *plan, int32_t *proven, uint64_t *needed) {
     const tl_graph *graph = applied->memory ? &applied->graph : c->graph;
     tli_asked asked = tli_ask_for_compile(c, graph, work_limit);
     tl_remat_report report;
     tl_result result;
     asked.formats = applied->formats;
+    *needed = UINT64_MAX;
     tli_zero(plan, sizeof *plan);
     result = tli_plan_asked(&asked, plan, &report);
     c->work += report.work + (uint64_t)graph->node_count * 64;
     *proven = report.bound_cost || result ? report.proven : !c->fewest;
     if (result == TL_ERROR_INFEASIBLE) {
         int32_t node = report.limiting_node;
-        tli_note_least(c, report.least_budget_bytes, tli_find_origin(c, applied, node));
+        tli_note_least(c, report.least_budget_bytes, tli_find_origin(c, applied, node), needed);
         return result;
     }
     if (!result) result = tli_place_compiled(c, graph, plan);
@@ -168,7 +173,7 @@ static tl_result tli_plan_graph(tli_compile *c, const tl_precision_graph *applie
     plan->base_bytes = c->budget.base_bytes;
     if (!c->budget.is_over && tli_compiled_bytes(c, plan) <= c->budget.bytes &&
         (c->in_arena ? plan->host_arena_bytes : plan->host_peak_bytes) <= c->budget.host_bytes) return TL_OK;
-    tli_note_least(c, tli_add_base(&c->budget, tli_compiled_bytes(c, plan)), -1);
+    tli_note_least(c, tli_add_base(&c->budget, tli_compiled_bytes(c, plan)), -1, needed);
     *proven = plan->peak_bytes > c->budget.bytes && !c->fewest && !report.bound_cost;
     tl_free_plan(c->env, plan);
     return TL_ERROR_INFEASIBLE;
@@ -198,16 +203,25 @@ static void tli_describe_choice(const tli_compile *c, const tl_precision_graph *
 // Remember the numbers that make the graphs at hand again.
 static void tli_remember_mix(tli_compile *c) {
     c->best_parts = c->parts;
+    c->best_compresses = c->compresses;
     tli_copy(c->best_apart, c->apart, (size_t)c->source.node_count);
     tli_copy(c->best_schemes, c->schemes, (size_t)c->graph->node_count);
+}
+
+// Whether the combination at hand is the best one.
+static int tli_is_at_best(const tli_compile *c) {
+    return c->has_best && c->parts == c->best_parts && c->compresses == c->best_compresses &&
+           TLI_MEMCMP(c->apart, c->best_apart, (size_t)c->source.node_count) == 0 &&
+           TLI_MEMCMP(c->schemes, c->best_schemes, (size_t)c->graph->node_count) == 0;
 }
 
 // Take a plan for the best, or for the runner-up, or release it.
 static void tli_offer_choice(tli_compile *c, const tl_precision_graph *applied, tl_plan *plan) {
     tl_compile_choice choice;
+    int is_again = tli_is_at_best(c);
     tli_describe_choice(c, applied, plan, &choice);
     if (!c->has_best || tli_is_better(c, &choice, &c->choice)) {
-        if (c->has_best) c->runner_up = c->choice;
+        if (c->has_best && !is_again) c->runner_up = c->choice;
         tl_free_plan(c->env, &c->plan);
         c->plan = *plan;
         c->choice = choice;
@@ -215,35 +229,120 @@ static void tli_offer_choice(tli_compile *c, const tl_precision_graph *applied, 
         tli_remember_mix(c);
         return;
     }
-    if (tli_is_better(c, &choice, &c->runner_up)) c->runner_up = choice;
+    if (!is_again && tli_is_better(c, &choice, &c->runner_up)) c->runner_up = choice;
     tl_free_plan(c->env, plan);
 }
 
-// Plan the combination at hand, unless its calls cost too much.
+// -- compile: finalists --
+
+// Whether a finalist is better than another one: what fits first.
+static int tli_is_ahead(const tli_finalist *a, const tli_finalist *b) {
+    if (a->fits != b->fits) return a->fits;
+    return a->value < b->value;
+}
+
+// The place of a new finalist: of itself, of the worst of its kind, a free one, or of the worst of all.
+static tli_finalist *tli_place_finalist(tli_compile *c, const tli_finalist *f, int32_t *is_known) {
+    tli_finalist *worst = NULL, *of_kind = NULL;
+    int32_t i, count = 0;
+    for (i = 0; i < c->finalist_count; i++) {
+        tli_finalist *other = &c->finalists[i];
+        int same_kind = other->parts == f->parts && other->is_wide == f->is_wide;
+        if (same_kind && other->compresses == f->compresses &&
+            TLI_MEMCMP(c->apart, other->apart, (size_t)c->source.node_count) == 0 &&
+            TLI_MEMCMP(c->schemes, other->schemes, (size_t)c->graph->node_count) == 0) {
+            *is_known = 1;
+            return other;
+        }
+        if (!worst || tli_is_ahead(worst, other)) worst = other;
+        if (!same_kind) continue;
+        count++;
+        if (!of_kind || tli_is_ahead(of_kind, other)) of_kind = other;
+    }
+    if (count >= TLI_COMPILE_OF_KIND) return tli_is_ahead(f, of_kind) ? of_kind : NULL;
+    if (c->finalist_count < TLI_COMPILE_FINALISTS) return &c->finalists[c->finalist_count++];
+    return tli_is_ahead(f, worst) ? worst : NULL;
+}
+
+// Remember the combination at hand, which was planned with plan_work.
+static void tli_note_finalist(tli_compile *c, uint64_t value, int fits, int is_settled) {
+    tli_finalist f, *place;
+    int32_t id, is_known = 0;
+    f.value = value;
+    f.work = c->plan_work;
+    f.fits = fits;
+    f.is_settled = is_settled;
+    f.is_wide = 1;
+    for (id = 0; id < c->graph->node_count && c->is_mixed; id++) f.is_wide &= c->schemes[id] == TL_SCHEME_F32;
+    f.parts = c->parts;
+    f.compresses = c->compresses;
+    place = tli_place_finalist(c, &f, &is_known);
+    if (!place) return;
+    if (is_known && !tli_is_ahead(&f, place)) {         // as good as before, with more work
+        place->work = f.work;
+        place->is_settled |= f.is_settled;
+        return;
+    }
+    f.apart = place->apart;
+    f.schemes = place->schemes;
+    *place = f;
+    tli_copy(f.apart, c->apart, (size_t)c->source.node_count);
+    tli_zero(f.schemes, (size_t)c->source.node_count);
+    tli_copy(f.schemes, c->schemes, (size_t)c->graph->node_count);
+}
+
+// Count the forwards of the nodes of the graph at hand in a plan of it, or of it with conversions.
+static void tli_count_runs(tli_compile *c, const tl_precision_graph *applied, const tl_plan *plan) {
+    int32_t k;
+    tli_zero(c->runs, (size_t)c->graph->node_count);
+    for (k = 0; k < plan->step_count; k++) {
+        tl_step step = tl_find_step(plan, k);
+        uint8_t *runs;
+        if (step.kind != TL_STEP_FORWARD && step.kind != TL_STEP_FORWARD_INPLACE &&
+            step.kind != TL_STEP_FORWARD_SAVE) continue;
+        runs = &c->runs[applied->memory ? applied->nodes[step.node] : step.node];
+        if (*runs < 255) ++*runs;
+    }
+    c->has_runs = 1;
+}
+
+// Whether the calls of a graph cost too much already. -1 = no memory.
+static int tli_is_too_dear(tli_compile *c, const tl_graph *graph) {
+    uint8_t *is_wanted = (uint8_t *)tli_alloc_array(c->env, (uint64_t)graph->node_count, 1);
+    int is_out;
+    c->work += (uint64_t)graph->node_count * 64;
+    if (!is_wanted) return -1;
+    tli_mark_wanted(graph, c->inference, is_wanted);
+    is_out = tli_is_ruled_out(c, tli_find_step_cost(c, tli_sum_wanted(c, graph, is_wanted)));
+    tli_release(c->env, is_wanted);
+    return is_out;
+}
+
+// Plan the combination at hand with plan_work, unless its calls cost too much.
 static tl_result tli_try_mix(tli_compile *c) {
     tl_precision_graph applied;
     tl_plan plan;
-    uint64_t least = c->least;
+    uint64_t least = c->least, needed;
     int32_t proven = 0;
-    uint8_t *is_wanted;
     tl_result result = tli_apply_mix(c, &applied);
-    const tl_graph *graph = applied.memory ? &applied.graph : c->graph;
-    int is_out = 0;
+    int is_out;
+    c->has_runs = 0;
     if (result) return result;
-    is_wanted = (uint8_t *)tli_alloc_array(c->env, (uint64_t)graph->node_count, 1);
-    if (is_wanted) {
-        tli_mark_wanted(graph, c->inference, is_wanted);
-        is_out = tli_is_ruled_out(c, tli_find_step_cost(c, tli_sum_wanted(c, graph, is_wanted)));
-    }
-    tli_release(c->env, is_wanted);
-    c->work += (uint64_t)graph->node_count * 64;
-    if (!is_wanted) result = tli_fail_compile(c);
-    else if (!is_out) {
+    is_out = tli_is_too_dear(c, applied.memory ? &applied.graph : c->graph);
+    if (is_out < 0) result = tli_fail_compile(c);
+    if (!is_out) {
         c->tried_count++;
-        result = tli_plan_graph(c, &applied, c->try_work, &plan, &proven);
+        result = tli_plan_graph(c, &applied, c->plan_work, &plan, &proven, &needed);
         if (!result || result == TL_ERROR_INFEASIBLE) c->is_complete &= proven;
-        if (!result) tli_offer_choice(c, &applied, &plan);
-        else if (!c->has_best && c->least < least) tli_remember_mix(c);
+        if (!result) {
+            uint64_t cost = tli_find_step_cost(c, plan.cost);
+            tli_note_finalist(c, c->fewest ? tli_compiled_bytes(c, &plan) : cost, 1, proven);
+            tli_count_runs(c, &applied, &plan);
+            tli_offer_choice(c, &applied, &plan);
+        } else if (result == TL_ERROR_INFEASIBLE) {
+            if (needed != UINT64_MAX && (!proven || c->seeks_least)) tli_note_finalist(c, needed, 0, 0);
+            if (!c->has_best && c->least < least) tli_remember_mix(c);
+        }
         tli_report_progress(c);
     }
     tl_free_precision_graph(c->env, &applied);
@@ -252,8 +351,9 @@ static tl_result tli_try_mix(tli_compile *c) {
 
 // -- compile: mixes of formats --
 
-// Prices of a byte, in units of the time of all calls over all bytes.
-static const double tli_byte_prices[] = { 0, 0.03125, 0.0625, 0.125, 0.25, 0.5, 1, 2, 8, 32, 4096 };
+// Prices of a byte, in units of the time of all calls over all bytes. First time alone and bytes alone, then the
+// middle, then what lies between.
+static const double tli_byte_prices[] = { 0, 4096, 0.5, 8, 0.125, 2, 0.03125, 1, 32, 0.25, 0.0625 };
 
 // Whether a mix was tried; if not, remember it.
 static int tli_is_mix_known(tli_compile *c) {
@@ -295,14 +395,24 @@ static uint64_t tli_price_node(const tli_compile *c, int32_t id, int32_t scheme,
     return sum < most ? sum : most;
 }
 
+// Choose formats by the costs at hand.
+static tl_result tli_pick_formats(tli_compile *c, tli_precision *p) {
+    tli_pick pick;
+    tl_result result = tli_pick_cost(p, p->loss_units, &pick);
+    c->work += (uint64_t)c->graph->node_count * 4096;
+    if (result == TL_ERROR_INFEASIBLE)
+        return tli_fail(c->env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE),
+                        TLI_RULE(LOSS_LIMIT_NO_CHOICE_OF_FORMATS));
+    if (!result) tli_copy(c->schemes, p->schemes, (size_t)c->graph->node_count);
+    return result;
+}
+
 // Choose formats by time and a price of a byte.
 static tl_result tli_pick_priced(tli_compile *c, tli_precision *p, double price, int copies) {
     uint64_t places = (uint64_t)c->graph->node_count * TL_SCHEME_COUNT, i;
     uint64_t most = (UINT64_C(1) << 58) / ((uint64_t)p->node_count + (uint64_t)p->net_count * TL_FORMAT_COUNT);
     const uint64_t *net_costs = c->unpriced + (uint64_t)p->node_count * TL_SCHEME_COUNT;
     uint64_t net_places = (uint64_t)p->net_count * TL_FORMAT_COUNT * TL_FORMAT_COUNT;
-    tli_pick pick;
-    tl_result result;
     for (i = 0; i < places; i++)
         if (c->unpriced[i] != TL_FORBIDDEN)
             p->costs[i] = c->unpriced[i] + tli_price_node(c, (int32_t)(i / TL_SCHEME_COUNT),
@@ -316,13 +426,7 @@ static tl_result tli_pick_priced(tli_compile *c, tli_precision *p, double price,
         p->net_costs[i] = net_costs[i];
         if (copies) p->net_costs[i] += tli_price_bytes(price * c->weights[tensor], bytes, most);
     }
-    result = tli_pick_cost(p, p->loss_units, &pick);
-    c->work += (uint64_t)c->graph->node_count * 4096;
-    if (result == TL_ERROR_INFEASIBLE)
-        return tli_fail(c->env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE),
-                        TLI_RULE(LOSS_LIMIT_NO_CHOICE_OF_FORMATS));
-    if (!result) tli_copy(c->schemes, p->schemes, (size_t)c->graph->node_count);
-    return result;
+    return tli_pick_formats(c, p);
 }
 
 // Room for what prices are added to; 0 = no memory.
@@ -330,22 +434,23 @@ static int tli_open_prices(tli_compile *c, const tli_precision *p) {
     uint64_t costs = (uint64_t)p->node_count * TL_SCHEME_COUNT;
     uint64_t net_costs = (uint64_t)p->net_count * TL_FORMAT_COUNT * TL_FORMAT_COUNT;
     c->unpriced = (uint64_t *)tli_alloc_array(c->env, costs + net_costs, sizeof *c->unpriced);
-    c->weights = (double *)tli_alloc_array(c->env, (uint64_t)c->graph->tensor_count, sizeof *c->weights);
+    c->weights = (double *)tli_alloc_array(c->env, (uint64_t)c->graph->tensor_count,
+                                           TLI_PRICE_RULES * sizeof *c->weights);
     if (!c->unpriced || !c->weights) return 0;
     tli_copy(c->unpriced, p->costs, (size_t)costs * sizeof *c->unpriced);
     tli_copy(c->unpriced + costs, p->net_costs, (size_t)net_costs * sizeof *c->unpriced);
     return 1;
 }
 
-static void tli_close_prices(tli_compile *c, tli_precision *p) {
+static void tli_close_prices(tli_compile *c, tli_precision *p, double *weights) {
     uint64_t costs = (uint64_t)p->node_count * TL_SCHEME_COUNT;
     uint64_t net_costs = (uint64_t)p->net_count * TL_FORMAT_COUNT * TL_FORMAT_COUNT;
-    if (c->unpriced && c->weights) {
+    if (c->unpriced && weights) {
         tli_copy(p->costs, c->unpriced, (size_t)costs * sizeof *c->unpriced);
         tli_copy(p->net_costs, c->unpriced + costs, (size_t)net_costs * sizeof *c->unpriced);
     }
     tli_release(c->env, c->unpriced);
-    tli_release(c->env, c->weights);
+    tli_release(c->env, weights);
     c->unpriced = NULL;
     c->weights = NULL;
 }
@@ -412,13 +517,18 @@ static double tli_find_price_unit(const tli_compile *c) {
     return (double)(time + 1) / (double)bytes;
 }
 
-// Plan the mixes that the prices of one rule lead to.
-static tl_result tli_try_rule(tli_compile *c, tli_precision *p, tli_price_rule rule) {
-    size_t rows = sizeof tli_byte_prices / sizeof tli_byte_prices[0], i;
-    double unit = tli_find_price_unit(c);
-    tl_result result = tli_weigh_tensors(c, rule);
-    for (i = 0; i < rows && !result && !tli_is_out_of_work(c); i++) {
-        result = tli_pick_priced(c, p, unit * tli_byte_prices[i], rule != TLI_PRICE_MADE);
+static tli_precision *tli_open_choices(tli_compile *c) {
+    return c->graph == &c->source ? &c->tables : &c->options;
+}
+
+// Plan the mixes that a price of a byte leads to by each rule; a price of 0 is the same by all.
+static tl_result tli_try_price(tli_compile *c, tli_precision *p, double *weights, double price) {
+    tl_result result = TL_OK;
+    int rule;
+    for (rule = 0; rule < (price > 0 ? TLI_PRICE_RULES : 1) && !result && !tli_is_out_of_work(c); rule++) {
+        if (c->inference && rule == TLI_PRICE_KEPT) continue;   // nothing is kept for a backward
+        c->weights = weights + (size_t)rule * (size_t)c->graph->tensor_count;
+        result = tli_pick_priced(c, p, price, rule != TLI_PRICE_MADE);
         if (!result && !tli_is_mix_known(c)) result = tli_try_mix(c);
     }
     return result;
@@ -426,15 +536,63 @@ static tl_result tli_try_rule(tli_compile *c, tli_precision *p, tli_price_rule r
 
 // Plan the mixes that prices of a byte lead to, the first of them with none.
 static tl_result tli_try_prices(tli_compile *c) {
-    tli_precision *p = c->graph == &c->source ? &c->tables : &c->options;
+    size_t rows = sizeof tli_byte_prices / sizeof tli_byte_prices[0], i;
+    tli_precision *p = tli_open_choices(c);
     tl_result result = tli_open_prices(c, p) ? TL_OK : tli_fail_compile(c);
+    double unit = tli_find_price_unit(c), *weights = c->weights;
     int rule;
     for (rule = 0; rule < TLI_PRICE_RULES && !result; rule++) {
-        if (c->inference && rule == TLI_PRICE_KEPT) continue;   // nothing is kept for a backward
-        result = tli_try_rule(c, p, (tli_price_rule)rule);
+        c->weights = weights + (size_t)rule * (size_t)c->graph->tensor_count;
+        result = tli_weigh_tensors(c, (tli_price_rule)rule);
     }
-    tli_close_prices(c, p);
+    for (i = 0; i < rows && !result && !tli_is_out_of_work(c); i++)
+        result = tli_try_price(c, p, weights, unit * tli_byte_prices[i]);
+    tli_close_prices(c, p, weights);
     return result;
+}
+
+// Raise the times of a choice by what the last plan runs again: precision after recomputation.
+static void tli_price_runs(tli_compile *c, tli_precision *p) {
+    int32_t id, k;
+    for (id = 0; id < c->graph->node_count; id++) {
+        const tl_node *node = &c->graph->nodes[id];
+        uint64_t once = tli_find_call_costs(c, node), again, most = UINT64_C(1) << 40;
+        if (c->runs[id] < 2 || !once) continue;
+        for (k = 0; k < TL_SCHEME_COUNT; k++) {
+            uint64_t *cost = &p->costs[(size_t)id * TL_SCHEME_COUNT + (size_t)k];
+            if (*cost == TL_FORBIDDEN) continue;
+            again = tli_multiply_ratio(*cost, node->fwd_cost, once, 1);
+            if (again > most) again = most;     // sums over a graph stay within the bits of a choice
+            *cost += again * (uint64_t)(c->runs[id] - 1);
+        }
+    }
+}
+
+// After a plan in f32: the formats that make it fastest, planned with these.
+static tl_result tli_try_after_plan(tli_compile *c) {
+    tli_precision *p = tli_open_choices(c);
+    tl_result result;
+    double *weights;
+    if (!c->is_mixed || !c->has_runs) return TL_OK;
+    result = tli_open_prices(c, p) ? TL_OK : tli_fail_compile(c);
+    weights = c->weights;
+    if (!result) {
+        tli_price_runs(c, p);
+        result = tli_pick_formats(c, p);
+    }
+    if (!result && !tli_is_mix_known(c)) result = tli_try_mix(c);
+    tli_close_prices(c, p, weights);
+    return result == TL_ERROR_INFEASIBLE ? TL_OK : result;      // said where formats alone are chosen
+}
+
+// Whether the mix at hand keeps the limit of the loss.
+static int tli_keeps_loss(const tli_compile *c) {
+    const tli_precision *p = c->choices;
+    uint64_t sum = 0;
+    int32_t id;
+    for (id = 0; id < c->graph->node_count; id++)
+        sum += p->losses[(size_t)id * TL_SCHEME_COUNT + c->schemes[id]];
+    return p->loss_units == TL_UNLIMITED || sum <= p->loss_units;
 }
 
 // Whether every node may stay in f32.
@@ -445,12 +603,31 @@ static int tli_may_be_wide(const tli_compile *c) {
     return 1;
 }
 
-// Everything in f32, where it may be: that keeps any limit of the loss.
-static tl_result tli_try_uniform(tli_compile *c) {
+// Everything in f32, where it may be: that keeps any limit of the loss. 0 = it may not.
+static int tli_choose_wide(tli_compile *c) {
     int32_t id;
-    if (!tli_may_be_wide(c)) return TL_OK;
     for (id = 0; id < c->graph->node_count; id++) c->schemes[id] = TL_SCHEME_F32;
-    return c->is_mixed && tli_is_mix_known(c) ? TL_OK : tli_try_mix(c);
+    return tli_may_be_wide(c);
+}
+
+// Every node that may be in a scheme, the others in the first that they may have: in f32, mostly.
+static tl_result tli_try_uniform(tli_compile *c, int32_t scheme) {
+    int32_t id, k;
+    for (id = 0; id < c->graph->node_count; id++) {
+        const uint64_t *costs = c->choices->costs + (size_t)id * TL_SCHEME_COUNT;
+        for (k = costs[scheme] != TL_FORBIDDEN ? scheme : 0; k < TL_SCHEME_COUNT; k++)
+            if (costs[k] != TL_FORBIDDEN) break;
+        c->schemes[id] = (uint8_t)k;
+    }
+    return !tli_keeps_loss(c) || tli_is_mix_known(c) ? TL_OK : tli_try_mix(c);
+}
+
+static tl_result tli_try_uniforms(tli_compile *c) {
+    tl_result result = TL_OK;
+    int32_t scheme;
+    for (scheme = 0; scheme < TL_SCHEME_COUNT && !result && !tli_is_out_of_work(c); scheme++)
+        if (scheme != TL_SCHEME_F32 && TLI_FLOAT_SCHEMES >> scheme & 1) result = tli_try_uniform(c, scheme);
+    return result;
 }
 
 // -- compile: mixes of formats, all of them --
@@ -533,16 +710,6 @@ static tl_result tli_try_all(tli_compile *c) {
 // Beside the best mix, or where nothing fits the one that takes the fewest bytes: runs of 1, 2, 4 and 8 nodes
 // in another format, those with the most bytes first, as long as that helps.
 
-// Whether the mix at hand keeps the limit of the loss.
-static int tli_keeps_loss(const tli_compile *c) {
-    const tli_precision *p = c->choices;
-    uint64_t sum = 0;
-    int32_t id;
-    for (id = 0; id < c->graph->node_count; id++)
-        sum += p->losses[(size_t)id * TL_SCHEME_COUNT + c->schemes[id]];
-    return p->loss_units == TL_UNLIMITED || sum <= p->loss_units;
-}
-
 // Put a run of nodes into a scheme, as far as they may have it; 0 = that changes nothing.
 static int tli_turn_run(tli_compile *c, int32_t first, int32_t count, int32_t scheme) {
     int32_t id, changed = 0;
@@ -603,12 +770,40 @@ static tl_result tli_turn_formats(tli_compile *c) {
     return result;
 }
 
-// Plan the mixes of one set of fused chains.
-static tl_result tli_try_variant(tli_compile *c) {
+// Give the next plan one part in so many of the work that is left, but try_work at most.
+static void tli_share_work(tli_compile *c, uint64_t count) {
+    uint64_t left = c->work_limit > c->work ? c->work_limit - c->work : 0;
+    c->plan_work = left / count < c->try_work ? left / count + 1 : c->try_work;
+}
+
+// Plan one set of fused chains in f32, where it may be, and with formats for that plan.
+static tl_result tli_try_wide(tli_compile *c) {
     tl_result result = tli_open_variant(c);
-    if (!result) result = tli_try_uniform(c);
+    tli_share_work(c, 2);
+    if (!result && tli_choose_wide(c)) {
+        (void)tli_is_mix_known(c);
+        result = tli_try_mix(c);
+        tli_share_work(c, 2);
+        if (!result && !c->stopped) result = tli_try_after_plan(c);
+    }
+    tli_close_variant(c);
+    return result;
+}
+
+// Plan the mixes of one set of fused chains. has_wide: it was planned in f32 before.
+static tl_result tli_try_variant(tli_compile *c, int has_wide) {
+    tl_result result = tli_open_variant(c);
+    if (!result && tli_choose_wide(c)) {
+        (void)tli_is_mix_known(c);
+        if (!has_wide) result = tli_try_mix(c);
+    }
     if (!result && c->is_mixed && (tli_count_mixes(c) > 1 || !tli_may_be_wide(c))) {
-        result = tli_try_prices(c);
+        result = tli_try_uniforms(c);
+        if (!result) result = tli_try_prices(c);
+        if (result == TL_ERROR_INFEASIBLE && tli_may_be_wide(c)) {  // found by no search, in a wide graph
+            c->is_complete = 0;
+            result = TL_OK;
+        }
         if (!result && c->enumerates) result = tli_try_all(c);
         if (!c->enumerates || tli_is_out_of_work(c)) c->is_complete = 0;
     }

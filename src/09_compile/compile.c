@@ -26,31 +26,50 @@ static int32_t tli_choose_paying(tli_compile *c, int none) {
     return count;
 }
 
+// Plan every chain fused, and none.
+static tl_result tli_begin_chains(tli_compile *c) {
+    tl_result result;
+    tli_choose_apart(c, 0);
+    result = tli_try_wide(c);
+    if (result || !c->all.fused_count || c->stopped) return result;
+    (void)tli_choose_paying(c, 1);
+    return tli_try_wide(c);
+}
+
 // Plan the sets of fused chains of one number of parts: all sets; or every chain fused, those that pay, none.
 static tl_result tli_try_chains(tli_compile *c) {
     int32_t chains = c->all.fused_count, apart;
-    uint32_t bits;
+    uint32_t bits, sets = (uint32_t)1 << (c->enumerates ? chains : 0);
     tl_result result;
     if (c->enumerates) {
-        for (bits = 0, result = TL_OK; bits < (uint32_t)1 << chains && !result; bits++) {
+        for (bits = 0, result = TL_OK; bits < sets && !result; bits++) {
             tli_choose_apart(c, bits);
-            result = tli_try_variant(c);
+            result = tli_try_variant(c, bits == 0 || bits == sets - 1);
         }
         return result;
     }
     if (chains > 1) c->is_complete = 0;
     tli_choose_apart(c, 0);
-    result = tli_try_variant(c);
+    result = tli_try_variant(c, 1);
     apart = tli_choose_paying(c, 0);
-    if (!result && apart && apart < chains && !tli_is_out_of_work(c)) result = tli_try_variant(c);
+    if (!result && apart && apart < chains && !tli_is_out_of_work(c)) result = tli_try_variant(c, 0);
     if (!result && chains && !tli_is_out_of_work(c)) {
         (void)tli_choose_paying(c, 1);
-        result = tli_try_variant(c);
+        result = tli_try_variant(c, 1);
     }
     return result;
 }
 
 // -- compile: numbers of parts --
+
+// Divisors of a batch are looked for up to this, and those that these leave.
+#define TLI_COMPILE_DIVISOR 1000000
+
+// Whether nothing of a number of parts fits, or can be the best.
+static int tli_is_part_out(const tli_compile *c, const tli_batch_part *part) {
+    if (c->seeks_least) return 0;
+    return part->bound == UINT64_MAX || tli_is_ruled_out(c, part->bound);
+}
 
 static tl_result tli_open_part(tli_compile *c, int32_t parts) {
     tl_result result = tli_open_source(c, parts);
@@ -74,43 +93,95 @@ static int tli_is_small(const tli_compile *c) {
     return c->all.fused_count <= 4 && mixes << c->all.fused_count <= TLI_COMPILE_MOST;
 }
 
-static tl_result tli_try_part(tli_compile *c, int32_t parts) {
-    uint64_t bound = 0, step = 0;
-    tl_result result = tli_open_part(c, parts);
-    if (!result) result = tli_bound_part(c, &bound);
+// List a number of parts.
+static tl_result tli_add_batch_part(tli_compile *c, uint64_t parts) {
+    tli_batch_part *part;
+    if (parts > INT32_MAX) return TL_OK;
+    if (!tli_grow(c->env, (void **)&c->part_list, &c->part_capacity, c->part_count, 1, sizeof *c->part_list))
+        return tli_fail_compile(c);
+    part = &c->part_list[c->part_count++];
+    part->parts = (int32_t)parts;
+    return TL_OK;
+}
+
+// List the numbers of parts: that of the strategy, or every divisor of the batch that is small, or the batch
+// over one.
+static tl_result tli_list_parts(tli_compile *c) {
+    uint64_t batch = c->desc->graph->batch, steps = c->strategy->gradient.accumulation_steps, d;
+    tl_result result = TL_OK;
+    if (!c->desc->may_split) return tli_add_batch_part(c, 1);
+    if (steps) {
+        if (batch % steps == 0 && steps <= INT32_MAX) return tli_add_batch_part(c, steps);
+        return tli_fail_values(c->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE),
+                               TLI_RULE(GRAPH_BATCH_CANNOT_BE_SPLIT_SO), batch, steps);
+    }
+    if (!batch) return tli_add_batch_part(c, 1);
+    for (d = 1; d <= TLI_COMPILE_DIVISOR && d <= batch / d && !result; d++)
+        if (batch % d == 0) result = tli_add_batch_part(c, d);
+    for (d--; d > 0 && !result; d--)
+        if (batch % d == 0 && batch / d > d) result = tli_add_batch_part(c, batch / d);
+    return result;
+}
+
+// Bound a number of parts, and plan it in f32. Its share of the work ends at work_limit.
+static tl_result tli_begin_part(tli_compile *c, tli_batch_part *part) {
+    uint64_t bound = 0;
+    tl_result result = tli_open_part(c, part->parts);
+    part->is_out = result == TL_NOT_READY;
+    tli_share_work(c, 4);
+    if (!result && !c->seeks_least) result = tli_bound_part(c, &bound);
     if (!result) {
-        step = bound == UINT64_MAX ? bound : tli_find_step_cost(c, bound);
-        c->bound = step < c->bound ? step : c->bound;
-        if (!c->has_best || (bound != UINT64_MAX && !tli_is_ruled_out(c, step))) {
-            c->enumerates = tli_is_small(c);
-            result = tli_try_chains(c);
-        }
+        part->bound = bound == UINT64_MAX ? bound : tli_find_step_cost(c, bound);
+        if (!c->seeks_least && part->bound < c->bound) c->bound = part->bound;
+        if (!tli_is_part_out(c, part)) result = tli_begin_chains(c);
+    }
+    tli_close_part(c);
+    if (result != TL_NOT_READY) return result;
+    if (!c->strategy->gradient.accumulation_steps) return TL_OK;
+    return tli_fail_values(c->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE),
+                           TLI_RULE(GRAPH_BATCH_CANNOT_BE_SPLIT_SO), c->desc->graph->batch, part->parts);
+}
+
+// Plan the other combinations of a number of parts, each with little work: what is good is planned again.
+static tl_result tli_try_part(tli_compile *c, const tli_batch_part *part) {
+    tl_result result = tli_open_part(c, part->parts);
+    if (!result) {
+        c->enumerates = tli_is_small(c);
+        tli_share_work(c, (c->is_mixed ? 24u : 1u) * (c->all.fused_count ? 3u : 1u));
+        if (c->plan_work < c->try_work / 8 + 1) c->plan_work = c->try_work / 8 + 1;
+        if (c->enumerates) c->plan_work = c->try_work;
+        result = tli_try_chains(c);
     }
     tli_close_part(c);
     return result;
 }
 
-// The numbers of parts: that of the strategy, or every divisor of the batch.
-static tl_result tli_try_parts(tli_compile *c) {
-    uint64_t batch = c->desc->graph->batch, steps = c->strategy->gradient.accumulation_steps, parts;
+// One turn over all numbers of parts, each with its share of the work up to `end`.
+static tl_result tli_turn_parts(tli_compile *c, uint64_t end, int begins) {
+    uint64_t limit = c->work_limit;
     tl_result result = TL_OK;
-    if (!c->desc->may_split) return tli_try_part(c, 1);
-    if (steps) {
-        result = batch % steps || steps > INT32_MAX ? TL_NOT_READY : tli_try_part(c, (int32_t)steps);
-        if (result != TL_NOT_READY) return result;
-        return tli_fail_values(c->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE),
-                               TLI_RULE(GRAPH_BATCH_CANNOT_BE_SPLIT_SO), batch, steps);
+    int32_t i;
+    for (i = 0; i < c->part_count && !result && !c->stopped; i++) {
+        tli_batch_part *part = &c->part_list[i];
+        if (!begins && (part->is_out || tli_is_part_out(c, part))) continue;
+        if (!begins && (c->work >= end || tli_is_out_of_work(c))) { c->is_complete = 0; break; }
+        c->work_limit = c->work + (end > c->work ? (end - c->work) / (uint64_t)(c->part_count - i) : 0);
+        result = begins ? tli_begin_part(c, part) : tli_try_part(c, part);
     }
-    for (parts = 1; !result && (parts == 1 || parts <= batch) && parts <= INT32_MAX; parts++) {
-        if (parts > 1 && batch % parts) continue;
-        if (parts > 1 && tli_is_out_of_work(c)) {
-            c->is_complete = 0;
-            c->bound = 0;
-            break;
-        }
-        result = tli_try_part(c, (int32_t)parts);
-        if (result == TL_NOT_READY && parts > 1) result = TL_OK;
-    }
+    c->work_limit = limit;
+    c->is_bounded = i == c->part_count || !begins;
+    if (c->is_bounded) return result;
+    c->is_complete = 0;
+    c->bound = 0;
+    return result;
+}
+
+// All numbers of parts: first each in f32, then the rest of each.
+static tl_result tli_try_parts(tli_compile *c) {
+    uint64_t start = c->work, whole = c->work_limit > start ? c->work_limit - start : 0;
+    tl_result result = c->part_count ? TL_OK : tli_list_parts(c);
+    if (!result) result = tli_turn_parts(c, start + whole / 4, 1);
+    if (!result && !c->stopped) result = tli_turn_parts(c, start + whole / 2 + whole / 4, 0);
     return result;
 }
 
@@ -137,6 +208,7 @@ static tl_result tli_try_codecs(tli_compile *c) {
 // Open the graphs of the best combination again.
 static tl_result tli_open_best(tli_compile *c) {
     tl_result result = tli_open_part(c, c->best_parts);
+    c->compresses = c->best_compresses;
     tli_copy(c->apart, c->best_apart, (size_t)c->source.node_count);
     if (!result) result = tli_open_variant(c);
     if (!result) tli_copy(c->schemes, c->best_schemes, (size_t)c->graph->node_count);
@@ -154,28 +226,35 @@ static tl_result tli_turn_chains(tli_compile *c) {
         tli_copy(c->apart, c->best_apart, (size_t)c->source.node_count);
         first = c->all.members[c->all.first_members[id]];
         tli_mark_apart(c->apart, &c->all, id, !c->apart[first]);
-        result = tli_try_variant(c);
+        result = tli_try_variant(c, 0);
     }
     return result;
 }
 
+// With a third of the work that is left.
 static tl_result tli_improve_chains(tli_compile *c) {
+    uint64_t limit = c->work_limit;
     tl_result result;
     if (!c->has_best || tli_is_out_of_work(c) || !c->strategy->enable_fusion) return TL_OK;
+    c->compresses = c->best_compresses;
     result = tli_open_part(c, c->best_parts);
+    c->work_limit = c->work + (limit - c->work) / 3;
+    c->plan_work = c->try_work / (c->is_mixed ? 8 : 2) + 1;
     if (!result) result = tli_turn_chains(c);
     tli_close_part(c);
+    c->work_limit = limit;
     return result;
 }
 
-// Turn formats beside the best, with half of the work that is left.
+// Turn formats beside the best, with a third of the work that is left.
 static tl_result tli_improve_formats(tli_compile *c) {
     uint64_t limit = c->work_limit;
     tl_result result;
     if (!c->is_mixed || !c->best_parts || c->fewest || tli_is_out_of_work(c)) return TL_OK;
     if (c->has_best && (c->is_complete || c->bound == c->choice.cost || tli_is_near(c))) return TL_OK;
-    c->work_limit = c->work + (c->work_limit - c->work) / 2;
+    c->work_limit = c->work + (limit - c->work) / 3;
     result = tli_open_best(c);
+    c->plan_work = c->try_work;
     if (!result) result = tli_turn_formats(c);
     tli_close_variant(c);
     tli_close_part(c);
@@ -183,15 +262,68 @@ static tl_result tli_improve_formats(tli_compile *c) {
     return result;
 }
 
+// Plan a finalist again, with plan_work.
+static tl_result tli_plan_finalist(tli_compile *c, const tli_finalist *f) {
+    int32_t tried_count = c->tried_count;
+    tl_result result = tli_open_part(c, f->parts);
+    c->compresses = f->compresses;
+    tli_copy(c->apart, f->apart, (size_t)c->source.node_count);
+    if (!result) result = tli_open_variant(c);
+    if (!result) {
+        tli_copy(c->schemes, f->schemes, (size_t)c->graph->node_count);
+        result = tli_try_mix(c);
+    }
+    tli_close_variant(c);
+    tli_close_part(c);
+    c->tried_count = tried_count;
+    return result;
+}
+
+// The best first; equal ones in the order in which they are.
+static void tli_sort_finalists(tli_compile *c) {
+    int32_t i, k;
+    for (i = 1; i < c->finalist_count; i++) {
+        tli_finalist f = c->finalists[i];
+        for (k = i; k > 0 && tli_is_ahead(&f, &c->finalists[k - 1]); k--) c->finalists[k] = c->finalists[k - 1];
+        c->finalists[k] = f;
+    }
+}
+
+// Whether nothing better is left to find.
+static int tli_is_compile_settled(const tli_compile *c) {
+    return c->has_best && (c->is_complete || tli_is_near(c) || (!c->fewest && c->bound == c->choice.cost));
+}
+
+// Plan the finalists again: all of them with half of the work that is left, the better half with half of the
+// rest, and so on. The last one is the best, which is planned with what is left then.
+static tl_result tli_deepen(tli_compile *c) {
+    tl_result result = TL_OK;
+    int32_t count, i;
+    for (count = c->finalist_count; count > c->has_best && !tli_is_compile_settled(c); count /= 2) {
+        uint64_t end = c->work_limit - (c->work_limit > c->work ? (c->work_limit - c->work) / 2 : 0);
+        tli_sort_finalists(c);
+        for (i = 0; i < count && !result && !tli_is_out_of_work(c) && !tli_is_compile_settled(c); i++) {
+            const tli_finalist *f = &c->finalists[i];
+            uint64_t share = end > c->work ? (end - c->work) / (uint64_t)(count - i) : 0;
+            if (f->is_settled || f->work >= share / 2) continue;
+            c->plan_work = share;
+            result = tli_plan_finalist(c, f);
+        }
+        if (result) break;
+    }
+    return result;
+}
+
 // Plan the best combination once more with the work that is left. The graphs are open.
 static tl_result tli_improve_plan(tli_compile *c, const tl_precision_graph *applied) {
     uint64_t left = c->work_limit > c->work ? c->work_limit - c->work : 0;
+    uint64_t needed;
     int32_t proven;
     tl_plan plan;
     tl_result result;
     if (left <= c->try_work || c->stopped || c->is_complete || c->bound == c->choice.cost || tli_is_near(c))
         return TL_OK;
-    result = tli_plan_graph(c, applied, c->desc->work_limit ? left : 0, &plan, &proven);
+    result = tli_plan_graph(c, applied, c->desc->work_limit ? left : 0, &plan, &proven, &needed);
     if (result == TL_ERROR_INFEASIBLE) return TL_OK;    // with more work other plans are found, mostly better
     if (result) return result;
     if (c->fewest ? tli_compiled_bytes(c, &plan) < tli_compiled_bytes(c, &c->plan)
@@ -375,9 +507,11 @@ static tl_result tli_refuse_compile(const tli_compile *c) {
 static tl_result tli_plan_least(tli_compile *c) {
     tl_precision_graph applied;
     tl_plan plan;
+    uint64_t needed;
     int32_t proven;
     tl_result result = tli_apply_mix(c, &applied);
-    if (!result) result = tli_plan_graph(c, &applied, c->try_work, &plan, &proven);
+    c->plan_work = c->least_work;
+    if (!result) result = tli_plan_graph(c, &applied, c->plan_work, &plan, &proven, &needed);
     if (!result) tli_offer_choice(c, &applied, &plan);
     tl_free_precision_graph(c->env, &applied);
     return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
@@ -393,8 +527,12 @@ static tl_result tli_try_least(tli_compile *c) {
     c->budget.is_over = 0;
     c->work = 0;
     c->least = UINT64_MAX;
+    c->seeks_least = 1;
+    c->finalist_count = 0;
     result = tli_try_codecs(c);
     if (!result) result = tli_improve_formats(c);
+    if (!result) result = tli_deepen(c);
+    c->seeks_least = 0;
     c->budget = budget;
     c->is_complete = 0;
     if (!result && !c->has_best && c->least != UINT64_MAX && c->least <= budget.allowed_bytes) {
@@ -413,6 +551,7 @@ static tl_result tli_search_combinations(tli_compile *c) {
     tl_result result = tli_try_codecs(c);
     if (!result) result = tli_improve_chains(c);
     if (!result) result = tli_improve_formats(c);
+    if (!result) result = tli_deepen(c);
     if (!result && !c->has_best) result = tli_try_least(c);
     tli_end_quiet(&quiet, result);
     if (result) return result;

@@ -250,7 +250,7 @@ static tl_result tli_bound_relaxed(tli_compile *c, const tli_relaxed *r, uint64_
     desc.graph = &r->graph;
     desc.inference = c->inference;
     desc.device = c->desc->device;
-    desc.work_limit = c->try_work;
+    desc.work_limit = c->plan_work;
     result = tli_plan_remat(c->env, &desc, &c->budget, TLI_REMAT_MOST_WORK, &plan, &report);
     c->work += report.work;
     if (!result && report.bound_cost > base) *bound = report.bound_cost;
