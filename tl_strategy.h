@@ -42575,6 +42575,7 @@ static int tli_is_unlimited(double limit) { return !tli_is_amount(limit); }
 // follow choose by the criterion, and make a plan of the choice.
 
 #define TLI_LOSS_BITS 40          // the loss limit is 2^40 units
+#define TLI_LOSS_SUM_BITS 12      // a unit is 2^12 roundings of a sum of doubles, or more
 #define TLI_EXACT_NODES 256       // most nodes of a graph whose runners-up are choices of the whole graph
 #define TLI_EXTRA_WORK  50000000  // for all runners-up, and for the least loss among choices of equal cost
 #define TLI_PRECISION_COST_BITS 60
@@ -42604,7 +42605,7 @@ typedef struct tli_precision {
     int32_t  formats[TL_SCHEME_COUNT];
     tli_choice_desc choice;
     uint64_t base_cost, base_bytes;
-    uint64_t loss_units;         // the loss limit in units; TL_UNLIMITED = none
+    uint64_t loss_units;         // the loss limit in units, and what rounding adds; TL_UNLIMITED = none
     int32_t  unit_exponent;      // without a limit a unit is 2^unit_exponent
     uint64_t cost_limit;         // from least_speedup
     uint64_t most_loss;          // loss limit of the last choice, which binds runners-up, too
@@ -43038,8 +43039,9 @@ static void tli_find_loss_unit(tli_precision *p) {
     p->unit_exponent = top - 30 + tli_log2_u64(sum) + 1 - 52;
 }
 
-// Convert losses to units. A loss of twice the limit or more is cut to that: it stays over the limit, and sums
-// over all nodes fit 64 bits.
+// Convert losses to units, rounded up. A loss of twice the limit or more is cut to that: it stays over the limit,
+// and sums over all nodes fit 64 bits. A choice that loses exactly the limit may have a unit a node more; so
+// loss_units is as much larger, and who chooses within it asks tli_is_over_limit whether it was too much.
 static void tli_count_losses(tli_precision *p, double limit) {
     uint64_t places = (uint64_t)p->graph->node_count * TL_SCHEME_COUNT, i, units;
     if (tli_is_unlimited(limit)) tli_find_loss_unit(p);
@@ -43052,7 +43054,33 @@ static void tli_count_losses(tli_precision *p, double limit) {
         p->losses[i] = units >> (TLI_LOSS_BITS + 1) && !tli_is_unlimited(limit)
             ? UINT64_C(1) << (TLI_LOSS_BITS + 1) : units;
     }
-    p->loss_units = tli_is_unlimited(limit) ? TL_UNLIMITED : limit > 0 ? UINT64_C(1) << TLI_LOSS_BITS : 0;
+    units = (UINT64_C(1) << TLI_LOSS_BITS) + 1 + places / TL_SCHEME_COUNT + (places >> TLI_LOSS_SUM_BITS);
+    p->loss_units = tli_is_unlimited(limit) ? TL_UNLIMITED : limit > 0 ? units : 0;
+}
+
+// The limit in whole units: a choice within them does not exceed it, whatever was rounded.
+static uint64_t tli_find_strict_units(const tli_precision *p) {
+    uint64_t strict = UINT64_C(1) << TLI_LOSS_BITS;
+    return p->loss_units == TL_UNLIMITED || p->loss_units < strict ? p->loss_units : strict;
+}
+
+// The loss of all nodes, by doubles added in order.
+static double tli_sum_losses(const tli_precision *p, const uint8_t *schemes) {
+    double sum = 0;
+    int32_t id;
+    for (id = 0; id < p->graph->node_count; id++)
+        sum += p->node_losses[(size_t)id * TL_SCHEME_COUNT + schemes[id]];
+    return sum;
+}
+
+// Whether a choice within loss_units loses more than the limit: by the doubles, and by whole units.
+static int tli_is_over_limit(const tli_precision *p, const uint8_t *schemes) {
+    uint64_t units = 0;
+    int32_t id;
+    if (p->loss_units == TL_UNLIMITED || tli_sum_losses(p, schemes) <= p->desc.loss_limit) return 0;
+    for (id = 0; id < p->graph->node_count; id++)
+        units += p->losses[(size_t)id * TL_SCHEME_COUNT + schemes[id]];
+    return units > tli_find_strict_units(p);
 }
 
 // -- precision plan: set up --
@@ -43653,10 +43681,12 @@ static double tli_find_least_loss(const tli_precision *p, int32_t id) {
     return least;
 }
 
-// Whether a limit can be met, with losses in units as tli_count_losses makes them.
-static int tli_is_loss_held(const tli_precision *p, double limit) {
+// Whether a limit can be met, with losses in units as tli_count_losses makes them. least: the sum of the least
+// losses.
+static int tli_is_loss_held(const tli_precision *p, double limit, double least) {
     uint64_t sum = 0, most = UINT64_C(1) << TLI_LOSS_BITS, units;
     int32_t id;
+    if (least <= limit) return 1;
     for (id = 0; id < p->graph->node_count; id++) {
         units = tli_divide_f64(tli_find_least_loss(p, id), TLI_LOSS_BITS, limit, 1);
         if (units > most - sum) return 0;
@@ -43679,7 +43709,7 @@ static void tli_put_least_loss(tli_writer *w, const tli_precision *p, double sum
         tli_put_i64(&number, power);
         word.text = text;
         word.length = tli_finish(&number);
-        if (!tli_read_f64(word, &value) || tli_is_loss_held(p, value)) break;
+        if (!tli_read_f64(word, &value) || tli_is_loss_held(p, value, sum)) break;
     }
     tli_put_digits(w, digits, power);
 }
@@ -43722,14 +43752,6 @@ static tl_result tli_fail_limit(const tli_precision *p) {
 // The limit of the cost; TL_UNLIMITED for criteria that have none.
 static uint64_t tli_find_most_cost(const tli_precision *p) {
     return tli_is_accuracy(p) || p->desc.criterion == TL_CRITERION_CUSTOM ? p->cost_limit : TL_UNLIMITED;
-}
-
-static double tli_sum_losses(const tli_precision *p, const uint8_t *schemes) {
-    double sum = 0;
-    int32_t id;
-    for (id = 0; id < p->graph->node_count; id++)
-        sum += p->node_losses[(size_t)id * TL_SCHEME_COUNT + schemes[id]];
-    return sum;
 }
 
 // The bytes of all weights and tensors, with converted copies.
@@ -43826,7 +43848,8 @@ static tli_runner_up tli_find_local(tli_precision *p, const tli_pick *pick, int3
         p->schemes[id] = (uint8_t)k;
         cost = pick->cost - before + tli_sum_around(p, id);
         loss = pick->loss - p->losses[row + now] + p->losses[row + k];
-        if (cost <= tli_find_most_cost(p) && (tli_is_accuracy(p) || loss <= p->most_loss) &&
+        if (cost <= tli_find_most_cost(p) &&
+            (tli_is_accuracy(p) || (loss <= p->most_loss && !tli_is_over_limit(p, p->schemes))) &&
             (best.scheme == TL_SCHEME_COUNT ||
              (tli_is_accuracy(p) ? loss < best.loss || (loss == best.loss && cost < best.cost)
                                  : cost < best.cost || (cost == best.cost && loss < best.loss)))) {
@@ -43852,6 +43875,10 @@ static tl_result tli_find_exact(tli_precision *p, int32_t id, uint64_t *work, tl
     p->costs[at] = TL_FORBIDDEN;
     p->choice.work_limit = *work;
     result = tli_choose(p, tli_is_accuracy(p), p->most_loss, p->cost_limit, &chosen);
+    if (!result && tli_is_over_limit(p, chosen.schemes)) {
+        tli_free_choice_plan(p->env, &chosen);
+        result = tli_choose(p, 0, tli_find_strict_units(p), p->cost_limit, &chosen);
+    }
     p->choice.work_limit = limit;
     p->costs[at] = kept;
     if (result == TL_ERROR_NO_MEMORY) return tli_fail_choice(p);
@@ -43946,7 +43973,8 @@ static int tli_has_loss_limit(const tl_precision_desc *desc) {
 // Tighten the limit by loss_limit / measured, in units of 2^-20, and by a sixteenth at least.
 static uint64_t tli_cut_limit(const tli_precision *p, uint64_t limit, double measured) {
     uint64_t share = tli_is_amount(measured) ? tli_divide_f64(p->desc.loss_limit, 20, measured, 0) : 0;
-    uint64_t cut = limit * share >> 20, most = limit - limit / 16;
+    uint64_t strict = tli_find_strict_units(p), from = limit < strict ? limit : strict;
+    uint64_t cut = from * share >> 20, most = from - from / 16;
     return cut < most ? cut : most;
 }
 
@@ -43978,12 +44006,24 @@ static tl_result tli_try_least_loss(tli_precision *p, tli_pick *pick, tl_precisi
     return plan->measured_loss <= p->desc.loss_limit ? TL_OK : tli_fail_measured(p, plan->measured_loss);
 }
 
+// Choose again, within whole units, where more was too much. What is proven is that more costs no less.
+static tl_result tli_pick_strictly(tli_precision *p, tli_pick *pick) {
+    uint64_t bound = pick->bound;
+    tl_result result = tli_pick_criterion(p, tli_find_strict_units(p), pick);
+    if (result || bound >= pick->bound) return result;
+    pick->bound = bound;
+    pick->proven = pick->cost <= bound;
+    pick->gap_ratio = tli_find_gap(pick->cost, bound);
+    return TL_OK;
+}
+
 static tl_result tli_run_rounds(tli_precision *p, tli_pick *pick, tl_precision_plan *plan) {
     uint64_t units = p->loss_units;
     int limited = tli_has_loss_limit(&p->desc);
     tl_result result;
     for (;;) {
         result = tli_pick_criterion(p, units, pick);
+        if (!result && limited && tli_is_over_limit(p, p->schemes)) result = tli_pick_strictly(p, pick);
         if (result == TL_ERROR_INFEASIBLE && plan->round_count) break;
         if (result) return result == TL_ERROR_INFEASIBLE ? tli_fail_limit(p) : result;
         plan->round_count++;
@@ -48558,6 +48598,8 @@ static void tli_describe_choice(const tli_compile *c, const tl_precision_graph *
         choice->format_counts[tli_scheme_formats[scheme]]++;
         if (c->is_mixed) choice->loss += c->choices->node_losses[(size_t)id * TL_SCHEME_COUNT + (size_t)scheme];
     }
+    if (c->is_mixed && c->choices->loss_units != TL_UNLIMITED && choice->loss > c->choices->desc.loss_limit)
+        choice->loss = c->choices->desc.loss_limit;     // the exact sum is within it, that of doubles may not be
 }
 
 // Remember the numbers that make the graphs at hand again.
@@ -48759,6 +48801,8 @@ static uint64_t tli_price_node(const tli_compile *c, int32_t id, int32_t scheme,
 static tl_result tli_pick_formats(tli_compile *c, tli_precision *p) {
     tli_pick pick;
     tl_result result = tli_pick_cost(p, p->loss_units, &pick);
+    if (!result && tli_is_over_limit(p, p->schemes))
+        result = tli_pick_cost(p, tli_find_strict_units(p), &pick);
     c->work += (uint64_t)c->graph->node_count * 4096;
     if (result == TL_ERROR_INFEASIBLE)
         return tli_fail(c->env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE),
@@ -48952,7 +48996,7 @@ static int tli_keeps_loss(const tli_compile *c) {
     int32_t id;
     for (id = 0; id < c->graph->node_count; id++)
         sum += p->losses[(size_t)id * TL_SCHEME_COUNT + c->schemes[id]];
-    return p->loss_units == TL_UNLIMITED || sum <= p->loss_units;
+    return p->loss_units == TL_UNLIMITED || (sum <= p->loss_units && !tli_is_over_limit(p, c->schemes));
 }
 
 // Whether every node may stay in f32.
@@ -49055,7 +49099,7 @@ static tl_result tli_try_all(tli_compile *c) {
             c->schemes[id] = (uint8_t)scheme[id];
             if (++id < count) { scheme[id] = -1; continue; }
             id--;
-            if (!tli_is_mix_known(c)) result = tli_try_mix(c);
+            if (tli_keeps_loss(c) && !tli_is_mix_known(c)) result = tli_try_mix(c);
         }
     } else {
         result = tli_fail_compile(c);

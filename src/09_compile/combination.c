@@ -198,6 +198,8 @@ static void tli_describe_choice(const tli_compile *c, const tl_precision_graph *
         choice->format_counts[tli_scheme_formats[scheme]]++;
         if (c->is_mixed) choice->loss += c->choices->node_losses[(size_t)id * TL_SCHEME_COUNT + (size_t)scheme];
     }
+    if (c->is_mixed && c->choices->loss_units != TL_UNLIMITED && choice->loss > c->choices->desc.loss_limit)
+        choice->loss = c->choices->desc.loss_limit;     // the exact sum is within it, that of doubles may not be
 }
 
 // Remember the numbers that make the graphs at hand again.
@@ -399,6 +401,8 @@ static uint64_t tli_price_node(const tli_compile *c, int32_t id, int32_t scheme,
 static tl_result tli_pick_formats(tli_compile *c, tli_precision *p) {
     tli_pick pick;
     tl_result result = tli_pick_cost(p, p->loss_units, &pick);
+    if (!result && tli_is_over_limit(p, p->schemes))
+        result = tli_pick_cost(p, tli_find_strict_units(p), &pick);
     c->work += (uint64_t)c->graph->node_count * 4096;
     if (result == TL_ERROR_INFEASIBLE)
         return tli_fail(c->env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE),
@@ -592,7 +596,7 @@ static int tli_keeps_loss(const tli_compile *c) {
     int32_t id;
     for (id = 0; id < c->graph->node_count; id++)
         sum += p->losses[(size_t)id * TL_SCHEME_COUNT + c->schemes[id]];
-    return p->loss_units == TL_UNLIMITED || sum <= p->loss_units;
+    return p->loss_units == TL_UNLIMITED || (sum <= p->loss_units && !tli_is_over_limit(p, c->schemes));
 }
 
 // Whether every node may stay in f32.
@@ -695,7 +699,7 @@ static tl_result tli_try_all(tli_compile *c) {
             c->schemes[id] = (uint8_t)scheme[id];
             if (++id < count) { scheme[id] = -1; continue; }
             id--;
-            if (!tli_is_mix_known(c)) result = tli_try_mix(c);
+            if (tli_keeps_loss(c) && !tli_is_mix_known(c)) result = tli_try_mix(c);
         }
     } else {
         result = tli_fail_compile(c);

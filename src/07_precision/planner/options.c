@@ -17,6 +17,7 @@
 // follow choose by the criterion, and make a plan of the choice.
 
 #define TLI_LOSS_BITS 40          // the loss limit is 2^40 units
+#define TLI_LOSS_SUM_BITS 12      // a unit is 2^12 roundings of a sum of doubles, or more
 #define TLI_EXACT_NODES 256       // most nodes of a graph whose runners-up are choices of the whole graph
 #define TLI_EXTRA_WORK  50000000  // for all runners-up, and for the least loss among choices of equal cost
 #define TLI_PRECISION_COST_BITS 60
@@ -46,7 +47,7 @@ typedef struct tli_precision {
     int32_t  formats[TL_SCHEME_COUNT];
     tli_choice_desc choice;
     uint64_t base_cost, base_bytes;
-    uint64_t loss_units;         // the loss limit in units; TL_UNLIMITED = none
+    uint64_t loss_units;         // the loss limit in units, and what rounding adds; TL_UNLIMITED = none
     int32_t  unit_exponent;      // without a limit a unit is 2^unit_exponent
     uint64_t cost_limit;         // from least_speedup
     uint64_t most_loss;          // loss limit of the last choice, which binds runners-up, too
@@ -480,8 +481,9 @@ static void tli_find_loss_unit(tli_precision *p) {
     p->unit_exponent = top - 30 + tli_log2_u64(sum) + 1 - 52;
 }
 
-// Convert losses to units. A loss of twice the limit or more is cut to that: it stays over the limit, and sums
-// over all nodes fit 64 bits.
+// Convert losses to units, rounded up. A loss of twice the limit or more is cut to that: it stays over the limit,
+// and sums over all nodes fit 64 bits. A choice that loses exactly the limit may have a unit a node more; so
+// loss_units is as much larger, and who chooses within it asks tli_is_over_limit whether it was too much.
 static void tli_count_losses(tli_precision *p, double limit) {
     uint64_t places = (uint64_t)p->graph->node_count * TL_SCHEME_COUNT, i, units;
     if (tli_is_unlimited(limit)) tli_find_loss_unit(p);
@@ -494,7 +496,33 @@ static void tli_count_losses(tli_precision *p, double limit) {
         p->losses[i] = units >> (TLI_LOSS_BITS + 1) && !tli_is_unlimited(limit)
             ? UINT64_C(1) << (TLI_LOSS_BITS + 1) : units;
     }
-    p->loss_units = tli_is_unlimited(limit) ? TL_UNLIMITED : limit > 0 ? UINT64_C(1) << TLI_LOSS_BITS : 0;
+    units = (UINT64_C(1) << TLI_LOSS_BITS) + 1 + places / TL_SCHEME_COUNT + (places >> TLI_LOSS_SUM_BITS);
+    p->loss_units = tli_is_unlimited(limit) ? TL_UNLIMITED : limit > 0 ? units : 0;
+}
+
+// The limit in whole units: a choice within them does not exceed it, whatever was rounded.
+static uint64_t tli_find_strict_units(const tli_precision *p) {
+    uint64_t strict = UINT64_C(1) << TLI_LOSS_BITS;
+    return p->loss_units == TL_UNLIMITED || p->loss_units < strict ? p->loss_units : strict;
+}
+
+// The loss of all nodes, by doubles added in order.
+static double tli_sum_losses(const tli_precision *p, const uint8_t *schemes) {
+    double sum = 0;
+    int32_t id;
+    for (id = 0; id < p->graph->node_count; id++)
+        sum += p->node_losses[(size_t)id * TL_SCHEME_COUNT + schemes[id]];
+    return sum;
+}
+
+// Whether a choice within loss_units loses more than the limit: by the doubles, and by whole units.
+static int tli_is_over_limit(const tli_precision *p, const uint8_t *schemes) {
+    uint64_t units = 0;
+    int32_t id;
+    if (p->loss_units == TL_UNLIMITED || tli_sum_losses(p, schemes) <= p->desc.loss_limit) return 0;
+    for (id = 0; id < p->graph->node_count; id++)
+        units += p->losses[(size_t)id * TL_SCHEME_COUNT + schemes[id]];
+    return units > tli_find_strict_units(p);
 }
 
 // -- precision plan: set up --

@@ -83,10 +83,12 @@ static double tli_find_least_loss(const tli_precision *p, int32_t id) {
     return least;
 }
 
-// Whether a limit can be met, with losses in units as tli_count_losses makes them.
-static int tli_is_loss_held(const tli_precision *p, double limit) {
+// Whether a limit can be met, with losses in units as tli_count_losses makes them. least: the sum of the least
+// losses.
+static int tli_is_loss_held(const tli_precision *p, double limit, double least) {
     uint64_t sum = 0, most = UINT64_C(1) << TLI_LOSS_BITS, units;
     int32_t id;
+    if (least <= limit) return 1;
     for (id = 0; id < p->graph->node_count; id++) {
         units = tli_divide_f64(tli_find_least_loss(p, id), TLI_LOSS_BITS, limit, 1);
         if (units > most - sum) return 0;
@@ -109,7 +111,7 @@ static void tli_put_least_loss(tli_writer *w, const tli_precision *p, double sum
         tli_put_i64(&number, power);
         word.text = text;
         word.length = tli_finish(&number);
-        if (!tli_read_f64(word, &value) || tli_is_loss_held(p, value)) break;
+        if (!tli_read_f64(word, &value) || tli_is_loss_held(p, value, sum)) break;
     }
     tli_put_digits(w, digits, power);
 }
@@ -152,14 +154,6 @@ static tl_result tli_fail_limit(const tli_precision *p) {
 // The limit of the cost; TL_UNLIMITED for criteria that have none.
 static uint64_t tli_find_most_cost(const tli_precision *p) {
     return tli_is_accuracy(p) || p->desc.criterion == TL_CRITERION_CUSTOM ? p->cost_limit : TL_UNLIMITED;
-}
-
-static double tli_sum_losses(const tli_precision *p, const uint8_t *schemes) {
-    double sum = 0;
-    int32_t id;
-    for (id = 0; id < p->graph->node_count; id++)
-        sum += p->node_losses[(size_t)id * TL_SCHEME_COUNT + schemes[id]];
-    return sum;
 }
 
 // The bytes of all weights and tensors, with converted copies.
@@ -256,7 +250,8 @@ static tli_runner_up tli_find_local(tli_precision *p, const tli_pick *pick, int3
         p->schemes[id] = (uint8_t)k;
         cost = pick->cost - before + tli_sum_around(p, id);
         loss = pick->loss - p->losses[row + now] + p->losses[row + k];
-        if (cost <= tli_find_most_cost(p) && (tli_is_accuracy(p) || loss <= p->most_loss) &&
+        if (cost <= tli_find_most_cost(p) &&
+            (tli_is_accuracy(p) || (loss <= p->most_loss && !tli_is_over_limit(p, p->schemes))) &&
             (best.scheme == TL_SCHEME_COUNT ||
              (tli_is_accuracy(p) ? loss < best.loss || (loss == best.loss && cost < best.cost)
                                  : cost < best.cost || (cost == best.cost && loss < best.loss)))) {
@@ -282,6 +277,10 @@ static tl_result tli_find_exact(tli_precision *p, int32_t id, uint64_t *work, tl
     p->costs[at] = TL_FORBIDDEN;
     p->choice.work_limit = *work;
     result = tli_choose(p, tli_is_accuracy(p), p->most_loss, p->cost_limit, &chosen);
+    if (!result && tli_is_over_limit(p, chosen.schemes)) {
+        tli_free_choice_plan(p->env, &chosen);
+        result = tli_choose(p, 0, tli_find_strict_units(p), p->cost_limit, &chosen);
+    }
     p->choice.work_limit = limit;
     p->costs[at] = kept;
     if (result == TL_ERROR_NO_MEMORY) return tli_fail_choice(p);
@@ -376,7 +375,8 @@ static int tli_has_loss_limit(const tl_precision_desc *desc) {
 // Tighten the limit by loss_limit / measured, in units of 2^-20, and by a sixteenth at least.
 static uint64_t tli_cut_limit(const tli_precision *p, uint64_t limit, double measured) {
     uint64_t share = tli_is_amount(measured) ? tli_divide_f64(p->desc.loss_limit, 20, measured, 0) : 0;
-    uint64_t cut = limit * share >> 20, most = limit - limit / 16;
+    uint64_t strict = tli_find_strict_units(p), from = limit < strict ? limit : strict;
+    uint64_t cut = from * share >> 20, most = from - from / 16;
     return cut < most ? cut : most;
 }
 
@@ -408,12 +408,24 @@ static tl_result tli_try_least_loss(tli_precision *p, tli_pick *pick, tl_precisi
     return plan->measured_loss <= p->desc.loss_limit ? TL_OK : tli_fail_measured(p, plan->measured_loss);
 }
 
+// Choose again, within whole units, where more was too much. What is proven is that more costs no less.
+static tl_result tli_pick_strictly(tli_precision *p, tli_pick *pick) {
+    uint64_t bound = pick->bound;
+    tl_result result = tli_pick_criterion(p, tli_find_strict_units(p), pick);
+    if (result || bound >= pick->bound) return result;
+    pick->bound = bound;
+    pick->proven = pick->cost <= bound;
+    pick->gap_ratio = tli_find_gap(pick->cost, bound);
+    return TL_OK;
+}
+
 static tl_result tli_run_rounds(tli_precision *p, tli_pick *pick, tl_precision_plan *plan) {
     uint64_t units = p->loss_units;
     int limited = tli_has_loss_limit(&p->desc);
     tl_result result;
     for (;;) {
         result = tli_pick_criterion(p, units, pick);
+        if (!result && limited && tli_is_over_limit(p, p->schemes)) result = tli_pick_strictly(p, pick);
         if (result == TL_ERROR_INFEASIBLE && plan->round_count) break;
         if (result) return result == TL_ERROR_INFEASIBLE ? tli_fail_limit(p) : result;
         plan->round_count++;
