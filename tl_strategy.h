@@ -3929,7 +3929,8 @@ extern "C" {
 // What is kept in which format decides what has to run again, and what must run again decides which format
 // pays. So the choices are not made one after the other: combinations are planned within the budget, each
 // with offsets, and the cheapest plan that fits is the answer. With it come a lower bound for all combinations
-// together, what the best of the others would have cost, and the map from the plan's graph to the caller's.
+// together, what the best of the others that were planned would have cost, and the map from the plan's graph to
+// the caller's.
 //
 //   split     the batch in m equal parts, one after the other; every divisor of the batch is tried
 //   fuse      each chain of elementwise nodes that take blocks, or not
@@ -4016,7 +4017,8 @@ typedef struct tl_compiled_plan {
     tl_precision     precision;    // of the tensors; mixed: see formats
     int32_t          inference;    // 1 = forward only
     tl_compile_choice choice;      // what was chosen
-    tl_compile_choice runner_up;   // the best of the other combinations; cost 0 = none fits
+    tl_compile_choice runner_up;   // the best of the other combinations that were planned; cost 0 = none of
+                                   // these fits. In small graphs the best of all others
     uint64_t bound_cost;           // no plan of any combination costs less
     uint64_t base_cost;            // of a step with nothing split, fused, converted or run again
     int32_t  proven;               // 1 = cost equals bound_cost, or every combination was planned or ruled out
@@ -4032,7 +4034,10 @@ typedef struct tl_compiled_plan {
 
 // Compile a strategy for a graph: choose how the batch is split, which chains are fused, which format each node
 // has, what is dropped, run again, compressed or spilled, and where everything lies, so that a step costs least
-// within the budget. With memory minimal-peak it takes the fewest bytes instead, and costs least among such.
+// within the budget. With memory minimal-peak the forwards take the order of the fewest bytes found in which
+// each runs once; of the combinations the one that takes the fewest so is chosen. Where none fits the budget,
+// what runs again is searched there as with the others; without a budget nothing runs again, so that
+// checkpointed gradients can take fewer bytes.
 //
 //   compiled   overwritten; release with tl_free_compiled_plan; desc->graph must outlive it
 //
@@ -4041,10 +4046,15 @@ typedef struct tl_compiled_plan {
 // budget, and what runs again where gradients are checkpointed with interval 0, or forward only. Everything
 // else is as the strategy says: gradient full keeps all that backward reads, an interval keeps every n-th
 // node. A combination whose calls alone cost no less than the best plan is left out before it is planned. Of
-// equal costs the one that is tried first is taken: fewer parts, all chains fused (that saves memory traffic,
-// which only a device prices), f32. Where none fits, a search for the fewest bytes follows, which depends on no
-// budget: the error names its number, and there is a plan where that number is asked for. With a codec half of
-// the work goes into plans without compressed copies.
+// equal costs the fewer bytes are taken, then the one that is tried first: f32 before other formats, fewer parts,
+// all chains fused (that saves memory traffic, which only a device prices). Where none fits, a search for the
+// fewest bytes follows, which depends on no budget: the error names its number, and there is a plan where that
+// number is asked for. With a codec half of the work goes into plans without compressed copies.
+//
+// What a narrower call would plan is among the trials: every number of parts in f32, formats chosen first by time
+// or by bytes, formats chosen for the plan in f32. Each has a share of the work, and the best of each kind are
+// planned again with more. Formats that lose exactly the limit are allowed: what choice.loss says can be given
+// back as loss_limit.
 //
 // Errors:  those of tl_check_strategy, tl_check_graph, tl_plan_precision, tl_plan_remat; TL_ERROR_INVALID_ARG:
 //          mode eager, which has no plan; a field of precision that is not read; a batch that cannot be split
@@ -4112,7 +4122,7 @@ TLDEF void      tl_free_compile_front(tl_env *env, tl_compile_front *front);  //
     X(TL_OUTCOME_CHOSEN, "chosen", "it is the one")                                      \
     X(TL_OUTCOME_SLOWER, "slower", "costs as much or more")                              \
     X(TL_OUTCOME_LARGER, "larger", "takes as many bytes or more")                        \
-    X(TL_OUTCOME_OVER,   "over",   "does not fit the bytes, or the cost limit")          \
+    X(TL_OUTCOME_OVER,   "over",   "no plan was found within the bytes, or the cost limit") \
     X(TL_OUTCOME_LOSS,   "loss",   "no choice of formats keeps the limit of the loss")
 
 typedef enum tl_wish { TL_WISHES(TLI_ENUM) TL_WISH_COUNT } tl_wish;
@@ -4150,8 +4160,8 @@ typedef struct tl_recommendation {
 //
 // Errors:  those of tl_compile; TL_ERROR_INFEASIBLE: no strategy fits; the error names the least budget found,
 //          or the least cost; TL_ERROR_INVALID_ARG. *recommendation is all zero then.
-// Cost:    three times compile.work_limit, of which each strategy gets an eighth; knee and least-bytes eight to
-//          ten times that.
+// Cost:    three times compile.work_limit, of which each strategy gets an eighth; one that would fit with a
+//          quarter more bytes gets all of it once more. Knee and least-bytes eight to ten times that.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_recommend(tl_env *env, const tl_recommend_desc *desc, tl_recommendation *recommendation);
 TLDEF void      tl_free_recommendation(tl_env *env, tl_recommendation *recommendation);  // accepts zeroed ones
@@ -47996,6 +48006,7 @@ typedef struct tli_batch_part {
     uint64_t bound;                   // of a step; UINT64_MAX = nothing fits
     int32_t  parts;
     int32_t  is_out;                  // 1 = the batch cannot be split so
+    int32_t  enumerates;              // 1 = all combinations are planned
 } tli_batch_part;
 
 typedef struct tli_compile {
@@ -48011,6 +48022,7 @@ typedef struct tli_compile {
     uint64_t         work, work_limit;
     uint64_t         try_work;       // of the plan of a combination; plan_work: of the one at hand
     uint64_t         plan_work;
+    uint64_t         second_work;    // up to which small graphs are searched for the runner-up, too
     int32_t          stopped;        // by progress
     int32_t          tried_count;
     int32_t          is_bounded;     // 1 = the bound is of all numbers of parts
@@ -48148,7 +48160,8 @@ static int tli_is_near(const tli_compile *c) {
 }
 
 static int tli_is_out_of_work(const tli_compile *c) {
-    return c->stopped || c->work >= c->work_limit || (c->is_bounded && tli_is_near(c));
+    int is_near = c->is_bounded && tli_is_near(c) && (!c->enumerates || c->work >= c->second_work);
+    return is_near || c->stopped || c->work >= c->work_limit;
 }
 
 static void tli_report_progress(tli_compile *c) {
@@ -48444,9 +48457,12 @@ static uint64_t tli_find_step_cost(const tli_compile *c, uint64_t part_cost) {
     return sum;
 }
 
-// Whether steps that cost no less than this need not be looked at.
+// Whether steps that cost no less than this need not be looked at: they are not the best, and where all are
+// planned not the runner-up.
 static int tli_is_ruled_out(const tli_compile *c, uint64_t step_cost) {
-    return !c->fewest && c->has_best && step_cost >= c->choice.cost;
+    if (c->fewest || !c->has_best || step_cost < c->choice.cost) return 0;
+    if (!c->enumerates || c->work >= c->second_work) return 1;
+    return c->runner_up.cost && step_cost >= c->runner_up.cost;
 }
 
 static int tli_is_better(const tli_compile *c, const tl_compile_choice *a, const tl_compile_choice *b) {
@@ -49558,9 +49574,10 @@ static tl_result tli_try_chains(tli_compile *c) {
 // Divisors of a batch are looked for up to this, and those that these leave.
 #define TLI_COMPILE_DIVISOR 1000000
 
-// Whether nothing of a number of parts fits, or can be the best.
-static int tli_is_part_out(const tli_compile *c, const tli_batch_part *part) {
+// Whether nothing of a number of parts fits, or is worth a look.
+static int tli_is_part_out(tli_compile *c, const tli_batch_part *part) {
     if (c->seeks_least) return 0;
+    c->enumerates = part->enumerates;
     return part->bound == UINT64_MAX || tli_is_ruled_out(c, part->bound);
 }
 
@@ -49626,6 +49643,7 @@ static tl_result tli_begin_part(tli_compile *c, tli_batch_part *part) {
     if (!result) {
         part->bound = bound == UINT64_MAX ? bound : tli_find_step_cost(c, bound);
         if (!c->seeks_least && part->bound < c->bound) c->bound = part->bound;
+        part->enumerates = tli_is_small(c);
         if (!tli_is_part_out(c, part)) result = tli_begin_chains(c);
     }
     tli_close_part(c);
@@ -49639,7 +49657,7 @@ static tl_result tli_begin_part(tli_compile *c, tli_batch_part *part) {
 static tl_result tli_try_part(tli_compile *c, const tli_batch_part *part) {
     tl_result result = tli_open_part(c, part->parts);
     if (!result) {
-        c->enumerates = tli_is_small(c);
+        c->enumerates = part->enumerates;
         tli_share_work(c, (c->is_mixed ? 24u : 1u) * (c->all.fused_count ? 3u : 1u));
         if (c->plan_work < c->try_work / 8 + 1) c->plan_work = c->try_work / 8 + 1;
         if (c->enumerates) c->plan_work = c->try_work;
@@ -49673,6 +49691,7 @@ static tl_result tli_turn_parts(tli_compile *c, uint64_t end, int begins) {
 static tl_result tli_try_parts(tli_compile *c) {
     uint64_t start = c->work, whole = c->work_limit > start ? c->work_limit - start : 0;
     tl_result result = c->part_count ? TL_OK : tli_list_parts(c);
+    c->second_work = start + whole / 2;
     if (!result) result = tli_turn_parts(c, start + whole / 4, 1);
     if (!result && !c->stopped) result = tli_turn_parts(c, start + whole / 2 + whole / 4, 0);
     return result;
@@ -50265,6 +50284,7 @@ typedef struct tli_recommend {
     tl_compile_desc compile;        // with the strategy at hand
     tl_recommend_row *rows;         // [TLI_MOST_CANDIDATES]
     uint64_t *budgets;              // [TLI_MOST_CANDIDATES] at which the row's choice was compiled
+    uint64_t *work;                 // [TLI_MOST_CANDIDATES] with which, as a limit
     int32_t   count;
     uint64_t  each;                 // work of one compilation
     uint64_t  least;                // budget that any would do with, where none fits; UINT64_MAX = not known
@@ -50335,6 +50355,16 @@ static tl_result tli_find_knee_point(tli_recommend *r, tl_compile_point *best, u
     return result;
 }
 
+// The least time within the budget. What nearly fits is not refused before all of the work was spent.
+static tl_result tli_find_fast_point(tli_recommend *r, int32_t index, tl_compile_point *point, uint64_t *least) {
+    uint64_t budget = r->desc->compile.budget_bytes, work = 0;
+    tl_result result = tli_compile_point(r->env, &r->compile, budget, r->each, point, least, &work);
+    r->work[index] = r->each;
+    if (result != TL_ERROR_INFEASIBLE || *least == UINT64_MAX || *least / 5 > budget / 4) return result;
+    r->work[index] = r->desc->compile.work_limit;
+    return tli_compile_point(r->env, &r->compile, budget, r->work[index], point, least, &work);
+}
+
 // Compile a candidate by the wish.
 static tl_result tli_try_candidate(tli_recommend *r, int32_t index) {
     tl_recommend_row *row = &r->rows[index];
@@ -50344,16 +50374,15 @@ static tl_result tli_try_candidate(tli_recommend *r, int32_t index) {
     tli_zero(&point, sizeof point);
     tli_set_candidate(r, index);
     switch (r->desc->wish) {
-    case TL_WISH_LEAST_TIME:
-        result = tli_compile_point(r->env, &r->compile, r->desc->compile.budget_bytes, r->each, &point, &least,
-                                   &work);
-        break;
+    case TL_WISH_LEAST_TIME: result = tli_find_fast_point(r, index, &point, &least); break;
     case TL_WISH_LEAST_BYTES: result = tli_bisect_bytes(r, &point, &least, &work); break;
     case TL_WISH_KNEE: result = tli_find_knee_point(r, &point, &least, &work); break;
     case TL_WISH_COUNT: break;
     }
     row->choice = point.choice;
     row->outcome = TL_OUTCOME_SLOWER;
+    if (r->desc->wish != TL_WISH_LEAST_TIME)
+        r->work[index] = r->desc->wish == TL_WISH_KNEE ? r->each + 1 : r->each;
     r->budgets[index] = point.budget_bytes;
     if (r->desc->wish == TL_WISH_LEAST_TIME) r->budgets[index] = r->desc->compile.budget_bytes;
     if (result != TL_ERROR_INFEASIBLE) return result;
@@ -50429,7 +50458,7 @@ static tl_result tli_compile_chosen(tli_recommend *r, int32_t chosen, tl_compile
     result = tl_compile(r->env, &r->compile, compiled);
     if (!result && !tli_is_row_better(r->desc->wish, &row->choice, &compiled->choice)) return TL_OK;
     tl_free_compiled_plan(r->env, compiled);
-    r->compile.work_limit = r->desc->wish == TL_WISH_KNEE ? r->each + 1 : r->each;
+    r->compile.work_limit = r->work[chosen];
     return tl_compile(r->env, &r->compile, compiled);
 }
 
@@ -50471,9 +50500,10 @@ TLI_IMPL tl_result tl_recommend(tl_env *env, const tl_recommend_desc *desc, tl_r
     r.compile = desc->compile;
     r.each = tli_or_default(desc->compile.work_limit, TLI_COMPILE_WORK) / 8 + 1;
     r.least = r.least_cost = UINT64_MAX;
-    r.rows = (tl_recommend_row *)tli_alloc_array(env, TLI_MOST_CANDIDATES, sizeof *r.rows + sizeof *r.budgets);
+    r.rows = (tl_recommend_row *)tli_alloc_array(env, TLI_MOST_CANDIDATES, sizeof *r.rows + 2 * sizeof *r.budgets);
     if (!r.rows) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(RECOMMEND), TLI_RULE(NO_MEMORY_TO_COMPILE));
     r.budgets = (uint64_t *)(void *)(r.rows + TLI_MOST_CANDIDATES);
+    r.work = r.budgets + TLI_MOST_CANDIDATES;
     result = tli_run_recommend(&r, recommendation);
     recommendation->rows = r.rows;
     recommendation->row_count = r.count;
@@ -50499,10 +50529,24 @@ TLI_IMPL int tl_parse_wish(const char *text, tl_wish *wish) {
 
 // -- compiled plans as text --
 
-// By how much one number is above another, in percent, two digits after the point.
+// By how much one number is above another, in percent, two digits after the point; never 0.00.
 static void tli_put_above(tli_writer *w, uint64_t value, uint64_t of) {
-    if (of) tli_put_fixed(w, value >= of ? (double)(value - of) * 100.0 / (double)of : 0, 2);
+    double more = of && value > of ? (double)(value - of) * 100.0 / (double)of : 0;
+    if (more > 0 && more < 0.01) tli_put(w, "less than 0.01");
+    else tli_put_fixed(w, more, 2);
     tli_put(w, " %");
+}
+
+// word: "slower", "larger".
+static void tli_put_worse(tli_writer *w, const char *word, uint64_t value, uint64_t of) {
+    if (value <= of) {
+        tli_put(w, "no better: ");
+        return;
+    }
+    tli_put(w, word);
+    tli_put(w, " by ");
+    tli_put_above(w, value, of);
+    tli_put(w, ": ");
 }
 
 static void tli_put_choice(tli_writer *w, const tl_compile_choice *choice) {
@@ -50557,20 +50601,14 @@ static void tli_put_row(tli_writer *w, const tl_recommendation *recommendation, 
     tli_put(w, "  ");
     switch (row->outcome) {
     case TL_OUTCOME_CHOSEN: tli_put(w, "chosen: "); break;
-    case TL_OUTCOME_SLOWER:
-        tli_put(w, "slower by ");
-        tli_put_above(w, row->choice.cost, chosen->cost);
-        tli_put(w, ": ");
-        break;
+    case TL_OUTCOME_SLOWER: tli_put_worse(w, "slower", row->choice.cost, chosen->cost); break;
     case TL_OUTCOME_LARGER:
-        tli_put(w, "larger by ");
-        tli_put_above(w, row->choice.arena_bytes, chosen->arena_bytes);
-        tli_put(w, ": ");
+        tli_put_worse(w, "larger", row->choice.arena_bytes, chosen->arena_bytes);
         break;
     case TL_OUTCOME_OVER:
-        tli_put(w, "does not fit");
+        tli_put(w, "no plan found that fits");
         if (!row->least_bytes) break;
-        tli_put(w, ", takes ");
+        tli_put(w, ", one takes ");
         tli_put_u64(w, row->least_bytes);
         tli_put(w, " bytes");
         break;
@@ -50611,10 +50649,12 @@ static void tli_send_above(tli_stream *s, uint64_t value, uint64_t of) {
 static tl_result tli_explain_next(tl_env *env, const tl_compile_desc *desc, const tl_compiled_plan *compiled,
                                   tli_stream *s) {
     uint64_t budget = desc->budget_bytes, none, work = 0;
+    tl_compile_desc more = *desc;
     tl_compile_point point;
     tl_result result;
     if (!budget || budget > UINT64_MAX - 1048576) return TL_OK;
-    result = tli_compile_point(env, desc, budget + 1048576, desc->work_limit, &point, &none, &work);
+    if (desc->strategy->precision != TL_PRECISION_MIXED) more.precision = NULL;     // one that was recommended
+    result = tli_compile_point(env, &more, budget + 1048576, desc->work_limit, &point, &none, &work);
     if (result) return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
     if (point.choice.cost >= compiled->choice.cost) {
         tli_send(s, "one more MiB buys nothing\n");
@@ -50641,9 +50681,15 @@ TLI_IMPL tl_result tl_explain_compiled(tl_env *env, const tl_compile_desc *desc,
     }
     if (compiled->runner_up.cost) {
         tli_send_choice(&stream, "runner-up: ", &compiled->runner_up);
-        tli_send(&stream, "    above the chosen one by ");
-        tli_send_above(&stream, compiled->runner_up.cost, compiled->choice.cost);
-        tli_send(&stream, "\n");
+        if (compiled->runner_up.cost > compiled->choice.cost) {
+            tli_send(&stream, "    above the chosen one by ");
+            tli_send_above(&stream, compiled->runner_up.cost, compiled->choice.cost);
+            tli_send(&stream, "\n");
+        } else {
+            tli_send(&stream, compiled->runner_up.cost < compiled->choice.cost
+                                  ? "    costs less, but takes more bytes\n"
+                                  : "    costs the same, and takes no fewer bytes\n");
+        }
     }
     result = tli_explain_next(env, desc, compiled, &stream);
     if (result) return result;
@@ -53996,6 +54042,14 @@ static tli_rule tli_find_cut_rule(const tl_ranks_desc *desc) {
     return TLI_NO_RULE;
 }
 
+// Each stage has a node that is no input, at least.
+static tli_rule tli_find_stages_rule(const tl_ranks_desc *desc) {
+    int32_t id, nodes = 0;
+    for (id = 0; id < desc->graph->node_count; id++) nodes += !desc->graph->nodes[id].is_input;
+    if (desc->rank_count > nodes) return TLI_RULE(RANKS_MORE_THAN_NODES);
+    return tli_count_chunks(desc) > nodes / desc->rank_count ? TLI_RULE(STAGES_MORE_THAN_NODES) : TLI_NO_RULE;
+}
+
 static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
     tli_rule why = TLI_NO_RULE;
     tl_result result;
@@ -54008,9 +54062,6 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
     else if (desc->chunk_count > 1 && desc->rank_count == 1) why = TLI_RULE(CHUNKS_NEED_RANKS);
     else if ((desc->inference | desc->weights_apart | desc->keep_all) & ~1)
         why = TLI_RULE(FLAGS_OF_RANKS_MUST_BE_0_OR_1);
-    else if (desc->rank_count > desc->graph->node_count) why = TLI_RULE(RANKS_MORE_THAN_NODES);
-    else if (tli_count_chunks(desc) > desc->graph->node_count / desc->rank_count)
-        why = TLI_RULE(STAGES_MORE_THAN_NODES);
     else if (desc->link && !desc->link->bytes_per_second) why = TLI_RULE(LINK_OF_RANKS_HAS_NO_RATE);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), why);
 #ifdef TL_NO_OFFLOAD
@@ -54023,6 +54074,8 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
                                TLI_RULE(MICRO_BATCHES_NOT_MULTIPLE_OF_RANKS), (uint64_t)desc->micro_batch_count,
                                (uint64_t)desc->rank_count);
     result = tl_check_graph(env, desc->graph);
+    if (!result) why = tli_find_stages_rule(desc);
+    if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), why);
     if (!result && desc->ends && !tli_are_ends(desc, desc->ends))
         result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(ENDS_MUST_RISE));
     return result;
@@ -54464,6 +54517,28 @@ static tl_result tli_deepen_way(const tli_ways *w) {
     return result;
 }
 
+// Nothing fits: plan the way that takes the fewest bytes once more, with all work.
+static tl_result tli_try_nearest_way(tli_ways *w) {
+    int32_t nearest = -1, i;
+    tl_parallel_choice deeper;
+    tl_compiled_ranks ranks;
+    tl_result result;
+    for (i = 0; i < w->plan->choice_count; i++) {
+        const tl_parallel_choice *choice = &w->plan->choices[i];
+        if (choice->bytes && (nearest < 0 || choice->bytes < w->plan->choices[nearest].bytes)) nearest = i;
+    }
+    if (nearest < 0) return TL_OK;
+    deeper = w->plan->choices[nearest];
+    tli_zero(&ranks, sizeof ranks);
+    result = tli_plan_way(w, &deeper, tli_work_of_ranks(w->desc), &ranks);
+    if (deeper.bytes && deeper.bytes < w->least_bytes) w->least_bytes = deeper.bytes;
+    if (result || !ranks.memory) return result;
+    w->plan->choices[nearest] = deeper;
+    w->plan->best = nearest;
+    *w->best = ranks;
+    return TL_OK;
+}
+
 // Say of each way why it is not the fastest.
 static void tli_judge_ways(tl_parallel_plan *plan) {
     uint64_t least = plan->choices[plan->best].time_ns;
@@ -54524,9 +54599,10 @@ static tl_result tli_choose_way(tli_ways *w) {
         return tli_fail_ways(w, TL_ERROR_INVALID_ARG, TLI_RULE(NO_WAY_TO_SHARE_THE_BATCH));
     if (!result) result = tli_look_at_all_ways(w, 0);
     if (result) return result;
-    if (w->plan->best < 0) return tli_refuse_ways(w);
     w->plan->is_complete = 1;
-    result = tli_deepen_way(w);
+    result = w->plan->best < 0 ? tli_try_nearest_way(w) : tli_deepen_way(w);
+    if (!result && w->plan->best < 0) return tli_refuse_ways(w);
+    if (result) return result;
     tli_judge_ways(w->plan);
     return result;
 }
@@ -54566,7 +54642,8 @@ static tl_result tli_compile_ways(tl_env *env, const tl_ranks_desc *desc, tl_com
 //
 // A graph of a whole batch of B samples is split into m micro-batches of B / m: more of them make the bubble
 // less, and messages and sums more often. Every m that divides B is planned with its part of half the work, and
-// the best once more with all of it: it is not slower than asked for by itself.
+// the best once more with all of it: it is not slower than asked for by itself. Where none fits, that of the
+// fewest bytes gets all of it before it is refused.
 
 typedef struct tli_splits {
     tl_env  *env;                   // a copy of the caller's: what does not fit is not logged
@@ -54576,6 +54653,7 @@ typedef struct tli_splits {
     tl_parallel_plan  *choices;
     uint64_t time, least_bytes;     // of the best; of all
     int32_t  best;                  // its m; 0 = none fits
+    int32_t  nearest;               // m of the least_bytes; 0 = not known
     int32_t  count;                 // of the numbers that divide the batch
 } tli_splits;
 
@@ -54636,8 +54714,10 @@ static tl_result tli_look_at_split(tli_splits *s, int32_t parts, uint64_t work) 
     tli_zero(&choices, sizeof choices);
     desc.work_limit = work ? work : 1;
     result = tli_plan_split(s->env, &desc, s->compares, parts, &ranks, &choices);
-    if (result == TL_ERROR_INFEASIBLE && tl_find_least_budget(&s->env->error) < s->least_bytes)
+    if (result == TL_ERROR_INFEASIBLE && tl_find_least_budget(&s->env->error) < s->least_bytes) {
         s->least_bytes = tl_find_least_budget(&s->env->error);
+        s->nearest = parts;
+    }
     if (result == TL_ERROR_INFEASIBLE || result == TL_ERROR_INVALID_ARG) return TL_OK;
     if (result) return result;
     time = tli_time_of_split(s, parts, &ranks, &choices);
@@ -54672,7 +54752,9 @@ static tl_result tli_choose_split(tli_splits *s) {
         if (tli_divides_batch(s->desc, parts))
             result = tli_look_at_split(s, parts, half / (uint64_t)s->count);
     if (result) return result;
-    if (s->best) return tli_look_at_split(s, s->best, tli_work_of_ranks(s->desc));
+    if (!s->best && s->nearest) result = tli_look_at_split(s, s->nearest, tli_work_of_ranks(s->desc));
+    else if (s->best) return tli_look_at_split(s, s->best, tli_work_of_ranks(s->desc));
+    if (result || s->best) return result;
     if (s->least_bytes < UINT64_MAX) {
         tli_sentence e = tli_begin_error(s->env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE_RANKS),
                                          TLI_RULE(NO_CHOICE_FITS), s->desc->budget_bytes, s->least_bytes);
@@ -66618,8 +66700,7 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
 #endif
     }
     if (strategy->memory == TL_MEMORY_MINIMAL_PEAK && strategy->mode == TL_MODE_EAGER)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
-                        TLI_RULE(STRATEGY_MEMORY_MINIMAL_PEAK_NEEDS_PLAN));
+        return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_MINIMAL_PEAK_NEEDS_PLAN));
     if (strategy->memory == TL_MEMORY_STANDARD && placed)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
                         TLI_RULE(STRATEGY_MEMORY_STANDARD_BUT_PLAN));

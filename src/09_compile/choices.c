@@ -47,6 +47,7 @@ typedef struct tli_batch_part {
     uint64_t bound;                   // of a step; UINT64_MAX = nothing fits
     int32_t  parts;
     int32_t  is_out;                  // 1 = the batch cannot be split so
+    int32_t  enumerates;              // 1 = all combinations are planned
 } tli_batch_part;
 
 typedef struct tli_compile {
@@ -62,6 +63,7 @@ typedef struct tli_compile {
     uint64_t         work, work_limit;
     uint64_t         try_work;       // of the plan of a combination; plan_work: of the one at hand
     uint64_t         plan_work;
+    uint64_t         second_work;    // up to which small graphs are searched for the runner-up, too
     int32_t          stopped;        // by progress
     int32_t          tried_count;
     int32_t          is_bounded;     // 1 = the bound is of all numbers of parts
@@ -199,7 +201,8 @@ static int tli_is_near(const tli_compile *c) {
 }
 
 static int tli_is_out_of_work(const tli_compile *c) {
-    return c->stopped || c->work >= c->work_limit || (c->is_bounded && tli_is_near(c));
+    int is_near = c->is_bounded && tli_is_near(c) && (!c->enumerates || c->work >= c->second_work);
+    return is_near || c->stopped || c->work >= c->work_limit;
 }
 
 static void tli_report_progress(tli_compile *c) {

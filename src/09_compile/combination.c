@@ -44,9 +44,12 @@ static uint64_t tli_find_step_cost(const tli_compile *c, uint64_t part_cost) {
     return sum;
 }
 
-// Whether steps that cost no less than this need not be looked at.
+// Whether steps that cost no less than this need not be looked at: they are not the best, and where all are
+// planned not the runner-up.
 static int tli_is_ruled_out(const tli_compile *c, uint64_t step_cost) {
-    return !c->fewest && c->has_best && step_cost >= c->choice.cost;
+    if (c->fewest || !c->has_best || step_cost < c->choice.cost) return 0;
+    if (!c->enumerates || c->work >= c->second_work) return 1;
+    return c->runner_up.cost && step_cost >= c->runner_up.cost;
 }
 
 static int tli_is_better(const tli_compile *c, const tl_compile_choice *a, const tl_compile_choice *b) {

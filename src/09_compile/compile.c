@@ -65,9 +65,10 @@ static tl_result tli_try_chains(tli_compile *c) {
 // Divisors of a batch are looked for up to this, and those that these leave.
 #define TLI_COMPILE_DIVISOR 1000000
 
-// Whether nothing of a number of parts fits, or can be the best.
-static int tli_is_part_out(const tli_compile *c, const tli_batch_part *part) {
+// Whether nothing of a number of parts fits, or is worth a look.
+static int tli_is_part_out(tli_compile *c, const tli_batch_part *part) {
     if (c->seeks_least) return 0;
+    c->enumerates = part->enumerates;
     return part->bound == UINT64_MAX || tli_is_ruled_out(c, part->bound);
 }
 
@@ -133,6 +134,7 @@ static tl_result tli_begin_part(tli_compile *c, tli_batch_part *part) {
     if (!result) {
         part->bound = bound == UINT64_MAX ? bound : tli_find_step_cost(c, bound);
         if (!c->seeks_least && part->bound < c->bound) c->bound = part->bound;
+        part->enumerates = tli_is_small(c);
         if (!tli_is_part_out(c, part)) result = tli_begin_chains(c);
     }
     tli_close_part(c);
@@ -146,7 +148,7 @@ static tl_result tli_begin_part(tli_compile *c, tli_batch_part *part) {
 static tl_result tli_try_part(tli_compile *c, const tli_batch_part *part) {
     tl_result result = tli_open_part(c, part->parts);
     if (!result) {
-        c->enumerates = tli_is_small(c);
+        c->enumerates = part->enumerates;
         tli_share_work(c, (c->is_mixed ? 24u : 1u) * (c->all.fused_count ? 3u : 1u));
         if (c->plan_work < c->try_work / 8 + 1) c->plan_work = c->try_work / 8 + 1;
         if (c->enumerates) c->plan_work = c->try_work;
@@ -180,6 +182,7 @@ static tl_result tli_turn_parts(tli_compile *c, uint64_t end, int begins) {
 static tl_result tli_try_parts(tli_compile *c) {
     uint64_t start = c->work, whole = c->work_limit > start ? c->work_limit - start : 0;
     tl_result result = c->part_count ? TL_OK : tli_list_parts(c);
+    c->second_work = start + whole / 2;
     if (!result) result = tli_turn_parts(c, start + whole / 4, 1);
     if (!result && !c->stopped) result = tli_turn_parts(c, start + whole / 2 + whole / 4, 0);
     return result;

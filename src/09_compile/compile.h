@@ -19,7 +19,8 @@ extern "C" {
 // What is kept in which format decides what has to run again, and what must run again decides which format
 // pays. So the choices are not made one after the other: combinations are planned within the budget, each
 // with offsets, and the cheapest plan that fits is the answer. With it come a lower bound for all combinations
-// together, what the best of the others would have cost, and the map from the plan's graph to the caller's.
+// together, what the best of the others that were planned would have cost, and the map from the plan's graph to
+// the caller's.
 //
 //   split     the batch in m equal parts, one after the other; every divisor of the batch is tried
 //   fuse      each chain of elementwise nodes that take blocks, or not
@@ -106,7 +107,8 @@ typedef struct tl_compiled_plan {
     tl_precision     precision;    // of the tensors; mixed: see formats
     int32_t          inference;    // 1 = forward only
     tl_compile_choice choice;      // what was chosen
-    tl_compile_choice runner_up;   // the best of the other combinations; cost 0 = none fits
+    tl_compile_choice runner_up;   // the best of the other combinations that were planned; cost 0 = none of
+                                   // these fits. In small graphs the best of all others
     uint64_t bound_cost;           // no plan of any combination costs less
     uint64_t base_cost;            // of a step with nothing split, fused, converted or run again
     int32_t  proven;               // 1 = cost equals bound_cost, or every combination was planned or ruled out
@@ -122,7 +124,10 @@ typedef struct tl_compiled_plan {
 
 // Compile a strategy for a graph: choose how the batch is split, which chains are fused, which format each node
 // has, what is dropped, run again, compressed or spilled, and where everything lies, so that a step costs least
-// within the budget. With memory minimal-peak it takes the fewest bytes instead, and costs least among such.
+// within the budget. With memory minimal-peak the forwards take the order of the fewest bytes found in which
+// each runs once; of the combinations the one that takes the fewest so is chosen. Where none fits the budget,
+// what runs again is searched there as with the others; without a budget nothing runs again, so that
+// checkpointed gradients can take fewer bytes.
 //
 //   compiled   overwritten; release with tl_free_compiled_plan; desc->graph must outlive it
 //
@@ -131,10 +136,15 @@ typedef struct tl_compiled_plan {
 // budget, and what runs again where gradients are checkpointed with interval 0, or forward only. Everything
 // else is as the strategy says: gradient full keeps all that backward reads, an interval keeps every n-th
 // node. A combination whose calls alone cost no less than the best plan is left out before it is planned. Of
-// equal costs the one that is tried first is taken: fewer parts, all chains fused (that saves memory traffic,
-// which only a device prices), f32. Where none fits, a search for the fewest bytes follows, which depends on no
-// budget: the error names its number, and there is a plan where that number is asked for. With a codec half of
-// the work goes into plans without compressed copies.
+// equal costs the fewer bytes are taken, then the one that is tried first: f32 before other formats, fewer parts,
+// all chains fused (that saves memory traffic, which only a device prices). Where none fits, a search for the
+// fewest bytes follows, which depends on no budget: the error names its number, and there is a plan where that
+// number is asked for. With a codec half of the work goes into plans without compressed copies.
+//
+// What a narrower call would plan is among the trials: every number of parts in f32, formats chosen first by time
+// or by bytes, formats chosen for the plan in f32. Each has a share of the work, and the best of each kind are
+// planned again with more. Formats that lose exactly the limit are allowed: what choice.loss says can be given
+// back as loss_limit.
 //
 // Errors:  those of tl_check_strategy, tl_check_graph, tl_plan_precision, tl_plan_remat; TL_ERROR_INVALID_ARG:
 //          mode eager, which has no plan; a field of precision that is not read; a batch that cannot be split
@@ -202,7 +212,7 @@ TLDEF void      tl_free_compile_front(tl_env *env, tl_compile_front *front);  //
     X(TL_OUTCOME_CHOSEN, "chosen", "it is the one")                                      \
     X(TL_OUTCOME_SLOWER, "slower", "costs as much or more")                              \
     X(TL_OUTCOME_LARGER, "larger", "takes as many bytes or more")                        \
-    X(TL_OUTCOME_OVER,   "over",   "does not fit the bytes, or the cost limit")          \
+    X(TL_OUTCOME_OVER,   "over",   "no plan was found within the bytes, or the cost limit") \
     X(TL_OUTCOME_LOSS,   "loss",   "no choice of formats keeps the limit of the loss")
 
 typedef enum tl_wish { TL_WISHES(TLI_ENUM) TL_WISH_COUNT } tl_wish;
@@ -240,8 +250,8 @@ typedef struct tl_recommendation {
 //
 // Errors:  those of tl_compile; TL_ERROR_INFEASIBLE: no strategy fits; the error names the least budget found,
 //          or the least cost; TL_ERROR_INVALID_ARG. *recommendation is all zero then.
-// Cost:    three times compile.work_limit, of which each strategy gets an eighth; knee and least-bytes eight to
-//          ten times that.
+// Cost:    three times compile.work_limit, of which each strategy gets an eighth; one that would fit with a
+//          quarter more bytes gets all of it once more. Knee and least-bytes eight to ten times that.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_recommend(tl_env *env, const tl_recommend_desc *desc, tl_recommendation *recommendation);
 TLDEF void      tl_free_recommendation(tl_env *env, tl_recommendation *recommendation);  // accepts zeroed ones

@@ -159,6 +159,7 @@ typedef struct tli_recommend {
     tl_compile_desc compile;        // with the strategy at hand
     tl_recommend_row *rows;         // [TLI_MOST_CANDIDATES]
     uint64_t *budgets;              // [TLI_MOST_CANDIDATES] at which the row's choice was compiled
+    uint64_t *work;                 // [TLI_MOST_CANDIDATES] with which, as a limit
     int32_t   count;
     uint64_t  each;                 // work of one compilation
     uint64_t  least;                // budget that any would do with, where none fits; UINT64_MAX = not known
@@ -229,6 +230,16 @@ static tl_result tli_find_knee_point(tli_recommend *r, tl_compile_point *best, u
     return result;
 }
 
+// The least time within the budget. What nearly fits is not refused before all of the work was spent.
+static tl_result tli_find_fast_point(tli_recommend *r, int32_t index, tl_compile_point *point, uint64_t *least) {
+    uint64_t budget = r->desc->compile.budget_bytes, work = 0;
+    tl_result result = tli_compile_point(r->env, &r->compile, budget, r->each, point, least, &work);
+    r->work[index] = r->each;
+    if (result != TL_ERROR_INFEASIBLE || *least == UINT64_MAX || *least / 5 > budget / 4) return result;
+    r->work[index] = r->desc->compile.work_limit;
+    return tli_compile_point(r->env, &r->compile, budget, r->work[index], point, least, &work);
+}
+
 // Compile a candidate by the wish.
 static tl_result tli_try_candidate(tli_recommend *r, int32_t index) {
     tl_recommend_row *row = &r->rows[index];
@@ -238,16 +249,15 @@ static tl_result tli_try_candidate(tli_recommend *r, int32_t index) {
     tli_zero(&point, sizeof point);
     tli_set_candidate(r, index);
     switch (r->desc->wish) {
-    case TL_WISH_LEAST_TIME:
-        result = tli_compile_point(r->env, &r->compile, r->desc->compile.budget_bytes, r->each, &point, &least,
-                                   &work);
-        break;
+    case TL_WISH_LEAST_TIME: result = tli_find_fast_point(r, index, &point, &least); break;
     case TL_WISH_LEAST_BYTES: result = tli_bisect_bytes(r, &point, &least, &work); break;
     case TL_WISH_KNEE: result = tli_find_knee_point(r, &point, &least, &work); break;
     case TL_WISH_COUNT: break;
     }
     row->choice = point.choice;
     row->outcome = TL_OUTCOME_SLOWER;
+    if (r->desc->wish != TL_WISH_LEAST_TIME)
+        r->work[index] = r->desc->wish == TL_WISH_KNEE ? r->each + 1 : r->each;
     r->budgets[index] = point.budget_bytes;
     if (r->desc->wish == TL_WISH_LEAST_TIME) r->budgets[index] = r->desc->compile.budget_bytes;
     if (result != TL_ERROR_INFEASIBLE) return result;
@@ -323,7 +333,7 @@ static tl_result tli_compile_chosen(tli_recommend *r, int32_t chosen, tl_compile
     result = tl_compile(r->env, &r->compile, compiled);
     if (!result && !tli_is_row_better(r->desc->wish, &row->choice, &compiled->choice)) return TL_OK;
     tl_free_compiled_plan(r->env, compiled);
-    r->compile.work_limit = r->desc->wish == TL_WISH_KNEE ? r->each + 1 : r->each;
+    r->compile.work_limit = r->work[chosen];
     return tl_compile(r->env, &r->compile, compiled);
 }
 
@@ -365,9 +375,10 @@ TLI_IMPL tl_result tl_recommend(tl_env *env, const tl_recommend_desc *desc, tl_r
     r.compile = desc->compile;
     r.each = tli_or_default(desc->compile.work_limit, TLI_COMPILE_WORK) / 8 + 1;
     r.least = r.least_cost = UINT64_MAX;
-    r.rows = (tl_recommend_row *)tli_alloc_array(env, TLI_MOST_CANDIDATES, sizeof *r.rows + sizeof *r.budgets);
+    r.rows = (tl_recommend_row *)tli_alloc_array(env, TLI_MOST_CANDIDATES, sizeof *r.rows + 2 * sizeof *r.budgets);
     if (!r.rows) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(RECOMMEND), TLI_RULE(NO_MEMORY_TO_COMPILE));
     r.budgets = (uint64_t *)(void *)(r.rows + TLI_MOST_CANDIDATES);
+    r.work = r.budgets + TLI_MOST_CANDIDATES;
     result = tli_run_recommend(&r, recommendation);
     recommendation->rows = r.rows;
     recommendation->row_count = r.count;
@@ -393,10 +404,24 @@ TLI_IMPL int tl_parse_wish(const char *text, tl_wish *wish) {
 
 // -- compiled plans as text --
 
-// By how much one number is above another, in percent, two digits after the point.
+// By how much one number is above another, in percent, two digits after the point; never 0.00.
 static void tli_put_above(tli_writer *w, uint64_t value, uint64_t of) {
-    if (of) tli_put_fixed(w, value >= of ? (double)(value - of) * 100.0 / (double)of : 0, 2);
+    double more = of && value > of ? (double)(value - of) * 100.0 / (double)of : 0;
+    if (more > 0 && more < 0.01) tli_put(w, "less than 0.01");
+    else tli_put_fixed(w, more, 2);
     tli_put(w, " %");
+}
+
+// word: "slower", "larger".
+static void tli_put_worse(tli_writer *w, const char *word, uint64_t value, uint64_t of) {
+    if (value <= of) {
+        tli_put(w, "no better: ");
+        return;
+    }
+    tli_put(w, word);
+    tli_put(w, " by ");
+    tli_put_above(w, value, of);
+    tli_put(w, ": ");
 }
 
 static void tli_put_choice(tli_writer *w, const tl_compile_choice *choice) {
@@ -451,20 +476,14 @@ static void tli_put_row(tli_writer *w, const tl_recommendation *recommendation, 
     tli_put(w, "  ");
     switch (row->outcome) {
     case TL_OUTCOME_CHOSEN: tli_put(w, "chosen: "); break;
-    case TL_OUTCOME_SLOWER:
-        tli_put(w, "slower by ");
-        tli_put_above(w, row->choice.cost, chosen->cost);
-        tli_put(w, ": ");
-        break;
+    case TL_OUTCOME_SLOWER: tli_put_worse(w, "slower", row->choice.cost, chosen->cost); break;
     case TL_OUTCOME_LARGER:
-        tli_put(w, "larger by ");
-        tli_put_above(w, row->choice.arena_bytes, chosen->arena_bytes);
-        tli_put(w, ": ");
+        tli_put_worse(w, "larger", row->choice.arena_bytes, chosen->arena_bytes);
         break;
     case TL_OUTCOME_OVER:
-        tli_put(w, "does not fit");
+        tli_put(w, "no plan found that fits");
         if (!row->least_bytes) break;
-        tli_put(w, ", takes ");
+        tli_put(w, ", one takes ");
         tli_put_u64(w, row->least_bytes);
         tli_put(w, " bytes");
         break;
@@ -505,10 +524,12 @@ static void tli_send_above(tli_stream *s, uint64_t value, uint64_t of) {
 static tl_result tli_explain_next(tl_env *env, const tl_compile_desc *desc, const tl_compiled_plan *compiled,
                                   tli_stream *s) {
     uint64_t budget = desc->budget_bytes, none, work = 0;
+    tl_compile_desc more = *desc;
     tl_compile_point point;
     tl_result result;
     if (!budget || budget > UINT64_MAX - 1048576) return TL_OK;
-    result = tli_compile_point(env, desc, budget + 1048576, desc->work_limit, &point, &none, &work);
+    if (desc->strategy->precision != TL_PRECISION_MIXED) more.precision = NULL;     // one that was recommended
+    result = tli_compile_point(env, &more, budget + 1048576, desc->work_limit, &point, &none, &work);
     if (result) return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
     if (point.choice.cost >= compiled->choice.cost) {
         tli_send(s, "one more MiB buys nothing\n");
@@ -535,9 +556,15 @@ TLI_IMPL tl_result tl_explain_compiled(tl_env *env, const tl_compile_desc *desc,
     }
     if (compiled->runner_up.cost) {
         tli_send_choice(&stream, "runner-up: ", &compiled->runner_up);
-        tli_send(&stream, "    above the chosen one by ");
-        tli_send_above(&stream, compiled->runner_up.cost, compiled->choice.cost);
-        tli_send(&stream, "\n");
+        if (compiled->runner_up.cost > compiled->choice.cost) {
+            tli_send(&stream, "    above the chosen one by ");
+            tli_send_above(&stream, compiled->runner_up.cost, compiled->choice.cost);
+            tli_send(&stream, "\n");
+        } else {
+            tli_send(&stream, compiled->runner_up.cost < compiled->choice.cost
+                                  ? "    costs less, but takes more bytes\n"
+                                  : "    costs the same, and takes no fewer bytes\n");
+        }
     }
     result = tli_explain_next(env, desc, compiled, &stream);
     if (result) return result;

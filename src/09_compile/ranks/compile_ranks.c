@@ -45,6 +45,14 @@ static tli_rule tli_find_cut_rule(const tl_ranks_desc *desc) {
     return TLI_NO_RULE;
 }
 
+// Each stage has a node that is no input, at least.
+static tli_rule tli_find_stages_rule(const tl_ranks_desc *desc) {
+    int32_t id, nodes = 0;
+    for (id = 0; id < desc->graph->node_count; id++) nodes += !desc->graph->nodes[id].is_input;
+    if (desc->rank_count > nodes) return TLI_RULE(RANKS_MORE_THAN_NODES);
+    return tli_count_chunks(desc) > nodes / desc->rank_count ? TLI_RULE(STAGES_MORE_THAN_NODES) : TLI_NO_RULE;
+}
+
 static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
     tli_rule why = TLI_NO_RULE;
     tl_result result;
@@ -57,9 +65,6 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
     else if (desc->chunk_count > 1 && desc->rank_count == 1) why = TLI_RULE(CHUNKS_NEED_RANKS);
     else if ((desc->inference | desc->weights_apart | desc->keep_all) & ~1)
         why = TLI_RULE(FLAGS_OF_RANKS_MUST_BE_0_OR_1);
-    else if (desc->rank_count > desc->graph->node_count) why = TLI_RULE(RANKS_MORE_THAN_NODES);
-    else if (tli_count_chunks(desc) > desc->graph->node_count / desc->rank_count)
-        why = TLI_RULE(STAGES_MORE_THAN_NODES);
     else if (desc->link && !desc->link->bytes_per_second) why = TLI_RULE(LINK_OF_RANKS_HAS_NO_RATE);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), why);
 #ifdef TL_NO_OFFLOAD
@@ -72,6 +77,8 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
                                TLI_RULE(MICRO_BATCHES_NOT_MULTIPLE_OF_RANKS), (uint64_t)desc->micro_batch_count,
                                (uint64_t)desc->rank_count);
     result = tl_check_graph(env, desc->graph);
+    if (!result) why = tli_find_stages_rule(desc);
+    if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), why);
     if (!result && desc->ends && !tli_are_ends(desc, desc->ends))
         result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), TLI_RULE(ENDS_MUST_RISE));
     return result;

@@ -5,7 +5,8 @@
 //
 // A graph of a whole batch of B samples is split into m micro-batches of B / m: more of them make the bubble
 // less, and messages and sums more often. Every m that divides B is planned with its part of half the work, and
-// the best once more with all of it: it is not slower than asked for by itself.
+// the best once more with all of it: it is not slower than asked for by itself. Where none fits, that of the
+// fewest bytes gets all of it before it is refused.
 
 typedef struct tli_splits {
     tl_env  *env;                   // a copy of the caller's: what does not fit is not logged
@@ -15,6 +16,7 @@ typedef struct tli_splits {
     tl_parallel_plan  *choices;
     uint64_t time, least_bytes;     // of the best; of all
     int32_t  best;                  // its m; 0 = none fits
+    int32_t  nearest;               // m of the least_bytes; 0 = not known
     int32_t  count;                 // of the numbers that divide the batch
 } tli_splits;
 
@@ -75,8 +77,10 @@ static tl_result tli_look_at_split(tli_splits *s, int32_t parts, uint64_t work) 
     tli_zero(&choices, sizeof choices);
     desc.work_limit = work ? work : 1;
     result = tli_plan_split(s->env, &desc, s->compares, parts, &ranks, &choices);
-    if (result == TL_ERROR_INFEASIBLE && tl_find_least_budget(&s->env->error) < s->least_bytes)
+    if (result == TL_ERROR_INFEASIBLE && tl_find_least_budget(&s->env->error) < s->least_bytes) {
         s->least_bytes = tl_find_least_budget(&s->env->error);
+        s->nearest = parts;
+    }
     if (result == TL_ERROR_INFEASIBLE || result == TL_ERROR_INVALID_ARG) return TL_OK;
     if (result) return result;
     time = tli_time_of_split(s, parts, &ranks, &choices);
@@ -111,7 +115,9 @@ static tl_result tli_choose_split(tli_splits *s) {
         if (tli_divides_batch(s->desc, parts))
             result = tli_look_at_split(s, parts, half / (uint64_t)s->count);
     if (result) return result;
-    if (s->best) return tli_look_at_split(s, s->best, tli_work_of_ranks(s->desc));
+    if (!s->best && s->nearest) result = tli_look_at_split(s, s->nearest, tli_work_of_ranks(s->desc));
+    else if (s->best) return tli_look_at_split(s, s->best, tli_work_of_ranks(s->desc));
+    if (result || s->best) return result;
     if (s->least_bytes < UINT64_MAX) {
         tli_sentence e = tli_begin_error(s->env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE_RANKS),
                                          TLI_RULE(NO_CHOICE_FITS), s->desc->budget_bytes, s->least_bytes);

@@ -249,6 +249,28 @@ static tl_result tli_deepen_way(const tli_ways *w) {
     return result;
 }
 
+// Nothing fits: plan the way that takes the fewest bytes once more, with all work.
+static tl_result tli_try_nearest_way(tli_ways *w) {
+    int32_t nearest = -1, i;
+    tl_parallel_choice deeper;
+    tl_compiled_ranks ranks;
+    tl_result result;
+    for (i = 0; i < w->plan->choice_count; i++) {
+        const tl_parallel_choice *choice = &w->plan->choices[i];
+        if (choice->bytes && (nearest < 0 || choice->bytes < w->plan->choices[nearest].bytes)) nearest = i;
+    }
+    if (nearest < 0) return TL_OK;
+    deeper = w->plan->choices[nearest];
+    tli_zero(&ranks, sizeof ranks);
+    result = tli_plan_way(w, &deeper, tli_work_of_ranks(w->desc), &ranks);
+    if (deeper.bytes && deeper.bytes < w->least_bytes) w->least_bytes = deeper.bytes;
+    if (result || !ranks.memory) return result;
+    w->plan->choices[nearest] = deeper;
+    w->plan->best = nearest;
+    *w->best = ranks;
+    return TL_OK;
+}
+
 // Say of each way why it is not the fastest.
 static void tli_judge_ways(tl_parallel_plan *plan) {
     uint64_t least = plan->choices[plan->best].time_ns;
@@ -309,9 +331,10 @@ static tl_result tli_choose_way(tli_ways *w) {
         return tli_fail_ways(w, TL_ERROR_INVALID_ARG, TLI_RULE(NO_WAY_TO_SHARE_THE_BATCH));
     if (!result) result = tli_look_at_all_ways(w, 0);
     if (result) return result;
-    if (w->plan->best < 0) return tli_refuse_ways(w);
     w->plan->is_complete = 1;
-    result = tli_deepen_way(w);
+    result = w->plan->best < 0 ? tli_try_nearest_way(w) : tli_deepen_way(w);
+    if (!result && w->plan->best < 0) return tli_refuse_ways(w);
+    if (result) return result;
     tli_judge_ways(w->plan);
     return result;
 }
