@@ -32953,8 +32953,8 @@ struct tl_remat_pool {
     uint64_t least;              // a plan of so few bytes is known, but too long to be kept; 0 = none
     int32_t  is_of_call;         // 1 = it ends with the call: what was asked before names no least budget
     int32_t  is_bounded;         // 1 = bounds are known well enough, and are not raised by search
-    uint64_t ladder_work;        // work limit of the search for the least budget; 0 = not done yet
-    tl_plan  lowest;             // what that search found, where the pool ends with the call
+    uint64_t ladder_least;       // what the search for the least budget found; 0 = it was not done to its end
+    tl_plan  lowest;             // its plan; the pool may keep a cheaper one of as many bytes or fewer
     int32_t  lowest_node;        // at which it peaks
 };
 
@@ -33129,16 +33129,6 @@ static tl_result tli_pool_offer(tl_remat_pool *pool, tl_env *env, tl_plan *plan)
     return TL_OK;
 }
 
-// Offer all plans of another pool of the same class, which has none then.
-static tl_result tli_pool_merge(tl_remat_pool *pool, tl_remat_pool *from) {
-    tl_result result = TL_OK;
-    while (from->plan_count && !result)
-        result = tli_pool_offer(pool, &from->env, &from->plans[--from->plan_count]);
-    if (from->least) { pool->least = from->least; pool->least_node = from->least_node; }
-    TLI_INVARIANT(tli_pool_holds(pool));
-    return result;
-}
-
 // The highest lower bound that is known for a budget.
 static uint64_t tli_pool_bound_at(const tl_remat_pool *pool, uint64_t budget) {
     int32_t at = 0;
@@ -33236,6 +33226,65 @@ TLI_IMPL void tl_free_remat_pool(tl_remat_pool *pool) {
     env = pool->env;
     tli_pool_clear(pool);
     tli_release(&env, pool);
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- bytes alone: a graph as the search for the least budget sees it --
+//
+//     given   F1: 7 ms   F2: 1 ms   link 12 GB/s        The least budget is a matter of bytes. So that it does
+//                |          |           |               not move with what nodes cost or links carry, it is
+//     alone   F1: 1      F2: 1      a mean tensor: 1    searched where every node costs the same, and a copy or
+//                                                       conversion of a mean tensor as much as a node.
+//
+// Steps that are found there are steps of the given graph. How much is tried depends on the graph alone, too: a
+// caller's limit and budget change nothing, so every call of a class names the same least budget.
+
+#define TLI_ALONE_COST UINT64_C(1024)   // of each forward and backward
+#define TLI_ALONE_WORK UINT64_C(2000000)        // of the search: so much,
+#define TLI_ALONE_NODE_WORK UINT64_C(60000)     // and so much a node,
+#define TLI_ALONE_MOST_WORK UINT64_C(80000000)  // at most this
+
+typedef struct tli_bytes_alone {
+    tl_env   *env;
+    tl_graph  graph;            // the given one with costs that are all the same
+    tl_node  *nodes;            // [node_count] of it
+    tl_device device;
+    uint64_t  work;             // of a search for the least budget
+} tli_bytes_alone;
+
+static void tli_close_alone(tli_bytes_alone *alone) { tli_release(alone->env, alone->nodes); }
+
+// Bytes a second with which a mean tensor takes as long as a node; 0 = there are no bytes.
+static uint64_t tli_alone_rate(const tl_graph *graph) {
+    uint64_t sum = 0, rate;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++)
+        if (!tli_add_u64(sum, graph->outputs[i].bytes, &sum)) return UINT64_MAX;
+    sum = sum / (uint64_t)(graph->tensor_count ? graph->tensor_count : 1) / TLI_ALONE_COST + 1;
+    return tli_mul_u64(sum, UINT64_C(1000000000), &rate) ? rate : UINT64_MAX;
+}
+
+// 0 = no memory.
+static int tli_open_alone(tl_env *env, const tl_graph *graph, tli_bytes_alone *alone) {
+    int32_t id;
+    tli_zero(alone, sizeof *alone);
+    alone->env = env;
+    alone->nodes = (tl_node *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *alone->nodes);
+    if (!alone->nodes) return 0;
+    tli_copy(alone->nodes, graph->nodes, (size_t)graph->node_count * sizeof *alone->nodes);
+    for (id = 0; id < graph->node_count; id++) {
+        alone->nodes[id].fwd_cost = graph->nodes[id].is_input ? 0 : TLI_ALONE_COST;
+        alone->nodes[id].bwd_cost = graph->nodes[id].has_grad ? TLI_ALONE_COST : 0;
+    }
+    alone->graph = *graph;
+    alone->graph.nodes = alone->nodes;
+    alone->device.link_bytes_per_second = alone->device.codec_bytes_per_second = tli_alone_rate(graph);
+    alone->work = TLI_ALONE_WORK + TLI_ALONE_NODE_WORK * (uint64_t)graph->node_count;
+    if (alone->work > TLI_ALONE_MOST_WORK) alone->work = TLI_ALONE_MOST_WORK;
+    return 1;
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -34778,9 +34827,10 @@ static tl_result tli_remat_policies(tl_env *env, const tl_graph *graph, uint64_t
 //        v        v        v           best plan is proven optimal, or near enough, or the work is used up.
 //     ( pool: plans, bounds, floor )
 //
-// If no part finds a plan within the budget, the least budget is searched: along a ladder of budgets that
-// depends on the graph and the work limit alone, in a pool of its own. So every call names the same least
-// budget, and a call that asks for it gets the plan behind it.
+// If no part finds a plan within the budget, the least budget is searched: along a ladder that depends on the
+// bytes of the graph and the class of its plans alone, in a pool and with work of its own. So every call names
+// the same least budget, and a call that asks for it gets the plan behind it. A plan that takes less than that
+// is no answer: before a plan is returned, the ladder is climbed until it leads as low.
 //
 // With a host tier or a codec, the plan without copies is made first, then the search with fetches and
 // expansions improves it.
@@ -34796,7 +34846,12 @@ static tl_result tli_remat_policies(tl_env *env, const tl_graph *graph, uint64_t
 #define TLI_REMAT_ENOUGH 1000
 #define TLI_REMAT_FAR 25   // the gap, as one part in so many, above which small graphs get beams
 #define TLI_REMAT_LARGE 20000  // nodes
+#define TLI_REMAT_SOON 16  // the work of the first parts of the ladder, as one part in so many
 #define TLI_REMAT_LATE 50  // the gap, as one part in so many, from which on the bound gets what is left
+
+// What is an answer: a plan within the budget; also what is known of the least budget where there is none; that,
+// and no plan below it.
+typedef enum tli_remat_answers { TLI_REMAT_WITHIN, TLI_REMAT_ANY, TLI_REMAT_HOLDS } tli_remat_answers;
 
 typedef struct tli_remat {
     tl_env          quiet;        // allocator of the caller's env, without its log: parts may fail
@@ -34808,13 +34863,16 @@ typedef struct tli_remat {
     const uint8_t  *lossless;     // [tensors] 1 = is not compressed; NULL = all may be
     tl_remat_pool  *pool;         // gets the plans
     uint64_t        work, work_limit, round_end, bound, floor;
-    uint64_t        reserve;      // work kept for the ladder
+    uint64_t        reserve;      // work kept for what follows the ladder
     uint64_t        least;        // the least budget that was found; 0 = it was not searched
+    uint64_t        enough;       // of a ladder: it ends where it leads as low
     int32_t         inference, node, floor_node;
     tl_remat_form   form;
     int32_t         is_over;      // 1 = the base alone exceeds the limit
     int32_t         is_default;   // 1 = the caller gave no work limit: a small gap is enough
-    int32_t         is_shared;    // 1 = the pool is the caller's, and outlives the call
+    int32_t         holds_least;  // 1 = no plan below the least budget is an answer
+    int32_t         is_first;     // 1 = the first parts of the ladder are enough
+    int32_t         is_within;    // 1 = a plan within the budget is wanted, or none: no ladder
     int32_t         alone;        // 1 = plans without copies are made first: these two are 0 meanwhile
     int32_t         none;         // 1 = it is proven that no plan fits
     int32_t         bound_is_stuck;  // 1 = its last work did not raise it
@@ -35289,7 +35347,9 @@ static tl_result tli_remat_add_offload(tli_remat *r, int least, uint64_t limit) 
 }
 
 static tl_result tli_remat_ladder_offload(tli_remat *r, uint64_t limit) {
-    return tli_remat_add_offload(r, 1, limit);
+    (void)limit;
+    r->reserve = 0;
+    return tli_remat_add_offload(r, 1, tli_remat_left(r));
 }
 #endif
 
@@ -35334,17 +35394,18 @@ static tl_result tli_remat_run_parts(tli_remat *r, const tli_remat_part *parts, 
     return result;
 }
 
+// once: 1 = it finds much soon.
 static const tli_remat_part tli_remat_ladder[] = {
     { 1, tli_remat_always, tli_remat_keep_all },
     { 1, tli_remat_always, tli_remat_ladder_floor },
     { 1, tli_remat_trains, tli_remat_ladder_revolve },
-    { 1, tli_remat_always, tli_remat_ladder_exact },
-    { 1, tli_remat_trains, tli_remat_ladder_chain },
     { 1, tli_remat_trains, tli_remat_ladder_policies },
-    { 1, tli_remat_always, tli_remat_ladder_search },
-    { 1, tli_remat_always, tli_remat_ladder_window },
+    { 0, tli_remat_always, tli_remat_ladder_exact },
+    { 0, tli_remat_trains, tli_remat_ladder_chain },
+    { 0, tli_remat_always, tli_remat_ladder_search },
+    { 0, tli_remat_always, tli_remat_ladder_window },
 #ifndef TL_NO_OFFLOAD
-    { 1, tli_remat_has_copies, tli_remat_ladder_offload }
+    { 0, tli_remat_has_copies, tli_remat_ladder_offload }
 #endif
 };
 
@@ -35354,55 +35415,148 @@ static const tli_remat_part tli_remat_once_ladder[] = {
     { 1, tli_remat_always, tli_remat_try_once }
 };
 
-// Whether the plan of the least peak is known to be that.
+// Whether the plan of the least peak is known to be that, or low enough.
 static int tli_remat_is_lowest(const tli_remat *r) {
     const tl_plan *least = tli_pool_least(r->pool);
-    return (least && least->peak_bytes <= r->floor) || (r->pool->least && !tli_remat_has_copies(r));
+    if (least && (least->peak_bytes <= r->floor || least->peak_bytes <= r->enough)) return 1;
+    return r->pool->least && (!tli_remat_has_copies(r) || r->pool->least <= r->enough);
 }
 
-// Keep what the ladder found apart from what the pool of this call gets later: that depends on its budget.
-static tl_result tli_remat_keep_lowest(tli_remat *r, const tl_remat_pool *ladder, int32_t node) {
-    const tl_plan *least = tli_pool_least(ladder);
-    if (!r->pool->is_of_call || !least) return TL_OK;
-    tl_free_plan(&r->pool->env, &r->pool->lowest);
-    r->pool->lowest_node = node;
-    return tl_copy_plan(&r->pool->env, least, &r->pool->lowest);
+// Ask the caller's progress function, in the costs of the caller.
+static int tli_remat_watch_ladder(const tl_remat_progress *progress, void *user) {
+    const tli_remat *r = (const tli_remat *)user;
+    tl_remat_progress now = r->watch.now;
+    now.work = progress->work;
+    if (now.work_limit < now.work) now.work_limit = now.work;
+    return (r->watch.desc->progress)(&now, r->watch.desc->user);
 }
 
-// Search the least budget in a pool of its own, with the work that is kept for it, and add what was found. What
-// it finds must not depend on the budget, so it begins with the floor of the graph.
-static tl_result tli_remat_run_ladder(tli_remat *r) {
-    tl_remat_pool ladder, *pool = r->pool;
-    const tli_remat_part *parts = r->form ? tli_remat_once_ladder : tli_remat_ladder;
-    uint64_t floor = r->floor, budget = r->budget, least;
-    int32_t count = r->form ? TLI_REMAT_COUNT(tli_remat_once_ladder) : TLI_REMAT_COUNT(tli_remat_ladder);
-    int32_t node = r->floor_node, least_node, i;
+// What climbs the ladder: of what r knows, nothing but the graph and the class of its plans. desc: scratch.
+static tli_remat tli_remat_ladder_of(tli_remat *r, const tli_bytes_alone *alone, tl_remat_pool *ladder,
+                                     tl_remat_desc *desc) {
+    tli_remat l;
+    tli_zero(&l, sizeof l);
+    tli_zero(desc, sizeof *desc);
+    if (r->watch.desc->progress) desc->progress = tli_remat_watch_ladder;
+    desc->user = r;
+    l.quiet = r->quiet;
+    l.graph = &alone->graph;
+    l.device = &alone->device;
+    l.inference = r->inference;
+    l.form = r->form;
+    l.host_budget = r->host_budget;
+    l.codec = r->codec;
+    l.lossless = r->lossless;
+    l.pool = ladder;
+    l.floor_node = l.node = -1;
+    l.work = l.watch.before = r->work;
+    l.watch.next = r->watch.next;
+    l.reserve = tli_remat_has_copies(r) ? alone->work : 0;      // of the part with copies
+    l.work_limit = l.round_end = r->work + alone->work + l.reserve;
+    l.watch.desc = desc;
+    l.watch.stopped = r->watch.stopped;
+    l.enough = r->enough;
+    return l;
+}
+
+// Copy steps of a plan for the graph with its costs, and measure them there. TL_ERROR_OVERFLOW: these are too
+// large.
+static tl_result tli_remat_price(tli_remat *r, const tl_plan *from, tl_plan *plan) {
+    tli_steps steps = tli_steps_of(&r->quiet);
+    tl_result result;
+    int32_t i;
+    tli_zero(plan, sizeof *plan);
+    for (i = 0; i < from->step_count; i++) tli_add_step(&steps, from->steps[i]);
+    result = tli_finish_plan(&steps, TLI_IN(PLAN_REMAT), r->graph, r->inference, plan);
+    if (!result && tli_remat_has_copies(r))
+        result = tli_measure(&r->quiet, TLI_IN(PLAN_REMAT), r->graph, r->device, 1, plan);
+    if (result) tl_free_plan(&r->quiet, plan);
+    return result;
+}
+
+// Give what the ladder found to the pool; keep its lowest plan apart from what that gets later, which depends
+// on a budget.
+static tl_result tli_remat_take_ladder(tli_remat *r, const tl_remat_pool *ladder) {
     tl_result result = TL_OK;
-    r->round_end = r->work + r->reserve;
-    r->reserve = 0;
-    if (pool->ladder_work == r->work_limit) {
-        r->least = pool->lowest.peak_bytes;
-        r->node = pool->lowest_node;
-        return TL_OK;
+    tl_plan plan;
+    int32_t i;
+    for (i = 0; i < ladder->plan_count && !result; i++) {
+        result = tli_remat_price(r, &ladder->plans[i], &plan);
+        if (!result && !i && !r->alone) {
+            tl_free_plan(&r->pool->env, &r->pool->lowest);
+            result = tl_copy_plan(&r->pool->env, &plan, &r->pool->lowest);
+        }
+        if (!result) result = tli_remat_offer(r, &plan);
+        tl_free_plan(&r->quiet, &plan);
+        if (result == TL_ERROR_OVERFLOW) result = TL_OK;
     }
+    return result;
+}
+
+// Equal layers, whose least budget is known without a plan: make one where it is asked for.
+static tl_result tli_remat_make_equal(tli_remat *r, const tl_graph *graph) {
+    tli_revolve_bytes found = tli_find_slots(graph, r->budget);
+    tli_steps steps;
+    tl_result result;
+    if (r->is_over || tli_remat_best(r) || !found.slot_count) return TL_OK;
+    result = tli_revolve(&r->quiet, graph, found.slot_count, &steps);
+    if (result) { tli_release(&r->quiet, steps.steps); return result; }
+    tli_remat_add_work(r, (uint64_t)graph->node_count + TLI_REVOLVE_WORK * (uint64_t)steps.count);
+    return tli_remat_offer_steps(r, &steps);
+}
+
+// Climb the ladder, in bytes alone, and take what was found.
+static tl_result tli_remat_climb(tli_remat *r, const tli_bytes_alone *alone) {
+    const tli_remat_part *parts = r->form ? tli_remat_once_ladder : tli_remat_ladder;
+    int32_t count = r->form ? TLI_REMAT_COUNT(tli_remat_once_ladder) : TLI_REMAT_COUNT(tli_remat_ladder), i;
+    tl_remat_pool ladder;
+    tl_remat_desc desc;
+    tli_remat l;
+    uint64_t least;
+    int32_t node, is_whole;
+    tl_result result = TL_OK;
     tli_pool_init(&ladder, &r->quiet, 0);
-    r->pool = &ladder;
-    r->budget = 0;
-    r->floor = 0;
-    for (i = 0; i < count && !result && !tli_remat_is_lowest(r); i++)
-        if ((parts[i].applies)(r)) result = (parts[i].run)(r, tli_remat_left(r));
-    r->pool = pool;
-    r->budget = budget;
-    if (!r->alone) tli_pool_raise_floor(pool, r->floor, r->floor_node);
-    if (r->floor < floor) { r->floor = floor; r->floor_node = node; }
+    l = tli_remat_ladder_of(r, alone, &ladder, &desc);
+    for (i = 0; i < count && !result && !tli_remat_is_lowest(&l); i++)
+        if (parts[i].applies(&l) && (parts[i].once || !r->is_first))
+            result = (parts[i].run)(&l, tli_remat_left(&l) / (r->is_first ? TLI_REMAT_SOON : 1));
+    r->watch.stopped |= l.watch.stopped;
+    r->watch.next = l.watch.next;
+    r->work_limit += l.work - r->work;
+    r->watch.now.work_limit += l.work - r->work;
+    r->round_end += l.work - r->work;
+    tli_remat_add_work(r, l.work - r->work);
+    r->uncountable |= l.uncountable && !l.pool->plan_count;
+    if (!result) tli_remat_raise_floor(r, l.floor, l.floor_node);
+    if (!result) result = tli_remat_find_least(&l, &ladder, &least, &node);
+    if (!result) result = tli_remat_take_ladder(r, &ladder);
     if (!result) {
-        result = tli_remat_find_least(r, &ladder, &least, &least_node);
-        if (!r->least || least < r->least) { r->least = least; r->node = least_node; }
-        if (!result) result = tli_remat_keep_lowest(r, &ladder, least_node);
-        if (!result) result = tli_pool_merge(pool, &ladder);
-        if (!r->watch.stopped && !r->alone) pool->ladder_work = r->work_limit;
+        r->least = least;
+        r->node = node;
+        r->pool->lowest_node = node;
+        is_whole = (i == count && !r->is_first) || least <= l.floor || (ladder.least && !tli_remat_has_copies(&l));
+        if (!r->watch.stopped && !r->alone && is_whole) r->pool->ladder_least = least;
+        if (ladder.least == least && !r->form) result = tli_remat_make_equal(r, l.graph);
     }
     tli_pool_clear(&ladder);
+    return result;
+}
+
+// Search the least budget, unless this pool's is known.
+static tl_result tli_remat_run_ladder(tli_remat *r) {
+    tli_bytes_alone alone;
+    tl_result result;
+    r->round_end = r->work + r->reserve;
+    r->reserve = 0;
+    if (r->is_within) return TL_OK;
+    if (r->pool->ladder_least && !r->alone) {
+        r->least = r->pool->ladder_least;
+        r->node = r->pool->lowest_node;
+        return TL_OK;
+    }
+    if (!tli_open_alone(&r->quiet, r->graph, &alone)) return TL_ERROR_NO_MEMORY;
+    result = tli_remat_climb(r, &alone);
+    tli_close_alone(&alone);
     return result;
 }
 
@@ -35555,8 +35709,9 @@ static void tli_remat_narrow(const tli_remat *r, tl_node *nodes, tl_node_output 
         }
 }
 
-static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                uint64_t most_work, tl_plan *plan, tl_remat_report *report);
+static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                   uint64_t most_work, tli_remat_answers answers, tl_plan *plan,
+                                   tl_remat_report *report);
 
 // Plan a graph in which what may be compressed takes the bytes of its copy all the time, at no cost: a plan
 // with compressed copies is one of that graph if the conversions are left out, and costs no less.
@@ -35575,7 +35730,7 @@ static tl_result tli_remat_bound_narrow(tli_remat *r, const tl_graph *narrow, ui
     budget.bytes = budget.allowed_bytes = r->budget;
     budget.is_over = r->is_over;
     budget.host_bytes = r->host_budget;
-    result = tli_plan_remat(&r->quiet, &desc, &budget, limit, &plan, &report);
+    result = tli_plan_remat_as(&r->quiet, &desc, &budget, limit, TLI_REMAT_ANY, &plan, &report);
     tli_remat_add_work(r, report.work);
     tl_free_plan(&r->quiet, &plan);
     if (!result) return tli_remat_raise_bound(r, report.bound_cost);
@@ -35683,19 +35838,14 @@ static tl_result tli_remat_refuse(tl_env *env, const tl_graph *graph, const tli_
     return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
 }
 
-// Report what is known of the least budget: with a pool of the caller's, its lowest peak.
-static tl_result tli_remat_report_least(tli_remat *r, const tli_budget *budget, tl_remat_report *report) {
-    uint64_t least = r->least;
-    int32_t node = r->node;
-    tl_result result = TL_OK;
-    if (!least || r->is_shared) result = tli_remat_find_least(r, r->pool, &least, &node);
-    if (least && least == r->floor && r->floor_node >= 0) node = r->floor_node;  // what all plans take
-    report->least_budget_bytes = least ? tli_add_base(budget, least) : 0;
+// Report what is known of the least budget.
+static void tli_remat_report_least(const tli_remat *r, const tli_budget *budget, tl_remat_report *report) {
+    int knows = r->least && r->least == r->floor && r->floor_node >= 0;     // what all plans take
+    report->least_budget_bytes = r->least ? tli_add_base(budget, r->least) : 0;
     report->bound_budget_bytes = tli_add_base(budget, r->floor);
-    report->limiting_node = node;
+    report->limiting_node = knows ? r->floor_node : r->least ? r->node : -1;
     report->proven = r->none;
     report->work = r->work;
-    return result;
 }
 
 static void tli_remat_report_best(const tli_remat *r, const tl_plan *best, tl_remat_report *report) {
@@ -35742,7 +35892,6 @@ static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const t
 static tl_result tli_remat_take_pool(tli_remat *r, tl_env *env, tl_remat_pool *given, tl_remat_pool *own) {
     uint64_t key;
     tli_pool_init(own, &r->quiet, 0);
-    r->is_shared = given && !given->is_of_call;
     r->pool = given ? given : own;
     if (given) {
         key = tli_pool_class_of(r->graph, r->inference, r->form, r->host_budget, r->device);
@@ -35759,12 +35908,27 @@ static tl_result tli_remat_take_pool(tli_remat *r, tl_env *env, tl_remat_pool *g
         ? tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN)) : TL_OK;
 }
 
+// No plan takes less than the least budget that refusals name. The ladder is climbed until it leads as low as
+// the best plan. If it does not, its lowest plan is the answer; NULL = that does not fit.
+static tl_result tli_remat_hold_least(tli_remat *r, const tl_plan **best) {
+    tl_result result;
+    if (r->watch.stopped) return TL_OK;
+    r->enough = (*best)->peak_bytes;
+    result = tli_remat_run_ladder(r);
+    *best = tli_remat_best(r);
+    if (result || r->watch.stopped || (*best)->peak_bytes >= r->least) return result;
+    *best = &r->pool->lowest;
+    if (r->pool->lowest.peak_bytes > r->budget) *best = NULL;
+    return TL_OK;
+}
+
 // Answer with the best plan of the pool, or say why there is none.
 static tl_result tli_remat_answer(tl_env *env, tli_remat *r, const tli_budget *budget, tl_result result,
                                   tl_plan *plan, tl_remat_report *report) {
     const tl_plan *best = tli_remat_best(r);
+    if (!result && best && r->holds_least) result = tli_remat_hold_least(r, &best);
     if (!result && best) tli_remat_report_best(r, best, report);
-    else if (!result) result = tli_remat_report_least(r, budget, report);
+    else if (!result) tli_remat_report_least(r, budget, report);
     if (!result && best) result = tl_copy_plan(&r->quiet, best, plan);
     if (!result && best) {
         plan->base_bytes = budget->base_bytes;
@@ -35805,8 +35969,9 @@ static tli_remat tli_remat_of(const tl_env *env, const tl_remat_desc *desc, cons
 }
 
 // Plan within a budget that was found before: the limits and the base of the desc are not read.
-static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                uint64_t most_work, tl_plan *plan, tl_remat_report *report) {
+static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                   uint64_t most_work, tli_remat_answers answers, tl_plan *plan,
+                                   tl_remat_report *report) {
     tli_remat r;
     tl_remat_pool own;
     tl_remat_report local;
@@ -35817,6 +35982,8 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     result = tli_check_remat(env, desc, budget);
     if (result) return result;
     r = tli_remat_of(env, desc, budget, most_work);
+    r.is_within = answers == TLI_REMAT_WITHIN;
+    r.holds_least = answers == TLI_REMAT_HOLDS;
     result = tli_remat_take_pool(&r, env, desc->pool, &own);
     if (!result) {
         result = tli_remat_run(&r);
@@ -35827,21 +35994,29 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     return result;
 }
 
+// As tl_plan_remat, of live bytes.
+static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                uint64_t most_work, tl_plan *plan, tl_remat_report *report) {
+    return tli_plan_remat_as(env, desc, budget, most_work, TLI_REMAT_HOLDS, plan, report);
+}
+
 // The plan of the fewest bytes that a refusal by tli_plan_remat names, with the work of the search for them
-// alone. The report is that of the refusal. TL_ERROR_INFEASIBLE: they are known without a plan.
+// alone; is_first: what its first parts find will do. The report is that of the refusal. TL_ERROR_INFEASIBLE:
+// they are known without a plan.
 static tl_result tli_plan_remat_lowest(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                       uint64_t most_work, tl_plan *plan, tl_remat_report *report) {
-    tli_remat r = tli_remat_of(env, desc, budget, most_work);
+                                       int is_first, tl_plan *plan, tl_remat_report *report) {
+    tli_remat r = tli_remat_of(env, desc, budget, 0);
     const tl_plan *lowest;
     tl_remat_pool own;
     tl_result result = tli_remat_take_pool(&r, env, desc->pool, &own);
     tli_zero(plan, sizeof *plan);
     tli_zero(report, sizeof *report);
+    r.is_first = is_first;
     if (!result) {
         result = tli_remat_run_ladder(&r);
-        if (!result) result = tli_remat_report_least(&r, budget, report);
-        lowest = r.pool->is_of_call ? &r.pool->lowest : tli_pool_least(r.pool);
-        if (!result && (!lowest || !lowest->peak_bytes)) result = TL_ERROR_INFEASIBLE;
+        if (!result) tli_remat_report_least(&r, budget, report);
+        lowest = &r.pool->lowest;
+        if (!result && (!lowest->peak_bytes || lowest->peak_bytes > r.least)) result = TL_ERROR_INFEASIBLE;
         if (!result) result = tl_copy_plan(&r.quiet, lowest, plan);
         if (result && result != TL_ERROR_INFEASIBLE)
             result = tli_fail(env, result, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
@@ -35874,13 +36049,16 @@ TLI_IMPL int tl_parse_remat_form(const char *text, tl_remat_form *form) {
 //
 // The planners count live bytes; an arena can be larger. Sizes are rounded up to the alignment for them, so
 // what remains is what lies between allocations, mostly nothing. Where an arena exceeds the budget all the
-// same, a plan is made again within as much less, a few times; the last tries are the plan of the least bytes
-// and, where its arena is larger than they are, another one and one of a little more. They depend on no budget
-// of the device: if none of their arenas fits, the lowest is what does. Host copies have an arena of their own;
-// where that of the last tries exceeds the budget of the host, they are made again without copies. In banks,
-// what is taken of all of them together is the arena, and places that no bank holds count as an arena that is
-// too large. All planners with a budget go this way: each gives a function that makes one plan of the rounded
-// graph.
+// same, a plan is made again within as much less, a few times.
+//
+// The least budget is the lowest arena of a few plans that are made in bytes alone: that of the least live
+// bytes, others of as many and of a little more, and with copies also those without. They depend on no budget of
+// the device and no cost. If none of their arenas fits, the lowest is what does. A plan whose arena is lower
+// still is no answer, so refusals hold for every call. Host copies have an arena of their own. In banks, what is
+// taken of all of them together is the arena, and places that no bank holds count as an arena that is too large.
+//
+// All planners with a budget go this way: each gives a function that makes one plan of the rounded graph. Those
+// of chains and policies have few plans: theirs of the least bytes and of a little more are the last tries.
 
 #define TLI_ARENA_TURNS 6      // plans that are made at most, the last one beside
 #define TLI_ARENA_CLOSE 32     // an arena exceeds a budget by little: by at most one part in so many
@@ -36082,55 +36260,47 @@ static int tli_arena_is_better(const tli_arena_plan *a, const tli_budget *budget
     return tli_fits_arenas(a->plan, budget) && a->plan->cost < a->best.cost;
 }
 
-// The plan of the least bytes has an arena of more, or it fits but may be expensive: one of the same bytes that
-// is made with more work, and one of a little more. The budget picks one, but it does not say what is tried.
-static tl_result tli_arena_sink(tli_arena_plan *a, const tli_budget *budget, const tli_budget *least) {
+// The plan of the least bytes has an arena of more, or it fits but may be expensive: one of a little more. The
+// budget picks one, but it does not say what is tried.
+static tl_result tli_arena_try_above(tli_arena_plan *a, const tli_budget *budget, const tli_budget *least) {
     tli_budget within = *least;
     tl_remat_report report;
-    uint64_t live_bytes = a->live_bytes, arena = a->plan->arena_bytes;
-    uint64_t most_work = a->most_work, work_limit = a->rounded.work_limit, place_work = a->place_work;
-    int32_t above = a->desc ? 0 : 1, last = least->host_bytes ? 0 : 1;
-    tl_result result = TL_OK;
-    if (!work_limit) tli_arena_hurry(a);    // a refusal comes soon, unless more work was asked for
-    for (; above <= last && !result && !(above && arena <= least->bytes); above++) {
-        a->best = *a->plan;
-        if (above && work_limit) tli_arena_hurry(a);
-        if (above) within.bytes = least->bytes + (arena - least->bytes) / TLI_ARENA_ABOVE;
-        result = tli_arena_try(a, a->planner->make, &within, &report);
-        if (!result && !a->is_unplaced && a->plan->arena_bytes < arena) arena = a->plan->arena_bytes;
-        if (!result && tli_arena_is_better(a, budget)) {
-            live_bytes = a->live_bytes;
-            tl_free_plan(a->env, &a->best);
-        } else {
-            tl_free_plan(a->env, a->plan);
-            *a->plan = a->best;
-        }
-        tli_zero(&a->best, sizeof a->best);
-        if (result == TL_ERROR_INFEASIBLE) result = TL_OK;
+    uint64_t live_bytes = a->live_bytes, most_work = a->most_work, place_work = a->place_work;
+    tl_result result;
+    if (a->plan->arena_bytes <= least->bytes) return TL_OK;
+    tli_arena_hurry(a);     // a refusal comes soon
+    a->best = *a->plan;
+    within.bytes = least->bytes + (a->plan->arena_bytes - least->bytes) / TLI_ARENA_ABOVE;
+    result = tli_arena_try(a, a->planner->make, &within, &report);
+    if (!result && tli_arena_is_better(a, budget)) {
+        live_bytes = a->live_bytes;
+        tl_free_plan(a->env, &a->best);
+    } else {
+        tl_free_plan(a->env, a->plan);
+        *a->plan = a->best;
     }
+    tli_zero(&a->best, sizeof a->best);
+    if (result == TL_ERROR_INFEASIBLE) result = TL_OK;
     a->live_bytes = live_bytes;
     a->most_work = most_work;
-    a->rounded.work_limit = work_limit;
     a->place_work = place_work;
-    a->is_unplaced = 0;
     if (result) tl_free_plan(a->env, a->plan);
     return result;
 }
 
 // The plans of the least bytes, which are the same whatever budget was too small. found: what a refusal says of
 // them.
-static tl_result tli_arena_try_least(tli_arena_plan *a, const tli_budget *budget, tli_budget *within,
-                                     tl_remat_report *found) {
+static tl_result tli_arena_try_least(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *found) {
+    tli_budget within = *budget;
     tl_remat_report least;
     int is_named = found->least_budget_bytes > 0;
     tl_result result;
-    within->is_over = 0;
-    within->bytes = is_named ? found->least_budget_bytes - within->base_bytes : 1;
-    result = tli_arena_try(a, a->planner->make_lowest, within, is_named ? &least : found);
-    if (result || a->is_unplaced) return result;
-    within->bytes = a->live_bytes;
-    return a->plan->arena_bytes > within->bytes || tli_arena_is_within(a, budget)
-        ? tli_arena_sink(a, budget, within) : TL_OK;
+    within.is_over = 0;
+    within.bytes = is_named ? found->least_budget_bytes - within.base_bytes : 1;
+    result = tli_arena_try(a, a->planner->make_lowest, &within, is_named ? &least : found);
+    if (result) return result;
+    within.bytes = a->live_bytes;
+    return tli_arena_try_above(a, budget, &within);
 }
 
 // Leave no plan, and no figures of one.
@@ -36143,35 +36313,228 @@ static tl_result tli_arena_drop(tli_arena_plan *a, tl_result result) {
 
 // Whether the least budget is known without its plan, which may be very long: that of equal layers is a closed
 // form, and schedules in so few slots lie without gaps.
-static int tli_arena_knows_least(const tli_arena_plan *a, const tli_budget *budget,
-                                 const tl_remat_report *found) {
-    if (budget->host_bytes || a->block_bytes || (a->desc && (a->desc->codec || a->desc->bank_count))) return 0;
-    return tli_is_revolve_chain(&a->graph) &&
-           found->least_budget_bytes == tli_add_base(budget, tli_find_slots(&a->graph, 0).least);
+static int tli_arena_knows_least(const tli_arena_plan *a, uint64_t host_bytes) {
+    if (host_bytes || a->block_bytes) return 0;
+    if (a->desc && (a->desc->codec || a->desc->form || a->desc->bank_count || a->desc->in_flight > 1)) return 0;
+    return !(a->desc && a->desc->inference) && tli_is_revolve_chain(&a->graph);
 }
 
-// The last tries: with copies to the host, then without.
+// The last tries of chains and policies.
 static tl_result tli_arena_end(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *found) {
-    tli_budget within = *budget;
     tl_result result;
-    if (tli_arena_knows_least(a, budget, found)) {
+    if (tli_arena_knows_least(a, budget->host_bytes) &&
+        found->least_budget_bytes == tli_add_base(budget, tli_find_slots(&a->graph, 0).least)) {
         *a->report = *found;
         return (a->planner->refuse)(a, budget);
     }
-    result = tli_arena_try_least(a, budget, &within, found);
-    if (!result && a->plan->host_arena_bytes > budget->host_bytes) {
-        tl_free_plan(a->env, a->plan);
-        tli_zero(found, sizeof *found);
-        tli_arena_lower_host(a, &within, 0);
-        result = tli_arena_try_least(a, budget, &within, found);
-    }
+    result = tli_arena_try_least(a, budget, found);
     if (result) return result;
-    if (a->is_unplaced) {
-        int holds = a->live_bytes <= budget->bytes && !budget->is_over;
-        result = tli_arena_place(a, holds);     // the error of the banks, or the bytes that one would do with
-        if (holds || result) return tli_arena_drop(a, holds ? TL_ERROR_INFEASIBLE : result);
-    }
     return a->plan->arena_bytes > budget->bytes || budget->is_over ? tli_arena_refuse(a, budget, found) : TL_OK;
+}
+
+// -- plans that come with places: the least budget --
+
+static void tli_arena_open_pool(tli_arena_plan *a) {
+    tli_pool_init(&a->own, a->env, TLI_ARENA_POOL);
+    a->own.is_of_call = 1;
+}
+
+static tl_result tli_make_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
+    return tli_plan_remat_as(a->env, &a->rounded, budget, a->most_work, TLI_REMAT_WITHIN, a->plan, report);
+}
+
+// As tl_plan_remat, of live bytes, with the search for the least budget.
+static tl_result tli_make_any_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
+    return tli_plan_remat_as(a->env, &a->rounded, budget, a->most_work, TLI_REMAT_ANY, a->plan, report);
+}
+
+// Begin a pool of this call anew, with one plan: what is planned next depends on nothing else.
+static tl_result tli_arena_seed(tli_arena_plan *a, const tl_plan *plan) {
+    tl_plan copy;
+    tl_result result;
+    tli_pool_clear(&a->own);
+    tli_arena_open_pool(a);
+    a->rounded.pool = &a->own;
+    a->own.is_bounded = 1;
+    result = tl_copy_plan(&a->own.env, plan, &copy);
+    if (!result) result = tli_pool_offer(&a->own, &a->own.env, &copy);
+    return result ? tli_fail(a->env, result, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN)) : TL_OK;
+}
+
+// The plan of the least live bytes that is found soon.
+static tl_result tli_make_first_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
+    return tli_plan_remat_lowest(a->env, &a->rounded, budget, 1, a->plan, report);
+}
+
+// A plan that is too long to be kept is made where it is asked for.
+static tl_result tli_make_lowest_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
+    tl_remat_report again;
+    tli_budget within = *budget;
+    tl_result result = tli_plan_remat_lowest(a->env, &a->rounded, budget, 0, a->plan, report);
+    if (!result) result = tli_arena_seed(a, a->plan);
+    if (result && result != TL_ERROR_INFEASIBLE) tl_free_plan(a->env, a->plan);
+    if (result != TL_ERROR_INFEASIBLE || !report->least_budget_bytes) return result;
+    within.bytes = report->least_budget_bytes - budget->base_bytes;
+    return tli_make_remat(a, &within, &again);
+}
+
+// The search for the least budget, which is a call of its own.
+typedef struct tli_arena_least {
+    tli_arena_plan   a;
+    tli_bytes_alone  alone;
+    tl_remat_desc    desc;
+    tl_remat_report  report;        // of the plan of the least live bytes
+    tl_plan          plan;          // that is tried
+    const tli_arena_plan *caller;
+    uint64_t         host_bytes;    // of its class
+} tli_arena_least;
+
+// What is found.
+typedef struct tli_arena_lowest {
+    tl_plan  plan;                  // with costs of bytes alone
+    uint64_t bytes;                 // its arena; UINT64_MAX = nothing is found
+    uint64_t enough;                // it need be no lower
+    uint64_t floor;                 // proven: no plan takes less
+    int32_t  node;                  // that takes so many; -1 = none
+    int32_t  has_plan;              // 0 = the bytes are known without one
+} tli_arena_lowest;
+
+// Ask the caller's progress function, in the costs of the caller.
+static int tli_arena_watch_least(const tl_remat_progress *progress, void *user) {
+    const tli_arena_least *x = (const tli_arena_least *)user;
+    tl_remat_progress now = *progress;
+    now.cost = now.bound_cost = 0;
+    now.work += x->caller->work;
+    now.work_limit += x->caller->work;
+    return (x->caller->desc->progress)(&now, x->caller->desc->user);
+}
+
+// Begin, with copies or without. 0 = no memory.
+static int tli_arena_open_least(const tli_arena_plan *a, uint64_t host_bytes, int has_copies,
+                                tli_arena_least *x) {
+    tli_zero(x, sizeof *x);
+    x->caller = a;
+    x->host_bytes = has_copies ? host_bytes : 0;
+    if (!tli_open_alone(a->env, a->given, &x->alone)) return 0;
+    x->desc = *a->desc;
+    x->desc.graph = &x->alone.graph;
+    x->desc.device = &x->alone.device;
+    x->desc.work_limit = x->alone.work / 4 + 1;
+    if (x->desc.progress) { x->desc.progress = tli_arena_watch_least; x->desc.user = x; }
+    if (!has_copies) x->desc.codec = TL_CODEC_NONE;
+    x->a = *a;
+    x->a.given = &x->alone.graph;
+    x->a.device = &x->alone.device;
+    x->a.desc = &x->desc;
+    x->a.place_work = x->alone.work / 4 + 1;
+    x->a.plan = &x->plan;
+    x->a.report = &x->report;
+    x->a.most_work = x->desc.work_limit;
+    x->a.turns = 0;
+    x->a.work = 0;
+    tli_zero(&x->a.own, sizeof x->a.own);
+    x->a.nodes = NULL;
+    x->a.outputs = NULL;
+    tli_zero(&x->a.best, sizeof x->a.best);
+    if (!tli_arena_round(&x->a)) return 0;
+    x->a.rounded = tli_arena_ask(&x->a);
+    tli_arena_open_pool(&x->a);
+    x->a.rounded.pool = &x->a.own;
+    return 1;
+}
+
+static void tli_arena_close_least(tli_arena_least *x) {
+    tl_free_plan(x->a.env, &x->plan);
+    tli_pool_clear(&x->a.own);
+    tli_release(x->a.env, x->a.nodes);
+    tli_release(x->a.env, x->a.outputs);
+    tli_close_alone(&x->alone);
+}
+
+// Keep the plan that was tried if its arena is the lowest so far, and the host holds its copies.
+static void tli_arena_sink(tli_arena_least *x, tli_arena_lowest *lowest) {
+    if (x->a.is_unplaced || x->plan.host_arena_bytes > x->host_bytes || x->plan.arena_bytes >= lowest->bytes) {
+        tl_free_plan(x->a.env, &x->plan);
+        return;
+    }
+    tl_free_plan(x->a.env, &lowest->plan);
+    lowest->plan = x->plan;
+    lowest->bytes = x->plan.arena_bytes;
+    lowest->has_plan = 1;
+    lowest->node = x->report.limiting_node;
+    tli_zero(&x->plan, sizeof x->plan);
+}
+
+static int tli_arena_is_low(const tli_arena_lowest *lowest) {
+    return lowest->bytes <= lowest->enough || lowest->bytes <= lowest->floor;
+}
+
+// Plans of the least live bytes as the first parts of the ladder find them, of the least, of as many made anew,
+// and of more: by parts of what the arena exceeds these. Only of the first ones the lowest arena is known soon.
+static tl_result tli_arena_sink_all(tli_arena_least *x, tli_arena_lowest *lowest) {
+    static const uint8_t above[] = { 0, 16, 64, 128, 255 };     // 256ths
+    tli_budget within = tli_find_budget(0, x->host_bytes, 0, NULL, NULL, 0);
+    tl_remat_report report;
+    uint64_t live, over;
+    uint32_t i;
+    tl_result result;
+    within.bytes = 0;
+    result = tli_arena_try(&x->a, tli_make_first_remat, &within, &x->report);
+    if (result && result != TL_ERROR_INFEASIBLE) return result;
+    if (!result) tli_arena_sink(x, lowest);
+    if (tli_arena_is_low(lowest)) return TL_OK;
+    result = tli_arena_try(&x->a, x->a.planner->make_lowest, &within, &x->report);
+    if (result) return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
+    lowest->floor = x->report.bound_budget_bytes;
+    live = x->a.live_bytes;
+    over = x->a.is_unplaced ? live / 4 : x->plan.arena_bytes - live;
+    tli_arena_sink(x, lowest);
+    for (i = 0; i < sizeof above && over && !tli_arena_is_low(lowest); i++) {
+        within.bytes = live + over / 256 * above[i] + over % 256 * above[i] / 256;
+        result = tli_arena_try(&x->a, x->a.planner->make, &within, &report);
+        if (result == TL_ERROR_INFEASIBLE) continue;
+        if (result) return result;
+        tli_arena_sink(x, lowest);
+    }
+    return TL_OK;
+}
+
+// Find the lowest arena of the plans of a class, but no lower than is enough.
+static tl_result tli_arena_find_least(tli_arena_plan *a, uint64_t host_bytes, int has_copies,
+                                      tli_arena_lowest *lowest) {
+    tli_arena_least x;
+    tl_result result = TL_ERROR_NO_MEMORY;
+    if (tli_arena_is_low(lowest)) return TL_OK;
+    if (tli_arena_open_least(a, host_bytes, has_copies, &x)) {
+        if (tli_arena_knows_least(&x.a, host_bytes)) {
+            lowest->bytes = tli_find_slots(&x.a.graph, 0).least;
+            lowest->node = a->given->node_count - 1;
+            result = TL_OK;
+        } else {
+            result = tli_arena_sink_all(&x, lowest);
+        }
+    }
+    a->work += x.a.work;
+    tli_arena_close_least(&x);
+    return result;
+}
+
+// The same with all that the call may do: its plans may also be without copies.
+static tl_result tli_arena_find_lowest(tli_arena_plan *a, const tli_budget *budget, uint64_t enough,
+                                       tli_arena_lowest *lowest) {
+    tl_result result;
+    tli_zero(lowest, sizeof *lowest);
+    lowest->bytes = UINT64_MAX;
+    lowest->enough = enough;
+    lowest->node = -1;
+    result = tli_arena_find_least(a, 0, 0, lowest);
+    if (!result && (budget->host_bytes || a->desc->codec)) {
+        lowest->floor = 0;
+        result = tli_arena_find_least(a, budget->host_bytes, 1, lowest);
+    }
+    if (result == TL_ERROR_NO_MEMORY)
+        result = tli_fail(a->env, result, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
+    return result;
 }
 
 // The arena of the first plan is too large: plans within less. TL_ERROR_INFEASIBLE, and no plan: none fits.
@@ -36202,16 +36565,127 @@ static tl_result tli_arena_try_first(tli_arena_plan *a, const tli_budget *budget
     return result;
 }
 
+// Say that the least budget is what was found.
+static tl_result tli_arena_refuse_below(tli_arena_plan *a, const tli_budget *budget,
+                                        const tl_remat_report *first, const tli_arena_lowest *lowest) {
+    tl_remat_report *report = a->report;
+    uint64_t floor = tli_add_base(budget, lowest->floor);
+    tl_free_plan(a->env, a->plan);
+    tli_zero(report, sizeof *report);
+    report->least_budget_bytes = tli_add_base(budget, lowest->bytes);
+    report->bound_budget_bytes = tli_larger_u64(first->bound_budget_bytes, floor);
+    if (report->bound_budget_bytes > report->least_budget_bytes)
+        report->bound_budget_bytes = report->least_budget_bytes;
+    report->limiting_node = lowest->node;
+    report->proven = report->bound_budget_bytes > budget->allowed_bytes;
+    return (a->planner->refuse)(a, budget);
+}
+
+// Nothing was placed in the banks: the error that they give for the plan of the least bytes.
+static tl_result tli_arena_refuse_banks(tli_arena_plan *a, const tli_budget *budget) {
+    tl_remat_report found;
+    tli_budget within = *budget;
+    tl_result result;
+    int holds;
+    within.bytes = 0;
+    result = tli_arena_try(a, a->planner->make_lowest, &within, &found);
+    if (result) return result;
+    holds = a->live_bytes <= budget->bytes && !budget->is_over;
+    result = tli_arena_place(a, holds);     // or the bytes that one would do with
+    if (holds || result) return tli_arena_drop(a, holds ? TL_ERROR_INFEASIBLE : result);
+    return tli_arena_refuse(a, budget, &found);
+}
+
+// Begin a pool with a plan of the given graph.
+static tl_result tli_arena_seed_lowest(tli_arena_plan *a, const tl_plan *from) {
+    tli_steps steps = tli_steps_of(a->env);
+    tl_plan plan;
+    int32_t i;
+    tl_result result;
+    tli_zero(&plan, sizeof plan);
+    for (i = 0; i < from->step_count; i++) tli_add_step(&steps, from->steps[i]);
+    result = tli_finish_plan(&steps, TLI_IN(PLAN_REMAT), &a->graph, from->inference, &plan);
+    if (!result) result = tli_measure(a->env, TLI_IN(PLAN_REMAT), &a->graph, a->device, 1, &plan);
+    if (!result) result = tli_arena_seed(a, &plan);
+    tl_free_plan(a->env, &plan);
+    return result;
+}
+
+// The lowest plan fits, with the costs of the graph. From it, cheaper ones are searched within the budget, then
+// within its own bytes.
+static tl_result tli_arena_rise(tli_arena_plan *a, const tli_budget *budget, tli_arena_lowest *lowest) {
+    tli_budget within = *budget;
+    tl_remat_report report;
+    tl_result result;
+    int turn;
+    a->best = lowest->plan;
+    tli_zero(&lowest->plan, sizeof lowest->plan);
+    result = tli_measure(a->env, TLI_IN(PLAN_REMAT), a->given, a->device, 1, &a->best);
+    for (turn = 0; turn < 2 && !result; turn++) {
+        result = tli_arena_seed_lowest(a, &a->best);
+        if (turn) within.bytes = a->best.arena_bytes;
+        if (turn) tli_arena_hurry(a);
+        else a->own.is_bounded = 0;
+        if (!result) result = tli_arena_try(a, a->planner->make, &within, &report);
+        if (!result && !turn) a->report->bound_cost = report.bound_cost;
+        if (!result && tli_arena_is_within(a, budget) && a->plan->cost <= a->best.cost &&
+            a->plan->arena_bytes >= lowest->bytes) {
+            tl_free_plan(a->env, &a->best);
+            return TL_OK;
+        }
+        tl_free_plan(a->env, a->plan);
+        if (result == TL_ERROR_INFEASIBLE) result = TL_OK;
+    }
+    *a->plan = a->best;
+    tli_zero(&a->best, sizeof a->best);
+    if (result) tl_free_plan(a->env, a->plan);
+    return result;
+}
+
+// Make the plan of equal layers, whose bytes are known without it.
+static tl_result tli_arena_make_equal(tli_arena_plan *a, const tli_budget *budget) {
+    tl_remat_report report;
+    tl_result result = tli_arena_try(a, tli_make_any_remat, budget, &report);
+    if (result || tli_arena_is_within(a, budget)) return result;
+    tl_free_plan(a->env, a->plan);
+    return TL_ERROR_INFEASIBLE;
+}
+
+// No plan takes less than the least budget. result: TL_OK = there is a plan that fits, which is the answer if it
+// keeps that; else the one behind the least budget is, if it fits. first: the report of the first plan.
+static tl_result tli_arena_hold_least(tli_arena_plan *a, const tli_budget *budget, tl_result result,
+                                      const tl_remat_report *first) {
+    tli_arena_lowest lowest;
+    tl_result found = tli_arena_find_lowest(a, budget, result ? 0 : a->plan->arena_bytes, &lowest);
+    a->place_work = a->desc->work_limit;
+    a->most_work = TLI_REMAT_MOST_WORK;
+    a->rounded.work_limit = a->desc->work_limit;
+    if (!found && (result || lowest.bytes > a->plan->arena_bytes)) {
+        tl_free_plan(a->env, a->plan);
+        if (lowest.bytes == UINT64_MAX) found = tli_arena_refuse_banks(a, budget);
+        else if (lowest.bytes > budget->bytes || budget->is_over)
+            found = tli_arena_refuse_below(a, budget, first, &lowest);
+        else if (lowest.has_plan) found = tli_arena_rise(a, budget, &lowest);
+        else found = tli_arena_make_equal(a, budget);
+        if (found == TL_ERROR_INFEASIBLE && !a->report->least_budget_bytes && !lowest.has_plan)
+            found = tli_arena_refuse_below(a, budget, first, &lowest);
+    }
+    tl_free_plan(a->env, &lowest.plan);
+    return found;
+}
+
 static tl_result tli_arena_run(tli_arena_plan *a, const tli_budget *budget) {
     tl_remat_report first;
     tl_result result = tli_arena_try_first(a, budget);
     uint64_t place_work = a->place_work;
-    first = *a->report;         // names the least budget, if this was refused already: by all of the work
-    if (!result && tli_arena_is_within(a, budget)) return TL_OK;
+    first = *a->report;         // names the least budget, if this was refused already
+    if (!result && tli_arena_is_within(a, budget))
+        return a->desc ? tli_arena_hold_least(a, budget, TL_OK, &first) : TL_OK;
     tli_arena_hurry(a);
     if (!result) result = tli_arena_search(a, budget);
-    if (result != TL_ERROR_INFEASIBLE) return result;
-    if (a->desc) a->rounded.work_limit = a->desc->work_limit;   // the least budget depends on the work limit
+    if (result && result != TL_ERROR_INFEASIBLE) return result;
+    if (a->desc) return tli_arena_hold_least(a, budget, result, &first);
+    if (!result) return result;
     a->most_work = TLI_REMAT_MOST_WORK;
     a->place_work = place_work;
     return tli_arena_end(a, budget, &first);
@@ -36244,11 +36718,6 @@ static tl_result tli_check_graph_cut(tl_env *env, tli_function function, const t
         if (bytes > largest) { largest = bytes; node = id; }
     }
     return largest > cut ? tli_fail_cut(env, function, graph, cut, largest, node) : TL_OK;
-}
-
-static void tli_arena_open_pool(tli_arena_plan *a) {
-    tli_pool_init(&a->own, a->env, TLI_ARENA_POOL);
-    a->own.is_of_call = 1;
 }
 
 // Ask for plans that share a pool, if they have no copies.
@@ -36300,36 +36769,6 @@ static tl_result tli_make_lowest(tli_arena_plan *a, const tli_budget *budget, tl
     if (result != TL_ERROR_INFEASIBLE || !report->least_budget_bytes) return result;
     within.bytes = report->least_budget_bytes - budget->base_bytes;
     return (a->planner->make)(a, &within, &again);
-}
-
-static tl_result tli_make_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
-    return tli_plan_remat(a->env, &a->rounded, budget, a->most_work, a->plan, report);
-}
-
-// Begin a pool of this call anew, with one plan: what is planned next depends on nothing else.
-static tl_result tli_arena_seed(tli_arena_plan *a, const tl_plan *plan) {
-    tl_plan copy;
-    tl_result result;
-    if (a->rounded.pool != &a->own) return TL_OK;
-    tli_pool_clear(&a->own);
-    tli_arena_open_pool(a);
-    a->own.is_bounded = 1;
-    result = tl_copy_plan(&a->own.env, plan, &copy);
-    return result ? result : tli_pool_offer(&a->own, &a->own.env, &copy);
-}
-
-// A plan that is too long to be kept is made where it is asked for.
-static tl_result tli_make_lowest_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
-    tl_remat_report again;
-    tli_budget within = *budget;
-    tl_result result = tli_plan_remat_lowest(a->env, &a->rounded, budget, a->most_work, a->plan, report);
-    if (!result && tli_arena_seed(a, a->plan)) {
-        tl_free_plan(a->env, a->plan);
-        return tli_fail(a->env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
-    }
-    if (result != TL_ERROR_INFEASIBLE || !report->least_budget_bytes) return result;
-    within.bytes = report->least_budget_bytes - budget->base_bytes;
-    return tli_make_remat(a, &within, &again);
 }
 
 static tl_result tli_refuse_remat(tli_arena_plan *a, const tli_budget *budget) {
@@ -36391,34 +36830,30 @@ static tl_result tli_plan_remat_placed(tl_env *env, const tl_remat_desc *desc, c
     return result;
 }
 
-// Plan without copies, compressed or on the host, and take that plan if it is cheaper, or what is said of its
-// least budget if that is less. result: of the plan with them.
+// Plan without copies, compressed or on the host, and take that plan if it is cheaper.
 static tl_result tli_plan_remat_plain(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                      tl_result result, tl_plan *plan, tl_remat_report *report) {
+                                      tl_plan *plan, tl_remat_report *report) {
     tl_remat_desc plain = *desc;
     tl_remat_report other;
     tli_budget within = *budget;
-    uint64_t bound = result ? 0 : report->bound_cost;
+    uint64_t bound = report->bound_cost;
     tl_plan without;
-    int lowered, is_better;
-    tl_result again;
+    int lowered;
+    tl_result result;
     plain.codec = TL_CODEC_NONE;
     plain.pool = NULL;
     within.host_bytes = 0;
-    again = tli_plan_remat_placed(env, &plain, &within, &without, &other, &lowered);
+    result = tli_plan_remat_placed(env, &plain, &within, &without, &other, &lowered);
     report->work = other.work += report->work;
-    is_better = again != TL_ERROR_INFEASIBLE ? again || result || without.cost < plan->cost
-                                             : result && other.least_budget_bytes < report->least_budget_bytes;
-    if (!is_better) {
+    if (result == TL_ERROR_INFEASIBLE || (!result && without.cost >= plan->cost)) {
         tl_free_plan(env, &without);
-        return result ? tli_remat_refuse(env, desc->graph, budget, report) : TL_OK;
+        return TL_OK;
     }
     tl_free_plan(env, plan);
     *plan = without;
     *report = other;
-    if (!again) tli_arena_report(plan, report, bound);
-    report->proven &= !again;       // of plans without copies only
-    return again;
+    if (!result) tli_arena_report(plan, report, bound);
+    return result;
 }
 
 // As tli_plan_remat, within a budget that binds the arena. Where the arena of the first plan with copies is too
@@ -36431,8 +36866,8 @@ static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc,
     tl_result result;
     if (!report) report = &local;
     result = tli_plan_remat_placed(env, desc, budget, plan, report, &lowered);
-    if ((desc->codec || budget->host_bytes) && lowered && (!result || result == TL_ERROR_INFEASIBLE))
-        result = tli_plan_remat_plain(env, desc, budget, result, plan, report);
+    if ((desc->codec || budget->host_bytes) && lowered && !result)
+        result = tli_plan_remat_plain(env, desc, budget, plan, report);
     tli_end_quiet(&quiet, result);
     return result;
 }
@@ -49485,7 +49920,8 @@ static tl_result tli_bound_relaxed(tli_compile *c, const tli_relaxed *r, uint64_
     desc.inference = c->inference;
     desc.device = c->desc->device;
     desc.work_limit = c->plan_work;
-    result = tli_plan_remat(c->env, &desc, &c->budget, TLI_REMAT_MOST_WORK, &plan, &report);
+    result = tli_plan_remat_as(c->env, &desc, &c->budget, TLI_REMAT_MOST_WORK, TLI_REMAT_ANY, &plan,
+                                &report);
     c->work += report.work;
     if (!result && report.bound_cost > base) *bound = report.bound_cost;
     if (!result) tl_free_plan(c->env, &plan);

@@ -5,13 +5,16 @@
 //
 // The planners count live bytes; an arena can be larger. Sizes are rounded up to the alignment for them, so
 // what remains is what lies between allocations, mostly nothing. Where an arena exceeds the budget all the
-// same, a plan is made again within as much less, a few times; the last tries are the plan of the least bytes
-// and, where its arena is larger than they are, another one and one of a little more. They depend on no budget
-// of the device: if none of their arenas fits, the lowest is what does. Host copies have an arena of their own;
-// where that of the last tries exceeds the budget of the host, they are made again without copies. In banks,
-// what is taken of all of them together is the arena, and places that no bank holds count as an arena that is
-// too large. All planners with a budget go this way: each gives a function that makes one plan of the rounded
-// graph.
+// same, a plan is made again within as much less, a few times.
+//
+// The least budget is the lowest arena of a few plans that are made in bytes alone: that of the least live
+// bytes, others of as many and of a little more, and with copies also those without. They depend on no budget of
+// the device and no cost. If none of their arenas fits, the lowest is what does. A plan whose arena is lower
+// still is no answer, so refusals hold for every call. Host copies have an arena of their own. In banks, what is
+// taken of all of them together is the arena, and places that no bank holds count as an arena that is too large.
+//
+// All planners with a budget go this way: each gives a function that makes one plan of the rounded graph. Those
+// of chains and policies have few plans: theirs of the least bytes and of a little more are the last tries.
 
 #define TLI_ARENA_TURNS 6      // plans that are made at most, the last one beside
 #define TLI_ARENA_CLOSE 32     // an arena exceeds a budget by little: by at most one part in so many
@@ -213,55 +216,47 @@ static int tli_arena_is_better(const tli_arena_plan *a, const tli_budget *budget
     return tli_fits_arenas(a->plan, budget) && a->plan->cost < a->best.cost;
 }
 
-// The plan of the least bytes has an arena of more, or it fits but may be expensive: one of the same bytes that
-// is made with more work, and one of a little more. The budget picks one, but it does not say what is tried.
-static tl_result tli_arena_sink(tli_arena_plan *a, const tli_budget *budget, const tli_budget *least) {
+// The plan of the least bytes has an arena of more, or it fits but may be expensive: one of a little more. The
+// budget picks one, but it does not say what is tried.
+static tl_result tli_arena_try_above(tli_arena_plan *a, const tli_budget *budget, const tli_budget *least) {
     tli_budget within = *least;
     tl_remat_report report;
-    uint64_t live_bytes = a->live_bytes, arena = a->plan->arena_bytes;
-    uint64_t most_work = a->most_work, work_limit = a->rounded.work_limit, place_work = a->place_work;
-    int32_t above = a->desc ? 0 : 1, last = least->host_bytes ? 0 : 1;
-    tl_result result = TL_OK;
-    if (!work_limit) tli_arena_hurry(a);    // a refusal comes soon, unless more work was asked for
-    for (; above <= last && !result && !(above && arena <= least->bytes); above++) {
-        a->best = *a->plan;
-        if (above && work_limit) tli_arena_hurry(a);
-        if (above) within.bytes = least->bytes + (arena - least->bytes) / TLI_ARENA_ABOVE;
-        result = tli_arena_try(a, a->planner->make, &within, &report);
-        if (!result && !a->is_unplaced && a->plan->arena_bytes < arena) arena = a->plan->arena_bytes;
-        if (!result && tli_arena_is_better(a, budget)) {
-            live_bytes = a->live_bytes;
-            tl_free_plan(a->env, &a->best);
-        } else {
-            tl_free_plan(a->env, a->plan);
-            *a->plan = a->best;
-        }
-        tli_zero(&a->best, sizeof a->best);
-        if (result == TL_ERROR_INFEASIBLE) result = TL_OK;
+    uint64_t live_bytes = a->live_bytes, most_work = a->most_work, place_work = a->place_work;
+    tl_result result;
+    if (a->plan->arena_bytes <= least->bytes) return TL_OK;
+    tli_arena_hurry(a);     // a refusal comes soon
+    a->best = *a->plan;
+    within.bytes = least->bytes + (a->plan->arena_bytes - least->bytes) / TLI_ARENA_ABOVE;
+    result = tli_arena_try(a, a->planner->make, &within, &report);
+    if (!result && tli_arena_is_better(a, budget)) {
+        live_bytes = a->live_bytes;
+        tl_free_plan(a->env, &a->best);
+    } else {
+        tl_free_plan(a->env, a->plan);
+        *a->plan = a->best;
     }
+    tli_zero(&a->best, sizeof a->best);
+    if (result == TL_ERROR_INFEASIBLE) result = TL_OK;
     a->live_bytes = live_bytes;
     a->most_work = most_work;
-    a->rounded.work_limit = work_limit;
     a->place_work = place_work;
-    a->is_unplaced = 0;
     if (result) tl_free_plan(a->env, a->plan);
     return result;
 }
 
 // The plans of the least bytes, which are the same whatever budget was too small. found: what a refusal says of
 // them.
-static tl_result tli_arena_try_least(tli_arena_plan *a, const tli_budget *budget, tli_budget *within,
-                                     tl_remat_report *found) {
+static tl_result tli_arena_try_least(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *found) {
+    tli_budget within = *budget;
     tl_remat_report least;
     int is_named = found->least_budget_bytes > 0;
     tl_result result;
-    within->is_over = 0;
-    within->bytes = is_named ? found->least_budget_bytes - within->base_bytes : 1;
-    result = tli_arena_try(a, a->planner->make_lowest, within, is_named ? &least : found);
-    if (result || a->is_unplaced) return result;
-    within->bytes = a->live_bytes;
-    return a->plan->arena_bytes > within->bytes || tli_arena_is_within(a, budget)
-        ? tli_arena_sink(a, budget, within) : TL_OK;
+    within.is_over = 0;
+    within.bytes = is_named ? found->least_budget_bytes - within.base_bytes : 1;
+    result = tli_arena_try(a, a->planner->make_lowest, &within, is_named ? &least : found);
+    if (result) return result;
+    within.bytes = a->live_bytes;
+    return tli_arena_try_above(a, budget, &within);
 }
 
 // Leave no plan, and no figures of one.
@@ -274,35 +269,228 @@ static tl_result tli_arena_drop(tli_arena_plan *a, tl_result result) {
 
 // Whether the least budget is known without its plan, which may be very long: that of equal layers is a closed
 // form, and schedules in so few slots lie without gaps.
-static int tli_arena_knows_least(const tli_arena_plan *a, const tli_budget *budget,
-                                 const tl_remat_report *found) {
-    if (budget->host_bytes || a->block_bytes || (a->desc && (a->desc->codec || a->desc->bank_count))) return 0;
-    return tli_is_revolve_chain(&a->graph) &&
-           found->least_budget_bytes == tli_add_base(budget, tli_find_slots(&a->graph, 0).least);
+static int tli_arena_knows_least(const tli_arena_plan *a, uint64_t host_bytes) {
+    if (host_bytes || a->block_bytes) return 0;
+    if (a->desc && (a->desc->codec || a->desc->form || a->desc->bank_count || a->desc->in_flight > 1)) return 0;
+    return !(a->desc && a->desc->inference) && tli_is_revolve_chain(&a->graph);
 }
 
-// The last tries: with copies to the host, then without.
+// The last tries of chains and policies.
 static tl_result tli_arena_end(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *found) {
-    tli_budget within = *budget;
     tl_result result;
-    if (tli_arena_knows_least(a, budget, found)) {
+    if (tli_arena_knows_least(a, budget->host_bytes) &&
+        found->least_budget_bytes == tli_add_base(budget, tli_find_slots(&a->graph, 0).least)) {
         *a->report = *found;
         return (a->planner->refuse)(a, budget);
     }
-    result = tli_arena_try_least(a, budget, &within, found);
-    if (!result && a->plan->host_arena_bytes > budget->host_bytes) {
-        tl_free_plan(a->env, a->plan);
-        tli_zero(found, sizeof *found);
-        tli_arena_lower_host(a, &within, 0);
-        result = tli_arena_try_least(a, budget, &within, found);
-    }
+    result = tli_arena_try_least(a, budget, found);
     if (result) return result;
-    if (a->is_unplaced) {
-        int holds = a->live_bytes <= budget->bytes && !budget->is_over;
-        result = tli_arena_place(a, holds);     // the error of the banks, or the bytes that one would do with
-        if (holds || result) return tli_arena_drop(a, holds ? TL_ERROR_INFEASIBLE : result);
-    }
     return a->plan->arena_bytes > budget->bytes || budget->is_over ? tli_arena_refuse(a, budget, found) : TL_OK;
+}
+
+// -- plans that come with places: the least budget --
+
+static void tli_arena_open_pool(tli_arena_plan *a) {
+    tli_pool_init(&a->own, a->env, TLI_ARENA_POOL);
+    a->own.is_of_call = 1;
+}
+
+static tl_result tli_make_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
+    return tli_plan_remat_as(a->env, &a->rounded, budget, a->most_work, TLI_REMAT_WITHIN, a->plan, report);
+}
+
+// As tl_plan_remat, of live bytes, with the search for the least budget.
+static tl_result tli_make_any_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
+    return tli_plan_remat_as(a->env, &a->rounded, budget, a->most_work, TLI_REMAT_ANY, a->plan, report);
+}
+
+// Begin a pool of this call anew, with one plan: what is planned next depends on nothing else.
+static tl_result tli_arena_seed(tli_arena_plan *a, const tl_plan *plan) {
+    tl_plan copy;
+    tl_result result;
+    tli_pool_clear(&a->own);
+    tli_arena_open_pool(a);
+    a->rounded.pool = &a->own;
+    a->own.is_bounded = 1;
+    result = tl_copy_plan(&a->own.env, plan, &copy);
+    if (!result) result = tli_pool_offer(&a->own, &a->own.env, &copy);
+    return result ? tli_fail(a->env, result, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN)) : TL_OK;
+}
+
+// The plan of the least live bytes that is found soon.
+static tl_result tli_make_first_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
+    return tli_plan_remat_lowest(a->env, &a->rounded, budget, 1, a->plan, report);
+}
+
+// A plan that is too long to be kept is made where it is asked for.
+static tl_result tli_make_lowest_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
+    tl_remat_report again;
+    tli_budget within = *budget;
+    tl_result result = tli_plan_remat_lowest(a->env, &a->rounded, budget, 0, a->plan, report);
+    if (!result) result = tli_arena_seed(a, a->plan);
+    if (result && result != TL_ERROR_INFEASIBLE) tl_free_plan(a->env, a->plan);
+    if (result != TL_ERROR_INFEASIBLE || !report->least_budget_bytes) return result;
+    within.bytes = report->least_budget_bytes - budget->base_bytes;
+    return tli_make_remat(a, &within, &again);
+}
+
+// The search for the least budget, which is a call of its own.
+typedef struct tli_arena_least {
+    tli_arena_plan   a;
+    tli_bytes_alone  alone;
+    tl_remat_desc    desc;
+    tl_remat_report  report;        // of the plan of the least live bytes
+    tl_plan          plan;          // that is tried
+    const tli_arena_plan *caller;
+    uint64_t         host_bytes;    // of its class
+} tli_arena_least;
+
+// What is found.
+typedef struct tli_arena_lowest {
+    tl_plan  plan;                  // with costs of bytes alone
+    uint64_t bytes;                 // its arena; UINT64_MAX = nothing is found
+    uint64_t enough;                // it need be no lower
+    uint64_t floor;                 // proven: no plan takes less
+    int32_t  node;                  // that takes so many; -1 = none
+    int32_t  has_plan;              // 0 = the bytes are known without one
+} tli_arena_lowest;
+
+// Ask the caller's progress function, in the costs of the caller.
+static int tli_arena_watch_least(const tl_remat_progress *progress, void *user) {
+    const tli_arena_least *x = (const tli_arena_least *)user;
+    tl_remat_progress now = *progress;
+    now.cost = now.bound_cost = 0;
+    now.work += x->caller->work;
+    now.work_limit += x->caller->work;
+    return (x->caller->desc->progress)(&now, x->caller->desc->user);
+}
+
+// Begin, with copies or without. 0 = no memory.
+static int tli_arena_open_least(const tli_arena_plan *a, uint64_t host_bytes, int has_copies,
+                                tli_arena_least *x) {
+    tli_zero(x, sizeof *x);
+    x->caller = a;
+    x->host_bytes = has_copies ? host_bytes : 0;
+    if (!tli_open_alone(a->env, a->given, &x->alone)) return 0;
+    x->desc = *a->desc;
+    x->desc.graph = &x->alone.graph;
+    x->desc.device = &x->alone.device;
+    x->desc.work_limit = x->alone.work / 4 + 1;
+    if (x->desc.progress) { x->desc.progress = tli_arena_watch_least; x->desc.user = x; }
+    if (!has_copies) x->desc.codec = TL_CODEC_NONE;
+    x->a = *a;
+    x->a.given = &x->alone.graph;
+    x->a.device = &x->alone.device;
+    x->a.desc = &x->desc;
+    x->a.place_work = x->alone.work / 4 + 1;
+    x->a.plan = &x->plan;
+    x->a.report = &x->report;
+    x->a.most_work = x->desc.work_limit;
+    x->a.turns = 0;
+    x->a.work = 0;
+    tli_zero(&x->a.own, sizeof x->a.own);
+    x->a.nodes = NULL;
+    x->a.outputs = NULL;
+    tli_zero(&x->a.best, sizeof x->a.best);
+    if (!tli_arena_round(&x->a)) return 0;
+    x->a.rounded = tli_arena_ask(&x->a);
+    tli_arena_open_pool(&x->a);
+    x->a.rounded.pool = &x->a.own;
+    return 1;
+}
+
+static void tli_arena_close_least(tli_arena_least *x) {
+    tl_free_plan(x->a.env, &x->plan);
+    tli_pool_clear(&x->a.own);
+    tli_release(x->a.env, x->a.nodes);
+    tli_release(x->a.env, x->a.outputs);
+    tli_close_alone(&x->alone);
+}
+
+// Keep the plan that was tried if its arena is the lowest so far, and the host holds its copies.
+static void tli_arena_sink(tli_arena_least *x, tli_arena_lowest *lowest) {
+    if (x->a.is_unplaced || x->plan.host_arena_bytes > x->host_bytes || x->plan.arena_bytes >= lowest->bytes) {
+        tl_free_plan(x->a.env, &x->plan);
+        return;
+    }
+    tl_free_plan(x->a.env, &lowest->plan);
+    lowest->plan = x->plan;
+    lowest->bytes = x->plan.arena_bytes;
+    lowest->has_plan = 1;
+    lowest->node = x->report.limiting_node;
+    tli_zero(&x->plan, sizeof x->plan);
+}
+
+static int tli_arena_is_low(const tli_arena_lowest *lowest) {
+    return lowest->bytes <= lowest->enough || lowest->bytes <= lowest->floor;
+}
+
+// Plans of the least live bytes as the first parts of the ladder find them, of the least, of as many made anew,
+// and of more: by parts of what the arena exceeds these. Only of the first ones the lowest arena is known soon.
+static tl_result tli_arena_sink_all(tli_arena_least *x, tli_arena_lowest *lowest) {
+    static const uint8_t above[] = { 0, 16, 64, 128, 255 };     // 256ths
+    tli_budget within = tli_find_budget(0, x->host_bytes, 0, NULL, NULL, 0);
+    tl_remat_report report;
+    uint64_t live, over;
+    uint32_t i;
+    tl_result result;
+    within.bytes = 0;
+    result = tli_arena_try(&x->a, tli_make_first_remat, &within, &x->report);
+    if (result && result != TL_ERROR_INFEASIBLE) return result;
+    if (!result) tli_arena_sink(x, lowest);
+    if (tli_arena_is_low(lowest)) return TL_OK;
+    result = tli_arena_try(&x->a, x->a.planner->make_lowest, &within, &x->report);
+    if (result) return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
+    lowest->floor = x->report.bound_budget_bytes;
+    live = x->a.live_bytes;
+    over = x->a.is_unplaced ? live / 4 : x->plan.arena_bytes - live;
+    tli_arena_sink(x, lowest);
+    for (i = 0; i < sizeof above && over && !tli_arena_is_low(lowest); i++) {
+        within.bytes = live + over / 256 * above[i] + over % 256 * above[i] / 256;
+        result = tli_arena_try(&x->a, x->a.planner->make, &within, &report);
+        if (result == TL_ERROR_INFEASIBLE) continue;
+        if (result) return result;
+        tli_arena_sink(x, lowest);
+    }
+    return TL_OK;
+}
+
+// Find the lowest arena of the plans of a class, but no lower than is enough.
+static tl_result tli_arena_find_least(tli_arena_plan *a, uint64_t host_bytes, int has_copies,
+                                      tli_arena_lowest *lowest) {
+    tli_arena_least x;
+    tl_result result = TL_ERROR_NO_MEMORY;
+    if (tli_arena_is_low(lowest)) return TL_OK;
+    if (tli_arena_open_least(a, host_bytes, has_copies, &x)) {
+        if (tli_arena_knows_least(&x.a, host_bytes)) {
+            lowest->bytes = tli_find_slots(&x.a.graph, 0).least;
+            lowest->node = a->given->node_count - 1;
+            result = TL_OK;
+        } else {
+            result = tli_arena_sink_all(&x, lowest);
+        }
+    }
+    a->work += x.a.work;
+    tli_arena_close_least(&x);
+    return result;
+}
+
+// The same with all that the call may do: its plans may also be without copies.
+static tl_result tli_arena_find_lowest(tli_arena_plan *a, const tli_budget *budget, uint64_t enough,
+                                       tli_arena_lowest *lowest) {
+    tl_result result;
+    tli_zero(lowest, sizeof *lowest);
+    lowest->bytes = UINT64_MAX;
+    lowest->enough = enough;
+    lowest->node = -1;
+    result = tli_arena_find_least(a, 0, 0, lowest);
+    if (!result && (budget->host_bytes || a->desc->codec)) {
+        lowest->floor = 0;
+        result = tli_arena_find_least(a, budget->host_bytes, 1, lowest);
+    }
+    if (result == TL_ERROR_NO_MEMORY)
+        result = tli_fail(a->env, result, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
+    return result;
 }
 
 // The arena of the first plan is too large: plans within less. TL_ERROR_INFEASIBLE, and no plan: none fits.
@@ -333,16 +521,127 @@ static tl_result tli_arena_try_first(tli_arena_plan *a, const tli_budget *budget
     return result;
 }
 
+// Say that the least budget is what was found.
+static tl_result tli_arena_refuse_below(tli_arena_plan *a, const tli_budget *budget,
+                                        const tl_remat_report *first, const tli_arena_lowest *lowest) {
+    tl_remat_report *report = a->report;
+    uint64_t floor = tli_add_base(budget, lowest->floor);
+    tl_free_plan(a->env, a->plan);
+    tli_zero(report, sizeof *report);
+    report->least_budget_bytes = tli_add_base(budget, lowest->bytes);
+    report->bound_budget_bytes = tli_larger_u64(first->bound_budget_bytes, floor);
+    if (report->bound_budget_bytes > report->least_budget_bytes)
+        report->bound_budget_bytes = report->least_budget_bytes;
+    report->limiting_node = lowest->node;
+    report->proven = report->bound_budget_bytes > budget->allowed_bytes;
+    return (a->planner->refuse)(a, budget);
+}
+
+// Nothing was placed in the banks: the error that they give for the plan of the least bytes.
+static tl_result tli_arena_refuse_banks(tli_arena_plan *a, const tli_budget *budget) {
+    tl_remat_report found;
+    tli_budget within = *budget;
+    tl_result result;
+    int holds;
+    within.bytes = 0;
+    result = tli_arena_try(a, a->planner->make_lowest, &within, &found);
+    if (result) return result;
+    holds = a->live_bytes <= budget->bytes && !budget->is_over;
+    result = tli_arena_place(a, holds);     // or the bytes that one would do with
+    if (holds || result) return tli_arena_drop(a, holds ? TL_ERROR_INFEASIBLE : result);
+    return tli_arena_refuse(a, budget, &found);
+}
+
+// Begin a pool with a plan of the given graph.
+static tl_result tli_arena_seed_lowest(tli_arena_plan *a, const tl_plan *from) {
+    tli_steps steps = tli_steps_of(a->env);
+    tl_plan plan;
+    int32_t i;
+    tl_result result;
+    tli_zero(&plan, sizeof plan);
+    for (i = 0; i < from->step_count; i++) tli_add_step(&steps, from->steps[i]);
+    result = tli_finish_plan(&steps, TLI_IN(PLAN_REMAT), &a->graph, from->inference, &plan);
+    if (!result) result = tli_measure(a->env, TLI_IN(PLAN_REMAT), &a->graph, a->device, 1, &plan);
+    if (!result) result = tli_arena_seed(a, &plan);
+    tl_free_plan(a->env, &plan);
+    return result;
+}
+
+// The lowest plan fits, with the costs of the graph. From it, cheaper ones are searched within the budget, then
+// within its own bytes.
+static tl_result tli_arena_rise(tli_arena_plan *a, const tli_budget *budget, tli_arena_lowest *lowest) {
+    tli_budget within = *budget;
+    tl_remat_report report;
+    tl_result result;
+    int turn;
+    a->best = lowest->plan;
+    tli_zero(&lowest->plan, sizeof lowest->plan);
+    result = tli_measure(a->env, TLI_IN(PLAN_REMAT), a->given, a->device, 1, &a->best);
+    for (turn = 0; turn < 2 && !result; turn++) {
+        result = tli_arena_seed_lowest(a, &a->best);
+        if (turn) within.bytes = a->best.arena_bytes;
+        if (turn) tli_arena_hurry(a);
+        else a->own.is_bounded = 0;
+        if (!result) result = tli_arena_try(a, a->planner->make, &within, &report);
+        if (!result && !turn) a->report->bound_cost = report.bound_cost;
+        if (!result && tli_arena_is_within(a, budget) && a->plan->cost <= a->best.cost &&
+            a->plan->arena_bytes >= lowest->bytes) {
+            tl_free_plan(a->env, &a->best);
+            return TL_OK;
+        }
+        tl_free_plan(a->env, a->plan);
+        if (result == TL_ERROR_INFEASIBLE) result = TL_OK;
+    }
+    *a->plan = a->best;
+    tli_zero(&a->best, sizeof a->best);
+    if (result) tl_free_plan(a->env, a->plan);
+    return result;
+}
+
+// Make the plan of equal layers, whose bytes are known without it.
+static tl_result tli_arena_make_equal(tli_arena_plan *a, const tli_budget *budget) {
+    tl_remat_report report;
+    tl_result result = tli_arena_try(a, tli_make_any_remat, budget, &report);
+    if (result || tli_arena_is_within(a, budget)) return result;
+    tl_free_plan(a->env, a->plan);
+    return TL_ERROR_INFEASIBLE;
+}
+
+// No plan takes less than the least budget. result: TL_OK = there is a plan that fits, which is the answer if it
+// keeps that; else the one behind the least budget is, if it fits. first: the report of the first plan.
+static tl_result tli_arena_hold_least(tli_arena_plan *a, const tli_budget *budget, tl_result result,
+                                      const tl_remat_report *first) {
+    tli_arena_lowest lowest;
+    tl_result found = tli_arena_find_lowest(a, budget, result ? 0 : a->plan->arena_bytes, &lowest);
+    a->place_work = a->desc->work_limit;
+    a->most_work = TLI_REMAT_MOST_WORK;
+    a->rounded.work_limit = a->desc->work_limit;
+    if (!found && (result || lowest.bytes > a->plan->arena_bytes)) {
+        tl_free_plan(a->env, a->plan);
+        if (lowest.bytes == UINT64_MAX) found = tli_arena_refuse_banks(a, budget);
+        else if (lowest.bytes > budget->bytes || budget->is_over)
+            found = tli_arena_refuse_below(a, budget, first, &lowest);
+        else if (lowest.has_plan) found = tli_arena_rise(a, budget, &lowest);
+        else found = tli_arena_make_equal(a, budget);
+        if (found == TL_ERROR_INFEASIBLE && !a->report->least_budget_bytes && !lowest.has_plan)
+            found = tli_arena_refuse_below(a, budget, first, &lowest);
+    }
+    tl_free_plan(a->env, &lowest.plan);
+    return found;
+}
+
 static tl_result tli_arena_run(tli_arena_plan *a, const tli_budget *budget) {
     tl_remat_report first;
     tl_result result = tli_arena_try_first(a, budget);
     uint64_t place_work = a->place_work;
-    first = *a->report;         // names the least budget, if this was refused already: by all of the work
-    if (!result && tli_arena_is_within(a, budget)) return TL_OK;
+    first = *a->report;         // names the least budget, if this was refused already
+    if (!result && tli_arena_is_within(a, budget))
+        return a->desc ? tli_arena_hold_least(a, budget, TL_OK, &first) : TL_OK;
     tli_arena_hurry(a);
     if (!result) result = tli_arena_search(a, budget);
-    if (result != TL_ERROR_INFEASIBLE) return result;
-    if (a->desc) a->rounded.work_limit = a->desc->work_limit;   // the least budget depends on the work limit
+    if (result && result != TL_ERROR_INFEASIBLE) return result;
+    if (a->desc) return tli_arena_hold_least(a, budget, result, &first);
+    if (!result) return result;
     a->most_work = TLI_REMAT_MOST_WORK;
     a->place_work = place_work;
     return tli_arena_end(a, budget, &first);
@@ -375,11 +674,6 @@ static tl_result tli_check_graph_cut(tl_env *env, tli_function function, const t
         if (bytes > largest) { largest = bytes; node = id; }
     }
     return largest > cut ? tli_fail_cut(env, function, graph, cut, largest, node) : TL_OK;
-}
-
-static void tli_arena_open_pool(tli_arena_plan *a) {
-    tli_pool_init(&a->own, a->env, TLI_ARENA_POOL);
-    a->own.is_of_call = 1;
 }
 
 // Ask for plans that share a pool, if they have no copies.
@@ -431,36 +725,6 @@ static tl_result tli_make_lowest(tli_arena_plan *a, const tli_budget *budget, tl
     if (result != TL_ERROR_INFEASIBLE || !report->least_budget_bytes) return result;
     within.bytes = report->least_budget_bytes - budget->base_bytes;
     return (a->planner->make)(a, &within, &again);
-}
-
-static tl_result tli_make_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
-    return tli_plan_remat(a->env, &a->rounded, budget, a->most_work, a->plan, report);
-}
-
-// Begin a pool of this call anew, with one plan: what is planned next depends on nothing else.
-static tl_result tli_arena_seed(tli_arena_plan *a, const tl_plan *plan) {
-    tl_plan copy;
-    tl_result result;
-    if (a->rounded.pool != &a->own) return TL_OK;
-    tli_pool_clear(&a->own);
-    tli_arena_open_pool(a);
-    a->own.is_bounded = 1;
-    result = tl_copy_plan(&a->own.env, plan, &copy);
-    return result ? result : tli_pool_offer(&a->own, &a->own.env, &copy);
-}
-
-// A plan that is too long to be kept is made where it is asked for.
-static tl_result tli_make_lowest_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
-    tl_remat_report again;
-    tli_budget within = *budget;
-    tl_result result = tli_plan_remat_lowest(a->env, &a->rounded, budget, a->most_work, a->plan, report);
-    if (!result && tli_arena_seed(a, a->plan)) {
-        tl_free_plan(a->env, a->plan);
-        return tli_fail(a->env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
-    }
-    if (result != TL_ERROR_INFEASIBLE || !report->least_budget_bytes) return result;
-    within.bytes = report->least_budget_bytes - budget->base_bytes;
-    return tli_make_remat(a, &within, &again);
 }
 
 static tl_result tli_refuse_remat(tli_arena_plan *a, const tli_budget *budget) {
@@ -522,34 +786,30 @@ static tl_result tli_plan_remat_placed(tl_env *env, const tl_remat_desc *desc, c
     return result;
 }
 
-// Plan without copies, compressed or on the host, and take that plan if it is cheaper, or what is said of its
-// least budget if that is less. result: of the plan with them.
+// Plan without copies, compressed or on the host, and take that plan if it is cheaper.
 static tl_result tli_plan_remat_plain(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                      tl_result result, tl_plan *plan, tl_remat_report *report) {
+                                      tl_plan *plan, tl_remat_report *report) {
     tl_remat_desc plain = *desc;
     tl_remat_report other;
     tli_budget within = *budget;
-    uint64_t bound = result ? 0 : report->bound_cost;
+    uint64_t bound = report->bound_cost;
     tl_plan without;
-    int lowered, is_better;
-    tl_result again;
+    int lowered;
+    tl_result result;
     plain.codec = TL_CODEC_NONE;
     plain.pool = NULL;
     within.host_bytes = 0;
-    again = tli_plan_remat_placed(env, &plain, &within, &without, &other, &lowered);
+    result = tli_plan_remat_placed(env, &plain, &within, &without, &other, &lowered);
     report->work = other.work += report->work;
-    is_better = again != TL_ERROR_INFEASIBLE ? again || result || without.cost < plan->cost
-                                             : result && other.least_budget_bytes < report->least_budget_bytes;
-    if (!is_better) {
+    if (result == TL_ERROR_INFEASIBLE || (!result && without.cost >= plan->cost)) {
         tl_free_plan(env, &without);
-        return result ? tli_remat_refuse(env, desc->graph, budget, report) : TL_OK;
+        return TL_OK;
     }
     tl_free_plan(env, plan);
     *plan = without;
     *report = other;
-    if (!again) tli_arena_report(plan, report, bound);
-    report->proven &= !again;       // of plans without copies only
-    return again;
+    if (!result) tli_arena_report(plan, report, bound);
+    return result;
 }
 
 // As tli_plan_remat, within a budget that binds the arena. Where the arena of the first plan with copies is too
@@ -562,8 +822,8 @@ static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc,
     tl_result result;
     if (!report) report = &local;
     result = tli_plan_remat_placed(env, desc, budget, plan, report, &lowered);
-    if ((desc->codec || budget->host_bytes) && lowered && (!result || result == TL_ERROR_INFEASIBLE))
-        result = tli_plan_remat_plain(env, desc, budget, result, plan, report);
+    if ((desc->codec || budget->host_bytes) && lowered && !result)
+        result = tli_plan_remat_plain(env, desc, budget, plan, report);
     tli_end_quiet(&quiet, result);
     return result;
 }

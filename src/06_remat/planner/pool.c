@@ -34,8 +34,8 @@ struct tl_remat_pool {
     uint64_t least;              // a plan of so few bytes is known, but too long to be kept; 0 = none
     int32_t  is_of_call;         // 1 = it ends with the call: what was asked before names no least budget
     int32_t  is_bounded;         // 1 = bounds are known well enough, and are not raised by search
-    uint64_t ladder_work;        // work limit of the search for the least budget; 0 = not done yet
-    tl_plan  lowest;             // what that search found, where the pool ends with the call
+    uint64_t ladder_least;       // what the search for the least budget found; 0 = it was not done to its end
+    tl_plan  lowest;             // its plan; the pool may keep a cheaper one of as many bytes or fewer
     int32_t  lowest_node;        // at which it peaks
 };
 
@@ -208,16 +208,6 @@ static tl_result tli_pool_offer(tl_remat_pool *pool, tl_env *env, tl_plan *plan)
     TLI_INVARIANT(tli_pool_holds(pool));
     TLI_INVARIANT(tli_pool_keeps_bounds(pool));
     return TL_OK;
-}
-
-// Offer all plans of another pool of the same class, which has none then.
-static tl_result tli_pool_merge(tl_remat_pool *pool, tl_remat_pool *from) {
-    tl_result result = TL_OK;
-    while (from->plan_count && !result)
-        result = tli_pool_offer(pool, &from->env, &from->plans[--from->plan_count]);
-    if (from->least) { pool->least = from->least; pool->least_node = from->least_node; }
-    TLI_INVARIANT(tli_pool_holds(pool));
-    return result;
 }
 
 // The highest lower bound that is known for a budget.

@@ -8,9 +8,10 @@
 //        v        v        v           best plan is proven optimal, or near enough, or the work is used up.
 //     ( pool: plans, bounds, floor )
 //
-// If no part finds a plan within the budget, the least budget is searched: along a ladder of budgets that
-// depends on the graph and the work limit alone, in a pool of its own. So every call names the same least
-// budget, and a call that asks for it gets the plan behind it.
+// If no part finds a plan within the budget, the least budget is searched: along a ladder that depends on the
+// bytes of the graph and the class of its plans alone, in a pool and with work of its own. So every call names
+// the same least budget, and a call that asks for it gets the plan behind it. A plan that takes less than that
+// is no answer: before a plan is returned, the ladder is climbed until it leads as low.
 //
 // With a host tier or a codec, the plan without copies is made first, then the search with fetches and
 // expansions improves it.
@@ -26,7 +27,12 @@
 #define TLI_REMAT_ENOUGH 1000
 #define TLI_REMAT_FAR 25   // the gap, as one part in so many, above which small graphs get beams
 #define TLI_REMAT_LARGE 20000  // nodes
+#define TLI_REMAT_SOON 16  // the work of the first parts of the ladder, as one part in so many
 #define TLI_REMAT_LATE 50  // the gap, as one part in so many, from which on the bound gets what is left
+
+// What is an answer: a plan within the budget; also what is known of the least budget where there is none; that,
+// and no plan below it.
+typedef enum tli_remat_answers { TLI_REMAT_WITHIN, TLI_REMAT_ANY, TLI_REMAT_HOLDS } tli_remat_answers;
 
 typedef struct tli_remat {
     tl_env          quiet;        // allocator of the caller's env, without its log: parts may fail
@@ -38,13 +44,16 @@ typedef struct tli_remat {
     const uint8_t  *lossless;     // [tensors] 1 = is not compressed; NULL = all may be
     tl_remat_pool  *pool;         // gets the plans
     uint64_t        work, work_limit, round_end, bound, floor;
-    uint64_t        reserve;      // work kept for the ladder
+    uint64_t        reserve;      // work kept for what follows the ladder
     uint64_t        least;        // the least budget that was found; 0 = it was not searched
+    uint64_t        enough;       // of a ladder: it ends where it leads as low
     int32_t         inference, node, floor_node;
     tl_remat_form   form;
     int32_t         is_over;      // 1 = the base alone exceeds the limit
     int32_t         is_default;   // 1 = the caller gave no work limit: a small gap is enough
-    int32_t         is_shared;    // 1 = the pool is the caller's, and outlives the call
+    int32_t         holds_least;  // 1 = no plan below the least budget is an answer
+    int32_t         is_first;     // 1 = the first parts of the ladder are enough
+    int32_t         is_within;    // 1 = a plan within the budget is wanted, or none: no ladder
     int32_t         alone;        // 1 = plans without copies are made first: these two are 0 meanwhile
     int32_t         none;         // 1 = it is proven that no plan fits
     int32_t         bound_is_stuck;  // 1 = its last work did not raise it
@@ -519,7 +528,9 @@ static tl_result tli_remat_add_offload(tli_remat *r, int least, uint64_t limit) 
 }
 
 static tl_result tli_remat_ladder_offload(tli_remat *r, uint64_t limit) {
-    return tli_remat_add_offload(r, 1, limit);
+    (void)limit;
+    r->reserve = 0;
+    return tli_remat_add_offload(r, 1, tli_remat_left(r));
 }
 #endif
 
@@ -564,17 +575,18 @@ static tl_result tli_remat_run_parts(tli_remat *r, const tli_remat_part *parts, 
     return result;
 }
 
+// once: 1 = it finds much soon.
 static const tli_remat_part tli_remat_ladder[] = {
     { 1, tli_remat_always, tli_remat_keep_all },
     { 1, tli_remat_always, tli_remat_ladder_floor },
     { 1, tli_remat_trains, tli_remat_ladder_revolve },
-    { 1, tli_remat_always, tli_remat_ladder_exact },
-    { 1, tli_remat_trains, tli_remat_ladder_chain },
     { 1, tli_remat_trains, tli_remat_ladder_policies },
-    { 1, tli_remat_always, tli_remat_ladder_search },
-    { 1, tli_remat_always, tli_remat_ladder_window },
+    { 0, tli_remat_always, tli_remat_ladder_exact },
+    { 0, tli_remat_trains, tli_remat_ladder_chain },
+    { 0, tli_remat_always, tli_remat_ladder_search },
+    { 0, tli_remat_always, tli_remat_ladder_window },
 #ifndef TL_NO_OFFLOAD
-    { 1, tli_remat_has_copies, tli_remat_ladder_offload }
+    { 0, tli_remat_has_copies, tli_remat_ladder_offload }
 #endif
 };
 
@@ -584,55 +596,148 @@ static const tli_remat_part tli_remat_once_ladder[] = {
     { 1, tli_remat_always, tli_remat_try_once }
 };
 
-// Whether the plan of the least peak is known to be that.
+// Whether the plan of the least peak is known to be that, or low enough.
 static int tli_remat_is_lowest(const tli_remat *r) {
     const tl_plan *least = tli_pool_least(r->pool);
-    return (least && least->peak_bytes <= r->floor) || (r->pool->least && !tli_remat_has_copies(r));
+    if (least && (least->peak_bytes <= r->floor || least->peak_bytes <= r->enough)) return 1;
+    return r->pool->least && (!tli_remat_has_copies(r) || r->pool->least <= r->enough);
 }
 
-// Keep what the ladder found apart from what the pool of this call gets later: that depends on its budget.
-static tl_result tli_remat_keep_lowest(tli_remat *r, const tl_remat_pool *ladder, int32_t node) {
-    const tl_plan *least = tli_pool_least(ladder);
-    if (!r->pool->is_of_call || !least) return TL_OK;
-    tl_free_plan(&r->pool->env, &r->pool->lowest);
-    r->pool->lowest_node = node;
-    return tl_copy_plan(&r->pool->env, least, &r->pool->lowest);
+// Ask the caller's progress function, in the costs of the caller.
+static int tli_remat_watch_ladder(const tl_remat_progress *progress, void *user) {
+    const tli_remat *r = (const tli_remat *)user;
+    tl_remat_progress now = r->watch.now;
+    now.work = progress->work;
+    if (now.work_limit < now.work) now.work_limit = now.work;
+    return (r->watch.desc->progress)(&now, r->watch.desc->user);
 }
 
-// Search the least budget in a pool of its own, with the work that is kept for it, and add what was found. What
-// it finds must not depend on the budget, so it begins with the floor of the graph.
-static tl_result tli_remat_run_ladder(tli_remat *r) {
-    tl_remat_pool ladder, *pool = r->pool;
-    const tli_remat_part *parts = r->form ? tli_remat_once_ladder : tli_remat_ladder;
-    uint64_t floor = r->floor, budget = r->budget, least;
-    int32_t count = r->form ? TLI_REMAT_COUNT(tli_remat_once_ladder) : TLI_REMAT_COUNT(tli_remat_ladder);
-    int32_t node = r->floor_node, least_node, i;
+// What climbs the ladder: of what r knows, nothing but the graph and the class of its plans. desc: scratch.
+static tli_remat tli_remat_ladder_of(tli_remat *r, const tli_bytes_alone *alone, tl_remat_pool *ladder,
+                                     tl_remat_desc *desc) {
+    tli_remat l;
+    tli_zero(&l, sizeof l);
+    tli_zero(desc, sizeof *desc);
+    if (r->watch.desc->progress) desc->progress = tli_remat_watch_ladder;
+    desc->user = r;
+    l.quiet = r->quiet;
+    l.graph = &alone->graph;
+    l.device = &alone->device;
+    l.inference = r->inference;
+    l.form = r->form;
+    l.host_budget = r->host_budget;
+    l.codec = r->codec;
+    l.lossless = r->lossless;
+    l.pool = ladder;
+    l.floor_node = l.node = -1;
+    l.work = l.watch.before = r->work;
+    l.watch.next = r->watch.next;
+    l.reserve = tli_remat_has_copies(r) ? alone->work : 0;      // of the part with copies
+    l.work_limit = l.round_end = r->work + alone->work + l.reserve;
+    l.watch.desc = desc;
+    l.watch.stopped = r->watch.stopped;
+    l.enough = r->enough;
+    return l;
+}
+
+// Copy steps of a plan for the graph with its costs, and measure them there. TL_ERROR_OVERFLOW: these are too
+// large.
+static tl_result tli_remat_price(tli_remat *r, const tl_plan *from, tl_plan *plan) {
+    tli_steps steps = tli_steps_of(&r->quiet);
+    tl_result result;
+    int32_t i;
+    tli_zero(plan, sizeof *plan);
+    for (i = 0; i < from->step_count; i++) tli_add_step(&steps, from->steps[i]);
+    result = tli_finish_plan(&steps, TLI_IN(PLAN_REMAT), r->graph, r->inference, plan);
+    if (!result && tli_remat_has_copies(r))
+        result = tli_measure(&r->quiet, TLI_IN(PLAN_REMAT), r->graph, r->device, 1, plan);
+    if (result) tl_free_plan(&r->quiet, plan);
+    return result;
+}
+
+// Give what the ladder found to the pool; keep its lowest plan apart from what that gets later, which depends
+// on a budget.
+static tl_result tli_remat_take_ladder(tli_remat *r, const tl_remat_pool *ladder) {
     tl_result result = TL_OK;
-    r->round_end = r->work + r->reserve;
-    r->reserve = 0;
-    if (pool->ladder_work == r->work_limit) {
-        r->least = pool->lowest.peak_bytes;
-        r->node = pool->lowest_node;
-        return TL_OK;
+    tl_plan plan;
+    int32_t i;
+    for (i = 0; i < ladder->plan_count && !result; i++) {
+        result = tli_remat_price(r, &ladder->plans[i], &plan);
+        if (!result && !i && !r->alone) {
+            tl_free_plan(&r->pool->env, &r->pool->lowest);
+            result = tl_copy_plan(&r->pool->env, &plan, &r->pool->lowest);
+        }
+        if (!result) result = tli_remat_offer(r, &plan);
+        tl_free_plan(&r->quiet, &plan);
+        if (result == TL_ERROR_OVERFLOW) result = TL_OK;
     }
+    return result;
+}
+
+// Equal layers, whose least budget is known without a plan: make one where it is asked for.
+static tl_result tli_remat_make_equal(tli_remat *r, const tl_graph *graph) {
+    tli_revolve_bytes found = tli_find_slots(graph, r->budget);
+    tli_steps steps;
+    tl_result result;
+    if (r->is_over || tli_remat_best(r) || !found.slot_count) return TL_OK;
+    result = tli_revolve(&r->quiet, graph, found.slot_count, &steps);
+    if (result) { tli_release(&r->quiet, steps.steps); return result; }
+    tli_remat_add_work(r, (uint64_t)graph->node_count + TLI_REVOLVE_WORK * (uint64_t)steps.count);
+    return tli_remat_offer_steps(r, &steps);
+}
+
+// Climb the ladder, in bytes alone, and take what was found.
+static tl_result tli_remat_climb(tli_remat *r, const tli_bytes_alone *alone) {
+    const tli_remat_part *parts = r->form ? tli_remat_once_ladder : tli_remat_ladder;
+    int32_t count = r->form ? TLI_REMAT_COUNT(tli_remat_once_ladder) : TLI_REMAT_COUNT(tli_remat_ladder), i;
+    tl_remat_pool ladder;
+    tl_remat_desc desc;
+    tli_remat l;
+    uint64_t least;
+    int32_t node, is_whole;
+    tl_result result = TL_OK;
     tli_pool_init(&ladder, &r->quiet, 0);
-    r->pool = &ladder;
-    r->budget = 0;
-    r->floor = 0;
-    for (i = 0; i < count && !result && !tli_remat_is_lowest(r); i++)
-        if ((parts[i].applies)(r)) result = (parts[i].run)(r, tli_remat_left(r));
-    r->pool = pool;
-    r->budget = budget;
-    if (!r->alone) tli_pool_raise_floor(pool, r->floor, r->floor_node);
-    if (r->floor < floor) { r->floor = floor; r->floor_node = node; }
+    l = tli_remat_ladder_of(r, alone, &ladder, &desc);
+    for (i = 0; i < count && !result && !tli_remat_is_lowest(&l); i++)
+        if (parts[i].applies(&l) && (parts[i].once || !r->is_first))
+            result = (parts[i].run)(&l, tli_remat_left(&l) / (r->is_first ? TLI_REMAT_SOON : 1));
+    r->watch.stopped |= l.watch.stopped;
+    r->watch.next = l.watch.next;
+    r->work_limit += l.work - r->work;
+    r->watch.now.work_limit += l.work - r->work;
+    r->round_end += l.work - r->work;
+    tli_remat_add_work(r, l.work - r->work);
+    r->uncountable |= l.uncountable && !l.pool->plan_count;
+    if (!result) tli_remat_raise_floor(r, l.floor, l.floor_node);
+    if (!result) result = tli_remat_find_least(&l, &ladder, &least, &node);
+    if (!result) result = tli_remat_take_ladder(r, &ladder);
     if (!result) {
-        result = tli_remat_find_least(r, &ladder, &least, &least_node);
-        if (!r->least || least < r->least) { r->least = least; r->node = least_node; }
-        if (!result) result = tli_remat_keep_lowest(r, &ladder, least_node);
-        if (!result) result = tli_pool_merge(pool, &ladder);
-        if (!r->watch.stopped && !r->alone) pool->ladder_work = r->work_limit;
+        r->least = least;
+        r->node = node;
+        r->pool->lowest_node = node;
+        is_whole = (i == count && !r->is_first) || least <= l.floor || (ladder.least && !tli_remat_has_copies(&l));
+        if (!r->watch.stopped && !r->alone && is_whole) r->pool->ladder_least = least;
+        if (ladder.least == least && !r->form) result = tli_remat_make_equal(r, l.graph);
     }
     tli_pool_clear(&ladder);
+    return result;
+}
+
+// Search the least budget, unless this pool's is known.
+static tl_result tli_remat_run_ladder(tli_remat *r) {
+    tli_bytes_alone alone;
+    tl_result result;
+    r->round_end = r->work + r->reserve;
+    r->reserve = 0;
+    if (r->is_within) return TL_OK;
+    if (r->pool->ladder_least && !r->alone) {
+        r->least = r->pool->ladder_least;
+        r->node = r->pool->lowest_node;
+        return TL_OK;
+    }
+    if (!tli_open_alone(&r->quiet, r->graph, &alone)) return TL_ERROR_NO_MEMORY;
+    result = tli_remat_climb(r, &alone);
+    tli_close_alone(&alone);
     return result;
 }
 
@@ -785,8 +890,9 @@ static void tli_remat_narrow(const tli_remat *r, tl_node *nodes, tl_node_output 
         }
 }
 
-static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                uint64_t most_work, tl_plan *plan, tl_remat_report *report);
+static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                   uint64_t most_work, tli_remat_answers answers, tl_plan *plan,
+                                   tl_remat_report *report);
 
 // Plan a graph in which what may be compressed takes the bytes of its copy all the time, at no cost: a plan
 // with compressed copies is one of that graph if the conversions are left out, and costs no less.
@@ -805,7 +911,7 @@ static tl_result tli_remat_bound_narrow(tli_remat *r, const tl_graph *narrow, ui
     budget.bytes = budget.allowed_bytes = r->budget;
     budget.is_over = r->is_over;
     budget.host_bytes = r->host_budget;
-    result = tli_plan_remat(&r->quiet, &desc, &budget, limit, &plan, &report);
+    result = tli_plan_remat_as(&r->quiet, &desc, &budget, limit, TLI_REMAT_ANY, &plan, &report);
     tli_remat_add_work(r, report.work);
     tl_free_plan(&r->quiet, &plan);
     if (!result) return tli_remat_raise_bound(r, report.bound_cost);
@@ -913,19 +1019,14 @@ static tl_result tli_remat_refuse(tl_env *env, const tl_graph *graph, const tli_
     return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
 }
 
-// Report what is known of the least budget: with a pool of the caller's, its lowest peak.
-static tl_result tli_remat_report_least(tli_remat *r, const tli_budget *budget, tl_remat_report *report) {
-    uint64_t least = r->least;
-    int32_t node = r->node;
-    tl_result result = TL_OK;
-    if (!least || r->is_shared) result = tli_remat_find_least(r, r->pool, &least, &node);
-    if (least && least == r->floor && r->floor_node >= 0) node = r->floor_node;  // what all plans take
-    report->least_budget_bytes = least ? tli_add_base(budget, least) : 0;
+// Report what is known of the least budget.
+static void tli_remat_report_least(const tli_remat *r, const tli_budget *budget, tl_remat_report *report) {
+    int knows = r->least && r->least == r->floor && r->floor_node >= 0;     // what all plans take
+    report->least_budget_bytes = r->least ? tli_add_base(budget, r->least) : 0;
     report->bound_budget_bytes = tli_add_base(budget, r->floor);
-    report->limiting_node = node;
+    report->limiting_node = knows ? r->floor_node : r->least ? r->node : -1;
     report->proven = r->none;
     report->work = r->work;
-    return result;
 }
 
 static void tli_remat_report_best(const tli_remat *r, const tl_plan *best, tl_remat_report *report) {
@@ -972,7 +1073,6 @@ static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const t
 static tl_result tli_remat_take_pool(tli_remat *r, tl_env *env, tl_remat_pool *given, tl_remat_pool *own) {
     uint64_t key;
     tli_pool_init(own, &r->quiet, 0);
-    r->is_shared = given && !given->is_of_call;
     r->pool = given ? given : own;
     if (given) {
         key = tli_pool_class_of(r->graph, r->inference, r->form, r->host_budget, r->device);
@@ -989,12 +1089,27 @@ static tl_result tli_remat_take_pool(tli_remat *r, tl_env *env, tl_remat_pool *g
         ? tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN)) : TL_OK;
 }
 
+// No plan takes less than the least budget that refusals name. The ladder is climbed until it leads as low as
+// the best plan. If it does not, its lowest plan is the answer; NULL = that does not fit.
+static tl_result tli_remat_hold_least(tli_remat *r, const tl_plan **best) {
+    tl_result result;
+    if (r->watch.stopped) return TL_OK;
+    r->enough = (*best)->peak_bytes;
+    result = tli_remat_run_ladder(r);
+    *best = tli_remat_best(r);
+    if (result || r->watch.stopped || (*best)->peak_bytes >= r->least) return result;
+    *best = &r->pool->lowest;
+    if (r->pool->lowest.peak_bytes > r->budget) *best = NULL;
+    return TL_OK;
+}
+
 // Answer with the best plan of the pool, or say why there is none.
 static tl_result tli_remat_answer(tl_env *env, tli_remat *r, const tli_budget *budget, tl_result result,
                                   tl_plan *plan, tl_remat_report *report) {
     const tl_plan *best = tli_remat_best(r);
+    if (!result && best && r->holds_least) result = tli_remat_hold_least(r, &best);
     if (!result && best) tli_remat_report_best(r, best, report);
-    else if (!result) result = tli_remat_report_least(r, budget, report);
+    else if (!result) tli_remat_report_least(r, budget, report);
     if (!result && best) result = tl_copy_plan(&r->quiet, best, plan);
     if (!result && best) {
         plan->base_bytes = budget->base_bytes;
@@ -1035,8 +1150,9 @@ static tli_remat tli_remat_of(const tl_env *env, const tl_remat_desc *desc, cons
 }
 
 // Plan within a budget that was found before: the limits and the base of the desc are not read.
-static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                uint64_t most_work, tl_plan *plan, tl_remat_report *report) {
+static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                   uint64_t most_work, tli_remat_answers answers, tl_plan *plan,
+                                   tl_remat_report *report) {
     tli_remat r;
     tl_remat_pool own;
     tl_remat_report local;
@@ -1047,6 +1163,8 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     result = tli_check_remat(env, desc, budget);
     if (result) return result;
     r = tli_remat_of(env, desc, budget, most_work);
+    r.is_within = answers == TLI_REMAT_WITHIN;
+    r.holds_least = answers == TLI_REMAT_HOLDS;
     result = tli_remat_take_pool(&r, env, desc->pool, &own);
     if (!result) {
         result = tli_remat_run(&r);
@@ -1057,21 +1175,29 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     return result;
 }
 
+// As tl_plan_remat, of live bytes.
+static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                uint64_t most_work, tl_plan *plan, tl_remat_report *report) {
+    return tli_plan_remat_as(env, desc, budget, most_work, TLI_REMAT_HOLDS, plan, report);
+}
+
 // The plan of the fewest bytes that a refusal by tli_plan_remat names, with the work of the search for them
-// alone. The report is that of the refusal. TL_ERROR_INFEASIBLE: they are known without a plan.
+// alone; is_first: what its first parts find will do. The report is that of the refusal. TL_ERROR_INFEASIBLE:
+// they are known without a plan.
 static tl_result tli_plan_remat_lowest(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                       uint64_t most_work, tl_plan *plan, tl_remat_report *report) {
-    tli_remat r = tli_remat_of(env, desc, budget, most_work);
+                                       int is_first, tl_plan *plan, tl_remat_report *report) {
+    tli_remat r = tli_remat_of(env, desc, budget, 0);
     const tl_plan *lowest;
     tl_remat_pool own;
     tl_result result = tli_remat_take_pool(&r, env, desc->pool, &own);
     tli_zero(plan, sizeof *plan);
     tli_zero(report, sizeof *report);
+    r.is_first = is_first;
     if (!result) {
         result = tli_remat_run_ladder(&r);
-        if (!result) result = tli_remat_report_least(&r, budget, report);
-        lowest = r.pool->is_of_call ? &r.pool->lowest : tli_pool_least(r.pool);
-        if (!result && (!lowest || !lowest->peak_bytes)) result = TL_ERROR_INFEASIBLE;
+        if (!result) tli_remat_report_least(&r, budget, report);
+        lowest = &r.pool->lowest;
+        if (!result && (!lowest->peak_bytes || lowest->peak_bytes > r.least)) result = TL_ERROR_INFEASIBLE;
         if (!result) result = tl_copy_plan(&r.quiet, lowest, plan);
         if (result && result != TL_ERROR_INFEASIBLE)
             result = tli_fail(env, result, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
