@@ -56,17 +56,21 @@
 
 enum { TLI_BOUND_FREE, TLI_BOUND_KEPT, TLI_BOUND_ABSENT };  // x[a][t] not fixed, fixed to 1, fixed to 0
 
-// The flow network, the same for all spans: source -> item -> maker -> its inputs; node -> sink. Arc e ^ 1
-// is the reverse of arc e. Arc 2t goes from the source to item t, arc 2 (items + t) from t to its maker.
+// The flow network, the same for all spans: source -> item -> maker -> its inputs; node -> sink. The arcs out of
+// vertex v, and the reverse of each arc into it, lie side by side at first[v] .. first[v + 1] - 1. They were added
+// in this order: the arc from the source to item t as number t, that from t to its maker as items + t.
 typedef struct tli_bound_net {
-    int32_t  vertex_count, arc_count;
-    int32_t *to;                 // [arc_count]
-    int64_t *left;               // [arc_count] residual capacities
-    int32_t *first, *arcs;       // arcs of vertex v: arcs[first[v]] .. arcs[first[v + 1] - 1]
-    int32_t *level, *cursor, *queue, *path;  // [vertex_count]
+    int32_t  vertex_count, arc_count;        // arc_count: without their reverses
+    int32_t  is_counted;                     // 1 = first[] is known
+    int32_t *to, *mate;                      // [2 arc_count] the vertex an arc leads to, its reverse
+    int32_t *place;                          // [arc_count] of an arc by its number
+    int64_t *left, *back;                    // [2 arc_count] residual capacities of an arc and of its reverse
+    int32_t *first;                          // [vertex_count + 1]
+    int32_t *level, *cursor, *queue, *path;  // [vertex_count + 1]
 } tli_bound_net;
 
 struct tli_bound_label;
+struct tli_bound_cut;
 
 // A moment at which it is known what must be resident: a backward, or a forward call that every schedule makes
 // between two backwards. Instants are events.
@@ -108,8 +112,12 @@ typedef struct tli_bound {
     int64_t   steps_left;        // of walks, for each tli_bound_open: tli_bound_exceeds_in_gap
     uint8_t  *reads_mark;        // [item_count] scratch
     int64_t  *enter;             // [item_count] scratch: tli_bound_find_enters
+    int64_t  *price;             // [item_count] scratch: tli_bound_price of each
     int32_t  *last_use;          // [item_count] scratch: tli_bound_find_uses
-    struct tli_bound_label *labels, *made;  // [2 TLI_BOUND_LABELS], [TLI_BOUND_LABELS]
+    struct tli_bound_label *labels, *merged, *made;  // [2 TLI_BOUND_LABELS] two, [TLI_BOUND_LABELS]
+    struct tli_bound_cut *cuts;  // [cut_count] of cut_bytes each: cuts of spans that are remembered
+    int32_t   cut_count;
+    uint64_t  cut_bytes;
     uint64_t  unit, base_cost, cost_step;
     int64_t   units, most_lambda;  // of all items together; the largest lambda
     int32_t   cost_up, cost_down;  // scaled = cost << up >> down
@@ -422,7 +430,7 @@ static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
     model->exact = (uint64_t *)tli_bound_take(model, items, sizeof(uint64_t));
     model->bytes = (int64_t *)tli_bound_take(model, items, sizeof(int64_t));
     model->at_end = (uint8_t *)tli_bound_take(model, 2 * items, 1);
-    model->enter = (int64_t *)tli_bound_take(model, items, sizeof(int64_t));
+    model->enter = (int64_t *)tli_bound_take(model, 2 * items, sizeof(int64_t));
     model->last_use = (int32_t *)tli_bound_take(model, 2 * items, sizeof(int32_t));
     model->order = (int32_t *)tli_bound_take(model, 4 * nodes, sizeof(int32_t));
     model->cost = (int64_t *)tli_bound_take(model, nodes, sizeof(int64_t));
@@ -430,6 +438,7 @@ static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
     model->events = (tli_bound_event *)tli_bound_take(model, nodes + TLI_BOUND_CALLS, sizeof *model->events);
     if (model->failed) return TL_ERROR_NO_MEMORY;
     model->reads_mark = model->at_end + items;
+    model->price = model->enter + items;
     model->last_read = model->last_use + items;
     model->runs_by = model->order + nodes;
     model->sets = model->room + nodes;

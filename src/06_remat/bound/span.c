@@ -11,18 +11,24 @@
 
 // -- bound: the network --
 
+// Count the arc and its reverse with their vertices, or where these are counted, give both their places.
 static void tli_bound_add_arc(tli_bound_net *net, int32_t from, int32_t to) {
-    net->to[net->arc_count++] = to;
-    net->to[net->arc_count++] = from;
+    int32_t there, back;
+    if (!net->is_counted) { net->first[from + 1]++; net->first[to + 1]++; return; }
+    there = net->cursor[from]++;
+    back = net->cursor[to]++;
+    net->to[there] = to;
+    net->to[back] = from;
+    net->mate[there] = back;
+    net->mate[back] = there;
+    net->place[net->arc_count++] = there;
 }
 
-// Add the arcs in the order that tli_bound_net names, then node -> sink as arc 2 (2 items + node), then
-// maker -> input.
-static void tli_bound_make_net(tli_bound *model) {
+// Add the arcs in the order that tli_bound_net names, then node -> sink as arc 2 items + node, then maker -> input.
+static void tli_bound_add_arcs(tli_bound *model) {
     const tl_graph *graph = model->graph;
     tli_bound_net *net = &model->net;
     int32_t items = model->item_count, nodes = graph->node_count, source = items + nodes, i, v;
-    net->vertex_count = source + 2;
     for (i = 0; i < items; i++) tli_bound_add_arc(net, source, i);
     for (i = 0; i < items; i++) tli_bound_add_arc(net, i, items + model->maker[i]);
     for (i = 0; i < nodes; i++) tli_bound_add_arc(net, items + i, source + 1);
@@ -33,30 +39,45 @@ static void tli_bound_make_net(tli_bound *model) {
             if (item >= 0) tli_bound_add_arc(net, items + i, item);
         }
     }
-    for (i = 0; i < net->arc_count; i++) net->first[net->to[i ^ 1] + 1]++;
+}
+
+static void tli_bound_make_net(tli_bound *model) {
+    tli_bound_net *net = &model->net;
+    int32_t v;
+    net->vertex_count = model->item_count + model->graph->node_count + 2;
+    tli_zero(net->first, ((size_t)net->vertex_count + 1) * sizeof *net->first);
+    tli_bound_add_arcs(model);
     for (v = 0; v < net->vertex_count; v++) net->first[v + 1] += net->first[v];
     for (v = 0; v < net->vertex_count; v++) net->cursor[v] = net->first[v];
-    for (i = 0; i < net->arc_count; i++) net->arcs[net->cursor[net->to[i ^ 1]]++] = i;
+    net->is_counted = 1;
+    tli_bound_add_arcs(model);
 }
 
 // Find level[], 1 + the distance to the sink along arcs with capacity left; 0 = no path. Returns 1 if there
 // is a path from the source.
 static int tli_bound_find_levels(tli_bound_net *net, uint64_t *work) {
-    int32_t source = net->vertex_count - 2, sink = source + 1, head = 0, tail = 0, k;
+    int32_t source = net->vertex_count - 2, sink = source + 1, head = 0, tail = 0, next, k;
     tli_zero(net->level, (size_t)net->vertex_count * sizeof *net->level);
     net->level[sink] = 1;
     net->queue[tail++] = sink;
     while (head < tail) {
         int32_t v = net->queue[head++];
         *work += (uint64_t)(net->first[v + 1] - net->first[v]);
-        for (k = net->first[v]; k < net->first[v + 1]; k++) {
-            int32_t arc = net->arcs[k], from = net->to[arc];
-            if (net->level[from] || !net->left[arc ^ 1]) continue;
-            net->level[from] = net->level[v] + 1;
-            net->queue[tail++] = from;
+        next = net->level[v] + 1;
+        for (k = net->first[v]; k < net->first[v + 1]; k++) {  // no jumps: nothing foresees them
+            int32_t from = net->to[k], is_new = !net->level[from] & (net->back[k] != 0);
+            net->level[from] += next & -is_new;
+            net->queue[tail] = from;
+            tail += is_new;
         }
     }
     return net->level[source] > 0;
+}
+
+// Change the capacity left of an arc by `more`.
+static void tli_bound_change(tli_bound_net *net, int32_t arc, int64_t more) {
+    net->left[arc] += more;
+    net->back[net->mate[arc]] += more;
 }
 
 // Send flow along path[0 .. length - 1]; returns the index in the path of the first arc that is now full.
@@ -65,8 +86,8 @@ static int32_t tli_bound_send(tli_bound_net *net, int32_t length, int64_t *flow)
     int32_t i, full = 0;
     for (i = 0; i < length; i++) if (net->left[net->path[i]] < most) most = net->left[net->path[i]];
     for (i = length; i-- > 0;) {
-        net->left[net->path[i]] -= most;
-        net->left[net->path[i] ^ 1] += most;
+        tli_bound_change(net, net->path[i], -most);
+        tli_bound_change(net, net->mate[net->path[i]], most);
         if (!net->left[net->path[i]]) full = i;
     }
     *flow += most;
@@ -88,10 +109,10 @@ static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work, uint64_t limit
             if (at == sink) {
                 length = tli_bound_send(net, length, &flow);
                 *work += (uint64_t)length;
-                at = net->to[net->path[length] ^ 1];
+                at = net->to[net->mate[net->path[length]]];
             }
             for (; net->cursor[at] < net->first[at + 1]; net->cursor[at]++) {
-                arc = net->arcs[net->cursor[at]];
+                arc = net->cursor[at];
                 if (net->left[arc] && net->level[net->to[arc]] == net->level[at] - 1 &&
                     net->level[net->to[arc]]) break;
             }
@@ -101,7 +122,7 @@ static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work, uint64_t limit
                 at = net->to[arc];
             } else {
                 if (!length) break;
-                at = net->to[net->path[--length] ^ 1];
+                at = net->to[net->mate[net->path[--length]]];
                 net->cursor[at]++;
             }
         }
@@ -119,15 +140,74 @@ static void tli_bound_find_side(tli_bound_net *net, uint64_t *work) {
         int32_t v = net->queue[head++];
         *work += (uint64_t)(net->first[v + 1] - net->first[v]);
         for (k = net->first[v]; k < net->first[v + 1]; k++) {
-            int32_t arc = net->arcs[k], to = net->to[arc];
-            if (net->level[to] || !net->left[arc]) continue;
-            net->level[to] = 1;
-            net->queue[tail++] = to;
+            int32_t to = net->to[k], is_new = !net->level[to] & (net->left[k] != 0);
+            net->level[to] |= is_new;
+            net->queue[tail] = to;
+            tail += is_new;
         }
     }
 }
 
 // -- bound: one span: the minimum cut --
+//
+// The search for multipliers asks for the same cut again and again: lines begin where others ended, and what is
+// tried beside an instant leaves the spans further off as they were. So cuts are remembered: of ten cuts in
+// models of 50 to 150 nodes, eight or nine are known. A known cut counts as the work that it took, so what the
+// search finds does not depend on how many are remembered.
+
+#define TLI_BOUND_CUTS 8192              // remembered at most; fewer, where they take more than
+#define TLI_BOUND_CUT_BYTES (1u << 20)   // so many bytes together, but not fewer than
+#define TLI_BOUND_FEW_CUTS 16
+
+// A cut in memory; the bits of the vertices on its source side follow.
+typedef struct tli_bound_cut {
+    uint64_t hash[2];
+    int64_t  flow;
+    uint64_t work;                       // 0 = no cut
+} tli_bound_cut;
+
+static uint64_t *tli_bound_side_of(tli_bound_cut *cut) { return (uint64_t *)(cut + 1); }
+
+// The cut of these capacities, or the one whose room it gets, and hashes of enter[] and of price[]. The capacities
+// out of nodes follow from ran_by.
+static tli_bound_cut *tli_bound_find_cut(const tli_bound *model, int32_t ran_by, uint64_t hash[2]) {
+    uint64_t a = (uint64_t)ran_by + 1, b = ~a, at;
+    int32_t t, items = model->item_count;
+    for (t = 0; t < items; t++) {
+        a = (a ^ (uint64_t)model->enter[t]) * UINT64_C(0xbf58476d1ce4e5b9);
+        b = (b ^ (uint64_t)model->price[t]) * UINT64_C(0x94d049bb133111eb);
+        a ^= a >> 32;
+        b ^= b >> 32;
+    }
+    hash[0] = a;
+    hash[1] = b;
+    at = tl_mix_u64(a, b) % (uint64_t)model->cut_count;
+    return (tli_bound_cut *)(void *)((char *)model->cuts + at * model->cut_bytes);
+}
+
+// Allocate room for cuts, all of it empty.
+static void tli_bound_open_cuts(tli_bound *model) {
+    uint64_t vertices = (uint64_t)model->item_count + (uint64_t)model->graph->node_count;
+    model->cut_bytes = sizeof(tli_bound_cut) + (vertices + 63) / 64 * sizeof(uint64_t);
+    model->cut_count = TLI_BOUND_CUTS;
+    while (model->cut_count > TLI_BOUND_FEW_CUTS &&
+           (uint64_t)model->cut_count * model->cut_bytes > TLI_BOUND_CUT_BYTES) model->cut_count /= 2;
+    model->cuts = (tli_bound_cut *)tli_bound_take(model, model->cut_count, (size_t)model->cut_bytes);
+    if (model->cuts) tli_zero(model->cuts, (size_t)model->cut_count * (size_t)model->cut_bytes);
+}
+
+// Remember a maximum flow, the work that it and its side took, and the side.
+static void tli_bound_keep_cut(const tli_bound *model, tli_bound_cut *cut, const uint64_t hash[2], int64_t flow,
+                               uint64_t work) {
+    uint64_t *side = tli_bound_side_of(cut);
+    int32_t v, vertices = model->net.vertex_count - 2;
+    tli_zero(cut, (size_t)model->cut_bytes);
+    cut->hash[0] = hash[0];
+    cut->hash[1] = hash[1];
+    cut->flow = flow;
+    cut->work = work;
+    for (v = 0; v < vertices; v++) side[v / 64] |= (uint64_t)(model->net.level[v] & 1) << (v & 63);
+}
 
 // Mark the items that must be resident at some moment of span a.
 static void tli_bound_mark_span(const tli_bound *model, const tli_bound_state *s, int32_t a, uint8_t *mark) {
@@ -141,8 +221,9 @@ static void tli_bound_mark_span(const tli_bound *model, const tli_bound_state *s
 }
 
 static void tli_bound_set(tli_bound_net *net, int32_t arc, int64_t capacity) {
-    net->left[arc] = capacity;
-    net->left[arc ^ 1] = 0;
+    int32_t there = net->place[arc], back = net->mate[there];
+    net->left[there] = net->back[back] = capacity;
+    net->left[back] = net->back[there] = 0;
 }
 
 // The price of holding item t at instant a under the multipliers.
@@ -173,24 +254,44 @@ static int tli_bound_find_enters(tli_bound *model, const tli_bound_state *s, int
     return *offers <= INT64_C(1) << 58;
 }
 
+// Find the maximum flow with capacities enter[] into items and price[] out of them, and the source side of its
+// cut.
+static int64_t tli_bound_solve_cut(tli_bound *model, int32_t ran_by) {
+    tli_bound_net *net = &model->net;
+    uint64_t hash[2], before = *model->work;
+    tli_bound_cut *cut = tli_bound_find_cut(model, ran_by, hash);
+    int32_t items = model->item_count, nodes = model->graph->node_count, i, is_whole;
+    int64_t flow;
+    if (cut->work && cut->hash[0] == hash[0] && cut->hash[1] == hash[1] && cut->work < model->flow_limit &&
+        before < model->flow_limit - cut->work) {
+        const uint64_t *side = tli_bound_side_of(cut);
+        for (i = 0; i < net->vertex_count - 2; i++) net->level[i] = (int32_t)(side[i / 64] >> (i & 63) & 1);
+        *model->work += cut->work;
+        return cut->flow;
+    }
+    for (i = 0; i < items; i++) {
+        tli_bound_set(net, i, model->enter[i]);
+        tli_bound_set(net, items + i, model->price[i]);
+    }
+    for (i = 0; i < nodes; i++)
+        tli_bound_set(net, 2 * items + i, model->runs_by[i] <= ran_by ? model->cost[i] : 0);
+    for (i = 2 * items + nodes; i < net->arc_count; i++) tli_bound_set(net, i, TLI_BOUND_INFINITE);
+    flow = tli_bound_flow(net, model->work, model->flow_limit);
+    is_whole = *model->work < model->flow_limit;
+    tli_bound_find_side(net, model->work);
+    if (is_whole) tli_bound_keep_cut(model, cut, hash, flow, *model->work - before);
+    return flow;
+}
+
 // The least cost of span a under the multipliers, with its constant terms; -2^59 where those are too large
 // to be useful. Afterwards level[] of the net marks the source side of the cut.
 static int64_t tli_bound_solve_span(tli_bound *model, const tli_bound_state *s, int32_t a) {
-    tli_bound_net *net = &model->net;
-    int32_t items = model->item_count, t, i;
+    int32_t items = model->item_count, t;
     int32_t ran_by = tli_bound_ran_by(&model->events[s->at[a]]);
     int64_t offers, flow;
     int is_useful = tli_bound_find_enters(model, s, a, &offers);
-    for (t = 0; t < items; t++) {
-        tli_bound_set(net, 2 * t, model->enter[t]);
-        tli_bound_set(net, 2 * (items + t), tli_bound_price(model, s, a, t));
-    }
-    for (i = 0; i < model->graph->node_count; i++)
-        tli_bound_set(net, 2 * (2 * items + i), model->runs_by[i] <= ran_by ? model->cost[i] : 0);
-    for (i = 2 * (2 * items + model->graph->node_count); i < net->arc_count; i += 2)
-        tli_bound_set(net, i, TLI_BOUND_INFINITE);
-    flow = tli_bound_flow(net, model->work, model->flow_limit);
-    tli_bound_find_side(net, model->work);
+    for (t = 0; t < items; t++) model->price[t] = tli_bound_price(model, s, a, t);
+    flow = tli_bound_solve_cut(model, ran_by);
     return is_useful ? flow - offers - s->lambda[a] * s->room[a] : -(INT64_C(1) << 59);
 }
 
@@ -266,51 +367,101 @@ static int64_t tli_bound_search_line(tli_bound *model, tli_bound_state *s, int32
 // dominated ones (more bytes and more cost) are removed. If there are too many labels, bytes are rounded down
 // to a coarser grid, which can only lower the least cost.
 
+//
+// Labels are kept sorted: splitting a node's items and running it make sorted runs of them, which are merged,
+// and a mask that loses a bit is two runs. Merging removes what is dominated, so nothing is sorted anew: of
+// models of 100 to 200 nodes that was half of the time.
+
 #define TLI_BOUND_LABELS 16384
 #define TLI_BOUND_SLOTS 24
+#define TLI_BOUND_KEY_BYTES (TLI_BOUND_UNITS + 1)  // bits of a key that hold bytes: the room is among them
+#define TLI_BOUND_KEY_MASK (UINT64_MAX << TLI_BOUND_KEY_BYTES)
 
-typedef struct tli_bound_label { uint64_t mask; int64_t bytes, cost; } tli_bound_label;
+typedef struct tli_bound_label {
+    uint64_t key;      // mask above bytes
+    int64_t  cost;
+} tli_bound_label;
 
 static int tli_bound_is_before(const tli_bound_label *a, const tli_bound_label *b) {
-    if (a->mask != b->mask) return a->mask < b->mask;
-    return a->bytes != b->bytes ? a->bytes < b->bytes : a->cost < b->cost;
+    return a->key < b->key || (a->key == b->key && a->cost < b->cost);
 }
 
-static void tli_bound_sift(tli_bound_label *labels, int32_t at, int32_t count) {
-    tli_bound_label moved = labels[at];
-    int32_t child;
-    for (; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && tli_bound_is_before(&labels[child], &labels[child + 1])) child++;
-        if (!tli_bound_is_before(&moved, &labels[child])) break;
-        labels[at] = labels[child];
+// Merge two sorted runs, x and the y that begins where x ends, to to[kept] and on, without dominated labels;
+// returns kept and how many they are. Compilers make both choices without jumps, which no processor foresees.
+static int32_t tli_bound_merge(tli_bound_label *to, int32_t kept, const tli_bound_label *x,
+                               const tli_bound_label *y, const tli_bound_label *end) {
+    const tli_bound_label *x_end = y;
+    int32_t first = kept;
+    for (; x < x_end || y < end; kept++) {
+        int is_y = x == x_end || (y < end && tli_bound_is_before(y, x));
+        to[kept] = is_y ? *y : *x;
+        y += is_y;
+        x += !is_y;
+        if (kept > first && (to[kept - 1].key ^ to[kept].key) < UINT64_C(1) << TLI_BOUND_KEY_BYTES)
+            kept -= to[kept - 1].cost <= to[kept].cost;
     }
-    labels[at] = moved;
-}
-
-// Sort labels and remove dominated ones; returns how many are left.
-static int32_t tli_bound_prune(tli_bound_label *labels, int32_t count) {
-    int32_t i, kept = 0;
-    for (i = count / 2; i-- > 0;) tli_bound_sift(labels, i, count);
-    for (i = count; i-- > 1;) {
-        tli_bound_label last = labels[i];
-        labels[i] = labels[0];
-        labels[0] = last;
-        tli_bound_sift(labels, 0, i);
-    }
-    for (i = 0; i < count; i++)
-        if (!kept || labels[kept - 1].mask != labels[i].mask || labels[i].cost < labels[kept - 1].cost)
-            labels[kept++] = labels[i];
     return kept;
 }
 
-// Remove dominated labels, on a coarser and coarser grid until at most `most` are left.
-static int32_t tli_bound_thin(tli_bound_label *labels, int32_t count, int32_t most, int64_t *grid) {
-    int32_t i;
-    count = tli_bound_prune(labels, count);
-    while (count > most && *grid < INT64_C(1) << TLI_BOUND_UNITS) {
+static void tli_bound_swap_labels(tli_bound *model) {
+    tli_bound_label *labels = model->labels;
+    model->labels = model->merged;
+    model->merged = labels;
+}
+
+// The end of the sorted run that begins at a label.
+static int32_t tli_bound_find_run(const tli_bound_label *labels, int32_t at, int32_t count) {
+    if (at < count) at++;
+    while (at < count && !tli_bound_is_before(&labels[at], &labels[at - 1])) at++;
+    return at;
+}
+
+// Sort labels, pairs of runs at a time, and remove dominated ones; returns how many are left.
+static int32_t tli_bound_prune(tli_bound *model, int32_t count) {
+    int32_t runs, kept, at;
+    do {
+        for (at = kept = runs = 0; at < count; runs++) {
+            int32_t x = at, y = tli_bound_find_run(model->labels, x, count);
+            at = tli_bound_find_run(model->labels, y, count);
+            kept = tli_bound_merge(model->merged, kept, model->labels + x, model->labels + y, model->labels + at);
+        }
+        tli_bound_swap_labels(model);
+        count = kept;
+    } while (runs > 1);
+    return count;
+}
+
+// Clear a bit of the masks of sorted labels, keep them sorted, and remove dominated ones; returns how many are
+// left.
+static int32_t tli_bound_clear(tli_bound *model, int32_t count, int32_t slot) {
+    tli_bound_label *labels = model->labels;
+    int32_t kept = 0, at = 0, shift = slot + TLI_BOUND_KEY_BYTES;
+    while (at < count) {
+        int32_t x = at, y;
+        uint64_t above = labels[x].key >> shift >> 1;
+        while (at < count && labels[at].key >> shift == above << 1) at++;
+        for (y = at; at < count && labels[at].key >> shift == (above << 1 | 1); at++)
+            labels[at].key &= ~(UINT64_C(1) << shift);
+        kept = tli_bound_merge(model->merged, kept, labels + x, labels + y, labels + at);
+    }
+    tli_bound_swap_labels(model);
+    return kept;
+}
+
+// Round the bytes of sorted labels, none of them dominated, down to a coarser and coarser grid until at most
+// TLI_BOUND_LABELS are left: of the same mask and bytes, the last one costs least.
+static int32_t tli_bound_thin(tli_bound *model, int32_t count, int64_t *grid) {
+    tli_bound_label *labels = model->labels;
+    while (count > TLI_BOUND_LABELS && *grid < INT64_C(1) << TLI_BOUND_UNITS) {
+        int32_t i, kept = 0;
         *grid *= 2;
-        for (i = 0; i < count; i++) labels[i].bytes = labels[i].bytes / *grid * *grid;
-        count = tli_bound_prune(labels, count);
+        for (i = 0; i < count; i++) {
+            tli_bound_label label = labels[i];
+            label.key &= TLI_BOUND_KEY_MASK | ~((uint64_t)*grid - 1);
+            if (kept && labels[kept - 1].key == label.key) kept--;
+            labels[kept++] = label;
+        }
+        count = kept;
     }
     return count;
 }
@@ -339,24 +490,22 @@ static int32_t tli_bound_find_slot(const tli_bound_table *table, int32_t item) {
 static int tli_bound_spread(tli_bound_table *table, int32_t t, uint64_t bit) {
     tli_bound *model = table->model;
     const tli_bound_state *s = table->state;
-    int32_t cell = table->a * model->item_count + t, i, count = table->count;
-    int is_kept = s->fixed[cell] == TLI_BOUND_KEPT;
+    int32_t cell = table->a * model->item_count + t, i, count = table->count, gone = 0;
+    int is_kept = s->fixed[cell] == TLI_BOUND_KEPT, is_absent = s->fixed[cell] == TLI_BOUND_ABSENT;
+    int may_go = !is_kept && model->enter[t] < TLI_BOUND_INFINITE;
+    uint64_t bytes = is_kept ? 0 : (uint64_t)model->bytes[t], room = (uint64_t)s->room[table->a];
+    tli_bound_label *labels = model->labels, *held = labels + (may_go ? count : 0);
     for (i = 0; i < count; i++) {
-        tli_bound_label held = model->labels[i], *gone = &model->labels[i];
-        held.mask |= bit;
-        held.bytes += is_kept ? 0 : model->bytes[t];
-        held.cost += is_kept ? 0 : s->mu[cell];
-        gone->cost = model->enter[t] >= TLI_BOUND_INFINITE || is_kept ? TLI_BOUND_INFINITE
-                                                                   : gone->cost + model->enter[t];
-        if (s->fixed[cell] == TLI_BOUND_ABSENT || held.bytes > s->room[table->a]) continue;
-        if (gone->cost >= TLI_BOUND_INFINITE) *gone = held;
-        else model->labels[table->count++] = held;
+        tli_bound_label label = labels[i];
+        if (may_go) labels[gone++].cost += model->enter[t];
+        if (is_absent || (label.key & ~TLI_BOUND_KEY_MASK) + bytes > room) continue;
+        label.key = (label.key | bit << TLI_BOUND_KEY_BYTES) + bytes;
+        label.cost += is_kept ? 0 : s->mu[cell];
+        *held++ = label;
     }
-    for (i = count = 0; i < table->count; i++)
-        if (model->labels[i].cost < TLI_BOUND_INFINITE) model->labels[count++] = model->labels[i];
-    table->count = count > TLI_BOUND_LABELS
-                       ? tli_bound_thin(model->labels, count, TLI_BOUND_LABELS, &table->grid)
-                       : count;
+    table->count = (int32_t)(held - labels);
+    if (table->count > TLI_BOUND_LABELS)
+        table->count = tli_bound_thin(model, tli_bound_prune(model, table->count), &table->grid);
     return table->count <= TLI_BOUND_LABELS;
 }
 
@@ -414,7 +563,7 @@ static int tli_bound_add_node(tli_bound_table *table, int32_t id) {
         if (!tli_bound_add_slot(table, t, &bit)) return 0;
         makes |= bit;
         for (i = 0; !wanted && i < table->count; i++) {
-            if (takes & ~model->labels[i].mask) continue;
+            if (takes & ~(model->labels[i].key >> TLI_BOUND_KEY_BYTES)) continue;
             model->made[made] = model->labels[i];
             model->made[made++].cost += cost;
         }
@@ -422,14 +571,15 @@ static int tli_bound_add_node(tli_bound_table *table, int32_t id) {
         if (!tli_bound_spread(table, t, bit)) return 0;
     }
     for (i = 0; i < made; i++) {
-        model->made[i].mask |= makes;
+        model->made[i].key |= makes << TLI_BOUND_KEY_BYTES;
         model->labels[table->count++] = model->made[i];
     }
-    for (i = 0; i < table->count; i++) model->labels[i].mask &= ~ends;
     table->used &= ~ends;
     *model->work += 40 * (uint64_t)table->count + 1;
-    if (wanted || ends)
-        table->count = tli_bound_thin(model->labels, table->count, TLI_BOUND_LABELS, &table->grid);
+    if (wanted) table->count = tli_bound_prune(model, table->count);
+    for (i = 0; i < TLI_BOUND_SLOTS; i++)
+        if (ends >> i & 1) table->count = tli_bound_clear(model, table->count, i);
+    table->count = tli_bound_thin(model, table->count, &table->grid);
     if (*model->work - table->start > model->table_limit) return 0;
     return table->count > 0 && table->count <= TLI_BOUND_LABELS;
 }
@@ -473,13 +623,17 @@ static tl_result tli_bound_open_net(tli_bound *model) {
     int64_t vertices = (int64_t)model->item_count + model->graph->node_count + 2;
     int64_t arcs = 2 * (2 * (int64_t)model->item_count + model->graph->node_count + model->graph->input_count);
     tli_bound_net *net = &model->net;
-    net->to = (int32_t *)tli_bound_take(model, arcs, sizeof(int32_t));
-    net->left = (int64_t *)tli_bound_take(model, arcs, sizeof(int64_t));
-    net->arcs = (int32_t *)tli_bound_take(model, arcs, sizeof(int32_t));
+    net->to = (int32_t *)tli_bound_take(model, 3 * arcs, sizeof(int32_t));
+    net->left = (int64_t *)tli_bound_take(model, 2 * arcs, sizeof(int64_t));
     net->first = (int32_t *)tli_bound_take(model, 5 * (vertices + 1), sizeof(int32_t));
     model->labels = (tli_bound_label *)tli_bound_take(model, 2 * TLI_BOUND_LABELS, sizeof(tli_bound_label));
+    model->merged = (tli_bound_label *)tli_bound_take(model, 2 * TLI_BOUND_LABELS, sizeof(tli_bound_label));
     model->made = (tli_bound_label *)tli_bound_take(model, TLI_BOUND_LABELS, sizeof(tli_bound_label));
+    tli_bound_open_cuts(model);
     if (model->failed) return TL_ERROR_NO_MEMORY;
+    net->mate = net->to + arcs;
+    net->place = net->mate + arcs;
+    net->back = net->left + arcs;
     net->level = net->first + vertices + 1;
     net->cursor = net->level + vertices + 1;
     net->queue = net->cursor + vertices + 1;
