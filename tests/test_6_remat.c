@@ -793,7 +793,7 @@ static void plans_run_with_the_same_gradients(void **state) {
     }
 }
 
-// Near the least bytes of a dense graph the first plan makes nearly everything again, and small changes lead nowhere from
+// A little above the least bytes of a dense graph the first plan makes nearly everything again, and small changes lead nowhere from
 // there: the plan that keeps everything is lowered as well.
 static void a_first_plan_that_leads_nowhere_is_not_the_only_one(void **state) {
     enum { LIMIT = 100000000 };
@@ -808,7 +808,7 @@ static void a_first_plan_that_leads_nowhere_is_not_the_only_one(void **state) {
     desc = desc_of(&graph, 1, 0, LIMIT);
     assert_int_equal(tl_plan_remat(&env, &desc, &plan, &report), TL_ERROR_INFEASIBLE);
     least = report.least_budget_bytes;
-    for (part = 0; part < 2; part++) {
+    for (part = 1; part < 3; part++) {
         desc.budget_bytes = least + (keep_all_peak(&graph, 0) - least) * part / 500;
         assert_int_equal(tl_plan_remat(&env, &desc, &plan, &report), TL_OK);
         printf("gap %.2f\n", report.gap_ratio);

@@ -627,6 +627,7 @@ static tl_result tli_arena_hold_least(tli_arena_plan *a, const tli_budget *budge
             found = tli_arena_refuse_below(a, budget, first, &lowest);
     }
     tl_free_plan(a->env, &lowest.plan);
+    if (found) tl_free_plan(a->env, a->plan);
     return found;
 }
 

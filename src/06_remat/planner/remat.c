@@ -717,7 +717,7 @@ static tl_result tli_remat_climb(tli_remat *r, const tli_bytes_alone *alone) {
         r->pool->lowest_node = node;
         is_whole = (i == count && !r->is_first) || least <= l.floor || (ladder.least && !tli_remat_has_copies(&l));
         if (!r->watch.stopped && !r->alone && is_whole) r->pool->ladder_least = least;
-        if (ladder.least == least && !r->form) result = tli_remat_make_equal(r, l.graph);
+        if (ladder.least && ladder.least == least) result = tli_remat_make_equal(r, l.graph);
     }
     tli_pool_clear(&ladder);
     return result;
