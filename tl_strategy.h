@@ -24053,6 +24053,7 @@ typedef struct tli_remat_watch {
     uint64_t             before;   // work of the parts that have ended
     uint64_t             next;     // total work at which progress is called again
     int32_t              stopped;  // 1 = progress asked to stop
+    uint64_t             target;   // cost of the best plan: a bound that reaches it is enough; 0 = none
     int32_t              is_near;  // 1 = plans are near the bound: it is worth more work
 } tli_remat_watch;
 
@@ -25307,7 +25308,7 @@ typedef struct tli_bound_net {
     int32_t *place;                          // [arc_count] of an arc by its number
     int64_t *left, *back;                    // [2 arc_count] residual capacities of an arc and of its reverse
     int32_t *first;                          // [vertex_count + 1]
-    int32_t *level, *cursor, *queue, *path;  // [vertex_count + 1]
+    int32_t *level, *cursor, *queue, *path;  // [vertex_count + 2]
 } tli_bound_net;
 
 struct tli_bound_label;
@@ -25328,6 +25329,7 @@ typedef struct tli_bound {
     uint64_t       *work, work_limit;
     uint64_t        table_limit;  // work of one table; 0 = no tables
     uint64_t        flow_limit;   // of *work: flows end there, maximal or not
+    int32_t   is_reached;        // 1 = the value reaches the cost of a plan: watch->target
     int32_t   item_count, order_count;
     int32_t   most_instants;     // of a relaxation
     int32_t  *item_of;          // [tensor_count + node_count] item of a tensor, of saved(v); -1 = none
@@ -25800,38 +25802,52 @@ static int32_t tli_bound_send(tli_bound_net *net, int32_t length, int64_t *flow)
     return full;
 }
 
-// Find the maximum flow (Dinic, 1970); left[] holds the residual capacities. Every path ends in an arc to
-// the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never become full. It ends
-// early when *work reaches `limit`: any flow is a lower bound of the minimum cut.
+// Raise the level of a vertex from which no arc leads down, to one above the lowest that it leads to; returns 0 if
+// no vertex is left at its old level: then no path crosses that level any more.
+static int tli_bound_lift(tli_bound_net *net, int32_t v) {
+    int32_t *counts = net->queue, least = net->vertex_count, old = net->level[v], k;
+    for (k = net->first[v]; k < net->first[v + 1]; k++) {
+        int32_t level = net->level[net->to[k]];
+        if (net->left[k] && level < least) least = level;
+    }
+    net->level[v] = least + 1;
+    net->cursor[v] = net->first[v];
+    counts[least + 1]++;
+    return --counts[old] > 0;
+}
+
+// Find the maximum flow along shortest paths (Ahuja and Orlin, 1991): levels are distances to the sink, raised
+// where a path ends, and are searched as a whole only once; left[] holds the residual capacities. Every path ends
+// in an arc to the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never become full.
+// It ends early when *work reaches `limit`: any flow is a lower bound of the minimum cut.
 static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work, uint64_t limit) {
-    int32_t source = net->vertex_count - 2, sink = source + 1, v;
+    int32_t source = net->vertex_count - 2, sink = source + 1, far = net->vertex_count + 1, v;
+    int32_t at = source, length = 0;
     int64_t flow = 0;
-    while (*work < limit && tli_bound_find_levels(net, work)) {
-        int32_t at = source, length = 0;
-        for (v = 0; v < net->vertex_count; v++) net->cursor[v] = net->first[v];
-        for (;;) {
-            int32_t arc = -1;
-            if (*work >= limit) break;
-            if (at == sink) {
-                length = tli_bound_send(net, length, &flow);
-                *work += (uint64_t)length;
-                at = net->to[net->mate[net->path[length]]];
-            }
-            for (; net->cursor[at] < net->first[at + 1]; net->cursor[at]++) {
-                arc = net->cursor[at];
-                if (net->left[arc] && net->level[net->to[arc]] == net->level[at] - 1 &&
-                    net->level[net->to[arc]]) break;
-            }
-            *work += 1;
-            if (net->cursor[at] < net->first[at + 1]) {
-                net->path[length++] = arc;
-                at = net->to[arc];
-            } else {
-                if (!length) break;
-                at = net->to[net->mate[net->path[--length]]];
-                net->cursor[at]++;
-            }
+    if (*work >= limit || !tli_bound_find_levels(net, work)) return 0;
+    tli_zero(net->queue, ((size_t)far + 1) * sizeof *net->queue);
+    for (v = 0; v < net->vertex_count; v++) {
+        net->cursor[v] = net->first[v];
+        if (!net->level[v]) net->level[v] = far;
+        net->queue[net->level[v]]++;
+    }
+    while (net->level[source] < far && *work < limit) {
+        int32_t k = net->cursor[at], end = net->first[at + 1];
+        while (k < end && !(net->left[k] && net->level[net->to[k]] == net->level[at] - 1)) k++;
+        *work += (uint64_t)(k - net->cursor[at]) + 1;
+        net->cursor[at] = k;
+        if (k < end) {
+            net->path[length++] = k;
+            at = net->to[k];
+            if (at != sink) continue;
+            *work += (uint64_t)length;
+            length = tli_bound_send(net, length, &flow);
+            at = net->to[net->mate[net->path[length]]];
+            continue;
         }
+        *work += (uint64_t)(end - net->first[at]);
+        if (!tli_bound_lift(net, at)) break;
+        if (length) at = net->to[net->mate[net->path[--length]]];
     }
     return flow;
 }
@@ -26331,7 +26347,7 @@ static tl_result tli_bound_open_net(tli_bound *model) {
     tli_bound_net *net = &model->net;
     net->to = (int32_t *)tli_bound_take(model, 3 * arcs, sizeof(int32_t));
     net->left = (int64_t *)tli_bound_take(model, 2 * arcs, sizeof(int64_t));
-    net->first = (int32_t *)tli_bound_take(model, 5 * (vertices + 1), sizeof(int32_t));
+    net->first = (int32_t *)tli_bound_take(model, 5 * (vertices + 2), sizeof(int32_t));
     model->labels = (tli_bound_label *)tli_bound_take(model, 2 * TLI_BOUND_LABELS, sizeof(tli_bound_label));
     model->merged = (tli_bound_label *)tli_bound_take(model, 2 * TLI_BOUND_LABELS, sizeof(tli_bound_label));
     model->made = (tli_bound_label *)tli_bound_take(model, TLI_BOUND_LABELS, sizeof(tli_bound_label));
@@ -26340,10 +26356,10 @@ static tl_result tli_bound_open_net(tli_bound *model) {
     net->mate = net->to + arcs;
     net->place = net->mate + arcs;
     net->back = net->left + arcs;
-    net->level = net->first + vertices + 1;
-    net->cursor = net->level + vertices + 1;
-    net->queue = net->cursor + vertices + 1;
-    net->path = net->queue + vertices + 1;
+    net->level = net->first + vertices + 2;
+    net->cursor = net->level + vertices + 2;
+    net->queue = net->cursor + vertices + 2;
+    net->path = net->queue + vertices + 2;
     tli_bound_make_net(model);
     return TL_OK;
 }
@@ -26496,8 +26512,27 @@ static void tli_bound_step(tli_bound *model, tli_bound_state *s, const tli_bound
     }
 }
 
+// Base cost + ceil(value / scale), the second term rounded up to a multiple of cost_step, the greatest common
+// divisor of the forward costs.
+static uint64_t tli_bound_round_up(const tli_bound *model, int64_t value) {
+    uint64_t again, rest;
+    if (value <= 0) return model->base_cost;
+    again = (uint64_t)value >> model->cost_up;
+    if (again << model->cost_up != (uint64_t)value) again++;
+    again <<= model->cost_down;
+    rest = model->cost_step ? again % model->cost_step : 0;
+    if (rest) again += model->cost_step - rest;
+    return model->base_cost + again < again ? UINT64_MAX : model->base_cost + again;
+}
+
+// Note a value that holds for every schedule: where it reaches the cost of a plan, more is of no use.
+static void tli_bound_note(tli_bound *model, int64_t value) {
+    uint64_t target = model->watch ? model->watch->target : 0;
+    if (target && (value >= TLI_BOUND_INFINITE || tli_bound_round_up(model, value) >= target)) model->is_reached = 1;
+}
+
 static int tli_bound_is_over(const tli_bound *model) {
-    return *model->work >= model->work_limit || tli_remat_stops(model->watch, *model->work);
+    return model->is_reached || *model->work >= model->work_limit || tli_remat_stops(model->watch, *model->work);
 }
 
 // Raise the value of climb->best in at most `rounds` subgradient steps. The length of a step depends on the
@@ -26581,6 +26616,7 @@ static void tli_bound_try_single(tli_bound_search *search, int32_t event) {
     s->value = tli_bound_search_line(model, s, 0, ends);
     search->single[event] = s->value > 1 ? s->value : 1;  // at least 1: not slack, so useful beside others
     if (!search->best->count || s->value > search->best->value) tli_bound_copy_state(model, search->best, s);
+    tli_bound_note(model, search->best->value);
 }
 
 // Evaluate instants near the best one, in halving distances.
@@ -26676,6 +26712,7 @@ static int tli_bound_add_best(tli_bound_search *search) {
     for (i = 0; i < count && !tli_bound_is_over(model); i++)
         if (tli_bound_try_more(search, chosen[i], MORE) > search->trial->value) {
             tli_bound_copy_state(model, search->trial, search->climb.best);
+            tli_bound_note(model, search->trial->value);
             nearby = chosen[i];
         }
     for (i = -AROUND; i <= AROUND && nearby >= 0 && !tli_bound_is_over(model); i++) {
@@ -26698,6 +26735,7 @@ static void tli_bound_keep_top(tli_bound_search *search) {
     if (!tli_bound_is_over(model)) tli_bound_tabulate(model, search->trial);
     if (!search->top->count || search->trial->value > search->top->value)
         tli_bound_copy_state(model, search->top, search->trial);
+    tli_bound_note(model, search->top->value);
 }
 
 // -- bound: branching --
@@ -26832,7 +26870,7 @@ static int64_t tli_bound_branch(tli_bound_search *search, const tli_bound_state 
         tli_bound_free_state(model, root);
     }
     tree->bound = tree->count ? root->value : TLI_BOUND_INFINITE;
-    while (tree->count && splits-- > 0 && tli_bound_split(search, tree)) { }
+    while (tree->count && splits-- > 0 && tli_bound_split(search, tree)) tli_bound_note(model, tree->bound);
     bound = tree->bound > bound ? tree->bound : bound;
     while (tree->count > 0) tli_bound_free_state(model, tree->open[--tree->count]);
     return bound;
@@ -26938,19 +26976,6 @@ static tl_result tli_bound_search_bound(tli_bound *model, int64_t *value) {
     tli_bound_free_state(model, search.trial);
     tli_bound_free_state(model, search.top);
     return model->failed ? TL_ERROR_NO_MEMORY : TL_OK;
-}
-
-// Base cost + ceil(value / scale), the second term rounded up to a multiple of cost_step, the greatest common
-// divisor of the forward costs.
-static uint64_t tli_bound_round_up(const tli_bound *model, int64_t value) {
-    uint64_t again, rest;
-    if (value <= 0) return model->base_cost;
-    again = (uint64_t)value >> model->cost_up;
-    if (again << model->cost_up != (uint64_t)value) again++;
-    again <<= model->cost_down;
-    rest = model->cost_step ? again % model->cost_step : 0;
-    if (rest) again += model->cost_step - rest;
-    return model->base_cost + again < again ? UINT64_MAX : model->base_cost + again;
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -35200,8 +35225,10 @@ static tl_result tli_remat_bound_alone(tli_remat *r, uint64_t limit) {
     uint64_t bound, work = 0, before = r->bound;
     tl_result result;
     r->watch.is_near = tli_remat_is_within(r, TLI_REMAT_FAR);
+    r->watch.target = tli_remat_best(r) ? tli_remat_best(r)->cost : 0;
     result = tli_remat_bound(&r->quiet, r->graph, r->budget, r->inference, &r->watch, limit, &bound,
                              &work);
+    r->watch.target = 0;
     tli_remat_add_work(r, work);
     if (result == TL_ERROR_INFEASIBLE) return tli_remat_rule_out(r);
     if (!result) result = tli_remat_raise_bound(r, bound);

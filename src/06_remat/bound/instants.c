@@ -145,8 +145,27 @@ static void tli_bound_step(tli_bound *model, tli_bound_state *s, const tli_bound
     }
 }
 
+// Base cost + ceil(value / scale), the second term rounded up to a multiple of cost_step, the greatest common
+// divisor of the forward costs.
+static uint64_t tli_bound_round_up(const tli_bound *model, int64_t value) {
+    uint64_t again, rest;
+    if (value <= 0) return model->base_cost;
+    again = (uint64_t)value >> model->cost_up;
+    if (again << model->cost_up != (uint64_t)value) again++;
+    again <<= model->cost_down;
+    rest = model->cost_step ? again % model->cost_step : 0;
+    if (rest) again += model->cost_step - rest;
+    return model->base_cost + again < again ? UINT64_MAX : model->base_cost + again;
+}
+
+// Note a value that holds for every schedule: where it reaches the cost of a plan, more is of no use.
+static void tli_bound_note(tli_bound *model, int64_t value) {
+    uint64_t target = model->watch ? model->watch->target : 0;
+    if (target && (value >= TLI_BOUND_INFINITE || tli_bound_round_up(model, value) >= target)) model->is_reached = 1;
+}
+
 static int tli_bound_is_over(const tli_bound *model) {
-    return *model->work >= model->work_limit || tli_remat_stops(model->watch, *model->work);
+    return model->is_reached || *model->work >= model->work_limit || tli_remat_stops(model->watch, *model->work);
 }
 
 // Raise the value of climb->best in at most `rounds` subgradient steps. The length of a step depends on the
@@ -230,6 +249,7 @@ static void tli_bound_try_single(tli_bound_search *search, int32_t event) {
     s->value = tli_bound_search_line(model, s, 0, ends);
     search->single[event] = s->value > 1 ? s->value : 1;  // at least 1: not slack, so useful beside others
     if (!search->best->count || s->value > search->best->value) tli_bound_copy_state(model, search->best, s);
+    tli_bound_note(model, search->best->value);
 }
 
 // Evaluate instants near the best one, in halving distances.
@@ -325,6 +345,7 @@ static int tli_bound_add_best(tli_bound_search *search) {
     for (i = 0; i < count && !tli_bound_is_over(model); i++)
         if (tli_bound_try_more(search, chosen[i], MORE) > search->trial->value) {
             tli_bound_copy_state(model, search->trial, search->climb.best);
+            tli_bound_note(model, search->trial->value);
             nearby = chosen[i];
         }
     for (i = -AROUND; i <= AROUND && nearby >= 0 && !tli_bound_is_over(model); i++) {
@@ -347,6 +368,7 @@ static void tli_bound_keep_top(tli_bound_search *search) {
     if (!tli_bound_is_over(model)) tli_bound_tabulate(model, search->trial);
     if (!search->top->count || search->trial->value > search->top->value)
         tli_bound_copy_state(model, search->top, search->trial);
+    tli_bound_note(model, search->top->value);
 }
 
 // -- bound: branching --
@@ -481,7 +503,7 @@ static int64_t tli_bound_branch(tli_bound_search *search, const tli_bound_state 
         tli_bound_free_state(model, root);
     }
     tree->bound = tree->count ? root->value : TLI_BOUND_INFINITE;
-    while (tree->count && splits-- > 0 && tli_bound_split(search, tree)) { }
+    while (tree->count && splits-- > 0 && tli_bound_split(search, tree)) tli_bound_note(model, tree->bound);
     bound = tree->bound > bound ? tree->bound : bound;
     while (tree->count > 0) tli_bound_free_state(model, tree->open[--tree->count]);
     return bound;
@@ -587,19 +609,6 @@ static tl_result tli_bound_search_bound(tli_bound *model, int64_t *value) {
     tli_bound_free_state(model, search.trial);
     tli_bound_free_state(model, search.top);
     return model->failed ? TL_ERROR_NO_MEMORY : TL_OK;
-}
-
-// Base cost + ceil(value / scale), the second term rounded up to a multiple of cost_step, the greatest common
-// divisor of the forward costs.
-static uint64_t tli_bound_round_up(const tli_bound *model, int64_t value) {
-    uint64_t again, rest;
-    if (value <= 0) return model->base_cost;
-    again = (uint64_t)value >> model->cost_up;
-    if (again << model->cost_up != (uint64_t)value) again++;
-    again <<= model->cost_down;
-    rest = model->cost_step ? again % model->cost_step : 0;
-    if (rest) again += model->cost_step - rest;
-    return model->base_cost + again < again ? UINT64_MAX : model->base_cost + again;
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION

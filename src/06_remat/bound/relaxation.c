@@ -66,7 +66,7 @@ typedef struct tli_bound_net {
     int32_t *place;                          // [arc_count] of an arc by its number
     int64_t *left, *back;                    // [2 arc_count] residual capacities of an arc and of its reverse
     int32_t *first;                          // [vertex_count + 1]
-    int32_t *level, *cursor, *queue, *path;  // [vertex_count + 1]
+    int32_t *level, *cursor, *queue, *path;  // [vertex_count + 2]
 } tli_bound_net;
 
 struct tli_bound_label;
@@ -87,6 +87,7 @@ typedef struct tli_bound {
     uint64_t       *work, work_limit;
     uint64_t        table_limit;  // work of one table; 0 = no tables
     uint64_t        flow_limit;   // of *work: flows end there, maximal or not
+    int32_t   is_reached;        // 1 = the value reaches the cost of a plan: watch->target
     int32_t   item_count, order_count;
     int32_t   most_instants;     // of a relaxation
     int32_t  *item_of;          // [tensor_count + node_count] item of a tensor, of saved(v); -1 = none

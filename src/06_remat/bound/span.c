@@ -94,38 +94,52 @@ static int32_t tli_bound_send(tli_bound_net *net, int32_t length, int64_t *flow)
     return full;
 }
 
-// Find the maximum flow (Dinic, 1970); left[] holds the residual capacities. Every path ends in an arc to
-// the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never become full. It ends
-// early when *work reaches `limit`: any flow is a lower bound of the minimum cut.
+// Raise the level of a vertex from which no arc leads down, to one above the lowest that it leads to; returns 0 if
+// no vertex is left at its old level: then no path crosses that level any more.
+static int tli_bound_lift(tli_bound_net *net, int32_t v) {
+    int32_t *counts = net->queue, least = net->vertex_count, old = net->level[v], k;
+    for (k = net->first[v]; k < net->first[v + 1]; k++) {
+        int32_t level = net->level[net->to[k]];
+        if (net->left[k] && level < least) least = level;
+    }
+    net->level[v] = least + 1;
+    net->cursor[v] = net->first[v];
+    counts[least + 1]++;
+    return --counts[old] > 0;
+}
+
+// Find the maximum flow along shortest paths (Ahuja and Orlin, 1991): levels are distances to the sink, raised
+// where a path ends, and are searched as a whole only once; left[] holds the residual capacities. Every path ends
+// in an arc to the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never become full.
+// It ends early when *work reaches `limit`: any flow is a lower bound of the minimum cut.
 static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work, uint64_t limit) {
-    int32_t source = net->vertex_count - 2, sink = source + 1, v;
+    int32_t source = net->vertex_count - 2, sink = source + 1, far = net->vertex_count + 1, v;
+    int32_t at = source, length = 0;
     int64_t flow = 0;
-    while (*work < limit && tli_bound_find_levels(net, work)) {
-        int32_t at = source, length = 0;
-        for (v = 0; v < net->vertex_count; v++) net->cursor[v] = net->first[v];
-        for (;;) {
-            int32_t arc = -1;
-            if (*work >= limit) break;
-            if (at == sink) {
-                length = tli_bound_send(net, length, &flow);
-                *work += (uint64_t)length;
-                at = net->to[net->mate[net->path[length]]];
-            }
-            for (; net->cursor[at] < net->first[at + 1]; net->cursor[at]++) {
-                arc = net->cursor[at];
-                if (net->left[arc] && net->level[net->to[arc]] == net->level[at] - 1 &&
-                    net->level[net->to[arc]]) break;
-            }
-            *work += 1;
-            if (net->cursor[at] < net->first[at + 1]) {
-                net->path[length++] = arc;
-                at = net->to[arc];
-            } else {
-                if (!length) break;
-                at = net->to[net->mate[net->path[--length]]];
-                net->cursor[at]++;
-            }
+    if (*work >= limit || !tli_bound_find_levels(net, work)) return 0;
+    tli_zero(net->queue, ((size_t)far + 1) * sizeof *net->queue);
+    for (v = 0; v < net->vertex_count; v++) {
+        net->cursor[v] = net->first[v];
+        if (!net->level[v]) net->level[v] = far;
+        net->queue[net->level[v]]++;
+    }
+    while (net->level[source] < far && *work < limit) {
+        int32_t k = net->cursor[at], end = net->first[at + 1];
+        while (k < end && !(net->left[k] && net->level[net->to[k]] == net->level[at] - 1)) k++;
+        *work += (uint64_t)(k - net->cursor[at]) + 1;
+        net->cursor[at] = k;
+        if (k < end) {
+            net->path[length++] = k;
+            at = net->to[k];
+            if (at != sink) continue;
+            *work += (uint64_t)length;
+            length = tli_bound_send(net, length, &flow);
+            at = net->to[net->mate[net->path[length]]];
+            continue;
         }
+        *work += (uint64_t)(end - net->first[at]);
+        if (!tli_bound_lift(net, at)) break;
+        if (length) at = net->to[net->mate[net->path[--length]]];
     }
     return flow;
 }
@@ -625,7 +639,7 @@ static tl_result tli_bound_open_net(tli_bound *model) {
     tli_bound_net *net = &model->net;
     net->to = (int32_t *)tli_bound_take(model, 3 * arcs, sizeof(int32_t));
     net->left = (int64_t *)tli_bound_take(model, 2 * arcs, sizeof(int64_t));
-    net->first = (int32_t *)tli_bound_take(model, 5 * (vertices + 1), sizeof(int32_t));
+    net->first = (int32_t *)tli_bound_take(model, 5 * (vertices + 2), sizeof(int32_t));
     model->labels = (tli_bound_label *)tli_bound_take(model, 2 * TLI_BOUND_LABELS, sizeof(tli_bound_label));
     model->merged = (tli_bound_label *)tli_bound_take(model, 2 * TLI_BOUND_LABELS, sizeof(tli_bound_label));
     model->made = (tli_bound_label *)tli_bound_take(model, TLI_BOUND_LABELS, sizeof(tli_bound_label));
@@ -634,10 +648,10 @@ static tl_result tli_bound_open_net(tli_bound *model) {
     net->mate = net->to + arcs;
     net->place = net->mate + arcs;
     net->back = net->left + arcs;
-    net->level = net->first + vertices + 1;
-    net->cursor = net->level + vertices + 1;
-    net->queue = net->cursor + vertices + 1;
-    net->path = net->queue + vertices + 1;
+    net->level = net->first + vertices + 2;
+    net->cursor = net->level + vertices + 2;
+    net->queue = net->cursor + vertices + 2;
+    net->path = net->queue + vertices + 2;
     tli_bound_make_net(model);
     return TL_OK;
 }

@@ -218,8 +218,10 @@ static tl_result tli_remat_bound_alone(tli_remat *r, uint64_t limit) {
     uint64_t bound, work = 0, before = r->bound;
     tl_result result;
     r->watch.is_near = tli_remat_is_within(r, TLI_REMAT_FAR);
+    r->watch.target = tli_remat_best(r) ? tli_remat_best(r)->cost : 0;
     result = tli_remat_bound(&r->quiet, r->graph, r->budget, r->inference, &r->watch, limit, &bound,
                              &work);
+    r->watch.target = 0;
     tli_remat_add_work(r, work);
     if (result == TL_ERROR_INFEASIBLE) return tli_remat_rule_out(r);
     if (!result) result = tli_remat_raise_bound(r, bound);
