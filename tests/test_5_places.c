@@ -224,7 +224,7 @@ static void the_arena_of_the_least_plan_is_lowered(void **state) {
         live += report.least_budget_bytes;
         tl_free_graph(&env, &graph);
     }
-    printf("named / live %.4f, at most %.2f times the work limit\n", (double)named / (double)live, (double)work / LIMIT);
+    printf("named %lu live %lu named / live %.4f, at most %.2f times the work limit\n", (unsigned long)named, (unsigned long)live, (double)named / (double)live, (double)work / LIMIT);
     assert_true((double)named <= 1.1 * (double)live);
     assert_true(work <= 54 * (uint64_t)LIMIT / 10);
 }

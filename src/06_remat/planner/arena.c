@@ -375,14 +375,14 @@ static int tli_arena_open_least(const tli_arena_plan *a, uint64_t host_bytes, in
     x->desc = *a->desc;
     x->desc.graph = &x->alone.graph;
     x->desc.device = &x->alone.device;
-    x->desc.work_limit = x->alone.work / 4 + 1;
+    x->desc.work_limit = x->alone.work;
     if (x->desc.progress) { x->desc.progress = tli_arena_watch_least; x->desc.user = x; }
     if (!has_copies) x->desc.codec = TL_CODEC_NONE;
     x->a = *a;
     x->a.given = &x->alone.graph;
     x->a.device = &x->alone.device;
     x->a.desc = &x->desc;
-    x->a.place_work = x->alone.work / 4 + 1;
+    x->a.place_work = x->alone.work;
     x->a.plan = &x->plan;
     x->a.report = &x->report;
     x->a.most_work = x->desc.work_limit;
@@ -426,12 +426,12 @@ static int tli_arena_is_low(const tli_arena_lowest *lowest) {
 }
 
 // Plans of the least live bytes as the first parts of the ladder find them, of the least, of as many made anew,
-// and of more: by parts of what the arena exceeds these. Only of the first ones the lowest arena is known soon.
+// and of more: by parts of what the lowest arena exceeds these.
 static tl_result tli_arena_sink_all(tli_arena_least *x, tli_arena_lowest *lowest) {
-    static const uint8_t above[] = { 0, 16, 64, 128, 255 };     // 256ths
+    static const uint8_t above[] = { 0, 128, 64, 192, 32, 224 };  // 256ths
     tli_budget within = tli_find_budget(0, x->host_bytes, 0, NULL, NULL, 0);
     tl_remat_report report;
-    uint64_t live, over;
+    uint64_t live, most, over;
     uint32_t i;
     tl_result result;
     within.bytes = 0;
@@ -443,9 +443,11 @@ static tl_result tli_arena_sink_all(tli_arena_least *x, tli_arena_lowest *lowest
     if (result) return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
     lowest->floor = x->report.bound_budget_bytes;
     live = x->a.live_bytes;
-    over = x->a.is_unplaced ? live / 4 : x->plan.arena_bytes - live;
+    most = x->a.is_unplaced ? live + live / 4 : x->plan.arena_bytes;
     tli_arena_sink(x, lowest);
-    for (i = 0; i < sizeof above && over && !tli_arena_is_low(lowest); i++) {
+    for (i = 0; i < sizeof above && most > live && !tli_arena_is_low(lowest); i++) {
+        if (lowest->bytes < most) most = lowest->bytes;
+        over = most > live ? most - live : 0;
         within.bytes = live + over / 256 * above[i] + over % 256 * above[i] / 256;
         result = tli_arena_try(&x->a, x->a.planner->make, &within, &report);
         if (result == TL_ERROR_INFEASIBLE) continue;
@@ -623,8 +625,6 @@ static tl_result tli_arena_hold_least(tli_arena_plan *a, const tli_budget *budge
             found = tli_arena_refuse_below(a, budget, first, &lowest);
         else if (lowest.has_plan) found = tli_arena_rise(a, budget, &lowest);
         else found = tli_arena_make_equal(a, budget);
-        if (found == TL_ERROR_INFEASIBLE && !a->report->least_budget_bytes && !lowest.has_plan)
-            found = tli_arena_refuse_below(a, budget, first, &lowest);
     }
     tl_free_plan(a->env, &lowest.plan);
     if (found) tl_free_plan(a->env, a->plan);
