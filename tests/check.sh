@@ -321,8 +321,8 @@ check_text() {      # HEADER, and a pattern of the macros that it may define
 # holds a function is called as (env->log)(...). And no variable is a word that Qt takes away.
 check_calls() {
     local bad known
-    known='if|else|for|while|switch|return|sizeof|defined|offsetof|assert|X|void|int|u?int(8|16|32|64)_t|U?INT(32|64)_C|VkResult'
-    known+='|malloc|free|mem(cpy|set|move|cmp)|str(len|cmp)|f(open|read|write|close|error)|remove|rename|dl(open|close|sym)'
+    known='ssize_t|S_ISREG|if|else|for|while|switch|return|sizeof|defined|offsetof|assert|X|void|int|u?int(8|16|32|64)_t|U?INT(32|64)_C|VkResult'
+    known+='|malloc|free|mem(cpy|set|move|cmp)|str(len|cmp)|f(open|read|write|close|flush|error)|remove|rename|dl(open|close|sym)'
     known+='|FreeLibrary|LoadLibraryA|GetProcAddress|QueryPerformance(Counter|Frequency)|clock_gettime'
     bad=$(awk '/^\/\*/ {text = 1} !text; text {print ""} /\*\/$/ {text = 0}' "$1" |
         sed -E 's:"([^"\\]|\\.)*":"":g; s|//.*||; s|/\*.*\*/||; s|^ *#.*||' |

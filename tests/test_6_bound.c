@@ -315,7 +315,7 @@ static void what_a_backward_reads_itself_takes_a_slot(void **state) {
     for (i = 0; i < model.order_count; i++) model.room[i] = 250 - (uint64_t)i;
     r.model = &model;
     r.least = 100;
-    r.path = path; r.moment = moment; r.region = region; r.index = index; r.slots = slots; r.costs = costs;
+    r.path = path; r.moment = moment; r.region = region; r.index = index; r.all_slots = slots; r.costs = costs;
     tli_runs_find_path(&r);
     assert_int_equal(r.count, COUNT - 1);       // what the last one makes no backward reads
     tli_runs_find_moments(&r);

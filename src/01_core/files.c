@@ -71,12 +71,12 @@ static void tli_find_part_path(const tl_file_sink *file, char *part, size_t size
 #ifdef TLI_POSIX_FILES
 #if defined(__STRICT_ANSI__) && !defined(__cplusplus)
 // What the headers declare only where a program asks for POSIX before it includes the first of them.
-ssize_t readlink(const char *, char *, size_t);
-FILE *fdopen(int, const char *);
-int fileno(FILE *);
-int fsync(int);
-int fchmod(int, mode_t);
-int fchown(int, uid_t, gid_t);
+ssize_t (readlink)(const char *, char *, size_t);
+FILE *(fdopen)(int, const char *);
+int (fileno)(FILE *);
+int (fsync)(int);
+int (fchmod)(int, mode_t);
+int (fchown)(int, uid_t, gid_t);
 #endif
 
 static int tli_begins_with(const char *text, const char *prefix) {
@@ -88,7 +88,7 @@ static int tli_begins_with(const char *text, const char *prefix) {
 static int tli_is_in_place(const char *path) {
     struct stat now;
     return tli_begins_with(path, "/proc/") || tli_begins_with(path, "/dev/fd/") ||
-           (stat(path, &now) == 0 && !S_ISREG(now.st_mode));
+           ((stat)(path, &now) == 0 && !S_ISREG(now.st_mode));
 }
 
 // Replace a path that is a link by what it leads to. 0 = that is too long, or leads in a circle.
@@ -96,7 +96,7 @@ static int tli_follow_links(char *path) {
     char target[TLI_PATH_LIMIT + 1];
     int hops;
     for (hops = 0; hops < 40 && !tli_is_in_place(path); hops++) {
-        ssize_t length = readlink(path, target, sizeof target);
+        ssize_t length = (readlink)(path, target, sizeof target);
         size_t folder = tli_text_length(path);
         if (length < 0) return 1;
         while (folder && path[folder - 1] != '/') folder--;
@@ -117,21 +117,21 @@ static int tli_follow_links(char *path) {
 static FILE *tli_make_part(tl_file_sink *file) {
     char part[TLI_PATH_LIMIT + 16];
     struct stat now;
-    int exists = stat(file->path, &now) == 0, number = -1, unused = 0;
+    int exists = (stat)(file->path, &now) == 0, number = -1, unused = 0;
     FILE *stream;
-    if (exists && access(file->path, W_OK) != 0) return NULL;   // rename would replace it all the same
+    if (exists && (access)(file->path, W_OK) != 0) return NULL;   // rename would replace it all the same
     for (file->part = 0; file->part < TLI_FILE_PARTS; file->part++) {
         tli_find_part_path(file, part, sizeof part);
-        number = open(part, O_WRONLY | O_CREAT | O_EXCL, exists ? 0600 : 0666);
+        number = (open)(part, O_WRONLY | O_CREAT | O_EXCL, exists ? 0600 : 0666);
         if (number >= 0 || errno != EEXIST) break;
     }
     if (number < 0) return NULL;
-    if (exists) unused = fchown(number, now.st_uid, now.st_gid);    // those of others only with privileges
-    if (exists) unused += fchmod(number, now.st_mode & 07777);
+    if (exists) unused = (fchown)(number, now.st_uid, now.st_gid);    // those of others only with privileges
+    if (exists) unused += (fchmod)(number, now.st_mode & 07777);
     (void)unused;
-    stream = fdopen(number, "wb");
+    stream = (fdopen)(number, "wb");
     if (!stream) {
-        close(number);
+        (close)(number);
         remove(part);
     }
     return stream;
@@ -145,7 +145,7 @@ static FILE *tli_open_target(tl_file_sink *file) {
 }
 
 // Bring what was written to the disk; 0 = it did not get there.
-static int tli_sync_file(FILE *stream) { return fflush(stream) == 0 && fsync(fileno(stream)) == 0; }
+static int tli_sync_file(FILE *stream) { return fflush(stream) == 0 && (fsync)((fileno)(stream)) == 0; }
 
 // The same of the name, which a folder has.
 static void tli_sync_folder(const char *path) {
@@ -155,10 +155,10 @@ static void tli_sync_folder(const char *path) {
     while (length && path[length - 1] != '/') length--;
     tli_copy(folder, path, length);
     if (length) folder[length] = 0;
-    number = open(folder, O_RDONLY);
+    number = (open)(folder, O_RDONLY);
     if (number < 0) return;
-    (void)fsync(number);
-    close(number);
+    (void)(fsync)(number);
+    (close)(number);
 }
 #else
 // Make the temporary file. Between the two calls somebody else could make it: standard C knows no better.

@@ -701,7 +701,7 @@ static tl_result tli_remat_climb(tli_remat *r, const tli_bytes_alone *alone) {
     tli_pool_init(&ladder, &r->quiet, 0);
     l = tli_remat_ladder_of(r, alone, &ladder, &desc);
     for (i = 0; i < count && !result && !tli_remat_is_lowest(&l); i++)
-        if (parts[i].applies(&l) && (parts[i].once || !r->is_first))
+        if ((parts[i].applies)(&l) && (parts[i].once || !r->is_first))
             result = (parts[i].run)(&l, tli_remat_left(&l) / (r->is_first ? TLI_REMAT_SOON : 1));
     r->watch.stopped |= l.watch.stopped;
     r->watch.next = l.watch.next;
