@@ -64932,8 +64932,10 @@ static tl_result tli_unmap_accesses(tl_run *run, int32_t count) {
                                               tli_mode_of(call, i), call->hosts[i]);
         if (first || !result) continue;
         first = result;
+#ifndef TL_NO_CHECKS
         call->failed = i;
         call->failed_site = run->limits.env ? run->limits.env->error.site : 0;
+#endif
     }
     for (i = 0; i < call->operand_count; i++) call->operands[i].host = NULL;
     call->is_mapped = 0;
