@@ -27,7 +27,7 @@
 //                kernels    options    weights    training    rehearsal    rounds    table
 //                pictures    sample    command line    main
 
-#define _POSIX_C_SOURCE 200809L  // NOLINT: reserved for this; clock_gettime, isatty, fsync, mkdir
+#define _POSIX_C_SOURCE 200809L  // NOLINT: reserved for this; clock_gettime, isatty, mkdir
 
 #include <errno.h>
 #include <math.h>
@@ -534,35 +534,25 @@ static int write_weights(FILE *file, const training_model *m, const training_tex
     return fwrite(block, 1, 8, file) == 8 && fflush(file) == 0;
 }
 
-// Write beside the place and rename: whoever looks finds the old file or the new one, never half.
+// Whoever looks finds the old file or the new one, never half, also after the power went.
 static int save_weights(const options *o, const training_model *m, const training_text *t,
                         uint64_t steps, uint64_t seed, const float *floats) {
-    char part[1024];
-    struct stat info;
-    int written, in_place, error;
-    FILE *file;
+    tl_file_sink target;
+    tl_sink sink;
+    tl_result result;
+    int written;
     if (!o->save) return TRAINING_OK;
-    in_place = stat(o->save, &info) == 0 && !S_ISREG(info.st_mode);  // a pipe or a device
-    if (snprintf(part, sizeof part, "%s%s", o->save, in_place ? "" : ".part") >= (int)sizeof part)
+    result = tl_init_file_sink(NULL, o->save, &target, &sink);
+    if (result == TL_ERROR_INVALID_ARG)
         return training_fail(TRAINING_INPUT, "weights %s: the name is too long", o->save);
-    file = fopen(part, "wb");
-    if (!file)
-        return training_fail(TRAINING_INPUT, "weights %s: not saved: %s", o->save, strerror(errno));
-    errno = 0;
-    written = write_weights(file, m, t, steps, seed, floats);
-    if (written && !in_place) written = fsync(fileno(file)) == 0;
-    error = errno;
-    if (fclose(file) != 0 && written) {
-        written = 0;
-        error = errno;
+    if (!result) {
+        target.durable = 1;
+        errno = 0;
+        written = write_weights((FILE *)target.file, m, t, steps, seed, floats);
+        result = tl_finish_file_sink(NULL, &target, written ? TL_OK : TL_ERROR_IO);
     }
-    if (written && !in_place && rename(part, o->save) != 0) {
-        written = 0;
-        error = errno;
-    }
-    if (written) return TRAINING_OK;
-    if (!in_place) remove(part);
-    return training_fail(TRAINING_INPUT, "weights %s: not saved: %s", o->save, strerror(error));
+    if (!result) return TRAINING_OK;
+    return training_fail(TRAINING_INPUT, "weights %s: not saved: %s", o->save, strerror(errno));
 }
 
 // -- training: one network, its optimizer and its run --

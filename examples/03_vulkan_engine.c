@@ -1327,8 +1327,11 @@ static int write_png(const char *path, const uint8_t *rgb, uint32_t width, uint3
     size_t count = ((size_t)width * 3 + 1) * height;
     uint8_t header[13] = { 0, 0, 0, 0, 0, 0, 0, 0, 8, 2, 0, 0, 0 };  // 8 bits, colours
     uint8_t *filtered = (uint8_t *)malloc(count), *packed = (uint8_t *)malloc(2 * count + 1024);
-    FILE *file = filtered && packed ? fopen(path, "wb") : NULL;
+    tl_file_sink target;
+    tl_sink sink;
+    FILE *file = NULL;
     int i, written = 0;
+    if (filtered && packed && !tl_init_file_sink(NULL, path, &target, &sink)) file = (FILE *)target.file;
     if (file) {
         for (i = 0; i < 4; i++) {
             header[i] = (uint8_t)(width >> (24 - 8 * i));
@@ -1338,7 +1341,7 @@ static int write_png(const char *path, const uint8_t *rgb, uint32_t width, uint3
         count = deflate_bytes(filtered, count, packed);
         written = fwrite(signature, 1, 8, file) == 8 && write_chunk(file, "IHDR", header, 13) &&
                   write_chunk(file, "IDAT", packed, count) && write_chunk(file, "IEND", packed, 0);
-        written = fclose(file) == 0 && written;
+        written = tl_finish_file_sink(NULL, &target, written ? TL_OK : TL_ERROR_IO) == TL_OK;
     }
     free(filtered);
     free(packed);

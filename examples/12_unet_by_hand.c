@@ -51,9 +51,11 @@ static void draw(FILE *file, const char *style, const double *ratios, int count)
 }
 
 static int picture(const char *path, const tl_graph_statistics *s, int count) {
-    FILE *file = fopen(path, "w");
+    tl_file_sink target;
+    tl_sink sink;
+    FILE *file = tl_init_file_sink(&env, path, &target, &sink) ? NULL : (FILE *)target.file;
     int i;
-    if (!file) { perror(path); return 1; }
+    if (!file) { fprintf(stderr, "%s\n", env.error.text); return 1; }
     fprintf(file, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"640\" height=\"380\" font-size=\"12\">\n"
             "<rect width=\"640\" height=\"380\" fill=\"white\"/>\n<text x=\"60\" y=\"40\">U-Net: cost of a "
             "step against memory; dashed: no plan costs less; dotted: the floor</text>\n");
@@ -67,7 +69,7 @@ static int picture(const char *path, const tl_graph_statistics *s, int count) {
     draw(file, "stroke=\"#d55e00\" stroke-dasharray=\"6 4\"", bound, count);
     draw(file, "stroke=\"#0072b2\" stroke-width=\"2\"", cost, count);
     fprintf(file, "</svg>\n");
-    return fclose(file) != 0;
+    return tl_finish_file_sink(&env, &target, TL_OK) != TL_OK;
 }
 
 int main(int argc, char **argv) {

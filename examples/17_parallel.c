@@ -1231,19 +1231,21 @@ static void write_rank(FILE *file, const program *p, const worker *w, int32_t ra
 static int write_trace(const program *p, const worker *w) {
     char directory[480];
     const char *slash = strrchr(p->o.trace, '/');
+    tl_file_sink target;
+    tl_sink sink;
+    tl_env env;
     FILE *file;
     int32_t r;
-    int failed;
     if (slash && snprintf(directory, sizeof directory, "%.*s", (int)(slash - p->o.trace), p->o.trace) <
                      (int)sizeof directory) training_make_directory(directory);
-    file = fopen(p->o.trace, "w");
-    if (!file) return training_fail(TRAINING_INPUT, "--trace %s: %s", p->o.trace, strerror(errno));
+    memset(&env, 0, sizeof env);
+    if (tl_init_file_sink(&env, p->o.trace, &target, &sink))
+        return training_fail(TRAINING_INPUT, "--trace %s: %s", p->o.trace, env.error.text);
+    file = (FILE *)target.file;
     fprintf(file, "{\"traceEvents\":[\n");
     for (r = 0; r < p->rank_count; r++) write_rank(file, p, w, r);
     fprintf(file, "\n],\"displayTimeUnit\":\"ms\"}\n");
-    failed = ferror(file);
-    failed |= fclose(file) != 0;
-    if (failed) return training_fail(TRAINING_INPUT, "--trace %s: not all could be written", p->o.trace);
+    if (tl_finish_file_sink(&env, &target, TL_OK)) return training_fail(TRAINING_INPUT, "--trace %s: not all could be written", p->o.trace);
     printf("wrote %s: %d ranks, the last step\n", p->o.trace, (int)p->rank_count);
     return TRAINING_OK;
 }

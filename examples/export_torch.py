@@ -96,8 +96,9 @@ class Graph:
 
     def __str__(self):
         costs = 'FLOP, or %d x bytes moved where that is more' % FLOP_PER_BYTE if self.roofline else 'FLOP'
-        head = ['tlg 1', '# %s; costs in %s' % (self.title, costs)]
-        return '\n'.join(head + [node.line(self.roofline) for node in self.nodes]) + '\n'
+        head = ['tlg 2', '# %s; costs in %s' % (self.title, costs)]
+        lines = [node.line(self.roofline) for node in self.nodes]
+        return '\n'.join(head + lines + ['end %d' % len(lines)]) + '\n'
 
     def write(self, path):
         with open(path, 'w', encoding='ascii', errors='replace') as file: file.write(str(self))

@@ -510,20 +510,23 @@ static int read_input(program *p) {
 
 // -- writing --
 
-static FILE *open_output(const char *path) {
-    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
-    if (!file) fail(CODE_INPUT, "%s: cannot be written: %s", path, strerror(errno));
-    return file;
+// The target takes the place of an older file when it is whole.
+static FILE *open_output(const char *path, tl_file_sink *target) {
+    tl_sink sink;
+    if (strcmp(path, "-") == 0) return stdout;
+    if (tl_init_file_sink(NULL, path, target, &sink) == TL_ERROR_INVALID_ARG) errno = ENAMETOOLONG;
+    if (!target->file) fail(CODE_INPUT, "%s: cannot be written: %s", path, strerror(errno));
+    return (FILE *)target->file;
 }
 
-static int close_output(const char *path, FILE *file) {
-    int failed = ferror(file) | fflush(file);
-    if (file != stdout) failed |= fclose(file);
+static int close_output(const char *path, FILE *file, tl_file_sink *target) {
+    int failed = file == stdout ? ferror(file) | fflush(file) : tl_finish_file_sink(NULL, target, TL_OK) != TL_OK;
     return failed ? fail(CODE_INPUT, "%s: cannot be written", path) : CODE_OK;
 }
 
 static int write_csv(const program *p) {
-    FILE *file = open_output(p->o.out);
+    tl_file_sink target;
+    FILE *file = open_output(p->o.out, &target);
     int32_t i;
     int column;
     if (!file) return CODE_INPUT;
@@ -538,11 +541,12 @@ static int write_csv(const program *p) {
         if (p->columns[GAPS] >= 0) fprintf(file, ",%s", p->rows[i].gaps_text);
         fprintf(file, ",%llu\n", (ull)p->plan.offsets[i]);
     }
-    return close_output(p->o.out, file);
+    return close_output(p->o.out, file, &target);
 }
 
 static int write_json(const program *p) {
-    FILE *file = open_output(p->o.json);
+    tl_file_sink target;
+    FILE *file = open_output(p->o.json, &target);
     if (!file) return CODE_INPUT;
     fprintf(file, "{\"buffers\": %d, \"capacity\": ", (int)p->count);
     if (p->o.capacity) fprintf(file, "%llu", (ull)p->o.capacity);
@@ -550,7 +554,7 @@ static int write_json(const program *p) {
     fprintf(file, ", \"height\": %llu, \"lower_bound\": %llu, \"proven\": %s, \"work\": %llu, \"seconds\": %.6f}\n",
             (ull)p->plan.height_bytes, (ull)p->plan.bound_bytes, p->plan.proven ? "true" : "false",
             (ull)p->plan.work, now_seconds() - p->start);
-    return close_output(p->o.json, file);
+    return close_output(p->o.json, file, &target);
 }
 
 enum { PICTURE_WIDTH = 1200, PICTURE_HEIGHT = 800, PICTURE_EDGE = 40 };
@@ -578,7 +582,8 @@ static void draw_box(FILE *file, const program *p, int32_t i, int64_t first, int
 }
 
 static int write_picture(const program *p) {
-    FILE *file = open_output(p->o.svg);
+    tl_file_sink target;
+    FILE *file = open_output(p->o.svg, &target);
     int32_t i, k;
     if (!file) return CODE_INPUT;
     fprintf(file, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" "
@@ -596,7 +601,7 @@ static int write_picture(const program *p) {
     }
     fprintf(file, "<text x=\"%d\" y=\"%d\" stroke=\"none\">%d buffers in %llu bytes</text>\n</svg>\n", PICTURE_EDGE,
             PICTURE_EDGE - 12, (int)p->count, (ull)p->plan.height_bytes);
-    return close_output(p->o.svg, file);
+    return close_output(p->o.svg, file, &target);
 }
 
 // -- packing --

@@ -86,8 +86,7 @@ typedef struct writer {
     tl_sink     sink;
     FILE       *file;
     const char *path;             // as it was given; - is standard output
-    char        name[PATH_SIZE];  // the file behind the path
-    char        part[PATH_SIZE];  // what is written first, and renamed when it is whole; "" = nothing
+    tl_file_sink target;          // unless it is standard output
     int         reason;           // errno of the first failure
     tl_result   result;
 } writer;
@@ -796,13 +795,6 @@ static int follow_links(const char *path, char name[PATH_SIZE]) {
     return 0;
 }
 
-// Pipes, terminals and devices are written as they are, and so is an open file that /dev/fd names: these have no
-// name that another file could take.
-static int is_written_in_place(const char *name) {
-    struct stat now;
-    return strncmp(name, "/proc/", 6) == 0 || (stat(name, &now) == 0 && !S_ISREG(now.st_mode));
-}
-
 static int is_one_file(const struct stat *a, const struct stat *b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
@@ -1379,36 +1371,8 @@ static int fail_write(const writer *w) {
     return fail(CODE_INPUT, "%s: cannot be written: %s", w->path, strerror(errno));
 }
 
-// A file beside the one that it will replace, with that one's permissions.
-static int open_part(writer *w) {
-    struct stat now;
-    mode_t mask = umask(0);
-    int number;
-    umask(mask);
-    if (snprintf(w->part, sizeof w->part, "%s.XXXXXX", w->name) >= (int)sizeof w->part) {
-        w->part[0] = 0;
-        errno = ENAMETOOLONG;
-        return 0;
-    }
-    if (access(w->name, F_OK) == 0 && access(w->name, W_OK) != 0) {  // rename would replace it all the same
-        w->part[0] = 0;
-        return 0;
-    }
-    number = mkstemp(w->part);
-    if (number < 0) {
-        w->part[0] = 0;
-        return 0;
-    }
-    (void)fchmod(number, stat(w->name, &now) == 0 ? now.st_mode & 07777 : 0666 & ~mask);
-    w->file = fdopen(number, "wb");
-    if (!w->file) {
-        close(number);
-        remove(w->part);
-    }
-    return w->file != NULL;
-}
-
 static int open_writer(const char *path, writer *w) {
+    tl_sink own;
     memset(w, 0, sizeof *w);
     w->path = path;
     w->sink.write = write_file;
@@ -1417,20 +1381,18 @@ static int open_writer(const char *path, writer *w) {
         w->file = stdout;
         return CODE_OK;
     }
-    if (!follow_links(path, w->name)) return fail_write(w);
-    if (is_written_in_place(w->name)) w->file = fopen(w->name, "wb");
-    else (void)open_part(w);
+    if (tl_init_file_sink(NULL, path, &w->target, &own) == TL_ERROR_INVALID_ARG) errno = ENAMETOOLONG;
+    w->file = (FILE *)w->target.file;
     return w->file ? CODE_OK : fail_write(w);
 }
 
-// A part that is not whole is removed, and the file that it would have replaced stays.
+// Where the new file is not whole, the old one stays.
 static int close_writer(program *p, writer *w) {
-    int is_out = w->file == stdout, failed = ferror(w->file) || w->result == TL_ERROR_IO;
+    int is_out = w->file == stdout, failed = w->result == TL_ERROR_IO;
     errno = 0;
-    if (is_out ? fflush(w->file) : fclose(w->file)) failed = 1;  // a full disk often shows here only
-    if (!failed && !w->result && w->part[0]) failed = rename(w->part, w->name) != 0;
+    if (is_out) failed |= ferror(stdout) || fflush(stdout);
+    else failed |= tl_finish_file_sink(NULL, &w->target, w->result) == TL_ERROR_IO;
     if (!w->reason) w->reason = errno ? errno : EIO;
-    if ((failed || w->result) && w->part[0]) remove(w->part);
     if (w->result && !failed) return fail_result(p, is_out ? "standard output" : w->path);
     if (!failed) return CODE_OK;
     errno = w->reason;
@@ -1439,8 +1401,7 @@ static int close_writer(program *p, writer *w) {
 
 // Give up what was written: nothing is left of it.
 static void drop_writer(writer *w) {
-    fclose(w->file);
-    if (w->part[0]) remove(w->part);
+    if (w->file != stdout) (void)tl_finish_file_sink(NULL, &w->target, TL_ERROR_IO);
 }
 
 // One row for each allocation: what tools that replay a schedule can check without this program.

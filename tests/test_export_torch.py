@@ -592,7 +592,7 @@ class CommandLine(unittest.TestCase):
             path = os.path.join(folder, 'net.tlg')
             self.assertEqual(self.output_of(*arguments, '-o', path), '')
             with open(path, encoding='ascii') as file: text = file.read()
-        self.assertTrue(text.startswith('tlg 1\n# mlp8 of 2x784 float32; costs in FLOP\nnode 0 x input '))
+        self.assertTrue(text.startswith('tlg 2\n# mlp8 of 2x784 float32; costs in FLOP\nnode 0 x input '))
         done = subprocess.run([sys.executable, PROGRAM, *arguments], capture_output=True, text=True,
                               timeout=120)
         self.assertEqual((done.returncode, done.stdout), (0, text))

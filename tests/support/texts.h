@@ -9,6 +9,20 @@ static inline tl_graph graph_of(const char *text) {
     return graph;
 }
 
+// What tl_print_graph wrote, against the same text in version 1, which has no last line.
+static inline void assert_written(const char *text, const char *expected) {
+    const char *last = strstr(text, "\nend ");
+    char *nodes = (char *)malloc(strlen(text) + 1);
+    assert_non_null(nodes);
+    assert_non_null(last);
+    memcpy(nodes, text, (size_t)(last + 1 - text));
+    nodes[last + 1 - text] = 0;
+    assert_memory_equal(nodes, "tlg 2\n", 6);
+    nodes[4] = '1';
+    assert_string_equal(nodes, expected);
+    free(nodes);
+}
+
 static inline tl_plan schedule_of(const char *text) {
     tl_env env = silent_env();
     tl_plan plan;
