@@ -69188,7 +69188,7 @@ static void tli_open_entry(tli_saving *s) {
         int32_t tensor = run->graph->nodes[entry->node].first_output + entry->output;
         tli_caller_buffer(run, entry->slot, tensor)->is_entry = 0;  // it is zeroes but for what is read
     }
-    tli_release_buffers(run, 0);
+    tli_release_buffers(run, 0);    // of the last pass
     if (!tli_claim_entry(run)) return;
     tli_refuse_saving(s, TL_ERROR_BACKEND, TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
 }

@@ -613,6 +613,91 @@ static void shortening_is_the_choice_of_the_backend(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// -- saving what was reported --
+
+typedef struct kept_bytes { unsigned char bytes[1 << 16]; size_t count; } kept_bytes;
+
+static tl_result keep_saved(void *user, const char *text, size_t length) {
+    kept_bytes *k = (kept_bytes *)user;
+    assert_true(k->count + length <= sizeof k->bytes);
+    memcpy(k->bytes + k->count, text, length);
+    k->count += length;
+    return TL_OK;
+}
+
+static void open_lazy(hybrid_bed *h, const tl_graph *graph, const tl_plan *plan, int kind, uint64_t seed) {
+    hybrid_open(h, graph, kind, seed, 4, SHARE_RANDOM);
+    h->b.desc.strategy = NULL;
+    h->b.desc.plan = plan;
+    bed_must_init(&h->b);
+}
+
+// Carry out so many steps of a pass; 1 = the pass has ended.
+static int32_t take_steps(hybrid_bed *h, int32_t count) {
+    int32_t done = 0;
+    while (!done && count-- > 0) {
+        tl_run_step step;
+        tl_result result;
+        do result = tl_next_step(h->b.run, &step, &done); while (result == TL_NOT_READY);
+        if (result) fail_msg("%s", h->b.env.error.text);
+        if (!done && step.is_compute && tl_run_step_kernel(h->b.run, &step)) fail_msg("%s", h->b.env.error.text);
+    }
+    return done;
+}
+
+// A pass that goes on in another run goes on with the bytes that were reported before: kernels see these, and so does who asks.
+static void what_was_reported_goes_with_a_saved_pass(void **state) {
+    static hybrid_bed a, b;
+    static kept_bytes s;
+    tl_random random = { 71 };
+    long round, saves = 0, reported = 0;
+    (void)state;
+    for (round = 0; round < scaled(60); round++) {
+        tl_env env = silent_env();
+        tl_graph graph;
+        tl_plan plan;
+        int32_t at, i;
+        if (random_graph(&env, &random, 10, &graph)) fail_msg("%s", env.error.text);
+        for (i = 0; i < graph.node_count; i++) {     // without one the graph has none that is dynamic
+            int may = !graph.nodes[i].is_input && !graph.nodes[i].takes_blocks && graph.nodes[i].inplace < 0;
+            ((tl_node *)graph.nodes)[i].dynamic = (uint8_t)(may && random_chance(&random, 50));
+        }
+        if (tl_check_graph(&env, &graph) || tl_plan_keep_all(&env, &graph, 0, &plan)) { tl_free_graph(&env, &graph); continue; }
+        for (at = 0; at < plan.step_count; at++) {
+            tl_sink sink;
+            int kind = (int)(round % BACKEND_KINDS);
+            open_lazy(&a, &graph, &plan, kind, (uint64_t)round);
+            if (hybrid_load(a.b.run, 0, &a) || tl_start_pass(a.b.run, 0)) fail_msg("%s", a.b.env.error.text);
+            (void)take_steps(&a, at);
+            s.count = 0;
+            sink.write = keep_saved;
+            sink.user = &s;
+            if (tl_save_run(a.b.run, sink)) { bed_close(&a.b); continue; }
+            open_lazy(&b, &graph, &plan, (kind + 1) % BACKEND_KINDS, (uint64_t)round);
+            b.r = a.r;
+            if (tl_load_run(b.b.run, s.bytes, s.count)) fail_msg("%s", b.b.env.error.text);
+            for (i = 0; i < graph.tensor_count; i++) {
+                tl_tensor tensor = { graph.outputs[i].node, graph.outputs[i].output };
+                uint64_t one = 0, other = 0;
+                assert_int_equal(tl_find_tensor_bytes(a.b.run, tensor, &one), TL_OK);
+                assert_int_equal(tl_find_tensor_bytes(b.b.run, tensor, &other), TL_OK);
+                assert_int_equal(one, other);
+                reported += one < graph.outputs[i].bytes;
+            }
+            (void)take_steps(&a, INT32_MAX);
+            (void)take_steps(&b, INT32_MAX);
+            assert_int_equal(hybrid_outcome(&a), hybrid_outcome(&b));
+            bed_close(&a.b);
+            bed_close(&b.b);
+            saves++;
+        }
+        tl_free_plan(&env, &plan);
+        tl_free_graph(&env, &graph);
+    }
+    printf("%ld saves, %ld tensors smaller than their bounds\n", saves, reported);
+    assert_true(is_thinned() || (saves > 50 && reported > 50));
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_reported_is_used_for_forwards_that_need_not_run_again),
@@ -624,6 +709,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_report_above_the_bound_is_refused_and_the_run_goes_on),
         cmocka_unit_test(a_caller_reports_before_it_finishes_the_step),
         cmocka_unit_test(shortening_is_the_choice_of_the_backend),
+        cmocka_unit_test(what_was_reported_goes_with_a_saved_pass),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -543,6 +543,133 @@ static void an_entry_goes_on_where_it_was_saved(void **state) {
     tl_free_graph(&env, &graph);
 }
 
+// A run that has run passes, of which results and what steps have freed are still there, takes over the entry all the same.
+static void an_entry_is_loaded_into_a_run_that_has_run(void **state) {
+    static bed b, other;
+    static tl_variable states[3], others[3];
+    tl_env env;
+    tl_graph graph;
+    saved s = { NULL, 0, 0, -1 };
+    int which, kind;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    if (tl_parse_graph(&env, graph_text, strlen(graph_text), &graph)) fail_msg("%s", env.error.text);
+    for (which = 0; which < ENTRIES; which++)
+        for (kind = 0; kind < BACKEND_KINDS; kind++) {
+            tl_plan plan;
+            tl_backend_counters before, after;
+            parse_entry(&env, which, &plan);
+            open_bed(&b, states, &graph, &plan, kind, 1);
+            write_entry(&b);
+            start(&b);
+            (void)finish_entry(&b);
+            if (save(b.run, &s)) fail_msg("%s", b.env.error.text);
+            open_bed(&other, others, &graph, &plan, (kind + 1) % BACKEND_KINDS, 1);
+            before = spy_count(&other.spy);
+            write_entry(&other);
+            start(&other);
+            (void)finish_entry(&other);
+            start(&other);
+            (void)finish_entry(&other);
+            if (tl_load_run(other.run, s.bytes, s.count)) fail_msg("%s", other.env.error.text);
+            after = spy_count(&other.spy);      // inputs and entry, and no result
+            assert_int_equal(after.live_bytes[TL_TIER_DEVICE], before.live_bytes[TL_TIER_DEVICE]);
+            assert_int_equal(after.claim_count[TL_TIER_DEVICE], before.claim_count[TL_TIER_DEVICE]);
+            start(&b);
+            start(&other);
+            assert_int_equal(finish_entry(&other), finish_entry(&b));
+            bed_close(&other);
+            bed_close(&b);
+            tl_free_plan(&env, &plan);
+        }
+    free(s.bytes);
+    tl_free_graph(&env, &graph);
+}
+
+static uint64_t number_at(const saved *s, size_t *at, int bytes) {
+    uint64_t value = 0;
+    int i;
+    for (i = 0; i < bytes; i++) value |= (uint64_t)s->bytes[*at + (size_t)i] << (8 * i);
+    *at += (size_t)bytes;
+    return value;
+}
+
+// What stands where, byte by byte: saves are read by later versions.
+static void the_form_of_a_save_is_what_it_was(void **state) {
+    static bed b;
+    static tl_variable states[3];
+    tl_env env;
+    tl_graph graph;
+    tl_plan plan;
+    tl_loss_scaler scaler;
+    saved s = { NULL, 0, 0, -1 };
+    int scales, i;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    if (tl_parse_graph(&env, graph_text, strlen(graph_text), &graph)) fail_msg("%s", env.error.text);
+    if (tl_parse_schedule(&env, steps_text, strlen(steps_text), &plan)) fail_msg("%s", env.error.text);
+    for (scales = 0; scales < 2; scales++) {
+        size_t at = 0;
+        memset(&scaler, 0, sizeof scaler);
+        open_bed(&b, states, &graph, &plan, 0, 1);
+        tl_free_run(b.run);
+        b.desc.loss_scaler = scales ? &scaler : NULL;
+        b.desc.repeat_count = 2;
+        bed_must_init(&b);
+        start(&b);
+        (void)run_steps(&b, INT32_MAX);
+        if (save(b.run, &s)) fail_msg("%s", b.env.error.text);
+        assert_memory_equal(s.bytes, "TLRUN\r\n\032", 8);
+        at = 8;
+        assert_int_equal(number_at(&s, &at, 4), 2);         // version
+        assert_in_range(number_at(&s, &at, 4), 0, 1);       // byte order
+        assert_int_equal(number_at(&s, &at, 4), 0);         // in no pass
+        at += 8;                                            // of the graph
+        assert_int_equal(number_at(&s, &at, 4), TL_PRECISION_SINGLE);
+        assert_int_equal(number_at(&s, &at, 4), 1);         // slots
+        assert_int_equal(number_at(&s, &at, 8), 42);        // seed
+        assert_int_equal(number_at(&s, &at, 4), 0);         // no stages
+        at += 8;                                            // of the formats
+        assert_int_equal(number_at(&s, &at, 4), 0);         // loss_gradient_word
+        assert_int_equal(number_at(&s, &at, 4), 0);         // not forward only
+        at += 8;                                            // of the micro-batches
+        assert_int_equal(number_at(&s, &at, 8), 0);         // nothing is lost in copies
+        assert_int_equal(number_at(&s, &at, 4), scales ? 0x47800000 : 0x3f800000);  // scale of the loss
+        assert_int_equal(number_at(&s, &at, 8), 0);         // training step
+        assert_int_equal(number_at(&s, &at, 4), 1);         // of which one pass has ended
+        assert_int_equal(number_at(&s, &at, 8), 1);         // the next training step
+        assert_int_equal(number_at(&s, &at, 4), 3);         // variables
+        for (i = 0; i < 3; i++) {
+            assert_int_equal(number_at(&s, &at, 4), 0xffffffff);
+            assert_int_equal(number_at(&s, &at, 4), states[i].kind);
+            assert_int_equal(number_at(&s, &at, 8), states[i].bytes);
+            assert_memory_equal(s.bytes + at, states[i].host, (size_t)states[i].bytes);
+            at += (size_t)states[i].bytes;
+        }
+        assert_int_equal(number_at(&s, &at, 4), scales);    // a scaler
+        if (scales) {
+            assert_int_equal(number_at(&s, &at, 4), 0x47800000);
+            assert_int_equal(number_at(&s, &at, 4), 0);
+            assert_int_equal(number_at(&s, &at, 8), 0);
+            assert_int_equal(number_at(&s, &at, 4), 0x3f800000);
+            assert_int_equal(number_at(&s, &at, 4), 0x4b800000);
+            assert_int_equal(number_at(&s, &at, 4), 2000);
+        }
+        assert_int_equal(number_at(&s, &at, 8), 8);         // the inputs
+        at += 8;
+        assert_int_equal(number_at(&s, &at, 8), 4);
+        at += 4;
+        at += 8;                                            // of the run's graph
+        assert_int_equal(number_at(&s, &at, 4), 0);         // no entry
+        assert_int_equal(number_at(&s, &at, 4), 0);         // no versions
+        assert_int_equal(at + 8, s.count);
+        bed_close(&b);
+    }
+    free(s.bytes);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(&env, &graph);
+}
+
 // Data with another entry, or with none, is not that of a plan with one; and bytes that are altered are refused, or are other numbers.
 static void another_entry_is_refused(void **state) {
     static const char text[] = "E 2.0\nF 1\nF 3\nF 4\n";
@@ -771,6 +898,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(hostile_states_are_refused),
         cmocka_unit_test(data_of_another_run_is_refused),
         cmocka_unit_test(an_entry_goes_on_where_it_was_saved),
+        cmocka_unit_test(an_entry_is_loaded_into_a_run_that_has_run),
+        cmocka_unit_test(the_form_of_a_save_is_what_it_was),
         cmocka_unit_test(another_entry_is_refused),
         cmocka_unit_test(a_loss_scaler_is_saved_with_the_states),
         cmocka_unit_test(saving_and_loading_survive_a_backend_that_fails),
