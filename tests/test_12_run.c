@@ -964,6 +964,47 @@ static void what_cannot_be_freed_at_once_is_freed_later(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// A block that is not taken back is an error of the pass, even if that happens once and what remains is given back later.
+static void each_block_that_is_not_taken_back_is_told(void **state) {
+    static bed b;
+    tl_strategy standard = tl_with_precision(tl_with_gradient(tl_strategy_new(), tl_gradient_checkpointed(0)),
+                                             TL_PRECISION_SINGLE);
+    tl_graph graph = graph_of(everything);
+    tl_plan lossless = schedule_of(lossless_steps);
+    long at, told = 0;
+    int called = 1;
+    (void)state;
+    for (at = 0; called; at++) {
+        bed_open(&b, &graph, 0, 0, 4);
+        failing_desc(&b, 0, &lossless, &lossless);
+        standard.mode = TL_MODE_LAZY;
+        b.desc.strategy = &standard;
+        bed_must_init(&b);
+        b.spy.fail_function = SPY_FREE_BLOCK;
+        b.spy.fail_at = b.spy.calls[SPY_FREE_BLOCK] + at;
+        if (tl_run_plan(b.run)) told++;
+        else assert_true(b.spy.calls[SPY_FREE_BLOCK] <= b.spy.fail_at);
+        called = b.spy.calls[SPY_FREE_BLOCK] > b.spy.fail_at;
+        b.spy.fail_function = -1;
+        bed_close(&b);
+    }
+    assert_true(told > 3);
+    tl_free_plan(NULL, &lossless);
+    tl_free_graph(NULL, &graph);
+}
+
+// Each try has less live bytes than the one before, by what exceeded, and none less than 0.
+static void each_try_of_decisions_has_less_live_bytes(void **state) {
+    (void)state;
+    assert_int_equal(tli_lower_live(1000, 0, 9), 1000);
+    assert_int_equal(tli_lower_live(1000, 30, 4), 970);
+    assert_int_equal(tli_lower_live(1000, 30, 5), 908);     // and a sixteenth
+    assert_int_equal(tli_lower_live(1000, 999, 1), 1);
+    assert_int_equal(tli_lower_live(1000, 1000, 1), 0);
+    assert_int_equal(tli_lower_live(1000, 2000, 1), 0);
+    assert_true(tli_lower_live(UINT64_MAX, 5, 9) == UINT64_MAX - 5);
+}
+
 static void a_lost_device_stays_lost_and_everything_can_be_freed(void **state) {
     static bed b;
     tl_graph graph = graph_of(everything);
@@ -3771,6 +3812,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(the_kernel_that_failed_is_named),
         cmocka_unit_test(the_backend_may_fail_at_every_call),
         cmocka_unit_test(what_cannot_be_freed_at_once_is_freed_later),
+        cmocka_unit_test(each_block_that_is_not_taken_back_is_told),
+        cmocka_unit_test(each_try_of_decisions_has_less_live_bytes),
         cmocka_unit_test(a_lost_device_stays_lost_and_everything_can_be_freed),
         cmocka_unit_test(every_allocation_of_a_run_may_fail),
         cmocka_unit_test(a_pass_needs_no_memory_but_to_tell_dependencies),
