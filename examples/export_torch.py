@@ -12,7 +12,7 @@ or, in a program:
 
 The module is traced by torch.fx and runs without data: its forward is called once on tensors of the meta
 device, so that shapes are plain numbers, no weight is touched, and a network larger than the machine can be
-exported. What decides on values of tensors cannot be traced. Works with PyTorch 1.13 (Debian 12) to 2.6.
+exported. What decides on values of tensors cannot be traced. Serves PyTorch 1.13 (Debian 12) to 2.15.
 
   views     (view, permute, chunk, detach, ...) are no nodes: they are found by the storage that they share.
             reshape, flatten and contiguous count as views where they copy, too, since a kernel can read with
@@ -22,8 +22,12 @@ exported. What decides on values of tensors cannot be traced. Works with PyTorch
             with a buffer of its own
   dropout   is a node whose backward reads nothing: its mask is made again from the seed
   needs     what the backward has to read, by the mathematics of the op: nothing for sums, the output for ReLU
-            and softmax, the input for convolutions; a frozen weight does not need the input
+            and softmax, the input for convolutions; a frozen weight does not need the input. PyTorch keeps more
+            or less than that (positions of a max_pool, the input of gather). Where that is more than 1 %, the
+            second line of the file says so; --needs autograd writes what PyTorch keeps, asked op by op
   gradient  grad=no where autograd has none, or where none arrives from the outputs. Graph inputs have none
+  attention nn.MultiheadAttention without weights is one fused op from PyTorch 2.0 on, as there
+  autocast  is refused: its types are not followed
   custom    a torch.autograd.Function is one op that is not known, see --unknown; its backward reads what it
             saves. torch.utils.checkpoint is looked into: what is kept is for the planner to decide
   costs     convolution, linear and matrix products: 2 per multiply-add, and the bias; pools: window x outputs;
@@ -44,6 +48,8 @@ except ImportError:
 
 FLOP_PER_BYTE = 24      # of the roofline
 HERE = os.path.dirname(os.path.abspath(__file__))
+OLDEST = 1, 13
+SERVED = '1.13 to 2.15'     # tried with both
 
 
 class ExportError(Exception):
@@ -60,6 +66,7 @@ class Node:
         self.reads, self.reads_out = set(), set()
         self.flops = self.backward_flops = self.bytes = self.saved = self.param = self.reader_count = 0
         self.parametric = self.grad = self.keep = False
+        self.held = None        # (reads, reads_out, saved) of PyTorch's autograd; None: as here
         self.id = -1
 
     def costs(self, roofline):
@@ -91,12 +98,12 @@ class Node:
 class Graph:
     """nodes in the order of execution; str() is the .tlg text."""
 
-    def __init__(self, title, nodes, roofline):
-        self.title, self.nodes, self.roofline = title, nodes, roofline
+    def __init__(self, title, nodes, roofline, note=''):
+        self.title, self.nodes, self.roofline, self.note = title, nodes, roofline, note
 
     def __str__(self):
         costs = 'FLOP, or %d x bytes moved where that is more' % FLOP_PER_BYTE if self.roofline else 'FLOP'
-        head = ['tlg 2', '# %s; costs in %s' % (self.title, costs)]
+        head = ['tlg 2', '# %s; costs in %s%s' % (self.title, costs, self.note)]
         lines = [node.line(self.roofline) for node in self.nodes]
         return '\n'.join(head + lines + ['end %d' % len(lines)]) + '\n'
 
@@ -231,6 +238,11 @@ def storage_of(tensor):
     return storage._cdata
 
 
+def storage_bytes(tensor):
+    storage = tensor.untyped_storage() if hasattr(tensor, 'untyped_storage') else None
+    return storage.nbytes() if storage is not None else size_of(tensor)
+
+
 class Call:
     """One op that was executed: what it was given and what it gave."""
 
@@ -238,6 +250,7 @@ class Call:
         self.node_name, self.name, self.module, self.args, self.kwargs = node_name, name, module, args, kwargs
         self.tensors = tensors_in((args, kwargs))
         self.results = []
+        self.held = []              # what autograd saved
         self.is_custom = False      # a torch.autograd.Function
 
     def argument(self, position, name, default=None):
@@ -375,8 +388,9 @@ def custom_functions(tracer):
     """A torch.autograd.Function runs its forward without gradients: it is traced as one node, not looked into."""
     own = 'apply' in vars(torch.autograd.Function)
     before = vars(torch.autograd.Function).get('apply')
-    original = torch.autograd.Function.__dict__['apply'].__func__ if own else \
-        lambda function, *args, **kwargs: super(torch.autograd.Function, function).apply(*args, **kwargs)
+    if not own: original = lambda function, *args: super(torch.autograd.Function, function).apply(*args)
+    elif hasattr(before, '__func__'): original = before.__func__    # a classmethod: until 2.14
+    else: original = lambda function, *args: before.__get__(None, function)(*args)
 
     def apply(function, *args, **kwargs):
         if tracer.running or not any(isinstance(a, fx.Proxy) for a in [*args, *kwargs.values()]):
@@ -388,6 +402,35 @@ def custom_functions(tracer):
     finally:
         if own: torch.autograd.Function.apply = before
         else: del torch.autograd.Function.apply
+
+
+@contextlib.contextmanager
+def without_autocast():
+    """Autocast that forward enters, in any form, is an error."""
+    kind = torch.autocast
+    init, enter = kind.__init__, kind.__enter__
+
+    def remember(self, device_type, *args, **kwargs):
+        # Where the device is missing it is off, or an error: what was asked for counts.
+        self.is_wanted = kwargs.get('enabled', args[1] if len(args) > 1 else True)
+        try: init(self, device_type, *args, **kwargs)
+        except Exception as error: raise ExportError(AUTOCAST) from error
+
+    def refuse(self, *args):
+        if getattr(self, 'is_wanted', self._enabled): raise ExportError(AUTOCAST)
+        return enter(self, *args)
+    kind.__init__, kind.__enter__ = remember, refuse
+    try: yield
+    finally: kind.__init__, kind.__enter__ = init, enter
+
+
+AUTOCAST = ('the module runs under torch.autocast, whose types are not followed; convert it, as with '
+            'module.bfloat16(), and export that')
+
+
+def is_autocast():
+    try: return any(map(torch.is_autocast_enabled, ('cpu', 'cuda', 'xpu')))
+    except TypeError: return torch.is_autocast_enabled() or torch.is_autocast_cpu_enabled()     # before 2.4
 
 
 class Buffer:
@@ -436,9 +479,10 @@ def untraced(method):
 
 
 class Tracer(fx.Tracer):
-    def __init__(self, inputs, unknown, copies, params):
+    def __init__(self, inputs, unknown, copies, params, needs):
         super().__init__(param_shapes_constant=False)
         self.given, self.unknown, self.copies, self.counts_params = inputs, unknown, copies, params
+        self.needs = needs
         self.running = False        # inside of what is untraced
         self.nodes, self.buffers, self.counted = [], {}, set()
         self.constants = {}         # name -> value
@@ -507,10 +551,16 @@ class Tracer(fx.Tracer):
         call = Call(node.name, self.name_of(node, module), module, args, kwargs)
         call.is_custom = isinstance(node.target, CustomFunction)
         before = {storage_of(t): t._version for t in call.tensors}
+        def pack(tensor):
+            call.held.append(tensor)
+            return tensor
         try:
-            if module is not None: value = module.forward(*args, **kwargs)
-            elif node.op == 'call_method': value = getattr(args[0], node.target)(*args[1:], **kwargs)
-            else: value = node.target(*args, **kwargs)
+            with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+                if module is not None: value = module.forward(*args, **kwargs)
+                elif node.op == 'call_method': value = getattr(args[0], node.target)(*args[1:], **kwargs)
+                else: value = node.target(*args, **kwargs)
+        except ExportError:
+            raise
         except Exception as error:
             raise ExportError("node '%s': %s does not run on shapes alone: %s" % (
                 node.name, call.name, first_line(error))) from error
@@ -570,6 +620,7 @@ class Tracer(fx.Tracer):
         if node.out != [size_of(call.results[0])]: return False
         node.op += '+' + op.label
         node.reads_out = {0}
+        if node.held: node.held = node.held[0], {0}, node.held[2]
         cost = COSTS[op.cost](call)
         node.flops += cost
         node.backward_flops += cost
@@ -596,10 +647,25 @@ class Tracer(fx.Tracer):
         counted = [t for t in given if op.cost in ('matmul', 'einsum') or self.buffer(t).node is not None]
         node.bytes, node.parametric = bytes_moved(call, op, counted), op.twice
         node.saved = saved
+        node.held = self.held_by(call, op)
+        if self.needs == 'autograd' and node.held: node.reads, node.reads_out, node.saved = node.held
         if op.cost == 'attention': node.saved = 4 * (call.tensors[0].numel() // call.tensors[0].shape[-1])
         if call.module is not None: self.add_params(node, call.module.parameters())
         self.add_params(node, [t for t in call.tensors if isinstance(t, nn.Parameter)])
         self.add(node, call.results)
+
+    def held_by(self, call, op):
+        """What autograd saved: (tensors of the graph, numbers of results, bytes of others); None: not asked."""
+        if call.is_custom or op.cost == 'attention': return None    # known; of meta another kernel would answer
+        given = {storage_of(t) for t in call.tensors}
+        made = [storage_of(t) for t in call.results]
+        reads, reads_out, others = set(), set(), {}
+        for tensor in call.held:
+            storage = storage_of(tensor)
+            if storage in made: reads_out.add(made.index(storage))
+            elif self.buffer(tensor).node is not None: reads.update(self.sources([tensor]))
+            elif storage not in given and storage not in self.own: others[storage] = storage_bytes(tensor)
+        return reads, reads_out, sum(others.values())
 
     def add_params(self, node, parameters):
         for p in parameters:
@@ -637,12 +703,28 @@ class Tracer(fx.Tracer):
             flops = 2 * rows * width * factor + (rows * factor if m.in_proj_bias is not None else 0)
             return stage(suffix, 'linear', rows * factor, inputs or self.sources([tensor]), 'in', flops,
                          width * factor * element, True, results)
+        source = self.sources([query])
+        if self.needs == 'autograd' and m.batch_first and source and source[0][0].op == 'input':
+            # PyTorch keeps the samples of an input behind each other, in a copy.
+            source = [stage('layout', 'copy', query.numel(), source, 'none', query.numel())]
+            source[0][0].grad = False
         if query is key and key is values:
-            q = k = v = project('qkv', query, query.shape[-1], 3 * m.embed_dim)
+            q = k = v = project('qkv', query, query.shape[-1], 3 * m.embed_dim, inputs=source)
         else:
             q, k, v = [project(s, t, t.shape[-1], m.embed_dim) for s, t in zip('qkv', (query, key, values))]
         scores = batch * m.num_heads * lengths[0] * lengths[1]
         flops = 2 * scores * head
+        rows = batch * lengths[0]
+        if value[1] is None and hasattr(nn.functional, 'scaled_dot_product_attention'):
+            mixed = stage('attention', 'attention', rows * m.embed_dim, [q, k, v] + self.sources(masks), 'out',
+                          2 * flops + scores, twice=True)
+            mixed[0].reads, mixed[0].saved = {q, k, v}, 4 * rows * m.num_heads
+            last = project('proj', query, m.embed_dim, m.embed_dim, [value[0]], [mixed])
+            self.add_params(last[0], m.parameters())
+            return
+        if self.needs == 'autograd' and hasattr(nn.functional, 'scaled_dot_product_attention'):
+            # From 2.0 on PyTorch keeps queries divided by the root of their length, too.
+            q = stage('scale', 'mul', rows * m.embed_dim, [q], 'none', rows * m.embed_dim)
         attention = stage('qk', 'bmm', scores, [q, k] + self.sources(masks), 'none', flops, twice=True)
         attention[0].reads = {q, k}
         attention = weights = stage('softmax', 'softmax', scores, [attention], 'out', scores)
@@ -699,6 +781,34 @@ def finish(tracer, outputs, loss):
     return nodes
 
 
+def kept_bytes(nodes, held):
+    """What backwards read, inputs of the graph aside: as written here, or as autograd holds it."""
+    tensors, saved = set(), 0
+    for n in nodes:
+        if not n.grad: continue
+        reads, reads_out, more = n.held if held and n.held else (n.reads, n.reads_out, n.saved)
+        tensors.update(t for t in reads if t[0].op != 'input')
+        tensors.update((n, k) for k in reads_out)
+        saved += more
+    return saved + sum(n.out[k] for n, k in tensors)
+
+
+def note_of(nodes):
+    """What to say where autograd keeps other bytes: how many times these, and for which ops mostly."""
+    here, there = kept_bytes(nodes, False), kept_bytes(nodes, True)
+    if abs(here - there) * 100 <= max(here, there): return ''
+    apart = {}
+    for n in nodes:
+        if not n.grad or not n.held: continue
+        reads, reads_out, saved = n.held
+        differ = sum(m.out[k] for m, k in reads ^ n.reads if m.op != 'input')
+        differ += abs(saved - n.saved) + sum(n.out[k] for k in reads_out ^ n.reads_out)
+        if differ: apart[n.op] = apart.get(n.op, 0) + differ
+    ops = sorted(apart, key=apart.get)[:-4:-1]
+    return '; PyTorch keeps %.3f x what these backwards read (%s): --needs autograd' % (
+        there / max(here, 1), ', '.join(ops))
+
+
 def reach(start, goes):
     found, stack = set(), list(start)
     while stack:
@@ -709,8 +819,28 @@ def reach(start, goes):
     return found
 
 
+def serves():
+    """Whether torch.fx and autograd have what this program needs: a module without anything special is traced."""
+    class Small(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Linear(2, 2)
+
+        def forward(self, x): return self.a(x).relu()
+    tracer = Tracer([torch.empty(1, 2)], 'error', 'fold', False, 'math')
+    try:
+        with custom_functions(tracer), without_autocast(): tracer.trace(without_data(Small()))
+    except Exception: return False
+    return len(tracer.nodes) == 3
+
+
+def version():
+    words = torch.__version__.split('.')
+    return tuple(int(''.join(c for c in w if c.isdigit()) or 0) for w in words[:2])
+
+
 def export(model, inputs, *, cost='flop', loss='auto', unknown='error', copies='fold', params=False,
-           title=None):
+           needs='math', title=None):
     """Trace a module and return its Graph. Neither the module nor the inputs are changed or run.
 
     inputs   tensors for forward, by position (a tuple) or by name (a dict); only shapes and types are read
@@ -719,17 +849,22 @@ def export(model, inputs, *, cost='flop', loss='auto', unknown='error', copies='
     unknown  'error', or 'elementwise' for ops that are not in the table
     copies   'fold' reshape, flatten and contiguous as if they never copied, or 'node'
     params   whether nodes say how large their weights are
+    needs    'math': what a backward has to read; 'autograd': what PyTorch keeps for it
     Raises ExportError, whose text is one sentence.
     """
     if isinstance(inputs, torch.Tensor): inputs = (inputs,)
-    tracer = Tracer(inputs, unknown, copies, params)
+    if version() < OLDEST: raise ExportError('PyTorch %s is not served: %s are' % (torch.__version__, SERVED))
+    if is_autocast(): raise ExportError(AUTOCAST)
+    tracer = Tracer(inputs, unknown, copies, params, needs)
     try:
         root = without_data(model)
         tracer.own = {storage_of(t) for t in [*root.parameters(), *root.buffers()]}
-        with custom_functions(tracer): graph = tracer.trace(root)
+        with custom_functions(tracer), without_autocast(): graph = tracer.trace(root)
     except ExportError:
         raise
     except Exception as error:
+        if not serves():
+            raise ExportError('PyTorch %s is not served: %s are' % (torch.__version__, SERVED)) from error
         last = "after node '%s': " % tracer.nodes[-1].name if tracer.nodes else ''
         raise ExportError('%storch.fx cannot trace the module: %s' % (last, first_line(error))) from error
     output = next(n for n in graph.nodes if n.op == 'output')
@@ -739,7 +874,8 @@ def export(model, inputs, *, cost='flop', loss='auto', unknown='error', copies='
     shapes = ', '.join('%s %s' % ('x'.join(map(str, t.shape)) or 'scalar', str(t.dtype)[6:])
                        for t in (inputs.values() if isinstance(inputs, dict) else inputs))
     nodes = finish(tracer, outputs, loss)
-    return Graph('%s of %s' % (title or type(model).__name__, shapes), nodes, cost == 'roofline')
+    note = '' if needs == 'autograd' else note_of(nodes)
+    return Graph('%s of %s' % (title or type(model).__name__, shapes), nodes, cost == 'roofline', note)
 
 
 # -- command line --
@@ -801,6 +937,8 @@ def main(arguments=None):
                         help='ops that are not known')
     parser.add_argument('--copies', choices=['fold', 'node'], default='fold',
                         help='reshape, flatten and contiguous where they copy')
+    parser.add_argument('--needs', choices=['math', 'autograd'], default='math',
+                        help='what a backward has to read (math), or what PyTorch keeps for it')
     parser.add_argument('--params', action='store_true', help='write param=<bytes of weights>')
     parser.add_argument('--eval', action='store_true', help='the module as in evaluation, not as in training')
     parser.add_argument('-o', metavar='FILE', help='where to; standard output without')
@@ -813,7 +951,7 @@ def main(arguments=None):
         if not inputs: raise ExportError('--input: needed for %s' % options.model)
         graph = export(model.train(not options.eval), [parse_input(text, batch) for text in inputs],
                        cost=options.cost, loss=options.loss, unknown=options.unknown, copies=options.copies,
-                       params=options.params, title=options.model)
+                       params=options.params, needs=options.needs, title=options.model)
         if options.o: graph.write(options.o)
         else: sys.stdout.write(str(graph))
     except (ExportError, OSError) as error:

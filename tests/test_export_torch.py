@@ -3,7 +3,7 @@
 
 Needs PyTorch. Reference data is read from TL_SHARED, else ../shared; a test without its data prints SKIPPED.
 """
-import collections, contextlib, io, os, subprocess, sys, tempfile, unittest
+import collections, contextlib, io, os, subprocess, sys, tempfile, unittest, unittest.mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SHARED = os.environ.get('TL_SHARED', os.path.join(HERE, '..', '..', 'shared'))
@@ -15,7 +15,7 @@ import torch
 import torch.fx
 import torch.nn.functional as F
 from torch import nn
-from export_torch import ExportError, export, main, parse_input
+from export_torch import ExportError, export, kept_bytes, main, parse_input, storage_of
 from torch_models import MODELS
 
 
@@ -378,8 +378,7 @@ class Composites(unittest.TestCase):
         self.assertEqual(list(nodes.values())[2:], ['copy 24,24 none 1', 'mul 24 none 2.1'])
 
     def test_attention_modules_are_their_ops(self):
-        module = net(lambda self, x: self.m(x, x, x, need_weights=False)[0],
-                     m=nn.MultiheadAttention(8, 2, batch_first=True))
+        module = net(lambda self, x: self.m(x, x, x)[0], m=nn.MultiheadAttention(8, 2, batch_first=True))
         nodes = nodes_of(module, (3, 5, 8))
         self.assertEqual(nodes, {
             'x': 'input 480 none -', 'm_qkv': 'linear 1440 in 0', 'm_qk': 'bmm 600 in 1',
@@ -391,6 +390,15 @@ class Composites(unittest.TestCase):
                          ['input', 'input', 'linear', 'linear', 'linear', 'bmm',
                                                                  'softmax', 'dropout', 'bmm', 'linear', 'mean'])
         self.assertEqual(nodes['m_qk'], 'bmm 840 in 2,3')
+
+    def test_attention_modules_without_weights_are_fused_where_pytorch_fuses_them(self):
+        module = net(lambda self, x: self.m(x, x, x, need_weights=False)[0],
+                     m=nn.MultiheadAttention(8, 2, batch_first=True))
+        nodes = nodes_of(module, (3, 5, 8))
+        fused = {'m_qkv': 'linear 1440 in 0', 'm_attention': 'attention 480 in,out 1 saved=120',
+                 'm_proj': 'linear 480 in 2'}
+        if hasattr(F, 'scaled_dot_product_attention'): self.assertEqual({**nodes, 'x': 0}, {**fused, 'x': 0})
+        else: self.assertIn('m_softmax', nodes)
 
     def test_costs_of_attention_are_those_of_its_ops(self):
         costs = costs_of(net(lambda self, x: self.m(x, x, x)[0],
@@ -517,6 +525,109 @@ class relu(torch.autograd.Function):        # named as an op that is known
         return x.relu()
     @staticmethod
     def backward(ctx, grad): return grad
+
+
+class Inception(nn.Module):
+    """Branches behind one tensor: pools of other positions, norms, activations in place, a concatenation."""
+
+    def __init__(self):
+        super().__init__()
+        def block(given, width, size):
+            return nn.Sequential(nn.Conv2d(given, width, size, 1, size // 2), nn.BatchNorm2d(width), nn.ReLU(True))
+        self.stem, self.one = block(3, 8, 3), block(8, 8, 1)
+        self.two, self.three = nn.Sequential(block(8, 4, 1), block(4, 8, 3)), block(8, 8, 1)
+        self.pool, self.last = nn.MaxPool2d(3, 1, 1), nn.Linear(24, 10)
+
+    def forward(self, x):
+        x = self.stem(x)
+        x = torch.cat([self.one(x), self.two(x), self.three(self.pool(x))], 1)
+        return self.last(F.avg_pool2d(x, 8).flatten(1))
+
+
+def select(self, x):
+    y = self.a(x)
+    chosen = y > 0
+    z = torch.where(chosen, y, torch.zeros_like(y)).masked_fill(y > 1, 1.0)
+    values, where = z.topk(2, -1)
+    return (values * y.gather(-1, where)).sum(-1) + z.std(-1)
+
+
+def held_by_autograd(module, inputs):
+    """Bytes that PyTorch keeps for the backward on the CPU, without parameters and inputs."""
+    found, alive = {}, []
+    own = {storage_of(t) for t in [*module.parameters(), *module.buffers(), *inputs]}
+
+    def pack(tensor):
+        storage = tensor.untyped_storage() if hasattr(tensor, 'untyped_storage') else tensor.storage()
+        if storage_of(tensor) not in own: found[storage_of(tensor)] = storage.nbytes()
+        alive.append(tensor)
+        return tensor
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        module(*inputs).pow(2).sum()
+    return sum(found.values())
+
+
+class Kept(unittest.TestCase):
+    """What PyTorch keeps, beside what a backward has to read."""
+
+    def modules(self):
+        yield 'selections', net(select, a=nn.Linear(64, 64)), torch.randn(128, 64)
+        yield 'inception', Inception(), torch.randn(4, 3, 8, 8)
+        layers = [nn.Conv2d(3, 16, 3, 1, 1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(256, 8)]
+        yield 'norm and pool', nn.Sequential(*layers), torch.randn(8, 3, 8, 8)
+        yield 'gelu', nn.Sequential(nn.Linear(32, 32), nn.GELU(), nn.LayerNorm(32), nn.Linear(32, 8)), torch.randn(64, 32)
+        yield 'convolutions', nn.Sequential(nn.Conv2d(3, 8, 3), nn.SiLU(), nn.Conv2d(8, 8, 3), nn.Tanh()), torch.randn(4, 3, 12, 12)
+        for weights in (False, True):
+            attention = net(lambda self, x: self.o(self.m(x, x, x, need_weights=self.w)[0]), w=weights, o=nn.Linear(32, 8),
+                            m=nn.MultiheadAttention(32, 4, batch_first=True))
+            yield 'attention, weights %d' % weights, attention, torch.randn(2, 64, 32)
+        layer = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True)
+        yield 'encoder', nn.TransformerEncoder(layer, 3), torch.randn(2, 64, 32)
+
+    def test_what_autograd_keeps_is_within_one_percent(self):
+        for name, module, x in self.modules():
+            module.train()
+            graph = export(module, (x,), needs='autograd')
+            share = kept_bytes(graph.nodes, False) / held_by_autograd(module, (x,))
+            self.assertLess(abs(share - 1), 0.01, '%s: %.4f' % (name, share))
+
+    def test_where_autograd_keeps_something_else_the_file_says_so(self):
+        modules = {name: (module, x) for name, module, x in self.modules()}
+        for name, op in (('selections', 'gather'), ('inception', 'maxpool'), ('norm and pool', 'maxpool')):
+            module, x = modules[name]
+            second = str(export(module, (x,))).split('\n')[1]
+            self.assertRegex(second, r'; PyTorch keeps 1\.\d+ x what these backwards read \(.*%s.*\): --needs autograd$' % op)
+            self.assertNotIn('PyTorch keeps', str(export(module, (x,), needs='autograd')))
+        self.assertNotIn('PyTorch keeps', str(export(*modules['convolutions'])))
+
+
+class Refused(unittest.TestCase):
+    def test_autocast_is_refused_in_every_form(self):
+        def block(self, x):
+            with torch.autocast(self.kind, dtype=torch.bfloat16): return self.a(x)
+        decorated = torch.autocast('cpu', dtype=torch.bfloat16)(lambda self, x: self.a(x))
+        for module in (net(block, a=linear(), kind='cpu'), net(block, a=linear(), kind='cuda'),
+                       net(lambda self, x: self.b(x), b=net(decorated, a=linear()))):
+            with self.assertRaisesRegex(ExportError, '^the module runs under torch.autocast, whose types are not'):
+                export(module, (floats(2, 4),))
+        with torch.autocast('cpu', dtype=torch.bfloat16), self.assertRaisesRegex(ExportError, 'torch.autocast'):
+            export(linear(), (floats(2, 4),))
+        def off(self, x):
+            with torch.autocast('cpu', enabled=False): return self.a(x)
+        self.assertEqual(list(nodes_of(net(off, a=linear()), (2, 4))), ['x', 'a'])
+        self.assertEqual(torch.autocast('cpu', enabled=False)._enabled, False)      # as it was before
+
+    def test_a_version_that_is_not_served_is_named(self):
+        with unittest.mock.patch.object(torch, '__version__', '1.12.1+cpu'):
+            with self.assertRaisesRegex(ExportError, r'^PyTorch 1\.12\.1\+cpu is not served: 1\.13 to 2\.15 are$'):
+                export(linear(), (floats(2, 4),))
+            with self.assertRaises(SystemExit) as raised: main(['--model', 'mlp8'])
+            self.assertTrue(raised.exception.code.startswith('export_torch: PyTorch 1.12.1+cpu is not served: '))
+        def changed(self, *arguments): raise AttributeError('trace has changed')
+        with unittest.mock.patch.object(torch.fx.Tracer, 'trace', changed), \
+                unittest.mock.patch.object(torch, '__version__', '9.1.0'):
+            with self.assertRaisesRegex(ExportError, r'^PyTorch 9\.1\.0 is not served: 1\.13 to 2\.15 are$'):
+                export(linear(), (floats(2, 4),))
 
 
 @torch.fx.wrap
