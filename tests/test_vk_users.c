@@ -205,6 +205,7 @@ static void what_the_caller_recorded_is_told_to_be_lost(void **state) {
             float numbers[3][FLOATS], read[FLOATS];
             tl_range r[3] = {{0}}, spilled = {0};
             tl_ticket ticket;
+            uint64_t copies;
             world w;
             int i;
             open_machine(&w, machine);
@@ -223,6 +224,10 @@ static void what_the_caller_recorded_is_told_to_be_lost(void **state) {
             expect_wrong(&w, b->submit(b->self, &ticket), TL_ERROR_NO_MEMORY,
                          "submit: what the caller recorded did not run: vkEndCommandBuffer: out of host memory");
             if (twice) expect_wrong(&w, b->submit(b->self, &ticket), TL_ERROR_NO_MEMORY, "submit: vkEndCommandBuffer");
+            copies = vkshim_calls("vkCmdCopyBuffer");
+            expect_ok(&w, b->submit(b->self, &ticket), "submit");
+            // Where writes are direct, the one copy stood behind the caller's commands.
+            if (machine == 1) assert_int_equal(vkshim_calls("vkCmdCopyBuffer"), copies);
             expect_ok(&w, read_range(&w, r[0], read), "what stood before");
             assert_memory_equal(read, numbers[0], BYTES);
             for (i = 1; i < 3; i++)
@@ -697,6 +702,14 @@ static void times_go_on_where_the_counter_begins_again(void **state) {
                 expect_ok(&w, tl_vk_read_times(&w.backend, 0, order == 1 ? 1 : 2, ns), "read");
                 expect_difference(raw[1] - raw[0], ns, what);
             }
+        }
+        // The later one first, and three eighths of the range after the other.
+        if (bits[i] <= 48) {
+            shift_ticks(&w, range / 8 - raw[1]);
+            expect_ok(&w, tl_vk_read_times(&w.backend, 1, 1, &ns[1]), "read");
+            shift_ticks(&w, range / 8 - range / 8 * 3 - raw[0]);
+            expect_ok(&w, tl_vk_read_times(&w.backend, 0, 1, &ns[0]), "read");
+            expect_difference(range / 8 * 3, ns, "three eighths before");
         }
         // A counter that goes on by three eighths of its range between two times goes round nine times.
         for (round = 0; round < 24 && bits[i] <= 47; round++) {
