@@ -51302,7 +51302,7 @@ TLI_IMPL tl_result tl_explain_compiled(tl_env *env, const tl_compile_desc *desc,
     tli_send_u64(&stream, compiled->bound_cost);
     if (compiled->proven) tli_send(&stream, ": proven\n");
     else {
-        tli_send(&stream, ": at most ");
+        tli_send(&stream, compiled->gap_ratio > 0 && compiled->gap_ratio < 0.0001 ? ": " : ": at most ");
         tli_send_above(&stream, compiled->choice.cost, compiled->bound_cost);
         tli_send(&stream, " above\n");
     }

@@ -187,6 +187,7 @@ static float expected_sum(int32_t replicas, int32_t batches, int32_t shard, int3
 // Every rank's shards, and the bytes that it has sent for them. Returns how many sums that were.
 static long check_team(const team *t, int32_t batches, const tl_compiled_ranks *ranks) {
     int32_t replicas = t->count / t->stages, r, k;
+    uint64_t all_sent = 0, all_received = 0;
     long sums = 0;
     for (r = 0; r < t->count; r++) {
         const worker *w = &t->workers[r];
@@ -208,7 +209,10 @@ static long check_team(const team *t, int32_t batches, const tl_compiled_ranks *
             sums += (long)(bytes / 4);
         }
         assert_int_equal(report.sent_bytes, sent);
+        all_sent += report.sent_bytes;
+        all_received += report.received_bytes;
     }
+    assert_int_equal(all_received, all_sent);
     return sums;
 }
 

@@ -543,6 +543,19 @@ static tl_recommend_desc recommend_desc(const tl_graph *graph, tl_wish wish) {
     return desc;
 }
 
+// The line of a row says by how much it is worse, or that it is not.
+static void check_line(const char *line, const tl_recommend_row *row, const tl_compile_choice *chosen) {
+    int is_slower = row->outcome == TL_OUTCOME_SLOWER;
+    uint64_t value = is_slower ? row->choice.cost : row->choice.arena_bytes;
+    uint64_t of = is_slower ? chosen->cost : chosen->arena_bytes;
+    char expected[80];
+    if (row->outcome != TL_OUTCOME_SLOWER && row->outcome != TL_OUTCOME_LARGER) return;
+    snprintf(expected, sizeof expected, "  %s by %.2f %%: cost %llu, ", is_slower ? "slower" : "larger",
+             value > of ? (double)(value - of) * 100.0 / (double)of : 0, (unsigned long long)row->choice.cost);
+    if (value <= of) snprintf(expected, sizeof expected, "  no better: cost %llu, ", (unsigned long long)row->choice.cost);
+    if (!strstr(line, expected) || strstr(line, expected) > strchr(line, '\n')) fail_msg("no \"%s\" in: %s", expected, line);
+}
+
 // Every row is what compiling its strategy gives, and none is better than the chosen one.
 static void recommended_is_the_best_of_the_rows(void **state) {
     tl_env env = {0};
@@ -557,6 +570,7 @@ static void recommended_is_the_best_of_the_rows(void **state) {
         tl_recommendation found;
         int32_t k, chosen = 0;
         char text[8000];
+        const char *line = text;
         tl_wish parsed;
         desc.compile.budget_bytes = plan.peak_bytes * 2 / 5;
         desc.cost_limit = plan.cost + plan.cost / 20;
@@ -567,6 +581,8 @@ static void recommended_is_the_best_of_the_rows(void **state) {
         if (wish == TL_WISH_LEAST_BYTES) assert_true(found.compiled.choice.cost <= desc.cost_limit);
         for (k = 0; k < found.row_count; k++) {
             const tl_recommend_row *row = &found.rows[k];
+            check_line(line, row, &found.compiled.choice);
+            line = strchr(line, '\n') + 1;
             chosen += row->outcome == TL_OUTCOME_CHOSEN;
             if (row->outcome == TL_OUTCOME_OVER || row->outcome == TL_OUTCOME_LOSS) continue;
             if (wish == TL_WISH_LEAST_TIME) assert_true(row->choice.cost >= found.compiled.choice.cost);
@@ -851,6 +867,74 @@ static void named_least_budget_has_a_plan(void **state) {
     }
 }
 
+// A strategy that was not found to fit is refused when it is asked again, with as much work and with eight times as
+// much; where one is chosen, none of the others costs less than its row says.
+static void reasons_hold_when_asked_again(void **state) {
+    tl_env env = {0};
+    tl_random random = {6};
+    long count = scaled(12), i, over = 0, fits = 0;
+    (void)state;
+    for (i = 0; i < count; i++) {
+        static small_case s;
+        tl_recommendation found;
+        tl_recommend_desc desc;
+        tl_plan plan;
+        int32_t k;
+        make_case(&env, &random, &s, 8 + (int32_t)pick(&random, 10));
+        memset(&desc, 0, sizeof desc);
+        desc.compile = s.desc;
+        desc.compile.strategy = NULL;
+        desc.compile.work_limit = 8000000;
+        assert_int_equal(tl_plan_keep_all(&env, &s.graph, 0, &plan), TL_OK);
+        desc.compile.budget_bytes = plan.peak_bytes * (30 + pick(&random, 50)) / 100 + 1;
+        tl_free_plan(&env, &plan);
+        if (!tl_recommend(&env, &desc, &found)) {
+            for (k = 0; k < found.row_count; k++) {
+                tl_compile_desc again = desc.compile;
+                tl_compiled_plan compiled;
+                tl_result result;
+                again.strategy = &found.rows[k].strategy;
+                if (again.strategy->precision != TL_PRECISION_MIXED) again.precision = NULL;
+                result = tl_compile(&env, &again, &compiled);
+                if (found.rows[k].outcome == TL_OUTCOME_OVER) {
+                    if (!result) fail_msg("case %ld, row %d: takes %llu bytes", i, (int)k, (unsigned long long)compiled.choice.arena_bytes);
+                    over++;
+                } else if (found.rows[k].outcome != TL_OUTCOME_LOSS) {
+                    assert_int_equal(result, TL_OK);
+                    fits++;
+                }
+                tl_free_compiled_plan(&env, &compiled);
+            }
+            tl_free_recommendation(&env, &found);
+        }
+        tl_free_graph(&env, &s.graph);
+    }
+    print_message("%ld rows were refused again, %ld planned again\n", over, fits);
+    assert_true(count < 12 || (over > 10 && fits > 10));
+}
+
+// With so little work that nothing is found within the budget, the plan behind the named least budget is found.
+static void named_least_budget_has_a_plan_with_little_work(void **state) {
+    static const uint64_t works[] = { 1, 4000, 60000 };
+    tl_env env = {0};
+    tl_random random = {12};
+    long count = scaled(30), i;
+    (void)state;
+    for (i = 0; i < count; i++) {
+        static small_case s;
+        tl_compiled_plan compiled;
+        make_case(&env, &random, &s, 12 + (int32_t)pick(&random, MOST_NODES - 11));
+        s.desc.work_limit = works[i % 3];
+        s.desc.budget_bytes = 1;
+        assert_int_equal(tl_compile(&env, &s.desc, &compiled), TL_ERROR_INFEASIBLE);
+        s.desc.budget_bytes = tl_find_least_budget(&env.error);
+        if (tl_compile(&env, &s.desc, &compiled)) fail_msg("case %ld: %s", i, env.error.text);
+        check_compiled(&env, &s, &compiled);
+        tl_free_compiled_plan(&env, &compiled);
+        tl_free_graph(&env, &s.graph);
+    }
+}
+
 // -- what is refused --
 
 static void assert_refused(tl_env *env, const tl_compile_desc *desc, tl_result code, const char *text) {
@@ -1036,6 +1120,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_device_too_small_for_any_is_told),
         cmocka_unit_test(recommendations_survive_every_failure),
         cmocka_unit_test(named_least_budget_has_a_plan),
+        cmocka_unit_test(named_least_budget_has_a_plan_with_little_work),
+        cmocka_unit_test(reasons_hold_when_asked_again),
         cmocka_unit_test(contradictions_are_refused),
         cmocka_unit_test(what_there_is_not_is_refused),
         cmocka_unit_test(every_allocation_fails_in_turn),

@@ -441,8 +441,55 @@ static void a_budget_above_one_that_fits_is_not_refused(void **state) {
     close_case(&c);
 }
 
+// Graphs of no node, of inputs alone, of one node, of as many as ranks: a plan, or a sentence.
+static void graphs_with_few_nodes_are_planned_or_refused(void **state) {
+    tl_env env = silent_env();
+    int32_t inputs, nodes, ranks, chunks, ways;
+    long planned = 0, refused = 0;
+    (void)state;
+    for (inputs = 0; inputs <= 3; inputs++)
+    for (nodes = 0; nodes <= 3; nodes++)
+    for (ranks = 1; ranks <= 4; ranks++)
+    for (chunks = 1; chunks <= 2; chunks++)
+    for (ways = 0; ways < 4; ways++) {
+        tl_random random = { (uint64_t)(inputs * 100 + nodes * 10 + ranks) };
+        tl_parallel_plan choices;
+        tl_compiled_ranks compiled;
+        tl_ranks_desc desc;
+        tl_graph graph;
+        tl_result result;
+        int32_t i;
+        tl_init_graph(&graph);
+        graph.batch = 4;
+        for (i = 0; i < inputs; i++) assert_int_equal(small_node(&env, &random, 1, &graph), TL_OK);
+        for (i = 0; i < nodes && inputs; i++) assert_int_equal(small_node(&env, &random, 0, &graph), TL_OK);
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.rank_count = ranks;
+        desc.micro_batch_count = ways & 2 ? 0 : 4;
+        desc.may_split = ways & 2 ? 1 : 0;
+        desc.work_limit = 100000;
+        if (chunks > 1) { desc.chunk_count = chunks; desc.pipeline = TL_PIPELINE_INTERLEAVED; }
+        memset(&choices, 0, sizeof choices);
+        env.error.text[0] = 0;
+        result = ways & 1 ? tl_compile_parallel(&env, &desc, &compiled, &choices) : tl_compile_ranks(&env, &desc, &compiled);
+        if (!result) assert_true(compiled.rank_count <= nodes && nodes && inputs);
+        else assert_true(result == TL_ERROR_INVALID_ARG && env.error.text[0]);
+        if (result && inputs && !nodes && ways == 0 && chunks == 1)
+            assert_string_equal(env.error.text, "tl_compile_ranks: rank_count: more ranks than nodes that are no inputs");
+        planned += !result;
+        refused += result != TL_OK;
+        tl_free_parallel_plan(&env, &choices);
+        tl_free_compiled_ranks(&env, &compiled);
+        tl_free_graph(&env, &graph);
+    }
+    print_message("%ld planned, %ld refused\n", planned, refused);
+    assert_true(planned > 50 && refused > 50);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(graphs_with_few_nodes_are_planned_or_refused),
         cmocka_unit_test(cuts_are_compared_with_every_cut),
         cmocka_unit_test(plans_of_stages_are_compared_with_every_body),
         cmocka_unit_test(a_stage_in_which_nothing_is_wanted_has_an_empty_plan),
