@@ -509,7 +509,7 @@ static int take_option(const option_row *row, const char *value, int has_own, in
         *row->flag = 1;
         return CODE_OK;
     }
-    if (!value || !*value || (!has_own && value[0] == '-' && value[1]))
+    if (!value || !*value || (!has_own && value[0] == '-' && value[1] && !strchr("0123456789.", value[1])))
         return fail(CODE_INPUT, "%s: a value must follow", row->name);
     if (*row->text) return fail(CODE_INPUT, "%s: is given twice", row->name);
     *row->text = value;
