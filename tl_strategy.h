@@ -1318,7 +1318,7 @@ typedef struct tl_layout_plan {
 // Cost:    O(buffers log buffers) and the pairs of buffers that are live together, for each order tried;
 //          at most work_limit and a pass of O(buffers log buffers), where buffers have gaps at most twice
 //          that. Memory: less than 100 bytes a buffer, with gaps 180 and 100 for each of them; the search, of
-//          up to 2048 buffers between two points that none spans, up to 48 MiB.
+//          up to 16384 buffers between two points that none spans, up to 48 MiB.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_layout(tl_env *env, const tl_layout_desc *desc, tl_layout_plan *plan);
 TLDEF void      tl_free_layout_plan(tl_env *env, tl_layout_plan *plan);  // accepts a zeroed plan
@@ -2321,8 +2321,8 @@ typedef struct tl_remat_report {
 // unit, the link must be given in that unit: link_bytes_per_second is the bytes that the link carries
 // in 10^9 units of cost, and link_latency_ns is in units. If the unit is 0.1 ps, for instance, 12 GB/s
 // is 1 200 000. Known capacities of the device limit both budgets. The plan without copies is made
-// first, as it would be without a host; then the same amount of work goes into a plan with copies,
-// which never costs more.
+// first; then the same amount of work goes into a plan with copies, which never costs more. Of a work
+// limit each has half.
 //
 // With a codec the plan may contain C and X steps: a tensor waits compressed for a backward, or for a forward
 // that runs again. A first run never reads what was compressed, nor does a result depend on it: results are
@@ -2332,17 +2332,17 @@ typedef struct tl_remat_report {
 // always takes the bytes of its copy.
 //
 // The plan comes with places (tl_plan_places), unless desc->live says otherwise, and the budget binds their
-// arena: the bytes that a run takes. The sizes of allocations are rounded up to the alignment. Where a work
-// limit was too low for places of the first plan that fit, they are made again with up to 16 times of it. Where
-// its arena still exceeds the budget, up to five more plans are made within less, each with a quarter of the
-// work limit; then that of the least live bytes, as the search for them found it, and where its arena is larger
-// than they are, another plan within as many and one within a little more; the cheapest that fits is the
-// answer. Host copies have an arena of their own, which the host budget binds; where none of these plans fits,
-// the same is done without copies. The bound is that of the live bytes, rounded up, so it holds for every
-// arena. The error names the lowest arena of the plans of the least bytes, which depend on no budget: with so
-// many bytes there is a plan, and by chance there may be one with fewer. With banks, what is taken of all of
-// them counts as the arena; a plan that they do not hold is made again within an eighth less, and what the
-// error says of the last one is that of tl_plan_places.
+// arena: the bytes that a run takes. The sizes of allocations are rounded up to the alignment. Where the
+// first places do not fit, they are made again with up to 16 times of their work. Where the arena still exceeds
+// the budget, up to five more plans are made within less, each with a quarter of the work limit; then that of
+// the least live bytes, as the search for them found it, and where its arena is larger than they are, another
+// plan within as many and one within a little more; the cheapest that fits is the answer. Host copies have an
+// arena of their own, which the host budget binds; where none of these plans fits, the same is done without
+// copies. The bound is that of the live bytes, rounded up, so it holds for every arena. The error names the
+// lowest arena of the plans of the least bytes, which depend on no budget: with so many bytes there is a plan,
+// and by chance there may be one with fewer. With banks, what is taken of all of them counts as the arena; a
+// plan that they do not hold is made again within an eighth less, and what the error says of the last one is
+// that of tl_plan_places.
 //
 // With the form once, a set of kept tensors determines the plan: what is not kept is dropped after its
 // last use in the first pass, made again when a backward first needs it, and stays until its last reader.
@@ -2356,11 +2356,12 @@ typedef struct tl_remat_report {
 //          TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of forwards 56, and the graph is
 //          not small, or where base_bytes and what a plan takes do not fit 64; TL_ERROR_UNSUPPORTED: a
 //          host budget or a codec, which TL_NO_OFFLOAD left out. *plan is all zero then.
-// Cost:    work_limit (twice with a host budget), and O(nodes + inputs). In an arena as much again for its
-//          places; where the first arena exceeds the budget mostly two or three times as much, at most about
-//          ten times. Of a limit below six million steps, the places of the first plan and of the two of the
-//          least bytes take up to 16 times as much each. With little work no plan may be found where one
-//          exists; the error says that this is not known.
+// Cost:    work_limit, for all plans, their places and bounds together, and O(nodes + inputs). A plan and its
+//          places get three quarters and a half of what is left of it. The search for the least budget has work of
+//          its own, 1 million steps and 30 000 a node: of a smaller limit it may take more than is left. With
+//          little work no plan may be found where one exists; the error says that this is not known. Without a
+//          limit at most 700 million steps for the first plan, and as much again for its places; where its arena
+//          exceeds the budget mostly two or three times as much, at most about ten times.
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors or 1024 stages; in graphs of
 //          more than 100 000 nodes about 1 KiB for each node. A host budget takes more in large graphs.
 // Threads: safe with one env per thread.
@@ -14163,8 +14164,8 @@ static void tli_fit_sweep(tli_fit *f, uint64_t bound) {
 //
 // p is the pack.
 
-#define TLI_PACK_MOST 2048          // boxes that are searched together
-#define TLI_PACK_PAIRS 4000000      // pairs of boxes that meet, at most: 16 MB
+#define TLI_PACK_MOST 16384         // boxes that are searched together; work ends sooner where many are
+#define TLI_PACK_PAIRS 4000000      // pairs of boxes that meet, each counted twice, at most: 16 MB
 #define TLI_PACK_SLICE 600          // elementary steps a box of the shortest try
 #define TLI_PACK_REPORT 1000000     // elementary steps between two calls of progress
 #define TLI_PACK_BOUND 2            // so much more is done where the bound is asked for
@@ -14325,26 +14326,47 @@ static int tli_pack_alloc(tli_pack *p) {
     return 1;
 }
 
-// List the boxes that meet each box. 0 = no memory, or too many pairs.
-static int tli_pack_list_near(tli_pack *p) {
-    int64_t pairs = 0;
-    int32_t i, k;
+// Add a pair of boxes to both lists.
+static void tli_pack_add_pair(tli_pack *p, int32_t a, int32_t b, int32_t *ends) {
     uint64_t over;
-    for (i = 0; i < p->count; i++) {
-        for (k = 0; k < p->count; k++) pairs += k != i && tli_pack_meet(p, i, k, &over);
-        p->near_first[i + 1] = (int32_t)pairs;
-        if (pairs > TLI_PACK_PAIRS) return 0;
+    p->near_boxes[ends[a]] = b;
+    p->near_boxes[ends[b]] = a;
+    if (p->over) {
+        (void)tli_pack_meet(p, a, b, &over);
+        p->over[ends[a]] = over;
+        (void)tli_pack_meet(p, b, a, &over);
+        p->over[ends[b]] = over;
     }
-    p->work += (uint64_t)p->count * (uint64_t)p->count / 4 + (uint64_t)p->window_count * (uint64_t)p->count / 4;
+    ends[a]++;
+    ends[b]++;
+}
+
+// List the boxes that meet each box, in rising order: boxes come by first section, so those that begin after a
+// box ends are not looked at. 0 = no memory, or too many pairs.
+static int tli_pack_list_near(tli_pack *p) {
+    int32_t *ends = p->stack, i, k;         // nothing is placed yet
+    int64_t pairs = 0;
+    uint64_t over;
+    for (i = 0; i < p->count; i++)
+        for (k = i + 1; k < p->count && p->first[k] <= p->last[i]; k++) {
+            TLI_INVARIANT(p->first[k] >= p->first[k - 1]);
+            p->work++;
+            if (!tli_pack_meet(p, i, k, &over)) continue;
+            p->near_first[i + 1]++;
+            p->near_first[k + 1]++;
+            if ((pairs += 2) > TLI_PACK_PAIRS) return 0;
+        }
+    p->work += (uint64_t)p->count + (uint64_t)p->window_count * (uint64_t)p->count / 4;
     p->near_boxes = (int32_t *)tli_alloc_array(p->fit->env, (uint64_t)pairs, sizeof *p->near_boxes);
     if (p->window_count) p->over = (uint64_t *)tli_alloc_array(p->fit->env, (uint64_t)pairs, sizeof *p->over);
     if (!p->near_boxes || (p->window_count && !p->over)) { p->failed = 1; return 0; }
-    for (i = 0, pairs = 0; i < p->count; i++)
-        for (k = 0; k < p->count; k++) {
-            if (k == i || !tli_pack_meet(p, i, k, &over)) continue;
-            if (p->over) p->over[pairs] = over;
-            p->near_boxes[pairs++] = k;
-        }
+    for (i = 0; i < p->count; i++) {
+        ends[i] = p->near_first[i];
+        p->near_first[i + 1] += p->near_first[i];
+    }
+    for (i = 0; i < p->count; i++)
+        for (k = i + 1; k < p->count && p->first[k] <= p->last[i]; k++)
+            if (tli_pack_meet(p, i, k, &over)) tli_pack_add_pair(p, i, k, ends);
     return 1;
 }
 
@@ -35977,13 +35999,14 @@ static tl_result tli_remat_run_copies(tli_remat *r) {
 }
 
 // First the plan without copies, with all the work that it would get alone, so that copies never make a plan
-// more expensive; then the same amount of work for the plan with copies.
+// more expensive; then the same amount of work for the plan with copies. Of a limit, each has half.
 static tl_result tli_remat_run_offload(tli_remat *r) {
     uint64_t bound = r->bound, floor = r->floor, host_budget = r->host_budget;
     int32_t node = r->floor_node;
     tl_codec codec = r->codec;
     tl_result result;
     r->alone = 1;
+    if (!r->is_default) r->work_limit = r->work_limit / 2 + 1;
     r->host_budget = 0;
     r->codec = TL_CODEC_NONE;
     result = tli_remat_run_alone(r);
@@ -36165,6 +36188,7 @@ static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const
     tli_remat r;
     tl_remat_pool own;
     tl_remat_report local;
+    uint64_t kept;      // work of the search for the least budget
     tl_result result;
     if (!report) report = &local;
     tli_zero(plan, sizeof *plan);
@@ -36174,6 +36198,10 @@ static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const
     r = tli_remat_of(env, desc, budget, most_work);
     r.is_within = answers == TLI_REMAT_WITHIN;
     r.holds_least = answers == TLI_REMAT_HOLDS;
+    kept = TLI_ALONE_WORK + TLI_ALONE_NODE_WORK * (uint64_t)desc->graph->node_count;
+    if (kept > TLI_ALONE_MOST_WORK) kept = TLI_ALONE_MOST_WORK;
+    if (r.holds_least && !r.is_default)     // of a limit, this is kept for the search for the least budget
+        r.watch.now.work_limit = r.work_limit -= kept < r.work_limit / 4 ? kept : r.work_limit / 4;
     result = tli_remat_take_pool(&r, env, desc->pool, &own);
     if (!result) {
         result = tli_remat_run(&r);
@@ -36292,6 +36320,7 @@ struct tli_arena_plan {
     int       is_unplaced;      // 1 = no places in the banks were found for the plan
     uint64_t  live_bytes;       // of the plan, its sizes rounded up
     uint64_t  work, most_work;  // of the plans before; of the next one by default
+    uint64_t  work_end;         // of all plans and their places, where the caller gave a limit; else 0
     tl_remat_pool own;          // of this call, where the caller gave no pool
     tl_plan   best;             // the best so far, while another is tried
     tl_plan  *plan;
@@ -36344,6 +36373,16 @@ static tl_remat_desc tli_arena_ask(tli_arena_plan *a) {
     return rounded;
 }
 
+// Of a caller's limit, a plan and its places take no more than these parts of what is left, so each of the next
+// ones has some, and all together stay within it.
+#define TLI_ARENA_PLAN_SHARE(left) ((left) / 4 * 3 + 1)
+#define TLI_ARENA_PLACE_SHARE(left) ((left) / 2 + 1)
+
+static uint64_t tli_arena_left(const tli_arena_plan *a) {
+    if (!a->work_end) return UINT64_MAX - 1;
+    return a->work_end > a->work ? a->work_end - a->work : 0;
+}
+
 // Give the plan places in the banks of the desc, if it has some, or in one. Banks that hold none are no error
 // here.
 static tl_result tli_arena_place(tli_arena_plan *a, int in_banks) {
@@ -36358,6 +36397,8 @@ static tl_result tli_arena_place(tli_arena_plan *a, int in_banks) {
     places.graph = a->given;
     places.device = &device;
     places.work_limit = a->place_work;
+    if (a->work_end && TLI_ARENA_PLACE_SHARE(tli_arena_left(a)) < a->place_work)
+        places.work_limit = TLI_ARENA_PLACE_SHARE(tli_arena_left(a));
     places.block_bytes = a->block_bytes;
     if (a->desc) a->plan->in_flight = a->desc->in_flight;
     if (a->desc && in_banks) {
@@ -36373,7 +36414,11 @@ static tl_result tli_arena_place(tli_arena_plan *a, int in_banks) {
 // One plan within a budget, with its places. TL_ERROR_INFEASIBLE: there is no plan.
 static tl_result tli_arena_try(tli_arena_plan *a, tli_arena_maker make, const tli_budget *budget,
                                tl_remat_report *report) {
-    tl_result result = (make)(a, budget, report);
+    uint64_t asked = a->rounded.work_limit, share = TLI_ARENA_PLAN_SHARE(tli_arena_left(a));
+    tl_result result;
+    if (a->work_end && share < asked) a->rounded.work_limit = share;
+    result = make(a, budget, report);
+    a->rounded.work_limit = asked;
     a->turns++;
     a->work += report->work;
     if (result) return result;
@@ -36621,7 +36666,7 @@ static int tli_arena_open_least(const tli_arena_plan *a, uint64_t host_bytes, in
     x->a.report = &x->report;
     x->a.most_work = x->desc.work_limit;
     x->a.turns = 0;
-    x->a.work = 0;
+    x->a.work = x->a.work_end = 0;
     tli_zero(&x->a.own, sizeof x->a.own);
     x->a.nodes = NULL;
     x->a.outputs = NULL;
@@ -37015,6 +37060,7 @@ static tl_result tli_plan_remat_placed(tl_env *env, const tl_remat_desc *desc, c
     tl_result result;
     a.desc = desc;
     a.block_bytes = desc->block_bytes;
+    a.work_end = desc->work_limit;
     a.report = report;
     result = tli_plan_in_arena(&a, budget, desc->alignment_bytes, tli_check_remat(env, desc, budget));
     *lowered = a.turns > 1;
@@ -37033,6 +37079,7 @@ static tl_result tli_plan_remat_plain(tl_env *env, const tl_remat_desc *desc, co
     tl_result result;
     plain.codec = TL_CODEC_NONE;
     plain.pool = NULL;
+    if (desc->work_limit) plain.work_limit = desc->work_limit > report->work ? desc->work_limit - report->work : 1;
     within.host_bytes = 0;
     result = tli_plan_remat_placed(env, &plain, &within, &without, &other, &lowered);
     report->work = other.work += report->work;

@@ -367,6 +367,39 @@ static void nested_buffers(tl_random *random, tl_layout_buffer *buffers, int32_t
     }
 }
 
+// Rectangles in time and bytes, cut into buffers, each joined with the next by a byte, so that all are one part: the search goes
+// on beyond any number of buffers, as far as the work goes.
+static void the_search_has_no_end_at_a_number_of_buffers(void **state) {
+    static const int32_t counts[] = { 2000, 2100, 4096, 6000 };
+    static tl_layout_buffer buffers[8000];
+    size_t i;
+    (void)state;
+    for (i = 0; i < sizeof counts / sizeof *counts; i++) {
+        tl_random random = { 12 };
+        int32_t n = 0, k, step = 0;
+        tl_layout_desc desc;
+        tl_layout_plan plan;
+        while (n + 40 < counts[i]) {            // one cut rectangle after the other; each is joined with the next by a buffer
+            int32_t width = 24, from = n;
+            cut_rectangle(&random, buffers + n, 30, width, 1000);
+            n += 30;
+            for (k = from; k < n; k++) { buffers[k].first_step += step; buffers[k].last_step += step; }
+            step += width;
+            if (!from) continue;
+            memset(&buffers[n], 0, sizeof buffers[n]);
+            buffers[n].bytes = 1;
+            buffers[n].first_step = step - width - 1;
+            buffers[n++].last_step = step - width;
+        }
+        desc = desc_of(buffers, n, 100000000);
+        assert_int_equal(tl_plan_layout(NULL, &desc, &plan), TL_OK);
+        check_layout(&desc, &plan);
+        print_message("%d buffers: %llu of 1001 bytes, work %llu\n", (int)n, (ull)plan.height_bytes, (ull)plan.work);
+        assert_true(plan.height_bytes <= 1010);
+        tl_free_layout_plan(NULL, &plan);
+    }
+}
+
 static void larger_layouts_keep_the_rules(void **state) {
     static const int32_t counts[] = { 1, 17, 200, 1500 };
     static const uint64_t limits[] = { 1, 100000, 20000000 };
@@ -874,6 +907,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(small_layouts_are_as_low_as_exhaustive_search_says),
         cmocka_unit_test(small_layouts_in_blocks_are_as_low_as_exhaustive_search_says),
         cmocka_unit_test(a_filled_rectangle_is_never_ruled_out),
+        cmocka_unit_test(the_search_has_no_end_at_a_number_of_buffers),
         cmocka_unit_test(larger_layouts_keep_the_rules),
         cmocka_unit_test(gaps_never_raise_a_layout),
         cmocka_unit_test(nested_lifetimes_are_stacked),

@@ -116,6 +116,91 @@ static void the_table_of_a_span_is_its_least_cost(void **state) {
     assert_true(paid > i * 2 / 3 && (is_thinned() || calls > i / 100));
 }
 
+// The cut of a span is remembered by its capacities: a second time it has the same value, slope and source side, and counts
+// as the same work; other multipliers are another cut.
+static void a_cut_is_remembered_as_it_was(void **state) {
+    tl_random random = { 67 };
+    int i, many = 0;
+    (void)state;
+    for (i = 0; i < scaled(300); i++) {
+        tl_graph graph;
+        tli_bound model;
+        tli_bound_state *s;
+        uint64_t work = 0, floor;
+        int32_t node, event, k, t;
+        if (random_effect_graph(NULL, &random, 40, i % 3 * 20, &graph)) fail_msg("%s", "no graph");
+        memset(&model, 0, sizeof model);
+        model.graph = &graph;
+        model.work = &work;
+        model.work_limit = UINT64_MAX;
+        assert_int_equal(tli_bound_open(&model, 0), TL_OK);
+        assert_int_equal(tli_bound_open_net(&model), TL_OK);
+        s = tli_bound_add_state(&model, 1);
+        floor = tli_bound_find_floor(&model, 0, 0, &node);
+        list_events(&model, floor + tl_next_random_below(&random, floor + 1));
+        for (event = 0; event < model.event_count; event++) {
+            int64_t values[3], slopes[3];
+            uint64_t works[3];
+            s->count = 0;
+            tli_bound_add_instant(&model, s, event);
+            s->lambda[0] = (int64_t)tl_next_random_below(&random, 1000) << 20;
+            for (t = 0; t < model.item_count; t++) s->mu[t] = (int64_t)tl_next_random_below(&random, 1000) << 30;
+            for (k = 0; k < 3; k++) {
+                uint64_t before = work;
+                if (k == 2) memset(model.cuts, 0, (size_t)model.cut_count * (size_t)model.cut_bytes);
+                values[k] = tli_bound_solve_span(&model, s, 0);
+                slopes[k] = tli_bound_slope(&model, s, 0);
+                works[k] = work - before;
+            }
+            for (k = 1; k < 3; k++) {
+                assert_int_equal(values[k], values[0]);
+                assert_int_equal(slopes[k], slopes[0]);
+                assert_int_equal(works[k], works[0]);
+            }
+            many += works[0] > 0;
+        }
+        tli_bound_free_state(&model, s);
+        tli_bound_free(&model);
+        tl_free_graph(NULL, &graph);
+    }
+    assert_true(many > i);
+}
+
+// A bound that reaches the cost of a plan ends there: with the same value, and never with more work.
+static void a_bound_ends_at_the_cost_of_a_plan(void **state) {
+    tl_random random = { 68 };
+    int i, sooner = 0, reached = 0;
+    (void)state;
+    for (i = 0; i < scaled(60); i++) {
+        tl_graph graph;
+        tl_plan plan;
+        tl_remat_desc desc;
+        tli_remat_watch watch;
+        uint64_t budget, whole, bound = 0, work = 0, least = 0, without = 0;
+        if (random_effect_graph(NULL, &random, 30, 0, &graph)) fail_msg("%s", "no graph");
+        assert_int_equal(tl_plan_keep_all(NULL, &graph, 0, &plan), TL_OK);
+        budget = plan.peak_bytes - plan.peak_bytes / 5;
+        tl_free_plan(NULL, &plan);
+        memset(&desc, 0, sizeof desc);
+        memset(&watch, 0, sizeof watch);
+        watch.desc = &desc;
+        if (!tli_remat_bound(NULL, &graph, budget, 0, &watch, 3000000, &whole, &without)) {
+            watch.target = whole;
+            assert_int_equal(tli_remat_bound(NULL, &graph, budget, 0, &watch, 3000000, &bound, &work), TL_OK);
+            assert_int_equal(bound, whole);
+            assert_true(work <= without);
+            sooner += 2 * work < without;
+            watch.target = UINT64_MAX;
+            assert_int_equal(tli_remat_bound(NULL, &graph, budget, 0, &watch, 3000000, &least, &work), TL_OK);
+            assert_int_equal(least, whole);
+            reached++;
+        }
+        tl_free_graph(NULL, &graph);
+    }
+    printf("%d of %d bounds in half of the work or less\n", sooner, reached);
+    assert_true(reached > 0 && sooner > 0);
+}
+
 // The first node may compute without an input; what it makes is dropped and made again like everything else.
 static void the_table_counts_a_first_node_without_inputs(void **state) {
     static const char text[] =
@@ -339,6 +424,8 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_table_of_a_span_is_its_least_cost),
         cmocka_unit_test(the_table_counts_a_first_node_without_inputs),
+        cmocka_unit_test(a_cut_is_remembered_as_it_was),
+        cmocka_unit_test(a_bound_ends_at_the_cost_of_a_plan),
         cmocka_unit_test(what_cannot_be_made_again_is_held),
         cmocka_unit_test(the_bound_is_never_above_the_optimum),
         cmocka_unit_test(calls_that_every_schedule_makes_are_instants),

@@ -391,6 +391,39 @@ static void banks_that_are_none_are_errors(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// All that a call does counts, and stays within what is asked for, whatever binds. In graphs this large, so little is used up.
+static void no_call_does_more_work_than_its_limit(void **state) {
+    static const uint64_t limits[] = { 12000000, 16000000, 24000000, 32000000, 40000000 };
+    tl_random random = { 59 };
+    int i, used_up = 0, planned = 0;
+    (void)state;
+    for (i = 0; i < scaled(15); i++) {
+        tl_graph graph;
+        tl_plan plan;
+        tl_remat_desc desc;
+        tl_remat_report report;
+        uint64_t limit = limits[i % 5];
+        assert_int_equal(shape_graph(NULL, &random, (shape)(i % SHAPE_COUNT), 40 + i % 4 * 20, &graph), TL_OK);
+        assert_int_equal(tl_plan_keep_all(NULL, &graph, 0, &plan), TL_OK);
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.budget_bytes = plan.peak_bytes / 100 * (uint64_t)(i % 2 ? 45 : 70);
+        desc.work_limit = limit;
+        desc.live = i % 3 == 1;
+        if (i % 3 == 2) desc.host_budget_bytes = plan.peak_bytes / 5;
+        tl_free_plan(NULL, &plan);
+        if (!tl_plan_remat(NULL, &desc, &plan, &report)) {
+            if (report.work > limit) fail_msg("%d: %llu of %llu", i, (unsigned long long)report.work, (unsigned long long)limit);
+            used_up += report.work > limit / 2;
+            planned++;
+        }
+        tl_free_plan(NULL, &plan);
+        tl_free_graph(NULL, &graph);
+    }
+    printf("%d plans, %d of them with more than half of the limit\n", planned, used_up);
+    assert_true(planned > 0);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(budget_zero_is_no_limit),
@@ -403,6 +436,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(banks_that_are_none_are_errors),
         cmocka_unit_test(the_search_starts_at_the_floor_and_not_below),
         cmocka_unit_test(one_step_of_work_gives_an_answer_that_holds),
+        cmocka_unit_test(no_call_does_more_work_than_its_limit),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,8 +20,8 @@
 //
 // p is the pack.
 
-#define TLI_PACK_MOST 2048          // boxes that are searched together
-#define TLI_PACK_PAIRS 4000000      // pairs of boxes that meet, at most: 16 MB
+#define TLI_PACK_MOST 16384         // boxes that are searched together; work ends sooner where many are
+#define TLI_PACK_PAIRS 4000000      // pairs of boxes that meet, each counted twice, at most: 16 MB
 #define TLI_PACK_SLICE 600          // elementary steps a box of the shortest try
 #define TLI_PACK_REPORT 1000000     // elementary steps between two calls of progress
 #define TLI_PACK_BOUND 2            // so much more is done where the bound is asked for
@@ -182,26 +182,47 @@ static int tli_pack_alloc(tli_pack *p) {
     return 1;
 }
 
-// List the boxes that meet each box. 0 = no memory, or too many pairs.
-static int tli_pack_list_near(tli_pack *p) {
-    int64_t pairs = 0;
-    int32_t i, k;
+// Add a pair of boxes to both lists.
+static void tli_pack_add_pair(tli_pack *p, int32_t a, int32_t b, int32_t *ends) {
     uint64_t over;
-    for (i = 0; i < p->count; i++) {
-        for (k = 0; k < p->count; k++) pairs += k != i && tli_pack_meet(p, i, k, &over);
-        p->near_first[i + 1] = (int32_t)pairs;
-        if (pairs > TLI_PACK_PAIRS) return 0;
+    p->near_boxes[ends[a]] = b;
+    p->near_boxes[ends[b]] = a;
+    if (p->over) {
+        (void)tli_pack_meet(p, a, b, &over);
+        p->over[ends[a]] = over;
+        (void)tli_pack_meet(p, b, a, &over);
+        p->over[ends[b]] = over;
     }
-    p->work += (uint64_t)p->count * (uint64_t)p->count / 4 + (uint64_t)p->window_count * (uint64_t)p->count / 4;
+    ends[a]++;
+    ends[b]++;
+}
+
+// List the boxes that meet each box, in rising order: boxes come by first section, so those that begin after a
+// box ends are not looked at. 0 = no memory, or too many pairs.
+static int tli_pack_list_near(tli_pack *p) {
+    int32_t *ends = p->stack, i, k;         // nothing is placed yet
+    int64_t pairs = 0;
+    uint64_t over;
+    for (i = 0; i < p->count; i++)
+        for (k = i + 1; k < p->count && p->first[k] <= p->last[i]; k++) {
+            TLI_INVARIANT(p->first[k] >= p->first[k - 1]);
+            p->work++;
+            if (!tli_pack_meet(p, i, k, &over)) continue;
+            p->near_first[i + 1]++;
+            p->near_first[k + 1]++;
+            if ((pairs += 2) > TLI_PACK_PAIRS) return 0;
+        }
+    p->work += (uint64_t)p->count + (uint64_t)p->window_count * (uint64_t)p->count / 4;
     p->near_boxes = (int32_t *)tli_alloc_array(p->fit->env, (uint64_t)pairs, sizeof *p->near_boxes);
     if (p->window_count) p->over = (uint64_t *)tli_alloc_array(p->fit->env, (uint64_t)pairs, sizeof *p->over);
     if (!p->near_boxes || (p->window_count && !p->over)) { p->failed = 1; return 0; }
-    for (i = 0, pairs = 0; i < p->count; i++)
-        for (k = 0; k < p->count; k++) {
-            if (k == i || !tli_pack_meet(p, i, k, &over)) continue;
-            if (p->over) p->over[pairs] = over;
-            p->near_boxes[pairs++] = k;
-        }
+    for (i = 0; i < p->count; i++) {
+        ends[i] = p->near_first[i];
+        p->near_first[i + 1] += p->near_first[i];
+    }
+    for (i = 0; i < p->count; i++)
+        for (k = i + 1; k < p->count && p->first[k] <= p->last[i]; k++)
+            if (tli_pack_meet(p, i, k, &over)) tli_pack_add_pair(p, i, k, ends);
     return 1;
 }
 

@@ -106,7 +106,7 @@ typedef struct tl_layout_plan {
 // Cost:    O(buffers log buffers) and the pairs of buffers that are live together, for each order tried;
 //          at most work_limit and a pass of O(buffers log buffers), where buffers have gaps at most twice
 //          that. Memory: less than 100 bytes a buffer, with gaps 180 and 100 for each of them; the search, of
-//          up to 2048 buffers between two points that none spans, up to 48 MiB.
+//          up to 16384 buffers between two points that none spans, up to 48 MiB.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_layout(tl_env *env, const tl_layout_desc *desc, tl_layout_plan *plan);
 TLDEF void      tl_free_layout_plan(tl_env *env, tl_layout_plan *plan);  // accepts a zeroed plan

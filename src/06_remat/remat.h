@@ -125,8 +125,8 @@ typedef struct tl_remat_report {
 // unit, the link must be given in that unit: link_bytes_per_second is the bytes that the link carries
 // in 10^9 units of cost, and link_latency_ns is in units. If the unit is 0.1 ps, for instance, 12 GB/s
 // is 1 200 000. Known capacities of the device limit both budgets. The plan without copies is made
-// first, as it would be without a host; then the same amount of work goes into a plan with copies,
-// which never costs more.
+// first; then the same amount of work goes into a plan with copies, which never costs more. Of a work
+// limit each has half.
 //
 // With a codec the plan may contain C and X steps: a tensor waits compressed for a backward, or for a forward
 // that runs again. A first run never reads what was compressed, nor does a result depend on it: results are
@@ -136,17 +136,17 @@ typedef struct tl_remat_report {
 // always takes the bytes of its copy.
 //
 // The plan comes with places (tl_plan_places), unless desc->live says otherwise, and the budget binds their
-// arena: the bytes that a run takes. The sizes of allocations are rounded up to the alignment. Where a work
-// limit was too low for places of the first plan that fit, they are made again with up to 16 times of it. Where
-// its arena still exceeds the budget, up to five more plans are made within less, each with a quarter of the
-// work limit; then that of the least live bytes, as the search for them found it, and where its arena is larger
-// than they are, another plan within as many and one within a little more; the cheapest that fits is the
-// answer. Host copies have an arena of their own, which the host budget binds; where none of these plans fits,
-// the same is done without copies. The bound is that of the live bytes, rounded up, so it holds for every
-// arena. The error names the lowest arena of the plans of the least bytes, which depend on no budget: with so
-// many bytes there is a plan, and by chance there may be one with fewer. With banks, what is taken of all of
-// them counts as the arena; a plan that they do not hold is made again within an eighth less, and what the
-// error says of the last one is that of tl_plan_places.
+// arena: the bytes that a run takes. The sizes of allocations are rounded up to the alignment. Where the
+// first places do not fit, they are made again with up to 16 times of their work. Where the arena still exceeds
+// the budget, up to five more plans are made within less, each with a quarter of the work limit; then that of
+// the least live bytes, as the search for them found it, and where its arena is larger than they are, another
+// plan within as many and one within a little more; the cheapest that fits is the answer. Host copies have an
+// arena of their own, which the host budget binds; where none of these plans fits, the same is done without
+// copies. The bound is that of the live bytes, rounded up, so it holds for every arena. The error names the
+// lowest arena of the plans of the least bytes, which depend on no budget: with so many bytes there is a plan,
+// and by chance there may be one with fewer. With banks, what is taken of all of them counts as the arena; a
+// plan that they do not hold is made again within an eighth less, and what the error says of the last one is
+// that of tl_plan_places.
 //
 // With the form once, a set of kept tensors determines the plan: what is not kept is dropped after its
 // last use in the first pass, made again when a backward first needs it, and stays until its last reader.
@@ -160,11 +160,12 @@ typedef struct tl_remat_report {
 //          TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of forwards 56, and the graph is
 //          not small, or where base_bytes and what a plan takes do not fit 64; TL_ERROR_UNSUPPORTED: a
 //          host budget or a codec, which TL_NO_OFFLOAD left out. *plan is all zero then.
-// Cost:    work_limit (twice with a host budget), and O(nodes + inputs). In an arena as much again for its
-//          places; where the first arena exceeds the budget mostly two or three times as much, at most about
-//          ten times. Of a limit below six million steps, the places of the first plan and of the two of the
-//          least bytes take up to 16 times as much each. With little work no plan may be found where one
-//          exists; the error says that this is not known.
+// Cost:    work_limit, for all plans, their places and bounds together, and O(nodes + inputs). A plan and its
+//          places get three quarters and a half of what is left of it. The search for the least budget has work of
+//          its own, 1 million steps and 30 000 a node: of a smaller limit it may take more than is left. With
+//          little work no plan may be found where one exists; the error says that this is not known. Without a
+//          limit at most 700 million steps for the first plan, and as much again for its places; where its arena
+//          exceeds the budget mostly two or three times as much, at most about ten times.
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors or 1024 stages; in graphs of
 //          more than 100 000 nodes about 1 KiB for each node. A host budget takes more in large graphs.
 // Threads: safe with one env per thread.

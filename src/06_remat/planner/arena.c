@@ -58,6 +58,7 @@ struct tli_arena_plan {
     int       is_unplaced;      // 1 = no places in the banks were found for the plan
     uint64_t  live_bytes;       // of the plan, its sizes rounded up
     uint64_t  work, most_work;  // of the plans before; of the next one by default
+    uint64_t  work_end;         // of all plans and their places, where the caller gave a limit; else 0
     tl_remat_pool own;          // of this call, where the caller gave no pool
     tl_plan   best;             // the best so far, while another is tried
     tl_plan  *plan;
@@ -110,6 +111,16 @@ static tl_remat_desc tli_arena_ask(tli_arena_plan *a) {
     return rounded;
 }
 
+// Of a caller's limit, a plan and its places take no more than these parts of what is left, so each of the next
+// ones has some, and all together stay within it.
+#define TLI_ARENA_PLAN_SHARE(left) ((left) / 4 * 3 + 1)
+#define TLI_ARENA_PLACE_SHARE(left) ((left) / 2 + 1)
+
+static uint64_t tli_arena_left(const tli_arena_plan *a) {
+    if (!a->work_end) return UINT64_MAX - 1;
+    return a->work_end > a->work ? a->work_end - a->work : 0;
+}
+
 // Give the plan places in the banks of the desc, if it has some, or in one. Banks that hold none are no error
 // here.
 static tl_result tli_arena_place(tli_arena_plan *a, int in_banks) {
@@ -124,6 +135,8 @@ static tl_result tli_arena_place(tli_arena_plan *a, int in_banks) {
     places.graph = a->given;
     places.device = &device;
     places.work_limit = a->place_work;
+    if (a->work_end && TLI_ARENA_PLACE_SHARE(tli_arena_left(a)) < a->place_work)
+        places.work_limit = TLI_ARENA_PLACE_SHARE(tli_arena_left(a));
     places.block_bytes = a->block_bytes;
     if (a->desc) a->plan->in_flight = a->desc->in_flight;
     if (a->desc && in_banks) {
@@ -139,7 +152,11 @@ static tl_result tli_arena_place(tli_arena_plan *a, int in_banks) {
 // One plan within a budget, with its places. TL_ERROR_INFEASIBLE: there is no plan.
 static tl_result tli_arena_try(tli_arena_plan *a, tli_arena_maker make, const tli_budget *budget,
                                tl_remat_report *report) {
-    tl_result result = (make)(a, budget, report);
+    uint64_t asked = a->rounded.work_limit, share = TLI_ARENA_PLAN_SHARE(tli_arena_left(a));
+    tl_result result;
+    if (a->work_end && share < asked) a->rounded.work_limit = share;
+    result = make(a, budget, report);
+    a->rounded.work_limit = asked;
     a->turns++;
     a->work += report->work;
     if (result) return result;
@@ -387,7 +404,7 @@ static int tli_arena_open_least(const tli_arena_plan *a, uint64_t host_bytes, in
     x->a.report = &x->report;
     x->a.most_work = x->desc.work_limit;
     x->a.turns = 0;
-    x->a.work = 0;
+    x->a.work = x->a.work_end = 0;
     tli_zero(&x->a.own, sizeof x->a.own);
     x->a.nodes = NULL;
     x->a.outputs = NULL;
@@ -781,6 +798,7 @@ static tl_result tli_plan_remat_placed(tl_env *env, const tl_remat_desc *desc, c
     tl_result result;
     a.desc = desc;
     a.block_bytes = desc->block_bytes;
+    a.work_end = desc->work_limit;
     a.report = report;
     result = tli_plan_in_arena(&a, budget, desc->alignment_bytes, tli_check_remat(env, desc, budget));
     *lowered = a.turns > 1;
@@ -799,6 +817,7 @@ static tl_result tli_plan_remat_plain(tl_env *env, const tl_remat_desc *desc, co
     tl_result result;
     plain.codec = TL_CODEC_NONE;
     plain.pool = NULL;
+    if (desc->work_limit) plain.work_limit = desc->work_limit > report->work ? desc->work_limit - report->work : 1;
     within.host_bytes = 0;
     result = tli_plan_remat_placed(env, &plain, &within, &without, &other, &lowered);
     report->work = other.work += report->work;

@@ -970,13 +970,14 @@ static tl_result tli_remat_run_copies(tli_remat *r) {
 }
 
 // First the plan without copies, with all the work that it would get alone, so that copies never make a plan
-// more expensive; then the same amount of work for the plan with copies.
+// more expensive; then the same amount of work for the plan with copies. Of a limit, each has half.
 static tl_result tli_remat_run_offload(tli_remat *r) {
     uint64_t bound = r->bound, floor = r->floor, host_budget = r->host_budget;
     int32_t node = r->floor_node;
     tl_codec codec = r->codec;
     tl_result result;
     r->alone = 1;
+    if (!r->is_default) r->work_limit = r->work_limit / 2 + 1;
     r->host_budget = 0;
     r->codec = TL_CODEC_NONE;
     result = tli_remat_run_alone(r);
@@ -1158,6 +1159,7 @@ static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const
     tli_remat r;
     tl_remat_pool own;
     tl_remat_report local;
+    uint64_t kept;      // work of the search for the least budget
     tl_result result;
     if (!report) report = &local;
     tli_zero(plan, sizeof *plan);
@@ -1167,6 +1169,10 @@ static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const
     r = tli_remat_of(env, desc, budget, most_work);
     r.is_within = answers == TLI_REMAT_WITHIN;
     r.holds_least = answers == TLI_REMAT_HOLDS;
+    kept = TLI_ALONE_WORK + TLI_ALONE_NODE_WORK * (uint64_t)desc->graph->node_count;
+    if (kept > TLI_ALONE_MOST_WORK) kept = TLI_ALONE_MOST_WORK;
+    if (r.holds_least && !r.is_default)     // of a limit, this is kept for the search for the least budget
+        r.watch.now.work_limit = r.work_limit -= kept < r.work_limit / 4 ? kept : r.work_limit / 4;
     result = tli_remat_take_pool(&r, env, desc->pool, &own);
     if (!result) {
         result = tli_remat_run(&r);
