@@ -405,8 +405,9 @@ static int read_extras(program *p, tl_layout_buffer *buffer) {
     if (buffer->alignment && buffer->pinned_offset % buffer->alignment)
         return fail_line(p, OFFSET, "must be a multiple of the alignment");
     end = buffer->pinned_offset + buffer->bytes;
-    if (p->o.capacity && end > p->o.capacity) return fail_line(p, OFFSET, "the buffer ends above the capacity");
-    return CODE_OK;
+    if (!p->o.capacity || end <= p->o.capacity) return CODE_OK;
+    fail_line(p, OFFSET, "the buffer ends above the capacity");
+    return CODE_INFEASIBLE;
 }
 
 // All sizes together, aligned, must fit 61 bits.

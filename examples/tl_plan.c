@@ -358,7 +358,8 @@ static const char *const usage[] = {
     "  --budget B        most bytes of the arena that holds everything: 512MiB, 1.5GB, 1000000; or 60%,",
     "                    of the largest sum of live bytes where everything is kept, in MODEL as it is,",
     "                    before --precision changes it. Weights and optimizer state are beside it",
-    "  --live            the budget binds the sum of live bytes instead, as papers do (so does --pareto)",
+    "  --live            the budget binds the sum of live bytes instead, as papers do (so does --pareto",
+    "                    without --align)",
     "  --inference       forward only: results are resident at the end",
     "  --host-budget B   tensors may be copied to the host, so many bytes of them at a time (% as above)",
     "  --link RATE       speed of these copies, or of messages, one way: 12 or 12GB/s, 800MB/s, 11GiB/s",
@@ -663,7 +664,7 @@ static int check_options(options *o) {
                     o->data ? "--data" : o->gpipe ? "--gpipe" : o->chunks ? "--chunks" : "--auto");
     code = check_compile_options(o);
     if (code) return code;
-    if (o->live && !o->budget) return fail(CODE_INPUT, "--live: says what --budget binds, which is missing");
+    if (o->live && !o->budget && !o->pareto) return fail(CODE_INPUT, "--live: says what --budget binds, which is missing");
     if (o->pareto && o->budget) return fail(CODE_INPUT, "--pareto: is for all budgets, --budget for one");
     if (o->host_budget && !o->link)
         return fail(CODE_INPUT, "--host-budget: needs --link, the speed of the copies");
@@ -693,7 +694,7 @@ static int check_options(options *o) {
     if (o->pareto && o->policy)
         return fail(CODE_INPUT, "--policy: is for one plan, --pareto shows all policies");
     for (i = 0; o->pareto && i < sizeof names / sizeof *names; i++)
-        if (of_one[i] && !(o->compile && (of_one[i] == o->align || of_one[i] == o->block)))
+        if (of_one[i] && of_one[i] != o->align && !(o->compile && of_one[i] == o->block))
             return fail(CODE_INPUT, "%s: is for one plan, --pareto makes many", names[i]);
     if (o->pareto && o->explain) return fail(CODE_INPUT, "--explain: is for one plan, --pareto makes many");
     return check_precision_options(o);
@@ -1958,12 +1959,18 @@ static void insert_point(curve *c, uint64_t budget, uint64_t peak, uint64_t cost
     settle_curve(c);
 }
 
+// What the budget of a curve binds.
+static uint64_t taken_by(const program *p, const tl_plan *plan) {
+    return p->in_arena ? plan->arena_bytes : plan->peak_bytes;
+}
+
+// A budget of 0 is none: that of the point is what its plan takes.
 static tl_result add_point(program *p, curve *c, uint64_t budget) {
     tl_plan plan;
     tl_remat_report report;
     tl_result result = try_budget(p, budget, p->work_limit ? p->work_limit : curve_work, &plan, &report);
     if (result == TL_ERROR_INFEASIBLE) p->report = report;
-    if (!result) insert_point(c, budget, plan.peak_bytes, plan.cost, plan.bound_cost);
+    if (!result) insert_point(c, budget ? budget : taken_by(p, &plan), taken_by(p, &plan), plan.cost, plan.bound_cost);
     return result;
 }
 
@@ -1990,7 +1997,8 @@ static uint64_t next_budget(const curve *c) {
 
 // Both ends: what keeping everything takes, and the least budget, which is named when one byte is asked for.
 static tl_result start_curve(program *p, curve *c) {
-    tl_result result = add_point(p, c, p->keep_all.peak_bytes ? p->keep_all.peak_bytes : 1);
+    uint64_t all = p->keep_all.peak_bytes ? p->keep_all.peak_bytes : 1;
+    tl_result result = add_point(p, c, p->in_arena ? 0 : all);
     tl_remat_report floor;
     if (!result) result = add_point(p, c, 1);
     if (result != TL_ERROR_INFEASIBLE) return result;
@@ -2029,7 +2037,7 @@ static int is_repeated(const curve *c, int i) { return i > 0 && c->points[i].pea
 
 // Every policy under a few budgets from the floor to keep all; what repeats itself is left out.
 static int make_dots(program *p, curve *c) {
-    uint64_t low = c->points[0].peak, width = p->keep_all.peak_bytes - low;
+    uint64_t low = c->points[0].peak, all = p->in_arena ? c->points[c->count - 1].budget : p->keep_all.peak_bytes, width = all - low;
     int policy, k, i;
     for (policy = 0; policy < TL_POLICY_COUNT; policy++)
         for (k = 0; k < POLICY_BUDGETS && !interrupted; k++) {
@@ -2037,16 +2045,16 @@ static int make_dots(program *p, curve *c) {
             tl_plan plan;
             tl_result result;
             if (policy == TL_POLICY_KEEP_ALL ? k > 0 : p->o.inference) continue;  // they are for training
-            if (policy == TL_POLICY_KEEP_ALL || k == POLICY_BUDGETS - 1) budget = p->keep_all.peak_bytes;
+            if (policy == TL_POLICY_KEEP_ALL || k == POLICY_BUDGETS - 1) budget = all;
             result = make_policy_plan(p, (tl_policy)policy, budget, &plan);
             if (result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW) continue;
             if (result) return fail_result(p, path_of(p));
             for (i = 0; i < c->dot_count; i++)
-                if (c->dots[i].policy == policy && c->dots[i].peak == plan.peak_bytes &&
+                if (c->dots[i].policy == policy && c->dots[i].peak == taken_by(p, &plan) &&
                     c->dots[i].cost == plan.cost)
                     break;
             c->dots[i].policy = policy;
-            c->dots[i].peak = plan.peak_bytes;
+            c->dots[i].peak = taken_by(p, &plan);
             c->dots[i].cost = plan.cost;
             if (i == c->dot_count) c->dot_count++;
             tl_free_plan(&p->env, &plan);
@@ -4200,7 +4208,9 @@ static int run_plan(program *p) {
 static int run_curve(program *p) {
     FILE *out = report_stream(p);
     curve c;
-    int code = make_curve(p, &c);
+    int code;
+    p->in_arena = p->o.align && !p->o.live;
+    code = make_curve(p, &c);
     if (!code) code = make_dots(p, &c);
     if (!code) code = plan_at_dots(p, &c);
     if (code) return code;

@@ -535,6 +535,27 @@ static void nested_lifetimes_are_stacked(void **state) {
     free(n.buffers);
 }
 
+// A buffer that takes no bytes is where it is pinned, and the height is that of the others.
+static void a_pin_of_no_bytes_stays(void **state) {
+    static tl_layout_buffer buffers[3];
+    tl_layout_desc desc = desc_of(buffers, 3, 0);
+    tl_layout_plan plan;
+    int k;
+    (void)state;
+    for (k = 0; k < 2; k++) {
+        memset(buffers, 0, sizeof buffers);
+        buffers[0].is_pinned = buffers[1].is_pinned = 1;
+        buffers[0].pinned_offset = k ? 200 : 32;
+        buffers[1].bytes = 64;
+        buffers[1].pinned_offset = 32;
+        buffers[2].bytes = k ? 16 : 0;
+        assert_int_equal(tl_plan_layout(NULL, &desc, &plan), TL_OK);
+        assert_true(plan.offsets[0] == buffers[0].pinned_offset && plan.offsets[1] == 32 && plan.offsets[2] == 0);
+        assert_true(plan.height_bytes == 96 && plan.bound_bytes == 96);
+        tl_free_layout_plan(NULL, &plan);
+    }
+}
+
 // More pairs of buffers meet than the search lists, and the pin leaves a gap that no bytes fill.
 static void what_cannot_be_searched_is_answered(void **state) {
     static tl_layout_buffer buffers[2047];
@@ -911,6 +932,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(larger_layouts_keep_the_rules),
         cmocka_unit_test(gaps_never_raise_a_layout),
         cmocka_unit_test(nested_lifetimes_are_stacked),
+        cmocka_unit_test(a_pin_of_no_bytes_stays),
         cmocka_unit_test(what_cannot_be_searched_is_answered),
         cmocka_unit_test(hundred_thousand_buffers_take_little),
         cmocka_unit_test(public_instances_reach_their_heights),

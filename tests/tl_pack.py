@@ -109,6 +109,14 @@ def what_does_not_fit_names_height_and_bound():
     code, out, err = run(EXAMPLE, '--capacity', '3471', '--json', '-')
     assert code == 2 and json.loads(out)['lower_bound'] == 3472 and err.count('\n') == 1, (out, err)
 
+def a_pin_above_the_capacity_is_no_layout():
+    rows = 'id,lower,upper,size,alignment,offset\nview,0,2,0,1,%d\ndata,0,2,64,1,%d\n'
+    code, out, err = run('-', '--out', '-', text=rows % (32, 0))
+    assert code == 0 and ['view', '32'] == [out.split('\n')[1].split(',')[k] for k in (0, -1)], (code, out, err)    # of no bytes
+    for row, capacity in ((rows % (0, 32), 95), (rows % (96, 0), 95)):
+        code, out, err = run('-', '--capacity', str(capacity), text=row)
+        assert code == 2 and 'the buffer ends above the capacity' in err and err.count('\n') == 1, (code, err)
+
 def the_work_limit_decides_and_nothing_else():
     source = reference('layout/E.1048576.csv')
     a, b = [run(source, '--work', '3000000', '--out', '-')[1] for k in range(2)]
@@ -174,7 +182,7 @@ def main():
     global program, folder
     program = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(HERE, '..', 'build', 'tl_pack'))
     facts = [public_instances_reach_their_best_known_heights, random_inputs_give_valid_layouts, json_and_picture_hold_the_layout,
-             what_does_not_fit_names_height_and_bound, the_work_limit_decides_and_nothing_else, an_interrupt_gives_the_lowest_so_far,
+             what_does_not_fit_names_height_and_bound, a_pin_above_the_capacity_is_no_layout, the_work_limit_decides_and_nothing_else, an_interrupt_gives_the_lowest_so_far,
              bad_input_is_one_sentence_with_line_and_field, other_names_and_line_ends_are_read]
     with tempfile.TemporaryDirectory() as folder:
         for fact in facts:

@@ -273,6 +273,9 @@ static int tli_layout_make_boxes(tli_layout *l) {
     return 1;
 }
 
+// Where a buffer that takes no bytes lies: at its pin, or at 0.
+static uint64_t tli_layout_pin_of(const tl_layout_buffer *b) { return b->is_pinned ? b->pinned_offset : 0; }
+
 // Keep the layout of the boxes if it is the lowest.
 static void tli_layout_keep(tli_layout *l, const uint64_t *offsets) {
     uint64_t height = 0;
@@ -284,7 +287,7 @@ static void tli_layout_keep(tli_layout *l, const uint64_t *offsets) {
     if (height >= l->height) return;
     l->height = height;
     for (i = 0; i < l->desc->buffer_count; i++)
-        l->best[i] = l->box_of[i] < 0 ? 0 : offsets[l->box_of[i]];
+        l->best[i] = l->box_of[i] < 0 ? tli_layout_pin_of(&l->desc->buffers[i]) : offsets[l->box_of[i]];
 }
 
 #ifndef TL_NO_PLANNERS
@@ -466,14 +469,14 @@ static tl_result tli_layout_lower(tli_layout *l) {
     return result;
 }
 
-// Buffers of which some take nothing: these are at 0, and the height is that of the others.
+// Buffers of which some take nothing: these are at their pins or at 0, and the height is that of the others.
 static void tli_layout_drop_empty(tli_layout *l) {
     int32_t i;
     l->height = 0;
     for (i = 0; i < l->desc->buffer_count; i++) {
         const tl_layout_buffer *b = &l->desc->buffers[i];
         if (tli_layout_takes(b)) l->height = tli_larger_u64(l->height, l->best[i] + b->bytes);
-        else l->best[i] = 0;
+        else l->best[i] = tli_layout_pin_of(b);
     }
 }
 

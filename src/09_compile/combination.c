@@ -103,6 +103,7 @@ static tli_asked tli_ask_for_compile(tli_compile *c, const tl_graph *graph, uint
     asked.alignment_bytes = c->desc->alignment_bytes;
     asked.block_bytes = c->desc->block_bytes;
     asked.work_limit = work_limit;
+    asked.is_trial = 1;
     asked.in_flight = c->desc->in_flight;
     asked.codec = c->compresses ? c->codec : TL_CODEC_NONE;
     if (c->desc->progress) {

@@ -29,6 +29,7 @@ typedef struct tli_asked {
     tl_codec         codec;           // f32 tensors may be compressed by it, where forwards may run again
     const uint8_t   *formats;         // [tensors] tl_format; NULL = all f32
     int32_t          in_flight;     // steps under way together; 0 = 1
+    int32_t          is_trial;      // 1 = one plan of many: little work for the least budget
     uint64_t         work_limit;    // of tl_plan_remat and tl_plan_order; 0 = their defaults
     int            (*progress)(const tl_remat_progress *progress, void *user);
     void            *user;
@@ -62,8 +63,9 @@ static tl_result tli_plan_remat_asked(const tli_asked *a, const uint8_t *lossles
     if (a->in_arena) remat.in_flight = a->in_flight;
     remat.progress = a->progress;
     remat.user = a->user;
-    return a->in_arena ? tli_plan_remat_in_arena(a->env, &remat, &a->arena, plan, report)
-                       : tli_plan_remat(a->env, &remat, &a->live, TLI_REMAT_MOST_WORK, plan, report);
+    if (a->in_arena) return tli_plan_remat_in_arena(a->env, &remat, &a->arena, a->is_trial, plan, report);
+    return tli_plan_remat_as(a->env, &remat, &a->live, TLI_REMAT_MOST_WORK,
+                             a->is_trial ? TLI_REMAT_TRIAL : TLI_REMAT_HOLDS, plan, report);
 }
 
 // The cheapest plan within the budget. Tensors that are not of f32 are not compressed.

@@ -251,7 +251,7 @@ static tl_result tli_bound_relaxed(tli_compile *c, const tli_relaxed *r, uint64_
     desc.inference = c->inference;
     desc.device = c->desc->device;
     desc.work_limit = c->plan_work;
-    result = tli_plan_remat_as(c->env, &desc, &c->budget, TLI_REMAT_MOST_WORK, TLI_REMAT_ANY, &plan,
+    result = tli_plan_remat_as(c->env, &desc, &c->budget, TLI_REMAT_MOST_WORK, TLI_REMAT_TRIAL, &plan,
                                 &report);
     c->work += report.work;
     if (!result && report.bound_cost > base) *bound = report.bound_cost;

@@ -55,6 +55,7 @@ struct tli_arena_plan {
     uint64_t  alignment;
     uint64_t  place_work;       // of the places of each plan; 0 = the default
     uint64_t  block_bytes;      // of the blocks that cut the arenas; 0 = they are whole
+    int       is_trial;         // 1 = one plan of many: little work for the least budget, which binds nothing
     int       is_unplaced;      // 1 = no places in the banks were found for the plan
     uint64_t  live_bytes;       // of the plan, its sizes rounded up
     uint64_t  work, most_work;  // of the plans before; of the next one by default
@@ -336,14 +337,14 @@ static tl_result tli_arena_seed(tli_arena_plan *a, const tl_plan *plan) {
 
 // The plan of the least live bytes that is found soon.
 static tl_result tli_make_first_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
-    return tli_plan_remat_lowest(a->env, &a->rounded, budget, 1, a->plan, report);
+    return tli_plan_remat_lowest(a->env, &a->rounded, budget, a->most_work, 1, a->plan, report);
 }
 
 // A plan that is too long to be kept is made where it is asked for.
 static tl_result tli_make_lowest_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
     tl_remat_report again;
     tli_budget within = *budget;
-    tl_result result = tli_plan_remat_lowest(a->env, &a->rounded, budget, 0, a->plan, report);
+    tl_result result = tli_plan_remat_lowest(a->env, &a->rounded, budget, a->most_work, 0, a->plan, report);
     if (!result) result = tli_arena_seed(a, a->plan);
     if (result && result != TL_ERROR_INFEASIBLE) tl_free_plan(a->env, a->plan);
     if (result != TL_ERROR_INFEASIBLE || !report->least_budget_bytes) return result;
@@ -392,6 +393,8 @@ static int tli_arena_open_least(const tli_arena_plan *a, uint64_t host_bytes, in
     x->desc = *a->desc;
     x->desc.graph = &x->alone.graph;
     x->desc.device = &x->alone.device;
+    if (a->is_trial && a->desc->work_limit && x->alone.work > a->desc->work_limit / 4)
+        x->alone.work = a->desc->work_limit / 4 + 1;
     x->desc.work_limit = x->alone.work;
     if (x->desc.progress) { x->desc.progress = tli_arena_watch_least; x->desc.user = x; }
     if (!has_copies) x->desc.codec = TL_CODEC_NONE;
@@ -462,7 +465,7 @@ static tl_result tli_arena_sink_all(tli_arena_least *x, tli_arena_lowest *lowest
     live = x->a.live_bytes;
     most = x->a.is_unplaced ? live + live / 4 : x->plan.arena_bytes;
     tli_arena_sink(x, lowest);
-    for (i = 0; i < sizeof above && most > live && !tli_arena_is_low(lowest); i++) {
+    for (i = 0; i < (x->a.is_trial ? 2 : sizeof above) && most > live && !tli_arena_is_low(lowest); i++) {
         if (lowest->bytes < most) most = lowest->bytes;
         over = most > live ? most - live : 0;
         within.bytes = live + over / 256 * above[i] + over % 256 * above[i] / 256;
@@ -654,11 +657,11 @@ static tl_result tli_arena_run(tli_arena_plan *a, const tli_budget *budget) {
     uint64_t place_work = a->place_work;
     first = *a->report;         // names the least budget, if this was refused already
     if (!result && tli_arena_is_within(a, budget))
-        return a->desc ? tli_arena_hold_least(a, budget, TL_OK, &first) : TL_OK;
+        return a->desc && !a->is_trial ? tli_arena_hold_least(a, budget, TL_OK, &first) : TL_OK;
     tli_arena_hurry(a);
     if (!result) result = tli_arena_search(a, budget);
     if (result && result != TL_ERROR_INFEASIBLE) return result;
-    if (a->desc) return tli_arena_hold_least(a, budget, result, &first);
+    if (a->desc && (result || !a->is_trial)) return tli_arena_hold_least(a, budget, result, &first);
     if (!result) return result;
     a->most_work = TLI_REMAT_MOST_WORK;
     a->place_work = place_work;
@@ -793,10 +796,11 @@ static tli_arena_plan tli_arena_of(tl_env *env, const tli_arena_planner *planner
 
 // Plan with places. *lowered: whether the arena of the first plan was too large.
 static tl_result tli_plan_remat_placed(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                       tl_plan *plan, tl_remat_report *report, int *lowered) {
+                                       int is_trial, tl_plan *plan, tl_remat_report *report, int *lowered) {
     tli_arena_plan a = tli_arena_of(env, &tli_arena_remat, desc->graph, desc->device, desc->work_limit, plan);
     tl_result result;
     a.desc = desc;
+    a.is_trial = is_trial;
     a.block_bytes = desc->block_bytes;
     a.work_end = desc->work_limit;
     a.report = report;
@@ -807,7 +811,7 @@ static tl_result tli_plan_remat_placed(tl_env *env, const tl_remat_desc *desc, c
 
 // Plan without copies, compressed or on the host, and take that plan if it is cheaper.
 static tl_result tli_plan_remat_plain(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                      tl_plan *plan, tl_remat_report *report) {
+                                      int is_trial, tl_plan *plan, tl_remat_report *report) {
     tl_remat_desc plain = *desc;
     tl_remat_report other;
     tli_budget within = *budget;
@@ -819,7 +823,7 @@ static tl_result tli_plan_remat_plain(tl_env *env, const tl_remat_desc *desc, co
     plain.pool = NULL;
     if (desc->work_limit) plain.work_limit = desc->work_limit > report->work ? desc->work_limit - report->work : 1;
     within.host_bytes = 0;
-    result = tli_plan_remat_placed(env, &plain, &within, &without, &other, &lowered);
+    result = tli_plan_remat_placed(env, &plain, &within, is_trial, &without, &other, &lowered);
     report->work = other.work += report->work;
     if (result == TL_ERROR_INFEASIBLE || (!result && without.cost >= plan->cost)) {
         tl_free_plan(env, &without);
@@ -835,15 +839,15 @@ static tl_result tli_plan_remat_plain(tl_env *env, const tl_remat_desc *desc, co
 // As tli_plan_remat, within a budget that binds the arena. Where the arena of the first plan with copies is too
 // large, the plan without them may be the better one.
 static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                         tl_plan *plan, tl_remat_report *report) {
+                                         int is_trial, tl_plan *plan, tl_remat_report *report) {
     tl_remat_report local;
     tli_quiet quiet = tli_begin_quiet(env);
     int lowered;
     tl_result result;
     if (!report) report = &local;
-    result = tli_plan_remat_placed(env, desc, budget, plan, report, &lowered);
+    result = tli_plan_remat_placed(env, desc, budget, is_trial, plan, report, &lowered);
     if ((desc->codec || budget->host_bytes) && lowered && !result)
-        result = tli_plan_remat_plain(env, desc, budget, plan, report);
+        result = tli_plan_remat_plain(env, desc, budget, is_trial, plan, report);
     tli_end_quiet(&quiet, result);
     return result;
 }
@@ -870,7 +874,7 @@ TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan
                              NULL, 0);
     if (!desc->live) tli_lower_to_banks(desc, &budget);
     return desc->live ? tli_plan_remat(env, desc, &budget, TLI_REMAT_MOST_WORK, plan, report)
-                      : tli_plan_remat_in_arena(env, desc, &budget, plan, report);
+                      : tli_plan_remat_in_arena(env, desc, &budget, 0, plan, report);
 }
 
 TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_plan *plan,

@@ -30,9 +30,11 @@
 #define TLI_REMAT_SOON 16  // the work of the first parts of the ladder, as one part in so many
 #define TLI_REMAT_LATE 50  // the gap, as one part in so many, from which on the bound gets what is left
 
-// What is an answer: a plan within the budget; also what is known of the least budget where there is none; that,
-// and no plan below it.
-typedef enum tli_remat_answers { TLI_REMAT_WITHIN, TLI_REMAT_ANY, TLI_REMAT_HOLDS } tli_remat_answers;
+// What is an answer: a plan within the budget; with little work also what is known of the least budget where
+// there is none; all that is known of it; that, and no plan below it.
+typedef enum tli_remat_answers {
+    TLI_REMAT_WITHIN, TLI_REMAT_TRIAL, TLI_REMAT_ANY, TLI_REMAT_HOLDS
+} tli_remat_answers;
 
 typedef struct tli_remat {
     tl_env          quiet;        // allocator of the caller's env, without its log: parts may fail
@@ -47,6 +49,7 @@ typedef struct tli_remat {
     uint64_t        reserve;      // work kept for what follows the ladder
     uint64_t        least;        // the least budget that was found; 0 = it was not searched
     uint64_t        enough;       // of a ladder: it ends where it leads as low
+    uint64_t        most_ladder;  // its work is at most that
     int32_t         inference, node, floor_node;
     tl_remat_form   form;
     int32_t         is_over;      // 1 = the base alone exceeds the limit
@@ -738,6 +741,7 @@ static tl_result tli_remat_run_ladder(tli_remat *r) {
         return TL_OK;
     }
     if (!tli_open_alone(&r->quiet, r->graph, &alone)) return TL_ERROR_NO_MEMORY;
+    if (alone.work > r->most_ladder) alone.work = r->most_ladder;
     result = tli_remat_climb(r, &alone);
     tli_close_alone(&alone);
     return result;
@@ -913,7 +917,7 @@ static tl_result tli_remat_bound_narrow(tli_remat *r, const tl_graph *narrow, ui
     budget.bytes = budget.allowed_bytes = r->budget;
     budget.is_over = r->is_over;
     budget.host_bytes = r->host_budget;
-    result = tli_plan_remat_as(&r->quiet, &desc, &budget, limit, TLI_REMAT_ANY, &plan, &report);
+    result = tli_plan_remat_as(&r->quiet, &desc, &budget, limit, TLI_REMAT_TRIAL, &plan, &report);
     tli_remat_add_work(r, report.work);
     tl_free_plan(&r->quiet, &plan);
     if (!result) return tli_remat_raise_bound(r, report.bound_cost);
@@ -1143,6 +1147,7 @@ static tli_remat tli_remat_of(const tl_env *env, const tl_remat_desc *desc, cons
     r.is_default = !desc->work_limit;
     r.work_limit = desc->work_limit ? desc->work_limit : most_work;
     r.reserve = r.work_limit / 4;
+    r.most_ladder = UINT64_MAX;
     r.watch.now.work_limit = r.work_limit;
     r.watch.desc = desc;
     r.device = desc->device;
@@ -1173,6 +1178,7 @@ static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const
     if (kept > TLI_ALONE_MOST_WORK) kept = TLI_ALONE_MOST_WORK;
     if (r.holds_least && !r.is_default)     // of a limit, this is kept for the search for the least budget
         r.watch.now.work_limit = r.work_limit -= kept < r.work_limit / 4 ? kept : r.work_limit / 4;
+    if (answers == TLI_REMAT_TRIAL) r.most_ladder = r.work_limit / 4 + 1;
     result = tli_remat_take_pool(&r, env, desc->pool, &own);
     if (!result) {
         result = tli_remat_run(&r);
@@ -1190,10 +1196,11 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
 }
 
 // The plan of the fewest bytes that a refusal by tli_plan_remat names, with the work of the search for them
-// alone; is_first: what its first parts find will do. The report is that of the refusal. TL_ERROR_INFEASIBLE:
+// alone, at most so much; is_first: what its first parts find will do. The report is that of the refusal. TL_ERROR_INFEASIBLE:
 // they are known without a plan.
 static tl_result tli_plan_remat_lowest(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                       int is_first, tl_plan *plan, tl_remat_report *report) {
+                                       uint64_t most_work, int is_first, tl_plan *plan,
+                                       tl_remat_report *report) {
     tli_remat r = tli_remat_of(env, desc, budget, 0);
     const tl_plan *lowest;
     tl_remat_pool own;
@@ -1201,6 +1208,7 @@ static tl_result tli_plan_remat_lowest(tl_env *env, const tl_remat_desc *desc, c
     tli_zero(plan, sizeof *plan);
     tli_zero(report, sizeof *report);
     r.is_first = is_first;
+    r.most_ladder = most_work;
     if (!result) {
         result = tli_remat_run_ladder(&r);
         if (!result) tli_remat_report_least(&r, budget, report);
