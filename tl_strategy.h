@@ -2235,8 +2235,8 @@ extern "C" {
 // All plans go into one pool, and the answer is the best that fits. With the default work that is mostly as
 // cheap as any policy: their candidates share an eighth of it or less. Where work_limit is small, or the graph
 // has many thousand nodes, a policy by itself may take more work than that and be cheaper. If none fits, a
-// ladder of budgets that depends on the graph and the work limit alone leads to the least budget: every call
-// names the same one, and gets a plan where it asks for it.
+// search in bytes alone, with work of its own, leads to the least budget: every call names the same one, whatever
+// nodes cost and links carry, gets a plan where it asks for it, and never one that takes less.
 //
 // Chains are treated apart: equal layers have a closed form, and for other chains the optimum
 // over persistent schedules is computed stage by stage (tl_plan_chain). Where forwards may run in another
@@ -2300,7 +2300,8 @@ typedef struct tl_remat_report {
     uint64_t cost, bound_cost;  // of the plan; lower bound of every plan of its class
     int32_t  proven;            // 1 = cost equals bound_cost, or with TL_ERROR_INFEASIBLE: no plan fits
     double   gap_ratio;         // (cost - bound_cost) / bound_cost; 0 = proven, 0.01 = at most 1 % above
-    uint64_t least_budget_bytes;  // with TL_ERROR_INFEASIBLE: least budget for which a plan was found; else 0
+    uint64_t least_budget_bytes;  // with TL_ERROR_INFEASIBLE: least budget for which a plan was found, a matter
+                                // of bytes and of what a plan may do: no call answers with fewer; else 0
     uint64_t bound_budget_bytes;  // with TL_ERROR_INFEASIBLE: below it no plan exists; else 0
     int32_t  limiting_node;     // with TL_ERROR_INFEASIBLE: node at which that plan peaks; -1 = none
     uint64_t work;              // elementary steps done
@@ -2332,17 +2333,15 @@ typedef struct tl_remat_report {
 // always takes the bytes of its copy.
 //
 // The plan comes with places (tl_plan_places), unless desc->live says otherwise, and the budget binds their
-// arena: the bytes that a run takes. The sizes of allocations are rounded up to the alignment. Where the
-// first places do not fit, they are made again with up to 16 times of their work. Where the arena still exceeds
-// the budget, up to five more plans are made within less, each with a quarter of the work limit; then that of
-// the least live bytes, as the search for them found it, and where its arena is larger than they are, another
-// plan within as many and one within a little more; the cheapest that fits is the answer. Host copies have an
-// arena of their own, which the host budget binds; where none of these plans fits, the same is done without
-// copies. The bound is that of the live bytes, rounded up, so it holds for every arena. The error names the
-// lowest arena of the plans of the least bytes, which depend on no budget: with so many bytes there is a plan,
-// and by chance there may be one with fewer. With banks, what is taken of all of them counts as the arena; a
-// plan that they do not hold is made again within an eighth less, and what the error says of the last one is
-// that of tl_plan_places.
+// arena: the bytes that a run takes. The sizes of allocations are rounded up to the alignment. Where a work
+// limit was too low for places of the first plan that fit, they are made again with up to 16 times of it. Where
+// its arena still exceeds the budget, up to five more plans are made within less, each with a quarter of the
+// work limit; then that of the least budget. Host copies have an arena of their own, which the host budget
+// binds. The bound is that of the live bytes, rounded up, so it holds for every arena. The error names the lowest
+// arena of up to eight plans between the least live bytes and their arena, which depend on no budget, cost or
+// work limit: with so many bytes there is a plan, and no call returns one with fewer. With banks, what is taken
+// of all of them counts as the arena; a plan that they do not hold is made again within an eighth less, and what
+// the error says of the last one is that of tl_plan_places.
 //
 // With the form once, a set of kept tensors determines the plan: what is not kept is dropped after its
 // last use in the first pass, made again when a backward first needs it, and stays until its last reader.
@@ -2358,7 +2357,8 @@ typedef struct tl_remat_report {
 //          host budget or a codec, which TL_NO_OFFLOAD left out. *plan is all zero then.
 // Cost:    work_limit, for all plans, their places and bounds together, and O(nodes + inputs). A plan and its
 //          places get three quarters and a half of what is left of it. The search for the least budget has work of
-//          its own, 1 million steps and 30 000 a node: of a smaller limit it may take more than is left. With
+//          its own, 1 million steps and 30 000 a node, at most 60 million, in an arena for each of up to eight
+//          plans: of a smaller limit it may take more than is left. With
 //          little work no plan may be found where one exists; the error says that this is not known. Without a
 //          limit at most 700 million steps for the first plan, and as much again for its places; where its arena
 //          exceeds the budget mostly two or three times as much, at most about ten times.
@@ -2374,8 +2374,7 @@ TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *p
 //
 // The first call that gets the pool says for what it is: graph, inference, form, host budget and link. Calls
 // with another are refused. With a pool, a call answers with the best plan that any call has found, knows the
-// bounds that they proved, and searches on from there; the least budget that it names is the lowest peak in
-// the pool. So in whatever order budgets are asked, cost does not rise with the budget from the second time on.
+// bounds that they proved, and searches on from there; the least budget is searched once. So in whatever order budgets are asked, cost does not rise with the budget from the second time on.
 //
 // Errors:  TL_ERROR_NO_MEMORY. *pool is NULL then.
 // Cost:    one allocation. The pool keeps at most 32 MiB of steps beside the answers that it gave.
@@ -15333,6 +15332,9 @@ static int tli_layout_make_boxes(tli_layout *l) {
     return 1;
 }
 
+// Where a buffer that takes no bytes lies: at its pin, or at 0.
+static uint64_t tli_layout_pin_of(const tl_layout_buffer *b) { return b->is_pinned ? b->pinned_offset : 0; }
+
 // Keep the layout of the boxes if it is the lowest.
 static void tli_layout_keep(tli_layout *l, const uint64_t *offsets) {
     uint64_t height = 0;
@@ -15344,7 +15346,7 @@ static void tli_layout_keep(tli_layout *l, const uint64_t *offsets) {
     if (height >= l->height) return;
     l->height = height;
     for (i = 0; i < l->desc->buffer_count; i++)
-        l->best[i] = l->box_of[i] < 0 ? 0 : offsets[l->box_of[i]];
+        l->best[i] = l->box_of[i] < 0 ? tli_layout_pin_of(&l->desc->buffers[i]) : offsets[l->box_of[i]];
 }
 
 #ifndef TL_NO_PLANNERS
@@ -15526,14 +15528,14 @@ static tl_result tli_layout_lower(tli_layout *l) {
     return result;
 }
 
-// Buffers of which some take nothing: these are at 0, and the height is that of the others.
+// Buffers of which some take nothing: these are at their pins or at 0, and the height is that of the others.
 static void tli_layout_drop_empty(tli_layout *l) {
     int32_t i;
     l->height = 0;
     for (i = 0; i < l->desc->buffer_count; i++) {
         const tl_layout_buffer *b = &l->desc->buffers[i];
         if (tli_layout_takes(b)) l->height = tli_larger_u64(l->height, l->best[i] + b->bytes);
-        else l->best[i] = 0;
+        else l->best[i] = tli_layout_pin_of(b);
     }
 }
 
@@ -35059,9 +35061,11 @@ static tl_result tli_remat_policies(tl_env *env, const tl_graph *graph, uint64_t
 #define TLI_REMAT_SOON 16  // the work of the first parts of the ladder, as one part in so many
 #define TLI_REMAT_LATE 50  // the gap, as one part in so many, from which on the bound gets what is left
 
-// What is an answer: a plan within the budget; also what is known of the least budget where there is none; that,
-// and no plan below it.
-typedef enum tli_remat_answers { TLI_REMAT_WITHIN, TLI_REMAT_ANY, TLI_REMAT_HOLDS } tli_remat_answers;
+// What is an answer: a plan within the budget; with little work also what is known of the least budget where
+// there is none; all that is known of it; that, and no plan below it.
+typedef enum tli_remat_answers {
+    TLI_REMAT_WITHIN, TLI_REMAT_TRIAL, TLI_REMAT_ANY, TLI_REMAT_HOLDS
+} tli_remat_answers;
 
 typedef struct tli_remat {
     tl_env          quiet;        // allocator of the caller's env, without its log: parts may fail
@@ -35076,6 +35080,7 @@ typedef struct tli_remat {
     uint64_t        reserve;      // work kept for what follows the ladder
     uint64_t        least;        // the least budget that was found; 0 = it was not searched
     uint64_t        enough;       // of a ladder: it ends where it leads as low
+    uint64_t        most_ladder;  // its work is at most that
     int32_t         inference, node, floor_node;
     tl_remat_form   form;
     int32_t         is_over;      // 1 = the base alone exceeds the limit
@@ -35767,6 +35772,7 @@ static tl_result tli_remat_run_ladder(tli_remat *r) {
         return TL_OK;
     }
     if (!tli_open_alone(&r->quiet, r->graph, &alone)) return TL_ERROR_NO_MEMORY;
+    if (alone.work > r->most_ladder) alone.work = r->most_ladder;
     result = tli_remat_climb(r, &alone);
     tli_close_alone(&alone);
     return result;
@@ -35942,7 +35948,7 @@ static tl_result tli_remat_bound_narrow(tli_remat *r, const tl_graph *narrow, ui
     budget.bytes = budget.allowed_bytes = r->budget;
     budget.is_over = r->is_over;
     budget.host_bytes = r->host_budget;
-    result = tli_plan_remat_as(&r->quiet, &desc, &budget, limit, TLI_REMAT_ANY, &plan, &report);
+    result = tli_plan_remat_as(&r->quiet, &desc, &budget, limit, TLI_REMAT_TRIAL, &plan, &report);
     tli_remat_add_work(r, report.work);
     tl_free_plan(&r->quiet, &plan);
     if (!result) return tli_remat_raise_bound(r, report.bound_cost);
@@ -36172,6 +36178,7 @@ static tli_remat tli_remat_of(const tl_env *env, const tl_remat_desc *desc, cons
     r.is_default = !desc->work_limit;
     r.work_limit = desc->work_limit ? desc->work_limit : most_work;
     r.reserve = r.work_limit / 4;
+    r.most_ladder = UINT64_MAX;
     r.watch.now.work_limit = r.work_limit;
     r.watch.desc = desc;
     r.device = desc->device;
@@ -36202,6 +36209,7 @@ static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const
     if (kept > TLI_ALONE_MOST_WORK) kept = TLI_ALONE_MOST_WORK;
     if (r.holds_least && !r.is_default)     // of a limit, this is kept for the search for the least budget
         r.watch.now.work_limit = r.work_limit -= kept < r.work_limit / 4 ? kept : r.work_limit / 4;
+    if (answers == TLI_REMAT_TRIAL) r.most_ladder = r.work_limit / 4 + 1;
     result = tli_remat_take_pool(&r, env, desc->pool, &own);
     if (!result) {
         result = tli_remat_run(&r);
@@ -36219,10 +36227,11 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
 }
 
 // The plan of the fewest bytes that a refusal by tli_plan_remat names, with the work of the search for them
-// alone; is_first: what its first parts find will do. The report is that of the refusal. TL_ERROR_INFEASIBLE:
+// alone, at most so much; is_first: what its first parts find will do. The report is that of the refusal. TL_ERROR_INFEASIBLE:
 // they are known without a plan.
 static tl_result tli_plan_remat_lowest(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                       int is_first, tl_plan *plan, tl_remat_report *report) {
+                                       uint64_t most_work, int is_first, tl_plan *plan,
+                                       tl_remat_report *report) {
     tli_remat r = tli_remat_of(env, desc, budget, 0);
     const tl_plan *lowest;
     tl_remat_pool own;
@@ -36230,6 +36239,7 @@ static tl_result tli_plan_remat_lowest(tl_env *env, const tl_remat_desc *desc, c
     tli_zero(plan, sizeof *plan);
     tli_zero(report, sizeof *report);
     r.is_first = is_first;
+    r.most_ladder = most_work;
     if (!result) {
         result = tli_remat_run_ladder(&r);
         if (!result) tli_remat_report_least(&r, budget, report);
@@ -36317,6 +36327,7 @@ struct tli_arena_plan {
     uint64_t  alignment;
     uint64_t  place_work;       // of the places of each plan; 0 = the default
     uint64_t  block_bytes;      // of the blocks that cut the arenas; 0 = they are whole
+    int       is_trial;         // 1 = one plan of many: little work for the least budget, which binds nothing
     int       is_unplaced;      // 1 = no places in the banks were found for the plan
     uint64_t  live_bytes;       // of the plan, its sizes rounded up
     uint64_t  work, most_work;  // of the plans before; of the next one by default
@@ -36598,14 +36609,14 @@ static tl_result tli_arena_seed(tli_arena_plan *a, const tl_plan *plan) {
 
 // The plan of the least live bytes that is found soon.
 static tl_result tli_make_first_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
-    return tli_plan_remat_lowest(a->env, &a->rounded, budget, 1, a->plan, report);
+    return tli_plan_remat_lowest(a->env, &a->rounded, budget, a->most_work, 1, a->plan, report);
 }
 
 // A plan that is too long to be kept is made where it is asked for.
 static tl_result tli_make_lowest_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
     tl_remat_report again;
     tli_budget within = *budget;
-    tl_result result = tli_plan_remat_lowest(a->env, &a->rounded, budget, 0, a->plan, report);
+    tl_result result = tli_plan_remat_lowest(a->env, &a->rounded, budget, a->most_work, 0, a->plan, report);
     if (!result) result = tli_arena_seed(a, a->plan);
     if (result && result != TL_ERROR_INFEASIBLE) tl_free_plan(a->env, a->plan);
     if (result != TL_ERROR_INFEASIBLE || !report->least_budget_bytes) return result;
@@ -36654,6 +36665,8 @@ static int tli_arena_open_least(const tli_arena_plan *a, uint64_t host_bytes, in
     x->desc = *a->desc;
     x->desc.graph = &x->alone.graph;
     x->desc.device = &x->alone.device;
+    if (a->is_trial && a->desc->work_limit && x->alone.work > a->desc->work_limit / 4)
+        x->alone.work = a->desc->work_limit / 4 + 1;
     x->desc.work_limit = x->alone.work;
     if (x->desc.progress) { x->desc.progress = tli_arena_watch_least; x->desc.user = x; }
     if (!has_copies) x->desc.codec = TL_CODEC_NONE;
@@ -36661,7 +36674,7 @@ static int tli_arena_open_least(const tli_arena_plan *a, uint64_t host_bytes, in
     x->a.given = &x->alone.graph;
     x->a.device = &x->alone.device;
     x->a.desc = &x->desc;
-    x->a.place_work = x->alone.work;
+    x->a.place_work = a->is_trial ? x->alone.work / 4 + 1 : x->alone.work;
     x->a.plan = &x->plan;
     x->a.report = &x->report;
     x->a.most_work = x->desc.work_limit;
@@ -36712,9 +36725,9 @@ static tl_result tli_arena_sink_all(tli_arena_least *x, tli_arena_lowest *lowest
     tl_remat_report report;
     uint64_t live, most, over;
     uint32_t i;
-    tl_result result;
+    tl_result result = TL_ERROR_INFEASIBLE;
     within.bytes = 0;
-    result = tli_arena_try(&x->a, tli_make_first_remat, &within, &x->report);
+    if (!x->a.is_trial) result = tli_arena_try(&x->a, tli_make_first_remat, &within, &x->report);
     if (result && result != TL_ERROR_INFEASIBLE) return result;
     if (!result) tli_arena_sink(x, lowest);
     if (tli_arena_is_low(lowest)) return TL_OK;
@@ -36724,7 +36737,7 @@ static tl_result tli_arena_sink_all(tli_arena_least *x, tli_arena_lowest *lowest
     live = x->a.live_bytes;
     most = x->a.is_unplaced ? live + live / 4 : x->plan.arena_bytes;
     tli_arena_sink(x, lowest);
-    for (i = 0; i < sizeof above && most > live && !tli_arena_is_low(lowest); i++) {
+    for (i = 0; i < (x->a.is_trial ? 1 : sizeof above) && most > live && !tli_arena_is_low(lowest); i++) {
         if (lowest->bytes < most) most = lowest->bytes;
         over = most > live ? most - live : 0;
         within.bytes = live + over / 256 * above[i] + over % 256 * above[i] / 256;
@@ -36916,11 +36929,11 @@ static tl_result tli_arena_run(tli_arena_plan *a, const tli_budget *budget) {
     uint64_t place_work = a->place_work;
     first = *a->report;         // names the least budget, if this was refused already
     if (!result && tli_arena_is_within(a, budget))
-        return a->desc ? tli_arena_hold_least(a, budget, TL_OK, &first) : TL_OK;
+        return a->desc && !a->is_trial ? tli_arena_hold_least(a, budget, TL_OK, &first) : TL_OK;
     tli_arena_hurry(a);
     if (!result) result = tli_arena_search(a, budget);
     if (result && result != TL_ERROR_INFEASIBLE) return result;
-    if (a->desc) return tli_arena_hold_least(a, budget, result, &first);
+    if (a->desc && (result || !a->is_trial)) return tli_arena_hold_least(a, budget, result, &first);
     if (!result) return result;
     a->most_work = TLI_REMAT_MOST_WORK;
     a->place_work = place_work;
@@ -37055,10 +37068,11 @@ static tli_arena_plan tli_arena_of(tl_env *env, const tli_arena_planner *planner
 
 // Plan with places. *lowered: whether the arena of the first plan was too large.
 static tl_result tli_plan_remat_placed(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                       tl_plan *plan, tl_remat_report *report, int *lowered) {
+                                       int is_trial, tl_plan *plan, tl_remat_report *report, int *lowered) {
     tli_arena_plan a = tli_arena_of(env, &tli_arena_remat, desc->graph, desc->device, desc->work_limit, plan);
     tl_result result;
     a.desc = desc;
+    a.is_trial = is_trial;
     a.block_bytes = desc->block_bytes;
     a.work_end = desc->work_limit;
     a.report = report;
@@ -37069,7 +37083,7 @@ static tl_result tli_plan_remat_placed(tl_env *env, const tl_remat_desc *desc, c
 
 // Plan without copies, compressed or on the host, and take that plan if it is cheaper.
 static tl_result tli_plan_remat_plain(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                      tl_plan *plan, tl_remat_report *report) {
+                                      int is_trial, tl_plan *plan, tl_remat_report *report) {
     tl_remat_desc plain = *desc;
     tl_remat_report other;
     tli_budget within = *budget;
@@ -37081,7 +37095,7 @@ static tl_result tli_plan_remat_plain(tl_env *env, const tl_remat_desc *desc, co
     plain.pool = NULL;
     if (desc->work_limit) plain.work_limit = desc->work_limit > report->work ? desc->work_limit - report->work : 1;
     within.host_bytes = 0;
-    result = tli_plan_remat_placed(env, &plain, &within, &without, &other, &lowered);
+    result = tli_plan_remat_placed(env, &plain, &within, is_trial, &without, &other, &lowered);
     report->work = other.work += report->work;
     if (result == TL_ERROR_INFEASIBLE || (!result && without.cost >= plan->cost)) {
         tl_free_plan(env, &without);
@@ -37097,15 +37111,15 @@ static tl_result tli_plan_remat_plain(tl_env *env, const tl_remat_desc *desc, co
 // As tli_plan_remat, within a budget that binds the arena. Where the arena of the first plan with copies is too
 // large, the plan without them may be the better one.
 static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                         tl_plan *plan, tl_remat_report *report) {
+                                         int is_trial, tl_plan *plan, tl_remat_report *report) {
     tl_remat_report local;
     tli_quiet quiet = tli_begin_quiet(env);
     int lowered;
     tl_result result;
     if (!report) report = &local;
-    result = tli_plan_remat_placed(env, desc, budget, plan, report, &lowered);
+    result = tli_plan_remat_placed(env, desc, budget, is_trial, plan, report, &lowered);
     if ((desc->codec || budget->host_bytes) && lowered && !result)
-        result = tli_plan_remat_plain(env, desc, budget, plan, report);
+        result = tli_plan_remat_plain(env, desc, budget, is_trial, plan, report);
     tli_end_quiet(&quiet, result);
     return result;
 }
@@ -37132,7 +37146,7 @@ TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan
                              NULL, 0);
     if (!desc->live) tli_lower_to_banks(desc, &budget);
     return desc->live ? tli_plan_remat(env, desc, &budget, TLI_REMAT_MOST_WORK, plan, report)
-                      : tli_plan_remat_in_arena(env, desc, &budget, plan, report);
+                      : tli_plan_remat_in_arena(env, desc, &budget, 0, plan, report);
 }
 
 TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_plan *plan,
@@ -48515,6 +48529,7 @@ typedef struct tli_asked {
     tl_codec         codec;           // f32 tensors may be compressed by it, where forwards may run again
     const uint8_t   *formats;         // [tensors] tl_format; NULL = all f32
     int32_t          in_flight;     // steps under way together; 0 = 1
+    int32_t          is_trial;      // 1 = one plan of many: little work for the least budget
     uint64_t         work_limit;    // of tl_plan_remat and tl_plan_order; 0 = their defaults
     int            (*progress)(const tl_remat_progress *progress, void *user);
     void            *user;
@@ -48548,8 +48563,9 @@ static tl_result tli_plan_remat_asked(const tli_asked *a, const uint8_t *lossles
     if (a->in_arena) remat.in_flight = a->in_flight;
     remat.progress = a->progress;
     remat.user = a->user;
-    return a->in_arena ? tli_plan_remat_in_arena(a->env, &remat, &a->arena, plan, report)
-                       : tli_plan_remat(a->env, &remat, &a->live, TLI_REMAT_MOST_WORK, plan, report);
+    if (a->in_arena) return tli_plan_remat_in_arena(a->env, &remat, &a->arena, a->is_trial, plan, report);
+    return tli_plan_remat_as(a->env, &remat, &a->live, TLI_REMAT_MOST_WORK,
+                             a->is_trial ? TLI_REMAT_TRIAL : TLI_REMAT_HOLDS, plan, report);
 }
 
 // The cheapest plan within the budget. Tensors that are not of f32 are not compressed.
@@ -49189,6 +49205,7 @@ static tli_asked tli_ask_for_compile(tli_compile *c, const tl_graph *graph, uint
     asked.alignment_bytes = c->desc->alignment_bytes;
     asked.block_bytes = c->desc->block_bytes;
     asked.work_limit = work_limit;
+    asked.is_trial = 1;
     asked.in_flight = c->desc->in_flight;
     asked.codec = c->compresses ? c->codec : TL_CODEC_NONE;
     if (c->desc->progress) {
@@ -50158,7 +50175,7 @@ static tl_result tli_bound_relaxed(tli_compile *c, const tli_relaxed *r, uint64_
     desc.inference = c->inference;
     desc.device = c->desc->device;
     desc.work_limit = c->plan_work;
-    result = tli_plan_remat_as(c->env, &desc, &c->budget, TLI_REMAT_MOST_WORK, TLI_REMAT_ANY, &plan,
+    result = tli_plan_remat_as(c->env, &desc, &c->budget, TLI_REMAT_MOST_WORK, TLI_REMAT_TRIAL, &plan,
                                 &report);
     c->work += report.work;
     if (!result && report.bound_cost > base) *bound = report.bound_cost;

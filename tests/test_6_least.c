@@ -210,8 +210,8 @@ static void check_graph(tally *tallies, int32_t index, uint64_t work_limit, int 
     uint64_t keep_all;
     int32_t size, k;
     random.state = UINT64_C(77003) + (uint64_t)index;
-    size = random_count(&random, 8, 8 << random_count(&random, 0, 5));
-    if (random_chance(&random, 10)) size = random_count(&random, 256, 400);
+    size = random_count(&random, 8, is_soaked() || random_chance(&random, 25) ? 64 : 24);
+    if (random_chance(&random, is_soaked() ? 25 : 5)) size = random_count(&random, 65, 400);
     assert_int_equal(planner_graph(NULL, &random, (planner_shape)(index % PLANNER_SHAPE_COUNT), size, &graph), TL_OK);
     for (k = 0; k < kinds_each; k++) {
         question q;
@@ -242,7 +242,7 @@ static int32_t number_in(const char *name, int32_t other) {
 static void no_call_refutes_the_least_budget(void **state) {
     static tally tallies[KIND_COUNT];
     int32_t i, count = number_in("GRAPHS", 200 * (soaked() > 10 ? 10 : soaked())), one = number_in("GRAPH", -1);
-    uint64_t work = (uint64_t)number_in("WORK", 400000);
+    uint64_t work = (uint64_t)number_in("WORK", 200000);
     long broken = 0;
     (void)state;
     memset(tallies, 0, sizeof tallies);

@@ -402,7 +402,7 @@ static int tli_arena_open_least(const tli_arena_plan *a, uint64_t host_bytes, in
     x->a.given = &x->alone.graph;
     x->a.device = &x->alone.device;
     x->a.desc = &x->desc;
-    x->a.place_work = x->alone.work;
+    x->a.place_work = a->is_trial ? x->alone.work / 4 + 1 : x->alone.work;
     x->a.plan = &x->plan;
     x->a.report = &x->report;
     x->a.most_work = x->desc.work_limit;
@@ -453,9 +453,9 @@ static tl_result tli_arena_sink_all(tli_arena_least *x, tli_arena_lowest *lowest
     tl_remat_report report;
     uint64_t live, most, over;
     uint32_t i;
-    tl_result result;
+    tl_result result = TL_ERROR_INFEASIBLE;
     within.bytes = 0;
-    result = tli_arena_try(&x->a, tli_make_first_remat, &within, &x->report);
+    if (!x->a.is_trial) result = tli_arena_try(&x->a, tli_make_first_remat, &within, &x->report);
     if (result && result != TL_ERROR_INFEASIBLE) return result;
     if (!result) tli_arena_sink(x, lowest);
     if (tli_arena_is_low(lowest)) return TL_OK;
@@ -465,7 +465,7 @@ static tl_result tli_arena_sink_all(tli_arena_least *x, tli_arena_lowest *lowest
     live = x->a.live_bytes;
     most = x->a.is_unplaced ? live + live / 4 : x->plan.arena_bytes;
     tli_arena_sink(x, lowest);
-    for (i = 0; i < (x->a.is_trial ? 2 : sizeof above) && most > live && !tli_arena_is_low(lowest); i++) {
+    for (i = 0; i < (x->a.is_trial ? 1 : sizeof above) && most > live && !tli_arena_is_low(lowest); i++) {
         if (lowest->bytes < most) most = lowest->bytes;
         over = most > live ? most - live : 0;
         within.bytes = live + over / 256 * above[i] + over % 256 * above[i] / 256;
