@@ -5137,6 +5137,9 @@ typedef struct tl_run_figures {
     uint64_t keep_all_peak_bytes;   // live bytes of the plan that keeps everything, without the base
     uint64_t keep_all_arena_bytes;  // the high-water mark of its offsets
     uint64_t peak_bytes, arena_bytes;  // the same of the plan that the run has; 0 = the budget does not fit
+    uint64_t table_bytes;           // of memory of the env that the run keeps as long as it lives, beside the
+                                    // arena: graph, plan, kernels, states; 0 = the budget does not fit
+    uint64_t work;                  // elementary steps of planning, for the figures, too
 } tl_run_figures;
 
 // Messages between ranks, which may be threads, processes or machines. The functions are called by the thread
@@ -5161,6 +5164,9 @@ typedef struct tl_transport {
                                   // graph plan with it, and the costs of the graph are nanoseconds then. 0 =
                                   // no time
 } tl_transport;
+
+struct tl_remat_progress;   // of [6]
+struct tl_remat_pool;
 
 typedef struct tl_run_desc {
     const tl_graph    *graph;         // must outlive the run
@@ -5309,7 +5315,8 @@ typedef struct tl_run_desc {
     // the least budget, with none: a refusal names the fewest bytes that were found within it.
     uint64_t            work_limit;   // elementary steps of 2 to 8 ns of each plan that is made, as in
                                       // tl_remat_desc, tl_order_desc, tl_compile_desc and tl_ranks_desc;
-                                      // 0 = their defaults
+                                      // 0 = as many as expected_steps is worth, of tl_plan_remat; the others:
+                                      // their defaults
 
     // tl_init_op_run only.
     double              budget_ratio; // > 0: budget_bytes is that part of figures.keep_all_bytes, rounded down
@@ -5319,6 +5326,27 @@ typedef struct tl_run_desc {
                                       // count where there are no others. Inputs are what the load hook writes;
                                       // without one they are zeroes, of which less follows. Written whether
                                       // that works or not; release with tl_free_rehearsal. 0 = no rehearsal
+
+    // More of planning. Without a work_limit tl_plan_remat searches in rounds, each of four times as much work
+    // as the one before; the first has 20 000 steps a node, from a million to 30 million. A round is begun
+    // while an eighth of what the gap between plan and bound costs over expected_steps is more time than the
+    // round takes, so a start ends when the gap is closed. Times are the costs of the graph, where these are
+    // nanoseconds: with desc.costs, a rehearsal that has a clock, a device, or a link of the transport. Else a
+    // forward or backward counts as 10 us, and 0.1 ns for each byte of its outputs. Where no round finds a
+    // plan, the least budget is searched with all of the planner's work, as by tl_plan_remat.
+    uint64_t   expected_steps;        // passes for which the plan is to last; 0 = 1000
+    int      (*progress)(const struct tl_remat_progress *progress, void *user);  // called about every million
+                                      // steps of each plan that is made, also by tl_compile, and with costs of
+                                      // 0 by tl_plan_order: 1 = stop with the best so far; if there is none,
+                                      // the start is refused. Planners of ranks do not call it
+    void      *progress_user;         // passed to progress
+    struct tl_remat_pool *pool;       // of tl_init_remat_pool: starts of one graph, with the same costs and
+                                      // alignment, share what they find; 0 = this one begins with nothing. It
+                                      // gets the plans of tl_plan_remat, not those of tl_compile
+
+    int32_t    counts_tables;         // 1 = the budget binds the tables of the run, too, beside arena and base
+                                      // (tl_run_report.table_bytes). For runs of a plan; one that is given is
+                                      // the caller's, and not counted. 0 = tables are not in it
 } tl_run_desc;
 
 // What the last pass did. With TL_ONLY_TABLES what was carried out is counted, and nothing else.
@@ -5357,6 +5385,8 @@ typedef struct tl_run_report {
     int32_t  spared_count;        // hybrid: forwards that the plan by bounds runs again, and this pass did not
     uint64_t sent_bytes, received_bytes;  // in messages to and from other ranks, in this pass
     uint64_t spared_bytes;        // hybrid: sum over dynamic tensors of what their bounds have too much
+    uint64_t table_bytes;         // of memory of the env that the run keeps as long as it lives, beside the
+                                  // arena; tl_next_step takes 32 bytes for each range of a pass beside them
 #endif
 } tl_run_report;
 
@@ -5679,7 +5709,9 @@ TLDEF void tl_find_run_shard(const tl_run *run, int32_t variable, uint64_t *offs
 // (before the first, of the one that tl_init_run tried out), which is valid until the next pass. So is that
 // of a hybrid run with dynamic nodes: the steps of the last pass, in a graph (tl_find_run_graph) whose
 // tensors have the bytes that were reported in it. Where results are kept from pass to pass, it is the plan
-// that the last pass ran, and before the first pass the one that runs everything.
+// that the last pass ran, and before the first pass the one that runs everything. A plan that the run made is
+// kept in narrow numbers; asked for, it takes 16 bytes a step and 8 an allocation more. Where there is no memory
+// for that, it is narrow, and tl_find_step reads it.
 TLDEF void tl_measure_run(const tl_run *run, tl_run_report *report);
 TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 
@@ -5731,7 +5763,7 @@ typedef struct tl_op {
 //          names; TL_ERROR_INFEASIBLE: desc.figures has the least budget that works; TL_ERROR_MISMATCH: the
 //          rehearsal found errors, the text has the first; and those of tl_init_run and tl_rehearse_run.
 // Cost:    that of tl_init_run; with figures, also two searches with all of the work of the planner, for the
-//          least budget and for the cheapest plan within it, which is what it takes: of a few layers they take
+//          least budget and for the cheapest plan within it, which is what it takes: they mostly take
 //          longer than the plan itself. With a rehearsal, that of tl_rehearse_run.
 TLDEF tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl_op *ops, int32_t op_count,
                                tl_run **run);
@@ -7625,6 +7657,7 @@ static size_t tli_finish(tli_writer *w) {
     X(BACKEND_PASS_TAKES_BYTES_OF_OF_WHICH, \
       "backend: a pass takes %0 bytes of the %s, of which %1 are free at present", "bytes asked, bytes free") \
     X(PLAN_TAKES_BYTES, "%s: the plan takes %1 bytes%s", "budget, least budget") \
+    X(TABLES_AND_ARENA_TAKE_BYTES, "%s: plan and tables of the run take %1 bytes", "budget, least budget") \
     X(STATE_OF_RUN_NO_MEMORY, "state of the run", "") \
     X(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS, "backend: could not take the graph's inputs", "") \
     X(PLAN_NONE_GIVEN_OR_ASKED, \
@@ -8073,7 +8106,7 @@ static int tli_names_budget(uint32_t rule) {
            rule == TLI_RULE_NO_PLACEMENT_FITS ||
            rule == TLI_RULE_NO_CHOICE_FITS ||
            rule == TLI_RULE_STAGE_DOES_NOT_FIT ||
-           rule == TLI_RULE_PLAN_TAKES_BYTES;
+           rule == TLI_RULE_PLAN_TAKES_BYTES || rule == TLI_RULE_TABLES_AND_ARENA_TAKE_BYTES;
 }
 
 TLI_IMPL uint64_t tl_find_least_budget(const tl_error *error) {
@@ -10702,6 +10735,35 @@ TLI_IMPL void tl_free_graph(tl_env *env, tl_graph *graph) {
     if (graph->view_capacity) tli_release(env, (tl_view *)graph->views);
     if (graph->text_capacity) tli_release(env, (char *)graph->text);
     tli_zero(graph, sizeof *graph);
+}
+
+// An array of exactly its size in the place of one that has grown. 0 = no memory.
+static int tli_fit_array(tl_env *env, const void **items, int32_t count, int32_t *capacity, size_t item_bytes) {
+    void *fitted;
+    if (!*capacity || *capacity == count || !count) return 1;
+    fitted = tli_alloc_array(env, (uint64_t)count, item_bytes);
+    if (!fitted) return 0;
+    tli_copy(fitted, *items, (size_t)count * item_bytes);
+    tli_release(env, (void *)(uintptr_t)*items);
+    *items = fitted;
+    *capacity = count;
+    return 1;
+}
+
+// Put the arrays of a graph that is finished into memory of exactly their size.
+static tl_result tli_fit_graph(tl_env *env, tli_function function, tl_graph *graph) {
+    const void *nodes = graph->nodes, *inputs = graph->inputs, *outputs = graph->outputs, *text = graph->text;
+    int32_t text_capacity = (int32_t)graph->text_capacity;
+    int ok = tli_fit_array(env, &nodes, graph->node_count, &graph->node_capacity, sizeof *graph->nodes) &&
+             tli_fit_array(env, &inputs, graph->input_count, &graph->input_capacity, sizeof *graph->inputs) &&
+             tli_fit_array(env, &outputs, graph->tensor_count, &graph->tensor_capacity, sizeof *graph->outputs) &&
+             tli_fit_array(env, &text, (int32_t)graph->text_bytes, &text_capacity, 1);
+    graph->nodes = (const tl_node *)nodes;
+    graph->inputs = (const tl_node_input *)inputs;
+    graph->outputs = (const tl_node_output *)outputs;
+    graph->text = (const char *)text;
+    graph->text_capacity = (uint32_t)text_capacity;
+    return ok ? TL_OK : tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
 }
 
 // Make room for one more node (output_count > 0) or view, so that appending it cannot fail halfway.
@@ -35123,11 +35185,16 @@ static uint64_t tli_remat_left(const tli_remat *r) {
 // Whether plans may have copies, on the host or compressed.
 static int tli_remat_has_copies(const tli_remat *r) { return r->host_budget > 0 || r->codec; }
 
+// Tell progress what the pool has.
+static void tli_remat_tell(tli_remat *r) {
+    const tl_plan *best = tli_remat_best(r);
+    if (best && (!r->watch.now.cost || best->cost < r->watch.now.cost)) r->watch.now.cost = best->cost;
+}
+
 // Give a simulated plan to the pool.
 static tl_result tli_remat_offer(tli_remat *r, tl_plan *plan) {
     tl_result result = tli_pool_offer(r->pool, &r->quiet, plan);
-    const tl_plan *best = tli_remat_best(r);
-    if (best && (!r->watch.now.cost || best->cost < r->watch.now.cost)) r->watch.now.cost = best->cost;
+    tli_remat_tell(r);
     return result;
 }
 
@@ -35840,6 +35907,7 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
             result = tli_remat_run_ladder(r);
         }
         if (!result && !tli_remat_best(r) && !r->none) result = tli_remat_lower(r, r->work_limit / 8);
+        tli_remat_tell(r);
         r->reserve = 0;
         if (!result && tli_remat_goes_on(r, cost) && tli_remat_best(r)->cost == cost && r->bound == bound)
             result = tli_remat_bound_late(r);
@@ -36328,6 +36396,7 @@ struct tli_arena_plan {
     uint64_t  place_work;       // of the places of each plan; 0 = the default
     uint64_t  block_bytes;      // of the blocks that cut the arenas; 0 = they are whole
     int       is_trial;         // 1 = one plan of many: little work for the least budget, which binds nothing
+    int       is_end;           // 1 = plans of the least bytes are made, whatever the budget
     int       is_unplaced;      // 1 = no places in the banks were found for the plan
     uint64_t  live_bytes;       // of the plan, its sizes rounded up
     uint64_t  work, most_work;  // of the plans before; of the next one by default
@@ -36365,12 +36434,13 @@ static int tli_arena_round(tli_arena_plan *a) {
     return 1;
 }
 
-// The work of the plans before counts.
+// The work of the plans before counts. What the last tries find is not known to fit, nor what it is worth.
 static int tli_arena_watch(const tl_remat_progress *progress, void *user) {
     const tli_arena_plan *a = (const tli_arena_plan *)user;
     tl_remat_progress now = *progress;
     now.work += a->work;
     now.work_limit += a->work;
+    if (a->is_end) now.cost = 0;
     return (a->desc->progress)(&now, a->desc->user);
 }
 
@@ -36568,6 +36638,7 @@ static int tli_arena_knows_least(const tli_arena_plan *a, uint64_t host_bytes) {
 // The last tries of chains and policies.
 static tl_result tli_arena_end(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *found) {
     tl_result result;
+    a->is_end = 1;
     if (tli_arena_knows_least(a, budget->host_bytes) &&
         found->least_budget_bytes == tli_add_base(budget, tli_find_slots(&a->graph, 0).least)) {
         *a->report = *found;
@@ -48512,6 +48583,12 @@ TLI_IMPL size_t tl_print_parallel_plan(const tl_parallel_plan *plan, char *buf, 
 //     forward only in one
 //     else                  all that backward reads is kept
 //
+// Search for a run is worth what it saves over the steps to come, so without a work limit it goes on in rounds:
+//
+//     work      1   4      16            64 million steps, ...
+//     gap       |---|------|-------------|
+//               3 %  1 %    0.2 %: over 1000 steps of 10 ms 20 ms; an eighth of it is less than the next round
+//
 // Compiled plans and runs of a strategy come here, so both give the same plan.
 // ============================================================================
 
@@ -48533,7 +48610,103 @@ typedef struct tli_asked {
     uint64_t         work_limit;    // of tl_plan_remat and tl_plan_order; 0 = their defaults
     int            (*progress)(const tl_remat_progress *progress, void *user);
     void            *user;
+    tl_remat_pool   *pool;          // of the caller; NULL = none
+    uint64_t         expected_steps;  // > 0: without a work limit, search is for so many steps
+    int32_t          costs_are_ns;
 } tli_asked;
+
+// -- what search is worth --
+
+#define TLI_WORTH_FIRST UINT64_C(1000000)   // elementary steps of the first round, or
+#define TLI_WORTH_NODE UINT64_C(20000)      // so many a node, if that is more; each later one has
+#define TLI_WORTH_GROWTH 4                  // times as many
+#define TLI_WORTH_SHARE 8                   // a round takes at most one part in so many of what it could save
+#define TLI_WORTH_ENOUGH 1000               // gaps of one part in so many are closed
+#define TLI_WORTH_CALL_NS UINT64_C(10000)   // of a forward or backward whose cost is not known in nanoseconds,
+#define TLI_WORTH_BYTES 10                  // and of so many bytes of its outputs a nanosecond
+#define TLI_WORTH_MOST_NS (UINT64_C(1) << 62)
+
+// What the caller is told of search, and when it ends for a run.
+typedef struct tli_worth {
+    const tli_asked *asked;
+    uint64_t step_ns, base_cost;   // of a pass with nothing run again; step_ns 0 = the work limit alone counts
+    uint64_t before;               // work of the rounds before
+    int32_t  is_round;             // 1 = a round, which is worth it; 0 = all of the planner's work
+    uint64_t found_at;             // work of that when it had no plan yet
+    int32_t  stopped;              // 1 = progress asked to stop
+} tli_worth;
+
+// a * b / c, of which a and c may lose their low bits; at most TLI_WORTH_MOST_NS.
+static uint64_t tli_worth_share(uint64_t a, uint64_t b, uint64_t c) {
+    uint64_t product;
+    while (!tli_mul_u64(a, b, &product)) {
+        a >>= 1;
+        c >>= 1;
+        if (!c) return TLI_WORTH_MOST_NS;
+    }
+    return product / (c ? c : 1) < TLI_WORTH_MOST_NS ? product / (c ? c : 1) : TLI_WORTH_MOST_NS;
+}
+
+static tli_worth tli_worth_of(const tli_asked *asked) {
+    const tl_graph *graph = asked->graph;
+    tli_worth w;
+    uint64_t bytes = 0, calls = 0;
+    int32_t id;
+    tli_zero(&w, sizeof w);
+    w.asked = asked;
+    if (asked->work_limit || !asked->expected_steps) return w;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        uint64_t count = node->is_input ? 0 : node->has_grad && !asked->inference ? 2 : 1;
+        int32_t i;
+        calls += count;
+        if (!node->is_input) w.base_cost = tli_add_capped(w.base_cost, node->fwd_cost);
+        if (count == 2) w.base_cost = tli_add_capped(w.base_cost, node->bwd_cost);
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            bytes = tli_add_capped(bytes, count * (graph->outputs[i].bytes / TLI_WORTH_BYTES));
+    }
+    w.step_ns = asked->costs_are_ns ? w.base_cost : tli_add_capped(calls * TLI_WORTH_CALL_NS, bytes);
+    if (!w.step_ns) w.step_ns = 1;
+    return w;
+}
+
+// The nanoseconds that all of a gap costs over the expected steps.
+static uint64_t tli_worth_ns(const tli_worth *w, uint64_t cost, uint64_t bound) {
+    uint64_t gap = cost > bound ? cost - bound : 0;
+    if (!w->asked->costs_are_ns) gap = tli_worth_share(gap, w->step_ns, w->base_cost);
+    return tli_worth_share(gap, w->asked->expected_steps, 1);
+}
+
+// Whether so much work is worth its time, of 2.5 ns a step.
+static int tli_is_worth(const tli_worth *w, uint64_t cost, uint64_t bound, uint64_t work) {
+    if (cost <= bound || cost - bound <= bound / TLI_WORTH_ENOUGH) return 0;
+    return work / 2 * 5 <= tli_worth_ns(w, cost, bound) / TLI_WORTH_SHARE;
+}
+
+// The progress function of all planners of a run.
+static int tli_watch_worth(const tl_remat_progress *progress, void *user) {
+    tli_worth *w = (tli_worth *)user;
+    tl_remat_progress now = *progress;
+    now.work += w->before;
+    if (now.work_limit <= UINT64_MAX - w->before) now.work_limit += w->before;
+    if (w->asked->progress && (w->asked->progress)(&now, w->asked->user)) w->stopped = 1;
+    if (!now.cost) w->found_at = progress->work;
+    if (w->stopped || !w->step_ns || !now.cost || progress->work < w->found_at + TLI_WORTH_FIRST)
+        return w->stopped;
+    return !tli_is_worth(w, now.cost, now.bound_cost, w->is_round ? 0 : progress->work - w->found_at);
+}
+
+static int tli_needs_watch(const tli_worth *w) { return w->step_ns || w->asked->progress; }
+
+static int tli_watch_order(const tl_order_progress *progress, void *user) {
+    tl_remat_progress now;
+    tli_zero(&now, sizeof now);
+    now.work = progress->work;
+    now.work_limit = progress->work_limit;
+    return tli_watch_worth(&now, user);
+}
+
+// -- what is asked of a graph --
 
 // Whether forwards may run again where that makes the plan fit.
 static int tli_may_run_again(const tli_asked *a) {
@@ -48547,9 +48720,10 @@ static tl_result tli_plan_spaced(const tli_asked *a, tl_plan *plan) {
                ? tli_fail(a->env, result, a->function, TLI_RULE(KEPT_SET_NO_MEMORY)) : result;
 }
 
-// The cheapest plan within the budget; lossless as in tl_remat_desc.
-static tl_result tli_plan_remat_asked(const tli_asked *a, const uint8_t *lossless, tl_plan *plan,
-                                      tl_remat_report *report) {
+// A plan of tl_plan_remat, with so much work; lossless as in tl_remat_desc.
+static tl_result tli_plan_remat_asked(tli_worth *w, const uint8_t *lossless, tl_remat_pool *pool,
+                                      uint64_t work_limit, tl_plan *plan, tl_remat_report *report) {
+    const tli_asked *a = w->asked;
     tl_remat_desc remat;
     tli_zero(&remat, sizeof remat);
     remat.codec = a->inference ? TL_CODEC_NONE : a->codec;
@@ -48559,25 +48733,93 @@ static tl_result tli_plan_remat_asked(const tli_asked *a, const uint8_t *lossles
     remat.device = a->device;
     remat.alignment_bytes = a->alignment_bytes;
     remat.block_bytes = a->block_bytes;
-    remat.work_limit = a->work_limit;
+    remat.work_limit = work_limit;
+    remat.pool = pool;
     if (a->in_arena) remat.in_flight = a->in_flight;
-    remat.progress = a->progress;
-    remat.user = a->user;
+    if (tli_needs_watch(w)) remat.progress = tli_watch_worth;
+    remat.user = w;
     if (a->in_arena) return tli_plan_remat_in_arena(a->env, &remat, &a->arena, a->is_trial, plan, report);
     return tli_plan_remat_as(a->env, &remat, &a->live, TLI_REMAT_MOST_WORK,
                              a->is_trial ? TLI_REMAT_TRIAL : TLI_REMAT_HOLDS, plan, report);
 }
 
+// Keep the cheaper one of two plans, and the higher of their bounds. best: no steps = none yet.
+static void tli_keep_cheaper(tl_env *env, tl_plan *best, tl_remat_report *report, tl_plan *plan,
+                             const tl_remat_report *found) {
+    uint64_t bound = tli_larger_u64(best->bound_cost, plan->bound_cost);
+    int is_better = !best->step_count || plan->cost < best->cost;
+    if (is_better) {
+        tl_free_plan(env, best);
+        *best = *plan;
+        *report = *found;
+    } else {
+        tl_free_plan(env, plan);
+    }
+    best->bound_cost = report->bound_cost = bound < best->cost ? bound : best->cost;
+    report->proven = best->cost == best->bound_cost;
+}
+
+// Rounds of growing work in one pool, as long as the next one is worth it. Where no round finds a plan, all of
+// the planner's work finds the least budget: in no pool but the caller's, so that it depends on nothing else.
+static tl_result tli_plan_rounds(tli_worth *w, const uint8_t *lossless, tl_plan *plan,
+                                 tl_remat_report *report) {
+    const tli_asked *a = w->asked;
+    tl_remat_pool *own = NULL;
+    tl_remat_report found;
+    tl_plan best, next;
+    uint64_t work = TLI_WORTH_NODE * (uint64_t)a->graph->node_count;
+    tl_result result = a->pool ? TL_OK : tl_init_remat_pool(a->env, &own);
+    tli_zero(&best, sizeof best);
+    if (work < TLI_WORTH_FIRST) work = TLI_WORTH_FIRST;
+    if (work > TLI_REMAT_LEAST_ROUND) work = TLI_REMAT_LEAST_ROUND;
+    w->is_round = 1;
+    for (; !result && !w->stopped && work < TLI_REMAT_MOST_WORK; work *= TLI_WORTH_GROWTH) {
+        if (best.step_count && !tli_is_worth(w, best.cost, best.bound_cost, work)) break;
+        result = tli_plan_remat_asked(w, lossless, a->pool ? a->pool : own, work, &next, &found);
+        w->before += found.work;
+        if (!result) tli_keep_cheaper(a->env, &best, report, &next, &found);
+        else *report = found;
+        if (result != TL_ERROR_INFEASIBLE) continue;
+        if (best.step_count) { result = TL_OK; break; }
+        if (!w->stopped && !found.proven && work < TLI_REMAT_LEAST_ROUND / TLI_WORTH_GROWTH) result = TL_OK;
+    }
+    tl_free_remat_pool(own);
+    w->is_round = 0;
+    w->found_at = 0;
+    if (result == TL_ERROR_INFEASIBLE && !w->stopped) {
+        result = tli_plan_remat_asked(w, lossless, a->pool, 0, &best, report);
+        w->before += report->work;
+    }
+    report->work = w->before;
+    *plan = best;
+    if (result) tl_free_plan(a->env, plan);
+    return result;
+}
+
+// Whatever fails on the way to a plan leaves no error.
+static tl_result tli_plan_within(tli_worth *w, const uint8_t *lossless, tl_plan *plan,
+                                 tl_remat_report *report) {
+    const tli_asked *a = w->asked;
+    tli_quiet quiet;
+    tl_result result;
+    if (!w->step_ns) return tli_plan_remat_asked(w, lossless, a->pool, a->work_limit, plan, report);
+    quiet = tli_begin_quiet(a->env);
+    result = tli_plan_rounds(w, lossless, plan, report);
+    tli_end_quiet(&quiet, result);
+    return result;
+}
+
 // The cheapest plan within the budget. Tensors that are not of f32 are not compressed.
 static tl_result tli_plan_cheapest(const tli_asked *a, tl_plan *plan, tl_remat_report *report) {
-    uint8_t *lossless;
+    tli_worth w = tli_worth_of(a);
+    uint8_t *lossless = NULL;
     tl_result result;
     int32_t i;
-    if (!a->codec || !a->formats) return tli_plan_remat_asked(a, NULL, plan, report);
+    if (!a->codec || !a->formats) return tli_plan_within(&w, NULL, plan, report);
     lossless = (uint8_t *)tli_alloc_array(a->env, (uint64_t)a->graph->tensor_count, 1);
     if (!lossless) return tli_fail(a->env, TL_ERROR_NO_MEMORY, a->function, TLI_RULE(NO_MEMORY_TO_PLAN));
     for (i = 0; i < a->graph->tensor_count; i++) lossless[i] = a->formats[i] != TL_FORMAT_F32;
-    result = tli_plan_remat_asked(a, lossless, plan, report);
+    result = tli_plan_within(&w, lossless, plan, report);
     tli_release(a->env, lossless);
     return result;
 }
@@ -48610,12 +48852,15 @@ static tl_result tli_plan_fewest(const tli_asked *a, tl_plan *plan, tl_remat_rep
     tl_plan ordered;
     tl_result result;
     tli_quiet quiet;
+    tli_worth w = tli_worth_of(a);
     tli_zero(&order, sizeof order);
     order.graph = a->graph;
     order.inference = a->inference;
     order.alignment_bytes = a->alignment_bytes;
     order.block_bytes = a->block_bytes;
     order.work_limit = a->work_limit;
+    if (a->progress) order.progress = tli_watch_order;
+    order.user = &w;
     result = tl_plan_order(a->env, &order, plan, &found);
     if (!result) result = tli_place_in_flight(a, plan);
     report->work = found.work;
@@ -59474,15 +59719,19 @@ TLI_IMPL void tl_free_manager(tl_manager *manager) {
 // The held bytes of one tensor, gradient or saved state.
 typedef struct tli_buffer {
     tli_held  device;      // raw or compressed
-    tli_held  host;        // the spilled copy
-    tl_ticket copied;      // of the copy under way
-    uint64_t  copy_ns;     // when it was issued
     uint8_t   state;       // tli_state
     uint8_t   on_host;
     uint8_t   codec;       // of the device bytes
     uint8_t   is_entry;    // 1 = claimed for the plan's entry, and no step has freed or overwritten it since
     uint8_t   is_written;  // 1 = of a graph input: the caller has written it
 } tli_buffer;
+
+// The copy of a tensor in host memory.
+typedef struct tli_spilled {
+    tli_held  host;
+    tl_ticket copied;      // of the copy under way
+    uint64_t  copy_ns;     // when it was issued
+} tli_spilled;
 
 // The operands of a compute step. The arrays are made once, for the node with the most operands.
 typedef struct tli_call {
@@ -59685,8 +59934,13 @@ struct tl_run {
     tl_precision    precision;
     float           loss_scale;      // of this training step
     tl_plan         plan;
+    tl_plan         wide_plan;       // the same for callers, where it is narrow and they asked for it
+    tl_plan        *wide;            // &wide_plan
     tl_report       planned;         // of the plan
     tli_budget      budget;          // what caller, device and backend allow
+    uint64_t        planning_work;   // elementary steps, until the run is made
+    uint64_t        table_bytes;     // of memory of the env that lives as long as the run
+    uint64_t        reserved_bytes;  // of the budget, for these tables
     int32_t owns_layers;             // 1 = made from layers
     int32_t owns_nodes;              // 1 = the arrays of own_graph and own_source are the run's
     int32_t         by_node;         // 1 = kernel i is that of the caller's node i, whatever its op
@@ -59704,10 +59958,13 @@ struct tl_run {
     int32_t         slot;            // whose buffers these four are: that of the last step
     tli_buffer     *tensors;         // [tensor_count]
     tli_buffer     *gradients;       // [tensor_count]
-    tli_buffer     *saved;           // [node_count]
+    tli_buffer     *saved;           // [saved_count] of the nodes that have some
     uint8_t        *ran;             // [node_count] in this pass
     tli_buffer     *all_tensors, *all_gradients;  // [slot_count * tensor_count]
-    tli_buffer     *all_saved;       // [slot_count * node_count]
+    tli_spilled    *all_spilled;     // [slot_count * tensor_count]; NULL = nothing is ever spilled
+    tli_buffer     *all_saved;       // [slot_count * saved_count]
+    int32_t        *saved_of;        // [node_count] index into saved, -1 = the node has none; NULL = none has
+    int32_t         saved_count;
     uint8_t        *all_ran;         // [slot_count * node_count]
     int32_t         caller_slot;     // of tl_write_tensor and tl_read_tensor
 #ifndef TL_NO_PLANNERS
@@ -59773,10 +60030,11 @@ static int tli_is_in_training_step(const tl_run *run) {
 static void tli_run_choose_slot(tl_run *run, int32_t slot) {
     size_t tensors = (size_t)slot * (size_t)run->graph->tensor_count;
     size_t nodes = (size_t)slot * (size_t)run->graph->node_count;
+    size_t saved = (size_t)slot * (size_t)run->saved_count;
     run->slot = slot;
     run->tensors = run->all_tensors + tensors;
     run->gradients = run->all_gradients + tensors;
-    run->saved = run->all_saved + nodes;
+    run->saved = run->saved_of ? run->all_saved + saved : NULL;
     run->ran = run->all_ran + nodes;
     TLI_INVARIANT(slot >= 0 && slot < run->slot_count);
 }
@@ -59882,10 +60140,10 @@ static uint64_t tli_needed_bytes(const tl_run *run, uint64_t bytes) {
 }
 
 #ifdef TLI_INVARIANTS
-// A buffer that is absent holds nothing on the device, and one without a host copy nothing there.
+// A buffer that is absent holds nothing on the device; what leaves has a host copy.
 static int tli_buffer_holds(const tli_buffer *buffer) {
     if (buffer->state > TLI_PACKED || (buffer->state == TLI_ABSENT && buffer->device.range.bytes)) return 0;
-    if (!buffer->on_host && (buffer->host.range.bytes || buffer->state == TLI_LEAVING)) return 0;
+    if (!buffer->on_host && buffer->state == TLI_LEAVING) return 0;
     return (buffer->state == TLI_PACKED) == (buffer->codec != TL_CODEC_NONE);
 }
 #endif
@@ -60024,15 +60282,28 @@ static const tl_range *tli_gradient_range(const tl_run *run, int32_t tensor, tl_
 }
 
 static const tl_range *tli_saved_range(const tl_run *run, int32_t id, tl_range *room) {
-    return tli_held_range(run, &run->saved[id].device, room);
+    static const tl_range none;
+    return run->saved_of && run->saved_of[id] >= 0
+               ? tli_held_range(run, &run->saved[run->saved_of[id]].device, room) : &none;
 }
 
-static tli_buffer *tli_saved_buffer(const tl_run *run, int32_t id) { return &run->saved[id]; }
+// NULL = the node saves nothing.
+static tli_buffer *tli_saved_buffer(const tl_run *run, int32_t id) {
+    return run->saved_of && run->saved_of[id] >= 0 ? &run->saved[run->saved_of[id]] : NULL;
+}
+
+// The host copy of a tensor. A run has them where something is ever spilled.
+static tli_spilled *tli_spilled_of(const tl_run *run, const tli_buffer *buffer) {
+    TLI_INVARIANT(run->all_spilled);
+    return &run->all_spilled[buffer - run->all_tensors];
+}
 
 // -- buffers: the steps on one tensor --
 
 static tl_result tli_buffer_claim(tl_run *run, uint64_t bytes, tli_buffer *buffer) {
-    tl_result result = tli_claim_device(run, bytes, &buffer->device);
+    tl_result result = TL_OK;
+    if (!buffer) return TL_OK;
+    result = tli_claim_device(run, bytes, &buffer->device);
     if (!result) buffer->state = TLI_RESIDENT;
     TLI_INVARIANT(result || tli_buffer_holds(buffer));
     return result;
@@ -60058,6 +60329,7 @@ static tl_result tli_free_held(tl_run *run, tli_held *held) {
 }
 
 static tl_result tli_buffer_drop(tl_run *run, tli_buffer *buffer) {
+    if (!buffer) return TL_OK;
     buffer->state = TLI_ABSENT;
     buffer->codec = TL_CODEC_NONE;
     buffer->is_entry = 0;
@@ -60067,32 +60339,34 @@ static tl_result tli_buffer_drop(tl_run *run, tli_buffer *buffer) {
 
 static tl_result tli_buffer_drop_host(tl_run *run, tli_buffer *buffer) {
     buffer->on_host = 0;
-    return tli_free_held(run, &buffer->host);
+    return run->all_spilled ? tli_free_held(run, &tli_spilled_of(run, buffer)->host) : TL_OK;
 }
 
 // Enqueue a copy that a WAIT ends. On a backend that works in order no ticket is needed to wait for it.
 static tl_result tli_buffer_copy(tl_run *run, tli_buffer *buffer, const tli_held *to, const tli_held *from) {
     tl_result result = tli_transfer(&run->store, &to->range, TL_CODEC_NONE, &from->range, TL_CODEC_NONE);
     if (!result && !run->limits.in_order) result = tli_submit_store(&run->store);
-    buffer->copied = run->store.last_ticket;
+    tli_spilled_of(run, buffer)->copied = run->store.last_ticket;
     return result;
 }
 
 static tl_result tli_buffer_spill(tl_run *run, tli_buffer *buffer) {
-    tl_result result = tli_claim_planned(run, TL_TIER_HOST, buffer->device.range.bytes, &buffer->host);
+    tli_held *host = &tli_spilled_of(run, buffer)->host;
+    tl_result result = tli_claim_planned(run, TL_TIER_HOST, buffer->device.range.bytes, host);
     if (result) return result;
     buffer->on_host = 1;
     buffer->state = TLI_LEAVING;
-    TLI_INVARIANT(buffer->host.range.bytes == buffer->device.range.bytes);
-    return tli_buffer_copy(run, buffer, &buffer->host, &buffer->device);
+    TLI_INVARIANT(host->range.bytes == buffer->device.range.bytes);
+    return tli_buffer_copy(run, buffer, host, &buffer->device);
 }
 
 static tl_result tli_buffer_fetch(tl_run *run, tli_buffer *buffer) {
-    tl_result result = tli_claim_device(run, buffer->host.range.bytes, &buffer->device);
+    const tli_held *host = &tli_spilled_of(run, buffer)->host;
+    tl_result result = tli_claim_device(run, host->range.bytes, &buffer->device);
     if (result) return result;
     buffer->state = TLI_COMING;
-    TLI_INVARIANT(buffer->host.range.bytes == buffer->device.range.bytes);
-    return tli_buffer_copy(run, buffer, &buffer->device, &buffer->host);
+    TLI_INVARIANT(host->range.bytes == buffer->device.range.bytes);
+    return tli_buffer_copy(run, buffer, &buffer->device, host);
 }
 
 // The copy is finished, or later work is ordered after it.
@@ -62815,6 +63089,16 @@ static tl_precision_desc tli_ask_run_formats(const tl_run *run) {
     return ask;
 }
 
+static int tli_watch_run_compile(const tl_compile_progress *progress, void *user) {
+    const tl_run_desc *desc = (const tl_run_desc *)user;
+    tl_remat_progress now;
+    now.work = progress->work;
+    now.work_limit = progress->work_limit;
+    now.cost = progress->cost;
+    now.bound_cost = progress->bound_cost;
+    return (desc->progress)(&now, desc->progress_user);
+}
+
 static tl_result tli_compile_run(tl_run *run, const tl_strategy *strategy, const tli_budget *budget) {
     tl_precision_desc formats = tli_ask_run_formats(run);
     tl_compile_desc desc;
@@ -62831,6 +63115,8 @@ static tl_result tli_compile_run(tl_run *run, const tl_strategy *strategy, const
     desc.in_flight = run->in_flight;
     desc.codec = run->desc.codec;
     desc.work_limit = run->desc.work_limit;
+    if (run->desc.progress) desc.progress = tli_watch_run_compile;
+    desc.user = &run->desc;
     desc.fusion_block_bytes = tli_find_fusion_block(run);
     desc.fusion_scratch_parts = tli_find_fusion_parts(run);
     desc.fusion_call_cost = tli_find_fusion_call_cost(run);
@@ -64182,7 +64468,7 @@ typedef struct tli_rest_places {
 // Where an allocation that is live between two steps lies now.
 static uint64_t tli_present_offset(const tl_run *run, const tl_lifetime *life) {
     int32_t tensor = run->graph->nodes[life->node].first_output + life->output;
-    if (life->use == TL_USE_SAVED) return run->saved[life->node].device.range.offset;
+    if (life->use == TL_USE_SAVED) return tli_saved_buffer(run, life->node)->device.range.offset;
     if (life->use == TL_USE_GRADIENT) return run->gradients[tensor].device.range.offset;
     return run->tensors[tensor].device.range.offset;
 }
@@ -65246,14 +65532,14 @@ static tl_result tli_memory_act(tl_run *run, int32_t tensor) {
         return tli_buffer_drop(run, buffer);
     case TL_STEP_SPILL:
         report->spill_count++;
-        buffer->copy_ns = run->at.event.start_ns;
+        tli_spilled_of(run, buffer)->copy_ns = run->at.event.start_ns;
         return tli_buffer_spill(run, buffer);
     case TL_STEP_FETCH:
         report->fetch_count++;
-        buffer->copy_ns = run->at.event.start_ns;
+        tli_spilled_of(run, buffer)->copy_ns = run->at.event.start_ns;
         return tli_buffer_fetch(run, buffer);
     case TL_STEP_WAIT:
-        run->at.event.start_ns = buffer->copy_ns;
+        run->at.event.start_ns = tli_spilled_of(run, buffer)->copy_ns;
         return tli_buffer_wait(run, buffer);
     case TL_STEP_DROP_HOST:
         return tli_buffer_drop_host(run, buffer);
@@ -65282,16 +65568,16 @@ static void tli_note_buffer(tl_run *run, int32_t tensor) {
     int frees_host = run->at.last.kind == TL_STEP_DROP_HOST;
     if (!frees_host) (void)tli_call_access(&run->at.call, &buffer->device.range, !spill);
     if (spill || fetch || frees_host || run->at.last.kind == TL_STEP_WAIT)
-        (void)tli_call_access(&run->at.call, &buffer->host.range, !fetch);
+        (void)tli_call_access(&run->at.call, &tli_spilled_of(run, buffer)->host.range, !fetch);
 }
 
 static tl_result tli_memory_step(tl_run *run) {
-    tli_buffer *saved = &run->saved[run->at.last.node];
+    tli_buffer *saved = tli_saved_buffer(run, run->at.last.node);
     tl_result result = TL_OK;
     int32_t i, end;
     if (run->at.last.kind == TL_STEP_DROP_SAVED) {
         run->report.drop_count++;
-        (void)tli_call_access(&run->at.call, &saved->device.range, 1);
+        if (saved) (void)tli_call_access(&run->at.call, &saved->device.range, 1);
         result = tli_buffer_drop(run, saved);
         return result ? tli_run_fail_backend(run, result, TLI_RULE(RELEASE_FAILED)) : TL_OK;
     }
@@ -65315,7 +65601,8 @@ static tl_result tli_poll_step(tl_run *run, const tl_step *step) {
     tli_step_outputs(run, step, &i, &end);
     for (; i < end && !result; i++)
         if (tli_acts_on_buffer(&run->tensors[i], TL_STEP_WAIT))
-            result = (run->by_itself ? backend->wait : backend->poll)(backend->self, run->tensors[i].copied);
+            result = (run->by_itself ? backend->wait : backend->poll)(
+                backend->self, tli_spilled_of(run, &run->tensors[i])->copied);
     return result;
 }
 
@@ -65330,7 +65617,8 @@ static tl_result tli_order_memory_step(tl_run *run) {
     for (; i < end; i++) {
         tl_access access;
         if (!tli_acts_on_buffer(&run->tensors[i], kind)) continue;
-        access.range = kind == TL_STEP_FETCH ? run->tensors[i].host.range : run->tensors[i].device.range;
+        access.range = kind == TL_STEP_FETCH ? tli_spilled_of(run, &run->tensors[i])->host.range
+                                             : run->tensors[i].device.range;
         access.writes = 0;
         before = tli_find_conflict(run, &access, 1);
         if (before > latest) latest = before;
@@ -65748,6 +66036,9 @@ static tl_result tli_check_pass(tl_run *run) {
 TLI_IMPL void tl_measure_run(const tl_run *run, tl_run_report *report) {
     TL_ASSERT(run && report);
     *report = run->report;
+#ifndef TL_ONLY_TABLES
+    report->table_bytes = run->table_bytes;
+#endif
 }
 
 #ifndef TL_NO_ONLINE
@@ -65772,9 +66063,24 @@ static void tli_copy_record(const tl_run *run, tl_plan *plan) {
 }
 #endif
 
+#ifndef TL_ONLY_TABLES
+// A run keeps a plan of its own in narrow numbers; callers get plain ones.
+static const tl_plan *tli_widen_plan(const tl_run *run) {
+    tli_quiet quiet;
+    if (!run->owns_plan || !run->plan.narrow) return &run->plan;
+    if (run->wide->memory) return run->wide;
+    quiet = tli_begin_quiet(run->env);
+    (void)tli_join_plan(run->env, TLI_IN(INIT_RUN), &run->plan, run->wide);
+    tli_end_quiet(&quiet, TL_OK);
+    return run->wide->memory ? run->wide : &run->plan;
+}
+#else
+static const tl_plan *tli_widen_plan(const tl_run *run) { return tli_plan_of(run); }
+#endif
+
 TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
     TL_ASSERT(run && plan);
-    *plan = *tli_plan_of(run);
+    *plan = *tli_widen_plan(run);
     plan->memory = NULL;
 #ifndef TL_ONLY_TABLES
     plan->base_bytes = run->desc.base_bytes;
@@ -65826,8 +66132,14 @@ static void tli_add_step_bytes(const tli_step_state *at, uint64_t bytes[TL_TIER_
 // Add what a buffer holds.
 static int tli_add_buffer_bytes(const tli_buffer *buffer, uint64_t bytes[TL_TIER_COUNT]) {
     bytes[TL_TIER_DEVICE] += buffer->device.range.bytes;
-    bytes[TL_TIER_HOST] += buffer->host.range.bytes;
     return tli_buffer_holds(buffer);
+}
+
+// Add the host copy of a tensor; without one nothing is held there.
+static int tli_add_spilled_bytes(const tl_run *run, const tli_buffer *buffer, uint64_t bytes[TL_TIER_COUNT]) {
+    uint64_t held = run->all_spilled ? tli_spilled_of(run, buffer)->host.range.bytes : 0;
+    bytes[TL_TIER_HOST] += held;
+    return buffer->on_host || !held;
 }
 
 // What the store counts is what buffers, steps under way and calls that were set aside hold, and what the
@@ -65840,8 +66152,9 @@ static int tli_run_holds(const tl_run *run) {
     tli_zero(bytes, sizeof bytes);
     for (i = 0; i < tensors && holds; i++)
         holds = tli_add_buffer_bytes(&run->all_tensors[i], bytes) &&
+                tli_add_spilled_bytes(run, &run->all_tensors[i], bytes) &&
                 tli_add_buffer_bytes(&run->all_gradients[i], bytes);
-    for (i = 0; i < slot_total * (size_t)run->graph->node_count && holds; i++)
+    for (i = 0; i < slot_total * (size_t)run->saved_count && holds; i++)
         holds = tli_add_buffer_bytes(&run->all_saved[i], bytes);
     tli_add_step_bytes(&run->at, bytes);
     for (k = 0; run->flights && k < run->flight_count; k++)
@@ -65876,7 +66189,7 @@ static void tli_release_slot(tl_run *run, int with_inputs) {
         if (run->tensors[i].is_entry && !with_inputs) run->tensors[i].state = TLI_RESIDENT;
         else (void)tli_buffer_drop(run, &run->tensors[i]);
     }
-    for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(run, &run->saved[i]);
+    for (i = 0; i < run->saved_count; i++) (void)tli_buffer_drop(run, &run->saved[i]);
 }
 
 // Release all buffers. What the backend does not take back is offered to it again by the next pass.
@@ -66870,7 +67183,7 @@ static int tli_asks_for_more(const tl_run_desc *desc) {
            desc->profiling || desc->formats || desc->quantizations || desc->loss_scaler || desc->version ||
            desc->fusion || desc->compiled || desc->precision || desc->may_split || desc->variables ||
            desc->in_flight > 1 || ratio || desc->costs || desc->figures || desc->rehearsal ||
-           desc->transport || desc->first_micro_batch ||
+           desc->transport || desc->first_micro_batch || desc->progress || desc->pool || desc->counts_tables ||
            (desc->kernel_precisions && !(desc->kernel_precisions & 1u << TL_PRECISION_SINGLE));
 }
 
@@ -67346,6 +67659,308 @@ static tl_result tli_check_variable_arena(tl_run *run) { (void)run; return TL_OK
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_ONLY_TABLES
 
+// -- preparing a run: tables --
+//
+// What a run keeps beside its arena as long as it lives, in memory of the env:
+//
+//     graph      nodes, inputs, outputs, names        where the run made it
+//     plan       steps and offsets                    where the run made it: narrow, if its numbers fit
+//     state      buffers of tensors and gradients, of saved bytes where a node has some, of host copies where
+//                something is spilled; kernels; operands of a call
+//
+// A figure of all that is of use only if it is exact, so each allocation stands here once more, by its size.
+
+// As tli_alloc_array counts.
+static uint64_t tli_count_array(uint64_t count, uint64_t item_bytes) {
+    return (count ? count : 1) * item_bytes;
+}
+
+// -- tables: the plan --
+
+// The greatest unit of which all offsets are multiples; *highest: the highest of them.
+static uint64_t tli_find_offset_unit(const tl_plan *plan, uint64_t *highest) {
+    uint64_t unit = 0;
+    int32_t i, count = plan->offset_count + plan->host_offset_count;
+    *highest = 0;
+    for (i = 0; i < count; i++) {
+        int is_host = i >= plan->offset_count;
+        uint64_t a = tl_find_offset(plan, is_host ? i - plan->offset_count : i, is_host);
+        if (a > *highest) *highest = a;
+        while (a) {
+            uint64_t rest = unit % a;
+            unit = a;
+            a = rest;
+        }
+    }
+    return unit ? unit : 1;
+}
+
+// Fill in how the plan is written in narrow numbers. 0 = it cannot be.
+static int tli_find_narrow(const tl_plan *plan, tl_narrow_plan *narrow) {
+    uint64_t highest;
+    int32_t k;
+    tli_zero(narrow, sizeof *narrow);
+    narrow->unit_bytes = tli_find_offset_unit(plan, &highest);
+    highest /= narrow->unit_bytes;
+    narrow->offset_bytes = highest <= UINT16_MAX ? 2 : 4;
+    narrow->step_words = tli_count_slots(plan) > 1 ? 3 : 2;
+    for (k = 0; k < plan->step_count; k++) {
+        const tl_step step = tl_find_step(plan, k);
+        if (step.kind > 15 || step.codec > 15 || step.node > UINT16_MAX || step.output >= 255) return 0;
+    }
+    return highest <= UINT32_MAX;
+}
+
+static void tli_fill_narrow(const tl_plan *plan, const tl_narrow_plan *narrow, uint16_t *words,
+                            uint16_t *offsets) {
+    int32_t k, count = plan->offset_count + plan->host_offset_count;
+    for (k = 0; k < plan->step_count; k++) {
+        const tl_step step = tl_find_step(plan, k);
+        unsigned codec = step.begins ? (unsigned)step.begins : step.codec;
+        *words++ = (uint16_t)(step.kind | codec << 4 | (unsigned)(step.output + 1) << 8);
+        *words++ = (uint16_t)step.node;
+        if (narrow->step_words > 2) *words++ = step.slot;
+    }
+    for (k = 0; k < count; k++) {
+        int is_host = k >= plan->offset_count;
+        uint64_t offset = tl_find_offset(plan, is_host ? k - plan->offset_count : k, is_host);
+        uint32_t unit = (uint32_t)(offset / narrow->unit_bytes);
+        if (narrow->offset_bytes == 4) tli_copy(offsets + 2 * (size_t)k, &unit, sizeof unit);
+        else offsets[k] = (uint16_t)unit;
+    }
+}
+
+// The parts of a plan's memory behind one another: what is read by the widest numbers comes first.
+static uint64_t tli_count_narrow(const tl_plan *plan, const tl_narrow_plan *narrow, uint64_t *entry,
+                                 uint64_t *offsets, uint64_t *steps) {
+    uint64_t count = (uint64_t)plan->offset_count + (uint64_t)plan->host_offset_count;
+    *entry = sizeof *narrow;
+    *offsets = *entry + (uint64_t)plan->entry_count * sizeof *plan->entry;
+    *steps = *offsets + count * (uint64_t)narrow->offset_bytes;
+    return *steps + 2 * (uint64_t)plan->step_count * (uint64_t)narrow->step_words;
+}
+
+// Write a plan that the run has made in narrow numbers, where they fit; blocks stay where they are. What
+// decides or changes steps in a pass needs them as they are: they get memory of exactly their size then.
+static tl_result tli_narrow_run_plan(tl_run *run, int stays_wide) {
+    tl_plan *plan = &run->plan, small = *plan;
+    uint64_t entry, offsets, steps, bytes;
+    tl_narrow_plan narrow;
+    char *memory;
+    tl_result result = TL_OK;
+    if (!run->owns_plan || !plan->memory) return TL_OK;
+    if (stays_wide || !plan->step_count || !tli_find_narrow(plan, &narrow)) {
+        result = tli_join_plan(run->env, TLI_IN(INIT_RUN), plan, &small);
+        if (!result && run->own_blocks && small.block_count) small.blocks = plan->blocks;
+    } else {
+        bytes = tli_count_narrow(plan, &narrow, &entry, &offsets, &steps);
+        memory = (char *)tli_alloc_array(run->env, bytes, 1);
+        if (!memory)
+            return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+        tli_copy(memory + entry, plan->entry, (size_t)plan->entry_count * sizeof *plan->entry);
+        tli_fill_narrow(plan, &narrow, (uint16_t *)(void *)(memory + steps),
+                        (uint16_t *)(void *)(memory + offsets));
+        narrow.steps = (uint16_t *)(void *)(memory + steps);
+        if (plan->offset_count) narrow.offsets = memory + offsets;
+        if (plan->host_offset_count)
+            narrow.host_offsets = memory + offsets + (size_t)plan->offset_count * (size_t)narrow.offset_bytes;
+        tli_copy(memory, &narrow, sizeof narrow);
+        small.narrow = (tl_narrow_plan *)(void *)memory;
+        small.steps = NULL;
+        small.offsets = small.host_offsets = NULL;
+        small.entry = plan->entry_count ? (tl_entry *)(void *)(memory + entry) : NULL;
+        small.memory = memory;
+    }
+    if (result) return result;
+    tli_release(run->env, plan->memory);
+    *plan = small;
+    return TL_OK;
+}
+
+// The memory of a plan that the library has made. blocks: 1 = those are in it.
+static uint64_t tli_count_plan(const tl_plan *plan, int blocks) {
+    uint64_t entry, offsets, steps, bytes;
+    if (!plan->memory) return 0;
+    if (plan->narrow) return tli_count_narrow(plan, plan->narrow, &entry, &offsets, &steps);
+    bytes = (uint64_t)plan->step_count * sizeof *plan->steps +
+            (uint64_t)plan->entry_count * sizeof *plan->entry +
+            ((uint64_t)plan->offset_count + (uint64_t)plan->host_offset_count) * sizeof *plan->offsets;
+    if (blocks) bytes += (uint64_t)plan->block_count * sizeof *plan->blocks;
+    return tli_count_array(bytes, 1);
+}
+
+// -- tables: the graph --
+
+static uint64_t tli_count_graph(const tl_graph *graph) {
+    return (uint64_t)graph->node_capacity * sizeof *graph->nodes +
+           (uint64_t)graph->input_capacity * sizeof *graph->inputs +
+           (uint64_t)graph->tensor_capacity * sizeof *graph->outputs +
+           (uint64_t)graph->view_capacity * sizeof *graph->views + graph->text_capacity;
+}
+
+// Nodes and outputs of a graph whose other arrays are another's.
+static uint64_t tli_count_scaled(const tl_graph *graph) {
+    return (graph->nodes ? tli_count_array((uint64_t)graph->node_count, sizeof *graph->nodes) : 0) +
+           (graph->outputs ? tli_count_array((uint64_t)graph->tensor_count, sizeof *graph->outputs) : 0);
+}
+
+#ifndef TL_NO_PLANNERS
+static uint64_t tli_count_fusion(const tl_fusion_plan *fusion) {
+    uint64_t nodes = (uint64_t)(fusion->first_members - fusion->nodes) / 3;
+    if (!fusion->memory) return 0;
+    return tli_count_array(4 * nodes + 1, sizeof *fusion->nodes) + tli_count_graph(&fusion->graph);
+}
+#endif
+
+// -- tables: what decides in a pass --
+
+#if !defined(TL_NO_ONLINE)
+static uint64_t tli_count_sim_arena(const tli_sim_arena *arena) {
+    uint64_t count = (uint64_t)arena->count;
+    if (!arena->offsets) return 0;
+    return tli_count_array((uint64_t)arena->owner_count, sizeof *arena->places) +
+           tli_count_array(count, sizeof *arena->ranks + sizeof *arena->by_rank + sizeof *arena->ends) +
+           tli_count_array(2 * (uint64_t)arena->leaf_count, 1) +
+           tli_count_array((uint64_t)arena->block_count + 1, sizeof *arena->highs);
+}
+
+static uint64_t tli_count_sim(const tli_sim *sim) {
+    uint64_t slots = (uint64_t)sim->slot_count;
+    if (!sim->all_tensors) return 0;
+    return tli_count_array(slots * (uint64_t)sim->graph->tensor_count, sizeof *sim->tensors) +
+           tli_count_array(slots * (uint64_t)sim->graph->node_count, sizeof *sim->nodes) +
+           tli_count_array(slots, sizeof *sim->next_backward) +
+           tli_count_array(tli_sim_most_made(sim->graph), sizeof *sim->made) +
+           (sim->late ? tli_count_array((uint64_t)sim->late_capacity, sizeof *sim->late) : 0) +
+           tli_count_sim_arena(&sim->arena) + tli_count_sim_arena(&sim->host_arena);
+}
+
+static uint64_t tli_count_online(const tl_run *run) {
+    const tli_online *o = &run->online;
+    uint64_t tensors = (uint64_t)run->graph->tensor_count, nodes = (uint64_t)run->graph->node_count;
+    uint64_t items = tensors + nodes, bytes;
+    if (!run->is_online) return 0;
+    bytes = tli_count_array(tensors, sizeof *o->forward_uses + sizeof *o->backward_uses + sizeof *o->wanted +
+                                         sizeof *o->wanted_uses + sizeof *o->left) +
+            tli_count_array(items, sizeof *o->pins + sizeof *o->made_at + sizeof *o->used_at) +
+            tli_count_array(nodes, sizeof *o->closure + sizeof *o->cuts) + tli_count_sim(&o->sim);
+    bytes += (uint64_t)o->record.capacity * sizeof *o->record.steps;
+    if (o->candidates)
+        bytes += tli_count_array(items, sizeof *o->candidates + sizeof *o->candidate_items);
+    if (o->until)
+        bytes += tli_count_array(tensors, sizeof *o->until + sizeof *o->next_end) +
+                 tli_count_array(2 * nodes, sizeof *o->ends);
+    if (o->spans.of_node) bytes += tli_count_array(nodes, sizeof *o->spans.of_node);
+    if (o->spans.crosses) bytes += tli_count_array(tensors, 1);
+    return bytes;
+}
+
+static uint64_t tli_count_reports(const tl_run *run) {
+    uint64_t tensors = (uint64_t)run->slot_count * (uint64_t)run->graph->tensor_count;
+    if (!run->real_bytes) return 0;
+    return tli_count_array(tensors, sizeof *run->real_bytes) +
+           tli_count_array((uint64_t)run->at.call.twice_count, sizeof *run->at.call.reported);
+}
+#endif
+
+#ifndef TL_NO_PLANNERS
+static uint64_t tli_count_cache(const tl_run *run) {
+    const tli_cache *cache = &run->cache;
+    uint64_t nodes = (uint64_t)run->graph->node_count;
+    if (!cache->is_on) return 0;
+    return tli_count_plan(&cache->plans[0], 1) + tli_count_plan(&cache->plans[1], 1) +
+           tli_count_array(nodes, sizeof *cache->versions + sizeof *cache->is_watched);
+}
+#ifndef TL_NO_ONLINE
+static uint64_t tli_count_hybrid(const tl_run *run) {
+    const tli_hybrid *h = &run->hybrid;
+    if (!h->is_on) return 0;
+    return tli_count_plan(&h->bounds, 1) + tli_count_sim(&h->sim) +
+           tli_count_array((uint64_t)run->graph->tensor_count, sizeof *h->bound_bytes);
+}
+#endif
+#endif
+
+// -- tables: all --
+
+// The most outputs of a node, and the most operands of a call.
+static uint64_t tli_find_widest_call(const tl_run *run, uint64_t *outputs) {
+    const tl_graph *graph = run->graph;
+    uint64_t inputs = 0;
+    int32_t id;
+    *outputs = 0;
+    for (id = 0; id < graph->node_count; id++) {
+        inputs = tli_larger_u64(inputs, (uint64_t)graph->nodes[id].input_count);
+        *outputs = tli_larger_u64(*outputs, (uint64_t)graph->nodes[id].output_count);
+    }
+    for (id = 0; tli_has_members(run) && id < run->members.graph->node_count; id++)
+        inputs = tli_larger_u64(inputs, (uint64_t)run->members.graph->nodes[id].input_count);
+    return 2 * inputs + 2 * *outputs + 2;
+}
+
+static uint64_t tli_count_call(const tl_run *run) {
+    uint64_t outputs, operands = tli_find_widest_call(run, &outputs);
+    const tli_call *call = &run->at.call;
+    return tli_count_array(operands, sizeof *call->operands + sizeof *call->access_of + sizeof *call->accesses +
+                                         sizeof *call->writable + sizeof *call->hosts) +
+           tli_count_array(outputs, sizeof *call->twice + sizeof *call->made);
+}
+
+// Buffers, kernels and the operands of all calls that may be under way.
+static uint64_t tli_count_state(const tl_run *run) {
+    uint64_t slots = (uint64_t)run->slot_count, outputs;
+    uint64_t nodes = (uint64_t)run->graph->node_count, tensors = (uint64_t)run->graph->tensor_count;
+    uint64_t flights = (uint64_t)run->flight_count;
+    uint64_t bytes = sizeof *run + tli_count_array(slots * tensors, 2 * sizeof(tli_buffer)) +
+                     tli_count_array(slots * nodes, 1) + tli_count_array(tensors, 2) +
+                     tli_count_array(nodes, sizeof *run->kernel_of) +
+                     ((uint64_t)run->desc.kernel_count + 1) * sizeof *run->kernels;
+    (void)tli_find_widest_call(run, &outputs);
+    bytes += tli_count_call(run) * (1 + (flights ? flights - 1 : 0) + (uint64_t)run->begun_count);
+    if (run->saved_of)
+        bytes += tli_count_array(nodes, sizeof *run->saved_of) +
+                 tli_count_array(slots * (uint64_t)run->saved_count, sizeof(tli_buffer));
+    if (run->all_spilled) bytes += tli_count_array(slots * tensors, sizeof *run->all_spilled);
+    if (flights) bytes += flights * (sizeof *run->flights + tli_count_array(outputs + 2, sizeof(tli_held)));
+    if (run->begun) bytes += (uint64_t)run->begun_count * sizeof *run->begun;
+    if (run->own_blocks) bytes += tli_count_array((uint64_t)run->plan.block_count, sizeof *run->own_blocks);
+    return bytes + (uint64_t)run->plan.block_count * sizeof(uint64_t);    // handles of their blocks
+}
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+static uint64_t tli_count_messages(const tl_run *run) {
+    if (!run->messages) return 0;
+    return sizeof *run->messages + (run->in_pass ? sizeof *run->in_pass : 0) +
+           (run->messages->numbers ? tli_count_array((uint64_t)run->graph->node_count, sizeof(int32_t)) : 0);
+}
+#endif
+
+// All that the run keeps, but for what compiled plans of its own take beside their plan.
+static uint64_t tli_count_tables(const tl_run *run) {
+    uint64_t bytes = tli_count_state(run) + tli_count_graph(&run->op_graph);
+    if (run->owns_plan) bytes += tli_count_plan(&run->plan, !run->own_blocks);
+    if (run->owns_nodes) bytes += tli_count_scaled(&run->own_graph) + tli_count_scaled(&run->own_source);
+#ifndef TL_NO_ONLINE
+    bytes += tli_count_online(run) + tli_count_reports(run);
+#endif
+#ifndef TL_NO_PLANNERS
+    bytes += tli_count_cache(run) + tli_count_fusion(&run->own_fusion);
+    if (run->members.outer)
+        bytes += tli_count_array(2 * (uint64_t)run->members.graph->node_count, sizeof *run->members.outer);
+#ifndef TL_NO_ONLINE
+    bytes += tli_count_hybrid(run);
+#endif
+#ifndef TL_NO_PRECISION
+    bytes += tli_count_messages(run) + tli_count_plan(&run->own_compiled.plan, 1);
+#endif
+#endif
+    return bytes;
+}
+#endif  // TL_ONLY_TABLES
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
+
 // -- preparing a run --
 //
 // tl_init_run checks the desc, finds a kernel for every node, makes or checks the plan (online: tries the
@@ -67753,6 +68368,8 @@ static tl_result tli_find_kernels(tl_run *run) {
 }
 
 #ifndef TL_NO_PLANNERS
+#define TLI_EXPECTED_STEPS 1000  // where the caller does not say how many
+
 // What the strategy, or none, asks of the run's graph.
 static tli_asked tli_ask_for_run(const tl_run *run) {
     tli_asked asked;
@@ -67773,6 +68390,12 @@ static tli_asked tli_ask_for_run(const tl_run *run) {
     asked.block_bytes = tli_run_cut(run);
     asked.in_flight = run->in_flight;
     asked.work_limit = run->desc.work_limit;
+    asked.expected_steps = run->desc.expected_steps ? run->desc.expected_steps : TLI_EXPECTED_STEPS;
+    asked.costs_are_ns = run->desc.costs || run->desc.device ||
+                         (run->desc.transport && run->desc.transport->link);
+    asked.pool = run->desc.pool;
+    asked.progress = run->desc.progress;
+    asked.user = run->desc.progress_user;
     asked.formats = run->desc.formats;
     if (run->precision == TL_PRECISION_MIXED || run->precision == TL_PRECISION_SINGLE)
         asked.codec = run->desc.codec;
@@ -67789,6 +68412,7 @@ static tl_result tli_plan_desc(tl_run *run) {
         return tli_plan_checkpoints(run->env, run->graph, desc->checkpoints, &run->budget, &run->plan);
     asked = tli_ask_for_run(run);
     result = tli_plan_asked(&asked, &run->plan, &report);
+    run->planning_work += report.work;
     if (!result && run->plan.offset_count) run->plan.base_bytes = run->budget.base_bytes;
     return result;
 }
@@ -68155,7 +68779,8 @@ static void tli_set_budget(tl_run *run) {
     int32_t k;
     for (k = 0; desc->plan && k < desc->plan->step_count; k++)
         has_host_steps |= tl_find_step(desc->plan, k).kind == TL_STEP_SPILL;
-    run->budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes, desc->device,
+    run->budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes,
+                                  tli_add_capped(desc->base_bytes, run->reserved_bytes), desc->device,
                                   run->limits.capacity_bytes, has_host_steps);
 }
 
@@ -68259,19 +68884,19 @@ static tl_result tli_check_budget(tl_run *run) {
 
 // -- preparing a run: memory --
 
-// The most outputs of a node, and the most operands of a call.
-static uint64_t tli_find_widest_call(const tl_run *run, uint64_t *outputs) {
+// Number the nodes that save something.
+static int tli_number_saved(tl_run *run) {
     const tl_graph *graph = run->graph;
-    uint64_t inputs = 0;
     int32_t id;
-    *outputs = 0;
-    for (id = 0; id < graph->node_count; id++) {
-        inputs = tli_larger_u64(inputs, (uint64_t)graph->nodes[id].input_count);
-        *outputs = tli_larger_u64(*outputs, (uint64_t)graph->nodes[id].output_count);
-    }
-    for (id = 0; tli_has_members(run) && id < run->members.graph->node_count; id++)
-        inputs = tli_larger_u64(inputs, (uint64_t)run->members.graph->nodes[id].input_count);
-    return 2 * inputs + 2 * *outputs + 2;
+    for (id = 0; id < graph->node_count; id++) run->saved_count += graph->nodes[id].saved_bytes > 0;
+    if (!run->saved_count) return 1;
+    run->saved_of = (int32_t *)tli_alloc_array(run->env, (uint64_t)graph->node_count, sizeof *run->saved_of);
+    run->all_saved = (tli_buffer *)tli_alloc_array(
+        run->env, (uint64_t)run->slot_count * (uint64_t)run->saved_count, sizeof *run->saved);
+    run->saved_count = 0;
+    for (id = 0; id < graph->node_count && run->saved_of; id++)
+        run->saved_of[id] = graph->nodes[id].saved_bytes ? run->saved_count++ : -1;
+    return run->saved_of && run->all_saved;
 }
 
 static tl_result tli_alloc_run(tl_run *run) {
@@ -68287,7 +68912,6 @@ static tl_result tli_alloc_run(tl_run *run) {
     slot_total = (uint64_t)run->slot_count;
     run->all_tensors = (tli_buffer *)tli_alloc_array(env, slot_total * tensors, sizeof *run->tensors);
     run->all_gradients = (tli_buffer *)tli_alloc_array(env, slot_total * tensors, sizeof *run->gradients);
-    run->all_saved = (tli_buffer *)tli_alloc_array(env, slot_total * nodes, sizeof *run->saved);
     run->all_ran = (uint8_t *)tli_alloc_array(env, slot_total * nodes, 1);
     run->is_read = (uint8_t *)tli_alloc_array(env, tensors, 1);
     run->is_result = (uint8_t *)tli_alloc_array(env, tensors, 1);
@@ -68295,7 +68919,7 @@ static tl_result tli_alloc_run(tl_run *run) {
     run->kernels =
         (tl_kernel *)tli_alloc_array(env, (uint64_t)run->desc.kernel_count + 1, sizeof *run->kernels);
     if (!tli_alloc_call(env, widest, outputs, &run->at.call) || !run->all_tensors || !run->all_gradients ||
-        !run->all_saved || !run->all_ran || !run->is_read || !run->is_result || !run->kernel_of ||
+        !tli_number_saved(run) || !run->all_ran || !run->is_read || !run->is_result || !run->kernel_of ||
         !run->kernels)
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 #ifndef TL_NO_ONLINE
@@ -68474,6 +69098,22 @@ static tl_result tli_prepare_hybrid(tl_run *run) {
 }
 #endif
 
+// Room for host copies, where there are any.
+static tl_result tli_prepare_spilled(tl_run *run) {
+    uint64_t count = (uint64_t)run->slot_count * (uint64_t)run->graph->tensor_count;
+    int needs = run->is_online && run->budget.host_bytes;
+    int32_t k;
+    for (k = 0; k < run->plan.step_count && !needs; k++)
+        needs = tl_find_step(&run->plan, k).kind == TL_STEP_SPILL;
+#ifndef TL_NO_PLANNERS
+    needs |= run->cache.is_on && run->budget.host_bytes;
+#endif
+    if (!needs) return TL_OK;
+    run->all_spilled = (tli_spilled *)tli_alloc_array(run->env, count, sizeof *run->all_spilled);
+    return run->all_spilled ? TL_OK : tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN),
+                                               TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+}
+
 // Room for the steps under way, of whatever plan is run.
 static tl_result tli_prepare_flights(tl_run *run) {
     uint64_t outputs, widest = tli_find_widest_call(run, &outputs);
@@ -68488,6 +69128,14 @@ static tl_result tli_prepare_flights(tl_run *run) {
         if (result) return result;
     }
     return tli_open_flights(run, steps, widest, outputs);
+}
+
+// Whether steps are decided or changed in a pass.
+static int tli_stays_wide(const tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on) return 1;
+#endif
+    return run->is_online || tli_keeps_results(run);
 }
 
 static tl_result tli_prepare_run(tl_run *run) {
@@ -68530,7 +69178,10 @@ static tl_result tli_prepare_run(tl_run *run) {
 #endif
     if (!result) result = tli_check_in_flight(run);
     if (!result) result = tli_prepare_flights(run);
+    if (!result) result = tli_prepare_spilled(run);
+    if (!result) result = tli_narrow_run_plan(run, tli_stays_wide(run));
     if (result) return result;
+    run->table_bytes = tli_count_tables(run);
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;
     if (run->repeat_count > (INT32_MAX - desc->first_micro_batch) / run->slot_count)
@@ -68544,7 +69195,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     tli_zero(&run->report, sizeof run->report);  // the rehearsal wrote to it
     run->report.limiting_node = -1;
     run->report.fused_count = run->members.fused_count;
-    return tli_take_memory(run);
+    return TL_OK;
 }
 
 // Forget pointers that are valid during the call only.
@@ -68553,6 +69204,9 @@ static void tli_forget_desc(tl_run *run) {
     run->desc.precision = NULL;
     run->desc.checkpoints = NULL;
     run->desc.device = NULL;
+    run->desc.costs = NULL;
+    run->desc.figures = NULL;
+    run->desc.pool = NULL;
     run->desc.kernels = NULL;
     run->desc.graph = NULL;
     run->desc.backend = NULL;
@@ -68572,39 +69226,177 @@ static int tli_is_complete_backend(const tl_backend *b) {
            b->counters && b->reset_peaks;
 }
 
-// graph: NULL = desc's; else the run takes it over.
-static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form form, tl_graph *graph,
-                              tl_run **out) {
-    int is_complete = tli_is_complete_backend(desc->backend);
-    tl_run *run = is_complete ? (tl_run *)tli_alloc_array(env, 1, sizeof *run) : NULL;
+// A start: what it is made of, and what it has come to.
+typedef struct tli_start {
+    tl_env       *env;
+    tl_run_desc   desc;          // of the caller; its budget may be another while plans are tried
+    tli_run_form  form;
+    tl_graph     *graph;         // NULL = desc's; else the run takes it over
+    uint64_t      reserved_bytes;  // of the budget, for tables
+    uint64_t      table_bytes;   // that the run takes
+    uint64_t      needed_bytes;  // with arena and base
+    uint64_t      cost;          // of its plan
+    int32_t       is_trial;      // 1 = only these numbers are asked for
+} tli_start;
+
+// The bytes of arena, base and tables together, where the last are not reserved.
+static uint64_t tli_needed_with_tables(const tl_run *run) {
+    uint64_t needed = tli_needed_bytes(run, tli_pass_bytes(run, TL_TIER_DEVICE));
+    return tli_add_capped(needed - run->reserved_bytes, run->table_bytes);
+}
+
+// Make a run that was allocated; graph: what it takes over. TL_NOT_READY: its tables take more than is reserved
+// for them, or it was a trial.
+static tl_result tli_make_run(tli_start *s, tl_run *run) {
     tl_result result;
-    if (!run && graph) tl_free_graph(env, graph);
-    if (!is_complete)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_HAS_NO_FUNCTIONS));
-    if (!run) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(RUN_NO_MEMORY));
-    run->env = env;
-    run->backend = *desc->backend;
-    run->desc = *desc;
-    run->graph = desc->graph;
-    run->by_node = form != TLI_RUN_OF_GRAPH;
-    run->owns_layers = form == TLI_RUN_OF_LAYERS;
-    if (graph) {
-        run->op_graph = *graph;
+    run->env = s->env;
+    run->wide = &run->wide_plan;
+    run->backend = *s->desc.backend;
+    run->desc = s->desc;
+    run->graph = s->desc.graph;
+    run->by_node = s->form != TLI_RUN_OF_GRAPH;
+    run->owns_layers = s->form == TLI_RUN_OF_LAYERS;
+    run->reserved_bytes = s->reserved_bytes;
+    if (s->graph) {
+        run->op_graph = *s->graph;
         run->graph = &run->op_graph;
     }
     (run->backend.limits)(run->backend.self, &run->limits);
     result = tli_prepare_run(run);
-    if (result) {
-        tl_error error;
-        tli_zero(&error, sizeof error);
-        if (env) error = env->error;
-        tl_free_run(run);
-        if (env) env->error = error;
+    if (s->desc.figures) s->desc.figures->work = tli_add_capped(s->desc.figures->work, run->planning_work);
+    if (result) return result;
+    s->table_bytes = run->table_bytes;
+    s->cost = run->plan.cost;
+    s->needed_bytes = tli_needed_with_tables(run);
+    if (s->is_trial) return TL_NOT_READY;
+    if (s->desc.counts_tables && s->desc.budget_bytes && s->needed_bytes > s->desc.budget_bytes)
+        return TL_NOT_READY;
+    return tli_take_memory(run);
+}
+
+// One try. The graph stays with the caller where there is no run.
+static tl_result tli_try_run(tli_start *s, tl_run **out) {
+    tl_run *run = (tl_run *)tli_alloc_array(s->env, 1, sizeof *run);
+    tl_result result;
+    tl_error error;
+    if (!run) return tli_fail(s->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(RUN_NO_MEMORY));
+    result = tli_make_run(s, run);
+    if (!result) {
+        tli_forget_desc(run);
+        *out = run;
+        return TL_OK;
+    }
+    tli_zero(&error, sizeof error);
+    if (s->env) error = s->env->error;
+    if (s->graph) tl_init_graph(&run->op_graph);
+    tl_free_run(run);
+    if (s->env) s->env->error = error;
+    return result;
+}
+
+static tl_result tli_refuse_tables(tli_start *s, uint64_t budget, uint64_t least) {
+    tli_sentence text = tli_begin_error(s->env, TL_ERROR_INFEASIBLE, TLI_IN(INIT_RUN),
+                                        TLI_RULE(TABLES_AND_ARENA_TAKE_BYTES), budget, least);
+    tli_put_limit(s->env, &text, TL_LIMIT_BUDGET);
+    tli_put_rule(&text);
+    return tli_end_error(s->env, &text, TL_ERROR_INFEASIBLE);
+}
+
+#ifndef TL_NO_PLANNERS
+// -- preparing a run: a budget that binds the tables, too --
+//
+// Fewer bytes for the arena mean more steps, and a longer table of them. So plans are made within the budget
+// less the tables of the one before, a few times. Where that leads nowhere, plans of the graph are tried within
+// budgets between the least and that of keep all: the one that takes the fewest bytes together with its tables
+// is what a refusal names, and the cheapest of those that fit is run.
+
+#define TLI_TABLE_TURNS 5
+#define TLI_TABLE_BUDGETS 8     // between the least and that of keep all
+
+// The bytes of a start that is refused, or tried, within a budget that binds no tables; 0 = another error.
+static uint64_t tli_try_budget(tli_start *s, uint64_t budget, tl_result *result) {
+    tl_run *none = NULL;
+    s->desc.budget_bytes = budget;
+    s->reserved_bytes = 0;
+    s->is_trial = 1;
+    *result = tli_try_run(s, &none);
+    s->is_trial = 0;
+    if (*result == TL_NOT_READY) return s->needed_bytes - s->table_bytes;
+    return *result == TL_ERROR_INFEASIBLE && s->env ? tl_find_least_budget(&s->env->error) : 0;
+}
+
+// Try plans between the least budget and that of keep all.
+static tl_result tli_start_between(tli_start *s, uint64_t budget, tl_run **out) {
+    uint64_t low, high, fewest = UINT64_MAX, cheapest = UINT64_MAX, within = 0;
+    tl_result result;
+    int32_t k;
+    high = tli_try_budget(s, 0, &result);
+    if (!high) return result;
+    low = tli_try_budget(s, 1, &result);
+    if (!low) return result;
+    for (k = 0; k <= TLI_TABLE_BUDGETS; k++) {
+        uint64_t at = low + (high > low ? (high - low) / TLI_TABLE_BUDGETS * (uint64_t)k : 0);
+        if (!tli_try_budget(s, at, &result)) return result;
+        if (result != TL_NOT_READY) continue;
+        if (s->needed_bytes < fewest) fewest = s->needed_bytes;
+        if (s->needed_bytes > budget || s->cost >= cheapest) continue;
+        cheapest = s->cost;
+        within = at;
+    }
+    if (!within) return tli_refuse_tables(s, budget, fewest);
+    s->desc.budget_bytes = within;
+    s->desc.counts_tables = 0;
+    return tli_try_run(s, out);
+}
+
+static tl_result tli_start_counted(tli_start *s, tl_run **out) {
+    uint64_t budget = s->desc.budget_bytes;
+    int32_t turn;
+    tl_result result = TL_NOT_READY;
+    for (turn = 0; turn < TLI_TABLE_TURNS && result == TL_NOT_READY; turn++) {
+        result = tli_try_run(s, out);
+        if (result == TL_NOT_READY) s->reserved_bytes = s->table_bytes;
+    }
+    if (!budget || s->desc.plan || (result != TL_NOT_READY && result != TL_ERROR_INFEASIBLE)) {
+        if (result == TL_NOT_READY) return tli_refuse_tables(s, budget, s->needed_bytes);
         return result;
     }
-    tli_forget_desc(run);
-    *out = run;
-    return TL_OK;
+    return tli_start_between(s, budget, out);
+}
+
+// The tries share what they find.
+static tl_result tli_start_with_pool(tli_start *s, tl_run **out) {
+    tl_remat_pool *own = NULL;
+    tli_quiet quiet = tli_begin_quiet(s->env);
+    tl_result result = s->desc.pool ? TL_OK : tl_init_remat_pool(s->env, &own);
+    if (own) s->desc.pool = own;
+    if (!result) result = tli_start_counted(s, out);
+    tl_free_remat_pool(own);
+    tli_end_quiet(&quiet, result);
+    return result;
+}
+#else
+static tl_result tli_start_with_pool(tli_start *s, tl_run **out) {
+    tl_result result = tli_try_run(s, out);
+    return result == TL_NOT_READY ? tli_refuse_tables(s, s->desc.budget_bytes, s->needed_bytes) : result;
+}
+#endif
+
+// graph: NULL = desc's; else the run takes it over, and it is released where there is none.
+static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form form, tl_graph *graph,
+                              tl_run **out) {
+    tli_start s;
+    tl_result result;
+    tli_zero(&s, sizeof s);
+    s.env = env;
+    s.desc = *desc;
+    s.form = form;
+    s.graph = graph;
+    if (!tli_is_complete_backend(desc->backend))
+        result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_HAS_NO_FUNCTIONS));
+    else result = desc->counts_tables ? tli_start_with_pool(&s, out) : tli_try_run(&s, out);
+    if (result && graph) tl_free_graph(env, graph);
+    return result;
 }
 
 TLI_IMPL tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run) {
@@ -68637,9 +69429,12 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_free_cache(run);
 #endif
     if (run->owns_plan) tl_free_plan(env, &run->plan);
+    tl_free_plan(env, &run->wide_plan);
     tli_release(env, run->all_tensors);
     tli_release(env, run->all_gradients);
     tli_release(env, run->all_saved);
+    tli_release(env, run->saved_of);
+    tli_release(env, run->all_spilled);
     tli_release(env, run->all_ran);
     tli_release(env, run->is_read);
     tli_release(env, run->is_result);
@@ -69382,7 +70177,7 @@ static void tli_save_tensor(tli_saving *s, int32_t i) {
         tli_save_held(s, &buffer->device, TL_TIER_DEVICE, sim->arena.places[owner],
                       is_packed ? t->packed_bytes : bytes);
     if (t->on_host && bytes)
-        tli_save_held(s, &buffer->host, TL_TIER_HOST, sim->host_arena.places[tli_sim_host_owner(sim, i)],
+        tli_save_held(s, &tli_spilled_of(run, buffer)->host, TL_TIER_HOST, sim->host_arena.places[tli_sim_host_owner(sim, i)],
                       bytes);
     if (t->has_gradient)
         tli_save_held(s, &run->gradients[i].device, TL_TIER_DEVICE,
@@ -69392,13 +70187,16 @@ static void tli_save_tensor(tli_saving *s, int32_t i) {
 static void tli_save_slot(tli_saving *s) {
     tli_sim *sim = &s->sim;
     tl_run *run = s->run;
+    tli_buffer *saved;
     int32_t i;
     for (i = 0; i < run->graph->tensor_count && !s->result; i++) tli_save_tensor(s, i);
     for (i = 0; i < run->graph->node_count && !s->result; i++) {
         if (s->applies) run->ran[i] = sim->nodes[i].ran;
         if (!sim->nodes[i].has_saved) continue;
-        if (s->applies) run->saved[i].state = TLI_RESIDENT;
-        tli_save_held(s, &run->saved[i].device, TL_TIER_DEVICE,
+        saved = tli_saved_buffer(run, i);
+        if (!saved) continue;
+        if (s->applies) saved->state = TLI_RESIDENT;
+        tli_save_held(s, &saved->device, TL_TIER_DEVICE,
                       sim->arena.places[tli_sim_owner(sim, TLI_USE_SAVED, i)],
                       run->graph->nodes[i].saved_bytes);
     }
@@ -71887,6 +72685,7 @@ static tl_result tli_make_ops(const tli_op_list *list, tl_graph *graph, tl_kerne
         (*kernels)[i].user = op->user;
         if (graph) result = tli_add_op(list, &rules, i, graph);
     }
+    if (graph && !result) result = tli_fit_graph(list->env, list->function, graph);
     return result;
 }
 
@@ -72057,6 +72856,7 @@ static tl_result tli_measure_keep_all(tli_op_run *o) {
     tli_zero(&places, sizeof places);
     places.graph = graph;
     places.device = &device;
+    places.work_limit = TLI_RUN_PLACE_WORK;     // as a run places a plan
     result = tl_plan_places(env, &places, &plan, NULL);
     o->figures.keep_all_peak_bytes = plan.peak_bytes;
     o->figures.keep_all_arena_bytes = plan.arena_bytes;
@@ -72169,6 +72969,7 @@ static tl_result tli_rehearse_ops(tli_op_run *o) {
     tl_free_plan(env, &plan);
     if (result) return result;
     if (found->error_count) return tli_fail_first_finding(o, found);
+    if (found->costs) o->desc.costs = found->costs;
     return found->costs && !o->asked->costs ? tli_use_costs(o, found->costs) : TL_OK;
 }
 #else
@@ -72213,6 +73014,8 @@ static tl_result tli_open_op_run(tli_op_run *o) {
     if (!result) result = tli_make_ops(&o->list, asked->graph ? NULL : &o->graph, &o->kernels);
     if (result) return result;
     tli_use_ops(&o->desc, o->kernels, o->list.count);
+    o->desc.figures = &o->figures;  // planning is counted there
+    o->desc.costs = asked->costs;   // not read any more: says that costs are nanoseconds
 #ifndef TL_NO_PLANNERS
     tli_ask_for_plan(o);
     if (asked->graph && asked->costs) result = tli_use_costs(o, asked->costs);
@@ -72247,6 +73050,7 @@ TLI_IMPL tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl
     if (!result) {
         o.figures.peak_bytes = (*run)->planned.peak_bytes;
         o.figures.arena_bytes = (*run)->plan.arena_bytes;
+        o.figures.table_bytes = (*run)->table_bytes;
     }
     if (desc->figures) *desc->figures = o.figures;
     tl_free_graph(env, &o.graph);

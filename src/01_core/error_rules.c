@@ -1139,6 +1139,7 @@
     X(BACKEND_PASS_TAKES_BYTES_OF_OF_WHICH, \
       "backend: a pass takes %0 bytes of the %s, of which %1 are free at present", "bytes asked, bytes free") \
     X(PLAN_TAKES_BYTES, "%s: the plan takes %1 bytes%s", "budget, least budget") \
+    X(TABLES_AND_ARENA_TAKE_BYTES, "%s: plan and tables of the run take %1 bytes", "budget, least budget") \
     X(STATE_OF_RUN_NO_MEMORY, "state of the run", "") \
     X(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS, "backend: could not take the graph's inputs", "") \
     X(PLAN_NONE_GIVEN_OR_ASKED, \

@@ -485,6 +485,35 @@ TLI_IMPL void tl_free_graph(tl_env *env, tl_graph *graph) {
     tli_zero(graph, sizeof *graph);
 }
 
+// An array of exactly its size in the place of one that has grown. 0 = no memory.
+static int tli_fit_array(tl_env *env, const void **items, int32_t count, int32_t *capacity, size_t item_bytes) {
+    void *fitted;
+    if (!*capacity || *capacity == count || !count) return 1;
+    fitted = tli_alloc_array(env, (uint64_t)count, item_bytes);
+    if (!fitted) return 0;
+    tli_copy(fitted, *items, (size_t)count * item_bytes);
+    tli_release(env, (void *)(uintptr_t)*items);
+    *items = fitted;
+    *capacity = count;
+    return 1;
+}
+
+// Put the arrays of a graph that is finished into memory of exactly their size.
+static tl_result tli_fit_graph(tl_env *env, tli_function function, tl_graph *graph) {
+    const void *nodes = graph->nodes, *inputs = graph->inputs, *outputs = graph->outputs, *text = graph->text;
+    int32_t text_capacity = (int32_t)graph->text_capacity;
+    int ok = tli_fit_array(env, &nodes, graph->node_count, &graph->node_capacity, sizeof *graph->nodes) &&
+             tli_fit_array(env, &inputs, graph->input_count, &graph->input_capacity, sizeof *graph->inputs) &&
+             tli_fit_array(env, &outputs, graph->tensor_count, &graph->tensor_capacity, sizeof *graph->outputs) &&
+             tli_fit_array(env, &text, (int32_t)graph->text_bytes, &text_capacity, 1);
+    graph->nodes = (const tl_node *)nodes;
+    graph->inputs = (const tl_node_input *)inputs;
+    graph->outputs = (const tl_node_output *)outputs;
+    graph->text = (const char *)text;
+    graph->text_capacity = (uint32_t)text_capacity;
+    return ok ? TL_OK : tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
+}
+
 // Make room for one more node (output_count > 0) or view, so that appending it cannot fail halfway.
 static tl_result tli_reserve_graph(const tli_graph_rules *rules, tl_graph *graph, int32_t input_count,
                                    int32_t output_count, size_t text_bytes) {

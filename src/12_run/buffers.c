@@ -17,15 +17,19 @@
 // The held bytes of one tensor, gradient or saved state.
 typedef struct tli_buffer {
     tli_held  device;      // raw or compressed
-    tli_held  host;        // the spilled copy
-    tl_ticket copied;      // of the copy under way
-    uint64_t  copy_ns;     // when it was issued
     uint8_t   state;       // tli_state
     uint8_t   on_host;
     uint8_t   codec;       // of the device bytes
     uint8_t   is_entry;    // 1 = claimed for the plan's entry, and no step has freed or overwritten it since
     uint8_t   is_written;  // 1 = of a graph input: the caller has written it
 } tli_buffer;
+
+// The copy of a tensor in host memory.
+typedef struct tli_spilled {
+    tli_held  host;
+    tl_ticket copied;      // of the copy under way
+    uint64_t  copy_ns;     // when it was issued
+} tli_spilled;
 
 // The operands of a compute step. The arrays are made once, for the node with the most operands.
 typedef struct tli_call {
@@ -228,8 +232,13 @@ struct tl_run {
     tl_precision    precision;
     float           loss_scale;      // of this training step
     tl_plan         plan;
+    tl_plan         wide_plan;       // the same for callers, where it is narrow and they asked for it
+    tl_plan        *wide;            // &wide_plan
     tl_report       planned;         // of the plan
     tli_budget      budget;          // what caller, device and backend allow
+    uint64_t        planning_work;   // elementary steps, until the run is made
+    uint64_t        table_bytes;     // of memory of the env that lives as long as the run
+    uint64_t        reserved_bytes;  // of the budget, for these tables
     int32_t owns_layers;             // 1 = made from layers
     int32_t owns_nodes;              // 1 = the arrays of own_graph and own_source are the run's
     int32_t         by_node;         // 1 = kernel i is that of the caller's node i, whatever its op
@@ -247,10 +256,13 @@ struct tl_run {
     int32_t         slot;            // whose buffers these four are: that of the last step
     tli_buffer     *tensors;         // [tensor_count]
     tli_buffer     *gradients;       // [tensor_count]
-    tli_buffer     *saved;           // [node_count]
+    tli_buffer     *saved;           // [saved_count] of the nodes that have some
     uint8_t        *ran;             // [node_count] in this pass
     tli_buffer     *all_tensors, *all_gradients;  // [slot_count * tensor_count]
-    tli_buffer     *all_saved;       // [slot_count * node_count]
+    tli_spilled    *all_spilled;     // [slot_count * tensor_count]; NULL = nothing is ever spilled
+    tli_buffer     *all_saved;       // [slot_count * saved_count]
+    int32_t        *saved_of;        // [node_count] index into saved, -1 = the node has none; NULL = none has
+    int32_t         saved_count;
     uint8_t        *all_ran;         // [slot_count * node_count]
     int32_t         caller_slot;     // of tl_write_tensor and tl_read_tensor
 #ifndef TL_NO_PLANNERS
@@ -316,10 +328,11 @@ static int tli_is_in_training_step(const tl_run *run) {
 static void tli_run_choose_slot(tl_run *run, int32_t slot) {
     size_t tensors = (size_t)slot * (size_t)run->graph->tensor_count;
     size_t nodes = (size_t)slot * (size_t)run->graph->node_count;
+    size_t saved = (size_t)slot * (size_t)run->saved_count;
     run->slot = slot;
     run->tensors = run->all_tensors + tensors;
     run->gradients = run->all_gradients + tensors;
-    run->saved = run->all_saved + nodes;
+    run->saved = run->saved_of ? run->all_saved + saved : NULL;
     run->ran = run->all_ran + nodes;
     TLI_INVARIANT(slot >= 0 && slot < run->slot_count);
 }
@@ -425,10 +438,10 @@ static uint64_t tli_needed_bytes(const tl_run *run, uint64_t bytes) {
 }
 
 #ifdef TLI_INVARIANTS
-// A buffer that is absent holds nothing on the device, and one without a host copy nothing there.
+// A buffer that is absent holds nothing on the device; what leaves has a host copy.
 static int tli_buffer_holds(const tli_buffer *buffer) {
     if (buffer->state > TLI_PACKED || (buffer->state == TLI_ABSENT && buffer->device.range.bytes)) return 0;
-    if (!buffer->on_host && (buffer->host.range.bytes || buffer->state == TLI_LEAVING)) return 0;
+    if (!buffer->on_host && buffer->state == TLI_LEAVING) return 0;
     return (buffer->state == TLI_PACKED) == (buffer->codec != TL_CODEC_NONE);
 }
 #endif
@@ -567,15 +580,28 @@ static const tl_range *tli_gradient_range(const tl_run *run, int32_t tensor, tl_
 }
 
 static const tl_range *tli_saved_range(const tl_run *run, int32_t id, tl_range *room) {
-    return tli_held_range(run, &run->saved[id].device, room);
+    static const tl_range none;
+    return run->saved_of && run->saved_of[id] >= 0
+               ? tli_held_range(run, &run->saved[run->saved_of[id]].device, room) : &none;
 }
 
-static tli_buffer *tli_saved_buffer(const tl_run *run, int32_t id) { return &run->saved[id]; }
+// NULL = the node saves nothing.
+static tli_buffer *tli_saved_buffer(const tl_run *run, int32_t id) {
+    return run->saved_of && run->saved_of[id] >= 0 ? &run->saved[run->saved_of[id]] : NULL;
+}
+
+// The host copy of a tensor. A run has them where something is ever spilled.
+static tli_spilled *tli_spilled_of(const tl_run *run, const tli_buffer *buffer) {
+    TLI_INVARIANT(run->all_spilled);
+    return &run->all_spilled[buffer - run->all_tensors];
+}
 
 // -- buffers: the steps on one tensor --
 
 static tl_result tli_buffer_claim(tl_run *run, uint64_t bytes, tli_buffer *buffer) {
-    tl_result result = tli_claim_device(run, bytes, &buffer->device);
+    tl_result result = TL_OK;
+    if (!buffer) return TL_OK;
+    result = tli_claim_device(run, bytes, &buffer->device);
     if (!result) buffer->state = TLI_RESIDENT;
     TLI_INVARIANT(result || tli_buffer_holds(buffer));
     return result;
@@ -601,6 +627,7 @@ static tl_result tli_free_held(tl_run *run, tli_held *held) {
 }
 
 static tl_result tli_buffer_drop(tl_run *run, tli_buffer *buffer) {
+    if (!buffer) return TL_OK;
     buffer->state = TLI_ABSENT;
     buffer->codec = TL_CODEC_NONE;
     buffer->is_entry = 0;
@@ -610,32 +637,34 @@ static tl_result tli_buffer_drop(tl_run *run, tli_buffer *buffer) {
 
 static tl_result tli_buffer_drop_host(tl_run *run, tli_buffer *buffer) {
     buffer->on_host = 0;
-    return tli_free_held(run, &buffer->host);
+    return run->all_spilled ? tli_free_held(run, &tli_spilled_of(run, buffer)->host) : TL_OK;
 }
 
 // Enqueue a copy that a WAIT ends. On a backend that works in order no ticket is needed to wait for it.
 static tl_result tli_buffer_copy(tl_run *run, tli_buffer *buffer, const tli_held *to, const tli_held *from) {
     tl_result result = tli_transfer(&run->store, &to->range, TL_CODEC_NONE, &from->range, TL_CODEC_NONE);
     if (!result && !run->limits.in_order) result = tli_submit_store(&run->store);
-    buffer->copied = run->store.last_ticket;
+    tli_spilled_of(run, buffer)->copied = run->store.last_ticket;
     return result;
 }
 
 static tl_result tli_buffer_spill(tl_run *run, tli_buffer *buffer) {
-    tl_result result = tli_claim_planned(run, TL_TIER_HOST, buffer->device.range.bytes, &buffer->host);
+    tli_held *host = &tli_spilled_of(run, buffer)->host;
+    tl_result result = tli_claim_planned(run, TL_TIER_HOST, buffer->device.range.bytes, host);
     if (result) return result;
     buffer->on_host = 1;
     buffer->state = TLI_LEAVING;
-    TLI_INVARIANT(buffer->host.range.bytes == buffer->device.range.bytes);
-    return tli_buffer_copy(run, buffer, &buffer->host, &buffer->device);
+    TLI_INVARIANT(host->range.bytes == buffer->device.range.bytes);
+    return tli_buffer_copy(run, buffer, host, &buffer->device);
 }
 
 static tl_result tli_buffer_fetch(tl_run *run, tli_buffer *buffer) {
-    tl_result result = tli_claim_device(run, buffer->host.range.bytes, &buffer->device);
+    const tli_held *host = &tli_spilled_of(run, buffer)->host;
+    tl_result result = tli_claim_device(run, host->range.bytes, &buffer->device);
     if (result) return result;
     buffer->state = TLI_COMING;
-    TLI_INVARIANT(buffer->host.range.bytes == buffer->device.range.bytes);
-    return tli_buffer_copy(run, buffer, &buffer->device, &buffer->host);
+    TLI_INVARIANT(host->range.bytes == buffer->device.range.bytes);
+    return tli_buffer_copy(run, buffer, &buffer->device, host);
 }
 
 // The copy is finished, or later work is ordered after it.

@@ -188,6 +188,9 @@ typedef struct tl_run_figures {
     uint64_t keep_all_peak_bytes;   // live bytes of the plan that keeps everything, without the base
     uint64_t keep_all_arena_bytes;  // the high-water mark of its offsets
     uint64_t peak_bytes, arena_bytes;  // the same of the plan that the run has; 0 = the budget does not fit
+    uint64_t table_bytes;           // of memory of the env that the run keeps as long as it lives, beside the
+                                    // arena: graph, plan, kernels, states; 0 = the budget does not fit
+    uint64_t work;                  // elementary steps of planning, for the figures, too
 } tl_run_figures;
 
 // Messages between ranks, which may be threads, processes or machines. The functions are called by the thread
@@ -212,6 +215,9 @@ typedef struct tl_transport {
                                   // graph plan with it, and the costs of the graph are nanoseconds then. 0 =
                                   // no time
 } tl_transport;
+
+struct tl_remat_progress;   // of [6]
+struct tl_remat_pool;
 
 typedef struct tl_run_desc {
     const tl_graph    *graph;         // must outlive the run
@@ -360,7 +366,8 @@ typedef struct tl_run_desc {
     // the least budget, with none: a refusal names the fewest bytes that were found within it.
     uint64_t            work_limit;   // elementary steps of 2 to 8 ns of each plan that is made, as in
                                       // tl_remat_desc, tl_order_desc, tl_compile_desc and tl_ranks_desc;
-                                      // 0 = their defaults
+                                      // 0 = as many as expected_steps is worth, of tl_plan_remat; the others:
+                                      // their defaults
 
     // tl_init_op_run only.
     double              budget_ratio; // > 0: budget_bytes is that part of figures.keep_all_bytes, rounded down
@@ -370,6 +377,27 @@ typedef struct tl_run_desc {
                                       // count where there are no others. Inputs are what the load hook writes;
                                       // without one they are zeroes, of which less follows. Written whether
                                       // that works or not; release with tl_free_rehearsal. 0 = no rehearsal
+
+    // More of planning. Without a work_limit tl_plan_remat searches in rounds, each of four times as much work
+    // as the one before; the first has 20 000 steps a node, from a million to 30 million. A round is begun
+    // while an eighth of what the gap between plan and bound costs over expected_steps is more time than the
+    // round takes, so a start ends when the gap is closed. Times are the costs of the graph, where these are
+    // nanoseconds: with desc.costs, a rehearsal that has a clock, a device, or a link of the transport. Else a
+    // forward or backward counts as 10 us, and 0.1 ns for each byte of its outputs. Where no round finds a
+    // plan, the least budget is searched with all of the planner's work, as by tl_plan_remat.
+    uint64_t   expected_steps;        // passes for which the plan is to last; 0 = 1000
+    int      (*progress)(const struct tl_remat_progress *progress, void *user);  // called about every million
+                                      // steps of each plan that is made, also by tl_compile, and with costs of
+                                      // 0 by tl_plan_order: 1 = stop with the best so far; if there is none,
+                                      // the start is refused. Planners of ranks do not call it
+    void      *progress_user;         // passed to progress
+    struct tl_remat_pool *pool;       // of tl_init_remat_pool: starts of one graph, with the same costs and
+                                      // alignment, share what they find; 0 = this one begins with nothing. It
+                                      // gets the plans of tl_plan_remat, not those of tl_compile
+
+    int32_t    counts_tables;         // 1 = the budget binds the tables of the run, too, beside arena and base
+                                      // (tl_run_report.table_bytes). For runs of a plan; one that is given is
+                                      // the caller's, and not counted. 0 = tables are not in it
 } tl_run_desc;
 
 // What the last pass did. With TL_ONLY_TABLES what was carried out is counted, and nothing else.
@@ -408,6 +436,8 @@ typedef struct tl_run_report {
     int32_t  spared_count;        // hybrid: forwards that the plan by bounds runs again, and this pass did not
     uint64_t sent_bytes, received_bytes;  // in messages to and from other ranks, in this pass
     uint64_t spared_bytes;        // hybrid: sum over dynamic tensors of what their bounds have too much
+    uint64_t table_bytes;         // of memory of the env that the run keeps as long as it lives, beside the
+                                  // arena; tl_next_step takes 32 bytes for each range of a pass beside them
 #endif
 } tl_run_report;
 
@@ -730,7 +760,9 @@ TLDEF void tl_find_run_shard(const tl_run *run, int32_t variable, uint64_t *offs
 // (before the first, of the one that tl_init_run tried out), which is valid until the next pass. So is that
 // of a hybrid run with dynamic nodes: the steps of the last pass, in a graph (tl_find_run_graph) whose
 // tensors have the bytes that were reported in it. Where results are kept from pass to pass, it is the plan
-// that the last pass ran, and before the first pass the one that runs everything.
+// that the last pass ran, and before the first pass the one that runs everything. A plan that the run made is
+// kept in narrow numbers; asked for, it takes 16 bytes a step and 8 an allocation more. Where there is no memory
+// for that, it is narrow, and tl_find_step reads it.
 TLDEF void tl_measure_run(const tl_run *run, tl_run_report *report);
 TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 
@@ -782,7 +814,7 @@ typedef struct tl_op {
 //          names; TL_ERROR_INFEASIBLE: desc.figures has the least budget that works; TL_ERROR_MISMATCH: the
 //          rehearsal found errors, the text has the first; and those of tl_init_run and tl_rehearse_run.
 // Cost:    that of tl_init_run; with figures, also two searches with all of the work of the planner, for the
-//          least budget and for the cheapest plan within it, which is what it takes: of a few layers they take
+//          least budget and for the cheapest plan within it, which is what it takes: they mostly take
 //          longer than the plan itself. With a rehearsal, that of tl_rehearse_run.
 TLDEF tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl_op *ops, int32_t op_count,
                                tl_run **run);

@@ -92,11 +92,16 @@ static uint64_t tli_remat_left(const tli_remat *r) {
 // Whether plans may have copies, on the host or compressed.
 static int tli_remat_has_copies(const tli_remat *r) { return r->host_budget > 0 || r->codec; }
 
+// Tell progress what the pool has.
+static void tli_remat_tell(tli_remat *r) {
+    const tl_plan *best = tli_remat_best(r);
+    if (best && (!r->watch.now.cost || best->cost < r->watch.now.cost)) r->watch.now.cost = best->cost;
+}
+
 // Give a simulated plan to the pool.
 static tl_result tli_remat_offer(tli_remat *r, tl_plan *plan) {
     tl_result result = tli_pool_offer(r->pool, &r->quiet, plan);
-    const tl_plan *best = tli_remat_best(r);
-    if (best && (!r->watch.now.cost || best->cost < r->watch.now.cost)) r->watch.now.cost = best->cost;
+    tli_remat_tell(r);
     return result;
 }
 
@@ -809,6 +814,7 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
             result = tli_remat_run_ladder(r);
         }
         if (!result && !tli_remat_best(r) && !r->none) result = tli_remat_lower(r, r->work_limit / 8);
+        tli_remat_tell(r);
         r->reserve = 0;
         if (!result && tli_remat_goes_on(r, cost) && tli_remat_best(r)->cost == cost && r->bound == bound)
             result = tli_remat_bound_late(r);

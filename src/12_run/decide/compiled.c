@@ -92,6 +92,16 @@ static tl_precision_desc tli_ask_run_formats(const tl_run *run) {
     return ask;
 }
 
+static int tli_watch_run_compile(const tl_compile_progress *progress, void *user) {
+    const tl_run_desc *desc = (const tl_run_desc *)user;
+    tl_remat_progress now;
+    now.work = progress->work;
+    now.work_limit = progress->work_limit;
+    now.cost = progress->cost;
+    now.bound_cost = progress->bound_cost;
+    return (desc->progress)(&now, desc->progress_user);
+}
+
 static tl_result tli_compile_run(tl_run *run, const tl_strategy *strategy, const tli_budget *budget) {
     tl_precision_desc formats = tli_ask_run_formats(run);
     tl_compile_desc desc;
@@ -108,6 +118,8 @@ static tl_result tli_compile_run(tl_run *run, const tl_strategy *strategy, const
     desc.in_flight = run->in_flight;
     desc.codec = run->desc.codec;
     desc.work_limit = run->desc.work_limit;
+    if (run->desc.progress) desc.progress = tli_watch_run_compile;
+    desc.user = &run->desc;
     desc.fusion_block_bytes = tli_find_fusion_block(run);
     desc.fusion_scratch_parts = tli_find_fusion_parts(run);
     desc.fusion_call_cost = tli_find_fusion_call_cost(run);

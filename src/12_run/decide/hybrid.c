@@ -480,7 +480,7 @@ typedef struct tli_rest_places {
 // Where an allocation that is live between two steps lies now.
 static uint64_t tli_present_offset(const tl_run *run, const tl_lifetime *life) {
     int32_t tensor = run->graph->nodes[life->node].first_output + life->output;
-    if (life->use == TL_USE_SAVED) return run->saved[life->node].device.range.offset;
+    if (life->use == TL_USE_SAVED) return tli_saved_buffer(run, life->node)->device.range.offset;
     if (life->use == TL_USE_GRADIENT) return run->gradients[tensor].device.range.offset;
     return run->tensors[tensor].device.range.offset;
 }

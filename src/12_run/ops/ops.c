@@ -97,6 +97,7 @@ static tl_result tli_make_ops(const tli_op_list *list, tl_graph *graph, tl_kerne
         (*kernels)[i].user = op->user;
         if (graph) result = tli_add_op(list, &rules, i, graph);
     }
+    if (graph && !result) result = tli_fit_graph(list->env, list->function, graph);
     return result;
 }
 
@@ -267,6 +268,7 @@ static tl_result tli_measure_keep_all(tli_op_run *o) {
     tli_zero(&places, sizeof places);
     places.graph = graph;
     places.device = &device;
+    places.work_limit = TLI_RUN_PLACE_WORK;     // as a run places a plan
     result = tl_plan_places(env, &places, &plan, NULL);
     o->figures.keep_all_peak_bytes = plan.peak_bytes;
     o->figures.keep_all_arena_bytes = plan.arena_bytes;
@@ -379,6 +381,7 @@ static tl_result tli_rehearse_ops(tli_op_run *o) {
     tl_free_plan(env, &plan);
     if (result) return result;
     if (found->error_count) return tli_fail_first_finding(o, found);
+    if (found->costs) o->desc.costs = found->costs;
     return found->costs && !o->asked->costs ? tli_use_costs(o, found->costs) : TL_OK;
 }
 #else
@@ -423,6 +426,8 @@ static tl_result tli_open_op_run(tli_op_run *o) {
     if (!result) result = tli_make_ops(&o->list, asked->graph ? NULL : &o->graph, &o->kernels);
     if (result) return result;
     tli_use_ops(&o->desc, o->kernels, o->list.count);
+    o->desc.figures = &o->figures;  // planning is counted there
+    o->desc.costs = asked->costs;   // not read any more: says that costs are nanoseconds
 #ifndef TL_NO_PLANNERS
     tli_ask_for_plan(o);
     if (asked->graph && asked->costs) result = tli_use_costs(o, asked->costs);
@@ -457,6 +462,7 @@ TLI_IMPL tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl
     if (!result) {
         o.figures.peak_bytes = (*run)->planned.peak_bytes;
         o.figures.arena_bytes = (*run)->plan.arena_bytes;
+        o.figures.table_bytes = (*run)->table_bytes;
     }
     if (desc->figures) *desc->figures = o.figures;
     tl_free_graph(env, &o.graph);

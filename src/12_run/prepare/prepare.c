@@ -408,6 +408,8 @@ static tl_result tli_find_kernels(tl_run *run) {
 }
 
 #ifndef TL_NO_PLANNERS
+#define TLI_EXPECTED_STEPS 1000  // where the caller does not say how many
+
 // What the strategy, or none, asks of the run's graph.
 static tli_asked tli_ask_for_run(const tl_run *run) {
     tli_asked asked;
@@ -428,6 +430,12 @@ static tli_asked tli_ask_for_run(const tl_run *run) {
     asked.block_bytes = tli_run_cut(run);
     asked.in_flight = run->in_flight;
     asked.work_limit = run->desc.work_limit;
+    asked.expected_steps = run->desc.expected_steps ? run->desc.expected_steps : TLI_EXPECTED_STEPS;
+    asked.costs_are_ns = run->desc.costs || run->desc.device ||
+                         (run->desc.transport && run->desc.transport->link);
+    asked.pool = run->desc.pool;
+    asked.progress = run->desc.progress;
+    asked.user = run->desc.progress_user;
     asked.formats = run->desc.formats;
     if (run->precision == TL_PRECISION_MIXED || run->precision == TL_PRECISION_SINGLE)
         asked.codec = run->desc.codec;
@@ -444,6 +452,7 @@ static tl_result tli_plan_desc(tl_run *run) {
         return tli_plan_checkpoints(run->env, run->graph, desc->checkpoints, &run->budget, &run->plan);
     asked = tli_ask_for_run(run);
     result = tli_plan_asked(&asked, &run->plan, &report);
+    run->planning_work += report.work;
     if (!result && run->plan.offset_count) run->plan.base_bytes = run->budget.base_bytes;
     return result;
 }
@@ -810,7 +819,8 @@ static void tli_set_budget(tl_run *run) {
     int32_t k;
     for (k = 0; desc->plan && k < desc->plan->step_count; k++)
         has_host_steps |= tl_find_step(desc->plan, k).kind == TL_STEP_SPILL;
-    run->budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes, desc->device,
+    run->budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes,
+                                  tli_add_capped(desc->base_bytes, run->reserved_bytes), desc->device,
                                   run->limits.capacity_bytes, has_host_steps);
 }
 
@@ -914,19 +924,19 @@ static tl_result tli_check_budget(tl_run *run) {
 
 // -- preparing a run: memory --
 
-// The most outputs of a node, and the most operands of a call.
-static uint64_t tli_find_widest_call(const tl_run *run, uint64_t *outputs) {
+// Number the nodes that save something.
+static int tli_number_saved(tl_run *run) {
     const tl_graph *graph = run->graph;
-    uint64_t inputs = 0;
     int32_t id;
-    *outputs = 0;
-    for (id = 0; id < graph->node_count; id++) {
-        inputs = tli_larger_u64(inputs, (uint64_t)graph->nodes[id].input_count);
-        *outputs = tli_larger_u64(*outputs, (uint64_t)graph->nodes[id].output_count);
-    }
-    for (id = 0; tli_has_members(run) && id < run->members.graph->node_count; id++)
-        inputs = tli_larger_u64(inputs, (uint64_t)run->members.graph->nodes[id].input_count);
-    return 2 * inputs + 2 * *outputs + 2;
+    for (id = 0; id < graph->node_count; id++) run->saved_count += graph->nodes[id].saved_bytes > 0;
+    if (!run->saved_count) return 1;
+    run->saved_of = (int32_t *)tli_alloc_array(run->env, (uint64_t)graph->node_count, sizeof *run->saved_of);
+    run->all_saved = (tli_buffer *)tli_alloc_array(
+        run->env, (uint64_t)run->slot_count * (uint64_t)run->saved_count, sizeof *run->saved);
+    run->saved_count = 0;
+    for (id = 0; id < graph->node_count && run->saved_of; id++)
+        run->saved_of[id] = graph->nodes[id].saved_bytes ? run->saved_count++ : -1;
+    return run->saved_of && run->all_saved;
 }
 
 static tl_result tli_alloc_run(tl_run *run) {
@@ -942,7 +952,6 @@ static tl_result tli_alloc_run(tl_run *run) {
     slot_total = (uint64_t)run->slot_count;
     run->all_tensors = (tli_buffer *)tli_alloc_array(env, slot_total * tensors, sizeof *run->tensors);
     run->all_gradients = (tli_buffer *)tli_alloc_array(env, slot_total * tensors, sizeof *run->gradients);
-    run->all_saved = (tli_buffer *)tli_alloc_array(env, slot_total * nodes, sizeof *run->saved);
     run->all_ran = (uint8_t *)tli_alloc_array(env, slot_total * nodes, 1);
     run->is_read = (uint8_t *)tli_alloc_array(env, tensors, 1);
     run->is_result = (uint8_t *)tli_alloc_array(env, tensors, 1);
@@ -950,7 +959,7 @@ static tl_result tli_alloc_run(tl_run *run) {
     run->kernels =
         (tl_kernel *)tli_alloc_array(env, (uint64_t)run->desc.kernel_count + 1, sizeof *run->kernels);
     if (!tli_alloc_call(env, widest, outputs, &run->at.call) || !run->all_tensors || !run->all_gradients ||
-        !run->all_saved || !run->all_ran || !run->is_read || !run->is_result || !run->kernel_of ||
+        !tli_number_saved(run) || !run->all_ran || !run->is_read || !run->is_result || !run->kernel_of ||
         !run->kernels)
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 #ifndef TL_NO_ONLINE
@@ -1129,6 +1138,22 @@ static tl_result tli_prepare_hybrid(tl_run *run) {
 }
 #endif
 
+// Room for host copies, where there are any.
+static tl_result tli_prepare_spilled(tl_run *run) {
+    uint64_t count = (uint64_t)run->slot_count * (uint64_t)run->graph->tensor_count;
+    int needs = run->is_online && run->budget.host_bytes;
+    int32_t k;
+    for (k = 0; k < run->plan.step_count && !needs; k++)
+        needs = tl_find_step(&run->plan, k).kind == TL_STEP_SPILL;
+#ifndef TL_NO_PLANNERS
+    needs |= run->cache.is_on && run->budget.host_bytes;
+#endif
+    if (!needs) return TL_OK;
+    run->all_spilled = (tli_spilled *)tli_alloc_array(run->env, count, sizeof *run->all_spilled);
+    return run->all_spilled ? TL_OK : tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN),
+                                               TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+}
+
 // Room for the steps under way, of whatever plan is run.
 static tl_result tli_prepare_flights(tl_run *run) {
     uint64_t outputs, widest = tli_find_widest_call(run, &outputs);
@@ -1143,6 +1168,14 @@ static tl_result tli_prepare_flights(tl_run *run) {
         if (result) return result;
     }
     return tli_open_flights(run, steps, widest, outputs);
+}
+
+// Whether steps are decided or changed in a pass.
+static int tli_stays_wide(const tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on) return 1;
+#endif
+    return run->is_online || tli_keeps_results(run);
 }
 
 static tl_result tli_prepare_run(tl_run *run) {
@@ -1185,7 +1218,10 @@ static tl_result tli_prepare_run(tl_run *run) {
 #endif
     if (!result) result = tli_check_in_flight(run);
     if (!result) result = tli_prepare_flights(run);
+    if (!result) result = tli_prepare_spilled(run);
+    if (!result) result = tli_narrow_run_plan(run, tli_stays_wide(run));
     if (result) return result;
+    run->table_bytes = tli_count_tables(run);
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;
     if (run->repeat_count > (INT32_MAX - desc->first_micro_batch) / run->slot_count)
@@ -1199,7 +1235,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     tli_zero(&run->report, sizeof run->report);  // the rehearsal wrote to it
     run->report.limiting_node = -1;
     run->report.fused_count = run->members.fused_count;
-    return tli_take_memory(run);
+    return TL_OK;
 }
 
 // Forget pointers that are valid during the call only.
@@ -1208,6 +1244,9 @@ static void tli_forget_desc(tl_run *run) {
     run->desc.precision = NULL;
     run->desc.checkpoints = NULL;
     run->desc.device = NULL;
+    run->desc.costs = NULL;
+    run->desc.figures = NULL;
+    run->desc.pool = NULL;
     run->desc.kernels = NULL;
     run->desc.graph = NULL;
     run->desc.backend = NULL;
@@ -1227,39 +1266,177 @@ static int tli_is_complete_backend(const tl_backend *b) {
            b->counters && b->reset_peaks;
 }
 
-// graph: NULL = desc's; else the run takes it over.
-static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form form, tl_graph *graph,
-                              tl_run **out) {
-    int is_complete = tli_is_complete_backend(desc->backend);
-    tl_run *run = is_complete ? (tl_run *)tli_alloc_array(env, 1, sizeof *run) : NULL;
+// A start: what it is made of, and what it has come to.
+typedef struct tli_start {
+    tl_env       *env;
+    tl_run_desc   desc;          // of the caller; its budget may be another while plans are tried
+    tli_run_form  form;
+    tl_graph     *graph;         // NULL = desc's; else the run takes it over
+    uint64_t      reserved_bytes;  // of the budget, for tables
+    uint64_t      table_bytes;   // that the run takes
+    uint64_t      needed_bytes;  // with arena and base
+    uint64_t      cost;          // of its plan
+    int32_t       is_trial;      // 1 = only these numbers are asked for
+} tli_start;
+
+// The bytes of arena, base and tables together, where the last are not reserved.
+static uint64_t tli_needed_with_tables(const tl_run *run) {
+    uint64_t needed = tli_needed_bytes(run, tli_pass_bytes(run, TL_TIER_DEVICE));
+    return tli_add_capped(needed - run->reserved_bytes, run->table_bytes);
+}
+
+// Make a run that was allocated; graph: what it takes over. TL_NOT_READY: its tables take more than is reserved
+// for them, or it was a trial.
+static tl_result tli_make_run(tli_start *s, tl_run *run) {
     tl_result result;
-    if (!run && graph) tl_free_graph(env, graph);
-    if (!is_complete)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_HAS_NO_FUNCTIONS));
-    if (!run) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(RUN_NO_MEMORY));
-    run->env = env;
-    run->backend = *desc->backend;
-    run->desc = *desc;
-    run->graph = desc->graph;
-    run->by_node = form != TLI_RUN_OF_GRAPH;
-    run->owns_layers = form == TLI_RUN_OF_LAYERS;
-    if (graph) {
-        run->op_graph = *graph;
+    run->env = s->env;
+    run->wide = &run->wide_plan;
+    run->backend = *s->desc.backend;
+    run->desc = s->desc;
+    run->graph = s->desc.graph;
+    run->by_node = s->form != TLI_RUN_OF_GRAPH;
+    run->owns_layers = s->form == TLI_RUN_OF_LAYERS;
+    run->reserved_bytes = s->reserved_bytes;
+    if (s->graph) {
+        run->op_graph = *s->graph;
         run->graph = &run->op_graph;
     }
     (run->backend.limits)(run->backend.self, &run->limits);
     result = tli_prepare_run(run);
-    if (result) {
-        tl_error error;
-        tli_zero(&error, sizeof error);
-        if (env) error = env->error;
-        tl_free_run(run);
-        if (env) env->error = error;
+    if (s->desc.figures) s->desc.figures->work = tli_add_capped(s->desc.figures->work, run->planning_work);
+    if (result) return result;
+    s->table_bytes = run->table_bytes;
+    s->cost = run->plan.cost;
+    s->needed_bytes = tli_needed_with_tables(run);
+    if (s->is_trial) return TL_NOT_READY;
+    if (s->desc.counts_tables && s->desc.budget_bytes && s->needed_bytes > s->desc.budget_bytes)
+        return TL_NOT_READY;
+    return tli_take_memory(run);
+}
+
+// One try. The graph stays with the caller where there is no run.
+static tl_result tli_try_run(tli_start *s, tl_run **out) {
+    tl_run *run = (tl_run *)tli_alloc_array(s->env, 1, sizeof *run);
+    tl_result result;
+    tl_error error;
+    if (!run) return tli_fail(s->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(RUN_NO_MEMORY));
+    result = tli_make_run(s, run);
+    if (!result) {
+        tli_forget_desc(run);
+        *out = run;
+        return TL_OK;
+    }
+    tli_zero(&error, sizeof error);
+    if (s->env) error = s->env->error;
+    if (s->graph) tl_init_graph(&run->op_graph);
+    tl_free_run(run);
+    if (s->env) s->env->error = error;
+    return result;
+}
+
+static tl_result tli_refuse_tables(tli_start *s, uint64_t budget, uint64_t least) {
+    tli_sentence text = tli_begin_error(s->env, TL_ERROR_INFEASIBLE, TLI_IN(INIT_RUN),
+                                        TLI_RULE(TABLES_AND_ARENA_TAKE_BYTES), budget, least);
+    tli_put_limit(s->env, &text, TL_LIMIT_BUDGET);
+    tli_put_rule(&text);
+    return tli_end_error(s->env, &text, TL_ERROR_INFEASIBLE);
+}
+
+#ifndef TL_NO_PLANNERS
+// -- preparing a run: a budget that binds the tables, too --
+//
+// Fewer bytes for the arena mean more steps, and a longer table of them. So plans are made within the budget
+// less the tables of the one before, a few times. Where that leads nowhere, plans of the graph are tried within
+// budgets between the least and that of keep all: the one that takes the fewest bytes together with its tables
+// is what a refusal names, and the cheapest of those that fit is run.
+
+#define TLI_TABLE_TURNS 5
+#define TLI_TABLE_BUDGETS 8     // between the least and that of keep all
+
+// The bytes of a start that is refused, or tried, within a budget that binds no tables; 0 = another error.
+static uint64_t tli_try_budget(tli_start *s, uint64_t budget, tl_result *result) {
+    tl_run *none = NULL;
+    s->desc.budget_bytes = budget;
+    s->reserved_bytes = 0;
+    s->is_trial = 1;
+    *result = tli_try_run(s, &none);
+    s->is_trial = 0;
+    if (*result == TL_NOT_READY) return s->needed_bytes - s->table_bytes;
+    return *result == TL_ERROR_INFEASIBLE && s->env ? tl_find_least_budget(&s->env->error) : 0;
+}
+
+// Try plans between the least budget and that of keep all.
+static tl_result tli_start_between(tli_start *s, uint64_t budget, tl_run **out) {
+    uint64_t low, high, fewest = UINT64_MAX, cheapest = UINT64_MAX, within = 0;
+    tl_result result;
+    int32_t k;
+    high = tli_try_budget(s, 0, &result);
+    if (!high) return result;
+    low = tli_try_budget(s, 1, &result);
+    if (!low) return result;
+    for (k = 0; k <= TLI_TABLE_BUDGETS; k++) {
+        uint64_t at = low + (high > low ? (high - low) / TLI_TABLE_BUDGETS * (uint64_t)k : 0);
+        if (!tli_try_budget(s, at, &result)) return result;
+        if (result != TL_NOT_READY) continue;
+        if (s->needed_bytes < fewest) fewest = s->needed_bytes;
+        if (s->needed_bytes > budget || s->cost >= cheapest) continue;
+        cheapest = s->cost;
+        within = at;
+    }
+    if (!within) return tli_refuse_tables(s, budget, fewest);
+    s->desc.budget_bytes = within;
+    s->desc.counts_tables = 0;
+    return tli_try_run(s, out);
+}
+
+static tl_result tli_start_counted(tli_start *s, tl_run **out) {
+    uint64_t budget = s->desc.budget_bytes;
+    int32_t turn;
+    tl_result result = TL_NOT_READY;
+    for (turn = 0; turn < TLI_TABLE_TURNS && result == TL_NOT_READY; turn++) {
+        result = tli_try_run(s, out);
+        if (result == TL_NOT_READY) s->reserved_bytes = s->table_bytes;
+    }
+    if (!budget || s->desc.plan || (result != TL_NOT_READY && result != TL_ERROR_INFEASIBLE)) {
+        if (result == TL_NOT_READY) return tli_refuse_tables(s, budget, s->needed_bytes);
         return result;
     }
-    tli_forget_desc(run);
-    *out = run;
-    return TL_OK;
+    return tli_start_between(s, budget, out);
+}
+
+// The tries share what they find.
+static tl_result tli_start_with_pool(tli_start *s, tl_run **out) {
+    tl_remat_pool *own = NULL;
+    tli_quiet quiet = tli_begin_quiet(s->env);
+    tl_result result = s->desc.pool ? TL_OK : tl_init_remat_pool(s->env, &own);
+    if (own) s->desc.pool = own;
+    if (!result) result = tli_start_counted(s, out);
+    tl_free_remat_pool(own);
+    tli_end_quiet(&quiet, result);
+    return result;
+}
+#else
+static tl_result tli_start_with_pool(tli_start *s, tl_run **out) {
+    tl_result result = tli_try_run(s, out);
+    return result == TL_NOT_READY ? tli_refuse_tables(s, s->desc.budget_bytes, s->needed_bytes) : result;
+}
+#endif
+
+// graph: NULL = desc's; else the run takes it over, and it is released where there is none.
+static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form form, tl_graph *graph,
+                              tl_run **out) {
+    tli_start s;
+    tl_result result;
+    tli_zero(&s, sizeof s);
+    s.env = env;
+    s.desc = *desc;
+    s.form = form;
+    s.graph = graph;
+    if (!tli_is_complete_backend(desc->backend))
+        result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_HAS_NO_FUNCTIONS));
+    else result = desc->counts_tables ? tli_start_with_pool(&s, out) : tli_try_run(&s, out);
+    if (result && graph) tl_free_graph(env, graph);
+    return result;
 }
 
 TLI_IMPL tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run) {
@@ -1292,9 +1469,12 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_free_cache(run);
 #endif
     if (run->owns_plan) tl_free_plan(env, &run->plan);
+    tl_free_plan(env, &run->wide_plan);
     tli_release(env, run->all_tensors);
     tli_release(env, run->all_gradients);
     tli_release(env, run->all_saved);
+    tli_release(env, run->saved_of);
+    tli_release(env, run->all_spilled);
     tli_release(env, run->all_ran);
     tli_release(env, run->is_read);
     tli_release(env, run->is_result);

@@ -585,7 +585,7 @@ static void tli_save_tensor(tli_saving *s, int32_t i) {
         tli_save_held(s, &buffer->device, TL_TIER_DEVICE, sim->arena.places[owner],
                       is_packed ? t->packed_bytes : bytes);
     if (t->on_host && bytes)
-        tli_save_held(s, &buffer->host, TL_TIER_HOST, sim->host_arena.places[tli_sim_host_owner(sim, i)],
+        tli_save_held(s, &tli_spilled_of(run, buffer)->host, TL_TIER_HOST, sim->host_arena.places[tli_sim_host_owner(sim, i)],
                       bytes);
     if (t->has_gradient)
         tli_save_held(s, &run->gradients[i].device, TL_TIER_DEVICE,
@@ -595,13 +595,16 @@ static void tli_save_tensor(tli_saving *s, int32_t i) {
 static void tli_save_slot(tli_saving *s) {
     tli_sim *sim = &s->sim;
     tl_run *run = s->run;
+    tli_buffer *saved;
     int32_t i;
     for (i = 0; i < run->graph->tensor_count && !s->result; i++) tli_save_tensor(s, i);
     for (i = 0; i < run->graph->node_count && !s->result; i++) {
         if (s->applies) run->ran[i] = sim->nodes[i].ran;
         if (!sim->nodes[i].has_saved) continue;
-        if (s->applies) run->saved[i].state = TLI_RESIDENT;
-        tli_save_held(s, &run->saved[i].device, TL_TIER_DEVICE,
+        saved = tli_saved_buffer(run, i);
+        if (!saved) continue;
+        if (s->applies) saved->state = TLI_RESIDENT;
+        tli_save_held(s, &saved->device, TL_TIER_DEVICE,
                       sim->arena.places[tli_sim_owner(sim, TLI_USE_SAVED, i)],
                       run->graph->nodes[i].saved_bytes);
     }

@@ -108,6 +108,9 @@ static tl_result tli_check_pass(tl_run *run) {
 TLI_IMPL void tl_measure_run(const tl_run *run, tl_run_report *report) {
     TL_ASSERT(run && report);
     *report = run->report;
+#ifndef TL_ONLY_TABLES
+    report->table_bytes = run->table_bytes;
+#endif
 }
 
 #ifndef TL_NO_ONLINE
@@ -132,9 +135,24 @@ static void tli_copy_record(const tl_run *run, tl_plan *plan) {
 }
 #endif
 
+#ifndef TL_ONLY_TABLES
+// A run keeps a plan of its own in narrow numbers; callers get plain ones.
+static const tl_plan *tli_widen_plan(const tl_run *run) {
+    tli_quiet quiet;
+    if (!run->owns_plan || !run->plan.narrow) return &run->plan;
+    if (run->wide->memory) return run->wide;
+    quiet = tli_begin_quiet(run->env);
+    (void)tli_join_plan(run->env, TLI_IN(INIT_RUN), &run->plan, run->wide);
+    tli_end_quiet(&quiet, TL_OK);
+    return run->wide->memory ? run->wide : &run->plan;
+}
+#else
+static const tl_plan *tli_widen_plan(const tl_run *run) { return tli_plan_of(run); }
+#endif
+
 TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
     TL_ASSERT(run && plan);
-    *plan = *tli_plan_of(run);
+    *plan = *tli_widen_plan(run);
     plan->memory = NULL;
 #ifndef TL_ONLY_TABLES
     plan->base_bytes = run->desc.base_bytes;

@@ -32,14 +32,14 @@ static tl_result tli_memory_act(tl_run *run, int32_t tensor) {
         return tli_buffer_drop(run, buffer);
     case TL_STEP_SPILL:
         report->spill_count++;
-        buffer->copy_ns = run->at.event.start_ns;
+        tli_spilled_of(run, buffer)->copy_ns = run->at.event.start_ns;
         return tli_buffer_spill(run, buffer);
     case TL_STEP_FETCH:
         report->fetch_count++;
-        buffer->copy_ns = run->at.event.start_ns;
+        tli_spilled_of(run, buffer)->copy_ns = run->at.event.start_ns;
         return tli_buffer_fetch(run, buffer);
     case TL_STEP_WAIT:
-        run->at.event.start_ns = buffer->copy_ns;
+        run->at.event.start_ns = tli_spilled_of(run, buffer)->copy_ns;
         return tli_buffer_wait(run, buffer);
     case TL_STEP_DROP_HOST:
         return tli_buffer_drop_host(run, buffer);
@@ -68,16 +68,16 @@ static void tli_note_buffer(tl_run *run, int32_t tensor) {
     int frees_host = run->at.last.kind == TL_STEP_DROP_HOST;
     if (!frees_host) (void)tli_call_access(&run->at.call, &buffer->device.range, !spill);
     if (spill || fetch || frees_host || run->at.last.kind == TL_STEP_WAIT)
-        (void)tli_call_access(&run->at.call, &buffer->host.range, !fetch);
+        (void)tli_call_access(&run->at.call, &tli_spilled_of(run, buffer)->host.range, !fetch);
 }
 
 static tl_result tli_memory_step(tl_run *run) {
-    tli_buffer *saved = &run->saved[run->at.last.node];
+    tli_buffer *saved = tli_saved_buffer(run, run->at.last.node);
     tl_result result = TL_OK;
     int32_t i, end;
     if (run->at.last.kind == TL_STEP_DROP_SAVED) {
         run->report.drop_count++;
-        (void)tli_call_access(&run->at.call, &saved->device.range, 1);
+        if (saved) (void)tli_call_access(&run->at.call, &saved->device.range, 1);
         result = tli_buffer_drop(run, saved);
         return result ? tli_run_fail_backend(run, result, TLI_RULE(RELEASE_FAILED)) : TL_OK;
     }
@@ -101,7 +101,8 @@ static tl_result tli_poll_step(tl_run *run, const tl_step *step) {
     tli_step_outputs(run, step, &i, &end);
     for (; i < end && !result; i++)
         if (tli_acts_on_buffer(&run->tensors[i], TL_STEP_WAIT))
-            result = (run->by_itself ? backend->wait : backend->poll)(backend->self, run->tensors[i].copied);
+            result = (run->by_itself ? backend->wait : backend->poll)(
+                backend->self, tli_spilled_of(run, &run->tensors[i])->copied);
     return result;
 }
 
@@ -116,7 +117,8 @@ static tl_result tli_order_memory_step(tl_run *run) {
     for (; i < end; i++) {
         tl_access access;
         if (!tli_acts_on_buffer(&run->tensors[i], kind)) continue;
-        access.range = kind == TL_STEP_FETCH ? run->tensors[i].host.range : run->tensors[i].device.range;
+        access.range = kind == TL_STEP_FETCH ? tli_spilled_of(run, &run->tensors[i])->host.range
+                                             : run->tensors[i].device.range;
         access.writes = 0;
         before = tli_find_conflict(run, &access, 1);
         if (before > latest) latest = before;

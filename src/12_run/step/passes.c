@@ -28,8 +28,14 @@ static void tli_add_step_bytes(const tli_step_state *at, uint64_t bytes[TL_TIER_
 // Add what a buffer holds.
 static int tli_add_buffer_bytes(const tli_buffer *buffer, uint64_t bytes[TL_TIER_COUNT]) {
     bytes[TL_TIER_DEVICE] += buffer->device.range.bytes;
-    bytes[TL_TIER_HOST] += buffer->host.range.bytes;
     return tli_buffer_holds(buffer);
+}
+
+// Add the host copy of a tensor; without one nothing is held there.
+static int tli_add_spilled_bytes(const tl_run *run, const tli_buffer *buffer, uint64_t bytes[TL_TIER_COUNT]) {
+    uint64_t held = run->all_spilled ? tli_spilled_of(run, buffer)->host.range.bytes : 0;
+    bytes[TL_TIER_HOST] += held;
+    return buffer->on_host || !held;
 }
 
 // What the store counts is what buffers, steps under way and calls that were set aside hold, and what the
@@ -42,8 +48,9 @@ static int tli_run_holds(const tl_run *run) {
     tli_zero(bytes, sizeof bytes);
     for (i = 0; i < tensors && holds; i++)
         holds = tli_add_buffer_bytes(&run->all_tensors[i], bytes) &&
+                tli_add_spilled_bytes(run, &run->all_tensors[i], bytes) &&
                 tli_add_buffer_bytes(&run->all_gradients[i], bytes);
-    for (i = 0; i < slot_total * (size_t)run->graph->node_count && holds; i++)
+    for (i = 0; i < slot_total * (size_t)run->saved_count && holds; i++)
         holds = tli_add_buffer_bytes(&run->all_saved[i], bytes);
     tli_add_step_bytes(&run->at, bytes);
     for (k = 0; run->flights && k < run->flight_count; k++)
@@ -78,7 +85,7 @@ static void tli_release_slot(tl_run *run, int with_inputs) {
         if (run->tensors[i].is_entry && !with_inputs) run->tensors[i].state = TLI_RESIDENT;
         else (void)tli_buffer_drop(run, &run->tensors[i]);
     }
-    for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(run, &run->saved[i]);
+    for (i = 0; i < run->saved_count; i++) (void)tli_buffer_drop(run, &run->saved[i]);
 }
 
 // Release all buffers. What the backend does not take back is offered to it again by the next pass.
