@@ -5710,8 +5710,8 @@ TLDEF void tl_find_run_shard(const tl_run *run, int32_t variable, uint64_t *offs
 // of a hybrid run with dynamic nodes: the steps of the last pass, in a graph (tl_find_run_graph) whose
 // tensors have the bytes that were reported in it. Where results are kept from pass to pass, it is the plan
 // that the last pass ran, and before the first pass the one that runs everything. A plan that the run made is
-// kept in narrow numbers; asked for, it takes 16 bytes a step and 8 an allocation more. Where there is no memory
-// for that, it is narrow, and tl_find_step reads it.
+// kept in narrow numbers; asked for, it takes 16 bytes a step and 8 an allocation more. Without memory for that
+// it is narrow, and tl_find_step reads it.
 TLDEF void tl_measure_run(const tl_run *run, tl_run_report *report);
 TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 
