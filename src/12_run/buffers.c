@@ -580,9 +580,9 @@ static const tl_range *tli_gradient_range(const tl_run *run, int32_t tensor, tl_
 }
 
 static const tl_range *tli_saved_range(const tl_run *run, int32_t id, tl_range *room) {
-    static const tl_range none;
+    tli_zero(room, sizeof *room);
     return run->saved_of && run->saved_of[id] >= 0
-               ? tli_held_range(run, &run->saved[run->saved_of[id]].device, room) : &none;
+               ? tli_held_range(run, &run->saved[run->saved_of[id]].device, room) : room;
 }
 
 // NULL = the node saves nothing.

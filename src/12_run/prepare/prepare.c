@@ -812,6 +812,12 @@ static tl_result tli_check_online_budget(tl_run *run) {
 }
 #endif
 
+// A sum that is all bits where it does not fit.
+static uint64_t tli_add_reserved(uint64_t a, uint64_t b) {
+    uint64_t sum;
+    return tli_add_u64(a, b, &sum) ? sum : UINT64_MAX;
+}
+
 // The one rule for budgets ([5]); a plan that was given may need a host.
 static void tli_set_budget(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
@@ -820,7 +826,7 @@ static void tli_set_budget(tl_run *run) {
     for (k = 0; desc->plan && k < desc->plan->step_count; k++)
         has_host_steps |= tl_find_step(desc->plan, k).kind == TL_STEP_SPILL;
     run->budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes,
-                                  tli_add_capped(desc->base_bytes, run->reserved_bytes), desc->device,
+                                  tli_add_reserved(desc->base_bytes, run->reserved_bytes), desc->device,
                                   run->limits.capacity_bytes, has_host_steps);
 }
 
@@ -1282,7 +1288,7 @@ typedef struct tli_start {
 // The bytes of arena, base and tables together, where the last are not reserved.
 static uint64_t tli_needed_with_tables(const tl_run *run) {
     uint64_t needed = tli_needed_bytes(run, tli_pass_bytes(run, TL_TIER_DEVICE));
-    return tli_add_capped(needed - run->reserved_bytes, run->table_bytes);
+    return tli_add_reserved(needed - run->reserved_bytes, run->table_bytes);
 }
 
 // Make a run that was allocated; graph: what it takes over. TL_NOT_READY: its tables take more than is reserved
@@ -1303,7 +1309,7 @@ static tl_result tli_make_run(tli_start *s, tl_run *run) {
     }
     (run->backend.limits)(run->backend.self, &run->limits);
     result = tli_prepare_run(run);
-    if (s->desc.figures) s->desc.figures->work = tli_add_capped(s->desc.figures->work, run->planning_work);
+    if (s->desc.figures) s->desc.figures->work = tli_add_reserved(s->desc.figures->work, run->planning_work);
     if (result) return result;
     s->table_bytes = run->table_bytes;
     s->cost = run->plan.cost;
