@@ -334,8 +334,8 @@ TLDEF void tl_measure_arena(const tl_env *env, size_t *used_bytes, size_t *peak_
 //     if (!tl_init_file_sink(&env, "memory.svg", &file, &sink))
 //         result = tl_finish_file_sink(&env, &file, tl_write_memory_svg(&env, curves, 2, NULL, sink));
 //
-// What is new is written to PATH.tl_tmp, or PATH.tl_tmp1 and so on where there is one; it is made anew, so it is
-// no link that somebody else has put there. It gets the mode of the old file and, where that is allowed, its
+// What is new is written to PATH.tl_tmp, or PATH.tl_tmp1 and so on where there is one; it is made anew, so it
+// is no link that somebody else has put there. It gets the mode of the old file and, where that is allowed, its
 // owner. A link is followed, and stays. What is no file is written as it is: pipes, devices, /dev/stdout.
 typedef struct tl_file_sink {
     void   *file;      // FILE *; NULL = not open
@@ -2235,8 +2235,8 @@ extern "C" {
 // All plans go into one pool, and the answer is the best that fits. With the default work that is mostly as
 // cheap as any policy: their candidates share an eighth of it or less. Where work_limit is small, or the graph
 // has many thousand nodes, a policy by itself may take more work than that and be cheaper. If none fits, a
-// search in bytes alone, with work of its own, leads to the least budget: every call names the same one, whatever
-// nodes cost and links carry, gets a plan where it asks for it, and never one that takes less.
+// search in bytes alone, with work of its own, leads to the least budget: every call names the same one,
+// whatever nodes cost and links carry, gets a plan where it asks for it, and never one that takes less.
 //
 // Chains are treated apart: equal layers have a closed form, and for other chains the optimum
 // over persistent schedules is computed stage by stage (tl_plan_chain). Where forwards may run in another
@@ -2337,11 +2337,11 @@ typedef struct tl_remat_report {
 // limit was too low for places of the first plan that fit, they are made again with up to 16 times of it. Where
 // its arena still exceeds the budget, up to five more plans are made within less, each with a quarter of the
 // work limit; then that of the least budget. Host copies have an arena of their own, which the host budget
-// binds. The bound is that of the live bytes, rounded up, so it holds for every arena. The error names the lowest
-// arena of up to eight plans between the least live bytes and their arena, which depend on no budget, cost or
-// work limit: with so many bytes there is a plan, and no call returns one with fewer. With banks, what is taken
-// of all of them counts as the arena; a plan that they do not hold is made again within an eighth less, and what
-// the error says of the last one is that of tl_plan_places.
+// binds. The bound is that of the live bytes, rounded up, so it holds for every arena. The error names the
+// lowest arena of up to eight plans between the least live bytes and their arena, which depend on no budget,
+// cost or work limit: with so many bytes there is a plan, and no call returns one with fewer. With banks, what
+// is taken of all of them counts as the arena; a plan that they do not hold is made again within an eighth
+// less, and what the error says of the last one is that of tl_plan_places.
 //
 // With the form once, a set of kept tensors determines the plan: what is not kept is dropped after its
 // last use in the first pass, made again when a backward first needs it, and stays until its last reader.
@@ -2356,12 +2356,12 @@ typedef struct tl_remat_report {
 //          not small, or where base_bytes and what a plan takes do not fit 64; TL_ERROR_UNSUPPORTED: a
 //          host budget or a codec, which TL_NO_OFFLOAD left out. *plan is all zero then.
 // Cost:    work_limit, for all plans, their places and bounds together, and O(nodes + inputs). A plan and its
-//          places get three quarters and a half of what is left of it. The search for the least budget has work of
-//          its own, 1 million steps and 30 000 a node, at most 60 million, in an arena for each of up to eight
-//          plans: of a smaller limit it may take more than is left. With
+//          places get three quarters and a half of what is left of it. The search for the least budget has work
+//          of its own, 1 million steps and 30 000 a node, at most 60 million, in an arena for each of up to
+//          eight plans: of a smaller limit it may take more than is left. With
 //          little work no plan may be found where one exists; the error says that this is not known. Without a
-//          limit at most 700 million steps for the first plan, and as much again for its places; where its arena
-//          exceeds the budget mostly two or three times as much, at most about ten times.
+//          limit at most 700 million steps for the first plan, and as much again for its places; where its
+//          arena exceeds the budget mostly two or three times as much, at most about ten times.
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors or 1024 stages; in graphs of
 //          more than 100 000 nodes about 1 KiB for each node. A host budget takes more in large graphs.
 // Threads: safe with one env per thread.
@@ -2374,7 +2374,8 @@ TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *p
 //
 // The first call that gets the pool says for what it is: graph, inference, form, host budget and link. Calls
 // with another are refused. With a pool, a call answers with the best plan that any call has found, knows the
-// bounds that they proved, and searches on from there; the least budget is searched once. So in whatever order budgets are asked, cost does not rise with the budget from the second time on.
+// bounds that they proved, and searches on from there; the least budget is searched once. So in whatever order
+// budgets are asked, cost does not rise with the budget from the second time on.
 //
 // Errors:  TL_ERROR_NO_MEMORY. *pool is NULL then.
 // Cost:    one allocation. The pool keeps at most 32 MiB of steps beside the answers that it gave.
@@ -4046,15 +4047,15 @@ typedef struct tl_compiled_plan {
 // budget, and what runs again where gradients are checkpointed with interval 0, or forward only. Everything
 // else is as the strategy says: gradient full keeps all that backward reads, an interval keeps every n-th
 // node. A combination whose calls alone cost no less than the best plan is left out before it is planned. Of
-// equal costs the fewer bytes are taken, then the one that is tried first: f32 before other formats, fewer parts,
-// all chains fused (that saves memory traffic, which only a device prices). Where none fits, a search for the
-// fewest bytes follows, which depends on no budget: the error names its number, and there is a plan where that
-// number is asked for. With a codec half of the work goes into plans without compressed copies.
+// equal costs the fewer bytes are taken, then the one that is tried first: f32 before other formats, fewer
+// parts, all chains fused (that saves memory traffic, which only a device prices). Where none fits, a search
+// for the fewest bytes follows, which depends on no budget: the error names its number, and there is a plan
+// where that number is asked for. With a codec half of the work goes into plans without compressed copies.
 //
-// What a narrower call would plan is among the trials: every number of parts in f32, formats chosen first by time
-// or by bytes, formats chosen for the plan in f32. Each has a share of the work, and the best of each kind are
-// planned again with more. Formats that lose exactly the limit are allowed: what choice.loss says can be given
-// back as loss_limit.
+// What a narrower call would plan is among the trials: every number of parts in f32, formats chosen first by
+// time or by bytes, formats chosen for the plan in f32. Each has a share of the work, and the best of each kind
+// are planned again with more. Formats that lose exactly the limit are allowed: what choice.loss says can be
+// given back as loss_limit.
 //
 // Errors:  those of tl_check_strategy, tl_check_graph, tl_plan_precision, tl_plan_remat; TL_ERROR_INVALID_ARG:
 //          mode eager, which has no plan; a field of precision that is not read; a batch that cannot be split
@@ -5150,8 +5151,8 @@ typedef struct tl_transport {
     // Begin to send, or to receive, so many bytes. The memory stays as it is until the request ends. A message
     // is received by the receive of that peer with its tag and as many bytes; messages of one peer and tag
     // arrive in their order. TL_OK: the message was taken, and *request is a number >= 0 for the calls below.
-    // TL_NOT_READY: it was not taken, and the same message is offered again. Another result: it has failed. With
-    // these two *request is not read.
+    // TL_NOT_READY: it was not taken, and the same message is offered again. Another result: it has failed.
+    // With these two *request is not read.
     tl_result (*send)(void *self, int32_t peer, uint32_t tag, const void *data, uint64_t bytes,
                       int32_t *request);
     tl_result (*receive)(void *self, int32_t peer, uint32_t tag, void *data, uint64_t bytes, int32_t *request);
@@ -9345,8 +9346,8 @@ static void tli_send_size(tli_stream *s, uint64_t bytes) {
 //     path --follow links--> target   a file, or nothing: target.tl_tmp, made anew --> renamed to target
 //                                     anything else, or open already: written as it is
 //
-// The temporary file is made exclusively, so that nobody can put a link in its place. It has the mode and, where
-// that is allowed, the owner of what it replaces. Other hard links to that keep the old content.
+// The temporary file is made exclusively, so that nobody can put a link in its place. It has the mode and,
+// where that is allowed, the owner of what it replaces. Other hard links to that keep the old content.
 
 static tl_result tli_fail_path(tl_env *env, tl_result code, tli_function function, tli_rule rule,
                                const char *path) {
@@ -10737,6 +10738,7 @@ TLI_IMPL void tl_free_graph(tl_env *env, tl_graph *graph) {
     tli_zero(graph, sizeof *graph);
 }
 
+#ifndef TL_ONLY_TABLES
 // An array of exactly its size in the place of one that has grown. 0 = no memory.
 static int tli_fit_array(tl_env *env, const void **items, int32_t count, int32_t *capacity, size_t item_bytes) {
     void *fitted;
@@ -10756,7 +10758,8 @@ static tl_result tli_fit_graph(tl_env *env, tli_function function, tl_graph *gra
     int32_t text_capacity = (int32_t)graph->text_capacity;
     int ok = tli_fit_array(env, &nodes, graph->node_count, &graph->node_capacity, sizeof *graph->nodes) &&
              tli_fit_array(env, &inputs, graph->input_count, &graph->input_capacity, sizeof *graph->inputs) &&
-             tli_fit_array(env, &outputs, graph->tensor_count, &graph->tensor_capacity, sizeof *graph->outputs) &&
+             tli_fit_array(env, &outputs, graph->tensor_count, &graph->tensor_capacity,
+                           sizeof *graph->outputs) &&
              tli_fit_array(env, &text, (int32_t)graph->text_bytes, &text_capacity, 1);
     graph->nodes = (const tl_node *)nodes;
     graph->inputs = (const tl_node_input *)inputs;
@@ -10765,6 +10768,7 @@ static tl_result tli_fit_graph(tl_env *env, tli_function function, tl_graph *gra
     graph->text_capacity = (uint32_t)text_capacity;
     return ok ? TL_OK : tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
 }
+#endif
 
 // Make room for one more node (output_count > 0) or view, so that appending it cannot fail halfway.
 static tl_result tli_reserve_graph(const tli_graph_rules *rules, tl_graph *graph, int32_t input_count,
@@ -25384,9 +25388,9 @@ static tl_result tli_remat_beam(tl_env *env, const tl_graph *graph, uint64_t bud
 
 enum { TLI_BOUND_FREE, TLI_BOUND_KEPT, TLI_BOUND_ABSENT };  // x[a][t] not fixed, fixed to 1, fixed to 0
 
-// The flow network, the same for all spans: source -> item -> maker -> its inputs; node -> sink. The arcs out of
-// vertex v, and the reverse of each arc into it, lie side by side at first[v] .. first[v + 1] - 1. They were added
-// in this order: the arc from the source to item t as number t, that from t to its maker as items + t.
+// The flow network, the same for all spans: source -> item -> maker -> its inputs; node -> sink. The arcs out
+// of vertex v, and the reverse of each arc into it, lie side by side at first[v] .. first[v + 1] - 1. They were
+// added in this order: the arc from the source to item t as number t, that from t to its maker as items + t.
 typedef struct tli_bound_net {
     int32_t  vertex_count, arc_count;        // arc_count: without their reverses
     int32_t  is_counted;                     // 1 = first[] is known
@@ -25818,7 +25822,8 @@ static void tli_bound_add_arc(tli_bound_net *net, int32_t from, int32_t to) {
     net->place[net->arc_count++] = there;
 }
 
-// Add the arcs in the order that tli_bound_net names, then node -> sink as arc 2 items + node, then maker -> input.
+// Add the arcs in the order that tli_bound_net names, then node -> sink as arc 2 items + node, then maker ->
+// input.
 static void tli_bound_add_arcs(tli_bound *model) {
     const tl_graph *graph = model->graph;
     tli_bound_net *net = &model->net;
@@ -25888,8 +25893,8 @@ static int32_t tli_bound_send(tli_bound_net *net, int32_t length, int64_t *flow)
     return full;
 }
 
-// Raise the level of a vertex from which no arc leads down, to one above the lowest that it leads to; returns 0 if
-// no vertex is left at its old level: then no path crosses that level any more.
+// Raise the level of a vertex from which no arc leads down, to one above the lowest that it leads to; returns 0
+// if no vertex is left at its old level: then no path crosses that level any more.
 static int tli_bound_lift(tli_bound_net *net, int32_t v) {
     int32_t *counts = net->queue, least = net->vertex_count, old = net->level[v], k;
     for (k = net->first[v]; k < net->first[v + 1]; k++) {
@@ -25903,9 +25908,9 @@ static int tli_bound_lift(tli_bound_net *net, int32_t v) {
 }
 
 // Find the maximum flow along shortest paths (Ahuja and Orlin, 1991): levels are distances to the sink, raised
-// where a path ends, and are searched as a whole only once; left[] holds the residual capacities. Every path ends
-// in an arc to the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never become full.
-// It ends early when *work reaches `limit`: any flow is a lower bound of the minimum cut.
+// where a path ends, and are searched as a whole only once; left[] holds the residual capacities. Every path
+// ends in an arc to the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never
+// become full. It ends early when *work reaches `limit`: any flow is a lower bound of the minimum cut.
 static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work, uint64_t limit) {
     int32_t source = net->vertex_count - 2, sink = source + 1, far = net->vertex_count + 1, v;
     int32_t at = source, length = 0;
@@ -25976,8 +25981,8 @@ typedef struct tli_bound_cut {
 
 static uint64_t *tli_bound_side_of(tli_bound_cut *cut) { return (uint64_t *)(cut + 1); }
 
-// The cut of these capacities, or the one whose room it gets, and hashes of enter[] and of price[]. The capacities
-// out of nodes follow from ran_by.
+// The cut of these capacities, or the one whose room it gets, and hashes of enter[] and of price[]. The
+// capacities out of nodes follow from ran_by.
 static tli_bound_cut *tli_bound_find_cut(const tli_bound *model, int32_t ran_by, uint64_t hash[2]) {
     uint64_t a = (uint64_t)ran_by + 1, b = ~a, at;
     int32_t t, items = model->item_count;
@@ -26231,7 +26236,8 @@ static int32_t tli_bound_prune(tli_bound *model, int32_t count) {
         for (at = kept = runs = 0; at < count; runs++) {
             int32_t x = at, y = tli_bound_find_run(model->labels, x, count);
             at = tli_bound_find_run(model->labels, y, count);
-            kept = tli_bound_merge(model->merged, kept, model->labels + x, model->labels + y, model->labels + at);
+            kept = tli_bound_merge(model->merged, kept, model->labels + x, model->labels + y,
+                                   model->labels + at);
         }
         tli_bound_swap_labels(model);
         count = kept;
@@ -26614,11 +26620,13 @@ static uint64_t tli_bound_round_up(const tli_bound *model, int64_t value) {
 // Note a value that holds for every schedule: where it reaches the cost of a plan, more is of no use.
 static void tli_bound_note(tli_bound *model, int64_t value) {
     uint64_t target = model->watch ? model->watch->target : 0;
-    if (target && (value >= TLI_BOUND_INFINITE || tli_bound_round_up(model, value) >= target)) model->is_reached = 1;
+    if (target && (value >= TLI_BOUND_INFINITE || tli_bound_round_up(model, value) >= target))
+        model->is_reached = 1;
 }
 
 static int tli_bound_is_over(const tli_bound *model) {
-    return model->is_reached || *model->work >= model->work_limit || tli_remat_stops(model->watch, *model->work);
+    return model->is_reached || *model->work >= model->work_limit ||
+           tli_remat_stops(model->watch, *model->work);
 }
 
 // Raise the value of climb->best in at most `rounds` subgradient steps. The length of a step depends on the
@@ -35818,7 +35826,8 @@ static tl_result tli_remat_climb(tli_remat *r, const tli_bytes_alone *alone) {
         r->least = least;
         r->node = node;
         r->pool->lowest_node = node;
-        is_whole = (i == count && !r->is_first) || least <= l.floor || (ladder.least && !tli_remat_has_copies(&l));
+        is_whole = (i == count && !r->is_first) || least <= l.floor ||
+                   (ladder.least && !tli_remat_has_copies(&l));
         if (!r->watch.stopped && !r->alone && is_whole) r->pool->ladder_least = least;
         if (ladder.least && ladder.least == least) result = tli_remat_make_equal(r, l.graph);
     }
@@ -36295,8 +36304,8 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
 }
 
 // The plan of the fewest bytes that a refusal by tli_plan_remat names, with the work of the search for them
-// alone, at most so much; is_first: what its first parts find will do. The report is that of the refusal. TL_ERROR_INFEASIBLE:
-// they are known without a plan.
+// alone, at most so much; is_first: what its first parts find will do. The report is that of the refusal.
+// TL_ERROR_INFEASIBLE: they are known without a plan.
 static tl_result tli_plan_remat_lowest(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
                                        uint64_t most_work, int is_first, tl_plan *plan,
                                        tl_remat_report *report) {
@@ -36348,10 +36357,11 @@ TLI_IMPL int tl_parse_remat_form(const char *text, tl_remat_form *form) {
 // same, a plan is made again within as much less, a few times.
 //
 // The least budget is the lowest arena of a few plans that are made in bytes alone: that of the least live
-// bytes, others of as many and of a little more, and with copies also those without. They depend on no budget of
-// the device and no cost. If none of their arenas fits, the lowest is what does. A plan whose arena is lower
-// still is no answer, so refusals hold for every call. Host copies have an arena of their own. In banks, what is
-// taken of all of them together is the arena, and places that no bank holds count as an arena that is too large.
+// bytes, others of as many and of a little more, and with copies also those without. They depend on no budget
+// of the device and no cost. If none of their arenas fits, the lowest is what does. A plan whose arena is lower
+// still is no answer, so refusals hold for every call. Host copies have an arena of their own. In banks, what
+// is taken of all of them together is the arena, and places that no bank holds count as an arena that is too
+// large.
 //
 // All planners with a budget go this way: each gives a function that makes one plan of the rounded graph. Those
 // of chains and policies have few plans: theirs of the least bytes and of a little more are the last tries.
@@ -36498,7 +36508,7 @@ static tl_result tli_arena_try(tli_arena_plan *a, tli_arena_maker make, const tl
     uint64_t asked = a->rounded.work_limit, share = TLI_ARENA_PLAN_SHARE(tli_arena_left(a));
     tl_result result;
     if (a->work_end && share < asked) a->rounded.work_limit = share;
-    result = make(a, budget, report);
+    result = (make)(a, budget, report);
     a->rounded.work_limit = asked;
     a->turns++;
     a->work += report->work;
@@ -36972,8 +36982,8 @@ static tl_result tli_arena_make_equal(tli_arena_plan *a, const tli_budget *budge
     return TL_ERROR_INFEASIBLE;
 }
 
-// No plan takes less than the least budget. result: TL_OK = there is a plan that fits, which is the answer if it
-// keeps that; else the one behind the least budget is, if it fits. first: the report of the first plan.
+// No plan takes less than the least budget. result: TL_OK = there is a plan that fits, which is the answer if
+// it keeps that; else the one behind the least budget is, if it fits. first: the report of the first plan.
 static tl_result tli_arena_hold_least(tli_arena_plan *a, const tli_budget *budget, tl_result result,
                                       const tl_remat_report *first) {
     tli_arena_lowest lowest;
@@ -37164,7 +37174,8 @@ static tl_result tli_plan_remat_plain(tl_env *env, const tl_remat_desc *desc, co
     tl_result result;
     plain.codec = TL_CODEC_NONE;
     plain.pool = NULL;
-    if (desc->work_limit) plain.work_limit = desc->work_limit > report->work ? desc->work_limit - report->work : 1;
+    if (desc->work_limit)
+        plain.work_limit = desc->work_limit > report->work ? desc->work_limit - report->work : 1;
     within.host_bytes = 0;
     result = tli_plan_remat_placed(env, &plain, &within, is_trial, &without, &other, &lowered);
     report->work = other.work += report->work;
@@ -43807,9 +43818,10 @@ static void tli_find_loss_unit(tli_precision *p) {
     p->unit_exponent = top - 30 + tli_log2_u64(sum) + 1 - 52;
 }
 
-// Convert losses to units, rounded up. A loss of twice the limit or more is cut to that: it stays over the limit,
-// and sums over all nodes fit 64 bits. A choice that loses exactly the limit may have a unit a node more; so
-// loss_units is as much larger, and who chooses within it asks tli_is_over_limit whether it was too much.
+// Convert losses to units, rounded up. A loss of twice the limit or more is cut to that: it stays over the
+// limit, and sums over all nodes fit 64 bits. A choice that loses exactly the limit may have a unit a node
+// more; so loss_units is as much larger, and who chooses within it asks tli_is_over_limit whether it was too
+// much.
 static void tli_count_losses(tli_precision *p, double limit) {
     uint64_t places = (uint64_t)p->graph->node_count * TL_SCHEME_COUNT, i, units;
     if (tli_is_unlimited(limit)) tli_find_loss_unit(p);
@@ -48903,13 +48915,14 @@ static tl_result tli_plan_asked(const tli_asked *a, tl_plan *plan, tl_remat_repo
 //         mix of formats         graph with conversions: applied
 //           plan, places, compare
 //
-// Nothing that a narrower call would find may be missed because other choices used up the work. So it is shared:
+// Nothing that a narrower call would find may be missed because other choices used up the work. It is shared:
 //
-//     a quarter       every number of parts: its bound (tli_bound_part), all in f32 with every chain fused, with
-//                     none, and formats for what that plan runs again
+//     a quarter       every number of parts: its bound (tli_bound_part), all in f32 with every chain fused, or
+//                     with none, and formats for what that plan runs again
 //     a quarter       every number of parts: other chains and mixes, planned with little work
-//     the rest        chains and formats beside the best; then the best of each kind, the finalists, are planned
-//                     again: all of them, the better half with more work, and so on, until one gets what is left
+//     the rest        chains and formats beside the best; then the best of each kind, the finalists, are
+//                     planned again: all of them, the better half with more work, and so on, until one gets
+//                     what is left
 //
 // With a codec all of this happens twice: first without compressed copies, which are proven sooner, then with.
 //
@@ -48926,7 +48939,7 @@ static tl_result tli_plan_asked(const tli_asked *a, tl_plan *plan, tl_remat_repo
 
 // A combination that was planned, and may be planned again with more work.
 typedef struct tli_finalist {
-    uint64_t value;                   // of its plan: cost, or with `fewest` bytes; without one, its least budget
+    uint64_t value;                   // of its plan: cost, `fewest`: bytes; else its least budget
     uint64_t work;                    // with which it was planned
     int32_t  fits;                    // 1 = there is a plan
     int32_t  is_settled;              // 1 = more work finds no other plan
@@ -49056,7 +49069,8 @@ static tl_result tli_fail_compile(const tli_compile *c) {
 // The arrays of the whole call, one block.
 static int tli_open_compile(tli_compile *c) {
     uint64_t nodes = (uint64_t)c->desc->graph->node_count;
-    uint8_t *bytes = (uint8_t *)tli_alloc_array(c->env, nodes, TLI_COMPILE_MIXES + 6 + 2 * TLI_COMPILE_FINALISTS);
+    uint8_t *bytes = (uint8_t *)tli_alloc_array(c->env, nodes,
+                                                TLI_COMPILE_MIXES + 6 + 2 * TLI_COMPILE_FINALISTS);
     int32_t i;
     c->formats = (tl_precision_node *)tli_alloc_array(c->env, nodes, sizeof *c->formats);
     c->losses = (double *)tli_alloc_array(c->env, nodes * TL_SCHEME_COUNT, sizeof *c->losses);
@@ -49500,8 +49514,8 @@ static int32_t tli_find_origin(const tli_compile *c, const tl_precision_graph *a
     return c->graph == &c->source ? node : c->fusion.members[c->fusion.first_members[node + 1] - 1];
 }
 
-// Plan a graph within the budget, with places. TL_ERROR_INFEASIBLE: nothing fits, and *needed is the budget that
-// would do, UINT64_MAX = not known.
+// Plan a graph within the budget, with places. TL_ERROR_INFEASIBLE: nothing fits, and *needed is the budget
+// that would do, UINT64_MAX = not known.
 static tl_result tli_plan_graph(tli_compile *c, const tl_precision_graph *applied, uint64_t work_limit,
                                 tl_plan *plan, int32_t *proven, uint64_t *needed) {
     const tl_graph *graph = applied->memory ? &applied->graph : c->graph;
@@ -49550,7 +49564,7 @@ static void tli_describe_choice(const tli_compile *c, const tl_precision_graph *
         if (c->is_mixed) choice->loss += c->choices->node_losses[(size_t)id * TL_SCHEME_COUNT + (size_t)scheme];
     }
     if (c->is_mixed && c->choices->loss_units != TL_UNLIMITED && choice->loss > c->choices->desc.loss_limit)
-        choice->loss = c->choices->desc.loss_limit;     // the exact sum is within it, that of doubles may not be
+        choice->loss = c->choices->desc.loss_limit;     // within it is the exact sum, maybe not that of doubles
 }
 
 // Remember the numbers that make the graphs at hand again.
@@ -49704,8 +49718,8 @@ static tl_result tli_try_mix(tli_compile *c) {
 
 // -- compile: mixes of formats --
 
-// Prices of a byte, in units of the time of all calls over all bytes. First time alone and bytes alone, then the
-// middle, then what lies between.
+// Prices of a byte, in units of the time of all calls over all bytes. First time alone and bytes alone, then
+// the middle, then what lies between.
 static const double tli_byte_prices[] = { 0, 4096, 0.5, 8, 0.125, 2, 0.03125, 1, 32, 0.25, 0.0625 };
 
 // Whether a mix was tried; if not, remember it.
@@ -51292,7 +51306,8 @@ static tl_result tli_find_knee_point(tli_recommend *r, tl_compile_point *best, u
 }
 
 // The least time within the budget. What nearly fits is not refused before all of the work was spent.
-static tl_result tli_find_fast_point(tli_recommend *r, int32_t index, tl_compile_point *point, uint64_t *least) {
+static tl_result tli_find_fast_point(tli_recommend *r, int32_t index, tl_compile_point *point,
+                                     uint64_t *least) {
     uint64_t budget = r->desc->compile.budget_bytes, work = 0;
     tl_result result = tli_compile_point(r->env, &r->compile, budget, r->each, point, least, &work);
     r->work[index] = r->each;
@@ -51436,7 +51451,8 @@ TLI_IMPL tl_result tl_recommend(tl_env *env, const tl_recommend_desc *desc, tl_r
     r.compile = desc->compile;
     r.each = tli_or_default(desc->compile.work_limit, TLI_COMPILE_WORK) / 8 + 1;
     r.least = r.least_cost = UINT64_MAX;
-    r.rows = (tl_recommend_row *)tli_alloc_array(env, TLI_MOST_CANDIDATES, sizeof *r.rows + 2 * sizeof *r.budgets);
+    r.rows = (tl_recommend_row *)tli_alloc_array(env, TLI_MOST_CANDIDATES,
+                                                 sizeof *r.rows + 2 * sizeof *r.budgets);
     if (!r.rows) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(RECOMMEND), TLI_RULE(NO_MEMORY_TO_COMPILE));
     r.budgets = (uint64_t *)(void *)(r.rows + TLI_MOST_CANDIDATES);
     r.work = r.budgets + TLI_MOST_CANDIDATES;
@@ -60955,7 +60971,7 @@ typedef struct tli_words {
 typedef struct tli_greeting {
     int32_t   first;
     int32_t   is_begun, is_done;
-    uint32_t  accepted;         // bits 1 << (2 x neighbour + 0 received, 1 sent): messages that the transport took
+    uint32_t  accepted;         // messages that were taken: bits 1 << (2 x neighbour + 0 received, 1 sent)
     tli_words own, others[2];
     int32_t   requests[2][2];   // sent, received; TLI_NO_REQUEST
 } tli_greeting;
@@ -67825,11 +67841,11 @@ static uint64_t tli_count_sim_arena(const tli_sim_arena *arena) {
 }
 
 static uint64_t tli_count_sim(const tli_sim *sim) {
-    uint64_t slots = (uint64_t)sim->slot_count;
+    uint64_t slot_total = (uint64_t)sim->slot_count;
     if (!sim->all_tensors) return 0;
-    return tli_count_array(slots * (uint64_t)sim->graph->tensor_count, sizeof *sim->tensors) +
-           tli_count_array(slots * (uint64_t)sim->graph->node_count, sizeof *sim->nodes) +
-           tli_count_array(slots, sizeof *sim->next_backward) +
+    return tli_count_array(slot_total * (uint64_t)sim->graph->tensor_count, sizeof *sim->tensors) +
+           tli_count_array(slot_total * (uint64_t)sim->graph->node_count, sizeof *sim->nodes) +
+           tli_count_array(slot_total, sizeof *sim->next_backward) +
            tli_count_array(tli_sim_most_made(sim->graph), sizeof *sim->made) +
            (sim->late ? tli_count_array((uint64_t)sim->late_capacity, sizeof *sim->late) : 0) +
            tli_count_sim_arena(&sim->arena) + tli_count_sim_arena(&sim->host_arena);
@@ -67908,19 +67924,19 @@ static uint64_t tli_count_call(const tl_run *run) {
 
 // Buffers, kernels and the operands of all calls that may be under way.
 static uint64_t tli_count_state(const tl_run *run) {
-    uint64_t slots = (uint64_t)run->slot_count, outputs;
+    uint64_t slot_total = (uint64_t)run->slot_count, outputs;
     uint64_t nodes = (uint64_t)run->graph->node_count, tensors = (uint64_t)run->graph->tensor_count;
     uint64_t flights = (uint64_t)run->flight_count;
-    uint64_t bytes = sizeof *run + tli_count_array(slots * tensors, 2 * sizeof(tli_buffer)) +
-                     tli_count_array(slots * nodes, 1) + tli_count_array(tensors, 2) +
+    uint64_t bytes = sizeof *run + tli_count_array(slot_total * tensors, 2 * sizeof(tli_buffer)) +
+                     tli_count_array(slot_total * nodes, 1) + tli_count_array(tensors, 2) +
                      tli_count_array(nodes, sizeof *run->kernel_of) +
                      ((uint64_t)run->desc.kernel_count + 1) * sizeof *run->kernels;
     (void)tli_find_widest_call(run, &outputs);
     bytes += tli_count_call(run) * (1 + (flights ? flights - 1 : 0) + (uint64_t)run->begun_count);
     if (run->saved_of)
         bytes += tli_count_array(nodes, sizeof *run->saved_of) +
-                 tli_count_array(slots * (uint64_t)run->saved_count, sizeof(tli_buffer));
-    if (run->all_spilled) bytes += tli_count_array(slots * tensors, sizeof *run->all_spilled);
+                 tli_count_array(slot_total * (uint64_t)run->saved_count, sizeof(tli_buffer));
+    if (run->all_spilled) bytes += tli_count_array(slot_total * tensors, sizeof *run->all_spilled);
     if (flights) bytes += flights * (sizeof *run->flights + tli_count_array(outputs + 2, sizeof(tli_held)));
     if (run->begun) bytes += (uint64_t)run->begun_count * sizeof *run->begun;
     if (run->own_blocks) bytes += tli_count_array((uint64_t)run->plan.block_count, sizeof *run->own_blocks);
@@ -70183,8 +70199,8 @@ static void tli_save_tensor(tli_saving *s, int32_t i) {
         tli_save_held(s, &buffer->device, TL_TIER_DEVICE, sim->arena.places[owner],
                       is_packed ? t->packed_bytes : bytes);
     if (t->on_host && bytes)
-        tli_save_held(s, &tli_spilled_of(run, buffer)->host, TL_TIER_HOST, sim->host_arena.places[tli_sim_host_owner(sim, i)],
-                      bytes);
+        tli_save_held(s, &tli_spilled_of(run, buffer)->host, TL_TIER_HOST,
+                      sim->host_arena.places[tli_sim_host_owner(sim, i)], bytes);
     if (t->has_gradient)
         tli_save_held(s, &run->gradients[i].device, TL_TIER_DEVICE,
                       sim->arena.places[tli_sim_owner(sim, TLI_USE_GRADIENT, i)], bytes);

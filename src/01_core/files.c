@@ -9,8 +9,8 @@
 //     path --follow links--> target   a file, or nothing: target.tl_tmp, made anew --> renamed to target
 //                                     anything else, or open already: written as it is
 //
-// The temporary file is made exclusively, so that nobody can put a link in its place. It has the mode and, where
-// that is allowed, the owner of what it replaces. Other hard links to that keep the old content.
+// The temporary file is made exclusively, so that nobody can put a link in its place. It has the mode and,
+// where that is allowed, the owner of what it replaces. Other hard links to that keep the old content.
 
 static tl_result tli_fail_path(tl_env *env, tl_result code, tli_function function, tli_rule rule,
                                const char *path) {

@@ -485,6 +485,7 @@ TLI_IMPL void tl_free_graph(tl_env *env, tl_graph *graph) {
     tli_zero(graph, sizeof *graph);
 }
 
+#ifndef TL_ONLY_TABLES
 // An array of exactly its size in the place of one that has grown. 0 = no memory.
 static int tli_fit_array(tl_env *env, const void **items, int32_t count, int32_t *capacity, size_t item_bytes) {
     void *fitted;
@@ -504,7 +505,8 @@ static tl_result tli_fit_graph(tl_env *env, tli_function function, tl_graph *gra
     int32_t text_capacity = (int32_t)graph->text_capacity;
     int ok = tli_fit_array(env, &nodes, graph->node_count, &graph->node_capacity, sizeof *graph->nodes) &&
              tli_fit_array(env, &inputs, graph->input_count, &graph->input_capacity, sizeof *graph->inputs) &&
-             tli_fit_array(env, &outputs, graph->tensor_count, &graph->tensor_capacity, sizeof *graph->outputs) &&
+             tli_fit_array(env, &outputs, graph->tensor_count, &graph->tensor_capacity,
+                           sizeof *graph->outputs) &&
              tli_fit_array(env, &text, (int32_t)graph->text_bytes, &text_capacity, 1);
     graph->nodes = (const tl_node *)nodes;
     graph->inputs = (const tl_node_input *)inputs;
@@ -513,6 +515,7 @@ static tl_result tli_fit_graph(tl_env *env, tli_function function, tl_graph *gra
     graph->text_capacity = (uint32_t)text_capacity;
     return ok ? TL_OK : tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
 }
+#endif
 
 // Make room for one more node (output_count > 0) or view, so that appending it cannot fail halfway.
 static tl_result tli_reserve_graph(const tli_graph_rules *rules, tl_graph *graph, int32_t input_count,

@@ -39,8 +39,8 @@ extern "C" {
 // All plans go into one pool, and the answer is the best that fits. With the default work that is mostly as
 // cheap as any policy: their candidates share an eighth of it or less. Where work_limit is small, or the graph
 // has many thousand nodes, a policy by itself may take more work than that and be cheaper. If none fits, a
-// search in bytes alone, with work of its own, leads to the least budget: every call names the same one, whatever
-// nodes cost and links carry, gets a plan where it asks for it, and never one that takes less.
+// search in bytes alone, with work of its own, leads to the least budget: every call names the same one,
+// whatever nodes cost and links carry, gets a plan where it asks for it, and never one that takes less.
 //
 // Chains are treated apart: equal layers have a closed form, and for other chains the optimum
 // over persistent schedules is computed stage by stage (tl_plan_chain). Where forwards may run in another
@@ -141,11 +141,11 @@ typedef struct tl_remat_report {
 // limit was too low for places of the first plan that fit, they are made again with up to 16 times of it. Where
 // its arena still exceeds the budget, up to five more plans are made within less, each with a quarter of the
 // work limit; then that of the least budget. Host copies have an arena of their own, which the host budget
-// binds. The bound is that of the live bytes, rounded up, so it holds for every arena. The error names the lowest
-// arena of up to eight plans between the least live bytes and their arena, which depend on no budget, cost or
-// work limit: with so many bytes there is a plan, and no call returns one with fewer. With banks, what is taken
-// of all of them counts as the arena; a plan that they do not hold is made again within an eighth less, and what
-// the error says of the last one is that of tl_plan_places.
+// binds. The bound is that of the live bytes, rounded up, so it holds for every arena. The error names the
+// lowest arena of up to eight plans between the least live bytes and their arena, which depend on no budget,
+// cost or work limit: with so many bytes there is a plan, and no call returns one with fewer. With banks, what
+// is taken of all of them counts as the arena; a plan that they do not hold is made again within an eighth
+// less, and what the error says of the last one is that of tl_plan_places.
 //
 // With the form once, a set of kept tensors determines the plan: what is not kept is dropped after its
 // last use in the first pass, made again when a backward first needs it, and stays until its last reader.
@@ -160,12 +160,12 @@ typedef struct tl_remat_report {
 //          not small, or where base_bytes and what a plan takes do not fit 64; TL_ERROR_UNSUPPORTED: a
 //          host budget or a codec, which TL_NO_OFFLOAD left out. *plan is all zero then.
 // Cost:    work_limit, for all plans, their places and bounds together, and O(nodes + inputs). A plan and its
-//          places get three quarters and a half of what is left of it. The search for the least budget has work of
-//          its own, 1 million steps and 30 000 a node, at most 60 million, in an arena for each of up to eight
-//          plans: of a smaller limit it may take more than is left. With
+//          places get three quarters and a half of what is left of it. The search for the least budget has work
+//          of its own, 1 million steps and 30 000 a node, at most 60 million, in an arena for each of up to
+//          eight plans: of a smaller limit it may take more than is left. With
 //          little work no plan may be found where one exists; the error says that this is not known. Without a
-//          limit at most 700 million steps for the first plan, and as much again for its places; where its arena
-//          exceeds the budget mostly two or three times as much, at most about ten times.
+//          limit at most 700 million steps for the first plan, and as much again for its places; where its
+//          arena exceeds the budget mostly two or three times as much, at most about ten times.
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors or 1024 stages; in graphs of
 //          more than 100 000 nodes about 1 KiB for each node. A host budget takes more in large graphs.
 // Threads: safe with one env per thread.
@@ -178,7 +178,8 @@ TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *p
 //
 // The first call that gets the pool says for what it is: graph, inference, form, host budget and link. Calls
 // with another are refused. With a pool, a call answers with the best plan that any call has found, knows the
-// bounds that they proved, and searches on from there; the least budget is searched once. So in whatever order budgets are asked, cost does not rise with the budget from the second time on.
+// bounds that they proved, and searches on from there; the least budget is searched once. So in whatever order
+// budgets are asked, cost does not rise with the budget from the second time on.
 //
 // Errors:  TL_ERROR_NO_MEMORY. *pool is NULL then.
 // Cost:    one allocation. The pool keeps at most 32 MiB of steps beside the answers that it gave.

@@ -10,13 +10,14 @@
 //         mix of formats         graph with conversions: applied
 //           plan, places, compare
 //
-// Nothing that a narrower call would find may be missed because other choices used up the work. So it is shared:
+// Nothing that a narrower call would find may be missed because other choices used up the work. It is shared:
 //
-//     a quarter       every number of parts: its bound (tli_bound_part), all in f32 with every chain fused, with
-//                     none, and formats for what that plan runs again
+//     a quarter       every number of parts: its bound (tli_bound_part), all in f32 with every chain fused, or
+//                     with none, and formats for what that plan runs again
 //     a quarter       every number of parts: other chains and mixes, planned with little work
-//     the rest        chains and formats beside the best; then the best of each kind, the finalists, are planned
-//                     again: all of them, the better half with more work, and so on, until one gets what is left
+//     the rest        chains and formats beside the best; then the best of each kind, the finalists, are
+//                     planned again: all of them, the better half with more work, and so on, until one gets
+//                     what is left
 //
 // With a codec all of this happens twice: first without compressed copies, which are proven sooner, then with.
 //
@@ -33,7 +34,7 @@
 
 // A combination that was planned, and may be planned again with more work.
 typedef struct tli_finalist {
-    uint64_t value;                   // of its plan: cost, or with `fewest` bytes; without one, its least budget
+    uint64_t value;                   // of its plan: cost, `fewest`: bytes; else its least budget
     uint64_t work;                    // with which it was planned
     int32_t  fits;                    // 1 = there is a plan
     int32_t  is_settled;              // 1 = more work finds no other plan
@@ -163,7 +164,8 @@ static tl_result tli_fail_compile(const tli_compile *c) {
 // The arrays of the whole call, one block.
 static int tli_open_compile(tli_compile *c) {
     uint64_t nodes = (uint64_t)c->desc->graph->node_count;
-    uint8_t *bytes = (uint8_t *)tli_alloc_array(c->env, nodes, TLI_COMPILE_MIXES + 6 + 2 * TLI_COMPILE_FINALISTS);
+    uint8_t *bytes = (uint8_t *)tli_alloc_array(c->env, nodes,
+                                                TLI_COMPILE_MIXES + 6 + 2 * TLI_COMPILE_FINALISTS);
     int32_t i;
     c->formats = (tl_precision_node *)tli_alloc_array(c->env, nodes, sizeof *c->formats);
     c->losses = (double *)tli_alloc_array(c->env, nodes * TL_SCHEME_COUNT, sizeof *c->losses);

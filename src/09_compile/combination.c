@@ -153,8 +153,8 @@ static int32_t tli_find_origin(const tli_compile *c, const tl_precision_graph *a
     return c->graph == &c->source ? node : c->fusion.members[c->fusion.first_members[node + 1] - 1];
 }
 
-// Plan a graph within the budget, with places. TL_ERROR_INFEASIBLE: nothing fits, and *needed is the budget that
-// would do, UINT64_MAX = not known.
+// Plan a graph within the budget, with places. TL_ERROR_INFEASIBLE: nothing fits, and *needed is the budget
+// that would do, UINT64_MAX = not known.
 static tl_result tli_plan_graph(tli_compile *c, const tl_precision_graph *applied, uint64_t work_limit,
                                 tl_plan *plan, int32_t *proven, uint64_t *needed) {
     const tl_graph *graph = applied->memory ? &applied->graph : c->graph;
@@ -203,7 +203,7 @@ static void tli_describe_choice(const tli_compile *c, const tl_precision_graph *
         if (c->is_mixed) choice->loss += c->choices->node_losses[(size_t)id * TL_SCHEME_COUNT + (size_t)scheme];
     }
     if (c->is_mixed && c->choices->loss_units != TL_UNLIMITED && choice->loss > c->choices->desc.loss_limit)
-        choice->loss = c->choices->desc.loss_limit;     // the exact sum is within it, that of doubles may not be
+        choice->loss = c->choices->desc.loss_limit;     // within it is the exact sum, maybe not that of doubles
 }
 
 // Remember the numbers that make the graphs at hand again.
@@ -357,8 +357,8 @@ static tl_result tli_try_mix(tli_compile *c) {
 
 // -- compile: mixes of formats --
 
-// Prices of a byte, in units of the time of all calls over all bytes. First time alone and bytes alone, then the
-// middle, then what lies between.
+// Prices of a byte, in units of the time of all calls over all bytes. First time alone and bytes alone, then
+// the middle, then what lies between.
 static const double tli_byte_prices[] = { 0, 4096, 0.5, 8, 0.125, 2, 0.03125, 1, 32, 0.25, 0.0625 };
 
 // Whether a mix was tried; if not, remember it.

@@ -136,15 +136,15 @@ typedef struct tl_compiled_plan {
 // budget, and what runs again where gradients are checkpointed with interval 0, or forward only. Everything
 // else is as the strategy says: gradient full keeps all that backward reads, an interval keeps every n-th
 // node. A combination whose calls alone cost no less than the best plan is left out before it is planned. Of
-// equal costs the fewer bytes are taken, then the one that is tried first: f32 before other formats, fewer parts,
-// all chains fused (that saves memory traffic, which only a device prices). Where none fits, a search for the
-// fewest bytes follows, which depends on no budget: the error names its number, and there is a plan where that
-// number is asked for. With a codec half of the work goes into plans without compressed copies.
+// equal costs the fewer bytes are taken, then the one that is tried first: f32 before other formats, fewer
+// parts, all chains fused (that saves memory traffic, which only a device prices). Where none fits, a search
+// for the fewest bytes follows, which depends on no budget: the error names its number, and there is a plan
+// where that number is asked for. With a codec half of the work goes into plans without compressed copies.
 //
-// What a narrower call would plan is among the trials: every number of parts in f32, formats chosen first by time
-// or by bytes, formats chosen for the plan in f32. Each has a share of the work, and the best of each kind are
-// planned again with more. Formats that lose exactly the limit are allowed: what choice.loss says can be given
-// back as loss_limit.
+// What a narrower call would plan is among the trials: every number of parts in f32, formats chosen first by
+// time or by bytes, formats chosen for the plan in f32. Each has a share of the work, and the best of each kind
+// are planned again with more. Formats that lose exactly the limit are allowed: what choice.loss says can be
+// given back as loss_limit.
 //
 // Errors:  those of tl_check_strategy, tl_check_graph, tl_plan_precision, tl_plan_remat; TL_ERROR_INVALID_ARG:
 //          mode eager, which has no plan; a field of precision that is not read; a batch that cannot be split

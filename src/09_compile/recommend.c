@@ -231,7 +231,8 @@ static tl_result tli_find_knee_point(tli_recommend *r, tl_compile_point *best, u
 }
 
 // The least time within the budget. What nearly fits is not refused before all of the work was spent.
-static tl_result tli_find_fast_point(tli_recommend *r, int32_t index, tl_compile_point *point, uint64_t *least) {
+static tl_result tli_find_fast_point(tli_recommend *r, int32_t index, tl_compile_point *point,
+                                     uint64_t *least) {
     uint64_t budget = r->desc->compile.budget_bytes, work = 0;
     tl_result result = tli_compile_point(r->env, &r->compile, budget, r->each, point, least, &work);
     r->work[index] = r->each;
@@ -375,7 +376,8 @@ TLI_IMPL tl_result tl_recommend(tl_env *env, const tl_recommend_desc *desc, tl_r
     r.compile = desc->compile;
     r.each = tli_or_default(desc->compile.work_limit, TLI_COMPILE_WORK) / 8 + 1;
     r.least = r.least_cost = UINT64_MAX;
-    r.rows = (tl_recommend_row *)tli_alloc_array(env, TLI_MOST_CANDIDATES, sizeof *r.rows + 2 * sizeof *r.budgets);
+    r.rows = (tl_recommend_row *)tli_alloc_array(env, TLI_MOST_CANDIDATES,
+                                                 sizeof *r.rows + 2 * sizeof *r.budgets);
     if (!r.rows) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(RECOMMEND), TLI_RULE(NO_MEMORY_TO_COMPILE));
     r.budgets = (uint64_t *)(void *)(r.rows + TLI_MOST_CANDIDATES);
     r.work = r.budgets + TLI_MOST_CANDIDATES;

@@ -201,8 +201,8 @@ typedef struct tl_transport {
     // Begin to send, or to receive, so many bytes. The memory stays as it is until the request ends. A message
     // is received by the receive of that peer with its tag and as many bytes; messages of one peer and tag
     // arrive in their order. TL_OK: the message was taken, and *request is a number >= 0 for the calls below.
-    // TL_NOT_READY: it was not taken, and the same message is offered again. Another result: it has failed. With
-    // these two *request is not read.
+    // TL_NOT_READY: it was not taken, and the same message is offered again. Another result: it has failed.
+    // With these two *request is not read.
     tl_result (*send)(void *self, int32_t peer, uint32_t tag, const void *data, uint64_t bytes,
                       int32_t *request);
     tl_result (*receive)(void *self, int32_t peer, uint32_t tag, void *data, uint64_t bytes, int32_t *request);

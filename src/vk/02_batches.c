@@ -1,7 +1,8 @@
 #if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 
 // Batches: opened, submitted, looked at, waited for. With a queue of its own the backend notes each command
-// that it records: vkEndCommandBuffer may fail and leave the command buffer invalid, then all is recorded again.
+// that it records: vkEndCommandBuffer may fail and leave the command buffer invalid, then all is recorded
+// again.
 
 // -- batches --
 
@@ -21,7 +22,8 @@ static void tli_vk_unlock(tli_vk *b) {
 static void tli_vk_free_slots(tli_vk *b) {
     int32_t i;
     for (i = 0; i < b->slot_end && b->slot_count; i++)
-        if (b->all_slots[i].is_used && b->all_slots[i].serial <= b->passed) tli_vk_free_slot(b, &b->all_slots[i]);
+        if (b->all_slots[i].is_used && b->all_slots[i].serial <= b->passed)
+            tli_vk_free_slot(b, &b->all_slots[i]);
 }
 
 // Note that the batches up to this serial have finished, and the dropped ones behind them.

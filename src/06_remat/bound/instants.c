@@ -161,11 +161,13 @@ static uint64_t tli_bound_round_up(const tli_bound *model, int64_t value) {
 // Note a value that holds for every schedule: where it reaches the cost of a plan, more is of no use.
 static void tli_bound_note(tli_bound *model, int64_t value) {
     uint64_t target = model->watch ? model->watch->target : 0;
-    if (target && (value >= TLI_BOUND_INFINITE || tli_bound_round_up(model, value) >= target)) model->is_reached = 1;
+    if (target && (value >= TLI_BOUND_INFINITE || tli_bound_round_up(model, value) >= target))
+        model->is_reached = 1;
 }
 
 static int tli_bound_is_over(const tli_bound *model) {
-    return model->is_reached || *model->work >= model->work_limit || tli_remat_stops(model->watch, *model->work);
+    return model->is_reached || *model->work >= model->work_limit ||
+           tli_remat_stops(model->watch, *model->work);
 }
 
 // Raise the value of climb->best in at most `rounds` subgradient steps. The length of a step depends on the

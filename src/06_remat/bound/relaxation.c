@@ -56,9 +56,9 @@
 
 enum { TLI_BOUND_FREE, TLI_BOUND_KEPT, TLI_BOUND_ABSENT };  // x[a][t] not fixed, fixed to 1, fixed to 0
 
-// The flow network, the same for all spans: source -> item -> maker -> its inputs; node -> sink. The arcs out of
-// vertex v, and the reverse of each arc into it, lie side by side at first[v] .. first[v + 1] - 1. They were added
-// in this order: the arc from the source to item t as number t, that from t to its maker as items + t.
+// The flow network, the same for all spans: source -> item -> maker -> its inputs; node -> sink. The arcs out
+// of vertex v, and the reverse of each arc into it, lie side by side at first[v] .. first[v + 1] - 1. They were
+// added in this order: the arc from the source to item t as number t, that from t to its maker as items + t.
 typedef struct tli_bound_net {
     int32_t  vertex_count, arc_count;        // arc_count: without their reverses
     int32_t  is_counted;                     // 1 = first[] is known

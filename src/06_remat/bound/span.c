@@ -24,7 +24,8 @@ static void tli_bound_add_arc(tli_bound_net *net, int32_t from, int32_t to) {
     net->place[net->arc_count++] = there;
 }
 
-// Add the arcs in the order that tli_bound_net names, then node -> sink as arc 2 items + node, then maker -> input.
+// Add the arcs in the order that tli_bound_net names, then node -> sink as arc 2 items + node, then maker ->
+// input.
 static void tli_bound_add_arcs(tli_bound *model) {
     const tl_graph *graph = model->graph;
     tli_bound_net *net = &model->net;
@@ -94,8 +95,8 @@ static int32_t tli_bound_send(tli_bound_net *net, int32_t length, int64_t *flow)
     return full;
 }
 
-// Raise the level of a vertex from which no arc leads down, to one above the lowest that it leads to; returns 0 if
-// no vertex is left at its old level: then no path crosses that level any more.
+// Raise the level of a vertex from which no arc leads down, to one above the lowest that it leads to; returns 0
+// if no vertex is left at its old level: then no path crosses that level any more.
 static int tli_bound_lift(tli_bound_net *net, int32_t v) {
     int32_t *counts = net->queue, least = net->vertex_count, old = net->level[v], k;
     for (k = net->first[v]; k < net->first[v + 1]; k++) {
@@ -109,9 +110,9 @@ static int tli_bound_lift(tli_bound_net *net, int32_t v) {
 }
 
 // Find the maximum flow along shortest paths (Ahuja and Orlin, 1991): levels are distances to the sink, raised
-// where a path ends, and are searched as a whole only once; left[] holds the residual capacities. Every path ends
-// in an arc to the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never become full.
-// It ends early when *work reaches `limit`: any flow is a lower bound of the minimum cut.
+// where a path ends, and are searched as a whole only once; left[] holds the residual capacities. Every path
+// ends in an arc to the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never
+// become full. It ends early when *work reaches `limit`: any flow is a lower bound of the minimum cut.
 static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work, uint64_t limit) {
     int32_t source = net->vertex_count - 2, sink = source + 1, far = net->vertex_count + 1, v;
     int32_t at = source, length = 0;
@@ -182,8 +183,8 @@ typedef struct tli_bound_cut {
 
 static uint64_t *tli_bound_side_of(tli_bound_cut *cut) { return (uint64_t *)(cut + 1); }
 
-// The cut of these capacities, or the one whose room it gets, and hashes of enter[] and of price[]. The capacities
-// out of nodes follow from ran_by.
+// The cut of these capacities, or the one whose room it gets, and hashes of enter[] and of price[]. The
+// capacities out of nodes follow from ran_by.
 static tli_bound_cut *tli_bound_find_cut(const tli_bound *model, int32_t ran_by, uint64_t hash[2]) {
     uint64_t a = (uint64_t)ran_by + 1, b = ~a, at;
     int32_t t, items = model->item_count;
@@ -437,7 +438,8 @@ static int32_t tli_bound_prune(tli_bound *model, int32_t count) {
         for (at = kept = runs = 0; at < count; runs++) {
             int32_t x = at, y = tli_bound_find_run(model->labels, x, count);
             at = tli_bound_find_run(model->labels, y, count);
-            kept = tli_bound_merge(model->merged, kept, model->labels + x, model->labels + y, model->labels + at);
+            kept = tli_bound_merge(model->merged, kept, model->labels + x, model->labels + y,
+                                   model->labels + at);
         }
         tli_bound_swap_labels(model);
         count = kept;

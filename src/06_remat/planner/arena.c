@@ -8,10 +8,11 @@
 // same, a plan is made again within as much less, a few times.
 //
 // The least budget is the lowest arena of a few plans that are made in bytes alone: that of the least live
-// bytes, others of as many and of a little more, and with copies also those without. They depend on no budget of
-// the device and no cost. If none of their arenas fits, the lowest is what does. A plan whose arena is lower
-// still is no answer, so refusals hold for every call. Host copies have an arena of their own. In banks, what is
-// taken of all of them together is the arena, and places that no bank holds count as an arena that is too large.
+// bytes, others of as many and of a little more, and with copies also those without. They depend on no budget
+// of the device and no cost. If none of their arenas fits, the lowest is what does. A plan whose arena is lower
+// still is no answer, so refusals hold for every call. Host copies have an arena of their own. In banks, what
+// is taken of all of them together is the arena, and places that no bank holds count as an arena that is too
+// large.
 //
 // All planners with a budget go this way: each gives a function that makes one plan of the rounded graph. Those
 // of chains and policies have few plans: theirs of the least bytes and of a little more are the last tries.
@@ -158,7 +159,7 @@ static tl_result tli_arena_try(tli_arena_plan *a, tli_arena_maker make, const tl
     uint64_t asked = a->rounded.work_limit, share = TLI_ARENA_PLAN_SHARE(tli_arena_left(a));
     tl_result result;
     if (a->work_end && share < asked) a->rounded.work_limit = share;
-    result = make(a, budget, report);
+    result = (make)(a, budget, report);
     a->rounded.work_limit = asked;
     a->turns++;
     a->work += report->work;
@@ -632,8 +633,8 @@ static tl_result tli_arena_make_equal(tli_arena_plan *a, const tli_budget *budge
     return TL_ERROR_INFEASIBLE;
 }
 
-// No plan takes less than the least budget. result: TL_OK = there is a plan that fits, which is the answer if it
-// keeps that; else the one behind the least budget is, if it fits. first: the report of the first plan.
+// No plan takes less than the least budget. result: TL_OK = there is a plan that fits, which is the answer if
+// it keeps that; else the one behind the least budget is, if it fits. first: the report of the first plan.
 static tl_result tli_arena_hold_least(tli_arena_plan *a, const tli_budget *budget, tl_result result,
                                       const tl_remat_report *first) {
     tli_arena_lowest lowest;
@@ -824,7 +825,8 @@ static tl_result tli_plan_remat_plain(tl_env *env, const tl_remat_desc *desc, co
     tl_result result;
     plain.codec = TL_CODEC_NONE;
     plain.pool = NULL;
-    if (desc->work_limit) plain.work_limit = desc->work_limit > report->work ? desc->work_limit - report->work : 1;
+    if (desc->work_limit)
+        plain.work_limit = desc->work_limit > report->work ? desc->work_limit - report->work : 1;
     within.host_bytes = 0;
     result = tli_plan_remat_placed(env, &plain, &within, is_trial, &without, &other, &lowered);
     report->work = other.work += report->work;

@@ -725,7 +725,8 @@ static tl_result tli_remat_climb(tli_remat *r, const tli_bytes_alone *alone) {
         r->least = least;
         r->node = node;
         r->pool->lowest_node = node;
-        is_whole = (i == count && !r->is_first) || least <= l.floor || (ladder.least && !tli_remat_has_copies(&l));
+        is_whole = (i == count && !r->is_first) || least <= l.floor ||
+                   (ladder.least && !tli_remat_has_copies(&l));
         if (!r->watch.stopped && !r->alone && is_whole) r->pool->ladder_least = least;
         if (ladder.least && ladder.least == least) result = tli_remat_make_equal(r, l.graph);
     }
@@ -1202,8 +1203,8 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
 }
 
 // The plan of the fewest bytes that a refusal by tli_plan_remat names, with the work of the search for them
-// alone, at most so much; is_first: what its first parts find will do. The report is that of the refusal. TL_ERROR_INFEASIBLE:
-// they are known without a plan.
+// alone, at most so much; is_first: what its first parts find will do. The report is that of the refusal.
+// TL_ERROR_INFEASIBLE: they are known without a plan.
 static tl_result tli_plan_remat_lowest(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
                                        uint64_t most_work, int is_first, tl_plan *plan,
                                        tl_remat_report *report) {

@@ -481,9 +481,10 @@ static void tli_find_loss_unit(tli_precision *p) {
     p->unit_exponent = top - 30 + tli_log2_u64(sum) + 1 - 52;
 }
 
-// Convert losses to units, rounded up. A loss of twice the limit or more is cut to that: it stays over the limit,
-// and sums over all nodes fit 64 bits. A choice that loses exactly the limit may have a unit a node more; so
-// loss_units is as much larger, and who chooses within it asks tli_is_over_limit whether it was too much.
+// Convert losses to units, rounded up. A loss of twice the limit or more is cut to that: it stays over the
+// limit, and sums over all nodes fit 64 bits. A choice that loses exactly the limit may have a unit a node
+// more; so loss_units is as much larger, and who chooses within it asks tli_is_over_limit whether it was too
+// much.
 static void tli_count_losses(tli_precision *p, double limit) {
     uint64_t places = (uint64_t)p->graph->node_count * TL_SCHEME_COUNT, i, units;
     if (tli_is_unlimited(limit)) tli_find_loss_unit(p);

@@ -167,11 +167,11 @@ static uint64_t tli_count_sim_arena(const tli_sim_arena *arena) {
 }
 
 static uint64_t tli_count_sim(const tli_sim *sim) {
-    uint64_t slots = (uint64_t)sim->slot_count;
+    uint64_t slot_total = (uint64_t)sim->slot_count;
     if (!sim->all_tensors) return 0;
-    return tli_count_array(slots * (uint64_t)sim->graph->tensor_count, sizeof *sim->tensors) +
-           tli_count_array(slots * (uint64_t)sim->graph->node_count, sizeof *sim->nodes) +
-           tli_count_array(slots, sizeof *sim->next_backward) +
+    return tli_count_array(slot_total * (uint64_t)sim->graph->tensor_count, sizeof *sim->tensors) +
+           tli_count_array(slot_total * (uint64_t)sim->graph->node_count, sizeof *sim->nodes) +
+           tli_count_array(slot_total, sizeof *sim->next_backward) +
            tli_count_array(tli_sim_most_made(sim->graph), sizeof *sim->made) +
            (sim->late ? tli_count_array((uint64_t)sim->late_capacity, sizeof *sim->late) : 0) +
            tli_count_sim_arena(&sim->arena) + tli_count_sim_arena(&sim->host_arena);
@@ -250,19 +250,19 @@ static uint64_t tli_count_call(const tl_run *run) {
 
 // Buffers, kernels and the operands of all calls that may be under way.
 static uint64_t tli_count_state(const tl_run *run) {
-    uint64_t slots = (uint64_t)run->slot_count, outputs;
+    uint64_t slot_total = (uint64_t)run->slot_count, outputs;
     uint64_t nodes = (uint64_t)run->graph->node_count, tensors = (uint64_t)run->graph->tensor_count;
     uint64_t flights = (uint64_t)run->flight_count;
-    uint64_t bytes = sizeof *run + tli_count_array(slots * tensors, 2 * sizeof(tli_buffer)) +
-                     tli_count_array(slots * nodes, 1) + tli_count_array(tensors, 2) +
+    uint64_t bytes = sizeof *run + tli_count_array(slot_total * tensors, 2 * sizeof(tli_buffer)) +
+                     tli_count_array(slot_total * nodes, 1) + tli_count_array(tensors, 2) +
                      tli_count_array(nodes, sizeof *run->kernel_of) +
                      ((uint64_t)run->desc.kernel_count + 1) * sizeof *run->kernels;
     (void)tli_find_widest_call(run, &outputs);
     bytes += tli_count_call(run) * (1 + (flights ? flights - 1 : 0) + (uint64_t)run->begun_count);
     if (run->saved_of)
         bytes += tli_count_array(nodes, sizeof *run->saved_of) +
-                 tli_count_array(slots * (uint64_t)run->saved_count, sizeof(tli_buffer));
-    if (run->all_spilled) bytes += tli_count_array(slots * tensors, sizeof *run->all_spilled);
+                 tli_count_array(slot_total * (uint64_t)run->saved_count, sizeof(tli_buffer));
+    if (run->all_spilled) bytes += tli_count_array(slot_total * tensors, sizeof *run->all_spilled);
     if (flights) bytes += flights * (sizeof *run->flights + tli_count_array(outputs + 2, sizeof(tli_held)));
     if (run->begun) bytes += (uint64_t)run->begun_count * sizeof *run->begun;
     if (run->own_blocks) bytes += tli_count_array((uint64_t)run->plan.block_count, sizeof *run->own_blocks);

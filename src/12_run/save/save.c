@@ -585,8 +585,8 @@ static void tli_save_tensor(tli_saving *s, int32_t i) {
         tli_save_held(s, &buffer->device, TL_TIER_DEVICE, sim->arena.places[owner],
                       is_packed ? t->packed_bytes : bytes);
     if (t->on_host && bytes)
-        tli_save_held(s, &tli_spilled_of(run, buffer)->host, TL_TIER_HOST, sim->host_arena.places[tli_sim_host_owner(sim, i)],
-                      bytes);
+        tli_save_held(s, &tli_spilled_of(run, buffer)->host, TL_TIER_HOST,
+                      sim->host_arena.places[tli_sim_host_owner(sim, i)], bytes);
     if (t->has_gradient)
         tli_save_held(s, &run->gradients[i].device, TL_TIER_DEVICE,
                       sim->arena.places[tli_sim_owner(sim, TLI_USE_GRADIENT, i)], bytes);
