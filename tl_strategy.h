@@ -335,8 +335,8 @@ TLDEF void tl_measure_arena(const tl_env *env, size_t *used_bytes, size_t *peak_
 //         result = tl_finish_file_sink(&env, &file, tl_write_memory_svg(&env, curves, 2, NULL, sink));
 //
 // What is new is written to PATH.tl_tmp, or PATH.tl_tmp1 and so on where there is one; it is made anew, so it
-// is no link that somebody else has put there. It gets the mode of the old file and, where that is allowed, its
-// owner. A link is followed, and stays. What is no file is written as it is: pipes, devices, /dev/stdout.
+// is no link that somebody else has put there. It gets the mode of the old file and, where that is allowed,
+// its owner. A link is followed, and stays. What is no file is written as it is: pipes, devices, /dev/stdout.
 typedef struct tl_file_sink {
     void   *file;      // FILE *; NULL = not open
     char    path[480]; // of what is replaced, links followed
@@ -5583,25 +5583,29 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 //   data     [length] all of it; hostile data is refused
 //
 // Between passes that is the number of the next training step, the caller's variables (tl_run_desc.variables)
-// and loss scaler, the graph's inputs, and the plan's entry or the results that are kept from pass to pass.
-// It goes into any run of the same graph, precision, seed, slots and states, whatever its plan: results that
-// this one would not keep, or that are not there, are made again; a plan with an entry of its own needs that
-// entry. In a pass it is all that is live as well, and goes into a run of the same plan alone, with the same
-// places and in_flight: it goes on with the step that comes next. What follows is the same to the bit as
+// and loss scaler, the graph's inputs, and the plan's entry or the results that are kept from pass to pass. It
+// goes into any run with the same of what changes bits, whatever its plan: graph, precision, seed, slots,
+// variables, formats and quantizations, loss_gradient_word, limits of the scaler, micro-batches, rank,
+// inference and, where its plan compresses, steps. Results that this one would not keep, or that are not
+// there, are made again; a plan with an entry of its own needs that entry. Between two passes of a training
+// step it is the number of that step and the scale of its loss as well: the next tl_start_pass goes on with
+// it, and tl_run_plan runs the passes that are left of it, from the micro-batch on that follows as many as
+// have ended. In a pass it is all that is live as well, and goes into a run of the same plan alone, with the
+// same places and in_flight: it goes on with the step that comes next. What follows is the same to the bit as
 // without. Whatever else the caller has, such as weights that are no variables of the run, and generators of
 // random numbers, is the caller's to save.
 //
 // The form: numbers of 4 or 8 bytes, the lowest byte first; 8 bytes that say what it is, a version, the hashes
-// of graph and plan, states, tensors as they lie in memory, and 8 bytes of checksum. Tensors are not converted:
-// machines of the other byte order cannot exchange them.
+// of graph, settings and plan, variables, tensors as they lie in memory, and 8 bytes of checksum. Tensors are
+// not converted: machines of the other byte order cannot exchange them.
 //
 // tl_load_run is called between passes. Until all of the data was checked nothing is changed, so a run that
 // refuses data is as it was. In a pass, tl_save_run closes the step that was carried out last.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a step, a copy or a sum over ranks is under way, also where tl_run_plan
-//          answered TL_NOT_READY; the data is of another graph, plan, seed, byte order, or of other states;
-//          load: in a pass. TL_ERROR_UNSUPPORTED: in a pass, what is decided online, reported by dynamic nodes
-//          of a hybrid run, kept from pass to pass, or without an arena; data of another version.
+//          answered TL_NOT_READY; the data is of another graph, plan, seed, byte order, of other variables or
+//          settings; load: in a pass. TL_ERROR_UNSUPPORTED: in a pass, what is decided online, reported by
+//          dynamic nodes of a hybrid run, kept from pass to pass, or without an arena; data of another version.
 //          TL_ERROR_PARSE: damaged data. TL_ERROR_NO_MEMORY; what the sink returned; those of the backend: load
 //          has lost the inputs then, and no pass is under way.
 // Cost:    the bytes, and in a pass a replay of the plan.
@@ -5619,7 +5623,8 @@ typedef struct tl_saved {
 //     4 ranks     tl_save_run on each, after the same training step
 //     3 ranks     tl_compile_ranks again, tl_init_run, tl_load_variables with all four saves, on each
 //
-//   saves   [save_count] of one training step, of runs of the same graph, precision and seed
+//   saves   [save_count] of one training step, none within it; of runs of the same graph, precision, seed,
+//           loss_gradient_word and limits of the scaler, and without stages of the same formats
 //
 // Each range that this run registers (tl_run_desc.variables) is looked for by its node, its kind and its number
 // among those of both, and may be in any of the saves; what else they have is passed over. So register what
@@ -5636,7 +5641,8 @@ typedef struct tl_saved {
 // Called between passes. A run that refuses saves is as it was.
 //
 // Errors:  TL_ERROR_INVALID_ARG: no save has a range of this run, or another number of bytes of it, or two
-//          differ; saves of several training steps, in a pass, of another graph, precision or seed; a pass or a
+//          differ; saves of several training steps, in a pass or between micro-batches of a training step, of
+//          another graph, precision, seed or other settings; a pass or a
 //          sum is under way. TL_ERROR_PARSE: damaged data. TL_ERROR_UNSUPPORTED: data of another version.
 //          TL_ERROR_NO_MEMORY.
 // Cost:    the bytes of all saves are read once; n log n for n ranges, and 24 bytes a range meanwhile.
@@ -60971,7 +60977,7 @@ typedef struct tli_words {
 typedef struct tli_greeting {
     int32_t   first;
     int32_t   is_begun, is_done;
-    uint32_t  accepted;         // messages that were taken: bits 1 << (2 x neighbour + 0 received, 1 sent)
+    uint32_t  accepted;         // bits 1 << (2 x neighbour + is sent) of what the transport took
     tli_words own, others[2];
     int32_t   requests[2][2];   // sent, received; TLI_NO_REQUEST
 } tli_greeting;

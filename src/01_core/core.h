@@ -142,8 +142,8 @@ TLDEF void tl_measure_arena(const tl_env *env, size_t *used_bytes, size_t *peak_
 //         result = tl_finish_file_sink(&env, &file, tl_write_memory_svg(&env, curves, 2, NULL, sink));
 //
 // What is new is written to PATH.tl_tmp, or PATH.tl_tmp1 and so on where there is one; it is made anew, so it
-// is no link that somebody else has put there. It gets the mode of the old file and, where that is allowed, its
-// owner. A link is followed, and stays. What is no file is written as it is: pipes, devices, /dev/stdout.
+// is no link that somebody else has put there. It gets the mode of the old file and, where that is allowed,
+// its owner. A link is followed, and stays. What is no file is written as it is: pipes, devices, /dev/stdout.
 typedef struct tl_file_sink {
     void   *file;      // FILE *; NULL = not open
     char    path[480]; // of what is replaced, links followed

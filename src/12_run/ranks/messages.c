@@ -25,7 +25,7 @@ typedef struct tli_words {
 typedef struct tli_greeting {
     int32_t   first;
     int32_t   is_begun, is_done;
-    uint32_t  accepted;         // messages that were taken: bits 1 << (2 x neighbour + 0 received, 1 sent)
+    uint32_t  accepted;         // bits 1 << (2 x neighbour + is sent) of what the transport took
     tli_words own, others[2];
     int32_t   requests[2][2];   // sent, received; TLI_NO_REQUEST
 } tli_greeting;
