@@ -69875,7 +69875,7 @@ static int tli_has_stages(const tl_run *run) {
 // What has to be the same. Variables alone go to other ranks, which have other micro-batches, and other nodes.
 static void tli_save_settings(tli_saving *s) {
     tl_run *run = s->run;
-    uint64_t has_stages = tli_has_stages(run), formats = tli_hash_formats(run);
+    uint64_t has_stages = (uint64_t)tli_has_stages(run), formats = tli_hash_formats(run);
     uint64_t read = tli_save_number(s, has_stages, 4);
     if (s->variables_only && (read || has_stages)) (void)tli_save_number(s, 0, 8);
     else tli_save_same(s, formats, 8, TLI_RULE(SAVED_HAS_OTHER_FORMATS));
