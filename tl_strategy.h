@@ -4161,8 +4161,8 @@ typedef struct tl_recommendation {
 //
 // Errors:  those of tl_compile; TL_ERROR_INFEASIBLE: no strategy fits; the error names the least budget found,
 //          or the least cost; TL_ERROR_INVALID_ARG. *recommendation is all zero then.
-// Cost:    three times compile.work_limit, of which each strategy gets an eighth; one that would fit with a
-//          quarter more bytes gets all of it once more. Knee and least-bytes eight to ten times that.
+// Cost:    three times compile.work_limit, of which each strategy gets an eighth. Where one fits, those that are
+//          not found to fit get all of it once more. Knee and least-bytes eight to ten times that.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_recommend(tl_env *env, const tl_recommend_desc *desc, tl_recommendation *recommendation);
 TLDEF void      tl_free_recommendation(tl_env *env, tl_recommendation *recommendation);  // accepts zeroed ones
@@ -43360,6 +43360,7 @@ static int tli_is_unlimited(double limit) { return !tli_is_amount(limit); }
 // follow choose by the criterion, and make a plan of the choice.
 
 #define TLI_LOSS_BITS 40          // the loss limit is 2^40 units
+#define TLI_STRICT_TURNS 16       // choices below one that loses a little more than the limit, before whole units
 #define TLI_LOSS_SUM_BITS 12      // a unit is 2^12 roundings of a sum of doubles, or more
 #define TLI_EXACT_NODES 256       // most nodes of a graph whose runners-up are choices of the whole graph
 #define TLI_EXTRA_WORK  50000000  // for all runners-up, and for the least loss among choices of equal cost
@@ -44792,15 +44793,15 @@ static tl_result tli_try_least_loss(tli_precision *p, tli_pick *pick, tl_precisi
     return plan->measured_loss <= p->desc.loss_limit ? TL_OK : tli_fail_measured(p, plan->measured_loss);
 }
 
-// Choose again, within whole units, where more was too much. What is proven is that more costs no less.
+// The choice at hand loses more than the limit, by less than its units tell: choose again below it, and at last
+// within whole units.
 static tl_result tli_pick_strictly(tli_precision *p, tli_pick *pick) {
-    uint64_t bound = pick->bound;
-    tl_result result = tli_pick_criterion(p, tli_find_strict_units(p), pick);
-    if (result || bound >= pick->bound) return result;
-    pick->bound = bound;
-    pick->proven = pick->cost <= bound;
-    pick->gap_ratio = tli_find_gap(pick->cost, bound);
-    return TL_OK;
+    uint64_t strict = tli_find_strict_units(p);
+    int turns = TLI_STRICT_TURNS;
+    tl_result result = TL_OK;
+    while (!result && tli_is_over_limit(p, p->schemes))
+        result = tli_pick_criterion(p, turns-- > 0 && pick->loss > strict ? pick->loss - 1 : strict, pick);
+    return result;
 }
 
 static tl_result tli_run_rounds(tli_precision *p, tli_pick *pick, tl_precision_plan *plan) {
@@ -49771,9 +49772,11 @@ static uint64_t tli_price_node(const tli_compile *c, int32_t id, int32_t scheme,
 // Choose formats by the costs at hand.
 static tl_result tli_pick_formats(tli_compile *c, tli_precision *p) {
     tli_pick pick;
+    uint64_t strict = tli_find_strict_units(p);
+    int turns = TLI_STRICT_TURNS;
     tl_result result = tli_pick_cost(p, p->loss_units, &pick);
-    if (!result && tli_is_over_limit(p, p->schemes))
-        result = tli_pick_cost(p, tli_find_strict_units(p), &pick);
+    while (!result && tli_is_over_limit(p, p->schemes))
+        result = tli_pick_cost(p, turns-- > 0 && pick.loss > strict ? pick.loss - 1 : strict, &pick);
     c->work += (uint64_t)c->graph->node_count * 4096;
     if (result == TL_ERROR_INFEASIBLE)
         return tli_fail(c->env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE),
@@ -50649,7 +50652,7 @@ static tl_result tli_try_parts(tli_compile *c) {
     tl_result result = c->part_count ? TL_OK : tli_list_parts(c);
     c->second_work = start + whole / 2;
     if (!result) result = tli_turn_parts(c, start + whole / 4, 1);
-    if (!result && !c->stopped) result = tli_turn_parts(c, start + whole / 2 + whole / 4, 0);
+    if (!result && !c->stopped) result = tli_turn_parts(c, start + whole / 2 + (c->part_list[0].enumerates ? whole / 4 : 0), 0);
     return result;
 }
 
@@ -50762,13 +50765,14 @@ static int tli_is_compile_settled(const tli_compile *c) {
     return c->has_best && (c->is_complete || tli_is_near(c) || (!c->fewest && c->bound == c->choice.cost));
 }
 
-// Plan the finalists again: all of them with half of the work that is left, the better half with half of the
-// rest, and so on. The last one is the best, which is planned with what is left then.
+// Plan the finalists again: all of them, then the best four, the best two; each turn with a quarter of the work
+// that was left at first. The best is planned with the last quarter.
 static tl_result tli_deepen(tli_compile *c) {
+    uint64_t start = c->work, quarter = c->work_limit > c->work ? (c->work_limit - c->work) / 4 : 0, turn = 1;
     tl_result result = TL_OK;
-    int32_t count, i;
-    for (count = c->finalist_count; count > c->has_best && !tli_is_compile_settled(c); count /= 2) {
-        uint64_t end = c->work_limit - (c->work_limit > c->work ? (c->work_limit - c->work) / 2 : 0);
+    int32_t count = c->finalist_count, i;
+    for (; count > c->has_best && !result && !tli_is_compile_settled(c); turn++) {
+        uint64_t end = start + turn * quarter;
         tli_sort_finalists(c);
         for (i = 0; i < count && !result && !tli_is_out_of_work(c) && !tli_is_compile_settled(c); i++) {
             const tli_finalist *f = &c->finalists[i];
@@ -50777,7 +50781,7 @@ static tl_result tli_deepen(tli_compile *c) {
             c->plan_work = share;
             result = tli_plan_finalist(c, f);
         }
-        if (result) break;
+        count = count > 4 ? 4 : count / 2;
     }
     return result;
 }
@@ -51311,19 +51315,8 @@ static tl_result tli_find_knee_point(tli_recommend *r, tl_compile_point *best, u
     return result;
 }
 
-// The least time within the budget. What nearly fits is not refused before all of the work was spent.
-static tl_result tli_find_fast_point(tli_recommend *r, int32_t index, tl_compile_point *point,
-                                     uint64_t *least) {
-    uint64_t budget = r->desc->compile.budget_bytes, work = 0;
-    tl_result result = tli_compile_point(r->env, &r->compile, budget, r->each, point, least, &work);
-    r->work[index] = r->each;
-    if (result != TL_ERROR_INFEASIBLE || *least == UINT64_MAX || *least / 5 > budget / 4) return result;
-    r->work[index] = r->desc->compile.work_limit;
-    return tli_compile_point(r->env, &r->compile, budget, r->work[index], point, least, &work);
-}
-
-// Compile a candidate by the wish.
-static tl_result tli_try_candidate(tli_recommend *r, int32_t index) {
+// Compile a candidate by the wish; for the least time with a limit of the work.
+static tl_result tli_try_candidate(tli_recommend *r, int32_t index, uint64_t limit) {
     tl_recommend_row *row = &r->rows[index];
     tl_compile_point point;
     uint64_t least = 0, work = 0;
@@ -51331,15 +51324,18 @@ static tl_result tli_try_candidate(tli_recommend *r, int32_t index) {
     tli_zero(&point, sizeof point);
     tli_set_candidate(r, index);
     switch (r->desc->wish) {
-    case TL_WISH_LEAST_TIME: result = tli_find_fast_point(r, index, &point, &least); break;
+    case TL_WISH_LEAST_TIME:
+        result = tli_compile_point(r->env, &r->compile, r->desc->compile.budget_bytes, limit, &point, &least,
+                                   &work);
+        break;
     case TL_WISH_LEAST_BYTES: result = tli_bisect_bytes(r, &point, &least, &work); break;
     case TL_WISH_KNEE: result = tli_find_knee_point(r, &point, &least, &work); break;
     case TL_WISH_COUNT: break;
     }
     row->choice = point.choice;
     row->outcome = TL_OUTCOME_SLOWER;
-    if (r->desc->wish != TL_WISH_LEAST_TIME)
-        r->work[index] = r->desc->wish == TL_WISH_KNEE ? r->each + 1 : r->each;
+    r->work[index] = r->desc->wish == TL_WISH_KNEE ? r->each + 1 : limit;
+    row->least_bytes = 0;
     r->budgets[index] = point.budget_bytes;
     if (r->desc->wish == TL_WISH_LEAST_TIME) r->budgets[index] = r->desc->compile.budget_bytes;
     if (result != TL_ERROR_INFEASIBLE) return result;
@@ -51427,11 +51423,35 @@ static tli_rule tli_find_recommend_rule(const tl_recommend_desc *desc) {
     return TLI_NO_RULE;
 }
 
+// The row that would fit with the fewest bytes, of those that do not; -1 = none.
+static int32_t tli_find_nearest_row(const tli_recommend *r) {
+    int32_t nearest = -1, k;
+    for (k = 0; k < r->count; k++) {
+        const tl_recommend_row *row = &r->rows[k];
+        if (row->outcome != TL_OUTCOME_OVER || !row->least_bytes) continue;
+        if (nearest < 0 || row->least_bytes < r->rows[nearest].least_bytes) nearest = k;
+    }
+    return nearest;
+}
+
+// What was not found to fit gets all of the work before the table says so. Where nothing fits, the nearest first.
+static tl_result tli_try_again(tli_recommend *r) {
+    int32_t nearest = tli_find_nearest_row(r), k;
+    tl_result result = TL_OK;
+    if (r->desc->wish != TL_WISH_LEAST_TIME || nearest < 0) return TL_OK;
+    if (tli_choose_row(r) < 0) result = tli_try_candidate(r, nearest, r->desc->compile.work_limit);
+    for (k = 0; k < r->count && !result && tli_choose_row(r) >= 0; k++)
+        if (r->rows[k].outcome == TL_OUTCOME_OVER)
+            result = tli_try_candidate(r, k, r->desc->compile.work_limit);
+    return result;
+}
+
 static tl_result tli_run_recommend(tli_recommend *r, tl_recommendation *recommendation) {
     int32_t chosen, k;
     tl_result result = TL_OK;
     r->count = tli_list_candidates(r->desc, r->rows);
-    for (k = 0; k < r->count && !result; k++) result = tli_try_candidate(r, k);
+    for (k = 0; k < r->count && !result; k++) result = tli_try_candidate(r, k, r->each);
+    if (!result) result = tli_try_again(r);
     if (result) return result;
     chosen = tli_choose_row(r);
     if (chosen < 0) return tli_refuse_wish(r);

@@ -145,6 +145,11 @@ def policies_plan_or_say_what_they_need():
     assert tried >= 3
     refused(1, ['--policy', 'greedy', *POLICIES], MODEL, '--budget', '60%', '--policy', 'greedy')
     refused(1, ['inference'], MODEL, '--budget', '60%', '--policy', 'every-n', '--inference')
+
+def negative_numbers_are_values():
+    for option, word in ('--budget', 'must be bytes'), ('--loss', 'must be a number'), ('--work', 'must be a whole number'), ('--align', 'must be a power of two'):
+        refused(1, [option + ' -5', word], MODEL, '--compile', option, '-5')
+    refused(1, ['--budget: a value must follow'], MODEL, '--budget', '--compile')
     out = planned(MODEL, '--policy', 'chen-greedy', '--explain')
     assert 'chen-greedy' in out and 'made again' in out
     points = planned(MODEL, '--pareto', '--work', '100000')
@@ -466,6 +471,9 @@ class Evaluation:
     def units(self, schemes, limit):
         """As the planner adds them: in parts of the limit, rounded up."""
         return sum(-(-self.options[i][scheme][1] * 2**40 // limit) if limit else (2**63 if self.options[i][scheme][1] else 0) for i, scheme in enumerate(schemes))
+    def within(self, schemes, limit):
+        """By the sum of doubles, as it is printed, or by whole units."""
+        return sum(float(self.options[i][scheme][1]) for i, scheme in enumerate(schemes)) <= float(limit) or self.units(schemes, limit) <= 2**40
     def bytes(self, schemes):
         def size_in(size, form): return size if form == 'f32' else -(-size // 4) * WIDTH[form]
         total = sum(size_in(self.nodes[i].out[k], to) for i, k, own, to in self.conversions(schemes))
@@ -486,7 +494,7 @@ def check_choice(evaluation, got, limit=None):
     assert (cost, converted) == (got['cost'], got['conversion_cost']), (got, cost, converted)
     assert len(list(evaluation.conversions(schemes))) == got['conversion_count'], got
     assert abs(float(evaluation.loss(schemes)) - got['loss']) <= 1e-12 * got['loss'], got
-    assert limit is None or evaluation.loss(schemes) <= limit, got
+    assert limit is None or evaluation.within(schemes, limit), got
     assert evaluation.bytes(schemes) == got['bytes'], (got, evaluation.bytes(schemes))
     assert got['bound_cost'] <= got['cost'] and got['base_cost'] == sum(options.get('f32', (0,))[0] for options in evaluation.options), got
     assert got['proven'] in (0, 1, True, False)
@@ -567,7 +575,7 @@ def small_choices_are_the_best():
                 for limit in sorted({0.0, float(most) / 9, float(most) / 3, float(most) * 0.7, float(most)}):
                     got = chosen(model, 'loss=%r%s' % (limit, how), *more)[1]
                     check_choice(evaluation, got, Fraction(limit))
-                    least = min(cost for cost, schemes in best if evaluation.units(schemes, Fraction(limit)) <= 2**40)
+                    least = min(cost for cost, schemes in best if evaluation.within(schemes, Fraction(limit)))
                     assert got['cost'] == least == got['bound_cost'] and got['proven'] and got['gap_ratio'] == 0, (name, more, how, limit, least, got)
                     count += 1
                 for speedup in (1.2, 2.0):
@@ -602,7 +610,7 @@ def measured_nodes_replace_their_profile():
     for limit in (0.0, 0.01, 0.1, 1.0):
         got = chosen(model, 'loss=%r' % limit, '--profiles', file)[1]
         check_choice(evaluation, got, Fraction(limit))
-        assert got['cost'] == min(cost for cost, schemes in best if evaluation.units(schemes, Fraction(limit)) <= 2**40), (limit, got)
+        assert got['cost'] == min(cost for cost, schemes in best if evaluation.within(schemes, Fraction(limit))), (limit, got)
     assert chosen(model, 'loss=0.1', '--profiles', write('again', planned('--default-profiles')))[1] == chosen(model, 'loss=0.1')[1]
     with open(file) as source: text = source.read()
     code, out, err = run(model, '--precision', 'loss=0.1', '--profiles', '-', '--json', '-', text=text)
@@ -1383,7 +1391,7 @@ def help_names_every_option():
 
 FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_shown_without_a_budget,
          an_infeasible_budget_names_the_least_and_the_node, budgets_are_exact, one_work_limit_gives_one_plan,
-         standard_input_is_a_model, policies_plan_or_say_what_they_need,
+         standard_input_is_a_model, policies_plan_or_say_what_they_need, negative_numbers_are_values,
          tables_compile, generated_code_compiles_and_links, host_copies_take_what_the_link_takes, compressed_copies_are_exact_and_pay, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
          choices_are_what_they_say, small_choices_are_the_best, measured_nodes_replace_their_profile, machines_say_where_their_speeds_come_from, no_rounding_exceeds_a_limit, choices_are_planned_in_memory, shares_are_of_the_model_as_it_was_read, steps_are_counted_from_0, places_pass_the_independent_checker, banks_and_blocks_pass_the_independent_checker, steps_in_flight_keep_what_they_use, an_order_takes_the_least_bytes,
          limits_that_cannot_be_held_are_named, fronts_are_shown, hostile_precisions_are_refused,

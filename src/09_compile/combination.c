@@ -404,9 +404,11 @@ static uint64_t tli_price_node(const tli_compile *c, int32_t id, int32_t scheme,
 // Choose formats by the costs at hand.
 static tl_result tli_pick_formats(tli_compile *c, tli_precision *p) {
     tli_pick pick;
+    uint64_t strict = tli_find_strict_units(p);
+    int turns = TLI_STRICT_TURNS;
     tl_result result = tli_pick_cost(p, p->loss_units, &pick);
-    if (!result && tli_is_over_limit(p, p->schemes))
-        result = tli_pick_cost(p, tli_find_strict_units(p), &pick);
+    while (!result && tli_is_over_limit(p, p->schemes))
+        result = tli_pick_cost(p, turns-- > 0 && pick.loss > strict ? pick.loss - 1 : strict, &pick);
     c->work += (uint64_t)c->graph->node_count * 4096;
     if (result == TL_ERROR_INFEASIBLE)
         return tli_fail(c->env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE),

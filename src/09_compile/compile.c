@@ -184,7 +184,7 @@ static tl_result tli_try_parts(tli_compile *c) {
     tl_result result = c->part_count ? TL_OK : tli_list_parts(c);
     c->second_work = start + whole / 2;
     if (!result) result = tli_turn_parts(c, start + whole / 4, 1);
-    if (!result && !c->stopped) result = tli_turn_parts(c, start + whole / 2 + whole / 4, 0);
+    if (!result && !c->stopped) result = tli_turn_parts(c, start + whole / 2 + (c->part_list[0].enumerates ? whole / 4 : 0), 0);
     return result;
 }
 
@@ -297,13 +297,14 @@ static int tli_is_compile_settled(const tli_compile *c) {
     return c->has_best && (c->is_complete || tli_is_near(c) || (!c->fewest && c->bound == c->choice.cost));
 }
 
-// Plan the finalists again: all of them with half of the work that is left, the better half with half of the
-// rest, and so on. The last one is the best, which is planned with what is left then.
+// Plan the finalists again: all of them, then the best four, the best two; each turn with a quarter of the work
+// that was left at first. The best is planned with the last quarter.
 static tl_result tli_deepen(tli_compile *c) {
+    uint64_t start = c->work, quarter = c->work_limit > c->work ? (c->work_limit - c->work) / 4 : 0, turn = 1;
     tl_result result = TL_OK;
-    int32_t count, i;
-    for (count = c->finalist_count; count > c->has_best && !tli_is_compile_settled(c); count /= 2) {
-        uint64_t end = c->work_limit - (c->work_limit > c->work ? (c->work_limit - c->work) / 2 : 0);
+    int32_t count = c->finalist_count, i;
+    for (; count > c->has_best && !result && !tli_is_compile_settled(c); turn++) {
+        uint64_t end = start + turn * quarter;
         tli_sort_finalists(c);
         for (i = 0; i < count && !result && !tli_is_out_of_work(c) && !tli_is_compile_settled(c); i++) {
             const tli_finalist *f = &c->finalists[i];
@@ -312,7 +313,7 @@ static tl_result tli_deepen(tli_compile *c) {
             c->plan_work = share;
             result = tli_plan_finalist(c, f);
         }
-        if (result) break;
+        count = count > 4 ? 4 : count / 2;
     }
     return result;
 }

@@ -230,19 +230,8 @@ static tl_result tli_find_knee_point(tli_recommend *r, tl_compile_point *best, u
     return result;
 }
 
-// The least time within the budget. What nearly fits is not refused before all of the work was spent.
-static tl_result tli_find_fast_point(tli_recommend *r, int32_t index, tl_compile_point *point,
-                                     uint64_t *least) {
-    uint64_t budget = r->desc->compile.budget_bytes, work = 0;
-    tl_result result = tli_compile_point(r->env, &r->compile, budget, r->each, point, least, &work);
-    r->work[index] = r->each;
-    if (result != TL_ERROR_INFEASIBLE || *least == UINT64_MAX || *least / 5 > budget / 4) return result;
-    r->work[index] = r->desc->compile.work_limit;
-    return tli_compile_point(r->env, &r->compile, budget, r->work[index], point, least, &work);
-}
-
-// Compile a candidate by the wish.
-static tl_result tli_try_candidate(tli_recommend *r, int32_t index) {
+// Compile a candidate by the wish; for the least time with a limit of the work.
+static tl_result tli_try_candidate(tli_recommend *r, int32_t index, uint64_t limit) {
     tl_recommend_row *row = &r->rows[index];
     tl_compile_point point;
     uint64_t least = 0, work = 0;
@@ -250,15 +239,18 @@ static tl_result tli_try_candidate(tli_recommend *r, int32_t index) {
     tli_zero(&point, sizeof point);
     tli_set_candidate(r, index);
     switch (r->desc->wish) {
-    case TL_WISH_LEAST_TIME: result = tli_find_fast_point(r, index, &point, &least); break;
+    case TL_WISH_LEAST_TIME:
+        result = tli_compile_point(r->env, &r->compile, r->desc->compile.budget_bytes, limit, &point, &least,
+                                   &work);
+        break;
     case TL_WISH_LEAST_BYTES: result = tli_bisect_bytes(r, &point, &least, &work); break;
     case TL_WISH_KNEE: result = tli_find_knee_point(r, &point, &least, &work); break;
     case TL_WISH_COUNT: break;
     }
     row->choice = point.choice;
     row->outcome = TL_OUTCOME_SLOWER;
-    if (r->desc->wish != TL_WISH_LEAST_TIME)
-        r->work[index] = r->desc->wish == TL_WISH_KNEE ? r->each + 1 : r->each;
+    r->work[index] = r->desc->wish == TL_WISH_KNEE ? r->each + 1 : limit;
+    row->least_bytes = 0;
     r->budgets[index] = point.budget_bytes;
     if (r->desc->wish == TL_WISH_LEAST_TIME) r->budgets[index] = r->desc->compile.budget_bytes;
     if (result != TL_ERROR_INFEASIBLE) return result;
@@ -346,11 +338,35 @@ static tli_rule tli_find_recommend_rule(const tl_recommend_desc *desc) {
     return TLI_NO_RULE;
 }
 
+// The row that would fit with the fewest bytes, of those that do not; -1 = none.
+static int32_t tli_find_nearest_row(const tli_recommend *r) {
+    int32_t nearest = -1, k;
+    for (k = 0; k < r->count; k++) {
+        const tl_recommend_row *row = &r->rows[k];
+        if (row->outcome != TL_OUTCOME_OVER || !row->least_bytes) continue;
+        if (nearest < 0 || row->least_bytes < r->rows[nearest].least_bytes) nearest = k;
+    }
+    return nearest;
+}
+
+// What was not found to fit gets all of the work before the table says so. Where nothing fits, the nearest first.
+static tl_result tli_try_again(tli_recommend *r) {
+    int32_t nearest = tli_find_nearest_row(r), k;
+    tl_result result = TL_OK;
+    if (r->desc->wish != TL_WISH_LEAST_TIME || nearest < 0) return TL_OK;
+    if (tli_choose_row(r) < 0) result = tli_try_candidate(r, nearest, r->desc->compile.work_limit);
+    for (k = 0; k < r->count && !result && tli_choose_row(r) >= 0; k++)
+        if (r->rows[k].outcome == TL_OUTCOME_OVER)
+            result = tli_try_candidate(r, k, r->desc->compile.work_limit);
+    return result;
+}
+
 static tl_result tli_run_recommend(tli_recommend *r, tl_recommendation *recommendation) {
     int32_t chosen, k;
     tl_result result = TL_OK;
     r->count = tli_list_candidates(r->desc, r->rows);
-    for (k = 0; k < r->count && !result; k++) result = tli_try_candidate(r, k);
+    for (k = 0; k < r->count && !result; k++) result = tli_try_candidate(r, k, r->each);
+    if (!result) result = tli_try_again(r);
     if (result) return result;
     chosen = tli_choose_row(r);
     if (chosen < 0) return tli_refuse_wish(r);

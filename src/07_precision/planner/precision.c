@@ -408,15 +408,15 @@ static tl_result tli_try_least_loss(tli_precision *p, tli_pick *pick, tl_precisi
     return plan->measured_loss <= p->desc.loss_limit ? TL_OK : tli_fail_measured(p, plan->measured_loss);
 }
 
-// Choose again, within whole units, where more was too much. What is proven is that more costs no less.
+// The choice at hand loses more than the limit, by less than its units tell: choose again below it, and at last
+// within whole units.
 static tl_result tli_pick_strictly(tli_precision *p, tli_pick *pick) {
-    uint64_t bound = pick->bound;
-    tl_result result = tli_pick_criterion(p, tli_find_strict_units(p), pick);
-    if (result || bound >= pick->bound) return result;
-    pick->bound = bound;
-    pick->proven = pick->cost <= bound;
-    pick->gap_ratio = tli_find_gap(pick->cost, bound);
-    return TL_OK;
+    uint64_t strict = tli_find_strict_units(p);
+    int turns = TLI_STRICT_TURNS;
+    tl_result result = TL_OK;
+    while (!result && tli_is_over_limit(p, p->schemes))
+        result = tli_pick_criterion(p, turns-- > 0 && pick->loss > strict ? pick->loss - 1 : strict, pick);
+    return result;
 }
 
 static tl_result tli_run_rounds(tli_precision *p, tli_pick *pick, tl_precision_plan *plan) {
