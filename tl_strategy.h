@@ -2355,13 +2355,13 @@ typedef struct tl_remat_report {
 //          TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of forwards 56, and the graph is
 //          not small, or where base_bytes and what a plan takes do not fit 64; TL_ERROR_UNSUPPORTED: a
 //          host budget or a codec, which TL_NO_OFFLOAD left out. *plan is all zero then.
-// Cost:    work_limit, for all plans, their places and bounds together, and O(nodes + inputs). A plan and its
-//          places get three quarters and a half of what is left of it. The search for the least budget has work
-//          of its own, 1 million steps and 30 000 a node, at most 60 million, in an arena for each of up to
-//          eight plans: of a smaller limit it may take more than is left. With
-//          little work no plan may be found where one exists; the error says that this is not known. Without a
-//          limit at most 700 million steps for the first plan, and as much again for its places; where its
-//          arena exceeds the budget mostly two or three times as much, at most about ten times.
+// Cost:    work_limit, for all plans, their places and bounds together, and O(nodes + inputs). Of limits below
+//          six million steps, places take up to 16 times as much. A plan and its places get five eighths and a
+//          half of what is left of it. The search for the least budget has work of its own, 1 million steps and
+//          30 000 a node: of a smaller limit it may take more than is left. With little work no plan may be
+//          found where one exists; the error says that this is not known. Without a limit at most 700 million
+//          steps for the first plan, and as much again for its places; where its arena exceeds the budget
+//          mostly two or three times as much, at most about ten times.
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors or 1024 stages; in graphs of
 //          more than 100 000 nodes about 1 KiB for each node. A host budget takes more in large graphs.
 // Threads: safe with one env per thread.
@@ -26240,10 +26240,11 @@ static int32_t tli_bound_prune(tli_bound *model, int32_t count) {
     int32_t runs, kept, at;
     do {
         for (at = kept = runs = 0; at < count; runs++) {
-            int32_t x = at, y = tli_bound_find_run(model->labels, x, count);
-            at = tli_bound_find_run(model->labels, y, count);
-            kept = tli_bound_merge(model->merged, kept, model->labels + x, model->labels + y,
-                                   model->labels + at);
+            const tli_bound_label *x = model->labels + at, *y;
+            at = tli_bound_find_run(model->labels, at, count);
+            y = model->labels + at;
+            at = tli_bound_find_run(model->labels, at, count);
+            kept = tli_bound_merge(model->merged, kept, x, y, model->labels + at);
         }
         tli_bound_swap_labels(model);
         count = kept;
@@ -36291,7 +36292,7 @@ static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const
     kept = TLI_ALONE_WORK + TLI_ALONE_NODE_WORK * (uint64_t)desc->graph->node_count;
     if (kept > TLI_ALONE_MOST_WORK) kept = TLI_ALONE_MOST_WORK;
     if (r.holds_least && !r.is_default)     // of a limit, this is kept for the search for the least budget
-        r.watch.now.work_limit = r.work_limit -= kept < r.work_limit / 4 ? kept : r.work_limit / 4;
+        r.watch.now.work_limit = r.work_limit -= kept < r.work_limit / 6 ? kept / 2 * 3 : r.work_limit / 4;
     if (answers == TLI_REMAT_TRIAL) r.most_ladder = r.work_limit / 4 + 1;
     result = tli_remat_take_pool(&r, env, desc->pool, &own);
     if (!result) {
@@ -36511,7 +36512,8 @@ static tl_result tli_arena_place(tli_arena_plan *a, int in_banks) {
 // One plan within a budget, with its places. TL_ERROR_INFEASIBLE: there is no plan.
 static tl_result tli_arena_try(tli_arena_plan *a, tli_arena_maker make, const tli_budget *budget,
                                tl_remat_report *report) {
-    uint64_t asked = a->rounded.work_limit, share = TLI_ARENA_PLAN_SHARE(tli_arena_left(a));
+    uint64_t asked = a->rounded.work_limit, left = tli_arena_left(a);
+    uint64_t share = a->turns ? TLI_ARENA_PLAN_SHARE(left) : left / 8 * 5 + 1;  // others may have to follow
     tl_result result;
     if (a->work_end && share < asked) a->rounded.work_limit = share;
     result = (make)(a, budget, report);
@@ -37161,7 +37163,7 @@ static tl_result tli_plan_remat_placed(tl_env *env, const tl_remat_desc *desc, c
     a.desc = desc;
     a.is_trial = is_trial;
     a.block_bytes = desc->block_bytes;
-    a.work_end = desc->work_limit;
+    a.work_end = desc->work_limit < TLI_ARENA_EFFORT_END ? 0 : desc->work_limit;
     a.report = report;
     result = tli_plan_in_arena(&a, budget, desc->alignment_bytes, tli_check_remat(env, desc, budget));
     *lowered = a.turns > 1;

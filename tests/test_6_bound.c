@@ -191,6 +191,7 @@ static void a_bound_ends_at_the_cost_of_a_plan(void **state) {
             assert_true(work <= without);
             sooner += 2 * work < without;
             watch.target = UINT64_MAX;
+            work = 0;
             assert_int_equal(tli_remat_bound(NULL, &graph, budget, 0, &watch, 3000000, &least, &work), TL_OK);
             assert_int_equal(least, whole);
             reached++;

@@ -436,10 +436,11 @@ static int32_t tli_bound_prune(tli_bound *model, int32_t count) {
     int32_t runs, kept, at;
     do {
         for (at = kept = runs = 0; at < count; runs++) {
-            int32_t x = at, y = tli_bound_find_run(model->labels, x, count);
-            at = tli_bound_find_run(model->labels, y, count);
-            kept = tli_bound_merge(model->merged, kept, model->labels + x, model->labels + y,
-                                   model->labels + at);
+            const tli_bound_label *x = model->labels + at, *y;
+            at = tli_bound_find_run(model->labels, at, count);
+            y = model->labels + at;
+            at = tli_bound_find_run(model->labels, at, count);
+            kept = tli_bound_merge(model->merged, kept, x, y, model->labels + at);
         }
         tli_bound_swap_labels(model);
         count = kept;

@@ -156,7 +156,8 @@ static tl_result tli_arena_place(tli_arena_plan *a, int in_banks) {
 // One plan within a budget, with its places. TL_ERROR_INFEASIBLE: there is no plan.
 static tl_result tli_arena_try(tli_arena_plan *a, tli_arena_maker make, const tli_budget *budget,
                                tl_remat_report *report) {
-    uint64_t asked = a->rounded.work_limit, share = TLI_ARENA_PLAN_SHARE(tli_arena_left(a));
+    uint64_t asked = a->rounded.work_limit, left = tli_arena_left(a);
+    uint64_t share = a->turns ? TLI_ARENA_PLAN_SHARE(left) : left / 8 * 5 + 1;  // others may have to follow
     tl_result result;
     if (a->work_end && share < asked) a->rounded.work_limit = share;
     result = (make)(a, budget, report);
@@ -806,7 +807,7 @@ static tl_result tli_plan_remat_placed(tl_env *env, const tl_remat_desc *desc, c
     a.desc = desc;
     a.is_trial = is_trial;
     a.block_bytes = desc->block_bytes;
-    a.work_end = desc->work_limit;
+    a.work_end = desc->work_limit < TLI_ARENA_EFFORT_END ? 0 : desc->work_limit;
     a.report = report;
     result = tli_plan_in_arena(&a, budget, desc->alignment_bytes, tli_check_remat(env, desc, budget));
     *lowered = a.turns > 1;
