@@ -807,7 +807,7 @@ static tl_result tli_plan_remat_placed(tl_env *env, const tl_remat_desc *desc, c
     a.desc = desc;
     a.is_trial = is_trial;
     a.block_bytes = desc->block_bytes;
-    a.work_end = desc->work_limit < TLI_ARENA_EFFORT_END ? 0 : desc->work_limit;
+    a.work_end = desc->work_limit < TLI_LAYOUT_WORK ? 0 : desc->work_limit;
     a.report = report;
     result = tli_plan_in_arena(&a, budget, desc->alignment_bytes, tli_check_remat(env, desc, budget));
     *lowered = a.turns > 1;
@@ -827,7 +827,7 @@ static tl_result tli_plan_remat_plain(tl_env *env, const tl_remat_desc *desc, co
     plain.codec = TL_CODEC_NONE;
     plain.pool = NULL;
     if (desc->work_limit)
-        plain.work_limit = desc->work_limit > report->work ? desc->work_limit - report->work : 1;
+        plain.work_limit = desc->work_limit > report->work ? (desc->work_limit - report->work) / 4 + 1 : 1;
     within.host_bytes = 0;
     result = tli_plan_remat_placed(env, &plain, &within, is_trial, &without, &other, &lowered);
     report->work = other.work += report->work;
