@@ -410,7 +410,6 @@ static void no_call_does_more_work_than_its_limit(void **state) {
         desc.budget_bytes = plan.peak_bytes / 100 * (uint64_t)(i % 2 ? 45 : 70);
         desc.work_limit = limit;
         desc.live = i % 3 == 1;
-        if (i % 3 == 2) desc.host_budget_bytes = plan.peak_bytes / 5;
         tl_free_plan(NULL, &plan);
         if (!tl_plan_remat(NULL, &desc, &plan, &report)) {
             if (report.work > limit) fail_msg("%d: %llu of %llu", i, (unsigned long long)report.work, (unsigned long long)limit);

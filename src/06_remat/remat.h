@@ -126,8 +126,7 @@ typedef struct tl_remat_report {
 // unit, the link must be given in that unit: link_bytes_per_second is the bytes that the link carries
 // in 10^9 units of cost, and link_latency_ns is in units. If the unit is 0.1 ps, for instance, 12 GB/s
 // is 1 200 000. Known capacities of the device limit both budgets. The plan without copies is made
-// first; then the same amount of work goes into a plan with copies, which never costs more. Of a work
-// limit each has half.
+// first; then the same amount of work goes into a plan with copies, which never costs more.
 //
 // With a codec the plan may contain C and X steps: a tensor waits compressed for a backward, or for a forward
 // that runs again. A first run never reads what was compressed, nor does a result depend on it: results are
@@ -159,7 +158,7 @@ typedef struct tl_remat_report {
 //          TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of forwards 56, and the graph is
 //          not small, or where base_bytes and what a plan takes do not fit 64; TL_ERROR_UNSUPPORTED: a
 //          host budget or a codec, which TL_NO_OFFLOAD left out. *plan is all zero then.
-// Cost:    work_limit, for all plans, their places and bounds together, and O(nodes + inputs). Of limits below
+// Cost:    work_limit (twice with a host budget), for all plans, their places and bounds together, and O(nodes + inputs). Of limits below
 //          100 million steps, plans that follow the first one and places may take as much again and more. A
 //          plan and its places get five eighths and a half of what is left of it. The search for the least
 //          budget has work of its own, 1 million steps and 30 000 a node: of a smaller limit it may take more

@@ -981,14 +981,13 @@ static tl_result tli_remat_run_copies(tli_remat *r) {
 }
 
 // First the plan without copies, with all the work that it would get alone, so that copies never make a plan
-// more expensive; then the same amount of work for the plan with copies. Of a limit, each has half.
+// more expensive; then the same amount of work for the plan with copies.
 static tl_result tli_remat_run_offload(tli_remat *r) {
     uint64_t bound = r->bound, floor = r->floor, host_budget = r->host_budget;
     int32_t node = r->floor_node;
     tl_codec codec = r->codec;
     tl_result result;
     r->alone = 1;
-    if (!r->is_default) r->work_limit = r->work_limit / 2 + 1;
     r->host_budget = 0;
     r->codec = TL_CODEC_NONE;
     result = tli_remat_run_alone(r);
