@@ -2354,14 +2354,14 @@ typedef struct tl_remat_report {
 //          TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of forwards 56, and the graph is
 //          not small, or where base_bytes and what a plan takes do not fit 64; TL_ERROR_UNSUPPORTED: a
 //          host budget or a codec, which TL_NO_OFFLOAD left out. *plan is all zero then.
-// Cost:    work_limit (twice with a host budget), for all plans, their places and bounds together, and O(nodes + inputs). Of limits below
-//          100 million steps, plans that follow the first one and places may take as much again and more. A
-//          plan and its places get five eighths and a half of what is left of it. The search for the least
-//          budget has work of its own, 1 million steps and 30 000 a node: of a smaller limit it may take more
-//          than is left. With little work no plan may be found where one exists; the error says that this is
-//          not known. Without a limit at most 700 million steps for the first plan, and as much again for its
-//          places; where its arena exceeds the budget mostly two or three times as much, at most about ten
-//          times.
+// Cost:    work_limit (twice with a host budget), for all plans, their places and bounds together, and
+//          O(nodes + inputs). Of limits below 100 million steps, plans that follow the first one and places
+//          may take as much again and more. A plan and its places get five eighths and a half of what is left
+//          of it. The search for the least budget has work of its own, 1 million steps and 30 000 a node: of
+//          a smaller limit it may take more than is left. With little work no plan may be found where one
+//          exists; the error says that this is not known. Without a limit at most 700 million steps for the
+//          first plan, and as much again for its places; where its arena exceeds the budget mostly two or
+//          three times as much, at most about ten times.
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors or 1024 stages; in graphs of
 //          more than 100 000 nodes about 1 KiB for each node. A host budget takes more in large graphs.
 // Threads: safe with one env per thread.
