@@ -4161,7 +4161,8 @@ typedef struct tl_recommendation {
 //
 // Errors:  those of tl_compile; TL_ERROR_INFEASIBLE: no strategy fits; the error names the least budget found,
 //          or the least cost; TL_ERROR_INVALID_ARG. *recommendation is all zero then.
-// Cost:    three times compile.work_limit, of which each strategy gets an eighth. Where one fits, those that are
+// Cost:    three times compile.work_limit, of which each strategy gets an eighth. Where one fits, those that
+// are
 //          not found to fit get all of it once more. Knee and least-bytes eight to ten times that.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_recommend(tl_env *env, const tl_recommend_desc *desc, tl_recommendation *recommendation);
@@ -43361,7 +43362,7 @@ static int tli_is_unlimited(double limit) { return !tli_is_amount(limit); }
 // follow choose by the criterion, and make a plan of the choice.
 
 #define TLI_LOSS_BITS 40          // the loss limit is 2^40 units
-#define TLI_STRICT_TURNS 16       // choices below one that loses a little more than the limit, before whole units
+#define TLI_STRICT_TURNS 16       // choices below one that loses a little too much, before whole units
 #define TLI_LOSS_SUM_BITS 12      // a unit is 2^12 roundings of a sum of doubles, or more
 #define TLI_EXACT_NODES 256       // most nodes of a graph whose runners-up are choices of the whole graph
 #define TLI_EXTRA_WORK  50000000  // for all runners-up, and for the least loss among choices of equal cost
@@ -50653,7 +50654,8 @@ static tl_result tli_try_parts(tli_compile *c) {
     tl_result result = c->part_count ? TL_OK : tli_list_parts(c);
     c->second_work = start + whole / 2;
     if (!result) result = tli_turn_parts(c, start + whole / 4, 1);
-    if (!result && !c->stopped) result = tli_turn_parts(c, start + whole / 2 + (c->part_list[0].enumerates ? whole / 4 : 0), 0);
+    if (!result && !c->stopped)
+        result = tli_turn_parts(c, start + whole / 2 + (c->part_list[0].enumerates ? whole / 4 : 0), 0);
     return result;
 }
 
@@ -51435,7 +51437,8 @@ static int32_t tli_find_nearest_row(const tli_recommend *r) {
     return nearest;
 }
 
-// What was not found to fit gets all of the work before the table says so. Where nothing fits, the nearest first.
+// What was not found to fit gets all of the work before the table says so. Where nothing fits, the nearest
+// first.
 static tl_result tli_try_again(tli_recommend *r) {
     int32_t nearest = tli_find_nearest_row(r), k;
     tl_result result = TL_OK;

@@ -430,7 +430,7 @@ static void test_failing_allocations(void **state) {
         }
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_search_is_worth_what_it_saves),
         cmocka_unit_test(test_starts_take_little_work),
@@ -441,5 +441,6 @@ int main(void) {
         cmocka_unit_test(test_budgets_bind_tables),
         cmocka_unit_test(test_failing_allocations)
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -184,7 +184,8 @@ static tl_result tli_try_parts(tli_compile *c) {
     tl_result result = c->part_count ? TL_OK : tli_list_parts(c);
     c->second_work = start + whole / 2;
     if (!result) result = tli_turn_parts(c, start + whole / 4, 1);
-    if (!result && !c->stopped) result = tli_turn_parts(c, start + whole / 2 + (c->part_list[0].enumerates ? whole / 4 : 0), 0);
+    if (!result && !c->stopped)
+        result = tli_turn_parts(c, start + whole / 2 + (c->part_list[0].enumerates ? whole / 4 : 0), 0);
     return result;
 }
 

@@ -349,7 +349,8 @@ static int32_t tli_find_nearest_row(const tli_recommend *r) {
     return nearest;
 }
 
-// What was not found to fit gets all of the work before the table says so. Where nothing fits, the nearest first.
+// What was not found to fit gets all of the work before the table says so. Where nothing fits, the nearest
+// first.
 static tl_result tli_try_again(tli_recommend *r) {
     int32_t nearest = tli_find_nearest_row(r), k;
     tl_result result = TL_OK;
