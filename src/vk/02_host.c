@@ -636,7 +636,7 @@ static const char *tli_vk_explain_desc(const tl_vk_backend_desc *desc) {
     if (desc->batch_count < 0 || desc->batch_count > 64) return "batch_count: must be 0 to 64";
     if (desc->workgroup_size > 1024 || (desc->workgroup_size & (desc->workgroup_size - 1)))
         return "workgroup_size: must be a power of two up to 1024";
-    if ((int)desc->copy_path < 0 || (int)desc->copy_path >= TL_VK_COPY_PATH_COUNT) return "copy_path: unknown";
+    if ((uint32_t)desc->copy_path >= TL_VK_COPY_PATH_COUNT) return "copy_path: unknown";
     return NULL;
 }
 

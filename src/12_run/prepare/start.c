@@ -1,0 +1,265 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
+
+// -- starting a run: its end --
+
+TLI_IMPL void tl_free_run(tl_run *run) {
+    tl_env *env;
+    if (!run) return;
+    env = run->env;
+    if (run->store.backend) {
+        tli_quiet quiet = tli_begin_quiet(run->limits.env);
+        tli_clear_run(run, 1);
+        (void)tli_free_arenas(run);
+        tli_close_store(&run->store);
+        tli_end_quiet(&quiet, TL_OK);
+    }
+#ifndef TL_NO_ONLINE
+    tli_free_online(run);
+    tli_free_reports(run);
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    tli_free_hybrid(run);
+#endif
+#ifndef TL_NO_PLANNERS
+    tli_free_cache(run);
+#endif
+    if (run->owns_plan) tl_free_plan(env, &run->plan);
+    tl_free_plan(env, &run->wide_plan);
+    tli_release(env, run->all_tensors);
+    tli_release(env, run->all_gradients);
+    tli_release(env, run->all_saved);
+    tli_release(env, run->saved_of);
+    tli_release(env, run->all_spilled);
+    tli_release(env, run->all_ran);
+    tli_release(env, run->is_read);
+    tli_release(env, run->is_result);
+    tli_release(env, run->kernel_of);
+    tli_release(env, run->kernels);
+    tli_free_begun(run);
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    tli_close_messages(run);
+#endif
+    tli_free_flights(run);
+    tli_release(env, run->touched);
+    tli_release(env, run->own_blocks);
+    if (run->owns_nodes) {
+        tli_release(env, (tl_node *)run->own_graph.nodes);
+        tli_release(env, (tl_node_output *)run->own_graph.outputs);
+        tli_release(env, (tl_node *)run->own_source.nodes);
+        tli_release(env, (tl_node_output *)run->own_source.outputs);
+    }
+    tli_release(env, run->members.outer);
+#ifndef TL_NO_PLANNERS
+    tl_free_fusion_plan(env, &run->own_fusion);
+#ifndef TL_NO_PRECISION
+    tl_free_compiled_plan(env, &run->own_compiled);
+    tl_free_compiled_ranks(env, &run->own_ranks);
+    tl_free_parallel_plan(env, &run->own_ways);
+#endif
+#endif
+    tl_free_graph(env, &run->op_graph);
+    tli_release(env, run);
+}
+
+// -- starting a run: one try --
+
+// How a run comes to its graph and its kernels.
+typedef enum tli_run_form {
+    TLI_RUN_OF_GRAPH,   // kernels are found by op
+    TLI_RUN_OF_OPS,     // kernel i is that of node i
+    TLI_RUN_OF_LAYERS   // the same, and node i + 1 is a layer
+} tli_run_form;
+
+// A start: what it is made of, and what it has come to.
+typedef struct tli_start {
+    tl_env       *env;
+    tl_run_desc   desc;          // of the caller; its budget may be another while plans are tried
+    tli_run_form  form;
+    tl_graph     *graph;         // NULL = desc's; else the run takes it over
+    uint64_t      reserved_bytes;  // of the budget, for tables
+    uint64_t      table_bytes;   // that the run takes
+    uint64_t      needed_bytes;  // with arena and base
+    uint64_t      cost;          // of its plan
+    int32_t       is_trial;      // 1 = only these numbers are asked for
+} tli_start;
+
+// The bytes of arena, base and tables together, where the last are not reserved.
+static uint64_t tli_needed_with_tables(const tl_run *run) {
+    uint64_t needed = tli_needed_bytes(run, tli_pass_bytes(run, TL_TIER_DEVICE));
+    return tli_add_reserved(needed - run->reserved_bytes, run->table_bytes);
+}
+
+// Make a run that was allocated; graph: what it takes over. TL_NOT_READY: its tables take more than is reserved
+// for them, or it was a trial.
+static tl_result tli_make_run(tli_start *s, tl_run *run) {
+    tl_result result;
+    run->env = s->env;
+    run->wide = &run->wide_plan;
+    run->backend = *s->desc.backend;
+    run->desc = s->desc;
+    run->graph = s->desc.graph;
+    run->by_node = s->form != TLI_RUN_OF_GRAPH;
+    run->owns_layers = s->form == TLI_RUN_OF_LAYERS;
+    run->reserved_bytes = s->reserved_bytes;
+    if (s->graph) {
+        run->op_graph = *s->graph;
+        run->graph = &run->op_graph;
+    }
+    (run->backend.limits)(run->backend.self, &run->limits);
+    result = tli_prepare_run(run);
+    if (s->desc.figures) s->desc.figures->work = tli_add_reserved(s->desc.figures->work, run->planning_work);
+    if (result) return result;
+    s->table_bytes = run->table_bytes;
+    s->cost = run->plan.cost;
+    s->needed_bytes = tli_needed_with_tables(run);
+    if (s->is_trial) return TL_NOT_READY;
+    if (s->desc.counts_tables && s->desc.budget_bytes && s->needed_bytes > s->desc.budget_bytes)
+        return TL_NOT_READY;
+    return tli_take_memory(run);
+}
+
+// One try. The graph stays with the caller where there is no run.
+static tl_result tli_try_run(tli_start *s, tl_run **out) {
+    tl_run *run = (tl_run *)tli_alloc_array(s->env, 1, sizeof *run);
+    tl_result result;
+    tl_error error;
+    if (!run) return tli_fail(s->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(RUN_NO_MEMORY));
+    result = tli_make_run(s, run);
+    if (!result) {
+        tli_forget_desc(run);
+        *out = run;
+        return TL_OK;
+    }
+    tli_zero(&error, sizeof error);
+    if (s->env) error = s->env->error;
+    if (s->graph) tl_init_graph(&run->op_graph);
+    tl_free_run(run);
+    if (s->env) s->env->error = error;
+    return result;
+}
+
+static tl_result tli_refuse_tables(tli_start *s, uint64_t budget, uint64_t least) {
+    tli_sentence text = tli_begin_error(s->env, TL_ERROR_INFEASIBLE, TLI_IN(INIT_RUN),
+                                        TLI_RULE(TABLES_AND_ARENA_TAKE_BYTES), budget, least);
+    tli_put_limit(s->env, &text, TL_LIMIT_BUDGET);
+    tli_put_rule(&text);
+    return tli_end_error(s->env, &text, TL_ERROR_INFEASIBLE);
+}
+
+#ifndef TL_NO_PLANNERS
+// -- starting a run: a budget that binds the tables, too --
+//
+// Fewer bytes for the arena mean more steps, and a longer table of them. So plans are made within the budget
+// less the tables of the one before, a few times. Where that leads nowhere, plans of the graph are tried within
+// budgets between the least and that of keep all: the one that takes the fewest bytes together with its tables
+// is what a refusal names, and the cheapest of those that fit is run.
+
+#define TLI_TABLE_TURNS 5
+#define TLI_TABLE_BUDGETS 8     // between the least and that of keep all
+
+// The bytes of a start that is refused, or tried, within a budget that binds no tables; 0 = another error.
+static uint64_t tli_try_budget(tli_start *s, uint64_t budget, tl_result *result) {
+    tl_run *none = NULL;
+    s->desc.budget_bytes = budget;
+    s->reserved_bytes = 0;
+    s->is_trial = 1;
+    *result = tli_try_run(s, &none);
+    s->is_trial = 0;
+    if (*result == TL_NOT_READY) return s->needed_bytes - s->table_bytes;
+    return *result == TL_ERROR_INFEASIBLE && s->env ? tl_find_least_budget(&s->env->error) : 0;
+}
+
+// Try plans between the least budget and that of keep all.
+static tl_result tli_start_between(tli_start *s, uint64_t budget, tl_run **out) {
+    uint64_t low, high, fewest = UINT64_MAX, cheapest = UINT64_MAX, within = 0;
+    tl_result result;
+    int32_t k;
+    high = tli_try_budget(s, 0, &result);
+    if (!high) return result;
+    low = tli_try_budget(s, 1, &result);
+    if (!low) return result;
+    for (k = 0; k <= TLI_TABLE_BUDGETS; k++) {
+        uint64_t at = low + (high > low ? (high - low) / TLI_TABLE_BUDGETS * (uint64_t)k : 0);
+        if (!tli_try_budget(s, at, &result)) return result;
+        if (result != TL_NOT_READY) continue;
+        if (s->needed_bytes < fewest) fewest = s->needed_bytes;
+        if (s->needed_bytes > budget || s->cost >= cheapest) continue;
+        cheapest = s->cost;
+        within = at;
+    }
+    if (!within) return tli_refuse_tables(s, budget, fewest);
+    s->desc.budget_bytes = within;
+    s->desc.counts_tables = 0;
+    return tli_try_run(s, out);
+}
+
+static tl_result tli_start_counted(tli_start *s, tl_run **out) {
+    uint64_t budget = s->desc.budget_bytes;
+    int32_t turn;
+    tl_result result = TL_NOT_READY;
+    for (turn = 0; turn < TLI_TABLE_TURNS && result == TL_NOT_READY; turn++) {
+        result = tli_try_run(s, out);
+        if (result == TL_NOT_READY) s->reserved_bytes = s->table_bytes;
+    }
+    if (!budget || s->desc.plan || (result != TL_NOT_READY && result != TL_ERROR_INFEASIBLE)) {
+        if (result == TL_NOT_READY) return tli_refuse_tables(s, budget, s->needed_bytes);
+        return result;
+    }
+    return tli_start_between(s, budget, out);
+}
+
+// The tries share what they find.
+static tl_result tli_start_with_pool(tli_start *s, tl_run **out) {
+    tl_remat_pool *own = NULL;
+    tli_quiet quiet = tli_begin_quiet(s->env);
+    tl_result result = s->desc.pool ? TL_OK : tl_init_remat_pool(s->env, &own);
+    if (own) s->desc.pool = own;
+    if (!result) result = tli_start_counted(s, out);
+    tl_free_remat_pool(own);
+    tli_end_quiet(&quiet, result);
+    return result;
+}
+#else
+static tl_result tli_start_with_pool(tli_start *s, tl_run **out) {
+    tl_result result = tli_try_run(s, out);
+    return result == TL_NOT_READY ? tli_refuse_tables(s, s->desc.budget_bytes, s->needed_bytes) : result;
+}
+#endif
+
+// -- starting a run --
+
+// Whether a backend has all functions that are not optional: one of zeroes was never made.
+static int tli_is_complete_backend(const tl_backend *b) {
+    return b->add_block && b->free_block && b->claim && b->release && b->copy && b->fill && b->order &&
+           b->submit && b->poll && b->wait && b->map && b->unmap && b->check && b->now_ns && b->limits &&
+           b->counters && b->reset_peaks;
+}
+
+// graph: NULL = desc's; else the run takes it over, and it is released where there is none.
+static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form form, tl_graph *graph,
+                              tl_run **out) {
+    tli_start s;
+    tl_result result;
+    tli_zero(&s, sizeof s);
+    s.env = env;
+    s.desc = *desc;
+    s.form = form;
+    s.graph = graph;
+    if (!tli_is_complete_backend(desc->backend))
+        result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_HAS_NO_FUNCTIONS));
+    else result = desc->counts_tables ? tli_start_with_pool(&s, out) : tli_try_run(&s, out);
+    if (result && graph) tl_free_graph(env, graph);
+    return result;
+}
+
+TLI_IMPL tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run) {
+    TL_ASSERT(desc && desc->graph && desc->backend && run);
+    *run = NULL;
+    if (desc->budget_ratio != 0 || desc->costs || desc->figures || desc->rehearsal)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(FIGURES_ARE_OF_OP_RUNS));
+    return tli_init_run(env, desc, TLI_RUN_OF_GRAPH, NULL, run);
+}
+#endif  // TL_ONLY_TABLES
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
