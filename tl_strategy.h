@@ -4047,10 +4047,11 @@ typedef struct tl_compiled_plan {
 // budget, and what runs again where gradients are checkpointed with interval 0, or forward only. Everything
 // else is as the strategy says: gradient full keeps all that backward reads, an interval keeps every n-th
 // node. A combination whose calls alone cost no less than the best plan is left out before it is planned. Of
-// equal costs the fewer bytes are taken, then the one that is tried first: f32 before other formats, fewer
-// parts, all chains fused (that saves memory traffic, which only a device prices). Where none fits, a search
-// for the fewest bytes follows, which depends on no budget: the error names its number, and there is a plan
-// where that number is asked for. With a codec half of the work goes into plans without compressed copies.
+// equal costs the one with more fused chains is taken (that saves memory traffic, which only a device prices),
+// then the fewer bytes, then the one that is tried first: f32 before other formats, fewer parts. Where none
+// fits, a search for the fewest bytes follows, which depends on no budget: the error names its number, and
+// there is a plan where that number is asked for. With a codec half of the work goes into plans without
+// compressed copies.
 //
 // What a narrower call would plan is among the trials: every number of parts in f32, formats chosen first by
 // time or by bytes, formats chosen for the plan in f32. Each has a share of the work, and the best of each kind
@@ -7665,7 +7666,6 @@ static size_t tli_finish(tli_writer *w) {
     X(BACKEND_PASS_TAKES_BYTES_OF_OF_WHICH, \
       "backend: a pass takes %0 bytes of the %s, of which %1 are free at present", "bytes asked, bytes free") \
     X(PLAN_TAKES_BYTES, "%s: the plan takes %1 bytes%s", "budget, least budget") \
-    X(TABLES_AND_ARENA_TAKE_BYTES, "%s: plan and tables of the run take %1 bytes", "budget, least budget") \
     X(STATE_OF_RUN_NO_MEMORY, "state of the run", "") \
     X(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS, "backend: could not take the graph's inputs", "") \
     X(PLAN_NONE_GIVEN_OR_ASKED, \
@@ -7864,7 +7864,8 @@ static size_t tli_finish(tli_writer *w) {
     X(SAVED_IN_A_TRAINING_STEP, \
       "data: saved between two micro-batches of a training step; take saves from the ends of steps", "") \
     X(PEER_IS_AT_ANOTHER_PASS, "rank %0 has ended %1 passes of a training step: ranks begin at the same one", \
-      "rank, passes")
+      "rank, passes") \
+    X(TABLES_AND_ARENA_TAKE_BYTES, "%s: plan and tables of the run take %1 bytes", "budget, least budget")
 
 // -- errors: rules of [13] TRACE --
 
@@ -26086,7 +26087,7 @@ static int64_t tli_bound_solve_cut(tli_bound *model, int32_t ran_by) {
         before < model->flow_limit - cut->work) {
         const uint64_t *side = tli_bound_side_of(cut);
         for (i = 0; i < net->vertex_count - 2; i++) net->level[i] = (int32_t)(side[i / 64] >> (i & 63) & 1);
-        *model->work += cut->work;
+        *model->work += cut->work / 8 + 1;
         return cut->flow;
     }
     for (i = 0; i < items; i++) {
@@ -33328,6 +33329,12 @@ static void tli_pool_remove(tl_remat_pool *pool, int32_t at) {
     TLI_INVARIANT(tli_pool_holds(pool));
 }
 
+// Remove all plans but one.
+static void tli_pool_keep_one(tl_remat_pool *pool, int32_t at) {
+    while (pool->plan_count > at + 1) tli_pool_remove(pool, pool->plan_count - 1);
+    while (pool->plan_count > 1) tli_pool_remove(pool, 0);
+}
+
 // Whether a plan is the answer to a budget that was asked for.
 static int tli_pool_is_answer(const tl_remat_pool *pool, int32_t at) {
     uint64_t next = at + 1 < pool->plan_count ? pool->plans[at + 1].peak_bytes : UINT64_MAX;
@@ -33533,7 +33540,7 @@ TLI_IMPL void tl_free_remat_pool(tl_remat_pool *pool) {
 // caller's limit and budget change nothing, so every call of a class names the same least budget.
 
 #define TLI_ALONE_COST UINT64_C(1024)   // of each forward and backward
-#define TLI_ALONE_WORK UINT64_C(1000000)        // of the search: so much,
+#define TLI_ALONE_WORK UINT64_C(8000000)        // of the search: so much,
 #define TLI_ALONE_NODE_WORK UINT64_C(30000)     // and so much a node,
 #define TLI_ALONE_MOST_WORK UINT64_C(60000000)  // at most this
 
@@ -35136,6 +35143,7 @@ static tl_result tli_remat_policies(tl_env *env, const tl_graph *graph, uint64_t
 #define TLI_REMAT_ENOUGH 1000
 #define TLI_REMAT_FAR 25   // the gap, as one part in so many, above which small graphs get beams
 #define TLI_REMAT_LARGE 20000  // nodes
+#define TLI_REMAT_SOON_NODE UINT64_C(1024)  // the work of the very first parts of the ladder, for each node
 #define TLI_REMAT_SOON 16  // the work of the first parts of the ladder, as one part in so many
 #define TLI_REMAT_LATE 50  // the gap, as one part in so many, from which on the bound gets what is left
 
@@ -35608,11 +35616,21 @@ static tl_result tli_remat_ladder_chain(tli_remat *r, uint64_t limit) {
     return tli_remat_add_chain(r, 0, limit / 8, limit / 2, 1);
 }
 
-static tl_result tli_remat_ladder_policies(tli_remat *r, uint64_t limit) {
+static tl_result tli_remat_climb_policies(tli_remat *r, uint64_t limit) {
     uint64_t work = 0;
-    tl_result result = tli_remat_policies(&r->quiet, r->graph, 0, 1, r->pool, &r->watch, limit / 4, &work);
+    tl_result result = tli_remat_policies(&r->quiet, r->graph, 0, 1, r->pool, &r->watch, limit, &work);
     tli_remat_add_work(r, work);
     return result;
+}
+
+// With little work: most budgets are far above the least, which need not be known then.
+static tl_result tli_remat_ladder_soon(tli_remat *r, uint64_t limit) {
+    uint64_t little = limit / 64 + TLI_REMAT_SOON_NODE * (uint64_t)r->graph->node_count;
+    return tli_remat_climb_policies(r, little < limit ? little : limit);
+}
+
+static tl_result tli_remat_ladder_policies(tli_remat *r, uint64_t limit) {
+    return tli_remat_climb_policies(r, limit / 4);
 }
 
 static tl_result tli_remat_ladder_search(tli_remat *r, uint64_t limit) {
@@ -35699,6 +35717,7 @@ static const tli_remat_part tli_remat_ladder[] = {
     { 1, tli_remat_always, tli_remat_keep_all },
     { 1, tli_remat_always, tli_remat_ladder_floor },
     { 1, tli_remat_trains, tli_remat_ladder_revolve },
+    { 1, tli_remat_trains, tli_remat_ladder_soon },
     { 1, tli_remat_trains, tli_remat_ladder_policies },
     { 0, tli_remat_always, tli_remat_ladder_exact },
     { 0, tli_remat_trains, tli_remat_ladder_chain },
@@ -36216,7 +36235,8 @@ static tl_result tli_remat_take_pool(tli_remat *r, tl_env *env, tl_remat_pool *g
 static tl_result tli_remat_hold_least(tli_remat *r, const tl_plan **best) {
     tl_result result;
     if (r->watch.stopped) return TL_OK;
-    r->enough = (*best)->peak_bytes;
+    if (!r->watch.desc->pool) tli_pool_keep_one(r->pool, (int32_t)(*best - r->pool->plans));
+    r->enough = tli_remat_best(r)->peak_bytes;
     result = tli_remat_run_ladder(r);
     *best = tli_remat_best(r);
     if (result || r->watch.stopped || (*best)->peak_bytes >= r->least) return result;
@@ -49426,6 +49446,7 @@ static int tli_is_better(const tli_compile *c, const tl_compile_choice *a, const
     if (!b->cost && !b->arena_bytes) return 1;
     if (c->fewest && a->arena_bytes != b->arena_bytes) return a->arena_bytes < b->arena_bytes;
     if (a->cost != b->cost) return a->cost < b->cost;
+    if (a->fused_count != b->fused_count) return a->fused_count > b->fused_count;
     return a->arena_bytes < b->arena_bytes;
 }
 

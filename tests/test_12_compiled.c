@@ -369,7 +369,7 @@ static void users_belong_to_nodes_whatever_a_compiled_plan_makes_of_them(void **
 
 // A run that is compiled is so within its work_limit; 0 is the default, of which this graph needs a part.
 static void a_run_compiles_within_its_work_limit(void **state) {
-    static const uint64_t works[] = { 3000, 100000, 0 };
+    static const uint64_t works[] = { 3000, 1000000, 0 };
     tl_env env = {0};
     tl_graph graph = chain_graph(&env, 4, 24);
     tl_strategy strategy = tl_with_mode(tl_with_memory(tl_strategy_new(), TL_MEMORY_POOLED), TL_MODE_LAZY);
@@ -392,8 +392,8 @@ static void a_run_compiles_within_its_work_limit(void **state) {
         costs[k] = compiled->choice.cost;
         close_bench(&e);
     }
-    assert_true(done[0] < done[1] / 2 && done[1] < 2 * works[1] && done[2] > 100 * done[1]);
-    assert_true(costs[2] < costs[0] && costs[2] < costs[1]);
+    assert_true(done[0] < done[1] / 2 && done[1] < 2 * works[1] && done[2] > 10 * done[1]);
+    assert_true(costs[2] < costs[0] && costs[2] <= costs[1]);
     tl_free_graph(&env, &graph);
 }
 

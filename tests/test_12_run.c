@@ -2873,7 +2873,7 @@ static void memory_parallelism_fusion_and_profiling_are_done_or_refused(void **s
     assert_int_equal(report.measured_arena_bytes, 0);
     report = strategy_report(&graph, tl_with_memory(plain, TL_MEMORY_CACHED), 0, NULL);
     assert_true(report.measured_arena_bytes >= report.measured_peak_bytes && !report.cached_bytes);     // no versions
-    assert_refused(&graph, tl_with_memory(single(TL_MODE_EAGER, tl_gradient_full()), TL_MEMORY_MINIMAL_PEAK), TL_ERROR_INVALID_ARG,
+    assert_refused(&graph, tl_with_memory(single(TL_MODE_EAGER, tl_gradient_full()), TL_MEMORY_MINIMAL_PEAK), TL_ERROR_UNSUPPORTED,
                    "strategy.memory: ");
     chain.layer_count = 4;
     chain.input_bytes = 1;

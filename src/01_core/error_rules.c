@@ -1139,7 +1139,6 @@
     X(BACKEND_PASS_TAKES_BYTES_OF_OF_WHICH, \
       "backend: a pass takes %0 bytes of the %s, of which %1 are free at present", "bytes asked, bytes free") \
     X(PLAN_TAKES_BYTES, "%s: the plan takes %1 bytes%s", "budget, least budget") \
-    X(TABLES_AND_ARENA_TAKE_BYTES, "%s: plan and tables of the run take %1 bytes", "budget, least budget") \
     X(STATE_OF_RUN_NO_MEMORY, "state of the run", "") \
     X(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS, "backend: could not take the graph's inputs", "") \
     X(PLAN_NONE_GIVEN_OR_ASKED, \
@@ -1338,7 +1337,8 @@
     X(SAVED_IN_A_TRAINING_STEP, \
       "data: saved between two micro-batches of a training step; take saves from the ends of steps", "") \
     X(PEER_IS_AT_ANOTHER_PASS, "rank %0 has ended %1 passes of a training step: ranks begin at the same one", \
-      "rank, passes")
+      "rank, passes") \
+    X(TABLES_AND_ARENA_TAKE_BYTES, "%s: plan and tables of the run take %1 bytes", "budget, least budget")
 
 // -- errors: rules of [13] TRACE --
 

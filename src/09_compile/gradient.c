@@ -63,6 +63,7 @@ typedef struct tli_worth {
     int32_t  is_round;             // 1 = a round, which is worth it; 0 = all of the planner's work
     uint64_t found_at;             // work of that when it had no plan yet
     int32_t  stopped;              // 1 = progress asked to stop
+    uint64_t told;          // work that the caller's progress function knows of
 } tli_worth;
 
 // a * b / c, of which a and c may lose their low bits; at most TLI_WORTH_MOST_NS.
@@ -117,6 +118,8 @@ static int tli_watch_worth(const tl_remat_progress *progress, void *user) {
     tli_worth *w = (tli_worth *)user;
     tl_remat_progress now = *progress;
     now.work += w->before;
+    if (now.work < w->told) now.work = w->told;     // a round may end with less than it told
+    w->told = now.work;
     if (now.work_limit <= UINT64_MAX - w->before) now.work_limit += w->before;
     if (w->asked->progress && (w->asked->progress)(&now, w->asked->user)) w->stopped = 1;
     if (!now.cost) w->found_at = progress->work;

@@ -119,6 +119,12 @@ static void tli_pool_remove(tl_remat_pool *pool, int32_t at) {
     TLI_INVARIANT(tli_pool_holds(pool));
 }
 
+// Remove all plans but one.
+static void tli_pool_keep_one(tl_remat_pool *pool, int32_t at) {
+    while (pool->plan_count > at + 1) tli_pool_remove(pool, pool->plan_count - 1);
+    while (pool->plan_count > 1) tli_pool_remove(pool, 0);
+}
+
 // Whether a plan is the answer to a budget that was asked for.
 static int tli_pool_is_answer(const tl_remat_pool *pool, int32_t at) {
     uint64_t next = at + 1 < pool->plan_count ? pool->plans[at + 1].peak_bytes : UINT64_MAX;

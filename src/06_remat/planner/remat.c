@@ -27,6 +27,7 @@
 #define TLI_REMAT_ENOUGH 1000
 #define TLI_REMAT_FAR 25   // the gap, as one part in so many, above which small graphs get beams
 #define TLI_REMAT_LARGE 20000  // nodes
+#define TLI_REMAT_SOON_NODE UINT64_C(1024)  // the work of the very first parts of the ladder, for each node
 #define TLI_REMAT_SOON 16  // the work of the first parts of the ladder, as one part in so many
 #define TLI_REMAT_LATE 50  // the gap, as one part in so many, from which on the bound gets what is left
 
@@ -499,11 +500,21 @@ static tl_result tli_remat_ladder_chain(tli_remat *r, uint64_t limit) {
     return tli_remat_add_chain(r, 0, limit / 8, limit / 2, 1);
 }
 
-static tl_result tli_remat_ladder_policies(tli_remat *r, uint64_t limit) {
+static tl_result tli_remat_climb_policies(tli_remat *r, uint64_t limit) {
     uint64_t work = 0;
-    tl_result result = tli_remat_policies(&r->quiet, r->graph, 0, 1, r->pool, &r->watch, limit / 4, &work);
+    tl_result result = tli_remat_policies(&r->quiet, r->graph, 0, 1, r->pool, &r->watch, limit, &work);
     tli_remat_add_work(r, work);
     return result;
+}
+
+// With little work: most budgets are far above the least, which need not be known then.
+static tl_result tli_remat_ladder_soon(tli_remat *r, uint64_t limit) {
+    uint64_t little = limit / 64 + TLI_REMAT_SOON_NODE * (uint64_t)r->graph->node_count;
+    return tli_remat_climb_policies(r, little < limit ? little : limit);
+}
+
+static tl_result tli_remat_ladder_policies(tli_remat *r, uint64_t limit) {
+    return tli_remat_climb_policies(r, limit / 4);
 }
 
 static tl_result tli_remat_ladder_search(tli_remat *r, uint64_t limit) {
@@ -590,6 +601,7 @@ static const tli_remat_part tli_remat_ladder[] = {
     { 1, tli_remat_always, tli_remat_keep_all },
     { 1, tli_remat_always, tli_remat_ladder_floor },
     { 1, tli_remat_trains, tli_remat_ladder_revolve },
+    { 1, tli_remat_trains, tli_remat_ladder_soon },
     { 1, tli_remat_trains, tli_remat_ladder_policies },
     { 0, tli_remat_always, tli_remat_ladder_exact },
     { 0, tli_remat_trains, tli_remat_ladder_chain },
@@ -1107,7 +1119,8 @@ static tl_result tli_remat_take_pool(tli_remat *r, tl_env *env, tl_remat_pool *g
 static tl_result tli_remat_hold_least(tli_remat *r, const tl_plan **best) {
     tl_result result;
     if (r->watch.stopped) return TL_OK;
-    r->enough = (*best)->peak_bytes;
+    if (!r->watch.desc->pool) tli_pool_keep_one(r->pool, (int32_t)(*best - r->pool->plans));
+    r->enough = tli_remat_best(r)->peak_bytes;
     result = tli_remat_run_ladder(r);
     *best = tli_remat_best(r);
     if (result || r->watch.stopped || (*best)->peak_bytes >= r->least) return result;
@@ -1183,7 +1196,7 @@ static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const
     kept = TLI_ALONE_WORK + TLI_ALONE_NODE_WORK * (uint64_t)desc->graph->node_count;
     if (kept > TLI_ALONE_MOST_WORK) kept = TLI_ALONE_MOST_WORK;
     if (r.holds_least && !r.is_default)     // of a limit, this is kept for the search for the least budget
-        r.watch.now.work_limit = r.work_limit -= kept < r.work_limit / 6 ? kept / 2 * 3 : r.work_limit / 4;
+        r.work_limit -= kept < r.work_limit / 6 ? kept / 2 * 3 : r.work_limit / 4;
     if (answers == TLI_REMAT_TRIAL) r.most_ladder = r.work_limit / 4 + 1;
     result = tli_remat_take_pool(&r, env, desc->pool, &own);
     if (!result) {
