@@ -26087,7 +26087,7 @@ static int64_t tli_bound_solve_cut(tli_bound *model, int32_t ran_by) {
         before < model->flow_limit - cut->work) {
         const uint64_t *side = tli_bound_side_of(cut);
         for (i = 0; i < net->vertex_count - 2; i++) net->level[i] = (int32_t)(side[i / 64] >> (i & 63) & 1);
-        *model->work += cut->work / 8 + 1;
+        *model->work += cut->work;
         return cut->flow;
     }
     for (i = 0; i < items; i++) {
@@ -36312,7 +36312,7 @@ static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const
     kept = TLI_ALONE_WORK + TLI_ALONE_NODE_WORK * (uint64_t)desc->graph->node_count;
     if (kept > TLI_ALONE_MOST_WORK) kept = TLI_ALONE_MOST_WORK;
     if (r.holds_least && !r.is_default)     // of a limit, this is kept for the search for the least budget
-        r.watch.now.work_limit = r.work_limit -= kept < r.work_limit / 6 ? kept / 2 * 3 : r.work_limit / 4;
+        r.work_limit -= kept < r.work_limit / 6 ? kept / 2 * 3 : r.work_limit / 4;
     if (answers == TLI_REMAT_TRIAL) r.most_ladder = r.work_limit / 4 + 1;
     result = tli_remat_take_pool(&r, env, desc->pool, &own);
     if (!result) {
@@ -48675,6 +48675,7 @@ typedef struct tli_worth {
     int32_t  is_round;             // 1 = a round, which is worth it; 0 = all of the planner's work
     uint64_t found_at;             // work of that when it had no plan yet
     int32_t  stopped;              // 1 = progress asked to stop
+    uint64_t told;          // work that the caller's progress function knows of
 } tli_worth;
 
 // a * b / c, of which a and c may lose their low bits; at most TLI_WORTH_MOST_NS.
@@ -48729,6 +48730,8 @@ static int tli_watch_worth(const tl_remat_progress *progress, void *user) {
     tli_worth *w = (tli_worth *)user;
     tl_remat_progress now = *progress;
     now.work += w->before;
+    if (now.work < w->told) now.work = w->told;     // a round may end with less than it told
+    w->told = now.work;
     if (now.work_limit <= UINT64_MAX - w->before) now.work_limit += w->before;
     if (w->asked->progress && (w->asked->progress)(&now, w->asked->user)) w->stopped = 1;
     if (!now.cost) w->found_at = progress->work;
