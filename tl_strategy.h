@@ -49133,9 +49133,10 @@ static void tli_close_compile(tli_compile *c) {
     tli_release(c->env, c->part_list);
 }
 
-// Whether the best is within 0.1 % of the bound of all parts: by default nothing is improved then.
+// Whether the best is within 0.1 % of the bound of all parts: by default nothing is improved then, unless bytes
+// come first.
 static int tli_is_near(const tli_compile *c) {
-    return c->has_best && !c->desc->work_limit && c->bound != UINT64_MAX &&
+    return c->has_best && !c->fewest && !c->desc->work_limit && c->bound != UINT64_MAX &&
            c->choice.cost - (c->bound < c->choice.cost ? c->bound : c->choice.cost) <= c->bound / 1000;
 }
 

@@ -393,7 +393,7 @@ static void a_run_compiles_within_its_work_limit(void **state) {
         close_bench(&e);
     }
     assert_true(done[0] < done[1] / 2 && done[1] < 2 * works[1] && done[2] > 10 * done[1]);
-    assert_true(costs[2] < costs[0] && costs[2] <= costs[1]);
+    assert_true(costs[2] <= costs[0] && costs[2] <= costs[1]);
     tl_free_graph(&env, &graph);
 }
 
