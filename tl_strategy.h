@@ -25920,17 +25920,17 @@ static int tli_bound_lift(tli_bound_net *net, int32_t v) {
 // ends in an arc to the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never
 // become full. It ends early when *work reaches `limit`: any flow is a lower bound of the minimum cut.
 static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work, uint64_t limit) {
-    int32_t source = net->vertex_count - 2, sink = source + 1, far = net->vertex_count + 1, v;
+    int32_t source = net->vertex_count - 2, sink = source + 1, beyond = net->vertex_count + 1, v;
     int32_t at = source, length = 0;
     int64_t flow = 0;
     if (*work >= limit || !tli_bound_find_levels(net, work)) return 0;
-    tli_zero(net->queue, ((size_t)far + 1) * sizeof *net->queue);
+    tli_zero(net->queue, ((size_t)beyond + 1) * sizeof *net->queue);
     for (v = 0; v < net->vertex_count; v++) {
         net->cursor[v] = net->first[v];
-        if (!net->level[v]) net->level[v] = far;
+        if (!net->level[v]) net->level[v] = beyond;
         net->queue[net->level[v]]++;
     }
-    while (net->level[source] < far && *work < limit) {
+    while (net->level[source] < beyond && *work < limit) {
         int32_t k = net->cursor[at], end = net->first[at + 1];
         while (k < end && !(net->left[k] && net->level[net->to[k]] == net->level[at] - 1)) k++;
         *work += (uint64_t)(k - net->cursor[at]) + 1;
@@ -50637,7 +50637,8 @@ static tl_result tli_begin_part(tli_compile *c, tli_batch_part *part) {
     if (result != TL_NOT_READY) return result;
     if (!c->strategy->gradient.accumulation_steps) return TL_OK;
     return tli_fail_values(c->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE),
-                           TLI_RULE(GRAPH_BATCH_CANNOT_BE_SPLIT_SO), c->desc->graph->batch, part->parts);
+                           TLI_RULE(GRAPH_BATCH_CANNOT_BE_SPLIT_SO), c->desc->graph->batch,
+                           (uint64_t)part->parts);
 }
 
 // Plan the other combinations of a number of parts, each with little work: what is good is planned again.
@@ -67815,15 +67816,15 @@ static uint64_t tli_count_narrow(const tl_plan *plan, const tl_narrow_plan *narr
 // Write a plan that the run has made in narrow numbers, where they fit; blocks stay where they are. What
 // decides or changes steps in a pass needs them as they are: they get memory of exactly their size then.
 static tl_result tli_narrow_run_plan(tl_run *run, int stays_wide) {
-    tl_plan *plan = &run->plan, small = *plan;
+    tl_plan *plan = &run->plan, compact = *plan;
     uint64_t entry, offsets, steps, bytes;
     tl_narrow_plan narrow;
     char *memory;
     tl_result result = TL_OK;
     if (!run->owns_plan || !plan->memory) return TL_OK;
     if (stays_wide || !plan->step_count || !tli_find_narrow(plan, &narrow)) {
-        result = tli_join_plan(run->env, TLI_IN(INIT_RUN), plan, &small);
-        if (!result && run->own_blocks && small.block_count) small.blocks = plan->blocks;
+        result = tli_join_plan(run->env, TLI_IN(INIT_RUN), plan, &compact);
+        if (!result && run->own_blocks && compact.block_count) compact.blocks = plan->blocks;
     } else {
         bytes = tli_count_narrow(plan, &narrow, &entry, &offsets, &steps);
         memory = (char *)tli_alloc_array(run->env, bytes, 1);
@@ -67837,15 +67838,15 @@ static tl_result tli_narrow_run_plan(tl_run *run, int stays_wide) {
         if (plan->host_offset_count)
             narrow.host_offsets = memory + offsets + (size_t)plan->offset_count * (size_t)narrow.offset_bytes;
         tli_copy(memory, &narrow, sizeof narrow);
-        small.narrow = (tl_narrow_plan *)(void *)memory;
-        small.steps = NULL;
-        small.offsets = small.host_offsets = NULL;
-        small.entry = plan->entry_count ? (tl_entry *)(void *)(memory + entry) : NULL;
-        small.memory = memory;
+        compact.narrow = (tl_narrow_plan *)(void *)memory;
+        compact.steps = NULL;
+        compact.offsets = compact.host_offsets = NULL;
+        compact.entry = plan->entry_count ? (tl_entry *)(void *)(memory + entry) : NULL;
+        compact.memory = memory;
     }
     if (result) return result;
     tli_release(run->env, plan->memory);
-    *plan = small;
+    *plan = compact;
     return TL_OK;
 }
 

@@ -141,7 +141,8 @@ static tl_result tli_begin_part(tli_compile *c, tli_batch_part *part) {
     if (result != TL_NOT_READY) return result;
     if (!c->strategy->gradient.accumulation_steps) return TL_OK;
     return tli_fail_values(c->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE),
-                           TLI_RULE(GRAPH_BATCH_CANNOT_BE_SPLIT_SO), c->desc->graph->batch, part->parts);
+                           TLI_RULE(GRAPH_BATCH_CANNOT_BE_SPLIT_SO), c->desc->graph->batch,
+                           (uint64_t)part->parts);
 }
 
 // Plan the other combinations of a number of parts, each with little work: what is good is planned again.

@@ -13,6 +13,9 @@
 #include <windows.h>
 #else
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #endif
 
 #ifndef __cplusplus     // libraries may not take names of the standard's containers and algorithms away

@@ -114,17 +114,17 @@ static int tli_bound_lift(tli_bound_net *net, int32_t v) {
 // ends in an arc to the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never
 // become full. It ends early when *work reaches `limit`: any flow is a lower bound of the minimum cut.
 static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work, uint64_t limit) {
-    int32_t source = net->vertex_count - 2, sink = source + 1, far = net->vertex_count + 1, v;
+    int32_t source = net->vertex_count - 2, sink = source + 1, beyond = net->vertex_count + 1, v;
     int32_t at = source, length = 0;
     int64_t flow = 0;
     if (*work >= limit || !tli_bound_find_levels(net, work)) return 0;
-    tli_zero(net->queue, ((size_t)far + 1) * sizeof *net->queue);
+    tli_zero(net->queue, ((size_t)beyond + 1) * sizeof *net->queue);
     for (v = 0; v < net->vertex_count; v++) {
         net->cursor[v] = net->first[v];
-        if (!net->level[v]) net->level[v] = far;
+        if (!net->level[v]) net->level[v] = beyond;
         net->queue[net->level[v]]++;
     }
-    while (net->level[source] < far && *work < limit) {
+    while (net->level[source] < beyond && *work < limit) {
         int32_t k = net->cursor[at], end = net->first[at + 1];
         while (k < end && !(net->left[k] && net->level[net->to[k]] == net->level[at] - 1)) k++;
         *work += (uint64_t)(k - net->cursor[at]) + 1;

@@ -85,15 +85,15 @@ static uint64_t tli_count_narrow(const tl_plan *plan, const tl_narrow_plan *narr
 // Write a plan that the run has made in narrow numbers, where they fit; blocks stay where they are. What
 // decides or changes steps in a pass needs them as they are: they get memory of exactly their size then.
 static tl_result tli_narrow_run_plan(tl_run *run, int stays_wide) {
-    tl_plan *plan = &run->plan, small = *plan;
+    tl_plan *plan = &run->plan, compact = *plan;
     uint64_t entry, offsets, steps, bytes;
     tl_narrow_plan narrow;
     char *memory;
     tl_result result = TL_OK;
     if (!run->owns_plan || !plan->memory) return TL_OK;
     if (stays_wide || !plan->step_count || !tli_find_narrow(plan, &narrow)) {
-        result = tli_join_plan(run->env, TLI_IN(INIT_RUN), plan, &small);
-        if (!result && run->own_blocks && small.block_count) small.blocks = plan->blocks;
+        result = tli_join_plan(run->env, TLI_IN(INIT_RUN), plan, &compact);
+        if (!result && run->own_blocks && compact.block_count) compact.blocks = plan->blocks;
     } else {
         bytes = tli_count_narrow(plan, &narrow, &entry, &offsets, &steps);
         memory = (char *)tli_alloc_array(run->env, bytes, 1);
@@ -107,15 +107,15 @@ static tl_result tli_narrow_run_plan(tl_run *run, int stays_wide) {
         if (plan->host_offset_count)
             narrow.host_offsets = memory + offsets + (size_t)plan->offset_count * (size_t)narrow.offset_bytes;
         tli_copy(memory, &narrow, sizeof narrow);
-        small.narrow = (tl_narrow_plan *)(void *)memory;
-        small.steps = NULL;
-        small.offsets = small.host_offsets = NULL;
-        small.entry = plan->entry_count ? (tl_entry *)(void *)(memory + entry) : NULL;
-        small.memory = memory;
+        compact.narrow = (tl_narrow_plan *)(void *)memory;
+        compact.steps = NULL;
+        compact.offsets = compact.host_offsets = NULL;
+        compact.entry = plan->entry_count ? (tl_entry *)(void *)(memory + entry) : NULL;
+        compact.memory = memory;
     }
     if (result) return result;
     tli_release(run->env, plan->memory);
-    *plan = small;
+    *plan = compact;
     return TL_OK;
 }
 
