@@ -535,7 +535,7 @@ static void formats_of_compiled_plans_are_compared_by_node(void **state) {
     if (tl_init_cpu_backend(&env, &cpu, &backend)) fail_msg("%s", env.error.text);
     if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
     runs[0] = compile_run(&env, &graph, &backend, 0, 32440, 1u << TL_SCHEME_BF16);
-    runs[1] = compile_run(&env, &graph, &backend, 1, 16440, 1u << TL_SCHEME_BF16);
+    runs[1] = compile_run(&env, &graph, &backend, 1, 18440, 1u << TL_SCHEME_BF16);
     runs[2] = compile_run(&env, &graph, &backend, 1, 24440, 1u << TL_SCHEME_BF16);
     for (i = 0; i < 3; i++) {
         assert_int_equal(tl_start_pass(runs[i], 0), TL_OK);
