@@ -2357,7 +2357,7 @@ typedef struct tl_remat_report {
 // Cost:    work_limit (twice with a host budget), for all plans, their places and bounds together, and
 //          O(nodes + inputs). Of limits below 100 million steps, plans that follow the first one and places
 //          may take as much again and more. A plan and its places get five eighths and a half of what is left
-//          of it. The search for the least budget has work of its own, 2 million steps and 30 000 a node: of
+//          of it. The search for the least budget has work of its own, 3 million steps and 30 000 a node: of
 //          a smaller limit it may take more than is left. With little work no plan may be found where one
 //          exists; the error says that this is not known. Without a limit at most 700 million steps for the
 //          first plan, and as much again for its places; where its arena exceeds the budget mostly two or
@@ -33540,7 +33540,7 @@ TLI_IMPL void tl_free_remat_pool(tl_remat_pool *pool) {
 // caller's limit and budget change nothing, so every call of a class names the same least budget.
 
 #define TLI_ALONE_COST UINT64_C(1024)   // of each forward and backward
-#define TLI_ALONE_WORK UINT64_C(2000000)        // of the search: so much,
+#define TLI_ALONE_WORK UINT64_C(3000000)        // of the search: so much,
 #define TLI_ALONE_NODE_WORK UINT64_C(30000)     // and so much a node,
 #define TLI_ALONE_MOST_WORK UINT64_C(60000000)  // at most this
 

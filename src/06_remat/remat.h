@@ -161,7 +161,7 @@ typedef struct tl_remat_report {
 // Cost:    work_limit (twice with a host budget), for all plans, their places and bounds together, and
 //          O(nodes + inputs). Of limits below 100 million steps, plans that follow the first one and places
 //          may take as much again and more. A plan and its places get five eighths and a half of what is left
-//          of it. The search for the least budget has work of its own, 2 million steps and 30 000 a node: of
+//          of it. The search for the least budget has work of its own, 3 million steps and 30 000 a node: of
 //          a smaller limit it may take more than is left. With little work no plan may be found where one
 //          exists; the error says that this is not known. Without a limit at most 700 million steps for the
 //          first plan, and as much again for its places; where its arena exceeds the budget mostly two or

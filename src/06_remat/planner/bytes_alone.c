@@ -12,7 +12,7 @@
 // caller's limit and budget change nothing, so every call of a class names the same least budget.
 
 #define TLI_ALONE_COST UINT64_C(1024)   // of each forward and backward
-#define TLI_ALONE_WORK UINT64_C(2000000)        // of the search: so much,
+#define TLI_ALONE_WORK UINT64_C(3000000)        // of the search: so much,
 #define TLI_ALONE_NODE_WORK UINT64_C(30000)     // and so much a node,
 #define TLI_ALONE_MOST_WORK UINT64_C(60000000)  // at most this
 
