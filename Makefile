@@ -154,7 +154,7 @@ is_linked     = $(if $(is_vulkan),,$(LINKED))
 sees_public   = $(system_macros) -include $(G)/public/tl_strategy.h $(if $(is_vulkan),-include $(G)/public/tl_vk_backend.h) -I$(G)/public -I.
 # JOINED=1: with the header as users have it, in which private functions are static; for programs that name none.
 library       = $(if $(JOINED),,/parts)
-linked_with   = -L$(B)$(library) -Wl,-rpath,'$$ORIGIN$(library)' $(if $(is_vulkan),-ltl_vk_backend) -ltl_strategy
+linked_with   = -L$(B)$(library) -Wl,-rpath,'$(abspath $(B)$(library))' $(if $(is_vulkan),-ltl_vk_backend) -ltl_strategy
 $(TESTS): $(B)/%: tests/%.c | cmocka $(SEEN) $(G)/lists $(B)$(library)/libtl_strategy.so
 	@mkdir -p $(@D)
 	@$(call build,$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -MMD -MP -MF $@.d $(system_macros) -include $(G)/$(sees)/tl_strategy.h \

@@ -4047,8 +4047,8 @@ typedef struct tl_compiled_plan {
 // budget, and what runs again where gradients are checkpointed with interval 0, or forward only. Everything
 // else is as the strategy says: gradient full keeps all that backward reads, an interval keeps every n-th
 // node. A combination whose calls alone cost no less than the best plan is left out before it is planned. Of
-// equal costs the one that loses less is taken, then the one with more fused chains (that saves memory traffic,
-// which only a device prices), then the fewer bytes, then the one that is tried first: fewer parts. Where none
+// equal costs the one that loses less is taken, then that of fewer parts, then the one with more fused chains
+// (that saves memory traffic, which only a device prices), then that of fewer bytes. Where none
 // fits, a search for the fewest bytes follows, which depends on no budget: the error names its number, and
 // there is a plan where that number is asked for. With a codec half of the work goes into plans without
 // compressed copies.
@@ -36433,6 +36433,7 @@ struct tli_arena_plan {
     uint64_t  place_work;       // of the places of each plan; 0 = the default
     uint64_t  block_bytes;      // of the blocks that cut the arenas; 0 = they are whole
     int       is_trial;         // 1 = one plan of many: little work for the least budget, which binds nothing
+    int       is_stopped;       // 1 = progress asked to stop
     int       is_end;           // 1 = plans of the least bytes are made, whatever the budget
     int       is_unplaced;      // 1 = no places in the banks were found for the plan
     uint64_t  live_bytes;       // of the plan, its sizes rounded up
@@ -36473,12 +36474,13 @@ static int tli_arena_round(tli_arena_plan *a) {
 
 // The work of the plans before counts. What the last tries find is not known to fit, nor what it is worth.
 static int tli_arena_watch(const tl_remat_progress *progress, void *user) {
-    const tli_arena_plan *a = (const tli_arena_plan *)user;
+    tli_arena_plan *a = (tli_arena_plan *)user;
     tl_remat_progress now = *progress;
     now.work += a->work;
     now.work_limit += a->work;
     if (a->is_end) now.cost = 0;
-    return (a->desc->progress)(&now, a->desc->user);
+    if ((a->desc->progress)(&now, a->desc->user)) a->is_stopped = 1;
+    return a->is_stopped;
 }
 
 // What tl_plan_remat is asked in the place of the caller.
@@ -36740,7 +36742,7 @@ typedef struct tli_arena_least {
     tl_remat_desc    desc;
     tl_remat_report  report;        // of the plan of the least live bytes
     tl_plan          plan;          // that is tried
-    const tli_arena_plan *caller;
+    tli_arena_plan *caller;
     uint64_t         host_bytes;    // of its class
 } tli_arena_least;
 
@@ -36756,16 +36758,17 @@ typedef struct tli_arena_lowest {
 
 // Ask the caller's progress function, in the costs of the caller.
 static int tli_arena_watch_least(const tl_remat_progress *progress, void *user) {
-    const tli_arena_least *x = (const tli_arena_least *)user;
+    tli_arena_least *x = (tli_arena_least *)user;
     tl_remat_progress now = *progress;
     now.cost = now.bound_cost = 0;
     now.work += x->caller->work;
     now.work_limit += x->caller->work;
-    return (x->caller->desc->progress)(&now, x->caller->desc->user);
+    if ((x->caller->desc->progress)(&now, x->caller->desc->user)) x->caller->is_stopped = 1;
+    return x->caller->is_stopped;
 }
 
 // Begin, with copies or without. 0 = no memory.
-static int tli_arena_open_least(const tli_arena_plan *a, uint64_t host_bytes, int has_copies,
+static int tli_arena_open_least(tli_arena_plan *a, uint64_t host_bytes, int has_copies,
                                 tli_arena_least *x) {
     tli_zero(x, sizeof *x);
     x->caller = a;
@@ -37015,11 +37018,14 @@ static tl_result tli_arena_make_equal(tli_arena_plan *a, const tli_budget *budge
 static tl_result tli_arena_hold_least(tli_arena_plan *a, const tli_budget *budget, tl_result result,
                                       const tl_remat_report *first) {
     tli_arena_lowest lowest;
-    tl_result found = tli_arena_find_lowest(a, budget, result ? 0 : a->plan->arena_bytes, &lowest);
+    tl_result found;
+    if (!result && !a->plan->arena_bytes) return TL_OK;     // there is nothing below
+    found = tli_arena_find_lowest(a, budget, result ? 0 : a->plan->arena_bytes, &lowest);
     a->place_work = a->desc->work_limit;
     a->most_work = TLI_REMAT_MOST_WORK;
     a->rounded.work_limit = a->desc->work_limit;
-    if (!found && (result || lowest.bytes > a->plan->arena_bytes)) {
+    if (a->is_stopped && !result) found = TL_OK;        // what is found so far is the answer
+    else if (!found && (result || lowest.bytes > a->plan->arena_bytes)) {
         tl_free_plan(a->env, a->plan);
         if (lowest.bytes == UINT64_MAX) found = tli_arena_refuse_banks(a, budget);
         else if (lowest.bytes > budget->bytes || budget->is_over)
@@ -49451,6 +49457,7 @@ static int tli_is_better(const tli_compile *c, const tl_compile_choice *a, const
     if (c->fewest && a->arena_bytes != b->arena_bytes) return a->arena_bytes < b->arena_bytes;
     if (a->cost != b->cost) return a->cost < b->cost;
     if (a->loss < b->loss || a->loss > b->loss) return a->loss < b->loss;
+    if (a->part_count != b->part_count) return a->part_count < b->part_count;
     if (a->fused_count != b->fused_count) return a->fused_count > b->fused_count;
     return a->arena_bytes < b->arena_bytes;
 }
@@ -67779,7 +67786,8 @@ static int tli_find_narrow(const tl_plan *plan, tl_narrow_plan *narrow) {
     narrow->step_words = tli_count_slots(plan) > 1 ? 3 : 2;
     for (k = 0; k < plan->step_count; k++) {
         const tl_step step = tl_find_step(plan, k);
-        if (step.kind > 15 || step.codec > 15 || step.node > UINT16_MAX || step.output >= 255) return 0;
+        if (step.kind > 15 || step.codec > 15 || step.output >= 255) return 0;
+        if ((uint32_t)step.node > UINT16_MAX) return 0;
     }
     return highest <= UINT32_MAX;
 }
@@ -67973,10 +67981,10 @@ static uint64_t tli_find_widest_call(const tl_run *run, uint64_t *outputs) {
 
 static uint64_t tli_count_call(const tl_run *run) {
     uint64_t outputs, operands = tli_find_widest_call(run, &outputs);
-    const tli_call *call = &run->at.call;
-    return tli_count_array(operands, sizeof *call->operands + sizeof *call->access_of + sizeof *call->accesses +
-                                         sizeof *call->writable + sizeof *call->hosts) +
-           tli_count_array(outputs, sizeof *call->twice + sizeof *call->made);
+    return tli_count_array(operands, sizeof *run->at.call.operands + sizeof *run->at.call.access_of +
+                                         sizeof *run->at.call.accesses + sizeof *run->at.call.writable +
+                                         sizeof *run->at.call.hosts) +
+           tli_count_array(outputs, sizeof *run->at.call.twice + sizeof *run->at.call.made);
 }
 
 // Buffers, kernels and the operands of all calls that may be under way.

@@ -57,6 +57,7 @@ static int tli_is_better(const tli_compile *c, const tl_compile_choice *a, const
     if (c->fewest && a->arena_bytes != b->arena_bytes) return a->arena_bytes < b->arena_bytes;
     if (a->cost != b->cost) return a->cost < b->cost;
     if (a->loss < b->loss || a->loss > b->loss) return a->loss < b->loss;
+    if (a->part_count != b->part_count) return a->part_count < b->part_count;
     if (a->fused_count != b->fused_count) return a->fused_count > b->fused_count;
     return a->arena_bytes < b->arena_bytes;
 }

@@ -136,8 +136,8 @@ typedef struct tl_compiled_plan {
 // budget, and what runs again where gradients are checkpointed with interval 0, or forward only. Everything
 // else is as the strategy says: gradient full keeps all that backward reads, an interval keeps every n-th
 // node. A combination whose calls alone cost no less than the best plan is left out before it is planned. Of
-// equal costs the one that loses less is taken, then the one with more fused chains (that saves memory traffic,
-// which only a device prices), then the fewer bytes, then the one that is tried first: fewer parts. Where none
+// equal costs the one that loses less is taken, then that of fewer parts, then the one with more fused chains
+// (that saves memory traffic, which only a device prices), then that of fewer bytes. Where none
 // fits, a search for the fewest bytes follows, which depends on no budget: the error names its number, and
 // there is a plan where that number is asked for. With a codec half of the work goes into plans without
 // compressed copies.

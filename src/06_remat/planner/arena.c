@@ -57,6 +57,7 @@ struct tli_arena_plan {
     uint64_t  place_work;       // of the places of each plan; 0 = the default
     uint64_t  block_bytes;      // of the blocks that cut the arenas; 0 = they are whole
     int       is_trial;         // 1 = one plan of many: little work for the least budget, which binds nothing
+    int       is_stopped;       // 1 = progress asked to stop
     int       is_end;           // 1 = plans of the least bytes are made, whatever the budget
     int       is_unplaced;      // 1 = no places in the banks were found for the plan
     uint64_t  live_bytes;       // of the plan, its sizes rounded up
@@ -97,12 +98,13 @@ static int tli_arena_round(tli_arena_plan *a) {
 
 // The work of the plans before counts. What the last tries find is not known to fit, nor what it is worth.
 static int tli_arena_watch(const tl_remat_progress *progress, void *user) {
-    const tli_arena_plan *a = (const tli_arena_plan *)user;
+    tli_arena_plan *a = (tli_arena_plan *)user;
     tl_remat_progress now = *progress;
     now.work += a->work;
     now.work_limit += a->work;
     if (a->is_end) now.cost = 0;
-    return (a->desc->progress)(&now, a->desc->user);
+    if ((a->desc->progress)(&now, a->desc->user)) a->is_stopped = 1;
+    return a->is_stopped;
 }
 
 // What tl_plan_remat is asked in the place of the caller.
@@ -364,7 +366,7 @@ typedef struct tli_arena_least {
     tl_remat_desc    desc;
     tl_remat_report  report;        // of the plan of the least live bytes
     tl_plan          plan;          // that is tried
-    const tli_arena_plan *caller;
+    tli_arena_plan *caller;
     uint64_t         host_bytes;    // of its class
 } tli_arena_least;
 
@@ -380,16 +382,17 @@ typedef struct tli_arena_lowest {
 
 // Ask the caller's progress function, in the costs of the caller.
 static int tli_arena_watch_least(const tl_remat_progress *progress, void *user) {
-    const tli_arena_least *x = (const tli_arena_least *)user;
+    tli_arena_least *x = (tli_arena_least *)user;
     tl_remat_progress now = *progress;
     now.cost = now.bound_cost = 0;
     now.work += x->caller->work;
     now.work_limit += x->caller->work;
-    return (x->caller->desc->progress)(&now, x->caller->desc->user);
+    if ((x->caller->desc->progress)(&now, x->caller->desc->user)) x->caller->is_stopped = 1;
+    return x->caller->is_stopped;
 }
 
 // Begin, with copies or without. 0 = no memory.
-static int tli_arena_open_least(const tli_arena_plan *a, uint64_t host_bytes, int has_copies,
+static int tli_arena_open_least(tli_arena_plan *a, uint64_t host_bytes, int has_copies,
                                 tli_arena_least *x) {
     tli_zero(x, sizeof *x);
     x->caller = a;
@@ -639,11 +642,14 @@ static tl_result tli_arena_make_equal(tli_arena_plan *a, const tli_budget *budge
 static tl_result tli_arena_hold_least(tli_arena_plan *a, const tli_budget *budget, tl_result result,
                                       const tl_remat_report *first) {
     tli_arena_lowest lowest;
-    tl_result found = tli_arena_find_lowest(a, budget, result ? 0 : a->plan->arena_bytes, &lowest);
+    tl_result found;
+    if (!result && !a->plan->arena_bytes) return TL_OK;     // there is nothing below
+    found = tli_arena_find_lowest(a, budget, result ? 0 : a->plan->arena_bytes, &lowest);
     a->place_work = a->desc->work_limit;
     a->most_work = TLI_REMAT_MOST_WORK;
     a->rounded.work_limit = a->desc->work_limit;
-    if (!found && (result || lowest.bytes > a->plan->arena_bytes)) {
+    if (a->is_stopped && !result) found = TL_OK;        // what is found so far is the answer
+    else if (!found && (result || lowest.bytes > a->plan->arena_bytes)) {
         tl_free_plan(a->env, a->plan);
         if (lowest.bytes == UINT64_MAX) found = tli_arena_refuse_banks(a, budget);
         else if (lowest.bytes > budget->bytes || budget->is_over)

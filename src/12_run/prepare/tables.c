@@ -48,7 +48,8 @@ static int tli_find_narrow(const tl_plan *plan, tl_narrow_plan *narrow) {
     narrow->step_words = tli_count_slots(plan) > 1 ? 3 : 2;
     for (k = 0; k < plan->step_count; k++) {
         const tl_step step = tl_find_step(plan, k);
-        if (step.kind > 15 || step.codec > 15 || step.node > UINT16_MAX || step.output >= 255) return 0;
+        if (step.kind > 15 || step.codec > 15 || step.output >= 255) return 0;
+        if ((uint32_t)step.node > UINT16_MAX) return 0;
     }
     return highest <= UINT32_MAX;
 }
@@ -242,10 +243,10 @@ static uint64_t tli_find_widest_call(const tl_run *run, uint64_t *outputs) {
 
 static uint64_t tli_count_call(const tl_run *run) {
     uint64_t outputs, operands = tli_find_widest_call(run, &outputs);
-    const tli_call *call = &run->at.call;
-    return tli_count_array(operands, sizeof *call->operands + sizeof *call->access_of + sizeof *call->accesses +
-                                         sizeof *call->writable + sizeof *call->hosts) +
-           tli_count_array(outputs, sizeof *call->twice + sizeof *call->made);
+    return tli_count_array(operands, sizeof *run->at.call.operands + sizeof *run->at.call.access_of +
+                                         sizeof *run->at.call.accesses + sizeof *run->at.call.writable +
+                                         sizeof *run->at.call.hosts) +
+           tli_count_array(outputs, sizeof *run->at.call.twice + sizeof *run->at.call.made);
 }
 
 // Buffers, kernels and the operands of all calls that may be under way.
