@@ -4579,9 +4579,10 @@ typedef struct tl_cpu_backend_desc {
     uint64_t capacity_bytes[TL_TIER_COUNT];  // most bytes claimed at a time, and of a run
                                   // with its base_bytes; 0 = TL_UNLIMITED
     uint64_t alignment_bytes;     // 0 = 64; a power of two
-    uint64_t (*now_ns)(void *user);  // the clock; 0 = that of the system (clock_gettime or
-                                  // QueryPerformanceCounter), where it has one and TL_NO_CLOCK is not set. One
-                                  // that returns 0 is none: every time is 0, nothing is measured
+    uint64_t (*now_ns)(void *user);  // the clock; 0 = that of the system, where it has one and
+                                  // TL_NO_CLOCK is not set: clock_gettime; QueryPerformanceCounter, if
+                                  // <windows.h> was included before the implementation. One that returns
+                                  // 0 is none: every time is 0, nothing is measured
     void    *user;
     // For tests, not with TL_NO_CHECKS. checked = 1 fills dead ranges with a poison word, puts guard bytes
     // around blocks and maps copies of ranges (filled with poison if the mode is TL_MAP_WRITE): 64 bytes before
@@ -6169,13 +6170,12 @@ TLDEF tl_result tl_write_front_svg(tl_env *env, const tl_precision_front *front,
 #endif
 #endif
 // The clock of the CPU backend: that of the system. Linux has it in strict modes of C as well, which hide it.
+// Windows has it where <windows.h> was included before.
 #if !defined(TL_NO_CLOCK) && !defined(TL_ONLY_TABLES) && (!defined(__STDC_HOSTED__) || __STDC_HOSTED__)
 #if defined(_WIN32)
-#ifndef WIN32_LEAN_AND_MEAN
-#define WIN32_LEAN_AND_MEAN
-#endif
-#include <windows.h>
+#ifdef _WINDOWS_
 #define TLI_CLOCK_WINDOWS
+#endif
 #elif defined(__unix__) || defined(__APPLE__)
 #include <time.h>
 #if defined(CLOCK_MONOTONIC)

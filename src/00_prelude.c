@@ -38,13 +38,12 @@
 #endif
 #endif
 // The clock of the CPU backend: that of the system. Linux has it in strict modes of C as well, which hide it.
+// Windows has it where <windows.h> was included before.
 #if !defined(TL_NO_CLOCK) && !defined(TL_ONLY_TABLES) && (!defined(__STDC_HOSTED__) || __STDC_HOSTED__)
 #if defined(_WIN32)
-#ifndef WIN32_LEAN_AND_MEAN
-#define WIN32_LEAN_AND_MEAN
-#endif
-#include <windows.h>
+#ifdef _WINDOWS_
 #define TLI_CLOCK_WINDOWS
+#endif
 #elif defined(__unix__) || defined(__APPLE__)
 #include <time.h>
 #if defined(CLOCK_MONOTONIC)

@@ -219,9 +219,10 @@ typedef struct tl_cpu_backend_desc {
     uint64_t capacity_bytes[TL_TIER_COUNT];  // most bytes claimed at a time, and of a run
                                   // with its base_bytes; 0 = TL_UNLIMITED
     uint64_t alignment_bytes;     // 0 = 64; a power of two
-    uint64_t (*now_ns)(void *user);  // the clock; 0 = that of the system (clock_gettime or
-                                  // QueryPerformanceCounter), where it has one and TL_NO_CLOCK is not set. One
-                                  // that returns 0 is none: every time is 0, nothing is measured
+    uint64_t (*now_ns)(void *user);  // the clock; 0 = that of the system, where it has one and
+                                  // TL_NO_CLOCK is not set: clock_gettime; QueryPerformanceCounter, if
+                                  // <windows.h> was included before the implementation. One that returns
+                                  // 0 is none: every time is 0, nothing is measured
     void    *user;
     // For tests, not with TL_NO_CHECKS. checked = 1 fills dead ranges with a poison word, puts guard bytes
     // around blocks and maps copies of ranges (filled with poison if the mode is TL_MAP_WRITE): 64 bytes before
