@@ -38,7 +38,8 @@ def nodes_of(module, *inputs, **options):
     options.setdefault('loss', 'none')
     graph = export(module, [i if isinstance(i, torch.Tensor) else floats(*i) for i in inputs], **options)
     found = {}
-    for line in str(graph).split('\n')[2:-1]:
+    for line in str(graph).split('\n'):
+        if not line.startswith('node'): continue
         words = line.split()
         values = dict(w.split('=') for w in words if '=' in w)
         flags = [w for w in words[4:] if w.split('=')[0] not in ('fwd', 'bwd', 'out', 'needs', 'in')]
