@@ -249,8 +249,8 @@ static void what_a_kernel_may_only_read_is_named(void **state) {
     for (i = 0; i < 2; i++) {
         static chain c;
         tl_env env = silent_env();
-        const char *expected = i ? "(B op4): the kernel wrote to output gradient 0, which it may only read"
-                                 : "op4): the kernel wrote to input 0, which it may only read";
+        const char *expected = i ? "(B op4): the kernel wrote to output gradient 0, but may only read that"
+                                 : "op4): the kernel wrote to input 0, but may only read that";
         chain_open(&c, &random);
         c.o.node = 4;
         c.o.backward = i;

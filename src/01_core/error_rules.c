@@ -1326,7 +1326,7 @@
       "range") \
     X(KERNEL_WROTE_BEFORE, "the kernel wrote before the first byte of %s", "step, node") \
     X(KERNEL_WROTE_BEHIND, "the kernel wrote behind the last byte of %s", "step, node") \
-    X(KERNEL_WROTE_WHAT_IT_READS, "the kernel wrote to %s, which it may only read", "step, node") \
+    X(KERNEL_WROTE_WHAT_IT_READS, "the kernel wrote to %s, but may only read that", "step, node") \
     X(SAVED_HAS_OTHER_FORMATS, "data: of a run whose kernels see tensors in other formats", "") \
     X(SAVED_HAS_ANOTHER_LOSS, "data: of a run with another loss_gradient_word", "") \
     X(SAVED_SCALER_HAS_OTHER_LIMITS, "data: of a loss scaler with another least, most or growth_interval", "") \
