@@ -33564,6 +33564,12 @@ static uint64_t tli_alone_rate(const tl_graph *graph) {
     return tli_mul_u64(sum, UINT64_C(1000000000), &rate) ? rate : UINT64_MAX;
 }
 
+// The work of a search for the least budget of a graph.
+static uint64_t tli_alone_work(const tl_graph *graph) {
+    uint64_t work = TLI_ALONE_WORK + TLI_ALONE_NODE_WORK * (uint64_t)graph->node_count;
+    return work < TLI_ALONE_MOST_WORK ? work : TLI_ALONE_MOST_WORK;
+}
+
 // 0 = no memory.
 static int tli_open_alone(tl_env *env, const tl_graph *graph, tli_bytes_alone *alone) {
     int32_t id;
@@ -33579,8 +33585,7 @@ static int tli_open_alone(tl_env *env, const tl_graph *graph, tli_bytes_alone *a
     alone->graph = *graph;
     alone->graph.nodes = alone->nodes;
     alone->device.link_bytes_per_second = alone->device.codec_bytes_per_second = tli_alone_rate(graph);
-    alone->work = TLI_ALONE_WORK + TLI_ALONE_NODE_WORK * (uint64_t)graph->node_count;
-    if (alone->work > TLI_ALONE_MOST_WORK) alone->work = TLI_ALONE_MOST_WORK;
+    alone->work = tli_alone_work(graph);
     return 1;
 }
 #endif  // TL_NO_PLANNERS
@@ -36309,8 +36314,7 @@ static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const
     r = tli_remat_of(env, desc, budget, most_work);
     r.is_within = answers == TLI_REMAT_WITHIN;
     r.holds_least = answers == TLI_REMAT_HOLDS;
-    kept = TLI_ALONE_WORK + TLI_ALONE_NODE_WORK * (uint64_t)desc->graph->node_count;
-    if (kept > TLI_ALONE_MOST_WORK) kept = TLI_ALONE_MOST_WORK;
+    kept = tli_alone_work(desc->graph);
     if (r.holds_least && !r.is_default)     // of a limit, this is kept for the search for the least budget
         r.work_limit -= kept < r.work_limit / 6 ? kept / 2 * 3 : r.work_limit / 4;
     if (answers == TLI_REMAT_TRIAL) r.most_ladder = r.work_limit / 4 + 1;

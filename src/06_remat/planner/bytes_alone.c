@@ -36,6 +36,12 @@ static uint64_t tli_alone_rate(const tl_graph *graph) {
     return tli_mul_u64(sum, UINT64_C(1000000000), &rate) ? rate : UINT64_MAX;
 }
 
+// The work of a search for the least budget of a graph.
+static uint64_t tli_alone_work(const tl_graph *graph) {
+    uint64_t work = TLI_ALONE_WORK + TLI_ALONE_NODE_WORK * (uint64_t)graph->node_count;
+    return work < TLI_ALONE_MOST_WORK ? work : TLI_ALONE_MOST_WORK;
+}
+
 // 0 = no memory.
 static int tli_open_alone(tl_env *env, const tl_graph *graph, tli_bytes_alone *alone) {
     int32_t id;
@@ -51,8 +57,7 @@ static int tli_open_alone(tl_env *env, const tl_graph *graph, tli_bytes_alone *a
     alone->graph = *graph;
     alone->graph.nodes = alone->nodes;
     alone->device.link_bytes_per_second = alone->device.codec_bytes_per_second = tli_alone_rate(graph);
-    alone->work = TLI_ALONE_WORK + TLI_ALONE_NODE_WORK * (uint64_t)graph->node_count;
-    if (alone->work > TLI_ALONE_MOST_WORK) alone->work = TLI_ALONE_MOST_WORK;
+    alone->work = tli_alone_work(graph);
     return 1;
 }
 #endif  // TL_NO_PLANNERS

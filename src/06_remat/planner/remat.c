@@ -1193,8 +1193,7 @@ static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const
     r = tli_remat_of(env, desc, budget, most_work);
     r.is_within = answers == TLI_REMAT_WITHIN;
     r.holds_least = answers == TLI_REMAT_HOLDS;
-    kept = TLI_ALONE_WORK + TLI_ALONE_NODE_WORK * (uint64_t)desc->graph->node_count;
-    if (kept > TLI_ALONE_MOST_WORK) kept = TLI_ALONE_MOST_WORK;
+    kept = tli_alone_work(desc->graph);
     if (r.holds_least && !r.is_default)     // of a limit, this is kept for the search for the least budget
         r.work_limit -= kept < r.work_limit / 6 ? kept / 2 * 3 : r.work_limit / 4;
     if (answers == TLI_REMAT_TRIAL) r.most_ladder = r.work_limit / 4 + 1;
