@@ -162,11 +162,11 @@ typedef struct tl_remat_report {
 //          O(nodes + inputs). Of limits below 100 million steps, plans that follow the first one and places
 //          may take as much again and more. A plan and its places get five eighths and a half of what is left
 //          of it. The search for the least budget has work of its own, where the budget is near that: 3 million
-//          steps and 30 000 a node, at most 60 million; in an arena so much for each of up to eight plans and for
-//          its places. Of a smaller limit it may take more than is left. With little work no plan may be found
-//          where one exists; the error says that this is not known. Without a limit at most 700 million steps for
-//          the first plan, and as much again for its places; where its arena exceeds the budget mostly two or
-//          three times as much, at most about ten times.
+//          steps and 30 000 a node, at most 60 million; in an arena so much for each of up to eight plans and
+//          for its places. Of a smaller limit it may take more than is left. With little work no plan may be
+//          found where one exists; the error says that this is not known. Without a limit at most 700 million
+//          steps for the first plan, and as much again for its places; where its arena exceeds the budget
+//          mostly two or three times as much, at most about ten times.
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors or 1024 stages; in graphs of
 //          more than 100 000 nodes about 1.1 KiB for each node. A host budget takes more in large graphs.
 // Threads: safe with one env per thread.
