@@ -153,7 +153,7 @@ def bad_input_is_one_sentence_with_line_and_field():
         (['line 2: size: must be a whole number from 0 to'], head + 'a,1,2,9223372036854775807\n'),
         (['line 3: size: all sizes together'], head + ''.join('%d,1,2,2000000000000000000\n' % i for i in range(6))), (['line 2: is longer'], head + 'a' * 70000)]:
         refused(1, words, '-', text=text)
-    refused(1, ['line 2: offset: the buffer ends above'], '-', '--capacity', '9', text='id,lower,upper,size,offset\na,1,2,3,8\n')
+    refused(2, ['line 2: offset: the buffer ends above'], '-', '--capacity', '9', text='id,lower,upper,size,offset\na,1,2,3,8\n')
     refused(1, ['line 2097154: more than 2097152 buffers'], '-', text=head + ''.join('%d,1,2,3\n' % i for i in range(2100000)))
     refused(1, ['cannot be opened'], path('none.csv'))
     refused(1, ['an input is missing'])
