@@ -96,9 +96,11 @@ step_joined() {
     wait $warnings
 }
 
-# Sanitizers, with invariants, and with what fuzzers count. SAMPLE thins walks that `make test` does in full, and `make soak`
-# many times. Leaks of drivers that are unloaded cannot be told from others.
-asan="-O1 -g1 -DTLI_INVARIANTS -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined,float-cast-overflow -fno-sanitize-recover=all"
+# Sanitizers, with invariants, and with the counts of branches that guide fuzzers (the comparisons, which make fuzz traces as
+# well, take the planners ten times as long). SAMPLE
+# thins walks that `make test` does in full, and `make soak` many times. Leaks of drivers that are unloaded cannot be told from others.
+asan="-O1 -g1 -DTLI_INVARIANTS -fno-omit-frame-pointer -fsanitize-coverage=inline-8bit-counters,pc-table
+    -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all"
 step_asan() {
     local options="B=$out/asan CC=clang"
     SAMPLE=25 tests_with TESTS="$(programs $out/asan . | tr ' ' '\n' | grep -v _vk_shim | paste -sd' ')" $options \
