@@ -99,7 +99,7 @@ step_joined() {
 # Sanitizers, with invariants, and with the counts of branches that guide fuzzers (the comparisons, which make fuzz traces as
 # well, take the planners ten times as long). SAMPLE
 # thins walks that `make test` does in full, and `make soak` many times. Leaks of drivers that are unloaded cannot be told from others.
-asan="-O1 -g1 -DTLI_INVARIANTS -fno-omit-frame-pointer -fsanitize-coverage=inline-8bit-counters,pc-table
+asan="-O1 -g1 -DTLI_INVARIANTS -fno-omit-frame-pointer -fsanitize-coverage=inline-8bit-counters,pc-table \
     -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all"
 step_asan() {
     local options="B=$out/asan CC=clang"
@@ -117,10 +117,11 @@ step_tsan() {   # the programs that have threads
 
 # The programs that need nothing of what an option drops, where its absence can show.
 step_reduced() {
-    local option pattern
+    local option pattern dir
     while read -r option pattern; do
         echo "$option"
-        SAMPLE=25 tests_with TESTS="$(programs $out/$option "$pattern")" VULKAN=no B=$out/$option CC=gcc CFLAGS="-O0 -D${option//,/ -D}"
+        dir=$out/${option//,/-}
+        SAMPLE=25 tests_with TESTS="$(programs $dir "$pattern")" VULKAN=no B=$dir CC=gcc CFLAGS="-O0 -D${option//,/ -D}"
     done <<< "TL_NO_PRECISION _5_plan|_10_|_11_|_12_graph|_12_run|_13_plan|_13_trace|_nn\.
 TL_NO_OFFLOAD,TL_NO_ACCOUNTS _11_|_12_run|_nn\.
 TL_NO_CODECS,TL_NO_ONLINE _5_plan|_12_graph|_13_plan|_nn\."

@@ -4,6 +4,9 @@
 #ifndef WORD_LENGTHS_H
 #define WORD_LENGTHS_H
 
+#include <stdlib.h>
+#include <string.h>
+
 enum { WORD_LENGTH_ROWS = 64 };
 
 static inline void take_speedups(tl_precision_profile *row) {
