@@ -310,7 +310,7 @@ static void banks_are_bound_together_and_each(void **state) {
     tl_random random = { 54 };
     int i, planned = 0, several = 0, again = 0, refused = 0, unplaced = 0;
     (void)state;
-    for (i = 0; i < 400; i++) {
+    for (i = 0; i < scaled(400); i++) {
         tl_env env;
         tl_graph graph;
         tl_remat_desc desc;
@@ -361,7 +361,7 @@ static void banks_are_bound_together_and_each(void **state) {
     }
     printf("%d plans, %d in several banks, %d with forwards that run again; %d refused, %d of them for want of places\n", planned, several, again, refused,
            unplaced);
-    assert_true(several > 50 && again > 50 && refused > 0);
+    assert_true(is_thinned() || (several > 50 && again > 50 && refused > 0));
 }
 
 static void banks_that_are_none_are_errors(void **state) {
