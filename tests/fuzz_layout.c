@@ -71,7 +71,7 @@ static void check_layout(const tl_layout_desc *desc, const tl_layout_plan *plan)
     int32_t i, k;
     for (i = 0; i < desc->buffer_count; i++) {
         uint64_t alignment = b[i].alignment ? b[i].alignment : 1;
-        if (!tli_layout_takes(&b[i])) { check(plan->offsets[i] == 0); continue; }
+        if (!tli_layout_takes(&b[i])) { check(plan->offsets[i] == (b[i].is_pinned ? b[i].pinned_offset : 0)); continue; }
         check(plan->offsets[i] % alignment == 0 && (!b[i].is_pinned || plan->offsets[i] == b[i].pinned_offset));
         check(!desc->block_bytes || plan->offsets[i] / desc->block_bytes == (plan->offsets[i] + b[i].bytes - 1) / desc->block_bytes);
         if (plan->offsets[i] + b[i].bytes > height) height = plan->offsets[i] + b[i].bytes;
