@@ -189,7 +189,7 @@ typedef struct tl_run_figures {
     uint64_t keep_all_arena_bytes;  // the high-water mark of its offsets
     uint64_t peak_bytes, arena_bytes;  // the same of the plan that the run has; 0 = the budget does not fit
     uint64_t table_bytes;           // of memory of the env that the run keeps as long as it lives, beside the
-                                    // arena: graph, plan, kernels, states; 0 = the budget does not fit
+                                    // arena: graph, plan, kernels, variables; 0 = the budget does not fit
     uint64_t work;                  // elementary steps of planning, for the figures, too
 } tl_run_figures;
 
@@ -452,6 +452,9 @@ typedef struct tl_run_report {
 // base_bytes, load, random, seed, first_step, loss_gradient_word and users; what asks for more is refused.
 // The env gives one piece of memory. A run step has no accesses, and depends on the step before it.
 //
+// A run keeps its budget. For another one, free it and make a run whose first_step is the number of the next
+// training step; what desc.variables point to is the caller's, and stays.
+//
 // Errors:  TL_ERROR_UNSUPPORTED: this version cannot carry out a value of the strategy, or kernels and
 //          backend cannot do the conversions of the formats, or an option left out what is asked for, or an
 //          operand exceeds the backend's largest binding and its node does not take blocks;
@@ -668,7 +671,7 @@ typedef struct tl_saved {
     size_t      length;           // bytes
 } tl_saved;
 
-// Go on from the states of several saves, with other ranks than those that saved:
+// Go on from the variables of several saves, with other ranks than those that saved:
 //
 //     4 ranks     tl_save_run on each, after the same training step
 //     3 ranks     tl_compile_ranks again, tl_init_run, tl_load_variables with all four saves, on each
@@ -717,7 +720,7 @@ TLDEF tl_result tl_load_variables(tl_run *run, const tl_saved *saves, int32_t sa
 //
 // or, so that it keeps that shard of the gradients only, too (ZeRO 2):
 //
-//     states[i].host, the same buffer for all, and states[i].shard, of bytes / p, rounded up to elements
+//     variables[i].host, the same buffer for all, and variables[i].shard, of bytes / p, rounded up to elements
 //     clear the shards, then tl_run_plan       the run clears the range of a node before each of its backwards,
 //                                              and after it sums it over the replicas and adds to the shard
 //     your optimizer, on that shard of the weights, and tl_gather_run as above
@@ -746,7 +749,7 @@ TLDEF tl_result tl_load_variables(tl_run *run, const tl_saved *saves, int32_t sa
 // Sum the ranges of a kind over replicas: on each, or each its shard; or give each the shards of the others.
 //
 // Errors:  TL_ERROR_INVALID_ARG: no transport, a pass or another sum is under way, ranges that are no f32;
-//          TL_ERROR_MISMATCH, at the first sum: a replica has other states (nodes, kinds or bytes, but for
+//          TL_ERROR_MISMATCH, at the first sum: a replica has other variables (nodes, kinds or bytes, but for
 //          those of optimizers, of which each may have a part) or plans, or is at another training step;
 //          TL_ERROR_PEER_LOST and what else the transport answers; TL_ERROR_NO_MEMORY.
 // Cost:    each replica sends (p - 1) / p of the bytes in tl_scatter_run and in tl_gather_run, twice that in
@@ -972,7 +975,7 @@ typedef struct tl_finding {
     int32_t         node;       // of the desc's graph; -1 = of none (state that belongs to no node, a backend)
     tl_step_kind    step;       // of the call; of load and of the backend it says nothing
     tl_operand_kind operand;
-    int32_t         index;      // number of the operand, or of the range in states
+    int32_t         index;      // number of the operand, or of the range in variables
     tl_variable_kind variable;  // of that range
     uint64_t        byte;       // the first that differs, or what the kind says
     int32_t         is_advice;  // 1 = no error: costs bytes or time, or keeps the rehearsal from looking
@@ -1021,7 +1024,7 @@ typedef struct tl_rehearsal {
 // memory of the env; others on the run's backend, as far as it maps. With a fusion or a compiled plan it is the
 // caller's graph that is rehearsed, of a split batch one part. No smaller batch is tried beside that: kernels
 // keep shapes behind their user pointers, and only may_split says that they go by the bytes of a call.
-// What is registered (states) is as it was when the call returns, whatever
+// What is registered (variables) is as it was when the call returns, whatever
 // the kernels did; what is not registered is changed by each call, and seen by none. In a rehearsal scratch and
 // saved bytes of 0 bytes may have an address, and so may what needs does not name. needs that name too much are
 // looked for where the gradients of the node's weights are registered.
