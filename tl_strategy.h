@@ -5143,7 +5143,7 @@ typedef struct tl_run_figures {
     uint64_t keep_all_arena_bytes;  // the high-water mark of its offsets
     uint64_t peak_bytes, arena_bytes;  // the same of the plan that the run has; 0 = the budget does not fit
     uint64_t table_bytes;           // of memory of the env that the run keeps as long as it lives, beside the
-                                    // arena: graph, plan, kernels, variables; 0 = the budget does not fit
+                                    // arena: graph, plan, kernels and lists; 0 = the budget does not fit
     uint64_t work;                  // elementary steps of planning, for the figures, too
 } tl_run_figures;
 

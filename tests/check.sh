@@ -96,9 +96,9 @@ step_joined() {
     wait $warnings
 }
 
-# Sanitizers, with invariants, and with the counts of branches that guide fuzzers (the comparisons, which make fuzz traces as
-# well, take the planners ten times as long). SAMPLE
-# thins walks that `make test` does in full, and `make soak` many times. Leaks of drivers that are unloaded cannot be told from others.
+# Sanitizers, with invariants, and with the counts of branches that guide fuzzers. Comparisons, which make fuzz traces as well,
+# take planners five times as long. SAMPLE thins walks that `make test` does in full, and `make soak` many times. Leaks of
+# drivers that are unloaded cannot be told from others.
 asan="-O1 -g1 -DTLI_INVARIANTS -fno-omit-frame-pointer -fsanitize-coverage=inline-8bit-counters,pc-table \
     -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all"
 step_asan() {

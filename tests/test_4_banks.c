@@ -398,7 +398,7 @@ static void hundred_thousand_buffers_take_little(void **state) {
     int kind;
     (void)state;
     assert_true(buffers && moved);
-    for (kind = 0; kind < (is_thinned() ? 1 : 2); kind++) {
+    for (kind = 0; kind < (is_slow() ? 1 : 2); kind++) {
         counting_alloc counter = { 0, 0 };
         tl_env env = counting_env(&counter);
         tl_bank banks[3];

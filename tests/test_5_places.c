@@ -201,7 +201,7 @@ static void the_arena_of_the_least_plan_is_lowered(void **state) {
     enum { LIMIT = 4000000 };
     uint64_t named = 0, live = 0, work = 0, seed;
     (void)state;
-    for (seed = 7; seed <= (is_thinned() ? 8 : 10); seed++) {
+    for (seed = 7; seed <= (is_slow() ? 8 : 10); seed++) {
         tl_env env = silent_env();
         tl_graph graph;
         tl_remat_desc desc;
@@ -234,7 +234,7 @@ static void the_arena_of_the_least_plan_is_lowered(void **state) {
 static void every_refusal_names_the_same_arena(void **state) {
     uint64_t seed;
     (void)state;
-    for (seed = is_thinned() ? 8 : 5; seed <= 8; seed += 3) {
+    for (seed = is_slow() ? 8 : 5; seed <= 8; seed += 3) {
         tl_env env = silent_env();
         tl_graph graph;
         tl_remat_desc desc;

@@ -564,7 +564,7 @@ static void revolve_over_stages_takes_the_most_slots_that_fit(void **state) {
     policy.graph = &graph;
     policy.live = 1;
     policy.policy = TL_POLICY_REVOLVE;
-    for (slots = is_thinned() ? 61 : 2; slots < 2000; slots = 5 * slots + 1) {
+    for (slots = is_slow() ? 61 : 2; slots < 2000; slots = 5 * slots + 1) {
         policy.budget_bytes = 4 * (slots + 4);
         assert_int_equal(tl_plan_policy(&env, &policy, &plan), TL_OK);
         check_plan(&graph, &plan, policy.budget_bytes);

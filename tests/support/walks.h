@@ -1,5 +1,6 @@
 // How much of a long walk is done: SOAK=n in the environment does n times as much, and tries all values where others are
-// samples; SAMPLE=n, for slow builds, leaves about one n-th.
+// samples; SAMPLE=n, for slow builds, leaves about one n-th. From 25 on, which is for sanitizers and emulators, whole rows
+// are left out, too; the build that counts lines walks these.
 #ifndef TESTS_WALKS_H
 #define TESTS_WALKS_H
 
@@ -18,5 +19,6 @@ static inline int scaled(int count) {
 }
 static inline int is_soaked(void) { return soaked() > 1; }
 static inline int is_thinned(void) { return thinned() > 1; }
+static inline int is_slow(void) { return thinned() >= 25; }
 
 #endif
