@@ -83,7 +83,7 @@ static started start(tl_env *env, tl_run_desc desc, int32_t count, int has_figur
 // depends on none of this.
 static void test_search_is_worth_what_it_saves(void **state) {
     static const double ratios[] = { 0.6, 0.3 };
-    int32_t sizes[] = { 9, 16, 30 }, s, r, e, kind;     // figures take longer than all of the rest: of the first alone
+    int32_t sizes[] = { 9, 16, 30 }, s, r, e, kind, planned = 0, ended = 0;     // figures take longer than all of the rest: of the first alone
     tl_env env, of_backend;
     tl_backend cpu;
     (void)state;
@@ -92,7 +92,7 @@ static void test_search_is_worth_what_it_saves(void **state) {
     for (kind = 0; kind < 3; kind++)
         for (s = 0; s < 3; s++)
             for (r = 0; r < 2; r++) {
-                uint64_t cost = UINT64_MAX, work = 0, least = 0;
+                uint64_t cost = UINT64_MAX, work = 0, first_work = 0, least = 0;
                 fill_ops(sizes[s], (shape)kind, (uint32_t)(7 * s + kind));
                 for (e = 0; e < 3; e++) {
                     static const uint64_t steps[] = { 1, 1000, 3000 };
@@ -109,8 +109,44 @@ static void test_search_is_worth_what_it_saves(void **state) {
                     assert_true(now.cost <= cost && now.figures.work >= work);
                     cost = now.cost;
                     work = now.figures.work;
+                    if (!e) first_work = work;
                 }
+                if (e < 3) continue;
+                planned++;
+                ended += first_work < work;     // for one step less is worth its time than for thousands
             }
+    print_message("%d of %d searches for one step end sooner\n", ended, planned);
+    assert_true(ended > 0);
+    tl_free_cpu_backend(&of_backend, &cpu);
+}
+
+// What a refusal names does not depend on how long a plan is to last: no search for it ends because it is not worth its time.
+static void test_least_is_that_of_any_steps(void **state) {
+    static const int32_t sizes[] = { 16, 30, 60 };
+    int32_t s, kind;
+    tl_env env, of_backend;
+    tl_backend cpu;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    open_backend(&of_backend, &cpu);
+    for (s = 0; s < (is_slow() ? 2 : 3); s++)
+        for (kind = 0; kind < SHAPE_COUNT; kind++) {
+            static const uint64_t steps[] = { 1, 30, 100000 };
+            uint64_t least = 0;
+            size_t e;
+            fill_ops(sizes[s], (shape)kind, (uint32_t)(5 * s + kind));
+            for (e = 0; e < sizeof steps / sizeof *steps; e++) {
+                tl_run_desc desc;
+                tl_run *run;
+                memset(&desc, 0, sizeof desc);
+                desc.backend = &cpu;
+                desc.budget_bytes = 1;
+                desc.expected_steps = steps[e];
+                assert_int_equal(tl_init_op_run(&env, &desc, ops, sizes[s], &run), TL_ERROR_INFEASIBLE);
+                if (e) assert_true(tl_find_least_budget(&env.error) == least);
+                least = tl_find_least_budget(&env.error);
+            }
+        }
     tl_free_cpu_backend(&of_backend, &cpu);
 }
 
@@ -433,6 +469,7 @@ static void test_failing_allocations(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_search_is_worth_what_it_saves),
+        cmocka_unit_test(test_least_is_that_of_any_steps),
         cmocka_unit_test(test_starts_take_little_work),
         cmocka_unit_test(test_progress_ends_a_start),
         cmocka_unit_test(test_starts_share_a_pool),

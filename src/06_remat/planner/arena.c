@@ -58,7 +58,6 @@ struct tli_arena_plan {
     uint64_t  block_bytes;      // of the blocks that cut the arenas; 0 = they are whole
     int       is_trial;         // 1 = one plan of many: little work for the least budget, which binds nothing
     int       is_stopped;       // 1 = progress asked to stop
-    int       is_end;           // 1 = plans of the least bytes are made, whatever the budget
     int       is_unplaced;      // 1 = no places in the banks were found for the plan
     uint64_t  live_bytes;       // of the plan, its sizes rounded up
     uint64_t  work, most_work;  // of the plans before; of the next one by default
@@ -96,13 +95,12 @@ static int tli_arena_round(tli_arena_plan *a) {
     return 1;
 }
 
-// The work of the plans before counts. What the last tries find is not known to fit, nor what it is worth.
+// The work of the plans before counts.
 static int tli_arena_watch(const tl_remat_progress *progress, void *user) {
     tli_arena_plan *a = (tli_arena_plan *)user;
     tl_remat_progress now = *progress;
     now.work += a->work;
     now.work_limit += a->work;
-    if (a->is_end) now.cost = 0;
     if ((a->desc->progress)(&now, a->desc->user)) a->is_stopped = 1;
     return a->is_stopped;
 }
@@ -302,7 +300,6 @@ static int tli_arena_knows_least(const tli_arena_plan *a, uint64_t host_bytes) {
 // The last tries of chains and policies.
 static tl_result tli_arena_end(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *found) {
     tl_result result;
-    a->is_end = 1;
     if (tli_arena_knows_least(a, budget->host_bytes) &&
         found->least_budget_bytes == tli_add_base(budget, tli_find_slots(&a->graph, 0).least)) {
         *a->report = *found;
