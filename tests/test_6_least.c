@@ -239,6 +239,9 @@ static int32_t number_in(const char *name, int32_t other) {
     return text ? (int32_t)strtol(text, NULL, 10) : other;
 }
 
+// A small graph where answers within more bytes would undercut the least plan that is found first, in several classes.
+enum { OF_ALL_CLASSES = 29 };
+
 static void no_call_refutes_the_least_budget(void **state) {
     static tally tallies[KIND_COUNT];
     int32_t i, count = number_in("GRAPHS", 28 * soaked()), one = number_in("GRAPH", -1);
@@ -247,6 +250,7 @@ static void no_call_refutes_the_least_budget(void **state) {
     (void)state;
     memset(tallies, 0, sizeof tallies);
     if (one >= 0) check_graph(tallies, one, work, KIND_COUNT, 1);
+    if (one < 0) check_graph(tallies, OF_ALL_CLASSES, work, KIND_COUNT, 0);
     for (i = 0; i < count && one < 0; i += thinned()) check_graph(tallies, i, work, is_soaked() ? 4 : 1, 0);
     printf("%-14s %7s %7s %7s %8s %7s %7s %7s %7s %7s\n", "class", "graphs", "calls", "plans", "refuted", "lost", "other", "errors",
            "pairs", "rises");
