@@ -2352,8 +2352,9 @@ typedef struct tl_remat_report {
 //          found and the node at which it peaks, and fills in the report; TL_ERROR_INVALID_ARG,
 //          TL_ERROR_NO_MEMORY whenever an allocation fails: it never changes the plan or the bound;
 //          TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of forwards 56, and the graph is
-//          not small, or where base_bytes and what a plan takes do not fit 64; TL_ERROR_UNSUPPORTED: a
-//          host budget or a codec, which TL_NO_OFFLOAD left out. *plan is all zero then.
+//          not small, or where base_bytes and what a plan takes, or the cost of the plan of the least
+//          budget, do not fit 64; TL_ERROR_UNSUPPORTED: a host budget or a codec, which TL_NO_OFFLOAD
+//          left out. *plan is all zero then.
 // Cost:    work_limit (twice with a host budget), for all plans, their places and bounds together, and
 //          O(nodes + inputs). Of limits below 100 million steps, plans that follow the first one and places
 //          may take as much again and more. A plan and its places get five eighths and a half of what is left
@@ -35193,6 +35194,7 @@ typedef struct tli_remat {
     int32_t         has_leaves;      // 1 = it was computed with leaves in fewer bytes
     int32_t         round;
     int32_t         uncountable;  // 1 = bytes or costs are too large for the search
+    int32_t         is_unpriced;  // 1 = costs of the plan of the least budget are too large for any answer
     tli_remat_watch watch;
     tli_sequence_search      search;
 } tli_remat;
@@ -35816,7 +35818,10 @@ static tl_result tli_remat_take_ladder(tli_remat *r, const tl_remat_pool *ladder
         }
         if (!result) result = tli_remat_offer(r, &plan);
         tl_free_plan(&r->quiet, &plan);
-        if (result == TL_ERROR_OVERFLOW) result = TL_OK;
+        if (result == TL_ERROR_OVERFLOW) {
+            r->is_unpriced |= !i;
+            result = TL_OK;
+        }
     }
     return result;
 }
@@ -35864,7 +35869,7 @@ static tl_result tli_remat_climb(tli_remat *r, const tli_bytes_alone *alone) {
         r->pool->lowest_node = node;
         is_whole = (i == count && !r->is_first) || least <= l.floor ||
                    (ladder.least && !tli_remat_has_copies(&l));
-        if (!r->watch.stopped && !r->alone && is_whole) r->pool->ladder_least = least;
+        if (!r->watch.stopped && !r->alone && is_whole && !r->is_unpriced) r->pool->ladder_least = least;
         if (ladder.least && ladder.least == least) result = tli_remat_make_equal(r, l.graph);
     }
     tli_pool_clear(&ladder);
@@ -36271,7 +36276,7 @@ static tl_result tli_remat_answer(tl_env *env, tli_remat *r, const tli_budget *b
         tli_zero(report, sizeof *report);
         return tli_fail(env, result, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
     }
-    if (!r->uncountable || r->none) return tli_remat_refuse(env, r->graph, budget, report);
+    if (!r->is_unpriced && (!r->uncountable || r->none)) return tli_remat_refuse(env, r->graph, budget, report);
     tli_zero(report, sizeof *report);
     return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(PLAN_REMAT), TLI_RULE(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS));
 }
@@ -37018,6 +37023,15 @@ static tl_result tli_arena_make_equal(tli_arena_plan *a, const tli_budget *budge
     return TL_ERROR_INFEASIBLE;
 }
 
+// Refuse with a least budget whose plan has costs that can be counted.
+static tl_result tli_arena_refuse_priced(tli_arena_plan *a, const tli_budget *budget,
+                                         const tl_remat_report *first, tli_arena_lowest *lowest) {
+    tl_result result = TL_OK;
+    if (lowest->has_plan)
+        result = tli_measure(a->env, TLI_IN(PLAN_REMAT), a->given, a->device, 1, &lowest->plan);
+    return result ? tli_arena_drop(a, result) : tli_arena_refuse_below(a, budget, first, lowest);
+}
+
 // No plan takes less than the least budget. result: TL_OK = there is a plan that fits, which is the answer if
 // it keeps that; else the one behind the least budget is, if it fits. first: the report of the first plan.
 static tl_result tli_arena_hold_least(tli_arena_plan *a, const tli_budget *budget, tl_result result,
@@ -37034,7 +37048,7 @@ static tl_result tli_arena_hold_least(tli_arena_plan *a, const tli_budget *budge
         tl_free_plan(a->env, a->plan);
         if (lowest.bytes == UINT64_MAX) found = tli_arena_refuse_banks(a, budget);
         else if (lowest.bytes > budget->bytes || budget->is_over)
-            found = tli_arena_refuse_below(a, budget, first, &lowest);
+            found = tli_arena_refuse_priced(a, budget, first, &lowest);
         else if (lowest.has_plan) found = tli_arena_rise(a, budget, &lowest);
         else found = tli_arena_make_equal(a, budget);
     }
@@ -37052,6 +37066,7 @@ static tl_result tli_arena_run(tli_arena_plan *a, const tli_budget *budget) {
         return a->desc && !a->is_trial ? tli_arena_hold_least(a, budget, TL_OK, &first) : TL_OK;
     tli_arena_hurry(a);
     if (!result) result = tli_arena_search(a, budget);
+    if (result == TL_ERROR_OVERFLOW && a->desc) result = TL_ERROR_INFEASIBLE;   // of bytes it may be none
     if (result && result != TL_ERROR_INFEASIBLE) return result;
     if (a->desc && (result || !a->is_trial)) return tli_arena_hold_least(a, budget, result, &first);
     if (!result) return result;

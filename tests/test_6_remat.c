@@ -687,6 +687,44 @@ static void inference_with_numbers_near_64_bits_is_refused(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// A budget that a refusal names has a plan, where forwards cost so much that those of a plan that makes tensors again do
+// not fit 64 bits: what cannot be counted is refused as that, below and at the least budget.
+static void least_budget_of_large_costs_has_a_plan(void **state) {
+    tl_random random = { 77 };
+    int i, k, named = 0, refused = 0;
+    (void)state;
+    for (i = 0; i < scaled(60); i++) {
+        tl_graph graph;
+        uint64_t half;
+        int32_t n;
+        if (random_graph(NULL, &random, i % 2 ? 12 : 30, &graph)) fail_msg("%s", "no graph");
+        half = UINT64_MAX / 2 / (uint64_t)graph.node_count;
+        for (n = 0; n < graph.node_count; n++)
+            if (!graph.nodes[n].is_input)
+                ((tl_node *)graph.nodes)[n].fwd_cost = half / 4 * (uint64_t)random_count(&random, 1, 4);
+        for (k = 0; k < 8; k++) {
+            tl_remat_desc desc = desc_of(&graph, 1, k & 1, i % 3 ? 100 : FEW);
+            tl_env env;
+            tl_plan plan;
+            tl_remat_report report;
+            tl_result result;
+            desc.live = !(k & 2);
+            desc.form = k & 4 ? TL_REMAT_FORM_ONCE : TL_REMAT_FORM_ANY;
+            memset(&env, 0, sizeof env);
+            result = tl_plan_remat(&env, &desc, &plan, &report);
+            refused += result == TL_ERROR_OVERFLOW;
+            if (result == TL_ERROR_OVERFLOW || !report.least_budget_bytes) continue;
+            assert_int_equal(result, TL_ERROR_INFEASIBLE);
+            desc.budget_bytes = report.least_budget_bytes;
+            if (tl_plan_remat(&env, &desc, &plan, &report)) fail_msg("graph %d, %d: %s", i, k, env.error.text);
+            tl_free_plan(&env, &plan);
+            named++;
+        }
+        tl_free_graph(NULL, &graph);
+    }
+    if (!is_thinned() && (named < 200 || refused < 4)) fail_msg("%d named, %d refused", named, refused);
+}
+
 static void every_allocation_fails_in_turn(void **state) {
     tl_random random = { 53 };
     int i;
@@ -841,6 +879,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_plan_without_a_step_leaves_nothing_behind),
         cmocka_unit_test(numbers_near_64_bits_are_planned_or_refused),
         cmocka_unit_test(inference_with_numbers_near_64_bits_is_refused),
+        cmocka_unit_test(least_budget_of_large_costs_has_a_plan),
         cmocka_unit_test(every_allocation_fails_in_turn),
         cmocka_unit_test(a_broken_graph_is_refused),
         cmocka_unit_test(progress_stops_with_the_best_so_far),

@@ -156,8 +156,9 @@ typedef struct tl_remat_report {
 //          found and the node at which it peaks, and fills in the report; TL_ERROR_INVALID_ARG,
 //          TL_ERROR_NO_MEMORY whenever an allocation fails: it never changes the plan or the bound;
 //          TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of forwards 56, and the graph is
-//          not small, or where base_bytes and what a plan takes do not fit 64; TL_ERROR_UNSUPPORTED: a
-//          host budget or a codec, which TL_NO_OFFLOAD left out. *plan is all zero then.
+//          not small, or where base_bytes and what a plan takes, or the cost of the plan of the least
+//          budget, do not fit 64; TL_ERROR_UNSUPPORTED: a host budget or a codec, which TL_NO_OFFLOAD
+//          left out. *plan is all zero then.
 // Cost:    work_limit (twice with a host budget), for all plans, their places and bounds together, and
 //          O(nodes + inputs). Of limits below 100 million steps, plans that follow the first one and places
 //          may take as much again and more. A plan and its places get five eighths and a half of what is left

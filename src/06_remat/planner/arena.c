@@ -634,6 +634,15 @@ static tl_result tli_arena_make_equal(tli_arena_plan *a, const tli_budget *budge
     return TL_ERROR_INFEASIBLE;
 }
 
+// Refuse with a least budget whose plan has costs that can be counted.
+static tl_result tli_arena_refuse_priced(tli_arena_plan *a, const tli_budget *budget,
+                                         const tl_remat_report *first, tli_arena_lowest *lowest) {
+    tl_result result = TL_OK;
+    if (lowest->has_plan)
+        result = tli_measure(a->env, TLI_IN(PLAN_REMAT), a->given, a->device, 1, &lowest->plan);
+    return result ? tli_arena_drop(a, result) : tli_arena_refuse_below(a, budget, first, lowest);
+}
+
 // No plan takes less than the least budget. result: TL_OK = there is a plan that fits, which is the answer if
 // it keeps that; else the one behind the least budget is, if it fits. first: the report of the first plan.
 static tl_result tli_arena_hold_least(tli_arena_plan *a, const tli_budget *budget, tl_result result,
@@ -650,7 +659,7 @@ static tl_result tli_arena_hold_least(tli_arena_plan *a, const tli_budget *budge
         tl_free_plan(a->env, a->plan);
         if (lowest.bytes == UINT64_MAX) found = tli_arena_refuse_banks(a, budget);
         else if (lowest.bytes > budget->bytes || budget->is_over)
-            found = tli_arena_refuse_below(a, budget, first, &lowest);
+            found = tli_arena_refuse_priced(a, budget, first, &lowest);
         else if (lowest.has_plan) found = tli_arena_rise(a, budget, &lowest);
         else found = tli_arena_make_equal(a, budget);
     }
@@ -668,6 +677,7 @@ static tl_result tli_arena_run(tli_arena_plan *a, const tli_budget *budget) {
         return a->desc && !a->is_trial ? tli_arena_hold_least(a, budget, TL_OK, &first) : TL_OK;
     tli_arena_hurry(a);
     if (!result) result = tli_arena_search(a, budget);
+    if (result == TL_ERROR_OVERFLOW && a->desc) result = TL_ERROR_INFEASIBLE;   // of bytes it may be none
     if (result && result != TL_ERROR_INFEASIBLE) return result;
     if (a->desc && (result || !a->is_trial)) return tli_arena_hold_least(a, budget, result, &first);
     if (!result) return result;

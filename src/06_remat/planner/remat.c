@@ -68,6 +68,7 @@ typedef struct tli_remat {
     int32_t         has_leaves;      // 1 = it was computed with leaves in fewer bytes
     int32_t         round;
     int32_t         uncountable;  // 1 = bytes or costs are too large for the search
+    int32_t         is_unpriced;  // 1 = costs of the plan of the least budget are too large for any answer
     tli_remat_watch watch;
     tli_sequence_search      search;
 } tli_remat;
@@ -691,7 +692,10 @@ static tl_result tli_remat_take_ladder(tli_remat *r, const tl_remat_pool *ladder
         }
         if (!result) result = tli_remat_offer(r, &plan);
         tl_free_plan(&r->quiet, &plan);
-        if (result == TL_ERROR_OVERFLOW) result = TL_OK;
+        if (result == TL_ERROR_OVERFLOW) {
+            r->is_unpriced |= !i;
+            result = TL_OK;
+        }
     }
     return result;
 }
@@ -739,7 +743,7 @@ static tl_result tli_remat_climb(tli_remat *r, const tli_bytes_alone *alone) {
         r->pool->lowest_node = node;
         is_whole = (i == count && !r->is_first) || least <= l.floor ||
                    (ladder.least && !tli_remat_has_copies(&l));
-        if (!r->watch.stopped && !r->alone && is_whole) r->pool->ladder_least = least;
+        if (!r->watch.stopped && !r->alone && is_whole && !r->is_unpriced) r->pool->ladder_least = least;
         if (ladder.least && ladder.least == least) result = tli_remat_make_equal(r, l.graph);
     }
     tli_pool_clear(&ladder);
@@ -1146,7 +1150,7 @@ static tl_result tli_remat_answer(tl_env *env, tli_remat *r, const tli_budget *b
         tli_zero(report, sizeof *report);
         return tli_fail(env, result, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
     }
-    if (!r->uncountable || r->none) return tli_remat_refuse(env, r->graph, budget, report);
+    if (!r->is_unpriced && (!r->uncountable || r->none)) return tli_remat_refuse(env, r->graph, budget, report);
     tli_zero(report, sizeof *report);
     return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(PLAN_REMAT), TLI_RULE(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS));
 }
