@@ -277,11 +277,13 @@ shaders:
 	    [ ! -e "$$1" ] || tests/shaders.sh $(MODE) "$$@" || exit 1; \
 	done
 
+# FUZZ_END: when one ends; CI takes a number of runs and a seed, so that it does the same each time.
+FUZZ_END = -max_total_time=$(FUZZ_SECONDS)
 fuzz: $(FUZZERS:%=fuzz-%)
 
 fuzz-%: $(B)/fuzz/%
 	@mkdir -p $(B)/fuzz/corpus/$* tests/corpus/fuzz_$*
-	$< -max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
+	$< $(FUZZ_END) -timeout=60 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
 	    -artifact_prefix=$(B)/fuzz/$*- $(B)/fuzz/corpus/$* tests/corpus/fuzz_$*
 
 # Linked with parts that tell what is entered. FUZZ_B: where these are; CI takes those of its sanitizers.

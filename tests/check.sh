@@ -460,8 +460,10 @@ step_tl_plan() {
 }
 
 step_fuzz() {
+    local end="-seed=1 -runs=${FUZZ_RUNS:-2000}"
     compgen -G 'tests/fuzz_*.c' >/dev/null || { echo "no fuzz targets"; return; }
-    make -s -j"$jobs" fuzz FUZZ_SECONDS="${FUZZ_SECONDS:-5}" FUZZ_B=$out/asan FUZZ_FLAGS="$asan" WERROR=-Werror > $out/fuzz.log 2>&1 || { tail -n 60 $out/fuzz.log; fail "fuzzing"; }
+    make -s -O -j"$jobs" fuzz FUZZ_END="$end" FUZZ_B=$out/asan FUZZ_FLAGS="$asan" WERROR=-Werror > $out/fuzz.log 2>&1 ||
+        { grep -a -A 40 -E '^line |ERROR|: error:' $out/fuzz.log | head -n 100; fail "fuzzing"; }
     grep -E 'stat::number_of_executed_units' $out/fuzz.log
 }
 
