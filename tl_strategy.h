@@ -7419,6 +7419,7 @@ static size_t tli_finish(tli_writer *w) {
       "strategy.parallelism: model and pipeline are planned by tl_compile_ranks", "") \
     X(PRECISION_FIELD_IS_NOT_READ, \
       "precision: criterion, objective and evaluate must be 0, the schemes f32, f16 and bf16", "") \
+    X(COUNTS_TABLES_MUST_BE_0_OR_1, "counts_tables: must be 0 or 1", "") \
     X(MAY_SPLIT_MUST_BE_0_OR_1, "may_split: must be 0 or 1", "") \
     X(GRAPH_BATCH_CANNOT_BE_SPLIT_SO, \
       "strategy.gradient: a batch of %0 cannot be split in %1 equal parts of whole elements", "batch, parts") \
@@ -7870,7 +7871,9 @@ static size_t tli_finish(tli_writer *w) {
       "data: saved between two micro-batches of a training step; take saves from the ends of steps", "") \
     X(PEER_IS_AT_ANOTHER_PASS, "rank %0 has ended %1 passes of a training step: ranks begin at the same one", \
       "rank, passes") \
-    X(TABLES_AND_ARENA_TAKE_BYTES, "%s: plan and tables of the run take %1 bytes", "budget, least budget")
+    X(TABLES_AND_ARENA_TAKE_BYTES, \
+      "%s: %0 bytes are too few for arena, base and tables of the run; the least that were found are %1", \
+      "budget, least budget")
 
 // -- errors: rules of [13] TRACE --
 
@@ -67890,6 +67893,20 @@ static uint64_t tli_count_plan(const tl_plan *plan, int blocks) {
     return tli_count_array(bytes, 1);
 }
 
+#ifndef TL_NO_PLANNERS
+// The same of one that the library would have made, as a run keeps it.
+static uint64_t tli_count_compact(const tl_plan *plan, int stays_wide) {
+    uint64_t entry, offsets, steps;
+    tl_narrow_plan narrow;
+    tl_plan owned = *plan;
+    if (!stays_wide && plan->step_count && tli_find_narrow(plan, &narrow))
+        return tli_count_narrow(plan, &narrow, &entry, &offsets, &steps);
+    owned.memory = &owned;
+    owned.narrow = NULL;
+    return tli_count_plan(&owned, 1);
+}
+#endif
+
 // -- tables: the graph --
 
 static uint64_t tli_count_graph(const tl_graph *graph) {
@@ -69522,6 +69539,8 @@ typedef struct tli_start {
     tl_run_desc   desc;          // of the caller; its budget may be another while plans are tried
     tli_run_form  form;
     tl_graph     *graph;         // NULL = desc's; else the run takes it over
+    uint64_t      graph_bytes;   // of one that stays with the caller, and counts as if it were taken over
+    int32_t       counts_plan;   // 1 = the plan that is given counts, too
     uint64_t      reserved_bytes;  // of the budget, for tables
     uint64_t      table_bytes;   // that the run takes
     uint64_t      needed_bytes;  // with arena and base
@@ -69555,6 +69574,8 @@ static tl_result tli_make_run(tli_start *s, tl_run *run) {
     result = tli_prepare_run(run);
     if (s->desc.figures) s->desc.figures->work = tli_add_reserved(s->desc.figures->work, run->planning_work);
     if (result) return result;
+    run->table_bytes += s->graph_bytes;
+    if (s->counts_plan) run->table_bytes += tli_count_compact(&run->plan, tli_stays_wide(run));
     s->table_bytes = run->table_bytes;
     s->cost = run->plan.cost;
     s->needed_bytes = tli_needed_with_tables(run);
@@ -69602,8 +69623,10 @@ static tl_result tli_refuse_tables(tli_start *s, uint64_t budget, uint64_t least
 
 #define TLI_TABLE_TURNS 5
 #define TLI_TABLE_BUDGETS 8     // between the least and that of keep all
+#define TLI_TABLE_WORK      1000000     // of each of their plans, whatever the caller's limit is ..
+#define TLI_TABLE_NODE_WORK 20000       // .. and more a node
 
-// The bytes of a start that is refused, or tried, within a budget that binds no tables; 0 = another error.
+// The bytes of a start that is refused, or tried with that work, within a budget that binds no tables; 0 = another error.
 static uint64_t tli_try_budget(tli_start *s, uint64_t budget, tl_result *result) {
     tl_run *none = NULL;
     s->desc.budget_bytes = budget;
@@ -69615,43 +69638,73 @@ static uint64_t tli_try_budget(tli_start *s, uint64_t budget, tl_result *result)
     return *result == TL_ERROR_INFEASIBLE && s->env ? tl_find_least_budget(&s->env->error) : 0;
 }
 
-// Try plans between the least budget and that of keep all.
-static tl_result tli_start_between(tli_start *s, uint64_t budget, tl_run **out) {
-    uint64_t low, high, fewest = UINT64_MAX, cheapest = UINT64_MAX, within = 0;
+// Find the budget of the cheapest of the plans that fit, 0 = none does, and the fewest bytes of any. low: the
+// least budget without tables, 0 = not known.
+static tl_result tli_find_between(tli_start *s, uint64_t budget, uint64_t low, uint64_t *within,
+                                  uint64_t *fewest) {
+    uint64_t high, cheapest = UINT64_MAX;
     tl_result result;
     int32_t k;
+    *within = 0;
+    *fewest = UINT64_MAX;
     high = tli_try_budget(s, 0, &result);
     if (!high) return result;
-    low = tli_try_budget(s, 1, &result);
+    if (!low) low = tli_try_budget(s, 1, &result);
     if (!low) return result;
     for (k = 0; k <= TLI_TABLE_BUDGETS; k++) {
         uint64_t at = low + (high > low ? (high - low) / TLI_TABLE_BUDGETS * (uint64_t)k : 0);
         if (!tli_try_budget(s, at, &result)) return result;
         if (result != TL_NOT_READY) continue;
-        if (s->needed_bytes < fewest) fewest = s->needed_bytes;
+        if (s->needed_bytes < *fewest) *fewest = s->needed_bytes;
         if (s->needed_bytes > budget || s->cost >= cheapest) continue;
         cheapest = s->cost;
-        within = at;
+        *within = at;
     }
+    return TL_OK;
+}
+
+// Try plans between the least budget and that of keep all, with work of their own and no pool, so that neither
+// what a refusal names nor what fits depends on the caller's. A plan of the caller's work may have a longer
+// table; then the one that was tried is run.
+static tl_result tli_start_between(tli_start *s, uint64_t budget, uint64_t low, tl_run **out) {
+    uint64_t nodes = (uint64_t)(s->graph ? s->graph : s->desc.graph)->node_count, within, fewest;
+    tl_run_desc asked = s->desc, tried;
+    tl_result result;
+    s->desc.pool = NULL;
+    s->desc.work_limit = TLI_TABLE_WORK + TLI_TABLE_NODE_WORK * nodes;
+    result = tli_find_between(s, budget, low, &within, &fewest);
+    if (result) return result;
     if (!within) return tli_refuse_tables(s, budget, fewest);
-    s->desc.budget_bytes = within;
-    s->desc.counts_tables = 0;
+    s->desc.budget_bytes = budget;
+    s->reserved_bytes = budget - within;
+    tried = s->desc;
+    s->desc = asked;
+    result = tli_try_run(s, out);
+    if (result != TL_NOT_READY) return result;
+    s->desc = tried;
     return tli_try_run(s, out);
 }
 
-static tl_result tli_start_counted(tli_start *s, tl_run **out) {
+// What a plan that is given takes with its tables is known.
+static tl_result tli_start_given(tli_start *s, tl_run **out) {
     uint64_t budget = s->desc.budget_bytes;
+    tl_result result = tli_try_run(s, out);
+    if (result == TL_ERROR_INFEASIBLE) (void)tli_try_budget(s, 0, &result);
+    return result == TL_NOT_READY ? tli_refuse_tables(s, budget, s->needed_bytes) : result;
+}
+
+static tl_result tli_start_counted(tli_start *s, tl_run **out) {
+    uint64_t budget = s->desc.budget_bytes, low = 0;
     int32_t turn;
     tl_result result = TL_NOT_READY;
+    if (s->desc.plan) return tli_start_given(s, out);
     for (turn = 0; turn < TLI_TABLE_TURNS && result == TL_NOT_READY; turn++) {
         result = tli_try_run(s, out);
         if (result == TL_NOT_READY) s->reserved_bytes = s->table_bytes;
     }
-    if (!budget || s->desc.plan || (result != TL_NOT_READY && result != TL_ERROR_INFEASIBLE)) {
-        if (result == TL_NOT_READY) return tli_refuse_tables(s, budget, s->needed_bytes);
-        return result;
-    }
-    return tli_start_between(s, budget, out);
+    if (!budget || (result != TL_NOT_READY && result != TL_ERROR_INFEASIBLE)) return result;
+    if (result == TL_ERROR_INFEASIBLE && s->env) low = tl_find_least_budget(&s->env->error);
+    return tli_start_between(s, budget, low > s->reserved_bytes ? low - s->reserved_bytes : 0, out);
 }
 
 // The tries share what they find.
@@ -69681,6 +69734,14 @@ static int tli_is_complete_backend(const tl_backend *b) {
            b->counters && b->reset_peaks;
 }
 
+static tl_result tli_start_run(tli_start *s, tl_run **out) {
+    if (!tli_is_complete_backend(s->desc.backend))
+        return tli_fail(s->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_HAS_NO_FUNCTIONS));
+    if (s->desc.counts_tables & ~1)
+        return tli_fail(s->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(COUNTS_TABLES_MUST_BE_0_OR_1));
+    return s->desc.counts_tables ? tli_start_with_pool(s, out) : tli_try_run(s, out);
+}
+
 // graph: NULL = desc's; else the run takes it over, and it is released where there is none.
 static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form form, tl_graph *graph,
                               tl_run **out) {
@@ -69691,12 +69752,42 @@ static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form
     s.desc = *desc;
     s.form = form;
     s.graph = graph;
-    if (!tli_is_complete_backend(desc->backend))
-        result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_HAS_NO_FUNCTIONS));
-    else result = desc->counts_tables ? tli_start_with_pool(&s, out) : tli_try_run(&s, out);
+    result = tli_start_run(&s, out);
     if (result && graph) tl_free_graph(env, graph);
     return result;
 }
+
+#ifndef TL_NO_PLANNERS
+// The fewest bytes that a run of the desc, whose budget is not read, would need. graph: that it would take over,
+// which stays the caller's here; NULL = none. takes_plan: 1 = the plan, too. What is wrong with the desc is an
+// error, as of a start.
+static tl_result tli_find_run_bytes(tl_env *env, const tl_run_desc *desc, const tl_graph *graph, int takes_plan,
+                                    uint64_t *bytes) {
+    tl_env own;
+    tli_start s;
+    tl_run *run = NULL;
+    tl_result result;
+    tli_zero(&own, sizeof own);
+    if (env) own = *env;
+    own.log = NULL;
+    tli_zero(&s, sizeof s);
+    s.env = &own;
+    s.desc = *desc;
+    s.desc.budget_bytes = 1;
+    if (graph) s.desc.graph = graph;
+    s.form = TLI_RUN_OF_OPS;
+    s.graph_bytes = graph ? tli_count_graph(graph) : 0;
+    s.counts_plan = takes_plan;
+    result = tli_start_run(&s, &run);
+    *bytes = result == TL_ERROR_OVERFLOW ? UINT64_MAX : result ? tl_find_least_budget(&own.error) : 1;
+    tl_free_run(run);
+    if (!result || result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW) return TL_OK;
+    if (!env) return result;
+    env->error = own.error;
+    if (TLI_ERROR_TEXT && env->log) (env->log)(env->user, own.error.text);
+    return result;
+}
+#endif
 
 TLI_IMPL tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run) {
     TL_ASSERT(desc && desc->graph && desc->backend && run);
@@ -72935,26 +73026,10 @@ static tl_run_desc tli_desc_of_plan(const tli_op_run *o, const tl_plan *plan) {
     return desc;
 }
 
-// The bytes that a run of the desc needs: what its refusal of a budget of one byte says.
+// The bytes that a run of the desc needs.
 static tl_result tli_find_needed(tli_op_run *o, tl_run_desc *desc, uint64_t *bytes) {
-    tl_env env;
-    tl_run *run = NULL;
-    tl_result result;
-    tli_zero(&env, sizeof env);
-    if (o->list.env) env = *o->list.env;
-    env.log = NULL;
-    desc->budget_bytes = 1;
     desc->graph = tli_op_graph(o);
-    result = tli_init_run(&env, desc, TLI_RUN_OF_OPS, NULL, &run);
-    *bytes = result == TL_ERROR_OVERFLOW ? UINT64_MAX : tl_find_least_budget(&env.error);
-    if (!result) *bytes = 1;
-    tl_free_run(run);
-    if (!result || result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW) return TL_OK;
-    if (o->list.env) {
-        o->list.env->error = env.error;
-        if (TLI_ERROR_TEXT && o->list.env->log) (o->list.env->log)(o->list.env->user, env.error.text);
-    }
-    return result;
+    return tli_find_run_bytes(o->list.env, desc, o->desc.graph ? NULL : &o->graph, desc->plan != o->desc.plan, bytes);
 }
 
 // The figures of the plan that keeps everything, of the graph as it is.

@@ -434,6 +434,51 @@ static void test_budgets_bind_tables(void **state) {
     tl_free_cpu_backend(&of_backend, &cpu);
 }
 
+// The figures of a start that counts tables are budgets that it works with, whatever the steps it is to last; other values
+// than 0 and 1 are refused.
+static void test_figures_count_tables(void **state) {
+    static const int32_t sizes[] = { 1, 5, 16, 39 };
+    static const uint64_t steps[] = { 1, 0, 1000000, 0 }, works[] = { 0, 0, 0, 50000 };
+    int32_t s, kind, k, asked;
+    uint64_t least = 0;
+    tl_env env, of_backend;
+    tl_backend cpu;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    open_backend(&of_backend, &cpu);
+    for (s = 0; s < (is_slow() ? 2 : 4); s++)
+        for (kind = 0; kind < SHAPE_COUNT; kind += is_thinned() ? 3 : 1)
+            for (k = 0; k < (s < 3 ? 4 : 1); k++) {
+                tl_run_desc desc;
+                started all, again;
+                uint64_t named;
+                memset(&desc, 0, sizeof desc);
+                fill_ops(sizes[s], (shape)kind, (uint32_t)kind);
+                desc.backend = &cpu;
+                desc.expected_steps = steps[k];
+                desc.work_limit = works[k];
+                desc.counts_tables = 1;
+                all = start(&env, desc, sizes[s], 1);
+                assert_int_equal(all.result, TL_OK);
+                if (!k) least = all.figures.least_bytes;
+                assert_int_equal(all.figures.least_bytes, least);
+                for (asked = k; asked < 2; asked++) {
+                    desc.budget_bytes = asked ? all.figures.least_bytes : all.figures.keep_all_bytes;
+                    again = start(&env, desc, sizes[s], 1);
+                    if (again.result) fail_msg("%d ops, shape %d, %d bytes: %s", (int)sizes[s], (int)kind, (int)desc.budget_bytes, env.error.text);
+                    assert_int_equal(again.figures.least_bytes, all.figures.least_bytes);
+                    assert_int_equal(again.figures.keep_all_bytes, all.figures.keep_all_bytes);
+                }
+                desc.budget_bytes = all.figures.least_bytes / 2;
+                again = start(&env, desc, sizes[s], 1);
+                named = tl_find_least_budget(&env.error);
+                assert_true(again.result == TL_ERROR_INFEASIBLE && named == all.figures.least_bytes);
+                desc.counts_tables = 2;
+                assert_int_equal(start(&env, desc, sizes[s], 1).result, TL_ERROR_INVALID_ARG);
+            }
+    tl_free_cpu_backend(&of_backend, &cpu);
+}
+
 // Every allocation that fails is an error, and nothing is lost.
 static void test_failing_allocations(void **state) {
     long at;
@@ -476,6 +521,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_tables_are_counted_exactly),
         cmocka_unit_test(test_tables_are_small),
         cmocka_unit_test(test_budgets_bind_tables),
+        cmocka_unit_test(test_figures_count_tables),
         cmocka_unit_test(test_failing_allocations)
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);

@@ -887,6 +887,7 @@
       "strategy.parallelism: model and pipeline are planned by tl_compile_ranks", "") \
     X(PRECISION_FIELD_IS_NOT_READ, \
       "precision: criterion, objective and evaluate must be 0, the schemes f32, f16 and bf16", "") \
+    X(COUNTS_TABLES_MUST_BE_0_OR_1, "counts_tables: must be 0 or 1", "") \
     X(MAY_SPLIT_MUST_BE_0_OR_1, "may_split: must be 0 or 1", "") \
     X(GRAPH_BATCH_CANNOT_BE_SPLIT_SO, \
       "strategy.gradient: a batch of %0 cannot be split in %1 equal parts of whole elements", "batch, parts") \
@@ -1338,7 +1339,9 @@
       "data: saved between two micro-batches of a training step; take saves from the ends of steps", "") \
     X(PEER_IS_AT_ANOTHER_PASS, "rank %0 has ended %1 passes of a training step: ranks begin at the same one", \
       "rank, passes") \
-    X(TABLES_AND_ARENA_TAKE_BYTES, "%s: plan and tables of the run take %1 bytes", "budget, least budget")
+    X(TABLES_AND_ARENA_TAKE_BYTES, \
+      "%s: %0 bytes are too few for arena, base and tables of the run; the least that were found are %1", \
+      "budget, least budget")
 
 // -- errors: rules of [13] TRACE --
 

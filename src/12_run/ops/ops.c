@@ -229,26 +229,10 @@ static tl_run_desc tli_desc_of_plan(const tli_op_run *o, const tl_plan *plan) {
     return desc;
 }
 
-// The bytes that a run of the desc needs: what its refusal of a budget of one byte says.
+// The bytes that a run of the desc needs.
 static tl_result tli_find_needed(tli_op_run *o, tl_run_desc *desc, uint64_t *bytes) {
-    tl_env env;
-    tl_run *run = NULL;
-    tl_result result;
-    tli_zero(&env, sizeof env);
-    if (o->list.env) env = *o->list.env;
-    env.log = NULL;
-    desc->budget_bytes = 1;
     desc->graph = tli_op_graph(o);
-    result = tli_init_run(&env, desc, TLI_RUN_OF_OPS, NULL, &run);
-    *bytes = result == TL_ERROR_OVERFLOW ? UINT64_MAX : tl_find_least_budget(&env.error);
-    if (!result) *bytes = 1;
-    tl_free_run(run);
-    if (!result || result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW) return TL_OK;
-    if (o->list.env) {
-        o->list.env->error = env.error;
-        if (TLI_ERROR_TEXT && o->list.env->log) (o->list.env->log)(o->list.env->user, env.error.text);
-    }
-    return result;
+    return tli_find_run_bytes(o->list.env, desc, o->desc.graph ? NULL : &o->graph, desc->plan != o->desc.plan, bytes);
 }
 
 // The figures of the plan that keeps everything, of the graph as it is.

@@ -77,6 +77,8 @@ typedef struct tli_start {
     tl_run_desc   desc;          // of the caller; its budget may be another while plans are tried
     tli_run_form  form;
     tl_graph     *graph;         // NULL = desc's; else the run takes it over
+    uint64_t      graph_bytes;   // of one that stays with the caller, and counts as if it were taken over
+    int32_t       counts_plan;   // 1 = the plan that is given counts, too
     uint64_t      reserved_bytes;  // of the budget, for tables
     uint64_t      table_bytes;   // that the run takes
     uint64_t      needed_bytes;  // with arena and base
@@ -110,6 +112,8 @@ static tl_result tli_make_run(tli_start *s, tl_run *run) {
     result = tli_prepare_run(run);
     if (s->desc.figures) s->desc.figures->work = tli_add_reserved(s->desc.figures->work, run->planning_work);
     if (result) return result;
+    run->table_bytes += s->graph_bytes;
+    if (s->counts_plan) run->table_bytes += tli_count_compact(&run->plan, tli_stays_wide(run));
     s->table_bytes = run->table_bytes;
     s->cost = run->plan.cost;
     s->needed_bytes = tli_needed_with_tables(run);
@@ -157,8 +161,10 @@ static tl_result tli_refuse_tables(tli_start *s, uint64_t budget, uint64_t least
 
 #define TLI_TABLE_TURNS 5
 #define TLI_TABLE_BUDGETS 8     // between the least and that of keep all
+#define TLI_TABLE_WORK      1000000     // of each of their plans, whatever the caller's limit is ..
+#define TLI_TABLE_NODE_WORK 20000       // .. and more a node
 
-// The bytes of a start that is refused, or tried, within a budget that binds no tables; 0 = another error.
+// The bytes of a start that is refused, or tried with that work, within a budget that binds no tables; 0 = another error.
 static uint64_t tli_try_budget(tli_start *s, uint64_t budget, tl_result *result) {
     tl_run *none = NULL;
     s->desc.budget_bytes = budget;
@@ -170,43 +176,73 @@ static uint64_t tli_try_budget(tli_start *s, uint64_t budget, tl_result *result)
     return *result == TL_ERROR_INFEASIBLE && s->env ? tl_find_least_budget(&s->env->error) : 0;
 }
 
-// Try plans between the least budget and that of keep all.
-static tl_result tli_start_between(tli_start *s, uint64_t budget, tl_run **out) {
-    uint64_t low, high, fewest = UINT64_MAX, cheapest = UINT64_MAX, within = 0;
+// Find the budget of the cheapest of the plans that fit, 0 = none does, and the fewest bytes of any. low: the
+// least budget without tables, 0 = not known.
+static tl_result tli_find_between(tli_start *s, uint64_t budget, uint64_t low, uint64_t *within,
+                                  uint64_t *fewest) {
+    uint64_t high, cheapest = UINT64_MAX;
     tl_result result;
     int32_t k;
+    *within = 0;
+    *fewest = UINT64_MAX;
     high = tli_try_budget(s, 0, &result);
     if (!high) return result;
-    low = tli_try_budget(s, 1, &result);
+    if (!low) low = tli_try_budget(s, 1, &result);
     if (!low) return result;
     for (k = 0; k <= TLI_TABLE_BUDGETS; k++) {
         uint64_t at = low + (high > low ? (high - low) / TLI_TABLE_BUDGETS * (uint64_t)k : 0);
         if (!tli_try_budget(s, at, &result)) return result;
         if (result != TL_NOT_READY) continue;
-        if (s->needed_bytes < fewest) fewest = s->needed_bytes;
+        if (s->needed_bytes < *fewest) *fewest = s->needed_bytes;
         if (s->needed_bytes > budget || s->cost >= cheapest) continue;
         cheapest = s->cost;
-        within = at;
+        *within = at;
     }
+    return TL_OK;
+}
+
+// Try plans between the least budget and that of keep all, with work of their own and no pool, so that neither
+// what a refusal names nor what fits depends on the caller's. A plan of the caller's work may have a longer
+// table; then the one that was tried is run.
+static tl_result tli_start_between(tli_start *s, uint64_t budget, uint64_t low, tl_run **out) {
+    uint64_t nodes = (uint64_t)(s->graph ? s->graph : s->desc.graph)->node_count, within, fewest;
+    tl_run_desc asked = s->desc, tried;
+    tl_result result;
+    s->desc.pool = NULL;
+    s->desc.work_limit = TLI_TABLE_WORK + TLI_TABLE_NODE_WORK * nodes;
+    result = tli_find_between(s, budget, low, &within, &fewest);
+    if (result) return result;
     if (!within) return tli_refuse_tables(s, budget, fewest);
-    s->desc.budget_bytes = within;
-    s->desc.counts_tables = 0;
+    s->desc.budget_bytes = budget;
+    s->reserved_bytes = budget - within;
+    tried = s->desc;
+    s->desc = asked;
+    result = tli_try_run(s, out);
+    if (result != TL_NOT_READY) return result;
+    s->desc = tried;
     return tli_try_run(s, out);
 }
 
-static tl_result tli_start_counted(tli_start *s, tl_run **out) {
+// What a plan that is given takes with its tables is known.
+static tl_result tli_start_given(tli_start *s, tl_run **out) {
     uint64_t budget = s->desc.budget_bytes;
+    tl_result result = tli_try_run(s, out);
+    if (result == TL_ERROR_INFEASIBLE) (void)tli_try_budget(s, 0, &result);
+    return result == TL_NOT_READY ? tli_refuse_tables(s, budget, s->needed_bytes) : result;
+}
+
+static tl_result tli_start_counted(tli_start *s, tl_run **out) {
+    uint64_t budget = s->desc.budget_bytes, low = 0;
     int32_t turn;
     tl_result result = TL_NOT_READY;
+    if (s->desc.plan) return tli_start_given(s, out);
     for (turn = 0; turn < TLI_TABLE_TURNS && result == TL_NOT_READY; turn++) {
         result = tli_try_run(s, out);
         if (result == TL_NOT_READY) s->reserved_bytes = s->table_bytes;
     }
-    if (!budget || s->desc.plan || (result != TL_NOT_READY && result != TL_ERROR_INFEASIBLE)) {
-        if (result == TL_NOT_READY) return tli_refuse_tables(s, budget, s->needed_bytes);
-        return result;
-    }
-    return tli_start_between(s, budget, out);
+    if (!budget || (result != TL_NOT_READY && result != TL_ERROR_INFEASIBLE)) return result;
+    if (result == TL_ERROR_INFEASIBLE && s->env) low = tl_find_least_budget(&s->env->error);
+    return tli_start_between(s, budget, low > s->reserved_bytes ? low - s->reserved_bytes : 0, out);
 }
 
 // The tries share what they find.
@@ -236,6 +272,14 @@ static int tli_is_complete_backend(const tl_backend *b) {
            b->counters && b->reset_peaks;
 }
 
+static tl_result tli_start_run(tli_start *s, tl_run **out) {
+    if (!tli_is_complete_backend(s->desc.backend))
+        return tli_fail(s->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_HAS_NO_FUNCTIONS));
+    if (s->desc.counts_tables & ~1)
+        return tli_fail(s->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(COUNTS_TABLES_MUST_BE_0_OR_1));
+    return s->desc.counts_tables ? tli_start_with_pool(s, out) : tli_try_run(s, out);
+}
+
 // graph: NULL = desc's; else the run takes it over, and it is released where there is none.
 static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form form, tl_graph *graph,
                               tl_run **out) {
@@ -246,12 +290,42 @@ static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form
     s.desc = *desc;
     s.form = form;
     s.graph = graph;
-    if (!tli_is_complete_backend(desc->backend))
-        result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_HAS_NO_FUNCTIONS));
-    else result = desc->counts_tables ? tli_start_with_pool(&s, out) : tli_try_run(&s, out);
+    result = tli_start_run(&s, out);
     if (result && graph) tl_free_graph(env, graph);
     return result;
 }
+
+#ifndef TL_NO_PLANNERS
+// The fewest bytes that a run of the desc, whose budget is not read, would need. graph: that it would take over,
+// which stays the caller's here; NULL = none. takes_plan: 1 = the plan, too. What is wrong with the desc is an
+// error, as of a start.
+static tl_result tli_find_run_bytes(tl_env *env, const tl_run_desc *desc, const tl_graph *graph, int takes_plan,
+                                    uint64_t *bytes) {
+    tl_env own;
+    tli_start s;
+    tl_run *run = NULL;
+    tl_result result;
+    tli_zero(&own, sizeof own);
+    if (env) own = *env;
+    own.log = NULL;
+    tli_zero(&s, sizeof s);
+    s.env = &own;
+    s.desc = *desc;
+    s.desc.budget_bytes = 1;
+    if (graph) s.desc.graph = graph;
+    s.form = TLI_RUN_OF_OPS;
+    s.graph_bytes = graph ? tli_count_graph(graph) : 0;
+    s.counts_plan = takes_plan;
+    result = tli_start_run(&s, &run);
+    *bytes = result == TL_ERROR_OVERFLOW ? UINT64_MAX : result ? tl_find_least_budget(&own.error) : 1;
+    tl_free_run(run);
+    if (!result || result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW) return TL_OK;
+    if (!env) return result;
+    env->error = own.error;
+    if (TLI_ERROR_TEXT && env->log) (env->log)(env->user, own.error.text);
+    return result;
+}
+#endif
 
 TLI_IMPL tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run) {
     TL_ASSERT(desc && desc->graph && desc->backend && run);

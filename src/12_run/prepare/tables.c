@@ -132,6 +132,20 @@ static uint64_t tli_count_plan(const tl_plan *plan, int blocks) {
     return tli_count_array(bytes, 1);
 }
 
+#ifndef TL_NO_PLANNERS
+// The same of one that the library would have made, as a run keeps it.
+static uint64_t tli_count_compact(const tl_plan *plan, int stays_wide) {
+    uint64_t entry, offsets, steps;
+    tl_narrow_plan narrow;
+    tl_plan owned = *plan;
+    if (!stays_wide && plan->step_count && tli_find_narrow(plan, &narrow))
+        return tli_count_narrow(plan, &narrow, &entry, &offsets, &steps);
+    owned.memory = &owned;
+    owned.narrow = NULL;
+    return tli_count_plan(&owned, 1);
+}
+#endif
+
 // -- tables: the graph --
 
 static uint64_t tli_count_graph(const tl_graph *graph) {
