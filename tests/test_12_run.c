@@ -483,6 +483,7 @@ static void chains_run_as_many_forwards_as_revolve_says(void **state) {
         uint64_t expected = chain_keep_all(n, 0, layers), saving = chain_keep_all(n, 1, layers);
         long planned = chain_revolve(n, slots, 0, expected), saved = chain_revolve(n, slots, 1, saving), worst = 0;
         int eviction;
+        if (is_slow() && n > 100) continue;
         assert_int_equal(planned, revolve_rows[k].advances + 1);  // the last layer's own
         assert_int_equal(saved, revolve_rows[k].advances + n);
         for (eviction = 0; eviction < TL_EVICTION_CALLER; eviction++) {
@@ -510,13 +511,13 @@ static void chains_agree_with_the_reference_table(void **state) {
     if (!text) skip();
     for (line = strchr(text, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
         long n, slots, repetitions, advances, total;
-        if (sscanf(line, " %ld,%ld,%ld,%ld,%ld", &n, &slots, &repetitions, &advances, &total) != 5 || n > 1000) continue;
+        if (sscanf(line, " %ld,%ld,%ld,%ld,%ld", &n, &slots, &repetitions, &advances, &total) != 5 || n > (is_slow() ? 100 : 1000)) continue;
         assert_int_equal(chain_revolve((int32_t)n, (int32_t)slots, 0, chain_keep_all((int32_t)n, 0, layers)), advances + 1);
         assert_int_equal(total, advances + n);
         rows++;
     }
     free(text);
-    assert_true(rows >= 40);
+    assert_true(rows >= (is_slow() ? 10 : 40));
 }
 
 // -- planted faults: each must be seen --

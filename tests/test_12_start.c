@@ -371,7 +371,7 @@ static void test_tables_are_small(void **state) {
     (void)state;
     memset(&env, 0, sizeof env);
     open_backend(&of_backend, &cpu);
-    for (i = is_slow() ? 2 : 0; i < sizeof rows / sizeof *rows; i++) {
+    for (i = is_slow() ? 4 : 0; i < sizeof rows / sizeof *rows; i++) {
         tl_run_desc desc;
         started s;
         memset(&desc, 0, sizeof desc);
@@ -391,13 +391,13 @@ static void test_tables_are_small(void **state) {
 // With counts_tables arena and tables together are within the budget, and a refusal names a budget that works.
 static void test_budgets_bind_tables(void **state) {
     static const int32_t sizes[] = { 12, 40, 200 };
-    int32_t s, kind, part, ran = 0, refused = 0;
+    int32_t s, kind, part, ran = 0, refused = 0, size_count = is_slow() ? 1 : 3;
     tl_env env, of_backend;
     tl_backend cpu;
     (void)state;
     memset(&env, 0, sizeof env);
     open_backend(&of_backend, &cpu);
-    for (s = 0; s < 3; s++)
+    for (s = 0; s < size_count; s++)
         for (kind = s < 2 ? 0 : SAVING; kind < SHAPE_COUNT; kind++) {
             tl_run_desc desc;
             started all;
@@ -430,7 +430,7 @@ static void test_budgets_bind_tables(void **state) {
                 ran++;
             }
         }
-    assert_true(ran == 36 && refused > 4);
+    assert_true(ran > 0 && (is_slow() || (ran == 36 && refused > 4)));
     tl_free_cpu_backend(&of_backend, &cpu);
 }
 

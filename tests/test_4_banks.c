@@ -331,7 +331,7 @@ static void larger_plans_keep_the_rules_and_beat_first_fit(void **state) {
     for (c = 0; c < sizeof counts / sizeof counts[0]; c++) for (kind = 0; kind < 3; kind++) for (percent = 20; percent <= 60; percent += 40) {
         int32_t n = counts[c];
         if (!is_soaked() && n > 200 && (percent == 20 || kind != 2)) continue;
-        if (is_thinned() && (n > 1000 || (n == 200 && percent == 20 && kind != 2))) continue;
+        if ((is_slow() && (n > 50 || percent == 20)) || (is_thinned() && (n > 1000 || (n == 200 && percent == 20 && kind != 2)))) continue;
         tl_layout_buffer *buffers = (tl_layout_buffer *)malloc((size_t)n * sizeof *buffers);
         uint64_t *moved = (uint64_t *)malloc((size_t)n * sizeof *moved), rule;
         tl_bank banks[3];

@@ -406,7 +406,7 @@ static void larger_layouts_keep_the_rules(void **state) {
     tl_random random = { 5 };
     size_t c, k, kind;
     (void)state;
-    for (c = 0; c < sizeof counts / sizeof counts[0]; c++) for (kind = 0; kind < 5; kind++) {
+    for (c = 0; c < (is_slow() ? 3 : sizeof counts / sizeof counts[0]); c++) for (kind = 0; kind < 5; kind++) {
         tl_layout_buffer *buffers = (tl_layout_buffer *)malloc((size_t)counts[c] * sizeof *buffers);
         uint64_t before = UINT64_MAX, block;
         assert_non_null(buffers);
@@ -622,7 +622,7 @@ static void public_instances_reach_their_heights(void **state) {
     };
     size_t k;
     (void)state;
-    for (k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+    for (k = 0; k < sizeof rows / sizeof rows[0]; k += is_slow() ? 4 : 1) {
         static tl_layout_buffer buffers[1000];
         char name[64];
         char *text;

@@ -239,7 +239,7 @@ static void an_arena_costs_next_to_nothing(void **state) {
     };
     size_t k;
     (void)state;
-    for (k = 0; k < sizeof rows / sizeof *rows; k++) {
+    for (k = is_slow() ? 2 : 0; k < sizeof rows / sizeof *rows; k++) {
         tl_env env;
         tl_graph graph;
         tl_remat_desc desc;

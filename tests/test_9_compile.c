@@ -538,7 +538,7 @@ static tl_recommend_desc recommend_desc(const tl_graph *graph, tl_wish wish) {
     memset(&desc, 0, sizeof desc);
     desc.compile.graph = graph;
     desc.compile.kernel_precisions = 1u << TL_PRECISION_SINGLE | 1u << TL_PRECISION_MIXED;
-    desc.compile.work_limit = 200000000;
+    desc.compile.work_limit = is_slow() ? 20000000 : 200000000;
     desc.wish = wish;
     return desc;
 }
