@@ -69626,7 +69626,7 @@ static tl_result tli_refuse_tables(tli_start *s, uint64_t budget, uint64_t least
 #define TLI_TABLE_WORK      1000000     // of each of their plans, whatever the caller's limit is ..
 #define TLI_TABLE_NODE_WORK 20000       // .. and more a node
 
-// The bytes of a start that is refused, or tried with that work, within a budget that binds no tables; 0 = another error.
+// The bytes of a start that is refused, or tried, within a budget that binds no tables; 0 = another error.
 static uint64_t tli_try_budget(tli_start *s, uint64_t budget, tl_result *result) {
     tl_run *none = NULL;
     s->desc.budget_bytes = budget;
@@ -69758,9 +69758,9 @@ static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form
 }
 
 #ifndef TL_NO_PLANNERS
-// The fewest bytes that a run of the desc, whose budget is not read, would need. graph: that it would take over,
-// which stays the caller's here; NULL = none. takes_plan: 1 = the plan, too. What is wrong with the desc is an
-// error, as of a start.
+// The fewest bytes that a run of the desc, whose budget is not read, would need. graph: what it would take
+// over, which stays the caller's here; NULL = none. takes_plan: 1 = the plan, too. What is wrong with the desc
+// is an error, as of a start.
 static tl_result tli_find_run_bytes(tl_env *env, const tl_run_desc *desc, const tl_graph *graph, int takes_plan,
                                     uint64_t *bytes) {
     tl_env own;
@@ -73028,8 +73028,9 @@ static tl_run_desc tli_desc_of_plan(const tli_op_run *o, const tl_plan *plan) {
 
 // The bytes that a run of the desc needs.
 static tl_result tli_find_needed(tli_op_run *o, tl_run_desc *desc, uint64_t *bytes) {
+    const tl_graph *taken = o->desc.graph ? NULL : &o->graph;
     desc->graph = tli_op_graph(o);
-    return tli_find_run_bytes(o->list.env, desc, o->desc.graph ? NULL : &o->graph, desc->plan != o->desc.plan, bytes);
+    return tli_find_run_bytes(o->list.env, desc, taken, desc->plan != o->desc.plan, bytes);
 }
 
 // The figures of the plan that keeps everything, of the graph as it is.

@@ -231,8 +231,9 @@ static tl_run_desc tli_desc_of_plan(const tli_op_run *o, const tl_plan *plan) {
 
 // The bytes that a run of the desc needs.
 static tl_result tli_find_needed(tli_op_run *o, tl_run_desc *desc, uint64_t *bytes) {
+    const tl_graph *taken = o->desc.graph ? NULL : &o->graph;
     desc->graph = tli_op_graph(o);
-    return tli_find_run_bytes(o->list.env, desc, o->desc.graph ? NULL : &o->graph, desc->plan != o->desc.plan, bytes);
+    return tli_find_run_bytes(o->list.env, desc, taken, desc->plan != o->desc.plan, bytes);
 }
 
 // The figures of the plan that keeps everything, of the graph as it is.
