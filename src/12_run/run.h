@@ -1037,7 +1037,8 @@ typedef struct tl_rehearsal {
 //          process; TL_ERROR_KERNEL: a kernel or load reported failure; TL_ERROR_NO_MEMORY, and
 //          those of tl_init_run and of the backend. *rehearsal is all zero then, and the state as it was.
 // Cost:    about twenty calls of every kernel, three images of the operands of one call, all tensors and
-//          gradients of a pass at once, the inputs once more, and the state three times.
+//          gradients of a pass at once, the inputs once more, and the state five times. Ranges that are
+//          registered for no node are compared twice a call.
 TLDEF tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, tl_rehearsal *rehearsal);
 TLDEF void      tl_free_rehearsal(tl_env *env, tl_rehearsal *rehearsal);  // accepts zeroed ones
 

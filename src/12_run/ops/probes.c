@@ -32,7 +32,9 @@ typedef struct tli_rehearsing {
     int32_t       finding_capacity;
     tl_backend    backend;       // of the passes: in memory of the env, or that of the run
     int32_t       owns_backend;
-    char         *state;         // as the caller left it; after a pass; as load left it
+    char         *state;         // as the caller left it; after a pass; as load left it; before and after the
+                                 // plain call of a probe
+    uint8_t      *is_still;      // [pieces of all variables] 1 = of no node, and the plain call leaves it alone
     char         *inputs;        // of the graph, as load left them; all passes begin with them
     int32_t       is_loaded;     // 1 = inputs and the third state are there
     uint8_t      *is_written;    // [2 * tensor_count] by load: of the run that it was given, of the other
@@ -141,12 +143,12 @@ typedef struct tli_probe {
     tl_operand   *operands;        // [count]
     tli_shadow   *shadows;         // [count] inputs, outputs, gradients of both, saved, scratch
     int32_t       count;
+    int32_t       is_current;      // 1 = the ranges are as in the image before
     int32_t       plain;           // 1 = calls are FORWARD in the place of FORWARD_SAVE
     uint64_t      room;            // bytes of a guard behind an operand
     uint64_t      image_bytes;
     char         *memory, *before, *work, *after;
-    char         *state_before, *state_after;   // of the ranges that its kernels use
-    uint64_t      state_bytes;
+    char         *state_before, *state_after;   // images of all ranges; those that its kernels use are current
 } tli_probe;
 
 // -- rehearsal: the state that a node uses --
@@ -159,28 +161,95 @@ typedef enum tli_variable_move {
     TLI_VARIABLES_TAKE, TLI_VARIABLES_PUT, TLI_VARIABLES_COMPARE
 } tli_variable_move;
 
-// Copy the state of a node to or from an image, or compare. node: -1 = all of it. Returns the first range that
-// differs, -1 = none does.
-static int32_t tli_move_variables(const tl_run_desc *desc, int32_t node, char *image, tli_variable_move move) {
-    int32_t i;
-    for (i = 0; i < desc->variable_count; i++) {
-        const tl_variable *variable = &desc->variables[i];
-        if (node >= 0 && !tli_uses_variable(variable, node)) continue;
-        if (!variable->bytes) continue;
-        if (move == TLI_VARIABLES_TAKE) tli_copy(image, variable->host, (size_t)variable->bytes);
-        else if (move == TLI_VARIABLES_PUT) tli_copy(variable->host, image, (size_t)variable->bytes);
-        else if (!tli_same_bytes(variable->host, image, variable->bytes)) return i;
-        image += variable->bytes;
+#define TLI_PROBE_PIECE 65536    // bytes of a range that are put back and compared together
+
+// A range among all: its place in images, and the number of its first piece.
+typedef struct tli_variable_place {
+    const tl_variable *variable;
+    int32_t            index;
+    uint64_t           at, piece;
+} tli_variable_place;
+
+static uint64_t tli_count_pieces(const tl_variable *variable) {
+    return variable->bytes / TLI_PROBE_PIECE + (variable->bytes % TLI_PROBE_PIECE != 0);
+}
+
+// The next range; one that begins with variable NULL gives the first. Returns 0 behind the last.
+static int tli_next_variable(const tl_run_desc *desc, tli_variable_place *place) {
+    if (!place->variable) {
+        place->index = -1;
+        place->at = place->piece = 0;
+    } else {
+        place->at += place->variable->bytes;
+        place->piece += tli_count_pieces(place->variable);
     }
+    if (++place->index >= desc->variable_count) return 0;
+    place->variable = &desc->variables[place->index];
+    return 1;
+}
+
+// Copy a range to or from images, or compare; is_still: pieces that are left out, NULL = none. Returns whether
+// it differs.
+static int tli_move_variable(const tli_variable_place *place, char *images, const uint8_t *is_still,
+                             tli_variable_move move) {
+    const tl_variable *variable = place->variable;
+    uint64_t at, bytes, piece = place->piece;
+    for (at = 0; at < variable->bytes; at += bytes, piece++) {
+        char *host = (char *)variable->host + at, *image = images + place->at + at;
+        bytes = variable->bytes - at < TLI_PROBE_PIECE ? variable->bytes - at : TLI_PROBE_PIECE;
+        if (is_still && is_still[piece]) continue;
+        if (move == TLI_VARIABLES_TAKE) tli_copy(image, host, (size_t)bytes);
+        else if (move == TLI_VARIABLES_PUT) tli_copy(host, image, (size_t)bytes);
+        else if (!tli_same_bytes(host, image, bytes)) return 1;
+    }
+    return 0;
+}
+
+// The same with all ranges. Returns the first that differs, -1 = none does.
+static int32_t tli_move_variables(const tl_run_desc *desc, char *images, tli_variable_move move) {
+    tli_variable_place place;
+    place.variable = NULL;
+    while (tli_next_variable(desc, &place))
+        if (tli_move_variable(&place, images, NULL, move)) return place.index;
     return -1;
 }
 
-static uint64_t tli_count_variable(const tl_run_desc *desc, int32_t node) {
-    uint64_t bytes = 0;
-    int32_t i;
-    for (i = 0; i < desc->variable_count; i++)
-        if (node < 0 || tli_uses_variable(&desc->variables[i], node)) bytes += desc->variables[i].bytes;
-    return bytes;
+static uint64_t tli_count_variables(const tl_run_desc *desc, uint64_t *pieces) {
+    tli_variable_place place;
+    place.variable = NULL;
+    while (tli_next_variable(desc, &place)) {}
+    if (pieces) *pieces = place.piece;
+    return place.at;
+}
+
+// The image before the plain call of a probe. Between the calls that are probed it holds the ranges of no node
+// as they are: these may be large, and most calls leave most of them alone.
+static char *tli_probed_state(const tli_rehearsing *r) {
+    return r->state + 3 * tli_count_variables(&r->asked->desc, NULL);
+}
+
+static void tli_take_shared(const tli_rehearsing *r) {
+    tli_variable_place place;
+    place.variable = NULL;
+    while (tli_next_variable(&r->asked->desc, &place))
+        if (place.variable->node < 0)
+            (void)tli_move_variable(&place, tli_probed_state(r), NULL, TLI_VARIABLES_TAKE);
+}
+
+// The next range that the kernels of the node may use.
+static int tli_next_probed(const tli_probe *p, tli_variable_place *place) {
+    while (tli_next_variable(&p->run->desc, place))
+        if (tli_uses_variable(place->variable, p->step->call.node)) return 1;
+    return 0;
+}
+
+// As tli_move_variables, with these, but for what is still.
+static int32_t tli_move_probed(const tli_probe *p, char *images, tli_variable_move move) {
+    tli_variable_place place;
+    place.variable = NULL;
+    while (tli_next_probed(p, &place))
+        if (tli_move_variable(&place, images, p->r->is_still, move)) return place.index;
+    return -1;
 }
 
 static int tli_has_gradient_variable(const tl_run_desc *desc, int32_t node) {
@@ -363,6 +432,16 @@ static void tli_fill_before(const tli_probe *p) {
     }
 }
 
+// Take the ranges that may have changed since the call before: those of the node, and random state, which a hook
+// of the run moves on.
+static void tli_take_own(const tli_probe *p) {
+    tli_variable_place place;
+    place.variable = NULL;
+    while (tli_next_probed(p, &place))
+        if (place.variable->node >= 0 || place.variable->kind == TL_VARIABLE_RANDOM)
+            (void)tli_move_variable(&place, p->state_before, NULL, TLI_VARIABLES_TAKE);
+}
+
 static tl_result tli_open_probe(tli_probe *p, tli_rehearsing *r, tl_run *run, const tl_run_step *step) {
     tl_env *env = r->env;
     const tl_node *node = &run->graph->nodes[step->call.node];
@@ -377,18 +456,18 @@ static tl_result tli_open_probe(tli_probe *p, tli_rehearsing *r, tl_run *run, co
     if (p->shadows && p->operands) {
         p->room = tli_find_guard_room(p);
         tli_list_shadows(p);
-        p->state_bytes = tli_count_variable(&run->desc, step->call.node);
-        p->memory = (char *)tli_alloc_array(env, 3 * p->image_bytes + 2 * p->state_bytes + 64, 1);
+        p->memory = (char *)tli_alloc_array(env, 3 * p->image_bytes + 64, 1);
     }
     if (!p->memory)
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
     p->before = p->memory + (64 - ((uintptr_t)p->memory & 63));
     p->work = p->before + p->image_bytes;
     p->after = p->work + p->image_bytes;
-    p->state_before = p->after + p->image_bytes;
-    p->state_after = p->state_before + p->state_bytes;
+    p->state_before = tli_probed_state(r);
+    p->state_after = p->state_before + tli_count_variables(&run->desc, NULL);
     tli_fill_before(p);
-    (void)tli_move_variables(&run->desc, step->call.node, p->state_before, TLI_VARIABLES_TAKE);
+    tli_take_own(p);
+    p->is_current = 1;
     return TL_OK;
 }
 
@@ -416,8 +495,22 @@ static int tli_is_hidden(const tli_probe *p, const tli_change *change, int32_t i
     return change->declared == TLI_DECLARED_ALL || change->declared == i + 1;
 }
 
+static void tli_fill_gradients(const tli_probe *p) {
+    tli_variable_place place;
+    uint64_t at, bytes, piece;
+    place.variable = NULL;
+    while (tli_next_probed(p, &place)) {
+        const tl_variable *variable = place.variable;
+        for (at = 0, piece = place.piece; at < variable->bytes; at += bytes, piece++) {
+            bytes = variable->bytes - at < TLI_PROBE_PIECE ? variable->bytes - at : TLI_PROBE_PIECE;
+            if (variable->kind != TL_VARIABLE_GRADIENT || p->r->is_still[piece]) continue;
+            tli_fill_words((char *)variable->host + at, bytes, tli_fill_word(TLI_FILL_HALVES));
+        }
+    }
+}
+
 // Write the contents that a changed call finds.
-static void tli_apply_change(const tli_probe *p, const tli_change *change) {
+static void tli_apply_change(tli_probe *p, const tli_change *change) {
     int32_t i;
     tli_copy(p->work, p->before, (size_t)p->image_bytes);
     for (i = 0; i < p->count && change->shadow == TLI_PROBE_UNDEFINED; i++)
@@ -430,13 +523,10 @@ static void tli_apply_change(const tli_probe *p, const tli_change *change) {
     for (i = 0; i < p->count && change->ready; i++)      // the outputs are there
         if (p->shadows[i].kind == TL_OPERAND_OUTPUT)
             tli_copy(p->work + p->shadows[i].at, p->after + p->shadows[i].at, (size_t)p->shadows[i].bytes);
-    (void)tli_move_variables(&p->run->desc, p->step->call.node,
-                             change->again ? p->state_after : p->state_before, TLI_VARIABLES_PUT);
-    for (i = 0; i < p->run->desc.variable_count && change->gradients; i++) {
-        const tl_variable *variable = &p->run->desc.variables[i];
-        if (tli_uses_variable(variable, p->step->call.node) && variable->kind == TL_VARIABLE_GRADIENT)
-            tli_fill_words((char *)variable->host, variable->bytes, tli_fill_word(TLI_FILL_HALVES));
-    }
+    if (change->again || !p->is_current)
+        (void)tli_move_probed(p, change->again ? p->state_after : p->state_before, TLI_VARIABLES_PUT);
+    p->is_current = 0;
+    if (change->gradients) tli_fill_gradients(p);
 }
 
 // Scratch, saved bytes of nodes that declare none, and what is missing have an address all the same, so that
@@ -519,7 +609,7 @@ static int32_t tli_find_effect(const tli_probe *p, int with_saved) {
 // Whether anything differs that the call makes: operands, or the state that it leaves.
 static int tli_has_effect(const tli_probe *p) {
     return tli_find_effect(p, 1) >= 0 ||
-           tli_move_variables(&p->run->desc, p->step->call.node, p->state_after, TLI_VARIABLES_COMPARE) >= 0;
+           tli_move_probed(p, p->state_after, TLI_VARIABLES_COMPARE) >= 0;
 }
 
 static void tli_note_finding(tli_probe *p, tl_finding_kind kind, const tli_shadow *shadow, uint64_t byte) {
@@ -727,16 +817,13 @@ static tl_result tli_probe_again(tli_probe *p) {
     change.again = 1;
     result = tli_run_probe(p, &change, 0);
     if (result) return result;
-    variable = tli_move_variables(&p->run->desc, p->step->call.node, p->state_after, TLI_VARIABLES_COMPARE);
+    variable = tli_move_probed(p, p->state_after, TLI_VARIABLES_COMPARE);
     if (variable >= 0) {
-        int32_t i;  // of the ranges that the node uses, the one that changed
-        const char *image = p->state_after;
-        for (i = 0; i < p->run->desc.variable_count; i++) {
-            const tl_variable *s = &p->run->desc.variables[i];
-            if (!tli_uses_variable(s, p->step->call.node)) continue;
-            if (!tli_same_bytes(s->host, image, s->bytes)) tli_note_variable(p, TL_FINDING_SIDE_EFFECT, i);
-            image += s->bytes;
-        }
+        tli_variable_place place;
+        place.variable = NULL;
+        while (tli_next_probed(p, &place))
+            if (tli_move_variable(&place, p->state_after, p->r->is_still, TLI_VARIABLES_COMPARE))
+                tli_note_variable(p, TL_FINDING_SIDE_EFFECT, place.index);
     } else if (tli_find_effect(p, 1) >= 0) {
         tli_note_finding(p, TL_FINDING_NOT_REPEATABLE, NULL, 0);
     }
@@ -877,6 +964,23 @@ static int tli_gradient_is_zero(const tli_probe *p) {
     return 1;
 }
 
+// Whether the plain call changed a range, but for what is still.
+static int tli_changes_variable(const tli_probe *p, const tli_variable_place *place) {
+    tl_variable after = *place->variable;
+    tli_variable_place other = *place;
+    after.host = p->state_after + place->at;
+    other.variable = &after;
+    return tli_move_variable(&other, p->state_before, p->r->is_still, TLI_VARIABLES_COMPARE);
+}
+
+static int tli_changes_state(const tli_probe *p) {
+    tli_variable_place place;
+    place.variable = NULL;
+    while (tli_next_probed(p, &place))
+        if (tli_changes_variable(p, &place)) return 1;
+    return 0;
+}
+
 // Whether the plain call added nothing at all: of such data nothing follows.
 static int tli_adds_nothing(const tli_probe *p) {
     int32_t i;
@@ -885,7 +989,7 @@ static int tli_adds_nothing(const tli_probe *p) {
         if (s->access != TLI_SHADOW_ADD) continue;
         if (!tli_same_bytes(p->after + s->at, p->before + s->at, s->bytes)) return 0;
     }
-    return tli_same_bytes(p->state_after, p->state_before, p->state_bytes);
+    return !tli_changes_state(p);
 }
 
 // What `needs` names is read, and so are saved bytes and the gradients of the outputs.
@@ -924,9 +1028,8 @@ static int32_t tli_count_contributions(const tli_probe *p, int32_t input) {
 // Gradients are sums: what is there before shows in what is there after.
 static tl_result tli_probe_sums(tli_probe *p) {
     static const tli_fill fills[] = { TLI_FILL_HALVES, TLI_FILL_ONE };
-    const tl_run_desc *desc = &p->run->desc;
     tli_change change = tli_no_change;
-    const char *image = p->state_after, *before = p->state_before;
+    tli_variable_place place;
     int32_t i;
     tl_result result;
     for (i = 0; i < p->count; i++) {
@@ -937,18 +1040,14 @@ static tl_result tli_probe_sums(tli_probe *p) {
         if (result) return result;
         if (!shows) tli_note_finding(p, TL_FINDING_GRADIENT_OVERWRITTEN, s, 0);
     }
-    if (!tli_has_gradient_variable(desc, p->step->call.node)) return TL_OK;
+    if (!tli_has_gradient_variable(&p->run->desc, p->step->call.node)) return TL_OK;
     change.gradients = 1;
     result = tli_run_probe(p, &change, 0);
-    for (i = 0; i < desc->variable_count && !result; i++) {
-        const tl_variable *s = &desc->variables[i];
-        if (!tli_uses_variable(s, p->step->call.node)) continue;
-        if (s->kind == TL_VARIABLE_GRADIENT && s->bytes && tli_same_bytes(s->host, image, s->bytes) &&
-            !tli_same_bytes(before, image, s->bytes))
-            tli_note_variable(p, TL_FINDING_GRADIENT_OVERWRITTEN, i);
-        image += s->bytes;
-        before += s->bytes;
-    }
+    place.variable = NULL;
+    while (!result && tli_next_probed(p, &place))
+        if (place.variable->kind == TL_VARIABLE_GRADIENT && tli_changes_variable(p, &place) &&
+            !tli_move_variable(&place, p->state_after, p->r->is_still, TLI_VARIABLES_COMPARE))
+            tli_note_variable(p, TL_FINDING_GRADIENT_OVERWRITTEN, place.index);
     return result;
 }
 
@@ -1050,7 +1149,7 @@ static tl_result tli_probe_ranges(tli_probe *p) {
     if (operand < 0) operand = tli_find_effect(p, 1);
     if (operand >= 0) tli_note_finding(p, TL_FINDING_RANGE_IGNORED, &p->shadows[operand], 0);
     if (operand >= 0) return TL_OK;
-    variable = tli_move_variables(&p->run->desc, p->step->call.node, p->state_after, TLI_VARIABLES_COMPARE);
+    variable = tli_move_probed(p, p->state_after, TLI_VARIABLES_COMPARE);
     if (variable >= 0) tli_note_variable(p, TL_FINDING_RANGE_IGNORED, variable);
     return TL_OK;
 }
@@ -1059,22 +1158,63 @@ static tl_result tli_probe_ranges(tli_probe *p) {
 
 // Give the pass what the plain call made.
 static void tli_put_effects(const tli_probe *p) {
+    tli_variable_place place;
     int32_t i;
     for (i = 0; i < p->count; i++) {
         char *to = (char *)(uintptr_t)tli_find_truth(p, i);
         if (to && tli_is_effect(&p->shadows[i]))
             tli_copy(to, p->after + p->shadows[i].at, (size_t)p->shadows[i].bytes);
     }
-    (void)tli_move_variables(&p->run->desc, p->step->call.node, p->state_after, TLI_VARIABLES_PUT);
+    (void)tli_move_probed(p, p->state_after, TLI_VARIABLES_PUT);
+    place.variable = NULL;
+    while (tli_next_probed(p, &place))      // what is of no node stays current
+        if (place.variable->node < 0)
+            (void)tli_move_variable(&place, p->state_before, p->r->is_still, TLI_VARIABLES_TAKE);
+}
+
+static void tli_forget_still(const tli_probe *p) {
+    uint64_t pieces;
+    (void)tli_count_variables(&p->run->desc, &pieces);
+    tli_zero(p->r->is_still, (size_t)pieces);
+}
+
+// Note what the plain call left alone of the ranges of no node: probes neither put that back nor compare it.
+static void tli_note_still(const tli_probe *p) {
+    tli_variable_place place;
+    uint64_t at, bytes;
+    uint8_t *is_still;
+    place.variable = NULL;
+    while (tli_next_probed(p, &place)) {
+        const tl_variable *variable = place.variable;
+        if (variable->node >= 0 || variable->kind == TL_VARIABLE_RANDOM) continue;
+        is_still = p->r->is_still + place.piece;
+        for (at = 0; at < variable->bytes; at += bytes) {
+            bytes = variable->bytes - at < TLI_PROBE_PIECE ? variable->bytes - at : TLI_PROBE_PIECE;
+            *is_still++ = (uint8_t)tli_same_bytes((const char *)variable->host + at,
+                                                  p->state_before + place.at + at, bytes);
+        }
+    }
+}
+
+// Whether all is as it was, after all probes, that the plain call left alone; what it changed is put back.
+static int tli_stayed_still(const tli_probe *p) {
+    tli_variable_place place;
+    (void)tli_move_probed(p, p->state_before, TLI_VARIABLES_PUT);
+    place.variable = NULL;
+    while (tli_next_probed(p, &place))
+        if (place.variable->node < 0 && tli_move_variable(&place, p->state_before, NULL, TLI_VARIABLES_COMPARE))
+            return 0;
+    return 1;
 }
 
 // The plain call, and whether it makes the same bytes once more.
-static tl_result tli_probe_plain(tli_probe *p, int *repeats) {
+static tl_result tli_probe_plain(tli_probe *p, int may_be_still, int *repeats) {
     tl_result result = tli_run_probe(p, &tli_no_change, 1);
     *repeats = 0;
     if (result) return result;
+    if (may_be_still) tli_note_still(p);
     tli_copy(p->after, p->work, (size_t)p->image_bytes);
-    (void)tli_move_variables(&p->run->desc, p->step->call.node, p->state_after, TLI_VARIABLES_TAKE);
+    (void)tli_move_probed(p, p->state_after, TLI_VARIABLES_TAKE);
     result = tli_run_probe(p, &tli_no_change, 0);
     if (result) return result;
     *repeats = !tli_has_effect(p);
@@ -1082,15 +1222,32 @@ static tl_result tli_probe_plain(tli_probe *p, int *repeats) {
     return TL_OK;
 }
 
-static tl_result tli_probe_call(tli_rehearsing *r, tl_run *run, const tl_run_step *step) {
-    tli_probe p;
+static tl_result tli_probe_all(tli_probe *p, int may_be_still) {
     int repeats = 0, untouched = 0;
+    tl_result result = tli_probe_plain(p, may_be_still, &repeats);
+    if (!result && repeats) result = tli_probe_undefined(p, &untouched);
+    if (!result && repeats) result = p->step->call.kind == TL_STEP_BACKWARD
+        ? tli_probe_backward(p, untouched) : tli_probe_forward(p, untouched);
+    if (!result && repeats) result = tli_probe_ranges(p);
+    return result;
+}
+
+// Probe a call. A range that the plain call leaves alone and a probe changes shows after all of them; then they
+// are made again, with all ranges put back before each and compared behind it, which name it.
+static tl_result tli_probe_call(tli_rehearsing *r, tl_run *run, const tl_run_step *step) {
+    int32_t finding_count = r->out->finding_count, error_count = r->out->error_count;
+    int32_t lost_count = r->out->lost_count;
+    tli_probe p;
     tl_result result = tli_open_probe(&p, r, run, step);
-    if (!result) result = tli_probe_plain(&p, &repeats);
-    if (!result && repeats) result = tli_probe_undefined(&p, &untouched);
-    if (!result && repeats) result = step->call.kind == TL_STEP_BACKWARD ? tli_probe_backward(&p, untouched)
-                                                                         : tli_probe_forward(&p, untouched);
-    if (!result && repeats) result = tli_probe_ranges(&p);
+    if (!result) tli_forget_still(&p);
+    if (!result) result = tli_probe_all(&p, 1);
+    if (!result && !tli_stayed_still(&p)) {
+        r->out->finding_count = finding_count;
+        r->out->error_count = error_count;
+        r->out->lost_count = lost_count;
+        tli_forget_still(&p);
+        result = tli_probe_all(&p, 0);
+    }
     if (!result) tli_put_effects(&p);
     tli_close_probe(&p);
     return result;

@@ -105,7 +105,7 @@ static tl_result tli_move_rehearsed_inputs(tli_rehearsing *r, tl_run *sub, int k
 }
 
 static char *tli_loaded_state(const tli_rehearsing *r) {
-    return r->state + 2 * tli_count_variable(&r->asked->desc, -1);
+    return r->state + 2 * tli_count_variables(&r->asked->desc, NULL);
 }
 
 // A hook moves on in its data and may clear gradients; what else belongs to a node is the kernels'.
@@ -186,7 +186,7 @@ static tl_result tli_start_rehearsed(tli_rehearsing *r, tl_run *sub) {
     tl_result result;
     if (r->is_loaded) {
         result = tli_move_rehearsed_inputs(r, sub, 0);
-        (void)tli_move_variables(desc, -1, tli_loaded_state(r), TLI_VARIABLES_PUT);
+        (void)tli_move_variables(desc, tli_loaded_state(r), TLI_VARIABLES_PUT);
         return result ? result : tl_start_pass(sub, 0);
     } else {
         tli_quiet quiet = tli_begin_quiet(r->env);
@@ -196,7 +196,7 @@ static tl_result tli_start_rehearsed(tli_rehearsing *r, tl_run *sub) {
     if (!result && desc->load) result = tli_call_load(r, sub);
     if (result || r->out->error_count) return result;
     tli_look_for_changes(r);
-    (void)tli_move_variables(desc, -1, tli_loaded_state(r), TLI_VARIABLES_TAKE);
+    (void)tli_move_variables(desc, tli_loaded_state(r), TLI_VARIABLES_TAKE);
     result = tli_move_rehearsed_inputs(r, sub, 1);
     r->is_loaded = !result;
     return result ? result : tl_start_pass(sub, 0);
@@ -278,7 +278,7 @@ static tl_result tli_note_call(tli_rehearsing *r, tl_run *sub, const tl_run_step
 // The state and the results after a pass: remember them, or compare.
 static tl_result tli_note_end(tli_rehearsing *r, tl_run *sub, int compares) {
     const tl_run_desc *desc = &r->asked->desc;
-    char *image = r->state + tli_count_variable(desc, -1);
+    char *image = r->state + tli_count_variables(desc, NULL);
     tl_finding finding;
     tl_result result = TL_OK;
     int32_t i;
@@ -295,7 +295,7 @@ static tl_result tli_note_end(tli_rehearsing *r, tl_run *sub, int compares) {
         finding.index = sub->graph->outputs[i].output;
         tli_add_finding(r, &finding);
     }
-    if (!compares) (void)tli_move_variables(desc, -1, image, TLI_VARIABLES_TAKE);
+    if (!compares) (void)tli_move_variables(desc, image, TLI_VARIABLES_TAKE);
     for (i = 0; i < desc->variable_count && compares && !result; i++) {
         const tl_variable *variable = &desc->variables[i];
         int same = tli_same_bytes(variable->host, image, variable->bytes);
@@ -324,6 +324,7 @@ static tl_result tli_probe_pass(tli_rehearsing *r, tl_run *sub) {
     int32_t done = 0;
     tl_result result = tli_start_rehearsed(r, sub);
     if (!result && !r->is_loaded) return TL_OK;     // load was named
+    tli_take_shared(r);
     while (!result && !done) {
         result = tl_next_step(sub, &step, &done);
         if (result || done || !step.is_compute) continue;
@@ -331,6 +332,7 @@ static tl_result tli_probe_pass(tli_rehearsing *r, tl_run *sub) {
             r->out->unprobed_count += step.call.kind != TL_STEP_BACKWARD;
             r->out->call_count++;
             result = tl_run_step_kernel(sub, &step);
+            tli_take_shared(r);
         } else {
             result = tli_probe_call(r, sub, &step);
             if (!result) result = tl_finish_step(sub, &step);
@@ -719,14 +721,16 @@ static tl_result tli_rehearse_stressed(tli_rehearsing *r) {
 static tl_result tli_alloc_rehearsal(tli_rehearsing *r) {
     const tl_graph *graph = tli_rehearsed_graph(r);
     uint64_t made = (uint64_t)graph->tensor_count + (uint64_t)graph->node_count + (uint64_t)graph->input_count;
+    uint64_t pieces;
     r->made = (uint64_t *)tli_alloc_array(r->env, made, sizeof *r->made);
     r->is_made = (uint8_t *)tli_alloc_array(r->env, made, 1);
     r->ends = (uint64_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, sizeof *r->ends);
-    r->state = (char *)tli_alloc_array(r->env, tli_count_variable(&r->asked->desc, -1) + 1, 3);
+    r->state = (char *)tli_alloc_array(r->env, tli_count_variables(&r->asked->desc, &pieces) + 1, 5);
+    r->is_still = (uint8_t *)tli_alloc_array(r->env, pieces + 1, 1);
     r->inputs = (char *)tli_alloc_array(r->env, tli_count_input_bytes(graph) + 1, 1);
     r->is_written = (uint8_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, 2);
-    if (r->made && r->is_made && r->ends && r->state && r->inputs && r->is_written) {
-        (void)tli_move_variables(&r->asked->desc, -1, r->state, TLI_VARIABLES_TAKE);
+    if (r->made && r->is_made && r->ends && r->state && r->inputs && r->is_written && r->is_still) {
+        (void)tli_move_variables(&r->asked->desc, r->state, TLI_VARIABLES_TAKE);
         return TL_OK;
     }
     tli_release(r->env, r->state);  // there is nothing to put back from
@@ -778,12 +782,13 @@ TLI_IMPL tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, t
         if (!result && !rehearsal->error_count) result = tli_rehearse_stressed(&r);
         if (!result && !rehearsal->error_count && pass_count) result = tli_rehearse_times(&r, pass_count);
     }
-    if (r.state) (void)tli_move_variables(&run->desc, -1, r.state, TLI_VARIABLES_PUT);
+    if (r.state) (void)tli_move_variables(&run->desc, r.state, TLI_VARIABLES_PUT);
     tli_release(r.env, r.made);
     tli_release(r.env, r.is_made);
     tli_release(r.env, r.ends);
     tli_release(r.env, r.inputs);
     tli_release(r.env, r.is_written);
+    tli_release(r.env, r.is_still);
     tli_release(r.env, r.state);
     if (result) tl_free_rehearsal(r.env, rehearsal);
     return result;
