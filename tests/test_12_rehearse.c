@@ -208,7 +208,7 @@ typedef enum plant {
     RIGHT, ASSIGNS_GRADIENT, ASSIGNS_WEIGHT_GRADIENT, STALE_SCRATCH, STALE_SCRATCH_BACK, ALWAYS_COUNTS, COUNTS_AGAIN, DRAWS_REGISTERED,
     DRAWS_HIDDEN, DECAYS, WRITES_INPUT, WRITES_GRADIENT, WRITES_SAVED, WRITES_NEEDED, SKIPS_LAST, ADDS_TO_OUTPUT,
     IGNORES_GRADIENT, SAVES_WRONG_WHEN_READY, SAVED_MATTERS, READS_BEYOND, READS_COUNTER, WRITES_BEYOND,
-    BACKWARD_DRAWS, WRITES_FAR_BEHIND, WRITES_FAR_BEFORE, WRITES_BEYOND_UNSAVED, SCRATCH_UNSAVED,
+    BACKWARD_DRAWS, WRITES_FAR_BEHIND, WRITES_FAR_BEFORE, WRITES_BEFORE, READS_BEFORE, WRITES_BEYOND_UNSAVED, SCRATCH_UNSAVED,
     IGNORES_FIRST, IGNORES_COUNT, IGNORES_FIRST_BACK, IGNORES_COUNT_BACK, TAKES_NO_BLOCKS
 } plant;
 
@@ -264,7 +264,9 @@ static tl_result net_forward(const tl_kernel_call *call, void *user) {
     if (l->bug == READS_BEYOND) y[0] += x[NE];
     if (l->bug == WRITES_BEYOND || (l->bug == WRITES_BEYOND_UNSAVED && !saved)) y[NE] = 1.0f;
     if (l->bug == WRITES_FAR_BEHIND) y[NE + 1020] = 1.0f;
-    if (l->bug == WRITES_FAR_BEFORE) y[-1020] = 1.0f;
+    if (l->bug == WRITES_FAR_BEFORE) ((uint32_t *)(void *)y)[-1020] = 0x01010101;
+    if (l->bug == WRITES_BEFORE) ((unsigned char *)y)[-1] = 1;
+    if (l->bug == READS_BEFORE) y[0] += x[-1];
     return TL_OK;
 }
 
@@ -545,7 +547,9 @@ static const planted all_planted[] = {
     {RELU, NULL, READS_BEYOND, 0, 0, 0, 0, 0, 0, 0, 0, "relu: forward reads beside input 0, behind byte 256: declare more bytes (of the op that makes it)"},
     {RELU, NULL, WRITES_BEYOND, 0, 0, 0, 0, 0, 0, 0, 0, "relu: forward writes beside output 0, behind byte 256: declare more bytes (output_bytes)"},
     {GELU, NULL, WRITES_FAR_BEHIND, 0, 0, 0, 0, 0, 0, 0, 0, "gelu: forward writes beside output 0, behind byte 256: declare more bytes (output_bytes)"},
-    {GELU, NULL, WRITES_FAR_BEFORE, 0, 0, 0, 0, 0, 0, 0, 0, "gelu: forward writes beside output 0, behind byte 256: declare more bytes (output_bytes)"},
+    {GELU, NULL, WRITES_FAR_BEFORE, 0, 0, 0, 0, 0, 0, 0, 0, "gelu: forward writes before output 0, from byte -4080 on: begin with its first byte: what lies before it belongs to others"},
+    {GELU, NULL, WRITES_BEFORE, 0, 0, 0, 0, 0, 0, 0, 0, "gelu: forward writes before output 0, from byte -1 on: begin with its first byte: what lies before it belongs to others"},
+    {RELU, NULL, READS_BEFORE, 0, 0, 0, 0, 0, 0, 0, 0, "relu: forward reads before input 0: begin with its first byte: what lies before it belongs to others"},
     {NORM, NULL, WRITES_BEYOND_UNSAVED, 0, 0, 0, 0, 0, 0, 0, 0, "norm: forward writes beside output 0, behind byte 256: declare more bytes (output_bytes)"},
     {CE, "in", RIGHT, 0, 0, 0, 0, 0, 0, 0, -1, "ce: forward uses input 1, which the op does not have: list it in inputs, or leave it alone"},
     {CE, "in", RIGHT, 0, 0, 0, 0, 0, 0, 0, -1, "ce: backward uses input 1, which the op does not have: list it in inputs, or leave it alone"},

@@ -930,6 +930,10 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
       "write all of it, or declare fewer bytes") \
     X(TL_FINDING_BEYOND_WRITTEN, "writes beside %o, behind byte %b", "declare more bytes (%w)") \
     X(TL_FINDING_BEYOND_READ, "reads beside %o, behind byte %b", "declare more bytes (%w)") \
+    X(TL_FINDING_BEFORE_WRITTEN, "writes before %o, from byte -%b on", \
+      "begin with its first byte: what lies before it belongs to others") \
+    X(TL_FINDING_BEFORE_READ, "reads before %o", \
+      "begin with its first byte: what lies before it belongs to others") \
     X(TL_FINDING_READ_ONLY_WRITTEN, "writes to %o, which it may only read, at byte %b", \
       "write to an output, a gradient or scratch; an input is overwritten by inplace alone") \
     X(TL_FINDING_INPLACE_WRONG, "makes other bytes where output 0 overwrites %o", "take inplace out") \

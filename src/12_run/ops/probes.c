@@ -122,6 +122,8 @@ typedef struct tli_shadow {
     tli_shadow_access access;
 } tli_shadow;
 
+typedef enum tli_guard_side { TLI_GUARD_BOTH, TLI_GUARD_BEFORE, TLI_GUARD_BEHIND } tli_guard_side;
+
 // What differs from the plain call.
 typedef struct tli_change {
     int32_t  shadow;       // that is filled; TLI_PROBE_NOTHING, or all that is undefined, or the guards
@@ -131,6 +133,7 @@ typedef struct tli_change {
     int32_t  inplace;      // 1 = output 0 stands where its input stands
     int32_t  declared;     // i + 1 = operand i has 0 bytes, as `needs` says; TLI_DECLARED_ALL
     int32_t  guard;        // with TLI_PROBE_GUARDS: i + 1 = those of operand i alone
+    tli_guard_side side;         // of those: all, or one
     int32_t  gradients;    // 1 = the state's gradients are filled as well
 } tli_change;
 
@@ -296,13 +299,15 @@ static int tli_is_undefined(const tli_shadow *shadow) {
 }
 
 // only: i + 1 = those of operand i; 0 = all.
-static void tli_fill_guards(const tli_probe *p, char *image, int32_t only, uint32_t word) {
+static void tli_fill_guards(const tli_probe *p, char *image, int32_t only, tli_guard_side side, uint32_t word) {
     int32_t i;
     for (i = 0; i < p->count; i++) {
         const tli_shadow *shadow = &p->shadows[i];
         if (only && i != only - 1) continue;
-        tli_fill_words(image + shadow->at - TLI_PROBE_GUARD, TLI_PROBE_GUARD, word);
-        tli_fill_words(image + shadow->at + shadow->bytes, shadow->end - shadow->at - shadow->bytes, word);
+        if (side != TLI_GUARD_BEHIND)
+            tli_fill_words(image + shadow->at - TLI_PROBE_GUARD, TLI_PROBE_GUARD, word);
+        if (side != TLI_GUARD_BEFORE)
+            tli_fill_words(image + shadow->at + shadow->bytes, shadow->end - shadow->at - shadow->bytes, word);
     }
 }
 
@@ -422,7 +427,7 @@ static void tli_take_hidden(const tli_probe *p, const tli_shadow *shadow) {
 
 static void tli_fill_before(const tli_probe *p) {
     int32_t i;
-    tli_fill_guards(p, p->before, 0, 0);
+    tli_fill_guards(p, p->before, 0, TLI_GUARD_BOTH, 0);
     for (i = 0; i < p->count; i++) {
         const tli_shadow *shadow = &p->shadows[i];
         const char *truth = tli_find_truth(p, i);
@@ -432,8 +437,8 @@ static void tli_fill_before(const tli_probe *p) {
     }
 }
 
-// Take the ranges that may have changed since the call before: those of the node, and random state, which a hook
-// of the run moves on.
+// Take the ranges that may have changed since the call before: those of the node, and random state, which a
+// hook of the run moves on.
 static void tli_take_own(const tli_probe *p) {
     tli_variable_place place;
     place.variable = NULL;
@@ -479,7 +484,7 @@ static void tli_close_probe(tli_probe *p) {
 
 // -- rehearsal: one call --
 
-static const tli_change tli_no_change = { TLI_PROBE_NOTHING, TLI_FILL_NOT, 0, 0, 0, 0, 0, 0 };
+static const tli_change tli_no_change = { TLI_PROBE_NOTHING, TLI_FILL_NOT, 0, 0, 0, 0, 0, TLI_GUARD_BOTH, 0 };
 
 static tli_change tli_change_of(int32_t shadow, tli_fill fill) {
     tli_change change = tli_no_change;
@@ -516,7 +521,7 @@ static void tli_apply_change(tli_probe *p, const tli_change *change) {
     for (i = 0; i < p->count && change->shadow == TLI_PROBE_UNDEFINED; i++)
         if (tli_is_undefined(&p->shadows[i])) tli_fill_shadow(p, &p->shadows[i], change->fill);
     if (change->shadow == TLI_PROBE_GUARDS)
-        tli_fill_guards(p, p->work, change->guard, tli_fill_word(change->fill));
+        tli_fill_guards(p, p->work, change->guard, change->side, tli_fill_word(change->fill));
     if (change->shadow >= 0) tli_fill_shadow(p, &p->shadows[change->shadow], change->fill);
     for (i = 0; i < p->count && change->declared; i++)
         if (tli_is_hidden(p, change, i)) tli_fill_shadow(p, &p->shadows[i], TLI_FILL_ONE);
@@ -641,10 +646,20 @@ static int tli_varies_contents(const tli_probe *p, const tli_change *change) {
     return change->declared || (change->shadow >= 0 && !tli_is_undefined(&p->shadows[change->shadow]));
 }
 
-static int tli_is_guarded(const tli_probe *p, const tli_shadow *s, uint32_t word) {
-    uint64_t behind = s->at + s->bytes;
-    return tli_holds_word(p->work + s->at - TLI_PROBE_GUARD, TLI_PROBE_GUARD, word) &&
-           tli_holds_word(p->work + behind, s->end - behind, word);
+// What the guards of operand i on a side hold, where a call leaves them alone.
+static uint32_t tli_guard_word(const tli_change *change, int32_t i, tli_guard_side side) {
+    if (change->shadow != TLI_PROBE_GUARDS || (change->guard && change->guard != i + 1)) return 0;
+    return change->side && change->side != side ? 0 : tli_fill_word(change->fill);
+}
+
+// How many bytes in front of an operand the first is that was written; 0 = none.
+static uint64_t tli_find_before(const tli_probe *p, const tli_shadow *s, uint32_t word) {
+    const char *front = p->work + s->at - TLI_PROBE_GUARD;
+    uint64_t at = 0;
+    if (tli_holds_word(front, TLI_PROBE_GUARD, word)) return 0;
+    while (tli_same_bytes(front + at, &word, sizeof word)) at += sizeof word;
+    at += tli_first_difference(front + at, (const char *)&word, sizeof word);
+    return TLI_PROBE_GUARD - at;
 }
 
 // The kind of an access beside an operand: there may be none.
@@ -659,8 +674,10 @@ static void tli_check_writes(tli_probe *p, const tli_change *change) {
     int32_t i;
     for (i = 0; i < p->count; i++) {
         const tli_shadow *s = &p->shadows[i];
-        int filled = change->shadow == TLI_PROBE_GUARDS && (!change->guard || change->guard == i + 1);
-        if (!tli_is_guarded(p, s, filled ? tli_fill_word(change->fill) : 0))
+        uint64_t behind = s->at + s->bytes;
+        uint64_t before = tli_find_before(p, s, tli_guard_word(change, i, TLI_GUARD_BEFORE));
+        if (before) tli_note_finding(p, tli_find_beyond(s, TL_FINDING_BEFORE_WRITTEN), s, before);
+        if (!tli_holds_word(p->work + behind, s->end - behind, tli_guard_word(change, i, TLI_GUARD_BEHIND)))
             tli_note_finding(p, tli_find_beyond(s, TL_FINDING_BEYOND_WRITTEN), s, s->bytes);
         if ((s->access == TLI_SHADOW_READ || s->access == TLI_SHADOW_HIDDEN) &&
             !tli_same_bytes(p->work + s->at, p->before + s->at, s->bytes))
@@ -769,19 +786,22 @@ static tl_result tli_name_undefined(tli_probe *p, tli_fill fill) {
     return TL_OK;
 }
 
-// Name beside which operand is read.
+// Name beside which operand is read, and on which side.
 static tl_result tli_name_guards(tli_probe *p, tli_fill fill) {
-    int32_t i;
-    for (i = 0; i < p->count; i++) {
-        tli_change change = tli_change_of(TLI_PROBE_GUARDS, fill);
-        tl_result result;
-        change.guard = i + 1;
-        result = tli_run_probe(p, &change, 0);
-        if (result) return result;
-        if (tli_has_effect(p))
-            tli_note_finding(p, tli_find_beyond(&p->shadows[i], TL_FINDING_BEYOND_READ), &p->shadows[i],
-                             p->shadows[i].bytes);
-    }
+    int32_t i, side;
+    for (i = 0; i < p->count; i++)
+        for (side = TLI_GUARD_BEFORE; side <= TLI_GUARD_BEHIND; side++) {
+            const tli_shadow *s = &p->shadows[i];
+            tli_change change = tli_change_of(TLI_PROBE_GUARDS, fill);
+            tl_result result;
+            change.guard = i + 1;
+            change.side = (tli_guard_side)side;
+            result = tli_run_probe(p, &change, 0);
+            if (result) return result;
+            if (!tli_has_effect(p)) continue;
+            if (side == TLI_GUARD_BEFORE) tli_note_finding(p, tli_find_beyond(s, TL_FINDING_BEFORE_READ), s, 0);
+            else tli_note_finding(p, tli_find_beyond(s, TL_FINDING_BEYOND_READ), s, s->bytes);
+        }
     return TL_OK;
 }
 
@@ -1136,7 +1156,7 @@ static tl_result tli_probe_ranges(tli_probe *p) {
     tl_result result = TL_OK;
     if (!p->node->takes_blocks || !count) return TL_OK;
     tli_apply_change(p, &change);
-    tli_fill_guards(p, p->work, 0, word);
+    tli_fill_guards(p, p->work, 0, TLI_GUARD_BOTH, word);
     tli_probe_random(p, TL_RANDOM_REPLAY);
     for (; first < total && operand < 0 && !result; first += count, count = total - first) {
         tli_describe_probe(p, &change);
