@@ -8216,6 +8216,14 @@ typedef struct tli_quiet {
 } tli_quiet;
 
 #ifndef TL_ONLY_TABLES
+// A sink of the caller's that takes no more.
+static tl_result tli_fail_sink(tl_env *env, tl_result result, tli_function function, uint64_t sent) {
+    tli_sentence s = tli_begin_error(env, result, function, TLI_RULE(SINK_STOPPED_WITH_AFTER_BYTES),
+                                     (uint64_t)result, sent);
+    tli_put_text(&s, tl_name_result(result));
+    return tli_end_error(env, &s, result);
+}
+
 static tli_quiet tli_begin_quiet(tl_env *env) {
     tli_quiet quiet;
     quiet.env = env;
@@ -9315,13 +9323,8 @@ static void tli_send_decimal(tli_stream *s, uint64_t value, int places) {
 }
 
 static tl_result tli_close_stream(tli_stream *s, tl_env *env, tli_function function) {
-    tli_sentence sentence;
     tli_flush(s);
-    if (!s->result) return TL_OK;
-    sentence = tli_begin_error(env, s->result, function, TLI_RULE(SINK_STOPPED_WITH_AFTER_BYTES),
-                               (uint64_t)s->result, s->sent);
-    tli_put_text(&sentence, tl_name_result(s->result));
-    return tli_end_error(env, &sentence, s->result);
+    return s->result ? tli_fail_sink(env, s->result, function, s->sent) : TL_OK;
 }
 
 // -- sizes as text --
@@ -69824,6 +69827,7 @@ typedef struct tli_saving {
     tl_run      *run;
     tli_function function;
     const tl_sink *sink;      // NULL = reads
+    uint64_t     sent;        // bytes that it took
     const uint8_t *data;      // [length] without the checksum
     size_t       length, at;
     int          applies;     // reading: 1 = takes over what was checked
@@ -69851,7 +69855,10 @@ static uint64_t tli_checksum_bytes(uint64_t sum, const uint8_t *bytes, size_t le
 }
 
 static void tli_flush_saving(tli_saving *s) {
-    if (!s->result && s->used) s->result = (s->sink->write)(s->sink->user, (const char *)s->block, s->used);
+    tl_result result = TL_OK;
+    if (!s->result && s->used) result = (s->sink->write)(s->sink->user, (const char *)s->block, s->used);
+    if (result) s->result = tli_fail_sink(s->run->env, result, s->function, s->sent);
+    s->sent += s->used;
     s->used = 0;
 }
 

@@ -256,6 +256,7 @@ static void what_is_under_way_is_not_saved(void **state) {
         sink.write = keep_bytes;
         sink.user = &s;
         assert_int_equal(tl_save_run(b.run, sink), TL_ERROR_IO);
+        assert_string_equal(b.env.error.text, "tl_save_run: sink: stopped with i/o error after 0 bytes");
         bed_close(&b);
     }
     free(s.bytes);

@@ -213,6 +213,14 @@ typedef struct tli_quiet {
 } tli_quiet;
 
 #ifndef TL_ONLY_TABLES
+// A sink of the caller's that takes no more.
+static tl_result tli_fail_sink(tl_env *env, tl_result result, tli_function function, uint64_t sent) {
+    tli_sentence s = tli_begin_error(env, result, function, TLI_RULE(SINK_STOPPED_WITH_AFTER_BYTES),
+                                     (uint64_t)result, sent);
+    tli_put_text(&s, tl_name_result(result));
+    return tli_end_error(env, &s, result);
+}
+
 static tli_quiet tli_begin_quiet(tl_env *env) {
     tli_quiet quiet;
     quiet.env = env;

@@ -817,13 +817,8 @@ static void tli_send_decimal(tli_stream *s, uint64_t value, int places) {
 }
 
 static tl_result tli_close_stream(tli_stream *s, tl_env *env, tli_function function) {
-    tli_sentence sentence;
     tli_flush(s);
-    if (!s->result) return TL_OK;
-    sentence = tli_begin_error(env, s->result, function, TLI_RULE(SINK_STOPPED_WITH_AFTER_BYTES),
-                               (uint64_t)s->result, s->sent);
-    tli_put_text(&sentence, tl_name_result(s->result));
-    return tli_end_error(env, &sentence, s->result);
+    return s->result ? tli_fail_sink(env, s->result, function, s->sent) : TL_OK;
 }
 
 // -- sizes as text --

@@ -18,6 +18,7 @@ typedef struct tli_saving {
     tl_run      *run;
     tli_function function;
     const tl_sink *sink;      // NULL = reads
+    uint64_t     sent;        // bytes that it took
     const uint8_t *data;      // [length] without the checksum
     size_t       length, at;
     int          applies;     // reading: 1 = takes over what was checked
@@ -45,7 +46,10 @@ static uint64_t tli_checksum_bytes(uint64_t sum, const uint8_t *bytes, size_t le
 }
 
 static void tli_flush_saving(tli_saving *s) {
-    if (!s->result && s->used) s->result = (s->sink->write)(s->sink->user, (const char *)s->block, s->used);
+    tl_result result = TL_OK;
+    if (!s->result && s->used) result = (s->sink->write)(s->sink->user, (const char *)s->block, s->used);
+    if (result) s->result = tli_fail_sink(s->run->env, result, s->function, s->sent);
+    s->sent += s->used;
     s->used = 0;
 }
 
