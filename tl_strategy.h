@@ -24176,6 +24176,7 @@ static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
     if (watch->before + work > watch->now.work) watch->now.work = watch->before + work;
     if (watch->stopped || !watch->desc->progress || watch->now.work < watch->next) return watch->stopped;
     watch->next = watch->now.work + TLI_REMAT_ASK;
+    if (watch->now.work_limit < watch->now.work) watch->now.work_limit = watch->now.work;
     watch->stopped = (watch->desc->progress)(&watch->now, watch->desc->user) != 0;
     return watch->stopped;
 }
@@ -36166,7 +36167,7 @@ static tl_result tli_remat_run(tli_remat *r) {
 }
 #endif
 
-static tl_result tli_remat_refuse(tl_env *env, const tl_graph *graph, const tli_budget *budget,
+static tl_result tli_remat_refuse(tl_env *env, const tl_graph *graph, const tli_budget *budget, int is_stopped,
                                   tl_remat_report *report) {
     int32_t node = report->limiting_node;
     tli_rule rule = report->proven
@@ -36182,6 +36183,7 @@ static tl_result tli_remat_refuse(tl_env *env, const tl_graph *graph, const tli_
         tli_put(&s.text, ", because of node ");
         tli_put_named(&s.text, node, tl_name_node(graph, node));
     }
+    if (TLI_ERROR_TEXT && is_stopped && !report->proven) tli_put(&s.text, "; progress stopped the search");
     return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
 }
 
@@ -36287,7 +36289,8 @@ static tl_result tli_remat_answer(tl_env *env, tli_remat *r, const tli_budget *b
         tli_zero(report, sizeof *report);
         return tli_fail(env, result, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
     }
-    if (!r->is_unpriced && (!r->uncountable || r->none)) return tli_remat_refuse(env, r->graph, budget, report);
+    if (!r->is_unpriced && (!r->uncountable || r->none))
+        return tli_remat_refuse(env, r->graph, budget, r->watch.stopped, report);
     tli_zero(report, sizeof *report);
     return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(PLAN_REMAT), TLI_RULE(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS));
 }
@@ -36501,7 +36504,7 @@ static int tli_arena_watch(const tl_remat_progress *progress, void *user) {
     tl_remat_progress now = *progress;
     now.work += a->work;
     now.work_limit += a->work;
-    if ((a->desc->progress)(&now, a->desc->user)) a->is_stopped = 1;
+    if (!a->is_stopped && (a->desc->progress)(&now, a->desc->user)) a->is_stopped = 1;
     return a->is_stopped;
 }
 
@@ -36779,13 +36782,13 @@ typedef struct tli_arena_lowest {
 
 // Ask the caller's progress function, in the costs of the caller.
 static int tli_arena_watch_least(const tl_remat_progress *progress, void *user) {
-    tli_arena_least *x = (tli_arena_least *)user;
+    tli_arena_plan *a = ((tli_arena_least *)user)->caller;
     tl_remat_progress now = *progress;
     now.cost = now.bound_cost = 0;
-    now.work += x->caller->work;
-    now.work_limit += x->caller->work;
-    if ((x->caller->desc->progress)(&now, x->caller->desc->user)) x->caller->is_stopped = 1;
-    return x->caller->is_stopped;
+    now.work += a->work;
+    now.work_limit += a->work;
+    if (!a->is_stopped && (a->desc->progress)(&now, a->desc->user)) a->is_stopped = 1;
+    return a->is_stopped;
 }
 
 // Begin, with copies or without. 0 = no memory.
@@ -37167,7 +37170,7 @@ static tl_result tli_make_lowest(tli_arena_plan *a, const tli_budget *budget, tl
 }
 
 static tl_result tli_refuse_remat(tli_arena_plan *a, const tli_budget *budget) {
-    return tli_remat_refuse(a->env, a->given, budget, a->report);
+    return tli_remat_refuse(a->env, a->given, budget, a->is_stopped, a->report);
 }
 
 static tl_result tli_make_chain(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
@@ -48770,7 +48773,8 @@ static int tli_watch_worth(const tl_remat_progress *progress, void *user) {
     if (now.work < w->told) now.work = w->told;     // a round may end with less than it told
     w->told = now.work;
     if (now.work_limit <= UINT64_MAX - w->before) now.work_limit += w->before;
-    if (w->asked->progress && (w->asked->progress)(&now, w->asked->user)) w->stopped = 1;
+    if (now.work_limit < now.work) now.work_limit = now.work;
+    if (!w->stopped && w->asked->progress && (w->asked->progress)(&now, w->asked->user)) w->stopped = 1;
     if (!now.cost) w->found_at = progress->work;
     if (w->stopped || !w->step_ns || !now.cost || progress->work < w->found_at + TLI_WORTH_FIRST)
         return w->stopped;
@@ -49184,9 +49188,9 @@ static int tli_is_out_of_work(const tli_compile *c) {
 
 static void tli_report_progress(tli_compile *c) {
     tl_compile_progress now;
-    if (!c->desc->progress) return;
+    if (!c->desc->progress || c->stopped) return;
     now.work = c->work;
-    now.work_limit = c->work_limit;
+    now.work_limit = c->work_limit > c->work ? c->work_limit : c->work;
     now.tried_count = c->tried_count;
     now.cost = c->has_best ? c->choice.cost : 0;
     now.bound_cost = c->bound == UINT64_MAX ? 0 : c->bound;
@@ -69339,6 +69343,8 @@ static void tli_forget_desc(tl_run *run) {
     run->desc.costs = NULL;
     run->desc.figures = NULL;
     run->desc.pool = NULL;
+    run->desc.progress = NULL;
+    run->desc.progress_user = NULL;
     run->desc.kernels = NULL;
     run->desc.graph = NULL;
     run->desc.backend = NULL;
@@ -69541,6 +69547,15 @@ typedef enum tli_run_form {
     TLI_RUN_OF_LAYERS   // the same, and node i + 1 is a layer
 } tli_run_form;
 
+// What a start tells the caller's progress function, over all plans that are tried: work that never falls, and
+// nothing after he has asked to stop.
+typedef struct tli_start_watch {
+    int    (*progress)(const tl_remat_progress *progress, void *user);
+    void    *user;
+    uint64_t before, last;      // work of the plans before, and what the one under way told last
+    int32_t  is_stopped;
+} tli_start_watch;
+
 // A start: what it is made of, and what it has come to.
 typedef struct tli_start {
     tl_env       *env;
@@ -69742,7 +69757,35 @@ static int tli_is_complete_backend(const tl_backend *b) {
            b->counters && b->reset_peaks;
 }
 
+#ifndef TL_NO_PLANNERS
+static int tli_watch_start(const tl_remat_progress *progress, void *user) {
+    tli_start_watch *w = (tli_start_watch *)user;
+    tl_remat_progress now = *progress;
+    if (w->is_stopped) return 1;
+    if (now.work < w->last) w->before = tli_add_reserved(w->before, w->last);   // another plan
+    w->last = now.work;
+    now.work = tli_add_reserved(now.work, w->before);
+    now.work_limit = tli_add_reserved(now.work_limit, w->before);
+    w->is_stopped = (w->progress)(&now, w->user) != 0;
+    return w->is_stopped;
+}
+
+// Put a watch between the desc and the caller, where he has a progress function.
+static void tli_watch_desc(tl_run_desc *desc, tli_start_watch *watch) {
+    tli_zero(watch, sizeof *watch);
+    if (!desc->progress || desc->progress == tli_watch_start) return;
+    watch->progress = desc->progress;
+    watch->user = desc->progress_user;
+    desc->progress = tli_watch_start;
+    desc->progress_user = watch;
+}
+#endif
+
 static tl_result tli_start_run(tli_start *s, tl_run **out) {
+#ifndef TL_NO_PLANNERS
+    tli_start_watch watch;
+    tli_watch_desc(&s->desc, &watch);
+#endif
     if (!tli_is_complete_backend(s->desc.backend))
         return tli_fail(s->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_HAS_NO_FUNCTIONS));
     if (s->desc.counts_tables & ~1)
@@ -73180,6 +73223,7 @@ typedef struct tli_op_run {
     tl_kernel     *kernels;
     tl_strategy    strategy;     // where `asked` says nothing
     tl_run_figures figures;
+    tli_start_watch watch;
 } tli_op_run;
 
 #ifndef TL_NO_PLANNERS
@@ -73429,6 +73473,9 @@ TLI_IMPL tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl
     o.list.costs = desc->costs;
     o.asked = desc;
     o.desc = *desc;
+#ifndef TL_NO_PLANNERS
+    tli_watch_desc(&o.desc, &o.watch);
+#endif
     result = tli_open_op_run(&o);
     if (!result) result = tli_find_figures(&o);
     if (!result) {

@@ -199,12 +199,14 @@ static void test_starts_take_little_work(void **state) {
 
 // -- progress and pools --
 
-typedef struct watched { long calls, end; uint64_t work; int goes_back; } watched;
+typedef struct watched { long calls, end, calls_after; uint64_t work; int goes_back, goes_beyond; } watched;
 
 static int watch(const tl_remat_progress *progress, void *user) {
     watched *w = (watched *)user;
     w->goes_back |= progress->work < w->work;
+    w->goes_beyond |= progress->work > progress->work_limit;
     w->work = progress->work;
+    w->calls_after += w->calls >= w->end;
     return ++w->calls >= w->end;
 }
 
@@ -215,7 +217,7 @@ static void test_progress_ends_a_start(void **state) {
     tl_run_desc desc;
     uint64_t keep_all;
     long end, calls = 0;
-    int ran = 0;
+    int ran = 0, mode;
     (void)state;
     memset(&env, 0, sizeof env);
     open_backend(&of_backend, &cpu);
@@ -225,17 +227,22 @@ static void test_progress_ends_a_start(void **state) {
     desc.work_limit = 1;
     keep_all = start(&env, desc, 40, 1).figures.keep_all_bytes;
     desc.expected_steps = 3000;
-    for (desc.work_limit = 0; desc.work_limit <= 5000000; desc.work_limit += 5000000)
+    for (mode = 0; mode < 4; mode++)
         for (end = 1; end < 12; end += end) {
-            watched w = { 0, 0, 0, 0 };
+            tl_run_figures figures;
+            watched w = { 0, 0, 0, 0, 0, 0 };
             tl_run *run;
             tl_result result;
             w.end = end;
+            desc.work_limit = mode == 1 ? 5000000 : 0;
+            desc.counts_tables = mode > 1;
+            desc.figures = mode == 3 ? &figures : NULL;
             desc.budget_bytes = keep_all / 3;
             desc.progress = watch;
             desc.progress_user = &w;
             result = tl_init_op_run(&env, &desc, ops, 40, &run);
-            assert_true(w.calls >= 1 && w.calls >= calls / 1000 && !w.goes_back);
+            assert_true(w.calls >= 1 && w.calls >= calls / 1000 && !w.goes_back && !w.goes_beyond);
+            assert_int_equal(w.calls_after, 0);     // who has asked to stop is asked no more
             calls += w.calls;
             if (result) {
                 assert_int_equal(result, TL_ERROR_INFEASIBLE);

@@ -27,6 +27,7 @@ static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
     if (watch->before + work > watch->now.work) watch->now.work = watch->before + work;
     if (watch->stopped || !watch->desc->progress || watch->now.work < watch->next) return watch->stopped;
     watch->next = watch->now.work + TLI_REMAT_ASK;
+    if (watch->now.work_limit < watch->now.work) watch->now.work_limit = watch->now.work;
     watch->stopped = (watch->desc->progress)(&watch->now, watch->desc->user) != 0;
     return watch->stopped;
 }

@@ -210,9 +210,9 @@ static int tli_is_out_of_work(const tli_compile *c) {
 
 static void tli_report_progress(tli_compile *c) {
     tl_compile_progress now;
-    if (!c->desc->progress) return;
+    if (!c->desc->progress || c->stopped) return;
     now.work = c->work;
-    now.work_limit = c->work_limit;
+    now.work_limit = c->work_limit > c->work ? c->work_limit : c->work;
     now.tried_count = c->tried_count;
     now.cost = c->has_best ? c->choice.cost : 0;
     now.bound_cost = c->bound == UINT64_MAX ? 0 : c->bound;

@@ -121,7 +121,8 @@ static int tli_watch_worth(const tl_remat_progress *progress, void *user) {
     if (now.work < w->told) now.work = w->told;     // a round may end with less than it told
     w->told = now.work;
     if (now.work_limit <= UINT64_MAX - w->before) now.work_limit += w->before;
-    if (w->asked->progress && (w->asked->progress)(&now, w->asked->user)) w->stopped = 1;
+    if (now.work_limit < now.work) now.work_limit = now.work;
+    if (!w->stopped && w->asked->progress && (w->asked->progress)(&now, w->asked->user)) w->stopped = 1;
     if (!now.cost) w->found_at = progress->work;
     if (w->stopped || !w->step_ns || !now.cost || progress->work < w->found_at + TLI_WORTH_FIRST)
         return w->stopped;

@@ -101,7 +101,7 @@ static int tli_arena_watch(const tl_remat_progress *progress, void *user) {
     tl_remat_progress now = *progress;
     now.work += a->work;
     now.work_limit += a->work;
-    if ((a->desc->progress)(&now, a->desc->user)) a->is_stopped = 1;
+    if (!a->is_stopped && (a->desc->progress)(&now, a->desc->user)) a->is_stopped = 1;
     return a->is_stopped;
 }
 
@@ -379,13 +379,13 @@ typedef struct tli_arena_lowest {
 
 // Ask the caller's progress function, in the costs of the caller.
 static int tli_arena_watch_least(const tl_remat_progress *progress, void *user) {
-    tli_arena_least *x = (tli_arena_least *)user;
+    tli_arena_plan *a = ((tli_arena_least *)user)->caller;
     tl_remat_progress now = *progress;
     now.cost = now.bound_cost = 0;
-    now.work += x->caller->work;
-    now.work_limit += x->caller->work;
-    if ((x->caller->desc->progress)(&now, x->caller->desc->user)) x->caller->is_stopped = 1;
-    return x->caller->is_stopped;
+    now.work += a->work;
+    now.work_limit += a->work;
+    if (!a->is_stopped && (a->desc->progress)(&now, a->desc->user)) a->is_stopped = 1;
+    return a->is_stopped;
 }
 
 // Begin, with copies or without. 0 = no memory.
@@ -767,7 +767,7 @@ static tl_result tli_make_lowest(tli_arena_plan *a, const tli_budget *budget, tl
 }
 
 static tl_result tli_refuse_remat(tli_arena_plan *a, const tli_budget *budget) {
-    return tli_remat_refuse(a->env, a->given, budget, a->report);
+    return tli_remat_refuse(a->env, a->given, budget, a->is_stopped, a->report);
 }
 
 static tl_result tli_make_chain(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {

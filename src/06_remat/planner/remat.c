@@ -1029,7 +1029,7 @@ static tl_result tli_remat_run(tli_remat *r) {
 }
 #endif
 
-static tl_result tli_remat_refuse(tl_env *env, const tl_graph *graph, const tli_budget *budget,
+static tl_result tli_remat_refuse(tl_env *env, const tl_graph *graph, const tli_budget *budget, int is_stopped,
                                   tl_remat_report *report) {
     int32_t node = report->limiting_node;
     tli_rule rule = report->proven
@@ -1045,6 +1045,7 @@ static tl_result tli_remat_refuse(tl_env *env, const tl_graph *graph, const tli_
         tli_put(&s.text, ", because of node ");
         tli_put_named(&s.text, node, tl_name_node(graph, node));
     }
+    if (TLI_ERROR_TEXT && is_stopped && !report->proven) tli_put(&s.text, "; progress stopped the search");
     return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
 }
 
@@ -1150,7 +1151,8 @@ static tl_result tli_remat_answer(tl_env *env, tli_remat *r, const tli_budget *b
         tli_zero(report, sizeof *report);
         return tli_fail(env, result, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
     }
-    if (!r->is_unpriced && (!r->uncountable || r->none)) return tli_remat_refuse(env, r->graph, budget, report);
+    if (!r->is_unpriced && (!r->uncountable || r->none))
+        return tli_remat_refuse(env, r->graph, budget, r->watch.stopped, report);
     tli_zero(report, sizeof *report);
     return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(PLAN_REMAT), TLI_RULE(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS));
 }

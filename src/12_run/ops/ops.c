@@ -189,6 +189,7 @@ typedef struct tli_op_run {
     tl_kernel     *kernels;
     tl_strategy    strategy;     // where `asked` says nothing
     tl_run_figures figures;
+    tli_start_watch watch;
 } tli_op_run;
 
 #ifndef TL_NO_PLANNERS
@@ -438,6 +439,9 @@ TLI_IMPL tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl
     o.list.costs = desc->costs;
     o.asked = desc;
     o.desc = *desc;
+#ifndef TL_NO_PLANNERS
+    tli_watch_desc(&o.desc, &o.watch);
+#endif
     result = tli_open_op_run(&o);
     if (!result) result = tli_find_figures(&o);
     if (!result) {

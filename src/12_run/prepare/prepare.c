@@ -1253,6 +1253,8 @@ static void tli_forget_desc(tl_run *run) {
     run->desc.costs = NULL;
     run->desc.figures = NULL;
     run->desc.pool = NULL;
+    run->desc.progress = NULL;
+    run->desc.progress_user = NULL;
     run->desc.kernels = NULL;
     run->desc.graph = NULL;
     run->desc.backend = NULL;

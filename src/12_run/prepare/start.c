@@ -71,6 +71,15 @@ typedef enum tli_run_form {
     TLI_RUN_OF_LAYERS   // the same, and node i + 1 is a layer
 } tli_run_form;
 
+// What a start tells the caller's progress function, over all plans that are tried: work that never falls, and
+// nothing after he has asked to stop.
+typedef struct tli_start_watch {
+    int    (*progress)(const tl_remat_progress *progress, void *user);
+    void    *user;
+    uint64_t before, last;      // work of the plans before, and what the one under way told last
+    int32_t  is_stopped;
+} tli_start_watch;
+
 // A start: what it is made of, and what it has come to.
 typedef struct tli_start {
     tl_env       *env;
@@ -272,7 +281,35 @@ static int tli_is_complete_backend(const tl_backend *b) {
            b->counters && b->reset_peaks;
 }
 
+#ifndef TL_NO_PLANNERS
+static int tli_watch_start(const tl_remat_progress *progress, void *user) {
+    tli_start_watch *w = (tli_start_watch *)user;
+    tl_remat_progress now = *progress;
+    if (w->is_stopped) return 1;
+    if (now.work < w->last) w->before = tli_add_reserved(w->before, w->last);   // another plan
+    w->last = now.work;
+    now.work = tli_add_reserved(now.work, w->before);
+    now.work_limit = tli_add_reserved(now.work_limit, w->before);
+    w->is_stopped = (w->progress)(&now, w->user) != 0;
+    return w->is_stopped;
+}
+
+// Put a watch between the desc and the caller, where he has a progress function.
+static void tli_watch_desc(tl_run_desc *desc, tli_start_watch *watch) {
+    tli_zero(watch, sizeof *watch);
+    if (!desc->progress || desc->progress == tli_watch_start) return;
+    watch->progress = desc->progress;
+    watch->user = desc->progress_user;
+    desc->progress = tli_watch_start;
+    desc->progress_user = watch;
+}
+#endif
+
 static tl_result tli_start_run(tli_start *s, tl_run **out) {
+#ifndef TL_NO_PLANNERS
+    tli_start_watch watch;
+    tli_watch_desc(&s->desc, &watch);
+#endif
     if (!tli_is_complete_backend(s->desc.backend))
         return tli_fail(s->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_HAS_NO_FUNCTIONS));
     if (s->desc.counts_tables & ~1)
