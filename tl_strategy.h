@@ -7605,7 +7605,7 @@ static size_t tli_finish(tli_writer *w) {
     X(BACKEND_WORK_IS_UNDER_WAY_THAT_IT, "backend: work is under way that it cannot wait for", "") \
     X(LOAD_HOOK_REPORTED_FAILURE, "load: the hook reported a failure", "") \
     X(TENSOR_NOT_OF_THIS_GRAPH, "tensor: not of this graph", "") \
-    X(BYTES_NOT_THOSE_OF_TENSOR, "bytes: not those of the tensor", "") \
+    X(BYTES_NOT_THOSE_OF_TENSOR, "bytes: %0, where the tensor has %1", "bytes, bytes of the tensor") \
     X(TENSOR_NEITHER_INPUT_NOR_RESULT, \
       "tensor: neither an input nor a result of the last pass: set keep on its node to read it after a pass", \
       "") \
@@ -7770,9 +7770,10 @@ static size_t tli_finish(tli_writer *w) {
     X(FIGURES_TL_NO_PLANNERS, "budget_ratio, figures, rehearsal: TL_NO_PLANNERS left the planners out", "") \
     X(USERS_NONE_FOR_ORIGIN, "users: none for node %s, whose origin is %1", "node, origin") \
     X(VARIABLE_COUNT_WITHOUT_VARIABLES, "variables, variable_count: give both or neither", "") \
-    X(VARIABLE_KIND_OR_NODE_UNKNOWN, "variables: range %0: unknown kind, or no such node", "range") \
-    X(VARIABLE_NULL_WITH_BYTES, \
-      "variables: range %0: NULL has no bytes, and none end beyond the address space", "range") \
+    X(VARIABLE_NODE_UNKNOWN, "variables: range %0: node: the graph has no such one; -1 = of none", "range") \
+    X(VARIABLE_KIND_UNKNOWN, "variables: range %0: kind: there is no such one", "range") \
+    X(VARIABLE_NULL_WITH_BYTES, "variables: range %0: host is NULL, where it has %1 bytes", "range, bytes") \
+    X(VARIABLE_BEYOND_MEMORY, "variables: range %0: %1 bytes end beyond the address space", "range, bytes") \
     X(VARIABLES_OVERLAP, "variables: ranges %0 and %1 overlap", "range, range") \
     X(VARIABLE_OVERLAPS_ARENA, "variables: range %0 overlaps the run's arena", "range") \
     X(REHEARSAL_FOUND_ERRORS, "rehearsal: %0 errors, the first: %s", "errors, node") \
@@ -8216,6 +8217,31 @@ typedef struct tli_quiet {
 } tli_quiet;
 
 #ifndef TL_ONLY_TABLES
+// What a hook of the caller's said while it ran, which is kept in the sentence about its failure. It is called
+// between the two.
+static tl_result tli_begin_hook(tl_env *env) {
+    tl_result before = env ? env->error.code : TL_OK;
+    if (env) env->error.code = TL_OK;
+    return before;
+}
+
+static tl_result tli_end_hook(tl_env *env, tl_result before, tl_result result, tli_function function,
+                              tli_rule rule) {
+    tl_error said;
+    tli_sentence s;
+    tli_zero(&said, sizeof said);
+    if (env) said = env->error;
+    if (env && !said.code) env->error.code = before;
+    if (!result || result == TL_NOT_READY) return result;
+    s = tli_begin_error(env, TL_ERROR_KERNEL, function, rule, 0, 0);
+    tli_put_rule(&s);
+    if (said.code && said.text[0]) {
+        tli_put(&s.text, ": ");
+        tli_put(&s.text, said.text);
+    }
+    return tli_end_error(env, &s, TL_ERROR_KERNEL);
+}
+
 // A sink of the caller's that takes no more.
 static tl_result tli_fail_sink(tl_env *env, tl_result result, tli_function function, uint64_t sent) {
     tli_sentence s = tli_begin_error(env, result, function, TLI_RULE(SINK_STOPPED_WITH_AFTER_BYTES),
@@ -36179,7 +36205,10 @@ static tl_result tli_remat_refuse(tl_env *env, const tl_graph *graph, const tli_
                         report->least_budget_bytes);
     tli_put_limit(env, &s, budget->limit);
     tli_put_rule(&s);
-    if (TLI_ERROR_TEXT && node >= 0) {
+    if (TLI_ERROR_TEXT && budget->is_over) {
+        tli_put(&s.text, ", of which base_bytes take ");
+        tli_put_u64(&s.text, budget->base_bytes);
+    } else if (TLI_ERROR_TEXT && node >= 0) {
         tli_put(&s.text, ", because of node ");
         tli_put_named(&s.text, node, tl_name_node(graph, node));
     }
@@ -67041,15 +67070,14 @@ static tl_result tli_run_steps(tl_run *run) {
 // Let the caller write the inputs of each slot before a pass.
 static tl_result tli_load_slots(tl_run *run, int32_t micro_batch) {
     int32_t chosen = run->caller_slot, slot;
-    tl_result result = TL_OK;
+    tl_result result = TL_OK, before = tli_begin_hook(run->env);
     for (slot = 0; run->desc.load && slot < run->slot_count && !result; slot++) {
         run->caller_slot = slot;
         result = (run->desc.load)(run, micro_batch + slot, run->desc.load_user);
     }
     run->caller_slot = chosen;
-    if (!result || result == TL_NOT_READY) return result;
-    result = tli_fail(run->env, TL_ERROR_KERNEL, TLI_IN(RUN_PLAN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
-    return tli_abort_pass(run, result);
+    result = tli_end_hook(run->env, before, result, TLI_IN(RUN_PLAN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
+    return result && result != TL_NOT_READY ? tli_abort_pass(run, result) : result;
 }
 
 // Begin the next pass of tl_run_plan.
@@ -67119,7 +67147,8 @@ static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor
     *buffer = NULL;
     index = graph->nodes[tensor.node].first_output + tensor.output;
     if (bytes != tli_known_bytes(run, run->caller_slot, index))
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(BYTES_NOT_THOSE_OF_TENSOR));
+        return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(BYTES_NOT_THOSE_OF_TENSOR),
+                               bytes, tli_known_bytes(run, run->caller_slot, index));
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_PASS_IS_UNDER_WAY));
     found = tli_caller_buffer(run, run->caller_slot, index);
@@ -67614,11 +67643,11 @@ static tli_rule tli_find_shard_rule(const tl_run *run, const tl_variable *variab
 }
 
 static tli_rule tli_find_variable_rule(const tl_run *run, const tl_variable *variable) {
-    if (variable->node < -1 || variable->node >= tli_caller_graph(run)->node_count ||
-        !tli_is_below((int64_t)variable->kind, TL_VARIABLE_COUNT))
-        return TLI_RULE(VARIABLE_KIND_OR_NODE_UNKNOWN);
-    if (variable->bytes && (!variable->host || variable->bytes > UINTPTR_MAX - (uintptr_t)variable->host))
-        return TLI_RULE(VARIABLE_NULL_WITH_BYTES);
+    if (variable->node < -1 || variable->node >= tli_caller_graph(run)->node_count)
+        return TLI_RULE(VARIABLE_NODE_UNKNOWN);
+    if (!tli_is_below((int64_t)variable->kind, TL_VARIABLE_COUNT)) return TLI_RULE(VARIABLE_KIND_UNKNOWN);
+    if (variable->bytes && !variable->host) return TLI_RULE(VARIABLE_NULL_WITH_BYTES);
+    if (variable->bytes > UINTPTR_MAX - (uintptr_t)variable->host) return TLI_RULE(VARIABLE_BEYOND_MEMORY);
     return variable->shard ? tli_find_shard_rule(run, variable) : TLI_NO_RULE;
 }
 
@@ -67699,8 +67728,10 @@ static tl_result tli_check_variables(tl_run *run) {
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
                         TLI_RULE(VARIABLE_COUNT_WITHOUT_VARIABLES));
     for (i = 0; i < count; i++) {
-        tli_rule rule = tli_find_variable_rule(run, &run->desc.variables[i]);
-        if (rule) return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), rule, i, 0);
+        const tl_variable *variable = &run->desc.variables[i];
+        tli_rule rule = tli_find_variable_rule(run, variable);
+        if (rule)
+            return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), rule, i, variable->bytes);
     }
     if (!count) return TL_OK;
     keys = (uint64_t *)tli_alloc_array(run->env, 2 * count, sizeof *keys);
@@ -72320,7 +72351,7 @@ static void tli_note_writes(tli_rehearsing *r, const tli_write_watch *watch, con
 static tl_result tli_call_load(tli_rehearsing *r, tl_run *sub) {
     tl_run *asked = r->asked;
     tli_write_watch watch, other;
-    tl_result result;
+    tl_result result, before;
     tli_zero(&watch, sizeof watch);
     watch.refused.node = -1;
     other = watch;
@@ -72328,12 +72359,14 @@ static tl_result tli_call_load(tli_rehearsing *r, tl_run *sub) {
     other.is_written = r->is_written + tli_rehearsed_graph(r)->tensor_count;
     sub->watch = &watch;
     asked->watch = &other;
+    before = tli_begin_hook(r->env);
     result = (asked->desc.load)(sub, tli_first_micro_batch(asked), asked->desc.load_user);
     sub->watch = asked->watch = NULL;
     if (!result || watch.is_refused || other.is_refused) tli_note_writes(r, &watch, &other);
-    if (r->out->error_count) return TL_OK;  // the finding says more than the hook's result
-    if (result)
-        return tli_fail(r->env, TL_ERROR_KERNEL, TLI_IN(REHEARSE_RUN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
+    if (r->out->error_count) result = TL_OK;        // the finding says more than the hook's result
+    if (result) result = TL_ERROR_KERNEL;           // not ready is none that waits
+    result = tli_end_hook(r->env, before, result, TLI_IN(REHEARSE_RUN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
+    if (result || r->out->error_count) return result;
     return other.count ? tli_copy_rehearsed_inputs(r, sub, other.is_written) : TL_OK;
 }
 

@@ -6,6 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 dir=build/coverage
+mkdir -p build
 rm -rf $dir/*.profiles
 SAMPLE=${SAMPLE:-7} make -s -j"$(nproc 2>/dev/null || echo 2)" test B=$dir CC="${CLANG:-clang}" WERROR=-Werror RUNNER=tests/profile.sh \
     CFLAGS="-O1 -g1 -fprofile-instr-generate -fcoverage-mapping" > $dir.log 2>&1 || { cat $dir.log; exit 1; }

@@ -453,10 +453,10 @@ static void a_refusal_names_the_bytes_that_alignment_takes(void **state) {
 static void ranges_of_the_state_are_checked(void **state) {
     static const char *const sentences[] = {
         "tl_init_run: variables, variable_count: give both or neither",
-        "tl_init_run: variables: range 1: unknown kind, or no such node",
-        "tl_init_run: variables: range 1: unknown kind, or no such node",
-        "tl_init_run: variables: range 1: NULL has no bytes, and none end beyond the address space",
-        "tl_init_run: variables: range 1: NULL has no bytes, and none end beyond the address space",
+        "tl_init_run: variables: range 1: node: the graph has no such one; -1 = of none",
+        "tl_init_run: variables: range 1: kind: there is no such one",
+        "tl_init_run: variables: range 1: host is NULL, where it has 32 bytes",
+        "tl_init_run: variables: range 1: 18446744073709551615 bytes end beyond the address space",
         "tl_init_run: variables: ranges 1 and 0 overlap",
         "tl_init_run: variables: ranges 0 and 1 overlap",
         "tl_init_run: variables: range 1 overlaps the run's arena",

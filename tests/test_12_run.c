@@ -3116,6 +3116,32 @@ static void a_desc_that_breaks_a_rule_is_refused(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+static tl_result write_too_little(tl_run *run, int32_t micro_batch, void *user) {
+    (void)micro_batch;
+    return *(int *)user ? tl_write_tensor(run, tensor_of(0, 0), user, 1) : TL_ERROR_IO;
+}
+
+// What a call in a load hook said is kept in the sentence about the hook; what was said before it is not.
+static void a_load_hook_keeps_what_it_was_told(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    int writes;
+    (void)state;
+    bed_open(&b, &graph, BACKEND_CHECKED, 0, 4);
+    b.desc.load = write_too_little;
+    b.desc.load_user = &writes;
+    bed_must_init(&b);
+    assert_int_equal(tl_write_tensor(b.run, tensor_of(0, 0), &b, 3), TL_ERROR_INVALID_ARG);
+    for (writes = 0; writes < 2; writes++) {
+        assert_int_equal(tl_run_plan(b.run), TL_ERROR_KERNEL);
+        assert_string_equal(b.env.error.text, writes
+            ? "tl_run_plan: load: the hook reported a failure: tl_write_tensor: bytes: 1, where the tensor has 8"
+            : "tl_run_plan: load: the hook reported a failure");
+    }
+    bed_close(&b);
+    tl_free_graph(NULL, &graph);
+}
+
 static void tensors_are_read_and_written_within_the_rules(void **state) {
     static bed b;
     tl_graph graph = graph_of(everything);
@@ -3133,7 +3159,7 @@ static void tensors_are_read_and_written_within_the_rules(void **state) {
     assert_int_equal(tl_read_tensor(b.run, tensor_of(0, 0), back, 8), TL_OK);
     assert_memory_equal(back, bytes, 8);
     assert_int_equal(tl_write_tensor(b.run, tensor_of(0, 0), bytes, 7), TL_ERROR_INVALID_ARG);
-    assert_string_equal(b.env.error.text, "tl_write_tensor: bytes: not those of the tensor");
+    assert_string_equal(b.env.error.text, "tl_write_tensor: bytes: 7, where the tensor has 8");
     assert_int_equal(tl_write_tensor(b.run, tensor_of(0, 2), bytes, 8), TL_ERROR_INVALID_ARG);
     assert_int_equal(tl_write_tensor(b.run, tensor_of(-1, 0), bytes, 8), TL_ERROR_INVALID_ARG);
     assert_int_equal(tl_write_tensor(b.run, tensor_of(7, 0), bytes, 8), TL_ERROR_INVALID_ARG);
@@ -3864,6 +3890,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(every_quick_recommendation_runs),
         cmocka_unit_test(a_strategy_and_a_desc_that_disagree_are_refused),
         cmocka_unit_test(a_desc_that_breaks_a_rule_is_refused),
+        cmocka_unit_test(a_load_hook_keeps_what_it_was_told),
         cmocka_unit_test(tensors_are_read_and_written_within_the_rules),
         cmocka_unit_test(a_result_that_is_being_spilled_can_be_read),
         cmocka_unit_test(plans_are_found_as_they_were_given_or_made),

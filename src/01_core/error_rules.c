@@ -1068,7 +1068,7 @@
     X(BACKEND_WORK_IS_UNDER_WAY_THAT_IT, "backend: work is under way that it cannot wait for", "") \
     X(LOAD_HOOK_REPORTED_FAILURE, "load: the hook reported a failure", "") \
     X(TENSOR_NOT_OF_THIS_GRAPH, "tensor: not of this graph", "") \
-    X(BYTES_NOT_THOSE_OF_TENSOR, "bytes: not those of the tensor", "") \
+    X(BYTES_NOT_THOSE_OF_TENSOR, "bytes: %0, where the tensor has %1", "bytes, bytes of the tensor") \
     X(TENSOR_NEITHER_INPUT_NOR_RESULT, \
       "tensor: neither an input nor a result of the last pass: set keep on its node to read it after a pass", \
       "") \
@@ -1233,9 +1233,10 @@
     X(FIGURES_TL_NO_PLANNERS, "budget_ratio, figures, rehearsal: TL_NO_PLANNERS left the planners out", "") \
     X(USERS_NONE_FOR_ORIGIN, "users: none for node %s, whose origin is %1", "node, origin") \
     X(VARIABLE_COUNT_WITHOUT_VARIABLES, "variables, variable_count: give both or neither", "") \
-    X(VARIABLE_KIND_OR_NODE_UNKNOWN, "variables: range %0: unknown kind, or no such node", "range") \
-    X(VARIABLE_NULL_WITH_BYTES, \
-      "variables: range %0: NULL has no bytes, and none end beyond the address space", "range") \
+    X(VARIABLE_NODE_UNKNOWN, "variables: range %0: node: the graph has no such one; -1 = of none", "range") \
+    X(VARIABLE_KIND_UNKNOWN, "variables: range %0: kind: there is no such one", "range") \
+    X(VARIABLE_NULL_WITH_BYTES, "variables: range %0: host is NULL, where it has %1 bytes", "range, bytes") \
+    X(VARIABLE_BEYOND_MEMORY, "variables: range %0: %1 bytes end beyond the address space", "range, bytes") \
     X(VARIABLES_OVERLAP, "variables: ranges %0 and %1 overlap", "range, range") \
     X(VARIABLE_OVERLAPS_ARENA, "variables: range %0 overlaps the run's arena", "range") \
     X(REHEARSAL_FOUND_ERRORS, "rehearsal: %0 errors, the first: %s", "errors, node") \

@@ -213,6 +213,31 @@ typedef struct tli_quiet {
 } tli_quiet;
 
 #ifndef TL_ONLY_TABLES
+// What a hook of the caller's said while it ran, which is kept in the sentence about its failure. It is called
+// between the two.
+static tl_result tli_begin_hook(tl_env *env) {
+    tl_result before = env ? env->error.code : TL_OK;
+    if (env) env->error.code = TL_OK;
+    return before;
+}
+
+static tl_result tli_end_hook(tl_env *env, tl_result before, tl_result result, tli_function function,
+                              tli_rule rule) {
+    tl_error said;
+    tli_sentence s;
+    tli_zero(&said, sizeof said);
+    if (env) said = env->error;
+    if (env && !said.code) env->error.code = before;
+    if (!result || result == TL_NOT_READY) return result;
+    s = tli_begin_error(env, TL_ERROR_KERNEL, function, rule, 0, 0);
+    tli_put_rule(&s);
+    if (said.code && said.text[0]) {
+        tli_put(&s.text, ": ");
+        tli_put(&s.text, said.text);
+    }
+    return tli_end_error(env, &s, TL_ERROR_KERNEL);
+}
+
 // A sink of the caller's that takes no more.
 static tl_result tli_fail_sink(tl_env *env, tl_result result, tli_function function, uint64_t sent) {
     tli_sentence s = tli_begin_error(env, result, function, TLI_RULE(SINK_STOPPED_WITH_AFTER_BYTES),

@@ -1041,7 +1041,10 @@ static tl_result tli_remat_refuse(tl_env *env, const tl_graph *graph, const tli_
                         report->least_budget_bytes);
     tli_put_limit(env, &s, budget->limit);
     tli_put_rule(&s);
-    if (TLI_ERROR_TEXT && node >= 0) {
+    if (TLI_ERROR_TEXT && budget->is_over) {
+        tli_put(&s.text, ", of which base_bytes take ");
+        tli_put_u64(&s.text, budget->base_bytes);
+    } else if (TLI_ERROR_TEXT && node >= 0) {
         tli_put(&s.text, ", because of node ");
         tli_put_named(&s.text, node, tl_name_node(graph, node));
     }

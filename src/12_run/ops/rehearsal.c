@@ -162,7 +162,7 @@ static void tli_note_writes(tli_rehearsing *r, const tli_write_watch *watch, con
 static tl_result tli_call_load(tli_rehearsing *r, tl_run *sub) {
     tl_run *asked = r->asked;
     tli_write_watch watch, other;
-    tl_result result;
+    tl_result result, before;
     tli_zero(&watch, sizeof watch);
     watch.refused.node = -1;
     other = watch;
@@ -170,12 +170,14 @@ static tl_result tli_call_load(tli_rehearsing *r, tl_run *sub) {
     other.is_written = r->is_written + tli_rehearsed_graph(r)->tensor_count;
     sub->watch = &watch;
     asked->watch = &other;
+    before = tli_begin_hook(r->env);
     result = (asked->desc.load)(sub, tli_first_micro_batch(asked), asked->desc.load_user);
     sub->watch = asked->watch = NULL;
     if (!result || watch.is_refused || other.is_refused) tli_note_writes(r, &watch, &other);
-    if (r->out->error_count) return TL_OK;  // the finding says more than the hook's result
-    if (result)
-        return tli_fail(r->env, TL_ERROR_KERNEL, TLI_IN(REHEARSE_RUN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
+    if (r->out->error_count) result = TL_OK;        // the finding says more than the hook's result
+    if (result) result = TL_ERROR_KERNEL;           // not ready is none that waits
+    result = tli_end_hook(r->env, before, result, TLI_IN(REHEARSE_RUN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
+    if (result || r->out->error_count) return result;
     return other.count ? tli_copy_rehearsed_inputs(r, sub, other.is_written) : TL_OK;
 }
 

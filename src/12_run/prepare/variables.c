@@ -53,11 +53,11 @@ static tli_rule tli_find_shard_rule(const tl_run *run, const tl_variable *variab
 }
 
 static tli_rule tli_find_variable_rule(const tl_run *run, const tl_variable *variable) {
-    if (variable->node < -1 || variable->node >= tli_caller_graph(run)->node_count ||
-        !tli_is_below((int64_t)variable->kind, TL_VARIABLE_COUNT))
-        return TLI_RULE(VARIABLE_KIND_OR_NODE_UNKNOWN);
-    if (variable->bytes && (!variable->host || variable->bytes > UINTPTR_MAX - (uintptr_t)variable->host))
-        return TLI_RULE(VARIABLE_NULL_WITH_BYTES);
+    if (variable->node < -1 || variable->node >= tli_caller_graph(run)->node_count)
+        return TLI_RULE(VARIABLE_NODE_UNKNOWN);
+    if (!tli_is_below((int64_t)variable->kind, TL_VARIABLE_COUNT)) return TLI_RULE(VARIABLE_KIND_UNKNOWN);
+    if (variable->bytes && !variable->host) return TLI_RULE(VARIABLE_NULL_WITH_BYTES);
+    if (variable->bytes > UINTPTR_MAX - (uintptr_t)variable->host) return TLI_RULE(VARIABLE_BEYOND_MEMORY);
     return variable->shard ? tli_find_shard_rule(run, variable) : TLI_NO_RULE;
 }
 
@@ -138,8 +138,10 @@ static tl_result tli_check_variables(tl_run *run) {
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
                         TLI_RULE(VARIABLE_COUNT_WITHOUT_VARIABLES));
     for (i = 0; i < count; i++) {
-        tli_rule rule = tli_find_variable_rule(run, &run->desc.variables[i]);
-        if (rule) return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), rule, i, 0);
+        const tl_variable *variable = &run->desc.variables[i];
+        tli_rule rule = tli_find_variable_rule(run, variable);
+        if (rule)
+            return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), rule, i, variable->bytes);
     }
     if (!count) return TL_OK;
     keys = (uint64_t *)tli_alloc_array(run->env, 2 * count, sizeof *keys);

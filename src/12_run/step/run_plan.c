@@ -91,15 +91,14 @@ static tl_result tli_run_steps(tl_run *run) {
 // Let the caller write the inputs of each slot before a pass.
 static tl_result tli_load_slots(tl_run *run, int32_t micro_batch) {
     int32_t chosen = run->caller_slot, slot;
-    tl_result result = TL_OK;
+    tl_result result = TL_OK, before = tli_begin_hook(run->env);
     for (slot = 0; run->desc.load && slot < run->slot_count && !result; slot++) {
         run->caller_slot = slot;
         result = (run->desc.load)(run, micro_batch + slot, run->desc.load_user);
     }
     run->caller_slot = chosen;
-    if (!result || result == TL_NOT_READY) return result;
-    result = tli_fail(run->env, TL_ERROR_KERNEL, TLI_IN(RUN_PLAN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
-    return tli_abort_pass(run, result);
+    result = tli_end_hook(run->env, before, result, TLI_IN(RUN_PLAN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
+    return result && result != TL_NOT_READY ? tli_abort_pass(run, result) : result;
 }
 
 // Begin the next pass of tl_run_plan.

@@ -21,7 +21,8 @@ static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor
     *buffer = NULL;
     index = graph->nodes[tensor.node].first_output + tensor.output;
     if (bytes != tli_known_bytes(run, run->caller_slot, index))
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(BYTES_NOT_THOSE_OF_TENSOR));
+        return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(BYTES_NOT_THOSE_OF_TENSOR),
+                               bytes, tli_known_bytes(run, run->caller_slot, index));
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_PASS_IS_UNDER_WAY));
     found = tli_caller_buffer(run, run->caller_slot, index);
