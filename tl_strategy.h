@@ -8216,7 +8216,6 @@ typedef struct tli_quiet {
     void   (*log)(void *user, const char *text);
 } tli_quiet;
 
-#ifndef TL_ONLY_TABLES
 // What a hook of the caller's said while it ran, which is kept in the sentence about its failure. It is called
 // between the two.
 static tl_result tli_begin_hook(tl_env *env) {
@@ -8242,6 +8241,7 @@ static tl_result tli_end_hook(tl_env *env, tl_result before, tl_result result, t
     return tli_end_error(env, &s, TL_ERROR_KERNEL);
 }
 
+#ifndef TL_ONLY_TABLES
 // A sink of the caller's that takes no more.
 static tl_result tli_fail_sink(tl_env *env, tl_result result, tli_function function, uint64_t sent) {
     tli_sentence s = tli_begin_error(env, result, function, TLI_RULE(SINK_STOPPED_WITH_AFTER_BYTES),
@@ -67936,7 +67936,6 @@ static uint64_t tli_count_plan(const tl_plan *plan, int blocks) {
     return tli_count_array(bytes, 1);
 }
 
-#ifndef TL_NO_PLANNERS
 // The same of one that the library would have made, as a run keeps it.
 static uint64_t tli_count_compact(const tl_plan *plan, int stays_wide) {
     uint64_t entry, offsets, steps;
@@ -67948,7 +67947,6 @@ static uint64_t tli_count_compact(const tl_plan *plan, int stays_wide) {
     owned.narrow = NULL;
     return tli_count_plan(&owned, 1);
 }
-#endif
 
 // -- tables: the graph --
 
@@ -69581,7 +69579,7 @@ typedef enum tli_run_form {
 // What a start tells the caller's progress function, over all plans that are tried: work that never falls, and
 // nothing after he has asked to stop.
 typedef struct tli_start_watch {
-    int    (*progress)(const tl_remat_progress *progress, void *user);
+    int    (*progress)(const struct tl_remat_progress *progress, void *user);
     void    *user;
     uint64_t before, last;      // work of the plans before, and what the one under way told last
     int32_t  is_stopped;

@@ -212,7 +212,6 @@ typedef struct tli_quiet {
     void   (*log)(void *user, const char *text);
 } tli_quiet;
 
-#ifndef TL_ONLY_TABLES
 // What a hook of the caller's said while it ran, which is kept in the sentence about its failure. It is called
 // between the two.
 static tl_result tli_begin_hook(tl_env *env) {
@@ -238,6 +237,7 @@ static tl_result tli_end_hook(tl_env *env, tl_result before, tl_result result, t
     return tli_end_error(env, &s, TL_ERROR_KERNEL);
 }
 
+#ifndef TL_ONLY_TABLES
 // A sink of the caller's that takes no more.
 static tl_result tli_fail_sink(tl_env *env, tl_result result, tli_function function, uint64_t sent) {
     tli_sentence s = tli_begin_error(env, result, function, TLI_RULE(SINK_STOPPED_WITH_AFTER_BYTES),

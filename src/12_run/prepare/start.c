@@ -74,7 +74,7 @@ typedef enum tli_run_form {
 // What a start tells the caller's progress function, over all plans that are tried: work that never falls, and
 // nothing after he has asked to stop.
 typedef struct tli_start_watch {
-    int    (*progress)(const tl_remat_progress *progress, void *user);
+    int    (*progress)(const struct tl_remat_progress *progress, void *user);
     void    *user;
     uint64_t before, last;      // work of the plans before, and what the one under way told last
     int32_t  is_stopped;

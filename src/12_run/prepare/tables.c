@@ -132,7 +132,6 @@ static uint64_t tli_count_plan(const tl_plan *plan, int blocks) {
     return tli_count_array(bytes, 1);
 }
 
-#ifndef TL_NO_PLANNERS
 // The same of one that the library would have made, as a run keeps it.
 static uint64_t tli_count_compact(const tl_plan *plan, int stays_wide) {
     uint64_t entry, offsets, steps;
@@ -144,7 +143,6 @@ static uint64_t tli_count_compact(const tl_plan *plan, int stays_wide) {
     owned.narrow = NULL;
     return tli_count_plan(&owned, 1);
 }
-#endif
 
 // -- tables: the graph --
 
