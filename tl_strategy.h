@@ -7223,7 +7223,9 @@ static size_t tli_finish(tli_writer *w) {
     X(HOST_BUDGET_BYTES_NEEDS_FORM_ANY, \
       "host_budget_bytes: needs the form any: no other copies to a host", "") \
     X(NO_MEMORY_FOR_POOL, "no memory for the pool", "") \
-    X(POOL_OF_ANOTHER_GRAPH, "pool: it holds plans of another graph, pass, host budget or link", "") \
+    X(POOL_OF_ANOTHER_GRAPH, \
+      "pool: it holds plans of another graph, other costs (as of each rehearsal), pass, host budget or link", \
+      "") \
     X(ALIGNMENT_MUST_BE_POWER_OF_TWO, "alignment_bytes: must be a power of two, at most 2^30", "") \
     X(LIVE_MUST_BE_0_OR_1, "live: must be 0 or 1", "") \
     X(LEAST_BUDGET_DOES_NOT_FIT_64_BITS, "base_bytes: with what a plan takes they do not fit 64 bits", "") \
@@ -33290,6 +33292,10 @@ struct tl_remat_pool {
     uint64_t ladder_least;       // what the search for the least budget found; 0 = it was not done to its end
     tl_plan  lowest;             // its plan; the pool may keep a cheaper one of as many bytes or fewer
     int32_t  lowest_node;        // at which it peaks
+    tl_plan  arena_lowest;       // of the lowest arena, with costs of bytes alone; no steps = known without
+    uint64_t arena_key;          // of its alignment, blocks and steps in flight; 0 = it was not searched
+    uint64_t arena_bytes, arena_floor;
+    int32_t  arena_node;
 };
 
 #ifdef TLI_INVARIANTS
@@ -33336,6 +33342,7 @@ static void tli_pool_init(tl_remat_pool *pool, const tl_env *env, uint64_t most_
 static void tli_pool_clear(tl_remat_pool *pool) {
     while (pool->plan_count) tl_free_plan(&pool->env, &pool->plans[--pool->plan_count]);
     tl_free_plan(&pool->env, &pool->lowest);
+    tl_free_plan(&pool->env, &pool->arena_lowest);
     tli_release(&pool->env, pool->plans);
     tli_release(&pool->env, pool->bounds);
     tli_release(&pool->env, pool->budgets);
@@ -36934,19 +36941,61 @@ static tl_result tli_arena_find_least(tli_arena_plan *a, uint64_t host_bytes, in
     return result;
 }
 
+// What the lowest arena depends on beside the class of a pool; 0 = pools do not keep it. With banks it is not
+// bytes alone that bind.
+static uint64_t tli_arena_key(const tli_arena_plan *a) {
+    if (!a->desc->pool || a->desc->bank_count || a->is_trial) return 0;
+    return tl_mix_u64(tl_mix_u64(a->alignment, a->block_bytes), (uint64_t)a->desc->in_flight) | 1;
+}
+
+// Take it from the caller's pool, if it was searched before.
+static tl_result tli_arena_recall(tli_arena_plan *a, tli_arena_lowest *lowest, int *is_known) {
+    const tl_remat_pool *pool = a->desc->pool;
+    uint64_t key = tli_arena_key(a);
+    *is_known = key && pool->arena_key == key;
+    if (!*is_known) return TL_OK;
+    lowest->bytes = pool->arena_bytes;
+    lowest->floor = pool->arena_floor;
+    lowest->node = pool->arena_node;
+    lowest->has_plan = pool->arena_lowest.step_count > 0;
+    return lowest->has_plan ? tl_copy_plan(a->env, &pool->arena_lowest, &lowest->plan) : TL_OK;
+}
+
+// Give it to the pool, if the search went to its end.
+static tl_result tli_arena_keep(const tli_arena_plan *a, const tli_arena_lowest *lowest) {
+    tl_remat_pool *pool = a->desc->pool;
+    uint64_t key = tli_arena_key(a);
+    int is_empty = lowest->has_plan && !lowest->plan.step_count;
+    tl_result result = TL_OK;
+    if (!key || a->is_stopped || is_empty || lowest->bytes <= lowest->enough) return TL_OK;
+    tl_free_plan(&pool->env, &pool->arena_lowest);
+    pool->arena_key = 0;
+    if (lowest->has_plan) result = tl_copy_plan(&pool->env, &lowest->plan, &pool->arena_lowest);
+    if (result) return result;
+    pool->arena_key = key;
+    pool->arena_bytes = lowest->bytes;
+    pool->arena_floor = lowest->floor;
+    pool->arena_node = lowest->node;
+    return TL_OK;
+}
+
 // The same with all that the call may do: its plans may also be without copies.
 static tl_result tli_arena_find_lowest(tli_arena_plan *a, const tli_budget *budget, uint64_t enough,
                                        tli_arena_lowest *lowest) {
     tl_result result;
+    int is_known;
     tli_zero(lowest, sizeof *lowest);
     lowest->bytes = UINT64_MAX;
     lowest->enough = enough;
     lowest->node = -1;
-    result = tli_arena_find_least(a, 0, 0, lowest);
+    result = tli_arena_recall(a, lowest, &is_known);
+    if (!result && is_known) return TL_OK;
+    if (!result) result = tli_arena_find_least(a, 0, 0, lowest);
     if (!result && (budget->host_bytes || a->desc->codec)) {
         lowest->floor = 0;
         result = tli_arena_find_least(a, budget->host_bytes, 1, lowest);
     }
+    if (!result) result = tli_arena_keep(a, lowest);
     if (result == TL_ERROR_NO_MEMORY)
         result = tli_fail(a->env, result, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
     return result;

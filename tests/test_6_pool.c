@@ -307,6 +307,58 @@ static void a_pool_of_another_graph_is_refused(void **state) {
     tl_free_graph(NULL, &second);
 }
 
+// The lowest arena is searched once by the calls that share a pool: they name what a call alone names, with less work, for
+// each alignment, block and number of steps in flight, and plan there.
+static void a_pool_keeps_the_lowest_arena(void **state) {
+    static const struct { uint64_t alignment, block; int32_t in_flight; } forms[] = {
+        { 64, 0, 0 }, { 64, 1 << 23, 0 }, { 64, 0, 3 }, { 4, 0, 0 } };
+    tl_random random = { 23 };
+    uint64_t works[2] = { 0, 0 };
+    int i, k, turn;
+    (void)state;
+    for (i = 0; i < scaled(2); i++) {
+        tl_graph graph;
+        tl_remat_pool *pool;
+        any_graph(&random, i % 3, 24, &graph);
+        for (k = 0; k < graph.tensor_count; k++) ((tl_node_output *)graph.outputs)[k].bytes *= 64;
+        assert_int_equal(tl_init_remat_pool(NULL, &pool), TL_OK);
+        for (turn = 0; turn < 3; turn++)
+            for (k = 0; k < 4; k++) {
+                tl_remat_desc desc = desc_of(&graph, 1, 0, 300000);
+                tl_remat_report alone, shared;
+                tl_env env = silent_env();
+                tl_plan plan;
+                tl_result result;
+                desc.alignment_bytes = forms[k].alignment;
+                desc.block_bytes = forms[k].block;
+                desc.in_flight = forms[k].in_flight;
+                desc.live = 0;
+                result = tl_plan_remat(&env, &desc, &plan, &alone);
+                desc.pool = pool;
+                assert_int_equal(tl_plan_remat(&env, &desc, &plan, &shared), result);
+                assert_int_equal(result, TL_ERROR_INFEASIBLE);
+                assert_true(shared.least_budget_bytes == alone.least_budget_bytes);
+                assert_true(shared.limiting_node == alone.limiting_node && shared.bound_budget_bytes == alone.bound_budget_bytes);
+                desc.budget_bytes = alone.least_budget_bytes;
+                if (tl_plan_remat(&env, &desc, &plan, &shared)) fail_msg("%s", env.error.text);
+                assert_true(plan.arena_bytes <= desc.budget_bytes);
+                tl_free_plan(&env, &plan);
+                desc.pool = NULL;
+                if (tl_plan_remat(&env, &desc, &plan, &alone)) fail_msg("%s", env.error.text);
+                tl_free_plan(&env, &plan);
+                works[0] += alone.work, works[1] += shared.work;
+                desc.pool = pool;
+                desc.budget_bytes--;
+                assert_int_equal(tl_plan_remat(&env, &desc, &plan, &shared), TL_ERROR_INFEASIBLE);
+                assert_true(shared.least_budget_bytes == desc.budget_bytes + 1);
+            }
+        tl_free_remat_pool(pool);
+        tl_free_graph(NULL, &graph);
+    }
+    printf("work at the least budget: %.3f of that without a pool\n", (double)works[1] / (double)works[0]);
+    assert_true(works[1] < works[0] / 2);
+}
+
 // Each allocation fails in turn, of the pool and of three calls that share it: no memory, or the undisturbed answer.
 static void every_allocation_of_a_shared_pool_fails_in_turn(void **state) {
     tl_random random = { 22 };
@@ -380,6 +432,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_pool_thins_out_but_keeps_its_answers),
         cmocka_unit_test(a_bound_holds_for_smaller_budgets),
         cmocka_unit_test(a_pool_of_another_graph_is_refused),
+        cmocka_unit_test(a_pool_keeps_the_lowest_arena),
         cmocka_unit_test(every_allocation_of_a_shared_pool_fails_in_turn),
         cmocka_unit_test(little_work_gives_an_answer_that_holds),
         cmocka_unit_test(graphs_of_any_kind_keep_the_properties),

@@ -686,7 +686,9 @@
     X(HOST_BUDGET_BYTES_NEEDS_FORM_ANY, \
       "host_budget_bytes: needs the form any: no other copies to a host", "") \
     X(NO_MEMORY_FOR_POOL, "no memory for the pool", "") \
-    X(POOL_OF_ANOTHER_GRAPH, "pool: it holds plans of another graph, pass, host budget or link", "") \
+    X(POOL_OF_ANOTHER_GRAPH, \
+      "pool: it holds plans of another graph, other costs (as of each rehearsal), pass, host budget or link", \
+      "") \
     X(ALIGNMENT_MUST_BE_POWER_OF_TWO, "alignment_bytes: must be a power of two, at most 2^30", "") \
     X(LIVE_MUST_BE_0_OR_1, "live: must be 0 or 1", "") \
     X(LEAST_BUDGET_DOES_NOT_FIT_64_BITS, "base_bytes: with what a plan takes they do not fit 64 bits", "") \

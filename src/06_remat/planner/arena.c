@@ -502,19 +502,61 @@ static tl_result tli_arena_find_least(tli_arena_plan *a, uint64_t host_bytes, in
     return result;
 }
 
+// What the lowest arena depends on beside the class of a pool; 0 = pools do not keep it. With banks it is not
+// bytes alone that bind.
+static uint64_t tli_arena_key(const tli_arena_plan *a) {
+    if (!a->desc->pool || a->desc->bank_count || a->is_trial) return 0;
+    return tl_mix_u64(tl_mix_u64(a->alignment, a->block_bytes), (uint64_t)a->desc->in_flight) | 1;
+}
+
+// Take it from the caller's pool, if it was searched before.
+static tl_result tli_arena_recall(tli_arena_plan *a, tli_arena_lowest *lowest, int *is_known) {
+    const tl_remat_pool *pool = a->desc->pool;
+    uint64_t key = tli_arena_key(a);
+    *is_known = key && pool->arena_key == key;
+    if (!*is_known) return TL_OK;
+    lowest->bytes = pool->arena_bytes;
+    lowest->floor = pool->arena_floor;
+    lowest->node = pool->arena_node;
+    lowest->has_plan = pool->arena_lowest.step_count > 0;
+    return lowest->has_plan ? tl_copy_plan(a->env, &pool->arena_lowest, &lowest->plan) : TL_OK;
+}
+
+// Give it to the pool, if the search went to its end.
+static tl_result tli_arena_keep(const tli_arena_plan *a, const tli_arena_lowest *lowest) {
+    tl_remat_pool *pool = a->desc->pool;
+    uint64_t key = tli_arena_key(a);
+    int is_empty = lowest->has_plan && !lowest->plan.step_count;
+    tl_result result = TL_OK;
+    if (!key || a->is_stopped || is_empty || lowest->bytes <= lowest->enough) return TL_OK;
+    tl_free_plan(&pool->env, &pool->arena_lowest);
+    pool->arena_key = 0;
+    if (lowest->has_plan) result = tl_copy_plan(&pool->env, &lowest->plan, &pool->arena_lowest);
+    if (result) return result;
+    pool->arena_key = key;
+    pool->arena_bytes = lowest->bytes;
+    pool->arena_floor = lowest->floor;
+    pool->arena_node = lowest->node;
+    return TL_OK;
+}
+
 // The same with all that the call may do: its plans may also be without copies.
 static tl_result tli_arena_find_lowest(tli_arena_plan *a, const tli_budget *budget, uint64_t enough,
                                        tli_arena_lowest *lowest) {
     tl_result result;
+    int is_known;
     tli_zero(lowest, sizeof *lowest);
     lowest->bytes = UINT64_MAX;
     lowest->enough = enough;
     lowest->node = -1;
-    result = tli_arena_find_least(a, 0, 0, lowest);
+    result = tli_arena_recall(a, lowest, &is_known);
+    if (!result && is_known) return TL_OK;
+    if (!result) result = tli_arena_find_least(a, 0, 0, lowest);
     if (!result && (budget->host_bytes || a->desc->codec)) {
         lowest->floor = 0;
         result = tli_arena_find_least(a, budget->host_bytes, 1, lowest);
     }
+    if (!result) result = tli_arena_keep(a, lowest);
     if (result == TL_ERROR_NO_MEMORY)
         result = tli_fail(a->env, result, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
     return result;

@@ -37,6 +37,10 @@ struct tl_remat_pool {
     uint64_t ladder_least;       // what the search for the least budget found; 0 = it was not done to its end
     tl_plan  lowest;             // its plan; the pool may keep a cheaper one of as many bytes or fewer
     int32_t  lowest_node;        // at which it peaks
+    tl_plan  arena_lowest;       // of the lowest arena, with costs of bytes alone; no steps = known without
+    uint64_t arena_key;          // of its alignment, blocks and steps in flight; 0 = it was not searched
+    uint64_t arena_bytes, arena_floor;
+    int32_t  arena_node;
 };
 
 #ifdef TLI_INVARIANTS
@@ -83,6 +87,7 @@ static void tli_pool_init(tl_remat_pool *pool, const tl_env *env, uint64_t most_
 static void tli_pool_clear(tl_remat_pool *pool) {
     while (pool->plan_count) tl_free_plan(&pool->env, &pool->plans[--pool->plan_count]);
     tl_free_plan(&pool->env, &pool->lowest);
+    tl_free_plan(&pool->env, &pool->arena_lowest);
     tli_release(&pool->env, pool->plans);
     tli_release(&pool->env, pool->bounds);
     tli_release(&pool->env, pool->budgets);
