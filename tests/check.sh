@@ -453,7 +453,7 @@ step_examples() {
 step_tl_plan() {
     make -s build/tl_plan WERROR=-Werror
     python3 tests/tl_plan.py
-    python3 tests/replay_ranks.py
+    python3 tests/replay_ranks.py --random 40
     make -s build/tl_pack WERROR=-Werror
     python3 tests/tl_pack.py
     python3 tests/reference.py --every 20
