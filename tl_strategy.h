@@ -2293,6 +2293,8 @@ typedef struct tl_remat_desc {
                                 // the arena for so many; 0 = 1. With live it must be 0 or 1
     const tl_bank *banks;       // [bank_count] the places are in these, as in tl_places_desc; the budget binds
     int32_t  bank_count;        // what is taken of all of them, as does their capacity; 0 = one bank
+    uint64_t seed;              // other random numbers for the searches: where the gap stays open, other plans,
+                                // of which none is better for sure. Least budgets do not depend on it
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.
@@ -24208,6 +24210,12 @@ static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
     watch->stopped = (watch->desc->progress)(&watch->now, watch->desc->user) != 0;
     return watch->stopped;
 }
+
+// What the caller's seed adds to the state of a generator. Searches for least budgets have none.
+static uint64_t tli_remat_seed(const tli_remat_watch *watch) {
+    uint64_t seed = watch && watch->desc ? watch->desc->seed : 0;
+    return seed ? tl_mix_u64(seed, 0) : 0;
+}
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
@@ -25369,7 +25377,7 @@ static tl_result tli_remat_beam(tl_env *env, const tl_graph *graph, uint64_t bud
     b.x.watch = watch;
     b.x.work_limit = work_limit;
     b.x.budget = budget;
-    b.random.state = work_limit + TLI_BEAM_SEED;
+    b.random.state = work_limit + TLI_BEAM_SEED + tli_remat_seed(watch);
     if (!result && b.x.item_count <= TLI_EXACT_ITEMS) {
         int ok = tli_beam_read(&b, start) && tli_beam_improve(&b);
         if (ok && b.path[b.count - 1].cost < start->cost) ok = tli_beam_steps(&b, steps);
@@ -30549,6 +30557,7 @@ static tl_result tli_search_open(const tli_remat_input *in, tli_sequence_search 
     if (result) tli_search_free_problem(&s->p);
     s->is_open = !result;
     s->r.watch = in->watch;
+    s->r.random.state += tli_remat_seed(in->watch);
     return result;
 }
 
@@ -30998,7 +31007,7 @@ static tl_result tli_window_run(const tli_remat_input *in, const tl_plan *start,
         r->goal = in->bound > r->bwd_cost ? in->bound - r->bwd_cost : 0;
         r->watch = in->watch;
         r->limit = in->work_limit;
-        r->random.state += in->work_limit;
+        r->random.state += in->work_limit + tli_remat_seed(in->watch);
         tli_window_lower(&w);
         r->best_cost = r->seq.cost;
         if (r->seq.over_count) result = TL_ERROR_INFEASIBLE;
@@ -33176,7 +33185,7 @@ static tl_result tli_offload_run(tli_offload_search *x, const tli_remat_input *i
                                  tli_search_calls *starts) {
     x->r.goal = in->bound;
     x->r.limit = in->work_limit;
-    x->r.random.state = 1 + (uint64_t)(plan ? plan->step_count : 0);
+    x->r.random.state = 1 + (uint64_t)(plan ? plan->step_count : 0) + tli_remat_seed(in->watch);
     if (!tli_offload_begin(x, x->r.p->budget, plan, starts)) return TL_ERROR_NO_MEMORY;
     if (!x->r.best.count) return TL_ERROR_INFEASIBLE;
     tli_offload_improve(x, starts);
@@ -34161,7 +34170,7 @@ static void tli_once_lower(tli_once *o, uint64_t limit) {
 static void tli_once_improve(tli_once *o) {
     static const uint8_t heats[] = { 16, 2, 128, 1 };  // of the mean cost of a forward, in 16ths
     int32_t phase, turn;
-    o->random.state = 2;
+    o->random.state = 2 + tli_remat_seed(o->watch);
     for (phase = 0; tli_once_goes_on(o, o->work_limit); phase++) {
         int32_t length = 200 << (phase < 24 ? phase / 2 : 12);
         uint64_t heat = o->base_cost / (uint64_t)o->node_count / 16 * heats[phase % 4];
@@ -36836,6 +36845,7 @@ static int tli_arena_open_least(tli_arena_plan *a, uint64_t host_bytes, int has_
     if (!tli_open_alone(a->env, a->given, &x->alone)) return 0;
     x->desc = *a->desc;
     x->desc.graph = &x->alone.graph;
+    x->desc.seed = 0;
     x->desc.device = &x->alone.device;
     if (a->is_trial && a->desc->work_limit && x->alone.work > a->desc->work_limit / 4)
         x->alone.work = a->desc->work_limit / 4 + 1;

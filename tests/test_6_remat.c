@@ -775,6 +775,54 @@ static void a_broken_graph_is_refused(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// -- seeds --
+
+static int is_same_plan(const tl_plan *a, const tl_plan *b) {
+    return a->step_count == b->step_count && !memcmp(a->steps, b->steps, (size_t)a->step_count * sizeof *a->steps);
+}
+
+// Another seed gives other plans where the gap stays open, the same ones each time, and never another least budget.
+static void seeds_change_plans_and_no_least_budget(void **state) {
+    static const uint64_t seeds[] = { 0, 1, 2, 77, UINT64_MAX };
+    enum { SEEDS = sizeof seeds / sizeof *seeds };
+    tl_random random = { 31 };
+    int shape, k, form, open = 0, other = 0;
+    (void)state;
+    for (shape = 0; shape < (is_thinned() ? 2 : PLANNER_SHAPE_COUNT); shape++)
+        for (form = 0; form < 3; form++) {      // any, once, with places
+            tl_graph graph;
+            tl_plan plans[SEEDS], again;
+            tl_remat_report report;
+            tl_remat_desc desc;
+            tl_env env;
+            uint64_t least = 0;
+            int is_open;
+            memset(&env, 0, sizeof env);
+            assert_int_equal(planner_graph(NULL, &random, (planner_shape)shape, 60, &graph), TL_OK);
+            for (k = 0; k < SEEDS; k++) {
+                desc = desc_of(&graph, 1, 0, 2000000);
+                desc.form = form == 1 ? TL_REMAT_FORM_ONCE : TL_REMAT_FORM_ANY;
+                desc.live = form != 2;
+                desc.seed = seeds[k];
+                assert_int_equal(tl_plan_remat(&env, &desc, &plans[k], &report), TL_ERROR_INFEASIBLE);
+                if (k) assert_true(report.least_budget_bytes == least);
+                least = report.least_budget_bytes;
+                desc.budget_bytes = least + (keep_all_peak(&graph, 0) - least) / 3;
+                if (tl_plan_remat(&env, &desc, &plans[k], &report)) fail_msg("%s", env.error.text);
+                is_open = !report.proven;
+                assert_int_equal(tl_plan_remat(&env, &desc, &again, NULL), TL_OK);
+                assert_true(is_same_plan(&again, &plans[k]));
+                tl_free_plan(&env, &again);
+                open += k && is_open;
+                other += k && is_open && !is_same_plan(&plans[0], &plans[k]);
+            }
+            for (k = 0; k < SEEDS; k++) tl_free_plan(NULL, &plans[k]);
+            tl_free_graph(NULL, &graph);
+        }
+    printf("of %d plans with a gap %d are others with another seed\n", open, other);
+    assert_true(open && other * 10 > open * 3);
+}
+
 // -- progress --
 
 static void progress_stops_with_the_best_so_far(void **state) {
@@ -884,6 +932,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(least_budget_of_large_costs_has_a_plan),
         cmocka_unit_test(every_allocation_fails_in_turn),
         cmocka_unit_test(a_broken_graph_is_refused),
+        cmocka_unit_test(seeds_change_plans_and_no_least_budget),
         cmocka_unit_test(progress_stops_with_the_best_so_far),
         cmocka_unit_test(plans_run_with_the_same_gradients),
     };

@@ -31,6 +31,12 @@ static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
     watch->stopped = (watch->desc->progress)(&watch->now, watch->desc->user) != 0;
     return watch->stopped;
 }
+
+// What the caller's seed adds to the state of a generator. Searches for least budgets have none.
+static uint64_t tli_remat_seed(const tli_remat_watch *watch) {
+    uint64_t seed = watch && watch->desc ? watch->desc->seed : 0;
+    return seed ? tl_mix_u64(seed, 0) : 0;
+}
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

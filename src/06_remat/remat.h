@@ -97,6 +97,8 @@ typedef struct tl_remat_desc {
                                 // the arena for so many; 0 = 1. With live it must be 0 or 1
     const tl_bank *banks;       // [bank_count] the places are in these, as in tl_places_desc; the budget binds
     int32_t  bank_count;        // what is taken of all of them, as does their capacity; 0 = one bank
+    uint64_t seed;              // other random numbers for the searches: where the gap stays open, other plans,
+                                // of which none is better for sure. Least budgets do not depend on it
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.

@@ -183,7 +183,7 @@ static tl_result tli_remat_beam(tl_env *env, const tl_graph *graph, uint64_t bud
     b.x.watch = watch;
     b.x.work_limit = work_limit;
     b.x.budget = budget;
-    b.random.state = work_limit + TLI_BEAM_SEED;
+    b.random.state = work_limit + TLI_BEAM_SEED + tli_remat_seed(watch);
     if (!result && b.x.item_count <= TLI_EXACT_ITEMS) {
         int ok = tli_beam_read(&b, start) && tli_beam_improve(&b);
         if (ok && b.path[b.count - 1].cost < start->cost) ok = tli_beam_steps(&b, steps);

@@ -397,6 +397,7 @@ static int tli_arena_open_least(tli_arena_plan *a, uint64_t host_bytes, int has_
     if (!tli_open_alone(a->env, a->given, &x->alone)) return 0;
     x->desc = *a->desc;
     x->desc.graph = &x->alone.graph;
+    x->desc.seed = 0;
     x->desc.device = &x->alone.device;
     if (a->is_trial && a->desc->work_limit && x->alone.work > a->desc->work_limit / 4)
         x->alone.work = a->desc->work_limit / 4 + 1;

@@ -519,7 +519,7 @@ static void tli_once_lower(tli_once *o, uint64_t limit) {
 static void tli_once_improve(tli_once *o) {
     static const uint8_t heats[] = { 16, 2, 128, 1 };  // of the mean cost of a forward, in 16ths
     int32_t phase, turn;
-    o->random.state = 2;
+    o->random.state = 2 + tli_remat_seed(o->watch);
     for (phase = 0; tli_once_goes_on(o, o->work_limit); phase++) {
         int32_t length = 200 << (phase < 24 ? phase / 2 : 12);
         uint64_t heat = o->base_cost / (uint64_t)o->node_count / 16 * heats[phase % 4];

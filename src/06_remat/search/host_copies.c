@@ -538,7 +538,7 @@ static tl_result tli_offload_run(tli_offload_search *x, const tli_remat_input *i
                                  tli_search_calls *starts) {
     x->r.goal = in->bound;
     x->r.limit = in->work_limit;
-    x->r.random.state = 1 + (uint64_t)(plan ? plan->step_count : 0);
+    x->r.random.state = 1 + (uint64_t)(plan ? plan->step_count : 0) + tli_remat_seed(in->watch);
     if (!tli_offload_begin(x, x->r.p->budget, plan, starts)) return TL_ERROR_NO_MEMORY;
     if (!x->r.best.count) return TL_ERROR_INFEASIBLE;
     tli_offload_improve(x, starts);

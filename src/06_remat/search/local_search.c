@@ -868,6 +868,7 @@ static tl_result tli_search_open(const tli_remat_input *in, tli_sequence_search 
     if (result) tli_search_free_problem(&s->p);
     s->is_open = !result;
     s->r.watch = in->watch;
+    s->r.random.state += tli_remat_seed(in->watch);
     return result;
 }
 

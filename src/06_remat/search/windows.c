@@ -321,7 +321,7 @@ static tl_result tli_window_run(const tli_remat_input *in, const tl_plan *start,
         r->goal = in->bound > r->bwd_cost ? in->bound - r->bwd_cost : 0;
         r->watch = in->watch;
         r->limit = in->work_limit;
-        r->random.state += in->work_limit;
+        r->random.state += in->work_limit + tli_remat_seed(in->watch);
         tli_window_lower(&w);
         r->best_cost = r->seq.cost;
         if (r->seq.over_count) result = TL_ERROR_INFEASIBLE;
