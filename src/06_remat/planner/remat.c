@@ -684,6 +684,7 @@ static tl_result tli_remat_take_ladder(tli_remat *r, const tl_remat_pool *ladder
     tl_result result = TL_OK;
     tl_plan plan;
     int32_t i;
+    r->is_unpriced = 0;     // of the plans with copies, where these are allowed
     for (i = 0; i < ladder->plan_count && !result; i++) {
         result = tli_remat_price(r, &ladder->plans[i], &plan);
         if (!result && !i && !r->alone) {
