@@ -2634,7 +2634,26 @@ static void vkshim_note_semaphore(vkshim_object *o, const VkSemaphoreCreateInfo 
 VKSHIM_CREATE(Fence, VKSHIM_FENCE, vkshim_note_fence)
 VKSHIM_DESTROY(Fence, VKSHIM_FENCE)
 VKSHIM_CREATE(Semaphore, VKSHIM_SEMAPHORE, vkshim_note_semaphore)
-VKSHIM_DESTROY(Semaphore, VKSHIM_SEMAPHORE)
+
+// Mesa 22.3 emulates timelines where the system has none. Its thread of a queue lets go of the points that a submit waited
+// for after it signalled the submit's end, so that who destroys a semaphore then, as is his right, has it write into freed
+// memory. Each queue works its submits off one behind the other: behind one more of them nothing of that kind is left.
+static void vkshim_destroy_semaphore(VkDevice device, VkSemaphore semaphore, const VkAllocationCallbacks *callbacks) {
+    pthread_mutex_lock(&vkshim_driver_mutex);
+    vkshim.real.DeviceWaitIdle(device);
+    pthread_mutex_unlock(&vkshim_driver_mutex);
+    vkshim.real.DestroySemaphore(device, semaphore, callbacks);
+}
+
+static VKAPI_ATTR void VKAPI_CALL vkshim_DestroySemaphore(VkDevice device, VkSemaphore semaphore,
+                                                          const VkAllocationCallbacks *callbacks) {
+    vkshim_enter(VKSHIM_DestroySemaphore);
+    if (vkshim_start_destroy(VKSHIM_DestroySemaphore, VKSHIM_SEMAPHORE, VKSHIM_KEY(semaphore), callbacks)) {
+        vkshim_destroy_semaphore(device, semaphore, callbacks);
+        vkshim_end_destroy(VKSHIM_SEMAPHORE, VKSHIM_KEY(semaphore));
+    }
+    vkshim_leave(VK_SUCCESS);
+}
 
 static VKAPI_ATTR VkResult VKAPI_CALL vkshim_ResetFences(VkDevice device, uint32_t count,
                                                          const VkFence *fences) {
