@@ -37336,7 +37336,8 @@ static tl_result tli_plan_remat_plain(tl_env *env, const tl_remat_desc *desc, co
     within.host_bytes = 0;
     result = tli_plan_remat_placed(env, &plain, &within, is_trial, &without, &other, &lowered);
     report->work = other.work += report->work;
-    if (result == TL_ERROR_INFEASIBLE || (!result && without.cost >= plan->cost)) {
+    if (result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW ||
+        (!result && without.cost >= plan->cost)) {
         tl_free_plan(env, &without);
         return TL_OK;
     }

@@ -407,6 +407,56 @@ static tl_device link_of(uint64_t bytes_per_second, uint64_t latency) {
     return device;
 }
 
+// Make forwards cost so much that those of a plan that makes tensors again do not fit 64 bits, or a thousandth of that.
+static void make_dear(tl_graph *graph, uint64_t seed, uint64_t divisor) {
+    const uint64_t share = UINT64_MAX / 4 / (uint64_t)graph->node_count / divisor;
+    tl_random random = { seed };
+    int32_t n;
+    for (n = 0; n < graph->node_count; n++)
+        if (!graph->nodes[n].is_input)
+            ((tl_node *)graph->nodes)[n].fwd_cost = share * (uint64_t)random_count(&random, 1, 4);
+}
+
+// The least budget, which is the same for any costs, is named only where costs are counted there. Where the plan behind it
+// costs too much to be counted, the answer says so, though a call with that budget may find another one.
+static void least_budget_of_large_costs_has_a_plan(void **state) {
+    tl_random random = { 78 };
+    int i, k, named = 0, refused = 0;
+    (void)state;
+    for (i = 0; i < scaled(60); i++) {
+        tl_graph graph;
+        if (random_graph(NULL, &random, i % 2 ? 12 : 30, &graph)) fail_msg("%s", "no graph");
+        for (k = 0; k < 6; k++) {
+            tl_device device = link_of(k / 2 == 1 ? 1 : 1000000000, 0);
+            tl_remat_desc desc = desc_of(&graph, 1, &device, k / 2 == 2 ? 0 : TL_UNLIMITED);
+            tl_env env;
+            tl_plan plan;
+            tl_remat_report report;
+            tl_result counted, result;
+            uint64_t least;
+            desc.codec = k / 2 == 2 ? TL_CODEC_F16 : TL_CODEC_NONE;
+            desc.live = k & 1;
+            make_dear(&graph, (uint64_t)i, 1000);
+            assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_ERROR_INFEASIBLE);
+            least = report.least_budget_bytes;
+            make_dear(&graph, (uint64_t)i, 1);
+            desc.budget_bytes = least;
+            counted = plan_checked(&desc, &env, &plan, &report);
+            tl_free_plan(&env, &plan);
+            desc.budget_bytes = 1;
+            result = plan_checked(&desc, &env, &plan, &report);
+            if (result == TL_ERROR_INFEASIBLE ? counted || report.least_budget_bytes != least
+                                              : result != TL_ERROR_OVERFLOW)
+                fail_msg("graph %d, %d: at %d %s, at 1 %s", i, k, (int)least, tl_name_result(counted), env.error.text);
+            named += result == TL_ERROR_INFEASIBLE;
+            refused += result == TL_ERROR_OVERFLOW;
+        }
+        tl_free_graph(NULL, &graph);
+    }
+    print_message("%d named, %d refused\n", named, refused);
+    assert_true(is_thinned() || (named > 178 && refused > 100));    // copies take costs away
+}
+
 static void copies_that_hide_behind_calls_cost_nothing(void **state) {
     tl_graph graph = chain_with_a_gap();
     tl_device device = link_of(1000000000, 1);      // 8 bytes take 9 ns
@@ -875,6 +925,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(copies_over_an_unknown_link_take_no_time),
         cmocka_unit_test(capacities_of_the_device_limit_both_budgets),
         cmocka_unit_test(larger_random_graphs_are_valid_and_repeatable),
+        cmocka_unit_test(least_budget_of_large_costs_has_a_plan),
         cmocka_unit_test(a_host_takes_no_plan_away),
         cmocka_unit_test(budgets_that_need_a_host_are_planned),
         cmocka_unit_test(without_a_host_budget_a_device_changes_nothing),
