@@ -643,7 +643,7 @@ static void victims_are_the_best_or_of_the_best_class(void **state) {
         f.desc.device_budget_bytes = 20000;
         f.desc.eviction = (tl_eviction)eviction;
         open_manager(&f, 0);
-        while (checked < 1500) {
+        while (checked < (is_slow() ? 300 : 1500)) {
             tli_victim held[3000], best, gone;
             int ids[3000], count = 0, lost = 0;
             uint64_t bytes = 4 * (1 + tl_next_random_below(&random, 200)), now;

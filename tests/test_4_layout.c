@@ -414,7 +414,7 @@ static void larger_layouts_keep_the_rules(void **state) {
         else random_buffers(&random, buffers, NULL, counts[c], counts[c] / 4 + 2, 0);
         if (kind == 1) buffers[counts[c] / 2].is_pinned = 1;
         block = kind > 2 ? random_block(&random, buffers, counts[c]) : 0;
-        for (k = 0; k < sizeof limits / sizeof limits[0]; k++) {
+        for (k = 0; k < (is_slow() ? 2 : sizeof limits / sizeof limits[0]); k++) {
             tl_layout_desc desc = desc_of(buffers, counts[c], limits[k]);
             tl_layout_plan plan, again;
             desc.block_bytes = block;
@@ -559,7 +559,7 @@ static void a_pin_of_no_bytes_stays(void **state) {
 // More pairs of buffers meet than the search lists, and the pin leaves a gap that no bytes fill.
 static void what_cannot_be_searched_is_answered(void **state) {
     static tl_layout_buffer buffers[2047];
-    tl_layout_desc desc = desc_of(buffers, 2047, 0);
+    tl_layout_desc desc = desc_of(buffers, 2047, is_slow() ? 1000000 : 0);
     tl_layout_plan plan;
     int32_t i;
     (void)state;
@@ -701,23 +701,18 @@ static void progress_stops_with_the_lowest_so_far(void **state) {
     tl_random random = { 11 };
     tl_layout_desc desc = desc_of(buffers, 200, 100000000);
     tl_layout_plan plan;
-    int left = 3, proven;
+    int left;
     (void)state;
-    do {
-        random_buffers(&random, buffers, NULL, 200, 40, 0);
-        desc.work_limit = 8000000;
-        desc.progress = NULL;
-        assert_int_equal(tl_plan_layout(NULL, &desc, &plan), TL_OK);
-        proven = plan.proven || plan.work < desc.work_limit;
-        tl_free_layout_plan(NULL, &plan);
-    } while (proven);
-    desc.work_limit = 100000000;
     desc.progress = count_reports;
     desc.user = &left;
-    assert_int_equal(tl_plan_layout(NULL, &desc, &plan), TL_OK);
-    check_layout(&desc, &plan);
-    assert_true(left == 0 && plan.work < 8000000);
-    tl_free_layout_plan(NULL, &plan);
+    do {    // until one is not proven before progress stops it
+        left = 3;
+        random_buffers(&random, buffers, NULL, 200, 40, 0);
+        assert_int_equal(tl_plan_layout(NULL, &desc, &plan), TL_OK);
+        check_layout(&desc, &plan);
+        assert_true(plan.work < 8000000 || plan.proven);
+        tl_free_layout_plan(NULL, &plan);
+    } while (left);
 }
 
 // -- bad input --
