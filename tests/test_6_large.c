@@ -458,7 +458,7 @@ static void a_large_graph_takes_a_kibibyte_a_node(void **state) {
         assert_int_equal(result, rows[k].percent ? TL_OK : TL_ERROR_INFEASIBLE);
         if (result) assert_true(report.least_budget_bytes < keep_all_peak(&graph, 0) / 50);
         else assert_true(replay(&graph, &plan).peak_bytes <= desc.budget_bytes);
-        if (counter.peak > 1152 * (uint64_t)NODES) fail_msg("%s, %d %%: %.0f bytes a node", name_shape(rows[k].kind),
+        if (counter.peak > 1024 * (uint64_t)NODES) fail_msg("%s, %d %%: %.0f bytes a node", name_shape(rows[k].kind),
                                                             rows[k].percent, (double)counter.peak / NODES);
         tl_free_plan(&env, &plan);
         assert_true(counter.live == 0);

@@ -224,9 +224,15 @@ static tl_result tli_remat_try_exact(tli_remat *r, uint64_t limit) {
     return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r) : result;
 }
 
+// Beside another search or the bound, that of a large graph takes too much memory: it is opened again.
+static void tli_remat_make_room(tli_remat *r) {
+    if (r->graph->node_count > TLI_REMAT_LARGE) tli_search_close(&r->search);
+}
+
 static tl_result tli_remat_bound_alone(tli_remat *r, uint64_t limit) {
     uint64_t bound, work = 0, before = r->bound;
     tl_result result;
+    tli_remat_make_room(r);
     r->watch.is_near = tli_remat_is_within(r, TLI_REMAT_FAR);
     r->watch.target = tli_remat_best(r) ? tli_remat_best(r)->cost : 0;
     result = tli_remat_bound(&r->quiet, r->graph, r->budget, r->inference, &r->watch, limit, &bound,
@@ -433,7 +439,7 @@ static int tli_remat_needs_descent(const tli_remat *r) {
 static tl_result tli_remat_descend(tli_remat *r, uint64_t limit) {
     tl_plan plan;
     tl_result result;
-    if (r->graph->node_count > TLI_REMAT_LARGE) tli_search_close(&r->search);   // two take too much memory
+    tli_remat_make_room(r);
     result = tl_plan_keep_all(&r->quiet, r->graph, r->inference, &plan);
     if (!result) result = tli_remat_lower_plan(r, &plan, limit / 4);
     tl_free_plan(&r->quiet, &plan);
@@ -668,9 +674,12 @@ static tli_remat tli_remat_ladder_of(tli_remat *r, const tli_bytes_alone *alone,
 static tl_result tli_remat_price(tli_remat *r, const tl_plan *from, tl_plan *plan) {
     tli_steps steps = tli_steps_of(&r->quiet);
     tl_result result;
-    int32_t i;
     tli_zero(plan, sizeof *plan);
-    for (i = 0; i < from->step_count; i++) tli_add_step(&steps, from->steps[i]);
+    steps.steps = (tl_step *)tli_alloc_array(&r->quiet, (uint64_t)from->step_count, sizeof *steps.steps);
+    steps.failed = !steps.steps;
+    steps.count = from->step_count;
+    steps.capacity = from->step_count + !from->step_count;     // 0 would be memory of the caller
+    if (!steps.failed) tli_copy(steps.steps, from->steps, (size_t)from->step_count * sizeof *steps.steps);
     result = tli_finish_plan(&steps, TLI_IN(PLAN_REMAT), r->graph, r->inference, plan);
     if (!result && tli_remat_has_copies(r))
         result = tli_measure(&r->quiet, TLI_IN(PLAN_REMAT), r->graph, r->device, 1, plan);
