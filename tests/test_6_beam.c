@@ -203,7 +203,7 @@ static void plans_of_a_constraint_solver_are_nearly_reached(void **state) {
     static const struct { char digit; uint64_t budget, cost; } rows[] = { { '3', 8120, 982 }, { '3', 9075, 825 }, { '2', 7885, 26588 } };
     int i;
     (void)state;
-    for (i = is_slow() ? 2 : 0; i < 3; i += is_thinned() ? 2 : 1) {
+    for (i = is_slow() ? 3 : 0; i < 3; i += is_thinned() ? 2 : 1) {
         char path[] = "repro/planner/infeasible_at_least_32_0.tlg", *text;
         tl_remat_desc desc;
         tl_graph graph;
@@ -243,7 +243,7 @@ static void an_allocation_that_fails_is_an_error_and_leaves_nothing(void **state
         q.work_limit = 3000000;
         whole = ask(NULL, &q);
         assert_is_valid(&q, &whole);
-        for (at = 0; ; at++) {
+        for (at = 0; ; at += is_slow() ? 5 : 1) {
             failing_alloc f = { 0, 0, 0, 0 };
             tl_env env = failing_env(&f, at);
             f.fails_once = at % 2 == 0;
