@@ -324,7 +324,7 @@ static label gap_label(uint64_t cost, uint64_t bound) {
 
 typedef struct options {
     const char *model;
-    const char *budget, *host_budget, *link, *codec, *codec_rate, *cost_unit, *policy, *form, *work;
+    const char *budget, *host_budget, *link, *codec, *codec_rate, *cost_unit, *policy, *form, *work, *seed;
     int compact, no_names;
     const char *schedule, *json, *c_table, *svg, *html, *lifetimes, *places;
     const char *c_code, *c_form, *folder, *states, *batches;
@@ -377,6 +377,8 @@ static const char *const usage[] = {
     "  --work N          elementary steps of work, a few ns each, of all parts together (until plans",
     "                    within 0.1 % of the bound get no cheaper, at most 700 million; with --pareto",
     "                    at most 30 million for each budget). One N gives one plan, on every machine",
+    "  --seed N          other random numbers for the search: where the bound is not reached, it finds",
+    "                    another plan, of which none is better for sure. One N gives one plan",
     "  --align N         offsets in the arena are multiples of N, a power of two (1)",
     "  --bank B[:PRICE]  once for each memory of the device, up to 8: its bytes, or any for no limit, and",
     "                    the price of a byte moved to or from it (1 for the first, 2 for the next, ..).",
@@ -544,6 +546,7 @@ static int check_compile_options(const options *o) {
         { o->policy != NULL, "--policy", "is a rule, what is compiled is the best of all plans" },
         { o->order, "--order", "is a plan of its own, what is compiled keeps the listing's order" },
         { o->form != NULL, "--form", "what is compiled may take any" },
+        { o->seed != NULL, "--seed", "what is compiled has one beginning" },
         { o->precision != NULL, "--precision", "chooses formats first, --loss chooses them with the plan" },
         { o->front, "--front", "is loss against time, --compile holds one limit of the loss" },
         { o->live, "--live", "the budget of what is compiled binds its arena" },
@@ -605,6 +608,7 @@ static int check_rank_options(const options *o) {
     const struct { int is_there; const char *name; } others[] = {
         { o->codec != NULL, "--codec" },             { o->codec_rate != NULL, "--codec-rate" },
         { o->policy != NULL, "--policy" },           { o->form != NULL, "--form" },
+        { o->seed != NULL, "--seed" },
         { o->schedule != NULL, "--schedule" },       { o->html != NULL, "--html" },
         { o->c_table != NULL, "--c-table" },
         { o->lifetimes != NULL, "--lifetimes" },     { o->places != NULL, "--places" },
@@ -685,6 +689,8 @@ static int check_options(options *o) {
     if (code) return code;
     if (o->form && o->host_budget) return fail(CODE_INPUT, "--form: with --host-budget it must be any");
     if (o->form && o->policy) return fail(CODE_INPUT, "--form: a policy has a form of its own");
+    if (o->seed && ((!o->budget && !o->pareto) || o->policy || o->order || o->front))
+        return fail(CODE_INPUT, "--seed: is for the searches of --budget or --pareto: no --policy, --order, --front");
     if (o->order && (o->policy || o->form || o->host_budget || o->pareto || o->front))
         return fail(CODE_INPUT, "--order: is a plan of its own, for one budget: no --policy, --form, --host-budget, "
                     "--pareto, --front");
@@ -704,6 +710,7 @@ static int check_options(options *o) {
 static int parse_options(options *o, int count, char **argv, int *done) {
     const option_row rows[] = {
         { "--budget", &o->budget, NULL },     { "--work", &o->work, NULL },
+        { "--seed", &o->seed, NULL },
         { "--schedule", &o->schedule, NULL }, { "--json", &o->json, NULL },
         { "--policy", &o->policy, NULL },     { "--c-table", &o->c_table, NULL },
         { "--form", &o->form, NULL },         { "--align", &o->align, NULL },
@@ -932,6 +939,7 @@ typedef struct program {
     uint64_t unit_count, unit_ns;  // so many units of cost are so many nanoseconds
     tl_device device;          // its nanosecond is one unit of cost
     uint64_t work_limit;       // of --work; 0 = not given
+    uint64_t seed;             // of --seed; 0 = not given
     tl_policy policy;          // of --policy
     tl_remat_pool *pool;       // of the plans of several budgets; NULL = one budget is planned
     int      near_is_enough;   // 1 = a plan within 0.1 % of its bound is not improved
@@ -1123,6 +1131,7 @@ static tl_result make_plan(program *p, uint64_t budget, uint64_t work_limit, tl_
     desc.budget_bytes = budget;
     desc.inference = p->o.inference;
     desc.work_limit = work_limit;
+    desc.seed = p->seed;
     desc.device = device_of(p);
     desc.host_budget_bytes = p->host_bytes;
     desc.codec = p->codec;
@@ -4276,6 +4285,7 @@ static int plan_model(program *p) {
     int code = check_files(&p->o);
     if (!code) code = read_model(p);
     if (!code && p->o.work) code = parse_count("--work", p->o.work, &p->work_limit);
+    if (!code && p->o.seed) code = parse_count("--seed", p->o.seed, &p->seed);
     p->alignment = 1;
     if (!code && p->o.align) code = parse_alignment(p->o.align, &p->alignment);
     if (!code && p->o.ranks) return run_ranks(p);

@@ -121,6 +121,16 @@ def one_work_limit_gives_one_plan():
     first = planned(MODEL, '--budget', '40%', '--work', '200000', '--schedule', '-')
     assert first == planned(MODEL, '--budget=40%', '--work=200000', '--schedule=-') and first.startswith('F ')
 
+def a_seed_gives_another_plan():
+    def schedule(*more): return planned(MODEL, '--budget', '40%', '--work', '200000', '--schedule', '-', *more)
+    def points(*more): return json.loads(planned(MODEL, '--pareto', '--work', '100000', '--json', '-', *more))['points']
+    plans = [schedule()] + [schedule('--seed', str(seed)) for seed in (1, 2, 2**64 - 1)]
+    assert schedule('--seed=2') == plans[2] and len(set(plans)) > 1, plans
+    assert points('--seed', '5') == points('--seed', '5') != points()
+    for seed in '0', '-1', '1.5', 'x': refused(1, ['--seed ' + seed, 'must be a whole number'], MODEL, '--budget', '50%', '--seed', seed)
+    refused(1, ['--seed'], MODEL, '--seed', '1')
+    for more in ['--policy', 'revolve'], ['--order'], ['--front']: refused(1, ['--seed', more[0]], MODEL, '--budget', '50%', '--seed', '1', *more)
+
 def standard_input_is_a_model():
     with open(MODEL) as file: text = file.read()
     code, out, err = run('-', '--budget', '60%', '--json', '-', text=text)
@@ -1000,7 +1010,7 @@ def a_recommendation_shows_what_was_compiled():
     refused(2, ['no strategy fits 1000 bytes', 'least'], MODEL, '--recommend', '--budget', '1000', '--work', '5000000')
 
 def compiling_excludes_what_it_chooses():
-    for other in (['--policy', 'revolve'], ['--order'], ['--form', 'once'], ['--precision', 'loss=1'], ['--front'], ['--live', '--budget', '50%'], ['--bank', 'any']):
+    for other in (['--policy', 'revolve'], ['--order'], ['--form', 'once'], ['--seed', '1'], ['--precision', 'loss=1'], ['--front'], ['--live', '--budget', '50%'], ['--bank', 'any']):
         refused(1, [other[0], '--compile'], MODEL, '--compile', *other)
         refused(1, [other[0], '--recommend'], MODEL, '--recommend', *other)
     single = write('single.tlg', head(*[line for line in CHAIN[1:] if line != 'batch 4']))
@@ -1174,7 +1184,7 @@ def hostile_ranks_are_refused():
              *[([MODEL, '--ranks', '2', way, *more], [more[0], way]) for way in ('--data', '--auto') for more in (['--gpipe'], ['--chunks', '2'])],
              *[([MODEL, '--ranks', '2', '--data', *more], [more[0], '--data']) for more in (['--align', '64'], ['--svg', path('s')], ['--inference'], ['--host-budget', '1MiB'], ['--split'])],
              *[([MODEL, option], [option.split('=')[0], '--ranks']) for option in ('--data', '--auto', '--gpipe', '--chunks=2')],
-             *[([MODEL, '--ranks', '2', *more], [more[0], '--ranks']) for more in (['--codec', 'q8'], ['--codec-rate', '1'], ['--policy', 'revolve'], ['--form', 'once'],
+             *[([MODEL, '--ranks', '2', *more], [more[0], '--ranks']) for more in (['--codec', 'q8'], ['--codec-rate', '1'], ['--policy', 'revolve'], ['--form', 'once'], ['--seed', '1'],
                ['--schedule', '-'], ['--c-table', '-'], ['--html', '-'], ['--lifetimes', '-'], ['--places', '-'], ['--c-code', 'n'], ['-o', folder], ['--name', 'n'], ['--block', '1MiB'], ['--in-flight', '2'],
                ['--bank', 'any'], ['--precision', 'loss=1'], ['--profiles', 'p'], ['--loss', '1'], ['--pareto'], ['--explain'], ['--front'], ['--live'], ['--order'], ['--compile'], ['--recommend'],
                ['--compact'], ['--no-names'])]]
@@ -1385,13 +1395,13 @@ def an_error_is_explained_by_its_numbers():
 
 def help_names_every_option():
     out = planned('--help')
-    for option in ('--budget', '--inference', '--host-budget', '--link', '--codec', '--codec-rate', '--cost-unit', '--policy', '--order', '--form', '--work', '--schedule', '--json', '--lifetimes', '--places', '--c-table', '--compact', '--no-names', '--name', '--svg', '--html', '--pareto', '--explain', '--bank', '--block', '--in-flight',
+    for option in ('--budget', '--inference', '--host-budget', '--link', '--codec', '--codec-rate', '--cost-unit', '--policy', '--order', '--form', '--work', '--seed', '--schedule', '--json', '--lifetimes', '--places', '--c-table', '--compact', '--no-names', '--name', '--svg', '--html', '--pareto', '--explain', '--bank', '--block', '--in-flight',
                    '--c-code', '-o', '--states', '--micro-batches', '--precision', '--front', '--profiles', '--default-profiles', '--compile', '--loss', '--split', '--recommend', '--ranks', '--gpipe', '--chunks', '--data', '--auto', '--explain-error', '--help'):
         assert '  ' + option + ' ' in out, option
     assert max(map(len, out.splitlines())) <= 100
 
 FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_shown_without_a_budget,
-         an_infeasible_budget_names_the_least_and_the_node, budgets_are_exact, one_work_limit_gives_one_plan,
+         an_infeasible_budget_names_the_least_and_the_node, budgets_are_exact, one_work_limit_gives_one_plan, a_seed_gives_another_plan,
          standard_input_is_a_model, policies_plan_or_say_what_they_need, negative_numbers_are_values,
          tables_compile, generated_code_compiles_and_links, host_copies_take_what_the_link_takes, compressed_copies_are_exact_and_pay, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
          choices_are_what_they_say, small_choices_are_the_best, measured_nodes_replace_their_profile, machines_say_where_their_speeds_come_from, no_rounding_exceeds_a_limit, choices_are_planned_in_memory, shares_are_of_the_model_as_it_was_read, steps_are_counted_from_0, places_pass_the_independent_checker, banks_and_blocks_pass_the_independent_checker, steps_in_flight_keep_what_they_use, an_order_takes_the_least_bytes,
