@@ -1802,7 +1802,9 @@ static void schedules_with_an_error_name_the_line(void **state) {
         { "C 1 none", "line 1: codec: must be f16, bf16 or q8" },
         { "C 1 f32", "line 1: codec: must be f16, bf16 or q8" },
         { "D 1 q8", "line 1: more words than the step takes" },
-        { "C 1 q8 q8", "line 1: more words than the step takes" } };
+        { "C 1 q8 q8", "line 1: more words than the step takes" },
+        { "K 4 4", "line 1: more words than the step takes" },
+        { "E 3.0 3.0", "line 1: more words than the step takes" } };
     tl_plan plan, zero;
     tl_env env;
     volatile size_t too_long = TLI_TEXT_LIMIT + 1;  // what compilers cannot see they do not warn of
