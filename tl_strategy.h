@@ -2226,7 +2226,9 @@ extern "C" {
 //   policies the rules below, and the optimum over persistent schedules of a chain
 //   search   a schedule is described by its sequence of calls alone. Greedy schedules, and the best
 //            of the other parts, are improved by removing recomputations and adding others until
-//            the budget is kept
+//            the budget is kept, in phases that cool down. Where the gap is open and a plan has at
+//            most 1024 calls, every fourth is so hot that it forgets most of it, or all, and is
+//            another beginning
 //   beam     windows of a small graph's plan are planned again by the exact search, cut to a width
 //   once     a search over sets of kept tensors, for executors that run a node again at most once
 //   offload  the same search, in which a tensor may also be fetched from the host; the cost
@@ -30290,19 +30292,37 @@ static int tli_search_goes_on(tli_search_state *r) {
     return !tli_remat_stops(r->watch, r->seq.work);
 }
 
-// Begin the next phase. The first ones begin with the starts, the later ones with the best sequence. Returns 0
-// if memory ran out.
+// So many 16ths of the mean cost of a call, also where costs are small numbers.
+static uint64_t tli_search_find_heat(uint64_t cost, int32_t calls, uint64_t sixteenths) {
+    uint64_t mean = cost / (uint64_t)calls;
+    if (mean < 65536) return cost * sixteenths / 16 / (uint64_t)calls;
+    return (mean < TLI_SEARCH_MOST_COST >> 16 ? mean : TLI_SEARCH_MOST_COST >> 16) / 16 * sixteenths;
+}
+
+#define TLI_SEARCH_FORGETS 1024  // calls of a sequence that is improved from the beginning in one phase
+
+// Whether another beginning may pay: the best sequence costs more than one part in 1000 above the bound, and a
+// phase leads as low again.
+static int tli_search_may_forget(const tli_search_state *r) {
+    if (r->seq.used > TLI_SEARCH_FORGETS) return 0;
+    return !r->goal || r->best_cost - r->goal > (r->goal + r->bwd_cost) / 1000;
+}
+
+// Begin the next phase. The first ones begin with the starts, the later ones with the best sequence; every
+// fourth is hot, and where that may pay so hot that it forgets most of the plan, or all, and is another
+// beginning. Returns 0 if memory ran out.
 static int tli_search_begin_phase(tli_search_state *r, const tli_search_start *starts) {
-    static const uint8_t heats[] = { 16, 2, 255, 1 };  // of the mean cost of a call, in 16ths
+    static const uint16_t heats[] = { 16, 2, 1000, 1, 16, 2, 4000, 1 };
     const tli_search_calls *from = &r->best;
-    uint64_t mean;
+    uint64_t heat;
     while (r->phase < TLI_SEARCH_STARTS && !starts[r->phase].calls.count) r->phase++;
     if (r->phase < TLI_SEARCH_STARTS) from = &starts[r->phase].calls;
     if (!tli_search_is_short(r->p, from) || !tli_search_load(&r->seq, from) || r->seq.over_count) return 0;
     r->turns = 400 << (r->phase < 24 ? r->phase / 2 : 12);
     r->turn = 0;
-    mean = r->best_cost / (uint64_t)r->seq.used / 16;
-    r->heat = (mean < TLI_SEARCH_MOST_COST >> 12 ? mean : TLI_SEARCH_MOST_COST >> 12) * heats[r->phase++ % 4];
+    heat = heats[r->phase++ % 8];
+    if (heat > 255 && !tli_search_may_forget(r)) heat = 255;
+    r->heat = tli_search_find_heat(r->best_cost, r->seq.used, heat);
     TLI_INVARIANT(r->seq.used > 0 && tli_search_seq_holds(&r->seq));
     return 1;
 }
@@ -30917,18 +30937,15 @@ static void tli_window_anneal(tli_search_window *w, uint64_t heat) {
 static void tli_window_improve(tli_search_window *w) {
     tli_search_state *r = w->r;
     tli_search_seq *s = &r->seq;
-    static const uint8_t heats[] = { 16, 2, 64, 1 };  // of the mean cost of a call, in 16ths
+    static const uint8_t heats[] = { 16, 2, 64, 1 };
     int32_t turn;
     for (turn = 0; tli_search_goes_on(r); turn++) {
-        uint64_t mean = s->cost / (uint64_t)s->used / 16;
         int32_t at = 1 + tli_search_draw(r, s->place_count - 1);
         s->work += 8;
         if (s->places[at].call < 0) continue;
         w->view_count = w->oldest = 1;
         w->count = tli_window_set(w, 0, at, 8 << tli_search_draw(r, 5));
-        if (w->count > 0)
-            tli_window_anneal(w, (mean < TLI_SEARCH_MOST_COST >> 12 ? mean : TLI_SEARCH_MOST_COST >> 12) *
-                                     heats[turn % 4]);
+        if (w->count > 0) tli_window_anneal(w, tli_search_find_heat(s->cost, s->used, heats[turn % 4]));
     }
     TLI_INVARIANT(s->failed || tli_search_seq_holds(s));
 }

@@ -823,6 +823,39 @@ static void seeds_change_plans_and_no_least_budget(void **state) {
     assert_true(open && other * 10 > open * 3);
 }
 
+// -- heats --
+
+// The mean cost of a call below 16 is a heat, too; large costs leave room for sums of 64 bits.
+static void heats_of_small_and_large_costs_are_exact(void **state) {
+    (void)state;
+    assert_int_equal(tli_search_find_heat(6500, 500, 16), 13);
+    assert_int_equal(tli_search_find_heat(40, 50, 4000), 200);
+    assert_int_equal(tli_search_find_heat(UINT64_C(1) << 40, 64, 16), UINT64_C(1) << 34);
+    assert_int_equal(tli_search_find_heat(UINT64_C(1) << 56, 1024, 1), UINT64_C(1) << 42);
+    assert_true(tli_search_find_heat(TLI_SEARCH_MOST_COST, 1, 4000) <= TLI_SEARCH_MOST_COST >> 4);
+}
+
+// A search that is never so hot that it forgets its plan ends at 7223040 here, with each of six seeds.
+static void a_hot_phase_is_another_beginning(void **state) {
+    tl_random random = { 1062 };
+    uint64_t cost = UINT64_MAX, seed;
+    tl_graph graph;
+    (void)state;
+    assert_int_equal(planner_graph(NULL, &random, PLANNER_ENCODER, 8 + (int32_t)tl_next_random_below(&random, 393), &graph), TL_OK);
+    assert_int_equal(graph.node_count, 99);
+    for (seed = 0; seed < (is_thinned() ? 0 : 2) && cost >= 7200000; seed++) {
+        tl_remat_desc desc = desc_of(&graph, 835856, 0, UINT64_C(200000000));
+        tl_remat_report report;
+        tl_plan plan;
+        desc.seed = seed;
+        assert_int_equal(tl_plan_remat(NULL, &desc, &plan, &report), TL_OK);
+        cost = plan.cost;
+        tl_free_plan(NULL, &plan);
+    }
+    if (!is_thinned()) assert_true(cost < 7200000);
+    tl_free_graph(NULL, &graph);
+}
+
 // -- progress --
 
 static void progress_stops_with_the_best_so_far(void **state) {
@@ -933,6 +966,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(every_allocation_fails_in_turn),
         cmocka_unit_test(a_broken_graph_is_refused),
         cmocka_unit_test(seeds_change_plans_and_no_least_budget),
+        cmocka_unit_test(heats_of_small_and_large_costs_are_exact),
+        cmocka_unit_test(a_hot_phase_is_another_beginning),
         cmocka_unit_test(progress_stops_with_the_best_so_far),
         cmocka_unit_test(plans_run_with_the_same_gradients),
     };

@@ -30,7 +30,9 @@ extern "C" {
 //   policies the rules below, and the optimum over persistent schedules of a chain
 //   search   a schedule is described by its sequence of calls alone. Greedy schedules, and the best
 //            of the other parts, are improved by removing recomputations and adding others until
-//            the budget is kept
+//            the budget is kept, in phases that cool down. Where the gap is open and a plan has at
+//            most 1024 calls, every fourth is so hot that it forgets most of it, or all, and is
+//            another beginning
 //   beam     windows of a small graph's plan are planned again by the exact search, cut to a width
 //   once     a search over sets of kept tensors, for executors that run a node again at most once
 //   offload  the same search, in which a tensor may also be fetched from the host; the cost

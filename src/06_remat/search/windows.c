@@ -231,18 +231,15 @@ static void tli_window_anneal(tli_search_window *w, uint64_t heat) {
 static void tli_window_improve(tli_search_window *w) {
     tli_search_state *r = w->r;
     tli_search_seq *s = &r->seq;
-    static const uint8_t heats[] = { 16, 2, 64, 1 };  // of the mean cost of a call, in 16ths
+    static const uint8_t heats[] = { 16, 2, 64, 1 };
     int32_t turn;
     for (turn = 0; tli_search_goes_on(r); turn++) {
-        uint64_t mean = s->cost / (uint64_t)s->used / 16;
         int32_t at = 1 + tli_search_draw(r, s->place_count - 1);
         s->work += 8;
         if (s->places[at].call < 0) continue;
         w->view_count = w->oldest = 1;
         w->count = tli_window_set(w, 0, at, 8 << tli_search_draw(r, 5));
-        if (w->count > 0)
-            tli_window_anneal(w, (mean < TLI_SEARCH_MOST_COST >> 12 ? mean : TLI_SEARCH_MOST_COST >> 12) *
-                                     heats[turn % 4]);
+        if (w->count > 0) tli_window_anneal(w, tli_search_find_heat(s->cost, s->used, heats[turn % 4]));
     }
     TLI_INVARIANT(s->failed || tli_search_seq_holds(s));
 }
