@@ -28,7 +28,7 @@
 
    CONTENTS          (every name below is a banner: search for "[2]")
        [1] CORE          results, env, sinks, random numbers, version
-       [2] STRATEGY      what the caller wants, in seven fields
+       [2] STRATEGY      what the caller wants, in seven fields; which activations stay
        [3] GRAPH         nodes, tensors, sizes, costs; the device; .tlg text; layers, fusion
        [4] LAYOUT        put buffers with lifetimes at offsets
        [5] PLAN          steps, the simulator, checkpoint configs; plans as text and C tables
@@ -387,7 +387,7 @@ extern "C" {
 #endif
 
 // ============================================================================
-// [2] STRATEGY -- what the caller wants, in seven fields
+// [2] STRATEGY -- what the caller wants, in seven fields; which activations stay
 //
 //     tl_strategy --plan--> tl_plan --run--> your kernels on a tl_backend
 //       (what)     + graph    (how)
@@ -398,6 +398,8 @@ extern "C" {
 // value changes a step, a byte or a counter of the plan or of the run. Several workers need a
 // transport (tl_run_desc.transport): without one data and automatic run on one worker, model and
 // pipeline answer TL_ERROR_UNSUPPORTED with a sentence that names them.
+//
+// Which activations stay is said by a policy, here and in all sections below: tl_policy.
 //
 // The functions whose names end in _quick are rules of thumb that know no graph. The seed is the
 // Rust crate that this library began as; its strategies, texts and rules of thumb are kept.
@@ -571,6 +573,89 @@ TLDEF tl_result tl_parse_strategy(tl_env *env, const char *text, size_t length, 
 TLDEF size_t    tl_print_strategy_json(const tl_strategy *strategy, char *buf, size_t size);
 TLDEF tl_result tl_parse_strategy_json(tl_env *env, const char *text, size_t length, tl_strategy *strategy);
 #endif
+
+// -- policies: which activations stay --
+//
+// A policy is a named rule with its parameters. What does not stay is dropped and made again. Nodes and layers
+// have numbers: that of a node is its layer or, where it has none, its place in the listing; in a manager it is
+// the node of the key.
+//
+//     number       0   1   2   3   4   5   6   7
+//     keep-all     x   x   x   x   x   x   x   x
+//     every-n, 3   x           x           x
+//     layers           x           x   x              a list: 1, 4, 5
+//     none
+//
+// Each that carries policies out takes some kinds and refuses the others with a sentence that lists those that it takes:
+//
+//                              keep-all  every-n  chen-sqrt  selective  none  layers  fraction
+//                                                 chen-greedy
+//                                                 revolve
+//                                                 chain
+//     tl_plan_policy              x         x         x          x
+//     tl_checkpoint_config        x         x                                   x        x
+//     manager, run without plan   x         x                    x        x
+//
+// A strategy has a number instead, of which tl_find_policy makes the policy: it asks for keep-all, for
+// every-n, or for what no policy names, the cheapest plan within the budget.
+
+// id, name, what stays. Those that tl_plan_policy carries out end with chain.
+#define TL_POLICIES(X) \
+    X(TL_POLICY_KEEP_ALL,    "keep-all",    "everything until backward has read it")                     \
+    X(TL_POLICY_EVERY_N,     "every-n",     "the nodes whose number is divisible by n")                  \
+    X(TL_POLICY_CHEN_SQRT,   "chen-sqrt",   "about sqrt(n) of the n cut nodes, evenly spaced")           \
+    X(TL_POLICY_CHEN_GREEDY, "chen-greedy", "a cut node whenever so many bytes were made since the last") \
+    X(TL_POLICY_SELECTIVE,   "selective",   "the nodes whose forward costs much, or much per byte")      \
+    X(TL_POLICY_REVOLVE,     "revolve",     "binomial checkpoints over the stages between cut nodes")    \
+    X(TL_POLICY_CHAIN,       "chain",       "what tl_plan_chain finds best, stage by stage")             \
+    X(TL_POLICY_NONE,        "none",        "nothing: all is made again from the inputs")                \
+    X(TL_POLICY_LAYERS,      "layers",      "the layers of a list")                                      \
+    X(TL_POLICY_FRACTION,    "fraction",    "the cheapest kept set below a fraction of the keep-all peak")
+
+typedef enum tl_policy_kind { TL_POLICIES(TLI_ENUM) TL_POLICY_COUNT } tl_policy_kind;
+
+// A kind with its parameters. Where a 0 lets tl_plan_policy choose, it tries several values and takes the
+// cheapest plan within the budget.
+typedef struct tl_policy {
+    tl_policy_kind kind;                                // 0 = keep-all
+    union {
+        struct { uint64_t interval; } every_n;          // n, > 0; tl_plan_policy: 0 = it chooses
+        struct { uint64_t interval; } chen_sqrt;        // of cut nodes; 0 = the square root of their number
+        struct { uint64_t cost_threshold; } selective;  // in the unit of the costs: what costs at least that
+                                                        // stays; tl_plan_policy: 0 = it chooses
+        struct { uint64_t slot_count; } revolve;        // checkpoints, of which the graph inputs are the
+                                                        // first; 0 = the most that fit
+        struct { const uint64_t *list; uint64_t count; } layers;            // [count], borrowed, no duplicates
+        struct { uint64_t layer_count; double memory_fraction; } fraction;  // > 0; 0..1
+    } as;
+} tl_policy;
+
+#ifndef TL_ONLY_TABLES
+// Make a policy of the seed's manager. Those of the seed's configs are made by tl_checkpoint_uniform and its
+// like; all others are a kind and its field, in a struct that is zero else.
+TLDEF tl_policy tl_policy_keep_all(void);
+TLDEF tl_policy tl_policy_none(void);
+TLDEF tl_policy tl_policy_selective(uint64_t cost_threshold);  // the seed's default is 100
+TLDEF tl_policy tl_policy_every_n(uint64_t interval);
+
+// Check what holds for a policy wherever it is used: a known kind, a list of layers that is there and without
+// duplicates, layer_count > 0 and memory_fraction in [0, 1].
+//
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY.
+// Cost:    O(1); layers O(n log n) and one allocation.
+TLDEF tl_result tl_check_policy(tl_env *env, const tl_policy *policy);
+
+// Find the policy that the gradient of a strategy asks for: keep-all, or every-n with its interval. Returns 0,
+// and sets *policy to keep-all, where it asks for none: forward only, or checkpointed without an interval.
+TLDEF int tl_find_policy(const tl_strategy *strategy, tl_policy *policy);
+
+// Name a kind; "?" if it is out of range.
+TLDEF const char *tl_name_policy(tl_policy_kind kind);  // "chen-sqrt"
+#ifndef TL_NO_TEXT
+// Parse exactly what tl_name_policy returns: 1 and the kind, or 0.
+TLDEF int tl_parse_policy(const char *text, tl_policy_kind *kind);
+#endif
+#endif  // TL_ONLY_TABLES
 
 #ifdef __cplusplus
 }
@@ -2513,29 +2598,11 @@ TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_pl
 // section 3 and Algorithm 3. Korthikanti et al., Reducing Activation Recomputation in Large
 // Transformer Models, 2022, arXiv:2205.05198, section 5. Griewank, Walther, 2000.
 
-// id, name, what is kept
-#define TL_POLICIES(X) \
-    X(TL_POLICY_KEEP_ALL,    "keep-all",    "everything until backward has read it")                     \
-    X(TL_POLICY_EVERY_N,     "every-n",     "the nodes whose number is divisible by n")                  \
-    X(TL_POLICY_CHEN_SQRT,   "chen-sqrt",   "about sqrt(n) of the n cut nodes, evenly spaced")           \
-    X(TL_POLICY_CHEN_GREEDY, "chen-greedy", "a cut node whenever so many bytes were made since the last") \
-    X(TL_POLICY_SELECTIVE,   "selective",   "the nodes whose forward costs much, or much per byte")      \
-    X(TL_POLICY_REVOLVE,     "revolve",     "binomial checkpoints over the stages between cut nodes")    \
-    X(TL_POLICY_CHAIN,       "chain",       "what tl_plan_chain finds best, stage by stage")
-
-typedef enum tl_policy { TL_POLICIES(TLI_ENUM) TL_POLICY_COUNT } tl_policy;
-
-// interval, slot_count and cost_threshold: each policy reads only the one that names it. 0 = the policy
-// chooses: it tries several values and takes the cheapest plan within the budget.
 typedef struct tl_policy_desc {
     const tl_graph *graph;      // not NULL
-    tl_policy policy;           // 0 = keep-all
-    uint64_t interval;          // every-n: of the numbers of nodes, which are their layers or, where they have
-                                // none, their places in the listing; 0 without a budget = the square root of
-                                // their count, rounded up. chen-sqrt: cut nodes; 0 = the square root of their
-                                // number, rounded, with any budget
-    uint64_t slot_count;        // revolve: checkpoints, the graph inputs are the first; 0 = the most that fit
-    uint64_t cost_threshold;    // selective: forwards below it are made again; 0 = see tl_plan_policy
+    tl_policy policy;           // of the kinds up to chain; 0 = keep-all. every-n 0 without a budget = the
+                                // square root of the count of numbers, rounded up; chen-sqrt 0 = with any
+                                // budget the square root, rounded
     uint64_t budget_bytes;      // of the arena and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only: keep-all alone can do that
@@ -2555,9 +2622,9 @@ typedef struct tl_policy_desc {
 // Places and budget are as in tl_plan_remat.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget of the plans tried
-//          and the node at which that plan peaks; TL_ERROR_INVALID_ARG: no such policy, inference with
-//          another than keep-all; TL_ERROR_OVERFLOW: a cost, or base_bytes and what a plan
-//          takes; TL_ERROR_NO_MEMORY. *plan is all zero then.
+//          and the node at which that plan peaks; TL_ERROR_INVALID_ARG: no such kind, one that no
+//          plan is made of, inference with another than keep-all; TL_ERROR_OVERFLOW: a cost, or base_bytes and
+//          what a plan takes; TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    every-n, chen-greedy, selective: at most some thousand plans of O(nodes + inputs) each;
 //          revolve: O(forwards) for each slot count; the memory of the plan, 12 bytes a step and with places
 //          20 bytes and more for each allocation, is what bounds it: slot_count 1 makes a plan of n^2 steps
@@ -2566,13 +2633,6 @@ typedef struct tl_policy_desc {
 //          times.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan);
-
-// Name a policy.
-TLDEF const char *tl_name_policy(tl_policy policy);     // "chen-sqrt"; "?" out of range
-#ifndef TL_NO_TEXT
-// Parse exactly what the tl_name_ function returns: 1 and the value, or 0.
-TLDEF int tl_parse_policy(const char *text, tl_policy *policy);
-#endif
 #endif
 
 #ifdef __cplusplus
@@ -6731,7 +6791,8 @@ static size_t tli_finish(tli_writer *w) {
     X(SCATTER_RUN, "tl_scatter_run") \
     X(GATHER_RUN, "tl_gather_run") \
     X(LOAD_VARIABLES, "tl_load_variables") \
-    X(COMPILE_PARALLEL, "tl_compile_parallel")
+    X(COMPILE_PARALLEL, "tl_compile_parallel") \
+    X(CHECK_POLICY, "tl_check_policy")
 
 // -- errors: rules --
 //
@@ -6810,7 +6871,11 @@ static size_t tli_finish(tli_writer *w) {
     X(EXPECTED_FUSION_AND_TRUE_OR_FALSE, "expected \"- Fusion:\" and true or false", "line") \
     X(EXPECTED_PROFILING_AND_TRUE_OR_FALSE, "expected \"- Profiling:\" and true or false", "line") \
     X(TEXT_AFTER_SUMMARY, "text after the summary", "line") \
-    X(THIS_KIND_HAS_NO_COUNT, "this kind has no count", "line, column")
+    X(THIS_KIND_HAS_NO_COUNT, "this kind has no count", "line, column") \
+    X(POLICY_MUST_BE_OF_CONFIGS, "policy: must be keep-all, every-n, layers or fraction", "") \
+    X(POLICY_MUST_BE_OF_PLANS, \
+      "policy: must be keep-all, every-n, chen-sqrt, chen-greedy, selective, revolve or chain", "") \
+    X(POLICY_MUST_BE_ONLINE, "policy: must be keep-all, every-n, selective or none", "")
 
 // -- errors: rules of [3] GRAPH --
 
@@ -10305,6 +10370,129 @@ TLI_IMPL tl_result tl_parse_strategy_json(tl_env *env, const char *text, size_t 
 #endif  // TL_NO_TEXT
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
+
+// Policies: names, constructors, and rules. Who carries policies out gives the set of kinds that it takes, and
+// the sentence that lists them.
+
+static const char *const tli_policy_names[] = { TL_POLICIES(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_policy(tl_policy_kind kind) {
+    return tli_name(tli_policy_names, TL_POLICY_COUNT, (int64_t)kind);
+}
+
+#ifndef TL_NO_TEXT
+TLI_IMPL int tl_parse_policy(const char *text, tl_policy_kind *kind) {
+    int32_t value;
+    int ok = tli_parse_name(tli_policy_names, TL_POLICY_COUNT, text, tli_text_length(text), &value);
+    *kind = (tl_policy_kind)value;
+    return ok;
+}
+#endif
+
+static tl_policy tli_policy_of(tl_policy_kind kind) {
+    tl_policy policy;
+    tli_zero(&policy, sizeof policy);
+    policy.kind = kind;
+    return policy;
+}
+
+TLI_IMPL tl_policy tl_policy_keep_all(void) { return tli_policy_of(TL_POLICY_KEEP_ALL); }
+
+TLI_IMPL tl_policy tl_policy_none(void) { return tli_policy_of(TL_POLICY_NONE); }
+
+TLI_IMPL tl_policy tl_policy_selective(uint64_t cost_threshold) {
+    tl_policy policy = tli_policy_of(TL_POLICY_SELECTIVE);
+    policy.as.selective.cost_threshold = cost_threshold;
+    return policy;
+}
+
+TLI_IMPL tl_policy tl_policy_every_n(uint64_t interval) {
+    tl_policy policy = tli_policy_of(TL_POLICY_EVERY_N);
+    policy.as.every_n.interval = interval;
+    return policy;
+}
+
+TLI_IMPL int tl_find_policy(const tl_strategy *strategy, tl_policy *policy) {
+    TL_ASSERT(strategy && policy);
+    tli_zero(policy, sizeof *policy);
+    if (!strategy->gradient.checkpoint_interval)
+        return strategy->gradient.computes && !strategy->gradient.checkpointed;
+    policy->kind = TL_POLICY_EVERY_N;
+    policy->as.every_n.interval = strategy->gradient.checkpoint_interval;
+    return 1;
+}
+
+// -- rules of policies --
+
+#define TLI_POLICY(id) (UINT32_C(1) << TL_POLICY_##id)  // a kind in a set of kinds
+#define TLI_POLICIES_ALL ((UINT32_C(1) << TL_POLICY_COUNT) - 1)
+
+// Refuse a kind that there is not, and one that is not in the set: `others` is the rule that lists those.
+static tl_result tli_check_policy_kind(tl_env *env, tli_function function, tl_policy_kind kind,
+                                       uint32_t kinds, tli_rule others) {
+    if ((uint32_t)kind < (uint32_t)TL_POLICY_COUNT && kinds >> kind & 1) return TL_OK;
+    return tli_fail(env, TL_ERROR_INVALID_ARG, function, others);
+}
+
+// layer_count: as in tli_check_policy.
+static tl_result tli_check_listed_layers(tl_env *env, tli_function function, const tl_policy *policy,
+                                         uint64_t layer_count) {
+    const uint64_t *layers = policy->as.layers.list;
+    uint64_t count = policy->as.layers.count, *sorted, i;
+    tl_result result = TL_OK;
+    if (count && !layers) return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(LAYERS_MISSING));
+    for (i = 0; i < count && layer_count; i++)
+        if (layers[i] >= layer_count)
+            return tli_fail_values(env, TL_ERROR_INVALID_ARG, function,
+                                   TLI_RULE(LAYERS_IS_NOT_BELOW_NUMBER_OF_LAYERS), layers[i], 0);
+    sorted = (uint64_t *)tli_alloc_array(env, count, sizeof *sorted);
+    if (!sorted) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_TO_SORT_LAYERS));
+    tli_copy(sorted, layers, (size_t)count * sizeof *sorted);
+    tli_sort_u64(sorted, (size_t)count);
+    for (i = 1; i < count && !result; i++)
+        if (sorted[i] == sorted[i - 1])
+            result = tli_fail_values(env, TL_ERROR_INVALID_ARG, function,
+                                     TLI_RULE(LAYERS_IS_LISTED_TWICE), sorted[i], 0);
+    tli_release(env, sorted);
+    return result;
+}
+
+static tl_result tli_check_fraction(tl_env *env, tli_function function, const tl_policy *policy,
+                                    uint64_t layer_count) {
+    uint64_t count = policy->as.fraction.layer_count;
+    double fraction = policy->as.fraction.memory_fraction;
+    if (!count)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(DYNAMIC_LAYER_COUNT_MUST_BE_POSITIVE));
+    if (!(fraction >= 0.0 && fraction <= 1.0))  // NaN fails both
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(MEMORY_FRACTION_MUST_BE_IN_0_TO_1));
+    if (!layer_count || count == layer_count) return TL_OK;
+    return tli_fail_values(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(DYNAMIC_LAYER_COUNT_MUST_BE_NUMBER),
+                           layer_count, 0);
+}
+
+// Check kind and parameters.
+//
+//   kinds         the set of those that the function takes
+//   others        the rule that the others break
+//   layer_count   of the graph: listed layers are below it, a fraction is of so many; 0 = it is not known
+static tl_result tli_check_policy(tl_env *env, tli_function function, const tl_policy *policy, uint32_t kinds,
+                                  tli_rule others, uint64_t layer_count) {
+    tl_result result = tli_check_policy_kind(env, function, policy->kind, kinds, others);
+    if (result) return result;
+    if (policy->kind == TL_POLICY_LAYERS) return tli_check_listed_layers(env, function, policy, layer_count);
+    if (policy->kind == TL_POLICY_FRACTION) return tli_check_fraction(env, function, policy, layer_count);
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_check_policy(tl_env *env, const tl_policy *policy) {
+    TL_ASSERT(policy);
+    return tli_check_policy(env, TLI_IN(CHECK_POLICY), policy, TLI_POLICIES_ALL,
+                            TLI_RULE(POLICY_THERE_IS_NO_SUCH_ONE), 0);
+}
+#endif  // TL_ONLY_TABLES
+#endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // ============================================================================
@@ -34411,27 +34599,12 @@ static tl_result tli_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, con
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- policies: names, candidates, cut nodes --
+// -- policies: candidates, cut nodes --
 //
 // A policy makes one or several candidate plans by its rule and offers them to a pool. tl_plan_policy answers
 // with the best of a pool of its own; tl_plan_remat lets all policies fill the pool of its other parts. A
 // candidate is left out before its plan is made where its cost or its bytes alone show that it is of no use.
 // p is the policy, s the stages of revolve.
-
-static const char *const tli_policy_names[] = { TL_POLICIES(TLI_NAME) };
-
-TLI_IMPL const char *tl_name_policy(tl_policy policy) {
-    return tli_name(tli_policy_names, TL_POLICY_COUNT, (int64_t)policy);
-}
-
-#ifndef TL_NO_TEXT
-TLI_IMPL int tl_parse_policy(const char *text, tl_policy *policy) {
-    int32_t value;
-    int ok = tli_parse_name(tli_policy_names, TL_POLICY_COUNT, text, tli_text_length(text), &value);
-    *policy = (tl_policy)value;
-    return ok;
-}
-#endif
 
 #define TLI_POLICY_NODES UINT64_C(1048576)  // about so many nodes in all candidates of one walk together
 #define TLI_POLICY_STEP_WORK UINT64_C(64)      // of making and simulating one step of a candidate
@@ -34666,7 +34839,7 @@ static tl_result tli_policy_try_interval(tli_policy *p, uint64_t interval) {
 
 // A longer interval than the highest number keeps number 0 alone, as every longer one.
 static tl_result tli_policy_every_n(tli_policy *p) {
-    uint64_t interval = p->desc->interval, root;
+    uint64_t interval = p->desc->policy.as.every_n.interval, root;
     uint64_t count = p->highest_number < p->call_count ? p->highest_number + 1 : p->call_count;
     tl_result result = TL_OK;
     root = tli_find_root(count);
@@ -34680,7 +34853,8 @@ static tl_result tli_policy_every_n(tli_policy *p) {
 }
 
 static tl_result tli_policy_chen_sqrt(tli_policy *p) {
-    uint64_t interval = p->desc->interval, count = (uint64_t)p->cut_count, root = tli_find_root(count);
+    uint64_t interval = p->desc->policy.as.chen_sqrt.interval;
+    uint64_t count = (uint64_t)p->cut_count, root = tli_find_root(count);
     int32_t k;
     if (!interval) interval = root + (count - root * root > root);
     tli_zero(p->keep, (size_t)p->graph->tensor_count);
@@ -34761,9 +34935,9 @@ static tl_result tli_policy_try_thresholds(tli_policy *p, uint64_t *worths, int 
 }
 
 static tl_result tli_policy_selective(tli_policy *p) {
-    uint64_t *worths;
+    uint64_t threshold = p->desc->policy.as.selective.cost_threshold, *worths;
     tl_result result;
-    if (p->desc->cost_threshold) return tli_policy_try_threshold(p, p->desc->cost_threshold, 0);
+    if (threshold) return tli_policy_try_threshold(p, threshold, 0);
     worths = (uint64_t *)tli_alloc_array(&p->quiet, p->call_count + 1, sizeof *worths);
     if (!worths) return TL_ERROR_NO_MEMORY;
     result = tli_policy_try_thresholds(p, worths, 0);
@@ -34946,7 +35120,7 @@ static tl_result tli_policy_walk_slots(tli_policy *p, tli_stages *s) {
 }
 
 static tl_result tli_policy_revolve(tli_policy *p) {
-    uint64_t count = (uint64_t)p->graph->node_count;
+    uint64_t count = (uint64_t)p->graph->node_count, slot_total = p->desc->policy.as.revolve.slot_count;
     tli_stages s;
     tl_result result = TL_ERROR_NO_MEMORY;
     tli_zero(&s, sizeof s);
@@ -34957,7 +35131,7 @@ static tl_result tli_policy_revolve(tli_policy *p) {
         s.ran = s.carries + count;
         s.wanted = s.ran + count;
         tli_find_carriers(&s);
-        result = p->desc->slot_count ? tli_policy_try_slots(p, &s, p->desc->slot_count)
+        result = slot_total ? tli_policy_try_slots(p, &s, slot_total)
                  : p->wanted == TLI_WANT_LEAST ? tli_policy_double_slots(p, &s)
                                                : tli_policy_walk_slots(p, &s);
     }
@@ -34988,7 +35162,7 @@ static tl_result tli_policy_chain(tli_policy *p) {
 // -- policies: tl_plan_policy --
 
 static tl_result tli_policy_run(tli_policy *p) {
-    switch (p->desc->policy) {
+    switch (p->desc->policy.kind) {
     case TL_POLICY_KEEP_ALL: return tli_policy_keep_all(p);
     case TL_POLICY_EVERY_N: return tli_policy_every_n(p);
     case TL_POLICY_CHEN_SQRT: return tli_policy_chen_sqrt(p);
@@ -34996,13 +35170,13 @@ static tl_result tli_policy_run(tli_policy *p) {
     case TL_POLICY_SELECTIVE: return tli_policy_selective(p);
     case TL_POLICY_REVOLVE: return tli_policy_revolve(p);
     case TL_POLICY_CHAIN: return tli_policy_chain(p);
-    case TL_POLICY_COUNT: break;
+    case TL_POLICY_NONE: case TL_POLICY_LAYERS: case TL_POLICY_FRACTION: case TL_POLICY_COUNT: break;
     }
     return TL_OK;
 }
 
 // "budget_bytes: chen-sqrt needs 340 bytes, at node 3 (conv1)"
-static tl_result tli_policy_refuse(tl_env *env, const tl_graph *graph, tl_policy policy,
+static tl_result tli_policy_refuse(tl_env *env, const tl_graph *graph, tl_policy_kind policy,
                                    const tli_budget *budget, tl_remat_report *report) {
     tli_sentence s;
     if (report->least_budget_bytes == UINT64_MAX) return tli_refuse_base(env, report, TLI_IN(PLAN_POLICY));
@@ -35030,7 +35204,7 @@ static tl_result tli_policy_report_least(tl_env *env, tli_policy *p, tl_remat_re
     if (result) return tli_fail(env, result, TLI_IN(PLAN_POLICY), TLI_RULE(NO_MEMORY_TO_PLAN));
     report->least_budget_bytes = tli_add_base(&p->budget, desc.plan->peak_bytes);
     report->limiting_node = simulated.peak_step < 0 ? -1 : desc.plan->steps[simulated.peak_step].node;
-    return tli_policy_refuse(env, p->graph, p->desc->policy, &p->budget, report);
+    return tli_policy_refuse(env, p->graph, p->desc->policy.kind, &p->budget, report);
 }
 
 // Equal layers: whether the budget is below the least of revolve or chain, a closed form whose plan, long as it
@@ -35038,7 +35212,8 @@ static tl_result tli_policy_report_least(tl_env *env, tli_policy *p, tl_remat_re
 static int tli_policy_is_below_least(const tl_policy_desc *desc, const tli_budget *budget,
                                      tl_remat_report *report) {
     tli_revolve_bytes found;
-    if (desc->policy != TL_POLICY_CHAIN && (desc->policy != TL_POLICY_REVOLVE || desc->slot_count)) return 0;
+    if (desc->policy.kind != TL_POLICY_CHAIN &&
+        (desc->policy.kind != TL_POLICY_REVOLVE || desc->policy.as.revolve.slot_count)) return 0;
     if (!tli_is_revolve_chain(desc->graph)) return 0;
     found = tli_find_slots(desc->graph, budget->bytes);
     if (found.slot_count && !budget->is_over) return 0;
@@ -35047,16 +35222,21 @@ static int tli_policy_is_below_least(const tl_policy_desc *desc, const tli_budge
     return 1;
 }
 
-static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
+// Those that a plan is made of.
+#define TLI_POLICIES_PLANNED (TLI_POLICY(KEEP_ALL) | TLI_POLICY(EVERY_N) | TLI_POLICY(CHEN_SQRT) | \
+                              TLI_POLICY(CHEN_GREEDY) | TLI_POLICY(SELECTIVE) | TLI_POLICY(REVOLVE) | \
+                              TLI_POLICY(CHAIN))
+
+static tl_result tli_check_policy_desc(tl_env *env, const tl_policy_desc *desc) {
     const tli_function function = TLI_IN(PLAN_POLICY);
-    tl_result result;
-    if ((uint32_t)desc->policy >= (uint32_t)TL_POLICY_COUNT)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(POLICY_THERE_IS_NO_SUCH_ONE));
+    tl_result result = tli_check_policy(env, function, &desc->policy, TLI_POLICIES_PLANNED,
+                                        TLI_RULE(POLICY_MUST_BE_OF_PLANS), 0);
+    if (result) return result;
     if (desc->inference != 0 && desc->inference != 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INFERENCE_MUST_BE_0_OR_1));
     result = tli_check_live(env, function, desc->live);
     if (result) return result;
-    if (desc->inference && desc->policy != TL_POLICY_KEEP_ALL)
+    if (desc->inference && desc->policy.kind != TL_POLICY_KEEP_ALL)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function,
                         TLI_RULE(POLICY_MUST_BE_KEEP_ALL_FOR_INFERENCE));
     result = tl_check_graph(env, desc->graph);
@@ -35126,10 +35306,10 @@ static tl_result tli_plan_policy(tl_env *env, const tl_policy_desc *desc, const 
     if (!report) report = &local;
     tli_zero(plan, sizeof *plan);
     tli_zero(report, sizeof *report);
-    result = tli_check_policy(env, desc);
+    result = tli_check_policy_desc(env, desc);
     if (result) return result;
     if (tli_policy_is_below_least(desc, budget, report))
-        return tli_policy_refuse(env, desc->graph, desc->policy, budget, report);
+        return tli_policy_refuse(env, desc->graph, desc->policy.kind, budget, report);
     tli_pool_init(&pool, env, 0);
     result = tli_policy_init(env, desc, budget, &pool, &p);
     if (!result) result = tli_pool_ask(&pool, p.budget.bytes);
@@ -35169,7 +35349,7 @@ static tl_result tli_remat_policies(tl_env *env, const tl_graph *graph, uint64_t
     for (i = 0; i < count && !result; i++) {
         p.work_limit = p.work + (p.work < work_limit ? work_limit - p.work : 0) / (count - i);
         if (tli_policy_is_done(&p)) continue;
-        desc.policy = (tl_policy)order[i];
+        desc.policy.kind = (tl_policy_kind)order[i];
         result = tli_policy_run(&p);
     }
     *work += p.work;
@@ -37286,7 +37466,7 @@ static tl_result tli_make_policy(tli_arena_plan *a, const tli_budget *budget, tl
 }
 
 static tl_result tli_refuse_policy(tli_arena_plan *a, const tli_budget *budget) {
-    return tli_policy_refuse(a->env, a->given, a->policy.policy, budget, a->report);
+    return tli_policy_refuse(a->env, a->given, a->policy.policy.kind, budget, a->report);
 }
 
 static const tli_arena_planner tli_arena_remat = {
@@ -37419,7 +37599,7 @@ TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_pl
     if (desc->live) return tli_plan_policy(env, desc, &budget, plan, NULL);
     a = tli_arena_of(env, &tli_arena_policy, desc->graph, desc->device, 0, plan);
     a.policy = *desc;
-    return tli_plan_in_arena(&a, &budget, desc->alignment_bytes, tli_check_policy(env, desc));
+    return tli_plan_in_arena(&a, &budget, desc->alignment_bytes, tli_check_policy_desc(env, desc));
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION

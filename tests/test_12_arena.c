@@ -40,7 +40,7 @@ static void arena_open(arena_bed *a, const tl_graph *graph, int source, const tl
         memset(&policy, 0, sizeof policy);
         policy.graph = graph;
         policy.live = 1;
-        policy.policy = TL_POLICY_CHEN_SQRT;
+        policy.policy.kind = TL_POLICY_CHEN_SQRT;
         if (tl_plan_policy(&a->b.env, &policy, &a->plan)) fail_msg("%s", a->b.env.error.text);
         a->b.desc.plan = &a->plan;
     }

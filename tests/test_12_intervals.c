@@ -99,8 +99,8 @@ static void an_interval_keeps_the_same_nodes_eager_lazy_and_as_a_policy(void **s
             }
             memset(&desc, 0, sizeof desc);
             desc.graph = &graph;
-            desc.policy = TL_POLICY_EVERY_N;
-            desc.interval = n;
+            desc.policy.kind = TL_POLICY_EVERY_N;
+            desc.policy.as.every_n.interval = n;
             if (tl_plan_policy(&env, &desc, &plan)) fail_msg("%s", env.error.text);
             mark_kept(&graph, &plan, kept);
             for (id = 1; id < NODES; id++) assert_int_equal(kept[id], (uint64_t)id % n == 0 || id == NODES - 1);

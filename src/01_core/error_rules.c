@@ -192,7 +192,8 @@
     X(SCATTER_RUN, "tl_scatter_run") \
     X(GATHER_RUN, "tl_gather_run") \
     X(LOAD_VARIABLES, "tl_load_variables") \
-    X(COMPILE_PARALLEL, "tl_compile_parallel")
+    X(COMPILE_PARALLEL, "tl_compile_parallel") \
+    X(CHECK_POLICY, "tl_check_policy")
 
 // -- errors: rules --
 //
@@ -271,7 +272,11 @@
     X(EXPECTED_FUSION_AND_TRUE_OR_FALSE, "expected \"- Fusion:\" and true or false", "line") \
     X(EXPECTED_PROFILING_AND_TRUE_OR_FALSE, "expected \"- Profiling:\" and true or false", "line") \
     X(TEXT_AFTER_SUMMARY, "text after the summary", "line") \
-    X(THIS_KIND_HAS_NO_COUNT, "this kind has no count", "line, column")
+    X(THIS_KIND_HAS_NO_COUNT, "this kind has no count", "line, column") \
+    X(POLICY_MUST_BE_OF_CONFIGS, "policy: must be keep-all, every-n, layers or fraction", "") \
+    X(POLICY_MUST_BE_OF_PLANS, \
+      "policy: must be keep-all, every-n, chen-sqrt, chen-greedy, selective, revolve or chain", "") \
+    X(POLICY_MUST_BE_ONLINE, "policy: must be keep-all, every-n, selective or none", "")
 
 // -- errors: rules of [3] GRAPH --
 

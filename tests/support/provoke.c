@@ -224,9 +224,9 @@ static void provoke_remat(provoking *p, const tl_graph *graph) {
     FAILS(tl_plan_remat(&p->env, &remat, &plan, NULL));
     chain.budget_bytes = 2;
     FAILS(tl_plan_chain(&p->env, &chain, &plan, NULL));
-    policy.policy = TL_POLICY_COUNT;
+    policy.policy.kind = TL_POLICY_COUNT;
     FAILS(tl_plan_policy(&p->env, &policy, &plan));
-    policy.policy = TL_POLICY_CHEN_SQRT;
+    policy.policy.kind = TL_POLICY_CHEN_SQRT;
     policy.budget_bytes = 2;
     FAILS(tl_plan_policy(&p->env, &policy, &plan));
 }
