@@ -4776,7 +4776,7 @@ extern "C" {
 // ============================================================================
 // [11] MANAGER -- the store and the online checkpoint manager
 //
-//     save 1, save 2, save 3 ...   budget full: an eviction policy picks one
+//     save 1, save 2, save 3 ...   budget full: an eviction picks one
 //
 //     device |  2  |  3  |  5  |        evicted: compressed, spilled to the host
 //     host   |  1  |                    tier, or dropped to be recomputed (4)
@@ -4794,7 +4794,7 @@ extern "C" {
 // would have to wait and the backend cannot, it returns TL_NOT_READY: everything is still held, the
 // work goes on, and the call can be repeated later.
 //
-// A victim is found in O(1). The policies oldest and least-recent find the exact one. For
+// A victim is found in O(1). The evictions oldest and least-recent find the exact one. For
 // largest and cost, checkpoints are sorted into classes, a quarter of a power of two wide in
 // bytes and three quarters in cost per byte, and the best of the first of each class is
 // taken. So a victim has at least 4/5 of the most bytes, or at most twice the least score;
@@ -4804,12 +4804,6 @@ extern "C" {
 // arXiv:2006.09616, section 2.
 // ============================================================================
 
-#define TL_RECOMPUTE_POLICIES(X) \
-    X(TL_RECOMPUTE_POLICY_ALL,       "all",       "checkpoint every activation")                  \
-    X(TL_RECOMPUTE_POLICY_NONE,      "none",      "checkpoint none: recompute everything from the inputs") \
-    X(TL_RECOMPUTE_POLICY_SELECTIVE, "selective", "checkpoint where recomputing costs at least a threshold") \
-    X(TL_RECOMPUTE_POLICY_EVERY_N,   "every-n",   "checkpoint the nodes whose number is divisible by n")
-
 #define TL_EVICTIONS(X) \
     X(TL_EVICTION_COST,    "cost",    "least cost per byte and staleness")    \
     X(TL_EVICTION_OLDEST,  "oldest",  "saved first")                          \
@@ -4817,32 +4811,7 @@ extern "C" {
     X(TL_EVICTION_LARGEST, "largest", "most bytes, of equals the oldest")     \
     X(TL_EVICTION_CALLER,  "caller",  "the one that the caller's function picks")
 
-typedef enum tl_recompute_policy_kind {
-    TL_RECOMPUTE_POLICIES(TLI_ENUM) TL_RECOMPUTE_POLICY_COUNT
-} tl_recompute_policy_kind;
 typedef enum tl_eviction { TL_EVICTIONS(TLI_ENUM) TL_EVICTION_COUNT } tl_eviction;
-
-typedef struct tl_recompute_policy {
-    tl_recompute_policy_kind kind;  // 0 = all
-    union {
-        struct { uint64_t cost_threshold; } selective;  // in the unit of the costs; at least that is kept
-        struct { uint64_t n; } every_n;                 // > 0
-    } as;
-} tl_recompute_policy;
-
-#ifndef TL_NO_ONLINE
-// Make a policy.
-TLDEF tl_recompute_policy tl_recompute_policy_all(void);
-TLDEF tl_recompute_policy tl_recompute_policy_none(void);
-TLDEF tl_recompute_policy tl_recompute_policy_selective(uint64_t cost_threshold);
-TLDEF tl_recompute_policy tl_recompute_policy_every_n(uint64_t n);
-TLDEF tl_recompute_policy tl_default_recompute_policy(void);  // the seed's: selective 100
-
-// Check a policy.
-//
-// Errors:  TL_ERROR_INVALID_ARG: unknown kind, n = 0.
-TLDEF tl_result tl_check_recompute_policy(tl_env *env, const tl_recompute_policy *policy);
-#endif
 
 // The key under which a checkpoint is held.
 typedef struct tl_checkpoint_key {
@@ -4882,7 +4851,7 @@ typedef struct tl_lock {
 typedef struct tl_manager_desc {
     uint64_t device_budget_bytes;  // 0 = no limit of your own
     uint64_t host_budget_bytes;    // 0 = no host tier; TL_UNLIMITED = no limit of your own
-    tl_recompute_policy policy;    // 0 = all
+    tl_policy   policy;            // keep-all, every-n, selective or none; of the nodes of keys. 0 = keep-all
     tl_eviction eviction;          // 0 = cost
     tl_evict_fn evict;             // TL_EVICTION_CALLER only
     void       *user;
@@ -5000,12 +4969,10 @@ TLDEF uint64_t tl_find_memory_usage(tl_manager *manager);      // bytes in the d
 TLDEF uint64_t tl_find_checkpoint_count(tl_manager *manager);  // held, in any tier
 TLDEF void     tl_measure_manager(tl_manager *manager, tl_checkpoint_statistics *statistics);
 
-// Name a kind; "?" if it is out of range.
-TLDEF const char *tl_name_recompute_policy(tl_recompute_policy_kind kind);  // "every-n"
-TLDEF const char *tl_name_eviction(tl_eviction eviction);                   // "oldest"
+// Name an eviction; "?" if it is out of range.
+TLDEF const char *tl_name_eviction(tl_eviction eviction);  // "oldest"
 #ifndef TL_NO_TEXT
 // Parse exactly what the tl_name_ function returns: 1 and the value, or 0.
-TLDEF int tl_parse_recompute_policy(const char *text, tl_recompute_policy_kind *kind);
 TLDEF int tl_parse_eviction(const char *text, tl_eviction *eviction);
 #endif
 #endif  // TL_NO_ONLINE
@@ -5256,7 +5223,7 @@ typedef struct tl_run_desc {
     // cached, see version below.
     const tl_strategy *strategy;      // 0 = from the fields below; read during the call
     const tl_plan     *plan;          // must outlive the run; 0 = made from the fields below, or online
-    const tl_checkpoint_config *checkpoints;  // lazy: keep these; a dynamic config stays within the budgets,
+    const tl_checkpoint_config *checkpoints;  // lazy: keep these; that of a fraction stays within the budgets,
                                       // too. Read during the call
     const tl_device   *device;        // for simulated times; 0 = copies take no time; read in the call
     int32_t            inference;     // 1 = forward only; ignored with a plan or a strategy
@@ -5276,8 +5243,9 @@ typedef struct tl_run_desc {
     uint64_t base_bytes;              // taken from the budget: weights, gradients, optimizer state
 
     // Online decisions.
-    tl_recompute_policy policy;       // 0 = all. none without budget_bytes: the least bytes that work; a chain
-                                      // of n is n * n / 2 forwards then, a budget makes it fewer
+    tl_policy   policy;               // as in tl_manager_desc; 0 = keep-all. none without budget_bytes: the least
+                                      // bytes that work; a chain of n is n * n / 2 forwards then, a budget makes
+                                      // it fewer
     tl_eviction eviction;             // 0 = cost
     tl_evict_fn evict;                // TL_EVICTION_CALLER only; tl_init_run calls it, too
     void       *evict_user;
@@ -58933,26 +58901,13 @@ static tli_exit tli_choose_exit(const tli_exits *exits) {
 //
 // -- names, policies --
 
-static const char *const tli_recompute_policy_names[] = { TL_RECOMPUTE_POLICIES(TLI_NAME) };
 static const char *const tli_eviction_names[] = { TL_EVICTIONS(TLI_NAME) };
-
-TLI_IMPL const char *tl_name_recompute_policy(tl_recompute_policy_kind kind) {
-    return tli_name(tli_recompute_policy_names, TL_RECOMPUTE_POLICY_COUNT, (int64_t)kind);
-}
 
 TLI_IMPL const char *tl_name_eviction(tl_eviction eviction) {
     return tli_name(tli_eviction_names, TL_EVICTION_COUNT, (int64_t)eviction);
 }
 
 #ifndef TL_NO_TEXT
-TLI_IMPL int tl_parse_recompute_policy(const char *text, tl_recompute_policy_kind *kind) {
-    int32_t value;
-    int ok = tli_parse_name(tli_recompute_policy_names, TL_RECOMPUTE_POLICY_COUNT, text,
-                            tli_text_length(text), &value);
-    *kind = (tl_recompute_policy_kind)value;
-    return ok;
-}
-
 TLI_IMPL int tl_parse_eviction(const char *text, tl_eviction *eviction) {
     int32_t value;
     int ok = tli_parse_name(tli_eviction_names, TL_EVICTION_COUNT, text, tli_text_length(text), &value);
@@ -58961,52 +58916,27 @@ TLI_IMPL int tl_parse_eviction(const char *text, tl_eviction *eviction) {
 }
 #endif
 
-static tl_recompute_policy tli_recompute_policy_of(tl_recompute_policy_kind kind) {
-    tl_recompute_policy policy;
-    tli_zero(&policy, sizeof policy);
-    policy.kind = kind;
-    return policy;
-}
+// Those that are decided as tensors come.
+#define TLI_POLICIES_ONLINE (TLI_POLICY(KEEP_ALL) | TLI_POLICY(EVERY_N) | TLI_POLICY(SELECTIVE) | \
+                             TLI_POLICY(NONE))
 
-TLI_IMPL tl_recompute_policy tl_recompute_policy_all(void) {
-    return tli_recompute_policy_of(TL_RECOMPUTE_POLICY_ALL);
-}
-TLI_IMPL tl_recompute_policy tl_recompute_policy_none(void) {
-    return tli_recompute_policy_of(TL_RECOMPUTE_POLICY_NONE);
-}
-
-TLI_IMPL tl_recompute_policy tl_recompute_policy_selective(uint64_t cost_threshold) {
-    tl_recompute_policy policy = tli_recompute_policy_of(TL_RECOMPUTE_POLICY_SELECTIVE);
-    policy.as.selective.cost_threshold = cost_threshold;
-    return policy;
-}
-
-TLI_IMPL tl_recompute_policy tl_recompute_policy_every_n(uint64_t n) {
-    tl_recompute_policy policy = tli_recompute_policy_of(TL_RECOMPUTE_POLICY_EVERY_N);
-    policy.as.every_n.n = n;
-    return policy;
-}
-
-TLI_IMPL tl_recompute_policy tl_default_recompute_policy(void) { return tl_recompute_policy_selective(100); }
-
-TLI_IMPL tl_result tl_check_recompute_policy(tl_env *env, const tl_recompute_policy *policy) {
-    const tli_function function = TLI_IN(CHECK_RECOMPUTE_POLICY);
-    TL_ASSERT(policy);
-    if (!tli_is_below((int64_t)policy->kind, TL_RECOMPUTE_POLICY_COUNT))
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(KIND_UNKNOWN));
-    if (policy->kind == TL_RECOMPUTE_POLICY_EVERY_N && !policy->as.every_n.n)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(N_MUST_BE_POSITIVE));
-    return TL_OK;
+// Check the policy of a manager or of an online run. Nothing is planned, so an interval must be given.
+static tl_result tli_check_online_policy(tl_env *env, tli_function function, const tl_policy *policy) {
+    tl_result result = tli_check_policy_kind(env, function, policy->kind, TLI_POLICIES_ONLINE,
+                                             TLI_RULE(POLICY_MUST_BE_ONLINE));
+    if (result || policy->kind != TL_POLICY_EVERY_N || policy->as.every_n.interval) return result;
+    return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INTERVAL_MUST_BE_POSITIVE));
 }
 
 // Whether the policy wants a checkpoint of this node and cost. The policy must have been checked.
-static int tli_wants_checkpoint(const tl_recompute_policy *policy, int32_t node, uint64_t cost) {
+static int tli_wants_checkpoint(const tl_policy *policy, int32_t node, uint64_t cost) {
     switch (policy->kind) {
-    case TL_RECOMPUTE_POLICY_ALL:       return 1;
-    case TL_RECOMPUTE_POLICY_NONE:      return 0;
-    case TL_RECOMPUTE_POLICY_SELECTIVE: return cost >= policy->as.selective.cost_threshold;
-    case TL_RECOMPUTE_POLICY_EVERY_N:   return (uint64_t)node % policy->as.every_n.n == 0;
-    case TL_RECOMPUTE_POLICY_COUNT:     break;
+    case TL_POLICY_KEEP_ALL:  return 1;
+    case TL_POLICY_NONE:      return 0;
+    case TL_POLICY_SELECTIVE: return cost >= policy->as.selective.cost_threshold;
+    case TL_POLICY_EVERY_N:   return (uint64_t)node % policy->as.every_n.interval == 0;
+    case TL_POLICY_CHEN_SQRT: case TL_POLICY_CHEN_GREEDY: case TL_POLICY_REVOLVE: case TL_POLICY_CHAIN:
+    case TL_POLICY_LAYERS: case TL_POLICY_FRACTION: case TL_POLICY_COUNT: break;
     }
     return 0;
 }
@@ -59037,6 +58967,13 @@ typedef struct tli_list { int32_t head, tail; } tli_list;  // entry + 1
 
 struct tl_manager {
     tl_env *env;
+    tli_entry *entries;              // these first: offsets that are short take less code
+    int32_t  entry_capacity, entry_count, free_entry;  // entry_count: ever used; free_entry: unused + 1
+    tli_cell *cells;
+    uint32_t cell_count;             // a power of two
+    int32_t  held, spilled;          // entries in use; of these, in the host tier
+    uint64_t clock;                  // timestamp of the last save
+    uint64_t droppable_bytes;        // in the device tier, neither kept nor borrowed
     tl_backend backend;
     tl_manager_desc desc;
     uint64_t budget[TL_TIER_COUNT];  // the lesser of the desc's and the backend's capacity
@@ -59044,15 +58981,8 @@ struct tl_manager {
     int32_t  device_is_finite;       // 1 = the backend knows its capacity: if add_block fails, it is full
     int32_t  host_visible;
     tli_store store;
-    tli_entry *entries;
-    int32_t  entry_capacity, entry_count, free_entry;  // entry_count: ever used; free_entry: unused + 1
-    tli_cell *cells;
-    uint32_t cell_count;             // a power of two
-    int32_t  held, spilled;          // entries in use; of these, in the host tier
     tli_list lists[2 * TLI_LIST_COUNT];
     uint32_t list_bits[2 * TLI_LIST_COUNT / 32];
-    uint64_t clock;                  // timestamp of the last save
-    uint64_t droppable_bytes;        // in the device tier, neither kept nor borrowed
     tl_checkpoint_info *candidates;  // TL_EVICTION_CALLER
     int32_t *candidate_entries;
     int32_t  candidate_capacity, candidate_entry_capacity;
@@ -60013,7 +59943,7 @@ static tl_result tli_check_manager(tl_env *env, const tl_backend *backend, const
     const tli_function function = TLI_IN(INIT_MANAGER);
     tli_rule why = TLI_NO_RULE;
     if (!backend->self && !backend->add_block) why = TLI_RULE(BACKEND_IS_NOT_INITIALISED);
-    else if (tl_check_recompute_policy(env, &desc->policy)) return TL_ERROR_INVALID_ARG;
+    else if (tli_check_online_policy(env, function, &desc->policy)) return TL_ERROR_INVALID_ARG;
     else if (!tli_is_below((int64_t)desc->eviction, TL_EVICTION_COUNT)) why = TLI_RULE(EVICTION_UNKNOWN);
     else if ((desc->eviction == TL_EVICTION_CALLER) != (desc->evict != NULL))
         why = TLI_RULE(EVICT_MUST_BE_GIVEN);
@@ -63309,8 +63239,8 @@ static tl_result tli_init_online(tl_run *run) {
     uint64_t items = tensors + nodes;
     int asks = run->desc.eviction == TL_EVICTION_CALLER;
     tl_plan flags;
-    int has_spans = run->desc.policy.kind != TL_RECOMPUTE_POLICY_EVERY_N ||
-                    tli_init_spans(env, run->graph, run->desc.policy.as.every_n.n, &o->spans);
+    int has_spans = run->desc.policy.kind != TL_POLICY_EVERY_N ||
+                    tli_init_spans(env, run->graph, run->desc.policy.as.every_n.interval, &o->spans);
     o->record = tli_steps_of(env);
     o->forward_uses = (int32_t *)tli_alloc_array(env, tensors, sizeof *o->forward_uses);
     o->backward_uses = (int32_t *)tli_alloc_array(env, tensors, sizeof *o->backward_uses);
@@ -68412,7 +68342,7 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
 #ifdef TL_NO_PLANNERS
         return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_CACHED_TL_NO_PLANNERS));
 #else
-        if (desc->plan || desc->policy.kind != TL_RECOMPUTE_POLICY_ALL || desc->eviction || desc->codec)
+        if (desc->plan || desc->policy.kind != TL_POLICY_KEEP_ALL || desc->eviction || desc->codec)
             return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_CACHED_MAKES_PLANS));
 #endif
     }
@@ -68437,7 +68367,7 @@ static tl_result tli_match_strategy(tl_run *run, const tl_strategy *strategy) {
         why = TLI_RULE(STRATEGY_GRADIENT_INTERVAL_AND_PLAN);
     if (desc->checkpoints && !gradient->checkpointed)
         why = TLI_RULE(STRATEGY_GRADIENT_NOT_CHECKPOINTED_BUT);
-    if (desc->policy.kind != TL_RECOMPUTE_POLICY_ALL && gradient->computes &&
+    if (desc->policy.kind != TL_POLICY_KEEP_ALL && gradient->computes &&
         (!gradient->checkpointed || gradient->checkpoint_interval))
         why = TLI_RULE(STRATEGY_GRADIENT_SAYS_WHAT_IS_KEPT);
     if (gradient->accumulation_steps > INT32_MAX)
@@ -68475,9 +68405,9 @@ static tl_result tli_apply_strategy(tl_run *run) {
     if (!desc->repeat_count) desc->repeat_count = (int32_t)(strategy->gradient.accumulation_steps / slot_total);
 #ifndef TL_NO_ONLINE
     if (run->is_online) {
+        tl_policy asked;
         run->checkpoints_on = run->inference || strategy->gradient.checkpointed;
-        if (strategy->gradient.checkpoint_interval)
-            desc->policy = tl_recompute_policy_every_n(strategy->gradient.checkpoint_interval);
+        if (tl_find_policy(strategy, &asked)) desc->policy = asked;
     }
 #endif
     return TL_OK;
@@ -68488,7 +68418,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
     tli_rule why = TLI_NO_RULE;
     tl_result result = TL_OK;
 #ifndef TL_NO_ONLINE
-    result = tl_check_recompute_policy(run->env, &desc->policy);
+    result = tli_check_online_policy(run->env, TLI_IN(INIT_RUN), &desc->policy);
 #endif
     if (!result && desc->device) result = tl_check_device(run->env, desc->device);
     if (!result && desc->plan) result = tli_check_plan(run->env, TLI_IN(INIT_RUN_PLAN), desc->plan);
@@ -68506,7 +68436,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
     if (desc->inference != 0 && desc->inference != 1) why = TLI_RULE(INFERENCE_MUST_BE_0_OR_1);
     if (desc->checkpoints && desc->inference) why = TLI_RULE(CHECKPOINTS_FORWARD_ONLY_RUN_HAS_NONE);
     if ((desc->plan || desc->checkpoints) &&
-        (desc->policy.kind != TL_RECOMPUTE_POLICY_ALL || desc->eviction || desc->codec))
+        (desc->policy.kind != TL_POLICY_KEEP_ALL || desc->eviction || desc->codec))
         why = TLI_RULE(POLICY_EVICTION_CODEC_ARE_FOR_ONLINE);
 #if defined(TL_NO_PLANNERS) || defined(TL_NO_PRECISION)
     if (desc->formats || desc->loss_scaler)
@@ -69138,7 +69068,7 @@ static tl_result tli_try_least_online(tl_run *run, uint64_t host_live, uint64_t 
 
 // Policy none without a budget of the caller's asks for the least bytes.
 static int tli_wants_least_online(const tl_run *run) {
-    return run->desc.policy.kind == TL_RECOMPUTE_POLICY_NONE && run->checkpoints_on && !run->inference &&
+    return run->desc.policy.kind == TL_POLICY_NONE && run->checkpoints_on && !run->inference &&
            !run->desc.budget_bytes;
 }
 
@@ -73512,7 +73442,7 @@ typedef struct tli_op_run {
 static void tli_ask_for_plan(tli_op_run *o) {
     tl_run_desc *desc = &o->desc;
     if (desc->strategy || desc->plan || desc->checkpoints || desc->compiled || desc->eviction || desc->evict ||
-        desc->policy.kind != TL_RECOMPUTE_POLICY_ALL) return;
+        desc->policy.kind != TL_POLICY_KEEP_ALL) return;
     o->strategy.mode = TL_MODE_LAZY;
     o->strategy.memory = TL_MEMORY_POOLED;
     o->strategy.precision = TL_PRECISION_SINGLE;
@@ -73539,7 +73469,7 @@ static tl_run_desc tli_desc_of_plan(const tli_op_run *o, const tl_plan *plan) {
     desc.may_split = 0;
     desc.eviction = (tl_eviction)0;
     desc.evict = NULL;
-    desc.policy.kind = TL_RECOMPUTE_POLICY_ALL;
+    desc.policy.kind = TL_POLICY_KEEP_ALL;
     desc.codec = TL_CODEC_NONE;
     desc.repeat_count = 0;
     return desc;

@@ -378,7 +378,7 @@ static void inputs_stay_when_checkpoints_are_switched(void **state) {
     memset(layers, 0, sizeof layers);
     bed_open(&b, &none, 0, 5, 8);
     b.desc.load = NULL;
-    b.desc.policy = tl_recompute_policy_none();
+    b.desc.policy = tl_policy_none();
     for (i = 0; i < 40; i++) {
         layers[i].forward = mixer_forward;
         layers[i].backward = mixer_backward;

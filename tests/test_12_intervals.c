@@ -204,7 +204,7 @@ static tl_result init_none(bed *b, const tl_graph *graph, tl_strategy *strategy,
     *strategy = tl_with_memory(interval_of(TL_MODE_EAGER, 0), TL_MEMORY_STANDARD);
     bed_open(b, graph, 0, 0, 1);
     b->desc.strategy = strategy;
-    b->desc.policy = tl_recompute_policy_none();
+    b->desc.policy = tl_policy_none();
     b->desc.budget_bytes = budget;
     return bed_init(b);
 }
@@ -299,7 +299,7 @@ static void policy_none_uses_a_budget_and_may_be_switched_off(void **state) {
         tl_strategy strategy = tl_with_memory(interval_of(TL_MODE_EAGER, 0), (tl_memory)memories[m % 2]);
         bed_open(&b, &graph, 0, 0, 1);
         b.desc.strategy = &strategy;
-        b.desc.policy = tl_recompute_policy_none();
+        b.desc.policy = tl_policy_none();
         b.desc.device = m < 2 ? NULL : &device;
         bed_must_init(&b);
         (void)bed_step(&b, 0);

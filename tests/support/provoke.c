@@ -334,9 +334,9 @@ static void provoke_manager(provoking *p, const tl_backend *backend) {
     memset(&desc, 0, sizeof desc);
     memset(&save, 0, sizeof save);
     memset(data, 1, sizeof data);
-    desc.policy = tl_recompute_policy_every_n(0);
-    FAILS(tl_check_recompute_policy(&p->env, &desc.policy));
-    desc.policy = tl_recompute_policy_all();
+    desc.policy = tl_policy_every_n(0);
+    FAILS(tl_init_manager(&p->env, backend, &desc, &manager));
+    desc.policy = tl_policy_keep_all();
     desc.checkpoint_capacity = -1;
     FAILS(tl_init_manager(&p->env, backend, &desc, &manager));
     desc.checkpoint_capacity = 0;
