@@ -1040,7 +1040,7 @@ static void rules_of_policies_have_a_sentence_each(void **state) {
     assert_int_equal(tl_check_policy(NULL, &policy), TL_OK);
     memset(&policy, 0, sizeof policy);
     policy.kind = TL_POLICY_FRACTION;
-    assert_policy_refused(&policy, "tl_check_policy: dynamic layer_count: must be > 0");
+    assert_policy_refused(&policy, "tl_check_policy: fraction: layer_count: must be > 0");
     policy.as.fraction.layer_count = 5;
     assert_int_equal(tl_check_policy(NULL, &policy), TL_OK);
     policy.as.fraction.memory_fraction = 1.5;

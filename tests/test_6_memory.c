@@ -47,9 +47,9 @@ static answer ask(tl_env *env, const question *q) {
     } else if (q->entry == DYNAMIC) {
         tl_checkpoint_config config;
         memset(&config, 0, sizeof config);
-        config.strategy.kind = TL_CHECKPOINT_DYNAMIC;
-        config.strategy.as.dynamic.layer_count = (uint64_t)q->graph->node_count - 1;
-        config.strategy.as.dynamic.memory_fraction = 0.7;
+        config.policy.kind = TL_POLICY_FRACTION;
+        config.policy.as.fraction.layer_count = (uint64_t)q->graph->node_count - 1;
+        config.policy.as.fraction.memory_fraction = 0.7;
         a.result = tl_plan_checkpoints(env, q->graph, &config, &a.plan);
     } else {
         tl_policy_desc desc;
