@@ -586,7 +586,7 @@ TLDEF tl_result tl_parse_strategy_json(tl_env *env, const char *text, size_t len
 //     layers           x           x   x              a list: 1, 4, 5
 //     none
 //
-// Each that carries policies out takes some kinds and refuses the others with a sentence that lists those that it takes:
+// Who carries policies out takes some kinds, and refuses the others with a sentence that lists these:
 //
 //                              keep-all  every-n  chen-sqrt  selective  none  layers  fraction
 //                                                 chen-greedy
@@ -2003,7 +2003,7 @@ TLDEF tl_checkpoint_config tl_checkpoint_none(void);                      // the
 TLDEF tl_checkpoint_config tl_checkpoint_uniform(uint64_t interval);      // flags on
 TLDEF tl_checkpoint_config tl_checkpoint_selective(const uint64_t *layers, uint64_t layer_count);  // borrowed
 
-// The same with a fraction.
+// Make a config with a fraction.
 //
 // Errors:  TL_ERROR_INVALID_ARG: layer_count 0, or memory_fraction not in [0, 1]; *config is that of
 //          tl_checkpoint_none then.
@@ -2037,13 +2037,14 @@ TLDEF int tl_keeps_layer(const tl_checkpoint_config *config, uint64_t layer);
 //   kept   [layer_count] overwritten with 1 = kept, 0 = recomputed; layer_count is that of the
 //          graph: its highest layer number + 1
 //
-// A fraction chooses layers and those inner tensors that the flags allow to drop; kept tells the layers. Of up to
-// 12 choices it tries all sets, and of up to 12 layers all sets that drop what is inner. For more choices,
-// segments of up to 90 layers (45, where both units are chosen from) between two kept ones are measured in
-// evenly spaced kept sets, with the inner tensors of each kind of unit kept or not, and a label search over
-// (live bytes, cost) combines the segments at least cost; then single choices are added and exchanged. If
-// layers read only the layer below and nothing inner is chosen, this has equalled brute force on every graph
-// tried; else it is a heuristic. Every candidate is simulated, so the set is always within the fraction.
+// A fraction chooses layers and those inner tensors that the flags allow to drop; kept tells the layers. Of
+// up to 12 choices it tries all sets, and of up to 12 layers all sets that drop what is inner. For more
+// choices, segments of up to 90 layers (45, where both units are chosen from) between two kept ones are
+// measured in evenly spaced kept sets, with the inner tensors of each kind of unit kept or not, and a label
+// search over (live bytes, cost) combines the segments at least cost; then single choices are added and
+// exchanged. If layers read only the layer below and nothing inner is chosen, this has equalled brute force
+// on every graph tried; else it is a heuristic. Every candidate is simulated, so the set is always within
+// the fraction.
 //
 // Errors:  those of tl_check_graph and tl_check_checkpoint_config; TL_ERROR_INFEASIBLE names the
 //          least peak found and its node.
@@ -2240,8 +2241,8 @@ TLDEF size_t tl_print_checkpoint_config(const tl_checkpoint_config *config, char
 
 // Write or parse JSON as serde_json writes the seed's struct, so that files of the crate load:
 // {"strategy":{"Uniform":{"interval":2}},"checkpoint_attention":true,"checkpoint_ffn":true,
-// "min_checkpoint_interval":1}. None is keep-all there, Uniform every-n, Selective layers, Dynamic fraction, and
-// ? what configs do not carry out. The parser takes the keys in any order and ignores unknown ones; a
+// "min_checkpoint_interval":1}. There None is keep-all, Uniform every-n, Selective layers and Dynamic fraction;
+// ? is what configs do not carry out. The parser takes the keys in any order and ignores unknown ones; a
 // key that is missing or comes twice is an error. As in the crate, the rules of a config are
 // checked separately, by tl_check_checkpoint_config. The parsed config owns its layers: release it
 // with tl_free_checkpoint_config.
@@ -5222,9 +5223,9 @@ typedef struct tl_run_desc {
     uint64_t base_bytes;              // taken from the budget: weights, gradients, optimizer state
 
     // Online decisions.
-    tl_policy   policy;               // as in tl_manager_desc; 0 = keep-all. none without budget_bytes: the least
-                                      // bytes that work; a chain of n is n * n / 2 forwards then, a budget makes
-                                      // it fewer
+    tl_policy   policy;               // as in tl_manager_desc; 0 = keep-all. none without budget_bytes: the
+                                      // least bytes that work; a chain of n is n * n / 2 forwards then, a
+                                      // budget makes it fewer
     tl_eviction eviction;             // 0 = cost
     tl_evict_fn evict;                // TL_EVICTION_CALLER only; tl_init_run calls it, too
     void       *evict_user;
@@ -6666,7 +6667,7 @@ static size_t tli_finish(tli_writer *w) {
     X(BACKEND_RELEASE_ON, "release_on") \
     X(BACKEND_MEASURE_ACCOUNT, "measure_account") \
     /* [11] MANAGER */ \
-    X(CHECK_RECOMPUTE_POLICY, "tl_check_recompute_policy") \
+    X(CHECK_POLICY, "tl_check_policy") \
     X(INIT_MANAGER, "tl_init_manager") \
     X(FREE_MANAGER, "tl_free_manager") \
     X(SAVE_CHECKPOINT, "tl_save_checkpoint") \
@@ -6738,8 +6739,7 @@ static size_t tli_finish(tli_writer *w) {
     X(SCATTER_RUN, "tl_scatter_run") \
     X(GATHER_RUN, "tl_gather_run") \
     X(LOAD_VARIABLES, "tl_load_variables") \
-    X(COMPILE_PARALLEL, "tl_compile_parallel") \
-    X(CHECK_POLICY, "tl_check_policy")
+    X(COMPILE_PARALLEL, "tl_compile_parallel")
 
 // -- errors: rules --
 //
@@ -23251,7 +23251,7 @@ TLI_IMPL int tl_keeps_layer(const tl_checkpoint_config *config, uint64_t layer) 
         return policy->as.layers.list &&
                tli_selects(policy->as.layers.list, policy->as.layers.count, interval, layer);
     if (policy->kind != TL_POLICY_EVERY_N || !policy->as.every_n.interval) return 0;
-    n = policy->as.every_n.interval;    // the distance of kept layers is its least multiple that is large enough
+    n = policy->as.every_n.interval;  // the distance of kept layers is its least multiple that is large enough
     times = interval / n + (interval % n != 0);
     if (!tli_mul_u64(n, times ? times : 1, &interval)) return !layer;
     return layer % interval == 0;
@@ -75496,6 +75496,67 @@ TLI_IMPL tl_result tl_write_front_svg(tl_env *env, const tl_precision_front *fro
 #define states              variables           // of tl_run_desc
 #define state_count         variable_count
 #define remade_counts       recompute_counts    // of tl_fusion_plan
+
+// Which activations stay is a tl_policy. Fields that have moved into it have no old name, because a macro of so
+// common a word would hit others: tl_checkpoint_config.strategy, now policy; interval, slot_count and
+// cost_threshold of tl_policy_desc, whose policy was the kind alone; as.every_n.n, now as.every_n.interval;
+// as.uniform, as.selective and as.dynamic of a config, now as.every_n, as.layers and as.fraction.
+#define tl_checkpoint                 tl_policy
+#define tl_checkpoint_kind            tl_policy_kind
+#define TL_CHECKPOINT_NONE            TL_POLICY_KEEP_ALL    // it made no checkpoints and kept everything
+#define TL_CHECKPOINT_UNIFORM         TL_POLICY_EVERY_N
+#define TL_CHECKPOINT_SELECTIVE       TL_POLICY_LAYERS      // by a list; selective is by cost
+#define TL_CHECKPOINT_DYNAMIC         TL_POLICY_FRACTION
+#define TL_CHECKPOINT_COUNT           TL_POLICY_COUNT
+#define tl_recompute_policy           tl_policy
+#define tl_recompute_policy_kind      tl_policy_kind
+#define TL_RECOMPUTE_POLICY_ALL       TL_POLICY_KEEP_ALL
+#define TL_RECOMPUTE_POLICY_NONE      TL_POLICY_NONE
+#define TL_RECOMPUTE_POLICY_SELECTIVE TL_POLICY_SELECTIVE
+#define TL_RECOMPUTE_POLICY_EVERY_N   TL_POLICY_EVERY_N
+#define TL_RECOMPUTE_POLICY_COUNT     TL_POLICY_COUNT
+#define tl_recompute_policy_all       tl_policy_keep_all
+#define tl_recompute_policy_none      tl_policy_none
+#define tl_recompute_policy_selective tl_policy_selective
+#define tl_recompute_policy_every_n   tl_policy_every_n
+#define tl_check_recompute_policy     tl_check_policy       // every-n 0 passes here; who takes it refuses it
+#define tl_name_recompute_policy      tl_name_policy        // "all" is "keep-all"
+#define tl_parse_recompute_policy     tl_parse_policy       // likewise
+
+#ifndef TL_NO_ONLINE
+static inline tl_policy tl_default_recompute_policy(void) { return tl_policy_selective(100); }
+#endif
+
+#ifndef TL_NO_PLANNERS
+// The names of policies in the JSON of configs; tl_parse_checkpoint_config_json reads these, too.
+#define TL_CHECKPOINTS(X) \
+    X(TL_CHECKPOINT_NONE,      "None",      "keep every activation")                              \
+    X(TL_CHECKPOINT_UNIFORM,   "Uniform",   "keep the layers whose number is divisible by the interval") \
+    X(TL_CHECKPOINT_SELECTIVE, "Selective", "keep the layers of a list")                          \
+    X(TL_CHECKPOINT_DYNAMIC,   "Dynamic",   "the cheapest kept set below a fraction of the keep-all peak")
+
+static inline const char *tl_name_checkpoint(tl_policy_kind kind) {
+#define TLI_OLD_NAME(id, name, help) if (kind == id) return name;
+    TL_CHECKPOINTS(TLI_OLD_NAME)
+#undef TLI_OLD_NAME
+    return "?";
+}
+
+#ifndef TL_NO_TEXT
+static inline int tl_parse_checkpoint(const char *text, tl_policy_kind *kind) {
+    int32_t value;
+    for (value = 0; value < TL_POLICY_COUNT; value++) {
+        const char *name = tl_name_checkpoint((tl_policy_kind)value);
+        size_t i = 0;
+        while (name[i] && name[i] == text[i]) i++;
+        *kind = (tl_policy_kind)value;
+        if (name[i] == text[i] && name[0] != '?') return 1;
+    }
+    *kind = TL_POLICY_KEEP_ALL;
+    return 0;
+}
+#endif
+#endif
 #endif
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)

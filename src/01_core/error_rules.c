@@ -120,7 +120,7 @@
     X(BACKEND_RELEASE_ON, "release_on") \
     X(BACKEND_MEASURE_ACCOUNT, "measure_account") \
     /* [11] MANAGER */ \
-    X(CHECK_RECOMPUTE_POLICY, "tl_check_recompute_policy") \
+    X(CHECK_POLICY, "tl_check_policy") \
     X(INIT_MANAGER, "tl_init_manager") \
     X(FREE_MANAGER, "tl_free_manager") \
     X(SAVE_CHECKPOINT, "tl_save_checkpoint") \
@@ -192,8 +192,7 @@
     X(SCATTER_RUN, "tl_scatter_run") \
     X(GATHER_RUN, "tl_gather_run") \
     X(LOAD_VARIABLES, "tl_load_variables") \
-    X(COMPILE_PARALLEL, "tl_compile_parallel") \
-    X(CHECK_POLICY, "tl_check_policy")
+    X(COMPILE_PARALLEL, "tl_compile_parallel")
 
 // -- errors: rules --
 //

@@ -203,7 +203,7 @@ TLDEF tl_result tl_parse_strategy_json(tl_env *env, const char *text, size_t len
 //     layers           x           x   x              a list: 1, 4, 5
 //     none
 //
-// Each that carries policies out takes some kinds and refuses the others with a sentence that lists those that it takes:
+// Who carries policies out takes some kinds, and refuses the others with a sentence that lists these:
 //
 //                              keep-all  every-n  chen-sqrt  selective  none  layers  fraction
 //                                                 chen-greedy

@@ -517,7 +517,7 @@ TLDEF tl_checkpoint_config tl_checkpoint_none(void);                      // the
 TLDEF tl_checkpoint_config tl_checkpoint_uniform(uint64_t interval);      // flags on
 TLDEF tl_checkpoint_config tl_checkpoint_selective(const uint64_t *layers, uint64_t layer_count);  // borrowed
 
-// The same with a fraction.
+// Make a config with a fraction.
 //
 // Errors:  TL_ERROR_INVALID_ARG: layer_count 0, or memory_fraction not in [0, 1]; *config is that of
 //          tl_checkpoint_none then.
@@ -551,13 +551,14 @@ TLDEF int tl_keeps_layer(const tl_checkpoint_config *config, uint64_t layer);
 //   kept   [layer_count] overwritten with 1 = kept, 0 = recomputed; layer_count is that of the
 //          graph: its highest layer number + 1
 //
-// A fraction chooses layers and those inner tensors that the flags allow to drop; kept tells the layers. Of up to
-// 12 choices it tries all sets, and of up to 12 layers all sets that drop what is inner. For more choices,
-// segments of up to 90 layers (45, where both units are chosen from) between two kept ones are measured in
-// evenly spaced kept sets, with the inner tensors of each kind of unit kept or not, and a label search over
-// (live bytes, cost) combines the segments at least cost; then single choices are added and exchanged. If
-// layers read only the layer below and nothing inner is chosen, this has equalled brute force on every graph
-// tried; else it is a heuristic. Every candidate is simulated, so the set is always within the fraction.
+// A fraction chooses layers and those inner tensors that the flags allow to drop; kept tells the layers. Of
+// up to 12 choices it tries all sets, and of up to 12 layers all sets that drop what is inner. For more
+// choices, segments of up to 90 layers (45, where both units are chosen from) between two kept ones are
+// measured in evenly spaced kept sets, with the inner tensors of each kind of unit kept or not, and a label
+// search over (live bytes, cost) combines the segments at least cost; then single choices are added and
+// exchanged. If layers read only the layer below and nothing inner is chosen, this has equalled brute force
+// on every graph tried; else it is a heuristic. Every candidate is simulated, so the set is always within
+// the fraction.
 //
 // Errors:  those of tl_check_graph and tl_check_checkpoint_config; TL_ERROR_INFEASIBLE names the
 //          least peak found and its node.
@@ -754,8 +755,8 @@ TLDEF size_t tl_print_checkpoint_config(const tl_checkpoint_config *config, char
 
 // Write or parse JSON as serde_json writes the seed's struct, so that files of the crate load:
 // {"strategy":{"Uniform":{"interval":2}},"checkpoint_attention":true,"checkpoint_ffn":true,
-// "min_checkpoint_interval":1}. None is keep-all there, Uniform every-n, Selective layers, Dynamic fraction, and
-// ? what configs do not carry out. The parser takes the keys in any order and ignores unknown ones; a
+// "min_checkpoint_interval":1}. There None is keep-all, Uniform every-n, Selective layers and Dynamic fraction;
+// ? is what configs do not carry out. The parser takes the keys in any order and ignores unknown ones; a
 // key that is missing or comes twice is an error. As in the crate, the rules of a config are
 // checked separately, by tl_check_checkpoint_config. The parsed config owns its layers: release it
 // with tl_free_checkpoint_config.

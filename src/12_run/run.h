@@ -259,9 +259,9 @@ typedef struct tl_run_desc {
     uint64_t base_bytes;              // taken from the budget: weights, gradients, optimizer state
 
     // Online decisions.
-    tl_policy   policy;               // as in tl_manager_desc; 0 = keep-all. none without budget_bytes: the least
-                                      // bytes that work; a chain of n is n * n / 2 forwards then, a budget makes
-                                      // it fewer
+    tl_policy   policy;               // as in tl_manager_desc; 0 = keep-all. none without budget_bytes: the
+                                      // least bytes that work; a chain of n is n * n / 2 forwards then, a
+                                      // budget makes it fewer
     tl_eviction eviction;             // 0 = cost
     tl_evict_fn evict;                // TL_EVICTION_CALLER only; tl_init_run calls it, too
     void       *evict_user;

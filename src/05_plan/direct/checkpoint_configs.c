@@ -122,7 +122,7 @@ TLI_IMPL int tl_keeps_layer(const tl_checkpoint_config *config, uint64_t layer) 
         return policy->as.layers.list &&
                tli_selects(policy->as.layers.list, policy->as.layers.count, interval, layer);
     if (policy->kind != TL_POLICY_EVERY_N || !policy->as.every_n.interval) return 0;
-    n = policy->as.every_n.interval;    // the distance of kept layers is its least multiple that is large enough
+    n = policy->as.every_n.interval;  // the distance of kept layers is its least multiple that is large enough
     times = interval / n + (interval % n != 0);
     if (!tli_mul_u64(n, times ? times : 1, &interval)) return !layer;
     return layer % interval == 0;
