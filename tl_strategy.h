@@ -28,7 +28,7 @@
 
    CONTENTS          (every name below is a banner: search for "[2]")
        [1] CORE          results, env, sinks, random numbers, version
-       [2] STRATEGY      what the caller wants, in seven fields
+       [2] STRATEGY      what the caller wants, in seven fields; which activations stay
        [3] GRAPH         nodes, tensors, sizes, costs; the device; .tlg text; layers, fusion
        [4] LAYOUT        put buffers with lifetimes at offsets
        [5] PLAN          steps, the simulator, checkpoint configs; plans as text and C tables
@@ -387,7 +387,7 @@ extern "C" {
 #endif
 
 // ============================================================================
-// [2] STRATEGY -- what the caller wants, in seven fields
+// [2] STRATEGY -- what the caller wants, in seven fields; which activations stay
 //
 //     tl_strategy --plan--> tl_plan --run--> your kernels on a tl_backend
 //       (what)     + graph    (how)
@@ -398,6 +398,8 @@ extern "C" {
 // value changes a step, a byte or a counter of the plan or of the run. Several workers need a
 // transport (tl_run_desc.transport): without one data and automatic run on one worker, model and
 // pipeline answer TL_ERROR_UNSUPPORTED with a sentence that names them.
+//
+// Which activations stay is said by a policy, here and in all sections below: tl_policy.
 //
 // The functions whose names end in _quick are rules of thumb that know no graph. The seed is the
 // Rust crate that this library began as; its strategies, texts and rules of thumb are kept.
@@ -571,6 +573,89 @@ TLDEF tl_result tl_parse_strategy(tl_env *env, const char *text, size_t length, 
 TLDEF size_t    tl_print_strategy_json(const tl_strategy *strategy, char *buf, size_t size);
 TLDEF tl_result tl_parse_strategy_json(tl_env *env, const char *text, size_t length, tl_strategy *strategy);
 #endif
+
+// -- policies: which activations stay --
+//
+// A policy is a named rule with its parameters. What does not stay is dropped and made again. Nodes and layers
+// have numbers: that of a node is its layer or, where it has none, its place in the listing; in a manager it is
+// the node of the key.
+//
+//     number       0   1   2   3   4   5   6   7
+//     keep-all     x   x   x   x   x   x   x   x
+//     every-n, 3   x           x           x
+//     layers           x           x   x              a list: 1, 4, 5
+//     none
+//
+// Who carries policies out takes some kinds, and refuses the others with a sentence that lists these:
+//
+//                              keep-all  every-n  chen-sqrt  selective  none  layers  fraction
+//                                                 chen-greedy
+//                                                 revolve
+//                                                 chain
+//     tl_plan_policy              x         x         x          x
+//     tl_checkpoint_config        x         x                                   x        x
+//     manager, run without plan   x         x                    x        x
+//
+// A strategy has a number instead, of which tl_find_policy makes the policy: it asks for keep-all, for
+// every-n, or for what no policy names, the cheapest plan within the budget.
+
+// id, name, what stays. Those that tl_plan_policy carries out end with chain.
+#define TL_POLICIES(X) \
+    X(TL_POLICY_KEEP_ALL,    "keep-all",    "everything until backward has read it")                     \
+    X(TL_POLICY_EVERY_N,     "every-n",     "the nodes whose number is divisible by n")                  \
+    X(TL_POLICY_CHEN_SQRT,   "chen-sqrt",   "about sqrt(n) of the n cut nodes, evenly spaced")           \
+    X(TL_POLICY_CHEN_GREEDY, "chen-greedy", "a cut node whenever so many bytes were made since the last") \
+    X(TL_POLICY_SELECTIVE,   "selective",   "the nodes whose forward costs much, or much per byte")      \
+    X(TL_POLICY_REVOLVE,     "revolve",     "binomial checkpoints over the stages between cut nodes")    \
+    X(TL_POLICY_CHAIN,       "chain",       "what tl_plan_chain finds best, stage by stage")             \
+    X(TL_POLICY_NONE,        "none",        "nothing: all is made again from the inputs")                \
+    X(TL_POLICY_LAYERS,      "layers",      "the layers of a list")                                      \
+    X(TL_POLICY_FRACTION,    "fraction",    "the cheapest kept set below a fraction of the keep-all peak")
+
+typedef enum tl_policy_kind { TL_POLICIES(TLI_ENUM) TL_POLICY_COUNT } tl_policy_kind;
+
+// A kind with its parameters. Where a 0 lets tl_plan_policy choose, it tries several values and takes the
+// cheapest plan within the budget.
+typedef struct tl_policy {
+    tl_policy_kind kind;                                // 0 = keep-all
+    union {
+        struct { uint64_t interval; } every_n;          // n, > 0; tl_plan_policy: 0 = it chooses
+        struct { uint64_t interval; } chen_sqrt;        // of cut nodes; 0 = the square root of their number
+        struct { uint64_t cost_threshold; } selective;  // in the unit of the costs: what costs at least that
+                                                        // stays; tl_plan_policy: 0 = it chooses
+        struct { uint64_t slot_count; } revolve;        // checkpoints, of which the graph inputs are the
+                                                        // first; 0 = the most that fit
+        struct { const uint64_t *list; uint64_t count; } layers;            // [count], borrowed, no duplicates
+        struct { uint64_t layer_count; double memory_fraction; } fraction;  // > 0; 0..1
+    } as;
+} tl_policy;
+
+#ifndef TL_ONLY_TABLES
+// Make a policy of the seed's manager. Those of the seed's configs are made by tl_checkpoint_uniform and its
+// like; all others are a kind and its field, in a struct that is zero else.
+TLDEF tl_policy tl_policy_keep_all(void);
+TLDEF tl_policy tl_policy_none(void);
+TLDEF tl_policy tl_policy_selective(uint64_t cost_threshold);  // the seed's default is 100
+TLDEF tl_policy tl_policy_every_n(uint64_t interval);
+
+// Check what holds for a policy wherever it is used: a known kind, a list of layers that is there and without
+// duplicates, layer_count > 0 and memory_fraction in [0, 1].
+//
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY.
+// Cost:    O(1); layers O(n log n) and one allocation.
+TLDEF tl_result tl_check_policy(tl_env *env, const tl_policy *policy);
+
+// Find the policy that the gradient of a strategy asks for: keep-all, or every-n with its interval. Returns 0,
+// and sets *policy to keep-all, where it asks for none: forward only, or checkpointed without an interval.
+TLDEF int tl_find_policy(const tl_strategy *strategy, tl_policy *policy);
+
+// Name a kind; "?" if it is out of range.
+TLDEF const char *tl_name_policy(tl_policy_kind kind);  // "chen-sqrt"
+#ifndef TL_NO_TEXT
+// Parse exactly what tl_name_policy returns: 1 and the kind, or 0.
+TLDEF int tl_parse_policy(const char *text, tl_policy_kind *kind);
+#endif
+#endif  // TL_ONLY_TABLES
 
 #ifdef __cplusplus
 }
@@ -1897,50 +1982,31 @@ TLDEF tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t slot
 
 // -- checkpoint configs --
 
-// id, name in JSON, meaning
-#define TL_CHECKPOINTS(X) \
-    X(TL_CHECKPOINT_NONE,      "None",      "keep every activation")                              \
-    X(TL_CHECKPOINT_UNIFORM,   "Uniform",   "keep the layers whose number is divisible by the interval") \
-    X(TL_CHECKPOINT_SELECTIVE, "Selective", "keep the layers of a list")                          \
-    X(TL_CHECKPOINT_DYNAMIC,   "Dynamic",   "the cheapest kept set below a fraction of the keep-all peak")
-
-typedef enum tl_checkpoint_kind { TL_CHECKPOINTS(TLI_ENUM) TL_CHECKPOINT_COUNT } tl_checkpoint_kind;
-
-// Which layers a checkpoint config keeps.
-typedef struct tl_checkpoint {
-    tl_checkpoint_kind kind;                 // 0 = TL_CHECKPOINT_NONE
-    union {
-        struct { uint64_t interval; } uniform;                           // > 0
-        struct { const uint64_t *layers; uint64_t layer_count; } selective;  // no duplicates
-        struct { uint64_t layer_count; double memory_fraction; } dynamic;    // > 0, 0..1
-    } as;
-} tl_checkpoint;
-
 // Which layers keep their result, and whether the inner activations of attention and ffn units
 // (tl_node_desc.unit) are dropped and computed again, also in kept layers. A tensor is inner if it
 // has readers and all of them belong to its own layer. Every other tensor of a layer, and inner
-// tensors of other units, are kept if their layer is; nodes without a layer are always kept. Kind
-// None keeps everything and ignores the flags. With kind Dynamic a flag allows to drop, and the memory
-// fraction decides which inner tensors are dropped: as few as it takes, in kept layers and in others.
+// tensors of other units, are kept if their layer is; nodes without a layer are always kept. The policy
+// keep-all keeps everything and ignores the flags. With a fraction a flag allows to drop, and the fraction
+// decides which inner tensors are dropped: as few as it takes, in kept layers and in others.
 typedef struct tl_checkpoint_config {
-    tl_checkpoint strategy;
-    int32_t  checkpoint_attention;     // 1 = drop inner activations of attention units (Dynamic: or not, as
-                                       // the fraction asks for), 0 = keep them
+    tl_policy policy;                  // keep-all, every-n (of layers), layers or fraction; "strategy" in JSON
+    int32_t  checkpoint_attention;     // 1 = drop inner activations of attention units (fraction: or not, as
+                                       // it asks for), 0 = keep them
     int32_t  checkpoint_ffn;           // the same for ffn units
     uint64_t min_checkpoint_interval;  // kept layers are at least that far apart; 0 and 1 = no limit
     void    *memory;                   // what tl_free_checkpoint_config releases; 0 = nothing
 } tl_checkpoint_config;
 
 #ifndef TL_NO_PLANNERS
-// Make a config of one kind.
+// Make a config as the seed does, with its policy: keep-all, every-n, layers.
 TLDEF tl_checkpoint_config tl_checkpoint_none(void);                      // the default: flags off
 TLDEF tl_checkpoint_config tl_checkpoint_uniform(uint64_t interval);      // flags on
 TLDEF tl_checkpoint_config tl_checkpoint_selective(const uint64_t *layers, uint64_t layer_count);  // borrowed
 
-// Make a config of kind Dynamic.
+// Make a config with a fraction.
 //
-// Errors:  TL_ERROR_INVALID_ARG: layer_count 0, or memory_fraction not in [0, 1]; *config is none
-//          then.
+// Errors:  TL_ERROR_INVALID_ARG: layer_count 0, or memory_fraction not in [0, 1]; *config is that of
+//          tl_checkpoint_none then.
 TLDEF tl_result tl_checkpoint_dynamic(tl_env *env, uint64_t layer_count, double memory_fraction,
                                       tl_checkpoint_config *config);
 
@@ -1949,20 +2015,20 @@ TLDEF tl_checkpoint_config tl_with_checkpoint_attention(tl_checkpoint_config con
 TLDEF tl_checkpoint_config tl_with_checkpoint_ffn(tl_checkpoint_config config, int32_t on);
 TLDEF tl_checkpoint_config tl_with_min_interval(tl_checkpoint_config config, uint64_t interval);
 
-// Check every rule of a config: interval > 0, no duplicate layers, layer_count > 0, memory_fraction
-// in [0, 1], flags 0 or 1. With layer_count > 0, listed layers must be below it and a dynamic config must
-// be for that many layers.
+// Check every rule of a config: a policy that configs carry out, interval > 0, no duplicate layers,
+// layer_count > 0, memory_fraction in [0, 1], flags 0 or 1. With layer_count > 0, listed layers must be below
+// it and a fraction must be for that many layers.
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY.
 TLDEF tl_result tl_check_checkpoint_config(tl_env *env, const tl_checkpoint_config *config,
                                            uint64_t layer_count);
 
 // Tell whether a layer's result is kept: 1 or 0. The minimal interval is applied in ascending
-// order: a layer that is closer to the last kept one is not kept. None keeps all (the seed returns
-// false there, because no checkpoint is made). For dynamic the result is 0: ask
+// order: a layer that is closer to the last kept one is not kept. keep-all keeps all (the seed returns
+// false there, because no checkpoint is made). For a fraction the result is 0: ask
 // tl_find_kept_layers.
 //
-// Cost:    O(1); selective O(listed layers), times the number of kept ones if the list does not
+// Cost:    O(1); layers O(listed layers), times the number of kept ones if the list does not
 //          ascend and there is a minimal interval.
 TLDEF int tl_keeps_layer(const tl_checkpoint_config *config, uint64_t layer);
 
@@ -1971,17 +2037,18 @@ TLDEF int tl_keeps_layer(const tl_checkpoint_config *config, uint64_t layer);
 //   kept   [layer_count] overwritten with 1 = kept, 0 = recomputed; layer_count is that of the
 //          graph: its highest layer number + 1
 //
-// Dynamic chooses layers and those inner tensors that the flags allow to drop; kept tells the layers. Of up to
-// 12 choices it tries all sets, and of up to 12 layers all sets that drop what is inner. For more choices,
-// segments of up to 90 layers (45, where both units are chosen from) between two kept ones are measured in
-// evenly spaced kept sets, with the inner tensors of each kind of unit kept or not, and a label search over
-// (live bytes, cost) combines the segments at least cost; then single choices are added and exchanged. If
-// layers read only the layer below and nothing inner is chosen, this has equalled brute force on every graph
-// tried; else it is a heuristic. Every candidate is simulated, so the set is always within the fraction.
+// A fraction chooses layers and those inner tensors that the flags allow to drop; kept tells the layers. Of
+// up to 12 choices it tries all sets, and of up to 12 layers all sets that drop what is inner. For more
+// choices, segments of up to 90 layers (45, where both units are chosen from) between two kept ones are
+// measured in evenly spaced kept sets, with the inner tensors of each kind of unit kept or not, and a label
+// search over (live bytes, cost) combines the segments at least cost; then single choices are added and
+// exchanged. If layers read only the layer below and nothing inner is chosen, this has equalled brute force
+// on every graph tried; else it is a heuristic. Every candidate is simulated, so the set is always within
+// the fraction.
 //
 // Errors:  those of tl_check_graph and tl_check_checkpoint_config; TL_ERROR_INFEASIBLE names the
 //          least peak found and its node.
-// Cost:    dynamic: at most 4096 simulated plans, with more than 12 choices up to five times as
+// Cost:    fraction: at most 4096 simulated plans, with more than 12 choices up to five times as
 //          many, and 8 KiB of memory per layer during the search.
 TLDEF tl_result tl_find_kept_layers(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
                                     uint8_t *kept, uint64_t layer_count);
@@ -2013,9 +2080,8 @@ typedef struct tl_checkpoint_effect {
 TLDEF tl_result tl_measure_checkpoints(tl_env *env, const tl_graph *graph, uint64_t layer_count,
                                        const tl_checkpoint_config *config, tl_checkpoint_effect *effect);
 
-// Name a kind, and free a config.
-TLDEF const char *tl_name_checkpoint(tl_checkpoint_kind kind);  // "Uniform"; "?" out of range
-TLDEF void        tl_free_checkpoint_config(tl_env *env, tl_checkpoint_config *config);  // accepts zeroed ones
+// Free a config.
+TLDEF void tl_free_checkpoint_config(tl_env *env, tl_checkpoint_config *config);  // accepts zeroed ones
 #endif
 
 #ifndef TL_NO_TEXT
@@ -2169,15 +2235,14 @@ TLDEF const char *tl_name_code_form(tl_code_form form);  // "calls"; "?" if it i
 TLDEF int         tl_parse_code_form(const char *text, tl_code_form *form);  // exactly these: 1 and the value
 
 #ifndef TL_NO_PLANNERS
-// Parse exactly what tl_name_checkpoint returns: 1 and the value, or 0.
-TLDEF int tl_parse_checkpoint(const char *text, tl_checkpoint_kind *kind);
-
-// Write the config as the seed's summary: "Uniform checkpointing every 2 layers".
+// Write the config as the seed's summary: "Uniform checkpointing every 2 layers". Nothing for a policy that
+// configs do not carry out.
 TLDEF size_t tl_print_checkpoint_config(const tl_checkpoint_config *config, char *buf, size_t size);
 
 // Write or parse JSON as serde_json writes the seed's struct, so that files of the crate load:
 // {"strategy":{"Uniform":{"interval":2}},"checkpoint_attention":true,"checkpoint_ffn":true,
-// "min_checkpoint_interval":1}. The parser takes the keys in any order and ignores unknown ones; a
+// "min_checkpoint_interval":1}. There None is keep-all, Uniform every-n, Selective layers and Dynamic fraction;
+// ? is what configs do not carry out. The parser takes the keys in any order and ignores unknown ones; a
 // key that is missing or comes twice is an error. As in the crate, the rules of a config are
 // checked separately, by tl_check_checkpoint_config. The parsed config owns its layers: release it
 // with tl_free_checkpoint_config.
@@ -2515,29 +2580,11 @@ TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_pl
 // section 3 and Algorithm 3. Korthikanti et al., Reducing Activation Recomputation in Large
 // Transformer Models, 2022, arXiv:2205.05198, section 5. Griewank, Walther, 2000.
 
-// id, name, what is kept
-#define TL_POLICIES(X) \
-    X(TL_POLICY_KEEP_ALL,    "keep-all",    "everything until backward has read it")                     \
-    X(TL_POLICY_EVERY_N,     "every-n",     "the nodes whose number is divisible by n")                  \
-    X(TL_POLICY_CHEN_SQRT,   "chen-sqrt",   "about sqrt(n) of the n cut nodes, evenly spaced")           \
-    X(TL_POLICY_CHEN_GREEDY, "chen-greedy", "a cut node whenever so many bytes were made since the last") \
-    X(TL_POLICY_SELECTIVE,   "selective",   "the nodes whose forward costs much, or much per byte")      \
-    X(TL_POLICY_REVOLVE,     "revolve",     "binomial checkpoints over the stages between cut nodes")    \
-    X(TL_POLICY_CHAIN,       "chain",       "what tl_plan_chain finds best, stage by stage")
-
-typedef enum tl_policy { TL_POLICIES(TLI_ENUM) TL_POLICY_COUNT } tl_policy;
-
-// interval, slot_count and cost_threshold: each policy reads only the one that names it. 0 = the policy
-// chooses: it tries several values and takes the cheapest plan within the budget.
 typedef struct tl_policy_desc {
     const tl_graph *graph;      // not NULL
-    tl_policy policy;           // 0 = keep-all
-    uint64_t interval;          // every-n: of the numbers of nodes, which are their layers or, where they have
-                                // none, their places in the listing; 0 without a budget = the square root of
-                                // their count, rounded up. chen-sqrt: cut nodes; 0 = the square root of their
-                                // number, rounded, with any budget
-    uint64_t slot_count;        // revolve: checkpoints, the graph inputs are the first; 0 = the most that fit
-    uint64_t cost_threshold;    // selective: forwards below it are made again; 0 = see tl_plan_policy
+    tl_policy policy;           // of the kinds up to chain; 0 = keep-all. every-n 0 without a budget = the
+                                // square root of the count of numbers, rounded up; chen-sqrt 0 = with any
+                                // budget the square root, rounded
     uint64_t budget_bytes;      // of the arena and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only: keep-all alone can do that
@@ -2557,9 +2604,9 @@ typedef struct tl_policy_desc {
 // Places and budget are as in tl_plan_remat.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget of the plans tried
-//          and the node at which that plan peaks; TL_ERROR_INVALID_ARG: no such policy, inference with
-//          another than keep-all; TL_ERROR_OVERFLOW: a cost, or base_bytes and what a plan
-//          takes; TL_ERROR_NO_MEMORY. *plan is all zero then.
+//          and the node at which that plan peaks; TL_ERROR_INVALID_ARG: no such kind, one that no
+//          plan is made of, inference with another than keep-all; TL_ERROR_OVERFLOW: a cost, or base_bytes and
+//          what a plan takes; TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    every-n, chen-greedy, selective: at most some thousand plans of O(nodes + inputs) each;
 //          revolve: O(forwards) for each slot count; the memory of the plan, 12 bytes a step and with places
 //          20 bytes and more for each allocation, is what bounds it: slot_count 1 makes a plan of n^2 steps
@@ -2568,13 +2615,6 @@ typedef struct tl_policy_desc {
 //          times.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan);
-
-// Name a policy.
-TLDEF const char *tl_name_policy(tl_policy policy);     // "chen-sqrt"; "?" out of range
-#ifndef TL_NO_TEXT
-// Parse exactly what the tl_name_ function returns: 1 and the value, or 0.
-TLDEF int tl_parse_policy(const char *text, tl_policy *policy);
-#endif
 #endif
 
 #ifdef __cplusplus
@@ -4718,7 +4758,7 @@ extern "C" {
 // ============================================================================
 // [11] MANAGER -- the store and the online checkpoint manager
 //
-//     save 1, save 2, save 3 ...   budget full: an eviction policy picks one
+//     save 1, save 2, save 3 ...   budget full: an eviction picks one
 //
 //     device |  2  |  3  |  5  |        evicted: compressed, spilled to the host
 //     host   |  1  |                    tier, or dropped to be recomputed (4)
@@ -4736,7 +4776,7 @@ extern "C" {
 // would have to wait and the backend cannot, it returns TL_NOT_READY: everything is still held, the
 // work goes on, and the call can be repeated later.
 //
-// A victim is found in O(1). The policies oldest and least-recent find the exact one. For
+// A victim is found in O(1). The evictions oldest and least-recent find the exact one. For
 // largest and cost, checkpoints are sorted into classes, a quarter of a power of two wide in
 // bytes and three quarters in cost per byte, and the best of the first of each class is
 // taken. So a victim has at least 4/5 of the most bytes, or at most twice the least score;
@@ -4746,12 +4786,6 @@ extern "C" {
 // arXiv:2006.09616, section 2.
 // ============================================================================
 
-#define TL_RECOMPUTE_POLICIES(X) \
-    X(TL_RECOMPUTE_POLICY_ALL,       "all",       "checkpoint every activation")                  \
-    X(TL_RECOMPUTE_POLICY_NONE,      "none",      "checkpoint none: recompute everything from the inputs") \
-    X(TL_RECOMPUTE_POLICY_SELECTIVE, "selective", "checkpoint where recomputing costs at least a threshold") \
-    X(TL_RECOMPUTE_POLICY_EVERY_N,   "every-n",   "checkpoint the nodes whose number is divisible by n")
-
 #define TL_EVICTIONS(X) \
     X(TL_EVICTION_COST,    "cost",    "least cost per byte and staleness")    \
     X(TL_EVICTION_OLDEST,  "oldest",  "saved first")                          \
@@ -4759,32 +4793,7 @@ extern "C" {
     X(TL_EVICTION_LARGEST, "largest", "most bytes, of equals the oldest")     \
     X(TL_EVICTION_CALLER,  "caller",  "the one that the caller's function picks")
 
-typedef enum tl_recompute_policy_kind {
-    TL_RECOMPUTE_POLICIES(TLI_ENUM) TL_RECOMPUTE_POLICY_COUNT
-} tl_recompute_policy_kind;
 typedef enum tl_eviction { TL_EVICTIONS(TLI_ENUM) TL_EVICTION_COUNT } tl_eviction;
-
-typedef struct tl_recompute_policy {
-    tl_recompute_policy_kind kind;  // 0 = all
-    union {
-        struct { uint64_t cost_threshold; } selective;  // in the unit of the costs; at least that is kept
-        struct { uint64_t n; } every_n;                 // > 0
-    } as;
-} tl_recompute_policy;
-
-#ifndef TL_NO_ONLINE
-// Make a policy.
-TLDEF tl_recompute_policy tl_recompute_policy_all(void);
-TLDEF tl_recompute_policy tl_recompute_policy_none(void);
-TLDEF tl_recompute_policy tl_recompute_policy_selective(uint64_t cost_threshold);
-TLDEF tl_recompute_policy tl_recompute_policy_every_n(uint64_t n);
-TLDEF tl_recompute_policy tl_default_recompute_policy(void);  // the seed's: selective 100
-
-// Check a policy.
-//
-// Errors:  TL_ERROR_INVALID_ARG: unknown kind, n = 0.
-TLDEF tl_result tl_check_recompute_policy(tl_env *env, const tl_recompute_policy *policy);
-#endif
 
 // The key under which a checkpoint is held.
 typedef struct tl_checkpoint_key {
@@ -4824,7 +4833,7 @@ typedef struct tl_lock {
 typedef struct tl_manager_desc {
     uint64_t device_budget_bytes;  // 0 = no limit of your own
     uint64_t host_budget_bytes;    // 0 = no host tier; TL_UNLIMITED = no limit of your own
-    tl_recompute_policy policy;    // 0 = all
+    tl_policy   policy;            // keep-all, every-n, selective or none; of the nodes of keys. 0 = keep-all
     tl_eviction eviction;          // 0 = cost
     tl_evict_fn evict;             // TL_EVICTION_CALLER only
     void       *user;
@@ -4942,12 +4951,10 @@ TLDEF uint64_t tl_find_memory_usage(tl_manager *manager);      // bytes in the d
 TLDEF uint64_t tl_find_checkpoint_count(tl_manager *manager);  // held, in any tier
 TLDEF void     tl_measure_manager(tl_manager *manager, tl_checkpoint_statistics *statistics);
 
-// Name a kind; "?" if it is out of range.
-TLDEF const char *tl_name_recompute_policy(tl_recompute_policy_kind kind);  // "every-n"
-TLDEF const char *tl_name_eviction(tl_eviction eviction);                   // "oldest"
+// Name an eviction; "?" if it is out of range.
+TLDEF const char *tl_name_eviction(tl_eviction eviction);  // "oldest"
 #ifndef TL_NO_TEXT
 // Parse exactly what the tl_name_ function returns: 1 and the value, or 0.
-TLDEF int tl_parse_recompute_policy(const char *text, tl_recompute_policy_kind *kind);
 TLDEF int tl_parse_eviction(const char *text, tl_eviction *eviction);
 #endif
 #endif  // TL_NO_ONLINE
@@ -5198,7 +5205,7 @@ typedef struct tl_run_desc {
     // cached, see version below.
     const tl_strategy *strategy;      // 0 = from the fields below; read during the call
     const tl_plan     *plan;          // must outlive the run; 0 = made from the fields below, or online
-    const tl_checkpoint_config *checkpoints;  // lazy: keep these; a dynamic config stays within the budgets,
+    const tl_checkpoint_config *checkpoints;  // lazy: keep these; that of a fraction stays within the budgets,
                                       // too. Read during the call
     const tl_device   *device;        // for simulated times; 0 = copies take no time; read in the call
     int32_t            inference;     // 1 = forward only; ignored with a plan or a strategy
@@ -5218,8 +5225,9 @@ typedef struct tl_run_desc {
     uint64_t base_bytes;              // taken from the budget: weights, gradients, optimizer state
 
     // Online decisions.
-    tl_recompute_policy policy;       // 0 = all. none without budget_bytes: the least bytes that work; a chain
-                                      // of n is n * n / 2 forwards then, a budget makes it fewer
+    tl_policy   policy;               // as in tl_manager_desc; 0 = keep-all. none without budget_bytes: the
+                                      // least bytes that work; a chain of n is n * n / 2 forwards then, a
+                                      // budget makes it fewer
     tl_eviction eviction;             // 0 = cost
     tl_evict_fn evict;                // TL_EVICTION_CALLER only; tl_init_run calls it, too
     void       *evict_user;
@@ -6661,7 +6669,7 @@ static size_t tli_finish(tli_writer *w) {
     X(BACKEND_RELEASE_ON, "release_on") \
     X(BACKEND_MEASURE_ACCOUNT, "measure_account") \
     /* [11] MANAGER */ \
-    X(CHECK_RECOMPUTE_POLICY, "tl_check_recompute_policy") \
+    X(CHECK_POLICY, "tl_check_policy") \
     X(INIT_MANAGER, "tl_init_manager") \
     X(FREE_MANAGER, "tl_free_manager") \
     X(SAVE_CHECKPOINT, "tl_save_checkpoint") \
@@ -6812,7 +6820,11 @@ static size_t tli_finish(tli_writer *w) {
     X(EXPECTED_FUSION_AND_TRUE_OR_FALSE, "expected \"- Fusion:\" and true or false", "line") \
     X(EXPECTED_PROFILING_AND_TRUE_OR_FALSE, "expected \"- Profiling:\" and true or false", "line") \
     X(TEXT_AFTER_SUMMARY, "text after the summary", "line") \
-    X(THIS_KIND_HAS_NO_COUNT, "this kind has no count", "line, column")
+    X(THIS_KIND_HAS_NO_COUNT, "this kind has no count", "line, column") \
+    X(POLICY_MUST_BE_OF_CONFIGS, "policy: must be keep-all, every-n, layers or fraction", "") \
+    X(POLICY_MUST_BE_OF_PLANS, \
+      "policy: must be keep-all, every-n, chen-sqrt, chen-greedy, selective, revolve or chain", "") \
+    X(POLICY_MUST_BE_ONLINE, "policy: must be keep-all, every-n, selective or none", "")
 
 // -- errors: rules of [3] GRAPH --
 
@@ -7113,7 +7125,7 @@ static size_t tli_finish(tli_writer *w) {
     X(NO_MEMORY_TO_COUNT_FORWARDS, "no memory to count forwards", "") \
     X(NAME_MUST_BE_1_TO_48_LETTERS_DIGITS, \
       "name: must be 1 to 48 letters, digits and single _, a letter first and no _ at the end", "") \
-    X(DYNAMIC_LAYER_COUNT_MUST_BE_POSITIVE, "dynamic layer_count: must be > 0", "") \
+    X(DYNAMIC_LAYER_COUNT_MUST_BE_POSITIVE, "fraction: layer_count: must be > 0", "") \
     X(MEMORY_FRACTION_MUST_BE_IN_0_TO_1, "memory_fraction: must be in [0, 1]", "") \
     X(LAYERS_MISSING, "layers: missing", "") \
     X(LAYERS_IS_NOT_BELOW_NUMBER_OF_LAYERS, "layers: %0 is not below the number of layers", "layer") \
@@ -7121,7 +7133,7 @@ static size_t tli_finish(tli_writer *w) {
     X(LAYERS_IS_LISTED_TWICE, "layers: %0 is listed twice", "layer") \
     X(CHECKPOINT_ATTENTION_CHECKPOINT_FFN, "checkpoint_attention, checkpoint_ffn: must be 0 or 1", "") \
     X(INTERVAL_MUST_BE_POSITIVE, "interval: must be > 0", "") \
-    X(DYNAMIC_LAYER_COUNT_MUST_BE_NUMBER, "dynamic layer_count: must be the number of layers, %0", "layer") \
+    X(DYNAMIC_LAYER_COUNT_MUST_BE_NUMBER, "fraction: layer_count: must be the number of layers, %0", "layer") \
     X(STRATEGY_THERE_IS_NO_SUCH_KIND, "strategy: there is no such kind", "") \
     X(NO_MEMORY_FOR_LAYERS, "no memory for the layers", "") \
     X(NO_MEMORY_FOR_SEARCH, "no memory for the search", "") \
@@ -10307,6 +10319,129 @@ TLI_IMPL tl_result tl_parse_strategy_json(tl_env *env, const char *text, size_t 
 #endif  // TL_NO_TEXT
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
+
+// Policies: names, constructors, and rules. Who carries policies out gives the set of kinds that it takes, and
+// the sentence that lists them.
+
+static const char *const tli_policy_names[] = { TL_POLICIES(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_policy(tl_policy_kind kind) {
+    return tli_name(tli_policy_names, TL_POLICY_COUNT, (int64_t)kind);
+}
+
+#ifndef TL_NO_TEXT
+TLI_IMPL int tl_parse_policy(const char *text, tl_policy_kind *kind) {
+    int32_t value;
+    int ok = tli_parse_name(tli_policy_names, TL_POLICY_COUNT, text, tli_text_length(text), &value);
+    *kind = (tl_policy_kind)value;
+    return ok;
+}
+#endif
+
+static tl_policy tli_policy_of(tl_policy_kind kind) {
+    tl_policy policy;
+    tli_zero(&policy, sizeof policy);
+    policy.kind = kind;
+    return policy;
+}
+
+TLI_IMPL tl_policy tl_policy_keep_all(void) { return tli_policy_of(TL_POLICY_KEEP_ALL); }
+
+TLI_IMPL tl_policy tl_policy_none(void) { return tli_policy_of(TL_POLICY_NONE); }
+
+TLI_IMPL tl_policy tl_policy_selective(uint64_t cost_threshold) {
+    tl_policy policy = tli_policy_of(TL_POLICY_SELECTIVE);
+    policy.as.selective.cost_threshold = cost_threshold;
+    return policy;
+}
+
+TLI_IMPL tl_policy tl_policy_every_n(uint64_t interval) {
+    tl_policy policy = tli_policy_of(TL_POLICY_EVERY_N);
+    policy.as.every_n.interval = interval;
+    return policy;
+}
+
+TLI_IMPL int tl_find_policy(const tl_strategy *strategy, tl_policy *policy) {
+    TL_ASSERT(strategy && policy);
+    tli_zero(policy, sizeof *policy);
+    if (!strategy->gradient.checkpoint_interval)
+        return strategy->gradient.computes && !strategy->gradient.checkpointed;
+    policy->kind = TL_POLICY_EVERY_N;
+    policy->as.every_n.interval = strategy->gradient.checkpoint_interval;
+    return 1;
+}
+
+// -- rules of policies --
+
+#define TLI_POLICY(id) (UINT32_C(1) << TL_POLICY_##id)  // a kind in a set of kinds
+#define TLI_POLICIES_ALL ((UINT32_C(1) << TL_POLICY_COUNT) - 1)
+
+// Refuse a kind that there is not, and one that is not in the set: `others` is the rule that lists those.
+static tl_result tli_check_policy_kind(tl_env *env, tli_function function, tl_policy_kind kind,
+                                       uint32_t kinds, tli_rule others) {
+    if ((uint32_t)kind < (uint32_t)TL_POLICY_COUNT && kinds >> kind & 1) return TL_OK;
+    return tli_fail(env, TL_ERROR_INVALID_ARG, function, others);
+}
+
+// layer_count: as in tli_check_policy.
+static tl_result tli_check_listed_layers(tl_env *env, tli_function function, const tl_policy *policy,
+                                         uint64_t layer_count) {
+    const uint64_t *layers = policy->as.layers.list;
+    uint64_t count = policy->as.layers.count, *sorted, i;
+    tl_result result = TL_OK;
+    if (count && !layers) return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(LAYERS_MISSING));
+    for (i = 0; i < count && layer_count; i++)
+        if (layers[i] >= layer_count)
+            return tli_fail_values(env, TL_ERROR_INVALID_ARG, function,
+                                   TLI_RULE(LAYERS_IS_NOT_BELOW_NUMBER_OF_LAYERS), layers[i], 0);
+    sorted = (uint64_t *)tli_alloc_array(env, count, sizeof *sorted);
+    if (!sorted) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_TO_SORT_LAYERS));
+    tli_copy(sorted, layers, (size_t)count * sizeof *sorted);
+    tli_sort_u64(sorted, (size_t)count);
+    for (i = 1; i < count && !result; i++)
+        if (sorted[i] == sorted[i - 1])
+            result = tli_fail_values(env, TL_ERROR_INVALID_ARG, function,
+                                     TLI_RULE(LAYERS_IS_LISTED_TWICE), sorted[i], 0);
+    tli_release(env, sorted);
+    return result;
+}
+
+static tl_result tli_check_fraction(tl_env *env, tli_function function, const tl_policy *policy,
+                                    uint64_t layer_count) {
+    uint64_t count = policy->as.fraction.layer_count;
+    double fraction = policy->as.fraction.memory_fraction;
+    if (!count)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(DYNAMIC_LAYER_COUNT_MUST_BE_POSITIVE));
+    if (!(fraction >= 0.0 && fraction <= 1.0))  // NaN fails both
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(MEMORY_FRACTION_MUST_BE_IN_0_TO_1));
+    if (!layer_count || count == layer_count) return TL_OK;
+    return tli_fail_values(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(DYNAMIC_LAYER_COUNT_MUST_BE_NUMBER),
+                           layer_count, 0);
+}
+
+// Check kind and parameters.
+//
+//   kinds         the set of those that the function takes
+//   others        the rule that the others break
+//   layer_count   of the graph: listed layers are below it, a fraction is of so many; 0 = it is not known
+static tl_result tli_check_policy(tl_env *env, tli_function function, const tl_policy *policy, uint32_t kinds,
+                                  tli_rule others, uint64_t layer_count) {
+    tl_result result = tli_check_policy_kind(env, function, policy->kind, kinds, others);
+    if (result) return result;
+    if (policy->kind == TL_POLICY_LAYERS) return tli_check_listed_layers(env, function, policy, layer_count);
+    if (policy->kind == TL_POLICY_FRACTION) return tli_check_fraction(env, function, policy, layer_count);
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_check_policy(tl_env *env, const tl_policy *policy) {
+    TL_ASSERT(policy);
+    return tli_check_policy(env, TLI_IN(CHECK_POLICY), policy, TLI_POLICIES_ALL,
+                            TLI_RULE(POLICY_THERE_IS_NO_SUCH_ONE), 0);
+}
+#endif  // TL_ONLY_TABLES
+#endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // ============================================================================
@@ -22998,16 +23133,10 @@ TLI_IMPL tl_result tl_write_plan_code(tl_env *env, const tl_graph *graph, const 
 #ifndef TL_NO_PLANNERS
 
 // Checkpoint configs: which layers keep their results, as in the seed. A config is checked, turned
-// into a set of kept layers (for Dynamic by a search under a limit of the peak), then into a kept
+// into a set of kept layers (for a fraction by a search under a limit of the peak), then into a kept
 // set of tensors and its plan. Below stand the texts and the JSON form of configs.
 
-// -- names and constructors of configs --
-
-static const char *const tli_checkpoint_names[] = { TL_CHECKPOINTS(TLI_NAME) };
-
-TLI_IMPL const char *tl_name_checkpoint(tl_checkpoint_kind kind) {
-    return tli_name(tli_checkpoint_names, TL_CHECKPOINT_COUNT, (int64_t)kind);
-}
+// -- constructors of configs --
 
 TLI_IMPL tl_checkpoint_config tl_checkpoint_none(void) {
     tl_checkpoint_config config;
@@ -23016,46 +23145,35 @@ TLI_IMPL tl_checkpoint_config tl_checkpoint_none(void) {
     return config;
 }
 
-// A config of one of the three kinds that make checkpoints: flags on.
-static tl_checkpoint_config tli_checkpoint_of(tl_checkpoint_kind kind) {
+// A config that makes checkpoints: flags on.
+static tl_checkpoint_config tli_checkpoint_of(tl_policy policy) {
     tl_checkpoint_config config = tl_checkpoint_none();
-    config.strategy.kind = kind;
+    config.policy = policy;
     config.checkpoint_attention = config.checkpoint_ffn = 1;
     return config;
 }
 
 TLI_IMPL tl_checkpoint_config tl_checkpoint_uniform(uint64_t interval) {
-    tl_checkpoint_config config = tli_checkpoint_of(TL_CHECKPOINT_UNIFORM);
-    config.strategy.as.uniform.interval = interval;
-    return config;
+    return tli_checkpoint_of(tl_policy_every_n(interval));
 }
 
 TLI_IMPL tl_checkpoint_config tl_checkpoint_selective(const uint64_t *layers, uint64_t layer_count) {
-    tl_checkpoint_config config = tli_checkpoint_of(TL_CHECKPOINT_SELECTIVE);
-    config.strategy.as.selective.layers = layers;
-    config.strategy.as.selective.layer_count = layer_count;
-    return config;
-}
-
-static tl_result tli_check_dynamic(tl_env *env, tli_function function, uint64_t layer_count, double fraction) {
-    if (!layer_count)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(DYNAMIC_LAYER_COUNT_MUST_BE_POSITIVE));
-    if (!(fraction >= 0.0 && fraction <= 1.0))  // NaN fails both
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(MEMORY_FRACTION_MUST_BE_IN_0_TO_1));
-    return TL_OK;
+    tl_policy policy = tli_policy_of(TL_POLICY_LAYERS);
+    policy.as.layers.list = layers;
+    policy.as.layers.count = layer_count;
+    return tli_checkpoint_of(policy);
 }
 
 TLI_IMPL tl_result tl_checkpoint_dynamic(tl_env *env, uint64_t layer_count, double memory_fraction,
                                          tl_checkpoint_config *config) {
+    tl_policy policy = tli_policy_of(TL_POLICY_FRACTION);
     tl_result result;
     TL_ASSERT(config);
-    *config = tl_checkpoint_none();
-    result = tli_check_dynamic(env, TLI_IN(CHECKPOINT_DYNAMIC), layer_count, memory_fraction);
-    if (result) return result;
-    *config = tli_checkpoint_of(TL_CHECKPOINT_DYNAMIC);
-    config->strategy.as.dynamic.layer_count = layer_count;
-    config->strategy.as.dynamic.memory_fraction = memory_fraction;
-    return TL_OK;
+    policy.as.fraction.layer_count = layer_count;
+    policy.as.fraction.memory_fraction = memory_fraction;
+    result = tli_check_fraction(env, TLI_IN(CHECKPOINT_DYNAMIC), &policy, 0);
+    *config = result ? tl_checkpoint_none() : tli_checkpoint_of(policy);
+    return result;
 }
 
 TLI_IMPL tl_checkpoint_config tl_with_checkpoint_attention(tl_checkpoint_config config, int32_t on) {
@@ -23081,55 +23199,24 @@ TLI_IMPL void tl_free_checkpoint_config(tl_env *env, tl_checkpoint_config *confi
 
 // -- rules of configs --
 
-static tl_result tli_check_selective(tl_env *env, tli_function function, const tl_checkpoint *c,
-                                     uint64_t layer_count) {
-    const uint64_t *layers = c->as.selective.layers;
-    uint64_t count = c->as.selective.layer_count, *sorted, i;
-    tl_result result = TL_OK;
-    if (count && !layers) return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(LAYERS_MISSING));
-    for (i = 0; i < count && layer_count; i++)
-        if (layers[i] >= layer_count)
-            return tli_fail_values(env, TL_ERROR_INVALID_ARG, function,
-                                   TLI_RULE(LAYERS_IS_NOT_BELOW_NUMBER_OF_LAYERS), layers[i], 0);
-    sorted = (uint64_t *)tli_alloc_array(env, count, sizeof *sorted);
-    if (!sorted) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_TO_SORT_LAYERS));
-    tli_copy(sorted, layers, (size_t)count * sizeof *sorted);
-    tli_sort_u64(sorted, (size_t)count);
-    for (i = 1; i < count && !result; i++)
-        if (sorted[i] == sorted[i - 1])
-            result = tli_fail_values(env, TL_ERROR_INVALID_ARG, function,
-                                     TLI_RULE(LAYERS_IS_LISTED_TWICE), sorted[i], 0);
-    tli_release(env, sorted);
-    return result;
-}
+#define TLI_POLICIES_OF_CONFIGS (TLI_POLICY(KEEP_ALL) | TLI_POLICY(EVERY_N) | TLI_POLICY(LAYERS) | \
+                                 TLI_POLICY(FRACTION))
 
 TLI_IMPL tl_result tl_check_checkpoint_config(tl_env *env, const tl_checkpoint_config *config,
                                               uint64_t layer_count) {
     const tli_function function = TLI_IN(CHECK_CHECKPOINT_CONFIG);
-    const tl_checkpoint *c;
     tl_result result;
     TL_ASSERT(config);
-    c = &config->strategy;
     if ((config->checkpoint_attention | config->checkpoint_ffn) & ~1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function,
                         TLI_RULE(CHECKPOINT_ATTENTION_CHECKPOINT_FFN));
-    switch (c->kind) {
-    case TL_CHECKPOINT_NONE: return TL_OK;
-    case TL_CHECKPOINT_UNIFORM:
-        if (c->as.uniform.interval) return TL_OK;
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INTERVAL_MUST_BE_POSITIVE));
-    case TL_CHECKPOINT_SELECTIVE: return tli_check_selective(env, function, c, layer_count);
-    case TL_CHECKPOINT_DYNAMIC:
-        result = tli_check_dynamic(env, function, c->as.dynamic.layer_count, c->as.dynamic.memory_fraction);
-        if (result || !layer_count || c->as.dynamic.layer_count == layer_count) return result;
-        return tli_fail_values(env, TL_ERROR_INVALID_ARG, function,
-                               TLI_RULE(DYNAMIC_LAYER_COUNT_MUST_BE_NUMBER), layer_count, 0);
-    case TL_CHECKPOINT_COUNT: break;
-    }
-    return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(STRATEGY_THERE_IS_NO_SUCH_KIND));
+    result = tli_check_policy(env, function, &config->policy, TLI_POLICIES_OF_CONFIGS,
+                              TLI_RULE(POLICY_MUST_BE_OF_CONFIGS), layer_count);
+    if (result || config->policy.kind != TL_POLICY_EVERY_N || config->policy.as.every_n.interval) return result;
+    return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INTERVAL_MUST_BE_POSITIVE));
 }
 
-// -- kept layers of uniform and selective configs --
+// -- kept layers of every-n and layers --
 
 // Whether `layer` is kept when the listed layers are visited in ascending order and each is kept
 // that is at least `interval` above the last kept one. An ascending list is scanned once; in any
@@ -23156,36 +23243,31 @@ static int tli_selects(const uint64_t *layers, uint64_t count, uint64_t interval
 }
 
 TLI_IMPL int tl_keeps_layer(const tl_checkpoint_config *config, uint64_t layer) {
-    const tl_checkpoint *c;
-    uint64_t interval, times;
+    const tl_policy *policy;
+    uint64_t interval, n, times;
     TL_ASSERT(config);
-    c = &config->strategy;
+    policy = &config->policy;
     interval = config->min_checkpoint_interval;
-    switch (c->kind) {
-    case TL_CHECKPOINT_NONE: return 1;
-    case TL_CHECKPOINT_UNIFORM:  // the distance of kept layers is the least multiple that is large enough
-        if (!c->as.uniform.interval) return 0;
-        times = interval / c->as.uniform.interval + (interval % c->as.uniform.interval != 0);
-        if (!tli_mul_u64(c->as.uniform.interval, times ? times : 1, &interval)) return !layer;
-        return layer % interval == 0;
-    case TL_CHECKPOINT_SELECTIVE:
-        if (!c->as.selective.layers) return 0;
-        return tli_selects(c->as.selective.layers, c->as.selective.layer_count, interval, layer);
-    case TL_CHECKPOINT_DYNAMIC:
-    case TL_CHECKPOINT_COUNT: break;
-    }
-    return 0;
+    if (policy->kind == TL_POLICY_KEEP_ALL) return 1;
+    if (policy->kind == TL_POLICY_LAYERS)
+        return policy->as.layers.list &&
+               tli_selects(policy->as.layers.list, policy->as.layers.count, interval, layer);
+    if (policy->kind != TL_POLICY_EVERY_N || !policy->as.every_n.interval) return 0;
+    n = policy->as.every_n.interval;  // the distance of kept layers is its least multiple that is large enough
+    times = interval / n + (interval % n != 0);
+    if (!tli_mul_u64(n, times ? times : 1, &interval)) return !layer;
+    return layer % interval == 0;
 }
 
 // tl_keeps_layer for all layers, in O(layers + listed layers).
 static void tli_keep_layers(const tl_checkpoint_config *config, uint8_t *kept, uint64_t layer_count) {
-    const tl_checkpoint *c = &config->strategy;
+    const tl_policy *policy = &config->policy;
     uint64_t interval = config->min_checkpoint_interval, next = 0, i;
-    int all = c->kind == TL_CHECKPOINT_NONE;
+    int all = policy->kind == TL_POLICY_KEEP_ALL, spaced = policy->kind == TL_POLICY_EVERY_N;
     for (i = 0; i < layer_count; i++)
-        kept[i] = (uint8_t)(all || (c->kind == TL_CHECKPOINT_UNIFORM && i % c->as.uniform.interval == 0));
-    if (c->kind == TL_CHECKPOINT_SELECTIVE)
-        for (i = 0; i < c->as.selective.layer_count; i++) kept[c->as.selective.layers[i]] = 1;
+        kept[i] = (uint8_t)(all || (spaced && i % policy->as.every_n.interval == 0));
+    if (policy->kind == TL_POLICY_LAYERS)
+        for (i = 0; i < policy->as.layers.count; i++) kept[policy->as.layers.list[i]] = 1;
     for (i = 0; i < layer_count && !all; i++) {
         if (!kept[i]) continue;
         kept[i] = i >= next;
@@ -23208,12 +23290,12 @@ static uint64_t tli_count_layers(const tl_graph *graph) {
 enum { TLI_ATTENTION = 1, TLI_FFN = 2, TLI_UNIT_SETS = 4 };  // bits of a set of units
 
 // A graph as choices: what is kept or not. The first are the layers, each with its result and all else that
-// follows it; in a dynamic config each inner tensor that the flags allow to drop is one more.
+// follows it; for a fraction each inner tensor that the flags allow to drop is one more.
 typedef struct tli_layers {
     tl_env         *env;
     tli_function    function;        // for error sentences
     const tl_graph *graph;
-    const tli_budget *budget;        // dynamic stays within it, too; NULL = none
+    const tli_budget *budget;        // a fraction stays within it, too; NULL = none
     uint64_t        count;           // of layers
     uint64_t        choice_count;
     uint64_t        min_interval;
@@ -23241,7 +23323,7 @@ static int32_t tli_find_decider(tli_layers *layers, const tl_checkpoint_config *
     if (!unit) return layer;
     if (!(unit == TLI_ATTENTION ? config->checkpoint_attention : config->checkpoint_ffn))
         return TLI_ALWAYS_KEPT;
-    if (config->strategy.kind != TL_CHECKPOINT_DYNAMIC) return TLI_NEVER_KEPT;
+    if (config->policy.kind != TL_POLICY_FRACTION) return TLI_NEVER_KEPT;
     if (layers->choice_count > INT32_MAX) return layer;  // more than there is memory for
     layers->choice_layers[inner] = layer;
     layers->choice_units[inner] = (uint8_t)unit;
@@ -23298,7 +23380,7 @@ static tl_result tli_plan_layers(tli_layers *layers, const uint8_t *kept, tl_pla
     return tl_plan_kept_set(layers->env, layers->graph, layers->keep, plan);
 }
 
-// -- search of dynamic configs --
+// -- search of fractions --
 //
 // It looks for the cheapest kept set whose peak is within a limit.
 
@@ -23795,7 +23877,7 @@ static uint64_t tli_take_fraction(uint64_t bytes, double fraction) {
     return product >= (double)bytes ? bytes : (uint64_t)product;
 }
 
-static tl_result tli_find_dynamic(tli_layers *layers, double fraction, uint8_t *kept) {
+static tl_result tli_find_fraction(tli_layers *layers, double fraction, uint8_t *kept) {
     tl_env *env = layers->env;
     size_t count = (size_t)layers->choice_count;
     tli_search search;
@@ -23834,7 +23916,7 @@ static tl_result tli_open_config(tl_env *env, tli_layers *layers, tli_function f
     tli_zero(layers, sizeof *layers);
     layers->env = env;
     if (!result) result = tl_check_checkpoint_config(env, config, tli_count_layers(graph));
-    if (!result && config->strategy.kind != TL_CHECKPOINT_NONE && !tli_count_layers(graph))
+    if (!result && config->policy.kind != TL_POLICY_KEEP_ALL && !tli_count_layers(graph))
         result = tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(GRAPH_NO_NODE_CARRIES_LAYER_NUMBER));
     if (!result) result = tli_init_layers(env, layers, function, graph, config);
     layers->budget = budget;
@@ -23843,8 +23925,8 @@ static tl_result tli_open_config(tl_env *env, tli_layers *layers, tli_function f
 
 // kept: [choice_count]
 static tl_result tli_find_kept(tli_layers *layers, const tl_checkpoint_config *config, uint8_t *kept) {
-    if (config->strategy.kind == TL_CHECKPOINT_DYNAMIC)
-        return tli_find_dynamic(layers, config->strategy.as.dynamic.memory_fraction, kept);
+    if (config->policy.kind == TL_POLICY_FRACTION)
+        return tli_find_fraction(layers, config->policy.as.fraction.memory_fraction, kept);
     tli_keep_layers(config, kept, layers->count);
     return TL_OK;
 }
@@ -23891,14 +23973,14 @@ static tl_result tli_plan_config(tl_env *env, tli_function function, const tl_gr
     if (!result) result = tli_choose_kept(&layers, config, &kept);
     for (i = 0; i < layers.count && kept && !result; i++) *kept_count += kept[i];
     if (!result)
-        result = config->strategy.kind == TL_CHECKPOINT_NONE ? tl_plan_keep_all(env, graph, 0, plan)
+        result = config->policy.kind == TL_POLICY_KEEP_ALL ? tl_plan_keep_all(env, graph, 0, plan)
                                                              : tli_plan_layers(&layers, kept, plan);
     tli_release(env, kept);
     tli_free_layers(&layers);
     return result;
 }
 
-// The plan of a config; a dynamic one stays within a budget, too, where there is one.
+// The plan of a config; that of a fraction stays within a budget, too, where there is one.
 static tl_result tli_plan_checkpoints(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
                                       const tli_budget *budget, tl_plan *plan) {
     uint64_t kept_count;
@@ -23985,13 +24067,6 @@ TLI_IMPL tl_result tl_measure_checkpoints(tl_env *env, const tl_graph *graph, ui
 #ifndef TL_NO_TEXT
 // -- summary of configs --
 
-TLI_IMPL int tl_parse_checkpoint(const char *text, tl_checkpoint_kind *kind) {
-    int32_t value;
-    int ok = tli_parse_name(tli_checkpoint_names, TL_CHECKPOINT_COUNT, text, tli_text_length(text), &value);
-    *kind = (tl_checkpoint_kind)value;
-    return ok;
-}
-
 // Write a ratio as a percentage with one digit after the point; NaN, inf and -inf as Rust writes
 // them.
 static void tli_put_percent(tli_writer *w, double ratio) {
@@ -24004,29 +24079,25 @@ static void tli_put_percent(tli_writer *w, double ratio) {
 
 TLI_IMPL size_t tl_print_checkpoint_config(const tl_checkpoint_config *config, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
-    const tl_checkpoint *c;
+    const tl_policy *policy;
     TL_ASSERT(config);
-    c = &config->strategy;
-    switch (c->kind) {
-    case TL_CHECKPOINT_NONE: tli_put(&w, "No checkpointing"); break;
-    case TL_CHECKPOINT_UNIFORM:
+    policy = &config->policy;
+    if (policy->kind == TL_POLICY_KEEP_ALL) {
+        tli_put(&w, "No checkpointing");
+    } else if (policy->kind == TL_POLICY_EVERY_N) {
         tli_put(&w, "Uniform checkpointing every ");
-        tli_put_u64(&w, c->as.uniform.interval);
+        tli_put_u64(&w, policy->as.every_n.interval);
         tli_put(&w, " layers");
-        break;
-    case TL_CHECKPOINT_SELECTIVE:
+    } else if (policy->kind == TL_POLICY_LAYERS) {
         tli_put(&w, "Selective checkpointing at ");
-        tli_put_u64(&w, c->as.selective.layer_count);
+        tli_put_u64(&w, policy->as.layers.count);
         tli_put(&w, " layers");
-        break;
-    case TL_CHECKPOINT_DYNAMIC:
+    } else if (policy->kind == TL_POLICY_FRACTION) {
         tli_put(&w, "Dynamic checkpointing (");
-        tli_put_u64(&w, c->as.dynamic.layer_count);
+        tli_put_u64(&w, policy->as.fraction.layer_count);
         tli_put(&w, " layers, ");
-        tli_put_percent(&w, c->as.dynamic.memory_fraction);
+        tli_put_percent(&w, policy->as.fraction.memory_fraction);
         tli_put(&w, "% memory target)");
-        break;
-    case TL_CHECKPOINT_COUNT: break;
     }
     return tli_finish(&w);
 }
@@ -24039,26 +24110,41 @@ TLI_IMPL size_t tl_print_checkpoint_config(const tl_checkpoint_config *config, c
 static const char *const tli_config_keys[] = {
     "strategy", "checkpoint_attention", "checkpoint_ffn", "min_checkpoint_interval"
 };
-static const char *const tli_uniform_keys[] = { "interval" };
-static const char *const tli_selective_keys[] = { "layers" };
-static const char *const tli_dynamic_keys[] = { "num_layers", "memory_fraction" };
+static const char *const tli_interval_keys[] = { "interval" };
+static const char *const tli_layers_keys[] = { "layers" };
+static const char *const tli_fraction_keys[] = { "num_layers", "memory_fraction" };
 
-static void tli_put_strategy_fields(tli_writer *w, const tl_checkpoint *c) {
+// The names that the seed has for the policies of configs.
+#define TLI_SEED_STRATEGIES 4
+static const char *const tli_seed_strategies[] = { "None", "Uniform", "Selective", "Dynamic" };
+static const uint8_t tli_seed_policies[] = {
+    TL_POLICY_KEEP_ALL, TL_POLICY_EVERY_N, TL_POLICY_LAYERS, TL_POLICY_FRACTION
+};
+
+// "?" for a kind that no config carries out.
+static const char *tli_name_seed_strategy(tl_policy_kind kind) {
+    int32_t i = 0;
+    while (i < TLI_SEED_STRATEGIES && (uint32_t)kind != tli_seed_policies[i]) i++;
+    return tli_name(tli_seed_strategies, TLI_SEED_STRATEGIES, i);
+}
+
+static void tli_put_policy_fields(tli_writer *w, const tl_policy *policy) {
+    double fraction;
     uint64_t i;
-    if (c->kind == TL_CHECKPOINT_UNIFORM) {
+    if (policy->kind == TL_POLICY_EVERY_N) {
         tli_put(w, "\"interval\":");
-        tli_put_u64(w, c->as.uniform.interval);
-    } else if (c->kind == TL_CHECKPOINT_SELECTIVE) {
+        tli_put_u64(w, policy->as.every_n.interval);
+    } else if (policy->kind == TL_POLICY_LAYERS) {
         tli_put(w, "\"layers\":[");
-        for (i = 0; c->as.selective.layers && i < c->as.selective.layer_count; i++) {
+        for (i = 0; policy->as.layers.list && i < policy->as.layers.count; i++) {
             if (i) tli_put(w, ",");
-            tli_put_u64(w, c->as.selective.layers[i]);
+            tli_put_u64(w, policy->as.layers.list[i]);
         }
         tli_put(w, "]");
     } else {
-        double fraction = c->as.dynamic.memory_fraction;
+        fraction = policy->as.fraction.memory_fraction;
         tli_put(w, "\"num_layers\":");
-        tli_put_u64(w, c->as.dynamic.layer_count);
+        tli_put_u64(w, policy->as.fraction.layer_count);
         tli_put(w, ",\"memory_fraction\":");
         if (fraction - fraction != 0.0) tli_put(w, "null");  // NaN and infinities, as serde_json writes them
         else tli_put_f64(w, fraction);
@@ -24067,15 +24153,16 @@ static void tli_put_strategy_fields(tli_writer *w, const tl_checkpoint *c) {
 
 TLI_IMPL size_t tl_print_checkpoint_config_json(const tl_checkpoint_config *config, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
-    const tl_checkpoint *c;
+    const tl_policy *policy;
     int has_fields;
     TL_ASSERT(config);
-    c = &config->strategy;
-    has_fields = c->kind > TL_CHECKPOINT_NONE && c->kind < TL_CHECKPOINT_COUNT;
+    policy = &config->policy;
+    has_fields = policy->kind == TL_POLICY_EVERY_N || policy->kind == TL_POLICY_LAYERS ||
+                 policy->kind == TL_POLICY_FRACTION;
     tli_put(&w, has_fields ? "{\"strategy\":{\"" : "{\"strategy\":\"");
-    tli_put(&w, tl_name_checkpoint(c->kind));
+    tli_put(&w, tli_name_seed_strategy(policy->kind));
     tli_put(&w, has_fields ? "\":{" : "\"");
-    if (has_fields) { tli_put_strategy_fields(&w, c); tli_put(&w, "}}"); }
+    if (has_fields) { tli_put_policy_fields(&w, policy); tli_put(&w, "}}"); }
     tli_put(&w, ",\"checkpoint_attention\":");
     tli_put(&w, config->checkpoint_attention ? "true" : "false");
     tli_put(&w, ",\"checkpoint_ffn\":");
@@ -24095,7 +24182,6 @@ static void tli_require_keys(tli_json *j, const char *const *keys, int32_t count
 
 // Read an array of layers. It belongs to the config, also after an error.
 static void tli_read_layers_json(tli_json *j, tl_checkpoint_config *config) {
-    tl_checkpoint *c = &config->strategy;
     uint64_t *layers;
     int32_t count = 0, capacity = 0;
     tli_word unused;
@@ -24110,48 +24196,47 @@ static void tli_read_layers_json(tli_json *j, tl_checkpoint_config *config) {
         }
         layers = (uint64_t *)config->memory;
         layers[count++] = layer;
-        c->as.selective.layers = layers;
-        c->as.selective.layer_count = (uint64_t)count;
+        config->policy.as.layers.list = layers;
+        config->policy.as.layers.count = (uint64_t)count;
     }
 }
 
 static void tli_read_fields_json(tli_json *j, tl_checkpoint_config *config) {
-    tl_checkpoint *c = &config->strategy;
-    int is_uniform = c->kind == TL_CHECKPOINT_UNIFORM, is_selective = c->kind == TL_CHECKPOINT_SELECTIVE;
-    const char *const *keys = is_uniform ? tli_uniform_keys
-                            : is_selective ? tli_selective_keys : tli_dynamic_keys;
-    int32_t count = is_uniform || is_selective ? 1 : 2, key;
+    tl_policy *policy = &config->policy;
+    int is_spaced = policy->kind == TL_POLICY_EVERY_N, is_listed = policy->kind == TL_POLICY_LAYERS;
+    const char *const *keys = is_spaced ? tli_interval_keys : is_listed ? tli_layers_keys : tli_fraction_keys;
+    int32_t count = is_spaced || is_listed ? 1 : 2, key;
     uint32_t seen = 0;
     if (!tli_json_enter(j, '{')) return;
     while ((key = tli_json_next_key(j, keys, count, &seen)) >= 0)
-        if (is_uniform) c->as.uniform.interval = tli_json_u64(j);
-        else if (is_selective) tli_read_layers_json(j, config);
-        else if (key == 0) c->as.dynamic.layer_count = tli_json_u64(j);
-        else c->as.dynamic.memory_fraction = tli_json_f64(j);
+        if (is_spaced) policy->as.every_n.interval = tli_json_u64(j);
+        else if (is_listed) tli_read_layers_json(j, config);
+        else if (key == 0) policy->as.fraction.layer_count = tli_json_u64(j);
+        else policy->as.fraction.memory_fraction = tli_json_f64(j);
     tli_require_keys(j, keys, count, seen);
 }
 
 // Read "None", {"None":null} or {"Uniform":{"interval":2}}.
 static void tli_read_strategy_json(tli_json *j, tl_checkpoint_config *config) {
-    tl_checkpoint *c = &config->strategy;
+    tl_policy *policy = &config->policy;
     tli_word raw;
-    int32_t kind;
+    int32_t at;
     if (tli_json_peek(j) == '"') {
-        if (tli_json_name(j, tli_checkpoint_names, TL_CHECKPOINT_COUNT) != TL_CHECKPOINT_NONE)
+        if (tli_json_name(j, tli_seed_strategies, TLI_SEED_STRATEGIES))    // 0 is None, and after an error
             tli_json_fail(j, TLI_RULE(THIS_STRATEGY_MUST_HAVE_ITS_FIELDS));
         return;
     }
     tli_zero(&raw, sizeof raw);
     if (!tli_json_enter(j, '{')) return;
     if (!tli_json_next(j, &raw)) { tli_json_fail(j, TLI_RULE(THERE_MUST_BE_STRATEGY)); return; }
-    kind = tli_json_find(raw, tli_checkpoint_names, TL_CHECKPOINT_COUNT);
-    if (kind < 0) {
+    at = tli_json_find(raw, tli_seed_strategies, TLI_SEED_STRATEGIES);
+    if (at < 0) {
         j->at = raw.text;
         tli_json_fail(j, TLI_RULE(UNKNOWN_NAME));
         return;
     }
-    c->kind = (tl_checkpoint_kind)kind;
-    if (c->kind != TL_CHECKPOINT_NONE) tli_read_fields_json(j, config);
+    policy->kind = (tl_policy_kind)tli_seed_policies[at];
+    if (policy->kind != TL_POLICY_KEEP_ALL) tli_read_fields_json(j, config);
     else if (tli_json_peek(j) != 'n' || !tli_json_literal(j, "null")) tli_json_fail(j, TLI_RULE(EXPECTED_NULL));
     if (tli_json_next(j, &raw)) tli_json_fail(j, TLI_RULE(THERE_MUST_BE_ONE_STRATEGY_ONLY));
 }
@@ -34428,27 +34513,12 @@ static tl_result tli_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, con
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- policies: names, candidates, cut nodes --
+// -- policies: candidates, cut nodes --
 //
 // A policy makes one or several candidate plans by its rule and offers them to a pool. tl_plan_policy answers
 // with the best of a pool of its own; tl_plan_remat lets all policies fill the pool of its other parts. A
 // candidate is left out before its plan is made where its cost or its bytes alone show that it is of no use.
 // p is the policy, s the stages of revolve.
-
-static const char *const tli_policy_names[] = { TL_POLICIES(TLI_NAME) };
-
-TLI_IMPL const char *tl_name_policy(tl_policy policy) {
-    return tli_name(tli_policy_names, TL_POLICY_COUNT, (int64_t)policy);
-}
-
-#ifndef TL_NO_TEXT
-TLI_IMPL int tl_parse_policy(const char *text, tl_policy *policy) {
-    int32_t value;
-    int ok = tli_parse_name(tli_policy_names, TL_POLICY_COUNT, text, tli_text_length(text), &value);
-    *policy = (tl_policy)value;
-    return ok;
-}
-#endif
 
 #define TLI_POLICY_NODES UINT64_C(1048576)  // about so many nodes in all candidates of one walk together
 #define TLI_POLICY_STEP_WORK UINT64_C(64)      // of making and simulating one step of a candidate
@@ -34683,7 +34753,7 @@ static tl_result tli_policy_try_interval(tli_policy *p, uint64_t interval) {
 
 // A longer interval than the highest number keeps number 0 alone, as every longer one.
 static tl_result tli_policy_every_n(tli_policy *p) {
-    uint64_t interval = p->desc->interval, root;
+    uint64_t interval = p->desc->policy.as.every_n.interval, root;
     uint64_t count = p->highest_number < p->call_count ? p->highest_number + 1 : p->call_count;
     tl_result result = TL_OK;
     root = tli_find_root(count);
@@ -34697,7 +34767,8 @@ static tl_result tli_policy_every_n(tli_policy *p) {
 }
 
 static tl_result tli_policy_chen_sqrt(tli_policy *p) {
-    uint64_t interval = p->desc->interval, count = (uint64_t)p->cut_count, root = tli_find_root(count);
+    uint64_t interval = p->desc->policy.as.chen_sqrt.interval;
+    uint64_t count = (uint64_t)p->cut_count, root = tli_find_root(count);
     int32_t k;
     if (!interval) interval = root + (count - root * root > root);
     tli_zero(p->keep, (size_t)p->graph->tensor_count);
@@ -34778,9 +34849,9 @@ static tl_result tli_policy_try_thresholds(tli_policy *p, uint64_t *worths, int 
 }
 
 static tl_result tli_policy_selective(tli_policy *p) {
-    uint64_t *worths;
+    uint64_t threshold = p->desc->policy.as.selective.cost_threshold, *worths;
     tl_result result;
-    if (p->desc->cost_threshold) return tli_policy_try_threshold(p, p->desc->cost_threshold, 0);
+    if (threshold) return tli_policy_try_threshold(p, threshold, 0);
     worths = (uint64_t *)tli_alloc_array(&p->quiet, p->call_count + 1, sizeof *worths);
     if (!worths) return TL_ERROR_NO_MEMORY;
     result = tli_policy_try_thresholds(p, worths, 0);
@@ -34963,7 +35034,7 @@ static tl_result tli_policy_walk_slots(tli_policy *p, tli_stages *s) {
 }
 
 static tl_result tli_policy_revolve(tli_policy *p) {
-    uint64_t count = (uint64_t)p->graph->node_count;
+    uint64_t count = (uint64_t)p->graph->node_count, slot_total = p->desc->policy.as.revolve.slot_count;
     tli_stages s;
     tl_result result = TL_ERROR_NO_MEMORY;
     tli_zero(&s, sizeof s);
@@ -34974,7 +35045,7 @@ static tl_result tli_policy_revolve(tli_policy *p) {
         s.ran = s.carries + count;
         s.wanted = s.ran + count;
         tli_find_carriers(&s);
-        result = p->desc->slot_count ? tli_policy_try_slots(p, &s, p->desc->slot_count)
+        result = slot_total ? tli_policy_try_slots(p, &s, slot_total)
                  : p->wanted == TLI_WANT_LEAST ? tli_policy_double_slots(p, &s)
                                                : tli_policy_walk_slots(p, &s);
     }
@@ -35005,7 +35076,7 @@ static tl_result tli_policy_chain(tli_policy *p) {
 // -- policies: tl_plan_policy --
 
 static tl_result tli_policy_run(tli_policy *p) {
-    switch (p->desc->policy) {
+    switch (p->desc->policy.kind) {
     case TL_POLICY_KEEP_ALL: return tli_policy_keep_all(p);
     case TL_POLICY_EVERY_N: return tli_policy_every_n(p);
     case TL_POLICY_CHEN_SQRT: return tli_policy_chen_sqrt(p);
@@ -35013,13 +35084,13 @@ static tl_result tli_policy_run(tli_policy *p) {
     case TL_POLICY_SELECTIVE: return tli_policy_selective(p);
     case TL_POLICY_REVOLVE: return tli_policy_revolve(p);
     case TL_POLICY_CHAIN: return tli_policy_chain(p);
-    case TL_POLICY_COUNT: break;
+    case TL_POLICY_NONE: case TL_POLICY_LAYERS: case TL_POLICY_FRACTION: case TL_POLICY_COUNT: break;
     }
     return TL_OK;
 }
 
 // "budget_bytes: chen-sqrt needs 340 bytes, at node 3 (conv1)"
-static tl_result tli_policy_refuse(tl_env *env, const tl_graph *graph, tl_policy policy,
+static tl_result tli_policy_refuse(tl_env *env, const tl_graph *graph, tl_policy_kind policy,
                                    const tli_budget *budget, tl_remat_report *report) {
     tli_sentence s;
     if (report->least_budget_bytes == UINT64_MAX) return tli_refuse_base(env, report, TLI_IN(PLAN_POLICY));
@@ -35047,7 +35118,7 @@ static tl_result tli_policy_report_least(tl_env *env, tli_policy *p, tl_remat_re
     if (result) return tli_fail(env, result, TLI_IN(PLAN_POLICY), TLI_RULE(NO_MEMORY_TO_PLAN));
     report->least_budget_bytes = tli_add_base(&p->budget, desc.plan->peak_bytes);
     report->limiting_node = simulated.peak_step < 0 ? -1 : desc.plan->steps[simulated.peak_step].node;
-    return tli_policy_refuse(env, p->graph, p->desc->policy, &p->budget, report);
+    return tli_policy_refuse(env, p->graph, p->desc->policy.kind, &p->budget, report);
 }
 
 // Equal layers: whether the budget is below the least of revolve or chain, a closed form whose plan, long as it
@@ -35055,7 +35126,8 @@ static tl_result tli_policy_report_least(tl_env *env, tli_policy *p, tl_remat_re
 static int tli_policy_is_below_least(const tl_policy_desc *desc, const tli_budget *budget,
                                      tl_remat_report *report) {
     tli_revolve_bytes found;
-    if (desc->policy != TL_POLICY_CHAIN && (desc->policy != TL_POLICY_REVOLVE || desc->slot_count)) return 0;
+    if (desc->policy.kind != TL_POLICY_CHAIN &&
+        (desc->policy.kind != TL_POLICY_REVOLVE || desc->policy.as.revolve.slot_count)) return 0;
     if (!tli_is_revolve_chain(desc->graph)) return 0;
     found = tli_find_slots(desc->graph, budget->bytes);
     if (found.slot_count && !budget->is_over) return 0;
@@ -35064,16 +35136,21 @@ static int tli_policy_is_below_least(const tl_policy_desc *desc, const tli_budge
     return 1;
 }
 
-static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
+// Those that a plan is made of.
+#define TLI_POLICIES_PLANNED (TLI_POLICY(KEEP_ALL) | TLI_POLICY(EVERY_N) | TLI_POLICY(CHEN_SQRT) | \
+                              TLI_POLICY(CHEN_GREEDY) | TLI_POLICY(SELECTIVE) | TLI_POLICY(REVOLVE) | \
+                              TLI_POLICY(CHAIN))
+
+static tl_result tli_check_policy_desc(tl_env *env, const tl_policy_desc *desc) {
     const tli_function function = TLI_IN(PLAN_POLICY);
-    tl_result result;
-    if ((uint32_t)desc->policy >= (uint32_t)TL_POLICY_COUNT)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(POLICY_THERE_IS_NO_SUCH_ONE));
+    tl_result result = tli_check_policy(env, function, &desc->policy, TLI_POLICIES_PLANNED,
+                                        TLI_RULE(POLICY_MUST_BE_OF_PLANS), 0);
+    if (result) return result;
     if (desc->inference != 0 && desc->inference != 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INFERENCE_MUST_BE_0_OR_1));
     result = tli_check_live(env, function, desc->live);
     if (result) return result;
-    if (desc->inference && desc->policy != TL_POLICY_KEEP_ALL)
+    if (desc->inference && desc->policy.kind != TL_POLICY_KEEP_ALL)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function,
                         TLI_RULE(POLICY_MUST_BE_KEEP_ALL_FOR_INFERENCE));
     result = tl_check_graph(env, desc->graph);
@@ -35143,10 +35220,10 @@ static tl_result tli_plan_policy(tl_env *env, const tl_policy_desc *desc, const 
     if (!report) report = &local;
     tli_zero(plan, sizeof *plan);
     tli_zero(report, sizeof *report);
-    result = tli_check_policy(env, desc);
+    result = tli_check_policy_desc(env, desc);
     if (result) return result;
     if (tli_policy_is_below_least(desc, budget, report))
-        return tli_policy_refuse(env, desc->graph, desc->policy, budget, report);
+        return tli_policy_refuse(env, desc->graph, desc->policy.kind, budget, report);
     tli_pool_init(&pool, env, 0);
     result = tli_policy_init(env, desc, budget, &pool, &p);
     if (!result) result = tli_pool_ask(&pool, p.budget.bytes);
@@ -35186,7 +35263,7 @@ static tl_result tli_remat_policies(tl_env *env, const tl_graph *graph, uint64_t
     for (i = 0; i < count && !result; i++) {
         p.work_limit = p.work + (p.work < work_limit ? work_limit - p.work : 0) / (count - i);
         if (tli_policy_is_done(&p)) continue;
-        desc.policy = (tl_policy)order[i];
+        desc.policy.kind = (tl_policy_kind)order[i];
         result = tli_policy_run(&p);
     }
     *work += p.work;
@@ -37303,7 +37380,7 @@ static tl_result tli_make_policy(tli_arena_plan *a, const tli_budget *budget, tl
 }
 
 static tl_result tli_refuse_policy(tli_arena_plan *a, const tli_budget *budget) {
-    return tli_policy_refuse(a->env, a->given, a->policy.policy, budget, a->report);
+    return tli_policy_refuse(a->env, a->given, a->policy.policy.kind, budget, a->report);
 }
 
 static const tli_arena_planner tli_arena_remat = {
@@ -37436,7 +37513,7 @@ TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_pl
     if (desc->live) return tli_plan_policy(env, desc, &budget, plan, NULL);
     a = tli_arena_of(env, &tli_arena_policy, desc->graph, desc->device, 0, plan);
     a.policy = *desc;
-    return tli_plan_in_arena(&a, &budget, desc->alignment_bytes, tli_check_policy(env, desc));
+    return tli_plan_in_arena(&a, &budget, desc->alignment_bytes, tli_check_policy_desc(env, desc));
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -58770,26 +58847,13 @@ static tli_exit tli_choose_exit(const tli_exits *exits) {
 //
 // -- names, policies --
 
-static const char *const tli_recompute_policy_names[] = { TL_RECOMPUTE_POLICIES(TLI_NAME) };
 static const char *const tli_eviction_names[] = { TL_EVICTIONS(TLI_NAME) };
-
-TLI_IMPL const char *tl_name_recompute_policy(tl_recompute_policy_kind kind) {
-    return tli_name(tli_recompute_policy_names, TL_RECOMPUTE_POLICY_COUNT, (int64_t)kind);
-}
 
 TLI_IMPL const char *tl_name_eviction(tl_eviction eviction) {
     return tli_name(tli_eviction_names, TL_EVICTION_COUNT, (int64_t)eviction);
 }
 
 #ifndef TL_NO_TEXT
-TLI_IMPL int tl_parse_recompute_policy(const char *text, tl_recompute_policy_kind *kind) {
-    int32_t value;
-    int ok = tli_parse_name(tli_recompute_policy_names, TL_RECOMPUTE_POLICY_COUNT, text,
-                            tli_text_length(text), &value);
-    *kind = (tl_recompute_policy_kind)value;
-    return ok;
-}
-
 TLI_IMPL int tl_parse_eviction(const char *text, tl_eviction *eviction) {
     int32_t value;
     int ok = tli_parse_name(tli_eviction_names, TL_EVICTION_COUNT, text, tli_text_length(text), &value);
@@ -58798,52 +58862,27 @@ TLI_IMPL int tl_parse_eviction(const char *text, tl_eviction *eviction) {
 }
 #endif
 
-static tl_recompute_policy tli_recompute_policy_of(tl_recompute_policy_kind kind) {
-    tl_recompute_policy policy;
-    tli_zero(&policy, sizeof policy);
-    policy.kind = kind;
-    return policy;
-}
+// Those that are decided as tensors come.
+#define TLI_POLICIES_ONLINE (TLI_POLICY(KEEP_ALL) | TLI_POLICY(EVERY_N) | TLI_POLICY(SELECTIVE) | \
+                             TLI_POLICY(NONE))
 
-TLI_IMPL tl_recompute_policy tl_recompute_policy_all(void) {
-    return tli_recompute_policy_of(TL_RECOMPUTE_POLICY_ALL);
-}
-TLI_IMPL tl_recompute_policy tl_recompute_policy_none(void) {
-    return tli_recompute_policy_of(TL_RECOMPUTE_POLICY_NONE);
-}
-
-TLI_IMPL tl_recompute_policy tl_recompute_policy_selective(uint64_t cost_threshold) {
-    tl_recompute_policy policy = tli_recompute_policy_of(TL_RECOMPUTE_POLICY_SELECTIVE);
-    policy.as.selective.cost_threshold = cost_threshold;
-    return policy;
-}
-
-TLI_IMPL tl_recompute_policy tl_recompute_policy_every_n(uint64_t n) {
-    tl_recompute_policy policy = tli_recompute_policy_of(TL_RECOMPUTE_POLICY_EVERY_N);
-    policy.as.every_n.n = n;
-    return policy;
-}
-
-TLI_IMPL tl_recompute_policy tl_default_recompute_policy(void) { return tl_recompute_policy_selective(100); }
-
-TLI_IMPL tl_result tl_check_recompute_policy(tl_env *env, const tl_recompute_policy *policy) {
-    const tli_function function = TLI_IN(CHECK_RECOMPUTE_POLICY);
-    TL_ASSERT(policy);
-    if (!tli_is_below((int64_t)policy->kind, TL_RECOMPUTE_POLICY_COUNT))
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(KIND_UNKNOWN));
-    if (policy->kind == TL_RECOMPUTE_POLICY_EVERY_N && !policy->as.every_n.n)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(N_MUST_BE_POSITIVE));
-    return TL_OK;
+// Check the policy of a manager or of an online run. Nothing is planned, so an interval must be given.
+static tl_result tli_check_online_policy(tl_env *env, tli_function function, const tl_policy *policy) {
+    tl_result result = tli_check_policy_kind(env, function, policy->kind, TLI_POLICIES_ONLINE,
+                                             TLI_RULE(POLICY_MUST_BE_ONLINE));
+    if (result || policy->kind != TL_POLICY_EVERY_N || policy->as.every_n.interval) return result;
+    return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INTERVAL_MUST_BE_POSITIVE));
 }
 
 // Whether the policy wants a checkpoint of this node and cost. The policy must have been checked.
-static int tli_wants_checkpoint(const tl_recompute_policy *policy, int32_t node, uint64_t cost) {
+static int tli_wants_checkpoint(const tl_policy *policy, int32_t node, uint64_t cost) {
     switch (policy->kind) {
-    case TL_RECOMPUTE_POLICY_ALL:       return 1;
-    case TL_RECOMPUTE_POLICY_NONE:      return 0;
-    case TL_RECOMPUTE_POLICY_SELECTIVE: return cost >= policy->as.selective.cost_threshold;
-    case TL_RECOMPUTE_POLICY_EVERY_N:   return (uint64_t)node % policy->as.every_n.n == 0;
-    case TL_RECOMPUTE_POLICY_COUNT:     break;
+    case TL_POLICY_KEEP_ALL:  return 1;
+    case TL_POLICY_NONE:      return 0;
+    case TL_POLICY_SELECTIVE: return cost >= policy->as.selective.cost_threshold;
+    case TL_POLICY_EVERY_N:   return (uint64_t)node % policy->as.every_n.interval == 0;
+    case TL_POLICY_CHEN_SQRT: case TL_POLICY_CHEN_GREEDY: case TL_POLICY_REVOLVE: case TL_POLICY_CHAIN:
+    case TL_POLICY_LAYERS: case TL_POLICY_FRACTION: case TL_POLICY_COUNT: break;
     }
     return 0;
 }
@@ -58874,6 +58913,13 @@ typedef struct tli_list { int32_t head, tail; } tli_list;  // entry + 1
 
 struct tl_manager {
     tl_env *env;
+    tli_entry *entries;              // these first: offsets that are short take less code
+    int32_t  entry_capacity, entry_count, free_entry;  // entry_count: ever used; free_entry: unused + 1
+    tli_cell *cells;
+    uint32_t cell_count;             // a power of two
+    int32_t  held, spilled;          // entries in use; of these, in the host tier
+    uint64_t clock;                  // timestamp of the last save
+    uint64_t droppable_bytes;        // in the device tier, neither kept nor borrowed
     tl_backend backend;
     tl_manager_desc desc;
     uint64_t budget[TL_TIER_COUNT];  // the lesser of the desc's and the backend's capacity
@@ -58881,15 +58927,8 @@ struct tl_manager {
     int32_t  device_is_finite;       // 1 = the backend knows its capacity: if add_block fails, it is full
     int32_t  host_visible;
     tli_store store;
-    tli_entry *entries;
-    int32_t  entry_capacity, entry_count, free_entry;  // entry_count: ever used; free_entry: unused + 1
-    tli_cell *cells;
-    uint32_t cell_count;             // a power of two
-    int32_t  held, spilled;          // entries in use; of these, in the host tier
     tli_list lists[2 * TLI_LIST_COUNT];
     uint32_t list_bits[2 * TLI_LIST_COUNT / 32];
-    uint64_t clock;                  // timestamp of the last save
-    uint64_t droppable_bytes;        // in the device tier, neither kept nor borrowed
     tl_checkpoint_info *candidates;  // TL_EVICTION_CALLER
     int32_t *candidate_entries;
     int32_t  candidate_capacity, candidate_entry_capacity;
@@ -59850,7 +59889,7 @@ static tl_result tli_check_manager(tl_env *env, const tl_backend *backend, const
     const tli_function function = TLI_IN(INIT_MANAGER);
     tli_rule why = TLI_NO_RULE;
     if (!backend->self && !backend->add_block) why = TLI_RULE(BACKEND_IS_NOT_INITIALISED);
-    else if (tl_check_recompute_policy(env, &desc->policy)) return TL_ERROR_INVALID_ARG;
+    else if (tli_check_online_policy(env, function, &desc->policy)) return TL_ERROR_INVALID_ARG;
     else if (!tli_is_below((int64_t)desc->eviction, TL_EVICTION_COUNT)) why = TLI_RULE(EVICTION_UNKNOWN);
     else if ((desc->eviction == TL_EVICTION_CALLER) != (desc->evict != NULL))
         why = TLI_RULE(EVICT_MUST_BE_GIVEN);
@@ -63146,8 +63185,8 @@ static tl_result tli_init_online(tl_run *run) {
     uint64_t items = tensors + nodes;
     int asks = run->desc.eviction == TL_EVICTION_CALLER;
     tl_plan flags;
-    int has_spans = run->desc.policy.kind != TL_RECOMPUTE_POLICY_EVERY_N ||
-                    tli_init_spans(env, run->graph, run->desc.policy.as.every_n.n, &o->spans);
+    int has_spans = run->desc.policy.kind != TL_POLICY_EVERY_N ||
+                    tli_init_spans(env, run->graph, run->desc.policy.as.every_n.interval, &o->spans);
     o->record = tli_steps_of(env);
     o->forward_uses = (int32_t *)tli_alloc_array(env, tensors, sizeof *o->forward_uses);
     o->backward_uses = (int32_t *)tli_alloc_array(env, tensors, sizeof *o->backward_uses);
@@ -68249,7 +68288,7 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
 #ifdef TL_NO_PLANNERS
         return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_CACHED_TL_NO_PLANNERS));
 #else
-        if (desc->plan || desc->policy.kind != TL_RECOMPUTE_POLICY_ALL || desc->eviction || desc->codec)
+        if (desc->plan || desc->policy.kind != TL_POLICY_KEEP_ALL || desc->eviction || desc->codec)
             return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_CACHED_MAKES_PLANS));
 #endif
     }
@@ -68274,7 +68313,7 @@ static tl_result tli_match_strategy(tl_run *run, const tl_strategy *strategy) {
         why = TLI_RULE(STRATEGY_GRADIENT_INTERVAL_AND_PLAN);
     if (desc->checkpoints && !gradient->checkpointed)
         why = TLI_RULE(STRATEGY_GRADIENT_NOT_CHECKPOINTED_BUT);
-    if (desc->policy.kind != TL_RECOMPUTE_POLICY_ALL && gradient->computes &&
+    if (desc->policy.kind != TL_POLICY_KEEP_ALL && gradient->computes &&
         (!gradient->checkpointed || gradient->checkpoint_interval))
         why = TLI_RULE(STRATEGY_GRADIENT_SAYS_WHAT_IS_KEPT);
     if (gradient->accumulation_steps > INT32_MAX)
@@ -68312,9 +68351,9 @@ static tl_result tli_apply_strategy(tl_run *run) {
     if (!desc->repeat_count) desc->repeat_count = (int32_t)(strategy->gradient.accumulation_steps / slot_total);
 #ifndef TL_NO_ONLINE
     if (run->is_online) {
+        tl_policy asked;
         run->checkpoints_on = run->inference || strategy->gradient.checkpointed;
-        if (strategy->gradient.checkpoint_interval)
-            desc->policy = tl_recompute_policy_every_n(strategy->gradient.checkpoint_interval);
+        if (tl_find_policy(strategy, &asked)) desc->policy = asked;
     }
 #endif
     return TL_OK;
@@ -68325,7 +68364,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
     tli_rule why = TLI_NO_RULE;
     tl_result result = TL_OK;
 #ifndef TL_NO_ONLINE
-    result = tl_check_recompute_policy(run->env, &desc->policy);
+    result = tli_check_online_policy(run->env, TLI_IN(INIT_RUN), &desc->policy);
 #endif
     if (!result && desc->device) result = tl_check_device(run->env, desc->device);
     if (!result && desc->plan) result = tli_check_plan(run->env, TLI_IN(INIT_RUN_PLAN), desc->plan);
@@ -68343,7 +68382,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
     if (desc->inference != 0 && desc->inference != 1) why = TLI_RULE(INFERENCE_MUST_BE_0_OR_1);
     if (desc->checkpoints && desc->inference) why = TLI_RULE(CHECKPOINTS_FORWARD_ONLY_RUN_HAS_NONE);
     if ((desc->plan || desc->checkpoints) &&
-        (desc->policy.kind != TL_RECOMPUTE_POLICY_ALL || desc->eviction || desc->codec))
+        (desc->policy.kind != TL_POLICY_KEEP_ALL || desc->eviction || desc->codec))
         why = TLI_RULE(POLICY_EVICTION_CODEC_ARE_FOR_ONLINE);
 #if defined(TL_NO_PLANNERS) || defined(TL_NO_PRECISION)
     if (desc->formats || desc->loss_scaler)
@@ -68975,7 +69014,7 @@ static tl_result tli_try_least_online(tl_run *run, uint64_t host_live, uint64_t 
 
 // Policy none without a budget of the caller's asks for the least bytes.
 static int tli_wants_least_online(const tl_run *run) {
-    return run->desc.policy.kind == TL_RECOMPUTE_POLICY_NONE && run->checkpoints_on && !run->inference &&
+    return run->desc.policy.kind == TL_POLICY_NONE && run->checkpoints_on && !run->inference &&
            !run->desc.budget_bytes;
 }
 
@@ -73349,7 +73388,7 @@ typedef struct tli_op_run {
 static void tli_ask_for_plan(tli_op_run *o) {
     tl_run_desc *desc = &o->desc;
     if (desc->strategy || desc->plan || desc->checkpoints || desc->compiled || desc->eviction || desc->evict ||
-        desc->policy.kind != TL_RECOMPUTE_POLICY_ALL) return;
+        desc->policy.kind != TL_POLICY_KEEP_ALL) return;
     o->strategy.mode = TL_MODE_LAZY;
     o->strategy.memory = TL_MEMORY_POOLED;
     o->strategy.precision = TL_PRECISION_SINGLE;
@@ -73376,7 +73415,7 @@ static tl_run_desc tli_desc_of_plan(const tli_op_run *o, const tl_plan *plan) {
     desc.may_split = 0;
     desc.eviction = (tl_eviction)0;
     desc.evict = NULL;
-    desc.policy.kind = TL_RECOMPUTE_POLICY_ALL;
+    desc.policy.kind = TL_POLICY_KEEP_ALL;
     desc.codec = TL_CODEC_NONE;
     desc.repeat_count = 0;
     return desc;
@@ -75474,6 +75513,67 @@ TLI_IMPL tl_result tl_write_front_svg(tl_env *env, const tl_precision_front *fro
 #define states              variables           // of tl_run_desc
 #define state_count         variable_count
 #define remade_counts       recompute_counts    // of tl_fusion_plan
+
+// Which activations stay is a tl_policy. Fields that have moved into it have no old name, because a macro of so
+// common a word would hit others: tl_checkpoint_config.strategy, now policy; interval, slot_count and
+// cost_threshold of tl_policy_desc, whose policy was the kind alone; as.every_n.n, now as.every_n.interval;
+// as.uniform, as.selective and as.dynamic of a config, now as.every_n, as.layers and as.fraction.
+#define tl_checkpoint                 tl_policy
+#define tl_checkpoint_kind            tl_policy_kind
+#define TL_CHECKPOINT_NONE            TL_POLICY_KEEP_ALL    // it made no checkpoints and kept everything
+#define TL_CHECKPOINT_UNIFORM         TL_POLICY_EVERY_N
+#define TL_CHECKPOINT_SELECTIVE       TL_POLICY_LAYERS      // by a list; selective is by cost
+#define TL_CHECKPOINT_DYNAMIC         TL_POLICY_FRACTION
+#define TL_CHECKPOINT_COUNT           TL_POLICY_COUNT
+#define tl_recompute_policy           tl_policy
+#define tl_recompute_policy_kind      tl_policy_kind
+#define TL_RECOMPUTE_POLICY_ALL       TL_POLICY_KEEP_ALL
+#define TL_RECOMPUTE_POLICY_NONE      TL_POLICY_NONE
+#define TL_RECOMPUTE_POLICY_SELECTIVE TL_POLICY_SELECTIVE
+#define TL_RECOMPUTE_POLICY_EVERY_N   TL_POLICY_EVERY_N
+#define TL_RECOMPUTE_POLICY_COUNT     TL_POLICY_COUNT
+#define tl_recompute_policy_all       tl_policy_keep_all
+#define tl_recompute_policy_none      tl_policy_none
+#define tl_recompute_policy_selective tl_policy_selective
+#define tl_recompute_policy_every_n   tl_policy_every_n
+#define tl_check_recompute_policy     tl_check_policy       // every-n 0 passes here; who takes it refuses it
+#define tl_name_recompute_policy      tl_name_policy        // "all" is "keep-all"
+#define tl_parse_recompute_policy     tl_parse_policy       // likewise
+
+#ifndef TL_NO_ONLINE
+static inline tl_policy tl_default_recompute_policy(void) { return tl_policy_selective(100); }
+#endif
+
+#ifndef TL_NO_PLANNERS
+// The names of policies in the JSON of configs; tl_parse_checkpoint_config_json reads these, too.
+#define TL_CHECKPOINTS(X) \
+    X(TL_CHECKPOINT_NONE,      "None",      "keep every activation")                              \
+    X(TL_CHECKPOINT_UNIFORM,   "Uniform",   "keep the layers whose number is divisible by the interval") \
+    X(TL_CHECKPOINT_SELECTIVE, "Selective", "keep the layers of a list")                          \
+    X(TL_CHECKPOINT_DYNAMIC,   "Dynamic",   "the cheapest kept set below a fraction of the keep-all peak")
+
+static inline const char *tl_name_checkpoint(tl_policy_kind kind) {
+#define TLI_OLD_NAME(id, name, help) if (kind == id) return name;
+    TL_CHECKPOINTS(TLI_OLD_NAME)
+#undef TLI_OLD_NAME
+    return "?";
+}
+
+#ifndef TL_NO_TEXT
+static inline int tl_parse_checkpoint(const char *text, tl_policy_kind *kind) {
+    int32_t value;
+    for (value = 0; value < TL_POLICY_COUNT; value++) {
+        const char *name = tl_name_checkpoint((tl_policy_kind)value);
+        size_t i = 0;
+        while (name[i] && name[i] == text[i]) i++;
+        *kind = (tl_policy_kind)value;
+        if (name[i] == text[i] && name[0] != '?') return 1;
+    }
+    *kind = TL_POLICY_KEEP_ALL;
+    return 0;
+}
+#endif
+#endif
 #endif
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)

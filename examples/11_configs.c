@@ -2,7 +2,7 @@
 //
 // You learn: how what was decided is stored as text, read back and checked, so that a file can
 // hold it, and what a wrong file is answered with. It prints both texts, what the config does to a
-// chain of 12 layers, what each kind of config does to it (or the one kind that you name), and two
+// chain of 12 layers, what each policy of a config does to it (or the one that you name), and two
 // refusals. Read next: the banners [2] and [5] of tl_strategy.h.
 //
 // check:
@@ -74,36 +74,33 @@ static int show_refusals(tl_env *env) {
     return 0;
 }
 
-// Each kind of config on the same chain.
-static int show_kinds(tl_env *env, int first, int last) {
+// Each policy that a config carries out, on the same chain; the others are refused.
+static int show_policies(tl_env *env, tl_policy_kind only) {
     static const uint64_t layers[] = { 0, 5, 9 };
-    int kind;
-    for (kind = first; kind <= last; kind++) {
-        tl_checkpoint_config config = tl_checkpoint_uniform(4);
+    tl_checkpoint_config configs[4];
+    int i, shown = 0;
+    configs[0] = tl_checkpoint_none();
+    configs[1] = tl_checkpoint_uniform(4);
+    configs[2] = tl_checkpoint_selective(layers, 3);
+    if (tl_checkpoint_dynamic(env, 12, 0.5, &configs[3])) return fail(env);
+    for (i = 0; i < 4; i++) {
         tl_checkpoint_effect effect;
-        int bad = 0;
-        if (kind == TL_CHECKPOINT_NONE) config = tl_checkpoint_none();
-        if (kind == TL_CHECKPOINT_SELECTIVE) config = tl_checkpoint_selective(layers, 3);
-        if (kind == TL_CHECKPOINT_DYNAMIC) bad = tl_checkpoint_dynamic(env, 12, 0.5, &config) != TL_OK;
-        if (bad || tl_measure_checkpoints(env, NULL, 12, &config, &effect)) return fail(env);
-        printf("%-10s %2d of 12 layers kept, cost x %.3f\n", tl_name_checkpoint((tl_checkpoint_kind)kind),
+        if (only != TL_POLICY_COUNT && configs[i].policy.kind != only) continue;
+        if (tl_measure_checkpoints(env, NULL, 12, &configs[i], &effect)) return fail(env);
+        printf("%-10s %2d of 12 layers kept, cost x %.3f\n", tl_name_policy(configs[i].policy.kind),
                (int)effect.kept_count, effect.compute_overhead_ratio);
-        tl_free_checkpoint_config(env, &config);
+        shown++;
     }
-    return 0;
+    if (!shown) printf("no config carries out %s\n", tl_name_policy(only));
+    return !shown;
 }
 
 int main(int argc, char **argv) {
     tl_env env = { 0 };
-    tl_checkpoint_kind kind = TL_CHECKPOINT_NONE;
-    if (argc > 1 && !tl_parse_checkpoint(argv[1], &kind)) {
-        int i, help = !strcmp(argv[1], "--help");
-        printf("usage: %s [KIND]   one of", argv[0]);
-        for (i = 0; i < TL_CHECKPOINT_COUNT; i++) printf(" %s", tl_name_checkpoint((tl_checkpoint_kind)i));
-        printf("\n");
-        return !help;
+    tl_policy_kind only = TL_POLICY_COUNT;
+    if (argc > 1 && !tl_parse_policy(argv[1], &only)) {
+        printf("usage: %s [POLICY]   one of keep-all every-n layers fraction\n", argv[0]);
+        return strcmp(argv[1], "--help") != 0;
     }
-    return show_strategy(&env) || show_config(&env) ||
-           show_kinds(&env, argc > 1 ? (int)kind : 0, argc > 1 ? (int)kind : TL_CHECKPOINT_COUNT - 1) ||
-           show_refusals(&env);
+    return show_strategy(&env) || show_config(&env) || show_policies(&env, only) || show_refusals(&env);
 }

@@ -1,6 +1,6 @@
 // 14_strategy.c -- a strategy from words, and what each word means
 //
-// You learn: the seven fields of a strategy, the presets, and the two policies of the online manager;
+// You learn: the seven fields of a strategy, the presets, and policy and eviction of the online manager;
 // every value has a name that is printed and read back. It prints the strategy that the words make, as
 // a summary and as JSON, what it asks for, and the first rule that it breaks. Read next: 11, where such
 // texts are stored and read.
@@ -17,7 +17,7 @@
 #include "../tl_strategy.h"
 
 static tl_strategy strategy;
-static tl_recompute_policy policy;
+static tl_policy policy;
 static tl_eviction eviction;
 
 static const struct { const char *name; tl_strategy (*make)(void); } presets[] = {
@@ -41,9 +41,9 @@ static int usage(void) {
     TL_MEMORIES(ROW4)
     printf("parallelism: data, model and pipeline with a count, as in data:4\n");
     TL_PARALLELISMS(ROW4)
-    printf("fusion, profiling\n    on, off\npolicy of the online manager: selective with a cost, every-n with n\n");
-    TL_RECOMPUTE_POLICIES(ROW)
-    printf("eviction of the online manager\n");
+    printf("fusion, profiling\n    on, off\npolicy of the online manager\n"
+           "    keep-all, none, selective:COST of what stays, every-n:NODES between two that stay\n"
+           "eviction of the online manager\n");
     TL_EVICTIONS(ROW)
     return 0;
 }
@@ -94,17 +94,15 @@ static int set_parallelism(const char *text) {
 }
 
 static int set_policy(const char *text) {
-    tl_recompute_policy_kind kind;
+    tl_policy_kind kind;
     char name[32];
     uint64_t number;
-    if (!split(text, name, &number) || !tl_parse_recompute_policy(name, &kind)) return 0;
-    switch (kind) {
-    case TL_RECOMPUTE_POLICY_ALL: policy = tl_recompute_policy_all(); break;
-    case TL_RECOMPUTE_POLICY_NONE: policy = tl_recompute_policy_none(); break;
-    case TL_RECOMPUTE_POLICY_SELECTIVE: policy = tl_recompute_policy_selective(number); break;
-    case TL_RECOMPUTE_POLICY_EVERY_N: policy = tl_recompute_policy_every_n(number); break;
-    case TL_RECOMPUTE_POLICY_COUNT: break;
-    }
+    if (!split(text, name, &number) || !tl_parse_policy(name, &kind)) return 0;
+    policy = tl_policy_keep_all();
+    if (kind == TL_POLICY_NONE) policy = tl_policy_none();
+    else if (kind == TL_POLICY_SELECTIVE) policy = tl_policy_selective(number);
+    else if (kind == TL_POLICY_EVERY_N && number) policy = tl_policy_every_n(number);
+    else return kind == TL_POLICY_KEEP_ALL;     // the others are of plans and configs
     return 1;
 }
 
@@ -148,7 +146,7 @@ static void report(void) {
     if (tl_find_accumulation_steps(&strategy, &number)) printf(", in %d micro-batches", (int)number);
     printf("\nworkers on a device with 8: %d\n", (int)tl_find_worker_count(&strategy, 8));
     printf("memory, by the rule of thumb: %.2f of a forward pass\n", tl_estimate_overhead_quick(&strategy));
-    printf("online: keeps %s, evicts %s first\n", tl_name_recompute_policy(policy.kind), tl_name_eviction(eviction));
+    printf("online: keeps %s, evicts %s first\n", tl_name_policy(policy.kind), tl_name_eviction(eviction));
 }
 
 int main(int argc, char **argv) {
@@ -164,7 +162,7 @@ int main(int argc, char **argv) {
         else if (!set(argv[i])) return fprintf(stderr, "%s: not understood; --help lists the words\n", argv[i]), 2;
     }
     report();
-    if (!tl_check_strategy(&env, &strategy) && !tl_check_recompute_policy(&env, &policy)) return 0;
+    if (!tl_check_strategy(&env, &strategy) && !tl_check_policy(&env, &policy)) return 0;
     fprintf(stderr, "refused, %s: %s\n", tl_name_result(env.error.code), env.error.text);
     return 1;
 }

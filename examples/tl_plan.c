@@ -339,8 +339,7 @@ typedef struct options {
     int         data, automatic, gpipe;       // of --ranks
 } options;
 
-#define POLICY_NAME(id, name, help) " " name
-static const char policy_names[] = "                   " TL_POLICIES(POLICY_NAME);
+static char policy_names[128] = "                   ";  // of those that make plans: list_policies
 
 static const char *const usage[] = {
     "tl_plan: plan a graph within a byte budget: what to keep, what to drop and make again",
@@ -940,7 +939,7 @@ typedef struct program {
     tl_device device;          // its nanosecond is one unit of cost
     uint64_t work_limit;       // of --work; 0 = not given
     uint64_t seed;             // of --seed; 0 = not given
-    tl_policy policy;          // of --policy
+    tl_policy_kind policy;     // of --policy
     tl_remat_pool *pool;       // of the plans of several budgets; NULL = one budget is planned
     int      near_is_enough;   // 1 = a plan within 0.1 % of its bound is not improved
     tl_remat_form form;        // of --form
@@ -1156,17 +1155,25 @@ static int share_plans(program *p) {
     return fail_result(p, path_of(p));
 }
 
+static void list_policies(void) {
+    int kind;
+    for (kind = 0; kind <= TL_POLICY_CHAIN; kind++) {
+        strcat(policy_names, " ");
+        strcat(policy_names, tl_name_policy((tl_policy_kind)kind));
+    }
+}
+
 static int parse_policy(program *p) {
-    if (tl_parse_policy(p->o.policy, &p->policy)) return CODE_OK;
+    if (tl_parse_policy(p->o.policy, &p->policy) && p->policy <= TL_POLICY_CHAIN) return CODE_OK;
     return fail(CODE_INPUT, "--policy %s: must be one of%s", p->o.policy,
                 policy_names + strspn(policy_names, " ") - 1);
 }
 
-static tl_result make_policy_plan(program *p, tl_policy policy, uint64_t budget, tl_plan *plan) {
+static tl_result make_policy_plan(program *p, tl_policy_kind policy, uint64_t budget, tl_plan *plan) {
     tl_policy_desc desc;
     memset(&desc, 0, sizeof desc);
     desc.graph = &p->graph;
-    desc.policy = policy;
+    desc.policy.kind = policy;
     desc.budget_bytes = budget;
     desc.inference = p->o.inference;
     desc.live = !p->in_arena;
@@ -1934,10 +1941,10 @@ typedef struct dot {
 } dot;
 
 typedef struct curve {
-    point    points[POINT_LIMIT + 2 + 2 * TL_POLICY_COUNT * POLICY_BUDGETS];
+    point    points[POINT_LIMIT + 2 + 2 * (TL_POLICY_CHAIN + 1) * POLICY_BUDGETS];
     int      count;
     uint64_t bound_budget;     // no plan takes less
-    dot      dots[TL_POLICY_COUNT * POLICY_BUDGETS];
+    dot      dots[(TL_POLICY_CHAIN + 1) * POLICY_BUDGETS];
     int      dot_count;
 } curve;
 
@@ -2048,14 +2055,14 @@ static int is_repeated(const curve *c, int i) { return i > 0 && c->points[i].pea
 static int make_dots(program *p, curve *c) {
     uint64_t low = c->points[0].peak, all = p->in_arena ? c->points[c->count - 1].budget : p->keep_all.peak_bytes, width = all - low;
     int policy, k, i;
-    for (policy = 0; policy < TL_POLICY_COUNT; policy++)
+    for (policy = 0; policy <= TL_POLICY_CHAIN; policy++)
         for (k = 0; k < POLICY_BUDGETS && !interrupted; k++) {
             uint64_t budget = low + width / (POLICY_BUDGETS - 1) * (uint64_t)k;
             tl_plan plan;
             tl_result result;
             if (policy == TL_POLICY_KEEP_ALL ? k > 0 : p->o.inference) continue;  // they are for training
             if (policy == TL_POLICY_KEEP_ALL || k == POLICY_BUDGETS - 1) budget = all;
-            result = make_policy_plan(p, (tl_policy)policy, budget, &plan);
+            result = make_policy_plan(p, (tl_policy_kind)policy, budget, &plan);
             if (result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW) continue;
             if (result) return fail_result(p, path_of(p));
             for (i = 0; i < c->dot_count; i++)
@@ -2110,7 +2117,7 @@ static void print_dots(const program *p, const curve *c, FILE *out) {
         const dot *d = &c->dots[i];
         fprintf(out, "%20llu %12s %8.2f %% %12.6f %12s  %s\n", (ull)d->peak, bytes_label(d->peak).text,
                 100 * ratio_of(d->peak, p->keep_all.peak_bytes), ratio_of(d->cost, p->keep_all.base_cost),
-                excess_label(c, d).text, tl_name_policy((tl_policy)d->policy));
+                excess_label(c, d).text, tl_name_policy((tl_policy_kind)d->policy));
     }
 }
 
@@ -2275,7 +2282,7 @@ static void put_dots(const program *p, writer *w, const curve *c, const plot *f)
     double x = 200;
     for (i = 0; i < c->dot_count; i++) {
         const dot *d = &c->dots[i];
-        const char *name = tl_name_policy((tl_policy)d->policy);
+        const char *name = tl_name_policy((tl_policy_kind)d->policy);
         double cost = ratio_of(d->cost, p->keep_all.base_cost);
         if (cost > f->high_cost) continue;
         put_diamond(w, d->policy, plot_x(f, (double)d->peak), plot_y(f, cost));
@@ -2455,7 +2462,7 @@ static void put_dot_table(const program *p, writer *w, const curve *c) {
     for (i = 0; i < c->dot_count; i++) {
         const dot *d = &c->dots[i];
         put(w, "<tr><th>%s</th><td>%llu</td><td>%s</td><td>%.2f %%</td><td>%.6f</td><td>%s</td></tr>\n",
-            tl_name_policy((tl_policy)d->policy), (ull)d->peak, bytes_label(d->peak).text,
+            tl_name_policy((tl_policy_kind)d->policy), (ull)d->peak, bytes_label(d->peak).text,
             100 * ratio_of(d->peak, p->keep_all.peak_bytes), ratio_of(d->cost, p->keep_all.base_cost),
             excess_label(c, d).text);
     }
@@ -4359,6 +4366,7 @@ int main(int count, char **argv) {
     writer help;
     int done, code;
     if (count > 1 && strcmp(argv[1], "--explain-error") == 0) return explain_error(count - 2, argv + 2);
+    list_policies();
     code = parse_options(&p.o, count, argv, &done);
     if (code) return code;
     if (done) {

@@ -28,7 +28,7 @@
 
    CONTENTS          (every name below is a banner: search for "[2]")
        [1] CORE          results, env, sinks, random numbers, version
-       [2] STRATEGY      what the caller wants, in seven fields
+       [2] STRATEGY      what the caller wants, in seven fields; which activations stay
        [3] GRAPH         nodes, tensors, sizes, costs; the device; .tlg text; layers, fusion
        [4] LAYOUT        put buffers with lifetimes at offsets
        [5] PLAN          steps, the simulator, checkpoint configs; plans as text and C tables

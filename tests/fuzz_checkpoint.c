@@ -24,7 +24,7 @@ static void use(tl_env *env, const tl_checkpoint_config *config) {
     MUST(!result || result == TL_ERROR_INFEASIBLE);
     if (result) return;
     MUST(effect.compute_overhead_ratio >= 1.0 && effect.keep_all_peak_bytes == 10);
-    MUST(config->strategy.kind == TL_CHECKPOINT_DYNAMIC || effect.kept_count == kept);
+    MUST(config->policy.kind == TL_POLICY_FRACTION || effect.kept_count == kept);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

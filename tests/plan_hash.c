@@ -74,7 +74,7 @@ static uint64_t plan_remat(const char *name, const tl_graph *graph, uint64_t bud
 
 static void plan_policies(const char *name, const tl_graph *graph, uint64_t budget) {
     int policy;
-    for (policy = 0; policy < TL_POLICY_COUNT; policy++) {
+    for (policy = 0; policy <= TL_POLICY_CHAIN; policy++) {
         tl_env env;
         tl_policy_desc desc;
         tl_plan plan;
@@ -83,10 +83,10 @@ static void plan_policies(const char *name, const tl_graph *graph, uint64_t budg
         memset(&desc, 0, sizeof desc);
         desc.graph = graph;
         desc.live = 1;
-        desc.policy = (tl_policy)policy;
+        desc.policy.kind = (tl_policy_kind)policy;
         desc.budget_bytes = budget;
         result = tl_plan_policy(&env, &desc, &plan);
-        print_plan(name, tl_name_policy(desc.policy), budget, result, &env, &plan, 0);
+        print_plan(name, tl_name_policy(desc.policy.kind), budget, result, &env, &plan, 0);
         tl_free_plan(&env, &plan);
     }
 }
@@ -127,7 +127,7 @@ static void plan_placed(const char *name, const tl_graph *graph, uint64_t budget
     remat.budget_bytes = chain.budget_bytes = policy.budget_bytes = budget;
     remat.alignment_bytes = chain.alignment_bytes = policy.alignment_bytes = ALIGNMENT;
     remat.work_limit = chain.work_limit = work_limit;
-    policy.policy = TL_POLICY_CHEN_GREEDY;
+    policy.policy.kind = TL_POLICY_CHEN_GREEDY;
     result = tl_plan_remat(&env, &remat, &plan, &report);
     print_plan(name, "placed", budget, result, &env, &plan, tl_mix_u64(report.work, report.least_budget_bytes));
     tl_free_plan(&env, &plan);

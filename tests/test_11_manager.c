@@ -413,13 +413,20 @@ static void a_desc_that_breaks_a_rule_is_refused(void **state) {
     tl_save_desc bad;
     tl_manager *m = NULL;
     float x[2] = {0, 0};
+    int kind;
     (void)state;
     begin(&f);
     open_manager(&f, 0);
     memset(&desc, 0, sizeof desc);
-    desc.policy.kind = TL_RECOMPUTE_POLICY_COUNT;
-    assert_int_equal(tl_init_manager(&f.env, &f.b, &desc, &m), TL_ERROR_INVALID_ARG);
-    assert_null(m);
+    for (kind = 0; kind <= TL_POLICY_COUNT; kind++) {
+        memset(&desc, 0, sizeof desc);
+        desc.policy.kind = (tl_policy_kind)kind;
+        if (kind == TL_POLICY_KEEP_ALL || kind == TL_POLICY_SELECTIVE || kind == TL_POLICY_NONE) continue;
+        assert_int_equal(tl_init_manager(&f.env, &f.b, &desc, &m), TL_ERROR_INVALID_ARG);
+        assert_string_equal(f.env.error.text, kind == TL_POLICY_EVERY_N ? "tl_init_manager: interval: must be > 0"
+                            : "tl_init_manager: policy: must be keep-all, every-n, selective or none");
+        assert_null(m);
+    }
     memset(&desc, 0, sizeof desc);
     desc.eviction = TL_EVICTION_COUNT;
     assert_int_equal(tl_init_manager(&f.env, &f.b, &desc, &m), TL_ERROR_INVALID_ARG);
@@ -483,20 +490,14 @@ static void a_codec_the_backend_lacks_is_unsupported(void **state) {
 
 static void names_parse_back(void **state) {
     int i;
-    tl_recompute_policy_kind kind;
     tl_eviction eviction;
     (void)state;
-    for (i = 0; i < TL_RECOMPUTE_POLICY_COUNT; i++) {
-        assert_true(tl_parse_recompute_policy(tl_name_recompute_policy((tl_recompute_policy_kind)i), &kind));
-        assert_int_equal(kind, i);
-    }
     for (i = 0; i < TL_EVICTION_COUNT; i++) {
         assert_true(tl_parse_eviction(tl_name_eviction((tl_eviction)i), &eviction));
         assert_int_equal(eviction, i);
     }
     assert_string_equal(tl_name_eviction(TL_EVICTION_COUNT), "?");
     assert_false(tl_parse_eviction("least", &eviction));
-    assert_false(tl_parse_recompute_policy("", &kind));
 }
 
 // -- the comparator --
@@ -972,7 +973,7 @@ static void a_save_that_the_policy_passes_over_removes_the_old_one(void **state)
     fixture f;
     (void)state;
     begin(&f);
-    f.desc.policy = tl_recompute_policy_selective(100);
+    f.desc.policy = tl_policy_selective(100);
     open_manager(&f, 0);
     assert_int_equal(save_with(&f, key_of(0, 0), 100, 100, 0, 0), TL_OK);
     assert_true(has(&f, 0));
@@ -1017,16 +1018,11 @@ static void another_step_is_stale(void **state) {
 
 static void policies_keep_what_they_say(void **state) {
     int n, node;
-    tl_recompute_policy zero = tl_recompute_policy_every_n(0), seed = tl_default_recompute_policy();
     (void)state;
-    assert_int_equal(tl_check_recompute_policy(NULL, &zero), TL_ERROR_INVALID_ARG);
-    assert_int_equal(tl_check_recompute_policy(NULL, &seed), TL_OK);
-    assert_int_equal(seed.kind, TL_RECOMPUTE_POLICY_SELECTIVE);
-    assert_int_equal(seed.as.selective.cost_threshold, 100);
     for (n = 1; n < 6; n++) {
         fixture f;
         begin(&f);
-        f.desc.policy = tl_recompute_policy_every_n((uint64_t)n);
+        f.desc.policy = tl_policy_every_n((uint64_t)n);
         open_manager(&f, 0);
         for (node = 0; node < 20; node++) assert_int_equal(save(&f, node, 16), TL_OK);
         for (node = 0; node < 20; node++) assert_int_equal(has(&f, node), node % n == 0);
@@ -1037,7 +1033,7 @@ static void policies_keep_what_they_say(void **state) {
         fixture f;
         int i;
         begin(&f);
-        f.desc.policy = n == 0 ? tl_recompute_policy_all() : n == 1 ? tl_recompute_policy_none() : tl_recompute_policy_selective(100);
+        f.desc.policy = n == 0 ? tl_policy_keep_all() : n == 1 ? tl_policy_none() : tl_policy_selective(100);
         open_manager(&f, 0);
         for (i = 0; i < 3; i++) {
             assert_int_equal(save_with(&f, key_of(0, i), 16, costs[i], 0, 0), TL_OK);
@@ -1220,7 +1216,7 @@ static void defect_B11_inputs_are_held_under_every_policy(void **state) {
     fixture f;
     (void)state;
     begin(&f);
-    f.desc.policy = tl_recompute_policy_none();
+    f.desc.policy = tl_policy_none();
     f.desc.device_budget_bytes = 100;
     open_manager(&f, 0);
     assert_int_equal(save_with(&f, key_of(0, 0), 100, 0, 0, 1), TL_OK);
@@ -1237,14 +1233,14 @@ static void defect_B12_every_zeroth_is_an_error(void **state) {
     (void)state;
     begin(&f);
     open_manager(&f, 0);
-    f.desc.policy = tl_recompute_policy_every_n(0);
+    f.desc.policy = tl_policy_every_n(0);
     assert_int_equal(tl_init_manager(&f.env, &f.b, &f.desc, &m), TL_ERROR_INVALID_ARG);
-    assert_non_null(strstr(f.env.error.text, "n: must be > 0"));
+    assert_non_null(strstr(f.env.error.text, "interval: must be > 0"));
     close_manager(&f);
 }
 
 static void defect_B13_the_threshold_itself_is_kept(void **state) {
-    tl_recompute_policy policy = tl_recompute_policy_selective(100);
+    tl_policy policy = tl_policy_selective(100);
     (void)state;
     assert_false(tli_wants_checkpoint(&policy, 0, 99));
     assert_true(tli_wants_checkpoint(&policy, 0, 100));
@@ -2191,9 +2187,9 @@ static int run_row(fixture *f, const golden_row *row) {
 static void open_trace(fixture *f, const golden_row *row) {
     const char *trace = row->cells[0];
     begin(f);
-    if (!strncmp(trace, "policy_select", 13)) f->desc.policy = tl_recompute_policy_selective(100);
-    if (!strncmp(trace, "policy_everyN_", 14)) f->desc.policy = tl_recompute_policy_every_n(strtoull(trace + 14, NULL, 10));
-    if (!strcmp(trace, "policy_none")) f->desc.policy = tl_recompute_policy_none();
+    if (!strncmp(trace, "policy_select", 13)) f->desc.policy = tl_policy_selective(100);
+    if (!strncmp(trace, "policy_everyN_", 14)) f->desc.policy = tl_policy_every_n(strtoull(trace + 14, NULL, 10));
+    if (!strcmp(trace, "policy_none")) f->desc.policy = tl_policy_none();
     f->desc.eviction = TL_EVICTION_OLDEST;
     f->desc.device_budget_bytes = strtoull(row->cells[8], NULL, 10);
     if (!strcmp(trace, "policy_everyN_0")) {  // refused at init: the rest of the trace is run with n = 1
@@ -2203,7 +2199,7 @@ static void open_trace(fixture *f, const golden_row *row) {
         assert_int_equal(tl_init_cpu_backend(&f->env, &desc, &f->s.inner), TL_OK);
         assert_int_equal(tl_init_manager(&f->env, &f->s.inner, &f->desc, &m), TL_ERROR_INVALID_ARG);
         tl_free_cpu_backend(&f->env, &f->s.inner);
-        f->desc.policy.as.every_n.n = 1;
+        f->desc.policy.as.every_n.interval = 1;
     }
     open_manager(f, 0);
 }

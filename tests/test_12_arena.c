@@ -40,7 +40,7 @@ static void arena_open(arena_bed *a, const tl_graph *graph, int source, const tl
         memset(&policy, 0, sizeof policy);
         policy.graph = graph;
         policy.live = 1;
-        policy.policy = TL_POLICY_CHEN_SQRT;
+        policy.policy.kind = TL_POLICY_CHEN_SQRT;
         if (tl_plan_policy(&a->b.env, &policy, &a->plan)) fail_msg("%s", a->b.env.error.text);
         a->b.desc.plan = &a->plan;
     }
@@ -378,7 +378,7 @@ static void inputs_stay_when_checkpoints_are_switched(void **state) {
     memset(layers, 0, sizeof layers);
     bed_open(&b, &none, 0, 5, 8);
     b.desc.load = NULL;
-    b.desc.policy = tl_recompute_policy_none();
+    b.desc.policy = tl_policy_none();
     for (i = 0; i < 40; i++) {
         layers[i].forward = mixer_forward;
         layers[i].backward = mixer_backward;

@@ -56,7 +56,7 @@ static void watch_release(void *user, void *at) { (void)user; free(at); }
 // A plan of a policy with places in banks, the last of them without a limit. 0 = they do not hold it.
 static int bank_plan(tl_env *env, tl_random *random, const tl_graph *graph, uint64_t alignment, int32_t bank_count, tl_plan *plan,
                      tl_places_report *report) {
-    static const tl_policy policies[] = { TL_POLICY_CHEN_SQRT, TL_POLICY_KEEP_ALL };
+    static const tl_policy_kind policies[] = { TL_POLICY_CHEN_SQRT, TL_POLICY_KEEP_ALL };
     tl_bank banks[MOST];
     tl_policy_desc policy;
     tl_places_desc desc;
@@ -65,7 +65,7 @@ static int bank_plan(tl_env *env, tl_random *random, const tl_graph *graph, uint
     tl_result result;
     memset(&policy, 0, sizeof policy);
     policy.graph = graph;
-    policy.policy = policies[tl_next_random_below(random, 2)];
+    policy.policy.kind = policies[tl_next_random_below(random, 2)];
     if (tl_plan_policy(env, &policy, plan)) fail_msg("%s", env->error.text);
     memset(&desc, 0, sizeof desc);
     memset(&device, 0, sizeof device);

@@ -119,7 +119,7 @@ static void ask_planner(tl_env *env, const question *q, const tl_device *device,
         memset(&desc, 0, sizeof desc);
         desc.graph = graph;
         desc.live = 1;
-        desc.policy = (tl_policy)(q->entry - KEEP_ALL);
+        desc.policy.kind = (tl_policy_kind)(q->entry - KEEP_ALL);
         desc.budget_bytes = q->bytes.caller;
         desc.base_bytes = q->base;
         desc.device = device;

@@ -472,7 +472,7 @@ static void cached_refuses_what_makes_other_plans(void **state) {
         desc = &p.cached.b.desc;
         if (tl_plan_keep_all(NULL, &p.graph, 0, &plan)) fail();
         if (!k) desc->plan = &plan;
-        if (k == 1) desc->policy = tl_recompute_policy_every_n(2);
+        if (k == 1) desc->policy = tl_policy_every_n(2);
         if (k == 2) desc->eviction = TL_EVICTION_OLDEST;
         if (k == 3) desc->codec = TL_CODEC_F16;
         assert_int_equal(bed_init(&p.cached.b), TL_ERROR_UNSUPPORTED);

@@ -323,7 +323,7 @@ static void dropping_plan(const tl_graph *graph, long round, uint64_t arena, tl_
     remat.budget_bytes = arena * (50 + (uint64_t)round % 40) / 100;
     remat.work_limit = 20000;
     if (round % 7 == 0) remat.host_budget_bytes = arena;
-    policy.policy = TL_POLICY_CHEN_SQRT;
+    policy.policy.kind = TL_POLICY_CHEN_SQRT;
     if (round % 3 == 0 && tl_plan_remat(&env, &remat, plan, NULL) == TL_OK) return;
     if (tl_plan_policy(&env, &policy, plan)) fail_msg("%s", env.error.text);
 }

@@ -99,8 +99,8 @@ static void an_interval_keeps_the_same_nodes_eager_lazy_and_as_a_policy(void **s
             }
             memset(&desc, 0, sizeof desc);
             desc.graph = &graph;
-            desc.policy = TL_POLICY_EVERY_N;
-            desc.interval = n;
+            desc.policy.kind = TL_POLICY_EVERY_N;
+            desc.policy.as.every_n.interval = n;
             if (tl_plan_policy(&env, &desc, &plan)) fail_msg("%s", env.error.text);
             mark_kept(&graph, &plan, kept);
             for (id = 1; id < NODES; id++) assert_int_equal(kept[id], (uint64_t)id % n == 0 || id == NODES - 1);
@@ -204,7 +204,7 @@ static tl_result init_none(bed *b, const tl_graph *graph, tl_strategy *strategy,
     *strategy = tl_with_memory(interval_of(TL_MODE_EAGER, 0), TL_MEMORY_STANDARD);
     bed_open(b, graph, 0, 0, 1);
     b->desc.strategy = strategy;
-    b->desc.policy = tl_recompute_policy_none();
+    b->desc.policy = tl_policy_none();
     b->desc.budget_bytes = budget;
     return bed_init(b);
 }
@@ -299,7 +299,7 @@ static void policy_none_uses_a_budget_and_may_be_switched_off(void **state) {
         tl_strategy strategy = tl_with_memory(interval_of(TL_MODE_EAGER, 0), (tl_memory)memories[m % 2]);
         bed_open(&b, &graph, 0, 0, 1);
         b.desc.strategy = &strategy;
-        b.desc.policy = tl_recompute_policy_none();
+        b.desc.policy = tl_policy_none();
         b.desc.device = m < 2 ? NULL : &device;
         bed_must_init(&b);
         (void)bed_step(&b, 0);

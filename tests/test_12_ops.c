@@ -633,7 +633,7 @@ static void what_is_asked_for_is_not_overruled(void **state) {
         desc.backend = &backend;
         if (i == 0) desc.plan = &plan;
         if (i == 1) desc.eviction = TL_EVICTION_OLDEST;
-        if (i == 2) desc.policy = tl_recompute_policy_none();
+        if (i == 2) desc.policy = tl_policy_none();
         result = tl_init_op_run(&env, &desc, ops, 4, &run);
         if (result) fail_msg("%d: %s", i, env.error.text);
         if (tl_run_plan(run)) fail_msg("%s", env.error.text);

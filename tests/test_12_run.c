@@ -107,9 +107,9 @@ static void random_online_desc(tl_random *random, bed *b, uint64_t peak, long *a
     desc->eviction = (tl_eviction)tl_next_random_below(random, TL_EVICTION_COUNT);
     if (desc->eviction == TL_EVICTION_CALLER) { desc->evict = evict_somehow; desc->evict_user = asked; }
     switch (tl_next_random_below(random, 5)) {
-    case 0: desc->policy = tl_recompute_policy_none(); break;
-    case 1: desc->policy = tl_recompute_policy_every_n(1 + tl_next_random_below(random, 4)); break;
-    case 2: desc->policy = tl_recompute_policy_selective(tl_next_random_below(random, 25)); break;
+    case 0: desc->policy = tl_policy_none(); break;
+    case 1: desc->policy = tl_policy_every_n(1 + tl_next_random_below(random, 4)); break;
+    case 2: desc->policy = tl_policy_selective(tl_next_random_below(random, 25)); break;
     default: break;
     }
     if (random_chance(random, 40)) desc->host_budget_bytes = 1 + tl_next_random_below(random, random_chance(random, 50) ? 60 : 4 * peak);
@@ -2379,7 +2379,7 @@ static void with_room_for_everything_nothing_runs_more_than_twice(void **state) 
     for (saved = 0; saved < 2; saved++) {
         uint64_t expected = chain_keep_all(30, saved, layers);
         chain_open(&b, 30, saved, layers, 0);
-        b.desc.policy = tl_recompute_policy_none();
+        b.desc.policy = tl_policy_none();
         b.desc.budget_bytes = 1000;
         chain_init(&b, 30, layers);
         assert_int_equal(bed_step(&b, 0), expected);
@@ -2502,7 +2502,7 @@ static void checkpoints_can_be_switched_off_in_both_directions(void **state) {
     (void)state;
     chain_open(&b, 20, 0, layers, 0);
     b.desc.budget_bytes = 30;
-    b.desc.policy = tl_recompute_policy_none();
+    b.desc.policy = tl_policy_none();
     chain_init(&b, 20, layers);
     assert_int_equal(tl_uses_checkpoints(b.run), 1);
     (void)bed_step(&b, 0);
@@ -3044,7 +3044,7 @@ static void a_strategy_and_a_desc_that_disagree_are_refused(void **state) {
     assert_non_null(strstr(b.env.error.text, "strategy.gradient: not checkpointed"));
     b.desc.checkpoints = NULL;
     strategy = single(TL_MODE_EAGER, tl_gradient_full());
-    b.desc.policy = tl_recompute_policy_none();
+    b.desc.policy = tl_policy_none();
     assert_int_equal(bed_init(&b), TL_ERROR_INVALID_ARG);
     assert_non_null(strstr(b.env.error.text, "leave policy out"));
     bed_close(&b);
@@ -3068,7 +3068,7 @@ static void a_desc_that_breaks_a_rule_is_refused(void **state) {
             "evict: goes with TL_EVICTION_CALLER", "kernel_count: must be >= 0, with kernels", "kernel_count: must be >= 0, with kernels", "repeat_count: must be >= 0",
             "inference: must be 0 or 1", "checkpoints: a forward-only run has none", "policy, eviction, codec: are for online runs",
             "policy, eviction, codec: are for online runs", "policy, eviction, codec: are for online runs", "codec: the backend cannot convert it",
-            "tl_check_recompute_policy: ", "tl_check_device: ", "kernels: none for op mask of node 5", "kernels: forward or backward missing for op relu of node 2",
+            "tl_init_run: interval: must be > 0", "tl_check_device: ", "kernels: none for op mask of node 5", "kernels: forward or backward missing for op relu of node 2",
             "kernels: forward or backward missing for op mask of node 5", "tl_check_graph: ",
         };
         tl_run_desc *desc = &b.desc;
@@ -3085,11 +3085,11 @@ static void a_desc_that_breaks_a_rule_is_refused(void **state) {
         case 7: desc->repeat_count = -1; break;
         case 8: desc->inference = 2; break;
         case 9: desc->inference = 1; desc->checkpoints = &config; break;
-        case 10: desc->plan = &plan; desc->policy = tl_recompute_policy_none(); break;
+        case 10: desc->plan = &plan; desc->policy = tl_policy_none(); break;
         case 11: desc->plan = &plan; desc->eviction = TL_EVICTION_OLDEST; break;
         case 12: desc->checkpoints = &config; desc->codec = TL_CODEC_F16; break;
         case 13: desc->codec = TL_CODEC_F16; b.spy.no_codecs = 1u << TL_CODEC_F16; break;
-        case 14: desc->policy.kind = TL_RECOMPUTE_POLICY_EVERY_N; break;
+        case 14: desc->policy.kind = TL_POLICY_EVERY_N; break;
         case 15: desc->device = &device; device.alignment_bytes = 3; break;
         case 16: desc->kernel_count = 4; b.kernels[4] = b.kernels[5]; desc->kernel_count = 5; break;
         case 17: b.kernels[1].backward = NULL; break;

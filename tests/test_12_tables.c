@@ -210,7 +210,7 @@ static void what_was_left_out_is_refused(void **state) {
     ASKS(host_budget_bytes, 1);
     ASKS(eviction, TL_EVICTION_OLDEST);
     ASKS(codec, TL_CODEC_BF16);
-    ASKS(policy.kind, TL_RECOMPUTE_POLICY_NONE);
+    ASKS(policy.kind, TL_POLICY_NONE);
     ASKS(profiling, 1);
     ASKS(in_flight, 2);
     ASKS(budget_ratio, 0.5);

@@ -262,7 +262,7 @@ static void the_least_budgets_of_chains_and_policies_are_numbers_and_do(void **s
     chain.budget_bytes = tl_find_least_budget(&env.error);
     assert_int_equal(tl_plan_chain(&env, &chain, &plan, NULL), TL_OK);
     tl_free_plan(&env, &plan);
-    policy.policy = TL_POLICY_CHEN_SQRT;
+    policy.policy.kind = TL_POLICY_CHEN_SQRT;
     assert_int_equal(tl_plan_policy(&env, &policy, &plan), TL_ERROR_INFEASIBLE);
     assert_int_equal(env.error.values[0], 3);
     policy.budget_bytes = tl_find_least_budget(&env.error);

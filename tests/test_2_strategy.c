@@ -984,6 +984,102 @@ static void golden_overflows_agree_or_overflow(void **state) {
     close_golden(&g, file, 24, 4, " (S2: the product overflows)");
 }
 
+// -- policies --
+
+static void every_policy_has_a_name_that_parses_back(void **state) {
+    tl_policy_kind parsed;
+    int kind;
+    (void)state;
+    for (kind = 0; kind < TL_POLICY_COUNT; kind++) {
+        assert_true(tl_parse_policy(tl_name_policy((tl_policy_kind)kind), &parsed));
+        assert_int_equal(parsed, kind);
+    }
+    assert_string_equal(tl_name_policy(TL_POLICY_COUNT), "?");
+    assert_string_equal(tl_name_policy((tl_policy_kind)-1), "?");
+    assert_false(tl_parse_policy("Uniform", &parsed));      // the seed's names of configs are in their JSON alone
+    assert_int_equal(parsed, TL_POLICY_KEEP_ALL);
+}
+
+static void a_zero_policy_keeps_all(void **state) {
+    tl_policy made[4] = { tl_policy_keep_all(), tl_policy_none(), tl_policy_selective(7), tl_policy_every_n(3) }, none;
+    (void)state;
+    memset(&none, 0, sizeof none);
+    assert_memory_equal(&made[0], &none, sizeof none);
+    assert_int_equal(made[1].kind, TL_POLICY_NONE);
+    assert_int_equal(made[2].kind, TL_POLICY_SELECTIVE);
+    assert_int_equal(made[2].as.selective.cost_threshold, 7);
+    assert_int_equal(made[3].kind, TL_POLICY_EVERY_N);
+    assert_int_equal(made[3].as.every_n.interval, 3);
+}
+
+static void assert_policy_refused(const tl_policy *policy, const char *text) {
+    tl_env env;
+    memset(&env, 0, sizeof env);
+    assert_int_equal(tl_check_policy(&env, policy), TL_ERROR_INVALID_ARG);
+    if (strcmp(env.error.text, text)) fail_msg("\"%s\", not \"%s\"", env.error.text, text);
+}
+
+static void rules_of_policies_have_a_sentence_each(void **state) {
+    uint64_t list[] = { 4, 2, 4 };
+    tl_policy policy;
+    int kind;
+    (void)state;
+    for (kind = 0; kind < TL_POLICY_FRACTION; kind++) {     // without numbers all but a fraction are right
+        memset(&policy, 0, sizeof policy);
+        policy.kind = (tl_policy_kind)kind;
+        assert_int_equal(tl_check_policy(NULL, &policy), TL_OK);
+    }
+    policy.kind = TL_POLICY_COUNT;
+    assert_policy_refused(&policy, "tl_check_policy: policy: there is no such one");
+    policy.kind = TL_POLICY_LAYERS;
+    policy.as.layers.count = 3;
+    assert_policy_refused(&policy, "tl_check_policy: layers: missing");
+    policy.as.layers.list = list;
+    assert_policy_refused(&policy, "tl_check_policy: layers: 4 is listed twice");
+    policy.as.layers.count = 2;
+    assert_int_equal(tl_check_policy(NULL, &policy), TL_OK);
+    memset(&policy, 0, sizeof policy);
+    policy.kind = TL_POLICY_FRACTION;
+    assert_policy_refused(&policy, "tl_check_policy: fraction: layer_count: must be > 0");
+    policy.as.fraction.layer_count = 5;
+    assert_int_equal(tl_check_policy(NULL, &policy), TL_OK);
+    policy.as.fraction.memory_fraction = 1.5;
+    assert_policy_refused(&policy, "tl_check_policy: memory_fraction: must be in [0, 1]");
+}
+
+static void a_list_of_layers_is_not_checked_without_memory(void **state) {
+    uint64_t list[] = { 4, 2 };
+    failing_alloc f = { 0, 0, 0, 0 };
+    tl_env env = failing_env(&f, 0);
+    tl_policy policy;
+    (void)state;
+    memset(&policy, 0, sizeof policy);
+    policy.kind = TL_POLICY_LAYERS;
+    policy.as.layers.list = list;
+    policy.as.layers.count = 2;
+    assert_int_equal(tl_check_policy(&env, &policy), TL_ERROR_NO_MEMORY);
+    assert_int_equal(f.live, 0);
+}
+
+static void a_strategy_asks_for_a_policy_or_for_the_cheapest_plan(void **state) {
+    tl_strategy strategy = tl_strategy_new();
+    tl_policy policy = tl_policy_none();
+    (void)state;
+    assert_int_equal(tl_find_policy(&strategy, &policy), 0);
+    assert_int_equal(policy.kind, TL_POLICY_KEEP_ALL);
+    strategy.gradient = tl_gradient_full();
+    policy = tl_policy_none();
+    assert_int_equal(tl_find_policy(&strategy, &policy), 1);
+    assert_int_equal(policy.kind, TL_POLICY_KEEP_ALL);
+    strategy.gradient = tl_gradient_checkpointed(6);
+    assert_int_equal(tl_find_policy(&strategy, &policy), 1);
+    assert_int_equal(policy.kind, TL_POLICY_EVERY_N);
+    assert_int_equal(policy.as.every_n.interval, 6);
+    strategy.gradient = tl_gradient_checkpointed(0);
+    assert_int_equal(tl_find_policy(&strategy, &policy), 0);
+    assert_int_equal(policy.kind, TL_POLICY_KEEP_ALL);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(seed_execution_strategy_presets),
@@ -1032,6 +1128,11 @@ int main(int argc, char **argv) {
         cmocka_unit_test(golden_workers_agree_or_are_zero),
         cmocka_unit_test(golden_recommendations_agree_or_have_a_zero),
         cmocka_unit_test(golden_overflows_agree_or_overflow),
+        cmocka_unit_test(every_policy_has_a_name_that_parses_back),
+        cmocka_unit_test(a_zero_policy_keeps_all),
+        cmocka_unit_test(rules_of_policies_have_a_sentence_each),
+        cmocka_unit_test(a_list_of_layers_is_not_checked_without_memory),
+        cmocka_unit_test(a_strategy_asks_for_a_policy_or_for_the_cheapest_plan),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("2 strategy", tests, NULL, NULL);

@@ -204,20 +204,20 @@ static void constructors_fill_in_what_the_seed_fills_in(void **state) {
     static const uint64_t layers[] = { 0, 3 };
     tl_checkpoint_config config = tl_checkpoint_none();
     (void)state;
-    assert_true(config.strategy.kind == TL_CHECKPOINT_NONE && !config.checkpoint_attention && !config.checkpoint_ffn);
+    assert_true(config.policy.kind == TL_POLICY_KEEP_ALL && !config.checkpoint_attention && !config.checkpoint_ffn);
     assert_true(config.min_checkpoint_interval == 1 && !config.memory);
     config = tl_checkpoint_uniform(7);
-    assert_true(config.strategy.kind == TL_CHECKPOINT_UNIFORM && config.strategy.as.uniform.interval == 7);
+    assert_true(config.policy.kind == TL_POLICY_EVERY_N && config.policy.as.every_n.interval == 7);
     assert_true(config.checkpoint_attention == 1 && config.checkpoint_ffn == 1 && config.min_checkpoint_interval == 1);
     config = tl_checkpoint_selective(layers, 2);
-    assert_true(config.strategy.kind == TL_CHECKPOINT_SELECTIVE && config.strategy.as.selective.layers == layers);
-    assert_true(config.strategy.as.selective.layer_count == 2 && config.checkpoint_attention == 1 && config.checkpoint_ffn == 1);
+    assert_true(config.policy.kind == TL_POLICY_LAYERS && config.policy.as.layers.list == layers);
+    assert_true(config.policy.as.layers.count == 2 && config.checkpoint_attention == 1 && config.checkpoint_ffn == 1);
     config = dynamic(12, 0.25);
-    assert_true(config.strategy.kind == TL_CHECKPOINT_DYNAMIC && config.strategy.as.dynamic.layer_count == 12);
-    assert_true(config.strategy.as.dynamic.memory_fraction == 0.25);
+    assert_true(config.policy.kind == TL_POLICY_FRACTION && config.policy.as.fraction.layer_count == 12);
+    assert_true(config.policy.as.fraction.memory_fraction == 0.25);
     assert_true(config.checkpoint_attention == 1 && config.checkpoint_ffn == 1 && config.min_checkpoint_interval == 1);
     tl_free_checkpoint_config(NULL, &config);
-    assert_true(config.strategy.kind == TL_CHECKPOINT_NONE && !config.memory);
+    assert_true(config.policy.kind == TL_POLICY_KEEP_ALL && !config.memory);
     tl_free_checkpoint_config(NULL, &config);
 }
 
@@ -228,23 +228,54 @@ static void builders_switch_both_ways(void **state) {
     config = tl_with_checkpoint_attention(tl_with_checkpoint_ffn(config, 0), 5);
     assert_true(config.checkpoint_attention == 1 && !config.checkpoint_ffn);
     config = tl_with_checkpoint_ffn(config, -1);
-    assert_true(config.checkpoint_ffn == 1 && config.strategy.as.uniform.interval == 2);
+    assert_true(config.checkpoint_ffn == 1 && config.policy.as.every_n.interval == 2);
 }
 
-static void every_kind_has_a_name_that_parses_back(void **state) {
-    int i;
-    tl_checkpoint_kind kind;
+// The names that the seed has for the policies of configs; NULL for the others.
+static const char *seed_name(tl_policy_kind kind) {
+    return kind == TL_POLICY_KEEP_ALL ? "None" : kind == TL_POLICY_EVERY_N ? "Uniform"
+         : kind == TL_POLICY_LAYERS ? "Selective" : kind == TL_POLICY_FRACTION ? "Dynamic" : NULL;
+}
+
+static tl_policy_kind kind_of_seed(const char *name) {
+    int kind;
+    for (kind = 0; kind < TL_POLICY_COUNT; kind++)
+        if (seed_name((tl_policy_kind)kind) && !strcmp(seed_name((tl_policy_kind)kind), name)) return (tl_policy_kind)kind;
+    fail_msg("no strategy of the seed: %s", name);
+    return TL_POLICY_COUNT;
+}
+
+// A config of a policy that it does not carry out is refused, keeps no layer, and has no text.
+static void configs_take_four_policies(void **state) {
+    int kind, taken = 0;
     (void)state;
-    for (i = 0; i < TL_CHECKPOINT_COUNT; i++) {
-        assert_int_equal(tl_parse_checkpoint(tl_name_checkpoint((tl_checkpoint_kind)i), &kind), 1);
-        assert_int_equal(kind, i);
+    for (kind = 0; kind < TL_POLICY_COUNT; kind++) {
+        tl_checkpoint_config config = tl_checkpoint_none();
+        const char *name = seed_name((tl_policy_kind)kind);
+        char text[256], sentence[256];
+        tl_env env;
+        tl_plan plan;
+        tl_graph graph = equal_layers(4, "in");
+        config.policy.kind = (tl_policy_kind)kind;
+        memset(&env, 0, sizeof env);
+        tl_print_checkpoint_config_json(&config, text, sizeof text);
+        snprintf(sentence, sizeof sentence, "{\"strategy\":%s\"%s\"", name && kind ? "{" : "", name ? name : "?");
+        assert_int_equal(strncmp(text, sentence, strlen(sentence)), 0);
+        if (name) {
+            taken++;
+        } else {
+            snprintf(sentence, sizeof sentence, "tl_check_checkpoint_config: policy: must be keep-all, every-n, layers or fraction");
+            assert_int_equal(tl_check_checkpoint_config(&env, &config, 0), TL_ERROR_INVALID_ARG);
+            assert_text(&env, sentence);
+            assert_int_equal(tl_plan_checkpoints(&env, &graph, &config, &plan), TL_ERROR_INVALID_ARG);
+            assert_text(&env, sentence);
+            assert_int_equal(tl_keeps_layer(&config, 0), 0);
+            assert_int_equal(tl_print_checkpoint_config(&config, text, sizeof text), 0);
+            assert_int_equal(tl_parse_checkpoint_config_json(&env, text, strlen(text), &config), TL_ERROR_PARSE);
+        }
+        tl_free_graph(NULL, &graph);
     }
-    assert_string_equal(tl_name_checkpoint(TL_CHECKPOINT_SELECTIVE), "Selective");
-    assert_string_equal(tl_name_checkpoint(TL_CHECKPOINT_COUNT), "?");
-    kind = TL_CHECKPOINT_DYNAMIC;
-    assert_int_equal(tl_parse_checkpoint("uniform", &kind), 0);
-    assert_int_equal(kind, TL_CHECKPOINT_NONE);
-    assert_int_equal(tl_parse_checkpoint("", &kind), 0);
+    assert_int_equal(taken, 4);
 }
 
 static void every_rule_of_a_config_has_its_sentence(void **state) {
@@ -278,20 +309,20 @@ static void every_rule_of_a_config_has_its_sentence(void **state) {
     config = dynamic(12, 1.0);
     assert_int_equal(tl_check_checkpoint_config(&env, &config, 0), TL_OK);
     assert_int_equal(tl_check_checkpoint_config(&env, &config, 12), TL_OK);
-    REFUSES(13, "dynamic layer_count: must be the number of layers, 13");
-    config.strategy.as.dynamic.memory_fraction = 1.0000000000000002;
+    REFUSES(13, "fraction: layer_count: must be the number of layers, 13");
+    config.policy.as.fraction.memory_fraction = 1.0000000000000002;
     REFUSES(0, "memory_fraction: must be in [0, 1]");
-    config.strategy.as.dynamic.memory_fraction = -5e-324;
+    config.policy.as.fraction.memory_fraction = -5e-324;
     REFUSES(0, "memory_fraction: must be in [0, 1]");
-    config.strategy.as.dynamic.memory_fraction = -0.0;
+    config.policy.as.fraction.memory_fraction = -0.0;
     assert_int_equal(tl_check_checkpoint_config(&env, &config, 0), TL_OK);
-    config.strategy.as.dynamic.layer_count = 0;
-    REFUSES(0, "dynamic layer_count: must be > 0");
+    config.policy.as.fraction.layer_count = 0;
+    REFUSES(0, "fraction: layer_count: must be > 0");
     config = tl_checkpoint_none();
-    config.strategy.kind = TL_CHECKPOINT_COUNT;
-    REFUSES(0, "strategy: there is no such kind");
-    config.strategy.kind = (tl_checkpoint_kind)77;
-    REFUSES(0, "strategy: there is no such kind");
+    config.policy.kind = TL_POLICY_COUNT;
+    REFUSES(0, "policy: must be keep-all, every-n, layers or fraction");
+    config.policy.kind = (tl_policy_kind)77;
+    REFUSES(0, "policy: must be keep-all, every-n, layers or fraction");
     assert_int_equal(tl_keeps_layer(&config, 0), 0);
 #undef REFUSES
 }
@@ -316,13 +347,13 @@ static void duplicates_are_found_wherever_they_stand(void **state) {
 
 // What tl_keeps_layer must say, step by step upwards.
 static void walk(const tl_checkpoint_config *config, uint8_t *kept, uint64_t layer_count) {
-    const tl_checkpoint *c = &config->strategy;
+    const tl_policy *c = &config->policy;
     uint64_t l, i, last = 0;
     int any = 0;
     for (l = 0; l < layer_count; l++) {
-        int wanted = c->kind == TL_CHECKPOINT_UNIFORM && l % c->as.uniform.interval == 0;
-        if (c->kind == TL_CHECKPOINT_SELECTIVE)
-            for (i = 0; i < c->as.selective.layer_count; i++) wanted |= c->as.selective.layers[i] == l;
+        int wanted = c->kind == TL_POLICY_EVERY_N && l % c->as.every_n.interval == 0;
+        if (c->kind == TL_POLICY_LAYERS)
+            for (i = 0; i < c->as.layers.count; i++) wanted |= c->as.layers.list[i] == l;
         kept[l] = wanted && (!any || l - last >= config->min_checkpoint_interval);
         if (kept[l]) { any = 1; last = l; }
     }
@@ -516,7 +547,7 @@ static void graphs_and_counts_that_do_not_fit_are_errors(void **state) {
     assert_int_equal(tl_measure_checkpoints(&env, NULL, INT32_MAX, &config, &effect), TL_ERROR_OVERFLOW);
     assert_text(&env, "tl_measure_checkpoints: layer_count: must be below 2^31 - 1");
     assert_int_equal(tl_measure_checkpoints(&env, NULL, UINT64_MAX, &config, &effect), TL_ERROR_OVERFLOW);
-    config.strategy.as.uniform.interval = 0;
+    config.policy.as.every_n.interval = 0;
     memset(&plan, 7, sizeof plan);
     assert_int_equal(tl_plan_checkpoints(&env, &graph, &config, &plan), TL_ERROR_INVALID_ARG);
     assert_memory_equal(&plan, &no_plan, sizeof plan);
@@ -613,7 +644,7 @@ static void assert_names_least(const tl_env *env, uint64_t limit, uint64_t least
 static int assert_dynamic_is_best(const tl_graph *graph, int32_t layer_count, const tl_checkpoint_config *config) {
     tl_env env = silent_env();
     tl_plan plan;
-    uint64_t limit = limit_of(graph, config->strategy.as.dynamic.memory_fraction);
+    uint64_t limit = limit_of(graph, config->policy.as.fraction.memory_fraction);
     brute best = brute_force(graph, layer_count, config, limit);
     int is_exact = best.choice_count <= 12;
     tl_result result = tl_plan_checkpoints(&env, graph, config, &plan);
@@ -794,7 +825,7 @@ static void dynamic_of_thirteen_layers_is_the_optimum_where_layers_read_the_one_
         tl_graph graph = round % 2 ? random_layers(&random, 13, 0) : random_chain(&random, 13);
         tl_checkpoint_config config = dynamic(13, 0.45 + 0.1 * (round % 6));
         random_flags(&random, &config);
-        if (config.strategy.as.dynamic.memory_fraction > 1) config.strategy.as.dynamic.memory_fraction = 0.7;
+        if (config.policy.as.fraction.memory_fraction > 1) config.policy.as.fraction.memory_fraction = 0.7;
         assert_dynamic_is_best(&graph, 13, &config);
         tl_free_graph(NULL, &graph);
     }
@@ -880,7 +911,7 @@ static void dynamic_of_many_layers_is_no_worse_than_any_uniform_interval(void **
         int32_t count = random_count(&random, 14, 60);
         tl_graph graph = round % 2 ? random_layers(&random, count, round > 3) : random_chain(&random, count);
         tl_checkpoint_config config = dynamic((uint64_t)count, 0.3 + 0.1 * round), uniform;
-        uint64_t limit = limit_of(&graph, config.strategy.as.dynamic.memory_fraction), interval;
+        uint64_t limit = limit_of(&graph, config.policy.as.fraction.memory_fraction), interval;
         tl_env env = silent_env();
         tl_plan plan, again;
         tl_result result = tl_plan_checkpoints(&env, &graph, &config, &plan);
@@ -1113,20 +1144,20 @@ static tl_checkpoint_config read_json(const char *text) {
 }
 
 static int same_config(const tl_checkpoint_config *a, const tl_checkpoint_config *b) {
-    const tl_checkpoint *x = &a->strategy, *y = &b->strategy;
+    const tl_policy *x = &a->policy, *y = &b->policy;
     if (x->kind != y->kind || a->checkpoint_attention != b->checkpoint_attention || a->checkpoint_ffn != b->checkpoint_ffn ||
         a->min_checkpoint_interval != b->min_checkpoint_interval) return 0;
     switch (x->kind) {
-    case TL_CHECKPOINT_NONE: return 1;
-    case TL_CHECKPOINT_UNIFORM: return x->as.uniform.interval == y->as.uniform.interval;
-    case TL_CHECKPOINT_SELECTIVE:
-        return x->as.selective.layer_count == y->as.selective.layer_count &&
-               (!x->as.selective.layer_count || !memcmp(x->as.selective.layers, y->as.selective.layers,
-                                                        (size_t)x->as.selective.layer_count * sizeof(uint64_t)));
-    case TL_CHECKPOINT_DYNAMIC:
-        return x->as.dynamic.layer_count == y->as.dynamic.layer_count &&
-               tli_bits_of_f64(x->as.dynamic.memory_fraction) == tli_bits_of_f64(y->as.dynamic.memory_fraction);
-    case TL_CHECKPOINT_COUNT: break;
+    case TL_POLICY_KEEP_ALL: return 1;
+    case TL_POLICY_EVERY_N: return x->as.every_n.interval == y->as.every_n.interval;
+    case TL_POLICY_LAYERS:
+        return x->as.layers.count == y->as.layers.count &&
+               (!x->as.layers.count || !memcmp(x->as.layers.list, y->as.layers.list,
+                                             (size_t)x->as.layers.count * sizeof(uint64_t)));
+    case TL_POLICY_FRACTION:
+        return x->as.fraction.layer_count == y->as.fraction.layer_count &&
+               tli_bits_of_f64(x->as.fraction.memory_fraction) == tli_bits_of_f64(y->as.fraction.memory_fraction);
+    default: break;
     }
     return 0;
 }
@@ -1144,11 +1175,11 @@ static void json_is_what_serde_json_writes(void **state) {
     assert_json(&config, "{\"strategy\":{\"Selective\":{\"layers\":[]}},\"checkpoint_attention\":true,\"checkpoint_ffn\":true,\"min_checkpoint_interval\":18446744073709551615}");
     config = dynamic(12, 0.5);
     assert_json(&config, "{\"strategy\":{\"Dynamic\":{\"num_layers\":12,\"memory_fraction\":0.5}}" REST);
-    config.strategy.as.dynamic.memory_fraction = strtod("inf", NULL);
+    config.policy.as.fraction.memory_fraction = strtod("inf", NULL);
     assert_json(&config, "{\"strategy\":{\"Dynamic\":{\"num_layers\":12,\"memory_fraction\":null}}" REST);
-    config.strategy.kind = TL_CHECKPOINT_SELECTIVE;  // a list that is not there
-    config.strategy.as.selective.layers = NULL;
-    config.strategy.as.selective.layer_count = 3;
+    config.policy.kind = TL_POLICY_LAYERS;  // a list that is not there
+    config.policy.as.layers.list = NULL;
+    config.policy.as.layers.count = 3;
     assert_json(&config, "{\"strategy\":{\"Selective\":{\"layers\":[]}}" REST);
     assert_int_equal(tl_keeps_layer(&config, 0), 0);
 }
@@ -1164,7 +1195,7 @@ static void json_floats_are_the_shortest_that_read_back(void **state) {
     for (i = 0; i < COUNT_OF(rows); i++) {
         tl_checkpoint_config config = dynamic(1, 0.5), back;
         char text[256];
-        config.strategy.as.dynamic.memory_fraction = rows[i].value;
+        config.policy.as.fraction.memory_fraction = rows[i].value;
         snprintf(text, sizeof text, "{\"strategy\":{\"Dynamic\":{\"num_layers\":1,\"memory_fraction\":%s}},\"checkpoint_attention\":true,"
                  "\"checkpoint_ffn\":true,\"min_checkpoint_interval\":1}", rows[i].text);
         assert_json(&config, text);
@@ -1181,17 +1212,17 @@ static void json_takes_keys_in_any_order_and_ignores_the_unknown(void **state) {
         "\"checkpoint_attention\":true}\n");
     (void)state;
     assert_true(config.min_checkpoint_interval == UINT64_MAX && config.checkpoint_attention == 1 && config.checkpoint_ffn == 0);
-    assert_true(config.strategy.kind == TL_CHECKPOINT_DYNAMIC && config.strategy.as.dynamic.layer_count == UINT64_MAX);
-    assert_true(config.strategy.as.dynamic.memory_fraction == 1.0 && !config.memory);
+    assert_true(config.policy.kind == TL_POLICY_FRACTION && config.policy.as.fraction.layer_count == UINT64_MAX);
+    assert_true(config.policy.as.fraction.memory_fraction == 1.0 && !config.memory);
     config = read_json("{\"strategy\":{\"None\":null},\"checkpoint_attention\":false,\"checkpoint_ffn\":true,\"min_checkpoint_interval\":0}");
-    assert_true(config.strategy.kind == TL_CHECKPOINT_NONE && config.checkpoint_ffn == 1 && config.min_checkpoint_interval == 0);
+    assert_true(config.policy.kind == TL_POLICY_KEEP_ALL && config.checkpoint_ffn == 1 && config.min_checkpoint_interval == 0);
     config = read_json("{\"strat\\u0065gy\":\"N\\u006fne\",\"checkpoint_attention\":false,\"checkpoint_ffn\":true,\"min_checkpoint_interval\":0}");
-    assert_true(config.strategy.kind == TL_CHECKPOINT_NONE);
+    assert_true(config.policy.kind == TL_POLICY_KEEP_ALL);
     config = read_json("{\"strategy\":{\"Selective\":{\"layers\":[ 8 ,0, 8]}},\"checkpoint_attention\":false,\"checkpoint_ffn\":true,\"min_checkpoint_interval\":0}");
-    assert_true(config.strategy.as.selective.layer_count == 3 && config.strategy.as.selective.layers[0] == 8 && config.memory);
+    assert_true(config.policy.as.layers.count == 3 && config.policy.as.layers.list[0] == 8 && config.memory);
     assert_int_equal(tl_check_checkpoint_config(NULL, &config, 0), TL_ERROR_INVALID_ARG);  // the rules are held there
     tl_free_checkpoint_config(NULL, &config);
-    assert_true(!config.memory && !config.strategy.as.selective.layers);
+    assert_true(!config.memory && !config.policy.as.layers.list);
 }
 
 static void json_with_an_error_names_the_place(void **state) {
@@ -1283,8 +1314,8 @@ static void json_survives_a_failing_allocator(void **state) {
             assert_text(&env, "tl_parse_checkpoint_config_json: no memory for the layers");
             assert_memory_equal(&config, &zero, sizeof config);
         } else {
-            assert_int_equal(config.strategy.as.selective.layer_count, 100);
-            assert_int_equal(config.strategy.as.selective.layers[99], 99);
+            assert_int_equal(config.policy.as.layers.count, 100);
+            assert_int_equal(config.policy.as.layers.list[99], 99);
         }
         tl_free_checkpoint_config(&env, &config);
         assert_int_equal(f.live, 0);
@@ -1295,25 +1326,26 @@ static void json_survives_a_failing_allocator(void **state) {
 
 static void random_configs_survive_the_round_trip(void **state) {
     tl_random random = { 21 };
+    static const tl_policy_kind kinds[] = { TL_POLICY_KEEP_ALL, TL_POLICY_EVERY_N, TL_POLICY_LAYERS, TL_POLICY_FRACTION };
     int round;
     (void)state;
     for (round = 0; round < scaled(20000); round++) {
         uint64_t layers[20], i;
         char text[1024];
         tl_checkpoint_config config = tl_checkpoint_none(), back;
-        config.strategy.kind = (tl_checkpoint_kind)random_u64(&random, 0, TL_CHECKPOINT_COUNT - 1);
-        if (config.strategy.kind == TL_CHECKPOINT_UNIFORM) config.strategy.as.uniform.interval = tl_next_random(&random) >> (round % 64);
-        if (config.strategy.kind == TL_CHECKPOINT_SELECTIVE) {
-            config.strategy.as.selective.layers = layers;
-            config.strategy.as.selective.layer_count = random_u64(&random, 0, 20);
+        config.policy.kind = kinds[random_u64(&random, 0, 3)];
+        if (config.policy.kind == TL_POLICY_EVERY_N) config.policy.as.every_n.interval = tl_next_random(&random) >> (round % 64);
+        if (config.policy.kind == TL_POLICY_LAYERS) {
+            config.policy.as.layers.list = layers;
+            config.policy.as.layers.count = random_u64(&random, 0, 20);
             for (i = 0; i < 20; i++) layers[i] = tl_next_random(&random) >> random_u64(&random, 0, 63);
         }
-        if (config.strategy.kind == TL_CHECKPOINT_DYNAMIC) {
+        if (config.policy.kind == TL_POLICY_FRACTION) {
             uint64_t bits = tl_next_random(&random);
             if ((bits >> 52 & 0x7ff) == 0x7ff) bits ^= UINT64_C(1) << 62;  // JSON has finite numbers only
-            config.strategy.as.dynamic.layer_count = tl_next_random(&random);
-            if (round % 2) config.strategy.as.dynamic.memory_fraction = tl_next_random_ratio(&random);
-            else memcpy(&config.strategy.as.dynamic.memory_fraction, &bits, sizeof bits);
+            config.policy.as.fraction.layer_count = tl_next_random(&random);
+            if (round % 2) config.policy.as.fraction.memory_fraction = tl_next_random_ratio(&random);
+            else memcpy(&config.policy.as.fraction.memory_fraction, &bits, sizeof bits);
         }
         config.checkpoint_attention = random_chance(&random, 50);
         config.checkpoint_ffn = random_chance(&random, 50);
@@ -1337,7 +1369,7 @@ static void summaries_round_percentages_as_rust_does(void **state) {
     size_t i;
     (void)state;
     for (i = 0; i < COUNT_OF(rows); i++) {
-        config.strategy.as.dynamic.memory_fraction = rows[i].fraction;
+        config.policy.as.fraction.memory_fraction = rows[i].fraction;
         snprintf(text, sizeof text, "Dynamic checkpointing (12 layers, %s%% memory target)", rows[i].percent);
         assert_int_equal(tl_print_checkpoint_config(&config, buf, sizeof buf), strlen(text));
         assert_string_equal(buf, text);
@@ -1345,7 +1377,7 @@ static void summaries_round_percentages_as_rust_does(void **state) {
     config = tl_checkpoint_none();
     assert_int_equal(tl_print_checkpoint_config(&config, buf, 5), 16);
     assert_string_equal(buf, "No c");
-    config.strategy.kind = TL_CHECKPOINT_COUNT;
+    config.policy.kind = TL_POLICY_COUNT;
     assert_int_equal(tl_print_checkpoint_config(&config, buf, 5), 0);
     assert_string_equal(buf, "");
 }
@@ -1451,7 +1483,7 @@ static void seed_test_default(void **state) {
     tl_plan a, b;
     (void)state;
     memset(&config, 0, sizeof config);
-    assert_int_equal(config.strategy.kind, TL_CHECKPOINT_NONE);
+    assert_int_equal(config.policy.kind, TL_POLICY_KEEP_ALL);
     a = plan_of(&graph, &config);
     b = plan_of(&graph, &none);
     assert_same_plan(&a, &b);
@@ -1666,7 +1698,7 @@ static void defect_c12_a_dynamic_config_is_for_its_layers_alone(void **state) {
     tl_env env = silent_env();
     (void)state;
     assert_int_equal(tl_measure_checkpoints(&env, NULL, 24, &config, &effect), TL_ERROR_INVALID_ARG);
-    assert_text(&env, "tl_check_checkpoint_config: dynamic layer_count: must be the number of layers, 24");
+    assert_text(&env, "tl_check_checkpoint_config: fraction: layer_count: must be the number of layers, 24");
     assert_int_equal(tl_keeps_layer(&config, 12), 0);
     assert_int_equal(tl_keeps_layer(&config, UINT64_MAX), 0);
 }
@@ -1682,7 +1714,7 @@ static void defect_c13_fields_set_by_hand_are_held_to_the_same_rules(void **stat
         tl_plan plan;
         tl_env env = silent_env();
         uint8_t kept[12];
-        config.strategy.as.dynamic.memory_fraction = strtod(fractions[i], NULL);
+        config.policy.as.fraction.memory_fraction = strtod(fractions[i], NULL);
         assert_int_equal(tl_check_checkpoint_config(&env, &config, 0), TL_ERROR_INVALID_ARG);
         assert_int_equal(tl_find_kept_layers(&env, &graph, &config, kept, 12), TL_ERROR_INVALID_ARG);
         assert_int_equal(tl_plan_checkpoints(&env, &graph, &config, &plan), TL_ERROR_INVALID_ARG);
@@ -1700,7 +1732,7 @@ static void defect_c14_an_error_names_the_field_that_is_wrong(void **state) {
     assert_int_equal(tl_checkpoint_dynamic(&env, 12, 1.5, &config), TL_ERROR_INVALID_ARG);
     assert_text(&env, "tl_checkpoint_dynamic: memory_fraction: must be in [0, 1]");
     assert_int_equal(tl_checkpoint_dynamic(&env, 0, 1.5, &config), TL_ERROR_INVALID_ARG);
-    assert_text(&env, "tl_checkpoint_dynamic: dynamic layer_count: must be > 0");
+    assert_text(&env, "tl_checkpoint_dynamic: fraction: layer_count: must be > 0");
 }
 
 static void defect_c15_dynamic_reports_and_the_config_is_usable_either_way(void **state) {
@@ -1715,7 +1747,7 @@ static void defect_c15_dynamic_reports_and_the_config_is_usable_either_way(void 
     tl_free_plan(NULL, &plan);
     tl_free_checkpoint_config(NULL, &config);
     assert_int_equal(tl_checkpoint_dynamic(NULL, 3, 1.0, &config), TL_OK);
-    assert_int_equal(config.strategy.kind, TL_CHECKPOINT_DYNAMIC);
+    assert_int_equal(config.policy.kind, TL_POLICY_FRACTION);
     tl_free_graph(NULL, &graph);
 }
 
@@ -1782,19 +1814,19 @@ static void read_golden_row(char *line, golden_row *row) {
     attention = strtoull(next_field(&line), NULL, 10);
     ffn = strtoull(next_field(&line), NULL, 10);
     row->config = tl_checkpoint_none();
-    assert_int_equal(tl_parse_checkpoint(row->strategy, &row->config.strategy.kind), 1);
+    row->config.policy.kind = kind_of_seed(row->strategy);
     row->config.min_checkpoint_interval = strtoull(next_field(&line), NULL, 10);
     row->config.checkpoint_attention = (int32_t)attention;
     row->config.checkpoint_ffn = (int32_t)ffn;
-    if (row->config.strategy.kind == TL_CHECKPOINT_UNIFORM) row->config.strategy.as.uniform.interval = strtoull(arg1, NULL, 10);
-    if (row->config.strategy.kind == TL_CHECKPOINT_SELECTIVE) {
+    if (row->config.policy.kind == TL_POLICY_EVERY_N) row->config.policy.as.every_n.interval = strtoull(arg1, NULL, 10);
+    if (row->config.policy.kind == TL_POLICY_LAYERS) {
         for (word = strtok(arg1, " "); word; word = strtok(NULL, " ")) row->layers[count++] = strtoull(word, NULL, 10);
-        row->config.strategy.as.selective.layers = row->layers;
-        row->config.strategy.as.selective.layer_count = count;
+        row->config.policy.as.layers.list = row->layers;
+        row->config.policy.as.layers.count = count;
     }
-    if (row->config.strategy.kind == TL_CHECKPOINT_DYNAMIC) {
-        row->config.strategy.as.dynamic.layer_count = strtoull(arg1, NULL, 10);
-        row->config.strategy.as.dynamic.memory_fraction = strtod(arg2, NULL);
+    if (row->config.policy.kind == TL_POLICY_FRACTION) {
+        row->config.policy.as.fraction.layer_count = strtoull(arg1, NULL, 10);
+        row->config.policy.as.fraction.memory_fraction = strtod(arg2, NULL);
     }
     row->query = strtoull(next_field(&line), NULL, 10);
     row->savings = strtod(next_field(&line), NULL);
@@ -1823,23 +1855,23 @@ static int seed_says(const golden_row *row, uint64_t layer) {
 
 // 0 = agrees, -1 = nothing explains it, else the number of the defect.
 static int explain_mask(const golden_row *row, const uint8_t *kept) {
-    const tl_checkpoint *c = &row->config.strategy;
+    const tl_policy *c = &row->config.policy;
     tl_checkpoint_config unbound = tl_with_min_interval(row->config, 1);
     int differs = 0, unbound_differs = 0, beyond = 0, i;
     for (i = 0; i < 66; i++) {
         uint64_t layer = i < 64 ? (uint64_t)i : i == 64 ? 1000000 : UINT64_MAX;
         int seed = seed_says(row, layer);
-        if (c->kind == TL_CHECKPOINT_DYNAMIC) {
-            if (layer >= c->as.dynamic.layer_count) beyond |= seed;
+        if (c->kind == TL_POLICY_FRACTION) {
+            if (layer >= c->as.fraction.layer_count) beyond |= seed;
             else if (kept && layer < 96) differs |= seed != kept[layer];
             continue;
         }
         differs |= seed != tl_keeps_layer(&row->config, layer);
         unbound_differs |= seed != tl_keeps_layer(&unbound, layer);
     }
-    if (c->kind == TL_CHECKPOINT_DYNAMIC) {
+    if (c->kind == TL_POLICY_FRACTION) {
         if (!row->is_valid) return 13;
-        if (c->as.dynamic.layer_count > 1000) return 12;
+        if (c->as.fraction.layer_count > 1000) return 12;
         return !kept || differs ? 1 : beyond ? 12 : 0;
     }
     if (!differs) return 0;
@@ -1851,13 +1883,13 @@ static const uint8_t *kept_of_row(const golden_row *row) {
     static uint8_t kept[96];
     static tl_checkpoint_config last;
     static int found;
-    const tl_checkpoint *c = &row->config.strategy;
+    const tl_policy *c = &row->config.policy;
     tl_graph graph;
-    if (c->kind != TL_CHECKPOINT_DYNAMIC || !row->is_valid || c->as.dynamic.layer_count > 96) return NULL;
+    if (c->kind != TL_POLICY_FRACTION || !row->is_valid || c->as.fraction.layer_count > 96) return NULL;
     if (!same_config(&last, &row->config)) {
         last = row->config;
-        graph = equal_layers((int32_t)c->as.dynamic.layer_count, "in");
-        found = !tl_find_kept_layers(NULL, &graph, &row->config, kept, c->as.dynamic.layer_count);
+        graph = equal_layers((int32_t)c->as.fraction.layer_count, "in");
+        found = !tl_find_kept_layers(NULL, &graph, &row->config, kept, c->as.fraction.layer_count);
         tl_free_graph(NULL, &graph);
     }
     return found ? kept : NULL;
@@ -1884,48 +1916,48 @@ static void assert_effect_of_equal_layers(const tl_checkpoint_effect *effect, co
 }
 
 static int explain_effect(const golden_row *row, const uint8_t *kept) {
-    const tl_checkpoint *c = &row->config.strategy;
+    const tl_policy *c = &row->config.policy;
     tl_env env = silent_env();
     tl_checkpoint_effect effect;
     tl_checkpoint_config config = row->config;
     uint64_t layers[96], count = 0, l;
     tl_result result;
-    for (l = 0; kept && l < c->as.dynamic.layer_count; l++)
+    for (l = 0; kept && l < c->as.fraction.layer_count; l++)
         if (kept[l]) layers[count++] = l;
     // a search was made already; its answer as a list has the same effect
-    if (kept && row->query == c->as.dynamic.layer_count) config = tl_checkpoint_selective(layers, count);
+    if (kept && row->query == c->as.fraction.layer_count) config = tl_checkpoint_selective(layers, count);
     result = tl_measure_checkpoints(&env, NULL, row->query, &config, &effect);
     int agrees;
     if (!result && row->query) {
         uint8_t walked[96];
         memset(walked, 1, sizeof walked);
-        if (c->kind == TL_CHECKPOINT_UNIFORM || c->kind == TL_CHECKPOINT_SELECTIVE) walk(&row->config, walked, row->query);
+        if (c->kind == TL_POLICY_EVERY_N || c->kind == TL_POLICY_LAYERS) walk(&row->config, walked, row->query);
         assert_effect_of_equal_layers(&effect, kept ? kept : walked, row->query);
     }
     agrees = !result && fabs(effect.memory_savings_ratio - row->savings) < 1e-12 && fabs(effect.compute_overhead_ratio - row->overhead) < 1e-12;
     if (agrees) return 0;
     switch (c->kind) {
-    case TL_CHECKPOINT_NONE: return -1;
-    case TL_CHECKPOINT_UNIFORM:
-        if (result) return c->as.uniform.interval ? -1 : 7;
-        if (row->config.min_checkpoint_interval > c->as.uniform.interval) return 10;
-        if (c->as.uniform.interval >= row->query) return 5;
+    case TL_POLICY_KEEP_ALL: return -1;
+    case TL_POLICY_EVERY_N:
+        if (result) return c->as.every_n.interval ? -1 : 7;
+        if (row->config.min_checkpoint_interval > c->as.every_n.interval) return 10;
+        if (c->as.every_n.interval >= row->query) return 5;
         return fabs(effect.memory_savings_ratio - row->savings) < 1e-12 ? 4 : 3;
-    case TL_CHECKPOINT_SELECTIVE:
+    case TL_POLICY_LAYERS:
         if (result) return result == TL_ERROR_INVALID_ARG ? 6 : -1;  // twice, or out of range
-        return c->as.selective.layer_count ? 8 : 6;
-    case TL_CHECKPOINT_DYNAMIC:
+        return c->as.layers.count ? 8 : 6;
+    case TL_POLICY_FRACTION:
         if (!row->is_valid) return result == TL_ERROR_INVALID_ARG ? 13 : -1;
-        if (result == TL_ERROR_INVALID_ARG) return c->as.dynamic.layer_count != row->query ? 12 : -1;
+        if (result == TL_ERROR_INVALID_ARG) return c->as.fraction.layer_count != row->query ? 12 : -1;
         return !result ? 2 : result == TL_ERROR_INFEASIBLE ? 1 : -1;
-    case TL_CHECKPOINT_COUNT: break;
+    default: break;
     }
     return -1;
 }
 
 static const char *meaning_of(const char *context) {
     if (!strcmp(context, "checkpoint interval must be > 0")) return "tl_check_checkpoint_config: interval: must be > 0";
-    if (!strcmp(context, "num_layers must be > 0")) return "tl_check_checkpoint_config: dynamic layer_count: must be > 0";
+    if (!strcmp(context, "num_layers must be > 0")) return "tl_check_checkpoint_config: fraction: layer_count: must be > 0";
     if (!strcmp(context, "duplicate layer indices in selective checkpointing")) return "tl_check_checkpoint_config: layers: 3 is listed twice";
     if (!strncmp(context, "memory_fraction must be in [0.0, 1.0], got ", 43)) return "tl_check_checkpoint_config: memory_fraction: must be in [0, 1]";
     return "?";
@@ -1959,7 +1991,7 @@ static void golden_checkpoint_rows_agree_or_are_counter_examples(void **state) {
         assert_int_equal(tl_check_checkpoint_config(&env, &row.config, 0), row.is_valid ? TL_OK : TL_ERROR_INVALID_ARG);
         if (!row.is_valid) assert_text(&env, meaning_of(row.err_context));
         assert_summary(&row.config, row.summary);
-        if (row.config.strategy.kind == TL_CHECKPOINT_NONE) {  // see seed_test_no_checkpointing
+        if (row.config.policy.kind == TL_POLICY_KEEP_ALL) {  // see seed_test_no_checkpointing
             assert_null(strchr(row.mask, '1'));
             assert_int_equal(tl_keeps_layer(&row.config, 0), 1);
             n.none_mask++;
@@ -2013,7 +2045,7 @@ int main(int argc, char **argv) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(constructors_fill_in_what_the_seed_fills_in),
         cmocka_unit_test(builders_switch_both_ways),
-        cmocka_unit_test(every_kind_has_a_name_that_parses_back),
+        cmocka_unit_test(configs_take_four_policies),
         cmocka_unit_test(every_rule_of_a_config_has_its_sentence),
         cmocka_unit_test(duplicates_are_found_wherever_they_stand),
         cmocka_unit_test(kept_layers_follow_the_walk_whatever_the_order_of_the_list),

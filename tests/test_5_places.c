@@ -271,7 +271,7 @@ static void every_refusal_names_the_same_arena(void **state) {
     }
 }
 
-// One of the planners with a simple rule, at one budget; TL_POLICY_COUNT: tl_plan_chain.
+// One of the planners with a simple rule, at one budget; behind TL_POLICY_CHAIN: tl_plan_chain.
 typedef struct rule_plan {
     const tl_graph *graph;
     int      policy;
@@ -286,14 +286,14 @@ static tl_result plan_by_rule(rule_plan *p) {
     tl_chain_plan_desc chain;
     memset(&policy, 0, sizeof policy);
     memset(&chain, 0, sizeof chain);
-    policy.policy = (tl_policy)p->policy;
+    policy.policy.kind = (tl_policy_kind)p->policy;
     policy.graph = chain.graph = p->graph;
     policy.budget_bytes = chain.budget_bytes = p->budget;
     policy.base_bytes = chain.base_bytes = p->base;
     policy.alignment_bytes = chain.alignment_bytes = p->alignment;
     policy.live = chain.live = p->live;
-    return p->policy == TL_POLICY_COUNT ? tl_plan_chain(&p->env, &chain, &p->plan, NULL)
-                                        : tl_plan_policy(&p->env, &policy, &p->plan);
+    return p->policy > TL_POLICY_CHAIN ? tl_plan_chain(&p->env, &chain, &p->plan, NULL)
+                                       : tl_plan_policy(&p->env, &policy, &p->plan);
 }
 
 // Policies and the optimum of chains come with places as well, and budgets bind these; the bytes that a refusal
@@ -311,7 +311,7 @@ static void budgets_bind_the_arenas_of_rules(void **state) {
         assert_int_equal(random_graph(&p.env, &random, 30, &graph), TL_OK);
         peak = keep_all_peak(&graph, 0);
         p.graph = &graph;
-        p.policy = (int)(round % (TL_POLICY_COUNT + 1));
+        p.policy = (int)(round % (TL_POLICY_CHAIN + 2));
         p.base = random_chance(&random, 30) ? 100 : 0;
         p.budget = random_chance(&random, 10) ? 0 : 1 + p.base + tl_next_random_below(&random, peak + peak / 4 + 1);
         p.alignment = alignments[tl_next_random_below(&random, 5)];

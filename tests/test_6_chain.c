@@ -431,9 +431,9 @@ static void check_entries(const tl_graph *graph, uint64_t budget, uint64_t cost)
     policy.budget_bytes = remat.budget_bytes = budget;
     assert_int_equal(plan_checked(&chain, &env, &plans[0], &report), TL_OK);
     assert_true(report.proven);
-    policy.policy = TL_POLICY_REVOLVE;
+    policy.policy.kind = TL_POLICY_REVOLVE;
     assert_int_equal(tl_plan_policy(&env, &policy, &plans[1]), TL_OK);
-    policy.policy = TL_POLICY_CHAIN;
+    policy.policy.kind = TL_POLICY_CHAIN;
     assert_int_equal(tl_plan_policy(&env, &policy, &plans[2]), TL_OK);
     assert_int_equal(tl_plan_remat(&env, &remat, &plans[3], &report), TL_OK);
     assert_true(report.proven);
@@ -478,7 +478,7 @@ static tl_result ask_entry(tl_env *env, int entry, const tl_graph *graph, const 
     memset(&policy, 0, sizeof policy);
     memset(&remat, 0, sizeof remat);
     chain.live = 0;
-    policy.policy = entry == 1 ? TL_POLICY_REVOLVE : TL_POLICY_CHAIN;
+    policy.policy.kind = entry == 1 ? TL_POLICY_REVOLVE : TL_POLICY_CHAIN;
     policy.graph = remat.graph = graph;
     policy.device = remat.device = chain.device = device;
     policy.alignment_bytes = remat.alignment_bytes = chain.alignment_bytes = device->alignment_bytes;
@@ -563,7 +563,7 @@ static void revolve_over_stages_takes_the_most_slots_that_fit(void **state) {
     memset(&policy, 0, sizeof policy);
     policy.graph = &graph;
     policy.live = 1;
-    policy.policy = TL_POLICY_REVOLVE;
+    policy.policy.kind = TL_POLICY_REVOLVE;
     for (slots = is_slow() ? 1531 : 2; slots < 2000; slots = 5 * slots + 1) {
         policy.budget_bytes = 4 * (slots + 4);
         assert_int_equal(tl_plan_policy(&env, &policy, &plan), TL_OK);

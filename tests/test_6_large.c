@@ -139,10 +139,10 @@ static void no_policy_is_cheaper_than_a_large_plan(void **state) {
         policy.live = 1;
         policy.budget_bytes = all * (uint64_t)k / 100;
         for (i = TL_POLICY_EVERY_N; i <= TL_POLICY_REVOLVE; i++) {
-            policy.policy = (tl_policy)i;
+            policy.policy.kind = (tl_policy_kind)i;
             if (tl_plan_policy(NULL, &policy, &other)) continue;
             if (other.cost < plan.cost)
-                fail_msg("%d %%: %s %llu, planned %llu", k, tl_name_policy(policy.policy), (unsigned long long)other.cost,
+                fail_msg("%d %%: %s %llu, planned %llu", k, tl_name_policy(policy.policy.kind), (unsigned long long)other.cost,
                          (unsigned long long)plan.cost);
             tl_free_plan(NULL, &other);
         }

@@ -111,7 +111,7 @@ static answer ask(const question *q, uint64_t budget) {
 static void ask_policies(const question *q, uint64_t budget) {
     int k;
     if (q->kind != LIVE && q->kind != PLAIN && q->kind != FORWARD && q->kind != FORWARD_LIVE) return;
-    for (k = 0; k < TL_POLICY_COUNT; k++) {
+    for (k = 0; k <= TL_POLICY_CHAIN; k++) {
         tl_policy_desc desc;
         tl_env env = silent_env();
         tl_plan plan;
@@ -119,14 +119,14 @@ static void ask_policies(const question *q, uint64_t budget) {
         memset(&desc, 0, sizeof desc);
         memset(&a, 0, sizeof a);
         desc.graph = q->graph;
-        desc.policy = (tl_policy)k;
+        desc.policy.kind = (tl_policy_kind)k;
         desc.budget_bytes = budget;
         desc.live = is_live(q->kind);
         desc.inference = q->kind == FORWARD || q->kind == FORWARD_LIVE;
         if (desc.inference && k != TL_POLICY_KEEP_ALL) continue;
         if (tl_plan_policy(&env, &desc, &plan)) continue;
         a.bytes = desc.live ? plan.peak_bytes : plan.arena_bytes;
-        compare(q, &a, budget, tl_name_policy((tl_policy)k));
+        compare(q, &a, budget, tl_name_policy((tl_policy_kind)k));
         tl_free_plan(&env, &plan);
     }
 }

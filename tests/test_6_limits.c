@@ -113,7 +113,7 @@ static void a_base_beyond_any_budget_is_an_overflow(void **state) {
         assert_int_equal(tl_plan_chain(&env, &chain, &plan, &report), TL_ERROR_OVERFLOW);
         assert_string_equal(env.error.text, "tl_plan_chain" BASE_BYTES_DO_NOT_FIT);
         assert_int_equal(report.least_budget_bytes, 0);
-        policy.policy = TL_POLICY_CHEN_SQRT;
+        policy.policy.kind = TL_POLICY_CHEN_SQRT;
         assert_int_equal(tl_plan_policy(&env, &policy, &plan), TL_ERROR_OVERFLOW);
         assert_string_equal(env.error.text, "tl_plan_policy" BASE_BYTES_DO_NOT_FIT);
     }

@@ -47,16 +47,16 @@ static answer ask(tl_env *env, const question *q) {
     } else if (q->entry == DYNAMIC) {
         tl_checkpoint_config config;
         memset(&config, 0, sizeof config);
-        config.strategy.kind = TL_CHECKPOINT_DYNAMIC;
-        config.strategy.as.dynamic.layer_count = (uint64_t)q->graph->node_count - 1;
-        config.strategy.as.dynamic.memory_fraction = 0.7;
+        config.policy.kind = TL_POLICY_FRACTION;
+        config.policy.as.fraction.layer_count = (uint64_t)q->graph->node_count - 1;
+        config.policy.as.fraction.memory_fraction = 0.7;
         a.result = tl_plan_checkpoints(env, q->graph, &config, &a.plan);
     } else {
         tl_policy_desc desc;
         memset(&desc, 0, sizeof desc);
         desc.graph = q->graph;
         desc.live = 1;
-        desc.policy = (tl_policy)(q->entry - POLICY);
+        desc.policy.kind = (tl_policy_kind)(q->entry - POLICY);
         desc.budget_bytes = q->budget;
         a.result = tl_plan_policy(env, &desc, &a.plan);
     }
@@ -125,7 +125,7 @@ static void random_graphs_have_one_plan_or_none_from_every_entry(void **state) {
         if (random_graph(NULL, &random, i < 5 ? 14 : 60, &graph)) fail_msg("%s", "no graph");
         peak = keep_all_peak(&graph, 0);
         for (share = 1; share < 4; share++)
-            for (kind = 0; kind < POLICY + TL_POLICY_COUNT; kind++) {
+            for (kind = 0; kind < POLICY + TL_POLICY_CHAIN + 1; kind++) {
                 question q;
                 memset(&q, 0, sizeof q);
                 q.graph = &graph;
@@ -162,7 +162,7 @@ static void chains_have_one_plan_or_none_from_every_entry(void **state) {
         if (tl_add_chain(NULL, &graph, &chain)) fail_msg("%s", "no chain");
         peak = keep_all_peak(&graph, 0);
         for (share = 1; share < 4; share++)
-            for (kind = 0; kind < POLICY + TL_POLICY_COUNT; kind++) {
+            for (kind = 0; kind < POLICY + TL_POLICY_CHAIN + 1; kind++) {
                 question q;
                 memset(&q, 0, sizeof q);
                 q.graph = &graph;

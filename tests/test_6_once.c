@@ -285,7 +285,7 @@ static void larger_graphs_keep_the_budget_and_the_form(void **state) {
 // The policies keep sets, too: none of theirs is cheaper.
 static void no_policy_that_keeps_a_set_is_cheaper(void **state) {
     static const char *const models[] = { "resnet18", "unet", "mobilenet_v2_rl", "encoder2", "gpt2_small" };
-    static const tl_policy policies[] = { TL_POLICY_EVERY_N, TL_POLICY_CHEN_SQRT, TL_POLICY_CHEN_GREEDY, TL_POLICY_SELECTIVE };
+    static const tl_policy_kind policies[] = { TL_POLICY_EVERY_N, TL_POLICY_CHEN_SQRT, TL_POLICY_CHEN_GREEDY, TL_POLICY_SELECTIVE };
     size_t m, k;
     uint64_t percent;
     (void)state;
@@ -310,7 +310,7 @@ static void no_policy_that_keeps_a_set_is_cheaper(void **state) {
                 memset(&policy, 0, sizeof policy);
                 policy.graph = &graph;
                 policy.live = 1;
-                policy.policy = policies[k];
+                policy.policy.kind = policies[k];
                 policy.budget_bytes = desc.budget_bytes;
                 if (tl_plan_policy(NULL, &policy, &other)) continue;
                 if (result) fail_msg("%s at %d %%: %s", models[m], (int)percent, env.error.text);

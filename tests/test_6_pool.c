@@ -97,7 +97,7 @@ static tl_remat_desc desc_of(const tl_graph *graph, uint64_t budget, int inferen
 static uint64_t cost_of_policies(const tl_graph *graph, uint64_t budget) {
     uint64_t least = UINT64_MAX;
     int k;
-    for (k = 0; k <= TL_POLICY_COUNT; k++) {
+    for (k = 0; k <= TL_POLICY_CHAIN + 1; k++) {
         tl_env env = silent_env();
         tl_policy_desc policy;
         tl_chain_plan_desc chain;
@@ -108,8 +108,8 @@ static uint64_t cost_of_policies(const tl_graph *graph, uint64_t budget) {
         policy.graph = chain.graph = graph;
         policy.live = 1;
         policy.budget_bytes = chain.budget_bytes = budget;
-        policy.policy = (tl_policy)k;
-        result = k < TL_POLICY_COUNT ? tl_plan_policy(&env, &policy, &plan) : tl_plan_chain(&env, &chain, &plan, NULL);
+        policy.policy.kind = (tl_policy_kind)k;
+        result = k <= TL_POLICY_CHAIN ? tl_plan_policy(&env, &policy, &plan) : tl_plan_chain(&env, &chain, &plan, NULL);
         if (!result && plan.cost < least) least = plan.cost;
         tl_free_plan(&env, &plan);
     }

@@ -20,7 +20,7 @@
 
 typedef unsigned long long ull;
 
-enum { BUDGETS = 12, KINDS = TL_POLICY_COUNT, CALLS = 2 * BUDGETS + 8 };
+enum { BUDGETS = 12, KINDS = TL_POLICY_CHAIN + 1, CALLS = 2 * BUDGETS + 8 };
 
 // What is counted. id, what it must be, text. A policy may take more work than a call is given, so no plan need be as cheap as
 // that of a policy where little work is allowed.
@@ -247,7 +247,7 @@ static void ask_policies(question *q, uint64_t budget) {
         if (q->inference && k != TL_POLICY_KEEP_ALL) continue;
         desc.graph = &q->graph;
         desc.live = 1;
-        desc.policy = (tl_policy)k;
+        desc.policy.kind = (tl_policy_kind)k;
         desc.budget_bytes = a.budget = budget;
         desc.inference = q->inference;
         a.result = tl_plan_policy(&env, &desc, &plan);
@@ -444,7 +444,7 @@ static void print_counts(const sweep *s) {
         printf("%s\n", is_broken(s, i) ? "   must be 0" : counter_must[i] && s->counts[i] ? "   aim: 0" : "");
     }
     for (i = 0; i < KINDS; i++)
-        if (s->by_policy[i]) printf("cheaper policies: %-12s %5ld\n", tl_name_policy((tl_policy)i), s->by_policy[i]);
+        if (s->by_policy[i]) printf("cheaper policies: %-12s %5ld\n", tl_name_policy((tl_policy_kind)i), s->by_policy[i]);
     printf("%.1f s of planning, %.1f s of policies; at most %.0f ms (%s) and %.0f million steps; largest gap %.2f %% (%s)\n\n",
            s->ms / 1000, s->policy_ms / 1000, s->slowest_ms, s->slowest, (double)s->most_work / 1e6, 100 * s->worst_gap, s->worst);
 }

@@ -14,8 +14,9 @@ def retired():
 def main():
     words = retired()
     if len(words) < 15: sys.exit('CONTRIBUTING.md: the glossary has retired fewer than 15 words')
-    plain = [w for w in words if '_' not in w]      # also as a part of a name: weave_plan
-    pattern = re.compile(r'(?<![A-Za-z])(%s)(?![A-Za-z])|\b(%s)\b' % ('|'.join(plain), '|'.join(w for w in words if '_' in w)), re.I)
+    plain = [w for w in words if '_' not in w]      # in any case, and as a part of a name: weave_plan
+    names = [w.replace('*', r'\w*') for w in words if '_' in w]
+    pattern = re.compile(r'(?i:(?<![A-Za-z])(?:%s)(?![A-Za-z]))|\b(?:%s)\b' % ('|'.join(plain), '|'.join(names)))
     paths = sorted(glob.glob('src/**/*.[ch]', recursive=True) + glob.glob('examples/*.[ch]') + ['README.md', 'GUIDE.md', 'FIGURES.md'])
     found = 0
     for path in paths:

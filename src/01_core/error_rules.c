@@ -120,7 +120,7 @@
     X(BACKEND_RELEASE_ON, "release_on") \
     X(BACKEND_MEASURE_ACCOUNT, "measure_account") \
     /* [11] MANAGER */ \
-    X(CHECK_RECOMPUTE_POLICY, "tl_check_recompute_policy") \
+    X(CHECK_POLICY, "tl_check_policy") \
     X(INIT_MANAGER, "tl_init_manager") \
     X(FREE_MANAGER, "tl_free_manager") \
     X(SAVE_CHECKPOINT, "tl_save_checkpoint") \
@@ -271,7 +271,11 @@
     X(EXPECTED_FUSION_AND_TRUE_OR_FALSE, "expected \"- Fusion:\" and true or false", "line") \
     X(EXPECTED_PROFILING_AND_TRUE_OR_FALSE, "expected \"- Profiling:\" and true or false", "line") \
     X(TEXT_AFTER_SUMMARY, "text after the summary", "line") \
-    X(THIS_KIND_HAS_NO_COUNT, "this kind has no count", "line, column")
+    X(THIS_KIND_HAS_NO_COUNT, "this kind has no count", "line, column") \
+    X(POLICY_MUST_BE_OF_CONFIGS, "policy: must be keep-all, every-n, layers or fraction", "") \
+    X(POLICY_MUST_BE_OF_PLANS, \
+      "policy: must be keep-all, every-n, chen-sqrt, chen-greedy, selective, revolve or chain", "") \
+    X(POLICY_MUST_BE_ONLINE, "policy: must be keep-all, every-n, selective or none", "")
 
 // -- errors: rules of [3] GRAPH --
 
@@ -572,7 +576,7 @@
     X(NO_MEMORY_TO_COUNT_FORWARDS, "no memory to count forwards", "") \
     X(NAME_MUST_BE_1_TO_48_LETTERS_DIGITS, \
       "name: must be 1 to 48 letters, digits and single _, a letter first and no _ at the end", "") \
-    X(DYNAMIC_LAYER_COUNT_MUST_BE_POSITIVE, "dynamic layer_count: must be > 0", "") \
+    X(DYNAMIC_LAYER_COUNT_MUST_BE_POSITIVE, "fraction: layer_count: must be > 0", "") \
     X(MEMORY_FRACTION_MUST_BE_IN_0_TO_1, "memory_fraction: must be in [0, 1]", "") \
     X(LAYERS_MISSING, "layers: missing", "") \
     X(LAYERS_IS_NOT_BELOW_NUMBER_OF_LAYERS, "layers: %0 is not below the number of layers", "layer") \
@@ -580,7 +584,7 @@
     X(LAYERS_IS_LISTED_TWICE, "layers: %0 is listed twice", "layer") \
     X(CHECKPOINT_ATTENTION_CHECKPOINT_FFN, "checkpoint_attention, checkpoint_ffn: must be 0 or 1", "") \
     X(INTERVAL_MUST_BE_POSITIVE, "interval: must be > 0", "") \
-    X(DYNAMIC_LAYER_COUNT_MUST_BE_NUMBER, "dynamic layer_count: must be the number of layers, %0", "layer") \
+    X(DYNAMIC_LAYER_COUNT_MUST_BE_NUMBER, "fraction: layer_count: must be the number of layers, %0", "layer") \
     X(STRATEGY_THERE_IS_NO_SUCH_KIND, "strategy: there is no such kind", "") \
     X(NO_MEMORY_FOR_LAYERS, "no memory for the layers", "") \
     X(NO_MEMORY_FOR_SEARCH, "no memory for the search", "") \

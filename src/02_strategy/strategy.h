@@ -4,7 +4,7 @@ extern "C" {
 #endif
 
 // ============================================================================
-// [2] STRATEGY -- what the caller wants, in seven fields
+// [2] STRATEGY -- what the caller wants, in seven fields; which activations stay
 //
 //     tl_strategy --plan--> tl_plan --run--> your kernels on a tl_backend
 //       (what)     + graph    (how)
@@ -15,6 +15,8 @@ extern "C" {
 // value changes a step, a byte or a counter of the plan or of the run. Several workers need a
 // transport (tl_run_desc.transport): without one data and automatic run on one worker, model and
 // pipeline answer TL_ERROR_UNSUPPORTED with a sentence that names them.
+//
+// Which activations stay is said by a policy, here and in all sections below: tl_policy.
 //
 // The functions whose names end in _quick are rules of thumb that know no graph. The seed is the
 // Rust crate that this library began as; its strategies, texts and rules of thumb are kept.
@@ -188,6 +190,89 @@ TLDEF tl_result tl_parse_strategy(tl_env *env, const char *text, size_t length, 
 TLDEF size_t    tl_print_strategy_json(const tl_strategy *strategy, char *buf, size_t size);
 TLDEF tl_result tl_parse_strategy_json(tl_env *env, const char *text, size_t length, tl_strategy *strategy);
 #endif
+
+// -- policies: which activations stay --
+//
+// A policy is a named rule with its parameters. What does not stay is dropped and made again. Nodes and layers
+// have numbers: that of a node is its layer or, where it has none, its place in the listing; in a manager it is
+// the node of the key.
+//
+//     number       0   1   2   3   4   5   6   7
+//     keep-all     x   x   x   x   x   x   x   x
+//     every-n, 3   x           x           x
+//     layers           x           x   x              a list: 1, 4, 5
+//     none
+//
+// Who carries policies out takes some kinds, and refuses the others with a sentence that lists these:
+//
+//                              keep-all  every-n  chen-sqrt  selective  none  layers  fraction
+//                                                 chen-greedy
+//                                                 revolve
+//                                                 chain
+//     tl_plan_policy              x         x         x          x
+//     tl_checkpoint_config        x         x                                   x        x
+//     manager, run without plan   x         x                    x        x
+//
+// A strategy has a number instead, of which tl_find_policy makes the policy: it asks for keep-all, for
+// every-n, or for what no policy names, the cheapest plan within the budget.
+
+// id, name, what stays. Those that tl_plan_policy carries out end with chain.
+#define TL_POLICIES(X) \
+    X(TL_POLICY_KEEP_ALL,    "keep-all",    "everything until backward has read it")                     \
+    X(TL_POLICY_EVERY_N,     "every-n",     "the nodes whose number is divisible by n")                  \
+    X(TL_POLICY_CHEN_SQRT,   "chen-sqrt",   "about sqrt(n) of the n cut nodes, evenly spaced")           \
+    X(TL_POLICY_CHEN_GREEDY, "chen-greedy", "a cut node whenever so many bytes were made since the last") \
+    X(TL_POLICY_SELECTIVE,   "selective",   "the nodes whose forward costs much, or much per byte")      \
+    X(TL_POLICY_REVOLVE,     "revolve",     "binomial checkpoints over the stages between cut nodes")    \
+    X(TL_POLICY_CHAIN,       "chain",       "what tl_plan_chain finds best, stage by stage")             \
+    X(TL_POLICY_NONE,        "none",        "nothing: all is made again from the inputs")                \
+    X(TL_POLICY_LAYERS,      "layers",      "the layers of a list")                                      \
+    X(TL_POLICY_FRACTION,    "fraction",    "the cheapest kept set below a fraction of the keep-all peak")
+
+typedef enum tl_policy_kind { TL_POLICIES(TLI_ENUM) TL_POLICY_COUNT } tl_policy_kind;
+
+// A kind with its parameters. Where a 0 lets tl_plan_policy choose, it tries several values and takes the
+// cheapest plan within the budget.
+typedef struct tl_policy {
+    tl_policy_kind kind;                                // 0 = keep-all
+    union {
+        struct { uint64_t interval; } every_n;          // n, > 0; tl_plan_policy: 0 = it chooses
+        struct { uint64_t interval; } chen_sqrt;        // of cut nodes; 0 = the square root of their number
+        struct { uint64_t cost_threshold; } selective;  // in the unit of the costs: what costs at least that
+                                                        // stays; tl_plan_policy: 0 = it chooses
+        struct { uint64_t slot_count; } revolve;        // checkpoints, of which the graph inputs are the
+                                                        // first; 0 = the most that fit
+        struct { const uint64_t *list; uint64_t count; } layers;            // [count], borrowed, no duplicates
+        struct { uint64_t layer_count; double memory_fraction; } fraction;  // > 0; 0..1
+    } as;
+} tl_policy;
+
+#ifndef TL_ONLY_TABLES
+// Make a policy of the seed's manager. Those of the seed's configs are made by tl_checkpoint_uniform and its
+// like; all others are a kind and its field, in a struct that is zero else.
+TLDEF tl_policy tl_policy_keep_all(void);
+TLDEF tl_policy tl_policy_none(void);
+TLDEF tl_policy tl_policy_selective(uint64_t cost_threshold);  // the seed's default is 100
+TLDEF tl_policy tl_policy_every_n(uint64_t interval);
+
+// Check what holds for a policy wherever it is used: a known kind, a list of layers that is there and without
+// duplicates, layer_count > 0 and memory_fraction in [0, 1].
+//
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY.
+// Cost:    O(1); layers O(n log n) and one allocation.
+TLDEF tl_result tl_check_policy(tl_env *env, const tl_policy *policy);
+
+// Find the policy that the gradient of a strategy asks for: keep-all, or every-n with its interval. Returns 0,
+// and sets *policy to keep-all, where it asks for none: forward only, or checkpointed without an interval.
+TLDEF int tl_find_policy(const tl_strategy *strategy, tl_policy *policy);
+
+// Name a kind; "?" if it is out of range.
+TLDEF const char *tl_name_policy(tl_policy_kind kind);  // "chen-sqrt"
+#ifndef TL_NO_TEXT
+// Parse exactly what tl_name_policy returns: 1 and the kind, or 0.
+TLDEF int tl_parse_policy(const char *text, tl_policy_kind *kind);
+#endif
+#endif  // TL_ONLY_TABLES
 
 #ifdef __cplusplus
 }

@@ -496,50 +496,31 @@ TLDEF tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t slot
 
 // -- checkpoint configs --
 
-// id, name in JSON, meaning
-#define TL_CHECKPOINTS(X) \
-    X(TL_CHECKPOINT_NONE,      "None",      "keep every activation")                              \
-    X(TL_CHECKPOINT_UNIFORM,   "Uniform",   "keep the layers whose number is divisible by the interval") \
-    X(TL_CHECKPOINT_SELECTIVE, "Selective", "keep the layers of a list")                          \
-    X(TL_CHECKPOINT_DYNAMIC,   "Dynamic",   "the cheapest kept set below a fraction of the keep-all peak")
-
-typedef enum tl_checkpoint_kind { TL_CHECKPOINTS(TLI_ENUM) TL_CHECKPOINT_COUNT } tl_checkpoint_kind;
-
-// Which layers a checkpoint config keeps.
-typedef struct tl_checkpoint {
-    tl_checkpoint_kind kind;                 // 0 = TL_CHECKPOINT_NONE
-    union {
-        struct { uint64_t interval; } uniform;                           // > 0
-        struct { const uint64_t *layers; uint64_t layer_count; } selective;  // no duplicates
-        struct { uint64_t layer_count; double memory_fraction; } dynamic;    // > 0, 0..1
-    } as;
-} tl_checkpoint;
-
 // Which layers keep their result, and whether the inner activations of attention and ffn units
 // (tl_node_desc.unit) are dropped and computed again, also in kept layers. A tensor is inner if it
 // has readers and all of them belong to its own layer. Every other tensor of a layer, and inner
-// tensors of other units, are kept if their layer is; nodes without a layer are always kept. Kind
-// None keeps everything and ignores the flags. With kind Dynamic a flag allows to drop, and the memory
-// fraction decides which inner tensors are dropped: as few as it takes, in kept layers and in others.
+// tensors of other units, are kept if their layer is; nodes without a layer are always kept. The policy
+// keep-all keeps everything and ignores the flags. With a fraction a flag allows to drop, and the fraction
+// decides which inner tensors are dropped: as few as it takes, in kept layers and in others.
 typedef struct tl_checkpoint_config {
-    tl_checkpoint strategy;
-    int32_t  checkpoint_attention;     // 1 = drop inner activations of attention units (Dynamic: or not, as
-                                       // the fraction asks for), 0 = keep them
+    tl_policy policy;                  // keep-all, every-n (of layers), layers or fraction; "strategy" in JSON
+    int32_t  checkpoint_attention;     // 1 = drop inner activations of attention units (fraction: or not, as
+                                       // it asks for), 0 = keep them
     int32_t  checkpoint_ffn;           // the same for ffn units
     uint64_t min_checkpoint_interval;  // kept layers are at least that far apart; 0 and 1 = no limit
     void    *memory;                   // what tl_free_checkpoint_config releases; 0 = nothing
 } tl_checkpoint_config;
 
 #ifndef TL_NO_PLANNERS
-// Make a config of one kind.
+// Make a config as the seed does, with its policy: keep-all, every-n, layers.
 TLDEF tl_checkpoint_config tl_checkpoint_none(void);                      // the default: flags off
 TLDEF tl_checkpoint_config tl_checkpoint_uniform(uint64_t interval);      // flags on
 TLDEF tl_checkpoint_config tl_checkpoint_selective(const uint64_t *layers, uint64_t layer_count);  // borrowed
 
-// Make a config of kind Dynamic.
+// Make a config with a fraction.
 //
-// Errors:  TL_ERROR_INVALID_ARG: layer_count 0, or memory_fraction not in [0, 1]; *config is none
-//          then.
+// Errors:  TL_ERROR_INVALID_ARG: layer_count 0, or memory_fraction not in [0, 1]; *config is that of
+//          tl_checkpoint_none then.
 TLDEF tl_result tl_checkpoint_dynamic(tl_env *env, uint64_t layer_count, double memory_fraction,
                                       tl_checkpoint_config *config);
 
@@ -548,20 +529,20 @@ TLDEF tl_checkpoint_config tl_with_checkpoint_attention(tl_checkpoint_config con
 TLDEF tl_checkpoint_config tl_with_checkpoint_ffn(tl_checkpoint_config config, int32_t on);
 TLDEF tl_checkpoint_config tl_with_min_interval(tl_checkpoint_config config, uint64_t interval);
 
-// Check every rule of a config: interval > 0, no duplicate layers, layer_count > 0, memory_fraction
-// in [0, 1], flags 0 or 1. With layer_count > 0, listed layers must be below it and a dynamic config must
-// be for that many layers.
+// Check every rule of a config: a policy that configs carry out, interval > 0, no duplicate layers,
+// layer_count > 0, memory_fraction in [0, 1], flags 0 or 1. With layer_count > 0, listed layers must be below
+// it and a fraction must be for that many layers.
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY.
 TLDEF tl_result tl_check_checkpoint_config(tl_env *env, const tl_checkpoint_config *config,
                                            uint64_t layer_count);
 
 // Tell whether a layer's result is kept: 1 or 0. The minimal interval is applied in ascending
-// order: a layer that is closer to the last kept one is not kept. None keeps all (the seed returns
-// false there, because no checkpoint is made). For dynamic the result is 0: ask
+// order: a layer that is closer to the last kept one is not kept. keep-all keeps all (the seed returns
+// false there, because no checkpoint is made). For a fraction the result is 0: ask
 // tl_find_kept_layers.
 //
-// Cost:    O(1); selective O(listed layers), times the number of kept ones if the list does not
+// Cost:    O(1); layers O(listed layers), times the number of kept ones if the list does not
 //          ascend and there is a minimal interval.
 TLDEF int tl_keeps_layer(const tl_checkpoint_config *config, uint64_t layer);
 
@@ -570,17 +551,18 @@ TLDEF int tl_keeps_layer(const tl_checkpoint_config *config, uint64_t layer);
 //   kept   [layer_count] overwritten with 1 = kept, 0 = recomputed; layer_count is that of the
 //          graph: its highest layer number + 1
 //
-// Dynamic chooses layers and those inner tensors that the flags allow to drop; kept tells the layers. Of up to
-// 12 choices it tries all sets, and of up to 12 layers all sets that drop what is inner. For more choices,
-// segments of up to 90 layers (45, where both units are chosen from) between two kept ones are measured in
-// evenly spaced kept sets, with the inner tensors of each kind of unit kept or not, and a label search over
-// (live bytes, cost) combines the segments at least cost; then single choices are added and exchanged. If
-// layers read only the layer below and nothing inner is chosen, this has equalled brute force on every graph
-// tried; else it is a heuristic. Every candidate is simulated, so the set is always within the fraction.
+// A fraction chooses layers and those inner tensors that the flags allow to drop; kept tells the layers. Of
+// up to 12 choices it tries all sets, and of up to 12 layers all sets that drop what is inner. For more
+// choices, segments of up to 90 layers (45, where both units are chosen from) between two kept ones are
+// measured in evenly spaced kept sets, with the inner tensors of each kind of unit kept or not, and a label
+// search over (live bytes, cost) combines the segments at least cost; then single choices are added and
+// exchanged. If layers read only the layer below and nothing inner is chosen, this has equalled brute force
+// on every graph tried; else it is a heuristic. Every candidate is simulated, so the set is always within
+// the fraction.
 //
 // Errors:  those of tl_check_graph and tl_check_checkpoint_config; TL_ERROR_INFEASIBLE names the
 //          least peak found and its node.
-// Cost:    dynamic: at most 4096 simulated plans, with more than 12 choices up to five times as
+// Cost:    fraction: at most 4096 simulated plans, with more than 12 choices up to five times as
 //          many, and 8 KiB of memory per layer during the search.
 TLDEF tl_result tl_find_kept_layers(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
                                     uint8_t *kept, uint64_t layer_count);
@@ -612,9 +594,8 @@ typedef struct tl_checkpoint_effect {
 TLDEF tl_result tl_measure_checkpoints(tl_env *env, const tl_graph *graph, uint64_t layer_count,
                                        const tl_checkpoint_config *config, tl_checkpoint_effect *effect);
 
-// Name a kind, and free a config.
-TLDEF const char *tl_name_checkpoint(tl_checkpoint_kind kind);  // "Uniform"; "?" out of range
-TLDEF void        tl_free_checkpoint_config(tl_env *env, tl_checkpoint_config *config);  // accepts zeroed ones
+// Free a config.
+TLDEF void tl_free_checkpoint_config(tl_env *env, tl_checkpoint_config *config);  // accepts zeroed ones
 #endif
 
 #ifndef TL_NO_TEXT
@@ -768,15 +749,14 @@ TLDEF const char *tl_name_code_form(tl_code_form form);  // "calls"; "?" if it i
 TLDEF int         tl_parse_code_form(const char *text, tl_code_form *form);  // exactly these: 1 and the value
 
 #ifndef TL_NO_PLANNERS
-// Parse exactly what tl_name_checkpoint returns: 1 and the value, or 0.
-TLDEF int tl_parse_checkpoint(const char *text, tl_checkpoint_kind *kind);
-
-// Write the config as the seed's summary: "Uniform checkpointing every 2 layers".
+// Write the config as the seed's summary: "Uniform checkpointing every 2 layers". Nothing for a policy that
+// configs do not carry out.
 TLDEF size_t tl_print_checkpoint_config(const tl_checkpoint_config *config, char *buf, size_t size);
 
 // Write or parse JSON as serde_json writes the seed's struct, so that files of the crate load:
 // {"strategy":{"Uniform":{"interval":2}},"checkpoint_attention":true,"checkpoint_ffn":true,
-// "min_checkpoint_interval":1}. The parser takes the keys in any order and ignores unknown ones; a
+// "min_checkpoint_interval":1}. There None is keep-all, Uniform every-n, Selective layers and Dynamic fraction;
+// ? is what configs do not carry out. The parser takes the keys in any order and ignores unknown ones; a
 // key that is missing or comes twice is an error. As in the crate, the rules of a config are
 // checked separately, by tl_check_checkpoint_config. The parsed config owns its layers: release it
 // with tl_free_checkpoint_config.

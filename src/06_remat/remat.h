@@ -319,29 +319,11 @@ TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_pl
 // section 3 and Algorithm 3. Korthikanti et al., Reducing Activation Recomputation in Large
 // Transformer Models, 2022, arXiv:2205.05198, section 5. Griewank, Walther, 2000.
 
-// id, name, what is kept
-#define TL_POLICIES(X) \
-    X(TL_POLICY_KEEP_ALL,    "keep-all",    "everything until backward has read it")                     \
-    X(TL_POLICY_EVERY_N,     "every-n",     "the nodes whose number is divisible by n")                  \
-    X(TL_POLICY_CHEN_SQRT,   "chen-sqrt",   "about sqrt(n) of the n cut nodes, evenly spaced")           \
-    X(TL_POLICY_CHEN_GREEDY, "chen-greedy", "a cut node whenever so many bytes were made since the last") \
-    X(TL_POLICY_SELECTIVE,   "selective",   "the nodes whose forward costs much, or much per byte")      \
-    X(TL_POLICY_REVOLVE,     "revolve",     "binomial checkpoints over the stages between cut nodes")    \
-    X(TL_POLICY_CHAIN,       "chain",       "what tl_plan_chain finds best, stage by stage")
-
-typedef enum tl_policy { TL_POLICIES(TLI_ENUM) TL_POLICY_COUNT } tl_policy;
-
-// interval, slot_count and cost_threshold: each policy reads only the one that names it. 0 = the policy
-// chooses: it tries several values and takes the cheapest plan within the budget.
 typedef struct tl_policy_desc {
     const tl_graph *graph;      // not NULL
-    tl_policy policy;           // 0 = keep-all
-    uint64_t interval;          // every-n: of the numbers of nodes, which are their layers or, where they have
-                                // none, their places in the listing; 0 without a budget = the square root of
-                                // their count, rounded up. chen-sqrt: cut nodes; 0 = the square root of their
-                                // number, rounded, with any budget
-    uint64_t slot_count;        // revolve: checkpoints, the graph inputs are the first; 0 = the most that fit
-    uint64_t cost_threshold;    // selective: forwards below it are made again; 0 = see tl_plan_policy
+    tl_policy policy;           // of the kinds up to chain; 0 = keep-all. every-n 0 without a budget = the
+                                // square root of the count of numbers, rounded up; chen-sqrt 0 = with any
+                                // budget the square root, rounded
     uint64_t budget_bytes;      // of the arena and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only: keep-all alone can do that
@@ -361,9 +343,9 @@ typedef struct tl_policy_desc {
 // Places and budget are as in tl_plan_remat.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget of the plans tried
-//          and the node at which that plan peaks; TL_ERROR_INVALID_ARG: no such policy, inference with
-//          another than keep-all; TL_ERROR_OVERFLOW: a cost, or base_bytes and what a plan
-//          takes; TL_ERROR_NO_MEMORY. *plan is all zero then.
+//          and the node at which that plan peaks; TL_ERROR_INVALID_ARG: no such kind, one that no
+//          plan is made of, inference with another than keep-all; TL_ERROR_OVERFLOW: a cost, or base_bytes and
+//          what a plan takes; TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    every-n, chen-greedy, selective: at most some thousand plans of O(nodes + inputs) each;
 //          revolve: O(forwards) for each slot count; the memory of the plan, 12 bytes a step and with places
 //          20 bytes and more for each allocation, is what bounds it: slot_count 1 makes a plan of n^2 steps
@@ -372,13 +354,6 @@ typedef struct tl_policy_desc {
 //          times.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan);
-
-// Name a policy.
-TLDEF const char *tl_name_policy(tl_policy policy);     // "chen-sqrt"; "?" out of range
-#ifndef TL_NO_TEXT
-// Parse exactly what the tl_name_ function returns: 1 and the value, or 0.
-TLDEF int tl_parse_policy(const char *text, tl_policy *policy);
-#endif
 #endif
 
 #ifdef __cplusplus

@@ -12,26 +12,13 @@
 //
 // -- names, policies --
 
-static const char *const tli_recompute_policy_names[] = { TL_RECOMPUTE_POLICIES(TLI_NAME) };
 static const char *const tli_eviction_names[] = { TL_EVICTIONS(TLI_NAME) };
-
-TLI_IMPL const char *tl_name_recompute_policy(tl_recompute_policy_kind kind) {
-    return tli_name(tli_recompute_policy_names, TL_RECOMPUTE_POLICY_COUNT, (int64_t)kind);
-}
 
 TLI_IMPL const char *tl_name_eviction(tl_eviction eviction) {
     return tli_name(tli_eviction_names, TL_EVICTION_COUNT, (int64_t)eviction);
 }
 
 #ifndef TL_NO_TEXT
-TLI_IMPL int tl_parse_recompute_policy(const char *text, tl_recompute_policy_kind *kind) {
-    int32_t value;
-    int ok = tli_parse_name(tli_recompute_policy_names, TL_RECOMPUTE_POLICY_COUNT, text,
-                            tli_text_length(text), &value);
-    *kind = (tl_recompute_policy_kind)value;
-    return ok;
-}
-
 TLI_IMPL int tl_parse_eviction(const char *text, tl_eviction *eviction) {
     int32_t value;
     int ok = tli_parse_name(tli_eviction_names, TL_EVICTION_COUNT, text, tli_text_length(text), &value);
@@ -40,52 +27,27 @@ TLI_IMPL int tl_parse_eviction(const char *text, tl_eviction *eviction) {
 }
 #endif
 
-static tl_recompute_policy tli_recompute_policy_of(tl_recompute_policy_kind kind) {
-    tl_recompute_policy policy;
-    tli_zero(&policy, sizeof policy);
-    policy.kind = kind;
-    return policy;
-}
+// Those that are decided as tensors come.
+#define TLI_POLICIES_ONLINE (TLI_POLICY(KEEP_ALL) | TLI_POLICY(EVERY_N) | TLI_POLICY(SELECTIVE) | \
+                             TLI_POLICY(NONE))
 
-TLI_IMPL tl_recompute_policy tl_recompute_policy_all(void) {
-    return tli_recompute_policy_of(TL_RECOMPUTE_POLICY_ALL);
-}
-TLI_IMPL tl_recompute_policy tl_recompute_policy_none(void) {
-    return tli_recompute_policy_of(TL_RECOMPUTE_POLICY_NONE);
-}
-
-TLI_IMPL tl_recompute_policy tl_recompute_policy_selective(uint64_t cost_threshold) {
-    tl_recompute_policy policy = tli_recompute_policy_of(TL_RECOMPUTE_POLICY_SELECTIVE);
-    policy.as.selective.cost_threshold = cost_threshold;
-    return policy;
-}
-
-TLI_IMPL tl_recompute_policy tl_recompute_policy_every_n(uint64_t n) {
-    tl_recompute_policy policy = tli_recompute_policy_of(TL_RECOMPUTE_POLICY_EVERY_N);
-    policy.as.every_n.n = n;
-    return policy;
-}
-
-TLI_IMPL tl_recompute_policy tl_default_recompute_policy(void) { return tl_recompute_policy_selective(100); }
-
-TLI_IMPL tl_result tl_check_recompute_policy(tl_env *env, const tl_recompute_policy *policy) {
-    const tli_function function = TLI_IN(CHECK_RECOMPUTE_POLICY);
-    TL_ASSERT(policy);
-    if (!tli_is_below((int64_t)policy->kind, TL_RECOMPUTE_POLICY_COUNT))
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(KIND_UNKNOWN));
-    if (policy->kind == TL_RECOMPUTE_POLICY_EVERY_N && !policy->as.every_n.n)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(N_MUST_BE_POSITIVE));
-    return TL_OK;
+// Check the policy of a manager or of an online run. Nothing is planned, so an interval must be given.
+static tl_result tli_check_online_policy(tl_env *env, tli_function function, const tl_policy *policy) {
+    tl_result result = tli_check_policy_kind(env, function, policy->kind, TLI_POLICIES_ONLINE,
+                                             TLI_RULE(POLICY_MUST_BE_ONLINE));
+    if (result || policy->kind != TL_POLICY_EVERY_N || policy->as.every_n.interval) return result;
+    return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INTERVAL_MUST_BE_POSITIVE));
 }
 
 // Whether the policy wants a checkpoint of this node and cost. The policy must have been checked.
-static int tli_wants_checkpoint(const tl_recompute_policy *policy, int32_t node, uint64_t cost) {
+static int tli_wants_checkpoint(const tl_policy *policy, int32_t node, uint64_t cost) {
     switch (policy->kind) {
-    case TL_RECOMPUTE_POLICY_ALL:       return 1;
-    case TL_RECOMPUTE_POLICY_NONE:      return 0;
-    case TL_RECOMPUTE_POLICY_SELECTIVE: return cost >= policy->as.selective.cost_threshold;
-    case TL_RECOMPUTE_POLICY_EVERY_N:   return (uint64_t)node % policy->as.every_n.n == 0;
-    case TL_RECOMPUTE_POLICY_COUNT:     break;
+    case TL_POLICY_KEEP_ALL:  return 1;
+    case TL_POLICY_NONE:      return 0;
+    case TL_POLICY_SELECTIVE: return cost >= policy->as.selective.cost_threshold;
+    case TL_POLICY_EVERY_N:   return (uint64_t)node % policy->as.every_n.interval == 0;
+    case TL_POLICY_CHEN_SQRT: case TL_POLICY_CHEN_GREEDY: case TL_POLICY_REVOLVE: case TL_POLICY_CHAIN:
+    case TL_POLICY_LAYERS: case TL_POLICY_FRACTION: case TL_POLICY_COUNT: break;
     }
     return 0;
 }
@@ -116,6 +78,13 @@ typedef struct tli_list { int32_t head, tail; } tli_list;  // entry + 1
 
 struct tl_manager {
     tl_env *env;
+    tli_entry *entries;              // these first: offsets that are short take less code
+    int32_t  entry_capacity, entry_count, free_entry;  // entry_count: ever used; free_entry: unused + 1
+    tli_cell *cells;
+    uint32_t cell_count;             // a power of two
+    int32_t  held, spilled;          // entries in use; of these, in the host tier
+    uint64_t clock;                  // timestamp of the last save
+    uint64_t droppable_bytes;        // in the device tier, neither kept nor borrowed
     tl_backend backend;
     tl_manager_desc desc;
     uint64_t budget[TL_TIER_COUNT];  // the lesser of the desc's and the backend's capacity
@@ -123,15 +92,8 @@ struct tl_manager {
     int32_t  device_is_finite;       // 1 = the backend knows its capacity: if add_block fails, it is full
     int32_t  host_visible;
     tli_store store;
-    tli_entry *entries;
-    int32_t  entry_capacity, entry_count, free_entry;  // entry_count: ever used; free_entry: unused + 1
-    tli_cell *cells;
-    uint32_t cell_count;             // a power of two
-    int32_t  held, spilled;          // entries in use; of these, in the host tier
     tli_list lists[2 * TLI_LIST_COUNT];
     uint32_t list_bits[2 * TLI_LIST_COUNT / 32];
-    uint64_t clock;                  // timestamp of the last save
-    uint64_t droppable_bytes;        // in the device tier, neither kept nor borrowed
     tl_checkpoint_info *candidates;  // TL_EVICTION_CALLER
     int32_t *candidate_entries;
     int32_t  candidate_capacity, candidate_entry_capacity;
@@ -1092,7 +1054,7 @@ static tl_result tli_check_manager(tl_env *env, const tl_backend *backend, const
     const tli_function function = TLI_IN(INIT_MANAGER);
     tli_rule why = TLI_NO_RULE;
     if (!backend->self && !backend->add_block) why = TLI_RULE(BACKEND_IS_NOT_INITIALISED);
-    else if (tl_check_recompute_policy(env, &desc->policy)) return TL_ERROR_INVALID_ARG;
+    else if (tli_check_online_policy(env, function, &desc->policy)) return TL_ERROR_INVALID_ARG;
     else if (!tli_is_below((int64_t)desc->eviction, TL_EVICTION_COUNT)) why = TLI_RULE(EVICTION_UNKNOWN);
     else if ((desc->eviction == TL_EVICTION_CALLER) != (desc->evict != NULL))
         why = TLI_RULE(EVICT_MUST_BE_GIVEN);

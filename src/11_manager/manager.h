@@ -6,7 +6,7 @@ extern "C" {
 // ============================================================================
 // [11] MANAGER -- the store and the online checkpoint manager
 //
-//     save 1, save 2, save 3 ...   budget full: an eviction policy picks one
+//     save 1, save 2, save 3 ...   budget full: an eviction picks one
 //
 //     device |  2  |  3  |  5  |        evicted: compressed, spilled to the host
 //     host   |  1  |                    tier, or dropped to be recomputed (4)
@@ -24,7 +24,7 @@ extern "C" {
 // would have to wait and the backend cannot, it returns TL_NOT_READY: everything is still held, the
 // work goes on, and the call can be repeated later.
 //
-// A victim is found in O(1). The policies oldest and least-recent find the exact one. For
+// A victim is found in O(1). The evictions oldest and least-recent find the exact one. For
 // largest and cost, checkpoints are sorted into classes, a quarter of a power of two wide in
 // bytes and three quarters in cost per byte, and the best of the first of each class is
 // taken. So a victim has at least 4/5 of the most bytes, or at most twice the least score;
@@ -34,12 +34,6 @@ extern "C" {
 // arXiv:2006.09616, section 2.
 // ============================================================================
 
-#define TL_RECOMPUTE_POLICIES(X) \
-    X(TL_RECOMPUTE_POLICY_ALL,       "all",       "checkpoint every activation")                  \
-    X(TL_RECOMPUTE_POLICY_NONE,      "none",      "checkpoint none: recompute everything from the inputs") \
-    X(TL_RECOMPUTE_POLICY_SELECTIVE, "selective", "checkpoint where recomputing costs at least a threshold") \
-    X(TL_RECOMPUTE_POLICY_EVERY_N,   "every-n",   "checkpoint the nodes whose number is divisible by n")
-
 #define TL_EVICTIONS(X) \
     X(TL_EVICTION_COST,    "cost",    "least cost per byte and staleness")    \
     X(TL_EVICTION_OLDEST,  "oldest",  "saved first")                          \
@@ -47,32 +41,7 @@ extern "C" {
     X(TL_EVICTION_LARGEST, "largest", "most bytes, of equals the oldest")     \
     X(TL_EVICTION_CALLER,  "caller",  "the one that the caller's function picks")
 
-typedef enum tl_recompute_policy_kind {
-    TL_RECOMPUTE_POLICIES(TLI_ENUM) TL_RECOMPUTE_POLICY_COUNT
-} tl_recompute_policy_kind;
 typedef enum tl_eviction { TL_EVICTIONS(TLI_ENUM) TL_EVICTION_COUNT } tl_eviction;
-
-typedef struct tl_recompute_policy {
-    tl_recompute_policy_kind kind;  // 0 = all
-    union {
-        struct { uint64_t cost_threshold; } selective;  // in the unit of the costs; at least that is kept
-        struct { uint64_t n; } every_n;                 // > 0
-    } as;
-} tl_recompute_policy;
-
-#ifndef TL_NO_ONLINE
-// Make a policy.
-TLDEF tl_recompute_policy tl_recompute_policy_all(void);
-TLDEF tl_recompute_policy tl_recompute_policy_none(void);
-TLDEF tl_recompute_policy tl_recompute_policy_selective(uint64_t cost_threshold);
-TLDEF tl_recompute_policy tl_recompute_policy_every_n(uint64_t n);
-TLDEF tl_recompute_policy tl_default_recompute_policy(void);  // the seed's: selective 100
-
-// Check a policy.
-//
-// Errors:  TL_ERROR_INVALID_ARG: unknown kind, n = 0.
-TLDEF tl_result tl_check_recompute_policy(tl_env *env, const tl_recompute_policy *policy);
-#endif
 
 // The key under which a checkpoint is held.
 typedef struct tl_checkpoint_key {
@@ -112,7 +81,7 @@ typedef struct tl_lock {
 typedef struct tl_manager_desc {
     uint64_t device_budget_bytes;  // 0 = no limit of your own
     uint64_t host_budget_bytes;    // 0 = no host tier; TL_UNLIMITED = no limit of your own
-    tl_recompute_policy policy;    // 0 = all
+    tl_policy   policy;            // keep-all, every-n, selective or none; of the nodes of keys. 0 = keep-all
     tl_eviction eviction;          // 0 = cost
     tl_evict_fn evict;             // TL_EVICTION_CALLER only
     void       *user;
@@ -230,12 +199,10 @@ TLDEF uint64_t tl_find_memory_usage(tl_manager *manager);      // bytes in the d
 TLDEF uint64_t tl_find_checkpoint_count(tl_manager *manager);  // held, in any tier
 TLDEF void     tl_measure_manager(tl_manager *manager, tl_checkpoint_statistics *statistics);
 
-// Name a kind; "?" if it is out of range.
-TLDEF const char *tl_name_recompute_policy(tl_recompute_policy_kind kind);  // "every-n"
-TLDEF const char *tl_name_eviction(tl_eviction eviction);                   // "oldest"
+// Name an eviction; "?" if it is out of range.
+TLDEF const char *tl_name_eviction(tl_eviction eviction);  // "oldest"
 #ifndef TL_NO_TEXT
 // Parse exactly what the tl_name_ function returns: 1 and the value, or 0.
-TLDEF int tl_parse_recompute_policy(const char *text, tl_recompute_policy_kind *kind);
 TLDEF int tl_parse_eviction(const char *text, tl_eviction *eviction);
 #endif
 #endif  // TL_NO_ONLINE

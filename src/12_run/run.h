@@ -239,7 +239,7 @@ typedef struct tl_run_desc {
     // cached, see version below.
     const tl_strategy *strategy;      // 0 = from the fields below; read during the call
     const tl_plan     *plan;          // must outlive the run; 0 = made from the fields below, or online
-    const tl_checkpoint_config *checkpoints;  // lazy: keep these; a dynamic config stays within the budgets,
+    const tl_checkpoint_config *checkpoints;  // lazy: keep these; that of a fraction stays within the budgets,
                                       // too. Read during the call
     const tl_device   *device;        // for simulated times; 0 = copies take no time; read in the call
     int32_t            inference;     // 1 = forward only; ignored with a plan or a strategy
@@ -259,8 +259,9 @@ typedef struct tl_run_desc {
     uint64_t base_bytes;              // taken from the budget: weights, gradients, optimizer state
 
     // Online decisions.
-    tl_recompute_policy policy;       // 0 = all. none without budget_bytes: the least bytes that work; a chain
-                                      // of n is n * n / 2 forwards then, a budget makes it fewer
+    tl_policy   policy;               // as in tl_manager_desc; 0 = keep-all. none without budget_bytes: the
+                                      // least bytes that work; a chain of n is n * n / 2 forwards then, a
+                                      // budget makes it fewer
     tl_eviction eviction;             // 0 = cost
     tl_evict_fn evict;                // TL_EVICTION_CALLER only; tl_init_run calls it, too
     void       *evict_user;

@@ -23,14 +23,14 @@ static void must(tl_result result, const char *what) {
 }
 
 // The cost, 0 = no plan.
-static uint64_t cost_of_policy(const tl_graph *graph, tl_policy policy, uint64_t budget) {
+static uint64_t cost_of_policy(const tl_graph *graph, tl_policy_kind policy, uint64_t budget) {
     tl_policy_desc desc;
     tl_plan plan;
     uint64_t cost = 0;
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
     desc.live = 1;
-    desc.policy = policy;
+    desc.policy.kind = policy;
     desc.budget_bytes = budget;
     if (tl_plan_policy(NULL, &desc, &plan)) return 0;
     cost = plan.cost;
@@ -44,7 +44,7 @@ static void print_cost(uint64_t cost, uint64_t best) {
 }
 
 static void one_budget(const tl_graph *graph, int percent, uint64_t budget, uint64_t work, totals *t) {
-    uint64_t costs[TL_POLICY_COUNT], best = UINT64_MAX, cost;
+    uint64_t costs[TL_POLICY_CHAIN + 1], best = UINT64_MAX, cost;
     double start = processor_ms(), ms, policy_ms;
     tl_remat_desc desc;
     tl_remat_report report;
@@ -60,8 +60,8 @@ static void one_budget(const tl_graph *graph, int percent, uint64_t budget, uint
     if (result != TL_ERROR_INFEASIBLE) must(result, "plan");
     ms = processor_ms() - start;
     start = processor_ms();
-    for (k = 0; k < TL_POLICY_COUNT; k++) {
-        costs[k] = cost_of_policy(graph, (tl_policy)k, budget);
+    for (k = 0; k <= TL_POLICY_CHAIN; k++) {
+        costs[k] = cost_of_policy(graph, (tl_policy_kind)k, budget);
         if (costs[k] && costs[k] < best) best = costs[k];
     }
     policy_ms = processor_ms() - start;
@@ -69,7 +69,7 @@ static void one_budget(const tl_graph *graph, int percent, uint64_t budget, uint
     if (cost && cost < best) best = cost;
     printf(" %4d%%", percent);
     print_cost(cost, best);
-    for (k = 0; k < TL_POLICY_COUNT; k++) print_cost(costs[k], best);
+    for (k = 0; k <= TL_POLICY_CHAIN; k++) print_cost(costs[k], best);
     printf(" %8.2f%% %9.1f %9.1f %9.1f\n", 100 * report.gap_ratio, (double)report.work / 1e6, ms, policy_ms);
     fflush(stdout);
     t->rows++;
@@ -127,7 +127,7 @@ int main(int argc, char **argv) {
     memset(&t, 0, sizeof t);
     printf("cost as a multiple of the cheapest of the row; - has no plan. budget: of the way from the least found to keep-all\n\n");
     printf("%-14s %6s %5s %11s", "shape", "nodes", "", "default");
-    for (shape = 0; shape < TL_POLICY_COUNT; shape++) printf(" %11s", tl_name_policy((tl_policy)shape));
+    for (shape = 0; shape <= TL_POLICY_CHAIN; shape++) printf(" %11s", tl_name_policy((tl_policy_kind)shape));
     printf(" %9s %9s %9s %9s\n", "gap", "M steps", "ms", "policies");
     for (k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
         for (shape = 0; shape < PLANNER_WILD && sizes[k] <= largest; shape++) one_graph((planner_shape)shape, sizes[k], work, &t);

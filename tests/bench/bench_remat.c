@@ -70,12 +70,12 @@ static answer ask_remat(const tl_graph *graph, uint64_t budget, uint64_t work_li
     return ask(&desc, NULL);
 }
 
-static answer ask_policy(const tl_graph *graph, tl_policy policy, uint64_t budget) {
+static answer ask_policy(const tl_graph *graph, tl_policy_kind policy, uint64_t budget) {
     tl_policy_desc desc;
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
     desc.live = 1;
-    desc.policy = policy;
+    desc.policy.kind = policy;
     desc.budget_bytes = budget;
     return ask(NULL, &desc);
 }
@@ -94,14 +94,14 @@ static double ratio(uint64_t a, uint64_t b) { return b ? (double)a / (double)b :
 // -- the first table: public networks --
 
 typedef struct sums {
-    int    rows, proven, fits[TL_POLICY_COUNT];
-    double gaps, largest_gap, ms, ratios[TL_POLICY_COUNT], policy_ms[TL_POLICY_COUNT];
+    int    rows, proven, fits[TL_POLICY_CHAIN + 1];
+    double gaps, largest_gap, ms, ratios[TL_POLICY_CHAIN + 1], policy_ms[TL_POLICY_CHAIN + 1];
 } sums;
 
 static void add_policies(const tl_graph *graph, uint64_t budget, const answer *remat, sums *s) {
     int k;
-    for (k = 0; k < TL_POLICY_COUNT; k++) {
-        answer a = ask_policy(graph, (tl_policy)k, budget);
+    for (k = 0; k <= TL_POLICY_CHAIN; k++) {
+        answer a = ask_policy(graph, (tl_policy_kind)k, budget);
         s->policy_ms[k] += a.ms;
         if (a.result) {
             printf(" %11s", "-");
@@ -144,8 +144,8 @@ static void print_sums(const sums *s) {
     if (!s->rows) return;
     printf("\n%d rows, %d proven optimal; gap %.2f %% on average, %.2f %% at most; %.0f ms on average\n", s->rows, s->proven,
            100 * s->gaps / s->rows, 100 * s->largest_gap, s->ms / s->rows);
-    for (k = 0; k < TL_POLICY_COUNT; k++) {
-        printf("%-12s %8.2f ms on average, fits %2d of %d budgets", tl_name_policy((tl_policy)k), s->policy_ms[k] / s->rows,
+    for (k = 0; k <= TL_POLICY_CHAIN; k++) {
+        printf("%-12s %8.2f ms on average, fits %2d of %d budgets", tl_name_policy((tl_policy_kind)k), s->policy_ms[k] / s->rows,
                s->fits[k], s->rows);
         if (s->fits[k]) printf(", costs %.4f times tl_plan_remat there (geometric mean)", exp(s->ratios[k] / s->fits[k]));
         printf("\n");
@@ -161,7 +161,7 @@ static void public_networks(void) {
     printf("public networks, budgets as parts of the keep-all peak. cost, bound: of forward and backward once.\n"
            "policies: cost as a multiple of tl_plan_remat's; - does not fit; below 1 it would be cheaper\n\n");
     printf("%-16s %4s %8s %8s %7s %7s", "network", "", "cost", "bound", "gap", "ms");
-    for (k = 0; k < TL_POLICY_COUNT; k++) printf(" %11s", tl_name_policy((tl_policy)k));
+    for (k = 0; k <= TL_POLICY_CHAIN; k++) printf(" %11s", tl_name_policy((tl_policy_kind)k));
     printf("\n");
     for (k = 0; k < sizeof names / sizeof names[0]; k++) {
         char path[256], *text;
@@ -217,8 +217,8 @@ static void one_size(int32_t nodes, double *value) {
            ratio(first.cost, first.base_cost), whole.ms, value[4] / 1048576, ratio(whole.cost, whole.base_cost),
            ratio(whole.report.bound_cost, whole.base_cost), 100 * whole.report.gap_ratio);
     value[5] = 0;
-    for (k = 0; k < TL_POLICY_COUNT; k++) {
-        answer a = ask_policy(&graph, (tl_policy)k, budget);
+    for (k = 0; k <= TL_POLICY_CHAIN; k++) {
+        answer a = ask_policy(&graph, (tl_policy_kind)k, budget);
         value[5] += a.ms;
         printf(" %11.2f", a.ms);
     }
@@ -232,7 +232,7 @@ static void print_growth(growth *g) {
     int k;
     printf("\nrandom layered graphs at half the keep-all peak. first: work_limit 1, whole: the default\n\n");
     printf("%6s %9s %9s %9s %9s %9s %9s %8s %7s", "nodes", "first ms", "MiB", "cost", "whole ms", "MiB", "cost", "bound", "gap");
-    for (k = 0; k < TL_POLICY_COUNT; k++) printf(" %11s", tl_name_policy((tl_policy)k));
+    for (k = 0; k <= TL_POLICY_CHAIN; k++) printf(" %11s", tl_name_policy((tl_policy_kind)k));
     printf("   (ms)\n");
     for (k = 0; k < SIZES; k++) one_size(sizes[k], g->value[k]);
     printf("\nfitted powers of the number of nodes, from 200 on: first plan, time %.2f, memory %.2f; whole call, time %.2f, memory %.2f; "

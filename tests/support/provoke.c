@@ -224,9 +224,9 @@ static void provoke_remat(provoking *p, const tl_graph *graph) {
     FAILS(tl_plan_remat(&p->env, &remat, &plan, NULL));
     chain.budget_bytes = 2;
     FAILS(tl_plan_chain(&p->env, &chain, &plan, NULL));
-    policy.policy = TL_POLICY_COUNT;
+    policy.policy.kind = TL_POLICY_COUNT;
     FAILS(tl_plan_policy(&p->env, &policy, &plan));
-    policy.policy = TL_POLICY_CHEN_SQRT;
+    policy.policy.kind = TL_POLICY_CHEN_SQRT;
     policy.budget_bytes = 2;
     FAILS(tl_plan_policy(&p->env, &policy, &plan));
 }
@@ -334,9 +334,9 @@ static void provoke_manager(provoking *p, const tl_backend *backend) {
     memset(&desc, 0, sizeof desc);
     memset(&save, 0, sizeof save);
     memset(data, 1, sizeof data);
-    desc.policy = tl_recompute_policy_every_n(0);
-    FAILS(tl_check_recompute_policy(&p->env, &desc.policy));
-    desc.policy = tl_recompute_policy_all();
+    desc.policy = tl_policy_every_n(0);
+    FAILS(tl_init_manager(&p->env, backend, &desc, &manager));
+    desc.policy = tl_policy_keep_all();
     desc.checkpoint_capacity = -1;
     FAILS(tl_init_manager(&p->env, backend, &desc, &manager));
     desc.checkpoint_capacity = 0;

@@ -2,16 +2,10 @@
 #ifndef TL_NO_PLANNERS
 
 // Checkpoint configs: which layers keep their results, as in the seed. A config is checked, turned
-// into a set of kept layers (for Dynamic by a search under a limit of the peak), then into a kept
+// into a set of kept layers (for a fraction by a search under a limit of the peak), then into a kept
 // set of tensors and its plan. Below stand the texts and the JSON form of configs.
 
-// -- names and constructors of configs --
-
-static const char *const tli_checkpoint_names[] = { TL_CHECKPOINTS(TLI_NAME) };
-
-TLI_IMPL const char *tl_name_checkpoint(tl_checkpoint_kind kind) {
-    return tli_name(tli_checkpoint_names, TL_CHECKPOINT_COUNT, (int64_t)kind);
-}
+// -- constructors of configs --
 
 TLI_IMPL tl_checkpoint_config tl_checkpoint_none(void) {
     tl_checkpoint_config config;
@@ -20,46 +14,35 @@ TLI_IMPL tl_checkpoint_config tl_checkpoint_none(void) {
     return config;
 }
 
-// A config of one of the three kinds that make checkpoints: flags on.
-static tl_checkpoint_config tli_checkpoint_of(tl_checkpoint_kind kind) {
+// A config that makes checkpoints: flags on.
+static tl_checkpoint_config tli_checkpoint_of(tl_policy policy) {
     tl_checkpoint_config config = tl_checkpoint_none();
-    config.strategy.kind = kind;
+    config.policy = policy;
     config.checkpoint_attention = config.checkpoint_ffn = 1;
     return config;
 }
 
 TLI_IMPL tl_checkpoint_config tl_checkpoint_uniform(uint64_t interval) {
-    tl_checkpoint_config config = tli_checkpoint_of(TL_CHECKPOINT_UNIFORM);
-    config.strategy.as.uniform.interval = interval;
-    return config;
+    return tli_checkpoint_of(tl_policy_every_n(interval));
 }
 
 TLI_IMPL tl_checkpoint_config tl_checkpoint_selective(const uint64_t *layers, uint64_t layer_count) {
-    tl_checkpoint_config config = tli_checkpoint_of(TL_CHECKPOINT_SELECTIVE);
-    config.strategy.as.selective.layers = layers;
-    config.strategy.as.selective.layer_count = layer_count;
-    return config;
-}
-
-static tl_result tli_check_dynamic(tl_env *env, tli_function function, uint64_t layer_count, double fraction) {
-    if (!layer_count)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(DYNAMIC_LAYER_COUNT_MUST_BE_POSITIVE));
-    if (!(fraction >= 0.0 && fraction <= 1.0))  // NaN fails both
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(MEMORY_FRACTION_MUST_BE_IN_0_TO_1));
-    return TL_OK;
+    tl_policy policy = tli_policy_of(TL_POLICY_LAYERS);
+    policy.as.layers.list = layers;
+    policy.as.layers.count = layer_count;
+    return tli_checkpoint_of(policy);
 }
 
 TLI_IMPL tl_result tl_checkpoint_dynamic(tl_env *env, uint64_t layer_count, double memory_fraction,
                                          tl_checkpoint_config *config) {
+    tl_policy policy = tli_policy_of(TL_POLICY_FRACTION);
     tl_result result;
     TL_ASSERT(config);
-    *config = tl_checkpoint_none();
-    result = tli_check_dynamic(env, TLI_IN(CHECKPOINT_DYNAMIC), layer_count, memory_fraction);
-    if (result) return result;
-    *config = tli_checkpoint_of(TL_CHECKPOINT_DYNAMIC);
-    config->strategy.as.dynamic.layer_count = layer_count;
-    config->strategy.as.dynamic.memory_fraction = memory_fraction;
-    return TL_OK;
+    policy.as.fraction.layer_count = layer_count;
+    policy.as.fraction.memory_fraction = memory_fraction;
+    result = tli_check_fraction(env, TLI_IN(CHECKPOINT_DYNAMIC), &policy, 0);
+    *config = result ? tl_checkpoint_none() : tli_checkpoint_of(policy);
+    return result;
 }
 
 TLI_IMPL tl_checkpoint_config tl_with_checkpoint_attention(tl_checkpoint_config config, int32_t on) {
@@ -85,55 +68,24 @@ TLI_IMPL void tl_free_checkpoint_config(tl_env *env, tl_checkpoint_config *confi
 
 // -- rules of configs --
 
-static tl_result tli_check_selective(tl_env *env, tli_function function, const tl_checkpoint *c,
-                                     uint64_t layer_count) {
-    const uint64_t *layers = c->as.selective.layers;
-    uint64_t count = c->as.selective.layer_count, *sorted, i;
-    tl_result result = TL_OK;
-    if (count && !layers) return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(LAYERS_MISSING));
-    for (i = 0; i < count && layer_count; i++)
-        if (layers[i] >= layer_count)
-            return tli_fail_values(env, TL_ERROR_INVALID_ARG, function,
-                                   TLI_RULE(LAYERS_IS_NOT_BELOW_NUMBER_OF_LAYERS), layers[i], 0);
-    sorted = (uint64_t *)tli_alloc_array(env, count, sizeof *sorted);
-    if (!sorted) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_TO_SORT_LAYERS));
-    tli_copy(sorted, layers, (size_t)count * sizeof *sorted);
-    tli_sort_u64(sorted, (size_t)count);
-    for (i = 1; i < count && !result; i++)
-        if (sorted[i] == sorted[i - 1])
-            result = tli_fail_values(env, TL_ERROR_INVALID_ARG, function,
-                                     TLI_RULE(LAYERS_IS_LISTED_TWICE), sorted[i], 0);
-    tli_release(env, sorted);
-    return result;
-}
+#define TLI_POLICIES_OF_CONFIGS (TLI_POLICY(KEEP_ALL) | TLI_POLICY(EVERY_N) | TLI_POLICY(LAYERS) | \
+                                 TLI_POLICY(FRACTION))
 
 TLI_IMPL tl_result tl_check_checkpoint_config(tl_env *env, const tl_checkpoint_config *config,
                                               uint64_t layer_count) {
     const tli_function function = TLI_IN(CHECK_CHECKPOINT_CONFIG);
-    const tl_checkpoint *c;
     tl_result result;
     TL_ASSERT(config);
-    c = &config->strategy;
     if ((config->checkpoint_attention | config->checkpoint_ffn) & ~1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function,
                         TLI_RULE(CHECKPOINT_ATTENTION_CHECKPOINT_FFN));
-    switch (c->kind) {
-    case TL_CHECKPOINT_NONE: return TL_OK;
-    case TL_CHECKPOINT_UNIFORM:
-        if (c->as.uniform.interval) return TL_OK;
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INTERVAL_MUST_BE_POSITIVE));
-    case TL_CHECKPOINT_SELECTIVE: return tli_check_selective(env, function, c, layer_count);
-    case TL_CHECKPOINT_DYNAMIC:
-        result = tli_check_dynamic(env, function, c->as.dynamic.layer_count, c->as.dynamic.memory_fraction);
-        if (result || !layer_count || c->as.dynamic.layer_count == layer_count) return result;
-        return tli_fail_values(env, TL_ERROR_INVALID_ARG, function,
-                               TLI_RULE(DYNAMIC_LAYER_COUNT_MUST_BE_NUMBER), layer_count, 0);
-    case TL_CHECKPOINT_COUNT: break;
-    }
-    return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(STRATEGY_THERE_IS_NO_SUCH_KIND));
+    result = tli_check_policy(env, function, &config->policy, TLI_POLICIES_OF_CONFIGS,
+                              TLI_RULE(POLICY_MUST_BE_OF_CONFIGS), layer_count);
+    if (result || config->policy.kind != TL_POLICY_EVERY_N || config->policy.as.every_n.interval) return result;
+    return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INTERVAL_MUST_BE_POSITIVE));
 }
 
-// -- kept layers of uniform and selective configs --
+// -- kept layers of every-n and layers --
 
 // Whether `layer` is kept when the listed layers are visited in ascending order and each is kept
 // that is at least `interval` above the last kept one. An ascending list is scanned once; in any
@@ -160,36 +112,31 @@ static int tli_selects(const uint64_t *layers, uint64_t count, uint64_t interval
 }
 
 TLI_IMPL int tl_keeps_layer(const tl_checkpoint_config *config, uint64_t layer) {
-    const tl_checkpoint *c;
-    uint64_t interval, times;
+    const tl_policy *policy;
+    uint64_t interval, n, times;
     TL_ASSERT(config);
-    c = &config->strategy;
+    policy = &config->policy;
     interval = config->min_checkpoint_interval;
-    switch (c->kind) {
-    case TL_CHECKPOINT_NONE: return 1;
-    case TL_CHECKPOINT_UNIFORM:  // the distance of kept layers is the least multiple that is large enough
-        if (!c->as.uniform.interval) return 0;
-        times = interval / c->as.uniform.interval + (interval % c->as.uniform.interval != 0);
-        if (!tli_mul_u64(c->as.uniform.interval, times ? times : 1, &interval)) return !layer;
-        return layer % interval == 0;
-    case TL_CHECKPOINT_SELECTIVE:
-        if (!c->as.selective.layers) return 0;
-        return tli_selects(c->as.selective.layers, c->as.selective.layer_count, interval, layer);
-    case TL_CHECKPOINT_DYNAMIC:
-    case TL_CHECKPOINT_COUNT: break;
-    }
-    return 0;
+    if (policy->kind == TL_POLICY_KEEP_ALL) return 1;
+    if (policy->kind == TL_POLICY_LAYERS)
+        return policy->as.layers.list &&
+               tli_selects(policy->as.layers.list, policy->as.layers.count, interval, layer);
+    if (policy->kind != TL_POLICY_EVERY_N || !policy->as.every_n.interval) return 0;
+    n = policy->as.every_n.interval;  // the distance of kept layers is its least multiple that is large enough
+    times = interval / n + (interval % n != 0);
+    if (!tli_mul_u64(n, times ? times : 1, &interval)) return !layer;
+    return layer % interval == 0;
 }
 
 // tl_keeps_layer for all layers, in O(layers + listed layers).
 static void tli_keep_layers(const tl_checkpoint_config *config, uint8_t *kept, uint64_t layer_count) {
-    const tl_checkpoint *c = &config->strategy;
+    const tl_policy *policy = &config->policy;
     uint64_t interval = config->min_checkpoint_interval, next = 0, i;
-    int all = c->kind == TL_CHECKPOINT_NONE;
+    int all = policy->kind == TL_POLICY_KEEP_ALL, spaced = policy->kind == TL_POLICY_EVERY_N;
     for (i = 0; i < layer_count; i++)
-        kept[i] = (uint8_t)(all || (c->kind == TL_CHECKPOINT_UNIFORM && i % c->as.uniform.interval == 0));
-    if (c->kind == TL_CHECKPOINT_SELECTIVE)
-        for (i = 0; i < c->as.selective.layer_count; i++) kept[c->as.selective.layers[i]] = 1;
+        kept[i] = (uint8_t)(all || (spaced && i % policy->as.every_n.interval == 0));
+    if (policy->kind == TL_POLICY_LAYERS)
+        for (i = 0; i < policy->as.layers.count; i++) kept[policy->as.layers.list[i]] = 1;
     for (i = 0; i < layer_count && !all; i++) {
         if (!kept[i]) continue;
         kept[i] = i >= next;
@@ -212,12 +159,12 @@ static uint64_t tli_count_layers(const tl_graph *graph) {
 enum { TLI_ATTENTION = 1, TLI_FFN = 2, TLI_UNIT_SETS = 4 };  // bits of a set of units
 
 // A graph as choices: what is kept or not. The first are the layers, each with its result and all else that
-// follows it; in a dynamic config each inner tensor that the flags allow to drop is one more.
+// follows it; for a fraction each inner tensor that the flags allow to drop is one more.
 typedef struct tli_layers {
     tl_env         *env;
     tli_function    function;        // for error sentences
     const tl_graph *graph;
-    const tli_budget *budget;        // dynamic stays within it, too; NULL = none
+    const tli_budget *budget;        // a fraction stays within it, too; NULL = none
     uint64_t        count;           // of layers
     uint64_t        choice_count;
     uint64_t        min_interval;
@@ -245,7 +192,7 @@ static int32_t tli_find_decider(tli_layers *layers, const tl_checkpoint_config *
     if (!unit) return layer;
     if (!(unit == TLI_ATTENTION ? config->checkpoint_attention : config->checkpoint_ffn))
         return TLI_ALWAYS_KEPT;
-    if (config->strategy.kind != TL_CHECKPOINT_DYNAMIC) return TLI_NEVER_KEPT;
+    if (config->policy.kind != TL_POLICY_FRACTION) return TLI_NEVER_KEPT;
     if (layers->choice_count > INT32_MAX) return layer;  // more than there is memory for
     layers->choice_layers[inner] = layer;
     layers->choice_units[inner] = (uint8_t)unit;
@@ -302,7 +249,7 @@ static tl_result tli_plan_layers(tli_layers *layers, const uint8_t *kept, tl_pla
     return tl_plan_kept_set(layers->env, layers->graph, layers->keep, plan);
 }
 
-// -- search of dynamic configs --
+// -- search of fractions --
 //
 // It looks for the cheapest kept set whose peak is within a limit.
 
@@ -799,7 +746,7 @@ static uint64_t tli_take_fraction(uint64_t bytes, double fraction) {
     return product >= (double)bytes ? bytes : (uint64_t)product;
 }
 
-static tl_result tli_find_dynamic(tli_layers *layers, double fraction, uint8_t *kept) {
+static tl_result tli_find_fraction(tli_layers *layers, double fraction, uint8_t *kept) {
     tl_env *env = layers->env;
     size_t count = (size_t)layers->choice_count;
     tli_search search;
@@ -838,7 +785,7 @@ static tl_result tli_open_config(tl_env *env, tli_layers *layers, tli_function f
     tli_zero(layers, sizeof *layers);
     layers->env = env;
     if (!result) result = tl_check_checkpoint_config(env, config, tli_count_layers(graph));
-    if (!result && config->strategy.kind != TL_CHECKPOINT_NONE && !tli_count_layers(graph))
+    if (!result && config->policy.kind != TL_POLICY_KEEP_ALL && !tli_count_layers(graph))
         result = tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(GRAPH_NO_NODE_CARRIES_LAYER_NUMBER));
     if (!result) result = tli_init_layers(env, layers, function, graph, config);
     layers->budget = budget;
@@ -847,8 +794,8 @@ static tl_result tli_open_config(tl_env *env, tli_layers *layers, tli_function f
 
 // kept: [choice_count]
 static tl_result tli_find_kept(tli_layers *layers, const tl_checkpoint_config *config, uint8_t *kept) {
-    if (config->strategy.kind == TL_CHECKPOINT_DYNAMIC)
-        return tli_find_dynamic(layers, config->strategy.as.dynamic.memory_fraction, kept);
+    if (config->policy.kind == TL_POLICY_FRACTION)
+        return tli_find_fraction(layers, config->policy.as.fraction.memory_fraction, kept);
     tli_keep_layers(config, kept, layers->count);
     return TL_OK;
 }
@@ -895,14 +842,14 @@ static tl_result tli_plan_config(tl_env *env, tli_function function, const tl_gr
     if (!result) result = tli_choose_kept(&layers, config, &kept);
     for (i = 0; i < layers.count && kept && !result; i++) *kept_count += kept[i];
     if (!result)
-        result = config->strategy.kind == TL_CHECKPOINT_NONE ? tl_plan_keep_all(env, graph, 0, plan)
+        result = config->policy.kind == TL_POLICY_KEEP_ALL ? tl_plan_keep_all(env, graph, 0, plan)
                                                              : tli_plan_layers(&layers, kept, plan);
     tli_release(env, kept);
     tli_free_layers(&layers);
     return result;
 }
 
-// The plan of a config; a dynamic one stays within a budget, too, where there is one.
+// The plan of a config; that of a fraction stays within a budget, too, where there is one.
 static tl_result tli_plan_checkpoints(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
                                       const tli_budget *budget, tl_plan *plan) {
     uint64_t kept_count;
@@ -989,13 +936,6 @@ TLI_IMPL tl_result tl_measure_checkpoints(tl_env *env, const tl_graph *graph, ui
 #ifndef TL_NO_TEXT
 // -- summary of configs --
 
-TLI_IMPL int tl_parse_checkpoint(const char *text, tl_checkpoint_kind *kind) {
-    int32_t value;
-    int ok = tli_parse_name(tli_checkpoint_names, TL_CHECKPOINT_COUNT, text, tli_text_length(text), &value);
-    *kind = (tl_checkpoint_kind)value;
-    return ok;
-}
-
 // Write a ratio as a percentage with one digit after the point; NaN, inf and -inf as Rust writes
 // them.
 static void tli_put_percent(tli_writer *w, double ratio) {
@@ -1008,29 +948,25 @@ static void tli_put_percent(tli_writer *w, double ratio) {
 
 TLI_IMPL size_t tl_print_checkpoint_config(const tl_checkpoint_config *config, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
-    const tl_checkpoint *c;
+    const tl_policy *policy;
     TL_ASSERT(config);
-    c = &config->strategy;
-    switch (c->kind) {
-    case TL_CHECKPOINT_NONE: tli_put(&w, "No checkpointing"); break;
-    case TL_CHECKPOINT_UNIFORM:
+    policy = &config->policy;
+    if (policy->kind == TL_POLICY_KEEP_ALL) {
+        tli_put(&w, "No checkpointing");
+    } else if (policy->kind == TL_POLICY_EVERY_N) {
         tli_put(&w, "Uniform checkpointing every ");
-        tli_put_u64(&w, c->as.uniform.interval);
+        tli_put_u64(&w, policy->as.every_n.interval);
         tli_put(&w, " layers");
-        break;
-    case TL_CHECKPOINT_SELECTIVE:
+    } else if (policy->kind == TL_POLICY_LAYERS) {
         tli_put(&w, "Selective checkpointing at ");
-        tli_put_u64(&w, c->as.selective.layer_count);
+        tli_put_u64(&w, policy->as.layers.count);
         tli_put(&w, " layers");
-        break;
-    case TL_CHECKPOINT_DYNAMIC:
+    } else if (policy->kind == TL_POLICY_FRACTION) {
         tli_put(&w, "Dynamic checkpointing (");
-        tli_put_u64(&w, c->as.dynamic.layer_count);
+        tli_put_u64(&w, policy->as.fraction.layer_count);
         tli_put(&w, " layers, ");
-        tli_put_percent(&w, c->as.dynamic.memory_fraction);
+        tli_put_percent(&w, policy->as.fraction.memory_fraction);
         tli_put(&w, "% memory target)");
-        break;
-    case TL_CHECKPOINT_COUNT: break;
     }
     return tli_finish(&w);
 }
@@ -1043,26 +979,41 @@ TLI_IMPL size_t tl_print_checkpoint_config(const tl_checkpoint_config *config, c
 static const char *const tli_config_keys[] = {
     "strategy", "checkpoint_attention", "checkpoint_ffn", "min_checkpoint_interval"
 };
-static const char *const tli_uniform_keys[] = { "interval" };
-static const char *const tli_selective_keys[] = { "layers" };
-static const char *const tli_dynamic_keys[] = { "num_layers", "memory_fraction" };
+static const char *const tli_interval_keys[] = { "interval" };
+static const char *const tli_layers_keys[] = { "layers" };
+static const char *const tli_fraction_keys[] = { "num_layers", "memory_fraction" };
 
-static void tli_put_strategy_fields(tli_writer *w, const tl_checkpoint *c) {
+// The names that the seed has for the policies of configs.
+#define TLI_SEED_STRATEGIES 4
+static const char *const tli_seed_strategies[] = { "None", "Uniform", "Selective", "Dynamic" };
+static const uint8_t tli_seed_policies[] = {
+    TL_POLICY_KEEP_ALL, TL_POLICY_EVERY_N, TL_POLICY_LAYERS, TL_POLICY_FRACTION
+};
+
+// "?" for a kind that no config carries out.
+static const char *tli_name_seed_strategy(tl_policy_kind kind) {
+    int32_t i = 0;
+    while (i < TLI_SEED_STRATEGIES && (uint32_t)kind != tli_seed_policies[i]) i++;
+    return tli_name(tli_seed_strategies, TLI_SEED_STRATEGIES, i);
+}
+
+static void tli_put_policy_fields(tli_writer *w, const tl_policy *policy) {
+    double fraction;
     uint64_t i;
-    if (c->kind == TL_CHECKPOINT_UNIFORM) {
+    if (policy->kind == TL_POLICY_EVERY_N) {
         tli_put(w, "\"interval\":");
-        tli_put_u64(w, c->as.uniform.interval);
-    } else if (c->kind == TL_CHECKPOINT_SELECTIVE) {
+        tli_put_u64(w, policy->as.every_n.interval);
+    } else if (policy->kind == TL_POLICY_LAYERS) {
         tli_put(w, "\"layers\":[");
-        for (i = 0; c->as.selective.layers && i < c->as.selective.layer_count; i++) {
+        for (i = 0; policy->as.layers.list && i < policy->as.layers.count; i++) {
             if (i) tli_put(w, ",");
-            tli_put_u64(w, c->as.selective.layers[i]);
+            tli_put_u64(w, policy->as.layers.list[i]);
         }
         tli_put(w, "]");
     } else {
-        double fraction = c->as.dynamic.memory_fraction;
+        fraction = policy->as.fraction.memory_fraction;
         tli_put(w, "\"num_layers\":");
-        tli_put_u64(w, c->as.dynamic.layer_count);
+        tli_put_u64(w, policy->as.fraction.layer_count);
         tli_put(w, ",\"memory_fraction\":");
         if (fraction - fraction != 0.0) tli_put(w, "null");  // NaN and infinities, as serde_json writes them
         else tli_put_f64(w, fraction);
@@ -1071,15 +1022,16 @@ static void tli_put_strategy_fields(tli_writer *w, const tl_checkpoint *c) {
 
 TLI_IMPL size_t tl_print_checkpoint_config_json(const tl_checkpoint_config *config, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
-    const tl_checkpoint *c;
+    const tl_policy *policy;
     int has_fields;
     TL_ASSERT(config);
-    c = &config->strategy;
-    has_fields = c->kind > TL_CHECKPOINT_NONE && c->kind < TL_CHECKPOINT_COUNT;
+    policy = &config->policy;
+    has_fields = policy->kind == TL_POLICY_EVERY_N || policy->kind == TL_POLICY_LAYERS ||
+                 policy->kind == TL_POLICY_FRACTION;
     tli_put(&w, has_fields ? "{\"strategy\":{\"" : "{\"strategy\":\"");
-    tli_put(&w, tl_name_checkpoint(c->kind));
+    tli_put(&w, tli_name_seed_strategy(policy->kind));
     tli_put(&w, has_fields ? "\":{" : "\"");
-    if (has_fields) { tli_put_strategy_fields(&w, c); tli_put(&w, "}}"); }
+    if (has_fields) { tli_put_policy_fields(&w, policy); tli_put(&w, "}}"); }
     tli_put(&w, ",\"checkpoint_attention\":");
     tli_put(&w, config->checkpoint_attention ? "true" : "false");
     tli_put(&w, ",\"checkpoint_ffn\":");
@@ -1099,7 +1051,6 @@ static void tli_require_keys(tli_json *j, const char *const *keys, int32_t count
 
 // Read an array of layers. It belongs to the config, also after an error.
 static void tli_read_layers_json(tli_json *j, tl_checkpoint_config *config) {
-    tl_checkpoint *c = &config->strategy;
     uint64_t *layers;
     int32_t count = 0, capacity = 0;
     tli_word unused;
@@ -1114,48 +1065,47 @@ static void tli_read_layers_json(tli_json *j, tl_checkpoint_config *config) {
         }
         layers = (uint64_t *)config->memory;
         layers[count++] = layer;
-        c->as.selective.layers = layers;
-        c->as.selective.layer_count = (uint64_t)count;
+        config->policy.as.layers.list = layers;
+        config->policy.as.layers.count = (uint64_t)count;
     }
 }
 
 static void tli_read_fields_json(tli_json *j, tl_checkpoint_config *config) {
-    tl_checkpoint *c = &config->strategy;
-    int is_uniform = c->kind == TL_CHECKPOINT_UNIFORM, is_selective = c->kind == TL_CHECKPOINT_SELECTIVE;
-    const char *const *keys = is_uniform ? tli_uniform_keys
-                            : is_selective ? tli_selective_keys : tli_dynamic_keys;
-    int32_t count = is_uniform || is_selective ? 1 : 2, key;
+    tl_policy *policy = &config->policy;
+    int is_spaced = policy->kind == TL_POLICY_EVERY_N, is_listed = policy->kind == TL_POLICY_LAYERS;
+    const char *const *keys = is_spaced ? tli_interval_keys : is_listed ? tli_layers_keys : tli_fraction_keys;
+    int32_t count = is_spaced || is_listed ? 1 : 2, key;
     uint32_t seen = 0;
     if (!tli_json_enter(j, '{')) return;
     while ((key = tli_json_next_key(j, keys, count, &seen)) >= 0)
-        if (is_uniform) c->as.uniform.interval = tli_json_u64(j);
-        else if (is_selective) tli_read_layers_json(j, config);
-        else if (key == 0) c->as.dynamic.layer_count = tli_json_u64(j);
-        else c->as.dynamic.memory_fraction = tli_json_f64(j);
+        if (is_spaced) policy->as.every_n.interval = tli_json_u64(j);
+        else if (is_listed) tli_read_layers_json(j, config);
+        else if (key == 0) policy->as.fraction.layer_count = tli_json_u64(j);
+        else policy->as.fraction.memory_fraction = tli_json_f64(j);
     tli_require_keys(j, keys, count, seen);
 }
 
 // Read "None", {"None":null} or {"Uniform":{"interval":2}}.
 static void tli_read_strategy_json(tli_json *j, tl_checkpoint_config *config) {
-    tl_checkpoint *c = &config->strategy;
+    tl_policy *policy = &config->policy;
     tli_word raw;
-    int32_t kind;
+    int32_t at;
     if (tli_json_peek(j) == '"') {
-        if (tli_json_name(j, tli_checkpoint_names, TL_CHECKPOINT_COUNT) != TL_CHECKPOINT_NONE)
+        if (tli_json_name(j, tli_seed_strategies, TLI_SEED_STRATEGIES))    // 0 is None, and after an error
             tli_json_fail(j, TLI_RULE(THIS_STRATEGY_MUST_HAVE_ITS_FIELDS));
         return;
     }
     tli_zero(&raw, sizeof raw);
     if (!tli_json_enter(j, '{')) return;
     if (!tli_json_next(j, &raw)) { tli_json_fail(j, TLI_RULE(THERE_MUST_BE_STRATEGY)); return; }
-    kind = tli_json_find(raw, tli_checkpoint_names, TL_CHECKPOINT_COUNT);
-    if (kind < 0) {
+    at = tli_json_find(raw, tli_seed_strategies, TLI_SEED_STRATEGIES);
+    if (at < 0) {
         j->at = raw.text;
         tli_json_fail(j, TLI_RULE(UNKNOWN_NAME));
         return;
     }
-    c->kind = (tl_checkpoint_kind)kind;
-    if (c->kind != TL_CHECKPOINT_NONE) tli_read_fields_json(j, config);
+    policy->kind = (tl_policy_kind)tli_seed_policies[at];
+    if (policy->kind != TL_POLICY_KEEP_ALL) tli_read_fields_json(j, config);
     else if (tli_json_peek(j) != 'n' || !tli_json_literal(j, "null")) tli_json_fail(j, TLI_RULE(EXPECTED_NULL));
     if (tli_json_next(j, &raw)) tli_json_fail(j, TLI_RULE(THERE_MUST_BE_ONE_STRATEGY_ONLY));
 }

@@ -828,7 +828,7 @@ static tl_result tli_make_policy(tli_arena_plan *a, const tli_budget *budget, tl
 }
 
 static tl_result tli_refuse_policy(tli_arena_plan *a, const tli_budget *budget) {
-    return tli_policy_refuse(a->env, a->given, a->policy.policy, budget, a->report);
+    return tli_policy_refuse(a->env, a->given, a->policy.policy.kind, budget, a->report);
 }
 
 static const tli_arena_planner tli_arena_remat = {
@@ -961,7 +961,7 @@ TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_pl
     if (desc->live) return tli_plan_policy(env, desc, &budget, plan, NULL);
     a = tli_arena_of(env, &tli_arena_policy, desc->graph, desc->device, 0, plan);
     a.policy = *desc;
-    return tli_plan_in_arena(&a, &budget, desc->alignment_bytes, tli_check_policy(env, desc));
+    return tli_plan_in_arena(&a, &budget, desc->alignment_bytes, tli_check_policy_desc(env, desc));
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION

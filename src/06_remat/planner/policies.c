@@ -1,27 +1,12 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- policies: names, candidates, cut nodes --
+// -- policies: candidates, cut nodes --
 //
 // A policy makes one or several candidate plans by its rule and offers them to a pool. tl_plan_policy answers
 // with the best of a pool of its own; tl_plan_remat lets all policies fill the pool of its other parts. A
 // candidate is left out before its plan is made where its cost or its bytes alone show that it is of no use.
 // p is the policy, s the stages of revolve.
-
-static const char *const tli_policy_names[] = { TL_POLICIES(TLI_NAME) };
-
-TLI_IMPL const char *tl_name_policy(tl_policy policy) {
-    return tli_name(tli_policy_names, TL_POLICY_COUNT, (int64_t)policy);
-}
-
-#ifndef TL_NO_TEXT
-TLI_IMPL int tl_parse_policy(const char *text, tl_policy *policy) {
-    int32_t value;
-    int ok = tli_parse_name(tli_policy_names, TL_POLICY_COUNT, text, tli_text_length(text), &value);
-    *policy = (tl_policy)value;
-    return ok;
-}
-#endif
 
 #define TLI_POLICY_NODES UINT64_C(1048576)  // about so many nodes in all candidates of one walk together
 #define TLI_POLICY_STEP_WORK UINT64_C(64)      // of making and simulating one step of a candidate
@@ -256,7 +241,7 @@ static tl_result tli_policy_try_interval(tli_policy *p, uint64_t interval) {
 
 // A longer interval than the highest number keeps number 0 alone, as every longer one.
 static tl_result tli_policy_every_n(tli_policy *p) {
-    uint64_t interval = p->desc->interval, root;
+    uint64_t interval = p->desc->policy.as.every_n.interval, root;
     uint64_t count = p->highest_number < p->call_count ? p->highest_number + 1 : p->call_count;
     tl_result result = TL_OK;
     root = tli_find_root(count);
@@ -270,7 +255,8 @@ static tl_result tli_policy_every_n(tli_policy *p) {
 }
 
 static tl_result tli_policy_chen_sqrt(tli_policy *p) {
-    uint64_t interval = p->desc->interval, count = (uint64_t)p->cut_count, root = tli_find_root(count);
+    uint64_t interval = p->desc->policy.as.chen_sqrt.interval;
+    uint64_t count = (uint64_t)p->cut_count, root = tli_find_root(count);
     int32_t k;
     if (!interval) interval = root + (count - root * root > root);
     tli_zero(p->keep, (size_t)p->graph->tensor_count);
@@ -351,9 +337,9 @@ static tl_result tli_policy_try_thresholds(tli_policy *p, uint64_t *worths, int 
 }
 
 static tl_result tli_policy_selective(tli_policy *p) {
-    uint64_t *worths;
+    uint64_t threshold = p->desc->policy.as.selective.cost_threshold, *worths;
     tl_result result;
-    if (p->desc->cost_threshold) return tli_policy_try_threshold(p, p->desc->cost_threshold, 0);
+    if (threshold) return tli_policy_try_threshold(p, threshold, 0);
     worths = (uint64_t *)tli_alloc_array(&p->quiet, p->call_count + 1, sizeof *worths);
     if (!worths) return TL_ERROR_NO_MEMORY;
     result = tli_policy_try_thresholds(p, worths, 0);
@@ -536,7 +522,7 @@ static tl_result tli_policy_walk_slots(tli_policy *p, tli_stages *s) {
 }
 
 static tl_result tli_policy_revolve(tli_policy *p) {
-    uint64_t count = (uint64_t)p->graph->node_count;
+    uint64_t count = (uint64_t)p->graph->node_count, slot_total = p->desc->policy.as.revolve.slot_count;
     tli_stages s;
     tl_result result = TL_ERROR_NO_MEMORY;
     tli_zero(&s, sizeof s);
@@ -547,7 +533,7 @@ static tl_result tli_policy_revolve(tli_policy *p) {
         s.ran = s.carries + count;
         s.wanted = s.ran + count;
         tli_find_carriers(&s);
-        result = p->desc->slot_count ? tli_policy_try_slots(p, &s, p->desc->slot_count)
+        result = slot_total ? tli_policy_try_slots(p, &s, slot_total)
                  : p->wanted == TLI_WANT_LEAST ? tli_policy_double_slots(p, &s)
                                                : tli_policy_walk_slots(p, &s);
     }
@@ -578,7 +564,7 @@ static tl_result tli_policy_chain(tli_policy *p) {
 // -- policies: tl_plan_policy --
 
 static tl_result tli_policy_run(tli_policy *p) {
-    switch (p->desc->policy) {
+    switch (p->desc->policy.kind) {
     case TL_POLICY_KEEP_ALL: return tli_policy_keep_all(p);
     case TL_POLICY_EVERY_N: return tli_policy_every_n(p);
     case TL_POLICY_CHEN_SQRT: return tli_policy_chen_sqrt(p);
@@ -586,13 +572,13 @@ static tl_result tli_policy_run(tli_policy *p) {
     case TL_POLICY_SELECTIVE: return tli_policy_selective(p);
     case TL_POLICY_REVOLVE: return tli_policy_revolve(p);
     case TL_POLICY_CHAIN: return tli_policy_chain(p);
-    case TL_POLICY_COUNT: break;
+    case TL_POLICY_NONE: case TL_POLICY_LAYERS: case TL_POLICY_FRACTION: case TL_POLICY_COUNT: break;
     }
     return TL_OK;
 }
 
 // "budget_bytes: chen-sqrt needs 340 bytes, at node 3 (conv1)"
-static tl_result tli_policy_refuse(tl_env *env, const tl_graph *graph, tl_policy policy,
+static tl_result tli_policy_refuse(tl_env *env, const tl_graph *graph, tl_policy_kind policy,
                                    const tli_budget *budget, tl_remat_report *report) {
     tli_sentence s;
     if (report->least_budget_bytes == UINT64_MAX) return tli_refuse_base(env, report, TLI_IN(PLAN_POLICY));
@@ -620,7 +606,7 @@ static tl_result tli_policy_report_least(tl_env *env, tli_policy *p, tl_remat_re
     if (result) return tli_fail(env, result, TLI_IN(PLAN_POLICY), TLI_RULE(NO_MEMORY_TO_PLAN));
     report->least_budget_bytes = tli_add_base(&p->budget, desc.plan->peak_bytes);
     report->limiting_node = simulated.peak_step < 0 ? -1 : desc.plan->steps[simulated.peak_step].node;
-    return tli_policy_refuse(env, p->graph, p->desc->policy, &p->budget, report);
+    return tli_policy_refuse(env, p->graph, p->desc->policy.kind, &p->budget, report);
 }
 
 // Equal layers: whether the budget is below the least of revolve or chain, a closed form whose plan, long as it
@@ -628,7 +614,8 @@ static tl_result tli_policy_report_least(tl_env *env, tli_policy *p, tl_remat_re
 static int tli_policy_is_below_least(const tl_policy_desc *desc, const tli_budget *budget,
                                      tl_remat_report *report) {
     tli_revolve_bytes found;
-    if (desc->policy != TL_POLICY_CHAIN && (desc->policy != TL_POLICY_REVOLVE || desc->slot_count)) return 0;
+    if (desc->policy.kind != TL_POLICY_CHAIN &&
+        (desc->policy.kind != TL_POLICY_REVOLVE || desc->policy.as.revolve.slot_count)) return 0;
     if (!tli_is_revolve_chain(desc->graph)) return 0;
     found = tli_find_slots(desc->graph, budget->bytes);
     if (found.slot_count && !budget->is_over) return 0;
@@ -637,16 +624,21 @@ static int tli_policy_is_below_least(const tl_policy_desc *desc, const tli_budge
     return 1;
 }
 
-static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
+// Those that a plan is made of.
+#define TLI_POLICIES_PLANNED (TLI_POLICY(KEEP_ALL) | TLI_POLICY(EVERY_N) | TLI_POLICY(CHEN_SQRT) | \
+                              TLI_POLICY(CHEN_GREEDY) | TLI_POLICY(SELECTIVE) | TLI_POLICY(REVOLVE) | \
+                              TLI_POLICY(CHAIN))
+
+static tl_result tli_check_policy_desc(tl_env *env, const tl_policy_desc *desc) {
     const tli_function function = TLI_IN(PLAN_POLICY);
-    tl_result result;
-    if ((uint32_t)desc->policy >= (uint32_t)TL_POLICY_COUNT)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(POLICY_THERE_IS_NO_SUCH_ONE));
+    tl_result result = tli_check_policy(env, function, &desc->policy, TLI_POLICIES_PLANNED,
+                                        TLI_RULE(POLICY_MUST_BE_OF_PLANS), 0);
+    if (result) return result;
     if (desc->inference != 0 && desc->inference != 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INFERENCE_MUST_BE_0_OR_1));
     result = tli_check_live(env, function, desc->live);
     if (result) return result;
-    if (desc->inference && desc->policy != TL_POLICY_KEEP_ALL)
+    if (desc->inference && desc->policy.kind != TL_POLICY_KEEP_ALL)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function,
                         TLI_RULE(POLICY_MUST_BE_KEEP_ALL_FOR_INFERENCE));
     result = tl_check_graph(env, desc->graph);
@@ -716,10 +708,10 @@ static tl_result tli_plan_policy(tl_env *env, const tl_policy_desc *desc, const 
     if (!report) report = &local;
     tli_zero(plan, sizeof *plan);
     tli_zero(report, sizeof *report);
-    result = tli_check_policy(env, desc);
+    result = tli_check_policy_desc(env, desc);
     if (result) return result;
     if (tli_policy_is_below_least(desc, budget, report))
-        return tli_policy_refuse(env, desc->graph, desc->policy, budget, report);
+        return tli_policy_refuse(env, desc->graph, desc->policy.kind, budget, report);
     tli_pool_init(&pool, env, 0);
     result = tli_policy_init(env, desc, budget, &pool, &p);
     if (!result) result = tli_pool_ask(&pool, p.budget.bytes);
@@ -759,7 +751,7 @@ static tl_result tli_remat_policies(tl_env *env, const tl_graph *graph, uint64_t
     for (i = 0; i < count && !result; i++) {
         p.work_limit = p.work + (p.work < work_limit ? work_limit - p.work : 0) / (count - i);
         if (tli_policy_is_done(&p)) continue;
-        desc.policy = (tl_policy)order[i];
+        desc.policy.kind = (tl_policy_kind)order[i];
         result = tli_policy_run(&p);
     }
     *work += p.work;

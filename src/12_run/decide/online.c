@@ -795,8 +795,8 @@ static tl_result tli_init_online(tl_run *run) {
     uint64_t items = tensors + nodes;
     int asks = run->desc.eviction == TL_EVICTION_CALLER;
     tl_plan flags;
-    int has_spans = run->desc.policy.kind != TL_RECOMPUTE_POLICY_EVERY_N ||
-                    tli_init_spans(env, run->graph, run->desc.policy.as.every_n.n, &o->spans);
+    int has_spans = run->desc.policy.kind != TL_POLICY_EVERY_N ||
+                    tli_init_spans(env, run->graph, run->desc.policy.as.every_n.interval, &o->spans);
     o->record = tli_steps_of(env);
     o->forward_uses = (int32_t *)tli_alloc_array(env, tensors, sizeof *o->forward_uses);
     o->backward_uses = (int32_t *)tli_alloc_array(env, tensors, sizeof *o->backward_uses);

@@ -197,7 +197,7 @@ typedef struct tli_op_run {
 static void tli_ask_for_plan(tli_op_run *o) {
     tl_run_desc *desc = &o->desc;
     if (desc->strategy || desc->plan || desc->checkpoints || desc->compiled || desc->eviction || desc->evict ||
-        desc->policy.kind != TL_RECOMPUTE_POLICY_ALL) return;
+        desc->policy.kind != TL_POLICY_KEEP_ALL) return;
     o->strategy.mode = TL_MODE_LAZY;
     o->strategy.memory = TL_MEMORY_POOLED;
     o->strategy.precision = TL_PRECISION_SINGLE;
@@ -224,7 +224,7 @@ static tl_run_desc tli_desc_of_plan(const tli_op_run *o, const tl_plan *plan) {
     desc.may_split = 0;
     desc.eviction = (tl_eviction)0;
     desc.evict = NULL;
-    desc.policy.kind = TL_RECOMPUTE_POLICY_ALL;
+    desc.policy.kind = TL_POLICY_KEEP_ALL;
     desc.codec = TL_CODEC_NONE;
     desc.repeat_count = 0;
     return desc;

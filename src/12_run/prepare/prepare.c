@@ -43,7 +43,7 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
 #ifdef TL_NO_PLANNERS
         return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_CACHED_TL_NO_PLANNERS));
 #else
-        if (desc->plan || desc->policy.kind != TL_RECOMPUTE_POLICY_ALL || desc->eviction || desc->codec)
+        if (desc->plan || desc->policy.kind != TL_POLICY_KEEP_ALL || desc->eviction || desc->codec)
             return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_CACHED_MAKES_PLANS));
 #endif
     }
@@ -68,7 +68,7 @@ static tl_result tli_match_strategy(tl_run *run, const tl_strategy *strategy) {
         why = TLI_RULE(STRATEGY_GRADIENT_INTERVAL_AND_PLAN);
     if (desc->checkpoints && !gradient->checkpointed)
         why = TLI_RULE(STRATEGY_GRADIENT_NOT_CHECKPOINTED_BUT);
-    if (desc->policy.kind != TL_RECOMPUTE_POLICY_ALL && gradient->computes &&
+    if (desc->policy.kind != TL_POLICY_KEEP_ALL && gradient->computes &&
         (!gradient->checkpointed || gradient->checkpoint_interval))
         why = TLI_RULE(STRATEGY_GRADIENT_SAYS_WHAT_IS_KEPT);
     if (gradient->accumulation_steps > INT32_MAX)
@@ -106,9 +106,9 @@ static tl_result tli_apply_strategy(tl_run *run) {
     if (!desc->repeat_count) desc->repeat_count = (int32_t)(strategy->gradient.accumulation_steps / slot_total);
 #ifndef TL_NO_ONLINE
     if (run->is_online) {
+        tl_policy asked;
         run->checkpoints_on = run->inference || strategy->gradient.checkpointed;
-        if (strategy->gradient.checkpoint_interval)
-            desc->policy = tl_recompute_policy_every_n(strategy->gradient.checkpoint_interval);
+        if (tl_find_policy(strategy, &asked)) desc->policy = asked;
     }
 #endif
     return TL_OK;
@@ -119,7 +119,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
     tli_rule why = TLI_NO_RULE;
     tl_result result = TL_OK;
 #ifndef TL_NO_ONLINE
-    result = tl_check_recompute_policy(run->env, &desc->policy);
+    result = tli_check_online_policy(run->env, TLI_IN(INIT_RUN), &desc->policy);
 #endif
     if (!result && desc->device) result = tl_check_device(run->env, desc->device);
     if (!result && desc->plan) result = tli_check_plan(run->env, TLI_IN(INIT_RUN_PLAN), desc->plan);
@@ -137,7 +137,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
     if (desc->inference != 0 && desc->inference != 1) why = TLI_RULE(INFERENCE_MUST_BE_0_OR_1);
     if (desc->checkpoints && desc->inference) why = TLI_RULE(CHECKPOINTS_FORWARD_ONLY_RUN_HAS_NONE);
     if ((desc->plan || desc->checkpoints) &&
-        (desc->policy.kind != TL_RECOMPUTE_POLICY_ALL || desc->eviction || desc->codec))
+        (desc->policy.kind != TL_POLICY_KEEP_ALL || desc->eviction || desc->codec))
         why = TLI_RULE(POLICY_EVICTION_CODEC_ARE_FOR_ONLINE);
 #if defined(TL_NO_PLANNERS) || defined(TL_NO_PRECISION)
     if (desc->formats || desc->loss_scaler)
@@ -769,7 +769,7 @@ static tl_result tli_try_least_online(tl_run *run, uint64_t host_live, uint64_t 
 
 // Policy none without a budget of the caller's asks for the least bytes.
 static int tli_wants_least_online(const tl_run *run) {
-    return run->desc.policy.kind == TL_RECOMPUTE_POLICY_NONE && run->checkpoints_on && !run->inference &&
+    return run->desc.policy.kind == TL_POLICY_NONE && run->checkpoints_on && !run->inference &&
            !run->desc.budget_bytes;
 }
 
