@@ -426,7 +426,7 @@ static void least_budget_of_large_costs_has_a_plan(void **state) {
     for (i = 0; i < scaled(60); i++) {
         tl_graph graph;
         if (random_graph(NULL, &random, i % 2 ? 12 : 30, &graph)) fail_msg("%s", "no graph");
-        for (k = 0; k < 6; k++) {
+        for (k = 0; k < 6; k += is_slow() ? 3 : 1) {
             tl_device device = link_of(k / 2 == 1 ? 1 : 1000000000, 0);
             tl_remat_desc desc = desc_of(&graph, 1, &device, k / 2 == 2 ? 0 : TL_UNLIMITED);
             tl_env env;
@@ -818,7 +818,7 @@ static void every_allocation_fails_in_turn(void **state) {
         tl_graph graph;
         tl_device device;
         tl_plan all;
-        long at, step = is_thinned() ? 7 : 1;
+        long at, step = is_slow() ? 23 : is_thinned() ? 7 : 1;
         int once;
         tiny_graph_of(&random, i < 4 ? 6 : 30, 4, &graph);
         random_device(&random, &device);
