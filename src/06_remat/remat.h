@@ -173,7 +173,7 @@ typedef struct tl_remat_report {
 //          steps for the first plan, and as much again for its places; where its arena exceeds the budget
 //          mostly two or three times as much, at most about ten times.
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors or 1024 stages; in graphs of
-//          more than 100 000 nodes about 1.1 KiB for each node. A host budget takes more in large graphs.
+//          more than 100 000 nodes about 1 KiB for each node. A host budget takes more in large graphs.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan, tl_remat_report *report);
 
