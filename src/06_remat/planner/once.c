@@ -522,7 +522,7 @@ static void tli_once_improve(tli_once *o) {
     o->random.state = 2 + tli_remat_seed(o->watch);
     for (phase = 0; tli_once_goes_on(o, o->work_limit); phase++) {
         int32_t length = 200 << (phase < 24 ? phase / 2 : 12);
-        uint64_t heat = o->base_cost / (uint64_t)o->node_count / 16 * heats[phase % 4];
+        uint64_t heat = tli_search_find_heat(o->base_cost, o->node_count, heats[phase % 4]);
         tli_once_copy(o, &o->now, phase < TLI_ONCE_STARTS ? &o->starts[phase] : &o->best);
         if (o->now.cost == UINT64_MAX) continue;
         for (turn = 0; turn < length && tli_once_goes_on(o, o->work_limit); turn++) {
