@@ -2391,7 +2391,9 @@ typedef struct tl_remat_report {
 // unit, the link must be given in that unit: link_bytes_per_second is the bytes that the link carries
 // in 10^9 units of cost, and link_latency_ns is in units. If the unit is 0.1 ps, for instance, 12 GB/s
 // is 1 200 000. Known capacities of the device limit both budgets. The plan without copies is made
-// first; then the same amount of work goes into a plan with copies, which never costs more.
+// first; then the same amount of work goes into a plan with copies, which never costs more. Where the arena of
+// that one was too large at first, the plan without copies is made with places as well, by the work of a call
+// without a host.
 //
 // With a codec the plan may contain C and X steps: a tensor waits compressed for a backward, or for a forward
 // that runs again. A first run never reads what was compressed, nor does a result depend on it: results are
@@ -37434,8 +37436,6 @@ static tl_result tli_plan_remat_plain(tl_env *env, const tl_remat_desc *desc, co
     tl_result result;
     plain.codec = TL_CODEC_NONE;
     plain.pool = NULL;
-    if (desc->work_limit)
-        plain.work_limit = desc->work_limit > report->work ? (desc->work_limit - report->work) / 4 + 1 : 1;
     within.host_bytes = 0;
     result = tli_plan_remat_placed(env, &plain, &within, is_trial, &without, &other, &lowered);
     report->work = other.work += report->work;

@@ -882,8 +882,6 @@ static tl_result tli_plan_remat_plain(tl_env *env, const tl_remat_desc *desc, co
     tl_result result;
     plain.codec = TL_CODEC_NONE;
     plain.pool = NULL;
-    if (desc->work_limit)
-        plain.work_limit = desc->work_limit > report->work ? (desc->work_limit - report->work) / 4 + 1 : 1;
     within.host_bytes = 0;
     result = tli_plan_remat_placed(env, &plain, &within, is_trial, &without, &other, &lowered);
     report->work = other.work += report->work;
