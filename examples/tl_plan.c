@@ -1156,11 +1156,11 @@ static int share_plans(program *p) {
 }
 
 static void list_policies(void) {
+    size_t length = strlen(policy_names);
     int kind;
-    for (kind = 0; kind <= TL_POLICY_CHAIN; kind++) {
-        strcat(policy_names, " ");
-        strcat(policy_names, tl_name_policy((tl_policy_kind)kind));
-    }
+    for (kind = 0; kind <= TL_POLICY_CHAIN && length < sizeof policy_names; kind++)
+        length += (size_t)snprintf(policy_names + length, sizeof policy_names - length, " %s",
+                                   tl_name_policy((tl_policy_kind)kind));
 }
 
 static int parse_policy(program *p) {
