@@ -6,6 +6,7 @@
 B            = build
 LIB_CFLAGS   := $(or $(CFLAGS),-O2 -g)
 CFLAGS       ?= -O1 -g
+TEST_CFLAGS  = $(CFLAGS)
 FUZZ_SECONDS ?= 60
 CLANG        = clang
 RUNNER       =
@@ -157,7 +158,7 @@ library       = $(if $(JOINED),,/parts)
 linked_with   = -L$(B)$(library) -Wl,-rpath,'$(abspath $(B)$(library))' $(if $(is_vulkan),-ltl_vk_backend) -ltl_strategy
 $(TESTS): $(B)/%: tests/%.c | cmocka $(SEEN) $(G)/lists $(B)$(library)/libtl_strategy.so
 	@mkdir -p $(@D)
-	@$(call build,$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -MMD -MP -MF $@.d $(system_macros) -include $(G)/$(sees)/tl_strategy.h \
+	@$(call build,$(CC) $(TEST_CFLAGS) $(STD) $(WARN) $(WERROR) -MMD -MP -MF $@.d $(system_macros) -include $(G)/$(sees)/tl_strategy.h \
 	    $(if $(is_vulkan),-include $(G)/$(sees)/tl_vk_backend.h) -I$(G)/public -I. -Iexamples -o $@ $< $(filter %.o,$^) $(linked_with) $(LDFLAGS) \
 	    -lcmocka $(LDLIBS) && sed -i 's|[^ ]*\.\./tl_[a-z_]*\.h:*||g' $@.d)
 $(call on_vulkan,$(TESTS)): | $(B)/parts/libtl_vk_backend.so
@@ -170,6 +171,7 @@ $(no_builtins): $(B)/parts/no_builtins/%.o: $(G)/%.c | $(SEEN)
 	@$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) $(PART_FLAGS) -DTLI_NO_BUILTINS -DTL_STRATEGY_IMPLEMENTATION -c -o $@ $<
 # Builds of other options beside that one, each private to its file.
 $(B)/test_12_tables: $(B)/parts/tables_run.o $(B)/parts/small_run.o
+$(B)/test_1_core $(B)/test_12_tables: override TEST_CFLAGS = $(CFLAGS)   # as what they are linked with
 $(B)/parts/%_run.o: tests/support/%_run.c tests/support/table_run.h tests/support/mixer.h tl_strategy.h | cmocka
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -c -o $@ $<

@@ -8306,8 +8306,8 @@ static void tli_release(tl_env *env, void *ptr) {
     else TL_FREE(env ? env->user : NULL, ptr);
 }
 
-// Allocate a zeroed array. NULL if there is no memory or the size overflows; never NULL for 0
-// items, so that NULL always means failure.
+// Allocate a zeroed array. NULL if there is no memory, the size overflows or items have none; never NULL for
+// 0 items, so that NULL always means failure.
 static void *tli_alloc_array(tl_env *env, uint64_t count, size_t item_bytes) {
     uint64_t bytes;
     void *array;
@@ -8403,7 +8403,7 @@ static void tli_sort_numbers(int32_t *items, int32_t count, const uint64_t *keys
 // -- services for backends --
 
 TLI_IMPL void *tl_add_memory(tl_env *env, size_t bytes) {
-    return bytes ? tli_alloc_array(env, 1, bytes) : NULL;
+    return tli_alloc_array(env, 1, bytes);
 }
 
 TLI_IMPL void tl_free_memory(tl_env *env, void *memory) { tli_release(env, memory); }
@@ -53275,6 +53275,7 @@ typedef struct tli_rank_search {
     uint8_t               *messages;    // [nodes] TLI_MESSAGE_
     uint8_t               *ran;         // [nodes + 1] scratch
     uint8_t               *keep;        // [tensors] scratch
+    tl_remat_pool          pool;        // of turn
     tl_plan                plans[TLI_RANK_BUDGETS + TLI_RANK_HALVINGS];  // [plan_count] of tl_plan_remat
     int32_t                plan_count;
     tl_device              device;      // the alignment
@@ -53574,6 +53575,7 @@ static tl_result tli_plan_rank_budget(tli_rank_search *s, uint64_t live, uint64_
     remat.budget_bytes = live;
     remat.live = 1;
     remat.work_limit = s->work_limit;
+    remat.pool = &s->pool;
     result = tl_plan_remat(s->env, &remat, &s->plans[s->plan_count], &report);
     if (!result) s->plan_count++;
     *least = report.least_budget_bytes;
@@ -53996,6 +53998,7 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
     s.desc = desc;
     s.graph = graph;
     s.is_quick = is_quick;
+    tli_pool_init(&s.pool, env, TLI_POOL_BYTES);
     s.chunks.count = tli_count_chunks(desc);
     s.chunks.starts = stage->chunk_starts;
     s.least = s.room = UINT64_MAX;
@@ -54021,6 +54024,7 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
     else if (!result) *least = tli_add_capped(s.least, rank->base_bytes);
     tl_free_plan(env, &s.best);
     tl_free_graph(env, &s.turn);
+    tli_pool_clear(&s.pool);
     for (id = 0; id < s.plan_count; id++) tl_free_plan(env, &s.plans[id]);
     tli_release(env, s.largest);
     tli_release(env, s.copied);

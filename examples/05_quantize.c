@@ -11,8 +11,7 @@
 // check: --quick --costs none --out build/check
 //
 //     mkdir -p build && cc -O3 -ffp-contract=off -o build/05_quantize examples/05_quantize.c -lm
-//     build/05_quantize --quick
-//     build/05_quantize --profiles build/mine.profiles --machine my-board   # what schemes gain here
+//     build/05_quantize --quick --profiles build/mine.profiles --machine my-board   # a minute without --quick
 //
 // HOW IT WORKS   The loss of an op is what the network says differently because of it: the
 // Kullback-Leibler divergence of its answers from those of f32, in nats a row. It is never negative

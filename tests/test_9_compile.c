@@ -884,7 +884,7 @@ static void reasons_hold_when_asked_again(void **state) {
         memset(&desc, 0, sizeof desc);
         desc.compile = s.desc;
         desc.compile.strategy = NULL;
-        desc.compile.work_limit = is_slow() ? 1000000 : 8000000;
+        desc.compile.work_limit = is_thinned() ? 1000000 : 8000000;
         assert_int_equal(tl_plan_keep_all(&env, &s.graph, 0, &plan), TL_OK);
         desc.compile.budget_bytes = plan.peak_bytes * (30 + pick(&random, 50)) / 100 + 1;
         tl_free_plan(&env, &plan);

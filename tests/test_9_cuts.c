@@ -237,7 +237,7 @@ static void long_networks_are_cut(void **state) {
     uint64_t most, cost;
     (void)state;
     memset(&desc, 0, sizeof desc);
-    make_shape(&env, &random, SHAPE_LAYERED, is_slow() ? 200 : 900, &graph);
+    make_shape(&env, &random, SHAPE_LAYERED, is_slow() ? 100 : 900, &graph);
     desc.graph = &graph;
     desc.rank_count = 4;
     desc.micro_batch_count = 4;

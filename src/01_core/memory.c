@@ -12,8 +12,8 @@ static void tli_release(tl_env *env, void *ptr) {
     else TL_FREE(env ? env->user : NULL, ptr);
 }
 
-// Allocate a zeroed array. NULL if there is no memory or the size overflows; never NULL for 0
-// items, so that NULL always means failure.
+// Allocate a zeroed array. NULL if there is no memory, the size overflows or items have none; never NULL for
+// 0 items, so that NULL always means failure.
 static void *tli_alloc_array(tl_env *env, uint64_t count, size_t item_bytes) {
     uint64_t bytes;
     void *array;
@@ -109,7 +109,7 @@ static void tli_sort_numbers(int32_t *items, int32_t count, const uint64_t *keys
 // -- services for backends --
 
 TLI_IMPL void *tl_add_memory(tl_env *env, size_t bytes) {
-    return bytes ? tli_alloc_array(env, 1, bytes) : NULL;
+    return tli_alloc_array(env, 1, bytes);
 }
 
 TLI_IMPL void tl_free_memory(tl_env *env, void *memory) { tli_release(env, memory); }

@@ -110,6 +110,7 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
     s.desc = desc;
     s.graph = graph;
     s.is_quick = is_quick;
+    tli_pool_init(&s.pool, env, TLI_POOL_BYTES);
     s.chunks.count = tli_count_chunks(desc);
     s.chunks.starts = stage->chunk_starts;
     s.least = s.room = UINT64_MAX;
@@ -135,6 +136,7 @@ static tl_result tli_plan_rank(tl_env *env, const tl_ranks_desc *desc, int32_t i
     else if (!result) *least = tli_add_capped(s.least, rank->base_bytes);
     tl_free_plan(env, &s.best);
     tl_free_graph(env, &s.turn);
+    tli_pool_clear(&s.pool);
     for (id = 0; id < s.plan_count; id++) tl_free_plan(env, &s.plans[id]);
     tli_release(env, s.largest);
     tli_release(env, s.copied);

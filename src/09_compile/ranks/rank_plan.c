@@ -41,6 +41,7 @@ typedef struct tli_rank_search {
     uint8_t               *messages;    // [nodes] TLI_MESSAGE_
     uint8_t               *ran;         // [nodes + 1] scratch
     uint8_t               *keep;        // [tensors] scratch
+    tl_remat_pool          pool;        // of turn
     tl_plan                plans[TLI_RANK_BUDGETS + TLI_RANK_HALVINGS];  // [plan_count] of tl_plan_remat
     int32_t                plan_count;
     tl_device              device;      // the alignment
@@ -340,6 +341,7 @@ static tl_result tli_plan_rank_budget(tli_rank_search *s, uint64_t live, uint64_
     remat.budget_bytes = live;
     remat.live = 1;
     remat.work_limit = s->work_limit;
+    remat.pool = &s->pool;
     result = tl_plan_remat(s->env, &remat, &s->plans[s->plan_count], &report);
     if (!result) s->plan_count++;
     *least = report.least_budget_bytes;
