@@ -7128,13 +7128,13 @@ static size_t tli_finish(tli_writer *w) {
     X(NAME_MUST_BE_1_TO_48_LETTERS_DIGITS, \
       "name: must be 1 to 48 letters, digits and single _, a letter first and no _ at the end", "") \
     X(DYNAMIC_LAYER_COUNT_MUST_BE_POSITIVE, "fraction: layer_count: must be > 0", "") \
-    X(MEMORY_FRACTION_MUST_BE_IN_0_TO_1, "memory_fraction: must be in [0, 1]", "") \
+    X(MEMORY_FRACTION_MUST_BE_IN_0_TO_1, "fraction: memory_fraction: must be in [0, 1]", "") \
     X(LAYERS_MISSING, "layers: missing", "") \
     X(LAYERS_IS_NOT_BELOW_NUMBER_OF_LAYERS, "layers: %0 is not below the number of layers", "layer") \
     X(NO_MEMORY_TO_SORT_LAYERS, "no memory to sort the layers", "") \
     X(LAYERS_IS_LISTED_TWICE, "layers: %0 is listed twice", "layer") \
     X(CHECKPOINT_ATTENTION_CHECKPOINT_FFN, "checkpoint_attention, checkpoint_ffn: must be 0 or 1", "") \
-    X(INTERVAL_MUST_BE_POSITIVE, "interval: must be > 0", "") \
+    X(INTERVAL_MUST_BE_POSITIVE, "every-n: interval: must be > 0", "") \
     X(DYNAMIC_LAYER_COUNT_MUST_BE_NUMBER, "fraction: layer_count: must be the number of layers, %0", "layer") \
     X(STRATEGY_THERE_IS_NO_SUCH_KIND, "strategy: there is no such kind", "") \
     X(NO_MEMORY_FOR_LAYERS, "no memory for the layers", "") \

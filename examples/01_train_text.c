@@ -1096,6 +1096,7 @@ static void free_sampler(program *p, sampler *s) {
 // Write `count` characters, each drawn from what the network says after those before it. A line that does not
 // end by itself, because the network has learned little yet, ends at SAMPLE_COLUMNS.
 enum { SAMPLE_COLUMNS = 96 };
+static const float sample_temperature = 0.85f;  // at lower ones a network that has learned little writes only spaces
 
 static tl_result sample_text(program *p, sampler *s, uint64_t count) {
     const training_dims *d = &s->m.size;
@@ -1117,7 +1118,7 @@ static tl_result sample_text(program *p, sampler *s, uint64_t count) {
         if (!result)
             result = tl_read_tensor(s->run, logits, s->logits, d->T * d->V * sizeof *s->logits);
         if (result) break;
-        token = nn_sample(s->logits + (known - 1) * d->V, (size_t)d->V, 0.6f,
+        token = nn_sample(s->logits + (known - 1) * d->V, (size_t)d->V, sample_temperature,
                           nn_uniform(p->o.seed ^ 0x73616D70u, i));
         if (column == SAMPLE_COLUMNS) token = line_end;
         if (known < d->T) known++;

@@ -423,7 +423,7 @@ static void a_desc_that_breaks_a_rule_is_refused(void **state) {
         desc.policy.kind = (tl_policy_kind)kind;
         if (kind == TL_POLICY_KEEP_ALL || kind == TL_POLICY_SELECTIVE || kind == TL_POLICY_NONE) continue;
         assert_int_equal(tl_init_manager(&f.env, &f.b, &desc, &m), TL_ERROR_INVALID_ARG);
-        assert_string_equal(f.env.error.text, kind == TL_POLICY_EVERY_N ? "tl_init_manager: interval: must be > 0"
+        assert_string_equal(f.env.error.text, kind == TL_POLICY_EVERY_N ? "tl_init_manager: every-n: interval: must be > 0"
                             : "tl_init_manager: policy: must be keep-all, every-n, selective or none");
         assert_null(m);
     }
@@ -1235,7 +1235,7 @@ static void defect_B12_every_zeroth_is_an_error(void **state) {
     open_manager(&f, 0);
     f.desc.policy = tl_policy_every_n(0);
     assert_int_equal(tl_init_manager(&f.env, &f.b, &f.desc, &m), TL_ERROR_INVALID_ARG);
-    assert_non_null(strstr(f.env.error.text, "interval: must be > 0"));
+    assert_non_null(strstr(f.env.error.text, "every-n: interval: must be > 0"));
     close_manager(&f);
 }
 

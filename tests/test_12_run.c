@@ -3068,7 +3068,7 @@ static void a_desc_that_breaks_a_rule_is_refused(void **state) {
             "evict: goes with TL_EVICTION_CALLER", "kernel_count: must be >= 0, with kernels", "kernel_count: must be >= 0, with kernels", "repeat_count: must be >= 0",
             "inference: must be 0 or 1", "checkpoints: a forward-only run has none", "policy, eviction, codec: are for online runs",
             "policy, eviction, codec: are for online runs", "policy, eviction, codec: are for online runs", "codec: the backend cannot convert it",
-            "tl_init_run: interval: must be > 0", "tl_check_device: ", "kernels: none for op mask of node 5", "kernels: forward or backward missing for op relu of node 2",
+            "tl_init_run: every-n: interval: must be > 0", "tl_check_device: ", "kernels: none for op mask of node 5", "kernels: forward or backward missing for op relu of node 2",
             "kernels: forward or backward missing for op mask of node 5", "tl_check_graph: ",
         };
         tl_run_desc *desc = &b.desc;

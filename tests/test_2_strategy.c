@@ -1044,7 +1044,7 @@ static void rules_of_policies_have_a_sentence_each(void **state) {
     policy.as.fraction.layer_count = 5;
     assert_int_equal(tl_check_policy(NULL, &policy), TL_OK);
     policy.as.fraction.memory_fraction = 1.5;
-    assert_policy_refused(&policy, "tl_check_policy: memory_fraction: must be in [0, 1]");
+    assert_policy_refused(&policy, "tl_check_policy: fraction: memory_fraction: must be in [0, 1]");
 }
 
 static void a_list_of_layers_is_not_checked_without_memory(void **state) {

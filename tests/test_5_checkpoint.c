@@ -287,7 +287,7 @@ static void every_rule_of_a_config_has_its_sentence(void **state) {
     assert_int_equal(tl_check_checkpoint_config(&env, &config, layer_count), TL_ERROR_INVALID_ARG); \
     assert_text(&env, "tl_check_checkpoint_config: " sentence)
     config = tl_checkpoint_uniform(0);
-    REFUSES(0, "interval: must be > 0");
+    REFUSES(0, "every-n: interval: must be > 0");
     config = tl_checkpoint_uniform(1);
     config.checkpoint_attention = 2;
     REFUSES(0, "checkpoint_attention, checkpoint_ffn: must be 0 or 1");
@@ -311,9 +311,9 @@ static void every_rule_of_a_config_has_its_sentence(void **state) {
     assert_int_equal(tl_check_checkpoint_config(&env, &config, 12), TL_OK);
     REFUSES(13, "fraction: layer_count: must be the number of layers, 13");
     config.policy.as.fraction.memory_fraction = 1.0000000000000002;
-    REFUSES(0, "memory_fraction: must be in [0, 1]");
+    REFUSES(0, "fraction: memory_fraction: must be in [0, 1]");
     config.policy.as.fraction.memory_fraction = -5e-324;
-    REFUSES(0, "memory_fraction: must be in [0, 1]");
+    REFUSES(0, "fraction: memory_fraction: must be in [0, 1]");
     config.policy.as.fraction.memory_fraction = -0.0;
     assert_int_equal(tl_check_checkpoint_config(&env, &config, 0), TL_OK);
     config.policy.as.fraction.layer_count = 0;
@@ -1720,7 +1720,7 @@ static void defect_c13_fields_set_by_hand_are_held_to_the_same_rules(void **stat
         assert_int_equal(tl_plan_checkpoints(&env, &graph, &config, &plan), TL_ERROR_INVALID_ARG);
         assert_int_equal(tl_measure_checkpoints(&env, &graph, 12, &config, &effect), TL_ERROR_INVALID_ARG);
         assert_int_equal(tl_measure_checkpoints(&env, NULL, 12, &config, &effect), TL_ERROR_INVALID_ARG);
-        assert_text(&env, "tl_check_checkpoint_config: memory_fraction: must be in [0, 1]");
+        assert_text(&env, "tl_check_checkpoint_config: fraction: memory_fraction: must be in [0, 1]");
     }
     tl_free_graph(NULL, &graph);
 }
@@ -1730,7 +1730,7 @@ static void defect_c14_an_error_names_the_field_that_is_wrong(void **state) {
     tl_checkpoint_config config;
     (void)state;
     assert_int_equal(tl_checkpoint_dynamic(&env, 12, 1.5, &config), TL_ERROR_INVALID_ARG);
-    assert_text(&env, "tl_checkpoint_dynamic: memory_fraction: must be in [0, 1]");
+    assert_text(&env, "tl_checkpoint_dynamic: fraction: memory_fraction: must be in [0, 1]");
     assert_int_equal(tl_checkpoint_dynamic(&env, 0, 1.5, &config), TL_ERROR_INVALID_ARG);
     assert_text(&env, "tl_checkpoint_dynamic: fraction: layer_count: must be > 0");
 }
@@ -1956,10 +1956,10 @@ static int explain_effect(const golden_row *row, const uint8_t *kept) {
 }
 
 static const char *meaning_of(const char *context) {
-    if (!strcmp(context, "checkpoint interval must be > 0")) return "tl_check_checkpoint_config: interval: must be > 0";
+    if (!strcmp(context, "checkpoint interval must be > 0")) return "tl_check_checkpoint_config: every-n: interval: must be > 0";
     if (!strcmp(context, "num_layers must be > 0")) return "tl_check_checkpoint_config: fraction: layer_count: must be > 0";
     if (!strcmp(context, "duplicate layer indices in selective checkpointing")) return "tl_check_checkpoint_config: layers: 3 is listed twice";
-    if (!strncmp(context, "memory_fraction must be in [0.0, 1.0], got ", 43)) return "tl_check_checkpoint_config: memory_fraction: must be in [0, 1]";
+    if (!strncmp(context, "memory_fraction must be in [0.0, 1.0], got ", 43)) return "tl_check_checkpoint_config: fraction: memory_fraction: must be in [0, 1]";
     return "?";
 }
 
