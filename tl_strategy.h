@@ -8996,6 +8996,12 @@ static int tli_parse_name(const char *const *names, int32_t count, const char *t
     return 0;
 }
 
+// The same of a whole text.
+static int tli_parse_word(const char *const *names, int32_t count, const char *text, int32_t *value) {
+    TL_ASSERT(text);
+    return tli_parse_name(names, count, text, tli_text_length(text), value);
+}
+
 #if !defined(TL_NO_TRACE) || !defined(TL_NO_PLANNERS)
 // The number of characters of a text in UTF-8, up to a limit.
 static int32_t tli_count_characters(const char *text, int32_t limit) {
@@ -10002,40 +10008,28 @@ TLI_IMPL double tl_estimate_overhead_quick(const tl_strategy *strategy) {
 
 TLI_IMPL int tl_parse_mode(const char *text, tl_mode *mode) {
     int32_t value;
-    int known;
-    TL_ASSERT(text && mode);
-    known = tli_parse_name(tli_mode_names, TL_MODE_COUNT, text,
-                           tli_text_length(text), &value);
+    int known = tli_parse_word(tli_mode_names, TL_MODE_COUNT, text, &value);
     *mode = (tl_mode)value;
     return known;
 }
 
 TLI_IMPL int tl_parse_precision(const char *text, tl_precision *precision) {
     int32_t value;
-    int known;
-    TL_ASSERT(text && precision);
-    known = tli_parse_name(tli_precision_names, TL_PRECISION_COUNT, text,
-                           tli_text_length(text), &value);
+    int known = tli_parse_word(tli_precision_names, TL_PRECISION_COUNT, text, &value);
     *precision = (tl_precision)value;
     return known;
 }
 
 TLI_IMPL int tl_parse_memory(const char *text, tl_memory *memory) {
     int32_t value;
-    int known;
-    TL_ASSERT(text && memory);
-    known = tli_parse_name(tli_memory_names, TL_MEMORY_COUNT, text,
-                           tli_text_length(text), &value);
+    int known = tli_parse_word(tli_memory_names, TL_MEMORY_COUNT, text, &value);
     *memory = (tl_memory)value;
     return known;
 }
 
 TLI_IMPL int tl_parse_parallelism(const char *text, tl_parallelism_kind *kind) {
     int32_t value;
-    int known;
-    TL_ASSERT(text && kind);
-    known = tli_parse_name(tli_parallelism_names, TL_PARALLELISM_COUNT, text,
-                           tli_text_length(text), &value);
+    int known = tli_parse_word(tli_parallelism_names, TL_PARALLELISM_COUNT, text, &value);
     *kind = (tl_parallelism_kind)value;
     return known;
 }
@@ -10336,9 +10330,9 @@ TLI_IMPL const char *tl_name_policy(tl_policy_kind kind) {
 #ifndef TL_NO_TEXT
 TLI_IMPL int tl_parse_policy(const char *text, tl_policy_kind *kind) {
     int32_t value;
-    int ok = tli_parse_name(tli_policy_names, TL_POLICY_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_policy_names, TL_POLICY_COUNT, text, &value);
     *kind = (tl_policy_kind)value;
-    return ok;
+    return known;
 }
 #endif
 
@@ -12582,36 +12576,28 @@ TLI_IMPL const char *tl_name_cell(tl_cell kind) {
 #ifndef TL_NO_TEXT
 TLI_IMPL int tl_parse_elementwise(const char *text, tl_elementwise *kind) {
     int32_t value;
-    int known;
-    TL_ASSERT(text && kind);
-    known = tli_parse_name(tli_elementwise_names, TL_ELEMENTWISE_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_elementwise_names, TL_ELEMENTWISE_COUNT, text, &value);
     *kind = (tl_elementwise)value;
     return known;
 }
 
 TLI_IMPL int tl_parse_pool(const char *text, tl_pool *kind) {
     int32_t value;
-    int known;
-    TL_ASSERT(text && kind);
-    known = tli_parse_name(tli_pool_names, TL_POOL_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_pool_names, TL_POOL_COUNT, text, &value);
     *kind = (tl_pool)value;
     return known;
 }
 
 TLI_IMPL int tl_parse_attention(const char *text, tl_attention *kind) {
     int32_t value;
-    int known;
-    TL_ASSERT(text && kind);
-    known = tli_parse_name(tli_attention_names, TL_ATTENTION_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_attention_names, TL_ATTENTION_COUNT, text, &value);
     *kind = (tl_attention)value;
     return known;
 }
 
 TLI_IMPL int tl_parse_cell(const char *text, tl_cell *kind) {
     int32_t value;
-    int known;
-    TL_ASSERT(text && kind);
-    known = tli_parse_name(tli_cell_names, TL_CELL_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_cell_names, TL_CELL_COUNT, text, &value);
     *kind = (tl_cell)value;
     return known;
 }
@@ -20714,16 +20700,16 @@ TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t s
 
 TLI_IMPL int tl_parse_step(const char *text, tl_step_kind *kind) {
     int32_t value;
-    int ok = tli_parse_name(tli_step_names, TL_STEP_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_step_names, TL_STEP_COUNT, text, &value);
     *kind = (tl_step_kind)value;
-    return ok;
+    return known;
 }
 
 TLI_IMPL int tl_parse_codec(const char *text, tl_codec *codec) {
     int32_t value;
-    int ok = tli_parse_name(tli_codec_names, TL_CODEC_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_codec_names, TL_CODEC_COUNT, text, &value);
     *codec = (tl_codec)value;
-    return ok;
+    return known;
 }
 
 TLI_IMPL size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size) {
@@ -22089,9 +22075,9 @@ TLI_IMPL const char *tl_name_code_form(tl_code_form form) {
 
 TLI_IMPL int tl_parse_code_form(const char *text, tl_code_form *form) {
     int32_t value;
-    int ok = tli_parse_name(tli_code_form_names, TL_CODE_FORM_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_code_form_names, TL_CODE_FORM_COUNT, text, &value);
     *form = (tl_code_form)value;
-    return ok;
+    return known;
 }
 
 typedef enum tli_row_kind {
@@ -36545,9 +36531,9 @@ TLI_IMPL const char *tl_name_remat_form(tl_remat_form form) {
 #ifndef TL_NO_TEXT
 TLI_IMPL int tl_parse_remat_form(const char *text, tl_remat_form *form) {
     int32_t value;
-    int ok = tli_parse_name(tli_remat_form_names, TL_REMAT_FORM_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_remat_form_names, TL_REMAT_FORM_COUNT, text, &value);
     *form = (tl_remat_form)value;
-    return ok;
+    return known;
 }
 #endif
 #endif  // TL_NO_PLANNERS
@@ -38990,18 +38976,14 @@ static uint64_t tli_find_weight_bytes(tl_scheme scheme, uint64_t f32_bytes) {
 #ifndef TL_NO_TEXT
 TLI_IMPL int tl_parse_format(const char *text, tl_format *format) {
     int32_t value;
-    int known;
-    TL_ASSERT(text && format);
-    known = tli_parse_name(tli_format_names, TL_FORMAT_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_format_names, TL_FORMAT_COUNT, text, &value);
     *format = (tl_format)value;
     return known;
 }
 
 TLI_IMPL int tl_parse_scheme(const char *text, tl_scheme *scheme) {
     int32_t value;
-    int known;
-    TL_ASSERT(text && scheme);
-    known = tli_parse_name(tli_scheme_names, TL_SCHEME_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_scheme_names, TL_SCHEME_COUNT, text, &value);
     *scheme = (tl_scheme)value;
     return known;
 }
@@ -39408,9 +39390,7 @@ TLI_IMPL const char *tl_name_observer(tl_observer_kind kind) {
 #ifndef TL_NO_TEXT
 TLI_IMPL int tl_parse_observer(const char *text, tl_observer_kind *kind) {
     int32_t value;
-    int known;
-    TL_ASSERT(text && kind);
-    known = tli_parse_name(tli_observer_names, TL_OBSERVER_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_observer_names, TL_OBSERVER_COUNT, text, &value);
     *kind = (tl_observer_kind)value;
     return known;
 }
@@ -46359,9 +46339,7 @@ TLI_IMPL const char *tl_name_objective(tl_precision_objective objective) {
 #ifndef TL_NO_TEXT
 TLI_IMPL int tl_parse_objective(const char *text, tl_precision_objective *objective) {
     int32_t value;
-    int known;
-    TL_ASSERT(text && objective);
-    known = tli_parse_name(tli_objective_names, TL_OBJECTIVE_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_objective_names, TL_OBJECTIVE_COUNT, text, &value);
     *objective = (tl_precision_objective)value;
     return known;
 }
@@ -47444,18 +47422,17 @@ TLI_IMPL const char *tl_name_replication(tl_replication replication) {
 
 #ifndef TL_NO_TEXT
 TLI_IMPL int tl_parse_partition_objective(const char *text, tl_partition_objective *objective) {
-    const char *const *names = tli_partition_objective_names;
     int32_t value;
-    int ok = tli_parse_name(names, TL_PARTITION_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_partition_objective_names, TL_PARTITION_COUNT, text, &value);
     *objective = (tl_partition_objective)value;
-    return ok;
+    return known;
 }
 
 TLI_IMPL int tl_parse_replication(const char *text, tl_replication *replication) {
     int32_t value;
-    int ok = tli_parse_name(tli_replication_names, TL_REPLICATION_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_replication_names, TL_REPLICATION_COUNT, text, &value);
     *replication = (tl_replication)value;
-    return ok;
+    return known;
 }
 #endif
 #endif  // TL_NO_PLANNERS
@@ -47717,9 +47694,9 @@ TLI_IMPL const char *tl_name_pipeline(tl_pipeline pipeline) {
 #ifndef TL_NO_TEXT
 TLI_IMPL int tl_parse_pipeline(const char *text, tl_pipeline *pipeline) {
     int32_t value;
-    int ok = tli_parse_name(tli_pipeline_names, TL_PIPELINE_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_pipeline_names, TL_PIPELINE_COUNT, text, &value);
     *pipeline = (tl_pipeline)value;
-    return ok;
+    return known;
 }
 #endif
 #endif  // TL_NO_PLANNERS
@@ -51766,9 +51743,9 @@ TLI_IMPL void tl_free_recommendation(tl_env *env, tl_recommendation *recommendat
 #ifndef TL_NO_TEXT
 TLI_IMPL int tl_parse_wish(const char *text, tl_wish *wish) {
     int32_t value;
-    int ok = tli_parse_name(tli_wish_names, TL_WISH_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_wish_names, TL_WISH_COUNT, text, &value);
     *wish = (tl_wish)value;
-    return ok;
+    return known;
 }
 
 // -- compiled plans as text --
@@ -58860,9 +58837,9 @@ TLI_IMPL const char *tl_name_eviction(tl_eviction eviction) {
 #ifndef TL_NO_TEXT
 TLI_IMPL int tl_parse_eviction(const char *text, tl_eviction *eviction) {
     int32_t value;
-    int ok = tli_parse_name(tli_eviction_names, TL_EVICTION_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_eviction_names, TL_EVICTION_COUNT, text, &value);
     *eviction = (tl_eviction)value;
-    return ok;
+    return known;
 }
 #endif
 

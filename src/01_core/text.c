@@ -444,6 +444,12 @@ static int tli_parse_name(const char *const *names, int32_t count, const char *t
     return 0;
 }
 
+// The same of a whole text.
+static int tli_parse_word(const char *const *names, int32_t count, const char *text, int32_t *value) {
+    TL_ASSERT(text);
+    return tli_parse_name(names, count, text, tli_text_length(text), value);
+}
+
 #if !defined(TL_NO_TRACE) || !defined(TL_NO_PLANNERS)
 // The number of characters of a text in UTF-8, up to a limit.
 static int32_t tli_count_characters(const char *text, int32_t limit) {

@@ -13,9 +13,9 @@ TLI_IMPL const char *tl_name_policy(tl_policy_kind kind) {
 #ifndef TL_NO_TEXT
 TLI_IMPL int tl_parse_policy(const char *text, tl_policy_kind *kind) {
     int32_t value;
-    int ok = tli_parse_name(tli_policy_names, TL_POLICY_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_policy_names, TL_POLICY_COUNT, text, &value);
     *kind = (tl_policy_kind)value;
-    return ok;
+    return known;
 }
 #endif
 

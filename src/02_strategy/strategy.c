@@ -344,40 +344,28 @@ TLI_IMPL double tl_estimate_overhead_quick(const tl_strategy *strategy) {
 
 TLI_IMPL int tl_parse_mode(const char *text, tl_mode *mode) {
     int32_t value;
-    int known;
-    TL_ASSERT(text && mode);
-    known = tli_parse_name(tli_mode_names, TL_MODE_COUNT, text,
-                           tli_text_length(text), &value);
+    int known = tli_parse_word(tli_mode_names, TL_MODE_COUNT, text, &value);
     *mode = (tl_mode)value;
     return known;
 }
 
 TLI_IMPL int tl_parse_precision(const char *text, tl_precision *precision) {
     int32_t value;
-    int known;
-    TL_ASSERT(text && precision);
-    known = tli_parse_name(tli_precision_names, TL_PRECISION_COUNT, text,
-                           tli_text_length(text), &value);
+    int known = tli_parse_word(tli_precision_names, TL_PRECISION_COUNT, text, &value);
     *precision = (tl_precision)value;
     return known;
 }
 
 TLI_IMPL int tl_parse_memory(const char *text, tl_memory *memory) {
     int32_t value;
-    int known;
-    TL_ASSERT(text && memory);
-    known = tli_parse_name(tli_memory_names, TL_MEMORY_COUNT, text,
-                           tli_text_length(text), &value);
+    int known = tli_parse_word(tli_memory_names, TL_MEMORY_COUNT, text, &value);
     *memory = (tl_memory)value;
     return known;
 }
 
 TLI_IMPL int tl_parse_parallelism(const char *text, tl_parallelism_kind *kind) {
     int32_t value;
-    int known;
-    TL_ASSERT(text && kind);
-    known = tli_parse_name(tli_parallelism_names, TL_PARALLELISM_COUNT, text,
-                           tli_text_length(text), &value);
+    int known = tli_parse_word(tli_parallelism_names, TL_PARALLELISM_COUNT, text, &value);
     *kind = (tl_parallelism_kind)value;
     return known;
 }

@@ -826,36 +826,28 @@ TLI_IMPL const char *tl_name_cell(tl_cell kind) {
 #ifndef TL_NO_TEXT
 TLI_IMPL int tl_parse_elementwise(const char *text, tl_elementwise *kind) {
     int32_t value;
-    int known;
-    TL_ASSERT(text && kind);
-    known = tli_parse_name(tli_elementwise_names, TL_ELEMENTWISE_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_elementwise_names, TL_ELEMENTWISE_COUNT, text, &value);
     *kind = (tl_elementwise)value;
     return known;
 }
 
 TLI_IMPL int tl_parse_pool(const char *text, tl_pool *kind) {
     int32_t value;
-    int known;
-    TL_ASSERT(text && kind);
-    known = tli_parse_name(tli_pool_names, TL_POOL_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_pool_names, TL_POOL_COUNT, text, &value);
     *kind = (tl_pool)value;
     return known;
 }
 
 TLI_IMPL int tl_parse_attention(const char *text, tl_attention *kind) {
     int32_t value;
-    int known;
-    TL_ASSERT(text && kind);
-    known = tli_parse_name(tli_attention_names, TL_ATTENTION_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_attention_names, TL_ATTENTION_COUNT, text, &value);
     *kind = (tl_attention)value;
     return known;
 }
 
 TLI_IMPL int tl_parse_cell(const char *text, tl_cell *kind) {
     int32_t value;
-    int known;
-    TL_ASSERT(text && kind);
-    known = tli_parse_name(tli_cell_names, TL_CELL_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_cell_names, TL_CELL_COUNT, text, &value);
     *kind = (tl_cell)value;
     return known;
 }

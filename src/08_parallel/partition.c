@@ -628,18 +628,17 @@ TLI_IMPL const char *tl_name_replication(tl_replication replication) {
 
 #ifndef TL_NO_TEXT
 TLI_IMPL int tl_parse_partition_objective(const char *text, tl_partition_objective *objective) {
-    const char *const *names = tli_partition_objective_names;
     int32_t value;
-    int ok = tli_parse_name(names, TL_PARTITION_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_partition_objective_names, TL_PARTITION_COUNT, text, &value);
     *objective = (tl_partition_objective)value;
-    return ok;
+    return known;
 }
 
 TLI_IMPL int tl_parse_replication(const char *text, tl_replication *replication) {
     int32_t value;
-    int ok = tli_parse_name(tli_replication_names, TL_REPLICATION_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_replication_names, TL_REPLICATION_COUNT, text, &value);
     *replication = (tl_replication)value;
-    return ok;
+    return known;
 }
 #endif
 #endif  // TL_NO_PLANNERS

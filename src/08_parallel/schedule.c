@@ -255,9 +255,9 @@ TLI_IMPL const char *tl_name_pipeline(tl_pipeline pipeline) {
 #ifndef TL_NO_TEXT
 TLI_IMPL int tl_parse_pipeline(const char *text, tl_pipeline *pipeline) {
     int32_t value;
-    int ok = tli_parse_name(tli_pipeline_names, TL_PIPELINE_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_pipeline_names, TL_PIPELINE_COUNT, text, &value);
     *pipeline = (tl_pipeline)value;
-    return ok;
+    return known;
 }
 #endif
 #endif  // TL_NO_PLANNERS

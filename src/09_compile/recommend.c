@@ -416,9 +416,9 @@ TLI_IMPL void tl_free_recommendation(tl_env *env, tl_recommendation *recommendat
 #ifndef TL_NO_TEXT
 TLI_IMPL int tl_parse_wish(const char *text, tl_wish *wish) {
     int32_t value;
-    int ok = tli_parse_name(tli_wish_names, TL_WISH_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_wish_names, TL_WISH_COUNT, text, &value);
     *wish = (tl_wish)value;
-    return ok;
+    return known;
 }
 
 // -- compiled plans as text --

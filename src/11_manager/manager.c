@@ -21,9 +21,9 @@ TLI_IMPL const char *tl_name_eviction(tl_eviction eviction) {
 #ifndef TL_NO_TEXT
 TLI_IMPL int tl_parse_eviction(const char *text, tl_eviction *eviction) {
     int32_t value;
-    int ok = tli_parse_name(tli_eviction_names, TL_EVICTION_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_eviction_names, TL_EVICTION_COUNT, text, &value);
     *eviction = (tl_eviction)value;
-    return ok;
+    return known;
 }
 #endif
 

@@ -487,16 +487,16 @@ TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t s
 
 TLI_IMPL int tl_parse_step(const char *text, tl_step_kind *kind) {
     int32_t value;
-    int ok = tli_parse_name(tli_step_names, TL_STEP_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_step_names, TL_STEP_COUNT, text, &value);
     *kind = (tl_step_kind)value;
-    return ok;
+    return known;
 }
 
 TLI_IMPL int tl_parse_codec(const char *text, tl_codec *codec) {
     int32_t value;
-    int ok = tli_parse_name(tli_codec_names, TL_CODEC_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_codec_names, TL_CODEC_COUNT, text, &value);
     *codec = (tl_codec)value;
-    return ok;
+    return known;
 }
 
 TLI_IMPL size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size) {

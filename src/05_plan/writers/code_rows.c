@@ -20,9 +20,9 @@ TLI_IMPL const char *tl_name_code_form(tl_code_form form) {
 
 TLI_IMPL int tl_parse_code_form(const char *text, tl_code_form *form) {
     int32_t value;
-    int ok = tli_parse_name(tli_code_form_names, TL_CODE_FORM_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_code_form_names, TL_CODE_FORM_COUNT, text, &value);
     *form = (tl_code_form)value;
-    return ok;
+    return known;
 }
 
 typedef enum tli_row_kind {

@@ -1269,9 +1269,9 @@ TLI_IMPL const char *tl_name_remat_form(tl_remat_form form) {
 #ifndef TL_NO_TEXT
 TLI_IMPL int tl_parse_remat_form(const char *text, tl_remat_form *form) {
     int32_t value;
-    int ok = tli_parse_name(tli_remat_form_names, TL_REMAT_FORM_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_remat_form_names, TL_REMAT_FORM_COUNT, text, &value);
     *form = (tl_remat_form)value;
-    return ok;
+    return known;
 }
 #endif
 #endif  // TL_NO_PLANNERS

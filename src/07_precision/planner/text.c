@@ -26,9 +26,7 @@ TLI_IMPL const char *tl_name_objective(tl_precision_objective objective) {
 #ifndef TL_NO_TEXT
 TLI_IMPL int tl_parse_objective(const char *text, tl_precision_objective *objective) {
     int32_t value;
-    int known;
-    TL_ASSERT(text && objective);
-    known = tli_parse_name(tli_objective_names, TL_OBJECTIVE_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_objective_names, TL_OBJECTIVE_COUNT, text, &value);
     *objective = (tl_precision_objective)value;
     return known;
 }

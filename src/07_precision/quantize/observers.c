@@ -19,9 +19,7 @@ TLI_IMPL const char *tl_name_observer(tl_observer_kind kind) {
 #ifndef TL_NO_TEXT
 TLI_IMPL int tl_parse_observer(const char *text, tl_observer_kind *kind) {
     int32_t value;
-    int known;
-    TL_ASSERT(text && kind);
-    known = tli_parse_name(tli_observer_names, TL_OBSERVER_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_observer_names, TL_OBSERVER_COUNT, text, &value);
     *kind = (tl_observer_kind)value;
     return known;
 }

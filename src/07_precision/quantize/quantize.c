@@ -58,18 +58,14 @@ static uint64_t tli_find_weight_bytes(tl_scheme scheme, uint64_t f32_bytes) {
 #ifndef TL_NO_TEXT
 TLI_IMPL int tl_parse_format(const char *text, tl_format *format) {
     int32_t value;
-    int known;
-    TL_ASSERT(text && format);
-    known = tli_parse_name(tli_format_names, TL_FORMAT_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_format_names, TL_FORMAT_COUNT, text, &value);
     *format = (tl_format)value;
     return known;
 }
 
 TLI_IMPL int tl_parse_scheme(const char *text, tl_scheme *scheme) {
     int32_t value;
-    int known;
-    TL_ASSERT(text && scheme);
-    known = tli_parse_name(tli_scheme_names, TL_SCHEME_COUNT, text, tli_text_length(text), &value);
+    int known = tli_parse_word(tli_scheme_names, TL_SCHEME_COUNT, text, &value);
     *scheme = (tl_scheme)value;
     return known;
 }
