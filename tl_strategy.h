@@ -2342,7 +2342,8 @@ typedef struct tl_remat_desc {
     int32_t  inference;         // 1 = forward only
     uint64_t work_limit;        // elementary steps of 2 to 3 ns, of all parts together; 0 = until plans within
                                 // 0.1 % of the bound get no cheaper, with a last try to prove those of small
-                                // graphs; at most 700 million: about two seconds
+                                // graphs; at most 700 million for the first plan, about two seconds, and up to
+                                // ten times as much with places (see Cost)
     int    (*progress)(const tl_remat_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;              // passed to progress
     const tl_device *device;    // link and capacities; 0 = copies take no time, no capacity is known
@@ -2445,10 +2446,11 @@ TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *p
 //   env    copied; it allocates what the pool keeps
 //   pool   overwritten; release with tl_free_remat_pool
 //
-// The first call that gets the pool says for what it is: graph, inference, form, host budget and link. Calls
-// with another are refused. With a pool, a call answers with the best plan that any call has found, knows the
-// bounds that they proved, and searches on from there; the least budget is searched once. So in whatever order
-// budgets are asked, cost does not rise with the budget from the second time on.
+// The first call that gets the pool says for what it is: graph, inference, form, host budget and link, codec,
+// its rate, and lossless. Calls with another are refused. With a pool, a call answers with the best plan that
+// any call has found, knows the bounds that they proved, and searches on from there; the least budget is
+// searched once. So in whatever order budgets are asked, cost does not rise with the budget from the second
+// time on.
 //
 // Errors:  TL_ERROR_NO_MEMORY. *pool is NULL then.
 // Cost:    one allocation. The pool keeps at most 32 MiB of steps beside the answers that it gave.
@@ -2485,7 +2487,8 @@ typedef struct tl_order_desc {
 typedef struct tl_order_report {
     uint64_t peak_bytes, bound_bytes;   // of the order found; no order of the forwards takes less
     int32_t  proven;                    // 1 = the two are equal
-    int32_t  segment_count;             // parts that are ordered one by one: cut nodes, or the end, part them
+    int32_t  segment_count;             // parts that are ordered one by one: each ends with a call that comes
+                                        // before or after every other one in any order, or with the last call
     uint64_t listing_peak_bytes;        // of the same calls in the order of the listing
     uint64_t arena_bytes, listing_arena_bytes;  // of the plan; of tl_plan_keep_all; 0 without places
     uint64_t work;                      // elementary steps done
@@ -2585,8 +2588,9 @@ TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_pl
 typedef struct tl_policy_desc {
     const tl_graph *graph;      // not NULL
     tl_policy policy;           // of the kinds up to chain; 0 = keep-all. every-n 0 without a budget = the
-                                // square root of the count of numbers, rounded up; chen-sqrt 0 = with any
-                                // budget the square root, rounded
+                                // square root, rounded up, of how many numbers nodes have (layers, or places
+                                // in the listing); chen-sqrt 0 = with any budget the square root of the count
+                                // of cut nodes, rounded
     uint64_t budget_bytes;      // of the arena and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only: keep-all alone can do that
@@ -13249,7 +13253,7 @@ static void tli_add_member_traffic(const tli_fusion *f, int32_t id, int32_t at, 
 }
 
 // The sum of the members' costs less the time of the saved bytes, but at least the cost of the
-// largest member and the time of the remaining traffic.
+// largest member and the time of the remaining traffic; never more than the sum.
 static uint64_t tli_fuse_cost(uint64_t sum, uint64_t largest, uint64_t traffic, uint64_t saved, uint64_t rate) {
     uint64_t least = tli_larger_u64(largest, tli_find_traffic_ns(traffic, rate));
     uint64_t off = tli_find_traffic_ns(saved, rate), cost = sum > off ? sum - off : 0;
@@ -15620,9 +15624,10 @@ static tli_layout_part tli_layout_find_part(const tli_fit *fit, int32_t from) {
     return part;
 }
 
-// Search a part. *goal: no layout of all boxes is lower; it is raised to the bound of the part.
+// Search a part. *goal: no layout of all boxes is lower; it is raised to the bound of the part. *is_searched is
+// set to 1, unless too many boxes of the part meet.
 static tl_result tli_layout_search_part(tli_layout *l, tli_fit *fit, const tli_layout_part *part,
-                                        uint64_t work_limit, uint64_t *goal) {
+                                        uint64_t work_limit, uint64_t *goal, int32_t *is_searched) {
     tli_pack p;
     uint64_t bound = 0;
     tl_result result = TL_OK;
@@ -15635,6 +15640,7 @@ static tl_result tli_layout_search_part(tli_layout *l, tli_fit *fit, const tli_l
         p.now.bound_bytes = l->bound;
         tli_pack_lower(&p, *goal, l->desc->capacity_bytes, work_limit, &bound);
         for (i = 0; i < p.count; i++) fit->best[p.ids[i]] = p.best[i];
+        *is_searched = 1;
     }
     l->work += p.work;
     l->stopped = p.stopped;
@@ -15658,7 +15664,7 @@ static int tli_layout_has_parts(const tli_fit *fit, uint64_t goal) {
 // Search the parts that are higher than the bound, each with more work in every round; a single one with all of
 // it. *goal is raised to what is proven.
 static tl_result tli_layout_search(tli_layout *l, tli_fit *fit, uint64_t work_limit, uint64_t *goal) {
-    uint64_t end = l->work + work_limit, share = TLI_LAYOUT_SHARE, before;
+    uint64_t end = l->work + work_limit, share = TLI_LAYOUT_SHARE;
     tl_result result = TL_OK;
     int32_t from, more = 1;
     for (; more && !result && l->work < end && !l->stopped; share *= 4) {
@@ -15667,9 +15673,8 @@ static tl_result tli_layout_search(tli_layout *l, tli_fit *fit, uint64_t work_li
             tli_layout_part part = tli_layout_find_part(fit, from);
             from = part.to;
             if (part.height <= *goal || part.to - part.from > TLI_PACK_MOST) continue;
-            before = l->work;
-            result = tli_layout_search_part(l, fit, &part, end - l->work < share ? end - l->work : share, goal);
-            more |= l->work > before;   // else too many boxes of the part meet: it is searched in no round
+            result = tli_layout_search_part(l, fit, &part, end - l->work < share ? end - l->work : share, goal,
+                                            &more);
         }
     }
     return result;
@@ -19823,7 +19828,7 @@ static tl_result tli_walk_failed(tli_walk *w, tl_result why, const char *what) {
     return tli_end_error(w->env, &s, why);
 }
 
-// Begin the next lifetime: in place it takes the memory of the one before it.
+// Begin the next lifetime: where it overwrites another one in place, it takes the memory of that one.
 static tl_result tli_walk_open(tli_walk *w) {
     const tl_lifetime *life = &w->lifetimes.items[w->opened];
     void **memory = &w->memory[w->opened];
@@ -32057,8 +32062,8 @@ static void tli_chain_add_way(tli_chain *chain, const tli_chain_way *way, uint64
 }
 
 // Leave out steps as long as the area between the curve and what is left of it stays within `area` from one
-// kept step to the next. The first and the last stay, so the least bytes and the least cost do. Only counts
-// them if `kept` is NULL.
+// kept step to the next. The first and the last stay, so the least bytes and the least cost do. Returns how
+// many steps stay; they are written to `kept` if it is not NULL.
 static int32_t tli_chain_thin_within(const tli_chain_list *list, int32_t byte_shift, int32_t cost_shift,
                                      uint64_t area, tli_chain_point *kept) {
     const tli_chain_point *p = list->points;
@@ -32332,7 +32337,7 @@ static void tli_chain_set_room(tli_chain *chain, int32_t first, int32_t next, ui
     for (i = first; i < next; i++) chain->low[i] = chain->high[i] = bytes - (uint64_t)(i - first) * step;
 }
 
-// What the stages from first on leave to those after the split.
+// The bytes that the stages from first to the split leave held while those after it are reversed.
 static uint64_t tli_chain_held_by(const tli_chain *chain, int32_t split, int32_t first) {
     return split == first ? chain->stages[first].kept_bytes : chain->stages[split].in_bytes;
 }
@@ -32752,8 +32757,9 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
 //   fetch   issued at the latest moment from which the copies, one after the other, end just before
 //           their uses if nothing waits; later if there is no room for it beside what the sequence holds
 //
-// A fetch may have to wait for the bytes of a pending spill, never a spill for a fetch: the bytes of the
-// sequence and of the fetches together fit the budget, so every sequence that the search proposes can run.
+// A fetch may have to wait for the bytes of a pending spill, never a spill for the bytes of a fetch: sequence
+// and fetches together fit the budget. A sequence cannot run (failed) where the host has no room, or where a
+// first run or a result would read what was compressed.
 //
 // With a codec, an expansion is a call like a fetch, but takes the time of a conversion. The tensor is
 // compressed right behind the last use before it. What was compressed is read by backwards and by forwards that
@@ -33042,7 +33048,8 @@ static void tli_offload_pass_loss(tli_offload *o, const tli_search_place *place)
     o->has_run[id] = 1;
 }
 
-// Drop, spill or compress what is not used before it comes back; compress last, where most bytes are free.
+// Spill what the call made and a fetch brings back later. Drop, or add to the pending spills, what is not used
+// before it comes back. Compress last, when most bytes are free.
 static void tli_offload_end_call(tli_offload *o, const tli_search_place *place) {
     const tli_search_seq *s = o->seq;
     const tl_node *node = &o->graph->nodes[place->overwrites ? place->call / 2 : 0];
@@ -33282,8 +33289,8 @@ static tl_result tli_offload_run(tli_offload_search *x, const tli_remat_input *i
     return TL_OK;
 }
 
-// Find the least budget for which there is a start: the floor, then by bisection between it and what keeping
-// everything takes. What is tried depends on the graph, the host and the work limit alone.
+// Find the least budget for which there is a start, to 1/4096 of it: the floor, then by bisection between it
+// and what keeping everything takes. What is tried depends on the graph, the host, the work limit and `plan`.
 static tl_result tli_offload_run_least(tli_offload_search *x, const tli_remat_input *in, int64_t floor,
                                        const tl_plan *plan, tli_search_calls *starts) {
     tli_search_seq *s = &x->r.seq;
@@ -47475,7 +47482,7 @@ static tl_result tli_pipeline_check(tl_env *env, tli_function in, const tl_pipel
     return TL_OK;
 }
 
-// How many forwards come before the first backward takes turns with them.
+// How many forwards come first, before a forward and a backward take turns (the forward first).
 static int32_t tli_pipeline_lead(const tl_pipeline_desc *desc, int32_t rank) {
     int64_t ranks = desc->rank_count, chunks = tli_chunks_of(desc), all = desc->micro_batch_count * chunks;
     int64_t lead = ranks - 1 - rank;
@@ -49169,7 +49176,8 @@ static tl_result tli_plan_asked(const tli_asked *a, tl_plan *plan, tl_remat_repo
 //
 // With a codec all of this happens twice: first without compressed copies, which are proven sooner, then with.
 //
-// A combination is left out where the calls of its graph alone, each once, cost as much as the best plan.
+// A combination is left out where the calls of its graph alone, each once, cost as much as the best plan, or as
+// the runner-up while that is searched for (second_work). Where bytes come first, none is left out so.
 // What is kept of the best is its plan and the numbers that make its graphs again at the end.
 
 #define TLI_COMPILE_WORK      UINT64_C(700000000)   // steps by default
@@ -49237,8 +49245,10 @@ typedef struct tli_compile {
     const tl_graph  *graph;          // source, or that of fusion
     tli_precision    options;        // of graph, where it is not source
     const tli_precision *choices;    // of graph
-    uint64_t        *unpriced;       // costs of the choice, and then of its nets, before prices are added
-    double          *weights;        // [tensors] of the price of its bytes, 0 .. 1; of each rule, those at hand
+    uint64_t        *unpriced;       // costs before prices are added: of each node in each scheme, and behind
+                                     // them those of converting a tensor between two formats (a net)
+    double          *weights;        // [tensors] by the rule at hand: part of the price that its bytes cost,
+                                     // 0 .. 1; the rows of all rules lie in one array
     uint8_t         *mixes;          // [TLI_COMPILE_MIXES x nodes] those tried
     int32_t          mix_count;
     uint8_t         *schemes;        // [nodes] of the mix at hand
@@ -60257,7 +60267,7 @@ struct tl_run {
     int32_t         input_count;     // offsets that the graph's inputs take
     int32_t         first_count;     // these, and offsets that the plan's entry takes
     uint64_t        before_bytes[3];  // of a pass that was loaded: peaks of both tiers and arena until then
-    uint64_t        input_arena_bytes;  // end of the last of all these in the arena
+    uint64_t        input_arena_bytes;  // highest end in a block of the inputs and of the plan's entry
     tl_run_report   report;
 #ifndef TL_NO_PLANNERS
     tli_cache       cache;
@@ -60391,7 +60401,8 @@ static uint64_t tli_needed_bytes(const tl_run *run, uint64_t bytes) {
 }
 
 #ifdef TLI_INVARIANTS
-// A buffer that is absent holds nothing on the device; what leaves has a host copy.
+// Invariants of a buffer: an absent one holds nothing on the device, one that leaves has a host copy, and it
+// has a codec if and only if it is packed.
 static int tli_buffer_holds(const tli_buffer *buffer) {
     if (buffer->state > TLI_PACKED || (buffer->state == TLI_ABSENT && buffer->device.range.bytes)) return 0;
     if (!buffer->on_host && buffer->state == TLI_LEAVING) return 0;
@@ -60433,7 +60444,8 @@ static uint64_t tli_taken_bytes(const tl_run *run, tl_tier tier) {
     return tli_taken_in_bank(run, (int)tier, -1, 0);
 }
 
-// The largest block of the plan for which the backend takes no more than its largest; 0 = it names none.
+// The most bytes that a block of the plan may have, so that with its overhead it is no larger than the largest
+// block of the backend; 0 = the backend names no largest.
 static uint64_t tli_run_cut(const tl_run *run) {
     uint64_t unit = tli_larger_u64(1, run->limits.alignment_bytes), block = run->limits.block_bytes;
     uint64_t overhead = 0;
@@ -60620,7 +60632,8 @@ static tl_result tli_buffer_fetch(tl_run *run, tli_buffer *buffer) {
     return tli_buffer_copy(run, buffer, &buffer->device, host);
 }
 
-// The copy is finished, or later work is ordered after it.
+// End a copy that is finished, or after which later work is ordered: a tensor that was spilled leaves the
+// device, one that was fetched is resident.
 static tl_result tli_buffer_wait(tl_run *run, tli_buffer *buffer) {
     if (buffer->state == TLI_LEAVING) return tli_buffer_drop(run, buffer);
     buffer->state = TLI_RESIDENT;
@@ -66049,8 +66062,8 @@ static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
 }
 #endif
 
-// The operands of a compute step are claimed and described: yield its first call, or carry it out where it has
-// no kernel, once every step under way that it depends on is finished.
+// The operands of a compute step are claimed and described. Once every step under way that it depends on is
+// finished, yield its first call, or carry it out where it has no kernel.
 static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
 #ifndef TL_ONLY_TABLES
     const tli_call *call = &run->at.call;

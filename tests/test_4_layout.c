@@ -400,6 +400,28 @@ static void the_search_has_no_end_at_a_number_of_buffers(void **state) {
     }
 }
 
+// Where more meet than the search lists, the work is not spent on trying it again.
+static void a_part_in_which_too_many_meet_is_tried_once(void **state) {
+    enum { COUNT = 4000 };
+    static tl_layout_buffer buffers[COUNT];
+    tl_random random = { 21 };
+    tl_layout_desc desc = desc_of(buffers, COUNT, 1000000000);
+    tl_layout_plan plan;
+    int i;
+    (void)state;
+    memset(buffers, 0, sizeof buffers);
+    for (i = 0; i < COUNT; i++) {
+        buffers[i].first_step = (int32_t)tl_next_random_below(&random, COUNT);
+        buffers[i].last_step = buffers[i].first_step + (int32_t)tl_next_random_below(&random, COUNT);
+        buffers[i].bytes = 1 + tl_next_random_below(&random, 1000);
+    }
+    assert_int_equal(tl_plan_layout(NULL, &desc, &plan), TL_OK);
+    check_layout(&desc, &plan);
+    assert_true(!plan.proven);          // there would be something to search for
+    if (plan.work > 500000000) fail_msg("work %llu", (ull)plan.work);     // 182932325
+    tl_free_layout_plan(NULL, &plan);
+}
+
 static void larger_layouts_keep_the_rules(void **state) {
     static const int32_t counts[] = { 1, 17, 200, 1500 };
     static const uint64_t limits[] = { 1, 100000, 20000000 };
@@ -924,6 +946,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(small_layouts_in_blocks_are_as_low_as_exhaustive_search_says),
         cmocka_unit_test(a_filled_rectangle_is_never_ruled_out),
         cmocka_unit_test(the_search_has_no_end_at_a_number_of_buffers),
+        cmocka_unit_test(a_part_in_which_too_many_meet_is_tried_once),
         cmocka_unit_test(larger_layouts_keep_the_rules),
         cmocka_unit_test(gaps_never_raise_a_layout),
         cmocka_unit_test(nested_lifetimes_are_stacked),

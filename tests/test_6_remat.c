@@ -576,31 +576,35 @@ static void plan_percent(tl_graph *graph, uint64_t percent, uint64_t work_limit,
     tl_free_graph(NULL, graph);
 }
 
-// A plan far above its bound is improved with all of the work; a bound that is stuck gets none of it. If it did, the gap
-// would be 29 % here.
+// A plan far above its bound is improved with all of the work; a bound that is stuck gets none of it. If it did, the plan
+// would end 3.3 % above the bound here, not 2.4.
 static void a_plan_far_above_its_bound_gets_the_work(void **state) {
     tl_random random = { 3 };
     tl_graph graph;
     tl_plan plan;
     tl_remat_report report;
     (void)state;
-    assert_int_equal(shape_graph(NULL, &random, SHAPE_WIDE, 60, &graph), TL_OK);
-    plan_percent(&graph, 40, 20000000, &plan, &report);
-    if (report.gap_ratio > 0.2) fail_msg("%.4f above the bound", report.gap_ratio);
+    assert_int_equal(shape_graph(NULL, &random, SHAPE_WIDE, 70, &graph), TL_OK);
+    plan_percent(&graph, 40, is_slow() ? 20000000 : 0, &plan, &report);
+    if (report.gap_ratio > (is_slow() ? 0.2 : 0.028)) fail_msg("%.4f above the bound", report.gap_ratio);
     tl_free_plan(NULL, &plan);
 }
 
-// By default a plan within 0.1 % of its bound gets a short round more as long as it gets cheaper: 301,014 without.
+// By default a plan within 0.1 % of its bound gets a short round more as long as it gets cheaper: without, these end 0.003 to
+// 0.05 % above it.
 static void a_plan_near_its_bound_is_improved_as_long_as_it_gets_cheaper(void **state) {
-    tl_random random = { 1 };
-    tl_graph graph;
-    tl_plan plan;
-    tl_remat_report report;
+    uint64_t seed;
     (void)state;
-    assert_int_equal(planner_graph(NULL, &random, PLANNER_CHAIN, 58, &graph), TL_OK);
-    plan_percent(&graph, 60, 0, &plan, &report);
-    if (plan.cost > 300837) fail_msg("it costs %llu", (unsigned long long)plan.cost);
-    tl_free_plan(NULL, &plan);
+    for (seed = 1; seed <= (is_slow() ? 1 : 3); seed++) {
+        tl_random random = { seed };
+        tl_graph graph;
+        tl_plan plan;
+        tl_remat_report report;
+        assert_int_equal(planner_graph(NULL, &random, PLANNER_CHAIN, 100, &graph), TL_OK);
+        plan_percent(&graph, 60, 0, &plan, &report);
+        if (!report.proven) fail_msg("it costs %llu, the bound is %llu", (unsigned long long)plan.cost, (unsigned long long)report.bound_cost);
+        tl_free_plan(NULL, &plan);
+    }
 }
 
 // In inference, where an input is the only result, no node runs: the plan has no step, and takes the bytes of the inputs. It

@@ -285,7 +285,7 @@ static void tli_add_member_traffic(const tli_fusion *f, int32_t id, int32_t at, 
 }
 
 // The sum of the members' costs less the time of the saved bytes, but at least the cost of the
-// largest member and the time of the remaining traffic.
+// largest member and the time of the remaining traffic; never more than the sum.
 static uint64_t tli_fuse_cost(uint64_t sum, uint64_t largest, uint64_t traffic, uint64_t saved, uint64_t rate) {
     uint64_t least = tli_larger_u64(largest, tli_find_traffic_ns(traffic, rate));
     uint64_t off = tli_find_traffic_ns(saved, rate), cost = sum > off ? sum - off : 0;

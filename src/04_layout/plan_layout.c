@@ -316,9 +316,10 @@ static tli_layout_part tli_layout_find_part(const tli_fit *fit, int32_t from) {
     return part;
 }
 
-// Search a part. *goal: no layout of all boxes is lower; it is raised to the bound of the part.
+// Search a part. *goal: no layout of all boxes is lower; it is raised to the bound of the part. *is_searched is
+// set to 1, unless too many boxes of the part meet.
 static tl_result tli_layout_search_part(tli_layout *l, tli_fit *fit, const tli_layout_part *part,
-                                        uint64_t work_limit, uint64_t *goal) {
+                                        uint64_t work_limit, uint64_t *goal, int32_t *is_searched) {
     tli_pack p;
     uint64_t bound = 0;
     tl_result result = TL_OK;
@@ -331,6 +332,7 @@ static tl_result tli_layout_search_part(tli_layout *l, tli_fit *fit, const tli_l
         p.now.bound_bytes = l->bound;
         tli_pack_lower(&p, *goal, l->desc->capacity_bytes, work_limit, &bound);
         for (i = 0; i < p.count; i++) fit->best[p.ids[i]] = p.best[i];
+        *is_searched = 1;
     }
     l->work += p.work;
     l->stopped = p.stopped;
@@ -354,7 +356,7 @@ static int tli_layout_has_parts(const tli_fit *fit, uint64_t goal) {
 // Search the parts that are higher than the bound, each with more work in every round; a single one with all of
 // it. *goal is raised to what is proven.
 static tl_result tli_layout_search(tli_layout *l, tli_fit *fit, uint64_t work_limit, uint64_t *goal) {
-    uint64_t end = l->work + work_limit, share = TLI_LAYOUT_SHARE, before;
+    uint64_t end = l->work + work_limit, share = TLI_LAYOUT_SHARE;
     tl_result result = TL_OK;
     int32_t from, more = 1;
     for (; more && !result && l->work < end && !l->stopped; share *= 4) {
@@ -363,9 +365,8 @@ static tl_result tli_layout_search(tli_layout *l, tli_fit *fit, uint64_t work_li
             tli_layout_part part = tli_layout_find_part(fit, from);
             from = part.to;
             if (part.height <= *goal || part.to - part.from > TLI_PACK_MOST) continue;
-            before = l->work;
-            result = tli_layout_search_part(l, fit, &part, end - l->work < share ? end - l->work : share, goal);
-            more |= l->work > before;   // else too many boxes of the part meet: it is searched in no round
+            result = tli_layout_search_part(l, fit, &part, end - l->work < share ? end - l->work : share, goal,
+                                            &more);
         }
     }
     return result;

@@ -81,7 +81,8 @@ typedef struct tl_remat_desc {
     int32_t  inference;         // 1 = forward only
     uint64_t work_limit;        // elementary steps of 2 to 3 ns, of all parts together; 0 = until plans within
                                 // 0.1 % of the bound get no cheaper, with a last try to prove those of small
-                                // graphs; at most 700 million: about two seconds
+                                // graphs; at most 700 million for the first plan, about two seconds, and up to
+                                // ten times as much with places (see Cost)
     int    (*progress)(const tl_remat_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;              // passed to progress
     const tl_device *device;    // link and capacities; 0 = copies take no time, no capacity is known
@@ -184,10 +185,11 @@ TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *p
 //   env    copied; it allocates what the pool keeps
 //   pool   overwritten; release with tl_free_remat_pool
 //
-// The first call that gets the pool says for what it is: graph, inference, form, host budget and link. Calls
-// with another are refused. With a pool, a call answers with the best plan that any call has found, knows the
-// bounds that they proved, and searches on from there; the least budget is searched once. So in whatever order
-// budgets are asked, cost does not rise with the budget from the second time on.
+// The first call that gets the pool says for what it is: graph, inference, form, host budget and link, codec,
+// its rate, and lossless. Calls with another are refused. With a pool, a call answers with the best plan that
+// any call has found, knows the bounds that they proved, and searches on from there; the least budget is
+// searched once. So in whatever order budgets are asked, cost does not rise with the budget from the second
+// time on.
 //
 // Errors:  TL_ERROR_NO_MEMORY. *pool is NULL then.
 // Cost:    one allocation. The pool keeps at most 32 MiB of steps beside the answers that it gave.
@@ -224,7 +226,8 @@ typedef struct tl_order_desc {
 typedef struct tl_order_report {
     uint64_t peak_bytes, bound_bytes;   // of the order found; no order of the forwards takes less
     int32_t  proven;                    // 1 = the two are equal
-    int32_t  segment_count;             // parts that are ordered one by one: cut nodes, or the end, part them
+    int32_t  segment_count;             // parts that are ordered one by one: each ends with a call that comes
+                                        // before or after every other one in any order, or with the last call
     uint64_t listing_peak_bytes;        // of the same calls in the order of the listing
     uint64_t arena_bytes, listing_arena_bytes;  // of the plan; of tl_plan_keep_all; 0 without places
     uint64_t work;                      // elementary steps done
@@ -324,8 +327,9 @@ TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_pl
 typedef struct tl_policy_desc {
     const tl_graph *graph;      // not NULL
     tl_policy policy;           // of the kinds up to chain; 0 = keep-all. every-n 0 without a budget = the
-                                // square root of the count of numbers, rounded up; chen-sqrt 0 = with any
-                                // budget the square root, rounded
+                                // square root, rounded up, of how many numbers nodes have (layers, or places
+                                // in the listing); chen-sqrt 0 = with any budget the square root of the count
+                                // of cut nodes, rounded
     uint64_t budget_bytes;      // of the arena and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only: keep-all alone can do that

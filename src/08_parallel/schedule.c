@@ -36,7 +36,7 @@ static tl_result tli_pipeline_check(tl_env *env, tli_function in, const tl_pipel
     return TL_OK;
 }
 
-// How many forwards come before the first backward takes turns with them.
+// How many forwards come first, before a forward and a backward take turns (the forward first).
 static int32_t tli_pipeline_lead(const tl_pipeline_desc *desc, int32_t rank) {
     int64_t ranks = desc->rank_count, chunks = tli_chunks_of(desc), all = desc->micro_batch_count * chunks;
     int64_t lead = ranks - 1 - rank;

@@ -21,7 +21,8 @@
 //
 // With a codec all of this happens twice: first without compressed copies, which are proven sooner, then with.
 //
-// A combination is left out where the calls of its graph alone, each once, cost as much as the best plan.
+// A combination is left out where the calls of its graph alone, each once, cost as much as the best plan, or as
+// the runner-up while that is searched for (second_work). Where bytes come first, none is left out so.
 // What is kept of the best is its plan and the numbers that make its graphs again at the end.
 
 #define TLI_COMPILE_WORK      UINT64_C(700000000)   // steps by default
@@ -89,8 +90,10 @@ typedef struct tli_compile {
     const tl_graph  *graph;          // source, or that of fusion
     tli_precision    options;        // of graph, where it is not source
     const tli_precision *choices;    // of graph
-    uint64_t        *unpriced;       // costs of the choice, and then of its nets, before prices are added
-    double          *weights;        // [tensors] of the price of its bytes, 0 .. 1; of each rule, those at hand
+    uint64_t        *unpriced;       // costs before prices are added: of each node in each scheme, and behind
+                                     // them those of converting a tensor between two formats (a net)
+    double          *weights;        // [tensors] by the rule at hand: part of the price that its bytes cost,
+                                     // 0 .. 1; the rows of all rules lie in one array
     uint8_t         *mixes;          // [TLI_COMPILE_MIXES x nodes] those tried
     int32_t          mix_count;
     uint8_t         *schemes;        // [nodes] of the mix at hand

@@ -304,7 +304,7 @@ struct tl_run {
     int32_t         input_count;     // offsets that the graph's inputs take
     int32_t         first_count;     // these, and offsets that the plan's entry takes
     uint64_t        before_bytes[3];  // of a pass that was loaded: peaks of both tiers and arena until then
-    uint64_t        input_arena_bytes;  // end of the last of all these in the arena
+    uint64_t        input_arena_bytes;  // highest end in a block of the inputs and of the plan's entry
     tl_run_report   report;
 #ifndef TL_NO_PLANNERS
     tli_cache       cache;
@@ -438,7 +438,8 @@ static uint64_t tli_needed_bytes(const tl_run *run, uint64_t bytes) {
 }
 
 #ifdef TLI_INVARIANTS
-// A buffer that is absent holds nothing on the device; what leaves has a host copy.
+// Invariants of a buffer: an absent one holds nothing on the device, one that leaves has a host copy, and it
+// has a codec if and only if it is packed.
 static int tli_buffer_holds(const tli_buffer *buffer) {
     if (buffer->state > TLI_PACKED || (buffer->state == TLI_ABSENT && buffer->device.range.bytes)) return 0;
     if (!buffer->on_host && buffer->state == TLI_LEAVING) return 0;
@@ -480,7 +481,8 @@ static uint64_t tli_taken_bytes(const tl_run *run, tl_tier tier) {
     return tli_taken_in_bank(run, (int)tier, -1, 0);
 }
 
-// The largest block of the plan for which the backend takes no more than its largest; 0 = it names none.
+// The most bytes that a block of the plan may have, so that with its overhead it is no larger than the largest
+// block of the backend; 0 = the backend names no largest.
 static uint64_t tli_run_cut(const tl_run *run) {
     uint64_t unit = tli_larger_u64(1, run->limits.alignment_bytes), block = run->limits.block_bytes;
     uint64_t overhead = 0;
@@ -667,7 +669,8 @@ static tl_result tli_buffer_fetch(tl_run *run, tli_buffer *buffer) {
     return tli_buffer_copy(run, buffer, &buffer->device, host);
 }
 
-// The copy is finished, or later work is ordered after it.
+// End a copy that is finished, or after which later work is ordered: a tensor that was spilled leaves the
+// device, one that was fetched is resident.
 static tl_result tli_buffer_wait(tl_run *run, tli_buffer *buffer) {
     if (buffer->state == TLI_LEAVING) return tli_buffer_drop(run, buffer);
     buffer->state = TLI_RESIDENT;

@@ -81,7 +81,7 @@ static tl_result tli_walk_failed(tli_walk *w, tl_result why, const char *what) {
     return tli_end_error(w->env, &s, why);
 }
 
-// Begin the next lifetime: in place it takes the memory of the one before it.
+// Begin the next lifetime: where it overwrites another one in place, it takes the memory of that one.
 static tl_result tli_walk_open(tli_walk *w) {
     const tl_lifetime *life = &w->lifetimes.items[w->opened];
     void **memory = &w->memory[w->opened];

@@ -185,8 +185,8 @@ static void tli_chain_add_way(tli_chain *chain, const tli_chain_way *way, uint64
 }
 
 // Leave out steps as long as the area between the curve and what is left of it stays within `area` from one
-// kept step to the next. The first and the last stay, so the least bytes and the least cost do. Only counts
-// them if `kept` is NULL.
+// kept step to the next. The first and the last stay, so the least bytes and the least cost do. Returns how
+// many steps stay; they are written to `kept` if it is not NULL.
 static int32_t tli_chain_thin_within(const tli_chain_list *list, int32_t byte_shift, int32_t cost_shift,
                                      uint64_t area, tli_chain_point *kept) {
     const tli_chain_point *p = list->points;
@@ -460,7 +460,7 @@ static void tli_chain_set_room(tli_chain *chain, int32_t first, int32_t next, ui
     for (i = first; i < next; i++) chain->low[i] = chain->high[i] = bytes - (uint64_t)(i - first) * step;
 }
 
-// What the stages from first on leave to those after the split.
+// The bytes that the stages from first to the split leave held while those after it are reversed.
 static uint64_t tli_chain_held_by(const tli_chain *chain, int32_t split, int32_t first) {
     return split == first ? chain->stages[first].kept_bytes : chain->stages[split].in_bytes;
 }

@@ -15,8 +15,9 @@
 //   fetch   issued at the latest moment from which the copies, one after the other, end just before
 //           their uses if nothing waits; later if there is no room for it beside what the sequence holds
 //
-// A fetch may have to wait for the bytes of a pending spill, never a spill for a fetch: the bytes of the
-// sequence and of the fetches together fit the budget, so every sequence that the search proposes can run.
+// A fetch may have to wait for the bytes of a pending spill, never a spill for the bytes of a fetch: sequence
+// and fetches together fit the budget. A sequence cannot run (failed) where the host has no room, or where a
+// first run or a result would read what was compressed.
 //
 // With a codec, an expansion is a call like a fetch, but takes the time of a conversion. The tensor is
 // compressed right behind the last use before it. What was compressed is read by backwards and by forwards that
@@ -305,7 +306,8 @@ static void tli_offload_pass_loss(tli_offload *o, const tli_search_place *place)
     o->has_run[id] = 1;
 }
 
-// Drop, spill or compress what is not used before it comes back; compress last, where most bytes are free.
+// Spill what the call made and a fetch brings back later. Drop, or add to the pending spills, what is not used
+// before it comes back. Compress last, when most bytes are free.
 static void tli_offload_end_call(tli_offload *o, const tli_search_place *place) {
     const tli_search_seq *s = o->seq;
     const tl_node *node = &o->graph->nodes[place->overwrites ? place->call / 2 : 0];
@@ -545,8 +547,8 @@ static tl_result tli_offload_run(tli_offload_search *x, const tli_remat_input *i
     return TL_OK;
 }
 
-// Find the least budget for which there is a start: the floor, then by bisection between it and what keeping
-// everything takes. What is tried depends on the graph, the host and the work limit alone.
+// Find the least budget for which there is a start, to 1/4096 of it: the floor, then by bisection between it
+// and what keeping everything takes. What is tried depends on the graph, the host, the work limit and `plan`.
 static tl_result tli_offload_run_least(tli_offload_search *x, const tli_remat_input *in, int64_t floor,
                                        const tl_plan *plan, tli_search_calls *starts) {
     tli_search_seq *s = &x->r.seq;

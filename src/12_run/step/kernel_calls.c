@@ -159,8 +159,8 @@ static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
 }
 #endif
 
-// The operands of a compute step are claimed and described: yield its first call, or carry it out where it has
-// no kernel, once every step under way that it depends on is finished.
+// The operands of a compute step are claimed and described. Once every step under way that it depends on is
+// finished, yield its first call, or carry it out where it has no kernel.
 static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
 #ifndef TL_ONLY_TABLES
     const tli_call *call = &run->at.call;
