@@ -28722,7 +28722,10 @@ typedef struct tli_search_seq {
     int            logs, failed;
 } tli_search_seq;
 
+// What is left says how much work was done.
 static void tli_search_free_seq(tli_search_seq *s) {
+    const tli_search_problem *p = s->p;
+    uint64_t work = s->work;
     tli_release(s->p->env, s->places);
     tli_release(s->p->env, s->events);
     tli_release(s->p->env, s->blocks);
@@ -28730,6 +28733,9 @@ static void tli_search_free_seq(tli_search_seq *s) {
     tli_release(s->p->env, s->last);
     tli_release(s->p->env, s->recent);
     tli_release(s->p->env, s->changes);
+    tli_zero(s, sizeof *s);
+    s->p = p;
+    s->work = work;
 }
 
 static int32_t tli_search_new_place(tli_search_seq *s) {
@@ -30759,6 +30765,12 @@ static tl_result tli_search_take_best(tli_sequence_search *s, tli_steps *steps) 
     return tli_replay_steps(&s->p, &s->r.best, steps) ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
+// The same of a search that ends with it: what it was improved in makes room first.
+static tl_result tli_search_take_last(tli_sequence_search *s, tli_steps *steps) {
+    tli_search_free_seq(&s->r.seq);
+    return tli_search_take_best(s, steps);
+}
+
 // Find the sequence of the least peak; it becomes the best one.
 static tl_result tli_search_find_lowest(tli_sequence_search *s, uint64_t work_limit) {
     tli_search_state *r = &s->r;
@@ -30808,7 +30820,7 @@ typedef struct tli_window_view {
     int32_t  first, last;      // places around it
     int32_t  call_of_first, call_of_last;
     int32_t *items;            // [item_count]
-    int32_t  item_count;
+    int32_t  item_count, item_capacity;
 } tli_window_view;
 
 typedef struct tli_search_window {
@@ -30823,10 +30835,18 @@ typedef struct tli_search_window {
 // -- window: what is held in it --
 
 static void tli_window_list(tli_search_window *w, int32_t view, int32_t item) {
+    tli_window_view *v = &w->views[view];
+    void *items = v->items;
     if (w->is_listed[item] >> view & 1 || !w->r->p->item_bytes[item]) return;
+    if (!tli_grow(w->r->p->env, &items, &v->item_capacity, v->item_count, (int64_t)v->item_count + 1,
+                  sizeof *v->items)) {
+        w->r->seq.failed = 1;
+        return;
+    }
+    v->items = (int32_t *)items;
     w->is_listed[item] = (uint8_t)(w->is_listed[item] | 1 << view);
-    w->views[view].items[w->views[view].item_count++] = item;
-    TLI_INVARIANT(w->views[view].item_count <= w->r->p->item_count);
+    v->items[v->item_count++] = item;
+    TLI_INVARIANT(v->item_count <= w->r->p->item_count);
 }
 
 #ifdef TLI_INVARIANTS
@@ -31082,14 +31102,17 @@ static void tli_window_lower(tli_search_window *w) {
 
 // Memory for the views; 0 = there is none.
 static int tli_window_init(tli_search_window *w, tli_search_state *r) {
-    uint64_t items = (uint64_t)r->p->item_count;
-    int32_t *lists = (int32_t *)tli_alloc_array(r->p->env, TLI_WINDOW_VIEWS * items, sizeof *lists), i;
     tli_zero(w, sizeof *w);
     w->r = r;
-    for (i = 0; i < TLI_WINDOW_VIEWS; i++) w->views[i].items = lists ? lists + (size_t)i * items : NULL;
-    w->is_listed = (uint8_t *)tli_alloc_array(r->p->env, items, 1);
+    w->is_listed = (uint8_t *)tli_alloc_array(r->p->env, (uint64_t)r->p->item_count, 1);
     TLI_INVARIANT(w->view_count == 0);
-    return lists && w->is_listed;
+    return w->is_listed != NULL;
+}
+
+static void tli_window_close(tli_search_window *w) {
+    int32_t i;
+    for (i = 0; i < TLI_WINDOW_VIEWS; i++) tli_release(w->r->p->env, w->views[i].items);
+    tli_release(w->r->p->env, w->is_listed);
 }
 
 static tl_result tli_window_run(const tli_remat_input *in, const tl_plan *start, tli_search_state *r) {
@@ -31109,8 +31132,7 @@ static tl_result tli_window_run(const tli_remat_input *in, const tl_plan *start,
         else tli_window_improve(&w);
         if (r->seq.failed) result = TL_ERROR_NO_MEMORY;
     }
-    tli_release(r->p->env, w.views[0].items);
-    tli_release(r->p->env, w.is_listed);
+    tli_window_close(&w);
     return result;
 }
 
@@ -31129,7 +31151,7 @@ static tl_result tli_remat_window(const tli_remat_input *in, const tl_plan *star
     result = tli_window_run(in, start, &s.r);
     *work = s.r.seq.work;
     if ((!result || result == TL_ERROR_INFEASIBLE) &&
-        (!tli_search_list_calls(&s.r.seq, &s.r.best) || tli_search_take_best(&s, best)))
+        (!tli_search_list_calls(&s.r.seq, &s.r.best) || tli_search_take_last(&s, best)))
         result = TL_ERROR_NO_MEMORY;
     tli_search_close(&s);
     return result;
@@ -35618,7 +35640,7 @@ static tl_result tli_remat_end_search(tli_remat *r, tli_sequence_search *search,
     tli_steps steps = tli_steps_of(&r->quiet);
     int found = !result && tli_search_is_found(search);
     tli_remat_add_work(r, tli_search_count(search));
-    if (found) result = tli_search_take_best(search, &steps);
+    if (found) result = tli_search_take_last(search, &steps);
     tli_search_close(search);
     return found && !result ? tli_remat_offer_steps(r, &steps) : result;
 }

@@ -199,11 +199,13 @@ static uint64_t search_room(tli_rank_search *s, uint64_t room, uint64_t *least) 
     s->room = room;
     s->least = UINT64_MAX;
     s->plan_count = s->has_best = 0;
+    tli_pool_init(&s->pool, s->env, TLI_POOL_BYTES);
     s->bound_cost = tli_find_least_cost(s->graph, s->desc->inference, s->ran);
     assert_int_equal(tli_search_rank(s), TL_OK);
     cost = s->has_best ? s->best_cost : UINT64_MAX;
     tl_free_plan(s->env, &s->best);
     tl_free_graph(s->env, &s->turn);
+    tli_pool_clear(&s->pool);
     for (i = 0; i < s->plan_count; i++) tl_free_plan(s->env, &s->plans[i]);
     *least = s->least;
     return cost;

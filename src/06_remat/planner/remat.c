@@ -349,7 +349,7 @@ static tl_result tli_remat_end_search(tli_remat *r, tli_sequence_search *search,
     tli_steps steps = tli_steps_of(&r->quiet);
     int found = !result && tli_search_is_found(search);
     tli_remat_add_work(r, tli_search_count(search));
-    if (found) result = tli_search_take_best(search, &steps);
+    if (found) result = tli_search_take_last(search, &steps);
     tli_search_close(search);
     return found && !result ? tli_remat_offer_steps(r, &steps) : result;
 }

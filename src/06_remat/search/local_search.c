@@ -990,6 +990,12 @@ static tl_result tli_search_take_best(tli_sequence_search *s, tli_steps *steps) 
     return tli_replay_steps(&s->p, &s->r.best, steps) ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
+// The same of a search that ends with it: what it was improved in makes room first.
+static tl_result tli_search_take_last(tli_sequence_search *s, tli_steps *steps) {
+    tli_search_free_seq(&s->r.seq);
+    return tli_search_take_best(s, steps);
+}
+
 // Find the sequence of the least peak; it becomes the best one.
 static tl_result tli_search_find_lowest(tli_sequence_search *s, uint64_t work_limit) {
     tli_search_state *r = &s->r;

@@ -61,7 +61,10 @@ typedef struct tli_search_seq {
     int            logs, failed;
 } tli_search_seq;
 
+// What is left says how much work was done.
 static void tli_search_free_seq(tli_search_seq *s) {
+    const tli_search_problem *p = s->p;
+    uint64_t work = s->work;
     tli_release(s->p->env, s->places);
     tli_release(s->p->env, s->events);
     tli_release(s->p->env, s->blocks);
@@ -69,6 +72,9 @@ static void tli_search_free_seq(tli_search_seq *s) {
     tli_release(s->p->env, s->last);
     tli_release(s->p->env, s->recent);
     tli_release(s->p->env, s->changes);
+    tli_zero(s, sizeof *s);
+    s->p = p;
+    s->work = work;
 }
 
 static int32_t tli_search_new_place(tli_search_seq *s) {
