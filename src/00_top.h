@@ -145,7 +145,7 @@
 #include <stdint.h>
 
 #define TL_VERSION_MAJOR 0  // breaking change
-#define TL_VERSION_MINOR 4  // new feature; from 1.0 on old code still compiles
+#define TL_VERSION_MINOR 4  // new feature; from MAJOR 1 on old code still compiles
 #define TL_VERSION_PATCH 0  // fix
 #define TL_VERSION (TL_VERSION_MAJOR * 10000 + TL_VERSION_MINOR * 100 + TL_VERSION_PATCH)
 
