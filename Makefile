@@ -6,6 +6,7 @@
 B            = build
 LIB_CFLAGS   := $(or $(CFLAGS),-O2 -g)
 CFLAGS       ?= -O1 -g
+# Of test programs; the parts that they are linked with have CFLAGS.
 TEST_CFLAGS  = $(CFLAGS)
 FUZZ_SECONDS ?= 60
 CLANG        = clang

@@ -10013,6 +10013,7 @@ TLI_IMPL double tl_estimate_overhead_quick(const tl_strategy *strategy) {
 TLI_IMPL int tl_parse_mode(const char *text, tl_mode *mode) {
     int32_t value;
     int known = tli_parse_word(tli_mode_names, TL_MODE_COUNT, text, &value);
+    TL_ASSERT(mode);
     *mode = (tl_mode)value;
     return known;
 }
@@ -10020,6 +10021,7 @@ TLI_IMPL int tl_parse_mode(const char *text, tl_mode *mode) {
 TLI_IMPL int tl_parse_precision(const char *text, tl_precision *precision) {
     int32_t value;
     int known = tli_parse_word(tli_precision_names, TL_PRECISION_COUNT, text, &value);
+    TL_ASSERT(precision);
     *precision = (tl_precision)value;
     return known;
 }
@@ -10027,6 +10029,7 @@ TLI_IMPL int tl_parse_precision(const char *text, tl_precision *precision) {
 TLI_IMPL int tl_parse_memory(const char *text, tl_memory *memory) {
     int32_t value;
     int known = tli_parse_word(tli_memory_names, TL_MEMORY_COUNT, text, &value);
+    TL_ASSERT(memory);
     *memory = (tl_memory)value;
     return known;
 }
@@ -10034,6 +10037,7 @@ TLI_IMPL int tl_parse_memory(const char *text, tl_memory *memory) {
 TLI_IMPL int tl_parse_parallelism(const char *text, tl_parallelism_kind *kind) {
     int32_t value;
     int known = tli_parse_word(tli_parallelism_names, TL_PARALLELISM_COUNT, text, &value);
+    TL_ASSERT(kind);
     *kind = (tl_parallelism_kind)value;
     return known;
 }
@@ -10335,6 +10339,7 @@ TLI_IMPL const char *tl_name_policy(tl_policy_kind kind) {
 TLI_IMPL int tl_parse_policy(const char *text, tl_policy_kind *kind) {
     int32_t value;
     int known = tli_parse_word(tli_policy_names, TL_POLICY_COUNT, text, &value);
+    TL_ASSERT(kind);
     *kind = (tl_policy_kind)value;
     return known;
 }
@@ -12581,6 +12586,7 @@ TLI_IMPL const char *tl_name_cell(tl_cell kind) {
 TLI_IMPL int tl_parse_elementwise(const char *text, tl_elementwise *kind) {
     int32_t value;
     int known = tli_parse_word(tli_elementwise_names, TL_ELEMENTWISE_COUNT, text, &value);
+    TL_ASSERT(kind);
     *kind = (tl_elementwise)value;
     return known;
 }
@@ -12588,6 +12594,7 @@ TLI_IMPL int tl_parse_elementwise(const char *text, tl_elementwise *kind) {
 TLI_IMPL int tl_parse_pool(const char *text, tl_pool *kind) {
     int32_t value;
     int known = tli_parse_word(tli_pool_names, TL_POOL_COUNT, text, &value);
+    TL_ASSERT(kind);
     *kind = (tl_pool)value;
     return known;
 }
@@ -12595,6 +12602,7 @@ TLI_IMPL int tl_parse_pool(const char *text, tl_pool *kind) {
 TLI_IMPL int tl_parse_attention(const char *text, tl_attention *kind) {
     int32_t value;
     int known = tli_parse_word(tli_attention_names, TL_ATTENTION_COUNT, text, &value);
+    TL_ASSERT(kind);
     *kind = (tl_attention)value;
     return known;
 }
@@ -12602,6 +12610,7 @@ TLI_IMPL int tl_parse_attention(const char *text, tl_attention *kind) {
 TLI_IMPL int tl_parse_cell(const char *text, tl_cell *kind) {
     int32_t value;
     int known = tli_parse_word(tli_cell_names, TL_CELL_COUNT, text, &value);
+    TL_ASSERT(kind);
     *kind = (tl_cell)value;
     return known;
 }
@@ -20706,6 +20715,7 @@ TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t s
 TLI_IMPL int tl_parse_step(const char *text, tl_step_kind *kind) {
     int32_t value;
     int known = tli_parse_word(tli_step_names, TL_STEP_COUNT, text, &value);
+    TL_ASSERT(kind);
     *kind = (tl_step_kind)value;
     return known;
 }
@@ -20713,6 +20723,7 @@ TLI_IMPL int tl_parse_step(const char *text, tl_step_kind *kind) {
 TLI_IMPL int tl_parse_codec(const char *text, tl_codec *codec) {
     int32_t value;
     int known = tli_parse_word(tli_codec_names, TL_CODEC_COUNT, text, &value);
+    TL_ASSERT(codec);
     *codec = (tl_codec)value;
     return known;
 }
@@ -22081,6 +22092,7 @@ TLI_IMPL const char *tl_name_code_form(tl_code_form form) {
 TLI_IMPL int tl_parse_code_form(const char *text, tl_code_form *form) {
     int32_t value;
     int known = tli_parse_word(tli_code_form_names, TL_CODE_FORM_COUNT, text, &value);
+    TL_ASSERT(form);
     *form = (tl_code_form)value;
     return known;
 }
@@ -28722,7 +28734,7 @@ typedef struct tli_search_seq {
     int            logs, failed;
 } tli_search_seq;
 
-// What is left says how much work was done.
+// Free a sequence. Its problem and the work that was done on it can be read on.
 static void tli_search_free_seq(tli_search_seq *s) {
     const tli_search_problem *p = s->p;
     uint64_t work = s->work;
@@ -30765,7 +30777,7 @@ static tl_result tli_search_take_best(tli_sequence_search *s, tli_steps *steps) 
     return tli_replay_steps(&s->p, &s->r.best, steps) ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
-// The same of a search that ends with it: what it was improved in makes room first.
+// The same, at the end of a search: the sequence is freed first, which makes room for the steps.
 static tl_result tli_search_take_last(tli_sequence_search *s, tli_steps *steps) {
     tli_search_free_seq(&s->r.seq);
     return tli_search_take_best(s, steps);
@@ -31100,7 +31112,7 @@ static void tli_window_lower(tli_search_window *w) {
     TLI_INVARIANT(s->failed || tli_search_seq_holds(s));
 }
 
-// Memory for the views; 0 = there is none.
+// Begin without a view; 0 = no memory.
 static int tli_window_init(tli_search_window *w, tli_search_state *r) {
     tli_zero(w, sizeof *w);
     w->r = r;
@@ -36561,6 +36573,7 @@ TLI_IMPL const char *tl_name_remat_form(tl_remat_form form) {
 TLI_IMPL int tl_parse_remat_form(const char *text, tl_remat_form *form) {
     int32_t value;
     int known = tli_parse_word(tli_remat_form_names, TL_REMAT_FORM_COUNT, text, &value);
+    TL_ASSERT(form);
     *form = (tl_remat_form)value;
     return known;
 }
@@ -39006,6 +39019,7 @@ static uint64_t tli_find_weight_bytes(tl_scheme scheme, uint64_t f32_bytes) {
 TLI_IMPL int tl_parse_format(const char *text, tl_format *format) {
     int32_t value;
     int known = tli_parse_word(tli_format_names, TL_FORMAT_COUNT, text, &value);
+    TL_ASSERT(format);
     *format = (tl_format)value;
     return known;
 }
@@ -39013,6 +39027,7 @@ TLI_IMPL int tl_parse_format(const char *text, tl_format *format) {
 TLI_IMPL int tl_parse_scheme(const char *text, tl_scheme *scheme) {
     int32_t value;
     int known = tli_parse_word(tli_scheme_names, TL_SCHEME_COUNT, text, &value);
+    TL_ASSERT(scheme);
     *scheme = (tl_scheme)value;
     return known;
 }
@@ -39420,6 +39435,7 @@ TLI_IMPL const char *tl_name_observer(tl_observer_kind kind) {
 TLI_IMPL int tl_parse_observer(const char *text, tl_observer_kind *kind) {
     int32_t value;
     int known = tli_parse_word(tli_observer_names, TL_OBSERVER_COUNT, text, &value);
+    TL_ASSERT(kind);
     *kind = (tl_observer_kind)value;
     return known;
 }
@@ -46369,6 +46385,7 @@ TLI_IMPL const char *tl_name_objective(tl_precision_objective objective) {
 TLI_IMPL int tl_parse_objective(const char *text, tl_precision_objective *objective) {
     int32_t value;
     int known = tli_parse_word(tli_objective_names, TL_OBJECTIVE_COUNT, text, &value);
+    TL_ASSERT(objective);
     *objective = (tl_precision_objective)value;
     return known;
 }
@@ -47453,6 +47470,7 @@ TLI_IMPL const char *tl_name_replication(tl_replication replication) {
 TLI_IMPL int tl_parse_partition_objective(const char *text, tl_partition_objective *objective) {
     int32_t value;
     int known = tli_parse_word(tli_partition_objective_names, TL_PARTITION_COUNT, text, &value);
+    TL_ASSERT(objective);
     *objective = (tl_partition_objective)value;
     return known;
 }
@@ -47460,6 +47478,7 @@ TLI_IMPL int tl_parse_partition_objective(const char *text, tl_partition_objecti
 TLI_IMPL int tl_parse_replication(const char *text, tl_replication *replication) {
     int32_t value;
     int known = tli_parse_word(tli_replication_names, TL_REPLICATION_COUNT, text, &value);
+    TL_ASSERT(replication);
     *replication = (tl_replication)value;
     return known;
 }
@@ -47724,6 +47743,7 @@ TLI_IMPL const char *tl_name_pipeline(tl_pipeline pipeline) {
 TLI_IMPL int tl_parse_pipeline(const char *text, tl_pipeline *pipeline) {
     int32_t value;
     int known = tli_parse_word(tli_pipeline_names, TL_PIPELINE_COUNT, text, &value);
+    TL_ASSERT(pipeline);
     *pipeline = (tl_pipeline)value;
     return known;
 }
@@ -51776,6 +51796,7 @@ TLI_IMPL void tl_free_recommendation(tl_env *env, tl_recommendation *recommendat
 TLI_IMPL int tl_parse_wish(const char *text, tl_wish *wish) {
     int32_t value;
     int known = tli_parse_word(tli_wish_names, TL_WISH_COUNT, text, &value);
+    TL_ASSERT(wish);
     *wish = (tl_wish)value;
     return known;
 }
@@ -58870,6 +58891,7 @@ TLI_IMPL const char *tl_name_eviction(tl_eviction eviction) {
 TLI_IMPL int tl_parse_eviction(const char *text, tl_eviction *eviction) {
     int32_t value;
     int known = tli_parse_word(tli_eviction_names, TL_EVICTION_COUNT, text, &value);
+    TL_ASSERT(eviction);
     *eviction = (tl_eviction)value;
     return known;
 }

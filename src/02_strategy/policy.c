@@ -14,6 +14,7 @@ TLI_IMPL const char *tl_name_policy(tl_policy_kind kind) {
 TLI_IMPL int tl_parse_policy(const char *text, tl_policy_kind *kind) {
     int32_t value;
     int known = tli_parse_word(tli_policy_names, TL_POLICY_COUNT, text, &value);
+    TL_ASSERT(kind);
     *kind = (tl_policy_kind)value;
     return known;
 }

@@ -345,6 +345,7 @@ TLI_IMPL double tl_estimate_overhead_quick(const tl_strategy *strategy) {
 TLI_IMPL int tl_parse_mode(const char *text, tl_mode *mode) {
     int32_t value;
     int known = tli_parse_word(tli_mode_names, TL_MODE_COUNT, text, &value);
+    TL_ASSERT(mode);
     *mode = (tl_mode)value;
     return known;
 }
@@ -352,6 +353,7 @@ TLI_IMPL int tl_parse_mode(const char *text, tl_mode *mode) {
 TLI_IMPL int tl_parse_precision(const char *text, tl_precision *precision) {
     int32_t value;
     int known = tli_parse_word(tli_precision_names, TL_PRECISION_COUNT, text, &value);
+    TL_ASSERT(precision);
     *precision = (tl_precision)value;
     return known;
 }
@@ -359,6 +361,7 @@ TLI_IMPL int tl_parse_precision(const char *text, tl_precision *precision) {
 TLI_IMPL int tl_parse_memory(const char *text, tl_memory *memory) {
     int32_t value;
     int known = tli_parse_word(tli_memory_names, TL_MEMORY_COUNT, text, &value);
+    TL_ASSERT(memory);
     *memory = (tl_memory)value;
     return known;
 }
@@ -366,6 +369,7 @@ TLI_IMPL int tl_parse_memory(const char *text, tl_memory *memory) {
 TLI_IMPL int tl_parse_parallelism(const char *text, tl_parallelism_kind *kind) {
     int32_t value;
     int known = tli_parse_word(tli_parallelism_names, TL_PARALLELISM_COUNT, text, &value);
+    TL_ASSERT(kind);
     *kind = (tl_parallelism_kind)value;
     return known;
 }

@@ -827,6 +827,7 @@ TLI_IMPL const char *tl_name_cell(tl_cell kind) {
 TLI_IMPL int tl_parse_elementwise(const char *text, tl_elementwise *kind) {
     int32_t value;
     int known = tli_parse_word(tli_elementwise_names, TL_ELEMENTWISE_COUNT, text, &value);
+    TL_ASSERT(kind);
     *kind = (tl_elementwise)value;
     return known;
 }
@@ -834,6 +835,7 @@ TLI_IMPL int tl_parse_elementwise(const char *text, tl_elementwise *kind) {
 TLI_IMPL int tl_parse_pool(const char *text, tl_pool *kind) {
     int32_t value;
     int known = tli_parse_word(tli_pool_names, TL_POOL_COUNT, text, &value);
+    TL_ASSERT(kind);
     *kind = (tl_pool)value;
     return known;
 }
@@ -841,6 +843,7 @@ TLI_IMPL int tl_parse_pool(const char *text, tl_pool *kind) {
 TLI_IMPL int tl_parse_attention(const char *text, tl_attention *kind) {
     int32_t value;
     int known = tli_parse_word(tli_attention_names, TL_ATTENTION_COUNT, text, &value);
+    TL_ASSERT(kind);
     *kind = (tl_attention)value;
     return known;
 }
@@ -848,6 +851,7 @@ TLI_IMPL int tl_parse_attention(const char *text, tl_attention *kind) {
 TLI_IMPL int tl_parse_cell(const char *text, tl_cell *kind) {
     int32_t value;
     int known = tli_parse_word(tli_cell_names, TL_CELL_COUNT, text, &value);
+    TL_ASSERT(kind);
     *kind = (tl_cell)value;
     return known;
 }

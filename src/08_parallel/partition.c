@@ -630,6 +630,7 @@ TLI_IMPL const char *tl_name_replication(tl_replication replication) {
 TLI_IMPL int tl_parse_partition_objective(const char *text, tl_partition_objective *objective) {
     int32_t value;
     int known = tli_parse_word(tli_partition_objective_names, TL_PARTITION_COUNT, text, &value);
+    TL_ASSERT(objective);
     *objective = (tl_partition_objective)value;
     return known;
 }
@@ -637,6 +638,7 @@ TLI_IMPL int tl_parse_partition_objective(const char *text, tl_partition_objecti
 TLI_IMPL int tl_parse_replication(const char *text, tl_replication *replication) {
     int32_t value;
     int known = tli_parse_word(tli_replication_names, TL_REPLICATION_COUNT, text, &value);
+    TL_ASSERT(replication);
     *replication = (tl_replication)value;
     return known;
 }

@@ -256,6 +256,7 @@ TLI_IMPL const char *tl_name_pipeline(tl_pipeline pipeline) {
 TLI_IMPL int tl_parse_pipeline(const char *text, tl_pipeline *pipeline) {
     int32_t value;
     int known = tli_parse_word(tli_pipeline_names, TL_PIPELINE_COUNT, text, &value);
+    TL_ASSERT(pipeline);
     *pipeline = (tl_pipeline)value;
     return known;
 }

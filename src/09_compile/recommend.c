@@ -417,6 +417,7 @@ TLI_IMPL void tl_free_recommendation(tl_env *env, tl_recommendation *recommendat
 TLI_IMPL int tl_parse_wish(const char *text, tl_wish *wish) {
     int32_t value;
     int known = tli_parse_word(tli_wish_names, TL_WISH_COUNT, text, &value);
+    TL_ASSERT(wish);
     *wish = (tl_wish)value;
     return known;
 }

@@ -22,6 +22,7 @@ TLI_IMPL const char *tl_name_eviction(tl_eviction eviction) {
 TLI_IMPL int tl_parse_eviction(const char *text, tl_eviction *eviction) {
     int32_t value;
     int known = tli_parse_word(tli_eviction_names, TL_EVICTION_COUNT, text, &value);
+    TL_ASSERT(eviction);
     *eviction = (tl_eviction)value;
     return known;
 }

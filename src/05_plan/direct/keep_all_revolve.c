@@ -488,6 +488,7 @@ TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t s
 TLI_IMPL int tl_parse_step(const char *text, tl_step_kind *kind) {
     int32_t value;
     int known = tli_parse_word(tli_step_names, TL_STEP_COUNT, text, &value);
+    TL_ASSERT(kind);
     *kind = (tl_step_kind)value;
     return known;
 }
@@ -495,6 +496,7 @@ TLI_IMPL int tl_parse_step(const char *text, tl_step_kind *kind) {
 TLI_IMPL int tl_parse_codec(const char *text, tl_codec *codec) {
     int32_t value;
     int known = tli_parse_word(tli_codec_names, TL_CODEC_COUNT, text, &value);
+    TL_ASSERT(codec);
     *codec = (tl_codec)value;
     return known;
 }

@@ -21,6 +21,7 @@ TLI_IMPL const char *tl_name_code_form(tl_code_form form) {
 TLI_IMPL int tl_parse_code_form(const char *text, tl_code_form *form) {
     int32_t value;
     int known = tli_parse_word(tli_code_form_names, TL_CODE_FORM_COUNT, text, &value);
+    TL_ASSERT(form);
     *form = (tl_code_form)value;
     return known;
 }

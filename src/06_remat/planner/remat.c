@@ -1270,6 +1270,7 @@ TLI_IMPL const char *tl_name_remat_form(tl_remat_form form) {
 TLI_IMPL int tl_parse_remat_form(const char *text, tl_remat_form *form) {
     int32_t value;
     int known = tli_parse_word(tli_remat_form_names, TL_REMAT_FORM_COUNT, text, &value);
+    TL_ASSERT(form);
     *form = (tl_remat_form)value;
     return known;
 }

@@ -990,7 +990,7 @@ static tl_result tli_search_take_best(tli_sequence_search *s, tli_steps *steps) 
     return tli_replay_steps(&s->p, &s->r.best, steps) ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
-// The same of a search that ends with it: what it was improved in makes room first.
+// The same, at the end of a search: the sequence is freed first, which makes room for the steps.
 static tl_result tli_search_take_last(tli_sequence_search *s, tli_steps *steps) {
     tli_search_free_seq(&s->r.seq);
     return tli_search_take_best(s, steps);

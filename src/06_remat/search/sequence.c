@@ -61,7 +61,7 @@ typedef struct tli_search_seq {
     int            logs, failed;
 } tli_search_seq;
 
-// What is left says how much work was done.
+// Free a sequence. Its problem and the work that was done on it can be read on.
 static void tli_search_free_seq(tli_search_seq *s) {
     const tli_search_problem *p = s->p;
     uint64_t work = s->work;

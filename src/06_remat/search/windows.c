@@ -304,7 +304,7 @@ static void tli_window_lower(tli_search_window *w) {
     TLI_INVARIANT(s->failed || tli_search_seq_holds(s));
 }
 
-// Memory for the views; 0 = there is none.
+// Begin without a view; 0 = no memory.
 static int tli_window_init(tli_search_window *w, tli_search_state *r) {
     tli_zero(w, sizeof *w);
     w->r = r;

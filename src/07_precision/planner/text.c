@@ -27,6 +27,7 @@ TLI_IMPL const char *tl_name_objective(tl_precision_objective objective) {
 TLI_IMPL int tl_parse_objective(const char *text, tl_precision_objective *objective) {
     int32_t value;
     int known = tli_parse_word(tli_objective_names, TL_OBJECTIVE_COUNT, text, &value);
+    TL_ASSERT(objective);
     *objective = (tl_precision_objective)value;
     return known;
 }

@@ -20,6 +20,7 @@ TLI_IMPL const char *tl_name_observer(tl_observer_kind kind) {
 TLI_IMPL int tl_parse_observer(const char *text, tl_observer_kind *kind) {
     int32_t value;
     int known = tli_parse_word(tli_observer_names, TL_OBSERVER_COUNT, text, &value);
+    TL_ASSERT(kind);
     *kind = (tl_observer_kind)value;
     return known;
 }

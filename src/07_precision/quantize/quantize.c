@@ -59,6 +59,7 @@ static uint64_t tli_find_weight_bytes(tl_scheme scheme, uint64_t f32_bytes) {
 TLI_IMPL int tl_parse_format(const char *text, tl_format *format) {
     int32_t value;
     int known = tli_parse_word(tli_format_names, TL_FORMAT_COUNT, text, &value);
+    TL_ASSERT(format);
     *format = (tl_format)value;
     return known;
 }
@@ -66,6 +67,7 @@ TLI_IMPL int tl_parse_format(const char *text, tl_format *format) {
 TLI_IMPL int tl_parse_scheme(const char *text, tl_scheme *scheme) {
     int32_t value;
     int known = tli_parse_word(tli_scheme_names, TL_SCHEME_COUNT, text, &value);
+    TL_ASSERT(scheme);
     *scheme = (tl_scheme)value;
     return known;
 }
