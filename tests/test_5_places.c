@@ -225,7 +225,7 @@ static void the_arena_of_the_least_plan_is_lowered(void **state) {
         tl_free_graph(&env, &graph);
     }
     printf("named / live %.4f, at most %.2f times the work limit\n", (double)named / (double)live, (double)work / LIMIT);
-    assert_true((double)named <= 1.1 * (double)live);
+    assert_true((double)named <= (is_slow() ? 1.1 : 1.075) * (double)live);     // 1.069; from the least live bytes alone 1.084
     assert_true(work <= 18 * (uint64_t)LIMIT);
 }
 

@@ -608,6 +608,32 @@ static void a_plan_near_its_bound_is_improved_as_long_as_it_gets_cheaper(void **
     }
 }
 
+// The policies share what little work there is: if each took what is left, these calls would do 4.4 times their limit, not 3.0.
+static void little_work_is_shared_by_the_policies(void **state) {
+    uint64_t work = 0, limit = 100000;
+    int kind, calls = 0;
+    (void)state;
+    for (kind = 0; kind < PLANNER_SHAPE_COUNT; kind++) {
+        int32_t nodes;
+        for (nodes = 40; nodes <= 100; nodes += 30) {
+            tl_random random = { 1 };
+            tl_graph graph;
+            tl_remat_desc desc;
+            tl_env env;
+            tl_plan plan;
+            tl_remat_report report;
+            assert_int_equal(planner_graph(NULL, &random, (planner_shape)kind, nodes, &graph), TL_OK);
+            desc = desc_of(&graph, keep_all_peak(&graph, 0) / 100 * 60, 0, limit);
+            (void)plan_checked(&desc, &env, &plan, &report);    // with little work it may be refused
+            work += report.work;
+            calls++;
+            tl_free_plan(NULL, &plan);
+            tl_free_graph(NULL, &graph);
+        }
+    }
+    if (10 * work > 37 * limit * (uint64_t)calls) fail_msg("%.2f times the limit", (double)work / (double)limit / calls);
+}
+
 // In inference, where an input is the only result, no node runs: the plan has no step, and takes the bytes of the inputs. It
 // is found and named with any work, and nothing of it is left behind.
 static void a_plan_without_a_step_leaves_nothing_behind(void **state) {
@@ -964,6 +990,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_plan_far_above_its_bound_gets_the_work),
         cmocka_unit_test(a_first_plan_that_leads_nowhere_is_not_the_only_one),
         cmocka_unit_test(a_plan_near_its_bound_is_improved_as_long_as_it_gets_cheaper),
+        cmocka_unit_test(little_work_is_shared_by_the_policies),
         cmocka_unit_test(a_plan_near_its_bound_is_proven),
         cmocka_unit_test(a_larger_plan_near_its_bound_is_left),
         cmocka_unit_test(a_node_that_nobody_wants_does_not_run),
