@@ -367,8 +367,8 @@ static void nested_buffers(tl_random *random, tl_layout_buffer *buffers, int32_t
     }
 }
 
-// Rectangles in time and bytes, cut into buffers, each joined with the next by a byte, so that all are one part: the search goes
-// on beyond any number of buffers, as far as the work goes.
+// Rectangles in time and bytes, cut into buffers, one after the other under a buffer that lives throughout, so that all are one
+// part: the search goes on beyond any number of buffers, as far as the work goes.
 static void the_search_has_no_end_at_a_number_of_buffers(void **state) {
     static const int32_t counts[] = { 2000, 2100, 4096, 6000 };
     static tl_layout_buffer buffers[8000];
@@ -376,21 +376,16 @@ static void the_search_has_no_end_at_a_number_of_buffers(void **state) {
     (void)state;
     for (i = 0; i < sizeof counts / sizeof *counts; i++) {
         tl_random random = { 12 };
-        int32_t n = 0, k, step = 0;
+        int32_t n, k, step = 0, width = 24;
         tl_layout_desc desc;
         tl_layout_plan plan;
-        while (n + 40 < counts[i]) {            // one cut rectangle after the other; each is joined with the next by a buffer
-            int32_t width = 24, from = n;
+        for (n = 1; n + 40 < counts[i]; n += 30, step += width) {
             cut_rectangle(&random, buffers + n, 30, width, 1000);
-            n += 30;
-            for (k = from; k < n; k++) { buffers[k].first_step += step; buffers[k].last_step += step; }
-            step += width;
-            if (!from) continue;
-            memset(&buffers[n], 0, sizeof buffers[n]);
-            buffers[n].bytes = 1;
-            buffers[n].first_step = step - width - 1;
-            buffers[n++].last_step = step - width;
+            for (k = n; k < n + 30; k++) { buffers[k].first_step += step; buffers[k].last_step += step; }
         }
+        memset(&buffers[0], 0, sizeof buffers[0]);
+        buffers[0].bytes = 1;
+        buffers[0].last_step = step - 1;
         desc = desc_of(buffers, n, 100000000);
         assert_int_equal(tl_plan_layout(NULL, &desc, &plan), TL_OK);
         check_layout(&desc, &plan);
