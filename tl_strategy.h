@@ -7640,7 +7640,7 @@ static size_t tli_finish(tli_writer *w) {
     X(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS, \
       "strategy.precision: mixed needs formats, as tl_apply_precision makes them", "") \
     X(STRATEGY_MEMORY_POOLED_NEEDS_PLAN, \
-      "strategy.memory: pooled or cached, but what evict decides cannot be placed before the pass", "") \
+      "strategy.memory: not standard, but what evict decides cannot be placed before the pass", "") \
     X(STRATEGY_MEMORY_THIS_VERSION_RUNS, \
       "strategy.memory: this version runs standard, pooled and minimal-peak", "") \
     X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \
@@ -7844,6 +7844,7 @@ static size_t tli_finish(tli_writer *w) {
     X(BEGINS_ONE_KERNEL_CALL, "plan: step %0 begins what is not one call of one kernel", "step, node") \
     X(BEGINS_RANDOM_HOOK, "plan: begins calls, but the random hook is for one call at a time", "step, node") \
     X(BEGINS_DYNAMIC_NODES, "plan: begins calls, but dynamic nodes report one call at a time", "step, node") \
+    X(BEGINS_SHARDED_GRADIENT, "plan: step %0 begins a backward whose gradient has a shard", "step, node") \
     X(BACKEND_HAS_NO_FUNCTIONS, \
       "backend: a function is missing: make it with tl_init_cpu_backend or another", "") \
     X(TABLES_TAKE_A_PLACED_PLAN, \
@@ -8519,9 +8520,10 @@ TLI_IMPL tl_result tl_init_arena(tl_env *env, void *memory, size_t bytes) {
 }
 
 TLI_IMPL void tl_measure_arena(const tl_env *env, size_t *used_bytes, size_t *peak_bytes) {
-    const tli_arena *arena = (const tli_arena *)env->user;
-    size_t head = tli_round_up(sizeof *arena, TLI_ARENA_ALIGN);
-    TL_ASSERT(env->alloc == tli_arena_alloc);
+    const size_t head = tli_round_up(sizeof(tli_arena), TLI_ARENA_ALIGN);
+    const tli_arena *arena;
+    TL_ASSERT(env && env->alloc == tli_arena_alloc);
+    arena = (const tli_arena *)env->user;
     if (used_bytes) *used_bytes = head + arena->used;
     if (peak_bytes) *peak_bytes = head + arena->peak;
 }
@@ -21551,6 +21553,13 @@ static int tli_lives_again(const tli_table *t, int32_t index) {
     return 0;
 }
 
+// Whether a lifetime is that of a result when the pass ends.
+static int tli_ends_as_result(const tli_table *t, int32_t index, const uint8_t *is_result) {
+    const tl_lifetime *life = &t->lifetimes.items[index];
+    return life->use == TL_USE_OUTPUT && life->end_step == t->plan->step_count &&
+           is_result[t->graph->nodes[life->node].first_output + life->output] && !tli_lives_again(t, index);
+}
+
 static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *is_result) {
     const tl_graph *graph = t->graph;
     int32_t i, first = tli_count_first_lives(&t->lifetimes, t->graph, t->plan);
@@ -21571,12 +21580,9 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
     tli_send_defined(s, t, "_TENSORS ", (uint64_t)graph->tensor_count);
     for (i = 0; i < t->lifetimes.count; i++) {
         const tl_lifetime *life = &t->lifetimes.items[i];
-        int32_t tensor = graph->nodes[life->node].first_output + life->output;
         if (life->use == TL_USE_INPUT) tli_send_macro_place(s, t, "_INPUT_", life);
         else if (i < first) tli_send_macro_place(s, t, "_ENTRY_", life);
-        if (life->use == TL_USE_OUTPUT && life->end_step == t->plan->step_count && is_result[tensor] &&
-            !tli_lives_again(t, i))
-            tli_send_macro_place(s, t, "_RESULT_", life);
+        if (tli_ends_as_result(t, i, is_result)) tli_send_macro_place(s, t, "_RESULT_", life);
     }
     for (i = 0; i < graph->node_count; i++) {
         tli_send_define(s, t, "_NODE_");
@@ -22826,11 +22832,9 @@ static void tli_send_code_tensors(tli_stream *s, tli_code *c) {
     int32_t first = tli_count_first_lives(&t->lifetimes, t->graph, t->plan), i;
     for (i = 0; i < t->lifetimes.count; i++) {
         const tl_lifetime *life = &t->lifetimes.items[i];
-        int32_t tensor = t->graph->nodes[life->node].first_output + life->output;
         if (life->use == TL_USE_INPUT) tli_send_code_tensor(s, c, "_INPUT_", life);
         else if (i < first) tli_send_code_tensor(s, c, "_ENTRY_", life);
-        if (life->use == TL_USE_OUTPUT && life->end_step == t->plan->step_count && c->is_result[tensor])
-            tli_send_code_tensor(s, c, "_RESULT_", life);
+        if (tli_ends_as_result(t, i, c->is_result)) tli_send_code_tensor(s, c, "_RESULT_", life);
     }
 }
 
@@ -25369,7 +25373,7 @@ static int tli_beam_read(tli_beam *b, const tl_plan *plan) {
     b->count = 1;
     for (i = plan->step_count; i-- > 0;) {
         const tl_step *step = &plan->steps[i];
-        if (step->kind <= TL_STEP_BACKWARD)
+        if (step->kind <= TL_STEP_BACKWARD && b->x.call_of[step->node] >= 0)    // -1: of a node that nobody needs
             tli_beam_append(b, b->x.call_of[step->node], step->kind);
     }
     return 1;
@@ -33427,7 +33431,6 @@ struct tl_remat_pool {
     int32_t  floor_node;         // the node that takes it; -1 = none
     int32_t  least_node;         // at which the plan of `least` peaks
     uint64_t least;              // a plan of so few bytes is known, but too long to be kept; 0 = none
-    int32_t  is_of_call;         // 1 = it ends with the call: what was asked before names no least budget
     int32_t  is_bounded;         // 1 = bounds are known well enough, and are not raised by search
     uint64_t ladder_least;       // what the search for the least budget found; 0 = it was not done to its end
     tl_plan  lowest;             // its plan; the pool may keep a cheaper one of as many bytes or fewer
@@ -33664,9 +33667,9 @@ static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, tl_r
     for (i = 0; i < graph->node_count; i++) {
         const tl_node *node = &graph->nodes[i];
         uint64_t flags = (uint64_t)node->is_input + 2 * (uint64_t)node->has_grad + 4 * (uint64_t)node->keep +
-                         8 * (uint64_t)node->once;
+                         8 * (uint64_t)node->once + 16 * (uint64_t)node->dynamic;
         tli_pool_mix(&key, (uint64_t)(uint32_t)node->input_count << 32 | (uint32_t)node->output_count);
-        tli_pool_mix(&key, flags + 16 * (uint64_t)(node->inplace + 1));
+        tli_pool_mix(&key, flags + 32 * (uint64_t)(node->inplace + 1));
         tli_pool_mix(&key, node->fwd_cost);
         tli_pool_mix(&key, node->bwd_cost);
         tli_pool_mix(&key, node->saved_bytes);
@@ -34321,9 +34324,10 @@ static void tli_once_improve(tli_once *o) {
 
 // Try every set if they are few; 1 = all were tried, so the best is the optimum.
 static int tli_once_try_all(tli_once *o) {
-    uint64_t set, sets = (uint64_t)1 << (o->rank_count < TLI_ONCE_EXACT ? o->rank_count : 0), start = o->work;
+    uint64_t set, sets, start = o->work;
     int32_t i;
     if (o->rank_count > TLI_ONCE_EXACT) return 0;
+    sets = (uint64_t)1 << o->rank_count;
     tli_zero(o->now.keep, (size_t)o->item_count);
     for (set = 0; set < sets; set++) {
         for (i = 0; i < o->rank_count; i++) o->now.keep[o->rank[i]] = set >> i & 1;
@@ -36896,7 +36900,6 @@ static tl_result tli_arena_end(tli_arena_plan *a, const tli_budget *budget, tl_r
 
 static void tli_arena_open_pool(tli_arena_plan *a) {
     tli_pool_init(&a->own, a->env, TLI_ARENA_POOL);
-    a->own.is_of_call = 1;
 }
 
 static tl_result tli_make_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
@@ -47168,7 +47171,7 @@ static void tli_cut_trace(tli_partition *p, int32_t k, tl_partition *partition) 
 
 // No cut keeps the budgets: find the least bytes, and the stage that takes them.
 static tl_result tli_cut_refuse(tli_partition *p, tl_partition *partition) {
-    uint64_t least, budget = p->desc->budget_bytes;
+    uint64_t least, budget = p->desc->ranks ? 0 : p->desc->budget_bytes;
     int32_t k = 0, i;
     tli_sentence s;
     for (i = 0; p->desc->ranks && i < p->rank_count; i++)
@@ -52545,9 +52548,10 @@ static void tli_join_sends(tli_join *j, int32_t maker) {
 
 // Add a step, unless what it makes is there, what it drops is not, or it is of another chunk or a turn.
 static void tli_join_step(tli_join *j, tl_step step) {
-    const tl_node *node = &j->graph->nodes[step.node];
+    const tl_node *node;
     int is_there, runs = step.kind < TL_STEP_BACKWARD;
     if (step.node < j->first || step.node >= j->end) return;
+    node = &j->graph->nodes[step.node];
     is_there = tli_is_all_there(j, step.node);
     if (step.kind == TL_STEP_FORWARD_SAVE && !j->has_saved[step.node]) is_there = 0;
     if (runs && (is_there || j->messages[step.node] == TLI_MESSAGE_SEND)) return;
@@ -56546,6 +56550,9 @@ TLI_IMPL void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *l
 #define TLI_HAS_SANITIZER
 #endif
 #endif
+#ifdef TLI_HAS_SANITIZER
+#include <sanitizer/asan_interface.h>
+#endif
 
 typedef struct tli_span { uint64_t start, end; } tli_span;
 
@@ -57525,16 +57532,6 @@ static tl_result tli_settle(tli_cpu *cpu, tl_range range, int writes, tli_functi
     return tli_report_late(cpu);
 }
 
-// The bytes of a guard beside the copy of a mapped range.
-static size_t tli_copy_guard_bytes(const tli_cpu *cpu) {
-#ifdef TLI_HAS_SANITIZER
-    (void)cpu;
-    return 0;
-#else
-    return (size_t)tli_guard_bytes(cpu);
-#endif
-}
-
 // Write the pattern of a guard, or compare with it. Returns 1 if it is there.
 static int tli_is_guard(char *at, size_t bytes, uint64_t key, int writes) {
     uint64_t word = 0;
@@ -57548,10 +57545,33 @@ static int tli_is_guard(char *at, size_t bytes, uint64_t key, int writes) {
     return same;
 }
 
+// An address sanitizer ends the program where a guard is accessed, until it is opened.
+static void tli_close_guards(const tli_cpu *cpu, const tli_mapping *mapping) {
+#ifdef TLI_HAS_SANITIZER
+    size_t guard = (size_t)tli_guard_bytes(cpu);
+    __asan_poison_memory_region((char *)mapping->host - guard, guard);
+    __asan_poison_memory_region((char *)mapping->host + mapping->range.bytes, guard);
+#else
+    (void)cpu;
+    (void)mapping;
+#endif
+}
+
+static void tli_open_guards(const tli_cpu *cpu, const tli_mapping *mapping) {
+#ifdef TLI_HAS_SANITIZER
+    size_t guard = (size_t)tli_guard_bytes(cpu);
+    __asan_unpoison_memory_region((char *)mapping->host - guard, guard);
+    __asan_unpoison_memory_region((char *)mapping->host + mapping->range.bytes, guard);
+#else
+    (void)cpu;
+    (void)mapping;
+#endif
+}
+
 // Make the copy of a range, as aligned as the range is, between two guards.
 static int tli_make_copy(tli_cpu *cpu, tli_mapping *mapping) {
-    size_t guard = tli_copy_guard_bytes(cpu), bytes = (size_t)mapping->range.bytes;
-    size_t alignment = guard ? (size_t)cpu->desc.alignment_bytes : 1;
+    size_t guard = (size_t)tli_guard_bytes(cpu), bytes = (size_t)mapping->range.bytes;
+    size_t alignment = (size_t)cpu->desc.alignment_bytes;
     char *base = (char *)tli_alloc(cpu->env, bytes + 2 * guard + alignment - 1);
     mapping->allocation = base;
     if (!base) return 0;
@@ -57560,12 +57580,13 @@ static int tli_make_copy(tli_cpu *cpu, tli_mapping *mapping) {
     mapping->key = tl_mix_u64(TLI_POISON, cpu->counters.map_count);
     (void)tli_is_guard(base, guard, mapping->key, 1);
     (void)tli_is_guard(base + guard + bytes, guard, ~mapping->key, 1);
+    tli_close_guards(cpu, mapping);
     return 1;
 }
 
 // What was written beside the copy of a range.
 static tl_result tli_check_copy(tli_cpu *cpu, const tli_mapping *mapping) {
-    size_t guard = tli_copy_guard_bytes(cpu);
+    size_t guard = (size_t)tli_guard_bytes(cpu);
     char *host = (char *)mapping->host;
     if (!tli_is_guard(host - guard, guard, mapping->key, 0))
         return tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_UNMAP),
@@ -57630,6 +57651,7 @@ static tl_result tli_cpu_unmap(void *self, tl_range range, tl_map_mode mode, voi
     else if (TLI_MEMCMP(tli_address(cpu, range), host, (size_t)range.bytes) != 0)
         result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_UNMAP),
                               TLI_RULE(BYTES_OF_READ_ONLY_RANGE_WERE_WRITTEN));
+    tli_open_guards(cpu, &cpu->mappings[i]);
     if (!result) result = tli_check_copy(cpu, &cpu->mappings[i]);
     tli_release(cpu->env, cpu->mappings[i].allocation);
     TLI_INVARIANT(i < cpu->mapping_count);
@@ -57857,8 +57879,10 @@ TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     if (cpu->open_count) return tli_fail_users(env, TLI_IN(FREE_CPU_BACKEND), cpu->open_count);
     tli_release(env, cpu->accounts);
 #endif
-    for (i = 0; tli_is_checked(cpu) && i < cpu->mapping_count; i++)
+    for (i = 0; tli_is_checked(cpu) && i < cpu->mapping_count; i++) {
+        tli_open_guards(cpu, &cpu->mappings[i]);
         tli_release(env, cpu->mappings[i].allocation);
+    }
     for (i = 0; i < cpu->block_count; i++) {
         tli_cpu_block *block = &cpu->blocks[i];
         if (block->alive || block->dying) {
@@ -57960,12 +57984,13 @@ static tl_result tli_cpu_open_bank(tli_cpu *cpu, void *memory, uint64_t bytes, t
 
 TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *desc, tl_backend *backend) {
     const tli_function function = TLI_IN(INIT_CPU_BACKEND);
-    uint64_t alignment = desc->alignment_bytes ? desc->alignment_bytes : 64;
+    uint64_t alignment;
     tl_result result = TL_OK;
     tli_cpu *cpu;
     int32_t k;
     TL_ASSERT(desc && backend);
     tli_zero(backend, sizeof *backend);
+    alignment = desc->alignment_bytes ? desc->alignment_bytes : 64;
     if (alignment & (alignment - 1) || alignment > SIZE_MAX / 16)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ALIGNMENT_BYTES_NOT_POWER_OF_TWO));
     if (!desc->memory && desc->memory_bytes)
@@ -60777,7 +60802,8 @@ static tli_cut tli_find_cut(const tl_run *run, int32_t id) {
     if (!binding) return cut;
     cut.whole_bytes = node->fwork_bytes;
     if (!run->inference) cut.whole_bytes = tli_larger_u64(cut.whole_bytes, node->bwork_bytes);
-    if (!run->inference) cut.whole_bytes = tli_larger_u64(cut.whole_bytes, node->saved_bytes);
+    if (!run->inference && node->saved_bytes)
+        cut.whole_bytes = tli_larger_u64(cut.whole_bytes, tli_larger_u64(node->saved_bytes, node->swork_bytes));
     for (i = 0; i < node->input_count + node->output_count; i++) {
         int32_t tensor = tli_operand_tensor(run, node, i);
         uint64_t bytes = run->graph->outputs[tensor].bytes, size = tli_element_bytes(run, tensor);
@@ -67875,7 +67901,22 @@ static tl_result tli_compare_shards(tl_run *run, int32_t *order, uint64_t *keys)
                                        TLI_RULE(VARIABLES_OVERLAP), (uint64_t)order[i], (uint64_t)order[k]);
     return TL_OK;
 }
+
+// A backward that is begun goes on beside others, which may use the bytes of its gradient: none has a shard.
+static tl_result tli_check_begun_shards(tl_run *run) {
+    int32_t i, k;
+    for (i = 0; i < run->plan.step_count && run->has_shards; i++) {
+        const tl_step step = tl_find_step(&run->plan, i);
+        for (k = 0; k < run->desc.variable_count && step.begins && step.kind == TL_STEP_BACKWARD; k++)
+            if (run->desc.variables[k].shard && tli_find_run_node(run, run->desc.variables[k].node) == step.node)
+                return tli_fail_values(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
+                                       TLI_RULE(BEGINS_SHARDED_GRADIENT), (uint64_t)i, (uint64_t)step.node);
+    }
+    return TL_OK;
+}
 #else
+static tl_result tli_check_begun_shards(tl_run *run) { (void)run; return TL_OK; }
+
 static tl_result tli_compare_shards(tl_run *run, int32_t *order, uint64_t *keys) {
     (void)run;
     (void)order;
@@ -68320,7 +68361,7 @@ static tl_result tli_support_parallelism(tl_run *run, const tl_strategy *strateg
 static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) {
     const tl_run_desc *desc = &run->desc;
     int placed = desc->plan && desc->plan->offset_count > 0;
-    if ((strategy->memory == TL_MEMORY_POOLED || strategy->memory == TL_MEMORY_CACHED) && desc->evict)
+    if (strategy->memory != TL_MEMORY_STANDARD && desc->evict)
         return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_POOLED_NEEDS_PLAN));
     if (strategy->memory == TL_MEMORY_CACHED && desc->version) {
 #ifdef TL_NO_PLANNERS
@@ -69507,6 +69548,7 @@ static tl_result tli_prepare_run(tl_run *run) {
 #endif
     if (!result) result = tli_check_in_flight(run);
     if (!result) result = tli_prepare_flights(run);
+    if (!result) result = tli_check_begun_shards(run);
     if (!result) result = tli_prepare_spilled(run);
     if (!result) result = tli_narrow_run_plan(run, tli_stays_wide(run));
     if (result) return result;
@@ -69633,7 +69675,7 @@ TLI_IMPL tl_result tl_run_forward(tl_run *run, int32_t layer) {
     if (!run->is_online || !run->owns_layers || layer < 0 || layer >= last)
         return tli_fail_layer_turn(run, TLI_IN(RUN_FORWARD));
     id = layer + 1;
-    if (!run->active && layer == 0) result = tl_start_pass(run, 0);
+    if (!run->active && layer == 0) result = tl_start_pass(run, tli_first_micro_batch(run));
     if (result) return result;
     if (run->active && run->online.next_forward == 0) run->online.next_forward = 1;  // the input
     if (!run->active || id != run->online.next_forward - run->goal_waits)

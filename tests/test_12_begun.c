@@ -1009,6 +1009,40 @@ static void refuse(bed *b, const char *schedule, tl_result code, const char *tex
     tl_free_plan(&env, &plan);
 }
 
+// A backward that is begun goes on beside others, which may use the bytes of the same range: its gradient has no shard.
+static void a_backward_that_is_begun_has_no_shard(void **state) {
+    static const char text[] =
+        "tlg 1\nnode 0 x input fwd=0 bwd=0 out=64 needs=none in=-\nnode 1 a conv fwd=1 bwd=1 out=64 needs=none in=0\n"
+        "node 2 b conv fwd=1 bwd=1 out=64 needs=none in=1\nnode 3 s loss fwd=1 bwd=1 out=4 needs=none in=2\n";
+    static const char *const schedules[] = { "F 1\nF 2\nF 3\nB 3\nB 2\nB 1\n", "F 1\nF 2 begin\nW 2\nF 3\nB 3\nB 2\nB 1\n",
+                                             "F 1\nF 2\nF 3\nB 3\nB 2 begin\nW 2\nB 1\n" };
+    static float gradient[4], shard[4];
+    static bed b;
+    tl_env env;
+    tl_graph graph;
+    int32_t k, node;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
+    for (k = 0; k < 3; k++)
+        for (node = 1; node < 3; node++) {
+            tl_variable variable = { 0, TL_VARIABLE_GRADIENT, gradient, sizeof gradient, shard };
+            int is_refused = k == 2 && node == 2;
+            tl_plan plan;
+            variable.node = node;
+            if (tl_parse_schedule(&env, schedules[k], strlen(schedules[k]), &plan)) fail_msg("%s", env.error.text);
+            bed_open(&b, &graph, 0, 0, 4);
+            b.desc.plan = &plan;
+            b.desc.variables = &variable;
+            b.desc.variable_count = 1;
+            assert_int_equal(bed_init(&b), is_refused ? TL_ERROR_UNSUPPORTED : TL_OK);
+            if (is_refused) assert_string_equal(b.env.error.text, "tl_init_run: plan: step 4 begins a backward whose gradient has a shard");
+            bed_close(&b);
+            tl_free_plan(&env, &plan);
+        }
+    tl_free_graph(&env, &graph);
+}
+
 static void a_run_refuses_what_is_not_one_call_of_one_kernel(void **state) {
     static const char text[] =
         "tlg 1\nnode 0 x input fwd=0 bwd=0 out=1024 needs=none in=-\n"
@@ -1268,6 +1302,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(each_allocation_of_init_may_fail),
         cmocka_unit_test(a_pass_is_saved_between_calls),
         cmocka_unit_test(a_pass_is_loaded_where_the_same_calls_begin),
+        cmocka_unit_test(a_backward_that_is_begun_has_no_shard),
         cmocka_unit_test(a_run_refuses_what_is_not_one_call_of_one_kernel),
         cmocka_unit_test(a_schedule_says_which_calls_begin),
         cmocka_unit_test(narrow_plans_begin_the_same_calls),

@@ -267,7 +267,6 @@ static void what_a_kernel_may_only_read_is_named(void **state) {
 static void copies_have_the_alignment_of_the_backend(void **state) {
     uint64_t alignment;
     (void)state;
-    if (SANITIZED) return;      // it ends the program at the byte
     for (alignment = 1; alignment <= 512; alignment *= 2) {
         tl_cpu_backend_desc cpu = {0};
         tl_env env = silent_env();
@@ -282,7 +281,7 @@ static void copies_have_the_alignment_of_the_backend(void **state) {
             int side;
             range.bytes = bytes;
             assert_int_equal(backend.claim(backend.self, range), TL_OK);
-            for (side = 0; side < 3; side++) {
+            for (side = 0; side < (SANITIZED ? 1 : 3); side++) {    // it ends the program at the byte
                 tl_map_mode mode = bytes & 1 ? TL_MAP_CHANGE : TL_MAP_WRITE;
                 unsigned char *at;
                 void *host;

@@ -571,6 +571,8 @@ static void what_no_range_helps_is_refused_at_init(void **state) {
           "backend: its kernels can be given at most 64 bytes at a time, and node 2 (y) has 401" },
         { "node 2 y gelu fwd=1 bwd=1 out=400 needs=in in=1 bwork=401 takes_blocks", 16, 64, "node 2 (y) has 401" },
         { "node 2 y gelu fwd=1 bwd=1 out=400 needs=in in=1 saved=68", 16, 64, "node 2 (y) has 400" },
+        { "node 2 y row fwd=1 bwd=1 out=64 needs=none in=1 saved=64 swork=401", 16, 64, "node 2 (y) has 401" },
+        { "node 2 y gelu fwd=1 bwd=1 out=400 needs=in in=1 saved=64 swork=64", 16, 64, "node 2 (y) has 400" },
         { "node 2 y gelu fwd=1 bwd=1 out=400 needs=in in=1 takes_blocks", 128, 127, "node 1 (s) has 400" },
         { "node 2 y row fwd=1 bwd=1 out=20 needs=none in=1", 16, 64,  // what it reads, not what it makes
           "node 2 (y) has 400" }

@@ -2466,6 +2466,56 @@ static void layers_by_hand_in_inference_end_with_the_last_forward(void **state) 
     bed_close(&b);
 }
 
+// What kernels of layers see.
+typedef struct layer_calls { int32_t micro_batch, count; uint64_t training_step; float gradient; } layer_calls;
+
+static tl_result note_forward(const tl_kernel_call *call, void *user) {
+    layer_calls *seen = (layer_calls *)user;
+    seen->micro_batch = call->micro_batch;
+    seen->training_step = call->step;
+    seen->count++;
+    memset(call->outputs[0].host, 0, sizeof(float));
+    return TL_OK;
+}
+
+static tl_result note_backward(const tl_kernel_call *call, void *user) {
+    layer_calls *seen = (layer_calls *)user;
+    seen->micro_batch = call->micro_batch;
+    seen->count++;
+    if (call->node == 3) seen->gradient = *(const float *)call->output_grads[0].host;
+    return TL_OK;
+}
+
+// A training step begins with its first micro-batch, whatever that one's number: its loss is scaled, and steps are counted.
+static void layers_by_hand_begin_with_the_first_micro_batch(void **state) {
+    int32_t first, pass, i;
+    (void)state;
+    for (first = 0; first < 3; first++) {
+        static bed b;
+        static tl_layer layers[3];
+        layer_calls seen = { -1, 0, 99, 0 };
+        chain_open(&b, 3, 0, layers, 0);
+        for (i = 0; i < 3; i++) {
+            layers[i].forward = note_forward;
+            layers[i].backward = note_backward;
+            layers[i].user = &seen;
+            layers[i].output_bytes = sizeof(float);
+        }
+        b.desc.first_micro_batch = first;
+        if (tl_init_layer_run(&b.env, &b.desc, layers, 3, sizeof(float), &b.run)) fail_msg("%s", b.env.error.text);
+        for (pass = 0; pass < 2; pass++) {
+            seen.gradient = 0;
+            for (i = 0; i < 3; i++) assert_int_equal(tl_run_forward(b.run, i), TL_OK);
+            for (i = 2; i >= 0; i--) assert_int_equal(tl_run_backward(b.run, i), TL_OK);
+            assert_int_equal(seen.micro_batch, first);
+            assert_int_equal(seen.training_step, pass);
+            assert_true(seen.gradient > 0.5f && seen.gradient < 1.5f);
+        }
+        assert_int_equal(seen.count, 12);
+        bed_close(&b);
+    }
+}
+
 static void layers_that_break_a_rule_are_refused(void **state) {
     static bed b;
     static tl_layer layers[4];
@@ -2876,6 +2926,13 @@ static void memory_parallelism_fusion_and_profiling_are_done_or_refused(void **s
     assert_true(report.measured_arena_bytes >= report.measured_peak_bytes && !report.cached_bytes);     // no versions
     assert_refused(&graph, tl_with_memory(single(TL_MODE_EAGER, tl_gradient_full()), TL_MEMORY_MINIMAL_PEAK), TL_ERROR_UNSUPPORTED,
                    "strategy.memory: ");
+    pooled = tl_with_memory(single(TL_MODE_HYBRID, tl_gradient_full()), TL_MEMORY_MINIMAL_PEAK);
+    strategy_open(&b, &graph, &pooled);
+    b.desc.eviction = TL_EVICTION_CALLER;
+    b.desc.evict = evict_somehow;
+    assert_int_equal(bed_init(&b), TL_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(b.env.error.text, "strategy.memory: not standard, but what evict decides"));
+    bed_close(&b);
     chain.layer_count = 4;
     chain.input_bytes = 1;
     if (tl_add_chain(&env, &chain_graph, &chain) || tl_plan_keep_all(&env, &chain_graph, 1, &plan)) fail_msg("%s", env.error.text);
@@ -3876,6 +3933,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(with_room_for_everything_nothing_runs_more_than_twice),
         cmocka_unit_test(layers_by_hand_compute_what_a_pass_computes),
         cmocka_unit_test(layers_by_hand_in_inference_end_with_the_last_forward),
+        cmocka_unit_test(layers_by_hand_begin_with_the_first_micro_batch),
         cmocka_unit_test(layers_that_break_a_rule_are_refused),
         cmocka_unit_test(checkpoints_can_be_switched_off_in_both_directions),
         cmocka_unit_test(nothing_of_an_earlier_step_is_used),

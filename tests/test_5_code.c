@@ -524,6 +524,27 @@ static void a_program_reads_like_what_it_does(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// A result that is made again while calls before may be under way has two places at the end: the one of the last.
+static void a_result_made_again_has_one_place(void **state) {
+    static const char *const schedules[] = { "F 1\nF 2\nF 3\nD 3\nF 3\n", "K 4\nF 1\nF 2\nF 3\nD 3\nF 3\n" };
+    tl_env env = silent_env();
+    tl_graph graph = graph_of(small);
+    int k;
+    (void)state;
+    for (k = 0; k < 2; k++) {
+        tl_plan plan = small_plan(&graph, schedules[k], 1);
+        const char *at;
+        code_text text;
+        int count = 0;
+        if (write_code(&env, &graph, &plan, "n", TL_CODE_CALLS, 0, &text)) fail_msg("%s", env.error.text);
+        for (at = text.header.text; (at = strstr(at, "#define N_RESULT_C_BYTES ")) != NULL; at++) count++;
+        assert_int_equal(count, 1);
+        free_text(&text);
+        tl_free_plan(NULL, &plan);
+    }
+    tl_free_graph(NULL, &graph);
+}
+
 // -- errors --
 
 static void bad_code_descs_are_refused(void **state) {
@@ -621,6 +642,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_compute_what_the_executor_computes),
         cmocka_unit_test(a_program_reads_like_what_it_does),
+        cmocka_unit_test(a_result_made_again_has_one_place),
         cmocka_unit_test(bad_code_descs_are_refused),
         cmocka_unit_test(words_of_a_table_have_at_most_32_bits),
         cmocka_unit_test(failing_sinks_and_allocators_are_reported),

@@ -249,6 +249,59 @@ static void every_set_of_small_graphs_is_compared(void **state) {
     assert_true(is_thinned() || (fits * 2 > times && dearer > 0));
 }
 
+// A chain of so many layers behind an input.
+static void chain_of(tl_random *random, int32_t layers, tl_graph *graph) {
+    int32_t i;
+    tl_init_graph(graph);
+    for (i = 0; i <= layers; i++) {
+        tl_tensor input = { i - 1, 0 };
+        uint64_t bytes = 64 * (uint64_t)random_count(random, 1, 64);
+        tl_node_desc node;
+        memset(&node, 0, sizeof node);
+        node.op = i ? "layer" : "input";
+        node.needs = i ? "in" : "none";
+        node.output_bytes = &bytes;
+        node.output_count = 1;
+        node.inputs = &input;
+        node.input_count = i > 0;
+        node.fwd_cost = node.bwd_cost = i ? (uint64_t)random_count(random, 1, 100) : 0;
+        assert_int_equal(tl_add_node(NULL, graph, &node, NULL), TL_OK);
+    }
+}
+
+// As many items as are tried in all combinations, and some more or less: what is called proven is the best of all sets.
+static void chains_about_the_limit_of_all_sets_are_compared(void **state) {
+    tl_random random = { 73 };
+    int32_t layers, tenths, proven = 0;
+    (void)state;
+    for (layers = 18; layers <= 20 - is_thinned(); layers++)
+        for (tenths = 10; tenths >= 7; tenths -= 3) {
+            tl_graph graph;
+            tl_plan all, plan;
+            tl_remat_report report;
+            tl_remat_desc desc;
+            brute_once b;
+            tl_env env;
+            tl_result result;
+            uint64_t least, cost;
+            chain_of(&random, layers, &graph);
+            assert_int_equal(tl_plan_keep_all(NULL, &graph, 0, &all), TL_OK);
+            begin_brute(&b, &graph);
+            desc = desc_of(&graph, all.peak_bytes * (uint64_t)tenths / 10 - 1, TL_REMAT_FORM_ONCE, UINT64_C(4000000000));
+            result = plan_checked(&desc, &env, &plan, &report);
+            cost = brute_force(&b, desc.budget_bytes, &least);
+            if (result) fail_msg("%s", env.error.text);
+            assert_true(report.bound_cost <= cost && cost <= plan.cost);
+            assert_true(!report.proven || plan.cost == cost);
+            proven += report.proven;
+            tl_free_plan(&env, &plan);
+            tl_free_plan(NULL, &all);
+            tl_free_graph(NULL, &graph);
+        }
+    print_message("%d proven\n", (int)proven);
+    assert_true(proven > 2);
+}
+
 static void larger_graphs_keep_the_budget_and_the_form(void **state) {
     tl_random random = { 72 };
     int times = scaled(60), i, fits = 0, never = 0;
@@ -404,6 +457,7 @@ static void every_allocation_fails_in_turn(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_set_of_small_graphs_is_compared),
+        cmocka_unit_test(chains_about_the_limit_of_all_sets_are_compared),
         cmocka_unit_test(larger_graphs_keep_the_budget_and_the_form),
         cmocka_unit_test(no_policy_that_keeps_a_set_is_cheaper),
         cmocka_unit_test(every_form_has_a_name_and_bad_ones_are_refused),

@@ -291,6 +291,9 @@ static void a_pool_of_another_graph_is_refused(void **state) {
     assert_int_equal(tl_plan_remat(&env, &desc, &plan, NULL), TL_ERROR_INVALID_ARG);
     assert_non_null(strstr(env.error.text, "tl_plan_remat: pool: it holds plans of another graph"));
     desc.inference = 0;
+    ((tl_node *)(uintptr_t)first.nodes)[2].dynamic = 1;     // what copies may compress depends on it
+    assert_int_equal(tl_plan_remat(&env, &desc, &plan, NULL), TL_ERROR_INVALID_ARG);
+    ((tl_node *)(uintptr_t)first.nodes)[2].dynamic = 0;
     desc.graph = &second;
     desc.live = 1;
     assert_int_equal(tl_plan_remat(&env, &desc, &plan, NULL), TL_ERROR_INVALID_ARG);

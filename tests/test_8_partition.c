@@ -681,6 +681,22 @@ static void wrong_fields_are_named(void **state) {
     }
 }
 
+// Where ranks have budgets of their own, the error has the smallest of these: that of the desc is not read.
+static void a_refusal_has_the_budget_of_a_rank(void **state) {
+    random_chain c;
+    tl_partition partition;
+    tl_env env = silent_env();
+    int32_t k;
+    (void)state;
+    small_chain(&c);
+    for (k = 0; k < 3; k++) c.ranks[k].budget_bytes = (uint64_t)(15 - k);
+    c.desc.ranks = c.ranks;
+    c.desc.budget_bytes = 5;
+    assert_int_equal(tl_plan_partition(&env, &c.desc, &partition), TL_ERROR_INFEASIBLE);
+    assert_int_equal(env.error.values[0], 13);
+    assert_int_equal(env.error.values[1], 20);
+}
+
 // 40 GB over 1 GB/s: half of the time of a unit of 1000 s, and 20 s for the ring of two.
 static void weights_of_any_size_are_exchanged(void **state) {
     random_chain c;
@@ -747,6 +763,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(stages_may_be_planned_by_the_planner_of_recomputation),
         cmocka_unit_test(a_thousand_ranks_are_planned),
         cmocka_unit_test(wrong_fields_are_named),
+        cmocka_unit_test(a_refusal_has_the_budget_of_a_rank),
         cmocka_unit_test(weights_of_any_size_are_exchanged),
         cmocka_unit_test(an_allocation_that_fails_is_an_error),
         cmocka_unit_test(every_kind_has_a_name_that_parses),

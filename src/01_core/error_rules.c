@@ -1085,7 +1085,7 @@
     X(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS, \
       "strategy.precision: mixed needs formats, as tl_apply_precision makes them", "") \
     X(STRATEGY_MEMORY_POOLED_NEEDS_PLAN, \
-      "strategy.memory: pooled or cached, but what evict decides cannot be placed before the pass", "") \
+      "strategy.memory: not standard, but what evict decides cannot be placed before the pass", "") \
     X(STRATEGY_MEMORY_THIS_VERSION_RUNS, \
       "strategy.memory: this version runs standard, pooled and minimal-peak", "") \
     X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \
@@ -1289,6 +1289,7 @@
     X(BEGINS_ONE_KERNEL_CALL, "plan: step %0 begins what is not one call of one kernel", "step, node") \
     X(BEGINS_RANDOM_HOOK, "plan: begins calls, but the random hook is for one call at a time", "step, node") \
     X(BEGINS_DYNAMIC_NODES, "plan: begins calls, but dynamic nodes report one call at a time", "step, node") \
+    X(BEGINS_SHARDED_GRADIENT, "plan: step %0 begins a backward whose gradient has a shard", "step, node") \
     X(BACKEND_HAS_NO_FUNCTIONS, \
       "backend: a function is missing: make it with tl_init_cpu_backend or another", "") \
     X(TABLES_TAKE_A_PLACED_PLAN, \

@@ -328,7 +328,7 @@ static void tli_cut_trace(tli_partition *p, int32_t k, tl_partition *partition) 
 
 // No cut keeps the budgets: find the least bytes, and the stage that takes them.
 static tl_result tli_cut_refuse(tli_partition *p, tl_partition *partition) {
-    uint64_t least, budget = p->desc->budget_bytes;
+    uint64_t least, budget = p->desc->ranks ? 0 : p->desc->budget_bytes;
     int32_t k = 0, i;
     tli_sentence s;
     for (i = 0; p->desc->ranks && i < p->rank_count; i++)

@@ -27,6 +27,9 @@
 #define TLI_HAS_SANITIZER
 #endif
 #endif
+#ifdef TLI_HAS_SANITIZER
+#include <sanitizer/asan_interface.h>
+#endif
 
 typedef struct tli_span { uint64_t start, end; } tli_span;
 
@@ -1006,16 +1009,6 @@ static tl_result tli_settle(tli_cpu *cpu, tl_range range, int writes, tli_functi
     return tli_report_late(cpu);
 }
 
-// The bytes of a guard beside the copy of a mapped range.
-static size_t tli_copy_guard_bytes(const tli_cpu *cpu) {
-#ifdef TLI_HAS_SANITIZER
-    (void)cpu;
-    return 0;
-#else
-    return (size_t)tli_guard_bytes(cpu);
-#endif
-}
-
 // Write the pattern of a guard, or compare with it. Returns 1 if it is there.
 static int tli_is_guard(char *at, size_t bytes, uint64_t key, int writes) {
     uint64_t word = 0;
@@ -1029,10 +1022,33 @@ static int tli_is_guard(char *at, size_t bytes, uint64_t key, int writes) {
     return same;
 }
 
+// An address sanitizer ends the program where a guard is accessed, until it is opened.
+static void tli_close_guards(const tli_cpu *cpu, const tli_mapping *mapping) {
+#ifdef TLI_HAS_SANITIZER
+    size_t guard = (size_t)tli_guard_bytes(cpu);
+    __asan_poison_memory_region((char *)mapping->host - guard, guard);
+    __asan_poison_memory_region((char *)mapping->host + mapping->range.bytes, guard);
+#else
+    (void)cpu;
+    (void)mapping;
+#endif
+}
+
+static void tli_open_guards(const tli_cpu *cpu, const tli_mapping *mapping) {
+#ifdef TLI_HAS_SANITIZER
+    size_t guard = (size_t)tli_guard_bytes(cpu);
+    __asan_unpoison_memory_region((char *)mapping->host - guard, guard);
+    __asan_unpoison_memory_region((char *)mapping->host + mapping->range.bytes, guard);
+#else
+    (void)cpu;
+    (void)mapping;
+#endif
+}
+
 // Make the copy of a range, as aligned as the range is, between two guards.
 static int tli_make_copy(tli_cpu *cpu, tli_mapping *mapping) {
-    size_t guard = tli_copy_guard_bytes(cpu), bytes = (size_t)mapping->range.bytes;
-    size_t alignment = guard ? (size_t)cpu->desc.alignment_bytes : 1;
+    size_t guard = (size_t)tli_guard_bytes(cpu), bytes = (size_t)mapping->range.bytes;
+    size_t alignment = (size_t)cpu->desc.alignment_bytes;
     char *base = (char *)tli_alloc(cpu->env, bytes + 2 * guard + alignment - 1);
     mapping->allocation = base;
     if (!base) return 0;
@@ -1041,12 +1057,13 @@ static int tli_make_copy(tli_cpu *cpu, tli_mapping *mapping) {
     mapping->key = tl_mix_u64(TLI_POISON, cpu->counters.map_count);
     (void)tli_is_guard(base, guard, mapping->key, 1);
     (void)tli_is_guard(base + guard + bytes, guard, ~mapping->key, 1);
+    tli_close_guards(cpu, mapping);
     return 1;
 }
 
 // What was written beside the copy of a range.
 static tl_result tli_check_copy(tli_cpu *cpu, const tli_mapping *mapping) {
-    size_t guard = tli_copy_guard_bytes(cpu);
+    size_t guard = (size_t)tli_guard_bytes(cpu);
     char *host = (char *)mapping->host;
     if (!tli_is_guard(host - guard, guard, mapping->key, 0))
         return tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_UNMAP),
@@ -1111,6 +1128,7 @@ static tl_result tli_cpu_unmap(void *self, tl_range range, tl_map_mode mode, voi
     else if (TLI_MEMCMP(tli_address(cpu, range), host, (size_t)range.bytes) != 0)
         result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_UNMAP),
                               TLI_RULE(BYTES_OF_READ_ONLY_RANGE_WERE_WRITTEN));
+    tli_open_guards(cpu, &cpu->mappings[i]);
     if (!result) result = tli_check_copy(cpu, &cpu->mappings[i]);
     tli_release(cpu->env, cpu->mappings[i].allocation);
     TLI_INVARIANT(i < cpu->mapping_count);
@@ -1338,8 +1356,10 @@ TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     if (cpu->open_count) return tli_fail_users(env, TLI_IN(FREE_CPU_BACKEND), cpu->open_count);
     tli_release(env, cpu->accounts);
 #endif
-    for (i = 0; tli_is_checked(cpu) && i < cpu->mapping_count; i++)
+    for (i = 0; tli_is_checked(cpu) && i < cpu->mapping_count; i++) {
+        tli_open_guards(cpu, &cpu->mappings[i]);
         tli_release(env, cpu->mappings[i].allocation);
+    }
     for (i = 0; i < cpu->block_count; i++) {
         tli_cpu_block *block = &cpu->blocks[i];
         if (block->alive || block->dying) {

@@ -80,12 +80,13 @@ static tl_result tli_cpu_open_bank(tli_cpu *cpu, void *memory, uint64_t bytes, t
 
 TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *desc, tl_backend *backend) {
     const tli_function function = TLI_IN(INIT_CPU_BACKEND);
-    uint64_t alignment = desc->alignment_bytes ? desc->alignment_bytes : 64;
+    uint64_t alignment;
     tl_result result = TL_OK;
     tli_cpu *cpu;
     int32_t k;
     TL_ASSERT(desc && backend);
     tli_zero(backend, sizeof *backend);
+    alignment = desc->alignment_bytes ? desc->alignment_bytes : 64;
     if (alignment & (alignment - 1) || alignment > SIZE_MAX / 16)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ALIGNMENT_BYTES_NOT_POWER_OF_TWO));
     if (!desc->memory && desc->memory_bytes)

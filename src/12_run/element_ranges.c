@@ -57,7 +57,8 @@ static tli_cut tli_find_cut(const tl_run *run, int32_t id) {
     if (!binding) return cut;
     cut.whole_bytes = node->fwork_bytes;
     if (!run->inference) cut.whole_bytes = tli_larger_u64(cut.whole_bytes, node->bwork_bytes);
-    if (!run->inference) cut.whole_bytes = tli_larger_u64(cut.whole_bytes, node->saved_bytes);
+    if (!run->inference && node->saved_bytes)
+        cut.whole_bytes = tli_larger_u64(cut.whole_bytes, tli_larger_u64(node->saved_bytes, node->swork_bytes));
     for (i = 0; i < node->input_count + node->output_count; i++) {
         int32_t tensor = tli_operand_tensor(run, node, i);
         uint64_t bytes = run->graph->outputs[tensor].bytes, size = tli_element_bytes(run, tensor);

@@ -383,11 +383,9 @@ static void tli_send_code_tensors(tli_stream *s, tli_code *c) {
     int32_t first = tli_count_first_lives(&t->lifetimes, t->graph, t->plan), i;
     for (i = 0; i < t->lifetimes.count; i++) {
         const tl_lifetime *life = &t->lifetimes.items[i];
-        int32_t tensor = t->graph->nodes[life->node].first_output + life->output;
         if (life->use == TL_USE_INPUT) tli_send_code_tensor(s, c, "_INPUT_", life);
         else if (i < first) tli_send_code_tensor(s, c, "_ENTRY_", life);
-        if (life->use == TL_USE_OUTPUT && life->end_step == t->plan->step_count && c->is_result[tensor])
-            tli_send_code_tensor(s, c, "_RESULT_", life);
+        if (tli_ends_as_result(t, i, c->is_result)) tli_send_code_tensor(s, c, "_RESULT_", life);
     }
 }
 

@@ -627,6 +627,13 @@ static int tli_lives_again(const tli_table *t, int32_t index) {
     return 0;
 }
 
+// Whether a lifetime is that of a result when the pass ends.
+static int tli_ends_as_result(const tli_table *t, int32_t index, const uint8_t *is_result) {
+    const tl_lifetime *life = &t->lifetimes.items[index];
+    return life->use == TL_USE_OUTPUT && life->end_step == t->plan->step_count &&
+           is_result[t->graph->nodes[life->node].first_output + life->output] && !tli_lives_again(t, index);
+}
+
 static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *is_result) {
     const tl_graph *graph = t->graph;
     int32_t i, first = tli_count_first_lives(&t->lifetimes, t->graph, t->plan);
@@ -647,12 +654,9 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
     tli_send_defined(s, t, "_TENSORS ", (uint64_t)graph->tensor_count);
     for (i = 0; i < t->lifetimes.count; i++) {
         const tl_lifetime *life = &t->lifetimes.items[i];
-        int32_t tensor = graph->nodes[life->node].first_output + life->output;
         if (life->use == TL_USE_INPUT) tli_send_macro_place(s, t, "_INPUT_", life);
         else if (i < first) tli_send_macro_place(s, t, "_ENTRY_", life);
-        if (life->use == TL_USE_OUTPUT && life->end_step == t->plan->step_count && is_result[tensor] &&
-            !tli_lives_again(t, i))
-            tli_send_macro_place(s, t, "_RESULT_", life);
+        if (tli_ends_as_result(t, i, is_result)) tli_send_macro_place(s, t, "_RESULT_", life);
     }
     for (i = 0; i < graph->node_count; i++) {
         tli_send_define(s, t, "_NODE_");

@@ -83,7 +83,7 @@ static int tli_beam_read(tli_beam *b, const tl_plan *plan) {
     b->count = 1;
     for (i = plan->step_count; i-- > 0;) {
         const tl_step *step = &plan->steps[i];
-        if (step->kind <= TL_STEP_BACKWARD)
+        if (step->kind <= TL_STEP_BACKWARD && b->x.call_of[step->node] >= 0)    // -1: of a node that nobody needs
             tli_beam_append(b, b->x.call_of[step->node], step->kind);
     }
     return 1;

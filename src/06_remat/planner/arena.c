@@ -314,7 +314,6 @@ static tl_result tli_arena_end(tli_arena_plan *a, const tli_budget *budget, tl_r
 
 static void tli_arena_open_pool(tli_arena_plan *a) {
     tli_pool_init(&a->own, a->env, TLI_ARENA_POOL);
-    a->own.is_of_call = 1;
 }
 
 static tl_result tli_make_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {

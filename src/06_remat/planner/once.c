@@ -539,9 +539,10 @@ static void tli_once_improve(tli_once *o) {
 
 // Try every set if they are few; 1 = all were tried, so the best is the optimum.
 static int tli_once_try_all(tli_once *o) {
-    uint64_t set, sets = (uint64_t)1 << (o->rank_count < TLI_ONCE_EXACT ? o->rank_count : 0), start = o->work;
+    uint64_t set, sets, start = o->work;
     int32_t i;
     if (o->rank_count > TLI_ONCE_EXACT) return 0;
+    sets = (uint64_t)1 << o->rank_count;
     tli_zero(o->now.keep, (size_t)o->item_count);
     for (set = 0; set < sets; set++) {
         for (i = 0; i < o->rank_count; i++) o->now.keep[o->rank[i]] = set >> i & 1;

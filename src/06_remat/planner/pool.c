@@ -32,7 +32,6 @@ struct tl_remat_pool {
     int32_t  floor_node;         // the node that takes it; -1 = none
     int32_t  least_node;         // at which the plan of `least` peaks
     uint64_t least;              // a plan of so few bytes is known, but too long to be kept; 0 = none
-    int32_t  is_of_call;         // 1 = it ends with the call: what was asked before names no least budget
     int32_t  is_bounded;         // 1 = bounds are known well enough, and are not raised by search
     uint64_t ladder_least;       // what the search for the least budget found; 0 = it was not done to its end
     tl_plan  lowest;             // its plan; the pool may keep a cheaper one of as many bytes or fewer
@@ -269,9 +268,9 @@ static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, tl_r
     for (i = 0; i < graph->node_count; i++) {
         const tl_node *node = &graph->nodes[i];
         uint64_t flags = (uint64_t)node->is_input + 2 * (uint64_t)node->has_grad + 4 * (uint64_t)node->keep +
-                         8 * (uint64_t)node->once;
+                         8 * (uint64_t)node->once + 16 * (uint64_t)node->dynamic;
         tli_pool_mix(&key, (uint64_t)(uint32_t)node->input_count << 32 | (uint32_t)node->output_count);
-        tli_pool_mix(&key, flags + 16 * (uint64_t)(node->inplace + 1));
+        tli_pool_mix(&key, flags + 32 * (uint64_t)(node->inplace + 1));
         tli_pool_mix(&key, node->fwd_cost);
         tli_pool_mix(&key, node->bwd_cost);
         tli_pool_mix(&key, node->saved_bytes);

@@ -287,9 +287,10 @@ static void tli_join_sends(tli_join *j, int32_t maker) {
 
 // Add a step, unless what it makes is there, what it drops is not, or it is of another chunk or a turn.
 static void tli_join_step(tli_join *j, tl_step step) {
-    const tl_node *node = &j->graph->nodes[step.node];
+    const tl_node *node;
     int is_there, runs = step.kind < TL_STEP_BACKWARD;
     if (step.node < j->first || step.node >= j->end) return;
+    node = &j->graph->nodes[step.node];
     is_there = tli_is_all_there(j, step.node);
     if (step.kind == TL_STEP_FORWARD_SAVE && !j->has_saved[step.node]) is_there = 0;
     if (runs && (is_there || j->messages[step.node] == TLI_MESSAGE_SEND)) return;

@@ -37,7 +37,7 @@ static tl_result tli_support_parallelism(tl_run *run, const tl_strategy *strateg
 static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) {
     const tl_run_desc *desc = &run->desc;
     int placed = desc->plan && desc->plan->offset_count > 0;
-    if ((strategy->memory == TL_MEMORY_POOLED || strategy->memory == TL_MEMORY_CACHED) && desc->evict)
+    if (strategy->memory != TL_MEMORY_STANDARD && desc->evict)
         return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_POOLED_NEEDS_PLAN));
     if (strategy->memory == TL_MEMORY_CACHED && desc->version) {
 #ifdef TL_NO_PLANNERS
@@ -1224,6 +1224,7 @@ static tl_result tli_prepare_run(tl_run *run) {
 #endif
     if (!result) result = tli_check_in_flight(run);
     if (!result) result = tli_prepare_flights(run);
+    if (!result) result = tli_check_begun_shards(run);
     if (!result) result = tli_prepare_spilled(run);
     if (!result) result = tli_narrow_run_plan(run, tli_stays_wide(run));
     if (result) return result;
@@ -1350,7 +1351,7 @@ TLI_IMPL tl_result tl_run_forward(tl_run *run, int32_t layer) {
     if (!run->is_online || !run->owns_layers || layer < 0 || layer >= last)
         return tli_fail_layer_turn(run, TLI_IN(RUN_FORWARD));
     id = layer + 1;
-    if (!run->active && layer == 0) result = tl_start_pass(run, 0);
+    if (!run->active && layer == 0) result = tl_start_pass(run, tli_first_micro_batch(run));
     if (result) return result;
     if (run->active && run->online.next_forward == 0) run->online.next_forward = 1;  // the input
     if (!run->active || id != run->online.next_forward - run->goal_waits)
