@@ -832,6 +832,57 @@ static void quotients_round_as_they_are_told(void **state) {
     assert_int_equal(tli_divide_by_f64(10, 0.75, 0), 13);
 }
 
+// Points in any order, of searches that may miss the best: what stays are those that no other one is as good as, each with its own
+// schemes.
+static void a_front_keeps_what_no_other_point_is_as_good_as(void **state) {
+    enum { POINTS = 12, BYTES = 3 };
+    tl_random random = { 91 };
+    int round, rounds = scaled(2000), dropped = 0;
+    (void)state;
+    for (round = 0; round < rounds; round++) {
+        tl_front_point points[POINTS];
+        uint8_t schemes[POINTS * BYTES], closed[POINTS], at_hand[BYTES];
+        uint64_t loss[POINTS], cost[POINTS];
+        int32_t rows[POINTS], i, k, expected = 0;
+        tli_choice_desc desc;
+        tli_choice x;
+        tli_choice_points f;
+        memset(&desc, 0, sizeof desc);
+        memset(&x, 0, sizeof x);
+        memset(&f, 0, sizeof f);
+        desc.node_count = BYTES;
+        x.desc = &desc;
+        x.schemes = at_hand;
+        f.x = &x;
+        f.points = points;
+        f.schemes = schemes;
+        f.rows = rows;
+        f.closed = closed;
+        f.limit = POINTS;
+        for (i = 0; i < POINTS; i++) {
+            tli_choice_point point;
+            loss[i] = point.limited = tl_next_random_below(&random, 10);
+            cost[i] = point.value = tl_next_random_below(&random, 10);
+            memset(at_hand, i, BYTES);
+            tli_choice_add_point(&f, point, cost[i]);
+        }
+        for (i = 0; i < POINTS; i++) {      // of equal ones the first counts
+            int stays = 1;
+            for (k = 0; k < POINTS && stays; k++)
+                stays = k == i || loss[k] > loss[i] || cost[k] > cost[i] || (loss[k] == loss[i] && cost[k] == cost[i] && k > i);
+            expected += stays;
+        }
+        assert_int_equal(f.count, expected);
+        dropped += POINTS - expected;
+        for (i = 0; i < f.count; i++) {
+            uint8_t of = schemes[rows[i] * BYTES];
+            assert_true(rows[i] < f.count && of < POINTS && points[i].loss == loss[of] && points[i].cost == cost[of]);
+            assert_true(!i || (points[i - 1].loss < points[i].loss && points[i - 1].cost > points[i].cost));
+        }
+    }
+    assert_true(dropped > rounds);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_choices_are_what_brute_force_says),
@@ -851,6 +902,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(every_allocation_fails_in_turn),
         cmocka_unit_test(what_is_not_possible_names_the_nearest_limit),
         cmocka_unit_test(a_wide_graph_says_what_was_found),
+        cmocka_unit_test(a_front_keeps_what_no_other_point_is_as_good_as),
         cmocka_unit_test(quotients_round_as_they_are_told),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);

@@ -136,12 +136,32 @@ typedef struct tli_choice_points {
     uint64_t        least_loss;       // the least loss of any choice that was found
 } tli_choice_points;
 
-// Insert the schemes at hand as a point. Returns 0 = no room, or dominated by a neighbour.
+// Take a point out. The rows that are left stay 0 .. count - 1.
+static void tli_choice_drop_point(tli_choice_points *f, int32_t at) {
+    size_t bytes = (size_t)f->x->desc->node_count;
+    int32_t row = f->rows[at], i;
+    f->count--;
+    for (i = at; i < f->count; i++) {
+        f->points[i] = f->points[i + 1];
+        f->rows[i] = f->rows[i + 1];
+        f->closed[i] = f->closed[i + 1];
+    }
+    for (i = 0; i < f->count; i++) {
+        if (f->rows[i] != f->count) continue;
+        tli_copy(f->schemes + (size_t)row * bytes, f->schemes + (size_t)f->count * bytes, bytes);
+        f->rows[i] = row;
+    }
+}
+
+// Insert the schemes at hand as a point, in the place of those that are no better in loss and in cost. Returns 0 =
+// no room, or another point is no worse.
 static int tli_choice_add_point(tli_choice_points *f, tli_choice_point point, uint64_t bound) {
     int32_t at = 0, i;
     while (at < f->count && f->points[at].loss < point.limited) at++;
-    if (f->count == f->limit || (at && f->points[at - 1].cost <= point.value)) return 0;
-    if (at < f->count && (f->points[at].loss == point.limited || f->points[at].cost >= point.value)) return 0;
+    if (at && f->points[at - 1].cost <= point.value) return 0;
+    if (at < f->count && f->points[at].loss == point.limited && f->points[at].cost <= point.value) return 0;
+    while (at < f->count && f->points[at].cost >= point.value) tli_choice_drop_point(f, at);
+    if (f->count == f->limit) return 0;
     for (i = f->count++; i > at; i--) {
         f->points[i] = f->points[i - 1];
         f->rows[i] = f->rows[i - 1];
@@ -277,7 +297,7 @@ static tl_result tli_choice_search_front(tli_choice_points *f) {
         if (widest < 0) break;
         most = f->points[widest].loss;
         result = tli_choice_search_point(f, 0, most + (f->points[widest + 1].loss - most) / 2, share);
-        if (f->count == before) f->closed[widest] = 1;
+        if (f->count <= before && widest < f->count) f->closed[widest] = 1;
     }
     return result;
 }
