@@ -840,7 +840,7 @@ static void a_front_keeps_what_no_other_point_is_as_good_as(void **state) {
     int round, rounds = scaled(2000), dropped = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
-        tl_front_point points[POINTS];
+        tli_front_point points[POINTS];
         uint8_t schemes[POINTS * BYTES], closed[POINTS], at_hand[BYTES];
         uint64_t loss[POINTS], cost[POINTS];
         int32_t rows[POINTS], i, k, expected = 0;
