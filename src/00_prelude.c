@@ -37,8 +37,8 @@
 #include <unistd.h>
 #endif
 #endif
-// The clock of the CPU backend: that of the system. Linux has it in strict modes of C as well, which hide it.
-// Windows has it where <windows.h> was included before.
+// The clock of the CPU backend: that of the system. Strict modes of C hide its declaration in <time.h>; on
+// Linux it is declared here then. Windows has it where <windows.h> was included before.
 #if !defined(TL_NO_CLOCK) && !defined(TL_ONLY_TABLES) && (!defined(__STDC_HOSTED__) || __STDC_HOSTED__)
 #if defined(_WIN32)
 #ifdef _WINDOWS_

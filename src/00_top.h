@@ -52,11 +52,11 @@
        TL_NO_STDIO                  drops functions that open files; nothing else uses stdio
        TL_NO_THREADS                no built-in lock; the caller may still give one
        TL_NO_CHECKS                 drops the checked and the deferred CPU backend, which are for tests, and
-                                    the comparison of the ranges of tl_run_desc.variables
+                                    all checks of tl_run_desc.variables
        TL_NO_CLOCK                  drops the system's clock: the CPU backend has that of its desc or none
-       TL_NO_PLANNERS               drops what makes plans: checkpoint configs, kept sets, Revolve,
-                                    [6], [9], [7] except quantisation and loss scales, and their inputs:
-                                    layers, statistics, fusion, measured devices; plans made
+       TL_NO_PLANNERS               drops what makes plans: checkpoint configs, kept sets, Revolve, banks,
+                                    [6], [8], [9], [7] except quantisation and loss scales, and their
+                                    inputs: layers, statistics, fusion, measured devices; plans made
                                     elsewhere and online runs remain
        TL_NO_PRECISION              drops [7], quantisation of one tensor too, and [9]; runs of one
                                     precision remain, formats and a loss scaler are refused
@@ -67,7 +67,7 @@
        TL_NO_CODECS                 drops compression: f16, bf16 and q8 are refused wherever something
                                     would convert to them, and so is a plan that compresses
        TL_NO_ACCOUNTS               drops accounts: runs and managers may share a backend only if one
-                                    of them works at a time; the caller frees them before it
+                                    of them works at a time; the caller frees all of them before the backend
        TL_NO_TEXT                   drops printing, parsing, JSON and pictures; error text stays, names
                                     may hold any byte beyond ASCII
        TL_NO_TRACE                  drops [13]
@@ -79,7 +79,8 @@
                                     checked. Sets TL_NO_PLANNERS, TL_NO_ONLINE,
                                     TL_NO_PRECISION, TL_NO_CODECS, TL_NO_ACCOUNTS, TL_NO_CHECKS, TL_NO_TEXT and
                                     TL_NO_TRACE; see [12]
-       TL_OLD_NAMES                 the names of 0.4 and before for what has another one, for this release only
+       TL_OLD_NAMES                 adds the names of 0.4 and before for what has a new name; the next
+                                    release drops them
        TL_SMALL_SIZES               TL_ONLY_TABLES with sizes and offsets of 32 bits; a run of what does not fit
                                     them is refused
 
@@ -110,7 +111,8 @@
 */
 #ifndef TL_STRATEGY_H
 
-// Options that options set. They are the same in every file that includes this one, as types depend on these.
+// Options that other options set. Every file that includes this header must define the same options, because
+// types depend on them.
 #if defined(TL_SMALL_SIZES) && !defined(TL_ONLY_TABLES)
 #define TL_ONLY_TABLES
 #endif

@@ -40,7 +40,7 @@
 #define tl_recompute_policy_none      tl_policy_none
 #define tl_recompute_policy_selective tl_policy_selective
 #define tl_recompute_policy_every_n   tl_policy_every_n
-#define tl_check_recompute_policy     tl_check_policy       // every-n 0 passes here; who takes it refuses it
+#define tl_check_recompute_policy     tl_check_policy       // every-n 0 passes; tl_plan_policy alone takes it
 #define tl_name_recompute_policy      tl_name_policy        // "all" is "keep-all"
 #define tl_parse_recompute_policy     tl_parse_policy       // likewise
 

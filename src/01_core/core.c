@@ -69,8 +69,9 @@ static size_t tli_whole_characters(const char *text, size_t length) {
 }
 
 #ifndef TL_NO_TEXT
-// Whether a character may stand in a name: no control character, no space of any width, and no character that
-// is invisible or changes the direction of the text, with which two names could look the same.
+// Whether a character may stand in a name: no control character, no space of any width, and of U+00AD, U+180E,
+// U+FEFF and U+2000 to U+206F none that is invisible or changes the direction of the text, with which two names
+// could look the same.
 static int tli_is_visible(uint32_t code) {
     if (code <= ' ' || (code >= 0x7f && code <= 0xa0) || code == 0xad) return 0;
     if (code == 0x1680 || code == 0x180e || code == 0x3000 || code == 0xfeff) return 0;
@@ -82,7 +83,7 @@ static int tli_is_visible(uint32_t code) {
 
 // -- checked arithmetic --
 //
-// Each function returns 1 and the result, or 0 if the result does not fit 64 bits.
+// tli_add_u64 and tli_mul_u64 return 1 and the result, or 0 if the result does not fit 64 bits.
 
 static uint64_t tli_larger_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 

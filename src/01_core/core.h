@@ -100,9 +100,9 @@ TLDEF int         tl_version(void);                 // TL_VERSION of the compile
 TLDEF const char *tl_name_result(tl_result result);  // "no memory"; "?" out of range
 TLDEF const char *tl_explain_result(tl_result result);  // "the allocator or the backend has none left"
 
-// Find the least budget in bytes that an error names: of TL_ERROR_INFEASIBLE and TL_ERROR_OVER_BUDGET, where
-// it is known; of a limit on the device base_bytes included. UINT64_MAX for every other error, and where it
-// does not fit 64 bits.
+// Find the least budget in bytes that a TL_ERROR_INFEASIBLE or TL_ERROR_OVER_BUDGET names. It includes
+// base_bytes unless tl_find_limit says a limit of the host or memory_fraction. UINT64_MAX where it is not known
+// or does not fit 64 bits, and for every other error.
 TLDEF uint64_t tl_find_least_budget(const tl_error *error);
 
 // Find which limit that least budget is for: raise this one and try again. TL_LIMIT_BUDGET for every other
@@ -122,16 +122,19 @@ TLDEF size_t tl_explain_error(const tl_error *error, char *buf, size_t size);
 
 // Make an env whose memory is one block of the caller: nothing calls malloc after this.
 //
+//   env      must be valid before the call (all-zero is), because it receives the error; overwritten on success
 //   memory   must outlive the env; the bookkeeping lives inside it
+//   bytes    of memory
 //
 // Allocation takes the first free piece that is large enough; adjacent free pieces are joined.
-// Errors:  TL_ERROR_INVALID_ARG: memory too small for the bookkeeping (64 bytes).
-// Cost:    O(free pieces) per allocation.
+// Errors:  TL_ERROR_INVALID_ARG: memory too small for the bookkeeping (64 bytes where it is aligned to 16).
+// Cost:    O(pieces), free and in use, per allocation and per release.
 // Threads: one env per thread.
 TLDEF tl_result tl_init_arena(tl_env *env, void *memory, size_t bytes);
 
 // Measure an arena env: the bytes in use now, and the most in use so far, bookkeeping included.
 //
+//   env                      made by tl_init_arena; any other asserts
 //   used_bytes, peak_bytes   may be NULL
 TLDEF void tl_measure_arena(const tl_env *env, size_t *used_bytes, size_t *peak_bytes);
 
@@ -168,7 +171,8 @@ TLDEF uint64_t tl_next_random(tl_random *random);        // uniform in 0 .. 2^64
 TLDEF double   tl_next_random_ratio(tl_random *random);  // uniform in [0, 1), 53 bits
 TLDEF uint64_t tl_next_random_below(tl_random *random, uint64_t limit);  // uniform in 0 .. limit-1; 0 for 0
 
-// Mix two numbers into one: the counter-based generator behind seeds that repeat.
+// Mix two numbers into one whose bits look random: the same two give the same one on every machine. With a seed
+// and a counter it is a generator without state.
 TLDEF uint64_t tl_mix_u64(uint64_t a, uint64_t b);
 
 // -- services for backends --

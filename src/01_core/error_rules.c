@@ -201,9 +201,10 @@
 //
 //     node, line      the number of the node, or of the view, and the line of the text being read (0 = no text)
 //     line, column    of the text being read, from 1
-//     step, node      of a plan; step is the number of steps after the last one, node is none without a step
+//     step, node      of a plan; for a rule of the end, step is the number of steps; node may be none
 //     step, tensor    the second is a place in the graph's outputs
-//     budget, least budget    the limit that was exceeded and the least that would do, both with the base
+//     budget, least budget    the limit that was exceeded and the least that would do, both with base_bytes
+//                             unless the limit is one of the host or memory_fraction
 //     result          a tl_result
 //     .. as f64 bits  the bytes of a double
 //

@@ -62,7 +62,7 @@ static void tli_put_text(tli_sentence *s, const char *text) {
     tli_put(&s->text, text);
 }
 
-// The same with the name of a limit, which becomes part of the site.
+// The same with the field of a limit; the limit becomes part of the site.
 static void tli_put_limit(tl_env *env, tli_sentence *s, tl_limit limit) {
     if (env) env->error.site |= (uint32_t)limit << 24;
     tli_put_text(s, tli_limit_fields[limit]);
@@ -106,8 +106,8 @@ TLI_IMPL tl_result tl_record_error(tl_env *env, tl_result code, const char *func
     return tli_end_error(env, &s, code);
 }
 
-// Tell whether the values of a rule are a budget and the least one that would do. Its sentence begins with the
-// limit.
+// Tell whether the values of a rule are a budget and the least one that would do. The sentence of such a rule
+// begins with the field of the limit, as its first %s or spelled out.
 static int tli_names_budget(uint32_t rule) {
     return rule == TLI_RULE_BUDGET_BYTES_DO_NOT_FIT_OF_ARE_IN_USE ||
            rule == TLI_RULE_LEAST_THAT_WORKS_IS_BYTES ||
@@ -212,8 +212,9 @@ typedef struct tli_quiet {
     void   (*log)(void *user, const char *text);
 } tli_quiet;
 
-// What a hook of the caller's said while it ran, which is kept in the sentence about its failure. It is called
-// between the two.
+// A hook of the caller runs between these two calls. If it fails, the code is always TL_ERROR_KERNEL, and where
+// a function of the library that the hook called failed on this env, that sentence is put behind the one about
+// the hook. If it does not fail, and no such function did, the env's error code is as it was before.
 static tl_result tli_begin_hook(tl_env *env) {
     tl_result before = env ? env->error.code : TL_OK;
     if (env) env->error.code = TL_OK;
@@ -238,7 +239,7 @@ static tl_result tli_end_hook(tl_env *env, tl_result before, tl_result result, t
 }
 
 #ifndef TL_ONLY_TABLES
-// A sink of the caller's that takes no more.
+// Record that a sink of the caller returned an error after it took `sent` bytes, and return that error.
 static tl_result tli_fail_sink(tl_env *env, tl_result result, tli_function function, uint64_t sent) {
     tli_sentence s = tli_begin_error(env, result, function, TLI_RULE(SINK_STOPPED_WITH_AFTER_BYTES),
                                      (uint64_t)result, sent);

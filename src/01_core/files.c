@@ -7,10 +7,12 @@
 // takes its name when it is whole:
 //
 //     path --follow links--> target   a file, or nothing: target.tl_tmp, made anew --> renamed to target
-//                                     anything else, or open already: written as it is
+//                                     anything else, or below /proc/ or /dev/fd/: written as it is
 //
 // The temporary file is made exclusively, so that nobody can put a link in its place. It has the mode and,
-// where that is allowed, the owner of what it replaces. Other hard links to that keep the old content.
+// where that is allowed, the owner of what it replaces. Other hard links to the replaced file keep the old
+// content. Without POSIX (TLI_POSIX_FILES) links are not followed, every path gets a temporary file with a mode
+// and an owner of its own, and another process could make that file first.
 
 static tl_result tli_fail_path(tl_env *env, tl_result code, tli_function function, tli_rule rule,
                                const char *path) {
@@ -56,8 +58,8 @@ static tl_result tli_read_file(tl_env *env, tli_function function, const char *p
 
 #define TLI_PATH_LIMIT 472
 #define TLI_FILE_SUFFIX ".tl_tmp"
-#define TLI_FILE_PARTS 1000         // temporary files of one name that may have been left behind
-#define TLI_FILE_IN_PLACE (-1)      // tl_file_sink.part
+#define TLI_FILE_PARTS 1000         // names tried for a temporary file: .tl_tmp, .tl_tmp1, ... .tl_tmp999
+#define TLI_FILE_IN_PLACE (-1)      // tl_file_sink.part: there is no temporary file
 
 // The path of the temporary file.
 static void tli_find_part_path(const tl_file_sink *file, char *part, size_t size) {
@@ -84,7 +86,8 @@ static int tli_begins_with(const char *text, const char *prefix) {
     return !*prefix;
 }
 
-// What is neither a file nor absent is written in place, and so is what is open already, like /dev/stdout.
+// What is neither a file nor absent is written in place, and so is what a path below /proc/ or /dev/fd/ names:
+// a descriptor that is open already. /dev/stdout is a link to such a path.
 static int tli_is_in_place(const char *path) {
     struct stat now;
     return tli_begins_with(path, "/proc/") || tli_begins_with(path, "/dev/fd/") ||
@@ -126,7 +129,7 @@ static FILE *tli_make_part(tl_file_sink *file) {
         if (number >= 0 || errno != EEXIST) break;
     }
     if (number < 0) return NULL;
-    if (exists) unused = (fchown)(number, now.st_uid, now.st_gid);    // those of others only with privileges
+    if (exists) unused = (fchown)(number, now.st_uid, now.st_gid);    // may fail where the owner is another
     if (exists) unused += (fchmod)(number, now.st_mode & 07777);
     (void)unused;
     stream = (fdopen)(number, "wb");
@@ -147,7 +150,7 @@ static FILE *tli_open_target(tl_file_sink *file) {
 // Bring what was written to the disk; 0 = it did not get there.
 static int tli_sync_file(FILE *stream) { return fflush(stream) == 0 && (fsync)((fileno)(stream)) == 0; }
 
-// The same of the name, which a folder has.
+// Bring the name of a file, which stands in its folder, to the disk. A failure is not reported.
 static void tli_sync_folder(const char *path) {
     char folder[TLI_PATH_LIMIT + 2] = ".";
     size_t length = tli_text_length(path);

@@ -12,8 +12,8 @@ static void tli_release(tl_env *env, void *ptr) {
     else TL_FREE(env ? env->user : NULL, ptr);
 }
 
-// Allocate a zeroed array. NULL if there is no memory, the size overflows or items have none; never NULL for
-// 0 items, so that NULL always means failure.
+// Allocate a zeroed array. NULL if there is no memory, the size overflows or item_bytes is 0; never NULL for 0
+// items, so that NULL always means failure.
 static void *tli_alloc_array(tl_env *env, uint64_t count, size_t item_bytes) {
     uint64_t bytes;
     void *array;
@@ -73,7 +73,8 @@ static void tli_sort_u64(uint64_t *items, size_t count) {
 #endif
 
 #ifndef TL_NO_PLANNERS
-// a / b with 32 bits behind the point, as far as 63 bits go.
+// a / b in units of 2^-32, at most 2^63 - 1. Of a b above 2^32 only the 32 highest bits count, and a is shifted
+// alike; 0 counts as 1.
 static uint64_t tli_fixed_ratio(uint64_t a, uint64_t b) {
     int32_t shift = tli_log2_u64(b) > 31 ? tli_log2_u64(b) - 31 : 0;
     a >>= shift;

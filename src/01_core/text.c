@@ -36,13 +36,13 @@ static size_t tli_number_length(const char *text, size_t length) {
 #endif
 
 #if !defined(TL_NO_PLANNERS) && (!defined(TL_NO_TEXT) || !defined(TL_NO_PRECISION))
-// only checkpoint configs and losses are printed and read as fractions
+// only checkpoint configs of [5], precisions of [7] and recommendations of [9] are printed or read as fractions
 // -- fractions as text --
 //
 // Conversions use exact big integers, so every platform prints the same digits and reads the same
 // double.
 
-#define TLI_BIG_LIMBS 128  // 4096 bits: the largest number that occurs, 10^1131, has 3758
+#define TLI_BIG_LIMBS 128  // 4096 bits: no number that occurs is above 10^1131, which has 3758
 
 typedef struct tli_big {
     int32_t  count;  // limbs in use, lowest first; the highest is not 0
@@ -465,7 +465,7 @@ static int32_t tli_count_characters(const char *text, int32_t limit) {
 // The caller asks for one value after the other. The grammar is that of RFC 8259, without
 // extensions. The first error is kept in `result`; after it every loop ends and every value is 0.
 //
-//     tli_json j = tli_json_open(env, "tl_parse_x", text, length);
+//     tli_json j = tli_json_open(env, TLI_IN(PARSE_X), text, length);
 //     if (tli_json_enter(&j, '{'))
 //         while ((key = tli_json_next_key(&j, keys, 2, &seen)) >= 0)   // unknown keys are skipped
 //             if (key == 0) x->count = tli_json_u64(&j);
@@ -846,7 +846,7 @@ static uint64_t tli_scale_bytes_to(uint64_t bytes, int unit, uint64_t factor) {
     return whole * factor + (bits ? (rest * factor + (UINT64_C(1) << (bits - 1))) >> bits : 0);
 }
 
-// Send a size with three significant digits: 1.25 MiB, 12.0 MiB, 823 KiB.
+// Send a size with three significant digits: 1.25 MiB, 12.0 MiB, 823 KiB; 1000 to 1023 and bytes are whole.
 static void tli_send_size(tli_stream *s, uint64_t bytes) {
     int unit = tli_find_byte_unit(bytes), places = 2;
     uint64_t value = tli_scale_bytes_to(bytes, unit, 100);

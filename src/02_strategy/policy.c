@@ -58,7 +58,7 @@ TLI_IMPL int tl_find_policy(const tl_strategy *strategy, tl_policy *policy) {
 #define TLI_POLICY(id) (UINT32_C(1) << TL_POLICY_##id)  // a kind in a set of kinds
 #define TLI_POLICIES_ALL ((UINT32_C(1) << TL_POLICY_COUNT) - 1)
 
-// Refuse a kind that there is not, and one that is not in the set: `others` is the rule that lists those.
+// Refuse a kind that does not exist or is not in the set `kinds`, with the sentence of the rule `others`.
 static tl_result tli_check_policy_kind(tl_env *env, tli_function function, tl_policy_kind kind,
                                        uint32_t kinds, tli_rule others) {
     if ((uint32_t)kind < (uint32_t)TL_POLICY_COUNT && kinds >> kind & 1) return TL_OK;
@@ -104,8 +104,9 @@ static tl_result tli_check_fraction(tl_env *env, tli_function function, const tl
 // Check kind and parameters.
 //
 //   kinds         the set of those that the function takes
-//   others        the rule that the others break
-//   layer_count   of the graph: listed layers are below it, a fraction is of so many; 0 = it is not known
+//   others        the rule that all other kinds break
+//   layer_count   of the graph: listed layers must be below it, the layer_count of a fraction must be equal to
+//                 it; 0 = not known: neither is compared with it
 static tl_result tli_check_policy(tl_env *env, tli_function function, const tl_policy *policy, uint32_t kinds,
                                   tli_rule others, uint64_t layer_count) {
     tl_result result = tli_check_policy_kind(env, function, policy->kind, kinds, others);

@@ -501,7 +501,7 @@ static int tli_read_parallelism(tli_reader *r, tl_parallelism *parallelism) {
         && !more && tli_ends_line(r);
 }
 
-// Read a summary. Returns NULL, or what is wrong with the current line of the reader.
+// Read a summary. Returns TLI_NO_RULE, or what is wrong with the current line of the reader.
 static tli_rule tli_read_strategy(tli_reader *r, tl_strategy *s) {
     tli_word word;
     int32_t value;

@@ -84,7 +84,7 @@ typedef struct tl_strategy {
     tl_memory      memory;            // 0 = standard
     tl_parallelism parallelism;       // 0 = none
     int32_t        enable_fusion;     // 0 = off; 1 = chains of elementwise nodes that take blocks run as one
-    int32_t        enable_profiling;  // 0 = off
+    int32_t        enable_profiling;  // 0 = off; 1 = a run times every step, as with tl_run_desc.profiling
 } tl_strategy;
 
 // Make a gradient value: none, all that backward reads kept, checkpointed, or in micro-batches.
@@ -107,7 +107,7 @@ TLDEF tl_strategy tl_strategy_training(void);          // lazy, gradients, f32, 
 TLDEF tl_strategy tl_strategy_inference(void);         // eager, forward only, f32, cached, automatic, fused
 TLDEF tl_strategy tl_strategy_memory_efficient(void);  // hybrid, checkpointed 10, mixed, minimal peak
 TLDEF tl_strategy tl_strategy_high_throughput(void);   // lazy, forward only, f32, pooled, data over 4, fused
-TLDEF tl_strategy tl_strategy_debug(void);             // eager, full gradients, full, standard, profiled
+TLDEF tl_strategy tl_strategy_debug(void);             // eager, gradients, full precision, standard, timed
 
 // Return a copy of the strategy with one field changed.
 TLDEF tl_strategy tl_with_mode(tl_strategy strategy, tl_mode mode);
@@ -119,7 +119,8 @@ TLDEF tl_strategy tl_with_fusion(tl_strategy strategy, int32_t on);
 TLDEF tl_strategy tl_with_profiling(tl_strategy strategy, int32_t on);
 
 // Tell a property of a strategy: 1 or 0. The find functions return 0, and set the out value to 0,
-// if the strategy has no such number.
+// if the strategy has no such number; where it is checkpointed, tl_find_checkpoint_interval returns 1, also
+// with an interval of 0 (the planner's optimum).
 TLDEF int tl_computes_gradients(const tl_strategy *strategy);
 TLDEF int tl_uses_checkpointing(const tl_strategy *strategy);
 TLDEF int tl_is_inference_mode(const tl_strategy *strategy);
@@ -140,13 +141,14 @@ TLDEF tl_result tl_check_strategy(tl_env *env, const tl_strategy *strategy);
 
 // Pick a strategy from four numbers, by the seed's rule of thumb.
 //
-//   batch_size, model_mib, available_mib   > 0; their product may not overflow
+//   batch_size, model_mib, available_mib   > 0; batch_size x model_mib must fit 64 bits
+//   training                               1 = gradients are computed, 0 = inference
 //
 // pressure = model_mib x batch_size / available_mib. Training: above 0.8 checkpointed every 5, else
 // batches of 64 and more accumulated over 4, else plain. Inference: batches of 32 and more get high
-// throughput. Limits: the rule scales the weights with the batch, which they do not do; it ignores
-// activations and optimizer state, and for inference memory altogether. A planner that knows the
-// graph is better.
+// throughput, smaller ones the preset inference. Limits: the rule scales the weights with the batch, which they
+// do not do; it ignores activations and optimizer state, and for inference memory altogether. A planner that
+// knows the graph is better.
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW; *strategy is all zero then.
 TLDEF tl_result tl_recommend_quick(tl_env *env, uint64_t batch_size, uint64_t model_mib,
                                    uint64_t available_mib, int training, tl_strategy *strategy);
@@ -213,8 +215,9 @@ TLDEF tl_result tl_parse_strategy_json(tl_env *env, const char *text, size_t len
 //     tl_checkpoint_config        x         x                                   x        x
 //     manager, run without plan   x         x                    x        x
 //
-// A strategy has a number instead, of which tl_find_policy makes the policy: it asks for keep-all, for
-// every-n, or for what no policy names, the cheapest plan within the budget.
+// A strategy has gradient.checkpointed and checkpoint_interval instead, of which tl_find_policy makes the
+// policy: keep-all, every-n, or none, where it asks for what no policy names, the cheapest plan within the
+// budget.
 
 // id, name, what stays. Those that tl_plan_policy carries out end with chain.
 #define TL_POLICIES(X) \

@@ -9,7 +9,7 @@
 // -- chains --
 
 #define TLI_FUSION_LIMIT 256    // members of a fused node
-#define TLI_FUSION_BLOCK 65536  // bytes
+#define TLI_FUSION_BLOCK 65536  // bytes, where tl_fusion_desc.block_bytes is 0
 
 typedef struct tli_fusion {
     tl_env  *env;
@@ -166,7 +166,8 @@ static int tli_holds_more(const tli_fusion *f, int32_t head, int32_t id) {
     }
 }
 
-// The bytes of tensors that backward reads only because this member runs again in it.
+// The bytes of tensors that backward reads only because this member runs again in it. Graph inputs do
+// not count: they are resident in any case.
 static uint64_t tli_count_new_needs(tli_fusion *f, int32_t id, int is_head) {
     const tl_graph *graph = f->graph;
     const tl_node *node = &graph->nodes[id];
@@ -299,7 +300,8 @@ static uint64_t tli_add_scratch(uint64_t bytes, uint64_t block, uint64_t count) 
     return tli_mul_u64(block, count, &sum) ? tli_add_capped(bytes, sum) : UINT64_MAX;
 }
 
-// What so many members' calls cost more that are made several times.
+// What it costs to make each of `members` calls `times` times instead of once: (times - 1) x members x the cost
+// of a call. UINT64_MAX on overflow.
 static uint64_t tli_find_block_calls(const tli_fusion *f, uint64_t members, uint64_t times) {
     uint64_t cost = f->desc->call_cost, sum;
     if (!cost && f->desc->device) cost = f->desc->device->call_latency_ns;
@@ -569,7 +571,8 @@ static void tli_mark_apart(uint8_t *apart, const tl_fusion_plan *all, int32_t id
 }
 #endif
 
-// Whether the inputs of a member are what a fused node reads from its input number *place on.
+// Whether the outer inputs of member number `at` are what fused node `id` reads from its input *place on, and
+// it reads the member before it, unless it is the first. *place moves behind these inputs.
 static int tli_reads_as_fused(const tl_graph *graph, const tl_fusion_plan *fusion, int32_t id, int32_t at,
                               int32_t *place) {
     const int32_t *members = fusion->members + fusion->first_members[id];

@@ -14,8 +14,8 @@
 
 #define TLI_NAME_LIMIT 255  // bytes of a name
 
-// The length of the character at the start of a name; 0 if it must not stand there. With TL_NO_TEXT no name is
-// read from a text or printed, and all bytes beyond ASCII are taken as they are.
+// The length in bytes of the character at `at`; 0 if no name may hold it. With TL_NO_TEXT all bytes beyond
+// ASCII are taken as they are, one by one.
 static size_t tli_name_character(const char *at, const char *end) {
 #ifndef TL_NO_TEXT
     uint32_t code = 0;
@@ -96,7 +96,7 @@ static tli_graph_rules tli_rules_of(tl_env *env, tli_function function) {
 #define TLI_CLIP_BYTES 48
 
 #ifndef TL_NO_TEXT
-// Write a text from outside, cut to what a sentence can hold, with ? for what is not visible.
+// Write a text from outside, with ? for what is not visible; behind TLI_CLIP_BYTES bytes it is cut, with "...".
 static void tli_put_clipped(tli_writer *w, const char *text, size_t length) {
     const char *end = text + length;
     size_t used = 0;
@@ -120,7 +120,8 @@ static void tli_put_clipped(tli_writer *w, const char *text, size_t length) {
 }
 #endif
 
-// Begin the sentence "tl_add_node: node 3 (conv1): inputs: ...", after "line 5: " while a text is read.
+// Begin the sentence "tl_add_node: node 3 (conv1): inputs: ..."; while a text is read, it is
+// "tl_parse_graph: line 5: node 3 (conv1): inputs: ...".
 static tli_sentence tli_begin_item(const tli_graph_rules *rules, tl_result code, const char *kind, int64_t id,
                                    const char *name, tli_rule rule) {
     tli_sentence s = tli_begin_error(rules->env, code, rules->function, rule, (uint64_t)id,
@@ -214,7 +215,8 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     return TLI_NO_RULE;
 }
 
-// Whether elements of a range are a range of bytes: takes_blocks.
+// The rules of takes_blocks. They make a range of elements the same range of bytes in all outputs and in all
+// inputs to which a gradient passes.
 static tli_rule tli_check_blocks(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     const tl_node_output *outputs = &graph->outputs[node->first_output];
@@ -232,7 +234,9 @@ static tli_rule tli_check_blocks(const tl_graph *graph, int32_t id) {
     return TLI_NO_RULE;
 }
 
-// Whether the bytes of its outputs may be an upper bound, or those of what it overwrites: dynamic.
+// The rules of dynamic: where the bytes of an output are an upper bound, its node is no graph input and takes
+// no blocks, no node that takes blocks reads it, and it neither overwrites a tensor in place nor is
+// overwritten.
 static tli_rule tli_check_dynamic_node(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     int32_t over = node->inplace < 0 ? -1 : graph->inputs[node->first_input + node->inplace].tensor, k;
@@ -248,7 +252,8 @@ static tli_rule tli_check_dynamic_node(const tl_graph *graph, int32_t id) {
 }
 
 // Add a node to the sums of bytes (each output twice, because of its gradient), costs and weights.
-// While these fit 64 bits, so does every sum that planners and the simulator form.
+// While these fit 64 bits, so does every sum that counts each node once. Sums in which a node counts several
+// times, as where its forward runs again, need checks of their own.
 static tli_rule tli_add_sums(tli_graph_rules *rules, const tl_graph *graph, const tl_node *node) {
     int32_t k;
     for (k = 0; k < node->output_count; k++) {
@@ -486,7 +491,7 @@ TLI_IMPL void tl_free_graph(tl_env *env, tl_graph *graph) {
 }
 
 #ifndef TL_ONLY_TABLES
-// An array of exactly its size in the place of one that has grown. 0 = no memory.
+// Replace an array that has grown by one with room for exactly `count` items. 0 = no memory.
 static int tli_fit_array(tl_env *env, const void **items, int32_t count, int32_t *capacity, size_t item_bytes) {
     void *fitted;
     if (!*capacity || *capacity == count || !count) return 1;
@@ -499,7 +504,7 @@ static int tli_fit_array(tl_env *env, const void **items, int32_t count, int32_t
     return 1;
 }
 
-// Put the arrays of a graph that is finished into memory of exactly their size.
+// Put the arrays of a graph that is finished, but for its views, into memory of exactly their size.
 static tl_result tli_fit_graph(tl_env *env, tli_function function, tl_graph *graph) {
     const void *nodes = graph->nodes, *inputs = graph->inputs, *outputs = graph->outputs, *text = graph->text;
     int32_t text_capacity = (int32_t)graph->text_capacity;
@@ -569,7 +574,7 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
 }
 
 #ifndef TL_NO_PLANNERS
-// As a tl_node_desc has it: where a node of a graph that is made from this one comes from.
+// The origin of a node (-1 = none) as tl_node_desc.origin has it, for a node that is made from this one.
 static int32_t tli_pass_origin(int32_t origin) { return origin < 0 ? -1 : origin + 1; }
 
 // Describe a node for a graph that is made from this one. Its inputs and the bytes of its outputs are the
@@ -601,7 +606,8 @@ static void tli_describe_node(const tl_graph *graph, int32_t id, tl_node_desc *d
 }
 
 #ifndef TL_NO_PRECISION
-// The last node of a graph that was made from a node of another: its backward needs the same.
+// Mark what the backward of the last node of `to` needs: the same as that of node `id` of `from`, of which it
+// was made.
 static void tli_copy_needs(const tl_graph *from, int32_t id, tl_graph *to) {
     const tl_node *node = &from->nodes[id], *made = &to->nodes[to->node_count - 1];
     tl_node_input *inputs = (tl_node_input *)to->inputs;
@@ -1148,7 +1154,8 @@ static tl_result tli_read_node(tli_tlg *t, tli_reader *r) {
     return tli_add_node(&t->rules, t->graph, &desc);
 }
 
-// The last line says how many nodes there are, and has an end itself: so no text that was cut is a whole one.
+// Read the rest of the last line: the number of nodes. It must be the right one and a line end must follow, so
+// that a text that was cut is refused.
 static tl_result tli_read_end(tli_tlg *t, tli_reader *r, tli_word first) {
     tli_word word, more;
     const char *at = r->line_end;
@@ -1292,13 +1299,13 @@ static tl_precision tli_find_widest(uint32_t can) {
     return TL_PRECISION_SINGLE;
 }
 
-// The bytes of what takes so many in f32, in another precision.
+// The bytes in a precision of what takes `bytes` in f32, rounded up; UINT64_MAX if they do not fit 64 bits.
 static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
     switch (precision) {
     case TL_PRECISION_DOUBLE: return bytes <= UINT64_MAX / 2 ? 2 * bytes : UINT64_MAX;
     case TL_PRECISION_HALF:
     case TL_PRECISION_BF16: return bytes / 2 + bytes % 2;
-    case TL_PRECISION_FULL:  // resolved by who knows the kernels
+    case TL_PRECISION_FULL:  // callers that know the kernels have put tli_find_widest in its place
     case TL_PRECISION_SINGLE:
     case TL_PRECISION_MIXED:
     case TL_PRECISION_COUNT: break;

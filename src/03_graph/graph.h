@@ -235,8 +235,8 @@ TLDEF tl_result tl_find_base_bytes(tl_env *env, const tl_graph *graph, double gr
                                    double optimizer_ratio, uint64_t *base_bytes);
 
 #ifndef TL_NO_TEXT
-// Write a graph as .tlg text of version 2; tl_parse_graph reads the same graph back. Views are written as the
-// tensors that they stand for.
+// Write a graph as .tlg text of version 2; tl_parse_graph reads the same graph back, but for its views and the
+// origins of its nodes, which the text does not hold.
 TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 
 // Read .tlg text:
@@ -334,14 +334,14 @@ typedef struct tl_shape {
 // A tensor of a graph with its precision and shape: what layers read and make.
 typedef struct tl_value {
     tl_tensor    tensor;
-    tl_precision precision;  // of its elements: f64 8 bytes, f32 and mixed 4, f16 and bf16 2
+    tl_precision precision;  // of its elements: full and f64 8 bytes, f32 and mixed 4, f16 and bf16 2
     tl_shape     shape;      // never 0 in a value that a layer made
 } tl_value;
 
 #define TL_NO_PADDING UINT64_MAX  // tl_layer_desc.padding: none at all
 
-// The parameters of a layer. Zero is the default; a layer refuses fields that it does not use. Of
-// two-dimensional fields, the first is for the height; a width of 0 means that of the height.
+// The parameters of a layer. Zero is the default; a layer refuses fields that it does not use, but for
+// takes_blocks. Of two-dimensional fields, the first is for the height; a width of 0 means that of the height.
 typedef struct tl_layer_desc {
     const char *name;           // 0 = "n<id>"
     const char *unit;           // as in tl_node_desc
@@ -362,7 +362,8 @@ typedef struct tl_layer_desc {
     uint64_t heads;             // of attention; 0 = 1; divides the channels
     uint64_t vocabulary;        // rows of an embedding's table; > 0 there
     uint64_t saved_bytes, fwork_bytes, bwork_bytes;  // of your kernels, added to those of the layer
-    int32_t  takes_blocks;      // 1 = your kernels go by call->first and call->count (tl_node_desc)
+    int32_t  takes_blocks;      // 1 = your kernels go by call->first and call->count (tl_node_desc); read by
+                                // tl_add_elementwise alone
     int32_t  once;              // as in tl_node_desc: where your kernels update statistics, say
 } tl_layer_desc;
 
@@ -382,7 +383,8 @@ TLDEF tl_result tl_add_input(tl_env *env, tl_graph *graph, const char *name, tl_
                              tl_precision precision, tl_value *output);
 
 // Add a dense layer (op linear): each position is multiplied by a matrix. (2 C + 1) E forward, 2 C
-// E without bias; needs in. Fields: channels, no_bias, flatten, activation.
+// E without bias; with flatten C H W in the place of C; needs in. Fields: channels, no_bias, flatten,
+// activation.
 TLDEF tl_result tl_add_dense(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                              tl_value *output);
 
@@ -391,7 +393,8 @@ TLDEF tl_result tl_add_dense(tl_env *env, tl_graph *graph, const tl_layer_desc *
 TLDEF tl_result tl_add_conv2d(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                               tl_value *output);
 
-// Add a convolution with as many groups as channels: each channel is convolved alone.
+// Add a convolution (op conv2d) with as many groups as the input has channels: each channel is convolved alone.
+// Fields: as tl_add_conv2d, but no groups.
 TLDEF tl_result tl_add_depthwise_conv2d(tl_env *env, tl_graph *graph, const tl_layer_desc *desc,
                                         tl_value input, tl_value *output);
 
@@ -608,14 +611,14 @@ typedef struct tl_fusion_plan {
 // tensor again. Scratch is counted in blocks of block_bytes, or of a whole tensor if that is
 // smaller, or as scratch_parts asks, rounded up to alignment_bytes: forward one block for 2 members,
 // two for more; backward one for each member computed again and one or two for gradients; in both
-// plus the largest scratch of a member. Nodes that run once are not fused: a backward may compute
-// members again. Costs are added up, in backward with the forwards that run again. With a device, the
-// time to write and read inner tensors is subtracted, but the cost stays at least that of the largest
-// member and the time to move the outer bytes. Calls beyond one a member cost call_cost each. In place, the
-// output may overwrite the input that the first member might overwrite, unless the last member reads it,
-// too. It takes blocks if all members do.
-// Views of inner tensors are removed. One backward call holds the gradients of all outer inputs at
-// once, so a fused node with many of them can have a larger working set than any of its members had.
+// plus the largest scratch of a member. Nodes that run once are not fused, because a backward may compute
+// members again, nor are dynamic nodes and those that read what one made. Costs are added up, in backward with
+// the forwards that run again. With a device, the time to write and read inner tensors is subtracted, but the
+// cost stays at least that of the largest member and the time to move the outer bytes. Calls beyond one a
+// member cost call_cost each. In place, the output may overwrite the input that the first member might
+// overwrite, unless the last member reads it, too. It takes blocks if all members do. Views of inner tensors
+// are removed. One backward call holds the gradients of all outer inputs at once, so a fused node with many of
+// them can have a larger working set than any of its members had.
 //
 //   fusion   overwritten; release with tl_free_fusion_plan
 //

@@ -216,7 +216,7 @@ static tl_result tli_finish_layer(tli_layer *layer, const tl_tensor *inputs, int
     return TL_OK;
 }
 
-// Set the costs of a layer with weights, and the number of its weights.
+// Set the costs of a layer with weights and the bytes of these, and that backward reads the input.
 static void tli_set_weights(tli_layer *layer, uint64_t fwd_cost, uint64_t weights) {
     layer->node.fwd_cost = fwd_cost;
     layer->node.bwd_cost = tli_layer_mul(layer, 2, fwd_cost);
@@ -313,8 +313,8 @@ static uint64_t tli_enlarge(tli_layer *layer, uint64_t extent, const tli_window 
     return grown - cut;
 }
 
-// Add a convolution of any kind. Each element of the result is multiplied by each tap, in a
-// transposed convolution each element of the input.
+// Add a convolution of any kind. The products cost 2 per weight and position of the result, in a
+// transposed convolution per weight and position of the input.
 static tl_result tli_add_convolution(tli_layer *layer, const tl_value *input, int transposed,
                                      tl_value *output) {
     tli_window height = tli_find_window(layer, 0, 0), width = tli_find_window(layer, 1, 0);
@@ -474,7 +474,8 @@ static tl_result tli_finish_inputs(tli_layer *layer, const tl_value *inputs, int
     return result;
 }
 
-// Whether an elementwise layer works element by element on tensors of equal bytes, and on nothing else.
+// Whether an elementwise layer may take blocks: all inputs have as many elements as the result, in its
+// precision, and the desc asks for no saved bytes.
 static int tli_are_alike(tli_layer *layer, const tl_value *inputs, int32_t count) {
     int32_t i;
     if (layer->desc.saved_bytes) return 0;

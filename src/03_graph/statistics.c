@@ -28,7 +28,7 @@ static void tli_free_census(tl_env *env, tli_census *c) {
 }
 
 // Allocate the arrays in two blocks, one for 4-byte and one for 8-byte numbers. 0 if there is no
-// memory.
+// memory, or if the graph has more than INT32_MAX / 2 nodes, whose calls 31 bits do not number.
 static int tli_open_census(tl_env *env, const tl_graph *graph, tli_census *c) {
     uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
     tli_zero(c, sizeof *c);
@@ -176,7 +176,7 @@ static void tli_find_floor(tli_census *c, tl_graph_statistics *s) {
         tli_find_working_sets(c, i, &forward, &save, &backward);
         if (c->levels[i] & 2)
             s->inference_floor_bytes = tli_larger_u64(s->inference_floor_bytes, c->input_bytes + forward);
-        if (save) forward = save;  // without saving it need not run
+        if (save) forward = save;  // FORWARD_SAVE makes the outputs, too: a plan needs no plain forward
         if (!(c->levels[i] & 1)) forward = 0;
         if (c->input_bytes + tli_larger_u64(forward, backward) <= s->floor_bytes) continue;
         s->floor_bytes = c->input_bytes + tli_larger_u64(forward, backward);

@@ -7,7 +7,7 @@
 // over the buffers by first section knows which are in it, as in the passes of a layout, so the buffers that
 // one would meet there are found fast, and with them the gaps. A buffer moves where a gap lets it; what is in
 // its way may be moved elsewhere if that pays; or the bank is laid out anew (tl_plan_layout). So whatever is
-// in a bank has an offset in it, and nothing is accepted that has none. A bank without a capacity takes
+// in such a bank has an offset in it, and nothing is accepted that has none. A bank without a capacity takes
 // everything, and its offsets are made at the end; where there are pins, its gaps are looked for as well.
 
 #define TLI_BANKS_WORK UINT64_C(100000000)  // default work limit, beside 20 000 a buffer
@@ -24,12 +24,12 @@ typedef struct tli_banks {
     tl_env    silent;               // its memory, without its error and log: for layouts that may fail
     const tl_bank_desc *desc;
     int32_t   count, bank_count, section_count, leaf_count;
-    tl_bank   banks[TLI_BANKS_MOST];    // as of the question: the caller's, or what capacity would do
+    tl_bank   banks[TLI_BANKS_MOST];    // of the present question (tli_banks_ask); a capacity of 0 is OPEN here
     int32_t   by_price[TLI_BANKS_MOST];
     int       asks_bytes;           // of that question: bytes are priced, not what is moved
     uint32_t *allowed;              // [count] banks that a buffer may live in and fits into
     int32_t  *first, *last;         // [count] sections; of no bytes: -1
-    int64_t  *steps;                // [section_count]
+    int64_t  *steps;                // [section_count] step at which a section begins
     int32_t  *by_first, *position;  // [count] buffers by first section
     int32_t  *reach[TLI_BANKS_MOST];    // [2 * leaf_count] last section of what is in a bank; NULL = takes all
     int64_t  *fullest[TLI_BANKS_MOST], *added[TLI_BANKS_MOST];   // [2 * section_leaves], [section_leaves] bytes
@@ -39,14 +39,14 @@ typedef struct tli_banks {
     uint64_t *offset, *best_offset; // [count]
     uint64_t  cost, best_cost;      // best_cost: UINT64_MAX = there is none yet
     int32_t   missing;              // buffers that live nowhere
-    uint64_t  dearest, penalty;     // each in its dearest bank; what living nowhere costs
+    uint64_t  dearest, penalty;     // cost of all in their dearest banks; of one that lives nowhere
     int32_t  *by_offset[TLI_BANKS_MOST], sizes[TLI_BANKS_MOST];     // [count] what is in a bank; how many
     int32_t  *slot;                 // [count] where a buffer stands in near_ids
     int32_t  *near_ids, *near_order, near_count;    // [count] what a buffer meets in a bank, and by offset
     uint64_t *near_keys;            // [count]
     uint64_t *keys;                 // [count] what a pass sorts by
     int32_t  *order;                // [count]
-    uint32_t *tried;                // [count] of the search: banks
+    uint32_t *tried;                // [count] of the search, by depth: bits of banks that were tried
     tl_layout_buffer *members;      // [count] of one bank
     int32_t   member_pairs;         // of them
     int32_t  *member_ids, *number_of;   // [count]
@@ -55,9 +55,9 @@ typedef struct tli_banks {
     uint64_t *sums[TLI_BANKS_MOST];     // [section_count + 1] of the multipliers before a section
     uint64_t *used[TLI_BANKS_MOST];     // [section_count + 1] bytes at these multipliers
     uint64_t *best_multipliers[TLI_BANKS_MOST];
-    int32_t   bits, halvings, stalls;   // of a cost behind the point; of the step of the multipliers
+    int32_t   bits, halvings, stalls;   // of a cost behind the point; of steps; steps without a better bound
     uint64_t  relaxed, bound;       // best sum with multipliers; no plan costs less than bound
-    uint64_t  work, end;            // end: of what runs now
+    uint64_t  work, end;            // so far; at which what runs now ends
     int       has_pins, has_pairs, avoids_pairs, failed;    // failed: no memory
 } tli_banks;
 
@@ -159,7 +159,7 @@ static int64_t tli_banks_find_fill(tli_banks *b, int32_t bank, int32_t first, in
     return most;
 }
 
-// Whether a buffer that is not in a bank fits no layout of it.
+// Whether the sums alone show that a buffer that is not in a bank fits no layout of it.
 static int tli_banks_is_full(tli_banks *b, int32_t i, int32_t bank) {
     int64_t most = (int64_t)tli_align_up(b->banks[bank].capacity_bytes, b->banks[bank].alignment);
     int is_full;
@@ -283,7 +283,8 @@ static void tli_banks_clear(tli_banks *b) {
     TLI_INVARIANT(b->cost == 0 && b->missing == 0);
 }
 
-// Everything where the best plan has it, by offset: so each is the last of its bank.
+// Put every buffer where the best plan has it, in the order of offsets: so each is put behind all that are in
+// its bank already.
 static void tli_banks_load(tli_banks *b) {
     int32_t at;
     tli_banks_clear(b);
@@ -342,7 +343,8 @@ static void tli_banks_list(tli_banks *b, int32_t i, int32_t bank) {
     tli_banks_order(b, bank);
 }
 
-// Whether a buffer at an offset overlaps another of the list.
+// Whether a buffer at an offset overlaps another of the list. Two that may begin at one offset and do so, do
+// not, unless pairs are avoided.
 static int tli_banks_is_hit(const tli_banks *b, int32_t i, uint64_t offset, int32_t other) {
     if (offset >= b->offset[other] + tli_banks_bytes(b, other) ||
         b->offset[other] >= offset + tli_banks_bytes(b, i)) return 0;
@@ -378,7 +380,8 @@ static uint64_t tli_banks_find_free(tli_banks *b, int32_t i, int32_t bank) {
     return offset + buffer->bytes <= capacity ? offset : UINT64_MAX;
 }
 
-// The lowest offset for a buffer in a bank as it is. UINT64_MAX = none.
+// The lowest offset for a buffer in a bank as it is. Where the work is spent, only the one above all that was
+// ever in the bank is looked at. UINT64_MAX = none.
 static uint64_t tli_banks_find_gap(tli_banks *b, int32_t i, int32_t bank) {
     if (!tli_banks_bytes(b, i) || !b->reach[bank]) return 0;
     if (b->work >= b->end && !b->desc->buffers[i].is_pinned) {
@@ -669,8 +672,8 @@ static void tli_banks_restore(tli_banks *b) {
     TLI_INVARIANT(tli_banks_sums_hold(b));
 }
 
-// Take out what lives at a step of the best plan, and put it back in an order by saving and by chance. What is
-// no dearer stays so.
+// Take about three quarters of what lives in a section, chosen by chance, out of the best plan, and put it back
+// in an order by saving and by chance. A plan that is no dearer is the best then; else it is undone.
 static void tli_banks_shake(tli_banks *b, tl_random *random) {
     int32_t section = (int32_t)tl_next_random_below(random, (uint64_t)b->section_count), i, k, count = 0;
     for (i = 0; i < b->count; i++) {

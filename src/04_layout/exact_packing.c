@@ -4,8 +4,8 @@
 // -- layout: the exact search --
 //
 // Whether boxes fit a capacity: depth first, in the order of their offsets, ties by rank. Each box is placed as
-// low as the boxes before it allow, so a layout that fits is missed only if none does. low[] is the lowest
-// offset at which an unplaced box may lie.
+// low as the boxes before it allow: where any layout fits, one of these does, unless boxes with gaps take some
+// of their bytes in a gap. low[] is the lowest offset at which an unplaced box may lie.
 //
 //   sections   in a section the unplaced boxes lie above each other. The lowest must leave room for the
 //              others: if low[] of all is too high for that, the branch ends; low[] of those that are too high
@@ -20,11 +20,11 @@
 //
 // p is the pack.
 
-#define TLI_PACK_MOST 16384         // boxes that are searched together; work ends sooner where many are
+#define TLI_PACK_MOST 16384         // most boxes of a part of time that is searched
 #define TLI_PACK_PAIRS 4000000      // pairs of boxes that meet, each counted twice, at most: 16 MB
 #define TLI_PACK_SLICE 600          // elementary steps a box of the shortest try
 #define TLI_PACK_REPORT 1000000     // elementary steps between two calls of progress
-#define TLI_PACK_BOUND 2            // so much more is done where the bound is asked for
+#define TLI_PACK_BOUND 2            // times the slice, where the bound is asked for
 #define TLI_PACK_BETWEEN 36         // slices for capacities above the bound before it is asked for again
 
 enum { TLI_PACK_FITS, TLI_PACK_NEVER, TLI_PACK_STOPPED };  // answers of a search
@@ -61,12 +61,13 @@ typedef struct tli_pack {
     tli_pack_keys *keys;            // [count] scratch: the candidates of a frame
     int32_t  *row;                  // [count] windows of a box with gaps, by section; -1 = takes all bytes
     tli_pack_window *windows;  int32_t window_count;
-    uint64_t *over;                 // [pairs] how far a box lies above one that it meets; NULL = its bytes
+    uint64_t *over;                 // [pairs] how far near_boxes[k] is at least above the box, if placed later;
+                                    // NULL = the bytes of the box
     uint64_t *low, *offset, *best;  // [count] lowest offset; where it is placed; in the lowest layout
-    uint8_t  *placed, *sleeps;      // [count] sleeps: was tried at this offset, beside what was placed since
+    uint8_t  *placed, *sleeps;      // [count] sleeps: was tried at this offset; no candidate until it is raised
     int32_t  *stack, placed_count;  // [count] boxes in the order in which they were placed
     uint64_t *rest;                 // [section_count] bytes of unplaced boxes
-    uint64_t *spare;                // [section_count] the most that rounding added to one
+    uint64_t *spare;                // [section_count] most bytes that rounding added to one box of it
     int32_t  *crossing;             // [section_count] unplaced boxes that are live here and in the next one
     int32_t  *lowest;               // [2 * section_count] two boxes that were low enough to be the lowest
     uint64_t *dirty;                // [section_count / 64 + 1] bits of sections to be looked at
@@ -75,7 +76,7 @@ typedef struct tli_pack {
     int32_t  *items;  int32_t item_count, item_capacity;
     tli_pack_part *parts;  int32_t part_count, part_capacity;
     tli_pack_frame *frames;  int32_t frame_count;   // [count + 1]
-    uint64_t  capacity, work, work_limit, work_end;   // of all, of a search, of all searches
+    uint64_t  capacity, work, work_limit, work_end;   // work so far; at which a search ends; at which all end
     const tl_layout_desc *desc;
     tl_layout_progress now;         // what is reported; its work is that before this search
     uint64_t  report_at;
@@ -104,7 +105,7 @@ static void tli_pack_free(tli_pack *p) {
     tli_release(env, p->frames);
 }
 
-// Where a box ends, if nothing lies on it.
+// Where a box that nothing lies on ends: what rounding added to its bytes does not count.
 static uint64_t tli_pack_end(const tli_pack *p, int32_t box, uint64_t offset) {
     return offset + p->fit->boxes[p->ids[box]].bytes;
 }
@@ -271,7 +272,7 @@ static int tli_pack_list_windows(tli_pack *p) {
     return 1;
 }
 
-// Sums of sections, twins, and the layout known so far. Returns the largest sum.
+// Find the sums of the sections, and twins. Returns the most bytes that the boxes of a section need.
 static uint64_t tli_pack_read(tli_pack *p) {
     uint64_t most = 0;
     int32_t i, k, s;
@@ -401,7 +402,8 @@ static uint64_t tli_pack_align(const tli_pack *p, int32_t box, uint64_t offset) 
     return tli_lift_into_block(tli_align_up(offset, p->alignment[box]), p->bytes[box], p->fit->block);
 }
 
-// The lowest offset from `offset` on at which a box does not lie over a pinned one that is still to be placed.
+// The lowest offset from `offset` on at which a box is aligned, lies in one block and overlaps no pinned one
+// that is still to be placed. Of a pinned box its pin, or UINT64_MAX / 2 if that is below `offset`.
 static uint64_t tli_pack_lift(const tli_pack *p, int32_t box, uint64_t offset) {
     int32_t k;
     if (p->pin[box] != UINT64_MAX) return offset > p->pin[box] ? UINT64_MAX / 2 : p->pin[box];
@@ -417,7 +419,8 @@ static uint64_t tli_pack_lift(const tli_pack *p, int32_t box, uint64_t offset) {
     return offset;
 }
 
-// Lift a box to another lowest offset; the same one: it sleeps.
+// Set low[] of a box, and note the change for tli_pack_undo. If it stays the same, the box sleeps. 0 = no
+// memory.
 static int tli_pack_change_low(tli_pack *p, int32_t box, uint64_t low) {
     void *array = p->changes;
     if (p->change_count == p->change_capacity &&
@@ -465,7 +468,8 @@ static int tli_pack_is_seen(const tli_pack *p, int32_t section, uint64_t most) {
            tli_pack_can_be_lowest(p, b, section, most) && tli_pack_low_end(p, a, section) <= most;
 }
 
-// Find the box of a section that ends first of those that could be its lowest, and another one of them.
+// Find the box of a section that ends first of those that could be its lowest, and another one of them. Returns
+// how many could be; *end: where the first ends.
 static int32_t tli_pack_find_lowest(tli_pack *p, int32_t section, uint64_t most, uint64_t *end) {
     int32_t k, *lowest = p->lowest + (size_t)2 * (size_t)section, count = 0;
     *end = UINT64_MAX;
@@ -695,7 +699,7 @@ static int tli_pack_list_candidates(tli_pack *p, tli_pack_frame *f) {
     return 1;
 }
 
-// 0 = no memory.
+// Begin the frame of a part; last_offset: that of the box placed before. 0 = no memory.
 static int tli_pack_push(tli_pack *p, tli_pack_part part, uint64_t last_offset) {
     tli_pack_frame *f = &p->frames[p->frame_count++];
     tli_zero(f, sizeof *f);
@@ -811,7 +815,8 @@ static uint64_t tli_pack_gcd(uint64_t a, uint64_t b) {
     return a;
 }
 
-// What divides every height: of all bytes, rounded and not, pins, alignments and blocks.
+// A divisor of every height that a layout can have: the greatest common divisor of bytes, rounded and not,
+// pins, alignments, windows and blocks.
 static uint64_t tli_pack_step(const tli_pack *p) {
     uint64_t step = p->fit->block;
     int32_t i;
@@ -880,7 +885,8 @@ static void tli_pack_ask_between(tli_pack *p, tli_pack_range *range, uint64_t sl
     }
 }
 
-// The next slice of work is four times as long, while the last was less than all work: a bound may rise often.
+// The next slice of work: four times as long, until one is as long as all work. So it does not overflow,
+// however often the bound rises.
 static uint64_t tli_pack_more(uint64_t slice, uint64_t work_limit) {
     return slice < work_limit ? 4 * slice : slice;
 }

@@ -58,7 +58,7 @@ typedef struct tl_layout_buffer {
 
 typedef struct tl_layout_progress {
     uint64_t work, work_limit;  // elementary steps so far; the number after which planning ends
-    uint64_t height_bytes;      // of the lowest layout before the part of time that is searched
+    uint64_t height_bytes;      // of the lowest layout that was known when the present search began
     uint64_t bound_bytes;       // no layout is lower
 } tl_layout_progress;
 
@@ -102,7 +102,7 @@ typedef struct tl_layout_plan {
 //          buffers together, aligned, do not fit 61 bits; TL_ERROR_INFEASIBLE: a buffer that is larger than a
 //          block, by number and bytes; or no layout that fits the capacity: the height of the one found
 //          and the bound are the values of the error and in *plan, without offsets;
-//          TL_ERROR_NO_MEMORY. *plan is all zero then.
+//          TL_ERROR_NO_MEMORY. After all other errors *plan is all zero.
 // Cost:    O(buffers log buffers) and the pairs of buffers that are live together, for each order tried;
 //          at most work_limit and a pass of O(buffers log buffers), where buffers have gaps at most twice
 //          that. Memory: less than 100 bytes a buffer, with gaps 180 and 100 for each of them; the search, of
@@ -122,10 +122,10 @@ TLDEF void      tl_free_layout_plan(tl_env *env, tl_layout_plan *plan);  // acce
 //     SRAM   |[-----b------]|   256 KiB,  price 2       and in each bank a layout that fits its capacity
 //     PSRAM  |   [-----d---]|  no limit,  price 16
 //
-// The cost is at least what it is where in each section of time the bytes in a bank are priced instead of
-// limited, less what the capacity is worth at these prices; the prices are raised where a bank is too full.
-// They also order the buffers for passes into the lowest gap of the cheapest bank, of which the results are
-// improved by moves and by exchanges; then a search that the prices cut tries to prove the best of them.
+// The bound is Lagrange's: in each section of time a byte in a bank costs a multiplier more, instead of being
+// limited, and what the capacity is worth at the multipliers is subtracted; they are raised where a bank is too
+// full. They also order the buffers for passes into the lowest gap of the cheapest bank, of which the results
+// are improved by moves and by exchanges; then a search, which the bound cuts, tries to prove the best of them.
 //
 // Reference: Fisher, The Lagrangian Relaxation Method for Solving Integer Programming Problems, Management
 // Science 27, 1981.

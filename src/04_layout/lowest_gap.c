@@ -61,7 +61,8 @@ typedef struct tli_fit {
     int       pins_overlap, failed;     // failed: no memory
 } tli_fit;
 
-// What a pass takes first: the largest, the one that begins first, or the one that ends last.
+// What a pass takes first: the box with most bytes, most bytes x steps or most steps, the one that begins
+// first, or the one that ends last.
 enum { TLI_FIT_BYTES, TLI_FIT_AREA, TLI_FIT_LENGTH, TLI_FIT_START, TLI_FIT_END };
 
 static uint64_t tli_align_up(uint64_t offset, uint64_t alignment) {
@@ -107,7 +108,7 @@ static uint64_t tli_fit_area(uint64_t bytes, uint64_t length) {
     return tli_mul_u64(bytes, length, &area) ? area : UINT64_MAX;
 }
 
-// What an order sorts by, largest first. Bytes of all boxes together fit 62 bits.
+// What an order sorts by, largest first.
 static uint64_t tli_fit_key(const tli_fit *f, int32_t order, int32_t i) {
     const tli_fit_box *box = &f->boxes[i];
     switch (order) {
@@ -215,7 +216,8 @@ static tli_fit_piece tli_fit_find_piece(const tli_fit *f, const tli_fit_box *box
     return piece;
 }
 
-// Add what a piece of a placed box takes to the list: as bytes that all of the other box must not meet.
+// Add what a piece of a placed box takes to the list taken[] of another box of `bytes` bytes: the range that
+// this whole box must not overlap, so that its piece `other` does not meet the piece.
 static void tli_fit_add_taken(tli_fit *f, uint64_t offset, const tli_fit_piece *piece, uint64_t bytes,
                               const tli_fit_piece *other, int32_t *count) {
     void *array = f->taken;
@@ -242,8 +244,8 @@ static void tli_fit_add_pieces(tli_fit *f, int32_t placed, const tli_fit_box *bo
     f->work += (uint64_t)other_count * (uint64_t)(count_of_box + 1);
 }
 
-// List what placed boxes take in the sections of a box; returns how many do. The tree is walked in order,
-// without a stack: from a node that has nothing to the next one beside or above it.
+// List what placed boxes take in the sections of a box; returns the number of entries of taken[]. The tree is
+// walked in order, without a stack: from a node that has nothing to the next one beside or above it.
 static int32_t tli_fit_list_taken(tli_fit *f, const tli_fit_box *box) {
     int32_t at = 1, count = 0, position;
     for (;;) {

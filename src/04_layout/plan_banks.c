@@ -21,7 +21,8 @@
 #define TLI_BANKS_ROUNDS 80     // passes with multipliers
 #define TLI_BANKS_FEW 1000      // buffers of which every choice is searched
 
-// Set the sums, and what is used at these multipliers. Returns the bound that they prove, 0 if it does not fit.
+// Set the sums of these multipliers, and used[] to what sections have more than the one before. Returns the
+// bound that they prove, with `bits` bits behind the point; 0 if it does not fit 64 bits.
 static uint64_t tli_banks_relax(tli_banks *b) {
     uint64_t total = 0, worth = 0, due;
     int32_t i, k, s;
@@ -146,7 +147,8 @@ static int32_t tli_banks_next(tli_banks *b, int32_t i, uint32_t tried, uint64_t 
     return bank;
 }
 
-// Those whose second best bank is far above the best first.
+// Sort the buffers for the search: first those that may live in one bank alone, then those whose second best
+// bank is farthest above the best.
 static void tli_banks_rank(tli_banks *b) {
     int32_t i;
     for (i = 0; i < b->count; i++) {
@@ -158,8 +160,9 @@ static void tli_banks_rank(tli_banks *b) {
     tli_sort_numbers(b->order, b->count, b->keys);
 }
 
-// Try every bank for every buffer, depth first, as far as the work goes. 1 = all were tried: the bound is
-// raised to what was found, or left out where a layout was not decided.
+// Try every bank for every buffer, depth first, as far as the work goes. 1 = all were tried and every layout
+// was decided: the bound is raised to the cost of the best plan. Where all were tried but some layout was not
+// decided, it is raised to the least bound of these branches, if that is less.
 static int tli_banks_search(tli_banks *b, uint64_t end) {
     uint64_t open = UINT64_MAX, above, sum;
     int32_t depth = 0;
@@ -411,8 +414,8 @@ static tl_result tli_check_bank_sums(const tli_banks *b) {
     return TL_OK;
 }
 
-// Check that each buffer has a bank that holds it, and that no two which can live in one alone are pinned over
-// each other.
+// Check that each buffer has a bank that holds it, and that of buffers that can live in one bank alone no two
+// are pinned over each other in it.
 static tl_result tli_check_bank_pins(tli_banks *b) {
     uint64_t height;
     int32_t i, k;

@@ -22,12 +22,12 @@ typedef struct tli_layout {
     uint8_t  *is_merged;        // [buffer_count] 1 = lies over `over`
     tli_fit_piece *pieces;      // [piece_count] of boxes with gaps
     uint64_t *times;            // [section_count] first steps of sections, as tli_layout_time
-    uint64_t *live;             // [section_count] bytes of boxes
+    uint64_t *live;             // [section_count + 1] scratch: what sections have more than the one before
     int32_t   box_count, section_count, in_place_count, piece_count;
     int32_t   span_count;       // of all buffers
     int       has_pins, has_gaps;
-    int       has_windows;      // gaps that leave some bytes
-    int       is_ragged;        // of which some are no multiples of the unit
+    int       has_windows;      // 1 = in some gap a buffer takes some bytes: a window
+    int       is_ragged;        // 1 = begin or bytes of a window are no multiple of the unit
     uint64_t  unit;             // the least alignment
     uint64_t *best;             // [buffer_count] offsets of the lowest layout
     uint64_t  height, bound, work, work_limit;
@@ -43,7 +43,8 @@ typedef struct tli_layout_span { int64_t first, last; uint64_t from, bytes; } tl
 
 static int32_t tli_layout_count_spans(const tl_layout_buffer *b) { return 2 * b->gap_count + 1; }
 
-// 0 = there is no such step, or it takes no byte.
+// Find span k of a buffer: an odd k is gap k / 2, the even ones lie before, between and behind the gaps. 0 = it
+// has no step, or takes no byte.
 static int tli_layout_find_span(const tl_layout_buffer *b, int32_t k, tli_layout_span *span) {
     const tl_layout_gap *gap = k / 2 < b->gap_count ? &b->gaps[k / 2] : NULL;
     const tl_layout_gap *before = k / 2 ? &b->gaps[k / 2 - 1] : NULL;
@@ -291,7 +292,7 @@ static void tli_layout_keep(tli_layout *l, const uint64_t *offsets) {
 }
 
 #ifndef TL_NO_PLANNERS
-// A part of time that no box spans: boxes from..to-1 of by_first.
+// A part of time of which no box spans an end: boxes from..to-1 of by_first.
 typedef struct tli_layout_part {
     int32_t  from, to, first, last;     // and its sections
     uint64_t height;
@@ -373,7 +374,7 @@ static tl_result tli_layout_search(tli_layout *l, tli_fit *fit, uint64_t work_li
 }
 #endif
 
-// Place the boxes of a choice: passes, then the search. *bound: no layout of this choice is lower.
+// Place the boxes of a choice: sweeps, passes, then the search. *bound: no layout of this choice is lower.
 static tl_result tli_layout_run(tli_layout *l, uint64_t work_limit, uint64_t *bound) {
     tli_fit fit;
     int32_t order, last = l->has_pins || l->has_gaps ? TLI_FIT_START : TLI_FIT_LENGTH;
@@ -411,7 +412,8 @@ static tl_result tli_layout_run(tli_layout *l, uint64_t work_limit, uint64_t *bo
     return result;
 }
 
-// Whether each box is as high as all of its buffers, so that the boxes stand for every layout of the choice.
+// Whether each box is as high as all of its buffers and there are no windows, so that the search tries every
+// layout of the choice.
 static int tli_layout_is_even(const tli_layout *l) {
     const tl_layout_buffer *buffers = l->desc->buffers;
     int32_t i;
@@ -470,7 +472,7 @@ static tl_result tli_layout_lower(tli_layout *l) {
     return result;
 }
 
-// Buffers of which some take nothing: these are at their pins or at 0, and the height is that of the others.
+// Put buffers that take no byte at any step at their pins or at 0; the height is that of the others.
 static void tli_layout_drop_empty(tli_layout *l) {
     int32_t i;
     l->height = 0;
@@ -482,7 +484,8 @@ static void tli_layout_drop_empty(tli_layout *l) {
 }
 
 // The same as if no buffer had gaps, and keep the lower layout: with gaps there is more to try, and there are
-// fewer passes, so it may end higher. Not if even the bound of buffers without gaps is no lower.
+// fewer passes, so it may end higher. Nothing is tried where even the bound of buffers without gaps is no lower
+// than what was found.
 static tl_result tli_layout_lower_plain(tli_layout *l) {
     const tl_layout_desc *desc = l->desc;
     uint64_t count = (uint64_t)desc->buffer_count, bound = l->bound;
@@ -576,7 +579,7 @@ static tl_result tli_check_layout_over(const tli_layout *l, int32_t i) {
     return TL_OK;
 }
 
-// Count the spans, and what the gaps leave. The unit is known.
+// Count the spans; set has_gaps, has_windows and is_ragged. The unit must be known.
 static tl_result tli_layout_read_gaps(tli_layout *l) {
     int64_t spans = 0;
     int32_t i, k;

@@ -24,9 +24,10 @@
 //
 // The gaps are the nodes of a treap: in order of their first byte, with ranks that no parent has lower than its
 // children, which are hashes of their numbers, and the widest gap below each node. Pins would have to be looked
-// for ahead, so boxes with pins are placed by passes alone.
+// for ahead, and a box with pieces gives bytes back before it ends: where there is a pin or a piece, all boxes
+// are placed by passes alone.
 
-#define TLI_SWEEP_GAPS 64       // gaps that hold a box, of which the best is taken
+#define TLI_SWEEP_GAPS 64       // most gaps in which a box would fit that are compared, the lowest first
 #ifdef TL_NO_PLANNERS
 #define TLI_SWEEP_TURNS 2       // forwards, backwards
 #else
@@ -46,11 +47,11 @@ typedef struct tli_gaps {
     tli_gap  *gaps;             // [count]
     int32_t   count, capacity;
     int32_t   root, unused;     // unused: a list through up, -1 = at the end
-    uint64_t  end;              // of all bytes; there are more where no gap is wide enough
+    uint64_t  end;              // of all bytes; it is raised where no gap is wide enough
     int32_t  *lower, *higher;   // [boxes] placed boxes by offset: a list; -1 = none
     int32_t   lowest, highest;  // its ends
     int       backwards;
-    int       failed;           // no memory: gaps are missing, offsets are none
+    int       failed;           // no memory: gaps are missing, the offsets are not valid
     uint64_t  work;
 } tli_gaps;
 
@@ -192,7 +193,7 @@ static void tli_gap_remove(tli_gaps *g, int32_t gap) {
     g->unused = gap;
 }
 
-// The lowest gap of at least so many bytes from one down, where there is one.
+// The lowest gap of at least so many bytes among a gap of the tree and those below it. There must be one.
 static int32_t tli_gap_find(tli_gaps *g, int32_t at, uint64_t bytes) {
     for (;; g->work++) {
         const tli_gap *gap = &g->gaps[at];
@@ -202,7 +203,7 @@ static int32_t tli_gap_find(tli_gaps *g, int32_t at, uint64_t bytes) {
     }
 }
 
-// The next one above a gap; -1 = none.
+// The next gap of at least so many bytes at higher offsets than a gap; -1 = none.
 static int32_t tli_gap_next(tli_gaps *g, int32_t at, uint64_t bytes) {
     int32_t up;
     if (tli_gap_widest(g, g->gaps[at].down[1]) >= bytes) return tli_gap_find(g, g->gaps[at].down[1], bytes);
@@ -249,7 +250,8 @@ static void tli_gap_widen(tli_gaps *g, uint64_t bytes) {
 // A place in a gap: against the box below it, or, side 1, against the one above.
 typedef struct tli_gap_place { uint64_t offset; int32_t gap, side; } tli_gap_place;
 
-// Where a box lies on a side of a gap: as far as it goes, aligned and in one block. It may leave the gap.
+// The offset of a box on a side of a gap: the lowest, on side 1 the highest, at which it is aligned and in one
+// block. It may reach out of the gap on the other side.
 static uint64_t tli_gap_offset(const tli_fit *f, const tli_gap *gap, const tli_fit_box *box, int32_t side) {
     uint64_t bytes = tli_fit_taken_bytes(f, box), offset;
     if (!side) return tli_fit_lift(f, box, gap->first);
@@ -258,14 +260,15 @@ static uint64_t tli_gap_offset(const tli_fit *f, const tli_gap *gap, const tli_f
     return offset & ~(((uint64_t)1 << box->alignment_bits) - 1);
 }
 
-// The section behind which a neighbour ends, as the sweep goes; what has none is there for ever.
+// The section behind which a box ends in the direction of the sweep. Box -1, the end of all bytes below or
+// above, never does.
 static int64_t tli_gap_until(const tli_fit *f, const tli_gaps *g, int32_t box) {
     if (box < 0) return INT32_MAX;
     return g->backwards ? -(int64_t)f->boxes[box].first : f->boxes[box].last;
 }
 
-// The side of a gap on which the neighbour outlives a box by least. *rate: by how much; one that ends before
-// the box is rated above all others.
+// The side of a gap on which the neighbour outlives a box by least. *rate: by how many sections; of one that
+// ends before the box it is above the rate of any that does not.
 static int32_t tli_gap_side(const tli_fit *f, const tli_gaps *g, int32_t gap, int32_t box, uint64_t *rate) {
     int32_t below = g->gaps[gap].below, above = below < 0 ? g->lowest : g->higher[below], side, best = 0;
     *rate = UINT64_MAX;
@@ -369,8 +372,9 @@ static void tli_gap_reset(tli_gaps *g, uint64_t end) {
 // end.
 static void tli_fit_sweep_items(tli_fit *f, tli_gaps *g, const int32_t *ends, int stacks) {
     uint64_t height = 0;
-    int32_t i, k = 0, n = f->count;     // a box needs more work to be stacked, so that may end in between
+    int32_t i, k = 0, n = f->count;
     for (i = 0; i < n && height < f->best_height; i++) {
+        // Stacking takes more work a box than a plain sweep, so it may end before all boxes are placed.
         if (stacks && f->work + TLI_SWEEP_VISIT * g->work >= f->work_limit) return;
         int32_t id = g->backwards ? ends[i] : f->by_first[i];
         const tli_fit_box *box = &f->boxes[id];
@@ -399,7 +403,7 @@ static void tli_fit_sweep(tli_fit *f, uint64_t bound) {
     tli_fit_sort(f, TLI_FIT_END, f->order);
     tli_zero(&g, sizeof g);
     g.env = f->env;
-    g.lower = f->reach;             // which passes over a tree set anew
+    g.lower = f->reach;             // scratch here: each pass sets all of reach[] first
     g.higher = f->reach + f->leaf_count;
     for (turn = 0; turn < TLI_SWEEP_TURNS && f->best_height > bound && !g.failed; turn++) {
         if (turn && f->work + TLI_SWEEP_VISIT * g.work >= f->work_limit) break;

@@ -6,11 +6,11 @@
 // The one rule that says how many bytes a plan, a run or a manager may use.
 //
 //     caller    budget_bytes            0 = no limit ---+
-//     device    device_capacity_bytes   0 = no limit ---+-- the least -- base_bytes --> bytes of the plan
+//     device    device_capacity_bytes   0 = no limit ---+-- the least, less base_bytes --> bytes of the plan
 //     backend   capacity_bytes    UINT64_MAX = none  ---+
 //
 //     caller    host_budget_bytes       0 = no host ----+
-//     device    host_capacity_bytes     0 = no limit ---+-- the least -----------------> bytes on the host
+//     device    host_capacity_bytes     0 = no limit ---+-- the least -------------------> bytes on the host
 //     backend   capacity_bytes    UINT64_MAX = none  ---+
 //
 // A plan that is given with host steps needs a host: 0 of the caller is no limit then. The bytes that a backend

@@ -16,7 +16,7 @@ extern "C" {
 // replays it and says whether it is valid, what it costs, and its two peaks: the
 // largest sum of live bytes, and with offsets the high-water mark of the arena.
 // Copies end at an explicit WAIT, so peaks depend on the order of steps alone,
-// never on timing. Each backward runs once, in reverse order of the node list.
+// never on timing. Each backward runs once, in reverse order of the node list (unless tl_plan.any_order).
 //
 // Every plan, whatever made it, can be copied, replayed with functions of the caller (tl_replay_plan),
 // explained in plain text (tl_explain_plan), and written: as a schedule, or with its graph as const C
@@ -180,7 +180,7 @@ typedef struct tl_plan {
     uint64_t        host_peak_bytes; // largest sum of host copies
     uint64_t        host_arena_bytes;  // aligned high-water mark of these; 0 without host offsets
     uint64_t        base_bytes;      // weights, their gradients, optimizer: not in the peak, in the budget
-    uint64_t        cost;            // time at which the last compute step of one repetition ends
+    uint64_t        cost;            // of one repetition: time at which its last F, I, S, B, C, X or W ends
     uint64_t        base_cost;       // every forward and backward once
     uint64_t        bound_cost;      // lower bound on the cost of plans of its class; 0 = not known
     void           *memory;          // what tl_free_plan releases; 0 = nothing (a const table)
@@ -207,7 +207,7 @@ typedef struct tl_report {
     uint64_t peak_bytes, arena_bytes, host_peak_bytes, host_arena_bytes;  // as in tl_plan
     uint64_t end_bytes;         // device bytes still live after the last step, inputs included
     uint64_t end_host_bytes;    // host copies still held after it
-    uint64_t cost;              // time at which the last compute step or WAIT ends
+    uint64_t cost;              // time at which the last F, I, S, B, C, X or W ends
     uint64_t compute_cost;      // sum of the costs of all forwards and backwards
     uint64_t base_cost;         // every forward and backward once
     int32_t  forward_count;     // F, I and S steps
@@ -247,7 +247,9 @@ typedef struct tl_simulate_desc {
 // numbered by themselves, in the order in which O makes them: plan->host_offsets[k] places copy k.
 //
 // Errors:  TL_ERROR_INVALID_PLAN with the first broken rule (report->broken_step is set, the rest
-//          of *report is zero), TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW, and those of tl_check_graph.
+//          of *report is zero); TL_ERROR_INVALID_ARG: a count of the plan without its array, a flag, an
+//          alignment or a block; TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW, and those of tl_check_graph and
+//          tl_check_device.
 // Cost:    O(steps + slots x tensors), and O(log allocations) for each one that has an offset; memory
 //          O(slots x tensors), and 20 bytes an offset, 28 of a narrow plan.
 // Threads: safe with one env per thread.
@@ -297,7 +299,7 @@ typedef struct tl_lifetime {
     uint64_t offset;       // where plan->offsets, or host_offsets, puts it; 0 without
     tl_use   use;
     int32_t  node, output;  // output: 0 for saved bytes and scratch
-    int32_t  occurrence;   // so many of the same use, node, output and slot came before; calls for scratch
+    int32_t  occurrence;   // so many of the same use, node, output and slot came before, of 0 bytes too
     int32_t  first_step, end_step;  // it lives in the steps k with first_step <= k < end_step
     int32_t  number;       // in plan->offsets, of host copies in plan->host_offsets
     int32_t  over;         // written in place: the lifetime that it takes over, of the same number; else -1
@@ -396,8 +398,8 @@ typedef struct tl_replay_desc {
     void       *user;
 } tl_replay_desc;
 
-// Replay the steps of a plan once with functions of the caller. A plan that repeats is replayed again for each
-// micro-batch. The plan is simulated first: nothing is called where it is not valid.
+// Replay the steps of a plan once with functions of the caller; of a plan with a repeat_count, one repetition a
+// call. The plan is simulated first: nothing is called where it is not valid.
 //
 // What a step frees after its call is released after it; a step with several outputs converts one after the
 // other. What is written in place is not allocated: it keeps the memory of the input, in whose place its own
@@ -485,10 +487,11 @@ TLDEF tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const uint8
 // Make the plan that reverses a chain of equal layers with slot_count checkpoints (the graph input
 // is the first) in the least number of forwards: the binomial schedule of Revolve.
 //
-//   graph   a chain, as tl_add_chain makes it; its needs may be "in", and saved bytes are allowed
+//   graph   a chain, as tl_add_chain makes it; where the backward of a layer reads its output or saved bytes,
+//           its forward runs once more
 //
-// Errors:  TL_ERROR_INVALID_ARG: not a chain, a node that may run once only, slot_count < 1;
-//          TL_ERROR_NO_MEMORY.
+// Errors:  TL_ERROR_INVALID_ARG: not a chain, a node that may run once only, slot_count < 1; those of
+//          tl_check_graph; TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    O(forwards).
 // Reference: Griewank, Walther, 2000, section 2.
 TLDEF tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t slot_count, tl_plan *plan);
@@ -512,12 +515,12 @@ typedef struct tl_checkpoint_config {
 } tl_checkpoint_config;
 
 #ifndef TL_NO_PLANNERS
-// Make a config as the seed does, with its policy: keep-all, every-n, layers.
+// Make a config as the seed does, with its policy: keep-all, every-n, layers (with the flags on, too).
 TLDEF tl_checkpoint_config tl_checkpoint_none(void);                      // the default: flags off
 TLDEF tl_checkpoint_config tl_checkpoint_uniform(uint64_t interval);      // flags on
 TLDEF tl_checkpoint_config tl_checkpoint_selective(const uint64_t *layers, uint64_t layer_count);  // borrowed
 
-// Make a config with a fraction.
+// Make a config with a fraction, flags on.
 //
 // Errors:  TL_ERROR_INVALID_ARG: layer_count 0, or memory_fraction not in [0, 1]; *config is that of
 //          tl_checkpoint_none then.
@@ -635,7 +638,7 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //
 // Before the tables stand numbers for the preprocessor, with the name in upper case in front:
 //
-//     NET_ARENA_BYTES, NET_ALIGNMENT           with offsets: memory of so many bytes does, so aligned
+//     NET_ARENA_BYTES, NET_ALIGNMENT           with offsets: the bytes that a run takes, and their alignment
 //     NET_BLOCKS, NET_BLOCK_0_BYTES, ..        of a plan with blocks: what each takes
 //     NET_BANK_0_BYTES, NET_BANK_1_BYTES, ..   of these in each bank of the device, the same added up
 //     NET_PEAK_BYTES, NET_BASE_BYTES           the largest sum of live bytes; beside it

@@ -64,7 +64,7 @@ typedef struct tli_steps {
     tl_env  *env;
     tl_step *steps;
     int32_t  count, capacity;
-    int      failed;  // 1 = out of memory; steps added later are dropped
+    int      failed;  // 1 = out of memory, or more than INT32_MAX steps; those added later are dropped
     int      counts;  // 1 = steps are counted, not stored
 } tli_steps;
 
@@ -124,7 +124,7 @@ TLI_IMPL tl_step tl_find_step(const tl_plan *plan, int32_t index) {
     return step;
 }
 
-// In units, where the plan is narrow.
+// The offset of an allocation of a narrow plan (is_host: of a host copy), in units.
 static uint64_t tli_narrow_offset(const tl_narrow_plan *narrow, int32_t number, int is_host) {
     const void *offsets = is_host ? narrow->host_offsets : narrow->offsets;
     if (narrow->offset_bytes == 2) return ((const uint16_t *)offsets)[number];

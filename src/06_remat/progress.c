@@ -19,7 +19,7 @@ typedef struct tli_remat_watch {
     uint64_t             next;     // total work at which progress is called again
     int32_t              stopped;  // 1 = progress asked to stop
     uint64_t             target;   // cost of the best plan: a bound that reaches it is enough; 0 = none
-    int32_t              is_near;  // 1 = plans are near the bound: it is worth more work
+    int32_t              is_near;  // 1 = the best plan is near the bound: raising that is worth more work
 } tli_remat_watch;
 
 // Whether the caller asks to stop; `work` is that of the part that is running.

@@ -109,8 +109,9 @@ typedef struct tl_remat_report {
     uint64_t cost, bound_cost;  // of the plan; lower bound of every plan of its class
     int32_t  proven;            // 1 = cost equals bound_cost, or with TL_ERROR_INFEASIBLE: no plan fits
     double   gap_ratio;         // (cost - bound_cost) / bound_cost; 0 = proven, 0.01 = at most 1 % above
-    uint64_t least_budget_bytes;  // with TL_ERROR_INFEASIBLE: least budget for which a plan was found, a matter
-                                // of bytes and of what a plan may do: no call answers with fewer; else 0
+    uint64_t least_budget_bytes;  // with TL_ERROR_INFEASIBLE: least budget for which a plan was found; it
+                                // depends on bytes and on what a plan may do (form, copies, codec) alone, and
+                                // no call returns a plan of fewer; else 0
     uint64_t bound_budget_bytes;  // with TL_ERROR_INFEASIBLE: below it no plan exists; else 0
     int32_t  limiting_node;     // with TL_ERROR_INFEASIBLE: node at which that plan peaks; -1 = none
     uint64_t work;              // elementary steps done
@@ -188,8 +189,8 @@ TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *p
 // The first call that gets the pool says for what it is: graph, inference, form, host budget and link, codec,
 // its rate, and lossless. Calls with another are refused. With a pool, a call answers with the best plan that
 // any call has found, knows the bounds that they proved, and searches on from there; the least budget is
-// searched once. So in whatever order budgets are asked, cost does not rise with the budget from the second
-// time on.
+// searched once. So if all budgets are asked a second time, in whatever order, the answer to a larger one of
+// those never costs more.
 //
 // Errors:  TL_ERROR_NO_MEMORY. *pool is NULL then.
 // Cost:    one allocation. The pool keeps at most 32 MiB of steps beside the answers that it gave.

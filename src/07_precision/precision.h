@@ -215,10 +215,10 @@ TLDEF int tl_has_overflow(const float *data, uint64_t count);  // 1 = data holds
 //      least   range  most     outlier
 //
 // The memory of an observer is fixed per channel, whatever the amount of data. A wide range loses by
-// rounding, a narrow one by clipping: min-max clips nothing; mse finds the least sum of both on the data, so no
-// kind has less noise. Entropy looks at the share of values, not at their size: under heavy tails (Student's t
-// with 3 degrees of freedom, of 8 bits) it clips few but large values, and they alone lose several times as
-// much as all the rounding of min-max. Take it where a tool that is compared with does.
+// rounding, a narrow one by clipping: min-max clips nothing; mse takes, of the ranges that it tries, the one
+// with the least sum of both on the data. Entropy looks at the share of values, not at their size: under heavy
+// tails (Student's t with 3 degrees of freedom, of 8 bits) it clips few but large values, and they alone lose
+// several times as much as all the rounding of min-max. Take it where a tool that is compared with does.
 //
 // References: Migacz, 8-bit Inference with TensorRT, GTC 2017 (entropy; P with the tail, Q without). Here
 // each level is made of whole bins, zeros are left out because they are exact, and the threshold is the
@@ -244,7 +244,7 @@ typedef struct tl_observer_desc {
     int32_t  high;             // mse, entropy: largest integer of the quantisation; 0 = 127; 1 .. 32767
     tl_range_rule rule;        // mse: rule of the quantisation; 0 = affine, on -high-1 .. high
     int32_t  bin_count;        // bins for each sign, a power of two, 128 .. 8192; 0 = 2048, no histogram for
-                               // min-max and moving-average. 16 bytes for both signs
+                               // min-max and moving-average. 16 bytes a bin, for both signs together
 } tl_observer_desc;
 
 typedef struct tl_observer tl_observer;
@@ -414,7 +414,7 @@ TLDEF tl_result tl_check_profiles(tl_env *env, const tl_precision_profile *profi
 
 // -- where speeds come from --
 
-// id, name, where the time of a node in a scheme comes from; from the least trusted on
+// id, name, where the time of a node in a scheme comes from; behind exact from the least trusted on
 #define TL_SPEED_SOURCES(X) \
     X(TL_SPEED_EXACT,       "exact",    "the node is in f32: 1 by definition")                            \
     X(TL_SPEED_ASSUMED,     "assumed",  "a table that names no machine; that of the library says 1 x")    \
@@ -729,8 +729,9 @@ typedef struct tl_measured_profiles {
     int32_t         profile_count;
     const uint64_t *costs;             // [node_count x TL_SCHEME_COUNT] ns of a call, for the desc of a plan;
                                        // TL_FORBIDDEN = not measured
-    tl_device       device;            // name; units of the graph's cost a second in f32 (FLOP, if that);
-                                       // both rates of conversions; 0 = not known
+    tl_device       device;            // name; flops_per_second of f32, in units of the graph's cost;
+                                       // bytes_per_second and codec_bytes_per_second of conversions; 0 = not
+                                       // known, and in all other fields
     void           *memory;            // released by tl_free_measured_profiles
 } tl_measured_profiles;
 

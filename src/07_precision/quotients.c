@@ -24,7 +24,7 @@ static uint64_t tli_divide_shifted(uint64_t a, int32_t shift, uint64_t b, int up
     return whole + (uint64_t)(up && rest && whole != UINT64_MAX);
 }
 
-// Split a finite value > 0 into a mantissa and the power of two that is returned.
+// Split a finite value > 0 into a mantissa and the exponent of two that is returned.
 static int32_t tli_split_f64(double value, uint64_t *mantissa) {
     uint64_t bits = tli_bits_of_f64(value);
     int32_t biased = (int32_t)(bits >> 52 & 0x7ff);

@@ -13,7 +13,7 @@ typedef struct tli_automatic {
     const tl_parallel_desc *desc;
     tl_parallel_plan *plan;
     int32_t  capacity;              // of plan->choices
-    tl_unit *units;                 // [unit_count] with parameter_bytes as a rank holds them
+    tl_unit *units;                 // [unit_count] with parameter_bytes as tli_auto_bytes counts them
     uint64_t *forward, *backward, *output, *activation;     // [unit_count] of the stages that are simulated
     uint64_t *weights, *held;       // [unit_count] by rank: bytes of weights; of all that weights bring
     uint64_t cost, least_bytes;     // of all units; of all choices
@@ -93,7 +93,8 @@ static void tli_auto_fill_stages(tli_automatic *a, const tl_parallel_choice *cho
     }
 }
 
-// Add the exchange of gradients, which begins on each rank after its last call. 0 = overflow.
+// Find the time of a choice, its bytes and what it sends, from a simulated schedule and the exchange of
+// gradients, which begins on each rank after its last call. 0 = overflow.
 static int tli_auto_exchange(const tli_automatic *a, const tl_pipeline_report *report,
                              tl_parallel_choice *choice) {
     uint64_t p = (uint64_t)choice->replica_count, m = (uint64_t)a->desc->micro_batch_count, calls = 0, ring = 0;
@@ -113,8 +114,8 @@ static int tli_auto_exchange(const tli_automatic *a, const tl_pipeline_report *r
            tli_add_u64(ring, calls, &choice->sent_bytes);
 }
 
-// Simulate the stages of a partition with and without a link. The choice is replaced if it has no time yet, or
-// a longer one.
+// Simulate the stages of a partition with and without a link. If they fit, they replace a choice that has no
+// time yet, or a longer one.
 static tl_result tli_auto_simulate(tli_automatic *a, const tl_partition *parts, tl_parallel_choice *choice) {
     tl_parallel_choice found = *choice;
     tl_pipeline_report report;
@@ -313,7 +314,8 @@ static tl_result tli_parallel_check(tl_env *env, const tl_parallel_desc *desc) {
     return TL_OK;
 }
 
-// Whether what is added up later fits 62 bits. The graph does the same work.
+// Sum the costs of the units, and check that what is added up later fits 62 bits and that the nodes of the
+// graph cost as much as the units.
 static tl_result tli_auto_sum(tli_automatic *a, tl_env *env) {
     const tl_parallel_desc *desc = a->desc;
     uint64_t most = UINT64_C(1) << 62, bytes = desc->rank_bytes, share, graph = 0;

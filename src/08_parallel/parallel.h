@@ -51,11 +51,11 @@ typedef struct tl_link {
 
 typedef enum tl_pipeline { TL_PIPELINES(TLI_ENUM) TL_PIPELINE_COUNT } tl_pipeline;
 
-// A device of a given order.
+// The bytes and the speed of one rank.
 typedef struct tl_rank {
     uint64_t budget_bytes;      // of all that a stage holds; 0 = no limit
     uint32_t cost_numerator;    // what costs c takes c * numerator / denominator here, rounded up:
-    uint32_t cost_denominator;  // 3 / 2 = needs half as long again; 0 = 1
+    uint32_t cost_denominator;  // 3 / 2 = needs half as long again; 0 of either = 1
 } tl_rank;
 
 // -- partition --
@@ -195,10 +195,10 @@ typedef struct tl_pipeline_event {
 typedef struct tl_pipeline_desc {
     tl_pipeline kind;
     int32_t  rank_count;            // S > 0
-    int32_t  chunk_count;           // v; 0 = 1; more than 1 only with interleaved
+    int32_t  chunk_count;           // v; 0 = 1; 2 or more with interleaved, and only then
     int32_t  micro_batch_count;     // m > 0; with interleaved a multiple of rank_count
     const uint64_t *forward_ns;     // [rank_count * chunk_count] of one micro-batch; 0 = all 0
-    const uint64_t *backward_ns;    // [rank_count * chunk_count]
+    const uint64_t *backward_ns;    // [rank_count * chunk_count] the same of a backward
     const uint64_t *output_bytes;   // [rank_count * chunk_count] that a forward sends on, and that its gradient
                                     // takes back; the last is not sent. 0 = none
     const uint64_t *activation_bytes;  // [rank_count * chunk_count] of a micro-batch in flight; 0 = not counted
@@ -238,7 +238,8 @@ typedef struct tl_pipeline_rank {
 typedef struct tl_pipeline_report {
     uint64_t total_ns;              // from the first call to the end of the last one
     uint64_t bubble_ns;             // in which ranks wait, summed over them
-    double   bubble_ratio;          // of total_ns; (S - 1) / (m + S - 1) with equal stages and no transfers
+    double   bubble_ratio;          // bubble_ns / (S total_ns); (S - 1) / (m + S - 1) with equal stages and no
+                                    // transfers
     tl_pipeline_rank *ranks;        // [rank_count]
     tl_pipeline_event *events;      // [rank_count * event_count] the calls of rank 0, then of rank 1, ..
     int32_t  event_count;           // calls of each rank; events is NULL unless keep_events
@@ -428,10 +429,11 @@ typedef struct tl_parallel_plan {
 //
 //   plan   overwritten; release with tl_free_parallel_plan
 //
-// Looks at every number p of replicas and S of stages with p * S ranks, all schedules, and 2 to chunk_limit
-// chunks where they can be interleaved. A replica takes ceil(m / p) micro-batches. Stages are those of
-// tl_plan_partition with the better of its two objectives, times those of tl_simulate_pipeline. When a rank has
-// made its last call, the gradients of its stage are exchanged as in tl_estimate_replicas. A rank takes
+// Looks at every number p of replicas, at most m, and S of stages for which there are p * S ranks, all
+// schedules, and 2 to chunk_limit chunks where they can be interleaved. A replica takes ceil(m / p)
+// micro-batches. Stages are those of tl_plan_partition with the better of its two objectives, times those of
+// tl_simulate_pipeline. When a rank has made its last call, the gradients of its stage are exchanged as in
+// tl_estimate_replicas. A rank takes
 //
 //     weights + gradients + optimizer, sharded over p by zero_stage, + activations in flight + rank_bytes
 //

@@ -47,17 +47,17 @@ typedef struct tli_partition {
     int32_t  is_wide;               // 1 = states have a d
     int32_t  place_count;           // places are 0 .. place_count; places[place_count] is unit_count
     int32_t *places;                // [place_count + 1] first unit after each
-    int32_t  ranks_differ, slowest, fastest;    // of the ranks, which may be 0
+    int32_t  ranks_differ, slowest, fastest;    // 1 = in speed or budget; indices in desc->ranks, or 0
     uint64_t multiplier;
     uint64_t *cost, *activation, *parameters;   // [unit_count + 1] sums of the units before
-    uint64_t *transfer;             // [unit_count + 1] what crosses before a unit takes
+    uint64_t *transfer;             // [unit_count + 1] ns of what crosses a cut before a unit, both ways
     tli_cut_state *states;
     tli_cut_memo *memos;            // grown
     int32_t  memo_count, memo_capacity;
     uint64_t time_limit;            // no time of measure is above: sums then fit 64 bits
     uint64_t work, work_end;        // stages looked at; where that is too much
-    int      is_over;               // 1 = it was
-    tl_result result;               // of measure, or no memory: planning has ended
+    int      is_over;               // 1 = work has passed work_end
+    tl_result result;               // not TL_OK = planning has ended with this error
 } tli_partition;
 
 static size_t tli_cut_index(const tli_partition *p, int32_t k, int32_t d, int32_t place) {
@@ -67,7 +67,7 @@ static size_t tli_cut_index(const tli_partition *p, int32_t k, int32_t d, int32_
 
 static int tli_cut_has_ended(const tli_partition *p) { return p->result || p->is_over; }
 
-// ceil(c * numerator / denominator); the product fits, which tli_partition_check_sums saw to.
+// ceil(cost * numerator / denominator). That the product fits is up to tli_partition_fits and tli_place_sum.
 static uint64_t tli_scale_cost(uint64_t cost, uint64_t numerator, uint64_t denominator) {
     return numerator == denominator ? cost : (cost * numerator + denominator - 1) / denominator;
 }
@@ -219,7 +219,8 @@ static int tli_cut_cell_of(tli_partition *p, const tli_cut_level *level, int32_t
 
 // -- partition: all stages --
 
-// What a partition is worth whose first stage is this one; UINT64_MAX = nothing: it may not be used.
+// The value that the goal minimises, of a partition whose first stage is this one; rest: that of its other
+// stages. UINT64_MAX = a time or transfer of the stage is above the limit of the goal sum.
 static uint64_t tli_cut_value(tli_cut_goal goal, const tli_cut_cell *cell, uint64_t rest, uint64_t limit) {
     uint64_t largest = tli_larger_u64(cell->time, tli_larger_u64(cell->arrive, cell->leave));
     if (goal == TLI_CUT_BYTES) return tli_larger_u64(cell->bytes, rest);
@@ -227,8 +228,8 @@ static uint64_t tli_cut_value(tli_cut_goal goal, const tli_cut_cell *cell, uint6
     return largest > limit ? UINT64_MAX : cell->time + cell->leave + rest;
 }
 
-// Find the best end of a first stage on the ranks of a level. Sums grow with the end, so those beyond one that
-// is too large need no look; what measure says may not.
+// Find the best end of a first stage on the ranks of a level. Sums over units grow with the end, so no end
+// beyond one that is too large needs a look. What measure says need not grow, so there all ends are looked at.
 static void tli_cut_first_stage(tli_partition *p, const tli_cut_level *level, tli_cut_goal goal, uint64_t limit,
                                 int32_t i, const tli_cut_state *rests, tli_cut_state *best) {
     int32_t j;
@@ -270,8 +271,8 @@ static void tli_cut_fill(tli_partition *p, tli_cut_goal goal, uint64_t limit, in
     }
 }
 
-// Solve for one goal; limit is the largest time or transfer of the goal sum. Says which number of stages is
-// best. UINT64_MAX = there is no way, or planning or the work has ended.
+// Find the least value of a goal, and the number of stages that has it. limit: the largest time and transfer
+// that the goal sum allows. UINT64_MAX = there is no way, or planning or the work has ended.
 static uint64_t tli_cut_solve(tli_partition *p, tli_cut_goal goal, uint64_t limit, int32_t *best_k) {
     int32_t k, d, i;
     uint64_t best = UINT64_MAX, value;
@@ -363,10 +364,11 @@ static void tli_cut_offer(const tli_partition *p, tl_partition *found, tl_partit
     *found = swap;
 }
 
-// The least sum + (m - 1) * largest; best has the least bottleneck. Least sums are found for lower and lower
-// limits of the largest time. Each is the least of all partitions below its limit, so once it is too large with
-// the least bottleneck, no further partition is better. The bound of best is raised to what is proven. At first
-// that is a bottleneck which is in no sum: what arrives on one rank from a stage with replicas.
+// Find the least sum + (m - 1) * largest. At first best has the least bottleneck. Least sums are found for
+// lower and lower limits of the largest time or transfer. Each is the least of all partitions within its limit,
+// so once it is too large even with the least bottleneck, no further partition is better: bound is this total.
+// It begins with the least bottleneck / replica_limit as the sum, not with the whole: a bottleneck may be what
+// arrives on one rank from a stage with replicas, and sums divide that by the replicas of the sender.
 static void tli_cut_find_total(tli_partition *p, tl_partition *found, tl_partition *best) {
     uint64_t limit = best->bottleneck_ns, rest = (uint64_t)(p->desc->micro_batch_count - 1) * limit;
     uint64_t sum, bound = tli_divide_up(limit, (uint64_t)p->replica_limit) + rest;
@@ -380,7 +382,7 @@ static void tli_cut_find_total(tli_partition *p, tl_partition *found, tl_partiti
         sum = tli_cut_solve(p, TLI_CUT_SUM, limit, &k);
         if (tli_cut_has_ended(p)) break;
         tli_cut_trace(p, k, found);
-        limit = found->bottleneck_ns - 1;   // not below the least one: there the sum and rest end the search
+        limit = found->bottleneck_ns - 1;   // unused after the least bottleneck: bound is its total then
         bound = sum + rest;
         tli_cut_offer(p, found, best);
     }
@@ -389,7 +391,7 @@ static void tli_cut_find_total(tli_partition *p, tl_partition *found, tl_partiti
     best->bound_ns = bound < best->value_ns ? bound : best->value_ns;
 }
 
-// A bound that holds for cuts at every unit, and for sums over units.
+// Set bound_ns to one that holds for cuts at every unit; 0 with measure, of which no bound is known.
 static void tli_cut_relax(const tli_partition *p, tl_partition *partition) {
     const tl_partition_desc *desc = p->desc;
     const tl_rank *fastest = desc->ranks ? &desc->ranks[p->fastest] : NULL;

@@ -39,7 +39,7 @@ static int tli_find_exchange(const tl_link *link, int32_t zero_stage, uint64_t g
            tli_mul_u64(bytes, count - 1, sent);
 }
 
-// 0 = a sum does not fit 62 bits.
+// Find what `count` replicas take. 0 = bytes or time do not fit 62 bits.
 static int tli_replicas_fill(const tl_replicas_desc *desc, uint64_t count, tl_replicas *r) {
     uint64_t optimizer = desc->optimizer_bytes, gradients = desc->gradient_bytes, most = UINT64_C(1) << 62;
     r->replica_count = (int32_t)count;
@@ -238,8 +238,9 @@ static void tli_place_greedily(tli_assign *p) {
     if (node == p->node_count) tli_place_offer(p, p->trial);
 }
 
-// The largest nodes first, each to the rank with the least bytes, by budgets in the first round, then as if
-// there were none. Returns the bytes that every rank needs for the second.
+// The largest nodes first, each to the rank with most room: below its budget in the first round; in the second,
+// as if there were no budgets, to the rank with the fewest bytes. Returns the bytes of the fullest rank of the
+// second.
 static uint64_t tli_place_by_bytes(tli_assign *p, int32_t *order, uint64_t *bytes) {
     uint64_t largest = 0;
     int32_t round, i, rank;
@@ -336,7 +337,7 @@ static void tli_place_parts(tli_assign *p, const int32_t *order, int32_t *place,
 
 // -- placement: search --
 
-// Ranks with the same figures are used from the first one on.
+// Whether a rank is worth a try: 0 = a rank before it has the same figures and no node yet.
 static int tli_place_is_new(const tli_assign *p, int32_t rank) {
     int32_t i;
     for (i = p->class_of[rank]; i < rank; i++)
@@ -440,7 +441,7 @@ static int32_t tli_place_number_tensors(tli_assign *p) {
     return -1;
 }
 
-// Fill costs and transfers. 0 = a sum does not fit 62 bits.
+// Find the times of transfers. 0 = a sum of costs, transfers or bytes does not fit 62 bits.
 static int tli_place_sum(tli_assign *p) {
     const tl_placement_desc *desc = p->desc;
     uint64_t most = UINT64_C(1) << 62, bytes = 0, sent = 0, time = 0, cost = 0, part;
@@ -563,7 +564,7 @@ static tl_result tli_place_fail(tli_assign *p, tl_result code, tli_rule rule) {
     return tli_fail(p->env, code, TLI_IN(PLAN_PLACEMENT), rule);
 }
 
-// Scratch of the parts: three arrays of numbers, one of words, one of units.
+// Scratch of tli_place_run, arrays of [node_count].
 typedef struct tli_place_scratch { int32_t *a, *b, *c; uint64_t *words; tl_unit *units; } tli_place_scratch;
 
 // Try everything. Returns bytes that would do on every rank.

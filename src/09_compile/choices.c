@@ -31,11 +31,11 @@
 #define TLI_COMPILE_MOST      4096    // combinations, up to which all are enumerated
 #define TLI_COMPILE_CHAINS    16      // chains, up to which each is tried apart, or fused, beside the best
 #define TLI_COMPILE_FINALISTS 12
-#define TLI_COMPILE_OF_KIND   2       // finalists of one number of parts, all in f32 or not
+#define TLI_COMPILE_OF_KIND   2       // most finalists of one kind: number of parts, all in f32 or not
 
 // A combination that was planned, and may be planned again with more work.
 typedef struct tli_finalist {
-    uint64_t value;                   // of its plan: cost, `fewest`: bytes; else its least budget
+    uint64_t value;                   // cost of its plan, with `fewest` its bytes; its least budget without one
     uint64_t work;                    // with which it was planned
     int32_t  fits;                    // 1 = there is a plan
     int32_t  is_settled;              // 1 = more work finds no other plan
@@ -91,7 +91,8 @@ typedef struct tli_compile {
     tli_precision    options;        // of graph, where it is not source
     const tli_precision *choices;    // of graph
     uint64_t        *unpriced;       // costs before prices are added: of each node in each scheme, and behind
-                                     // them those of converting a tensor between two formats (a net)
+                                     // them those of converting each net (a tensor for its readers) from each
+                                     // format to each
     double          *weights;        // [tensors] by the rule at hand: part of the price that its bytes cost,
                                      // 0 .. 1; the rows of all rules lie in one array
     uint8_t         *mixes;          // [TLI_COMPILE_MIXES x nodes] those tried
@@ -164,7 +165,7 @@ static tl_result tli_fail_compile(const tli_compile *c) {
     return tli_fail(c->env, TL_ERROR_NO_MEMORY, TLI_IN(COMPILE), TLI_RULE(NO_MEMORY_TO_COMPILE));
 }
 
-// The arrays of the whole call, one block.
+// Allocate the arrays of the whole call; those of bytes are one block. 0 = no memory.
 static int tli_open_compile(tli_compile *c) {
     uint64_t nodes = (uint64_t)c->desc->graph->node_count;
     uint8_t *bytes = (uint8_t *)tli_alloc_array(c->env, nodes,

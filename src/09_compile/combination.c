@@ -3,7 +3,8 @@
 
 // -- compile: a combination --
 
-// Mark the nodes that have to run: results, in training all that have a backward, and what these are made of.
+// Mark the nodes that have to run: results, in training all that have a backward, forward only without results
+// those that no node reads, and what all these are made of.
 static void tli_mark_wanted(const tl_graph *graph, int inference, uint8_t *is_wanted) {
     int32_t id, k;
     int any_keep = 0;
@@ -140,7 +141,7 @@ static uint64_t tli_compiled_bytes(const tli_compile *c, const tl_plan *plan) {
     return c->in_arena ? plan->arena_bytes : plan->peak_bytes;
 }
 
-// The budget that the combination at hand would do with.
+// Note the budget that the combination at hand would do with; bytes 0 = not known.
 static void tli_note_least(tli_compile *c, uint64_t bytes, int32_t node, uint64_t *needed) {
     if (bytes) *needed = bytes;
     if (!bytes || bytes >= c->least) return;
@@ -206,7 +207,7 @@ static void tli_describe_choice(const tli_compile *c, const tl_precision_graph *
         if (c->is_mixed) choice->loss += c->choices->node_losses[(size_t)id * TL_SCHEME_COUNT + (size_t)scheme];
     }
     if (c->is_mixed && c->choices->loss_units != TL_UNLIMITED && choice->loss > c->choices->desc.loss_limit)
-        choice->loss = c->choices->desc.loss_limit;     // within it is the exact sum, maybe not that of doubles
+        choice->loss = c->choices->desc.loss_limit;     // the exact sum is within it; that of doubles may not
 }
 
 // Remember the numbers that make the graphs at hand again.
@@ -287,7 +288,7 @@ static void tli_note_finalist(tli_compile *c, uint64_t value, int fits, int is_s
     f.compresses = c->compresses;
     place = tli_place_finalist(c, &f, &is_known);
     if (!place) return;
-    if (is_known && !tli_is_ahead(&f, place)) {         // as good as before, with more work
+    if (is_known && !tli_is_ahead(&f, place)) {         // no better than in its plan before
         place->work = f.work;
         place->is_settled |= f.is_settled;
         return;
@@ -375,12 +376,13 @@ static int tli_is_mix_known(tli_compile *c) {
     return 0;
 }
 
-// What a price of a byte is for.
+// What a price of a byte is for, beside what nodes save for their backwards.
 typedef enum tli_price_rule {
     TLI_PRICE_ALL,    // every output, and copies in other formats
     TLI_PRICE_MADE,   // outputs alone
     TLI_PRICE_KEPT,   // outputs that a backward reads, and their copies
-    TLI_PRICE_OVER,   // outputs, by the part of the steps over the budget in which they live, if all is kept
+    TLI_PRICE_OVER,   // outputs and their copies, by the share of the steps over the budget in which the
+                      // outputs live if all is kept
     TLI_PRICE_RULES
 } tli_price_rule;
 
@@ -390,7 +392,8 @@ static uint64_t tli_price_bytes(double price, uint64_t bytes, uint64_t most) {
     return cost < (double)most ? (uint64_t)cost : most;
 }
 
-// The priced bytes of a node in a scheme: of its outputs, and of what it saves for its backward.
+// The price of the bytes of a node in a scheme: of its outputs by their weights, and of what it saves for its
+// backward; at most `most`.
 static uint64_t tli_price_node(const tli_compile *c, int32_t id, int32_t scheme, double price, uint64_t most) {
     const tl_node *node = &c->graph->nodes[id];
     tl_format format = tl_find_scheme_format((tl_scheme)scheme);
@@ -468,8 +471,8 @@ static void tli_close_prices(tli_compile *c, tli_precision *p, double *weights) 
     c->weights = NULL;
 }
 
-// Add to the weight of each output the steps over the budget in which it lives. over: [steps + 1] how many
-// there are before each step.
+// Add to the weight of each output the share of the steps over the budget in which it lives. over: [steps + 1]
+// how many steps over the budget there are before each step.
 static void tli_add_over(tli_compile *c, const tl_lifetimes *lifetimes, const int32_t *over, int32_t steps) {
     int32_t k;
     for (k = 0; k < lifetimes->count; k++) {
@@ -581,7 +584,7 @@ static void tli_price_runs(tli_compile *c, tli_precision *p) {
     }
 }
 
-// After a plan in f32: the formats that make it fastest, planned with these.
+// After a plan in f32: choose the formats in which the calls of that plan are fastest, and plan with them.
 static tl_result tli_try_after_plan(tli_compile *c) {
     tli_precision *p = tli_open_choices(c);
     tl_result result;
@@ -595,7 +598,7 @@ static tl_result tli_try_after_plan(tli_compile *c) {
     }
     if (!result && !tli_is_mix_known(c)) result = tli_try_mix(c);
     tli_close_prices(c, p, weights);
-    return result == TL_ERROR_INFEASIBLE ? TL_OK : result;      // said where formats alone are chosen
+    return result == TL_ERROR_INFEASIBLE ? TL_OK : result;      // tli_try_prices reports this error
 }
 
 // Whether the mix at hand keeps the limit of the loss.
@@ -623,7 +626,8 @@ static int tli_choose_wide(tli_compile *c) {
     return tli_may_be_wide(c);
 }
 
-// Every node that may be in a scheme, the others in the first that they may have: in f32, mostly.
+// Plan the mix in which every node that may have a scheme has it, and each other node the first that it may
+// have, mostly f32.
 static tl_result tli_try_uniform(tli_compile *c, int32_t scheme) {
     int32_t id, k;
     for (id = 0; id < c->graph->node_count; id++) {
@@ -721,9 +725,10 @@ static tl_result tli_try_all(tli_compile *c) {
 // -- compile: mixes of formats, run by run --
 //
 // Beside the best mix, or where nothing fits the one that takes the fewest bytes: runs of 1, 2, 4 and 8 nodes
-// in another format, those with the most bytes first, as long as that helps.
+// in another format, first those that begin at the nodes with the most bytes, as long as that helps.
 
-// Put a run of nodes into a scheme, as far as they may have it; 0 = that changes nothing.
+// Put a run of nodes of the best mix into a scheme, as far as they may have it; 0 = that changes nothing, or
+// the first one has it already.
 static int tli_turn_run(tli_compile *c, int32_t first, int32_t count, int32_t scheme) {
     int32_t id, changed = 0;
     tli_copy(c->schemes, c->best_schemes, (size_t)c->graph->node_count);
@@ -765,7 +770,7 @@ static tl_result tli_turn_runs(tli_compile *c, int32_t first, int *helped) {
     return result;
 }
 
-// The graphs of the best are open.
+// Turn runs of all nodes as long as that helps. The graphs of the best are open.
 static tl_result tli_turn_formats(tli_compile *c) {
     uint8_t *is_tried = (uint8_t *)tli_alloc_array(c->env, (uint64_t)c->graph->node_count, 1);
     tl_result result = is_tried ? TL_OK : tli_fail_compile(c);
@@ -813,7 +818,7 @@ static tl_result tli_try_variant(tli_compile *c, int has_wide) {
     if (!result && c->is_mixed && (tli_count_mixes(c) > 1 || !tli_may_be_wide(c))) {
         result = tli_try_uniforms(c);
         if (!result) result = tli_try_prices(c);
-        if (result == TL_ERROR_INFEASIBLE && tli_may_be_wide(c)) {  // found by no search, in a wide graph
+        if (result == TL_ERROR_INFEASIBLE && tli_may_be_wide(c)) {  // the search failed; f32 keeps the limit
             c->is_complete = 0;
             result = TL_OK;
         }

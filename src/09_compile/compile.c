@@ -62,7 +62,7 @@ static tl_result tli_try_chains(tli_compile *c) {
 
 // -- compile: numbers of parts --
 
-// Divisors of a batch are looked for up to this, and those that these leave.
+// Divisors of a batch are looked for up to this; the batch over each that is found is one, too.
 #define TLI_COMPILE_DIVISOR 1000000
 
 // Whether nothing of a number of parts fits, or is worth a look.
@@ -190,7 +190,8 @@ static tl_result tli_try_parts(tli_compile *c) {
     return result;
 }
 
-// All parts; with a codec first without it, in half of the work: what is complete then is not all.
+// All parts; with a codec first without it, in half of the work. is_complete says nothing of compressed copies
+// then, so it is set anew.
 static tl_result tli_try_codecs(tli_compile *c) {
     uint64_t limit = c->work_limit, bound;
     tl_result result;
@@ -204,7 +205,7 @@ static tl_result tli_try_codecs(tli_compile *c) {
     if (result || (c->has_best && c->choice.cost == bound && !c->fewest)) return result;
     c->is_complete = 1;
     result = tli_try_parts(c);
-    if (c->bound < bound) c->bound = bound;     // of fewer parts, where the work ended
+    if (c->bound < bound) c->bound = bound;     // both hold for all; 0 where a turn ended early
     return result;
 }
 
@@ -236,7 +237,7 @@ static tl_result tli_turn_chains(tli_compile *c) {
     return result;
 }
 
-// With a third of the work that is left.
+// Turn chains beside the best, with a third of the work that is left.
 static tl_result tli_improve_chains(tli_compile *c) {
     uint64_t limit = c->work_limit;
     tl_result result;
@@ -585,7 +586,7 @@ static tli_compile tli_start_compile(tl_env *env, const tl_compile_desc *desc, c
     return c;
 }
 
-// The same within a budget that somebody else found.
+// tl_compile within a budget that was found before: that of the desc is not read.
 static tl_result tli_compile_within(tl_env *env, const tl_compile_desc *desc, const tli_budget *budget,
                                     tl_compiled_plan *compiled) {
     tli_compile c = tli_start_compile(env, desc, budget);

@@ -252,8 +252,7 @@ typedef struct tl_recommendation {
 // Errors:  those of tl_compile; TL_ERROR_INFEASIBLE: no strategy fits; the error names the least budget found,
 //          or the least cost; TL_ERROR_INVALID_ARG. *recommendation is all zero then.
 // Cost:    three times compile.work_limit, of which each strategy gets an eighth. Where one fits, those that
-// are
-//          not found to fit get all of it once more. Knee and least-bytes eight to ten times that.
+//          are not found to fit get all of work_limit once more. Knee and least-bytes eight to ten times that.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_recommend(tl_env *env, const tl_recommend_desc *desc, tl_recommendation *recommendation);
 TLDEF void      tl_free_recommendation(tl_env *env, tl_recommendation *recommendation);  // accepts zeroed ones

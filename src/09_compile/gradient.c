@@ -9,14 +9,17 @@
 //     interval n            every n-th node is kept
 //     memory minimal-peak   the order of the fewest bytes; where that exceeds the budget, as below
 //     checkpointed, or      the cheapest plan within the budget
-//     forward only in one
+//     forward only with
+//     a budget
 //     else                  all that backward reads is kept
 //
-// Search for a run is worth what it saves over the steps to come, so without a work limit it goes on in rounds:
+// Search for a run is worth what it saves over the training steps to come, so without a work limit it goes on
+// in rounds of more and more elementary steps:
 //
 //     work      1   4      16            64 million steps, ...
 //     gap       |---|------|-------------|
-//               3 %  1 %    0.2 %: over 1000 steps of 10 ms 20 ms; an eighth of it is less than the next round
+//               3 %  1 %    0.2 %: over 1000 training steps of 10 ms that is 20 ms; an eighth of it is less
+//                           than the next round takes
 //
 // Compiled plans and runs of a strategy come here, so both give the same plan.
 // ============================================================================
@@ -30,7 +33,7 @@ typedef struct tli_asked {
     int32_t          inference;
     int32_t          in_arena;      // 1 = plans that come with places
     const tl_device *device;        // may be NULL
-    tli_budget       live, arena;   // what binds the one kind of plan, and the other
+    tli_budget       live, arena;   // of plans without places; of plans with places
     uint64_t         alignment_bytes, block_bytes;
     tl_codec         codec;           // f32 tensors may be compressed by it, where forwards may run again
     const uint8_t   *formats;         // [tensors] tl_format; NULL = all f32
@@ -40,7 +43,7 @@ typedef struct tli_asked {
     int            (*progress)(const tl_remat_progress *progress, void *user);
     void            *user;
     tl_remat_pool   *pool;          // of the caller; NULL = none
-    uint64_t         expected_steps;  // > 0: without a work limit, search is for so many steps
+    uint64_t         expected_steps;  // > 0: without a work limit, search must pay in so many training steps
     int32_t          costs_are_ns;
 } tli_asked;
 
@@ -50,9 +53,9 @@ typedef struct tli_asked {
 #define TLI_WORTH_NODE UINT64_C(20000)      // so many a node, if that is more; each later one has
 #define TLI_WORTH_GROWTH 4                  // times as many
 #define TLI_WORTH_SHARE 8                   // a round takes at most one part in so many of what it could save
-#define TLI_WORTH_ENOUGH 1000               // gaps of one part in so many are closed
-#define TLI_WORTH_CALL_NS UINT64_C(10000)   // of a forward or backward whose cost is not known in nanoseconds,
-#define TLI_WORTH_BYTES 10                  // and of so many bytes of its outputs a nanosecond
+#define TLI_WORTH_ENOUGH 1000               // a gap of one part in so many is not searched any more
+#define TLI_WORTH_CALL_NS UINT64_C(10000)   // assumed of a forward or backward whose ns are not known, and
+#define TLI_WORTH_BYTES 10                  // 1 ns more for so many bytes of its outputs
 #define TLI_WORTH_MOST_NS (UINT64_C(1) << 62)
 
 // What the caller is told of search, and when it ends for a run.
@@ -60,8 +63,9 @@ typedef struct tli_worth {
     const tli_asked *asked;
     uint64_t step_ns, base_cost;   // of a pass with nothing run again; step_ns 0 = the work limit alone counts
     uint64_t before;               // work of the rounds before
-    int32_t  is_round;             // 1 = a round, which is worth it; 0 = all of the planner's work
-    uint64_t found_at;             // work of that when it had no plan yet
+    int32_t  is_round;             // 1 = a round, judged before it began; 0 = all of the planner's work, judged
+                                   // while it goes on
+    uint64_t found_at;             // work of this planner when it last had no plan
     int32_t  stopped;              // 1 = progress asked to stop
     uint64_t told;          // work that the caller's progress function knows of
 } tli_worth;
@@ -229,7 +233,8 @@ static tl_result tli_plan_rounds(tli_worth *w, const uint8_t *lossless, tl_plan 
     return result;
 }
 
-// Whatever fails on the way to a plan leaves no error.
+// The cheapest plan, in rounds where search is for expected_steps. Rounds that fail on the way to a plan leave
+// no error.
 static tl_result tli_plan_within(tli_worth *w, const uint8_t *lossless, tl_plan *plan,
                                  tl_remat_report *report) {
     const tli_asked *a = w->asked;
@@ -277,8 +282,8 @@ static tl_result tli_place_in_flight(const tli_asked *a, tl_plan *plan) {
 }
 
 // The order of the least peak. Where that exceeds the budget and forwards may run again, a plan in which they
-// do; where there is none either, the order stays if it takes less than what that would take, and is refused
-// by the caller.
+// do. Where there is none either, the order stays if it takes no more than the least budget of such a plan; the
+// caller refuses it then.
 static tl_result tli_plan_fewest(const tli_asked *a, tl_plan *plan, tl_remat_report *report) {
     tl_order_desc order;
     tl_order_report found;
@@ -314,7 +319,7 @@ static tl_result tli_plan_fewest(const tli_asked *a, tl_plan *plan, tl_remat_rep
     return result;
 }
 
-// Make the plan. report: zeroes but for the work, unless tl_plan_remat made it or was refused.
+// Make the plan. report: zeroes but for the work, unless tl_plan_remat made the plan or found none.
 static tl_result tli_plan_asked(const tli_asked *a, tl_plan *plan, tl_remat_report *report) {
     tli_zero(report, sizeof *report);
     if (a->gradient && a->gradient->checkpoint_interval) return tli_plan_spaced(a, plan);

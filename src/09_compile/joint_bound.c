@@ -236,7 +236,7 @@ static uint64_t tli_find_loss_price(const tli_compile *c, const tli_relaxed *r, 
     return best - base;
 }
 
-// The bound of a relaxed graph: no plan of this number of parts costs less. UINT64_MAX = none fits.
+// The bound of a relaxed graph: with this number of parts no plan of a part costs less. UINT64_MAX = none fits.
 static tl_result tli_bound_relaxed(tli_compile *c, const tli_relaxed *r, uint64_t *bound) {
     tl_remat_desc desc;
     tl_remat_report report;

@@ -162,8 +162,8 @@ typedef struct tli_recommend {
     uint64_t *work;                 // [TLI_MOST_CANDIDATES] with which, as a limit
     int32_t   count;
     uint64_t  each;                 // work of one compilation
-    uint64_t  least;                // budget that any would do with, where none fits; UINT64_MAX = not known
-    uint64_t  least_cost;           // likewise the cost
+    uint64_t  least;                // of the budgets with which a candidate would do; UINT64_MAX = not known
+    uint64_t  least_cost;           // for least-bytes: of any candidate; UINT64_MAX = not known
 } tli_recommend;
 
 // The candidates, from those that ask for less to those that ask for more.
@@ -264,7 +264,8 @@ static int tli_is_candidate(const tl_recommend_row *row) {
     return row->outcome != TL_OUTCOME_OVER && row->outcome != TL_OUTCOME_LOSS;
 }
 
-// The least product of bytes and cost: the knees of several curves, compared.
+// Whether a is better than b by the wish. Of the knees of several curves that with the least product of bytes
+// and cost is the best.
 static int tli_is_row_better(tl_wish wish, const tl_compile_choice *a, const tl_compile_choice *b) {
     if (wish == TL_WISH_KNEE)
         return (double)a->arena_bytes * (double)a->cost < (double)b->arena_bytes * (double)b->cost;
@@ -424,7 +425,7 @@ TLI_IMPL int tl_parse_wish(const char *text, tl_wish *wish) {
 
 // -- compiled plans as text --
 
-// By how much one number is above another, in percent, two digits after the point; never 0.00.
+// By how much one number is above another, in percent: two digits after the point, or "less than 0.01".
 static void tli_put_above(tli_writer *w, uint64_t value, uint64_t of) {
     double more = of && value > of ? (double)(value - of) * 100.0 / (double)of : 0;
     if (more > 0 && more < 0.01) tli_put(w, "less than 0.01");
@@ -548,7 +549,7 @@ static tl_result tli_explain_next(tl_env *env, const tl_compile_desc *desc, cons
     tl_compile_point point;
     tl_result result;
     if (!budget || budget > UINT64_MAX - 1048576) return TL_OK;
-    if (desc->strategy->precision != TL_PRECISION_MIXED) more.precision = NULL;     // one that was recommended
+    if (desc->strategy->precision != TL_PRECISION_MIXED) more.precision = NULL;     // as of tl_recommend
     result = tli_compile_point(env, &more, budget + 1048576, desc->work_limit, &point, &none, &work);
     if (result) return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
     if (point.choice.cost >= compiled->choice.cost) {

@@ -190,7 +190,8 @@ typedef struct tl_backend {
     // TL_ERROR_OVER_BUDGET beyond the account's limit; TL_ERROR_STALE: the account was closed.
     tl_result (*claim_on)(void *self, uint64_t account, tl_range range);
     tl_result (*release_on)(void *self, uint64_t account, tl_range range);
-    // Report what an account holds. With resets = 1, before: peaks = present bytes, arena_bytes = 0.
+    // Report what an account holds. With resets = 1 its peaks are set to the present bytes and its arena_bytes
+    // to 0 first.
     tl_result (*measure_account)(void *self, uint64_t account, int32_t resets, tl_account_counters *counters);
 #endif
 

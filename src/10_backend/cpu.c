@@ -264,7 +264,8 @@ static int tli_is_intact(const tli_cpu *cpu, const tli_cpu_block *block) {
                                                              cpu->desc.alignment_bytes) + guard - at);
 }
 
-// Bytes that the alignment of an allocation of the env takes at most. The env aligns for any type.
+// Bytes that the alignment of an allocation of the env takes at most. The env aligns for any type, so for
+// pointers at least.
 static size_t tli_find_slack(const tli_cpu *cpu) {
     size_t alignment = (size_t)cpu->desc.alignment_bytes, given = sizeof(void *);
     return alignment > given ? alignment - given : 0;
@@ -1045,7 +1046,7 @@ static void tli_open_guards(const tli_cpu *cpu, const tli_mapping *mapping) {
 #endif
 }
 
-// Make the copy of a range, as aligned as the range is, between two guards.
+// Make room for the copy of a range between two guards, as aligned as the range is. 0 = no memory.
 static int tli_make_copy(tli_cpu *cpu, tli_mapping *mapping) {
     size_t guard = (size_t)tli_guard_bytes(cpu), bytes = (size_t)mapping->range.bytes;
     size_t alignment = (size_t)cpu->desc.alignment_bytes;
@@ -1061,7 +1062,7 @@ static int tli_make_copy(tli_cpu *cpu, tli_mapping *mapping) {
     return 1;
 }
 
-// What was written beside the copy of a range.
+// Check that nothing was written beside the copy of a range.
 static tl_result tli_check_copy(tli_cpu *cpu, const tli_mapping *mapping) {
     size_t guard = (size_t)tli_guard_bytes(cpu);
     char *host = (char *)mapping->host;
@@ -1178,7 +1179,8 @@ static uint64_t tli_cpu_now_ns(void *self) {
     return cpu->desc.now_ns ? (cpu->desc.now_ns)(cpu->desc.user) : tli_system_now_ns();
 }
 
-// Memory of the caller limits; where a bank is of the env, the others lie beside memory without a limit.
+// Report the banks, and limit the device tier to the memory of the caller. Where bank 0 is of the env, the
+// memory of the other banks is no limit.
 static void tli_limit_memory(const tli_cpu *cpu, tl_backend_limits *limits) {
     uint64_t *capacity = &limits->capacity_bytes[TL_TIER_DEVICE];
     uint64_t *present = &limits->budget_bytes[TL_TIER_DEVICE];

@@ -134,7 +134,7 @@ TLI_IMPL void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64
 }
 #endif  // TL_NO_CODECS
 
-// Whether anything may be compressed at all: without, compilers leave out what only that takes.
+// 1 = tensors may be compressed; 0 lets compilers leave out the code that only these need.
 #ifdef TL_NO_CODECS
 #define TLI_CODECS 0
 #else
@@ -142,7 +142,7 @@ TLI_IMPL void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64
 #endif
 
 #if !defined(TL_NO_ONLINE) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
-// Bytes of a tensor that may be compressed.
+// Expand the bytes of a tensor that may be compressed; where codecs are left out, copy them.
 static void tli_expand_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes) {
 #ifndef TL_NO_CODECS
     tl_expand_bytes(codec, to, from, bytes);
@@ -284,7 +284,7 @@ static int32_t tli_add_extent(tl_heap *heap) {
     return heap->extent_count++;
 }
 
-// Take bytes and return the id of the block; 0 = no room.
+// Take bytes and return the id of the block; 0 = no room, or no memory for its record.
 static int32_t tli_take_heap_block(tl_heap *heap, size_t bytes) {
     int32_t index, rest;
     tli_extent *extent, *left;

@@ -8,13 +8,14 @@
 //
 //     rate = (large - small) / (t(large) - t(small)),   latency = t(small) - small / rate
 //
-// A gauge is one such measurement: its blocks, its ranges and its two sizes. What a call takes among others
-// is told by many copies of the smaller size in one submission, each of which waits for the one before.
+// A gauge is one such measurement: its blocks, its ranges and its two sizes. What one more call takes in a
+// submission of many (call_latency_ns) is found by copies of the smaller size, each of which waits for the one
+// before: by how much longer a submission of many takes than one of a single copy, for each copy more.
 
 #define TLI_GAUGE_SAMPLES 31
 #define TLI_GAUGE_SMALL   4096       // bytes of the smaller copy: mostly latency
 #define TLI_GAUGE_LARGE   67108864   // bytes of the larger one
-#define TLI_GAUGE_TURNS   32         // copies of the smaller size in one submission
+#define TLI_GAUGE_TURNS   32         // by so many copies the long submission exceeds that of one copy
 
 typedef struct tli_gauge {
     tl_env *env;
@@ -134,7 +135,8 @@ static uint64_t tli_round_u64(double value) {
     return value < 18446744073709549568.0 ? (uint64_t)(value + 0.5) : UINT64_MAX;
 }
 
-// What a copy takes more among others; rate: of copies, in bytes per second.
+// Set call_latency_ns: what one more copy takes in a submission of many, beyond its bytes / rate. rate: of
+// copies, in bytes per second; 0 = not known, nothing is set.
 static tl_result tli_measure_calls(const tli_gauge *g, double rate, tl_device *device) {
     tli_gauge_job job = tli_gauge_job_of(TLI_GAUGE_COPY, TL_CODEC_NONE, g->ranges[1], g->ranges[0]);
     double few = 0, many = 0, ns;
@@ -274,7 +276,8 @@ static tl_result tli_open_gauge(tli_gauge *g, int uses_host) {
     return result;
 }
 
-// Find the largest size for which there is room for two ranges on the device and one on the host.
+// Open the gauge with desc.bytes, halved until there is room for two ranges on the device and one on the host,
+// or for the two alone where the host tier has next to nothing free. TL_OK with g->large 0: there is no room.
 static tl_result tli_size_gauge(tli_gauge *g) {
     const tl_backend_limits *limits = &g->limits;
     uint64_t step = tli_larger_u64(limits->alignment_bytes, 64);

@@ -7,7 +7,8 @@
 //
 //     bank 0 |=== arena ===|........|    bank 1 |== arena ==|....|
 //
-// Handles are numbers of banks, from 1 on. Names that begin with tli_cpu_ are functions of its table.
+// A block's handle is the number of its bank, counted from 1. The functions of tl_backend are
+// tli_cpu_add_arena, tli_cpu_free_block and tli_cpu_map.
 
 typedef struct tli_cpu_bank {
     char  *memory;      // aligned; NULL = none yet: an allocation of the env, when a block is added

@@ -28,7 +28,7 @@ TLI_IMPL int tl_parse_eviction(const char *text, tl_eviction *eviction) {
 }
 #endif
 
-// Those that are decided as tensors come.
+// The policies that decide about each tensor when it is saved, or made, without a plan.
 #define TLI_POLICIES_ONLINE (TLI_POLICY(KEEP_ALL) | TLI_POLICY(EVERY_N) | TLI_POLICY(SELECTIVE) | \
                              TLI_POLICY(NONE))
 
@@ -73,6 +73,7 @@ typedef struct tli_cell { uint32_t hash; int32_t entry; } tli_cell;  // entry + 
 
 typedef struct tli_list { int32_t head, tail; } tli_list;  // entry + 1
 
+// A bank is one half of tl_manager.lists here, not a memory.
 #define TLI_LIST_COUNT 256  // lists of a bank: one is used, or one for each class of size or cost per byte
 #define TLI_DROPPABLE  0    // bank of entries that may be dropped
 #define TLI_KEPT       1    // bank of entries that may be compressed or spilled, but not dropped
@@ -158,7 +159,8 @@ static int32_t tli_find_entry(const tl_manager *m, const tl_checkpoint_key *key)
 }
 
 #ifdef TLI_INVARIANTS
-// Each entry in use is found by its key, takes what its tier counts, and is in a list where it can be evicted.
+// An entry in use is found by its key, counts the bytes that it has claimed, and is in a list of its bank if
+// these are of the device tier.
 static int tli_entry_holds(const tl_manager *m, int32_t i) {
     const tli_entry *e = &m->entries[i];
     int is_listed = e->held.tier == TL_TIER_DEVICE && e->held.range.bytes > 0;
@@ -272,7 +274,7 @@ static void tli_remove_entry(tl_manager *m, int32_t i) {
 // -- lists of entries that may be evicted, each in order of age or of last use --
 
 // The list of an entry, by its class of size or of cost per byte, in steps of a fraction of a power of
-// two. Classes only save time.
+// two. Classes save time: the victim is then near the best ([11] says how near), not always the best.
 static int32_t tli_list_of(const tl_manager *m, const tli_entry *e) {
     int32_t bank = e->keep ? TLI_LIST_COUNT * TLI_KEPT : TLI_LIST_COUNT * TLI_DROPPABLE;
     if (m->desc.eviction == TL_EVICTION_LARGEST) return bank + tli_class_of(e->victim.bytes);
@@ -288,7 +290,7 @@ static uint64_t tli_list_key(const tl_manager *m, const tli_entry *e) {
 // Whether an entry of a list may be dropped now.
 static int tli_is_droppable(const tli_entry *e) { return !e->keep && !e->borrows; }
 
-// Insert an entry that takes device bytes into its list, in order of its key. The place is searched from
+// Insert an entry that takes device bytes into its list, in order of tli_list_key. The place is searched from
 // both ends at once: new entries belong at the end, those that just left the front at the front.
 static void tli_enlist(tl_manager *m, int32_t i) {
     tli_entry *e = &m->entries[i];
@@ -372,7 +374,8 @@ static int tli_has_room(const tl_manager *m, uint64_t bytes) {
 
 // -- eviction --
 
-// How an entry leaves the device tier uncompressed, if it does. may_compress = 0: its compression failed.
+// How an entry is evicted: compressed, spilled or dropped; TLI_EXIT_NONE = it has to stay. may_compress = 0:
+// there was no memory for its compressed bytes.
 static tli_exit tli_find_exit(const tl_manager *m, const tli_entry *e, int may_compress) {
     tli_exits exits;
     exits.codec = may_compress && e->codec == TL_CODEC_NONE && !e->lossless ? m->desc.codec : TL_CODEC_NONE;
@@ -531,8 +534,8 @@ static tl_result tli_evict_until(tl_env *env, tl_manager *m, tli_function functi
     return result == TL_ERROR_OVER_BUDGET ? tli_refuse(env, m, function, bytes) : result;
 }
 
-// Claim bytes in the device tier, evicting for them. Their memory is found before anything is evicted, so
-// nothing is lost if there is none. Only if the backend's capacity is known are entries evicted for it.
+// Claim bytes in the device tier, evicting for them. Their memory is found before anything is dropped, so
+// nothing is lost if there is none. Only if the backend's capacity is known are entries evicted to find it.
 static tl_result tli_acquire(tl_env *env, tl_manager *m, tli_function function, uint64_t bytes,
                              tli_held *held) {
     tl_result result, evicted = TL_OK;

@@ -14,8 +14,8 @@
 //
 // A place is a block and an offset, or 0: then the backend's heap finds memory, as a block of its own.
 // What the backend refuses to take back is offered to it again later; until then its bytes count as used.
-// Its second half decides about an eviction: which of the candidates is the victim, and whether it is
-// compressed, spilled or dropped. These are pure functions of numbers, so a run can decide on the state of
+// The second half of this part decides about an eviction: which of the candidates is the victim, and whether it
+// is compressed, spilled or dropped. These are pure functions of numbers, so a run can decide on the state of
 // its simulator. The simulator ([5]) never uses the store: its counts and the backend's are independent.
 // ============================================================================
 
@@ -50,8 +50,9 @@ typedef struct tli_store {
     uint64_t   bytes[TL_TIER_COUNT];   // claimed now
     uint64_t   peak_bytes;             // device tier: most bytes since the caller set it
     uint64_t   foreign[TL_TIER_COUNT]; // without accounts: live bytes of others when the peaks were reset
-    int32_t    is_strict;              // 1 = whatever is refused is an error, and while it is, claims fail:
-                                       // a plan has no room for bytes that should be gone
+    int32_t    is_strict;              // 1 = a block that the backend does not take back is an error, too, and
+                                       // claims fail until it has taken the whole list back: a plan has no room
+                                       // for bytes that should be gone
     int32_t    enqueued;               // 1 = work was enqueued after the last submit
     tl_ticket  last_ticket;            // of the last submit
     tli_lost  *lost;
@@ -186,7 +187,7 @@ static tl_result tli_release_range(tli_store *store, const tli_held *held) {
     return result;
 }
 
-// Offer one of them to the backend again; TL_OK once it has taken it back.
+// Offer an entry of the list to the backend again; TL_OK once it has taken it back.
 static tl_result tli_retry_one(tli_store *store, tli_lost *lost) {
     const tl_backend *backend = store->backend;
     tli_held *held = &lost->held;
@@ -202,7 +203,7 @@ static tl_result tli_retry_one(tli_store *store, tli_lost *lost) {
     return result == TL_ERROR_CORRUPT ? TL_OK : result;
 }
 
-// Offer all of them again. What is refused to the end is freed with the backend.
+// Offer the whole list again; returns the first error. What is refused to the end is freed with the backend.
 static tl_result tli_retry_lost(tli_store *store) {
     tl_result first = TL_OK;
     int32_t i, kept = 0;
@@ -264,7 +265,7 @@ static tl_result tli_abandon(tli_store *store, tli_held *held) {
 }
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
-// Give back what is behind the first bytes of held ones, at least one. The backend can.
+// Give back all but the first `bytes` of held bytes; bytes > 0. The backend must have `shorten`.
 static tl_result tli_shorten_held(tli_store *store, tli_held *held, uint64_t bytes) {
     tl_result result = (store->backend->shorten)(store->backend->self, tli_account_of(store), held->range,
                                                bytes);

@@ -8,13 +8,13 @@
 //
 //     step        buffer before                 after
 //     SPILL       device range                  + host range, copy under way
-//     WAIT        copy under way                one of both ranges
+//     WAIT        copy under way                after SPILL the host range alone, after FETCH both
 //     COMPRESS    device range of f32           device range of packed bytes
 // ============================================================================
 
 // -- the run --
 
-// The held bytes of one tensor, gradient or saved state.
+// The held bytes of one tensor or gradient, or the saved bytes of a node.
 typedef struct tli_buffer {
     tli_held  device;      // raw or compressed
     uint8_t   state;       // tli_state
@@ -50,7 +50,7 @@ typedef struct tli_call {
     uint64_t    first, count, total;  // elements: the call is for count from first on, of total
     int32_t     turn, turns; // of the calls for the same elements: one, or several of a fused node
     int32_t     member;      // of a fused node: which one is called, from 0
-    int32_t     node;        // whose kernel is called, of the caller's graph
+    int32_t     node;        // whose kernel is called, of the caller's graph; of the run's if it has no member
     tl_step_kind kind;       // of the call
     uint64_t    block_bytes; // of a fused node: from one block in the scratch to the next
     int32_t     outputs_ready;
@@ -61,9 +61,10 @@ typedef struct tli_call {
     int32_t     replays;     // 1 = the random hook is to put the present state back after the last call
     int32_t     polled;      // how often its kernel has answered TL_NOT_READY
     int32_t     request;     // of the message that its kernel has begun
-    int32_t     is_asked;    // 1 = one of these answers was for the present call of tl_run_plan
+    int32_t     is_asked;    // 1 = its kernel was asked in the present call of tl_run_plan, and was not ready
 #ifndef TL_NO_ONLINE
-    uint64_t   *reported;    // [output_count] what a dynamic node made, right or wrong, or TLI_UNREPORTED
+    uint64_t   *reported;    // [output_count] bytes that a dynamic node reported, not yet checked, or
+                             // TLI_UNREPORTED
     int32_t     is_inside;   // 1 = its kernel is running
 #endif
 } tli_call;
@@ -91,7 +92,7 @@ typedef struct tli_online {
     int32_t   is_bare;         // 1 = the goal was restarted with nothing held
     int32_t   searches;        // 1 = the budget grows to the bytes that a bare goal needs
     int32_t  *forward_uses;    // [tensor_count] later forwards that read it
-    int32_t  *backward_uses;   // [tensor_count] later backwards that read it
+    int32_t  *backward_uses;   // [tensor_count] later backwards that use it (tli_online_is_use)
     int32_t  *pins;            // [item_count] > 0 = must not be evicted
     int32_t  *until;           // [tensor_count] the last goal that can need it; NULL = all nodes may run again
     int32_t  *ends, *next_end; // [2 nodes] [tensor_count] lists of tensors by `until`; -1 = the end of a list
@@ -104,7 +105,8 @@ typedef struct tli_online {
     int32_t   open_count;      // wanted tensors that are not held and whose node is not in the closure yet
     int32_t   save_all;        // 1 = there is room to keep everything that the closure makes
     tli_spans spans;           // of policy every-n
-    int32_t   by_spans;        // 1 = what is made in passing is dropped, to peak lower ([5])
+    int32_t   by_spans;        // 1 = what a backward makes again in an earlier span is dropped, unless it is
+                               // read in another span, to peak lower ("checkpoints at an interval", [5])
     int32_t   span;            // that of the backward under way
     uint8_t  *wanted;          // [tensor_count] tli_want_kind
     int32_t  *wanted_uses;     // [tensor_count] reads left in the closure and by the goal
@@ -145,7 +147,7 @@ typedef struct tli_step_state {
 // (tli_choose_flight).
 typedef struct tli_flight {
     tli_step_state at;
-    tl_kernel user_kernel;      // of the call that was yielded, where nodes have users; stays here
+    tl_kernel user_kernel;      // of the call that was yielded, where nodes have users; never moved to the run
 } tli_flight;
 
 // The blocks of a run in one tier, taken at init, and where its claims lie.
@@ -177,10 +179,10 @@ typedef struct tli_cache {
 
 // Which nodes of the caller's graph each node of the run's graph computes, by a fusion or by a map that a later
 // part fills in. A node with one member is that node; one with several is carried out block by block; one with
-// none is a conversion that the run carries out itself.
+// none is a conversion that the run carries out itself, or a message between ranks.
 typedef struct tli_members {
     const tl_graph *graph;          // the caller's; NULL = the run's own is it, and all below is 0
-    const int32_t  *nodes;          // [nodes of it] the run's node that computes it
+    const int32_t  *nodes;          // [nodes of it] the run's node that computes it; -1 = another rank's does
     const int32_t  *tensors;        // [tensors of it] the run's tensor that holds it, -1 = none does; NULL =
                                     // the same output of that node, if it is the last of the node's members
     const int32_t  *first_members;  // [node_count + 1] index into members
@@ -247,7 +249,7 @@ struct tl_run {
     int32_t         in_arena;        // 1 = one arena a tier, taken at init: a plan without places gets them
     uint64_t        live_budget[TL_TIER_COUNT];  // of the online decisions; less than the budgets where the
                                      // arenas need it
-    tl_plan_block  *own_blocks;      // of a plan that was given, with the bytes that are used of each
+    tl_plan_block  *own_blocks;      // of the plan, given or made, with the bytes that are used of each
     int32_t         owns_plan, is_online, inference, repeat_count, profiling, checkpoints_on;
 
     tli_store       store;
@@ -337,7 +339,8 @@ static void tli_run_choose_slot(tl_run *run, int32_t slot) {
     TLI_INVARIANT(slot >= 0 && slot < run->slot_count);
 }
 
-// The bytes of a tensor in a slot as far as they are known.
+// The bytes of a tensor in a slot: those that were reported in this pass, else those of the graph, which are
+// the bound of a dynamic node.
 static uint64_t tli_known_bytes(const tl_run *run, int32_t slot, int32_t tensor) {
     uint64_t bytes = run->graph->outputs[tensor].bytes;
 #ifndef TL_NO_ONLINE
@@ -397,7 +400,7 @@ static int32_t tli_find_run_node(const tl_run *run, int32_t node) {
 }
 #endif
 
-// Whether the run's graph and plan are those of a compiled plan.
+// Whether the run's graph is that of a compiled plan.
 static int tli_has_compiled(const tl_run *run) {
 #if defined(TL_NO_PLANNERS) || defined(TL_NO_PRECISION)
     (void)run;
@@ -566,7 +569,7 @@ static int tli_is_readable(const tli_buffer *buffer) {
     return buffer->state == TLI_RESIDENT || buffer->state == TLI_LEAVING;
 }
 
-// Ranges of what is held. room: for one that stands nowhere, as in runs of TL_ONLY_TABLES.
+// Ranges of what is held. room: where a range is written that is not stored, as in runs of TL_ONLY_TABLES.
 static const tl_range *tli_held_range(const tl_run *run, const tli_held *held, tl_range *room) {
     (void)run;
     (void)room;

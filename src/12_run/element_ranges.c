@@ -7,7 +7,7 @@
 // blocks and has more is called several times, each time for the next elements:
 //
 //     output, input, gradients   |--------|--------|-----|   cut: as many elements as output 0
-//     row, scratch               |--|                        whole in each call
+//     other operands, scratch    |--|                        whole in each call
 //
 // All but the last call have the same number of elements, and every part begins at a multiple of the backend's
 // alignment. Bytes at the end of a tensor that make no whole element are cut as one, but kernels are not told
@@ -84,7 +84,8 @@ static tl_result tli_fail_size(tl_run *run, tli_rule rule, uint64_t most, uint64
     return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
 }
 
-// Refuse a node that has an operand which no kernel can be given, not even a range of it.
+// Refuse a node that has an operand above the backend's largest binding, unless it takes blocks and all such
+// operands can be cut.
 static tl_result tli_check_binding(tl_run *run, int32_t id) {
     const tl_node *node = &run->graph->nodes[id];
     uint64_t binding = run->limits.binding_bytes;
@@ -140,7 +141,7 @@ static void tli_call_operand(tl_run *run, const tl_range *range, int writes) {
     if (access >= 0 && writes) call->writable[access] = 1;
 }
 
-// The same for a tensor, or its gradient: what is known of it.
+// Add an operand: of the range of a tensor, or of its gradient, the part that is known to be used.
 static void tli_call_tensor(tl_run *run, int32_t tensor, const tl_range *whole, int writes) {
     tl_range range = tli_known_range(run, tensor, *whole);
     tli_call_operand(run, &range, writes);

@@ -68,8 +68,8 @@ static int32_t tli_count_blocks(const tl_run *run, int32_t id, int backward) {
     return backward ? turns + run->members.recompute_counts[id] : turns;
 }
 
-// Whether as many blocks of `stride` bytes, of which the last needs `bytes`, lie in the scratch, with that of a
-// member behind them.
+// Whether so many blocks, one every `stride` bytes, of which the last needs `bytes`, fit into `work` bytes,
+// with `scratch` bytes for a member behind them.
 static int tli_fits_whole(uint64_t work, uint64_t stride, uint64_t bytes, int32_t blocks, uint64_t scratch) {
     uint64_t sum;
     if (!tli_mul_u64(stride, (uint64_t)(scratch ? blocks : blocks - 1), &sum)) return 0;
@@ -303,9 +303,10 @@ static tl_result tli_map_members(tl_run *run) {
     return TL_OK;
 }
 
-// Measured, tests/bench/bench_fusion.c and bench_vk_fusion.c: the least bytes above which time falls no more.
-#define TLI_RUN_FUSION_BLOCK 16384          // of a block in memory of the host, in a quarter of a tensor
-#define TLI_RUN_FUSION_DEVICE_BLOCK 262144  // of a device, where each call costs more, in a whole tensor
+// Bytes of a block, measured by tests/bench/bench_fusion.c and bench_vk_fusion.c: the least above which time
+// falls no more.
+#define TLI_RUN_FUSION_BLOCK 16384          // on the host, where a node's blocks may take a quarter of a tensor
+#define TLI_RUN_FUSION_DEVICE_BLOCK 262144  // on a device, where a call costs more: they may take a whole one
 
 // Bytes of a block that suit the backend. Where it is known what a call takes, that is an eighth of the time
 // in which a block is read and written, at most.
@@ -318,15 +319,17 @@ static uint64_t tli_find_fusion_block(const tl_run *run) {
 }
 
 #ifndef TL_NO_PRECISION
-// What a call costs where nobody measured it: nothing on the host; on a device, where it takes microseconds,
-// enough that a chain is fused for bytes alone.
+// What a call costs, in units of the costs of nodes, where nobody measured it: nothing on the host; on a
+// device, where it takes microseconds, so much that a chain is fused only where the bytes that this saves are
+// needed.
 static uint64_t tli_find_fusion_call_cost(const tl_run *run) {
     if (run->limits.host_visible || (run->desc.device && run->desc.device->call_latency_ns)) return 0;
     return 1;
 }
 #endif
 
-// The part of a tensor that its blocks may take.
+// As tl_fusion_desc.scratch_parts: the blocks of a node may take a quarter of a tensor on the host, else all
+// of one.
 
 static uint64_t tli_find_fusion_parts(const tl_run *run) { return run->limits.host_visible ? 4 : 1; }
 
@@ -402,7 +405,7 @@ static tli_rule tli_why_not_whole(const tl_run *run) {
     return TLI_RULE(TENSOR_INSIDE_OF_A_FUSED_NODE);
 }
 
-// The same of a compiled plan, where results may be those of conversions.
+// As tli_find_caller_tensor, of a compiled plan, where results may be those of conversions.
 static tl_result tli_find_mapped_tensor(const tl_run *run, tli_function function, tl_tensor *tensor) {
     const tl_node *node = &run->members.graph->nodes[tensor->node];
     int32_t mapped = run->members.tensors[node->first_output + tensor->output];

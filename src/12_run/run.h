@@ -762,7 +762,7 @@ TLDEF tl_result tl_scatter_run(tl_run *run, tl_variable_kind kind);
 TLDEF tl_result tl_gather_run(tl_run *run, tl_variable_kind kind);
 
 // Find the shard of desc.variables[variable] that this replica has after tl_scatter_run; all of it with one
-// replica.
+// replica. A number that is not below variable_count asserts.
 TLDEF void tl_find_run_shard(const tl_run *run, int32_t variable, uint64_t *offset, uint64_t *bytes);
 #endif
 
@@ -901,7 +901,7 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 // not matter (what is not declared, what is undefined, what lies behind an operand; where a node takes blocks,
 // into which ranges its elements are cut), or that must (what needs names); then it runs a pass that drops
 // every tensor as early as possible, saves as late as possible and works in place wherever that is allowed,
-// and compares to the bit with one that drops nothing: gradients on the way, results, the registered state,
+// and compares to the bit with one that drops nothing: gradients on the way, results, the registered variables,
 // and every tensor that was made again.
 
 // What an operand of a finding is.
@@ -977,7 +977,7 @@ typedef enum tl_finding_kind { TL_FINDINGS(TLI_ENUM) TL_FINDING_COUNT } tl_findi
 // One finding: who does what to which operand.
 typedef struct tl_finding {
     tl_finding_kind kind;
-    int32_t         node;       // of the desc's graph; -1 = of none (state that belongs to no node, a backend)
+    int32_t         node;       // of the desc's graph; -1 = of none (a variable of no node, a backend)
     tl_step_kind    step;       // of the call; of load and of the backend it says nothing
     tl_operand_kind operand;
     int32_t         index;      // number of the operand, or of the range in variables
@@ -1040,9 +1040,10 @@ typedef struct tl_rehearsal {
 // Errors:  TL_ERROR_INVALID_ARG: a pass is under way; TL_ERROR_UNSUPPORTED: passes are to be timed and the
 //          backend has no clock, or the run is that of one rank of several: rehearse the whole graph in one
 //          process; TL_ERROR_KERNEL: a kernel or load reported failure; TL_ERROR_NO_MEMORY, and
-//          those of tl_init_run and of the backend. *rehearsal is all zero then, and the state as it was.
-// Cost:    about twenty calls of every kernel, three images of the operands of one call, all tensors and
-//          gradients of a pass at once, the inputs once more, and the state five times. Ranges that are
+//          those of tl_init_run and of the backend. *rehearsal is all zero then, and the variables as they
+//          were.
+// Cost:    about twenty calls of every kernel; memory for three images of the operands of one call, all tensors
+//          and gradients of a pass at once, the inputs once more, and the variables five times. Ranges that are
 //          registered for no node are compared twice a call.
 TLDEF tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, tl_rehearsal *rehearsal);
 TLDEF void      tl_free_rehearsal(tl_env *env, tl_rehearsal *rehearsal);  // accepts zeroed ones

@@ -6,7 +6,7 @@
 // What a step allocates lies where the table says, in blocks whose addresses are known when the run is made. So
 // what is held is no more than a place, and nothing is claimed, mapped, counted or given back:
 //
-//     place     offset in the tier + 1; 0 = absent; 1 = present, without bytes, too
+//     place     offset in the tier + 1; 0 = absent. What is present with 0 bytes has place 1
 //     address   that of its block + offset - that of the block in the tier
 //
 // This part has what the executor asks of its buffers, under the names that the full run has; what else it

@@ -4,7 +4,7 @@
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 
 // The picture of a Pareto front of [7]: speed-up over loss, and a bound on the speed-up where the front is
-// not proven. The file sink, the last subject of the section, follows at the end.
+// not proven.
 
 // -- the picture of a front: scales --
 

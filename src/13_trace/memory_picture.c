@@ -8,7 +8,8 @@
 
 // -- the picture: texts --
 
-// Send at most `limit` characters of a text as XML. What is not UTF-8 or not allowed in XML becomes U+FFFD.
+// Send at most `limit` characters of a text as XML. Control characters become spaces; what is not UTF-8, U+FFFE
+// and U+FFFF become U+FFFD.
 static void tli_send_text(tli_stream *s, const char *text, int32_t limit) {
     const char *end = text + tli_text_length(text);
     for (; text < end && limit > 0; limit--) {
@@ -39,7 +40,7 @@ typedef struct tli_picture {
     tli_stream             out;
     const tl_memory_curve *curves;     // [curve_count]
     int32_t                curve_count;
-    int32_t                width, height;
+    int32_t                width, height;  // in pixels
     const char            *title, *time_label, *byte_label;
     const tl_svg_line     *lines;      // [line_count]
     int32_t                line_count;
@@ -105,7 +106,7 @@ static void tli_send_text_start(tli_stream *s, int32_t x, int32_t y, const char 
 
 // -- the picture: checks and layout --
 
-// Refuse a picture for one of what it is to show.
+// Refuse a picture because of one of its curves or points.
 static tl_result tli_fail_drawn(tl_env *env, tli_function function, const char *what, int32_t index,
                                 tli_rule rule) {
     tli_sentence s = tli_begin_error(env, TL_ERROR_INVALID_ARG, function, rule, (uint64_t)index, 0);
@@ -191,7 +192,7 @@ static void tli_lay_out(tli_picture *p) {
 // Lines are drawn up to four times the highest curve.
 static int tli_is_line_near(const tli_picture *p, uint64_t bytes) { return bytes / 4 <= p->peak_bytes; }
 
-// The highest bytes of curves and lines.
+// The highest bytes of the curves, and of the lines that are drawn.
 static uint64_t tli_find_highest(const tli_picture *p) {
     uint64_t highest = p->peak_bytes;
     int32_t i;

@@ -52,7 +52,7 @@ typedef struct tli_gantt {
 } tli_gantt;
 
 #define TLI_HEAD_BOTTOM  12400  // of title, summary and legend, in hundredths of a pixel
-#define TLI_MAP_CELL         200    // side of a cell
+#define TLI_MAP_CELL         200    // side of a cell, in hundredths of a pixel
 #define TLI_MAP_COLUMNS 543
 #define TLI_MAP_ROWS    160
 
@@ -63,7 +63,8 @@ static const char tli_plan_style_text[] =
     "@media (prefers-color-scheme:dark){.idle{fill:#4d5560}.cut{stroke:#0d1117}.bar{fill:#0d1117}}\n"
     "</style>\n";
 
-// ran: [slot_count * node_count] the nodes that ran before, which is kept up.
+// The lane of a step; TLI_LANE_COUNT = it is not drawn. ran: [slot_count * node_count] 1 = the node ran before;
+// updated.
 static tli_lane tli_find_lane(const tli_gantt *g, int32_t index, uint8_t *ran) {
     const tl_step found = tl_find_step(g->plan, index), *step = &found;
     int takes_time = g->by_step || g->end[index] > g->start[index], again;
@@ -89,7 +90,7 @@ static tli_lane tli_find_lane(const tli_gantt *g, int32_t index, uint8_t *ran) {
     return TLI_LANE_COUNT;
 }
 
-// Choose the unit of the time axis: with a device costs are nanoseconds, otherwise a power of 1000 is taken.
+// Choose the unit of the time axis, a power of 1000 of the unit of costs: nanoseconds where there is a device.
 static void tli_scale_time(tli_gantt *g, uint64_t total, int has_device) {
     static const char *const seconds[] = { "simulated time, ns", "simulated time, us", "simulated time, ms",
                                            "simulated time, s" };
@@ -321,7 +322,7 @@ static void tli_send_hover(tli_gantt *g, int32_t first, int32_t last, int32_t me
     tli_send(s, " live</title>");
 }
 
-// Write the name of a node into its rectangle, if at least five letters of it have room.
+// Write the name of a node into its rectangle, if all of it or at least five letters have room.
 static void tli_draw_name(tli_gantt *g, int32_t node, int32_t left, int32_t right, int32_t y) {
     const char *name = tl_name_node(g->graph, node);
     int32_t letters = (right - left - 800) / 640, length = (int32_t)tli_text_length(name);
@@ -371,7 +372,8 @@ static void tli_draw_lane(tli_gantt *g, int32_t lane) {
     if (members) tli_draw_bar(g, first, last, members, left, right);
 }
 
-// Draw a line through all lanes at the peak, with the tensors that are live there as its tooltip.
+// Draw a line at the peak, through lanes, memory and arena. Where it meets the curve of the device, the tooltip
+// has the tensors that are live there.
 static void tli_draw_peak_line(tli_gantt *g) {
     tli_stream *s = &g->p.out;
     tli_place at = tli_find_peak_place(&g->p, 0);

@@ -193,8 +193,9 @@ static void tli_send_begun(tli_trace_writer *t, int32_t index, uint64_t start, u
     t->bytes[TL_TIER_DEVICE] = UINT64_MAX;
 }
 
-// Send one complete event. Events of one thread must not overlap, so a copy begins when it was issued, or when
-// the copy before it ended if that is later.
+// Send one event: of a call that was begun the two asynchronous ones, else a complete one. Complete events of
+// one thread must not overlap, so a copy begins when it was issued, or when the copy before it ended if that is
+// later.
 static void tli_send_event(tli_trace_writer *t, int32_t index) {
     const tl_run_event *event = &t->trace->events[index];
     int32_t issued = event->step.kind == TL_STEP_WAIT ? tli_find_issue(t->trace, index) : -1;

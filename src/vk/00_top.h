@@ -27,9 +27,10 @@
 
    OPTIONS           (define before the include; none is needed)
        TL_VK_BACKEND_IMPLEMENTATION   in one file, the one with TL_STRATEGY_IMPLEMENTATION or another
-       TL_VK_LINKED                   get_instance_proc = 0 means the linked vkGetInstanceProcAddr
-       TL_VK_OPEN_LOADER              get_instance_proc = 0 means that of the system's loader, found
-                                      with dlopen or LoadLibrary by tl_vk_init_device
+       TL_VK_LINKED                   get_instance_proc = 0 in a tl_vk_device_desc means the linked
+                                      vkGetInstanceProcAddr
+       TL_VK_OPEN_LOADER              the same means that of the system's loader, found with dlopen
+                                      or LoadLibrary
        VK_NO_PROTOTYPES               is defined here unless <vulkan/vulkan.h> was included before:
                                       include that or volk.h first if you need the prototypes
 
@@ -41,7 +42,8 @@
 
        All work runs on one queue in the order in which it was enqueued. A freed range can therefore
        be reused at once: a barrier orders the new work after the old. The host waits for the device
-       only to read or write mapped ranges and to free memory. With a transfer queue, copies between
+       only where it is asked to (wait, times), for mapped ranges, for staging or memory that work
+       still uses, and while batch_count submits are under way. With a transfer queue, copies between
        the tiers are submitted to it at once; later work on their ranges waits for them on the device.
 */
 #ifndef TL_VK_BACKEND_H

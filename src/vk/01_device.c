@@ -9,7 +9,8 @@
 
 #define TLI_VK_FAMILIES 32  // queue families that are considered
 
-// Every entry point that the backend uses. The lists make the table of functions and what loads it.
+// The entry points that every backend needs. The lists make the table of functions and what loads it; those
+// that some backends do without stand in the table alone.
 #define TLI_VK_INSTANCE_CALLS(X) \
     X(vkGetDeviceProcAddr) X(vkGetPhysicalDeviceProperties) X(vkGetPhysicalDeviceMemoryProperties) \
     X(vkGetPhysicalDeviceQueueFamilyProperties)
@@ -35,8 +36,8 @@ typedef struct tli_vk_calls {
     TLI_VK_DEVICE_CALLS(TLI_VK_MEMBER)
     PFN_vkGetPhysicalDeviceProperties2 vkGetPhysicalDeviceProperties2;              // NULL if missing
     PFN_vkGetPhysicalDeviceMemoryProperties2 vkGetPhysicalDeviceMemoryProperties2;  // NULL if missing
-    PFN_vkGetSemaphoreCounterValue vkGetSemaphoreCounterValue;                      // with timelines
-    PFN_vkWaitSemaphores vkWaitSemaphores;                                          // with timelines
+    PFN_vkGetSemaphoreCounterValue vkGetSemaphoreCounterValue;                      // NULL without timelines
+    PFN_vkWaitSemaphores vkWaitSemaphores;                                          // NULL without timelines
 } tli_vk_calls;
 #undef TLI_VK_MEMBER
 
@@ -514,7 +515,8 @@ static tl_result tli_vk_create_device(tli_vk_loader *loader, VkPhysicalDevice ph
         tli_vk_device_has(loader, physical, "VK_EXT_memory_budget"))
         owned->extensions[info.enabledExtensionCount++] = "VK_EXT_memory_budget";
     info.ppEnabledExtensionNames = owned->extensions;
-    // What ends a device is there before it begins: a driver whose threads outlive its library crashes.
+    // Load what destroys a device before one is made: one that stayed while its library is closed would crash
+    // in threads of the driver.
     tli_vk_set_call(&owned->destroy_device, (loader->get)(loader->instance, "vkDestroyDevice"));
     tli_vk_set_call(&get_device_proc, (loader->get)(loader->instance, "vkGetDeviceProcAddr"));
     if (!owned->destroy_device || !get_device_proc)

@@ -15,7 +15,7 @@ extern "C" {
 
 // A device and what its owner enabled. Everything in it must outlive the backends made from it.
 typedef struct tl_vk_device {
-    PFN_vkGetInstanceProcAddr get_instance_proc;  // 0 = see TL_VK_LINKED and TL_VK_OPEN_LOADER
+    PFN_vkGetInstanceProcAddr get_instance_proc;  // not 0; tl_vk_init_device sets the one that it used
     VkInstance         instance;         // that the device was made from
     VkPhysicalDevice   physical;         // likewise
     VkDevice           device;
@@ -28,20 +28,21 @@ typedef struct tl_vk_device {
     VkQueue            transfer_queue;   // for copies between the tiers, needs timelines and a queue;
                                          // VK_NULL_HANDLE = the queue
     uint32_t           transfer_family;  // of transfer_queue
-    void             (*lock_queue)(void *user);    // around every use of a queue; both or neither
+    void             (*lock_queue)(void *user);    // before every use of a queue; both or neither
     void             (*unlock_queue)(void *user);  // after it
-    void              *lock_user;
+    void              *lock_user;        // passed to both
     const VkAllocationCallbacks *callbacks;        // for every vkCreate and vkAllocateMemory; 0 = none
     void              *owned;            // set by tl_vk_init_device, 0 elsewhere
 } tl_vk_device;
 
 typedef struct tl_vk_device_desc {
-    PFN_vkGetInstanceProcAddr get_instance_proc;  // as in tl_vk_device
-    int32_t  number;             // 1 = the first that tl_vk_read_devices lists; 0 = the first GPU, else
-                                 // the first of any kind
+    PFN_vkGetInstanceProcAddr get_instance_proc;  // 0 = see TL_VK_LINKED and TL_VK_OPEN_LOADER
+    int32_t  number;             // 1 = the first that tl_vk_read_devices lists; 0 = the first discrete or
+                                 // integrated GPU that computes, else the first device that does
     uint32_t api_version;        // 0 = Vulkan 1.1, or what the loader and the device have if that is less
     int32_t  validates;          // 1 = enable VK_LAYER_KHRONOS_validation, TL_ERROR_NOT_FOUND without it
-    PFN_vkDebugUtilsMessengerCallbackEXT message;  // gets its messages; 0 = as the layer's settings say
+    PFN_vkDebugUtilsMessengerCallbackEXT message;  // gets warnings and errors of layers and drivers, by
+                                 // VK_EXT_debug_utils; 0 = they go where the settings of the layer say
     void    *message_user;
     int32_t  enable_transfer;    // 1 = also a queue of a family for transfers only, where there is one
 } tl_vk_device_desc;
@@ -60,7 +61,8 @@ typedef struct tl_vk_device_info {
 //   infos   [capacity] filled from the start; may be NULL where capacity is 0
 //   count   number of devices, which may be larger than the capacity
 //
-// Errors:  TL_ERROR_NOT_FOUND: no loader, or no driver; TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND.
+// Errors:  TL_ERROR_NOT_FOUND: no loader, no driver, no validation layer; TL_ERROR_UNSUPPORTED: an entry point
+//          is missing; TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND. *count is 0 then.
 TLDEF tl_result tl_vk_read_devices(tl_env *env, const tl_vk_device_desc *desc, tl_vk_device_info *infos,
                                    int32_t capacity, int32_t *count);
 
@@ -68,8 +70,9 @@ TLDEF tl_result tl_vk_read_devices(tl_env *env, const tl_vk_device_desc *desc, t
 //
 //   device   overwritten; release with tl_vk_free_device, after all backends made from it
 //
-// Errors:  TL_ERROR_NOT_FOUND: no loader, no such device, no validation layer; TL_ERROR_UNSUPPORTED:
-//          the device has no queue that computes; TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND.
+// Errors:  TL_ERROR_NOT_FOUND: no loader, no driver, no such device, no validation layer; TL_ERROR_UNSUPPORTED:
+//          the device has no queue that computes, or an entry point is missing; TL_ERROR_NO_MEMORY,
+//          TL_ERROR_BACKEND. *device is all zero then.
 TLDEF tl_result tl_vk_init_device(tl_env *env, const tl_vk_device_desc *desc, tl_vk_device *device);
 
 // Free a device that tl_vk_init_device made. Any other, and NULL, is left as it is.

@@ -139,8 +139,8 @@ static int32_t tli_vk_words_of_command(const tli_vk_command *command) {
     return (int32_t)((sizeof *command + command->data_bytes + 7) / 8);
 }
 
-// Without memory for the note the command counts as one of others: only a command buffer that cannot be ended
-// makes a difference.
+// Note a command. Without memory for that it counts as one of the caller's, which matters only if the command
+// buffer cannot be ended.
 static void tli_vk_note_command(tli_vk *b, tli_vk_batch *batch, const tli_vk_command *command,
                                 const void *data) {
     uint64_t *noted;

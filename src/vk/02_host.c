@@ -76,7 +76,8 @@ static tl_result tli_vk_make_room(tli_vk *b, const char *function) {
     return TL_OK;
 }
 
-// Have a chunk for a slot that the staging is too small for: one that is kept, or a new one instead of those.
+// Have a chunk for a slot that the staging is too small for: one that is kept, or a new one in the place of
+// those that are kept and too small.
 static tl_result tli_vk_find_large(tli_vk *b, uint64_t bytes, const char *function, int32_t *index) {
     int32_t i;
     for (i = 0; i < b->chunk_count; i++) {
@@ -495,7 +496,8 @@ TLI_VK_IMPL tl_result tl_vk_find_commands(const tl_backend *backend, VkCommandBu
     if (!result) result = tli_vk_order_early(b, "tl_vk_find_commands");
     if (!result) result = tli_vk_flush(b, "tl_vk_find_commands");
     if (result) return result;
-    tli_vk_note_others(tli_vk_batch_of(b, b->serial));  // first: what was announced is written by those
+    // Before the touches: the writes that were announced are those of the caller's commands.
+    tli_vk_note_others(tli_vk_batch_of(b, b->serial));
     result = tli_vk_touch_open_promises(b, "tl_vk_find_commands");
     if (result) return result;
     b->kept_count = b->promise_count;

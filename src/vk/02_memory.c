@@ -175,7 +175,7 @@ typedef struct tli_vk_batch {
     int32_t         known_count, known_writes;  // noted words and writes before those
 } tli_vk_batch;
 
-// A piece of the staging, or a chunk of its own where that is too small. None waits for another.
+// A piece of the staging, or a chunk of its own where that is too small. Slots become free in any order.
 typedef struct tli_vk_slot {
     uint64_t serial;               // free once this batch has passed; UINT64_MAX = mapped, or a read is pending
     int32_t  chunk;
@@ -184,7 +184,7 @@ typedef struct tli_vk_slot {
     int32_t  is_used;
 } tli_vk_slot;
 
-// A mapped range; or in record mode a read whose frame was not retired yet.
+// A mapped range; or in record mode a read that no map has fetched yet.
 typedef struct tli_vk_mapping {
     tl_range     range;
     tli_vk_place place;            // of the range
@@ -193,7 +193,7 @@ typedef struct tli_vk_mapping {
     uint64_t     serial;           // of the copy into staging
     uint64_t     writes;           // writes of the block when that copy was enqueued; UINT64_MAX = outdated
     int32_t      slot;             // of staging
-    int32_t      is_pending;       // 1 = waiting for its frame
+    int32_t      is_pending;       // 1 = such a read
     int32_t      is_bounced;       // 1 = host is memory of the env, moved through staging in pieces
     uint64_t     asked;            // pending: serial when it was asked for last
     tl_map_mode  mode;
@@ -244,7 +244,7 @@ typedef struct tli_vk {
     tli_vk_batch *batches;            // [batch_count] ring by serial
     uint64_t serial;                  // of the batch that takes work now, or will
     uint64_t passed;                  // all batches up to this serial have finished
-    int32_t  open;                    // 1 = its command buffer is recording
+    int32_t  open;                    // TLI_VK_OPEN, TLI_VK_ENDED or TLI_VK_BROKEN; 0 = it was not begun yet
     int32_t  has_work;                // 1 = something was enqueued or recorded since the last submit
     VkSemaphore timeline;
     VkSemaphore transfer_timeline;    // of the transfer queue, by the same serials
@@ -428,7 +428,7 @@ static void tli_vk_count_memory(tli_vk *b, const tli_vk_chunk *chunk, int sign) 
         b->calls.outside_bytes += bytes;
 }
 
-// What the transfer queue owns of a chunk goes with it: the next chunk with its number was never there.
+// Forget what the transfer queue owns of a chunk that is destroyed: the next chunk with its number is another.
 static void tli_vk_forget_away(tli_vk *b, const tli_vk_chunk *chunk) {
     int32_t i;
     for (i = b->away_count - 1; i >= 0; i--)
@@ -471,8 +471,8 @@ static VkResult tli_vk_ask_hook(tli_vk *b, tl_tier tier, const VkMemoryRequireme
 }
 
 // Allocate by the caller's allocator. For the device tier it is asked for memory like that of the best type;
-// where that is used up, like that of the next one. What is handed over includes the atom, so that whole atoms
-// can be flushed.
+// where that is used up, like that of the next one. Size and alignment are rounded up to nonCoherentAtomSize,
+// so that whole atoms can be flushed.
 static VkResult tli_vk_allocate_hooked(tli_vk *b, tl_tier tier, const VkMemoryRequirements *requirements,
                                        tli_vk_chunk *chunk) {
     const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
@@ -895,7 +895,7 @@ static tl_result tli_vk_add_arena(void *self, tl_tier tier, int32_t bank, uint64
         result = tli_vk_fail(b, TL_ERROR_INVALID_ARG, "add_arena", "bank: there is bank 0 alone");
     if (result) return result;
     reserved = tli_vk_align(bytes ? bytes : 1, b->granularity);
-    if (b->freed_arena_count) (void)tli_vk_drop_busy_chunks(b, "add_arena");  // not two where one will do
+    if (b->freed_arena_count) (void)tli_vk_drop_busy_chunks(b, "add_arena");  // both may not fit together
     result = tli_vk_check_arena(b, tier, reserved + b->overhead, "add_arena");
     if (!result) result = tli_vk_add_chunk(b, tier, TLI_VK_CHUNK_ARENA, reserved, "add_arena", &chunk);
     if (!result) *handle = tli_vk_end_block(b, chunk, 0, -1, bytes, b->chunks[chunk].memory_bytes);

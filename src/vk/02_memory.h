@@ -10,23 +10,23 @@ extern "C" {
 //     range       |--|                                    {block, offset, bytes}
 //     arena  |################ block ################|    the same, of one block alone
 //
-// add_arena, which a run calls once, allocates memory of exactly the block's bytes, rounded up as
-// VkMemoryRequirements say; it is freed with the block, once the work on it has finished. add_block, for
-// many small blocks, takes a piece of a chunk. A chunk is allocated when no chunk of the tier has room; its
-// size is halved while the driver reports that it is out of memory; an empty chunk is kept. So the
-// steady state allocates nothing. The device tier is device-local memory, but not such that the host sees
-// where there is other, as that is often a small window; what does not fit is refused, unless
-// allow_host_memory is set. The host tier consists of chunks in host memory, cached where the device offers
-// that. Ranges that the host cannot address are mapped through staging.
+// add_arena, which a run calls for each block of its arenas, allocates memory of exactly the block's bytes,
+// rounded up as VkMemoryRequirements say; it is freed with the block, once the work on it has finished.
+// add_block, for many small blocks, takes a piece of a chunk. A chunk is allocated when no chunk of the tier
+// has room; its size is halved while the driver reports that it is out of memory; an empty chunk is kept. So
+// the steady state allocates nothing. The device tier is device-local memory, but not such that the host sees
+// where there is other, as that is often a small window; what does not fit is refused, unless allow_host_memory
+// is set. The host tier consists of chunks in host memory, cached where the device offers that. Ranges that the
+// host cannot address are mapped through staging.
 // ============================================================================
 
 // An allocator of the caller, such as VMA. It allocates the memory of whole chunks.
 typedef struct tl_vk_memory_hooks {
     // Allocate memory for a buffer with these requirements: set *memory, *offset and *type_index. Size and
-    // alignment include nonCoherentAtomSize: whole atoms of it are flushed. Where `required` has HOST_VISIBLE,
-    // map it and set *mapped to the address of that offset; it stays mapped until release, which gets the
-    // *cookie. The device tier requires that where its memory is host-visible, as on unified memory; NULL
-    // there means staging.
+    // alignment are multiples of nonCoherentAtomSize, as whole atoms are flushed. Where `required` has
+    // HOST_VISIBLE, map it and set *mapped to the address of that offset; it stays mapped until release, which
+    // gets the *cookie. The device tier requires that where its memory is host-visible, as on unified memory;
+    // where *mapped is left NULL, its ranges are mapped through staging.
     VkResult (*allocate)(void *user, const VkMemoryRequirements *requirements,
                          VkMemoryPropertyFlags required, VkMemoryPropertyFlags preferred,
                          VkDeviceMemory *memory, VkDeviceSize *offset, uint32_t *type_index,
@@ -87,7 +87,8 @@ TLDEF tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend);
 typedef struct tl_vk_buffer_desc {
     VkBuffer buffer;             // with the usages STORAGE_BUFFER, TRANSFER_SRC and TRANSFER_DST
     VkBufferUsageFlags usage;    // it was created with these
-    uint64_t offset, bytes;      // the part that becomes the block; the offset aligned as limits say
+    uint64_t offset, bytes;      // the part that becomes the block; the offset aligned as limits say, the bytes
+                                 // a multiple of 4, not 0
     VkPipelineStageFlags stages; // of the caller's own commands on it, in the same queue; 0 = none.
     VkAccessFlags access;        // Barriers before and after the backend's work on it include these
 } tl_vk_buffer_desc;
@@ -122,7 +123,9 @@ TLDEF tl_result tl_vk_find_commands(const tl_backend *backend, VkCommandBuffer *
 TLDEF tl_result tl_vk_order(const tl_backend *backend, const tl_access *accesses, int32_t access_count,
                             VkPipelineStageFlags stages, VkAccessFlags access);
 
-// Free empty chunks until at most keep_bytes of them are left.
+// Free empty chunks, but keep up to keep_bytes of them, and those on which work is under way.
+//
+// Errors:  those of the backend, where it asks the device what has finished.
 TL_EXPERIMENTAL tl_result tl_vk_drop_unused(const tl_backend *backend, uint64_t keep_bytes);
 
 // Move at most most_bytes of blocks from the emptiest chunk into others, so that it can be freed.
@@ -130,12 +133,17 @@ TL_EXPERIMENTAL tl_result tl_vk_drop_unused(const tl_backend *backend, uint64_t 
 // dropped, the bytes of the moved blocks are lost.
 //
 //   moved_bytes   0 = nothing could be moved
+//
+// Errors:  TL_ERROR_INVALID_ARG: a range is mapped; those of a copy. *moved_bytes is what was moved before.
 TL_EXPERIMENTAL tl_result tl_vk_compact(const tl_backend *backend, uint64_t most_bytes, uint64_t *moved_bytes);
 
-// Time both copy paths on the device and use the faster one for copies of 64 KiB and more. Waits
-// for the device.
+// Time both copy paths on the device and use the faster one for copies and fills of 64 KiB and more
+// inside the device tier. Waits for the device.
 //
-// Errors:  TL_ERROR_UNSUPPORTED: record mode; and those of the backend.
+//   path   the one that is used now
+//
+// Errors:  TL_ERROR_UNSUPPORTED: record mode, or a queue without timestamps; and those of the backend. The path
+//          is the one before then.
 TL_EXPERIMENTAL tl_result tl_vk_measure_copies(const tl_backend *backend, tl_vk_copy_path *path);
 
 // What the backend did since init and what it holds now.
@@ -144,7 +152,7 @@ typedef struct tl_vk_counters {
     uint64_t memory_bytes;       // of VkDeviceMemory held now: arenas, chunks and staging
     uint64_t chunk_count;        // chunks alive, arenas and staging included
     uint64_t largest_free_bytes; // largest free piece in the chunks of the device tier
-    uint64_t host_alloc_count;   // memory taken from the env
+    uint64_t host_alloc_count;   // times that tables, kernels and heaps of chunks took memory from the env
     uint64_t submit_count;       // calls of vkQueueSubmit
     uint64_t host_wait_count;    // waits for the device that blocked
     uint64_t frame_count;        // frames opened

@@ -222,9 +222,9 @@ static int tli_vk_reduces(tli_vk_shader shader) {
            shader == TLI_VK_SHADER_MIN_MAX_CHANNELS;
 }
 
-// How many slices min_max_channels makes of each channel. A task is one slice: of a group, or of an invocation
-// where the rows of a channel are shorter than a group. There should be about as many tasks as min_max has
-// groups or invocations, and each should read several elements.
+// How many slices min_max_channels makes of each channel. A slice is the task of one group, or of one
+// invocation where inner_count is less than a group has invocations. There should be about as many tasks as
+// min_max has groups or invocations, and each should read several elements.
 static uint32_t tli_vk_find_slices(const tli_vk *b, const tli_vk_op *op, uint32_t count) {
     uint64_t size = b->desc.workgroup_size, tasks = (count + 8 * size - 1) / (8 * size);
     uint64_t of_period = op->channel_count;
@@ -494,7 +494,7 @@ static void tli_vk_outdate_reads(tli_vk *b, const tli_vk_block *block) {
             b->mappings[i].writes = UINT64_MAX;
 }
 
-static void tli_vk_note_use(tli_vk *b, uint64_t handle, int writes) {  // 0 = staging
+static void tli_vk_note_use(tli_vk *b, uint64_t handle, int writes) {  // handle 0 = staging, or nothing
     tli_vk_block *block;
     if (!handle) return;
     block = &b->blocks[(handle & 0xFFFFFFFFu) - 1];
@@ -585,7 +585,8 @@ static int tli_vk_add_away(tli_vk *b, const tli_vk_place *place) {
     return 1;
 }
 
-// Passages are always noted: bytes that a queue does not own may not be used.
+// Have room to note a passage; 0 = no memory. Unlike other commands none is recorded without its note, because
+// bytes that a queue does not own may not be used.
 static int tli_vk_reserve_passage(tli_vk *b, tli_vk_batch *batch) {
     return tli_vk_reserve_note(b, batch, 2 * sizeof(VkBufferMemoryBarrier));
 }

@@ -11,12 +11,12 @@ extern "C" {
 //          +--> ticket of the frame                 its fence: retire_frame(ticket)
 //                                                   thrown away: drop_frame(ticket)
 //
-// For engines that submit by themselves. The backend submits nothing, waits for nothing and allocates
-// nothing; work that is enqueued while no frame is open is recorded into the next one. The caller submits
-// frames to one queue, in the order in which they were started. The commands of a dropped frame never
-// run, so the bytes that they would have written are lost: reading them, or ordering them for a kernel,
-// is TL_ERROR_STALE until they are filled, copied to, mapped for writing, or claimed again. A pass of a run
-// that meets lost bytes ends with that error and starts again.
+// For engines that submit by themselves. The backend submits nothing and waits for nothing. Frames allocate
+// while its lists, descriptor pools and staging grow, and nothing after that. Work that is enqueued while no
+// frame is open is recorded into the next one. The caller submits frames to one queue, in the order in which
+// they were started. The commands of a dropped frame never run, so the bytes that they would have written are
+// lost: reading them, or ordering them for a kernel, is TL_ERROR_STALE until they are filled, copied to, mapped
+// for writing, or claimed again. A pass of a run that meets lost bytes ends with that error and starts again.
 // ============================================================================
 
 // Open a frame: enqueued work is recorded into this command buffer, which must be recording, outside
@@ -29,12 +29,19 @@ extern "C" {
 TLDEF tl_result tl_vk_start_frame(const tl_backend *backend, VkCommandBuffer commands, tl_ticket *frame);
 
 // Record what is still enqueued, and close the frame.
+//
+// Errors:  TL_ERROR_INVALID_ARG: no frame is open; TL_ERROR_DEVICE_LOST; what kept the work from being
+//          recorded, and the frame stays open then.
 TLDEF tl_result tl_vk_end_frame(const tl_backend *backend);
 
 // Tell that the fences of this frame and of all before it have signalled.
+//
+// Errors:  TL_ERROR_INVALID_ARG: the frame was never ended.
 TLDEF tl_result tl_vk_retire_frame(const tl_backend *backend, tl_ticket frame);
 
 // Tell that this frame will not be submitted. It must be the latest that was not dropped; it may be open.
+//
+// Errors:  TL_ERROR_INVALID_ARG: it is another one, or was retired.
 TLDEF tl_result tl_vk_drop_frame(const tl_backend *backend, tl_ticket frame);
 
 // Tell that the device was lost: every later call returns TL_ERROR_DEVICE_LOST.

@@ -195,7 +195,7 @@ static tl_result tli_vk_write_time(tli_vk *b, uint32_t slot, const char *functio
 // one lies up to seven eighths of the range after it, or slightly before it, as times may overtake each other.
 static uint64_t tli_vk_extend_ticks(tli_vk *b, uint32_t slot, uint64_t ticks) {
     uint64_t range = (uint64_t)1 << (b->time_bits & 63), back, apart;
-    if (b->time_bits > 48) return b->time_bits < 64 ? ticks & (range - 1) : ticks;  // lasts for a week at least
+    if (b->time_bits > 48) return b->time_bits < 64 ? ticks & (range - 1) : ticks;  // 49 bits of 1 ns: 6 days
     ticks &= range - 1;
     if (!b->read_ticks) b->read_ticks = range + ticks;  // so that those before it are above 0
     apart = (ticks - b->read_ticks) & (range - 1);

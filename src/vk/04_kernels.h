@@ -29,8 +29,8 @@ typedef struct tl_vk_kernel_desc {
 //   kernel   overwritten; release with tl_vk_free_kernel after its work has finished, before the backend,
 //            which refuses to be freed until then
 //
-// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_UNSUPPORTED: more buffers than the device binds;
-//          TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND. *kernel is NULL then.
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_UNSUPPORTED: more buffers or push constants than the device binds;
+//          TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND, TL_ERROR_DEVICE_LOST. *kernel is NULL then.
 TLDEF tl_result tl_vk_init_kernel(const tl_backend *backend, const tl_vk_kernel_desc *desc,
                                   tl_vk_kernel **kernel);
 TLDEF void      tl_vk_free_kernel(const tl_backend *backend, tl_vk_kernel *kernel);  // accepts NULL

@@ -168,7 +168,7 @@ typedef struct tli_layers {
     uint64_t        count;           // of layers
     uint64_t        choice_count;
     uint64_t        min_interval;
-    int32_t        *follows;         // [tensor_count] the choice with which it is kept, or one of the above
+    int32_t        *follows;         // [tensor_count] the choice with which it is kept, or TLI_ALWAYS_KEPT, ..
     int32_t        *choice_layers;   // [choice_count - count] the layer of an inner tensor
     uint8_t        *choice_units;    // [choice_count - count] its unit
     uint32_t        units;           // of all inner tensors that are choices
@@ -182,7 +182,7 @@ static uint32_t tli_find_flagged_unit(const tl_graph *graph, int32_t tensor, int
     return tli_same_text(unit, "attention") ? TLI_ATTENTION : tli_same_text(unit, "ffn") ? TLI_FFN : 0;
 }
 
-// Find the choice with which a tensor is kept; that of an inner tensor is added.
+// Find the choice with which a tensor is kept. One is added for an inner tensor that a fraction may drop.
 static int32_t tli_find_decider(tli_layers *layers, const tl_checkpoint_config *config, int32_t tensor,
                                 int is_inner) {
     int32_t layer = layers->graph->nodes[layers->graph->outputs[tensor].node].layer;
@@ -268,9 +268,9 @@ typedef struct tli_segment {
 // A choice of kept layers up to a place.
 typedef struct tli_label {
     uint64_t bytes, cost;    // live bytes at the place; cost of repeated forwards below it
-    uint32_t place;          // the label that it extends
-    uint16_t number;         // of that at its place
-    uint16_t dropped;        // units whose inner tensors the segment drops
+    uint32_t place;          // of the label that it extends, where its last segment begins
+    uint16_t number;         // of that label among those of its place
+    uint16_t dropped;        // units whose inner tensors the last segment drops
 } tli_label;
 
 typedef struct tli_search {
@@ -297,7 +297,7 @@ typedef struct tli_search {
     uint64_t    *segment_of;  // [count] the segment of a layer
     uint8_t     *dropped;     // [count] units whose inner tensors the layer drops
     uint64_t    *keys;        // [2 * choice_count] scratch of tli_rank_choices
-    int32_t     *ranks;       // [choice_count]
+    int32_t     *ranks;       // [choice_count] choices in the order in which to keep them
     tli_label   *labels;      // [count + 2][TLI_SEGMENT_LABELS] by place; bytes ascend, costs descend
     uint64_t    *label_counts;  // [count + 2] labels of a place
 } tli_search;
@@ -317,7 +317,8 @@ static tl_result tli_fail_search(tli_search *search) {
     return tli_fail(layers->env, TL_ERROR_NO_MEMORY, layers->function, TLI_RULE(NO_MEMORY_FOR_SEARCH));
 }
 
-// Plan search->kept and record it if it is the best so far. The caller releases the plan.
+// Plan search->kept and record it if it is the cheapest within the limit so far, or has the least peak. The
+// caller releases the plan.
 static tl_result tli_try_plan(tli_search *search, tl_plan *plan) {
     size_t count = (size_t)search->layers->choice_count;
     tl_result result = tli_plan_layers(search->layers, search->kept, plan);
@@ -343,8 +344,8 @@ static tl_result tli_try_kept(tli_search *search) {
     return result;
 }
 
-// Try all kept sets, from keeping everything on, except those that cannot be cheaper than the best; where there
-// are too many, those of the layers, without inner tensors.
+// Try all kept sets, from keeping everything on, except those that break the minimal interval or cannot be
+// cheaper than the best; where there are too many, those of the layers, without inner tensors.
 // A kept set runs again at least what any larger set runs again, so its cost is at least that of
 // each set with one more choice.
 static tl_result tli_search_all(tli_search *search) {
@@ -387,7 +388,7 @@ static tli_segment *tli_segments_from(const tli_search *search, uint32_t dropped
     return search->segments + (dropped * (search->layers->count + 1) + first) * search->width;
 }
 
-// Keep the inner tensors of what search->dropped does not name.
+// In search->kept, keep the inner tensors of the units that search->dropped does not name, and no others.
 static void tli_keep_inner(tli_search *search) {
     const tli_layers *layers = search->layers;
     uint8_t *kept = search->kept + layers->count;
@@ -545,9 +546,9 @@ static int tli_label_segments(tli_search *search, uint64_t limit, int by_cost) {
     return 1;
 }
 
-// Measure every offset of every spacing up to search->width, until no segment of a length can
-// improve the best plan; combining the segments after each power of two improves that plan. Then
-// measure growing spacings at offset 0.
+// Measure every offset of every spacing from least_spacing to search->width, until no segment of a length
+// can improve the best plan; combining the segments after each power of two may improve that plan. If all
+// spacings up to search->width were useful, measure growing ones at offset 0, too.
 static tl_result tli_measure_all(tli_search *search, uint64_t least_spacing) {
     uint64_t count = search->layers->count, spacing = least_spacing, offset;
     tl_result result = TL_OK;
@@ -808,7 +809,7 @@ static tl_result tli_check_layer_count(tl_env *env, tli_function function, const
                            TLI_RULE(LAYER_COUNT_MUST_BE_THAT_OF_GRAPH), count, 0);
 }
 
-// The same in memory of the env, to be released also after an error.
+// tli_find_kept into memory of the env, to be released also after an error.
 static tl_result tli_choose_kept(tli_layers *layers, const tl_checkpoint_config *config, uint8_t **kept) {
     *kept = (uint8_t *)tli_alloc_array(layers->env, layers->choice_count, 1);
     if (*kept) return tli_find_kept(layers, config, *kept);

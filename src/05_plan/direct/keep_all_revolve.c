@@ -18,8 +18,8 @@ static uint64_t tli_next_binomial(uint64_t last, uint64_t c, uint64_t r) {
 }
 
 // The number m of layers to advance before the next checkpoint, for n > 1 layers and c > 1
-// checkpoints. Every m with b(c, r-2) <= m <= b(c, r-1) and b(c-1, r-1) <= n-m <= b(c-1, r) is
-// optimal; this returns the largest.
+// checkpoints. With the r for which b(c, r-1) < n <= b(c, r), every m with b(c, r-2) <= m <= b(c, r-1)
+// and b(c-1, r-1) <= n-m <= b(c-1, r) is optimal; this returns the largest.
 static int32_t tli_split_chain(int32_t layer_count, int32_t slot_count) {
     uint64_t n = (uint64_t)layer_count, c = (uint64_t)(slot_count < layer_count ? slot_count : layer_count);
     uint64_t r = 1, b = 1, next, rest;
@@ -31,9 +31,9 @@ static int32_t tli_split_chain(int32_t layer_count, int32_t slot_count) {
 // -- checkpoints at an interval --
 //
 // The number of a node is its layer or, where it has none, its place in the listing; a checkpoint is a node
-// whose number the interval divides. Checkpoints cut the listing into spans, each of which ends with one:
+// whose number the interval divides. Each checkpoint ends a span of the listing, and the listing ends the last:
 //
-//     input | 1 2 3 | 4 5 6 | 7 8       interval 3: 3 and 6 are checkpoints
+//     input 1 2 3 | 4 5 6 | 7 8       interval 3: 3 and 6 are checkpoints
 //
 // A tensor that is read in another span than its own crosses. Where a backward needs one of an earlier span,
 // because a skip leads past the checkpoint, forwards run there in passing: what crosses stays, the rest is
@@ -261,7 +261,7 @@ static void tli_make_again(tli_remake *r, int32_t root) {
     }
 }
 
-// Forget what was made in passing.
+// Forget what was made in passing, but for what stays or crosses.
 static void tli_leave_passed(tli_remake *r) {
     const tl_graph *graph = r->graph;
     int32_t i;
@@ -421,7 +421,7 @@ static int32_t tli_find_first_layer(const tl_graph *graph) {
     return first;
 }
 
-// Add the binomial schedule. `slots` is a stack of the nodes whose output is held as a checkpoint; the first
+// Add the binomial schedule. all_slots is a stack of the nodes whose output is held as a checkpoint; the first
 // stands for the graph inputs, if there are any.
 static void tli_reverse_chain(tli_unit_chain *chain, int32_t slot_count, int32_t *all_slots) {
     int32_t right = chain->graph->node_count - 1, depth = 1;
@@ -548,7 +548,8 @@ static int tli_read_target(tli_word word, tl_step *step) {
     return !tli_acts_on_node((tl_step_kind)step->kind) && tli_read_i32(output, &step->output);
 }
 
-// Cut "@3" off the last word of a step and read it. 0 = no slot stands behind the @.
+// Cut "@3" off a word, if it ends so, and read the slot: 0 where there is no @. Returns 0 if no slot stands
+// behind the @.
 static int tli_cut_slot(tli_word *word, uint16_t *slot) {
     tli_word number = *word;
     size_t at = 0;

@@ -75,7 +75,8 @@ TLI_IMPL void tl_free_lifetimes(tl_env *env, tl_lifetimes *lifetimes) {
 
 // -- places --
 
-// Steps, entry, offsets and blocks of a plan in one allocation; the counts of the plan are those of the copy.
+// Copy a plan with its steps, entry, offsets and blocks, narrow ones as plain ones, which are one allocation.
+// All other fields of the copy are those of the plan.
 static tl_result tli_join_plan(tl_env *env, tli_function function, const tl_plan *plan, tl_plan *copy) {
     uint64_t *offsets, *host_offsets, bytes;
     tl_plan_block *blocks;
@@ -149,7 +150,7 @@ typedef struct tli_tier_places {
     tl_layout_buffer *members;   // [count] those of one bank
     uint64_t         *moved;     // [count]
     uint64_t         *offsets;   // [count] in its bank; then of the tier
-    uint64_t         *ends;      // [count] keys; then offsets of members
+    uint64_t         *ends;      // [count] offset in its bank, when offsets[] become those of the tier
     int32_t          *banks;     // [count] where it lives
     int32_t          *order;     // [count]
     tl_plan_block    *blocks;    // [block_count] in room for count
@@ -243,7 +244,7 @@ static tl_result tli_choose_banks(tli_places *p, tli_tier_places *t) {
     tli_copy(t->banks, found.banks, (size_t)t->count * sizeof *t->banks);
     tli_copy(t->offsets, found.offsets, (size_t)t->count * sizeof *t->offsets);
     t->cost = found.cost;
-    if (!t->work) t->bound_cost = found.bound_cost;     // of the first choice: nothing was asked less of
+    if (!t->work) t->bound_cost = found.bound_cost;     // of the first choice alone: later ones ask for less
     t->work += found.work;
     tl_free_bank_plan(p->env, &found);
     return TL_OK;
@@ -312,7 +313,7 @@ static void tli_add_blocks(const tli_places *p, tli_tier_places *t, int32_t bank
     }
 }
 
-// The largest allocation that no block can hold.
+// Fail with the largest of the allocations that a block of their bank cannot hold, if there are any.
 static tl_result tli_check_cut(const tli_places *p, const tli_tier_places *t) {
     const tl_lifetime *largest = NULL;
     uint64_t cut, least = 0;
@@ -365,7 +366,8 @@ static tl_result tli_place_banks(tli_places *p, tli_tier_places *t) {
                            p->desc->banks[bank].capacity_bytes);
 }
 
-// Lay out what lives on the device, or on the host, and cut it into blocks. One block of bank 0 is none.
+// Lay out what lives on the device, or on the host, and cut it into blocks. Without banks a single block of
+// bank 0 is not listed.
 static tl_result tli_place_tier(tli_places *p, int is_host, int32_t count) {
     tli_tier_places *t = &p->tiers[is_host];
     int has_banks = !is_host && p->desc->bank_count;
@@ -412,7 +414,8 @@ static tl_result tli_check_places(const tli_places *p) {
     return TL_OK;
 }
 
-// The lifetimes are those of other places for fewer steps under way: let them end as those of the plan do.
+// The lifetimes were found with the plan that has banks, for another number of steps under way: let each end
+// where it does in `bare`.
 static tl_result tli_lengthen(tli_places *p, const tl_plan *bare) {
     tl_simulate_desc simulate;
     tl_lifetimes longer;
@@ -437,7 +440,7 @@ static tl_result tli_place_allocations(tli_places *p, const tl_plan *bare, const
     tl_result result;
     tli_zero(&simulate, sizeof simulate);
     simulate.graph = p->desc->graph;
-    simulate.device = banked ? NULL : p->desc->device;  // places of before suit the alignment of before
+    simulate.device = banked ? NULL : p->desc->device;  // places of `banked` need not suit the alignment asked
     simulate.plan = banked ? banked : bare;
     p->keeps_banks = banked != NULL;
     result = tli_find_lifetimes(p->env, p->function, &simulate, &p->lifetimes, &report);

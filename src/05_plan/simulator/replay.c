@@ -60,7 +60,7 @@ static int32_t tli_life_index(const tl_graph *graph, const tl_lifetime *life) {
     return is_of_node ? life->node : graph->nodes[life->node].first_output + life->output;
 }
 
-// The live lifetime of a use, of a tensor or a node in the slot of the step; -1 = none.
+// Where the number of the live lifetime of a use, of a tensor or a node in a slot, stands; -1 there = none.
 static int32_t *tli_walk_live(const tli_walk *w, int32_t slot, tl_use use, int32_t index) {
     return &w->live[tli_ledger_key(w->graph, slot, use, index)];
 }
@@ -143,7 +143,8 @@ static tl_replay_operand tli_walk_tensor(const tli_walk *w, int32_t tensor, int 
     return none;
 }
 
-// first: the first lifetime of the step.
+// The gradient of a tensor as an operand. first: the first lifetime that begins at the step; a gradient from
+// there on holds nothing yet.
 static tl_replay_operand tli_walk_gradient(const tli_walk *w, int32_t tensor, int32_t first) {
     tl_replay_operand operand = tli_walk_operand_of(w, TL_USE_GRADIENT, tensor);
     if (operand.lifetime >= first) operand.start = w->is_read[tensor] ? TL_START_ZERO : TL_START_LOSS;
@@ -350,7 +351,7 @@ static tl_result tli_walk_alloc(tli_walk *w) {
     return TL_OK;
 }
 
-// A replay has no W that ends a call.
+// Refuse a plan that begins calls: the caller has no function that would end one.
 static tl_result tli_refuse_begun_calls(tl_env *env, tli_function function, const tl_plan *plan) {
     int32_t i;
     for (i = 0; i < plan->step_count; i++) {

@@ -338,8 +338,9 @@ static tl_result tli_sim_read_offsets(tli_sim *sim, const tl_plan *plan) {
     return TL_OK;
 }
 
-// Start a simulation of a graph that passed tl_check_graph. Of the plan only flags, offsets and blocks
-// are read. Release it with tli_free_sim, also after an error. ledger: NULL = none.
+// Start a simulation of a graph that passed tl_check_graph. Of the plan flags, alignment, slots, in_flight,
+// entry, offsets and blocks are read, not the steps; its arrays must outlive the simulation. Release it with
+// tli_free_sim, also after an error. ledger: NULL = none.
 static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, const tl_graph *graph,
                               const tl_device *device, const tl_plan *plan, tli_ledger *ledger) {
     tl_result result;

@@ -11,7 +11,7 @@
 // This part: the state, and the amounts that a step changes in it: lifetimes, live bytes, offsets and time. The
 // two parts that follow have what each kind of step does, and the replay of a whole plan.
 //
-// A step costs O(1) and O(tensors of its node).
+// A step costs O(tensors of its node); with offsets each of its allocations O(log allocations).
 
 // The state of a tensor on the device. Kernels can read it while RESIDENT or LEAVING. Whether the
 // host has a copy is a separate flag, set when a spill starts and cleared by DROP_HOST only.
@@ -19,7 +19,7 @@ typedef enum tli_state {
     TLI_ABSENT,    // no device bytes
     TLI_RESIDENT,
     TLI_LEAVING,   // being spilled: readable, has its bytes until WAIT
-    TLI_COMING,    // being fetched: has its bytes, not readable until WAIT
+    TLI_COMING,    // being fetched, or made by a call that was begun: has its bytes, not readable until WAIT
     TLI_PACKED     // compressed: not readable, has the compressed bytes
 } tli_state;
 
@@ -84,7 +84,7 @@ typedef struct tli_sim_tensor {
     uint8_t  on_host;
     uint8_t  has_gradient;  // TLI_SUMMED = a call under way writes it
     uint8_t  codec;         // while packed
-    uint32_t readers;       // operands of calls under way that it is
+    uint32_t readers;       // how many operands of calls under way read it
     uint64_t packed_bytes;  // while packed
     uint64_t ready;         // time at which the copy under way ends
 } tli_sim_tensor;
@@ -146,7 +146,8 @@ static void tli_sim_choose_slot(tli_sim *sim, int32_t slot) {
 }
 
 #ifdef TLI_INVARIANTS
-// A tensor that a host copy replaces has one, and compressed bytes are those of a codec.
+// A tensor that is being spilled has a host copy, only one whose node has a backward has a gradient, and
+// compressed bytes are those of the codec.
 static int tli_sim_tensor_holds(const tli_sim *sim, const tli_sim_tensor *t, int32_t tensor) {
     const tl_node_output *output = &sim->graph->outputs[tensor];
     if (t->state > TLI_PACKED || (t->state == TLI_LEAVING && !t->on_host)) return 0;
@@ -365,7 +366,7 @@ static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint6
     if (sim->step) tli_ledger_move(sim, use, index, use == TL_USE_SCRATCH ? 2 : 1);  // what makes it writes it
 }
 
-// Write down its end.
+// Write down that an allocation ends.
 static void tli_ledger_close(const tli_sim *sim, tl_use use, int32_t index, int32_t end_step) {
     int32_t *open = &sim->ledger->open[tli_sim_key(sim, use, index)];
     tl_lifetime *life = *open < 0 ? NULL : &sim->ledger->items[*open];
@@ -392,7 +393,8 @@ static int tli_frees_after(const tli_sim *sim) {
     return step->kind == TL_STEP_BACKWARD || step->kind == TL_STEP_COMPRESS || step->kind == TL_STEP_EXPAND;
 }
 
-// The step from which on something is free that the present one frees: after what it does, or before it.
+// The step from which on something is free that the present one frees. after: 1 = the present step still uses
+// it, 0 = it frees it before it does anything else.
 static int32_t tli_sim_free_step(const tli_sim *sim, int after) {
     int32_t step = sim->step_count - 1, later = sim->in_flight > 1 ? sim->in_flight : after;
     return step > INT32_MAX - later ? INT32_MAX : step + later;

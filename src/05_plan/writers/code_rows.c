@@ -31,11 +31,11 @@ typedef enum tli_row_kind {
     TLI_ROW_COMPRESS, TLI_ROW_EXPAND, TLI_ROW_COUNT
 } tli_row_kind;
 
-// Arrays of the program.
+// The array of the written program that a word points into.
 enum {
     TLI_SPACE_NONE,      // the word is a number, or NULL
-    TLI_SPACE_BANK,      // of the device, one for each
-    TLI_SPACE_HOST = TLI_SPACE_BANK + TL_MOST_BANKS,
+    TLI_SPACE_BANK,      // of bank 0 of the device; those of its other banks follow
+    TLI_SPACE_HOST = TLI_SPACE_BANK + TL_MOST_BANKS,    // the same of the host
     TLI_SPACE_WEIGHTS = TLI_SPACE_HOST + TL_MOST_BANKS,
     TLI_SPACE_GRADIENTS,
     TLI_SPACE_COUNT
@@ -50,25 +50,25 @@ typedef struct tli_code_word {
 typedef struct tli_code_row {
     tli_row_kind kind;
     int32_t step, node, slot;
-    int32_t first, count;   // words
+    int32_t first, count;   // its words: tli_code.words[first] and those that follow
 } tli_code_row;
 
-// Operands of a kernel, in the order of its parameters.
+// The parts that the operands of a kernel fall into, in the order of its parameters.
 typedef enum tli_role {
     TLI_ROLE_OUT_GRAD, TLI_ROLE_IN_GRAD, TLI_ROLE_OUT, TLI_ROLE_IN, TLI_ROLE_NEEDED_OUT, TLI_ROLE_WEIGHT,
     TLI_ROLE_WEIGHT_GRAD, TLI_ROLE_SAVED, TLI_ROLE_SCRATCH, TLI_ROLE_COUNT
 } tli_role;
 
-// A parameter of a kernel: operand `number` of a part.
+// A parameter of a kernel: operand `number` of a part, as in1 is number 1 of TLI_ROLE_IN.
 typedef struct tli_code_param {
     tli_role part;
     int32_t  number;
 } tli_code_param;
 
-// The parameters of a kernel, behind its node.
+// The parameters of a kernel behind node and slot: tli_code.params[first] and those that follow.
 typedef struct tli_code_kernel {
     int32_t first, count;
-    int     is_called;
+    int     is_called;      // 1 = a row calls it
 } tli_code_kernel;
 
 typedef struct tli_code {
@@ -81,11 +81,11 @@ typedef struct tli_code {
     int                 failed;    // 1 = out of memory
     uint8_t            *is_result;   // [tensors]
     int32_t            *ops;       // [nodes] the first node of the same op; -1 = a graph input
-    tli_code_kernel    *kernels;   // [2 nodes] of these: forward, backward
+    tli_code_kernel    *kernels;   // [2 x nodes] forward and backward of an op, at 2 x its first node
     tli_code_param     *params;    // [param_count]
     int32_t             param_count, param_capacity;
-    uint8_t            *is_op_shared;  // [nodes] of these: 1 = another op has the same name in C
-    uint64_t           *weights;   // [nodes] where the weights of a node lie
+    uint8_t            *is_op_shared;  // [nodes] at the first node of an op: 1 = another has its name in C
+    uint64_t           *weights;   // [nodes] offset of a node's weights in the array of weights
     uint64_t           *bases;     // [blocks of the plan] where each begins in the array of its bank
     uint64_t            space_bytes[TLI_SPACE_COUNT];
     uint64_t            alignment;
@@ -132,7 +132,7 @@ static int tli_op_has_part(const tli_code *c, int32_t op, tli_role part, int bac
     return 0;
 }
 
-// The most inputs or outputs of a node of the op.
+// The most inputs or outputs of a node of the op, but at least 1.
 static int32_t tli_most_operands(const tli_code *c, int32_t op) {
     const tl_graph *graph = c->table.graph;
     int32_t id, most = 1;
@@ -302,7 +302,7 @@ static tl_result tli_code_replay(tli_code *c) {
 
 // -- layout --
 
-// Lay out the weights of nodes, of those with a gradient or of the others, behind each other.
+// Lay out the weights of the nodes that are trained, or of the others, one behind the other from *end on.
 static tl_result tli_code_place_weights(tli_code *c, int trained, uint64_t *end) {
     const tl_graph *graph = c->table.graph;
     int32_t id;
@@ -341,7 +341,7 @@ static tl_result tli_code_place(tli_code *c) {
     return result;
 }
 
-// The character of an op's name in C.
+// What stands in C for a character of an op's name.
 static char tli_code_letter(char c) {
     int is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
     return is_letter ? c : '_';
@@ -352,7 +352,7 @@ static int tli_same_in_c(const char *a, const char *b) {
     return !*a && !*b;
 }
 
-// Find the ops, each by its first node, and those whose names C cannot tell apart.
+// Find the ops, each by its first node, those whose names are the same in C, and the parameters of all kernels.
 static void tli_code_find_ops(tli_code *c) {
     const tl_graph *graph = c->table.graph;
     int32_t id, k;

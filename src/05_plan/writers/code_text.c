@@ -20,7 +20,7 @@ static int tli_is_written(tli_role part) {
 
 // -- names --
 
-// Send "net_<what>".
+// Send the name of the plan and what follows it: "net", "_run".
 static void tli_send_own(tli_stream *s, const tli_code *c, const char *what) {
     tli_send(s, c->table.name);
     tli_send(s, what);
@@ -95,7 +95,8 @@ static int tli_is_number(tli_row_kind kind, int32_t i) {
 
 static int32_t tli_slot_count(const tli_code *c) { return tli_count_slots(c->table.plan); }
 
-// Numbers in front of the words of a call: node, and slot where there are several.
+// How many numbers stand in front of the words of a row: a call of a kernel has its node there, and its slot
+// where the plan has several.
 static int32_t tli_leading(const tli_code *c, tli_row_kind kind) {
     if (kind != TLI_ROW_FORWARD && kind != TLI_ROW_BACKWARD) return 0;
     return tli_slot_count(c) > 1 ? 2 : 1;
@@ -151,12 +152,13 @@ static void tli_send_call(tli_stream *s, const tli_code *c, const tli_code_row *
 
 // How words of a table hold addresses: the number of the array above the bits of the offset, in units.
 typedef struct tli_code_table {
-    uint64_t unit;
-    int      shift;         // bits of an offset
+    uint64_t unit;          // bytes; divides every offset
+    int      shift;         // bits of an offset in units
     int      word_bytes;    // 2 or 4; 0 = too large for either
     int32_t  spaces[TLI_SPACE_COUNT];  // number of an array in the table; 0 = not used
     int32_t  space_count;
-    int      count_shift;   // bits of a case: 8, or 16 where that is not enough
+    int      count_shift;   // bits of the case in the first word of a row; above them stands how many addresses
+                            // follow. 8, or 16 where that is not enough
 } tli_code_table;
 
 // case_count: as tli_number_cases found it.
@@ -202,7 +204,8 @@ static int32_t tli_find_case(const tli_code *c, const tli_code_row *row) {
     return kernels + (int32_t)row->kind;
 }
 
-// Number the cases that occur. Returns their count; no memory: -1.
+// Number the cases that occur: (*numbers)[tli_find_case] is the number of a case, -1 of one that no row has,
+// and (*rows)[number] one of its rows. Returns how many occur; no memory: -1. The caller releases both arrays.
 static int32_t tli_number_cases(const tli_code *c, int32_t **numbers, int32_t **rows) {
     int32_t count = 2 * c->table.graph->node_count + TLI_ROW_COUNT, used = 0, i;
     *numbers = (int32_t *)tli_alloc_array(c->env, (uint64_t)count, sizeof **numbers);
@@ -330,8 +333,9 @@ static void tli_send_code_table(tli_stream *s, const tli_code *c, const tli_code
 
 // -- which is smaller --
 
-// Bytes of both forms on a Cortex-M, at -Os. Calls: an address takes a load and 4 bytes beside the code, a
-// parameter beyond the fourth a store. A table: its words, and for each case the call that reads them.
+// Whether a table is estimated to take fewer bytes than calls, on a Cortex-M at -Os. Calls: an address takes a
+// load and 4 bytes beside the code, a parameter beyond the fourth a store. A table: its words, and for each
+// case the call that reads them.
 static int tli_is_table_smaller(const tli_code *c, const tli_code_table *t, const int32_t *rows,
                                 int32_t case_count) {
     uint64_t calls = 0, table = 76 + 4 * (uint64_t)t->space_count;
@@ -569,7 +573,7 @@ static void tli_send_code_run(tli_stream *s, const tli_code *c, int is_table) {
     tli_send(s, "    }\n}\n");
 }
 
-// numbers, rows: the cases of a table.
+// t: NULL = write calls. numbers, rows: of tli_number_cases.
 static void tli_send_code_source(tli_stream *s, const tli_code *c, const tli_code_table *t,
                                  const int32_t *numbers, const int32_t *rows, int32_t case_count) {
     tli_send(s, "// ");
@@ -639,7 +643,7 @@ static tl_result tli_read_code(tli_code *c) {
     return result ? result : tli_code_replay(c);
 }
 
-// Send both texts, with the form that was chosen.
+// Send both texts, in the form that is wanted or the smaller one.
 static tl_result tli_send_code(tli_code *c, tl_sink header, tl_sink source) {
     const tli_function function = TLI_IN(WRITE_PLAN_CODE);
     tl_code_form form = c->desc->form;

@@ -320,12 +320,12 @@ static void tli_explain_peak(tli_stream *s, const tl_graph *graph, const tl_plan
 }
 
 // The cost of the repeated forwards of a node. No overflow, because the cost of the plan includes
-// it. again: beyond one in each slot.
+// it. again: [node_count] forwards beyond the first in each slot.
 static uint64_t tli_find_again(const tl_graph *graph, const int32_t *again, int32_t id) {
     return (uint64_t)again[id] * graph->nodes[id].fwd_cost;
 }
 
-// again: [node_count] forwards beyond the first in a slot; zeroes where their row was sent.
+// again_of: [node_count] forwards beyond the first in each slot; set to 0 for each node whose row is sent.
 static void tli_explain_again(tli_stream *s, const tl_graph *graph, int32_t *again_of) {
     uint64_t cost = 0;
     int32_t id, nodes = 0, again = 0, rows = 0;
@@ -485,9 +485,10 @@ static void tli_send_ascii(tli_stream *s, const char *name) {
 
 // -- tables in C: numbers for the preprocessor --
 //
-// Names are those of nodes in upper case, with one _ for each run of other characters. Where several nodes, or
-// characters outside ASCII alone, would give the same name, _n and the number of the node follow, and behind
-// the name of a node with several outputs _o and the number of the output: lower case occurs in no name.
+// Names are those of nodes in upper case, with one _ for each run of other characters. Where several nodes
+// would have the same name, or nothing is left of one, _n and the number of the node follow; behind the name of
+// a node with several outputs _o and the number of the output; behind that of another slot than 0 _s and the
+// slot. Lower case occurs nowhere else.
 
 typedef struct tli_table {
     const tl_graph *graph;
@@ -567,7 +568,7 @@ static void tli_send_macro_tensor(tli_stream *s, const tli_table *t, const char 
     if (life->slot) { tli_send(s, "_s"); tli_send_i32(s, life->slot); }
 }
 
-// Send where a tensor lies: NET_INPUT_X_OFFSET and NET_INPUT_X_BYTES.
+// Send one number of a tensor: "#define NET_INPUT_X_OFFSET 64", where `of` is "_OFFSET ".
 static void tli_send_macro_number(tli_stream *s, const tli_table *t, const char *what, const tl_lifetime *life,
                                   const char *of, uint64_t number) {
     tli_send_macro_tensor(s, t, what, life);
@@ -615,7 +616,8 @@ static void tli_send_macro_blocks(tli_stream *s, const tli_table *t) {
     if (t->plan->block_count) tli_send_defined(s, t, "_BLOCKS ", (uint64_t)t->plan->block_count);
 }
 
-// Whether an output is made again while others may be under way that use the one before.
+// Whether several steps may be under way and another lifetime of the same output follows: the one before may
+// end at the end of the plan, too, without being the result.
 static int tli_lives_again(const tli_table *t, int32_t index) {
     const tl_lifetime *life = &t->lifetimes.items[index];
     int32_t i;
@@ -865,7 +867,7 @@ static void tli_send_plain_arrays(tli_stream *s, const tl_graph *graph, const tl
 }
 
 // The narrow part of a table: its arrays are not there, its numbers are. The unit is the greatest that all
-// offsets have in common.
+// offsets have in common; offset_bytes 0 = they do not fit 32 bits in it.
 static tl_narrow_plan tli_narrow_of(const tl_plan *plan) {
     uint64_t highest = 0, unit = 0;
     tl_narrow_plan narrow;

@@ -16,8 +16,8 @@ static uint64_t tli_bound_set_up_work(const tli_bound *model) {
 }
 
 // The bytes of the smallest forward call of a node: each input once, outputs and scratch, in place where that
-// is allowed. A call that makes saved bytes holds them beside all outputs; where it has them, one that need not
-// make them may. Graph inputs do not count.
+// is allowed. Graph inputs do not count. saves: 1 = it makes the saved bytes, which lie beside all outputs; 0 =
+// it makes them only where that takes fewer bytes.
 static uint64_t tli_bound_call_bytes(const tli_bound *model, int32_t id, int saves) {
     const tl_node *node = &model->graph->nodes[id];
     uint64_t saving = model->calls[id] + node->saved_bytes + node->swork_bytes;

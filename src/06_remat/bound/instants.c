@@ -81,7 +81,7 @@ static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t 
 typedef struct tli_bound_climb {
     tli_bound_state *now, *best;
     int32_t *slope;    // [instants][items] direction along mu, 1024 = 1
-    int8_t  *held;     // [instants][items] x, and w of the span before
+    int8_t  *held;     // [instants][items] slope along mu: x less w of the span before
     int64_t  along[TLI_BOUND_INSTANTS];    // slope along lambda, bytes less room
     int64_t  turn[TLI_BOUND_INSTANTS];     // direction along lambda x typical
 } tli_bound_climb;
@@ -107,7 +107,8 @@ static int64_t tli_bound_measure(tli_bound *model, tli_bound_state *s, tli_bound
     return value;
 }
 
-// Update the direction of the climb: three quarters of the old direction plus the slopes.
+// Update the direction of the climb: three quarters of the old direction plus the slopes. *norm: the square of
+// its length.
 static void tli_bound_turn(tli_bound *model, tli_bound_state *s, tli_bound_climb *climb, uint64_t *norm) {
     int32_t a, t, items = model->item_count;
     *norm = 1;
@@ -290,8 +291,8 @@ static int tli_bound_is_top(const tli_bound_search *search, int32_t event) {
     return p == search->model->event_count || search->single[p] <= value;
 }
 
-// List the instants to try together with others: all if there are few, else local maxima and evenly spaced
-// ones.
+// List the instants to try together with others: all if there are few, else local maxima, those next to the
+// best, and evenly spaced ones.
 static void tli_bound_list_instants(tli_bound_search *search) {
     enum { LISTED = 24 };
     int32_t p, count = 0, tops = 0, seen = 0, step;
@@ -325,8 +326,8 @@ static int64_t tli_bound_try_more(tli_bound_search *search, int32_t event, int32
     return search->climb.best->value;
 }
 
-// Add the instant that raises the value most. All listed ones are tried with a few steps, the best of them
-// and their neighbours with more. Returns 0 if none raises it. More attempts may find a better
+// Add the instant that raises the value most. All listed ones are tried with a few steps, the best of them,
+// and the neighbours of the best one, with more. Returns 0 if none raises it. More attempts may find a better
 // instant, but leave work for fewer of them.
 static int tli_bound_add_best(tli_bound_search *search) {
     enum { HOPEFUL = 3, AROUND = 2, FEW = 8, MORE = 40 };
@@ -426,7 +427,7 @@ static void tli_bound_push(tli_bound_tree *tree, tli_bound_state *s) {
 }
 
 // If all variables of a branch are fixed, only another instant can raise its value: add the one with the
-// highest value. Returns 0 if there is none, or no memory for it.
+// highest value. Returns 0 if there is none, or no memory for it, or no branch is left.
 static int tli_bound_extend(tli_bound_search *search, tli_bound_tree *tree) {
     tli_bound *model = search->model;
     tli_bound_state *low = tree->open[tree->count - 1], *more;
@@ -534,8 +535,8 @@ static int tli_bound_is_beside(const tli_bound_state *s, int32_t event) {
     return beside;
 }
 
-// Add the instant beside those of the top state that raises what a few splits make of it most; alone, without
-// splits, it may lower the value. *sounded: what they make of it so far. 0 = none does.
+// Add to the top state the instant beside its own with which the value after a few splits is highest; without
+// splits the instant may lower the value. *sounded: the value after a few splits. 0 = no instant raises it.
 static int tli_bound_grow(tli_bound_search *search, int64_t *sounded) {
     tli_bound *model = search->model;
     int64_t most = *sounded, value;

@@ -62,7 +62,7 @@ static int32_t tli_runs_step_back(const tli_runs *r, int32_t id) {
     return last;
 }
 
-// Find path[]: back from what the first backwards read, over large items.
+// Find path[]: back over large items, from what the first backward reads that reads a large one.
 static void tli_runs_find_path(tli_runs *r) {
     const tli_bound *model = r->model;
     int32_t p, k, item, node = -1;
@@ -74,8 +74,8 @@ static void tli_runs_find_path(tli_runs *r) {
     r->work += (uint64_t)p + 4 * (uint64_t)r->count;
 }
 
-// Find moment[]: of the backwards that read something of a node the one with the least room, if those of the
-// path come in its order.
+// Find moment[]: of the backwards that read something large of a node the one with the least room; -1 where it
+// does not come after those of the nodes before it in path[].
 static void tli_runs_find_moments(tli_runs *r) {
     const tli_bound *model = r->model;
     int32_t i, p, k, item, last = -1;
@@ -93,7 +93,7 @@ static void tli_runs_find_moments(tli_runs *r) {
     r->work += 4 * ((uint64_t)model->order_count + (uint64_t)model->graph->node_count);
 }
 
-// Mark what a node depends on and has no region, and the node.
+// Give a region to a pivot, and to everything it depends on that has none.
 static void tli_runs_mark_region(tli_runs *r, int32_t pivot, int32_t region) {
     const tl_graph *graph = r->model->graph;
     int32_t *stack = r->model->stack, count = 0, i;
@@ -190,7 +190,7 @@ static uint64_t tli_runs_sum(const tli_runs *r, uint64_t slot_total) {
     return sum;
 }
 
-// Try numbers of slots from the fewest on.
+// Find all_slots[]; then raise `extra` by the pivots of at most so many slots, for each number from the fewest.
 static void tli_runs_try(tli_runs *r) {
     uint64_t most = 0, next;
     int32_t i;

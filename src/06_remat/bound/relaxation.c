@@ -75,7 +75,7 @@ struct tli_bound_cut;
 // A moment at which it is known what must be resident: a backward, or a forward call that every schedule makes
 // between two backwards. Instants are events.
 typedef struct tli_bound_event {
-    int32_t  position;           // in order; of a call: of the backward after it
+    int32_t  position;           // in tli_bound.order; of a call: that of the backward after it
     int32_t  call;               // node; -1 = the backward at the position
     uint64_t room;               // budget less the working set
 } tli_bound_event;
@@ -96,26 +96,30 @@ typedef struct tli_bound {
     int64_t  *bytes;             // [item_count] in units, rounded down
     uint8_t  *at_end;            // [item_count] 1 = resident at the end
     int32_t  *order;             // [order_count] nodes in the order of their backwards
-    int32_t  *runs_by;           // [node_count] position of the first backward that needs it; INT32_MAX
+    int32_t  *runs_by;           // [node_count] position of the first backward that needs it: see
+                                 // tli_bound_find_runs
     int64_t  *cost;              // [node_count] scaled fwd
     uint64_t *sets, *between;    // [order_count] see tli_bound_find_sets
     uint64_t *held;              // [order_count] bytes that stay beside the set of that backward, because
                                  // what made them cannot run again: see tli_bound_find_held
     int32_t  *last_read;         // [item_count] position of the last backward that reads it; order_count = it
                                  // stays to the end; -1 = none does
-    uint64_t *room;              // [order_count] budget less the working set of that backward
+    uint64_t *room;              // [order_count] budget less sets and held of that backward; with a host, plus
+                                 // what may be on it
     tli_bound_event *events;     // [event_count] in the order in which they happen
     int32_t   event_count;
-    uint64_t *calls;             // [node_count] bytes of a forward call but scratch: see tli_bound_call_bytes
+    uint64_t *calls;             // [node_count] bytes that a forward reads, but for graph inputs, and of its
+                                 // outputs
     uint64_t *reused;            // [node_count] of these, the input that it may overwrite; 0 = none
-    uint64_t *calls_above;       // [node_count] the largest call over the node and all that it depends on
+    uint64_t *calls_above;       // [node_count] at least the bytes of each call of the node and of all that it
+                                 // depends on
     int32_t  *stack, *stamps;    // [node_count] scratch: tli_bound_exceeds_in_gap
-    int64_t   steps_left;        // of walks, for each tli_bound_open: tli_bound_exceeds_in_gap
+    int64_t   steps_left;        // that walks over calls may still take, of TLI_BOUND_WALK
     uint8_t  *reads_mark;        // [item_count] scratch
     int64_t  *enter;             // [item_count] scratch: tli_bound_find_enters
     int64_t  *price;             // [item_count] scratch: tli_bound_price of each
     int32_t  *last_use;          // [item_count] scratch: tli_bound_find_uses
-    struct tli_bound_label *labels, *merged, *made;  // [2 TLI_BOUND_LABELS] two, [TLI_BOUND_LABELS]
+    struct tli_bound_label *labels, *merged, *made;  // [2 TLI_BOUND_LABELS]; made [TLI_BOUND_LABELS]
     struct tli_bound_cut *cuts;  // [cut_count] of cut_bytes each: cuts of spans that are remembered
     int32_t   cut_count;
     uint64_t  cut_bytes;
@@ -229,7 +233,7 @@ static int tli_bound_is_held(const tli_bound *model, int32_t item, int32_t posit
            model->last_read[item] >= position;
 }
 
-// The last position whose backward has its forwards behind it when an event happens.
+// The last position of whose backward all needed forwards have run once when an event happens.
 static int32_t tli_bound_ran_by(const tli_bound_event *event) { return event->position - (event->call >= 0); }
 
 // Set mark[] to `value` for what a forward call reads and makes, its saved bytes too: they are among the bytes
@@ -334,8 +338,9 @@ static void tli_bound_find_reads(tli_bound *model) {
     }
 }
 
-// Find held[]: of what is held at a backward (tli_bound_is_held), the bytes that it does not read itself, which
-// are in its set. Bytes come with the first backward that needs the maker, and go behind the last that reads.
+// Find held[]: of what is held at a backward (tli_bound_is_held), the bytes that it does not read itself (what
+// it reads is in its set). Bytes come with the first backward that needs the maker, and go behind the last that
+// reads.
 static void tli_bound_find_held(tli_bound *model) {
     uint64_t live = 0;
     int32_t p, t;
@@ -391,7 +396,7 @@ static void tli_bound_scale_bytes(tli_bound *model) {
     if (!model->typical) model->typical = 1;
 }
 
-#define TLI_BOUND_WALK INT64_C(16000000)  // inputs that all walks of tli_bound_exceeds_in_gap see in one model
+#define TLI_BOUND_WALK INT64_C(16000000)  // steps of all walks over calls and their inputs in one model
 
 // Find calls[], reused[] and calls_above[].
 static void tli_bound_find_calls(tli_bound *model) {

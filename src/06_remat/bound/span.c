@@ -65,7 +65,7 @@ static int tli_bound_find_levels(tli_bound_net *net, uint64_t *work) {
         int32_t v = net->queue[head++];
         *work += (uint64_t)(net->first[v + 1] - net->first[v]);
         next = net->level[v] + 1;
-        for (k = net->first[v]; k < net->first[v + 1]; k++) {  // no jumps: nothing foresees them
+        for (k = net->first[v]; k < net->first[v + 1]; k++) {  // no jumps: they could not be predicted
             int32_t from = net->to[k], is_new = !net->level[from] & (net->back[k] != 0);
             net->level[from] += next & -is_new;
             net->queue[tail] = from;
@@ -310,7 +310,7 @@ static int64_t tli_bound_solve_span(tli_bound *model, const tli_bound_state *s, 
     return is_useful ? flow - offers - s->lambda[a] * s->room[a] : -(INT64_C(1) << 59);
 }
 
-// The slope along lambda[a]: bytes that the last solution holds at instant a, less the room.
+// The slope along lambda[a]: units of what the last solution holds at instant a, of free items, less the room.
 static int64_t tli_bound_slope(const tli_bound *model, const tli_bound_state *s, int32_t a) {
     const int32_t *level = model->net.level;
     int64_t held = 0;
@@ -375,7 +375,8 @@ static int64_t tli_bound_search_line(tli_bound *model, tli_bound_state *s, int32
 // -- bound: one span: the room as a hard limit --
 
 //
-// The minimum cut prices the bytes held at an instant; this table limits them, so its value is never lower.
+// The minimum cut prices the bytes held at an instant; this table limits them, so its value is never lower,
+// unless bytes are rounded.
 // Nodes are visited in listing order. A label is the set of resident items that later nodes may read (mask),
 // the bytes held at the instant, and the cost so far. A node is run in the span (its inputs must be resident;
 // all its items then are) or not (each of its items is held, or is absent). Of labels with the same mask,
@@ -389,7 +390,7 @@ static int64_t tli_bound_search_line(tli_bound *model, tli_bound_state *s, int32
 
 #define TLI_BOUND_LABELS 16384
 #define TLI_BOUND_SLOTS 24
-#define TLI_BOUND_KEY_BYTES (TLI_BOUND_UNITS + 1)  // bits of a key that hold bytes: the room is among them
+#define TLI_BOUND_KEY_BYTES (TLI_BOUND_UNITS + 1)  // bits of a key that hold bytes, in units: at most the room
 #define TLI_BOUND_KEY_MASK (UINT64_MAX << TLI_BOUND_KEY_BYTES)
 
 typedef struct tli_bound_label {
@@ -402,7 +403,7 @@ static int tli_bound_is_before(const tli_bound_label *a, const tli_bound_label *
 }
 
 // Merge two sorted runs, x and the y that begins where x ends, to to[kept] and on, without dominated labels;
-// returns kept and how many they are. Compilers make both choices without jumps, which no processor foresees.
+// returns the new kept. Compilers make both choices without jumps, which could not be predicted.
 static int32_t tli_bound_merge(tli_bound_label *to, int32_t kept, const tli_bound_label *x,
                                const tli_bound_label *y, const tli_bound_label *end) {
     const tli_bound_label *x_end = y;
@@ -558,7 +559,7 @@ static int tli_bound_add_slot(tli_bound_table *table, int32_t t, uint64_t *bit) 
 }
 
 // Extend the labels by one node: first those in which it runs, then those in which it does not. Returns 0 if
-// slots or labels are too many.
+// slots, labels or steps of work are too many, or no label is left.
 static int tli_bound_add_node(tli_bound_table *table, int32_t id) {
     tli_bound *model = table->model;
     const tl_node *node = &model->graph->nodes[id];

@@ -325,8 +325,8 @@ static void tli_chain_find_curves(tli_chain *chain, int32_t end) {
     }
 }
 
-// Find the least bytes of every planned segment: the minimum over the same ways, of the larger part of each.
-// UINT64_MAX = that takes more than the work limit.
+// Find the least bytes of every planned segment: the minimum, over the same ways, of the largest part of each.
+// Returns those of the whole chain; UINT64_MAX = that takes more than the work limit.
 static uint64_t tli_chain_find_least(tli_chain *chain) {
     int32_t first, last, split;
     for (last = 0; last < chain->stage_count; last++) {

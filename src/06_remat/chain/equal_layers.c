@@ -61,8 +61,8 @@ static void tli_binomial_reverse(tli_chain_binomial *b) {
     }
 }
 
-// Find the most slots that fit by bisection; one slot is too slow to be of use in a long chain. UINT64_MAX =
-// none fits.
+// Find the most slots that fit by bisection; one slot is too slow to be of use in a long chain. Returns the
+// cost; UINT64_MAX = none fits.
 static uint64_t tli_binomial_find(tli_chain_binomial *b) {
     int32_t low = b->chain->stage_count > 200, high = b->chain->stage_count;
     uint64_t cost = UINT64_MAX;
@@ -158,7 +158,7 @@ static uint64_t tli_find_fewest_slots(uint64_t layer_count) {
 // What budgets give an equal chain, in bytes without base.
 typedef struct tli_revolve_bytes {
     uint64_t slot_count;    // 0 = no schedule fits that is not too long
-    uint64_t least;         // budget of such a schedule: the last backward takes it
+    uint64_t least;         // budget for which there is such a schedule; it peaks at the last node
     uint64_t floor;         // no schedule at all fits below
 } tli_revolve_bytes;
 
@@ -267,7 +267,7 @@ static tl_result tli_chain_finish(tli_chain *chain, int feasible, uint64_t work_
     return !result && !feasible ? TL_ERROR_INFEASIBLE : result;
 }
 
-// Whether some leaf takes fewer bytes than what its backwards read together.
+// Whether some leaf has a way in fewer bytes than the first, which makes all that its backwards read at once.
 static int tli_chain_gains(const tli_chain *chain) {
     int32_t i;
     for (i = 0; i < chain->stage_count; i++)
@@ -278,7 +278,7 @@ static int tli_chain_gains(const tli_chain *chain) {
 // Find the cheapest persistent schedule within the budget. TL_ERROR_INFEASIBLE, without a sentence: none was
 // found; steps are then those of the least budget, or empty for Revolve's chain, whose last node sets it, and
 // after progress asked to stop or most_work was reached. Curves that take more than work_limit are shortened.
-// has_leaves: 1 = leaves may be run in fewer bytes; 2 = also, and nothing is planned where none can.
+// has_leaves: 1 = leaves may be run in fewer bytes; 2 = the same, and nothing is planned where none can.
 static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t budget, tli_remat_watch *watch,
                                  uint64_t work_limit, uint64_t most_work, int32_t has_leaves,
                                  tli_steps *steps, tli_chain_result *found) {

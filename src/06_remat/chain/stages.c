@@ -44,9 +44,9 @@ typedef struct tli_chain_stage {
     uint64_t stay_bytes;            // peak of an advance whose input stays; the input does not count
     uint64_t go_bytes;              // peak of an advance that drops its input; the input counts
     uint64_t save_bytes, back_bytes;  // peaks; the input does not count
-    tli_chain_point leaves[TLI_CHAIN_LEAVES];  // by the number of absences; bytes descend, costs do not
+    tli_chain_point leaves[TLI_CHAIN_LEAVES];  // by the number of absences, in no order of bytes or costs
     tli_chain_absence absences[TLI_CHAIN_LEAVES];
-    uint64_t leaf_least;            // the fewest of these bytes
+    uint64_t leaf_least;            // the fewest bytes of leaves
     int32_t  leaf_count;
     int32_t  once;                  // 1 = a node may run once only
 } tli_chain_stage;
@@ -219,7 +219,7 @@ static void tli_chain_read_tensors(tli_chain *chain) {
 }
 
 // Mark the nodes that an advance runs (those that the outputs of the stage need), or those that a leaf runs
-// (those that its backwards need, and those with a backward that no advance runs).
+// (those that its backwards and results need, and those with a backward that no advance runs).
 static void tli_chain_mark_nodes(tli_chain *chain, int32_t mark) {
     const tl_graph *graph = chain->graph;
     int32_t id, i;
@@ -434,7 +434,8 @@ static void tli_chain_read_stage(tli_chain *chain, int32_t stage) {
 //
 // Backwards run in reverse order, each after what it reads and what is not resident has been made. A tensor
 // stays from one use to the next backward that reads it, unless it is absent from one between the two. As long
-// as it lowers the peak, one tensor more is absent there: the one with which the peak, then the cost, is least.
+// as that lowers the peak, or moves it to another backward, one tensor more is absent there: the one with which
+// the peak, then the cost, is least.
 
 static int tli_chain_backward_reads(const tl_graph *graph, int32_t id, int32_t tensor) {
     const tl_node *node = &graph->nodes[id];
@@ -534,8 +535,8 @@ static tli_chain_play tli_chain_run_leaf(tli_chain *chain, int32_t stage, int32_
     return play;
 }
 
-// Whether a stage may be run in other ways: it is small, its nodes have one output that may be dropped, and
-// there is work left for that.
+// Whether a stage may be run in other ways: it has a few nodes, each with one output that may be dropped and
+// made again and without saved bytes, and there is work left for that.
 static int tli_chain_has_leaves(const tli_chain *chain, int32_t stage) {
     const tli_chain_stage *s = &chain->stages[stage];
     int32_t id;

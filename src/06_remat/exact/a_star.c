@@ -23,17 +23,17 @@
 // A node that may run once only has one more item, "it runs later": wanted before its forward, it says that no
 // earlier call makes what the node makes, so no state wants both.
 // A state is dominated by another of the same position that wants a subset of its items and costs no more.
-// The estimate (a lower bound of the cost before a state) has two terms. The first is every forward that
-// some earlier backward or some wanted item needs, once. The second is taken at one earlier backward:
-// items that are made before it, wanted after it and do not fit beside it are made twice; which of them
-// is a fractional knapsack. The largest second term over these backwards counts.
+// The estimate (a lower bound of the cost before a state) has two terms. The first is every earlier backward,
+// and every forward that one of these or some wanted item needs, once. The second is taken at one of these
+// backwards: items that are made before it, wanted after it and do not fit beside it are made twice; which of
+// them is a fractional knapsack. The largest second term over these backwards counts.
 // The least budget is found by the same search with the largest peak of the rest in place of its cost.
 //
 // The search may also run between two states of a plan, to plan again what lies between them, and be cut to a
 // width: see the next part. It begins with the later state then, whose wanted items are the target, and ends
 // where nothing is wanted but what the earlier state wants: the given items, which cost nothing.
 //
-// Inputs of a node, outputs and items are as in the graph; x is the search throughout this part.
+// x is the search throughout this part.
 
 #define TLI_EXACT_WORDS 2
 #define TLI_EXACT_ITEMS (64 * TLI_EXACT_WORDS)
@@ -45,7 +45,7 @@ typedef struct tli_set { uint64_t word[TLI_EXACT_WORDS]; } tli_set;  // of items
 typedef struct tli_exact_call {
     int32_t  node, turn;                // turn: position of its backward, -1 = none
     tli_set  inputs, made, saved;       // items: read by forward; made by any forward; made by S alone
-    tli_set  source;                    // the input that v.0 may overwrite; empty = none
+    tli_set  source;                    // the input that output 0 may overwrite; empty = none
     tli_set  spent;                     // item of a node that may run once only; empty = may run again
     uint64_t fwd_cost, out_bytes, fwork_bytes, swork_bytes, saved_bytes, source_bytes;
 } tli_exact_call;
@@ -62,7 +62,7 @@ typedef struct tli_exact_settled { tli_set wanted; uint64_t cost; } tli_exact_se
 typedef struct tli_exact_position {
     int32_t  call;
     tli_set  reads;                     // by this backward
-    tli_set  before;                    // needed by some backward before this one
+    tli_set  before;                    // needed by backwards before this one, or to make what they need
     uint64_t between_bytes;             // graph inputs and gradients that are live before it
     uint64_t during_bytes;              // the same during it, and its bwork
     uint64_t bwd_cost, before_cost;     // of this backward; of all before it and the forwards that these need
@@ -80,7 +80,7 @@ typedef struct tli_exact_state {
     int32_t  position;
     int32_t  after, call;               // the next state in time, and the call that leads to it
     int32_t  kind;                      // of that step: tl_step_kind
-    int32_t  next;                      // in the same bucket of the hash table
+    int32_t  next;                      // in the same bucket of the hash table: 1 + its number; 0 = none
 } tli_exact_state;
 
 typedef struct tli_exact_entry { uint64_t total; int32_t state; } tli_exact_entry;
@@ -102,14 +102,15 @@ typedef struct tli_exact {
     tli_exact_load     *loads;
     uint64_t           *weights;            // [8 * TLI_EXACT_WORDS][256] sums of item_bytes, by byte of a set
     uint64_t            item_bytes[TLI_EXACT_ITEMS];
-    int32_t             first, last;        // positions at which the plan begins, 0, and ends
-    tli_set             given, target;      // wanted at these: nothing but "it runs later", and the results
+    int32_t             first, last;        // positions at which the plan, or a window of it, begins and ends
+    tli_set             given, target;      // wanted at these; of a whole plan nothing but "it runs later", and
+                                            // the results
     int32_t             width;              // most states that are expanded at a position; 0 = all, best first
     uint64_t            most_total;         // with a width: only states of less are looked at
     tli_remat_watch    *watch;
     tli_exact_state    *states;  int32_t state_count, state_capacity;
     tli_exact_entry    *heap;    int32_t heap_count, heap_capacity;
-    int32_t            *buckets, bucket_count;      // a power of two
+    int32_t            *buckets, bucket_count;      // a power of two; 1 + the first state of a bucket, 0 = none
     int32_t             full;               // 1 = the search ends: no memory, or a cost beyond 64 bits
     int32_t             failed;             // 1 = no memory
     int32_t             after, position, call;      // state and position being expanded; call being tried
@@ -433,7 +434,8 @@ static void tli_exact_add_load(tli_exact *x, tli_exact_position *p,
     tli_set items = tli_set_join(call->made, call->saved);
     tli_exact_load load;
     int32_t at;
-    // The call counts here only if the first term of the estimate has it before this backward, or never.
+    // The call counts here only if the first term of the estimate has it before this backward, or never has it
+    // because all that it makes is given.
     if (tli_set_is_empty(tli_set_meet(items, p[1].before)) && !tli_set_is_within(items, x->given)) return;
     load.items = tli_set_less(items, p->reads);
     if (!tli_set_is_empty(call->spent)) {
@@ -453,7 +455,7 @@ static void tli_exact_add_load(tli_exact *x, tli_exact_position *p,
     TLI_INVARIANT(x->load_count <= x->call_count * x->position_count && at >= p->first_load);
 }
 
-// Read what depends on the budget. Returns 0 if some backward alone exceeds the budget.
+// Read what depends on the budget. Returns 0 if graph inputs or some backward alone exceed it.
 static int tli_exact_read_budget(tli_exact *x) {
     int32_t k, i;
     if (x->pinned_bytes > x->budget) return 0;
@@ -481,7 +483,7 @@ static uint64_t tli_exact_share(uint64_t cost, uint64_t part, uint64_t whole) {
     return part ? cost / (whole / part + 1) : 0;
 }
 
-// The cost of the wanted items that must be made again after a backward because they do not fit beside it.
+// A lower bound of the cost of making wanted items again after a backward because they do not fit beside it.
 // If only some items of a call are wanted, the same share of its cost counts: cost per byte, and with it the
 // order of the loads, stays the same.
 static uint64_t tli_exact_overflow(tli_exact *x, const tli_exact_position *p, tli_set wanted) {
@@ -685,7 +687,8 @@ static void tli_exact_reach(tli_exact *x, tli_set wanted, int32_t position, tl_s
 
 // -- exact: edges, backwards in time --
 
-// How a forward runs that does not save what is wanted afterwards, and the bytes of it that depend on that.
+// How a forward runs that does not save what is wanted afterwards. *bytes: its outputs, scratch and what it
+// saves nevertheless, less the input that it overwrites.
 static tl_step_kind tli_exact_find_form(const tli_exact_call *call, tli_set wanted_after, int32_t position,
                                         uint64_t *bytes) {
     int inplace = !tli_set_is_empty(tli_set_less(call->source, wanted_after));
@@ -892,7 +895,8 @@ static tl_result tli_exact_plan(tli_exact *x, uint64_t budget, tli_steps *best, 
 //   cost   of the plan, 0 = none was found
 //   bound  lower bound of the cost of every plan: the cost itself if it is proven
 //   proven 1 = the plan is optimal, or with TL_ERROR_INFEASIBLE that none fits; 0 = *work reached
-//          work_limit, a cost does not fit 64 bits, or the graph has more than TLI_EXACT_ITEMS items
+//          work_limit, there are more than TLI_EXACT_STATES states, progress asked to stop, a cost does not fit
+//          64 bits, or the graph has more than TLI_EXACT_ITEMS items
 //   work   elementary steps are added to it
 //
 // Errors: TL_ERROR_INFEASIBLE, TL_ERROR_NO_MEMORY.

@@ -12,7 +12,8 @@
 // forwards too, where the local search stops at plans that no few removals and recomputations improve.
 //
 // Long windows are cut to a beam: at each position, of the states that may lead to a cheaper plan, so many with
-// the least totals are expanded. A window that is not cut is left only when it is optimal.
+// the least totals are expanded. A window whose states are all within the width is optimal afterwards, unless
+// its search ended early.
 //
 // Lengths and widths are drawn at random: of ten sets of them tried on random graphs, this one gained most.
 // Where nothing was found for a quarter of the work, longer and wider ones are drawn as well.
@@ -28,8 +29,8 @@ typedef struct tli_beam {
     tl_random random;
 } tli_beam;
 
-// Append to the path what is before a step of this call, unless it is a forward that makes nothing wanted. What
-// is wanted and this forward does not save, an earlier one has saved.
+// Append to the path the state before a step of this call, unless it is a forward that makes nothing wanted.
+// Saved bytes that are wanted and that this forward does not save, an earlier one has saved.
 static void tli_beam_append(tli_beam *b, int32_t call, int32_t kind) {
     const tli_exact *x = &b->x;
     const tli_exact_call *c = &x->calls[call];
@@ -143,7 +144,7 @@ static int32_t tli_beam_draw(tli_beam *b, int32_t limit) {
 // Plan windows drawn at random until the work is used up. 0 = no memory.
 static int tli_beam_improve(tli_beam *b) {
     tli_exact *x = &b->x;
-    uint64_t found = x->work, cost = b->path[b->count - 1].cost;    // work so far when it fell, and what it is
+    uint64_t found = x->work, cost = b->path[b->count - 1].cost;    // work when the cost last fell; that cost
     while (x->work < x->work_limit && !tli_remat_stops(x->watch, x->work)) {
         int32_t stuck = x->work - found > x->work_limit / 4;
         int32_t length = TLI_BEAM_LENGTH << tli_beam_draw(b, 4 + stuck), from;

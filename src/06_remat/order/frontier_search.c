@@ -10,7 +10,7 @@
 // the cap is a lower bound at any time.
 //
 // Most states have one safe move, and then no other is tried. Say that after S the calls a1, a2, .., ak can
-// run, each of them reading what the one before it makes, that none of them takes more than the cap, and that
+// run, each of them only after the one before it, that none of them takes more than the cap, and that
 // live(S + a1 .. ak) <= live(S), but live(S + a1 .. aj) > live(S) for j < k. Then, if any order from S on
 // keeps the cap, one that begins with a1 .. ak does. Proof: let A = {a1 .. ak} and P the calls that such an
 // order runs up to any point. An item is live if its maker has run and one of its readers has not, so live(X
@@ -24,7 +24,7 @@
 // much as it leaves.
 
 #define TLI_ORDER_STATES (1 << 20)          // of a search at most,
-#define TLI_ORDER_MEMORY (32 << 20)         // in so many bytes at most; as many entries of the heap
+#define TLI_ORDER_MEMORY (32 << 20)         // in so many bytes at most; as many for the heap
 #define TLI_ORDER_CHAIN 16                  // calls of a safe move at most
 
 typedef struct tli_order_state {
@@ -46,7 +46,7 @@ typedef struct tli_order_search {
     tli_order_parked *heap;   int32_t heap_count, heap_capacity;
     uint64_t  *now;                         // [words] the state that is looked at
     int32_t   *ready, ready_count;          // [count]
-    int32_t    top, base;                   // of the stack, linked; below the states of this turn; -1 = empty
+    int32_t    top, base;                   // of the linked stack; the state below this turn's; -1 = none
     int32_t   *heads;                       // [count + 1] of the beam, by rank
     int32_t    width;                       // of the beam; 0 = no beam
     uint64_t   work_end;
@@ -253,7 +253,8 @@ static void tli_order_go(tli_order_search *s, uint64_t live, int32_t parent, int
     *at = state;
 }
 
-// The call that goes on from call i: it reads what i makes, can run now, and leaves least. -1 = none.
+// The call that goes on from call i: of those that must follow it and can run now, within the cap, the one that
+// leaves the fewest bytes. -1 = none.
 static int32_t tli_order_find_next(tli_order_search *s, int32_t i, uint64_t live, uint64_t *after) {
     const tli_order_window *w = s->w;
     int32_t k, best = -1;

@@ -13,7 +13,7 @@
 typedef struct tli_order_item {
     uint64_t bytes;
     int32_t  maker;                     // call
-    int32_t  first_reader, end_reader;  // calls; each once
+    int32_t  first_reader, end_reader;  // in readers[]: the calls that read it, each once
     int32_t  tensor;                    // dropped by a step after the last reader; -1 = none: no step frees it
     int32_t  stays;                     // 1 = a result: live at the end
 } tli_order_item;
@@ -21,9 +21,11 @@ typedef struct tli_order_item {
 typedef struct tli_order_call {
     int32_t  node, is_backward;
     int32_t  first_item, end_item;      // that it makes
-    int32_t  first_read, end_read;      // items; each once
+    int32_t  first_read, end_read;      // in reads[]: the items that it reads, each once
     int32_t  over;                      // the item that it may overwrite; -1 = none
-    int32_t  before[2], after[2];       // backwards: the one before and its own forward; the reverse; -1 = none
+    // before: of a backward, the backward before it and its own forward. after: the next backward, and of a
+    // forward its backward. -1 = none
+    int32_t  before[2], after[2];
     uint64_t made_bytes, work_bytes;    // of its items; freed at its end
 } tli_order_call;
 
@@ -67,7 +69,7 @@ static void tli_order_add_read(tli_order *o, int32_t call, int32_t item) {
     if (item < 0 || o->mark[item] == call + 1) return;
     o->mark[item] = call + 1;
     o->reads[o->read_count++] = item;
-    o->items[item].end_reader++;        // a number until tli_order_list_readers
+    o->items[item].end_reader++;        // their count until tli_order_list_readers
 }
 
 static int32_t tli_order_add_call(tli_order *o, int32_t id, int is_backward, uint64_t work_bytes) {
@@ -273,7 +275,7 @@ typedef struct tli_order_window {
     int32_t   *before, *first_before;   // [count + 1] calls here that run before it, by call
     int32_t   *after, *first_after;     // [count + 1]
     int32_t   *over;                    // [count] item here that it may overwrite; -1 = none
-    uint64_t  *takes, *keeps, *stays;   // [count] during the call; of it after the call; of it after the window
+    uint64_t  *takes, *keeps, *stays;   // [count] bytes that it adds: while it runs, after it, after the window
     int32_t   *best;                    // [count] the order found
     uint64_t   best_peak, bound;
     int32_t    item_count;

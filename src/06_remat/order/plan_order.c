@@ -11,7 +11,7 @@
 
 typedef struct tli_order_greedy {
     tli_order *o;
-    int32_t   *missing;         // [calls] calls before it that have not run
+    int32_t   *missing;         // [calls] what it waits for: items that it reads, and calls before it
     int32_t   *ready, ready_count;
     int32_t   *order;           // [calls] to be filled
     uint64_t   live, peak;
@@ -117,8 +117,8 @@ typedef struct tli_order_segments {
     int32_t *ends;              // [calls] 1 = a segment ends here
 } tli_order_segments;
 
-// The first call of those after a call in the listing that must run after it; the last one of those before
-// it. -1 = none.
+// after: 1 = the first call of the listing that must run after this one; 0 = the last that must run before it.
+// -1 = none.
 static int32_t tli_order_nearest(const tli_order *o, int32_t call, int after) {
     const tli_order_call *c = &o->calls[call];
     int32_t k, m, best = -1;
@@ -134,8 +134,9 @@ static int32_t tli_order_nearest(const tli_order *o, int32_t call, int after) {
     return best;
 }
 
-// Find the calls that all others are before or after. Every call before one of them has one of the calls up
-// to it to run after it, every call after it one from it on to run before it: that leads from each to it.
+// Find the calls before or after which every other one runs in any order. Call c is one of them if each call
+// that is listed before it must be followed by one that is listed up to c, and each that is listed after it
+// must follow one from c on: such steps lead from every call to c.
 static void tli_order_find_ends(const tli_order *o, tli_order_segments *s) {
     int32_t i, nearest, most = -1, least = o->call_count;
     for (i = 0; i < o->call_count; i++) {
@@ -273,7 +274,7 @@ static uint64_t tli_order_find_floor(const tli_order_window *w) {
 #define TLI_ORDER_BEAMS 12      // caps that are tried at most
 #define TLI_ORDER_WIDEST 512    // states of one rank
 #define TLI_ORDER_EFFORT 40000  // work for each call of a window at most
-#define TLI_ORDER_ROUND 4000    // work for each call of the first round
+#define TLI_ORDER_ROUND 4000    // work of the first round for each call
 
 // Bisect the cap between the bound and the peak, under which a beam still finds an order.
 static void tli_order_bisect(tli_order_search *s, tli_order_window *w, uint64_t least) {
@@ -291,8 +292,9 @@ static void tli_order_bisect(tli_order_search *s, tli_order_window *w, uint64_t 
     }
 }
 
-// Look for an order of a window that takes less than `limit`, and never less than the floor: exactly, then with
-// beams. Returns 1 where one was found and taken; *bound: no order of the window takes less.
+// Look for an order of a window that takes less than the present one, down to the floor: exactly, then with
+// beams. Returns 1 where one was found and taken. *bound: at least the floor; where it
+// is higher, no order of the window takes less.
 static int tli_order_improve(tli_order *o, tli_order_window *w, uint64_t floor, uint64_t work,
                              uint64_t *bound) {
     tli_order_search s;
@@ -340,8 +342,8 @@ static int tli_order_retry(tli_order *o, int32_t first, int32_t count, uint64_t 
     return helped;
 }
 
-// Order windows around the first place that reaches the peak of a segment, until none helps. Each one that
-// does has fewer such places.
+// Order windows around the first place that reaches the peak of a segment, until none helps. After one that
+// does, fewer places reach that peak.
 static void tli_order_lower_peaks(tli_order *o, const tli_order_segment *segment, uint64_t work_end) {
     static const int32_t sizes[] = { 24, 64, 192, 512, TLI_ORDER_WHOLE };
     int32_t turn = 0, at, end = segment->first + segment->count;    // three windows of each size

@@ -9,17 +9,18 @@
 //
 // The least budget is the lowest arena of a few plans that are made in bytes alone: that of the least live
 // bytes, others of as many and of a little more, and with copies also those without. They depend on no budget
-// of the device and no cost. If none of their arenas fits, the lowest is what does. A plan whose arena is lower
-// still is no answer, so refusals hold for every call. Host copies have an arena of their own. In banks, what
-// is taken of all of them together is the arena, and places that no bank holds count as an arena that is too
-// large.
+// of the device and no cost. If none of their arenas fits, the error names the lowest. A plan whose arena is
+// lower still is no answer, so refusals hold for every call. Host copies have an arena of their own. In banks,
+// what is taken of all of them together is the arena, and places that no bank holds count as an arena that is
+// too large.
 //
 // All planners with a budget go this way: each gives a function that makes one plan of the rounded graph. Those
 // of chains and policies have few plans: theirs of the least bytes and of a little more are the last tries.
 
-#define TLI_ARENA_TURNS 6      // plans that are made at most, the last one beside
+#define TLI_ARENA_TURNS 6      // plans within the budget and within less, at most; then those of the least
 #define TLI_ARENA_CLOSE 32     // an arena exceeds a budget by little: by at most one part in so many
-#define TLI_ARENA_ABOVE 4      // a plan above the least bytes: by one part in so many of what its arena exceeds
+#define TLI_ARENA_ABOVE 4      // a plan above the least bytes: by one part in so many of what the arena of the
+                               // plan of the least bytes takes beyond these
 #define TLI_ARENA_POOL (UINT64_C(4) << 20)  // bytes of plans that are kept for the next ones
 #define TLI_ARENA_STEP_WORK UINT64_C(150)   // of a step of a plan that gets places, beside that of its layout
 #define TLI_ARENA_EFFORT 16    // times the work of places where those of the first plan do not fit,
@@ -27,10 +28,11 @@
 
 typedef struct tli_arena_plan tli_arena_plan;
 
-// One plan of the rounded graph within a budget. TL_ERROR_INFEASIBLE: the report says what the least one takes.
+// One plan of the rounded graph within a budget. TL_ERROR_INFEASIBLE: the report says what the least one takes,
+// if that is known.
 typedef tl_result (*tli_arena_maker)(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report);
 
-// The error of a budget that the arena of the least plan exceeds, which the report of the desc tells.
+// Fail with the error of a budget that the arena of the least plan exceeds; what that takes is in a->report.
 typedef tl_result (*tli_arena_refuser)(tli_arena_plan *a, const tli_budget *budget);
 
 typedef struct tli_arena_planner {
@@ -56,12 +58,13 @@ struct tli_arena_plan {
     uint64_t  alignment;
     uint64_t  place_work;       // of the places of each plan; 0 = the default
     uint64_t  block_bytes;      // of the blocks that cut the arenas; 0 = they are whole
-    int       is_trial;         // 1 = one plan of many: little work for the least budget, which binds nothing
+    int       is_trial;         // 1 = one plan of many: little work for the least budget, no plan is held to it
     int       is_stopped;       // 1 = progress asked to stop
     int       is_unplaced;      // 1 = no places in the banks were found for the plan
     uint64_t  live_bytes;       // of the plan, its sizes rounded up
     uint64_t  work, most_work;  // of the plans before; of the next one by default
-    uint64_t  work_end;         // of all plans and their places, where the caller gave a limit; else 0
+    uint64_t  work_end;         // of all plans and their places: a limit of the caller from TLI_LAYOUT_WORK on;
+                                // else 0
     tl_remat_pool own;          // of this call, where the caller gave no pool
     tl_plan   best;             // the best so far, while another is tried
     tl_plan  *plan;
@@ -125,8 +128,8 @@ static uint64_t tli_arena_left(const tli_arena_plan *a) {
     return a->work_end > a->work ? a->work_end - a->work : 0;
 }
 
-// Give the plan places in the banks of the desc, if it has some, or in one. Banks that hold none are no error
-// here.
+// Give the plan places. in_banks: 1 = in the banks of the desc, if it has some; 0 = in one bank. Where the
+// banks cannot hold the plan, is_unplaced is set, which is no error here.
 static tl_result tli_arena_place(tli_arena_plan *a, int in_banks) {
     tl_places_desc places;
     tl_places_report report;
@@ -153,7 +156,7 @@ static tl_result tli_arena_place(tli_arena_plan *a, int in_banks) {
     return a->is_unplaced ? TL_OK : result;
 }
 
-// One plan within a budget, with its places. TL_ERROR_INFEASIBLE: there is no plan.
+// One plan within a budget of live bytes, with its places. TL_ERROR_INFEASIBLE: no plan was found.
 static tl_result tli_arena_try(tli_arena_plan *a, tli_arena_maker make, const tli_budget *budget,
                                tl_remat_report *report) {
     uint64_t asked = a->rounded.work_limit, left = tli_arena_left(a);
@@ -180,7 +183,7 @@ static int tli_arena_is_within(const tli_arena_plan *a, const tli_budget *budget
     return !a->is_unplaced && tli_fits_arenas(a->plan, budget);
 }
 
-// A pool is for one budget of the host.
+// Set the host budget of the next plan. A pool is for one host budget: with another, the plan is made without.
 static void tli_arena_lower_host(tli_arena_plan *a, tli_budget *within, uint64_t host_bytes) {
     if (host_bytes != within->host_bytes) a->rounded.pool = NULL;
     within->host_bytes = host_bytes;
@@ -208,7 +211,7 @@ static int tli_arena_lower(tli_arena_plan *a, const tli_budget *budget, tli_budg
     return 1;
 }
 
-// The arena of the plan at the least budget is too large, too: it is what would do.
+// The arena of the plan at the least budget is too large, too: its bytes are the least budget to name.
 static tl_result tli_arena_refuse(tli_arena_plan *a, const tli_budget *budget, const tl_remat_report *found) {
     tl_remat_report *report = a->report;
     report->least_budget_bytes = tli_add_base(budget, a->plan->arena_bytes);
@@ -238,8 +241,9 @@ static int tli_arena_is_better(const tli_arena_plan *a, const tli_budget *budget
     return tli_fits_arenas(a->plan, budget) && a->plan->cost < a->best.cost;
 }
 
-// The plan of the least bytes has an arena of more, or it fits but may be expensive: one of a little more. The
-// budget picks one, but it does not say what is tried.
+// Where the arena of the plan of the least bytes takes more than these, try one of a little more bytes, and
+// keep the better one for the budget: its arena may be lower, or it may cost less. What is tried does not
+// depend on the budget.
 static tl_result tli_arena_try_above(tli_arena_plan *a, const tli_budget *budget, const tli_budget *least) {
     tli_budget within = *least;
     tl_remat_report report;
@@ -343,7 +347,7 @@ static tl_result tli_make_first_remat(tli_arena_plan *a, const tli_budget *budge
     return tli_plan_remat_lowest(a->env, &a->rounded, budget, a->most_work, 1, a->plan, report);
 }
 
-// A plan that is too long to be kept is made where it is asked for.
+// The plan of the least live bytes. If only its bytes are known, because it may be long, it is made here.
 static tl_result tli_make_lowest_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
     tl_remat_report again;
     tli_budget within = *budget;
@@ -376,7 +380,7 @@ typedef struct tli_arena_lowest {
     int32_t  has_plan;              // 0 = the bytes are known without one
 } tli_arena_lowest;
 
-// Ask the caller's progress function, in the costs of the caller.
+// Ask the caller's progress function. It is told no costs: they are those of bytes alone.
 static int tli_arena_watch_least(const tl_remat_progress *progress, void *user) {
     tli_arena_plan *a = ((tli_arena_least *)user)->caller;
     tl_remat_progress now = *progress;
@@ -450,8 +454,8 @@ static int tli_arena_is_low(const tli_arena_lowest *lowest) {
     return lowest->bytes <= lowest->enough || lowest->bytes <= lowest->floor;
 }
 
-// Plans of the least live bytes as the first parts of the ladder find them, of the least, of as many made anew,
-// and of more: by parts of what the lowest arena exceeds these.
+// Try the plan of the least live bytes that the first parts of the ladder find, that of the least live bytes,
+// one of as many that is planned anew, and others of more: by parts of what the lowest arena takes beyond them.
 static tl_result tli_arena_sink_all(tli_arena_least *x, tli_arena_lowest *lowest) {
     static const uint8_t above[] = { 0, 128, 64, 192, 32, 224 };  // 256ths
     tli_budget within = tli_find_budget(0, x->host_bytes, 0, NULL, NULL, 0);
@@ -540,7 +544,7 @@ static tl_result tli_arena_keep(const tli_arena_plan *a, const tli_arena_lowest 
     return TL_OK;
 }
 
-// The same with all that the call may do: its plans may also be without copies.
+// Find the lowest arena of the plans that the call may make: where it allows copies, also of those without.
 static tl_result tli_arena_find_lowest(tli_arena_plan *a, const tli_budget *budget, uint64_t enough,
                                        tli_arena_lowest *lowest) {
     tl_result result;
@@ -616,7 +620,7 @@ static tl_result tli_arena_refuse_banks(tli_arena_plan *a, const tli_budget *bud
     result = tli_arena_try(a, a->planner->make_lowest, &within, &found);
     if (result) return result;
     holds = a->live_bytes <= budget->bytes && !budget->is_over;
-    result = tli_arena_place(a, holds);     // or the bytes that one would do with
+    result = tli_arena_place(a, holds);     // or in one bank, to name what it takes there
     if (holds || result) return tli_arena_drop(a, holds ? TL_ERROR_INFEASIBLE : result);
     return tli_arena_refuse(a, budget, &found);
 }
@@ -636,8 +640,8 @@ static tl_result tli_arena_seed_lowest(tli_arena_plan *a, const tl_plan *from) {
     return result;
 }
 
-// The lowest plan fits, with the costs of the graph. From it, cheaper ones are searched within the budget, then
-// within its own bytes.
+// The lowest plan fits. It gets the costs of the graph, and from it cheaper ones are searched within the budget
+// or, where none is found, within its own bytes.
 static tl_result tli_arena_rise(tli_arena_plan *a, const tli_budget *budget, tli_arena_lowest *lowest) {
     tli_budget within = *budget;
     tl_remat_report report;
@@ -719,7 +723,8 @@ static tl_result tli_arena_run(tli_arena_plan *a, const tli_budget *budget) {
         return a->desc && !a->is_trial ? tli_arena_hold_least(a, budget, TL_OK, &first) : TL_OK;
     tli_arena_hurry(a);
     if (!result) result = tli_arena_search(a, budget);
-    if (result == TL_ERROR_OVERFLOW && a->desc) result = TL_ERROR_INFEASIBLE;   // of bytes it may be none
+    // Costs that are too large do not rule out a plan of the least budget, which is searched in bytes alone.
+    if (result == TL_ERROR_OVERFLOW && a->desc) result = TL_ERROR_INFEASIBLE;
     if (result && result != TL_ERROR_INFEASIBLE) return result;
     if (a->desc && (result || !a->is_trial)) return tli_arena_hold_least(a, budget, result, &first);
     if (!result) return result;
@@ -728,7 +733,7 @@ static tl_result tli_arena_run(tli_arena_plan *a, const tli_budget *budget) {
     return tli_arena_end(a, budget, &first);
 }
 
-// Set what the report says of a plan that was not the first one, and the bound.
+// Set what the report says of the plan that is the answer. bound: of any plan, from the report of the first.
 static void tli_arena_report(tl_plan *plan, tl_remat_report *report, uint64_t bound) {
     report->cost = plan->cost;
     report->bound_cost = bound < plan->cost ? bound : plan->cost;
@@ -741,7 +746,7 @@ static void tli_arena_report(tl_plan *plan, tl_remat_report *report, uint64_t bo
         report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
 }
 
-// Blocks hold each allocation that a plan of the graph may make, whatever is dropped.
+// Check that a block holds each allocation that a plan of the graph may make, whatever is dropped.
 static tl_result tli_check_graph_cut(tl_env *env, tli_function function, const tl_graph *graph,
                                      int inference, uint64_t block_bytes, uint64_t alignment) {
     uint64_t cut = block_bytes & ~(alignment - 1), largest = 0;

@@ -12,8 +12,8 @@
 // caller's limit and budget change nothing, so every call of a class names the same least budget.
 
 #define TLI_ALONE_COST UINT64_C(1024)   // of each forward and backward
-#define TLI_ALONE_WORK UINT64_C(3000000)        // of the search: so much,
-#define TLI_ALONE_NODE_WORK UINT64_C(30000)     // and so much a node,
+#define TLI_ALONE_WORK UINT64_C(3000000)        // steps of the search: so many,
+#define TLI_ALONE_NODE_WORK UINT64_C(30000)     // and so many a node,
 #define TLI_ALONE_MOST_WORK UINT64_C(60000000)  // at most this
 
 typedef struct tli_bytes_alone {
@@ -26,7 +26,7 @@ typedef struct tli_bytes_alone {
 
 static void tli_close_alone(tli_bytes_alone *alone) { tli_release(alone->env, alone->nodes); }
 
-// Bytes a second with which a mean tensor takes as long as a node; 0 = there are no bytes.
+// Bytes a second with which a mean tensor takes about as long as a forward, a tiny one less. At least 10^9.
 static uint64_t tli_alone_rate(const tl_graph *graph) {
     uint64_t sum = 0, rate;
     int32_t i;

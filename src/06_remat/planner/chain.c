@@ -53,7 +53,7 @@ static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, co
     tli_zero(&watch, sizeof watch);
     watch.desc = &remat;
     result = tli_remat_chain(env, desc->graph, budget->bytes, &watch, limit, UINT64_MAX, 1, &steps, &found);
-    if (!result && budget->is_over) result = TL_ERROR_INFEASIBLE;  // a plan of no bytes
+    if (!result && budget->is_over) result = TL_ERROR_INFEASIBLE;  // it takes 0 bytes; the base alone is over
     infeasible = result == TL_ERROR_INFEASIBLE;
     report->work = found.work;
     if (result && !infeasible) {
@@ -92,7 +92,7 @@ static tl_result tli_check_chain_desc(tl_env *env, const tl_chain_plan_desc *des
     return !result && desc->device ? tl_check_device(env, desc->device) : result;
 }
 
-// As tli_plan_remat.
+// As tl_plan_chain, of live bytes, within a budget that was found before.
 static tl_result tli_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, const tli_budget *budget,
                                 tl_plan *plan, tl_remat_report *report) {
     tl_env quiet;

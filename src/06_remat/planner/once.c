@@ -14,9 +14,9 @@
 // from their forward to their backward (PyTorch's partitioner, torch/_functorch/partitioners.py) can carry out
 // exactly these plans.
 //
-// The search keeps sets of segments (what crosses a boundary of the listing) and of thresholds (what costs
-// much per byte), fills each up to the budget, and changes the best ones at random. With few items every set
-// is tried. o is the state of all this.
+// The search begins with sets of segments (what crosses a boundary of the listing) and of thresholds (what
+// costs much per byte), fills the cheapest up to the budget, and changes the best ones at random. With few
+// items every set is tried. o is the state of all this.
 
 #define TLI_ONCE_STARTS 4
 #define TLI_ONCE_EXACT 18    // items: so many are tried in all combinations, if the work allows
@@ -183,7 +183,7 @@ static void tli_once_find_fixed(tli_once *o) {
         o->is_fixed[i] = o->is_result[i] || o->graph->nodes[tli_once_maker(o, i)].once;
 }
 
-// The cost of making an item again alone, per byte, in 256ths of a bit.
+// 256 log2 of the cost of making an item again alone, per byte.
 static int64_t tli_once_worth(const tli_once *o, int32_t item) {
     return (tli_search_log(o->graph->nodes[tli_once_maker(o, item)].fwd_cost) -
             tli_search_log(o->item_bytes[item])) / 256;
@@ -449,10 +449,10 @@ static void tli_once_add_start(tli_once *o, const tli_once_set *set) {
     if (set->cost < o->starts[worst].cost) tli_once_copy(o, &o->starts[worst], set);
 }
 
-#define TLI_ONCE_STEPS 8  // thresholds and distances tried between a value and half of it
+#define TLI_ONCE_STEPS 8  // each length of segments that is tried is one part in so many less than the last
 
-// Try the sets that do not depend on the budget: everything, the items above a threshold of their worth,
-// segments of all lengths, and both together.
+// Try the sets that do not depend on the budget: nothing, more and more of the items that cost most per byte,
+// up to everything, and segments of all lengths.
 static tl_result tli_once_begin(tli_once *o) {
     uint64_t nodes = (uint64_t)o->node_count + 1, tensors = (uint64_t)o->graph->tensor_count + 1, bytes = 0;
     uint64_t *across = (uint64_t *)tli_alloc_array(o->env, nodes, sizeof *across);
@@ -482,7 +482,8 @@ static int32_t tli_once_draw(tli_once *o, int32_t limit) {
     return (int32_t)tl_next_random_below(&o->random, (uint64_t)limit);
 }
 
-// Change the trial a little: a few items near a place of the listing, and some that run again.
+// Change the trial a little: keep, or no longer keep, a few items near a place of the listing, and keep up to
+// two that are made again.
 static void tli_once_change(tli_once *o) {
     int32_t count = 1 + tli_once_draw(o, 3), center = tli_once_draw(o, o->rank_count), reach, tries, id, i;
     reach = 1 + tli_once_draw(o, 1 << (1 + tli_once_draw(o, 6)));
@@ -503,8 +504,8 @@ static void tli_once_change(tli_once *o) {
     }
 }
 
-// Lower the least peak at random until it fits, or for so much work. What is tried does not depend on the
-// budget.
+// Lower the least peak at random until it fits, or o->work reaches the limit. What is tried does not depend on
+// the budget.
 static void tli_once_lower(tli_once *o, uint64_t limit) {
     o->random.state = 1;
     while (o->rank_count && o->least.peak > o->budget && o->work < limit &&
@@ -588,7 +589,8 @@ static tl_result tli_once_make_plan(tli_once *o, const tli_once_set *set, tl_pla
                           plan);
 }
 
-// What was found; the plan is that of the least peak if nothing fits (TL_ERROR_INFEASIBLE).
+// What was found; the plan is that of the least peak if nothing fits (TL_ERROR_INFEASIBLE). node: at which the
+// least peak is; -1 = before the first call.
 typedef struct tli_once_result { tl_plan plan; uint64_t work; int32_t node, proven; } tli_once_result;
 
 // Find the cheapest plan of this form within the budget.

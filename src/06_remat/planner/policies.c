@@ -318,7 +318,8 @@ static tl_result tli_policy_try_threshold(tli_policy *p, uint64_t threshold, int
     return tli_policy_try(p);
 }
 
-// Try each value that occurs as a threshold; the lowest keeps everything. worths: [call_count] scratch.
+// Try the values that occur as thresholds, in large graphs some of them; the lowest keeps everything.
+// worths: [call_count] scratch.
 static tl_result tli_policy_try_thresholds(tli_policy *p, uint64_t *worths, int per_byte) {
     uint64_t at = 0, last;
     int32_t id;
@@ -624,7 +625,7 @@ static int tli_policy_is_below_least(const tl_policy_desc *desc, const tli_budge
     return 1;
 }
 
-// Those that a plan is made of.
+// The policies that tl_plan_policy makes plans of.
 #define TLI_POLICIES_PLANNED (TLI_POLICY(KEEP_ALL) | TLI_POLICY(EVERY_N) | TLI_POLICY(CHEN_SQRT) | \
                               TLI_POLICY(CHEN_GREEDY) | TLI_POLICY(SELECTIVE) | TLI_POLICY(REVOLVE) | \
                               TLI_POLICY(CHAIN))
@@ -698,7 +699,8 @@ static tl_result tli_policy_answer(tl_env *env, tli_policy *p, tl_result result,
     return TL_OK;
 }
 
-// As tli_plan_remat; of the report nothing but the least budget and its node is filled in.
+// As tl_plan_policy, of live bytes, within a budget that was found before. Of the report nothing but the least
+// budget and its node is filled in.
 static tl_result tli_plan_policy(tl_env *env, const tl_policy_desc *desc, const tli_budget *budget,
                                  tl_plan *plan, tl_remat_report *report) {
     tl_remat_pool pool;

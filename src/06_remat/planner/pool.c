@@ -10,10 +10,10 @@
 //      |              x
 //      +-------------------- peak  A lower bound of the cost for one budget holds for every smaller budget.
 //
-// The pool keeps plans of its own env. All plans of a pool are of one class: the same graph, training
-// or inference, host budget and link.
+// Plans are kept in memory of the pool's env. All plans of a pool are of one class: the same graph, training
+// or inference, form, host budget and link, codec with its rate, and tensors that it may not compress.
 
-#define TLI_POOL_BYTES (UINT64_C(32) << 20)  // of the steps of a pool that calls share
+#define TLI_POOL_BYTES (UINT64_C(32) << 20)  // the most that the steps of a pool that calls share take
 
 // No plan within the budget costs less.
 typedef struct tli_pool_bound { uint64_t budget, cost; } tli_pool_bound;
@@ -27,16 +27,16 @@ struct tl_remat_pool {
     int32_t  bound_count, bound_capacity;
     uint64_t *budgets;           // [budget_count] that were asked for, ascending; their answers stay
     int32_t  budget_count, budget_capacity;
-    uint64_t bytes, most_bytes;  // of all steps; more than most_bytes only where every plan is an answer
+    uint64_t bytes, most_bytes;  // of all steps; the limit, which the first plan and answers alone may exceed
     uint64_t floor;              // proven: no plan fits below; 0 = nothing is
     int32_t  floor_node;         // the node that takes it; -1 = none
     int32_t  least_node;         // at which the plan of `least` peaks
-    uint64_t least;              // a plan of so few bytes is known, but too long to be kept; 0 = none
+    uint64_t least;              // a plan of so few bytes exists, but may be long and was not made; 0 = none
     int32_t  is_bounded;         // 1 = bounds are known well enough, and are not raised by search
     uint64_t ladder_least;       // what the search for the least budget found; 0 = it was not done to its end
     tl_plan  lowest;             // its plan; the pool may keep a cheaper one of as many bytes or fewer
     int32_t  lowest_node;        // at which it peaks
-    tl_plan  arena_lowest;       // of the lowest arena, with costs of bytes alone; no steps = known without
+    tl_plan  arena_lowest;       // of the lowest arena, with costs of bytes alone; no steps = not made
     uint64_t arena_key;          // of its alignment, blocks and steps in flight; 0 = it was not searched
     uint64_t arena_bytes, arena_floor;
     int32_t  arena_node;
@@ -138,8 +138,8 @@ static int tli_pool_is_answer(const tl_remat_pool *pool, int32_t at) {
 }
 
 // While there are too many bytes, remove the plan that matters least: the one before it is about as cheap, or
-// the one after it takes about as little. The number is log2 of the product of both differences. The first
-// plan, that of the least peak, and answers stay.
+// the one after it takes about as little. How much a plan matters is log2 of the product of both differences.
+// The first plan, that of the least peak, and answers stay.
 static void tli_pool_thin(tl_remat_pool *pool) {
     while (pool->bytes > pool->most_bytes) {
         int32_t at, worst = -1;
@@ -176,7 +176,8 @@ static tl_result tli_pool_ask(tl_remat_pool *pool, uint64_t budget) {
 
 // -- pool: what comes --
 
-// The plan, for the pool's env: itself where `env` has the same allocator, else a copy. *plan is all zero then.
+// Move a plan of `env` into *taken, in memory of the pool's env: the plan itself where `env` has the same
+// allocator, else a copy. *plan is all zero afterwards. TL_ERROR_NO_MEMORY: the plan is freed.
 static tl_result tli_pool_take(tl_remat_pool *pool, tl_env *env, tl_plan *plan, tl_plan *taken) {
     tl_result result = TL_OK;
     if (env->alloc == pool->env.alloc && env->release == pool->env.release && env->user == pool->env.user) {
@@ -291,7 +292,7 @@ static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, tl_r
     return key ? key : 1;
 }
 
-// The class of plans that may compress.
+// As tli_pool_class_of, of plans that may compress; key: of the same plans without.
 static uint64_t tli_pool_class_with(uint64_t key, const tl_graph *graph, tl_codec codec,
                                     const uint8_t *lossless, const tl_device *device) {
     int32_t i;

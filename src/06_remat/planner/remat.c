@@ -8,31 +8,32 @@
 //        v        v        v           best plan is proven optimal, or near enough, or the work is used up.
 //     ( pool: plans, bounds, floor )
 //
-// If no part finds a plan within the budget, the least budget is searched: along a ladder that depends on the
-// bytes of the graph and the class of its plans alone, in a pool and with work of its own. So every call names
-// the same least budget, and a call that asks for it gets the plan behind it. A plan that takes less than that
-// is no answer: before a plan is returned, the ladder is climbed until it leads as low.
+// If no part finds a plan within the budget, other parts, the ladder, search the least budget. They depend on
+// the bytes of the graph and the class of its plans alone, and have a pool and work of their own. So every call
+// names the same least budget, and a call that asks for it gets the plan behind it. A plan that takes less than
+// that is no answer: before a plan is returned, the ladder is climbed until it finds one of as few bytes.
 //
 // With a host tier or a codec, the plan without copies is made first, then the search with fetches and
 // expansions improves it.
 
-// The default work limit: rounds begin with TLI_REMAT_WORK steps times the square of the number of nodes,
-// within the next two, and go on to TLI_REMAT_MOST_WORK while the gap is larger than one part in
-// TLI_REMAT_ENOUGH, or plans still get cheaper; in graphs with a shorter first round the bound has as much
-// again then. A step is 2 to 3 ns.
+// The first round takes TLI_REMAT_WORK steps times the square of the number of nodes, but no less and no more
+// than the next two. Without a limit of the caller, rounds go on to TLI_REMAT_MOST_WORK steps in all while the
+// gap is larger than one part in TLI_REMAT_ENOUGH, or plans still get cheaper. Where it is smaller at the end,
+// and the first round took less than TLI_REMAT_MOST_ROUND, the bound gets as much again. A step is 2 to 3 ns.
 #define TLI_REMAT_WORK UINT64_C(4000)
 #define TLI_REMAT_LEAST_ROUND UINT64_C(30000000)
 #define TLI_REMAT_MOST_ROUND UINT64_C(250000000)
 #define TLI_REMAT_MOST_WORK UINT64_C(700000000)
 #define TLI_REMAT_ENOUGH 1000
 #define TLI_REMAT_FAR 25   // the gap, as one part in so many, above which small graphs get beams
-#define TLI_REMAT_LARGE 20000  // nodes
-#define TLI_REMAT_SOON_NODE UINT64_C(1024)  // the work of the very first parts of the ladder, for each node
-#define TLI_REMAT_SOON 16  // the work of the first parts of the ladder, as one part in so many
-#define TLI_REMAT_LATE 50  // the gap, as one part in so many, from which on the bound gets what is left
+#define TLI_REMAT_LARGE 20000  // nodes, above which one search is open at a time
+#define TLI_REMAT_SOON_NODE UINT64_C(1024)  // the work of tli_remat_ladder_soon for each node, beside a share
+#define TLI_REMAT_SOON 16  // where the first parts of the ladder are enough, each gets one part in so many
+#define TLI_REMAT_LATE 50  // the gap, as one part in so many, up to which the bound may get all that is left
 
-// What is an answer: a plan within the budget; with little work also what is known of the least budget where
-// there is none; all that is known of it; that, and no plan below it.
+// What a call answers with. WITHIN: a plan within the budget, or nothing. The others name the least budget
+// where there is no such plan. TRIAL: its search gets a quarter of the work limit. ANY: all the work that it
+// takes. HOLDS: that too, and no plan that takes less than the least budget is an answer.
 typedef enum tli_remat_answers {
     TLI_REMAT_WITHIN, TLI_REMAT_TRIAL, TLI_REMAT_ANY, TLI_REMAT_HOLDS
 } tli_remat_answers;
@@ -47,10 +48,10 @@ typedef struct tli_remat {
     const uint8_t  *lossless;     // [tensors] 1 = is not compressed; NULL = all may be
     tl_remat_pool  *pool;         // gets the plans
     uint64_t        work, work_limit, round_end, bound, floor;
-    uint64_t        reserve;      // work kept for what follows the ladder
+    uint64_t        reserve;      // work kept for what follows the ladder; on it, for the part with copies
     uint64_t        least;        // the least budget that was found; 0 = it was not searched
-    uint64_t        enough;       // of a ladder: it ends where it leads as low
-    uint64_t        most_ladder;  // its work is at most that
+    uint64_t        enough;       // of a ladder: it ends with a plan of at most so many bytes
+    uint64_t        most_ladder;  // the most work of a ladder
     int32_t         inference, node, floor_node;
     tl_remat_form   form;
     int32_t         is_over;      // 1 = the base alone exceeds the limit
@@ -58,17 +59,17 @@ typedef struct tli_remat {
     int32_t         holds_least;  // 1 = no plan below the least budget is an answer
     int32_t         is_first;     // 1 = the first parts of the ladder are enough
     int32_t         is_within;    // 1 = a plan within the budget is wanted, or none: no ladder
-    int32_t         alone;        // 1 = plans without copies are made first: these two are 0 meanwhile
+    int32_t         alone;        // 1 = a plan without copies is being made: host_budget and codec are 0
     int32_t         none;         // 1 = it is proven that no plan fits
     int32_t         bound_is_stuck;  // 1 = its last work did not raise it
     int32_t         search_is_stuck; // 1 = its last work found nothing
-    int32_t         bound_was_late;  // 1 = it got all work that was left
-    int32_t         is_long_chain;   // 1 = stages, more than are planned exactly, are most of the graph
+    int32_t         bound_was_late;  // 1 = it got the work that follows the rounds, or shall get none
+    int32_t         is_long_chain;   // 1 = the graph has many stages, which are most of its calls
     int32_t         chain_turns;     // how often the chain optimum was computed
-    int32_t         has_leaves;      // 1 = it was computed with leaves in fewer bytes
+    int32_t         has_leaves;      // 1 = it was computed with leaves in fewer bytes (chain/stages.c)
     int32_t         round;
     int32_t         uncountable;  // 1 = bytes or costs are too large for the search
-    int32_t         is_unpriced;  // 1 = costs of the plan of the least budget are too large for any answer
+    int32_t         is_unpriced;  // 1 = the cost of the plan of the least budget does not fit 64 bits
     tli_remat_watch watch;
     tli_sequence_search      search;
 } tli_remat;
@@ -94,7 +95,7 @@ static uint64_t tli_remat_left(const tli_remat *r) {
 // Whether plans may have copies, on the host or compressed.
 static int tli_remat_has_copies(const tli_remat *r) { return r->host_budget > 0 || r->codec; }
 
-// Tell progress what the pool has.
+// Note the cost of the best plan for the next call of progress.
 static void tli_remat_tell(tli_remat *r) {
     const tl_plan *best = tli_remat_best(r);
     if (best && (!r->watch.now.cost || best->cost < r->watch.now.cost)) r->watch.now.cost = best->cost;
@@ -224,7 +225,8 @@ static tl_result tli_remat_try_exact(tli_remat *r, uint64_t limit) {
     return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r) : result;
 }
 
-// Beside another search or the bound, that of a large graph takes too much memory: it is opened again.
+// Close the search of a large graph, which takes too much memory beside another one or the bound.
+// tli_remat_improve opens it again.
 static void tli_remat_make_room(tli_remat *r) {
     if (r->graph->node_count > TLI_REMAT_LARGE) tli_search_close(&r->search);
 }
@@ -267,7 +269,7 @@ static tl_result tli_remat_bound_late(tli_remat *r) {
 }
 
 // Plan the optimum over persistent schedules, stage by stage, as tl_plan_chain does; with a budget of 0, the
-// plan of least peak. The others: see tli_remat_chain.
+// plan of least peak. The other parameters are those of tli_remat_chain.
 static tl_result tli_remat_add_chain(tli_remat *r, uint64_t budget, uint64_t work_limit, uint64_t most_work,
                                      int32_t has_leaves) {
     tli_chain_result found;
@@ -344,7 +346,7 @@ static tl_result tli_remat_open_search(tli_remat *r, tli_sequence_search *search
     return r->uncountable ? TL_OK : result;
 }
 
-// Offer the best sequence of a search that ends here, after its last result.
+// Close a search and offer its best sequence. result: what its last function returned.
 static tl_result tli_remat_end_search(tli_remat *r, tli_sequence_search *search, tl_result result) {
     tli_steps steps = tli_steps_of(&r->quiet);
     int found = !result && tli_search_is_found(search);
@@ -402,7 +404,7 @@ static tl_result tli_remat_try_window(tli_remat *r, uint64_t limit) {
     return tli_remat_run_window(r, tli_remat_best(r), r->budget, share);
 }
 
-// Re-plan windows of the best plan exactly.
+// Plan windows of the best plan again, by the exact search cut to a width.
 static tl_result tli_remat_try_beam(tli_remat *r, uint64_t limit) {
     const tl_plan *best = tli_remat_best(r);
     tli_steps steps = tli_steps_of(&r->quiet);
@@ -431,7 +433,8 @@ static tl_result tli_remat_lower(tli_remat *r, uint64_t limit) {
     return !least || least->host_peak_bytes ? TL_OK : tli_remat_lower_plan(r, least, limit);
 }
 
-// Far above the bound the first plan leads nowhere: the one that keeps everything, lowered step by step, does.
+// A first plan of more than twice the bound is a bad one to begin with. The plan that keeps everything, lowered
+// step by step, is a better one.
 static int tli_remat_needs_descent(const tli_remat *r) {
     return tli_remat_best(r) && !tli_remat_is_within(r, 1);
 }
@@ -536,8 +539,8 @@ static tl_result tli_remat_ladder_window(tli_remat *r, uint64_t limit) {
 }
 
 #ifndef TL_NO_OFFLOAD
-// Search a plan with copies that costs less than the best so far, or where there is none within the budget, one
-// like that of the least bytes; least: one of the least budget.
+// Search a plan with copies that costs less than the best so far; where that is none, from the plan of the
+// least bytes on. least: 1 = search the plan of the least budget instead.
 static tl_result tli_remat_add_offload(tli_remat *r, int least, uint64_t limit) {
     const tl_plan *start = least ? NULL : tli_remat_best(r);
     tli_remat_input in = tli_remat_input_of(r, r->budget, limit);
@@ -641,7 +644,8 @@ static int tli_remat_watch_ladder(const tl_remat_progress *progress, void *user)
     return (r->watch.desc->progress)(&now, r->watch.desc->user);
 }
 
-// What climbs the ladder: of what r knows, nothing but the graph and the class of its plans. desc: scratch.
+// The planner that climbs the ladder. Of what r knows it gets the graph and the class of its plans, no budget
+// and no cost, and the bytes that are enough. desc: overwritten; lives as long as the result.
 static tli_remat tli_remat_ladder_of(tli_remat *r, const tli_bytes_alone *alone, tl_remat_pool *ladder,
                                      tl_remat_desc *desc) {
     tli_remat l;
@@ -669,8 +673,8 @@ static tli_remat tli_remat_ladder_of(tli_remat *r, const tli_bytes_alone *alone,
     return l;
 }
 
-// Copy steps of a plan for the graph with its costs, and measure them there. TL_ERROR_OVERFLOW: these are too
-// large.
+// Make a plan of the same steps for the caller's graph, and measure its costs there. TL_ERROR_OVERFLOW: they
+// are too large.
 static tl_result tli_remat_price(tli_remat *r, const tl_plan *from, tl_plan *plan) {
     tli_steps steps = tli_steps_of(&r->quiet);
     tl_result result;
@@ -693,7 +697,7 @@ static tl_result tli_remat_take_ladder(tli_remat *r, const tl_remat_pool *ladder
     tl_result result = TL_OK;
     tl_plan plan;
     int32_t i;
-    r->is_unpriced = 0;     // of the plans with copies, where these are allowed
+    r->is_unpriced = 0;     // the last ladder tells: with copies, where these are allowed
     for (i = 0; i < ladder->plan_count && !result; i++) {
         result = tli_remat_price(r, &ladder->plans[i], &plan);
         if (!result && !i && !r->alone) {
@@ -802,7 +806,7 @@ static int tli_remat_goes_on(const tli_remat *r, uint64_t cost) {
     return !r->is_default || tli_remat_best(r)->cost != cost || !tli_remat_is_within(r, TLI_REMAT_ENOUGH);
 }
 
-// Rounds get longer; a plan that is near the bound gets short ones as long as it gets cheaper.
+// Rounds get longer. By default a plan that is near the bound gets short ones as long as it gets cheaper.
 static uint64_t tli_remat_next_length(const tli_remat *r, uint64_t length) {
     return r->is_default && tli_remat_is_within(r, TLI_REMAT_ENOUGH) ? TLI_REMAT_LEAST_ROUND : 2 * length;
 }
@@ -908,8 +912,8 @@ static tl_result tli_remat_bound_offload(tli_remat *r, uint64_t limit) {
     return result;
 }
 
-// The bytes that what may be compressed takes at least; of an input that an output may overwrite, both take the
-// lesser.
+// Set the bytes of each tensor that may be compressed to those of its compressed copy. An output that may
+// overwrite an input gets the lesser bytes of both, and so does that input.
 static void tli_remat_narrow(const tli_remat *r, tl_node *nodes, tl_node_output *outputs) {
     const tl_graph *graph = r->graph;
     int32_t i, changed = 1;
@@ -1132,8 +1136,8 @@ static tl_result tli_remat_take_pool(tli_remat *r, tl_env *env, tl_remat_pool *g
         ? tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN)) : TL_OK;
 }
 
-// No plan takes less than the least budget that refusals name. The ladder is climbed until it leads as low as
-// the best plan. If it does not, its lowest plan is the answer; NULL = that does not fit.
+// No plan takes less than the least budget that refusals name. The ladder is climbed until it finds a plan of
+// as few bytes as the best. If it finds none, its lowest plan is the answer; NULL = that does not fit.
 static tl_result tli_remat_hold_least(tli_remat *r, const tl_plan **best) {
     tl_result result;
     if (r->watch.stopped) return TL_OK;
@@ -1195,7 +1199,8 @@ static tli_remat tli_remat_of(const tl_env *env, const tl_remat_desc *desc, cons
     return r;
 }
 
-// Plan within a budget that was found before: the limits and the base of the desc are not read.
+// Plan within a budget that was found before: budget_bytes, host_budget_bytes and base_bytes of the desc are
+// not read, nor the capacities of its device. most_work: the work limit where the desc has none.
 static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
                                    uint64_t most_work, tli_remat_answers answers, tl_plan *plan,
                                    tl_remat_report *report) {
@@ -1232,9 +1237,9 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     return tli_plan_remat_as(env, desc, budget, most_work, TLI_REMAT_HOLDS, plan, report);
 }
 
-// The plan of the fewest bytes that a refusal by tli_plan_remat names, with the work of the search for them
-// alone, at most so much; is_first: what its first parts find will do. The report is that of the refusal.
-// TL_ERROR_INFEASIBLE: they are known without a plan.
+// Make the plan of the least budget that a refusal by tli_plan_remat names, with the work of the search for it
+// alone, at most most_work. is_first: 1 = what the first parts of the ladder find is enough. The report is that
+// of the refusal. TL_ERROR_INFEASIBLE: the least budget is known, but its plan was not made.
 static tl_result tli_plan_remat_lowest(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
                                        uint64_t most_work, int is_first, tl_plan *plan,
                                        tl_remat_report *report) {

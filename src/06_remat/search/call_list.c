@@ -21,8 +21,8 @@ typedef struct tli_replay {
     tli_steps *steps;      // gets the steps from the last to the first; NULL = they are only counted
 } tli_replay;
 
-// The bytes of the gradients that are live after the last backward before that of a node; of the first node:
-// after the last of all.
+// The bytes of the gradients that are live after the backward of the first node from `id` on that has one; 0 =
+// there is none.
 static int64_t tli_replay_gradients(const tli_search_problem *p, int32_t id) {
     while (id < p->node_count && !p->graph->nodes[id].has_grad) id++;
     return p->inference || id == p->node_count ? 0 : p->gradient_bytes[id];

@@ -25,9 +25,9 @@ typedef struct tli_divide {
     int64_t  budget;
     int32_t *last_read;           // [tensors] the last wanted node that reads it; -1 = none, or a graph input
     int64_t *kept_bytes;          // [nodes] of what it makes and others or its backward read
-    uint8_t *has_run;             // [nodes] what may run once only is not listed again: what it makes stays
+    uint8_t *has_run;             // [nodes] 1 = its forward is listed: never again if it may run once only
     tli_divide_segment *stack;    // [nodes + 1]
-    int64_t *frontier;            // [nodes] scratch: of the segment's tensors that are read from there on
+    int64_t *frontier;            // [nodes] scratch: bytes made before it in the segment and read from it on
     int32_t  count;               // of the stack
     uint64_t work;
 } tli_divide;

@@ -3,8 +3,9 @@
 
 // -- search: greedy: recomputation on demand, with eviction --
 //
-// The program is walked once: what a call needs and is not there is made before it, and where that exceeds the
-// budget, what scores least is evicted. Rules with other exponents of the score give other first sequences.
+// The program, which has each call once, is walked: what a call needs and is not there is made before it, and
+// where that exceeds the budget, what scores least is evicted. Rules with other exponents of the score give
+// other first sequences.
 
 typedef struct tli_search_rule {
     int8_t cost, bytes, distance;  // exponents of the score, in halves
@@ -284,7 +285,7 @@ static void tli_search_evict(tli_search_greedy *g, int32_t item) {
     TLI_INVARIANT(g->live >= 0);
 }
 
-// Evict until so many more bytes fit; 0 if everything that is left is pinned.
+// Evict until so many more bytes fit; 0 if everything that is left is pinned or must stay.
 static int tli_search_make_room(tli_search_greedy *g, int64_t bytes) {
     while (g->live + g->gradients + bytes > g->budget) {
         int32_t item = g->heap[0];
@@ -327,8 +328,8 @@ static int64_t tli_search_overwrite(tli_search_greedy *g, int32_t id) {
     return g->p->item_bytes[input];
 }
 
-// Run a call whose inputs are resident and pinned. Returns 0 if it does not fit, a limit is reached, or there
-// is no memory (g->failed).
+// Run a call whose inputs are resident and pinned. Returns 0 if it does not fit, a limit is reached, progress
+// asks to stop, or there is no memory (g->failed).
 static int tli_search_run_call(tli_search_greedy *g, int32_t call) {
     const tli_search_problem *p = g->p;
     int32_t k, id = call / 2, saved = -1;
@@ -372,7 +373,8 @@ static int tli_search_run_call(tli_search_greedy *g, int32_t call) {
     return 1;
 }
 
-// The first item that the call of this frame uses and that is not resident; -1 = none.
+// The first item, with rule.backwards the last, that the call of this frame uses and that is not resident; -1 =
+// none.
 static int32_t tli_search_find_missing(const tli_search_greedy *g, const tli_search_frame *frame) {
     const tli_search_problem *p = g->p;
     int32_t from = p->first_touch[frame->call], to = p->first_touch[frame->call + 1], k;

@@ -291,7 +291,7 @@ static void tli_offload_expand(tli_offload *o, int32_t tensor) {
     o->is_lossy[tensor] = 1;
 }
 
-// Note what a forward makes of what was compressed.
+// Note what a forward makes of what was compressed; o->failed = 1 where it must not read that.
 static void tli_offload_pass_loss(tli_offload *o, const tli_search_place *place) {
     const tl_node *node = &o->graph->nodes[place->call / 2];
     int32_t i, id = place->call / 2;
@@ -350,8 +350,8 @@ static void tli_offload_run_call(tli_offload *o, const tli_search_place *place) 
     tli_offload_end_call(o, place);
 }
 
-// The time at which the sequence, which keeps the budget, ends; UINT64_MAX = the host has no room for it, or
-// no memory (seq->failed). The steps go to `list` if it is not NULL.
+// The time at which the sequence, which keeps the budget, ends; UINT64_MAX = it cannot run (o->failed), or no
+// memory (seq->failed). The steps go to `list` if it is not NULL.
 static uint64_t tli_offload_time(tli_offload *o, tli_steps *list) {
     int32_t i;
     o->list = list;

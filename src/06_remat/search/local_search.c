@@ -12,17 +12,17 @@ typedef struct tli_search_state {
     const tli_search_problem *p;
     tli_search_seq    seq;
     tli_search_calls  best;
-    uint64_t      best_cost;     // of forwards
+    uint64_t      best_cost;     // of its forwards and conversions
     tl_random     random;
     uint64_t      limit;         // seq.work at which the search ends
     uint64_t      mend_limit;    // seq.work at which the present mending ends
     uint64_t      try_work, mend_work;  // for one try to keep a budget that may be too small: to plan, to mend
     uint64_t      goal, bwd_cost;  // lower bound of the cost of forwards; cost of all backwards
-    int32_t       phase, turn, turns;  // of the improvement: number of the next phase; of the present one
-    uint64_t      heat;          // mean of the random threshold of the present phase
+    int32_t       phase, turn, turns;  // number of the next phase; tries done in the present one, of so many
+    uint64_t      heat;          // median of what a try may cost more, in the present phase
     tli_remat_watch *watch;
-    int32_t      *stack;         // [items + 1]
-    int32_t      *closure;       // [nodes + tensors] nodes to run for one item; -1 - tensor = a fetch
+    int32_t      *stack;         // not used
+    int32_t      *closure;       // [nodes + tensors] nodes to run for an item; -1 - copy: tli_search_offer_copy
     int32_t      *chosen;        // [nodes + tensors] the best closure so far
     uint32_t     *stamp;         // [nodes] equals stamped where a node is in the closure
     uint32_t      stamped;
@@ -82,7 +82,7 @@ static int tli_search_weigh_copy(tli_search_state *r, int32_t tensor, int32_t e,
 // Score making an item again just before its next use (event y) instead of holding so many bytes of it from
 // event x across the full call; the nodes to run go to r->closure. Inputs of theirs that are not resident by
 // then are made again too, come back from a copy, or are held across the full call, whichever costs less per
-// byte. Returns the score, less is better; *count 0 = no bytes are freed.
+// byte. Returns the score, less is better; *count 0 = it cannot be made, or no bytes are freed.
 static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, int32_t y, int64_t freed,
                                 int64_t full, int32_t *count) {
     tli_search_seq *s = &r->seq;
@@ -225,7 +225,7 @@ static int tli_search_compare(tli_search_state *r, int32_t item, int32_t full, i
 
 #define TLI_SEARCH_FEW_ITEMS 1024   // so many are all looked at for each choice
 #define TLI_SEARCH_CANDIDATES 192   // of more items, so many that are live across the call
-#define TLI_SEARCH_GROUP 8          // neighbours in the listing that are looked at together, as memory likes it
+#define TLI_SEARCH_GROUP 8          // neighbours in the listing that are looked at together, for the cache
 
 // Choose the item to make again later instead of holding it across a call that exceeds the budget. In a large
 // graph only some items are candidates: groups spread over the listing from a random one on.
@@ -472,7 +472,7 @@ static int tli_search_save_best(tli_search_state *r) {
 }
 
 // Draw how the next try scores, and the most that it may cost: above what it costs now by an exponentially
-// distributed number of mean `heat`.
+// distributed number of median `heat`.
 static uint64_t tli_search_temper(tli_search_state *r, uint64_t was, uint64_t heat) {
     int64_t u = 32 * 65536 - tli_search_log((tl_next_random(&r->random) >> 32) + 1);  // -log2 of a random ratio
     r->noise = (int64_t)65536 * (1 + tli_search_draw(r, 4));
@@ -483,7 +483,7 @@ static uint64_t tli_search_temper(tli_search_state *r, uint64_t was, uint64_t he
 }
 
 // Change the sequence at random and keep it if its cost is below a random threshold, which is above the present
-// cost by an exponentially distributed number of mean `heat`; else undo.
+// cost by an exponentially distributed number of median `heat`; else undo.
 static void tli_search_try(tli_search_state *r, uint64_t heat) {
     tli_search_seq *s = &r->seq;
     uint64_t most;
@@ -514,7 +514,7 @@ static const tli_search_rule tli_search_rules[] = {
 
 #define TLI_SEARCH_RULES ((int32_t)(sizeof tli_search_rules / sizeof tli_search_rules[0]))
 #define TLI_SEARCH_STARTS 4
-#define TLI_SEARCH_GREEDY_LIMIT 10000000  // work after which no more rules are tried
+#define TLI_SEARCH_GREEDY_LIMIT 10000000  // work after which no more rules are tried, if there is a sequence
 
 typedef struct tli_search_start { tli_search_calls calls; uint64_t cost; } tli_search_start;
 
@@ -608,10 +608,10 @@ static uint64_t tli_search_find_heat(uint64_t cost, int32_t calls, uint64_t sixt
     return (mean < TLI_SEARCH_MOST_COST >> 16 ? mean : TLI_SEARCH_MOST_COST >> 16) / 16 * sixteenths;
 }
 
-#define TLI_SEARCH_FORGETS 1024  // calls of a sequence that is improved from the beginning in one phase
+#define TLI_SEARCH_FORGETS 1024  // most calls of a sequence that one phase can make anew
 
-// Whether another beginning may pay: the best sequence costs more than one part in 1000 above the bound, and a
-// phase leads as low again.
+// Whether another beginning may pay: the best sequence costs more than one part in 1000 above the bound, and is
+// so short that a phase leads as low again.
 static int tli_search_may_forget(const tli_search_state *r) {
     if (r->seq.used > TLI_SEARCH_FORGETS) return 0;
     return !r->goal || r->best_cost - r->goal > (r->goal + r->bwd_cost) / 1000;
@@ -619,7 +619,7 @@ static int tli_search_may_forget(const tli_search_state *r) {
 
 // Begin the next phase. The first ones begin with the starts, the later ones with the best sequence; every
 // fourth is hot, and where that may pay so hot that it forgets most of the plan, or all, and is another
-// beginning. Returns 0 if memory ran out.
+// beginning. Returns 0 if memory ran out, or the sequence is too long or exceeds the budget.
 static int tli_search_begin_phase(tli_search_state *r, const tli_search_start *starts) {
     static const uint16_t heats[] = { 16, 2, 1000, 1, 16, 2, 4000, 1 };
     const tli_search_calls *from = &r->best;
@@ -954,7 +954,7 @@ static tl_result tli_search_load_plan(tli_search_seq *s, const tl_plan *plan, in
     return ok ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
-// Start from a plan that keeps the budget, too.
+// Make a plan one more start, if it keeps the budget and is not too long.
 static tl_result tli_search_add_plan(tli_sequence_search *s, const tl_plan *plan) {
     int is_short;
     tl_result result = tli_search_load_plan(&s->r.seq, plan, &is_short);

@@ -18,8 +18,8 @@
 //   2. improve: remove some recomputations, which may exceed the budget, then mend: add other
 //      recomputations, chosen at the call with the most live bytes, until the budget is kept; then
 //      remove every recomputation that is not needed. The result is accepted if its cost is below
-//      a slowly falling random threshold. Every change inserts or removes one call, takes time
-//      proportional to the items live across it, and can be undone.
+//      a slowly falling random threshold. Every change inserts or removes one call and can be
+//      undone. It takes a step for each block of calls over which live bytes of an item change.
 //
 // This part holds the problem (p); the next ones the greedy planner (g), the sequence (s), and the search (r)
 // that changes it.
@@ -79,7 +79,7 @@ typedef struct tli_search_problem {
     int32_t         copies;          // 1 = tensors may come back from copies
     int64_t        *item_bytes;      // [item_count]
     int64_t        *packed_bytes;    // [tensors] of the compressed copy; 0 = has none
-    uint64_t       *codec_ns;        // [tensors] time of one conversion, packed or not
+    uint64_t       *codec_ns;        // [tensors] time to compress it, and as much again to expand it
     tli_search_touch   *touches;     // of F 0, B 0, F 1, B 1, ..., the end, then of fetches, expansions
     int32_t        *first_touch;     // [2 nodes + 2], with copies [2 nodes + 4 tensors + 3]
     int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B; then copies
@@ -275,7 +275,7 @@ static void tli_search_read_codec(tli_search_problem *p, const tli_remat_input *
     }
 }
 
-#define TLI_SEARCH_EVENT_BYTES 20           // of an event and of a place of a sequence
+#define TLI_SEARCH_EVENT_BYTES 20           // about those of an event and of a place of a sequence
 #define TLI_SEARCH_PLACE_BYTES 48
 #define TLI_SEARCH_BYTES (INT64_C(32) << 20)  // of a sequence, but for the changes of a search
 #define TLI_SEARCH_NODE_BYTES 400           // of a sequence in a large graph, for each node

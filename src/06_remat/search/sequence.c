@@ -21,7 +21,7 @@ typedef struct tli_search_place {
     int32_t  first_event;
     int32_t  block;
     uint8_t  saves, overwrites;
-    int64_t  packs;           // bytes that the compressed copies made at its end take beyond what it frees
+    int64_t  packs;           // bytes of the largest compressed copy made at its end, beyond what it frees
     int64_t  order;           // ascending in time
     int64_t  held;            // live bytes during the call, less `add` of its block
     int64_t  gradients;       // of these, gradients live after the last B
@@ -61,7 +61,7 @@ typedef struct tli_search_seq {
     int            logs, failed;
 } tli_search_seq;
 
-// Free a sequence. Its problem and the work that was done on it can be read on.
+// Free a sequence. Its problem and the work that was done on it can still be read.
 static void tli_search_free_seq(tli_search_seq *s) {
     const tli_search_problem *p = s->p;
     uint64_t work = s->work;
@@ -182,9 +182,9 @@ static int64_t tli_search_held(const tli_search_seq *s, int32_t at) {
     return s->places[at].held + s->blocks[s->places[at].block].add;
 }
 
-// Of the bytes held during a call, those that are not live before it: outputs, scratch, saved bytes, all
-// gradients, and what compressed copies take at its end. Of several copies the largest counts: what was
-// compressed before is gone.
+// Of the bytes held during a call, those beside graph inputs and the items that are live before it: outputs,
+// scratch, saved bytes, all gradients, and what compressed copies take at its end. Of several copies the
+// largest counts: what was compressed before is gone.
 static int64_t tli_search_own(const tli_search_seq *s, const tli_search_place *place) {
     const tl_graph *graph = s->p->graph;
     int64_t bytes = s->p->call_bytes[place->call] + place->packs;
@@ -213,7 +213,8 @@ static void tli_search_rescan(tli_search_seq *s, int32_t at) {
     TLI_INVARIANT(top > INT64_MIN / 2);
 }
 
-// Add what is to be added. Where places are shifted together and back one by one, it would grow without end.
+// Add the `add` of a block to its places. It would grow without end where places are shifted as a block and
+// back one by one.
 static void tli_search_settle(tli_search_seq *s, tli_search_block *block) {
     int32_t place = block->first, count = block->count;
     s->work += (uint64_t)count;
@@ -611,8 +612,8 @@ static void tli_search_take(tli_search_seq *s, int32_t at) {
 // In time linear in the touches of the calls, where putting one call after the other would take time for every
 // block between the uses of an item.
 
-// Add a call at the end, with its events. The bytes of items are left as changes: of the place itself (in
-// `held`) against the place before it, and of the place after it (in `order`).
+// Add a call at the end, with its events. The bytes of items are left as changes: `order` of a place gets the
+// bytes live before the place behind it, less those live before the place itself.
 static int tli_search_append(tli_search_seq *s, int32_t call) {
     const tli_search_problem *p = s->p;
     int32_t k, from = p->first_touch[call], to = p->first_touch[call + 1], at;

@@ -285,7 +285,7 @@ static int tli_window_dip(tli_search_window *w) {
     return 0;
 }
 
-// Lower the peak towards the budget, by less at a time where that fails. r->best gets the lowest sequence.
+// Lower the peak of the sequence towards the budget, by less at a time where that fails.
 static void tli_window_lower(tli_search_window *w) {
     tli_search_state *r = w->r;
     tli_search_seq *s = &r->seq;

@@ -129,7 +129,7 @@ static int tli_choice_init_dual(tli_choice_dual *d, tli_choice *x) {
     return d->first_slot && d->ranks && d->order && tli_choice_rank_variables(d) && tli_choice_add_slots(d);
 }
 
-// Divide the sums of each variable evenly among its slots.
+// Divide the sums of each variable evenly among its slots; tables of one variable count in its first slot.
 static void tli_choice_share_out(tli_choice_dual *d) {
     const tli_choice *x = d->x;
     int32_t i, k, s;
@@ -393,7 +393,7 @@ static int64_t tli_choice_mix_change(const tli_choice *x, const tli_choice_chang
 }
 
 // Whether a change improves the choice: its weighted sum or, with `within`, its value within the limit. *gain =
-// by how much. Fewer forbidden conversions improve any choice.
+// by how much. Fewer forbidden conversions improve any choice, but with `within` their number must not change.
 static int tli_choice_is_gain(const tli_choice_local *l, const tli_choice_change *c, int within,
                               int64_t *gain) {
     const tli_choice *x = l->x;
@@ -484,7 +484,8 @@ static void tli_choice_repair(tli_choice_local *l) {
     }
 }
 
-// Turn the picks of a sweep into a choice within the limit. Returns the choice before it was repaired.
+// Turn the picks of a sweep into a choice, improve it, and keep it if it is the best within the limit. repair:
+// 1 = reduce it to the limit first. Returns the choice before that.
 static tli_choice_point tli_choice_round(tli_choice_local *l, int repair) {
     tli_choice *x = l->x;
     tli_choice_point point;
@@ -782,7 +783,8 @@ static int tli_choice_polish(tli_choice_tree *t, tli_choice *y, tli_choice_dual 
     return ready ? 0 : -1;
 }
 
-// Bound the part by chains. Returns 1 = closed or divided, 0 = states were removed, -1 = no memory.
+// Bound the part by chains. Returns 1 = closed or divided, 0 = states were removed or the choice was polished:
+// visit it again, -1 = no memory.
 static int tli_choice_narrow_part(tli_choice_tree *t, tli_choice *y, tli_choice_dual *d) {
     uint64_t *excess, bound;
     int32_t count;

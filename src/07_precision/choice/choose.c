@@ -199,7 +199,8 @@ static int tli_choice_pick_points(tli_choice_points *f) {
     return 1;
 }
 
-// Find every point, by lists without a limit. Returns 1 = done, 0 = no memory, -1 = too many points.
+// Find every point, by lists without a limit. Returns 1 = done, 0 = no memory, -1 = too many points or too much
+// work.
 static int tli_choice_list_front(tli_choice_points *f) {
     tli_choice *x = f->x;
     int32_t root = (int32_t)x->row_count - 1, i, count;
@@ -389,7 +390,7 @@ static tl_result tli_choice_find_front(tli_choice *x, int32_t point_limit, tli_c
 // overwritten; release it with tli_free_choice_front. If the front has more than point_limit points (0 =
 // 256), or the work does not suffice for all, at most this many are selected, including the least loss and
 // the least cost: points at equal distances in cost, or corners of the convex hull where the cost falls most.
-// Their bounds equal their costs unless the graph is too wide for lists.
+// Where lists can solve the graph, their bounds equal their costs but for rounding, unless the work ends first.
 //
 // Errors:  those of tli_plan_choice. *front is all zero then.
 static tl_result tli_plan_choice_front(tl_env *env, const tli_choice_desc *desc, int32_t point_limit,

@@ -372,7 +372,7 @@ static uint64_t tli_choice_least_limited(const tli_choice *x, int32_t node) {
     return least;
 }
 
-// Find the slack: what remains of the limit for one node if all others have their least limited quantity.
+// Find the slack: what remains of the limit if all nodes have their least limited quantity.
 static void tli_choice_find_slack(tli_choice *x) {
     uint64_t sum = 0;
     int32_t i;

@@ -15,7 +15,7 @@ typedef struct tli_estimate {
     const tl_estimate_sensitivity_desc *desc;
     const tl_graph  *graph;
     tl_observer    **observers;   // [tensor_count] NULL = no numbers
-    tl_quantization *narrow, *wide;  // [tensor_count]
+    tl_quantization *narrow, *wide;  // [tensor_count] of tensors in i8; in i16
     double          *tensor_sums;    // [tensor_count x formats] of g^2 e^2 over all batches
     double          *weight_sums;    // [node_count x schemes]
 } tli_estimate;
@@ -126,7 +126,7 @@ static float tli_round_by(const tl_quantization *q, float value) {
     return tli_dequantize_integer(q, tli_clamp_integer(q, tli_quantize_freely(q, value)));
 }
 
-// Sum of squared gradients x squared errors of a sample in a format; q: of integers.
+// Sum of squared gradients x squared errors of a sample in a format. q is read for i8 and i16 alone.
 static double tli_sum_noise(const tl_sample *sample, tl_format format, const tl_quantization *q) {
     int is_half = format == TL_FORMAT_F16 || format == TL_FORMAT_BF16, clipped;
     double sum = 0;
@@ -146,7 +146,7 @@ static tl_result tli_find_weight_ranges(const tli_estimate *e, const tl_sample *
     uint64_t inner = weights->inner_count ? weights->inner_count : 1, i;
     tl_result result = TL_OK;
     int32_t c;
-    for (i = 0; i < weights->count; i++) {  // scale: first the largest magnitude
+    for (i = 0; i < weights->count; i++) {  // scale holds the largest magnitude until the quantisation is found
         float size = weights->values[i] < 0 ? -weights->values[i] : weights->values[i];
         tl_quantization *of = &q[i / inner % (uint64_t)channels];
         if (size > of->scale) of->scale = size;
@@ -156,7 +156,8 @@ static tl_result tli_find_weight_ranges(const tli_estimate *e, const tl_sample *
     return result;
 }
 
-// The same of weights as integers, with a scale for each channel or for all of them.
+// Add to *sum the squared gradients x squared errors of weights as integers of -high .. high, with a scale for
+// each channel or one for all of them.
 static tl_result tli_sum_weight_noise(const tli_estimate *e, const tl_sample *weights, int per_channel,
                                       int32_t high, double *sum) {
     int32_t channels = per_channel && weights->channel_count ? weights->channel_count : 1;

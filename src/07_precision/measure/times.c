@@ -102,8 +102,8 @@ static uint64_t tli_find_lower_quartile(uint64_t *samples, int32_t count) {
     return samples[(count - 1) / 4];
 }
 
-// Time all of one kind, by turns: the schemes of a node, or the formats of a tensor. costs: ns of
-// one call; those of bits that are not set stay as they are.
+// Time the schemes of a node or, with `converts`, the formats of a tensor by turns: those in `bits`. costs: ns
+// of one call, rounded up; those of schemes and formats that are not in `bits` stay as they are.
 static tl_result tli_take_turns(const tli_timing *t, int32_t id, uint32_t bits, int32_t kinds, int converts,
                                 uint64_t *costs) {
     uint64_t samples[TL_SCHEME_COUNT][TLI_MOST_TURNS], ns;
@@ -147,8 +147,8 @@ static uint64_t tli_find_rate(uint64_t bytes, uint64_t ns) {
     return rate < 1e18 ? (uint64_t)rate : UINT64_C(1000000000000000000);
 }
 
-// There and back of all tensors: integers as memory traffic, 16-bit floats by their side in f32, as
-// tli_price_conversion counts them.
+// Time conversions of all tensors but graph inputs to a format and back, and find the two rates of the device:
+// i8 and i16 by all bytes read and written, f16 by the bytes in f32 alone, as tli_price_conversion counts them.
 static tl_result tli_time_conversions(tli_timing *t, tl_device *device) {
     static const uint32_t bits = TLI_BIT(TL_FORMAT_F16) | TLI_BIT(TL_FORMAT_I16) | TLI_BIT(TL_FORMAT_I8);
     uint64_t costs[TL_FORMAT_COUNT], bytes[2] = { 0, 0 }, ns[2] = { 0, 0 };
@@ -202,7 +202,7 @@ static double tli_round_speedup(double ratio) {
     return ratio < 0.001 || ratio > 1e9 ? ratio : (double)(uint64_t)(ratio * 10000 + 0.5) / 10000;
 }
 
-// Fill a row from all nodes of its op and size: elements are in least_elements.
+// Fill a row from all nodes of its op and size; its least_elements are this size, the elements of output 0.
 static void tli_fill_row(const tli_timing *t, tl_precision_profile *row, const tl_precision_profile *known) {
     uint64_t base[TL_SCHEME_COUNT], narrow[TL_SCHEME_COUNT];
     uint32_t unknown = 0;

@@ -99,10 +99,10 @@ typedef struct tli_apply {
     int32_t         *tensors;   // [old tensors x formats] tensor of the new graph; -1 = not made yet
     uint8_t         *wants;     // [old tensors x formats] TLI_WANT_ bits
     uint8_t         *is_read;   // [old tensors] some node reads it
-    uint32_t        *names;     // [name_count] nodes and views of the old graph, by name
+    uint32_t        *names;     // [2 name_count] nodes and views of the old graph, sorted by name; then scratch
     uint32_t         name_count;
     tl_tensor       *inputs;    // [old inputs] inputs of the node being made
-    uint64_t        *bytes;     // [old tensors] bytes of its outputs
+    uint64_t        *bytes;     // [old tensors] bytes of the outputs of that node
     int32_t         *nodes, *new_nodes;      // the arrays of the result
     uint8_t         *formats, *schemes;
     tl_quantization *quantizations;
@@ -190,7 +190,7 @@ static uint64_t tli_find_wants(tli_apply *a) {
 // -- apply: costs --
 
 // cost / speedup, rounded to the nearest integer, so that a speed-up computed as a quotient of costs gives the
-// cost again. Returns 0 if it does not fit 64 bits.
+// cost again. Returns 0 if that is 2^63 or more; a speed-up of 1 keeps every cost.
 static int tli_speed_up(uint64_t cost, double speedup, uint64_t *quick) {
     uint64_t mantissa, twice;
     int32_t exponent;

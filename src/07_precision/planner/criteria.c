@@ -175,8 +175,8 @@ static void tli_big_multiply(tli_big *a, uint64_t factor) {
     tli_big_add(a, &high);
 }
 
-// weight / most, in units of 2^-32, x distance x axis, exactly. Comparing distance / length of its own axis
-// is the same as comparing distance x length of the other axis.
+// weight / most, rounded down to units of 2^-32, x distance x axis, without overflow. Comparing distance /
+// length of its own axis is the same as comparing distance x length of the other axis.
 static tli_big tli_weigh(double weight, double most, uint64_t distance, uint64_t axis) {
     tli_big value;
     tli_big_set(&value, tli_divide_f64(weight, 32, most, 0));

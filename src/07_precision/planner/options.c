@@ -17,10 +17,10 @@
 // follow choose by the criterion, and make a plan of the choice.
 
 #define TLI_LOSS_BITS 40          // the loss limit is 2^40 units
-#define TLI_STRICT_TURNS 16       // choices below one that loses a little too much, before whole units
-#define TLI_LOSS_SUM_BITS 12      // a unit is 2^12 roundings of a sum of doubles, or more
+#define TLI_STRICT_TURNS 16       // turns of tli_pick_strictly below the loss of the last choice
+#define TLI_LOSS_SUM_BITS 12      // adding 2^12 doubles rounds by at most one unit
 #define TLI_EXACT_NODES 256       // most nodes of a graph whose runners-up are choices of the whole graph
-#define TLI_EXTRA_WORK  50000000  // for all runners-up, and for the least loss among choices of equal cost
+#define TLI_EXTRA_WORK  50000000  // steps for all runners-up, and for each choice among those of equal cost
 #define TLI_PRECISION_COST_BITS 60
 
 typedef struct tli_precision {

@@ -408,8 +408,8 @@ static tl_result tli_try_least_loss(tli_precision *p, tli_pick *pick, tl_precisi
     return plan->measured_loss <= p->desc.loss_limit ? TL_OK : tli_fail_measured(p, plan->measured_loss);
 }
 
-// The choice at hand loses more than the limit, by less than its units tell: choose again below it, and at last
-// within whole units.
+// The choice at hand is within loss_units but loses more than the limit: choose again below its loss, for
+// TLI_STRICT_TURNS turns, and then within the limit in whole units.
 static tl_result tli_pick_strictly(tli_precision *p, tli_pick *pick) {
     uint64_t strict = tli_find_strict_units(p);
     int turns = TLI_STRICT_TURNS;

@@ -4,7 +4,8 @@
 
 // -- text --
 //
-// Names and parsers of the enums of this section; a plan as a table, as JSON, and a node as a sentence.
+// Names of criteria, objectives and sources of speeds; profiles and speeds as text; a plan as a table, as JSON,
+// and a node as a sentence.
 
 static const char *const tli_criterion_names[] = { TL_CRITERIA(TLI_NAME) };
 static const char *const tli_objective_names[] = { TL_PRECISION_OBJECTIVES(TLI_NAME) };
@@ -185,7 +186,7 @@ static void tli_put_share(tli_writer *w, double ratio) {
     tli_put(w, " %");
 }
 
-// Whether a proof rests on times that no one measured.
+// Whether a proof rests on assumed times: those of a table that names no machine.
 static int tli_is_assumed(const tl_precision_plan *plan) {
     return plan->objective == TL_OBJECTIVE_TIME && plan->speeds.counts[TL_SPEED_ASSUMED] > 0;
 }

@@ -132,7 +132,7 @@ TLI_IMPL tl_result tl_measure_format_noise(tl_env *env, tl_format format, const 
 
 #define TLI_OBSERVED_LIMIT ((uint64_t)1 << 48)  // values per channel, so that sums over bins fit 128 bits
 #define TLI_SQUARE_LIMBS 20                     // limbs of 32 bits from 2^-298 up hold any sum of 2^48 squares
-#define TLI_CLIP_COUNT 200                      // ranges that mse tries
+#define TLI_CLIP_COUNT 200                      // ranges that mse tries in a pass; affine takes three passes
 
 typedef struct tli_channel {
     float    least, most;             // of all values; valid if batch_count > 0
@@ -541,9 +541,9 @@ static tli_u128 tli_scale_u128(tli_u128 a, uint64_t factor) {
     return product;
 }
 
-// Sum of squared errors over the values of one sign, spread evenly over their bins, times 3, in cubed units of
-// the clip. The integral of the squared error from 0 to t, times 3, is 2 r spacing^3 + d^3, where r is the
-// integer that t rounds to and d the distance from t to it. The sum stays below 2^127: spacing <= 2^14,
+// Sum of squared errors over the values of one sign, spread evenly over their bins, times 3 bin widths, in
+// cubed units of the clip. The integral of the squared error from 0 to t, times 3, is 2 r spacing^3 + d^3,
+// where r is the integer that t rounds to and d = t - 2 r spacing. The sum stays below 2^127: spacing <= 2^14,
 // steps <= 2^16, 2^13 bins, 2^48 values.
 static tli_u128 tli_find_clip_error(const tli_histogram *h, const tli_clip *clip, int32_t sign) {
     const int64_t space = clip->spacing, bin = 2 * (int64_t)clip->steps, cube = space * space * space;
@@ -779,7 +779,7 @@ TLI_IMPL tl_result tl_find_observed_quantization(const tl_observer *observer, in
 
 // -- observers: noise from histograms --
 
-// The quantised value that a magnitude rounds to, at most `last`.
+// The number of quantisation steps that a magnitude rounds to, at most `last`.
 static double tli_find_level(double magnitude, double scale, int32_t last) {
     double level = magnitude / scale + 0.5;
     return level >= last ? last : (double)(int64_t)level;

@@ -348,7 +348,7 @@ TLI_IMPL tl_result tl_quantize_dynamic(tl_env *env, const float *from, uint8_t *
     return TL_OK;
 }
 
-// Split a finite value > 0 into a mantissa of exactly 24 bits and the power of two that is returned.
+// Split a finite value > 0 into a mantissa of exactly 24 bits and the exponent of two that is returned.
 static int32_t tli_split_positive(float value, uint64_t *mantissa) {
     uint32_t bits = tli_bits_of_f32(value);
     int32_t exponent = (int32_t)(bits >> 23) - 150;

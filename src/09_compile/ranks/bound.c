@@ -8,8 +8,9 @@
 //             |lead|                  the way back: m * calls + lead, if nothing runs again and messages take
 //                                     no time
 //
-// lead of the nodes from i on is the least way from an input to one of them, and back; also not above what it
-// is at an earlier node and m times the calls between, so that a stage which begins later never ends sooner.
+// lead of the nodes from i on: each has a longest way from the inputs to it, and one back; lead is the least of
+// the first and the least of the second. It is also not above what it is at an earlier node and m times the
+// calls between, so that a stage which begins later never ends sooner.
 // The bound is the least T for which stages that are as long as T lets them be cover the graph; weights alone
 // must fit the budgets.
 
@@ -141,7 +142,7 @@ static uint64_t tli_bound_given(const tli_ranks_bound *b, int32_t rank) {
     return tli_add_capped(all, b->leads[first]);
 }
 
-// All calls on as many ranks as the fastest.
+// The time of all calls, shared evenly by ranks that are all like the fastest; 0 where it does not fit.
 static uint64_t tli_bound_share(const tli_ranks_bound *b) {
     const tl_ranks_desc *desc = b->desc;
     uint64_t cost = tli_least_on_rank(tli_fastest_rank(desc), b->sums[desc->graph->node_count]), all;

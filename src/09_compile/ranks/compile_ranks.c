@@ -23,7 +23,7 @@ static uint64_t tli_hash_rank_plan(uint64_t hash, const tl_graph *graph, const t
     return hash;
 }
 
-// Whether each stage has a node that is no input.
+// Whether the ends rise to the number of nodes, and each stage has a node that is no input.
 static int tli_are_ends(const tl_ranks_desc *desc, const int32_t *ends) {
     int32_t stage, id, first = 0;
     for (stage = 0; stage < tli_count_all_stages(desc); stage++) {
@@ -36,7 +36,8 @@ static int tli_are_ends(const tl_ranks_desc *desc, const int32_t *ends) {
     return first == desc->graph->node_count;
 }
 
-// Whether a compiled plan is one of a graph, of which ranks can run parts. Its graph may be a copy.
+// Find the rule that desc->compiled breaks: it must be of the desc's graph or of a copy scaled to a part, not
+// the plan of one of several ranks, and forward only just if the desc is.
 static tli_rule tli_find_cut_rule(const tl_ranks_desc *desc) {
     const tl_compiled_plan *compiled = desc->compiled;
     if (!compiled->memory || compiled->rank_count || compiled->source->inputs != desc->graph->inputs ||
@@ -142,7 +143,7 @@ static int32_t tli_map_members_of(const tl_compiled_plan *whole, const tl_compil
     return count;
 }
 
-// Make the map from a stage to the graph that was compiled one to what that was compiled from.
+// Replace the map from a stage to the compiled graph by one to the source of that graph.
 static tl_result tli_map_compiled(tl_env *env, const tl_compiled_plan *whole, tli_rank_stage *stage,
                                   tl_compiled_plan *compiled) {
     uint64_t olds = (uint64_t)whole->source->node_count, tensors = (uint64_t)whole->source->tensor_count;

@@ -158,7 +158,7 @@ static tl_result tli_partition_units(tli_cuts *c, int32_t *ends, int *found) {
 
 // -- moving cuts --
 
-// The time of a training step with these stages; UINT64_MAX: one does not fit.
+// The time of a training step with these stages; UINT64_MAX: one does not fit, or has no unit.
 static tl_result tli_time_cut(const tli_cuts *c, const int32_t *ends, uint64_t *ns) {
     const tl_ranks_desc *desc = c->desc;
     int32_t stages = tli_count_all_stages(desc), stage, first = 0;
@@ -345,8 +345,8 @@ static int tli_next_cut(const tli_cuts *c, int32_t *ends) {
     return 1;
 }
 
-// Whether a cut may be worth less than the best: what is known of its stages fits, and their calls alone take
-// less time.
+// Whether a cut may be better than the best, whose value is `best`: stages that are known fit, and the calls of
+// each alone take less time; or, where the fewest bytes are looked for, stages that are known take fewer.
 static int tli_may_be_better(const tli_cuts *c, const int32_t *ends, uint64_t best) {
     uint64_t batches = (uint64_t)c->desc->micro_batch_count, all;
     int32_t rank, first = 0;

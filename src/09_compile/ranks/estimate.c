@@ -148,8 +148,8 @@ static void tli_open_unit(tli_cuts *c, int32_t first_node) {
     unit[1].before = unit->before;
 }
 
-// Whether a unit ends before a node: each is one, or where few are wanted, as many as have an even share of all
-// costs and nodes.
+// Whether the last unit ends before the next node, where there are more nodes than `most` units: what is done,
+// costs and nodes together, has reached the even share of all for the units so far.
 static int tli_ends_unit(const tli_cuts *c, uint64_t done, uint64_t all, int32_t most) {
     return done >= all / (uint64_t)most * (uint64_t)c->unit_count;
 }
@@ -174,7 +174,7 @@ static void tli_make_units(tli_cuts *c, const uint8_t *kept, const uint8_t *want
     c->units[c->unit_count].first_node = graph->node_count;
 }
 
-// Find the unit of each node; inputs have none.
+// Find the unit of each node; what it says of inputs is not used.
 static void tli_number_units(const tli_cuts *c, int32_t *unit_of) {
     int32_t id, unit = -1;
     for (id = 0; id < c->desc->graph->node_count; id++) {
@@ -317,7 +317,7 @@ static uint64_t tli_base_cost(const tli_cuts *c, int32_t rank, int32_t first, in
                             to->forward - from->forward + to->backward - from->backward);
 }
 
-// Raise an estimate by what planned stages that are a part of this one take.
+// Raise an estimate to what planned stages that are a part of this one take. *more: cost of what runs again.
 static void tli_correct_stage(const tli_cuts *c, int32_t rank, int32_t first, int32_t end, uint64_t budget,
                               uint64_t *more, tl_stage_cell *cell) {
     int32_t first_node = tli_first_node_of(c, first), end_node = tli_first_node_of(c, end), i;
@@ -375,8 +375,8 @@ static uint64_t tli_share_room(uint64_t room, uint64_t work, uint64_t in_flight)
     return room > work ? (room - work) / (in_flight - 1) : 0;
 }
 
-// Drop until the rest of what is held takes no more than room for a micro-batch. *rest: what is held then.
-// Returns what it costs to make the rest again.
+// Drop until what a micro-batch holds is within the room. *rest: what is held then. Returns what it costs to
+// make again what was dropped.
 static uint64_t tli_drop_held(const tli_cuts *c, int32_t first, int32_t end, uint64_t room, uint64_t *rest) {
     uint64_t held = c->units[end].before.held - c->units[first].before.held, cost = 0;
     int32_t i;

@@ -28,7 +28,7 @@ typedef struct tli_copies {
     int32_t         place_capacity;
 } tli_copies;
 
-// Orders before one step.
+// The order of the steps that are added before the same step of the plan.
 enum { TLI_COPY_OUT, TLI_COPY_OUT_ENDS, TLI_COPY_BACK, TLI_COPY_IS_BACK };
 
 static void tli_add_copy_step(tli_copies *c, tl_step_kind kind, int32_t tensor, uint16_t slot, int32_t before,

@@ -3,7 +3,7 @@
 
 // -- the plan of a rank, interleaved from that of one micro-batch --
 //
-//     body     F receive  F 1  F 2  F send  D 1 | B send  F 1  B 2  B 1  B receive         | turn
+//     body     F receive  F 1  F 2  F send  D 1 | B send  F 1  B 2  B 1  B receive      the turn is at |
 //     events   F@0  F@1  B@0  F@2  ..
 //
 // Each event carries out one part of the body in the slot of its micro-batch. What it receives is begun before
@@ -55,7 +55,7 @@ typedef struct tli_interleave {
     const uint8_t  *messages;          // [nodes] TLI_MESSAGE_
     uint8_t        *sending;           // [slots x nodes] 1 = the forward of a send is under way
     uint8_t        *has_begun;         // [events] 1 = what it receives has been begun
-    int32_t        *interleaved;             // [slots] events: forwards of all chunks, then backwards
+    int32_t        *interleaved;             // [slots] events of it so far: forwards of all chunks come first
     tli_steps       steps;
 } tli_interleave;
 
@@ -83,8 +83,9 @@ static int32_t tli_count_before(const tli_interleave *w, const tl_pipeline_event
     return event->is_backward ? 2 * w->chunks->count - 1 - event->chunk : event->chunk;
 }
 
-// Begin what an event receives, if there is one, that has not begun, and what comes before it of its
-// micro-batch is interleaved: tensors before a forward, gradients before a backward, in reverse order.
+// Begin what an event receives: tensors before a forward; gradients before a backward, in reverse order.
+// Nothing is done where there is no such event, where that has begun, or where an earlier event of the same
+// micro-batch is not interleaved yet.
 static void tli_begin_event(tli_interleave *w, int32_t index) {
     const tl_pipeline_event *event = &w->events[index < w->event_count ? index : 0];
     int32_t first = w->chunks->starts[event->chunk], end = w->chunks->starts[event->chunk + 1], at, node;
@@ -235,8 +236,8 @@ typedef struct tli_join {
     int32_t first, end;    // nodes of the chunk; steps of others are left out
     uint8_t *there;        // [tensors]
     uint8_t *has_saved;    // [nodes]
-    uint8_t *held;         // [tensors + nodes] what of these was there at the turn, and the second plan makes
-                           // again behind its own turn: it is not dropped before; NULL = none, or behind it
+    uint8_t *held;         // [tensors + nodes] 1 = it was there at the turn, and the second plan makes it again
+                           // behind its own turn, up to which it is not dropped; NULL = nothing is held
     tli_steps steps;
 } tli_join;
 
@@ -285,7 +286,8 @@ static void tli_join_sends(tli_join *j, int32_t maker) {
     }
 }
 
-// Add a step, unless what it makes is there, what it drops is not, or it is of another chunk or a turn.
+// Add a step, unless what it makes is there, what it drops is not there or is held, or it is of another chunk
+// or of a node that tli_open_turn has added. Forwards of sends are added behind what makes their tensor.
 static void tli_join_step(tli_join *j, tl_step step) {
     const tl_node *node;
     int is_there, runs = step.kind < TL_STEP_BACKWARD;

@@ -11,7 +11,7 @@
 typedef struct tli_splits {
     tl_env  *env;                   // a copy of the caller's: what does not fit is not logged
     const tl_ranks_desc *desc;
-    int      compares;              // 1 = ways to share the batch
+    int      compares;              // 1 = ways to share the batch are compared for each m
     tl_compiled_ranks *ranks;       // the best so far
     tl_parallel_plan  *choices;
     uint64_t time, least_bytes;     // of the best; of all

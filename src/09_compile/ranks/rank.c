@@ -87,7 +87,8 @@ static void tli_fill_rank(tli_rank_search *s, tl_rank_plan *rank) {
     rank->sent_bytes = tli_count_sent(s);
 }
 
-// How many micro-batches repeat what all of them do: with chunks as many groups as pass through all chunks.
+// How many micro-batches show all that a training step of more of them repeats; with chunks four groups of as
+// many as there are ranks.
 static int32_t tli_count_probed(const tl_ranks_desc *desc, int32_t in_flight) {
     int64_t few = in_flight + 4;    // begun one ahead, ended one behind, and one more of both
     if (tli_count_chunks(desc) > 1) few = 4 * (int64_t)desc->rank_count;

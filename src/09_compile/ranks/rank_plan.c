@@ -22,7 +22,7 @@
 
 #define TLI_RANK_BUDGETS 8    // of tl_plan_remat
 #define TLI_RANK_HALVINGS 7   // more budgets, to come near the one that just fits
-#define TLI_RANK_PLACES 2     // so many times the work of one plan goes into places of bodies that do not fit
+#define TLI_RANK_PLACES 2     // places_left and fits_left begin with so many times the work of one plan
 #define TLI_RANK_SETS 16      // kept sets between none and all
 
 typedef struct tli_rank_events {
@@ -53,7 +53,7 @@ typedef struct tli_rank_search {
     uint64_t               room;        // bytes of the arena; UINT64_MAX = no limit
     uint64_t               work_limit;  // of one plan
     tl_plan                best;        // with places
-    int                    has_best;    // a stage in which nothing is wanted has a plan without steps
+    int                    has_best;    // 1 = best is a plan; it has no steps where no node is wanted
     uint64_t               best_cost;   // of a micro-batch, with what its copies make it wait
     uint64_t               best_calls;  // of a micro-batch
     uint64_t               best_held;
@@ -288,7 +288,8 @@ static tl_result tli_try_copies(tli_rank_search *s, const tli_body *body, uint64
     return result;
 }
 
-// Take a body if it is cheaper than the best and fits. One whose backwards begin before all is sent is none.
+// Take a body if it is cheaper than the best and fits, maybe with copies to the host. One whose backwards begin
+// before all is sent is left out.
 static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
     int is_cheaper, is_lowest;
     tli_quiet quiet;
@@ -392,7 +393,7 @@ static tl_result tli_try_pairs(tli_rank_search *s) {
     return result;
 }
 
-// Bytes for each unit of cost, to a thousandth where that fits.
+// Bytes for each unit of cost, times 1024; UINT64_MAX where there is no cost.
 static uint64_t tli_rank_key(uint64_t bytes, uint64_t cost) {
     uint64_t scaled;
     if (!cost) return UINT64_MAX;

@@ -38,7 +38,7 @@ extern "C" {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 typedef struct tl_ranks_desc {
     const tl_graph *graph;         // not NULL; of one micro-batch, or with may_split of a whole batch
-    int32_t  rank_count;           // stages > 0
+    int32_t  rank_count;           // > 0; with chunks each has several stages, else one
     int32_t  micro_batch_count;    // of a training step > 0, at most 65535; with interleaved a multiple of
                                    // rank_count
     int32_t  may_split;            // 1 = graph is of a whole batch, which is split into micro_batch_count equal

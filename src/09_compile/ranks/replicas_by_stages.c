@@ -40,8 +40,8 @@ static int32_t tli_share_of_way(const tli_ways *w, const tl_parallel_choice *cho
     return w->desc->micro_batch_count / choice->replica_count;
 }
 
-// The desc of one replica, whose weights are sharded by the zero_stage. One stage takes its micro-batches one
-// after the other: it is planned for one, and holds the inputs of no other.
+// The desc of one replica, whose gradients and optimizer are sharded by the zero_stage. One stage takes its
+// micro-batches one after the other: it is planned for one, and holds the inputs of no other.
 static tl_ranks_desc tli_desc_of_way(const tli_ways *w, const tl_parallel_choice *choice, uint64_t work) {
     tl_ranks_desc desc = *w->desc;
     desc.rank_count = choice->stage_count;
@@ -148,7 +148,7 @@ static tl_result tli_plan_way(const tli_ways *w, tl_parallel_choice *choice, uin
     return result;
 }
 
-// How far the weights of a rank can be sharded.
+// The last zero_stage that shards anything.
 static int32_t tli_most_sharded(const tl_ranks_desc *desc, int32_t replicas) {
     if (replicas == 1 || desc->weights_apart || desc->inference) return 0;
     return desc->gradient_ratio > 0 ? 2 : desc->optimizer_ratio > 0;
@@ -297,7 +297,7 @@ static tl_result tli_check_ways(const tli_ways *w) {
     return TL_OK;
 }
 
-// The time of a training step to which all ranks work throughout, and nothing runs again.
+// Find the time of a training step in which all ranks work throughout, and nothing runs again.
 static tl_result tli_bound_ways(tli_ways *w) {
     const tl_ranks_desc *desc = w->desc;
     uint8_t *wanted;

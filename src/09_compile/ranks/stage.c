@@ -4,7 +4,7 @@
 // -- ranks: the graphs of stages --
 //
 //     caller's graph    x  a  b | c  d          a is read by b and d: it is received, and read by d
-//     stage 1           receive b, receive a, c, d
+//     stage 1           receive a, receive b, c, d
 //
 // Inputs that a stage reads come first, then what it receives, its nodes, and what it sends. Sends come last,
 // so that their backwards come first: the gradient that a later stage has summed up is there before the nodes

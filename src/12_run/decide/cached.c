@@ -19,7 +19,8 @@
 
 // -- results kept between passes: in a pass --
 
-// The version of a fused node is that of all its members, one of them alone as it is; 0 if one is.
+// The version of a node: that of its only member as the caller gives it, or a mix of those of several members,
+// 0 if one of them is 0.
 static uint64_t tli_ask_version(const tl_run *run, int32_t id, int32_t micro_batch) {
     int32_t count = tli_count_members(run, id), at;
     uint64_t version = 1;
@@ -31,7 +32,7 @@ static uint64_t tli_ask_version(const tl_run *run, int32_t id, int32_t micro_bat
     return version;
 }
 
-// What is kept is an entry of the warm plan, or like any other tensor.
+// Mark what is kept as the entry of the warm plan, which a release leaves in place, or as any other tensor.
 static void tli_mark_kept(tl_run *run, int is_entry) {
     const tl_plan *warm = &run->cache.plans[1];
     int32_t i;
@@ -78,7 +79,7 @@ static void tli_choose_cached_plan(tl_run *run, int32_t micro_batch) {
         is_same &= version == cache->versions[id] && (version || !cache->is_watched[id]);
         cache->versions[id] = version;
     }
-    cache->is_kept = is_same;       // else until the pass has made it
+    cache->is_kept = is_same;       // if 0, the full pass makes what is kept and sets it at its end
     tli_take_cached_plan(run, is_same);
     tli_mark_kept(run, is_same);
     TLI_INVARIANT(tli_cache_holds(run) && cache->is_warm == is_same);
@@ -172,7 +173,7 @@ static uint64_t tli_node_output_bytes(const tl_graph *graph, int32_t id) {
     return bytes;
 }
 
-// cost / bytes in units of 2^-20, as large as fits.
+// cost / bytes in units of 2^-20; UINT64_MAX if that does not fit.
 static uint64_t tli_rate_cost(uint64_t cost, uint64_t bytes) {
     uint64_t whole = bytes ? cost / bytes : UINT64_MAX, rest = bytes ? cost % bytes : 0;
     if (whole >> 43) return UINT64_MAX;
@@ -327,7 +328,7 @@ static int32_t tli_list_entry(const tl_graph *graph, const tli_part *part, tl_en
     return count;
 }
 
-// Make a plan of the run's graph of one of a part.
+// Turn a plan of a part into one of the run's graph, without places.
 static tl_result tli_rename_plan(const tli_caching *c, const tli_part *part, const tl_plan *found,
                                  tl_plan *plan) {
     tl_env *env = c->run->env;
@@ -377,7 +378,7 @@ static tl_result tli_make_cached_plan(tli_caching *c, int is_warm) {
     return result;
 }
 
-// The end of the highest place of the plan in a block that is there before its first step.
+// The highest end, in its block, of what lies there before the first step of a plan: graph inputs and entry.
 static uint64_t tli_find_start_bytes(const tl_run *run, const tl_plan *plan) {
     uint64_t highest = 0, alignment = tli_larger_u64(1, run->limits.alignment_bytes);
     const tl_graph *graph = run->graph;
@@ -397,7 +398,7 @@ static uint64_t tli_find_start_bytes(const tl_run *run, const tl_plan *plan) {
     return highest;
 }
 
-// Replay both plans with their places.
+// Replay one of the two plans with its places.
 static tl_result tli_measure_cached_plan(tl_run *run, int is_warm) {
     tli_cache *cache = &run->cache;
     const tl_plan *plan = &cache->plans[is_warm];

@@ -12,13 +12,13 @@
 // Online runs and those that keep results take the graph and make decisions, or plans, of their own.
 
 #ifndef TL_NO_PLANNERS
-// The blocks of an arena of so many bytes at most, where each two neighbours hold more than one can.
+// The most blocks in which an arena of so many bytes can lie: any two neighbours hold more than one block may.
 static uint64_t tli_most_blocks(const tl_run *run, uint64_t bytes) {
     uint64_t cut = tli_run_cut(run);
     return cut && bytes > cut ? bytes / cut * 2 + 2 : 1;
 }
 
-// What the backend takes beside an aligned arena of so many bytes at most: overhead, and what rounding adds.
+// The most that the backend takes beside an aligned arena of so many bytes: overhead, and what rounding adds.
 static uint64_t tli_beside_arena(const tl_run *run, tl_tier tier, uint64_t bytes) {
     uint64_t beside = run->limits.block_overhead_bytes[tier], sum;
     if (run->limits.granularity_bytes > run->limits.alignment_bytes)
@@ -56,8 +56,9 @@ static int tli_computes_mixed(const tl_run *run) {
            (run->desc.kernel_precisions & (1u << TL_PRECISION_MIXED));
 }
 
-// Whether the strategy leaves more open than a plan of the graph as it is. For decisions made online all chains
-// are fused on the host, whatever that costs: nobody knows what they would pay otherwise.
+// Whether the strategy leaves more open than a plan of the graph as it is. For decisions made online on the
+// host fusion alone is nothing to compile: tli_take_fusion fuses all chains, because what each would save is
+// not known before the decisions.
 static int tli_is_open(const tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     if (!desc->strategy || desc->plan || desc->checkpoints || desc->formats || desc->fusion) return 0;
@@ -126,8 +127,8 @@ static tl_result tli_compile_run(tl_run *run, const tl_strategy *strategy, const
     return tli_compile_within(run->env, &desc, budget, &run->own_compiled);
 }
 
-// The same within the run's budget. What decides online may fit where no plan does, so it gets the graph that
-// is cheapest without a limit then.
+// Compile within the run's budget. An online run may fit where no plan does, so it gets the graph that is
+// cheapest without a limit then.
 static tl_result tli_compile_budget(tl_run *run, const tl_strategy *strategy) {
     tli_budget budget = run->in_arena ? tli_arena_budget(run) : run->budget;
     tli_quiet quiet = tli_begin_quiet(run->env);
@@ -172,7 +173,8 @@ static tl_result tli_compile_strategy(tl_run *run) {
     return tli_compile_budget(run, &strategy);
 }
 
-// Whether a compiled plan that was given is one of the desc's graph, and nothing contradicts it.
+// Why the compiled plan that was given is refused: it is not of the desc's graph, or something contradicts it.
+// TLI_NO_RULE = it is not refused.
 static tli_rule tli_find_compiled_rule(const tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     const tl_compiled_plan *compiled = desc->compiled;

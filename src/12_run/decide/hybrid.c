@@ -74,8 +74,8 @@ static void tli_free_reports(tl_run *run) {
 // A pass begins with the plan by bounds. When a dynamic node has reported less, its range is shortened, the
 // run's graph gets the bytes that are known, and the steps that are left are looked at again:
 //
-//     plan      F a  F v  D a | F w  B w  F a  B v  B a         v is dynamic, | is where it has reported
-//     rest                    | F w  B w       B v  B a         with a kept: neither D a nor F a
+//     plan      F a  F v | D a  F w  B w  F a  B v  B a         v is dynamic, | is where it has reported
+//     rest               |      F w  B w       B v  B a         with a kept: neither D a nor F a
 //
 // A forward that runs again is left out by leaving out the drops of what it makes. What was run again only for
 // it is not needed then either. A simulator that is in step with the executor tells whether the rest is a
@@ -422,7 +422,7 @@ static int tli_judge_trial(tli_rest *r) {
     return 1;
 }
 
-// How dear it is to leave a forward out: bytes x steps that are held, for its cost.
+// How dear it is to leave a forward out: bytes x steps for which they are held instead, / its cost.
 static uint64_t tli_rate_forward(const tli_rest *r, int32_t at) {
     const tl_step *step = &r->steps[at];
     const tl_node *node = &r->graph->nodes[step->node];
@@ -470,8 +470,8 @@ static int tli_spare_forwards(tli_rest *r) {
 typedef struct tli_rest_places {
     tl_step  *steps;             // of the whole pass
     tl_lifetimes lifetimes;
-    tl_layout_buffer *buffers;   // [count]; then those that are live from now on
-    int32_t  *numbers;           // [member_count]
+    tl_layout_buffer *buffers;   // [count] by number; at last [member_count] those live from now on
+    int32_t  *numbers;           // [member_count] of these buffers
     int32_t   count, member_count;
     int32_t   before;            // allocations before now
     tl_plan   plan;
@@ -565,7 +565,8 @@ static tl_result tli_take_rest(const tli_rest *r, tli_rest_places *p, const uint
     return TL_OK;
 }
 
-// Place the rest. TL_ERROR_INFEASIBLE: *height was found.
+// Place the rest, and give it to the run. TL_ERROR_INFEASIBLE: the lowest places found end at *height, above
+// the arena.
 static tl_result tli_place_rest(const tli_rest *r, uint64_t *height) {
     tl_env *env = r->run->env;
     tl_layout_desc desc;

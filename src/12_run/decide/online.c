@@ -41,7 +41,8 @@ static int tli_online_by_spans(const tl_run *run) {
     return run->online.by_spans && run->checkpoints_on;
 }
 
-// Whether a node that a backward needs again runs in passing only.
+// Whether a node that runs again for a backward is of another span: what it makes stays only where another span
+// reads it.
 static int tli_online_in_passing(const tl_run *run, int32_t id) {
     return tli_online_by_spans(run) && run->online.spans.of_node[id] != run->online.span;
 }
@@ -194,7 +195,7 @@ static tl_result tli_online_end_goal(tl_run *run) {
 
 // -- online decisions: eviction --
 
-// The ways in which a tensor may leave the device.
+// The ways in which a tensor may be evicted.
 static tli_exits tli_online_find_exits(const tl_run *run, int32_t tensor) {
     const tli_online *o = &run->online;
     const tli_sim_tensor *t = &o->sim.tensors[tensor];
@@ -290,7 +291,8 @@ static int32_t tli_online_pick(tl_run *run) {
     return tli_end_hunt(&hunt);
 }
 
-// Compress an item if that is allowed and both copies fit, else spill it if the host has room, else drop it.
+// Evict an item. Saved bytes are dropped; a tensor is compressed if that is allowed and both copies fit, else
+// spilled if the host has room, else dropped.
 static tl_result tli_online_evict(tl_run *run, int32_t item) {
     tli_exits exits;
     tli_exit way;
@@ -308,7 +310,8 @@ static tl_result tli_online_evict(tl_run *run, int32_t item) {
     return result ? result : tli_online_emit_tensor(run, TL_STEP_WAIT, item, TL_CODEC_NONE);
 }
 
-// Nothing is left to evict: refuse. Only the refusal of a bare goal is final (see tli_online_reach_goal).
+// Nothing is left to evict: refuse. Only the refusal of a bare goal is final (see tli_online_reach_goal); while
+// a budget that works is searched (searches), the budget grows to what the goal needs instead.
 static tl_result tli_online_refuse(tl_run *run, uint64_t bytes, int32_t node) {
     tli_online *o = &run->online;
     tli_sentence s;
@@ -523,7 +526,7 @@ static void tli_online_choose_saves(tl_run *run, uint64_t goal_bytes) {
 
 // -- online decisions: running a closure --
 
-// Remove one reader of a tensor.
+// Remove one reader of a tensor. After the last one it is unpinned, and dropped if it is not to be kept.
 static tl_result tli_online_unwant(tl_run *run, int32_t tensor) {
     tli_online *o = &run->online;
     uint8_t want = o->wanted[tensor];

@@ -82,7 +82,7 @@ static tl_result tli_add_op(const tli_op_list *list, tli_graph_rules *rules, int
     return tli_add_node(rules, graph, &node);
 }
 
-// Make the graph of a list, and its table of kernels: [count], of the env.
+// Make the graph of a list, and its table of kernels: [count], of the env. graph: NULL = kernels alone.
 static tl_result tli_make_ops(const tli_op_list *list, tl_graph *graph, tl_kernel **kernels) {
     tli_graph_rules rules = tli_rules_of(list->env, list->function);
     tl_result result = TL_OK;
@@ -193,7 +193,7 @@ typedef struct tli_op_run {
 } tli_op_run;
 
 #ifndef TL_NO_PLANNERS
-// Cheapest within the budget, where nothing is asked for.
+// Ask for the cheapest plan within the budget, where the caller asks for nothing.
 static void tli_ask_for_plan(tli_op_run *o) {
     tl_run_desc *desc = &o->desc;
     if (desc->strategy || desc->plan || desc->checkpoints || desc->compiled || desc->eviction || desc->evict ||
@@ -230,7 +230,7 @@ static tl_run_desc tli_desc_of_plan(const tli_op_run *o, const tl_plan *plan) {
     return desc;
 }
 
-// The bytes that a run of the desc needs.
+// The fewest bytes that a run of the desc needs, whatever its budget is.
 static tl_result tli_find_needed(tli_op_run *o, tl_run_desc *desc, uint64_t *bytes) {
     const tl_graph *taken = o->desc.graph ? NULL : &o->graph;
     desc->graph = tli_op_graph(o);
@@ -301,7 +301,8 @@ static tl_result tli_own_nodes(tli_op_run *o) {
     return TL_OK;
 }
 
-// Give the nodes these costs, but to those that the list gives some. Graphs of the caller's take all.
+// Give the nodes these costs, except where the list has a cost. A graph of the caller's takes all of them: its
+// ops have none.
 static tl_result tli_use_costs(tli_op_run *o, const tl_node_cost *costs) {
     tl_node *nodes;
     tl_result result = tli_own_nodes(o);
@@ -313,7 +314,7 @@ static tl_result tli_use_costs(tli_op_run *o, const tl_node_cost *costs) {
         nodes[i].fwd_cost = tli_op_cost(o->list.ops[i].fwd_cost, costs[i].fwd_ns);
         if (nodes[i].has_grad) nodes[i].bwd_cost = tli_op_cost(o->list.ops[i].bwd_cost, costs[i].bwd_ns);
     }
-    return tl_check_graph(o->list.env, &o->graph);  // the sum of the costs
+    return tl_check_graph(o->list.env, &o->graph);  // that the sum of the costs fits
 }
 
 // -- operations: rehearsal --

@@ -9,15 +9,18 @@
 //
 //     before  |guard| input 0 |guard| output 0 |guard| scratch |guard|   contents before the call
 //     work    the same, with one change -> kernel
-//     after   what the plain call made of `before`; an effect differs from it, or it does not
+//     after   what the plain call, without a change, made of `before`: a change has an effect where `work`
+//             differs from it
 //
 // Changes are chosen so that wrong kernels show, and do not crash where that can be helped: numbers may be used
-// as indices, so an operand is first rotated by an element, then filled with zeroes, then with the integer 1.
-// What is undefined is filled with 1 and with signalling NaN.
+// as indices, so contents that may be such are first rotated by 4 bytes (by one, if their bytes are no multiple
+// of 4), and filled with zeroes, the integer 1 or 1.5f only if that shows nothing. What is undefined is filled
+// with the integer 1 and with signalling NaN.
 //
-// Guards are as long as the largest operand of the call, up to a limit, so what is written beside an operand
-// destroys nothing else. What is not declared has a guard for an address: scratch and saved bytes of 0 bytes,
-// and an input, an output and a gradient of each behind those that the node has.
+// The guard behind an operand is as long as the largest operand of the call, within limits, and the one before
+// it has 4096 bytes, so what is written beside an operand destroys nothing else. What is not declared has an
+// address between guards, too: scratch and saved bytes of 0 bytes, and one input, one output and one gradient
+// of each behind those that the node has.
 
 enum { TLI_PROBE_NOTHING = -1, TLI_PROBE_UNDEFINED = -2, TLI_PROBE_GUARDS = -3 };  // in the place of an operand
 enum { TLI_PROBE_GUARD = 4096, TLI_PROBE_ROOM = 262144 };  // bytes before an operand, and the least behind it;
@@ -32,16 +35,17 @@ typedef struct tli_rehearsing {
     int32_t       finding_capacity;
     tl_backend    backend;       // of the passes: in memory of the env, or that of the run
     int32_t       owns_backend;
-    char         *state;         // as the caller left it; after a pass; as load left it; before and after the
-                                 // plain call of a probe
+    char         *state;         // five images of all variables: as the caller left them; after pass 1; as load
+                                 // left them; before and after the plain call of a probe
     uint8_t      *is_still;      // [pieces of all variables] 1 = of no node, and the plain call leaves it alone
     char         *inputs;        // of the graph, as load left them; all passes begin with them
-    int32_t       is_loaded;     // 1 = inputs and the third state are there
-    uint8_t      *is_written;    // [2 * tensor_count] by load: of the run that it was given, of the other
+    int32_t       is_loaded;     // 1 = inputs and the third image of the state are there
+    uint8_t      *is_written;    // [2 * tensor_count] 1 = load wrote it: in the run that load was given, then
+                                 // in the one that is rehearsed
     uint64_t     *made;          // [tensor_count + node_count + input_count] hashes of outputs, of saved bytes,
                                  // of input gradients after each backward, as they were made first
-    uint64_t     *ends;          // [variable_count + tensor_count] of the state and the results after the pass
-    uint8_t      *is_made;       // [tensor_count + node_count + input_count]
+    uint64_t     *ends;          // [tensor_count] hashes of the results after pass 1
+    uint8_t      *is_made;       // [tensor_count + node_count + input_count] 1 = its hash is in `made`
     uint64_t     *times, *calls; // [2 * node_count * pass_count] of each pass: ns of a node's forwards, of its
                                  // backward, and how many calls these were
 } tli_rehearsing;
@@ -60,7 +64,7 @@ static void tli_copy_finding_name(const tl_graph *graph, tl_finding *finding) {
     tli_finish(&w);
 }
 
-// Note a finding, unless the same is there. Without memory for it the rehearsal says that some are missing.
+// Note a finding, unless the same is there. Without memory for it lost_count grows.
 static void tli_add_finding(tli_rehearsing *r, const tl_finding *finding) {
     tl_rehearsal *out = r->out;
     void *array = out->findings;
@@ -146,12 +150,13 @@ typedef struct tli_probe {
     tl_operand   *operands;        // [count]
     tli_shadow   *shadows;         // [count] inputs, outputs, gradients of both, saved, scratch
     int32_t       count;
-    int32_t       is_current;      // 1 = the ranges are as in the image before
+    int32_t       is_current;      // 1 = the variables are as in state_before
     int32_t       plain;           // 1 = calls are FORWARD in the place of FORWARD_SAVE
     uint64_t      room;            // bytes of a guard behind an operand
     uint64_t      image_bytes;
     char         *memory, *before, *work, *after;
-    char         *state_before, *state_after;   // images of all ranges; those that its kernels use are current
+    char         *state_before, *state_after;   // images of all variables, before and after the plain call: up
+                                   // to date for those that the node uses
 } tli_probe;
 
 // -- rehearsal: the state that a node uses --
@@ -311,7 +316,7 @@ static void tli_fill_guards(const tli_probe *p, char *image, int32_t only, tli_g
     }
 }
 
-// All words are the first one, where each is that before it.
+// Whether all bytes repeat one word: the first is that word, and each is equal to the one before it.
 static int tli_holds_word(const char *at, uint64_t bytes, uint32_t word) {
     if (bytes <= sizeof word) return tli_same_bytes(at, &word, bytes);
     return tli_same_bytes(at, &word, sizeof word) && tli_same_bytes(at, at + sizeof word, bytes - sizeof word);
@@ -338,7 +343,7 @@ static void tli_add_missing(tli_probe *p, tl_operand_kind kind, int32_t index) {
     tli_add_shadow(p, kind, index, TLI_SHADOW_NONE, 0)->missing = 1;
 }
 
-// The bytes of a guard behind an operand: those of the largest operand.
+// The bytes of a guard behind an operand: those of the largest operand, from TLI_PROBE_GUARD to TLI_PROBE_ROOM.
 static uint64_t tli_find_guard_room(const tli_probe *p) {
     const tl_graph *graph = p->run->graph;
     const tl_node *node = p->node;
@@ -641,7 +646,8 @@ static void tli_note_variable(tli_probe *p, tl_finding_kind kind, int32_t variab
     tli_add_finding(p->r, &finding);
 }
 
-// Whether a call finds other contents to read than the plain one: it may use them as numbers of elements then.
+// Whether a call finds other contents to read than the plain one. It may use them as indices, so where it
+// writes is not checked then.
 static int tli_varies_contents(const tli_probe *p, const tli_change *change) {
     return change->declared || (change->shadow >= 0 && !tli_is_undefined(&p->shadows[change->shadow]));
 }
@@ -662,7 +668,8 @@ static uint64_t tli_find_before(const tli_probe *p, const tli_shadow *s, uint32_
     return TLI_PROBE_GUARD - at;
 }
 
-// The kind of an access beside an operand: there may be none.
+// The kind of finding for an access beside an operand: another one where the node has no such operand, or
+// declares none of its bytes.
 static tl_finding_kind tli_find_beyond(const tli_shadow *s, tl_finding_kind beyond) {
     int is_optional = s->kind == TL_OPERAND_SAVED || s->kind == TL_OPERAND_SCRATCH;
     if (s->missing) return TL_FINDING_OPERAND_MISSING;
@@ -850,7 +857,8 @@ static tl_result tli_probe_again(tli_probe *p) {
     return TL_OK;
 }
 
-// From here on the call is that without saved bytes, which has scratch of its own; and as it was again.
+// plain: 1 = from here on the call is FORWARD, without saved bytes and with the scratch of a FORWARD; 0 = from
+// here on it is again as the pass gave it.
 static void tli_enter_plain(tli_probe *p, int plain) {
     const tl_kernel_call *given = &p->step->call;
     tli_shadow *saved = &p->shadows[p->count - 2], *scratch = &p->shadows[p->count - 1];
@@ -931,7 +939,7 @@ static tl_result tli_probe_forward(tli_probe *p, int untouched) {
 
 // -- rehearsal: backwards --
 
-// Whether an input or output is a graph input, which may hold numbers of elements.
+// Whether an operand is a graph input, which may hold indices.
 static int tli_is_given(const tli_probe *p, const tli_shadow *s) {
     const tl_graph *graph = p->run->graph;
     if (s->kind != TL_OPERAND_INPUT) return 0;
@@ -1117,7 +1125,7 @@ static uint64_t tli_choose_range(const tli_probe *p) {
 static void tli_cut_probe(tli_probe *p, uint64_t first, uint64_t count) {
     int32_t i;
     p->call.first = first;
-    p->call.count = count < p->call.total - first ? count : p->call.total - first;   // whole ones
+    p->call.count = count < p->call.total - first ? count : p->call.total - first;   // of whole elements
     for (i = 0; i < p->count; i++) {
         uint64_t size = tli_cut_element(p, &p->shadows[i]);
         tl_operand *operand = &p->operands[i];
@@ -1216,7 +1224,7 @@ static void tli_note_still(const tli_probe *p) {
     }
 }
 
-// Whether all is as it was, after all probes, that the plain call left alone; what it changed is put back.
+// Put back what the plain call changed. Whether all that it left alone is as it was, after all probes.
 static int tli_stayed_still(const tli_probe *p) {
     tli_variable_place place;
     (void)tli_move_probed(p, p->state_before, TLI_VARIABLES_PUT);
@@ -1252,8 +1260,9 @@ static tl_result tli_probe_all(tli_probe *p, int may_be_still) {
     return result;
 }
 
-// Probe a call. A range that the plain call leaves alone and a probe changes shows after all of them; then they
-// are made again, with all ranges put back before each and compared behind it, which name it.
+// Probe a call. That a probe changed a range which the plain call leaves alone shows only after all probes.
+// Then their findings are forgotten and all are made again, with all ranges put back before each and compared
+// after it, so that a finding names the range.
 static tl_result tli_probe_call(tli_rehearsing *r, tl_run *run, const tl_run_step *step) {
     int32_t finding_count = r->out->finding_count, error_count = r->out->error_count;
     int32_t lost_count = r->out->lost_count;

@@ -17,7 +17,8 @@
 // The graph that is rehearsed: the caller's.
 static const tl_graph *tli_rehearsed_graph(const tli_rehearsing *r) { return tli_caller_graph(r->asked); }
 
-// A run of the rehearsal. It has the kernels, hooks and state of the run that is rehearsed.
+// Make a run of the rehearsal: with the kernels, random hook, seed and variables of the run that is rehearsed,
+// and without its load hook and budgets.
 static tl_result tli_init_rehearsed(tli_rehearsing *r, const tl_plan *plan, tl_run **sub) {
     const tl_run *asked = r->asked;
     tl_run_desc desc;
@@ -57,7 +58,8 @@ static tl_result tli_init_rehearsed(tli_rehearsing *r, const tl_plan *plan, tl_r
 //
 // What is wrong about the hook itself is named as such, before any kernel is called.
 
-// The next input of a graph from tensor i on, and its bytes; tensor_count = there is none.
+// Find the first tensor from i on that is a graph input and has bytes: its number, tensor_count = there is
+// none, and in *tensor its node and output.
 static int32_t tli_next_input(const tl_graph *graph, int32_t i, tl_tensor *tensor) {
     while (i < graph->tensor_count &&
            (!graph->nodes[graph->outputs[i].node].is_input || !graph->outputs[i].bytes)) i++;
@@ -74,7 +76,8 @@ static uint64_t tli_count_input_bytes(const tl_graph *graph) {
     return bytes;
 }
 
-// Give a pass the inputs of the run that is rehearsed: all of them, or those that load wrote there alone.
+// Give a pass the inputs of the run that is rehearsed. wanted: [tensor_count] 1 = load wrote it in that run;
+// given are those of these that load did not write in the run of the pass. NULL = all inputs are given.
 static tl_result tli_copy_rehearsed_inputs(tli_rehearsing *r, tl_run *sub, const uint8_t *wanted) {
     const tl_graph *graph = sub->graph;
     tl_result result = TL_OK;
@@ -82,7 +85,7 @@ static tl_result tli_copy_rehearsed_inputs(tli_rehearsing *r, tl_run *sub, const
     int32_t i = tli_next_input(graph, 0, &tensor);
     for (; i < graph->tensor_count && !result; i = tli_next_input(graph, i + 1, &tensor)) {
         if (wanted && (!wanted[i] || r->is_written[i])) continue;
-        // of another size in a run that is split or converted
+        // fails where a run that is split or converted has another size of it
         if (tl_read_tensor(r->asked, tensor, r->inputs, graph->outputs[i].bytes)) continue;
         result = tl_write_tensor(sub, tensor, r->inputs, graph->outputs[i].bytes);
     }
@@ -175,14 +178,14 @@ static tl_result tli_call_load(tli_rehearsing *r, tl_run *sub) {
     sub->watch = asked->watch = NULL;
     if (!result || watch.is_refused || other.is_refused) tli_note_writes(r, &watch, &other);
     if (r->out->error_count) result = TL_OK;        // the finding says more than the hook's result
-    if (result) result = TL_ERROR_KERNEL;           // not ready is none that waits
+    if (result) result = TL_ERROR_KERNEL;           // TL_NOT_READY, too: a rehearsal does not wait
     result = tli_end_hook(r->env, before, result, TLI_IN(REHEARSE_RUN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
     if (result || r->out->error_count) return result;
     return other.count ? tli_copy_rehearsed_inputs(r, sub, other.is_written) : TL_OK;
 }
 
-// Begin a pass as the caller would: the state as he left it, and the inputs. An error of the hook is a finding:
-// no pass has begun then.
+// Begin a pass with the state and the inputs that load left; the first time, call load. Where a write of load
+// is refused, that is a finding: the result is TL_OK then, and no pass has begun.
 static tl_result tli_start_rehearsed(tli_rehearsing *r, tl_run *sub) {
     const tl_run_desc *desc = &r->asked->desc;
     tl_result result;
@@ -395,7 +398,8 @@ static tl_result tli_time_pass(tli_rehearsing *r, tl_run *sub, int32_t pass, int
     return result;
 }
 
-// The time of a call: in each pass its calls share theirs, of the passes the lower quartile counts.
+// The time of a call of a node in ns, at least 1: the mean over its calls in a pass, and of these means the
+// lower quartile over the passes. at: 2 x node, + 1 for its backward.
 static uint64_t tli_find_call_time(const tli_rehearsing *r, int32_t at, int32_t pass_count) {
     uint64_t *times = r->times + (size_t)at * (size_t)pass_count, time;
     const uint64_t *calls = r->calls + (size_t)at * (size_t)pass_count;
@@ -406,7 +410,7 @@ static uint64_t tli_find_call_time(const tli_rehearsing *r, int32_t at, int32_t 
     return time ? time : 1;
 }
 
-// Of several plans the mean.
+// Make a cost the mean over several plans; plan_count: of those before.
 static void tli_take_time(uint64_t *cost, uint64_t time, int32_t plan_count) {
     *cost = plan_count ? (*cost * (uint64_t)plan_count + time) / ((uint64_t)plan_count + 1) : time;
 }
@@ -430,7 +434,7 @@ static tl_result tli_take_times(tli_rehearsing *r, int32_t pass_count, int32_t p
 
 // -- rehearsal: plans --
 
-// Move all drops of a plan behind its last call.
+// Move all drops of tensors behind all other steps of a plan.
 static void tli_hold_drops(const tl_plan *plan, tl_step *steps) {
     int32_t k, count = 0, turn;
     for (turn = 0; turn < 2; turn++)
@@ -440,7 +444,7 @@ static void tli_hold_drops(const tl_plan *plan, tl_step *steps) {
         }
 }
 
-// Whether a tensor is dropped in the drops that follow a step, and where.
+// The step that drops a tensor, among the drops right behind a step; -1 = none of these does.
 static int32_t tli_find_drop(const tl_plan *plan, int32_t step, const tl_node_output *tensor) {
     int32_t k;
     for (k = step + 1; k < plan->step_count && tl_find_step(plan, k).kind == TL_STEP_DROP; k++) {
@@ -501,10 +505,10 @@ static tl_result tli_make_rehearsed_plan(tli_rehearsing *r, tli_rehearsed_plan w
     return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
 }
 
-// Make a run of the rehearsal, with a plan that stays beside it. steps: those of the plan, to be released.
+// A run of the rehearsal, and what must outlive it.
 typedef struct tli_rehearsed {
-    tl_plan  made, plan;
-    tl_step *steps;
+    tl_plan  made, plan;   // made: as a planner made it, owned; plan: that of the run
+    tl_step *steps;        // of `plan`, where they are not those of `made`
     tl_run  *run;
 } tli_rehearsed;
 
@@ -540,7 +544,7 @@ static tl_result tli_open_rehearsed(tli_rehearsing *r, tli_rehearsed_plan which,
     return result;
 }
 
-// What is compared: in place wherever that is possible, if such a plan is.
+// Make the run of pass 2: in place wherever that is possible, or, if that plan is invalid, nowhere.
 static tl_result tli_open_stressed(tli_rehearsing *r, tli_rehearsed *sub) {
     tli_quiet quiet = tli_begin_quiet(r->env);
     tl_result result = tli_open_rehearsed(r, TLI_PLAN_STRESSED, sub);
@@ -551,7 +555,8 @@ static tl_result tli_open_stressed(tli_rehearsing *r, tli_rehearsed *sub) {
 
 // -- rehearsal: backends --
 
-// Kernels of the host work in memory of the env; poisons: 1 = what is dead is filled with a pattern.
+// Open the backend of the passes: in memory of the env, or that of the run where the host cannot call its
+// kernels. poisons: 1 = in memory of the env what is dead is filled with a pattern.
 static tl_result tli_open_rehearsal_backend(tli_rehearsing *r, int poisons) {
     tl_cpu_backend_desc desc;
     if (!r->asked->limits.host_visible) {
@@ -576,7 +581,7 @@ static void tli_close_rehearsal_backend(tli_rehearsing *r) {
 
 // -- rehearsal: all of it --
 
-// Parameters that are registered tell the bytes of the weights.
+// Compare param_bytes of each node with the bytes of its registered parameters.
 static void tli_compare_parameters(tli_rehearsing *r) {
     const tl_graph *graph = tli_rehearsed_graph(r);
     const tl_run_desc *desc = &r->asked->desc;
@@ -630,7 +635,7 @@ static void tli_look_for_clock(tli_rehearsing *r, const tl_rehearsal_desc *desc)
     tli_add_finding(r, &finding);
 }
 
-// Time passes of one plan; plan_count: of those that were timed before.
+// Time passes of one plan; plan_count: how many plans were timed before.
 static tl_result tli_time_plan(tli_rehearsing *r, tli_rehearsed_plan which, int32_t pass_count,
                                int32_t plan_count) {
     uint64_t count = 2 * (uint64_t)tli_rehearsed_graph(r)->node_count * (uint64_t)pass_count;
@@ -649,7 +654,7 @@ static tl_result tli_time_plan(tli_rehearsing *r, tli_rehearsed_plan which, int3
     return result;
 }
 
-// Probe the calls of a pass of one plan. What a pass before it noted is forgotten.
+// Probe the calls of a pass of one plan. The hashes of a pass before it are forgotten, its findings stay.
 static tl_result tli_rehearse_plan(tli_rehearsing *r, tli_rehearsed_plan which) {
     const tl_graph *graph = tli_rehearsed_graph(r);
     size_t made = (size_t)graph->tensor_count + (size_t)graph->node_count + (size_t)graph->input_count;
@@ -666,7 +671,8 @@ static tl_result tli_rehearse_plan(tli_rehearsing *r, tli_rehearsed_plan which) 
     return result;
 }
 
-// What is compared with: the pass that drops the least for which there is memory.
+// Carry out pass 1, with which pass 2 is compared: by the plan that drops the least of those for which there is
+// memory.
 static tl_result tli_rehearse_kept(tli_rehearsing *r) {
     tli_quiet quiet = tli_begin_quiet(r->env);
     tl_result result = tli_rehearse_plan(r, TLI_PLAN_HELD);
@@ -693,8 +699,8 @@ static int tli_makes_again(const tl_run *run) {
     return forwards > nodes;
 }
 
-// Time the operations where they would run if nothing limited them, because a pass that holds more than it
-// needs is slower, caches being small; and where the run has them.
+// Time the operations under the plan that would be run if nothing limited it, not under that of pass 1, which
+// holds more than it needs and is slower because of that; and under the plan of the run.
 static tl_result tli_rehearse_times(tli_rehearsing *r, int32_t pass_count) {
     int has_room = r->out->kind == TL_REHEARSAL_KEPT || tli_has_members(r->asked);
     tl_result result = tli_open_rehearsal_backend(r, 0);
@@ -813,7 +819,7 @@ static const char *const tli_operand_names[] = { TL_OPERANDS(TLI_OPERAND_NAME) }
 #undef TLI_FINDING_TEXT
 #undef TLI_OPERAND_NAME
 
-// "input 0", "running statistics (range 3)".
+// Put "input 0", "scratch" or "statistics variable 3".
 static void tli_put_operand(tli_writer *w, const tl_finding *f) {
     int is_numbered = f->operand != TL_OPERAND_SAVED && f->operand != TL_OPERAND_SCRATCH;
     if (f->operand == TL_OPERAND_NONE) { tli_put(w, "its operands"); return; }

@@ -7,7 +7,7 @@
 //     call of F 7    |-----------------------|
 //
 // When the kernel has been called once, the call is set aside with its operands, mapped as they are. The W of
-// its node calls the kernel again until it is ready, and closes the step as others are closed at once.
+// its node calls the kernel again until it is ready, and closes the step then.
 
 // A call that was set aside: states are swapped with the run's, so that each keeps its arrays.
 typedef struct tli_begun {
@@ -97,8 +97,8 @@ static int32_t tli_count_begun(const tl_run *run) {
     return most;
 }
 
-// Refuse calls that are not one call of one kernel, and what goes by one call at a time. Fused nodes have
-// scratch, so they begin none.
+// Refuse a plan that begins what is not one call of one kernel; one that begins any call goes with no random
+// hook and no dynamic nodes. Fused nodes have scratch, so they begin none.
 static tl_result tli_check_begun(tl_run *run) {
     int32_t i;
     for (i = 0; i < run->plan.step_count; i++) {

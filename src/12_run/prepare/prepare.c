@@ -6,7 +6,7 @@
 // tl_init_run checks the desc, finds a kernel for every node, makes or checks the plan (online: tries the
 // decisions out on the simulator), checks the budget, and claims the graph's inputs:
 //
-//     desc + strategy -> graph (scaled to the precision) -> kernels -> plan or rehearsal -> budget -> arena
+//     desc + strategy -> graph (scaled to the precision) -> kernels -> plan or decisions -> budget -> arena
 //
 // -- preparing a run: strategy --
 
@@ -19,7 +19,8 @@ static int tli_decides_online(const tl_run_desc *desc, const tl_strategy *strate
     return strategy->mode == TL_MODE_EAGER || (strategy->mode == TL_MODE_HYBRID && desc->evict);
 }
 
-// Several workers need a transport, and as many ranks as they share evenly.
+// Stages need a transport, with a multiple of their number of ranks. Where there is a transport, other
+// workers, if several, are as many as its ranks.
 static tl_result tli_support_parallelism(tl_run *run, const tl_strategy *strategy) {
     const tl_transport *transport = run->desc.transport;
     uint64_t workers = tl_find_worker_count(strategy, 1), ranks;
@@ -158,7 +159,8 @@ static tl_result tli_check_run_desc(tl_run *run) {
 // -- preparing a run: graph, kernels, plan --
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-// Check that every format is known, that bytes are whole elements, and that integers need no gradient.
+// Check that every format is known, that tensors of 16-bit formats have even bytes, and that integers need no
+// gradient. With formats the run's precision is mixed.
 static tl_result tli_check_formats(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     const tl_graph *graph = run->graph;
@@ -257,7 +259,7 @@ static tl_result tli_fail_conversion(tl_run *run, tl_result code, tli_rule rule,
     return tli_end_error(run->env, &s, code);
 }
 
-// Why a tensor cannot be converted; NULL = it can.
+// Why a tensor cannot be converted; TLI_NO_RULE = it can.
 static tli_rule tli_find_missing(tl_run *run, int32_t tensor, tl_result *code) {
     tl_format format = tli_run_format(run, tensor);
     tl_codec codec = tli_format_codec(format);
@@ -502,7 +504,7 @@ static tl_result tli_place_run_plan(tl_run *run, const tl_plan *bare, uint64_t w
 
 #define TLI_RUN_PLACE_WORK 1000000  // steps of a first layout; ten times as many where its arena is too large
 
-// Whether offsets suit the alignment of the backend. Some that were placed for less may be lucky.
+// Whether offsets suit the alignment of the backend. Some that were placed for a smaller one do, too.
 static int tli_suit_backend(const tl_run *run, const tl_plan *plan, int is_host) {
     int32_t count = is_host ? plan->host_offset_count : plan->offset_count;
     uint64_t alignment = run->limits.alignment_bytes ? run->limits.alignment_bytes : 1;
@@ -513,7 +515,7 @@ static int tli_suit_backend(const tl_run *run, const tl_plan *plan, int is_host)
     return 1;
 }
 
-// Take the offsets of a tier from a plan, and its blocks.
+// Remove the offsets and the blocks of a tier from a plan.
 static void tli_take_off_places(tl_plan *bare, int tier) {
     int32_t k = 0;
     while (k < bare->block_count && bare->blocks[k].tier == TL_TIER_DEVICE) k++;
@@ -582,7 +584,7 @@ static int tli_is_too_large(const tl_run *run, tl_tier tier) {
     return run->in_arena && block && tli_taken_in_bank(run, (int)tier, -1, 1) > block;
 }
 
-// Measure the plan of a run, and the bytes that are used of the blocks of one that was given.
+// Measure the plan of a run, given or made, and the bytes that are used of its blocks.
 static tl_result tli_measure_run_plan(tl_run *run) {
     uint64_t count = (uint64_t)run->plan.block_count;
     uint64_t *block_bytes = (uint64_t *)tli_alloc_array(run->env, count, sizeof *block_bytes);
@@ -629,7 +631,7 @@ static tl_result tli_make_run_plan(tl_run *run) {
 
 // -- preparing a run: budgets --
 
-// How many of the bytes that a backend lacks its memory lost to be aligned.
+// Write how many of the bytes that a refusal names are those that the backend's memory loses to its alignment.
 static void tli_put_alignment(const tl_run *run, tl_limit limit, tli_sentence *s) {
     uint64_t unusable = run->limits.unusable_bytes[TL_TIER_DEVICE];
     if (!TLI_ERROR_TEXT || limit != TL_LIMIT_BACKEND || !unusable) return;
@@ -673,7 +675,7 @@ static tl_result tli_grow_budget(tl_run *run, uint64_t *works) {
 }
 
 // Find the least budget of live bytes by bisection: it works, and one byte less does not. It depends on no
-// budget. node: what needs it.
+// budget of the device. node: what needs it.
 static tl_result tli_find_least_online(tl_run *run, uint64_t *works, int32_t *node) {
     uint64_t fails = 0;
     tl_result result;
@@ -812,7 +814,7 @@ static tl_result tli_check_online_budget(tl_run *run) {
 }
 #endif
 
-// A sum that is all bits where it does not fit.
+// A sum; UINT64_MAX where it does not fit.
 static uint64_t tli_add_reserved(uint64_t a, uint64_t b) {
     uint64_t sum;
     return tli_add_u64(a, b, &sum) ? sum : UINT64_MAX;
@@ -1013,7 +1015,8 @@ static tl_result tli_take_block_of(tl_run *run, tl_tier tier, int32_t bank, uint
     return tli_end_error(run->env, &s, result);
 }
 
-// Find the blocks of a tier, in room for their handles.
+// Find the blocks of a tier, or make one of so many bytes where the plan names none, and room for their
+// handles.
 static tl_result tli_find_arena_blocks(tl_run *run, tl_tier tier, uint64_t bytes) {
     tli_run_arena *arena = &run->arenas[tier];
     const tl_plan *plan = &run->plan;
@@ -1176,7 +1179,8 @@ static tl_result tli_prepare_flights(tl_run *run) {
     return tli_open_flights(run, steps, widest, outputs);
 }
 
-// Whether steps are decided or changed in a pass.
+// Whether the plan stays in plain numbers: its steps are decided or changed in a pass, or one of two plans is
+// run.
 static int tli_stays_wide(const tl_run *run) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     if (run->hybrid.is_on) return 1;
@@ -1239,7 +1243,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (result) return result;
 #endif
     run->next_step = desc->first_step;
-    tli_zero(&run->report, sizeof run->report);  // the rehearsal wrote to it
+    tli_zero(&run->report, sizeof run->report);  // trying decisions out wrote to it
     run->report.limiting_node = -1;
     run->report.fused_count = run->members.fused_count;
     return TL_OK;

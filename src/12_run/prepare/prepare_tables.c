@@ -33,7 +33,7 @@ static tl_result tli_check_table(tl_run *run) {
 }
 
 #ifdef TL_SMALL_SIZES
-// Every offset ends before its block does, so no place exceeds 32 bits where these do not.
+// Every place ends before its block does, so no offset exceeds 32 bits where no end of a block does.
 static tl_result tli_check_small_sizes(tl_run *run) {
     const tl_graph *graph = run->graph;
     const tl_plan *plan = run->plan;

@@ -87,22 +87,22 @@ typedef struct tli_start {
     tli_run_form  form;
     tl_graph     *graph;         // NULL = desc's; else the run takes it over
     uint64_t      graph_bytes;   // of one that stays with the caller, and counts as if it were taken over
-    int32_t       counts_plan;   // 1 = the plan that is given counts, too
+    int32_t       counts_plan;   // 1 = a plan that is given counts as a table of the run
     uint64_t      reserved_bytes;  // of the budget, for tables
-    uint64_t      table_bytes;   // that the run takes
-    uint64_t      needed_bytes;  // with arena and base
+    uint64_t      table_bytes;   // of the tables of the run
+    uint64_t      needed_bytes;  // of tables, arena and base together
     uint64_t      cost;          // of its plan
-    int32_t       is_trial;      // 1 = only these numbers are asked for
+    int32_t       is_trial;      // 1 = no run is made: only the three numbers above are found
 } tli_start;
 
-// The bytes of arena, base and tables together, where the last are not reserved.
+// The bytes of arena, base and tables together; what is reserved for tables does not count beside them.
 static uint64_t tli_needed_with_tables(const tl_run *run) {
     uint64_t needed = tli_needed_bytes(run, tli_pass_bytes(run, TL_TIER_DEVICE));
     return tli_add_reserved(needed - run->reserved_bytes, run->table_bytes);
 }
 
-// Make a run that was allocated; graph: what it takes over. TL_NOT_READY: its tables take more than is reserved
-// for them, or it was a trial.
+// Make a run that was allocated. TL_NOT_READY: the budget binds tables, and is less than arena, base and tables
+// together; or it was a trial. The numbers of *s are filled in then.
 static tl_result tli_make_run(tli_start *s, tl_run *run) {
     tl_result result;
     run->env = s->env;
@@ -132,7 +132,7 @@ static tl_result tli_make_run(tli_start *s, tl_run *run) {
     return tli_take_memory(run);
 }
 
-// One try. The graph stays with the caller where there is no run.
+// Allocate a run and make it. Where that fails the graph stays with the caller.
 static tl_result tli_try_run(tli_start *s, tl_run **out) {
     tl_run *run = (tl_run *)tli_alloc_array(s->env, 1, sizeof *run);
     tl_result result;
@@ -169,11 +169,12 @@ static tl_result tli_refuse_tables(tli_start *s, uint64_t budget, uint64_t least
 // is what a refusal names, and the cheapest of those that fit is run.
 
 #define TLI_TABLE_TURNS 5
-#define TLI_TABLE_BUDGETS 8     // between the least and that of keep all
+#define TLI_TABLE_BUDGETS 8     // steps from the least budget to that of keep all
 #define TLI_TABLE_WORK      1000000     // of each of their plans, whatever the caller's limit is ..
 #define TLI_TABLE_NODE_WORK 20000       // .. and more a node
 
-// The bytes of a start that is refused, or tried, within a budget that binds no tables; 0 = another error.
+// Try a budget that binds no tables, and make no run. Returns the bytes of arena and base, or, where the budget
+// is refused, the least one that the refusal names; 0 = another error.
 static uint64_t tli_try_budget(tli_start *s, uint64_t budget, tl_result *result) {
     tl_run *none = NULL;
     s->desc.budget_bytes = budget;
@@ -232,7 +233,8 @@ static tl_result tli_start_between(tli_start *s, uint64_t budget, uint64_t low, 
     return tli_try_run(s, out);
 }
 
-// What a plan that is given takes with its tables is known.
+// A plan that is given is not searched for, so there is one try; a refusal names what it takes with the tables
+// of the run.
 static tl_result tli_start_given(tli_start *s, tl_run **out) {
     uint64_t budget = s->desc.budget_bytes;
     tl_result result = tli_try_run(s, out);
@@ -254,7 +256,8 @@ static tl_result tli_start_counted(tli_start *s, tl_run **out) {
     return tli_start_between(s, budget, low > s->reserved_bytes ? low - s->reserved_bytes : 0, out);
 }
 
-// The tries share what they find.
+// The tries share a pool: the caller's, or one that lasts as long as the start. Those of tli_find_between, and
+// a run of what one of them found, have none.
 static tl_result tli_start_with_pool(tli_start *s, tl_run **out) {
     tl_remat_pool *own = NULL;
     tli_quiet quiet = tli_begin_quiet(s->env);
@@ -317,7 +320,7 @@ static tl_result tli_start_run(tli_start *s, tl_run **out) {
     return s->desc.counts_tables ? tli_start_with_pool(s, out) : tli_try_run(s, out);
 }
 
-// graph: NULL = desc's; else the run takes it over, and it is released where there is none.
+// graph: NULL = desc's; else the run takes it over, or it is released where no run is made.
 static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form form, tl_graph *graph,
                               tl_run **out) {
     tli_start s;
@@ -333,9 +336,9 @@ static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form
 }
 
 #ifndef TL_NO_PLANNERS
-// The fewest bytes that a run of the desc, whose budget is not read, would need. graph: what it would take
-// over, which stays the caller's here; NULL = none. takes_plan: 1 = the plan, too. What is wrong with the desc
-// is an error, as of a start.
+// The fewest bytes that a run of the desc, whose budget is not read, would need; UINT64_MAX = more than 64 bits
+// hold. graph: one that the run would take over, which stays the caller's here; NULL = none. takes_plan: 1 = it
+// would take over the plan, too. What is wrong with the desc is an error, as in a start.
 static tl_result tli_find_run_bytes(tl_env *env, const tl_run_desc *desc, const tl_graph *graph, int takes_plan,
                                     uint64_t *bytes) {
     tl_env own;

@@ -73,7 +73,8 @@ static void tli_fill_narrow(const tl_plan *plan, const tl_narrow_plan *narrow, u
     }
 }
 
-// The parts of a plan's memory behind one another: what is read by the widest numbers comes first.
+// Where entry, offsets and steps begin in the memory of a narrow plan, behind tl_narrow_plan, the widest
+// numbers first. Returns the bytes of all.
 static uint64_t tli_count_narrow(const tl_plan *plan, const tl_narrow_plan *narrow, uint64_t *entry,
                                  uint64_t *offsets, uint64_t *steps) {
     uint64_t count = (uint64_t)plan->offset_count + (uint64_t)plan->host_offset_count;
@@ -290,7 +291,8 @@ static uint64_t tli_count_messages(const tl_run *run) {
 }
 #endif
 
-// All that the run keeps, but for what compiled plans of its own take beside their plan.
+// All that the run keeps, but for compiled plans of ranks, and for what another compiled plan of its own takes
+// beside its plan.
 static uint64_t tli_count_tables(const tl_run *run) {
     uint64_t bytes = tli_count_state(run) + tli_count_graph(&run->op_graph);
     if (run->owns_plan) bytes += tli_count_plan(&run->plan, !run->own_blocks);

@@ -18,7 +18,7 @@ TLI_IMPL const char *tl_name_variable(tl_variable_kind kind) {
     return tli_is_below((int64_t)kind, TL_VARIABLE_COUNT) ? tli_variable_names[kind] : "?";
 }
 
-// Each node of the caller's graph that comes from one has a user.
+// Check that desc.users has an entry for each node's origin (tl_node.origin), where the node has one.
 static tl_result tli_check_users(tl_run *run) {
     const tl_graph *graph = tli_caller_graph(run);
     tli_sentence s;
@@ -61,7 +61,7 @@ static tli_rule tli_find_variable_rule(const tl_run *run, const tl_variable *var
     return variable->shard ? tli_find_shard_rule(run, variable) : TLI_NO_RULE;
 }
 
-// Range number i, or beyond these the shard of range i - state_count.
+// Range number i, or beyond these the shard of range i - variable_count.
 static tl_variable tli_find_memory(const tl_run *run, int32_t i) {
     int32_t count = run->desc.variable_count;
     tl_variable found = run->desc.variables[i < count ? i : i - count];
@@ -72,9 +72,9 @@ static tl_variable tli_find_memory(const tl_run *run, int32_t i) {
     return found;
 }
 
-// Compare the ranges in the order of their addresses: of two that overlap, one follows the other, or one that
-// overlaps it does. ends: the range that ends last so far, of those without a shard and of those with one,
-// which may overlap each other.
+// Refuse ranges that overlap. They are taken in the order of their addresses: one that overlaps any before it
+// overlaps the one of these that ends last. ends: the range that ends last so far, of those without a shard
+// and of those with one, which may overlap each other.
 static tl_result tli_compare_variables(tl_run *run, int32_t *order, uint64_t *keys) {
     int32_t variables = run->desc.variable_count, count = run->has_shards ? 2 * variables : variables;
     int32_t ends[2] = { -1, -1 }, i, k;
@@ -105,7 +105,7 @@ static int tli_do_overlap(const tl_variable *a, const tl_variable *b) {
     return from < to + b->bytes && to < from + a->bytes;
 }
 
-// Ranges with shards of one node of the run's graph are written by the same backward: they do not overlap.
+// Ranges with shards of one node of the run's graph are written by the same backward: they must not overlap.
 static tl_result tli_compare_shards(tl_run *run, int32_t *order, uint64_t *keys) {
     const tl_variable *variables = run->desc.variables;
     int32_t count = run->desc.variable_count, i, k;
@@ -184,7 +184,8 @@ static tl_result tli_compare_block(tl_run *run, const char *host, uint64_t bytes
     return TL_OK;
 }
 
-// The same with what a claimed range maps to. A checked backend maps copies, which overlap nothing.
+// Compare the variables with what a claimed range maps to. A checked backend maps copies, which overlap
+// nothing.
 static tl_result tli_compare_range(tl_run *run, tl_range range) {
     const tl_backend *backend = &run->backend;
     void *host = NULL;

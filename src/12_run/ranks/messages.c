@@ -4,19 +4,21 @@
 //
 // The nodes "receive" and "send" of a stage have kernels of the run's own, which go through the caller's
 // transport and are polled as any kernel is. Message k between two ranks, there or back, of slot s has the tag
-// 1 + (2 k + back) x slots + s on both sides, because both list what crosses in the same order. With chunks the
-// ranks are a ring. Two ranks are then each other's next: what the one sends is a tensor to its next, or a
-// gradient to the one before, so tags differ in back. Tag 0 is that of sums over replicas, and of greetings:
-// before its first pass a rank and its neighbours in the pipeline, before its first sum a rank and its
-// neighbours in the ring tell each other what has to be the same on both.
+// 1 + (2 k + back) x slots + s on both sides, because both list what crosses in the same order. With chunks
+// the ranks are a ring. In a ring of two the rank before is also the rank after: each sends the other tensors,
+// as to the one after, and gradients, as to the one before, which `back` in the tag tells apart. Tag 0 is that
+// of sums over replicas, and of greetings: before its first pass a rank and its neighbours in the pipeline,
+// before its first sum a rank and its neighbours in the ring tell each other what has to be the same on both.
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-enum { TLI_BEFORE, TLI_AFTER, TLI_RING_BEFORE, TLI_RING_AFTER, TLI_NEIGHBOURS };  // rank -+ 1, replica -+ 1
+// The ranks before and after in the pipeline; the replicas before and after in the ring of sums.
+enum { TLI_BEFORE, TLI_AFTER, TLI_RING_BEFORE, TLI_RING_AFTER, TLI_NEIGHBOURS };
 
 typedef struct tli_words {
     uint64_t plans;      // hash of those of all ranks; 0 = no plan of ranks
     uint64_t variables;  // hash of the registered ones
-    uint64_t settings;   // hash of repeat_count, seed, first_micro_batch; 0 between replicas: they may differ
+    uint64_t settings;   // in the pipeline: hash of repeat_count, seed, first_micro_batch; between replicas
+                         // repeat_count if there are shards, else 0: they may differ
     uint64_t step;       // the next training step
     uint64_t passes;     // that have ended of the one under way
 } tli_words;
@@ -33,7 +35,8 @@ typedef struct tli_greeting {
 typedef struct tli_messages {
     const tl_transport *transport;
     int32_t *numbers;                        // [nodes] k of a message; -1 = none
-    int32_t  peers[TLI_NEIGHBOURS];          // -1 = none; in a ring of two the one after is the one before
+    int32_t  peers[TLI_NEIGHBOURS];          // ranks of the transport; -1 = none. Of two replicas each has the
+                                             // other as TLI_RING_BEFORE, and no TLI_RING_AFTER
     tli_greeting stages, ring;
     int32_t  failed_peer;                    // of the last message that failed
     int32_t  is_out_of_step;                 // 1 = a pass did not end: peers may have its messages, or wait
@@ -46,7 +49,7 @@ enum { TLI_PIECE_COUNT = 4096 };  // elements
 enum { TLI_REDUCE_SCATTER = 1, TLI_REDUCE_GATHER = 2 };
 
 typedef struct tli_reduction {
-    int32_t  parts;                 // TLI_REDUCE_ bits that are left; 0 = none is under way
+    int32_t  parts;                 // TLI_REDUCE_ bits that are left for the present range
     int32_t  asked;                 // the bits it began with
     tl_variable_kind kind;
     int32_t  node;                  // of the run's graph, whose shards are summed; -1 = every range of the kind
@@ -77,7 +80,7 @@ static tli_message tli_message_of(int sends, int32_t peer, uint32_t tag, void *d
 }
 
 // Ask the transport to take a message. Only one that it took has a number: whatever it wrote beside another
-// answer is forgotten. TL_NOT_READY: it takes it at present no more; ask again.
+// answer is forgotten. TL_NOT_READY: it takes no more at present; ask again.
 static tl_result tli_begin_request(const tl_transport *transport, const tli_message *m, int32_t *request) {
     int32_t number = TLI_NO_REQUEST;
     tl_result result = m->sends
@@ -139,7 +142,7 @@ static void tli_count_message(tl_run *run, const tli_message *m) {
     else run->report.received_bytes += m->bytes;
 }
 
-// The kernel of all messages: calls begin one until the transport takes it, the others ask for it.
+// The kernel of all messages: it offers its message until the transport takes it, and polls it from then on.
 static tl_result tli_carry_message(const tl_kernel_call *call, void *user) {
     tl_run *run = (tl_run *)user;
     tli_messages *messages = run->messages;
@@ -201,7 +204,7 @@ static void tli_open_words(const tl_run *run, tli_greeting *g) {
     TLI_INVARIANT(tli_greeting_holds(g));
 }
 
-// Begin those messages of a greeting that the transport did not take so far. *waits: 1 = there are others.
+// Begin those messages of a greeting that the transport did not take so far. *waits = 1: some are left.
 static tl_result tli_begin_greeting(tl_run *run, tli_greeting *g, int32_t *waits) {
     tli_messages *m = run->messages;
     tl_result result = TL_OK;
@@ -229,7 +232,7 @@ static void tli_end_greeting(const tli_messages *m, tli_greeting *g) {
     TLI_INVARIANT(tli_greeting_holds(g));
 }
 
-// What both sides have told each other is the same; variables only of replicas, which have the same stage.
+// Check that both sides have told each other the same; variables only of replicas, which have the same stage.
 static tl_result tli_compare_words(const tl_run *run, tli_function function, const tli_greeting *g) {
     const tli_messages *m = run->messages;
     int32_t i;

@@ -8,9 +8,9 @@
 // + 1 - t:
 //
 //     p = 3          scatter: 0     1                 gather: 0     1
-//     replica 0      s0 ->        s2 + g2 ->  s1 done     s1 ->   s0 ->
-//     replica 1      s1 ->        s0 + g0 ->  s2 done     s2 ->   s1 ->
-//     replica 2      s2 ->        s1 + g1 ->  s0 done     s0 ->   s2 ->
+//     replica 0      s0 ->      s2 + own ->   s1 done     s1 ->   s0 ->
+//     replica 1      s1 ->      s0 + own ->   s2 done     s2 ->   s1 ->
+//     replica 2      s2 ->      s1 + own ->   s0 done     s0 ->   s2 ->
 //
 // Shards travel in pieces, and what arrives to be added waits in a buffer of one piece.
 
@@ -52,7 +52,7 @@ static int32_t tli_find_ring_rank(const tl_run *run, int32_t by) {
     return replica * stages + run->messages->transport->rank % stages;
 }
 
-// Where a shard of so many elements begins.
+// The element at which a shard of a range of so many elements begins.
 static uint64_t tli_shard_start(uint64_t count, uint64_t replicas, uint64_t shard) {
     uint64_t rest = count % replicas;
     return count / replicas * shard + (shard < rest ? shard : rest);
@@ -90,7 +90,7 @@ static int tli_reduction_holds(const tl_run *run, const tli_reduction *r) {
 }
 #endif
 
-// Begin those messages of a piece that the transport did not take so far. *waits: 1 = there are others.
+// Begin those messages of a piece that the transport did not take so far. *waits = 1: some are left.
 static tl_result tli_begin_piece(tl_run *run, tli_reduction *r, tli_shard_piece sent,
                                  tli_shard_piece received, int *waits) {
     void *to = r->parts & TLI_REDUCE_SCATTER ? r->values : received.at;
@@ -124,7 +124,7 @@ static tl_result tli_poll_piece(tl_run *run, tli_reduction *r) {
     return has_failed || !received ? sent : received;
 }
 
-// Go on to the next piece, turn, part or range; r->parts is 0 at the end.
+// Go on to the next piece, turn, part or range. At the end no range is left (tli_find_next_variable).
 static void tli_pass_piece(tl_run *run, tli_reduction *r) {
     uint64_t replicas = (uint64_t)tli_count_replicas(run), count;
     r->accepted = 0;

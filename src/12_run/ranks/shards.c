@@ -10,7 +10,7 @@
 // Source: Rajbhandari et al., ZeRO, 2020, arXiv:1910.02054, section 5.2.
 
 #ifndef TL_ONLY_TABLES
-// The first range that has a shard; state_count if none has.
+// The first range that has a shard; variable_count if none has.
 static int32_t tli_find_first_shard(const tl_run *run) {
     int32_t i = 0;
     while (run->desc.variables && i < run->desc.variable_count && !run->desc.variables[i].shard) i++;
@@ -91,7 +91,7 @@ static void tli_find_variable_bytes(const tl_run *run, int32_t i, void **host, u
 #endif
 
 #ifndef TL_ONLY_TABLES
-// Whether a sum over ranks is under way: what it has not summed yet is in no range.
+// Whether a sum over ranks is under way: until it ends, ranges hold sums of some of the replicas.
 static int tli_is_reducing(const tl_run *run) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     return run->reduction != NULL;

@@ -11,11 +11,12 @@
 
 typedef struct tli_gathering {
     tl_run      *run;
-    int32_t     *order;        // [variables] by node and kind, those of both as they are registered
+    int32_t     *order;        // [variables] sorted by node and kind, equal ones as they are registered
     uint64_t    *keys;         // [variables] of node and kind
-    int32_t     *seen;         // [variables] at the first of a node and kind: those in the save at hand
-    const uint8_t **found;     // [variables] NULL = in none so far
-    const uint8_t *scaler;     // of the first save
+    int32_t     *seen;         // [variables] at the place in order of the first of a node and kind: how many of
+                               // these the save at hand has had so far
+    const uint8_t **found;     // [variables] its bytes in a save; NULL = in none so far
+    const uint8_t *scaler;     // bytes of the loss scaler in the first save
     size_t       scaler_bytes;
     uint64_t     next_step;
 } tli_gathering;
@@ -62,7 +63,8 @@ static tl_result tli_fail_variable(const tli_gathering *g, tli_rule rule, int32_
     return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
 }
 
-// The place in order of the first range of a node and kind; state_count if there is none.
+// The place in order of the first range of a node and kind; if there is none, that of the next greater key, or
+// variable_count.
 static int32_t tli_find_first_variable(const tli_gathering *g, uint64_t key) {
     int32_t low = 0, high = g->run->desc.variable_count;
     while (low < high) {
@@ -73,8 +75,8 @@ static int32_t tli_find_first_variable(const tli_gathering *g, uint64_t key) {
     return low;
 }
 
-// The range of this run that a range of the save is, -1 = it has none of this node and kind. The save may not
-// have more of them.
+// The range of this run that the next range of this node and kind in the save stands for; -1 = this run has
+// none of them. A save that has more of them than this run is refused.
 static int32_t tli_match_variable(tli_gathering *g, tli_saving *s, uint64_t key) {
     int32_t first = tli_find_first_variable(g, key), at;
     if (first == g->run->desc.variable_count || g->keys[g->order[first]] != key) return -1;

@@ -12,20 +12,21 @@
 //
 // Where something lies, and what is live at a step, is not in the data: the simulator tells it, from the plan.
 
-#define TLI_SAVE_BLOCK 512     // bytes that are handed to the sink at a time, at least
+#define TLI_SAVE_BLOCK 512     // bytes that are handed to the sink at a time; the last time fewer
 
 typedef struct tli_saving {
     tl_run      *run;
     tli_function function;
     const tl_sink *sink;      // NULL = reads
-    uint64_t     sent;        // bytes that it took
+    uint64_t     sent;        // bytes that the sink took
     const uint8_t *data;      // [length] without the checksum
     size_t       length, at;
     int          applies;     // reading: 1 = takes over what was checked
     uint64_t     checksum;
     tl_result    result;      // the first error
     int32_t      in_pass;
-    int32_t      variables_only;  // 1 = of a run with any slots, micro-batches and compressed copies
+    int32_t      variables_only;  // 1 = only variables are read: slots, micro-batches and compressed copies of
+                              // the run that saved may be others
     uint64_t     next_step;   // that was read
     int32_t      takes_entry; // 1 = the data's entry, or kept results, are those of this run
     tli_sim      sim;         // in a pass: after the steps that were carried out
@@ -233,8 +234,8 @@ static uint64_t tli_hash_share(const tl_run *run) {
     return hash;
 }
 
-// What is lost in compressed copies: 0 = nothing. Else every step counts, because a pass goes on with the bits
-// that are expanded.
+// The hash of a plan as far as compressed copies change bits: 0 = it compresses nothing. Else every step
+// counts, because a pass goes on with the bits that are expanded.
 static uint64_t tli_hash_losses(const tl_run *run) {
     tl_plan plan;
     int32_t i;
@@ -273,7 +274,8 @@ static void tli_save_settings(tli_saving *s) {
     tli_save_same(s, tli_hash_losses(run), 8, TLI_RULE(SAVED_LOSES_OTHER_BITS));
 }
 
-// The training step under way: between two of its micro-batches, too, the next pass goes on with it.
+// The number of the next training step; and of one that was saved between two of its passes, what the next
+// pass needs to go on with it.
 static void tli_save_training_step(tli_saving *s) {
     tl_run *run = s->run;
     uint64_t begun = tli_is_in_training_step(run) ? (uint64_t)run->ended_passes : 0, step;
@@ -465,7 +467,7 @@ static void tli_open_entry(tli_saving *s) {
 }
 
 // The entry of the plan, or the results that are kept. Those of another plan than the run's are passed over:
-// what is kept is made again then, and a plan with an entry of its own is refused.
+// what is kept is made again then, and a run whose plan has an entry of its own refuses the data.
 static void tli_save_entry(tli_saving *s) {
     tl_run *run = s->run;
     const tl_plan *plan = tli_entry_plan(run);
@@ -517,7 +519,7 @@ static void tli_save_counts(tli_saving *s) {
     }
 }
 
-// What the backend has measured of the pass so far.
+// The peaks of the pass so far, by the count of the backend.
 static void tli_save_peaks(tli_saving *s) {
     tl_account_counters counters;
     uint64_t *before = s->run->before_bytes;
@@ -614,7 +616,7 @@ static void tli_save_slot(tli_saving *s) {
     }
 }
 
-// What the steps before have freed, and is not free yet: claimed again, with nothing in it.
+// Claim again, with nothing in it, what steps before have freed and the run does not give back yet.
 static void tli_claim_late(tli_saving *s) {
     tl_run *run = s->run;
     int32_t k;
@@ -786,7 +788,7 @@ TLI_IMPL tl_result tl_save_run(tl_run *run, tl_sink sink) {
     return s.result;
 }
 
-// The checksum of data, and whether it is that at its end.
+// Whether data ends with 8 bytes that are the checksum of all bytes before them.
 static int tli_is_whole(const uint8_t *data, size_t length) {
     uint64_t sum = length < 8 ? 0 : tli_checksum_bytes(0, data, length - 8), read = 0;
     int i;
@@ -794,7 +796,7 @@ static int tli_is_whole(const uint8_t *data, size_t length) {
     return length >= 8 && read == sum;
 }
 
-// Get ready to read what was saved.
+// Get ready to read what was saved, after a check that it is a save and undamaged.
 static tl_result tli_open_saved(tl_run *run, tli_function function, const void *data, size_t length,
                                 tli_saving *s) {
     tli_zero(s, sizeof *s);
@@ -809,7 +811,7 @@ static tl_result tli_open_saved(tl_run *run, tli_function function, const void *
     return TL_OK;
 }
 
-// Whether the run is between passes, and no sum is under way.
+// Refuse a run that is in a pass, or whose sum over ranks is under way.
 static tl_result tli_check_idle(tl_run *run, tli_function function) {
     if (run->active || run->in_plan)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_PASS_IS_UNDER_WAY));

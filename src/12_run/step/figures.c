@@ -3,7 +3,7 @@
 // -- the executor: figures --
 //
 // What a pass took beside what was planned: two counts that know nothing of each other, one by the simulator
-// from the steps, one by the backend's store from claims. A pass in which they differ has failed.
+// from the steps, one by the backend from claims. A pass in which they differ has failed.
 
 #ifndef TL_ONLY_TABLES
 static tl_result tli_run_mismatch(tl_run *run, tli_rule rule, uint64_t measured,

@@ -92,7 +92,8 @@ static void tli_name_elements(const tl_run *run, tl_kernel_call *out) {
 #endif
 }
 
-// The operands in the order of tl_kernel_call: inputs, outputs, gradients of both, saved, scratch.
+// Fill in the kernel call. Operands lie in the order of tl_kernel_call: inputs, outputs, gradients of outputs
+// and of inputs, saved, scratch.
 static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     tli_call *call = &run->at.call;
     const tl_graph *graph = tli_count_members(run, run->at.last.node) ? tli_caller_graph(run) : run->graph;
@@ -249,7 +250,7 @@ static tl_result tli_clear_range(tl_run *run, const tl_range *range) {
 #endif
 
 // Make the gradient of a tensor if there is none. If no node reads the tensor it is a loss, whose gradient
-// is 1 x the loss scale; all others start at 0.
+// is 1, or loss_gradient_word, x the loss scale; all others start at 0.
 static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     const tl_node_output *output = &run->graph->outputs[tensor];
     tli_buffer *gradient = &run->gradients[tensor];

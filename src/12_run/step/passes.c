@@ -3,8 +3,8 @@
 // -- the executor: a pass --
 //
 // What is held between passes and at their ends. A pass starts with the inputs and the plan's entry and nothing
-// else; it ends with the results and a comparison of the figures. One that is given up releases all but these
-// two, wherever it stands:
+// else; it ends with the results and a comparison of the figures. One that is given up releases all but inputs
+// and entry, wherever it stands:
 //
 //     start    release what the pass before left -> claim the entry -> count from 0
 //     end      submit -> give back what steps have freed -> compare
@@ -88,7 +88,8 @@ static void tli_release_slot(tl_run *run, int with_inputs) {
     for (i = 0; i < run->saved_count; i++) (void)tli_buffer_drop(run, &run->saved[i]);
 }
 
-// Release all buffers. What the backend does not take back is offered to it again by the next pass.
+// Release all buffers; inputs and what is left of the plan's entry only with_inputs. What the backend does not
+// take back is offered to it again by the next pass.
 static void tli_release_buffers(tl_run *run, int with_inputs) {
     tli_quiet quiet = tli_begin_quiet(run->limits.env);
     int32_t i, f;
@@ -155,7 +156,7 @@ static void tli_drop_begun(tl_run *run, tli_begun *begun) {
     TLI_INVARIANT(tli_begun_holds(run));
 }
 
-// Submit what was enqueued and release everything, at any point of a pass.
+// Submit what was enqueued and release as tli_release_buffers does, at any point of a pass.
 static void tli_clear_run(tl_run *run, int with_inputs) {
     tli_quiet quiet = tli_begin_quiet(run->limits.env);
     int32_t f;
